@@ -1,0 +1,115 @@
+// Package agent holds agents and skills as values: what agent.yaml, instructions.md, SKILL.md,
+// AGENTS.md and .mcp.json say, read, checked and merged. It reads files that it is pointed at and
+// knows no process, no device and no model.
+package agent
+
+import (
+	"strings"
+	"time"
+)
+
+// Manifest is agent.yaml. The zero value of a field means "not said".
+type Manifest struct {
+	Name        string `yaml:"name" json:"name"`
+	Description string `yaml:"description" json:"description"`
+	Models      Models `yaml:"models" json:"models,omitzero"`
+
+	ContextBudget *int     `yaml:"context_budget" json:"context_budget,omitempty"` // tokens over the life of the process; 0 = unlimited
+	MaxSteps      *int     `yaml:"max_steps" json:"max_steps,omitempty"`           // 0 = no limit
+	Skills        []string `yaml:"skills" json:"skills,omitempty"`                 // names; their bodies go into the prompt
+	Devices       []string `yaml:"devices" json:"devices,omitempty"`               // allowed device paths; absent = all, [] = none
+	MCP           []string `yaml:"mcp" json:"mcp,omitempty"`                       // names from mcp.yaml or .mcp.json
+	Env           []string `yaml:"env" json:"env,omitempty"`                       // names of variables that its OS children may see besides the usual ones
+	StepTimeout   Duration `yaml:"step_timeout" json:"step_timeout,omitzero"`      // of one step
+	ProjectDoc    *bool    `yaml:"project_doc" json:"project_doc,omitempty"`       // put the nearest AGENTS.md into the prompt; absent = true
+	Language      string   `yaml:"language" json:"language,omitempty"`             // of the answers
+}
+
+// Models says which model an agent wants.
+type Models struct {
+	Provider         string `yaml:"provider" json:"provider,omitempty"`
+	Preferred        string `yaml:"preferred" json:"preferred,omitempty"`
+	Fallback         string `yaml:"fallback" json:"fallback,omitempty"`
+	FallbackProvider string `yaml:"fallback_provider" json:"fallback_provider,omitempty"`
+	ReasoningEffort  string `yaml:"reasoning_effort" json:"reasoning_effort,omitempty"`
+}
+
+// Duration is a time.Duration that is written like "5m" or "30s"; "0" is off.
+type Duration time.Duration
+
+// Agent is a manifest with everything that it names. Spawn does not change it, so one value may
+// serve many processes.
+type Agent struct {
+	Manifest
+	Source       string // the directory or "built-in"
+	Instructions string // instructions.md
+	Loaded       []Skill
+	MCPConfigs   []MCPServer
+	Doc          Document // AGENTS.md; the zero value if there is none
+}
+
+// Document is a project's instruction file.
+type Document struct {
+	Path string
+	Text string // cut at MaxDocument bytes on a character's edge, with a marker
+}
+
+// Skill is a SKILL.md (agentskills.io).
+type Skill struct {
+	Name          string            `yaml:"name" json:"name"`
+	Description   string            `yaml:"description" json:"description"`
+	License       string            `yaml:"license" json:"license,omitempty"`
+	Compatibility string            `yaml:"compatibility" json:"compatibility,omitempty"`
+	AllowedTools  string            `yaml:"allowed-tools" json:"allowed_tools,omitempty"`
+	Metadata      map[string]string `yaml:"metadata" json:"metadata,omitempty"`
+	Body          string            `yaml:"-" json:"-"`
+	Dir           string            `yaml:"-" json:"dir"`
+	Scope         string            `yaml:"-" json:"scope"` // project, user, built-in
+}
+
+// MCPServer says how to reach an MCP server: one entry of .mcp.json or mcp.yaml. Env and Headers may
+// hold secrets after variables were replaced: they are never written to disk.
+type MCPServer struct {
+	Name    string            `json:"name" yaml:"-"`
+	Type    string            `json:"type,omitempty" yaml:"type,omitempty"` // "stdio" (default) or "http"
+	Command string            `json:"command,omitempty" yaml:"command,omitempty"`
+	Args    []string          `json:"args,omitempty" yaml:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty" yaml:"env,omitempty"`
+	URL     string            `json:"url,omitempty" yaml:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty" yaml:"headers,omitempty"`
+
+	Disabled bool `json:"disabled,omitempty" yaml:"disabled,omitempty"`
+	// SpawnTimeout bounds "the child is up"; 0 means 500 ms, the specification's value.
+	SpawnTimeout Duration `json:"spawn_timeout,omitempty" yaml:"spawn_timeout,omitempty"`
+	// MountTimeout bounds start plus protocol initialisation; 0 means 30 s. Node servers need about
+	// one second, npx several.
+	MountTimeout Duration `json:"mount_timeout,omitempty" yaml:"mount_timeout,omitempty"`
+	// RequestTimeout bounds one call; 0 means 60 s.
+	RequestTimeout Duration `json:"request_timeout,omitempty" yaml:"request_timeout,omitempty"`
+	// MaxOutput bounds one answer in bytes; 0 means 1 MiB. A longer one is cut, and says so.
+	MaxOutput int `json:"max_output,omitempty" yaml:"max_output,omitempty"`
+}
+
+// SystemPrompt returns the agent's instructions, the bodies of its skills and the project's
+// document, in this order. It depends on nothing else, so it is the same at every step.
+func (a *Agent) SystemPrompt() string {
+	if a == nil {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(strings.TrimSpace(a.Instructions))
+	for _, s := range a.Loaded {
+		b.WriteString("\n\n# Skill: " + s.Name + "\n")
+		if s.Dir != "" {
+			b.WriteString("(its files are in " + s.Dir + ")\n")
+		}
+		b.WriteString(strings.TrimSpace(s.Body))
+	}
+	if a.Doc.Text != "" {
+		b.WriteString("\n\n# The project's own instructions (" + a.Doc.Path + ")\n" + a.Doc.Text)
+	}
+	if a.Language != "" {
+		b.WriteString("\n\nAnswer in this language: " + a.Language + ".")
+	}
+	return strings.TrimSpace(b.String())
+}

@@ -1,0 +1,66 @@
+// Package event is the one event log of a kernel: a ring in memory that the kernel appends to and
+// that everybody who looks reads with a cursor of their own. Strace, logs, callbacks, dashboards,
+// metrics and events.jsonl derive from it; recovery does not.
+//
+// It owns the sequence numbers. Append never blocks and knows no subscribers.
+package event
+
+import (
+	"time"
+
+	"rnix/types"
+)
+
+// Kind says what happened. Part of the wire format; new kinds go to the end.
+type Kind string
+
+// The kinds, with the fields of Event that they fill besides Seq, Time, PID, UUID and Kind.
+const (
+	Spawned      Kind = "spawned"       // PPID, Intent, Provider, Model, Agent, Total (step limit)
+	StepStarted  Kind = "step_started"  // Step, Total
+	StepEnded    Kind = "step_ended"    // Step, Total, Text (summary), Name (action), Tokens (of the step), Dur
+	Syscall      Kind = "syscall"       // Name, Path, Args, Result, Err, Code, Dur, Step
+	LogLine      Kind = "log"           // Name (category: think, tool, output, warning), Text
+	StateChanged Kind = "state"         // From, To
+	Signalled    Kind = "signal"        // Name (signal), Result (delivered, blocked, handled, ignored)
+	Paused       Kind = "paused"        // Text (why)
+	Resumed      Kind = "resumed"       // Dur (how long it was paused)
+	Waiting      Kind = "waiting"       // Text (wait reason; empty = no longer waiting), Until
+	Exited       Kind = "exited"        // Exit, Text (result, bounded), Tokens, Dur
+	Reaped       Kind = "reaped"        //
+	Reparented   Kind = "reparented"    // PPID (the new parent)
+	Compacted    Kind = "compacted"     // Text
+	Mounted      Kind = "mounted"       // Path, Dur
+	Unmounted    Kind = "unmounted"     // Path
+	StorageError Kind = "storage_error" // Path, Err
+	Grouped      Kind = "grouped"       // Name (joined, left), Tokens is not used; Step holds the group
+)
+
+// Event is one entry of the log. It is flat so that it can be encoded by hand and shared.
+type Event struct {
+	Seq      uint64             `json:"seq"`
+	Time     time.Time          `json:"time"`
+	PID      types.PID          `json:"pid"`
+	UUID     types.UUID         `json:"uuid"`
+	Kind     Kind               `json:"kind"`
+	PPID     types.PID          `json:"ppid,omitempty"`
+	Step     int                `json:"step,omitempty"`
+	Total    int                `json:"total,omitempty"`
+	Name     string             `json:"name,omitempty"`
+	Path     string             `json:"path,omitempty"`
+	Args     string             `json:"args,omitempty"`
+	Result   string             `json:"result,omitempty"`
+	Err      string             `json:"error,omitempty"`
+	Code     types.ErrCode      `json:"code,omitempty"`
+	Dur      time.Duration      `json:"dur_ns,omitempty"`
+	Text     string             `json:"text,omitempty"`
+	Tokens   int                `json:"tokens,omitempty"`
+	Until    time.Time          `json:"until,omitzero"`
+	From     types.ProcessState `json:"from,omitempty"`
+	To       types.ProcessState `json:"to,omitempty"`
+	Exit     *types.ExitStatus  `json:"exit,omitempty"`
+	Intent   string             `json:"intent,omitempty"`
+	Agent    string             `json:"agent,omitempty"`
+	Provider string             `json:"provider,omitempty"`
+	Model    string             `json:"model,omitempty"`
+}

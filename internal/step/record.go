@@ -1,0 +1,152 @@
+// Package step keeps the files of one history: steps.jsonl, the truth that recovery trusts, and the
+// small files beside it. It owns their format and their durability and knows no process.
+package step
+
+import (
+	"encoding/json"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/types"
+)
+
+// FormatVersion is the "v" of every line. Readers accept older versions and refuse newer ones.
+// Part of the on-disk format.
+const FormatVersion = 1
+
+// Kind says what a line of steps.jsonl holds. Part of the on-disk format.
+type Kind string
+
+// The kinds.
+const (
+	KindMessage Kind = "message" // one message of the conversation
+	KindIntent  Kind = "intent"  // a tool call is about to run
+	KindResult  Kind = "result"  // a tool call has ended
+	KindStep    Kind = "step"    // a step has ended: StepRecord
+	KindMarker  Kind = "marker"  // spawn, exit, pause, compaction, ...
+)
+
+// Record is one line of steps.jsonl. Exactly one of the pointers is set, as Kind says. On disk the
+// line ends with a CRC-32C of what stands before it, as the key "crc".
+type Record struct {
+	V    int       `json:"v"`
+	Kind Kind      `json:"kind"`
+	Seq  uint64    `json:"seq"` // dense, from 1
+	Time time.Time `json:"time"`
+
+	Message *rnixctx.Message `json:"message,omitempty"`
+	Intent  *Intent          `json:"intent,omitempty"`
+	Result  *Result          `json:"result,omitempty"`
+	Step    *StepRecord      `json:"step,omitempty"`
+	Marker  *Marker          `json:"marker,omitempty"`
+}
+
+// Intent says that a tool call is about to run. It is durable before the call begins.
+type Intent struct {
+	Step   int             `json:"step"`
+	CallID string          `json:"call_id"`
+	Tool   string          `json:"tool"`
+	Path   string          `json:"path"`
+	Input  json.RawMessage `json:"input,omitempty"`
+	Effect string          `json:"effect"` // vfs.Effect
+}
+
+// Result says how a tool call ended. An Intent without a Result is in doubt.
+type Result struct {
+	Step     int           `json:"step"`
+	CallID   string        `json:"call_id"`
+	Tool     string        `json:"tool"`
+	Output   string        `json:"output"` // as the model sees it
+	Error    string        `json:"error,omitempty"`
+	Code     types.ErrCode `json:"code,omitempty"`
+	Duration time.Duration `json:"duration_ns"`
+}
+
+// Marker is a fact about the life of the history.
+type Marker struct {
+	Name   string            `json:"name"` // spawn, exit, pause, resume, compaction, daemon_stop, interrupted
+	PID    types.PID         `json:"pid,omitempty"`
+	Text   string            `json:"text,omitempty"`
+	Exit   *types.ExitStatus `json:"exit,omitempty"`
+	Detail json.RawMessage   `json:"detail,omitempty"` // spawn: the settled options; compaction: the new messages
+}
+
+// StepRecord is one iteration of the reasoning loop: the fields of the specification, and those that
+// they do not cover. On disk Messages is empty and MessageCount says how many message lines the
+// prompt of this step consisted of; readers present the messages themselves.
+type StepRecord struct {
+	StepNumber   int               `json:"step_number"`
+	Timestamp    time.Time         `json:"timestamp"` // start of the step
+	Messages     []rnixctx.Message `json:"messages,omitempty"`
+	MessageCount int               `json:"message_count"`
+	TokensUsed   int               `json:"tokens_used"`
+	RawResponse  string            `json:"raw_response"`
+	Action       string            `json:"action"` // tool_call, plan, spawn, complete, specialize, replan, text
+	Summary      string            `json:"summary"`
+	ToolPath     string            `json:"tool_path,omitempty"`
+	ToolInput    string            `json:"tool_input,omitempty"`
+	ToolResult   string            `json:"tool_result,omitempty"`
+	ToolError    string            `json:"tool_error,omitempty"`
+
+	// ToolCalls has every call of the step; the four Tool fields above are its first entry.
+	ToolCalls  []Call        `json:"tool_calls,omitempty"`
+	Duration   time.Duration `json:"duration_ns"`
+	ModelTime  time.Duration `json:"model_ns"`
+	Provider   string        `json:"provider,omitempty"`
+	Model      string        `json:"model,omitempty"`
+	StopReason string        `json:"stop_reason,omitempty"`
+	Input      int           `json:"input_tokens,omitempty"`
+	Output     int           `json:"output_tokens,omitempty"`
+	CacheRead  int           `json:"cache_read_tokens,omitempty"`
+	CacheWrite int           `json:"cache_write_tokens,omitempty"`
+	Estimated  bool          `json:"estimated,omitempty"` // the token counts are ours, not the provider's
+	CostUSD    float64       `json:"cost_usd,omitempty"`
+	Error      string        `json:"error,omitempty"` // why the step failed, if it did
+}
+
+// Call is one tool call of a step.
+type Call struct {
+	ID       string        `json:"id"`
+	Name     string        `json:"name"`
+	Path     string        `json:"path"`
+	Input    string        `json:"input,omitempty"`
+	Result   string        `json:"result,omitempty"`
+	Error    string        `json:"error,omitempty"`
+	Code     types.ErrCode `json:"code,omitempty"`
+	Duration time.Duration `json:"duration_ns"`
+}
+
+// ProcInfo is proc-info.json: what a history looks like without reading it. It holds no environment
+// values and no secrets.
+type ProcInfo struct {
+	V              int                `json:"v"`
+	UUID           types.UUID         `json:"uuid"`
+	PID            types.PID          `json:"pid"` // of the last run
+	PPID           types.PID          `json:"ppid"`
+	ParentUUID     types.UUID         `json:"parent_uuid"`
+	OriginUUID     types.UUID         `json:"origin_uuid"`
+	Name           string             `json:"name,omitempty"`
+	State          types.ProcessState `json:"state"`
+	Suspended      bool               `json:"suspended,omitempty"`
+	SuspendReason  string             `json:"suspend_reason,omitempty"`
+	Intent         string             `json:"intent"`
+	Agent          string             `json:"agent,omitempty"`
+	Skills         []string           `json:"skills,omitempty"`
+	Provider       string             `json:"provider"`
+	Model          string             `json:"model,omitempty"`
+	CreatedAt      time.Time          `json:"created_at"`
+	UpdatedAt      time.Time          `json:"updated_at"`
+	DeadAt         time.Time          `json:"dead_at,omitzero"`
+	PausedTotal    time.Duration      `json:"paused_total_ns,omitempty"`
+	Step           int                `json:"step"`
+	MaxSteps       int                `json:"max_steps"`
+	TokensUsed     int                `json:"tokens_used"`
+	ContextBudget  int                `json:"context_budget,omitempty"`
+	CostUSD        float64            `json:"cost_usd,omitempty"`
+	AllowedDevices []string           `json:"allowed_devices"` // null = all
+	WorkDir        string             `json:"work_dir"`
+	ReadRoots      []string           `json:"read_roots,omitempty"`
+	MCPMounts      []string           `json:"mcp_mounts,omitempty"`
+	Result         string             `json:"result,omitempty"`
+	Exit           *types.ExitStatus  `json:"exit,omitempty"`
+}

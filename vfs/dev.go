@@ -1,0 +1,105 @@
+package vfs
+
+import (
+	"slices"
+	"strings"
+
+	"rnix/types"
+	"rnix/xsync"
+)
+
+// device is what a path is registered with.
+type device struct {
+	open  VFSFileFactory
+	tools []Tool
+}
+
+// DeviceRegistry maps paths to factories. A path is found exactly, else by its longest registered
+// parent; "/dev/fsx" is not below "/dev/fs". Lookups probe the path and then its parents, so they
+// cost the depth of the path and not the number of devices. Safe for concurrent use.
+type DeviceRegistry struct {
+	registry xsync.Registry[device]
+}
+
+// NewDeviceRegistry returns an empty registry.
+func NewDeviceRegistry() *DeviceRegistry { return &DeviceRegistry{} }
+
+// Register adds a device at path, which must be absolute, clean and not taken.
+func (r *DeviceRegistry) Register(path string, factory VFSFileFactory) error {
+	return r.RegisterTools(path, factory, nil)
+}
+
+// RegisterTools is Register for a device that offers tools. The tools' paths must be path or below.
+func (r *DeviceRegistry) RegisterTools(path string, factory VFSFileFactory, tools []Tool) error {
+	if err := checkPath(path); err != nil {
+		return err
+	}
+	for _, t := range tools {
+		if !Below(t.Path, path) {
+			return types.Errorf(types.ErrInvalid, "Register", path, "tool %s has path %s outside the device", t.Name, t.Path)
+		}
+	}
+	if err := r.registry.Register(path, device{open: factory, tools: slices.Clone(tools)}); err != nil {
+		return types.Errorf(types.ErrInvalid, "Register", path, "path is taken")
+	}
+	return nil
+}
+
+// Unregister removes the device at path. Files that are open stay open.
+func (r *DeviceRegistry) Unregister(path string) error {
+	if !r.registry.Unregister(path) {
+		return types.Errorf(types.ErrNotFound, "Unregister", path, "no such device")
+	}
+	return nil
+}
+
+// Open opens path with the device that serves it.
+func (r *DeviceRegistry) Open(path string, flags OpenFlag) (VFSFile, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	d, subpath, ok := r.lookup(path)
+	if !ok {
+		return nil, types.Errorf(types.ErrNotFound, "Open", path, "no such device")
+	}
+	return d.open(subpath, flags)
+}
+
+// lookup finds the device of path and the rest of the path behind it.
+func (r *DeviceRegistry) lookup(path string) (device, string, bool) {
+	for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '/') {
+		if d, ok := r.registry.Lookup(path[:end]); ok {
+			return d, path[end:], true
+		}
+	}
+	return device{}, "", false
+}
+
+// Paths returns the registered paths in order.
+func (r *DeviceRegistry) Paths() []string {
+	var out []string
+	r.registry.Range(func(p string, _ device) bool { out = append(out, p); return true })
+	slices.Sort(out)
+	return out
+}
+
+// Tools returns the tools of the device registered at exactly path, or nil. The caller must not
+// change them.
+func (r *DeviceRegistry) Tools(path string) []Tool {
+	d, _ := r.registry.Lookup(path)
+	return d.tools
+}
+
+// Below reports whether path is dir or lies below it.
+func Below(path, dir string) bool {
+	return strings.HasPrefix(path, dir) && (len(path) == len(dir) || dir == "/" || path[len(dir)] == '/')
+}
+
+// checkPath refuses what is not an absolute path without NUL bytes and without "." or ".." elements
+// in its device part. A trailing part may hold anything: resource URIs of MCP servers do.
+func checkPath(path string) error {
+	if path == "" || path[0] != '/' || strings.IndexByte(path, 0) >= 0 {
+		return types.Errorf(types.ErrInvalid, "Open", path, "not an absolute path")
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package vfs
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"sync"
+
+	"rnix/types"
+	"rnix/xsync"
+)
+
+// VFS gives each process its own table of open files over one DeviceRegistry. Safe for concurrent
+// use.
+type VFS struct {
+	devices *DeviceRegistry
+	caller  func(types.PID) (Caller, bool)
+	tables  xsync.SyncMap[types.PID, *fdTable]
+}
+
+// New returns a VFS over devices. caller tells what devices may know of a process; it may be nil,
+// and then devices that bind their caller see only the PID.
+func New(devices *DeviceRegistry, caller func(types.PID) (Caller, bool)) *VFS {
+	return &VFS{devices: devices, caller: caller}
+}
+
+// Devices returns the registry.
+func (v *VFS) Devices() *DeviceRegistry { return v.devices }
+
+// fdTable is the open files of one process.
+type fdTable struct {
+	mu     sync.Mutex
+	files  map[types.FD]openFile // +checklocks:mu
+	next   types.FD              // +checklocks:mu
+	closed bool                  // +checklocks:mu; set for good by CloseAll
+}
+
+type openFile struct {
+	VFSFile
+	path  string
+	flags OpenFlag
+}
+
+// Admit makes the table of a process, empty. Open refuses a PID that was not admitted, so that an
+// open that comes after CloseAll finds nothing to leak into.
+func (v *VFS) Admit(pid types.PID) { v.tables.Store(pid, &fdTable{next: types.FirstFD}) }
+
+// Open opens path for a process and returns its descriptor, the lowest number never used before by
+// this process. It fails with NOT_FOUND if no device serves path or the process has no table.
+func (v *VFS) Open(pid types.PID, path string, flags OpenFlag) (types.FD, error) {
+	t, ok := v.tables.Load(pid)
+	if !ok {
+		return 0, &types.SyscallError{Syscall: "Open", PID: pid, Device: path, Code: types.ErrNotFound, Err: errors.New("process has no open files table (it has ended)")}
+	}
+	f, err := v.OpenFile(pid, path, flags)
+	if err != nil {
+		return 0, err
+	}
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		_ = f.Close() // nothing was written
+		return 0, &types.SyscallError{Syscall: "Open", PID: pid, Device: path, Code: types.ErrCancelled, Err: errors.New("process has ended")}
+	}
+	defer t.mu.Unlock()
+	if t.files == nil {
+		t.files = make(map[types.FD]openFile, 2)
+	}
+	fd := t.next
+	t.next++
+	t.files[fd] = openFile{f, path, flags}
+	return fd, nil
+}
+
+// OpenFile opens path on behalf of a process without giving it a descriptor. The caller closes it.
+func (v *VFS) OpenFile(pid types.PID, path string, flags OpenFlag) (VFSFile, error) {
+	f, err := v.devices.Open(path, flags)
+	if err != nil {
+		return nil, withPID(err, "Open", pid, path)
+	}
+	if b, ok := f.(CallerBinder); ok {
+		c := Caller{PID: pid}
+		if v.caller != nil {
+			if known, ok := v.caller(pid); ok {
+				c = known
+			}
+		}
+		if err := b.BindCaller(c); err != nil {
+			_ = f.Close() // the bind error is what matters
+			return nil, withPID(err, "Open", pid, path)
+		}
+	}
+	return f, nil
+}
+
+// File returns the open file behind a descriptor, for callers that want one of its optional faces.
+func (v *VFS) File(pid types.PID, fd types.FD) (VFSFile, error) {
+	f, err := v.file("File", pid, fd)
+	return f.VFSFile, err
+}
+
+func (v *VFS) file(op string, pid types.PID, fd types.FD) (openFile, error) {
+	if t, ok := v.tables.Load(pid); ok {
+		t.mu.Lock()
+		f, ok := t.files[fd]
+		t.mu.Unlock()
+		if ok {
+			return f, nil
+		}
+	}
+	return openFile{}, &types.SyscallError{Syscall: op, PID: pid, Code: types.ErrInvalid, Err: errors.New("bad file descriptor " + strconv.Itoa(int(fd)))}
+}
+
+// Read returns what is there, at most length bytes (all that is left for 0 or less), and io.EOF at
+// the end. It does not wait.
+func (v *VFS) Read(pid types.PID, fd types.FD, length int) ([]byte, error) {
+	f, err := v.file("Read", pid, fd)
+	if err != nil {
+		return nil, err
+	}
+	b, err := f.Read(length)
+	if err != nil && err != io.EOF {
+		err = withPID(err, "Read", pid, f.path)
+	}
+	return b, err
+}
+
+// Write performs the file's operation with data. Ending ctx cancels it.
+func (v *VFS) Write(ctx context.Context, pid types.PID, fd types.FD, data []byte) error {
+	f, err := v.file("Write", pid, fd)
+	if err != nil {
+		return err
+	}
+	if !f.flags.CanWrite() {
+		return &types.SyscallError{Syscall: "Write", PID: pid, Device: f.path, Code: types.ErrPermission, Err: errors.New("opened read-only")}
+	}
+	if err := f.Write(ctx, data); err != nil {
+		return withPID(err, "Write", pid, f.path)
+	}
+	return nil
+}
+
+// Close closes one descriptor.
+func (v *VFS) Close(pid types.PID, fd types.FD) error {
+	f, err := v.file("Close", pid, fd)
+	if err != nil {
+		return err
+	}
+	if t, ok := v.tables.Load(pid); ok {
+		t.mu.Lock()
+		delete(t.files, fd)
+		t.mu.Unlock()
+	}
+	if err := f.Close(); err != nil {
+		return withPID(err, "Close", pid, f.path)
+	}
+	return nil
+}
+
+// Stat describes an open file.
+func (v *VFS) Stat(pid types.PID, fd types.FD) (FileStat, error) {
+	f, err := v.file("Stat", pid, fd)
+	if err != nil {
+		return FileStat{}, err
+	}
+	s, err := f.Stat()
+	if err != nil {
+		return s, withPID(err, "Stat", pid, f.path)
+	}
+	return s, nil
+}
+
+// CloseAll closes every file of a process and removes its table; later opens are refused. It
+// returns the errors of all closes, joined.
+func (v *VFS) CloseAll(pid types.PID) error {
+	t, ok := v.tables.LoadAndDelete(pid)
+	if !ok {
+		return nil
+	}
+	t.mu.Lock()
+	files := t.files
+	t.files, t.closed = nil, true
+	t.mu.Unlock()
+	var errs []error
+	for _, f := range files {
+		if err := f.Close(); err != nil {
+			errs = append(errs, withPID(err, "Close", pid, f.path))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// FDInfo is one line of /proc/<pid>/fd.
+type FDInfo struct {
+	FD   types.FD `json:"fd"`
+	Path string   `json:"path"`
+}
+
+// List returns the open files of a process in order of their descriptors.
+func (v *VFS) List(pid types.PID) []FDInfo {
+	t, ok := v.tables.Load(pid)
+	if !ok {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]FDInfo, 0, len(t.files))
+	for fd, f := range t.files {
+		out = append(out, FDInfo{fd, f.path})
+	}
+	slices.SortFunc(out, func(a, b FDInfo) int { return int(a.FD - b.FD) })
+	return out
+}
+
+// withPID gives an error of a device the operation, process and path that the device did not know.
+func withPID(err error, op string, pid types.PID, path string) error {
+	if e, ok := err.(*types.SyscallError); ok { //nolint:errorlint // only the outermost error is completed
+		filled := *e
+		if filled.PID == 0 {
+			filled.PID = pid
+		}
+		if filled.Device == "" {
+			filled.Device = path
+		}
+		if filled.Syscall == "" {
+			filled.Syscall = op
+		}
+		return &filled
+	}
+	return &types.SyscallError{Syscall: op, PID: pid, Device: path, Code: types.CodeOf(err), Err: err}
+}
