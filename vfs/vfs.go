@@ -11,6 +11,7 @@
 //     is over.
 //   - Read(length) only returns what is there, without waiting for anything, and io.EOF once all
 //     has been read. A length of 0 or less means everything that is left.
+//   - Neither keeps data or hands out memory that it will change.
 //   - Close may be called at any time and more than once; it ends an operation under way.
 //   - Errors are *types.SyscallError with a code.
 package vfs
@@ -73,6 +74,19 @@ type CallerBinder interface {
 // set before Write, is called from inside Write, and must not block.
 type StreamNotifier interface {
 	NotifyStream(func(StreamPart))
+}
+
+// ModelCard is what the kernel wants to know of a model before it asks it anything.
+type ModelCard struct {
+	Provider      string // the last element of its path
+	Driver        string
+	Model         string // the default model; may be empty
+	ContextWindow int    // in tokens; 0 = unknown
+}
+
+// Modeler is offered by the files of /dev/llm.
+type Modeler interface {
+	ModelCard() ModelCard
 }
 
 // StreamPart is a piece of an answer under way, or a note about it.

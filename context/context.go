@@ -1,0 +1,120 @@
+package context
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"rnix/types"
+)
+
+// Context is one conversation. Its fields are set when it is made or guarded by mu; other packages
+// reach it through the Manager.
+type Context struct {
+	ID types.CtxID
+	// MaxSize is the largest number of messages; 0 = no limit. An append beyond it fails with
+	// RESOURCE_EXHAUSTED and changes nothing.
+	MaxSize int
+
+	mu           sync.RWMutex
+	SystemPrompt string    // +checklocks:mu
+	Messages     []Message // +checklocks:mu; only ever appended to, or replaced as a whole
+	encoded      encoding  // +checklocks:mu; the same messages, as JSON
+	generation   uint64    // +checklocks:mu; grows when Messages is replaced
+	tokens       int       // +checklocks:mu; estimate over Messages
+}
+
+// PromptResult is a snapshot of a conversation: what is sent to a model. Its slices are shared with
+// the conversation and must not be changed.
+type PromptResult struct {
+	SystemPrompt string
+	Messages     []Message
+	// Encoded is Messages as the elements of a JSON array, separated by commas, without the
+	// brackets, in pieces. While Generation stays the same, the bytes of an earlier snapshot are a
+	// prefix of those of a later one.
+	Encoded    [][]byte
+	Generation uint64
+	// Tokens estimates the size of SystemPrompt and Messages together.
+	Tokens int
+}
+
+// EncodedLen returns the number of bytes in Encoded.
+func (p *PromptResult) EncodedLen() int {
+	n := 0
+	for _, c := range p.Encoded {
+		n += len(c)
+	}
+	return n
+}
+
+// append adds messages, all or none.
+func (c *Context) append(ms ...Message) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.MaxSize > 0 && len(c.Messages)+len(ms) > c.MaxSize {
+		return ctxErr(types.ErrExhausted, "CtxWrite", c.ID, "full: it holds at most %d messages", c.MaxSize)
+	}
+	for i := range ms {
+		if err := c.encoded.add(&ms[i]); err != nil {
+			return ctxErr(types.ErrInvalid, "CtxWrite", c.ID, "message: %w", err)
+		}
+		c.tokens += ms[i].tokens()
+	}
+	c.Messages = append(c.Messages, ms...)
+	return nil
+}
+
+// replace puts ms in the place of all messages.
+func (c *Context) replace(ms []Message) error {
+	var enc encoding
+	tokens := 0
+	for i := range ms {
+		if err := enc.add(&ms[i]); err != nil {
+			return ctxErr(types.ErrInvalid, "CtxWrite", c.ID, "message: %w", err)
+		}
+		tokens += ms[i].tokens()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.Messages, c.encoded, c.tokens = ms, enc, tokens
+	c.generation++
+	return nil
+}
+
+func (c *Context) prompt() *PromptResult {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return &PromptResult{
+		SystemPrompt: c.SystemPrompt,
+		Messages:     c.Messages[:len(c.Messages):len(c.Messages)],
+		Encoded:      c.encoded.snapshot(),
+		Generation:   c.generation,
+		Tokens:       c.tokens + EstimateTokens(c.SystemPrompt),
+	}
+}
+
+func (c *Context) summary() string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	by := map[Role]int{}
+	for i := range c.Messages {
+		by[c.Messages[i].Role]++
+	}
+	return fmt.Sprintf("messages %d (user %d, assistant %d, tool %d), about %d tokens, %d bytes, system prompt %d bytes, %d compactions",
+		len(c.Messages), by[RoleUser], by[RoleAssistant], by[RoleTool],
+		c.tokens+EstimateTokens(c.SystemPrompt), c.encoded.len(), len(c.SystemPrompt), c.generation)
+}
+
+func ctxErr(code types.ErrCode, op string, cid types.CtxID, format string, args ...any) error {
+	return types.Errorf(code, op, fmt.Sprintf("context %d", cid), format, args...)
+}
+
+// MarshalJSON writes the conversation for people and tools.
+func (c *Context) MarshalJSON() ([]byte, error) {
+	p := c.prompt()
+	return json.Marshal(struct {
+		ID           types.CtxID `json:"id"`
+		SystemPrompt string      `json:"system_prompt"`
+		Messages     []Message   `json:"messages"`
+	}{c.ID, p.SystemPrompt, p.Messages})
+}

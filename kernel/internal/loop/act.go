@@ -1,0 +1,184 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+const (
+	maxSideBySide = 8         // independent actions that run at once
+	maxAnswer     = 256 << 10 // bytes of one answer that the model gets; devices cut earlier, and better
+)
+
+// act runs the actions: neighbours that are independent side by side, the others one by one. A
+// complete behind a failure does not count, so that a model cannot claim success in the same breath as
+// a call whose failure it has not seen. The answers come back in the order of the actions, one for each, whatever
+// happens; the error is only for a record that could not be written.
+func (l *Loop) act(ctx context.Context, actions []Action) ([]Outcome, error) {
+	outs := make([]Outcome, len(actions))
+	for i := 0; i < len(actions); {
+		if actions[i].Kind == Complete && failed(outs[:i]) {
+			outs[i].Err = types.Errorf(types.ErrConflict, "Tool", "complete", "not finished: a call before this one in the same answer failed; look at it, then call complete again")
+			i++
+			continue
+		}
+		j := i + 1
+		for actions[i].independent() && j < len(actions) && actions[j].independent() {
+			j++
+		}
+		if err := l.batch(ctx, actions[i:j], outs[i:j]); err != nil {
+			return nil, err
+		}
+		i = j
+	}
+	return outs, nil
+}
+
+// batch runs actions side by side between one durable intent and one record of results.
+func (l *Loop) batch(ctx context.Context, actions []Action, outs []Outcome) error {
+	if cause := context.Cause(ctx); cause != nil {
+		copy(outs, refuse(actions, types.Errorf(types.ErrCancelled, "Tool", "", "not run: %v", cause)))
+		return nil
+	}
+	if err := l.host.Intend(l.progress.Step, actions); err != nil {
+		return err
+	}
+	if len(actions) == 1 {
+		outs[0] = l.run(ctx, &actions[0])
+	} else {
+		slots := make(chan struct{}, maxSideBySide)
+		var wg sync.WaitGroup // each goroutine runs one action; all end before batch returns
+		for i := range actions {
+			slots <- struct{}{}
+			wg.Go(func() {
+				defer func() { <-slots }()
+				outs[i] = l.run(ctx, &actions[i])
+			})
+		}
+		wg.Wait()
+	}
+	return l.host.Finish(l.progress.Step, actions, outs)
+}
+
+// run performs one action. A panic of a device becomes an error of this call.
+func (l *Loop) run(ctx context.Context, a *Action) (out Outcome) {
+	start := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			out = Outcome{Err: types.Errorf(types.ErrInternal, "Tool", a.Call.Name, "panic: %v", p)}
+		}
+		out.Duration = time.Since(start)
+	}()
+	switch {
+	case a.Problem != nil:
+		return Outcome{Err: a.Problem}
+	case a.Kind == Complete:
+		return Outcome{Output: "done"}
+	}
+	text, err := l.host.Run(ctx, a)
+	return Outcome{Output: strings.ToValidUTF8(text, "\uFFFD"), Err: err}
+}
+
+// refuse answers actions that are not run.
+func refuse(actions []Action, err error) []Outcome {
+	outs := make([]Outcome, len(actions))
+	for i := range outs {
+		outs[i].Err = err
+	}
+	return outs
+}
+
+// answer appends exactly one message for each call.
+func (l *Loop) answer(actions []Action, outs []Outcome, note string) error {
+	ms := make([]rnixctx.Message, len(actions))
+	for i := range actions {
+		ms[i] = rnixctx.Message{Role: rnixctx.RoleTool, ToolCallID: actions[i].Call.ID, Content: outs[i].Text(), IsError: outs[i].Err != nil}
+	}
+	if note != "" {
+		ms[len(ms)-1].Content += "\n\n" + note
+	}
+	return l.host.Append(ms...)
+}
+
+// Text is what the model is told: the output, or the error with its code.
+func (o *Outcome) Text() string {
+	s := o.Output
+	if o.Err != nil {
+		s = fmt.Sprintf("error (%s): %s", types.CodeOf(o.Err), strings.ToValidUTF8(reason(o.Err), "\uFFFD"))
+		if o.Output != "" {
+			s += "\n" + o.Output
+		}
+	}
+	if s == "" {
+		return "(no output)"
+	}
+	return rnixctx.Elide(s, maxAnswer)
+}
+
+// reason is the text of an error without the parts that the model has no use for.
+func reason(err error) string {
+	var e *types.SyscallError
+	if errors.As(err, &e) && e.Err != nil {
+		return e.Err.Error()
+	}
+	return err.Error()
+}
+
+func failed(outs []Outcome) bool {
+	return slices.ContainsFunc(outs, func(o Outcome) bool { return o.Err != nil })
+}
+
+// completed returns the index of the complete action that ends the process, or -1.
+func completed(actions []Action, outs []Outcome) int {
+	for i := range actions {
+		if actions[i].Kind == Complete && outs[i].Err == nil {
+			return i
+		}
+	}
+	return -1
+}
+
+// fill writes the calls into the record.
+func fill(rec *step.StepRecord, actions []Action, outs []Outcome) {
+	rec.Action = string(actions[0].Kind)
+	var said []string
+	for i := range actions {
+		a, o := &actions[i], &outs[i]
+		if a.Kind == Complete {
+			rec.Action = string(Complete)
+		}
+		c := step.Call{ID: a.Call.ID, Name: a.Call.Name, Path: a.Tool.Path, Input: string(a.Call.Input), Result: o.Output, Duration: o.Duration}
+		if o.Err != nil {
+			c.Error, c.Code = reason(o.Err), types.CodeOf(o.Err)
+		}
+		rec.ToolCalls = append(rec.ToolCalls, c)
+		said = append(said, summary(a, o))
+	}
+	first := rec.ToolCalls[0]
+	rec.ToolPath, rec.ToolInput, rec.ToolResult, rec.ToolError = first.Path, first.Input, first.Result, first.Error
+	rec.Summary = rnixctx.Elide(strings.Join(said, "; "), 300)
+}
+
+// summary says in a few words what an action was and whether it worked.
+func summary(a *Action, o *Outcome) string {
+	s := a.Call.Name
+	for _, key := range []string{"path", "command", "pattern", "intent", "skill", "from", "query", "uri"} {
+		if v := a.field(key); v != "" {
+			s += " " + firstLine(v)
+			break
+		}
+	}
+	if o.Err != nil {
+		s += " (failed: " + strings.ToLower(string(types.CodeOf(o.Err))) + ")"
+	}
+	return rnixctx.Elide(s, 100)
+}

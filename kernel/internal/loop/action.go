@@ -1,0 +1,139 @@
+// Package loop is the reasoning loop of a process: prompt, answer, actions, record, one step after
+// the other. It owns the step number, the tokens and the action in hand, and is exclusive to the
+// goroutine of its process. What it needs from the kernel is the Host interface; it knows no process
+// table, no device and no file.
+package loop
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	rnixctx "rnix/context"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// Kind is what an action is. Part of the on-disk format (StepRecord.Action).
+type Kind string
+
+// The kinds of the specification, 000 §5.1.
+const (
+	ToolCall   Kind = "tool_call"
+	Plan       Kind = "plan"
+	Spawn      Kind = "spawn"
+	Complete   Kind = "complete"
+	Specialize Kind = "specialize"
+	Replan     Kind = "replan"
+	Text       Kind = "text"
+)
+
+// Action is one thing that the model wants.
+type Action struct {
+	Kind Kind
+	Call rnixctx.ToolCall
+	Tool vfs.Tool // for ToolCall; the zero value for the kernel's own actions
+	// Problem says why the action cannot be run; it is given back to the model as an error.
+	Problem *types.SyscallError
+}
+
+// independent reports whether the action may run beside others.
+func (a *Action) independent() bool {
+	return a.Problem != nil || a.Kind == Spawn || a.Kind == ToolCall && a.Tool.Independent
+}
+
+// Meta are the kernel's own actions as they are offered to a model. Spawn and Specialize are offered
+// only to processes that may use them.
+var Meta = map[Kind]ToolSpec{
+	Complete: {"complete", "Finish the task. Call this exactly once, when the work is done and checked, or when it cannot be done. The result is what the person who asked will read.",
+		json.RawMessage(`{"type":"object","properties":{"result":{"type":"string","description":"what was done and found, or why it could not be done"}},"required":["result"],"additionalProperties":false}`)},
+	Plan: {"plan", "Write down the steps that you intend to take. Use it once at the start of work that needs more than a few steps.",
+		json.RawMessage(`{"type":"object","properties":{"steps":{"type":"array","items":{"type":"string"},"minItems":1}},"required":["steps"],"additionalProperties":false}`)},
+	Replan: {"replan", "Replace the plan when what you found makes it wrong.",
+		json.RawMessage(`{"type":"object","properties":{"reason":{"type":"string"},"steps":{"type":"array","items":{"type":"string"}}},"required":["reason"],"additionalProperties":false}`)},
+	Specialize: {"specialize", "Load the instructions of a skill.",
+		json.RawMessage(`{"type":"object","properties":{"skill":{"type":"string"}},"required":["skill"],"additionalProperties":false}`)},
+	Spawn: {"spawn", "Start another agent with a task of its own and wait for its result. It sees none of this conversation, has at most your rights, and works in the same directory. Several calls in one answer run side by side.",
+		json.RawMessage(`{"type":"object","properties":{"intent":{"type":"string","description":"the whole task"},"agent":{"type":"string","description":"which agent; empty for the default one"},"max_steps":{"type":"integer","minimum":1}},"required":["intent"],"additionalProperties":false}`)},
+}
+
+// Parse turns an answer into actions, in order. An answer without calls and with text is one Text
+// action; one with neither is none.
+//
+// Calls whose name is unknown, whose arguments could not be read or do not have what they need come
+// back with a Problem. Ids that are empty or repeated are made unique in resp itself, so that each
+// call can have exactly one answer.
+func Parse(resp *Response, tools map[string]vfs.Tool, meta map[string]Kind) []Action {
+	if len(resp.ToolCalls) == 0 {
+		if strings.TrimSpace(resp.Content) == "" {
+			return nil
+		}
+		return []Action{{Kind: Text}}
+	}
+	uniqueIDs(resp.ToolCalls)
+	out := make([]Action, len(resp.ToolCalls))
+	for i := range resp.ToolCalls {
+		c := &resp.ToolCalls[i]
+		if len(c.Input) == 0 || string(c.Input) == "null" {
+			c.Input = json.RawMessage("{}")
+		}
+		a := Action{Kind: ToolCall, Call: *c}
+		if k, ok := meta[c.Name]; ok {
+			a.Kind = k
+		} else if t, ok := tools[c.Name]; ok {
+			a.Tool = t
+		} else {
+			a.Problem = types.Errorf(types.ErrNotFound, "Tool", c.Name, "there is no such tool; the tools are: %s", names(tools, meta))
+		}
+		if c.ParseError != "" {
+			a.Problem = types.Errorf(types.ErrInvalid, "Tool", c.Name, "the arguments are not valid JSON (%s); call again with a JSON object", c.ParseError)
+		} else if a.Problem == nil && !isObject(c.Input) {
+			a.Problem = types.Errorf(types.ErrInvalid, "Tool", c.Name, "the arguments must be a JSON object, not %s", rnixctx.Elide(string(c.Input), 80))
+		}
+		out[i] = a
+	}
+	return out
+}
+
+func isObject(b json.RawMessage) bool {
+	var m map[string]json.RawMessage
+	return json.Unmarshal(b, &m) == nil && m != nil
+}
+
+// uniqueIDs replaces empty and repeated ids.
+func uniqueIDs(calls []rnixctx.ToolCall) {
+	seen := map[string]bool{}
+	for _, c := range calls {
+		seen[c.ID] = false
+	}
+	for i := range calls {
+		id := calls[i].ID
+		for n := i + 1; id == "" || seen[id]; n++ {
+			id = fmt.Sprintf("call-%d", n)
+		}
+		calls[i].ID, seen[id] = id, true
+	}
+}
+
+func names(tools map[string]vfs.Tool, meta map[string]Kind) string {
+	var all []string
+	for n := range tools {
+		all = append(all, n)
+	}
+	for n := range meta {
+		all = append(all, n)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// field reads a string field of the input, or "".
+func (a *Action) field(name string) string {
+	var m map[string]json.RawMessage
+	var s string
+	if json.Unmarshal(a.Call.Input, &m) != nil || json.Unmarshal(m[name], &s) != nil {
+		return ""
+	}
+	return s
+}

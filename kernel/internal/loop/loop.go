@@ -1,0 +1,260 @@
+package loop
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/internal/event"
+	"rnix/internal/step"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// Host is what a loop needs of its process. All methods are called from the loop's goroutine, except
+// Run, which is called side by side for independent actions.
+type Host interface {
+	// Wait returns when the process may go on, or the cause of ctx's end.
+	Wait(ctx context.Context) error
+	// Prompt returns the conversation so far.
+	Prompt() (*rnixctx.PromptResult, error)
+	// Append adds messages to the conversation and to the record.
+	Append(ms ...rnixctx.Message) error
+	// Compact replaces the conversation by a shorter one and records that.
+	Compact(ms []rnixctx.Message, report rnixctx.Compaction) error
+	// Ask has the model answer a request. The bytes are valid until it returns.
+	Ask(ctx context.Context, request []byte) (*Response, error)
+	// Intend makes durable that the actions are about to run.
+	Intend(step int, actions []Action) error
+	// Run performs one action and returns what the model is told.
+	Run(ctx context.Context, a *Action) (string, error)
+	// Finish records how the actions ended.
+	Finish(step int, actions []Action, outs []Outcome) error
+	// Record makes the step durable.
+	Record(rec *step.StepRecord) error
+	// Emit appends to the event log.
+	Emit(e event.Event)
+	// Progress publishes the loop's counters after each change.
+	Progress(p Progress)
+}
+
+// Progress is what others may know of a loop.
+type Progress struct {
+	Step      int
+	Tokens    int
+	Estimated bool // some of the tokens were counted by us
+	CostUSD   float64
+	Provider  string
+	Model     string
+}
+
+// Config is what does not change during a run.
+type Config struct {
+	Head     Head
+	Tools    map[string]vfs.Tool
+	Meta     map[string]Kind
+	MaxSteps int // 0 = no limit
+	Budget   int // tokens over the life of the process; 0 = unlimited
+	Window   int // context window in tokens; 0 = unknown
+	Start    Progress
+}
+
+// Outcome is how one action ended.
+type Outcome struct {
+	Output   string
+	Err      error
+	Duration time.Duration
+}
+
+// End is how a run of the loop ended.
+type End struct {
+	Exit   types.ExitStatus
+	Result string
+	// Cause is set when the context ended: then Exit is not set, and the host decides what it means.
+	Cause error
+	// Paused says that the context ended while the loop waited at the gate.
+	Paused bool
+}
+
+// Loop runs the steps of one process.
+type Loop struct {
+	cfg      Config
+	host     Host
+	req      *request
+	progress Progress
+	repeats  repeats
+	scale    float64 // the provider's count of the last prompt over our estimate of it
+	partial  string  // an answer that was cut by the output limit, so far
+	cuts     int
+	empties  int
+}
+
+// New returns a loop that begins behind cfg.Start.Step.
+func New(cfg Config, host Host) (*Loop, error) {
+	req, err := newRequest(cfg.Head)
+	if err != nil {
+		return nil, err
+	}
+	return &Loop{cfg: cfg, host: host, req: req, progress: cfg.Start, scale: 1}, nil
+}
+
+// Run runs steps until the process is done, a limit is reached or ctx ends.
+func (l *Loop) Run(ctx context.Context) End {
+	for {
+		if err := l.host.Wait(ctx); err != nil {
+			return End{Cause: err, Paused: true}
+		}
+		if l.cfg.Budget > 0 && l.progress.Tokens >= l.cfg.Budget {
+			return fail(types.ExitBudget, types.ReasonBudget, nil)
+		}
+		if l.cfg.MaxSteps > 0 && l.progress.Step >= l.cfg.MaxSteps {
+			return fail(types.ExitError, types.ReasonMaxSteps, nil)
+		}
+		l.progress.Step++
+		l.host.Progress(l.progress)
+		l.host.Emit(event.Event{Kind: event.StepStarted, Step: l.progress.Step, Total: l.cfg.MaxSteps})
+		if end, done := l.step(ctx); done {
+			return end
+		}
+	}
+}
+
+func fail(code int, reason string, err error) End {
+	return End{Exit: types.ExitStatus{Code: code, Reason: reason, Err: err}}
+}
+
+// step runs one iteration. It reports whether the loop is over, and how.
+func (l *Loop) step(ctx context.Context) (End, bool) {
+	rec := &step.StepRecord{StepNumber: l.progress.Step, Timestamp: time.Now()}
+	resp, err := l.ask(ctx, rec)
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			return End{Cause: cause}, true
+		}
+		rec.Action, rec.Error = string(Text), err.Error()
+		rec.Summary = "no answer: " + rnixctx.Elide(err.Error(), 200)
+		if werr := l.close(rec); werr != nil {
+			return storage(werr), true
+		}
+		return fail(types.ExitError, rnixctx.Elide(err.Error(), 400), err), true
+	}
+	actions := Parse(resp, l.cfg.Tools, l.cfg.Meta)
+	said := rnixctx.Message{Role: rnixctx.RoleAssistant, Content: resp.Content, ToolCalls: resp.ToolCalls, Reasoning: resp.Blocks}
+	over := l.cfg.Budget > 0 && l.progress.Tokens >= l.cfg.Budget
+
+	switch {
+	case len(actions) == 0:
+		return l.nothing(rec, resp, over)
+	case actions[0].Kind == Text:
+		return l.text(rec, resp, said, over)
+	}
+	l.partial, l.cuts, l.empties = "", 0, 0
+	if err := l.host.Append(said); err != nil {
+		return storage(err), true
+	}
+	var outs []Outcome
+	var endErr error
+	if over {
+		outs = refuse(actions, types.Errorf(types.ErrExhausted, "Tool", "", "not run: the token budget is used up"))
+	} else if endErr = l.host.Wait(ctx); endErr != nil { // a pause takes effect here too
+		outs = refuse(actions, types.Errorf(types.ErrCancelled, "Tool", "", "not run: %v", endErr))
+	} else if outs, err = l.act(ctx, actions); err != nil {
+		return storage(err), true
+	} else {
+		endErr = context.Cause(ctx)
+	}
+	note, stop := l.repeats.see(actions, outs)
+	if err := l.answer(actions, outs, note); err != nil {
+		return storage(err), true
+	}
+	fill(rec, actions, outs)
+	if err := l.close(rec); err != nil {
+		return storage(err), true
+	}
+	if i := completed(actions, outs); i >= 0 && !over {
+		return End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: actions[i].field("result")}, true
+	}
+	switch {
+	case endErr != nil:
+		return End{Cause: endErr}, true
+	case over:
+		return End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, Result: resp.Content}, true
+	case stop != "":
+		return fail(types.ExitNoProgress, stop, nil), true
+	}
+	return End{}, false
+}
+
+// storage ends a process whose record cannot be written: what is not recorded must not go on.
+func storage(err error) End { return fail(types.ExitError, "storage: "+err.Error(), err) }
+
+// nothing handles an answer without text and calls: the model is asked once more, then it is over.
+func (l *Loop) nothing(rec *step.StepRecord, resp *Response, over bool) (End, bool) {
+	l.empties++
+	rec.Action, rec.Summary = string(Text), "empty answer"
+	if err := l.close(rec); err != nil {
+		return storage(err), true
+	}
+	switch {
+	case over:
+		return fail(types.ExitBudget, types.ReasonBudget, nil), true
+	case resp.StopReason == "refusal":
+		return fail(types.ExitError, "the model refused to answer", nil), true
+	case l.empties > 1:
+		return fail(types.ExitError, "the model gave an empty answer twice", nil), true
+	}
+	if err := l.host.Append(rnixctx.Message{Role: rnixctx.RoleUser, Content: "[Your last answer was empty. Go on with the task, or finish it with complete.]"}); err != nil {
+		return storage(err), true
+	}
+	return End{}, false
+}
+
+// maxCuts is how often an answer that was cut by the output limit is continued.
+const maxCuts = 5
+
+// text handles an answer without calls: it is the result, unless the output limit cut it.
+func (l *Loop) text(rec *step.StepRecord, resp *Response, said rnixctx.Message, over bool) (End, bool) {
+	rec.Action, rec.Summary = string(Text), firstLine(resp.Content)
+	l.partial += resp.Content
+	l.empties = 0
+	ms := []rnixctx.Message{said}
+	more := resp.StopReason == "max_tokens" && l.cuts < maxCuts && !over
+	if more {
+		l.cuts++
+		ms = append(ms, rnixctx.Message{Role: rnixctx.RoleUser, Content: "[Your answer was cut at the output limit. Go on exactly where it stopped.]"})
+	}
+	if err := l.host.Append(ms...); err != nil {
+		return storage(err), true
+	}
+	if err := l.close(rec); err != nil {
+		return storage(err), true
+	}
+	switch {
+	case more:
+		return End{}, false
+	case over:
+		return End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, Result: l.partial}, true
+	}
+	return End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: l.partial}, true
+}
+
+// close makes the step durable and announces it.
+func (l *Loop) close(rec *step.StepRecord) error {
+	rec.Duration = time.Since(rec.Timestamp)
+	if err := l.host.Record(rec); err != nil {
+		return err
+	}
+	l.host.Emit(event.Event{Kind: event.StepEnded, Step: rec.StepNumber, Total: l.cfg.MaxSteps, Name: rec.Action,
+		Text: rec.Summary, Tokens: rec.TokensUsed, Dur: rec.Duration, Err: rec.Error})
+	return nil
+}
+
+// firstLine returns the first line of s that is not blank, bounded, for a summary.
+func firstLine(s string) string {
+	s = strings.TrimSpace(s)
+	if i := strings.IndexByte(s, '\n'); i >= 0 {
+		s = s[:i]
+	}
+	return rnixctx.Elide(s, 160)
+}

@@ -1,0 +1,53 @@
+package loop
+
+import (
+	"fmt"
+	"hash/fnv"
+)
+
+// The thresholds are generous on purpose: polling for something slow with the same call and the same
+// answer is honest work.
+const (
+	repeatNote = 10 // after so many equal steps the model is told
+	repeatStop = 60 // after so many the process ends with ExitNoProgress
+	failStop   = 40 // after so many steps in a row in which every call failed, likewise
+)
+
+// repeats counts steps that bring nothing new: the same calls with the same answers, and steps in
+// which every call failed.
+type repeats struct {
+	last        uint64
+	same, fails int
+}
+
+// see takes the calls of a step and their answers. It returns a note for the model, or a reason to
+// stop.
+func (r *repeats) see(actions []Action, outs []Outcome) (note, stop string) {
+	h := fnv.New64a()
+	failed := 0
+	for i := range actions {
+		fmt.Fprintf(h, "%s\x00%s\x00%s\x00", actions[i].Call.Name, actions[i].Call.Input, outs[i].Output)
+		if outs[i].Err != nil {
+			failed++
+		}
+	}
+	if sum := h.Sum64(); sum == r.last {
+		r.same++
+	} else {
+		r.last, r.same = sum, 1
+	}
+	if failed == len(actions) {
+		r.fails++
+	} else {
+		r.fails = 0
+	}
+	switch {
+	case r.same >= repeatStop:
+		return "", fmt.Sprintf("no progress: the same calls gave the same answers %d times in a row", r.same)
+	case r.fails >= failStop:
+		return "", fmt.Sprintf("no progress: every call failed in %d steps in a row", r.fails)
+	case r.same == repeatNote:
+		return fmt.Sprintf("[The same calls have given the same answers %d times in a row. If you are waiting for something, wait longer between looks; otherwise try another way or finish.]", r.same), ""
+	}
+	return "", ""
+}

@@ -1,0 +1,92 @@
+package loop
+
+import (
+	"encoding/json"
+
+	rnixctx "rnix/context"
+)
+
+// Head is the part of a request that stays the same over the life of a process. Its fields and
+// their names are those of the model device's request; a test in the assembly compares the two.
+type Head struct {
+	Intent       string     `json:"intent,omitempty"`
+	SystemPrompt string     `json:"system_prompt,omitempty"`
+	Model        string     `json:"model,omitempty"`
+	MaxTurns     int        `json:"max_turns,omitempty"`
+	TimeoutMs    int64      `json:"timeout_ms,omitempty"`
+	MaxTokens    int        `json:"max_tokens,omitempty"`
+	Effort       string     `json:"reasoning_effort,omitempty"`
+	Tools        []ToolSpec `json:"tools,omitempty"`
+	Session      string     `json:"session,omitempty"`
+	WorkDir      string     `json:"work_dir,omitempty"`
+}
+
+// ToolSpec is a tool as it is offered to the model.
+type ToolSpec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"input_schema"`
+}
+
+// Response is what is read from a model device. The same test compares it.
+type Response struct {
+	Content    string             `json:"content"`
+	TokensUsed int                `json:"tokens_used"`
+	ToolCalls  []rnixctx.ToolCall `json:"tool_calls,omitempty"`
+	Reasoning  string             `json:"reasoning,omitempty"`
+	Blocks     []rnixctx.Block    `json:"reasoning_blocks,omitempty"`
+	StopReason string             `json:"stop_reason,omitempty"`
+	Provider   string             `json:"provider,omitempty"`
+	Model      string             `json:"model,omitempty"`
+	Usage      Usage              `json:"usage"`
+	CostUSD    float64            `json:"cost_usd,omitempty"`
+}
+
+// Usage counts the tokens of one answer; the parts do not overlap.
+type Usage struct {
+	Input      int  `json:"input_tokens"`
+	Output     int  `json:"output_tokens"`
+	CacheRead  int  `json:"cache_read_tokens,omitempty"`
+	CacheWrite int  `json:"cache_write_tokens,omitempty"`
+	Estimated  bool `json:"estimated,omitempty"`
+}
+
+// request is the document that is written to the model device. It grows with the conversation: what
+// was written once is not encoded or copied again while the conversation is only appended to.
+type request struct {
+	head       []byte // the encoded Head with an open "messages":[ behind it
+	buf        []byte // head and the messages so far, without the closing brackets
+	done       int    // bytes of the encoded messages that are in buf
+	generation uint64
+}
+
+func newRequest(h Head) (*request, error) {
+	b, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	b = b[:len(b)-1]
+	if len(b) > 1 {
+		b = append(b, ',')
+	}
+	return &request{head: append(b, `"messages":[`...)}, nil
+}
+
+// bytes returns the document for a prompt. It is valid until the next call.
+func (r *request) bytes(p *rnixctx.PromptResult) []byte {
+	if r.buf == nil || r.generation != p.Generation {
+		r.buf = append(make([]byte, 0, len(r.head)+p.EncodedLen()+1024), r.head...)
+		r.done, r.generation = 0, p.Generation
+	}
+	skip := r.done
+	for _, c := range p.Encoded {
+		if skip >= len(c) {
+			skip -= len(c)
+			continue
+		}
+		r.buf = append(r.buf, c[skip:]...)
+		r.done += len(c) - skip
+		skip = 0
+	}
+	return append(r.buf, "]}"...)
+}
