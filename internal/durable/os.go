@@ -1,0 +1,80 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"rnix/types"
+)
+
+// OS is the file system of the machine.
+var OS FS = osFS{}
+
+type osFS struct{}
+
+func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	f, err := os.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err // not a File that holds a nil pointer
+	}
+	return osFile{f}, nil
+}
+
+func (osFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
+func (osFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+func (osFS) Mkdir(name string, perm fs.FileMode) error  { return os.Mkdir(name, perm) }
+func (osFS) Rename(oldname, newname string) error       { return os.Rename(oldname, newname) }
+func (osFS) Remove(name string) error                   { return os.Remove(name) }
+
+func (osFS) SyncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Lock writes the number of this process into the file after it has the lock, for the message that
+// others get. The file is never removed: that would let two processes lock two files of one name.
+func (osFS) Lock(name string) (io.Closer, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, FilePerm)
+	if err != nil {
+		return nil, wrap("Lock", name, err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	for err == syscall.EINTR {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	if err == syscall.EWOULDBLOCK {
+		holder, _ := io.ReadAll(io.LimitReader(f, 20))
+		f.Close()
+		return nil, lockedError(name, strings.TrimSpace(string(holder)))
+	}
+	if err == nil {
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		_, err = fmt.Fprintln(f, os.Getpid())
+	}
+	if err != nil {
+		f.Close()
+		return nil, wrap("Lock", name, err)
+	}
+	return f, nil
+}
+
+func lockedError(name, holder string) error {
+	if holder == "" {
+		holder = "not known"
+	}
+	return types.Errorf(types.ErrConflict, "Lock", name, "another process holds it: pid %s", holder)
+}
+
+type osFile struct{ *os.File }
+
+func (f osFile) Sync() error { return datasync(f.File) }
