@@ -34,6 +34,7 @@ const (
 	Unmounted    Kind = "unmounted"     // Path
 	StorageError Kind = "storage_error" // Path, Err
 	Grouped      Kind = "grouped"       // Name (joined, left), Tokens is not used; Step holds the group
+	Lag          Kind = "lag"           // Text (which events are missing before this one); only in files, never in the log
 )
 
 // Event is one entry of the log. It is flat so that it can be encoded by hand and shared.
