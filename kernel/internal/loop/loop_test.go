@@ -1,0 +1,525 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	rnixctx "rnix/context"
+	"rnix/internal/event"
+	"rnix/internal/step"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// fake is a host whose model is a function, and which checks that the model is never sent an illegal
+// conversation.
+type fake struct {
+	t interface {
+		Helper()
+		Fatalf(string, ...any)
+	}
+	mgr     *rnixctx.Manager
+	cid     types.CtxID
+	model   func(ctx context.Context, n int, request []byte) (*Response, error)
+	tool    func(ctx context.Context, a *Action) (string, error)
+	wait    func(ctx context.Context) error
+	asked   int
+	intents []string
+	results []string
+	steps   []*step.StepRecord
+	events  []event.Event
+	record  error
+	mu      sync.Mutex
+}
+
+func newFake(t interface {
+	Helper()
+	Fatalf(string, ...any)
+}) *fake {
+	f := &fake{t: t, mgr: rnixctx.NewManager()}
+	f.cid, _ = f.mgr.CtxAlloc(0)
+	_ = f.mgr.AppendMessage(f.cid, rnixctx.RoleUser, "do it")
+	return f
+}
+
+func (f *fake) Wait(ctx context.Context) error {
+	if f.wait != nil {
+		return f.wait(ctx)
+	}
+	return context.Cause(ctx)
+}
+func (f *fake) Prompt() (*rnixctx.PromptResult, error) { return f.mgr.BuildPrompt(f.cid) }
+func (f *fake) Append(ms ...rnixctx.Message) error     { return f.mgr.Append(f.cid, ms...) }
+func (f *fake) Compact(ms []rnixctx.Message, _ rnixctx.Compaction) error {
+	return f.mgr.Replace(f.cid, ms)
+}
+func (f *fake) Ask(ctx context.Context, request []byte) (*Response, error) {
+	f.t.Helper()
+	var doc struct{ Messages []rnixctx.Message }
+	if err := json.Unmarshal(request, &doc); err != nil {
+		f.t.Fatalf("request %d is not JSON: %v", f.asked, err)
+	}
+	if err := rnixctx.Legal(doc.Messages); err != nil {
+		f.t.Fatalf("request %d is illegal: %v", f.asked, err)
+	}
+	f.asked++
+	return f.model(ctx, f.asked, request)
+}
+func (f *fake) Intend(_ int, as []Action) error {
+	for _, a := range as {
+		f.intents = append(f.intents, a.Call.ID)
+	}
+	return nil
+}
+func (f *fake) Run(ctx context.Context, a *Action) (string, error) {
+	if f.tool == nil {
+		return "ok", nil
+	}
+	return f.tool(ctx, a)
+}
+func (f *fake) Finish(_ int, as []Action, _ []Outcome) error {
+	for _, a := range as {
+		f.results = append(f.results, a.Call.ID)
+	}
+	return nil
+}
+func (f *fake) Record(rec *step.StepRecord) error { f.steps = append(f.steps, rec); return f.record }
+func (f *fake) Emit(e event.Event)                { f.mu.Lock(); f.events = append(f.events, e); f.mu.Unlock() }
+func (f *fake) Progress(Progress)                 {}
+
+// legal checks the conversation as it stands.
+func (f *fake) legal() {
+	f.t.Helper()
+	p, _ := f.Prompt()
+	if err := rnixctx.Legal(p.Messages); err != nil {
+		f.t.Fatalf("the conversation is illegal: %v", err)
+	}
+}
+
+func (f *fake) last() rnixctx.Message {
+	p, _ := f.Prompt()
+	return p.Messages[len(p.Messages)-1]
+}
+
+var testTools = map[string]vfs.Tool{
+	"read":  {Name: "read", Path: "/dev/fs", Effect: vfs.EffectNone, Independent: true},
+	"shell": {Name: "shell", Path: "/dev/shell", Effect: vfs.EffectExternal},
+}
+
+var testMeta = map[string]Kind{"complete": Complete, "plan": Plan, "spawn": Spawn, "replan": Replan}
+
+func run(t *testing.T, f *fake, ctx context.Context, cfg Config) End {
+	t.Helper()
+	cfg.Tools, cfg.Meta = testTools, testMeta
+	l, err := New(cfg, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := l.Run(ctx)
+	f.legal()
+	if len(f.intents) != len(f.results) && end.Exit.Err == nil {
+		t.Errorf("intents %v, results %v", f.intents, f.results)
+	}
+	return end
+}
+
+func calls(cs ...string) *Response {
+	r := &Response{Usage: Usage{Input: 10, Output: 5}}
+	for i, c := range cs {
+		name, input, _ := strings.Cut(c, " ")
+		r.ToolCalls = append(r.ToolCalls, rnixctx.ToolCall{ID: fmt.Sprintf("c%d", i), Name: name, Input: json.RawMessage(input)})
+	}
+	return r
+}
+
+func said(text string) *Response { return &Response{Content: text, Usage: Usage{Input: 10, Output: 5}} }
+
+// script answers with one response after the other.
+func script(rs ...*Response) func(context.Context, int, []byte) (*Response, error) {
+	return func(_ context.Context, n int, _ []byte) (*Response, error) {
+		if n > len(rs) {
+			return nil, errors.New("the script is over")
+		}
+		return rs[n-1], nil
+	}
+}
+
+func TestToolThenText(t *testing.T) {
+	f := newFake(t)
+	f.model = script(calls(`read {"path":"a"}`), said("done"))
+	end := run(t, f, t.Context(), Config{})
+	if end.Exit.Code != 0 || end.Exit.Reason != "completed" || end.Result != "done" || len(f.steps) != 2 {
+		t.Fatalf("%+v", end)
+	}
+	if r := f.steps[0]; r.Action != "tool_call" || r.ToolPath != "/dev/fs" || r.ToolInput != `{"path":"a"}` || r.ToolResult != "ok" || r.TokensUsed != 15 || r.Summary != "read a" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestCompleteEndsAndItsCallIsAnswered(t *testing.T) {
+	f := newFake(t)
+	f.model = script(calls(`shell {"command":"x"}`, `complete {"result":"all good"}`))
+	end := run(t, f, t.Context(), Config{})
+	if end.Result != "all good" || end.Exit.Code != 0 || f.steps[0].Action != "complete" {
+		t.Fatalf("%+v %+v", end, f.steps[0])
+	}
+}
+
+func TestCompleteBesideAFailureDoesNotCount(t *testing.T) {
+	f := newFake(t)
+	f.tool = func(context.Context, *Action) (string, error) {
+		return "", types.Errorf(types.ErrNotFound, "Open", "x", "no such file")
+	}
+	f.model = script(calls(`shell {}`, `complete {"result":"all good"}`), said("it failed"))
+	if end := run(t, f, t.Context(), Config{}); end.Result != "it failed" {
+		t.Fatalf("%+v", end)
+	}
+}
+
+func TestBadCallsAreAnsweredAndTheModelGoesOn(t *testing.T) { // A-43, A-45
+	for _, c := range []struct{ call, want string }{
+		{`nosuch {}`, "there is no such tool"},
+		{`read [1]`, "must be a JSON object"},
+		{`read `, "ok"},     // no arguments at all
+		{`read null`, "ok"}, // likewise
+	} {
+		f := newFake(t)
+		f.model = func(_ context.Context, n int, req []byte) (*Response, error) {
+			if n == 1 {
+				return calls(c.call), nil
+			}
+			if !strings.Contains(string(req), c.want) {
+				t.Errorf("%s: the model was not told %q: %s", c.call, c.want, req)
+			}
+			return said("ok then"), nil
+		}
+		if end := run(t, f, t.Context(), Config{}); end.Result != "ok then" {
+			t.Errorf("%s: %+v", c.call, end)
+		}
+	}
+}
+
+func TestUnreadableArgumentsAreAnErrorResult(t *testing.T) {
+	f := newFake(t)
+	r := calls(`read {}`)
+	r.ToolCalls[0].ParseError = "unexpected end"
+	r.ToolCalls[0].Input = json.RawMessage(`"{\"path"`)
+	f.model = script(r, said("sorry"))
+	if end := run(t, f, t.Context(), Config{}); end.Result != "sorry" || f.steps[0].ToolError == "" {
+		t.Fatalf("%+v", end)
+	}
+}
+
+func TestPanickingDeviceIsAnErrorResult(t *testing.T) {
+	f := newFake(t)
+	f.tool = func(context.Context, *Action) (string, error) { panic("oh") }
+	f.model = script(calls(`read {}`, `read {}`), said("fine"))
+	if end := run(t, f, t.Context(), Config{}); end.Result != "fine" || !strings.Contains(f.steps[0].ToolError, "panic") {
+		t.Fatalf("%+v", end)
+	}
+}
+
+func TestRepeatedAndEmptyIDsAreMadeUnique(t *testing.T) { // A-43
+	f := newFake(t)
+	r := calls(`read {}`, `read {}`, `read {}`)
+	r.ToolCalls[0].ID, r.ToolCalls[1].ID, r.ToolCalls[2].ID = "x", "x", ""
+	f.model = script(r, said("ok"))
+	run(t, f, t.Context(), Config{})
+}
+
+func TestIndependentCallsRunSideBySideAndAnswerInOrder(t *testing.T) { // A-44
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		f.tool = func(_ context.Context, a *Action) (string, error) {
+			d := time.Hour
+			if a.Call.ID == "c0" {
+				d *= 2
+			}
+			time.Sleep(d)
+			return a.Call.ID, nil
+		}
+		f.model = script(calls(`read {}`, `spawn {"intent":"x"}`, `read {}`), said("ok"))
+		start := time.Now()
+		run(t, f, t.Context(), Config{})
+		if took := time.Since(start); took != 2*time.Hour {
+			t.Errorf("took %v", took)
+		}
+		for i, c := range f.steps[0].ToolCalls {
+			if c.Result != fmt.Sprintf("c%d", i) {
+				t.Errorf("answer %d is %q", i, c.Result)
+			}
+		}
+	})
+}
+
+func TestDependentCallsKeepTheirOrder(t *testing.T) {
+	f := newFake(t)
+	var order []string
+	f.tool = func(_ context.Context, a *Action) (string, error) { order = append(order, a.Call.ID); return "", nil }
+	f.model = script(calls(`shell {}`, `shell {}`, `read {}`, `shell {}`), said("ok"))
+	run(t, f, t.Context(), Config{})
+	if got := strings.Join(order, " "); got != "c0 c1 c2 c3" {
+		t.Error(got)
+	}
+}
+
+var errKilled = errors.New("killed")
+
+func TestKillDuringACallAnswersEveryCall(t *testing.T) { // A-18, A-43
+	f := newFake(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	f.tool = func(ctx context.Context, a *Action) (string, error) {
+		cancel(errKilled)
+		<-ctx.Done()
+		return "half", types.Errorf(types.ErrCancelled, "Write", "", "%w", context.Cause(ctx))
+	}
+	f.model = script(calls(`shell {}`, `shell {}`, `read {}`))
+	end := run(t, f, ctx, Config{})
+	if end.Cause != errKilled {
+		t.Fatalf("%+v", end)
+	}
+	if c := f.steps[0].ToolCalls; len(c) != 3 || c[1].Code != types.ErrCancelled || c[2].Code != types.ErrCancelled {
+		t.Errorf("%+v", c)
+	}
+	if strings.Join(f.intents, " ") != "c0" {
+		t.Errorf("intents for calls that never ran: %v", f.intents)
+	}
+}
+
+func TestKillDuringTheModelCall(t *testing.T) {
+	f := newFake(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	f.model = func(context.Context, int, []byte) (*Response, error) { cancel(errKilled); return nil, context.Canceled }
+	if end := run(t, f, ctx, Config{}); end.Cause != errKilled || len(f.steps) != 0 {
+		t.Fatalf("%+v", end)
+	}
+}
+
+func TestPauseTakesEffectBetweenModelAndAction(t *testing.T) { // A-20
+	f := newFake(t)
+	n := 0
+	f.wait = func(context.Context) error {
+		if n++; n == 2 {
+			return errKilled
+		}
+		return nil
+	}
+	f.tool = func(context.Context, *Action) (string, error) { t.Error("ran behind a shut gate"); return "", nil }
+	f.model = script(calls(`shell {}`, `shell {}`))
+	if end := run(t, f, t.Context(), Config{}); end.Cause != errKilled || len(f.steps) != 1 {
+		t.Fatalf("%+v", end)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	forever := func(context.Context, int, []byte) (*Response, error) { return calls(`read {}`), nil }
+	for name, c := range map[string]struct {
+		cfg    Config
+		model  func(context.Context, int, []byte) (*Response, error)
+		code   int
+		reason string
+		steps  int
+	}{
+		"steps":         {Config{MaxSteps: 3}, forever, 1, "max steps exceeded", 3},
+		"budget":        {Config{Budget: 31}, forever, 2, "budget_exceeded", 3},
+		"spent before":  {Config{Budget: 30, Start: Progress{Tokens: 30}}, forever, 2, "budget_exceeded", 0},
+		"no progress":   {Config{}, forever, 6, "no progress: the same calls gave the same answers 60 times in a row", 60},
+		"model error":   {Config{}, script(), 1, "the script is over", 1},
+		"empty twice":   {Config{}, script(said(""), said(" \n")), 1, "the model gave an empty answer twice", 2},
+		"empty once":    {Config{}, script(said(""), said("here")), 0, "completed", 2},
+		"refusal":       {Config{}, script(&Response{StopReason: "refusal"}), 1, "the model refused to answer", 1},
+		"negative use":  {Config{Budget: 5}, script(&Response{Content: strings.Repeat("word ", 20), Usage: Usage{Input: -5}}), 2, "budget_exceeded", 1},
+		"explicit zero": {Config{MaxSteps: 0}, script(said("x")), 0, "completed", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			f.model = c.model
+			end := run(t, f, t.Context(), c.cfg)
+			if end.Exit.Code != c.code || end.Exit.Reason != c.reason || len(f.steps) != c.steps {
+				t.Errorf("%+v after %d steps", end, len(f.steps))
+			}
+		})
+	}
+}
+
+func TestBudgetRefusesCallsButKeepsThePaidAnswer(t *testing.T) {
+	f := newFake(t)
+	f.tool = func(context.Context, *Action) (string, error) { t.Error("ran beyond the budget"); return "", nil }
+	r := calls(`shell {}`)
+	r.Content = "I found it"
+	f.model = script(r)
+	if end := run(t, f, t.Context(), Config{Budget: 15}); end.Exit.Code != 2 || end.Result != "I found it" {
+		t.Fatalf("%+v", end)
+	}
+}
+
+func TestHonestPollingIsNotALoop(t *testing.T) { // A-52
+	f := newFake(t)
+	n := 0
+	f.tool = func(context.Context, *Action) (string, error) {
+		n++
+		return fmt.Sprint("still running, ", n, " s"), nil
+	}
+	f.model = func(_ context.Context, n int, _ []byte) (*Response, error) {
+		if n > 500 {
+			return said("it is up"), nil
+		}
+		return calls(`shell {"command":"poll"}`), nil
+	}
+	if end := run(t, f, t.Context(), Config{}); end.Result != "it is up" {
+		t.Fatalf("%+v", end)
+	}
+}
+
+func TestRefusalsAreCounted(t *testing.T) { // A-53
+	f := newFake(t)
+	f.tool = func(context.Context, *Action) (string, error) {
+		return "", types.Errorf(types.ErrPermission, "Open", "/dev/shell", "not allowed")
+	}
+	f.model = func(_ context.Context, n int, _ []byte) (*Response, error) {
+		return calls(fmt.Sprintf(`shell {"command":"%d"}`, n)), nil
+	}
+	if end := run(t, f, t.Context(), Config{}); end.Exit.Code != types.ExitNoProgress || len(f.steps) != failStop {
+		t.Fatalf("%+v after %d", end, len(f.steps))
+	}
+}
+
+func TestCutAnswerIsContinued(t *testing.T) {
+	f := newFake(t)
+	cut := said("first ")
+	cut.StopReason = "max_tokens"
+	f.model = script(cut, said("second"))
+	if end := run(t, f, t.Context(), Config{}); end.Result != "first second" {
+		t.Fatalf("%+v", end)
+	}
+}
+
+func TestTooLongPromptIsCompactedAndTriedAgain(t *testing.T) { // A-62
+	f := newFake(t)
+	for i := range 50 {
+		id := fmt.Sprint(i)
+		_ = f.mgr.Append(f.cid, rnixctx.Message{Role: rnixctx.RoleAssistant, ToolCalls: []rnixctx.ToolCall{{ID: id, Name: "read", Input: json.RawMessage("{}")}}},
+			rnixctx.Message{Role: rnixctx.RoleTool, ToolCallID: id, Content: strings.Repeat("text ", 2000)})
+	}
+	var sizes []int
+	f.model = func(_ context.Context, n int, req []byte) (*Response, error) {
+		sizes = append(sizes, len(req))
+		if n == 1 {
+			return nil, types.Errorf(types.ErrInvalid, "Write", "/dev/llm/x", "prompt is too long: 200000 tokens")
+		}
+		return said("ok"), nil
+	}
+	end := run(t, f, t.Context(), Config{})
+	if end.Result != "ok" || len(sizes) != 2 || sizes[1] > sizes[0]*6/10 {
+		t.Fatalf("%+v %v", end, sizes)
+	}
+}
+
+func TestConversationNearItsWindowIsCompactedBeforeTheCall(t *testing.T) { // A-62
+	f := newFake(t)
+	f.tool = func(context.Context, *Action) (string, error) { return strings.Repeat("line\n", 2000), nil }
+	f.model = func(_ context.Context, n int, req []byte) (*Response, error) {
+		if len(req)/4 > 20000 {
+			t.Fatalf("request %d has %d bytes", n, len(req))
+		}
+		if n == 200 {
+			return said("ok"), nil
+		}
+		r := calls(fmt.Sprintf(`read {"path":"%d"}`, n))
+		r.Usage.Input = len(req) / 4
+		return r, nil
+	}
+	if end := run(t, f, t.Context(), Config{Window: 20000}); end.Result != "ok" {
+		t.Fatalf("%+v", end)
+	}
+}
+
+func TestUnwritableRecordStopsTheProcess(t *testing.T) {
+	f := newFake(t)
+	f.record = types.Errorf(types.ErrStorage, "Commit", "steps.jsonl", "no space left")
+	f.model = script(calls(`shell {}`), said("never"))
+	if end := run(t, f, t.Context(), Config{}); end.Exit.Code != 1 || types.CodeOf(end.Exit.Err) != types.ErrStorage || f.asked != 1 {
+		t.Fatalf("%+v", end)
+	}
+}
+
+// Whatever a model does, and whenever the process is killed: the conversation stays legal and every
+// call has one answer. fake checks each request; run checks the end.
+func TestAnyModelLeavesALegalConversation(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		f := newFake(rt)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
+		killAt := rapid.IntRange(0, 30).Draw(rt, "kill")
+		ops := 0
+		tick := func() {
+			if ops++; ops == killAt {
+				cancel(errKilled)
+			}
+		}
+		name := rapid.SampledFrom([]string{"read", "shell", "plan", "complete", "spawn", "nosuch", ""})
+		input := rapid.SampledFrom([]string{`{}`, ``, `null`, `[]`, `{"result":"r"}`, `{"steps":["a"]}`})
+		id := rapid.SampledFrom([]string{"", "a", "b", "c"})
+		f.tool = func(context.Context, *Action) (string, error) {
+			tick()
+			if ops%3 == 0 {
+				return "", errors.New("bad")
+			}
+			return "fine", nil
+		}
+		f.model = func(ctx context.Context, n int, _ []byte) (*Response, error) {
+			tick()
+			if err := context.Cause(ctx); err != nil {
+				return nil, err
+			}
+			r := &Response{Content: rapid.SampledFrom([]string{"", "text"}).Draw(rt, "content")}
+			for range rapid.IntRange(0, 4).Draw(rt, "calls") {
+				r.ToolCalls = append(r.ToolCalls, rnixctx.ToolCall{ID: id.Draw(rt, "id"), Name: name.Draw(rt, "name"), Input: json.RawMessage(input.Draw(rt, "in"))})
+			}
+			return r, nil
+		}
+		l, err := New(Config{Tools: testTools, Meta: testMeta, MaxSteps: 12}, f)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		l.Run(ctx)
+		f.legal()
+	})
+}
+
+func TestRequestGrowsWithoutChangingWhatWasSent(t *testing.T) {
+	f := newFake(t)
+	req, err := newRequest(Head{SystemPrompt: "s", Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last string
+	for i := range 300 {
+		_ = f.mgr.AppendMessage(f.cid, rnixctx.RoleUser, strings.Repeat("x", i*7))
+		if i == 200 {
+			_ = f.mgr.Replace(f.cid, []rnixctx.Message{{Role: rnixctx.RoleUser, Content: "short"}})
+		}
+		p, _ := f.Prompt()
+		doc := string(req.bytes(p))
+		var got struct {
+			SystemPrompt string            `json:"system_prompt"`
+			Messages     []rnixctx.Message `json:"messages"`
+		}
+		if err := json.Unmarshal([]byte(doc), &got); err != nil || got.SystemPrompt != "s" || len(got.Messages) != len(p.Messages) {
+			t.Fatalf("request %d: %v", i, err)
+		}
+		if body := strings.TrimSuffix(last, "]}"); i != 200 && !strings.HasPrefix(doc, body) {
+			t.Fatalf("request %d changed what was sent", i) // A-63
+		}
+		last = strings.Clone(doc)
+	}
+}
