@@ -32,11 +32,21 @@ type Tool struct {
 
 // Input returns the bytes to write to Path for the given input, which must be a JSON object or
 // empty (which means {}). The operation is set last, so that an "op" in the input cannot change it.
+// For any other input it returns bytes that are not JSON and that say so: every device refuses them,
+// where leaving the input out would run the operation with nothing, and passing it on could smuggle
+// an operation in.
 func (t Tool) Input(input json.RawMessage) []byte {
-	body := trimObject(input)
-	if t.Op == "" {
-		return append(append([]byte{'{'}, body...), '}')
+	object := trimSpace(input)
+	if len(object) == 0 {
+		object = []byte("{}")
 	}
+	if object[0] != '{' || !json.Valid(object) {
+		return append([]byte("the input is not a JSON object: "), object...)
+	}
+	if t.Op == "" {
+		return append([]byte(nil), object...)
+	}
+	body := trimSpace(object[1 : len(object)-1])
 	op, _ := json.Marshal(t.Op) // a string always marshals
 	out := make([]byte, 0, len(body)+len(op)+10)
 	out = append(out, '{')
@@ -44,15 +54,6 @@ func (t Tool) Input(input json.RawMessage) []byte {
 		out = append(append(out, body...), ',')
 	}
 	return append(append(append(out, `"op":`...), op...), '}')
-}
-
-// trimObject returns what stands between the outer braces of a JSON object.
-func trimObject(b json.RawMessage) []byte {
-	s := trimSpace(b)
-	if len(s) < 2 || s[0] != '{' || s[len(s)-1] != '}' {
-		return nil
-	}
-	return trimSpace(s[1 : len(s)-1])
 }
 
 func trimSpace(b []byte) []byte {

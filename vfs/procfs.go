@@ -1,0 +1,256 @@
+package vfs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rnix/types"
+)
+
+// ProcSource tells /proc what there is to show. Every answer is a copy, and comes quickly: from
+// memory, or from one small file.
+type ProcSource interface {
+	// Processes returns the PIDs that have a directory, in order.
+	Processes() []types.PID
+	// Status describes one of them; false if there is none.
+	Status(pid types.PID) (ProcStatus, bool)
+	// Context returns the conversation of a process as text for people.
+	Context(pid types.PID) (string, error)
+	// Steps returns one line for each step of a process, oldest first.
+	Steps(pid types.PID) ([]ProcStep, error)
+	// Step returns one step in full; it is shown as JSON. NOT_FOUND if there is no such step.
+	Step(pid types.PID, number int) (any, error)
+}
+
+// ProcStatus is what /proc shows of a process besides its conversation, steps and open files. The
+// zero value of a field means "none" or "not known".
+type ProcStatus struct {
+	PID            types.PID
+	PPID           types.PID
+	UUID           types.UUID
+	ParentUUID     types.UUID
+	Name           string
+	State          string // created, running, suspended, zombie, dead
+	Wait           string // what it waits for
+	WaitUntil      time.Time
+	Intent         string
+	Agent          string
+	Provider       string
+	Model          string
+	Skills         []string
+	Step           int
+	MaxSteps       int // 0 = no limit
+	TokensUsed     int
+	Estimated      bool // some of TokensUsed are counted by us
+	ContextBudget  int  // tokens; 0 = unlimited
+	CostUSD        float64
+	CreatedAt      time.Time
+	Elapsed        time.Duration // without pauses
+	Timeout        time.Duration // of the whole process; 0 = none
+	StepTimeout    time.Duration // 0 = none
+	AllowedDevices []string      // nil = all, empty = none
+	MCPMounts      []string
+	WorkDir        string
+	ReadRoots      []string
+	Tools          []Tool
+	Children       []types.PID
+	OSChildren     int
+	Exit           *types.ExitStatus
+}
+
+// ProcStep is one line of /proc/<pid>/steps.
+type ProcStep struct {
+	Number   int
+	Action   string
+	Tokens   int
+	Duration time.Duration
+	Summary  string
+	Error    string
+}
+
+// ProcFS serves /proc: "/proc" lists the PIDs, and "self" for a caller that is a process;
+// "/proc/<pid>" lists the files of one, procFiles. A file holds what was true when it was opened.
+// Nothing can be written.
+type ProcFS struct {
+	source ProcSource
+	vfs    *VFS
+}
+
+// NewProcFS returns a ProcFS over source that lists the open files of v.
+func NewProcFS(source ProcSource, v *VFS) *ProcFS { return &ProcFS{source: source, vfs: v} }
+
+// Open opens the file at subpath; its content is made when the caller is bound.
+func (p *ProcFS) Open(subpath string, flags OpenFlag) (VFSFile, error) {
+	if flags.CanWrite() {
+		return nil, types.Errorf(types.ErrPermission, "Open", "/proc"+subpath, "/proc is read-only: use signals to change a process")
+	}
+	return &procFile{proc: p, subpath: subpath, RequestFile: NewRequestFile(FileStat{Mode: "r--", Type: "proc"}, nil)}, nil
+}
+
+// procFiles are the files of a process, with what makes their content.
+var procFiles = []struct {
+	name    string
+	content func(*ProcFS, ProcStatus) (string, error)
+}{
+	{"children", func(_ *ProcFS, s ProcStatus) (string, error) { return lines(s.Children), nil }},
+	{"context", func(p *ProcFS, s ProcStatus) (string, error) { return p.source.Context(s.PID) }},
+	{"fd", (*ProcFS).fds},
+	{"intent", func(_ *ProcFS, s ProcStatus) (string, error) { return s.Intent + "\n", nil }},
+	{"limits", func(_ *ProcFS, s ProcStatus) (string, error) { return s.limits(), nil }},
+	{"mounts", func(_ *ProcFS, s ProcStatus) (string, error) { return lines(s.MCPMounts), nil }},
+	{"status", func(_ *ProcFS, s ProcStatus) (string, error) { return s.String(), nil }},
+	{"steps", (*ProcFS).steps},
+	{"tools", func(_ *ProcFS, s ProcStatus) (string, error) { return s.tools(), nil }},
+}
+
+// content returns what a caller sees at subpath, and whether that is a listing.
+func (p *ProcFS) content(subpath string, caller Caller) (text string, dir bool, err error) {
+	path := "/proc" + subpath
+	parts := strings.FieldsFunc(subpath, func(r rune) bool { return r == '/' })
+	if len(parts) == 0 {
+		names := lines(p.source.Processes())
+		if _, alive := p.source.Status(caller.PID); alive && caller.PID != 0 {
+			names += "self\n"
+		}
+		return names, true, nil
+	}
+	pid, perr := types.ParsePID(parts[0])
+	if parts[0] == "self" {
+		if pid, perr = caller.PID, nil; pid == 0 {
+			return "", false, types.Errorf(types.ErrNotFound, "Open", path, "self: the caller is not a process")
+		}
+	} else if perr == nil && pid.String() != parts[0] {
+		perr = fmt.Errorf("%q is not a PID", parts[0])
+	}
+	if perr != nil {
+		return "", false, types.Errorf(types.ErrNotFound, "Open", path, "%w", perr)
+	}
+	status, ok := p.source.Status(pid)
+	if !ok {
+		return "", false, types.Errorf(types.ErrNotFound, "Open", path, "no process %d", pid)
+	}
+	if len(parts) == 1 {
+		for _, f := range procFiles {
+			text += f.name + "\n"
+		}
+		return text, true, nil
+	}
+	if len(parts) == 3 && parts[1] == "steps" {
+		text, err = p.step(pid, parts[2], path)
+		return text, false, err
+	}
+	for _, f := range procFiles {
+		if f.name == parts[1] && len(parts) == 2 {
+			text, err = f.content(p, status)
+			return text, false, err
+		}
+	}
+	return "", false, types.Errorf(types.ErrNotFound, "Open", path, "no such file: a process has %s", strings.Join(p.names(), ", "))
+}
+
+func (p *ProcFS) names() []string {
+	var out []string
+	for _, f := range procFiles {
+		out = append(out, f.name)
+	}
+	return append(out, "steps/<number>")
+}
+
+func (p *ProcFS) fds(s ProcStatus) (string, error) {
+	var b strings.Builder
+	for _, fd := range p.vfs.List(s.PID) {
+		fmt.Fprintf(&b, "%d\t%s\n", fd.FD, fd.Path)
+	}
+	return b.String(), nil
+}
+
+func (p *ProcFS) steps(s ProcStatus) (string, error) {
+	steps, err := p.source.Steps(s.PID)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, st := range steps {
+		text := st.Summary
+		if st.Error != "" {
+			text = "error: " + st.Error
+		}
+		fmt.Fprintf(&b, "%d\t%s\t%d tokens\t%d ms\t%s\n", st.Number, st.Action, st.Tokens, st.Duration.Milliseconds(), oneLine(text))
+	}
+	return b.String(), nil
+}
+
+func (p *ProcFS) step(pid types.PID, number, path string) (string, error) {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 {
+		return "", types.Errorf(types.ErrNotFound, "Open", path, "%q is not the number of a step", number)
+	}
+	step, err := p.source.Step(pid, n)
+	if err != nil {
+		return "", err
+	}
+	b, err := json.MarshalIndent(step, "", "  ")
+	if err != nil {
+		return "", types.Errorf(types.ErrInternal, "Open", path, "step %d: %w", n, err)
+	}
+	return string(b) + "\n", nil
+}
+
+// procFile is an open file of /proc: a RequestFile whose answer is there from the start.
+type procFile struct {
+	*RequestFile
+	proc    *ProcFS
+	subpath string
+}
+
+// BindCaller makes the content.
+func (f *procFile) BindCaller(c Caller) error {
+	text, dir, err := f.proc.content(f.subpath, c)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.caller, f.answer, f.asked = c, []byte(text), true
+	f.stat.Name = f.subpath[strings.LastIndexByte(f.subpath, '/')+1:]
+	f.stat.IsDir = dir
+	if f.stat.Name == "" {
+		f.stat.Name = "proc"
+	}
+	return nil
+}
+
+// Write is always refused.
+func (f *procFile) Write(context.Context, []byte) error {
+	return types.Errorf(types.ErrPermission, "Write", "/proc"+f.subpath, "/proc is read-only: use signals to change a process")
+}
+
+// lines returns one line for each value.
+func lines[T any](values []T) string {
+	var b strings.Builder
+	for _, v := range values {
+		fmt.Fprintln(&b, v)
+	}
+	return b.String()
+}
+
+// oneLine makes text fit for a line of a listing.
+func oneLine(text string) string {
+	return strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", " ").Replace(text)
+}
+
+// tools returns one line for each tool: name, effect, path.
+func (s ProcStatus) tools() string {
+	var b strings.Builder
+	tools := slices.Clone(s.Tools)
+	slices.SortFunc(tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
+	for _, t := range tools {
+		fmt.Fprintf(&b, "%s\t%s\t%s\n", t.Name, t.Effect, t.Path)
+	}
+	return b.String()
+}
