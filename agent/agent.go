@@ -17,7 +17,7 @@ type Manifest struct {
 	ContextBudget *int     `yaml:"context_budget" json:"context_budget,omitempty"` // tokens over the life of the process; 0 = unlimited
 	MaxSteps      *int     `yaml:"max_steps" json:"max_steps,omitempty"`           // 0 = no limit
 	Skills        []string `yaml:"skills" json:"skills,omitempty"`                 // names; their bodies go into the prompt
-	Devices       []string `yaml:"devices" json:"devices,omitempty"`               // allowed device paths; absent = all, [] = none
+	Devices       []string `yaml:"devices" json:"devices,omitzero"`                // allowed device paths; absent = all, [] = none
 	MCP           []string `yaml:"mcp" json:"mcp,omitempty"`                       // names from mcp.yaml or .mcp.json
 	Env           []string `yaml:"env" json:"env,omitempty"`                       // names of variables that its OS children may see besides the usual ones
 	StepTimeout   Duration `yaml:"step_timeout" json:"step_timeout,omitzero"`      // of one step
@@ -34,7 +34,8 @@ type Models struct {
 	ReasoningEffort  string `yaml:"reasoning_effort" json:"reasoning_effort,omitempty"`
 }
 
-// Duration is a time.Duration that is written like "5m" or "30s"; "0" is off.
+// Duration is a time.Duration that is written like "5m" or "30s"; "0" is Off. The zero value means
+// "not said": read it with Or.
 type Duration time.Duration
 
 // Agent is a manifest with everything that it names. Spawn does not change it, so one value may
@@ -50,8 +51,10 @@ type Agent struct {
 
 // Document is a project's instruction file.
 type Document struct {
-	Path string
+	Path string // relative to the project, with slashes: the prompt does not depend on where the project lies
 	Text string // cut at MaxDocument bytes on a character's edge, with a marker
+	// Problem says why the file that is there is not used; then Text is empty.
+	Problem string
 }
 
 // Skill is a SKILL.md (agentskills.io).
