@@ -1,0 +1,150 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/internal/event"
+	"rnix/internal/step"
+	"rnix/kernel/internal/loop"
+	"rnix/types"
+)
+
+// The causes with which a process's context ends.
+var (
+	errStopping = errors.New("the daemon is stopping")
+	errReaped   = errors.New("the process was reaped")
+)
+
+// signalled is the cause when a signal ended the process.
+type signalled struct{ sig types.Signal }
+
+func (s signalled) Error() string { return "ended by " + s.sig.String() }
+
+// timedOut is the cause when the process's own time limit ended it.
+type timedOut struct{ after time.Duration }
+
+func (t timedOut) Error() string { return "timeout after " + t.after.String() }
+
+// signalReasons are the exit reasons of processes that a signal ended.
+var signalReasons = map[types.Signal]string{types.SIGTERM: "terminated", types.SIGKILL: "killed", types.SIGINT: "interrupted"}
+
+// exitFor turns the end of a loop into an exit status. paused says that the gate was shut.
+func exitFor(end loop.End, paused bool) types.ExitStatus {
+	var sig signalled
+	var late timedOut
+	switch {
+	case end.Cause == nil:
+		return end.Exit
+	case end.Paused && paused:
+		return types.ExitStatus{Code: types.ExitError, Reason: types.ReasonCancelledPaused, Err: end.Cause}
+	case errors.As(end.Cause, &sig):
+		return types.ExitStatus{Code: types.ExitCancelled, Reason: signalReasons[sig.sig], Err: end.Cause}
+	case errors.As(end.Cause, &late):
+		return types.ExitStatus{Code: types.ExitError, Reason: late.Error(), Err: types.Errorf(types.ErrTimeout, "Process", "", "%w", end.Cause)}
+	}
+	return types.ExitStatus{Code: types.ExitError, Reason: types.ReasonUnexpected, Err: end.Cause}
+}
+
+// finish ends a process whose loop has ended: it gives back the servers and OS children, writes the
+// end into the record, and sets status, state and event in one hold of the lock. It runs in the
+// process's goroutine.
+func (k *KernelImpl) finish(p *Process, end loop.End) {
+	k.unmountFor(p)
+	if k.cfg.Release != nil {
+		k.cfg.Release(p.PID)
+	}
+	_, shut := p.gate.Since()
+	stopping := errors.Is(end.Cause, errStopping)
+	marker := step.Marker{Name: "daemon_stop", PID: p.PID}
+	var exit types.ExitStatus
+	if !stopping {
+		exit = exitFor(end, shut)
+		exit.Reason, end.Result = withChildren(exit, end.Result, p)
+		marker = step.Marker{Name: "exit", PID: p.PID, Text: end.Result, Exit: &exit}
+	}
+	err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &marker})
+	if err == nil {
+		err = p.rec.Commit()
+	}
+	if cerr := p.rec.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		k.storageError(p, err)
+	}
+
+	now := time.Now()
+	elapsed := p.Elapsed(now)
+	p.mu.Lock()
+	p.result, p.ended, p.stopping = end.Result, now, stopping
+	p.waits = waiting{}
+	e := event.Event{Kind: event.Exited, PID: p.PID, UUID: p.UUID, Text: rnixctx.Elide(end.Result, 64<<10), Tokens: p.progress.Tokens, Step: p.progress.Step, Dur: elapsed}
+	if stopping {
+		e.Result = "suspended"
+	} else {
+		p.exit, e.Exit = &exit, &exit
+	}
+	if terr := p.transitionLocked(types.StateZombie, k.events); terr != nil {
+		k.log.Error("finish", "err", terr)
+	}
+	k.events.Append(e)
+	p.mu.Unlock()
+	k.save(p)
+	close(p.left)
+}
+
+// withChildren makes the exit reason and the result say that children failed, so that a parent cannot
+// report success over their heads.
+func withChildren(exit types.ExitStatus, result string, p *Process) (string, string) {
+	p.mu.Lock()
+	failed := p.failedChildren
+	p.mu.Unlock()
+	if len(failed) == 0 {
+		return exit.Reason, result
+	}
+	return fmt.Sprintf("%s; failed child processes: %d", exit.Reason, len(failed)),
+		strings.TrimSpace(result + "\n\n[child processes that failed: " + strings.Join(failed, ", ") + "]")
+}
+
+// storageError says that a record could not be written.
+func (k *KernelImpl) storageError(p *Process, err error) {
+	k.log.Error("record", "pid", p.PID, "uuid", p.UUID, "err", err)
+	k.events.Append(event.Event{Kind: event.StorageError, PID: p.PID, UUID: p.UUID, Err: err.Error()})
+}
+
+// save writes proc-info.json. The journal can rebuild it, so a failure is only reported.
+func (k *KernelImpl) save(p *Process) { k.saveInfo(p, k.info(p)) }
+
+func (k *KernelImpl) saveInfo(p *Process, i Info) {
+	if err := k.store.SaveInfo(p.procInfo(i)); err != nil {
+		k.storageError(p, err)
+	}
+}
+
+func (k *KernelImpl) info(p *Process) Info { return k.table.info(p, time.Now()) }
+
+// procInfo is the form of a snapshot on disk. It holds no environment and no secrets.
+func (p *Process) procInfo(i Info) step.ProcInfo {
+	s := step.ProcInfo{
+		V: step.FormatVersion, UUID: i.UUID, PID: i.PID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.State,
+		Suspended: i.Suspended, Intent: i.Intent, Agent: i.Agent, Skills: i.Skills, Provider: i.Progress.Provider,
+		Model: i.Progress.Model, CreatedAt: i.CreatedAt, UpdatedAt: time.Now(), PausedTotal: i.PausedFor, Step: i.Progress.Step,
+		MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens, ContextBudget: i.Budget, CostUSD: i.Progress.CostUSD,
+		AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots,
+		MCPMounts: i.MCPMounts, Result: i.Result, Exit: i.Exit,
+	}
+	switch {
+	case p.stopping:
+		s.SuspendReason = errStopping.Error()
+	case i.Suspended:
+		s.SuspendReason = "paused"
+	}
+	if i.State == types.StateDead {
+		s.DeadAt = i.EndedAt
+	}
+	return s
+}

@@ -1,0 +1,284 @@
+// Package kernel runs agents the way Unix runs processes: it spawns them, drives one reasoning loop
+// for each, delivers signals, waits for them and reaps them.
+//
+// It knows paths and not drivers: models, files, shells and MCP servers are opened, written and read
+// through the VFS. It knows no wire and no terminal: who wants to watch reads the event log.
+//
+// KernelImpl owns nothing itself; it holds the owners and hands calls to them:
+//
+//	table      which processes exist, relations, groups, tombstones   table.mu
+//	Process    identity; state, exit, signals, progress               Process.mu
+//	gate       shut or open                                           leaf
+//	event.Log  sequence numbers, ring                                 last of all
+//
+// Lock order: table.mu > Process.mu > leaves (gate, mailbox, FD table, Context; never two at once) >
+// event.Log.mu. While any of them is held there is no call to a driver, a model, a handler or a
+// callback, no disk and no blocking send.
+package kernel
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"rnix/agent"
+	rnixctx "rnix/context"
+	"rnix/internal/event"
+	"rnix/internal/step"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// ProcessManager starts, ends and awaits processes.
+type ProcessManager interface {
+	// Spawn starts a process and returns its PID. A spawn that fails leaves no trace.
+	Spawn(intent string, agent *agent.Agent, opts SpawnOpts) (types.PID, error)
+	// Kill sends a signal to a process.
+	Kill(pid types.PID, sig types.Signal) error
+	// Wait waits for a process to end, reaps it and returns how it ended. Any number of callers may
+	// wait for one process, and it still answers after the process was reaped.
+	Wait(pid types.PID) (types.ExitStatus, error)
+}
+
+// MountManager puts MCP servers into the name space. It is implemented by vfs.MountManager.
+type MountManager interface {
+	Mount(path string, config vfs.MCPConfig) error
+	Unmount(path string) error
+	UnmountAll() error
+}
+
+// SignalManager delivers signals.
+type SignalManager interface {
+	Signal(pid types.PID, sig types.Signal) error
+	SigBlock(pid types.PID, sig types.Signal) error
+	SigUnblock(pid types.PID, sig types.Signal) error
+}
+
+// SubtreeManager acts on a process and all its living descendants.
+type SubtreeManager interface {
+	SignalTree(pid types.PID, sig types.Signal) (affected int, err error)
+}
+
+// ProcGroupManager groups processes for signals to all of them.
+type ProcGroupManager interface {
+	JoinGroup(pid types.PID, group types.PGID) error
+	LeaveGroup(pid types.PID, group types.PGID) error
+	GetProcGroup(group types.PGID) ([]types.PID, error)
+	SignalGroup(group types.PGID, sig types.Signal) error
+}
+
+var (
+	_ ProcessManager   = (*KernelImpl)(nil)
+	_ MountManager     = (*KernelImpl)(nil)
+	_ SignalManager    = (*KernelImpl)(nil)
+	_ SubtreeManager   = (*KernelImpl)(nil)
+	_ ProcGroupManager = (*KernelImpl)(nil)
+	_ vfs.ProcSource   = (*KernelImpl)(nil)
+)
+
+// Recorder is the durable record of one history. It is used by one goroutine at a time.
+type Recorder interface {
+	// Add notes records in order; they are on disk at the latest after the next Commit.
+	Add(recs ...step.Record) error
+	// Commit makes everything that was added durable. After an error the recorder is of no more use.
+	Commit() error
+	// Close releases the record. What was added and not committed may be lost.
+	Close() error
+}
+
+// Store is where histories are kept.
+type Store interface {
+	// Create begins the record of a new history.
+	Create(id types.UUID) (Recorder, error)
+	// Discard removes a history that never began.
+	Discard(id types.UUID) error
+	// SaveInfo and SaveMeta replace the small files of a history. A failure loses no history.
+	SaveInfo(info step.ProcInfo) error
+	SaveMeta(id types.UUID, systemPrompt string, tools []vfs.Tool) error
+	// Steps reads the record of a history, as far as it is on disk.
+	Steps(id types.UUID) ([]step.StepRecord, error)
+}
+
+// Config is what a kernel is made of. Devices, Contexts and Events are required.
+type Config struct {
+	Devices  *vfs.DeviceRegistry
+	Mounts   MountManager // nil: agents with MCP servers cannot be spawned
+	Contexts *rnixctx.Manager
+	Events   *event.Log
+	Store    Store                     // nil: nothing is kept
+	NextPID  func() (types.PID, error) // nil: from 1
+	Log      *slog.Logger              // nil: discarded
+	// Freeze, Thaw and Release act on the OS children of a process: on pause, resume and end. They
+	// may be nil.
+	Freeze, Thaw, Release func(types.PID)
+	// OSChildren counts the OS children of a process. It may be nil.
+	OSChildren func(types.PID) int
+	// Scratch returns a private directory for long outputs of a history. It may be nil.
+	Scratch func(types.UUID) string
+	// LoadAgent finds an agent by name for a child of the given process, for the spawn action. nil:
+	// children have their parent's agent.
+	LoadAgent func(parent *Process, name string) (*agent.Agent, error)
+	// LoadSkill finds a skill for the specialize action, and Skills lists what may be loaded.
+	LoadSkill func(p *Process, name string) (agent.Skill, error)
+	Limits    Limits
+}
+
+// Limits bound what agents can start by themselves, whichever path they take.
+type Limits struct {
+	Depth    int // generations below what a person started; 0 = DefaultDepth
+	Children int // living children of one process; 0 = DefaultChildren
+	Total    int // living processes; 0 = DefaultTotal
+}
+
+// The limits when nothing is said.
+const (
+	DefaultDepth    = 8
+	DefaultChildren = 32
+	DefaultTotal    = 1 << 20
+)
+
+// DefaultMaxSteps is the step limit of a process when neither the caller nor the agent sets one.
+const DefaultMaxSteps = 50
+
+// KernelImpl is the kernel. Make one with New and end it with Shutdown. Safe for concurrent use.
+type KernelImpl struct {
+	table   *table
+	vfs     *vfs.VFS
+	ctxMgr  *rnixctx.Manager
+	mounts  MountManager
+	events  *event.Log
+	store   Store
+	cfg     Config
+	log     *slog.Logger
+	tools   []vfs.Tool // of the devices that were registered when the kernel was made
+	reaper  *reaper
+	msgSeq  atomic.Uint64
+	stopped atomic.Bool
+	stop    sync.Once
+}
+
+// New makes a kernel over cfg. callbacks may be nil. Devices are registered before: their tools are
+// read here, once.
+func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Limits = cfg.Limits.orDefault()
+	k := &KernelImpl{
+		table:  newTable(cfg.NextPID, cfg.Limits),
+		ctxMgr: cfg.Contexts,
+		mounts: cfg.Mounts,
+		events: cfg.Events,
+		store:  cfg.Store,
+		cfg:    cfg,
+		log:    cfg.Log,
+	}
+	if k.store == nil {
+		k.store = noStore{}
+	}
+	k.vfs = vfs.New(cfg.Devices, k.Caller)
+	for _, path := range cfg.Devices.Paths() {
+		if !vfs.Below(path, mcpRoot) {
+			k.tools = append(k.tools, cfg.Devices.Tools(path)...)
+		}
+	}
+	k.reaper = newReaper(k)
+	if callbacks != nil {
+		k.reaper.watch(callbacks)
+	}
+	return k
+}
+
+func (l Limits) orDefault() Limits {
+	if l.Depth == 0 {
+		l.Depth = DefaultDepth
+	}
+	if l.Children == 0 {
+		l.Children = DefaultChildren
+	}
+	if l.Total == 0 {
+		l.Total = DefaultTotal
+	}
+	return l
+}
+
+// VFS returns the name space, for callers that open paths on behalf of a process.
+func (k *KernelImpl) VFS() *vfs.VFS { return k.vfs }
+
+// Shutdown suspends every process, waits until all goroutines have ended (or ctx has) and unmounts
+// all servers. Stopping the kernel is not killing agents: their histories say "daemon_stop" and can be
+// resumed. Later calls of Spawn fail with SERVICE_UNAVAILABLE.
+func (k *KernelImpl) Shutdown(ctx context.Context) error {
+	var err error
+	k.stop.Do(func() {
+		k.stopped.Store(true)
+		procs := k.table.close()
+		for _, p := range procs {
+			p.cancel(errStopping)
+		}
+		for _, p := range procs {
+			select {
+			case <-p.gone:
+			case <-ctx.Done():
+				err = types.Errorf(types.ErrTimeout, "Shutdown", "", "process %d has not ended: %w", p.PID, ctx.Err())
+			}
+		}
+		if k.mounts != nil {
+			if uerr := k.mounts.UnmountAll(); err == nil {
+				err = uerr
+			}
+		}
+		k.reaper.close()
+	})
+	return err
+}
+
+// Mount puts an MCP server at path.
+func (k *KernelImpl) Mount(path string, config vfs.MCPConfig) error {
+	if k.mounts == nil {
+		return types.Errorf(types.ErrUnavailable, "Mount", path, "this kernel has no MCP driver")
+	}
+	start := time.Now()
+	if err := k.mounts.Mount(path, config); err != nil {
+		return err
+	}
+	k.events.Append(event.Event{Kind: event.Mounted, PID: config.Owner.PID, UUID: config.Owner.UUID, Path: path, Dur: time.Since(start)})
+	return nil
+}
+
+// Unmount ends the server at path.
+func (k *KernelImpl) Unmount(path string) error {
+	if k.mounts == nil {
+		return types.Errorf(types.ErrNotFound, "Unmount", path, "not mounted")
+	}
+	if err := k.mounts.Unmount(path); err != nil {
+		return err
+	}
+	k.events.Append(event.Event{Kind: event.Unmounted, Path: path})
+	return nil
+}
+
+// UnmountAll ends every server.
+func (k *KernelImpl) UnmountAll() error {
+	if k.mounts == nil {
+		return nil
+	}
+	return k.mounts.UnmountAll()
+}
+
+// noStore keeps nothing.
+type noStore struct{}
+
+func (noStore) Create(types.UUID) (Recorder, error)           { return noRecord{}, nil }
+func (noStore) Discard(types.UUID) error                      { return nil }
+func (noStore) SaveInfo(step.ProcInfo) error                  { return nil }
+func (noStore) SaveMeta(types.UUID, string, []vfs.Tool) error { return nil }
+func (noStore) Steps(types.UUID) ([]step.StepRecord, error)   { return nil, nil }
+
+type noRecord struct{}
+
+func (noRecord) Add(...step.Record) error { return nil }
+func (noRecord) Commit() error            { return nil }
+func (noRecord) Close() error             { return nil }

@@ -1,0 +1,237 @@
+package kernel
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"rnix/internal/event"
+	"rnix/kernel/internal/gate"
+	"rnix/kernel/internal/loop"
+	"rnix/kernel/internal/mailbox"
+	"rnix/kernel/internal/sigset"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// Process is one run of an agent. The exported fields are set before it is visible and never change.
+type Process struct {
+	PID       types.PID
+	UUID      types.UUID
+	Name      string
+	Intent    string
+	Agent     string
+	Skills    []string
+	CtxID     types.CtxID
+	CreatedAt time.Time
+	Rights    Rights
+	MaxSteps  int // 0 = no limit
+	WorkDir   string
+	ReadRoots []string
+
+	// ContextBudget is how many tokens the process may use in its life; 0 = unlimited.
+	ContextBudget int
+	// MCPMounts are the paths of the servers that were mounted for it.
+	MCPMounts []string
+
+	opts       SpawnOpts
+	parentUUID types.UUID
+	depth      int
+	modelFD    types.FD
+	model      vfs.ModelCard
+	tools      map[string]vfs.Tool
+	rec        Recorder // exclusive to the process's goroutine while it runs
+
+	rel relations // guarded by table.mu
+
+	mu             sync.Mutex
+	state          types.ProcessState // +checklocks:mu
+	exit           *types.ExitStatus  // +checklocks:mu; set with Zombie
+	result         string             // +checklocks:mu
+	ended          time.Time          // +checklocks:mu
+	stopping       bool               // +checklocks:mu; ended because the kernel stops: suspended on disk
+	sigs           sigset.Set         // +checklocks:mu
+	progress       loop.Progress      // +checklocks:mu
+	waits          waiting            // +checklocks:mu
+	plan           string             // +checklocks:mu
+	spawned        int                // +checklocks:mu; children that the model started
+	failedChildren []string           // +checklocks:mu; for people
+
+	threads    map[types.TID]*Thread     // +checklocks:mu
+	coroutines map[types.CoID]*Coroutine // +checklocks:mu
+	lastTID    types.TID                 // +checklocks:mu
+	lastCoID   types.CoID                // +checklocks:mu
+	cleared    bool                      // +checklocks:mu; no more threads and coroutines
+
+	box mailbox.Box[*Message]
+
+	gate   gate.Gate
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+	left   chan struct{} // closed when the exit status is there
+	gone   chan struct{} // closed when it was reaped
+	reaped sync.Once
+}
+
+// waiting says what a process waits for.
+type waiting struct {
+	reason string
+	until  time.Time
+	tool   string // the tool in hand
+	since  time.Time
+}
+
+// validTransitions is the state machine of 003 §7.2; everything else is an internal error.
+var validTransitions = map[types.ProcessState][]types.ProcessState{
+	types.StateCreated: {types.StateRunning},
+	types.StateRunning: {types.StateZombie},
+	types.StateZombie:  {types.StateDead},
+}
+
+// transitionLocked moves the process to another state, p.mu held, and says so in the event log. An
+// illegal transition changes nothing and returns an INTERNAL error that names both states.
+func (p *Process) transitionLocked(to types.ProcessState, log *event.Log) error {
+	if !slices.Contains(validTransitions[p.state], to) {
+		return &types.SyscallError{Syscall: "Transition", PID: p.PID, Code: types.ErrInternal,
+			Err: types.Errorf(types.ErrInternal, "", "", "illegal transition from %s to %s", p.state, to)}
+	}
+	from := p.state
+	p.state = to
+	log.Append(event.Event{Kind: event.StateChanged, PID: p.PID, UUID: p.UUID, From: from, To: to})
+	return nil
+}
+
+// start is Created -> Running.
+func (p *Process) start(log *event.Log) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.transitionLocked(types.StateRunning, log)
+}
+
+// State returns the state of the moment.
+func (p *Process) State() types.ProcessState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state
+}
+
+// Left is closed when the process has ended and its exit status can be read.
+func (p *Process) Left() <-chan struct{} { return p.left }
+
+// Gone is closed when everything that the process had was released.
+func (p *Process) Gone() <-chan struct{} { return p.gone }
+
+// Exit returns how the process ended, or false while it has not.
+func (p *Process) Exit() (types.ExitStatus, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.exit == nil {
+		return types.ExitStatus{}, false
+	}
+	return *p.exit, true
+}
+
+// Secret looks up a variable of the environment that the process was started from.
+func (p *Process) Secret(name string) (string, bool) {
+	if p.opts.Secret == nil {
+		return "", false
+	}
+	return p.opts.Secret(name)
+}
+
+// Elapsed returns how long the process has lived without the time that it was paused, in step with
+// now; it stands still while paused and after the end.
+func (p *Process) Elapsed(now time.Time) time.Duration {
+	p.mu.Lock()
+	end := p.ended
+	p.mu.Unlock()
+	if end.IsZero() {
+		end = now
+	}
+	return end.Sub(p.CreatedAt) - p.gate.Paused(end)
+}
+
+// Caller returns what devices may know of a process. It is the VFS's source of callers.
+func (k *KernelImpl) Caller(pid types.PID) (vfs.Caller, bool) {
+	p, ok := k.table.get(pid)
+	if !ok {
+		return vfs.Caller{}, false
+	}
+	return p.caller(k), true
+}
+
+func (p *Process) caller(k *KernelImpl) vfs.Caller {
+	c := vfs.Caller{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots, Env: p.opts.Env, Secret: p.opts.Secret}
+	if k.cfg.Scratch != nil {
+		c.Scratch = k.cfg.Scratch(p.UUID)
+	}
+	return c
+}
+
+// Info is a snapshot of a process.
+type Info struct {
+	PID        types.PID
+	PPID       types.PID
+	UUID       types.UUID
+	ParentUUID types.UUID
+	Name       string
+	State      types.ProcessState
+	Suspended  bool // paused, or ended because the kernel stopped
+	Wait       string
+	WaitUntil  time.Time
+	Intent     string
+	Agent      string
+	Skills     []string
+	Progress   loop.Progress
+	MaxSteps   int
+	Budget     int
+	CreatedAt  time.Time
+	EndedAt    time.Time
+	Elapsed    time.Duration
+	PausedFor  time.Duration
+	Exit       *types.ExitStatus
+	Result     string
+	WorkDir    string
+	ReadRoots  []string
+	Rights     Rights
+	MCPMounts  []string
+	Tools      []string
+	Plan       string
+	Children   []types.PID
+}
+
+// info takes the snapshot of a process whose relations are given.
+func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) Info {
+	elapsed := p.Elapsed(now)
+	since, shut := p.gate.Since()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := Info{
+		PID: p.PID, PPID: ppid, UUID: p.UUID, ParentUUID: p.parentUUID, Name: p.Name, State: p.state,
+		Intent: p.Intent, Agent: p.Agent, Skills: p.Skills, Progress: p.progress, MaxSteps: p.MaxSteps,
+		Budget: p.ContextBudget, CreatedAt: p.CreatedAt, EndedAt: p.ended, Elapsed: elapsed,
+		PausedFor: p.gate.Paused(now), Result: p.result, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots,
+		Rights: p.Rights, MCPMounts: p.MCPMounts, Plan: p.plan, Children: children,
+		Suspended: shut && p.state == types.StateRunning || p.stopping,
+	}
+	if p.exit != nil {
+		e := *p.exit
+		i.Exit = &e
+	}
+	for n := range p.tools {
+		i.Tools = append(i.Tools, n)
+	}
+	slices.Sort(i.Tools)
+	switch {
+	case p.state != types.StateRunning:
+	case shut:
+		i.Wait = "paused for " + now.Sub(since).Round(time.Second).String()
+	case p.waits.reason != "":
+		i.Wait, i.WaitUntil = p.waits.reason, p.waits.until
+	case p.waits.tool != "":
+		i.Wait = p.waits.tool + " for " + now.Sub(p.waits.since).Round(time.Second).String()
+	}
+	return i
+}

@@ -1,0 +1,123 @@
+package kernel
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// Processes returns the PIDs of the processes that are not dead, in order.
+func (k *KernelImpl) Processes() []types.PID {
+	procs := k.table.all()
+	out := make([]types.PID, len(procs))
+	for i, p := range procs {
+		out[i] = p.PID
+	}
+	return out
+}
+
+// Status describes a process for /proc/<pid>/status.
+func (k *KernelImpl) Status(pid types.PID) (vfs.ProcStatus, bool) {
+	p, ok := k.table.get(pid)
+	if !ok {
+		return vfs.ProcStatus{}, false
+	}
+	i := k.info(p)
+	s := vfs.ProcStatus{
+		PID: i.PID, PPID: i.PPID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(),
+		Wait: i.Wait, WaitUntil: i.WaitUntil, Intent: i.Intent, Agent: i.Agent, Provider: i.Progress.Provider,
+		Model: i.Progress.Model, Skills: i.Skills, Step: i.Progress.Step, MaxSteps: i.MaxSteps,
+		TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated, ContextBudget: i.Budget, CostUSD: i.Progress.CostUSD,
+		CreatedAt: i.CreatedAt, Elapsed: i.Elapsed, Timeout: p.opts.Timeout, AllowedDevices: i.Rights.Allowed,
+		MCPMounts: i.MCPMounts, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots, Children: i.Children, Exit: i.Exit,
+	}
+	for _, n := range i.Tools {
+		s.Tools = append(s.Tools, p.tools[n])
+	}
+	if k.cfg.OSChildren != nil {
+		s.OSChildren = k.cfg.OSChildren(pid)
+	}
+	return s, true
+}
+
+// StateName is the state as people read it: that of the process, or "suspended".
+func (i *Info) StateName() string {
+	if i.Suspended {
+		return "suspended"
+	}
+	return i.State.String()
+}
+
+// Context returns the conversation of a process as text.
+func (k *KernelImpl) Context(pid types.PID) (string, error) {
+	p, err := k.table.lookup("Read", pid)
+	if err != nil {
+		return "", err
+	}
+	head, err := k.ctxMgr.GetContextSummary(p.CtxID)
+	if err != nil {
+		return "", err
+	}
+	prompt, err := k.ctxMgr.BuildPrompt(p.CtxID)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n## system\n%s\n", head, prompt.SystemPrompt)
+	for _, m := range prompt.Messages {
+		fmt.Fprintf(&b, "\n## %s%s\n%s\n", m.Role, answers(m), m.Content)
+		for _, c := range m.ToolCalls {
+			fmt.Fprintf(&b, "-> %s %s (%s)\n", c.Name, c.Input, c.ID)
+		}
+	}
+	return b.String(), nil
+}
+
+func answers(m rnixctx.Message) string {
+	switch {
+	case m.ToolCallID == "":
+		return ""
+	case m.IsError:
+		return " " + m.ToolCallID + " (error)"
+	}
+	return " " + m.ToolCallID
+}
+
+// Steps returns one line for each step that a process has recorded.
+func (k *KernelImpl) Steps(pid types.PID) ([]vfs.ProcStep, error) {
+	p, err := k.table.lookup("Read", pid)
+	if err != nil {
+		return nil, err
+	}
+	recs, err := k.store.Steps(p.UUID)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]vfs.ProcStep, len(recs))
+	for i, r := range recs {
+		out[i] = vfs.ProcStep{Number: r.StepNumber, Action: r.Action, Tokens: r.TokensUsed, Duration: r.Duration.Round(time.Millisecond), Summary: r.Summary, Error: r.Error}
+	}
+	return out, nil
+}
+
+// Step returns one recorded step.
+func (k *KernelImpl) Step(pid types.PID, number int) (any, error) {
+	p, err := k.table.lookup("Read", pid)
+	if err != nil {
+		return nil, err
+	}
+	recs, err := k.store.Steps(p.UUID)
+	if err != nil {
+		return nil, err
+	}
+	for i := range recs {
+		if recs[i].StepNumber == number {
+			return &recs[i], nil
+		}
+	}
+	return nil, &types.SyscallError{Syscall: "Read", PID: pid, Code: types.ErrNotFound, Err: fmt.Errorf("no step %d: %d are recorded", number, len(recs))}
+}

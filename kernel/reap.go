@@ -1,0 +1,149 @@
+package kernel
+
+import (
+	"context"
+	"sync"
+
+	"rnix/internal/event"
+	"rnix/types"
+)
+
+// reapSteps release what a process had, in the order of 000 §2.5. They run once, by whoever comes
+// first: a waiter or the reaper.
+var reapSteps = []struct {
+	name string
+	do   func(*KernelImpl, *Process)
+}{
+	{"handleOrphanChildren", (*KernelImpl).handleOrphanChildren},
+	{"cancel", func(_ *KernelImpl, p *Process) { p.cancel(errReaped) }},
+	{"wait for the goroutine", func(_ *KernelImpl, p *Process) { p.wg.Wait() }},
+	{"close the views on the log", func(k *KernelImpl, p *Process) {
+		// DebugChan and LogChan are views on the event log; this event is what ends them.
+		k.events.Append(event.Event{Kind: event.Reaped, PID: p.PID, UUID: p.UUID})
+	}},
+	{"close the message queue", func(_ *KernelImpl, p *Process) { p.box.Close() }},
+	{"removeFromAllGroups", func(k *KernelImpl, p *Process) { k.table.leaveAll(p) }},
+	{"ClearSignalState", (*KernelImpl).clearSignalState},
+	{"ClearThreads", func(_ *KernelImpl, p *Process) { p.ClearThreads() }},
+	{"ClearCoroutines", func(_ *KernelImpl, p *Process) { p.ClearCoroutines() }},
+	{"CtxFree", (*KernelImpl).freeContext},
+	{"Reap", (*KernelImpl).bury},
+	{"RemoveProcess", func(k *KernelImpl, p *Process) {
+		tomb := k.info(p)
+		k.table.remove(p, tomb)
+		k.saveInfo(p, tomb)
+	}},
+}
+
+// reapProcess releases everything that an ended process had. A process that has not ended is left
+// alone.
+func (k *KernelImpl) reapProcess(p *Process) {
+	select {
+	case <-p.left:
+	default:
+		return
+	}
+	p.reaped.Do(func() {
+		for _, s := range reapSteps {
+			s.do(k, p)
+		}
+		close(p.gone)
+	})
+}
+
+// handleOrphanChildren gives the children to PID 0. Those that have ended already are reaped, since
+// nobody is left to wait for them.
+func (k *KernelImpl) handleOrphanChildren(p *Process) {
+	for _, c := range k.table.orphan(p) {
+		k.events.Append(event.Event{Kind: event.Reparented, PID: c.PID, UUID: c.UUID})
+		if c.State() == types.StateZombie {
+			k.reaper.add(c)
+		}
+	}
+}
+
+func (k *KernelImpl) clearSignalState(p *Process) {
+	p.mu.Lock()
+	p.sigs.Clear()
+	p.mu.Unlock()
+}
+
+func (k *KernelImpl) freeContext(p *Process) {
+	if err := k.ctxMgr.CtxFree(p.CtxID); err != nil {
+		k.log.Error("reap", "pid", p.PID, "err", err)
+	}
+}
+
+func (k *KernelImpl) bury(p *Process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.transitionLocked(types.StateDead, k.events); err != nil {
+		k.log.Error("reap", "pid", p.PID, "err", err)
+	}
+}
+
+// reaper reaps the processes that nobody waits for: children of PID 0. Other zombies wait for their
+// parent, or for its end.
+type reaper struct {
+	k    *KernelImpl
+	ctx  context.Context
+	end  context.CancelFunc
+	wg   sync.WaitGroup
+	wake chan struct{} // room for one: there is something in queue
+
+	mu    sync.Mutex
+	queue []*Process // +checklocks:mu
+}
+
+func newReaper(k *KernelImpl) *reaper {
+	r := &reaper{k: k, wake: make(chan struct{}, 1)}
+	r.ctx, r.end = context.WithCancel(context.Background())
+	r.wg.Go(r.run) // one per kernel; ends with close
+	return r
+}
+
+// add hands an ended process over. It never blocks.
+func (r *reaper) add(p *Process) {
+	r.mu.Lock()
+	r.queue = append(r.queue, p)
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *reaper) run() {
+	for {
+		r.drain()
+		select {
+		case <-r.wake:
+		case <-r.ctx.Done():
+			r.drain()
+			return
+		}
+	}
+}
+
+func (r *reaper) drain() {
+	for {
+		r.mu.Lock()
+		q := r.queue
+		r.queue = nil
+		r.mu.Unlock()
+		if len(q) == 0 {
+			return
+		}
+		for _, p := range q {
+			if r.k.table.ppid(p) == 0 || r.k.stopped.Load() {
+				r.k.reapProcess(p)
+			}
+		}
+	}
+}
+
+// close reaps what is left and ends the reaper and the callbacks.
+func (r *reaper) close() {
+	r.end()
+	r.wg.Wait()
+}

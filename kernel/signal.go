@@ -1,0 +1,165 @@
+package kernel
+
+import (
+	"fmt"
+	"time"
+
+	"rnix/internal/event"
+	"rnix/kernel/internal/sigset"
+	"rnix/types"
+)
+
+// Kill sends a signal to a process. It is Signal under the name that people know.
+func (k *KernelImpl) Kill(pid types.PID, sig types.Signal) error { return k.Signal(pid, sig) }
+
+// Signal sends a signal to a process: blocked, it becomes pending; with a handler, the handler is
+// called before Signal returns; otherwise it does what it does. A signal to a process that has ended
+// but was not reaped does nothing; to one that does not exist it is NOT_FOUND.
+func (k *KernelImpl) Signal(pid types.PID, sig types.Signal) error {
+	if !sig.Valid() {
+		return types.Errorf(types.ErrInvalid, "Signal", "", "%d is not a signal", int(sig))
+	}
+	p, err := k.table.lookup("Signal", pid)
+	if err != nil {
+		return err
+	}
+	k.deliver(p, sig)
+	return nil
+}
+
+// deliver decides and acts. It reports whether the process was alive.
+func (k *KernelImpl) deliver(p *Process, sig types.Signal) bool {
+	d, alive := p.resolveSignalDisposition(sig, k.events)
+	if alive {
+		k.act(p, d)
+	}
+	return alive
+}
+
+// resolveSignalDisposition decides what becomes of a signal in one hold of the lock: blocked, handler
+// or default. It reports whether the process is alive.
+func (p *Process) resolveSignalDisposition(sig types.Signal, log *event.Log) (sigset.Decision, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state >= types.StateZombie {
+		return sigset.Decision{}, false
+	}
+	d := p.sigs.Deliver(sig)
+	log.Append(event.Event{Kind: event.Signalled, PID: p.PID, UUID: p.UUID, Name: sig.String(), Result: outcomes[d.Action]})
+	return d, true
+}
+
+var outcomes = map[sigset.Action]string{sigset.Ignore: "ignored", sigset.Pend: "pending", sigset.Handle: "handled", sigset.Default: "delivered"}
+
+// act does what was decided. No lock is held.
+func (k *KernelImpl) act(p *Process, d sigset.Decision) {
+	switch d.Action {
+	case sigset.Handle:
+		defer func() {
+			if r := recover(); r != nil {
+				k.log.Error("signal handler", "pid", p.PID, "signal", d.Signal.String(), "panic", fmt.Sprint(r))
+			}
+		}()
+		d.Handler(d.Signal)
+	case sigset.Default:
+		switch d.Signal {
+		case types.SIGPAUSE:
+			k.pause(p)
+		case types.SIGRESUME:
+			k.resume(p)
+		default:
+			p.cancel(signalled{d.Signal})
+		}
+	}
+}
+
+// pause shuts the gate: the loop stops before its next model call or action. OS children are frozen
+// at once. A second pause does nothing.
+func (k *KernelImpl) pause(p *Process) {
+	if !p.gate.Shut(time.Now()) {
+		return
+	}
+	if k.cfg.Freeze != nil {
+		k.cfg.Freeze(p.PID)
+	}
+	k.events.Append(event.Event{Kind: event.Paused, PID: p.PID, UUID: p.UUID})
+}
+
+// resume opens the gate. A resume of a process that is not paused does nothing.
+func (k *KernelImpl) resume(p *Process) {
+	d, was := p.gate.Open(time.Now())
+	if !was {
+		return
+	}
+	if k.cfg.Thaw != nil {
+		k.cfg.Thaw(p.PID)
+	}
+	k.events.Append(event.Event{Kind: event.Resumed, PID: p.PID, UUID: p.UUID, Dur: d})
+}
+
+// SigBlock blocks a signal: it stays pending until SigUnblock. SIGKILL cannot be blocked (INVALID).
+func (k *KernelImpl) SigBlock(pid types.PID, sig types.Signal) error {
+	p, err := k.table.lookup("SigBlock", pid)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	ok := p.sigs.Block(sig)
+	p.mu.Unlock()
+	if !ok {
+		return &types.SyscallError{Syscall: "SigBlock", PID: pid, Code: types.ErrInvalid, Err: fmt.Errorf("%v cannot be blocked", sig)}
+	}
+	return nil
+}
+
+// SigUnblock unblocks a signal and delivers it if it is pending.
+func (k *KernelImpl) SigUnblock(pid types.PID, sig types.Signal) error {
+	p, err := k.table.lookup("SigUnblock", pid)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	d, pending := p.sigs.Unblock(sig)
+	pending = pending && p.state < types.StateZombie
+	p.mu.Unlock()
+	if pending {
+		k.act(p, d)
+	}
+	return nil
+}
+
+// SetHandler sets what a signal does to a process; nil restores the default. SIGKILL cannot be
+// handled (INVALID). The handler runs in the sender's goroutine, without any lock.
+func (k *KernelImpl) SetHandler(pid types.PID, sig types.Signal, h func(types.Signal)) error {
+	p, err := k.table.lookup("SetHandler", pid)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	ok := p.sigs.SetHandler(sig, h)
+	p.mu.Unlock()
+	if !ok {
+		return &types.SyscallError{Syscall: "SetHandler", PID: pid, Code: types.ErrInvalid, Err: fmt.Errorf("%v cannot be handled", sig)}
+	}
+	return nil
+}
+
+// SignalTree sends a signal to a process and all its living descendants and returns how many it
+// reached. SIGKILL also keeps each of them from starting another, so nobody escapes by being born
+// meanwhile.
+func (k *KernelImpl) SignalTree(pid types.PID, sig types.Signal) (int, error) {
+	if !sig.Valid() {
+		return 0, types.Errorf(types.ErrInvalid, "SignalTree", "", "%d is not a signal", int(sig))
+	}
+	root, err := k.table.lookup("SignalTree", pid)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, p := range k.table.subtree(root, sig == types.SIGKILL) {
+		if k.deliver(p, sig) {
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,365 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rnix/agent"
+	rnixctx "rnix/context"
+	"rnix/internal/event"
+	"rnix/internal/step"
+	"rnix/kernel/internal/loop"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// mcpRoot is where MCP servers are mounted, each as <pid>-<server>.
+const mcpRoot = "/mnt/mcp"
+
+// modelRoot is where models are.
+const modelRoot = "/dev/llm"
+
+// spawnRight is the path that must be allowed for the spawn action. No device is there.
+const spawnRight = "/sys/spawn"
+
+// errNoProcess is the cause of NOT_FOUND errors about processes.
+var errNoProcess = errors.New("no such process")
+
+// SpawnOpts says how to start a process. The zero value is a top-level process with the agent's own
+// settings and all rights. Pointers tell "not said" from zero.
+type SpawnOpts struct {
+	UUID         types.UUID // zero = a new one
+	Name         string
+	ParentPID    types.PID // 0 = started by a person
+	SystemPrompt string    // put before the agent's
+
+	Provider, Model                 string
+	FallbackProvider, FallbackModel string
+	Effort                          string
+
+	MaxSteps      *int          // 0 = no limit
+	ContextBudget *int          // tokens; 0 or less = unlimited
+	CtxSize       int           // messages; 0 = no limit (budgets and windows count tokens)
+	Timeout       time.Duration // of the whole process; 0 = none
+
+	AllowedDevices []string // nil = what the agent and the parent allow; empty = nothing
+	DeniedDevices  []string
+
+	WorkDir   string // absolute; empty = the parent's
+	ReadRoots []string
+
+	MCP []agent.MCPServer // besides the agent's
+
+	// Env is the composed environment of OS children. Secret looks up credentials for drivers. Both
+	// are kept in memory only.
+	Env    []string
+	Secret func(name string) (string, bool)
+}
+
+// undo is what a failed spawn takes back, last first.
+type undo []func()
+
+func (u *undo) add(f func()) { *u = append(*u, f) }
+
+func (u undo) run() {
+	for i := len(u) - 1; i >= 0; i-- {
+		u[i]()
+	}
+}
+
+// Spawn starts a process that works on intent as agent, and returns its PID. It settles every value
+// (call, then agent, then default), opens the model, mounts the agent's MCP servers and starts the
+// reasoning goroutine. If anything fails, everything before it is taken back and only the PID is
+// spent.
+func (k *KernelImpl) Spawn(intent string, ag *agent.Agent, opts SpawnOpts) (types.PID, error) {
+	return k.SpawnContext(context.Background(), intent, ag, opts)
+}
+
+// SpawnContext is Spawn with a context for the work of starting (mounting servers can take long). The
+// end of ctx after SpawnContext returned means nothing to the process.
+func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.Agent, opts SpawnOpts) (_ types.PID, err error) {
+	start := time.Now()
+	if ag == nil {
+		ag = &agent.Agent{}
+	}
+	if strings.TrimSpace(intent) == "" {
+		return 0, types.Errorf(types.ErrInvalid, "Spawn", "", "the intent is empty")
+	}
+	var parent *Process
+	if opts.ParentPID != 0 {
+		if parent, err = k.table.lookup("Spawn", opts.ParentPID); err != nil {
+			return 0, err
+		}
+	}
+	p, err := k.settle(intent, ag, parent, opts)
+	if err != nil {
+		return 0, err
+	}
+	if p.PID, p.depth, err = k.table.admit(parent); err != nil {
+		return 0, err
+	}
+	var back undo
+	defer func() {
+		if err != nil {
+			back.run()
+		}
+	}()
+
+	if p.CtxID, err = k.ctxMgr.CtxAlloc(opts.CtxSize); err != nil {
+		return 0, err
+	}
+	back.add(func() { _ = k.ctxMgr.CtxFree(p.CtxID) })
+
+	k.vfs.AdmitAs(p.PID, func() vfs.Caller { return p.caller(k) })
+	back.add(func() { _ = k.vfs.CloseAll(p.PID) })
+	if p.modelFD, err = k.vfs.Open(p.PID, modelPath(opts), vfs.OpenReadWrite); err != nil {
+		return 0, err
+	}
+	if f, ferr := k.vfs.File(p.PID, p.modelFD); ferr == nil {
+		if m, ok := f.(vfs.Modeler); ok {
+			p.model = m.ModelCard()
+		}
+	}
+	p.progress = loop.Progress{Provider: opts.Provider, Model: orDefault(opts.Model, p.model.Model)}
+
+	back.add(func() { k.unmountFor(p) })
+	if err = k.mountFor(ctx, p, parent, servers(ag, opts)); err != nil {
+		return 0, err
+	}
+	l, system, err := k.equip(p, ag)
+	if err != nil {
+		return 0, err
+	}
+	if err = k.ctxMgr.SetSystemPrompt(p.CtxID, system); err != nil {
+		return 0, err
+	}
+	if p.rec, err = k.store.Create(p.UUID); err != nil {
+		return 0, err
+	}
+	back.add(func() { _ = p.rec.Close(); _ = k.store.Discard(p.UUID) })
+	if err = k.begin(p); err != nil {
+		return 0, err
+	}
+	if err = k.table.insert(p); err != nil {
+		return 0, err
+	}
+	k.launch(p, l, start)
+	return p.PID, nil
+}
+
+// settle makes the process object: every value that does not need a resource.
+func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opts SpawnOpts) (*Process, error) {
+	p := &Process{
+		UUID: opts.UUID, Name: opts.Name, Intent: intent, Agent: ag.Name, CreatedAt: time.Now(),
+		WorkDir: opts.WorkDir, ReadRoots: opts.ReadRoots, opts: opts,
+		left: make(chan struct{}), gone: make(chan struct{}),
+	}
+	if p.UUID == (types.UUID{}) {
+		p.UUID = types.NewUUID()
+	}
+	for _, s := range ag.Loaded {
+		p.Skills = append(p.Skills, s.Name)
+	}
+	p.MaxSteps = DefaultMaxSteps
+	for _, n := range []*int{ag.MaxSteps, opts.MaxSteps} { // the later wins, an explicit zero too
+		if n != nil {
+			p.MaxSteps = max(*n, 0)
+		}
+	}
+	for _, n := range []*int{ag.ContextBudget, opts.ContextBudget} {
+		if n != nil {
+			p.ContextBudget = max(*n, 0)
+		}
+	}
+	outer := Rights{}
+	if parent != nil {
+		p.rel.parent = parent // not yet visible, so no lock
+		outer = parent.Rights
+		p.parentUUID = parent.UUID
+		p.WorkDir = orDefault(p.WorkDir, parent.WorkDir)
+		if p.ReadRoots == nil {
+			p.ReadRoots = parent.ReadRoots
+		}
+		if p.opts.Env == nil {
+			p.opts.Env = parent.opts.Env
+		}
+		if p.opts.Secret == nil {
+			p.opts.Secret = parent.opts.Secret
+		}
+	}
+	p.Rights = outer.Narrow(ag.Devices).Narrow(opts.AllowedDevices).Without(opts.DeniedDevices)
+	if p.WorkDir != "" && !filepath.IsAbs(p.WorkDir) {
+		return nil, types.Errorf(types.ErrInvalid, "Spawn", p.WorkDir, "the working directory is not an absolute path")
+	}
+	if opts.Provider == "" {
+		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "no provider was chosen")
+	}
+	if ag.Models.ReasoningEffort != "" && opts.Effort == "" {
+		p.opts.Effort = ag.Models.ReasoningEffort
+	}
+	p.ctx, p.cancel = context.WithCancelCause(context.Background())
+	return p, nil
+}
+
+func orDefault(s, def string) string {
+	if s != "" {
+		return s
+	}
+	return def
+}
+
+// modelPath returns the path of the model device: /dev/llm/<provider>, with
+// /fallback/<provider>[/<model>] behind it if there is one.
+func modelPath(o SpawnOpts) string {
+	path := modelRoot + "/" + o.Provider
+	if o.FallbackProvider != "" || o.FallbackModel != "" {
+		path += "/fallback/" + orDefault(o.FallbackProvider, o.Provider)
+		if o.FallbackModel != "" {
+			path += "/" + o.FallbackModel
+		}
+	}
+	return path
+}
+
+// servers returns the MCP servers of the agent and the call, once each by name; the call wins.
+func servers(ag *agent.Agent, opts SpawnOpts) []agent.MCPServer {
+	out := slices.Clone(opts.MCP)
+	for _, s := range ag.MCPConfigs {
+		if !slices.ContainsFunc(opts.MCP, func(o agent.MCPServer) bool { return o.Name == s.Name }) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// mountFor mounts servers for a process, side by side, all or none. A mount gives the process the
+// right to its path, but only if the caller and the parent leave it room: a list that was given and
+// does not cover /mnt/mcp means that the process gets no server.
+func (k *KernelImpl) mountFor(ctx context.Context, p, parent *Process, list []agent.MCPServer) error {
+	type result struct {
+		path string
+		err  error
+	}
+	results := make(chan result)
+	n := 0
+	for _, s := range list {
+		path := mcpRoot + "/" + p.PID.String() + "-" + s.Name
+		if s.Disabled || !mayMount(p, parent, s.Name) {
+			continue
+		}
+		n++
+		go func() { // ends with the mount; its result is awaited below
+			cfg := vfs.MCPConfig{MCPServer: s, Dir: p.WorkDir, Owner: p.caller(k)}
+			results <- result{path, k.mountContext(ctx, path, cfg)}
+		}()
+	}
+	var errs []error
+	for range n {
+		r := <-results
+		if r.err != nil {
+			errs = append(errs, r.err)
+			continue
+		}
+		p.MCPMounts = append(p.MCPMounts, r.path)
+	}
+	slices.Sort(p.MCPMounts)
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	if p.Rights.Allowed != nil {
+		p.Rights.Allowed = clean(append(slices.Clone(p.Rights.Allowed), p.MCPMounts...))
+	}
+	return nil
+}
+
+// mayMount reports whether a process may have a server. The lists of the call and the parent must
+// cover /mnt/mcp (or be absent), and a parent with a list must have the server itself.
+func mayMount(p, parent *Process, server string) bool {
+	path := mcpRoot + "/" + server
+	call := Rights{}.Narrow(p.opts.AllowedDevices).Without(p.opts.DeniedDevices)
+	if !call.Permits(path) {
+		return false
+	}
+	if parent == nil || parent.Rights.Permits(path) {
+		return true
+	}
+	return slices.Contains(parent.MCPMounts, mcpRoot+"/"+parent.PID.String()+"-"+server)
+}
+
+// mountContext is Mount that ends with ctx when the mount manager can.
+func (k *KernelImpl) mountContext(ctx context.Context, path string, cfg vfs.MCPConfig) error {
+	m, ok := k.mounts.(interface {
+		MountContext(context.Context, string, vfs.MCPConfig) error
+	})
+	if !ok {
+		return k.Mount(path, cfg)
+	}
+	start := time.Now()
+	if err := m.MountContext(ctx, path, cfg); err != nil {
+		return err
+	}
+	k.events.Append(event.Event{Kind: event.Mounted, PID: cfg.Owner.PID, UUID: cfg.Owner.UUID, Path: path, Dur: time.Since(start)})
+	return nil
+}
+
+func (k *KernelImpl) unmountFor(p *Process) {
+	for _, path := range p.MCPMounts {
+		if err := k.Unmount(path); err != nil {
+			k.log.Warn("unmount", "path", path, "err", err) // it must not block the exit
+		}
+	}
+}
+
+// begin writes what a history begins with, durably: the settled options and the intent.
+func (k *KernelImpl) begin(p *Process) error {
+	first := rnixctx.Message{Role: rnixctx.RoleUser, Content: p.Intent}
+	if err := k.ctxMgr.Append(p.CtxID, first); err != nil {
+		return err
+	}
+	detail, err := json.Marshal(p.procInfo(k.info(p)))
+	if err != nil {
+		return types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)
+	}
+	err = p.rec.Add(
+		step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: "spawn", PID: p.PID, Detail: detail}},
+		step.Record{Kind: step.KindMessage, Message: &first},
+	)
+	if err == nil {
+		err = p.rec.Commit()
+	}
+	return err
+}
+
+// launch starts the reasoning goroutine of a process that is in the table.
+func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
+	k.events.Append(event.Event{Kind: event.Spawned, PID: p.PID, UUID: p.UUID, PPID: k.table.ppid(p), Intent: p.Intent, Agent: p.Agent,
+		Provider: p.progress.Provider, Model: p.progress.Model, Total: p.MaxSteps, Name: p.Name, Dur: time.Since(began)})
+	if err := p.start(k.events); err != nil {
+		k.log.Error("start", "err", err) // cannot happen: the process is new
+	}
+	stopTimer := func() {}
+	if d := p.opts.Timeout; d > 0 {
+		t := time.AfterFunc(d, func() { p.cancel(timedOut{d}) })
+		stopTimer = func() { t.Stop() }
+	}
+	p.wg.Add(1)
+	go func() { // one per process; ends with the loop; reap waits for it
+		defer k.reaper.add(p)
+		defer p.wg.Done()
+		defer func() { _ = k.vfs.CloseAll(p.PID) }() // close errors have nobody left to tell
+		defer stopTimer()
+		k.save(p)
+		k.finish(p, l.Run(p.ctx))
+	}()
+}
+
+// childName is the name of a child process that was given none.
+func childName(parent *Process, n int) string {
+	return orDefault(parent.Name, parent.PID.String()) + "." + strconv.Itoa(n)
+}

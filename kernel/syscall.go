@@ -1,0 +1,193 @@
+package kernel
+
+import (
+	"context"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	rnixctx "rnix/context"
+	"rnix/internal/event"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// permit refuses paths that a process may not open. A process reaches only its own MCP servers,
+// whatever its rights say.
+func (k *KernelImpl) permit(p *Process, path string) error {
+	deny := func(format string, args ...any) error {
+		e := types.Errorf(types.ErrPermission, "Open", path, format, args...)
+		e.PID = p.PID
+		return e
+	}
+	if !p.Rights.Permits(path) {
+		return deny("this process may not open it; it may open: %s", strings.Join(p.Rights.list(), " "))
+	}
+	if vfs.Below(path, mcpRoot) && path != mcpRoot {
+		for _, m := range p.MCPMounts {
+			if vfs.Below(path, m) {
+				return nil
+			}
+		}
+		return deny("the server belongs to another process")
+	}
+	return nil
+}
+
+// list describes rights in words.
+func (r Rights) list() []string {
+	out := r.Allowed
+	switch {
+	case r.Allowed == nil:
+		out = []string{"everything"}
+	case len(r.Allowed) == 0:
+		out = []string{"nothing"}
+	}
+	for _, d := range r.Denied {
+		out = append(out[:len(out):len(out)], "not "+d)
+	}
+	return out
+}
+
+// open, write, read and close are the calls of a process on its descriptors, as strace shows them.
+
+func (k *KernelImpl) open(p *Process, path string, flags vfs.OpenFlag) (types.FD, error) {
+	start := time.Now()
+	err := k.permit(p, path)
+	var fd types.FD
+	if err == nil {
+		fd, err = k.vfs.Open(p.PID, path, flags)
+	}
+	k.trace(p, "Open", path, "", fd, err, start)
+	return fd, err
+}
+
+func (k *KernelImpl) write(ctx context.Context, p *Process, fd types.FD, path string, data []byte) error {
+	start := time.Now()
+	err := k.vfs.Write(ctx, p.PID, fd, data)
+	k.trace(p, "Write", path, excerpt(data), fd, err, start)
+	return err
+}
+
+// read returns all that is there.
+func (k *KernelImpl) read(p *Process, fd types.FD, path string) ([]byte, error) {
+	start := time.Now()
+	data, err := k.vfs.Read(p.PID, fd, 0)
+	if err == io.EOF {
+		err = nil
+	}
+	k.trace(p, "Read", path, "", fd, err, start, excerpt(data))
+	return data, err
+}
+
+func (k *KernelImpl) close(p *Process, fd types.FD, path string) {
+	start := time.Now()
+	err := k.vfs.Close(p.PID, fd)
+	k.trace(p, "Close", path, "", fd, err, start)
+}
+
+// traceMax bounds arguments and results in events, in bytes.
+const traceMax = 400
+
+func (k *KernelImpl) trace(p *Process, name, path, args string, fd types.FD, err error, start time.Time, result ...string) {
+	e := event.Event{Kind: event.Syscall, PID: p.PID, UUID: p.UUID, Name: name, Path: path, Args: args, Dur: time.Since(start)}
+	switch {
+	case err != nil:
+		e.Err, e.Code = rnixctx.Elide(err.Error(), traceMax), types.CodeOf(err)
+	case len(result) > 0:
+		e.Result = result[0]
+	case name == "Open":
+		e.Result = fdName(fd)
+	}
+	k.events.Append(e)
+}
+
+func fdName(fd types.FD) string { return "fd " + types.PID(fd).String() }
+
+// excerpt is the beginning and the end of data, as text.
+func excerpt(data []byte) string {
+	if len(data) > 4*traceMax { // do not convert what is not shown
+		data = append(append(append([]byte(nil), data[:traceMax]...), " ... "...), data[len(data)-traceMax:]...)
+	}
+	return rnixctx.Elide(strings.ToValidUTF8(string(data), "?"), traceMax)
+}
+
+// listen makes the pieces of a file's answer log lines of the process, as they come, and its waits
+// wait reasons. It returns what ends that.
+func (k *KernelImpl) listen(p *Process, f vfs.VFSFile, category string) (done func()) {
+	n, ok := f.(vfs.StreamNotifier)
+	if !ok {
+		return func() {}
+	}
+	lines := map[string]*lineBuffer{}
+	say := func(cat string) *lineBuffer {
+		b := lines[cat]
+		if b == nil {
+			b = &lineBuffer{emit: func(s string) {
+				k.events.Append(event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: cat, Text: s})
+			}}
+			lines[cat] = b
+		}
+		return b
+	}
+	n.NotifyStream(func(part vfs.StreamPart) {
+		switch part.Kind {
+		case "wait":
+			k.waitOutside(p, part)
+		case "reasoning":
+			say("think").add(part.Text)
+		default:
+			say(category).add(part.Text)
+		}
+	})
+	return func() {
+		n.NotifyStream(nil)
+		for _, b := range lines {
+			b.flush()
+		}
+	}
+}
+
+// waitOutside shows that a process waits for something outside: a rate limit, a queue.
+func (k *KernelImpl) waitOutside(p *Process, part vfs.StreamPart) {
+	w := waiting{reason: part.Text, until: part.Until}
+	if part.Until.IsZero() {
+		w = waiting{tool: "model", since: time.Now()}
+	}
+	k.setWait(p, w)
+	k.events.Append(event.Event{Kind: event.Waiting, PID: p.PID, UUID: p.UUID, Text: w.reason, Until: w.until})
+}
+
+// lineBuffer turns a stream of pieces into lines. A line without end is passed on in parts.
+type lineBuffer struct {
+	emit func(string)
+	buf  strings.Builder
+}
+
+// maxLine is when a line without end is passed on, in bytes.
+const maxLine = 2000
+
+func (b *lineBuffer) add(s string) {
+	for s != "" {
+		i := strings.IndexByte(s, '\n')
+		if i < 0 {
+			b.buf.WriteString(s)
+			if b.buf.Len() > maxLine && utf8.ValidString(b.buf.String()) {
+				b.flush()
+			}
+			return
+		}
+		b.buf.WriteString(s[:i])
+		b.emit(b.buf.String())
+		b.buf.Reset()
+		s = s[i+1:]
+	}
+}
+
+func (b *lineBuffer) flush() {
+	if b.buf.Len() > 0 {
+		b.emit(b.buf.String())
+		b.buf.Reset()
+	}
+}

@@ -1,0 +1,239 @@
+package kernel
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"rnix/types"
+	"rnix/xsync"
+)
+
+// table owns which processes exist, who is whose child, the groups, and the tombstones. One lock
+// guards all relations; a lookup by PID needs none.
+type table struct {
+	byPID xsync.SyncMap[types.PID, *Process]
+	next  func() (types.PID, error)
+	limit Limits
+
+	mu     sync.Mutex
+	byUUID map[types.UUID]*Process // +checklocks:mu
+	root   relations               // +checklocks:mu; the children of PID 0
+	groups map[types.PGID]*group   // +checklocks:mu
+	tombs  map[types.PID]Info      // +checklocks:mu
+	order  []types.PID             // +checklocks:mu; tombstones, oldest first
+	closed bool                    // +checklocks:mu
+}
+
+// relations are the links of a process to its relatives. Guarded by table.mu.
+type relations struct {
+	parent     *Process // nil = PID 0
+	first      *Process // of the children, newest first
+	next, prev *Process // among the siblings
+	children   int
+	groups     []types.PGID
+	dying      bool // no more children
+	buried     bool // no more groups
+}
+
+// maxTombs is how many ended processes Wait remembers in memory; the disk remembers all.
+const maxTombs = 4096
+
+func newTable(next func() (types.PID, error), limit Limits) *table {
+	t := &table{next: next, limit: limit, byUUID: map[types.UUID]*Process{}, groups: map[types.PGID]*group{}, tombs: map[types.PID]Info{}}
+	if next == nil {
+		var last types.PID
+		t.next = func() (types.PID, error) { last++; return last, nil } // called under mu
+	}
+	return t
+}
+
+func (t *table) get(pid types.PID) (*Process, bool) { return t.byPID.Load(pid) }
+
+// lookup returns a living process or a NOT_FOUND error.
+func (t *table) lookup(op string, pid types.PID) (*Process, error) {
+	if p, ok := t.byPID.Load(pid); ok {
+		return p, nil
+	}
+	return nil, &types.SyscallError{Syscall: op, PID: pid, Code: types.ErrNotFound, Err: errNoProcess}
+}
+
+// admit reserves a PID for a child of parent (nil = of PID 0) and gives the child its depth. It does
+// not make the child visible. Limits are checked here and nowhere else, whichever way a process
+// starts.
+func (t *table) admit(parent *Process) (types.PID, int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	depth := 0
+	refuse := func(format string, args ...any) (types.PID, int, error) {
+		return 0, 0, types.Errorf(types.ErrExhausted, "Spawn", "", format, args...)
+	}
+	switch {
+	case t.closed:
+		return 0, 0, types.Errorf(types.ErrUnavailable, "Spawn", "", "the kernel is stopping")
+	case t.byPID.Len() >= t.limit.Total:
+		return refuse("%d processes are alive, the limit", t.limit.Total)
+	}
+	if parent != nil {
+		depth = parent.depth + 1
+		switch {
+		case parent.rel.dying:
+			return 0, 0, types.Errorf(types.ErrCancelled, "Spawn", "", "the parent is ending")
+		case depth > t.limit.Depth:
+			return refuse("agents may start agents %d levels deep, the limit", t.limit.Depth)
+		case parent.rel.children >= t.limit.Children:
+			return refuse("the parent has %d living children, the limit", t.limit.Children)
+		}
+	}
+	pid, err := t.next()
+	return pid, depth, err
+}
+
+// insert makes a process visible. It fails if the table was closed, the parent began to end, or the
+// UUID is alive already.
+func (t *table) insert(p *Process) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.closed:
+		return types.Errorf(types.ErrUnavailable, "Spawn", "", "the kernel is stopping")
+	case p.rel.parent != nil && (p.rel.parent.rel.dying || p.rel.parent.ctx.Err() != nil):
+		return types.Errorf(types.ErrCancelled, "Spawn", "", "the parent is ending")
+	case t.byUUID[p.UUID] != nil:
+		return types.Errorf(types.ErrConflict, "Spawn", "", "%s is running already as PID %d", p.UUID, t.byUUID[p.UUID].PID)
+	}
+	t.byUUID[p.UUID] = p
+	t.link(p, p.rel.parent)
+	t.byPID.Store(p.PID, p)
+	return nil
+}
+
+func (t *table) of(parent *Process) *relations {
+	if parent == nil {
+		return &t.root
+	}
+	return &parent.rel
+}
+
+func (t *table) link(p, parent *Process) {
+	r := t.of(parent)
+	p.rel.parent, p.rel.prev, p.rel.next = parent, nil, r.first
+	if r.first != nil {
+		r.first.rel.prev = p
+	}
+	r.first = p
+	r.children++
+}
+
+func (t *table) unlink(p *Process) {
+	r := t.of(p.rel.parent)
+	if p.rel.prev != nil {
+		p.rel.prev.rel.next = p.rel.next
+	} else {
+		r.first = p.rel.next
+	}
+	if p.rel.next != nil {
+		p.rel.next.rel.prev = p.rel.prev
+	}
+	p.rel.next, p.rel.prev = nil, nil
+	r.children--
+}
+
+// remove takes a process out of the table and leaves its tombstone.
+func (t *table) remove(p *Process, tomb Info) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.unlink(p)
+	delete(t.byUUID, p.UUID)
+	t.byPID.Delete(p.PID)
+	t.tombs[p.PID] = tomb
+	t.order = append(t.order, p.PID)
+	if len(t.order) > maxTombs {
+		delete(t.tombs, t.order[0])
+		t.order = t.order[1:]
+	}
+}
+
+func (t *table) tomb(pid types.PID) (Info, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i, ok := t.tombs[pid]
+	return i, ok
+}
+
+// orphan gives the children of p to PID 0, forbids new ones, and returns them.
+func (t *table) orphan(p *Process) []*Process {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p.rel.dying = true
+	var out []*Process
+	for p.rel.first != nil {
+		c := p.rel.first
+		t.unlink(c)
+		t.link(c, nil)
+		out = append(out, c)
+	}
+	return out
+}
+
+// subtree returns p and all its descendants, parents first. With last none of them can have another
+// child afterwards.
+func (t *table) subtree(p *Process, last bool) []*Process {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := []*Process{p}
+	for i := 0; i < len(out); i++ {
+		out[i].rel.dying = out[i].rel.dying || last
+		for c := out[i].rel.first; c != nil; c = c.rel.next {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// ppid returns the PID of the parent of the moment.
+func (t *table) ppid(p *Process) types.PID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return ppidLocked(p)
+}
+
+func ppidLocked(p *Process) types.PID {
+	if p.rel.parent == nil {
+		return 0
+	}
+	return p.rel.parent.PID
+}
+
+// info takes the snapshot of one process.
+func (t *table) info(p *Process, now time.Time) Info {
+	t.mu.Lock()
+	ppid, children := ppidLocked(p), childrenLocked(p)
+	t.mu.Unlock()
+	return p.info(ppid, children, now)
+}
+
+func childrenLocked(p *Process) []types.PID {
+	var out []types.PID
+	for c := p.rel.first; c != nil; c = c.rel.next {
+		out = append(out, c.PID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// all returns the living processes in order of PID.
+func (t *table) all() []*Process {
+	var out []*Process
+	t.byPID.Range(func(_ types.PID, p *Process) bool { out = append(out, p); return true })
+	slices.SortFunc(out, func(a, b *Process) int { return int(int64(a.PID) - int64(b.PID)) })
+	return out
+}
+
+// close forbids new processes and returns the living ones.
+func (t *table) close() []*Process {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	return t.all()
+}

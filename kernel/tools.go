@@ -1,0 +1,222 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"rnix/agent"
+	"rnix/kernel/internal/loop"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// equip settles what a process is told and may do: system prompt, tools, loop.
+func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, error) {
+	p.tools = map[string]vfs.Tool{}
+	var specs []loop.ToolSpec
+	var order []vfs.Tool
+	add := func(tools []vfs.Tool) {
+		for _, t := range tools {
+			if _, taken := p.tools[t.Name]; taken || k.permit(p, t.Path) != nil {
+				continue
+			}
+			p.tools[t.Name] = t
+			order = append(order, t)
+			specs = append(specs, loop.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema})
+		}
+	}
+	add(k.tools)
+	for _, m := range p.MCPMounts {
+		add(k.cfg.Devices.Tools(m))
+	}
+	meta := map[string]loop.Kind{}
+	for _, kind := range []loop.Kind{loop.Plan, loop.Replan, loop.Specialize, loop.Spawn, loop.Complete} {
+		if kind == loop.Specialize && k.cfg.LoadSkill == nil ||
+			kind == loop.Spawn && (!p.Rights.Permits(spawnRight) || p.depth >= k.cfg.Limits.Depth) {
+			continue
+		}
+		spec := loop.Meta[kind]
+		meta[spec.Name] = kind
+		specs = append(specs, spec)
+	}
+	system := systemPrompt(p, ag)
+	l, err := loop.New(loop.Config{
+		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
+			Tools: specs, Session: p.UUID.String(), WorkDir: p.WorkDir},
+		Tools: p.tools, Meta: meta, MaxSteps: p.MaxSteps, Budget: p.ContextBudget, Window: p.model.ContextWindow, Start: p.progress,
+	}, host{k, p})
+	if err != nil {
+		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "tools: %w", err)
+	}
+	if err := k.store.SaveMeta(p.UUID, system, order); err != nil {
+		k.log.Warn("process-meta.json", "err", err) // nothing depends on it
+	}
+	return l, system, nil
+}
+
+// systemPrompt is the caller's text, the agent's, and where the process is. It is the same at every
+// step, so that a provider can cache it.
+func systemPrompt(p *Process, ag *agent.Agent) string {
+	var parts []string
+	for _, s := range []string{p.opts.SystemPrompt, ag.SystemPrompt()} {
+		if s = strings.TrimSpace(s); s != "" {
+			parts = append(parts, s)
+		}
+	}
+	if p.WorkDir != "" {
+		parts = append(parts, "Your working directory is "+p.WorkDir+". Relative paths start there.")
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// Run performs one action of the model.
+func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
+	h.k.setWait(h.p, waiting{tool: inHand(a), since: time.Now()})
+	switch a.Kind {
+	case loop.ToolCall:
+		return h.k.runTool(ctx, h.p, a)
+	case loop.Plan, loop.Replan:
+		return h.k.setPlan(h.p, a)
+	case loop.Specialize:
+		return h.k.specialize(h.p, a)
+	case loop.Spawn:
+		return h.k.spawnChild(ctx, h.p, a)
+	}
+	return "", types.Errorf(types.ErrInternal, "Tool", a.Call.Name, "action of kind %s", a.Kind)
+}
+
+// inHand names an action in a few words, with what it acts on.
+func inHand(a *loop.Action) string {
+	var in map[string]any
+	_ = json.Unmarshal(a.Call.Input, &in) // the loop has checked it
+	for _, key := range []string{"command", "path", "pattern", "intent"} {
+		if s, ok := in[key].(string); ok && s != "" {
+			return a.Call.Name + " " + excerpt([]byte(strings.SplitN(s, "\n", 2)[0]))
+		}
+	}
+	return a.Call.Name
+}
+
+// runTool performs a tool: open, write the input, read the answer, close.
+func (k *KernelImpl) runTool(ctx context.Context, p *Process, a *loop.Action) (string, error) {
+	fd, err := k.open(p, a.Tool.Path, vfs.OpenReadWrite)
+	if err != nil {
+		return "", err
+	}
+	defer k.close(p, fd, a.Tool.Path)
+	if f, ferr := k.vfs.File(p.PID, fd); ferr == nil {
+		defer k.listen(p, f, "tool")()
+	}
+	werr := k.write(ctx, p, fd, a.Tool.Path, a.Tool.Input(a.Call.Input))
+	out, rerr := k.read(p, fd, a.Tool.Path)
+	if werr != nil {
+		return string(out), werr // what there is of an answer helps the model
+	}
+	return string(out), rerr
+}
+
+// setPlan keeps the model's plan for people to see.
+func (k *KernelImpl) setPlan(p *Process, a *loop.Action) (string, error) {
+	var in struct {
+		Steps  []string `json:"steps"`
+		Reason string   `json:"reason"`
+	}
+	if err := json.Unmarshal(a.Call.Input, &in); err != nil {
+		return "", types.Errorf(types.ErrInvalid, "Tool", a.Call.Name, "%w", err)
+	}
+	if a.Kind == loop.Plan && len(in.Steps) == 0 {
+		return "", types.Errorf(types.ErrInvalid, "Tool", a.Call.Name, "steps is empty")
+	}
+	var b strings.Builder
+	if in.Reason != "" {
+		fmt.Fprintf(&b, "(%s)\n", in.Reason)
+	}
+	for i, s := range in.Steps {
+		fmt.Fprintf(&b, "%d. %s\n", i+1, s)
+	}
+	p.mu.Lock()
+	p.plan = b.String()
+	p.mu.Unlock()
+	if a.Kind == loop.Replan && len(in.Steps) == 0 {
+		return "The old plan is dropped. Make a new one with plan.", nil
+	}
+	return "The plan is noted. Begin with its first step.", nil
+}
+
+// specialize gives the model the instructions of a skill.
+func (k *KernelImpl) specialize(p *Process, a *loop.Action) (string, error) {
+	var in struct {
+		Skill string `json:"skill"`
+	}
+	if err := json.Unmarshal(a.Call.Input, &in); err != nil {
+		return "", types.Errorf(types.ErrInvalid, "Tool", a.Call.Name, "%w", err)
+	}
+	s, err := k.cfg.LoadSkill(p, in.Skill)
+	if err != nil {
+		return "", err
+	}
+	return "Instructions of the skill " + s.Name + " (its files are in " + s.Dir + "):\n\n" + s.Body, nil
+}
+
+// spawnChild starts a child process and waits for it. When ctx ends first, the child lives on: it is
+// given to PID 0 when its parent is reaped, as Unix does.
+func (k *KernelImpl) spawnChild(ctx context.Context, p *Process, a *loop.Action) (string, error) {
+	var in struct {
+		Intent   string `json:"intent"`
+		Agent    string `json:"agent"`
+		MaxSteps *int   `json:"max_steps"`
+	}
+	if err := json.Unmarshal(a.Call.Input, &in); err != nil {
+		return "", types.Errorf(types.ErrInvalid, "Tool", a.Call.Name, "%w", err)
+	}
+	if !p.Rights.Permits(spawnRight) {
+		return "", types.Errorf(types.ErrPermission, "Spawn", spawnRight, "this process may not start agents")
+	}
+	ag := &agent.Agent{}
+	if k.cfg.LoadAgent != nil {
+		var err error
+		if ag, err = k.cfg.LoadAgent(p, in.Agent); err != nil {
+			return "", err
+		}
+	} else if in.Agent != "" {
+		return "", types.Errorf(types.ErrNotFound, "Spawn", in.Agent, "this kernel has no agents by name")
+	}
+	opts := SpawnOpts{
+		ParentPID: p.PID, Name: childName(p, k.nextChild(p)), MaxSteps: in.MaxSteps, Effort: p.opts.Effort,
+		Provider: p.opts.Provider, Model: p.opts.Model, FallbackProvider: p.opts.FallbackProvider, FallbackModel: p.opts.FallbackModel,
+	}
+	if p.ContextBudget > 0 {
+		left := max(p.ContextBudget-k.info(p).Progress.Tokens, 1)
+		opts.ContextBudget = &left
+	}
+	pid, err := k.SpawnContext(ctx, in.Intent, ag, opts)
+	if err != nil {
+		return "", err
+	}
+	end, err := k.WaitInfo(ctx, pid)
+	if err != nil {
+		return "", err
+	}
+	if end.Exit == nil || end.Exit.Code != types.ExitOK {
+		reason := "suspended with the daemon"
+		if end.Exit != nil {
+			reason = end.Exit.String()
+		}
+		p.mu.Lock()
+		p.failedChildren = append(p.failedChildren, fmt.Sprintf("PID %d: %s", pid, reason))
+		p.mu.Unlock()
+		return end.Result, types.Errorf(types.ErrDriver, "Spawn", "", "process %d ended with %s", pid, reason)
+	}
+	return end.Result, nil
+}
+
+// nextChild numbers the children that a process's model starts.
+func (k *KernelImpl) nextChild(p *Process) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spawned++
+	return p.spawned
+}
