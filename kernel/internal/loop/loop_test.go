@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -460,18 +461,19 @@ func TestAnyModelLeavesALegalConversation(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		defer cancel(nil)
 		killAt := rapid.IntRange(0, 30).Draw(rt, "kill")
-		ops := 0
-		tick := func() {
-			if ops++; ops == killAt {
+		var ops atomic.Int32
+		tick := func() int32 {
+			n := ops.Add(1)
+			if int(n) == killAt {
 				cancel(errKilled)
 			}
+			return n
 		}
 		name := rapid.SampledFrom([]string{"read", "shell", "plan", "complete", "spawn", "nosuch", ""})
 		input := rapid.SampledFrom([]string{`{}`, ``, `null`, `[]`, `{"result":"r"}`, `{"steps":["a"]}`})
 		id := rapid.SampledFrom([]string{"", "a", "b", "c"})
 		f.tool = func(context.Context, *Action) (string, error) {
-			tick()
-			if ops%3 == 0 {
+			if tick()%3 == 0 {
 				return "", errors.New("bad")
 			}
 			return "fine", nil
