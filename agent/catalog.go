@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -74,26 +73,26 @@ func readAgent(pl place, name, at string) *AgentEntry {
 		e.Source = ScopeBuiltIn
 	}
 	file := pl.path(name, ManifestFile)
-	src, err := readFS(pl.fsys, path.Join(at, ManifestFile), yamlfile.MaxBytes+1)
+	src, err := yamlfile.ReadFS(pl.fsys, path.Join(at, ManifestFile), yamlfile.MaxBytes+1)
 	switch {
 	case err == nil:
 		e.Manifest, e.Problems = parseManifest(src, file, name)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	default:
-		e.Problems = Problems{{File: file, Message: cause(err).Error()}}
+		e.Problems = Problems{{File: file, Message: yamlfile.Cause(err).Error()}}
 	}
 	e.Name = name
 	if !ValidName(name) && len(e.Problems.Errors()) == 0 {
 		e.Problems = append(e.Problems, Problem{File: file, Message: "the directory's name cannot be the name of an agent"})
 	}
-	text, err := readFS(pl.fsys, path.Join(at, InstructionsFile), maxInstructions+1)
+	text, err := yamlfile.ReadFS(pl.fsys, path.Join(at, InstructionsFile), maxInstructions+1)
 	file = pl.path(name, InstructionsFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		e.Problems = append(e.Problems, Problem{File: file, Message: "missing; the agent has no instructions of its own", Warning: true})
 	case err != nil:
-		e.Problems = append(e.Problems, Problem{File: file, Message: cause(err).Error()})
+		e.Problems = append(e.Problems, Problem{File: file, Message: yamlfile.Cause(err).Error()})
 	case len(text) > maxInstructions:
 		e.Problems = append(e.Problems, Problem{File: file, Message: "larger than " + itoa(maxInstructions>>10) + " KiB; move parts of it into skills or files that the agent reads"})
 	default:
@@ -159,6 +158,3 @@ func (c *Catalog) Skills() []Skill {
 
 // Problems returns what was wrong with agents and skills, and what is hidden.
 func (c *Catalog) Problems() Problems { return slices.Clone(c.problems) }
-
-// joinFS joins paths within a file system.
-func joinFS(elem ...string) string { return filepath.ToSlash(path.Join(elem...)) }

@@ -203,3 +203,14 @@ func TestAPromptHoldsEverythingOnce(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkDiscoverAndLoad is what a spawn pays for the default agent.
+func BenchmarkDiscoverAndLoad(b *testing.B) {
+	home, project := b.TempDir(), b.TempDir()
+	p := Places{ProjectDir: project, Home: home, UserConfigDir: filepath.Join(home, ".config", "rnix")}
+	for b.Loop() {
+		if _, err := Discover(p).Load("", LoadOptions{WorkDir: project, ProjectDir: project}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

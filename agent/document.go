@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"rnix/internal/yamlfile"
 	"rnix/types"
 )
 
@@ -53,7 +54,7 @@ func FindDocument(dir, root string) (Document, error) {
 	}
 	r, err := os.OpenRoot(root)
 	if err != nil {
-		return Document{}, types.Errorf(codeOf(err), "FindDocument", root, "%w", cause(err))
+		return Document{}, types.Errorf(codeOf(err), "FindDocument", root, "%w", yamlfile.Cause(err))
 	}
 	defer r.Close()
 	rel, err := filepath.Rel(root, dir)
@@ -62,13 +63,13 @@ func FindDocument(dir, root string) (Document, error) {
 	}
 	for at := filepath.ToSlash(rel); ; at = path.Dir(at) {
 		name := path.Join(at, DocumentFile)
-		src, err := readFS(insideFS{r}, name, MaxDocument+1)
+		src, err := yamlfile.ReadFS(yamlfile.Inside(r), name, MaxDocument+1)
 		switch {
 		case err == nil && strings.TrimSpace(string(src)) != "":
 			return Document{Path: name, Text: strings.TrimSpace(cut(src, MaxDocument))}, nil
-		case err != nil && !missing(err):
+		case err != nil && !yamlfile.Missing(err):
 			return Document{}, types.Errorf(codeOf(err), "FindDocument", filepath.Join(root, filepath.FromSlash(name)),
-				"%w; it is not put into the prompt", cause(err))
+				"%w; it is not put into the prompt", yamlfile.Cause(err))
 		}
 		if at == "." {
 			return Document{}, nil

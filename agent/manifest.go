@@ -44,9 +44,9 @@ func LoadManifest(path string) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, types.Errorf(types.ErrInvalid, "LoadManifest", path, "%w", err)
 	}
-	src, err := readFile(path, yamlfile.MaxBytes+1)
+	src, err := yamlfile.ReadFile(path, yamlfile.MaxBytes+1)
 	if err != nil {
-		return Manifest{}, types.Errorf(codeOf(err), "LoadManifest", path, "%w", cause(err))
+		return Manifest{}, types.Errorf(codeOf(err), "LoadManifest", path, "%w", yamlfile.Cause(err))
 	}
 	m, ps := parseManifest(src, path, filepath.Base(filepath.Dir(abs)))
 	return m, ps.Err("LoadManifest", path)

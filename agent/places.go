@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"rnix/internal/yamlfile"
 	"rnix/types"
 )
 
@@ -52,8 +53,8 @@ func (p Places) open() (roots, Problems) {
 			return nil
 		}
 		r, err := os.OpenRoot(dir)
-		if err != nil && !missing(err) {
-			ps = append(ps, Problem{File: dir, Message: cause(err).Error()})
+		if err != nil && !yamlfile.Missing(err) {
+			ps = append(ps, Problem{File: dir, Message: yamlfile.Cause(err).Error()})
 		}
 		if err != nil {
 			return nil
@@ -122,7 +123,7 @@ func add(out []place, scope string, root *os.Root, dir, at string) []place {
 	if root == nil {
 		return out
 	}
-	return append(out, place{scope: scope, fsys: insideFS{root}, at: at, dir: filepath.Join(dir, filepath.FromSlash(at))})
+	return append(out, place{scope: scope, fsys: yamlfile.Inside(root), at: at, dir: filepath.Join(dir, filepath.FromSlash(at))})
 }
 
 // maxEntries bounds how many agents or skills one directory may hold.
@@ -132,10 +133,10 @@ const maxEntries = 512
 func (p place) each(f func(name, at string)) Problems {
 	entries, err := fs.ReadDir(p.fsys, p.at)
 	if err != nil {
-		if missing(err) {
+		if yamlfile.Missing(err) {
 			return nil
 		}
-		return Problems{{File: p.path(), Message: "skipped: " + cause(err).Error()}}
+		return Problems{{File: p.path(), Message: "skipped: " + yamlfile.Cause(err).Error()}}
 	}
 	var ps Problems
 	if len(entries) > maxEntries {
@@ -160,10 +161,10 @@ func (p place) each(f func(name, at string)) Problems {
 
 // linkText says what is wrong with an entry that cannot be followed.
 func linkText(err error) string {
-	if missing(err) {
+	if yamlfile.Missing(err) {
 		return "the symbolic link leads to nothing"
 	}
-	return cause(err).Error()
+	return yamlfile.Cause(err).Error()
 }
 
 // invalid is an error of code INVALID.

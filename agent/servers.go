@@ -18,11 +18,11 @@ func LoadMCP(p Places, lookup Lookup, trustProject bool) ([]MCPEntry, Problems) 
 	defer rs.Close()
 	byName := map[string]MCPEntry{}
 	read := func(pl place, name string, lookup Lookup) {
-		src, err := readFS(pl.fsys, path.Join(pl.at, name), yamlfile.MaxBytes+1)
+		src, err := yamlfile.ReadFS(pl.fsys, path.Join(pl.at, name), yamlfile.MaxBytes+1)
 		file := pl.path(name)
 		if err != nil {
-			if !missing(err) {
-				ps = append(ps, Problem{File: file, Message: cause(err).Error()})
+			if !yamlfile.Missing(err) {
+				ps = append(ps, Problem{File: file, Message: yamlfile.Cause(err).Error()})
 			}
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -30,15 +31,20 @@ func LoadSkill(dir string) (Skill, Problems) {
 	if err != nil {
 		abs = dir
 	}
-	return readSkill(os.DirFS(abs), ".", abs)
+	root, err := os.OpenRoot(abs)
+	if err != nil {
+		return Skill{}, Problems{{File: filepath.Join(abs, SkillFile), Message: "skipped: " + yamlfile.Cause(err).Error()}}
+	}
+	defer root.Close()
+	return readSkill(yamlfile.Inside(root), ".", abs)
 }
 
 // readSkill reads the skill in a directory of fsys, whose path for people is dir.
 func readSkill(fsys fs.FS, at, dir string) (Skill, Problems) {
 	file := filepath.Join(dir, SkillFile)
-	src, err := readFS(fsys, joinFS(at, SkillFile), maxSkillFront+MaxSkillBody+2)
+	src, err := yamlfile.ReadFS(fsys, path.Join(at, SkillFile), maxSkillFront+MaxSkillBody+2)
 	if err != nil {
-		return Skill{}, Problems{{File: file, Message: "skipped: " + cause(err).Error()}}
+		return Skill{}, Problems{{File: file, Message: "skipped: " + yamlfile.Cause(err).Error()}}
 	}
 	s, ps := parseSkill(src, file, filepath.Base(dir))
 	s.Dir = dir

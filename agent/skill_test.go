@@ -60,6 +60,19 @@ func TestALongBodyIsCutOnACharactersEdgeAndSaysSo(t *testing.T) {
 	}
 }
 
+func TestLoadSkillReadsADirectory(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "good/SKILL.md", skillText("good", "text"))
+	if s, ps := LoadSkill(dir + "/good"); len(ps) != 0 || s.Name != "good" || s.Dir != dir+"/good" || s.Body != "text" {
+		t.Errorf("%+v %v", s, ps)
+	}
+	for _, name := range []string{"none", "."} {
+		if _, ps := LoadSkill(dir + "/" + name); len(ps.Errors()) != 1 || !strings.Contains(ps.Error(), "skipped: no such file") {
+			t.Errorf("%s: %v", name, ps)
+		}
+	}
+}
+
 func FuzzParseSkill(f *testing.F) {
 	f.Add([]byte("---\nname: a\ndescription: b\nallowed-tools: A B\nmetadata: {a: b}\n---\nbody"))
 	f.Fuzz(func(t *testing.T, src []byte) {

@@ -7,9 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v4"
 )
+
+// Words is a list that may also be written as one text, with spaces or commas between the words.
+type Words []string
 
 // value reads n into v and reports whether v was set.
 func (d *Doc) value(n *yaml.Node, path string, v reflect.Value) bool {
@@ -141,6 +145,10 @@ func (d *Doc) table(n *yaml.Node, path string, v reflect.Value) bool {
 
 // list reads a list. The items that are right are kept; a list is never nil after it.
 func (d *Doc) list(n *yaml.Node, path string, v reflect.Value) bool {
+	if n.Kind == yaml.ScalarNode && v.Type() == reflect.TypeFor[Words]() {
+		v.Set(reflect.ValueOf(Words(strings.FieldsFunc(n.Value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }))))
+		return true
+	}
 	if n.Kind == yaml.ScalarNode {
 		return d.want(n, path, fmt.Sprintf("a list; write [%s] for a list of one", n.Value))
 	}

@@ -103,6 +103,13 @@ func (d *Doc) Warnf(path, format string, args ...any) {
 	d.report(d.find(path), path, true, format, args...)
 }
 
+// Forgive turns all mistakes found so far into warnings, for files that are read leniently.
+func (d *Doc) Forgive() {
+	for i := range d.problems {
+		d.problems[i].Warning = true
+	}
+}
+
 func (d *Doc) report(at position, key string, warning bool, format string, args ...any) {
 	if at.line > 0 {
 		at.line += d.first

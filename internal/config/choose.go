@@ -1,0 +1,198 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"rnix/agent"
+	"rnix/internal/yamlfile"
+	"rnix/types"
+)
+
+// Wish is what each side says about the model of a spawn. Empty means "not said".
+type Wish struct {
+	Provider, Model                 string // of the caller; Model may be "provider/model"
+	FallbackProvider, FallbackModel string // of the caller
+	Agent                           agent.Models
+	ProjectDefault, UserDefault     Value[string] // default_provider of the files
+}
+
+// Choice is the model of a spawn.
+type Choice struct {
+	Provider Provider
+	Model    string // empty = the provider's own default
+	Effort   string // the agent's, else the provider's; empty = the model's own
+	Why      string
+	Fallback *Fallback // what is tried when the provider fails; nil = nothing
+	Warnings []string  // about the agent's fallback that is not used
+}
+
+// Fallback is a second choice.
+type Fallback struct {
+	Provider Provider
+	Model    string
+}
+
+// Choose settles which provider and model a spawn gets: the caller's, else the agent's, else the
+// project's default, else the user's, else the first that is available, which is offline when no
+// model is connected. What somebody named is never replaced: if it does not exist the error is
+// NOT_FOUND with what was probably meant and the list; if it cannot be used, SERVICE_UNAVAILABLE
+// with the mend. It has no side effects of its own.
+func Choose(list []Provider, w Wish, available func(Provider) (bool, string)) (Choice, error) {
+	c := chooser{list: list, available: available}
+	p, model, why, err := c.first(w)
+	if err != nil {
+		return Choice{}, err
+	}
+	if model == "" && w.Model == "" && (w.Agent.Provider == "" || w.Agent.Provider == p.Name) {
+		if q, m := c.split(w.Agent.Preferred); q == "" || q == p.Name {
+			model = m // an agent's model is a word of its own provider and of no other
+		}
+	}
+	out := Choice{Provider: p, Model: orElse(model, p.DefaultModel), Why: why, Effort: orElse(w.Agent.ReasoningEffort, p.ReasoningEffort)}
+	return out, c.fallback(w, &out)
+}
+
+type chooser struct {
+	list      []Provider
+	available func(Provider) (bool, string)
+}
+
+// first returns the provider, the caller's model if there is one, and the reason.
+func (c chooser) first(w Wish) (p Provider, model, why string, err error) {
+	name, model := w.Provider, w.Model
+	prefix, rest := c.split(model)
+	preferred, _ := c.split(w.Agent.Preferred)
+	switch {
+	case name == "" && prefix != "":
+		name, model, why = prefix, rest, "asked for as "+w.Model
+	case name != "":
+		why = "asked for"
+		if prefix == name {
+			model = rest
+		}
+	case w.Agent.Provider != "":
+		name, why = w.Agent.Provider, "the agent asks for it"
+	case preferred != "":
+		name, why = preferred, "the agent asks for "+w.Agent.Preferred
+	case w.ProjectDefault.V != "":
+		name, why = w.ProjectDefault.V, "default_provider in "+w.ProjectDefault.Origin
+	case w.UserDefault.V != "":
+		name, why = w.UserDefault.V, "default_provider in "+w.UserDefault.Origin
+	}
+	if name != "" {
+		p, err = c.named(name, why)
+		return p, model, why, err
+	}
+	p, why, err = c.automatic()
+	return p, model, why, err
+}
+
+// named returns the provider that somebody named.
+func (c chooser) named(name, why string) (Provider, error) {
+	i := slices.IndexFunc(c.list, func(p Provider) bool { return p.Name == name })
+	if i < 0 {
+		names := make([]string, len(c.list))
+		for i, p := range c.list {
+			names[i] = p.Name
+		}
+		near := ""
+		if n := yamlfile.Nearest(name, names); n != "" {
+			near = "; did you mean " + n + "?"
+		}
+		slices.Sort(names)
+		return Provider{}, types.Errorf(types.ErrNotFound, "Provider", name, "no provider of this name (%s)%s; there is %s", why, near, strings.Join(names, ", "))
+	}
+	p := c.list[i]
+	if ok, detail := c.available(p); !ok {
+		return Provider{}, types.Errorf(types.ErrUnavailable, "Provider", name, "cannot be used (%s): %s", why, detail)
+	}
+	return p, nil
+}
+
+// automatic returns the first provider that is available. Offline comes last wherever it stands.
+func (c chooser) automatic() (Provider, string, error) {
+	var missing []string
+	for _, last := range []bool{false, true} {
+		for _, p := range c.list {
+			if !p.Automatic || (p.Driver == DriverOffline) != last {
+				continue
+			}
+			ok, detail := c.available(p)
+			switch {
+			case ok && last:
+				return p, "no model is connected: " + orElse(strings.Join(missing, "; "), detail), nil
+			case ok:
+				return p, "the first that is available: " + detail, nil
+			case !last:
+				missing = append(missing, p.Name+": "+detail)
+			}
+		}
+	}
+	return Provider{}, "", types.Errorf(types.ErrUnavailable, "Provider", "", "no provider can be used: %s", strings.Join(missing, "; "))
+}
+
+// fallback settles the second choice: the caller's; none if the caller named a provider; else the
+// agent's, where a mistake is only a warning.
+func (c chooser) fallback(w Wish, out *Choice) error {
+	name, model, mine := w.FallbackProvider, w.FallbackModel, true
+	if name == "" && model == "" {
+		if q, _ := c.split(w.Model); w.Provider != "" || q != "" {
+			return nil
+		}
+		name, model, mine = w.Agent.FallbackProvider, w.Agent.Fallback, false
+	}
+	if name == "" && model == "" {
+		return nil
+	}
+	if name == "" {
+		if q, m := c.split(model); q != "" {
+			name, model = q, m
+		}
+	}
+	p := out.Provider
+	if name != "" && name != p.Name {
+		why := "the fallback that was asked for"
+		if !mine {
+			why = "the agent's fallback"
+		}
+		q, err := c.named(name, why)
+		if err != nil && mine {
+			return err
+		}
+		if err != nil {
+			out.Warnings = append(out.Warnings, err.Error())
+			return nil
+		}
+		p = q
+	}
+	model = orElse(model, p.DefaultModel)
+	if p.Name != out.Provider.Name || model != out.Model {
+		out.Fallback = &Fallback{Provider: p, Model: model}
+	}
+	return nil
+}
+
+// split divides "provider/model", where provider is one that exists. Names of models may hold a slash
+// themselves: then the provider is empty and the model is whole.
+func (c chooser) split(model string) (provider, rest string) {
+	return SplitModel(model, func(name string) bool {
+		return slices.ContainsFunc(c.list, func(p Provider) bool { return p.Name == name })
+	})
+}
+
+// SplitModel divides "provider/model" at its first slash if what stands before it is known as a
+// provider; otherwise all of it is the model.
+func SplitModel(s string, known func(provider string) bool) (provider, model string) {
+	if before, after, ok := strings.Cut(s, "/"); ok && before != "" && known(before) {
+		return before, after
+	}
+	return "", s
+}
+
+func orElse(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,179 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"rnix/agent"
+	"rnix/internal/yamlfile"
+)
+
+// layer is config.yaml as it is written.
+type layer struct {
+	DataDir       *string `yaml:"data_dir"`
+	DefaultAgent  *string `yaml:"default_agent"`
+	MaxSteps      *int    `yaml:"max_steps"`
+	ContextBudget *int    `yaml:"context_budget"`
+	Durability    *string `yaml:"durability"`
+	Shell         struct {
+		Timeout *agent.Duration `yaml:"timeout"`
+	} `yaml:"shell"`
+	ReadRoots   []string `yaml:"read_roots"`
+	Concurrency *int     `yaml:"concurrency"`
+}
+
+// sink takes the values of one layer: where each comes from, and where to report what is wrong.
+type sink struct {
+	origin  func(key string) string
+	problem func(key, format string, args ...any)
+	home    string
+	project bool // may only tighten
+}
+
+func (c *Config) readFile(src []byte, file, home string, project bool) {
+	var l layer
+	d := yamlfile.Decode(src, &l, yamlfile.Options{File: file, AllowEmpty: true})
+	c.apply(l, sink{origin: d.Origin, problem: d.Problemf, home: home, project: project})
+	c.Problems = append(c.Problems, d.Problems()...)
+}
+
+// readEnv reads the variables, which are named after the keys.
+func (c *Config) readEnv(s Sources) {
+	var l layer
+	variable := func(key string) string { return "RNIX_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_")) }
+	out := sink{
+		home:   s.Home,
+		origin: func(key string) string { return "environment " + variable(key) },
+		problem: func(key, format string, args ...any) {
+			c.Problems = append(c.Problems, agent.Problem{File: "environment", Key: variable(key), Message: fmt.Sprintf(format, args...)})
+		},
+	}
+	text := func(key string, to **string) {
+		if v := s.env(variable(key)); v != "" {
+			*to = &v
+		}
+	}
+	number := func(key string, to **int) {
+		v := s.env(variable(key))
+		if v == "" {
+			return
+		}
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			out.problem(key, "%q is not a whole number", v)
+			return
+		}
+		*to = &n
+	}
+	text("data_dir", &l.DataDir)
+	text("default_agent", &l.DefaultAgent)
+	text("durability", &l.Durability)
+	number("max_steps", &l.MaxSteps)
+	number("context_budget", &l.ContextBudget)
+	number("concurrency", &l.Concurrency)
+	if v := s.env(variable("shell.timeout")); v != "" {
+		var t agent.Duration
+		if err := t.UnmarshalText([]byte(v)); err != nil {
+			out.problem("shell.timeout", "%v", err)
+		} else {
+			l.Shell.Timeout = &t
+		}
+	}
+	c.apply(l, out)
+}
+
+// apply takes over the values of a layer that are right and, from a project, tighter.
+func (c *Config) apply(l layer, s sink) {
+	if v := l.DataDir; v != nil && s.usersOnly("data_dir") {
+		if dir, ok := s.directory("data_dir", *v); ok {
+			c.DataDir = Value[string]{dir, s.origin("data_dir")}
+		}
+	}
+	if l.ReadRoots != nil && s.usersOnly("read_roots") {
+		roots := []string{}
+		for i, v := range l.ReadRoots {
+			if dir, ok := s.directory(fmt.Sprintf("read_roots[%d]", i), v); ok {
+				roots = append(roots, dir)
+			}
+		}
+		c.ReadRoots = Value[[]string]{roots, s.origin("read_roots")}
+	}
+	if v := l.DefaultAgent; v != nil {
+		if agent.ValidName(*v) {
+			c.DefaultAgent = Value[string]{*v, s.origin("default_agent")}
+		} else {
+			s.problem("default_agent", "%q cannot be the name of an agent", *v)
+		}
+	}
+	s.limit("max_steps", l.MaxSteps, &c.MaxSteps)
+	s.limit("context_budget", l.ContextBudget, &c.ContextBudget)
+	if v := l.Durability; v != nil {
+		switch d := Durability(*v); {
+		case d != DurabilityFull && d != DurabilityNone:
+			s.problem("durability", "%q is not known; write full or none", *v)
+		case s.project && d == DurabilityNone && c.Durability.V == DurabilityFull:
+			s.loosens("durability", c.Durability.Origin)
+		default:
+			c.Durability = Value[Durability]{d, s.origin("durability")}
+		}
+	}
+	if v := l.Shell.Timeout; v != nil && *v != 0 {
+		have := c.ShellTimeout.V
+		if s.project && have != agent.Off && (*v == agent.Off || *v > have) {
+			s.loosens("shell.timeout", c.ShellTimeout.Origin)
+		} else {
+			c.ShellTimeout = Value[agent.Duration]{*v, s.origin("shell.timeout")}
+		}
+	}
+	if v := l.Concurrency; v != nil {
+		switch {
+		case *v < 1 || *v > maxConcurrency:
+			s.problem("concurrency", "%d must be between 1 and %d", *v, maxConcurrency)
+		case s.project && *v > c.Concurrency.V:
+			s.loosens("concurrency", c.Concurrency.Origin)
+		default:
+			c.Concurrency = Value[int]{*v, s.origin("concurrency")}
+		}
+	}
+}
+
+// limit takes over a limit of which 0 means that there is none.
+func (s sink) limit(key string, v *int, have *Value[int]) {
+	switch {
+	case v == nil:
+	case *v < 0:
+		s.problem(key, "is negative; write 0 for no limit")
+	case s.project && have.V > 0 && (*v == 0 || *v > have.V):
+		s.loosens(key, have.Origin)
+	default:
+		*have = Value[int]{*v, s.origin(key)}
+	}
+}
+
+// usersOnly reports whether the layer may set the key at all.
+func (s sink) usersOnly(key string) bool {
+	if s.project {
+		s.problem(key, "a project cannot set this; write it into your own config.yaml")
+	}
+	return !s.project
+}
+
+func (s sink) loosens(key, origin string) {
+	s.problem(key, "a project may only tighten this, and it is tighter already (%s)", origin)
+}
+
+// directory returns an absolute path; ~/ stands for the home directory.
+func (s sink) directory(key, v string) (string, bool) {
+	if rest, ok := strings.CutPrefix(v, "~/"); ok && s.home != "" {
+		v = filepath.Join(s.home, rest)
+	}
+	if !filepath.IsAbs(v) {
+		if v != "" { // an empty item was reported when it was read
+			s.problem(key, "%q must be an absolute path, or begin with ~/", v)
+		}
+		return "", false
+	}
+	return filepath.Clean(v), true
+}

@@ -1,0 +1,124 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"rnix/agent"
+)
+
+// The drivers that a provider may use.
+const (
+	DriverClaude       = "claude-cli"
+	DriverCursor       = "cursor-cli"
+	DriverAnthropic    = "anthropic"
+	DriverOpenAI       = "openai"
+	DriverOpenAICompat = "openai-compat"
+	DriverReplay       = "replay"
+	DriverOffline      = "offline"
+)
+
+// Provider is one way to reach a model: /dev/llm/<name>. The zero value of a field means that the
+// driver's own default counts.
+type Provider struct {
+	Name            string
+	Driver          string
+	Command         string // of CLI drivers: a name to look up in PATH, or an absolute path
+	DefaultModel    string
+	BaseURL         string
+	APIKeyEnv       string            // the name of the variable that holds the key
+	Headers         map[string]string // variables are replaced: may hold secrets
+	MaxTokens       int
+	ReasoningEffort string
+	ExtraArgs       []string
+	Timeout         time.Duration // of one call
+	Grace           time.Duration // between asking a CLI to end and killing it
+	Concurrency     int           // calls at once; 0 = Config.Concurrency
+	ContextWindow   int           // in tokens; 0 = unknown
+	Windows         map[string]int
+	Script          string // of the replay driver: an absolute path
+
+	Source    string // built-in, environment, or file:line
+	Automatic bool   // may be chosen when nobody names a provider
+	Problem   string // why it cannot be used; empty = it can
+}
+
+// Window returns the context window of a model in tokens; 0 = unknown.
+func (p Provider) Window(model string) int {
+	if n, ok := p.Windows[model]; ok {
+		return n
+	}
+	return p.ContextWindow
+}
+
+// builtIns are the providers that need no file, in the order in which they are tried.
+func builtIns() []Provider {
+	return []Provider{
+		{Name: "anthropic", Driver: DriverAnthropic, APIKeyEnv: "ANTHROPIC_API_KEY", Source: agent.ScopeBuiltIn, Automatic: true},
+		{Name: "openai", Driver: DriverOpenAI, APIKeyEnv: "OPENAI_API_KEY", Source: agent.ScopeBuiltIn, Automatic: true},
+		{Name: "claude", Driver: DriverClaude, Source: agent.ScopeBuiltIn, Automatic: true},
+		{Name: "cursor", Driver: DriverCursor, Source: agent.ScopeBuiltIn, Automatic: true},
+		{Name: "offline", Driver: DriverOffline, Source: agent.ScopeBuiltIn, Automatic: true},
+	}
+}
+
+// Providers are all providers that a spawn sees, and the defaults of the files.
+type Providers struct {
+	List           []Provider // those of the user's file first, then the built-in ones, then the project's
+	UserDefault    Value[string]
+	ProjectDefault Value[string]
+	Problems       Problems
+}
+
+// LoadProviders returns the built-in providers, with what ANTHROPIC_BASE_URL, ANTHROPIC_MODEL,
+// OPENAI_BASE_URL and OPENAI_MODEL say, then changed and joined by the user's providers.yaml and by
+// the project's. It never fails: a provider with a mistake is listed with its Problem, and where a
+// project's entry has a mistake, or asks for more than a project may, what the user has stays.
+func LoadProviders(s Sources) Providers {
+	p := Providers{List: builtIns()}
+	p.readEnv(s)
+	if src, file, ok := s.userFile("providers.yaml", &p.Problems); ok {
+		p.UserDefault = p.read(src, file, s, false)
+	}
+	if src, file, ok := s.projectFile("providers.yaml", &p.Problems); ok {
+		p.ProjectDefault = p.read(src, file, s, true)
+	}
+	return p
+}
+
+// readEnv lets the vendors' own variables change the built-in providers.
+func (p *Providers) readEnv(s Sources) {
+	for prefix, name := range map[string]string{"ANTHROPIC_": "anthropic", "OPENAI_": "openai"} {
+		e := &p.List[slices.IndexFunc(p.List, func(q Provider) bool { return q.Name == name })]
+		if v := s.env(prefix + "MODEL"); v != "" {
+			e.DefaultModel, e.Source = v, "environment"
+		}
+		v := s.env(prefix + "BASE_URL")
+		if v == "" {
+			continue
+		}
+		if e.Source = "environment"; validURL(v) {
+			e.BaseURL = v
+			continue
+		}
+		e.Problem = prefix + "BASE_URL must begin with http:// or https:// and name a host"
+		p.Problems = append(p.Problems, agent.Problem{File: "environment", Key: prefix + "BASE_URL", Message: "must begin with http:// or https:// and name a host"})
+	}
+}
+
+// find returns the provider of a name, nil if there is none.
+func (p *Providers) find(name string) *Provider {
+	for i := range p.List {
+		if p.List[i].Name == name {
+			return &p.List[i]
+		}
+	}
+	return nil
+}
+
+// clone returns a provider that shares nothing with p.
+func (p Provider) clone() Provider {
+	p.Headers, p.Windows, p.ExtraArgs = maps.Clone(p.Headers), maps.Clone(p.Windows), slices.Clone(p.ExtraArgs)
+	return p
+}
