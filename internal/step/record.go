@@ -144,6 +144,7 @@ type ProcInfo struct {
 	ContextBudget  int                `json:"context_budget,omitempty"`
 	CostUSD        float64            `json:"cost_usd,omitempty"`
 	AllowedDevices []string           `json:"allowed_devices"` // null = all
+	DeniedDevices  []string           `json:"denied_devices,omitempty"`
 	WorkDir        string             `json:"work_dir"`
 	ReadRoots      []string           `json:"read_roots,omitempty"`
 	MCPMounts      []string           `json:"mcp_mounts,omitempty"`

@@ -1,0 +1,220 @@
+package step
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+
+	"rnix/internal/durable"
+	"rnix/types"
+)
+
+// A line ends with the CRC-32C of the bytes before it: `,"crc":"0123abcd"}`. Part of the on-disk
+// format.
+const (
+	crcKey  = `,"crc":"`
+	crcTail = len(crcKey) + 8 + len(`"}`)
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// encoder collects lines. The zero value is ready for use.
+type encoder struct {
+	buf  bytes.Buffer
+	json *json.Encoder
+}
+
+// add appends the line of r. After an error the lines before are as they were.
+func (e *encoder) add(r *Record) error {
+	if e.json == nil {
+		e.json = json.NewEncoder(&e.buf)
+		e.json.SetEscapeHTML(false)
+	}
+	start := e.buf.Len()
+	if err := e.json.Encode(r); err != nil {
+		e.buf.Truncate(start)
+		return types.Errorf(types.ErrInvalid, "Encode", "", "%s record %d: %w", r.Kind, r.Seq, err)
+	}
+	body := e.buf.Bytes()[start : e.buf.Len()-len("}\n")]
+	sum := crc32.Checksum(body, castagnoli)
+	e.buf.Truncate(start + len(body))
+	e.buf.WriteString(crcKey)
+	var hex [8]byte
+	for i := range hex {
+		hex[i] = "0123456789abcdef"[sum>>(28-4*i)&15]
+	}
+	e.buf.Write(hex[:])
+	e.buf.WriteString("\"}\n")
+	if e.buf.Len()-start > durable.MaxLine {
+		n := e.buf.Len() - start
+		e.buf.Truncate(start)
+		return types.Errorf(types.ErrInvalid, "Encode", "", "%s record %d has %d bytes, the limit is %d MiB", r.Kind, r.Seq, n, durable.MaxLine>>20)
+	}
+	return nil
+}
+
+// Encode appends the line of r, with its newline, to dst. Values that JSON cannot hold are INVALID.
+func Encode(dst []byte, r *Record) ([]byte, error) {
+	var e encoder
+	if err := e.add(r); err != nil {
+		return dst, err
+	}
+	return append(dst, e.buf.Bytes()...), nil
+}
+
+// Decode reads a line without its newline. Damaged bytes are STORAGE, a line of a newer program is
+// VERSION. A line without a checksum was not written by this program: it is INVALID, since what a
+// person or a script has changed in a history cannot be told from the truth.
+func Decode(line []byte) (*Record, error) {
+	if err := verify(line); err != nil {
+		return nil, err
+	}
+	r := new(Record)
+	if err := json.Unmarshal(line, r); err != nil {
+		return nil, types.Errorf(types.ErrInvalid, "Decode", "", "the checksum is right but the record cannot be read: %w", err)
+	}
+	if r.V < 1 || r.Seq < 1 {
+		return nil, types.Errorf(types.ErrInvalid, "Decode", "", "version %d, sequence %d: both begin at 1", r.V, r.Seq)
+	}
+	if !r.holds(r.Kind) {
+		return nil, types.Errorf(types.ErrInvalid, "Decode", "", "record %d of kind %q does not hold one", r.Seq, r.Kind)
+	}
+	return r, nil
+}
+
+// holds reports whether exactly the payload of kind is set.
+func (r *Record) holds(kind Kind) bool {
+	for _, p := range [...]struct {
+		kind Kind
+		set  bool
+	}{
+		{KindMessage, r.Message != nil}, {KindIntent, r.Intent != nil}, {KindResult, r.Result != nil},
+		{KindStep, r.Step != nil}, {KindMarker, r.Marker != nil},
+	} {
+		if p.set != (p.kind == kind) {
+			return false
+		}
+	}
+	return kind == KindMessage || kind == KindIntent || kind == KindResult || kind == KindStep || kind == KindMarker
+}
+
+// verify checks the checksum and the version of a line.
+func verify(line []byte) error {
+	n := len(line) - crcTail
+	if n > 0 && string(line[n:n+len(crcKey)]) == crcKey && string(line[len(line)-2:]) == `"}` {
+		want, err := strconv.ParseUint(string(line[n+len(crcKey):len(line)-2]), 16, 32)
+		if got := crc32.Checksum(line[:n], castagnoli); err != nil || uint32(want) != got {
+			return types.Errorf(types.ErrStorage, "Decode", "", "the checksum is wrong: %08x is written, %08x is right for these bytes", want, got)
+		}
+		return checkVersion(line)
+	}
+	if !json.Valid(line) {
+		return types.Errorf(types.ErrStorage, "Decode", "", "not a record")
+	}
+	if err := checkVersion(line); err != nil {
+		return err
+	}
+	return types.Errorf(types.ErrInvalid, "Decode", "", "the line has no checksum: the file was changed by hand or by another program; undo the change, or remove the line if it was added")
+}
+
+func checkVersion(line []byte) error {
+	h, err := peek(line)
+	if err != nil {
+		return err
+	}
+	if h.V > FormatVersion {
+		return types.Errorf(types.ErrVersion, "Decode", "", "written in format %d by a newer program, this one reads up to %d", h.V, FormatVersion)
+	}
+	return nil
+}
+
+// header is the beginning of a line.
+type header struct {
+	V   int    `json:"v"`
+	Seq uint64 `json:"seq"`
+}
+
+// peek reads version and sequence number of a line without decoding the rest, as long as the line
+// begins as this program writes it.
+func peek(line []byte) (h header, err error) {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"v":`))
+	v, rest, ok2 := digits(rest)
+	rest, ok3 := bytes.CutPrefix(rest, []byte(`,"kind":"`))
+	i := bytes.IndexByte(rest[:min(len(rest), 16)], '"')
+	if ok && ok2 && ok3 && i >= 0 {
+		if rest, ok = bytes.CutPrefix(rest[i:], []byte(`","seq":`)); ok {
+			if seq, rest, ok := digits(rest); ok && len(rest) > 0 && rest[0] == ',' {
+				return header{V: int(v), Seq: seq}, nil
+			}
+		}
+	}
+	if err := json.Unmarshal(line, &h); err != nil {
+		return h, types.Errorf(types.ErrInvalid, "Decode", "", "not a record: %w", err)
+	}
+	return h, nil
+}
+
+// digits reads a decimal number of at most 19 digits.
+func digits(b []byte) (n uint64, rest []byte, ok bool) {
+	i := 0
+	for ; i < len(b) && i < 19 && b[i] >= '0' && b[i] <= '9'; i++ {
+		n = n*10 + uint64(b[i]-'0')
+	}
+	return n, b[i:], i > 0
+}
+
+// inOrder returns a check for a scan: each line is whole and readable, and the sequence numbers are
+// dense from 1. visit sees each line that is.
+func inOrder(visit func(durable.Line) error) durable.Check {
+	next := uint64(1)
+	return func(l durable.Line) error {
+		if err := verify(l.Data); err != nil {
+			return at(l, err)
+		}
+		h, err := peek(l.Data)
+		if err != nil {
+			return at(l, err)
+		}
+		if h.Seq != next {
+			return at(l, types.Errorf(types.ErrInvalid, "Decode", "", "the sequence number is %d where %d is due: lines are missing or were added", h.Seq, next))
+		}
+		next++
+		return visit(l)
+	}
+}
+
+// at adds the place to an error that is not of damaged bytes; for those the scan does it.
+func at(l durable.Line, err error) error {
+	code := types.CodeOf(err)
+	if code == types.ErrStorage {
+		return err
+	}
+	s := err.(*types.SyscallError)
+	return types.Errorf(code, "Read", StepsFile, "line %d, offset %d: %w", l.Number, l.Offset, s.Err)
+}
+
+// sequence checks that lines are whole lines numbered from seq on, and returns how many they are.
+func sequence(lines []byte, seq uint64) (uint64, error) {
+	n := uint64(0)
+	for len(lines) > 0 {
+		line, rest, ok := bytes.Cut(lines, []byte{'\n'})
+		if !ok {
+			return 0, fmt.Errorf("the last line has no end")
+		}
+		h, err := peek(line)
+		if err != nil {
+			return 0, err
+		}
+		if h.Seq != seq+n {
+			return 0, fmt.Errorf("%w: line %d is numbered %d, %d is due", ErrSeq, n+1, h.Seq, seq+n)
+		}
+		n++
+		lines = rest
+	}
+	if n == 0 {
+		return 0, fmt.Errorf("no lines")
+	}
+	return n, nil
+}

@@ -1,0 +1,184 @@
+package step
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/internal/durable"
+	"rnix/types"
+)
+
+// Names of markers. Part of the on-disk format.
+const (
+	MarkerSpawn       = "spawn" // Detail: the settled options; what of it is a field of ProcInfo counts as such
+	MarkerExit        = "exit"
+	MarkerPause       = "pause"
+	MarkerResume      = "resume"
+	MarkerCompaction  = "compaction" // Detail: {"messages": [...]}, which take the place of all before
+	MarkerDaemonStop  = "daemon_stop"
+	MarkerInterrupted = "interrupted"
+)
+
+// compaction is the Detail of a compaction marker. Part of the on-disk format.
+type compaction struct {
+	Messages []rnixctx.Message `json:"messages"`
+}
+
+// History is what steps.jsonl says, as far as it could be read.
+type History struct {
+	UUID     types.UUID
+	Records  []Record
+	Messages []rnixctx.Message // the conversation as it stands, after compactions
+	Steps    []StepRecord      // without their messages; see Step
+	Markers  []Marker
+	// Interrupted has the calls that were announced and have no result, in order: nobody knows
+	// whether they ran.
+	Interrupted []Intent
+	Damage      string // why and where reading stopped before the end; empty = it did not
+	Next        uint64 // sequence number of the next line
+
+	prompts [][]rnixctx.Message // of each step
+}
+
+// ReadHistory reads a history from a journal. A history that can be read only in part is returned
+// with Damage; one of which nothing may be read (not there, or written by a newer program) is an
+// error.
+func ReadHistory(ctx context.Context, j Journal, id types.UUID) (*History, error) {
+	return Fold(id, j.Replay(ctx, id, 1))
+}
+
+// ReadDir reads a history from its directory, without a journal. If it is being written, its last
+// line may be reported as torn.
+func ReadDir(ctx context.Context, fsys durable.FS, dir string, id types.UUID) (*History, error) {
+	return Fold(id, func(yield func(Record, error) bool) { replay(ctx, fsys, dir, -1, 1, yield) })
+}
+
+// Fold makes a History of records from the first on, as Journal.Replay yields them.
+func Fold(id types.UUID, records iter.Seq2[Record, error]) (*History, error) {
+	h := &History{UUID: id, Next: 1}
+	open := map[call]int{} // index into h.Records
+	for r, err := range records {
+		switch code := types.CodeOf(err); code {
+		case "":
+			h.add(&r, open)
+		case types.ErrStorage, types.ErrInvalid:
+			h.Damage = err.Error()
+		default:
+			return nil, err
+		}
+	}
+	for _, i := range slices.Sorted(maps.Values(open)) {
+		h.Interrupted = append(h.Interrupted, *h.Records[i].Intent)
+	}
+	return h, nil
+}
+
+// call names a tool call. Providers number calls anew in each answer, so the step belongs to it.
+type call struct {
+	step int
+	id   string
+}
+
+func (h *History) add(r *Record, open map[call]int) {
+	h.Records = append(h.Records, *r)
+	h.Next = r.Seq + 1
+	switch r.Kind {
+	case KindMessage:
+		h.Messages = append(h.Messages, *r.Message)
+	case KindIntent:
+		open[call{r.Intent.Step, r.Intent.CallID}] = len(h.Records) - 1
+	case KindResult:
+		delete(open, call{r.Result.Step, r.Result.CallID})
+	case KindStep:
+		n := min(max(r.Step.MessageCount, 0), len(h.Messages))
+		h.Steps = append(h.Steps, *r.Step)
+		h.prompts = append(h.prompts, h.Messages[:n:n])
+	case KindMarker:
+		h.Markers = append(h.Markers, *r.Marker)
+		if ms := r.Marker.compacted(); ms != nil {
+			h.Messages = ms
+		}
+	}
+}
+
+// compacted returns the messages that a compaction has put in the place of all before; nil if m is
+// none.
+func (m *Marker) compacted() []rnixctx.Message {
+	var c compaction
+	if m.Name != MarkerCompaction || json.Unmarshal(m.Detail, &c) != nil {
+		return nil
+	}
+	return slices.Clip(c.Messages)
+}
+
+// Step returns the step numbered n with its Messages filled in: the prompt that was sent. Of a step
+// that was run twice it is the later one. The messages are shared and must not be changed.
+func (h *History) Step(n int) (StepRecord, error) {
+	for i, s := range slices.Backward(h.Steps) {
+		if s.StepNumber == n {
+			s.Messages = h.prompts[i]
+			return s, nil
+		}
+	}
+	if len(h.Steps) == 0 {
+		return StepRecord{}, types.Errorf(types.ErrNotFound, "Step", h.UUID.String(), "no step %d: no step has ended yet", n)
+	}
+	byNumber := func(a, b StepRecord) int { return cmp.Compare(a.StepNumber, b.StepNumber) }
+	first, last := slices.MinFunc(h.Steps, byNumber), slices.MaxFunc(h.Steps, byNumber)
+	return StepRecord{}, types.Errorf(types.ErrNotFound, "Step", h.UUID.String(), "no step %d: there are steps %d to %d", n, first.StepNumber, last.StepNumber)
+}
+
+// Info makes a ProcInfo of the history, for when proc-info.json is lost. What only a running process
+// knows is missing. A history without an exit marker at its end is Suspended.
+func (h *History) Info() ProcInfo {
+	var p ProcInfo
+	for _, r := range h.Records {
+		m := r.Marker
+		if m == nil {
+			continue
+		}
+		if m.Name == MarkerSpawn && json.Unmarshal(m.Detail, &p) != nil {
+			p = ProcInfo{}
+		}
+		if m.PID != 0 {
+			p.PID = m.PID
+		}
+		if p.Intent == "" && m.Name == MarkerSpawn {
+			p.Intent = m.Text
+		}
+		p.Exit, p.State, p.DeadAt = nil, types.StateRunning, time.Time{}
+		if m.Name == MarkerExit {
+			p.Exit, p.State, p.DeadAt = m.Exit, types.StateDead, r.Time
+		}
+	}
+	p.V, p.UUID = FormatVersion, h.UUID
+	p.Suspended, p.SuspendReason = false, ""
+	if p.State != types.StateDead {
+		p.State, p.Suspended, p.SuspendReason = types.StateRunning, true, "interrupted"
+	}
+	p.Step, p.TokensUsed, p.CostUSD = 0, 0, 0
+	for _, s := range h.Steps {
+		p.Step = max(p.Step, s.StepNumber)
+		p.TokensUsed += s.TokensUsed
+		p.CostUSD += s.CostUSD
+		p.Provider, p.Model = cmp.Or(s.Provider, p.Provider), cmp.Or(s.Model, p.Model)
+	}
+	if n := len(h.Records); n > 0 {
+		if p.CreatedAt.IsZero() {
+			p.CreatedAt = h.Records[0].Time
+		}
+		p.UpdatedAt = h.Records[n-1].Time
+	}
+	return p
+}
+
+// readSteps reads the history in dir for a caller that has no context.
+func readSteps(fsys durable.FS, dir string, id types.UUID) (*History, error) {
+	return ReadDir(context.Background(), fsys, dir, id)
+}

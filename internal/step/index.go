@@ -1,0 +1,273 @@
+package step
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"unicode/utf8"
+
+	"rnix/internal/durable"
+	"rnix/types"
+)
+
+// indexText is the longest text in bytes that the index keeps of an intent or a result.
+const indexText = 512
+
+// Index is index.jsonl: one line for each change of a ProcInfo, the latest counts, so that listing
+// ten thousand histories reads one file. It is never a second truth: unless its last line says that
+// it was closed, it is made anew from the proc-info.json files. Safe for concurrent use.
+type Index struct {
+	fs   durable.FS
+	dir  string
+	path string
+
+	mu       sync.Mutex              // leaf; held while a line is written
+	infos    map[types.UUID]ProcInfo // +checklocks:mu
+	log      *durable.Log            // nil if it cannot be written; +checklocks:mu
+	lines    int                     // in the file; +checklocks:mu
+	clean    bool                    // the last line says "closed"; +checklocks:mu
+	problems []string                // +checklocks:mu
+}
+
+// indexLine is one line. Part of the on-disk format.
+type indexLine struct {
+	V      int         `json:"v"`
+	Info   *ProcInfo   `json:"info,omitempty"`
+	Gone   *types.UUID `json:"gone,omitempty"`
+	Closed bool        `json:"closed,omitempty"` // whoever wrote this has written everything before it
+}
+
+// OpenIndex opens the index of a data directory, whose lock the caller holds. An index that is
+// missing, damaged or was not closed is rebuilt; histories that cannot be read then are left out and
+// named by Problems.
+func OpenIndex(fsys durable.FS, dataDir string) (*Index, error) {
+	x := &Index{fs: fsys, dir: dataDir, path: filepath.Join(dataDir, IndexFile), infos: map[types.UUID]ProcInfo{}}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	names, err := x.names()
+	if err != nil {
+		return nil, err
+	}
+	if x.loadLocked() {
+		for id := range x.infos {
+			if !names[id] {
+				delete(x.infos, id)
+			}
+		}
+		for id := range names {
+			if _, ok := x.infos[id]; !ok {
+				x.rebuildLocked(id)
+			}
+		}
+		x.log, _, err = durable.OpenLog(fsys, x.path, nil)
+		return x, err
+	}
+	x.infos = map[types.UUID]ProcInfo{}
+	for id := range names {
+		x.rebuildLocked(id)
+	}
+	return x, x.compactLocked()
+}
+
+// names returns which histories have a directory.
+func (x *Index) names() (map[types.UUID]bool, error) {
+	entries, err := x.fs.ReadDir(filepath.Join(x.dir, stepsDir))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, types.Errorf(types.ErrStorage, "OpenIndex", x.path, "%w", err)
+	}
+	names := make(map[types.UUID]bool, len(entries))
+	for _, e := range entries {
+		var id types.UUID
+		if e.IsDir() && len(e.Name()) == 36 && id.UnmarshalText([]byte(e.Name())) == nil {
+			names[id] = true
+		}
+	}
+	return names, nil
+}
+
+// loadLocked reads the file and reports whether it can be relied on.
+//
+// +checklocks:x.mu
+func (x *Index) loadLocked() bool {
+	f, err := x.fs.OpenFile(x.path, os.O_RDONLY, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, damage, err := durable.Scan(f, x.path, func(l durable.Line) error {
+		var line indexLine
+		if err := json.Unmarshal(l.Data, &line); err != nil || line.V != FormatVersion {
+			return types.Errorf(types.ErrStorage, "OpenIndex", x.path, "not a line of an index")
+		}
+		x.lines++
+		x.clean = line.Closed
+		switch {
+		case line.Info != nil:
+			x.infos[line.Info.UUID] = *line.Info
+		case line.Gone != nil:
+			delete(x.infos, *line.Gone)
+		}
+		return nil
+	})
+	return err == nil && damage == nil && x.clean
+}
+
+// rebuildLocked takes a history from its proc-info.json or, if that is lost, from its records.
+//
+// +checklocks:x.mu
+func (x *Index) rebuildLocked(id types.UUID) {
+	dir := Dir(x.dir, id)
+	info, err := ReadInfo(x.fs, dir)
+	if err == nil && info.UUID != id {
+		err = types.Errorf(types.ErrStorage, "Read", filepath.Join(dir, InfoFile), "it is of another history, %s", info.UUID)
+	}
+	if code := types.CodeOf(err); code == types.ErrNotFound || code == types.ErrStorage {
+		h, herr := readSteps(x.fs, dir, id)
+		switch {
+		case herr == nil && len(h.Records) > 0:
+			if code == types.ErrStorage {
+				x.problems = append(x.problems, err.Error()+"; it was made anew from the steps")
+			}
+			made := h.Info()
+			info, err = &made, nil
+		case code == types.ErrNotFound && (herr == nil || types.CodeOf(herr) == types.ErrNotFound):
+			return // a history that was never begun
+		}
+	}
+	if err != nil {
+		x.problems = append(x.problems, err.Error())
+		return
+	}
+	x.infos[id] = info.summary()
+}
+
+// Problems returns what could not be read when the index was rebuilt, a line each.
+func (x *Index) Problems() []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Clone(x.problems)
+}
+
+// List returns all histories in the order of their UUIDs, which is that of their creation. Intent and
+// Result are cut.
+func (x *Index) List() []ProcInfo {
+	x.mu.Lock()
+	out := make([]ProcInfo, 0, len(x.infos))
+	for _, p := range x.infos {
+		out = append(out, p)
+	}
+	x.mu.Unlock()
+	slices.SortFunc(out, func(a, b ProcInfo) int { return bytes.Compare(a.UUID[:], b.UUID[:]) })
+	return out
+}
+
+// Put enters a history or what is new of it. After an error the index is right in memory, and will
+// be rebuilt at the next start.
+func (x *Index) Put(p ProcInfo) error {
+	p = p.summary()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.infos[p.UUID] = p
+	return x.appendLocked(&indexLine{V: FormatVersion, Info: &p})
+}
+
+// Delete removes a history whose files are gone.
+func (x *Index) Delete(id types.UUID) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, ok := x.infos[id]; !ok {
+		return nil
+	}
+	delete(x.infos, id)
+	return x.appendLocked(&indexLine{V: FormatVersion, Gone: &id})
+}
+
+// appendLocked writes a line. The first after a "closed" is synced: if power fails later, the file
+// must not look closed.
+//
+// +checklocks:x.mu
+func (x *Index) appendLocked(l *indexLine) error {
+	if !x.clean && x.lines > 2*len(x.infos)+1000 {
+		return x.compactLocked()
+	}
+	if x.log == nil {
+		return types.Errorf(types.ErrUnavailable, "Put", x.path, "the index is closed")
+	}
+	b, err := json.Marshal(l)
+	if err != nil {
+		return types.Errorf(types.ErrInvalid, "Put", x.path, "%w", err)
+	}
+	if err := x.log.Append(append(b, '\n')); err != nil {
+		return err
+	}
+	x.lines++
+	if x.clean || l.Closed {
+		x.clean = l.Closed
+		return x.log.Sync()
+	}
+	return nil
+}
+
+// compactLocked writes the file anew, with one line for each history.
+//
+// +checklocks:x.mu
+func (x *Index) compactLocked() (err error) {
+	var b bytes.Buffer
+	for _, p := range x.infos {
+		line, err := json.Marshal(indexLine{V: FormatVersion, Info: &p})
+		if err != nil {
+			return types.Errorf(types.ErrInvalid, "Put", x.path, "%w", err)
+		}
+		b.Write(append(line, '\n'))
+	}
+	if x.log != nil {
+		x.log.Close()
+		x.log = nil
+	}
+	x.lines, x.clean = len(x.infos), false
+	if err := durable.WriteFile(x.fs, x.path, b.Bytes(), durable.Cached); err != nil {
+		return err
+	}
+	x.log, _, err = durable.OpenLog(x.fs, x.path, nil)
+	return err
+}
+
+// Close writes that the index is complete, and closes it.
+func (x *Index) Close() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.log == nil {
+		return nil
+	}
+	var err error
+	if !x.clean {
+		x.lines = 0 // not the time to compact
+		err = x.appendLocked(&indexLine{V: FormatVersion, Closed: true})
+	}
+	err = errors.Join(err, x.log.Close())
+	x.log = nil
+	return err
+}
+
+// summary returns p with its long texts cut.
+func (p ProcInfo) summary() ProcInfo {
+	p.V = FormatVersion
+	p.Intent, p.Result = clip(p.Intent), clip(p.Result)
+	return p
+}
+
+func clip(s string) string {
+	if len(s) <= indexText {
+		return s
+	}
+	n := indexText
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return fmt.Sprintf("%s… (%d bytes)", s[:n], len(s))
+}

@@ -1,0 +1,123 @@
+package step
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/internal/durable"
+	"rnix/types"
+)
+
+// Meta is process-meta.json: what a history began with and steps do not repeat.
+type Meta struct {
+	V            int        `json:"v"`
+	UUID         types.UUID `json:"uuid"`
+	SystemPrompt string     `json:"system_prompt"`
+	Tools        []ToolDef  `json:"tools"`
+}
+
+// ToolDef is a tool as it was offered to the model, with the keys of vfs.Tool.
+type ToolDef struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"input_schema"`
+	Path        string          `json:"path"`
+	Op          string          `json:"op,omitempty"`
+	Effect      string          `json:"effect"`
+	Independent bool            `json:"independent"`
+}
+
+// Checkpoint is checkpoint.json: a cache of what folding the records up to Seq gives. One with a Seq
+// that the journal does not reach is of a future that was lost, and is to be ignored.
+type Checkpoint struct {
+	V        int               `json:"v"`
+	UUID     types.UUID        `json:"uuid"`
+	Time     time.Time         `json:"time"`
+	Seq      uint64            `json:"seq"`      // last record folded in
+	Step     int               `json:"step"`     // last step ended
+	Messages []rnixctx.Message `json:"messages"` // the conversation
+	Tokens   int               `json:"tokens_used"`
+	CostUSD  float64           `json:"cost_usd,omitempty"`
+	State    json.RawMessage   `json:"state,omitempty"` // what the kernel adds
+}
+
+// WriteInfo writes proc-info.json. The directory of the history must exist, or be missing under an
+// existing parent.
+func WriteInfo(fsys durable.FS, dir string, p *ProcInfo) error {
+	c := *p
+	c.V = FormatVersion
+	return writeJSON(fsys, dir, InfoFile, &c)
+}
+
+// ReadInfo reads proc-info.json.
+func ReadInfo(fsys durable.FS, dir string) (*ProcInfo, error) {
+	return readJSON[ProcInfo](fsys, dir, InfoFile)
+}
+
+// WriteMeta writes process-meta.json.
+func WriteMeta(fsys durable.FS, dir string, m *Meta) error {
+	c := *m
+	c.V = FormatVersion
+	return writeJSON(fsys, dir, MetaFile, &c)
+}
+
+// ReadMeta reads process-meta.json.
+func ReadMeta(fsys durable.FS, dir string) (*Meta, error) { return readJSON[Meta](fsys, dir, MetaFile) }
+
+// WriteCheckpoint writes checkpoint.json.
+func WriteCheckpoint(fsys durable.FS, dir string, p *Checkpoint) error {
+	c := *p
+	c.V = FormatVersion
+	return writeJSON(fsys, dir, CheckpointFile, &c)
+}
+
+// ReadCheckpoint reads checkpoint.json.
+func ReadCheckpoint(fsys durable.FS, dir string) (*Checkpoint, error) {
+	return readJSON[Checkpoint](fsys, dir, CheckpointFile)
+}
+
+// writeJSON replaces a small file. All of them can be rebuilt (class D2), so nothing is synced.
+func writeJSON(fsys durable.FS, dir, name string, v any) error {
+	path := filepath.Join(dir, name)
+	b, err := json.Marshal(v)
+	if err != nil {
+		return types.Errorf(types.ErrInvalid, "Write", path, "%w", err)
+	}
+	b = append(b, '\n')
+	err = durable.WriteFile(fsys, path, b, durable.Cached)
+	if types.CodeOf(err) == types.ErrNotFound {
+		if fsys.Mkdir(dir, durable.DirPerm) == nil {
+			err = durable.WriteFile(fsys, path, b, durable.Cached)
+		}
+	}
+	return err
+}
+
+// readJSON reads a small file. A missing one is NOT_FOUND, a damaged one STORAGE, one of a newer
+// program VERSION.
+func readJSON[T any](fsys durable.FS, dir, name string) (*T, error) {
+	path := filepath.Join(dir, name)
+	b, err := durable.ReadFile(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	var version struct {
+		V int `json:"v"`
+	}
+	if err := json.Unmarshal(b, &version); err != nil {
+		return nil, types.Errorf(types.ErrStorage, "Read", path, "damaged (%d bytes): %w", len(b), err)
+	}
+	if version.V > FormatVersion {
+		return nil, types.Errorf(types.ErrVersion, "Read", path, "written in format %d by a newer program, this one reads up to %d", version.V, FormatVersion)
+	}
+	v := new(T)
+	if err := json.Unmarshal(b, v); err != nil {
+		return nil, types.Errorf(types.ErrStorage, "Read", path, "damaged: %w", err)
+	}
+	if version.V < 1 {
+		return nil, types.Errorf(types.ErrStorage, "Read", path, "damaged: it has no version")
+	}
+	return v, nil
+}

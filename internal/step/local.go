@@ -1,0 +1,301 @@
+package step
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"rnix/internal/durable"
+	"rnix/types"
+)
+
+// Names below the data directory. Part of the on-disk format.
+const (
+	StepsFile      = "steps.jsonl"
+	EventsFile     = "events.jsonl"
+	CheckpointFile = "checkpoint.json"
+	InfoFile       = "proc-info.json"
+	MetaFile       = "process-meta.json"
+	ProfileFile    = "ctx-profile.json"
+	IndexFile      = "index.jsonl"
+
+	stepsDir  = "steps"
+	lockFile  = "lock"
+	epochFile = "epoch"
+	pidFile   = "pid"
+)
+
+// Dir returns the directory of a history.
+func Dir(dataDir string, id types.UUID) string { return filepath.Join(dataDir, stepsDir, id.String()) }
+
+// Local is the Journal of one machine: files below a data directory, which belongs to one process
+// at a time. An epoch is the number of this opening of the data directory and a count within it, so
+// that taking a history costs no write.
+//
+// Locks: history.mu > Local.mu. history.mu is held while lines are written and
+// synced: it is the commit point of that one history, and only its owner ever waits for it.
+type Local struct {
+	fs         durable.FS
+	dir        string
+	durability Durability
+	lock       io.Closer
+	generation uint64
+	index      *Index
+
+	mu     sync.Mutex
+	owned  map[types.UUID]*history // +checklocks:mu
+	epochs uint32                  // handed out so far; +checklocks:mu
+	closed bool                    // +checklocks:mu
+}
+
+// history is a history that has an owner.
+type history struct {
+	epoch uint64
+	owner string
+	size  atomic.Int64 // bytes committed; what a reader may look at
+
+	mu   sync.Mutex
+	log  *durable.Log // nil until opened and after Release; +checklocks:mu
+	next uint64       // +checklocks:mu
+}
+
+// Durability says what Commit waits for.
+type Durability int
+
+// The values.
+const (
+	Synced   Durability = iota // the disk: survives power loss
+	Unsynced                   // the system: survives kill -9, not power loss; for tests and benchmarks
+)
+
+// OpenLocal opens the data directory, and makes it if it is missing. If another process has it, the
+// error has code CONFLICT and names that process.
+func OpenLocal(fsys durable.FS, dataDir string, d Durability) (*Local, error) {
+	if err := durable.MkdirAll(fsys, filepath.Join(dataDir, stepsDir)); err != nil {
+		return nil, err
+	}
+	lock, err := fsys.Lock(filepath.Join(dataDir, lockFile))
+	if err != nil {
+		if types.CodeOf(err) == types.ErrConflict {
+			err = types.Errorf(types.ErrConflict, "Open", dataDir, "the data directory is in use; stop that daemon or choose another directory with RNIX_DATA_DIR: %w", err)
+		}
+		return nil, err
+	}
+	l := &Local{fs: fsys, dir: dataDir, durability: d, lock: lock, owned: map[types.UUID]*history{}}
+	if err := l.start(); err != nil {
+		lock.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Local) start() error {
+	if err := durable.RemoveTemp(l.fs, l.dir); err != nil {
+		return err
+	}
+	generations, err := durable.OpenCounter(l.fs, filepath.Join(l.dir, epochFile), 1, 1)
+	if err != nil {
+		return err
+	}
+	if l.generation, err = generations.Next(); err != nil {
+		return err
+	}
+	l.index, err = OpenIndex(l.fs, l.dir)
+	return err
+}
+
+// PIDs opens the counter of PIDs. It starts above every PID that a history has.
+func (l *Local) PIDs() (*durable.Counter, error) {
+	highest := types.PID(0)
+	for _, info := range l.index.List() {
+		highest = max(highest, info.PID)
+	}
+	return durable.OpenCounter(l.fs, filepath.Join(l.dir, pidFile), 64, uint64(highest)+1)
+}
+
+// Index returns the index of the histories.
+func (l *Local) Index() *Index { return l.index }
+
+// Dir returns the directory of a history.
+func (l *Local) Dir(id types.UUID) string { return Dir(l.dir, id) }
+
+// FS returns the file system that the journal is on.
+func (l *Local) FS() durable.FS { return l.fs }
+
+// Acquire implements Journal.
+func (l *Local) Acquire(ctx context.Context, id types.UUID, owner string) (Lease, error) {
+	if err := ctxErr(ctx, "Acquire", id); err != nil {
+		return Lease{}, err
+	}
+	h := &history{owner: owner}
+	h.mu.Lock() // before anybody can see it: readers wait until it is open
+	defer h.mu.Unlock()
+	if err := l.claim(id, h); err != nil {
+		return Lease{}, err
+	}
+	damage, err := l.open(h, id)
+	if err != nil {
+		l.disown(id, h)
+		return Lease{}, err
+	}
+	lease := Lease{Epoch: h.epoch, Next: h.next}
+	if damage != nil {
+		lease.Damage = damage.Error()
+	}
+	return lease, nil
+}
+
+// claim enters h as the owner and gives it an epoch.
+func (l *Local) claim(id types.UUID, h *history) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return types.Errorf(types.ErrUnavailable, "Acquire", id.String(), "the journal is closed")
+	}
+	if other := l.owned[id]; other != nil {
+		return types.Errorf(types.ErrConflict, "Acquire", id.String(), "the history is being written by %s", other.owner)
+	}
+	l.epochs++
+	h.epoch = l.generation<<32 | uint64(l.epochs)
+	l.owned[id] = h
+	return nil
+}
+
+func (l *Local) disown(id types.UUID, h *history) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.owned[id] == h {
+		delete(l.owned, id)
+	}
+}
+
+// open opens the log of a history.
+//
+// +checklocks:h.mu
+func (l *Local) open(h *history, id types.UUID) (*durable.Damage, error) {
+	dir := l.Dir(id)
+	h.next = 1
+	log, damage, err := durable.OpenLog(l.fs, filepath.Join(dir, StepsFile), inOrder(func(durable.Line) error { h.next++; return nil }))
+	if err != nil {
+		return nil, err
+	}
+	if err := durable.RemoveTemp(l.fs, dir); err != nil {
+		log.Close()
+		return nil, err
+	}
+	h.log = log
+	h.size.Store(log.Size())
+	return damage, nil
+}
+
+// owner returns the history if epoch is that of its owner.
+func (l *Local) owner(op string, id types.UUID, epoch uint64) (*history, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if h := l.owned[id]; h != nil && h.epoch == epoch {
+		return h, nil
+	}
+	return nil, types.Errorf(types.ErrConflict, op, id.String(), "epoch %d: %w", epoch, ErrFenced)
+}
+
+// Renew implements Journal. A lease of this journal lasts as long as its process.
+func (l *Local) Renew(ctx context.Context, id types.UUID, epoch uint64) error {
+	if err := ctxErr(ctx, "Renew", id); err != nil {
+		return err
+	}
+	_, err := l.owner("Renew", id, epoch)
+	return err
+}
+
+// Release implements Journal. It works with a context that has ended.
+func (l *Local) Release(_ context.Context, id types.UUID, epoch uint64) error {
+	h, err := l.owner("Release", id, epoch)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	log := h.log
+	h.log = nil
+	h.mu.Unlock()
+	l.disown(id, h)
+	if log == nil {
+		return nil
+	}
+	return log.Close()
+}
+
+// Commit implements Journal. Once it has begun to write, the end of ctx does not stop it.
+func (l *Local) Commit(ctx context.Context, id types.UUID, epoch, seq uint64, lines []byte) error {
+	if err := ctxErr(ctx, "Commit", id); err != nil {
+		return err
+	}
+	h, err := l.owner("Commit", id, epoch)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.log == nil {
+		return types.Errorf(types.ErrConflict, "Commit", id.String(), "epoch %d: %w", epoch, ErrFenced)
+	}
+	if seq != h.next {
+		return types.Errorf(types.ErrConflict, "Commit", id.String(), "%w: %d was given, %d is due", ErrSeq, seq, h.next)
+	}
+	n, err := sequence(lines, seq)
+	if errors.Is(err, ErrSeq) {
+		return types.Errorf(types.ErrConflict, "Commit", id.String(), "%w", err)
+	}
+	if err != nil {
+		return types.Errorf(types.ErrInvalid, "Commit", id.String(), "%w", err)
+	}
+	if err := h.log.Append(lines); err != nil {
+		return err
+	}
+	if l.durability == Synced {
+		if err := h.log.Sync(); err != nil {
+			return err
+		}
+	}
+	h.next += n
+	h.size.Store(h.log.Size())
+	return nil
+}
+
+// List implements Journal.
+func (l *Local) List(ctx context.Context) ([]ProcInfo, error) {
+	if err := ctxErr(ctx, "List", types.UUID{}); err != nil {
+		return nil, err
+	}
+	return l.index.List(), nil
+}
+
+// PutInfo replaces the proc-info.json of a history and its line of the index.
+func (l *Local) PutInfo(info *ProcInfo) error {
+	return errors.Join(WriteInfo(l.fs, l.Dir(info.UUID), info), l.index.Put(*info))
+}
+
+// Close closes all histories and gives the data directory back. What was committed stays.
+func (l *Local) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	owned := l.owned
+	l.owned = map[types.UUID]*history{}
+	l.mu.Unlock()
+	var err error
+	for _, h := range owned {
+		h.mu.Lock()
+		if h.log != nil {
+			err = errors.Join(err, h.log.Close())
+			h.log = nil
+		}
+		h.mu.Unlock()
+	}
+	return errors.Join(err, l.index.Close(), l.lock.Close())
+}
