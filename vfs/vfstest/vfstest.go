@@ -35,7 +35,7 @@ type Device struct {
 	// Path is where the device is registered, such as "/dev/fs".
 	Path string
 	// Open makes a fresh device with the files, servers and fakes that the samples need, and the
-	// caller that opens it. It is called once for each test of the suite.
+	// caller that opens it (PID 0 is the user). It is called at least once for each test of the suite.
 	Open func(t testing.TB) (vfs.VFSFileFactory, vfs.Caller)
 	// Tools are the tools that the device is registered with. Each needs at least one sample.
 	Tools []vfs.Tool
@@ -111,9 +111,6 @@ type bench struct {
 func (d Device) bench(t *testing.T) bench {
 	t.Helper()
 	factory, caller := d.Open(t)
-	if caller.PID == 0 {
-		caller.PID = 1
-	}
 	devices := vfs.NewDeviceRegistry()
 	if err := devices.RegisterTools(d.Path, factory, d.Tools); err != nil {
 		t.Fatalf("the device cannot be registered: %v", err)
