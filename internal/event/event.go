@@ -2,7 +2,8 @@
 // that everybody who looks reads with a cursor of their own. Strace, logs, callbacks, dashboards,
 // metrics and events.jsonl derive from it; recovery does not.
 //
-// It owns the sequence numbers. Append never blocks and knows no subscribers.
+// It owns the sequence numbers, the encoding of events and events.jsonl. Append never blocks and
+// knows no subscribers. It knows no process and does not judge what happens.
 package event
 
 import (
