@@ -1,8 +1,10 @@
 package vfs
 
 import (
+	gopath "path"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"rnix/types"
 	"rnix/xsync"
@@ -15,11 +17,16 @@ type device struct {
 }
 
 // DeviceRegistry maps paths to factories. A path is found exactly, else by its longest registered
-// parent; "/dev/fsx" is not below "/dev/fs". Lookups probe the path and then its parents, so they
-// cost the depth of the path and not the number of devices. Safe for concurrent use.
+// parent; "/dev/fsx" is not below "/dev/fs". Lookups probe the path and then its parents, at the
+// depths that some device has, so they cost neither the number of devices nor the length of what
+// stands behind the device. Safe for concurrent use.
 type DeviceRegistry struct {
-	registry xsync.Registry[device]
+	registry xsync.Registry[*device]
+	depths   [maxDepth + 1]atomic.Int32 // how many paths with so many elements are registered
 }
+
+// maxDepth is how many elements the path of a device may have.
+const maxDepth = 16
 
 // NewDeviceRegistry returns an empty registry.
 func NewDeviceRegistry() *DeviceRegistry { return &DeviceRegistry{} }
@@ -31,15 +38,21 @@ func (r *DeviceRegistry) Register(path string, factory VFSFileFactory) error {
 
 // RegisterTools is Register for a device that offers tools. The tools' paths must be path or below.
 func (r *DeviceRegistry) RegisterTools(path string, factory VFSFileFactory, tools []Tool) error {
-	if err := checkPath(path); err != nil {
-		return err
+	if err := checkPath(path); err != nil || path == "/" || path != gopath.Clean(path) {
+		return types.Errorf(types.ErrInvalid, "Register", path, "not an absolute, clean path")
 	}
 	for _, t := range tools {
 		if !Below(t.Path, path) {
 			return types.Errorf(types.ErrInvalid, "Register", path, "tool %s has path %s outside the device", t.Name, t.Path)
 		}
 	}
-	if err := r.registry.Register(path, device{open: factory, tools: slices.Clone(tools)}); err != nil {
+	depth := strings.Count(path, "/")
+	if depth > maxDepth {
+		return types.Errorf(types.ErrInvalid, "Register", path, "path has more than %d elements", maxDepth)
+	}
+	r.depths[depth].Add(1) // before the path can be found
+	if err := r.registry.Register(path, &device{open: factory, tools: slices.Clone(tools)}); err != nil {
+		r.depths[depth].Add(-1)
 		return types.Errorf(types.ErrInvalid, "Register", path, "path is taken")
 	}
 	return nil
@@ -50,6 +63,7 @@ func (r *DeviceRegistry) Unregister(path string) error {
 	if !r.registry.Unregister(path) {
 		return types.Errorf(types.ErrNotFound, "Unregister", path, "no such device")
 	}
+	r.depths[strings.Count(path, "/")].Add(-1)
 	return nil
 }
 
@@ -66,19 +80,33 @@ func (r *DeviceRegistry) Open(path string, flags OpenFlag) (VFSFile, error) {
 }
 
 // lookup finds the device of path and the rest of the path behind it.
-func (r *DeviceRegistry) lookup(path string) (device, string, bool) {
-	for end := len(path); end > 0; end = strings.LastIndexByte(path[:end], '/') {
-		if d, ok := r.registry.Lookup(path[:end]); ok {
-			return d, path[end:], true
+func (r *DeviceRegistry) lookup(path string) (*device, string, bool) {
+	var ends [maxDepth + 1]int // where the first elements of path end
+	depth := 0
+	for end := 0; end < len(path) && depth < maxDepth; {
+		if next := strings.IndexByte(path[end+1:], '/'); next >= 0 {
+			end += 1 + next
+		} else {
+			end = len(path)
+		}
+		depth++
+		ends[depth] = end
+	}
+	for ; depth > 0; depth-- {
+		if r.depths[depth].Load() == 0 {
+			continue
+		}
+		if d, ok := r.registry.Lookup(path[:ends[depth]]); ok {
+			return d, path[ends[depth]:], true
 		}
 	}
-	return device{}, "", false
+	return nil, "", false
 }
 
 // Paths returns the registered paths in order.
 func (r *DeviceRegistry) Paths() []string {
 	var out []string
-	r.registry.Range(func(p string, _ device) bool { out = append(out, p); return true })
+	r.registry.Range(func(p string, _ *device) bool { out = append(out, p); return true })
 	slices.Sort(out)
 	return out
 }
@@ -86,8 +114,10 @@ func (r *DeviceRegistry) Paths() []string {
 // Tools returns the tools of the device registered at exactly path, or nil. The caller must not
 // change them.
 func (r *DeviceRegistry) Tools(path string) []Tool {
-	d, _ := r.registry.Lookup(path)
-	return d.tools
+	if d, ok := r.registry.Lookup(path); ok {
+		return d.tools
+	}
+	return nil
 }
 
 // Below reports whether path is dir or lies below it.
@@ -95,8 +125,9 @@ func Below(path, dir string) bool {
 	return strings.HasPrefix(path, dir) && (len(path) == len(dir) || dir == "/" || path[len(dir)] == '/')
 }
 
-// checkPath refuses what is not an absolute path without NUL bytes and without "." or ".." elements
-// in its device part. A trailing part may hold anything: resource URIs of MCP servers do.
+// checkPath refuses what is not an absolute path without NUL bytes. What stands behind the path of a
+// device may hold anything, as resource URIs of MCP servers do; "." and ".." mean nothing here, so
+// they never lead from one device to another.
 func checkPath(path string) error {
 	if path == "" || path[0] != '/' || strings.IndexByte(path, 0) >= 0 {
 		return types.Errorf(types.ErrInvalid, "Open", path, "not an absolute path")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -31,6 +32,7 @@ func (v *VFS) Devices() *DeviceRegistry { return v.devices }
 
 // fdTable is the open files of one process.
 type fdTable struct {
+	caller func() Caller // who the process is; nil: ask the VFS's own source
 	mu     sync.Mutex
 	files  map[types.FD]openFile // +checklocks:mu
 	next   types.FD              // +checklocks:mu
@@ -44,8 +46,13 @@ type openFile struct {
 }
 
 // Admit makes the table of a process, empty. Open refuses a PID that was not admitted, so that an
-// open that comes after CloseAll finds nothing to leak into.
-func (v *VFS) Admit(pid types.PID) { v.tables.Store(pid, &fdTable{next: types.FirstFD}) }
+// open that comes after CloseAll finds nothing to leak into. A process that has a table keeps it.
+func (v *VFS) Admit(pid types.PID) { v.AdmitAs(pid, nil) }
+
+// AdmitAs is Admit for a process that tells devices itself who it is. caller is called at each open.
+func (v *VFS) AdmitAs(pid types.PID, caller func() Caller) {
+	v.tables.LoadOrStore(pid, &fdTable{next: types.FirstFD, caller: caller})
+}
 
 // Open opens path for a process and returns its descriptor, the lowest number never used before by
 // this process. It fails with NOT_FOUND if no device serves path or the process has no table.
@@ -76,20 +83,27 @@ func (v *VFS) Open(pid types.PID, path string, flags OpenFlag) (types.FD, error)
 
 // OpenFile opens path on behalf of a process without giving it a descriptor. The caller closes it.
 func (v *VFS) OpenFile(pid types.PID, path string, flags OpenFlag) (VFSFile, error) {
+	c := Caller{PID: pid}
+	if t, ok := v.tables.Load(pid); ok && t.caller != nil {
+		c = t.caller()
+	} else if v.caller != nil {
+		if known, ok := v.caller(pid); ok {
+			c = known
+		}
+	}
+	return v.OpenAs(c, path, flags)
+}
+
+// OpenAs opens path for a caller that need not be a process, such as the user. The caller closes it.
+func (v *VFS) OpenAs(c Caller, path string, flags OpenFlag) (VFSFile, error) {
 	f, err := v.devices.Open(path, flags)
 	if err != nil {
-		return nil, withPID(err, "Open", pid, path)
+		return nil, withPID(err, "Open", c.PID, path)
 	}
 	if b, ok := f.(CallerBinder); ok {
-		c := Caller{PID: pid}
-		if v.caller != nil {
-			if known, ok := v.caller(pid); ok {
-				c = known
-			}
-		}
 		if err := b.BindCaller(c); err != nil {
 			_ = f.Close() // the bind error is what matters
-			return nil, withPID(err, "Open", pid, path)
+			return nil, withPID(err, "Open", c.PID, path)
 		}
 	}
 	return f, nil
@@ -173,7 +187,7 @@ func (v *VFS) Stat(pid types.PID, fd types.FD) (FileStat, error) {
 }
 
 // CloseAll closes every file of a process and removes its table; later opens are refused. It
-// returns the errors of all closes, joined.
+// returns the errors of all closes, joined, in order of the descriptors.
 func (v *VFS) CloseAll(pid types.PID) error {
 	t, ok := v.tables.LoadAndDelete(pid)
 	if !ok {
@@ -184,7 +198,8 @@ func (v *VFS) CloseAll(pid types.PID) error {
 	t.files, t.closed = nil, true
 	t.mu.Unlock()
 	var errs []error
-	for _, f := range files {
+	for _, fd := range slices.Sorted(maps.Keys(files)) {
+		f := files[fd]
 		if err := f.Close(); err != nil {
 			errs = append(errs, withPID(err, "Close", pid, f.path))
 		}

@@ -1,0 +1,125 @@
+package vfs_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"rnix/types"
+	"rnix/vfs"
+	"rnix/vfs/vfstest"
+)
+
+// twoProcs is a ProcSource with the processes 1 and 4.
+type twoProcs struct{ status map[types.PID]vfs.ProcStatus }
+
+func (s twoProcs) Processes() []types.PID { return []types.PID{1, 4} }
+
+func (s twoProcs) Status(pid types.PID) (vfs.ProcStatus, bool) {
+	st, ok := s.status[pid]
+	return st, ok
+}
+
+func (s twoProcs) Context(types.PID) (string, error) { return "user: hello\n", nil }
+
+func (s twoProcs) Steps(types.PID) ([]vfs.ProcStep, error) {
+	return []vfs.ProcStep{
+		{Number: 1, Action: "tool_call", Tokens: 120, Duration: 1500 * time.Millisecond, Summary: "reads\na file"},
+		{Number: 2, Action: "complete", Tokens: 80, Error: "broken"},
+	}, nil
+}
+
+func (s twoProcs) Step(_ types.PID, n int) (any, error) {
+	if n > 2 {
+		return nil, types.Errorf(types.ErrNotFound, "Step", "", "no step %d", n)
+	}
+	return map[string]any{"step_number": n}, nil
+}
+
+// proc returns a VFS with /proc and a process 4 that has two open files.
+func proc(t testing.TB) (*vfs.VFS, *vfs.ProcFS, twoProcs) {
+	t.Helper()
+	src := twoProcs{map[types.PID]vfs.ProcStatus{
+		1: {PID: 1, State: "running", Intent: "watch", AllowedDevices: []string{}},
+		4: {
+			PID: 4, PPID: 1, State: "suspended", Wait: "rate limit", Intent: "first line\nsecond", Skills: []string{"review", "go"}, TokensUsed: 200, MaxSteps: 50, Step: 2,
+			Elapsed: 90 * time.Second, MCPMounts: []string{"/mnt/mcp/4-db"}, WorkDir: "/w", Children: []types.PID{7, 9}, Exit: &types.ExitStatus{Code: 2, Reason: "budget_exceeded"},
+			Tools: []vfs.Tool{{Name: "write_file", Effect: vfs.EffectReversible, Path: "/dev/workspace"}, {Name: "grep", Effect: vfs.EffectNone, Path: "/dev/fs"}},
+		},
+	}}
+	r := vfs.NewDeviceRegistry()
+	v := vfs.New(r, nil)
+	p := vfs.NewProcFS(src, v)
+	if err := r.Register("/proc", p.Open); err != nil {
+		t.Fatal(err)
+	}
+	v.Admit(4)
+	for _, path := range []string{"/proc/4/status", "/proc"} {
+		if _, err := v.Open(4, path, vfs.OpenRead); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = v.CloseAll(4) })
+	return v, p, src
+}
+
+func TestProcDevice(t *testing.T) {
+	vfstest.Run(t, vfstest.Device{
+		Path: "/proc", ReadOnly: true,
+		Open: func(t testing.TB) (vfs.VFSFileFactory, vfs.Caller) {
+			_, p, _ := proc(t)
+			return p.Open, vfs.Caller{PID: 4}
+		},
+		Samples: []vfstest.Sample{
+			{Subpath: "", Want: "1\n4\nself\n"},
+			{Subpath: "/4", Want: "children\ncontext\nfd\nintent\nlimits\nmounts\nstatus\nsteps\ntools\n"},
+			{Subpath: "/self/", Want: "status\n"},
+			{Subpath: "/self/status", Want: "pid:\t4\nppid:\t1\n"},
+			{Subpath: "/4/status", Want: "wait:\trate limit\n"},
+			{Subpath: "/4/status", Want: "intent:\tfirst line\\nsecond\n"},
+			{Subpath: "/4/status", Want: "skills:\treview go\n"},
+			{Subpath: "/4/status", Want: "tokens_used:\t200\n"},
+			{Subpath: "/4/status", Want: "elapsed_ms:\t90000\n"},
+			{Subpath: "/4/status", Want: "allowed_devices:\tall\n"},
+			{Subpath: "/1/status", Want: "allowed_devices:\tnone\n"},
+			{Subpath: "/4/status", Want: "exit:\t2 (budget_exceeded)\n"},
+			{Subpath: "/4/intent", Want: "first line\nsecond\n"},
+			{Subpath: "/4/context", Want: "user: hello\n"},
+			{Subpath: "/4/fd", Want: "3\t/proc/4/status\n4\t/proc\n"},
+			{Subpath: "/4/children", Want: "7\n9\n"},
+			{Subpath: "/4/mounts", Want: "/mnt/mcp/4-db\n"},
+			{Subpath: "/4/tools", Want: "grep\tnone\t/dev/fs\nwrite_file\treversible\t/dev/workspace\n"},
+			{Subpath: "/4/limits", Want: "max_steps:\t50 (at 2)\ncontext_budget:\tunlimited (used 200)\n"},
+			{Subpath: "/4/steps", Want: "1\ttool_call\t120 tokens\t1500 ms\treads\\na file\n2\tcomplete\t80 tokens\t0 ms\terror: broken\n"},
+			{Subpath: "/4/steps/2", Want: `"step_number": 2`},
+			{Subpath: "/4/steps/3", WantCode: types.ErrNotFound},
+			{Subpath: "/4/steps/x", WantCode: types.ErrNotFound},
+			{Subpath: "/4/none", WantCode: types.ErrNotFound},
+			{Subpath: "/4/status/x", WantCode: types.ErrNotFound},
+			{Subpath: "/5", WantCode: types.ErrNotFound},
+			{Subpath: "/04", WantCode: types.ErrNotFound},
+			{Subpath: "/-1", WantCode: types.ErrNotFound},
+			{Subpath: "/99999999999999999999", WantCode: types.ErrNotFound},
+		},
+	})
+}
+
+func TestProcIsASnapshotAndReadOnly(t *testing.T) {
+	v, _, src := proc(t)
+	f, err := v.OpenFile(4, "/proc/self/status", vfs.OpenRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	src.status[4] = vfs.ProcStatus{PID: 4, State: "zombie"}
+	b, err := f.Read(0)
+	if err != nil || !strings.Contains(string(b), "state:\tsuspended\n") {
+		t.Errorf("got %v\n%s", err, b)
+	}
+	if _, err := v.OpenFile(4, "/proc/1/status", vfs.OpenReadWrite); types.CodeOf(err) != types.ErrPermission {
+		t.Errorf("opened for writing: %v", err)
+	}
+	if _, err := v.OpenFile(0, "/proc/self/status", vfs.OpenRead); types.CodeOf(err) != types.ErrNotFound {
+		t.Errorf("self of the user: %v", err)
+	}
+}
