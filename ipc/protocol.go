@@ -102,6 +102,7 @@ type SpawnRequest struct {
 	MCP              []string `json:"mcp,omitempty"` // servers to mount besides the agent's
 	Parent           string   `json:"parent,omitempty"`
 	SystemPrompt     string   `json:"system_prompt,omitempty"`
+	TrustProject     bool     `json:"trust_project,omitempty"` // let the project's own files start MCP servers and set up providers
 	// Env is the environment of the caller, "KEY=value". The daemon takes credentials and the
 	// allow-listed variables from it, keeps it in memory, and never writes or shows it.
 	Env []string `json:"env,omitempty"`
@@ -261,6 +262,8 @@ type PathRequest struct {
 	Cwd  string `json:"cwd,omitempty"`
 	Data []byte `json:"data,omitempty"`
 	Max  int    `json:"max,omitempty"` // bytes to return; 0 = 1 MiB
+	// Env is as in SpawnRequest; it counts when As is empty.
+	Env []string `json:"env,omitempty"`
 }
 
 // PathResponse is what was read.
@@ -285,8 +288,9 @@ type PathEntry struct {
 
 // ProjectRequest names the directory whose project configuration counts.
 type ProjectRequest struct {
-	Cwd string   `json:"cwd,omitempty"`
-	Env []string `json:"env,omitempty"` // as in SpawnRequest
+	Cwd          string   `json:"cwd,omitempty"`
+	Env          []string `json:"env,omitempty"` // as in SpawnRequest
+	TrustProject bool     `json:"trust_project,omitempty"`
 }
 
 // ProvidersRequest asks for the providers that a spawn from Cwd would see.

@@ -141,6 +141,9 @@ func (p *Process) Secret(name string) (string, bool) {
 	return p.opts.Secret(name)
 }
 
+// Profile returns the assembly's own value for the process, as it was given to Spawn.
+func (p *Process) Profile() any { return p.opts.Profile }
+
 // Elapsed returns how long the process has lived without the time that it was paused, in step with
 // now; it stands still while paused and after the end.
 func (p *Process) Elapsed(now time.Time) time.Duration {
@@ -163,7 +166,7 @@ func (k *KernelImpl) Caller(pid types.PID) (vfs.Caller, bool) {
 }
 
 func (p *Process) caller(k *KernelImpl) vfs.Caller {
-	c := vfs.Caller{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots, Env: p.opts.Env, Secret: p.opts.Secret}
+	c := vfs.Caller{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots, Env: p.opts.Env, Secret: p.opts.Secret, Profile: p.opts.Profile}
 	if k.cfg.Scratch != nil {
 		c.Scratch = k.cfg.Scratch(p.UUID)
 	}

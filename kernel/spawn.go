@@ -60,6 +60,8 @@ type SpawnOpts struct {
 	// are kept in memory only.
 	Env    []string
 	Secret func(name string) (string, bool)
+	// Profile is handed to devices as Caller.Profile. The kernel does not look at it.
+	Profile any
 }
 
 // undo is what a failed spawn takes back, last first.
@@ -104,6 +106,7 @@ func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.
 	if p.PID, p.depth, err = k.table.admit(parent); err != nil {
 		return 0, err
 	}
+	p.opts.Env = withIdentity(p.opts.Env, p)
 	var back undo
 	defer func() {
 		if err != nil {
@@ -192,6 +195,9 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 		if p.opts.Secret == nil {
 			p.opts.Secret = parent.opts.Secret
 		}
+		if p.opts.Profile == nil {
+			p.opts.Profile = parent.opts.Profile
+		}
 	}
 	p.Rights = outer.Narrow(ag.Devices).Narrow(opts.AllowedDevices).Without(opts.DeniedDevices)
 	if p.WorkDir != "" && !filepath.IsAbs(p.WorkDir) {
@@ -205,6 +211,15 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 	}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	return p, nil
+}
+
+// withIdentity tells OS children to which process they belong, so that an rnix that they start makes
+// child processes of it.
+func withIdentity(env []string, p *Process) []string {
+	out := slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		return strings.HasPrefix(kv, "RNIX_PARENT_PID=") || strings.HasPrefix(kv, "RNIX_UUID=")
+	})
+	return append(out, "RNIX_PARENT_PID="+p.PID.String(), "RNIX_UUID="+p.UUID.String())
 }
 
 func orDefault(s, def string) string {
@@ -327,7 +342,7 @@ func (k *KernelImpl) begin(p *Process) error {
 		return types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)
 	}
 	err = p.rec.Add(
-		step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: "spawn", PID: p.PID, Detail: detail}},
+		step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerSpawn, PID: p.PID, Text: p.Intent, Detail: detail}},
 		step.Record{Kind: step.KindMessage, Message: &first},
 	)
 	if err == nil {

@@ -3,6 +3,7 @@ package kernel
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rnix/types"
@@ -42,8 +43,8 @@ const maxTombs = 4096
 func newTable(next func() (types.PID, error), limit Limits) *table {
 	t := &table{next: next, limit: limit, byUUID: map[types.UUID]*Process{}, groups: map[types.PGID]*group{}, tombs: map[types.PID]Info{}}
 	if next == nil {
-		var last types.PID
-		t.next = func() (types.PID, error) { last++; return last, nil } // called under mu
+		var last atomic.Uint64
+		t.next = func() (types.PID, error) { return types.PID(last.Add(1)), nil }
 	}
 	return t
 }
@@ -62,15 +63,24 @@ func (t *table) lookup(op string, pid types.PID) (*Process, error) {
 // not make the child visible. Limits are checked here and nowhere else, whichever way a process
 // starts.
 func (t *table) admit(parent *Process) (types.PID, int, error) {
+	depth, err := t.room(parent)
+	if err != nil {
+		return 0, 0, err
+	}
+	pid, err := t.next() // may write to the disk, so no lock is held
+	return pid, depth, err
+}
+
+// room reports whether there is room for a child of parent, and how deep it would be.
+func (t *table) room(parent *Process) (depth int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	depth := 0
-	refuse := func(format string, args ...any) (types.PID, int, error) {
-		return 0, 0, types.Errorf(types.ErrExhausted, "Spawn", "", format, args...)
+	refuse := func(format string, args ...any) (int, error) {
+		return 0, types.Errorf(types.ErrExhausted, "Spawn", "", format, args...)
 	}
 	switch {
 	case t.closed:
-		return 0, 0, types.Errorf(types.ErrUnavailable, "Spawn", "", "the kernel is stopping")
+		return 0, types.Errorf(types.ErrUnavailable, "Spawn", "", "the kernel is stopping")
 	case t.byPID.Len() >= t.limit.Total:
 		return refuse("%d processes are alive, the limit", t.limit.Total)
 	}
@@ -78,15 +88,14 @@ func (t *table) admit(parent *Process) (types.PID, int, error) {
 		depth = parent.depth + 1
 		switch {
 		case parent.rel.dying:
-			return 0, 0, types.Errorf(types.ErrCancelled, "Spawn", "", "the parent is ending")
+			return 0, types.Errorf(types.ErrCancelled, "Spawn", "", "the parent is ending")
 		case depth > t.limit.Depth:
 			return refuse("agents may start agents %d levels deep, the limit", t.limit.Depth)
 		case parent.rel.children >= t.limit.Children:
 			return refuse("the parent has %d living children, the limit", t.limit.Children)
 		}
 	}
-	pid, err := t.next()
-	return pid, depth, err
+	return depth, nil
 }
 
 // insert makes a process visible. It fails if the table was closed, the parent began to end, or the
@@ -99,6 +108,8 @@ func (t *table) insert(p *Process) error {
 		return types.Errorf(types.ErrUnavailable, "Spawn", "", "the kernel is stopping")
 	case p.rel.parent != nil && (p.rel.parent.rel.dying || p.rel.parent.ctx.Err() != nil):
 		return types.Errorf(types.ErrCancelled, "Spawn", "", "the parent is ending")
+	case p.rel.parent != nil && p.rel.parent.rel.children >= t.limit.Children:
+		return types.Errorf(types.ErrExhausted, "Spawn", "", "the parent has %d living children, the limit", t.limit.Children)
 	case t.byUUID[p.UUID] != nil:
 		return types.Errorf(types.ErrConflict, "Spawn", "", "%s is running already as PID %d", p.UUID, t.byUUID[p.UUID].PID)
 	}

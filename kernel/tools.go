@@ -46,7 +46,7 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 	l, err := loop.New(loop.Config{
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Tools: specs, Session: p.UUID.String(), WorkDir: p.WorkDir},
-		Tools: p.tools, Meta: meta, MaxSteps: p.MaxSteps, Budget: p.ContextBudget, Window: p.model.ContextWindow, Start: p.progress,
+		Tools: p.tools, Meta: meta, MaxSteps: p.MaxSteps, Budget: p.ContextBudget, Window: p.model.ContextWindow, StepTimeout: ag.StepTimeout.Or(0), Start: p.progress,
 	}, host{k, p})
 	if err != nil {
 		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "tools: %w", err)

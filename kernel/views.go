@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"rnix/debug"
 	"rnix/internal/event"
 	"rnix/types"
 )
@@ -13,7 +14,7 @@ import (
 // it missed, by an event with the syscall name "missed". Nothing is kept for a process that nobody
 // watches.
 func (k *KernelImpl) DebugChan(ctx context.Context, pid types.PID) (<-chan types.SyscallEvent, error) {
-	return view(ctx, k, pid, func(e *event.Event) (types.SyscallEvent, bool) { return debugSyscall(e) },
+	return view(ctx, k, pid, func(e *event.Event) (types.SyscallEvent, bool) { return debug.SyscallEvent(e) },
 		func(m *event.Missed) types.SyscallEvent {
 			return types.SyscallEvent{Seq: m.To, PID: pid, Syscall: "missed", Result: m.Error()}
 		})
@@ -21,7 +22,7 @@ func (k *KernelImpl) DebugChan(ctx context.Context, pid types.PID) (<-chan types
 
 // LogChan is DebugChan for the log lines of a process; what was missed is a line of category warning.
 func (k *KernelImpl) LogChan(ctx context.Context, pid types.PID) (<-chan types.LogEntry, error) {
-	return view(ctx, k, pid, func(e *event.Event) (types.LogEntry, bool) { return debugLog(e) },
+	return view(ctx, k, pid, func(e *event.Event) (types.LogEntry, bool) { return debug.LogEntry(e) },
 		func(m *event.Missed) types.LogEntry {
 			return types.LogEntry{Seq: m.To, PID: pid, Category: "warning", Text: m.Error()}
 		})
@@ -64,6 +65,3 @@ func view[T any](ctx context.Context, k *KernelImpl, pid types.PID, pick func(*e
 	}()
 	return out, nil
 }
-
-func debugSyscall(*event.Event) (types.SyscallEvent, bool) { return types.SyscallEvent{}, false }
-func debugLog(*event.Event) (types.LogEntry, bool)         { return types.LogEntry{}, false }

@@ -111,4 +111,8 @@ type Caller struct {
 	// included. It is for drivers that call a provider themselves; what it returns is never given to
 	// an OS child as a whole, never written and never shown. It may be nil.
 	Secret func(name string) (string, bool)
+
+	// Profile is the assembly's own: the configuration that the process was set up with. Devices of
+	// the assembly know its type, nobody else. It may be nil.
+	Profile any
 }

@@ -57,7 +57,10 @@ type Config struct {
 	MaxSteps int // 0 = no limit
 	Budget   int // tokens over the life of the process; 0 = unlimited
 	Window   int // context window in tokens; 0 = unknown
-	Start    Progress
+	// StepTimeout bounds one step: the model call fails, tools are cancelled and the model is told.
+	// 0 = none.
+	StepTimeout time.Duration
+	Start       Progress
 }
 
 // Outcome is how one action ended.
@@ -127,10 +130,19 @@ func fail(code int, reason string, err error) End {
 // step runs one iteration. It reports whether the loop is over, and how.
 func (l *Loop) step(ctx context.Context) (End, bool) {
 	rec := &step.StepRecord{StepNumber: l.progress.Step, Timestamp: time.Now()}
-	resp, err := l.ask(ctx, rec)
+	work := ctx // ends with ctx, or with the step's own time
+	if d := l.cfg.StepTimeout; d > 0 {
+		var stop context.CancelFunc
+		work, stop = context.WithTimeoutCause(ctx, d, types.Errorf(types.ErrTimeout, "Step", "", "the step took longer than its limit of %s", d))
+		defer stop()
+	}
+	resp, err := l.ask(work, rec)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return End{Cause: cause}, true
+		}
+		if cause := context.Cause(work); cause != nil {
+			err = cause
 		}
 		rec.Action, rec.Error = string(Text), err.Error()
 		rec.Summary = "no answer: " + rnixctx.Elide(err.Error(), 200)
@@ -159,7 +171,7 @@ func (l *Loop) step(ctx context.Context) (End, bool) {
 		outs = refuse(actions, types.Errorf(types.ErrExhausted, "Tool", "", "not run: the token budget is used up"))
 	} else if endErr = l.host.Wait(ctx); endErr != nil { // a pause takes effect here too
 		outs = refuse(actions, types.Errorf(types.ErrCancelled, "Tool", "", "not run: %v", endErr))
-	} else if outs, err = l.act(ctx, actions); err != nil {
+	} else if outs, err = l.act(work, actions); err != nil {
 		return storage(err), true
 	} else {
 		endErr = context.Cause(ctx)

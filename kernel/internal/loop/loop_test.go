@@ -525,3 +525,24 @@ func TestRequestGrowsWithoutChangingWhatWasSent(t *testing.T) {
 		last = strings.Clone(doc)
 	}
 }
+
+func TestStepTimeoutEndsCallsButNotTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		f.tool = func(ctx context.Context, _ *Action) (string, error) {
+			<-ctx.Done()
+			return "", types.Errorf(types.ErrCancelled, "Write", "", "%w", context.Cause(ctx))
+		}
+		f.model = func(ctx context.Context, n int, _ []byte) (*Response, error) {
+			if n == 1 {
+				return calls(`shell {}`), nil
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		end := run(t, f, t.Context(), Config{StepTimeout: time.Minute})
+		if !strings.Contains(f.steps[0].ToolError, "limit of 1m0s") || types.CodeOf(end.Exit.Err) != types.ErrTimeout || len(f.steps) != 2 {
+			t.Errorf("%+v %+v", end, f.steps[0])
+		}
+	})
+}
