@@ -179,3 +179,48 @@ func TestCallerWithoutWorkspaceReadsNothing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestASwapBetweenCheckAndUseIsRefused replaces a directory by a link to the outside after its path
+// was checked.
+func TestASwapBetweenCheckAndUseIsRefused(t *testing.T) {
+	base := tree(t, "ws/d/f", "inside", "out/f", "secret")
+	roots, err := OpenRoots(base + "/ws")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer roots.Close()
+	p, err := roots.Locate("d/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(base+"/ws/d", base+"/ws/e"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(base+"/out", base+"/ws/d"); err != nil {
+		t.Fatal(err)
+	}
+	if f, _, err := p.Open(); types.CodeOf(err) != types.ErrPermission {
+		t.Errorf("got %v, %v", f, err)
+	}
+}
+
+func TestHardLinksToFilesOfOthersAreRefused(t *testing.T) {
+	dir := tree(t, "own", "o\n", "theirs", "secret\n")
+	for _, n := range []string{"own", "theirs"} {
+		if err := os.Link(dir+"/"+n, dir+"/"+n+"2"); err != nil {
+			t.Skip("needs hard links: ", err)
+		}
+	}
+	if err := os.Chown(dir+"/theirs", 12345, 12345); err != nil {
+		t.Skip("needs to be root: ", err)
+	}
+	if out := answerTo(t, dir, "read_file", `{"path":"own2"}`); out != "1\to\n" {
+		t.Errorf("a hard link to a file of one's own: %q", out)
+	}
+	if _, err := ask(t, New(nil), vfs.Caller{PID: 1, WorkDir: dir}, "read_file", `{"path":"theirs2"}`); types.CodeOf(err) != types.ErrPermission {
+		t.Errorf("got %v", err)
+	}
+	if out := answerTo(t, dir, "grep", `{"pattern":"secret"}`); !strings.Contains(out, "no match") {
+		t.Errorf("grep reads what read_file refuses: %q", out)
+	}
+}

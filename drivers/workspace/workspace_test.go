@@ -324,6 +324,50 @@ func TestReplacingKeepsModeAndBreaksHardLinks(t *testing.T) {
 	}
 }
 
+func TestReplacingKeepsTheOwner(t *testing.T) {
+	d := newDesk(t, "a", "a\n")
+	if err := os.Chown(d.dir+"/a", 12345, 12345); err != nil {
+		t.Skip("needs to be root: ", err)
+	}
+	d.must(1, "read_file", `{"path":"a"}`)
+	d.must(1, "write_file", `{"path":"a","content":"b\n"}`)
+	info, err := os.Stat(d.dir + "/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if st := info.Sys().(*syscall.Stat_t); st.Uid != 12345 || st.Gid != 12345 {
+		t.Errorf("the owner is %d:%d now", st.Uid, st.Gid)
+	}
+}
+
+// TestAWriteAfterASwapIsRefused replaces a directory by a link to the outside after its path was
+// checked.
+func TestAWriteAfterASwapIsRefused(t *testing.T) {
+	d := newDesk(t, "d/f", "f")
+	c, err := New(d.seen).begin(vfs.Caller{PID: 1, WorkDir: d.dir}, "write_file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.roots.Close()
+	p, err := c.target("d/new")
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside := filepath.Dir(d.dir) + "/outside"
+	if err := os.Rename(d.dir+"/d", outside); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, d.dir+"/d"); err != nil {
+		t.Fatal(err)
+	}
+	if err := fs.Failure("write_file", p.Name, c.put(p, []byte("x"), nil)); types.CodeOf(err) != types.ErrPermission {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Lstat(outside + "/new"); err == nil {
+		t.Error("the file was written outside")
+	}
+}
+
 func TestFilesThatAreNoneAreRefused(t *testing.T) {
 	d := newDesk(t)
 	if err := syscall.Mkfifo(d.dir+"/pipe", 0o600); err != nil {
