@@ -215,3 +215,12 @@ func jsonType(kind string) string {
 	}
 	return kind
 }
+
+// NewTextFile returns a read-only file that holds text.
+func NewTextFile(stat FileStat, text string) *RequestFile {
+	f := NewRequestFile(stat, func(context.Context, Caller, []byte) ([]byte, error) {
+		return nil, types.Errorf(types.ErrPermission, "Write", "", "the file is read-only")
+	})
+	f.answer, f.asked = []byte(text), true
+	return f
+}
