@@ -1,0 +1,165 @@
+package llm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// ReplayDriver answers from a script, without any model. Every session goes through the script on its
+// own, from the beginning; a conversation that is continued from elsewhere (a resume, a fork) goes on
+// behind as many answers as it already holds.
+type ReplayDriver struct {
+	name   string
+	script *replayScript
+
+	mu   sync.Mutex
+	next map[string]int // +checklocks:mu; by session: the next response
+}
+
+var _ LLMDriver = (*ReplayDriver)(nil)
+
+// NewReplay reads the script at path. name is the provider's; empty means "replay". Its format is
+// described at ParseReplay.
+func NewReplay(name, path string) (*ReplayDriver, error) {
+	src, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, types.Errorf(types.ErrNotFound, "Open", path, "no such script")
+	}
+	if err != nil {
+		return nil, types.Errorf(types.ErrInvalid, "Open", path, "the script cannot be read: %w", err)
+	}
+	return ParseReplay(name, path, src)
+}
+
+// ParseReplay reads a script. path is the name in errors. All mistakes are reported at once, each with
+// file, line and column.
+//
+//	version: "1"
+//	responses:
+//	  - content: Let me look.
+//	    reasoning: The file must be read first.
+//	    tool_calls:
+//	      - name: read_file
+//	        input: {path: go.mod}     # a text is taken as what the model wrote, valid or not
+//	        id: call_1                # may be left out
+//	    usage: {input_tokens: 120, output_tokens: 15, cached_input_tokens: 100}   # cached is a part of input
+//	    stop_reason: tool_use         # may be left out
+//	    delay: 200ms                  # before the answer
+//	  - error: {code: RATE_LIMITED, message: slow down, retry_after: 2s}
+func ParseReplay(name, path string, src []byte) (*ReplayDriver, error) {
+	s, err := parseReplay(path, src)
+	if err != nil {
+		return nil, err
+	}
+	return &ReplayDriver{name: cmp.Or(name, "replay"), script: s, next: map[string]int{}}, nil
+}
+
+// Info describes the driver.
+func (d *ReplayDriver) Info() DriverInfo {
+	return DriverInfo{Name: d.name, Driver: "replay", Model: "replay", NativeTools: true}
+}
+
+// Call gives the next answer.
+func (d *ReplayDriver) Call(ctx context.Context, req LLMRequest) (*LLMResponse, error) {
+	return attempt(ctx, d, req, func(StreamEvent) {})
+}
+
+// Stream gives the next answer. When the script has come to its end, every call is an INVALID error
+// that says so.
+func (d *ReplayDriver) Stream(ctx context.Context, req LLMRequest) (<-chan StreamEvent, error) {
+	if err := vfs.Ended(ctx, "Call", d.name); err != nil {
+		return nil, err
+	}
+	n, r := d.advance(req)
+	return Produce(ctx, func(ctx context.Context, emit func(StreamEvent)) (*LLMResponse, error) {
+		if r == nil {
+			return nil, types.Errorf(types.ErrInvalid, "Call", d.name, "the script %s has %d responses and was asked for response %d", d.script.path, len(d.script.Responses), n+1)
+		}
+		if req.TimeoutMs > 0 {
+			limited, cancel := context.WithTimeout(ctx, time.Duration(min(req.TimeoutMs, int64(longest/time.Millisecond)))*time.Millisecond)
+			defer cancel()
+			ctx = limited
+		}
+		if r.Delay > 0 {
+			sleep(ctx, time.Duration(r.Delay), nil)
+		}
+		if err := vfs.Ended(ctx, "Call", d.name); err != nil {
+			return nil, err
+		}
+		return d.answer(n, r, req, emit)
+	}), nil
+}
+
+// advance takes the next response of a session; nil behind the last.
+func (d *ReplayDriver) advance(req LLMRequest) (int, *replayResponse) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, known := d.next[req.Session]
+	if !known {
+		n = d.script.behind(req.Messages)
+	}
+	if n >= len(d.script.Responses) {
+		return n, nil
+	}
+	d.next[req.Session] = n + 1
+	return n, &d.script.Responses[n]
+}
+
+func (d *ReplayDriver) answer(n int, r *replayResponse, req LLMRequest, emit func(StreamEvent)) (*LLMResponse, error) {
+	for _, piece := range []StreamEvent{{Type: EventReasoning, Text: r.Reasoning}, {Type: EventText, Text: r.Content}} {
+		if piece.Text != "" {
+			emit(piece)
+		}
+	}
+	if r.Error != nil {
+		return nil, r.Error.err(d.name)
+	}
+	resp := &LLMResponse{Content: r.Content, Reasoning: r.Reasoning, Provider: d.name, Model: cmp.Or(req.Model, "replay")}
+	for i, c := range r.ToolCalls {
+		resp.ToolCalls = append(resp.ToolCalls, makeCall(c.id(n, i), c.Name, c.input))
+	}
+	identify(resp.ToolCalls, req.Messages)
+	resp.StopReason = stopOf(r.StopReason, resp.ToolCalls)
+	u := r.Usage
+	resp.settle(Usage{Input: u.Input - u.Cached, Output: u.Output, CacheRead: u.Cached}, true, promptBytes(req))
+	return resp, nil
+}
+
+// promptBytes is the length of all texts of a request.
+func promptBytes(req LLMRequest) int {
+	n := len(req.SystemPrompt)
+	for _, m := range conversation(req) {
+		n += len(m.Content)
+		for _, c := range m.ToolCalls {
+			n += len(c.Name) + len(c.Input)
+		}
+	}
+	return n
+}
+
+// behind returns the place in the script after as many answers as the conversation holds.
+func (s *replayScript) behind(ms []rnixctx.Message) int {
+	answers := 0
+	for _, m := range ms {
+		if m.Role == rnixctx.RoleAssistant {
+			answers++
+		}
+	}
+	for i, r := range s.Responses {
+		if answers == 0 {
+			return i
+		}
+		if r.Error == nil {
+			answers--
+		}
+	}
+	return len(s.Responses)
+}
