@@ -117,7 +117,11 @@ func (k *KernelImpl) storageError(p *Process, err error) {
 }
 
 // save writes proc-info.json. The journal can rebuild it, so a failure is only reported.
-func (k *KernelImpl) save(p *Process) { k.saveInfo(p, k.info(p)) }
+func (k *KernelImpl) save(p *Process) {
+	if k.keeps {
+		k.saveInfo(p, k.info(p))
+	}
+}
 
 func (k *KernelImpl) saveInfo(p *Process, i Info) {
 	if err := k.store.SaveInfo(p.procInfo(i)); err != nil {

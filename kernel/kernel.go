@@ -29,6 +29,7 @@ import (
 	"rnix/internal/step"
 	"rnix/types"
 	"rnix/vfs"
+	"rnix/xsync"
 )
 
 // ProcessManager starts, ends and awaits processes.
@@ -153,6 +154,8 @@ type KernelImpl struct {
 	cfg     Config
 	log     *slog.Logger
 	tools   []vfs.Tool // of the devices that were registered when the kernel was made
+	kits    xsync.SyncMap[string, *kit]
+	keeps   bool // there is a store
 	reaper  *reaper
 	msgSeq  atomic.Uint64
 	stopped atomic.Bool
@@ -175,7 +178,7 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 		cfg:    cfg,
 		log:    cfg.Log,
 	}
-	if k.store == nil {
+	if k.keeps = k.store != nil; !k.keeps {
 		k.store = noStore{}
 	}
 	k.vfs = vfs.New(cfg.Devices, k.Caller)

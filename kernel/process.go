@@ -40,7 +40,7 @@ type Process struct {
 	depth      int
 	modelFD    types.FD
 	model      vfs.ModelCard
-	tools      map[string]vfs.Tool
+	kit        *kit
 	rec        Recorder // exclusive to the process's goroutine while it runs
 
 	rel relations // guarded by table.mu
@@ -223,10 +223,9 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) Info
 		e := *p.exit
 		i.Exit = &e
 	}
-	for n := range p.tools {
-		i.Tools = append(i.Tools, n)
+	if p.kit != nil {
+		i.Tools = p.kit.names
 	}
-	slices.Sort(i.Tools)
 	switch {
 	case p.state != types.StateRunning:
 	case shut:

@@ -35,9 +35,7 @@ func (k *KernelImpl) Status(pid types.PID) (vfs.ProcStatus, bool) {
 		CreatedAt: i.CreatedAt, Elapsed: i.Elapsed, Timeout: p.opts.Timeout, AllowedDevices: i.Rights.Allowed,
 		MCPMounts: i.MCPMounts, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots, Children: i.Children, Exit: i.Exit,
 	}
-	for _, n := range i.Tools {
-		s.Tools = append(s.Tools, p.tools[n])
-	}
+	s.Tools = p.kit.list
 	if k.cfg.OSChildren != nil {
 		s.OSChildren = k.cfg.OSChildren(pid)
 	}

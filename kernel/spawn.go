@@ -146,6 +146,9 @@ func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.
 		return 0, err
 	}
 	back.add(func() { _ = p.rec.Close(); _ = k.store.Discard(p.UUID) })
+	if merr := k.store.SaveMeta(p.UUID, system, p.kit.list); merr != nil {
+		k.log.Warn("process-meta.json", "err", merr) // nothing depends on it
+	}
 	if err = k.begin(p); err != nil {
 		return 0, err
 	}
@@ -336,6 +339,9 @@ func (k *KernelImpl) begin(p *Process) error {
 	first := rnixctx.Message{Role: rnixctx.RoleUser, Content: p.Intent}
 	if err := k.ctxMgr.Append(p.CtxID, first); err != nil {
 		return err
+	}
+	if !k.keeps {
+		return nil
 	}
 	detail, err := json.Marshal(p.procInfo(k.info(p)))
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,18 +14,46 @@ import (
 	"rnix/vfs"
 )
 
-// equip settles what a process is told and may do: system prompt, tools, loop.
-func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, error) {
-	p.tools = map[string]vfs.Tool{}
+// kit is what a process may call: its devices' tools and the kernel's own actions. Processes with the
+// same rights and no servers of their own share one. It never changes.
+type kit struct {
+	tools map[string]vfs.Tool
+	list  []vfs.Tool // in the order in which they are offered
+	names []string   // sorted
+	meta  map[string]loop.Kind
+	specs json.RawMessage // the tools and actions as they are offered to a model
+}
+
+// maxKits bounds how many kits are kept.
+const maxKits = 256
+
+// kitFor returns the kit of a process.
+func (k *KernelImpl) kitFor(p *Process) (*kit, error) {
+	if len(p.MCPMounts) > 0 {
+		return k.makeKit(p)
+	}
+	key := fmt.Sprintf("%t %t %q %q", p.Rights.Allowed == nil, p.depth >= k.cfg.Limits.Depth, p.Rights.Allowed, p.Rights.Denied)
+	if kt, ok := k.kits.Load(key); ok {
+		return kt, nil
+	}
+	kt, err := k.makeKit(p)
+	if err == nil && k.kits.Len() < maxKits {
+		k.kits.Store(key, kt)
+	}
+	return kt, err
+}
+
+func (k *KernelImpl) makeKit(p *Process) (*kit, error) {
+	kt := &kit{tools: map[string]vfs.Tool{}, meta: map[string]loop.Kind{}}
 	var specs []loop.ToolSpec
-	var order []vfs.Tool
 	add := func(tools []vfs.Tool) {
 		for _, t := range tools {
-			if _, taken := p.tools[t.Name]; taken || k.permit(p, t.Path) != nil {
+			if _, taken := kt.tools[t.Name]; taken || k.permit(p, t.Path) != nil {
 				continue
 			}
-			p.tools[t.Name] = t
-			order = append(order, t)
+			kt.tools[t.Name] = t
+			kt.list = append(kt.list, t)
+			kt.names = append(kt.names, t.Name)
 			specs = append(specs, loop.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema})
 		}
 	}
@@ -32,27 +61,38 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 	for _, m := range p.MCPMounts {
 		add(k.cfg.Devices.Tools(m))
 	}
-	meta := map[string]loop.Kind{}
+	slices.Sort(kt.names)
 	for _, kind := range []loop.Kind{loop.Plan, loop.Replan, loop.Specialize, loop.Spawn, loop.Complete} {
 		if kind == loop.Specialize && k.cfg.LoadSkill == nil ||
 			kind == loop.Spawn && (!p.Rights.Permits(spawnRight) || p.depth >= k.cfg.Limits.Depth) {
 			continue
 		}
 		spec := loop.Meta[kind]
-		meta[spec.Name] = kind
+		kt.meta[spec.Name] = kind
 		specs = append(specs, spec)
+	}
+	var err error
+	if kt.specs, err = json.Marshal(specs); err != nil {
+		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "tools: %w", err)
+	}
+	return kt, nil
+}
+
+// equip settles what a process is told and may do: system prompt, tools, loop.
+func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, error) {
+	var err error
+	if p.kit, err = k.kitFor(p); err != nil {
+		return nil, "", err
 	}
 	system := systemPrompt(p, ag)
 	l, err := loop.New(loop.Config{
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
-			Tools: specs, Session: p.UUID.String(), WorkDir: p.WorkDir},
-		Tools: p.tools, Meta: meta, MaxSteps: p.MaxSteps, Budget: p.ContextBudget, Window: p.model.ContextWindow, StepTimeout: ag.StepTimeout.Or(0), Start: p.progress,
+			Session: p.UUID.String(), WorkDir: p.WorkDir},
+		Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, Budget: p.ContextBudget,
+		Window: p.model.ContextWindow, StepTimeout: ag.StepTimeout.Or(0), Start: p.progress,
 	}, host{k, p})
 	if err != nil {
-		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "tools: %w", err)
-	}
-	if err := k.store.SaveMeta(p.UUID, system, order); err != nil {
-		k.log.Warn("process-meta.json", "err", err) // nothing depends on it
+		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "request: %w", err)
 	}
 	return l, system, nil
 }

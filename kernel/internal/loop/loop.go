@@ -52,6 +52,7 @@ type Progress struct {
 // Config is what does not change during a run.
 type Config struct {
 	Head     Head
+	Specs    []byte // the tools as they are offered: a JSON array of ToolSpec; not changed
 	Tools    map[string]vfs.Tool
 	Meta     map[string]Kind
 	MaxSteps int // 0 = no limit
@@ -95,7 +96,7 @@ type Loop struct {
 
 // New returns a loop that begins behind cfg.Start.Step.
 func New(cfg Config, host Host) (*Loop, error) {
-	req, err := newRequest(cfg.Head)
+	req, err := newRequest(cfg.Head, cfg.Specs)
 	if err != nil {
 		return nil, err
 	}

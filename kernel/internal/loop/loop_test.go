@@ -500,7 +500,7 @@ func TestAnyModelLeavesALegalConversation(t *testing.T) {
 
 func TestRequestGrowsWithoutChangingWhatWasSent(t *testing.T) {
 	f := newFake(t)
-	req, err := newRequest(Head{SystemPrompt: "s", Model: "m"})
+	req, err := newRequest(Head{SystemPrompt: "s", Model: "m"}, []byte(`[{"name":"t"}]`))
 	if err != nil {
 		t.Fatal(err)
 	}

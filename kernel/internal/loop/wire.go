@@ -9,19 +9,18 @@ import (
 // Head is the part of a request that stays the same over the life of a process. Its fields and
 // their names are those of the model device's request; a test in the assembly compares the two.
 type Head struct {
-	Intent       string     `json:"intent,omitempty"`
-	SystemPrompt string     `json:"system_prompt,omitempty"`
-	Model        string     `json:"model,omitempty"`
-	MaxTurns     int        `json:"max_turns,omitempty"`
-	TimeoutMs    int64      `json:"timeout_ms,omitempty"`
-	MaxTokens    int        `json:"max_tokens,omitempty"`
-	Effort       string     `json:"reasoning_effort,omitempty"`
-	Tools        []ToolSpec `json:"tools,omitempty"`
-	Session      string     `json:"session,omitempty"`
-	WorkDir      string     `json:"work_dir,omitempty"`
+	Intent       string `json:"intent,omitempty"`
+	SystemPrompt string `json:"system_prompt,omitempty"`
+	Model        string `json:"model,omitempty"`
+	MaxTurns     int    `json:"max_turns,omitempty"`
+	TimeoutMs    int64  `json:"timeout_ms,omitempty"`
+	MaxTokens    int    `json:"max_tokens,omitempty"`
+	Effort       string `json:"reasoning_effort,omitempty"`
+	Session      string `json:"session,omitempty"`
+	WorkDir      string `json:"work_dir,omitempty"`
 }
 
-// ToolSpec is a tool as it is offered to the model.
+// ToolSpec is a tool as it is offered to the model, an element of the request's "tools".
 type ToolSpec struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -54,28 +53,38 @@ type Usage struct {
 // request is the document that is written to the model device. It grows with the conversation: what
 // was written once is not encoded or copied again while the conversation is only appended to.
 type request struct {
-	head       []byte // the encoded Head with an open "messages":[ behind it
+	head       []byte // the encoded Head
+	specs      []byte // the encoded tools, shared with other processes; may be empty
 	buf        []byte // head and the messages so far, without the closing brackets
 	done       int    // bytes of the encoded messages that are in buf
 	generation uint64
 }
 
-func newRequest(h Head) (*request, error) {
+func newRequest(h Head, specs []byte) (*request, error) {
 	b, err := json.Marshal(h)
-	if err != nil {
-		return nil, err
+	return &request{head: b, specs: specs}, err
+}
+
+// begin starts the document: the head, the tools, and an open list of messages.
+func (r *request) begin(room int) {
+	r.buf = append(make([]byte, 0, len(r.head)+len(r.specs)+room), r.head[:len(r.head)-1]...)
+	comma := func() {
+		if len(r.buf) > 1 {
+			r.buf = append(r.buf, ',')
+		}
 	}
-	b = b[:len(b)-1]
-	if len(b) > 1 {
-		b = append(b, ',')
+	if len(r.specs) > 0 {
+		comma()
+		r.buf = append(append(r.buf, `"tools":`...), r.specs...)
 	}
-	return &request{head: append(b, `"messages":[`...)}, nil
+	comma()
+	r.buf = append(r.buf, `"messages":[`...)
 }
 
 // bytes returns the document for a prompt. It is valid until the next call.
 func (r *request) bytes(p *rnixctx.PromptResult) []byte {
 	if r.buf == nil || r.generation != p.Generation {
-		r.buf = append(make([]byte, 0, len(r.head)+p.EncodedLen()+1024), r.head...)
+		r.begin(p.EncodedLen() + 64)
 		r.done, r.generation = 0, p.Generation
 	}
 	skip := r.done

@@ -1,0 +1,343 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/internal/durable"
+	"rnix/internal/event"
+	"rnix/internal/step"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// constant is a file that answers every write with the same bytes.
+type constant struct {
+	answer []byte
+	ready  bool
+}
+
+func (c *constant) Write(context.Context, []byte) error { c.ready = true; return nil }
+func (c *constant) Read(int) ([]byte, error) {
+	if !c.ready {
+		return nil, io.EOF
+	}
+	c.ready = false
+	return c.answer, nil
+}
+func (c *constant) Close() error                { return nil }
+func (c *constant) Stat() (vfs.FileStat, error) { return vfs.FileStat{}, nil }
+
+// parked is a model that answers when it is cancelled.
+type parked struct{ constant }
+
+func (p *parked) Write(ctx context.Context, _ []byte) error { <-ctx.Done(); return ctx.Err() }
+
+func benchKernel(b *testing.B, store Store) *KernelImpl {
+	b.Helper()
+	devs := vfs.NewDeviceRegistry()
+	text := []byte(`{"content":"done","usage":{"input_tokens":1,"output_tokens":1}}`)
+	for path, f := range map[string]vfs.VFSFileFactory{
+		"/dev/llm/instant": func(string, vfs.OpenFlag) (vfs.VFSFile, error) { return &constant{answer: text}, nil },
+		"/dev/llm/parked":  func(string, vfs.OpenFlag) (vfs.VFSFile, error) { return &parked{}, nil },
+	} {
+		if err := devs.Register(path, f); err != nil {
+			b.Fatal(err)
+		}
+	}
+	tool := vfs.Tool{Name: "tool", Path: "/dev/tool", Schema: json.RawMessage(`{"type":"object"}`), Effect: vfs.EffectExternal}
+	if err := devs.RegisterTools("/dev/tool", func(string, vfs.OpenFlag) (vfs.VFSFile, error) { return &constant{answer: []byte("ok")}, nil }, []vfs.Tool{tool}); err != nil {
+		b.Fatal(err)
+	}
+	k := New(Config{Devices: devs, Contexts: rnixctx.NewManager(), Events: event.New(0), Store: store, Limits: Limits{Children: 1 << 20}}, nil)
+	b.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := k.Shutdown(ctx); err != nil {
+			b.Error(err)
+		}
+	})
+	return k
+}
+
+func benchSpawn(b *testing.B, k *KernelImpl, provider string, parent types.PID) types.PID {
+	pid, err := k.Spawn("x", nil, SpawnOpts{Provider: provider, WorkDir: "/", ParentPID: parent})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return pid
+}
+
+// Row 1 of performance.md. A process of ours also asks a model once; the baseline does not.
+func BenchmarkSpawnExitWait(b *testing.B) {
+	b.Run("goroutine", func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			done := make(chan struct{})
+			go func() { close(done) }()
+			<-done
+		}
+	})
+	b.Run("rnix", func(b *testing.B) {
+		k := benchKernel(b, nil)
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := k.Wait(benchSpawn(b, k, "instant", 0)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// Row 2: what a process costs that waits for its model.
+func BenchmarkIdleProcess(b *testing.B) {
+	const n = 10000
+	perProc := func(b *testing.B, make func() (stop func())) {
+		for range b.N {
+			before := rss()
+			stop := make()
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			b.ReportMetric(float64(rss()-before)/n, "RSS-B/proc")
+			b.ReportMetric(float64(m.HeapAlloc)/n, "heap-B/proc")
+			stop()
+		}
+	}
+	b.Run("goroutine", func(b *testing.B) {
+		perProc(b, func() func() {
+			end := make(chan struct{})
+			for range n {
+				go func() { <-end }()
+			}
+			return func() { close(end) }
+		})
+	})
+	b.Run("rnix", func(b *testing.B) {
+		perProc(b, func() func() {
+			k := benchKernel(b, nil)
+			pids := make([]types.PID, n)
+			for i := range pids {
+				pids[i] = benchSpawn(b, k, "parked", 0)
+			}
+			return func() {
+				for _, p := range pids {
+					_ = k.Kill(p, types.SIGKILL)
+				}
+				for _, p := range pids {
+					_, _ = k.Wait(p)
+				}
+			}
+		})
+	})
+}
+
+// rss reads the resident set of this program in bytes.
+func rss() int64 {
+	b, _ := os.ReadFile("/proc/self/statm")
+	f := strings.Fields(string(b))
+	if len(f) < 2 {
+		return 0
+	}
+	var pages int64
+	_ = json.Unmarshal([]byte(f[1]), &pages)
+	return pages * int64(os.Getpagesize())
+}
+
+// Row 4: a signal to each of 1,000 members of a group.
+func BenchmarkSignalGroup1000(b *testing.B) {
+	const n = 1000
+	b.Run("channels", func(b *testing.B) {
+		chans := make([]chan int, n)
+		for i := range chans {
+			chans[i] = make(chan int)
+			go func() {
+				for range chans[i] {
+				}
+			}()
+		}
+		for b.Loop() {
+			for _, c := range chans {
+				c <- 1
+			}
+		}
+		for _, c := range chans {
+			close(c)
+		}
+	})
+	b.Run("rnix", func(b *testing.B) {
+		k := benchKernel(b, nil)
+		for range n {
+			if err := k.JoinGroup(benchSpawn(b, k, "parked", 0), 1); err != nil {
+				b.Fatal(err)
+			}
+		}
+		sig := types.SIGPAUSE
+		for b.Loop() {
+			if err := k.SignalGroup(1, sig); err != nil {
+				b.Fatal(err)
+			}
+			sig = types.SIGPAUSE + types.SIGRESUME - sig
+		}
+	})
+}
+
+// Row 5: kill a tree of 1,000 processes (fan-out 10) and wait until every one has ended.
+func BenchmarkKillTree1000(b *testing.B) {
+	const n = 1000
+	b.Run("contexts", func(b *testing.B) {
+		for b.Loop() {
+			b.StopTimer()
+			root, cancel := context.WithCancel(context.Background())
+			ctxs := []context.Context{root}
+			done := make(chan struct{}, n)
+			for i := 1; i < n; i++ {
+				c, cc := context.WithCancel(ctxs[(i-1)/10])
+				ctxs = append(ctxs, c)
+				defer cc()
+			}
+			for _, c := range ctxs {
+				go func() { <-c.Done(); done <- struct{}{} }()
+			}
+			b.StartTimer()
+			cancel()
+			for range n {
+				<-done
+			}
+		}
+	})
+	b.Run("rnix", func(b *testing.B) {
+		k := benchKernel(b, nil)
+		for b.Loop() {
+			b.StopTimer()
+			pids := []types.PID{benchSpawn(b, k, "parked", 0)}
+			for i := 1; i < n; i++ {
+				pids = append(pids, benchSpawn(b, k, "parked", pids[(i-1)/10]))
+			}
+			procs := make([]*Process, n)
+			for i, p := range pids {
+				procs[i], _ = k.Process(p)
+			}
+			b.StartTimer()
+			if _, err := k.SignalTree(pids[0], types.SIGKILL); err != nil {
+				b.Fatal(err)
+			}
+			for _, p := range procs {
+				<-p.Left()
+			}
+		}
+	})
+}
+
+// fileStore keeps histories on disk, as the daemon does.
+type fileStore struct {
+	noStore
+	j *step.Local
+}
+
+type fileRecord struct{ w *step.Writer }
+
+func (s fileStore) Create(id types.UUID) (Recorder, error) {
+	l, err := s.j.Acquire(context.Background(), id, "bench")
+	return fileRecord{step.NewWriter(s.j, id, l)}, err
+}
+
+func (r fileRecord) Add(recs ...step.Record) (err error) {
+	for _, rec := range recs {
+		switch rec.Kind {
+		case step.KindMessage:
+			err = r.w.Message(rec.Message)
+		case step.KindIntent:
+			err = r.w.Intent(rec.Intent)
+		case step.KindResult:
+			err = r.w.Result(rec.Result)
+		case step.KindStep:
+			err = r.w.Step(rec.Step)
+		case step.KindMarker:
+			err = r.w.Marker(rec.Marker)
+		}
+	}
+	return err
+}
+func (r fileRecord) Commit() error { return r.w.Commit(context.Background()) }
+func (r fileRecord) Close() error  { return r.w.Close(context.Background()) }
+
+// steps is a model that calls the tool n times.
+type steps struct {
+	constant
+	left int
+}
+
+func (s *steps) Write(context.Context, []byte) error {
+	s.ready, s.answer = true, fmt.Appendf(nil, `{"tool_calls":[{"id":"c","name":"tool","input":{"path":"some/file/of/the/project%d.go"}}],"usage":{"input_tokens":100,"output_tokens":20}}`, s.left)
+	if s.left--; s.left < 0 {
+		s.answer = []byte(`{"content":"done","usage":{"input_tokens":1,"output_tokens":1}}`)
+	}
+	return nil
+}
+
+// Row 9: a step with an instant model and one instant tool call, at 20 and at 200 steps, with the
+// record in memory, written, and synced. The baseline is the same work without a kernel: build the
+// request and answer it.
+func BenchmarkStep(b *testing.B) {
+	for _, n := range []int{20, 200} {
+		name := map[int]string{20: "20", 200: "200"}[n]
+		b.Run("bare/"+name, func(b *testing.B) {
+			for b.Loop() {
+				var conv []byte
+				for range n {
+					conv = append(conv, `{"role":"assistant","content":"","tool_calls":[{"id":"c","name":"tool","input":{}}]},{"role":"tool","content":"ok"},`...)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/step")
+		})
+		for mode, durability := range map[string]step.Durability{"memory": -1, "written": step.Unsynced, "synced": step.Synced} {
+			b.Run("rnix-"+mode+"/"+name, func(b *testing.B) {
+				var store Store
+				dir := b.TempDir()
+				if durability >= 0 {
+					j, err := step.OpenLocal(durable.OS, dir, durability)
+					if err != nil {
+						b.Fatal(err)
+					}
+					b.Cleanup(func() { _ = j.Close() })
+					store = fileStore{j: j}
+				}
+				k := benchKernel(b, store)
+				if err := k.cfg.Devices.Register("/dev/llm/steps", func(string, vfs.OpenFlag) (vfs.VFSFile, error) { return &steps{left: n}, nil }); err != nil {
+					b.Fatal(err)
+				}
+				var unlimited int
+				for b.Loop() {
+					pid, err := k.Spawn("x", nil, SpawnOpts{Provider: "steps", WorkDir: "/", MaxSteps: &unlimited})
+					if err != nil {
+						b.Fatal(err)
+					}
+					if e, err := k.Wait(pid); err != nil || e.Code != 0 {
+						b.Fatal(e, err)
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/step")
+				if durability >= 0 {
+					var size int64
+					_ = filepath.Walk(dir, func(_ string, i os.FileInfo, err error) error {
+						if err == nil && !i.IsDir() {
+							size += i.Size()
+						}
+						return nil
+					})
+					b.ReportMetric(float64(size)/float64(b.N*n), "disk-B/step")
+				}
+			})
+		}
+	}
+}
