@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	rnixctx "rnix/context"
@@ -92,12 +93,15 @@ func (h *History) add(r *Record, open map[call]int) {
 	case KindMessage:
 		h.Messages = append(h.Messages, *r.Message)
 	case KindIntent:
+		filled := *r.Intent
+		filled.Input = h.inputOf(r.Intent.CallID)
+		h.Records[len(h.Records)-1].Intent = &filled
 		open[call{r.Intent.Step, r.Intent.CallID}] = len(h.Records) - 1
 	case KindResult:
 		delete(open, call{r.Result.Step, r.Result.CallID})
 	case KindStep:
 		n := min(max(r.Step.MessageCount, 0), len(h.Messages))
-		h.Steps = append(h.Steps, *r.Step)
+		h.Steps = append(h.Steps, r.Step.filled(h.Messages[n:]))
 		h.prompts = append(h.prompts, h.Messages[:n:n])
 	case KindMarker:
 		h.Markers = append(h.Markers, *r.Marker)
@@ -105,6 +109,62 @@ func (h *History) add(r *Record, open map[call]int) {
 			h.Messages = ms
 		}
 	}
+}
+
+// inputOf returns the input of a call of the last answer; nil if it has no such call.
+func (h *History) inputOf(id string) json.RawMessage {
+	for _, m := range slices.Backward(h.Messages) {
+		if m.Role != rnixctx.RoleAssistant {
+			continue
+		}
+		for _, c := range m.ToolCalls {
+			if c.ID == id {
+				return c.Input
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// filled returns the record with what stands in the messages behind its prompt: the answer, and the
+// results of its calls.
+func (s StepRecord) filled(behind []rnixctx.Message) StepRecord {
+	if len(behind) == 0 || behind[0].Role != rnixctx.RoleAssistant {
+		return s
+	}
+	s.RawResponse = RawText(&behind[0])
+	calls := slices.Clone(s.ToolCalls)
+	for i := range calls {
+		c := &calls[i]
+		for _, asked := range behind[0].ToolCalls {
+			if asked.ID == c.ID {
+				c.Input = string(asked.Input)
+			}
+		}
+		for _, m := range behind[1:] {
+			if m.Role == rnixctx.RoleTool && m.ToolCallID == c.ID && !m.IsError {
+				c.Result = m.Content
+			}
+		}
+	}
+	if s.ToolCalls = calls; len(calls) > 0 {
+		s.ToolPath, s.ToolInput, s.ToolResult, s.ToolError = calls[0].Path, calls[0].Input, calls[0].Result, calls[0].Error
+	}
+	return s
+}
+
+// RawText is an answer as one text: what was said, and a line for each call.
+func RawText(m *rnixctx.Message) string {
+	var b strings.Builder
+	b.WriteString(m.Content)
+	for _, c := range m.ToolCalls {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(c.Name + " " + string(c.Input))
+	}
+	return b.String()
 }
 
 // compacted returns the messages that a compaction has put in the place of all before; nil if m is

@@ -47,8 +47,8 @@ type Intent struct {
 	CallID string          `json:"call_id"`
 	Tool   string          `json:"tool"`
 	Path   string          `json:"path"`
-	Input  json.RawMessage `json:"input,omitempty"`
-	Effect string          `json:"effect"` // vfs.Effect
+	Input  json.RawMessage `json:"input,omitempty"` // on disk it stands in the assistant's message before
+	Effect string          `json:"effect"`          // vfs.Effect
 }
 
 // Result says how a tool call ended. An Intent without a Result is in doubt.
@@ -56,7 +56,7 @@ type Result struct {
 	Step     int           `json:"step"`
 	CallID   string        `json:"call_id"`
 	Tool     string        `json:"tool"`
-	Output   string        `json:"output"` // as the model sees it
+	Output   string        `json:"output,omitempty"` // as the model sees it; on disk it stands in the message behind
 	Error    string        `json:"error,omitempty"`
 	Code     types.ErrCode `json:"code,omitempty"`
 	Duration time.Duration `json:"duration_ns"`
@@ -72,8 +72,9 @@ type Marker struct {
 }
 
 // StepRecord is one iteration of the reasoning loop: the fields of the specification, and those that
-// they do not cover. On disk Messages is empty and MessageCount says how many message lines the
-// prompt of this step consisted of; readers present the messages themselves.
+// they do not cover. On disk MessageCount says how many message lines the prompt of this step consisted
+// of, and what stands in message lines (the prompt, the answer, inputs and results of calls) is left
+// out; readers fill it in again.
 type StepRecord struct {
 	StepNumber   int               `json:"step_number"`
 	Timestamp    time.Time         `json:"timestamp"` // start of the step

@@ -41,21 +41,35 @@ func (w *Writer) Message(m *rnixctx.Message) error {
 	return w.add(Record{Kind: KindMessage, Message: m})
 }
 
-// Intent collects the announcement of a tool call. The call may begin after the next Commit.
-func (w *Writer) Intent(i *Intent) error { return w.add(Record{Kind: KindIntent, Intent: i}) }
+// Intent collects the announcement of a tool call. The call may begin after the next Commit. Its input
+// is not written: the assistant's message before it has it.
+func (w *Writer) Intent(i *Intent) error {
+	bare := *i
+	bare.Input = nil
+	return w.add(Record{Kind: KindIntent, Intent: &bare})
+}
 
-// Result collects the end of a tool call.
-func (w *Writer) Result(r *Result) error { return w.add(Record{Kind: KindResult, Result: r}) }
+// Result collects the end of a tool call. Its output is not written: the message that answers the
+// call, which the caller collects next, has it.
+func (w *Writer) Result(r *Result) error {
+	bare := *r
+	bare.Output = ""
+	return w.add(Record{Kind: KindResult, Result: &bare})
+}
 
-// Step collects the record of a step. Its Messages are not written: MessageCount, which the caller
-// sets, says which of the message lines were the prompt.
+// Step collects the record of a step. What stands in the message lines is not written a second time:
+// MessageCount, which the caller sets, says how many of them were the prompt; the answer and the
+// results of its calls are those behind. Readers fill them in again.
 func (w *Writer) Step(s *StepRecord) error {
-	if len(s.Messages) > 0 {
-		bare := *s
-		bare.Messages = nil
-		s = &bare
+	bare := *s
+	bare.Messages, bare.RawResponse = nil, ""
+	bare.ToolInput, bare.ToolResult, bare.ToolError = "", "", ""
+	bare.ToolCalls = make([]Call, len(s.ToolCalls))
+	for i, c := range s.ToolCalls {
+		c.Input, c.Result = "", ""
+		bare.ToolCalls[i] = c
 	}
-	return w.add(Record{Kind: KindStep, Step: s})
+	return w.add(Record{Kind: KindStep, Step: &bare})
 }
 
 // Marker collects a fact about the life of the history.

@@ -28,6 +28,9 @@ func (l *Loop) act(ctx context.Context, actions []Action) ([]Outcome, error) {
 	for i := 0; i < len(actions); {
 		if actions[i].Kind == Complete && failed(outs[:i]) {
 			outs[i].Err = types.Errorf(types.ErrConflict, "Tool", "complete", "not finished: a call before this one in the same answer failed; look at it, then call complete again")
+			if err := l.answer(actions[i:i+1], outs[i:i+1]); err != nil {
+				return nil, err
+			}
 			i++
 			continue
 		}
@@ -38,6 +41,10 @@ func (l *Loop) act(ctx context.Context, actions []Action) ([]Outcome, error) {
 		if err := l.batch(ctx, actions[i:j], outs[i:j]); err != nil {
 			return nil, err
 		}
+		// answered at once, so that what is known of a call is on disk before the next one runs
+		if err := l.answer(actions[i:j], outs[i:j]); err != nil {
+			return nil, err
+		}
 		i = j
 	}
 	return outs, nil
@@ -46,7 +53,7 @@ func (l *Loop) act(ctx context.Context, actions []Action) ([]Outcome, error) {
 // batch runs actions side by side between one durable intent and one record of results.
 func (l *Loop) batch(ctx context.Context, actions []Action, outs []Outcome) error {
 	if cause := context.Cause(ctx); cause != nil {
-		copy(outs, refuse(actions, types.Errorf(types.ErrCancelled, "Tool", "", "not run: %v", cause)))
+		copy(outs, refused(actions, types.Errorf(types.ErrCancelled, "Tool", "", "not run: %v", cause)))
 		return nil
 	}
 	if err := l.host.Intend(l.progress.Step, actions); err != nil {
@@ -88,8 +95,13 @@ func (l *Loop) run(ctx context.Context, a *Action) (out Outcome) {
 	return Outcome{Output: strings.ToValidUTF8(text, "\uFFFD"), Err: err}
 }
 
-// refuse answers actions that are not run.
-func refuse(actions []Action, err error) []Outcome {
+// refuse answers all actions with an error, none of them run.
+func (l *Loop) refuse(actions []Action, err error) ([]Outcome, error) {
+	outs := refused(actions, err)
+	return outs, l.answer(actions, outs)
+}
+
+func refused(actions []Action, err error) []Outcome {
 	outs := make([]Outcome, len(actions))
 	for i := range outs {
 		outs[i].Err = err
@@ -98,13 +110,10 @@ func refuse(actions []Action, err error) []Outcome {
 }
 
 // answer appends exactly one message for each call.
-func (l *Loop) answer(actions []Action, outs []Outcome, note string) error {
+func (l *Loop) answer(actions []Action, outs []Outcome) error {
 	ms := make([]rnixctx.Message, len(actions))
 	for i := range actions {
 		ms[i] = rnixctx.Message{Role: rnixctx.RoleTool, ToolCallID: actions[i].Call.ID, Content: outs[i].Text(), IsError: outs[i].Err != nil}
-	}
-	if note != "" {
-		ms[len(ms)-1].Content += "\n\n" + note
 	}
 	return l.host.Append(ms...)
 }

@@ -81,23 +81,8 @@ func (l *Loop) count(p *rnixctx.PromptResult, resp *Response, rec *step.StepReco
 	}
 	l.host.Progress(l.progress)
 
-	rec.TokensUsed, rec.RawResponse, rec.StopReason = used, raw(resp), resp.StopReason
+	rec.TokensUsed, rec.StopReason = used, resp.StopReason
+	rec.RawResponse = step.RawText(&rnixctx.Message{Content: resp.Content, ToolCalls: resp.ToolCalls})
 	rec.Input, rec.Output, rec.CacheRead, rec.CacheWrite, rec.Estimated = u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Estimated
 	rec.Provider, rec.Model, rec.CostUSD = resp.Provider, resp.Model, resp.CostUSD
-}
-
-// raw is the answer as the model gave it. The calls stand in the messages; here they are named.
-func raw(resp *Response) string {
-	if len(resp.ToolCalls) == 0 {
-		return resp.Content
-	}
-	var b strings.Builder
-	b.WriteString(resp.Content)
-	for _, c := range resp.ToolCalls {
-		if b.Len() > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(c.Name + " " + string(c.Input))
-	}
-	return b.String()
 }

@@ -168,18 +168,25 @@ func (l *Loop) step(ctx context.Context) (End, bool) {
 	}
 	var outs []Outcome
 	var endErr error
-	if over {
-		outs = refuse(actions, types.Errorf(types.ErrExhausted, "Tool", "", "not run: the token budget is used up"))
-	} else if endErr = l.host.Wait(ctx); endErr != nil { // a pause takes effect here too
-		outs = refuse(actions, types.Errorf(types.ErrCancelled, "Tool", "", "not run: %v", endErr))
-	} else if outs, err = l.act(work, actions); err != nil {
-		return storage(err), true
-	} else {
+	switch {
+	case over:
+		outs, err = l.refuse(actions, types.Errorf(types.ErrExhausted, "Tool", "", "not run: the token budget is used up"))
+	default:
+		if endErr = l.host.Wait(ctx); endErr != nil { // a pause takes effect here too
+			outs, err = l.refuse(actions, types.Errorf(types.ErrCancelled, "Tool", "", "not run: %v", endErr))
+			break
+		}
+		outs, err = l.act(work, actions)
 		endErr = context.Cause(ctx)
 	}
-	note, stop := l.repeats.see(actions, outs)
-	if err := l.answer(actions, outs, note); err != nil {
+	if err != nil {
 		return storage(err), true
+	}
+	note, stop := l.repeats.see(actions, outs)
+	if note != "" {
+		if err := l.host.Append(rnixctx.Message{Role: rnixctx.RoleUser, Content: note}); err != nil {
+			return storage(err), true
+		}
 	}
 	fill(rec, actions, outs)
 	if err := l.close(rec); err != nil {
