@@ -98,7 +98,7 @@ func TestValueThatCannotBeWrittenLeavesTheOthers(t *testing.T) {
 	id := types.NewUUID()
 	w := newWriter(t, j, id)
 	must(t, w.Message(user("a")))
-	if err := w.Intent(&Intent{Input: json.RawMessage("{")}); types.CodeOf(err) != types.ErrInvalid {
+	if err := w.Marker(&Marker{Detail: json.RawMessage("{")}); types.CodeOf(err) != types.ErrInvalid {
 		t.Errorf("got %v", err)
 	}
 	must(t, w.Message(user("b")), w.Commit(t.Context()))
