@@ -45,7 +45,7 @@ func lookStages(t *offlineTurn) []offlineStage {
 type project struct {
 	top   []string          // entries of the directory; those of directories end with a slash
 	files []string          // all files
-	notes []string          // what the tools left out
+	notes []string          // what was too much for the tools
 	text  map[string]string // content of the files that were read, by name
 }
 
@@ -75,6 +75,7 @@ func findProject(t *offlineTurn) *project {
 	}
 	slices.Sort(p.top)
 	p.top, p.notes = slices.Compact(p.top), slices.Compact(p.notes)
+	p.notes = slices.DeleteFunc(p.notes, func(n string) bool { return strings.HasPrefix(n, "left out: ") }) // .git and the like
 	for _, n := range p.telling() {
 		if text, ok := t.result(readWant(n)); ok {
 			p.text[n] = unnumbered(text)
@@ -275,11 +276,11 @@ var languages = map[string]string{
 	".xml": "XML", ".tf": "Terraform", ".nix": "Nix", ".ipynb": "Notebook", ".csv": "CSV", ".asm": "Assembly", ".s": "Assembly",
 }
 
-// named are the kinds of files that are known by their whole name.
-var named = map[string]string{"Makefile": "Make", "Dockerfile": "Docker", "CMakeLists.txt": "CMake", "go.mod": "Go", "go.sum": "Go"}
+// languageNames are the kinds of files that are known by their whole name.
+var languageNames = map[string]string{"Makefile": "Make", "Dockerfile": "Docker", "CMakeLists.txt": "CMake", "go.mod": "Go", "go.sum": "Go"}
 
 func language(file string) string {
-	if l, ok := named[path.Base(file)]; ok {
+	if l, ok := languageNames[path.Base(file)]; ok {
 		return l
 	}
 	return languages[strings.ToLower(path.Ext(file))]

@@ -12,7 +12,7 @@ var (
 	planWant = offlineWant{"plan", map[string]any{"steps": []string{
 		"list the files", "read the README and what tells of the build", "look for TODO and FIXME", "ask git for the history", "write the report",
 	}}}
-	todoWant   = offlineWant{"grep", map[string]any{"pattern": `\b(TODO|FIXME|XXX)\b`, "limit": 200}}
+	todoWant   = offlineWant{"grep", map[string]any{"pattern": `(//|#|--|;|%|\*|<!--|^\s*-)\s*(TODO|FIXME|XXX)\b`, "limit": 200}}
 	logWant    = offlineWant{"shell", map[string]any{"command": "git log -n 10 --date=short --pretty='%h %ad %s'", "timeout_ms": 20_000}}
 	statusWant = offlineWant{"shell", map[string]any{"command": "git status --short --branch", "timeout_ms": 20_000}}
 )
@@ -271,8 +271,8 @@ func todoSection(b *strings.Builder, t *offlineTurn) {
 	case !ok:
 		fmt.Fprintf(b, "The search for TODO and FIXME did not work: %s\n", shortened(oneLine(text), 300))
 	case len(found) == 0:
-		b.WriteString("No TODO, FIXME or XXX in the files.\n")
+		b.WriteString("No comment with TODO, FIXME or XXX.\n")
 	default:
-		b.WriteString("TODO, FIXME and XXX: " + matchList(found, notes, 15))
+		b.WriteString("Comments with TODO, FIXME or XXX: " + matchList(found, notes, 15))
 	}
 }
