@@ -1,0 +1,36 @@
+# Habits. Nothing here is needed: "go build ./cmd/rnix" builds, "./test" tests.
+
+GOFLAGS  += -buildvcs=false
+export GOFLAGS
+FUZZTIME ?= 10s
+TOOL     := go tool -modfile=internal/devtools/go.mod
+
+.PHONY: build test short bench lint vuln fuzz
+
+build: ## the static binary, bin/rnix
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/rnix ./cmd/rnix
+
+test: ## everything, with real counterparts
+	./test
+
+short: ## what is quick
+	./test --short
+
+bench: ## all benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+lint: ## the rules of the house, vet and staticcheck
+	go vet ./...
+	go test ./internal/archtest
+	$(TOOL) staticcheck ./...
+
+vuln: ## known vulnerabilities; fetches their database
+	$(TOOL) govulncheck ./...
+
+fuzz: ## every fuzz target for FUZZTIME
+	@go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./... | while read -r pkg; do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			echo "$$pkg $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg </dev/null || exit 1; \
+		done; \
+	done

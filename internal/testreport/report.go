@@ -1,0 +1,198 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// report counts results and keeps the output of tests until it is known whether anybody wants it.
+type report struct {
+	out     io.Writer
+	running map[key]*test // begun and not ended; Test "" is the package itself
+	builds  map[string][]string
+	packages,
+	passed, failed int
+	skipped []skip
+	exit    string // how the go command ended; "" = not told
+}
+
+type key struct{ pkg, test string }
+
+// test is a test under way.
+type test struct {
+	output   []string
+	children bool // it has subtests: they are counted instead of it
+	failed   bool // one of them has failed, or it itself
+}
+
+// skip is a test that was not run.
+type skip struct{ pkg, test, reason string }
+
+func newReport(out io.Writer) *report {
+	return &report{out: out, running: map[key]*test{}, builds: map[string][]string{}}
+}
+
+// take takes one event.
+func (r *report) take(e entry) {
+	k := key{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		r.builds[e.ImportPath] = append(r.builds[e.ImportPath], e.Output)
+	case "start", "run":
+		r.running[k] = &test{}
+		if p := r.parent(k); p != nil {
+			p.children = true
+		}
+	case "output":
+		if t := r.running[k]; t != nil {
+			t.output = append(t.output, e.Output)
+		}
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			r.endPackage(e)
+		} else {
+			r.endTest(k, e.Action)
+		}
+		delete(r.running, k)
+	}
+}
+
+// parent returns the test that k is a subtest of; nil if there is none.
+func (r *report) parent(k key) *test {
+	i := strings.LastIndexByte(k.test, '/')
+	if i < 0 {
+		return nil
+	}
+	return r.running[key{k.pkg, k.test[:i]}]
+}
+
+func (r *report) endTest(k key, action string) {
+	t := r.running[k]
+	if t == nil {
+		t = &test{}
+	}
+	switch {
+	case action == "skip":
+		r.skipped = append(r.skipped, skip{k.pkg, k.test, reason(t.output)})
+	case action == "pass":
+		if !t.children {
+			r.passed++
+		}
+	default:
+		r.show(t)
+		if !t.failed { // else its subtest was counted
+			r.failed++
+		}
+		for k := k; ; { // every test above it fails because of it
+			i := strings.LastIndexByte(k.test, '/')
+			if i < 0 {
+				break
+			}
+			k.test = k.test[:i]
+			if p := r.running[k]; p != nil {
+				p.failed = true
+			}
+		}
+		if p := r.running[key{k.pkg, ""}]; p != nil {
+			p.failed = true
+		}
+	}
+}
+
+func (r *report) endPackage(e entry) {
+	r.packages++
+	p := r.running[key{e.Package, ""}]
+	if p == nil {
+		p = &test{}
+	}
+	took := fmt.Sprintf("%.1fs", e.Elapsed)
+	switch e.Action {
+	case "pass":
+		fmt.Fprintf(r.out, "ok    %s  %s\n", e.Package, took)
+	case "skip":
+		fmt.Fprintf(r.out, "-     %s  no tests\n", e.Package)
+	default:
+		for _, l := range r.builds[e.FailedBuild] {
+			io.WriteString(r.out, l)
+		}
+		r.cutShort(e.Package, p)
+		if !p.failed {
+			r.failed++ // it did not build, or failed outside of any test
+		}
+		if e.FailedBuild != "" || !p.failed {
+			r.show(p)
+		}
+		fmt.Fprintf(r.out, "FAIL  %s  %s\n", e.Package, took)
+	}
+}
+
+// cutShort counts the tests of a package that had not ended when it failed: a panic, or a timeout.
+func (r *report) cutShort(pkg string, p *test) {
+	var left []key
+	for k, t := range r.running {
+		if k.pkg == pkg && k.test != "" && !t.children {
+			left = append(left, k)
+		}
+	}
+	slices.SortFunc(left, func(a, b key) int { return cmp.Compare(a.test, b.test) })
+	for _, k := range left {
+		r.failed++
+		p.failed = true
+		r.show(r.running[k])
+		fmt.Fprintf(r.out, "did not end: %s %s\n", pkg, k.test)
+	}
+	for k := range r.running {
+		if k.pkg == pkg && k.test != "" {
+			delete(r.running, k)
+		}
+	}
+}
+
+// show prints what a failed test printed, without the lines that only say that it ran.
+func (r *report) show(t *test) {
+	for _, l := range t.output {
+		if !strings.HasPrefix(l, "=== ") {
+			io.WriteString(r.out, l)
+		}
+	}
+}
+
+var place = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
+
+// reason returns the last thing that a skipped test said.
+func reason(output []string) string {
+	for _, l := range slices.Backward(output) {
+		if m := place.FindString(l); m != "" {
+			return strings.TrimSpace(l[len(m):])
+		}
+	}
+	return "it gives no reason"
+}
+
+// finish prints the end of the report and returns the exit status.
+func (r *report) finish() int {
+	for k := range r.running {
+		if k.test == "" {
+			r.check(k.pkg + ": the run ended before it did")
+		}
+	}
+	if r.packages == 0 && r.failed == 0 {
+		r.check("no package was tested")
+	}
+	if r.exit != "0" && r.failed == 0 {
+		r.check("go test: exit status " + cmp.Or(r.exit, "unknown"))
+	}
+	fmt.Fprintln(r.out)
+	for _, s := range r.skipped {
+		fmt.Fprintf(r.out, "skipped: %s %s: %s\n", s.pkg, s.test, s.reason)
+	}
+	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, len(r.skipped))
+	if r.failed > 0 {
+		return 1
+	}
+	return 0
+}
