@@ -12,6 +12,9 @@ import (
 	"rnix/vfs"
 )
 
+// jsonSpace is what JSON takes for white space.
+const jsonSpace = " \t\r\n"
+
 // decoder reads requests. It remembers the bytes of the last one up to the end of its last message,
 // so that a request that only adds messages costs what it adds. Not safe for concurrent use.
 //
@@ -27,7 +30,7 @@ type decoder struct {
 // decode returns the request in data, and does not keep data. The request shares its tools and
 // messages with later ones; nobody may change them.
 func (d *decoder) decode(data []byte) (LLMRequest, error) {
-	body := bytes.TrimSpace(data)
+	body := bytes.Trim(data, jsonSpace)
 	if len(body) == 0 {
 		return LLMRequest{}, types.Errorf(types.ErrInvalid, "Write", "", "the request is empty: write a JSON object, or text for the model")
 	}
@@ -93,8 +96,8 @@ func closing(rest []byte) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	rest, ok = bytes.CutSuffix(bytes.TrimRight(rest, " \t\r\n"), []byte("]"))
-	return bytes.TrimSpace(rest), ok
+	rest, ok = bytes.CutSuffix(bytes.TrimRight(rest, jsonSpace), []byte("]"))
+	return bytes.Trim(rest, jsonSpace), ok
 }
 
 // decodeMessages reads the inside of an array.
@@ -160,4 +163,4 @@ func messagesAt(body []byte) (int, bool) {
 	return at, at > 0
 }
 
-func onlyColon(b []byte) bool { return string(bytes.TrimSpace(b)) == ":" }
+func onlyColon(b []byte) bool { return string(bytes.Trim(b, jsonSpace)) == ":" }

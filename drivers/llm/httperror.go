@@ -117,6 +117,8 @@ func (c *httpClient) problem(p problem, model string) error {
 		}
 		limit.Message = message
 		return fail(types.ErrRateLimited, "%w", limit)
+	case noTools(text):
+		return fail(types.ErrInvalid, "the server or the model %q does not support tool calls: %s", model, message)
 	case p.status >= 500 || p.status == http.StatusRequestTimeout || p.status == http.StatusConflict || p.status == http.StatusTooEarly:
 		if p.status == http.StatusNotImplemented {
 			return fail(types.ErrDriver, "%s", message)
@@ -127,8 +129,6 @@ func (c *httpClient) problem(p problem, model string) error {
 		return fail(types.ErrUnavailable, "%s", message)
 	case p.status == http.StatusRequestEntityTooLarge || tooLong(text):
 		return fail(types.ErrInvalid, "prompt is too long: %s", message)
-	case noTools(text):
-		return fail(types.ErrInvalid, "the server or the model %q does not support tool calls: %s", model, message)
 	case p.status == http.StatusNotFound || has("model_not_found", "not_found_error"):
 		return fail(types.ErrInvalid, "no model %q at %s: %s", model, c.base, message)
 	case p.status >= 300 && p.status < 400:

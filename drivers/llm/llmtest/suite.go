@@ -279,11 +279,9 @@ func (s suite) testTools(t *testing.T) {
 }
 
 // begun starts an endless answer and waits for its first piece.
-func (s suite) begun(t *testing.T, ctx context.Context, timeoutMs int64) <-chan llm.StreamEvent {
+func (s suite) begun(t *testing.T, ctx context.Context) <-chan llm.StreamEvent {
 	t.Helper()
-	req := ask("endless")
-	req.TimeoutMs = timeoutMs
-	ch, err := s.open(t).Stream(ctx, req)
+	ch, err := s.open(t).Stream(ctx, ask("endless"))
 	if err != nil {
 		t.Fatalf("stream: %v", err)
 	}
@@ -316,7 +314,7 @@ func drained(t *testing.T, ch <-chan llm.StreamEvent) (last llm.StreamEvent) {
 func (s suite) testCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	ch := s.begun(t, ctx, 0)
+	ch := s.begun(t, ctx)
 	cancel()
 	wantCode(t, drained(t, ch).Err, types.ErrCancelled)
 }
@@ -326,7 +324,7 @@ func (s suite) testAbandon(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Run("abandoned", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		s.begun(t, ctx, 0)
+		s.begun(t, ctx)
 		cancel()
 	})
 	if err := goleak.Find(before); err != nil {
@@ -335,7 +333,10 @@ func (s suite) testAbandon(t *testing.T) {
 }
 
 func (s suite) testTimeout(t *testing.T) {
-	wantCode(t, drained(t, s.begun(t, t.Context(), 300)).Err, types.ErrTimeout)
+	req := ask("endless")
+	req.TimeoutMs = 300
+	_, last := run(t, t.Context(), s.open(t), req)
+	wantCode(t, last.Err, types.ErrTimeout)
 }
 
 func (s suite) testFailure(t *testing.T) {
