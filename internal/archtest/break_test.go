@@ -82,6 +82,7 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"sleep", "low/x_test.go", "package low\n\nimport \"time\"\n\nfunc f() { time.Sleep(1) }\n", "low/x_test.go:5: time.Sleep"},
 		{"skip", "low/x_test.go", "package low\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { t.Skip(\"flaky\") }\n", "says what is missing"},
 		{"skip", "low/x_test.go", "package low\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { t.SkipNow() }\n", "says what is missing"},
+		{"skip", "suite/s.go", "package suite\n\nimport \"testing\"\n\nfunc run(t *testing.T) { t.Skip(\"the device is read-only\") }\n", "says what is missing"},
 		{"exceptions", exceptionsFile, "long-file low/low.go: it was long once\n", "exceptions.txt:1: nothing breaks the rule long-file"},
 	}
 	for _, c := range cases {
