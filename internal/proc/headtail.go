@@ -1,0 +1,135 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+	"sync"
+
+	"rnix/internal/durable"
+)
+
+// MaxOutputFile is how much of an output is written to its file, in bytes. A program that prints
+// without end must not fill the disk.
+const MaxOutputFile = 256 << 20
+
+// HeadTail is a writer that keeps the first and the last bytes written to it. When it has to leave
+// something out, the whole goes to a file. Safe for concurrent use; Close must be called.
+type HeadTail struct {
+	keep    int // of the head, and of the tail
+	dir     string
+	pattern string
+	limit   int64
+
+	mu      sync.Mutex
+	total   int64    // +checklocks:mu
+	head    []byte   // +checklocks:mu; grows to keep, or to twice that while nothing was left out
+	tail    *Ring    // +checklocks:mu; nil while nothing was left out
+	file    *os.File // +checklocks:mu; nil if there is none, or after Close
+	path    string   // +checklocks:mu; "" if there is none
+	written int64    // +checklocks:mu; to the file
+	fileErr error    // +checklocks:mu; why the file is not whole
+}
+
+// NewHeadTail returns a writer that keeps the first and the last keep bytes. Its file is made in dir,
+// for the owner only, when it is needed, with a name after pattern as os.CreateTemp makes it; dir is
+// made too. An empty dir means no file.
+func NewHeadTail(keep int, dir, pattern string) *HeadTail {
+	return &HeadTail{keep: keep, dir: dir, pattern: pattern, limit: MaxOutputFile}
+}
+
+// Write takes p. It never fails: a disk that does is reported by Text.
+func (h *HeadTail) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.total += int64(len(p))
+	if h.tail == nil {
+		h.head = append(h.head, p...)
+		if len(h.head) > 2*h.keep {
+			h.overflowLocked()
+		}
+		return len(p), nil
+	}
+	_, _ = h.tail.Write(p) // a ring never fails
+	h.saveLocked(p)
+	return len(p), nil
+}
+
+// overflowLocked divides what was kept so far into head and tail, and begins the file.
+//
+// +checklocks:h.mu
+func (h *HeadTail) overflowLocked() {
+	if h.dir != "" {
+		err := durable.MkdirAll(durable.OS, h.dir)
+		if err == nil {
+			h.file, err = os.CreateTemp(h.dir, h.pattern)
+		}
+		if h.fileErr = err; err == nil {
+			h.path = h.file.Name()
+		}
+	}
+	h.saveLocked(h.head)
+	h.tail = NewRing(h.keep)
+	_, _ = h.tail.Write(h.head[h.keep:]) // a ring never fails
+	h.head = append([]byte(nil), h.head[:h.keep]...)
+}
+
+// +checklocks:h.mu
+func (h *HeadTail) saveLocked(p []byte) {
+	if h.file == nil || h.fileErr != nil {
+		return
+	}
+	p = p[:min(int64(len(p)), h.limit-h.written)]
+	n, err := h.file.Write(p)
+	h.written += int64(n)
+	h.fileErr = err
+}
+
+// Text returns what is kept as valid text. Where something was left out it says how many bytes, and
+// where the whole is.
+func (h *HeadTail) Text() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.tail == nil {
+		return validText(h.head)
+	}
+	head, tail := cutEnd(h.head), cutStart(h.tail.Bytes())
+	out := h.total - int64(len(head)) - int64(len(tail))
+	where := ""
+	switch {
+	case h.fileErr != nil && h.path == "":
+		where = fmt.Sprintf("; they could not be kept: %v", h.fileErr)
+	case h.fileErr != nil:
+		where = fmt.Sprintf("; the first %d bytes are in %s, the rest could not be written: %v", h.written, h.path, h.fileErr)
+	case h.path != "" && h.written < h.total:
+		where = fmt.Sprintf("; the first %d bytes are in %s", h.written, h.path)
+	case h.path != "":
+		where = "; the whole output is in " + h.path
+	}
+	return fmt.Sprintf("%s\n[... %d of %d bytes left out%s ...]\n%s", validText(head), out, h.total, where, validText(tail))
+}
+
+// Total returns how many bytes were written.
+func (h *HeadTail) Total() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.total
+}
+
+// File returns the path of the file, or "" if there is none.
+func (h *HeadTail) File() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.path
+}
+
+// Close closes the file, which stays. What was kept can still be read.
+func (h *HeadTail) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f := h.file
+	h.file = nil
+	if f == nil {
+		return nil
+	}
+	return f.Close()
+}

@@ -1,0 +1,156 @@
+package proc
+
+import (
+	"cmp"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+
+	"rnix/internal/durable"
+	"rnix/types"
+)
+
+// Manager starts children and knows those that live. Safe for concurrent use.
+type Manager struct {
+	registry registry
+	log      *slog.Logger
+	jobs     chan func()    // to the launcher; never closed
+	quit     chan struct{}  // closed by Close, when no child is left
+	work     sync.WaitGroup // starts under way, watchers of children
+	own      sync.WaitGroup // launcher, reaper of orphans
+
+	mu       sync.Mutex
+	children map[int]*Child // +checklocks:mu; by pid, until it was waited for
+	closed   bool           // +checklocks:mu
+}
+
+// NewManager returns a manager that keeps the identities of its children in dir, which is made if
+// need be and belongs to it. It marks all descriptors that this program has inherited, so that
+// children do not inherit them in turn. log may be nil. Call BecomeSubreaper before, ReapSurvivors
+// after, and Close at the end.
+func NewManager(dir string, log *slog.Logger) (*Manager, error) {
+	if err := durable.MkdirAll(durable.OS, dir); err != nil {
+		return nil, err
+	}
+	if err := durable.RemoveTemp(durable.OS, dir); err != nil {
+		return nil, err
+	}
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	keepDescriptors()
+	m := &Manager{
+		registry: newRegistry(dir),
+		log:      log,
+		jobs:     make(chan func()),
+		quit:     make(chan struct{}),
+		children: make(map[int]*Child),
+	}
+	m.own.Go(m.launch) // ended by quit, waited for by Close
+	if isSubreaper() {
+		m.own.Go(m.reapOrphans) // ended by quit, waited for by Close
+	}
+	return m, nil
+}
+
+// launch forks for everybody, on one thread that lives as long as the manager: the kernel sends a
+// child its death signal when the thread that forked it ends, not when the program does.
+func (m *Manager) launch() {
+	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+	for {
+		select {
+		case job := <-m.jobs:
+			job()
+		case <-m.quit:
+			return
+		}
+	}
+}
+
+// Close stops every child, each with its own grace, waits for all of them, and ends the manager.
+// Later starts are refused.
+func (m *Manager) Close() {
+	m.mu.Lock()
+	again := m.closed
+	m.closed = true
+	m.mu.Unlock()
+	m.stop(m.matching(func(*Child) bool { return true }))
+	m.work.Wait() // a start under way sees that we are closed, and kills its own child
+	if !again {
+		close(m.quit)
+	}
+	m.own.Wait()
+}
+
+// KillOwner stops every child of an owner, each with its own grace, and waits for them.
+func (m *Manager) KillOwner(owner types.PID) { m.stop(m.of(owner)) }
+
+func (m *Manager) stop(children []*Child) {
+	for _, c := range children {
+		c.end(Stopped, c.spec.Grace)
+	}
+	for _, c := range children {
+		c.Wait()
+	}
+}
+
+// Freeze stops all processes of an owner's children with SIGSTOP, and their timeouts with them. It
+// returns how many processes it has stopped.
+func (m *Manager) Freeze(owner types.PID) int {
+	n := 0
+	for _, c := range m.of(owner) {
+		n += c.freeze()
+	}
+	return n
+}
+
+// Thaw lets all processes of an owner's children go on.
+func (m *Manager) Thaw(owner types.PID) {
+	for _, c := range m.of(owner) {
+		c.thaw()
+	}
+}
+
+// Children returns the living children of an owner, oldest first.
+func (m *Manager) Children(owner types.PID) []Info { return infos(m.of(owner)) }
+
+// All returns all living children, oldest first.
+func (m *Manager) All() []Info { return infos(m.matching(func(*Child) bool { return true })) }
+
+func infos(children []*Child) []Info {
+	out := make([]Info, len(children))
+	for i, c := range children {
+		out[i] = c.Info()
+	}
+	return out
+}
+
+func (m *Manager) of(owner types.PID) []*Child {
+	return m.matching(func(c *Child) bool { return c.spec.Owner == owner })
+}
+
+// matching returns the children that match, oldest first.
+func (m *Manager) matching(match func(*Child) bool) []*Child {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []*Child
+	for _, c := range m.children {
+		if match(c) {
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Child) int {
+		return cmp.Or(a.started.Compare(b.started), cmp.Compare(a.process.Pid, b.process.Pid))
+	})
+	return out
+}
+
+// mine reports whether pid is that of a child that somebody waits for.
+func (m *Manager) mine(pid int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.children[pid]
+	return ok || pid == os.Getpid()
+}

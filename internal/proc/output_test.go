@@ -1,0 +1,112 @@
+package proc
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+)
+
+func TestShortOutputIsKeptWholeWithoutAFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "scratch")
+	h := NewHeadTail(8, dir, "out-*.txt")
+	_, _ = h.Write([]byte("0123456789abcdef"))
+	if h.Text() != "0123456789abcdef" || h.File() != "" {
+		t.Errorf("%q, %q", h.Text(), h.File())
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Error("the directory was made for nothing")
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLongOutputKeepsHeadTailAndFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "scratch")
+	rapid.Check(t, func(t *rapid.T) {
+		h := NewHeadTail(rapid.IntRange(4, 20).Draw(t, "keep"), dir, "out-*.txt")
+		var whole []byte
+		for _, piece := range rapid.SliceOf(rapid.OneOf(rapid.SliceOf(rapid.Byte()), rapid.Map(rapid.StringN(0, 30, -1), func(s string) []byte { return []byte(s) }))).Draw(t, "pieces") {
+			whole = append(whole, piece...)
+			_, _ = h.Write(piece)
+		}
+		text := h.Text()
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || h.Total() != int64(len(whole)) {
+			t.Fatalf("text is %q of %d bytes", text, h.Total())
+		}
+		if len(whole) <= 2*h.keep {
+			if text != validText(whole) || h.File() != "" {
+				t.Fatalf("%q became %q", whole, text)
+			}
+			return
+		}
+		if b, err := os.ReadFile(h.File()); err != nil || !bytes.Equal(b, whole) {
+			t.Fatalf("the file holds %q, %v; want %q", b, err, whole)
+		}
+		if !strings.Contains(text, "left out; the whole output is in "+h.File()) {
+			t.Fatalf("text is %q", text)
+		}
+		_ = os.Remove(h.File())
+	})
+}
+
+func TestCharactersAreNotCutInTwo(t *testing.T) {
+	h := NewHeadTail(4, "", "")
+	_, _ = h.Write([]byte("abc€ the middle €xyz"))
+	if text := h.Text(); strings.Contains(text, "\uFFFD") || !strings.HasPrefix(text, "abc\n") || !strings.HasSuffix(text, "\nxyz") {
+		t.Errorf("text is %q", text)
+	}
+	r := NewRing(4)
+	_, _ = r.Write([]byte("€€"))
+	if r.String() != "€" {
+		t.Errorf("ring is %q", r.String())
+	}
+}
+
+func TestFullDiskLosesTheFileAndNotTheText(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := NewHeadTail(2, file, "x")
+	if n, err := h.Write([]byte("0123456789")); n != 10 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if text := h.Text(); !strings.Contains(text, "could not be kept") || !strings.HasSuffix(text, "89") {
+		t.Errorf("text is %q", text)
+	}
+	h = NewHeadTail(2, t.TempDir(), "x")
+	h.limit = 6
+	_, _ = h.Write([]byte("01234"))
+	_, _ = h.Write([]byte("56789"))
+	if text := h.Text(); !strings.Contains(text, "the first 6 bytes are in") {
+		t.Errorf("text is %q", text)
+	}
+	if b, _ := os.ReadFile(h.File()); string(b) != "012345" {
+		t.Errorf("file is %q", b)
+	}
+	_ = h.Close()
+}
+
+func TestRingKeepsTheEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.IntRange(1, 9).Draw(t, "size")
+		r := NewRing(size)
+		var whole []byte
+		for _, piece := range rapid.SliceOf(rapid.SliceOf(rapid.Byte())).Draw(t, "pieces") {
+			whole = append(whole, piece...)
+			_, _ = r.Write(piece)
+		}
+		if got, want := r.Bytes(), whole[max(0, len(whole)-size):]; !bytes.Equal(got, want) {
+			t.Fatalf("ring of %d keeps %q of %q", size, got, whole)
+		}
+	})
+}

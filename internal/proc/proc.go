@@ -1,0 +1,110 @@
+// Package proc starts the OS children of the daemon, all of them, and knows of each whether it
+// lives, to whom it belongs and how to end it with everything that it has started.
+//
+// It owns the environment that a child sees (env.go), its pipes (pipes.go), its session and process
+// group, its identity on disk (registry.go), its end (child.go, tree.go), the children that a crashed
+// daemon has left behind (survivors.go), and the zombies of orphans (orphans.go). It does not know
+// what a child is for: shells, MCP servers, model CLIs and git are one to it, and agents are numbers.
+//
+// Every child leads a session and a process group of its own, dies when the daemon dies, inherits
+// three descriptors and no more, and carries RNIX_OWNER=<random token> in its environment. Its
+// descendants are what /proc says: processes below it, in its group or session, or with its token.
+// A process is only ever signalled by pid and start time together, through a pidfd where there are
+// any, so that a recycled pid is never touched. Outside Linux there is no /proc to walk: there a
+// child is its process group, and survivors of a crash are reported but not ended.
+//
+// Locks: Manager.mu and Child.mu are never held together; tree.mu, HeadTail.mu and Ring.mu are taken
+// last, in this order.
+package proc
+
+import (
+	"io"
+	"syscall"
+	"time"
+
+	"rnix/types"
+)
+
+// Kind says what a child is for. Part of the on-disk format.
+type Kind string
+
+// The kinds.
+const (
+	KindShell Kind = "shell"
+	KindMCP   Kind = "mcp"
+	KindLLM   Kind = "llm"
+	KindGit   Kind = "git"
+)
+
+func (k Kind) valid() bool {
+	return k == KindShell || k == KindMCP || k == KindLLM || k == KindGit
+}
+
+// Spec says what to start, for whom, and with what.
+type Spec struct {
+	Kind      Kind
+	Owner     types.PID  // the agent that it belongs to; 0 = the daemon itself
+	OwnerUUID types.UUID // may be zero
+
+	// Path is the program: a path, or a name that is looked up in the PATH of Env. Args are its
+	// arguments, without the program itself.
+	Path string
+	Args []string
+	Dir  string // working directory, absolute
+
+	// Env is the whole environment, "NAME=value". Names that Blocked reports are left out, whoever
+	// put them there. Credentials are added after that, and may have any name but RNIX_OWNER; only the
+	// kinds "llm" and "mcp" may have any.
+	Env         []string
+	Credentials []string
+
+	// Input is the whole standard input. With StdinPipe set, Child.Stdin is the writing end of a pipe
+	// instead. With neither, the child reads from /dev/null.
+	Input     []byte
+	StdinPipe bool
+
+	// Stdout and Stderr get what the child writes; they must not block, and are not used any more
+	// once Wait has returned. If both are the same writer, they share one pipe, and the output arrives
+	// as it was written. Nil is /dev/null. With StdoutPipe set, Child.Stdout is read by the caller.
+	Stdout     io.Writer
+	Stderr     io.Writer
+	StdoutPipe bool
+
+	Timeout time.Duration // ends the child after so much time, frozen time not counted; 0 = never
+	Grace   time.Duration // between SIGTERM and SIGKILL when ctx or the timeout ends the child; 0 = none
+}
+
+// Cause says who ended a child.
+type Cause string
+
+// The causes.
+const (
+	Exited    Cause = ""          // the child itself, or somebody outside
+	TimedOut  Cause = "timed out" // Spec.Timeout
+	Cancelled Cause = "cancelled" // the context that it was started with
+	Stopped   Cause = "stopped"   // Stop, Kill, KillOwner or Close
+)
+
+// ExitInfo is how a child ended.
+type ExitInfo struct {
+	Code   int            // exit status; 128 + the signal's number if a signal ended it
+	Signal syscall.Signal // 0 if it exited by itself
+	Cause  Cause
+	Left   int           // processes that were still there when it had exited; they were killed
+	Took   time.Duration // without the time that it was frozen
+	User   time.Duration // processor time, with the descendants that it waited for
+	System time.Duration
+	MaxRSS int64 // in bytes
+	Err    error // its status could not be had; Code is -1 then
+}
+
+// Info describes a living child.
+type Info struct {
+	PID       int // of the operating system
+	Kind      Kind
+	Owner     types.PID
+	OwnerUUID types.UUID
+	Command   string // program and arguments for people, bounded
+	StartedAt time.Time
+	Frozen    bool
+}

@@ -1,0 +1,176 @@
+package proc
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"rnix/types"
+)
+
+// ownerVar is the variable that marks a child and what descends from it. Part of the on-disk format.
+const ownerVar = "RNIX_OWNER"
+
+// Start starts a child. When ctx ends, the child is ended, with Spec.Grace. It fails with NOT_FOUND
+// if there is no such program or directory, PERMISSION if it may not be run, INVALID for a bad spec,
+// STORAGE if the child cannot be registered, and UNAVAILABLE after Close; then nothing runs. The
+// caller need not call Wait: the child is waited for in any case.
+func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, types.Errorf(types.ErrCancelled, "Start", spec.Path, "%w", context.Cause(ctx))
+	}
+	path, err := resolve(spec)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return nil, closedError(spec)
+	}
+	m.work.Add(1) // this start; Close waits for it
+	m.mu.Unlock()
+	defer m.work.Done()
+
+	c := &Child{manager: m, spec: spec, command: commandText(spec), done: make(chan struct{})}
+	token := rand.Text()
+	c.entry = m.registry.entry(token, spec, c.command)
+	if err := m.registry.write(c.entry); err != nil {
+		return nil, types.Errorf(types.ErrStorage, "Start", spec.Path, "cannot register the child: %w", err)
+	}
+	if err := m.fork(c, path, token); err != nil {
+		m.forget(c.entry)
+		return nil, err
+	}
+	c.entry.Leader = identityOf(c.process.Pid)
+	c.tree = newTree(root{c.entry.Leader, token})
+	c.arm()
+	m.mu.Lock()
+	m.children[c.process.Pid] = c
+	closed := m.closed
+	m.work.Add(1)
+	m.mu.Unlock()
+	failed := m.registry.write(c.entry) // until here a crash leaves it to be found by its token
+	go c.watch()                        // ends when the child has ended; waited for by Close
+	switch {
+	case failed != nil:
+		c.Kill()
+		return nil, types.Errorf(types.ErrStorage, "Start", spec.Path, "cannot register the child: %w", failed)
+	case closed:
+		c.Kill()
+		return nil, closedError(spec)
+	}
+	c.follow(ctx)
+	return c, nil
+}
+
+func closedError(spec Spec) error {
+	return types.Errorf(types.ErrUnavailable, "Start", spec.Path, "no child can be started: the daemon is stopping")
+}
+
+// resolve checks a spec and returns the path of its program.
+func resolve(spec Spec) (string, error) {
+	invalid := func(format string, args ...any) (string, error) {
+		return "", types.Errorf(types.ErrInvalid, "Start", spec.Path, format, args...)
+	}
+	switch {
+	case !spec.Kind.valid():
+		return invalid("unknown kind of child %q", spec.Kind)
+	case spec.Path == "":
+		return invalid("no program is named")
+	case spec.Dir != "" && !filepath.IsAbs(spec.Dir):
+		return invalid("working directory %q is not absolute", spec.Dir)
+	case spec.StdinPipe && spec.Input != nil, spec.StdoutPipe && spec.Stdout != nil:
+		return invalid("a stream cannot be a pipe and something else too")
+	case len(spec.Credentials) > 0 && spec.Kind != KindLLM && spec.Kind != KindMCP:
+		return invalid("a child of kind %s cannot have credentials", spec.Kind)
+	}
+	for _, s := range append(append(append([]string{spec.Path, spec.Dir}, spec.Args...), spec.Env...), spec.Credentials...) {
+		if strings.IndexByte(s, 0) >= 0 {
+			return invalid("a NUL byte stands in the program, its arguments or its environment")
+		}
+	}
+	if spec.Dir != "" {
+		if info, err := os.Stat(spec.Dir); err != nil {
+			return "", startError(spec, err)
+		} else if !info.IsDir() {
+			return invalid("working directory %s is a file", spec.Dir)
+		}
+	}
+	return LookPath(spec.Path, spec.Env)
+}
+
+// fork opens the pipes of a child and starts it.
+func (m *Manager) fork(c *Child, path, token string) error {
+	files, err := c.openPipes()
+	if err != nil {
+		return types.Errorf(types.ErrExhausted, "Start", c.spec.Path, "cannot make its pipes: %w", err)
+	}
+	attr := &os.ProcAttr{Dir: c.spec.Dir, Env: childEnv(c.spec, token), Files: files, Sys: &syscall.SysProcAttr{Setsid: true}}
+	dieWithParent(attr.Sys)
+	argv := append([]string{c.spec.Path}, c.spec.Args...)
+	forked := make(chan error, 1)
+	job := func() {
+		c.started = time.Now()
+		var err error
+		c.process, err = os.StartProcess(path, argv, attr)
+		forked <- err
+	}
+	m.jobs <- job // the launcher cannot end before this start has
+	err = <-forked
+	closeAll(files)
+	if err != nil {
+		c.closePipes()
+		return startError(c.spec, err)
+	}
+	c.copyPipes()
+	return nil
+}
+
+// startError gives a failure of the operating system its code.
+func startError(spec Spec, err error) error {
+	code := types.ErrInternal
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		code = types.ErrNotFound
+	case errors.Is(err, fs.ErrPermission):
+		code = types.ErrPermission
+	case errors.Is(err, syscall.E2BIG), errors.Is(err, syscall.ENOEXEC):
+		code = types.ErrInvalid
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		code = types.ErrExhausted
+	}
+	return types.Errorf(code, "Start", spec.Path, "%w", err)
+}
+
+// childEnv returns the environment of a child: what is not blocked, its credentials, its mark.
+func childEnv(spec Spec, token string) []string {
+	env := make([]string, 0, len(spec.Env)+len(spec.Credentials)+1)
+	for _, kv := range spec.Env {
+		if name, _, ok := strings.Cut(kv, "="); ok && !Blocked(name) {
+			env = append(env, kv)
+		}
+	}
+	for _, kv := range spec.Credentials {
+		if name, _, ok := strings.Cut(kv, "="); ok && name != "" && name != ownerVar {
+			env = append(env, kv)
+		}
+	}
+	return append(env, ownerVar+"="+token)
+}
+
+// commandText returns program and arguments as people see them, at most 200 bytes.
+func commandText(spec Spec) string {
+	const most = 200
+	text := strings.Join(append([]string{spec.Path}, spec.Args...), " ")
+	if len(text) > most {
+		text = string(cutEnd([]byte(text[:most]))) + "…"
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}

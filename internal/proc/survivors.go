@@ -1,0 +1,75 @@
+package proc
+
+import (
+	"errors"
+	"time"
+
+	"rnix/types"
+)
+
+// Survivor is a child that an earlier run of the daemon has registered and not seen the end of.
+type Survivor struct {
+	Kind      Kind
+	Owner     types.PID // in the earlier run
+	OwnerUUID types.UUID
+	Command   string
+	StartedAt time.Time
+	Killed    []int // the pids that were killed, its own and its descendants'; none if all had ended
+	Recycled  bool  // its pid belongs to another process now, which was left alone
+	Err       error // some of it could not be ended; it stays registered
+}
+
+// ReapSurvivors ends the children that earlier runs have left behind, with their descendants, and
+// returns what it found, one for each registration. A process is ended only if it has the registered
+// pid and start time and the machine was not booted since, if it descends from such a process or is
+// in its session, or if it carries the token of a registration. Registrations of a daemon that still
+// lives are left alone. It returns the files that it could not read as an error, joined, beside the
+// survivors that it could; they stay where they are.
+func (m *Manager) ReapSurvivors() ([]Survivor, error) {
+	names, err := m.registry.names()
+	if err != nil {
+		return nil, err
+	}
+	var bad []error
+	var entries []entry
+	for _, name := range names {
+		e, err := m.registry.read(name)
+		switch {
+		case types.CodeOf(err) == types.ErrNotFound: // its child has just ended
+		case err != nil:
+			bad = append(bad, err)
+		case e.Boot == m.registry.boot && (e.Daemon == m.registry.daemon || alive(e.Daemon)):
+			// a child of this run, or of a daemon that looks after its own
+		default:
+			entries = append(entries, e)
+		}
+	}
+	out := make([]Survivor, len(entries))
+	roots := make([]root, 0, len(entries))
+	at := make([]int, 0, len(entries)) // root to entry
+	for i, e := range entries {
+		out[i] = Survivor{Kind: e.Kind, Owner: e.Owner, OwnerUUID: e.OwnerUUID, Command: e.Command, StartedAt: e.Time}
+		if e.Boot == m.registry.boot {
+			now, found := statOf(e.Leader.PID)
+			out[i].Recycled = found && now.identity != e.Leader
+			roots, at = append(roots, root{e.Leader, e.Token}), append(at, i)
+		}
+	}
+	if len(roots) > 0 {
+		killed := newTree(roots...).killAll()
+		until := time.Now().Add(5 * time.Second)
+		for id, r := range killed {
+			s := &out[at[r]]
+			s.Killed = append(s.Killed, id.PID)
+			if len(awaitGone([]identity{id}, until)) > 0 {
+				s.Err = errors.Join(s.Err, types.Errorf(types.ErrInternal, "ReapSurvivors", "", "process %d does not end, even by SIGKILL", id.PID))
+			}
+		}
+	}
+	for i, e := range entries {
+		if out[i].Err == nil {
+			m.forget(e)
+		}
+	}
+	return out, errors.Join(bad...)
+}

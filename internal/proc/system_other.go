@@ -1,0 +1,36 @@
+//go:build unix && !linux
+
+package proc
+
+import (
+	"os"
+	"syscall"
+	"time"
+)
+
+// rssUnit is what the kernel counts resident memory in, in bytes.
+const rssUnit = 1
+
+// BecomeSubreaper does nothing: there is no such thing here.
+func BecomeSubreaper() error { return nil }
+
+func isSubreaper() bool                          { return false }
+func dieWithParent(*syscall.SysProcAttr)         {}
+func keepDescriptors()                           {}
+func processTable() []stat                       { return nil }
+func statOf(int) (stat, bool)                    { return stat{}, false }
+func identityOf(pid int) identity                { return identity{PID: pid} }
+func alive(id identity) bool                     { return syscall.Kill(id.PID, 0) == nil }
+func tokenOf(int) string                         { return "" }
+func spared([]stat) map[int]bool                 { return nil }
+func signal(identity, syscall.Signal)            {}
+func awaitGone([]identity, time.Time) []identity { return nil }
+func bootID() string                             { return "" }
+func reapZombie(int) bool                        { return false }
+
+// reap waits for a child and takes its status, then calls exited.
+func reap(p *os.Process, exited func()) (*os.ProcessState, error) {
+	state, err := p.Wait()
+	exited()
+	return state, err
+}
