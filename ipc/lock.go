@@ -43,7 +43,7 @@ func TakeLock(path, socket string) (*Lock, error) {
 			holder.PID, holder.Started.Local().Format(time.DateTime))
 	}
 	note, _ := json.Marshal(LockInfo{V: 1, PID: os.Getpid(), Socket: socket, Started: time.Now().Truncate(time.Second)})
-	if err := l.f.Truncate(0); err == nil {
+	if err = l.f.Truncate(0); err == nil {
 		_, err = l.f.WriteAt(append(note, '\n'), 0)
 	}
 	if err != nil {
