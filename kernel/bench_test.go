@@ -285,6 +285,9 @@ func (s *steps) Write(context.Context, []byte) error {
 	return nil
 }
 
+// sink keeps the baseline's work from being optimised away.
+var sink []byte
+
 // Row 9: a step with an instant model and one instant tool call, at 20 and at 200 steps, with the
 // record in memory, written, and synced. The baseline is the same work without a kernel: build the
 // request and answer it.
@@ -297,6 +300,7 @@ func BenchmarkStep(b *testing.B) {
 				for range n {
 					conv = append(conv, `{"role":"assistant","content":"","tool_calls":[{"id":"c","name":"tool","input":{}}]},{"role":"tool","content":"ok"},`...)
 				}
+				sink = conv
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/step")
 		})

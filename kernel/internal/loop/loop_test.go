@@ -106,11 +106,6 @@ func (f *fake) legal() {
 	}
 }
 
-func (f *fake) last() rnixctx.Message {
-	p, _ := f.Prompt()
-	return p.Messages[len(p.Messages)-1]
-}
-
 var testTools = map[string]vfs.Tool{
 	"read":  {Name: "read", Path: "/dev/fs", Effect: vfs.EffectNone, Independent: true},
 	"shell": {Name: "shell", Path: "/dev/shell", Effect: vfs.EffectExternal},
