@@ -16,13 +16,9 @@ type Fallback struct {
 }
 
 // NewFallback returns the two drivers as one. model is what the second is asked for; empty means its
-// default. Both must call tools in the same way, else INVALID.
-func NewFallback(first, second LLMDriver, model string) (*Fallback, error) {
-	a, b := first.Info(), second.Info()
-	if a.NativeTools != b.NativeTools {
-		return nil, types.Errorf(types.ErrInvalid, "Configure", a.Name, "%s cannot stand in for %s: only one of them has tool calls of its own", b.Name, a.Name)
-	}
-	return &Fallback{first, second, model}, nil
+// default. It does not matter how each of them calls tools: all drivers answer with ToolCalls.
+func NewFallback(first, second LLMDriver, model string) *Fallback {
+	return &Fallback{first, second, model}
 }
 
 // Info describes the first driver, with the smaller of the two context windows.

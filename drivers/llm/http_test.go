@@ -48,10 +48,7 @@ func TestOpenAIPassesTheSuite(t *testing.T) {
 func TestDecoratorsPassTheSuite(t *testing.T) {
 	llmtest.Run(t, func(t *testing.T) llm.LLMDriver {
 		retry := llm.NewRetry(llm.NewGate(llmtest.NewScriptedFunc(llmtest.SuiteTurn), 2), llm.RetryConfig{Tries: 1})
-		f, err := llm.NewFallback(retry, llmtest.NewScriptedFunc(llmtest.SuiteTurn), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := llm.NewFallback(retry, llmtest.NewScriptedFunc(llmtest.SuiteTurn), "")
 		return llm.NewRecord(f, func(llm.Exchange) {})
 	}, llmtest.Caps{})
 }

@@ -55,7 +55,7 @@ func (p Provider) Window(model string) int {
 // builtIns are the providers that need no file, in the order in which they are tried.
 func builtIns() []Provider {
 	return []Provider{
-		{Name: "anthropic", Driver: DriverAnthropic, APIKeyEnv: "ANTHROPIC_API_KEY", Source: agent.ScopeBuiltIn, Automatic: true},
+		{Name: "anthropic", Driver: DriverAnthropic, APIKeyEnv: "ANTHROPIC_API_KEY", DefaultModel: "claude-opus-5-5", Source: agent.ScopeBuiltIn, Automatic: true},
 		{Name: "openai", Driver: DriverOpenAI, APIKeyEnv: "OPENAI_API_KEY", Source: agent.ScopeBuiltIn, Automatic: true},
 		{Name: "claude", Driver: DriverClaude, Source: agent.ScopeBuiltIn, Automatic: true},
 		{Name: "cursor", Driver: DriverCursor, Source: agent.ScopeBuiltIn, Automatic: true},
