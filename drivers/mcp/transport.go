@@ -1,0 +1,225 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// transport is a server that is reconnected when it is lost. A call that was under way when the server
+// died fails, for nobody knows what it did; the next call starts the server again, once. Servers that
+// keep dying are started less and less often.
+type transport struct {
+	config  vfs.MCPConfig
+	lim     limits
+	log     *slog.Logger
+	version string
+	open    func(context.Context) (link, error) // starts or reaches the server
+
+	life context.Context // ends with Close
+	end  context.CancelCauseFunc
+
+	// Exclusive to the one who is dialing.
+	lost    int       // how often in a row the server was lost or could not be started
+	retryAt time.Time // not before
+	reason  error     // of the last loss
+
+	mu      sync.Mutex
+	session *session      // +checklocks:mu; nil before the first one; not replaced after life has ended
+	dialing chan struct{} // +checklocks:mu; not nil while somebody is dialing; closed when that is over
+}
+
+// steady is how long a server must have lived for its loss to count as the first one again.
+const steady = time.Minute
+
+// errClosed is the cause that Close gives to everything under way.
+var errClosed = errors.New("the server is unmounted")
+
+// Connect starts or reaches the server and initialises the protocol, within ctx. A transport that was
+// closed stays closed.
+func (t *transport) Connect(ctx context.Context) error {
+	_, err := t.live(ctx)
+	return err
+}
+
+// Call performs one method and returns its result as the server wrote it. It fails with INVALID for a
+// method that is not known, TIMEOUT or CANCELLED if ctx or the time limit of a request ends,
+// DEVICE_DISCONNECTED if the server is lost under way, SERVICE_UNAVAILABLE if it cannot be started
+// again yet, and with a code for what the server answered otherwise.
+func (t *transport) Call(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error) {
+	request, ok := methods[method]
+	if !ok {
+		return nil, types.Errorf(types.ErrInvalid, "", "", "method %q is not offered", method)
+	}
+	if limit := t.config.RequestTimeout.Or(defaultRequestTimeout); limit > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, limit, errors.New("no answer to "+method+" within "+limit.String()+" (request_timeout)"))
+		defer stop()
+	}
+	s, err := t.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result, err := request(ctx, s, params)
+	switch {
+	case err == nil:
+		return result, nil
+	case ctx.Err() == nil && t.life.Err() != nil:
+		return nil, types.Errorf(types.ErrDisconnected, "", "", "%s: %w", method, errClosed)
+	}
+	return nil, s.explain(ctx, method, err)
+}
+
+// Ping checks that the server answers. It does not start a server that was lost.
+func (t *transport) Ping(ctx context.Context) error {
+	t.mu.Lock()
+	s := t.session
+	t.mu.Unlock()
+	if s == nil {
+		return types.Errorf(types.ErrDisconnected, "", "", "not connected")
+	}
+	if err := s.client.Ping(ctx, nil); err != nil {
+		return s.explain(ctx, "ping", err)
+	}
+	return nil
+}
+
+// Close ends the connection and the server's whole process tree, and waits until they are gone. Calls
+// under way fail. It may be called more than once.
+func (t *transport) Close() error {
+	t.end(errClosed)
+	t.mu.Lock()
+	dialing := t.dialing
+	t.mu.Unlock()
+	if dialing != nil {
+		<-dialing // ends at once, for its context has
+	}
+	t.mu.Lock()
+	s := t.session
+	t.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	t.bury(s)
+	return nil
+}
+
+// bury closes a session, and says what was dropped in its life.
+func (t *transport) bury(s *session) {
+	if n := s.conn.dropped.Swap(0); n > 0 {
+		t.log.Warn("messages of an MCP server were dropped: it sends too many", "count", n)
+	}
+	s.close()
+}
+
+// live returns a session that lives, making one if there is none.
+func (t *transport) live(ctx context.Context) (*session, error) {
+	for {
+		if err := vfs.Ended(ctx, "", ""); err != nil {
+			return nil, err
+		}
+		t.mu.Lock()
+		if t.life.Err() != nil {
+			t.mu.Unlock()
+			return nil, types.Errorf(types.ErrDisconnected, "", "", "%w", errClosed)
+		}
+		old := t.session
+		if old != nil && old.alive() {
+			t.mu.Unlock()
+			return old, nil
+		}
+		if other := t.dialing; other != nil {
+			t.mu.Unlock()
+			select {
+			case <-other:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		done := make(chan struct{})
+		t.dialing = done
+		t.mu.Unlock()
+
+		s, err := t.redial(ctx, old)
+
+		t.mu.Lock()
+		if err == nil {
+			t.session = s
+		}
+		t.dialing = nil
+		close(done)
+		t.mu.Unlock()
+		return s, err
+	}
+}
+
+// redial makes a session. The caller is the one who is dialing.
+func (t *transport) redial(ctx context.Context, old *session) (*session, error) {
+	if old != nil && !old.mourned {
+		old.mourned = true
+		t.miss(old.born, old.why())
+		t.bury(old)
+		t.log.Info("an MCP server was lost", "reason", t.reason)
+	}
+	if wait := time.Until(t.retryAt); wait > 0 {
+		return nil, types.Errorf(types.ErrUnavailable, "", "", "the server was lost %d times in a row and is started again in %s at the earliest: %w",
+			t.lost, wait.Round(100*time.Millisecond), t.reason)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(t.life, func() { cancel(errClosed) })()
+	limit := t.config.MountTimeout.Or(defaultMountTimeout)
+	if limit > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, limit, errors.New("not ready within "+limit.String()+" (mount_timeout)"))
+		defer stop()
+	}
+	s, err := t.dial(ctx)
+	if err != nil && ctx.Err() == nil {
+		t.miss(time.Now(), err)
+	}
+	return s, err
+}
+
+// miss counts a loss and settles when the next start may be: at once after the first loss, then after
+// 1 s, 2 s, 4 s, up to a minute.
+func (t *transport) miss(born time.Time, reason error) {
+	if time.Since(born) > steady {
+		t.lost = 0
+	}
+	t.lost++
+	t.reason = reason
+	t.retryAt = time.Time{}
+	if t.lost > 1 {
+		t.retryAt = time.Now().Add(min(time.Second<<min(t.lost-2, 6), steady))
+	}
+}
+
+// dial makes a session. Servers are asked in the way of the older protocol first: those that ignore a
+// method that they do not know would let us wait for ever. Those that know only the newer one say so.
+func (t *transport) dial(ctx context.Context) (*session, error) {
+	s, err := t.dialWith(ctx, "2025-11-25")
+	if err != nil && wantsOtherVersion(err) {
+		return t.dialWith(ctx, "2026-07-28")
+	}
+	return s, err
+}
+
+func (t *transport) dialWith(ctx context.Context, version string) (*session, error) {
+	l, err := t.open(ctx)
+	if err != nil {
+		if types.CodeOf(err) == types.ErrInternal {
+			if ended := vfs.Ended(ctx, "", ""); ended != nil {
+				return nil, ended
+			}
+		}
+		return nil, err
+	}
+	return t.begin(ctx, l, version)
+}
