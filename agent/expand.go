@@ -26,7 +26,7 @@ func Expand(s string, lookup Lookup) (string, error) {
 		}
 		s = after
 		name, otherwise, hasDefault := strings.Cut(inner, ":-")
-		if !envPattern.MatchString(name) {
+		if !envPattern().MatchString(name) {
 			bad = append(bad, "${"+inner+"} is not the name of a variable")
 			continue
 		}

@@ -3,9 +3,9 @@ package agent
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"rnix/internal/pattern"
 	"rnix/internal/yamlfile"
 	"rnix/types"
 )
@@ -24,14 +24,14 @@ const (
 )
 
 var (
-	namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
-	envPattern  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	namePattern = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+	envPattern  = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // ValidName reports whether name can be the name of an agent, a skill, a provider or an MCP server:
 // up to 64 letters, digits, "-", "_" and ".", without "..".
 func ValidName(name string) bool {
-	return namePattern.MatchString(name) && !strings.Contains(name, "..")
+	return namePattern().MatchString(name) && !strings.Contains(name, "..")
 }
 
 // LoadManifest reads an agent.yaml; path may also be the directory that holds it. The name defaults
@@ -100,7 +100,7 @@ func (m *Manifest) check(d *yamlfile.Doc, dir string) {
 	m.Models.check(d)
 	names(d, "skills", m.Skills, "a skill", ValidName)
 	names(d, "mcp", m.MCP, "an MCP server", ValidName)
-	names(d, "env", m.Env, "an environment variable; only names stand here, not values", envPattern.MatchString)
+	names(d, "env", m.Env, "an environment variable; only names stand here, not values", envPattern().MatchString)
 	names(d, "devices", m.Devices, "a device path, such as /dev/fs", func(p string) bool {
 		return strings.HasPrefix(p, "/") && (p == "/" || filepath.Clean(p) == p)
 	})

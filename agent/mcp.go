@@ -127,7 +127,7 @@ func (s mcpServer) server(d *yamlfile.Doc, key, name string, lookup Lookup) MCPS
 		d.Problemf(key, "%q cannot be the name of a server; use letters, digits, '-' and '_', at most 64", name)
 	}
 	for k := range s.Env {
-		if !envPattern.MatchString(k) {
+		if !envPattern().MatchString(k) {
 			d.Problemf(key+".env", "%q cannot be the name of a variable", k)
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
+	"rnix/internal/pattern"
 	"rnix/internal/yamlfile"
 )
 
@@ -21,7 +21,7 @@ const (
 	maxSkillFront = 64 << 10 // bytes of the front matter
 )
 
-var skillName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var skillName = pattern.New(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // LoadSkill reads the SKILL.md of a directory. It is lenient, because skills are written for many
 // programs: the skill can be used unless Problems.Errors of the result is not empty; the warnings
@@ -96,7 +96,7 @@ func (s *Skill) check(d *yamlfile.Doc, dirName string) {
 		d.Problemf("name", "skipped: the name is missing")
 	case !ValidName(s.Name):
 		d.Problemf("name", "skipped: %q cannot be a name; use a-z, 0-9 and single '-', at most 64", s.Name)
-	case !skillName.MatchString(s.Name):
+	case !skillName().MatchString(s.Name):
 		d.Warnf("name", "%q is used, but the format wants only a-z, 0-9 and single '-'", s.Name)
 	case dirName != "" && s.Name != dirName:
 		d.Warnf("name", "%q is used, but the directory is called %q", s.Name, dirName)

@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"regexp"
 	"strings"
 
 	rnixctx "rnix/context"
+
+	"rnix/internal/pattern"
 )
 
 // The request of the Messages API. The order of the fields is that of the cache: tools, system,
@@ -177,11 +178,11 @@ func anthropicSaid(m rnixctx.Message, provider string) []anthropicBlock {
 	return out
 }
 
-var anthropicIDs = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+var anthropicIDs = pattern.New(`^[a-zA-Z0-9_-]+$`)
 
 // anthropicID returns a call id in the provider's alphabet, always the same for the same id.
 func anthropicID(id string) string {
-	if anthropicIDs.MatchString(id) {
+	if anthropicIDs().MatchString(id) {
 		return id
 	}
 	h := fnv.New64a()

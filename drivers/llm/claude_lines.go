@@ -3,11 +3,11 @@ package llm
 import (
 	"encoding/json"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"rnix/internal/pattern"
 	"rnix/types"
 )
 
@@ -130,10 +130,10 @@ func (t *claudeTurn) wait(until time.Time) {
 }
 
 var (
-	limitReset  = regexp.MustCompile(`\|(\d{10})\b`)
-	loginWords  = regexp.MustCompile(`(?i)not logged in|please run /login|invalid api key|invalid bearer token|oauth token|authenticat|token has expired`)
-	limitWords  = regexp.MustCompile(`(?i)usage limit|rate limit|hit your (session |weekly |opus |sonnet )?limit|too many requests`)
-	brokenWords = regexp.MustCompile(`(?i)connection (to .{1,40} )?(was )?(refused|error|reset|closed|lost)|truncated|econn|enotfound|etimedout|socket|timed out|fetch failed|network|json parse error|overloaded|unable to connect`)
+	limitReset  = pattern.New(`\|(\d{10})\b`)
+	loginWords  = pattern.New(`(?i)not logged in|please run /login|invalid api key|invalid bearer token|oauth token|authenticat|token has expired`)
+	limitWords  = pattern.New(`(?i)usage limit|rate limit|hit your (session |weekly |opus |sonnet )?limit|too many requests`)
+	brokenWords = pattern.New(`(?i)connection (to .{1,40} )?(was )?(refused|error|reset|closed|lost)|truncated|econn|enotfound|etimedout|socket|timed out|fetch failed|network|json parse error|overloaded|unable to connect`)
 )
 
 // problem classifies a result that is an error.
@@ -148,9 +148,9 @@ func (t *claudeTurn) problem() (types.ErrCode, string, *RateLimit) {
 	}
 	text = shortened(oneLine(text), 1000)
 	switch s := r.Status; {
-	case s == http.StatusTooManyRequests, s == 0 && limitWords.MatchString(text):
+	case s == http.StatusTooManyRequests, s == 0 && limitWords().MatchString(text):
 		return types.ErrRateLimited, text, &RateLimit{RetryAfter: t.retryAfter(text), Message: text}
-	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == 0 && loginWords.MatchString(text):
+	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == 0 && loginWords().MatchString(text):
 		return types.ErrAuth, "claude is not logged in, or its key is refused: run claude and log in, or set ANTHROPIC_API_KEY; it says: " + text, nil
 	case strings.Contains(strings.ToLower(text), "credit balance"), s == http.StatusPaymentRequired:
 		return types.ErrAuth, "the account has no credit: " + text, nil
@@ -162,7 +162,7 @@ func (t *claudeTurn) problem() (types.ErrCode, string, *RateLimit) {
 		return types.ErrUnavailable, text, nil
 	case s >= 400:
 		return types.ErrInvalid, text, nil
-	case s == 0 && brokenWords.MatchString(text), r.Terminal == "aborted_streaming":
+	case s == 0 && brokenWords().MatchString(text), r.Terminal == "aborted_streaming":
 		return types.ErrUnavailable, text, nil
 	}
 	return types.ErrDriver, text, nil
@@ -171,7 +171,7 @@ func (t *claudeTurn) problem() (types.ErrCode, string, *RateLimit) {
 // retryAfter is how long the account has to wait, if that was said.
 func (t *claudeTurn) retryAfter(text string) time.Duration {
 	at := t.reset
-	if m := limitReset.FindStringSubmatch(text); m != nil && at.IsZero() {
+	if m := limitReset().FindStringSubmatch(text); m != nil && at.IsZero() {
 		n, _ := strconv.ParseInt(m[1], 10, 64) // ten digits
 		at = time.Unix(n, 0)
 	}

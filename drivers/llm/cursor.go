@@ -194,13 +194,13 @@ func (c *cliChild) refusal(r *cursorResult, exit int) error {
 		return fail(types.ErrUnavailable, "the program ended without a result")
 	case text == "":
 		return fail(types.ErrDriver, "the program ended with exit code %d and said nothing", exit)
-	case limitWords.MatchString(text):
+	case limitWords().MatchString(text):
 		return fail(types.ErrRateLimited, "%w", &RateLimit{Message: text})
-	case loginWords.MatchString(text), strings.Contains(text, "agent login"):
+	case loginWords().MatchString(text), strings.Contains(text, "agent login"):
 		return fail(types.ErrAuth, "agent is not logged in, or its key is refused: run agent login, or set CURSOR_API_KEY; it says: %s", text)
 	case tooLong(strings.ToLower(text)):
 		return fail(types.ErrInvalid, "prompt is too long: %s", text)
-	case brokenWords.MatchString(text):
+	case brokenWords().MatchString(text):
 		return fail(types.ErrUnavailable, "%s", text)
 	}
 	return fail(types.ErrDriver, "exit code %d: %s", exit, text)

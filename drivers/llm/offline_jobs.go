@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	rnixctx "rnix/context"
+
+	"rnix/internal/pattern"
 )
 
 const (
@@ -59,12 +61,12 @@ var testJob = offlineJob{
 	},
 }
 
-var exitLine = regexp.MustCompile(`\[(exit code (-?\d+)[^\]]*|timed out[^\]]*|killed[^\]]*|[^\]]*signal[^\]]*)\]\s*$`)
+var exitLine = pattern.New(`\[(exit code (-?\d+)[^\]]*|timed out[^\]]*|killed[^\]]*|[^\]]*signal[^\]]*)\]\s*$`)
 
 // outcome says in a few words how a command ended.
 func outcome(t *offlineTurn, w offlineWant) string {
 	text, ok := t.result(w)
-	m := exitLine.FindStringSubmatch(strings.TrimSpace(text))
+	m := exitLine().FindStringSubmatch(strings.TrimSpace(text))
 	switch {
 	case !ok:
 		return "the command could not be run"
@@ -163,13 +165,13 @@ type grepMatch struct {
 	text string
 }
 
-var grepLine = regexp.MustCompile(`^(.+?):(\d+):\s*(.*)$`)
+var grepLine = pattern.New(`^(.+?):(\d+):\s*(.*)$`)
 
 // matches reads the answer of grep.
 func matches(text string) (found []grepMatch, notes []string) {
 	lines, notes := resultLines(text)
 	for _, l := range lines {
-		if m := grepLine.FindStringSubmatch(l); m != nil {
+		if m := grepLine().FindStringSubmatch(l); m != nil {
 			n, _ := strconv.Atoi(m[2])
 			found = append(found, grepMatch{m[1], n, strings.TrimSpace(m[3])})
 		}

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"rnix/internal/pattern"
 )
 
 // The calls with which every look at a directory begins.
@@ -85,20 +86,20 @@ func findProject(t *offlineTurn) *project {
 }
 
 var (
-	sizeTail   = regexp.MustCompile(`(\t|\s{2,}| )\(?\d+( bytes| B)?\)?$`)
-	lineNumber = regexp.MustCompile(`(?m)^ *\d+\t`)
+	sizeTail   = pattern.New(`(\t|\s{2,}| )\(?\d+( bytes| B)?\)?$`)
+	lineNumber = pattern.New(`(?m)^ *\d+\t`)
 )
 
 // entryName returns the name in a line of a listing.
 func entryName(line string) string {
 	name, _, _ := strings.Cut(line, " -> ")
-	return strings.TrimPrefix(sizeTail.ReplaceAllString(name, ""), "./")
+	return strings.TrimPrefix(sizeTail().ReplaceAllString(name, ""), "./")
 }
 
 // unnumbered returns the text of a file from the answer of read_file.
 func unnumbered(text string) string {
 	lines, _ := resultLines(text)
-	return lineNumber.ReplaceAllString(strings.Join(lines, "\n"), "")
+	return lineNumber().ReplaceAllString(strings.Join(lines, "\n"), "")
 }
 
 func (p *project) has(name string) bool { return slices.Contains(p.top, name) }
@@ -124,7 +125,7 @@ func (p *project) isProject() bool {
 // testCommand is how a project is tested, and how that is known.
 type testCommand struct{ command, why string }
 
-var makeTest = regexp.MustCompile(`(?m)^(test|check)\s*:[^=]?`)
+var makeTest = pattern.New(`(?m)^(test|check)\s*:[^=]?`)
 
 // tests returns all the ways that the files tell of, the most likely first.
 func (p *project) tests() (all []testCommand) {
@@ -143,7 +144,7 @@ func (p *project) tests() (all []testCommand) {
 		add("python3 -m pytest", "its Python tests")
 	}
 	for _, n := range told[len(told)-1] {
-		if m := makeTest.FindStringSubmatch(p.text[n]); m != nil {
+		if m := makeTest().FindStringSubmatch(p.text[n]); m != nil {
 			add("make "+m[1], "the target of its "+n)
 		}
 	}
@@ -174,16 +175,16 @@ func (p *project) packageJSON() (pkg packageJSON) {
 }
 
 var (
-	goModule  = regexp.MustCompile(`(?m)^module\s+(\S+)`)
-	goVersion = regexp.MustCompile(`(?m)^go\s+(\S+)`)
-	tomlName  = regexp.MustCompile(`(?m)^name\s*=\s*["']([^"']+)["']`)
+	goModule  = pattern.New(`(?m)^module\s+(\S+)`)
+	goVersion = pattern.New(`(?m)^go\s+(\S+)`)
+	tomlName  = pattern.New(`(?m)^name\s*=\s*["']([^"']+)["']`)
 )
 
 // kinds says what sort of project it is, one line each.
 func (p *project) kinds() (out []string) {
-	if m := goModule.FindStringSubmatch(p.text["go.mod"]); m != nil {
+	if m := goModule().FindStringSubmatch(p.text["go.mod"]); m != nil {
 		s := "Go module " + codeSpan(m[1])
-		if v := goVersion.FindStringSubmatch(p.text["go.mod"]); v != nil {
+		if v := goVersion().FindStringSubmatch(p.text["go.mod"]); v != nil {
 			s += ", go " + v[1]
 		}
 		out = append(out, s)
@@ -192,7 +193,7 @@ func (p *project) kinds() (out []string) {
 		out = append(out, strings.TrimSpace("Node package "+codeSpan(cmp.Or(pkg.Name, "without a name"))+" "+pkg.Version))
 	}
 	for _, k := range [][2]string{{"Cargo.toml", "Rust crate "}, {"pyproject.toml", "Python project "}} {
-		if m := tomlName.FindStringSubmatch(p.text[k[0]]); m != nil {
+		if m := tomlName().FindStringSubmatch(p.text[k[0]]); m != nil {
 			out = append(out, k[1]+codeSpan(m[1]))
 		}
 	}
@@ -211,10 +212,10 @@ func (p *project) readme() (file, title, paragraph string) {
 }
 
 var (
-	markdownImage = regexp.MustCompile(`\[?!\[[^\]]*\]\([^)]*\)(\]\([^)]*\))?`)
-	markdownLink  = regexp.MustCompile(`\[([^\]]+)\]\([^)]*\)`)
-	htmlTag       = regexp.MustCompile(`<!--.*?-->|</?[a-zA-Z][^>]*>`)
-	underline     = regexp.MustCompile(`^(=+|-+|~+)$`)
+	markdownImage = pattern.New(`\[?!\[[^\]]*\]\([^)]*\)(\]\([^)]*\))?`)
+	markdownLink  = pattern.New(`\[([^\]]+)\]\([^)]*\)`)
+	htmlTag       = pattern.New(`<!--.*?-->|</?[a-zA-Z][^>]*>`)
+	underline     = pattern.New(`^(=+|-+|~+)$`)
 )
 
 // summary finds the first heading and the first paragraph behind it, or the first paragraph if there
@@ -223,8 +224,8 @@ func summary(text string) (title, paragraph string) {
 	var lines []string
 	early, fenced := "", false // early is a paragraph before the heading
 	for l := range strings.Lines(text) {
-		l = strings.TrimSpace(htmlTag.ReplaceAllString(markdownImage.ReplaceAllString(l, ""), ""))
-		l = markdownLink.ReplaceAllString(l, "$1")
+		l = strings.TrimSpace(htmlTag().ReplaceAllString(markdownImage().ReplaceAllString(l, ""), ""))
+		l = markdownLink().ReplaceAllString(l, "$1")
 		fence := strings.HasPrefix(l, "```")
 		if fence {
 			fenced = !fenced
@@ -234,11 +235,11 @@ func summary(text string) (title, paragraph string) {
 			title, lines = strings.TrimSpace(strings.Trim(l, "#")), nil
 			continue
 		}
-		if underline.MatchString(l) && len(lines) == 1 && title == "" {
+		if underline().MatchString(l) && len(lines) == 1 && title == "" {
 			title, lines = lines[0], nil
 			continue
 		}
-		if l != "" && !heading && !fence && !fenced && !underline.MatchString(l) {
+		if l != "" && !heading && !fence && !fenced && !underline().MatchString(l) {
 			lines = append(lines, strings.TrimSpace(strings.TrimLeft(l, "> ")))
 			continue
 		}
@@ -311,12 +312,12 @@ func (p *project) counts() (out []langCount, other int) {
 	return out, other
 }
 
-var testName = regexp.MustCompile(`(^|/)(test_[^/]*\.py|[^/]*_test\.(go|py|rs|cc|cpp)|[^/]*\.(test|spec)\.[cm]?[jt]sx?|[^/]*Test\.(java|kt)|[^/]*_(spec|test)\.rb)$|(^|/)(tests?|__tests__|spec)/[^/]+\.(rs|py|js|ts|rb)$`)
+var testName = pattern.New(`(^|/)(test_[^/]*\.py|[^/]*_test\.(go|py|rs|cc|cpp)|[^/]*\.(test|spec)\.[cm]?[jt]sx?|[^/]*Test\.(java|kt)|[^/]*_(spec|test)\.rb)$|(^|/)(tests?|__tests__|spec)/[^/]+\.(rs|py|js|ts|rb)$`)
 
 // testFiles counts the files that hold tests, of one language or, with "", of all.
 func (p *project) testFiles(lang string) (n int) {
 	for _, f := range p.files {
-		if testName.MatchString(f) && (lang == "" || language(f) == lang) {
+		if testName().MatchString(f) && (lang == "" || language(f) == lang) {
 			n++
 		}
 	}

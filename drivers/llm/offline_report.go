@@ -248,7 +248,7 @@ func changes(lines []string) string {
 // output returns the lines that a command wrote; ok says that it succeeded.
 func output(t *offlineTurn, w offlineWant) (lines []string, ok bool) {
 	text, ran := t.result(w)
-	m := exitLine.FindStringSubmatch(strings.TrimSpace(text))
+	m := exitLine().FindStringSubmatch(strings.TrimSpace(text))
 	lines, _ = resultLines(text)
 	if len(lines) == 1 && strings.TrimSpace(lines[0]) == "(no output)" {
 		lines = nil

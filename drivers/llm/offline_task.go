@@ -5,37 +5,39 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"rnix/internal/pattern"
 )
 
 // The planner reads a task by its words, in this order: help, run a command, run the tests, find
 // text, change something (which it cannot), report. Everything else it does not understand.
 var (
-	politeWords = regexp.MustCompile(`(?i)^(please|kindly|now|then|hey|can you|could you|would you|i want you to|i would like you to|you should)[\s,:]+`)
-	helpWords   = regexp.MustCompile(`(?i)^(help|hi|hello|hey|\?|(who|what) are you|what can you do|how (do|can) i (use|connect)\b.*)[\s.!?]*$`)
-	runWords    = regexp.MustCompile(`(?is)^(?:run|execute|exec)\b[ \t]*:?\s*(.+)$`)
-	runTail     = regexp.MustCompile(`(?is)[\s,;]+(?:and|then|,)+\s+(?:then\s+)?(?:report|tell|show|say|print|give|summari[sz]e|explain|describe)\b.*$`)
-	notCommand  = regexp.MustCompile(`(?i)^(the|a|an|all|my|our|your|this|that|these|those|its|it|some|any|everything|something)\b`)
-	testWords   = regexp.MustCompile(`(?i)^(run|execute|start)?\s*(all\s+|the\s+|its\s+|our\s+|my\s+|unit\s+|project'?s?\s+|whole\s+)*(test|tests|test[ -]?suite|check whether the tests pass|do the tests pass)\b(\s+(this|the)\s+(project|repository|repo|code|package))?([\s.!?]*$|\s*(,|and|then)\s+(report|tell|show|say)\b.*)`)
-	findWords   = regexp.MustCompile(`(?is)^(?:find|search(?:\s+for)?|grep(?:\s+for)?|look\s+for|locate|where\s+(?:is|are)|list\s+all|show\s+all)\s+(.+)$`)
-	quotedText  = regexp.MustCompile("\"([^\"\n]{1,200})\"|“([^”\n]{1,200})”|`([^`\n]{1,1000})`|'([^'\n]{1,200})'")
-	findLead    = regexp.MustCompile(`(?i)^(all|any|every|each|the|a|an|me|for|files?|lines?|places?|named|called|containing|that contain|which contain|with|where|uses?|usages?|occurrences?|references?|definitions?|of|to|text|string|word)\s+`)
-	findTail    = regexp.MustCompile(`(?i)\s+((in|within|inside|across|throughout)\s+(this|the|my|our|all)\b.*|comments?|notes?|files|((is|are)\s+)?(defined|used|declared)\??|and\s+(report|list|show|tell|count)\b.*)$`)
-	reportWords = regexp.MustCompile(`(?i)\b(report|overview|summary|summari[sz]e|describe|description|analy[sz]e|analysis|explain|inspect|survey|status|tour|structure|look (at|around)|what('s| is)( in)? (this|here|the (project|repo|repository|directory|folder|code)))\b`)
-	changeVerb  = regexp.MustCompile(`(?i)^(fix|write|implement|create|add|change|edit|refactor|delete|remove|rename|update|upgrade|install|deploy|commit|push|merge|translate|generate|build|make|migrate|convert|move|replace|improve|optimi[sz]e|solve|debug|repair|rewrite|port|produce|prepare|design|develop|clean|format|insert|append|extend|put|set|revert|release|publish|send|copy)\b`)
-	makeReport  = regexp.MustCompile(`(?i)^(write|create|make|generate|produce|prepare|add)\s+(me\s+|us\s+)?(an?\s+|the\s+)?(\w+\s+){0,2}(report|overview|summary|description)\b`)
-	intoFile    = regexp.MustCompile(`(?i)\b(to|into|in|as)\s+(a\s+file|\S*[\w-]\.(md|txt|html|json|pdf|csv))\b`)
+	politeWords = pattern.New(`(?i)^(please|kindly|now|then|hey|can you|could you|would you|i want you to|i would like you to|you should)[\s,:]+`)
+	helpWords   = pattern.New(`(?i)^(help|hi|hello|hey|\?|(who|what) are you|what can you do|how (do|can) i (use|connect)\b.*)[\s.!?]*$`)
+	runWords    = pattern.New(`(?is)^(?:run|execute|exec)\b[ \t]*:?\s*(.+)$`)
+	runTail     = pattern.New(`(?is)[\s,;]+(?:and|then|,)+\s+(?:then\s+)?(?:report|tell|show|say|print|give|summari[sz]e|explain|describe)\b.*$`)
+	notCommand  = pattern.New(`(?i)^(the|a|an|all|my|our|your|this|that|these|those|its|it|some|any|everything|something)\b`)
+	testWords   = pattern.New(`(?i)^(run|execute|start)?\s*(all\s+|the\s+|its\s+|our\s+|my\s+|unit\s+|project'?s?\s+|whole\s+)*(test|tests|test[ -]?suite|check whether the tests pass|do the tests pass)\b(\s+(this|the)\s+(project|repository|repo|code|package))?([\s.!?]*$|\s*(,|and|then)\s+(report|tell|show|say)\b.*)`)
+	findWords   = pattern.New(`(?is)^(?:find|search(?:\s+for)?|grep(?:\s+for)?|look\s+for|locate|where\s+(?:is|are)|list\s+all|show\s+all)\s+(.+)$`)
+	quotedText  = pattern.New("\"([^\"\n]{1,200})\"|“([^”\n]{1,200})”|`([^`\n]{1,1000})`|'([^'\n]{1,200})'")
+	findLead    = pattern.New(`(?i)^(all|any|every|each|the|a|an|me|for|files?|lines?|places?|named|called|containing|that contain|which contain|with|where|uses?|usages?|occurrences?|references?|definitions?|of|to|text|string|word)\s+`)
+	findTail    = pattern.New(`(?i)\s+((in|within|inside|across|throughout)\s+(this|the|my|our|all)\b.*|comments?|notes?|files|((is|are)\s+)?(defined|used|declared)\??|and\s+(report|list|show|tell|count)\b.*)$`)
+	reportWords = pattern.New(`(?i)\b(report|overview|summary|summari[sz]e|describe|description|analy[sz]e|analysis|explain|inspect|survey|status|tour|structure|look (at|around)|what('s| is)( in)? (this|here|the (project|repo|repository|directory|folder|code)))\b`)
+	changeVerb  = pattern.New(`(?i)^(fix|write|implement|create|add|change|edit|refactor|delete|remove|rename|update|upgrade|install|deploy|commit|push|merge|translate|generate|build|make|migrate|convert|move|replace|improve|optimi[sz]e|solve|debug|repair|rewrite|port|produce|prepare|design|develop|clean|format|insert|append|extend|put|set|revert|release|publish|send|copy)\b`)
+	makeReport  = pattern.New(`(?i)^(write|create|make|generate|produce|prepare|add)\s+(me\s+|us\s+)?(an?\s+|the\s+)?(\w+\s+){0,2}(report|overview|summary|description)\b`)
+	intoFile    = pattern.New(`(?i)\b(to|into|in|as)\s+(a\s+file|\S*[\w-]\.(md|txt|html|json|pdf|csv))\b`)
 )
 
 // job chooses the work.
 func (t *offlineTurn) job() offlineJob {
 	task := t.task
-	for politeWords.MatchString(task) {
-		task = strings.TrimSpace(politeWords.ReplaceAllString(task, ""))
+	for politeWords().MatchString(task) {
+		task = strings.TrimSpace(politeWords().ReplaceAllString(task, ""))
 	}
 	switch {
-	case task == "" || helpWords.MatchString(task):
+	case task == "" || helpWords().MatchString(task):
 		return offlineJob{report: func(*offlineTurn) (string, error) { return offlineHelp, nil }, stages: noStages}
-	case testWords.MatchString(task):
+	case testWords().MatchString(task):
 		return testJob
 	}
 	if cmd := command(task); cmd != "" {
@@ -45,12 +47,12 @@ func (t *offlineTurn) job() offlineJob {
 		if files {
 			return filesJob(what)
 		}
-		return findJob(what, !quotedText.MatchString(task))
+		return findJob(what, !quotedText().MatchString(task))
 	}
 	switch {
-	case intoFile.MatchString(task) && changeVerb.MatchString(task), changeVerb.MatchString(task) && !makeReport.MatchString(task), runWords.MatchString(task):
+	case intoFile().MatchString(task) && changeVerb().MatchString(task), changeVerb().MatchString(task) && !makeReport().MatchString(task), runWords().MatchString(task):
 		return offlineJob{stages: noStages, report: refusal}
-	case reportWords.MatchString(task):
+	case reportWords().MatchString(task):
 		return reportJob(false)
 	}
 	return reportJob(true)
@@ -66,7 +68,7 @@ func command(task string) string {
 	if strings.HasPrefix(task, "$ ") {
 		return strings.TrimSpace(task[2:])
 	}
-	m := runWords.FindStringSubmatch(task)
+	m := runWords().FindStringSubmatch(task)
 	if m == nil {
 		return ""
 	}
@@ -79,10 +81,10 @@ func command(task string) string {
 	if m := regexp.MustCompile(`(?i)^(the\s+)?command\s*:?\s+(.+)$`).FindStringSubmatch(rest); m != nil {
 		rest = m[2]
 	}
-	if notCommand.MatchString(rest) {
+	if notCommand().MatchString(rest) {
 		return ""
 	}
-	rest = strings.TrimSpace(runTail.ReplaceAllString(rest, ""))
+	rest = strings.TrimSpace(runTail().ReplaceAllString(rest, ""))
 	if len(rest) > 1 && (rest[0] == '"' || rest[0] == '\'') && rest[len(rest)-1] == rest[0] {
 		rest = rest[1 : len(rest)-1]
 	}
@@ -91,20 +93,20 @@ func command(task string) string {
 
 // searched returns what a task asks to find, and whether that is a pattern of file names.
 func searched(task string) (what string, files bool) {
-	m := findWords.FindStringSubmatch(task)
+	m := findWords().FindStringSubmatch(task)
 	if m == nil {
 		return "", false
 	}
 	rest := strings.TrimSpace(m[1])
-	if q := quotedText.FindStringSubmatch(rest); q != nil {
+	if q := quotedText().FindStringSubmatch(rest); q != nil {
 		what = q[1] + q[2] + q[3] + q[4]
 	} else {
 		what = strings.TrimRight(rest, ".?! ")
-		for findTail.MatchString(what) {
-			what = findTail.ReplaceAllString(what, "")
+		for findTail().MatchString(what) {
+			what = findTail().ReplaceAllString(what, "")
 		}
-		for findLead.MatchString(what) {
-			what = findLead.ReplaceAllString(what, "")
+		for findLead().MatchString(what) {
+			what = findLead().ReplaceAllString(what, "")
 		}
 		if len(strings.Fields(what)) > 4 {
 			return "", false // a sentence, not a text to search for

@@ -3,12 +3,13 @@ package llm
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	rnixctx "rnix/context"
+
+	"rnix/internal/pattern"
 )
 
 // The words of the text protocol. A model that has no native tool calls answers with one JSON object
@@ -295,7 +296,7 @@ func escapeControls(src []byte) []byte {
 	return out
 }
 
-var actionFence = regexp.MustCompile("```[a-zA-Z0-9]*[ \t]*\\s*$")
+var actionFence = pattern.New("```[a-zA-Z0-9]*[ \t]*\\s*$")
 
 // openFence returns the text before an object without the fence that opens around the object, and
 // whether there was one.
@@ -303,7 +304,7 @@ func openFence(before, after string) (string, bool) {
 	if !strings.HasPrefix(strings.TrimLeft(after, " \t\r\n"), "```") {
 		return before, false
 	}
-	cut := actionFence.ReplaceAllString(before, "")
+	cut := actionFence().ReplaceAllString(before, "")
 	return cut, len(cut) < len(before)
 }
 
@@ -316,17 +317,17 @@ func closeFence(after string, fenced bool) string {
 }
 
 var (
-	callStart = regexp.MustCompile("^(?:```[a-z]*\\s*)?\\{\\s*\"action\"\\s*:\\s*\"tool_calls?\"")
-	callTool  = regexp.MustCompile(`"tool"\s*:\s*"([^"\\]{1,128})"`)
+	callStart = pattern.New("^(?:```[a-z]*\\s*)?\\{\\s*\"action\"\\s*:\\s*\"tool_calls?\"")
+	callTool  = pattern.New(`"tool"\s*:\s*"([^"\\]{1,128})"`)
 )
 
 // brokenCall handles a text without a readable action: it is content, unless it begins like a call.
 func brokenCall(text string) (string, []rnixctx.ToolCall) {
 	t := strings.TrimSpace(text)
-	if !callStart.MatchString(t) {
+	if !callStart().MatchString(t) {
 		return text, nil
 	}
-	m := callTool.FindStringSubmatch(t)
+	m := callTool().FindStringSubmatch(t)
 	if m == nil {
 		return text, nil
 	}

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 
+	"rnix/internal/pattern"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -76,12 +76,12 @@ func occurrences(content, text string) string {
 	}
 }
 
-var numbered = regexp.MustCompile(`^\d+\t`)
+var numbered = pattern.New(`^\d+\t`)
 
 // hint guesses why a text was not found.
 func hint(content, old string) string {
 	lines := strings.Split(old, "\n")
-	if numbered.MatchString(lines[0]) {
+	if numbered().MatchString(lines[0]) {
 		return ": leave out the line numbers that read_file puts before each line"
 	}
 	squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -272,7 +272,7 @@ func FuzzProvidersFile(f *testing.F) {
 		p.read(src, "/p/.rnix/providers.yaml", Sources{ProjectDir: "/p", Lookup: vars()}, project)
 		seen := map[string]bool{}
 		for _, q := range p.List {
-			if seen[q.Name] || !providerName.MatchString(q.Name) || q.Problem == "" && driverKeys[q.Driver] == nil && q.Driver != DriverOffline {
+			if seen[q.Name] || !providerName().MatchString(q.Name) || q.Problem == "" && driverKeys[q.Driver] == nil && q.Driver != DriverOffline {
 				t.Fatalf("accepted %+v", q)
 			}
 			seen[q.Name] = true

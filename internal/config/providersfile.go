@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"rnix/agent"
+	"rnix/internal/pattern"
 	"rnix/internal/yamlfile"
 )
 
@@ -55,8 +55,8 @@ func (v *version) UnmarshalText(text []byte) error {
 }
 
 var (
-	providerName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	providerName = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
+	variableName = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // keys that each driver has a use for, besides those that all have.
@@ -103,7 +103,7 @@ func (p *Providers) read(src []byte, file string, s Sources, project bool) Value
 				d.Problemf(key, "the name is missing")
 			}
 			continue
-		case !providerName.MatchString(e.Name):
+		case !providerName().MatchString(e.Name):
 			d.Problemf(key+".name", "%q cannot be a name; use letters, digits, '-' and '_', at most 64", e.Name)
 			continue
 		case seen[e.Name]:
@@ -222,7 +222,7 @@ func (r reader) texts(key string, e providerEntry, p *Provider) {
 	set("default_model", e.DefaultModel, &p.DefaultModel, word)
 	set("reasoning_effort", e.ReasoningEffort, &p.ReasoningEffort, word)
 	set("api_key_env", e.APIKeyEnv, &p.APIKeyEnv, func(v string) string {
-		if v != "" && !variableName.MatchString(v) {
+		if v != "" && !variableName().MatchString(v) {
 			return "must be the name of a variable; the key itself must not stand in a file"
 		}
 		return ""

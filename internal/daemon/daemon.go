@@ -1,0 +1,246 @@
+// Package daemon puts the parts together: data directory, socket, kernel, devices and the handlers of
+// the wire. It owns the order in which they start and stop, and what a start finds and mends after a
+// crash. It is the only package that knows both the kernel and the wire.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/drivers/fs"
+	"rnix/drivers/mcp"
+	"rnix/drivers/shell"
+	"rnix/drivers/workspace"
+	"rnix/internal/config"
+	"rnix/internal/durable"
+	"rnix/internal/event"
+	"rnix/internal/proc"
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/kernel"
+	"rnix/runtime/statehome"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// Options say what kind of daemon to run.
+type Options struct {
+	Version string
+	// Lookup is the daemon's environment; nil = that of the program.
+	Lookup statehome.Lookup
+	// Idle is how long the daemon goes on without processes, connections and calls; 0 = for ever.
+	Idle time.Duration
+	// Ready is called when the socket answers. It may be nil.
+	Ready func(statehome.Places)
+	// LogLevel is the least level that is logged.
+	LogLevel slog.Level
+}
+
+// Daemon is a running daemon.
+type Daemon struct {
+	opt         Options
+	places      statehome.Places
+	home        string
+	configDir   string
+	userScratch string // for outputs that belong to no process
+	started     time.Time
+	log         *slog.Logger
+
+	journal    *step.Local
+	events     *event.Log
+	files      *event.Files
+	procs      *proc.Manager
+	devices    *vfs.DeviceRegistry
+	mounts     *vfs.MountManager
+	transports vfs.TransportFactory
+	models     *models
+	seen       *fs.Seen
+	kernel     *kernel.KernelImpl
+	server     *ipc.Server
+	idle       *idler
+	recovered  []string
+	stop       context.CancelFunc
+}
+
+// Run runs a daemon until ctx ends, somebody calls shutdown, or it was idle for long enough. It returns
+// when everything has stopped: agents are suspended on disk, OS children are gone.
+func Run(ctx context.Context, opt Options) (err error) {
+	if opt.Lookup == nil {
+		opt.Lookup = os.LookupEnv
+	}
+	d := &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now())}
+	ctx, d.stop = context.WithCancel(ctx)
+	defer d.stop()
+	l, undo, err := d.open()
+	defer func() { err = errors.Join(err, undo.run()) }()
+	if err != nil {
+		return err
+	}
+	d.server = ipc.NewServer(ipc.ServerOptions{Logger: d.log})
+	d.handle(d.server)
+	served := make(chan error, 1)
+	go func() { served <- d.server.Serve(l) }() // ends with Shutdown below
+	d.log.Info("ready", "version", opt.Version, "pid", os.Getpid(), "data", d.places.DataDir, "socket", d.places.Socket)
+	if opt.Ready != nil {
+		opt.Ready(d.places)
+	}
+	if opt.Idle > 0 {
+		go d.stopWhenIdle(ctx) // ends with ctx
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-served:
+		served <- nil
+	}
+	d.log.Info("stopping")
+	sctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	err = errors.Join(err, d.kernel.Shutdown(sctx), d.server.Shutdown(sctx))
+	<-served
+	return err
+}
+
+// stopTimeout bounds a graceful stop.
+const stopTimeout = 20 * time.Second
+
+// undo is what takes back what was opened, last first.
+type undo []func() error
+
+func (u *undo) add(f func() error) { *u = append(*u, f) }
+
+func (u undo) run() error {
+	var errs []error
+	for i := len(u) - 1; i >= 0; i-- {
+		errs = append(errs, u[i]())
+	}
+	return errors.Join(errs...)
+}
+
+// open takes the locks, listens, and brings up everything below the handlers. It listens first, so
+// that a client can connect while histories are loaded.
+func (d *Daemon) open() (l net.Listener, back undo, err error) {
+	if d.home, _ = d.opt.Lookup("HOME"); d.home == "" {
+		d.home = "/"
+	}
+	if d.configDir, err = statehome.ConfigDir(d.opt.Lookup); err != nil {
+		return nil, back, err
+	}
+	cfg := config.Load(config.Sources{UserDir: d.configDir, Home: d.home, Lookup: config.Lookup(d.opt.Lookup)})
+	if d.places, err = statehome.Find(d.opt.Lookup, cfg.DataDir.V); err != nil {
+		return nil, back, err
+	}
+	for _, dir := range []string{d.places.DataDir, filepath.Dir(d.places.Socket)} {
+		if err = statehome.CheckPrivateDir(dir); err != nil {
+			return nil, back, err
+		}
+	}
+	lock, err := ipc.TakeLock(ipc.DataLock(d.places.DataDir), d.places.Socket)
+	if err != nil {
+		return nil, back, err
+	}
+	back.add(lock.Close)
+	if l, err = ipc.Listen(d.places.Socket); err != nil {
+		return nil, back, err
+	}
+	back.add(func() error {
+		if cerr := l.Close(); !errors.Is(cerr, net.ErrClosed) {
+			return cerr
+		}
+		return nil
+	})
+	logFile, err := ipc.OpenLog(d.places.Log)
+	if err != nil {
+		return nil, back, err
+	}
+	back.add(logFile.Close)
+	d.log = slog.New(slog.NewTextHandler(logFile, &slog.HandlerOptions{Level: d.opt.LogLevel}))
+
+	durability := step.Synced
+	if cfg.Durability.V == config.DurabilityNone {
+		durability = step.Unsynced
+	}
+	if d.journal, err = step.OpenLocal(durable.OS, d.places.DataDir, durability); err != nil {
+		return nil, back, err
+	}
+	back.add(d.journal.Close)
+	d.userScratch = filepath.Join(d.places.DataDir, "scratch")
+	if serr := proc.BecomeSubreaper(); serr != nil {
+		d.log.Warn("orphans of children cannot be adopted", "err", serr)
+	}
+	if d.procs, err = proc.NewManager(filepath.Join(d.places.DataDir, "children"), d.log); err != nil {
+		return nil, back, err
+	}
+	back.add(func() error { d.procs.Close(); return nil })
+	d.events = event.New(0)
+	d.files = event.WriteFiles(d.events, durable.OS, func(id types.UUID) string { return filepath.Join(d.journal.Dir(id), step.EventsFile) })
+	back.add(func() error { d.events.Close(); return d.files.Close() })
+	d.restore()
+	d.models = &models{procs: d.procs, drivers: map[string]model{}}
+	back.add(d.models.close)
+	return l, back, d.boot(cfg)
+}
+
+// boot registers the devices and makes the kernel.
+func (d *Daemon) boot(cfg config.Config) error {
+	d.devices = vfs.NewDeviceRegistry()
+	d.seen = fs.NewSeen()
+	d.transports = mcp.NewTransportFactory(d.procs, mcp.Options{Log: d.log, Version: d.opt.Version, Env: proc.ComposeEnv(os.Environ(), nil, nil)})
+	d.mounts = vfs.NewMountManager(d.devices, d.transports)
+	err := errors.Join(
+		d.devices.Register("/dev/llm", d.models.open),
+		d.devices.RegisterTools(fs.Path, fs.New(d.seen).Open, fs.Tools()),
+		d.devices.RegisterTools(workspace.Path, workspace.New(d.seen).Open, workspace.Tools()),
+		d.devices.RegisterTools("/dev/shell", shell.New(d.procs, shell.Options{Timeout: cfg.ShellTimeout.V.Or(0)}), shell.Tools("/dev/shell")),
+	)
+	if err != nil {
+		return err
+	}
+	pids, err := d.journal.PIDs()
+	if err != nil {
+		return err
+	}
+	d.kernel = kernel.New(kernel.Config{
+		Devices: d.devices, Mounts: d.mounts, Contexts: rnixctx.NewManager(), Events: d.events, Log: d.log,
+		Store:   &store{journal: d.journal, owner: "rnix daemon " + d.opt.Version},
+		NextPID: func() (types.PID, error) { n, err := pids.Next(); return types.PID(n), err },
+		Freeze:  func(p types.PID) { d.procs.Freeze(p) }, Thaw: d.procs.Thaw,
+		Release:    d.release,
+		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
+		Scratch:    d.scratch, LoadAgent: spawner{d}.loadAgent, LoadSkill: spawner{d}.loadSkill,
+	}, nil)
+	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel, d.kernel.VFS()).Open)
+}
+
+// release ends what an ending process has outside the kernel.
+func (d *Daemon) release(p types.PID) {
+	if i, err := d.kernel.Info(p); err == nil {
+		d.models.closeSession(i.UUID)
+	}
+	d.procs.KillOwner(p)
+	d.seen.Drop(p)
+}
+
+// handle registers all methods.
+func (d *Daemon) handle(s *ipc.Server) {
+	describer{d}.handle(s)
+	processes{d}.handle(s)
+	paths{d}.handle(s)
+	on(d, s, ipc.Spawn, spawner{d}.spawn)
+	on(d, s, ipc.Shutdown, d.shutdown)
+}
+
+// shutdown stops the daemon after its answer is on its way.
+func (d *Daemon) shutdown(_ context.Context, peer *ipc.Peer, _ ipc.Empty) (ipc.Empty, error) {
+	if owner, inside := d.agentOf(peer); inside {
+		return ipc.Empty{}, types.Errorf(types.ErrPermission, "Shutdown", "", "the caller runs inside process %d and may not stop the daemon", owner)
+	}
+	d.log.Info("asked to stop", "by", peer.PID)
+	d.stop()
+	return ipc.Empty{}, nil
+}

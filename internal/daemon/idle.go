@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"rnix/ipc"
+)
+
+// idler knows since when nothing has been asked of the daemon.
+type idler struct {
+	mu    sync.Mutex
+	calls int       // +checklocks:mu; under way, streams included
+	since time.Time // +checklocks:mu; when the last one ended
+}
+
+func newIdler(now time.Time) *idler { return &idler{since: now} }
+
+func (i *idler) begin() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.calls++
+}
+
+func (i *idler) end(now time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.calls--
+	i.since = now
+}
+
+// note says that there was work until now that was not a call.
+func (i *idler) note(now time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.since = now
+}
+
+// idleFor returns for how long there has been no call.
+func (i *idler) idleFor(now time.Time) time.Duration {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.calls > 0 {
+		return 0
+	}
+	return now.Sub(i.since)
+}
+
+// on registers a handler whose calls count as work.
+func on[Req, Resp any](d *Daemon, s *ipc.Server, m ipc.Method[Req, Resp], fn func(context.Context, *ipc.Peer, Req) (Resp, error)) {
+	ipc.Handle(s, m, func(ctx context.Context, peer *ipc.Peer, req Req) (Resp, error) {
+		d.idle.begin()
+		defer func() { d.idle.end(time.Now()) }()
+		return fn(ctx, peer, req)
+	})
+}
+
+// onStream is on for a stream.
+func onStream[Req, Resp any](d *Daemon, s *ipc.Server, m ipc.Method[Req, Resp], fn func(context.Context, *ipc.Peer, Req, *ipc.Stream) error) {
+	ipc.HandleStream(s, m, func(ctx context.Context, peer *ipc.Peer, req Req, out *ipc.Stream) error {
+		d.idle.begin()
+		defer func() { d.idle.end(time.Now()) }()
+		return fn(ctx, peer, req, out)
+	})
+}
+
+// stopWhenIdle stops the daemon when it has had nothing to do for long enough: no processes, paused
+// ones included, and no calls.
+func (d *Daemon) stopWhenIdle(ctx context.Context) {
+	every := max(d.opt.Idle/10, 100*time.Millisecond)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := time.Now()
+		if len(d.kernel.Processes()) > 0 {
+			d.idle.note(now)
+		}
+		if d.idle.idleFor(now) >= d.opt.Idle {
+			d.log.Info("idle", "for", d.opt.Idle)
+			d.stop()
+			return
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package daemon
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"rnix/drivers/llm"
+	"rnix/internal/config"
+	"rnix/internal/proc"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// models serves /dev/llm: one device for all providers, because which providers there are, and with
+// what address, depends on the client that started the process. A driver is made once for each
+// distinct configuration and shared, with its concurrency gate.
+type models struct {
+	procs *proc.Manager
+
+	mu      sync.Mutex
+	drivers map[string]model // +checklocks:mu; by the configuration as JSON
+	keepers []keeper         // +checklocks:mu; the drivers that keep something for a conversation
+}
+
+// model is a driver with its decorators, in two forms that share one gate.
+type model struct {
+	patient llm.LLMDriver // waits out rate limits
+	hasty   llm.LLMDriver // waits for a short one only: somebody else can answer
+}
+
+// hastyWait is the longest rate limit that is waited for when there is a fallback.
+const hastyWait = time.Minute
+
+// keeper is a driver that keeps something for each conversation.
+type keeper interface {
+	CloseSession(session string)
+	Close() error
+}
+
+// closeSession ends what the drivers keep for a process.
+func (m *models) closeSession(id types.UUID) {
+	for _, k := range m.all() {
+		k.CloseSession(id.String())
+	}
+}
+
+// close ends what the drivers keep.
+func (m *models) close() error {
+	var errs []error
+	for _, k := range m.all() {
+		errs = append(errs, k.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (m *models) all() []keeper {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.keepers)
+}
+
+// driver returns the driver of a provider as a client has it.
+func (m *models) driver(p *profile, pr config.Provider) (model, error) {
+	concurrency := pr.Concurrency
+	if concurrency == 0 {
+		concurrency = p.cfg.Concurrency.V
+	}
+	key, err := json.Marshal(struct {
+		config.Provider
+		Concurrency int
+	}{pr, concurrency})
+	if err != nil {
+		return model{}, types.Errorf(types.ErrInternal, "Open", pr.Name, "%w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if d, ok := m.drivers[string(key)]; ok {
+		return d, nil
+	}
+	d, err := makeDriver(pr, m.procs)
+	if err != nil {
+		return model{}, err
+	}
+	if k, ok := d.(keeper); ok {
+		m.keepers = append(m.keepers, k)
+	}
+	gated := llm.NewGate(d, concurrency)
+	both := model{patient: llm.NewRetry(gated, llm.RetryConfig{}), hasty: llm.NewRetry(gated, llm.RetryConfig{LimitMax: hastyWait})}
+	m.drivers[string(key)] = both
+	return both, nil
+}
+
+// open makes a file of /dev/llm. It becomes a file of a driver when it learns who opened it.
+func (m *models) open(subpath string, flags vfs.OpenFlag) (vfs.VFSFile, error) {
+	return &modelFile{models: m, subpath: subpath, flags: flags}, nil
+}
+
+// modelFile is a file of /dev/llm/<provider>[/fallback/<provider>[/<model>]].
+type modelFile struct {
+	models  *models
+	subpath string
+	flags   vfs.OpenFlag
+	vfs.VFSFile
+}
+
+// BindCaller finds the driver in the caller's configuration.
+func (f *modelFile) BindCaller(c vfs.Caller) error {
+	p, ok := c.Profile.(*profile)
+	if !ok {
+		return types.Errorf(types.ErrUnavailable, "Open", "", "the caller has no configuration")
+	}
+	if strings.Trim(f.subpath, "/") == "" {
+		list := providerList(p)
+		f.VFSFile = vfs.NewTextFile(vfs.FileStat{Name: "llm", Size: int64(len(list)), IsDir: true, Mode: "r--", Type: "dir"}, list)
+		return nil
+	}
+	name, rest, _ := strings.Cut(strings.Trim(f.subpath, "/"), "/")
+	first, err := f.named(p, name)
+	if err != nil {
+		return err
+	}
+	d := first.patient
+	if rest != "" {
+		second, name, _ := strings.Cut(strings.TrimPrefix(rest, "fallback/"), "/")
+		if !strings.HasPrefix(rest, "fallback/") || second == "" {
+			return types.Errorf(types.ErrNotFound, "Open", "", "a model has no files below it but fallback/<provider>[/<model>]")
+		}
+		other, err := f.named(p, second)
+		if err != nil {
+			return err
+		}
+		d = llm.NewFallback(first.hasty, other.patient, name)
+	}
+	file, err := llm.NewDevice(d)("", f.flags)
+	if err != nil {
+		return err
+	}
+	if b, ok := file.(vfs.CallerBinder); ok {
+		if err := b.BindCaller(c); err != nil {
+			return err
+		}
+	}
+	f.VFSFile = file
+	return nil
+}
+
+func (f *modelFile) named(p *profile, name string) (model, error) {
+	for _, pr := range p.providers.List {
+		if pr.Name == name {
+			return f.models.driver(p, pr)
+		}
+	}
+	return model{}, types.Errorf(types.ErrNotFound, "Open", "", "no provider %s; `rnix providers` lists them", name)
+}
+
+// ModelCard, NotifyStream and ReadInto pass on what the driver's file can do.
+
+func (f *modelFile) ModelCard() vfs.ModelCard {
+	if m, ok := f.VFSFile.(vfs.Modeler); ok {
+		return m.ModelCard()
+	}
+	return vfs.ModelCard{}
+}
+
+func (f *modelFile) NotifyStream(h func(vfs.StreamPart)) {
+	if n, ok := f.VFSFile.(vfs.StreamNotifier); ok {
+		n.NotifyStream(h)
+	}
+}
+
+func providerList(p *profile) string {
+	var b strings.Builder
+	for _, pr := range p.providers.List {
+		b.WriteString(pr.Name + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,245 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// processes answers what concerns processes that exist, alive or on disk.
+type processes struct{ *Daemon }
+
+func (d processes) handle(s *ipc.Server) {
+	on(d.Daemon, s, ipc.Wait, d.wait)
+	on(d.Daemon, s, ipc.Signal, d.signal)
+	on(d.Daemon, s, ipc.SignalTree, d.signalTree)
+	on(d.Daemon, s, ipc.ListProcs, d.listProcs)
+	on(d.Daemon, s, ipc.GetProcDetail, d.procDetail)
+	on(d.Daemon, s, ipc.ListSteps, d.listSteps)
+	on(d.Daemon, s, ipc.GetStepDetail, d.stepDetail)
+	onStream(d.Daemon, s, ipc.Events, d.streamEvents)
+}
+
+func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (ipc.WaitResponse, error) {
+	t, err := d.resolve(req.Target)
+	if err != nil {
+		return ipc.WaitResponse{}, err
+	}
+	if req.TimeoutMs > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(min(req.TimeoutMs, int64(1<<53)))*time.Millisecond)
+		defer cancel()
+	}
+	if t.live == nil {
+		return waitedOnDisk(t.info), nil
+	}
+	i, err := d.kernel.WaitInfo(ctx, t.pid)
+	if err != nil {
+		return ipc.WaitResponse{}, err
+	}
+	r := ipc.WaitResponse{PID: i.PID, UUID: i.UUID, Result: i.Result, TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated,
+		CostUSD: i.Progress.CostUSD, ElapsedMs: i.Elapsed.Milliseconds(), Steps: i.Progress.Step, Suspended: i.Exit == nil}
+	if i.Exit != nil {
+		r.Exit = *i.Exit
+	}
+	return r, nil
+}
+
+// waitedOnDisk answers for a process that ended before this daemon started.
+func waitedOnDisk(i *step.ProcInfo) ipc.WaitResponse {
+	r := ipc.WaitResponse{PID: i.PID, UUID: i.UUID, Result: i.Result, TokensUsed: i.TokensUsed, CostUSD: i.CostUSD,
+		ElapsedMs: storedElapsed(i).Milliseconds(), Steps: i.Step, Suspended: i.Exit == nil}
+	if i.Exit != nil {
+		r.Exit = *i.Exit
+	}
+	return r
+}
+
+func storedElapsed(i *step.ProcInfo) time.Duration {
+	end := i.DeadAt
+	if end.IsZero() {
+		end = i.UpdatedAt
+	}
+	return max(end.Sub(i.CreatedAt)-i.PausedTotal, 0)
+}
+
+// alive resolves a target that must be running in this kernel.
+func (d processes) alive(op, text string) (target, error) {
+	t, err := d.resolve(text)
+	if err != nil {
+		return t, err
+	}
+	if t.live != nil && t.live.State < types.StateZombie {
+		return t, nil
+	}
+	what := "has ended"
+	if t.info != nil && t.info.Suspended {
+		what = "is suspended on disk; it is not running"
+	}
+	return t, &types.SyscallError{Syscall: op, PID: t.pid, Device: text, Code: types.ErrNotFound, Err: errors.New("the process " + what)}
+}
+
+func (d processes) signal(_ context.Context, peer *ipc.Peer, req ipc.SignalRequest) (ipc.SignalResponse, error) {
+	t, err := d.alive("Signal", req.Target)
+	if err == nil {
+		err = d.mayTouch(peer, "Signal", t.pid)
+	}
+	if err != nil {
+		return ipc.SignalResponse{}, err
+	}
+	if err := d.kernel.Signal(t.pid, req.Signal); err != nil {
+		return ipc.SignalResponse{}, err
+	}
+	return ipc.SignalResponse{PID: t.pid, UUID: t.uuid, Affected: 1}, nil
+}
+
+func (d processes) signalTree(_ context.Context, peer *ipc.Peer, req ipc.SignalRequest) (ipc.SignalResponse, error) {
+	t, err := d.alive("SignalTree", req.Target)
+	if err == nil {
+		err = d.mayTouch(peer, "SignalTree", t.pid)
+	}
+	if err != nil {
+		return ipc.SignalResponse{}, err
+	}
+	n, err := d.kernel.SignalTree(t.pid, req.Signal)
+	return ipc.SignalResponse{PID: t.pid, UUID: t.uuid, Affected: n}, err
+}
+
+func (d processes) listProcs(_ context.Context, _ *ipc.Peer, req ipc.ListRequest) (ipc.ListResponse, error) {
+	if req.Limit < 0 {
+		return ipc.ListResponse{}, types.Errorf(types.ErrInvalid, "list_procs", "", "limit %d is negative", req.Limit)
+	}
+	resp := ipc.ListResponse{Procs: []ipc.Proc{}}
+	seen := map[types.UUID]bool{}
+	for _, i := range d.kernel.List() {
+		resp.Procs = append(resp.Procs, d.wireProc(&i))
+		seen[i.UUID] = true
+	}
+	if !req.All {
+		return resp, nil
+	}
+	var stored []ipc.Proc
+	list := d.journal.Index().List()
+	for n := range list {
+		if !seen[list[n].UUID] {
+			stored = append(stored, storedProc(&list[n]))
+		}
+	}
+	if req.Limit > 0 && len(stored) > req.Limit { // the newest are last
+		resp.Hidden = len(stored) - req.Limit
+		stored = stored[len(stored)-req.Limit:]
+	}
+	resp.Procs = append(stored, resp.Procs...)
+	slices.SortStableFunc(resp.Procs, func(a, b ipc.Proc) int { return int(int64(a.PID) - int64(b.PID)) })
+	return resp, nil
+}
+
+// wireProc is a living process as ps shows it.
+func (d processes) wireProc(i *kernel.Info) ipc.Proc {
+	p := ipc.Proc{
+		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(), Wait: i.Wait,
+		WaitUntil: i.WaitUntil, Intent: i.Intent, Agent: i.Agent, Provider: i.Progress.Provider, Model: i.Progress.Model,
+		Step: i.Progress.Step, MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated, Budget: i.Budget,
+		CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
+	}
+	for _, c := range d.procs.Children(i.PID) {
+		p.Children = append(p.Children, ipc.OSChild{PID: c.PID, Kind: string(c.Kind), Command: c.Command, Started: c.StartedAt})
+	}
+	return p
+}
+
+// storedProc is a process that is only on disk.
+func storedProc(i *step.ProcInfo) ipc.Proc {
+	state := i.State.String()
+	if i.Suspended {
+		state = "suspended"
+	}
+	return ipc.Proc{
+		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: state, Wait: i.SuspendReason,
+		Intent: i.Intent, Agent: i.Agent, Provider: i.Provider, Model: i.Model, Step: i.Step, MaxSteps: i.MaxSteps,
+		TokensUsed: i.TokensUsed, Budget: i.ContextBudget, CostUSD: i.CostUSD, CreatedAt: i.CreatedAt,
+		ElapsedMs: storedElapsed(i).Milliseconds(), Exit: i.Exit,
+	}
+}
+
+func (d processes) procDetail(ctx context.Context, _ *ipc.Peer, req ipc.TargetRequest) (ipc.ProcDetail, error) {
+	t, err := d.resolve(req.Target)
+	if err != nil {
+		return ipc.ProcDetail{}, err
+	}
+	r := ipc.ProcDetail{Dir: d.journal.Dir(t.uuid)}
+	if i := t.live; i != nil {
+		r.Proc = d.wireProc(i)
+		r.WorkDir, r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.WorkDir, i.ReadRoots, i.Rights.Allowed, i.Rights.Denied
+		r.MCPMounts, r.Skills, r.Tools, r.Result, r.Plan = i.MCPMounts, i.Skills, i.Tools, i.Result, i.Plan
+	} else {
+		i := t.info
+		if full, err := step.ReadInfo(d.journal.FS(), r.Dir); err == nil {
+			i = full // the index cuts long texts
+		}
+		r.Proc = storedProc(i)
+		r.WorkDir, r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.WorkDir, i.ReadRoots, i.AllowedDevices, i.DeniedDevices
+		r.MCPMounts, r.Skills, r.Result = i.MCPMounts, i.Skills, i.Result
+		if m, err := step.ReadMeta(d.journal.FS(), r.Dir); err == nil {
+			for _, tool := range m.Tools {
+				r.Tools = append(r.Tools, tool.Name)
+			}
+		}
+	}
+	h, err := step.ReadHistory(ctx, d.journal, t.uuid)
+	if err != nil {
+		r.Damage = err.Error()
+		return r, nil
+	}
+	r.Damage = h.Damage
+	if t.live == nil || t.live.State >= types.StateZombie {
+		r.Interrupted = h.Interrupted
+	}
+	return r, nil
+}
+
+func (d processes) listSteps(ctx context.Context, _ *ipc.Peer, req ipc.TargetRequest) (ipc.ListStepsResponse, error) {
+	t, err := d.resolve(req.Target)
+	if err != nil {
+		return ipc.ListStepsResponse{}, err
+	}
+	h, err := step.ReadHistory(ctx, d.journal, t.uuid)
+	if err != nil {
+		return ipc.ListStepsResponse{}, err
+	}
+	r := ipc.ListStepsResponse{PID: t.pid, UUID: t.uuid, Steps: h.Steps, Interrupted: h.Interrupted, Damage: h.Damage}
+	if r.Steps == nil {
+		r.Steps = []step.StepRecord{}
+	}
+	if t.live != nil && t.live.State < types.StateZombie {
+		r.Interrupted = nil // they are under way
+	}
+	return r, nil
+}
+
+func (d processes) stepDetail(ctx context.Context, _ *ipc.Peer, req ipc.StepRequest) (ipc.StepDetail, error) {
+	t, err := d.resolve(req.Target)
+	if err != nil {
+		return ipc.StepDetail{}, err
+	}
+	h, err := step.ReadHistory(ctx, d.journal, t.uuid)
+	if err != nil {
+		return ipc.StepDetail{}, err
+	}
+	rec, err := h.Step(req.Step)
+	return ipc.StepDetail{PID: t.pid, UUID: t.uuid, Step: rec}, err
+}
+
+// scratch is where a history's long outputs go.
+func (d *Daemon) scratch(id types.UUID) string { return filepath.Join(d.journal.Dir(id), "scratch") }
+
+// exists reports whether a path is there.
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }

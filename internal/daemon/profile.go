@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"rnix/agent"
+	"rnix/internal/config"
+	"rnix/types"
+)
+
+// profile is the configuration that one client sees: its environment, its project, and what the files
+// say. It is made for each spawn, never changes, and is handed to the process's devices.
+type profile struct {
+	cwd       string // absolute
+	project   string // the project's root; cwd if there is none
+	env       []string
+	lookup    config.Lookup
+	trust     bool
+	cfg       config.Config
+	providers config.Providers
+	catalog   *agent.Catalog
+	servers   []agent.MCPEntry
+	problems  []string
+}
+
+// profileOf reads the configuration for a client in cwd with env. An empty cwd is the user's home.
+func (d *Daemon) profileOf(cwd string, env []string, trust bool) (*profile, error) {
+	if cwd == "" {
+		cwd = d.home
+	}
+	if !filepath.IsAbs(cwd) {
+		return nil, types.Errorf(types.ErrInvalid, "Spawn", cwd, "the working directory is not an absolute path")
+	}
+	cwd = filepath.Clean(cwd)
+	if s, err := os.Stat(cwd); err != nil || !s.IsDir() {
+		if err == nil {
+			return nil, types.Errorf(types.ErrInvalid, "Spawn", cwd, "not a directory")
+		}
+		return nil, types.Errorf(types.ErrNotFound, "Spawn", cwd, "%w", err)
+	}
+	if len(env) == 0 {
+		env = os.Environ()
+	}
+	p := &profile{cwd: cwd, env: env, trust: trust, lookup: lookupIn(env)}
+	home, _ := p.lookup("HOME")
+	p.project, _ = agent.ProjectRoot(cwd, home)
+	p.project = orElse(p.project, cwd)
+	src := config.Sources{UserDir: d.configDir, ProjectDir: p.project, Home: home, Lookup: p.lookup, TrustProject: trust}
+	p.cfg = config.Load(src)
+	p.providers = config.LoadProviders(src)
+	places := agent.Places{ProjectDir: p.project, UserConfigDir: d.configDir, Home: home}
+	p.catalog = agent.Discover(places)
+	var ps agent.Problems
+	p.servers, ps = agent.LoadMCP(places, p.lookup, trust)
+	for _, list := range []agent.Problems{p.cfg.Problems, p.providers.Problems, p.catalog.Problems(), ps} {
+		for _, problem := range list {
+			p.problems = append(p.problems, problem.String())
+		}
+	}
+	return p, nil
+}
+
+// lookupIn looks variables up in an environment; the last one of a name counts.
+func lookupIn(env []string) config.Lookup {
+	m := make(map[string]string, len(env))
+	for _, kv := range env {
+		if k, v, ok := strings.Cut(kv, "="); ok {
+			m[k] = v
+		}
+	}
+	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
+}
+
+// available reports whether a provider can be used by this client, and why, or how to make it so.
+func (p *profile) available(pr config.Provider) (bool, string) { return config.Available(p.lookup)(pr) }
+
+// load returns an agent with everything that it names.
+func (p *profile) load(name string, extraMCP []string) (*agent.Agent, error) {
+	if name == "" {
+		name = p.cfg.DefaultAgent.V
+	}
+	return p.catalog.Load(name, agent.LoadOptions{WorkDir: p.cwd, ProjectDir: p.project, Servers: p.servers, ExtraMCP: extraMCP, TrustProject: p.trust})
+}

@@ -1,0 +1,140 @@
+package daemon_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rnix/drivers/llm/llmtest"
+	"rnix/internal/event"
+	"rnix/internal/testenv"
+	"rnix/ipc"
+)
+
+// npm returns a file of the npm packages that the tests use, or skips the test.
+func npm(t *testing.T, elem ...string) string {
+	t.Helper()
+	dir := os.Getenv("RNIX_TEST_NPM")
+	if dir == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			t.Skip("needs npm packages: no cache directory")
+		}
+		dir = filepath.Join(cache, "rnix-test", "npm")
+	}
+	path := filepath.Join(append([]string{dir, "node_modules"}, elem...)...)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("needs %s from npm", filepath.Join(elem...))
+	}
+	return path
+}
+
+// action answers the way the claude CLI asks for it: one structured action.
+func action(r llmtest.Request, json string) llmtest.Reply {
+	for _, name := range r.Tools {
+		if name == "StructuredOutput" {
+			return tool(name, json)
+		}
+	}
+	return llmtest.Reply{Text: json}
+}
+
+// The real claude CLI as the model, against a fake of the vendor's API: the agent reads, edits, runs
+// the tests and completes, and every tool call is the kernel's.
+func TestRealClaudeAsAModelMendsABug(t *testing.T) {
+	claude := npm(t, ".bin", "claude")
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		last := r.LastUser()
+		switch {
+		case strings.Contains(last, "exit code 0"):
+			return action(r, `{"action":"complete","result":"mended, the tests pass"}`)
+		case strings.Contains(last, "+func Sum(a, b int) int { return a + b }"):
+			return action(r, `{"action":"tool_call","tool":"shell","input":{"command":"go test ./..."}}`)
+		case strings.Contains(last, "return a - b"):
+			return action(r, `{"action":"tool_call","tool":"edit_file","input":{"path":"sum.go","old":"a - b","new":"a + b"}}`)
+		}
+		return action(r, `{"action":"tool_call","tool":"read_file","input":{"path":"sum.go"}}`)
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=sk-ant-dummy", "ANTHROPIC_BASE_URL="+url, "PATH="+filepath.Dir(claude)+":"+os.Getenv("PATH"))
+	bug(s)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "mend the sum", Provider: "claude"}).PID)
+	if w.Exit.Code != 0 || w.Result != "mended, the tests pass" || !strings.Contains(s.Read("sum.go"), "a + b") {
+		t.Fatalf("%+v", w)
+	}
+	if w.TokensUsed == 0 || w.Steps != 4 {
+		t.Errorf("%d tokens, %d steps", w.TokensUsed, w.Steps)
+	}
+}
+
+// Real MCP servers are mounted for a process, used by its model, and gone with it.
+func TestRealMCPServersAreMountedUsedAndGone(t *testing.T) {
+	everything := npm(t, "@modelcontextprotocol", "server-everything", "dist", "index.js")
+	files := npm(t, "@modelcontextprotocol", "server-filesystem", "dist", "index.js")
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		res, ok := r.LastResult()
+		switch {
+		case !ok:
+			return llmtest.Reply{ToolCalls: []llmtest.ToolCall{
+				{ID: "a", Name: "mcp__everything__echo", Input: `{"message":"over there"}`},
+				{ID: "b", Name: "mcp__files__list_directory", Input: `{"path":"."}`},
+			}}
+		default:
+			return llmtest.Reply{Text: "last: " + res.Text}
+		}
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	s.Write("hello.txt", "hi")
+	config := filepath.Join(s.Home, ".config", "rnix")
+	if err := os.MkdirAll(config, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	yaml := "servers:\n  everything:\n    command: node\n    args: [" + everything + "]\n  files:\n    command: node\n    args: [" + files + ", .]\n"
+	if err := os.WriteFile(filepath.Join(config, "mcp.yaml"), []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := s.Spawn(ipc.SpawnRequest{Intent: "use them", Model: "fake", MCP: []string{"everything", "files"}})
+	w := s.Wait(p.PID)
+	if w.Exit.Code != 0 || !strings.Contains(w.Result, "hello.txt") {
+		t.Fatalf("%+v", w)
+	}
+	steps, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.TargetRequest{Target: p.UUID.String()})
+	if err != nil || !strings.Contains(steps.Steps[0].ToolCalls[0].Result, "over there") {
+		t.Errorf("%+v %v", steps.Steps, err)
+	}
+	if left := s.Survivors(); len(left) > 0 {
+		t.Errorf("servers are left: %v", left)
+	}
+	l, err := ipc.Call(t.Context(), s.Client, ipc.MCPList, ipc.ProjectRequest{Cwd: s.Work, Env: s.Env})
+	if err != nil || len(l.Servers) != 2 || len(l.Mounts) != 0 {
+		t.Errorf("%+v %v", l, err)
+	}
+	test, err := ipc.Call(t.Context(), s.Client, ipc.MCPTest, ipc.MCPTestRequest{ProjectRequest: ipc.ProjectRequest{Cwd: s.Work, Env: s.Env}, Server: "everything"})
+	if err != nil || !strings.Contains(string(test.Tools), "echo") {
+		t.Errorf("%s %v", test.Tools, err)
+	}
+}
+
+func TestOneBadServerOfSeveralLeavesNothing(t *testing.T) { // A-16
+	everything := npm(t, "@modelcontextprotocol", "server-everything", "dist", "index.js")
+	s := testenv.New(t)
+	config := filepath.Join(s.Home, ".config", "rnix")
+	if err := os.MkdirAll(config, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	yaml := "servers:\n  good:\n    command: node\n    args: [" + everything + "]\n  bad:\n    command: sh\n    args: [-c, 'echo no such key >&2; exit 3']\n"
+	if err := os.WriteFile(filepath.Join(config, "mcp.yaml"), []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.TrySpawn(ipc.SpawnRequest{Intent: "x", Provider: "offline", MCP: []string{"good", "bad"}})
+	if err == nil || !strings.Contains(err.Error(), "bad") || !strings.Contains(err.Error(), "no such key") {
+		t.Errorf("%v", err)
+	}
+	st, serr := ipc.Call(t.Context(), s.Client, ipc.DaemonStatus, ipc.Empty{})
+	if serr != nil || st.Children != 0 || st.Running != 0 || st.Stored != 0 {
+		t.Errorf("%+v %v", st, serr)
+	}
+	if p := s.Spawn(ipc.SpawnRequest{Intent: "help", Provider: "offline"}); s.Await(p.PID, event.Exited, nil).Exit.Code != 0 {
+		t.Error("the next spawn does not work")
+	}
+}

@@ -1,0 +1,148 @@
+package daemon
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"rnix/agent"
+	"rnix/internal/config"
+	"rnix/internal/proc"
+	"rnix/ipc"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// spawner starts processes, for clients and for agents.
+type spawner struct{ *Daemon }
+
+// spawn starts a process for a client.
+func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest) (ipc.SpawnResponse, error) {
+	p, err := d.profileOf(req.Cwd, req.Env, req.TrustProject)
+	if err != nil {
+		return ipc.SpawnResponse{}, err
+	}
+	ag, err := p.load(req.Agent, req.MCP)
+	if err != nil {
+		return ipc.SpawnResponse{}, err
+	}
+	choice, err := config.Choose(p.providers.List, config.Wish{
+		Provider: req.Provider, Model: req.Model, FallbackProvider: req.FallbackProvider, FallbackModel: req.FallbackModel,
+		Agent: ag.Models, ProjectDefault: p.providers.ProjectDefault, UserDefault: p.providers.UserDefault,
+	}, p.available)
+	if err != nil {
+		return ipc.SpawnResponse{}, err
+	}
+	opts, err := d.spawnOpts(p, ag, choice, req)
+	if err != nil {
+		return ipc.SpawnResponse{}, err
+	}
+	if opts.ParentPID, err = d.parentOf(peer, req.Parent); err != nil {
+		return ipc.SpawnResponse{}, err
+	}
+	seq := d.events.Last()
+	pid, err := d.kernel.SpawnContext(ctx, req.Intent, ag, opts)
+	if err != nil {
+		return ipc.SpawnResponse{}, err
+	}
+	i, err := d.kernel.Info(pid)
+	if err != nil {
+		return ipc.SpawnResponse{}, err
+	}
+	return ipc.SpawnResponse{PID: pid, UUID: i.UUID, Name: i.Name, Provider: choice.Provider.Name, Model: i.Progress.Model, Why: choice.Why,
+		MaxSteps: i.MaxSteps, Seq: seq, Warnings: append(slices.Clone(p.problems), choice.Warnings...)}, nil
+}
+
+// spawnOpts settles the options of a spawn: what the request says, else the agent, else the
+// configuration.
+func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, req ipc.SpawnRequest) (kernel.SpawnOpts, error) {
+	o := kernel.SpawnOpts{
+		Name: req.Name, SystemPrompt: req.SystemPrompt, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(req.Effort, choice.Effort),
+		MaxSteps: req.MaxSteps, ContextBudget: req.ContextBudget, WorkDir: p.cwd, ReadRoots: p.cfg.ReadRoots.V,
+		DeniedDevices: req.Deny, Secret: p.lookup, Profile: p,
+		Env: proc.ComposeEnv(p.env, ag.Env, nil),
+	}
+	if len(req.Allow) > 0 {
+		o.AllowedDevices = req.Allow
+	}
+	for _, list := range [][]string{req.Allow, req.Deny} {
+		for _, path := range list {
+			if !strings.HasPrefix(path, "/") {
+				return o, types.Errorf(types.ErrInvalid, "Spawn", path, "not a device path; device paths begin with a slash, such as /dev/shell (see `rnix ls /dev`)")
+			}
+		}
+	}
+	if strings.ContainsAny(req.Name, "/\n\x00") || len(req.Name) > 64 {
+		return o, types.Errorf(types.ErrInvalid, "Spawn", req.Name, "a name has at most 64 characters, and no slash or line break")
+	}
+	if _, err := types.ParsePID(req.Name); err == nil {
+		return o, types.Errorf(types.ErrInvalid, "Spawn", req.Name, "a name must not be a number: it would be taken for a PID")
+	}
+	if f := choice.Fallback; f != nil {
+		o.FallbackProvider, o.FallbackModel = f.Provider.Name, f.Model
+	}
+	if o.MaxSteps == nil && ag.MaxSteps == nil && p.cfg.MaxSteps.Origin != config.FromDefault {
+		o.MaxSteps = &p.cfg.MaxSteps.V
+	}
+	if o.ContextBudget == nil && ag.ContextBudget == nil && p.cfg.ContextBudget.V > 0 {
+		o.ContextBudget = &p.cfg.ContextBudget.V
+	}
+	if req.TimeoutMs < 0 {
+		return o, types.Errorf(types.ErrInvalid, "Spawn", "", "the time limit is negative")
+	}
+	o.Timeout = time.Duration(min(req.TimeoutMs, maxTimeoutMs)) * time.Millisecond
+	return o, nil
+}
+
+// maxTimeoutMs is a year: longer limits are no limits, and must not overflow.
+const maxTimeoutMs = 366 * 24 * 3600 * 1000
+
+func orElse(s, def string) string {
+	if s != "" {
+		return s
+	}
+	return def
+}
+
+// parentOf returns the PID of the parent for a spawn: what was asked for, or the agent that the caller
+// runs in. A caller inside an agent cannot name another parent, so that limits and rights hold on this
+// way too.
+func (d spawner) parentOf(peer *ipc.Peer, asked string) (types.PID, error) {
+	owner, inside := d.agentOf(peer)
+	if asked == "" {
+		return owner, nil
+	}
+	t, err := processes{d.Daemon}.alive("Spawn", asked)
+	if err != nil {
+		return 0, err
+	}
+	if inside && !d.inSubtree(owner, t.pid) {
+		return 0, &types.SyscallError{Syscall: "Spawn", PID: t.pid, Code: types.ErrPermission,
+			Err: types.Errorf(types.ErrPermission, "", "", "the caller runs inside process %d and may not act for others", owner)}
+	}
+	return t.pid, nil
+}
+
+func (d *Daemon) inSubtree(root, pid types.PID) bool {
+	tree, err := d.kernel.Subtree(root)
+	return err == nil && slices.Contains(tree, pid)
+}
+
+// loadAgent finds the agent of a child that a model starts.
+func (d spawner) loadAgent(parent *kernel.Process, name string) (*agent.Agent, error) {
+	p, ok := parent.Profile().(*profile)
+	if !ok {
+		return nil, types.Errorf(types.ErrUnavailable, "Spawn", name, "the parent has no configuration")
+	}
+	return p.load(name, nil)
+}
+
+// loadSkill finds a skill for a process.
+func (d spawner) loadSkill(proc *kernel.Process, name string) (agent.Skill, error) {
+	p, ok := proc.Profile().(*profile)
+	if !ok {
+		return agent.Skill{}, types.Errorf(types.ErrUnavailable, "Specialize", name, "the process has no configuration")
+	}
+	return p.catalog.Skill(name)
+}

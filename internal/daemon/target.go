@@ -1,0 +1,126 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+
+	"rnix/internal/step"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// target is a process that somebody named: alive, or only on disk.
+type target struct {
+	uuid types.UUID
+	pid  types.PID
+	live *kernel.Info   // nil if it is not in the kernel's table
+	info *step.ProcInfo // nil if there is nothing on disk
+}
+
+// minPrefix is the shortest UUID prefix that is looked up. Version 7 UUIDs of one day share their
+// first characters, so shorter ones would rarely be unique anyway.
+const minPrefix = 4
+
+// resolve finds the process that text names: a PID, a UUID or a prefix of one, or a name. A living
+// process goes before those on disk. Several that match are AMBIGUOUS, with the candidates; none is
+// NOT_FOUND.
+func (d processes) resolve(text string) (target, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return target{}, types.Errorf(types.ErrInvalid, "Find", "", "no process was named: give a PID, a UUID or its beginning, or a name")
+	}
+	stored := d.journal.Index().List()
+	if pid, err := types.ParsePID(text); err == nil {
+		if t, ok := d.byPID(pid, stored); ok {
+			return t, nil
+		}
+	}
+	for _, match := range []func(id, name string) bool{
+		func(id, name string) bool { return id == strings.ToLower(text) },
+		func(_, name string) bool { return name == text },
+		func(id, _ string) bool { return len(text) >= minPrefix && strings.HasPrefix(id, strings.ToLower(text)) },
+	} {
+		live, dead := d.matching(match, stored)
+		if len(live) == 0 {
+			live = dead
+		}
+		switch len(live) {
+		case 0:
+		case 1:
+			return live[0], nil
+		default:
+			return target{}, types.Errorf(types.ErrAmbiguous, "Find", text, "%d processes match:%s\nname one of them by its PID or a longer UUID", len(live), candidates(live))
+		}
+	}
+	return target{}, types.Errorf(types.ErrNotFound, "Find", text, "no such process; `rnix ps -a` lists all")
+}
+
+// byPID finds the process whose last run had the PID.
+func (d processes) byPID(pid types.PID, stored []step.ProcInfo) (target, bool) {
+	if i, err := d.kernel.Info(pid); err == nil {
+		return d.withStored(target{uuid: i.UUID, pid: pid, live: &i}, stored), true
+	}
+	for n := range stored {
+		if stored[n].PID == pid {
+			return target{uuid: stored[n].UUID, pid: pid, info: &stored[n]}, true
+		}
+	}
+	return target{}, false
+}
+
+func (d processes) withStored(t target, stored []step.ProcInfo) target {
+	for n := range stored {
+		if stored[n].UUID == t.uuid {
+			t.info = &stored[n]
+		}
+	}
+	return t
+}
+
+// matching returns the living and the other processes that match.
+func (d processes) matching(match func(id, name string) bool, stored []step.ProcInfo) (live, dead []target) {
+	alive := map[types.UUID]bool{}
+	for _, i := range d.kernel.List() {
+		alive[i.UUID] = true
+		if match(i.UUID.String(), i.Name) {
+			live = append(live, d.withStored(target{uuid: i.UUID, pid: i.PID, live: &i}, stored))
+		}
+	}
+	for n := range stored {
+		s := &stored[n]
+		if !alive[s.UUID] && match(s.UUID.String(), s.Name) {
+			dead = append(dead, target{uuid: s.UUID, pid: s.PID, info: s})
+		}
+	}
+	return live, dead
+}
+
+// maxCandidates bounds the list in an error.
+const maxCandidates = 10
+
+func candidates(ts []target) string {
+	var b strings.Builder
+	for i, t := range ts {
+		if i == maxCandidates {
+			fmt.Fprintf(&b, "\n  and %d more", len(ts)-i)
+			break
+		}
+		state, intent, name := "", "", ""
+		if t.live != nil {
+			state, intent, name = t.live.StateName(), t.live.Intent, t.live.Name
+		} else {
+			state, intent, name = t.info.State.String(), t.info.Intent, t.info.Name
+		}
+		fmt.Fprintf(&b, "\n  PID %d  %s  %s  %s %s", t.pid, t.uuid, state, name, firstLine(intent, 50))
+	}
+	return b.String()
+}
+
+// firstLine returns the first line of s, at most max characters.
+func firstLine(s string, max int) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	if r := []rune(s); len(r) > max {
+		return string(r[:max-1]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,251 @@
+// Package testenv runs a whole Rnix in a test: a daemon in a process of its own, with a home, a data
+// directory and a workspace of its own, and a client on its socket. The test's binary is the daemon's
+// program, so what is tested is what was compiled.
+//
+// A package that uses it calls Main from its TestMain.
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rnix/internal/daemon"
+	"rnix/internal/event"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// asDaemon is the variable that makes a test's binary a daemon.
+const asDaemon = "RNIX_TESTENV_DAEMON"
+
+// Main runs the tests, or the daemon if this process was started as one. It returns the exit status.
+func Main(m *testing.M) int {
+	if os.Getenv(asDaemon) == "" {
+		return m.Run()
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := daemon.Run(ctx, daemon.Options{Version: "test"}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// System is a daemon with everything around it.
+type System struct {
+	*ipc.Client
+	Dir   string   // holds everything below
+	Home  string   //
+	Data  string   // the data directory
+	Work  string   // the workspace of the processes, empty at first
+	Env   []string // of the daemon and of the clients' requests
+	t     testing.TB
+	pid   int // of the daemon
+	uuids []types.UUID
+}
+
+// New starts a system. env is added to its environment, "NAME=value". It is stopped at the end of the
+// test, which fails if an OS child of one of its processes is left then.
+func New(t testing.TB, env ...string) *System {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rnix") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &System{Dir: dir, Home: filepath.Join(dir, "home"), Data: filepath.Join(dir, "data"), Work: filepath.Join(dir, "work"), t: t}
+	for _, d := range []string{s.Home, s.Work} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Env = append([]string{"HOME=" + s.Home, "PATH=" + os.Getenv("PATH"), "RNIX_DATA_DIR=" + s.Data, "XDG_RUNTIME_DIR=" + dir, "LANG=C.UTF-8"}, env...)
+	for _, kv := range os.Environ() { // what the Go tool needs, for processes that run it
+		if name, _, _ := strings.Cut(kv, "="); slices.Contains([]string{"GOCACHE", "GOPATH", "GOMODCACHE", "GOROOT", "GOFLAGS", "GOPROXY", "TMPDIR"}, name) {
+			s.Env = append(s.Env, kv)
+		}
+	}
+	if !slices.ContainsFunc(s.Env, func(kv string) bool { return strings.HasPrefix(kv, "GOCACHE=") }) {
+		if cache, err := os.UserCacheDir(); err == nil {
+			s.Env = append(s.Env, "GOCACHE="+filepath.Join(cache, "go-build"))
+		}
+	}
+	t.Cleanup(func() {
+		s.Stop()
+		if left := s.Survivors(); len(left) > 0 {
+			t.Errorf("OS children are left: %v", left)
+		}
+		if t.Failed() {
+			log, _ := os.ReadFile(filepath.Join(s.Data, "log", "daemon.log")) // may not exist
+			t.Logf("the daemon's log:\n%s", log)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	s.Start()
+	return s
+}
+
+// Start starts the daemon and connects to it.
+func (s *System) Start() {
+	s.t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	socket, err := socketOf(s)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.Client, err = ipc.Ensure(ctx, ipc.EnsureOptions{Socket: socket, DataDir: s.Data, Executable: exe, Env: append([]string{asDaemon + "=1"}, s.Env...)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ping, err := ipc.Call(ctx, s.Client, ipc.Ping, ipc.Empty{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.pid = ping.PID
+}
+
+// Stop stops the daemon gracefully and waits until it is gone. It does nothing if it is not running.
+func (s *System) Stop() {
+	if s.pid == 0 {
+		return
+	}
+	_ = s.Client.Close()
+	_ = syscall.Kill(s.pid, syscall.SIGTERM)
+	s.gone()
+}
+
+// Kill ends the daemon with SIGKILL, as a crash would.
+func (s *System) Kill() {
+	_ = s.Client.Close()
+	_ = syscall.Kill(s.pid, syscall.SIGKILL)
+	s.gone()
+}
+
+// gone reaps the daemon, which is a child of the test's process.
+func (s *System) gone() {
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(s.pid, &status, 0, nil)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	s.pid = 0
+}
+
+// Spawn starts a process in the workspace.
+func (s *System) Spawn(req ipc.SpawnRequest) ipc.SpawnResponse {
+	s.t.Helper()
+	r, err := s.TrySpawn(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+// TrySpawn is Spawn that may fail.
+func (s *System) TrySpawn(req ipc.SpawnRequest) (ipc.SpawnResponse, error) {
+	if req.Cwd == "" {
+		req.Cwd = s.Work
+	}
+	if req.Env == nil {
+		req.Env = s.Env
+	}
+	r, err := ipc.Call(context.Background(), s.Client, ipc.Spawn, req)
+	if err == nil {
+		s.uuids = append(s.uuids, r.UUID)
+	}
+	return r, err
+}
+
+// Wait waits for a process to end.
+func (s *System) Wait(pid types.PID) ipc.WaitResponse {
+	s.t.Helper()
+	r, err := ipc.Call(context.Background(), s.Client, ipc.Wait, ipc.WaitRequest{Target: pid.String(), TimeoutMs: 120_000})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+// Await returns the first event of a process that is of a kind and that match, which may be nil, wants.
+func (s *System) Await(pid types.PID, kind event.Kind, match func(*event.Event) bool) event.Event {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	feed, err := ipc.Open(ctx, s.Client, ipc.Events, ipc.EventsRequest{Target: pid.String(), From: 1, Follow: true, Kinds: []event.Kind{kind}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer feed.Close()
+	for f, err := range feed.All() {
+		if err != nil {
+			s.t.Fatalf("waiting for %s of %d: %v", kind, pid, err)
+		}
+		if f.Missed == nil && (match == nil || match(&f.Data)) {
+			return f.Data
+		}
+	}
+	s.t.Fatalf("no %s of %d", kind, pid)
+	return event.Event{}
+}
+
+// Write puts a file into the workspace.
+func (s *System) Write(name, text string) {
+	s.t.Helper()
+	path := filepath.Join(s.Work, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Read returns a file of the workspace.
+func (s *System) Read(name string) string {
+	s.t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.Work, name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Survivors returns the OS processes that were started for processes of this system and still run.
+func (s *System) Survivors() []string {
+	var out []string
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		env, err := os.ReadFile(filepath.Join(d, "environ"))
+		if err != nil {
+			continue
+		}
+		for _, id := range s.uuids {
+			if strings.Contains(string(env), "RNIX_UUID="+id.String()) {
+				cmd, _ := os.ReadFile(filepath.Join(d, "cmdline"))
+				out = append(out, filepath.Base(d)+" "+strings.ReplaceAll(string(cmd), "\x00", " "))
+			}
+		}
+	}
+	return out
+}
+
+// PID returns the OS process id of the daemon.
+func (s *System) PID() int { return s.pid }
