@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strconv"
+	"sync"
 
 	"rnix/internal/durable"
 	"rnix/types"
@@ -18,7 +19,7 @@ const (
 	crcTail = len(crcKey) + 8 + len(`"}`)
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // encoder collects lines. The zero value is ready for use.
 type encoder struct {
@@ -38,7 +39,7 @@ func (e *encoder) add(r *Record) error {
 		return types.Errorf(types.ErrInvalid, "Encode", "", "%s record %d: %w", r.Kind, r.Seq, err)
 	}
 	body := e.buf.Bytes()[start : e.buf.Len()-len("}\n")]
-	sum := crc32.Checksum(body, castagnoli)
+	sum := crc32.Checksum(body, castagnoli())
 	e.buf.Truncate(start + len(body))
 	e.buf.WriteString(crcKey)
 	var hex [8]byte
@@ -105,7 +106,7 @@ func verify(line []byte) error {
 	n := len(line) - crcTail
 	if n > 0 && string(line[n:n+len(crcKey)]) == crcKey && string(line[len(line)-2:]) == `"}` {
 		want, err := strconv.ParseUint(string(line[n+len(crcKey):len(line)-2]), 16, 32)
-		if got := crc32.Checksum(line[:n], castagnoli); err != nil || uint32(want) != got {
+		if got := crc32.Checksum(line[:n], castagnoli()); err != nil || uint32(want) != got {
 			return types.Errorf(types.ErrStorage, "Decode", "", "the checksum is wrong: %08x is written, %08x is right for these bytes", want, got)
 		}
 		return checkVersion(line)
