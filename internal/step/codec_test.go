@@ -52,7 +52,7 @@ func TestRecordIsReadAsItWasWritten(t *testing.T) {
 // sealed adds the checksum that belongs to a line.
 func sealed(body string) []byte {
 	body = strings.TrimSuffix(body, "}")
-	return fmt.Appendf(nil, `%s,"crc":"%08x"}`, body, crc32.Checksum([]byte(body), castagnoli))
+	return fmt.Appendf(nil, `%s,"crc":"%08x"}`, body, crc32.Checksum([]byte(body), castagnoli()))
 }
 
 func TestUnreadableLineSaysWhy(t *testing.T) {
