@@ -34,17 +34,16 @@ var signalReasons = map[types.Signal]string{types.SIGTERM: "terminated", types.S
 
 // exitFor turns the end of a loop into an exit status. paused says that the gate was shut.
 func exitFor(end loop.End, paused bool) types.ExitStatus {
-	var sig signalled
-	var late timedOut
-	switch {
-	case end.Cause == nil:
-		return end.Exit
-	case end.Paused && paused:
+	if end.Cause != nil && end.Paused && paused {
 		return types.ExitStatus{Code: types.ExitError, Reason: types.ReasonCancelledPaused, Err: end.Cause}
-	case errors.As(end.Cause, &sig):
-		return types.ExitStatus{Code: types.ExitCancelled, Reason: signalReasons[sig.sig], Err: end.Cause}
-	case errors.As(end.Cause, &late):
-		return types.ExitStatus{Code: types.ExitError, Reason: late.Error(), Err: types.Errorf(types.ErrTimeout, "Process", "", "%w", end.Cause)}
+	}
+	switch cause := end.Cause.(type) { //nolint:errorlint // a cause is given by the kernel, as it is
+	case nil:
+		return end.Exit
+	case signalled:
+		return types.ExitStatus{Code: types.ExitCancelled, Reason: signalReasons[cause.sig], Err: end.Cause}
+	case timedOut:
+		return types.ExitStatus{Code: types.ExitError, Reason: cause.Error(), Err: types.Errorf(types.ErrTimeout, "Process", "", "%w", end.Cause)}
 	}
 	return types.ExitStatus{Code: types.ExitError, Reason: types.ReasonUnexpected, Err: end.Cause}
 }

@@ -77,16 +77,16 @@ func (h host) Ask(ctx context.Context, request []byte) (*loop.Response, error) {
 	if f, err := h.k.vfs.File(h.p.PID, h.p.modelFD); err == nil {
 		defer h.k.listen(h.p, f, "output")()
 	}
-	if err := h.k.write(ctx, h.p, h.p.modelFD, modelPath(h.p.opts), request); err != nil {
+	if err := h.k.write(ctx, h.p, h.p.modelFD, h.p.modelPath, request); err != nil {
 		return nil, err
 	}
-	answer, err := h.k.read(h.p, h.p.modelFD, modelPath(h.p.opts))
+	answer, err := h.k.read(h.p, h.p.modelFD, h.p.modelPath)
 	if err != nil {
 		return nil, err
 	}
 	resp := new(loop.Response)
 	if err := json.Unmarshal(answer, resp); err != nil {
-		return nil, types.Errorf(types.ErrDriver, "Read", modelPath(h.p.opts), "the device's answer is not a response: %w", err)
+		return nil, types.Errorf(types.ErrDriver, "Read", h.p.modelPath, "the device's answer is not a response: %w", err)
 	}
 	return resp, nil
 }

@@ -39,6 +39,7 @@ type Process struct {
 	parentUUID types.UUID
 	depth      int
 	modelFD    types.FD
+	modelPath  string
 	model      vfs.ModelCard
 	kit        *kit
 	rec        Recorder // exclusive to the process's goroutine while it runs

@@ -64,17 +64,6 @@ type SpawnOpts struct {
 	Profile any
 }
 
-// undo is what a failed spawn takes back, last first.
-type undo []func()
-
-func (u *undo) add(f func()) { *u = append(*u, f) }
-
-func (u undo) run() {
-	for i := len(u) - 1; i >= 0; i-- {
-		u[i]()
-	}
-}
-
 // Spawn starts a process that works on intent as agent, and returns its PID. It settles every value
 // (call, then agent, then default), opens the model, mounts the agent's MCP servers and starts the
 // reasoning goroutine. If anything fails, everything before it is taken back and only the PID is
@@ -107,21 +96,17 @@ func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.
 		return 0, err
 	}
 	p.opts.Env = withIdentity(p.opts.Env, p)
-	var back undo
 	defer func() {
 		if err != nil {
-			back.run()
+			k.abandon(p)
 		}
 	}()
 
 	if p.CtxID, err = k.ctxMgr.CtxAlloc(opts.CtxSize); err != nil {
 		return 0, err
 	}
-	back.add(func() { _ = k.ctxMgr.CtxFree(p.CtxID) })
-
 	k.vfs.AdmitAs(p.PID, func() vfs.Caller { return p.caller(k) })
-	back.add(func() { _ = k.vfs.CloseAll(p.PID) })
-	if p.modelFD, err = k.vfs.Open(p.PID, modelPath(opts), vfs.OpenReadWrite); err != nil {
+	if p.modelFD, err = k.vfs.Open(p.PID, p.modelPath, vfs.OpenReadWrite); err != nil {
 		return 0, err
 	}
 	if f, ferr := k.vfs.File(p.PID, p.modelFD); ferr == nil {
@@ -131,7 +116,6 @@ func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.
 	}
 	p.progress = loop.Progress{Provider: opts.Provider, Model: orDefault(opts.Model, p.model.Model)}
 
-	back.add(func() { k.unmountFor(p) })
 	if err = k.mountFor(ctx, p, parent, servers(ag, opts)); err != nil {
 		return 0, err
 	}
@@ -142,10 +126,11 @@ func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.
 	if err = k.ctxMgr.SetSystemPrompt(p.CtxID, system); err != nil {
 		return 0, err
 	}
-	if p.rec, err = k.store.Create(p.UUID); err != nil {
+	rec, err := k.store.Create(p.UUID)
+	if err != nil {
 		return 0, err
 	}
-	back.add(func() { _ = p.rec.Close(); _ = k.store.Discard(p.UUID) })
+	p.rec = rec
 	if merr := k.store.SaveMeta(p.UUID, system, p.kit.list); merr != nil {
 		k.log.Warn("process-meta.json", "err", merr) // nothing depends on it
 	}
@@ -159,12 +144,26 @@ func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.
 	return p.PID, nil
 }
 
+// abandon takes back what a failed spawn has, last first. Errors are left alone: the caller has one.
+func (k *KernelImpl) abandon(p *Process) {
+	if p.rec != nil {
+		_ = p.rec.Close()
+		_ = k.store.Discard(p.UUID)
+	}
+	k.unmountFor(p)
+	_ = k.vfs.CloseAll(p.PID)
+	if p.CtxID != 0 {
+		_ = k.ctxMgr.CtxFree(p.CtxID)
+	}
+}
+
 // settle makes the process object: every value that does not need a resource.
 func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opts SpawnOpts) (*Process, error) {
 	p := &Process{
 		UUID: opts.UUID, Name: opts.Name, Intent: intent, Agent: ag.Name, CreatedAt: time.Now(),
 		WorkDir: opts.WorkDir, ReadRoots: opts.ReadRoots, opts: opts,
-		left: make(chan struct{}), gone: make(chan struct{}),
+		modelPath: modelPath(opts),
+		left:      make(chan struct{}), gone: make(chan struct{}),
 	}
 	if p.UUID == (types.UUID{}) {
 		p.UUID = types.NewUUID()

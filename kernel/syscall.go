@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -105,12 +106,20 @@ func (k *KernelImpl) trace(p *Process, name, path, args string, fd types.FD, err
 
 func fdName(fd types.FD) string { return "fd " + types.PID(fd).String() }
 
-// excerpt is the beginning and the end of data, as text.
+// excerpt is the beginning and the end of data, as text. What is left out is not looked at.
 func excerpt(data []byte) string {
-	if len(data) > 4*traceMax { // do not convert what is not shown
-		data = append(append(append([]byte(nil), data[:traceMax]...), " ... "...), data[len(data)-traceMax:]...)
+	s := string(data[:min(len(data), traceMax)])
+	if len(data) > traceMax {
+		head, tail := traceMax*2/3, len(data)-traceMax/3
+		for head > 0 && !utf8.RuneStart(data[head]) {
+			head--
+		}
+		for tail < len(data) && !utf8.RuneStart(data[tail]) {
+			tail++
+		}
+		s = string(data[:head]) + "\n[... " + strconv.Itoa(tail-head) + " bytes left out ...]\n" + string(data[tail:])
 	}
-	return rnixctx.Elide(strings.ToValidUTF8(string(data), "?"), traceMax)
+	return strings.ToValidUTF8(s, "?")
 }
 
 // listen makes the pieces of a file's answer log lines of the process, as they come, and its waits

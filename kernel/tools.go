@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rnix/agent"
+	rnixctx "rnix/context"
 	"rnix/kernel/internal/loop"
 	"rnix/types"
 	"rnix/vfs"
@@ -130,11 +131,10 @@ func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
 
 // inHand names an action in a few words, with what it acts on.
 func inHand(a *loop.Action) string {
-	var in map[string]any
-	_ = json.Unmarshal(a.Call.Input, &in) // the loop has checked it
 	for _, key := range []string{"command", "path", "pattern", "intent"} {
-		if s, ok := in[key].(string); ok && s != "" {
-			return a.Call.Name + " " + excerpt([]byte(strings.SplitN(s, "\n", 2)[0]))
+		if s := a.Field(key); s != "" {
+			first, _, _ := strings.Cut(s, "\n")
+			return a.Call.Name + " " + rnixctx.Elide(first, traceMax)
 		}
 	}
 	return a.Call.Name

@@ -84,14 +84,13 @@ func (e *SyscallError) Is(target error) bool { c, ok := target.(ErrCode); return
 // CodeOf returns the code of the first SyscallError in err's chain, ErrInternal for any other
 // error, and "" for nil.
 func CodeOf(err error) ErrCode {
-	var e *SyscallError
-	var c ErrCode
-	switch {
-	case err == nil:
+	if err == nil {
 		return ""
-	case errors.As(err, &e):
+	}
+	if e, ok := errors.AsType[*SyscallError](err); ok {
 		return e.Code
-	case errors.As(err, &c):
+	}
+	if c, ok := errors.AsType[ErrCode](err); ok {
 		return c
 	}
 	return ErrInternal

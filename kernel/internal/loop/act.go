@@ -181,7 +181,7 @@ func fill(rec *step.StepRecord, actions []Action, outs []Outcome) {
 func summary(a *Action, o *Outcome) string {
 	s := a.Call.Name
 	for _, key := range []string{"path", "command", "pattern", "intent", "skill", "from", "query", "uri"} {
-		if v := a.field(key); v != "" {
+		if v := a.Field(key); v != "" {
 			s += " " + firstLine(v)
 			break
 		}

@@ -36,6 +36,8 @@ type Action struct {
 	Tool vfs.Tool // for ToolCall; the zero value for the kernel's own actions
 	// Problem says why the action cannot be run; it is given back to the model as an error.
 	Problem *types.SyscallError
+
+	fields map[string]json.RawMessage // of the input; nil if it is not an object
 }
 
 // independent reports whether the action may run beside others.
@@ -88,7 +90,7 @@ func Parse(resp *Response, tools map[string]vfs.Tool, meta map[string]Kind) []Ac
 		}
 		if c.ParseError != "" {
 			a.Problem = types.Errorf(types.ErrInvalid, "Tool", c.Name, "the arguments are not valid JSON (%s); call again with a JSON object", c.ParseError)
-		} else if a.Problem == nil && !isObject(c.Input) {
+		} else if a.fields = object(c.Input); a.Problem == nil && a.fields == nil {
 			a.Problem = types.Errorf(types.ErrInvalid, "Tool", c.Name, "the arguments must be a JSON object, not %s", rnixctx.Elide(string(c.Input), 80))
 		}
 		out[i] = a
@@ -96,9 +98,12 @@ func Parse(resp *Response, tools map[string]vfs.Tool, meta map[string]Kind) []Ac
 	return out
 }
 
-func isObject(b json.RawMessage) bool {
-	var m map[string]json.RawMessage
-	return json.Unmarshal(b, &m) == nil && m != nil
+// object returns the fields of a JSON object, or nil if b is none.
+func object(b json.RawMessage) (fields map[string]json.RawMessage) {
+	if json.Unmarshal(b, &fields) != nil {
+		return nil
+	}
+	return fields
 }
 
 // uniqueIDs replaces empty and repeated ids.
@@ -128,11 +133,10 @@ func names(tools map[string]vfs.Tool, meta map[string]Kind) string {
 	return strings.Join(all, ", ")
 }
 
-// field reads a string field of the input, or "".
-func (a *Action) field(name string) string {
-	var m map[string]json.RawMessage
+// Field returns a field of the input, or "" if it is missing or no string.
+func (a *Action) Field(name string) string {
 	var s string
-	if json.Unmarshal(a.Call.Input, &m) != nil || json.Unmarshal(m[name], &s) != nil {
+	if raw := a.fields[name]; len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
 		return ""
 	}
 	return s

@@ -168,11 +168,13 @@ func (l *Loop) step(ctx context.Context) (End, bool) {
 	}
 	var outs []Outcome
 	var endErr error
+	held := false // it ended where a pause holds it
 	switch {
 	case over:
 		outs, err = l.refuse(actions, types.Errorf(types.ErrExhausted, "Tool", "", "not run: the token budget is used up"))
 	default:
 		if endErr = l.host.Wait(ctx); endErr != nil { // a pause takes effect here too
+			held = true
 			outs, err = l.refuse(actions, types.Errorf(types.ErrCancelled, "Tool", "", "not run: %v", endErr))
 			break
 		}
@@ -193,11 +195,11 @@ func (l *Loop) step(ctx context.Context) (End, bool) {
 		return storage(err), true
 	}
 	if i := completed(actions, outs); i >= 0 && !over {
-		return End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: actions[i].field("result")}, true
+		return End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: actions[i].Field("result")}, true
 	}
 	switch {
 	case endErr != nil:
-		return End{Cause: endErr}, true
+		return End{Cause: endErr, Paused: held}, true
 	case over:
 		return End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, Result: resp.Content}, true
 	case stop != "":

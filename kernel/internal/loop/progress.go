@@ -2,7 +2,7 @@ package loop
 
 import (
 	"fmt"
-	"hash/fnv"
+	"hash/maphash"
 )
 
 // The thresholds are generous on purpose: polling for something slow with the same call and the same
@@ -20,13 +20,19 @@ type repeats struct {
 	same, fails int
 }
 
+var seed = maphash.MakeSeed()
+
 // see takes the calls of a step and their answers. It returns a note for the model, or a reason to
 // stop.
 func (r *repeats) see(actions []Action, outs []Outcome) (note, stop string) {
-	h := fnv.New64a()
+	var h maphash.Hash
+	h.SetSeed(seed)
 	failed := 0
 	for i := range actions {
-		fmt.Fprintf(h, "%s\x00%s\x00%s\x00", actions[i].Call.Name, actions[i].Call.Input, outs[i].Output)
+		for _, s := range []string{actions[i].Call.Name, string(actions[i].Call.Input), outs[i].Output} {
+			_, _ = h.WriteString(s) // cannot fail
+			_ = h.WriteByte(0)
+		}
 		if outs[i].Err != nil {
 			failed++
 		}
