@@ -181,7 +181,7 @@ func (d *Daemon) open() (l net.Listener, back undo, err error) {
 	d.files = event.WriteFiles(d.events, durable.OS, func(id types.UUID) string { return filepath.Join(d.journal.Dir(id), step.EventsFile) })
 	back.add(func() error { d.events.Close(); return d.files.Close() })
 	d.restore()
-	d.models = &models{procs: d.procs, drivers: map[string]model{}}
+	d.models = &models{procs: d.procs, log: d.log, drivers: map[string]model{}}
 	back.add(d.models.close)
 	return l, back, d.boot(cfg)
 }
@@ -209,7 +209,9 @@ func (d *Daemon) boot(cfg config.Config) error {
 		Devices: d.devices, Mounts: d.mounts, Contexts: rnixctx.NewManager(), Events: d.events, Log: d.log,
 		Store:   &store{journal: d.journal, owner: "rnix daemon " + d.opt.Version},
 		NextPID: func() (types.PID, error) { n, err := pids.Next(); return types.PID(n), err },
-		Freeze:  func(p types.PID) { d.procs.Freeze(p) }, Thaw: d.procs.Thaw,
+		// A model that is answering may finish: its answer is paid for, and would time out. An MCP
+		// server has nothing to do while nobody calls it.
+		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell) }, Thaw: d.procs.Thaw,
 		Release:    d.release,
 		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
 		Scratch:    d.scratch, LoadAgent: spawner{d}.loadAgent, LoadSkill: spawner{d}.loadSkill,

@@ -3,6 +3,7 @@ package daemon
 import (
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 // distinct configuration and shared, with its concurrency gate.
 type models struct {
 	procs *proc.Manager
+	log   *slog.Logger
 
 	mu      sync.Mutex
 	drivers map[string]model // +checklocks:mu; by the configuration as JSON
@@ -135,7 +137,7 @@ func (f *modelFile) BindCaller(c vfs.Caller) error {
 		}
 		d = llm.NewFallback(first.hasty, other.patient, name)
 	}
-	file, err := llm.NewDevice(d)("", f.flags)
+	file, err := llm.NewDevice(llm.NewRecord(d, f.models.tell))("", f.flags)
 	if err != nil {
 		return err
 	}
@@ -146,6 +148,12 @@ func (f *modelFile) BindCaller(c vfs.Caller) error {
 	}
 	f.VFSFile = file
 	return nil
+}
+
+// tell notes a call of a model, without anything that was said.
+func (m *models) tell(x llm.Exchange) {
+	m.log.Debug("model", "session", x.Session, "provider", x.Provider, "model", x.Model, "messages", x.Messages, "first", x.FirstPiece,
+		"waited", x.Waited, "took", x.Total, "tokens", x.Usage.Total(), "stop", x.StopReason, "code", x.Code)
 }
 
 func (f *modelFile) named(p *profile, name string) (model, error) {

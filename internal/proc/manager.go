@@ -96,12 +96,14 @@ func (m *Manager) stop(children []*Child) {
 	}
 }
 
-// Freeze stops all processes of an owner's children with SIGSTOP, and their timeouts with them. It
-// returns how many processes it has stopped.
-func (m *Manager) Freeze(owner types.PID) int {
+// Freeze stops all processes of an owner's children with SIGSTOP, and their timeouts with them; with
+// kinds, only those of children of these kinds. It returns how many processes it has stopped.
+func (m *Manager) Freeze(owner types.PID, kinds ...Kind) int {
 	n := 0
 	for _, c := range m.of(owner) {
-		n += c.freeze()
+		if len(kinds) == 0 || slices.Contains(kinds, c.spec.Kind) {
+			n += c.freeze()
+		}
 	}
 	return n
 }
