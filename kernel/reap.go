@@ -83,7 +83,7 @@ func (k *KernelImpl) bury(p *Process) {
 }
 
 // reaper reaps the processes that nobody waits for: children of PID 0. Other zombies wait for their
-// parent, or for its end.
+// parent, or for its end, which gives them to PID 0; when the kernel stops, all are reaped.
 type reaper struct {
 	k    *KernelImpl
 	ctx  context.Context
@@ -102,7 +102,15 @@ func newReaper(k *KernelImpl) *reaper {
 	return r
 }
 
-// add hands an ended process over. It never blocks.
+// ended hands a process over that has become a zombie, if it is not its parent's to reap. A parent
+// that is reaped at the same time either is seen here or sees the zombie.
+func (r *reaper) ended(p *Process) {
+	if r.k.table.ppid(p) == 0 || r.k.stopped.Load() {
+		r.add(p)
+	}
+}
+
+// add has a zombie reaped. It never blocks.
 func (r *reaper) add(p *Process) {
 	r.mu.Lock()
 	r.queue = append(r.queue, p)
@@ -135,9 +143,7 @@ func (r *reaper) drain() {
 			return
 		}
 		for _, p := range q {
-			if r.k.table.ppid(p) == 0 || r.k.stopped.Load() {
-				r.k.reapProcess(p)
-			}
+			r.k.reapProcess(p)
 		}
 	}
 }

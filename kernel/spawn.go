@@ -370,7 +370,7 @@ func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
 	}
 	p.wg.Add(1)
 	go func() { // one per process; ends with the loop; reap waits for it
-		defer k.reaper.add(p)
+		defer k.reaper.ended(p)
 		defer p.wg.Done()
 		defer func() { _ = k.vfs.CloseAll(p.PID) }() // close errors have nobody left to tell
 		defer stopTimer()
