@@ -432,21 +432,22 @@ func TestPauseFreezesTimeAndHoldsTheAction(t *testing.T) { // A-20
 }
 
 func TestKillWhilePaused(t *testing.T) {
-	s := newSys(t)
-	gateReached := make(chan struct{})
-	s.tool = func(context.Context, vfs.Caller) (string, error) { return "", nil }
-	s.model = func(context.Context, vfs.Caller, int) (reply, error) {
-		<-gateReached
-		return reply{Calls: []string{"tool {}"}}, nil
-	}
-	pid := s.spawn()
-	_ = s.Signal(pid, types.SIGPAUSE)
-	close(gateReached)
-	_ = s.Signal(pid, types.SIGKILL)
-	e, _ := s.Wait(pid)
-	if e.Code != 1 || e.Reason != "context cancelled while paused" {
-		t.Errorf("%+v", e)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := newSys(t)
+		answer := make(chan reply)
+		s.tool = func(context.Context, vfs.Caller) (string, error) { return "", nil }
+		s.model = func(context.Context, vfs.Caller, int) (reply, error) { return <-answer, nil }
+		pid := s.spawn()
+		synctest.Wait() // the model is being asked
+		_ = s.Signal(pid, types.SIGPAUSE)
+		answer <- reply{Calls: []string{"tool {}"}}
+		synctest.Wait() // it stands at the gate
+		_ = s.Signal(pid, types.SIGKILL)
+		e, _ := s.Wait(pid)
+		if e.Code != 1 || e.Reason != "context cancelled while paused" {
+			t.Errorf("%+v", e)
+		}
+	})
 }
 
 func TestBlockedSignalIsDeliveredWhenUnblocked(t *testing.T) {
