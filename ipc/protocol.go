@@ -212,9 +212,11 @@ type ProcDetail struct {
 	WorkDir        string        `json:"work_dir"`
 	ReadRoots      []string      `json:"read_roots,omitempty"`
 	AllowedDevices []string      `json:"allowed_devices"` // null = all
+	DeniedDevices  []string      `json:"denied_devices,omitempty"`
 	MCPMounts      []string      `json:"mcp_mounts,omitempty"`
 	Skills         []string      `json:"skills,omitempty"`
 	Tools          []string      `json:"tools,omitempty"`
+	Plan           string        `json:"plan,omitempty"`
 	Result         string        `json:"result,omitempty"`
 	Interrupted    []step.Intent `json:"interrupted,omitempty"` // calls that were begun and have no result
 	Damage         string        `json:"damage,omitempty"`      // what was wrong with its files, and what was cut
