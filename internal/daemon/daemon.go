@@ -53,6 +53,7 @@ type Daemon struct {
 	log         *slog.Logger
 
 	journal    *step.Local
+	pids       *durable.Counter
 	events     *event.Log
 	files      *event.Files
 	procs      *proc.Manager
@@ -169,6 +170,10 @@ func (d *Daemon) open() (l net.Listener, back undo, err error) {
 		return nil, back, err
 	}
 	back.add(d.journal.Close)
+	if d.pids, err = d.journal.PIDs(); err != nil {
+		return nil, back, err
+	}
+	back.add(d.pids.Settle)
 	d.userScratch = filepath.Join(d.places.DataDir, "scratch")
 	if serr := proc.BecomeSubreaper(); serr != nil {
 		d.log.Warn("orphans of children cannot be adopted", "err", serr)
@@ -201,14 +206,10 @@ func (d *Daemon) boot(cfg config.Config) error {
 	if err != nil {
 		return err
 	}
-	pids, err := d.journal.PIDs()
-	if err != nil {
-		return err
-	}
 	d.kernel = kernel.New(kernel.Config{
 		Devices: d.devices, Mounts: d.mounts, Contexts: rnixctx.NewManager(), Events: d.events, Log: d.log,
 		Store:   &store{journal: d.journal, owner: "rnix daemon " + d.opt.Version},
-		NextPID: func() (types.PID, error) { n, err := pids.Next(); return types.PID(n), err },
+		NextPID: func() (types.PID, error) { n, err := d.pids.Next(); return types.PID(n), err },
 		// A model that is answering may finish: its answer is paid for, and would time out. An MCP
 		// server has nothing to do while nobody calls it.
 		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell) }, Thaw: d.procs.Thaw,

@@ -258,6 +258,9 @@ func TestStopSuspendsAndTheHistoryStaysReadable(t *testing.T) {
 	if err != nil || len(l.Procs) != 1 || l.Procs[0].State != "suspended" || l.Procs[0].Exit != nil {
 		t.Errorf("%+v %v", l, err)
 	}
+	if next := s.Spawn(ipc.SpawnRequest{Intent: "help", Provider: "offline"}); next.PID != p.PID+1 {
+		t.Errorf("PID %d after %d", next.PID, p.PID)
+	}
 }
 
 func TestAmbiguityListsTheCandidates(t *testing.T) {
