@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"rnix/internal/event"
+	"rnix/ipc"
+	"rnix/runtime/statehome"
+)
+
+var update = flag.Bool("update", false, "write what the scripts compare with anew")
+
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"rnix": main}) }
+
+// TestScripts runs the program with a daemon of its own for each script, which is stopped at the end.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:           filepath.Join("testdata", "script"),
+		UpdateScripts: *update,
+		Setup: func(e *testscript.Env) error {
+			run, err := os.MkdirTemp("", "rnix") // a short name: a socket lies in it
+			if err != nil {
+				return err
+			}
+			home := filepath.Join(e.WorkDir, "home")
+			if err := os.MkdirAll(home, 0o700); err != nil {
+				return err
+			}
+			for k, v := range map[string]string{"HOME": home, "XDG_RUNTIME_DIR": run, "XDG_CONFIG_HOME": "", "RNIX_DATA_DIR": filepath.Join(home, "data"),
+				"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "TERM": "dumb", "GORACE": "atexit_sleep_ms=0"} {
+				e.Setenv(k, v)
+			}
+			e.Defer(func() { stopDaemon(t, e.Vars, filepath.Join(home, "data"), run) })
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "stepping": stepping},
+	})
+}
+
+// code runs a command and checks its exit code: code 3 rnix run ...
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code number command argument...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		exit, ok := err.(*exec.ExitError)
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// stepping waits until a process has begun its first step: stepping 1
+func stepping(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: stepping pid")
+	}
+	lookup := func(key string) (string, bool) { v := ts.Getenv(key); return v, v != "" }
+	places, err := statehome.Find(lookup, "")
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	c, err := ipc.Connect(ctx, places.Socket)
+	ts.Check(err)
+	defer c.Close()
+	feed, err := ipc.Open(ctx, c, ipc.Events, ipc.EventsRequest{From: 1, Follow: true, Kinds: []event.Kind{event.StepStarted}})
+	ts.Check(err)
+	defer feed.Close()
+	for f, err := range feed.All() {
+		ts.Check(err)
+		if f.Data.PID.String() == args[0] {
+			return
+		}
+	}
+	ts.Fatalf("no step of %s", args[0])
+}
+
+// stopDaemon stops the daemon of a script; one that does not listen any more is ended by its PID.
+func stopDaemon(t *testing.T, vars []string, data, run string) {
+	c := exec.Command("rnix", "daemon", "stop")
+	c.Env = vars
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("daemon stop: %v: %s", err, out)
+		if h, held, _ := ipc.LockHolder(ipc.DataLock(data)); held && h.PID > 1 {
+			if p, err := os.FindProcess(h.PID); err == nil {
+				_ = p.Kill()
+			}
+		}
+	}
+	if log, err := os.ReadFile(filepath.Join(data, "log", "daemon.log")); err == nil && strings.Contains(string(log), "panic") {
+		t.Errorf("the daemon's log has a panic:\n%s", log)
+	}
+	if err := os.RemoveAll(run); err != nil {
+		t.Error(err)
+	}
+}

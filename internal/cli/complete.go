@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rnix/ipc"
+)
+
+// completePatience bounds what the shell waits for. A completion never starts a daemon.
+const completePatience = 500 * time.Millisecond
+
+// completer is what cobra calls for the words that may stand here.
+type completer = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective)
+
+// completing returns a completer that asks a daemon that runs.
+func completing(a *app, ask func(context.Context, *ipc.Client) []cobra.Completion) completer {
+	return func(c *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		parent := c.Context()
+		if parent == nil {
+			parent = context.Background()
+		}
+		ctx, cancel := context.WithTimeout(parent, completePatience)
+		defer cancel()
+		client, err := a.find(ctx)
+		if err != nil || client == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return ask(ctx, client), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeProcs offers PIDs and names, with ended ones if those can be meant too.
+func completeProcs(a *app, ended bool) completer {
+	return completing(a, func(ctx context.Context, c *ipc.Client) []cobra.Completion {
+		r, err := ipc.Call(ctx, c, ipc.ListProcs, ipc.ListRequest{All: ended, Limit: 50})
+		if err != nil {
+			return nil
+		}
+		var out []cobra.Completion
+		for i := range r.Procs {
+			p := &r.Procs[i]
+			what := p.State + ": " + cut(oneLine(p.Intent), 50)
+			out = append(out, cobra.CompletionWithDesc(p.PID.String(), what))
+			if p.Name != "" {
+				out = append(out, cobra.CompletionWithDesc(oneLine(p.Name), what))
+			}
+		}
+		return out
+	})
+}
+
+func completeAgents(a *app) completer {
+	return completing(a, func(ctx context.Context, c *ipc.Client) []cobra.Completion {
+		r, err := ipc.Call(ctx, c, ipc.ListAgents, a.project(false))
+		if err != nil {
+			return nil
+		}
+		var out []cobra.Completion
+		for i := range r.Agents {
+			out = append(out, cobra.CompletionWithDesc(oneLine(r.Agents[i].Name), cut(oneLine(r.Agents[i].Description), 60)))
+		}
+		return out
+	})
+}
+
+func completeProviders(a *app) completer {
+	return completing(a, func(ctx context.Context, c *ipc.Client) []cobra.Completion {
+		r, err := ipc.Call(ctx, c, ipc.Providers, ipc.ProvidersRequest{ProjectRequest: a.project(false)})
+		if err != nil {
+			return nil
+		}
+		var out []cobra.Completion
+		for _, p := range r.Providers {
+			out = append(out, cobra.CompletionWithDesc(oneLine(p.Name), cut(oneLine(p.Detail), 60)))
+		}
+		return out
+	})
+}
+
+func completeServers(a *app) completer {
+	return completing(a, func(ctx context.Context, c *ipc.Client) []cobra.Completion {
+		r, err := ipc.Call(ctx, c, ipc.MCPList, a.project(false))
+		if err != nil {
+			return nil
+		}
+		var out []cobra.Completion
+		for _, s := range r.Servers {
+			out = append(out, cobra.CompletionWithDesc(oneLine(s.Name), cut(oneLine(s.Command), 60)))
+		}
+		return out
+	})
+}
+
+// completeRun sets what the flags of run complete to.
+func completeRun(a *app, c *cobra.Command) {
+	for flag, f := range map[string]completer{
+		"agent": completeAgents(a), "provider": completeProviders(a), "fallback-provider": completeProviders(a),
+		"parent": completeProcs(a, false), "mcp": completeServers(a),
+		"output-format": cobra.FixedCompletions([]cobra.Completion{"text", "json", "stream-json"}, cobra.ShellCompDirectiveNoFileComp),
+		"effort":        cobra.FixedCompletions([]cobra.Completion{"low", "medium", "high"}, cobra.ShellCompDirectiveNoFileComp),
+	} {
+		_ = c.RegisterFlagCompletionFunc(flag, f)
+	}
+	_ = c.MarkFlagDirname("cwd")
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+
+	"rnix/internal/config"
+	"rnix/ipc"
+	"rnix/runtime/statehome"
+	"rnix/types"
+)
+
+// places returns where everything of this installation lies, as the daemon finds it too.
+func (a *app) places() (statehome.Places, error) {
+	configured := ""
+	if a.getenv(statehome.EnvDataDir) == "" {
+		if dir, err := statehome.ConfigDir(a.env); err == nil {
+			configured = config.Load(config.Sources{UserDir: dir, Home: a.getenv("HOME")}).DataDir.V
+		}
+	}
+	p, err := statehome.Find(a.env, configured)
+	if err != nil {
+		return p, usagef("", "%w", err)
+	}
+	return p, nil
+}
+
+// connect returns a client of the daemon, and starts it if none runs.
+func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
+	if a.client != nil {
+		return a.client, nil
+	}
+	p, err := a.places()
+	if err != nil {
+		return nil, err
+	}
+	c, err := ipc.Ensure(ctx, ipc.EnsureOptions{Socket: p.Socket, DataDir: p.DataDir, Log: p.Log, Env: a.host.Environ,
+		Progress: func(msg string) { a.out.talk("[kernel] %s", msg) }})
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	a.client = c
+	return c, nil
+}
+
+// find returns a client of the daemon that runs, or nil if none does.
+func (a *app) find(ctx context.Context) (*ipc.Client, error) {
+	if a.client != nil {
+		return a.client, nil
+	}
+	p, err := a.places()
+	if err != nil {
+		return nil, err
+	}
+	c, err := ipc.Connect(ctx, p.Socket)
+	if types.CodeOf(err) == types.ErrUnavailable {
+		// It may listen elsewhere, as when it was started in another kind of session.
+		holder, held, lerr := ipc.LockHolder(ipc.DataLock(p.DataDir))
+		switch {
+		case lerr != nil || !held || holder.Socket == "":
+			return nil, nil
+		case holder.Socket == p.Socket:
+			return nil, unreachable(types.Errorf(types.ErrUnavailable, "Connect", p.Socket, "the daemon with pid %d runs but does not listen: it is starting or stopping", holder.PID))
+		}
+		c, err = ipc.Connect(ctx, holder.Socket)
+	}
+	if err != nil {
+		return nil, unreachable(err)
+	}
+	a.client = c
+	return c, nil
+}
+
+// project says which project's configuration counts.
+func (a *app) project(trust bool) ipc.ProjectRequest {
+	return ipc.ProjectRequest{Cwd: a.host.Dir, Env: a.host.Environ, TrustProject: trust}
+}

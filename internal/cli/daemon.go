@@ -1,0 +1,202 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rnix/ipc"
+	"rnix/types"
+)
+
+func daemonCmd(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "daemon",
+		Short: "start, look at or stop the daemon",
+		Long: `The daemon runs the agents. It starts by itself when a command needs it and goes on without a
+terminal. Stopping it ends no agent: they are suspended on disk.`,
+		Example: examples(`rnix daemon status`, `rnix daemon stop`, `rnix daemon start --foreground`),
+		Args:    cobra.NoArgs,
+	}
+	c.AddCommand(daemonStartCmd(a), daemonStatusCmd(a), daemonStopCmd(a))
+	return c
+}
+
+func daemonStartCmd(a *app) *cobra.Command {
+	var foreground bool
+	c := &cobra.Command{
+		Use:         "start",
+		Short:       "start the daemon, if it does not run",
+		Example:     examples(`rnix daemon start`, `rnix daemon start --foreground`),
+		Annotations: exits("0 1 2 12"),
+		Args:        cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if foreground {
+				if a.host.Foreground == nil {
+					return types.Errorf(types.ErrUnavailable, "Daemon", "", "this program has no daemon in it")
+				}
+				return a.host.Foreground(c.Context())
+			}
+			client, err := a.find(c.Context())
+			if err != nil {
+				return err
+			}
+			runs := client != nil
+			if client, err = a.connect(c.Context()); err != nil {
+				return err
+			}
+			s, err := ipc.Call(c.Context(), client, ipc.DaemonStatus, ipc.Empty{})
+			if err != nil {
+				return err
+			}
+			if a.out.json() {
+				a.out.object(&s)
+				return nil
+			}
+			word := "started"
+			if runs {
+				word = "runs already"
+			}
+			a.out.talk("the daemon %s: pid %d, version %s, socket %s", word, s.PID, oneLine(s.Version), oneLine(s.Socket))
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&foreground, "foreground", false, "run it in this process, until it is stopped")
+	return c
+}
+
+func daemonStatusCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:         "status",
+		Short:       "describe the daemon that runs",
+		Long:        "Status describes the daemon that runs. If none does, the exit code is 12.",
+		Example:     examples(`rnix daemon status`, `rnix daemon status --json`),
+		Annotations: exits("0 1 2 12"),
+		Args:        cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, err := a.find(c.Context())
+			if err != nil {
+				return err
+			}
+			if client == nil {
+				return noDaemon()
+			}
+			return daemonStatus(c.Context(), client, a.out, time.Now())
+		},
+	}
+}
+
+func noDaemon() error {
+	return withMend(unreachable(types.Errorf(types.ErrUnavailable, "", "", "no daemon is running")),
+		"it starts by itself when a command needs it, or with: rnix daemon start")
+}
+
+// daemonStatus describes the daemon.
+func daemonStatus(ctx context.Context, c *ipc.Client, out *output, now time.Time) error {
+	s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
+	if err != nil {
+		return err
+	}
+	if out.json() {
+		out.object(&s)
+		return nil
+	}
+	var b strings.Builder
+	for _, row := range [][2]string{
+		{"pid", fmt.Sprint(s.PID)}, {"version", s.Version}, {"up", age(now.Sub(s.Started)) + ", since " + clock(s.Started, now)},
+		{"socket", s.Socket}, {"data", s.DataDir}, {"log", s.Log},
+		{"agents", fmt.Sprintf("%s running, %s suspended, %s on disk", number(s.Running), number(s.Suspended), number(s.Stored))},
+		{"children", plural(s.Children, "process", "processes") + " of the operating system"},
+		{"memory", size(int64(min(s.HeapBytes, 1<<62))) + " in use, " + plural(s.Goroutines, "goroutine", "goroutines")},
+	} {
+		fmt.Fprintf(&b, "%s %s\n", out.out.paint(dim, fmt.Sprintf("%-9s", row[0])), oneLine(row[1]))
+	}
+	for _, r := range s.Recovered {
+		fmt.Fprintf(&b, "%s %s\n", out.out.paint(dim, fmt.Sprintf("%-9s", "mended")), oneLine(r))
+	}
+	out.print(b.String())
+	return nil
+}
+
+func daemonStopCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "stop",
+		Short: "stop the daemon; its agents are suspended, not ended",
+		Long: `Stop stops the daemon and waits until it is gone. Agents that are running finish the write that is
+under way and are suspended on disk.`,
+		Example:     examples(`rnix daemon stop`),
+		Annotations: exits("0 1 2 12 124"),
+		Args:        cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, err := a.find(c.Context())
+			if err != nil {
+				return err
+			}
+			if client == nil {
+				a.out.talk("no daemon is running")
+				return nil
+			}
+			return daemonStop(c.Context(), client, a.out)
+		},
+	}
+}
+
+// How daemonStop waits.
+const (
+	stopPatience = 60 * time.Second
+	stopPoll     = 10 * time.Millisecond
+)
+
+// daemonStop stops the daemon and waits until it has given its lock back.
+func daemonStop(ctx context.Context, c *ipc.Client, out *output) error {
+	s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
+	if err != nil {
+		return err
+	}
+	// A daemon that is quicker than its own answer has done what was asked for.
+	if _, err := ipc.Call(ctx, c, ipc.Shutdown, ipc.Empty{}); err != nil && !gone(err) {
+		return err
+	}
+	patience := time.NewTimer(stopPatience)
+	defer patience.Stop()
+	tick := time.NewTicker(stopPoll)
+	defer tick.Stop()
+	for lock := ipc.DataLock(s.DataDir); ; {
+		holder, held, err := ipc.LockHolder(lock)
+		if err != nil {
+			return err
+		}
+		if !held || holder.PID != s.PID && holder.PID != 0 {
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return types.Errorf(types.ErrCancelled, "Shutdown", "", "%w", context.Cause(ctx))
+		case <-patience.C:
+			return withMend(types.Errorf(types.ErrTimeout, "Shutdown", "", "the daemon (pid %d) is still there after %s", s.PID, stopPatience), "see its log: "+s.Log)
+		}
+	}
+	if out.json() {
+		out.object(struct {
+			PID       int `json:"pid"`
+			Suspended int `json:"suspended"`
+		}{s.PID, s.Running + s.Suspended})
+		return nil
+	}
+	out.talk("the daemon (pid %d) has stopped%s", s.PID, suspendedText(s.Running+s.Suspended))
+	return nil
+}
+
+func suspendedText(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "; 1 agent is suspended on disk (see: rnix ps -a)"
+	}
+	return "; " + number(n) + " agents are suspended on disk (see: rnix ps -a)"
+}

@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"rnix/ipc"
+)
+
+func doctorCmd(a *app) *cobra.Command {
+	var trust bool
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "check that agents can be run here, and say how to mend what is broken",
+		Long: `Doctor checks the daemon, the directories, the configuration, the model that a run in this directory
+would use, and the programs that agents use. The exit code is 1 if something is broken; what only
+limits is a warning.`,
+		Example:     examples(`rnix doctor`, `rnix doctor --json | jq 'select(.status!="ok")'`),
+		Annotations: exits("0 1 2"),
+		Args:        cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return showChecks(a.out, a.examine(c.Context(), trust))
+		},
+	}
+	c.Flags().BoolVar(&trust, "trust-project", false, "as run would with it")
+	return c
+}
+
+// verdict is the outcome of a check. Part of the form of doctor --json.
+type verdict string
+
+const (
+	fine   verdict = "ok"
+	warned verdict = "warning"
+	broken verdict = "broken"
+	absent verdict = "absent" // and nobody needs it, unless they want it
+)
+
+// check is one line of doctor.
+type check struct {
+	Check  string  `json:"check"`
+	Status verdict `json:"status"`
+	Detail string  `json:"detail"`
+	Mend   string  `json:"mend,omitempty"`
+}
+
+// examine makes all checks. A check that fails does not keep the others from being made.
+func (a *app) examine(ctx context.Context, trust bool) []check {
+	p, err := a.places()
+	if err != nil {
+		return []check{{"places", broken, err.Error(), "set HOME, or RNIX_DATA_DIR, XDG_CONFIG_HOME and XDG_RUNTIME_DIR"}}
+	}
+	client, err := a.connect(ctx)
+	out := []check{checkDaemon(ctx, client, err, a.host.Version, p.Log)}
+	out = append(out, checkDir("data", p.DataDir), checkDir("socket", filepath.Dir(p.Socket)), checkDisk(p.DataDir), checkConfigDir(p.ConfigDir))
+	if client != nil {
+		out = append(out, checkModel(ctx, client, ipc.ProvidersRequest{ProjectRequest: a.project(trust)})...)
+	}
+	path := a.getenv("PATH")
+	return append(out,
+		checkProgram(path, warned, "git", "needed for worktrees and for what agents find out about history"),
+		checkProgram(path, warned, "bwrap", "it is the strongest sandbox for the commands of agents"),
+		checkProgram(path, absent, "claude", "only needed for the provider claude"),
+		checkProgram(path, absent, "cursor-agent", "only needed for the provider cursor", "agent"))
+}
+
+func checkDaemon(ctx context.Context, c *ipc.Client, err error, version, log string) check {
+	if err != nil {
+		return check{"daemon", broken, err.Error(), "see its log: " + log}
+	}
+	s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
+	if err != nil {
+		return check{"daemon", broken, err.Error(), "see its log: " + log}
+	}
+	detail := fmt.Sprintf("pid %d, version %s, socket %s", s.PID, s.Version, s.Socket)
+	if s.Version != version {
+		return check{"daemon", warned, detail + "; this program is of version " + version, "replace it with: rnix daemon stop"}
+	}
+	return check{"daemon", fine, detail, ""}
+}
+
+// checkDir checks a directory that must be the user's alone.
+func checkDir(name, dir string) check {
+	st, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return check{name, warned, dir + " does not exist yet", "the daemon makes it when it starts"}
+	case err != nil:
+		return check{name, broken, err.Error(), ""}
+	case !st.IsDir():
+		return check{name, broken, dir + " is no directory", "move it away, or set another place (rnix help environment)"}
+	case st.Mode().Perm()&0o077 != 0:
+		return check{name, broken, fmt.Sprintf("%s has mode %04o: others can look into it", dir, st.Mode().Perm()), "chmod 700 " + dir}
+	}
+	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
+		return check{name, broken, fmt.Sprintf("%s: %v", dir, err), "chmod 700 " + dir}
+	}
+	return check{name, fine, fmt.Sprintf("%s, mode %04o", dir, st.Mode().Perm()), ""}
+}
+
+// How much room there should be for histories, in bytes.
+const (
+	littleRoom = 1 << 30
+	noRoom     = 64 << 20
+)
+
+func checkDisk(dir string) check {
+	var st unix.Statfs_t
+	for unix.Statfs(dir, &st) != nil {
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return check{"disk", warned, "the free space cannot be found", ""}
+		}
+		dir = parent
+	}
+	free := int64(st.Bavail) * int64(st.Bsize)
+	detail := size(free) + " free at " + dir
+	switch {
+	case free < noRoom:
+		return check{"disk", broken, detail + ": agents stop when their record cannot be written", "make room, or set RNIX_DATA_DIR"}
+	case free < littleRoom:
+		return check{"disk", warned, detail, "make room, or set RNIX_DATA_DIR"}
+	}
+	return check{"disk", fine, detail, ""}
+}
+
+func checkConfigDir(dir string) check {
+	if _, err := os.Stat(dir); err != nil {
+		return check{"config", fine, dir + " does not exist; the defaults count", ""}
+	}
+	var there []string
+	for _, name := range []string{"config.yaml", "providers.yaml"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			there = append(there, name)
+		}
+	}
+	if len(there) == 0 {
+		return check{"config", fine, dir + " has no files; the defaults count", ""}
+	}
+	return check{"config", fine, dir + ": " + strings.Join(there, ", "), ""}
+}
+
+// checkModel asks which model a run would use, and which files have mistakes.
+func checkModel(ctx context.Context, c *ipc.Client, req ipc.ProvidersRequest) []check {
+	r, err := ipc.Call(ctx, c, ipc.Providers, req)
+	if err != nil {
+		return []check{{"model", broken, err.Error(), ""}}
+	}
+	var out []check
+	for _, p := range r.Problems {
+		out = append(out, check{"config", broken, p, "mend the file; until then that value does not count"})
+	}
+	if r.Chosen == "" {
+		return append(out, check{"model", broken, "no provider can be used: " + r.Why, "see: rnix providers"})
+	}
+	for _, p := range r.Providers {
+		if p.Name != r.Chosen {
+			continue
+		}
+		detail := modelName(p.Name, p.Model) + ": " + r.Why
+		if p.Driver == "offline" {
+			return append(out, check{"model", warned, detail, "set the key of a provider (rnix providers), or install a CLI that is logged in"})
+		}
+		return append(out, check{"model", fine, detail, ""})
+	}
+	return append(out, check{"model", fine, r.Chosen + ": " + r.Why, ""})
+}
+
+// checkProgram looks a program up, under its name or another one.
+func checkProgram(path string, missing verdict, name, use string, others ...string) check {
+	for _, n := range append([]string{name}, others...) {
+		for _, dir := range filepath.SplitList(path) {
+			file := filepath.Join(dir, n)
+			st, err := os.Stat(file)
+			if filepath.IsAbs(dir) && err == nil && !st.IsDir() && unix.Access(file, unix.X_OK) == nil {
+				return check{name, fine, file, ""}
+			}
+		}
+	}
+	return check{name, missing, "not in PATH; " + use, ""}
+}
+
+// showChecks shows the checks. Anything broken makes the exit code 1.
+func showChecks(out *output, checks []check) error {
+	code := ExitOK
+	for _, c := range checks {
+		if c.Status == broken {
+			code = ExitError
+		}
+		if out.json() {
+			out.object(&c)
+			continue
+		}
+		if out.quiet && (c.Status == fine || c.Status == absent) {
+			continue
+		}
+		st := map[verdict]style{fine: green, warned: yellow, broken: red, absent: dim}[c.Status]
+		out.print(out.out.paint(st, fmt.Sprintf("%-8s", c.Status)) + fmt.Sprintf("%-13s", c.Check) + lines(c.Detail) + "\n")
+		if c.Mend != "" {
+			out.print(strings.Repeat(" ", 21) + lines(c.Mend) + "\n")
+		}
+	}
+	return leave(code)
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"rnix/ipc"
+	"rnix/types"
+)
+
+func killCmd(a *app) *cobra.Command {
+	var sig string
+	var subtree, list bool
+	c := &cobra.Command{
+		Use:   "kill [-SIGNAL] PROCESS...",
+		Short: "send a signal to processes",
+		Long: `Kill sends a signal, SIGTERM if none is named, to each process.
+
+  TERM (15)    end before the next action; everything until then is on record
+  KILL (9)     end at once
+  INT (2)      as TERM; a process may handle it differently
+  PAUSE (19)   stop before the next model call or action (see: rnix pause)
+  RESUME (18)  go on
+
+Names may be written TERM, SIGTERM, -TERM or --signal TERM; numbers are those of Linux.`,
+		Example:           examples(`rnix kill 3`, `rnix kill -9 night`, `rnix kill -TERM --subtree 0191f3a2`, `rnix kill -l`),
+		Annotations:       exits("0 1 2 10 11 12"),
+		ValidArgsFunction: completeProcs(a, false),
+		RunE: func(c *cobra.Command, args []string) error {
+			if list {
+				a.out.print("TERM KILL INT PAUSE RESUME\n")
+				return nil
+			}
+			s, err := types.ParseSignal(sig)
+			if err != nil {
+				return usagef("", "%w", err)
+			}
+			if len(args) == 0 {
+				return usagef("see: rnix ps", "name the processes to signal")
+			}
+			client, err := a.running(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return signalAll(c.Context(), client, a.out, args, s, subtree)
+		},
+	}
+	c.Flags().StringVarP(&sig, "signal", "s", "TERM", "the signal, by name or number")
+	c.Flags().BoolVarP(&subtree, "subtree", "t", false, "the descendants too")
+	c.Flags().BoolVarP(&list, "list", "l", false, "list the signals")
+	_ = c.RegisterFlagCompletionFunc("signal", cobra.FixedCompletions([]string{"TERM", "KILL", "INT", "PAUSE", "RESUME"}, cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// running returns a client of a daemon that runs: without one there is no living process, and none
+// is started to find that out.
+func (a *app) running(ctx context.Context, target string) (*ipc.Client, error) {
+	c, err := a.find(ctx)
+	if err == nil && c == nil {
+		err = withMend(types.Errorf(types.ErrNotFound, "Find", target, "no daemon is running, so no process is"), "see what is on disk with: rnix ps -a")
+	}
+	return c, err
+}
+
+// signalAll sends a signal to each target, also after one has failed.
+func signalAll(ctx context.Context, c *ipc.Client, out *output, targets []string, sig types.Signal, subtree bool) error {
+	method := ipc.Signal
+	if subtree {
+		method = ipc.SignalTree
+	}
+	var first error
+	for _, target := range targets {
+		r, err := ipc.Call(ctx, c, method, ipc.SignalRequest{Target: target, Signal: sig})
+		if err == nil {
+			if out.json() {
+				out.object(r)
+			}
+			also := ""
+			if subtree && r.Affected > 1 {
+				also = " and " + plural(r.Affected-1, "descendant", "descendants")
+			}
+			out.talk("[kernel] %s sent to PID %d%s", sig, r.PID, also)
+		}
+		first = firstError(out, first, err, len(targets) > 1)
+	}
+	return first
+}

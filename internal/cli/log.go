@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"rnix/debug"
+	"rnix/internal/event"
+)
+
+// categories are the kinds of log lines.
+func categories() []string { return []string{"think", "tool", "output", "warning"} }
+
+func logCmd(a *app) *cobra.Command {
+	var follow, tree bool
+	var category []string
+	c := &cobra.Command{
+		Use:     "log [PROCESS]",
+		Aliases: []string{"logs"},
+		Short:   "show what an agent thinks, says and reads",
+		Long: `Log shows the log of a process, alive or dead: what it thinks, what its model says, and what its tools
+print. Without a process it shows those of all that are alive. With -f it goes on until the process
+ends or you press Ctrl+C, which only ends the looking.`,
+		Example:           examples(`rnix log 3`, `rnix log -f night`, `rnix log 3 --category tool,warning`, `rnix log --json 0191f3a2`),
+		Annotations:       exits("0 1 2 10 12 130"),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeProcs(a, true),
+		RunE: func(c *cobra.Command, args []string) error {
+			for _, name := range category {
+				if !slices.Contains(categories(), name) {
+					return usagef("", "--category %q is none of %s", name, strings.Join(categories(), ", "))
+				}
+			}
+			client, err := a.connect(c.Context())
+			if err != nil {
+				return err
+			}
+			req := about(args, follow, tree)
+			req.Kinds = []event.Kind{event.LogLine, event.Exited}
+			wants := func(e *event.Event) bool {
+				return e.Kind == event.LogLine && (len(category) == 0 || slices.Contains(category, e.Name))
+			}
+			return showEvents(c.Context(), client, a.out, req, wants, func(e *event.Event) string { return logLine(&a.out.out, e) })
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the process ends")
+	c.Flags().BoolVarP(&tree, "tree", "t", false, "the descendants too")
+	c.Flags().StringSliceVarP(&category, "category", "c", nil, "only these: "+strings.Join(categories(), ", "))
+	_ = c.RegisterFlagCompletionFunc("category", cobra.FixedCompletions(categories(), cobra.ShellCompDirectiveNoFileComp))
+	return c
+}
+
+// logLine renders a log line, with its category coloured.
+func logLine(s *stream, e *event.Event) string {
+	l, _ := debug.LogEntry(e)
+	l.Time = l.Time.Local()
+	line := debug.LogLine(l)
+	st, ok := map[string]style{"think": dim, "tool": cyan, "output": green, "warning": yellow}[e.Name]
+	if !ok || !s.color {
+		return line
+	}
+	return strings.Replace(line, "["+e.Name+"]", s.paint(st, "["+e.Name+"]"), 1)
+}

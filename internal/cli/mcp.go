@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rnix/ipc"
+)
+
+func mcpCmd(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:     "mcp",
+		Short:   "list and test MCP servers",
+		Long:    "Mcp lists the MCP servers that are set up for this project, and tests them.",
+		Example: examples(`rnix mcp list`, `rnix mcp test tracker`, `rnix run --mcp tracker "..."`),
+		Args:    cobra.NoArgs,
+	}
+	c.AddCommand(projectCmd(a, &cobra.Command{
+		Use:         "list",
+		Aliases:     []string{"ls"},
+		Short:       "list the servers that are set up, and those that are mounted",
+		Example:     examples(`rnix mcp list`, `rnix mcp list --json | jq 'select(.kind=="mount")'`),
+		Annotations: exits("0 1 2 12"),
+		Args:        cobra.NoArgs,
+	}, mcpList), mcpTestCmd(a))
+	return c
+}
+
+func mcpTestCmd(a *app) *cobra.Command {
+	var trust bool
+	c := &cobra.Command{
+		Use:         "test SERVER",
+		Short:       "start a server, list its tools, and end it",
+		Example:     examples(`rnix mcp test tracker`, `rnix mcp test tracker --json | jq -r '.tools[].name'`),
+		Annotations: exits("0 1 2 10 11 12 124"),
+		Args:        cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			client, err := a.connect(c.Context())
+			if err != nil {
+				return err
+			}
+			return mcpTest(c.Context(), client, a.out, ipc.MCPTestRequest{ProjectRequest: a.project(trust), Server: args[0]})
+		},
+	}
+	c.Flags().BoolVar(&trust, "trust-project", false, "let the files of this project start the server")
+	c.ValidArgsFunction = completeServers(a)
+	return c
+}
+
+// mcpList lists servers and mounts.
+func mcpList(ctx context.Context, c *ipc.Client, out *output, req ipc.ProjectRequest) error {
+	r, err := ipc.Call(ctx, c, ipc.MCPList, req)
+	if err != nil {
+		return err
+	}
+	if out.json() {
+		for _, s := range r.Servers {
+			out.object(struct {
+				Kind string `json:"kind"`
+				ipc.MCPServerInfo
+			}{"server", s})
+		}
+		for _, m := range r.Mounts {
+			out.object(struct {
+				Kind string `json:"kind"`
+				ipc.MCPMount
+			}{"mount", m})
+		}
+		out.listing(nil, nil, "", r.Problems)
+		return nil
+	}
+	rows := make([][]cell, len(r.Servers))
+	for i, s := range r.Servers {
+		state := cell{"ready", green}
+		if s.Disabled {
+			state = cell{"disabled", dim}
+		}
+		rows[i] = []cell{{oneLine(s.Name), bold}, text(oneLine(s.Type)), state, text(oneLine(s.Source)), text(oneLine(s.Command))}
+	}
+	out.listing([]column{{name: "NAME"}, {name: "TYPE", drop: 2}, {name: "STATE"}, {name: "SOURCE", max: 40, drop: 1}, {name: "COMMAND"}}, rows,
+		"no MCP server is set up; servers stand in .mcp.json or .rnix/mcp.yaml", r.Problems)
+	if len(r.Mounts) > 0 {
+		mounts := make([][]cell, len(r.Mounts))
+		for i, m := range r.Mounts {
+			mounts[i] = []cell{{oneLine(m.Path), bold}, text(m.PID.String()), text(number(m.Tools)), text(age(time.Since(m.Since)))}
+		}
+		out.print("\n")
+		out.table([]column{{name: "MOUNTED AT"}, {name: "PID", right: true}, {name: "TOOLS", right: true}, {name: "SINCE"}}, mounts)
+	}
+	return nil
+}
+
+// mcpTest tests one server.
+func mcpTest(ctx context.Context, c *ipc.Client, out *output, req ipc.MCPTestRequest) error {
+	r, err := ipc.Call(ctx, c, ipc.MCPTest, req)
+	if err != nil {
+		return err
+	}
+	if out.json() {
+		out.object(&r)
+		return nil
+	}
+	tools := offers(r.Tools, "tools")
+	out.talk("%s answers after %s and offers %s", oneLine(req.Server), duration(r.ConnectMs), plural(len(tools), "tool", "tools"))
+	rows := make([][]cell, 0, len(tools))
+	for _, t := range tools {
+		rows = append(rows, []cell{{oneLine(t.Name), bold}, text(oneLine(t.Description))})
+	}
+	if len(rows) > 0 {
+		out.table([]column{{name: "TOOL"}, {name: "DESCRIPTION"}}, rows)
+	}
+	if rs := offers(r.Resources, "resources"); len(rs) > 0 {
+		out.talk("and %s", plural(len(rs), "resource", "resources"))
+	}
+	return nil
+}
+
+// offer is what is shown of a tool or resource.
+type offer struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// offers reads a list as the server gave it: bare, or as the field of an object.
+func offers(raw json.RawMessage, field string) []offer {
+	var list []offer
+	if json.Unmarshal(raw, &list) == nil {
+		return list
+	}
+	var wrapped map[string]json.RawMessage
+	if json.Unmarshal(raw, &wrapped) == nil {
+		_ = json.Unmarshal(wrapped[field], &list) // what is no list has nothing to show
+	}
+	return list
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rnix/ipc"
+	"rnix/types"
+)
+
+func psCmd(a *app) *cobra.Command {
+	var all bool
+	var limit int
+	c := &cobra.Command{
+		Use:     "ps",
+		Aliases: []string{"list"},
+		Short:   "list processes as a tree, with the commands that they run",
+		Long: `Ps lists the processes that are alive: each below its parent, with what it waits for, and below it
+the processes of the operating system that it has started. With -a also those that have ended.
+
+Columns: PID; STATE (created, running, suspended, zombie, dead); WAIT, what it waits for, or how it
+ended; STEP and limit; TOKENS, with ~ where we have counted them and not the provider; ELAPSED, which
+stands still during a pause; MODEL; INTENT, after the name. A narrow terminal shows fewer columns.`,
+		Example:     examples(`rnix ps`, `rnix ps -a --limit 20`, `rnix ps --json | jq -r 'select(.state=="suspended").uuid'`),
+		Annotations: exits("0 1 2 12"),
+		Args:        cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return usagef("", "--limit %d is negative; 0 means all", limit)
+			}
+			client, err := a.find(c.Context())
+			if err == nil && client == nil && all {
+				client, err = a.connect(c.Context())
+			}
+			if err != nil {
+				return err
+			}
+			if client == nil {
+				a.out.talk("no daemon is running, so no process is; rnix ps -a shows those on disk")
+				return nil
+			}
+			return ps(c.Context(), client, a.out, ipc.ListRequest{All: all, Limit: limit}, time.Now())
+		},
+	}
+	c.Flags().BoolVarP(&all, "all", "a", false, "also those that have ended")
+	c.Flags().IntVar(&limit, "limit", 0, "with -a: only so many that have ended, the newest; 0 = all")
+	return c
+}
+
+// ps lists processes.
+func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, now time.Time) error {
+	r, err := ipc.Call(ctx, c, ipc.ListProcs, req)
+	if err != nil {
+		return err
+	}
+	if out.json() {
+		for i := range r.Procs {
+			out.object(&r.Procs[i])
+		}
+		return nil
+	}
+	if len(r.Procs) == 0 {
+		if req.All {
+			out.talk("there are no processes, and none on disk")
+		} else {
+			out.talk("no processes are running; rnix ps -a shows those that have ended")
+		}
+		return nil
+	}
+	cols := []column{{name: "PID", right: true}, {name: "STATE"}, {name: "WAIT", max: 48, drop: 3}, {name: "STEP", right: true, drop: 5},
+		{name: "TOKENS", right: true, drop: 2}, {name: "ELAPSED", right: true, drop: 4}, {name: "MODEL", max: 28, drop: 1}, {name: "INTENT"}}
+	if out.verbose {
+		cols = append([]column{{name: "UUID", drop: 6}}, cols...)
+	}
+	var rows [][]cell
+	for _, n := range processTree(r.Procs) {
+		p := n.proc
+		row := []cell{text(p.PID.String()), {p.State, stateStyle(p)}, {waitText(p, now), waitStyle(p)}, text(stepOf(p.Step, p.MaxSteps)),
+			text(tokens(p.TokensUsed, p.Estimated)), text(duration(p.ElapsedMs)), text(modelName(p.Provider, p.Model)), text(n.branch(out.ascii) + intentText(p, out.out.width))}
+		if out.verbose {
+			row = append([]cell{text(p.UUID.String())}, row...)
+		}
+		rows = append(rows, row)
+		for i, k := range p.Children {
+			row := make([]cell, len(cols))
+			row[len(row)-1] = cell{n.below(out.ascii, i == len(p.Children)-1) + osChild(&k), dim}
+			rows = append(rows, row)
+		}
+	}
+	out.table(cols, rows)
+	if r.Hidden > 0 {
+		out.talk("%s more on disk; --limit 0 shows all", number(r.Hidden))
+	}
+	return nil
+}
+
+func osChild(k *ipc.OSChild) string {
+	return fmt.Sprintf("%d %s: %s", k.PID, oneLine(k.Kind), cut(oneLine(k.Command), 200))
+}
+
+// intentMax bounds an intent where nothing else does, in cells.
+const intentMax = 160
+
+func intentText(p *ipc.Proc, width int) string {
+	s := oneLine(p.Intent)
+	if p.Agent != "" && p.Agent != "assistant" {
+		s = "(" + oneLine(p.Agent) + ") " + s
+	}
+	if p.Name != "" {
+		s = oneLine(p.Name) + ": " + s
+	}
+	if width == 0 {
+		return cut(s, intentMax)
+	}
+	return s
+}
+
+func waitText(p *ipc.Proc, now time.Time) string {
+	switch {
+	case p.Exit != nil:
+		return exitText(p.Exit)
+	case p.Wait == "":
+		return "-"
+	case p.WaitUntil.IsZero():
+		return oneLine(p.Wait)
+	}
+	return oneLine(p.Wait) + " until " + clock(p.WaitUntil, now)
+}
+
+func stateStyle(p *ipc.Proc) style {
+	switch p.State {
+	case "running":
+		return green
+	case "suspended":
+		return yellow
+	case "zombie", "dead":
+		return dim
+	}
+	return plain
+}
+
+func waitStyle(p *ipc.Proc) style {
+	if p.Exit != nil && p.Exit.Code != types.ExitOK {
+		return red
+	}
+	return plain
+}

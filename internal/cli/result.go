@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"errors"
+	"strings"
+
+	"rnix/debug"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// runData is the data of the final object. Part of the wire format of --json.
+type runData struct {
+	PID        types.PID  `json:"pid"`
+	UUID       types.UUID `json:"uuid"`
+	Result     string     `json:"result"`
+	TokensUsed int        `json:"tokens_used"`
+	Estimated  bool       `json:"estimated,omitempty"`
+	CostUSD    float64    `json:"cost_usd,omitempty"`
+	ElapsedMs  int64      `json:"elapsed_ms"`
+	Steps      int        `json:"steps"`
+	ExitCode   int        `json:"exit_code"` // of the process
+	ExitReason string     `json:"exit_reason,omitempty"`
+	Suspended  bool       `json:"suspended,omitempty"`
+	Warnings   []string   `json:"warnings,omitempty"`
+}
+
+// runAnswer is the final object of --json.
+type runAnswer struct {
+	OK    bool             `json:"ok"`
+	Error *types.WireError `json:"error,omitempty"`
+	Data  *runData         `json:"data,omitempty"`
+}
+
+// runInit is the first line of stream-json.
+type runInit struct {
+	Type      string     `json:"type"` // init
+	PID       types.PID  `json:"pid"`
+	UUID      types.UUID `json:"uuid"`
+	SessionID types.UUID `json:"session_id"` // the UUID, under the name that other programs use
+	Name      string     `json:"name,omitempty"`
+	Agent     string     `json:"agent,omitempty"`
+	Provider  string     `json:"provider"`
+	Model     string     `json:"model"`
+	Why       string     `json:"why,omitempty"`
+	Cwd       string     `json:"cwd"`
+	MaxSteps  int        `json:"max_steps"`
+	Warnings  []string   `json:"warnings,omitempty"`
+}
+
+// runResult is the last line of stream-json.
+type runResult struct {
+	Type      string           `json:"type"`    // result
+	Subtype   string           `json:"subtype"` // success, error, error_budget, ..., interrupted, suspended, detached
+	IsError   bool             `json:"is_error"`
+	OK        bool             `json:"ok"`
+	PID       types.PID        `json:"pid,omitempty"`
+	UUID      types.UUID       `json:"uuid,omitzero"`
+	SessionID types.UUID       `json:"session_id,omitzero"`
+	Result    string           `json:"result"`
+	NumTurns  int              `json:"num_turns"`
+	Tokens    int              `json:"tokens_used"`
+	Estimated bool             `json:"estimated,omitempty"`
+	CostUSD   float64          `json:"total_cost_usd,omitempty"`
+	ElapsedMs int64            `json:"elapsed_ms"`
+	ExitCode  int              `json:"exit_code"`
+	Reason    string           `json:"exit_reason,omitempty"`
+	Error     *types.WireError `json:"error,omitempty"`
+}
+
+func (w *watch) init() *runInit {
+	s := w.spawn
+	return &runInit{Type: "init", PID: s.PID, UUID: s.UUID, SessionID: s.UUID, Name: s.Name, Agent: w.req.Agent, Provider: s.Provider,
+		Model: s.Model, Why: s.Why, Cwd: w.req.Cwd, MaxSteps: s.MaxSteps, Warnings: s.Warnings}
+}
+
+// streamLine writes an event, or the gap where events are missing, as a line.
+func (w *watch) streamLine(f *frame) {
+	if f.missed != nil {
+		w.out.object(struct {
+			Type   string      `json:"type"`
+			Missed *ipc.Missed `json:"missed"`
+		}{"missed", f.missed})
+		return
+	}
+	w.out.jsonLine([]byte(`{"type":"event","event":` + string(f.raw) + `}`))
+}
+
+func (w *watch) result(r *ipc.WaitResponse, subtype string, err error) *runResult {
+	return streamResult(r, subtype, err)
+}
+
+func streamResult(r *ipc.WaitResponse, subtype string, err error) *runResult {
+	out := &runResult{Type: "result", Subtype: subtype, IsError: err != nil, OK: err == nil, PID: r.PID, UUID: r.UUID, SessionID: r.UUID,
+		Result: r.Result, NumTurns: r.Steps, Tokens: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, ElapsedMs: r.ElapsedMs,
+		ExitCode: r.Exit.Code, Reason: r.Exit.Reason}
+	if err != nil {
+		out.Error = types.ToWire(err)
+	}
+	return out
+}
+
+// endError returns why an agent did not complete, as an error with a code; nil if it did.
+func endError(e types.ExitStatus) error {
+	code := types.ErrInternal
+	switch e.Code {
+	case types.ExitOK:
+		return nil
+	case types.ExitBudget, types.ExitNoProgress:
+		code = types.ErrExhausted
+	case types.ExitLostOwnership:
+		code = types.ErrConflict
+	case types.ExitCancelled:
+		code = types.ErrCancelled
+	case types.ExitBlocked:
+		code = types.ErrPermission
+	}
+	if e.Reason == types.ReasonMaxSteps {
+		code = types.ErrExhausted
+	}
+	out := types.Errorf(code, "", "", "%s", e.Reason)
+	var s *types.SyscallError
+	if errors.As(e.Err, &s) && e.Code == types.ExitError {
+		out.Code, out.Syscall, out.Device = s.Code, s.Syscall, s.Device
+		out.Err = errors.New(strings.TrimPrefix(e.Reason, prefixOf(s)))
+	}
+	return out
+}
+
+// prefixOf is what Error puts before the cause of s, which a reason may already begin with.
+func prefixOf(s *types.SyscallError) string {
+	p := strings.TrimSpace(s.Syscall + " " + s.Device)
+	if p == "" {
+		return ""
+	}
+	return p + ": "
+}
+
+// subtypes are the names of the ends in stream-json, by the process's exit code.
+func subtype(e types.ExitStatus, interrupted bool) string {
+	switch {
+	case e.Code == types.ExitOK:
+		return "success"
+	case interrupted:
+		return "interrupted"
+	case e.Reason == types.ReasonMaxSteps:
+		return "error_max_steps"
+	case timedOut(e):
+		return "error_timeout"
+	}
+	switch e.Code {
+	case types.ExitBudget:
+		return "error_budget"
+	case types.ExitCancelled:
+		return "cancelled"
+	case types.ExitBlocked:
+		return "blocked"
+	case types.ExitNoProgress:
+		return "error_no_progress"
+	case types.ExitLostOwnership:
+		return "lost_ownership"
+	}
+	return "error"
+}
+
+// showEnd shows the result of a process that has ended and returns the exit code for it. interrupted
+// says that we have asked it to stop.
+func showEnd(out *output, r *ipc.WaitResponse, warnings []string, interrupted bool) error {
+	code := processExit(r.Exit)
+	if interrupted && code != ExitOK {
+		code = ExitInterrupted
+	}
+	err := endError(r.Exit)
+	switch out.format {
+	case asJSON:
+		out.object(&runAnswer{OK: err == nil, Error: types.ToWire(err), Data: &runData{PID: r.PID, UUID: r.UUID, Result: r.Result,
+			TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, ElapsedMs: r.ElapsedMs, Steps: r.Steps,
+			ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Warnings: warnings}})
+	case asStream:
+		out.object(streamResult(r, subtype(r.Exit, interrupted), err))
+	default:
+		out.result(r.Result)
+		if out.talks() {
+			out.say(exitLine(out, r))
+		} else if err != nil {
+			out.say(out.err.paint(red, out.prog+": ") + "PID " + r.PID.String() + " " + exitText(&r.Exit))
+		}
+	}
+	return leave(code)
+}
+
+// exitLine is the last line of a run: [kernel] PID 3 exited(0): completed | 3 steps | 1,234 tokens | 2.1s
+func exitLine(out *output, r *ipc.WaitResponse) string {
+	st := green
+	if r.Exit.Code != types.ExitOK {
+		st = red
+	}
+	parts := []string{"[kernel] PID " + r.PID.String() + " " + out.err.paint(st, exitText(&r.Exit)), plural(r.Steps, "step", "steps"),
+		tokens(r.TokensUsed, r.Estimated) + " tokens", duration(r.ElapsedMs)}
+	if r.CostUSD > 0 {
+		parts = append(parts, dollars(r.CostUSD))
+	}
+	return strings.Join(parts, " | ")
+}
+
+// showSuspended says that the daemon stopped before the process had ended.
+func showSuspended(out *output, pid types.PID, id types.UUID, e *waited) error {
+	err := types.Errorf(types.ErrUnavailable, "Wait", "", "the daemon stopped; PID %d is suspended on disk with everything that it has done", pid)
+	err.PID = pid
+	r := &e.r
+	r.PID, r.UUID = pid, id
+	switch out.format {
+	case asJSON:
+		out.object(&runAnswer{Error: types.ToWire(err), Data: &runData{PID: pid, UUID: id, Result: r.Result, TokensUsed: r.TokensUsed,
+			Estimated: r.Estimated, CostUSD: r.CostUSD, ElapsedMs: r.ElapsedMs, Steps: r.Steps, Suspended: true}})
+	case asStream:
+		out.object(streamResult(r, "suspended", err))
+	default:
+		out.say(debug.Sanitize("[kernel] " + err.Err.Error() + " (UUID " + id.String() + "); see: rnix ps -a"))
+	}
+	return leave(ExitSuspended)
+}

@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"rnix/ipc"
+)
+
+// maxIntent is the longest intent in bytes. What is longer belongs in a file that the agent reads.
+const maxIntent = 1 << 20
+
+func runCmd(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "run [intent]",
+		Short: "start an agent and show what it does until it ends",
+		Long: `Run starts an agent that works on the intent in the current directory, shows each of its steps on
+standard error, and writes its result to standard output.
+
+The intent is the arguments, or standard input with "-" or when nothing is given and standard input is
+not a terminal.
+
+Ctrl+C asks the agent and its children to stop: they end before their next action, and everything until
+then is on record. A second Ctrl+C leaves at once. With --detach, or when the terminal is closed, the
+agent goes on without you.
+
+--output-format json writes one object at the end:
+  {"ok":true,"data":{"pid","uuid","result","tokens_used","elapsed_ms","exit_code",...}}
+or {"ok":false,"error":{"code","message","syscall","device"},"data":{...}}.
+stream-json writes a line of type "init", one of type "event" for each event, and one "result".`,
+		Example: examples(`rnix run "Report on this project"`, `rnix run --agent coder --budget 200k "Fix issue 12"`,
+			`rnix run --detach --name night "Review all TODOs"; rnix log -f night`,
+			`git diff | rnix run --json --deny /dev/shell -`, `rnix run --provider offline --timeout 30s "List the files"`),
+		Annotations: exits("0 1 2 3 4 5 6 7 8 9 10 11 12 13 124 129 130 143"),
+		Args:        cobra.ArbitraryArgs,
+	}
+	o := runFlags(a, c)
+	c.RunE = func(c *cobra.Command, args []string) error { return o.start(c, args) }
+	return c
+}
+
+// runOptions are the flags of run.
+type runOptions struct {
+	app      *app
+	req      ipc.SpawnRequest
+	intent   string
+	maxSteps int
+	budget   count
+	cwd      string
+	detach   bool
+	timeout  time.Duration
+	format   string
+}
+
+func runFlags(a *app, c *cobra.Command) *runOptions {
+	o := &runOptions{app: a}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.intent, "intent", "i", "", "what is to be done, instead of the arguments")
+	f.StringVarP(&o.req.Agent, "agent", "a", "", "the agent (see: rnix agents)")
+	f.StringVar(&o.req.Provider, "provider", "", "the model provider (see: rnix providers)")
+	f.StringVarP(&o.req.Model, "model", "m", "", "the model, or provider/model")
+	f.StringVar(&o.req.FallbackProvider, "fallback-provider", "", "the provider when the first one fails")
+	f.StringVar(&o.req.FallbackModel, "fallback-model", "", "the model when the first one fails")
+	f.StringVar(&o.req.Effort, "effort", "", "how long the model thinks: low, medium, high, or what the provider calls it")
+	f.IntVar(&o.maxSteps, "max-steps", 0, "end after so many steps; 0 = no limit")
+	f.Var(&o.budget, "budget", "tokens over the life of the agent, such as 200k; 0 = unlimited")
+	f.DurationVar(&o.timeout, "timeout", 0, "end the agent after this time, such as 10m")
+	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory to work in")
+	f.StringVarP(&o.req.Name, "name", "n", "", "a name for the process")
+	f.BoolVarP(&o.detach, "detach", "d", false, "do not wait: print the PID and leave the agent to work")
+	f.StringSliceVar(&o.req.Allow, "allow", nil, "allow only these devices, such as /dev/fs; may be repeated")
+	f.StringSliceVar(&o.req.Deny, "deny", nil, "deny these devices, such as /dev/shell; may be repeated")
+	f.StringSliceVar(&o.req.MCP, "mcp", nil, "mount this MCP server too; may be repeated")
+	f.StringVar(&o.req.SystemPrompt, "system-prompt", "", "instead of the agent's instructions")
+	f.BoolVar(&o.req.TrustProject, "trust-project", false, "let the files of this project start MCP servers and set up providers")
+	f.StringVar(&o.req.Parent, "parent", "", "the parent process (default $RNIX_PARENT_PID)")
+	f.StringVar(&o.format, "output-format", "text", "text, json or stream-json")
+	completeRun(a, c)
+	return o
+}
+
+// start reads what the flags say, connects, and runs.
+func (o *runOptions) start(c *cobra.Command, args []string) error {
+	a := o.app
+	if o.format != "text" && o.format != "json" && o.format != "stream-json" {
+		return usagef("", "--output-format %q is none of text, json, stream-json", o.format)
+	}
+	a.out.format = max(a.out.format, map[string]format{"json": asJSON, "stream-json": asStream}[o.format])
+	if err := o.settle(c.Flags().Changed); err != nil {
+		return err
+	}
+	var err error
+	if o.req.Intent, err = a.intent(args, o.intent, c.Flags().Changed("intent")); err != nil {
+		return err
+	}
+	client, err := a.connect(c.Context())
+	if err != nil {
+		return err
+	}
+	return withInterrupts(func(sigs <-chan os.Signal) error {
+		return runAgent(c.Context(), client, a.out, o.req, o.detach, sigs)
+	})
+}
+
+// settle fills in the request from the flags and the environment.
+func (o *runOptions) settle(changed func(string) bool) error {
+	a := o.app
+	if changed("max-steps") {
+		if o.maxSteps < 0 {
+			return usagef("", "--max-steps %d is negative; 0 means no limit", o.maxSteps)
+		}
+		o.req.MaxSteps = &o.maxSteps
+	}
+	if changed("budget") {
+		n := int(o.budget)
+		o.req.ContextBudget = &n
+	}
+	if changed("timeout") && o.timeout < time.Millisecond {
+		return usagef("", "--timeout %s: give a time such as 90s or 10m", o.timeout)
+	}
+	o.req.TimeoutMs = o.timeout.Milliseconds()
+	o.req.Cwd = a.host.Dir
+	if o.cwd != "" {
+		o.req.Cwd = o.cwd
+		if !filepath.IsAbs(o.cwd) {
+			o.req.Cwd = filepath.Join(a.host.Dir, o.cwd)
+		}
+	}
+	if !changed("parent") {
+		o.req.Parent = a.getenv("RNIX_PARENT_PID")
+	}
+	o.req.Env = a.host.Environ
+	return nil
+}
+
+// intent returns what is to be done: the flag, the arguments, or standard input.
+func (a *app) intent(args []string, flag string, given bool) (string, error) {
+	text := strings.Join(args, " ")
+	switch {
+	case given && len(args) > 0:
+		return "", usagef("", "the intent is given twice: by --intent and as an argument (%s)", cut(oneLine(text), 40))
+	case given:
+		text = flag
+	case len(args) == 1 && args[0] == "-", len(args) == 0 && !terminal(a.host.In):
+		data, err := a.stdin("the intent", maxIntent)
+		if err != nil {
+			return "", err
+		}
+		text = string(data)
+	case len(args) == 0:
+		return "", usagef(`say what is to be done: rnix run "..."`, "there is no intent")
+	}
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "", usagef(`say what is to be done: rnix run "..."`, "the intent is empty")
+	case len(text) > maxIntent:
+		return "", usagef("put the text into a file and tell the agent to read it", "the intent has %s bytes and %s are allowed", number(len(text)), number(maxIntent))
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return "", usagef("put the data into a file and tell the agent to read it", "the intent is not text in UTF-8")
+	}
+	return text, nil
+}
+
+// stdinSilence is after what time it is said that standard input is being waited for.
+const stdinSilence = 2 * time.Second
+
+// stdin reads standard input to its end, at most limit bytes and one.
+func (a *app) stdin(what string, limit int64) ([]byte, error) {
+	t := time.AfterFunc(stdinSilence, func() { a.out.talk("reading %s from standard input, up to its end", what) })
+	defer t.Stop()
+	data, err := io.ReadAll(io.LimitReader(a.host.In, limit+1))
+	if err != nil {
+		return nil, usagef("", "read standard input: %w", err)
+	}
+	return data, nil
+}
+
+func terminal(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	return ok && isTerminal(f)
+}
+
+// count is a number with a unit that people write: 200k, 1.5M.
+type count int
+
+func (n *count) String() string { return strconv.Itoa(int(*n)) }
+func (n *count) Type() string   { return "tokens" }
+
+// Set reads a number of at least 0, with k or M behind it.
+func (n *count) Set(s string) error {
+	digits, unit := s, 1.0
+	if s != "" {
+		switch s[len(s)-1] {
+		case 'k', 'K':
+			digits, unit = s[:len(s)-1], 1e3
+		case 'm', 'M':
+			digits, unit = s[:len(s)-1], 1e6
+		}
+	}
+	x, err := strconv.ParseFloat(digits, 64)
+	if err != nil || !(x >= 0 && x*unit <= 1e15) || strings.ContainsAny(digits, "eExXpP_iInN") {
+		return errors.New("want a number of tokens such as 50000, 200k or 1.5M")
+	}
+	*n = count(x * unit)
+	return nil
+}
+
+// runAgent spawns a process and stays with it until it ends, as the format of out asks.
+func runAgent(ctx context.Context, c *ipc.Client, out *output, req ipc.SpawnRequest, detach bool, sigs <-chan os.Signal) error {
+	s, by, err := spawn(ctx, c, out, req, sigs)
+	if err != nil {
+		return err
+	}
+	w := newWatch(out, s, req)
+	w.began()
+	if detach && by == nil {
+		return w.detached()
+	}
+	return w.follow(ctx, c, sigs, by)
+}

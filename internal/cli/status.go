@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"io"
+	"time"
+)
+
+// status is the one line at the bottom of a terminal that says what is going on. It exists only
+// where a person looks. It belongs to one goroutine. All methods may be called on nil.
+type status struct {
+	s     *stream
+	ascii bool
+	text  func(now time.Time) string // what to show; empty = nothing
+	frame int
+	shown bool
+}
+
+// statusEvery is how often the line is drawn anew.
+const statusEvery = 125 * time.Millisecond
+
+// startStatus keeps a line that text makes, if standard error is a terminal that can do that, until
+// its end is called.
+func (o *output) startStatus(text func(now time.Time) string) {
+	if !o.err.terminal || !o.talks() || !o.err.canMove() {
+		return
+	}
+	o.live = &status{s: &o.err, ascii: o.ascii, text: text}
+}
+
+// canMove reports whether the terminal knows how to overwrite a line.
+func (s *stream) canMove() bool { return s.terminal && s.width > 20 }
+
+func (l *status) draw() {
+	if l == nil {
+		return
+	}
+	text := l.text(time.Now())
+	if text == "" {
+		l.clear()
+		return
+	}
+	frames := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+	if l.ascii {
+		frames = []rune(`|/-\`)
+	}
+	text = cut(text, l.s.width-3)
+	_, _ = io.WriteString(l.s.w, "\r\x1b[K"+l.s.paint(cyan, string(frames[l.frame%len(frames)]))+" "+text)
+	l.shown = true
+}
+
+// tick turns the wheel.
+func (l *status) tick() {
+	if l != nil {
+		l.frame++
+		l.draw()
+	}
+}
+
+// clear takes the line away until the next draw.
+func (l *status) clear() {
+	if l != nil && l.shown {
+		_, _ = io.WriteString(l.s.w, "\r\x1b[K")
+		l.shown = false
+	}
+}
+
+// end takes the line away for good.
+func (l *status) end() {
+	if l != nil {
+		l.clear()
+		l.text = func(time.Time) string { return "" }
+	}
+}

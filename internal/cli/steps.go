@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"rnix/debug"
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+func stepsCmd(a *app) *cobra.Command {
+	var messages bool
+	c := &cobra.Command{
+		Use:   "steps PROCESS [STEP]",
+		Short: "show the steps of a process, or one of them in detail",
+		Long: `Steps lists the recorded steps of a process, alive or dead; with a number, that one: what the model
+was asked, what it answered, each call with its input and result. --messages adds the whole conversation.`,
+		Example:           examples(`rnix steps 3`, `rnix steps 3 2`, `rnix steps 3 2 --messages`, `rnix steps --json night | jq .summary`),
+		Annotations:       exits("0 1 2 10 12"),
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: completeProcs(a, true),
+		RunE: func(c *cobra.Command, args []string) error {
+			n := 0
+			if len(args) == 2 {
+				var err error
+				if n, err = strconv.Atoi(args[1]); err != nil || n < 1 {
+					return usagef("", "step %q is not a number of at least 1", args[1])
+				}
+			} else if messages {
+				return usagef("name one, as in: rnix steps "+args[0]+" 1 --messages", "--messages is for one step")
+			}
+			client, err := a.connect(c.Context())
+			if err != nil {
+				return err
+			}
+			if n > 0 {
+				return oneStep(c.Context(), client, a.out, ipc.StepRequest{Target: args[0], Step: n}, messages)
+			}
+			return steps(c.Context(), client, a.out, args[0])
+		},
+	}
+	c.Flags().BoolVarP(&messages, "messages", "m", false, "the conversation of the step")
+	return c
+}
+
+// steps lists the steps of a process.
+func steps(ctx context.Context, c *ipc.Client, out *output, target string) error {
+	r, err := ipc.Call(ctx, c, ipc.ListSteps, ipc.TargetRequest{Target: target})
+	if err != nil {
+		return err
+	}
+	if out.json() {
+		for i := range r.Steps {
+			out.object(&r.Steps[i])
+		}
+		return nil
+	}
+	if len(r.Steps) == 0 {
+		out.talk("PID %d has no finished step yet", r.PID)
+	} else {
+		cols := []column{{name: "STEP", right: true}, {name: "ACTION"}, {name: "TOKENS", right: true, drop: 2}, {name: "TIME", right: true}, {name: "MODEL", max: 28, drop: 1}, {name: "SUMMARY"}}
+		rows := make([][]cell, len(r.Steps))
+		for i := range r.Steps {
+			s := &r.Steps[i]
+			summary := cell{oneLine(s.Summary), plain}
+			if s.Error != "" || s.ToolError != "" {
+				summary.st = red
+			}
+			rows[i] = []cell{text(strconv.Itoa(s.StepNumber)), text(oneLine(s.Action)), text(tokens(s.TokensUsed, s.Estimated)), text(debug.Duration(s.Duration)), text(modelName(s.Provider, s.Model)), summary}
+		}
+		out.table(cols, rows)
+	}
+	for i := range r.Interrupted {
+		in := &r.Interrupted[i]
+		out.warn(fmt.Sprintf("step %d: the call of %s was begun and has no result: whether it took effect is not known", in.Step, oneLine(in.Tool)))
+	}
+	if r.Damage != "" {
+		out.warn(r.Damage)
+	}
+	return nil
+}
+
+// oneStep shows one step in detail.
+func oneStep(ctx context.Context, c *ipc.Client, out *output, req ipc.StepRequest, messages bool) error {
+	r, err := ipc.Call(ctx, c, ipc.GetStepDetail, req)
+	if err != nil {
+		return err
+	}
+	if out.json() {
+		if !messages {
+			r.Step.Messages = nil
+		}
+		out.object(&r)
+		return nil
+	}
+	out.print(stepText(&r, messages, out))
+	return nil
+}
+
+// stepText renders one step.
+func stepText(r *ipc.StepDetail, messages bool, out *output) string {
+	var b strings.Builder
+	s := &r.Step
+	head := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%s %s\n", out.out.paint(dim, fmt.Sprintf("%-8s", name)), value)
+		}
+	}
+	head("step", fmt.Sprintf("%d of PID %d (%s)", s.StepNumber, r.PID, r.UUID))
+	head("began", s.Timestamp.Local().Format("2006-01-02 15:04:05.000"))
+	head("took", fmt.Sprintf("%s, of which the model %s", debug.Duration(s.Duration), debug.Duration(s.ModelTime)))
+	head("model", modelName(s.Provider, s.Model))
+	head("tokens", tokenText(s))
+	head("action", oneLine(s.Action))
+	head("summary", oneLine(s.Summary))
+	head("error", lines(s.Error))
+	section(&b, out, "answer", s.RawResponse)
+	for i := range s.ToolCalls {
+		call := &s.ToolCalls[i]
+		section(&b, out, fmt.Sprintf("call %d: %s (%s)", i+1, oneLine(call.Name+" "+call.Path), debug.Duration(call.Duration)), call.Input)
+		if call.Error != "" {
+			section(&b, out, "error "+string(call.Code), call.Error)
+		}
+		section(&b, out, "result", call.Result)
+	}
+	if messages {
+		for i := range s.Messages {
+			m := &s.Messages[i]
+			section(&b, out, fmt.Sprintf("message %d: %s", i+1, oneLine(string(m.Role))), m.Content)
+			for _, call := range m.ToolCalls {
+				section(&b, out, "calls "+oneLine(call.Name), string(call.Input))
+			}
+		}
+	}
+	return b.String()
+}
+
+func tokenText(s *step.StepRecord) string {
+	t := tokens(s.TokensUsed, s.Estimated)
+	if s.Input+s.Output > 0 {
+		t += fmt.Sprintf(" (%s in, %s out", number(s.Input), number(s.Output))
+		if s.CacheRead > 0 {
+			t += ", " + number(s.CacheRead) + " from the cache"
+		}
+		t += ")"
+	}
+	if s.CostUSD > 0 {
+		t += ", " + dollars(s.CostUSD)
+	}
+	return t
+}
+
+func section(b *strings.Builder, out *output, title, body string) {
+	body = strings.TrimRight(debug.Sanitize(body), "\n")
+	if body == "" && !strings.HasPrefix(title, "call") {
+		return
+	}
+	fmt.Fprintf(b, "%s\n", out.out.paint(bold, title))
+	if body != "" {
+		b.WriteString("  " + strings.ReplaceAll(body, "\n", "\n  ") + "\n")
+	}
+}
+
+// procPath replaces the name or UUID in /proc/<process>/... by the PID that the file system knows.
+func procPath(ctx context.Context, c *ipc.Client, path string) (string, error) {
+	rest, ok := strings.CutPrefix(path, "/proc/")
+	if !ok {
+		return path, nil
+	}
+	name, file, more := strings.Cut(rest, "/")
+	if _, err := types.ParsePID(name); err == nil || name == "" || name == "self" {
+		return path, nil
+	}
+	p, err := ipc.Call(ctx, c, ipc.GetProcDetail, ipc.TargetRequest{Target: name})
+	switch {
+	case types.CodeOf(err) == types.ErrNotFound:
+		return path, nil // not every name below /proc is a process
+	case err != nil:
+		return "", err
+	}
+	if more {
+		file = "/" + file
+	}
+	return "/proc/" + p.PID.String() + file, nil
+}

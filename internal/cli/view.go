@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"rnix/debug"
+	"rnix/internal/event"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// view turns the events of a process and its descendants into the lines that a person watches. It
+// belongs to one goroutine.
+type view struct {
+	out      *output
+	pid      types.PID
+	uuid     types.UUID
+	procs    map[types.PID]*seen
+	started  time.Time
+	stopping bool
+}
+
+// seen is what the view knows of one process.
+type seen struct {
+	step, total int
+	at          time.Time // since when it does what it does
+	doing       string
+	tokens      int
+	waiting     bool
+	ended       bool
+}
+
+func newView(out *output, s ipc.SpawnResponse) *view {
+	return &view{out: out, pid: s.PID, uuid: s.UUID, started: time.Now(),
+		procs: map[types.PID]*seen{s.PID: {total: s.MaxSteps, at: time.Now(), doing: "starts"}}}
+}
+
+// kinds are the events that the view wants; nil = all.
+func (v *view) kinds() []event.Kind {
+	if v.out.format == asStream {
+		return nil
+	}
+	kinds := []event.Kind{event.Spawned, event.StepStarted, event.StepEnded, event.Paused, event.Resumed, event.Waiting, event.Exited,
+		event.Compacted, event.Mounted, event.StorageError}
+	if !v.out.talks() {
+		return []event.Kind{event.Exited}
+	}
+	return append(kinds, event.LogLine, event.Syscall, event.Signalled)
+}
+
+// event takes note of an event and says what is worth a line.
+func (v *view) event(e *event.Event) {
+	p := v.procs[e.PID]
+	if p == nil {
+		p = &seen{at: e.Time}
+		v.procs[e.PID] = p
+	}
+	switch e.Kind {
+	case event.Spawned:
+		v.spawned(e)
+	case event.StepStarted:
+		p.step, p.total, p.at, p.doing, p.waiting = e.Step, e.Total, e.Time, "asks the model", false
+		if v.out.live == nil {
+			v.say("%s step %s", v.agent(e.PID), stepOf(e.Step, e.Total))
+		}
+	case event.StepEnded:
+		v.stepEnded(e, p)
+	case event.Syscall:
+		p.doing = doing(e, p.doing)
+	case event.LogLine:
+		v.logLine(e, p)
+	case event.Waiting:
+		v.waits(e, p)
+	case event.Exited:
+		p.ended = true
+		if e.UUID != v.uuid && e.Exit != nil {
+			v.say("[kernel] PID %d %s | %s tokens | %s", e.PID, exitText(e.Exit), number(e.Tokens), debug.Duration(e.Dur))
+		}
+	case event.Paused:
+		p.doing, p.waiting = "paused", true
+		v.say("[kernel] PID %d is paused%s; let it go on with: rnix resume %d", e.PID, with(": ", oneLine(e.Text)), e.PID)
+	case event.Resumed:
+		p.doing, p.waiting = "goes on", false
+		v.say("[kernel] PID %d goes on after %s", e.PID, debug.Duration(e.Dur))
+	case event.Compacted:
+		v.say("[kernel] PID %d: %s", e.PID, oneLine(e.Text))
+	case event.Mounted:
+		v.say("[kernel] mounted %s in %s", oneLine(e.Path), debug.Duration(e.Dur))
+	case event.StorageError:
+		v.out.warn(fmt.Sprintf("PID %d: its record cannot be written: %s", e.PID, oneLine(with2(e.Path, e.Err))))
+	case event.Signalled:
+		v.out.detail("[kernel] PID %d got %s: %s", e.PID, oneLine(e.Name), oneLine(e.Result))
+	}
+}
+
+func (v *view) say(format string, args ...any) { v.out.talk(format, args...) }
+
+// agent is the beginning of a line of an agent: the first one has no number.
+func (v *view) agent(pid types.PID) string {
+	if pid == v.pid {
+		return "[agent]"
+	}
+	return fmt.Sprintf("[agent %d]", pid)
+}
+
+func (v *view) spawned(e *event.Event) {
+	if e.UUID == v.uuid {
+		return // said when the daemon answered
+	}
+	v.say("[kernel] spawning PID %d (%s), child of PID %d: %s", e.PID, modelName(e.Provider, e.Model), e.PPID, cut(oneLine(e.Intent), 100))
+}
+
+func (v *view) stepEnded(e *event.Event, p *seen) {
+	p.tokens += e.Tokens
+	p.at, p.doing = e.Time, "next step"
+	what := oneLine(e.Text)
+	if e.Name == "text" && e.Err == "" {
+		what = "answers" // the text itself is the result, and is shown once
+	}
+	line := what
+	for _, part := range []string{tokensOf(e.Tokens), debug.Duration(e.Dur)} {
+		if part != "" {
+			line += " | " + part
+		}
+	}
+	if e.Err != "" && !strings.Contains(e.Text, e.Err) {
+		line += " | " + v.out.err.paint(red, oneLine(e.Err))
+	}
+	if v.out.live == nil {
+		v.say("%s   %s", v.agent(e.PID), line)
+	} else {
+		v.say("%s step %s: %s", v.agent(e.PID), stepOf(e.Step, e.Total), line)
+	}
+}
+
+func tokensOf(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return number(n) + " tokens"
+}
+
+func (v *view) logLine(e *event.Event, p *seen) {
+	switch e.Name {
+	case "warning":
+		v.out.warn(fmt.Sprintf("PID %d: %s", e.PID, e.Text))
+	case "think":
+		p.doing = "thinks: " + oneLine(e.Text)
+		v.out.detail("%s   %s %s", v.agent(e.PID), v.out.err.paint(dim, "[think]"), oneLine(e.Text))
+	case "output":
+		p.doing = "answers"
+	default:
+		p.doing = oneLine(e.Text)
+		v.out.detail("%s   %s %s", v.agent(e.PID), v.out.err.paint(dim, "["+oneLine(e.Name)+"]"), oneLine(e.Text))
+	}
+}
+
+func (v *view) waits(e *event.Event, p *seen) {
+	p.waiting, p.at = e.Text != "", e.Time
+	if e.Text == "" {
+		p.doing = "goes on"
+		return
+	}
+	p.doing = "waits: " + oneLine(e.Text)
+	until := ""
+	if !e.Until.IsZero() {
+		until = ", until " + clock(e.Until, time.Now())
+		p.doing += until
+	}
+	v.say("[kernel] PID %d waits: %s%s", e.PID, oneLine(e.Text), until)
+}
+
+// doing is what a process does after a syscall: that which follows an opened file is usually long.
+func doing(e *event.Event, before string) string {
+	switch {
+	case e.Name == "Open" && !strings.HasPrefix(e.Path, "/dev/llm"):
+		return "uses " + oneLine(e.Path)
+	case e.Name == "Read" && strings.HasPrefix(e.Path, "/dev/llm"):
+		return "acts"
+	}
+	return before
+}
+
+// status is the live line.
+func (v *view) status(now time.Time) string {
+	p := v.procs[v.pid]
+	if p.ended {
+		return ""
+	}
+	children, total := 0, 0
+	for pid, q := range v.procs {
+		total += q.tokens
+		if pid != v.pid && !q.ended {
+			children++
+		}
+	}
+	doing := p.doing
+	if v.stopping {
+		doing = "stopping; Ctrl+C again leaves at once"
+	}
+	parts := []string{fmt.Sprintf("PID %d", v.pid)}
+	if p.step > 0 {
+		parts = append(parts, "step "+stepOf(p.step, p.total))
+	}
+	parts = append(parts, age(now.Sub(p.at)), cut(doing, 60))
+	if children > 0 {
+		parts = append(parts, plural(children, "child", "children"))
+	}
+	if total > 0 {
+		parts = append(parts, number(total)+" tokens")
+	}
+	sep := " · "
+	if v.out.ascii {
+		sep = " | "
+	}
+	return strings.Join(append(parts, age(now.Sub(v.started))+" in all"), sep)
+}
+
+// age renders a time that is still growing, in whole seconds.
+func age(d time.Duration) string {
+	if d < time.Second {
+		return "0s"
+	}
+	return debug.Duration(d.Truncate(time.Second))
+}
+
+func with(sep, s string) string {
+	if s == "" {
+		return ""
+	}
+	return sep + s
+}
+
+func with2(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + ": " + b
+}
+
+func dollars(usd float64) string {
+	if usd < 0.01 {
+		return fmt.Sprintf("$%.4f", usd)
+	}
+	return fmt.Sprintf("$%.2f", usd)
+}

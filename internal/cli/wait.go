@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rnix/ipc"
+	"rnix/types"
+)
+
+func waitCmd(a *app) *cobra.Command {
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use:   "wait PROCESS...",
+		Short: "wait for a process to end and show its result",
+		Long: `Wait waits until each process has ended, writes its result to standard output, and exits with the
+code of the first one that did not complete. Ctrl+C ends the waiting and leaves the process alone.`,
+		Example:           examples(`rnix wait 3`, `rnix wait night --timeout 10m`, `pid=$(rnix run -q --detach "..."); rnix wait --json $pid`),
+		Annotations:       exits("0 1 2 3 4 5 6 7 8 9 10 12 124 130"),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeProcs(a, true),
+		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("timeout") && timeout < time.Millisecond {
+				return usagef("", "--timeout %s: give a time such as 90s or 10m", timeout)
+			}
+			client, err := a.connect(c.Context())
+			if err != nil {
+				return err
+			}
+			return wait(c.Context(), client, a.out, args, timeout)
+		},
+	}
+	c.Flags().DurationVar(&timeout, "timeout", 0, "give up after this time, such as 30s (exit code 124)")
+	return c
+}
+
+// wait waits for the targets one after the other. The timeout is for all of them.
+func wait(ctx context.Context, c *ipc.Client, out *output, targets []string, timeout time.Duration) error {
+	until := time.Now().Add(timeout)
+	var first error
+	for _, target := range targets {
+		req := ipc.WaitRequest{Target: target}
+		if timeout > 0 {
+			req.TimeoutMs = max(time.Until(until).Milliseconds(), 1)
+		}
+		r, err := ipc.Call(ctx, c, ipc.Wait, req)
+		switch {
+		case err == nil && r.Suspended:
+			err = showSuspended(out, r.PID, r.UUID, &waited{r: r})
+		case err == nil:
+			err = showEnd(out, &r, nil, false)
+		case types.CodeOf(err) == types.ErrTimeout && timeout > 0:
+			err = withMend(types.Errorf(types.ErrTimeout, "Wait", target, "it has not ended within %s", timeout), "it goes on; see: rnix ps")
+		}
+		first = firstError(out, first, err, len(targets) > 1)
+	}
+	return first
+}
+
+// firstError keeps the first of several errors, and says the others when they come.
+func firstError(out *output, first, err error, several bool) error {
+	if err == nil {
+		return first
+	}
+	if several && errorText(err) != "" {
+		out.fail(err)
+		err = leave(exitCode(err))
+	}
+	if first == nil {
+		return err
+	}
+	return first
+}
