@@ -4,10 +4,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"rnix/internal/cli"
 	"rnix/internal/daemon"
@@ -24,10 +26,24 @@ func main() {
 
 // runDaemon runs the daemon until it is told to stop, by a client or by a signal. The first SIGTERM
 // or SIGINT stops it gracefully, the second at once. A closed terminal does not concern it.
+// RNIX_IDLE stops it after so long without agents and clients, RNIX_LOG_LEVEL says what it logs.
 func runDaemon(ctx context.Context) error {
 	signal.Ignore(syscall.SIGHUP)
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // from now on the signals end the process, as they do by default
-	return daemon.Run(ctx, daemon.Options{Version: version})
+	opt := daemon.Options{Version: version}
+	if text := os.Getenv("RNIX_LOG_LEVEL"); text != "" {
+		if err := opt.LogLevel.UnmarshalText([]byte(text)); err != nil {
+			return fmt.Errorf("RNIX_LOG_LEVEL: %w; use debug, info, warn or error", err)
+		}
+	}
+	if text := os.Getenv("RNIX_IDLE"); text != "" {
+		idle, err := time.ParseDuration(text)
+		if err != nil || idle < 0 {
+			return fmt.Errorf("RNIX_IDLE: %q is not a duration; write it like 30m, or 0 for never", text)
+		}
+		opt.Idle = idle
+	}
+	return daemon.Run(ctx, opt)
 }

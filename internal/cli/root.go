@@ -231,6 +231,9 @@ const environmentHelp = `  RNIX_DATA_DIR       where histories are kept (default
   RNIX_DEFAULT_AGENT  the agent when nobody names one
   RNIX_MAX_STEPS, RNIX_CONTEXT_BUDGET, RNIX_SHELL_TIMEOUT, RNIX_CONCURRENCY, RNIX_DURABILITY
                       as in config.yaml
+  RNIX_IDLE           stop the daemon after so long without agents and clients, such as 30m
+                      (default: never)
+  RNIX_LOG_LEVEL      what the daemon logs: debug, info (default), warn or error
   RNIX_ASCII=1        no characters beyond ASCII in what this program draws
   XDG_RUNTIME_DIR     the socket lies below it
   XDG_CONFIG_HOME     config.yaml and providers.yaml lie below it (default ~/.config)

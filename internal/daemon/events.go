@@ -62,6 +62,9 @@ func (d processes) streamEvents(ctx context.Context, _ *ipc.Peer, req ipc.Events
 			cur = d.events.Cursor(d.events.Oldest())
 		}
 	}
+	if req.UntilEnd && ended {
+		f.over = true // its end is in the log, or is no longer there: either way it is behind us
+	}
 	return d.sendLive(ctx, cur, f, out)
 }
 
@@ -70,7 +73,7 @@ func (d processes) sendLive(ctx context.Context, cur *event.Cursor, f *filter, o
 	stop := d.events.Last()
 	var buf []byte
 	for {
-		if !f.req.Follow && cur.Pos() > stop {
+		if (!f.req.Follow || f.over) && cur.Pos() > stop {
 			return nil
 		}
 		e, err := cur.Next(ctx)
@@ -79,6 +82,9 @@ func (d processes) sendLive(ctx context.Context, cur *event.Cursor, f *filter, o
 		case errors.As(err, &missed):
 			if err := out.Missed(missed.From, missed.To); err != nil {
 				return err
+			}
+			if f.req.UntilEnd && !f.over && d.ended(f.uuid) { // its end may be among what was missed
+				f.over, stop = true, d.events.Last()
 			}
 			continue
 		case errors.Is(err, io.EOF):
@@ -101,11 +107,18 @@ func (d processes) sendLive(ctx context.Context, cur *event.Cursor, f *filter, o
 	}
 }
 
+// ended reports whether a process is over.
+func (d processes) ended(id types.UUID) bool {
+	t, err := d.resolve(id.String())
+	return err != nil || t.live == nil || t.live.State >= types.StateZombie
+}
+
 // filter picks the events of a request.
 type filter struct {
 	req  *ipc.EventsRequest
 	uuid types.UUID
 	pids map[types.PID]bool
+	over bool // the process has ended: nothing more is to come
 }
 
 // wants reports whether an event belongs to the processes that were asked for. It learns of their

@@ -118,6 +118,20 @@ func named(err error, op, path string) error {
 	return err
 }
 
+// device describes a device as an entry of the directory above it. One that the caller may not open is
+// listed all the same.
+func (d paths) device(peer *ipc.Peer, req ipc.PathRequest, path, name string) ipc.PathEntry {
+	e := ipc.PathEntry{Name: name, Size: -1, Type: "device"}
+	req.Path = path
+	if f, err := d.openAs(peer, req, vfs.OpenRead); err == nil {
+		defer f.Close()
+		if st, err := f.Stat(); err == nil {
+			e.IsDir = st.IsDir
+		}
+	}
+	return e
+}
+
 // listPath lists a directory: the entries of a device's file, and the devices below the path.
 func (d paths) listPath(_ context.Context, peer *ipc.Peer, req ipc.PathRequest) (ipc.ListPathResponse, error) {
 	dir := "/" + strings.Trim(req.Path, "/")
@@ -125,11 +139,11 @@ func (d paths) listPath(_ context.Context, peer *ipc.Peer, req ipc.PathRequest) 
 	for _, path := range d.devices.Paths() {
 		if path != dir && vfs.Below(path, dir) {
 			name, _, deeper := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, dir), "/"), "/")
-			typ := "device"
-			if deeper {
-				typ = "dir"
+			e := ipc.PathEntry{Name: name, IsDir: deeper, Size: -1, Type: "dir"}
+			if !deeper {
+				e = d.device(peer, req, path, name)
 			}
-			entries[name] = ipc.PathEntry{Name: name, IsDir: deeper, Size: -1, Type: typ}
+			entries[name] = e
 		}
 	}
 	req.Path = dir

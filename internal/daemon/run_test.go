@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"rnix/drivers/llm/llmtest"
@@ -38,11 +39,10 @@ func firstLine(s string) string {
 	return strings.ReplaceAll(s, `"`, "'")
 }
 
-var ids int
+var ids atomic.Int64 // models answer side by side
 
 func tool(name, input string) llmtest.Reply {
-	ids++
-	return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{ID: fmt.Sprintf("call_%d", ids), Name: name, Input: input}}}
+	return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{ID: fmt.Sprintf("call_%d", ids.Add(1)), Name: name, Input: input}}}
 }
 
 // bug puts a small Go module with a failing test into the workspace.
@@ -297,5 +297,22 @@ func TestAgentInsideAShellCannotLeaveItsSubtree(t *testing.T) { // A-28
 	l, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{All: true})
 	if err != nil || len(l.Procs) != 3 || l.Procs[2].ParentUUID != l.Procs[1].UUID {
 		t.Errorf("the child is not one of its agent: %+v %v", l, err)
+	}
+}
+
+func TestStreamOfAnEndedProcessEnds(t *testing.T) {
+	s := testenv.New(t)
+	p := s.Spawn(ipc.SpawnRequest{Intent: "help", Provider: "offline"})
+	s.Wait(p.PID)
+	for _, from := range []uint64{1, 1 << 40} {
+		feed, err := ipc.Open(t.Context(), s.Client, ipc.Events, ipc.EventsRequest{Target: p.UUID.String(), From: from, Follow: true, UntilEnd: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range feed.All() {
+			if err != nil {
+				t.Errorf("from %d: %v", from, err)
+			}
+		}
 	}
 }
