@@ -18,46 +18,54 @@ func (c Compaction) String() string {
 	return fmt.Sprintf("about %d to %d tokens: %d messages left out, %d shortened", c.Before, c.After, c.Dropped, c.Shortened)
 }
 
-// Compact returns a conversation of about target tokens or less that keeps the first user message
+// Compact returns a conversation of about target tokens or less that keeps the first user messages
 // and as many of the last turns as fit. It works mechanically, needs no model, always returns a legal
 // conversation if it was given one, and leaves ms alone.
 //
 // First the contents of old tool answers are cut, oldest first; then whole turns in the middle are
 // left out, with a note in their place. A turn is an assistant message with the answers to its calls.
-// If even the last turn is too large its contents are cut as well.
+// If even the last turn is too large its contents are cut as well; what an assistant decided, its calls,
+// is never touched, so a target that they alone exceed is not reached.
 func Compact(ms []Message, target int) ([]Message, Compaction) {
-	report := Compaction{Before: total(ms)}
+	size := total(ms)
+	report := Compaction{Before: size}
 	out := append([]Message(nil), ms...)
+	cut := func(m *Message, limit int) {
+		if len(m.Content) <= limit+40 {
+			return
+		}
+		size -= m.tokens()
+		m.Content = Elide(m.Content, limit)
+		size += m.tokens()
+		report.Shortened++
+	}
 	turns := split(out)
-	for i := 0; i < len(turns)-2 && total(out) > target; i++ { // the last two turns stay whole for now
+	for i := 0; i < len(turns)-2 && size > target; i++ { // the last two turns stay whole for now
 		for j := turns[i].from; j < turns[i].to; j++ {
-			if shorten(&out[j], shortAnswer) {
-				report.Shortened++
+			if out[j].Role == RoleTool {
+				cut(&out[j], shortAnswer)
 			}
 		}
 	}
-	if total(out) > target && len(turns) > 1 {
-		first := turns[0].from
-		cut := turns[0].to
-		size := total(out)
-		n := 0
-		for n < len(turns)-1 && size > target-noteTokens {
-			size -= total(out[turns[n].from:turns[n].to])
-			cut = turns[n].to
-			n++
+	if size > target && len(turns) > 1 {
+		first, next := turns[0].from, turns[0].from // what is left out: messages [first, next)
+		for _, t := range turns[:len(turns)-1] {
+			if size <= target-noteTokens {
+				break
+			}
+			size -= total(out[t.from:t.to])
+			next = t.to
 		}
-		report.Dropped = cut - first
-		kept := append([]Message(nil), out[:first]...)
-		out = append(withNote(kept, report.Dropped), out[cut:]...)
+		report.Dropped = next - first
+		out = append(withNote(out[:first:first]), out[next:]...)
+		size = total(out)
 	}
-	for limit := 4 * target; total(out) > target && limit >= 64; limit /= 2 {
+	for limit := 4 * target; size > target && limit >= 64; limit /= 2 {
 		for j := range out {
-			if shorten(&out[j], limit) {
-				report.Shortened++
-			}
+			cut(&out[j], limit)
 		}
 	}
-	report.After = total(out)
+	report.After = size
 	return out, report
 }
 
@@ -88,35 +96,18 @@ func split(ms []Message) []span {
 	return out
 }
 
-// withNote adds the note to the last user message of head, or as a message of its own.
-func withNote(head []Message, dropped int) []Message {
-	note := fmt.Sprintf("[%d earlier messages were left out here to fit the context window. Their effects are real: read files again before you rely on what they said.]", dropped)
-	if n := len(head); n > 0 && head[n-1].Role == RoleUser {
-		head[n-1].Content = stripNote(head[n-1].Content) + "\n\n" + note
-		return head
-	}
-	return append(head, Message{Role: RoleUser, Content: note})
-}
+// note stands where messages were left out. It is the same every time, so that notes do not pile up.
+const note = "[Earlier messages were left out here to fit the context window. Their effects are real: read files again before you rely on what they said.]"
 
-// stripNote removes the note of an earlier compaction, so that notes do not pile up.
-func stripNote(s string) string {
-	if i := strings.LastIndex(s, "\n\n["); i >= 0 && strings.Contains(s[i:], "earlier messages were left out here") {
-		return s[:i]
+// withNote adds the note to the last user message of head, or as a message of its own. It may change
+// the elements of head.
+func withNote(head []Message) []Message {
+	last := len(head) - 1
+	if last < 0 || head[last].Role != RoleUser {
+		return append(head, Message{Role: RoleUser, Content: note})
 	}
-	return s
-}
-
-// shorten cuts the content of a tool answer, or of anything with a limit of its own, to head and
-// tail. It reports whether it did. What an assistant decided (its calls) is never touched.
-func shorten(m *Message, limit int) bool {
-	if len(m.Content) <= limit+40 {
-		return false
-	}
-	if m.Role != RoleTool && limit == shortAnswer {
-		return false
-	}
-	m.Content = Elide(m.Content, limit)
-	return true
+	head[last].Content = strings.TrimSuffix(head[last].Content, "\n\n"+note) + "\n\n" + note
+	return head
 }
 
 // Elide returns s cut to about max bytes: its head and its tail, on characters' edges, with a note of

@@ -3,6 +3,7 @@ package context
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"rnix/types"
@@ -54,18 +55,40 @@ func (c *Context) append(ms ...Message) error {
 	if c.MaxSize > 0 && len(c.Messages)+len(ms) > c.MaxSize {
 		return ctxErr(types.ErrExhausted, "CtxWrite", c.ID, "full: it holds at most %d messages", c.MaxSize)
 	}
+	mark, tokens := c.encoded.mark(), 0
 	for i := range ms {
 		if err := c.encoded.add(&ms[i]); err != nil {
+			c.encoded.back(mark)
 			return ctxErr(types.ErrInvalid, "CtxWrite", c.ID, "message: %w", err)
 		}
-		c.tokens += ms[i].tokens()
+		tokens += ms[i].tokens()
 	}
+	c.tokens += tokens
 	c.Messages = append(c.Messages, ms...)
 	return nil
 }
 
-// replace puts ms in the place of all messages.
+// replace puts ms in the place of all messages, or changes nothing if one cannot be encoded.
 func (c *Context) replace(ms []Message) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.replaceLocked(ms)
+}
+
+// set puts m in the place of the n-th message, from 1.
+func (c *Context) set(n int, m Message) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n < 1 || n > len(c.Messages) {
+		return ctxErr(types.ErrInvalid, "CtxWrite", c.ID, "no message %d: there are %d", n, len(c.Messages))
+	}
+	ms := slices.Clone(c.Messages)
+	ms[n-1] = m
+	return c.replaceLocked(ms)
+}
+
+// +checklocks:c.mu
+func (c *Context) replaceLocked(ms []Message) error {
 	var enc encoding
 	tokens := 0
 	for i := range ms {
@@ -74,8 +97,6 @@ func (c *Context) replace(ms []Message) error {
 		}
 		tokens += ms[i].tokens()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.Messages, c.encoded, c.tokens = ms, enc, tokens
 	c.generation++
 	return nil

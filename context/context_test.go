@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -188,9 +189,62 @@ func TestElideKeepsHeadAndTailOnCharacterEdges(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestAppendOfABadMessageChangesNothing(t *testing.T) {
+	m := NewManager()
+	cid, err := m.CtxAlloc(0)
+	must(t, err)
+	must(t, m.AppendMessage(cid, RoleUser, "do it"))
+	before, err := m.BuildPrompt(cid)
+	must(t, err)
+	good := Message{Role: RoleAssistant, Content: strings.Repeat("long", 1000)}
+	bad := Message{Role: RoleAssistant, ToolCalls: []ToolCall{{ID: "a", Name: "x", Input: json.RawMessage(`{"broken`)}}}
+	if err := m.Append(cid, good, bad); types.CodeOf(err) != types.ErrInvalid {
+		t.Fatalf("got %v", err)
+	}
+	after, err := m.BuildPrompt(cid)
+	must(t, err)
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Fatal(diff)
+	}
+	must(t, m.Append(cid, good))
+	again, err := m.BuildPrompt(cid)
+	must(t, err)
+	var ms []Message
+	must(t, json.Unmarshal([]byte("["+string(bytes.Join(again.Encoded, nil))+"]"), &ms))
+	if diff := cmp.Diff(again.Messages, ms); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func TestReplacingOneMessageLosesNoAppendBesideIt(t *testing.T) {
+	m := NewManager()
+	cid, err := m.CtxAlloc(0)
+	must(t, err)
+	must(t, m.AppendMessage(cid, RoleUser, "do it"))
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if err := m.AppendMessage(cid, RoleUser, "more"); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			if err := m.CtxWrite(cid, 1, []byte(`{"role":"user","content":"do that"}`)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	p, err := m.BuildPrompt(cid)
+	must(t, err)
+	if len(p.Messages) != 51 || p.Messages[0].Content != "do that" {
+		t.Fatalf("%d messages, first %q", len(p.Messages), p.Messages[0].Content)
 	}
 }

@@ -46,6 +46,26 @@ func (e *encoding) write(b []byte) {
 	e.chunks = append(e.chunks, append(make([]byte, 0, max(size, len(b))), b...))
 }
 
+// mark remembers how far the encoding goes, for back.
+func (e *encoding) mark() (m encodingMark) {
+	if m.chunks, m.any = len(e.chunks), e.any; m.chunks > 0 {
+		m.last = len(e.chunks[m.chunks-1])
+	}
+	return m
+}
+
+// back takes back what was added since m.
+func (e *encoding) back(m encodingMark) {
+	if e.chunks, e.any = e.chunks[:m.chunks], m.any; m.chunks > 0 {
+		e.chunks[m.chunks-1] = e.chunks[m.chunks-1][:m.last]
+	}
+}
+
+type encodingMark struct {
+	chunks, last int
+	any          bool
+}
+
 func (e *encoding) snapshot() [][]byte {
 	out := make([][]byte, len(e.chunks))
 	for i, c := range e.chunks {

@@ -98,13 +98,7 @@ func (m *Manager) CtxWrite(cid types.CtxID, offset int, data []byte) error {
 	if offset == 0 {
 		return c.append(msg)
 	}
-	old := c.prompt().Messages
-	if offset < 0 || offset > len(old) {
-		return ctxErr(types.ErrInvalid, "CtxWrite", cid, "no message %d: there are %d", offset, len(old))
-	}
-	ms := append([]Message(nil), old...)
-	ms[offset-1] = msg
-	return c.replace(ms)
+	return c.set(offset, msg)
 }
 
 // CtxRead is the low-level read: a JSON array of at most length messages (all for 0 or less), from
