@@ -16,8 +16,11 @@ const (
 	keepAt = 0.50
 )
 
-// ask has the model answer, compacting the conversation before when it is near its window, and once
-// more when the provider says that the prompt is too long. It fills in what rec says of the model.
+// maxShrink is how often a prompt that the provider calls too long is made shorter, by half each time.
+const maxShrink = 8
+
+// ask has the model answer, compacting the conversation before when it is near its window, and again
+// for as long as the provider says that the prompt is too long. It fills in what rec says of the model.
 func (l *Loop) ask(ctx context.Context, rec *step.StepRecord) (*Response, error) {
 	p, err := l.host.Prompt()
 	if err != nil {
@@ -30,7 +33,8 @@ func (l *Loop) ask(ctx context.Context, rec *step.StepRecord) (*Response, error)
 	}
 	start := time.Now()
 	resp, err := l.host.Ask(ctx, l.req.bytes(p))
-	if tooLong(err) {
+	for n, before := 0, p.Tokens+1; tooLong(err) && n < maxShrink && p.Tokens < before; n++ {
+		before = p.Tokens
 		if p, err = l.compact(p, p.Tokens/2); err != nil {
 			return nil, err
 		}
