@@ -16,8 +16,8 @@ test: ## everything, with real counterparts
 short: ## what is quick
 	./test --short
 
-bench: ## all benchmarks
-	go test -run '^$$' -bench . -benchmem ./...
+bench: ## measure beside baselines and targets, and write docs/benchmarks.md
+	go run ./internal/benchtable
 
 lint: ## the rules of the house, vet and staticcheck
 	go vet ./...

@@ -1,0 +1,81 @@
+// Command benchtable measures: it runs the benchmarks of the packages, sets each beside its baseline
+// from the same rounds, and writes docs/benchmarks.md. What is measured, and against which target, is
+// the one table in rows.go; the benchmarks themselves are in their packages. Run it in the directory
+// of go.mod.
+//
+//	go run ./internal/benchtable          all rounds, and write the page
+//	go run ./internal/benchtable -short   run every benchmark once, to see that each row has its figures
+//
+// It judges no measurement: a target that is missed stands on the page and is no failure.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"time"
+)
+
+func main() {
+	short := flag.Bool("short", false, "run each benchmark once and write nothing")
+	rounds := flag.Int("rounds", 5, "how often each benchmark is run")
+	each := flag.Duration("each", 300*time.Millisecond, "how long a benchmark runs in a round")
+	only := flag.String("only", "", "rows whose measure matches this regular expression; the page is printed, not written")
+	out := flag.String("o", "docs/benchmarks.md", "the page to write")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *short, *rounds, *each, *only, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "benchtable:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, short bool, rounds int, each time.Duration, only, out string) error {
+	match, err := regexp.Compile(only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	if rounds < 1 {
+		return fmt.Errorf("-rounds: %d is less than 1", rounds)
+	}
+	var chosen []row
+	for _, r := range rows {
+		if match.MatchString(r.measure) {
+			chosen = append(chosen, r)
+		}
+	}
+	if len(chosen) == 0 {
+		return fmt.Errorf("-only: no measure matches %q", only)
+	}
+	benchTime := each.String()
+	if short {
+		rounds, benchTime = 1, "1x"
+	}
+	machine := describe()
+	started := time.Now()
+	samples, err := measure(ctx, chosen, rounds, benchTime)
+	if err != nil {
+		return err
+	}
+	var results []result
+	for _, r := range chosen {
+		res, err := r.judge(samples)
+		if err != nil {
+			return err
+		}
+		results = append(results, res)
+	}
+	if short {
+		_, err := fmt.Fprintf(os.Stdout, "%d rows measured once\n", len(results))
+		return err
+	}
+	p := page{Machine: machine, Rounds: rounds, Each: each, Started: started, Took: time.Since(started), Results: results}
+	if only != "" {
+		return p.write(os.Stdout)
+	}
+	return p.save(out)
+}

@@ -1,0 +1,55 @@
+package main
+
+// row is one line of the page: a measurement of ours, the baseline beside it, and what is asked of them.
+type row struct {
+	no      string // as in the list of targets
+	measure string
+	pkg     string // where the benchmarks are, relative to go.mod
+	ours    string // the benchmark's full name
+	base    string // the baseline's; empty: none
+	unit    string // which of the benchmark's figures; empty: ns/op
+	// absolute says that target and gate are bounds of ours in the unit, and not of the ratio to base.
+	absolute     bool
+	target, gate float64 // gate 0: none; both 0: a figure without a target
+	alone        bool    // run each benchmark once, in a program of its own
+	what         string  // what the baseline is
+}
+
+// rows is the table. Targets and gates of ratios hold on any machine; absolute ones are meant for a
+// laptop of today.
+var rows = []row{
+	{no: "1", measure: "spawn, exit, wait (with one question to an instant model)", pkg: "./kernel", ours: "SpawnExitWait/rnix", base: "SpawnExitWait/goroutine", target: 2.5, gate: 4, what: "goroutine and channel"},
+	{no: "1", measure: "its memory", pkg: "./kernel", ours: "SpawnExitWait/rnix", base: "SpawnExitWait/goroutine", unit: "B/op", absolute: true, target: 512, what: "goroutine and channel"},
+	{no: "1", measure: "its allocations", pkg: "./kernel", ours: "SpawnExitWait/rnix", base: "SpawnExitWait/goroutine", unit: "allocs/op", absolute: true, target: 4, what: "goroutine and channel"},
+	{no: "2", measure: "idle process, resident memory", pkg: "./kernel", ours: "IdleProcess/rnix", base: "IdleProcess/goroutine", unit: "RSS-B/proc", target: 1.15, gate: 1.4, alone: true, what: "parked goroutine"},
+	{no: "2", measure: "idle process, heap", pkg: "./kernel", ours: "IdleProcess/rnix", base: "IdleProcess/goroutine", unit: "heap-B/proc", alone: true, what: "parked goroutine"},
+	{no: "2c", measure: "full garbage collection with 10,000 idle processes", pkg: "./kernel", ours: "IdleProcess/rnix", base: "IdleProcess/goroutine", unit: "GC-ns", target: 2, gate: 3, alone: true, what: "10,000 goroutines"},
+	{no: "3a", measure: "message, one way", pkg: "./kernel/internal/mailbox", ours: "Send/rnix", base: "Send/channel", target: 1.3, gate: 1.8, what: "channel with as much room"},
+	{no: "3b", measure: "message and answer", pkg: "./kernel/internal/mailbox", ours: "PingPong/rnix", base: "PingPong/channel", target: 1.2, gate: 1.8, what: "two channels"},
+	{no: "4", measure: "signal to a group of 1,000", pkg: "./kernel", ours: "SignalGroup1000/rnix", base: "SignalGroup1000/channels", target: 1.6, gate: 3, what: "1,000 channel sends"},
+	{no: "5", measure: "kill of a tree of 1,000", pkg: "./kernel", ours: "KillTree1000/rnix", base: "KillTree1000/contexts", target: 1.3, gate: 2.5, what: "tree of contexts"},
+	{no: "7", measure: "lookup among 1,000 devices", pkg: "./vfs", ours: "Lookup", base: "BareMap", target: 1.6, gate: 2.5, what: "map, probed upwards"},
+	{no: "7", measure: "its allocations", pkg: "./vfs", ours: "Lookup", base: "BareMap", unit: "allocs/op", absolute: true, target: 0, gate: 0.5, what: "map, probed upwards"},
+	{no: "8a", measure: "call to the daemon (HTTP, JSON)", pkg: "./ipc", ours: "Call/call", base: "Call/bare", target: 8, what: "bare socket, fixed frames"},
+	{no: "8a", measure: "connect, call, close", pkg: "./ipc", ours: "Call/connect,_call,_close", base: "Call/bare", what: "bare socket, open"},
+	{no: "8b", measure: "event on a stream", pkg: "./ipc", ours: "Stream/event", base: "Stream/bare", absolute: true, target: 2000, gate: 4000, what: "the same bytes, buffered"},
+	{no: "8b", measure: "its allocations", pkg: "./ipc", ours: "Stream/event", base: "Stream/bare", unit: "allocs/op", absolute: true, target: 0, gate: 0.5, what: "the same bytes, buffered"},
+	{no: "8b", measure: "event, encoded", pkg: "./internal/event", ours: "Encode/AppendJSON", base: "Encode/encoding_json", what: "encoding/json"},
+	{no: "8c", measure: "`rnix ps`, fork to exit", pkg: "./cmd/rnix", ours: "Ps/ps", base: "Ps/empty", target: 2, what: "Go program that does nothing"},
+	{no: "8c", measure: "`rnix ps`, fork to exit", pkg: "./cmd/rnix", ours: "Ps/ps", base: "Ps/true", what: "/bin/true"},
+	{no: "8c", measure: "`rnix version` (starts, asks nobody)", pkg: "./cmd/rnix", ours: "Ps/version", base: "Ps/empty", what: "Go program that does nothing"},
+	{no: "9a", measure: "step with its record written, run of 200", pkg: "./kernel", ours: "Step/rnix-written/200", base: "Step/bare/200", unit: "ns/step", target: 10, gate: 12, what: "loop without a kernel"},
+	{no: "9a", measure: "step, nothing kept, run of 200", pkg: "./kernel", ours: "Step/rnix-memory/200", base: "Step/bare/200", unit: "ns/step", what: "loop without a kernel"},
+	{no: "9b", measure: "growth: a step of 200 beside one of 20", pkg: "./kernel", ours: "Step/rnix-written/200", base: "Step/rnix-written/20", unit: "ns/step", target: 1.1, gate: 1.3, what: "run of 20"},
+	{no: "9c", measure: "bytes on disk for a step", pkg: "./kernel", ours: "Step/rnix-written/200", base: "Step/bare/200", unit: "B/step", target: 1.5, gate: 2, what: "bytes of its messages"},
+	{no: "D", measure: "step appended, not synced", pkg: "./internal/step", ours: "Step/unsynced", base: "Step/bare_unsynced", absolute: true, target: 50_000, what: "two bare writes"},
+	{no: "D", measure: "step appended and synced", pkg: "./internal/step", ours: "Step/synced", base: "Step/bare_synced", target: 1.2, what: "two bare writes and fsyncs"},
+	{no: "D", measure: "history of 1,000 steps read", pkg: "./internal/step", ours: "ReadThousandSteps", absolute: true, target: 15_000_000},
+	{no: "D", measure: "index of 10,000 histories opened", pkg: "./internal/step", ours: "OpenIndex/clean", base: "OpenIndex/rebuild", absolute: true, target: 300_000_000, what: "index built anew"},
+	{no: "10", measure: "request of 200 KiB, built and sent", pkg: "./kernel/internal/loop", ours: "RequestSent/rnix", base: "RequestSent/bare", target: 1.2, gate: 2, what: "the same bytes, sent"},
+	{no: "10", measure: "2 messages appended, prompt built, at 64", pkg: "./context", ours: "Prompt/rnix/64", base: "Prompt/whole/64", what: "whole history, encoding/json"},
+	{no: "10", measure: "the same at 500", pkg: "./context", ours: "Prompt/rnix/500", base: "Prompt/whole/500", what: "whole history, encoding/json"},
+	{no: "10", measure: "the same at 2,000", pkg: "./context", ours: "Prompt/rnix/2000", base: "Prompt/whole/2000", what: "whole history, encoding/json"},
+	{no: "10", measure: "whole run, 0 to 2,000 messages", pkg: "./context", ours: "WholeRun/rnix", base: "WholeRun/copy", what: "texts copied once"},
+	{no: "10", measure: "request decoded by the model device, at 2,000 messages", pkg: "./drivers/llm", ours: "DecodeStep/2000", base: "DecodeStep/20", what: "at 20 messages"},
+}
