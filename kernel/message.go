@@ -8,6 +8,18 @@ import (
 	"rnix/types"
 )
 
+// IPCManager carries data between processes.
+type IPCManager interface {
+	// Send puts data into the mailbox of a process.
+	Send(sender, target types.PID, data []byte) error
+	// Recv takes the oldest message of a process.
+	Recv(pid types.PID) (*Message, error)
+	// Pipe connects two processes.
+	Pipe(writer, reader types.PID) (writeFD, readFD types.FD, err error)
+}
+
+var _ IPCManager = (*KernelImpl)(nil)
+
 // Message is what one process sends to another.
 type Message struct {
 	Seq  uint64    // grows over all messages of the kernel

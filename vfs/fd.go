@@ -72,13 +72,37 @@ func (v *VFS) Open(pid types.PID, path string, flags OpenFlag) (types.FD, error)
 		return 0, &types.SyscallError{Syscall: "Open", PID: pid, Device: path, Code: types.ErrCancelled, Err: errors.New("process has ended")}
 	}
 	defer t.mu.Unlock()
+	return t.addLocked(openFile{f, path, flags}), nil
+}
+
+// addLocked gives a file the next descriptor.
+func (t *fdTable) addLocked(f openFile) types.FD {
 	if t.files == nil {
 		t.files = make(map[types.FD]openFile, 2)
 	}
 	fd := t.next
 	t.next++
-	t.files[fd] = openFile{f, path, flags}
-	return fd, nil
+	t.files[fd] = f
+	return fd
+}
+
+// Install gives a process a descriptor for a file that no device has opened, such as the end of a pipe.
+// name is shown where paths are. The file is closed with the table; if Install fails the caller keeps
+// it.
+func (v *VFS) Install(pid types.PID, name string, f VFSFile, flags OpenFlag) (types.FD, error) {
+	gone := func() (types.FD, error) {
+		return 0, &types.SyscallError{Syscall: "Install", PID: pid, Device: name, Code: types.ErrNotFound, Err: errors.New("process has no table of open files")}
+	}
+	t, ok := v.tables.Load(pid)
+	if !ok {
+		return gone()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return gone()
+	}
+	return t.addLocked(openFile{f, name, flags}), nil
 }
 
 // OpenFile opens path on behalf of a process without giving it a descriptor. The caller closes it.

@@ -64,6 +64,13 @@ type ReaderInto interface {
 	ReadInto(buf []byte) (int, error)
 }
 
+// WaitReader is offered by files that fill up while they are read, such as the reading end of a pipe.
+type WaitReader interface {
+	// WaitRead waits until there is something, and reads it into buf. It returns io.EOF at the end, and
+	// the cause of ctx.
+	WaitRead(ctx context.Context, buf []byte) (int, error)
+}
+
 // CallerBinder is offered by files that need to know who opened them. Open calls BindCaller once,
 // before anything else; an error fails the open.
 type CallerBinder interface {
