@@ -259,6 +259,9 @@ func servers(ag *agent.Agent, opts SpawnOpts) []agent.MCPServer {
 // right to its path, but only if the caller and the parent leave it room: a list that was given and
 // does not cover /mnt/mcp means that the process gets no server.
 func (k *KernelImpl) mountFor(ctx context.Context, p, parent *Process, list []agent.MCPServer) error {
+	if len(list) == 0 {
+		return nil
+	}
 	type result struct {
 		path string
 		err  error
