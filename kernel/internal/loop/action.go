@@ -63,9 +63,8 @@ var Meta = map[Kind]ToolSpec{
 // Parse turns an answer into actions, in order. An answer without calls and with text is one Text
 // action; one with neither is none.
 //
-// Calls whose name is unknown, whose arguments could not be read or do not have what they need come
-// back with a Problem. Ids that are empty or repeated are made unique in resp itself, so that each
-// call can have exactly one answer.
+// Calls whose name is unknown or whose arguments are no JSON object come back with a Problem. Ids that
+// are empty or repeated are made unique in resp itself, so that each call can have exactly one answer.
 func Parse(resp *Response, tools map[string]vfs.Tool, meta map[string]Kind) []Action {
 	if len(resp.ToolCalls) == 0 {
 		if strings.TrimSpace(resp.Content) == "" {
@@ -106,18 +105,24 @@ func object(b json.RawMessage) (fields map[string]json.RawMessage) {
 	return fields
 }
 
-// uniqueIDs replaces empty and repeated ids.
+// uniqueIDs replaces empty and repeated ids; the first call of an id keeps it.
 func uniqueIDs(calls []rnixctx.ToolCall) {
-	seen := map[string]bool{}
-	for _, c := range calls {
-		seen[c.ID] = false
+	owner := map[string]int{"": -1} // which call has an id; nobody has the empty one
+	for i := range calls {
+		if _, taken := owner[calls[i].ID]; !taken {
+			owner[calls[i].ID] = i
+		}
 	}
 	for i := range calls {
-		id := calls[i].ID
-		for n := i + 1; id == "" || seen[id]; n++ {
-			id = fmt.Sprintf("call-%d", n)
+		if owner[calls[i].ID] == i {
+			continue
 		}
-		calls[i].ID, seen[id] = id, true
+		id := ""
+		for n, taken := i+1, true; taken; n++ {
+			id = fmt.Sprintf("call-%d", n)
+			_, taken = owner[id]
+		}
+		calls[i].ID, owner[id] = id, i
 	}
 }
 
@@ -131,6 +136,20 @@ func names(tools map[string]vfs.Tool, meta map[string]Kind) string {
 	}
 	slices.Sort(all)
 	return strings.Join(all, ", ")
+}
+
+// result returns what a Complete action ends the process with: its result, as JSON if it is not a
+// string, or what the model said beside the call if there is none.
+func (a *Action) result(said string) string {
+	if s := a.Field("result"); s != "" {
+		return s
+	}
+	switch raw := strings.TrimSpace(string(a.fields["result"])); raw {
+	case "", "null", `""`:
+		return said
+	default:
+		return raw
+	}
 }
 
 // Field returns a field of the input, or "" if it is missing or no string.

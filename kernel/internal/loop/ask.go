@@ -26,8 +26,8 @@ func (l *Loop) ask(ctx context.Context, rec *step.StepRecord) (*Response, error)
 	if err != nil {
 		return nil, err
 	}
-	if w := float64(l.cfg.Window); w > 0 && float64(p.Tokens)*l.scale > fullAt*w {
-		if p, err = l.compact(p, int(keepAt*w/l.scale)); err != nil {
+	if w := float64(l.cfg.Window); w > 0 && float64(l.size(p))*l.scale > fullAt*w {
+		if p, err = l.compact(p, int(keepAt*w/l.scale)-l.toolTokens()); err != nil {
 			return nil, err
 		}
 	}
@@ -54,6 +54,14 @@ func tooLong(err error) bool {
 	return err != nil && types.CodeOf(err) == types.ErrInvalid && strings.Contains(err.Error(), "prompt is too long")
 }
 
+// size estimates the tokens of a request: the prompt and the tools that go with it.
+func (l *Loop) size(p *rnixctx.PromptResult) int { return p.Tokens + l.toolTokens() }
+
+// toolTokens estimates the tokens of the tools, which are ASCII but for a few words.
+func (l *Loop) toolTokens() int { return len(l.cfg.Specs) / 4 }
+
+// compact brings the prompt to about target tokens, system prompt included and tools not, or as near as
+// its last turns allow.
 func (l *Loop) compact(p *rnixctx.PromptResult, target int) (*rnixctx.PromptResult, error) {
 	system := rnixctx.EstimateTokens(p.SystemPrompt)
 	ms, report := rnixctx.Compact(p.Messages, max(target-system, 500))
@@ -63,16 +71,29 @@ func (l *Loop) compact(p *rnixctx.PromptResult, target int) (*rnixctx.PromptResu
 	return l.host.Prompt()
 }
 
-// count adds an answer's usage. A provider that counts nothing or nonsense is corrected upwards by
-// our own estimate, marked as such: a budget must not be passed by a wrong count.
+// maxCount is more tokens than any answer has; a count beyond it is nonsense, and could overflow a sum.
+const maxCount = 1 << 40
+
+// sane reports whether all counts can be true. Nothing at all can: the offline planner has no tokens.
+func (u Usage) sane() bool {
+	for _, n := range []int{u.Input, u.Output, u.CacheRead, u.CacheWrite} {
+		if n < 0 || n > maxCount {
+			return false
+		}
+	}
+	return true
+}
+
+// count adds an answer's usage. Nonsense is replaced by our own estimate, marked as such: a budget must
+// not be passed by a wrong count. Drivers have estimated already where a provider does not count.
 func (l *Loop) count(p *rnixctx.PromptResult, resp *Response, rec *step.StepRecord) {
 	u := resp.Usage
-	if u.Input < 0 || u.Output < 0 || u.CacheRead < 0 || u.CacheWrite < 0 {
-		u = Usage{Input: p.Tokens, Output: rnixctx.EstimateTokens(resp.Content), Estimated: true}
+	if !u.sane() {
+		u = Usage{Input: l.size(p), Output: rnixctx.EstimateTokens(resp.Content), Estimated: true}
 	}
 	used := u.Input + u.Output + u.CacheRead + u.CacheWrite
 	if sent := u.Input + u.CacheRead + u.CacheWrite; sent > 0 && p.Tokens > 0 {
-		l.scale = min(max(float64(sent)/float64(p.Tokens), 0.5), 4)
+		l.scale = min(max(float64(sent)/float64(l.size(p)), 0.5), 4)
 	}
 	l.progress.Tokens += used
 	l.progress.Estimated = l.progress.Estimated || u.Estimated

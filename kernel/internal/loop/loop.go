@@ -88,7 +88,7 @@ type Loop struct {
 	req      *request
 	progress Progress
 	repeats  repeats
-	scale    float64 // the provider's count of the last prompt over our estimate of it
+	scale    float64 // the provider's count of the last prompt over our estimate of it, tools included
 	partial  string  // an answer that was cut by the output limit, so far
 	cuts     int
 	empties  int
@@ -107,13 +107,16 @@ func New(cfg Config, host Host) (*Loop, error) {
 func (l *Loop) Run(ctx context.Context) End {
 	for {
 		if err := l.host.Wait(ctx); err != nil {
+			if context.Cause(ctx) == nil { // the pause could not be recorded
+				return storage(err)
+			}
 			return End{Cause: err, Paused: true}
 		}
 		if l.cfg.Budget > 0 && l.progress.Tokens >= l.cfg.Budget {
-			return fail(types.ExitBudget, types.ReasonBudget, nil)
+			return l.giveUp(types.ExitBudget, types.ReasonBudget)
 		}
 		if l.cfg.MaxSteps > 0 && l.progress.Step >= l.cfg.MaxSteps {
-			return fail(types.ExitError, types.ReasonMaxSteps, nil)
+			return l.giveUp(types.ExitError, types.ReasonMaxSteps)
 		}
 		l.progress.Step++
 		l.host.Progress(l.progress)
@@ -126,6 +129,13 @@ func (l *Loop) Run(ctx context.Context) End {
 
 func fail(code int, reason string, err error) End {
 	return End{Exit: types.ExitStatus{Code: code, Reason: reason, Err: err}}
+}
+
+// giveUp is fail with what there is of an answer that was cut.
+func (l *Loop) giveUp(code int, reason string) End {
+	end := fail(code, reason, nil)
+	end.Result = l.partial
+	return end
 }
 
 // step runs one iteration. It reports whether the loop is over, and how.
@@ -195,7 +205,7 @@ func (l *Loop) step(ctx context.Context) (End, bool) {
 		return storage(err), true
 	}
 	if i := completed(actions, outs); i >= 0 && !over {
-		return End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: actions[i].Field("result")}, true
+		return End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: actions[i].result(resp.Content)}, true
 	}
 	switch {
 	case endErr != nil:
@@ -220,11 +230,11 @@ func (l *Loop) nothing(rec *step.StepRecord, resp *Response, over bool) (End, bo
 	}
 	switch {
 	case over:
-		return fail(types.ExitBudget, types.ReasonBudget, nil), true
+		return l.giveUp(types.ExitBudget, types.ReasonBudget), true
 	case resp.StopReason == "refusal":
-		return fail(types.ExitError, "the model refused to answer", nil), true
+		return l.giveUp(types.ExitError, "the model refused to answer"), true
 	case l.empties > 1:
-		return fail(types.ExitError, "the model gave an empty answer twice", nil), true
+		return l.giveUp(types.ExitError, "the model gave an empty answer twice"), true
 	}
 	if err := l.host.Append(rnixctx.Message{Role: rnixctx.RoleUser, Content: "[Your last answer was empty. Go on with the task, or finish it with complete.]"}); err != nil {
 		return storage(err), true

@@ -6,15 +6,14 @@ import (
 	rnixctx "rnix/context"
 )
 
-// Head is the part of a request that stays the same over the life of a process. Its fields and
-// their names are those of the model device's request; a test in the assembly compares the two.
+// Head is the part of a request that stays the same over the life of a process. Its fields are fields
+// of the model device's request (llm.LLMRequest), which the kernel does not import; internal/archtest
+// compares the two.
 type Head struct {
 	Intent       string `json:"intent,omitempty"`
 	SystemPrompt string `json:"system_prompt,omitempty"`
 	Model        string `json:"model,omitempty"`
 	MaxTurns     int    `json:"max_turns,omitempty"`
-	TimeoutMs    int64  `json:"timeout_ms,omitempty"`
-	MaxTokens    int    `json:"max_tokens,omitempty"`
 	Effort       string `json:"reasoning_effort,omitempty"`
 	Session      string `json:"session,omitempty"`
 	WorkDir      string `json:"work_dir,omitempty"`
@@ -27,12 +26,11 @@ type ToolSpec struct {
 	Schema      json.RawMessage `json:"input_schema"`
 }
 
-// Response is what is read from a model device. The same test compares it.
+// Response is what the loop needs of a model device's answer (llm.LLMResponse). The same test compares
+// it.
 type Response struct {
 	Content    string             `json:"content"`
-	TokensUsed int                `json:"tokens_used"`
 	ToolCalls  []rnixctx.ToolCall `json:"tool_calls,omitempty"`
-	Reasoning  string             `json:"reasoning,omitempty"`
 	Blocks     []rnixctx.Block    `json:"reasoning_blocks,omitempty"`
 	StopReason string             `json:"stop_reason,omitempty"`
 	Provider   string             `json:"provider,omitempty"`
