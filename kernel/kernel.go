@@ -98,6 +98,8 @@ type Store interface {
 	// SaveInfo and SaveMeta replace the small files of a history. A failure loses no history.
 	SaveInfo(info step.ProcInfo) error
 	SaveMeta(id types.UUID, systemPrompt string, tools []vfs.Tool) error
+	// Ended is told that nothing more will be added to a history in this run. It must not block.
+	Ended(id types.UUID)
 	// Steps reads the record of a history, as far as it is on disk.
 	Steps(id types.UUID) ([]step.StepRecord, error)
 }
@@ -278,6 +280,7 @@ func (noStore) Create(types.UUID) (Recorder, error)           { return noRecord{
 func (noStore) Discard(types.UUID) error                      { return nil }
 func (noStore) SaveInfo(step.ProcInfo) error                  { return nil }
 func (noStore) SaveMeta(types.UUID, string, []vfs.Tool) error { return nil }
+func (noStore) Ended(types.UUID)                              {}
 func (noStore) Steps(types.UUID) ([]step.StepRecord, error)   { return nil, nil }
 
 type noRecord struct{}

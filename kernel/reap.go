@@ -32,6 +32,7 @@ var reapSteps = []struct {
 		tomb := k.info(p)
 		k.table.remove(p, tomb)
 		k.saveInfo(p, tomb)
+		k.store.Ended(p.UUID)
 	}},
 }
 

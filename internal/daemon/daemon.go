@@ -53,6 +53,7 @@ type Daemon struct {
 	log         *slog.Logger
 
 	journal    *step.Local
+	store      *store
 	pids       *durable.Counter
 	events     *event.Log
 	files      *event.Files
@@ -174,6 +175,8 @@ func (d *Daemon) open() (l net.Listener, back undo, err error) {
 		return nil, back, err
 	}
 	back.add(d.pids.Settle)
+	d.store = newStore(d.journal, "rnix daemon "+d.opt.Version, d.log)
+	back.add(d.store.close)
 	d.userScratch = filepath.Join(d.places.DataDir, "scratch")
 	if serr := proc.BecomeSubreaper(); serr != nil {
 		d.log.Warn("orphans of children cannot be adopted", "err", serr)
@@ -208,7 +211,7 @@ func (d *Daemon) boot(cfg config.Config) error {
 	}
 	d.kernel = kernel.New(kernel.Config{
 		Devices: d.devices, Mounts: d.mounts, Contexts: rnixctx.NewManager(), Events: d.events, Log: d.log,
-		Store:   &store{journal: d.journal, owner: "rnix daemon " + d.opt.Version},
+		Store:   d.store,
 		NextPID: func() (types.PID, error) { n, err := d.pids.Next(); return types.PID(n), err },
 		// A model that is answering may finish: its answer is paid for, and would time out. An MCP
 		// server has nothing to do while nobody calls it.

@@ -81,6 +81,11 @@ func TestAgentMendsABugThroughEachAPI(t *testing.T) {
 				}
 			}
 			prefixStable(t, api)
+			s.Stop()
+			profile, err := os.ReadFile(filepath.Join(s.Data, "steps", p.UUID.String(), "ctx-profile.json"))
+			if err != nil || !strings.Contains(string(profile), "\"tokens\"") {
+				t.Errorf("%s %v", profile, err)
+			}
 		})
 	}
 }

@@ -2,7 +2,10 @@ package daemon
 
 import (
 	"context"
+	"log/slog"
 	"os"
+	"sync"
+	"time"
 
 	"rnix/internal/step"
 	"rnix/kernel"
@@ -12,9 +15,39 @@ import (
 
 // store keeps the kernel's histories in a journal.
 type store struct {
-	journal *step.Local
-	owner   string // who holds the leases, for people
+	journal  *step.Local
+	owner    string // who holds the leases, for people
+	log      *slog.Logger
+	places   chan struct{}  // how many profiles are made at once
+	profiles sync.WaitGroup // of the goroutines that make them
 }
+
+// maxProfiles is how many profiles are made at once.
+const maxProfiles = 2
+
+func newStore(j *step.Local, owner string, log *slog.Logger) *store {
+	return &store{journal: j, owner: owner, log: log, places: make(chan struct{}, maxProfiles)}
+}
+
+// Ended makes ctx-profile.json of a history, in the background. It can be made again at any time, so a
+// failure is only noted.
+func (s *store) Ended(id types.UUID) {
+	s.profiles.Go(func() { // one per ended process; close waits for it
+		s.places <- struct{}{}
+		defer func() { <-s.places }()
+		h, err := step.ReadHistory(context.Background(), s.journal, id)
+		if err == nil {
+			p := h.Profile(time.Now())
+			err = step.WriteProfile(s.journal.FS(), s.journal.Dir(id), &p)
+		}
+		if err != nil {
+			s.log.Warn("ctx-profile.json", "uuid", id, "err", err)
+		}
+	})
+}
+
+// close waits until all profiles are made.
+func (s *store) close() error { s.profiles.Wait(); return nil }
 
 var _ kernel.Store = (*store)(nil)
 
