@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"rnix/agent"
@@ -46,7 +48,7 @@ type SpawnOpts struct {
 	MaxSteps      *int          // 0 = no limit
 	ContextBudget *int          // tokens; 0 or less = unlimited
 	CtxSize       int           // messages; 0 = no limit (budgets and windows count tokens)
-	Timeout       time.Duration // of the whole process; 0 = none
+	Timeout       time.Duration // of the whole process, pauses left out; 0 = none
 
 	AllowedDevices []string // nil = what the agent and the parent allow; empty = nothing
 	DeniedDevices  []string
@@ -328,12 +330,20 @@ func (k *KernelImpl) mountContext(ctx context.Context, path string, cfg vfs.MCPC
 	return nil
 }
 
+// unmountFor ends the servers of a process, side by side: each may take its grace time. An error must
+// not block the exit.
 func (k *KernelImpl) unmountFor(p *Process) {
+	var wg sync.WaitGroup // each goroutine ends with its unmount, which takes a bounded time
 	for _, path := range p.MCPMounts {
-		if err := k.Unmount(path); err != nil {
-			k.log.Warn("unmount", "path", path, "err", err) // it must not block the exit
-		}
+		wg.Go(func() {
+			if err := k.mounts.Unmount(path); err != nil {
+				k.log.Warn("unmount", "pid", p.PID, "path", path, "err", err)
+				return
+			}
+			k.events.Append(event.Event{Kind: event.Unmounted, PID: p.PID, UUID: p.UUID, Path: path})
+		})
 	}
+	wg.Wait()
 }
 
 // begin writes what a history begins with, durably: the settled options and the intent.
@@ -366,20 +376,37 @@ func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
 	if err := p.start(k.events); err != nil {
 		k.log.Error("start", "err", err) // cannot happen: the process is new
 	}
-	stopTimer := func() {}
-	if d := p.opts.Timeout; d > 0 {
-		t := time.AfterFunc(d, func() { p.cancel(timedOut{d}) })
-		stopTimer = func() { t.Stop() }
-	}
+	p.startClock()
 	p.wg.Add(1)
 	go func() { // one per process; ends with the loop; reap waits for it
 		defer k.reaper.ended(p)
 		defer p.wg.Done()
-		defer func() { _ = k.vfs.CloseAll(p.PID) }() // close errors have nobody left to tell
-		defer stopTimer()
+		defer k.closeAll(p)
+		defer p.stopClock()
 		k.save(p)
-		k.finish(p, l.Run(p.ctx))
+		k.finish(p, k.runLoop(p, l))
 	}()
+}
+
+// runLoop runs the loop of a process. A panic, of a model's device or of our own, ends this process and
+// no other.
+func (k *KernelImpl) runLoop(p *Process, l *loop.Loop) (end loop.End) {
+	defer func() {
+		if r := recover(); r != nil {
+			err := types.Errorf(types.ErrInternal, "Step", "", "panic: %v", r)
+			k.log.Error("panic", "pid", p.PID, "err", err, "stack", string(debug.Stack()))
+			end = loop.End{Exit: types.ExitStatus{Code: types.ExitError, Reason: err.Err.Error(), Err: err}}
+		}
+	}()
+	return l.Run(p.ctx)
+}
+
+// closeAll closes what an ended process has open. The process cannot be told of failures any more, so
+// the log is.
+func (k *KernelImpl) closeAll(p *Process) {
+	if err := k.vfs.CloseAll(p.PID); err != nil {
+		k.log.Warn("close", "pid", p.PID, "uuid", p.UUID, "err", err)
+	}
 }
 
 // childName is the name of a child process that was given none.
