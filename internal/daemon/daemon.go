@@ -150,8 +150,9 @@ func (d *Daemon) open() (l net.Listener, back undo, err error) {
 	if l, err = ipc.Listen(d.places.Socket); err != nil {
 		return nil, back, err
 	}
+	listening := l // l is nil when open returns an error
 	back.add(func() error {
-		if cerr := l.Close(); !errors.Is(cerr, net.ErrClosed) {
+		if cerr := listening.Close(); !errors.Is(cerr, net.ErrClosed) {
 			return cerr
 		}
 		return nil

@@ -165,7 +165,15 @@ func (f *modelFile) named(p *profile, name string) (model, error) {
 	return model{}, types.Errorf(types.ErrNotFound, "Open", "", "no provider %s; `rnix providers` lists them", name)
 }
 
-// ModelCard, NotifyStream and ReadInto pass on what the driver's file can do.
+// Close closes the driver's file. There is none if the caller was refused.
+func (f *modelFile) Close() error {
+	if f.VFSFile == nil {
+		return nil
+	}
+	return f.VFSFile.Close()
+}
+
+// ModelCard and NotifyStream pass on what the driver's file can do.
 
 func (f *modelFile) ModelCard() vfs.ModelCard {
 	if m, ok := f.VFSFile.(vfs.Modeler); ok {
