@@ -11,16 +11,19 @@ import (
 // Produce runs work and returns what it emits as the channel that LLMDriver.Stream promises: the
 // pieces, then exactly one EventDone or EventError, then the end. emit blocks while nobody reads, and
 // returns at once when ctx has ended; work must then return soon. The last event is never lost, not
-// even when ctx has ended: pieces that nobody has read yet make room for it.
+// even when ctx has ended: pieces that nobody has read yet make room for it. A panic of work is an
+// INTERNAL error of this call: one answer that a driver did not expect must not end all agents.
 func Produce(ctx context.Context, work func(ctx context.Context, emit func(StreamEvent)) (*LLMResponse, error)) <-chan StreamEvent {
 	ch := make(chan StreamEvent, 16)
 	go func() { // started per call; ends with work, which ends with ctx; the reader of ch waits for it
 		defer close(ch)
-		resp, err := work(ctx, func(ev StreamEvent) {
-			select {
-			case ch <- ev:
-			case <-ctx.Done():
-			}
+		resp, err := guarded(func() (*LLMResponse, error) {
+			return work(ctx, func(ev StreamEvent) {
+				select {
+				case ch <- ev:
+				case <-ctx.Done():
+				}
+			})
 		})
 		last := StreamEvent{Type: EventDone, Response: resp}
 		if err != nil {
@@ -46,6 +49,16 @@ func Produce(ctx context.Context, work func(ctx context.Context, emit func(Strea
 		}
 	}()
 	return ch
+}
+
+// guarded runs work and makes a panic of it an error.
+func guarded(work func() (*LLMResponse, error)) (resp *LLMResponse, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			resp, err = nil, types.Errorf(types.ErrInternal, "Call", "", "panic: %v", p)
+		}
+	}()
+	return work()
 }
 
 // Collect reads a stream to its end and returns the answer, or why there is none.
