@@ -41,7 +41,7 @@ func exitFor(end loop.End, paused bool) types.ExitStatus {
 	case nil:
 		return end.Exit
 	case signalled:
-		return types.ExitStatus{Code: types.ExitCancelled, Reason: signalReasons[cause.sig], Err: end.Cause}
+		return types.ExitStatus{Code: types.ExitCancelled, Reason: signalReasons[cause.sig], Err: types.Errorf(types.ErrCancelled, "Process", "", "%w", end.Cause)}
 	case timedOut:
 		return types.ExitStatus{Code: types.ExitError, Reason: cause.Error(), Err: types.Errorf(types.ErrTimeout, "Process", "", "%w", end.Cause)}
 	}
@@ -58,12 +58,12 @@ func (k *KernelImpl) finish(p *Process, end loop.End) {
 	}
 	_, shut := p.gate.Since()
 	stopping := errors.Is(end.Cause, errStopping)
-	marker := step.Marker{Name: "daemon_stop", PID: p.PID}
+	marker := step.Marker{Name: step.MarkerDaemonStop, PID: p.PID}
 	var exit types.ExitStatus
 	if !stopping {
 		exit = exitFor(end, shut)
 		exit.Reason, end.Result = withChildren(exit, end.Result, p)
-		marker = step.Marker{Name: "exit", PID: p.PID, Text: end.Result, Exit: &exit}
+		marker = step.Marker{Name: step.MarkerExit, PID: p.PID, Text: end.Result, Exit: &exit}
 	}
 	err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &marker})
 	if err == nil {
@@ -92,6 +92,7 @@ func (k *KernelImpl) finish(p *Process, end loop.End) {
 	}
 	k.events.Append(e)
 	p.mu.Unlock()
+	p.box.Close()
 	k.save(p)
 	close(p.left)
 }
@@ -141,10 +142,10 @@ func (p *Process) procInfo(i Info) step.ProcInfo {
 		MCPMounts: i.MCPMounts, Result: i.Result, Exit: i.Exit,
 	}
 	switch {
-	case p.stopping:
-		s.SuspendReason = errStopping.Error()
-	case i.Suspended:
+	case i.Suspended && i.State == types.StateRunning:
 		s.SuspendReason = "paused"
+	case i.Suspended:
+		s.SuspendReason = errStopping.Error()
 	}
 	if i.State == types.StateDead {
 		s.DeadAt = i.EndedAt

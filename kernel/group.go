@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -89,7 +90,7 @@ func (t *table) join(p *Process, id types.PGID) error {
 		t.groups[id] = g
 	}
 	p.rel.groups = append(p.rel.groups, id)
-	i, _ := slices.BinarySearchFunc(g.members, p.PID, func(m *Process, pid types.PID) int { return int(int64(m.PID) - int64(pid)) })
+	i, _ := slices.BinarySearchFunc(g.members, p.PID, func(m *Process, pid types.PID) int { return cmp.Compare(m.PID, pid) })
 	g.members = slices.Insert(slices.Clone(g.members), i, p)
 	return nil
 }

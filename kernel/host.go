@@ -26,14 +26,18 @@ func (h host) Wait(ctx context.Context) error {
 	if _, shut := h.p.gate.Since(); !shut {
 		return context.Cause(ctx)
 	}
-	if err := h.mark(step.Marker{Name: "pause", PID: h.p.PID}); err != nil {
+	if err := h.mark(step.Marker{Name: step.MarkerPause, PID: h.p.PID}); err != nil {
 		return err
 	}
 	h.k.save(h.p)
 	if err := h.p.gate.Wait(ctx); err != nil {
 		return err
 	}
-	return h.mark(step.Marker{Name: "resume", PID: h.p.PID})
+	if err := h.mark(step.Marker{Name: step.MarkerResume, PID: h.p.PID}); err != nil {
+		return err
+	}
+	h.k.save(h.p) // or a crash would find it paused
+	return nil
 }
 
 func (h host) mark(m step.Marker) error {
@@ -67,7 +71,7 @@ func (h host) Compact(ms []rnixctx.Message, report rnixctx.Compaction) error {
 		return err
 	}
 	h.Emit(event.Event{Kind: event.Compacted, Text: report.String()})
-	return h.p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: "compaction", PID: h.p.PID, Text: report.String(), Detail: detail}})
+	return h.p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerCompaction, PID: h.p.PID, Text: report.String(), Detail: detail}})
 }
 
 // Ask writes the request to the model's descriptor and reads the answer.

@@ -21,7 +21,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"rnix/agent"
 	rnixctx "rnix/context"
@@ -123,7 +122,7 @@ type Config struct {
 	// LoadAgent finds an agent by name for a child of the given process, for the spawn action. nil:
 	// children have their parent's agent.
 	LoadAgent func(parent *Process, name string) (*agent.Agent, error)
-	// LoadSkill finds a skill for the specialize action, and Skills lists what may be loaded.
+	// LoadSkill finds a skill for the specialize action, which is not offered without it.
 	LoadSkill func(p *Process, name string) (agent.Skill, error)
 	Limits    Limits
 }
@@ -238,39 +237,6 @@ func (k *KernelImpl) Shutdown(ctx context.Context) error {
 		k.reaper.close()
 	})
 	return err
-}
-
-// Mount puts an MCP server at path.
-func (k *KernelImpl) Mount(path string, config vfs.MCPConfig) error {
-	if k.mounts == nil {
-		return types.Errorf(types.ErrUnavailable, "Mount", path, "this kernel has no MCP driver")
-	}
-	start := time.Now()
-	if err := k.mounts.Mount(path, config); err != nil {
-		return err
-	}
-	k.events.Append(event.Event{Kind: event.Mounted, PID: config.Owner.PID, UUID: config.Owner.UUID, Path: path, Dur: time.Since(start)})
-	return nil
-}
-
-// Unmount ends the server at path.
-func (k *KernelImpl) Unmount(path string) error {
-	if k.mounts == nil {
-		return types.Errorf(types.ErrNotFound, "Unmount", path, "not mounted")
-	}
-	if err := k.mounts.Unmount(path); err != nil {
-		return err
-	}
-	k.events.Append(event.Event{Kind: event.Unmounted, Path: path})
-	return nil
-}
-
-// UnmountAll ends every server.
-func (k *KernelImpl) UnmountAll() error {
-	if k.mounts == nil {
-		return nil
-	}
-	return k.mounts.UnmountAll()
 }
 
 // noStore keeps nothing.

@@ -28,7 +28,7 @@ type Message struct {
 }
 
 // Send puts data into the mailbox of a process. A full mailbox is RESOURCE_EXHAUSTED, one of a process
-// that has ended BROKEN_PIPE. The caller must not change data afterwards.
+// that has ended BROKEN_PIPE, and one of a process that was reaped NOT_FOUND. The caller must not change data afterwards.
 func (k *KernelImpl) Send(sender, target types.PID, data []byte) error {
 	p, err := k.table.lookup("Send", target)
 	if err != nil {
@@ -44,7 +44,8 @@ func (k *KernelImpl) Send(sender, target types.PID, data []byte) error {
 	return err
 }
 
-// Recv takes the oldest message of a process, waiting for one until the process ends (BROKEN_PIPE).
+// Recv takes the oldest message of a process, waiting for one until the process ends. What was sent
+// before the end can be taken until the process is reaped; then it is BROKEN_PIPE.
 func (k *KernelImpl) Recv(pid types.PID) (*Message, error) {
 	p, err := k.table.lookup("Recv", pid)
 	if err != nil {

@@ -65,6 +65,8 @@ type Process struct {
 	lastCoID   types.CoID                // +checklocks:mu
 	cleared    bool                      // +checklocks:mu; no more threads and coroutines
 
+	clock *time.Timer // +checklocks:mu; calls checkClock; nil without a time limit, and after the end
+
 	box mailbox.Box[*Message]
 
 	gate   gate.Gate
@@ -132,14 +134,6 @@ func (p *Process) Exit() (types.ExitStatus, bool) {
 		return types.ExitStatus{}, false
 	}
 	return *p.exit, true
-}
-
-// Secret looks up a variable of the environment that the process was started from.
-func (p *Process) Secret(name string) (string, bool) {
-	if p.opts.Secret == nil {
-		return "", false
-	}
-	return p.opts.Secret(name)
 }
 
 // Profile returns the assembly's own value for the process, as it was given to Spawn.

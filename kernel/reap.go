@@ -39,9 +39,7 @@ var reapSteps = []struct {
 // reapProcess releases everything that an ended process had. A process that has not ended is left
 // alone.
 func (k *KernelImpl) reapProcess(p *Process) {
-	select {
-	case <-p.left:
-	default:
+	if !closed(p.left) {
 		return
 	}
 	p.reaped.Do(func() {

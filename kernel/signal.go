@@ -79,9 +79,7 @@ func (k *KernelImpl) pause(p *Process) {
 	if !p.gate.Shut(time.Now()) {
 		return
 	}
-	if k.cfg.Freeze != nil {
-		k.cfg.Freeze(p.PID)
-	}
+	k.followGate(p)
 	k.events.Append(event.Event{Kind: event.Paused, PID: p.PID, UUID: p.UUID})
 }
 
@@ -91,10 +89,27 @@ func (k *KernelImpl) resume(p *Process) {
 	if !was {
 		return
 	}
-	if k.cfg.Thaw != nil {
-		k.cfg.Thaw(p.PID)
-	}
+	k.followGate(p)
+	checkClock(p)
 	k.events.Append(event.Event{Kind: event.Resumed, PID: p.PID, UUID: p.UUID, Dur: d})
+}
+
+// followGate freezes or thaws the OS children of a process, as its gate stands. A pause and a resume
+// may cross, and what came first may act last: so it looks again until what it did is what is wanted.
+func (k *KernelImpl) followGate(p *Process) {
+	for {
+		_, shut := p.gate.Since()
+		do := k.cfg.Thaw
+		if shut {
+			do = k.cfg.Freeze
+		}
+		if do != nil {
+			do(p.PID)
+		}
+		if _, now := p.gate.Since(); now == shut {
+			return
+		}
+	}
 }
 
 // SigBlock blocks a signal: it stays pending until SigUnblock. SIGKILL cannot be blocked (INVALID).

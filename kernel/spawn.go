@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"rnix/agent"
@@ -203,7 +202,7 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 			p.opts.Profile = parent.opts.Profile
 		}
 	}
-	p.Rights = outer.Narrow(ag.Devices).Narrow(opts.AllowedDevices).Without(opts.DeniedDevices)
+	p.Rights = Rights{}.Narrow(ag.Devices).Narrow(opts.AllowedDevices).Without(opts.DeniedDevices).Within(outer)
 	if p.WorkDir != "" && !filepath.IsAbs(p.WorkDir) {
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", p.WorkDir, "the working directory is not an absolute path")
 	}
@@ -246,106 +245,6 @@ func modelPath(o SpawnOpts) string {
 	return path
 }
 
-// servers returns the MCP servers of the agent and the call, once each by name; the call wins.
-func servers(ag *agent.Agent, opts SpawnOpts) []agent.MCPServer {
-	out := slices.Clone(opts.MCP)
-	for _, s := range ag.MCPConfigs {
-		if !slices.ContainsFunc(opts.MCP, func(o agent.MCPServer) bool { return o.Name == s.Name }) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// mountFor mounts servers for a process, side by side, all or none. A mount gives the process the
-// right to its path, but only if the caller and the parent leave it room: a list that was given and
-// does not cover /mnt/mcp means that the process gets no server.
-func (k *KernelImpl) mountFor(ctx context.Context, p, parent *Process, list []agent.MCPServer) error {
-	if len(list) == 0 {
-		return nil
-	}
-	type result struct {
-		path string
-		err  error
-	}
-	results := make(chan result)
-	n := 0
-	for _, s := range list {
-		path := mcpRoot + "/" + p.PID.String() + "-" + s.Name
-		if s.Disabled || !mayMount(p, parent, s.Name) {
-			continue
-		}
-		n++
-		go func() { // ends with the mount; its result is awaited below
-			cfg := vfs.MCPConfig{MCPServer: s, Dir: p.WorkDir, Owner: p.caller(k)}
-			results <- result{path, k.mountContext(ctx, path, cfg)}
-		}()
-	}
-	var errs []error
-	for range n {
-		r := <-results
-		if r.err != nil {
-			errs = append(errs, r.err)
-			continue
-		}
-		p.MCPMounts = append(p.MCPMounts, r.path)
-	}
-	slices.Sort(p.MCPMounts)
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	if p.Rights.Allowed != nil {
-		p.Rights.Allowed = clean(append(slices.Clone(p.Rights.Allowed), p.MCPMounts...))
-	}
-	return nil
-}
-
-// mayMount reports whether a process may have a server. The lists of the call and the parent must
-// cover /mnt/mcp (or be absent), and a parent with a list must have the server itself.
-func mayMount(p, parent *Process, server string) bool {
-	path := mcpRoot + "/" + server
-	call := Rights{}.Narrow(p.opts.AllowedDevices).Without(p.opts.DeniedDevices)
-	if !call.Permits(path) {
-		return false
-	}
-	if parent == nil || parent.Rights.Permits(path) {
-		return true
-	}
-	return slices.Contains(parent.MCPMounts, mcpRoot+"/"+parent.PID.String()+"-"+server)
-}
-
-// mountContext is Mount that ends with ctx when the mount manager can.
-func (k *KernelImpl) mountContext(ctx context.Context, path string, cfg vfs.MCPConfig) error {
-	m, ok := k.mounts.(interface {
-		MountContext(context.Context, string, vfs.MCPConfig) error
-	})
-	if !ok {
-		return k.Mount(path, cfg)
-	}
-	start := time.Now()
-	if err := m.MountContext(ctx, path, cfg); err != nil {
-		return err
-	}
-	k.events.Append(event.Event{Kind: event.Mounted, PID: cfg.Owner.PID, UUID: cfg.Owner.UUID, Path: path, Dur: time.Since(start)})
-	return nil
-}
-
-// unmountFor ends the servers of a process, side by side: each may take its grace time. An error must
-// not block the exit.
-func (k *KernelImpl) unmountFor(p *Process) {
-	var wg sync.WaitGroup // each goroutine ends with its unmount, which takes a bounded time
-	for _, path := range p.MCPMounts {
-		wg.Go(func() {
-			if err := k.mounts.Unmount(path); err != nil {
-				k.log.Warn("unmount", "pid", p.PID, "path", path, "err", err)
-				return
-			}
-			k.events.Append(event.Event{Kind: event.Unmounted, PID: p.PID, UUID: p.UUID, Path: path})
-		})
-	}
-	wg.Wait()
-}
-
 // begin writes what a history begins with, durably: the settled options and the intent.
 func (k *KernelImpl) begin(p *Process) error {
 	first := rnixctx.Message{Role: rnixctx.RoleUser, Content: p.Intent}
@@ -376,13 +275,13 @@ func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
 	if err := p.start(k.events); err != nil {
 		k.log.Error("start", "err", err) // cannot happen: the process is new
 	}
-	p.startClock()
+	startClock(p)
 	p.wg.Add(1)
 	go func() { // one per process; ends with the loop; reap waits for it
 		defer k.reaper.ended(p)
 		defer p.wg.Done()
 		defer k.closeAll(p)
-		defer p.stopClock()
+		defer stopClock(p)
 		k.save(p)
 		k.finish(p, k.runLoop(p, l))
 	}()

@@ -182,13 +182,14 @@ func (b *lineBuffer) add(s string) {
 		i := strings.IndexByte(s, '\n')
 		if i < 0 {
 			b.buf.WriteString(s)
-			if b.buf.Len() > maxLine && utf8.ValidString(b.buf.String()) {
+			// A character may lie on both sides of the cut: then the next piece completes it.
+			if n := b.buf.Len(); n > maxLine && (n > 2*maxLine || utf8.ValidString(b.buf.String())) {
 				b.flush()
 			}
 			return
 		}
 		b.buf.WriteString(s[:i])
-		b.emit(b.buf.String())
+		b.emit(strings.ToValidUTF8(b.buf.String(), "\uFFFD"))
 		b.buf.Reset()
 		s = s[i+1:]
 	}
@@ -196,7 +197,7 @@ func (b *lineBuffer) add(s string) {
 
 func (b *lineBuffer) flush() {
 	if b.buf.Len() > 0 {
-		b.emit(b.buf.String())
+		b.emit(strings.ToValidUTF8(b.buf.String(), "\uFFFD"))
 		b.buf.Reset()
 	}
 }

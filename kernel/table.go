@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -60,10 +61,11 @@ func (t *table) lookup(op string, pid types.PID) (*Process, error) {
 }
 
 // admit reserves a PID for a child of parent (nil = of PID 0) and gives the child its depth. It does
-// not make the child visible. Limits are checked here and nowhere else, whichever way a process
-// starts.
+// not make the child visible.
 func (t *table) admit(parent *Process) (types.PID, int, error) {
-	depth, err := t.room(parent)
+	t.mu.Lock()
+	depth, err := t.roomLocked(parent)
+	t.mu.Unlock()
 	if err != nil {
 		return 0, 0, err
 	}
@@ -71,10 +73,10 @@ func (t *table) admit(parent *Process) (types.PID, int, error) {
 	return pid, depth, err
 }
 
-// room reports whether there is room for a child of parent, and how deep it would be.
-func (t *table) room(parent *Process) (depth int, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// roomLocked reports whether there is room for a child of parent, and how deep it would be. Limits are
+// checked here and nowhere else, whichever way a process starts: once before the work of starting, and
+// once when it is done, since others start meanwhile.
+func (t *table) roomLocked(parent *Process) (depth int, err error) {
 	refuse := func(format string, args ...any) (int, error) {
 		return 0, types.Errorf(types.ErrExhausted, "Spawn", "", format, args...)
 	}
@@ -87,7 +89,7 @@ func (t *table) room(parent *Process) (depth int, err error) {
 	if parent != nil {
 		depth = parent.depth + 1
 		switch {
-		case parent.rel.dying:
+		case parent.rel.dying || parent.ctx.Err() != nil:
 			return 0, types.Errorf(types.ErrCancelled, "Spawn", "", "the parent is ending")
 		case depth > t.limit.Depth:
 			return refuse("agents may start agents %d levels deep, the limit", t.limit.Depth)
@@ -98,19 +100,15 @@ func (t *table) room(parent *Process) (depth int, err error) {
 	return depth, nil
 }
 
-// insert makes a process visible. It fails if the table was closed, the parent began to end, or the
-// UUID is alive already.
+// insert makes a process visible. It fails if there is no room any more, the table was closed, the
+// parent began to end, or the UUID is alive already.
 func (t *table) insert(p *Process) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case t.closed:
-		return types.Errorf(types.ErrUnavailable, "Spawn", "", "the kernel is stopping")
-	case p.rel.parent != nil && (p.rel.parent.rel.dying || p.rel.parent.ctx.Err() != nil):
-		return types.Errorf(types.ErrCancelled, "Spawn", "", "the parent is ending")
-	case p.rel.parent != nil && p.rel.parent.rel.children >= t.limit.Children:
-		return types.Errorf(types.ErrExhausted, "Spawn", "", "the parent has %d living children, the limit", t.limit.Children)
-	case t.byUUID[p.UUID] != nil:
+	if _, err := t.roomLocked(p.rel.parent); err != nil {
+		return err
+	}
+	if t.byUUID[p.UUID] != nil {
 		return types.Errorf(types.ErrConflict, "Spawn", "", "%s is running already as PID %d", p.UUID, t.byUUID[p.UUID].PID)
 	}
 	t.byUUID[p.UUID] = p
@@ -237,7 +235,7 @@ func childrenLocked(p *Process) []types.PID {
 func (t *table) all() []*Process {
 	var out []*Process
 	t.byPID.Range(func(_ types.PID, p *Process) bool { out = append(out, p); return true })
-	slices.SortFunc(out, func(a, b *Process) int { return int(int64(a.PID) - int64(b.PID)) })
+	slices.SortFunc(out, func(a, b *Process) int { return cmp.Compare(a.PID, b.PID) })
 	return out
 }
 

@@ -30,20 +30,26 @@ func (k *KernelImpl) LogChan(ctx context.Context, pid types.PID) (<-chan types.L
 
 // view starts the goroutine of a view. It ends with the process, ctx or the log.
 func view[T any](ctx context.Context, k *KernelImpl, pid types.PID, pick func(*event.Event) (T, bool), missed func(*event.Missed) T) (<-chan T, error) {
-	if _, err := k.table.lookup("Attach", pid); err != nil {
+	cur := k.events.Cursor(0) // before the lookup: the end of a process that is found comes behind it
+	p, err := k.table.lookup("Attach", pid)
+	if err != nil {
 		return nil, err
 	}
-	cur := k.events.Cursor(0)
 	out := make(chan T)
+	if closed(p.left) { // it is about to be reaped, or was already
+		close(out)
+		return out, nil
+	}
 	go func() { // ends as the comment of DebugChan says
 		defer close(out)
-		for {
+		for last := false; !last; {
 			e, err := cur.Next(ctx)
 			var m *event.Missed
 			var v T
 			switch {
 			case errors.As(err, &m):
 				v = missed(m)
+				last = closed(p.left) // its end may be among what was missed
 			case err != nil:
 				return
 			case e.PID != pid:
@@ -64,4 +70,13 @@ func view[T any](ctx context.Context, k *KernelImpl, pid types.PID, pick func(*e
 		}
 	}()
 	return out, nil
+}
+
+func closed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
 }

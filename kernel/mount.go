@@ -1,0 +1,141 @@
+package kernel
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"rnix/agent"
+	"rnix/internal/event"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// Mount puts an MCP server at path.
+func (k *KernelImpl) Mount(path string, config vfs.MCPConfig) error {
+	if k.mounts == nil {
+		return noMounts(path)
+	}
+	start := time.Now()
+	if err := k.mounts.Mount(path, config); err != nil {
+		return err
+	}
+	k.events.Append(event.Event{Kind: event.Mounted, PID: config.Owner.PID, UUID: config.Owner.UUID, Path: path, Dur: time.Since(start)})
+	return nil
+}
+
+// Unmount ends the server at path.
+func (k *KernelImpl) Unmount(path string) error {
+	if k.mounts == nil {
+		return types.Errorf(types.ErrNotFound, "Unmount", path, "not mounted")
+	}
+	if err := k.mounts.Unmount(path); err != nil {
+		return err
+	}
+	k.events.Append(event.Event{Kind: event.Unmounted, Path: path})
+	return nil
+}
+
+// UnmountAll ends every server.
+func (k *KernelImpl) UnmountAll() error {
+	if k.mounts == nil {
+		return nil
+	}
+	return k.mounts.UnmountAll()
+}
+
+// servers returns the MCP servers of the agent and the call, once each by name; the call wins.
+func servers(ag *agent.Agent, opts SpawnOpts) []agent.MCPServer {
+	out := slices.Clone(opts.MCP)
+	for _, s := range ag.MCPConfigs {
+		if !slices.ContainsFunc(opts.MCP, func(o agent.MCPServer) bool { return o.Name == s.Name }) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// mountFor mounts servers for a process, side by side, all or none. A mount gives the process the
+// right to its path, but only if the caller and the parent leave it room: a list that was given and
+// does not cover /mnt/mcp means that the process gets no server.
+func (k *KernelImpl) mountFor(ctx context.Context, p, parent *Process, list []agent.MCPServer) error {
+	var set []vfs.PathConfig
+	for _, s := range list {
+		if !s.Disabled && mayMount(p, parent, s.Name) {
+			set = append(set, vfs.PathConfig{Path: mcpRoot + "/" + p.PID.String() + "-" + s.Name,
+				Config: vfs.MCPConfig{MCPServer: s, Dir: p.WorkDir, Owner: p.caller(k)}})
+		}
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	start := time.Now()
+	if err := k.mountSet(ctx, set); err != nil {
+		return err
+	}
+	for _, s := range set {
+		p.MCPMounts = append(p.MCPMounts, s.Path)
+		k.events.Append(event.Event{Kind: event.Mounted, PID: p.PID, UUID: p.UUID, Path: s.Path, Dur: time.Since(start)})
+	}
+	slices.Sort(p.MCPMounts)
+	if p.Rights.Allowed != nil {
+		p.Rights.Allowed = clean(append(slices.Clone(p.Rights.Allowed), p.MCPMounts...))
+	}
+	return nil
+}
+
+// mountSet mounts all or none: side by side if the mount manager can, else one after the other.
+func (k *KernelImpl) mountSet(ctx context.Context, set []vfs.PathConfig) error {
+	if k.mounts == nil {
+		return noMounts(set[0].Path)
+	}
+	if m, ok := k.mounts.(interface {
+		MountSet(context.Context, []vfs.PathConfig) error
+	}); ok {
+		return m.MountSet(ctx, set)
+	}
+	for i, s := range set {
+		if err := k.mounts.Mount(s.Path, s.Config); err != nil {
+			for _, up := range set[:i] {
+				_ = k.mounts.Unmount(up.Path) // what failed before matters more
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func noMounts(path string) error {
+	return types.Errorf(types.ErrUnavailable, "Mount", path, "this kernel has no MCP driver")
+}
+
+// mayMount reports whether a process may have a server. The lists of the call and the parent must
+// cover /mnt/mcp (or be absent), and a parent with a list must have the server itself.
+func mayMount(p, parent *Process, server string) bool {
+	path := mcpRoot + "/" + server
+	call := Rights{}.Narrow(p.opts.AllowedDevices).Without(p.opts.DeniedDevices)
+	if !call.Permits(path) {
+		return false
+	}
+	if parent == nil || parent.Rights.Permits(path) {
+		return true
+	}
+	return slices.Contains(parent.MCPMounts, mcpRoot+"/"+parent.PID.String()+"-"+server)
+}
+
+// unmountFor ends the servers of a process, side by side: each may take its grace time. An error must
+// not block the exit.
+func (k *KernelImpl) unmountFor(p *Process) {
+	var wg sync.WaitGroup // each goroutine ends with its unmount, which takes a bounded time
+	for _, path := range p.MCPMounts {
+		wg.Go(func() {
+			if err := k.mounts.Unmount(path); err != nil {
+				k.log.Warn("unmount", "pid", p.PID, "path", path, "err", err)
+				return
+			}
+			k.events.Append(event.Event{Kind: event.Unmounted, PID: p.PID, UUID: p.UUID, Path: path})
+		})
+	}
+	wg.Wait()
+}
