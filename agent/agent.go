@@ -80,6 +80,9 @@ type MCPServer struct {
 	Env     map[string]string `json:"env,omitempty" yaml:"env,omitempty"`
 	URL     string            `json:"url,omitempty" yaml:"url,omitempty"`
 	Headers map[string]string `json:"headers,omitempty" yaml:"headers,omitempty"`
+	// Shown is the command line or the URL for people: as it is written, without the values of
+	// variables, which may be secret. Empty means that there is nothing to hide.
+	Shown string `json:"-" yaml:"-"`
 
 	Disabled bool `json:"disabled,omitempty" yaml:"disabled,omitempty"`
 	// SpawnTimeout bounds "the child is up"; 0 means 500 ms, the specification's value.

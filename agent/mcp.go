@@ -114,6 +114,7 @@ func (s mcpServer) server(d *yamlfile.Doc, key, name string, lookup Lookup) MCPS
 		Name: name, Type: s.kind(d, key), Disabled: s.Disabled, MaxOutput: s.MaxOutput,
 		SpawnTimeout: Duration(s.SpawnTimeout), MountTimeout: Duration(s.MountTimeout), RequestTimeout: Duration(s.RequestTimeout),
 		Command: expand("command", s.Command), URL: expand("url", s.URL),
+		Shown: strings.TrimSpace(s.URL + " " + strings.Join(append([]string{s.Command}, s.Args...), " ")),
 	}
 	if m.RequestTimeout == 0 {
 		m.RequestTimeout = Duration(s.Timeout)

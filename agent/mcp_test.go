@@ -42,8 +42,8 @@ func TestServersAreReadFromBothFormats(t *testing.T) {
 	yamlText := "servers:\n  git: {command: git-mcp, args: [--root, \"${DIR:-/srv}\"], env: {T: \"${TOKEN}\", PORT: 80}, request_timeout: 30s}\n" +
 		"  web: {transport_type: http, url: \"https://${HOST}/mcp\", headers: {Authorization: \"Bearer ${TOKEN}\"}}\n"
 	want := []MCPServer{
-		{Name: "git", Type: "stdio", Command: "git-mcp", Args: []string{"--root", "/srv"}, Env: map[string]string{"T": "s3cret", "PORT": "80"}, RequestTimeout: Duration(30 * time.Second)},
-		{Name: "web", Type: "http", URL: "https://example.org/mcp", Headers: map[string]string{"Authorization": "Bearer s3cret"}},
+		{Name: "git", Type: "stdio", Command: "git-mcp", Args: []string{"--root", "/srv"}, Env: map[string]string{"T": "s3cret", "PORT": "80"}, RequestTimeout: Duration(30 * time.Second), Shown: "git-mcp --root ${DIR:-/srv}"},
+		{Name: "web", Type: "http", URL: "https://example.org/mcp", Headers: map[string]string{"Authorization": "Bearer s3cret"}, Shown: "https://${HOST}/mcp"},
 	}
 	for file, text := range map[string]string{".mcp.json": jsonText, "mcp.yaml": yamlText} {
 		entries, ps := ParseMCP([]byte(text), file, env)

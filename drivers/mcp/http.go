@@ -75,7 +75,7 @@ func (c *httpClient) link(life context.Context, lim limits) (link, error) {
 	l := &httpLink{client: c, lim: lim}
 	l.life, l.end = context.WithCancelCause(life)
 	t := &mcp.StreamableClientTransport{
-		Endpoint: c.url.String(), MaxRetries: 2, MaxEventSize: lim.frame,
+		Endpoint: c.url.Scheme + "://" + c.url.Host, MaxRetries: 2, MaxEventSize: lim.frame,
 		DisableStandaloneSSE: true, // we want to hear nothing unasked
 		HTTPClient:           &http.Client{Transport: l, CheckRedirect: c.redirect},
 	}
@@ -116,7 +116,8 @@ func (l *httpLink) wait() {
 }
 
 // RoundTrip performs one request: with the configured headers, no longer than the session lasts, and
-// with an answer that is bounded unless it is a stream, whose events are.
+// with an answer that is bounded unless it is a stream, whose events are. The path and the query come
+// in only here, since they may hold a key and errors of a request name its address.
 func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	end := func() { cancel(errClosed) }
@@ -127,7 +128,11 @@ func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 		stop = context.AfterFunc(l.life, end)
 	}
 	release := func() { stop(); cancel(nil) }
+	asked := req
 	req = req.Clone(ctx)
+	if req.Response == nil { // not a redirect, which has an address of its own
+		*req.URL = *l.client.url
+	}
 	for name, values := range l.client.headers {
 		req.Header[name] = values
 	}
@@ -144,6 +149,7 @@ func (l *httpLink) RoundTrip(req *http.Request) (*http.Response, error) {
 		release()
 		return nil, err
 	}
+	resp.Request = asked
 	body := &boundedBody{ReadCloser: resp.Body, release: release, left: int64(l.lim.frame), limit: l.lim.frame}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/event-stream" {
 		body.left = -1

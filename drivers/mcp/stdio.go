@@ -95,7 +95,7 @@ func (f *factory) spec(config vfs.MCPConfig) proc.Spec {
 	}
 	return proc.Spec{
 		Kind: proc.KindMCP, Owner: config.Owner.PID, OwnerUUID: config.Owner.UUID,
-		Path: config.Command, Args: config.Args, Dir: dir, Env: env, Credentials: declared,
+		Path: config.Command, Args: config.Args, Shown: config.Shown, Dir: dir, Env: env, Credentials: declared,
 		StdinPipe: true, StdoutPipe: true,
 	}
 }

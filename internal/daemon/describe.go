@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"runtime"
-	"strings"
 	"time"
 
 	"rnix/agent"
@@ -113,7 +112,7 @@ func (d describer) mcpList(_ context.Context, _ *ipc.Peer, req ipc.ProjectReques
 	r := ipc.MCPListResponse{Servers: []ipc.MCPServerInfo{}, Mounts: []ipc.MCPMount{}}
 	for _, s := range p.servers {
 		r.Servers = append(r.Servers, ipc.MCPServerInfo{Name: s.Name, Type: orElse(s.Type, "stdio"), Source: s.Source, Disabled: s.Disabled,
-			Command: orElse(s.URL, strings.Join(append([]string{s.Command}, s.Args...), " "))})
+			Command: s.Shown})
 	}
 	for _, m := range d.mounts.List() {
 		r.Mounts = append(r.Mounts, ipc.MCPMount{Path: m.Path, PID: m.PID, Since: m.Since, Tools: m.Tools})

@@ -51,6 +51,9 @@ type Spec struct {
 	Path string
 	Args []string
 	Dir  string // working directory, absolute
+	// Shown is the command line as people and the registration on disk see it, where Args hold what
+	// they must not see; "" = Path and Args.
+	Shown string
 
 	// Env is the whole environment, "NAME=value". Names that Blocked reports are left out, whoever
 	// put them there. Credentials are added after that, and may have any name but RNIX_OWNER; only the

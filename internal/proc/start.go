@@ -168,7 +168,10 @@ func childEnv(spec Spec, token string) []string {
 // commandText returns program and arguments as people see them, at most 200 bytes.
 func commandText(spec Spec) string {
 	const most = 200
-	text := strings.Join(append([]string{spec.Path}, spec.Args...), " ")
+	text := spec.Shown
+	if text == "" {
+		text = strings.Join(append([]string{spec.Path}, spec.Args...), " ")
+	}
 	if len(text) > most {
 		text = string(cutEnd([]byte(text[:most]))) + "…"
 	}

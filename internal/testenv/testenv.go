@@ -34,12 +34,24 @@ func Main(m *testing.M) int {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := daemon.Run(ctx, daemon.Options{Version: "test"}); err != nil {
+	var idle time.Duration
+	var err error
+	if text, said := os.LookupEnv(IdleEnv); said {
+		idle, err = time.ParseDuration(text)
+	}
+	if err == nil {
+		err = daemon.Run(ctx, daemon.Options{Version: "test", Idle: idle})
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
 }
+
+// IdleEnv is the variable that tells the daemon of a system after how long without work it ends by
+// itself, as Go writes a duration; without it, never.
+const IdleEnv = "RNIX_TESTENV_IDLE"
 
 // System is a daemon with everything around it.
 type System struct {
@@ -50,8 +62,11 @@ type System struct {
 	Work  string   // the workspace of the processes, empty at first
 	Env   []string // of the daemon and of the clients' requests
 	t     testing.TB
-	pid   int // of the daemon
 	uuids []types.UUID
+
+	pid    int                // of the daemon
+	ended  chan struct{}      // closed when it has ended
+	status syscall.WaitStatus // then
 }
 
 // New starts a system. env is added to its environment, "NAME=value". It is stopped at the end of the
@@ -117,7 +132,11 @@ func (s *System) Start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.pid = ping.PID
+	s.pid, s.ended = ping.PID, make(chan struct{})
+	go func(pid int, ended chan<- struct{}) { // ends with the daemon, at the latest with the test's Stop
+		s.status = reap(pid)
+		close(ended)
+	}(s.pid, s.ended)
 }
 
 // Stop stops the daemon gracefully and waits until it is gone. It does nothing if it is not running.
@@ -137,16 +156,32 @@ func (s *System) Kill() {
 	s.gone()
 }
 
-// gone reaps the daemon, which is a child of the test's process.
+// gone waits until the daemon, which is a child of the test's process, has ended.
 func (s *System) gone() {
-	var status syscall.WaitStatus
+	<-s.ended
+	s.pid = 0
+}
+
+// reap waits for the end of a child of this process.
+func reap(pid int) (status syscall.WaitStatus) {
 	for {
-		_, err := syscall.Wait4(s.pid, &status, 0, nil)
-		if !errors.Is(err, syscall.EINTR) {
-			break
+		if _, err := syscall.Wait4(pid, &status, 0, nil); !errors.Is(err, syscall.EINTR) {
+			return status
 		}
 	}
-	s.pid = 0
+}
+
+// Ended waits until the daemon ends without a Stop or Kill, at most for the given time, and returns
+// its exit code; -1 if a signal ended it. It reports false if the daemon is still there.
+func (s *System) Ended(within time.Duration) (code int, ended bool) {
+	select {
+	case <-s.ended:
+		_ = s.Client.Close()
+		s.pid = 0
+		return s.status.ExitStatus(), true
+	case <-time.After(within):
+		return 0, false
+	}
 }
 
 // Spawn starts a process in the workspace.
@@ -184,12 +219,17 @@ func (s *System) Wait(pid types.PID) ipc.WaitResponse {
 	return r
 }
 
-// Await returns the first event of a process that is of a kind and that match, which may be nil, wants.
+// Await returns the first event of a process, 0 for any, that is of a kind and that match, which may be
+// nil, wants.
 func (s *System) Await(pid types.PID, kind event.Kind, match func(*event.Event) bool) event.Event {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	feed, err := ipc.Open(ctx, s.Client, ipc.Events, ipc.EventsRequest{Target: pid.String(), From: 1, Follow: true, Kinds: []event.Kind{kind}})
+	target := ""
+	if pid != 0 {
+		target = pid.String()
+	}
+	feed, err := ipc.Open(ctx, s.Client, ipc.Events, ipc.EventsRequest{Target: target, From: 1, Follow: true, Kinds: []event.Kind{kind}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -247,5 +287,5 @@ func (s *System) Survivors() []string {
 	return out
 }
 
-// PID returns the OS process id of the daemon.
+// PID returns the OS process id of the daemon, 0 when it has ended.
 func (s *System) PID() int { return s.pid }
