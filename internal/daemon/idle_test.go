@@ -1,0 +1,113 @@
+package daemon_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"rnix/drivers/llm/llmtest"
+	"rnix/internal/event"
+	"rnix/internal/testenv"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// idle is after how long without work the daemons of these tests end.
+const idle = 700 * time.Millisecond
+
+// Whatever was done, and although nobody is connected while it is done: the daemon stays until it is
+// finished, and ends soon afterwards.
+func TestIdleStopWorksAfterEachKindOfWork(t *testing.T) { // A-5
+	slow := `{"command":"echo up; sleep 1.5"}` // longer than idle
+	for name, work := range map[string]func(t *testing.T, s *testenv.System) (want string){
+		"a call": func(t *testing.T, s *testenv.System) string {
+			_, _ = ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{All: true})
+			return ""
+		},
+		"a detached process": func(t *testing.T, s *testenv.System) string {
+			s.Spawn(ipc.SpawnRequest{Intent: slow, Model: "fake"})
+			return types.ReasonCompleted
+		},
+		"a client that left its stream": func(t *testing.T, s *testenv.System) string {
+			p := s.Spawn(ipc.SpawnRequest{Intent: slow, Model: "fake"})
+			up(s, p.PID)
+			return types.ReasonCompleted
+		},
+		"a client that vanished while it waited": func(t *testing.T, s *testenv.System) string {
+			p := s.Spawn(ipc.SpawnRequest{Intent: slow, Model: "fake"})
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			_, _ = ipc.Call(ctx, s.Client, ipc.Wait, ipc.WaitRequest{Target: p.PID.String()})
+			return types.ReasonCompleted
+		},
+		"a kill": func(t *testing.T, s *testenv.System) string {
+			p := s.Spawn(ipc.SpawnRequest{Intent: `{"command":"echo up; sleep 3600"}`, Model: "fake"})
+			up(s, p.PID)
+			signal(t, s, p.PID, types.SIGKILL)
+			return "killed"
+		},
+		"a kill while paused": func(t *testing.T, s *testenv.System) string {
+			p := s.Spawn(ipc.SpawnRequest{Intent: `{"command":"echo up; sleep 3600"}`, Model: "fake"})
+			up(s, p.PID)
+			signal(t, s, p.PID, types.SIGPAUSE)
+			signal(t, s, p.PID, types.SIGKILL)
+			return "killed"
+		},
+		"a spawn that failed": func(t *testing.T, s *testenv.System) string {
+			if _, err := s.TrySpawn(ipc.SpawnRequest{Intent: "x", Agent: "nobody"}); err == nil {
+				t.Error("an agent that does not exist was started")
+			}
+			return ""
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, url := llmtest.NewAPI(t, runsIntent)
+			s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, testenv.IdleEnv+"="+idle.String())
+			want := work(t, s)
+			_ = s.Client.Close()
+			if code, ended := s.Ended(30 * time.Second); !ended || code != 0 {
+				t.Fatalf("ended %v, exit code %d", ended, code)
+			}
+			s.Start()
+			l, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{All: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range l.Procs {
+				if p.Exit == nil || p.Exit.Reason != want {
+					t.Errorf("the daemon did not wait for its process: %+v", p)
+				}
+			}
+			if want != "" && len(l.Procs) != 1 {
+				t.Errorf("%d histories", len(l.Procs))
+			}
+		})
+	}
+}
+
+// runsIntent is a model whose agents run their intent as the input of the shell, and finish.
+func runsIntent(r llmtest.Request) llmtest.Reply {
+	if _, told := r.LastResult(); told {
+		return llmtest.Reply{Text: "done"}
+	}
+	return tool("shell", r.LastUser())
+}
+
+func TestPausedProcessKeepsTheDaemonUntilItHasEnded(t *testing.T) { // A-5
+	_, url := llmtest.NewAPI(t, runsIntent)
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, testenv.IdleEnv+"="+idle.String())
+	p := s.Spawn(ipc.SpawnRequest{Intent: `{"command":"echo up; sleep 0.2"}`, Model: "fake"})
+	up(s, p.PID)
+	signal(t, s, p.PID, types.SIGPAUSE)
+	if _, ended := s.Ended(3 * idle); ended {
+		t.Fatal("the daemon ended although a process was paused")
+	}
+	signal(t, s, p.PID, types.SIGRESUME)
+	if e := s.Await(p.PID, event.Exited, nil); e.Exit.Code != 0 {
+		t.Errorf("after the pause: %+v", e.Exit)
+	}
+	if code, ended := s.Ended(30 * time.Second); !ended || code != 0 {
+		t.Errorf("ended %v, exit code %d", ended, code)
+	}
+}

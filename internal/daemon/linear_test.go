@@ -1,0 +1,98 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rnix/agent"
+	rnixctx "rnix/context"
+	"rnix/drivers/fs"
+	"rnix/internal/durable"
+	"rnix/internal/event"
+	"rnix/internal/step"
+	"rnix/kernel"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// reader is a model that reads a file again and again, each time in another way.
+type reader struct{ asked, steps int }
+
+func (r *reader) Write(context.Context, []byte) error { r.asked++; return nil }
+func (r *reader) Read(int) ([]byte, error) {
+	if r.asked == r.steps {
+		return []byte(`{"content":"done"}`), io.EOF
+	}
+	return fmt.Appendf(nil, `{"tool_calls":[{"id":"c","name":"read_file","input":{"path":"f","limit":%d}}],"usage":{"input_tokens":10}}`, r.asked), io.EOF
+}
+func (r *reader) Close() error                { return nil }
+func (r *reader) Stat() (vfs.FileStat, error) { return vfs.FileStat{}, nil }
+
+// What a step costs on disk does not depend on how many came before it: in the kernel's own records, in
+// its events, and in the small files.
+func TestAThousandStepsStayLinear(t *testing.T) { // A-24
+	const steps = 1000
+	data, work := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(work, "f"), []byte("text\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j, err := step.OpenLocal(durable.OS, data, step.Unsynced)
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices := vfs.NewDeviceRegistry()
+	for _, err := range []error{
+		devices.Register("/dev/llm", func(string, vfs.OpenFlag) (vfs.VFSFile, error) { return &reader{steps: steps}, nil }),
+		devices.RegisterTools(fs.Path, fs.New(fs.NewSeen()).Open, fs.Tools()),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	events := event.New(1 << 20)
+	files := event.WriteFiles(events, durable.OS, func(id types.UUID) string { return filepath.Join(j.Dir(id), step.EventsFile) })
+	k := kernel.New(kernel.Config{Devices: devices, Contexts: rnixctx.NewManager(), Events: events, Store: &store{journal: j}}, nil)
+	none := 0
+	pid, err := k.Spawn("read on", &agent.Agent{}, kernel.SpawnOpts{Provider: "m", WorkDir: work, MaxSteps: &none})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := k.WaitInfo(t.Context(), pid)
+	if err != nil || i.Exit.Code != 0 || i.Progress.Step != steps {
+		t.Fatalf("%+v %v", i, err)
+	}
+	err = k.Shutdown(t.Context())
+	events.Close()
+	for _, err := range []error{err, files.Close(), j.Close()} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	dir := j.Dir(i.UUID)
+	for _, name := range []string{step.StepsFile, step.EventsFile} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.SplitAfter(string(text), "\n")
+		tenth := len(lines) / 10
+		first, last := len(strings.Join(lines[:tenth], "")), len(strings.Join(lines[len(lines)-tenth:], ""))
+		if tenth < steps/10 || last > first+first/4 {
+			t.Errorf("%s has %d lines; the first tenth takes %d bytes, the last %d", name, len(lines), first, last)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if f, err := e.Info(); err != nil || f.Size() > steps*4<<10 {
+			t.Errorf("%s has %d bytes after %d small steps, %v", e.Name(), f.Size(), steps, err)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package daemon_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rnix/drivers/llm/llmtest"
+	"rnix/internal/event"
+	"rnix/internal/step"
+	"rnix/internal/testenv"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// paused pauses a process and checks that it is shown as suspended and not as anything else.
+func paused(t *testing.T, s *testenv.System, p ipc.SpawnResponse) {
+	t.Helper()
+	signal(t, s, p.PID, types.SIGPAUSE)
+	d, err := ipc.Call(t.Context(), s.Client, ipc.GetProcDetail, ipc.TargetRequest{Target: p.UUID.String()})
+	if err != nil || d.State != "suspended" || !strings.HasPrefix(d.Wait, "paused") {
+		t.Errorf("after SIGPAUSE: %s, %q, %v", d.State, d.Wait, err)
+	}
+}
+
+// held waits until the loop of a paused process stands at its gate, which it notes in the record.
+func held(t *testing.T, s *testenv.System, p ipc.SpawnResponse) {
+	t.Helper()
+	path := filepath.Join(s.Data, "steps", p.UUID.String(), step.StepsFile)
+	until(t, "the record says pause", func() bool { b, _ := os.ReadFile(path); return strings.Contains(string(b), `"pause"`) })
+}
+
+// goesOn resumes a process and checks that it completes with a result.
+func goesOn(t *testing.T, s *testenv.System, p ipc.SpawnResponse, result string) {
+	t.Helper()
+	signal(t, s, p.PID, types.SIGRESUME)
+	if w := s.Wait(p.PID); w.Exit.Code != 0 || !strings.Contains(w.Result, result) {
+		t.Errorf("after SIGRESUME: %+v", w)
+	}
+}
+
+func TestPauseDuringTheModelCallHoldsItsAction(t *testing.T) { // A-20
+	asked, answer := make(chan struct{}), make(chan struct{})
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if _, told := r.LastResult(); told {
+			return llmtest.Reply{Text: "done"}
+		}
+		close(asked)
+		<-answer
+		return tool("write_file", `{"path":"made","content":"x"}`)
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	p := s.Spawn(ipc.SpawnRequest{Intent: "make it", Model: "fake"})
+	<-asked
+	paused(t, s, p)
+	close(answer)
+	held(t, s, p)
+	if _, err := os.Stat(filepath.Join(s.Work, "made")); err == nil {
+		t.Error("a paused process has written a file")
+	}
+	goesOn(t, s, p, "done")
+	if s.Read("made") != "x" {
+		t.Error("the held action was lost")
+	}
+}
+
+func TestPauseDuringACommandFreezesItsWholeTree(t *testing.T) { // A-20
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if res, told := r.LastResult(); told {
+			return llmtest.Reply{Text: res.Text}
+		}
+		return tool("shell", `{"command":"sh -c 'echo $$ > inner; echo up; while [ ! -e go ]; do sleep 0.01; done'; echo on"}`)
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	p := s.Spawn(ipc.SpawnRequest{Intent: "wait", Model: "fake"})
+	up(s, p.PID)
+	kids := children(t, s, p.PID)
+	if len(kids) != 1 {
+		t.Fatalf("children %+v", kids)
+	}
+	all := []int{kids[0].PID, number(t, s.Read("inner"))}
+	paused(t, s, p)
+	for _, pid := range all {
+		if got := stateOf(pid); got != "T" {
+			t.Errorf("OS process %d of a paused agent is in state %q", pid, got)
+		}
+	}
+	s.Write("go", "") // would end the command, if it ran
+	signal(t, s, p.PID, types.SIGPAUSE)
+	goesOn(t, s, p, "on\n[exit code 0")
+}
+
+func TestPauseOfAParentWaitingForItsChild(t *testing.T) { // A-20
+	asked, answer := make(chan struct{}), make(chan struct{})
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		res, told := r.LastResult()
+		switch {
+		case told:
+			return llmtest.Reply{Text: "heard: " + res.Text}
+		case r.LastUser() == "child":
+			close(asked)
+			<-answer
+			return llmtest.Reply{Text: "from the child"}
+		}
+		return tool("spawn", `{"intent":"child"}`)
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	p := s.Spawn(ipc.SpawnRequest{Intent: "parent", Model: "fake"})
+	<-asked
+	paused(t, s, p)
+	close(answer)
+	child := s.Await(0, event.Exited, func(e *event.Event) bool { return e.UUID != p.UUID })
+	if child.Exit.Code != 0 {
+		t.Errorf("the child of a paused parent ended with %+v", child.Exit)
+	}
+	held(t, s, p)
+	goesOn(t, s, p, "from the child")
+}
+
+func TestPauseWhileARateLimitIsWaitedFor(t *testing.T) { // A-20
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if r.N == 0 {
+			return llmtest.Reply{Status: 429, Text: "later", Header: map[string][]string{"Retry-After": {"1"}}}
+		}
+		return tool("complete", `{"result":"done"}`)
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	p := s.Spawn(ipc.SpawnRequest{Intent: "x", Model: "fake"})
+	s.Await(p.PID, event.Waiting, nil)
+	paused(t, s, p)
+	held(t, s, p)
+	goesOn(t, s, p, "done")
+}
+
+// Whenever the signals come, nothing is lost and nothing is done twice.
+func TestPauseAtAnyMomentLosesNothing(t *testing.T) { // A-20
+	const steps = 12
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if len(r.Messages) > 2*steps {
+			return llmtest.Reply{Text: "done"}
+		}
+		return tool("shell", `{"command":"echo x >> log"}`)
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	p := s.Spawn(ipc.SpawnRequest{Intent: "count", Model: "fake"})
+	for {
+		if _, err := ipc.Call(t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: p.UUID.String(), Signal: types.SIGPAUSE}); err != nil {
+			break // it has ended
+		}
+		_, _ = ipc.Call(t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: p.UUID.String(), Signal: types.SIGRESUME})
+	}
+	if w := s.Wait(p.PID); w.Exit.Code != 0 || w.Steps != steps+1 {
+		t.Errorf("%+v", w)
+	}
+	if n := strings.Count(s.Read("log"), "x"); n != steps {
+		t.Errorf("%d calls were made and %d were run", steps, n)
+	}
+}
