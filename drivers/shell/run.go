@@ -22,7 +22,10 @@ func (f *file) run(ctx context.Context, caller vfs.Caller, req request) ([]byte,
 	if err != nil {
 		return nil, err
 	}
-	if req.timeout == 0 {
+	if req.timeout == 0 && f.opts.TimeoutOf != nil {
+		req.timeout = min(f.opts.TimeoutOf(caller), MaxTimeout)
+	}
+	if req.timeout <= 0 {
 		req.timeout = f.opts.Timeout
 	}
 	output := proc.NewHeadTail(f.opts.Keep, caller.Scratch, "shell-*.txt")

@@ -40,7 +40,9 @@ const grace = 2 * time.Second
 // Options are the choices of the assembly. The zero value of a field means its default.
 type Options struct {
 	Timeout time.Duration // of a command that asks for none; DefaultTimeout
-	Keep    int           // bytes of an output that are kept at its head, and at its tail; DefaultKeep
+	// TimeoutOf is Timeout for one caller; nil, or an answer of 0, means Timeout.
+	TimeoutOf func(vfs.Caller) time.Duration
+	Keep      int // bytes of an output that are kept at its head, and at its tail; DefaultKeep
 
 	// Confine changes how a command is started, such as to run it inside a sandbox. An error refuses
 	// the command. Nil means that commands are not confined.

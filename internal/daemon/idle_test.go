@@ -111,3 +111,18 @@ func TestPausedProcessKeepsTheDaemonUntilItHasEnded(t *testing.T) { // A-5
 		t.Errorf("ended %v, exit code %d", ended, code)
 	}
 }
+
+// The client's own setting counts, not the one that the daemon was started with.
+func TestShellTimeoutOfTheClientCounts(t *testing.T) { // A-51
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if res, told := r.LastResult(); told {
+			return llmtest.Reply{Text: res.Text}
+		}
+		return tool("shell", r.LastUser())
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	p := s.Spawn(ipc.SpawnRequest{Intent: `{"command":"exec sleep 1000"}`, Model: "fake", Env: append(s.Env, "RNIX_SHELL_TIMEOUT=300ms")})
+	if w := s.Wait(p.PID); w.Exit.Code != 0 || w.Result != "[timed out after 0.3 s; killed]\n" {
+		t.Errorf("%+v", w)
+	}
+}
