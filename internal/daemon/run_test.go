@@ -90,14 +90,24 @@ func TestAgentMendsABugThroughEachAPI(t *testing.T) {
 	}
 }
 
-// prefixStable checks that each request begins with the messages of the one before it.
+// prefixStable checks that each request begins with the messages of the one before it, behind the same
+// instructions and the same tools.
 func prefixStable(t *testing.T, api *llmtest.API) {
 	t.Helper()
 	var last []json.RawMessage
+	var head string
 	for _, r := range api.Requests() {
-		var doc struct{ Messages []json.RawMessage }
+		var doc struct {
+			System, Tools json.RawMessage
+			Messages      []json.RawMessage
+		}
 		if json.Unmarshal(r.Body, &doc) != nil || len(doc.Messages) == 0 {
 			continue
+		}
+		if now := string(doc.System) + string(doc.Tools); head != "" && now != head {
+			t.Fatalf("request %d changed the instructions or the tools:\n%s\n%s", r.N, head, now)
+		} else {
+			head = now
 		}
 		for i := range last {
 			if !equalMessage(last[i], doc.Messages[i]) {
