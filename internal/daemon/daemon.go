@@ -245,7 +245,7 @@ func (d *Daemon) handle(s *ipc.Server) {
 // shutdown stops the daemon after its answer is on its way.
 func (d *Daemon) shutdown(_ context.Context, peer *ipc.Peer, _ ipc.Empty) (ipc.Empty, error) {
 	if owner, inside := d.agentOf(peer); inside {
-		return ipc.Empty{}, types.Errorf(types.ErrPermission, "Shutdown", "", "the caller runs inside process %d and may not stop the daemon", owner)
+		return ipc.Empty{}, outside("Shutdown", owner, "not stop the daemon")
 	}
 	d.log.Info("asked to stop", "by", peer.PID)
 	d.stop()

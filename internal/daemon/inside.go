@@ -1,62 +1,17 @@
 package daemon
 
 import (
-	"os"
-	"strconv"
-	"strings"
-
 	"rnix/ipc"
 	"rnix/types"
 )
 
-// agentOf returns the process inside which a caller runs: the owner of the OS child that the caller
-// is, or descends from. A caller whose ancestry cannot be read is taken for the user: it has the
-// user's uid, and no more than the user's rights.
-func (d *Daemon) agentOf(peer *ipc.Peer) (types.PID, bool) {
+// agentOf returns the process inside which a caller runs. The owner is 0 for a caller that comes from
+// inside some agent and does not say which: it may do nothing that concerns processes or paths.
+func (d *Daemon) agentOf(peer *ipc.Peer) (owner types.PID, inside bool) {
 	if peer == nil || peer.PID <= 0 {
 		return 0, false
 	}
-	owners := map[int]types.PID{}
-	for _, c := range d.procs.All() {
-		if c.Owner != 0 {
-			owners[c.PID] = c.Owner
-		}
-	}
-	if len(owners) == 0 {
-		return 0, false
-	}
-	self := os.Getpid()
-	for pid, n := peer.PID, 0; pid > 1 && pid != self && n < maxAncestors; n++ {
-		ppid, session, ok := parentAndSession(pid)
-		for _, id := range []int{pid, session} {
-			if owner, inside := owners[id]; inside {
-				return owner, true
-			}
-		}
-		if !ok {
-			break
-		}
-		pid = ppid
-	}
-	return 0, false
-}
-
-const maxAncestors = 64
-
-// parentAndSession reads fields 4 and 6 of /proc/<pid>/stat (proc(5)).
-func parentAndSession(pid int) (ppid, session int, ok bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0, 0, false
-	}
-	s := string(b)
-	fields := strings.Fields(s[strings.LastIndexByte(s, ')')+1:]) // the name in parentheses may hold anything
-	if len(fields) < 4 {
-		return 0, 0, false
-	}
-	ppid, err1 := strconv.Atoi(fields[1])
-	session, err2 := strconv.Atoi(fields[3])
-	return ppid, session, err1 == nil && err2 == nil
+	return d.procs.Owner(peer.PID)
 }
 
 // mayTouch refuses a caller inside an agent that acts on a process outside that agent's subtree.
@@ -65,7 +20,15 @@ func (d *Daemon) mayTouch(peer *ipc.Peer, op string, pid types.PID) error {
 	if !inside || d.inSubtree(owner, pid) {
 		return nil
 	}
-	e := types.Errorf(types.ErrPermission, op, "", "the caller runs inside process %d and may act on its own subtree only", owner)
+	e := outside(op, owner, "act on its own subtree only")
 	e.PID = pid
 	return e
+}
+
+// outside is the refusal of what a caller inside an agent may not do.
+func outside(op string, owner types.PID, may string) *types.SyscallError {
+	if owner == 0 {
+		return types.Errorf(types.ErrPermission, op, "", "the caller was started by an agent that it has left, and may do nothing here; start it as a child of the command that uses it")
+	}
+	return types.Errorf(types.ErrPermission, op, "", "the caller runs inside process %d and may %s", owner, may)
 }

@@ -30,13 +30,16 @@ const maxRead = 1 << 20
 // agent opens as that agent.
 func (d paths) openAs(peer *ipc.Peer, req ipc.PathRequest, flags vfs.OpenFlag) (vfs.VFSFile, error) {
 	owner, inside := d.agentOf(peer)
+	if inside && owner == 0 {
+		return nil, outside("Open", owner, "")
+	}
 	if req.As != "" {
 		t, err := processes{d.Daemon}.alive("Open", req.As)
 		if err != nil {
 			return nil, err
 		}
 		if inside && !d.inSubtree(owner, t.pid) {
-			return nil, d.mayTouch(peer, "Open", t.pid)
+			return nil, outside("Open", owner, "open paths for its own subtree only")
 		}
 		owner, inside = t.pid, true
 	}

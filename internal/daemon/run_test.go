@@ -315,6 +315,35 @@ func TestAgentInsideAShellCannotLeaveItsSubtree(t *testing.T) { // A-28
 	}
 }
 
+func TestAgentThatLeavesItsShellBehindIsNotTakenForTheUser(t *testing.T) { // A-28
+	s := testenv.New(t)
+	// A session and a parent of its own, and in the second round no environment to be known by.
+	for _, clean := range []string{"", "env -i "} {
+		script := "sleep 0.3\ncall() { /usr/bin/curl -s --unix-socket " + s.Socket() + " http://d/v1/$1 -d \"$2\"; echo; }\n" +
+			"call shutdown '{}'\ncall spawn '{\"intent\":\"help\",\"provider\":\"offline\",\"name\":\"free\"}'\ncall write_path '{\"path\":\"/dev/workspace/x\",\"data\":\"aGk=\",\"cwd\":\"" + s.Work + "\"}'\n"
+		s.Write("leave.sh", script)
+		_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+			if res, ok := r.LastResult(); ok {
+				return llmtest.Reply{Text: res.Text}
+			}
+			return tool("shell", `{"command":"(`+clean+`setsid sh leave.sh > said 2>&1 &); sleep 1; cat said"}`)
+		})
+		w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "break out", Model: "fake", Env: append(s.Env, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url), Deny: []string{"/dev/workspace"}}).PID)
+		if n := strings.Count(w.Result, `"PERMISSION"`); n < 2 {
+			t.Errorf("%q: %d refusals: %s", clean, n, w.Result)
+		}
+	}
+	l, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range l.Procs {
+		if p.Name == "free" && p.PPID == 0 && p.ParentUUID == (types.UUID{}) {
+			t.Errorf("an agent has started an agent of nobody: %+v", p)
+		}
+	}
+}
+
 func TestStreamOfAnEndedProcessEnds(t *testing.T) {
 	s := testenv.New(t)
 	p := s.Spawn(ipc.SpawnRequest{Intent: "help", Provider: "offline"})

@@ -110,7 +110,10 @@ func orElse(s, def string) string {
 // way too.
 func (d spawner) parentOf(peer *ipc.Peer, asked string) (types.PID, error) {
 	owner, inside := d.agentOf(peer)
-	if asked == "" {
+	switch {
+	case inside && owner == 0:
+		return 0, outside("Spawn", owner, "")
+	case asked == "":
 		return owner, nil
 	}
 	t, err := processes{d.Daemon}.alive("Spawn", asked)
@@ -118,8 +121,9 @@ func (d spawner) parentOf(peer *ipc.Peer, asked string) (types.PID, error) {
 		return 0, err
 	}
 	if inside && !d.inSubtree(owner, t.pid) {
-		return 0, &types.SyscallError{Syscall: "Spawn", PID: t.pid, Code: types.ErrPermission,
-			Err: types.Errorf(types.ErrPermission, "", "", "the caller runs inside process %d and may not act for others", owner)}
+		e := outside("Spawn", owner, "not act for others")
+		e.PID = t.pid
+		return 0, e
 	}
 	return t.pid, nil
 }

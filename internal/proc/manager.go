@@ -19,7 +19,7 @@ type Manager struct {
 	jobs     chan func()    // to the launcher; never closed
 	quit     chan struct{}  // closed by Close, when no child is left
 	work     sync.WaitGroup // starts under way, watchers of children
-	own      sync.WaitGroup // launcher, reaper of orphans
+	own      sync.WaitGroup // launcher, tender of orphans
 
 	mu       sync.Mutex
 	children map[int]*Child // +checklocks:mu; by pid, until it was waited for
@@ -50,7 +50,7 @@ func NewManager(dir string, log *slog.Logger) (*Manager, error) {
 	}
 	m.own.Go(m.launch) // ended by quit, waited for by Close
 	if isSubreaper() {
-		m.own.Go(m.reapOrphans) // ended by quit, waited for by Close
+		m.own.Go(m.tendOrphans) // ended by quit, waited for by Close
 	}
 	return m, nil
 }

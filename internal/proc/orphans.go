@@ -7,13 +7,14 @@ import (
 	"time"
 )
 
-// orphanPause is the shortest time between two looks for zombies. A zombie that could be a child that
-// somebody waits for is only reaped if it was there for at least so long.
+// orphanPause is the shortest time between two looks for orphans. A zombie that could be a child that
+// somebody waits for is only reaped if it was there for at least so long, and a living orphan that
+// belongs to nobody is only ended after as long.
 const orphanPause = 2 * time.Second
 
-// reapOrphans waits for the orphans that this program has adopted as a subreaper, until the manager
+// tendOrphans looks after the orphans that this program has adopted as a subreaper, until the manager
 // is closed.
-func (m *Manager) reapOrphans() {
+func (m *Manager) tendOrphans() {
 	died := make(chan os.Signal, 1)
 	ossignal.Notify(died, syscall.SIGCHLD)
 	defer ossignal.Stop(died)
@@ -21,26 +22,27 @@ func (m *Manager) reapOrphans() {
 	for {
 		select {
 		case <-m.quit:
-			m.reapZombies(waiting)
+			m.tend(waiting, true)
 			return
 		case <-died:
 		}
 		for again := true; again; { // until there is none left to become sure of
 			select {
 			case <-m.quit:
-				m.reapZombies(waiting)
+				m.tend(waiting, true)
 				return
 			case <-time.After(orphanPause):
 			}
-			waiting = m.reapZombies(waiting)
+			waiting = m.tend(waiting, false)
 			again = len(waiting) > 0
 		}
 	}
 }
 
-// reapZombies takes the status of every zombie that is surely an orphan, and returns those of which it
-// is not sure: seen holds those of the last look, and who is still there was left alone by all.
-func (m *Manager) reapZombies(seen map[identity]bool) (unsure map[identity]bool) {
+// tend takes the status of every zombie that is surely an orphan, ends the strays, and returns those
+// of which it is not sure: seen holds those of the last look, and who is still there was left alone by
+// all. last says that no child is left and none will come.
+func (m *Manager) tend(seen map[identity]bool, last bool) (unsure map[identity]bool) {
 	table := processTable()
 	self := os.Getpid()
 	session := 0
@@ -52,9 +54,16 @@ func (m *Manager) reapZombies(seen map[identity]bool) (unsure map[identity]bool)
 	unsure = make(map[identity]bool)
 	for _, p := range table {
 		switch {
-		case p.parent != self || p.state != 'Z' || m.mine(p.PID):
-		case adopted(p, session), seen[p.identity]:
+		case p.parent != self || m.mine(p.PID):
+		case p.state == 'Z' && (adopted(p, session) || seen[p.identity]):
 			reapZombie(p.PID)
+		case p.state == 'Z':
+			unsure[p.identity] = true
+		case !m.stray(p, session):
+		case seen[p.identity] || last:
+			killed := newTree(root{leader: p.identity}).kill()
+			awaitGone(killed, time.Now().Add(time.Second))
+			m.log.Warn("ended processes that had left the child that started them", "pids", killed)
 		default:
 			unsure[p.identity] = true
 		}
@@ -65,3 +74,13 @@ func (m *Manager) reapZombies(seen map[identity]bool) (unsure map[identity]bool)
 // adopted reports whether a child of ours can only be an orphan. What we start ourselves stays in our
 // session or leads one of its own; who is in the session of another was started by that one's people.
 func adopted(p stat, session int) bool { return p.session != session && p.session != p.PID }
+
+// stray reports whether a living orphan belongs to nobody any more: it has dropped the token, left the
+// session, and every child that could have started it has ended. Only then it may be ended: while one
+// of them lives, it may be what that one works with.
+func (m *Manager) stray(p stat, session int) bool {
+	if p.dead() || p.session == session || tokenOf(p.PID) != "" {
+		return false
+	}
+	return len(m.matching(func(c *Child) bool { return c.entry.Leader.Start <= p.Start })) == 0
+}

@@ -3,7 +3,8 @@
 //
 // It owns the environment that a child sees (env.go), its pipes (pipes.go), its session and process
 // group, its identity on disk (registry.go), its end (child.go, tree.go), the children that a crashed
-// daemon has left behind (survivors.go), and the zombies of orphans (orphans.go). It does not know
+// daemon has left behind (survivors.go), orphans (orphans.go), and for whom a process works
+// (owner.go). It does not know
 // what a child is for: shells, MCP servers, model CLIs and git are one to it, and agents are numbers.
 //
 // Every child leads a session and a process group of its own, dies when the daemon dies, inherits

@@ -22,6 +22,7 @@ import (
 var helpers = map[string]func(dir string){
 	"daemon":    daemonThatIsKilled,
 	"subreaper": subreaper,
+	"strays":    strays,
 }
 
 func runHelper(t *testing.T, role, dir string) *exec.Cmd {
@@ -222,6 +223,76 @@ func subreaper(dir string) {
 
 func TestOrphansAreReapedAndNoStatusIsStolen(t *testing.T) {
 	out, err := runHelper(t, "subreaper", filepath.Join(t.TempDir(), "children")).Output()
+	if err != nil || string(out) != "clean\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// strays leaves a process behind that no child can be found by, beside a child that could have started
+// it and then without one, and checks when it goes.
+func strays(dir string) {
+	if err := BecomeSubreaper(); err != nil {
+		panic(err)
+	}
+	m, err := NewManager(dir, nil)
+	if err != nil {
+		panic(err)
+	}
+	older, err := m.Start(context.Background(), sh("sleep 1000", nil))
+	if err != nil {
+		panic(err)
+	}
+	c, err := m.Start(context.Background(), sh("(env -i setsid sleep 1000 &); sleep 0.1", nil))
+	if err != nil {
+		panic(err)
+	}
+	c.Wait()
+	self := statOrPanic(os.Getpid())
+	var left stat
+	for _, p := range processTable() {
+		if p.parent == self.PID && p.PID != older.PID() && !p.dead() {
+			left = p
+		}
+	}
+	if left.PID == 0 {
+		panic("nothing is left behind: the test tests nothing")
+	}
+	if owner, inside := m.Owner(left.PID); owner != 0 || !inside {
+		panic(fmt.Sprintf("what an agent has left behind is taken for the user: %d %v", owner, inside))
+	}
+	if m.stray(left, self.session) {
+		panic("a process is ended while the child lives that may have started it")
+	}
+	older.Kill()
+	for deadline := time.Now().Add(20 * time.Second); alive(left.identity); {
+		if time.Now().After(deadline) {
+			panic("it lives on, and belongs to nobody")
+		}
+		_ = exec.Command("true").Run() // time passes, and a child ends
+	}
+	if c, err = m.Start(context.Background(), sh("(env -i setsid sleep 1001 &); sleep 0.1", nil)); err != nil {
+		panic(err)
+	}
+	c.Wait()
+	m.Close()
+	for _, p := range processTable() {
+		if p.parent == self.PID && !p.dead() {
+			panic(fmt.Sprintf("%d outlives the manager", p.PID))
+		}
+	}
+	fmt.Println("clean")
+}
+
+func statOrPanic(pid int) stat {
+	s, ok := statOf(pid)
+	if !ok {
+		panic("cannot be seen")
+	}
+	return s
+}
+
+func TestProcessThatShakesOffItsChildIsEndedAllTheSame(t *testing.T) {
+	out, err := runHelper(t, "strays", filepath.Join(t.TempDir(), "children")).Output()
 	if err != nil || string(out) != "clean\n" {
 		t.Errorf("%q, %v", out, err)
 	}

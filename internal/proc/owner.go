@@ -1,0 +1,60 @@
+package proc
+
+import (
+	"os"
+
+	"rnix/types"
+)
+
+// Owner returns the agent that a process of the operating system works for: the owner of the child that
+// it is or descends from, whose session it is in or whose token it bears. inside is false for a process
+// that has nothing to do with any child of ours.
+//
+// It fails closed: a process that was adopted by us, because what stood between it and a child has
+// ended, and one that is gone while children live, are inside, with owner 0. Where processes cannot be
+// seen at all, nobody is inside.
+func (m *Manager) Owner(pid int) (owner types.PID, inside bool) {
+	self := os.Getpid()
+	if _, see := statOf(self); !see {
+		return 0, false
+	}
+	leaders, bearers := make(map[int]types.PID), make(map[string]types.PID)
+	for _, c := range m.matching(func(*Child) bool { return true }) {
+		leaders[c.process.Pid], bearers[c.entry.Token] = c.spec.Owner, c.spec.Owner
+	}
+	at, ok := statOf(pid)
+	if !ok {
+		return 0, len(leaders) > 0
+	}
+	for range maxAncestors {
+		for _, id := range []int{at.PID, at.session} {
+			if owner, ours := leaders[id]; ours {
+				return owner, true
+			}
+		}
+		if len(bearers) > 0 {
+			if owner, ours := bearers[tokenOf(at.PID)]; ours {
+				return owner, true
+			}
+		}
+		switch at.parent {
+		case self:
+			return 0, true
+		case 0, 1:
+			return 0, false
+		}
+		above, ok := statOf(at.parent)
+		if !ok { // it has ended, and its children have another parent; or it is not for us to see
+			now, still := statOf(at.PID)
+			if !still || now.parent == at.parent {
+				return 0, !still
+			}
+			above = now
+		}
+		at = above
+	}
+	return 0, false
+}
+
+// maxAncestors bounds how far up Owner looks.
+const maxAncestors = 64
