@@ -118,13 +118,19 @@ func (l *Loop) Run(ctx context.Context) End {
 		if l.cfg.MaxSteps > 0 && l.progress.Step >= l.cfg.MaxSteps {
 			return l.giveUp(types.ExitError, types.ReasonMaxSteps)
 		}
-		l.progress.Step++
-		l.host.Progress(l.progress)
-		l.host.Emit(event.Event{Kind: event.StepStarted, Step: l.progress.Step, Total: l.cfg.MaxSteps})
+		l.next()
 		if end, done := l.step(ctx); done {
 			return end
 		}
 	}
+}
+
+// next counts a step and announces it. It is apart so that the event is not on the stack of a process
+// that waits for its model.
+func (l *Loop) next() {
+	l.progress.Step++
+	l.host.Progress(l.progress)
+	l.host.Emit(event.Event{Kind: event.StepStarted, Step: l.progress.Step, Total: l.cfg.MaxSteps})
 }
 
 func fail(code int, reason string, err error) End {
