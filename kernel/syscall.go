@@ -122,20 +122,36 @@ func excerpt(data []byte) string {
 	return strings.ToValidUTF8(s, "?")
 }
 
-// listen makes the pieces of a file's answer log lines of the process, as they come, and its waits
-// wait reasons. It returns what ends that.
+// What one answer may bring into the event log and its file, in bytes, an event's own size included.
+// What a program prints without end must fill neither; the device keeps what it keeps.
+const (
+	listenMax  = 1 << 20
+	listenLine = 256 // of each line, besides its text
+)
+
+// listen makes the pieces of a file's answer log lines of the process, as they come and as long as
+// there is room for them, and its waits wait reasons. It returns what ends that.
 func (k *KernelImpl) listen(p *Process, f vfs.VFSFile, category string) (done func()) {
 	n, ok := f.(vfs.StreamNotifier)
 	if !ok {
 		return func() {}
 	}
+	room := listenMax
+	line := func(cat, text string) {
+		if room <= 0 {
+			return
+		}
+		text = rnixctx.Elide(text, 4*maxLine)
+		if room -= listenLine + len(text); room <= 0 {
+			text = "[what follows is too much for the log]"
+		}
+		k.events.Append(event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: cat, Text: text})
+	}
 	lines := map[string]*lineBuffer{}
 	say := func(cat string) *lineBuffer {
 		b := lines[cat]
 		if b == nil {
-			b = &lineBuffer{emit: func(s string) {
-				k.events.Append(event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: cat, Text: s})
-			}}
+			b = &lineBuffer{emit: func(s string) { line(cat, s) }}
 			lines[cat] = b
 		}
 		return b
