@@ -119,9 +119,10 @@ type Config struct {
 	OSChildren func(types.PID) int
 	// Scratch returns a private directory for long outputs of a history. It may be nil.
 	Scratch func(types.UUID) string
-	// LoadAgent finds an agent by name for a child of the given process, for the spawn action. nil:
-	// children have their parent's agent.
-	LoadAgent func(parent *Process, name string) (*agent.Agent, error)
+	// LoadAgent finds an agent by name ("" = the default one) for a child of the given process, for the
+	// spawn action, with what is settled for it: without a provider it gets its parent's model. nil:
+	// children have no agent, and cannot name one.
+	LoadAgent func(parent *Process, name string) (*agent.Agent, SpawnOpts, error)
 	// LoadSkill finds a skill for the specialize action, which is not offered without it.
 	LoadSkill func(p *Process, name string) (agent.Skill, error)
 	Limits    Limits

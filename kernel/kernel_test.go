@@ -651,8 +651,8 @@ func TestGroupSignalReachesItsMembersOnly(t *testing.T) {
 
 func TestChildOfAModelHasAtMostItsParentsRights(t *testing.T) {
 	s := newSys(t, func(c *Config) {
-		c.LoadAgent = func(*Process, string) (*agent.Agent, error) {
-			return &agent.Agent{Manifest: agent.Manifest{Name: "kid", Devices: []string{"/dev/tool", "/dev/fs"}}}, nil
+		c.LoadAgent = func(*Process, string) (*agent.Agent, SpawnOpts, error) {
+			return &agent.Agent{Manifest: agent.Manifest{Name: "kid", Devices: []string{"/dev/tool", "/dev/fs"}}}, SpawnOpts{}, nil
 		}
 	})
 	s.tool = func(context.Context, vfs.Caller) (string, error) { return "ran", nil }

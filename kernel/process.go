@@ -42,7 +42,10 @@ type Process struct {
 	modelPath  string
 	model      vfs.ModelCard
 	kit        *kit
-	rec        Recorder // exclusive to the process's goroutine while it runs
+
+	stepTimeout time.Duration // of one step; 0 = none
+
+	rec Recorder // exclusive to the process's goroutine while it runs
 
 	rel relations // guarded by table.mu
 

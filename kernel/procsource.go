@@ -32,7 +32,8 @@ func (k *KernelImpl) Status(pid types.PID) (vfs.ProcStatus, bool) {
 		Wait: i.Wait, WaitUntil: i.WaitUntil, Intent: i.Intent, Agent: i.Agent, Provider: i.Progress.Provider,
 		Model: i.Progress.Model, Skills: i.Skills, Step: i.Progress.Step, MaxSteps: i.MaxSteps,
 		TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated, ContextBudget: i.Budget, CostUSD: i.Progress.CostUSD,
-		CreatedAt: i.CreatedAt, Elapsed: i.Elapsed, Timeout: p.opts.Timeout, AllowedDevices: i.Rights.Allowed,
+		CreatedAt: i.CreatedAt, Elapsed: i.Elapsed, Timeout: p.opts.Timeout, StepTimeout: p.stepTimeout,
+		AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied,
 		MCPMounts: i.MCPMounts, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots, Children: i.Children, Exit: i.Exit,
 	}
 	s.Tools = p.kit.list

@@ -163,8 +163,8 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 	p := &Process{
 		UUID: opts.UUID, Name: opts.Name, Intent: intent, Agent: ag.Name, CreatedAt: time.Now(),
 		WorkDir: opts.WorkDir, ReadRoots: opts.ReadRoots, opts: opts,
-		modelPath: modelPath(opts),
-		left:      make(chan struct{}), gone: make(chan struct{}),
+		modelPath: modelPath(opts), stepTimeout: ag.StepTimeout.Or(0),
+		left: make(chan struct{}), gone: make(chan struct{}),
 	}
 	if p.UUID == (types.UUID{}) {
 		p.UUID = types.NewUUID()

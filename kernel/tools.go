@@ -90,7 +90,7 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
 		Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, Budget: p.ContextBudget,
-		Window: p.model.ContextWindow, StepTimeout: ag.StepTimeout.Or(0), Start: p.progress,
+		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: p.progress,
 	}, host{k, p})
 	if err != nil {
 		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "request: %w", err)
@@ -215,23 +215,20 @@ func (k *KernelImpl) spawnChild(ctx context.Context, p *Process, a *loop.Action)
 	if !p.Rights.Permits(spawnRight) {
 		return "", types.Errorf(types.ErrPermission, "Spawn", spawnRight, "this process may not start agents")
 	}
-	ag := &agent.Agent{}
+	if in.MaxSteps != nil && *in.MaxSteps < 1 {
+		return "", types.Errorf(types.ErrInvalid, "Spawn", "", "max_steps is %d; give at least 1, or leave it out", *in.MaxSteps)
+	}
+	ag, opts := &agent.Agent{}, SpawnOpts{}
 	if k.cfg.LoadAgent != nil {
 		var err error
-		if ag, err = k.cfg.LoadAgent(p, in.Agent); err != nil {
+		if ag, opts, err = k.cfg.LoadAgent(p, in.Agent); err != nil {
 			return "", err
 		}
 	} else if in.Agent != "" {
 		return "", types.Errorf(types.ErrNotFound, "Spawn", in.Agent, "this kernel has no agents by name")
 	}
-	opts := SpawnOpts{
-		ParentPID: p.PID, Name: childName(p, k.nextChild(p)), MaxSteps: in.MaxSteps, Effort: p.opts.Effort,
-		Provider: p.opts.Provider, Model: p.opts.Model, FallbackProvider: p.opts.FallbackProvider, FallbackModel: p.opts.FallbackModel,
-	}
-	if p.ContextBudget > 0 {
-		left := max(p.ContextBudget-k.info(p).Progress.Tokens, 1)
-		opts.ContextBudget = &left
-	}
+	k.inherit(&opts, p, ag)
+	opts.MaxSteps = least(opts.MaxSteps, ag.MaxSteps, in.MaxSteps)
 	pid, err := k.SpawnContext(ctx, in.Intent, ag, opts)
 	if err != nil {
 		return "", err
@@ -251,6 +248,32 @@ func (k *KernelImpl) spawnChild(ctx context.Context, p *Process, a *loop.Action)
 		return end.Result, types.Errorf(types.ErrDriver, "Spawn", "", "process %d ended with %s", pid, reason)
 	}
 	return end.Result, nil
+}
+
+// inherit gives a child what it has from its parent: a name, the model if it has none of its own, and
+// at most the tokens that the parent has left.
+func (k *KernelImpl) inherit(o *SpawnOpts, parent *Process, ag *agent.Agent) {
+	o.ParentPID, o.Name = parent.PID, childName(parent, k.nextChild(parent))
+	if o.Provider == "" {
+		from := &parent.opts
+		o.Provider, o.Model, o.FallbackProvider, o.FallbackModel = from.Provider, from.Model, from.FallbackProvider, from.FallbackModel
+		o.Effort = orDefault(orDefault(o.Effort, ag.Models.ReasoningEffort), from.Effort)
+	}
+	if parent.ContextBudget > 0 {
+		left := max(parent.ContextBudget-k.info(parent).Progress.Tokens, 1)
+		o.ContextBudget = least(o.ContextBudget, ag.ContextBudget, &left)
+	}
+}
+
+// least returns the smallest of several limits, of which nil and 0 are none. What is not said at all
+// stays nil.
+func least(limits ...*int) (out *int) {
+	for _, n := range limits {
+		if n != nil && (out == nil || *n > 0 && (*out <= 0 || *n < *out)) {
+			out = n
+		}
+	}
+	return out
 }
 
 // nextChild numbers the children that a process's model starts.

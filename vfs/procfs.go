@@ -54,6 +54,7 @@ type ProcStatus struct {
 	Timeout        time.Duration // of the whole process; 0 = none
 	StepTimeout    time.Duration // 0 = none
 	AllowedDevices []string      // nil = all, empty = none
+	DeniedDevices  []string      // refused whatever AllowedDevices says
 	MCPMounts      []string
 	WorkDir        string
 	ReadRoots      []string
@@ -132,7 +133,7 @@ func (p *ProcFS) content(subpath string, caller Caller) (text string, dir bool, 
 	}
 	status, ok := p.source.Status(pid)
 	if !ok {
-		return "", false, types.Errorf(types.ErrNotFound, "Open", path, "no process %d", pid)
+		return "", false, types.Errorf(types.ErrNotFound, "Open", path, "no process %d is alive; `rnix ps -a` shows those that have ended", pid)
 	}
 	if len(parts) == 1 {
 		for _, f := range procFiles {

@@ -63,6 +63,7 @@ func (s ProcStatus) limits() string {
 	t.add("timeout", span(s.Timeout))
 	t.add("step_timeout", span(s.StepTimeout))
 	t.add("allowed_devices", allowed(s.AllowedDevices))
+	t.add("denied_devices", strings.Join(s.DeniedDevices, " "))
 	t.add("work_dir", s.WorkDir)
 	t.add("read_roots", strings.Join(s.ReadRoots, " "))
 	return t.String()

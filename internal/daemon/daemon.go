@@ -219,7 +219,7 @@ func (d *Daemon) boot(cfg config.Config) error {
 		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell) }, Thaw: d.procs.Thaw,
 		Release:    d.release,
 		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
-		Scratch:    d.scratch, LoadAgent: spawner{d}.loadAgent, LoadSkill: spawner{d}.loadSkill,
+		Scratch:    d.scratch, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill,
 	}, nil)
 	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel, d.kernel.VFS()).Open)
 }

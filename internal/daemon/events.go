@@ -48,13 +48,14 @@ func (d processes) streamEvents(ctx context.Context, _ *ipc.Peer, req ipc.Events
 	}
 	cur := d.events.Cursor(from)
 	if req.History && req.From == 0 && req.Target != "" {
-		last, err := d.sendPast(ctx, f, out)
+		last, over, err := d.sendPast(ctx, f, out)
 		if err != nil {
 			return err
 		}
-		if ended {
+		if over && (ended || req.UntilEnd) { // it may have ended since we looked
 			return nil
 		}
+		f.over = ended // what the file does not have yet is in the log
 		// what was in the file comes no second time, and what came after it is still in the log
 		if last > 0 {
 			cur = d.events.Cursor(last + 1)
@@ -137,23 +138,22 @@ func (f *filter) kind(k event.Kind) bool {
 	return len(f.req.Kinds) == 0 || slices.Contains(f.req.Kinds, k)
 }
 
-// sendPast sends the events in the file of a history and returns the sequence number of the last one
-// that this daemon has written; 0 if there is none.
-func (d processes) sendPast(ctx context.Context, f *filter, out *ipc.Stream) (uint64, error) {
+// sendPast sends the events in the file of a history. It returns the sequence number of the last one
+// that this daemon has written, 0 if there is none, and whether the end of the process is among these.
+func (d processes) sendPast(ctx context.Context, f *filter, out *ipc.Stream) (last uint64, over bool, err error) {
 	file, err := os.Open(filepath.Join(d.journal.Dir(f.uuid), step.EventsFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil
+		return 0, false, nil
 	}
 	if err != nil {
-		return 0, types.Errorf(types.ErrStorage, "Open", step.EventsFile, "%w", err)
+		return 0, false, types.Errorf(types.ErrStorage, "Open", step.EventsFile, "%w", err)
 	}
 	defer file.Close()
 	r := bufio.NewReaderSize(file, 64<<10)
-	var last uint64
 	for ctx.Err() == nil {
 		line, err := r.ReadBytes('\n')
 		if err != nil {
-			return last, nil // the last line may be half written; the log has it
+			return last, over, nil // the last line may be half written; the log has it
 		}
 		var e event.Event
 		if json.Unmarshal(line, &e) != nil {
@@ -161,13 +161,14 @@ func (d processes) sendPast(ctx context.Context, f *filter, out *ipc.Stream) (ui
 		}
 		if !e.Time.Before(d.started) {
 			last = max(last, e.Seq)
+			over = over || e.Kind == event.Exited
 		}
 		if !f.kind(e.Kind) {
 			continue
 		}
 		if err := out.SendRaw(e.Seq, string(e.Kind), line[:len(line)-1]); err != nil {
-			return last, err
+			return last, over, err
 		}
 	}
-	return last, context.Cause(ctx)
+	return last, over, context.Cause(ctx)
 }

@@ -78,6 +78,13 @@ func (m *models) driver(p *profile, pr config.Provider) (model, error) {
 	if err != nil {
 		return model{}, types.Errorf(types.ErrInternal, "Open", pr.Name, "%w", err)
 	}
+	if pr.Driver == config.DriverReplay { // a script may be edited between two runs
+		d, err := makeDriver(pr, m.procs)
+		if err != nil {
+			return model{}, err
+		}
+		return decorate(d, concurrency), nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if d, ok := m.drivers[string(key)]; ok {
@@ -90,10 +97,15 @@ func (m *models) driver(p *profile, pr config.Provider) (model, error) {
 	if k, ok := d.(keeper); ok {
 		m.keepers = append(m.keepers, k)
 	}
-	gated := llm.NewGate(d, concurrency)
-	both := model{patient: llm.NewRetry(gated, llm.RetryConfig{}), hasty: llm.NewRetry(gated, llm.RetryConfig{LimitMax: hastyWait})}
+	both := decorate(d, concurrency)
 	m.drivers[string(key)] = both
 	return both, nil
+}
+
+// decorate puts the decorators around a driver.
+func decorate(d llm.LLMDriver, concurrency int) model {
+	gated := llm.NewGate(d, concurrency)
+	return model{patient: llm.NewRetry(gated, llm.RetryConfig{}), hasty: llm.NewRetry(gated, llm.RetryConfig{LimitMax: hastyWait})}
 }
 
 // open makes a file of /dev/llm. It becomes a file of a driver when it learns who opened it.

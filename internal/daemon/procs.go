@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -33,9 +34,12 @@ func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (
 	if err != nil {
 		return ipc.WaitResponse{}, err
 	}
-	if req.TimeoutMs > 0 {
+	switch {
+	case req.TimeoutMs < 0:
+		return ipc.WaitResponse{}, types.Errorf(types.ErrInvalid, "Wait", "", "the time limit is negative; 0 means none")
+	case req.TimeoutMs > 0:
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(min(req.TimeoutMs, int64(1<<53)))*time.Millisecond)
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(min(req.TimeoutMs, maxTimeoutMs))*time.Millisecond)
 		defer cancel()
 	}
 	if t.live == nil {
@@ -138,7 +142,7 @@ func (d processes) listProcs(_ context.Context, _ *ipc.Peer, req ipc.ListRequest
 		stored = stored[len(stored)-req.Limit:]
 	}
 	resp.Procs = append(stored, resp.Procs...)
-	slices.SortStableFunc(resp.Procs, func(a, b ipc.Proc) int { return int(int64(a.PID) - int64(b.PID)) })
+	slices.SortStableFunc(resp.Procs, func(a, b ipc.Proc) int { return cmp.Compare(a.PID, b.PID) })
 	return resp, nil
 }
 

@@ -10,8 +10,9 @@ import (
 	"rnix/types"
 )
 
-// profile is the configuration that one client sees: its environment, its project, and what the files
-// say. It is made for each spawn, never changes, and is handed to the process's devices.
+// profile is the configuration that one client sees: its environment, its project, what the files say,
+// and which model it asked for. It is made for each spawn, does not change once there is a process, and
+// is handed to the process's devices and to its children.
 type profile struct {
 	cwd       string // absolute
 	project   string // the project's root; cwd if there is none
@@ -23,6 +24,14 @@ type profile struct {
 	catalog   *agent.Catalog
 	servers   []agent.MCPEntry
 	problems  []string
+	asked     config.Wish // the client's part of it
+}
+
+// choose settles the model of an agent.
+func (p *profile) choose(m agent.Models) (config.Choice, error) {
+	w := p.asked
+	w.Agent, w.ProjectDefault, w.UserDefault = m, p.providers.ProjectDefault, p.providers.UserDefault
+	return config.Choose(p.providers.List, w, p.available)
 }
 
 // profileOf reads the configuration for a client in cwd with env. An empty cwd is the user's home.

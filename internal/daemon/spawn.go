@@ -27,10 +27,8 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}
-	choice, err := config.Choose(p.providers.List, config.Wish{
-		Provider: req.Provider, Model: req.Model, FallbackProvider: req.FallbackProvider, FallbackModel: req.FallbackModel,
-		Agent: ag.Models, ProjectDefault: p.providers.ProjectDefault, UserDefault: p.providers.UserDefault,
-	}, p.available)
+	p.asked = config.Wish{Provider: req.Provider, Model: req.Model, FallbackProvider: req.FallbackProvider, FallbackModel: req.FallbackModel}
+	choice, err := p.choose(ag.Models)
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}
@@ -63,9 +61,7 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 		DeniedDevices: req.Deny, Secret: p.lookup, Profile: p,
 		Env: proc.ComposeEnv(p.env, ag.Env, nil),
 	}
-	if len(req.Allow) > 0 {
-		o.AllowedDevices = req.Allow
-	}
+	o.AllowedDevices = req.Allow // nil and empty are not the same
 	for _, list := range [][]string{req.Allow, req.Deny} {
 		for _, path := range list {
 			if !strings.HasPrefix(path, "/") {
@@ -87,6 +83,9 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 	}
 	if o.ContextBudget == nil && ag.ContextBudget == nil && p.cfg.ContextBudget.V > 0 {
 		o.ContextBudget = &p.cfg.ContextBudget.V
+	}
+	if o.MaxSteps != nil && *o.MaxSteps < 0 {
+		return o, types.Errorf(types.ErrInvalid, "Spawn", "", "the step limit %d is negative; 0 means none", *o.MaxSteps)
 	}
 	if req.TimeoutMs < 0 {
 		return o, types.Errorf(types.ErrInvalid, "Spawn", "", "the time limit is negative")
@@ -133,13 +132,26 @@ func (d *Daemon) inSubtree(root, pid types.PID) bool {
 	return err == nil && slices.Contains(tree, pid)
 }
 
-// loadAgent finds the agent of a child that a model starts.
-func (d spawner) loadAgent(parent *kernel.Process, name string) (*agent.Agent, error) {
+// child settles the agent of a child that a model starts, as spawn does it for a client. An agent that
+// names no model has its parent's; what the client asked for goes before what an agent names.
+func (d spawner) child(parent *kernel.Process, name string) (*agent.Agent, kernel.SpawnOpts, error) {
 	p, ok := parent.Profile().(*profile)
 	if !ok {
-		return nil, types.Errorf(types.ErrUnavailable, "Spawn", name, "the parent has no configuration")
+		return nil, kernel.SpawnOpts{}, types.Errorf(types.ErrUnavailable, "Spawn", name, "the parent has no configuration")
 	}
-	return p.load(name, nil)
+	ag, err := p.load(name, nil)
+	if err != nil {
+		return nil, kernel.SpawnOpts{}, err
+	}
+	var choice config.Choice
+	if ag.Models.Provider != "" || ag.Models.Preferred != "" {
+		if choice, err = p.choose(ag.Models); err != nil {
+			return nil, kernel.SpawnOpts{}, err
+		}
+	}
+	opts, err := d.spawnOpts(p, ag, choice, ipc.SpawnRequest{})
+	opts.WorkDir, opts.ReadRoots = parent.WorkDir, parent.ReadRoots
+	return ag, opts, err
 }
 
 // loadSkill finds a skill for a process.
