@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,7 @@ func agentsCmd(a *app) *cobra.Command {
 		Long:        "Agents lists the agents of this project, of the user and the built-in ones; of the same name the first counts.",
 		Example:     examples(`rnix agents`, `rnix agents --json | jq -r .name`, `rnix run --agent assistant "..."`),
 		Annotations: exits("0 1 2 12"),
-		Args:        cobra.NoArgs,
+		Args:        noArgs,
 	}, listAgents)
 }
 
@@ -27,7 +28,7 @@ func skillsCmd(a *app) *cobra.Command {
 		Long:        "Skills lists the skills (directories with a SKILL.md) of this project, of the user and the built-in ones.",
 		Example:     examples(`rnix skills`, `rnix skills --json | jq -r .dir`),
 		Annotations: exits("0 1 2 12"),
-		Args:        cobra.NoArgs,
+		Args:        noArgs,
 	}, listSkills)
 }
 
@@ -94,7 +95,10 @@ func (o *output) listing(cols []column, rows [][]cell, none string, problems []s
 	default:
 		o.table(cols, rows)
 	}
-	for _, p := range problems {
+	for i, p := range problems {
+		if slices.Contains(problems[:i], p) {
+			continue
+		}
 		o.say(o.err.paint(yellow, "warning: ") + lines(p))
 	}
 }

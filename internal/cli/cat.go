@@ -17,11 +17,11 @@ func catCmd(a *app) *cobra.Command {
 		Use:   "cat PATH...",
 		Short: "read paths of the name space",
 		Long: `Cat reads paths of the name space that agents see: /proc/<process>/status, /dev/llm, and files of
-this system as /dev/fs followed by their absolute path. A path is read as you, with the current directory as the workspace, or with --as as a process, which
-sees what that process sees.`,
+this system as /dev/fs followed by their absolute path. A path is read as you, with the current
+directory as the workspace, or with --as as a process: then it is what that process sees.`,
 		Example:     examples(`rnix cat /proc/3/status`, `rnix cat /proc/night/intent`, `rnix cat /dev/fs$PWD/README.md`, `rnix cat --as 3 /dev/fs$PWD/go.mod`),
 		Annotations: exits("0 1 2 10 11 12"),
-		Args:        cobra.MinimumNArgs(1),
+		Args:        argsOf(1, -1, "a path, such as /proc/3/status"),
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := a.connect(c.Context())
 			if err != nil {
@@ -52,7 +52,7 @@ func cat(ctx context.Context, c *ipc.Client, out *output, req ipc.PathRequest) e
 	}
 	r, err := ipc.Call(ctx, c, ipc.ReadPath, req)
 	if err != nil {
-		return err
+		return ended(err, req.Path)
 	}
 	showData(out, req.Path, &r)
 	if r.Cut && !out.json() {

@@ -14,15 +14,14 @@ import (
 
 func daemonCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "daemon",
-		Short: "start, look at or stop the daemon",
+		Use:        "daemon",
+		SuggestFor: []string{"status", "start", "stop", "restart", "server"},
+		Short:      "start, look at or stop the daemon",
 		Long: `The daemon runs the agents. It starts by itself when a command needs it and goes on without a
 terminal. Stopping it ends no agent: they are suspended on disk.`,
 		Example: examples(`rnix daemon status`, `rnix daemon stop`, `rnix daemon start --foreground`),
-		Args:    cobra.NoArgs,
 	}
-	c.AddCommand(daemonStartCmd(a), daemonStatusCmd(a), daemonStopCmd(a))
-	return c
+	return family(c, daemonStartCmd(a), daemonStatusCmd(a), daemonStopCmd(a))
 }
 
 func daemonStartCmd(a *app) *cobra.Command {
@@ -30,9 +29,10 @@ func daemonStartCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:         "start",
 		Short:       "start the daemon, if it does not run",
+		Long:        "Start starts the daemon in the background, if it does not run already, and waits until it answers.",
 		Example:     examples(`rnix daemon start`, `rnix daemon start --foreground`),
 		Annotations: exits("0 1 2 12"),
-		Args:        cobra.NoArgs,
+		Args:        noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if foreground {
 				if a.host.Foreground == nil {
@@ -75,7 +75,7 @@ func daemonStatusCmd(a *app) *cobra.Command {
 		Long:        "Status describes the daemon that runs. If none does, the exit code is 12.",
 		Example:     examples(`rnix daemon status`, `rnix daemon status --json`),
 		Annotations: exits("0 1 2 12"),
-		Args:        cobra.NoArgs,
+		Args:        noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := a.find(c.Context())
 			if err != nil {
@@ -129,7 +129,7 @@ func daemonStopCmd(a *app) *cobra.Command {
 under way and are suspended on disk.`,
 		Example:     examples(`rnix daemon stop`),
 		Annotations: exits("0 1 2 12 124"),
-		Args:        cobra.NoArgs,
+		Args:        noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := a.find(c.Context())
 			if err != nil {

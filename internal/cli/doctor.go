@@ -25,7 +25,7 @@ would use, and the programs that agents use. The exit code is 1 if something is 
 limits is a warning.`,
 		Example:     examples(`rnix doctor`, `rnix doctor --json | jq 'select(.status!="ok")'`),
 		Annotations: exits("0 1 2"),
-		Args:        cobra.NoArgs,
+		Args:        noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return showChecks(a.out, a.examine(c.Context(), trust))
 		},
@@ -156,7 +156,7 @@ func checkModel(ctx context.Context, c *ipc.Client, req ipc.ProvidersRequest) []
 	}
 	var out []check
 	for _, p := range r.Problems {
-		out = append(out, check{"config", broken, p, "mend the file; until then that value does not count"})
+		out = append(out, check{"config", broken, p, "mend the file; until then what is wrong in it does not count"})
 	}
 	if r.Chosen == "" {
 		return append(out, check{"model", broken, "no provider can be used: " + r.Why, "see: rnix providers"})
@@ -167,7 +167,7 @@ func checkModel(ctx context.Context, c *ipc.Client, req ipc.ProvidersRequest) []
 		}
 		detail := modelName(p.Name, p.Model) + ": " + r.Why
 		if p.Driver == "offline" {
-			return append(out, check{"model", warned, detail, "set the key of a provider (rnix providers), or install a CLI that is logged in"})
+			return append(out, check{"model", warned, detail, "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or install claude and log in; rnix providers says what each provider lacks"})
 		}
 		return append(out, check{"model", fine, detail, ""})
 	}

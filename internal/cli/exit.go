@@ -84,8 +84,11 @@ func processExit(e types.ExitStatus) int {
 	case types.ExitNoProgress:
 		return ExitNoProgress
 	}
-	if timedOut(e) {
+	switch {
+	case timedOut(e):
 		return ExitTimeout
+	case types.CodeOf(e.Err) == types.ErrAuth:
+		return ExitNoModel
 	}
 	return ExitAgentFailed
 }
@@ -147,7 +150,7 @@ func usagef(mend, format string, args ...any) error {
 	return withMend(types.Errorf(types.ErrInvalid, "", "", format, args...), mend)
 }
 
-// asUsage makes an error of the argument parser ours.
+// asUsage makes an error of the argument parser ours that did not come from flagError.
 func asUsage(err error) error {
 	var s *types.SyscallError
 	var x *exitError
@@ -197,10 +200,33 @@ func unavailable(err error) int {
 	return ExitError
 }
 
-// errorText returns the text of an error for people, "" if there is nothing to say.
+// errorText returns the text of an error for people, "" if there is nothing to say. It begins with the
+// thing concerned; the operation is for programs, which find it in the fields of --json.
 func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
-	return strings.TrimSpace(err.Error())
+	return strings.TrimSpace(withoutSyscall(err.Error(), err))
+}
+
+// withoutSyscall returns text, which begins with err's own, without the operation and the PID.
+func withoutSyscall(text string, err error) string {
+	var s *types.SyscallError
+	if !errors.As(err, &s) || s.Syscall == "" {
+		return text
+	}
+	rest, ok := strings.CutPrefix(text, s.Syscall)
+	if s.Device != "" && ok {
+		rest, ok = strings.CutPrefix(rest, " "+s.Device)
+	}
+	if s.PID != 0 && ok {
+		rest, _ = strings.CutPrefix(rest, fmt.Sprintf(" (pid %d)", s.PID))
+	}
+	if rest, ok = strings.CutPrefix(rest, ": "); !ok {
+		return text
+	}
+	if s.Device != "" {
+		return s.Device + ": " + rest
+	}
+	return rest
 }

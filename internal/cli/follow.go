@@ -17,10 +17,14 @@ func showEvents(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsR
 		return err
 	}
 	defer feed.Close()
+	shown := false
 	for {
 		f, err := feed.Next()
 		switch {
 		case errors.Is(err, io.EOF):
+			if !shown {
+				out.talk("there is nothing to show yet")
+			}
 			return nil
 		case err != nil && gone(err) && req.Follow:
 			return unreachable(err)
@@ -29,6 +33,7 @@ func showEvents(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsR
 		case out.broken != nil:
 			return nil // nobody reads; the reason is reported at the end
 		case f.Missed != nil:
+			shown = true
 			out.say("events " + number(int(f.Missed.From)) + " to " + number(int(f.Missed.To)) + " are missing: they came faster than they could be shown")
 		case wants != nil && !wants(&f.Data):
 		case out.json():
@@ -36,6 +41,7 @@ func showEvents(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsR
 		default:
 			if line := render(&f.Data); line != "" {
 				out.print(line + "\n")
+				shown = true
 			}
 		}
 	}

@@ -14,7 +14,7 @@ func initCmd(a *app) *cobra.Command {
 "project" with its instructions. Files that exist are kept as they are.`,
 		Example:     examples(`rnix init`, `rnix init --json`),
 		Annotations: exits("0 1 2 11"),
-		Args:        cobra.NoArgs,
+		Args:        noArgs,
 		RunE:        func(*cobra.Command, []string) error { return initProject(a.out, a.host.Dir) },
 	}
 }

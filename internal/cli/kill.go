@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -72,6 +73,9 @@ func signalAll(ctx context.Context, c *ipc.Client, out *output, targets []string
 	var first error
 	for _, target := range targets {
 		r, err := ipc.Call(ctx, c, method, ipc.SignalRequest{Target: target, Signal: sig})
+		if types.CodeOf(err) == types.ErrNotFound {
+			err = notRunning(ctx, c, target, sig, err)
+		}
 		if err == nil {
 			if out.json() {
 				out.object(r)
@@ -85,4 +89,16 @@ func signalAll(ctx context.Context, c *ipc.Client, out *output, targets []string
 		first = firstError(out, first, err, len(targets) > 1)
 	}
 	return first
+}
+
+// notRunning adds to the error about a signal what can be done with a process that is only on disk.
+func notRunning(ctx context.Context, c *ipc.Client, target string, sig types.Signal, err error) error {
+	p, perr := ipc.Call(ctx, c, ipc.GetProcDetail, ipc.TargetRequest{Target: target})
+	switch {
+	case perr != nil:
+		return err
+	case sig == types.SIGRESUME && p.Exit == nil:
+		return withMend(err, fmt.Sprintf("going on from disk is not there yet; what it has done is shown by: rnix steps %d", p.PID))
+	}
+	return withMend(err, fmt.Sprintf("how that came about is shown by: rnix wait %d, rnix steps %d", p.PID, p.PID))
 }

@@ -25,7 +25,7 @@ print. Without a process it shows those of all that are alive. With -f it goes o
 ends or you press Ctrl+C, which only ends the looking.`,
 		Example:           examples(`rnix log 3`, `rnix log -f night`, `rnix log 3 --category tool,warning`, `rnix log --json 0191f3a2`),
 		Annotations:       exits("0 1 2 10 12 130"),
-		Args:              cobra.MaximumNArgs(1),
+		Args:              argsOf(0, 1, ""),
 		ValidArgsFunction: completeProcs(a, true),
 		RunE: func(c *cobra.Command, args []string) error {
 			for _, name := range category {

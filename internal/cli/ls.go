@@ -21,7 +21,7 @@ func lsCmd(a *app) *cobra.Command {
 end in a slash.`,
 		Example:     examples(`rnix ls`, `rnix ls /dev`, `rnix ls -l /dev/fs$PWD`, `rnix ls /proc/3`),
 		Annotations: exits("0 1 2 10 11 12"),
-		Args:        cobra.MaximumNArgs(1),
+		Args:        argsOf(0, 1, ""),
 		RunE: func(c *cobra.Command, args []string) error {
 			path := "/"
 			if len(args) > 0 {
@@ -48,7 +48,7 @@ func ls(ctx context.Context, c *ipc.Client, out *output, req ipc.PathRequest, lo
 	}
 	r, err := ipc.Call(ctx, c, ipc.ListPath, req)
 	if err != nil {
-		return err
+		return ended(err, req.Path)
 	}
 	if out.json() {
 		for i := range r.Entries {
@@ -66,6 +66,9 @@ func ls(ctx context.Context, c *ipc.Client, out *output, req ipc.PathRequest, lo
 		b.WriteString(out.out.paint(c.st, c.text) + "\n")
 	}
 	out.print(b.String())
+	if len(r.Entries) == 0 {
+		out.talk("%s is empty", oneLine(req.Path))
+	}
 	return nil
 }
 

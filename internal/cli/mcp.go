@@ -14,19 +14,18 @@ func mcpCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "mcp",
 		Short:   "list and test MCP servers",
-		Long:    "Mcp lists the MCP servers that are set up for this project, and tests them.",
+		Long:    "MCP servers give agents further tools. Mcp lists those that are set up for this project, and tests them.",
 		Example: examples(`rnix mcp list`, `rnix mcp test tracker`, `rnix run --mcp tracker "..."`),
-		Args:    cobra.NoArgs,
 	}
-	c.AddCommand(projectCmd(a, &cobra.Command{
+	return family(c, projectCmd(a, &cobra.Command{
 		Use:         "list",
 		Aliases:     []string{"ls"},
 		Short:       "list the servers that are set up, and those that are mounted",
+		Long:        "List lists the servers that the files of this project and of the user describe, and those that are mounted.",
 		Example:     examples(`rnix mcp list`, `rnix mcp list --json | jq 'select(.kind=="mount")'`),
 		Annotations: exits("0 1 2 12"),
-		Args:        cobra.NoArgs,
+		Args:        noArgs,
 	}, mcpList), mcpTestCmd(a))
-	return c
 }
 
 func mcpTestCmd(a *app) *cobra.Command {
@@ -34,9 +33,10 @@ func mcpTestCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:         "test SERVER",
 		Short:       "start a server, list its tools, and end it",
+		Long:        "Test starts a server as an agent would, lists the tools that it offers, and ends it.",
 		Example:     examples(`rnix mcp test tracker`, `rnix mcp test tracker --json | jq -r '.tools[].name'`),
 		Annotations: exits("0 1 2 10 11 12 124"),
-		Args:        cobra.ExactArgs(1),
+		Args:        argsOf(1, 1, "the name of a server (see: rnix mcp list)"),
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := a.connect(c.Context())
 			if err != nil {

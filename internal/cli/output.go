@@ -210,7 +210,7 @@ func (o *output) fail(err error) {
 	case asStream:
 		o.object(&runResult{Type: "result", Subtype: "error", IsError: true, Error: wireError(err)})
 	default:
-		o.say(o.err.paint(red, o.prog+": ") + lines(err.Error()))
+		o.say(o.err.paint(red, o.prog+": ") + lines(errorText(err)))
 		if mend != "" {
 			o.say("  " + lines(mend))
 		}

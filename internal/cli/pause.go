@@ -18,9 +18,10 @@ and commands that it has started are frozen. A model call that is under way is f
 
 func resumeCmd(a *app) *cobra.Command {
 	return gateCmd(a, types.SIGRESUME, &cobra.Command{
-		Use:     "resume PROCESS...",
-		Short:   "let paused processes go on",
-		Long:    `Resume lets a process that was paused go on where it stopped.`,
+		Use:   "resume PROCESS...",
+		Short: "let paused processes go on",
+		Long: `Resume lets a process that was paused go on where it stopped. One that is suspended on disk, because
+the daemon was stopped, cannot go on yet: what it has done can be seen with log, steps and strace.`,
 		Example: examples(`rnix resume 3`, `rnix resume --subtree night`),
 	})
 }
@@ -30,7 +31,7 @@ func gateCmd(a *app, sig types.Signal, c *cobra.Command) *cobra.Command {
 	var subtree bool
 	c.Flags().BoolVarP(&subtree, "subtree", "t", false, "the descendants too")
 	c.Annotations = exits("0 1 2 10 11 12")
-	c.Args = cobra.MinimumNArgs(1)
+	c.Args = argsOf(1, -1, process)
 	c.ValidArgsFunction = completeProcs(a, false)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		client, err := a.running(c.Context(), args[0])

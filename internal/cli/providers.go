@@ -16,9 +16,9 @@ func providersCmd(a *app) *cobra.Command {
 		Short: "list the model providers, which one would be chosen, and why",
 		Long: `Providers lists the model providers as a run in this directory and with this environment would see
 them. The one that it would choose is marked with a star.`,
-		Example:     examples(`rnix providers`, `rnix providers --agent coder`, `rnix providers --json | jq 'select(.available).name'`),
+		Example:     examples(`rnix providers`, `rnix providers --agent reviewer`, `rnix providers --json | jq 'select(.available).name'`),
 		Annotations: exits("0 1 2 10 12"),
-		Args:        cobra.NoArgs,
+		Args:        noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := a.connect(c.Context())
 			if err != nil {

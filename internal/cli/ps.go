@@ -26,7 +26,7 @@ ended; STEP and limit; TOKENS, with ~ where we have counted them and not the pro
 stands still during a pause; MODEL; INTENT, after the name. A narrow terminal shows fewer columns.`,
 		Example:     examples(`rnix ps`, `rnix ps -a --limit 20`, `rnix ps --json | jq -r 'select(.state=="suspended").uuid'`),
 		Annotations: exits("0 1 2 12"),
-		Args:        cobra.NoArgs,
+		Args:        noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if limit < 0 {
 				return usagef("", "--limit %d is negative; 0 means all", limit)

@@ -185,8 +185,24 @@ func showEnd(out *output, r *ipc.WaitResponse, warnings []string, interrupted bo
 		} else if err != nil {
 			out.say(out.err.paint(red, out.prog+": ") + "PID " + r.PID.String() + " " + exitText(&r.Exit))
 		}
+		if mend := exitMend(&r.Exit); mend != "" {
+			out.say("  " + mend)
+		}
 	}
 	return leave(code)
+}
+
+// exitMend says what to do about an end that another start can avoid.
+func exitMend(e *types.ExitStatus) string {
+	switch {
+	case e.Reason == types.ReasonMaxSteps:
+		return "its limit is raised with --max-steps (0 = no limit)"
+	case e.Code == types.ExitBudget:
+		return "its budget is raised with --budget (0 = unlimited)"
+	case types.CodeOf(e.Err) == types.ErrAuth:
+		return "which key is used, and from where, says: rnix providers"
+	}
+	return ""
 }
 
 // exitLine is the last line of a run: [kernel] PID 3 exited(0): completed | 3 steps | 1,234 tokens | 2.1s

@@ -22,18 +22,17 @@ everything that they do. Give it an intent in quotes, and an agent works on it i
 
 Processes are named by PID, by a UUID or its beginning, or by name.`,
 		Example: examples(`rnix "Report on this project"`,
-			`rnix "Fix the failing test" --agent coder --max-steps 30`,
+			`rnix "Fix the failing test" --agent assistant --max-steps 30`,
 			`rnix run --detach --name night "Review all open TODOs"`,
 			`rnix ps`, `rnix log -f night`, `rnix help exit-codes`),
 		Version:       a.host.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
-
-		SuggestionsMinimumDistance: 2,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.CompletionOptions.HiddenDefaultCmd = false
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.SetFlagErrorFunc(flagError)
 	f := root.PersistentFlags()
 	f.Bool("json", false, "answer in JSON: one object, or one per line where things are listed")
 	f.BoolVarP(&a.out.quiet, "quiet", "q", false, "the answer only, no progress")
@@ -50,16 +49,9 @@ Processes are named by PID, by a UUID or its beginning, or by name.`,
 	}
 	root.AddGroup(&cobra.Group{ID: "run", Title: "Run and steer agents:"}, &cobra.Group{ID: "see", Title: "See what they do:"},
 		&cobra.Group{ID: "set", Title: "Set up and check:"})
-	root.SetHelpCommandGroupID("set")
-	root.SetCompletionCommandGroupID("set")
 	addCommands(a, root)
-	help := root.HelpFunc()
-	root.SetHelpFunc(func(c *cobra.Command, args []string) {
-		help(c, args)
-		if codes := c.Annotations[exitsKey]; codes != "" {
-			fmt.Fprint(c.OutOrStdout(), "\nExit codes (all: rnix help exit-codes):\n", codesHelp(codes))
-		}
-	})
+	root.SetHelpCommand(helpCmd(root))
+	root.SetHelpFunc(showHelp(root.HelpFunc()))
 	return root
 }
 
@@ -77,6 +69,7 @@ func entries() []entry {
 		{"cat", "see", catCmd}, {"ls", "see", lsCmd}, {"write", "see", writeCmd},
 		{"agents", "set", agentsCmd}, {"skills", "set", skillsCmd}, {"mcp", "set", mcpCmd}, {"providers", "set", providersCmd},
 		{"init", "set", initCmd}, {"doctor", "set", doctorCmd}, {"daemon", "set", daemonCmd}, {"version", "set", versionCmd},
+		{"completion", "set", completionCmd},
 		{"exit-codes", "", func(*app) *cobra.Command {
 			return &cobra.Command{Use: "exit-codes", Short: "the exit codes of all commands", Long: exitCodesHelp()}
 		}},
@@ -116,7 +109,7 @@ func rootRun(a *app, root *cobra.Command) {
 			}
 			return usagef(`say what is to be done: rnix "..."`, "there is no intent")
 		}
-		if err := bareIntent(args, root.SuggestionsFor); err != nil {
+		if err := bareIntent(args, func(word string) []string { return similar(root, word) }); err != nil {
 			return err
 		}
 		return o.start(c, args)
@@ -190,6 +183,8 @@ func signalFlags(args []string) []string {
 		if len(arg) > 1 && arg[0] == '-' && arg[1] != '-' {
 			if sig, err := types.ParseSignal(arg); err == nil {
 				arg = "--signal=" + sig.String()
+			} else if strings.ToUpper(arg) == arg {
+				arg = "--signal=" + arg[1:] // no flag has a capital letter or is a number
 			}
 		}
 		out = append(out, arg)

@@ -37,9 +37,9 @@ agent goes on without you.
   {"ok":true,"data":{"pid","uuid","result","tokens_used","elapsed_ms","exit_code",...}}
 or {"ok":false,"error":{"code","message","syscall","device"},"data":{...}}.
 stream-json writes a line of type "init", one of type "event" for each event, and one "result".`,
-		Example: examples(`rnix run "Report on this project"`, `rnix run --agent coder --budget 200k "Fix issue 12"`,
+		Example: examples(`rnix run "Report on this project"`, `rnix run --agent assistant --budget 200k "Fix issue 12"`,
 			`rnix run --detach --name night "Review all TODOs"; rnix log -f night`,
-			`git diff | rnix run --json --deny /dev/shell -`, `rnix run --provider offline --timeout 30s "List the files"`),
+			`git diff | rnix run --json --deny /dev/shell -`, `rnix run --provider offline --timeout 30s "Find ListenUnix"`),
 		Annotations: exits("0 1 2 3 4 5 6 7 8 9 10 11 12 13 124 129 130 143"),
 		Args:        cobra.ArbitraryArgs,
 	}
@@ -81,7 +81,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.StringSliceVar(&o.req.Allow, "allow", nil, "allow only these devices, such as /dev/fs; may be repeated")
 	f.StringSliceVar(&o.req.Deny, "deny", nil, "deny these devices, such as /dev/shell; may be repeated")
 	f.StringSliceVar(&o.req.MCP, "mcp", nil, "mount this MCP server too; may be repeated")
-	f.StringVar(&o.req.SystemPrompt, "system-prompt", "", "instead of the agent's instructions")
+	f.StringVar(&o.req.SystemPrompt, "system-prompt", "", "a text that goes before the agent's own instructions")
 	f.BoolVar(&o.req.TrustProject, "trust-project", false, "let the files of this project start MCP servers and set up providers")
 	f.StringVar(&o.req.Parent, "parent", "", "the parent process (default $RNIX_PARENT_PID)")
 	f.StringVar(&o.format, "output-format", "text", "text, json or stream-json")

@@ -77,7 +77,7 @@ func TestFailedRunIsNotOKInJSONAndInItsExitCode(t *testing.T) {
 		streamType string
 	}{
 		{types.ExitStatus{Code: types.ExitError, Reason: types.ReasonMaxSteps}, ExitAgentFailed, types.ErrExhausted, "error_max_steps"},
-		{types.ExitStatus{Code: types.ExitError, Reason: cause.Error(), Err: cause}, ExitAgentFailed, types.ErrAuth, "error"},
+		{types.ExitStatus{Code: types.ExitError, Reason: cause.Error(), Err: cause}, ExitNoModel, types.ErrAuth, "error"},
 		{types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, ExitBudget, types.ErrExhausted, "error_budget"},
 		{types.ExitStatus{Code: types.ExitCancelled, Reason: "terminated"}, ExitCancelled, types.ErrCancelled, "cancelled"},
 		{types.ExitStatus{Code: types.ExitError, Reason: "timeout after 1s", Err: types.Errorf(types.ErrTimeout, "Process", "", "late")}, ExitTimeout, types.ErrTimeout, "error_timeout"},
@@ -135,7 +135,7 @@ func TestRefusedSpawnIsAnErrorInEachFormat(t *testing.T) {
 		return ipc.SpawnResponse{}, types.Errorf(types.ErrUnavailable, "Provider", "anthropic", "no key")
 	}
 	r := f.run("do it now")
-	if r.code != ExitNoModel || r.out != "" || r.err != "rnix: Provider anthropic: no key\n" {
+	if r.code != ExitNoModel || r.out != "" || r.err != "rnix: anthropic: no key\n" {
 		t.Errorf("%+v", r)
 	}
 	r = f.run("run", "--json", "do it")

@@ -23,7 +23,7 @@ func stepsCmd(a *app) *cobra.Command {
 was asked, what it answered, each call with its input and result. --messages adds the whole conversation.`,
 		Example:           examples(`rnix steps 3`, `rnix steps 3 2`, `rnix steps 3 2 --messages`, `rnix steps --json night | jq .summary`),
 		Annotations:       exits("0 1 2 10 12"),
-		Args:              cobra.RangeArgs(1, 2),
+		Args:              argsOf(1, 2, process),
 		ValidArgsFunction: completeProcs(a, true),
 		RunE: func(c *cobra.Command, args []string) error {
 			n := 0
@@ -165,6 +165,17 @@ func section(b *strings.Builder, out *output, title, body string) {
 	if body != "" {
 		b.WriteString("  " + strings.ReplaceAll(body, "\n", "\n  ") + "\n")
 	}
+}
+
+// ended adds to an error about a path below /proc how to see what is left of a process that has ended.
+func ended(err error, path string) error {
+	rest, ok := strings.CutPrefix(path, "/proc/")
+	if name, _, _ := strings.Cut(rest, "/"); ok && types.CodeOf(err) == types.ErrNotFound {
+		if pid, perr := types.ParsePID(name); perr == nil {
+			return withMend(err, fmt.Sprintf("/proc shows the living; what one that has ended did is shown by: rnix steps %d, rnix strace %d", pid, pid))
+		}
+	}
+	return err
 }
 
 // procPath replaces the name or UUID in /proc/<process>/... by the PID that the file system knows.

@@ -21,7 +21,7 @@ process it shows those of all that are alive. With -f it goes on until the proce
 Ctrl+C, which only ends the looking.`,
 		Example:           examples(`rnix strace 3`, `rnix strace -f night`, `rnix strace -f --tree 3`, `rnix strace --json 3 | jq 'select(.kind=="syscall").name'`),
 		Annotations:       exits("0 1 2 10 12 130"),
-		Args:              cobra.MaximumNArgs(1),
+		Args:              argsOf(0, 1, ""),
 		ValidArgsFunction: completeProcs(a, true),
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := a.connect(c.Context())

@@ -6,7 +6,7 @@ import "strings"
 type column struct {
 	name  string
 	right bool
-	max   int // cells; 0 = no limit
+	max   int // cells, where not all fits; 0 = no limit
 	drop  int // columns with a number are left out when the line does not fit, the lowest first; 0 = never
 }
 
@@ -26,6 +26,7 @@ const leastLast = 24
 func (o *output) table(cols []column, rows [][]cell) {
 	width := o.out.width
 	widths := make([]int, len(cols))
+	whole := 0
 	for i, c := range cols {
 		widths[i] = cells(c.name)
 		for _, r := range rows {
@@ -33,7 +34,10 @@ func (o *output) table(cols []column, rows [][]cell) {
 				widths[i] = n
 			}
 		}
-		if c.max > 0 {
+		whole += widths[i] + 2
+	}
+	for i, c := range cols {
+		if c.max > 0 && (width == 0 || whole-2 > width) {
 			widths[i] = min(widths[i], max(c.max, cells(c.name)))
 		}
 	}

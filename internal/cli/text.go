@@ -147,7 +147,7 @@ func exitText(e *types.ExitStatus) string {
 	if e.Reason == "" {
 		return fmt.Sprintf("exited(%d)", e.Code)
 	}
-	return fmt.Sprintf("exited(%d): %s", e.Code, oneLine(e.Reason))
+	return fmt.Sprintf("exited(%d): %s", e.Code, oneLine(withoutSyscall(e.Reason, e.Err)))
 }
 
 // plural renders a count and its noun.

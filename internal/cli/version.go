@@ -13,9 +13,10 @@ func versionCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:         "version",
 		Short:       "show the version of this program and of the daemon",
+		Long:        "Version shows the version of this program, and that of the daemon if it is another one.",
 		Example:     examples(`rnix version`, `rnix version --json`),
 		Annotations: exits("0 2"),
-		Args:        cobra.NoArgs,
+		Args:        noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			v := versionInfo{Version: a.host.Version, Protocol: ipc.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Commit: commit()}
 			// A daemon that does not answer does not keep this program from saying what it is.

@@ -19,7 +19,7 @@ func waitCmd(a *app) *cobra.Command {
 code of the first one that did not complete. Ctrl+C ends the waiting and leaves the process alone.`,
 		Example:           examples(`rnix wait 3`, `rnix wait night --timeout 10m`, `pid=$(rnix run -q --detach "..."); rnix wait --json $pid`),
 		Annotations:       exits("0 1 2 3 4 5 6 7 8 9 10 12 124 130"),
-		Args:              cobra.MinimumNArgs(1),
+		Args:              argsOf(1, -1, process),
 		ValidArgsFunction: completeProcs(a, true),
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed("timeout") && timeout < time.Millisecond {

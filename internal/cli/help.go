@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// showHelp completes what the library shows: the exit codes, and topics without an empty line behind.
+func showHelp(usual func(*cobra.Command, []string)) func(*cobra.Command, []string) {
+	return func(c *cobra.Command, args []string) {
+		if !c.Runnable() && !c.HasSubCommands() {
+			fmt.Fprintln(c.OutOrStdout(), strings.TrimRight(c.Long, "\n"))
+			return
+		}
+		usual(c, args)
+		if codes := c.Annotations[exitsKey]; codes != "" {
+			fmt.Fprint(c.OutOrStdout(), "\nExit codes (all: rnix help exit-codes):\n", codesHelp(codes))
+		}
+	}
+}
+
+// helpCmd shows the help of a command or a topic.
+func helpCmd(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:                   "help [COMMAND]",
+		Short:                 "show the help of a command or of a topic",
+		Long:                  "Help shows the help of a command, or of one of the topics exit-codes and environment.",
+		Example:               examples(`rnix help run`, `rnix help daemon stop`, `rnix help exit-codes`),
+		Annotations:           exits("0 2"),
+		GroupID:               "set",
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var out []cobra.Completion
+			if c, rest, err := root.Find(args); err == nil && len(rest) == 0 {
+				for _, k := range c.Commands() {
+					if !k.Hidden {
+						out = append(out, cobra.CompletionWithDesc(k.Name(), k.Short))
+					}
+				}
+			}
+			return out, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			c := root
+			for _, word := range args {
+				next, rest, err := c.Find([]string{word})
+				if err != nil || len(rest) > 0 || next == c {
+					return unknownTopic(c, word)
+				}
+				c = next
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		},
+	}
+}
+
+// unknownTopic says what may have been meant by a word behind help.
+func unknownTopic(c *cobra.Command, word string) error {
+	mend := "see: rnix --help"
+	if near := similar(c, word); len(near) > 0 {
+		mend = "did you mean: rnix help" + strings.TrimPrefix(c.CommandPath(), c.Root().Name()) + " " + near[0]
+	}
+	return usagef(mend, "there is no help about %q", word)
+}
+
+// completionCmd writes the scripts with which shells complete commands.
+func completionCmd(a *app) *cobra.Command {
+	shells := []cobra.Completion{"bash", "zsh", "fish", "powershell"}
+	return &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "write what a shell needs to complete commands: bash, zsh, fish or powershell",
+		Long: `Completion writes a script that teaches a shell to complete the commands, flags, processes, agents
+and providers of this program. For bash it needs the package bash-completion.
+
+  bash        source <(rnix completion bash), in ~/.bashrc
+  zsh         rnix completion zsh > "${fpath[1]}/_rnix"
+  fish        rnix completion fish > ~/.config/fish/completions/rnix.fish
+  powershell  rnix completion powershell | Out-String | Invoke-Expression, in $PROFILE`,
+		Example:               examples(`rnix completion bash`, `source <(rnix completion bash)`),
+		Annotations:           exits("0 2"),
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     cobra.FixedCompletions(shells, cobra.ShellCompDirectiveNoFileComp),
+		Args:                  argsOf(1, 1, "a shell: bash, zsh, fish or powershell"),
+		RunE: func(c *cobra.Command, args []string) error {
+			root, w := c.Root(), outWriter{a.out}
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(w, true)
+			case "zsh":
+				return root.GenZshCompletion(w)
+			case "fish":
+				return root.GenFishCompletion(w, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(w)
+			}
+			return usagef("", "no completion is known for %q: use bash, zsh, fish or powershell", args[0])
+		},
+	}
+}
+
+// outWriter is standard output for those who need a writer.
+type outWriter struct{ out *output }
+
+func (w outWriter) Write(p []byte) (int, error) { w.out.print(string(p)); return len(p), w.out.broken }
