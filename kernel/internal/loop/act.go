@@ -21,15 +21,20 @@ const (
 
 // act runs the actions: neighbours that are independent side by side, the others one by one. A
 // complete behind a failure does not count, so that a model cannot claim success in the same breath as
-// a call whose failure it has not seen. The answers come back in the order of the actions, one for each, whatever
+// a call whose failure it has not seen. They run within work. A pause takes effect before each; held is
+// why the process ended there. The answers come back in the order of the actions, one for each, whatever
 // happens; the error is only for a record that could not be written.
-func (l *Loop) act(ctx context.Context, actions []Action) ([]Outcome, error) {
-	outs := make([]Outcome, len(actions))
+func (l *Loop) act(ctx, work context.Context, actions []Action) (outs []Outcome, held, err error) {
+	outs = make([]Outcome, len(actions))
 	for i := 0; i < len(actions); {
+		if held = l.host.Wait(ctx); held != nil {
+			copy(outs[i:], refused(actions[i:], types.Errorf(types.ErrCancelled, "Tool", "", "not run: %v", held)))
+			return outs, held, l.answer(actions[i:], outs[i:])
+		}
 		if actions[i].Kind == Complete && failed(outs[:i]) {
 			outs[i].Err = types.Errorf(types.ErrConflict, "Tool", "complete", "not finished: a call before this one in the same answer failed; look at it, then call complete again")
 			if err := l.answer(actions[i:i+1], outs[i:i+1]); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			i++
 			continue
@@ -38,16 +43,16 @@ func (l *Loop) act(ctx context.Context, actions []Action) ([]Outcome, error) {
 		for actions[i].independent() && j < len(actions) && actions[j].independent() {
 			j++
 		}
-		if err := l.batch(ctx, actions[i:j], outs[i:j]); err != nil {
-			return nil, err
+		if err := l.batch(work, actions[i:j], outs[i:j]); err != nil {
+			return nil, nil, err
 		}
 		// answered at once, so that what is known of a call is on disk before the next one runs
 		if err := l.answer(actions[i:j], outs[i:j]); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		i = j
 	}
-	return outs, nil
+	return outs, nil, nil
 }
 
 // batch runs actions side by side between one durable intent and one record of results.

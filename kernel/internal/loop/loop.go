@@ -189,13 +189,10 @@ func (l *Loop) step(ctx context.Context) (End, bool) {
 	case over:
 		outs, err = l.refuse(actions, types.Errorf(types.ErrExhausted, "Tool", "", "not run: the token budget is used up"))
 	default:
-		if endErr = l.host.Wait(ctx); endErr != nil { // a pause takes effect here too
-			held = true
-			outs, err = l.refuse(actions, types.Errorf(types.ErrCancelled, "Tool", "", "not run: %v", endErr))
-			break
+		outs, endErr, err = l.act(ctx, work, actions)
+		if held = endErr != nil; !held {
+			endErr = context.Cause(ctx)
 		}
-		outs, err = l.act(work, actions)
-		endErr = context.Cause(ctx)
 	}
 	if err != nil {
 		return storage(err), true

@@ -541,3 +541,23 @@ func TestStepTimeoutEndsCallsButNotTheProcess(t *testing.T) {
 		}
 	})
 }
+
+func TestPauseTakesEffectBetweenTheCallsOfOneAnswer(t *testing.T) { // A-20
+	f := newFake(t)
+	ran := 0
+	f.tool = func(context.Context, *Action) (string, error) { ran++; return "ok", nil }
+	f.wait = func(context.Context) error {
+		if ran == 1 {
+			return errKilled // paused behind the first call, and ended there
+		}
+		return nil
+	}
+	f.model = script(calls(`shell {}`, `shell {}`, `shell {}`))
+	end := run(t, f, t.Context(), Config{})
+	if end.Cause != errKilled || !end.Paused || ran != 1 || len(f.steps) != 1 {
+		t.Fatalf("%+v after %d calls", end, ran)
+	}
+	if c := f.steps[0].ToolCalls; len(c) != 3 || c[0].Error != "" || c[1].Code != types.ErrCancelled || c[2].Code != types.ErrCancelled {
+		t.Errorf("%+v", c)
+	}
+}
