@@ -97,7 +97,7 @@ type SpawnRequest struct {
 	TimeoutMs        int64    `json:"timeout_ms,omitempty"`     // of the whole process; 0 = none
 	Cwd              string   `json:"cwd,omitempty"`            // absolute
 	Name             string   `json:"name,omitempty"`
-	Allow            []string `json:"allow,omitempty"` // device paths; empty = what the agent has
+	Allow            []string `json:"allow,omitzero"` // device paths; null = what the agent has, [] = nothing
 	Deny             []string `json:"deny,omitempty"`
 	MCP              []string `json:"mcp,omitempty"` // servers to mount besides the agent's
 	Parent           string   `json:"parent,omitempty"`

@@ -93,7 +93,8 @@ func Run(ctx context.Context, opt Options) (err error) {
 		opt.Ready(d.places)
 	}
 	if opt.Idle > 0 {
-		go d.stopWhenIdle(ctx) // ends with ctx
+		d.idle.note(time.Now()) // to load what is stored was work
+		go d.stopWhenIdle(ctx)  // ends with ctx
 	}
 	select {
 	case <-ctx.Done():
@@ -192,11 +193,11 @@ func (d *Daemon) open() (l net.Listener, back undo, err error) {
 	d.restore()
 	d.models = &models{procs: d.procs, log: d.log, drivers: map[string]model{}}
 	back.add(d.models.close)
-	return l, back, d.boot(cfg)
+	return l, back, d.boot()
 }
 
 // boot registers the devices and makes the kernel.
-func (d *Daemon) boot(cfg config.Config) error {
+func (d *Daemon) boot() error {
 	d.devices = vfs.NewDeviceRegistry()
 	d.seen = fs.NewSeen()
 	d.transports = mcp.NewTransportFactory(d.procs, mcp.Options{Log: d.log, Version: d.opt.Version, Env: proc.ComposeEnv(os.Environ(), nil, nil)})
@@ -205,7 +206,7 @@ func (d *Daemon) boot(cfg config.Config) error {
 		d.devices.Register("/dev/llm", d.models.open),
 		d.devices.RegisterTools(fs.Path, fs.New(d.seen).Open, fs.Tools()),
 		d.devices.RegisterTools(workspace.Path, workspace.New(d.seen).Open, workspace.Tools()),
-		d.devices.RegisterTools("/dev/shell", shell.New(d.procs, shell.Options{Timeout: cfg.ShellTimeout.V.Or(0)}), shell.Tools("/dev/shell")),
+		d.devices.RegisterTools("/dev/shell", shell.New(d.procs, shell.Options{TimeoutOf: shellTimeout}), shell.Tools("/dev/shell")),
 	)
 	if err != nil {
 		return err

@@ -82,9 +82,7 @@ func TestPauseDuringACommandFreezesItsWholeTree(t *testing.T) { // A-20
 	all := []int{kids[0].PID, number(t, s.Read("inner"))}
 	paused(t, s, p)
 	for _, pid := range all {
-		if got := stateOf(pid); got != "T" {
-			t.Errorf("OS process %d of a paused agent is in state %q", pid, got)
-		}
+		until(t, "an OS process of a paused agent stands still", func() bool { return stateOf(pid) == "T" })
 	}
 	s.Write("go", "") // would end the command, if it ran
 	signal(t, s, p.PID, types.SIGPAUSE)
