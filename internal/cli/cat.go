@@ -19,9 +19,10 @@ func catCmd(a *app) *cobra.Command {
 		Long: `Cat reads paths of the name space that agents see: /proc/<process>/status, /dev/llm, and files of
 this system as /dev/fs followed by their absolute path. A path is read as you, with the current
 directory as the workspace, or with --as as a process: then it is what that process sees.`,
-		Example:     examples(`rnix cat /proc/3/status`, `rnix cat /proc/night/intent`, `rnix cat /dev/fs$PWD/README.md`, `rnix cat --as 3 /dev/fs$PWD/go.mod`),
-		Annotations: exits("0 1 2 10 11 12"),
-		Args:        argsOf(1, -1, "a path, such as /proc/3/status"),
+		Example:           examples(`rnix cat /proc/3/status`, `rnix cat /proc/night/intent`, `rnix cat /dev/fs$PWD/README.md`, `rnix cat --as 3 /dev/fs$PWD/go.mod`),
+		Annotations:       exits("0 1 2 10 11 12"),
+		ValidArgsFunction: completePaths(a),
+		Args:              argsOf(1, -1, "a path, such as /proc/3/status"),
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := a.connect(c.Context())
 			if err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,6 +93,44 @@ func completeServers(a *app) completer {
 		}
 		return out
 	})
+}
+
+// completePaths offers the paths of the name space, one element after the other.
+func completePaths(a *app) completer {
+	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		dir := typed[:strings.LastIndexByte(typed, '/')+1]
+		if dir == "" {
+			dir = "/"
+		}
+		ask := func(ctx context.Context, client *ipc.Client) []cobra.Completion {
+			path, err := procPath(ctx, client, strings.TrimSuffix(dir, "/"))
+			if err != nil {
+				return nil
+			}
+			as, _ := c.Flags().GetString("as")
+			r, err := ipc.Call(ctx, client, ipc.ListPath, ipc.PathRequest{Path: path, As: as, Cwd: a.host.Dir, Env: a.host.Environ})
+			if err != nil {
+				return nil
+			}
+			var out []cobra.Completion
+			for i := range r.Entries {
+				out = append(out, dir+entryName(&r.Entries[i]).text)
+			}
+			return out
+		}
+		out, directive := completing(a, ask)(c, args, typed)
+		return out, directive | cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+// onlyFirst offers nothing for further arguments.
+func onlyFirst(f completer) completer {
+	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return f(c, args, typed)
+	}
 }
 
 // completeRun sets what the flags of run complete to.

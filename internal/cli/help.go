@@ -52,6 +52,7 @@ func helpCmd(root *cobra.Command) *cobra.Command {
 				c = next
 			}
 			c.InitDefaultHelpFlag()
+			c.InitDefaultVersionFlag()
 			return c.Help()
 		},
 	}

@@ -14,8 +14,9 @@ func killCmd(a *app) *cobra.Command {
 	var sig string
 	var subtree, list bool
 	c := &cobra.Command{
-		Use:   "kill [-SIGNAL] PROCESS...",
-		Short: "send a signal to processes",
+		Use:        "kill [-SIGNAL] PROCESS...",
+		SuggestFor: []string{"stop", "cancel", "end", "terminate"},
+		Short:      "send a signal to processes",
 		Long: `Kill sends a signal, SIGTERM if none is named, to each process.
 
   TERM (15)    end before the next action; everything until then is on record

@@ -17,16 +17,17 @@ func logCmd(a *app) *cobra.Command {
 	var follow, tree bool
 	var category []string
 	c := &cobra.Command{
-		Use:     "log [PROCESS]",
-		Aliases: []string{"logs"},
-		Short:   "show what an agent thinks, says and reads",
+		Use:        "log [PROCESS]",
+		Aliases:    []string{"logs"},
+		SuggestFor: []string{"tail", "attach"},
+		Short:      "show what an agent thinks, says and reads",
 		Long: `Log shows the log of a process, alive or dead: what it thinks, what its model says, and what its tools
 print. Without a process it shows those of all that are alive. With -f it goes on until the process
 ends or you press Ctrl+C, which only ends the looking.`,
 		Example:           examples(`rnix log 3`, `rnix log -f night`, `rnix log 3 --category tool,warning`, `rnix log --json 0191f3a2`),
 		Annotations:       exits("0 1 2 10 12 130"),
 		Args:              argsOf(0, 1, ""),
-		ValidArgsFunction: completeProcs(a, true),
+		ValidArgsFunction: onlyFirst(completeProcs(a, true)),
 		RunE: func(c *cobra.Command, args []string) error {
 			for _, name := range category {
 				if !slices.Contains(categories(), name) {

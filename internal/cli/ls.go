@@ -19,9 +19,10 @@ func lsCmd(a *app) *cobra.Command {
 		Short: "list a directory of the name space",
 		Long: `Ls lists what stands below a path of the name space that agents see, / if none is given. Directories
 end in a slash.`,
-		Example:     examples(`rnix ls`, `rnix ls /dev`, `rnix ls -l /dev/fs$PWD`, `rnix ls /proc/3`),
-		Annotations: exits("0 1 2 10 11 12"),
-		Args:        argsOf(0, 1, ""),
+		Example:           examples(`rnix ls`, `rnix ls /dev`, `rnix ls -l /dev/fs$PWD`, `rnix ls /proc/3`),
+		Annotations:       exits("0 1 2 10 11 12"),
+		ValidArgsFunction: onlyFirst(completePaths(a)),
+		Args:              argsOf(0, 1, ""),
 		RunE: func(c *cobra.Command, args []string) error {
 			path := "/"
 			if len(args) > 0 {

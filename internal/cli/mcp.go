@@ -46,7 +46,7 @@ func mcpTestCmd(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&trust, "trust-project", false, "let the files of this project start the server")
-	c.ValidArgsFunction = completeServers(a)
+	c.ValidArgsFunction = onlyFirst(completeServers(a))
 	return c
 }
 

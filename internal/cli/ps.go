@@ -15,9 +15,10 @@ func psCmd(a *app) *cobra.Command {
 	var all bool
 	var limit int
 	c := &cobra.Command{
-		Use:     "ps",
-		Aliases: []string{"list"},
-		Short:   "list processes as a tree, with the commands that they run",
+		Use:        "ps",
+		Aliases:    []string{"list"},
+		SuggestFor: []string{"top", "jobs", "status", "pstree"},
+		Short:      "list processes as a tree, with the commands that they run",
 		Long: `Ps lists the processes that are alive: each below its parent, with what it waits for, and below it
 the processes of the operating system that it has started. With -a also those that have ended.
 

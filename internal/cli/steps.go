@@ -24,7 +24,7 @@ was asked, what it answered, each call with its input and result. --messages add
 		Example:           examples(`rnix steps 3`, `rnix steps 3 2`, `rnix steps 3 2 --messages`, `rnix steps --json night | jq .summary`),
 		Annotations:       exits("0 1 2 10 12"),
 		Args:              argsOf(1, 2, process),
-		ValidArgsFunction: completeProcs(a, true),
+		ValidArgsFunction: onlyFirst(completeProcs(a, true)),
 		RunE: func(c *cobra.Command, args []string) error {
 			n := 0
 			if len(args) == 2 {
@@ -172,7 +172,7 @@ func ended(err error, path string) error {
 	rest, ok := strings.CutPrefix(path, "/proc/")
 	if name, _, _ := strings.Cut(rest, "/"); ok && types.CodeOf(err) == types.ErrNotFound {
 		if pid, perr := types.ParsePID(name); perr == nil {
-			return withMend(err, fmt.Sprintf("/proc shows the living; what one that has ended did is shown by: rnix steps %d, rnix strace %d", pid, pid))
+			return withMend(err, fmt.Sprintf("what one that has ended did is shown by: rnix steps %d, rnix strace %d", pid, pid))
 		}
 	}
 	return err

@@ -22,7 +22,7 @@ Ctrl+C, which only ends the looking.`,
 		Example:           examples(`rnix strace 3`, `rnix strace -f night`, `rnix strace -f --tree 3`, `rnix strace --json 3 | jq 'select(.kind=="syscall").name'`),
 		Annotations:       exits("0 1 2 10 12 130"),
 		Args:              argsOf(0, 1, ""),
-		ValidArgsFunction: completeProcs(a, true),
+		ValidArgsFunction: onlyFirst(completeProcs(a, true)),
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := a.connect(c.Context())
 			if err != nil {

@@ -16,14 +16,19 @@ func argsOf(least, most int, what string) cobra.PositionalArgs {
 		mend := "usage: " + strings.TrimSuffix(c.UseLine(), " [flags]")
 		switch {
 		case len(args) < least:
-			return usagef(mend, "%s needs %s", c.CommandPath(), what)
+			return usagef(mend, "%s needs %s", nameOf(c), what)
 		case most == 0 && len(args) > 0:
-			return usagef(mend, "%s takes no arguments, and %q is one", c.CommandPath(), args[0])
+			return usagef(mend, "%s takes no arguments, and %q is one", nameOf(c), args[0])
 		case most > 0 && len(args) > most:
-			return usagef(mend, "%s takes at most %s, and %q is too much", c.CommandPath(), plural(most, "argument", "arguments"), args[most])
+			return usagef(mend, "%s takes at most %s, and %q is too much", nameOf(c), plural(most, "argument", "arguments"), args[most])
 		}
 		return nil
 	}
+}
+
+// nameOf is a command without the name of the program, which stands before each error anyway.
+func nameOf(c *cobra.Command) string {
+	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 }
 
 // process is what most commands need.
@@ -54,7 +59,7 @@ func unknownCommand(c *cobra.Command, word string) error {
 	if near := similar(c, word); len(near) > 0 {
 		mend = "did you mean: " + c.CommandPath() + " " + strings.Join(near, ", or "+c.CommandPath()+" ")
 	}
-	return usagef(mend, "unknown command %q of %s", word, c.CommandPath())
+	return usagef(mend, "unknown command %q of %s", word, nameOf(c))
 }
 
 // similar returns the commands below c that word may have been meant to be. In a short word one letter

@@ -22,9 +22,10 @@ func writeCmd(a *app) *cobra.Command {
 afterwards: the output of a command, the answer of a model. The data is the arguments, or standard
 input with "-" or when nothing is given and standard input is not a terminal. Devices take a request
 as a JSON object; for /dev/shell a command line will do.`,
-		Example:     examples(`rnix write /dev/shell 'echo hello'`, `rnix write --as 3 /dev/shell 'git status'`, `rnix write /dev/workspace/notes.md - < notes.md`),
-		Annotations: exits("0 1 2 10 11 12"),
-		Args:        argsOf(1, -1, "a path, such as /dev/shell, and the data"),
+		Example:           examples(`rnix write /dev/shell 'echo hello'`, `rnix write --as 3 /dev/shell 'git status'`, `rnix write /dev/workspace/notes.md - < notes.md`),
+		Annotations:       exits("0 1 2 10 11 12"),
+		ValidArgsFunction: onlyFirst(completePaths(a)),
+		Args:              argsOf(1, -1, "a path, such as /dev/shell, and the data"),
 		RunE: func(c *cobra.Command, args []string) error {
 			data := []byte(strings.Join(args[1:], " "))
 			if len(args) == 2 && args[1] == "-" || len(args) == 1 && !terminal(a.host.In) {
