@@ -76,7 +76,8 @@ func errUnbound(path string) error {
 	return types.Errorf(types.ErrPermission, "Read", Path+shorten(path), "the file was opened on behalf of nobody")
 }
 
-// Content reads a file from its beginning to its end, or the names in a directory, one per line.
+// Content reads a file from its beginning to its end, or the names in a directory, one per line,
+// those of directories with a slash behind.
 // Safe for concurrent use.
 type Content struct {
 	place Place
@@ -103,9 +104,16 @@ func OpenContent(roots *Roots, path string, whole func(Place, Sum)) (*Content, e
 		return c, nil
 	}
 	defer f.Close()
-	names, err := f.Readdirnames(-1)
+	entries, err := f.ReadDir(-1)
 	if err != nil {
 		return nil, Failure("Open", path, err)
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+		if e.IsDir() {
+			names[i] += "/"
+		}
 	}
 	slices.Sort(names)
 	text := strings.Join(names, "\n")

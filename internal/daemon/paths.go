@@ -135,6 +135,26 @@ func (d paths) device(peer *ipc.Peer, req ipc.PathRequest, path, name string) ip
 	return e
 }
 
+// maxStat bounds how many entries of a directory are looked at one by one.
+const maxStat = 2000
+
+// onHost reports whether what stands in dir are files of the host.
+func onHost(dir string) bool {
+	return strings.HasPrefix(dir, "/dev/fs/") || strings.HasPrefix(dir, "/dev/workspace/")
+}
+
+// measure fills in the size and the time of an entry of the directory that req names, if the caller may
+// open it.
+func (d paths) measure(peer *ipc.Peer, req ipc.PathRequest, e *ipc.PathEntry) {
+	req.Path += "/" + e.Name
+	if f, err := d.openAs(peer, req, vfs.OpenRead); err == nil {
+		defer f.Close()
+		if st, err := f.Stat(); err == nil {
+			e.Size, e.Mtime = st.Size, st.Mtime
+		}
+	}
+}
+
 // listPath lists a directory: the entries of a device's file, and the devices below the path.
 func (d paths) listPath(_ context.Context, peer *ipc.Peer, req ipc.PathRequest) (ipc.ListPathResponse, error) {
 	dir := "/" + strings.Trim(req.Path, "/")
@@ -164,7 +184,13 @@ func (d paths) listPath(_ context.Context, peer *ipc.Peer, req ipc.PathRequest) 
 				isDir := strings.HasSuffix(name, "/")
 				name = strings.TrimSuffix(name, "/")
 				if _, known := entries[name]; !known && name != "" {
-					entries[name] = ipc.PathEntry{Name: name, IsDir: isDir, Size: -1, Type: st.Type}
+					e := ipc.PathEntry{Name: name, IsDir: isDir, Size: -1, Type: "file"}
+					if isDir {
+						e.Type = "dir"
+					} else if len(entries) < maxStat && onHost(dir) {
+						d.measure(peer, req, &e)
+					}
+					entries[name] = e
 				}
 			}
 		} else if len(entries) == 0 {
