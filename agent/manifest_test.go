@@ -55,7 +55,7 @@ language: Deutsch
 	}
 }
 
-func TestNoDevicesIsNotAllDevices(t *testing.T) {
+func TestNoDevicesIsNotAllDevices(t *testing.T) {
 	all, err1 := ParseManifest([]byte("description: x\n"), "a")
 	none, err2 := ParseManifest([]byte("devices: []\n"), "a")
 	if err1 != nil || err2 != nil || all.Devices != nil || none.Devices == nil || len(none.Devices) != 0 {

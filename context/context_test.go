@@ -14,7 +14,7 @@ import (
 	"rnix/types"
 )
 
-func TestPromptPrefixIsByteStableOverSteps(t *testing.T) {
+func TestPromptPrefixIsByteStableOverSteps(t *testing.T) {
 	m := NewManager()
 	cid, _ := m.CtxAlloc(0)
 	var last []byte
@@ -141,7 +141,7 @@ func conversation(t *rapid.T) []Message {
 	return ms
 }
 
-func TestCompactionIsAlwaysLegalAndSmallerAndLeavesItsInputAlone(t *testing.T) {
+func TestCompactionIsAlwaysLegalAndSmallerAndLeavesItsInputAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ms := conversation(t)
 		before, _ := json.Marshal(ms)
@@ -165,7 +165,7 @@ func TestCompactionIsAlwaysLegalAndSmallerAndLeavesItsInputAlone(t *testing.T) {
 	})
 }
 
-func TestHugeConversationFitsAfterCompaction(t *testing.T) {
+func TestHugeConversationFitsAfterCompaction(t *testing.T) {
 	ms := []Message{{Role: RoleUser, Content: "do it"}}
 	for i := range 200 {
 		id := fmt.Sprint(i)

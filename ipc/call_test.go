@@ -115,7 +115,7 @@ func TestBadRequestsAreRefusedWithTheReason(t *testing.T) {
 	}
 }
 
-func TestTooLargeRequestIsToldTheLimitAndTheNextOneIsServed(t *testing.T) {
+func TestTooLargeRequestIsToldTheLimitAndTheNextOneIsServed(t *testing.T) { // A-6
 	c, _ := serveOn(t, ServerOptions{}, nil)
 	big := `{"text":"` + strings.Repeat("x", MaxBody) + `"}`
 	chunked := io.MultiReader(strings.NewReader(big)) // hides its length

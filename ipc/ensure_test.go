@@ -48,7 +48,7 @@ func launches(t testing.TB, socket string) []string {
 	return strings.Fields(string(b))
 }
 
-func TestFiftyClientsAtOnceStartOneDaemon(t *testing.T) {
+func TestFiftyClientsAtOnceStartOneDaemon(t *testing.T) {
 	socket := tempSocket(t)
 	self, err := os.Executable()
 	if err != nil {
@@ -84,7 +84,7 @@ func TestFiftyClientsAtOnceStartOneDaemon(t *testing.T) {
 	endDaemon(t, socket, holder.PID)
 }
 
-func TestStoppedDaemonIsWaitedForAndKeepsItsSocket(t *testing.T) {
+func TestStoppedDaemonIsWaitedForAndKeepsItsSocket(t *testing.T) {
 	socket := tempSocket(t)
 	c, err := Ensure(t.Context(), daemonAt(socket))
 	if err != nil {

@@ -256,7 +256,7 @@ func TestSilentStreamShowsThatItIsAlive(t *testing.T) {
 	}
 }
 
-func TestHugeEventArrivesWhole(t *testing.T) {
+func TestHugeEventArrivesWhole(t *testing.T) {
 	text := Method[Empty, string]{Name: "text", Stream: true}
 	want := strings.Repeat("\n<ü>", 5<<20)
 	c, _ := serveOn(t, ServerOptions{}, func(s *Server) {

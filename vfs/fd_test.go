@@ -52,7 +52,7 @@ func counting(t testing.TB) (*vfs.VFS, *atomic.Int64) {
 	return vfs.New(r, nil), open
 }
 
-func TestOpenAfterCloseAllIsRefused(t *testing.T) {
+func TestOpenAfterCloseAllIsRefused(t *testing.T) {
 	v, open := counting(t)
 	if _, err := v.Open(1, "/c", vfs.OpenRead); types.CodeOf(err) != types.ErrNotFound {
 		t.Errorf("open before Admit: %v", err)
@@ -78,7 +78,7 @@ func TestOpenAfterCloseAllIsRefused(t *testing.T) {
 }
 
 // TestOpenUnderWayDuringCloseAllLeaksNothing lets the device's open last until the process has ended.
-func TestOpenUnderWayDuringCloseAllLeaksNothing(t *testing.T) {
+func TestOpenUnderWayDuringCloseAllLeaksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		open := new(atomic.Int64)
 		goOn := make(chan struct{})
@@ -113,7 +113,7 @@ func TestOpenUnderWayDuringCloseAllLeaksNothing(t *testing.T) {
 
 // TestKillEndsACallUnderWay: the end of a process, and the end of its context, end a write that waits;
 // a read never waits.
-func TestKillEndsACallUnderWay(t *testing.T) {
+func TestKillEndsACallUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := vfs.NewDeviceRegistry()
 		if err := r.Register("/hang", func(string, vfs.OpenFlag) (vfs.VFSFile, error) {
@@ -181,7 +181,7 @@ func TestErrorsNameProcessAndPath(t *testing.T) {
 	}
 }
 
-func TestCloseAllReportsEveryFailureInOrder(t *testing.T) {
+func TestCloseAllReportsEveryFailureInOrder(t *testing.T) {
 	v, open := counting(t)
 	v.Admit(1)
 	for _, p := range []string{"/c/fails-a", "/c", "/c/fails-b"} {

@@ -114,7 +114,7 @@ func TestHostFiles(t *testing.T) {
 	})
 }
 
-func TestPathsCannotLeaveTheRoots(t *testing.T) {
+func TestPathsCannotLeaveTheRoots(t *testing.T) {
 	base := tree(t, "ws/in.txt", "inside\n", "ws2/secret", "no\n", "lib/l.txt", "library\n", "out/secret", "no\n")
 	ws := base + "/ws"
 	links := map[string]string{
@@ -182,7 +182,7 @@ func TestCallerWithoutWorkspaceReadsNothing(t *testing.T) {
 
 // TestASwapBetweenCheckAndUseIsRefused replaces a directory by a link to the outside after its path
 // was checked.
-func TestASwapBetweenCheckAndUseIsRefused(t *testing.T) {
+func TestASwapBetweenCheckAndUseIsRefused(t *testing.T) {
 	base := tree(t, "ws/d/f", "inside", "out/f", "secret")
 	roots, err := OpenRoots(base + "/ws")
 	if err != nil {

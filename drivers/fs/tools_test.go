@@ -17,7 +17,7 @@ import (
 	"rnix/vfs"
 )
 
-func TestReadingSaysWhatWasCutAndHowToGoOn(t *testing.T) {
+func TestReadingSaysWhatWasCutAndHowToGoOn(t *testing.T) {
 	var long strings.Builder
 	for i := range 5000 {
 		fmt.Fprintf(&long, "line %d\n", i+1)
@@ -130,7 +130,7 @@ func TestLongListingsSayHowMuchThereIs(t *testing.T) {
 	}
 }
 
-func TestGlobShowsTheNewestBeforeItCuts(t *testing.T) {
+func TestGlobShowsTheNewestBeforeItCuts(t *testing.T) {
 	dir := tree(t, "a/1.go", "", "a/b/2.go", "", "3.go", "", "x.txt", "")
 	base := time.Now()
 	for i, name := range []string{"a/1.go", "a/b/2.go", "3.go"} {

@@ -150,7 +150,7 @@ func TestHugeAnswerIsRefusedInBoundedMemory(t *testing.T) {
 	})
 }
 
-func TestKeysAreSentAndNeverShown(t *testing.T) {
+func TestKeysAreSentAndNeverShown(t *testing.T) {
 	t.Setenv("TEST_LLM_KEY", "sk-very-secret-123\n")
 	withKey := func(c *llm.HTTPConfig) {
 		c.APIKeyEnv, c.Headers = "TEST_LLM_KEY", map[string]string{"X-Gateway": "gate-secret"}

@@ -108,7 +108,7 @@ func TestLostSessionBehindAURLIsMadeAnew(t *testing.T) {
 	}
 }
 
-func TestRefusalsOfAHostAreClear(t *testing.T) {
+func TestRefusalsOfAHostAreClear(t *testing.T) {
 	status := func(code int) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", code) })
 	}
@@ -156,7 +156,7 @@ func TestRefusalsOfAHostAreClear(t *testing.T) {
 	}
 }
 
-func TestURLsThatLeadAstrayAreRefused(t *testing.T) {
+func TestURLsThatLeadAstrayAreRefused(t *testing.T) {
 	b := newBench(t)
 	s := newSite(t, goodHandler(t, nil))
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "http://"), ":")
@@ -182,7 +182,7 @@ func TestURLsThatLeadAstrayAreRefused(t *testing.T) {
 	b.mustMount(t, behind("http://localhost:"+port))
 }
 
-func TestGuardTellsAddressesApart(t *testing.T) {
+func TestGuardTellsAddressesApart(t *testing.T) {
 	for addr, open := range map[string][3]bool{ // nothing allowed, loopback allowed, private allowed
 		"93.184.216.34":      {true, true, true},
 		"2606:4700::1":       {true, true, true},

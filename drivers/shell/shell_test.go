@@ -90,7 +90,7 @@ func TestDeviceKeepsTheContract(t *testing.T) {
 	})
 }
 
-func TestAnswerIsTheOutputAndHowItEnded(t *testing.T) {
+func TestAnswerIsTheOutputAndHowItEnded(t *testing.T) { // A-51
 	b := newBench(t, shell.Options{})
 	for input, want := range map[string]string{
 		`{"command":"echo a; echo b >&2; exit 1"}`:                                 "a\nb\n[exit code 1, ",
@@ -187,7 +187,7 @@ func (b bench) marked(command string) (string, func(t *testing.T)) {
 	}
 }
 
-func TestTimeoutKillsTheTreeAndKeepsTheOutput(t *testing.T) {
+func TestTimeoutKillsTheTreeAndKeepsTheOutput(t *testing.T) { // A-51
 	needs(t, "setsid")
 	b := newBench(t, shell.Options{Timeout: 400 * time.Millisecond})
 	command, gone := b.marked("wait")
@@ -229,7 +229,7 @@ func TestCancelledCommandIsKilledAndItsOutputTold(t *testing.T) {
 	}
 }
 
-func TestBackgroundJobDoesNotHang(t *testing.T) {
+func TestBackgroundJobDoesNotHang(t *testing.T) { // A-51
 	b := newBench(t, shell.Options{})
 	got := b.run(t, `{"command":"sleep 1000 & sleep 1000 & echo up"}`)
 	if !strings.HasPrefix(got, "up\n[2 background processes were ended with the command]\n[exit code 0, ") {
@@ -260,7 +260,7 @@ func TestOutputIsStreamedInWholeCharacters(t *testing.T) {
 	}
 }
 
-func TestCommandIsConfinedOrRefused(t *testing.T) {
+func TestCommandIsConfinedOrRefused(t *testing.T) { // A-50
 	b := newBench(t, shell.Options{Confine: func(c vfs.Caller, s *proc.Spec) error {
 		if strings.Contains(s.Args[1], "secret") {
 			return types.Errorf(types.ErrPermission, "Write", "", "no sandbox")

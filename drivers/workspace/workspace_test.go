@@ -247,7 +247,7 @@ func TestEditsSayWhyTheyFail(t *testing.T) {
 	}
 }
 
-func TestWritesStayInside(t *testing.T) {
+func TestWritesStayInside(t *testing.T) { // A-47
 	d := newDesk(t, "in", "in\n", "sub/f", "f\n")
 	outside := filepath.Dir(d.dir)
 	for name, target := range map[string]string{"out": outside, "outfile": "../victim", "dangling": "../none", "gone": "nowhere", "good": "sub", "goodfile": "sub/f", "abs": d.dir + "/sub"} {
@@ -342,7 +342,7 @@ func TestReplacingKeepsTheOwner(t *testing.T) {
 
 // TestAWriteAfterASwapIsRefused replaces a directory by a link to the outside after its path was
 // checked.
-func TestAWriteAfterASwapIsRefused(t *testing.T) {
+func TestAWriteAfterASwapIsRefused(t *testing.T) { // A-47
 	d := newDesk(t, "d/f", "f")
 	c, err := New(d.seen).begin(vfs.Caller{PID: 1, WorkDir: d.dir}, "write_file")
 	if err != nil {
@@ -380,7 +380,7 @@ func TestFilesThatAreNoneAreRefused(t *testing.T) {
 	d.refuses(1, "move", `{"from":"none","to":"x"}`, types.ErrNotFound)
 }
 
-func TestLeftoversOfAKilledRunGoAway(t *testing.T) {
+func TestLeftoversOfAKilledRunGoAway(t *testing.T) { // A-48
 	d := newDesk(t, "a", "a", fs.TempPrefix+"OLD-1", "half", fs.TempPrefix+"OTHER-2", "under way")
 	old := time.Now().Add(-time.Hour)
 	if err := os.Chtimes(d.dir+"/"+fs.TempPrefix+"OLD-1", old, old); err != nil {

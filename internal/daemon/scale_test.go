@@ -74,7 +74,7 @@ func silent(t *testing.T) (url string, called func() bool) {
 }
 
 func TestTenThousandHistoriesAndADeadProviderDelayNobody(t *testing.T) {
-	const stored, cut = 10_000, 100
+	const stored, cut = 10_000, 20
 	url, called := silent(t)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	s.Stop()

@@ -70,7 +70,7 @@ func TestNewDirectoriesArePrivate(t *testing.T) {
 }
 
 // Every crash point of a replacement, and many ways to lose what was not synced.
-func TestReplacementSurvivesACrashAtEveryCall(t *testing.T) {
+func TestReplacementSurvivesACrashAtEveryCall(t *testing.T) {
 	for n := 1; ; n++ {
 		acked := false
 		for seed := range uint64(64) {

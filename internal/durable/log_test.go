@@ -33,7 +33,7 @@ func write(t *testing.T, fsys durable.FS, path, text string) {
 	}
 }
 
-func TestTornTailIsCutAndReported(t *testing.T) {
+func TestTornTailIsCutAndReported(t *testing.T) {
 	tests := []struct{ name, text, rest, says string }{
 		{"no newline", "ax\nbx", "ax\n", "line 2, offset 3: the line has no end; 2 bytes were cut off"},
 		{"NUL bytes", "ax\nb\x00\x00\x00", "ax\n", "line 2, offset 3: a NUL byte at offset 4; 4 bytes were cut off"},
@@ -114,7 +114,7 @@ func TestOpeningWithoutACheckCutsTheTailOfALongFile(t *testing.T) {
 	})
 }
 
-func TestTwentyMegabyteLineIsReadWhole(t *testing.T) {
+func TestTwentyMegabyteLineIsReadWhole(t *testing.T) {
 	long := strings.Repeat("y", 20<<20)
 	path := filepath.Join(t.TempDir(), "log")
 	l, _, err := durable.OpenLog(durable.OS, path, nil)
@@ -184,7 +184,7 @@ func TestUnreadableLinesAreNotWritten(t *testing.T) {
 // A log is written, with a sync after each second line, and crashes at every call in every way: a
 // line whose Sync has returned is there, the lines that are there are a beginning of those written,
 // and the log can be continued.
-func TestSyncedLinesSurviveACrashAtEveryCall(t *testing.T) {
+func TestSyncedLinesSurviveACrashAtEveryCall(t *testing.T) {
 	const lines = 6
 	for n := 1; n < 30; n++ {
 		for seed := range uint64(64) {

@@ -70,7 +70,7 @@ func TestEachHistoryGetsItsOwnEvents(t *testing.T) {
 	}
 }
 
-func TestFileSaysWhichEventsAreMissing(t *testing.T) {
+func TestFileSaysWhichEventsAreMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fsys := faultfs.New("/d")
 		id, late := types.NewUUID(), types.NewUUID()

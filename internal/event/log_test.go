@@ -41,7 +41,7 @@ func TestEventsAreNumberedWithoutAGapAndDated(t *testing.T) {
 	}
 }
 
-func TestSlowReaderIsToldWhatItMissedOnce(t *testing.T) {
+func TestSlowReaderIsToldWhatItMissedOnce(t *testing.T) {
 	l := event.New(300)
 	c := l.Cursor(0)
 	for range 1000 {
@@ -127,7 +127,7 @@ func TestCursorBeyondTheEndBeginsNow(t *testing.T) {
 }
 
 // Each of many readers sees every event in order or is told of it, while writers append.
-func TestEveryEventIsSeenOrReportedMissed(t *testing.T) {
+func TestEveryEventIsSeenOrReportedMissed(t *testing.T) {
 	l := event.New(64)
 	const writers, each = 4, 3000
 	var wg, read sync.WaitGroup

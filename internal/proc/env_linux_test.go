@@ -67,7 +67,7 @@ func TestUsualVariablesPassAndTheLastOneWins(t *testing.T) {
 	}
 }
 
-func TestRealChildrenOfEachKindSeeNoSecret(t *testing.T) {
+func TestRealChildrenOfEachKindSeeNoSecret(t *testing.T) {
 	for _, n := range secrets {
 		t.Setenv(n, "canary-"+n)
 	}

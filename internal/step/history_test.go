@@ -96,7 +96,7 @@ func TestCallWithoutAResultIsInterrupted(t *testing.T) {
 	}
 }
 
-func TestTwentyMegabyteMessageIsKept(t *testing.T) {
+func TestTwentyMegabyteMessageIsKept(t *testing.T) {
 	_, j := memory(t)
 	id := types.NewUUID()
 	w := newWriter(t, j, id)

@@ -32,7 +32,7 @@ func TestLinesOfOneCommitGoOutInOneWriteAndOneSync(t *testing.T) {
 	}
 }
 
-func TestStepsStayLinear(t *testing.T) {
+func TestStepsStayLinear(t *testing.T) {
 	_, j := memory(t)
 	id := types.NewUUID()
 	w := newWriter(t, j, id)
@@ -96,7 +96,7 @@ func TestDiskErrorEndsTheWriterAndKeepsWhatWasCommitted(t *testing.T) {
 	}
 }
 
-func TestTornTailIsReportedWithTheLease(t *testing.T) {
+func TestTornTailIsReportedWithTheLease(t *testing.T) {
 	dir := t.TempDir()
 	j := openLocal(t, durable.OS, dir)
 	id := types.NewUUID()
@@ -186,7 +186,7 @@ func TestSecondDaemonIsToldWhoHasTheDirectory(t *testing.T) {
 	openLocal(t, durable.OS, dir)
 }
 
-func TestFilesArePrivate(t *testing.T) {
+func TestFilesArePrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	j := openLocal(t, durable.OS, dir)
 	id := types.NewUUID()
@@ -208,7 +208,7 @@ func TestFilesArePrivate(t *testing.T) {
 
 // The power fails at every call of a run of three steps, in many ways. What Commit has acknowledged
 // is there, in order; an intent whose result is not there is interrupted; and the run can go on.
-func TestAcknowledgedStepsSurviveACrashAtEveryCall(t *testing.T) {
+func TestAcknowledgedStepsSurviveACrashAtEveryCall(t *testing.T) {
 	id := types.NewUUID()
 	for n := 1; ; n++ {
 		finished := false

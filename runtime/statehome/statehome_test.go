@@ -114,7 +114,7 @@ func TestPrivateDirIsMadePrivate(t *testing.T) {
 	}
 }
 
-func TestDirOfAnotherIsRefused(t *testing.T) {
+func TestDirOfAnotherIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	link := filepath.Join(dir, "link")

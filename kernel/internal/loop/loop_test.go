@@ -450,7 +450,7 @@ func TestUnwritableRecordStopsTheProcess(t *testing.T) {
 
 // Whatever a model does, and whenever the process is killed: the conversation stays legal and every
 // call has one answer. fake checks each request; run checks the end.
-func TestAnyModelLeavesALegalConversation(t *testing.T) {
+func TestAnyModelLeavesALegalConversation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := newFake(rt)
 		ctx, cancel := context.WithCancelCause(context.Background())
