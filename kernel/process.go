@@ -78,6 +78,7 @@ type Process struct {
 	wg     sync.WaitGroup
 	left   chan struct{} // closed when the exit status is there
 	gone   chan struct{} // closed when it was reaped
+	tomb   Info          // set before gone is closed, read after
 	reaped sync.Once
 }
 

@@ -29,9 +29,9 @@ var reapSteps = []struct {
 	{"CtxFree", (*KernelImpl).freeContext},
 	{"Reap", (*KernelImpl).bury},
 	{"RemoveProcess", func(k *KernelImpl, p *Process) {
-		tomb := k.info(p)
-		k.table.remove(p, tomb)
-		k.saveInfo(p, tomb)
+		p.tomb = k.info(p)
+		k.table.remove(p, p.tomb)
+		k.saveInfo(p, p.tomb)
 		k.store.Ended(p.UUID)
 	}},
 }

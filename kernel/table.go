@@ -24,6 +24,7 @@ type table struct {
 	groups map[types.PGID]*group   // +checklocks:mu
 	tombs  map[types.PID]Info      // +checklocks:mu
 	order  []types.PID             // +checklocks:mu; tombstones, oldest first
+	weight int                     // +checklocks:mu; bytes of the texts in tombs
 	closed bool                    // +checklocks:mu
 }
 
@@ -38,8 +39,15 @@ type relations struct {
 	buried     bool // no more groups
 }
 
-// maxTombs is how many ended processes Wait remembers in memory; the disk remembers all.
-const maxTombs = 4096
+// How many ended processes Wait remembers in memory, and how many bytes of their texts; the disk
+// remembers all.
+const (
+	maxTombs      = 4096
+	maxTombWeight = 64 << 20
+)
+
+// weight is how many bytes a snapshot holds, roughly.
+func (i *Info) weight() int { return len(i.Intent) + len(i.Result) + len(i.Plan) }
 
 func newTable(next func() (types.PID, error), limit Limits) *table {
 	t := &table{next: next, limit: limit, byUUID: map[types.UUID]*Process{}, groups: map[types.PGID]*group{}, tombs: map[types.PID]Info{}}
@@ -157,7 +165,10 @@ func (t *table) remove(p *Process, tomb Info) {
 	t.byPID.Delete(p.PID)
 	t.tombs[p.PID] = tomb
 	t.order = append(t.order, p.PID)
-	if len(t.order) > maxTombs {
+	t.weight += tomb.weight()
+	for len(t.order) > maxTombs || t.weight > maxTombWeight && len(t.order) > 1 {
+		oldest := t.tombs[t.order[0]]
+		t.weight -= oldest.weight()
 		delete(t.tombs, t.order[0])
 		t.order = t.order[1:]
 	}

@@ -38,7 +38,7 @@ func (k *KernelImpl) WaitInfo(ctx context.Context, pid types.PID) (Info, error) 
 	}
 	k.reapProcess(p)
 	<-p.gone // reaped by whoever came first
-	return k.tombOf("Wait", pid)
+	return p.tomb, nil
 }
 
 func (k *KernelImpl) tombOf(op string, pid types.PID) (Info, error) {

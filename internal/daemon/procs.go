@@ -43,7 +43,7 @@ func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (
 		defer cancel()
 	}
 	if t.live == nil {
-		return waitedOnDisk(t.info), nil
+		return waitedOnDisk(d.whole(t.info)), nil
 	}
 	i, err := d.kernel.WaitInfo(ctx, t.pid)
 	if err != nil {
@@ -55,6 +55,14 @@ func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (
 		r.Exit = *i.Exit
 	}
 	return r, nil
+}
+
+// whole returns what a history looks like with its texts in full, which the index cuts.
+func (d processes) whole(i *step.ProcInfo) *step.ProcInfo {
+	if full, err := step.ReadInfo(d.journal.FS(), d.journal.Dir(i.UUID)); err == nil {
+		return full
+	}
+	return i
 }
 
 // waitedOnDisk answers for a process that ended before this daemon started.
@@ -185,10 +193,7 @@ func (d processes) procDetail(ctx context.Context, _ *ipc.Peer, req ipc.TargetRe
 		r.WorkDir, r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.WorkDir, i.ReadRoots, i.Rights.Allowed, i.Rights.Denied
 		r.MCPMounts, r.Skills, r.Tools, r.Result, r.Plan = i.MCPMounts, i.Skills, i.Tools, i.Result, i.Plan
 	} else {
-		i := t.info
-		if full, err := step.ReadInfo(d.journal.FS(), r.Dir); err == nil {
-			i = full // the index cuts long texts
-		}
+		i := d.whole(t.info)
 		r.Proc = storedProc(i)
 		r.WorkDir, r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.WorkDir, i.ReadRoots, i.AllowedDevices, i.DeniedDevices
 		r.MCPMounts, r.Skills, r.Result = i.MCPMounts, i.Skills, i.Result

@@ -315,6 +315,20 @@ func TestAgentInsideAShellCannotLeaveItsSubtree(t *testing.T) { // A-28
 	}
 }
 
+func TestWaitForAnEndedProcessGivesItsWholeResultAfterARestart(t *testing.T) {
+	result := strings.Repeat("a long report. ", 1000) + "its end"
+	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: result} })
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	p := s.Spawn(ipc.SpawnRequest{Intent: "report", Model: "fake"})
+	for _, when := range []string{"at once", "after a restart"} {
+		if w := s.Wait(p.PID); w.Result != result {
+			t.Errorf("%s: %d bytes of %d", when, len(w.Result), len(result))
+		}
+		s.Stop()
+		s.Start()
+	}
+}
+
 func TestAgentThatLeavesItsShellBehindIsNotTakenForTheUser(t *testing.T) {
 	s := testenv.New(t)
 	// A session and a parent of its own, and in the second round no environment to be known by.
