@@ -73,7 +73,7 @@ func run(ctx context.Context, short bool, rounds int, each time.Duration, only, 
 		_, err := fmt.Fprintf(os.Stdout, "%d rows measured once\n", len(results))
 		return err
 	}
-	p := page{Machine: machine, Rounds: rounds, Each: each, Started: started, Took: time.Since(started), Results: results}
+	p := page{Machine: machine, Rounds: rounds, Each: each, Started: started, Took: time.Since(started), Load: load(), Results: results}
 	if only != "" {
 		return p.write(os.Stdout)
 	}

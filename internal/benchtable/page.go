@@ -21,6 +21,7 @@ type page struct {
 	Each    time.Duration
 	Started time.Time
 	Took    time.Duration
+	Load    string // when it was over
 	Results []result
 }
 
@@ -112,13 +113,12 @@ func number(v float64) string {
 // machine says where and what was measured.
 type machine struct {
 	CPU, Cores, OS, Go, Commit string
-	Load                       string // over the last minute, when it began
+	Load                       string // average over the last minute
 }
 
 // describe fills in what can be found out; the rest is "unknown".
 func describe() machine {
-	m := machine{CPU: runtime.GOARCH, Cores: strconv.Itoa(runtime.NumCPU()), OS: runtime.GOOS, Go: strings.TrimPrefix(runtime.Version(), "go"),
-		Commit: "unknown", Load: "unknown"}
+	m := machine{CPU: runtime.GOARCH, Cores: strconv.Itoa(runtime.NumCPU()), OS: runtime.GOOS, Go: strings.TrimPrefix(runtime.Version(), "go")}
 	for line := range strings.Lines(firstOf("/proc/cpuinfo")) {
 		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "model name" {
 			m.CPU = strings.TrimSpace(v)
@@ -128,11 +128,15 @@ func describe() machine {
 	if v := strings.TrimSpace(firstOf("/proc/sys/kernel/osrelease")); v != "" {
 		m.OS += " " + v
 	}
-	if f := strings.Fields(firstOf("/proc/loadavg")); len(f) > 0 {
-		m.Load = f[0]
-	}
-	m.Commit = commit()
+	m.Load, m.Commit = load(), commit()
 	return m
+}
+
+func load() string {
+	if f := strings.Fields(firstOf("/proc/loadavg")); len(f) > 0 {
+		return f[0]
+	}
+	return "unknown"
 }
 
 // firstOf returns a file's text, or nothing.
