@@ -29,6 +29,9 @@ const modelRoot = "/dev/llm"
 // spawnRight is the path that must be allowed for the spawn action. No device is there.
 const spawnRight = "/sys/spawn"
 
+// maxIntent bounds an intent, in bytes: it is shown by every listing, and written several times.
+const maxIntent = 1 << 20
+
 // errNoProcess is the cause of NOT_FOUND errors about processes.
 var errNoProcess = errors.New("no such process")
 
@@ -80,8 +83,11 @@ func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.
 	if ag == nil {
 		ag = &agent.Agent{}
 	}
-	if strings.TrimSpace(intent) == "" {
+	switch {
+	case strings.TrimSpace(intent) == "":
 		return 0, types.Errorf(types.ErrInvalid, "Spawn", "", "the intent is empty")
+	case len(intent) > maxIntent:
+		return 0, types.Errorf(types.ErrInvalid, "Spawn", "", "the intent has %d bytes and at most %d are taken: put the text into a file and tell the agent to read it", len(intent), maxIntent)
 	}
 	var parent *Process
 	if opts.ParentPID != 0 {
@@ -270,7 +276,7 @@ func (k *KernelImpl) begin(p *Process) error {
 
 // launch starts the reasoning goroutine of a process that is in the table.
 func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
-	k.events.Append(event.Event{Kind: event.Spawned, PID: p.PID, UUID: p.UUID, PPID: k.table.ppid(p), Intent: p.Intent, Agent: p.Agent,
+	k.events.Append(event.Event{Kind: event.Spawned, PID: p.PID, UUID: p.UUID, PPID: k.table.ppid(p), Intent: rnixctx.Elide(p.Intent, 4<<10), Agent: p.Agent,
 		Provider: p.progress.Provider, Model: p.progress.Model, Total: p.MaxSteps, Name: p.Name, Dur: time.Since(began)})
 	if err := p.start(k.events); err != nil {
 		k.log.Error("start", "err", err) // cannot happen: the process is new

@@ -3,8 +3,10 @@ package daemon
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"rnix/agent"
 	"rnix/internal/config"
@@ -69,8 +71,13 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 			}
 		}
 	}
-	if strings.ContainsAny(req.Name, "/\n\x00") || len(req.Name) > 64 {
-		return o, types.Errorf(types.ErrInvalid, "Spawn", req.Name, "a name has at most 64 characters, and no slash or line break")
+	if strings.ContainsFunc(req.Name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) || len(req.Name) > 64 || strings.TrimSpace(req.Name) != req.Name {
+		return o, types.Errorf(types.ErrInvalid, "Spawn", strconv.Quote(req.Name), "a name has at most 64 bytes, no slash and no control character, and no blank at its ends")
+	}
+	for what, n := range map[string]*int{"max_steps": req.MaxSteps, "context_budget": req.ContextBudget} {
+		if n != nil && *n < 0 {
+			return o, types.Errorf(types.ErrInvalid, "Spawn", "", "%s is %d; 0 means no limit", what, *n)
+		}
 	}
 	if _, err := types.ParsePID(req.Name); err == nil {
 		return o, types.Errorf(types.ErrInvalid, "Spawn", req.Name, "a name must not be a number: it would be taken for a PID")

@@ -3,6 +3,7 @@ package daemon_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"rnix/internal/daemon"
@@ -64,5 +65,30 @@ func TestRefusedModelIsAnErrorAndNotAMistakeOfTheDaemon(t *testing.T) {
 	}
 	if _, err := s.TrySpawn(ipc.SpawnRequest{Intent: "hello", Provider: "torn"}); err == nil || types.CodeOf(err) == types.ErrInternal {
 		t.Errorf("a provider whose script is gone: %v", err)
+	}
+}
+
+func TestBadSpawnIsRefusedAndNamed(t *testing.T) {
+	s := testenv.New(t)
+	minus := -5
+	for want, req := range map[string]ipc.SpawnRequest{
+		"intent has":     {Intent: strings.Repeat("x", 1<<20+1)},
+		"intent is":      {Intent: " \n"},
+		"a name has":     {Intent: "hi", Name: "\x1b]0;title\x07"},
+		"no blank":       {Intent: "hi", Name: "night "},
+		"number":         {Intent: "hi", Name: "17"},
+		"max_steps is":   {Intent: "hi", MaxSteps: &minus},
+		"context_budget": {Intent: "hi", ContextBudget: &minus},
+		"time limit":     {Intent: "hi", TimeoutMs: -1},
+		"device path":    {Intent: "hi", Deny: []string{"shell"}},
+	} {
+		_, err := s.TrySpawn(req)
+		if types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	l, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{All: true})
+	if err != nil || len(l.Procs) != 0 {
+		t.Errorf("something was left: %+v %v", l, err)
 	}
 }
