@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) {
 			e.Defer(func() { stopDaemon(t, e.Vars, filepath.Join(home, "data"), run) })
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "stepping": stepping},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "using": using},
 	})
 }
 
@@ -67,10 +67,10 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// stepping waits until a process has begun its first step: stepping 1
-func stepping(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: stepping pid")
+// using waits until a process has opened a device: using 1 /dev/shell
+func using(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: using pid path")
 	}
 	lookup := func(key string) (string, bool) { v := ts.Getenv(key); return v, v != "" }
 	places, err := statehome.Find(lookup, "")
@@ -80,16 +80,16 @@ func stepping(ts *testscript.TestScript, neg bool, args []string) {
 	c, err := ipc.Connect(ctx, places.Socket)
 	ts.Check(err)
 	defer c.Close()
-	feed, err := ipc.Open(ctx, c, ipc.Events, ipc.EventsRequest{From: 1, Follow: true, Kinds: []event.Kind{event.StepStarted}})
+	feed, err := ipc.Open(ctx, c, ipc.Events, ipc.EventsRequest{From: 1, Follow: true, Kinds: []event.Kind{event.Syscall}})
 	ts.Check(err)
 	defer feed.Close()
 	for f, err := range feed.All() {
 		ts.Check(err)
-		if f.Data.PID.String() == args[0] {
+		if f.Data.PID.String() == args[0] && f.Data.Name == "Open" && f.Data.Path == args[1] {
 			return
 		}
 	}
-	ts.Fatalf("no step of %s", args[0])
+	ts.Fatalf("%s has not opened %s", args[0], args[1])
 }
 
 // stopDaemon stops the daemon of a script; one that does not listen any more is ended by its PID.
