@@ -21,6 +21,7 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 123e6, time.UTC)
 
 func TestEventsAreRenderedForPeople(t *testing.T) {
 	events := []event.Event{
+		{Kind: event.Spawned, Provider: "offline", Intent: "by nobody's child"},
 		{Kind: event.Spawned, PPID: 1, Provider: "claude", Model: "opus", Intent: "say \"hi\"\x1b[31m"},
 		{Kind: event.Syscall, Name: "Open", Path: "/dev/fs/main.go", Args: "mode=r", Result: "fd 3", Dur: 15 * time.Microsecond},
 		{Kind: event.Syscall, Name: "Read", Args: "fd=3", Result: strings.Repeat("é", 400), Dur: 1250 * time.Microsecond},
@@ -38,6 +39,7 @@ func TestEventsAreRenderedForPeople(t *testing.T) {
 		{Kind: event.Waiting, Text: "rate limit", Until: noon.Add(time.Minute)},
 		{Kind: event.Waiting, Text: "approval"},
 		{Kind: event.Waiting},
+		{Kind: event.Exited, Tokens: 10, Dur: time.Second},
 		{Kind: event.Exited, Exit: &types.ExitStatus{Code: 2, Reason: "budget_exceeded"}, Tokens: 1000, Dur: time.Second},
 		{Kind: event.Reaped},
 		{Kind: event.Reparented, PPID: 1},

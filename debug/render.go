@@ -87,7 +87,11 @@ func about(e *event.Event) string {
 	text := func(s string) string { return oneLine(s, lineResult) }
 	switch e.Kind {
 	case event.Spawned:
-		return fmt.Sprintf("spawned by %s (%s) %s", e.PPID, text(model(e)), strconv.Quote(text(e.Intent)))
+		by := ""
+		if e.PPID != 0 {
+			by = " by " + e.PPID.String()
+		}
+		return fmt.Sprintf("spawned%s (%s) %s", by, text(model(e)), strconv.Quote(text(e.Intent)))
 	case event.StepStarted:
 		if e.Total == 0 {
 			return fmt.Sprintf("step %d", e.Step)
@@ -110,11 +114,11 @@ func about(e *event.Event) string {
 		}
 		return fmt.Sprintf("waits until %s: %s", e.Until.Format("15:04:05"), text(e.Text))
 	case event.Exited:
-		exit := ""
+		end := "suspended on disk"
 		if e.Exit != nil {
-			exit = fmt.Sprintf(" %d (%s)", e.Exit.Code, text(e.Exit.Reason))
+			end = fmt.Sprintf("exited %d (%s)", e.Exit.Code, text(e.Exit.Reason))
 		}
-		return fmt.Sprintf("exited%s after %s, %s tokens", exit, Duration(e.Dur), thousands(e.Tokens))
+		return fmt.Sprintf("%s after %s, %s tokens", end, Duration(e.Dur), thousands(e.Tokens))
 	case event.Reparented:
 		return fmt.Sprintf("reparented to %s", e.PPID)
 	case event.Mounted:

@@ -354,6 +354,7 @@ type MCPServerInfo struct {
 	Command  string `json:"command"` // command line or URL
 	Source   string `json:"source"`
 	Disabled bool   `json:"disabled,omitempty"`
+	Problem  string `json:"problem,omitempty"` // why it cannot be used; empty = it can
 }
 
 // MCPMount is one mounted server.

@@ -145,7 +145,7 @@ func (p *Process) procInfo(i Info) step.ProcInfo {
 	case i.Suspended && i.State == types.StateRunning:
 		s.SuspendReason = "paused"
 	case i.Suspended:
-		s.SuspendReason = errStopping.Error()
+		s.SuspendReason = "the daemon was stopped"
 	}
 	if i.State == types.StateDead {
 		s.DeadAt = i.EndedAt

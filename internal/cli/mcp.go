@@ -75,13 +75,16 @@ func mcpList(ctx context.Context, c *ipc.Client, out *output, req ipc.ProjectReq
 	rows := make([][]cell, len(r.Servers))
 	for i, s := range r.Servers {
 		state := cell{"ready", green}
-		if s.Disabled {
+		switch {
+		case s.Disabled:
 			state = cell{"disabled", dim}
+		case s.Problem != "":
+			state = cell{"unusable", yellow}
 		}
 		rows[i] = []cell{{oneLine(s.Name), bold}, text(oneLine(s.Type)), state, text(oneLine(s.Source)), text(oneLine(s.Command))}
 	}
 	out.listing([]column{{name: "NAME"}, {name: "TYPE", drop: 2}, {name: "STATE"}, {name: "SOURCE", max: 40, drop: 1}, {name: "COMMAND"}}, rows,
-		"no MCP server is set up; servers stand in .mcp.json or .rnix/mcp.yaml", r.Problems)
+		"no MCP server is set up; servers stand in .mcp.json or .rnix/mcp.yaml", append(r.Problems, unusable(r.Servers)...))
 	if len(r.Mounts) > 0 {
 		mounts := make([][]cell, len(r.Mounts))
 		for i, m := range r.Mounts {
@@ -91,6 +94,17 @@ func mcpList(ctx context.Context, c *ipc.Client, out *output, req ipc.ProjectReq
 		out.table([]column{{name: "MOUNTED AT"}, {name: "PID", right: true}, {name: "TOOLS", right: true}, {name: "SINCE"}}, mounts)
 	}
 	return nil
+}
+
+// unusable says why servers cannot be used.
+func unusable(servers []ipc.MCPServerInfo) []string {
+	var out []string
+	for _, s := range servers {
+		if s.Problem != "" && !s.Disabled {
+			out = append(out, s.Name+": "+s.Problem)
+		}
+	}
+	return out
 }
 
 // mcpTest tests one server.

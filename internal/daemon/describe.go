@@ -67,9 +67,12 @@ func (d describer) providers(_ context.Context, _ *ipc.Peer, req ipc.ProvidersRe
 	}
 	wish := config.Wish{Provider: req.Provider, ProjectDefault: p.providers.ProjectDefault, UserDefault: p.providers.UserDefault}
 	ag, err := p.load(req.Agent, nil)
-	if err != nil {
+	switch {
+	case err != nil && req.Agent != "":
+		return ipc.ProvidersResponse{}, err
+	case err != nil:
 		r.Problems = append(r.Problems, err.Error())
-	} else {
+	default:
 		wish.Agent = ag.Models
 	}
 	choice, err := config.Choose(p.providers.List, wish, p.available)
@@ -112,13 +115,24 @@ func (d describer) mcpList(_ context.Context, _ *ipc.Peer, req ipc.ProjectReques
 	r := ipc.MCPListResponse{Servers: []ipc.MCPServerInfo{}, Mounts: []ipc.MCPMount{}}
 	for _, s := range p.servers {
 		r.Servers = append(r.Servers, ipc.MCPServerInfo{Name: s.Name, Type: orElse(s.Type, "stdio"), Source: s.Source, Disabled: s.Disabled,
-			Command: s.Shown})
+			Command: s.Shown, Problem: serverProblem(&s, req.TrustProject)})
 	}
 	for _, m := range d.mounts.List() {
 		r.Mounts = append(r.Mounts, ipc.MCPMount{Path: m.Path, PID: m.PID, Since: m.Since, Tools: m.Tools})
 	}
 	r.Problems = append(r.Problems, p.problems...)
 	return r, nil
+}
+
+// serverProblem says why a configured server cannot be used, or nothing.
+func serverProblem(s *agent.MCPEntry, trust bool) string {
+	if list := s.Problems.Errors(); len(list) > 0 {
+		return list[0].String()
+	}
+	if s.Scope == agent.ScopeProject && !trust {
+		return "it comes from the project, which is not trusted: look at " + s.Source + ", then say --trust-project"
+	}
+	return ""
 }
 
 // mcpTest starts a configured server, lists what it offers and ends it. Naming a server of the

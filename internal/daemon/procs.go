@@ -244,6 +244,9 @@ func (d processes) stepDetail(ctx context.Context, _ *ipc.Peer, req ipc.StepRequ
 		return ipc.StepDetail{}, err
 	}
 	rec, err := h.Step(req.Step)
+	if e, ok := errors.AsType[*types.SyscallError](err); ok {
+		e.PID, e.Device = t.pid, req.Target // as the client knows it
+	}
 	return ipc.StepDetail{PID: t.pid, UUID: t.uuid, Step: rec}, err
 }
 

@@ -109,9 +109,12 @@ func candidates(ts []target) string {
 		if t.live != nil {
 			state, intent, name = t.live.StateName(), t.live.Intent, t.live.Name
 		} else {
-			state, intent, name = t.info.State.String(), t.info.Intent, t.info.Name
+			state, intent, name = storedProc(t.info).State, t.info.Intent, t.info.Name
 		}
-		fmt.Fprintf(&b, "\n  PID %d  %s  %s  %s %s", t.pid, t.uuid, state, name, firstLine(intent, 50))
+		if name != "" {
+			name += ": "
+		}
+		fmt.Fprintf(&b, "\n  PID %-4d %s  %-9s  %s%s", t.pid, t.uuid, state, name, firstLine(intent, 50))
 	}
 	return b.String()
 }
