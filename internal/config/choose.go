@@ -49,6 +49,11 @@ func Choose(list []Provider, w Wish, available func(Provider) (bool, string)) (C
 			model = m // an agent's model is a word of its own provider and of no other
 		}
 	}
+	if model == "" && p.DefaultModel == "" && (p.Driver == DriverOpenAI || p.Driver == DriverOpenAICompat) {
+		// It would fail at the first call.
+		return Choice{}, types.Errorf(types.ErrUnavailable, "Provider", p.Name, "no model was named and it has no default: say --model %s/<model>, "+
+			"or set default_model for %s in providers.yaml", p.Name, p.Name)
+	}
 	out := Choice{Provider: p, Model: orElse(model, p.DefaultModel), Why: why, Effort: orElse(w.Agent.ReasoningEffort, p.ReasoningEffort)}
 	return out, c.fallback(w, &out)
 }
@@ -85,6 +90,9 @@ func (c chooser) first(w Wish) (p Provider, model, why string, err error) {
 		return p, model, why, err
 	}
 	p, why, err = c.automatic()
+	if err == nil && model != "" && p.Driver == DriverOffline {
+		err = types.Errorf(types.ErrUnavailable, "Provider", model, "%s", why) // the planner has no models
+	}
 	return p, model, why, err
 }
 
@@ -121,7 +129,7 @@ func (c chooser) automatic() (Provider, string, error) {
 			ok, detail := c.available(p)
 			switch {
 			case ok && last:
-				return p, "no model is connected: " + orElse(strings.Join(missing, "; "), detail), nil
+				return p, "no model is connected; `rnix providers` says what each provider lacks", nil
 			case ok:
 				return p, "the first that is available: " + detail, nil
 			case !last:

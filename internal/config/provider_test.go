@@ -210,7 +210,10 @@ func TestChooseFollowsTheOrder(t *testing.T) {
 		text      string // of the error or the warnings
 	}{
 		{"nothing", Wish{}, "", "offline", "", "no model is connected", "", "", ""},
-		{"first available", Wish{}, "claude openai", "openai", "", "the first that is available", "", "", ""},
+		{"first available", Wish{Model: "x"}, "claude openai", "openai", "x", "the first that is available", "", "", ""},
+		{"needs a model", Wish{}, "claude openai", "", "", "", "", types.ErrUnavailable, "say --model openai/<model>, or set default_model"},
+		{"model of nobody", Wish{Model: "gone/x"}, "", "", "", "", "", types.ErrUnavailable, "no model is connected"},
+		{"model of the planner", Wish{Model: "offline/x"}, "", "offline", "x", "asked for", "", "", ""},
 		{"the user's own first", Wish{}, "anthropic local", "local", "small", "the first", "", "", ""},
 		{"replay is not automatic", Wish{}, "test", "offline", "", "no model", "", "", ""},
 		{"flag", Wish{Provider: "claude", Agent: agent.Models{Provider: "openai", Preferred: "x"}, ProjectDefault: value("local")}, "claude openai local", "claude", "", "asked for", "", "", ""},

@@ -11,9 +11,11 @@ import (
 	"rnix/agent"
 	"rnix/internal/config"
 	"rnix/internal/proc"
+	"rnix/internal/yamlfile"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // spawner starts processes, for clients and for agents.
@@ -66,8 +68,8 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 	o.AllowedDevices = req.Allow // nil and empty are not the same
 	for _, list := range [][]string{req.Allow, req.Deny} {
 		for _, path := range list {
-			if !strings.HasPrefix(path, "/") {
-				return o, types.Errorf(types.ErrInvalid, "Spawn", path, "not a device path; device paths begin with a slash, such as /dev/shell (see `rnix ls /dev`)")
+			if err := d.devicePath(path); err != nil {
+				return o, err
 			}
 		}
 	}
@@ -99,6 +101,25 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 	}
 	o.Timeout = time.Duration(min(req.TimeoutMs, maxTimeoutMs)) * time.Millisecond
 	return o, nil
+}
+
+// devicePath refuses a path at which no device can be: a slip in a path that is to be denied would
+// deny nothing. What is mounted for a process, and the kernel's own rights, have no device yet.
+func (d spawner) devicePath(path string) error {
+	if !strings.HasPrefix(path, "/") {
+		return types.Errorf(types.ErrInvalid, "Spawn", path, "not a device path; device paths begin with a slash, such as /dev/shell (see `rnix ls /dev`)")
+	}
+	known := d.devices.Paths()
+	for _, device := range append([]string{"/mnt", "/sys"}, known...) {
+		if vfs.Below(path, device) || vfs.Below(device, path) {
+			return nil
+		}
+	}
+	near := ""
+	if n := yamlfile.Nearest(path, known); n != "" {
+		near = "did you mean " + n + "? "
+	}
+	return types.Errorf(types.ErrInvalid, "Spawn", path, "there is no such device; %s`rnix ls /dev` lists them", near)
 }
 
 // maxTimeoutMs is a year: longer limits are no limits, and must not overflow.
