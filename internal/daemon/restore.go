@@ -48,19 +48,24 @@ func (d *Daemon) restore() {
 func (d *Daemon) interrupted(info step.ProcInfo, note func(string, ...any)) error {
 	ctx := context.Background()
 	h, err := step.ReadHistory(ctx, d.journal, info.UUID)
-	if err != nil {
+	switch {
+	case types.CodeOf(err) == types.ErrNotFound: // the record is lost
+		h = &step.History{Damage: err.Error()}
+	case err != nil:
 		return err
 	}
 	folded := h.Info()
-	if folded.UUID == (types.UUID{}) {
-		folded = info
+	if len(h.Records) == 0 { // nothing can be read: what is known stands in the small file
+		folded = *processes{d}.whole(&info)
 	}
 	folded.UpdatedAt = time.Now()
 	if folded.Exit == nil {
 		folded.Suspended, folded.SuspendReason = true, "the daemon ended without warning"
 	}
-	if err := d.mark(ctx, info, note); err != nil {
-		note("PID %d (%s): %v", info.PID, info.UUID, err) // it can be read all the same
+	if len(h.Records) > 0 {
+		if err := d.mark(ctx, info, note); err != nil {
+			note("PID %d (%s): %v", info.PID, info.UUID, err) // it can be read all the same
+		}
 	}
 	for _, call := range h.Interrupted {
 		note("PID %d (%s): the call %s of %s was interrupted in step %d; its outcome is unknown", info.PID, info.UUID, call.CallID, call.Tool, call.Step)

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"rnix/drivers/llm/llmtest"
 	"rnix/internal/daemon"
+	"rnix/internal/event"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
@@ -90,5 +92,31 @@ func TestBadSpawnIsRefusedAndNamed(t *testing.T) {
 	l, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{All: true})
 	if err != nil || len(l.Procs) != 0 {
 		t.Errorf("something was left: %+v %v", l, err)
+	}
+}
+
+func TestKilledProcessWhoseRecordIsLostIsStillKnown(t *testing.T) {
+	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
+	for name, hurt := range map[string]func(path string) error{
+		"torn at its first line": func(path string) error { return os.WriteFile(path, []byte("{\"v\":1,\"kind\":\"mar\n{}\n"), 0o600) },
+		"gone":                   os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+			p := s.Spawn(ipc.SpawnRequest{Intent: "wait for ever", Model: "fake", Name: "patience"})
+			s.Await(p.PID, event.StepStarted, nil)
+			s.Kill()
+			if err := hurt(filepath.Join(s.Data, "steps", p.UUID.String(), "steps.jsonl")); err != nil {
+				t.Fatal(err)
+			}
+			s.Start()
+			d, err := ipc.Call(t.Context(), s.Client, ipc.GetProcDetail, ipc.TargetRequest{Target: "patience"})
+			if err != nil || d.PID != p.PID || d.Intent != "wait for ever" || d.State != "suspended" || d.Damage == "" {
+				t.Errorf("%+v %v", d, err)
+			}
+			if next := s.Spawn(ipc.SpawnRequest{Intent: "help", Provider: "offline"}); next.PID <= p.PID {
+				t.Errorf("PID %d after %d", next.PID, p.PID)
+			}
+		})
 	}
 }

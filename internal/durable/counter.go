@@ -9,6 +9,10 @@ import (
 
 const counterVersion = 1
 
+// MaxCounter is the largest number that is believed: far above what can be reached by counting, and far
+// below where numbers would begin anew.
+const MaxCounter = 1 << 62
+
 // Counter hands out numbers that are never handed out again, not even after kill -9 or power loss.
 // It reserves them in blocks: one durable write for many numbers. A crash skips what is left of a
 // block. Safe for concurrent use; Next may write to the disk, so no lock may be held around it.
@@ -40,7 +44,7 @@ func OpenCounter(fsys FS, path string, block, min uint64) (*Counter, error) {
 		return nil, err
 	default:
 		var f counterFile
-		if err := json.Unmarshal(b, &f); err != nil || f.V < 1 || f.Next < 1 {
+		if err := json.Unmarshal(b, &f); err != nil || f.V < 1 || f.Next < 1 || f.Next > MaxCounter {
 			return nil, types.Errorf(types.ErrStorage, "OpenCounter", path,
 				"not a counter (%d bytes): move it away to count on from %d, the lowest number that nothing on disk uses", len(b), c.next)
 		}

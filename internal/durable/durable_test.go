@@ -196,6 +196,7 @@ func TestCounterStartsAboveItsSeed(t *testing.T) {
 func TestCounterRefusesWhatItCannotRead(t *testing.T) {
 	for text, code := range map[string]types.ErrCode{
 		"": types.ErrStorage, "\x00\x00": types.ErrStorage, `{"v":1}`: types.ErrStorage, `{"v":9,"next":3}`: types.ErrVersion,
+		`{"v":1,"next":18446744073709551615}`: types.ErrStorage, // it would go on with 0
 	} {
 		fsys := faultfs.New("/d")
 		durable.WriteFile(fsys, "/d/pid", []byte(text), durable.Durable)

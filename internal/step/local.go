@@ -111,7 +111,9 @@ func (l *Local) start() error {
 func (l *Local) PIDs() (*durable.Counter, error) {
 	highest := types.PID(0)
 	for _, info := range l.index.List() {
-		highest = max(highest, info.PID)
+		if info.PID < durable.MaxCounter { // else the file is damaged
+			highest = max(highest, info.PID)
+		}
 	}
 	return durable.OpenCounter(l.fs, filepath.Join(l.dir, pidFile), 64, uint64(highest)+1)
 }
