@@ -123,7 +123,7 @@ func (e *starter) advance() (again bool, err error) {
 		if _, held, _ := LockHolder(daemonLock(e.Socket)); !held {
 			// It may have been the one that listened, was connected to by others, and is gone
 			// again; whoever wants it now starts anew.
-			return false, types.Errorf(types.ErrUnavailable, "Ensure", e.Socket, "the daemon (pid %d) ended before it listened: %s%s%s", child.pid, how, child.tail(), e.seeLog())
+			return false, types.Errorf(types.ErrUnavailable, "Ensure", e.Socket, "the daemon (pid %d) ended before it listened: %s%s%s", child.pid, how, e.seeLog(), child.tail())
 		}
 	}
 	if e.lock == nil {

@@ -122,5 +122,5 @@ func (l *launched) tail() string {
 	if len(text) == 0 {
 		return "; it wrote nothing"
 	}
-	return "; it wrote:\n    " + strings.ReplaceAll(string(text), "\n", "\n    ") + "\n"
+	return "; it wrote:\n    " + strings.ReplaceAll(string(text), "\n", "\n    ")
 }

@@ -19,7 +19,7 @@ func (a *app) places() (statehome.Places, error) {
 	}
 	p, err := statehome.Find(a.env, configured)
 	if err != nil {
-		return p, usagef("", "%w", err)
+		return p, usagef("", "%s", errorText(err))
 	}
 	return p, nil
 }

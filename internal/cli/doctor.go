@@ -56,7 +56,7 @@ type check struct {
 func (a *app) examine(ctx context.Context, trust bool) []check {
 	p, err := a.places()
 	if err != nil {
-		return []check{{"places", broken, err.Error(), "set HOME, or RNIX_DATA_DIR, XDG_CONFIG_HOME and XDG_RUNTIME_DIR"}}
+		return []check{{"places", broken, errorText(err), "set HOME, or RNIX_DATA_DIR, XDG_CONFIG_HOME and XDG_RUNTIME_DIR"}}
 	}
 	client, err := a.connect(ctx)
 	out := []check{checkDaemon(ctx, client, err, a.host.Version, p.Log)}
@@ -74,11 +74,11 @@ func (a *app) examine(ctx context.Context, trust bool) []check {
 
 func checkDaemon(ctx context.Context, c *ipc.Client, err error, version, log string) check {
 	if err != nil {
-		return check{"daemon", broken, err.Error(), "see its log: " + log}
+		return check{"daemon", broken, errorText(err), "see its log: " + log}
 	}
 	s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
 	if err != nil {
-		return check{"daemon", broken, err.Error(), "see its log: " + log}
+		return check{"daemon", broken, errorText(err), "see its log: " + log}
 	}
 	detail := fmt.Sprintf("pid %d, version %s, socket %s", s.PID, s.Version, s.Socket)
 	if s.Version != version {
@@ -152,14 +152,14 @@ func checkConfigDir(dir string) check {
 func checkModel(ctx context.Context, c *ipc.Client, req ipc.ProvidersRequest) []check {
 	r, err := ipc.Call(ctx, c, ipc.Providers, req)
 	if err != nil {
-		return []check{{"model", broken, err.Error(), ""}}
+		return []check{{"model", broken, errorText(err), ""}}
 	}
 	var out []check
 	for _, p := range r.Problems {
-		out = append(out, check{"config", broken, p, "mend the file; until then what is wrong in it does not count"})
+		out = append(out, check{"config", broken, p, "mend that; until then what is wrong does not count"})
 	}
 	if r.Chosen == "" {
-		return append(out, check{"model", broken, "no provider can be used: " + r.Why, "see: rnix providers"})
+		return append(out, check{"model", broken, r.Why, "see: rnix providers"})
 	}
 	for _, p := range r.Providers {
 		if p.Name != r.Chosen {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"runtime"
+	"strings"
 	"time"
 
 	"rnix/agent"
@@ -77,7 +78,7 @@ func (d describer) providers(_ context.Context, _ *ipc.Peer, req ipc.ProvidersRe
 	}
 	choice, err := config.Choose(p.providers.List, wish, p.available)
 	if err != nil {
-		r.Why = err.Error()
+		r.Why = strings.TrimPrefix(err.Error(), "Provider ")
 		return r, nil
 	}
 	r.Chosen, r.Why = choice.Provider.Name, choice.Why
