@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"rnix/types"
 )
@@ -221,6 +223,27 @@ func TestShutdownDoesNotWaitForAClientThatSaysNothing(t *testing.T) {
 	}
 	if _, err := here.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("the connection is open: %v", err)
+	}
+}
+
+func TestShutdownDoesNotWaitForTheRestOfARequest(t *testing.T) {
+	c, s := serveOn(t, ServerOptions{}, nil)
+	nc, err := net.Dial("unix", c.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	// The word of the server that it wants the body shows that it is waiting for it.
+	if _, err := io.WriteString(nc, "POST "+echo.Path()+" HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n{\"te"); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(nc).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
+		t.Fatalf("%q %v", line, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Error(err)
 	}
 }
 

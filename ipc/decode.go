@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -22,7 +23,8 @@ func tooLarge(name string) error {
 	return types.Errorf(types.ErrInvalid, name, "", "the request is larger than %d bytes (%d MiB); send less, or put the text in a file and name it", MaxBody, MaxBody>>20)
 }
 
-// readBody reads the body of r, MaxBody bytes at most.
+// readBody reads the body of r, MaxBody bytes at most. A client that does not send it in time, or not
+// before the server stops, is refused, and its connection is read no more.
 func readBody(w http.ResponseWriter, r *http.Request, name string) ([]byte, error) {
 	if r.ContentLength == 0 {
 		return nil, nil
@@ -33,8 +35,9 @@ func readBody(w http.ResponseWriter, r *http.Request, name string) ([]byte, erro
 	}
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
-	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
+	giveUp := context.AfterFunc(r.Context(), func() { _ = rc.SetReadDeadline(time.Unix(1, 0)) })
 	if r.ContentLength > MaxBody {
+		defer giveUp()
 		return nil, drain(w, r, name)
 	}
 	var buf bytes.Buffer
@@ -42,12 +45,15 @@ func readBody(w http.ResponseWriter, r *http.Request, name string) ([]byte, erro
 		buf.Grow(int(min(r.ContentLength, 64<<10)) + bytes.MinRead)
 	}
 	if _, err := buf.ReadFrom(io.LimitReader(r.Body, MaxBody+1)); err != nil {
-		w.Header().Set("Connection", "close")
+		giveUp()
+		w.Header().Set("Connection", "close") // the deadline stays: net/http would read on
 		return nil, types.Errorf(types.ErrInvalid, name, "", "the body ended early: %w", err)
 	}
+	defer giveUp()
 	if buf.Len() > MaxBody {
 		return nil, drain(w, r, name)
 	}
+	_ = rc.SetReadDeadline(time.Time{})
 	return buf.Bytes(), nil
 }
 
