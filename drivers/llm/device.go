@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -79,9 +80,20 @@ func (f *file) perform(ctx context.Context, caller vfs.Caller, data []byte) ([]b
 	if err != nil {
 		return nil, ended(ctx, err)
 	}
-	answer, err := json.Marshal(resp)
+	answer, err := plainJSON(resp)
 	if err != nil {
 		return nil, types.Errorf(types.ErrDriver, "Write", "", "the answer cannot be written as JSON: %w", err)
 	}
 	return answer, nil
+}
+
+// plainJSON encodes v with <, > and & as they are: what a model asked for is shown to people.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -62,15 +63,23 @@ func cat(ctx context.Context, c *ipc.Client, out *output, req ipc.PathRequest) e
 	return nil
 }
 
-// pathData is what was read, for programs: text where it is text.
+// pathData is what was read, for programs: text where it is text. Part of the wire format of --json.
 type pathData struct {
-	Path string `json:"path"`
-	ipc.PathResponse
+	Path string  `json:"path"`
+	Text *string `json:"text,omitempty"`
+	Data []byte  `json:"data,omitempty"` // in base64, where it is not text in UTF-8
+	Cut  bool    `json:"cut,omitempty"`
 }
 
 func showData(out *output, path string, r *ipc.PathResponse) {
 	if out.json() {
-		out.object(pathData{path, *r})
+		d := pathData{Path: path, Cut: r.Cut}
+		if text := string(r.Data); utf8.ValidString(text) {
+			d.Text = &text
+		} else {
+			d.Data = r.Data
+		}
+		out.object(&d)
 		return
 	}
 	out.raw(r.Data)
