@@ -386,12 +386,24 @@ func TestTimeoutEndsAProcess(t *testing.T) {
 func TestLongHealthyCallSurvives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSys(t)
-		s.model = func(context.Context, vfs.Caller, int) (reply, error) {
-			time.Sleep(30 * time.Minute)
-			return reply{Content: "x"}, nil
+		work := func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(30 * time.Minute):
+				return nil
+			}
 		}
-		if e, _ := s.Wait(s.spawn()); e.Code != 0 {
-			t.Errorf("%+v", e)
+		s.tool = func(ctx context.Context, _ vfs.Caller) (string, error) { return "built", work(ctx) }
+		s.model = func(ctx context.Context, _ vfs.Caller, turn int) (reply, error) {
+			if turn == 1 {
+				return reply{Calls: []string{"tool {}"}}, work(ctx)
+			}
+			return reply{Content: "x"}, work(ctx)
+		}
+		i, err := s.WaitInfo(t.Context(), s.spawn())
+		if err != nil || i.Exit.Code != 0 || i.Elapsed != 90*time.Minute {
+			t.Errorf("%+v %v", i, err)
 		}
 	})
 }

@@ -80,16 +80,17 @@ func TestOneSIGTERMStopsTheDaemonInTheMiddleOfWork(t *testing.T) { // A-2
 	// clients that wait: for an end, for events, and for a server that says nothing
 	var clients sync.WaitGroup
 	defer clients.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	client := s.Client
-	clients.Go(func() {
-		_, _ = ipc.Call(context.Background(), client, ipc.Wait, ipc.WaitRequest{Target: pids["think"].String()})
-	})
-	feed, err := ipc.Open(t.Context(), client, ipc.Events, ipc.EventsRequest{Follow: true})
+	clients.Go(func() { _, _ = ipc.Call(ctx, client, ipc.Wait, ipc.WaitRequest{Target: pids["think"].String()}) })
+	feed, err := ipc.Open(ctx, client, ipc.Events, ipc.EventsRequest{Follow: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer feed.Close()
-	clients.Go(func() { _, _ = s.TrySpawn(ipc.SpawnRequest{Intent: "mute", Model: "fake", MCP: []string{"mute"}}) })
+	mounting := ipc.SpawnRequest{Intent: "mute", Model: "fake", MCP: []string{"mute"}, Cwd: s.Work, Env: s.Env}
+	clients.Go(func() { _, _ = ipc.Call(ctx, client, ipc.Spawn, mounting) })
 	until(t, "the mute server runs", func() bool { b, _ := os.ReadFile(filepath.Join(s.Home, "mute")); return len(b) > 0 })
 
 	if err := syscall.Kill(s.PID(), syscall.SIGTERM); err != nil {

@@ -139,14 +139,21 @@ func (s *System) Start() {
 	}(s.pid, s.ended)
 }
 
-// Stop stops the daemon gracefully and waits until it is gone. It does nothing if it is not running.
+// patience is how long a graceful stop may take.
+const patience = time.Minute
+
+// Stop stops the daemon gracefully and waits until it is gone. It does nothing if it is not running. A
+// daemon that does not stop fails the test, and is killed.
 func (s *System) Stop() {
 	if s.pid == 0 {
 		return
 	}
 	_ = s.Client.Close()
 	_ = syscall.Kill(s.pid, syscall.SIGTERM)
-	s.gone()
+	if _, ended := s.Ended(patience); !ended {
+		s.t.Errorf("the daemon has not stopped within %v", patience)
+		s.Kill()
+	}
 }
 
 // Kill ends the daemon with SIGKILL, as a crash would.

@@ -384,7 +384,7 @@ func TestRefusalsAreCounted(t *testing.T) { // A-53
 	f.model = func(_ context.Context, n int, _ []byte) (*Response, error) {
 		return calls(fmt.Sprintf(`shell {"command":"%d"}`, n)), nil
 	}
-	if end := run(t, f, t.Context(), Config{}); end.Exit.Code != types.ExitNoProgress || len(f.steps) != failStop {
+	if end := run(t, f, t.Context(), Config{MaxSteps: 10 * failStop}); end.Exit.Code != types.ExitNoProgress || len(f.steps) != failStop {
 		t.Fatalf("%+v after %d", end, len(f.steps))
 	}
 }
