@@ -37,7 +37,9 @@ type Host struct {
 func Main(ctx context.Context, h Host) int {
 	a, err := newApp(h)
 	if err == nil {
+		ctx, cancel := context.WithCancel(ctx)
 		err = a.execute(ctx)
+		cancel()
 	}
 	if a.client != nil {
 		_ = a.client.Close()

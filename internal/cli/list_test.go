@@ -207,7 +207,9 @@ func TestCatInJSONIsTextWhereItIsText(t *testing.T) {
 	for data, want := range map[string]string{
 		"a <b>\n": `{"path":"/dev/fs/x","text":"a <b>\n"}`, "": `{"path":"/dev/fs/x","text":""}`, "\xff\xfe": `{"path":"/dev/fs/x","data":"//4="}`,
 	} {
-		f.path = func(string, ipc.PathRequest) (ipc.PathResponse, error) { return ipc.PathResponse{Data: []byte(data)}, nil }
+		f.path = func(string, ipc.PathRequest) (ipc.PathResponse, error) {
+			return ipc.PathResponse{Data: []byte(data)}, nil
+		}
 		if r := f.run("cat", "--json", "/dev/fs/x"); r.code != 0 || r.out != want+"\n" {
 			t.Errorf("%q: %+v", data, r)
 		}
