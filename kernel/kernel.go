@@ -132,6 +132,7 @@ type Config struct {
 type Limits struct {
 	Depth    int // generations below what a person started; 0 = DefaultDepth
 	Children int // living children of one process; 0 = DefaultChildren
+	Family   int // living processes that descend from one that a person started, with it; 0 = DefaultFamily
 	Total    int // living processes; 0 = DefaultTotal
 }
 
@@ -139,6 +140,7 @@ type Limits struct {
 const (
 	DefaultDepth    = 8
 	DefaultChildren = 32
+	DefaultFamily   = 256
 	DefaultTotal    = 1 << 20
 )
 
@@ -202,6 +204,9 @@ func (l Limits) orDefault() Limits {
 	}
 	if l.Children == 0 {
 		l.Children = DefaultChildren
+	}
+	if l.Family == 0 {
+		l.Family = DefaultFamily
 	}
 	if l.Total == 0 {
 		l.Total = DefaultTotal

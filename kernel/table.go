@@ -34,6 +34,7 @@ type relations struct {
 	first      *Process // of the children, newest first
 	next, prev *Process // among the siblings
 	children   int
+	family     *int // how many live of those that descend from one that a person started; shared by them
 	groups     []types.PGID
 	dying      bool // no more children
 	buried     bool // no more groups
@@ -103,6 +104,8 @@ func (t *table) roomLocked(parent *Process) (depth int, err error) {
 			return refuse("agents may start agents %d levels deep, the limit", t.limit.Depth)
 		case parent.rel.children >= t.limit.Children:
 			return refuse("the parent has %d living children, the limit", t.limit.Children)
+		case *parent.rel.family >= t.limit.Family:
+			return refuse("%d agents live that were started from one, the limit", t.limit.Family)
 		}
 	}
 	return depth, nil
@@ -120,6 +123,10 @@ func (t *table) insert(p *Process) error {
 		return types.Errorf(types.ErrConflict, "Spawn", "", "%s is running already as PID %d", p.UUID, t.byUUID[p.UUID].PID)
 	}
 	t.byUUID[p.UUID] = p
+	if p.rel.family = new(int); p.rel.parent != nil {
+		p.rel.family = p.rel.parent.rel.family
+	}
+	*p.rel.family++
 	t.link(p, p.rel.parent)
 	t.byPID.Store(p.PID, p)
 	return nil
@@ -161,6 +168,7 @@ func (t *table) remove(p *Process, tomb Info) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unlink(p)
+	*p.rel.family--
 	delete(t.byUUID, p.UUID)
 	t.byPID.Delete(p.PID)
 	t.tombs[p.PID] = tomb

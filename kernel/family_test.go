@@ -1,0 +1,46 @@
+package kernel
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"rnix/types"
+	"rnix/vfs"
+)
+
+func TestAgentsThatStartAgentsDoNotTakeTheWholeMachine(t *testing.T) { // A-28
+	const most = 20
+	var s *sys
+	var highest, refused atomic.Int64
+	s = newSys(t, func(c *Config) { c.Limits.Family = most })
+	s.model = func(_ context.Context, _ vfs.Caller, turn int) (reply, error) {
+		for n, seen := int64(len(s.List())), highest.Load(); n > seen && !highest.CompareAndSwap(seen, n); seen = highest.Load() {
+		}
+		if turn == 1 { // each wants eight more, down to the limit of the depth
+			return reply{Calls: strings.Split(strings.Repeat(`spawn {"intent":"more"}|`, 7)+`spawn {"intent":"more"}`, "|")}, nil
+		}
+		return reply{Content: "enough"}, nil
+	}
+	pid := s.spawn()
+	if _, err := s.Wait(pid); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.stores.recs {
+		for _, rec := range r.committed {
+			if rec.Result != nil && rec.Result.Code == types.ErrExhausted && strings.Contains(rec.Result.Error, "started from one") {
+				refused.Add(1)
+			}
+		}
+	}
+	if highest.Load() > most || refused.Load() == 0 {
+		t.Errorf("%d lived at once of at most %d, %d were refused", highest.Load(), most, refused.Load())
+	}
+	s.model = finish("done") // the room is given back
+	for range most {
+		if e, err := s.Wait(s.spawn()); err != nil || e.Code != types.ExitOK {
+			t.Fatalf("%v %v", e, err)
+		}
+	}
+}
