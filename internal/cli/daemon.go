@@ -156,6 +156,16 @@ func daemonStop(ctx context.Context, c *ipc.Client, out *output) error {
 	if err != nil {
 		return err
 	}
+	living, err := ipc.Call(ctx, c, ipc.ListProcs, ipc.ListRequest{})
+	if err != nil {
+		return err
+	}
+	suspended := 0 // by this stop; others were before
+	for i := range living.Procs {
+		if living.Procs[i].Exit == nil {
+			suspended++
+		}
+	}
 	// A daemon that is quicker than its own answer has done what was asked for.
 	if _, err := ipc.Call(ctx, c, ipc.Shutdown, ipc.Empty{}); err != nil && !gone(err) {
 		return err
@@ -184,10 +194,10 @@ func daemonStop(ctx context.Context, c *ipc.Client, out *output) error {
 		out.object(struct {
 			PID       int `json:"pid"`
 			Suspended int `json:"suspended"`
-		}{s.PID, s.Running + s.Suspended})
+		}{s.PID, suspended})
 		return nil
 	}
-	out.talk("the daemon (pid %d) has stopped%s", s.PID, suspendedText(s.Running+s.Suspended))
+	out.talk("the daemon (pid %d) has stopped%s", s.PID, suspendedText(suspended))
 	return nil
 }
 

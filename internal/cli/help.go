@@ -74,7 +74,7 @@ func completionCmd(a *app) *cobra.Command {
 		Use:   "completion SHELL",
 		Short: "write what a shell needs to complete commands: bash, zsh, fish or powershell",
 		Long: `Completion writes a script that teaches a shell to complete the commands, flags, processes, agents
-and providers of this program. For bash it needs the package bash-completion.
+and providers of this program.
 
   bash        source <(rnix completion bash), in ~/.bashrc
   zsh         rnix completion zsh > "${fpath[1]}/_rnix"
@@ -89,6 +89,7 @@ and providers of this program. For bash it needs the package bash-completion.
 			root, w := c.Root(), outWriter{a.out}
 			switch args[0] {
 			case "bash":
+				a.out.print(bashFallbacks)
 				return root.GenBashCompletionV2(w, true)
 			case "zsh":
 				return root.GenZshCompletion(w)
@@ -101,6 +102,19 @@ and providers of this program. For bash it needs the package bash-completion.
 		},
 	}
 }
+
+// bashFallbacks stand in for what the script uses of the package bash-completion, where that is missing.
+const bashFallbacks = `declare -F _get_comp_words_by_ref >/dev/null || _get_comp_words_by_ref() {
+    words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD
+    cur=${words[cword]}; prev=${words[cword-1]}
+}
+declare -F _filedir >/dev/null || _filedir() {
+    local kind=-f line
+    [[ $1 == -d ]] && kind=-d
+    while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen $kind -- "$cur")
+}
+
+`
 
 // outWriter is standard output for those who need a writer.
 type outWriter struct{ out *output }
