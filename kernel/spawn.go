@@ -189,6 +189,10 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 			p.ContextBudget = max(*n, 0)
 		}
 	}
+	if parent != nil && parent.ContextBudget > 0 { // whoever asks: a child has at most what is left
+		left := max(parent.ContextBudget-k.info(parent).Progress.Tokens, 1)
+		p.ContextBudget = *least(&p.ContextBudget, &left)
+	}
 	outer := Rights{}
 	if parent != nil {
 		p.rel.parent = parent // not yet visible, so no lock

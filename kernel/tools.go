@@ -250,18 +250,14 @@ func (k *KernelImpl) spawnChild(ctx context.Context, p *Process, a *loop.Action)
 	return end.Result, nil
 }
 
-// inherit gives a child what it has from its parent: a name, the model if it has none of its own, and
-// at most the tokens that the parent has left.
+// inherit gives a child what it has from its parent: a name, and the model if it has none of its own.
+// That it has at most the tokens that the parent has left is settled for every child.
 func (k *KernelImpl) inherit(o *SpawnOpts, parent *Process, ag *agent.Agent) {
 	o.ParentPID, o.Name = parent.PID, childName(parent, k.nextChild(parent))
 	if o.Provider == "" {
 		from := &parent.opts
 		o.Provider, o.Model, o.FallbackProvider, o.FallbackModel = from.Provider, from.Model, from.FallbackProvider, from.FallbackModel
 		o.Effort = orDefault(orDefault(o.Effort, ag.Models.ReasoningEffort), from.Effort)
-	}
-	if parent.ContextBudget > 0 {
-		left := max(parent.ContextBudget-k.info(parent).Progress.Tokens, 1)
-		o.ContextBudget = least(o.ContextBudget, ag.ContextBudget, &left)
 	}
 }
 

@@ -138,7 +138,10 @@ func serverProblem(s *agent.MCPEntry, trust bool) string {
 
 // mcpTest starts a configured server, lists what it offers and ends it. Naming a server of the
 // project's files needs trust, since it is started.
-func (d describer) mcpTest(ctx context.Context, _ *ipc.Peer, req ipc.MCPTestRequest) (ipc.MCPTestResponse, error) {
+func (d describer) mcpTest(ctx context.Context, peer *ipc.Peer, req ipc.MCPTestRequest) (ipc.MCPTestResponse, error) {
+	if owner, inside := d.agentOf(peer); inside {
+		return ipc.MCPTestResponse{}, outside("MCPTest", owner, "not start servers of nobody")
+	}
 	p, err := d.profileOf(req.Cwd, req.Env, req.TrustProject)
 	if err != nil {
 		return ipc.MCPTestResponse{}, err
