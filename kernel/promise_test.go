@@ -37,6 +37,26 @@ func TestChildrenOfOneAnswerWorkAtTheSameTime(t *testing.T) { // A-44
 	})
 }
 
+// fullDisk is a store whose records cannot be written.
+type fullDisk struct{ *memStore }
+
+func (f fullDisk) Create(id types.UUID) (Recorder, error) {
+	r, err := f.memStore.Create(id)
+	f.of(id).fail = types.Errorf(types.ErrStorage, "Commit", "steps.jsonl", "no space left on device")
+	return r, err
+}
+
+func TestSpawnThatCannotBeRecordedLeavesNoHistory(t *testing.T) {
+	s := newSys(t, func(c *Config) { c.Store = fullDisk{c.Store.(*memStore)} })
+	s.model = finish("x")
+	if _, err := s.Spawn("x", nil, opts()); types.CodeOf(err) != types.ErrStorage {
+		t.Errorf("%v", err)
+	}
+	if n, c := len(s.List()), s.cfg.Contexts.Len(); n != 0 || c != 0 || len(s.stores.recs) != 0 {
+		t.Errorf("left %d processes, %d conversations, %d records", n, c, len(s.stores.recs))
+	}
+}
+
 // stubborn is a model's file that cannot be closed.
 type stubborn struct{ device }
 

@@ -66,7 +66,7 @@ func TestIdleStopWorksAfterEachKindOfWork(t *testing.T) { // A-5
 			s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, testenv.IdleEnv+"="+idle.String())
 			want := work(t, s)
 			_ = s.Client.Close()
-			if code, ended := s.Ended(30 * time.Second); !ended || code != 0 {
+			if code, ended := s.Ended(15 * time.Second); !ended || code != 0 {
 				t.Fatalf("ended %v, exit code %d", ended, code)
 			}
 			s.Start()
@@ -107,7 +107,7 @@ func TestPausedProcessKeepsTheDaemonUntilItHasEnded(t *testing.T) { // A-5
 	if e := s.Await(p.PID, event.Exited, nil); e.Exit.Code != 0 {
 		t.Errorf("after the pause: %+v", e.Exit)
 	}
-	if code, ended := s.Ended(30 * time.Second); !ended || code != 0 {
+	if code, ended := s.Ended(15 * time.Second); !ended || code != 0 {
 		t.Errorf("ended %v, exit code %d", ended, code)
 	}
 }

@@ -196,7 +196,8 @@ func TestSecretsReachNoChildAndNoFile(t *testing.T) { // A-68, C-12
 		}
 		return tool("shell", `{"command":"env"}`)
 	})
-	s := testenv.New(t, "ANTHROPIC_API_KEY=sk-canary-1", "ANTHROPIC_BASE_URL="+url, "AWS_SECRET_ACCESS_KEY=sk-canary-2", "MY_TOKEN=sk-canary-3")
+	s := testenv.New(t, "ANTHROPIC_API_KEY=sk-canary-1", "ANTHROPIC_BASE_URL="+url, "AWS_SECRET_ACCESS_KEY=sk-canary-2", "MY_TOKEN=sk-canary-3",
+		"INNOCENT=sk-canary-4", "GOPROXY=https://me:sk-canary-5@proxy.invalid") // no list of names knows these
 	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "show the environment", Model: "fake"}).PID)
 	if w.Exit.Code != 0 || !strings.Contains(w.Result, "RNIX_PARENT_PID=") {
 		t.Fatalf("%+v", w)
