@@ -124,7 +124,7 @@ func (s *System) Start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.Client, err = ipc.Ensure(ctx, ipc.EnsureOptions{Socket: socket, DataDir: s.Data, Executable: exe, Env: append([]string{asDaemon + "=1"}, s.Env...)})
+	s.Client, err = ipc.Ensure(ctx, ipc.EnsureOptions{Socket: socket, DataDir: s.Data, Executable: exe, Env: append([]string{asDaemon + "=1", "GORACE=atexit_sleep_ms=0"}, s.Env...)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
