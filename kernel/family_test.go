@@ -16,7 +16,10 @@ func TestAgentsThatStartAgentsDoNotTakeTheWholeMachine(t *testing.T) { // A-28
 	var highest, refused atomic.Int64
 	s = newSys(t, func(c *Config) { c.Limits.Family = most })
 	s.model = func(_ context.Context, _ vfs.Caller, turn int) (reply, error) {
-		for n, seen := int64(len(s.List())), highest.Load(); n > seen && !highest.CompareAndSwap(seen, n); seen = highest.Load() {
+		s.table.mu.Lock()
+		alive := int64(len(s.table.byUUID)) // List is no snapshot while processes come and go
+		s.table.mu.Unlock()
+		for n, seen := alive, highest.Load(); n > seen && !highest.CompareAndSwap(seen, n); seen = highest.Load() {
 		}
 		if turn == 1 { // each wants eight more, down to the limit of the depth
 			return reply{Calls: strings.Split(strings.Repeat(`spawn {"intent":"more"}|`, 7)+`spawn {"intent":"more"}`, "|")}, nil

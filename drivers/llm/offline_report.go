@@ -17,40 +17,20 @@ var (
 	statusWant = offlineWant{"shell", map[string]any{"command": "git status --short --branch", "timeout_ms": 20_000}}
 )
 
-// reportJob describes the directory. guess says that the task was not understood: then there is only
-// a report if the directory looks like a project.
-func reportJob(guess bool) offlineJob {
-	return offlineJob{
-		stages: func(t *offlineTurn) []offlineStage {
-			stages := lookStages(t)
-			if guess {
-				if _, looked := t.result(listWant); looked && !findProject(t).isProject() {
-					return nil
-				}
-			} else {
-				stages[0].calls = append([]offlineWant{planWant}, stages[0].calls...)
-			}
-			return append(stages,
-				offlineStage{"I look for open ends.", []offlineWant{todoWant}},
-				offlineStage{"I ask git for the history.", []offlineWant{logWant, statusWant}})
-		},
-		report: func(t *offlineTurn) (string, error) {
-			p := findProject(t)
-			if guess && !p.isProject() {
-				return notUnderstood(t) + "\n\n" + offlineHelp, nil
-			}
-			var b strings.Builder
-			if guess {
-				b.WriteString(notUnderstood(t) + " Here is what can be seen of this directory.\n\n")
-			}
-			writeReport(&b, t, p)
-			return b.String(), nil
-		},
-	}
-}
-
-func notUnderstood(t *offlineTurn) string {
-	return fmt.Sprintf("Nothing was done about %q: that needs a language model, and none is connected.", shortened(oneLine(t.task), 120))
+// reportJob describes the directory.
+var reportJob = offlineJob{
+	stages: func(t *offlineTurn) []offlineStage {
+		stages := lookStages(t)
+		stages[0].calls = append([]offlineWant{planWant}, stages[0].calls...)
+		return append(stages,
+			offlineStage{"I look for open ends.", []offlineWant{todoWant}},
+			offlineStage{"I ask git for the history.", []offlineWant{logWant, statusWant}})
+	},
+	report: func(t *offlineTurn) (string, error) {
+		var b strings.Builder
+		writeReport(&b, t, findProject(t))
+		return b.String(), nil
+	},
 }
 
 func writeReport(b *strings.Builder, t *offlineTurn, p *project) {

@@ -49,13 +49,11 @@ func (t *offlineTurn) job() offlineJob {
 		}
 		return findJob(what, !quotedText().MatchString(task))
 	}
-	switch {
-	case intoFile().MatchString(task) && changeVerb().MatchString(task), changeVerb().MatchString(task) && !makeReport().MatchString(task), runWords().MatchString(task):
-		return offlineJob{stages: noStages, report: refusal}
-	case reportWords().MatchString(task):
-		return reportJob(false)
+	change := changeVerb().MatchString(task) && (intoFile().MatchString(task) || !makeReport().MatchString(task))
+	if !change && !runWords().MatchString(task) && reportWords().MatchString(task) {
+		return reportJob
 	}
-	return reportJob(true)
+	return offlineJob{stages: noStages, report: refusal} // what is not done must not end as if it were
 }
 
 func noStages(*offlineTurn) []offlineStage { return nil }
@@ -118,7 +116,7 @@ func searched(task string) (what string, files bool) {
 
 // refusal is the answer to a task that needs a language model.
 func refusal(t *offlineTurn) (string, error) {
-	return "", fmt.Errorf("the offline planner is not a language model and cannot do this: %q; it can report on a directory, find text and run a command; connect a model (set ANTHROPIC_API_KEY or OPENAI_API_KEY, or see rnix doctor)", shortened(t.task, 60))
+	return "", fmt.Errorf("the offline planner is not a language model and cannot do this: %q; it can report on a directory, find text and run a command (say help); connect a model (set ANTHROPIC_API_KEY or OPENAI_API_KEY, or see rnix doctor)", shortened(t.task, 60))
 }
 
 // offlineHelp says what the planner is.
