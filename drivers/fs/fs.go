@@ -77,7 +77,7 @@ func (d *Device) perform(ctx context.Context, caller vfs.Caller, data []byte) ([
 		slices.Sort(names)
 		return nil, types.Errorf(types.ErrInvalid, "Write", Path, "unknown op %q: use %s", op, strings.Join(names, ", "))
 	}
-	roots, err := OpenRoots(caller.WorkDir, caller.ReadRoots...)
+	roots, err := callerRoots(caller)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type hostFile struct {
 
 // BindCaller opens the file for its caller.
 func (h *hostFile) BindCaller(c vfs.Caller) error {
-	roots, err := OpenRoots(c.WorkDir, c.ReadRoots...)
+	roots, err := callerRoots(c)
 	if err != nil {
 		return err
 	}

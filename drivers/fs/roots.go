@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -28,6 +29,16 @@ type rootDir struct {
 
 // maxPath bounds a path in bytes, as Linux does.
 const maxPath = 4096
+
+// callerRoots opens what a caller may read: its workspace, its further directories, and the private
+// one in which long outputs are kept for it.
+func callerRoots(c vfs.Caller) (*Roots, error) {
+	more := slices.Clone(c.ReadRoots)
+	if c.Scratch != "" {
+		more = append(more, c.Scratch)
+	}
+	return OpenRoots(c.WorkDir, more...)
+}
 
 // OpenRoots opens a workspace and further directories. The workspace must exist; others that do not
 // are left out. The caller closes the Roots.

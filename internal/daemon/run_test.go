@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -358,6 +359,27 @@ func TestAgentThatLeavesItsShellBehindIsNotTakenForTheUser(t *testing.T) { // A-
 		}
 	}
 }
+
+func TestWholeOutputThatTheShellNamesCanBeRead(t *testing.T) {
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		res, ok := r.LastResult()
+		switch path := scratchPath.FindString(res.Text); {
+		case !ok:
+			return tool("shell", `{"command":"seq 100000"}`)
+		case path != "":
+			return tool("read_file", `{"path":"`+path+`","offset":50000,"limit":1}`)
+		}
+		return llmtest.Reply{Text: res.Text}
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "count", Model: "fake"}).PID)
+	if w.Exit.Code != 0 || !strings.HasPrefix(w.Result, "50000\t50000") {
+		t.Errorf("%+v", w)
+	}
+}
+
+// scratchPath is a file in a scratch directory.
+var scratchPath = regexp.MustCompile(`/\S+/scratch/[\w.-]+`)
 
 func TestStreamOfAnEndedProcessEnds(t *testing.T) {
 	s := testenv.New(t)
