@@ -24,6 +24,7 @@ type Caps struct {
 	NoEndless bool // it cannot be made to answer without end
 	NoFailure bool // it cannot be made to fail
 	NoPieces  bool // it delivers no EventText before the end
+	Free      bool // it uses no tokens, and says so
 }
 
 // SuiteTurn is the script of a Scripted model that the suite can drive.
@@ -199,7 +200,7 @@ func (s suite) testUsage(t *testing.T) {
 		return
 	}
 	u := resp.Usage
-	if u.Input+u.CacheRead+u.CacheWrite <= 0 || u.Output < 0 || resp.TokensUsed != u.Total() {
+	if in := u.Input + u.CacheRead + u.CacheWrite; in < 0 || (in == 0) != s.caps.Free || u.Output < 0 || resp.TokensUsed != u.Total() {
 		t.Errorf("usage %+v, tokens used %d", u, resp.TokensUsed)
 	}
 	if resp.StopReason == "" || resp.Provider == "" {
