@@ -90,7 +90,7 @@ func TestHelpSaysTheExitCodes(t *testing.T) {
 	}
 }
 
-func TestErrorsHaveTheirExitCode(t *testing.T) {
+func TestErrorsHaveTheirExitCode(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		code int

@@ -17,6 +17,9 @@ import (
 	"rnix/types"
 )
 
+// childPatience is far more than any of these programs takes.
+const childPatience = 30 * time.Second
+
 // child runs the program as a process of its own, with its standard error as lines.
 type child struct {
 	t    *testing.T
@@ -42,7 +45,10 @@ func (f *fake) start(args ...string) *child {
 		f.t.Fatal(err)
 	}
 	w.Close()
+	// A program that does not end fails its test, and does not hold it up.
+	hung := time.AfterFunc(childPatience, func() { _ = c.cmd.Process.Kill() })
 	f.t.Cleanup(func() {
+		hung.Stop()
 		_ = c.cmd.Process.Kill() // has ended, unless the test failed
 		_ = c.cmd.Wait()
 		r.Close()
@@ -110,7 +116,7 @@ func (f *fake) endless(obeys bool) {
 	}
 }
 
-func TestFirstInterruptStopsTheAgentAndItsChildren(t *testing.T) {
+func TestFirstInterruptStopsTheAgentAndItsChildren(t *testing.T) {
 	f := newFake(t)
 	f.endless(true)
 	c := f.serve().start("run", "do it")
@@ -137,7 +143,7 @@ func TestSecondInterruptLeavesAtOnce(t *testing.T) {
 	}
 }
 
-func TestInterruptDuringTheSpawnStopsThatAgent(t *testing.T) {
+func TestInterruptDuringTheSpawnStopsThatAgent(t *testing.T) {
 	f := newFake(t)
 	f.endless(true)
 	inner := f.spawn

@@ -68,7 +68,7 @@ func TestJSONRunIsOneFinalObject(t *testing.T) {
 	golden(t, "run_json", r.out)
 }
 
-func TestFailedRunIsNotOKInJSONAndInItsExitCode(t *testing.T) {
+func TestFailedRunIsNotOKInJSONAndInItsExitCode(t *testing.T) {
 	cause := types.Errorf(types.ErrAuth, "Write", "/dev/llm/deepseek", "the key was refused")
 	for _, c := range []struct {
 		exit       types.ExitStatus
