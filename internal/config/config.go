@@ -77,12 +77,16 @@ type Config struct {
 	ShellTimeout  Value[agent.Duration] // agent.Off = no limit
 	ReadRoots     Value[[]string]       // absolute directories that agents may read besides the project; the user's only
 	Concurrency   Value[int]            // calls at once to one provider, unless the provider says
+	GC            GC
+	Resume        Resume
+	Checkpoint    Checkpoint
+	Snapshots     Snapshots
 	Problems      Problems
 }
 
-// Load reads the user's config.yaml, the project's, and the variables RNIX_DATA_DIR,
-// RNIX_DEFAULT_AGENT, RNIX_MAX_STEPS, RNIX_CONTEXT_BUDGET, RNIX_DURABILITY, RNIX_SHELL_TIMEOUT and
-// RNIX_CONCURRENCY; a later one wins. It never fails: Problems says what was not used.
+// Load reads the user's config.yaml, the project's, and the variables, which are named after the
+// keys, such as RNIX_DATA_DIR, RNIX_SHELL_TIMEOUT and RNIX_GC_RETENTION_DAYS, and which every key has
+// but read_roots; a later one wins. It never fails: Problems says what was not used.
 func Load(s Sources) Config {
 	c := Config{
 		DataDir:       Value[string]{"", FromDefault},
@@ -94,6 +98,7 @@ func Load(s Sources) Config {
 		ReadRoots:     Value[[]string]{nil, FromDefault},
 		Concurrency:   Value[int]{DefaultConcurrency, FromDefault},
 	}
+	c.storageDefaults()
 	if src, file, ok := s.userFile("config.yaml", &c.Problems); ok {
 		c.readFile(src, file, s.Home, false)
 	}

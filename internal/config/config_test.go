@@ -57,6 +57,10 @@ func TestNothingSaidMeansTheDefaults(t *testing.T) {
 			DataDir: Value[string]{"", "default"}, DefaultAgent: Value[string]{"assistant", "default"}, MaxSteps: Value[int]{0, "default"},
 			ContextBudget: Value[int]{0, "default"}, Durability: Value[Durability]{"full", "default"},
 			ShellTimeout: Value[agent.Duration]{agent.Duration(2 * time.Minute), "default"}, ReadRoots: Value[[]string]{nil, "default"}, Concurrency: Value[int]{4, "default"},
+			GC:         GC{Value[int]{30, "default"}, Value[int]{500, "default"}, Value[int]{3600, "default"}, Value[GCMode]{"archive", "default"}},
+			Resume:     Resume{Value[bool]{true, "default"}, Value[int]{64, "default"}},
+			Checkpoint: Checkpoint{Value[int]{5, "default"}, Value[int]{30, "default"}},
+			Snapshots:  Snapshots{Value[bool]{true, "default"}, Value[Bytes]{1 << 30, "default"}, Value[int]{100_000, "default"}},
 		}
 		if diff := cmp.Diff(want, c); diff != "" {
 			t.Error(diff)
@@ -77,6 +81,7 @@ func TestEveryValueSaysWhereItComesFrom(t *testing.T) {
 		Durability: Value[Durability]{"full", project + ":5"}, ShellTimeout: Value[agent.Duration]{agent.Duration(30 * time.Second), project + ":4"},
 		ReadRoots: Value[[]string]{[]string{"/usr/share", "/home/u/docs"}, user + ":3"}, Concurrency: Value[int]{2, project + ":6"},
 	}
+	want.storageDefaults()
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Error(diff)
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding"
 	"fmt"
 	"path/filepath"
 	"strconv"
@@ -20,8 +21,12 @@ type layer struct {
 	Shell         struct {
 		Timeout *agent.Duration `yaml:"timeout"`
 	} `yaml:"shell"`
-	ReadRoots   []string `yaml:"read_roots"`
-	Concurrency *int     `yaml:"concurrency"`
+	ReadRoots   []string        `yaml:"read_roots"`
+	Concurrency *int            `yaml:"concurrency"`
+	GC          gcLayer         `yaml:"gc"`
+	Daemon      daemonLayer     `yaml:"daemon"`
+	Checkpoint  checkpointLayer `yaml:"checkpoint"`
+	Snapshots   snapshotsLayer  `yaml:"snapshots"`
 }
 
 // sink takes the values of one layer: where each comes from, and where to report what is wrong.
@@ -39,49 +44,85 @@ func (c *Config) readFile(src []byte, file, home string, project bool) {
 	c.Problems = append(c.Problems, d.Problems()...)
 }
 
-// readEnv reads the variables, which are named after the keys.
+// variables reads the environment, whose names are those of the keys.
+type variables struct {
+	Sources
+	sink
+}
+
+func variable(key string) string {
+	return "RNIX_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+// readEnv reads the variables.
 func (c *Config) readEnv(s Sources) {
 	var l layer
-	variable := func(key string) string { return "RNIX_" + strings.ToUpper(strings.ReplaceAll(key, ".", "_")) }
-	out := sink{
+	v := variables{s, sink{
 		home:   s.Home,
 		origin: func(key string) string { return "environment " + variable(key) },
 		problem: func(key, format string, args ...any) {
 			c.Problems = append(c.Problems, agent.Problem{File: "environment", Key: variable(key), Message: fmt.Sprintf(format, args...)})
 		},
+	}}
+	v.text("data_dir", &l.DataDir)
+	v.text("default_agent", &l.DefaultAgent)
+	v.text("durability", &l.Durability)
+	v.number("max_steps", &l.MaxSteps)
+	v.number("context_budget", &l.ContextBudget)
+	v.number("concurrency", &l.Concurrency)
+	parse(v, "shell.timeout", &l.Shell.Timeout)
+	readStorageEnv(&l, v)
+	c.apply(l, v.sink)
+}
+
+// text reads a variable as it is; an empty one is not set.
+func (v variables) text(key string, to **string) {
+	if s := v.env(variable(key)); s != "" {
+		*to = &s
 	}
-	text := func(key string, to **string) {
-		if v := s.env(variable(key)); v != "" {
-			*to = &v
-		}
+}
+
+func (v variables) number(key string, to **int) {
+	s := v.env(variable(key))
+	if s == "" {
+		return
 	}
-	number := func(key string, to **int) {
-		v := s.env(variable(key))
-		if v == "" {
-			return
-		}
-		n, err := strconv.Atoi(v)
-		if err != nil {
-			out.problem(key, "%q is not a whole number", v)
-			return
-		}
-		*to = &n
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		v.problem(key, "%q is not a whole number", s)
+		return
 	}
-	text("data_dir", &l.DataDir)
-	text("default_agent", &l.DefaultAgent)
-	text("durability", &l.Durability)
-	number("max_steps", &l.MaxSteps)
-	number("context_budget", &l.ContextBudget)
-	number("concurrency", &l.Concurrency)
-	if v := s.env(variable("shell.timeout")); v != "" {
-		var t agent.Duration
-		if err := t.UnmarshalText([]byte(v)); err != nil {
-			out.problem("shell.timeout", "%v", err)
-		} else {
-			l.Shell.Timeout = &t
-		}
+	*to = &n
+}
+
+func (v variables) flag(key string, to **bool) {
+	s := v.env(variable(key))
+	if s == "" {
+		return
 	}
-	c.apply(l, out)
+	b, err := strconv.ParseBool(s)
+	if err != nil {
+		v.problem(key, "%q must be true or false", s)
+		return
+	}
+	*to = &b
+}
+
+// parse reads a variable of a type that has its own form.
+func parse[T any, P interface {
+	*T
+	encoding.TextUnmarshaler
+}](v variables, key string, to **T) {
+	s := v.env(variable(key))
+	if s == "" {
+		return
+	}
+	t := new(T)
+	if err := P(t).UnmarshalText([]byte(s)); err != nil {
+		v.problem(key, "%v", err)
+		return
+	}
+	*to = t
 }
 
 // apply takes over the values of a layer that are right and, from a project, tighter.
@@ -137,6 +178,7 @@ func (c *Config) apply(l layer, s sink) {
 			c.Concurrency = Value[int]{*v, s.origin("concurrency")}
 		}
 	}
+	c.applyStorage(l, s)
 }
 
 // limit takes over a limit of which 0 means that there is none.

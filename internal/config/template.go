@@ -24,6 +24,10 @@ func Template() map[string]string {
 # shell:
 #   timeout: 2m              # of one command
 # concurrency: 2             # model calls at once
+# checkpoint:                # whichever comes first
+#   every_steps: 5           # 0 = not by steps
+#   every_seconds: 30        # 0 = not by time
+# Only your own config.yaml may have the sections gc, daemon and snapshots.
 `,
 		".rnix/mcp.yaml": `# MCP servers. An agent uses those that its agent.yaml names under "mcp".
 # Secrets stand here as ${VARIABLE}, never as themselves.
