@@ -101,11 +101,15 @@ func newReaper(k *KernelImpl) *reaper {
 	return r
 }
 
-// ended hands a process over that has become a zombie, if it is not its parent's to reap. A parent
-// that is reaped at the same time either is seen here or sees the zombie.
+// ended hands a process over that has become a zombie, if it is not its parent's to reap, and tells a
+// parent that has a body. A parent that is reaped at the same time either is seen here or sees the
+// zombie.
 func (r *reaper) ended(p *Process) {
-	if r.k.table.ppid(p) == 0 || r.k.stopped.Load() {
+	ppid := r.k.table.ppid(p)
+	if ppid == 0 || r.k.stopped.Load() {
 		r.add(p)
+	} else if parent, ok := r.k.table.get(ppid); ok && parent.opts.body != nil {
+		parent.opts.body.ended(p)
 	}
 }
 

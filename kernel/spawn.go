@@ -66,6 +66,8 @@ type SpawnOpts struct {
 	Secret func(name string) (string, bool)
 	// Profile is handed to devices as Caller.Profile. The kernel does not look at it.
 	Profile any
+
+	body body // what runs in place of the reasoning loop; nil = an agent
 }
 
 // Spawn starts a process that works on intent as agent, and returns its PID. It settles every value
@@ -113,24 +115,8 @@ func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.
 		return 0, err
 	}
 	k.vfs.AdmitAs(p.PID, func() vfs.Caller { return p.caller(k) })
-	if p.modelFD, err = k.vfs.Open(p.PID, p.modelPath, vfs.OpenReadWrite); err != nil {
-		return 0, err
-	}
-	if f, ferr := k.vfs.File(p.PID, p.modelFD); ferr == nil {
-		if m, ok := f.(vfs.Modeler); ok {
-			p.model = m.ModelCard()
-		}
-	}
-	p.progress = loop.Progress{Provider: opts.Provider, Model: orDefault(opts.Model, p.model.Model)}
-
-	if err = k.mountFor(ctx, p, parent, servers(ag, opts)); err != nil {
-		return 0, err
-	}
-	l, system, err := k.equip(p, ag)
+	l, system, err := k.prepare(ctx, p, parent, ag)
 	if err != nil {
-		return 0, err
-	}
-	if err = k.ctxMgr.SetSystemPrompt(p.CtxID, system); err != nil {
 		return 0, err
 	}
 	rec, err := k.store.Create(p.UUID)
@@ -149,6 +135,32 @@ func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.
 	}
 	k.launch(p, l, start)
 	return p.PID, nil
+}
+
+// prepare gives a process what it reasons with: its model, its servers, its tools and its system
+// prompt. One that has a body needs none of them, and has no loop.
+func (k *KernelImpl) prepare(ctx context.Context, p, parent *Process, ag *agent.Agent) (_ *loop.Loop, system string, err error) {
+	if p.opts.body != nil {
+		p.kit = &kit{}
+		return nil, "", p.opts.body.attach(k, p)
+	}
+	if p.modelFD, err = k.vfs.Open(p.PID, p.modelPath, vfs.OpenReadWrite); err != nil {
+		return nil, "", err
+	}
+	if f, ferr := k.vfs.File(p.PID, p.modelFD); ferr == nil {
+		if m, ok := f.(vfs.Modeler); ok {
+			p.model = m.ModelCard()
+		}
+	}
+	p.progress = loop.Progress{Provider: p.opts.Provider, Model: orDefault(p.opts.Model, p.model.Model)}
+	if err = k.mountFor(ctx, p, parent, servers(ag, p.opts)); err != nil {
+		return nil, "", err
+	}
+	l, system, err := k.equip(p, ag)
+	if err != nil {
+		return nil, "", err
+	}
+	return l, system, k.ctxMgr.SetSystemPrompt(p.CtxID, system)
 }
 
 // abandon takes back what a failed spawn has, last first. Errors are left alone: the caller has one.
@@ -216,7 +228,7 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 	if p.WorkDir != "" && !filepath.IsAbs(p.WorkDir) {
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", p.WorkDir, "the working directory is not an absolute path")
 	}
-	if opts.Provider == "" {
+	if opts.Provider == "" && opts.body == nil {
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "no provider was chosen")
 	}
 	if ag.Models.ReasoningEffort != "" && opts.Effort == "" {
@@ -264,7 +276,12 @@ func (k *KernelImpl) begin(p *Process) error {
 	if !k.keeps {
 		return nil
 	}
-	detail, err := json.Marshal(p.procInfo(k.info(p)))
+	info := p.procInfo(k.info(p))
+	var settled any = info
+	if p.opts.body != nil {
+		settled = p.opts.body.settled(info)
+	}
+	detail, err := json.Marshal(settled)
 	if err != nil {
 		return types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)
 	}
@@ -307,6 +324,9 @@ func (k *KernelImpl) runLoop(p *Process, l *loop.Loop) (end loop.End) {
 			end = loop.End{Exit: types.ExitStatus{Code: types.ExitError, Reason: err.Err.Error(), Err: err}}
 		}
 	}()
+	if p.opts.body != nil {
+		return p.opts.body.run(p.ctx)
+	}
 	return l.Run(p.ctx)
 }
 
