@@ -23,8 +23,26 @@ const (
 	MarkerResume      = "resume"
 	MarkerCompaction  = "compaction" // Detail: {"messages": [...]}, which take the place of all before
 	MarkerDaemonStop  = "daemon_stop"
-	MarkerInterrupted = "interrupted"
+	MarkerInterrupted = "interrupted" // the daemon ended without warning
+	MarkerResumed     = "resumed"     // a new run; Detail: the settled options, as of spawn
+	MarkerFork        = "fork"        // the first record of a fork; Detail: ForkDetail
+	MarkerSuspended   = "suspended"   // ended this run, to be resumed; Text: what it waits for; Detail: SuspendDetail
+	MarkerInput       = "input"       // a person's words at the point of resume; the message follows
 )
+
+// ForkDetail is the Detail of a fork marker. The Records that follow it are copies of the first ones of
+// Origin; a fork that has fewer was never finished.
+type ForkDetail struct {
+	Origin  types.UUID `json:"origin_uuid"`
+	Step    int        `json:"origin_step"`
+	Records uint64     `json:"records"`
+}
+
+// SuspendDetail is the Detail of a suspended marker.
+type SuspendDetail struct {
+	Wake time.Time `json:"wake_at,omitzero"` // when it goes on by itself
+	Hint string    `json:"hint,omitempty"`   // the command with which a person lets it go on
+}
 
 // compaction is the Detail of a compaction marker. Part of the on-disk format.
 type compaction struct {
@@ -105,7 +123,7 @@ func (h *History) add(r *Record, open map[call]int) {
 		h.prompts = append(h.prompts, h.Messages[:n:n])
 	case KindMarker:
 		h.Markers = append(h.Markers, *r.Marker)
-		if ms := r.Marker.compacted(); ms != nil {
+		if ms, ok := Compacted(r.Marker); ok {
 			h.Messages = ms
 		}
 	}
@@ -167,14 +185,14 @@ func RawText(m *rnixctx.Message) string {
 	return b.String()
 }
 
-// compacted returns the messages that a compaction has put in the place of all before; nil if m is
+// Compacted returns the messages that a compaction has put in the place of all before; false if m is
 // none.
-func (m *Marker) compacted() []rnixctx.Message {
+func Compacted(m *Marker) ([]rnixctx.Message, bool) {
 	var c compaction
 	if m.Name != MarkerCompaction || json.Unmarshal(m.Detail, &c) != nil {
-		return nil
+		return nil, false
 	}
-	return slices.Clip(c.Messages)
+	return slices.Clip(c.Messages), c.Messages != nil
 }
 
 // Step returns the step numbered n with its Messages filled in: the prompt that was sent. Of a step

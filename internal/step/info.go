@@ -2,6 +2,8 @@ package step
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -40,7 +42,8 @@ type Checkpoint struct {
 	Messages []rnixctx.Message `json:"messages"` // the conversation
 	Tokens   int               `json:"tokens_used"`
 	CostUSD  float64           `json:"cost_usd,omitempty"`
-	State    json.RawMessage   `json:"state,omitempty"` // what the kernel adds
+	Began    time.Time         `json:"began,omitzero"`  // since when it runs; zero = it does not
+	State    json.RawMessage   `json:"state,omitempty"` // everything else that recovery needs
 }
 
 // WriteInfo writes proc-info.json. The directory of the history must exist, or be missing under an
@@ -66,16 +69,26 @@ func WriteMeta(fsys durable.FS, dir string, m *Meta) error {
 // ReadMeta reads process-meta.json.
 func ReadMeta(fsys durable.FS, dir string) (*Meta, error) { return readJSON[Meta](fsys, dir, MetaFile) }
 
-// WriteCheckpoint writes checkpoint.json.
+// WriteCheckpoint writes checkpoint.json and keeps the one before.
 func WriteCheckpoint(fsys durable.FS, dir string, p *Checkpoint) error {
 	c := *p
 	c.V = FormatVersion
+	err := fsys.Rename(filepath.Join(dir, CheckpointFile), filepath.Join(dir, previousCheckpoint))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return types.Errorf(types.ErrStorage, "Write", filepath.Join(dir, previousCheckpoint), "%w", err)
+	}
 	return writeJSON(fsys, dir, CheckpointFile, &c)
 }
 
-// ReadCheckpoint reads checkpoint.json.
+// ReadCheckpoint reads checkpoint.json or, if that cannot be read, the one before.
 func ReadCheckpoint(fsys durable.FS, dir string) (*Checkpoint, error) {
-	return readJSON[Checkpoint](fsys, dir, CheckpointFile)
+	c, err := readJSON[Checkpoint](fsys, dir, CheckpointFile)
+	if err != nil {
+		if older, perr := readJSON[Checkpoint](fsys, dir, previousCheckpoint); perr == nil {
+			return older, nil
+		}
+	}
+	return c, err
 }
 
 // writeJSON replaces a small file. All of them can be rebuilt (class D2), so nothing is synced.

@@ -22,6 +22,8 @@ const (
 	ProfileFile    = "ctx-profile.json"
 	IndexFile      = "index.jsonl"
 
+	previousCheckpoint = "checkpoint.prev.json"
+
 	stepsDir  = "steps"
 	lockFile  = "lock"
 	epochFile = "epoch"

@@ -59,7 +59,7 @@ func (h *History) Profile(now time.Time) Profile {
 				p.Sent += s.Tokens
 			}
 		case r.Marker != nil:
-			messages := r.Marker.compacted()
+			messages, _ := Compacted(r.Marker)
 			if messages == nil {
 				continue
 			}

@@ -35,10 +35,44 @@ type Record struct {
 	Time time.Time `json:"time"`
 
 	Message *rnixctx.Message `json:"message,omitempty"`
+	Answer  *Answer          `json:"answer,omitempty"` // with the message of a model's answer
 	Intent  *Intent          `json:"intent,omitempty"`
 	Result  *Result          `json:"result,omitempty"`
 	Step    *StepRecord      `json:"step,omitempty"`
 	Marker  *Marker          `json:"marker,omitempty"`
+}
+
+// Answer is what is known of a model's answer before its step has ended: what it cost, and which step
+// it belongs to. It is written with the answer, so that a crash behind it loses nothing that was paid.
+type Answer struct {
+	Step       int           `json:"step"`
+	Prompt     int           `json:"prompt"` // how many messages were sent
+	Started    time.Time     `json:"started"`
+	ModelTime  time.Duration `json:"model_ns"`
+	Provider   string        `json:"provider,omitempty"`
+	Model      string        `json:"model,omitempty"`
+	StopReason string        `json:"stop_reason,omitempty"`
+	TokensUsed int           `json:"tokens_used"`
+	Input      int           `json:"input_tokens,omitempty"`
+	Output     int           `json:"output_tokens,omitempty"`
+	CacheRead  int           `json:"cache_read_tokens,omitempty"`
+	CacheWrite int           `json:"cache_write_tokens,omitempty"`
+	Estimated  bool          `json:"estimated,omitempty"`
+	CostUSD    float64       `json:"cost_usd,omitempty"`
+}
+
+// Answer returns what the record says of the model's answer.
+func (s *StepRecord) Answer() *Answer {
+	return &Answer{Step: s.StepNumber, Prompt: s.MessageCount, Started: s.Timestamp, ModelTime: s.ModelTime, Provider: s.Provider, Model: s.Model,
+		StopReason: s.StopReason, TokensUsed: s.TokensUsed, Input: s.Input, Output: s.Output, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite,
+		Estimated: s.Estimated, CostUSD: s.CostUSD}
+}
+
+// Begin returns the record of a step whose answer is there.
+func (a *Answer) Begin() *StepRecord {
+	return &StepRecord{StepNumber: a.Step, MessageCount: a.Prompt, Timestamp: a.Started, ModelTime: a.ModelTime, Provider: a.Provider, Model: a.Model,
+		StopReason: a.StopReason, TokensUsed: a.TokensUsed, Input: a.Input, Output: a.Output, CacheRead: a.CacheRead, CacheWrite: a.CacheWrite,
+		Estimated: a.Estimated, CostUSD: a.CostUSD}
 }
 
 // Intent says that a tool call is about to run. It is durable before the call begins.
@@ -49,6 +83,23 @@ type Intent struct {
 	Path   string          `json:"path"`
 	Input  json.RawMessage `json:"input,omitempty"` // on disk it stands in the assistant's message before
 	Effect string          `json:"effect"`          // vfs.Effect
+	// Child is the UUID of the process that a spawn call is about to start, so that it is found again
+	// and never started twice.
+	Child *types.UUID `json:"child,omitempty"`
+	// Key names what the call is: the same for the same call of the same answer, in every run.
+	Key string `json:"key,omitempty"`
+	// Before is the snapshot of the workspace that can take the call back.
+	Before *Snapshot `json:"before,omitempty"`
+}
+
+// Snapshot names the files of a workspace as they were at one moment. Package workspace keeps them.
+type Snapshot struct {
+	Step int    `json:"step"` // under which step they are kept
+	Kind string `json:"kind"` // git or copy
+	ID   string `json:"id"`
+	Root string `json:"root"` // the directory that was kept; the workspace, or one above it
+	// Limited says what was left out, and why; empty = it is complete.
+	Limited string `json:"limited,omitempty"`
 }
 
 // Result says how a tool call ended. An Intent without a Result is in doubt.
@@ -64,11 +115,11 @@ type Result struct {
 
 // Marker is a fact about the life of the history.
 type Marker struct {
-	Name   string            `json:"name"` // spawn, exit, pause, resume, compaction, daemon_stop, interrupted
+	Name   string            `json:"name"` // see the constants
 	PID    types.PID         `json:"pid,omitempty"`
 	Text   string            `json:"text,omitempty"`
 	Exit   *types.ExitStatus `json:"exit,omitempty"`
-	Detail json.RawMessage   `json:"detail,omitempty"` // spawn: the settled options; compaction: the new messages
+	Detail json.RawMessage   `json:"detail,omitempty"` // see the constants
 }
 
 // StepRecord is one iteration of the reasoning loop: the fields of the specification, and those that
@@ -103,6 +154,8 @@ type StepRecord struct {
 	Estimated  bool          `json:"estimated,omitempty"` // the token counts are ours, not the provider's
 	CostUSD    float64       `json:"cost_usd,omitempty"`
 	Error      string        `json:"error,omitempty"` // why the step failed, if it did
+	// Files is the snapshot of the workspace after the step, if it may have changed files.
+	Files *Snapshot `json:"files,omitempty"`
 }
 
 // Call is one tool call of a step.
@@ -130,6 +183,10 @@ type ProcInfo struct {
 	State          types.ProcessState `json:"state"`
 	Suspended      bool               `json:"suspended,omitempty"`
 	SuspendReason  string             `json:"suspend_reason,omitempty"`
+	WakeAt         time.Time          `json:"wake_at,omitzero"`          // when a suspended process goes on by itself
+	OriginStep     int                `json:"origin_step,omitempty"`     // of a fork: the last step that it has of its origin
+	Runs           int                `json:"runs,omitempty"`            // how often it was started or resumed
+	ActiveTotal    time.Duration      `json:"active_total_ns,omitempty"` // lived, without pauses and the time between runs
 	Intent         string             `json:"intent"`
 	Agent          string             `json:"agent,omitempty"`
 	Skills         []string           `json:"skills,omitempty"`

@@ -41,6 +41,11 @@ func (w *Writer) Message(m *rnixctx.Message) error {
 	return w.add(Record{Kind: KindMessage, Message: m})
 }
 
+// Answer is Message for a model's answer, with what is known of it.
+func (w *Writer) Answer(m *rnixctx.Message, a *Answer) error {
+	return w.add(Record{Kind: KindMessage, Message: m, Answer: a})
+}
+
 // Intent collects the announcement of a tool call. The call may begin after the next Commit. Its input
 // is not written: the assistant's message before it has it.
 func (w *Writer) Intent(i *Intent) error {

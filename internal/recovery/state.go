@@ -1,0 +1,311 @@
+// Package recovery turns a history into the state from which a process goes on: conversation, counters,
+// plan, the calls whose outcome nobody knows, and what was settled when it was started. It is pure: it
+// reads records and decides; it opens no file, starts nothing and knows no kernel.
+//
+// State.Apply is the whole of it. The same function runs over the records of a file when a process is
+// resumed and over those that are just being written when a checkpoint is made, so that a checkpoint
+// can only be a shortcut.
+package recovery
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// Phase is what a history says of its last run.
+type Phase string
+
+// The phases. Part of the format of checkpoints.
+const (
+	Running   Phase = "running"   // no end is recorded: it runs, or the daemon was killed
+	Stopped   Phase = "stopped"   // the daemon was stopped
+	Broken    Phase = "broken"    // the daemon ended without warning; see Crashes
+	Suspended Phase = "suspended" // it waits for something, see Wait
+	Ended     Phase = "ended"     // it has an exit status
+)
+
+// State is what the first Seq records of a history amount to. The zero value is that of no record.
+// Its slices are shared with the records and with earlier copies and must not be changed.
+type State struct {
+	Seq  uint64    `json:"seq"`
+	Time time.Time `json:"time"` // of the last record
+
+	Phase   Phase             `json:"phase,omitempty"`
+	Paused  bool              `json:"paused,omitempty"` // a person paused it and has not resumed it
+	Exit    *types.ExitStatus `json:"exit,omitempty"`
+	Result  string            `json:"result,omitempty"`
+	Wait    string            `json:"wait,omitempty"` // what a suspended one waits for
+	Wake    time.Time         `json:"wake,omitzero"`
+	Hint    string            `json:"hint,omitempty"`
+	Crashes int               `json:"crashes,omitempty"` // how often the daemon broke off since a step has ended
+
+	// Settled is the Detail of the latest spawn or resumed marker: what that run was started with.
+	Settled json.RawMessage  `json:"settled,omitempty"`
+	PID     types.PID        `json:"pid,omitempty"`
+	Runs    int              `json:"runs,omitempty"`
+	Origin  *step.ForkDetail `json:"origin,omitempty"`
+
+	Messages []rnixctx.Message `json:"-"` // the conversation as it stands, after compactions
+	Step     int               `json:"step"`
+	Tokens   int               `json:"tokens_used"`
+	Estimate bool              `json:"estimated,omitempty"`
+	CostUSD  float64           `json:"cost_usd,omitempty"`
+	Provider string            `json:"provider,omitempty"` // of the last answer
+	Model    string            `json:"model,omitempty"`
+
+	Plan           string         `json:"plan,omitempty"`
+	Spawned        int            `json:"spawned,omitempty"` // children that the model started
+	FailedChildren []string       `json:"failed_children,omitempty"`
+	Files          *step.Snapshot `json:"files,omitempty"` // the latest snapshot of the workspace
+	FirstFiles     *step.Snapshot `json:"first_files,omitempty"`
+
+	Open *Open `json:"open,omitempty"` // the answer whose step has not ended
+
+	Active time.Duration `json:"active_ns"` // how long it has lived, without pauses and the time between runs
+	began  time.Time     // since when Active is to be counted on; zero = it stands still
+}
+
+// Open is an answer whose step has no record yet.
+type Open struct {
+	Answer step.Answer `json:"answer"`
+	Calls  []Call      `json:"calls"` // of the answer, in order
+}
+
+// Call is one call of an open step.
+type Call struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// Begun says that an intent is recorded: it may have run. Ended says that a result is, too.
+	Begun    bool          `json:"begun,omitempty"`
+	Ended    bool          `json:"ended,omitempty"`
+	Answered bool          `json:"answered,omitempty"` // its message is in the conversation
+	Intent   *step.Intent  `json:"intent,omitempty"`   // without its input, which the answer has
+	Error    string        `json:"error,omitempty"`
+	Code     types.ErrCode `json:"code,omitempty"`
+}
+
+// Apply folds the next record in. Records come in order, each once; State does not keep r itself.
+func (s *State) Apply(r *step.Record) {
+	s.Seq = r.Seq
+	s.pass(r.Time)
+	switch r.Kind {
+	case step.KindMessage:
+		s.message(r)
+	case step.KindIntent:
+		if c := s.call(r.Intent.CallID); c != nil {
+			in := *r.Intent
+			in.Input = nil
+			c.Begun, c.Ended, c.Intent = true, false, &in
+		}
+	case step.KindResult:
+		s.result(r.Result)
+	case step.KindStep:
+		s.step(r.Step)
+	case step.KindMarker:
+		s.marker(r)
+	}
+	s.Time = r.Time
+}
+
+// pass counts the time up to a record.
+func (s *State) pass(now time.Time) {
+	if !s.began.IsZero() && now.After(s.began) {
+		s.Active += now.Sub(s.began)
+		s.began = now
+	}
+}
+
+func (s *State) message(r *step.Record) {
+	m := *r.Message
+	s.Messages = append(s.Messages, m)
+	switch m.Role {
+	case rnixctx.RoleAssistant:
+		a := step.Answer{Step: s.Step + 1}
+		if r.Answer != nil {
+			a = *r.Answer
+			s.count(a.TokensUsed, a.Estimated, a.CostUSD, a.Provider, a.Model)
+		}
+		s.Open = &Open{Answer: a}
+		for _, c := range m.ToolCalls {
+			s.Open.Calls = append(s.Open.Calls, Call{ID: c.ID, Name: c.Name})
+		}
+	case rnixctx.RoleTool:
+		if c := s.call(m.ToolCallID); c != nil {
+			c.Answered = true
+		}
+	}
+}
+
+// call returns a call of the open step that has no answer yet.
+func (s *State) call(id string) *Call {
+	if s.Open == nil {
+		return nil
+	}
+	for i := range s.Open.Calls {
+		if c := &s.Open.Calls[i]; c.ID == id && !c.Answered {
+			return c
+		}
+	}
+	return nil
+}
+
+func (s *State) count(tokens int, estimated bool, cost float64, provider, model string) {
+	s.Tokens += tokens
+	s.Estimate = s.Estimate || estimated
+	s.CostUSD += cost
+	if provider != "" {
+		s.Provider = provider
+	}
+	if model != "" {
+		s.Model = model
+	}
+}
+
+func (s *State) result(r *step.Result) {
+	c := s.call(r.CallID)
+	if c == nil {
+		return
+	}
+	c.Ended, c.Error, c.Code = true, r.Error, r.Code
+	if c.Intent != nil && c.Intent.Child != nil {
+		s.Spawned++
+		if r.Error != "" {
+			s.FailedChildren = append(slices.Clip(s.FailedChildren), r.Error)
+		}
+	}
+}
+
+func (s *State) step(r *step.StepRecord) {
+	if s.Open == nil || s.Open.Answer.TokensUsed == 0 && s.Open.Answer.Started.IsZero() { // the answer said nothing of its cost
+		s.count(r.TokensUsed, r.Estimated, r.CostUSD, r.Provider, r.Model)
+	} else if more := r.TokensUsed - s.Open.Answer.TokensUsed; more > 0 {
+		s.count(more, r.Estimated, max(r.CostUSD-s.Open.Answer.CostUSD, 0), r.Provider, r.Model)
+	}
+	s.Step = max(s.Step, r.StepNumber)
+	s.Crashes = 0
+	for i := range r.ToolCalls {
+		if c := &r.ToolCalls[i]; c.Error == "" && c.Code == "" {
+			if plan, ok := PlanOf(c.Name, s.inputOf(c.ID)); ok {
+				s.Plan = plan
+			}
+		}
+	}
+	if r.Files != nil {
+		s.files(r.Files)
+	}
+	s.Open = nil
+}
+
+func (s *State) files(f *step.Snapshot) {
+	if s.Files = f; s.FirstFiles == nil {
+		s.FirstFiles = f
+	}
+}
+
+// inputOf returns the input of a call of the last answer.
+func (s *State) inputOf(id string) json.RawMessage {
+	for _, m := range slices.Backward(s.Messages) {
+		if m.Role == rnixctx.RoleAssistant {
+			for _, c := range m.ToolCalls {
+				if c.ID == id {
+					return c.Input
+				}
+			}
+			return nil
+		}
+	}
+	return nil
+}
+
+func (s *State) marker(r *step.Record) {
+	m := r.Marker
+	if m.PID != 0 {
+		s.PID = m.PID
+	}
+	switch m.Name {
+	case step.MarkerSpawn, step.MarkerResumed:
+		s.Settled, s.Runs = m.Detail, s.Runs+1
+		s.Phase, s.Paused, s.Exit, s.Result, s.Wait, s.Hint, s.Wake = Running, false, nil, "", "", "", time.Time{}
+		s.began = r.Time
+	case step.MarkerFork:
+		var f step.ForkDetail
+		if r.Seq == 1 && json.Unmarshal(m.Detail, &f) == nil { // others are those of its origin
+			s.Origin = &f
+		}
+	case step.MarkerPause:
+		s.Paused = true
+		s.began = time.Time{}
+	case step.MarkerResume:
+		s.Paused = false
+		s.began = r.Time
+	case step.MarkerCompaction:
+		if ms, ok := step.Compacted(m); ok {
+			s.Messages = ms
+		}
+	case step.MarkerExit:
+		s.end(Ended)
+		s.Exit, s.Result, s.Paused = m.Exit, m.Text, false
+	case step.MarkerSuspended:
+		var d step.SuspendDetail
+		_ = json.Unmarshal(m.Detail, &d) // it says less then
+		s.end(Suspended)
+		s.Wait, s.Wake, s.Hint, s.Exit = m.Text, d.Wake, d.Hint, m.Exit
+	case step.MarkerDaemonStop:
+		s.end(Stopped)
+	case step.MarkerInterrupted:
+		if s.Phase == Running {
+			s.end(Broken)
+			s.Crashes++
+		}
+	}
+}
+
+func (s *State) end(p Phase) { s.Phase, s.began = p, time.Time{} }
+
+// Unfinished reports whether the history is a fork that was never finished.
+func (s *State) Unfinished() bool { return s.Origin != nil && s.Seq < s.Origin.Records+1 }
+
+// Clone returns a copy that later calls of Apply on s do not change.
+func (s *State) Clone() *State {
+	c := *s
+	c.Messages = slices.Clip(c.Messages)
+	if s.Open != nil {
+		o := *s.Open
+		o.Calls = slices.Clone(o.Calls)
+		c.Open = &o
+	}
+	return &c
+}
+
+// Conversation returns the messages in an order that every provider takes: each call of an open step
+// that has no answer is answered by saying that its outcome is not known.
+func (s *State) Conversation() []rnixctx.Message {
+	ms := slices.Clip(s.Messages)
+	if s.Open == nil {
+		return ms
+	}
+	for i := range s.Open.Calls {
+		if c := &s.Open.Calls[i]; !c.Answered {
+			ms = append(ms, rnixctx.Message{Role: rnixctx.RoleTool, ToolCallID: c.ID, IsError: true, Content: unknown(c)})
+		}
+	}
+	return ms
+}
+
+// Unknown returns the open calls that were begun and have no result, in order.
+func (s *State) Unknown() []Call {
+	var out []Call
+	if s.Open != nil {
+		for _, c := range s.Open.Calls {
+			if c.Begun && !c.Ended && !c.Answered {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
