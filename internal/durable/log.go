@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -36,6 +37,14 @@ type Log struct {
 //
 // With a nil check only the end of the file is looked at, so that opening a long log is cheap.
 func OpenLog(fsys FS, path string, check Check) (*Log, *Damage, error) {
+	return OpenBatches(fsys, path, check, nil)
+}
+
+// OpenBatches is OpenLog for a log whose lines are appended several at a time and say themselves which
+// of them begins a batch. A power failure may have kept the end of the last batch and not its middle:
+// so damage behind which begins is true for no line counts as a torn tail, is kept beside the file
+// and cut off. begins is asked about any bytes, and is true only for a line that is whole.
+func OpenBatches(fsys FS, path string, check Check, begins func(line []byte) bool) (*Log, *Damage, error) {
 	dir := filepath.Dir(path)
 	if err := fsys.Mkdir(dir, DirPerm); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, nil, wrap("OpenLog", path, err)
@@ -45,7 +54,7 @@ func OpenLog(fsys FS, path string, check Check) (*Log, *Damage, error) {
 		return nil, nil, wrap("OpenLog", path, err)
 	}
 	l := &Log{fs: fsys, path: path, file: f}
-	damage, err := l.repair(check)
+	damage, err := l.repair(check, begins)
 	if err != nil {
 		f.Close()
 		return nil, damage, err
@@ -54,11 +63,14 @@ func OpenLog(fsys FS, path string, check Check) (*Log, *Damage, error) {
 }
 
 // repair finds the good end of the file and cuts off a torn tail.
-func (l *Log) repair(check Check) (d *Damage, err error) {
+func (l *Log) repair(check Check, begins func([]byte) bool) (d *Damage, err error) {
 	if check == nil {
 		l.size, d, err = scanTail(l.file, l.path)
 	} else {
 		l.size, d, err = Scan(l.file, l.path, check)
+	}
+	if err == nil && d != nil && !d.Tail && begins != nil {
+		err = l.lastBatch(d, begins)
 	}
 	switch {
 	case err != nil:
@@ -78,14 +90,38 @@ func (l *Log) repair(check Check) (d *Damage, err error) {
 	return d, nil
 }
 
-// keep saves a tail that has its newline before it is cut: it was not torn while it was appended, so
-// somebody may have edited it, or the disk has changed it.
+// lastBatch makes d a torn tail that reaches to the end of the file, if no batch begins behind it.
+func (l *Log) lastBatch(d *Damage, begins func([]byte) bool) error {
+	info, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	behind := d.Offset + d.Bytes
+	br := bufio.NewReader(io.NewSectionReader(l.file, behind, info.Size()-behind))
+	var long []byte
+	for {
+		line, whole, err := readLine(br, &long)
+		switch {
+		case err == errTooLong || whole && begins(line):
+			return nil
+		case err != nil:
+			return err
+		case !whole:
+			d.Tail, d.Bytes = true, info.Size()-d.Offset
+			return nil
+		}
+	}
+}
+
+// keep saves a tail before it is cut, if there is a whole line in it: that was not torn while it was
+// appended, so somebody may have edited it, or the disk has changed it.
 func (l *Log) keep(d *Damage) error {
 	data := make([]byte, d.Bytes)
 	if _, err := l.file.ReadAt(data, d.Offset); err != nil && err != io.EOF {
 		return wrap("OpenLog", l.path, err)
 	}
-	if data[len(data)-1] != '\n' || bytes.IndexByte(data, 0) >= 0 {
+	first, rest, _ := bytes.Cut(data, []byte{'\n'})
+	if len(rest) == 0 && (len(first) == len(data) || bytes.IndexByte(first, 0) >= 0) {
 		return nil
 	}
 	d.Saved = fmt.Sprintf("%s.cut-%d", l.path, d.Offset)

@@ -84,6 +84,42 @@ func TestDamageInTheMiddleIsNamedAndLeftAlone(t *testing.T) {
 	}
 }
 
+// A line that begins with + is joined to the one before it.
+func TestHoleInTheLastBatchIsATornTail(t *testing.T) {
+	begins := func(line []byte) bool { return bytes.HasSuffix(line, []byte("x")) && line[0] != '+' }
+	for _, tt := range []struct {
+		text, rest, kept string // rest "" = refused
+	}{
+		{"ax\nbx\n\x00\x00\x00\x00+dx\n", "ax\nbx\n", ""},
+		{"ax\nb\x00\x00\n+cx\n+dx\n", "ax\n", "b\x00\x00\n+cx\n+dx\n"},
+		{"ax\nb\x00\x00\n+cx\n+d", "ax\n", "b\x00\x00\n+cx\n+d"},
+		{"ax\nb\n+cx\n\x00\x00", "ax\n", "b\n+cx\n\x00\x00"},
+		{"ax\nb\x00\x00\n+cx\ndx\n", "", ""},
+		{"ax\nb\x00\x00\ncx\n+dx\n", "", ""},
+	} {
+		fsys := faultfs.New("/d")
+		write(t, fsys, "/d/log", tt.text)
+		l, d, err := durable.OpenBatches(fsys, "/d/log", wholeX, begins)
+		if tt.rest == "" {
+			if got, _ := durable.ReadFile(fsys, "/d/log"); types.CodeOf(err) != types.ErrStorage || string(got) != tt.text {
+				t.Errorf("%q: %v, became %q", tt.text, err, got)
+			}
+			continue
+		}
+		if err != nil || !d.Cut || d.Offset+d.Bytes != int64(len(tt.text)) {
+			t.Fatalf("%q: %v, %v", tt.text, d, err)
+		}
+		l.Close()
+		kept := []byte{}
+		if d.Saved != "" {
+			kept, _ = durable.ReadFile(fsys, d.Saved)
+		}
+		if got, _ := durable.ReadFile(fsys, "/d/log"); string(got) != tt.rest || string(kept) != tt.kept {
+			t.Errorf("%q became %q, and %q was kept", tt.text, got, kept)
+		}
+	}
+}
+
 func TestLineForANewerProgramIsNeverCut(t *testing.T) {
 	fsys := faultfs.New("/d")
 	write(t, fsys, "/d/log", "ax\nnewer\n")

@@ -166,6 +166,14 @@ func digits(b []byte) (n uint64, rest []byte, ok bool) {
 	return n, b[i:], i > 0
 }
 
+// beginsCommit reports whether a line is whole and is not joined to the line before it.
+func beginsCommit(line []byte) bool {
+	var h struct {
+		Joined bool `json:"joined"`
+	}
+	return verify(line) == nil && json.Unmarshal(line, &h) == nil && !h.Joined
+}
+
 // inOrder returns a check for a scan: each line is whole and readable, and the sequence numbers are
 // dense from 1. visit sees each line that is.
 func inOrder(visit func(durable.Line) error) durable.Check {

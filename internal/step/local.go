@@ -109,13 +109,21 @@ func (l *Local) start() error {
 	return err
 }
 
-// PIDs opens the counter of PIDs. It starts above every PID that a history has.
+// PIDs opens the counter of PIDs. It starts above every PID that a history has; if the counter is lost,
+// also above those of histories that are archived or deleted.
 func (l *Local) PIDs() (*durable.Counter, error) {
 	highest := types.PID(0)
 	for _, info := range l.index.List() {
 		if info.PID < durable.MaxCounter { // else the file is damaged
 			highest = max(highest, info.PID)
 		}
+	}
+	if _, err := l.fs.Stat(filepath.Join(l.dir, pidFile)); missing(err) {
+		gone, err := l.gonePID()
+		if err != nil {
+			return nil, err
+		}
+		highest = max(highest, gone)
 	}
 	return durable.OpenCounter(l.fs, filepath.Join(l.dir, pidFile), 64, uint64(highest)+1)
 }
@@ -182,7 +190,7 @@ func (l *Local) disown(id types.UUID, h *history) {
 func (l *Local) open(h *history, id types.UUID) (*durable.Damage, error) {
 	dir := l.Dir(id)
 	h.next = 1
-	log, damage, err := durable.OpenLog(l.fs, filepath.Join(dir, StepsFile), inOrder(func(durable.Line) error { h.next++; return nil }))
+	log, damage, err := durable.OpenBatches(l.fs, filepath.Join(dir, StepsFile), inOrder(func(durable.Line) error { h.next++; return nil }), beginsCommit)
 	if err != nil {
 		return nil, err
 	}

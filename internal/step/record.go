@@ -33,6 +33,9 @@ type Record struct {
 	Kind Kind      `json:"kind"`
 	Seq  uint64    `json:"seq"` // dense, from 1
 	Time time.Time `json:"time"`
+	// Joined says that the line was written in one piece with the line before it. Without it a line
+	// begins a commit: everything before was on the disk then.
+	Joined bool `json:"joined,omitempty"`
 
 	Message *rnixctx.Message `json:"message,omitempty"`
 	Answer  *Answer          `json:"answer,omitempty"` // with the message of a model's answer

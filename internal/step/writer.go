@@ -103,6 +103,7 @@ func (w *Writer) add(r Record) error {
 		return w.err
 	}
 	r.V, r.Seq, r.Time = FormatVersion, w.next, time.Now().UTC()
+	r.Joined = w.next > w.due
 	w.rec = r
 	err := w.lines.add(&w.rec)
 	w.rec = Record{}

@@ -1,5 +1,6 @@
 // Package faultfs is a file system in memory, for tests, that can fail at any single call and that
-// can crash: what was not synced is then lost, torn or half there, as a seed decides.
+// can crash: what was not synced is then lost, torn or half there, as a seed decides. Op describes an
+// operation that writes; its methods try every crash and every error on it.
 //
 // It owns the model of what a disk keeps: bytes are kept by File.Sync, names by SyncDir, and neither
 // by anything else. It is stricter than most real file systems, so what survives here survives there.
@@ -10,14 +11,12 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"rnix/internal/durable"
 	"rnix/types"
@@ -36,46 +35,27 @@ type Fault struct {
 
 // FS is the file system. Safe for concurrent use.
 type FS struct {
-	mu    sync.Mutex
-	root  *node          // +checklocks:mu
-	gen   int            // crashes so far; +checklocks:mu
-	calls int            // +checklocks:mu
-	fault Fault          // +checklocks:mu
-	locks map[string]int // name to generation; +checklocks:mu
-	trace []string       // +checklocks:mu
-}
-
-// node is a file or a directory. Invariant: kept never shares bytes with data that data may still
-// change.
-type node struct {
-	dir     bool
-	data    []byte
-	kept    []byte // what File.Sync has seen
-	mtime   time.Time
-	kids    map[string]*node
-	keptDir map[string]*node // what SyncDir has seen
-	pending []change         // since then, in order
-}
-
-// change is one change of a directory: name now means node, or nothing. A rename is one change.
-type change struct {
-	name string
-	node *node
-	gone string // the old name of a rename
-}
-
-func newDir() *node {
-	return &node{dir: true, kids: map[string]*node{}, keptDir: map[string]*node{}}
+	mu     sync.Mutex
+	root   *node          // +checklocks:mu
+	gen    int            // crashes so far; +checklocks:mu
+	made   int            // nodes and pairs of changes so far; +checklocks:mu
+	calls  int            // +checklocks:mu
+	fault  Fault          // +checklocks:mu
+	locks  map[string]int // name to generation; +checklocks:mu
+	trace  []string       // +checklocks:mu
+	record bool           // +checklocks:mu
+	past   []moment       // +checklocks:mu
 }
 
 // New returns an empty file system with the given directories, which are durable.
 func New(dirs ...string) *FS {
-	f := &FS{root: newDir(), locks: map[string]int{}}
+	f := &FS{root: newDir(0), locks: map[string]int{}}
 	for _, d := range dirs {
 		n := f.root
 		for _, name := range split(d) {
 			if n.kids[name] == nil {
-				n.kids[name] = newDir()
+				f.made++
+				n.kids[name] = newDir(f.made)
 				n.keptDir[name] = n.kids[name]
 			}
 			n = n.kids[name]
@@ -90,70 +70,24 @@ func (f *FS) Calls() int { f.mu.Lock(); defer f.mu.Unlock(); return f.calls }
 // Trace returns the calls so far, as "operation name".
 func (f *FS) Trace() []string { f.mu.Lock(); defer f.mu.Unlock(); return slices.Clone(f.trace) }
 
-// Fail makes a call fail. It replaces the fault before it and starts counting anew.
+// Fail makes a call fail. It replaces the fault before it and starts counting anew. What waits when
+// a sync fails is doomed: a later sync that succeeds does not save it, as on Linux.
 func (f *FS) Fail(x Fault) { f.mu.Lock(); defer f.mu.Unlock(); f.fault, f.calls, f.trace = x, 0, nil }
 
 // CrashAt makes the n-th call from now and all later ones fail until Crash is called.
 func (f *FS) CrashAt(n int) { f.Fail(Fault{At: n, Err: ErrCrashed, Persistent: true}) }
 
 // Crash loses what was not synced and starts the machine again, without a fault. With seed 0 all of
-// it is lost. Any other seed keeps, of each directory, a beginning of its changes, and of each file
-// a beginning of its unsynced bytes, of which an end may be zeros.
+// it is lost. Any other seed keeps some of the changes of each directory, in order, and of each file
+// a beginning or some sectors of its unsynced bytes; gaps and an end may be zeros.
 func (f *FS) Crash(seed uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.gen++
 	f.fault, f.calls, f.trace = Fault{}, 0, nil
+	f.record, f.past = false, nil
 	f.locks = map[string]int{}
-	f.root.crash(rand.New(rand.NewPCG(seed, 1)), seed == 0, map[*node]bool{})
-}
-
-func (n *node) crash(r *rand.Rand, worst bool, seen map[*node]bool) {
-	if seen[n] {
-		return
-	}
-	seen[n] = true
-	if !n.dir {
-		n.data = n.torn(r, worst)
-		n.kept = n.data
-		return
-	}
-	names := maps.Clone(n.keptDir)
-	if !worst {
-		for _, c := range n.pending[:r.IntN(len(n.pending)+1)] {
-			c.apply(names)
-		}
-	}
-	n.kids, n.keptDir, n.pending = names, maps.Clone(names), nil
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		names[name].crash(r, worst, seen)
-	}
-}
-
-func (n *node) torn(r *rand.Rand, worst bool) []byte {
-	if worst {
-		return slices.Clone(n.kept)
-	}
-	if len(n.data) < len(n.kept) || string(n.data[:len(n.kept)]) != string(n.kept) {
-		return slices.Clone([][]byte{n.kept, n.data}[r.IntN(2)])
-	}
-	fresh := len(n.data) - len(n.kept)
-	b := slices.Clone(n.data[:len(n.kept)+r.IntN(fresh+1)])
-	if r.IntN(2) == 0 {
-		clear(b[len(n.kept)+r.IntN(len(b)-len(n.kept)+1):])
-	}
-	return b
-}
-
-func (c change) apply(names map[string]*node) {
-	if c.gone != "" {
-		delete(names, c.gone)
-	}
-	if c.node == nil {
-		delete(names, c.name)
-	} else {
-		names[c.name] = c.node
-	}
+	f.root = f.root.survivor(seed, map[*node]*node{})
 }
 
 // call counts a call and returns the error that is to happen in it.
@@ -236,13 +170,13 @@ func (f *FS) Mkdir(name string, _ fs.FileMode) error {
 	case parent == nil || !parent.dir:
 		return pathError("mkdir", name, fs.ErrNotExist)
 	}
-	parent.change(change{name: base, node: newDir()})
+	f.made++
+	parent.change(change{name: base, node: newDir(f.made)})
+	f.changed("mkdir", name)
 	return nil
 }
 
-func (n *node) change(c change) { c.apply(n.kids); n.pending = append(n.pending, c) }
-
-// Rename gives a file another name in the same directory.
+// Rename gives a file or a directory another name. A file that has that name is replaced.
 func (f *FS) Rename(oldname, newname string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -254,10 +188,17 @@ func (f *FS) Rename(oldname, newname string) error {
 	if n == nil || to == nil {
 		return pathError("rename", oldname, fs.ErrNotExist)
 	}
-	if from != to {
-		return pathError("rename", oldname, errors.New("this file system renames only within a directory"))
+	if old := to.kids[newbase]; old != nil && (old.dir != n.dir || len(old.kids) > 0) {
+		return pathError("rename", newname, fs.ErrExist)
 	}
-	to.change(change{name: newbase, node: n, gone: oldbase})
+	if from == to {
+		to.change(change{name: newbase, node: n, gone: oldbase})
+	} else {
+		f.made++
+		from.change(change{gone: oldbase, pair: f.made})
+		to.change(change{name: newbase, node: n, pair: f.made})
+	}
+	f.changed("rename", newname)
 	return nil
 }
 
@@ -276,6 +217,7 @@ func (f *FS) Remove(name string) error {
 		return pathError("remove", name, errors.New("directory not empty"))
 	}
 	parent.change(change{name: base})
+	f.changed("remove", name)
 	return nil
 }
 
@@ -290,8 +232,32 @@ func (f *FS) SyncDir(name string) error {
 	if n == nil || !n.dir {
 		return pathError("syncdir", name, fs.ErrNotExist)
 	}
+	pairs := map[int]bool{}
+	for _, c := range n.pending {
+		pairs[c.pair] = c.pair != 0
+	}
 	n.keptDir, n.pending = maps.Clone(n.kids), nil
+	f.root.keepPairs(pairs, map[*node]bool{})
+	f.changed("syncdir", name)
 	return nil
+}
+
+// keepPairs makes durable the other halves of renames between directories: they are one change.
+func (n *node) keepPairs(pairs map[int]bool, seen map[*node]bool) {
+	if len(pairs) == 0 || !n.dir || seen[n] {
+		return
+	}
+	seen[n] = true
+	n.pending = slices.DeleteFunc(n.pending, func(c change) bool {
+		if c.pair != 0 && pairs[c.pair] {
+			c.apply(n.keptDir)
+			return true
+		}
+		return false
+	})
+	for _, k := range n.kids {
+		k.keepPairs(pairs, seen)
+	}
 }
 
 // Lock takes a lock that ends with its Close or with a crash.

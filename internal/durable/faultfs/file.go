@@ -38,10 +38,13 @@ func (f *FS) OpenFile(name string, flag int, _ fs.FileMode) (durable.File, error
 	case n != nil && flag&os.O_EXCL != 0:
 		return nil, pathError(op, name, fs.ErrExist)
 	case n == nil:
-		n = &node{mtime: time.Now()}
+		f.made++
+		n = &node{id: f.made, mtime: time.Now()}
 		parent.change(change{name: base, node: n})
+		f.changed(op, name)
 	case flag&os.O_TRUNC != 0:
-		n.data = nil
+		n.edit(edit{cut: true})
+		f.changed("truncate", name)
 	}
 	return &file{fs: f, gen: f.gen, name: name, node: n, flag: flag}, nil
 }
@@ -96,12 +99,11 @@ func (f *file) Write(b []byte) (int, error) {
 	if f.flag&os.O_APPEND != 0 {
 		f.pos = int64(len(f.node.data))
 	}
-	if f.pos < int64(len(f.node.data)) {
-		f.node.data = slices.Clone(f.node.data[:f.pos]) // the tests' writers never overwrite in the middle
-	}
-	f.node.data = append(f.node.data, b...)
-	f.pos = int64(len(f.node.data))
-	f.node.mtime = time.Now()
+	e := edit{off: f.pos, bytes: slices.Clone(b)}
+	f.node.edit(e)
+	f.pos += int64(len(b))
+	f.fs.changed("write", f.name)
+	f.fs.wrote(f.node, e)
 	return len(b), err
 }
 
@@ -110,18 +112,23 @@ func (f *file) Truncate(size int64) error {
 	if err := f.enter("truncate"); err != nil {
 		return err
 	}
-	b := make([]byte, size)
-	copy(b, f.node.data)
-	f.node.data = b
+	f.node.edit(edit{off: size, cut: true})
+	f.fs.changed("truncate", f.name)
 	return nil
 }
 
 func (f *file) Sync() error {
 	defer f.fs.mu.Unlock()
 	if err := f.enter("sync"); err != nil {
+		if f.gen == f.fs.gen {
+			for i := range f.node.waiting {
+				f.node.waiting[i].doomed = true
+			}
+		}
 		return err
 	}
-	f.node.kept = f.node.data[:len(f.node.data):len(f.node.data)]
+	f.node.sync()
+	f.fs.changed("sync", f.name)
 	return nil
 }
 
