@@ -172,7 +172,7 @@ func (f *FS) Mkdir(name string, _ fs.FileMode) error {
 	}
 	f.made++
 	parent.change(change{name: base, node: newDir(f.made)})
-	f.changed("mkdir", name)
+	f.changed("mkdir", name, nil, edit{})
 	return nil
 }
 
@@ -198,7 +198,7 @@ func (f *FS) Rename(oldname, newname string) error {
 		from.change(change{gone: oldbase, pair: f.made})
 		to.change(change{name: newbase, node: n, pair: f.made})
 	}
-	f.changed("rename", newname)
+	f.changed("rename", newname, nil, edit{})
 	return nil
 }
 
@@ -217,7 +217,7 @@ func (f *FS) Remove(name string) error {
 		return pathError("remove", name, errors.New("directory not empty"))
 	}
 	parent.change(change{name: base})
-	f.changed("remove", name)
+	f.changed("remove", name, nil, edit{})
 	return nil
 }
 
@@ -238,7 +238,7 @@ func (f *FS) SyncDir(name string) error {
 	}
 	n.keptDir, n.pending = maps.Clone(n.kids), nil
 	f.root.keepPairs(pairs, map[*node]bool{})
-	f.changed("syncdir", name)
+	f.changed("syncdir", name, nil, edit{})
 	return nil
 }
 

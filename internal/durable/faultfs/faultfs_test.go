@@ -35,10 +35,10 @@ func put(t *testing.T, f durable.File, text string) {
 }
 
 // states returns what a file can be after power has failed now.
-func states(fsys *faultfs.FS, name string, seeds uint64) map[string]int {
+func states(past *faultfs.Past, name string, seeds uint64) map[string]int {
 	out := map[string]int{}
 	for seed := range seeds {
-		b, err := durable.ReadFile(fsys.PowerLoss(len(fsys.Changes())-1, seed), name)
+		b, err := durable.ReadFile(past.PowerLoss(len(past.Changes())-1, seed), name)
 		if err != nil {
 			b = []byte("none")
 		}
@@ -52,10 +52,10 @@ func TestUnsyncedBytesAreLostTornReorderedOrZero(t *testing.T) {
 	f := open(t, fsys, "/d/f")
 	put(t, f, "old")
 	must(t, f.Sync(), fsys.SyncDir("/d"))
-	fsys.Record()
+	past := fsys.Record()
 	a, b := bytes.Repeat([]byte("a"), 509), bytes.Repeat([]byte("b"), 512)
 	put(t, f, string(a)+string(b))
-	got := states(fsys, "/d/f", 400)
+	got := states(past, "/d/f", 400)
 	whole := "old" + string(a) + string(b)
 	for what, want := range map[string]string{
 		"lost": "old", "all there": whole, "a hole": "old" + string(make([]byte, 509)) + string(b),
@@ -77,7 +77,7 @@ func TestUnsyncedBytesAreLostTornReorderedOrZero(t *testing.T) {
 	if torn < 5 {
 		t.Errorf("torn at %d places", torn)
 	}
-	if b, _ := durable.ReadFile(fsys.PowerLoss(1, 0), "/d/f"); string(b) != "old" {
+	if b, _ := durable.ReadFile(past.PowerLoss(1, 0), "/d/f"); string(b) != "old" {
 		t.Errorf("seed 0 keeps %q", b)
 	}
 }
@@ -87,14 +87,14 @@ func TestUnsyncedNamesMayBeThereOrNot(t *testing.T) {
 	f := open(t, fsys, "/d/f")
 	put(t, f, "old")
 	must(t, f.Sync(), fsys.SyncDir("/d"))
-	fsys.Record()
+	past := fsys.Record()
 	must(t, fsys.Mkdir("/d/sub", 0o700))
 	g := open(t, fsys, "/d/new")
 	put(t, g, "new")
 	must(t, g.Sync(), fsys.Rename("/d/new", "/d/f"), fsys.Rename("/d/f", "/e/f"))
 	seen := map[string]int{}
 	for seed := range uint64(300) {
-		s := fsys.PowerLoss(len(fsys.Changes())-1, seed)
+		s := past.PowerLoss(len(past.Changes())-1, seed)
 		d, derr := durable.ReadFile(s, "/d/f")
 		e, eerr := durable.ReadFile(s, "/e/f")
 		_, suberr := s.Stat("/d/sub")
@@ -112,7 +112,7 @@ func TestUnsyncedNamesMayBeThereOrNot(t *testing.T) {
 		}
 	}
 	must(t, fsys.SyncDir("/e"))
-	s := fsys.PowerLoss(len(fsys.Changes())-1, 0)
+	s := past.PowerLoss(len(past.Changes())-1, 0)
 	if b, err := durable.ReadFile(s, "/e/f"); err != nil || string(b) != "new" {
 		t.Errorf("after a sync of the new directory: %q, %v", b, err)
 	}
@@ -120,13 +120,13 @@ func TestUnsyncedNamesMayBeThereOrNot(t *testing.T) {
 
 func TestKilledProcessLosesNothingButMayHaveHalfWritten(t *testing.T) {
 	fsys := faultfs.New("/d")
-	fsys.Record()
+	past := fsys.Record()
 	f := open(t, fsys, "/d/f")
 	put(t, f, "one")
 	put(t, f, "two")
 	seen := map[string]int{}
 	for seed := range uint64(50) {
-		k := fsys.Killed(2, seed)
+		k := past.Killed(2, seed)
 		b, err := durable.ReadFile(k, "/d/f")
 		must(t, err)
 		seen[string(b)]++
@@ -173,13 +173,13 @@ func TestSyncAfterAFailedSyncSavesNothing(t *testing.T) {
 }
 
 func TestSameSeedGivesTheSameState(t *testing.T) {
-	make := func() *faultfs.FS {
+	make := func() *faultfs.Past {
 		fsys := faultfs.New("/d")
-		fsys.Record()
+		past := fsys.Record()
 		for i := range 5 {
 			must(t, durable.WriteFile(fsys, fmt.Sprintf("/d/%d", i%3), bytes.Repeat([]byte{byte('0' + i)}, 700), i%2 == 0))
 		}
-		return fsys
+		return past
 	}
 	a, b := make(), make()
 	for n := range a.Changes() {

@@ -41,10 +41,10 @@ func (f *FS) OpenFile(name string, flag int, _ fs.FileMode) (durable.File, error
 		f.made++
 		n = &node{id: f.made, mtime: time.Now()}
 		parent.change(change{name: base, node: n})
-		f.changed(op, name)
+		f.changed(op, name, nil, edit{})
 	case flag&os.O_TRUNC != 0:
 		n.edit(edit{cut: true})
-		f.changed("truncate", name)
+		f.changed("truncate", name, nil, edit{})
 	}
 	return &file{fs: f, gen: f.gen, name: name, node: n, flag: flag}, nil
 }
@@ -102,8 +102,7 @@ func (f *file) Write(b []byte) (int, error) {
 	e := edit{off: f.pos, bytes: slices.Clone(b)}
 	f.node.edit(e)
 	f.pos += int64(len(b))
-	f.fs.changed("write", f.name)
-	f.fs.wrote(f.node, e)
+	f.fs.changed("write", f.name, f.node, e)
 	return len(b), err
 }
 
@@ -113,7 +112,7 @@ func (f *file) Truncate(size int64) error {
 		return err
 	}
 	f.node.edit(edit{off: size, cut: true})
-	f.fs.changed("truncate", f.name)
+	f.fs.changed("truncate", f.name, nil, edit{})
 	return nil
 }
 
@@ -128,7 +127,7 @@ func (f *file) Sync() error {
 		return err
 	}
 	f.node.sync()
-	f.fs.changed("sync", f.name)
+	f.fs.changed("sync", f.name, nil, edit{})
 	return nil
 }
 

@@ -17,16 +17,21 @@ type moment struct {
 	edit edit // that write
 }
 
-// Record keeps from now on what the file system is after each change, for PowerLoss and Killed.
-func (f *FS) Record() {
+// Past is what a file system was after each change, from Record on.
+type Past struct{ fs *FS }
+
+// Record keeps from now on what the file system is after each change.
+func (f *FS) Record() *Past {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.record, f.past = true, nil
-	f.changed("begin", "")
+	f.changed("begin", "", nil, edit{})
+	return &Past{f}
 }
 
-// Changes returns the recorded changes, as "operation name". The first is the beginning.
-func (f *FS) Changes() []string {
+// Changes returns the changes so far, as "operation name". The first is the beginning.
+func (p *Past) Changes() []string {
+	f := p.fs
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	out := make([]string, len(f.past))
@@ -36,43 +41,40 @@ func (f *FS) Changes() []string {
 	return out
 }
 
-// changed records a change that has just been made.
+// changed records a change that has just been made; a write also names the file and the edit.
 //
 // +checklocks:f.mu
-func (f *FS) changed(op, name string) {
-	if f.record {
-		f.past = append(f.past, moment{what: strings.TrimSpace(op + " " + name), root: f.root.clone(map[*node]*node{})})
+func (f *FS) changed(op, name string, written *node, e edit) {
+	if !f.record {
+		return
 	}
-}
-
-// wrote adds to the last change what was written.
-//
-// +checklocks:f.mu
-func (f *FS) wrote(n *node, e edit) {
-	if f.record {
-		m := &f.past[len(f.past)-1]
-		m.id, m.edit = n.id, e
+	m := moment{what: strings.TrimSpace(op + " " + name), root: f.root.clone(map[*node]*node{}), edit: e}
+	if written != nil {
+		m.id = written.id
 	}
+	f.past = append(f.past, m)
 }
 
 // PowerLoss returns the file system that is found when the power has failed after n recorded changes,
-// as Crash leaves it. f is not changed.
-func (f *FS) PowerLoss(n int, seed uint64) *FS {
+// as Crash leaves it.
+func (p *Past) PowerLoss(n int, seed uint64) *FS {
+	f := p.fs
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if seed != 0 {
 		seed = seed<<20 | uint64(n)
 	}
-	return f.with(f.past[n].root.survivor(seed, map[*node]*node{}))
+	return with(f.made, f.past[n].root.survivor(seed, map[*node]*node{}))
 }
 
 // Killed returns the file system that is found when the process was killed after n recorded changes. If
 // the next one is a write, seeds other than 0 have done a part of it. Nothing else is lost, but what was
-// not synced is still not: a power failure may follow. f is not changed.
-func (f *FS) Killed(n int, seed uint64) *FS {
+// not synced is still not: a power failure may follow.
+func (p *Past) Killed(n int, seed uint64) *FS {
+	f := p.fs
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := f.with(f.past[n].root.clone(map[*node]*node{}))
+	out := with(f.made, f.past[n].root.clone(map[*node]*node{}))
 	if seed == 0 || n+1 >= len(f.past) || f.past[n+1].id == 0 {
 		return out
 	}
@@ -91,18 +93,13 @@ func (f *FS) Killed(n int, seed uint64) *FS {
 func (f *FS) Clone() *FS {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.with(f.root.clone(map[*node]*node{}))
+	return with(f.made, f.root.clone(map[*node]*node{}))
 }
 
 // Settle makes everything durable that is there.
 func (f *FS) Settle() { f.mu.Lock(); defer f.mu.Unlock(); f.root.settle() }
 
-// with returns another file system with a root.
-//
-// +checklocks:f.mu
-func (f *FS) with(root *node) *FS {
-	return &FS{root: root, made: f.made, locks: map[string]int{}}
-}
+func with(made int, root *node) *FS { return &FS{root: root, made: made, locks: map[string]int{}} }
 
 // Files returns the bytes of every file by its name; those of a directory, whose name ends in a
 // slash, are nil.
@@ -121,7 +118,7 @@ func (f *FS) Files() map[string][]byte {
 }
 
 // sum returns a number that differs, as a rule, when names or bytes differ.
-func (f *FS) sum(seed maphash.Seed, extra string) uint64 {
+func sum(f *FS, seed maphash.Seed, extra string) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var h maphash.Hash
