@@ -32,6 +32,7 @@ const (
 	ErrRateLimited    ErrCode = "RATE_LIMITED" // the provider asks to wait
 	ErrStorage        ErrCode = "STORAGE"      // the disk refused a write that must not be lost
 	ErrVersion        ErrCode = "VERSION"      // written by a newer program
+	ErrInDoubt        ErrCode = "IN_DOUBT"     // nobody knows whether an interrupted call has run
 )
 
 // Error makes a code usable as a target of errors.Is: errors.Is(err, types.ErrNotFound).

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"rnix/internal/step"
 	"rnix/types"
 )
 
@@ -55,15 +56,17 @@ func Decide(c *Call, policy Policy, restorable bool) Verdict {
 		return Lost
 	case !c.Begun:
 		return Run
-	case c.Intent.Child != nil:
+	case c.Intent != nil && c.Intent.Child != nil:
 		return Attach
 	}
-	switch c.Intent.Effect {
-	case "none", "idempotent":
-		return Again
-	case "reversible":
-		if restorable {
-			return Undo
+	if c.Intent != nil {
+		switch c.Intent.Effect {
+		case "none", "idempotent":
+			return Again
+		case "reversible":
+			if restorable {
+				return Undo
+			}
 		}
 	}
 	switch policy {
@@ -83,7 +86,7 @@ func Explain(c *Call, v Verdict) string {
 	case Unknown:
 		return unknown(c)
 	case Skipped:
-		return "This call was interrupted: it may or may not have run. A person has decided that it is not to be run again. Go on without it."
+		return "This call was interrupted: it may or may not have run. " + step.SkippedText + " Go on without it."
 	case Lost:
 		if c.Error != "" {
 			return fmt.Sprintf("This call has ended with an error (%s): %s. What else it answered was lost when the machine stopped.", strings.ToLower(string(c.Code)), c.Error)

@@ -3,6 +3,7 @@ package recovery
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 
 	"rnix/internal/step"
 	"rnix/types"
@@ -24,6 +25,9 @@ func Read(src Source, cp *step.Checkpoint) (s *State, used bool, damage string, 
 	}
 	s = new(State)
 	damage, err = fold(src, 1, s)
+	if err == nil && s.Seq == 0 && damage != "" {
+		err = types.Errorf(types.ErrStorage, "Read", "", "nothing of the history can be read: %s", damage)
+	}
 	return s, false, damage, err
 }
 
@@ -107,6 +111,9 @@ func (s *State) Checkpoint(id types.UUID) (*step.Checkpoint, error) {
 func FromCheckpoint(cp *step.Checkpoint) (*State, bool) {
 	s := new(State)
 	if len(cp.State) == 0 || json.Unmarshal(cp.State, s) != nil || s.Seq != cp.Seq || s.Seq == 0 {
+		return nil, false
+	}
+	if s.Open != nil && slices.ContainsFunc(s.Open.Calls, func(c Call) bool { return c.Begun != (c.Intent != nil) }) {
 		return nil, false
 	}
 	s.Messages, s.began = cp.Messages, cp.Began

@@ -10,6 +10,7 @@ package recovery
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	rnixctx "rnix/context"
@@ -64,6 +65,9 @@ type State struct {
 	Files          *step.Snapshot `json:"files,omitempty"` // the latest snapshot of the workspace
 	FirstFiles     *step.Snapshot `json:"first_files,omitempty"`
 
+	// Inputs is what persons have said that is not in the conversation yet.
+	Inputs []string `json:"inputs,omitempty"`
+
 	Open *Open `json:"open,omitempty"` // the answer whose step has not ended
 
 	Active time.Duration `json:"active_ns"` // how long it has lived, without pauses and the time between runs
@@ -91,8 +95,9 @@ type Call struct {
 
 // Apply folds the next record in. Records come in order, each once; State does not keep r itself.
 func (s *State) Apply(r *step.Record) {
+	now := r.Time.Round(0) // as the file has it, without the reading of the process's own clock
 	s.Seq = r.Seq
-	s.pass(r.Time)
+	s.pass(r, now)
 	switch r.Kind {
 	case step.KindMessage:
 		s.message(r)
@@ -100,20 +105,24 @@ func (s *State) Apply(r *step.Record) {
 		if c := s.call(r.Intent.CallID); c != nil {
 			in := *r.Intent
 			in.Input = nil
-			c.Begun, c.Ended, c.Intent = true, false, &in
+			c.Begun, c.Ended, c.Intent, c.Error, c.Code = true, false, &in, "", ""
 		}
 	case step.KindResult:
 		s.result(r.Result)
 	case step.KindStep:
 		s.step(r.Step)
 	case step.KindMarker:
-		s.marker(r)
+		s.marker(r.Marker, r.Seq, now)
 	}
-	s.Time = r.Time
+	s.Time = now
 }
 
-// pass counts the time up to a record.
-func (s *State) pass(now time.Time) {
+// pass counts the time up to a record. Before one that a later daemon has written nothing ran: how long
+// the process had lived when its daemon broke off is known up to the record before.
+func (s *State) pass(r *step.Record, now time.Time) {
+	if m := r.Marker; m != nil && (m.Name == step.MarkerInterrupted || m.Name == step.MarkerResumed) {
+		s.began = time.Time{}
+	}
 	if !s.began.IsZero() && now.After(s.began) {
 		s.Active += now.Sub(s.began)
 		s.began = now
@@ -133,6 +142,10 @@ func (s *State) message(r *step.Record) {
 		s.Open = &Open{Answer: a}
 		for _, c := range m.ToolCalls {
 			s.Open.Calls = append(s.Open.Calls, Call{ID: c.ID, Name: c.Name})
+		}
+	case rnixctx.RoleUser:
+		if len(s.Inputs) > 0 && s.Inputs[0] == m.Content {
+			s.Inputs = s.Inputs[1:]
 		}
 	case rnixctx.RoleTool:
 		if c := s.call(m.ToolCallID); c != nil {
@@ -175,13 +188,21 @@ func (s *State) result(r *step.Result) {
 	if c.Intent != nil && c.Intent.Child != nil {
 		s.Spawned++
 		if r.Error != "" {
-			s.FailedChildren = append(slices.Clip(s.FailedChildren), r.Error)
+			s.FailedChildren = append(slices.Clip(s.FailedChildren), FailedChild(r.Error))
 		}
 	}
 }
 
+// FailedChild is how a parent lists a child that has failed, of the error of the call that started it.
+func FailedChild(problem string) string {
+	if _, rest, ok := strings.Cut(problem, "process "); ok {
+		return "PID " + rest
+	}
+	return problem
+}
+
 func (s *State) step(r *step.StepRecord) {
-	if s.Open == nil || s.Open.Answer.TokensUsed == 0 && s.Open.Answer.Started.IsZero() { // the answer said nothing of its cost
+	if s.Open == nil || s.Open.Answer.Step != r.StepNumber || s.Open.Answer.TokensUsed == 0 && s.Open.Answer.Started.IsZero() { // no answer has said what it cost
 		s.count(r.TokensUsed, r.Estimated, r.CostUSD, r.Provider, r.Model)
 	} else if more := r.TokensUsed - s.Open.Answer.TokensUsed; more > 0 {
 		s.count(more, r.Estimated, max(r.CostUSD-s.Open.Answer.CostUSD, 0), r.Provider, r.Model)
@@ -222,8 +243,7 @@ func (s *State) inputOf(id string) json.RawMessage {
 	return nil
 }
 
-func (s *State) marker(r *step.Record) {
-	m := r.Marker
+func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 	if m.PID != 0 {
 		s.PID = m.PID
 	}
@@ -231,18 +251,21 @@ func (s *State) marker(r *step.Record) {
 	case step.MarkerSpawn, step.MarkerResumed:
 		s.Settled, s.Runs = m.Detail, s.Runs+1
 		s.Phase, s.Paused, s.Exit, s.Result, s.Wait, s.Hint, s.Wake = Running, false, nil, "", "", "", time.Time{}
-		s.began = r.Time
+		s.began = now
 	case step.MarkerFork:
 		var f step.ForkDetail
-		if r.Seq == 1 && json.Unmarshal(m.Detail, &f) == nil { // others are those of its origin
+		if seq == 1 && json.Unmarshal(m.Detail, &f) == nil { // others are those of its origin
 			s.Origin = &f
 		}
 	case step.MarkerPause:
 		s.Paused = true
 		s.began = time.Time{}
 	case step.MarkerResume:
-		s.Paused = false
-		s.began = r.Time
+		if s.Paused {
+			s.Paused, s.began = false, now
+		}
+	case step.MarkerInput:
+		s.Inputs = append(slices.Clip(s.Inputs), m.Text)
 	case step.MarkerCompaction:
 		if ms, ok := step.Compacted(m); ok {
 			s.Messages = ms
