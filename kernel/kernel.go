@@ -69,13 +69,21 @@ type ProcGroupManager interface {
 	SignalGroup(group types.PGID, sig types.Signal) error
 }
 
+// SupervisorManager starts processes that keep others running.
+type SupervisorManager interface {
+	// SpawnSupervisor starts a supervisor and its children and returns its PID. If a child cannot be
+	// started, none is left.
+	SpawnSupervisor(spec SupervisorSpec) (types.PID, error)
+}
+
 var (
-	_ ProcessManager   = (*KernelImpl)(nil)
-	_ MountManager     = (*KernelImpl)(nil)
-	_ SignalManager    = (*KernelImpl)(nil)
-	_ SubtreeManager   = (*KernelImpl)(nil)
-	_ ProcGroupManager = (*KernelImpl)(nil)
-	_ vfs.ProcSource   = (*KernelImpl)(nil)
+	_ ProcessManager    = (*KernelImpl)(nil)
+	_ MountManager      = (*KernelImpl)(nil)
+	_ SignalManager     = (*KernelImpl)(nil)
+	_ SubtreeManager    = (*KernelImpl)(nil)
+	_ ProcGroupManager  = (*KernelImpl)(nil)
+	_ SupervisorManager = (*KernelImpl)(nil)
+	_ vfs.ProcSource    = (*KernelImpl)(nil)
 )
 
 // Recorder is the durable record of one history. It is used by one goroutine at a time.

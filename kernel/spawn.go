@@ -80,29 +80,38 @@ func (k *KernelImpl) Spawn(intent string, ag *agent.Agent, opts SpawnOpts) (type
 
 // SpawnContext is Spawn with a context for the work of starting (mounting servers can take long). The
 // end of ctx after SpawnContext returned means nothing to the process.
-func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.Agent, opts SpawnOpts) (_ types.PID, err error) {
+func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.Agent, opts SpawnOpts) (types.PID, error) {
+	p, err := k.spawn(ctx, intent, ag, opts)
+	if err != nil {
+		return 0, err
+	}
+	return p.PID, nil
+}
+
+// spawn is SpawnContext for callers that need the process, which may have ended and be gone already.
+func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, opts SpawnOpts) (_ *Process, err error) {
 	start := time.Now()
 	if ag == nil {
 		ag = &agent.Agent{}
 	}
 	switch {
 	case strings.TrimSpace(intent) == "":
-		return 0, types.Errorf(types.ErrInvalid, "Spawn", "", "the intent is empty")
+		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "the intent is empty")
 	case len(intent) > maxIntent:
-		return 0, types.Errorf(types.ErrInvalid, "Spawn", "", "the intent has %d bytes and at most %d are taken: put the text into a file and tell the agent to read it", len(intent), maxIntent)
+		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "the intent has %d bytes and at most %d are taken: put the text into a file and tell the agent to read it", len(intent), maxIntent)
 	}
 	var parent *Process
 	if opts.ParentPID != 0 {
 		if parent, err = k.table.lookup("Spawn", opts.ParentPID); err != nil {
-			return 0, err
+			return nil, err
 		}
 	}
 	p, err := k.settle(intent, ag, parent, opts)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if p.PID, p.depth, err = k.table.admit(parent); err != nil {
-		return 0, err
+		return nil, err
 	}
 	p.opts.Env = withIdentity(p.opts.Env, p)
 	defer func() {
@@ -112,29 +121,29 @@ func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.
 	}()
 
 	if p.CtxID, err = k.ctxMgr.CtxAlloc(opts.CtxSize); err != nil {
-		return 0, err
+		return nil, err
 	}
 	k.vfs.AdmitAs(p.PID, func() vfs.Caller { return p.caller(k) })
 	l, system, err := k.prepare(ctx, p, parent, ag)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	rec, err := k.store.Create(p.UUID)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	p.rec = rec
 	if merr := k.store.SaveMeta(p.UUID, system, p.kit.list); merr != nil {
 		k.log.Warn("process-meta.json", "err", merr) // nothing depends on it
 	}
 	if err = k.begin(p); err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err = k.table.insert(p); err != nil {
-		return 0, err
+		return nil, err
 	}
 	k.launch(p, l, start)
-	return p.PID, nil
+	return p, nil
 }
 
 // prepare gives a process what it reasons with: its model, its servers, its tools and its system

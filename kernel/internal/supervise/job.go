@@ -86,6 +86,7 @@ func (p *Policy) startNext() (Action, bool) {
 		return Action{}, true
 	}
 	if len(j.start) == 0 {
+		p.begun = p.begun || j.kind == begin
 		p.job = nil
 		return Action{}, false
 	}

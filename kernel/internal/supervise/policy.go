@@ -20,6 +20,7 @@ type Policy struct {
 	held     bool
 	news     []Action // Decide, to be told of
 	outcome  Outcome
+	begun    bool
 	over     bool
 }
 
@@ -116,6 +117,9 @@ func (p *Policy) Hold(held bool) { p.held = held }
 // Stop has all children stopped in reverse order, and then the supervisor ended. It does nothing if
 // that is under way.
 func (p *Policy) Stop() { p.close(Asked, 0) }
+
+// Begun reports whether all children were started in the beginning, whatever became of them.
+func (p *Policy) Begun() bool { return p.begun }
 
 // Outcome returns how the supervisor ends, as soon as that is decided.
 func (p *Policy) Outcome() Outcome { return p.outcome }

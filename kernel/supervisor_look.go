@@ -1,0 +1,109 @@
+package kernel
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/internal/event"
+	"rnix/internal/step"
+	"rnix/kernel/internal/supervise"
+)
+
+// MarkerRestart is the marker of a supervisor's decision to start a child again. Detail: the child's
+// name and how its last run ended. Part of the on-disk format.
+const MarkerRestart = "restart"
+
+func (s *supervisor) settled(info step.ProcInfo) any {
+	return supervisorRecord{ProcInfo: info, Supervisor: s.spec.record()}
+}
+
+// decided records a restart and tells those who look.
+func (s *supervisor) decided(a supervise.Action, now time.Time) {
+	m := s.members[a.Child]
+	text := m.describe() + " " + m.why + ": it is started again"
+	if !a.Until.IsZero() {
+		text += " in " + a.Until.Sub(now).String()
+	}
+	text += fmt.Sprintf(" (restart %d of %d within %s)", a.Count, s.spec.Intensity.MaxRestarts, s.spec.Intensity.Period)
+	s.say("warning", "%s", text)
+	detail, err := json.Marshal(restartRecord{Child: m.name, Why: m.why})
+	if err != nil {
+		s.k.log.Error("restart", "pid", s.p.PID, "err", err) // cannot happen: it is plain data
+	}
+	s.mark(step.Marker{Name: MarkerRestart, PID: s.p.PID, Text: text, Detail: detail})
+}
+
+// restartRecord is the Detail of a MarkerRestart.
+type restartRecord struct {
+	Child string `json:"child"`
+	Why   string `json:"why"` // how its last run ended, or that it could not be started
+}
+
+// mark writes a marker. A record that cannot be written ends the supervisor, as it does every process.
+func (s *supervisor) mark(m step.Marker) {
+	if s.failed != nil {
+		return
+	}
+	if s.failed = s.p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &m}); s.failed == nil {
+		s.failed = s.p.rec.Commit()
+	}
+	if s.failed != nil {
+		s.policy.Stop()
+	}
+}
+
+// say writes a line into the log of the process.
+func (s *supervisor) say(category, format string, args ...any) {
+	s.k.events.Append(event.Event{Kind: event.LogLine, PID: s.p.PID, UUID: s.p.UUID, Name: orDefault(category, "output"),
+		Text: rnixctx.Elide(fmt.Sprintf(format, args...), maxLine)})
+}
+
+// describe names a child, with its last run.
+func (m *member) describe() string {
+	out := "child " + strconv.Quote(m.name)
+	if m.p != nil {
+		out += " (PID " + m.p.PID.String() + ")"
+	}
+	return out
+}
+
+// publish makes the snapshot for SupervisorInfo, and forgets the children that the policy has.
+func (s *supervisor) publish() {
+	kids := s.policy.Children()
+	out := make([]ChildStatus, len(kids))
+	keep := make(map[supervise.ID]*member, len(kids))
+	for i, c := range kids {
+		m := s.members[c.ID]
+		keep[c.ID] = m
+		out[i] = ChildStatus{Name: m.name, Restart: m.spec.Restart, State: c.State.String(), Restarts: c.Restarts, Due: c.Due, Last: m.last}
+		if m.p != nil {
+			out[i].PID = m.p.PID
+		}
+	}
+	s.members = keep
+	s.now.set(out)
+}
+
+// statuses is the snapshot of the children for those who ask. Its lock is a leaf.
+type statuses struct {
+	mu  sync.Mutex
+	now []ChildStatus // +checklocks:mu; replaced, never changed
+}
+
+func (s *statuses) set(now []ChildStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = now
+}
+
+// get returns a copy.
+func (s *statuses) get() []ChildStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.now)
+}

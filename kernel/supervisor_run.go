@@ -1,0 +1,306 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/kernel/internal/loop"
+	"rnix/kernel/internal/supervise"
+	"rnix/types"
+)
+
+// errNoSupervisor is the cause of INVALID errors about processes that are none.
+var errNoSupervisor = errors.New("the process is not a supervisor")
+
+// supervisor is the body of a process that keeps others running. The process's goroutine does what the
+// policy wants; everybody else leaves word of what has happened.
+type supervisor struct {
+	spec  SupervisorSpec // settled; never changes
+	k     *KernelImpl
+	p     *Process
+	begun chan error // room for one: how the first start ended. Always written to, once
+	in    inbox
+	work  context.Context // of starts; ends when the supervisor is to end
+	halt  context.CancelFunc
+
+	// Exclusive to the process's goroutine.
+	policy  *supervise.Policy
+	members map[supervise.ID]*member
+	byPID   map[types.PID]supervise.ID
+	held    bool
+	told    bool    // begun was written to
+	failed  error   // of the record
+	cause   error   // with which a child could not be started, the last one
+	culprit *member // that child
+
+	now statuses
+}
+
+var _ body = (*supervisor)(nil)
+
+// member is a child of a supervisor, over all its runs.
+type member struct {
+	spec   *ChildSpec
+	name   string
+	intent string
+	p      *Process          // the last run; nil = none
+	last   *types.ExitStatus // of a run that ended by itself
+	why    string            // it is not running, in words
+	add    *addition         // somebody waits for the first start
+}
+
+func newSupervisor(spec SupervisorSpec) *supervisor {
+	s := &supervisor{
+		spec: spec, policy: supervise.New(spec.policy()), members: map[supervise.ID]*member{}, byPID: map[types.PID]supervise.ID{},
+		begun: make(chan error, 1), in: inbox{wake: make(chan struct{}, 1)},
+	}
+	if spec.Strategy != SimpleOneForOne {
+		for i := range spec.Children {
+			c := &s.spec.Children[i]
+			s.members[supervise.ID(i)] = &member{spec: c, name: c.Name, intent: c.Intent}
+		}
+	}
+	return s
+}
+
+// attach sets the signals up.
+func (s *supervisor) attach(k *KernelImpl, p *Process) error {
+	s.k, s.p = k, p
+	s.work, s.halt = context.WithCancel(p.ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, sig := range []types.Signal{types.SIGTERM, types.SIGINT} {
+		p.sigs.SetHandler(sig, s.ask)
+	}
+	p.sigs.SetHandler(types.SIGPAUSE, func(types.Signal) { k.pause(p); s.in.poke() })
+	p.sigs.SetHandler(types.SIGRESUME, func(types.Signal) { k.resume(p); s.in.poke() })
+	return nil
+}
+
+// ask has the supervisor stop its children and end.
+func (s *supervisor) ask(sig types.Signal) {
+	s.in.ask(sig)
+	s.halt()
+}
+
+func (s *supervisor) ended(child *Process) { s.in.exit(child) }
+
+// run does what the policy wants until it wants no more, or the context ends.
+func (s *supervisor) run(ctx context.Context) (end loop.End) {
+	defer func() { s.leave(end) }()
+	for {
+		s.listen()
+		if cause := context.Cause(ctx); cause != nil {
+			return s.cut(cause)
+		}
+		now := time.Now()
+		a := s.policy.Next(now)
+		if !s.told && s.policy.Begun() {
+			s.told = true
+			s.publish()
+			s.begun <- nil
+		}
+		switch a.Do {
+		case supervise.Start:
+			s.publish()
+			s.start(a.Child)
+		case supervise.Term:
+			s.say("", "%s is asked to end", s.members[a.Child].describe())
+			s.stop(a.Child, types.SIGTERM)
+		case supervise.Kill:
+			s.say("warning", "%s is killed", s.members[a.Child].describe())
+			s.stop(a.Child, types.SIGKILL)
+		case supervise.Decide:
+			s.decided(a, now)
+		case supervise.End:
+			return s.over()
+		case supervise.Wait:
+			s.publish()
+			s.wait(ctx, a.Until)
+		}
+	}
+}
+
+// wait waits until there is word, or for a time.
+func (s *supervisor) wait(ctx context.Context, until time.Time) {
+	w := waiting{reason: "its children"}
+	if !until.IsZero() {
+		w = waiting{reason: "the next restart", until: until}
+		if s.policy.Outcome().Cause != 0 {
+			w.reason = "its children to end"
+		}
+	}
+	s.k.setWait(s.p, w)
+	var alarm <-chan time.Time
+	if !until.IsZero() {
+		t := time.NewTimer(time.Until(until))
+		defer t.Stop()
+		alarm = t.C
+	}
+	select {
+	case <-s.in.wake:
+	case <-alarm:
+	case <-ctx.Done():
+	}
+}
+
+// listen tells the policy what has happened.
+func (s *supervisor) listen() {
+	exits, adds := s.in.take()
+	if s.in.end() != 0 {
+		s.policy.Stop()
+	}
+	for _, a := range adds {
+		if s.policy.Outcome().Cause != 0 {
+			a.refuse(s.p.PID)
+			continue
+		}
+		c := &s.spec.Children[0]
+		id := s.policy.Add()
+		s.members[id] = &member{spec: c, name: c.Name + "." + strconv.Itoa(int(id)+1), intent: orDefault(a.intent, c.Intent), add: a}
+	}
+	for _, c := range exits {
+		s.exited(c)
+	}
+	if _, shut := s.p.gate.Since(); shut != s.held {
+		s.held = shut
+		s.policy.Hold(shut)
+	}
+}
+
+// exited reaps a child and tells the policy, unless it is suspended with the kernel.
+func (s *supervisor) exited(c *Process) {
+	tokens := s.k.info(c).Progress.Tokens
+	s.k.reapProcess(c)
+	exit, ok := c.Exit()
+	id, mine := s.byPID[c.PID]
+	delete(s.byPID, c.PID)
+	if !ok || !mine {
+		return
+	}
+	if s.p.ContextBudget > 0 { // what a run used is not there for the next one
+		s.p.mu.Lock()
+		s.p.progress.Tokens += tokens
+		s.p.mu.Unlock()
+	}
+	m := s.members[id]
+	m.last, m.why = &exit, "ended with "+exit.String()
+	s.policy.Exited(id, failure(exit))
+}
+
+// failure reports whether an end is one that a transient child is started again after. What an operator
+// ended has not failed.
+func failure(exit types.ExitStatus) bool {
+	return exit.Code != types.ExitOK && exit.Code != types.ExitCancelled && !errors.As(exit.Err, new(signalled))
+}
+
+// start starts a child and tells the policy how that went.
+func (s *supervisor) start(id supervise.ID) {
+	m := s.members[id]
+	s.k.setWait(s.p, waiting{tool: "start of " + m.name, since: time.Now()})
+	p, err := s.spawn(m)
+	if err != nil && s.k.stopped.Load() {
+		<-s.p.ctx.Done() // nothing has failed: the kernel stops
+		return
+	}
+	if s.in.end() != 0 {
+		s.policy.Stop() // before the failure that it may have caused
+	}
+	if a := m.add; a != nil {
+		m.add = nil
+		if a.err = err; err == nil {
+			a.pid = p.PID
+		}
+		close(a.done)
+	}
+	if err != nil {
+		s.cause, s.culprit, m.why = err, m, "could not be started: "+err.Error()
+		s.say("warning", "%s %s", m.describe(), m.why)
+		s.policy.Failed(id)
+		return
+	}
+	m.p, s.byPID[p.PID] = p, id
+	s.policy.Started(id, time.Now())
+}
+
+func (s *supervisor) spawn(m *member) (*Process, error) {
+	if m.spec.Supervisor != nil {
+		spec := *m.spec.Supervisor
+		spec.Name, spec.ParentPID = m.name, s.p.PID
+		return s.k.spawnSupervisor(s.work, s.p.ctx.Done(), spec)
+	}
+	opts := m.spec.Opts
+	opts.ParentPID, opts.Name = s.p.PID, orDefault(opts.Name, m.name)
+	return s.k.spawn(s.work, m.intent, m.spec.Agent, opts)
+}
+
+// stop sends a signal to a child. The agents that an agent has started go with it; a supervisor stops
+// its children itself, in its order.
+func (s *supervisor) stop(id supervise.ID, sig types.Signal) {
+	m := s.members[id]
+	if m.spec.Supervisor != nil && sig != types.SIGKILL {
+		s.k.deliver(m.p, sig)
+		return
+	}
+	for _, p := range s.k.table.subtree(m.p, sig == types.SIGKILL) {
+		s.k.deliver(p, sig)
+	}
+}
+
+// over says how the supervisor ends when all its children are down.
+func (s *supervisor) over() loop.End {
+	o := s.policy.Outcome()
+	fail := func(err *types.SyscallError) loop.End {
+		err.PID = s.p.PID
+		return loop.End{Exit: types.ExitStatus{Code: types.ExitError, Reason: rnixctx.Elide(err.Err.Error(), 400), Err: err}}
+	}
+	switch {
+	case s.failed != nil:
+		return fail(types.Errorf(types.ErrStorage, "Supervise", "", "the history cannot be written: %w", s.failed))
+	case o.Cause == supervise.GaveUp:
+		return fail(types.Errorf(types.ErrExhausted, "Supervise", "", "gave up: %s %s, after %d restarts within %s", s.members[o.Child].describe(), s.members[o.Child].why, s.spec.Intensity.MaxRestarts, s.spec.Intensity.Period))
+	case o.Cause == supervise.NotBegun:
+		return fail(types.Errorf(types.CodeOf(s.cause), "SpawnSupervisor", "", "child %q could not be started: %w", s.culprit.name, s.cause))
+	}
+	return loop.End{Cause: signalled{s.in.end()}}
+}
+
+// cut is the end of a supervisor whose context has ended: it is killed, with all its children, or the
+// kernel stops.
+func (s *supervisor) cut(cause error) loop.End {
+	if !errors.Is(cause, errStopping) {
+		for _, c := range slices.Backward(s.policy.Children()) {
+			if c.State == supervise.Running || c.State == supervise.Stopping {
+				s.stop(c.ID, types.SIGKILL)
+			}
+		}
+	}
+	return loop.End{Cause: cause}
+}
+
+// leave answers those who still wait.
+func (s *supervisor) leave(end loop.End) {
+	s.publish()
+	adds := s.in.close()
+	for _, m := range s.members {
+		if m.add != nil {
+			adds = append(adds, m.add)
+		}
+	}
+	for _, a := range adds {
+		a.refuse(s.p.PID)
+	}
+	if s.told {
+		return
+	}
+	err := end.Exit.Err
+	if err == nil {
+		err = &types.SyscallError{Syscall: "SpawnSupervisor", PID: s.p.PID, Code: types.ErrCancelled, Err: fmt.Errorf("it was ended while it started its children: %w", end.Cause)}
+	}
+	s.begun <- err
+}

@@ -1,0 +1,495 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rnix/internal/event"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// errBoom is what children fail with.
+var errBoom = errors.New("boom")
+
+// troupe is a kernel whose model plays children by their names.
+type troupe struct {
+	*sys
+	mu    sync.Mutex
+	runs  map[string]int
+	cur   *event.Cursor // of story
+	names map[types.UUID]string
+	// play returns what a child does in its n-th run, from 1; nil = it works until it is ended.
+	play map[string]func(run int) func(ctx context.Context) (reply, error)
+}
+
+func newTroupe(t *testing.T, change ...func(*Config)) *troupe {
+	tr := &troupe{sys: newSys(t, change...), runs: map[string]int{}, play: map[string]func(int) func(context.Context) (reply, error){}}
+	tr.model = func(ctx context.Context, c vfs.Caller, turn int) (reply, error) {
+		p, _ := tr.Process(c.PID)
+		tr.mu.Lock()
+		tr.runs[p.Name]++
+		run, play := tr.runs[p.Name], tr.play[p.Name]
+		tr.mu.Unlock()
+		if play != nil {
+			if do := play(run); do != nil {
+				return do(ctx)
+			}
+		}
+		return untilKilled(ctx, c, turn)
+	}
+	return tr
+}
+
+// after returns what ends after a time: with errBoom or, if it is to succeed, well.
+func after(d time.Duration, well bool) func(context.Context) (reply, error) {
+	return func(ctx context.Context) (reply, error) {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+			return reply{}, context.Cause(ctx)
+		}
+		if well {
+			return reply{Content: "done", Tokens: 10}, nil
+		}
+		return reply{}, errBoom
+	}
+}
+
+// failing plays a child whose first n runs fail, each after a time.
+func failing(n int, each time.Duration) func(int) func(context.Context) (reply, error) {
+	return func(run int) func(context.Context) (reply, error) {
+		if run > n {
+			return nil
+		}
+		return after(each, false)
+	}
+}
+
+func child(name string, change ...func(*ChildSpec)) ChildSpec {
+	c := ChildSpec{Name: name, Intent: "be " + name, Opts: opts()}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+func kind(r Restart) func(*ChildSpec) { return func(c *ChildSpec) { c.Restart = r } }
+
+func (tr *troupe) supervise(spec SupervisorSpec) types.PID {
+	tr.t.Helper()
+	pid, err := tr.SpawnSupervisor(spec)
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	return pid
+}
+
+// story says in which order processes were started (+) and ended (-), by their names, since the last
+// time it was asked.
+func (tr *troupe) story() string {
+	if tr.cur == nil {
+		tr.cur, tr.names = tr.events.Cursor(tr.events.Oldest()), map[types.UUID]string{}
+	}
+	var out []string
+	for e, ok, _ := tr.cur.TryNext(); ok; e, ok, _ = tr.cur.TryNext() {
+		switch e.Kind {
+		case event.Spawned:
+			tr.names[e.UUID] = e.Name
+			out = append(out, "+"+e.Name)
+		case event.Exited:
+			out = append(out, "-"+tr.names[e.UUID])
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// tells checks what has happened since the last time.
+func (tr *troupe) tells(when, want string) {
+	tr.t.Helper()
+	synctest.Wait()
+	if got := tr.story(); got != want {
+		tr.t.Errorf("%s: %q, want %q", when, got, want)
+	}
+}
+
+// run returns the PID of the run of the moment of a child.
+func (tr *troupe) run(supervisor types.PID, name string) types.PID {
+	tr.t.Helper()
+	i, err := tr.SupervisorInfo(supervisor)
+	if err != nil {
+		tr.t.Fatal(err)
+	}
+	for _, c := range i.Children {
+		if c.Name == name {
+			return c.PID
+		}
+	}
+	tr.t.Fatalf("no child %q in %+v", name, i)
+	return 0
+}
+
+// deaf makes a process ignore SIGTERM, and counts.
+func (tr *troupe) deaf(pid types.PID) *int {
+	n := new(int)
+	if err := tr.SetHandler(pid, types.SIGTERM, func(types.Signal) { *n++ }); err != nil {
+		tr.t.Fatal(err)
+	}
+	return n
+}
+
+func (tr *troupe) ends(pid types.PID, code int, reason string) {
+	tr.t.Helper()
+	e, err := tr.Wait(pid)
+	if err != nil || e.Code != code || !strings.Contains(e.Reason, reason) {
+		tr.t.Errorf("PID %d ended with %v, %v; want %d (%s)", pid, e, err, code, reason)
+	}
+}
+
+func TestSupervisorStartsAgainWhatItsStrategySays(t *testing.T) {
+	for strategy, want := range map[Strategy]string{
+		"":         "-b +b",
+		OneForOne:  "-b +b",
+		OneForAll:  "-b -c -a +a +b +c",
+		RestForOne: "-b -c +b +c",
+	} {
+		t.Run(string(strategy), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTroupe(t)
+				tr.play["b"] = failing(1, time.Second)
+				pid := tr.supervise(SupervisorSpec{Name: "sup", Strategy: strategy, Children: []ChildSpec{child("a"), child("b"), child("c")}})
+				tr.tells("the start", "+sup +a +b +c")
+				time.Sleep(time.Second)
+				tr.tells("a failure", want)
+				i, err := tr.Info(pid)
+				if err != nil || len(i.Children) != 3 || i.StateName() != "running" || i.Wait != "its children" {
+					t.Errorf("%+v %v", i, err)
+				}
+				_ = tr.Kill(pid, types.SIGTERM)
+				tr.ends(pid, types.ExitCancelled, "terminated")
+				tr.tells("the end", "-c -b -a -sup")
+			})
+		})
+	}
+}
+
+func TestRestartTypeSaysWhichEndsCount(t *testing.T) {
+	fails := func(int) func(context.Context) (reply, error) { return after(time.Second, false) }
+	succeeds := func(int) func(context.Context) (reply, error) { return after(time.Second, true) }
+	for _, c := range []struct {
+		name  string
+		kind  Restart
+		play  func(int) func(context.Context) (reply, error)
+		sigs  []types.Signal
+		again bool
+	}{
+		{"permanent fails", Permanent, fails, nil, true},
+		{"permanent succeeds", Permanent, succeeds, nil, true},
+		{"permanent is killed", Permanent, nil, []types.Signal{types.SIGKILL}, true},
+		{"nothing said succeeds", "", succeeds, nil, true},
+		{"transient fails", Transient, fails, nil, true},
+		{"transient succeeds", Transient, succeeds, nil, false},
+		{"transient is killed", Transient, nil, []types.Signal{types.SIGKILL}, false},
+		{"transient is killed while paused", Transient, nil, []types.Signal{types.SIGPAUSE, types.SIGKILL}, false},
+		{"temporary fails", Temporary, fails, nil, false},
+		{"temporary succeeds", Temporary, succeeds, nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTroupe(t)
+				tr.play["a"] = func(run int) func(context.Context) (reply, error) {
+					if run > 1 || c.play == nil {
+						return nil
+					}
+					return c.play(run)
+				}
+				pid := tr.supervise(SupervisorSpec{Name: "sup", Children: []ChildSpec{child("a", kind(c.kind))}})
+				tr.tells("the start", "+sup +a")
+				time.Sleep(time.Second)
+				for _, sig := range c.sigs {
+					_ = tr.Kill(tr.run(pid, "a"), sig)
+					synctest.Wait()
+				}
+				want := "-a"
+				if c.again {
+					want = "-a +a"
+				}
+				tr.tells("its end", want)
+				i, err := tr.SupervisorInfo(pid)
+				if err != nil || len(i.Children) == 1 != (c.kind != Temporary) {
+					t.Errorf("%+v %v", i, err)
+				}
+			})
+		})
+	}
+}
+
+func TestSupervisorGivesUpAfterTheRestartsThatAreAllowed(t *testing.T) { // A-30
+	always := func(int) func(context.Context) (reply, error) { return after(time.Second, false) }
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTroupe(t)
+		tr.play["b"] = always
+		pid := tr.supervise(SupervisorSpec{Name: "sup", Intensity: Intensity{MaxRestarts: 3, Period: time.Minute}, Children: []ChildSpec{child("a"), child("b")}})
+		p, _ := tr.Process(pid)
+		time.Sleep(10 * time.Second)
+		tr.tells("four failures", "+sup +a +b -b +b -b +b -b +b -b -a -sup")
+		tr.ends(pid, types.ExitError, `gave up: child "b" (PID 6) ended with 1 (Write /dev/llm/m (pid 6): boom), after 3 restarts within 1m0s`)
+		if got, want := tr.stores.of(p.UUID).kinds(), "spawn message restart restart restart exit"; got != want {
+			t.Errorf("recorded %s, want %s", got, want)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTroupe(t)
+		tr.play["b"] = always
+		pid := tr.supervise(SupervisorSpec{Intensity: Intensity{MaxRestarts: 3, Period: 3*time.Second - 1}, Children: []ChildSpec{child("b")}})
+		time.Sleep(time.Hour)
+		i, err := tr.SupervisorInfo(pid)
+		if err != nil || len(i.Children) != 1 || i.Children[0].Restarts < 3500 {
+			t.Errorf("spread over the period it gave up: %+v %v", i, err)
+		}
+		if n := len(tr.List()); n != 2 {
+			t.Errorf("after an hour of restarts %d processes are left", n)
+		}
+	})
+}
+
+func TestRestartsComeLaterAndLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTroupe(t)
+		start := time.Now()
+		var times []time.Duration
+		tr.play["a"] = func(int) func(context.Context) (reply, error) {
+			times = append(times, time.Since(start))
+			return func(context.Context) (reply, error) { return reply{}, errBoom }
+		}
+		pid := tr.supervise(SupervisorSpec{Intensity: Intensity{MaxRestarts: 5, Period: time.Hour},
+			Children: []ChildSpec{child("a", func(c *ChildSpec) { c.Backoff = Backoff{Initial: time.Second, Factor: 3, Max: 10 * time.Second} })}})
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		i, _ := tr.SupervisorInfo(pid)
+		if c := i.Children[0]; c.State != "delayed" || !c.Due.Equal(start.Add(13*time.Second)) || c.Restarts != 2 || !errors.Is(c.Last.Err, errBoom) {
+			t.Errorf("%+v", c)
+		}
+		if p, _ := tr.Info(pid); p.Wait != "the next restart" || !p.WaitUntil.Equal(start.Add(13*time.Second)) {
+			t.Errorf("%q until %s", p.Wait, p.WaitUntil)
+		}
+		tr.ends(pid, types.ExitError, "gave up")
+		want := []time.Duration{0, 1, 4, 13, 23, 33}
+		for i := range want {
+			want[i] *= time.Second
+		}
+		if !slices.Equal(times, want) {
+			t.Errorf("started after %v, want %v", times, want)
+		}
+	})
+}
+
+func TestShutdownGoesInReverseAndKillsWhatDoesNotListen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTroupe(t)
+		pid := tr.supervise(SupervisorSpec{Name: "sup", Children: []ChildSpec{
+			child("a"),
+			child("b", func(c *ChildSpec) { c.Shutdown = 3 * time.Second }),
+			child("c", func(c *ChildSpec) { c.Shutdown = BrutalKill }),
+			child("d"),
+		}})
+		tr.tells("the start", "+sup +a +b +c +d")
+		b, c := tr.deaf(tr.run(pid, "b")), tr.deaf(tr.run(pid, "c"))
+		begin := time.Now()
+		_ = tr.Kill(pid, types.SIGTERM)
+		tr.tells("at once", "-d -c")
+		time.Sleep(3*time.Second - 1)
+		tr.tells("before the deadline", "")
+		tr.ends(pid, types.ExitCancelled, "terminated")
+		tr.tells("behind it", "-b -a -sup")
+		if time.Since(begin) != 3*time.Second || *b != 1 || *c != 0 {
+			t.Errorf("it took %s; b was asked %d times, c %d times", time.Since(begin), *b, *c)
+		}
+		if e, err := tr.Wait(pid + 2); err != nil || e.Reason != "killed" {
+			t.Errorf("b ended with %v %v", e, err)
+		}
+	})
+}
+
+func TestChildWithInfiniteTimeIsNeverKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTroupe(t)
+		tr.play["a"] = func(int) func(context.Context) (reply, error) { return after(time.Hour, true) }
+		pid := tr.supervise(SupervisorSpec{Children: []ChildSpec{child("a", func(c *ChildSpec) { c.Shutdown = Infinity })}})
+		tr.deaf(tr.run(pid, "a"))
+		begin := time.Now()
+		_ = tr.Kill(pid, types.SIGINT)
+		tr.ends(pid, types.ExitCancelled, "interrupted")
+		if e, _ := tr.Wait(pid + 1); time.Since(begin) != time.Hour || e.Code != 0 {
+			t.Errorf("after %s, %v", time.Since(begin), e)
+		}
+	})
+}
+
+func TestASupervisorThatGaveUpHasFailedForTheOneAbove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTroupe(t)
+		tr.play["leaf"] = func(int) func(context.Context) (reply, error) { return after(time.Second, false) }
+		once := Intensity{MaxRestarts: 1, Period: time.Hour}
+		pid := tr.supervise(SupervisorSpec{Name: "top", Intensity: once, Children: []ChildSpec{child("a"), {
+			Name: "low", Restart: Transient, Supervisor: &SupervisorSpec{Intensity: once, Children: []ChildSpec{child("leaf")}},
+		}}})
+		tr.tells("the start", "+top +a +low +leaf")
+		time.Sleep(2 * time.Second)
+		tr.tells("the lower one gives up", "-leaf +leaf -leaf -low +low +leaf")
+		time.Sleep(2 * time.Second)
+		tr.tells("and again", "-leaf +leaf -leaf -low -a -top")
+		tr.ends(pid, types.ExitError, `child "low"`)
+	})
+}
+
+func TestSigkillOfASupervisorLeavesNobody(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after time.Duration
+		want  string
+	}{
+		{"while all run", time.Second / 2, "a b low leaf sup"},
+		{"while it waits to start one again", time.Second + time.Second/2, "a low leaf sup"},
+		{"while it stops the others for that", 12 * time.Second, "a low leaf sup"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTroupe(t)
+				tr.play["b"] = failing(2, time.Second)
+				pid := tr.supervise(SupervisorSpec{Name: "sup", Strategy: OneForAll, Children: []ChildSpec{
+					child("a", func(c *ChildSpec) { c.Shutdown = time.Hour }),
+					child("b", func(c *ChildSpec) { c.Backoff.Initial = 10 * time.Second }),
+					{Name: "low", Supervisor: &SupervisorSpec{Children: []ChildSpec{child("leaf")}}},
+				}})
+				tr.tells("the start", "+sup +a +b +low +leaf")
+				if c.after > 10*time.Second {
+					time.Sleep(11 * time.Second)
+					tr.tells("the first failure", "-b -leaf -low -a +a +b +low +leaf")
+					tr.deaf(tr.run(pid, "a"))
+					time.Sleep(time.Second)
+					tr.tells("the second failure", "-b -leaf -low")
+				} else {
+					time.Sleep(c.after)
+					tr.story()
+				}
+				begin := time.Now()
+				if err := tr.Kill(pid, types.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+				tr.ends(pid, types.ExitCancelled, "killed")
+				synctest.Wait()
+				if n := len(tr.List()); n != 0 || time.Since(begin) != 0 {
+					t.Errorf("%d processes are left after %s", n, time.Since(begin))
+				}
+				time.Sleep(time.Hour)
+				if got := tr.story(); strings.Contains(got, "+") {
+					t.Errorf("it started somebody: %s", got)
+				}
+			})
+		})
+	}
+}
+
+func TestPauseHoldsRestartsAndNotTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTroupe(t)
+		tr.play["a"] = failing(1, time.Second)
+		pid := tr.supervise(SupervisorSpec{Name: "sup", Children: []ChildSpec{child("a"), child("b")}})
+		_ = tr.Kill(pid, types.SIGPAUSE)
+		time.Sleep(time.Hour)
+		tr.tells("paused", "+sup +a +b -a")
+		if i, _ := tr.Info(pid); i.StateName() != "suspended" {
+			t.Errorf("it is %s", i.StateName())
+		}
+		_ = tr.Kill(pid, types.SIGRESUME)
+		tr.tells("resumed", "+a")
+		_ = tr.Kill(pid, types.SIGPAUSE)
+		_ = tr.Kill(tr.run(pid, "b"), types.SIGKILL)
+		tr.tells("paused again", "-b")
+		_ = tr.Kill(pid, types.SIGTERM)
+		tr.ends(pid, types.ExitCancelled, "terminated")
+		tr.tells("ended", "-a -sup")
+	})
+}
+
+func TestStoppingTheKernelIsNoEndForASupervisor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTroupe(t)
+		tr.play["b"] = failing(1, time.Second)
+		pid := tr.supervise(SupervisorSpec{Name: "sup", Children: []ChildSpec{
+			child("a"), child("b", func(c *ChildSpec) { c.Backoff.Initial = time.Hour }),
+			{Name: "low", Supervisor: &SupervisorSpec{Strategy: OneForAll, Children: []ChildSpec{child("leaf")}}},
+		}})
+		var ids []types.UUID
+		for _, i := range tr.List() {
+			ids = append(ids, i.UUID)
+		}
+		time.Sleep(time.Minute)
+		if err := tr.Shutdown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []string{"spawn message restart daemon_stop", "spawn message daemon_stop", "spawn message exit", "spawn message daemon_stop", "spawn message daemon_stop"} {
+			got := strings.ReplaceAll(tr.stores.of(ids[i]).kinds(), "step ", "")
+			if i == 2 {
+				got = strings.Join(slices.Compact(strings.Fields(got)), " ")
+			}
+			if got != want {
+				t.Errorf("history %d: %s, want %s", i, got, want)
+			}
+		}
+		if i, err := tr.Info(pid); err != nil || i.Exit != nil || !i.Suspended {
+			t.Errorf("%+v %v", i, err)
+		}
+		if _, err := tr.SpawnSupervisor(SupervisorSpec{}); types.CodeOf(err) != types.ErrUnavailable {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+}
+
+func TestAStartThatFailsTakesBackTheOthers(t *testing.T) {
+	bad := child("bad", func(c *ChildSpec) { c.Opts.Provider = "nosuch" })
+	for name, last := range map[string]ChildSpec{
+		"agent":      bad,
+		"supervisor": {Name: "low", Supervisor: &SupervisorSpec{Children: []ChildSpec{child("leaf"), bad}}},
+		"temporary":  child("bad", func(c *ChildSpec) { c.Opts.Provider = "nosuch"; c.Restart = Temporary }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tr := newTroupe(t)
+				pid, err := tr.SpawnSupervisor(SupervisorSpec{Name: "sup", Children: []ChildSpec{child("a"), child("b"), last}})
+				if pid != 0 || types.CodeOf(err) != types.ErrNotFound || !strings.Contains(err.Error(), `"bad"`) {
+					t.Errorf("PID %d, %v", pid, err)
+				}
+				synctest.Wait()
+				if n := len(tr.List()); n != 0 {
+					t.Errorf("%d processes are left", n)
+				}
+				if got := tr.story(); !strings.HasSuffix(got, "-b -a -sup") {
+					t.Errorf("%s", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAChildThatCannotBeStartedAgainIsTriedAsOftenAsIsAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTroupe(t)
+		tr.play["a"] = failing(9, time.Second)
+		pid := tr.supervise(SupervisorSpec{Name: "sup", Intensity: Intensity{MaxRestarts: 2, Period: time.Hour}, Children: []ChildSpec{child("a"), child("b")}})
+		tr.tells("the start", "+sup +a +b")
+		tr.stores.mu.Lock()
+		tr.stores.create = types.Errorf(types.ErrStorage, "Create", "", "the disk is full")
+		tr.stores.mu.Unlock()
+		time.Sleep(time.Second)
+		tr.tells("a failure", "-a -b -sup")
+		tr.ends(pid, types.ExitError, "could not be started: Create: the disk is full, after 2 restarts")
+	})
+}
