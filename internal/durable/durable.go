@@ -72,21 +72,28 @@ const tempSuffix = ".tmp~"
 // the old or the new bytes and nothing between. The directory must exist. After an error the old
 // file is still there and no other file is left behind.
 func WriteFile(fsys FS, path string, data []byte, class Class) error {
-	var r [6]byte
-	rand.Read(r[:])
-	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+hex.EncodeToString(r[:])+tempSuffix)
-	if err := writeTemp(fsys, tmp, data, class); err != nil {
-		fsys.Remove(tmp)
-		return wrap("WriteFile", path, err)
+	tmp := tempName(path)
+	err := writeTemp(fsys, tmp, data, class)
+	if err == nil {
+		err = fsys.Rename(tmp, path)
 	}
-	if err := fsys.Rename(tmp, path); err != nil {
-		fsys.Remove(tmp)
+	if err != nil {
+		if fsys.Remove(tmp) == nil {
+			_ = fsys.SyncDir(filepath.Dir(path)) // so that power loss does not bring it back
+		}
 		return wrap("WriteFile", path, err)
 	}
 	if class == Cached {
 		return nil
 	}
 	return wrap("WriteFile", path, fsys.SyncDir(filepath.Dir(path)))
+}
+
+// tempName returns a name beside path that RemoveTemp knows.
+func tempName(path string) string {
+	var r [6]byte
+	rand.Read(r[:])
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+hex.EncodeToString(r[:])+tempSuffix)
 }
 
 func writeTemp(fsys FS, tmp string, data []byte, class Class) error {
@@ -104,19 +111,63 @@ func writeTemp(fsys FS, tmp string, data []byte, class Class) error {
 	return errors.Join(err, f.Close())
 }
 
-// RemoveTemp removes what a crash in the middle of WriteFile has left in a directory. Nobody may be
-// writing files in it.
+// RemoveTemp removes what a crash in the middle of WriteFile or RemoveDir has left in a directory.
+// Nobody may be writing files in it.
 func RemoveTemp(fsys FS, dir string) error {
 	entries, err := fsys.ReadDir(dir)
 	if err != nil {
 		return wrap("RemoveTemp", dir, err)
 	}
+	var temps []fs.DirEntry
+	dirs := false
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") && strings.HasSuffix(e.Name(), tempSuffix) {
-			err = errors.Join(err, fsys.Remove(filepath.Join(dir, e.Name())))
+			temps = append(temps, e)
+			dirs = dirs || e.IsDir()
 		}
 	}
+	if dirs { // else power loss could give one its name back, without what was in it
+		err = fsys.SyncDir(dir)
+	}
+	for _, e := range temps {
+		if err == nil {
+			err = removeTree(fsys, filepath.Join(dir, e.Name()), e.IsDir())
+		}
+	}
+	if err == nil && len(temps) > 0 {
+		err = fsys.SyncDir(dir)
+	}
 	return wrap("RemoveTemp", dir, err)
+}
+
+// RemoveDir removes a directory with all that is in it. After a crash it is there as it was, or not
+// at all; once RemoveDir has returned nil, it is gone for good. A missing directory is no error.
+func RemoveDir(fsys FS, dir string) error {
+	tmp := tempName(dir)
+	err := fsys.Rename(dir, tmp)
+	if errors.Is(err, fs.ErrNotExist) {
+		return wrap("RemoveDir", dir, fsys.SyncDir(filepath.Dir(dir))) // who removed it may not have
+	}
+	if err == nil {
+		err = fsys.SyncDir(filepath.Dir(dir))
+	}
+	if err == nil {
+		err = removeTree(fsys, tmp, true)
+	}
+	return wrap("RemoveDir", dir, err)
+}
+
+func removeTree(fsys FS, name string, dir bool) error {
+	if dir {
+		entries, err := fsys.ReadDir(name)
+		for _, e := range entries {
+			err = errors.Join(err, removeTree(fsys, filepath.Join(name, e.Name()), e.IsDir()))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return fsys.Remove(name)
 }
 
 // ReadFile returns the bytes of a file. A missing file is NOT_FOUND.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"rnix/types"
 )
@@ -69,7 +70,9 @@ type Check func(Line) error
 // wrong. A line is damaged if its newline is missing, if it holds a NUL byte (which a file system
 // leaves where it had no time to write), or if check says so. The error is of reading, or of check.
 func Scan(r io.Reader, file string, check Check) (good int64, damage *Damage, err error) {
-	br := bufio.NewReaderSize(r, 64<<10)
+	br := readers.Get().(*bufio.Reader)
+	br.Reset(r)
+	defer func() { br.Reset(nil); readers.Put(br) }()
 	var long []byte
 	for n := 1; ; n++ {
 		data, whole, err := readLine(br, &long)
@@ -113,6 +116,9 @@ func Scan(r io.Reader, file string, check Check) (good int64, damage *Damage, er
 		return good, d, nil
 	}
 }
+
+// readers are kept, since each has a large buffer and most files are small.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
 
 var errTooLong = errors.New("line too long")
 

@@ -18,14 +18,16 @@ import (
 // Once a write or a sync has failed, nobody knows what is on the disk: the kernel may have dropped
 // the pages and would report success the next time. So the log is poisoned: every later call
 // returns STORAGE with the first error in its chain. To go on, close it and open it again, which
-// looks at what is really there.
+// looks at what is really there. What a failed sync was for is cut off: it could still be read, and
+// would be believed, though no later sync writes it.
 type Log struct {
 	fs     FS
 	path   string
 	file   File
 	size   int64
-	synced bool // everything up to size is on the disk
-	named  bool // so are the names of the file and of its directory
+	safe   int64 // what was there when the log was opened, or at the last sync
+	synced bool  // everything up to size is on the disk
+	named  bool  // so are the names of the file and of its directory
 	poison error
 }
 
@@ -59,6 +61,7 @@ func OpenBatches(fsys FS, path string, check Check, begins func(line []byte) boo
 		f.Close()
 		return nil, damage, err
 	}
+	l.safe = l.size
 	return l, damage, nil
 }
 
@@ -134,7 +137,7 @@ func scanTail(f File, path string) (good int64, d *Damage, err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, min(64<<10, info.Size()))
 	for end := info.Size(); end > 0; {
 		start := max(0, end-int64(len(buf)))
 		block := buf[:end-start]
@@ -203,9 +206,10 @@ func (l *Log) Sync() error {
 		return nil
 	}
 	if err := l.file.Sync(); err != nil {
+		_ = l.file.Truncate(l.safe) // best effort: else it can be read until power fails, and no later sync saves it
 		return l.fail("sync", err)
 	}
-	l.synced = true
+	l.synced, l.safe = true, l.size
 	if !l.named {
 		dir := filepath.Dir(l.path)
 		for _, d := range []string{dir, filepath.Dir(dir)} {

@@ -117,7 +117,8 @@ func (f *FS) Files() map[string][]byte {
 	return out
 }
 
-// sum returns a number that differs, as a rule, when names or bytes differ.
+// sum returns a number that differs, as a rule, when names or bytes differ. The chance part of the name of a
+// temporary file does not count.
 func sum(f *FS, seed maphash.Seed, extra string) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -125,6 +126,9 @@ func sum(f *FS, seed maphash.Seed, extra string) uint64 {
 	h.SetSeed(seed)
 	h.WriteString(extra)
 	f.root.walk("", map[*node]bool{}, func(name string, n *node) {
+		if base, temp := strings.CutSuffix(name, ".tmp~"); temp {
+			name = base[:max(0, len(base)-12)]
+		}
 		h.WriteString(name)
 		h.WriteByte(0)
 		maphash.WriteComparable(&h, len(n.data))
