@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"rnix/internal/durable"
@@ -18,6 +20,10 @@ import (
 // indexText is the longest text in bytes that the index keeps of an intent or a result.
 const indexText = 512
 
+// writeBack is how long a file is believed to wait in memory, with a wide margin: Linux writes what is
+// half a minute old.
+const writeBack = 10 * time.Minute
+
 // Index is index.jsonl: one line for each change of a ProcInfo, the latest counts, so that listing
 // ten thousand histories reads one file. It is never a second truth: unless its last line says that
 // it was closed, it is made anew from the proc-info.json files. Safe for concurrent use.
@@ -26,11 +32,16 @@ type Index struct {
 	dir  string
 	path string
 
+	// recent has the histories that were rebuilt from a proc-info.json that may not be on the disk yet:
+	// whoever wrote it was killed. It does not change.
+	recent []types.UUID
+
 	mu       sync.Mutex              // leaf; held while a line is written
 	infos    map[types.UUID]ProcInfo // +checklocks:mu
 	log      *durable.Log            // nil if it cannot be written; +checklocks:mu
 	lines    int                     // in the file; +checklocks:mu
-	clean    bool                    // the last line says "closed"; +checklocks:mu
+	clean    bool                    // the last line on the disk may say "closed"; +checklocks:mu
+	ended    bool                    // Close was called; +checklocks:mu
 	problems []string                // +checklocks:mu
 }
 
@@ -71,7 +82,7 @@ func OpenIndex(fsys durable.FS, dataDir string) (*Index, error) {
 	for id := range names {
 		x.rebuildLocked(id)
 	}
-	return x, x.compactLocked()
+	return x, x.compactLocked(durable.Cached)
 }
 
 // names returns which histories have a directory.
@@ -122,9 +133,15 @@ func (x *Index) loadLocked() bool {
 // +checklocks:x.mu
 func (x *Index) rebuildLocked(id types.UUID) {
 	dir := Dir(x.dir, id)
+	if err := durable.RemoveTemp(x.fs, dir); err != nil {
+		x.problems = append(x.problems, err.Error())
+	}
 	info, err := ReadInfo(x.fs, dir)
 	if err == nil && info.UUID != id {
 		err = types.Errorf(types.ErrStorage, "Read", filepath.Join(dir, InfoFile), "it is of another history, %s", info.UUID)
+	}
+	if st, serr := x.fs.Stat(filepath.Join(dir, InfoFile)); err == nil && serr == nil && time.Since(st.ModTime()) < writeBack {
+		x.recent = append(x.recent, id)
 	}
 	if code := types.CodeOf(err); code == types.ErrNotFound || code == types.ErrStorage {
 		h, herr := readSteps(x.fs, dir, id)
@@ -157,11 +174,21 @@ func (x *Index) Problems() []string {
 // Result are cut.
 func (x *Index) List() []ProcInfo {
 	x.mu.Lock()
-	out := make([]ProcInfo, 0, len(x.infos))
-	for _, p := range x.infos {
-		out = append(out, p)
-	}
-	x.mu.Unlock()
+	defer x.mu.Unlock()
+	return x.sortedLocked()
+}
+
+// Get returns one history, cut likewise.
+func (x *Index) Get(id types.UUID) (ProcInfo, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p, ok := x.infos[id]
+	return p, ok
+}
+
+// +checklocks:x.mu
+func (x *Index) sortedLocked() []ProcInfo {
+	out := slices.AppendSeq(make([]ProcInfo, 0, len(x.infos)), maps.Values(x.infos))
 	slices.SortFunc(out, func(a, b ProcInfo) int { return bytes.Compare(a.UUID[:], b.UUID[:]) })
 	return out
 }
@@ -187,38 +214,64 @@ func (x *Index) Delete(id types.UUID) error {
 	return x.appendLocked(&indexLine{V: FormatVersion, Gone: &id})
 }
 
+// begin makes sure that the file does not look closed, whatever happens from now on: somebody is about
+// to change a history.
+func (x *Index) begin() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.clean {
+		return nil
+	}
+	return x.appendLocked(&indexLine{V: FormatVersion})
+}
+
+// closed reports whether the file may look closed.
+func (x *Index) closed() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.clean
+}
+
 // appendLocked writes a line. The first after a "closed" is synced: if power fails later, the file
-// must not look closed.
+// must not look closed. If that cannot be had, the file is written anew.
 //
 // +checklocks:x.mu
 func (x *Index) appendLocked(l *indexLine) error {
 	if !x.clean && x.lines > 2*len(x.infos)+1000 {
-		return x.compactLocked()
+		return x.compactLocked(durable.Cached)
 	}
 	if x.log == nil {
+		if x.clean && !x.ended {
+			return x.compactLocked(durable.Durable)
+		}
 		return types.Errorf(types.ErrUnavailable, "Put", x.path, "the index is closed")
 	}
 	b, err := json.Marshal(l)
 	if err != nil {
 		return types.Errorf(types.ErrInvalid, "Put", x.path, "%w", err)
 	}
-	if err := x.log.Append(append(b, '\n')); err != nil {
+	err = x.log.Append(append(b, '\n'))
+	if err == nil && (x.clean || l.Closed) {
+		err = x.log.Sync()
+	}
+	if err != nil && x.clean {
+		return x.compactLocked(durable.Durable)
+	}
+	if err != nil {
 		return err
 	}
 	x.lines++
-	if x.clean || l.Closed {
-		x.clean = l.Closed
-		return x.log.Sync()
-	}
+	x.clean = l.Closed
 	return nil
 }
 
-// compactLocked writes the file anew, with one line for each history.
+// compactLocked writes the file anew, with one line for each history, in the order of the UUIDs. After an error
+// the file is as it was, and is not written to.
 //
 // +checklocks:x.mu
-func (x *Index) compactLocked() (err error) {
+func (x *Index) compactLocked(class durable.Class) (err error) {
 	var b bytes.Buffer
-	for _, p := range x.infos {
+	for _, p := range x.sortedLocked() {
 		line, err := json.Marshal(indexLine{V: FormatVersion, Info: &p})
 		if err != nil {
 			return types.Errorf(types.ErrInvalid, "Put", x.path, "%w", err)
@@ -229,10 +282,10 @@ func (x *Index) compactLocked() (err error) {
 		x.log.Close()
 		x.log = nil
 	}
-	x.lines, x.clean = len(x.infos), false
-	if err := durable.WriteFile(x.fs, x.path, b.Bytes(), durable.Cached); err != nil {
+	if err := durable.WriteFile(x.fs, x.path, b.Bytes(), class); err != nil {
 		return err
 	}
+	x.lines, x.clean = len(x.infos), false
 	x.log, _, err = durable.OpenLog(x.fs, x.path, nil)
 	return err
 }
@@ -241,6 +294,7 @@ func (x *Index) compactLocked() (err error) {
 func (x *Index) Close() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.ended = true
 	if x.log == nil {
 		return nil
 	}
@@ -250,6 +304,19 @@ func (x *Index) Close() error {
 		err = x.appendLocked(&indexLine{V: FormatVersion, Closed: true})
 	}
 	err = errors.Join(err, x.log.Close())
+	x.log = nil
+	return err
+}
+
+// abandon closes the file without saying so in it: the next start makes it anew.
+func (x *Index) abandon() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ended = true
+	if x.log == nil {
+		return nil
+	}
+	err := x.log.Close()
 	x.log = nil
 	return err
 }

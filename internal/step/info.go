@@ -46,12 +46,19 @@ type Checkpoint struct {
 	State    json.RawMessage   `json:"state,omitempty"` // everything else that recovery needs
 }
 
+// Of reports whether the checkpoint covers records that h has. If not, it is to be ignored.
+func (c *Checkpoint) Of(h *History) bool { return c.UUID == h.UUID && c.Seq < h.Next }
+
 // WriteInfo writes proc-info.json. The directory of the history must exist, or be missing under an
 // existing parent.
 func WriteInfo(fsys durable.FS, dir string, p *ProcInfo) error {
+	return writeInfo(fsys, dir, p, durable.Cached)
+}
+
+func writeInfo(fsys durable.FS, dir string, p *ProcInfo, class durable.Class) error {
 	c := *p
 	c.V = FormatVersion
-	return writeJSON(fsys, dir, InfoFile, &c)
+	return writeJSON(fsys, dir, InfoFile, &c, class)
 }
 
 // ReadInfo reads proc-info.json.
@@ -63,7 +70,7 @@ func ReadInfo(fsys durable.FS, dir string) (*ProcInfo, error) {
 func WriteMeta(fsys durable.FS, dir string, m *Meta) error {
 	c := *m
 	c.V = FormatVersion
-	return writeJSON(fsys, dir, MetaFile, &c)
+	return writeJSON(fsys, dir, MetaFile, &c, durable.Cached)
 }
 
 // ReadMeta reads process-meta.json.
@@ -77,7 +84,7 @@ func WriteCheckpoint(fsys durable.FS, dir string, p *Checkpoint) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return types.Errorf(types.ErrStorage, "Write", filepath.Join(dir, previousCheckpoint), "%w", err)
 	}
-	return writeJSON(fsys, dir, CheckpointFile, &c)
+	return writeJSON(fsys, dir, CheckpointFile, &c, durable.Cached)
 }
 
 // ReadCheckpoint reads checkpoint.json or, if that cannot be read, the one before.
@@ -91,18 +98,18 @@ func ReadCheckpoint(fsys durable.FS, dir string) (*Checkpoint, error) {
 	return c, err
 }
 
-// writeJSON replaces a small file. All of them can be rebuilt (class D2), so nothing is synced.
-func writeJSON(fsys durable.FS, dir, name string, v any) error {
+// writeJSON replaces a small file. All of them can be rebuilt (class D2), so most are not synced.
+func writeJSON(fsys durable.FS, dir, name string, v any, class durable.Class) error {
 	path := filepath.Join(dir, name)
 	b, err := json.Marshal(v)
 	if err != nil {
 		return types.Errorf(types.ErrInvalid, "Write", path, "%w", err)
 	}
 	b = append(b, '\n')
-	err = durable.WriteFile(fsys, path, b, durable.Cached)
+	err = durable.WriteFile(fsys, path, b, class)
 	if types.CodeOf(err) == types.ErrNotFound {
 		if fsys.Mkdir(dir, durable.DirPerm) == nil {
-			err = durable.WriteFile(fsys, path, b, durable.Cached)
+			err = durable.WriteFile(fsys, path, b, class)
 		}
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -51,6 +52,8 @@ type Local struct {
 	owned  map[types.UUID]*history // +checklocks:mu
 	epochs uint32                  // handed out so far; +checklocks:mu
 	closed bool                    // +checklocks:mu
+	// infos has the histories whose proc-info.json may be older than the index, now or after power loss.
+	infos map[types.UUID]infoState // +checklocks:mu
 }
 
 // history is a history that has an owner.
@@ -63,6 +66,14 @@ type history struct {
 	log  *durable.Log // nil until opened and after Release; +checklocks:mu
 	next uint64       // +checklocks:mu
 }
+
+// infoState says how far a proc-info.json can be relied on.
+type infoState bool
+
+const (
+	unsynced infoState = false // power loss may bring back the one before
+	older    infoState = true  // it could not be written
+)
 
 // Durability says what Commit waits for.
 type Durability int
@@ -86,7 +97,7 @@ func OpenLocal(fsys durable.FS, dataDir string, d Durability) (*Local, error) {
 		}
 		return nil, err
 	}
-	l := &Local{fs: fsys, dir: dataDir, durability: d, lock: lock, owned: map[types.UUID]*history{}}
+	l := &Local{fs: fsys, dir: dataDir, durability: d, lock: lock, owned: map[types.UUID]*history{}, infos: map[types.UUID]infoState{}}
 	if err := l.start(); err != nil {
 		lock.Close()
 		return nil, err
@@ -95,7 +106,7 @@ func OpenLocal(fsys durable.FS, dataDir string, d Durability) (*Local, error) {
 }
 
 func (l *Local) start() error {
-	if err := durable.RemoveTemp(l.fs, l.dir); err != nil {
+	if err := errors.Join(durable.RemoveTemp(l.fs, l.dir), durable.RemoveTemp(l.fs, filepath.Join(l.dir, stepsDir))); err != nil {
 		return err
 	}
 	generations, err := durable.OpenCounter(l.fs, filepath.Join(l.dir, epochFile), 1, 1)
@@ -105,8 +116,15 @@ func (l *Local) start() error {
 	if l.generation, err = generations.Next(); err != nil {
 		return err
 	}
-	l.index, err = OpenIndex(l.fs, l.dir)
-	return err
+	if l.index, err = OpenIndex(l.fs, l.dir); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range l.index.recent {
+		l.infos[id] = unsynced
+	}
+	return nil
 }
 
 // PIDs opens the counter of PIDs. It starts above every PID that a history has; if the counter is lost,
@@ -140,6 +158,9 @@ func (l *Local) FS() durable.FS { return l.fs }
 // Acquire implements Journal.
 func (l *Local) Acquire(ctx context.Context, id types.UUID, owner string) (Lease, error) {
 	if err := ctxErr(ctx, "Acquire", id); err != nil {
+		return Lease{}, err
+	}
+	if err := l.index.begin(); err != nil {
 		return Lease{}, err
 	}
 	h := &history{owner: owner}
@@ -284,9 +305,65 @@ func (l *Local) List(ctx context.Context) ([]ProcInfo, error) {
 	return l.index.List(), nil
 }
 
-// PutInfo replaces the proc-info.json of a history and its line of the index.
+// PutInfo replaces the proc-info.json of a history and its line of the index. The index comes first:
+// while it says that it was closed, no file may be newer. That a history is at rest is made durable:
+// nobody would look at its records again.
 func (l *Local) PutInfo(info *ProcInfo) error {
-	return errors.Join(WriteInfo(l.fs, l.Dir(info.UUID), info), l.index.Put(*info))
+	err := l.index.Put(*info)
+	if l.index.closed() {
+		return err
+	}
+	class := durable.Class(l.durability == Synced && (info.State == types.StateDead || info.Suspended))
+	werr := writeInfo(l.fs, l.Dir(info.UUID), info, class)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case werr != nil:
+		l.infos[info.UUID] = older
+	case class == durable.Durable:
+		delete(l.infos, info.UUID)
+	default:
+		l.infos[info.UUID] = unsynced
+	}
+	return errors.Join(err, werr)
+}
+
+// syncInfos makes durable what PutInfo has not: an index that is closed must not be newer than a file.
+func (l *Local) syncInfos() error {
+	l.mu.Lock()
+	infos := maps.Clone(l.infos)
+	l.mu.Unlock()
+	if l.durability == Unsynced {
+		return nil
+	}
+	for id, state := range infos {
+		if state == older {
+			return types.Errorf(types.ErrStorage, "Close", filepath.Join(l.Dir(id), InfoFile), "could not be written; the index will be made anew")
+		}
+		info, err := ReadInfo(l.fs, l.Dir(id))
+		if err == nil {
+			err = writeInfo(l.fs, l.Dir(id), info, durable.Durable)
+		}
+		if err != nil && types.CodeOf(err) != types.ErrNotFound {
+			return err
+		}
+	}
+	return nil
+}
+
+// Discard removes a history that nobody owns, all of it or, after an error or a crash, perhaps nothing.
+// A missing one is no error.
+func (l *Local) Discard(id types.UUID) error {
+	l.mu.Lock()
+	other := l.owned[id]
+	l.mu.Unlock()
+	if other != nil {
+		return types.Errorf(types.ErrConflict, "Discard", id.String(), "the history is being written by %s", other.owner)
+	}
+	if err := durable.RemoveDir(l.fs, l.Dir(id)); err != nil {
+		return err
+	}
+	return l.index.Delete(id)
 }
 
 // Close closes all histories and gives the data directory back. What was committed stays.
@@ -308,6 +385,9 @@ func (l *Local) Close() error {
 			h.log = nil
 		}
 		h.mu.Unlock()
+	}
+	if serr := l.syncInfos(); serr != nil {
+		return errors.Join(err, serr, l.index.abandon(), l.lock.Close())
 	}
 	return errors.Join(err, l.index.Close(), l.lock.Close())
 }

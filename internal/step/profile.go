@@ -82,7 +82,7 @@ func (h *History) Profile(now time.Time) Profile {
 func WriteProfile(fsys durable.FS, dir string, p *Profile) error {
 	c := *p
 	c.V = FormatVersion
-	return writeJSON(fsys, dir, ProfileFile, &c)
+	return writeJSON(fsys, dir, ProfileFile, &c, durable.Cached)
 }
 
 // ReadProfile reads ctx-profile.json.
