@@ -493,3 +493,118 @@ func TestAChildThatCannotBeStartedAgainIsTriedAsOftenAsIsAllowed(t *testing.T) {
 		tr.ends(pid, types.ExitError, "could not be started: Create: the disk is full, after 2 restarts")
 	})
 }
+
+func TestStartChildMakesChildrenOfATemplate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTroupe(t)
+		tr.play["w.1"] = failing(1, time.Second)
+		tr.play["w.2"] = func(int) func(context.Context) (reply, error) { return after(time.Second, true) }
+		pid := tr.supervise(SupervisorSpec{Name: "sup", Strategy: SimpleOneForOne, Children: []ChildSpec{child("w", kind(Transient), func(c *ChildSpec) { c.Intent = "" })}})
+		tr.tells("the start", "+sup")
+		if _, err := tr.StartChild(pid, " "); types.CodeOf(err) != types.ErrInvalid {
+			t.Errorf("without an intent: %v", err)
+		}
+		for i := range 3 {
+			c, err := tr.StartChild(pid, "work")
+			if p, _ := tr.Info(c); err != nil || p.Intent != "work" || p.PPID != pid {
+				t.Fatalf("child %d: %+v %v", i, p, err)
+			}
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if i, _ := tr.SupervisorInfo(pid); len(i.Children) != 2 || i.Children[0].Name != "w.1" || i.Children[0].Restarts != 1 || i.Children[1].Name != "w.3" {
+			t.Errorf("%+v", i)
+		}
+		tr.stores.create = errBoom
+		if c, err := tr.StartChild(pid, "work"); c != 0 || !errors.Is(err, errBoom) {
+			t.Errorf("one that cannot start: %d %v", c, err)
+		}
+		tr.stores.create = nil
+		_ = tr.Kill(pid, types.SIGPAUSE)
+		if _, err := tr.StartChild(pid, "work"); types.CodeOf(err) != types.ErrConflict {
+			t.Errorf("while paused: %v", err)
+		}
+		_ = tr.Kill(pid, types.SIGRESUME)
+		for _, c := range []string{"w.1", "w.3"} {
+			tr.deaf(tr.run(pid, c))
+		}
+		begin := time.Now()
+		_ = tr.Kill(pid, types.SIGTERM)
+		synctest.Wait()
+		if _, err := tr.StartChild(pid, "work"); types.CodeOf(err) != types.ErrCancelled {
+			t.Errorf("while it ends: %v", err)
+		}
+		tr.ends(pid, types.ExitCancelled, "terminated")
+		if d := time.Since(begin); d != DefaultShutdown {
+			t.Errorf("two children that do not listen took %s: they are stopped together", d)
+		}
+	})
+}
+
+func TestChildrenHaveWhatTheirSupervisorHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTroupe(t)
+		budget := 25
+		tr.play["a"] = func(int) func(context.Context) (reply, error) { return after(time.Second, true) } // 10 tokens
+		pid := tr.supervise(SupervisorSpec{Children: []ChildSpec{child("a", func(c *ChildSpec) { c.Opts.WorkDir = "" })},
+			Opts: SpawnOpts{WorkDir: "/tmp", DeniedDevices: []string{"/dev/tool"}, ContextBudget: &budget, Env: []string{"A=b"}}})
+		for _, left := range []int{25, 15, 5} {
+			p, ok := tr.Process(tr.run(pid, "a"))
+			if !ok || p.WorkDir != "/tmp" || p.Rights.Permits("/dev/tool") || !slices.Contains(p.opts.Env, "A=b") || p.ContextBudget != left {
+				t.Errorf("%d tokens are left: %+v", left, p)
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+	})
+}
+
+func TestSupervisorsUnderFireLeaveNobody(t *testing.T) {
+	tr := newTroupe(t, func(c *Config) { c.Limits.Children = 100 })
+	for _, name := range []string{"a", "b", "c", "leaf"} {
+		tr.play[name] = func(run int) func(context.Context) (reply, error) {
+			if run%3 == 0 {
+				return nil
+			}
+			return func(context.Context) (reply, error) { return reply{}, errBoom }
+		}
+	}
+	often := Intensity{MaxRestarts: 20, Period: time.Hour}
+	var wg sync.WaitGroup
+	for n := range 16 {
+		wg.Go(func() {
+			pid, err := tr.SpawnSupervisor(SupervisorSpec{Strategy: []Strategy{OneForOne, OneForAll, RestForOne}[n%3], Intensity: often, Children: []ChildSpec{
+				child("a"), child("b"), {Name: "low", Supervisor: &SupervisorSpec{Intensity: often, Children: []ChildSpec{child("leaf")}}}, child("c"),
+			}})
+			if err != nil {
+				t.Errorf("supervisor %d: %v", n, err)
+				return
+			}
+			var inner sync.WaitGroup
+			for _, sig := range []types.Signal{types.SIGPAUSE, types.SIGRESUME, []types.Signal{types.SIGTERM, types.SIGKILL}[n%2]} {
+				inner.Go(func() {
+					if i, err := tr.SupervisorInfo(pid); err == nil {
+						for _, c := range i.Children {
+							_ = tr.Kill(c.PID, types.SIGKILL)
+						}
+					}
+					_ = tr.Kill(pid, sig)
+				})
+			}
+			inner.Wait()
+			_ = tr.Kill(pid, types.SIGRESUME)
+			if e, err := tr.Wait(pid); err != nil || e.Code == types.ExitOK {
+				t.Errorf("supervisor %d ended with %v %v", n, e, err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, i := range tr.List() { // killed with their supervisors, and about to be reaped
+		if _, err := tr.Wait(i.PID); err != nil {
+			t.Error(err)
+		}
+	}
+	if left := tr.List(); len(left) != 0 {
+		t.Errorf("%d processes are left", len(left))
+	}
+}
