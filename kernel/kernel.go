@@ -11,7 +11,7 @@
 //	gate       shut or open                                           leaf
 //	event.Log  sequence numbers, ring                                 last of all
 //
-// Lock order: table.mu > Process.mu > leaves (gate, mailbox, FD table, Context; never two at once) >
+// Lock order: table.mu > Process.mu > leaves (gate, mailbox, FD table, Context, inbox; never two at once) >
 // event.Log.mu. While any of them is held there is no call to a driver, a model, a handler or a
 // callback, no disk and no blocking send.
 package kernel
