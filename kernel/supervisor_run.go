@@ -298,9 +298,12 @@ func (s *supervisor) leave(end loop.End) {
 	if s.told {
 		return
 	}
-	err := end.Exit.Err
+	err, cause := end.Exit.Err, end.Cause
+	if cause == nil {
+		cause = errors.New(types.ReasonUnexpected) // a panic, which the process's exit tells of
+	}
 	if err == nil {
-		err = &types.SyscallError{Syscall: "SpawnSupervisor", PID: s.p.PID, Code: types.ErrCancelled, Err: fmt.Errorf("it was ended while it started its children: %w", end.Cause)}
+		err = &types.SyscallError{Syscall: "SpawnSupervisor", PID: s.p.PID, Code: types.ErrCancelled, Err: fmt.Errorf("it was ended while it started its children: %w", cause)}
 	}
 	s.begun <- err
 }
