@@ -8,23 +8,28 @@ import (
 	"time"
 )
 
-// Sizes of Test without RNIX_CRASH_SEEDS.
-const (
-	defaultSeeds = 24
-	crashPoints  = 6
-)
+// size says how much Test tries.
+type size struct {
+	seeds  int // for each crash
+	points int // first crashes, of crashes during recovery
+	share  int // one of so many errors at each call
+}
 
 // Test tries every crash and every error on each operation, side by side, in bubbles of synctest.
-// RNIX_CRASH_SEEDS=N takes N seeds for each crash, instead of a few.
+// RNIX_CRASH_SEEDS=N takes N seeds for each crash and tries all errors, instead of a few. The race detector,
+// which makes it ten times slower, has fewer still: it needs to see each line run, not each state.
 func Test(t *testing.T, ops ...*Op) {
-	seeds, points := defaultSeeds, crashPoints
+	sz := size{seeds: 16, points: 4, share: 2}
+	if raceDetector {
+		sz = size{seeds: 4, points: 2, share: 8}
+	}
 	if n, err := strconv.Atoi(os.Getenv("RNIX_CRASH_SEEDS")); err == nil && n > 0 {
-		seeds, points = n, 10
+		sz = size{seeds: n, points: 10, share: 1}
 	}
 	layers := map[string]func(*Op) Report{
-		"crash":       func(op *Op) Report { return op.Crash(seeds) },
-		"errors":      (*Op).Errors,
-		"crash again": func(op *Op) Report { return op.CrashAgain(points, 1+seeds/32) },
+		"crash":       func(op *Op) Report { return op.Crash(sz.seeds) },
+		"errors":      func(op *Op) Report { return op.Errors(sz.share) },
+		"crash again": func(op *Op) Report { return op.CrashAgain(sz.points, 1+sz.seeds/32) },
 	}
 	for _, op := range ops {
 		for name, explore := range layers {

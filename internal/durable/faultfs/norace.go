@@ -1,0 +1,5 @@
+//go:build !race
+
+package faultfs
+
+const raceDetector = false
