@@ -1,0 +1,313 @@
+package gc
+
+import (
+	"context"
+	"time"
+
+	"rnix/internal/durable"
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// Request is what a run is asked for. The zero value does what the configuration says.
+type Request struct {
+	Mode   Mode // "" = that of Options
+	DryRun bool // decide, and do nothing
+}
+
+// Done is a history that went.
+type Done struct {
+	Candidate
+	Bytes       int64  `json:"bytes"`             // of its directory
+	ArchiveSize int64  `json:"archive_bytes"`     // 0 if it was deleted
+	Archive     string `json:"archive,omitempty"` // the path
+	Rescued     string `json:"rescued,omitempty"` // how the work in its workspace was kept
+}
+
+// Skip is a history that was to go and stayed.
+type Skip struct {
+	Ref
+	Code   types.ErrCode `json:"code"` // CONFLICT: somebody is at it, and the next run tries again
+	Reason string        `json:"reason"`
+}
+
+// Result is what a run has done. Its lists are never nil. The form of gc --json.
+type Result struct {
+	Mode       Mode          `json:"mode"`
+	DryRun     bool          `json:"dry_run"`
+	Started    time.Time     `json:"started"`
+	Took       time.Duration `json:"took_ns"`
+	Examined   int           `json:"examined"`
+	Candidates []Candidate   `json:"candidates"`
+	Archived   []Done        `json:"archived"`
+	Deleted    []Done        `json:"deleted"`
+	Skipped    []Skip        `json:"skipped"`
+	Exempt     []Exemption   `json:"exempt"`
+	Kept       int           `json:"kept"`
+	Freed      int64         `json:"freed_bytes"` // of directories, less the archives made of them
+	Warnings   []string      `json:"warnings"`
+}
+
+// Plan says which histories would go at a time: with a later one, what is going to.
+func (c *Collector) Plan(ctx context.Context, now time.Time) (Plan, error) {
+	entries, err := c.entries(ctx, now)
+	if err != nil {
+		return Plan{}, err
+	}
+	return Decide(entries, c.o.Policy, now), nil
+}
+
+// entries returns all histories. Those that the index does not have could not be read when it was
+// made: they come with the reason.
+func (c *Collector) entries(ctx context.Context, now time.Time) ([]Entry, error) {
+	infos := c.o.Index.List()
+	out := make([]Entry, 0, len(infos))
+	listed := make(map[string]bool, len(infos))
+	for i := range infos {
+		if err := ended(ctx); err != nil {
+			return nil, err
+		}
+		listed[infos[i].UUID.String()] = true
+		e := c.entry(&infos[i])
+		pin, err := step.ReadPin(c.fs, c.dir(e.UUID))
+		switch {
+		case err != nil:
+			e.Pinned, e.Note = true, "its mark cannot be read: "+err.Error()
+		case pin.Holds(now):
+			e.Pinned, e.Note = true, pin.Note
+		}
+		out = append(out, e)
+	}
+	dirs, err := c.fs.ReadDir(c.steps)
+	if err != nil {
+		return nil, storage("GC", c.steps, err)
+	}
+	for _, d := range dirs {
+		var id types.UUID
+		if listed[d.Name()] || !d.IsDir() || len(d.Name()) != 36 || id.UnmarshalText([]byte(d.Name())) != nil {
+			continue
+		}
+		info, err := step.ReadInfo(c.fs, c.dir(id))
+		switch types.CodeOf(err) {
+		case types.ErrNotFound: // a history that never began, or is just beginning
+		case "":
+			e := c.entry(info)
+			if info.UUID != id {
+				e.UUID, e.Problem = id, e.File+": it is of another history, "+info.UUID.String()
+			}
+			out = append(out, e)
+		default:
+			e := c.entry(&step.ProcInfo{UUID: id})
+			e.Problem = err.Error()
+			out = append(out, e)
+		}
+	}
+	return out, nil
+}
+
+// Collect decides and does. It waits for a run that is under way. A history that cannot go is skipped
+// with its reason, so the error is of ctx, of the request, or of reading the list.
+func (c *Collector) Collect(ctx context.Context, req Request) (Result, error) {
+	r := Result{Mode: req.Mode, DryRun: req.DryRun, Candidates: []Candidate{}, Archived: []Done{}, Deleted: []Done{}, Skipped: []Skip{}, Exempt: []Exemption{}, Warnings: []string{}}
+	if r.Mode == "" {
+		r.Mode = c.o.Mode
+	}
+	if r.Mode != Archive && r.Mode != Delete {
+		return r, types.Errorf(types.ErrInvalid, "GC", string(r.Mode), "the mode is not known; use archive or delete")
+	}
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return r, ended(ctx)
+	}
+	r.Started = time.Now()
+	entries, err := c.entries(ctx, r.Started)
+	if err != nil {
+		return r, err
+	}
+	plan := Decide(entries, c.o.Policy, r.Started)
+	r.Examined, r.Candidates, r.Exempt, r.Kept, r.Warnings = len(entries), plan.Candidates, plan.Exempt, plan.Kept, plan.Warnings
+	for _, cand := range plan.Candidates {
+		if r.DryRun {
+			break
+		}
+		if err = ended(ctx); err != nil {
+			break
+		}
+		taker{c, r.Mode}.collect(ctx, cand, &r)
+	}
+	r.Took = time.Since(r.Started)
+	return r, err
+}
+
+// taker takes histories out of the way, each with the right to it.
+type taker struct {
+	*Collector
+	mode Mode
+}
+
+// collect takes one history out of the way and notes what came of it.
+func (t taker) collect(ctx context.Context, cand Candidate, r *Result) {
+	done, warning, err := t.one(ctx, cand)
+	if warning != "" {
+		r.Warnings = append(r.Warnings, warning)
+	}
+	switch {
+	case err != nil:
+		r.Skipped = append(r.Skipped, Skip{cand.Ref, types.CodeOf(err), err.Error()})
+		return
+	case t.mode == Archive:
+		r.Archived = append(r.Archived, done)
+	default:
+		r.Deleted = append(r.Deleted, done)
+	}
+	r.Freed += done.Bytes - done.ArchiveSize
+}
+
+// one archives or deletes one history, which it owns for that time. After an error the history is
+// there as it was.
+func (t taker) one(ctx context.Context, cand Candidate) (done Done, warning string, err error) {
+	id := cand.UUID
+	release, err := t.Hold(id, owner)
+	if err != nil {
+		return done, "", err
+	}
+	defer release()
+	if !t.present(id) {
+		return done, "", types.Errorf(types.ErrNotFound, "GC", t.dir(id), "the history is gone")
+	}
+	lease, err := t.o.Journal.Acquire(ctx, id, owner)
+	if err != nil {
+		return done, "", err
+	}
+	defer func() {
+		if rerr := t.o.Journal.Release(context.WithoutCancel(ctx), id, lease.Epoch); err == nil && rerr != nil {
+			warning = rerr.Error()
+		}
+	}()
+	info, err := t.settled(ctx, cand)
+	if err == nil {
+		err = t.dropCovered(ctx, id)
+	}
+	if err != nil {
+		return done, "", err
+	}
+	done = Done{Candidate: cand}
+	if done.Bytes, err = t.size(t.dir(id)); err != nil {
+		return done, "", err
+	}
+	if t.o.Workspaces != nil {
+		if done.Rescued, err = t.o.Workspaces.Rescue(ctx, id); err != nil {
+			return done, "", types.Errorf(types.CodeOf(err), "Rescue", id.String(), "the work in its workspace cannot be kept: %w", err)
+		}
+	}
+	var head step.ArchiveHead
+	if t.mode == Archive {
+		head, done.ArchiveSize, err = t.archive(ctx, info, &done)
+	} else {
+		err = t.bury(ctx, info, cand.Why)
+	}
+	if err != nil {
+		return done, "", err
+	}
+	gone, err := t.vanish(id)
+	if err != nil {
+		return done, "", err
+	}
+	if t.mode == Archive {
+		t.archives.Put(head, done.ArchiveSize)
+	}
+	if err := t.o.Index.Delete(id); err != nil {
+		warning = err.Error() // the index is made anew at the next start
+	}
+	if err := t.removeAll(gone); err != nil {
+		warning = err.Error() + "; the rest of it is removed at the next start"
+	}
+	return done, warning, nil
+}
+
+// settled looks at the history itself, now that nobody else writes it: whether it has ended, when it
+// was decided that it had, and is not pinned.
+func (t taker) settled(ctx context.Context, cand Candidate) (*step.ProcInfo, error) {
+	dir := t.dir(cand.UUID)
+	info, err := step.ReadInfo(t.fs, dir)
+	if types.CodeOf(err) == types.ErrNotFound {
+		h, herr := step.ReadDir(ctx, t.fs, dir, cand.UUID)
+		if herr != nil {
+			return nil, herr
+		}
+		made := h.Info()
+		info, err = &made, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	e := t.entry(info)
+	if info.UUID != cand.UUID {
+		return nil, types.Errorf(types.ErrStorage, "GC", e.File, "it is of another history, %s", info.UUID)
+	}
+	if warning := e.doubt(now); warning != "" {
+		return nil, types.Errorf(types.ErrStorage, "GC", e.File, "%s", warning)
+	}
+	if !e.ended() || info.DeadAt.After(cand.DeadAt.Add(time.Minute)) {
+		return nil, types.Errorf(types.ErrConflict, "GC", dir, "it has gone on since it was looked at")
+	}
+	pin, err := step.ReadPin(t.fs, dir)
+	if err == nil && pin.Holds(now) {
+		err = types.Errorf(types.ErrConflict, "GC", dir, "it was just marked to be kept")
+	}
+	return info, err
+}
+
+// archive makes the archive of a history durable under its name. The workspace goes when everything is
+// packed and compared, and before there is an archive: until then, what fails changes nothing.
+func (t taker) archive(ctx context.Context, info *step.ProcInfo, done *Done) (step.ArchiveHead, int64, error) {
+	head := step.NewArchiveHead(info, time.Now(), done.Why)
+	head.Rescued = done.Rescued
+	dir := step.ArchiveDir(t.data)
+	if err := durable.MkdirAll(t.fs, dir); err != nil {
+		return head, 0, err
+	}
+	done.Archive = step.ArchivePath(t.data, info.UUID)
+	tmp := tempName(done.Archive)
+	head, size, err := t.pack(ctx, tmp, t.dir(info.UUID), head)
+	if err != nil {
+		return head, 0, err
+	}
+	if err = t.clear(ctx, info.UUID); err == nil {
+		err = storage("Archive", done.Archive, t.fs.Rename(tmp, done.Archive))
+	}
+	if err != nil {
+		_ = t.fs.Remove(tmp) // the error that is returned says why
+		return head, 0, err
+	}
+	return head, size, storage("Archive", dir, t.fs.SyncDir(dir))
+}
+
+// bury says durably that a history is deleted.
+func (t taker) bury(ctx context.Context, info *step.ProcInfo, why string) error {
+	if err := t.tombs.Problem(); err != nil {
+		return err
+	}
+	if err := t.clear(ctx, info.UUID); err != nil {
+		return err
+	}
+	return t.tombs.Add(step.Tomb{UUID: info.UUID, PID: info.PID, Name: info.Name, Intent: step.FirstLine(info.Intent), DeadAt: info.DeadAt, At: time.Now().UTC(), Why: why})
+}
+
+// clear removes the workspace and its snapshots.
+func (t taker) clear(ctx context.Context, id types.UUID) error {
+	if t.o.Workspaces == nil {
+		return nil
+	}
+	err := t.o.Workspaces.Remove(ctx, id)
+	if err == nil {
+		err = t.o.Workspaces.DropSnapshots(ctx, id)
+	}
+	if err != nil {
+		return types.Errorf(types.CodeOf(err), "GC", id.String(), "its workspace cannot be removed: %w", err)
+	}
+	return nil
+}
