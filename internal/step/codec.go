@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
-	"strconv"
 	"sync"
 
 	"rnix/internal/durable"
@@ -39,14 +38,10 @@ func (e *encoder) add(r *Record) error {
 		return types.Errorf(types.ErrInvalid, "Encode", "", "%s record %d: %w", r.Kind, r.Seq, err)
 	}
 	body := e.buf.Bytes()[start : e.buf.Len()-len("}\n")]
-	sum := crc32.Checksum(body, castagnoli())
+	sum := checksum(body)
 	e.buf.Truncate(start + len(body))
 	e.buf.WriteString(crcKey)
-	var hex [8]byte
-	for i := range hex {
-		hex[i] = "0123456789abcdef"[sum>>(28-4*i)&15]
-	}
-	e.buf.Write(hex[:])
+	e.buf.Write(sum[:])
 	e.buf.WriteString("\"}\n")
 	if e.buf.Len()-start > durable.MaxLine {
 		n := e.buf.Len() - start
@@ -54,6 +49,15 @@ func (e *encoder) add(r *Record) error {
 		return types.Errorf(types.ErrInvalid, "Encode", "", "%s record %d has %d bytes, the limit is %d MiB", r.Kind, r.Seq, n, durable.MaxLine>>20)
 	}
 	return nil
+}
+
+// checksum returns the CRC-32C of b as it is written.
+func checksum(b []byte) (hex [8]byte) {
+	sum := crc32.Checksum(b, castagnoli())
+	for i := range hex {
+		hex[i] = "0123456789abcdef"[sum>>(28-4*i)&15]
+	}
+	return hex
 }
 
 // Encode appends the line of r, with its newline, to dst. Values that JSON cannot hold are INVALID.
@@ -105,9 +109,9 @@ func (r *Record) holds(kind Kind) bool {
 func verify(line []byte) error {
 	n := len(line) - crcTail
 	if n > 0 && string(line[n:n+len(crcKey)]) == crcKey && string(line[len(line)-2:]) == `"}` {
-		want, err := strconv.ParseUint(string(line[n+len(crcKey):len(line)-2]), 16, 32)
-		if got := crc32.Checksum(line[:n], castagnoli()); err != nil || uint32(want) != got {
-			return types.Errorf(types.ErrStorage, "Decode", "", "the checksum is wrong: %08x is written, %08x is right for these bytes", want, got)
+		written, right := line[n+len(crcKey):len(line)-2], checksum(line[:n])
+		if !bytes.Equal(written, right[:]) {
+			return types.Errorf(types.ErrStorage, "Decode", "", "the checksum is wrong: %q is written, %q is right for these bytes", written, right)
 		}
 		return checkVersion(line)
 	}

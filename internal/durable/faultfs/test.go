@@ -8,6 +8,14 @@ import (
 	"time"
 )
 
+// Share returns 1, or n with the race detector: a long test then tries one case of n, in turn.
+func Share(n int) int {
+	if raceDetector && os.Getenv("RNIX_CRASH_SEEDS") == "" {
+		return n
+	}
+	return 1
+}
+
 // size says how much Test tries.
 type size struct {
 	seeds  int // for each crash
