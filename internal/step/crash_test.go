@@ -595,25 +595,21 @@ func checkpointOp(trust func(*Checkpoint, *History) bool) *faultfs.Op {
 			})
 		},
 		Check: func(fsys durable.FS, acked []string) error {
-			if err := sound(fsys, acked); err != nil {
-				return err
-			}
 			dir := Dir(faultfs.DataDir, histA)
 			h, err := readSteps(fsys, dir, histA)
 			if err != nil {
 				return err
 			}
 			c, err := ReadCheckpoint(fsys, dir)
-			if code := types.CodeOf(err); code == types.ErrNotFound || code == types.ErrStorage {
-				return nil
-			}
-			if err != nil {
+			switch code := types.CodeOf(err); {
+			case code == types.ErrNotFound || code == types.ErrStorage:
+			case err != nil:
 				return err
+			case !trust(c, h):
+			case c.Seq >= h.Next || !strings.HasPrefix(label(&h.Records[c.Seq-1]), fmt.Sprint("m", c.Seq)):
+				return fmt.Errorf("a checkpoint up to record %d is trusted, which is not the one it was made of; there are %d", c.Seq, h.Next-1)
 			}
-			if trust(c, h) && (c.Seq >= h.Next || c.Messages[0].Content != fmt.Sprint("m", c.Seq+1)) {
-				return fmt.Errorf("a checkpoint up to record %d is trusted, and there are %d", c.Seq, h.Next-1)
-			}
-			return nil
+			return sound(fsys, acked)
 		}}
 }
 

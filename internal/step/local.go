@@ -215,13 +215,31 @@ func (l *Local) open(h *history, id types.UUID) (*durable.Damage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := durable.RemoveTemp(l.fs, dir); err != nil {
+	if err := errors.Join(durable.RemoveTemp(l.fs, dir), l.dropAhead(dir, h.next)); err != nil {
 		log.Close()
 		return nil, err
 	}
 	h.log = log
 	h.size.Store(log.Size())
 	return damage, nil
+}
+
+// dropAhead removes a checkpoint of records that were lost, before others take their numbers and make
+// it look right.
+func (l *Local) dropAhead(dir string, next uint64) error {
+	c, err := readJSON[struct {
+		Seq uint64 `json:"seq"`
+	}](l.fs, dir, CheckpointFile)
+	if err != nil || c.Seq < next {
+		return nil // what cannot be read is not believed either
+	}
+	if err := l.fs.Remove(filepath.Join(dir, CheckpointFile)); err != nil {
+		return types.Errorf(types.ErrStorage, "Acquire", filepath.Join(dir, CheckpointFile), "%w", err)
+	}
+	if err := l.fs.SyncDir(dir); err != nil {
+		return types.Errorf(types.ErrStorage, "Acquire", dir, "%w", err)
+	}
+	return nil
 }
 
 // owner returns the history if epoch is that of its owner.
