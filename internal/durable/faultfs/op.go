@@ -27,7 +27,7 @@ type Op struct {
 	Prepare func(durable.FS) error
 	// Run performs the operation. It hands to ack whatever it would tell somebody is done, at the moment
 	// when it would; it ends with the first error and then leaves nothing open. It must also be able to
-	// run on what Recover has left of an earlier run.
+	// run on what Recover has left of an earlier run. Without a fault it always acknowledges as many.
 	Run func(fsys durable.FS, ack func(what string)) error
 	// Recover does what a start does after a crash.
 	Recover func(durable.FS) error
