@@ -1,0 +1,131 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"rnix/internal/durable"
+	"rnix/types"
+)
+
+// deskVersion is the format of the notes on workspaces that this program writes.
+const deskVersion = 1
+
+// desk is the note on a workspace that Checkout has made: Remove removes nothing else. Part of the
+// on-disk format.
+type desk struct {
+	Version int       `json:"v"`
+	Dir     string    `json:"dir"`
+	Ref     Ref       `json:"ref"`              // what it was made from
+	Common  string    `json:"common,omitempty"` // the repository of a linked work tree; "" = a plain directory
+	Time    time.Time `json:"time"`
+}
+
+// desks knows the workspaces that were made from snapshots.
+type desks struct {
+	*survey
+	*archive
+	mostBytes int64
+	mostFiles int
+}
+
+func (k *desks) deskPath(dir string) string {
+	return filepath.Join(k.base, "workspaces", strings.TrimPrefix(copyName(types.UUID{}, dir), types.UUID{}.String()+"-")+".json")
+}
+
+// Checkout makes a workspace of its own from a snapshot: for git a linked work tree at the commit over
+// which the snapshot was made, with the files of the snapshot in it, so that git status and git diff
+// say there what the work was; else a plain directory. dir must be absolute and empty, or not be there.
+// What has failed half-way is removed again.
+func (k *Keeper) Checkout(ctx context.Context, ref Ref, dir string) (Report, error) {
+	src, err := k.open(ctx, ref)
+	if err != nil {
+		return Report{}, err
+	}
+	if !filepath.IsAbs(dir) {
+		return Report{}, types.Errorf(types.ErrInvalid, "Checkout", dir, "the directory is not absolute")
+	}
+	if names, err := os.ReadDir(dir); err == nil && len(names) > 0 {
+		return Report{}, types.Errorf(types.ErrConflict, "Checkout", dir, "the directory is not empty: name a new one")
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Report{}, fileError("Checkout", dir, err)
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return Report{}, fileError("Checkout", dir, err)
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return Report{}, fileError("Checkout", dir, err)
+	}
+	d := desk{Version: deskVersion, Dir: dir, Ref: ref, Time: time.Now().UTC()}
+	g, isGit := src.(gitSource)
+	if isGit {
+		d.Common = g.common
+	}
+	b, err := json.Marshal(d)
+	if err != nil {
+		return Report{}, types.Errorf(types.ErrInternal, "Checkout", dir, "%w", err)
+	}
+	if err := mkdir(filepath.Dir(k.desks.deskPath(dir))); err != nil {
+		return Report{}, err
+	}
+	if err := durable.WriteFile(durable.OS, k.desks.deskPath(dir), append(b, '\n'), durable.Durable); err != nil {
+		return Report{}, err
+	}
+	if isGit {
+		if err := k.desks.link(ctx, g, ref, dir); err != nil {
+			return Report{}, errors.Join(err, os.Remove(k.desks.deskPath(dir)))
+		}
+	}
+	want, err := src.entries(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	return apply(ctx, src, ref.Kind, dir, job{write: want, fresh: true})
+}
+
+// link makes a linked work tree without files, whose index is that of its commit.
+func (k *desks) link(ctx context.Context, g gitSource, ref Ref, dir string) error {
+	s, ok := k.find(ref)
+	if !ok || s.Commit == "" {
+		return types.Errorf(types.ErrNotFound, "Checkout", ref.ID, "no record says over which commit the snapshot was made: restore it into a plain directory")
+	}
+	base := s.Commit
+	if out, err := k.run(ctx, g.id, call{args: g.args("rev-parse", "-q", "--verify", s.Commit+"^1")}); err == nil {
+		base = line(out)
+	} else if types.CodeOf(err) != types.ErrDriver { // without a commit before, it is the snapshot's own
+		return err
+	}
+	if _, err := k.run(ctx, g.id, call{args: g.args("worktree", "add", "--detach", "--no-checkout", "--", dir, base)}); err != nil {
+		return err
+	}
+	gitDir, err := k.run(ctx, g.id, call{dir: dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
+	if err == nil {
+		_, err = k.run(ctx, g.id, call{args: []string{"--git-dir=" + line(gitDir), "read-tree", base}})
+	}
+	if err != nil {
+		_, rerr := k.run(ctx, g.id, call{args: g.args("worktree", "remove", "--force", "--", dir)}) // it is empty
+		return errors.Join(err, rerr)
+	}
+	return k.sparse(ctx, g, s, dir, line(gitDir), base)
+}
+
+// sparse tells a linked work tree which files are not there on purpose: those of its commit that the
+// snapshot lacks, if the work tree that it was made from is sparse.
+func (k *desks) sparse(ctx context.Context, g gitSource, s Stored, dir, gitDir, base string) error {
+	r := &repo{root: dir, gitDir: gitDir}
+	if p, err := k.locate(ctx, g.id, s.Root); err != nil || p.repo == nil || !k.says(ctx, g.id, p.repo, "core.sparsecheckout", "true") {
+		return nil // not sparse, or gone
+	}
+	out, err := k.run(ctx, g.id, call{args: g.args("diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=D", base, g.tree)})
+	if err != nil || len(out) == 0 {
+		return err
+	}
+	_, err = k.run(ctx, g.id, call{dir: dir, args: []string{"--git-dir=" + r.gitDir, "--work-tree=" + dir, "update-index", "-z", "--skip-worktree", "--stdin"}, input: out})
+	return err
+}

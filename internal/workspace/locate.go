@@ -1,0 +1,169 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"rnix/types"
+)
+
+// place is what a work directory is.
+type place struct {
+	root    string // what a snapshot holds
+	repo    *repo  // nil: a copy is made
+	reason  string // why there is no repo although there seems to be one
+	refused string // why nothing is kept
+	stamp   string // how it was recognised; a change means looking again
+}
+
+// repo is a git work tree that can be used.
+type repo struct {
+	root   string // the top of the work tree
+	gitDir string // of this work tree
+	common string // of the repository
+	format string // of its object ids: sha1 or sha256
+}
+
+// survey knows what directories are. Safe for concurrent use.
+type survey struct {
+	*git
+
+	mu     sync.Mutex       // leaf
+	places map[string]place // +checklocks:mu; by work directory
+}
+
+// locate finds out what a work directory is. It asks git once and looks again when a .git between the
+// directory and the top of its work tree has come, gone or changed.
+func (k *survey) locate(ctx context.Context, id types.UUID, workDir string) (place, error) {
+	if !filepath.IsAbs(workDir) {
+		return place{}, types.Errorf(types.ErrInvalid, "Take", workDir, "the work directory is not absolute")
+	}
+	dir, err := filepath.EvalSymlinks(workDir)
+	if err == nil {
+		var info fs.FileInfo
+		if info, err = os.Stat(dir); err == nil && !info.IsDir() {
+			return place{}, types.Errorf(types.ErrInvalid, "Take", workDir, "the work directory is a file")
+		}
+	}
+	if err != nil {
+		code := types.ErrStorage
+		if errors.Is(err, fs.ErrNotExist) {
+			code = types.ErrNotFound
+		}
+		return place{}, types.Errorf(code, "Take", workDir, "no such work directory: %w", err)
+	}
+	stamp, seems := stampOf(dir)
+	k.mu.Lock()
+	p, known := k.places[dir]
+	k.mu.Unlock()
+	if known && p.stamp == stamp {
+		return p, nil
+	}
+	p = place{root: dir, stamp: stamp}
+	if p.repo, p.reason, err = k.ask(ctx, id, dir); err != nil {
+		return place{}, err
+	}
+	if p.repo == nil && !seems {
+		p.reason = ""
+	}
+	top := dir
+	if p.repo != nil {
+		top = p.repo.root
+		if top != dir && k.tooWide(top) != "" {
+			p.repo, p.reason, top = nil, "its git work tree is "+k.tooWide(top)+": only this directory is copied", dir
+		}
+	}
+	p.refused = k.tooWide(top)
+	k.mu.Lock()
+	if len(k.places) > 1024 {
+		clear(k.places) // a cache
+	}
+	k.places[dir] = p
+	k.mu.Unlock()
+	return p, nil
+}
+
+// tooWide says why a directory is not a place of work: a snapshot of it would eat the disk. "" = it is.
+func (k *survey) tooWide(dir string) string {
+	home := k.home
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
+	}
+	switch {
+	case dir == "/":
+		return "the root of the file system"
+	case dir == home || home != "" && strings.HasPrefix(home, dir+"/"):
+		return "the home directory, or above it"
+	}
+	return ""
+}
+
+// stampOf describes every .git on the way from dir to the root. seems is true if there is one.
+func stampOf(dir string) (stamp string, seems bool) {
+	var b strings.Builder
+	for {
+		if info, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			seems = true
+			b.WriteString(dir + "\x00" + identity(info) + "\x00")
+			if head, err := os.Lstat(filepath.Join(dir, ".git", "config")); err == nil {
+				b.WriteString(identity(head))
+			}
+		}
+		if dir == "/" || dir == "." {
+			return b.String(), seems
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// ask asks git what a directory is. A reason instead of a repo says why git cannot be used there.
+func (k *survey) ask(ctx context.Context, id types.UUID, dir string) (*repo, string, error) {
+	if k.program == "" {
+		return nil, "git is not there: " + k.missing.Error(), nil
+	}
+	refuse := func(err error) (*repo, string, error) {
+		if types.CodeOf(err) == types.ErrDriver {
+			return nil, "its git repository cannot be used: " + err.Error(), nil
+		}
+		return nil, "", err
+	}
+	out, err := k.run(ctx, id, call{dir: dir, user: true, args: []string{"rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--show-object-format"}})
+	if err != nil {
+		return refuse(err)
+	}
+	facts := strings.Fields(string(out))
+	if len(facts) != 3 || facts[1] != "true" {
+		return nil, "it is not inside a git work tree (a bare repository, or the insides of one)", nil
+	}
+	var at [3]string
+	for i, what := range []string{"--show-toplevel", "--git-dir", "--git-common-dir"} { // one by one: a path may hold a line end
+		out, err := k.run(ctx, id, call{dir: dir, user: true, args: []string{"rev-parse", "--path-format=absolute", what}})
+		if err != nil {
+			return refuse(err)
+		}
+		at[i] = line(out)
+	}
+	r := &repo{root: at[0], gitDir: at[1], common: at[2], format: facts[2]}
+	if info, err := os.Stat(filepath.Join(r.common, "objects")); err != nil || !info.IsDir() {
+		return nil, "its git repository has no objects directory", nil
+	}
+	if dir != r.root {
+		rel, err := filepath.Rel(r.root, dir)
+		if err != nil {
+			return nil, "it is not below the top of its git work tree", nil
+		}
+		_, err = k.run(ctx, id, call{dir: r.root, user: true, args: []string{"check-ignore", "-q", "--", "./" + rel}})
+		switch {
+		case err == nil:
+			return nil, "git ignores it", nil
+		case types.CodeOf(err) != types.ErrDriver:
+			return nil, "", err
+		}
+	}
+	return r, "", nil
+}

@@ -1,0 +1,249 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rnix/internal/durable"
+	"rnix/types"
+)
+
+// smallFile is up to how many bytes an ignored file is rescued when a workspace is removed: what people
+// write by hand is, what programs build need not be.
+const smallFile = 1 << 20
+
+// Remove removes a workspace that Checkout has made, and nothing else: another directory is NOT_FOUND.
+// Before that it keeps all that is in it: changed and untracked files, small ignored files, what is in
+// the index only, and the commit that is checked out. It fails with CONFLICT, and removes nothing, while
+// a process works there, while the work tree is locked, if it holds repositories of others, if
+// something could not be rescued, or if files change meanwhile.
+func (k *Keeper) Remove(ctx context.Context, dir string) (Report, error) {
+	dir = filepath.Clean(dir)
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	d, err := k.desks.readDesk(dir)
+	if err != nil {
+		return Report{}, err
+	}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) { // somebody was faster
+		return Report{}, k.desks.clear(ctx, d)
+	}
+	if pid, name := workerIn(dir); pid != 0 {
+		return Report{}, conflict(dir, "process %d (%s) works there: end it first", pid, name)
+	}
+	if d.Common != "" {
+		if err := k.desks.refusals(ctx, d); err != nil {
+			return Report{}, err
+		}
+	}
+	h, leave, err := k.enter(ctx, d.Ref.UUID)
+	if err != nil {
+		return Report{}, err
+	}
+	defer leave()
+	also, lost, err := k.desks.ignored(ctx, d)
+	if err != nil {
+		return Report{}, err
+	}
+	staged, err := k.desks.staged(ctx, d)
+	if err != nil {
+		return Report{}, err
+	}
+	rec, _, err := k.rescue(ctx, h, d.Ref.UUID, dir, also, staged...)
+	if err != nil {
+		return Report{}, err
+	}
+	rep := Report{Rescue: rec, Undo: undo(rec), Kept: lost}
+	if rec.Limited != "" {
+		return rep, conflict(dir, "not everything in it could be rescued: %s", rec.Limited)
+	}
+	if (rec.Kind == KindGit) != (d.Common != "") {
+		return rep, conflict(dir, "git cannot be used there any more: its files are rescued, look at it and remove it by hand")
+	}
+	again, err := k.freeze(ctx, h, d.Ref.UUID, dir, also)
+	if err != nil {
+		return rep, err
+	}
+	if again.ID != rec.ID {
+		return rep, conflict(dir, "files were changed while it was rescued: try again when it is quiet")
+	}
+	if pid, name := workerIn(dir); pid != 0 {
+		return rep, conflict(dir, "process %d (%s) works there: end it first", pid, name)
+	}
+	rep.Removed = rec.Files
+	delete(h.shadows, dir)
+	delete(h.caches, dir)
+	return rep, k.desks.clear(ctx, d)
+}
+
+func conflict(dir, format string, args ...any) error {
+	return types.Errorf(types.ErrConflict, "Remove", dir, format, args...)
+}
+
+// readDesk returns the note on a workspace.
+func (k *desks) readDesk(dir string) (d desk, err error) {
+	path := k.deskPath(dir)
+	b, err := durable.ReadFile(durable.OS, path)
+	if types.CodeOf(err) == types.ErrNotFound {
+		return d, types.Errorf(types.ErrNotFound, "Remove", dir, "is no workspace that was made from a snapshot: remove it by hand")
+	}
+	if err != nil {
+		return d, err
+	}
+	if err := json.Unmarshal(b, &d); err != nil || d.Version < 1 || d.Dir != dir {
+		return d, types.Errorf(types.ErrStorage, "Remove", path, "not the note on the workspace %s: move it away", dir)
+	}
+	if d.Version > deskVersion {
+		return d, types.Errorf(types.ErrVersion, "Remove", path, "written in format %d by a newer program, this one reads up to %d", d.Version, deskVersion)
+	}
+	return d, nil
+}
+
+// refusals looks for the reasons for which git would refuse to remove a work tree, but for changed and
+// untracked files, which are rescued. Git itself is not asked: it would run the repository's filters.
+func (k *desks) refusals(ctx context.Context, d desk) error {
+	out, err := k.run(ctx, d.Ref.UUID, call{dir: d.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
+	if err != nil {
+		return err
+	}
+	gitDir := line(out)
+	if filepath.Dir(gitDir) != filepath.Join(d.Common, "worktrees") {
+		return conflict(d.Dir, "it is not the linked work tree that was made there, but of %s: remove it by hand", gitDir)
+	}
+	if why, err := os.ReadFile(filepath.Join(gitDir, "locked")); err == nil {
+		return conflict(d.Dir, "its work tree is locked (%q): unlock it with git worktree unlock", strings.TrimSpace(string(why)))
+	}
+	nested := ""
+	err = filepath.WalkDir(d.Dir, func(p string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == ".git" && filepath.Dir(p) != d.Dir {
+			nested = filepath.Dir(p)
+			return filepath.SkipAll
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return fileError("Remove", d.Dir, err)
+	case nested != "":
+		return conflict(d.Dir, "it holds another repository, %s, which no rescue holds: move that away first", nested)
+	}
+	return nil
+}
+
+// ignored returns the ignored files of a work tree that are rescued, and says which are not.
+func (k *desks) ignored(ctx context.Context, d desk) (also, lost []string, err error) {
+	if d.Common == "" {
+		return nil, nil, nil
+	}
+	out, err := k.run(ctx, d.Ref.UUID, call{dir: d.Dir, user: true, args: []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard"}})
+	if err != nil {
+		return nil, nil, err
+	}
+	left, count, bytes := k.mostBytes, 0, int64(0)
+	for _, p := range records(out) {
+		info, err := os.Lstat(filepath.Join(d.Dir, p))
+		if err != nil || info.IsDir() {
+			continue
+		}
+		if info.Size() > smallFile || info.Size() > left || len(also) == k.mostFiles {
+			count, bytes = count+1, bytes+info.Size()
+			continue
+		}
+		also, left = append(also, p), left-info.Size()
+	}
+	if count > 0 {
+		lost = []string{fmt.Sprintf("%d ignored files of %d bytes were not kept: they are over the limits on a rescue", count, bytes)}
+	}
+	return also, lost, nil
+}
+
+// staged returns a commit of what is in the index of a work tree, if there is any that can be written.
+func (k *desks) staged(ctx context.Context, d desk) ([]string, error) {
+	if d.Common == "" {
+		return nil, nil
+	}
+	run := func(args ...string) (string, error) {
+		out, err := k.run(ctx, d.Ref.UUID, call{dir: d.Dir, args: args})
+		if types.CodeOf(err) == types.ErrDriver { // such as an index in a conflict: its files are rescued
+			return "", nil
+		}
+		return line(out), err
+	}
+	gitDir, err := k.run(ctx, d.Ref.UUID, call{dir: d.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
+	if err != nil {
+		return nil, err
+	}
+	tree, err := run("--git-dir="+line(gitDir), "write-tree")
+	if err != nil || tree == "" {
+		return nil, err
+	}
+	head, err := run("--git-dir="+line(gitDir), "rev-parse", "-q", "--verify", "HEAD^{tree}")
+	if err != nil || head == tree {
+		return nil, err
+	}
+	commit, err := run("--git-dir="+line(gitDir), "commit-tree", "-m", "rnix index", tree)
+	if err != nil || commit == "" {
+		return nil, err
+	}
+	return []string{commit}, nil
+}
+
+// clear removes a workspace whose files are kept, and the note on it.
+func (k *desks) clear(ctx context.Context, d desk) error {
+	if d.Common != "" {
+		// Every reason for which git refuses without --force was looked at before.
+		if _, err := k.run(ctx, d.Ref.UUID, call{args: []string{"--git-dir=" + d.Common, "worktree", "remove", "--force", "--", d.Dir}}); err != nil {
+			return err
+		}
+	} else if err := os.RemoveAll(d.Dir); err != nil {
+		return fileError("Remove", d.Dir, err)
+	}
+	if err := os.Remove(k.deskPath(d.Dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return storage(k.deskPath(d.Dir), err)
+	}
+	return nil
+}
+
+// workerIn returns a process whose working directory is a directory or below it; 0 = none, or none that
+// can be seen.
+func workerIn(dir string) (pid int, name string) {
+	found, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is good
+	for _, link := range found {
+		cwd, err := os.Readlink(link)
+		if err != nil || cwd != dir && !strings.HasPrefix(cwd, dir+"/") {
+			continue
+		}
+		proc := filepath.Dir(link)
+		comm, _ := os.ReadFile(filepath.Join(proc, "comm")) // for people only
+		pid, _ = strconv.Atoi(filepath.Base(proc))
+		return pid, strings.TrimSpace(string(comm))
+	}
+	return 0, ""
+}
+
+// Workspaces returns the directories that Checkout has made and Remove has not removed.
+func (k *Keeper) Workspaces() ([]string, error) {
+	dir := filepath.Join(k.git.base, "workspaces")
+	names, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, storage(dir, err)
+	}
+	var out []string
+	for _, n := range names {
+		var d desk
+		if b, err := os.ReadFile(filepath.Join(dir, n.Name())); err == nil && json.Unmarshal(b, &d) == nil && d.Dir != "" {
+			out = append(out, d.Dir)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}

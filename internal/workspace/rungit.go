@@ -1,0 +1,167 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"rnix/internal/proc"
+	"rnix/types"
+)
+
+// gitGrace is what git gets to remove its lock files when it is cancelled.
+const gitGrace = 2 * time.Second
+
+// hardened are the options of every git that sees a configuration of the user's: none of them may make
+// git start a program, ask a question, talk to a server or write a reflog.
+var hardened = []string{
+	"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.pager=cat", "-c", "core.askPass=",
+	"-c", "credential.helper=", "-c", "protocol.allow=never", "-c", "core.logAllRefUpdates=false",
+	"-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "commit.gpgSign=false",
+}
+
+// git runs git. Safe for concurrent use.
+type git struct {
+	procs   *proc.Manager
+	base    string   // our directory, <data>/snapshots
+	program string   // "" = there is none
+	missing error    // why there is none
+	source  []string // the environment of the daemon
+	env     []string // what every git gets of it
+	home    string   // of the user; "" = not known
+}
+
+// newGit finds git in the environment of the daemon.
+func newGit(opts Options) *git {
+	k := &git{procs: opts.Procs, base: filepath.Join(opts.Dir, "snapshots"), source: opts.Env}
+	k.program, k.missing = proc.LookPath("git", opts.Env)
+	for _, kv := range opts.Env {
+		if v, ok := strings.CutPrefix(kv, "HOME="); ok {
+			k.home = filepath.Clean(v)
+		}
+		if strings.HasPrefix(kv, "PATH=") || strings.HasPrefix(kv, "TMPDIR=") {
+			k.env = append(k.env, kv)
+		}
+	}
+	return k
+}
+
+// call is one run of git.
+type call struct {
+	dir   string // working directory; "" = ours
+	user  bool   // with the user's own configuration; else with none but the repository's
+	input []byte
+	args  []string
+}
+
+// spec returns how git is started for a call.
+func (k *git) spec(id types.UUID, c call, out *bytes.Buffer, errs *proc.Ring) proc.Spec {
+	home := k.emptyHome()
+	env := slices.Clone(k.env)
+	if c.user && k.home != "" {
+		home = k.home
+		for _, kv := range k.source {
+			if strings.HasPrefix(kv, "XDG_CONFIG_HOME=") {
+				env = append(env, kv)
+			}
+		}
+	} else {
+		env = append(env, "XDG_CONFIG_HOME="+home, "GIT_CONFIG_NOSYSTEM=1")
+	}
+	env = append(env, "HOME="+home, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
+		"GIT_AUTHOR_NAME=rnix", "GIT_AUTHOR_EMAIL=rnix@localhost", "GIT_COMMITTER_NAME=rnix", "GIT_COMMITTER_EMAIL=rnix@localhost")
+	dir := c.dir
+	if dir == "" {
+		dir = home
+	}
+	s := proc.Spec{
+		Kind: proc.KindGit, OwnerUUID: id, Path: k.program, Args: slices.Concat(hardened, c.args),
+		Shown: "git " + strings.Join(c.args, " "), Dir: dir, Env: env, Input: c.input, Stderr: errs, Grace: gitGrace,
+	}
+	if out != nil {
+		s.Stdout = out
+	}
+	return s
+}
+
+// emptyHome is a home directory without any configuration.
+func (k *git) emptyHome() string { return filepath.Join(k.base, "home") }
+
+// run runs git and returns its standard output. A git that fails is DRIVER with its last words, one
+// that ctx has ended is CANCELLED.
+func (k *git) run(ctx context.Context, id types.UUID, c call) ([]byte, error) {
+	if k.program == "" {
+		return nil, types.Errorf(types.ErrUnavailable, "Git", "", "git is not there: %w", k.missing)
+	}
+	if err := mkdir(k.emptyHome()); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	errs := proc.NewRing(4 << 10)
+	child, err := k.procs.Start(ctx, k.spec(id, c, &out, errs))
+	if err != nil {
+		return nil, err
+	}
+	exit := child.Wait() // until then out is git's
+	return out.Bytes(), gitError(ctx, c, exit, errs)
+}
+
+// gitError says how a git has failed; nil if it has not.
+func gitError(ctx context.Context, c call, exit proc.ExitInfo, errs *proc.Ring) error {
+	verb := slices.IndexFunc(c.args, func(a string) bool { return !strings.HasPrefix(a, "-") })
+	name := "git"
+	if verb >= 0 {
+		name += " " + c.args[verb]
+	}
+	switch {
+	case exit.Cause == proc.Cancelled:
+		return types.Errorf(types.ErrCancelled, "Git", c.dir, "%s: %w", name, context.Cause(ctx))
+	case exit.Err != nil:
+		return types.Errorf(types.ErrInternal, "Git", c.dir, "%s: %w", name, exit.Err)
+	case exit.Code != 0:
+		return types.Errorf(types.ErrDriver, "Git", c.dir, "%s: exit status %d: %s", name, exit.Code, strings.TrimSpace(errs.String()))
+	}
+	return nil
+}
+
+// records splits the output of a -z option.
+func records(b []byte) []string {
+	if len(b) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+}
+
+// zlist is the input of a -z option.
+func zlist(paths []string) []byte {
+	if len(paths) == 0 {
+		return []byte{}
+	}
+	return []byte(strings.Join(paths, "\x00") + "\x00")
+}
+
+// line returns output without its line end.
+func line(b []byte) string { return strings.TrimSuffix(string(b), "\n") }
+
+// both runs two calls side by side.
+func (k *git) both(ctx context.Context, id types.UUID, a, b call) (outA, outB []byte, err error) {
+	var errB error
+	var second sync.WaitGroup
+	second.Go(func() { outB, errB = k.run(ctx, id, b) }) // ends with its git; waited for below
+	outA, err = k.run(ctx, id, a)
+	second.Wait()
+	if err == nil {
+		err = errB
+	}
+	return outA, outB, err
+}
+
+// says reports whether the user's configuration has one of some values under a name.
+func (k *git) says(ctx context.Context, id types.UUID, r *repo, name string, values ...string) bool {
+	out, err := k.run(ctx, id, call{user: true, args: []string{"--git-dir=" + r.gitDir, "config", "--get", name}})
+	return err == nil && slices.Contains(values, strings.ToLower(line(out)))
+}

@@ -1,0 +1,308 @@
+// Package workspace keeps the files of agents' work: a snapshot per step, the way back to each, what
+// is different between two, directories made from one, and the rescue of what is about to be
+// overwritten or removed.
+//
+// It owns everything below <data>/snapshots and the references below refs/rnix in the repositories of
+// the user. It knows UUIDs and step numbers, and neither processes nor why somebody wants a file back.
+//
+// In a git work tree a snapshot is a tree of the user's own object store, pinned by a reference; it is
+// made with a private git directory (shadow.go) that shares nothing but the objects, so that the
+// user's index, HEAD, branches, stash, locks and configuration are neither touched nor obeyed.
+// Elsewhere it is a manifest over content-addressed files (copy.go, blob.go). Both give back the same
+// bytes that they were given: no filter, no line-end conversion, no program but git itself is run.
+//
+// Locks: a history's turn, which is held over disk and git because one history takes one snapshot at a
+// time > Keeper.sweeping, which is held over disk because a sweep must not see half a snapshot >
+// Keeper.mu, a leaf.
+package workspace
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"rnix/internal/durable"
+	"rnix/internal/proc"
+	"rnix/types"
+)
+
+// Limits of what one snapshot takes, unless Options say otherwise.
+const (
+	DefaultCopyBytes = 1 << 30 // bytes
+	DefaultCopyFiles = 100_000
+)
+
+// Options say where a keeper keeps and how much.
+type Options struct {
+	Procs *proc.Manager // starts git
+	Dir   string        // the data directory, absolute; everything is below Dir/snapshots
+	// MaxCopyBytes bounds the bytes of one copy, and the bytes that are new in one snapshot of a git
+	// work tree. MaxCopyFiles bounds the files of one copy. 0 = the defaults.
+	MaxCopyBytes int64
+	MaxCopyFiles int
+	Env          []string     // the environment in which git and the home directory are found; nil = this program's
+	Log          *slog.Logger // nil = none
+}
+
+// Kind says how a snapshot is kept. Part of the on-disk format.
+type Kind string
+
+// The kinds.
+const (
+	KindGit  Kind = "git"  // ID is the id of a tree in the repository's object store
+	KindCopy Kind = "copy" // ID is the hash of a manifest below the data directory
+)
+
+// Snapshot is what Take has found.
+type Snapshot struct {
+	Kind    Kind
+	ID      string // names the content; "" = nothing could be kept, and Limited says why
+	Root    string // the directory that it holds: for git the whole work tree, absolute
+	Files   int
+	Bytes   int64  // of the files that were read because they are new or changed
+	Changed bool   // against the previous snapshot of this UUID
+	Limited string // what was left out, and why; "" = nothing
+}
+
+// Ref names a snapshot. ID alone decides what is read; UUID and Step say whose it is. A Ref with a Root
+// and without an ID means the files as they are now.
+type Ref struct {
+	UUID types.UUID `json:"uuid"`
+	Step int        `json:"step"`
+	Kind Kind       `json:"kind"`
+	ID   string     `json:"id"`
+	Root string     `json:"root"`
+}
+
+// Now returns the Ref of the files that are in a directory at the moment, for Diff.
+func Now(id types.UUID, workDir string) Ref { return Ref{UUID: id, Root: workDir} }
+
+// Keeper keeps snapshots. Safe for concurrent use, in one process: no other keeper may use its
+// directory.
+type Keeper struct {
+	opts Options
+	git  *git
+	*survey
+	*trees
+	*copies
+	*archive
+	desks *desks
+
+	sweeping sync.RWMutex // read: a snapshot is being made; written: Sweep
+	sweeps   int          // +checklocks:sweeping; that there were
+
+	mu        sync.Mutex
+	histories map[types.UUID]*history // +checklocks:mu
+}
+
+// history is what is remembered of one UUID. Its fields belong to whoever has the turn.
+type history struct {
+	users   int           // who has the turn or waits for it; guarded by Keeper.mu
+	turn    chan struct{} // holds one token while somebody has it
+	sweeps  int           // that there were when caches were last good
+	loaded  bool          // last is what is on disk
+	last    *Stored       // the newest snapshot; nil = none
+	shadows map[string]*shadow
+	caches  map[string]*statCache
+}
+
+// New returns a keeper. Nothing is written before the first snapshot.
+func New(opts Options) *Keeper {
+	if opts.MaxCopyBytes <= 0 {
+		opts.MaxCopyBytes = DefaultCopyBytes
+	}
+	if opts.MaxCopyFiles <= 0 {
+		opts.MaxCopyFiles = DefaultCopyFiles
+	}
+	if opts.Env == nil {
+		opts.Env = os.Environ()
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	g := newGit(opts)
+	k := &Keeper{
+		opts: opts, git: g,
+		survey:    &survey{git: g, places: map[string]place{}},
+		trees:     &trees{git: g, data: opts.Dir, most: opts.MaxCopyBytes},
+		copies:    &copies{base: g.base, data: opts.Dir, mostBytes: opts.MaxCopyBytes, mostFiles: opts.MaxCopyFiles},
+		archive:   &archive{dir: filepath.Join(g.base, "history"), log: opts.Log},
+		histories: map[types.UUID]*history{},
+	}
+	k.desks = &desks{survey: k.survey, archive: k.archive, mostBytes: opts.MaxCopyBytes, mostFiles: opts.MaxCopyFiles}
+	return k
+}
+
+// Take makes a snapshot of the files of a work directory and calls it the state after a step of a
+// history. One that is the same as the history's previous one leaves no trace. What cannot be kept is
+// left out, and Snapshot.Limited says so; an error says that there is no snapshot: CANCELLED,
+// NOT_FOUND for a missing directory, DRIVER if git fails, STORAGE if our disk does.
+func (k *Keeper) Take(ctx context.Context, workDir string, id types.UUID, step int) (Snapshot, error) {
+	if step < 0 {
+		return Snapshot{}, types.Errorf(types.ErrInvalid, "Take", workDir, "step %d: steps are counted from 0", step)
+	}
+	h, leave, err := k.enter(ctx, id)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer leave()
+	st, err := k.freeze(ctx, h, id, workDir, nil)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	s := st.snapshot()
+	if err := k.load(h, id); err != nil {
+		return s, err
+	}
+	if st.ID == "" || h.last != nil && h.last.same(st) {
+		return s, nil
+	}
+	s.Changed = true
+	rec := st.stored(id, step)
+	if st.Kind == KindGit {
+		ref := stepRef(id, step)
+		if rec.Commit, err = k.pin(ctx, h, id, st, ref, "step"); err != nil {
+			return s, err
+		}
+		rec.Pin = ref
+	}
+	if err := k.record(id, stepName(step), rec); err != nil {
+		return s, err
+	}
+	h.last = rec
+	return s, nil
+}
+
+// enter waits for the turn of a history and for a sweep to end. The caller calls leave.
+func (k *Keeper) enter(ctx context.Context, id types.UUID) (h *history, leave func(), err error) {
+	if id == (types.UUID{}) {
+		return nil, nil, types.Errorf(types.ErrInvalid, "Take", "", "no history is named: give its UUID")
+	}
+	k.mu.Lock()
+	h = k.histories[id]
+	if h == nil {
+		h = &history{turn: make(chan struct{}, 1), shadows: map[string]*shadow{}, caches: map[string]*statCache{}}
+		k.histories[id] = h
+	}
+	h.users++
+	k.mu.Unlock()
+	gone := func() {
+		k.mu.Lock()
+		h.users--
+		k.mu.Unlock()
+	}
+	select {
+	case h.turn <- struct{}{}:
+	case <-ctx.Done():
+		gone()
+		return nil, nil, types.Errorf(types.ErrCancelled, "Take", id.String(), "waiting for the snapshot before: %w", context.Cause(ctx))
+	}
+	k.sweeping.RLock()
+	if h.sweeps != k.sweeps {
+		clear(h.caches)
+		h.sweeps = k.sweeps
+	}
+	return h, func() { k.sweeping.RUnlock(); <-h.turn; gone() }, nil
+}
+
+// List returns the snapshots of a history, oldest first, rescues among them. A history without any
+// gives an empty list. Records that cannot be read are an error beside those that can.
+func (k *Keeper) List(_ context.Context, id types.UUID) ([]Stored, error) { return k.list(id) }
+
+// Usage returns how many snapshots a history has, rescues among them, and how many bytes were new in
+// them, before compression.
+func (k *Keeper) Usage(_ context.Context, id types.UUID) (bytes int64, n int, err error) {
+	all, err := k.list(id)
+	for _, s := range all {
+		bytes += s.Bytes
+	}
+	return bytes, len(all), err
+}
+
+// Forget releases the memory that a history takes up. What is on disk stays, and a later Take is
+// slower once.
+func (k *Keeper) Forget(id types.UUID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h := k.histories[id]; h != nil && h.users == 0 {
+		delete(k.histories, id)
+	}
+}
+
+// state is the content of a directory, kept but not yet named.
+type state struct {
+	Kind    Kind
+	ID      string
+	Root    string
+	Common  string // git: the repository's common directory
+	Files   int
+	Bytes   int64
+	Limited string
+	repo    *repo
+}
+
+func (s *state) snapshot() Snapshot {
+	return Snapshot{Kind: s.Kind, ID: s.ID, Root: s.Root, Files: s.Files, Bytes: s.Bytes, Limited: s.Limited}
+}
+
+func (s *state) stored(id types.UUID, step int) *Stored {
+	return &Stored{
+		Version: recordVersion, Ref: Ref{UUID: id, Step: step, Kind: s.Kind, ID: s.ID, Root: s.Root},
+		Common: s.Common, Files: s.Files, Bytes: s.Bytes, Limited: s.Limited, Time: time.Now().UTC(),
+	}
+}
+
+// freeze keeps the content of the directory that workDir belongs to. also names further files, below
+// the root, that are kept although they are ignored. The caller has the turn.
+func (k *Keeper) freeze(ctx context.Context, h *history, id types.UUID, workDir string, also []string) (*state, error) {
+	p, err := k.locate(ctx, id, workDir)
+	if err != nil {
+		return nil, err
+	}
+	if p.repo != nil {
+		return k.freezeGit(ctx, h, id, p.repo, also)
+	}
+	return k.freezeCopy(ctx, h, id, p)
+}
+
+// freezeGit writes the files of a work tree as a tree into the repository's object store.
+func (k *Keeper) freezeGit(ctx context.Context, h *history, id types.UUID, r *repo, also []string) (*state, error) {
+	s, err := k.shadow(ctx, h, id, r)
+	var st *state
+	for try := 0; err == nil; try++ {
+		if st, err = k.look(ctx, id, s); err == nil {
+			break
+		}
+		s.tree = ""
+		if types.CodeOf(err) != types.ErrDriver || try == 2 {
+			break
+		}
+		err = unlock(s) // a file was changed or went away while it was read: look again
+	}
+	if types.CodeOf(err) == types.ErrDriver {
+		delete(h.shadows, r.root)
+		k.opts.Log.Warn("git cannot keep a work tree; its files are copied", "path", r.root, "error", err)
+		return k.freezeCopy(ctx, h, id, place{root: r.root, reason: "git cannot keep it: " + err.Error(), refused: k.tooWide(r.root)})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(also) > 0 {
+		if st.ID, err = k.with(ctx, id, s, also); err != nil {
+			return nil, err
+		}
+	}
+	return st, nil
+}
+
+// stepRef returns the reference that pins a step. Part of the on-disk format.
+func stepRef(id types.UUID, step int) string { return refPrefix(id) + stepName(step) }
+
+// refPrefix returns what the references of the steps of a history begin with.
+func refPrefix(id types.UUID) string { return "refs/rnix/" + id.String() + "/" }
+
+// mkdir makes a directory below ours.
+func mkdir(dir string) error { return durable.MkdirAll(durable.OS, dir) }
