@@ -26,6 +26,7 @@ type Log struct {
 	file   File
 	size   int64
 	safe   int64 // what was there when the log was opened, or at the last sync
+	rests  bool  // there are lines of others that may wait for a sync, and a batch says that they do not
 	synced bool  // everything up to size is on the disk
 	named  bool  // so are the names of the file and of its directory
 	poison error
@@ -45,7 +46,8 @@ func OpenLog(fsys FS, path string, check Check) (*Log, *Damage, error) {
 // OpenBatches is OpenLog for a log whose lines are appended several at a time and say themselves which
 // of them begins a batch. A power failure may have kept the end of the last batch and not its middle:
 // so damage behind which begins is true for no line counts as a torn tail, is kept beside the file
-// and cut off. begins is asked about any bytes, and is true only for a line that is whole.
+// and cut off. begins is asked about any bytes, and is true only for a line that is whole. Lines that were
+// there are synced before the first Append writes, so that each batch rests on what is on the disk.
 func OpenBatches(fsys FS, path string, check Check, begins func(line []byte) bool) (*Log, *Damage, error) {
 	dir := filepath.Dir(path)
 	if err := fsys.Mkdir(dir, DirPerm); err != nil && !errors.Is(err, os.ErrExist) {
@@ -61,7 +63,7 @@ func OpenBatches(fsys FS, path string, check Check, begins func(line []byte) boo
 		f.Close()
 		return nil, damage, err
 	}
-	l.safe = l.size
+	l.safe, l.rests = l.size, begins != nil && l.size > 0
 	return l, damage, nil
 }
 
@@ -165,6 +167,12 @@ func (l *Log) Append(lines []byte) error {
 	}
 	if err := l.writable(lines); err != nil {
 		return err
+	}
+	if l.rests { // whoever wrote what was there may have been killed before it was synced
+		if err := l.file.Sync(); err != nil {
+			return l.fail("sync", err)
+		}
+		l.rests = false
 	}
 	n, err := l.file.Write(lines)
 	if err == nil && n < len(lines) {

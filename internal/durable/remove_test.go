@@ -1,6 +1,7 @@
 package durable_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"syscall"
@@ -82,6 +83,29 @@ func TestTemporaryFileOfAFailedReplacementDoesNotComeBack(t *testing.T) {
 			if files := state.Files(); len(files) != 2 {
 				t.Errorf("call %d, seed %d: %v", n, seed, files)
 			}
+		}
+	}
+}
+
+// A process is killed between its write and its sync; the next one appends, and power fails at that.
+func TestBatchRestsOnWhatIsOnTheDisk(t *testing.T) {
+	begins := func(line []byte) bool { return bytes.HasSuffix(line, []byte("x")) && line[0] != '+' }
+	fsys := faultfs.New("/d/s")
+	l, _, err := durable.OpenBatches(fsys, "/d/s/log", wholeX, begins)
+	if err = errors.Join(err, l.Append([]byte("ax\n")), l.Sync(), l.Append(bytes.Repeat([]byte("+bx\n"), 400)), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	past := fsys.Record()
+	l, _, err = durable.OpenBatches(fsys, "/d/s/log", wholeX, begins)
+	if err = errors.Join(err, l.Append([]byte("cx\n")), l.Sync(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for n, what := range past.Changes() {
+		for seed := range uint64(100) {
+			if l, _, err = durable.OpenBatches(past.PowerLoss(n, seed), "/d/s/log", wholeX, begins); err != nil {
+				t.Fatalf("power loss after %s, seed %d: %v", what, seed, err)
+			}
+			l.Close()
 		}
 	}
 }

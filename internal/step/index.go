@@ -143,6 +143,11 @@ func (x *Index) rebuildLocked(id types.UUID) {
 	if st, serr := x.fs.Stat(filepath.Join(dir, InfoFile)); err == nil && serr == nil && time.Since(st.ModTime()) < writeBack {
 		x.recent = append(x.recent, id)
 	}
+	if err != nil { // so that power loss does not bring back what an earlier start has removed
+		if serr := x.fs.SyncDir(dir); serr != nil {
+			x.problems = append(x.problems, serr.Error())
+		}
+	}
 	if code := types.CodeOf(err); code == types.ErrNotFound || code == types.ErrStorage {
 		h, herr := readSteps(x.fs, dir, id)
 		switch {

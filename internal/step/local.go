@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -66,14 +65,6 @@ type history struct {
 	log  *durable.Log // nil until opened and after Release; +checklocks:mu
 	next uint64       // +checklocks:mu
 }
-
-// infoState says how far a proc-info.json can be relied on.
-type infoState bool
-
-const (
-	unsynced infoState = false // power loss may bring back the one before
-	older    infoState = true  // it could not be written
-)
 
 // Durability says what Commit waits for.
 type Durability int
@@ -215,31 +206,13 @@ func (l *Local) open(h *history, id types.UUID) (*durable.Damage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(durable.RemoveTemp(l.fs, dir), l.dropAhead(dir, h.next)); err != nil {
+	if err := errors.Join(durable.RemoveTemp(l.fs, dir), dropAhead(l.fs, dir, h.next)); err != nil {
 		log.Close()
 		return nil, err
 	}
 	h.log = log
 	h.size.Store(log.Size())
 	return damage, nil
-}
-
-// dropAhead removes a checkpoint of records that were lost, before others take their numbers and make
-// it look right.
-func (l *Local) dropAhead(dir string, next uint64) error {
-	c, err := readJSON[struct {
-		Seq uint64 `json:"seq"`
-	}](l.fs, dir, CheckpointFile)
-	if err != nil || c.Seq < next {
-		return nil // what cannot be read is not believed either
-	}
-	if err := l.fs.Remove(filepath.Join(dir, CheckpointFile)); err != nil {
-		return types.Errorf(types.ErrStorage, "Acquire", filepath.Join(dir, CheckpointFile), "%w", err)
-	}
-	if err := l.fs.SyncDir(dir); err != nil {
-		return types.Errorf(types.ErrStorage, "Acquire", dir, "%w", err)
-	}
-	return nil
 }
 
 // owner returns the history if epoch is that of its owner.
@@ -321,52 +294,6 @@ func (l *Local) List(ctx context.Context) ([]ProcInfo, error) {
 		return nil, err
 	}
 	return l.index.List(), nil
-}
-
-// PutInfo replaces the proc-info.json of a history and its line of the index. The index comes first:
-// while it says that it was closed, no file may be newer. That a history is at rest is made durable:
-// nobody would look at its records again.
-func (l *Local) PutInfo(info *ProcInfo) error {
-	err := l.index.Put(*info)
-	if l.index.closed() {
-		return err
-	}
-	class := durable.Class(l.durability == Synced && (info.State == types.StateDead || info.Suspended))
-	werr := writeInfo(l.fs, l.Dir(info.UUID), info, class)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case werr != nil:
-		l.infos[info.UUID] = older
-	case class == durable.Durable:
-		delete(l.infos, info.UUID)
-	default:
-		l.infos[info.UUID] = unsynced
-	}
-	return errors.Join(err, werr)
-}
-
-// syncInfos makes durable what PutInfo has not: an index that is closed must not be newer than a file.
-func (l *Local) syncInfos() error {
-	l.mu.Lock()
-	infos := maps.Clone(l.infos)
-	l.mu.Unlock()
-	if l.durability == Unsynced {
-		return nil
-	}
-	for id, state := range infos {
-		if state == older {
-			return types.Errorf(types.ErrStorage, "Close", filepath.Join(l.Dir(id), InfoFile), "could not be written; the index will be made anew")
-		}
-		info, err := ReadInfo(l.fs, l.Dir(id))
-		if err == nil {
-			err = writeInfo(l.fs, l.Dir(id), info, durable.Durable)
-		}
-		if err != nil && types.CodeOf(err) != types.ErrNotFound {
-			return err
-		}
-	}
-	return nil
 }
 
 // Discard removes a history that nobody owns, all of it or, after an error or a crash, perhaps nothing.
