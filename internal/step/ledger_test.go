@@ -70,6 +70,7 @@ func TestLedgerSaysWhatBecameOfEachCall(t *testing.T) {
 		"undone":           {[]Record{spawned, asks("a"), begins(1, "a", "reversible", kept), resumed, begins(1, "a", "reversible", kept)}, "a 1 1 undone and run again, a 2 2 in doubt"},
 		"not to be undone": {[]Record{spawned, asks("a"), begins(1, "a", "reversible"), resumed, begins(1, "a", "reversible")}, "a 1 1 run again, a 2 2 in doubt"},
 		"attached":         {[]Record{spawned, asks("a"), begins(1, "a", "external", spawn), resumed, begins(1, "a", "external", spawn), ends(1, "a", "", "")}, "a 1 1 attached, a 2 2 done"},
+		"done, and again":  {[]Record{spawned, asks("a"), begins(1, "a", "none"), ends(1, "a", "", ""), resumed, begins(1, "a", "none")}, "a 1 1 done, a 2 2 in doubt"},
 		"told":             {[]Record{spawned, asks("a"), begins(1, "a", "external"), resumed, ends(1, "a", "who knows", types.ErrInDoubt), says("a", "who knows", true)}, "a 1 1 told unknown"},
 		"told, unrecorded": {[]Record{spawned, asks("a"), begins(1, "a", "external"), resumed, says("a", "who knows", true)}, "a 1 1 told unknown"},
 		"skipped":          {[]Record{spawned, asks("a"), begins(1, "a", "external"), resumed, ends(1, "a", "Tool t_a: "+SkippedText, types.ErrInDoubt), says("a", "-", true)}, "a 1 1 skipped"},
