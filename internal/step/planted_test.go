@@ -269,7 +269,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 			var found []string
 			synctest.Test(t, func(*testing.T) {
 				for _, explore := range []func() faultfs.Report{
-					func() faultfs.Report { return op.Crash(8) },
+					func() faultfs.Report { return op.Crash(4) },
 					func() faultfs.Report { return op.Errors(2) },
 					func() faultfs.Report { return op.CrashAgain(3, 1) },
 				} {

@@ -29,7 +29,7 @@ type size struct {
 func Test(t *testing.T, ops ...*Op) {
 	sz := size{seeds: 16, points: 4, share: 2}
 	if raceDetector {
-		sz = size{seeds: 4, points: 2, share: 8}
+		sz = size{seeds: 3, points: 1, share: 8}
 	}
 	if n, err := strconv.Atoi(os.Getenv("RNIX_CRASH_SEEDS")); err == nil && n > 0 {
 		sz = size{seeds: n, points: 10, share: 1}
