@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"bytes"
 	"encoding/json"
 	"iter"
 	"slices"
@@ -100,11 +101,13 @@ func Until(id types.UUID, src Source, n int) (*State, error) {
 
 // Checkpoint returns the state as checkpoint.json keeps it.
 func (s *State) Checkpoint(id types.UUID) (*step.Checkpoint, error) {
-	state, err := json.Marshal(s)
-	if err != nil {
+	var state bytes.Buffer
+	enc := json.NewEncoder(&state)
+	enc.SetEscapeHTML(false) // JSON that others wrote stays as it is
+	if err := enc.Encode(s); err != nil {
 		return nil, types.Errorf(types.ErrInternal, "Checkpoint", id.String(), "encode: %w", err)
 	}
-	return &step.Checkpoint{UUID: id, Time: s.Time, Seq: s.Seq, Step: s.Step, Messages: s.Messages, Tokens: s.Tokens, CostUSD: s.CostUSD, Began: s.began, State: state}, nil
+	return &step.Checkpoint{UUID: id, Time: s.Time, Seq: s.Seq, Step: s.Step, Messages: s.Messages, Tokens: s.Tokens, CostUSD: s.CostUSD, Began: s.began, State: bytes.TrimSpace(state.Bytes())}, nil
 }
 
 // FromCheckpoint returns the state of a checkpoint, or false if it holds none.
