@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"rnix/internal/durable"
 	"rnix/types"
@@ -63,16 +64,24 @@ func (o objects) putBytes(data []byte) (id string, err error) {
 	return id, durable.WriteFile(durable.OS, path, pack(data), durable.Cached)
 }
 
+// deflaters are writers that are not in use: each has large tables.
+var deflaters = sync.Pool{New: func() any {
+	w, err := flate.NewWriter(nil, flate.BestSpeed)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	return w
+}}
+
 // pack writes the bytes of an object, compressed if that saves a tenth.
 func pack(data []byte) []byte {
 	if len(data) > 128 {
 		var b bytes.Buffer
 		b.WriteByte(objectFlate)
-		w, err := flate.NewWriter(&b, flate.BestSpeed)
-		if err == nil {
-			_, err = w.Write(data)
-		}
-		if err == nil && w.Close() == nil && b.Len() < len(data)-len(data)/10 {
+		w := deflaters.Get().(*flate.Writer)
+		defer deflaters.Put(w)
+		w.Reset(&b)
+		if _, err := w.Write(data); err == nil && w.Close() == nil && b.Len() < len(data)-len(data)/10 {
 			return b.Bytes()
 		}
 	}

@@ -66,10 +66,14 @@ func (k *copies) freezeCopy(ctx context.Context, h *history, id types.UUID, p pl
 		return nil, err
 	}
 	if w.changed || w.reread || st.ID != cache.ID || len(w.fresh) != len(cache.Files) {
-		h.caches[p.root] = &statCache{Version: cacheVersion, Root: p.root, Taken: w.began.UnixNano(), ID: st.ID, Files: w.fresh}
-		if err := k.writeCache(id, h.caches[p.root]); err != nil {
-			return nil, err
+		now := &statCache{Version: cacheVersion, Root: p.root, ID: st.ID, Files: w.fresh, written: cache.written}
+		if now.written.IsZero() || w.began.Sub(now.written) > cacheEvery {
+			if err := k.writeCache(id, now); err != nil {
+				return nil, err
+			}
+			now.written = w.began
 		}
+		h.caches[p.root] = now
 	}
 	st.Files, st.Bytes = w.files, w.bytes
 	st.Limited = join(append([]string{p.reason}, w.notes()...)...)
@@ -78,10 +82,7 @@ func (k *copies) freezeCopy(ctx context.Context, h *history, id types.UUID, p pl
 
 // putManifest stores a manifest under the name of its content, in which times have no part.
 func (k *copies) putManifest(entries []entry) (string, error) {
-	id, err := contentID(entries)
-	if err != nil {
-		return "", err
-	}
+	id := contentID(entries)
 	if k.manifests().has(id) {
 		return id, nil
 	}

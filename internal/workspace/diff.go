@@ -169,12 +169,11 @@ func diffSources(ctx context.Context, from, to source, comparable bool, opts Dif
 			continue // only the way of keeping it is another, or permissions that a diff does not show
 		}
 		c := FileChange{Path: e.Path, Status: status(a, b, hadA, hasB)}
-		header(&text, c, a, b)
-		if c.Binary = isBinary(before) || isBinary(after); c.Binary {
-			fmt.Fprintf(&text, "Binary files %s and %s differ\n", side("a/", e.Path, hadA), side("b/", e.Path, hasB))
-		} else if !bytes.Equal(before, after) {
-			fmt.Fprintf(&text, "--- %s\n+++ %s\n", side("a/", e.Path, hadA), side("b/", e.Path, hasB))
-			c.Added, c.Deleted = unified(&text, before, after)
+		if c.Status == "T" { // as git has it: the one goes, the other comes
+			c.write(&text, "D", a, entry{}, before, nil)
+			c.write(&text, "A", entry{}, b, nil, after)
+		} else {
+			c.write(&text, c.Status, a, b, before, after)
 		}
 		changes = append(changes, c)
 	}
@@ -239,17 +238,29 @@ func quotePath(p string) string {
 	return b.String() + `"`
 }
 
-// header writes what stands before the hunks of a file.
-func header(text *bytes.Buffer, c FileChange, a, b entry) {
+// write writes the change of a file, which is an addition, a deletion or neither, and counts its lines.
+func (c *FileChange) write(text *bytes.Buffer, how string, a, b entry, before, after []byte) {
 	fmt.Fprintf(text, "diff --git %s %s\n", quotePath("a/"+c.Path), quotePath("b/"+c.Path))
 	switch {
-	case c.Status == "A":
+	case how == "A":
 		fmt.Fprintf(text, "new file mode %s\n", octal(b.Mode))
-	case c.Status == "D":
+	case how == "D":
 		fmt.Fprintf(text, "deleted file mode %s\n", octal(a.Mode))
 	case octal(a.Mode) != octal(b.Mode):
 		fmt.Fprintf(text, "old mode %s\nnew mode %s\n", octal(a.Mode), octal(b.Mode))
 	}
+	if bytes.Equal(before, after) {
+		return
+	}
+	from, to := side("a/", c.Path, how != "A"), side("b/", c.Path, how != "D")
+	if isBinary(before) || isBinary(after) {
+		c.Binary = true
+		fmt.Fprintf(text, "Binary files %s and %s differ\n", from, to)
+		return
+	}
+	fmt.Fprintf(text, "--- %s\n+++ %s\n", from, to)
+	added, deleted := unified(text, before, after)
+	c.Added, c.Deleted = c.Added+added, c.Deleted+deleted
 }
 
 // maxDiffBytes is up to how many bytes of a file are compared by lines.

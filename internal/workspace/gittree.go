@@ -43,7 +43,10 @@ func (k *trees) look(ctx context.Context, id types.UUID, s *shadow) (*state, err
 	if err := k.resync(ctx, id, s, c); err != nil {
 		return nil, err
 	}
-	c.notes = append(c.notes, notes("submodules, of which only the commit is kept", s.submodules)...)
+	c.notes = append(c.notes, notes("the files of submodules, of which the commit is kept", slices.DeleteFunc(slices.Clone(s.submodules), func(p string) bool {
+		_, err := os.Lstat(filepath.Join(s.repo.root, p, ".git"))
+		return err != nil // it has no files
+	}))...)
 	if c.empty() && s.tree != "" {
 		if err := k.settle(ctx, id, s); err != nil {
 			return nil, err
@@ -108,9 +111,11 @@ func (k *trees) writeTree(ctx context.Context, id types.UUID, s *shadow) (string
 
 // with returns the tree of a shadow's index and of further files, which the index does not get.
 func (k *trees) with(ctx context.Context, id types.UUID, s *shadow, also []string) (string, error) {
-	c := &changes{}
+	c, links := &changes{}, map[string]bool{}
 	for _, path := range also {
-		c.sort(s.repo.root, path, true)
+		if !behindLink(s.repo.root, filepath.Dir(path), links) {
+			c.sort(s.repo.root, path, true)
+		}
 	}
 	if len(c.put) == 0 {
 		return s.tree, nil

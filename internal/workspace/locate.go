@@ -65,11 +65,10 @@ func (k *survey) locate(ctx context.Context, id types.UUID, workDir string) (pla
 		return p, nil
 	}
 	p = place{root: dir, stamp: stamp}
-	if p.repo, p.reason, err = k.ask(ctx, id, dir); err != nil {
-		return place{}, err
-	}
-	if p.repo == nil && !seems {
-		p.reason = ""
+	if seems {
+		if p.repo, p.reason, err = k.ask(ctx, id, dir); err != nil {
+			return place{}, err
+		}
 	}
 	top := dir
 	if p.repo != nil {
@@ -78,7 +77,9 @@ func (k *survey) locate(ctx context.Context, id types.UUID, workDir string) (pla
 			p.repo, p.reason, top = nil, "its git work tree is "+k.tooWide(top)+": only this directory is copied", dir
 		}
 	}
-	p.refused = k.tooWide(top)
+	if p.refused = k.tooWide(top); p.refused != "" {
+		p.repo = nil
+	}
 	k.mu.Lock()
 	if len(k.places) > 1024 {
 		clear(k.places) // a cache

@@ -5,9 +5,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -90,18 +92,23 @@ func decodeManifest(r io.Reader, name string) ([]entry, error) {
 	return out, nil
 }
 
-// contentID names the content of entries: the hash of a manifest without times.
-func contentID(entries []entry) (string, error) {
-	timeless := slices.Clone(entries)
-	for i := range timeless {
-		timeless[i].Mtime = 0
+// contentID names the content of entries: a hash of all that is in them but times. Part of the on-disk
+// format.
+func contentID(entries []entry) string {
+	sum := sha256.New()
+	b := fmt.Appendf(nil, "rnix manifest %d %d\n", manifestVersion, len(entries))
+	for _, e := range entries {
+		for _, text := range []string{e.Path, e.Hash, e.Link} {
+			b = binary.AppendUvarint(b, uint64(len(text)))
+			b = append(b, text...)
+		}
+		b = binary.AppendUvarint(b, uint64(e.Mode))
+		b = binary.AppendVarint(b, e.Size)
+		sum.Write(b)
+		b = b[:0]
 	}
-	b, err := encodeManifest(timeless)
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), nil
+	sum.Write(b) // the beginning, if there are no entries
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // sortEntries sorts entries by path.
@@ -134,7 +141,7 @@ func (c copySource) entries(context.Context) ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if id, err := contentID(out); err != nil || id != c.id {
+	if contentID(out) != c.id {
 		return nil, types.Errorf(types.ErrStorage, "Restore", c.manifests.path(c.id), "the manifest is damaged: its content is not that of its name")
 	}
 	return out, nil

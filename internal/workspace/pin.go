@@ -11,22 +11,20 @@ import (
 
 // pin makes a commit of a tree, over the commit that is checked out, and a reference to it, so that git
 // keeps both. It returns the commit.
-func (k *trees) pin(ctx context.Context, h *history, id types.UUID, st *state, ref, what string, parents ...string) (string, error) {
-	s, err := k.shadow(ctx, h, id, st.repo)
-	if err != nil {
-		return "", err
+func (k *trees) pin(ctx context.Context, id types.UUID, st *state, ref, what string, parents ...string) (string, error) {
+	commitTree := func(parents ...string) []string {
+		args := []string{"--git-dir=" + st.repo.gitDir, "commit-tree", st.ID}
+		for _, p := range parents {
+			args = append(args, "-p", p)
+		}
+		return args
 	}
-	head, err := k.run(ctx, id, call{args: []string{"--git-dir=" + st.repo.gitDir, "rev-parse", "-q", "--verify", "HEAD^{commit}"}})
-	if err == nil {
-		parents = append([]string{line(head)}, parents...)
-	} else if types.CodeOf(err) != types.ErrDriver { // no commit yet
-		return "", err
+	c := call{args: commitTree(append([]string{"HEAD"}, parents...)...), input: []byte("rnix " + what + " " + strings.TrimPrefix(ref, "refs/rnix/") + "\n")}
+	out, err := k.run(ctx, id, c)
+	if types.CodeOf(err) == types.ErrDriver { // no commit yet
+		c.args = commitTree(parents...)
+		out, err = k.run(ctx, id, c)
 	}
-	args := []string{"commit-tree", st.ID}
-	for _, p := range parents {
-		args = append(args, "-p", p)
-	}
-	out, err := k.run(ctx, id, call{args: s.args(args...), input: []byte("rnix " + what + " " + strings.TrimPrefix(ref, "refs/rnix/") + "\n")})
 	if err != nil {
 		return "", err
 	}

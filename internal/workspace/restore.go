@@ -201,7 +201,7 @@ func (k *Keeper) rescue(ctx context.Context, h *history, id types.UUID, dir stri
 	rec.Rescue = true
 	if st.Kind == KindGit {
 		rec.Pin = "refs/rnix/rescue/" + id.String() + "/" + now
-		if rec.Commit, err = k.pin(ctx, h, id, st, rec.Pin, "rescue", parents...); err != nil {
+		if rec.Commit, err = k.pin(ctx, id, st, rec.Pin, "rescue", parents...); err != nil {
 			return nil, nil, err
 		}
 		out, err := k.git.run(ctx, id, call{args: []string{"--git-dir=" + st.Common, "rev-parse", "-q", "--verify", rec.Pin + "^{tree}"}})

@@ -18,9 +18,10 @@ const cacheVersion = 1
 type statCache struct {
 	Version int               `json:"v"`
 	Root    string            `json:"root"`
-	Taken   int64             `json:"taken"` // nanoseconds
-	ID      string            `json:"id"`    // of the manifest
+	ID      string            `json:"id"` // of the manifest
 	Files   map[string]cached `json:"files"`
+
+	written time.Time // when it was last written to the disk
 }
 
 type cached struct {
@@ -28,6 +29,10 @@ type cached struct {
 	Hash string `json:"h"`
 	Read int64  `json:"r"` // when the look began at which it was read, in nanoseconds
 }
+
+// cacheEvery is how often a cache is written to the disk: it is needed there after a restart only, and an
+// older one is merely slower.
+const cacheEvery = 10 * time.Second
 
 // racy is how much older than the look at which it was read a file must be for its times to say that it
 // was not changed since: clocks of file systems are coarse, some to two seconds.

@@ -257,6 +257,9 @@ func TestHomeAndRootAreRefused(t *testing.T) {
 		}
 	}
 	b.user(b.home, "init", "-q")
+	if s := b.take(b.home, 1); s.ID != "" || s.Limited == "" {
+		t.Errorf("a repository over the home directory: %+v", s)
+	}
 	b.write(b.home, map[string]string{"proj/a": "1\n"})
 	if s := b.take(filepath.Join(b.home, "proj"), 2); s.Kind != KindCopy || s.Files != 1 || !strings.Contains(s.Limited, "home") {
 		t.Errorf("below a repository over the home directory: %+v", s)
@@ -276,5 +279,38 @@ func TestLimitsSayWhatWasLeftOut(t *testing.T) {
 	}
 	if s := b.take(repo, 2); s.Files != 5 || !strings.Contains(s.Limited, `"big"`) {
 		t.Errorf("git: %+v", s)
+	}
+}
+
+func TestSameSizeInTheSameMomentIsSeen(t *testing.T) {
+	both(t, map[string]string{"a": "1\n"}, func(t *testing.T, b *bench, dir string) {
+		path := filepath.Join(dir, "a")
+		s := b.take(dir, 0)
+		for step := 1; step < 8; step++ {
+			if step == 5 && s.Kind == KindGit { // as if some time had gone by
+				for _, sh := range b.histories[b.id].shadows {
+					must(t, sh.mark(time.Now().Add(-time.Minute)))
+				}
+				if s := b.take(dir, step); s.Changed || !b.histories[b.id].shadows[dir].settled {
+					t.Errorf("nothing was done: %+v", s)
+				}
+			}
+			must(t, os.WriteFile(path, []byte{byte('1' + step), '\n'}, 0o644))
+			if s = b.take(dir, step); !s.Changed {
+				t.Errorf("change %d was not seen", step)
+			}
+			same(t, "restored", tree(t, dir), tree(t, b.restored(b.ref(s, step))))
+		}
+	})
+}
+
+func TestLargeFileIsCopiedWithoutHoldingItInMemory(t *testing.T) {
+	b := newBench(t)
+	dir := b.dir()
+	b.write(dir, map[string]string{"large": strings.Repeat("0123456789abcdef", inMemory/16+1), "again": strings.Repeat("0123456789abcdef", inMemory/16+1)})
+	s := b.take(dir, 1)
+	same(t, "restored", tree(t, dir), tree(t, b.restored(b.ref(s, 1))))
+	if left, err := filepath.Glob(filepath.Join(b.git.base, "objects", largePrefix+"*")); err != nil || len(left) > 0 {
+		t.Errorf("left: %q, %v", left, err)
 	}
 }

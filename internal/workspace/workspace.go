@@ -7,7 +7,8 @@
 //
 // In a git work tree a snapshot is a tree of the user's own object store, pinned by a reference; it is
 // made with a private git directory (shadow.go) that shares nothing but the objects, so that the
-// user's index, HEAD, branches, stash, locks and configuration are neither touched nor obeyed.
+// user's index, HEAD, branches, stash and locks are not touched, and of the user's configuration only
+// what is to be ignored is obeyed.
 // Elsewhere it is a manifest over content-addressed files (copy.go, blob.go). Both give back the same
 // bytes that they were given: no filter, no line-end conversion, no program but git itself is run.
 //
@@ -164,7 +165,7 @@ func (k *Keeper) Take(ctx context.Context, workDir string, id types.UUID, step i
 	rec := st.stored(id, step)
 	if st.Kind == KindGit {
 		ref := stepRef(id, step)
-		if rec.Commit, err = k.pin(ctx, h, id, st, ref, "step"); err != nil {
+		if rec.Commit, err = k.pin(ctx, id, st, ref, "step"); err != nil {
 			return s, err
 		}
 		rec.Pin = ref
