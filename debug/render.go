@@ -127,6 +127,11 @@ func about(e *event.Event) string {
 		return "unmounted " + text(e.Path)
 	case event.StorageError:
 		return fmt.Sprintf("storage error: %s: %s", text(e.Path), text(e.Err))
+	case event.Snapshot:
+		if e.Err != "" {
+			return "snapshot of the files: " + text(e.Err)
+		}
+		return fmt.Sprintf("files kept as %s %s <%s>", text(e.Name), text(e.Text), Duration(e.Dur))
 	case event.Grouped:
 		return fmt.Sprintf("%s group %d", text(e.Name), e.Step)
 	}

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -60,7 +61,13 @@ func (k *KernelImpl) finish(p *Process, end loop.End) {
 	stopping := errors.Is(end.Cause, errStopping)
 	marker := step.Marker{Name: step.MarkerDaemonStop, PID: p.PID}
 	var exit types.ExitStatus
-	if !stopping {
+	switch {
+	case stopping:
+	case end.Wait != "":
+		exit = end.Exit
+		detail, _ := json.Marshal(step.SuspendDetail{Hint: end.Hint}) // two strings and a time
+		marker = step.Marker{Name: step.MarkerSuspended, PID: p.PID, Text: end.Wait, Exit: &exit, Detail: detail}
+	default:
 		exit = exitFor(end, shut)
 		exit.Reason, end.Result = withChildren(exit, end.Result, p)
 		marker = step.Marker{Name: step.MarkerExit, PID: p.PID, Text: end.Result, Exit: &exit}
@@ -79,12 +86,13 @@ func (k *KernelImpl) finish(p *Process, end loop.End) {
 	now := time.Now()
 	elapsed := p.Elapsed(now)
 	p.mu.Lock()
-	p.result, p.ended, p.stopping = end.Result, now, stopping
+	p.result, p.ended, p.stopping, p.parked, p.parkedHint = end.Result, now, stopping, end.Wait, end.Hint
 	p.waits = waiting{}
 	e := event.Event{Kind: event.Exited, PID: p.PID, UUID: p.UUID, Text: rnixctx.Elide(end.Result, 64<<10), Tokens: p.progress.Tokens, Step: p.progress.Step, Dur: elapsed}
-	if stopping {
+	if stopping || end.Wait != "" {
 		e.Result = "suspended"
-	} else {
+	}
+	if !stopping {
 		p.exit, e.Exit = &exit, &exit
 	}
 	if terr := p.transitionLocked(types.StateZombie, k.events); terr != nil {
@@ -141,13 +149,16 @@ func (p *Process) procInfo(i Info) step.ProcInfo {
 		AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots,
 		MCPMounts: i.MCPMounts, Result: i.Result, Exit: i.Exit,
 	}
+	s.OriginUUID, s.OriginStep, s.Runs, s.ActiveTotal = i.Origin, i.OriginStep, i.Runs, i.Elapsed
 	switch {
-	case i.Suspended && i.State == types.StateRunning:
+	case i.Parked != "":
+		s.SuspendReason = i.Parked
+	case i.Suspended && i.Paused:
 		s.SuspendReason = "paused"
 	case i.Suspended:
 		s.SuspendReason = "the daemon was stopped"
 	}
-	if i.State == types.StateDead {
+	if i.State == types.StateDead && !i.Suspended {
 		s.DeadAt = i.EndedAt
 	}
 	return s

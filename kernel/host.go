@@ -2,7 +2,11 @@ package kernel
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
 	rnixctx "rnix/context"
@@ -21,31 +25,20 @@ type host struct {
 
 var _ loop.Host = host{}
 
-// Wait holds the process while its gate is shut, and makes both ends of the pause durable.
+// Wait holds the process while its gate is shut. What it has said is made durable before: it may wait
+// for days.
 func (h host) Wait(ctx context.Context) error {
 	if _, shut := h.p.gate.Since(); !shut {
 		return context.Cause(ctx)
 	}
-	if err := h.mark(step.Marker{Name: step.MarkerPause, PID: h.p.PID}); err != nil {
+	if err := h.p.rec.Commit(); err != nil {
 		return err
 	}
-	h.k.save(h.p)
-	if err := h.p.gate.Wait(ctx); err != nil {
-		return err
-	}
-	if err := h.mark(step.Marker{Name: step.MarkerResume, PID: h.p.PID}); err != nil {
-		return err
-	}
-	h.k.save(h.p) // or a crash would find it paused
-	return nil
+	return h.p.gate.Wait(ctx)
 }
 
-func (h host) mark(m step.Marker) error {
-	if err := h.p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &m}); err != nil {
-		return err
-	}
-	return h.p.rec.Commit()
-}
+// Suspends implements loop.Host.
+func (h host) Suspends(cause error) bool { return errors.Is(cause, errStopping) }
 
 func (h host) Prompt() (*rnixctx.PromptResult, error) { return h.k.ctxMgr.BuildPrompt(h.p.CtxID) }
 
@@ -58,6 +51,15 @@ func (h host) Append(ms ...rnixctx.Message) error {
 		recs[i] = step.Record{Kind: step.KindMessage, Message: &ms[i]}
 	}
 	return h.p.rec.Add(recs...)
+}
+
+// Said implements loop.Host.
+func (h host) Said(m rnixctx.Message, a *step.Answer) error {
+	if err := h.k.ctxMgr.Append(h.p.CtxID, m); err != nil {
+		return err
+	}
+	h.p.answered = a.Started
+	return h.p.rec.Add(step.Record{Kind: step.KindMessage, Message: &m, Answer: a})
 }
 
 func (h host) Compact(ms []rnixctx.Message, report rnixctx.Compaction) error {
@@ -74,8 +76,20 @@ func (h host) Compact(ms []rnixctx.Message, report rnixctx.Compaction) error {
 	return h.p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerCompaction, PID: h.p.PID, Text: report.String(), Detail: detail}})
 }
 
-// Ask writes the request to the model's descriptor and reads the answer.
+// Ask writes the request to the model's descriptor and reads the answer. A pause cuts it off: an answer
+// that is there by then counts, and one that is not is asked for again.
 func (h host) Ask(ctx context.Context, request []byte) (*loop.Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer h.p.onPause(func() { cancel(loop.ErrHeld) })()
+	resp, err := h.ask(ctx, request)
+	if err != nil && errors.Is(context.Cause(ctx), loop.ErrHeld) {
+		return nil, loop.ErrHeld
+	}
+	return resp, err
+}
+
+func (h host) ask(ctx context.Context, request []byte) (*loop.Response, error) {
 	h.k.setWait(h.p, waiting{tool: "model", since: time.Now()})
 	defer h.k.setWait(h.p, waiting{})
 	if f, err := h.k.vfs.File(h.p.PID, h.p.modelFD); err == nil {
@@ -97,6 +111,7 @@ func (h host) Ask(ctx context.Context, request []byte) (*loop.Response, error) {
 
 // Intend makes durable which calls are about to run.
 func (h host) Intend(n int, actions []loop.Action) error {
+	h.keepBefore(n, actions)
 	any := false
 	for i := range actions {
 		a := &actions[i]
@@ -104,9 +119,18 @@ func (h host) Intend(n int, actions []loop.Action) error {
 			continue
 		}
 		any = true
-		err := h.p.rec.Add(step.Record{Kind: step.KindIntent, Intent: &step.Intent{
-			Step: n, CallID: a.Call.ID, Tool: a.Call.Name, Path: actionPath(a), Input: a.Call.Input, Effect: string(effectOf(a))}})
-		if err != nil {
+		in := &step.Intent{Step: n, CallID: a.Call.ID, Tool: a.Call.Name, Path: actionPath(a), Input: a.Call.Input, Effect: string(effectOf(a)),
+			Key: h.key(a)}
+		switch {
+		case a.Kind == loop.Spawn:
+			if a.Child == (types.UUID{}) {
+				a.Child = types.NewUUID()
+			}
+			in.Child = &a.Child
+		case effectOf(a) == vfs.EffectReversible || h.p.files.first:
+			in.Before, h.p.files.first = h.p.files.last, false
+		}
+		if err := h.p.rec.Add(step.Record{Kind: step.KindIntent, Intent: in}); err != nil {
 			return err
 		}
 	}
@@ -116,9 +140,18 @@ func (h host) Intend(n int, actions []loop.Action) error {
 	return h.p.rec.Commit()
 }
 
+// key names what a call is: the same for the same call of the same answer in every run, and for no
+// other. It is the beginning of a SHA-256 over the history, the answer, the call's id, tool and input.
+func (h host) key(a *loop.Action) string {
+	d := sha256.New()
+	fmt.Fprintf(d, "%s\x00%d\x00%s\x00%s\x00", h.p.UUID, h.p.answered.UnixNano(), a.Call.ID, a.Call.Name)
+	d.Write(a.Call.Input)
+	return hex.EncodeToString(d.Sum(nil)[:16])
+}
+
 // effective reports whether an action does something outside the loop.
 func effective(a *loop.Action) bool {
-	return a.Problem == nil && (a.Kind == loop.ToolCall || a.Kind == loop.Spawn)
+	return a.Settled == nil && a.Problem == nil && (a.Kind == loop.ToolCall || a.Kind == loop.Spawn)
 }
 
 func effectOf(a *loop.Action) vfs.Effect {
@@ -137,8 +170,12 @@ func actionPath(a *loop.Action) string {
 
 // Finish notes how the calls ended; the step's record, which follows, makes it durable.
 func (h host) Finish(n int, actions []loop.Action, outs []loop.Outcome) error {
+	h.touched(actions)
 	for i := range actions {
-		if !effective(&actions[i]) {
+		if a := &actions[i]; !effective(a) && (a.Settled == nil || a.Closed) {
+			continue
+		}
+		if _, waits := outs[i].Err.(*loop.Waiting); waits { //nolint:errorlint // made by Run, as it is
 			continue
 		}
 		r := step.Result{Step: n, CallID: actions[i].Call.ID, Tool: actions[i].Call.Name, Output: outs[i].Text(), Duration: outs[i].Duration}
@@ -154,6 +191,7 @@ func (h host) Finish(n int, actions []loop.Action, outs []loop.Outcome) error {
 
 func (h host) Record(rec *step.StepRecord) error {
 	h.k.setWait(h.p, waiting{})
+	rec.Files = h.keepAfter(rec.StepNumber)
 	if err := h.p.rec.Add(step.Record{Kind: step.KindStep, Step: rec}); err != nil {
 		return err
 	}

@@ -86,7 +86,8 @@ var (
 	_ vfs.ProcSource    = (*KernelImpl)(nil)
 )
 
-// Recorder is the durable record of one history. It is used by one goroutine at a time.
+// Recorder is the durable record of one history. Safe for concurrent use: a pause is recorded while the
+// process works.
 type Recorder interface {
 	// Add notes records in order; they are on disk at the latest after the next Commit.
 	Add(recs ...step.Record) error
@@ -127,6 +128,13 @@ type Config struct {
 	OSChildren func(types.PID) int
 	// Scratch returns a private directory for long outputs of a history. It may be nil.
 	Scratch func(types.UUID) string
+	// Snapshot keeps the files of a process's workspace as they are after a step, and reports whether they
+	// have changed since the last time. It may be nil, and may return nil if there is nothing to keep.
+	Snapshot func(ctx context.Context, p *Process, step int) (*step.Snapshot, bool, error)
+	// Undo puts the files back that an interrupted call may have changed. It may be nil.
+	Undo func(ctx context.Context, p *Process, call *step.Intent) error
+	// Stored describes a history that is not running; NOT_FOUND if there is none. It may be nil.
+	Stored func(id types.UUID) (*step.ProcInfo, error)
 	// LoadAgent finds an agent by name ("" = the default one) for a child of the given process, for the
 	// spawn action, with what is settled for it: without a provider it gets its parent's model. nil:
 	// children have no agent, and cannot name one.

@@ -437,7 +437,7 @@ func TestPauseFreezesTimeAndHoldsTheAction(t *testing.T) { // A-20
 		if err != nil || !ran || i.Elapsed != time.Minute || i.PausedFor != time.Hour {
 			t.Errorf("after: ran %v, %+v %v", ran, i, err)
 		}
-		if k := s.stores.of(i.UUID).kinds(); !strings.Contains(k, "pause resume") {
+		if k := s.stores.of(i.UUID).kinds(); !strings.Contains(k, "pause message resume") {
 			t.Errorf("recorded %s", k)
 		}
 	})
@@ -702,7 +702,7 @@ func TestParentCannotHideThatAChildFailed(t *testing.T) { // A-26
 		return reply{Content: "all is well"}, nil
 	}
 	i, err := s.WaitInfo(t.Context(), s.spawn())
-	if err != nil || !strings.Contains(i.Exit.Reason, "failed child processes: 1") || !strings.Contains(i.Result, "PID 2: 1 (Write /dev/llm/m (pid 2): no luck)") {
+	if err != nil || !strings.Contains(i.Exit.Reason, "failed child processes: 1") || !strings.Contains(i.Result, "PID 2 ended with 1 (Write /dev/llm/m (pid 2): no luck)") {
 		t.Errorf("%+v %v", i, err)
 	}
 }

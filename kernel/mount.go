@@ -113,6 +113,9 @@ func noMounts(path string) error {
 // mayMount reports whether a process may have a server. The lists of the call and the parent must
 // cover /mnt/mcp (or be absent), and a parent with a list must have the server itself.
 func mayMount(p, parent *Process, server string) bool {
+	if f := p.opts.From; f != nil {
+		return f.had(server)
+	}
 	path := mcpRoot + "/" + server
 	call := Rights{}.Narrow(p.opts.AllowedDevices).Without(p.opts.DeniedDevices)
 	if !call.Permits(path) {

@@ -38,6 +38,12 @@ type Process struct {
 
 	opts       SpawnOpts
 	parentUUID types.UUID
+	origin     types.UUID // of a fork
+	originStep int
+	basePrompt string        // what the agent is told, without where it works
+	began      time.Time     // of this run
+	before     time.Duration // lived in earlier runs
+	runs       int           // with this one
 	depth      int
 	modelFD    types.FD
 	modelPath  string
@@ -46,7 +52,9 @@ type Process struct {
 
 	stepTimeout time.Duration // of one step; 0 = none
 
-	rec Recorder // exclusive to the process's goroutine while it runs
+	rec      Recorder
+	files    snapshots // exclusive to the process's goroutine while it runs
+	answered time.Time // when the answer in hand was asked for; exclusive likewise
 
 	rel relations // guarded by table.mu
 
@@ -56,6 +64,9 @@ type Process struct {
 	result         string             // +checklocks:mu
 	ended          time.Time          // +checklocks:mu
 	stopping       bool               // +checklocks:mu; ended because the kernel stops: suspended on disk
+	parked         string             // +checklocks:mu; what it waits for, if it has ended to wait: suspended on disk
+	parkedHint     string             // +checklocks:mu
+	cutOff         func()             // +checklocks:mu; cuts off the model call under way; nil = there is none
 	sigs           sigset.Set         // +checklocks:mu
 	progress       loop.Progress      // +checklocks:mu
 	waits          waiting            // +checklocks:mu
@@ -166,7 +177,23 @@ func (p *Process) Elapsed(now time.Time) time.Duration {
 	if end.IsZero() {
 		end = now
 	}
-	return end.Sub(p.CreatedAt) - p.gate.Paused(end)
+	return p.before + end.Sub(p.began) - p.gate.Paused(end)
+}
+
+// onPause has f called when the process is paused, at once if it is, until the returned function is
+// called. There is one at a time.
+func (p *Process) onPause(f func()) (done func()) {
+	p.mu.Lock()
+	p.cutOff = f
+	p.mu.Unlock()
+	if _, shut := p.gate.Since(); shut {
+		f()
+	}
+	return func() {
+		p.mu.Lock()
+		p.cutOff = nil
+		p.mu.Unlock()
+	}
 }
 
 // Caller returns what devices may know of a process. It is the VFS's source of callers.
@@ -194,7 +221,13 @@ type Info struct {
 	ParentUUID types.UUID
 	Name       string
 	State      types.ProcessState
-	Suspended  bool // paused, or ended because the kernel stopped
+	Suspended  bool       // paused, or ended because the kernel stopped or because it waits
+	Paused     bool       // by a person
+	Parked     string     // what it waits for, if it has ended to wait
+	ParkedHint string     // the command with which it goes on
+	Origin     types.UUID // of a fork
+	OriginStep int
+	Runs       int
 	Wait       string
 	WaitUntil  time.Time
 	Intent     string
@@ -230,7 +263,8 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) Info
 		Budget: p.ContextBudget, CreatedAt: p.CreatedAt, EndedAt: p.ended, Elapsed: elapsed,
 		PausedFor: p.gate.Paused(now), Result: p.result, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots,
 		Rights: p.Rights, MCPMounts: p.MCPMounts, Plan: p.plan, Children: children,
-		Suspended: shut && p.state == types.StateRunning || p.stopping,
+		Suspended: shut && p.state == types.StateRunning || p.stopping || p.parked != "",
+		Paused:    shut, Parked: p.parked, ParkedHint: p.parkedHint, Origin: p.origin, OriginStep: p.originStep, Runs: p.runs,
 	}
 	if p.exit != nil {
 		e := *p.exit

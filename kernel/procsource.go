@@ -1,11 +1,13 @@
 package kernel
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
 	rnixctx "rnix/context"
+	"rnix/internal/step"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -99,6 +101,32 @@ func (k *KernelImpl) Steps(pid types.PID) ([]vfs.ProcStep, error) {
 	out := make([]vfs.ProcStep, len(recs))
 	for i, r := range recs {
 		out[i] = vfs.ProcStep{Number: r.StepNumber, Action: r.Action, Tokens: r.TokensUsed, Duration: r.Duration.Round(time.Millisecond), Summary: r.Summary, Error: r.Error}
+	}
+	return out, nil
+}
+
+// ledgers is a Store that can tell what became of the calls of a history whose process lives.
+type ledgers interface {
+	Ledger(id types.UUID) ([]step.LedgerEntry, error)
+}
+
+// Calls returns what became of each call of a process. Where nothing is kept there are none.
+func (k *KernelImpl) Calls(pid types.PID) ([]vfs.ProcCall, error) {
+	p, err := k.table.lookup("Read", pid)
+	if err != nil {
+		return nil, err
+	}
+	l, ok := k.store.(ledgers)
+	if !ok {
+		return nil, nil
+	}
+	entries, err := l.Ledger(p.UUID)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]vfs.ProcCall, len(entries))
+	for i, e := range entries {
+		out[i] = vfs.ProcCall{Step: e.Step, Verdict: string(e.Verdict), ID: e.CallID, Tool: e.Tool, Effect: e.Effect, Duration: e.Took, Text: cmp.Or(e.Error, e.Result)}
 	}
 	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rnix/internal/event"
+	"rnix/internal/step"
 	"rnix/kernel/internal/sigset"
 	"rnix/types"
 )
@@ -79,6 +80,12 @@ func (k *KernelImpl) pause(p *Process) {
 	if !p.gate.Shut(time.Now()) {
 		return
 	}
+	p.mu.Lock()
+	cutOff := p.cutOff
+	p.mu.Unlock()
+	if cutOff != nil {
+		cutOff()
+	}
 	k.followGate(p)
 	k.events.Append(event.Event{Kind: event.Paused, PID: p.PID, UUID: p.UUID})
 }
@@ -94,8 +101,9 @@ func (k *KernelImpl) resume(p *Process) {
 	k.events.Append(event.Event{Kind: event.Resumed, PID: p.PID, UUID: p.UUID, Dur: d})
 }
 
-// followGate freezes or thaws the OS children of a process, as its gate stands. A pause and a resume
-// may cross, and what came first may act last: so it looks again until what it did is what is wanted.
+// followGate freezes or thaws the OS children of a process, as its gate stands, and makes the pause or
+// its end durable. A pause and a resume may cross, and what came first may act last: so it looks again
+// until what it did is what is wanted.
 func (k *KernelImpl) followGate(p *Process) {
 	for {
 		_, shut := p.gate.Since()
@@ -106,10 +114,31 @@ func (k *KernelImpl) followGate(p *Process) {
 		if do != nil {
 			do(p.PID)
 		}
+		k.markGate(p, shut)
 		if _, now := p.gate.Since(); now == shut {
 			return
 		}
 	}
+}
+
+// markGate writes a pause or its end into the record, so that it holds over a crash.
+func (k *KernelImpl) markGate(p *Process, shut bool) {
+	if !k.keeps || p.State() >= types.StateZombie {
+		return
+	}
+	m := step.Marker{Name: step.MarkerResume, PID: p.PID}
+	if shut {
+		m.Name = step.MarkerPause
+	}
+	err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &m})
+	if err == nil {
+		err = p.rec.Commit()
+	}
+	if err != nil && p.State() < types.StateZombie { // else it has ended meanwhile, and its record is closed
+		k.storageError(p, err)
+		return
+	}
+	k.save(p)
 }
 
 // SigBlock blocks a signal: it stays pending until SigUnblock. SIGKILL cannot be blocked (INVALID).

@@ -66,6 +66,12 @@ type SpawnOpts struct {
 	Secret func(name string) (string, bool)
 	// Profile is handed to devices as Caller.Profile. The kernel does not look at it.
 	Profile any
+	// Settings is kept in the history, for a later run: what the assembly needs to make Profile again. It
+	// must hold no secrets.
+	Settings json.RawMessage
+
+	// From continues a history, whose UUID is given; nil = a new one begins.
+	From *From
 
 	body body // what runs in place of the reasoning loop; nil = an agent
 }
@@ -91,6 +97,13 @@ func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.
 // spawn is SpawnContext for callers that need the process, which may have ended and be gone already.
 func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, opts SpawnOpts) (_ *Process, err error) {
 	start := time.Now()
+	if f := opts.From; f != nil {
+		defer func() {
+			if err != nil {
+				_ = f.Rec.Close() // err matters more
+			}
+		}()
+	}
 	if ag == nil {
 		ag = &agent.Agent{}
 	}
@@ -128,11 +141,11 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	if err != nil {
 		return nil, err
 	}
-	rec, err := k.store.Create(p.UUID)
-	if err != nil {
+	if opts.From != nil {
+		p.rec = opts.From.Rec
+	} else if p.rec, err = k.store.Create(p.UUID); err != nil {
 		return nil, err
 	}
-	p.rec = rec
 	if merr := k.store.SaveMeta(p.UUID, system, p.kit.list); merr != nil {
 		k.log.Warn("process-meta.json", "err", merr) // nothing depends on it
 	}
@@ -174,7 +187,7 @@ func (k *KernelImpl) prepare(ctx context.Context, p, parent *Process, ag *agent.
 
 // abandon takes back what a failed spawn has, last first. Errors are left alone: the caller has one.
 func (k *KernelImpl) abandon(p *Process) {
-	if p.rec != nil {
+	if p.rec != nil && p.opts.From == nil {
 		_ = p.rec.Close()
 		_ = k.store.Discard(p.UUID)
 	}
@@ -210,7 +223,7 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 			p.ContextBudget = max(*n, 0)
 		}
 	}
-	if parent != nil && parent.ContextBudget > 0 { // whoever asks: a child has at most what is left
+	if parent != nil && parent.ContextBudget > 0 && opts.From == nil { // whoever asks: a child has at most what is left
 		left := max(parent.ContextBudget-k.info(parent).Progress.Tokens, 1)
 		p.ContextBudget = *least(&p.ContextBudget, &left)
 	}
@@ -234,6 +247,11 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 		}
 	}
 	p.Rights = Rights{}.Narrow(ag.Devices).Narrow(opts.AllowedDevices).Without(opts.DeniedDevices).Within(outer)
+	p.began, p.runs = p.CreatedAt, 0
+	if opts.From != nil {
+		opts.From.take(p)
+	}
+	p.runs++
 	if p.WorkDir != "" && !filepath.IsAbs(p.WorkDir) {
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", p.WorkDir, "the working directory is not an absolute path")
 	}
@@ -278,6 +296,9 @@ func modelPath(o SpawnOpts) string {
 
 // begin writes what a history begins with, durably: the settled options and the intent.
 func (k *KernelImpl) begin(p *Process) error {
+	if f := p.opts.From; f != nil {
+		return k.goOn(p, f)
+	}
 	first := rnixctx.Message{Role: rnixctx.RoleUser, Content: p.Intent}
 	if err := k.ctxMgr.Append(p.CtxID, first); err != nil {
 		return err
@@ -285,12 +306,10 @@ func (k *KernelImpl) begin(p *Process) error {
 	if !k.keeps {
 		return nil
 	}
-	info := p.procInfo(k.info(p))
-	var settled any = info
+	detail, err := p.settled(k.info(p))
 	if p.opts.body != nil {
-		settled = p.opts.body.settled(info)
+		detail, err = json.Marshal(p.opts.body.settled(p.procInfo(k.info(p))))
 	}
-	detail, err := json.Marshal(settled)
 	if err != nil {
 		return types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)
 	}
@@ -318,6 +337,7 @@ func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
 		defer p.wg.Done()
 		defer k.closeAll(p)
 		defer stopClock(p)
+		p.opts.From.hold(p.ctx)
 		k.save(p)
 		k.finish(p, k.runLoop(p, l))
 	}()

@@ -61,6 +61,14 @@ func newTable(next func() (types.PID, error), limit Limits) *table {
 
 func (t *table) get(pid types.PID) (*Process, bool) { return t.byPID.Load(pid) }
 
+// byID returns the living process of a history.
+func (t *table) byID(id types.UUID) (*Process, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p, ok := t.byUUID[id]
+	return p, ok
+}
+
 // lookup returns a living process or a NOT_FOUND error.
 func (t *table) lookup(op string, pid types.PID) (*Process, error) {
 	if p, ok := t.byPID.Load(pid); ok {

@@ -10,6 +10,7 @@ import (
 
 	"rnix/agent"
 	rnixctx "rnix/context"
+	"rnix/internal/recovery"
 	"rnix/kernel/internal/loop"
 	"rnix/types"
 	"rnix/vfs"
@@ -85,12 +86,22 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 	if p.kit, err = k.kitFor(p); err != nil {
 		return nil, "", err
 	}
-	system := systemPrompt(p, ag)
+	if p.opts.From == nil {
+		p.basePrompt = basePrompt(p, ag)
+	}
+	system := systemPrompt(p)
+	var open *loop.Open
+	if f := p.opts.From; f != nil {
+		p.progress, open = f.start(p.progress), f.open(k.cfg.Undo != nil)
+		if open != nil {
+			p.answered = open.Answer.Started
+		}
+	}
 	l, err := loop.New(loop.Config{
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
 		Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, Budget: p.ContextBudget,
-		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: p.progress,
+		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: p.progress, Open: open,
 	}, host{k, p})
 	if err != nil {
 		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "request: %w", err)
@@ -98,19 +109,24 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 	return l, system, nil
 }
 
-// systemPrompt is the caller's text, the agent's, and where the process is. It is the same at every
-// step, so that a provider can cache it.
-func systemPrompt(p *Process, ag *agent.Agent) string {
+// basePrompt is the caller's text and the agent's.
+func basePrompt(p *Process, ag *agent.Agent) string {
 	var parts []string
 	for _, s := range []string{p.opts.SystemPrompt, ag.SystemPrompt()} {
 		if s = strings.TrimSpace(s); s != "" {
 			parts = append(parts, s)
 		}
 	}
-	if p.WorkDir != "" {
-		parts = append(parts, "Your working directory is "+p.WorkDir+". Relative paths start there.")
-	}
 	return strings.Join(parts, "\n\n")
+}
+
+// systemPrompt is what a process is told, and where it is. It is the same at every step, so that a
+// provider can cache it.
+func systemPrompt(p *Process) string {
+	if p.WorkDir == "" {
+		return p.basePrompt
+	}
+	return strings.TrimPrefix(p.basePrompt+"\n\nYour working directory is "+p.WorkDir+". Relative paths start there.", "\n\n")
 }
 
 // Run performs one action of the model.
@@ -124,6 +140,9 @@ func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
 	case loop.Specialize:
 		return h.k.specialize(h.p, a)
 	case loop.Spawn:
+		if a.Earlier != nil {
+			return h.k.attach(ctx, h.p, a)
+		}
 		return h.k.spawnChild(ctx, h.p, a)
 	}
 	return "", types.Errorf(types.ErrInternal, "Tool", a.Call.Name, "action of kind %s", a.Kind)
@@ -170,15 +189,9 @@ func (k *KernelImpl) setPlan(p *Process, a *loop.Action) (string, error) {
 	if a.Kind == loop.Plan && len(in.Steps) == 0 {
 		return "", types.Errorf(types.ErrInvalid, "Tool", a.Call.Name, "steps is empty")
 	}
-	var b strings.Builder
-	if in.Reason != "" {
-		fmt.Fprintf(&b, "(%s)\n", in.Reason)
-	}
-	for i, s := range in.Steps {
-		fmt.Fprintf(&b, "%d. %s\n", i+1, s)
-	}
+	plan, _ := recovery.PlanOf(string(a.Kind), a.Call.Input)
 	p.mu.Lock()
-	p.plan = b.String()
+	p.plan = plan
 	p.mu.Unlock()
 	if a.Kind == loop.Replan && len(in.Steps) == 0 {
 		return "The old plan is dropped. Make a new one with plan.", nil
@@ -228,26 +241,13 @@ func (k *KernelImpl) spawnChild(ctx context.Context, p *Process, a *loop.Action)
 		return "", types.Errorf(types.ErrNotFound, "Spawn", in.Agent, "this kernel has no agents by name")
 	}
 	k.inherit(&opts, p, ag)
+	opts.UUID = a.Child
 	opts.MaxSteps = least(opts.MaxSteps, ag.MaxSteps, in.MaxSteps)
 	pid, err := k.SpawnContext(ctx, in.Intent, ag, opts)
 	if err != nil {
 		return "", err
 	}
-	end, err := k.WaitInfo(ctx, pid)
-	if err != nil {
-		return "", err
-	}
-	if end.Exit == nil || end.Exit.Code != types.ExitOK {
-		reason := "suspended with the daemon"
-		if end.Exit != nil {
-			reason = end.Exit.String()
-		}
-		p.mu.Lock()
-		p.failedChildren = append(p.failedChildren, fmt.Sprintf("PID %d: %s", pid, reason))
-		p.mu.Unlock()
-		return end.Result, types.Errorf(types.ErrDriver, "Spawn", "", "process %d ended with %s", pid, reason)
-	}
-	return end.Result, nil
+	return k.awaitChild(ctx, p, pid)
 }
 
 // inherit gives a child what it has from its parent: a name, and the model if it has none of its own.

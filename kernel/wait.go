@@ -51,6 +51,9 @@ func (k *KernelImpl) tombOf(op string, pid types.PID) (Info, error) {
 // Process returns a living process.
 func (k *KernelImpl) Process(pid types.PID) (*Process, bool) { return k.table.get(pid) }
 
+// ByUUID returns the living process of a history.
+func (k *KernelImpl) ByUUID(id types.UUID) (*Process, bool) { return k.table.byID(id) }
+
 // Info describes a process that is alive or ended not long ago.
 func (k *KernelImpl) Info(pid types.PID) (Info, error) {
 	if p, ok := k.table.get(pid); ok {

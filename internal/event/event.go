@@ -35,6 +35,7 @@ const (
 	Unmounted    Kind = "unmounted"     // Path
 	StorageError Kind = "storage_error" // Path, Err
 	Grouped      Kind = "grouped"       // Name (joined, left), Tokens is not used; Step holds the group
+	Snapshot     Kind = "snapshot"      // Step, Name (git, copy), Text (id), Dur, or Err: the files of the workspace were kept, or could not be
 	Lag          Kind = "lag"           // Text (which events are missing before this one); only in files, never in the log
 )
 

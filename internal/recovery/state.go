@@ -89,6 +89,7 @@ type Call struct {
 	Ended    bool          `json:"ended,omitempty"`
 	Answered bool          `json:"answered,omitempty"` // its message is in the conversation
 	Intent   *step.Intent  `json:"intent,omitempty"`   // without its input, which the answer has
+	Seq      uint64        `json:"seq,omitempty"`      // of the intent
 	Error    string        `json:"error,omitempty"`
 	Code     types.ErrCode `json:"code,omitempty"`
 }
@@ -102,10 +103,13 @@ func (s *State) Apply(r *step.Record) {
 	case step.KindMessage:
 		s.message(r)
 	case step.KindIntent:
+		if b := r.Intent.Before; b != nil && s.Files == nil {
+			s.files(b)
+		}
 		if c := s.call(r.Intent.CallID); c != nil {
 			in := *r.Intent
 			in.Input = nil
-			c.Begun, c.Ended, c.Intent, c.Error, c.Code = true, false, &in, "", ""
+			c.Begun, c.Ended, c.Intent, c.Seq, c.Error, c.Code = true, false, &in, r.Seq, "", ""
 		}
 	case step.KindResult:
 		s.result(r.Result)
@@ -249,7 +253,9 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 	}
 	switch m.Name {
 	case step.MarkerSpawn, step.MarkerResumed:
-		s.Settled, s.Runs = m.Detail, s.Runs+1
+		if s.Settled, s.Runs = m.Detail, s.Runs+1; s.Origin != nil && seq == s.Origin.Records+2 {
+			s.Active, s.Runs = 0, 1 // the fork's own life begins
+		}
 		s.Phase, s.Paused, s.Exit, s.Result, s.Wait, s.Hint, s.Wake = Running, false, nil, "", "", "", time.Time{}
 		s.began = now
 	case step.MarkerFork:

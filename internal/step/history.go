@@ -216,13 +216,18 @@ func (h *History) Step(n int) (StepRecord, error) {
 // knows is missing. A history without an exit marker at its end is Suspended.
 func (h *History) Info() ProcInfo {
 	var p ProcInfo
+	paused := false
 	for _, r := range h.Records {
 		m := r.Marker
 		if m == nil {
 			continue
 		}
-		if m.Name == MarkerSpawn && json.Unmarshal(m.Detail, &p) != nil {
-			p = ProcInfo{}
+		if m.Name == MarkerSpawn || m.Name == MarkerResumed {
+			origin, at := p.OriginUUID, p.OriginStep
+			if p = (ProcInfo{}); json.Unmarshal(m.Detail, &p) != nil {
+				p = ProcInfo{}
+			}
+			p.OriginUUID, p.OriginStep = origin, at
 		}
 		if m.PID != 0 {
 			p.PID = m.PID
@@ -230,17 +235,38 @@ func (h *History) Info() ProcInfo {
 		if p.Intent == "" && m.Name == MarkerSpawn {
 			p.Intent = m.Text
 		}
-		p.Exit, p.State, p.DeadAt = nil, types.StateRunning, time.Time{}
-		if m.Name == MarkerExit {
-			p.Exit, p.State, p.DeadAt = m.Exit, types.StateDead, r.Time
+		if m.Name == MarkerInput {
+			continue
+		}
+		p.Exit, p.State, p.DeadAt, p.SuspendReason, p.WakeAt = nil, types.StateRunning, time.Time{}, "interrupted", time.Time{}
+		switch m.Name {
+		case MarkerSpawn, MarkerResumed:
+			paused = false
+		case MarkerPause:
+			paused = true
+		case MarkerResume:
+			paused = false
+		case MarkerExit:
+			p.Exit, p.State, p.DeadAt, p.SuspendReason = m.Exit, types.StateDead, r.Time, ""
+		case MarkerSuspended:
+			var d SuspendDetail
+			_ = json.Unmarshal(m.Detail, &d) // it says less then
+			p.Exit, p.SuspendReason, p.WakeAt = m.Exit, m.Text, d.Wake
+		case MarkerFork:
+			var f ForkDetail
+			if r.Seq == 1 && json.Unmarshal(m.Detail, &f) == nil {
+				p.OriginUUID, p.OriginStep = f.Origin, f.Step
+			}
 		}
 	}
 	p.V, p.UUID = FormatVersion, h.UUID
-	p.Suspended, p.SuspendReason = false, ""
-	if p.State != types.StateDead {
-		p.State, p.Suspended, p.SuspendReason = types.StateRunning, true, "interrupted"
+	if p.Suspended = p.State != types.StateDead; p.Suspended && paused {
+		p.SuspendReason = "paused"
 	}
 	p.Step, p.TokensUsed, p.CostUSD = 0, 0, 0
+	if a := h.openAnswer(); a != nil {
+		p.TokensUsed, p.CostUSD = a.TokensUsed, a.CostUSD
+	}
 	for _, s := range h.Steps {
 		p.Step = max(p.Step, s.StepNumber)
 		p.TokensUsed += s.TokensUsed
@@ -254,6 +280,19 @@ func (h *History) Info() ProcInfo {
 		p.UpdatedAt = h.Records[n-1].Time
 	}
 	return p
+}
+
+// openAnswer returns what is known of an answer behind the last step; nil if there is none.
+func (h *History) openAnswer() *Answer {
+	for _, r := range slices.Backward(h.Records) {
+		switch {
+		case r.Kind == KindStep:
+			return nil
+		case r.Answer != nil:
+			return r.Answer
+		}
+	}
+	return nil
 }
 
 // readSteps reads the history in dir for a caller that has no context.

@@ -173,6 +173,23 @@ type Call struct {
 	Duration time.Duration `json:"duration_ns"`
 }
 
+// Settled is the Detail of spawn and resumed markers: what a run was started with, which a later run
+// needs. It holds no environment values and no secrets.
+type Settled struct {
+	ProcInfo
+	// SystemPrompt is what the agent was told, without where it works.
+	SystemPrompt     string        `json:"system_prompt,omitempty"`
+	AskedModel       string        `json:"asked_model,omitempty"` // empty = the provider's default
+	FallbackProvider string        `json:"fallback_provider,omitempty"`
+	FallbackModel    string        `json:"fallback_model,omitempty"`
+	Effort           string        `json:"reasoning_effort,omitempty"`
+	Timeout          time.Duration `json:"timeout_ns,omitempty"`
+	// Settings is what the assembly needs to find the configuration again.
+	Settings json.RawMessage `json:"settings,omitempty"`
+	// Supervisor is what a supervisor keeps; null for agents.
+	Supervisor json.RawMessage `json:"supervisor,omitempty"`
+}
+
 // ProcInfo is proc-info.json: what a history looks like without reading it. It holds no environment
 // values and no secrets.
 type ProcInfo struct {

@@ -29,6 +29,10 @@ type Writer struct {
 	lines   encoder
 	rec     Record // for the next line, so that it costs no memory
 	err     error
+
+	// Seen is called with each record as it is collected, in the form in which it is written. It must not
+	// keep the record. nil = nobody looks.
+	Seen func(*Record)
 }
 
 // NewWriter returns a writer that goes on where lease begins.
@@ -106,12 +110,18 @@ func (w *Writer) add(r Record) error {
 	r.Joined = w.next > w.due
 	w.rec = r
 	err := w.lines.add(&w.rec)
-	w.rec = Record{}
 	if err == nil {
 		w.next++
+		if w.Seen != nil {
+			w.Seen(&w.rec)
+		}
 	}
+	w.rec = Record{}
 	return err
 }
+
+// Collected returns how many bytes Commit would write.
+func (w *Writer) Collected() int { return w.lines.buf.Len() }
 
 // Commit makes everything collected durable. Without anything collected it does nothing. If ctx ends
 // before the write begins, the lines stay collected for the next Commit.

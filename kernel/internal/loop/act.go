@@ -10,6 +10,7 @@ import (
 	"time"
 
 	rnixctx "rnix/context"
+	"rnix/internal/recovery"
 	"rnix/internal/step"
 	"rnix/types"
 )
@@ -23,15 +24,19 @@ const (
 // complete behind a failure does not count, so that a model cannot claim success in the same breath as
 // a call whose failure it has not seen. They run within work. A pause takes effect before each; held is
 // why the process ended there. The answers come back in the order of the actions, one for each, whatever
-// happens; the error is only for a record that could not be written.
-func (l *Loop) act(ctx, work context.Context, actions []Action) (outs []Outcome, held, err error) {
+// happens, but for those that wait or are left for another run; the error is only for a record that
+// could not be written. bad says that a call of the same answer has failed before.
+func (l *Loop) act(ctx, work context.Context, actions []Action, bad bool) (outs []Outcome, held, err error) {
 	outs = make([]Outcome, len(actions))
 	for i := 0; i < len(actions); {
 		if held = l.host.Wait(ctx); held != nil {
+			if l.host.Suspends(held) {
+				return outs, held, nil // what was not run is run when it goes on
+			}
 			copy(outs[i:], refused(actions[i:], types.Errorf(types.ErrCancelled, "Tool", "", "not run: %v", held)))
 			return outs, held, l.answer(actions[i:], outs[i:])
 		}
-		if actions[i].Kind == Complete && failed(outs[:i]) {
+		if actions[i].Kind == Complete && (bad || failed(outs[:i])) {
 			outs[i].Err = types.Errorf(types.ErrConflict, "Tool", "complete", "not finished: a call before this one in the same answer failed; look at it, then call complete again")
 			if err := l.answer(actions[i:i+1], outs[i:i+1]); err != nil {
 				return nil, nil, err
@@ -50,9 +55,22 @@ func (l *Loop) act(ctx, work context.Context, actions []Action) (outs []Outcome,
 		if err := l.answer(actions[i:j], outs[i:j]); err != nil {
 			return nil, nil, err
 		}
+		if waits(outs[i:j]) != nil {
+			return outs, nil, nil
+		}
 		i = j
 	}
 	return outs, nil, nil
+}
+
+// waits returns what the first call waits for that could not end; nil if all have.
+func waits(outs []Outcome) *Waiting {
+	for i := range outs {
+		if w, ok := outs[i].Err.(*Waiting); ok { //nolint:errorlint // given by the host, as it is
+			return w
+		}
+	}
+	return nil
 }
 
 // batch runs actions side by side between one durable intent and one record of results.
@@ -93,17 +111,18 @@ func (l *Loop) run(ctx context.Context, a *Action) (out Outcome) {
 	switch {
 	case a.Problem != nil:
 		return Outcome{Err: a.Problem}
+	case a.Settled != nil:
+		return *a.Settled
 	case a.Kind == Complete:
 		return Outcome{Output: "done"}
 	}
+	if a.Undo {
+		if err := l.host.Undo(ctx, a.Earlier); err != nil {
+			return Outcome{Err: types.Errorf(types.ErrInDoubt, "Tool", a.Call.Name, "%s (It could not be undone: %v)", recovery.Explain(a.Earlier, recovery.Unknown), err)}
+		}
+	}
 	text, err := l.host.Run(ctx, a)
 	return Outcome{Output: strings.ToValidUTF8(text, "\uFFFD"), Err: err}
-}
-
-// refuse answers all actions with an error, none of them run.
-func (l *Loop) refuse(actions []Action, err error) ([]Outcome, error) {
-	outs := refused(actions, err)
-	return outs, l.answer(actions, outs)
 }
 
 func refused(actions []Action, err error) []Outcome {
@@ -114,11 +133,13 @@ func refused(actions []Action, err error) []Outcome {
 	return outs
 }
 
-// answer appends exactly one message for each call.
+// answer appends exactly one message for each call that has ended.
 func (l *Loop) answer(actions []Action, outs []Outcome) error {
-	ms := make([]rnixctx.Message, len(actions))
+	ms := make([]rnixctx.Message, 0, len(actions))
 	for i := range actions {
-		ms[i] = rnixctx.Message{Role: rnixctx.RoleTool, ToolCallID: actions[i].Call.ID, Content: outs[i].Text(), IsError: outs[i].Err != nil}
+		if waits(outs[i:i+1]) == nil {
+			ms = append(ms, rnixctx.Message{Role: rnixctx.RoleTool, ToolCallID: actions[i].Call.ID, Content: outs[i].Text(), IsError: outs[i].Err != nil})
+		}
 	}
 	return l.host.Append(ms...)
 }

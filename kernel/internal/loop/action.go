@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	rnixctx "rnix/context"
+	"rnix/internal/recovery"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -36,6 +37,15 @@ type Action struct {
 	Tool vfs.Tool // for ToolCall; the zero value for the kernel's own actions
 	// Problem says why the action cannot be run; it is given back to the model as an error.
 	Problem *types.SyscallError
+	// Settled is how a call ended that is not run, because an earlier run of the process began it. Closed
+	// says that its result is recorded already.
+	Settled *Outcome
+	Closed  bool
+	// Earlier is the call of that run, if it is begun again: its files are put back first if Undo says so.
+	Earlier *recovery.Call
+	Undo    bool
+	// Child is the UUID of the process that a Spawn starts, settled before it is announced.
+	Child types.UUID
 
 	fields map[string]json.RawMessage // of the input; nil if it is not an object
 }

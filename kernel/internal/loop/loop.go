@@ -2,11 +2,14 @@ package loop
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	rnixctx "rnix/context"
 	"rnix/internal/event"
+	"rnix/internal/recovery"
 	"rnix/internal/step"
 	"rnix/types"
 	"rnix/vfs"
@@ -21,12 +24,19 @@ type Host interface {
 	Prompt() (*rnixctx.PromptResult, error)
 	// Append adds messages to the conversation and to the record.
 	Append(ms ...rnixctx.Message) error
+	// Said is Append for a model's answer.
+	Said(m rnixctx.Message, a *step.Answer) error
 	// Compact replaces the conversation by a shorter one and records that.
 	Compact(ms []rnixctx.Message, report rnixctx.Compaction) error
-	// Ask has the model answer a request. The bytes are valid until it returns.
+	// Ask has the model answer a request. The bytes are valid until it returns. ErrHeld says that a
+	// pause has cut it off.
 	Ask(ctx context.Context, request []byte) (*Response, error)
 	// Intend makes durable that the actions are about to run.
 	Intend(step int, actions []Action) error
+	// Suspends reports whether the end of a context for this cause is not the end of the process.
+	Suspends(cause error) bool
+	// Undo puts the files back that an interrupted call may have changed.
+	Undo(ctx context.Context, c *recovery.Call) error
 	// Run performs one action and returns what the model is told.
 	Run(ctx context.Context, a *Action) (string, error)
 	// Finish records how the actions ended.
@@ -62,7 +72,17 @@ type Config struct {
 	// 0 = none.
 	StepTimeout time.Duration
 	Start       Progress
+	Open        *Open // what an earlier run has left open; nil = nothing
 }
+
+// ErrHeld is what Host.Ask returns when a pause has cut the model off.
+var ErrHeld = errors.New("cut off by a pause")
+
+// Waiting is an error of Host.Run: the call cannot end before something happens that may take days. The
+// process is suspended, with the call left open.
+type Waiting struct{ For, Hint string }
+
+func (w *Waiting) Error() string { return "waits for " + w.For }
 
 // Outcome is how one action ended.
 type Outcome struct {
@@ -79,6 +99,9 @@ type End struct {
 	Cause error
 	// Paused says that the context ended while the loop waited at the gate.
 	Paused bool
+	// Wait says that the process is not done but suspended, and what it waits for; Hint is the command
+	// that lets it go on, without the name of the process.
+	Wait, Hint string
 }
 
 // Loop runs the steps of one process.
@@ -105,15 +128,21 @@ func New(cfg Config, host Host) (*Loop, error) {
 
 // Run runs steps until the process is done, a limit is reached or ctx ends.
 func (l *Loop) Run(ctx context.Context) End {
-	for {
+	for open := l.cfg.Open; ; open = nil {
 		if err := l.host.Wait(ctx); err != nil {
 			if context.Cause(ctx) == nil { // the pause could not be recorded
 				return storage(err)
 			}
 			return End{Cause: err, Paused: true}
 		}
-		if l.cfg.Budget > 0 && l.progress.Tokens >= l.cfg.Budget {
-			return l.giveUp(types.ExitBudget, types.ReasonBudget)
+		if over(&l.cfg, &l.progress) {
+			return l.outOfBudget("")
+		}
+		if open != nil {
+			if end, done := l.reopen(ctx, open); done {
+				return end
+			}
+			continue
 		}
 		if l.cfg.MaxSteps > 0 && l.progress.Step >= l.cfg.MaxSteps {
 			return l.giveUp(types.ExitError, types.ReasonMaxSteps)
@@ -137,6 +166,16 @@ func fail(code int, reason string, err error) End {
 	return End{Exit: types.ExitStatus{Code: code, Reason: reason, Err: err}}
 }
 
+// over reports whether the budget is used up.
+func over(c *Config, p *Progress) bool { return c.Budget > 0 && p.Tokens >= c.Budget }
+
+// outOfBudget suspends the process. A step that is open stays so: what was answered is paid for, and is
+// done when there is more budget.
+func (l *Loop) outOfBudget(said string) End {
+	return End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, Result: l.partial + said,
+		Wait: fmt.Sprintf("budget: %d of %d tokens are used", l.progress.Tokens, l.cfg.Budget), Hint: "--budget N"}
+}
+
 // giveUp is fail with what there is of an answer that was cut.
 func (l *Loop) giveUp(code int, reason string) End {
 	end := fail(code, reason, nil)
@@ -147,56 +186,86 @@ func (l *Loop) giveUp(code int, reason string) End {
 // step runs one iteration. It reports whether the loop is over, and how.
 func (l *Loop) step(ctx context.Context) (End, bool) {
 	rec := &step.StepRecord{StepNumber: l.progress.Step, Timestamp: time.Now()}
-	work := ctx // ends with ctx, or with the step's own time
-	if d := l.cfg.StepTimeout; d > 0 {
-		var stop context.CancelFunc
-		work, stop = context.WithTimeoutCause(ctx, d, types.Errorf(types.ErrTimeout, "Step", "", "the step took longer than its limit of %s", d))
-		defer stop()
-	}
+	work, stop := limit(ctx, l.cfg.StepTimeout)
 	resp, err := l.ask(work, rec)
+	for errors.Is(err, ErrHeld) { // its time begins anew when it goes on
+		stop()
+		if err := l.host.Wait(ctx); err != nil {
+			return End{Cause: err, Paused: context.Cause(ctx) != nil}, true
+		}
+		work, stop = limit(ctx, l.cfg.StepTimeout)
+		resp, err = l.ask(work, rec)
+	}
+	defer stop()
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return End{Cause: cause}, true
 		}
-		if cause := context.Cause(work); cause != nil {
-			err = cause
-		}
-		rec.Action, rec.Error = string(Text), err.Error()
-		rec.Summary = "no answer: " + rnixctx.Elide(err.Error(), 200)
-		if werr := l.close(rec); werr != nil {
-			return storage(werr), true
-		}
-		return fail(types.ExitError, rnixctx.Elide(err.Error(), 400), err), true
+		return l.unanswered(rec, err, context.Cause(work))
 	}
-	actions := Parse(resp, l.cfg.Tools, l.cfg.Meta)
 	said := rnixctx.Message{Role: rnixctx.RoleAssistant, Content: resp.Content, ToolCalls: resp.ToolCalls, Reasoning: resp.Blocks}
-	over := l.cfg.Budget > 0 && l.progress.Tokens >= l.cfg.Budget
-
-	switch {
-	case len(actions) == 0:
-		return l.nothing(rec, resp, over)
-	case actions[0].Kind == Text:
-		return l.text(rec, resp, said, over)
+	actions := Parse(resp, l.cfg.Tools, l.cfg.Meta)
+	said.ToolCalls = resp.ToolCalls // their ids are unique now
+	if len(actions) == 0 {
+		return l.nothing(rec, resp)
 	}
-	l.partial, l.cuts, l.empties = "", 0, 0
-	if err := l.host.Append(said); err != nil {
+	if err := l.host.Said(said, rec.Answer()); err != nil {
 		return storage(err), true
 	}
-	var outs []Outcome
-	var endErr error
-	held := false // it ended where a pause holds it
-	switch {
-	case over:
-		outs, err = l.refuse(actions, types.Errorf(types.ErrExhausted, "Tool", "", "not run: the token budget is used up"))
-	default:
-		outs, endErr, err = l.act(ctx, work, actions)
-		if held = endErr != nil; !held {
-			endErr = context.Cause(ctx)
-		}
+	if over(&l.cfg, &l.progress) {
+		return l.outOfBudget(resp.Content), true
+	}
+	return l.conclude(ctx, work, rec, resp, actions, nil)
+}
+
+// limit returns a context that ends with ctx, or with the step's own time d; 0 = it has none.
+func limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, d, types.Errorf(types.ErrTimeout, "Step", "", "the step took longer than its limit of %s", d))
+}
+
+// unanswered ends a process whose model has not answered. timeout is why the step was cut off, if it was.
+func (l *Loop) unanswered(rec *step.StepRecord, err, timeout error) (End, bool) {
+	if timeout != nil {
+		err = timeout
+	}
+	rec.Action, rec.Error = string(Text), err.Error()
+	rec.Summary = "no answer: " + rnixctx.Elide(err.Error(), 200)
+	if werr := l.close(rec); werr != nil {
+		return storage(werr), true
+	}
+	end := fail(types.ExitError, rnixctx.Elide(err.Error(), 400), err)
+	if tooLong(err) {
+		end.Wait, end.Hint = "context: it is full, and cannot be made any shorter", "--model MODEL"
+	}
+	return end, true
+}
+
+// conclude does what an answer asks for and ends its step. before has the outcomes of the calls that an
+// earlier run has answered, nil for the others.
+func (l *Loop) conclude(ctx, work context.Context, rec *step.StepRecord, resp *Response, actions []Action, before []*Outcome) (End, bool) {
+	if actions[0].Kind == Text {
+		return l.text(rec, resp)
+	}
+	l.partial, l.cuts, l.empties = "", 0, 0
+	rest := unanswered(actions, before)
+	outs, endErr, err := l.act(ctx, work, rest, failedBefore(before))
+	held := endErr != nil // it ended where a pause holds it
+	if !held {
+		endErr = context.Cause(ctx)
 	}
 	if err != nil {
 		return storage(err), true
 	}
+	if w := waits(outs); w != nil || held && l.host.Suspends(endErr) { // the calls stay open
+		if endErr != nil {
+			return End{Cause: endErr, Paused: held}, true
+		}
+		return End{Exit: types.ExitStatus{Code: types.ExitBlocked, Reason: "waits for " + w.For}, Wait: w.For, Hint: w.Hint}, true
+	}
+	outs = merged(actions, before, outs)
 	note, stop := l.repeats.see(actions, outs)
 	if note != "" {
 		if err := l.host.Append(rnixctx.Message{Role: rnixctx.RoleUser, Content: note}); err != nil {
@@ -207,14 +276,12 @@ func (l *Loop) step(ctx context.Context) (End, bool) {
 	if err := l.close(rec); err != nil {
 		return storage(err), true
 	}
-	if i := completed(actions, outs); i >= 0 && !over {
+	if i := completed(actions, outs); i >= 0 {
 		return End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: actions[i].result(resp.Content)}, true
 	}
 	switch {
 	case endErr != nil:
 		return End{Cause: endErr, Paused: held}, true
-	case over:
-		return End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, Result: resp.Content}, true
 	case stop != "":
 		return fail(types.ExitNoProgress, stop, nil), true
 	}
@@ -225,15 +292,15 @@ func (l *Loop) step(ctx context.Context) (End, bool) {
 func storage(err error) End { return fail(types.ExitError, "storage: "+err.Error(), err) }
 
 // nothing handles an answer without text and calls: the model is asked once more, then it is over.
-func (l *Loop) nothing(rec *step.StepRecord, resp *Response, over bool) (End, bool) {
+func (l *Loop) nothing(rec *step.StepRecord, resp *Response) (End, bool) {
 	l.empties++
 	rec.Action, rec.Summary = string(Text), "empty answer"
 	if err := l.close(rec); err != nil {
 		return storage(err), true
 	}
 	switch {
-	case over:
-		return l.giveUp(types.ExitBudget, types.ReasonBudget), true
+	case over(&l.cfg, &l.progress):
+		return l.outOfBudget(""), true
 	case resp.StopReason == "refusal":
 		return l.giveUp(types.ExitError, "the model refused to answer"), true
 	case l.empties > 1:
@@ -249,27 +316,23 @@ func (l *Loop) nothing(rec *step.StepRecord, resp *Response, over bool) (End, bo
 const maxCuts = 5
 
 // text handles an answer without calls: it is the result, unless the output limit cut it.
-func (l *Loop) text(rec *step.StepRecord, resp *Response, said rnixctx.Message, over bool) (End, bool) {
+func (l *Loop) text(rec *step.StepRecord, resp *Response) (End, bool) {
 	rec.Action, rec.Summary = string(Text), firstLine(resp.Content)
 	l.partial += resp.Content
 	l.empties = 0
-	ms := []rnixctx.Message{said}
-	more := resp.StopReason == "max_tokens" && l.cuts < maxCuts && !over
+	more := resp.StopReason == "max_tokens" && l.cuts < maxCuts
 	if more {
 		l.cuts++
-		ms = append(ms, rnixctx.Message{Role: rnixctx.RoleUser, Content: "[Your answer was cut at the output limit. Go on exactly where it stopped.]"})
-	}
-	if err := l.host.Append(ms...); err != nil {
-		return storage(err), true
+		note := rnixctx.Message{Role: rnixctx.RoleUser, Content: "[Your answer was cut at the output limit. Go on exactly where it stopped.]"}
+		if err := l.host.Append(note); err != nil {
+			return storage(err), true
+		}
 	}
 	if err := l.close(rec); err != nil {
 		return storage(err), true
 	}
-	switch {
-	case more:
+	if more {
 		return End{}, false
-	case over:
-		return End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, Result: l.partial}, true
 	}
 	return End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: l.partial}, true
 }

@@ -1,0 +1,225 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	rnixctx "rnix/context"
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/kernel/internal/loop"
+	"rnix/types"
+)
+
+// From continues a history instead of beginning one. The process is what the history says: intent,
+// rights, servers, plan, counters and time lived are those of its last run, and the limits are the ones in
+// SpawnOpts.
+type From struct {
+	// State is what the history amounts to. The kernel does not change it.
+	State *recovery.State
+	// Rec is the record of the history, which the caller has opened. The kernel closes it, also if the
+	// spawn fails; then nothing was added.
+	Rec Recorder
+	// Was is what the last run was started with, from State.Settled; of a fork, what its origin was.
+	Was step.Settled
+	// Input is what a person says at the point of resume; empty = nothing.
+	Input string
+	// Note is said to the model before it goes on, if the conversation does not say what to do next; empty
+	// = nothing.
+	Note string
+	// Policy says what becomes of calls in doubt; Choices overrides it by the id of a call.
+	Policy  recovery.Policy
+	Choices map[string]recovery.Policy
+	// Hold keeps the process from going on until it is closed; nil = it goes on at once.
+	Hold <-chan struct{}
+}
+
+// take gives a process what it had in its last run.
+func (f *From) take(p *Process) {
+	s, was := f.State, &f.Was
+	p.CreatedAt, p.Agent, p.Skills, p.parentUUID = was.CreatedAt, was.Agent, was.Skills, was.ParentUUID
+	p.before, p.runs = s.Active, s.Runs
+	p.plan, p.spawned, p.failedChildren = s.Plan, s.Spawned, slices.Clip(s.FailedChildren)
+	p.basePrompt = was.SystemPrompt
+	p.files.last = s.Files
+	if s.Origin != nil {
+		p.origin, p.originStep = s.Origin.Origin, s.Origin.Step
+	}
+	p.Rights = Rights{Allowed: was.AllowedDevices, Denied: was.DeniedDevices}
+	if p.Rights.Allowed != nil { // its servers get new paths
+		p.Rights.Allowed = slices.DeleteFunc(slices.Clone(p.Rights.Allowed), func(path string) bool { return slices.Contains(was.MCPMounts, path) })
+	}
+}
+
+// had reports whether the last run had a server mounted.
+func (f *From) had(server string) bool {
+	return slices.Contains(f.Was.MCPMounts, mcpRoot+"/"+f.Was.PID.String()+"-"+server)
+}
+
+// start returns the counters with which the loop goes on.
+func (f *From) start(pr loop.Progress) loop.Progress {
+	pr.Step, pr.Tokens, pr.CostUSD, pr.Estimated = f.State.Step, f.State.Tokens, f.State.CostUSD, f.State.Estimate
+	return pr
+}
+
+// open returns the step that the last run has left open; nil if there is none. undoable says that the
+// kernel can put files back; those of a fork are not where its origin had them.
+func (f *From) open(undoable bool) *loop.Open {
+	s := f.State
+	if s.Open == nil {
+		return nil
+	}
+	o := &loop.Open{Open: *s.Clone().Open, Policy: f.Policy, Choices: f.Choices, Undoable: undoable && s.Origin == nil}
+	for i, m := range slices.Backward(s.Messages) {
+		if m.Role == rnixctx.RoleAssistant {
+			o.Said, o.Answers = m, s.Messages[i+1:]
+			break
+		}
+	}
+	for i := range o.Calls { // a call is undone by what it says
+		if c := &o.Calls[i]; c.Intent != nil {
+			in := *c.Intent
+			in.Input = s.InputOf(c.ID)
+			c.Intent = &in
+		}
+	}
+	for _, text := range f.inputs() {
+		o.After = append(o.After, rnixctx.Message{Role: rnixctx.RoleUser, Content: text})
+	}
+	return o
+}
+
+// inputs returns what persons have said that is not in the conversation yet.
+func (f *From) inputs() []string {
+	in := slices.Clip(f.State.Inputs)
+	if f.Input != "" {
+		in = append(in, f.Input)
+	}
+	return in
+}
+
+// goOn writes what a new run of a history begins with, durably.
+func (k *KernelImpl) goOn(p *Process, f *From) error {
+	if err := k.ctxMgr.Append(p.CtxID, f.State.Messages...); err != nil {
+		return err
+	}
+	detail, err := p.settled(k.info(p))
+	if err != nil {
+		return err
+	}
+	recs := []step.Record{{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerResumed, PID: p.PID, Detail: detail}}}
+	if f.Input != "" {
+		recs = append(recs, step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerInput, PID: p.PID, Text: f.Input}})
+	}
+	if f.State.Open == nil {
+		said := f.inputs()
+		if len(said) == 0 && f.Note != "" {
+			said = []string{f.Note}
+		}
+		for _, text := range said {
+			m := rnixctx.Message{Role: rnixctx.RoleUser, Content: text}
+			if err := k.ctxMgr.Append(p.CtxID, m); err != nil {
+				return err
+			}
+			recs = append(recs, step.Record{Kind: step.KindMessage, Message: &m})
+		}
+	}
+	if err := p.rec.Add(recs...); err != nil {
+		return err
+	}
+	return p.rec.Commit()
+}
+
+// settled is the Detail of a spawn or resumed marker: everything that a later run needs.
+func (p *Process) settled(i Info) (json.RawMessage, error) {
+	o := &p.opts
+	s := step.Settled{ProcInfo: p.procInfo(i), SystemPrompt: p.basePrompt, FallbackProvider: o.FallbackProvider, FallbackModel: o.FallbackModel,
+		AskedModel: o.Model, Effort: o.Effort, Timeout: o.Timeout, Settings: o.Settings}
+	s.Provider = o.Provider
+	detail, err := json.Marshal(&s)
+	if err != nil {
+		return nil, types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)
+	}
+	return detail, nil
+}
+
+// attach finds the process that an interrupted call was about to start: alive, ended, or not begun yet.
+// One that is suspended suspends its parent too.
+func (k *KernelImpl) attach(ctx context.Context, p *Process, a *loop.Action) (string, error) {
+	if c, ok := k.table.byID(a.Child); ok {
+		return k.awaitChild(ctx, p, c.PID)
+	}
+	if k.cfg.Stored == nil {
+		return "", types.Errorf(types.ErrInDoubt, "Spawn", a.Child.String(), "%s", recovery.Explain(a.Earlier, recovery.Unknown))
+	}
+	info, err := k.cfg.Stored(a.Child)
+	switch {
+	case types.CodeOf(err) == types.ErrNotFound:
+		return k.spawnChild(ctx, p, a)
+	case err != nil:
+		return "", err
+	case info.Suspended || info.Exit == nil:
+		return "", waitsFor(info.PID, info.UUID, orDefault(info.SuspendReason, "suspended"))
+	}
+	return k.childEnded(p, Info{PID: info.PID, UUID: info.UUID, Exit: info.Exit, Result: info.Result})
+}
+
+// waitsFor is the end of a call that waits for a suspended child.
+func waitsFor(pid types.PID, id types.UUID, reason string) error {
+	return &loop.Waiting{For: fmt.Sprintf("child PID %d (%s), which is suspended: %s", pid, id, reason)}
+}
+
+// awaitChild waits for a child and returns its result.
+func (k *KernelImpl) awaitChild(ctx context.Context, p *Process, pid types.PID) (string, error) {
+	end, err := k.WaitInfo(ctx, pid)
+	if err != nil {
+		if errors.Is(context.Cause(p.ctx), errStopping) {
+			return "", &loop.Waiting{For: "the daemon"}
+		}
+		return "", err
+	}
+	return k.childEnded(p, end)
+}
+
+// childEnded is what a parent is told of the end of a child.
+func (k *KernelImpl) childEnded(p *Process, end Info) (string, error) {
+	switch {
+	case end.Parked != "":
+		return "", waitsFor(end.PID, end.UUID, end.Parked)
+	case end.Exit == nil:
+		return "", &loop.Waiting{For: "the daemon"}
+	case end.Exit.Code == types.ExitOK:
+		return end.Result, nil
+	}
+	err := types.Errorf(types.ErrDriver, "Spawn", "", "process %d ended with %s", end.PID, end.Exit)
+	p.mu.Lock()
+	p.failedChildren = append(p.failedChildren, recovery.FailedChild(err.Err.Error()))
+	p.mu.Unlock()
+	return end.Result, err
+}
+
+// hold keeps a process from its first step until it is let go or ends.
+func (f *From) hold(ctx context.Context) {
+	if f == nil || f.Hold == nil {
+		return
+	}
+	select {
+	case <-f.Hold:
+	case <-ctx.Done():
+	}
+}
+
+// Suspend ends the run of a living process without ending the process: its history can be gone on with
+// as when the kernel had been stopped. It returns when everything was released.
+func (k *KernelImpl) Suspend(ctx context.Context, pid types.PID) error {
+	p, err := k.table.lookup("Suspend", pid)
+	if err != nil {
+		return err
+	}
+	p.cancel(errStopping)
+	_, err = k.WaitInfo(ctx, pid)
+	return err
+}
