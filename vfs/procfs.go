@@ -23,6 +23,8 @@ type ProcSource interface {
 	Context(pid types.PID) (string, error)
 	// Steps returns one line for each step of a process, oldest first.
 	Steps(pid types.PID) ([]ProcStep, error)
+	// Calls returns one line for each attempt of each call of a process, oldest first.
+	Calls(pid types.PID) ([]ProcCall, error)
 	// Step returns one step in full; it is shown as JSON. NOT_FOUND if there is no such step.
 	Step(pid types.PID, number int) (any, error)
 }
@@ -74,6 +76,17 @@ type ProcStep struct {
 	Error    string
 }
 
+// ProcCall is one line of /proc/<pid>/ledger.
+type ProcCall struct {
+	Step     int
+	Verdict  string // what became of it: done, failed, running, in doubt, ...
+	ID       string
+	Tool     string
+	Effect   string
+	Duration time.Duration
+	Text     string // first line of the result or the error
+}
+
 // ProcFS serves /proc: "/proc" lists the PIDs, and "self" for a caller that is a process;
 // "/proc/<pid>" lists the files of one, procFiles. A file holds what was true when it was opened.
 // Nothing can be written.
@@ -102,6 +115,7 @@ var procFiles = []struct {
 	{"context", func(p *ProcFS, s ProcStatus) (string, error) { return p.source.Context(s.PID) }},
 	{"fd", (*ProcFS).fds},
 	{"intent", func(_ *ProcFS, s ProcStatus) (string, error) { return s.Intent + "\n", nil }},
+	{"ledger", (*ProcFS).ledger},
 	{"limits", func(_ *ProcFS, s ProcStatus) (string, error) { return s.limits(), nil }},
 	{"mounts", func(_ *ProcFS, s ProcStatus) (string, error) { return lines(s.MCPMounts), nil }},
 	{"status", func(_ *ProcFS, s ProcStatus) (string, error) { return s.String(), nil }},
@@ -182,6 +196,18 @@ func (p *ProcFS) steps(s ProcStatus) (string, error) {
 			text = "error: " + st.Error
 		}
 		fmt.Fprintf(&b, "%d\t%s\t%d tokens\t%d ms\t%s\n", st.Number, st.Action, st.Tokens, st.Duration.Milliseconds(), oneLine(text))
+	}
+	return b.String(), nil
+}
+
+func (p *ProcFS) ledger(s ProcStatus) (string, error) {
+	calls, err := p.source.Calls(s.PID)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, c := range calls {
+		fmt.Fprintf(&b, "%d\t%s\t%s\t%s\t%s\t%d ms\t%s\n", c.Step, c.Verdict, oneLine(c.ID), oneLine(c.Tool), c.Effect, c.Duration.Milliseconds(), oneLine(c.Text))
 	}
 	return b.String(), nil
 }

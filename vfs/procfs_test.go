@@ -29,6 +29,10 @@ func (s twoProcs) Steps(types.PID) ([]vfs.ProcStep, error) {
 	}, nil
 }
 
+func (s twoProcs) Calls(types.PID) ([]vfs.ProcCall, error) {
+	return []vfs.ProcCall{{Step: 1, Verdict: "done", ID: "call_1", Tool: "grep", Effect: "none", Duration: 2 * time.Millisecond, Text: "a\tb"}}, nil
+}
+
 func (s twoProcs) Step(_ types.PID, n int) (any, error) {
 	if n > 2 {
 		return nil, types.Errorf(types.ErrNotFound, "Step", "", "no step %d", n)
@@ -72,7 +76,7 @@ func TestProcDevice(t *testing.T) {
 		},
 		Samples: []vfstest.Sample{
 			{Subpath: "", Want: "1\n4\nself\n"},
-			{Subpath: "/4", Want: "children\ncontext\nfd\nintent\nlimits\nmounts\nstatus\nsteps\ntools\n"},
+			{Subpath: "/4", Want: "children\ncontext\nfd\nintent\nledger\nlimits\nmounts\nstatus\nsteps\ntools\n"},
 			{Subpath: "/self/", Want: "status\n"},
 			{Subpath: "/self/status", Want: "pid:\t4\nppid:\t1\n"},
 			{Subpath: "/4/status", Want: "wait:\trate limit\n"},
@@ -91,6 +95,7 @@ func TestProcDevice(t *testing.T) {
 			{Subpath: "/4/tools", Want: "grep\tnone\t/dev/fs\nwrite_file\treversible\t/dev/workspace\n"},
 			{Subpath: "/4/limits", Want: "max_steps:\t50 (at 2)\ncontext_budget:\tunlimited (used 200)\n"},
 			{Subpath: "/4/steps", Want: "1\ttool_call\t120 tokens\t1500 ms\treads\\na file\n2\tcomplete\t80 tokens\t0 ms\terror: broken\n"},
+			{Subpath: "/4/ledger", Want: "1\tdone\tcall_1\tgrep\tnone\t2 ms\ta b\n"},
 			{Subpath: "/4/steps/2", Want: `"step_number": 2`},
 			{Subpath: "/4/steps/3", WantCode: types.ErrNotFound},
 			{Subpath: "/4/steps/x", WantCode: types.ErrNotFound},
