@@ -47,6 +47,11 @@ var (
 	GetStepDetail = Method[StepRequest, StepDetail]{Name: "get_step_detail", Doc: "get_step_detail returns one step with its messages in full"}
 	Events        = Method[EventsRequest, event.Event]{Name: "events", Doc: "events streams the event log, from a sequence number on", Stream: true}
 
+	Ledger       = Method[LedgerRequest, LedgerResponse]{Name: "ledger", Doc: "ledger lists every call of a process, with what became of it"}
+	DiffFiles    = Method[DiffRequest, DiffResponse]{Name: "diff_files", Doc: "diff_files compares the files of a process at the ends of two steps, or with what is there now"}
+	RestoreFiles = Method[RestoreRequest, RestoreResponse]{Name: "restore_files", Doc: "restore_files brings files back as they were at the end of a step"}
+	Lineage      = Method[TargetRequest, LineageResponse]{Name: "lineage", Doc: "lineage shows where a process comes from, its forks and its runs"}
+
 	ReadPath   = Method[PathRequest, PathResponse]{Name: "read_path", Doc: "read_path reads a path of the VFS"}
 	WritePath  = Method[PathRequest, PathResponse]{Name: "write_path", Doc: "write_path writes to a path of the VFS and returns what can be read afterwards"}
 	ListPath   = Method[PathRequest, ListPathResponse]{Name: "list_path", Doc: "list_path lists the names below a path of the VFS"}
