@@ -52,6 +52,13 @@ var (
 	RestoreFiles = Method[RestoreRequest, RestoreResponse]{Name: "restore_files", Doc: "restore_files brings files back as they were at the end of a step"}
 	Lineage      = Method[TargetRequest, LineageResponse]{Name: "lineage", Doc: "lineage shows where a process comes from, its forks and its runs"}
 
+	GC              = Method[GCRequest, GCResponse]{Name: "gc", Doc: "gc archives or deletes histories that are over the limits of the configuration"}
+	Keep            = Method[KeepRequest, KeepResponse]{Name: "keep", Doc: "keep marks a history so that gc leaves it alone, or takes the mark away"}
+	Unarchive       = Method[TargetRequest, UnarchiveResponse]{Name: "unarchive", Doc: "unarchive puts an archived history back"}
+	DU              = Method[DURequest, DUResponse]{Name: "du", Doc: "du says how much room histories take up, the largest first"}
+	Fsck            = Method[FsckRequest, FsckResponse]{Name: "fsck", Doc: "fsck checks the files of histories; with repair, it mends what can be mended"}
+	StorageProgress = Method[Empty, ProgressResponse]{Name: "storage_progress", Doc: "storage_progress says how far the long work on histories is that is under way"}
+
 	ReadPath   = Method[PathRequest, PathResponse]{Name: "read_path", Doc: "read_path reads a path of the VFS"}
 	WritePath  = Method[PathRequest, PathResponse]{Name: "write_path", Doc: "write_path writes to a path of the VFS and returns what can be read afterwards"}
 	ListPath   = Method[PathRequest, ListPathResponse]{Name: "list_path", Doc: "list_path lists the names below a path of the VFS"}
@@ -86,6 +93,8 @@ type Status struct {
 	Goroutines int       `json:"goroutines"`
 	HeapBytes  uint64    `json:"heap_bytes"`
 	Recovered  []string  `json:"recovered,omitempty"` // what the last start found and mended, a line each
+	// Storage is about the histories that are out of the way, or will be.
+	Storage StorageStatus `json:"storage"`
 }
 
 // SpawnRequest starts a process. Pointers tell "not said" from zero.
