@@ -47,6 +47,9 @@ var (
 	GetStepDetail = Method[StepRequest, StepDetail]{Name: "get_step_detail", Doc: "get_step_detail returns one step with its messages in full"}
 	Events        = Method[EventsRequest, event.Event]{Name: "events", Doc: "events streams the event log, from a sequence number on", Stream: true}
 
+	Resume        = Method[ResumeRequest, ResumeResponse]{Name: "resume", Doc: "resume lets a process go on: a paused one, or one that is only on disk; with fork, a copy of it"}
+	ListResumable = Method[ListRequest, ListResponse]{Name: "list_resumable", Doc: "list_resumable lists what can be resumed, the latest first"}
+
 	Ledger       = Method[LedgerRequest, LedgerResponse]{Name: "ledger", Doc: "ledger lists every call of a process, with what became of it"}
 	DiffFiles    = Method[DiffRequest, DiffResponse]{Name: "diff_files", Doc: "diff_files compares the files of a process at the ends of two steps, or with what is there now"}
 	RestoreFiles = Method[RestoreRequest, RestoreResponse]{Name: "restore_files", Doc: "restore_files brings files back as they were at the end of a step"}
@@ -92,7 +95,11 @@ type Status struct {
 	Children   int       `json:"os_children"`
 	Goroutines int       `json:"goroutines"`
 	HeapBytes  uint64    `json:"heap_bytes"`
-	Recovered  []string  `json:"recovered,omitempty"` // what the last start found and mended, a line each
+	Recovered  []string  `json:"recovered,omitempty"`  // what the last start found and mended, a line each
+	Recovering bool      `json:"recovering,omitempty"` // it is still looking at what an earlier daemon has left
+	// CheckpointFailures counts the checkpoints that could not be written since the start.
+	CheckpointFailures int    `json:"checkpoint_failures,omitempty"`
+	CheckpointFailure  string `json:"checkpoint_failure,omitempty"` // the last one
 	// Storage is about the histories that are out of the way, or will be.
 	Storage StorageStatus `json:"storage"`
 }
@@ -207,7 +214,8 @@ type Proc struct {
 	Budget     int               `json:"context_budget,omitempty"`
 	CostUSD    float64           `json:"cost_usd,omitempty"`
 	CreatedAt  time.Time         `json:"created_at"`
-	ElapsedMs  int64             `json:"elapsed_ms"` // frozen while paused and after the end
+	UpdatedAt  time.Time         `json:"updated_at,omitzero"` // when its record last changed; zero = not known
+	ElapsedMs  int64             `json:"elapsed_ms"`          // frozen while paused and after the end
 	Exit       *types.ExitStatus `json:"exit,omitempty"`
 	Children   []OSChild         `json:"os_children,omitempty"`
 }
@@ -273,13 +281,12 @@ type EventsRequest struct {
 // PathRequest names a path of the VFS. As is the process on whose behalf it is opened; empty means
 // the user, with Cwd as the workspace.
 type PathRequest struct {
-	Path string `json:"path"`
-	As   string `json:"as,omitempty"`
-	Cwd  string `json:"cwd,omitempty"`
-	Data []byte `json:"data,omitempty"`
-	Max  int    `json:"max,omitempty"` // bytes to return; 0 = 1 MiB
-	// Env is as in SpawnRequest; it counts when As is empty.
-	Env []string `json:"env,omitempty"`
+	Path string   `json:"path"`
+	As   string   `json:"as,omitempty"`
+	Cwd  string   `json:"cwd,omitempty"`
+	Data []byte   `json:"data,omitempty"`
+	Max  int      `json:"max,omitempty"` // bytes to return; 0 = 1 MiB
+	Env  []string `json:"env,omitempty"` // as in SpawnRequest; it counts when As is empty
 }
 
 // PathResponse is what was read.

@@ -23,7 +23,7 @@ func TestTornRecordIsMendedAndToldAtTheNextStart(t *testing.T) { // A-22
 		}
 		return tool("list_files", `{}`)
 	})
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
 	p := s.Spawn(ipc.SpawnRequest{Intent: "look", Model: "fake"})
 	s.Await(p.PID, event.StepStarted, func(e *event.Event) bool { return e.Step == done+1 })
 	s.Kill()
@@ -40,6 +40,7 @@ func TestTornRecordIsMendedAndToldAtTheNextStart(t *testing.T) { // A-22
 		t.Fatal(err)
 	}
 	s.Start()
+	s.Settle()
 	st, err := ipc.Call(t.Context(), s.Client, ipc.DaemonStatus, ipc.Empty{})
 	if err != nil || !strings.Contains(strings.Join(st.Recovered, "\n"), "were cut off") {
 		t.Errorf("the start told %q, %v", st.Recovered, err)

@@ -10,18 +10,22 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	rnixctx "rnix/context"
 	"rnix/drivers/fs"
 	"rnix/drivers/mcp"
 	"rnix/drivers/shell"
-	"rnix/drivers/workspace"
+	wsdriver "rnix/drivers/workspace"
 	"rnix/internal/config"
 	"rnix/internal/durable"
 	"rnix/internal/event"
+	"rnix/internal/gc"
 	"rnix/internal/proc"
 	"rnix/internal/step"
+	"rnix/internal/workspace"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/runtime/statehome"
@@ -66,7 +70,17 @@ type Daemon struct {
 	kernel     *kernel.KernelImpl
 	server     *ipc.Server
 	idle       *idler
-	recovered  []string
+	keeper     *workspace.Keeper // nil = snapshots are switched off
+	kept       *workspace.Keeper // the same; also there where no more are made, for what was kept before
+	collector  *gc.Collector
+	policy     gc.Policy
+	gcMode     gc.Mode
+	holds      holds
+	works      works
+	notes      notes
+	background sync.WaitGroup // what runs beside the handlers; ends with the daemon's context
+	recovering atomic.Bool
+	autoMax    int // how many processes go on by themselves at the start
 	stop       context.CancelFunc
 }
 
@@ -79,11 +93,18 @@ func Run(ctx context.Context, opt Options) (err error) {
 	d := &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now())}
 	ctx, d.stop = context.WithCancel(ctx)
 	defer d.stop()
-	l, undo, err := d.open()
+	l, undo, err := d.open(ctx)
 	defer func() { err = errors.Join(err, undo.run()) }()
 	if err != nil {
 		return err
 	}
+	d.recovering.Store(true)
+	d.background.Go(func() { // ends with ctx
+		defer d.recovering.Store(false)
+		autoResumer{d}.goOn(ctx, d.autoMax)
+	})
+	d.background.Go(func() { d.collector.Run(ctx) }) // ends with ctx
+	defer d.background.Wait()
 	d.server = ipc.NewServer(ipc.ServerOptions{Logger: d.log})
 	d.handle(d.server)
 	served := make(chan error, 1)
@@ -127,7 +148,7 @@ func (u undo) run() error {
 
 // open takes the locks, listens, and brings up everything below the handlers. It listens first, so
 // that a client can connect while histories are loaded.
-func (d *Daemon) open() (l net.Listener, back undo, err error) {
+func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error) {
 	if d.home, _ = d.opt.Lookup("HOME"); d.home == "" {
 		d.home = "/"
 	}
@@ -142,6 +163,9 @@ func (d *Daemon) open() (l net.Listener, back undo, err error) {
 		if err = statehome.CheckPrivateDir(dir); err != nil {
 			return nil, back, err
 		}
+	}
+	if err = durable.CheckLocal(d.places.DataDir); err != nil {
+		return nil, back, err
 	}
 	lock, err := ipc.TakeLock(ipc.DataLock(d.places.DataDir), d.places.Socket)
 	if err != nil {
@@ -177,7 +201,7 @@ func (d *Daemon) open() (l net.Listener, back undo, err error) {
 		return nil, back, err
 	}
 	back.add(d.pids.Settle)
-	d.store = newStore(d.journal, "rnix daemon "+d.opt.Version, d.log)
+	d.store = newStore(d.journal, "rnix daemon "+d.opt.Version, cfg.Checkpoint, d.log)
 	back.add(d.store.close)
 	d.userScratch = filepath.Join(d.places.DataDir, "scratch")
 	if serr := proc.BecomeSubreaper(); serr != nil {
@@ -191,6 +215,17 @@ func (d *Daemon) open() (l net.Listener, back undo, err error) {
 	d.files = event.WriteFiles(d.events, durable.OS, func(id types.UUID) string { return filepath.Join(d.journal.Dir(id), step.EventsFile) })
 	back.add(func() error { d.events.Close(); return d.files.Close() })
 	d.restore()
+	if cfg.Resume.Auto.V {
+		d.autoMax = cfg.Resume.Max.V
+	}
+	if cfg.Snapshots.Enabled.V {
+		d.keeper = workspace.New(workspace.Options{Procs: d.procs, Dir: d.places.DataDir, MaxCopyBytes: int64(cfg.Snapshots.MaxBytes.V),
+			MaxCopyFiles: cfg.Snapshots.MaxFiles.V, Log: d.log})
+	}
+	if err = (storage{d}).open(ctx, &cfg); err != nil {
+		return nil, back, err
+	}
+	back.add(d.collector.Close)
 	d.models = &models{procs: d.procs, log: d.log, drivers: map[string]model{}}
 	back.add(d.models.close)
 	return l, back, d.boot()
@@ -205,23 +240,26 @@ func (d *Daemon) boot() error {
 	err := errors.Join(
 		d.devices.Register("/dev/llm", d.models.open),
 		d.devices.RegisterTools(fs.Path, fs.New(d.seen).Open, fs.Tools()),
-		d.devices.RegisterTools(workspace.Path, workspace.New(d.seen).Open, workspace.Tools()),
+		d.devices.RegisterTools(wsdriver.Path, wsdriver.New(d.seen).Open, wsdriver.Tools()),
 		d.devices.RegisterTools("/dev/shell", shell.New(d.procs, shell.Options{TimeoutOf: shellTimeout}), shell.Tools("/dev/shell")),
 	)
 	if err != nil {
 		return err
 	}
-	d.kernel = kernel.New(kernel.Config{
+	cfg := kernel.Config{
 		Devices: d.devices, Mounts: d.mounts, Contexts: rnixctx.NewManager(), Events: d.events, Log: d.log,
 		Store:   d.store,
 		NextPID: func() (types.PID, error) { n, err := d.pids.Next(); return types.PID(n), err },
-		// A model that is answering may finish: its answer is paid for, and would time out. An MCP
-		// server has nothing to do while nobody calls it.
+		// A model call is cut off by a pause, and an MCP server has nothing to do while nobody calls it.
 		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell) }, Thaw: d.procs.Thaw,
 		Release:    d.release,
 		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
-		Scratch:    d.scratch, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill,
-	}, nil)
+		Scratch:    d.scratch, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo,
+	}
+	if d.keeper != nil {
+		cfg.Snapshot, cfg.Undo = keeping{d}.snapshot, keeping{d}.undo
+	}
+	d.kernel = kernel.New(cfg, nil)
 	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel, d.kernel.VFS()).Open)
 }
 
@@ -229,6 +267,9 @@ func (d *Daemon) boot() error {
 func (d *Daemon) release(p types.PID) {
 	if i, err := d.kernel.Info(p); err == nil {
 		d.models.closeSession(i.UUID)
+		if d.keeper != nil {
+			d.keeper.Forget(i.UUID)
+		}
 	}
 	d.procs.KillOwner(p)
 	d.seen.Drop(p)
@@ -238,8 +279,12 @@ func (d *Daemon) release(p types.PID) {
 func (d *Daemon) handle(s *ipc.Server) {
 	describer{d}.handle(s)
 	processes{d}.handle(s)
+	inspector{d}.handle(s)
 	paths{d}.handle(s)
+	storage{d}.handle(s)
 	on(d, s, ipc.Spawn, spawner{d}.spawn)
+	on(d, s, ipc.Resume, resumer{d}.resume)
+	on(d, s, ipc.ListResumable, resumer{d}.list)
 	on(d, s, ipc.Shutdown, d.shutdown)
 }
 

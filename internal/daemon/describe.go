@@ -30,13 +30,15 @@ func (d describer) handle(s *ipc.Server) {
 	on(d.Daemon, s, ipc.MCPTest, d.mcpTest)
 }
 
-func (d describer) status(context.Context, *ipc.Peer, ipc.Empty) (ipc.Status, error) {
+func (d describer) status(ctx context.Context, _ *ipc.Peer, _ ipc.Empty) (ipc.Status, error) {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	s := ipc.Status{
 		PID: os.Getpid(), Version: d.opt.Version, Started: d.started, Socket: d.places.Socket, DataDir: d.places.DataDir, Log: d.places.Log,
-		Children: len(d.procs.All()), Goroutines: runtime.NumGoroutine(), HeapBytes: mem.HeapAlloc, Recovered: d.recovered,
+		Children: len(d.procs.All()), Goroutines: runtime.NumGoroutine(), HeapBytes: mem.HeapAlloc, Recovered: d.notes.all(), Recovering: d.recovering.Load(),
 	}
+	s.CheckpointFailures, s.CheckpointFailure = d.store.checkpoints.failures()
+	s.Storage = storage{d.Daemon}.status(ctx)
 	live := map[types.UUID]bool{}
 	for _, i := range d.kernel.List() {
 		live[i.UUID] = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"rnix/agent"
 	rnixctx "rnix/context"
 	"rnix/drivers/fs"
+	"rnix/internal/config"
 	"rnix/internal/durable"
 	"rnix/internal/event"
 	"rnix/internal/step"
@@ -56,7 +58,7 @@ func TestAThousandStepsStayLinear(t *testing.T) { // A-24
 	}
 	events := event.New(1 << 20)
 	files := event.WriteFiles(events, durable.OS, func(id types.UUID) string { return filepath.Join(j.Dir(id), step.EventsFile) })
-	k := kernel.New(kernel.Config{Devices: devices, Contexts: rnixctx.NewManager(), Events: events, Store: &store{journal: j}}, nil)
+	k := kernel.New(kernel.Config{Devices: devices, Contexts: rnixctx.NewManager(), Events: events, Store: newStore(j, "test", config.Checkpoint{}, slog.New(slog.DiscardHandler))}, nil)
 	none := 0
 	pid, err := k.Spawn("read on", &agent.Agent{}, kernel.SpawnOpts{Provider: "m", WorkDir: work, MaxSteps: &none})
 	if err != nil {

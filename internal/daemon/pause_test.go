@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"rnix/drivers/llm/llmtest"
@@ -40,28 +41,68 @@ func goesOn(t *testing.T, s *testenv.System, p ipc.SpawnResponse, result string)
 	}
 }
 
-func TestPauseDuringTheModelCallHoldsItsAction(t *testing.T) { // A-20
-	asked, answer := make(chan struct{}), make(chan struct{})
+func TestPauseCutsTheModelCallOffAndAsksAgain(t *testing.T) { // A-20, C-13
+	asked := make(chan struct{}, 10)
+	first := true
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
-		if _, told := r.LastResult(); told {
+		asked <- struct{}{}
+		switch _, told := r.LastResult(); {
+		case told:
 			return llmtest.Reply{Text: "done"}
+		case first:
+			first = false
+			return llmtest.Reply{Hang: true}
 		}
-		close(asked)
-		<-answer
 		return tool("write_file", `{"path":"made","content":"x"}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	p := s.Spawn(ipc.SpawnRequest{Intent: "make it", Model: "fake"})
 	<-asked
 	paused(t, s, p)
-	close(answer)
 	held(t, s, p)
-	if _, err := os.Stat(filepath.Join(s.Work, "made")); err == nil {
-		t.Error("a paused process has written a file")
+	if len(asked) != 0 {
+		t.Error("a paused process has asked its model")
 	}
 	goesOn(t, s, p, "done")
 	if s.Read("made") != "x" {
-		t.Error("the held action was lost")
+		t.Error("the action was lost")
+	}
+	if n := len(asked); n != 2 {
+		t.Errorf("the model was asked %d times more, want 2", n)
+	}
+}
+
+func TestPauseHoldsOverTheEndOfTheDaemon(t *testing.T) { // C-13
+	asked := make(chan struct{}, 10)
+	hang := atomic.Bool{}
+	hang.Store(true)
+	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply {
+		asked <- struct{}{}
+		return llmtest.Reply{Hang: hang.Load(), Text: "done"}
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	p := s.Spawn(ipc.SpawnRequest{Intent: "think", Model: "fake", Name: "thinker"})
+	<-asked
+	signal(t, s, p.PID, types.SIGPAUSE)
+	hang.Store(false)
+	for name, end := range map[string]func(){"killed": s.Kill, "stopped": s.Stop} {
+		end()
+		s.Start()
+		s.Settle()
+		l, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{})
+		if err != nil || len(l.Procs) != 1 || l.Procs[0].State != "suspended" || l.Procs[0].Wait != "paused" || l.Procs[0].PID != p.PID {
+			t.Fatalf("%s: %+v %v", name, l, err)
+		}
+	}
+	if len(asked) != 0 {
+		t.Error("a paused process has asked its model")
+	}
+	r, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: "thinker", Env: s.Env})
+	if err != nil || r.UUID != p.UUID || r.PID <= p.PID || r.Mode != "continue" {
+		t.Fatalf("%+v %v", r, err)
+	}
+	if w := s.Wait(r.PID); w.Exit.Code != 0 || w.Result != "done" {
+		t.Errorf("%+v", w)
 	}
 }
 

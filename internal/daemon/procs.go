@@ -50,7 +50,7 @@ func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (
 		return ipc.WaitResponse{}, err
 	}
 	r := ipc.WaitResponse{PID: i.PID, UUID: i.UUID, Result: i.Result, TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated,
-		CostUSD: i.Progress.CostUSD, ElapsedMs: i.Elapsed.Milliseconds(), Steps: i.Progress.Step, Suspended: i.Exit == nil}
+		CostUSD: i.Progress.CostUSD, ElapsedMs: i.Elapsed.Milliseconds(), Steps: i.Progress.Step, Suspended: i.Suspended || i.Exit == nil}
 	if i.Exit != nil {
 		r.Exit = *i.Exit
 	}
@@ -68,7 +68,7 @@ func (d processes) whole(i *step.ProcInfo) *step.ProcInfo {
 // waitedOnDisk answers for a process that ended before this daemon started.
 func waitedOnDisk(i *step.ProcInfo) ipc.WaitResponse {
 	r := ipc.WaitResponse{PID: i.PID, UUID: i.UUID, Result: i.Result, TokensUsed: i.TokensUsed, CostUSD: i.CostUSD,
-		ElapsedMs: storedElapsed(i).Milliseconds(), Steps: i.Step, Suspended: i.Exit == nil}
+		ElapsedMs: storedElapsed(i).Milliseconds(), Steps: i.Step, Suspended: i.Suspended || i.Exit == nil}
 	if i.Exit != nil {
 		r.Exit = *i.Exit
 	}
@@ -76,6 +76,9 @@ func waitedOnDisk(i *step.ProcInfo) ipc.WaitResponse {
 }
 
 func storedElapsed(i *step.ProcInfo) time.Duration {
+	if i.ActiveTotal > 0 {
+		return i.ActiveTotal
+	}
 	end := i.DeadAt
 	if end.IsZero() {
 		end = i.UpdatedAt
@@ -94,7 +97,7 @@ func (d processes) alive(op, text string) (target, error) {
 	}
 	what := "has ended"
 	if t.info != nil && t.info.Suspended {
-		what = "is suspended on disk; it is not running"
+		what = "is suspended on disk; `rnix resume` lets it go on"
 	}
 	return t, &types.SyscallError{Syscall: op, PID: t.pid, Device: text, Code: types.ErrNotFound, Err: errors.New("the process " + what)}
 }
@@ -135,15 +138,18 @@ func (d processes) listProcs(_ context.Context, _ *ipc.Peer, req ipc.ListRequest
 		resp.Procs = append(resp.Procs, d.wireProc(&i))
 		seen[i.UUID] = true
 	}
-	if !req.All {
-		return resp, nil
-	}
 	var stored []ipc.Proc
 	list := d.journal.Index().List()
 	for n := range list {
-		if !seen[list[n].UUID] {
-			stored = append(stored, storedProc(&list[n]))
+		if seen[list[n].UUID] {
+			continue
 		}
+		if p := storedProc(&list[n]); req.All || p.State == "suspended" {
+			stored = append(stored, p)
+		}
+	}
+	if req.All {
+		stored = append(d.archived(), stored...)
 	}
 	if req.Limit > 0 && len(stored) > req.Limit { // the newest are last
 		resp.Hidden = len(stored) - req.Limit
@@ -157,10 +163,10 @@ func (d processes) listProcs(_ context.Context, _ *ipc.Peer, req ipc.ListRequest
 // wireProc is a living process as ps shows it.
 func (d processes) wireProc(i *kernel.Info) ipc.Proc {
 	p := ipc.Proc{
-		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(), Wait: i.Wait,
+		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(), Wait: cmp.Or(i.Wait, i.Parked),
 		WaitUntil: i.WaitUntil, Intent: i.Intent, Agent: i.Agent, Provider: i.Progress.Provider, Model: i.Progress.Model,
 		Step: i.Progress.Step, MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated, Budget: i.Budget,
-		CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
+		CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.EndedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
 	}
 	for _, c := range d.procs.Children(i.PID) {
 		p.Children = append(p.Children, ipc.OSChild{PID: c.PID, Kind: string(c.Kind), Command: c.Command, Started: c.StartedAt})
@@ -170,14 +176,17 @@ func (d processes) wireProc(i *kernel.Info) ipc.Proc {
 
 // storedProc is a process that is only on disk.
 func storedProc(i *step.ProcInfo) ipc.Proc {
-	state := i.State.String()
-	if i.Suspended {
+	state, wait := i.State.String(), i.SuspendReason
+	switch {
+	case i.Suspended:
 		state = "suspended"
+	case i.State < types.StateDead && i.Exit == nil: // nobody has looked at it since the daemon started
+		state, wait = "suspended", "the daemon ended without warning"
 	}
 	return ipc.Proc{
-		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: state, Wait: i.SuspendReason,
+		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: state, Wait: wait, WaitUntil: i.WakeAt,
 		Intent: i.Intent, Agent: i.Agent, Provider: i.Provider, Model: i.Model, Step: i.Step, MaxSteps: i.MaxSteps,
-		TokensUsed: i.TokensUsed, Budget: i.ContextBudget, CostUSD: i.CostUSD, CreatedAt: i.CreatedAt,
+		TokensUsed: i.TokensUsed, Budget: i.ContextBudget, CostUSD: i.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt,
 		ElapsedMs: storedElapsed(i).Milliseconds(), Exit: i.Exit,
 	}
 }

@@ -27,9 +27,10 @@ type profile struct {
 	asked     config.Wish // the client's part of it
 }
 
-// choose settles the model of an agent.
-func (p *profile) choose(m agent.Models) (config.Choice, error) {
-	w := p.asked
+// choose settles the model of an agent, by what the client asked for.
+func (p *profile) choose(m agent.Models) (config.Choice, error) { return p.chooseBy(m, p.asked) }
+
+func (p *profile) chooseBy(m agent.Models, w config.Wish) (config.Choice, error) {
 	w.Agent, w.ProjectDefault, w.UserDefault = m, p.providers.ProjectDefault, p.providers.UserDefault
 	return config.Choose(p.providers.List, w, p.available)
 }

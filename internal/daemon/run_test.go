@@ -213,12 +213,13 @@ func TestKilledDaemonLeavesNoChildAndShowsTheInterruptedCall(t *testing.T) {
 	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply {
 		return tool("shell", `{"command":"(setsid sleep 3600 &) ; sleep 3601"}`)
 	})
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
 	p := s.Spawn(ipc.SpawnRequest{Intent: "sleep", Model: "fake"})
 	s.Await(p.PID, event.Syscall, func(e *event.Event) bool { return e.Name == "Open" && e.Path == "/dev/shell" })
 	waitChildren(t, s, p.PID)
 	s.Kill()
 	s.Start()
+	s.Settle()
 	if left := s.Survivors(); len(left) > 0 {
 		t.Errorf("left alive: %v", left)
 	}
@@ -255,7 +256,7 @@ func waitChildren(t *testing.T, s *testenv.System, pid types.PID) {
 
 func TestStopSuspendsAndTheHistoryStaysReadable(t *testing.T) {
 	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
 	p := s.Spawn(ipc.SpawnRequest{Intent: "think for ever", Model: "fake", Name: "thinker"})
 	s.Await(p.PID, event.StepStarted, nil)
 	waited := make(chan ipc.WaitResponse, 1)
@@ -271,6 +272,7 @@ func TestStopSuspendsAndTheHistoryStaysReadable(t *testing.T) {
 	}
 	s.Stop()
 	s.Start()
+	s.Settle()
 	l, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{All: true})
 	if err != nil || len(l.Procs) != 1 || l.Procs[0].State != "suspended" || l.Procs[0].Exit != nil {
 		t.Errorf("%+v %v", l, err)

@@ -40,6 +40,9 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}
+	if opts.Settings, err = settingsOf(p, req.MCP); err != nil {
+		return ipc.SpawnResponse{}, err
+	}
 	if opts.ParentPID, err = d.parentOf(peer, req.Parent); err != nil {
 		return ipc.SpawnResponse{}, err
 	}
@@ -52,8 +55,13 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}
-	return ipc.SpawnResponse{PID: pid, UUID: i.UUID, Name: i.Name, Provider: choice.Provider.Name, Model: i.Progress.Model, Why: choice.Why,
-		MaxSteps: i.MaxSteps, Seq: seq, Warnings: append(slices.Clone(p.problems), choice.Warnings...)}, nil
+	return spawned(i, choice, seq, p.problems), nil
+}
+
+// spawned is what a client is told of a process that was started.
+func spawned(i kernel.Info, choice config.Choice, seq uint64, problems []string) ipc.SpawnResponse {
+	return ipc.SpawnResponse{PID: i.PID, UUID: i.UUID, Name: i.Name, Provider: choice.Provider.Name, Model: i.Progress.Model, Why: choice.Why,
+		MaxSteps: i.MaxSteps, Seq: seq, Warnings: append(slices.Clone(problems), choice.Warnings...)}
 }
 
 // spawnOpts settles the options of a spawn: what the request says, else the agent, else the
@@ -178,6 +186,9 @@ func (d spawner) child(parent *kernel.Process, name string) (*agent.Agent, kerne
 		}
 	}
 	opts, err := d.spawnOpts(p, ag, choice, ipc.SpawnRequest{})
+	if err == nil {
+		opts.Settings, err = settingsOf(p, nil)
+	}
 	opts.WorkDir, opts.ReadRoots = parent.WorkDir, parent.ReadRoots
 	return ag, opts, err
 }

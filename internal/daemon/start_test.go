@@ -102,7 +102,7 @@ func TestKilledProcessWhoseRecordIsLostIsStillKnown(t *testing.T) {
 		"gone":                   os.Remove,
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+			s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
 			p := s.Spawn(ipc.SpawnRequest{Intent: "wait for ever", Model: "fake", Name: "patience"})
 			s.Await(p.PID, event.StepStarted, nil)
 			s.Kill()
@@ -110,6 +110,7 @@ func TestKilledProcessWhoseRecordIsLostIsStillKnown(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Start()
+			s.Settle()
 			d, err := ipc.Call(t.Context(), s.Client, ipc.GetProcDetail, ipc.TargetRequest{Target: "patience"})
 			if err != nil || d.PID != p.PID || d.Intent != "wait for ever" || d.State != "suspended" || d.Damage == "" {
 				t.Errorf("%+v %v", d, err)

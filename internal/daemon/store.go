@@ -2,11 +2,13 @@ package daemon
 
 import (
 	"context"
+	"iter"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
+	"rnix/internal/config"
+	"rnix/internal/recovery"
 	"rnix/internal/step"
 	"rnix/kernel"
 	"rnix/types"
@@ -20,13 +22,18 @@ type store struct {
 	log      *slog.Logger
 	places   chan struct{}  // how many profiles are made at once
 	profiles sync.WaitGroup // of the goroutines that make them
+
+	checkpoints *checkpoints
+	every       int           // steps between checkpoints
+	after       time.Duration // or so long
 }
 
 // maxProfiles is how many profiles are made at once.
 const maxProfiles = 2
 
-func newStore(j *step.Local, owner string, log *slog.Logger) *store {
-	return &store{journal: j, owner: owner, log: log, places: make(chan struct{}, maxProfiles)}
+func newStore(j *step.Local, owner string, cfg config.Checkpoint, log *slog.Logger) *store {
+	return &store{journal: j, owner: owner, log: log, places: make(chan struct{}, maxProfiles), checkpoints: newCheckpoints(j, log),
+		every: cfg.EverySteps.V, after: time.Duration(cfg.EverySeconds.V) * time.Second}
 }
 
 // Ended makes ctx-profile.json of a history, in the background. It can be made again at any time, so a
@@ -46,8 +53,8 @@ func (s *store) Ended(id types.UUID) {
 	})
 }
 
-// close waits until all profiles are made.
-func (s *store) close() error { s.profiles.Wait(); return nil }
+// close waits until all profiles and checkpoints are made.
+func (s *store) close() error { s.profiles.Wait(); s.checkpoints.close(); return nil }
 
 var _ kernel.Store = (*store)(nil)
 
@@ -58,11 +65,45 @@ func (s *store) Create(id types.UUID) (kernel.Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &recorder{step.NewWriter(s.journal, id, lease)}, nil
+	return newRecorder(s, id, lease, new(recovery.State)), nil
+}
+
+// open takes the lease of a history that exists and reads it. used says that a checkpoint made it
+// quicker; damage is what was cut off or could not be read.
+func (s *store) open(ctx context.Context, id types.UUID) (_ *recorder, state *recovery.State, used bool, damage string, err error) {
+	lease, err := s.journal.Acquire(ctx, id, s.owner)
+	if err != nil {
+		return nil, nil, false, "", err
+	}
+	state, used, damage, err = s.read(ctx, id)
+	if lease.Damage != "" {
+		damage = lease.Damage
+	}
+	if err == nil && state.Seq+1 != lease.Next {
+		err = types.Errorf(types.ErrStorage, "Resume", id.String(), "%d records can be read and %d are there: %s", state.Seq, lease.Next-1, damage)
+	}
+	if err != nil {
+		_ = s.journal.Release(context.WithoutCancel(ctx), id, lease.Epoch) // err matters more
+		return nil, nil, false, "", err
+	}
+	return newRecorder(s, id, lease, state.Clone()), state, used, damage, nil
+}
+
+// read folds a history.
+func (s *store) read(ctx context.Context, id types.UUID) (*recovery.State, bool, string, error) {
+	cp, err := step.ReadCheckpoint(s.journal.FS(), s.journal.Dir(id))
+	if err != nil || cp.UUID != id {
+		cp = nil // it is a shortcut
+	}
+	return recovery.Read(s.source(ctx, id), cp)
+}
+
+func (s *store) source(ctx context.Context, id types.UUID) recovery.Source {
+	return func(from uint64) iter.Seq2[step.Record, error] { return s.journal.Replay(ctx, id, from) }
 }
 
 // Discard removes a history that never began.
-func (s *store) Discard(id types.UUID) error { return os.RemoveAll(s.journal.Dir(id)) }
+func (s *store) Discard(id types.UUID) error { return s.journal.Discard(id) }
 
 // SaveInfo replaces proc-info.json and the line of the index.
 func (s *store) SaveInfo(info step.ProcInfo) error { return s.journal.PutInfo(&info) }
@@ -84,39 +125,3 @@ func (s *store) Steps(id types.UUID) ([]step.StepRecord, error) {
 	}
 	return h.Steps, nil
 }
-
-// recorder is the writer of one history with its lease. Its calls do not depend on the context of the
-// process: what happened is written down also when the process is being ended.
-type recorder struct{ w *step.Writer }
-
-// Add notes records; they reach the disk with the next Commit.
-func (r *recorder) Add(recs ...step.Record) error {
-	for i := range recs {
-		if err := r.add(&recs[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *recorder) add(rec *step.Record) error {
-	switch rec.Kind {
-	case step.KindMessage:
-		return r.w.Message(rec.Message)
-	case step.KindIntent:
-		return r.w.Intent(rec.Intent)
-	case step.KindResult:
-		return r.w.Result(rec.Result)
-	case step.KindStep:
-		return r.w.Step(rec.Step)
-	case step.KindMarker:
-		return r.w.Marker(rec.Marker)
-	}
-	return types.Errorf(types.ErrInternal, "Record", "", "record of kind %q", rec.Kind)
-}
-
-// Commit makes durable what was added.
-func (r *recorder) Commit() error { return r.w.Commit(context.Background()) }
-
-// Close commits what is left and gives the lease back.
-func (r *recorder) Close() error { return r.w.Close(context.Background()) }

@@ -23,7 +23,7 @@ const minPrefix = 4
 
 // resolve finds the process that text names: a PID, a UUID or a prefix of one, or a name. A living
 // process goes before those on disk. Several that match are AMBIGUOUS, with the candidates; none is
-// NOT_FOUND.
+// NOT_FOUND, and of one that is archived or was deleted the error says so.
 func (d processes) resolve(text string) (target, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -51,6 +51,9 @@ func (d processes) resolve(text string) (target, error) {
 		default:
 			return target{}, types.Errorf(types.ErrAmbiguous, "Find", text, "%d processes match:%s\nname one of them by its PID or a longer UUID", len(live), candidates(live))
 		}
+	}
+	if err := (departed{d.Daemon}).explain(text); err != nil {
+		return target{}, err
 	}
 	return target{}, types.Errorf(types.ErrNotFound, "Find", text, "no such process; `rnix ps -a` lists all")
 }

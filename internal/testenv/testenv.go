@@ -111,6 +111,22 @@ func New(t testing.TB, env ...string) *System {
 	return s
 }
 
+// Settle waits until the daemon has looked at what an earlier one has left.
+func (s *System) Settle() {
+	s.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		st, err := ipc.Call(context.Background(), s.Client, ipc.DaemonStatus, ipc.Empty{})
+		switch {
+		case err != nil:
+			s.t.Fatal(err)
+		case !st.Recovering:
+			return
+		case time.Now().After(end):
+			s.t.Fatal("the daemon is still recovering")
+		}
+	}
+}
+
 // Start starts the daemon and connects to it.
 func (s *System) Start() {
 	s.t.Helper()

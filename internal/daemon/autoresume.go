@@ -1,0 +1,237 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// maxCrashes is after how many ends of the daemon in the same step of a process it is not resumed by
+// itself any more: it may be what brings the daemon down.
+const maxCrashes = 3
+
+// backOff is how long a process that the daemon has broken off before waits until it goes on.
+func backOff(crashes int) time.Duration {
+	if crashes < 2 {
+		return 0
+	}
+	return time.Second << min(crashes, 6)
+}
+
+// autoResumer lets go on by itself what was running when an earlier daemon ended.
+type autoResumer struct{ *Daemon }
+
+// left is a history that an earlier daemon has left without an end.
+type left struct {
+	info  step.ProcInfo
+	state *recovery.State
+}
+
+// goOn resumes what was running when the last daemon stopped, or broke off. It runs in the background:
+// the daemon answers meanwhile. What a person has paused, what waits for something, and what has broken
+// off the daemon too often stays as it is.
+func (d autoResumer) goOn(ctx context.Context, max int) {
+	var due []left
+	for _, info := range d.journal.Index().List() {
+		if info.State == types.StateDead && (!info.Suspended || info.Exit != nil) {
+			continue
+		}
+		if _, alive := d.running(info.UUID); alive || ctx.Err() != nil {
+			continue
+		}
+		if info.Exit != nil {
+			d.bury(ctx, info)
+			continue
+		}
+		if l, ok := d.look(ctx, info); ok {
+			due = append(due, l)
+		}
+	}
+	if len(due) > max {
+		if max > 0 {
+			d.note("%d processes were running, and %d of them go on (daemon.auto_resume_max); the others are resumed with: rnix resume", len(due), max)
+		}
+		slices.SortStableFunc(due, func(a, b left) int { return b.state.Time.Compare(a.state.Time) })
+		due = due[:max]
+	}
+	hold := make(chan struct{})
+	later := map[time.Duration][]left{}
+	for _, l := range parentsFirst(due) {
+		if wait := backOff(l.state.Crashes); wait > 0 {
+			later[wait] = append(later[wait], l)
+			continue
+		}
+		d.again(ctx, l, hold)
+	}
+	close(hold)
+	for wait, ls := range later {
+		go func() { // ends with ctx
+			select {
+			case <-time.After(wait):
+			case <-ctx.Done():
+				return
+			}
+			hold := make(chan struct{})
+			defer close(hold)
+			for _, l := range ls {
+				d.again(ctx, l, hold)
+			}
+		}()
+	}
+}
+
+// bury makes a history dead that has ended, but that nobody had reaped when the daemon broke off.
+func (d autoResumer) bury(ctx context.Context, info step.ProcInfo) {
+	h, err := step.ReadHistory(ctx, d.journal, info.UUID)
+	if err != nil {
+		d.note("history %s: %v", info.UUID, err)
+		return
+	}
+	end := h.Info()
+	if end.Exit == nil || end.Suspended {
+		return // it is suspended with an exit status, as a budget does that is used up
+	}
+	info = *processes{d.Daemon}.whole(&info)
+	info.State, info.Exit, info.DeadAt, info.Suspended = end.State, end.Exit, end.DeadAt, false
+	d.put(&info)
+}
+
+// again resumes one history by itself.
+func (d autoResumer) again(ctx context.Context, l left, hold chan struct{}) {
+	if _, alive := d.running(l.info.UUID); alive || ctx.Err() != nil {
+		return
+	}
+	a, err := reviver{d.Daemon}.open(ctx, l.info.UUID)
+	if err == nil {
+		var resp ipc.ResumeResponse
+		if resp, err = (reviver{d.Daemon}).start(ctx, a, &ipc.ResumeRequest{}, hold); err == nil {
+			d.note("PID %d (%s) goes on as PID %d from step %d", l.info.PID, l.info.UUID, resp.PID, resp.Step)
+			return
+		}
+	}
+	if types.CodeOf(err) == types.ErrConflict {
+		return // a person was quicker
+	}
+	d.note("PID %d (%s) cannot go on by itself: %v", l.info.PID, l.info.UUID, err)
+	l.info.SuspendReason = "it could not go on by itself: " + err.Error()
+	d.put(&l.info)
+}
+
+// look reads a history without an end, marks it if the daemon broke it off, brings its small files up to
+// date, and reports whether it is to go on by itself.
+func (d autoResumer) look(ctx context.Context, info step.ProcInfo) (left, bool) {
+	state, _, damage, err := d.store.read(ctx, info.UUID)
+	if err != nil {
+		d.note("history %s: %v", info.UUID, err)
+		info.Suspended, info.SuspendReason = true, err.Error()
+		d.put(&info)
+		return left{}, false
+	}
+	if o := state.Origin; o != nil && state.Seq <= o.Records+1 {
+		d.discard(info.UUID)
+		return left{}, false
+	}
+	if state.Phase == recovery.Running {
+		d.brokenOff(ctx, info, state, damage)
+	}
+	info = d.refreshed(ctx, info, state)
+	d.put(&info)
+	switch {
+	case state.Phase == recovery.Ended || state.Phase == recovery.Suspended || state.Paused:
+		return left{}, false
+	case state.Crashes >= maxCrashes:
+		d.note("PID %d (%s) is not resumed by itself: the daemon has broken off %d times in its step %d", info.PID, info.UUID, state.Crashes, state.Step+1)
+		return left{}, false
+	}
+	return left{info, state}, true
+}
+
+// brokenOff marks a history whose daemon ended without warning, and says what is in doubt.
+func (d autoResumer) brokenOff(ctx context.Context, info step.ProcInfo, state *recovery.State, damage string) {
+	if err := d.mark(ctx, info); err != nil {
+		d.note("PID %d (%s): %v", info.PID, info.UUID, err) // it can be read all the same
+	} else {
+		state.Phase = recovery.Broken
+		state.Crashes++
+	}
+	for _, c := range state.Unknown() {
+		d.note("PID %d (%s): the call %s of %s was interrupted in step %d; its outcome is unknown", info.PID, info.UUID, c.ID, c.Name, c.Intent.Step)
+	}
+	if damage != "" {
+		d.note("PID %d (%s): %s", info.PID, info.UUID, damage)
+	}
+}
+
+// refreshed is the info of a history that is not running, made of its record, which is newer.
+func (d autoResumer) refreshed(ctx context.Context, info step.ProcInfo, s *recovery.State) step.ProcInfo {
+	h, err := step.ReadHistory(ctx, d.journal, info.UUID)
+	if err != nil || len(h.Records) == 0 { // nothing can be read: what is known stands in the small file
+		info = *processes{d.Daemon}.whole(&info)
+	} else {
+		active, runs := s.Active, s.Runs
+		info = h.Info()
+		info.ActiveTotal, info.Runs = active, runs
+	}
+	if info.Exit == nil || info.Suspended {
+		info.Suspended = true
+		switch {
+		case s.Paused:
+			info.SuspendReason = reasonPaused
+		case s.Crashes >= maxCrashes:
+			info.SuspendReason = fmt.Sprintf("the daemon has broken off %d times in step %d; it goes on when a person resumes it", s.Crashes, s.Step+1)
+		case s.Phase == recovery.Stopped:
+			info.SuspendReason = "the daemon was stopped"
+		case s.Phase != recovery.Suspended:
+			info.SuspendReason = "the daemon ended without warning"
+		}
+	}
+	info.UpdatedAt = time.Now()
+	return info
+}
+
+// parentsFirst sorts histories so that each comes behind its parent.
+func parentsFirst(ls []left) []left {
+	byID := map[types.UUID]left{}
+	for _, l := range ls {
+		byID[l.info.UUID] = l
+	}
+	var out []left
+	var add func(l left, depth int)
+	add = func(l left, depth int) {
+		if _, due := byID[l.info.UUID]; !due || depth > maxAncestors {
+			return
+		}
+		delete(byID, l.info.UUID)
+		if parent, ok := byID[l.info.ParentUUID]; ok {
+			add(parent, depth+1)
+		}
+		out = append(out, l)
+	}
+	for _, l := range ls {
+		add(l, 0)
+	}
+	return out
+}
+
+// discard removes a fork that was never finished: nobody has been told of it.
+func (d autoResumer) discard(id types.UUID) {
+	if err := d.store.Discard(id); err != nil {
+		d.note("the unfinished fork %s cannot be removed: %v", id, err)
+		return
+	}
+	if err := d.journal.Index().Delete(id); err != nil {
+		d.note("index: %v", err)
+	}
+}
+
+func (d *Daemon) put(info *step.ProcInfo) {
+	if err := d.journal.PutInfo(info); err != nil {
+		d.note("proc-info.json of %s: %v", info.UUID, err)
+	}
+}

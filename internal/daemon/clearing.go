@@ -1,0 +1,107 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"rnix/internal/gc"
+	"rnix/internal/workspace"
+	"rnix/types"
+)
+
+// clearing removes the workspaces and the snapshots of histories that go. A history has a workspace of
+// its own only if it is a fork. It implements gc.Workspaces.
+type clearing struct{ *Daemon }
+
+var _ gc.Workspaces = clearing{}
+
+// clearance is one run that somebody has asked for, in its context: he is told how far it is, and how
+// the work is got back.
+type clearance struct {
+	work *work
+	seen int
+	undo map[types.UUID]string
+}
+
+type clearanceKey struct{}
+
+// Rescue refuses to give up a workspace in which somebody else works or will, and says where its files
+// will be: Remove keeps them, when nothing can keep the history from going any more.
+func (d clearing) Rescue(ctx context.Context, id types.UUID) (how string, err error) {
+	if run, ok := ctx.Value(clearanceKey{}).(*clearance); ok {
+		run.work.next(run.seen, id)
+		run.seen++
+	}
+	dir := d.forkDir(id)
+	if !exists(dir) {
+		return "", nil
+	}
+	if err := d.othersIn(dir, id); err != nil {
+		return "", err
+	}
+	if !exists(filepath.Join(dir, ".git")) {
+		return "its files are kept below " + filepath.Join(d.places.DataDir, "snapshots"), nil
+	}
+	return fmt.Sprintf("its files are kept in its repository, in a commit that is listed by: git for-each-ref refs/rnix/rescue (workspace %s)", dir), nil
+}
+
+// othersIn refuses if another process works in a directory, or will when it is resumed.
+func (d clearing) othersIn(dir string, id types.UUID) error {
+	top := resolved(dir)
+	within := func(work string) bool { return work != "" && under(resolved(work), top) }
+	for _, i := range d.kernel.List() {
+		if i.UUID != id && i.State < types.StateZombie && within(i.WorkDir) {
+			return types.Errorf(types.ErrConflict, "Rescue", dir, "PID %d, which is %s, works there", i.PID, i.StateName())
+		}
+	}
+	for _, i := range d.journal.Index().List() {
+		if i.UUID != id && i.Suspended && within(i.WorkDir) {
+			return types.Errorf(types.ErrConflict, "Rescue", dir, "PID %d, which is suspended, works there", i.PID)
+		}
+	}
+	return nil
+}
+
+// Remove removes the workspace of a fork, after its files were kept.
+func (d clearing) Remove(ctx context.Context, id types.UUID) error {
+	dir := d.forkDir(id)
+	rep, err := d.kept.Remove(ctx, dir)
+	if types.CodeOf(err) == types.ErrNotFound && !exists(dir) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	how := wayBack(rep.Rescue)
+	if how == "" {
+		return nil
+	}
+	for _, k := range rep.Kept {
+		how += "; " + k
+	}
+	d.log.Info("the workspace of a history was removed", "uuid", id, "dir", dir, "way back", how)
+	if run, ok := ctx.Value(clearanceKey{}).(*clearance); ok {
+		run.undo[id] = how
+	}
+	return nil
+}
+
+// wayBack says how what a rescue holds is got back, where its directory is gone; "" if there is none.
+func wayBack(s *workspace.Stored) string {
+	switch {
+	case s == nil:
+		return ""
+	case s.Kind == workspace.KindGit:
+		return fmt.Sprintf("git --git-dir='%s' worktree add --detach DIR %s", strings.ReplaceAll(s.Common, "'", `'\''`), s.Pin)
+	}
+	return fmt.Sprintf("snapshot %s (copy) of %s", s.ID, s.Root)
+}
+
+// DropSnapshots forgets the snapshots of a history; their bytes go with the next sweep.
+func (d clearing) DropSnapshots(ctx context.Context, id types.UUID) error {
+	err := d.kept.Drop(ctx, id)
+	d.kept.Forget(id)
+	return err
+}

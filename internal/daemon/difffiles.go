@@ -1,0 +1,76 @@
+package daemon
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+
+	"rnix/internal/workspace"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRequest) (ipc.DiffResponse, error) {
+	const op = "DiffFiles"
+	none := ipc.DiffResponse{}
+	if req.MaxBytes < 0 {
+		return none, types.Errorf(types.ErrInvalid, op, req.Target, "max_bytes %d is negative", req.MaxBytes)
+	}
+	p, err := d.past(ctx, peer, op, req.Target)
+	if err != nil {
+		return none, err
+	}
+	t, _, err := d.timeline(ctx, p, op, req.Target)
+	if err == nil && req.To != nil {
+		err = t.check(op, req.Target, *req.To)
+	}
+	if err == nil {
+		err = t.check(op, req.Target, req.From)
+	}
+	if err != nil {
+		return none, err
+	}
+	from, dir := t.at(req.From), d.workDir(p)
+	to := kept{ref: workspace.Now(p.uuid, dir)}
+	r := ipc.DiffResponse{PID: p.pid, UUID: p.uuid, From: filesAt(req.From, from), To: ipc.FilesAt{Now: true, Step: t.last, Kept: t.last, Root: dir}, Files: []ipc.FileChange{}}
+	if req.To != nil {
+		to = t.at(*req.To)
+		r.To = filesAt(*req.To, to)
+	}
+	if to.ref.ID == from.ref.ID {
+		return r, nil
+	}
+	top := cmp.Or(d.topOf(p, dir, from.ref), resolved(dir))
+	opts := workspace.DiffOpts{NamesOnly: req.Stat, MaxBytes: min(cmp.Or(req.MaxBytes, ipc.DiffBytes), ipc.MaxDiffBytes)}
+	if opts.Paths, err = below(op, top, dir, req.Paths); err != nil {
+		return none, err
+	}
+	text, changes, err := d.keeper.Diff(ctx, from.ref, to.ref, opts)
+	if err != nil {
+		return none, err
+	}
+	r.Files = wireChanges(changes)
+	text, r.Missing = whole(text)
+	r.SetText(text)
+	return r, nil
+}
+
+func wireChanges(list []workspace.FileChange) []ipc.FileChange {
+	out := make([]ipc.FileChange, len(list))
+	for i, c := range list {
+		out[i] = ipc.FileChange{Path: c.Path, Status: c.Status, Added: c.Added, Deleted: c.Deleted, Binary: c.Binary}
+	}
+	return out
+}
+
+// whole takes the note off a text that was cut, and returns how many bytes are missing. No line of a
+// unified diff begins as the note does.
+func whole(text []byte) ([]byte, int64) {
+	start := bytes.LastIndexByte(bytes.TrimSuffix(text, []byte("\n")), '\n') + 1
+	var missing int64
+	if _, err := fmt.Sscanf(string(text[start:]), "[%d bytes more: ", &missing); err != nil || missing <= 0 {
+		return text, 0
+	}
+	return text[:start], missing
+}

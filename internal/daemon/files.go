@@ -1,0 +1,140 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rnix/drivers/fs"
+	"rnix/internal/step"
+	"rnix/internal/workspace"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// keeping keeps the files of workspaces, and makes workspaces of them.
+type keeping struct{ *Daemon }
+
+// snapshot keeps the files of a process's workspace after a step. It implements kernel.Config.Snapshot.
+func (d keeping) snapshot(ctx context.Context, p *kernel.Process, n int) (*step.Snapshot, bool, error) {
+	if p.WorkDir == "" {
+		return nil, false, nil
+	}
+	s, err := d.keeper.Take(ctx, p.WorkDir, p.UUID, n)
+	if err != nil || s.ID == "" {
+		return nil, false, err
+	}
+	return &step.Snapshot{Step: n, Kind: string(s.Kind), ID: s.ID, Root: s.Root, Limited: s.Limited}, s.Changed, nil
+}
+
+// refOf names a snapshot of a history.
+func refOf(id types.UUID, s *step.Snapshot) workspace.Ref {
+	return workspace.Ref{UUID: id, Step: s.Step, Kind: workspace.Kind(s.Kind), ID: s.ID, Root: s.Root}
+}
+
+// undo puts the files back that an interrupted call may have changed: those that its input names. It
+// implements kernel.Config.Undo.
+func (d keeping) undo(ctx context.Context, p *kernel.Process, call *step.Intent) error {
+	paths := pathsOf(call.Input)
+	if len(paths) == 0 || call.Before == nil {
+		return types.Errorf(types.ErrInDoubt, "Undo", call.Tool, "it does not say which files it changes")
+	}
+	for i, path := range paths {
+		if !filepath.IsAbs(path) {
+			paths[i] = filepath.Join(p.WorkDir, path)
+		}
+	}
+	report, err := d.keeper.RestorePaths(ctx, refOf(p.UUID, call.Before), p.WorkDir, paths)
+	if err != nil {
+		return err
+	}
+	d.log.Info("undone", "pid", p.PID, "call", call.CallID, "paths", paths, "way back", report.Undo)
+	for _, path := range paths {
+		d.knows(p.PID, path)
+	}
+	return nil
+}
+
+// knows notes that a process knows what is in a file: it stands as the process had it.
+func (d keeping) knows(pid types.PID, path string) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return // it is not there
+	}
+	if content, err := os.ReadFile(real); err == nil {
+		d.seen.Read(pid, real, fs.SumOf(content))
+	}
+}
+
+// pathsOf returns the files that a call on a workspace names.
+func pathsOf(input json.RawMessage) []string {
+	var in struct {
+		Path string `json:"path"`
+		From string `json:"from"`
+		To   string `json:"to"`
+	}
+	if json.Unmarshal(input, &in) != nil {
+		return nil
+	}
+	var out []string
+	for _, p := range []string{in.Path, in.From, in.To} {
+		if p != "" {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// workspaceOf makes a directory for a fork with the files of a snapshot or, without one, with those that
+// are in from now. It returns the directory in it that stands for from.
+func (d keeping) workspaceOf(ctx context.Context, id, origin types.UUID, from string, s *step.Snapshot, at int) (string, error) {
+	owner := id
+	if d.keeper == nil {
+		return "", types.Errorf(types.ErrUnavailable, "Resume", from, "snapshots are switched off, so a fork cannot get files of its own; say where it is to work with --cwd DIR")
+	}
+	if s == nil {
+		now, err := d.keeper.Take(ctx, from, id, at)
+		if err != nil {
+			return "", err
+		}
+		if now.ID == "" {
+			return "", types.Errorf(types.ErrUnavailable, "Resume", from, "the files cannot be kept (%s), so a fork cannot get files of its own; say where it is to work with --cwd DIR", now.Limited)
+		}
+		s = &step.Snapshot{Step: at, Kind: string(now.Kind), ID: now.ID, Root: now.Root}
+	} else {
+		owner = d.takenBy(ctx, origin, s)
+	}
+	dir := d.forkDir(id)
+	if _, err := d.keeper.Checkout(ctx, refOf(owner, s), dir); err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(s.Root, from)
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return dir, nil
+	}
+	return filepath.Join(dir, rel), nil
+}
+
+// takenBy returns the history that has taken a snapshot: id, or the one of which it is a fork, and so on.
+func (d keeping) takenBy(ctx context.Context, id types.UUID, s *step.Snapshot) types.UUID {
+	for up, n := id, 0; up != (types.UUID{}) && n < maxAncestors; n++ {
+		all, err := d.keeper.List(ctx, up)
+		if err == nil && slices.ContainsFunc(all, func(k workspace.Stored) bool { return k.ID == s.ID }) {
+			return up
+		}
+		info, ok := d.journal.Index().Get(up)
+		if !ok {
+			break
+		}
+		up = info.OriginUUID
+	}
+	return id
+}
+
+// forkDir is where the workspace of a fork is.
+func (d *Daemon) forkDir(id types.UUID) string {
+	return filepath.Join(d.places.DataDir, "workspaces", id.String())
+}

@@ -1,0 +1,131 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// forked makes a copy of a history up to a step and lets that go on. The original is only read.
+func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (resp ipc.ResumeResponse, err error) {
+	leave, err := storage{d.Daemon}.hold(t.uuid)
+	if err != nil {
+		return resp, err
+	}
+	defer leave()
+	whole, _, damage, err := d.store.read(ctx, t.uuid)
+	if err != nil {
+		return resp, err
+	}
+	cut, at := whole, whole.Step
+	if req.FromStep != nil {
+		if cut, err = recovery.Until(t.uuid, d.store.source(ctx, t.uuid), *req.FromStep); err != nil {
+			return resp, err
+		}
+		at = *req.FromStep
+	}
+	if _, err := wasOf(cut, d.journal, t.uuid); err != nil {
+		return resp, err
+	}
+	a, err := d.copied(ctx, t.uuid, cut, at)
+	if err != nil {
+		return resp, err
+	}
+	a.damage = damage
+	begun := false
+	defer func() {
+		if !begun {
+			_ = a.rec.Close()
+			_ = d.store.Discard(a.rec.id) // nobody has been told of it
+		}
+	}()
+	if err := d.place(ctx, a, whole, cut, at, req); err != nil {
+		return resp, err
+	}
+	if resp, err = (reviver{d.Daemon}).start(ctx, a, req, nil); err != nil {
+		return resp, err
+	}
+	begun = true
+	resp.Mode, resp.OriginUUID, resp.OriginPID, resp.Step = "fork", t.uuid, t.pid, at
+	return resp, nil
+}
+
+// copied makes the history of a fork and opens it.
+func (d resumer) copied(ctx context.Context, origin types.UUID, cut *recovery.State, at int) (*again, error) {
+	id := types.NewUUID()
+	lease, err := d.journal.Acquire(ctx, id, d.store.owner)
+	if err != nil {
+		return nil, err
+	}
+	var state *recovery.State
+	lease, err = step.Fork(ctx, d.journal, id, lease, origin, cut.Seq, at)
+	if err == nil {
+		state, _, _, err = recovery.Read(d.store.source(ctx, id), nil)
+	}
+	a := &again{state: state, from: "history", fork: true}
+	if err == nil {
+		a.was, err = wasOf(state, d.journal, origin)
+	}
+	if err != nil {
+		_ = d.journal.Release(context.WithoutCancel(ctx), id, lease.Epoch)
+		_ = d.store.Discard(id) // err matters more
+		return nil, err
+	}
+	a.rec = newRecorder(d.store, id, lease, state.Clone())
+	a.was.CreatedAt, a.was.ParentUUID, a.was.Name = time.Now(), types.UUID{}, ""
+	a.state.Active, a.state.Runs = 0, 0
+	return a, nil
+}
+
+// place settles where a fork works and what it is told about that.
+func (d resumer) place(ctx context.Context, a *again, whole, cut *recovery.State, at int, req *ipc.ResumeRequest) error {
+	a.was.Name = req.Name
+	from := a.was.WorkDir
+	if req.Cwd != "" {
+		if err := mustBeDir(req.Cwd); err != nil {
+			return err
+		}
+		a.was.WorkDir = filepath.Clean(req.Cwd)
+	} else {
+		files := cut.Files
+		if files == nil {
+			files = whole.FirstFiles // nothing was changed up to here, so what was there before the first change
+		}
+		dir, err := keeping{d.Daemon}.workspaceOf(ctx, a.rec.id, a.state.Origin.Origin, from, files, at)
+		if err != nil {
+			return err
+		}
+		a.was.WorkDir = dir
+	}
+	a.state.Disown(req.Cwd == "")
+	note := fmt.Sprintf("[This process is a fork of an earlier one, from the end of its step %d. It works in %s; what was there before was in %s. Go on from here.]", at, a.was.WorkDir, from)
+	if a.was.WorkDir == from {
+		note = fmt.Sprintf("[This process is a fork of an earlier one, from the end of its step %d. Go on from here.]", at)
+	}
+	if req.NewInput != "" {
+		note += "\n\n" + req.NewInput
+	}
+	req.NewInput = note
+	return nil
+}
+
+func mustBeDir(dir string) error {
+	if !filepath.IsAbs(dir) {
+		return types.Errorf(types.ErrInvalid, "Resume", dir, "the directory is not an absolute path")
+	}
+	s, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return types.Errorf(types.ErrNotFound, "Resume", dir, "%w", err)
+	case !s.IsDir():
+		return types.Errorf(types.ErrInvalid, "Resume", dir, "not a directory")
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package daemon
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"rnix/internal/durable"
+	"rnix/internal/fsck"
+	"rnix/internal/step"
+	"rnix/internal/workspace"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+func (d storage) fsck(ctx context.Context, peer *ipc.Peer, req ipc.FsckRequest) (resp ipc.FsckResponse, err error) {
+	if err := d.people(peer, "Fsck", "not check the files of histories"); err != nil {
+		return resp, err
+	}
+	o := fsck.Options{FS: durable.OS, DataDir: d.places.DataDir, Store: d.journal, Live: func(id types.UUID) bool { _, alive := d.kernel.ByUUID(id); return alive },
+		RaisePID: func(min uint64) error { d.pids.Raise(min); return d.pids.Settle() }, Snapshots: d.snapshotCheck(ctx)}
+	for _, text := range req.Targets {
+		t, err := processes{d.Daemon}.resolve(text)
+		if err != nil {
+			return resp, err
+		}
+		release, err := d.hold(t.uuid) // so that it is not archived meanwhile
+		if err != nil {
+			return resp, err
+		}
+		defer release()
+		o.Only = append(o.Only, t.uuid)
+	}
+	work := d.works.begin(ipc.Fsck.Name)
+	defer work.end()
+	o.Progress = func(done, total int, id types.UUID) { work.of(total); work.next(done, id) }
+	look := fsck.Check
+	if req.Repair {
+		look = fsck.Repair
+	}
+	r, err := look(ctx, o)
+	if err != nil {
+		return resp, err
+	}
+	return d.wireFsck(&r, req.Repair), nil
+}
+
+// notRepaired is how the word on a repair begins that has failed.
+const notRepaired = "not repaired"
+
+func (d storage) wireFsck(r *fsck.Report, repaired bool) ipc.FsckResponse {
+	resp := ipc.FsckResponse{Histories: r.Histories, Records: r.Records, Repaired: repaired, Findings: []ipc.FsckFinding{}}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		w := ipc.FsckFinding{UUID: f.UUID, File: f.File, Line: f.Line, Offset: f.Offset, Severity: string(f.Severity), What: f.What, Repair: f.Repair, Done: f.Done}
+		switch {
+		case filepath.IsAbs(f.File):
+		case f.UUID == nil || f.File == step.IndexFile:
+			w.File = filepath.Join(d.places.DataDir, f.File)
+		default:
+			w.File = filepath.Join(d.journal.Dir(*f.UUID), f.File)
+		}
+		if f.UUID != nil {
+			if info, ok := d.journal.Index().Get(*f.UUID); ok {
+				w.PID = info.PID
+			}
+		}
+		if f.Severity == fsck.Error && (f.Done == "" || strings.HasPrefix(f.Done, notRepaired)) {
+			resp.Errors++
+		}
+		resp.Findings = append(resp.Findings, w)
+	}
+	return resp
+}
+
+// snapshotCheck returns a function that says whether a snapshot is there and can be read. It asks once
+// for each; nil where snapshots are switched off.
+func (d storage) snapshotCheck(ctx context.Context) func(types.UUID, step.Snapshot) error {
+	if d.keeper == nil {
+		return nil
+	}
+	known := map[string]error{}
+	return func(id types.UUID, s step.Snapshot) error {
+		key := s.Kind + " " + s.ID
+		err, asked := known[key]
+		if !asked {
+			ref := refOf(keeping{d.Daemon}.takenBy(ctx, id, &s), &s)
+			_, _, err = d.keeper.Diff(ctx, ref, ref, workspace.DiffOpts{NamesOnly: true})
+			known[key] = err
+		}
+		return err
+	}
+}

@@ -1,0 +1,129 @@
+package daemon
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// departed finds the histories that are archived or were deleted.
+type departed struct{ *Daemon }
+
+// by returns the histories that text names and that are archived or were deleted: one, or none.
+// Several that match are AMBIGUOUS.
+func (d departed) by(text string) ([]types.UUID, error) {
+	type gone struct {
+		id           types.UUID
+		pid          types.PID
+		name, intent string
+	}
+	var all []gone
+	for _, a := range d.collector.Archived() {
+		all = append(all, gone{a.Info.UUID, a.Info.PID, a.Info.Name, a.Info.Intent})
+	}
+	for _, t := range d.collector.Deleted() {
+		all = append(all, gone{t.UUID, t.PID, t.Name, t.Intent})
+	}
+	text = strings.TrimSpace(text)
+	low := strings.ToLower(text)
+	pid, perr := types.ParsePID(text)
+	for _, match := range []func(*gone) bool{
+		func(g *gone) bool { return perr == nil && g.pid == pid },
+		func(g *gone) bool { return g.id.String() == low },
+		func(g *gone) bool { return g.name != "" && g.name == text },
+		func(g *gone) bool { return len(low) >= minPrefix && strings.HasPrefix(g.id.String(), low) },
+	} {
+		var ids []types.UUID
+		list := ""
+		for i := range all {
+			if g := &all[i]; match(g) {
+				if ids = append(ids, g.id); len(ids) <= maxCandidates {
+					list += fmt.Sprintf("\n  PID %-4d %s  %s", g.pid, g.id, firstLine(g.intent, 50))
+				}
+			}
+		}
+		switch {
+		case len(ids) == 1:
+			return ids, nil
+		case len(ids) > 1:
+			return nil, types.Errorf(types.ErrAmbiguous, "Find", text, "%d histories match that are archived or deleted:%s\nname one of them by a longer UUID", len(ids), list)
+		}
+	}
+	return nil, nil
+}
+
+// explain says what became of a history that text names; nil if none is archived or was deleted.
+func (d departed) explain(text string) error {
+	ids, err := d.by(text)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	return d.collector.Explain(ids[0])
+}
+
+// holds keep histories where they are while they are resumed or copied. Several may hold the same: who
+// may write it, the journal decides.
+type holds struct {
+	mu   sync.Mutex
+	held map[types.UUID]*held // +checklocks:mu
+}
+
+type held struct {
+	n       int
+	release func()
+}
+
+// hold keeps a history where it is until release is called, which may be called again. CONFLICT: it is
+// just being archived, deleted or put back. NOT_FOUND: it is archived or deleted, and the error says so.
+func (d storage) hold(id types.UUID) (release func(), err error) {
+	if release, err = d.holds.take(id, func() (func(), error) { return d.collector.Hold(id, "rnix resume") }); err != nil {
+		return nil, err
+	}
+	if err := d.collector.Explain(id); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// take takes a share of the hold on a history, which first makes.
+func (h *holds) take(id types.UUID, first func() (func(), error)) (release func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	one := h.held[id]
+	if one == nil {
+		one = new(held)
+		if one.release, err = first(); err != nil {
+			return nil, err
+		}
+		if h.held == nil {
+			h.held = map[types.UUID]*held{}
+		}
+		h.held[id] = one
+	}
+	one.n++
+	return sync.OnceFunc(func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if one.n--; one.n == 0 {
+			delete(h.held, id)
+			one.release()
+		}
+	}), nil
+}
+
+// stateArchived is what a history in an archive is called. Part of the wire format.
+const stateArchived = "archived"
+
+// archived returns the archived histories as ps shows them.
+func (d processes) archived() (out []ipc.Proc) {
+	for _, a := range d.collector.Archived() {
+		p := storedProc(&a.Info)
+		p.State, p.Wait = stateArchived, ""
+		out = append(out, p)
+	}
+	return out
+}

@@ -1,0 +1,112 @@
+package daemon
+
+import (
+	"context"
+	"slices"
+
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// inspector answers what concerns the past of a process: its calls, its files, where it comes from.
+type inspector struct{ *Daemon }
+
+func (d inspector) handle(s *ipc.Server) {
+	on(d.Daemon, s, ipc.Ledger, d.ledger)
+	on(d.Daemon, s, ipc.DiffFiles, d.diffFiles)
+	on(d.Daemon, s, ipc.RestoreFiles, d.restoreFiles)
+	on(d.Daemon, s, ipc.Lineage, d.lineage)
+}
+
+// past is a process with its history.
+type past struct {
+	target
+	h *step.History
+}
+
+// living reports whether the process runs, or is paused.
+func (p *past) living() bool { return p.live != nil && p.live.State < types.StateZombie }
+
+// past finds the process that a caller names, and reads its history. A caller inside an agent sees the
+// agent's own subtree only.
+func (d inspector) past(ctx context.Context, peer *ipc.Peer, op, text string) (*past, error) {
+	t, err := processes{d.Daemon}.resolve(text)
+	if err != nil {
+		return nil, err
+	}
+	if owner, inside := d.agentOf(peer); inside && !d.descends(t, owner) {
+		e := outside(op, owner, "see the records of its own subtree only")
+		e.PID = t.pid
+		return nil, e
+	}
+	h, err := step.ReadHistory(ctx, d.journal, t.uuid)
+	if err != nil {
+		return nil, err
+	}
+	return &past{t, h}, nil
+}
+
+// descends reports whether a process, alive or on disk, is another one or was started below it.
+func (d inspector) descends(t target, root types.PID) bool {
+	top, err := d.kernel.Info(root)
+	if err != nil {
+		return false
+	}
+	id := t.uuid
+	for range maxAncestors {
+		if id == top.UUID {
+			return true
+		}
+		info, ok := d.journal.Index().Get(id)
+		if id = info.ParentUUID; !ok || id == (types.UUID{}) {
+			return false
+		}
+	}
+	return false
+}
+
+// workDir is where the process works, or did.
+func (d inspector) workDir(p *past) string {
+	switch {
+	case p.live != nil:
+		return p.live.WorkDir
+	case p.info != nil:
+		return processes{d.Daemon}.whole(p.info).WorkDir
+	}
+	return p.h.Info().WorkDir
+}
+
+func (d inspector) ledger(ctx context.Context, peer *ipc.Peer, req ipc.LedgerRequest) (ipc.LedgerResponse, error) {
+	p, err := d.past(ctx, peer, "Ledger", req.Target)
+	if err != nil {
+		return ipc.LedgerResponse{}, err
+	}
+	calls := p.h.Ledger()
+	if p.living() {
+		calls = p.h.LiveLedger()
+	}
+	r := ipc.LedgerResponse{PID: p.pid, UUID: p.uuid, Counts: map[step.LedgerVerdict]int{}, Damage: p.h.Damage}
+	for i := range calls {
+		r.Counts[calls[i].Verdict]++
+	}
+	if req.InDoubt {
+		calls = slices.DeleteFunc(calls, func(e step.LedgerEntry) bool { return e.Verdict != step.LedgerInDoubt })
+	}
+	if r.Calls = calls; calls == nil {
+		r.Calls = []step.LedgerEntry{}
+	}
+	if f, ok := forkOf(p.h); ok {
+		r.OriginUUID, r.OriginStep = f.Origin, f.Step
+	}
+	return r, nil
+}
+
+// Ledger reads the calls of a history, as far as it is on disk, for /proc.
+func (s *store) Ledger(id types.UUID) ([]step.LedgerEntry, error) {
+	h, err := step.ReadHistory(context.Background(), s.journal, id)
+	if err != nil {
+		return nil, err
+	}
+	return h.LiveLedger(), nil
+}

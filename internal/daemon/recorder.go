@@ -1,0 +1,125 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// recorder is the writer of one history with its lease, and what its records amount to. Its calls do not
+// depend on the context of the process: what happened is written down also when the process is being
+// ended. Safe for concurrent use.
+type recorder struct {
+	id    types.UUID
+	store *store
+
+	mu    sync.Mutex
+	w     *step.Writer    // +checklocks:mu
+	state *recovery.State // of everything that was added; +checklocks:mu
+	due   dueness         // +checklocks:mu
+}
+
+// dueness decides when a checkpoint is due: after so many steps or so long, whichever comes first, but
+// not before the history has grown by an eighth of the last checkpoint. So what checkpoints write stays
+// within eight times what the history does, however long the conversation is.
+type dueness struct {
+	steps   int       // ended since the last one
+	since   time.Time // of the last one
+	grown   int       // bytes of the history since
+	size    int       // bytes of the last one
+	changed bool      // something was added since
+}
+
+// share is the part of the last checkpoint by which a history must grow before the next.
+const share = 8
+
+// due reports whether a checkpoint is due; every or after of 0 do not count.
+func (d *dueness) due(now time.Time, every int, after time.Duration) bool {
+	bySteps := every > 0 && d.steps >= every
+	byTime := after > 0 && d.steps > 0 && now.Sub(d.since) >= after
+	return (bySteps || byTime) && d.grown*share >= d.size
+}
+
+func newRecorder(s *store, id types.UUID, lease step.Lease, state *recovery.State) *recorder {
+	r := &recorder{id: id, store: s, w: step.NewWriter(s.journal, id, lease), state: state, due: dueness{since: time.Now()}}
+	r.w.Seen = r.state.Apply
+	return r
+}
+
+var _ kernel.Recorder = (*recorder)(nil)
+
+// Add notes records; they reach the disk with the next Commit.
+func (r *recorder) Add(recs ...step.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range recs {
+		if err := r.add(&recs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// +checklocks:r.mu
+func (r *recorder) add(rec *step.Record) error {
+	r.due.changed = true
+	switch rec.Kind {
+	case step.KindMessage:
+		if rec.Answer != nil {
+			return r.w.Answer(rec.Message, rec.Answer)
+		}
+		return r.w.Message(rec.Message)
+	case step.KindIntent:
+		return r.w.Intent(rec.Intent)
+	case step.KindResult:
+		return r.w.Result(rec.Result)
+	case step.KindStep:
+		r.due.steps++
+		return r.w.Step(rec.Step)
+	case step.KindMarker:
+		return r.w.Marker(rec.Marker)
+	}
+	return types.Errorf(types.ErrInternal, "Record", "", "record of kind %q", rec.Kind)
+}
+
+// Commit makes durable what was added, and has a checkpoint made in the background when one is due.
+func (r *recorder) Commit() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.due.grown += r.w.Collected()
+	if err := r.w.Commit(context.Background()); err != nil {
+		return err
+	}
+	if r.due.due(time.Now(), r.store.every, r.store.after) {
+		r.checkpoint()
+	}
+	return nil
+}
+
+// +checklocks:r.mu
+func (r *recorder) checkpoint() {
+	size := &r.due.size
+	r.due = dueness{since: time.Now(), size: *size}
+	r.store.checkpoints.put(r.id, r.state.Clone(), func(bytes int) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.due.size = bytes
+	})
+}
+
+// Close commits what is left, has a last checkpoint made, and gives the lease back.
+func (r *recorder) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.w.Err() == nil && r.due.changed && r.store.every+int(r.store.after) > 0 {
+		if err := r.w.Commit(context.Background()); err == nil {
+			r.checkpoint()
+		}
+	}
+	return r.w.Close(context.Background())
+}

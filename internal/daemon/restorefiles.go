@@ -1,0 +1,235 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"rnix/internal/workspace"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+const opRestore = "RestoreFiles"
+
+func (d inspector) restoreFiles(ctx context.Context, peer *ipc.Peer, req ipc.RestoreRequest) (ipc.RestoreResponse, error) {
+	none := ipc.RestoreResponse{}
+	if owner, inside := d.agentOf(peer); inside {
+		return none, outside(opRestore, owner, "not put files back; tell the person who runs it to use: rnix restore")
+	}
+	if err := checkRestore(&req); err != nil {
+		return none, err
+	}
+	p, err := d.past(ctx, peer, opRestore, req.Target)
+	if err != nil {
+		return none, err
+	}
+	what, err := d.wanted(ctx, p, &req)
+	if err != nil {
+		return none, err
+	}
+	r := ipc.RestoreResponse{PID: p.pid, UUID: p.uuid, Files: filesAt(what.ref.Step, what)}
+	if req.Step != nil {
+		r.Files.Step = *req.Step
+	}
+	if req.To != "" {
+		return r, d.writeOut(ctx, p, what, &req, &r)
+	}
+	return r, d.putBack(ctx, p, what, &req, &r)
+}
+
+// checkRestore refuses what cannot be meant.
+func checkRestore(req *ipc.RestoreRequest) error {
+	bad := func(format string, args ...any) error {
+		return types.Errorf(types.ErrInvalid, opRestore, req.Target, format, args...)
+	}
+	switch {
+	case (req.Step == nil) == (req.Snapshot == ""):
+		return bad("say which files: a step or a snapshot, and not both")
+	case req.Snapshot != "" && (len(req.Snapshot) < minPrefix || strings.Trim(req.Snapshot, "0123456789abcdef") != ""):
+		return bad("%q is not the beginning of the id of a snapshot: at least %d characters of 0-9 and a-f", req.Snapshot, minPrefix)
+	case req.To != "" && !filepath.IsAbs(req.To):
+		return bad("the directory %s is not an absolute path", req.To)
+	case req.To != "" && req.DryRun:
+		return bad("a dry run is for the work directory: what is written to a new one is everything")
+	}
+	return nil
+}
+
+// wanted returns the snapshot that a request names.
+func (d inspector) wanted(ctx context.Context, p *past, req *ipc.RestoreRequest) (kept, error) {
+	t, stored, err := d.timeline(ctx, p, opRestore, req.Target)
+	if req.Step != nil {
+		if err == nil {
+			err = t.check(opRestore, req.Target, *req.Step)
+		}
+		if err != nil {
+			return kept{}, err
+		}
+		return t.at(*req.Step), nil
+	}
+	var found *workspace.Stored
+	for i := range stored {
+		s := &stored[i]
+		if !strings.HasPrefix(s.ID, req.Snapshot) {
+			continue
+		}
+		if found != nil && found.ID != s.ID {
+			return kept{}, types.Errorf(types.ErrAmbiguous, opRestore, req.Snapshot, "several snapshots begin so: %s and %s", found.ID, s.ID)
+		}
+		found = s
+	}
+	if found == nil {
+		return kept{}, types.Errorf(types.ErrNotFound, opRestore, req.Snapshot, "PID %d has no snapshot that begins so", p.pid)
+	}
+	return kept{found.Ref, found.Limited}, nil
+}
+
+// putBack brings the work directory of a process into the state of a snapshot, behind a rescue.
+func (d inspector) putBack(ctx context.Context, p *past, what kept, req *ipc.RestoreRequest, r *ipc.RestoreResponse) error {
+	r.Dir = d.workDir(p)
+	dir, top := resolved(r.Dir), d.topOf(p, r.Dir, what.ref)
+	if top == "" {
+		return types.Errorf(types.ErrInvalid, opRestore, r.Dir, "these files were in %s, and the process works elsewhere: give a new directory for them with --to DIR", what.ref.Root)
+	}
+	if err := d.busy(dir); err != nil {
+		return err
+	}
+	only, err := below(opRestore, top, dir, req.Paths)
+	if err == nil && len(only) == 0 { // the work directory may be a part of what was kept
+		only, err = below(opRestore, top, dir, []string{dir})
+	}
+	if err != nil {
+		return err
+	}
+	_, changes, err := d.keeper.Diff(ctx, workspace.Now(p.uuid, dir), what.ref, workspace.DiffOpts{NamesOnly: true, Paths: only})
+	if err != nil {
+		return err
+	}
+	if r.Changes = wireChanges(changes); req.DryRun {
+		return nil
+	}
+	ref := what.ref
+	ref.UUID, ref.Root = p.uuid, top // whose rescue it is, also where a fork has the files of its origin
+	var rep workspace.Report
+	if len(only) == 0 {
+		rep, err = d.keeper.Restore(ctx, ref, top, workspace.RestoreOpts{Overwrite: true})
+	} else {
+		abs := make([]string, len(only))
+		for i, path := range only {
+			abs[i] = filepath.Join(top, path)
+		}
+		rep, err = d.keeper.RestorePaths(ctx, ref, dir, abs)
+	}
+	r.Written, r.Removed, r.Kept = rep.Written, rep.Removed, rep.Kept
+	if s := rep.Rescue; s != nil {
+		r.Rescue, r.RescuePin = s.ID, s.Pin
+		if r.Undo = undoOf(s, req.Paths); err != nil {
+			err = types.Errorf(types.CodeOf(err), opRestore, r.Dir, "not finished: %w; what was there before comes back with: %s", err, r.Undo)
+		}
+	}
+	return err
+}
+
+// undoOf is the command that takes a restore back.
+func undoOf(s *workspace.Stored, paths []string) string {
+	cmd := fmt.Sprintf("rnix restore %s --snapshot %s", s.UUID, s.ID[:min(len(s.ID), 12)])
+	if len(paths) > 0 {
+		cmd += " --"
+	}
+	for _, p := range paths {
+		cmd += " '" + strings.ReplaceAll(p, "'", `'\''`) + "'"
+	}
+	return cmd
+}
+
+// busy refuses to change files with which a process is at work.
+func (d inspector) busy(dir string) error {
+	for _, i := range d.kernel.List() {
+		if i.State >= types.StateZombie || i.Paused || i.WorkDir == "" {
+			continue
+		}
+		if at := resolved(i.WorkDir); under(at, dir) || under(dir, at) {
+			return &types.SyscallError{Syscall: opRestore, PID: i.PID, Device: dir, Code: types.ErrConflict,
+				Err: fmt.Errorf("PID %d is at work in %s; pause it first with: rnix pause %d, or give a new directory with --to DIR", i.PID, i.WorkDir, i.PID)}
+		}
+	}
+	return nil
+}
+
+// writeOut writes a snapshot, or some paths of it, into a new directory.
+func (d inspector) writeOut(ctx context.Context, p *past, what kept, req *ipc.RestoreRequest, r *ipc.RestoreResponse) error {
+	r.Dir = filepath.Clean(req.To)
+	dir := d.workDir(p)
+	top := d.topOf(p, dir, what.ref)
+	if top == "" {
+		top, dir = resolved(what.ref.Root), what.ref.Root
+	}
+	only, err := below(opRestore, top, dir, req.Paths)
+	if err != nil {
+		return err
+	}
+	if len(only) == 0 {
+		rep, err := d.keeper.Restore(ctx, what.ref, r.Dir, workspace.RestoreOpts{})
+		r.Written, r.Kept = rep.Written, rep.Kept
+		return err
+	}
+	names, err := os.ReadDir(r.Dir)
+	switch {
+	case len(names) > 0:
+		return types.Errorf(types.ErrConflict, opRestore, r.Dir, "the directory is not empty: name a new one")
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return types.Errorf(types.ErrInvalid, opRestore, r.Dir, "%w", err)
+	}
+	stage := filepath.Join(r.Dir, ".rnix-restore")
+	rep, err := d.keeper.Restore(ctx, what.ref, stage, workspace.RestoreOpts{})
+	r.Kept = rep.Kept
+	if err == nil {
+		err = take(r, only)
+	}
+	return errors.Join(err, os.RemoveAll(stage))
+}
+
+// take moves some paths out of the stage of a restore to where they belong, and counts their files.
+func take(r *ipc.RestoreResponse, only []string) error {
+	root, err := os.OpenRoot(r.Dir)
+	if err != nil {
+		return types.Errorf(types.ErrStorage, opRestore, r.Dir, "%w", err)
+	}
+	defer root.Close()
+	moved := 0
+	for _, path := range only {
+		if parent := filepath.Dir(path); parent != "." {
+			err = root.MkdirAll(parent, 0o777)
+		}
+		if err == nil {
+			err = root.Rename(filepath.Join(".rnix-restore", path), path)
+		}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			r.Kept = append(r.Kept, fmt.Sprintf("%q: is not among the files of this step", path))
+			err = nil
+			continue
+		case err != nil:
+			return types.Errorf(types.ErrStorage, opRestore, filepath.Join(r.Dir, path), "%w", err)
+		}
+		moved++
+		err = fs.WalkDir(root.FS(), path, func(_ string, e fs.DirEntry, err error) error {
+			if err == nil && !e.IsDir() {
+				r.Written++
+			}
+			return err
+		})
+		if err != nil {
+			return types.Errorf(types.ErrStorage, opRestore, filepath.Join(r.Dir, path), "%w", err)
+		}
+	}
+	if moved == 0 {
+		return types.Errorf(types.ErrNotFound, opRestore, strings.Join(only, ", "), "not among the files of this step")
+	}
+	return nil
+}

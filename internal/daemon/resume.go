@@ -1,0 +1,266 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// resumer lets processes go on: those that are paused, and those that are only on disk.
+type resumer struct{ *Daemon }
+
+// maxInput bounds what a person says at the point of resume, in bytes.
+const maxInput = 1 << 20
+
+func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeRequest) (ipc.ResumeResponse, error) {
+	if err := checkResume(&req); err != nil {
+		return ipc.ResumeResponse{}, err
+	}
+	t, err := processes{d.Daemon}.resolve(req.Target)
+	if err != nil {
+		return ipc.ResumeResponse{}, err
+	}
+	if owner, inside := d.agentOf(peer); inside && (req.Fork || t.live == nil || !d.inSubtree(owner, t.pid)) {
+		e := outside("Resume", owner, "resume paused processes of its own subtree only")
+		e.PID = t.pid
+		return ipc.ResumeResponse{}, e
+	}
+	if req.Fork {
+		return d.forked(ctx, t, &req)
+	}
+	if t.live != nil && t.live.State < types.StateZombie {
+		if !t.live.Paused {
+			return ipc.ResumeResponse{}, &types.SyscallError{Syscall: "Resume", PID: t.pid, Device: t.uuid.String(), Code: types.ErrConflict,
+				Err: fmt.Errorf("it is running as PID %d; pause it first, or make a copy of it with --fork", t.pid)}
+		}
+		if !changes(&req) {
+			return d.thaw(t)
+		}
+		if err := d.kernel.Suspend(ctx, t.pid); err != nil {
+			return ipc.ResumeResponse{}, err
+		}
+	} else if t.live != nil {
+		if _, err := d.kernel.WaitInfo(ctx, t.pid); err != nil {
+			return ipc.ResumeResponse{}, err
+		}
+	}
+	return d.continued(ctx, t, &req)
+}
+
+// checkResume refuses what cannot be meant.
+func checkResume(req *ipc.ResumeRequest) error {
+	bad := func(format string, args ...any) error {
+		return types.Errorf(types.ErrInvalid, "Resume", req.Target, format, args...)
+	}
+	for _, p := range append([]string{req.OnInDoubt}, valuesOf(req.Choices)...) {
+		if _, err := recovery.ParsePolicy(p); err != nil {
+			return err
+		}
+	}
+	switch {
+	case req.FromStep != nil && !req.Fork:
+		return bad("--from-step needs --fork: a history is never cut, a copy of its beginning is made")
+	case req.FromStep != nil && *req.FromStep < 0:
+		return bad("there is no step %d", *req.FromStep)
+	case req.Name != "" && !req.Fork:
+		return bad("a name can be given to a fork only; this process keeps its own")
+	case req.Cwd != "" && !req.Fork:
+		return bad("a directory can be given to a fork only; this process works where it did")
+	case req.Budget != nil && *req.Budget < 0:
+		return bad("the budget is %d; 0 means unlimited", *req.Budget)
+	case req.MaxSteps != nil && *req.MaxSteps < 0:
+		return bad("the step limit is %d; 0 means none", *req.MaxSteps)
+	case len(req.NewInput) > maxInput:
+		return bad("the new input has %d bytes and at most %d are taken: put the text into a file and tell the agent to read it", len(req.NewInput), maxInput)
+	case !utf8.ValidString(req.NewInput):
+		return bad("the new input is not UTF-8")
+	case req.NewInput != "" && strings.TrimSpace(req.NewInput) == "":
+		return bad("the new input is blank")
+	}
+	return nil
+}
+
+func valuesOf(m map[string]string) []string {
+	var out []string
+	for _, v := range m {
+		out = append(out, v)
+	}
+	return out
+}
+
+// changes reports whether a request asks for more than to go on.
+func changes(req *ipc.ResumeRequest) bool {
+	return req.NewInput != "" || req.Provider != "" || req.Model != "" || req.FallbackProvider != "" || req.FallbackModel != "" ||
+		req.Budget != nil || req.MaxSteps != nil
+}
+
+// thaw lets a paused process go on that is in the kernel's table, and the paused processes above it.
+func (d resumer) thaw(t target) (ipc.ResumeResponse, error) {
+	resp := ipc.ResumeResponse{Mode: "live", Step: t.live.Progress.Step, WorkDir: t.live.WorkDir,
+		SpawnResponse: ipc.SpawnResponse{PID: t.pid, UUID: t.uuid, Name: t.live.Name, Provider: t.live.Progress.Provider, Model: t.live.Progress.Model,
+			MaxSteps: t.live.MaxSteps, Seq: d.events.Last()}}
+	if err := d.kernel.Signal(t.pid, types.SIGRESUME); err != nil {
+		return resp, err
+	}
+	for up := t.live.PPID; up != 0; {
+		i, err := d.kernel.Info(up)
+		if err != nil {
+			break
+		}
+		if i.Paused && d.kernel.Signal(up, types.SIGRESUME) == nil {
+			resp.Woken = append(resp.Woken, up)
+		}
+		up = i.PPID
+	}
+	return resp, nil
+}
+
+// continued goes on with a history, and with those that wait for it or that it waits for.
+func (d resumer) continued(ctx context.Context, t target, req *ipc.ResumeRequest) (ipc.ResumeResponse, error) {
+	hold := make(chan struct{})
+	defer close(hold) // all of them are there, or will not be
+	a, err := reviver{d.Daemon}.open(ctx, t.uuid)
+	if err != nil {
+		return ipc.ResumeResponse{}, err
+	}
+	woken := d.wakeAbove(ctx, a.was.ParentUUID, req, hold)
+	resp, err := reviver{d.Daemon}.start(ctx, a, req, hold)
+	if err != nil {
+		return resp, err
+	}
+	resp.Woken = append(woken, d.wakeBelow(ctx, a.state, req, hold)...)
+	return resp, nil
+}
+
+// wakeAbove resumes the suspended processes above a history, the uppermost first, so that each finds its
+// child alive. One that cannot go on is left alone, and its child goes on without it.
+func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (woken []types.PID) {
+	var above []types.UUID
+	for id := parent; id != (types.UUID{}) && len(above) < maxAncestors; {
+		if pid, ok := d.running(id); ok {
+			_ = d.kernel.Signal(pid, types.SIGRESUME) // it may have ended meanwhile
+			break
+		}
+		info, ok := d.stored(id)
+		if !ok || !info.Suspended {
+			break
+		}
+		above = append(above, id)
+		id = info.ParentUUID
+	}
+	for _, id := range slices.Backward(above) {
+		if pid, ok := d.quietly(ctx, id, &ipc.ResumeRequest{Env: req.Env, OnInDoubt: req.OnInDoubt}, hold); ok {
+			woken = append(woken, pid)
+		}
+	}
+	return woken
+}
+
+// maxAncestors bounds a chain of parents; a longer one is a circle in damaged files.
+const maxAncestors = 64
+
+// wakeBelow resumes the suspended processes for which a history waits, and those for which they wait.
+// What a person has paused stays so.
+func (d resumer) wakeBelow(ctx context.Context, s *recovery.State, req *ipc.ResumeRequest, hold chan struct{}) (woken []types.PID) {
+	for _, c := range s.Unknown() {
+		if c.Intent.Child == nil {
+			continue
+		}
+		id := *c.Intent.Child
+		info, ok := d.stored(id)
+		if _, alive := d.running(id); alive || !ok || !info.Suspended || info.SuspendReason == reasonPaused {
+			continue
+		}
+		below := &ipc.ResumeRequest{Env: req.Env, OnInDoubt: req.OnInDoubt, Budget: req.Budget}
+		a, err := reviver{d.Daemon}.open(ctx, id)
+		if err != nil {
+			d.log.Warn("resume", "uuid", id, "err", err)
+			continue
+		}
+		resp, err := reviver{d.Daemon}.start(ctx, a, below, hold)
+		if err != nil {
+			d.log.Warn("resume", "uuid", id, "err", err)
+			continue
+		}
+		woken = append(append(woken, resp.PID), d.wakeBelow(ctx, a.state, below, hold)...)
+	}
+	return woken
+}
+
+// reasonPaused is the suspend reason of what a person has paused.
+const reasonPaused = "paused"
+
+// quietly resumes a history and only logs why it could not be.
+func (d resumer) quietly(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (types.PID, bool) {
+	a, err := reviver{d.Daemon}.open(ctx, id)
+	if err == nil {
+		var resp ipc.ResumeResponse
+		if resp, err = (reviver{d.Daemon}).start(ctx, a, req, hold); err == nil {
+			return resp.PID, true
+		}
+	}
+	d.log.Warn("resume", "uuid", id, "err", err)
+	return 0, false
+}
+
+// alive returns the PID of a history that is running.
+func (d *Daemon) running(id types.UUID) (types.PID, bool) {
+	p, ok := d.kernel.ByUUID(id)
+	if !ok {
+		return 0, false
+	}
+	return p.PID, true
+}
+
+// stored returns what is known of a history on disk.
+func (d resumer) stored(id types.UUID) (*step.ProcInfo, bool) {
+	info, ok := d.journal.Index().Get(id)
+	return &info, ok
+}
+
+// list lists what can be resumed: paused processes and those that are only on disk, the latest first.
+func (d resumer) list(_ context.Context, _ *ipc.Peer, req ipc.ListRequest) (ipc.ListResponse, error) {
+	if req.Limit < 0 {
+		return ipc.ListResponse{}, types.Errorf(types.ErrInvalid, "list_resumable", "", "limit %d is negative", req.Limit)
+	}
+	resp := ipc.ListResponse{Procs: []ipc.Proc{}}
+	seen := map[types.UUID]bool{}
+	for _, i := range d.kernel.List() {
+		seen[i.UUID] = true
+		if i.Paused || i.State >= types.StateZombie {
+			p := processes{d.Daemon}.wireProc(&i)
+			if info, ok := d.stored(i.UUID); ok {
+				p.UpdatedAt = info.UpdatedAt
+			}
+			resp.Procs = append(resp.Procs, p)
+		}
+	}
+	stored := d.journal.Index().List()
+	for n := range stored {
+		if !seen[stored[n].UUID] {
+			resp.Procs = append(resp.Procs, storedProc(&stored[n]))
+		}
+	}
+	slices.SortStableFunc(resp.Procs, func(a, b ipc.Proc) int { return cmp.Compare(b.PID, a.PID) })
+	if n := len(resp.Procs); req.Limit > 0 && n > req.Limit {
+		resp.Procs, resp.Hidden = resp.Procs[:req.Limit], n-req.Limit
+	}
+	return resp, nil
+}
+
+// storedInfo describes a history for the kernel.
+func (d *Daemon) storedInfo(id types.UUID) (*step.ProcInfo, error) {
+	info, ok := d.journal.Index().Get(id)
+	if !ok {
+		return nil, types.Errorf(types.ErrNotFound, "Find", id.String(), "no such history")
+	}
+	return processes{d}.whole(&info), nil
+}

@@ -1,0 +1,190 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"rnix/agent"
+	"rnix/internal/config"
+	"rnix/internal/proc"
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// reviver starts the processes of histories: whoever asked for it, and for whatever reason.
+type reviver struct{ *Daemon }
+
+// again is one history that is about to go on, up to the moment in which it is started.
+type again struct {
+	state  *recovery.State
+	was    step.Settled
+	rec    *recorder
+	from   string // checkpoint or history
+	damage string
+	fork   bool
+	leave  func() // ends the hold on the history; nil = there is none
+}
+
+// open takes a history, keeps it where it is, and reads what it amounts to. Start ends that.
+func (d reviver) open(ctx context.Context, id types.UUID) (_ *again, err error) {
+	leave, err := storage{d.Daemon}.hold(id)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			leave()
+		}
+	}()
+	rec, state, used, damage, err := d.store.open(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	a := &again{state: state, rec: rec, from: "history", damage: damage, leave: leave}
+	if used {
+		a.from = "checkpoint"
+	}
+	if a.was, err = wasOf(state, d.journal, id); err != nil {
+		_ = rec.Close() // err matters more
+		return nil, err
+	}
+	return a, nil
+}
+
+// wasOf returns what the last run was started with.
+func wasOf(s *recovery.State, j *step.Local, id types.UUID) (step.Settled, error) {
+	was, err := s.Was()
+	switch {
+	case err != nil:
+		return was, types.Errorf(types.ErrStorage, "Resume", id.String(), "the history does not say how it was started: %w", err)
+	case was.Supervisor != nil:
+		return was, types.Errorf(types.ErrInvalid, "Resume", id.String(), "it is a supervisor, which has no conversation to go on with; start it again instead")
+	}
+	if was.SystemPrompt == "" { // written by an early version
+		if m, merr := step.ReadMeta(j.FS(), j.Dir(id)); merr == nil {
+			was.SystemPrompt, _, _ = strings.Cut(m.SystemPrompt, "\n\nYour working directory is ")
+		}
+	}
+	return was, nil
+}
+
+// start starts the process of an opened history. a.rec is closed if it fails.
+func (d reviver) start(ctx context.Context, a *again, req *ipc.ResumeRequest, hold <-chan struct{}) (_ ipc.ResumeResponse, err error) {
+	resp := ipc.ResumeResponse{Mode: "continue", From: a.from, Step: a.state.Step}
+	defer func() {
+		if err != nil {
+			_ = a.rec.Close() // err matters more; a second close does nothing
+		}
+		if a.leave != nil {
+			a.leave()
+		}
+	}()
+	set := settingsIn(&a.was)
+	p, err := d.profileOf(set.Cwd, req.Env, set.Trust || req.TrustProject)
+	if err != nil {
+		return resp, err
+	}
+	p.asked = set.asked()
+	warnings := slices.Clone(p.problems)
+	ag, err := p.load(a.was.Agent, set.MCP)
+	if err != nil {
+		if len(a.was.MCPMounts) > 0 {
+			return resp, err
+		}
+		warnings = append(warnings, fmt.Sprintf("the agent %s cannot be read any more, so the process goes on with what it was told before: %v", a.was.Agent, err))
+		ag = &agent.Agent{Manifest: agent.Manifest{Name: a.was.Agent}}
+	}
+	choice, err := p.chooseBy(ag.Models, wishOf(a, req))
+	if err != nil {
+		if names := set.missing(req.Env); len(names) > 0 && types.CodeOf(err) == types.ErrUnavailable {
+			err = types.Errorf(types.ErrUnavailable, "Resume", a.rec.id.String(), "%w (when it was started these variables were set, which are not now: %s)", err, strings.Join(names, ", "))
+		}
+		return resp, err
+	}
+	if a.damage != "" {
+		warnings = append(warnings, a.damage)
+	}
+	opts, err := d.optsOf(a, p, ag, choice, req)
+	if err != nil {
+		return resp, err
+	}
+	if opts.Settings, err = settingsOf(p, set.MCP); err != nil {
+		return resp, err
+	}
+	from, doubts, err := d.fromOf(a, req)
+	if err != nil {
+		return resp, err
+	}
+	from.Hold = hold
+	opts.From = from
+	if pid, ok := d.running(a.was.ParentUUID); ok && !a.fork {
+		opts.ParentPID = pid
+	}
+	seq := d.events.Last()
+	pid, err := d.kernel.SpawnContext(ctx, a.was.Intent, ag, opts)
+	if err != nil {
+		return resp, err
+	}
+	i, err := d.kernel.Info(pid)
+	if err != nil {
+		return resp, err
+	}
+	resp.SpawnResponse, resp.WorkDir, resp.InDoubt = spawned(i, choice, seq, warnings), i.WorkDir, doubts
+	if o := a.state.Origin; o != nil {
+		resp.OriginUUID = o.Origin
+	}
+	return resp, nil
+}
+
+// wishOf is the model that a resumed process gets: what is asked for now, else what it had.
+func wishOf(a *again, req *ipc.ResumeRequest) config.Wish {
+	w := config.Wish{Provider: a.was.Provider, Model: a.was.AskedModel, FallbackProvider: a.was.FallbackProvider, FallbackModel: a.was.FallbackModel}
+	if req.Provider != "" || req.Model != "" {
+		w.Model = req.Model
+		if req.Provider != "" || strings.Contains(req.Model, "/") {
+			w.Provider = req.Provider
+		}
+	}
+	if req.FallbackProvider != "" || req.FallbackModel != "" {
+		w.FallbackProvider, w.FallbackModel = req.FallbackProvider, req.FallbackModel
+	}
+	return w
+}
+
+// optsOf settles the options of a resumed process: limits and place as they were, but for what the
+// request changes. What cannot go on with these limits is refused, with what to do.
+func (d reviver) optsOf(a *again, p *profile, ag *agent.Agent, choice config.Choice, req *ipc.ResumeRequest) (kernel.SpawnOpts, error) {
+	was, s := &a.was, a.state
+	budget, steps := was.ContextBudget, was.MaxSteps
+	if req.Budget != nil {
+		if budget = 0; *req.Budget > 0 {
+			budget = s.Tokens + *req.Budget
+		}
+	}
+	if req.MaxSteps != nil {
+		if steps = 0; *req.MaxSteps > 0 {
+			steps = s.Step + *req.MaxSteps
+		}
+	}
+	id := a.rec.id.String()
+	switch {
+	case budget > 0 && s.Tokens >= budget:
+		return kernel.SpawnOpts{}, types.Errorf(types.ErrExhausted, "Resume", id, "its budget is used up: %d of %d tokens; give it more with --budget N (so many more tokens)", s.Tokens, budget)
+	case steps > 0 && s.Step >= steps && s.Open == nil:
+		return kernel.SpawnOpts{}, types.Errorf(types.ErrExhausted, "Resume", id, "it has done %d of %d steps; give it more with --max-steps N (so many more steps)", s.Step, steps)
+	}
+	o := kernel.SpawnOpts{
+		UUID: a.rec.id, Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort),
+		MaxSteps: &steps, ContextBudget: &budget, Timeout: was.Timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
+		Env: proc.ComposeEnv(p.env, ag.Env, nil), Secret: p.lookup, Profile: p,
+	}
+	if f := choice.Fallback; f != nil {
+		o.FallbackProvider, o.FallbackModel = f.Provider.Name, f.Model
+	}
+	return o, nil
+}

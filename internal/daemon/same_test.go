@@ -1,0 +1,167 @@
+package daemon_test
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"rnix/drivers/llm/llmtest"
+	"rnix/internal/event"
+	"rnix/internal/testenv"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// What becomes of each field of a process when it goes on from disk. A field that is missing here fails
+// the test: whoever adds one says what a resume does with it.
+var resumedFields = map[string]string{
+	"PID": "new", "UUID": "same", "PPID": "parent", "ParentUUID": "same", "Name": "same", "State": "moment", "Wait": "moment", "WaitUntil": "moment",
+	"Intent": "same", "Agent": "same", "Provider": "same", "Model": "same", "Step": "moment", "MaxSteps": "same", "TokensUsed": "same",
+	"Estimated": "same", "Budget": "same", "CostUSD": "same", "CreatedAt": "same", "UpdatedAt": "moment", "ElapsedMs": "moment", "Exit": "moment", "Children": "moment",
+	"WorkDir": "same", "ReadRoots": "same", "AllowedDevices": "same", "DeniedDevices": "same", "MCPMounts": "mounts", "Skills": "same", "Tools": "same",
+	"Plan": "same", "Result": "moment", "Interrupted": "moment", "Damage": "same", "Dir": "same",
+}
+
+func TestResumedProcessHasExactlyWhatItHad(t *testing.T) { // A-43
+	resume := func(t *testing.T, s *testenv.System, id types.UUID) {
+		s.Stop()
+		s.Start()
+		s.Settle()
+		if _, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: id.String(), Env: s.Env}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, way := range []struct {
+		name, auto string
+		do         func(t *testing.T, s *testenv.System, leader, kid types.UUID)
+	}{
+		{"by itself after a kill", "true", func(_ *testing.T, s *testenv.System, _, _ types.UUID) { s.Kill(); s.Start(); s.Settle() }},
+		{"by itself after a stop", "true", func(_ *testing.T, s *testenv.System, _, _ types.UUID) { s.Stop(); s.Start(); s.Settle() }},
+		{"by hand after a stop", "false", func(t *testing.T, s *testenv.System, leader, _ types.UUID) { resume(t, s, leader) }},
+		{"the child by hand, which wakes its parent", "false", func(t *testing.T, s *testenv.System, _, kid types.UUID) { resume(t, s, kid) }},
+		{"by hand, twice", "false", func(t *testing.T, s *testenv.System, leader, _ types.UUID) {
+			resume(t, s, leader)
+			resume(t, s, leader)
+		}},
+		{"paused as a tree, the child by hand", "true", func(t *testing.T, s *testenv.System, leader, kid types.UUID) {
+			if _, err := ipc.Call(t.Context(), s.Client, ipc.SignalTree, ipc.SignalRequest{Target: leader.String(), Signal: types.SIGPAUSE}); err != nil {
+				t.Fatal(err)
+			}
+			resume(t, s, kid)
+		}},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			var stop atomic.Bool
+			_, url := llmtest.NewAPI(t, family(&stop))
+			s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME="+way.auto)
+			roots := filepath.Join(s.Dir, "roots")
+			if err := os.MkdirAll(filepath.Join(s.Home, ".config", "rnix"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(roots, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(s.Home, ".config", "rnix", "config.yaml"), []byte("read_roots: ["+roots+"]\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			steps, budget := 17, 500_000
+			p := s.Spawn(ipc.SpawnRequest{Intent: "lead", Model: "fake", Name: "leader", Agent: "assistant", MaxSteps: &steps, ContextBudget: &budget,
+				Allow: []string{"/dev/fs", "/sys/spawn", "/proc"}, Deny: []string{"/proc/1"}, TimeoutMs: 3_600_000})
+			var kid types.PID
+			e := s.Await(0, event.StepStarted, func(e *event.Event) bool { return e.PID != p.PID && e.Step == 2 })
+			kid = e.PID
+			before := detail(t, s, p.UUID.String())
+			kidBefore := detail(t, s, kid.String())
+			way.do(t, s, p.UUID, kidBefore.UUID)
+			after := detail(t, s, p.UUID.String())
+			s.Await(0, event.StepStarted, func(e *event.Event) bool { return e.UUID == kidBefore.UUID && e.PID > kid })
+			kidAfter := detail(t, s, kidBefore.UUID.String())
+			compare(t, "leader", before, after, 0)
+			compare(t, "child", kidBefore, kidAfter, after.PID)
+			stop.Store(true)
+			signal(t, s, kidAfter.PID, types.SIGPAUSE) // it is asked again
+			signal(t, s, kidAfter.PID, types.SIGRESUME)
+			if w := s.Wait(after.PID); w.Exit.Code != 0 || w.Result != "the kid said: kid done" {
+				t.Errorf("%+v", w)
+			}
+		})
+	}
+}
+
+// family is a model whose leader plans and then starts a kid, which looks and then hangs until stop.
+func family(stop *atomic.Bool) func(llmtest.Request) llmtest.Reply {
+	return func(r llmtest.Request) llmtest.Reply {
+		turns := 0
+		for _, m := range r.Messages {
+			if m.Role == "assistant" {
+				turns++
+			}
+		}
+		if strings.HasPrefix(r.Messages[0].Text, "kid") {
+			switch {
+			case turns == 0:
+				return tool("list_files", `{}`)
+			case stop.Load():
+				return llmtest.Reply{Text: "kid done"}
+			}
+			return llmtest.Reply{Hang: true}
+		}
+		switch turns {
+		case 0:
+			return tool("plan", `{"steps":["start a kid","listen"]}`)
+		case 1:
+			return tool("spawn", `{"intent":"kid","max_steps":9}`)
+		}
+		res, _ := r.LastResult()
+		return llmtest.Reply{Text: "the kid said: " + res.Text}
+	}
+}
+
+func detail(t *testing.T, s *testenv.System, target string) ipc.ProcDetail {
+	t.Helper()
+	d, err := ipc.Call(t.Context(), s.Client, ipc.GetProcDetail, ipc.TargetRequest{Target: target})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func compare(t *testing.T, who string, before, after ipc.ProcDetail, parent types.PID) {
+	t.Helper()
+	var walk func(a, b reflect.Value)
+	walk = func(a, b reflect.Value) {
+		for i := range a.NumField() {
+			f := a.Type().Field(i)
+			if f.Anonymous {
+				walk(a.Field(i), b.Field(i))
+				continue
+			}
+			x, y := a.Field(i).Interface(), b.Field(i).Interface()
+			switch resumedFields[f.Name] {
+			case "":
+				t.Errorf("nobody has said what a resume does with %s", f.Name)
+			case "same":
+				if tx, ok := x.(interface{ IsZero() bool }); f.Name == "CreatedAt" && ok && !before.CreatedAt.Equal(after.CreatedAt) {
+					t.Errorf("%s: CreatedAt was %v and is %v", who, tx, y)
+				} else if f.Name != "CreatedAt" && !reflect.DeepEqual(x, y) {
+					t.Errorf("%s: %s was %v and is %v", who, f.Name, x, y)
+				}
+			case "new":
+				if reflect.DeepEqual(x, y) {
+					t.Errorf("%s: %s is still %v", who, f.Name, x)
+				}
+			case "parent":
+				if after.PPID != parent {
+					t.Errorf("%s: its parent is %d, want %d", who, after.PPID, parent)
+				}
+			}
+		}
+	}
+	walk(reflect.ValueOf(before), reflect.ValueOf(after))
+	if after.ElapsedMs < before.ElapsedMs && !strings.Contains(t.Name(), "kill") { // what it had lived since its last record is not known then
+		t.Errorf("%s: it had lived %d ms and has now lived %d ms", who, before.ElapsedMs, after.ElapsedMs)
+	}
+}

@@ -1,0 +1,76 @@
+package daemon
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+
+	"rnix/internal/config"
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// settings is what a history keeps of the configuration of its process, so that a later run finds the
+// same again: where it comes from, never the values of variables. Part of the on-disk format.
+type settings struct {
+	Cwd       string   `json:"cwd"` // whose project counts
+	Trust     bool     `json:"trust_project,omitempty"`
+	MCP       []string `json:"mcp,omitempty"`       // servers besides the agent's
+	Variables []string `json:"variables,omitempty"` // names of those that the client had
+	// What the client asked for, which its children's models depend on.
+	Provider         string `json:"provider,omitempty"`
+	Model            string `json:"model,omitempty"`
+	FallbackProvider string `json:"fallback_provider,omitempty"`
+	FallbackModel    string `json:"fallback_model,omitempty"`
+}
+
+// asked is what the client asked for.
+func (s *settings) asked() config.Wish {
+	return config.Wish{Provider: s.Provider, Model: s.Model, FallbackProvider: s.FallbackProvider, FallbackModel: s.FallbackModel}
+}
+
+// settingsOf returns the settings of a process with a profile.
+func settingsOf(p *profile, mcp []string) (json.RawMessage, error) {
+	s := settings{Cwd: p.cwd, Trust: p.trust, MCP: mcp, Provider: p.asked.Provider, Model: p.asked.Model,
+		FallbackProvider: p.asked.FallbackProvider, FallbackModel: p.asked.FallbackModel}
+	for _, kv := range p.env {
+		if name, _, ok := strings.Cut(kv, "="); ok {
+			s.Variables = append(s.Variables, name)
+		}
+	}
+	slices.Sort(s.Variables)
+	s.Variables = slices.Compact(s.Variables)
+	b, err := json.Marshal(&s)
+	if err != nil {
+		return nil, types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)
+	}
+	return b, nil
+}
+
+// settingsIn returns the settings that a history has kept. One without any worked in its directory.
+func settingsIn(was *step.Settled) settings {
+	var s settings
+	if len(was.Settings) == 0 || json.Unmarshal(was.Settings, &s) != nil {
+		s = settings{}
+	}
+	if s.Cwd == "" {
+		s.Cwd = was.WorkDir
+	}
+	return s
+}
+
+// missing returns the names of variables that the first run had and env has not.
+func (s *settings) missing(env []string) []string {
+	if len(env) == 0 {
+		env = os.Environ()
+	}
+	lookup := lookupIn(env)
+	var out []string
+	for _, name := range s.Variables {
+		if _, ok := lookup(name); !ok && !strings.HasPrefix(name, "RNIX_") {
+			out = append(out, name)
+		}
+	}
+	return out
+}

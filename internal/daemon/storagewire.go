@@ -1,0 +1,126 @@
+package daemon
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"rnix/internal/gc"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+func wireRef(r *gc.Ref) ipc.HistoryRef { return ipc.HistoryRef(*r) }
+
+// wireGC is the result of a run on the wire. sizes is what is known of those that have not gone; undo is
+// how the work of those that went is got back.
+func wireGC(r *gc.Result, sizes map[types.UUID]int64, undo map[types.UUID]string) ipc.GCResponse {
+	resp := ipc.GCResponse{Mode: string(r.Mode), DryRun: r.DryRun, Started: r.Started, TookNs: r.Took, Examined: r.Examined, Kept: r.Kept, Freed: r.Freed,
+		Warnings: r.Warnings, Candidates: []ipc.GCCandidate{}, Skipped: []ipc.GCSkip{}, Exempt: []ipc.GCExempt{}}
+	for i := range r.Candidates {
+		c := &r.Candidates[i]
+		resp.Candidates = append(resp.Candidates, ipc.GCCandidate{HistoryRef: wireRef(&c.Ref), Bytes: sizes[c.UUID], Why: c.Why})
+	}
+	done := func(list []gc.Done) []ipc.GCDone {
+		out := []ipc.GCDone{}
+		for i := range list {
+			d := &list[i]
+			out = append(out, ipc.GCDone{GCCandidate: ipc.GCCandidate{HistoryRef: wireRef(&d.Ref), Bytes: d.Bytes, Why: d.Why},
+				ArchiveBytes: d.ArchiveSize, Archive: d.Archive, Rescued: cmp.Or(undo[d.UUID], d.Rescued)})
+		}
+		return out
+	}
+	resp.Archived, resp.Deleted = done(r.Archived), done(r.Deleted)
+	for i := range r.Skipped {
+		s := &r.Skipped[i]
+		resp.Skipped = append(resp.Skipped, ipc.GCSkip{HistoryRef: wireRef(&s.Ref), Code: s.Code, Reason: s.Reason})
+	}
+	for i := range r.Exempt {
+		e := &r.Exempt[i]
+		resp.Exempt = append(resp.Exempt, ipc.GCExempt{HistoryRef: wireRef(&e.Ref), Reason: e.Reason})
+	}
+	for i := range resp.Candidates { // those that went are known better
+		for _, list := range [][]ipc.GCDone{resp.Archived, resp.Deleted} {
+			if n := slices.IndexFunc(list, func(d ipc.GCDone) bool { return d.UUID == resp.Candidates[i].UUID }); n >= 0 {
+				resp.Candidates[i].Bytes = list[n].Bytes
+			}
+		}
+	}
+	return resp
+}
+
+// wireUsage is the room on the wire: of the histories in only, or of all if that is empty.
+func wireUsage(u *gc.Usage, only map[types.UUID]bool, dataDir string) ipc.DUResponse {
+	resp := ipc.DUResponse{Histories: []ipc.HistoryUsage{}, Shared: u.Shared, Total: ipc.BytesUsed(u.Total), Warnings: u.Warnings, DataDir: dataDir}
+	if len(only) > 0 {
+		resp.Shared, resp.Total = 0, ipc.BytesUsed{}
+	}
+	for i := range u.Histories {
+		h := &u.Histories[i]
+		if len(only) > 0 && !only[h.UUID] {
+			continue
+		}
+		resp.Histories = append(resp.Histories, ipc.HistoryUsage{HistoryRef: wireRef(&h.Ref), State: h.State, BytesUsed: ipc.BytesUsed(h.Bytes)})
+		if t := &resp.Total; len(only) > 0 {
+			t.Steps += h.Steps
+			t.Events += h.Events
+			t.Scratch += h.Scratch
+			t.Other += h.Other
+			t.Snapshots += h.Snapshots
+			t.Archive += h.Archive
+			t.Total += h.Total
+		}
+	}
+	return resp
+}
+
+// works is the long work on histories that is under way.
+type works struct {
+	mu   sync.Mutex
+	list []*work // +checklocks:mu
+}
+
+// work is one piece of it; nil is none. Its fields belong to the works.
+type work struct {
+	all *works
+	at  ipc.Work
+}
+
+func (w *works) begin(method string) *work {
+	n := &work{w, ipc.Work{Method: method, Since: time.Now()}}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.list = append(w.list, n)
+	return n
+}
+
+func (w *works) all() []ipc.Work {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]ipc.Work, 0, len(w.list))
+	for _, n := range w.list {
+		out = append(out, n.at)
+	}
+	return out
+}
+
+// of says how many histories there are to look at.
+func (n *work) of(total int) {
+	n.all.mu.Lock()
+	defer n.all.mu.Unlock()
+	n.at.Total = total
+}
+
+// next says which history comes now.
+func (n *work) next(done int, id types.UUID) {
+	n.all.mu.Lock()
+	defer n.all.mu.Unlock()
+	n.at.Done, n.at.At = done, id.String()
+}
+
+func (n *work) end() {
+	n.all.mu.Lock()
+	defer n.all.mu.Unlock()
+	n.all.list = slices.DeleteFunc(n.all.list, func(x *work) bool { return x == n })
+}

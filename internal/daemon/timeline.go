@@ -1,0 +1,192 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rnix/internal/step"
+	"rnix/internal/workspace"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// kept is a snapshot of the files of a process: how they were at the end of a step.
+type kept struct {
+	ref     workspace.Ref // Step: under which step of the process
+	limited string
+}
+
+// timeline is the snapshots of a process, in the order of their steps.
+type timeline struct {
+	list []kept
+	last int // the last step that has ended
+}
+
+// timelineOf puts together what the history says of snapshots and what the keeper has: the first one, which
+// no step has made, only the keeper knows. stored is that of the process and of its origins, each up to
+// the step that the process has of it, the process itself first.
+func timelineOf(h *step.History, stored []workspace.Stored) timeline {
+	byStep := map[int]kept{}
+	owner := map[string]types.UUID{}
+	for _, s := range slices.Backward(stored) { // so that the process's own count
+		if owner[s.ID] = s.UUID; !s.Rescue {
+			byStep[s.Step] = kept{s.Ref, s.Limited}
+		}
+	}
+	note := func(n int, s *step.Snapshot) {
+		id, ok := owner[s.ID]
+		if !ok {
+			id = h.UUID
+		}
+		ref := refOf(id, s)
+		ref.Step = n
+		byStep[n] = kept{ref, s.Limited}
+	}
+	t := timeline{}
+	for i := range h.Records {
+		if in := h.Records[i].Intent; in != nil && in.Before != nil {
+			if _, ok := byStep[in.Before.Step]; !ok {
+				note(in.Before.Step, in.Before)
+			}
+		}
+	}
+	for i := range h.Steps {
+		s := &h.Steps[i]
+		if t.last = max(t.last, s.StepNumber); s.Files != nil {
+			note(s.StepNumber, s.Files)
+		}
+	}
+	for _, k := range byStep {
+		t.list = append(t.list, k)
+	}
+	slices.SortFunc(t.list, func(a, b kept) int { return cmp.Compare(a.ref.Step, b.ref.Step) })
+	return t
+}
+
+// at returns the files at the end of step n: those of the latest snapshot up to it, or, before the first
+// change, of the first one.
+func (t *timeline) at(n int) kept {
+	k := t.list[0]
+	for _, next := range t.list {
+		if next.ref.Step <= n {
+			k = next
+		}
+	}
+	return k
+}
+
+// check refuses a step that there is not.
+func (t *timeline) check(op, target string, n int) error {
+	switch {
+	case n >= 0 && n <= t.last:
+		return nil
+	case t.last == 0:
+		return types.Errorf(types.ErrNotFound, op, target, "no step %d: no step has ended yet", n)
+	}
+	return types.Errorf(types.ErrNotFound, op, target, "no step %d: there are steps 1 to %d, and 0 is before the first", n, t.last)
+}
+
+// filesAt describes a snapshot for the wire.
+func filesAt(n int, k kept) ipc.FilesAt {
+	return ipc.FilesAt{Step: n, Kept: k.ref.Step, Kind: string(k.ref.Kind), ID: k.ref.ID, Root: k.ref.Root, Limited: k.limited}
+}
+
+// timeline returns the snapshots of a process. Without any it is an error that says why.
+func (d inspector) timeline(ctx context.Context, p *past, op, target string) (t timeline, stored []workspace.Stored, err error) {
+	if d.keeper == nil {
+		return t, nil, types.Errorf(types.ErrUnavailable, op, target, "snapshots are switched off, so no files are kept; switch them on with snapshots.enabled in config.yaml and start the daemon again")
+	}
+	if stored, err = d.storedFiles(ctx, p); err != nil {
+		d.log.Warn("records of snapshots", "uuid", p.uuid, "err", err) // what can be read is there
+	}
+	if t = timelineOf(p.h, stored); len(t.list) > 0 {
+		return t, stored, nil
+	}
+	return t, stored, types.Errorf(types.ErrNotFound, op, target, "no files are kept: %s", d.whyNone(ctx, p))
+}
+
+// storedFiles returns the keeper's records of a process and of its origins.
+func (d inspector) storedFiles(ctx context.Context, p *past) ([]workspace.Stored, error) {
+	out, err := d.keeper.List(ctx, p.uuid)
+	f, forked := forkOf(p.h)
+	id, at := f.Origin, f.Step
+	for n := 0; forked && n < maxAncestors && id != (types.UUID{}); n++ {
+		more, merr := d.keeper.List(ctx, id)
+		err = cmp.Or(err, merr)
+		out = append(out, slices.DeleteFunc(more, func(s workspace.Stored) bool { return s.Rescue || s.Step > at })...)
+		info, ok := d.journal.Index().Get(id)
+		if !ok {
+			break
+		}
+		id, at = info.OriginUUID, min(at, info.OriginStep)
+	}
+	return out, err
+}
+
+// whyNone says why a process has no snapshots.
+func (d inspector) whyNone(ctx context.Context, p *past) string {
+	dir := d.workDir(p)
+	now := workspace.Now(p.uuid, dir)
+	if dir == "" {
+		return "the process has no directory"
+	}
+	changes := slices.ContainsFunc(p.h.Records, func(r step.Record) bool { return r.Intent != nil && r.Intent.Effect != "none" })
+	if !changes {
+		return "nothing that it has called could change any"
+	}
+	if _, _, err := d.keeper.Diff(ctx, now, now, workspace.DiffOpts{NamesOnly: true}); err != nil {
+		return err.Error()
+	}
+	return "they were switched off, or could not be made, when it ran; `rnix strace` shows the failures"
+}
+
+// resolved returns a path without symbolic links, as far as it is there.
+func resolved(path string) string {
+	if p, err := filepath.EvalSymlinks(path); err == nil {
+		return p
+	}
+	return filepath.Clean(path)
+}
+
+// under reports whether a path is a directory or below it. Both are clean.
+func under(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
+// topOf returns the directory of a process that stands for the root of a snapshot: that root itself, or the
+// workspace that was made for a fork. "" = neither, and the files of the snapshot were elsewhere.
+func (d inspector) topOf(p *past, workDir string, ref workspace.Ref) string {
+	dir := resolved(workDir)
+	for _, top := range []string{resolved(ref.Root), resolved(d.forkDir(p.uuid))} {
+		if under(dir, top) {
+			return top
+		}
+	}
+	return ""
+}
+
+// below returns paths, absolute or relative to dir, as ones relative to top. The whole of top is no path.
+func below(op, top, dir string, paths []string) ([]string, error) {
+	var out []string
+	for _, p := range paths {
+		abs := p
+		if !filepath.IsAbs(p) {
+			abs = filepath.Join(dir, p)
+		}
+		abs = filepath.Join(resolved(filepath.Dir(abs)), filepath.Base(abs)) // the way there, not the file itself
+		if !under(abs, top) {
+			abs = resolved(abs)
+		}
+		switch {
+		case p == "" || !under(abs, top) || strings.HasPrefix(p, ":"):
+			return nil, types.Errorf(types.ErrInvalid, op, p, "is not a file of the work in %s", top)
+		case abs == top:
+			return nil, nil
+		}
+		out = append(out, strings.TrimPrefix(abs, strings.TrimSuffix(top, "/")+"/"))
+	}
+	return out, nil
+}

@@ -1,0 +1,63 @@
+package ipc
+
+import (
+	"rnix/types"
+)
+
+// ResumeRequest lets a process go on: one that is paused, suspended, a zombie or dead. What is not said
+// stays as it was. Pointers tell "not said" from zero.
+type ResumeRequest struct {
+	Target string `json:"target"` // a PID, a UUID or a prefix of one, or a name
+	// Fork makes a copy with a UUID of its own and lets that go on; the original is not touched.
+	Fork bool `json:"fork,omitempty"`
+	// FromStep is the last step that a fork has of the original; 0 = none of them. Only with Fork.
+	FromStep *int `json:"from_step,omitempty"`
+	// NewInput is a message of the user at the point of resume.
+	NewInput string `json:"new_input,omitempty"`
+
+	Provider         string `json:"provider,omitempty"`
+	Model            string `json:"model,omitempty"`
+	FallbackProvider string `json:"fallback_provider,omitempty"`
+	FallbackModel    string `json:"fallback_model,omitempty"`
+	Budget           *int   `json:"budget,omitempty"`    // so many tokens more than are used; 0 = unlimited
+	MaxSteps         *int   `json:"max_steps,omitempty"` // so many steps more than are done; 0 = no limit
+	Name             string `json:"name,omitempty"`      // of a fork
+	// Cwd is where a fork works: a directory that is used as it is. Empty = a workspace of its own, with
+	// the files as they were at its step.
+	Cwd string `json:"cwd,omitempty"`
+
+	// OnInDoubt says what becomes of calls whose outcome nobody knows: tell (default), retry, skip, fail.
+	// Choices overrides it by the id of the call.
+	OnInDoubt string            `json:"on_in_doubt,omitempty"`
+	Choices   map[string]string `json:"choices,omitempty"`
+
+	TrustProject bool     `json:"trust_project,omitempty"`
+	Env          []string `json:"env,omitempty"` // as in SpawnRequest
+}
+
+// ResumeResponse names the process that goes on.
+type ResumeResponse struct {
+	SpawnResponse
+	Mode string `json:"mode"` // live (it was only paused), continue, fork
+	// From says what was read: checkpoint, or history. Step is the last step that had ended.
+	From       string     `json:"from,omitempty"`
+	Step       int        `json:"step"`
+	OriginUUID types.UUID `json:"origin_uuid,omitzero"`
+	OriginPID  types.PID  `json:"origin_pid,omitempty"`
+	WorkDir    string     `json:"work_dir,omitempty"`
+	// InDoubt are the calls whose outcome nobody knows, with what becomes of each.
+	InDoubt []InDoubt `json:"in_doubt,omitempty"`
+	// Woken are the other processes that go on with it: those that it waits for, and those that wait for it.
+	Woken []types.PID `json:"woken,omitempty"`
+}
+
+// InDoubt is a call that was begun and has no result.
+type InDoubt struct {
+	CallID  string `json:"call_id"`
+	Tool    string `json:"tool"`
+	Path    string `json:"path"`
+	Effect  string `json:"effect"`
+	Input   string `json:"input,omitempty"` // bounded
+	Step    int    `json:"step"`
+	Verdict string `json:"verdict"` // again, undo, attach, unknown, skipped, refuse
+}
