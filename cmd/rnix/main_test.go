@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
 
 	"rnix/internal/event"
 	"rnix/ipc"
 	"rnix/runtime/statehome"
+	"rnix/types"
 )
 
 var update = flag.Bool("update", false, "write what the scripts compare with anew")
@@ -43,7 +45,7 @@ func TestScripts(t *testing.T) {
 			e.Defer(func() { stopDaemon(t, e.Vars, filepath.Join(home, "data"), run) })
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "using": using},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "using": using, "crash": crash, "recovered": recovered},
 	})
 }
 
@@ -67,29 +69,82 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// using waits until a process has opened a device: using 1 /dev/shell
+// using waits until a process, named by its PID or its name, has opened a device in the time of this
+// daemon, so many times if a number is given: using 1 /dev/shell 3
 func using(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: using pid path")
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: using process path [times]")
 	}
-	lookup := func(key string) (string, bool) { v := ts.Getenv(key); return v, v != "" }
-	places, err := statehome.Find(lookup, "")
-	ts.Check(err)
+	times := 1
+	if len(args) == 3 {
+		var err error
+		times, err = strconv.Atoi(args[2])
+		ts.Check(err)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	c, err := ipc.Connect(ctx, places.Socket)
+	c, err := ipc.Connect(ctx, placesOf(ts).Socket)
 	ts.Check(err)
 	defer c.Close()
+	var id types.UUID // of a name, which has a history already
+	if _, err := types.ParsePID(args[0]); err != nil {
+		p, err := ipc.Call(ctx, c, ipc.GetProcDetail, ipc.TargetRequest{Target: args[0]})
+		ts.Check(err)
+		id = p.UUID
+	}
 	feed, err := ipc.Open(ctx, c, ipc.Events, ipc.EventsRequest{From: 1, Follow: true, Kinds: []event.Kind{event.Syscall}})
 	ts.Check(err)
 	defer feed.Close()
 	for f, err := range feed.All() {
 		ts.Check(err)
-		if f.Data.PID.String() == args[0] && f.Data.Name == "Open" && f.Data.Path == args[1] {
-			return
+		if (f.Data.UUID == id || f.Data.PID.String() == args[0]) && f.Data.Name == "Open" && f.Data.Path == args[1] {
+			if times--; times == 0 {
+				return
+			}
 		}
 	}
 	ts.Fatalf("%s has not opened %s", args[0], args[1])
+}
+
+func placesOf(ts *testscript.TestScript) statehome.Places {
+	places, err := statehome.Find(func(key string) (string, bool) { v := ts.Getenv(key); return v, v != "" }, "")
+	ts.Check(err)
+	return places
+}
+
+// crash ends the daemon of the script without warning, and waits until its lock is free.
+func crash(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: crash")
+	}
+	path := ipc.DataLock(placesOf(ts).DataDir)
+	h, held, err := ipc.LockHolder(path)
+	ts.Check(err)
+	if !held || h.PID <= 1 {
+		ts.Fatalf("no daemon is running")
+	}
+	ts.Check(unix.Kill(h.PID, unix.SIGKILL))
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	ts.Check(err)
+	defer f.Close() // gives the lock back
+	ts.Check(unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: unix.F_WRLCK}))
+}
+
+// recovered waits until the daemon has looked at everything that an earlier one has left.
+func recovered(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: recovered")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	c, err := ipc.Connect(ctx, placesOf(ts).Socket)
+	ts.Check(err)
+	defer c.Close()
+	for looking := true; looking; {
+		s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
+		ts.Check(err)
+		looking = s.Recovering
+	}
 }
 
 // stopDaemon stops the daemon of a script; one that does not listen any more is ended by its PID.

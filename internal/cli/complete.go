@@ -40,17 +40,37 @@ func completeProcs(a *app, ended bool) completer {
 		if err != nil {
 			return nil
 		}
-		var out []cobra.Completion
-		for i := range r.Procs {
-			p := &r.Procs[i]
-			what := p.State + ": " + cut(oneLine(p.Intent), 50)
-			out = append(out, cobra.CompletionWithDesc(p.PID.String(), what))
-			if p.Name != "" {
-				out = append(out, cobra.CompletionWithDesc(oneLine(p.Name), what))
-			}
-		}
-		return out
+		return procWords(r.Procs)
 	})
+}
+
+// procWords returns the words that name processes.
+func procWords(procs []ipc.Proc) []cobra.Completion {
+	var out []cobra.Completion
+	for i := range procs {
+		p := &procs[i]
+		what := p.State + ": " + cut(oneLine(p.Intent), 50)
+		out = append(out, cobra.CompletionWithDesc(p.PID.String(), what))
+		if p.Name != "" {
+			out = append(out, cobra.CompletionWithDesc(oneLine(p.Name), what))
+		}
+	}
+	return out
+}
+
+// completeResumable offers what can be resumed, the latest first.
+func completeResumable(a *app) completer {
+	f := completing(a, func(ctx context.Context, c *ipc.Client) []cobra.Completion {
+		r, err := ipc.Call(ctx, c, ipc.ListResumable, ipc.ListRequest{Limit: 50})
+		if err != nil {
+			return nil
+		}
+		return procWords(r.Procs)
+	})
+	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		out, how := f(c, args, typed)
+		return out, how | cobra.ShellCompDirectiveKeepOrder
+	}
 }
 
 func completeAgents(a *app) completer {
@@ -131,6 +151,18 @@ func onlyFirst(f completer) completer {
 		}
 		return f(c, args, typed)
 	}
+}
+
+// completeResume sets what the flags of resume complete to.
+func completeResume(a *app, c *cobra.Command) {
+	for flag, f := range map[string]completer{
+		"provider": completeProviders(a), "fallback-provider": completeProviders(a),
+		"output-format": cobra.FixedCompletions([]cobra.Completion{"text", "json", "stream-json"}, cobra.ShellCompDirectiveNoFileComp),
+		"on-in-doubt":   cobra.FixedCompletions(policies(), cobra.ShellCompDirectiveNoFileComp),
+	} {
+		_ = c.RegisterFlagCompletionFunc(flag, f)
+	}
+	_ = c.MarkFlagDirname("cwd")
 }
 
 // completeRun sets what the flags of run complete to.

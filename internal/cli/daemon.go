@@ -126,7 +126,8 @@ func daemonStopCmd(a *app) *cobra.Command {
 		Use:   "stop",
 		Short: "stop the daemon; its agents are suspended, not ended",
 		Long: `Stop stops the daemon and waits until it is gone. Agents that are running finish the write that is
-under way and are suspended on disk.`,
+under way and are suspended on disk. They go on by themselves when a daemon starts again, unless
+daemon.auto_resume is false in config.yaml; then they go on with: rnix resume`,
 		Example:     examples(`rnix daemon stop`),
 		Annotations: exits("0 1 2 12 124"),
 		Args:        noArgs,
@@ -160,10 +161,10 @@ func daemonStop(ctx context.Context, c *ipc.Client, out *output) error {
 	if err != nil {
 		return err
 	}
-	suspended := 0 // by this stop; others were before
+	stopped := 0 // suspended by this stop; others were before
 	for i := range living.Procs {
-		if living.Procs[i].Exit == nil {
-			suspended++
+		if state := living.Procs[i].State; state == "created" || state == "running" {
+			stopped++
 		}
 	}
 	// A daemon that is quicker than its own answer has done what was asked for.
@@ -194,10 +195,10 @@ func daemonStop(ctx context.Context, c *ipc.Client, out *output) error {
 		out.object(struct {
 			PID       int `json:"pid"`
 			Suspended int `json:"suspended"`
-		}{s.PID, suspended})
+		}{s.PID, stopped})
 		return nil
 	}
-	out.talk("the daemon (pid %d) has stopped%s", s.PID, suspendedText(suspended))
+	out.talk("the daemon (pid %d) has stopped%s", s.PID, suspendedText(stopped))
 	return nil
 }
 
@@ -206,7 +207,7 @@ func suspendedText(n int) string {
 	case 0:
 		return ""
 	case 1:
-		return "; 1 agent is suspended on disk (see: rnix ps -a)"
+		return "; 1 agent is suspended on disk (see: rnix list-resumable)"
 	}
-	return "; " + number(n) + " agents are suspended on disk (see: rnix ps -a)"
+	return "; " + number(n) + " agents are suspended on disk (see: rnix list-resumable)"
 }

@@ -44,10 +44,10 @@ func exitTable() []exitRow {
 		{ExitAgentFailed, "the agent failed: an error, or its step limit (process exit code 1)"},
 		{ExitBudget, "the agent's budget is used up (process exit code 2)"},
 		{ExitCancelled, "the agent was ended by a signal (process exit code 4)"},
-		{ExitBlocked, "the agent waits for a decision that nobody can give (process exit code 5)"},
+		{ExitBlocked, "a decision is needed that nobody can give (process exit code 5; resume: calls in doubt)"},
 		{ExitNoProgress, "the agent repeated itself and was stopped (process exit code 6)"},
 		{ExitLostOwnership, "another owner took the agent's session (process exit code 3)"},
-		{ExitSuspended, "the daemon stopped; the agent is suspended on disk, not ended"},
+		{ExitSuspended, "the agent is suspended on disk, not ended: the daemon stopped, or it was paused"},
 		{ExitNotFound, "no such process, path or name, or several that match"},
 		{ExitDenied, "permission denied; nothing was done"},
 		{ExitUnreachable, "the daemon cannot be reached, does not start, or went away"},
@@ -176,6 +176,8 @@ func exitCode(err error) int {
 		return ExitNotFound
 	case types.ErrPermission:
 		return ExitDenied
+	case types.ErrInDoubt:
+		return ExitBlocked
 	case types.ErrAuth, types.ErrRateLimited:
 		return ExitNoModel
 	case types.ErrTimeout:

@@ -39,32 +39,33 @@ const spawnPatience = 3 * time.Second
 // signalPatience bounds the call that passes a signal on.
 const signalPatience = 5 * time.Second
 
-// spawn starts a process. by is the signal, if any, with which somebody wants it to stop already.
-func spawn(ctx context.Context, c *ipc.Client, out *output, req ipc.SpawnRequest, sigs <-chan os.Signal) (s ipc.SpawnResponse, by os.Signal, err error) {
+// begin calls a method that starts a process. by is the signal, if any, with which somebody wants it to
+// stop already.
+func begin[Req, Resp any](ctx context.Context, c *ipc.Client, out *output, m ipc.Method[Req, Resp], req Req, sigs <-chan os.Signal) (r Resp, by os.Signal, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	type answer struct {
-		s   ipc.SpawnResponse
+		r   Resp
 		err error
 	}
 	answered := make(chan answer, 1)
 	// Owned by this call, which cancels it; a daemon that does not answer is left behind.
 	go func() {
-		s, err := ipc.Call(ctx, c, ipc.Spawn, req)
-		answered <- answer{s, err}
+		r, err := ipc.Call(ctx, c, m, req)
+		answered <- answer{r, err}
 	}()
 	var late <-chan time.Time
 	for {
 		select {
 		case a := <-answered:
 			if by != nil && a.err != nil {
-				return s, by, &exitError{signalExit(by), types.Errorf(types.ErrCancelled, "Spawn", "", "no agent was started")}
+				return r, by, &exitError{signalExit(by), types.Errorf(types.ErrCancelled, "Spawn", "", "no agent was started")}
 			}
-			return a.s, by, a.err
+			return a.r, by, a.err
 		case sig := <-sigs:
 			if by != nil || sig == syscall.SIGHUP {
 				// Closing the connection takes the request back, if it has not been done yet.
-				return s, by, leave(signalExit(sig))
+				return r, by, leave(signalExit(sig))
 			}
 			by, late = sig, time.After(spawnPatience)
 			out.talk("[kernel] stopping the agent that is being started; Ctrl+C again leaves at once")

@@ -22,8 +22,8 @@ func killCmd(a *app) *cobra.Command {
   TERM (15)    end before the next action; everything until then is on record
   KILL (9)     end at once
   INT (2)      as TERM; a process may handle it differently
-  PAUSE (19)   stop before the next model call or action (see: rnix pause)
-  RESUME (18)  go on
+  PAUSE (19)   stop before the next action (see: rnix pause)
+  RESUME (18)  go on, if it is only paused (see: rnix resume)
 
 Names may be written TERM, SIGTERM, -TERM or --signal TERM; numbers are those of Linux.`,
 		Example:           examples(`rnix kill 3`, `rnix kill -9 night`, `rnix kill -TERM --subtree 0191f3a2`, `rnix kill -l`),
@@ -98,8 +98,10 @@ func notRunning(ctx context.Context, c *ipc.Client, target string, sig types.Sig
 	switch {
 	case perr != nil:
 		return err
-	case sig == types.SIGRESUME && p.Exit == nil:
-		return withMend(err, fmt.Sprintf("going on from disk is not there yet; what it has done is shown by: rnix steps %d", p.PID))
+	case sig == types.SIGRESUME:
+		return withMend(err, fmt.Sprintf("what is only on disk goes on with: rnix resume %d", p.PID))
+	case p.State == suspended:
+		return withMend(err, fmt.Sprintf("it does nothing until it is resumed; what it has done is shown by: rnix steps %d", p.PID))
 	}
 	return withMend(err, fmt.Sprintf("how that came about is shown by: rnix wait %d, rnix steps %d", p.PID, p.PID))
 }

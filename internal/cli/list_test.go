@@ -66,7 +66,7 @@ func TestPsWithoutDaemonStartsNone(t *testing.T) {
 	if r := f.run("ps", "--json"); r.code != 0 || r.out+r.err != "" {
 		t.Errorf("%+v", r)
 	}
-	for _, args := range [][]string{{"kill", "3"}, {"pause", "3"}, {"resume", "3"}} {
+	for _, args := range [][]string{{"kill", "3"}, {"pause", "3"}, {"resume", "--subtree", "3"}} {
 		if r := f.run(args...); r.code != ExitNotFound || !strings.Contains(r.err, "rnix ps -a") {
 			t.Errorf("%v: %+v", args, r)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,6 +43,7 @@ type fake struct {
 
 	spawn  func(context.Context, ipc.SpawnRequest) (ipc.SpawnResponse, error)
 	wait   func(context.Context, ipc.WaitRequest) (ipc.WaitResponse, error)
+	resume func(ipc.ResumeRequest) (ipc.ResumeResponse, error)
 	signal func(tree bool, r ipc.SignalRequest) (ipc.SignalResponse, error)
 	events func(context.Context, ipc.EventsRequest, *ipc.Stream) error
 	procs  []ipc.Proc
@@ -56,6 +58,7 @@ type fake struct {
 	tools  ipc.MCPTestResponse
 	path   func(op string, r ipc.PathRequest) (ipc.PathResponse, error)
 	list   ipc.ListPathResponse
+	more   func(*ipc.Server) // adds methods
 	proc   func(target string) (ipc.ProcDetail, error)
 
 	mu   sync.Mutex
@@ -100,6 +103,9 @@ func (f *fake) serve() *fake {
 	s := ipc.NewServer(ipc.ServerOptions{})
 	f.server = s
 	f.handle(s)
+	if f.more != nil {
+		f.more(s)
+	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }() // ends with Shutdown below
 	f.stopped = sync.OnceFunc(func() {
@@ -147,6 +153,14 @@ func (f *fake) handle(s *ipc.Server) {
 	answer(s, ipc.Spawn, func(ctx context.Context, r ipc.SpawnRequest) (ipc.SpawnResponse, error) {
 		f.note("spawn " + r.Intent)
 		return f.spawn(ctx, r)
+	})
+	answer(s, ipc.Resume, func(_ context.Context, r ipc.ResumeRequest) (ipc.ResumeResponse, error) {
+		f.note("resume " + r.Target)
+		return f.resume(r)
+	})
+	answer(s, ipc.ListResumable, func(_ context.Context, r ipc.ListRequest) (ipc.ListResponse, error) {
+		f.note(fmt.Sprint("list_resumable ", r.Limit))
+		return ipc.ListResponse{Procs: f.procs, Hidden: f.hidden}, nil
 	})
 	answer(s, ipc.Wait, func(ctx context.Context, r ipc.WaitRequest) (ipc.WaitResponse, error) { return f.wait(ctx, r) })
 	answer(s, ipc.Signal, func(_ context.Context, r ipc.SignalRequest) (ipc.SignalResponse, error) {
@@ -257,4 +271,19 @@ func contains(kinds []event.Kind, k event.Kind) bool {
 		}
 	}
 	return false
+}
+
+// client is a connection to the daemon, until the test ends.
+func (f *fake) client() *ipc.Client {
+	f.t.Helper()
+	places, err := statehome.Find(lookupIn(f.env), "")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	c, err := ipc.Connect(f.t.Context(), places.Socket)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = c.Close() })
+	return c
 }

@@ -19,11 +19,12 @@ func psCmd(a *app) *cobra.Command {
 		Aliases:    []string{"list"},
 		SuggestFor: []string{"top", "jobs", "status", "pstree"},
 		Short:      "list processes as a tree, with the commands that they run",
-		Long: `Ps lists the processes that are alive: each below its parent, with what it waits for, and below it
-the processes of the operating system that it has started. With -a also those that have ended.
+		Long: `Ps lists the processes that are alive, and those that are suspended on disk: each below its parent, with
+what it waits for, and below it the processes of the operating system that it has started. With -a
+also those that have ended. A suspended process goes on with: rnix resume
 
-Columns: PID; STATE (created, running, suspended, zombie, dead); WAIT, what it waits for, or how it
-ended; STEP and limit; TOKENS, with ~ where we have counted them and not the provider; ELAPSED, which
+Columns: PID; STATE (created, running, suspended, zombie, dead); WAIT, what it waits for, why it is
+suspended, or how it ended; STEP and limit; TOKENS, with ~ where we have counted them and not the provider; ELAPSED, which
 stands still during a pause; MODEL; INTENT, after the name. A narrow terminal shows fewer columns.`,
 		Example:     examples(`rnix ps`, `rnix ps -a --limit 20`, `rnix ps --json | jq -r 'select(.state=="suspended").uuid'`),
 		Annotations: exits("0 1 2 12"),
@@ -40,7 +41,7 @@ stands still during a pause; MODEL; INTENT, after the name. A narrow terminal sh
 				return err
 			}
 			if client == nil {
-				a.out.talk("no daemon is running, so no process is; rnix ps -a shows those on disk")
+				a.out.talk("no daemon is running, so no process is; rnix ps -a shows those on disk, also what is suspended")
 				return nil
 			}
 			return ps(c.Context(), client, a.out, ipc.ListRequest{All: all, Limit: limit}, time.Now())
@@ -67,7 +68,7 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 		if req.All {
 			out.talk("there are no processes, and none on disk")
 		} else {
-			out.talk("no processes are running; rnix ps -a shows those that have ended")
+			out.talk("no processes are running, and none is suspended; rnix ps -a shows those that have ended")
 		}
 		return nil
 	}
@@ -119,9 +120,13 @@ func intentText(p *ipc.Proc, width int) string {
 	return s
 }
 
+// suspended is what a process is called whose gate is shut, or which is on disk without an end. Part of
+// the wire format.
+const suspended = "suspended"
+
 func waitText(p *ipc.Proc, now time.Time) string {
 	switch {
-	case p.Exit != nil:
+	case p.Exit != nil && (p.State != suspended || p.Wait == ""):
 		return exitText(p.Exit)
 	case p.Wait == "":
 		return "-"
@@ -135,7 +140,7 @@ func stateStyle(p *ipc.Proc) style {
 	switch p.State {
 	case "running":
 		return green
-	case "suspended":
+	case suspended:
 		return yellow
 	case "zombie", "dead":
 		return dim
@@ -144,7 +149,7 @@ func stateStyle(p *ipc.Proc) style {
 }
 
 func waitStyle(p *ipc.Proc) style {
-	if p.Exit != nil && p.Exit.Code != types.ExitOK {
+	if p.Exit != nil && p.Exit.Code != types.ExitOK && p.State != suspended {
 		return red
 	}
 	return plain

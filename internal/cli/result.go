@@ -2,9 +2,9 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
-	"rnix/debug"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -29,6 +29,7 @@ type runData struct {
 type runAnswer struct {
 	OK    bool             `json:"ok"`
 	Error *types.WireError `json:"error,omitempty"`
+	Mend  string           `json:"mend,omitempty"` // the command that lets it go on
 	Data  *runData         `json:"data,omitempty"`
 }
 
@@ -185,20 +186,23 @@ func showEnd(out *output, r *ipc.WaitResponse, warnings []string, interrupted bo
 		} else if err != nil {
 			out.say(out.err.paint(red, out.prog+": ") + "PID " + r.PID.String() + " " + exitText(&r.Exit))
 		}
-		if mend := exitMend(&r.Exit); mend != "" {
+		if mend := exitMend(r); mend != "" {
 			out.say("  " + mend)
 		}
 	}
 	return leave(code)
 }
 
-// exitMend says what to do about an end that another start can avoid.
-func exitMend(e *types.ExitStatus) string {
+// exitMend says how a process goes on that did not complete, or what to do about its end.
+func exitMend(r *ipc.WaitResponse) string {
+	e := &r.Exit
 	switch {
 	case e.Reason == types.ReasonMaxSteps:
-		return "its limit is raised with --max-steps (0 = no limit)"
+		return fmt.Sprintf("it goes on with: rnix resume %d --max-steps %d (so many more steps; 0 = no limit)", r.PID, max(r.Steps, 1))
 	case e.Code == types.ExitBudget:
-		return "its budget is raised with --budget (0 = unlimited)"
+		return fmt.Sprintf("it goes on with: rnix resume %d --budget %d (so many more tokens; 0 = unlimited)", r.PID, max(r.TokensUsed, 1))
+	case e.Code == types.ExitCancelled:
+		return fmt.Sprintf("it goes on where it stopped with: rnix resume %d", r.PID)
 	case types.CodeOf(e.Err) == types.ErrAuth:
 		return "which key is used, and from where, says: rnix providers"
 	}
@@ -217,22 +221,4 @@ func exitLine(out *output, r *ipc.WaitResponse) string {
 		parts = append(parts, dollars(r.CostUSD))
 	}
 	return strings.Join(parts, " | ")
-}
-
-// showSuspended says that the daemon stopped before the process had ended.
-func showSuspended(out *output, pid types.PID, id types.UUID, e *waited) error {
-	err := types.Errorf(types.ErrUnavailable, "Wait", "", "the daemon stopped; PID %d is suspended on disk with everything that it has done", pid)
-	err.PID = pid
-	r := &e.r
-	r.PID, r.UUID = pid, id
-	switch out.format {
-	case asJSON:
-		out.object(&runAnswer{Error: types.ToWire(err), Data: &runData{PID: pid, UUID: id, Result: r.Result, TokensUsed: r.TokensUsed,
-			Estimated: r.Estimated, CostUSD: r.CostUSD, ElapsedMs: r.ElapsedMs, Steps: r.Steps, Suspended: true}})
-	case asStream:
-		out.object(streamResult(r, "suspended", err))
-	default:
-		out.say(debug.Sanitize("[kernel] " + err.Err.Error() + " (UUID " + id.String() + "); see: rnix ps -a"))
-	}
-	return leave(ExitSuspended)
 }

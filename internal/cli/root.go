@@ -24,7 +24,7 @@ Processes are named by PID, by a UUID or its beginning, or by name.`,
 		Example: examples(`rnix "Report on this project"`,
 			`rnix "Fix the failing test" --agent assistant --max-steps 30`,
 			`rnix run --detach --name night "Review all open TODOs"`,
-			`rnix ps`, `rnix log -f night`, `rnix help exit-codes`),
+			`rnix ps`, `rnix log -f night`, `rnix resume night`, `rnix help exit-codes`),
 		Version:       a.host.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -65,6 +65,7 @@ type entry struct {
 func entries() []entry {
 	return []entry{
 		{"run", "run", runCmd}, {"wait", "run", waitCmd}, {"kill", "run", killCmd}, {"pause", "run", pauseCmd}, {"resume", "run", resumeCmd},
+		{"list-resumable", "run", listResumableCmd},
 		{"ps list", "see", psCmd}, {"log logs", "see", logCmd}, {"strace", "see", straceCmd}, {"steps", "see", stepsCmd},
 		{"cat", "see", catCmd}, {"ls", "see", lsCmd}, {"write", "see", writeCmd},
 		{"agents", "set", agentsCmd}, {"skills", "set", skillsCmd}, {"mcp", "set", mcpCmd}, {"providers", "set", providersCmd},

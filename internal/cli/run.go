@@ -217,7 +217,7 @@ func (n *count) Set(s string) error {
 
 // runAgent spawns a process and stays with it until it ends, as the format of out asks.
 func runAgent(ctx context.Context, c *ipc.Client, out *output, req ipc.SpawnRequest, detach bool, sigs <-chan os.Signal) error {
-	s, by, err := spawn(ctx, c, out, req, sigs)
+	s, by, err := begin(ctx, c, out, ipc.Spawn, req, sigs)
 	if err != nil {
 		return err
 	}

@@ -42,8 +42,8 @@ func openTerminal(t *testing.T) (screen, terminal *os.File) {
 }
 
 // onTerminal runs the program with standard error, and standard input, on a terminal and returns what
-// the terminal got. seen is called with what it has got so far.
-func (f *fake) onTerminal(seen func(string), env []string, args ...string) (code int, out, err string) {
+// the terminal got. seen is called with what it has got so far, and returns what is typed then.
+func (f *fake) onTerminal(seen func(string) string, env []string, args ...string) (code int, out, err string) {
 	f.t.Helper()
 	screen, terminal := openTerminal(f.t)
 	c := exec.Command(os.Args[0], args...)
@@ -60,7 +60,11 @@ func (f *fake) onTerminal(seen func(string), env []string, args ...string) (code
 	for {
 		n, err := screen.Read(buf)
 		all.Write(buf[:n])
-		seen(all.String())
+		if typed := seen(all.String()); typed != "" {
+			if _, err := screen.WriteString(typed); err != nil {
+				f.t.Error(err)
+			}
+		}
 		if err != nil { // EIO when the last one has closed it
 			break
 		}
@@ -89,11 +93,12 @@ func TestTerminalHasOneLiveLineThatGoesAway(t *testing.T) {
 	}
 	f.serve()
 	shown := false
-	code, out, text := f.onTerminal(func(s string) {
+	code, out, text := f.onTerminal(func(s string) string {
 		if !shown && strings.Contains(s, "uses /dev/shell") {
 			shown = true
 			close(seen)
 		}
+		return ""
 	}, nil, "run", "do it")
 	if !shown {
 		close(seen)
@@ -109,6 +114,9 @@ func TestTerminalHasOneLiveLineThatGoesAway(t *testing.T) {
 		}
 	}
 }
+
+// silent types nothing.
+func silent(string) string { return "" }
 
 // plainText takes the colours away.
 func plainText(s string) string {
@@ -129,7 +137,7 @@ func TestNoColorHoldsOnATerminal(t *testing.T) {
 	f := newFake(t)
 	f.theRun(aRun(), anEnd())
 	f.serve()
-	code, _, text := f.onTerminal(func(string) {}, []string{"NO_COLOR=1"}, "run", "do it")
+	code, _, text := f.onTerminal(silent, []string{"NO_COLOR=1"}, "run", "do it")
 	if code != 0 || strings.Contains(strings.ReplaceAll(text, "\r\x1b[K", ""), "\x1b[") {
 		t.Errorf("code %d, %q", code, text)
 	}
@@ -137,7 +145,7 @@ func TestNoColorHoldsOnATerminal(t *testing.T) {
 
 func TestRunWithoutIntentOnATerminalAsksNothing(t *testing.T) {
 	f := newFake(t).serve()
-	code, _, text := f.onTerminal(func(string) {}, nil, "run")
+	code, _, text := f.onTerminal(silent, nil, "run")
 	if code != ExitUsage || !strings.Contains(text, "there is no intent") {
 		t.Errorf("code %d, %q", code, text)
 	}

@@ -75,7 +75,12 @@ func (v *view) event(e *event.Event) {
 		v.waits(e, p)
 	case event.Exited:
 		p.ended = true
-		if e.UUID != v.uuid && e.Exit != nil {
+		if e.UUID == v.uuid || e.Exit == nil {
+			break
+		}
+		if e.Result == suspended {
+			v.say("[kernel] PID %d suspended: %s | %s tokens | %s", e.PID, oneLine(e.Exit.Reason), number(e.Tokens), debug.Duration(e.Dur))
+		} else {
 			v.say("[kernel] PID %d %s | %s tokens | %s", e.PID, exitText(e.Exit), number(e.Tokens), debug.Duration(e.Dur))
 		}
 	case event.Paused:

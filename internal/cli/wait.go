@@ -47,8 +47,10 @@ func wait(ctx context.Context, c *ipc.Client, out *output, targets []string, tim
 		}
 		r, err := ipc.Call(ctx, c, ipc.Wait, req)
 		switch {
+		case err == nil && stopped(&r):
+			err = showSuspended(out, r.PID, r.UUID, &waited{r: r}, whySuspended(ctx, c, r.UUID))
 		case err == nil && r.Suspended:
-			err = showSuspended(out, r.PID, r.UUID, &waited{r: r})
+			err = showParked(ctx, c, out, &r, nil)
 		case err == nil:
 			err = showEnd(out, &r, nil, false)
 		case types.CodeOf(err) == types.ErrTimeout && timeout > 0:
@@ -57,6 +59,15 @@ func wait(ctx context.Context, c *ipc.Client, out *output, targets []string, tim
 		first = firstError(out, first, err, len(targets) > 1)
 	}
 	return first
+}
+
+// whySuspended returns why a history is suspended on disk; "" if nothing can be said.
+func whySuspended(ctx context.Context, c *ipc.Client, id types.UUID) string {
+	p, err := ipc.Call(ctx, c, ipc.GetProcDetail, ipc.TargetRequest{Target: id.String()})
+	if err != nil {
+		return ""
+	}
+	return oneLine(p.Wait)
 }
 
 // firstError keeps the first of several errors, and says the others when they come.

@@ -36,6 +36,11 @@ func (w *watch) began() {
 		w.out.warn(text)
 	}
 	w.out.talk("[kernel] spawning PID %d (%s)...", w.spawn.PID, modelName(w.spawn.Provider, w.spawn.Model))
+	w.streams()
+}
+
+// streams says what a stream is about, and with -v the same for people.
+func (w *watch) streams() {
 	w.out.detail("[kernel] UUID %s; provider: %s", w.spawn.UUID, oneLine(w.spawn.Why))
 	if w.out.format == asStream {
 		w.out.object(w.init())
@@ -110,7 +115,7 @@ func (w *watch) follow(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal
 	var enough <-chan time.Time
 	for {
 		if end != nil && (w.exited || frames == nil) {
-			return w.finish(end)
+			return w.finish(ctx, c, end)
 		}
 		select {
 		case f := <-frames:
@@ -123,7 +128,7 @@ func (w *watch) follow(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal
 		case e := <-ended:
 			end, enough = &e, time.After(drainTime)
 		case <-enough:
-			return w.finish(end)
+			return w.finish(ctx, c, end)
 		case sig := <-sigs:
 			if w.asked != nil || sig == syscall.SIGHUP {
 				return w.quit(sig)
@@ -240,14 +245,16 @@ func left(code int) error {
 }
 
 // finish shows how the process ended and returns the exit code for that.
-func (w *watch) finish(e *waited) error {
+func (w *watch) finish(ctx context.Context, c *ipc.Client, e *waited) error {
 	w.out.live.end()
 	interrupted := w.asked != nil
 	switch {
-	case w.suspended || e.err == nil && e.r.Suspended, e.err != nil && gone(e.err):
-		return showSuspended(w.out, w.spawn.PID, w.spawn.UUID, e)
+	case w.suspended || e.err == nil && stopped(&e.r), e.err != nil && gone(e.err):
+		return showSuspended(w.out, w.spawn.PID, w.spawn.UUID, e, "")
 	case e.err != nil:
 		return e.err
+	case e.r.Suspended:
+		return showParked(ctx, c, w.out, &e.r, w.spawn.Warnings)
 	}
 	return showEnd(w.out, &e.r, w.spawn.Warnings, interrupted)
 }

@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// maxInput is the longest new input in bytes.
+const maxInput = 1 << 20
+
+func resumeCmd(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:        "resume PROCESS...",
+		SuggestFor: []string{"continue", "restart", "fork", "unpause"},
+		Short:      "let processes go on: paused, suspended, ended or killed ones",
+		Long: `Resume lets each process go on where it stopped: one that is paused, one that is suspended on disk,
+and one that has ended, however that came. It keeps its UUID, its conversation, what it has used and
+its limits, unless a flag changes them. What ran for it and what waits for it goes on too.
+
+With --fork the original is not touched: a copy goes on, with a UUID of its own, from the end of
+step N with --from-step N, and with the files as they were then in a directory of its own.
+
+A call that was begun and has no result is in doubt: nobody knows whether it has run. What does no harm is
+run again, and what changed files is taken back first, where that can be. About the rest --on-in-doubt
+decides: tell (the model is told to check), retry, skip (the model is told that it was not run), fail
+(nothing is resumed), or ask, for each call, on a terminal.
+
+The command returns when the processes go on; with --follow it stays as run does, with its output and
+its exit codes. With --json it answers with what has begun, an object for each process.`,
+		Example: examples(`rnix resume night`, `rnix resume 3 --budget 200k --follow`, `rnix resume --fork --from-step 5 0191f3a2-7c3e`,
+			`rnix resume 3 --new-input "The tests run now; go on"`, `rnix resume --fork --model other/model --name second night`,
+			`rnix resume --subtree 1`),
+		Annotations:       exits("0 1 2 3 4 5 6 7 8 9 10 11 12 13 124 129 130 143"),
+		Args:              argsOf(1, -1, process),
+		ValidArgsFunction: completeResumable(a),
+	}
+	o := &resumeOptions{app: a}
+	f := c.Flags()
+	f.SortFlags = false
+	f.BoolVar(&o.req.Fork, "fork", false, "leave the original as it is and let a copy go on")
+	f.IntVar(&o.fromStep, "from-step", 0, "the last step that the fork has; 0 = none of them")
+	f.StringVar(&o.req.NewInput, "new-input", "", `something to say to it before it goes on; "-" = standard input`)
+	f.StringVar(&o.req.Provider, "provider", "", "another model provider (see: rnix providers)")
+	f.StringVarP(&o.req.Model, "model", "m", "", "another model, or provider/model")
+	f.StringVar(&o.req.FallbackProvider, "fallback-provider", "", "the provider when the first one fails")
+	f.StringVar(&o.req.FallbackModel, "fallback-model", "", "the model when the first one fails")
+	f.Var(&o.budget, "budget", "so many tokens more than it has used, such as 200k; 0 = unlimited")
+	f.IntVar(&o.maxSteps, "max-steps", 0, "so many steps more than it has done; 0 = no limit")
+	f.StringVarP(&o.req.Name, "name", "n", "", "a name for the fork")
+	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory in which the fork works, as it is")
+	f.StringVar(&o.doubt, "on-in-doubt", "tell", "what becomes of calls in doubt: "+strings.Join(policies(), ", "))
+	f.BoolVar(&o.req.TrustProject, "trust-project", false, "let the files of its project start MCP servers and set up providers")
+	f.BoolVarP(&o.subtree, "subtree", "t", false, "let a paused process and its paused descendants go on")
+	f.BoolVarP(&o.follow, "follow", "f", false, "stay with it until it ends, as run does")
+	f.StringVar(&o.format, "output-format", "text", "text, json or, with --follow, stream-json")
+	completeResume(a, c)
+	c.RunE = func(c *cobra.Command, args []string) error { return o.run(c, args) }
+	return c
+}
+
+// policies are the values of --on-in-doubt.
+func policies() []string { return []string{"tell", "retry", "skip", "fail", ask} }
+
+// ask is the policy that is not the daemon's: a person decides.
+const ask = "ask"
+
+// resumeOptions are the flags of resume.
+type resumeOptions struct {
+	app      *app
+	req      ipc.ResumeRequest
+	fromStep int
+	maxSteps int
+	budget   count
+	cwd      string
+	doubt    string
+	subtree  bool
+	follow   bool
+	format   string
+}
+
+func (o *resumeOptions) run(c *cobra.Command, targets []string) error {
+	a, ctx := o.app, c.Context()
+	if err := o.check(c.Flags().Changed, targets); err != nil {
+		return err
+	}
+	if o.subtree {
+		client, err := a.running(ctx, targets[0])
+		if err != nil {
+			return err
+		}
+		return signalAll(ctx, client, a.out, targets, types.SIGRESUME, true)
+	}
+	if err := o.settle(c.Flags().Changed); err != nil {
+		return err
+	}
+	client, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	var first error
+	for _, target := range targets {
+		req := o.req
+		req.Target = target
+		first = firstError(a.out, first, o.one(ctx, client, req), len(targets) > 1)
+	}
+	return first
+}
+
+// check refuses what cannot be meant, before anything is started for it.
+func (o *resumeOptions) check(changed func(string) bool, targets []string) error {
+	switch o.format {
+	case "text", "json":
+	case "stream-json":
+		if !o.follow {
+			return usagef("add --follow, or use --json", "--output-format stream-json shows what the process does while it is followed")
+		}
+	default:
+		return usagef("", "--output-format %q is none of text, json, stream-json", o.format)
+	}
+	for _, name := range []string{"from-step", "name", "cwd"} {
+		if changed(name) && !o.req.Fork {
+			return usagef("add --fork; the original is not touched by it", "--%s is for a fork: a process that goes on keeps what it has", name)
+		}
+	}
+	for _, name := range []string{"from-step", "name", "cwd", "follow"} {
+		if changed(name) && len(targets) > 1 {
+			return usagef("resume one after the other", "--%s fits one process only, and %s are named", name, number(len(targets)))
+		}
+	}
+	if o.subtree {
+		for _, name := range []string{"fork", "new-input", "provider", "model", "fallback-provider", "fallback-model", "budget", "max-steps",
+			"on-in-doubt", "trust-project", "follow"} {
+			if changed(name) {
+				return usagef("resume without --subtree changes a process", "--subtree only ends a pause, so --%s cannot be given with it", name)
+			}
+		}
+	}
+	switch {
+	case o.fromStep < 0:
+		return usagef("", "--from-step %d is negative; 0 means that the fork begins anew", o.fromStep)
+	case o.maxSteps < 0:
+		return usagef("", "--max-steps %d is negative; 0 means no limit", o.maxSteps)
+	}
+	for _, p := range policies() {
+		if o.doubt == p {
+			return nil
+		}
+	}
+	return usagef("", "--on-in-doubt %q is none of %s", o.doubt, strings.Join(policies(), ", "))
+}
+
+// settle fills in the request from the flags and the environment.
+func (o *resumeOptions) settle(changed func(string) bool) error {
+	a := o.app
+	a.out.format = max(a.out.format, map[string]format{"json": asJSON, "stream-json": asStream}[o.format])
+	o.req.Env = a.host.Environ
+	if changed("from-step") {
+		o.req.FromStep = &o.fromStep
+	}
+	if changed("max-steps") {
+		o.req.MaxSteps = &o.maxSteps
+	}
+	if changed("budget") {
+		n := int(o.budget)
+		o.req.Budget = &n
+	}
+	if o.cwd != "" {
+		o.req.Cwd = o.cwd
+		if !filepath.IsAbs(o.cwd) {
+			o.req.Cwd = filepath.Join(a.host.Dir, o.cwd)
+		}
+	}
+	if o.req.OnInDoubt = o.doubt; o.doubt == ask {
+		o.req.OnInDoubt = "fail" // and if it does, the calls are asked for
+	}
+	if !changed("new-input") {
+		return nil
+	}
+	if o.req.NewInput == "-" {
+		data, err := a.stdin("the new input", maxInput)
+		if err != nil {
+			return err
+		}
+		o.req.NewInput = strings.TrimRight(string(data), "\n")
+	}
+	switch text := o.req.NewInput; {
+	case strings.TrimSpace(text) == "":
+		return usagef("leave --new-input out if there is nothing to say", "the new input is empty")
+	case len(text) > maxInput:
+		return usagef("put the text into a file and tell the agent to read it", "the new input has more than the %s bytes that are allowed", number(maxInput))
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return usagef("put the data into a file and tell the agent to read it", "the new input is not text in UTF-8")
+	}
+	return nil
+}
+
+// one resumes one process. With ask it is tried first: most have nothing in doubt.
+func (o *resumeOptions) one(ctx context.Context, c *ipc.Client, req ipc.ResumeRequest) error {
+	err := o.attempt(ctx, c, req)
+	if o.doubt == ask && types.CodeOf(err) == types.ErrInDoubt {
+		if req.Choices, err = o.app.askInDoubt(ctx, c, req.Target, err); err != nil {
+			return err
+		}
+		req.OnInDoubt = "tell" // of the processes that go on with it
+		err = o.attempt(ctx, c, req)
+	}
+	return resumeMend(ctx, c, &req, err)
+}
+
+// attempt resumes a process, and stays with it if that is wanted.
+func (o *resumeOptions) attempt(ctx context.Context, c *ipc.Client, req ipc.ResumeRequest) error {
+	out := o.app.out
+	if !o.follow {
+		r, err := ipc.Call(ctx, c, ipc.Resume, req)
+		if err != nil {
+			return err
+		}
+		if out.json() {
+			out.object(&r)
+		}
+		showResumed(out, &r, false)
+		return nil
+	}
+	return withInterrupts(func(sigs <-chan os.Signal) error {
+		r, by, err := begin(ctx, c, out, ipc.Resume, req, sigs)
+		if err != nil {
+			return err
+		}
+		w := newWatch(out, r.SpawnResponse, ipc.SpawnRequest{Cwd: r.WorkDir})
+		showResumed(out, &r, true)
+		w.streams()
+		return w.follow(ctx, c, sigs, by)
+	})
+}
+
+// resumeMend adds to the error of a resume what to do about it: the command, as far as it is known.
+func resumeMend(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err error) error {
+	target, again := req.Target, "rnix resume "+req.Target
+	if req.Fork {
+		again = "rnix resume --fork " + target
+	}
+	switch types.CodeOf(err) {
+	case types.ErrNotFound:
+		return withMend(err, "what can be resumed is listed by: rnix list-resumable")
+	case types.ErrConflict:
+		return withMend(err, fmt.Sprintf("rnix wait %[1]s waits for its end, rnix pause %[1]s stops it, rnix resume --fork %[1]s makes a copy", target))
+	case types.ErrInDoubt:
+		return undecided(ctx, c, target, err)
+	case types.ErrExhausted:
+	default:
+		return err
+	}
+	p, perr := ipc.Call(ctx, c, ipc.GetProcDetail, ipc.TargetRequest{Target: target})
+	switch {
+	case perr != nil:
+		return err
+	case p.Budget > 0 && p.TokensUsed >= p.Budget:
+		return withMend(&exitError{ExitBudget, err}, fmt.Sprintf("%s --budget %d", again, p.Budget))
+	case p.MaxSteps > 0 && p.Step >= p.MaxSteps:
+		return withMend(&exitError{ExitAgentFailed, err}, fmt.Sprintf("%s --max-steps %d", again, p.MaxSteps))
+	}
+	return err
+}

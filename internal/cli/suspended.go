@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"rnix/debug"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// stopped reports whether a process has not ended because its daemon stopped.
+func stopped(r *ipc.WaitResponse) bool {
+	return r.Suspended && r.Exit.Code == types.ExitOK && r.Exit.Reason == ""
+}
+
+// showSuspended says that a process is suspended on disk. why is the reason if it is not that the daemon
+// has just stopped.
+func showSuspended(out *output, pid types.PID, id types.UUID, e *waited, why string) error {
+	err := types.Errorf(types.ErrUnavailable, "Wait", "", "the daemon stopped; PID %d is suspended on disk with everything that it has done", pid)
+	goesOn := "it goes on when a daemon starts again, or else with: "
+	if why != "" {
+		err.Err = fmt.Errorf("PID %d is suspended on disk with everything that it has done: %s", pid, why)
+		goesOn = "it goes on with: "
+	}
+	err.PID = pid
+	r := &e.r
+	r.PID, r.UUID = pid, id
+	mend := "rnix resume " + id.String() // a PID ends with its run, and a daemon that starts may begin the next one
+	switch out.format {
+	case asJSON:
+		out.object(&runAnswer{Error: types.ToWire(err), Mend: mend, Data: suspendedData(r)})
+	case asStream:
+		out.object(streamResult(r, "suspended", err))
+	default:
+		out.say(debug.Sanitize("[kernel] " + err.Err.Error()))
+		out.say("  " + goesOn + mend)
+	}
+	return leave(ExitSuspended)
+}
+
+func suspendedData(r *ipc.WaitResponse) *runData {
+	return &runData{PID: r.PID, UUID: r.UUID, Result: r.Result, TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD,
+		ElapsedMs: r.ElapsedMs, Steps: r.Steps, ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Suspended: true}
+}
+
+// showParked says that a process is suspended because it waits for something that a person decides, such
+// as more budget, and how it goes on. It returns the exit code of the end that this would have been.
+func showParked(ctx context.Context, c *ipc.Client, out *output, r *ipc.WaitResponse, warnings []string) error {
+	reason, mend := r.Exit.Reason, "rnix resume "+r.UUID.String()
+	list, err := ipc.Call(ctx, c, ipc.ListProcs, ipc.ListRequest{})
+	if err == nil { // without it less is said
+		reason, mend = whatParks(list.Procs, r.UUID, reason)
+	}
+	why := endError(r.Exit)
+	if e, ok := errors.AsType[*types.SyscallError](why); ok {
+		e.Err = errors.New("suspended: " + reason)
+	}
+	switch out.format {
+	case asJSON:
+		data := suspendedData(r)
+		data.Warnings = warnings
+		out.object(&runAnswer{Error: types.ToWire(why), Mend: mend, Data: data})
+	case asStream:
+		out.object(streamResult(r, "suspended", why))
+	default:
+		out.result(r.Result)
+		head := "[kernel] PID " + r.PID.String() + " "
+		if !out.talks() {
+			head = out.err.paint(red, out.prog+": ") + "PID " + r.PID.String() + " "
+		}
+		out.say(strings.Join([]string{head + out.err.paint(yellow, "suspended: "+reason), plural(r.Steps, "step", "steps"),
+			tokens(r.TokensUsed, r.Estimated) + " tokens", duration(r.ElapsedMs)}, " | "))
+		if strings.Contains(mend, " --budget ") {
+			mend += " (so many more tokens; 0 = unlimited)"
+		}
+		out.say("  it goes on with: " + mend)
+	}
+	return leave(processExit(r.Exit))
+}
+
+// whatParks returns why a process is suspended and the command that lets it go on: that for the process at
+// the end of the chain of suspended ones which wait for each other, since those above it go on with it.
+// Without the process among procs the reason is the given one.
+func whatParks(procs []ipc.Proc, id types.UUID, given string) (reason, mend string) {
+	last := &ipc.Proc{UUID: id, Wait: given}
+	find := func(is func(*ipc.Proc) bool) bool {
+		i := slices.IndexFunc(procs, func(p ipc.Proc) bool { return p.State == suspended && is(&p) })
+		if i >= 0 {
+			last = &procs[i]
+		}
+		return i >= 0
+	}
+	if find(func(p *ipc.Proc) bool { return p.UUID == id }) {
+		given = waitReason(last)
+	}
+	for range procs { // a chain has no more links; damaged files may make a circle
+		if last.Exit != nil && last.Exit.Code == types.ExitBudget || !find(func(p *ipc.Proc) bool { return p.ParentUUID == last.UUID }) {
+			break
+		}
+	}
+	mend = "rnix resume " + last.UUID.String()
+	if last.Exit != nil && last.Exit.Code == types.ExitBudget {
+		mend += fmt.Sprintf(" --budget %d", max(cmp.Or(last.Budget, last.TokensUsed), 1))
+	}
+	return given, mend
+}
+
+// waitReason is why a process is suspended, on one line.
+func waitReason(p *ipc.Proc) string {
+	if p.Exit != nil && p.Exit.Code == types.ExitBudget && p.Budget > 0 {
+		return fmt.Sprintf("budget: %s of %s tokens are used", number(p.TokensUsed), number(p.Budget))
+	}
+	return oneLine(p.Wait)
+}
