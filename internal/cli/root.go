@@ -67,6 +67,7 @@ func entries() []entry {
 		{"run", "run", runCmd}, {"wait", "run", waitCmd}, {"kill", "run", killCmd}, {"pause", "run", pauseCmd}, {"resume", "run", resumeCmd},
 		{"list-resumable", "run", listResumableCmd},
 		{"ps list", "see", psCmd}, {"log logs", "see", logCmd}, {"strace", "see", straceCmd}, {"steps", "see", stepsCmd},
+		{"ledger", "see", ledgerCmd}, {"history", "see", historyCmd}, {"diff", "see", diffCmd}, {"restore", "run", restoreCmd},
 		{"cat", "see", catCmd}, {"ls", "see", lsCmd}, {"write", "see", writeCmd},
 		{"agents", "set", agentsCmd}, {"skills", "set", skillsCmd}, {"mcp", "set", mcpCmd}, {"providers", "set", providersCmd},
 		{"init", "set", initCmd}, {"doctor", "set", doctorCmd}, {"daemon", "set", daemonCmd}, {"version", "set", versionCmd},
