@@ -109,6 +109,7 @@ func daemonStatus(ctx context.Context, c *ipc.Client, out *output, now time.Time
 		{"pid", fmt.Sprint(s.PID)}, {"version", s.Version}, {"up", age(now.Sub(s.Started)) + ", since " + clock(s.Started, now)},
 		{"socket", s.Socket}, {"data", s.DataDir}, {"log", s.Log},
 		{"agents", fmt.Sprintf("%s running, %s suspended, %s on disk", number(s.Running), number(s.Suspended), number(s.Stored))},
+		{"storage", storageText(&s.Storage)},
 		{"children", plural(s.Children, "process", "processes") + " of the operating system"},
 		{"memory", size(int64(min(s.HeapBytes, 1<<62))) + " in use, " + plural(s.Goroutines, "goroutine", "goroutines")},
 	} {

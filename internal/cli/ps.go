@@ -23,7 +23,7 @@ func psCmd(a *app) *cobra.Command {
 what it waits for, and below it the processes of the operating system that it has started. With -a
 also those that have ended. A suspended process goes on with: rnix resume
 
-Columns: PID; STATE (created, running, suspended, zombie, dead); WAIT, what it waits for, why it is
+Columns: PID; STATE (created, running, suspended, zombie, dead, archived); WAIT, what it waits for, why it is
 suspended, or how it ended; STEP and limit; TOKENS, with ~ where we have counted them and not the provider; ELAPSED, which
 stands still during a pause; MODEL; INTENT, after the name. A narrow terminal shows fewer columns.`,
 		Example:     examples(`rnix ps`, `rnix ps -a --limit 20`, `rnix ps --json | jq -r 'select(.state=="suspended").uuid'`),
@@ -142,7 +142,7 @@ func stateStyle(p *ipc.Proc) style {
 		return green
 	case suspended:
 		return yellow
-	case "zombie", "dead":
+	case "zombie", "dead", archived:
 		return dim
 	}
 	return plain
