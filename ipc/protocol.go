@@ -200,7 +200,7 @@ type Proc struct {
 	PPID       types.PID         `json:"ppid"`
 	ParentUUID types.UUID        `json:"parent_uuid,omitzero"`
 	Name       string            `json:"name,omitempty"`
-	State      string            `json:"state"` // created, running, suspended, zombie, dead
+	State      string            `json:"state"` // created, running, suspended, zombie, dead, archived
 	Wait       string            `json:"wait,omitempty"`
 	WaitUntil  time.Time         `json:"wait_until,omitzero"`
 	Intent     string            `json:"intent"`
