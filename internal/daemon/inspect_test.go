@@ -368,3 +368,40 @@ func TestLineageShowsTheRunsAndHowTheyEnded(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 }
+
+func TestLineageShowsRelativesThatAreGone(t *testing.T) {
+	s := testenv.New(t)
+	p := ended(t, s, "first")
+	fork := func(of types.UUID) ipc.ResumeResponse {
+		r, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: of.String(), Env: s.Env, Fork: true, Cwd: s.Work})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Wait(r.PID)
+		return r
+	}
+	second := fork(p.UUID)
+	third := fork(second.UUID)
+	family := func() string {
+		t.Helper()
+		r, err := ipc.Call(t.Context(), s.Client, ipc.Lineage, ipc.TargetRequest{Target: second.UUID.String()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, f := range r.Family {
+			out = append(out, fmt.Sprintf("%d %s", f.PID, f.State))
+		}
+		return strings.Join(out, ", ")
+	}
+	age(t, s, third.UUID)
+	collect(t, s, ipc.GCRequest{})
+	if got, want := family(), fmt.Sprintf("%d dead, %d dead, %d archived", p.PID, second.PID, third.PID); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	age(t, s, p.UUID)
+	collect(t, s, ipc.GCRequest{Delete: true})
+	if got, want := family(), fmt.Sprintf("%d deleted, %d dead, %d archived", p.PID, second.PID, third.PID); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

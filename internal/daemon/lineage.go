@@ -153,8 +153,16 @@ func finished(r *ipc.Run, m *step.Marker, at, before time.Time) {
 func (d inspector) family(p *past) []ipc.Relative {
 	known := map[types.UUID]ipc.Relative{}
 	forks := map[types.UUID][]types.UUID{}
-	for _, info := range d.journal.Index().List() {
-		r := d.relative(&info)
+	all := d.journal.Index().List()
+	here := len(all)
+	for _, a := range d.collector.Archived() {
+		all = append(all, a.Info)
+	}
+	for n := range all {
+		r := d.relative(&all[n])
+		if n >= here {
+			r.State = "archived"
+		}
 		if r.UUID == p.uuid {
 			if f, ok := forkOf(p.h); ok {
 				r.OriginUUID, r.OriginStep = f.Origin, f.Step
@@ -205,13 +213,12 @@ func (d inspector) relative(info *step.ProcInfo) ipc.Relative {
 	return r
 }
 
-// absent describes a history that is not there any more.
+// absent describes a history that is not there any more, and not archived.
 func (d inspector) absent(id types.UUID) ipc.Relative {
-	r := ipc.Relative{UUID: id, State: "missing"}
-	if exists(step.ArchivePath(d.places.DataDir, id)) {
-		r.State = "archived"
-	} else if t, ok := step.OpenTombs(d.journal.FS(), d.places.DataDir).Find(id); ok {
-		r.State, r.PID, r.Name, r.Intent = "deleted", t.PID, t.Name, t.Intent
+	for _, t := range d.collector.Deleted() {
+		if t.UUID == id {
+			return ipc.Relative{UUID: id, State: "deleted", PID: t.PID, Name: t.Name, Intent: t.Intent}
+		}
 	}
-	return r
+	return ipc.Relative{UUID: id, State: "missing"}
 }
