@@ -65,7 +65,7 @@ func (k *KernelImpl) finish(p *Process, end loop.End) {
 	case stopping:
 	case end.Wait != "":
 		exit = end.Exit
-		detail, _ := json.Marshal(step.SuspendDetail{Hint: end.Hint}) // two strings and a time
+		detail, _ := json.Marshal(step.SuspendDetail{Wake: end.Wake, Hint: end.Hint}) // two strings and a time
 		marker = step.Marker{Name: step.MarkerSuspended, PID: p.PID, Text: end.Wait, Exit: &exit, Detail: detail}
 	default:
 		exit = exitFor(end, shut)
@@ -86,7 +86,7 @@ func (k *KernelImpl) finish(p *Process, end loop.End) {
 	now := time.Now()
 	elapsed := p.Elapsed(now)
 	p.mu.Lock()
-	p.result, p.ended, p.stopping, p.parked, p.parkedHint = end.Result, now, stopping, end.Wait, end.Hint
+	p.result, p.ended, p.stopping, p.parked, p.wake = end.Result, now, stopping, end.Wait, end.Wake
 	p.waits = waiting{}
 	e := event.Event{Kind: event.Exited, PID: p.PID, UUID: p.UUID, Text: rnixctx.Elide(end.Result, 64<<10), Tokens: p.progress.Tokens, Step: p.progress.Step, Dur: elapsed}
 	if stopping || end.Wait != "" {
@@ -152,7 +152,7 @@ func (p *Process) procInfo(i Info) step.ProcInfo {
 	s.OriginUUID, s.OriginStep, s.Runs, s.ActiveTotal = i.Origin, i.OriginStep, i.Runs, i.Elapsed
 	switch {
 	case i.Parked != "":
-		s.SuspendReason = i.Parked
+		s.SuspendReason, s.WakeAt = i.Parked, i.Wake
 	case i.Suspended && i.Paused:
 		s.SuspendReason = "paused"
 	case i.Suspended:

@@ -65,7 +65,7 @@ type Process struct {
 	ended          time.Time          // +checklocks:mu
 	stopping       bool               // +checklocks:mu; ended because the kernel stops: suspended on disk
 	parked         string             // +checklocks:mu; what it waits for, if it has ended to wait: suspended on disk
-	parkedHint     string             // +checklocks:mu
+	wake           time.Time          // +checklocks:mu; when it can go on by itself
 	cutOff         func()             // +checklocks:mu; cuts off the model call under way; nil = there is none
 	sigs           sigset.Set         // +checklocks:mu
 	progress       loop.Progress      // +checklocks:mu
@@ -224,7 +224,7 @@ type Info struct {
 	Suspended  bool       // paused, or ended because the kernel stopped or because it waits
 	Paused     bool       // by a person
 	Parked     string     // what it waits for, if it has ended to wait
-	ParkedHint string     // the command with which it goes on
+	Wake       time.Time  // when it can go on by itself; zero = not known
 	Origin     types.UUID // of a fork
 	OriginStep int
 	Runs       int
@@ -264,7 +264,7 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) Info
 		PausedFor: p.gate.Paused(now), Result: p.result, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots,
 		Rights: p.Rights, MCPMounts: p.MCPMounts, Plan: p.plan, Children: children,
 		Suspended: shut && p.state == types.StateRunning || p.stopping || p.parked != "",
-		Paused:    shut, Parked: p.parked, ParkedHint: p.parkedHint, Origin: p.origin, OriginStep: p.originStep, Runs: p.runs,
+		Paused:    shut, Parked: p.parked, Wake: p.wake, Origin: p.origin, OriginStep: p.originStep, Runs: p.runs,
 	}
 	if p.exit != nil {
 		e := *p.exit

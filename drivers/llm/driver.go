@@ -126,6 +126,10 @@ type RateLimit struct {
 	Message    string
 }
 
+// RetryIn returns how long the provider asks to wait; 0 = it did not say. The kernel looks for it in the
+// chain of an error, to know when a process can go on.
+func (r *RateLimit) RetryIn() time.Duration { return r.RetryAfter }
+
 // Error says how long to wait.
 func (r *RateLimit) Error() string {
 	if r.RetryAfter > 0 {

@@ -16,7 +16,7 @@ type RetryConfig struct {
 	Tries    int           // of one call that fails with UNAVAILABLE, or TIMEOUT before anything came; 3
 	First    time.Duration // before the second try, doubled each time, with jitter; 500 ms
 	Max      time.Duration // the longest of these pauses, also when the provider asks for more; 30 s
-	LimitMax time.Duration // the longest time that one call waits for rate limits; 6 h; negative = none
+	LimitMax time.Duration // the longest time that one call waits for rate limits; 10 min; negative = none
 }
 
 // Retry asks again what failed for a reason that passes. A rate limit is waited for, visibly, as long
@@ -44,7 +44,7 @@ func NewRetry(driver LLMDriver, cfg RetryConfig) *Retry {
 		cfg.Max = 30 * time.Second
 	}
 	if cfg.LimitMax == 0 {
-		cfg.LimitMax = 6 * time.Hour
+		cfg.LimitMax = 10 * time.Minute
 	}
 	return &Retry{LLMDriver: driver, cfg: cfg}
 }

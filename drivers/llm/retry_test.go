@@ -102,7 +102,7 @@ func TestRateLimitIsWaitedForVisibly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := shared(llmtest.Limited(2*time.Hour), llmtest.Say("hi"))
 		start := time.Now()
-		ch, err := llm.NewRetry(m, llm.RetryConfig{}).Stream(t.Context(), llm.LLMRequest{TimeoutMs: 1000})
+		ch, err := llm.NewRetry(m, llm.RetryConfig{LimitMax: 3 * time.Hour}).Stream(t.Context(), llm.LLMRequest{TimeoutMs: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestCancelledProbeLeavesTheProbingToAnother(t *testing.T) {
 
 func TestWaitEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, turn := range []llmtest.Turn{llmtest.Limited(time.Hour), unavailable()} {
+		for _, turn := range []llmtest.Turn{llmtest.Limited(time.Minute), unavailable()} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			_, err := llm.NewRetry(shared(turn), llm.RetryConfig{}).Call(ctx, llm.LLMRequest{})
 			cancel()

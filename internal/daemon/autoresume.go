@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"rnix/internal/recovery"
@@ -71,7 +72,7 @@ func (d autoResumer) goOn(ctx context.Context, max int) {
 	}
 	close(hold)
 	for wait, ls := range later {
-		go func() { // ends with ctx
+		d.background.Go(func() { // ends with ctx
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():
@@ -82,7 +83,7 @@ func (d autoResumer) goOn(ctx context.Context, max int) {
 			for _, l := range ls {
 				d.again(ctx, l, hold)
 			}
-		}()
+		})
 	}
 }
 
@@ -102,6 +103,44 @@ func (d autoResumer) bury(ctx context.Context, info step.ProcInfo) {
 	d.put(&info)
 }
 
+// wakeEvery is how often it is looked whether a suspended process can go on.
+const wakeEvery = 10 * time.Second
+
+// wake resumes suspended processes whose time has come, until ctx ends. Each waits a little longer than
+// it must, for a time of its own, so that those that wait for the same limit do not all ask at once.
+func (d autoResumer) wake(ctx context.Context) {
+	tick := time.NewTicker(wakeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		for _, info := range d.journal.Index().Due(time.Now()) {
+			if time.Now().After(info.WakeAt.Add(spread(info.UUID))) {
+				d.continueQuietly(ctx, info)
+			}
+		}
+	}
+}
+
+// spread is how much longer than it must a history waits: up to half a minute.
+func spread(id types.UUID) time.Duration {
+	return (time.Duration(id[14])<<8 + time.Duration(id[15])) * time.Millisecond / 2
+}
+
+// continueQuietly goes on with a history and with those that wait for it.
+func (d autoResumer) continueQuietly(ctx context.Context, info step.ProcInfo) {
+	_, err := resumer{d.Daemon}.continued(ctx, target{uuid: info.UUID, pid: info.PID, info: &info}, &ipc.ResumeRequest{})
+	if err == nil || types.CodeOf(err) == types.ErrConflict {
+		return
+	}
+	d.note("PID %d (%s) cannot go on by itself: %v", info.PID, info.UUID, err)
+	info.WakeAt, info.SuspendReason = time.Time{}, "it could not go on by itself: "+err.Error()
+	d.put(&info)
+}
+
 // again resumes one history by itself.
 func (d autoResumer) again(ctx context.Context, l left, hold chan struct{}) {
 	if _, alive := d.running(l.info.UUID); alive || ctx.Err() != nil {
@@ -111,6 +150,7 @@ func (d autoResumer) again(ctx context.Context, l left, hold chan struct{}) {
 	if err == nil {
 		var resp ipc.ResumeResponse
 		if resp, err = (reviver{d.Daemon}).start(ctx, a, &ipc.ResumeRequest{}, hold); err == nil {
+			d.auto.put(resp)
 			d.note("PID %d (%s) goes on as PID %d from step %d", l.info.PID, l.info.UUID, resp.PID, resp.Step)
 			return
 		}
@@ -191,7 +231,6 @@ func (d autoResumer) refreshed(ctx context.Context, info step.ProcInfo, s *recov
 			info.SuspendReason = "the daemon ended without warning"
 		}
 	}
-	info.UpdatedAt = time.Now()
 	return info
 }
 
@@ -234,4 +273,39 @@ func (d *Daemon) put(info *step.ProcInfo) {
 	if err := d.journal.PutInfo(info); err != nil {
 		d.note("proc-info.json of %s: %v", info.UUID, err)
 	}
+}
+
+// settled waits until it is known what an earlier daemon has left, so that nobody is told of a process
+// what is about to change.
+func (d *Daemon) settled(ctx context.Context) error {
+	select {
+	case <-d.looked:
+		return nil
+	case <-ctx.Done():
+		return types.Errorf(types.ErrUnavailable, "Find", "", "the daemon is still reading what an earlier one has left; try again in a moment")
+	}
+}
+
+// wentOn remembers what went on by itself, until a person asks for it: then the answer is how it went on.
+type wentOn struct {
+	mu sync.Mutex
+	by map[types.UUID]ipc.ResumeResponse // +checklocks:mu
+}
+
+func (w *wentOn) put(r ipc.ResumeResponse) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.by == nil {
+		w.by = map[types.UUID]ipc.ResumeResponse{}
+	}
+	w.by[r.UUID] = r
+}
+
+// take returns how a process went on by itself, once.
+func (w *wentOn) take(id types.UUID) (ipc.ResumeResponse, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, ok := w.by[id]
+	delete(w.by, id)
+	return r, ok
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	rnixctx "rnix/context"
@@ -79,7 +78,8 @@ type Daemon struct {
 	works      works
 	notes      notes
 	background sync.WaitGroup // what runs beside the handlers; ends with the daemon's context
-	recovering atomic.Bool
+	looked     chan struct{}  // closed when it is known what an earlier daemon has left
+	auto       wentOn
 	autoMax    int // how many processes go on by themselves at the start
 	stop       context.CancelFunc
 }
@@ -90,7 +90,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	if opt.Lookup == nil {
 		opt.Lookup = os.LookupEnv
 	}
-	d := &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now())}
+	d := &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{})}
 	ctx, d.stop = context.WithCancel(ctx)
 	defer d.stop()
 	l, undo, err := d.open(ctx)
@@ -98,11 +98,13 @@ func Run(ctx context.Context, opt Options) (err error) {
 	if err != nil {
 		return err
 	}
-	d.recovering.Store(true)
 	d.background.Go(func() { // ends with ctx
-		defer d.recovering.Store(false)
+		defer close(d.looked)
 		autoResumer{d}.goOn(ctx, d.autoMax)
 	})
+	if d.autoMax > 0 {
+		d.background.Go(func() { autoResumer{d}.wake(ctx) }) // ends with ctx
+	}
 	d.background.Go(func() { d.collector.Run(ctx) }) // ends with ctx
 	defer d.background.Wait()
 	d.server = ipc.NewServer(ipc.ServerOptions{Logger: d.log})

@@ -35,7 +35,7 @@ func (d describer) status(ctx context.Context, _ *ipc.Peer, _ ipc.Empty) (ipc.St
 	runtime.ReadMemStats(&mem)
 	s := ipc.Status{
 		PID: os.Getpid(), Version: d.opt.Version, Started: d.started, Socket: d.places.Socket, DataDir: d.places.DataDir, Log: d.places.Log,
-		Children: len(d.procs.All()), Goroutines: runtime.NumGoroutine(), HeapBytes: mem.HeapAlloc, Recovered: d.notes.all(), Recovering: d.recovering.Load(),
+		Children: len(d.procs.All()), Goroutines: runtime.NumGoroutine(), HeapBytes: mem.HeapAlloc, Recovered: d.notes.all(), Recovering: !closed(d.looked),
 	}
 	s.CheckpointFailures, s.CheckpointFailure = d.store.checkpoints.failures()
 	s.Storage = storage{d.Daemon}.status(ctx)
@@ -186,3 +186,12 @@ func (d describer) mcpTest(ctx context.Context, peer *ipc.Peer, req ipc.MCPTestR
 
 // defaultMountTimeout is how long a test waits for a server that says nothing else.
 const defaultMountTimeout = 30 * time.Second
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

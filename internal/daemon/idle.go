@@ -66,7 +66,7 @@ func onStream[Req, Resp any](d *Daemon, s *ipc.Server, m ipc.Method[Req, Resp], 
 }
 
 // stopWhenIdle stops the daemon when it has had nothing to do for long enough: no processes, paused
-// ones included, and no calls.
+// ones and those that are to be woken included, and no calls.
 func (d *Daemon) stopWhenIdle(ctx context.Context) {
 	every := max(d.opt.Idle/10, 100*time.Millisecond)
 	tick := time.NewTicker(every)
@@ -78,7 +78,7 @@ func (d *Daemon) stopWhenIdle(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
-		if len(d.kernel.Processes()) > 0 {
+		if len(d.kernel.Processes()) > 0 || d.autoMax > 0 && d.journal.Index().Sleeps() {
 			d.idle.note(now)
 		}
 		if d.idle.idleFor(now) >= d.opt.Idle {

@@ -30,6 +30,9 @@ func (d processes) handle(s *ipc.Server) {
 }
 
 func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (ipc.WaitResponse, error) {
+	if err := d.settled(ctx); err != nil {
+		return ipc.WaitResponse{}, err
+	}
 	t, err := d.resolve(req.Target)
 	if err != nil {
 		return ipc.WaitResponse{}, err

@@ -24,6 +24,9 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 	if err := checkResume(&req); err != nil {
 		return ipc.ResumeResponse{}, err
 	}
+	if err := d.settled(ctx); err != nil {
+		return ipc.ResumeResponse{}, err
+	}
 	t, err := processes{d.Daemon}.resolve(req.Target)
 	if err != nil {
 		return ipc.ResumeResponse{}, err
@@ -35,6 +38,10 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 	}
 	if req.Fork {
 		return d.forked(ctx, t, &req)
+	}
+	if r, ok := d.auto.take(t.uuid); ok && t.live != nil && t.live.PID == r.PID && !t.live.Paused && !changes(&req) {
+		r.Warnings = append(r.Warnings, "it went on by itself when the daemon started")
+		return r, nil // what was asked for is done already
 	}
 	if t.live != nil && t.live.State < types.StateZombie {
 		if !t.live.Paused {
@@ -131,8 +138,13 @@ func (d resumer) continued(ctx context.Context, t target, req *ipc.ResumeRequest
 	if err != nil {
 		return ipc.ResumeResponse{}, err
 	}
+	ready, err := reviver{d.Daemon}.settle(a, req)
+	if err != nil {
+		a.close()
+		return ipc.ResumeResponse{}, err
+	}
 	woken := d.wakeAbove(ctx, a.was.ParentUUID, req, hold)
-	resp, err := reviver{d.Daemon}.start(ctx, a, req, hold)
+	resp, err := reviver{d.Daemon}.launch(ctx, ready, hold)
 	if err != nil {
 		return resp, err
 	}
@@ -227,7 +239,10 @@ func (d resumer) stored(id types.UUID) (*step.ProcInfo, bool) {
 }
 
 // list lists what can be resumed: paused processes and those that are only on disk, the latest first.
-func (d resumer) list(_ context.Context, _ *ipc.Peer, req ipc.ListRequest) (ipc.ListResponse, error) {
+func (d resumer) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (ipc.ListResponse, error) {
+	if err := d.settled(ctx); err != nil {
+		return ipc.ListResponse{}, err
+	}
 	if req.Limit < 0 {
 		return ipc.ListResponse{}, types.Errorf(types.ErrInvalid, "list_resumable", "", "limit %d is negative", req.Limit)
 	}

@@ -73,60 +73,84 @@ func wasOf(s *recovery.State, j *step.Local, id types.UUID) (step.Settled, error
 	return was, nil
 }
 
-// start starts the process of an opened history. a.rec is closed if it fails.
-func (d reviver) start(ctx context.Context, a *again, req *ipc.ResumeRequest, hold <-chan struct{}) (_ ipc.ResumeResponse, err error) {
-	resp := ipc.ResumeResponse{Mode: "continue", From: a.from, Step: a.state.Step}
-	defer func() {
-		if err != nil {
-			_ = a.rec.Close() // err matters more; a second close does nothing
-		}
-		if a.leave != nil {
-			a.leave()
-		}
-	}()
+// ready is a history with everything settled that it needs to go on: nothing about it can be refused any
+// more, but the start itself can fail.
+type ready struct {
+	*again
+	agent    *agent.Agent
+	choice   config.Choice
+	opts     kernel.SpawnOpts
+	doubts   []ipc.InDoubt
+	warnings []string
+}
+
+// close gives an opened history back.
+func (a *again) close() {
+	_ = a.rec.Close() // nothing was added; a second close does nothing
+	if a.leave != nil {
+		a.leave()
+	}
+}
+
+// start goes on with an opened history. a is closed if it fails.
+func (d reviver) start(ctx context.Context, a *again, req *ipc.ResumeRequest, hold <-chan struct{}) (ipc.ResumeResponse, error) {
+	r, err := d.settle(a, req)
+	if err != nil {
+		a.close()
+		return ipc.ResumeResponse{}, err
+	}
+	return d.launch(ctx, r, hold)
+}
+
+// settle decides with what a history goes on, or why it cannot. It changes nothing.
+func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 	set := settingsIn(&a.was)
 	p, err := d.profileOf(set.Cwd, req.Env, set.Trust || req.TrustProject)
 	if err != nil {
-		return resp, err
+		return nil, err
 	}
 	p.asked = set.asked()
-	warnings := slices.Clone(p.problems)
-	ag, err := p.load(a.was.Agent, set.MCP)
-	if err != nil {
+	r := &ready{again: a, warnings: slices.Clone(p.problems)}
+	if r.agent, err = p.load(a.was.Agent, set.MCP); err != nil {
 		if len(a.was.MCPMounts) > 0 {
-			return resp, err
+			return nil, err
 		}
-		warnings = append(warnings, fmt.Sprintf("the agent %s cannot be read any more, so the process goes on with what it was told before: %v", a.was.Agent, err))
-		ag = &agent.Agent{Manifest: agent.Manifest{Name: a.was.Agent}}
+		r.warnings = append(r.warnings, fmt.Sprintf("the agent %s cannot be read any more, so the process goes on with what it was told before: %v", a.was.Agent, err))
+		r.agent = &agent.Agent{Manifest: agent.Manifest{Name: a.was.Agent}}
 	}
-	choice, err := p.chooseBy(ag.Models, wishOf(a, req))
-	if err != nil {
+	if r.choice, err = p.chooseBy(r.agent.Models, wishOf(a, req)); err != nil {
 		if names := set.missing(req.Env); len(names) > 0 && types.CodeOf(err) == types.ErrUnavailable {
 			err = types.Errorf(types.ErrUnavailable, "Resume", a.rec.id.String(), "%w (when it was started these variables were set, which are not now: %s)", err, strings.Join(names, ", "))
 		}
-		return resp, err
+		return nil, err
 	}
 	if a.damage != "" {
-		warnings = append(warnings, a.damage)
+		r.warnings = append(r.warnings, a.damage)
 	}
-	opts, err := d.optsOf(a, p, ag, choice, req)
-	if err != nil {
-		return resp, err
+	if r.opts, err = d.optsOf(a, p, r.agent, r.choice, req); err != nil {
+		return nil, err
 	}
-	if opts.Settings, err = settingsOf(p, set.MCP); err != nil {
-		return resp, err
+	if r.opts.Settings, err = settingsOf(p, set.MCP); err != nil {
+		return nil, err
 	}
-	from, doubts, err := d.fromOf(a, req)
-	if err != nil {
-		return resp, err
+	r.opts.From, r.doubts, err = d.fromOf(a, req)
+	return r, err
+}
+
+// launch starts the process of a history, below its parent if that is alive. Its lease is given back if
+// that fails.
+func (d reviver) launch(ctx context.Context, r *ready, hold <-chan struct{}) (ipc.ResumeResponse, error) {
+	a := r.again
+	if a.leave != nil {
+		defer a.leave()
 	}
-	from.Hold = hold
-	opts.From = from
+	resp := ipc.ResumeResponse{Mode: "continue", From: a.from, Step: a.state.Step}
+	r.opts.From.Hold = hold
 	if pid, ok := d.running(a.was.ParentUUID); ok && !a.fork {
-		opts.ParentPID = pid
+		r.opts.ParentPID = pid
 	}
 	seq := d.events.Last()
-	pid, err := d.kernel.SpawnContext(ctx, a.was.Intent, ag, opts)
+	pid, err := d.kernel.SpawnContext(ctx, a.was.Intent, r.agent, r.opts)
 	if err != nil {
 		return resp, err
 	}
@@ -134,7 +158,7 @@ func (d reviver) start(ctx context.Context, a *again, req *ipc.ResumeRequest, ho
 	if err != nil {
 		return resp, err
 	}
-	resp.SpawnResponse, resp.WorkDir, resp.InDoubt = spawned(i, choice, seq, warnings), i.WorkDir, doubts
+	resp.SpawnResponse, resp.WorkDir, resp.InDoubt = spawned(i, r.choice, seq, r.warnings), i.WorkDir, r.doubts
 	if o := a.state.Origin; o != nil {
 		resp.OriginUUID = o.Origin
 	}
@@ -156,12 +180,17 @@ func wishOf(a *again, req *ipc.ResumeRequest) config.Wish {
 	return w
 }
 
+// waitsForChild reports whether a history waits for a process that it has started.
+func waitsForChild(s *recovery.State) bool {
+	return slices.ContainsFunc(s.Unknown(), func(c recovery.Call) bool { return c.Intent.Child != nil })
+}
+
 // optsOf settles the options of a resumed process: limits and place as they were, but for what the
 // request changes. What cannot go on with these limits is refused, with what to do.
 func (d reviver) optsOf(a *again, p *profile, ag *agent.Agent, choice config.Choice, req *ipc.ResumeRequest) (kernel.SpawnOpts, error) {
 	was, s := &a.was, a.state
 	budget, steps := was.ContextBudget, was.MaxSteps
-	if req.Budget != nil {
+	if req.Budget != nil && !(budget == 0 && waitsForChild(s)) { // else it is meant for the child
 		if budget = 0; *req.Budget > 0 {
 			budget = s.Tokens + *req.Budget
 		}

@@ -45,7 +45,7 @@ func busy(r llmtest.Request) llmtest.Reply {
 	case "freeze":
 		return tool("shell", `{"command":"echo up; sleep 3600"}`)
 	case "limit":
-		return llmtest.Reply{Status: 429, Text: "come back later", Header: map[string][]string{"Retry-After": {"3600"}}}
+		return llmtest.Reply{Status: 429, Text: "come back later", Header: map[string][]string{"Retry-After": {"300"}}}
 	case "parent":
 		return tool("spawn", `{"intent":"think"}`)
 	}

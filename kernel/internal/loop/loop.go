@@ -100,8 +100,10 @@ type End struct {
 	// Paused says that the context ended while the loop waited at the gate.
 	Paused bool
 	// Wait says that the process is not done but suspended, and what it waits for; Hint is the command
-	// that lets it go on, without the name of the process.
+	// that lets it go on, without the name of the process. Wake is when it can go on by itself; zero = not
+	// known.
 	Wait, Hint string
+	Wake       time.Time
 }
 
 // Loop runs the steps of one process.
@@ -237,10 +239,26 @@ func (l *Loop) unanswered(rec *step.StepRecord, err, timeout error) (End, bool) 
 		return storage(werr), true
 	}
 	end := fail(types.ExitError, rnixctx.Elide(err.Error(), 400), err)
-	if tooLong(err) {
-		end.Wait, end.Hint = "context: it is full, and cannot be made any shorter", "--model MODEL"
+	switch {
+	case tooLong(err):
+		end.Exit.Code, end.Wait, end.Hint = types.ExitBudget, "context: it is full, and cannot be made any shorter", "--model MODEL"
+	case types.CodeOf(err) == types.ErrRateLimited:
+		end.Exit.Code = types.ExitBudget
+		end.Wait, end.Wake = "rate limit: "+rnixctx.Elide(reason(err), 200), time.Now().Add(retryIn(err))
 	}
 	return end, true
+}
+
+// limitRest is when a process whose provider does not say how long its rate limit lasts asks again.
+const limitRest = 15 * time.Minute
+
+// retryIn returns how long the provider asks to wait.
+func retryIn(err error) time.Duration {
+	var asked interface{ RetryIn() time.Duration }
+	if errors.As(err, &asked) && asked.RetryIn() > 0 {
+		return asked.RetryIn()
+	}
+	return limitRest
 }
 
 // conclude does what an answer asks for and ends its step. before has the outcomes of the calls that an
@@ -263,7 +281,7 @@ func (l *Loop) conclude(ctx, work context.Context, rec *step.StepRecord, resp *R
 		if endErr != nil {
 			return End{Cause: endErr, Paused: held}, true
 		}
-		return End{Exit: types.ExitStatus{Code: types.ExitBlocked, Reason: "waits for " + w.For}, Wait: w.For, Hint: w.Hint}, true
+		return End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: "waits for " + w.For}, Wait: w.For, Hint: w.Hint}, true
 	}
 	outs = merged(actions, before, outs)
 	note, stop := l.repeats.see(actions, outs)
