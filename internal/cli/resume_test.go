@@ -349,20 +349,20 @@ func TestShortUUIDsAreUnique(t *testing.T) {
 }
 
 func TestWhoWaitsForASuspendedChildGoesOnWithIt(t *testing.T) {
-	blocked, budget := &types.ExitStatus{Code: types.ExitBlocked, Reason: "waits for child PID 4"}, &types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}
+	blocked, budget := &types.ExitStatus{Code: types.ExitBudget, Reason: "waits for child PID 4"}, &types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}
 	procs := []ipc.Proc{
 		{PID: 3, UUID: id(3), State: suspended, Exit: blocked, Wait: "child PID 4"},
 		{PID: 4, UUID: id(4), ParentUUID: id(3), State: suspended, Exit: blocked, Wait: "child PID 5"},
-		{PID: 5, UUID: id(5), ParentUUID: id(4), State: suspended, Exit: budget, Wait: "budget", TokensUsed: 1234, Budget: 1000},
+		{PID: 5, UUID: id(5), ParentUUID: id(4), State: suspended, Exit: budget, Wait: "budget: 1234 of 1000 tokens are used", TokensUsed: 1234, Budget: 1000},
 		{PID: 6, UUID: id(6), ParentUUID: id(4), State: "running"},
-		{PID: 7, UUID: id(7), ParentUUID: id(8), State: suspended, Wait: "x"}, {PID: 8, UUID: id(8), ParentUUID: id(7), State: suspended, Wait: "y"},
+		{PID: 7, UUID: id(7), ParentUUID: id(8), State: suspended, Wait: "child x"}, {PID: 8, UUID: id(8), ParentUUID: id(7), State: suspended, Wait: "child y"},
 	}
 	for _, c := range []struct {
 		of           byte
 		reason, mend string
 	}{
 		{3, "child PID 4", "rnix resume " + id(5).String() + " --budget 1000"}, {5, "budget: 1,234 of 1,000 tokens are used", "rnix resume " + id(5).String() + " --budget 1000"},
-		{9, "given", "rnix resume " + id(9).String()}, {7, "x", "rnix resume " + id(7).String()}, // a circle
+		{9, "given", "rnix resume " + id(9).String()}, {7, "child x", "rnix resume " + id(7).String()}, // a circle
 	} {
 		if reason, mend := whatParks(procs, id(c.of), "given"); reason != c.reason || mend != c.mend {
 			t.Errorf("%d: %q, %q", c.of, reason, mend)

@@ -52,9 +52,13 @@ func suspendedData(r *ipc.WaitResponse) *runData {
 // as more budget, and how it goes on. It returns the exit code of the end that this would have been.
 func showParked(ctx context.Context, c *ipc.Client, out *output, r *ipc.WaitResponse, warnings []string) error {
 	reason, mend := r.Exit.Reason, "rnix resume "+r.UUID.String()
+	goesOn := "it goes on with: "
 	list, err := ipc.Call(ctx, c, ipc.ListProcs, ipc.ListRequest{})
 	if err == nil { // without it less is said
 		reason, mend = whatParks(list.Procs, r.UUID, reason)
+		if i := slices.IndexFunc(list.Procs, func(p ipc.Proc) bool { return p.UUID == r.UUID && !p.WaitUntil.IsZero() }); i >= 0 {
+			goesOn = "it goes on by itself at " + list.Procs[i].WaitUntil.Local().Format("15:04 on 2 Jan") + ", or at once with: "
+		}
 	}
 	why := endError(r.Exit)
 	if e, ok := errors.AsType[*types.SyscallError](why); ok {
@@ -78,7 +82,7 @@ func showParked(ctx context.Context, c *ipc.Client, out *output, r *ipc.WaitResp
 		if strings.Contains(mend, " --budget ") {
 			mend += " (so many more tokens; 0 = unlimited)"
 		}
-		out.say("  it goes on with: " + mend)
+		out.say("  " + goesOn + mend)
 	}
 	return leave(processExit(r.Exit))
 }
@@ -99,20 +103,23 @@ func whatParks(procs []ipc.Proc, id types.UUID, given string) (reason, mend stri
 		given = waitReason(last)
 	}
 	for range procs { // a chain has no more links; damaged files may make a circle
-		if last.Exit != nil && last.Exit.Code == types.ExitBudget || !find(func(p *ipc.Proc) bool { return p.ParentUUID == last.UUID }) {
+		if !strings.HasPrefix(last.Wait, "child ") || !find(func(p *ipc.Proc) bool { return p.ParentUUID == last.UUID }) {
 			break
 		}
 	}
 	mend = "rnix resume " + last.UUID.String()
-	if last.Exit != nil && last.Exit.Code == types.ExitBudget {
+	switch {
+	case strings.HasPrefix(last.Wait, "budget: "):
 		mend += fmt.Sprintf(" --budget %d", max(cmp.Or(last.Budget, last.TokensUsed), 1))
+	case strings.HasPrefix(last.Wait, "context: "):
+		mend += " --model MODEL"
 	}
 	return given, mend
 }
 
 // waitReason is why a process is suspended, on one line.
 func waitReason(p *ipc.Proc) string {
-	if p.Exit != nil && p.Exit.Code == types.ExitBudget && p.Budget > 0 {
+	if strings.HasPrefix(p.Wait, "budget: ") && p.Budget > 0 {
 		return fmt.Sprintf("budget: %s of %s tokens are used", number(p.TokensUsed), number(p.Budget))
 	}
 	return oneLine(p.Wait)
