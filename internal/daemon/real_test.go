@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"rnix/drivers/llm/llmtest"
@@ -136,5 +137,61 @@ func TestOneBadServerOfSeveralLeavesNothing(t *testing.T) { // A-16
 	}
 	if p := s.Spawn(ipc.SpawnRequest{Intent: "help", Provider: "offline"}); s.Await(p.PID, event.Exited, nil).Exit.Code != 0 {
 		t.Error("the next spawn does not work")
+	}
+}
+
+// A process that goes on has its MCP servers again, at new paths and under the same names.
+func TestResumedProcessHasItsServersAgain(t *testing.T) { // A-43
+	everything := npm(t, "@modelcontextprotocol", "server-everything", "dist", "index.js")
+	var hang atomic.Bool
+	hang.Store(true)
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		turns := 0
+		for _, m := range r.Messages {
+			if m.Role == "assistant" {
+				turns++
+			}
+		}
+		res, _ := r.LastResult()
+		switch {
+		case turns == 0:
+			return tool("mcp__everything__echo", `{"message":"first"}`)
+		case hang.Load():
+			return llmtest.Reply{Hang: true}
+		case turns == 1:
+			return tool("mcp__everything__echo", `{"message":"second"}`)
+		}
+		return llmtest.Reply{Text: "last: " + res.Text}
+	})
+	for _, allow := range [][]string{nil, {"/dev/fs", "/mnt/mcp"}} {
+		hang.Store(true)
+		s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+		config := filepath.Join(s.Home, ".config", "rnix")
+		if err := os.MkdirAll(config, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(config, "mcp.yaml"), []byte("servers:\n  everything:\n    command: node\n    args: ["+everything+"]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := s.Spawn(ipc.SpawnRequest{Intent: "use it", Model: "fake", MCP: []string{"everything"}, Allow: allow})
+		s.Await(p.PID, event.StepStarted, func(e *event.Event) bool { return e.Step == 2 })
+		before := detail(t, s, p.UUID.String())
+		s.Kill()
+		hang.Store(false)
+		s.Start()
+		s.Settle()
+		after := detail(t, s, p.UUID.String())
+		if len(after.MCPMounts) != 1 || after.MCPMounts[0] == before.MCPMounts[0] || strings.Join(after.Tools, " ") != strings.Join(before.Tools, " ") {
+			t.Errorf("%v was mounted and %v is; tools %v and %v", before.MCPMounts, after.MCPMounts, before.Tools, after.Tools)
+		}
+		if len(after.AllowedDevices) != len(before.AllowedDevices) {
+			t.Errorf("it was allowed %v and is %v", before.AllowedDevices, after.AllowedDevices)
+		}
+		if w := s.Wait(after.PID); w.Exit.Code != 0 || !strings.Contains(w.Result, "second") {
+			t.Errorf("%+v", w)
+		}
+		if left := s.Survivors(); len(left) > 0 {
+			t.Errorf("servers are left: %v", left)
+		}
 	}
 }
