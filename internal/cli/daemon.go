@@ -115,8 +115,17 @@ func daemonStatus(ctx context.Context, c *ipc.Client, out *output, now time.Time
 	} {
 		fmt.Fprintf(&b, "%s %s\n", out.out.paint(dim, fmt.Sprintf("%-9s", row[0])), oneLine(row[1]))
 	}
+	line := func(label, text string) {
+		fmt.Fprintf(&b, "%s %s\n", out.out.paint(dim, fmt.Sprintf("%-9s", label)), oneLine(text))
+	}
+	if n := s.CheckpointFailures; n > 0 {
+		line("warning", plural(n, "checkpoint", "checkpoints")+" could not be written, which makes a resume slower and nothing else: "+s.CheckpointFailure)
+	}
+	if s.Recovering {
+		line("busy", "it is still looking at what an earlier daemon has left")
+	}
 	for _, r := range s.Recovered {
-		fmt.Fprintf(&b, "%s %s\n", out.out.paint(dim, fmt.Sprintf("%-9s", "mended")), oneLine(r))
+		line("mended", r)
 	}
 	out.print(b.String())
 	return nil
