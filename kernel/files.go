@@ -17,20 +17,24 @@ import (
 type snapshots struct {
 	last  *step.Snapshot // the latest one; nil = none yet
 	first bool           // it is the first one, and nothing that is recorded names it
-	dirty bool           // something was run since that may have changed files
+	dirty bool           // files may have changed since
 }
 
 // snapshotTime bounds one snapshot: the work of an agent must not wait for the disk for ever.
 const snapshotTime = time.Minute
 
 // keepBefore takes a snapshot before the first call that can change files, and before one that could be
-// taken back when others came before it in the same step.
+// taken back when others came before it in the same step. A call that is to be taken back now has its
+// snapshot: the files may be as it has left them.
 func (h host) keepBefore(n int, actions []loop.Action) {
 	f := &h.p.files
 	for i := range actions {
 		a := &actions[i]
 		if !effective(a) || effectOf(a) == vfs.EffectNone {
 			continue
+		}
+		if a.Undo {
+			return
 		}
 		if f.last == nil {
 			h.keep(n - 1)

@@ -34,6 +34,7 @@ func (h host) Wait(ctx context.Context) error {
 	if err := h.p.rec.Commit(); err != nil {
 		return err
 	}
+	h.p.files.dirty = true // a pause is when people change files
 	return h.p.gate.Wait(ctx)
 }
 
@@ -127,6 +128,8 @@ func (h host) Intend(n int, actions []loop.Action) error {
 				a.Child = types.NewUUID()
 			}
 			in.Child = &a.Child
+		case a.Undo:
+			in.Before = a.Earlier.Intent.Before
 		case effectOf(a) == vfs.EffectReversible || h.p.files.first:
 			in.Before, h.p.files.first = h.p.files.last, false
 		}
