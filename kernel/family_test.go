@@ -5,7 +5,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"rnix/agent"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -68,4 +71,45 @@ func TestChildHasAtMostTheTokensThatItsParentHasLeft(t *testing.T) {
 			t.Errorf("a child that asks for %d may use %d: %v", asked, i.Budget, err)
 		}
 	}
+}
+
+// A pause of a tree holds a child that is being born at that moment.
+func TestPauseOfATreeHoldsWhoIsJustBeingBorn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		coming, come := make(chan struct{}), make(chan struct{})
+		last := types.PID(0)
+		s := newSys(t, func(c *Config) {
+			c.NextPID = func() (types.PID, error) { // the kid is not in the table yet
+				if last++; last == 2 {
+					close(coming)
+					<-come
+				}
+				return last, nil
+			}
+			c.LoadAgent = func(*Process, string) (*agent.Agent, SpawnOpts, error) { return &agent.Agent{}, opts(), nil }
+		})
+		s.model = func(_ context.Context, c vfs.Caller, turn int) (reply, error) {
+			if c.PID == 1 && turn == 1 {
+				return reply{Calls: []string{`spawn {"intent":"kid"}`}}, nil
+			}
+			return reply{Content: "done"}, nil
+		}
+		pid := s.spawn()
+		<-coming
+		if n, err := s.SignalTree(pid, types.SIGPAUSE); n != 1 || err != nil {
+			t.Errorf("%d paused, %v", n, err)
+		}
+		close(come)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if i, err := s.Info(2); err != nil || !i.Paused || i.Progress.Step != 0 {
+			t.Errorf("the kid: %+v %v", i, err)
+		}
+		if n, err := s.SignalTree(pid, types.SIGRESUME); n != 2 || err != nil {
+			t.Errorf("%d resumed, %v", n, err)
+		}
+		if i, err := s.WaitInfo(t.Context(), pid); err != nil || i.Exit.Code != 0 {
+			t.Errorf("%+v %v", i, err)
+		}
+	})
 }

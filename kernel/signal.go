@@ -92,6 +92,7 @@ func (k *KernelImpl) pause(p *Process) {
 
 // resume opens the gate. A resume of a process that is not paused does nothing.
 func (k *KernelImpl) resume(p *Process) {
+	k.table.free(p)
 	d, was := p.gate.Open(time.Now())
 	if !was {
 		return
@@ -189,8 +190,8 @@ func (k *KernelImpl) SetHandler(pid types.PID, sig types.Signal, h func(types.Si
 }
 
 // SignalTree sends a signal to a process and all its living descendants and returns how many it
-// reached. SIGKILL also keeps each of them from starting another, so nobody escapes by being born
-// meanwhile.
+// reached. Nobody escapes by being born meanwhile: SIGKILL keeps each of them from starting another, and
+// what is born into a tree that is paused is paused.
 func (k *KernelImpl) SignalTree(pid types.PID, sig types.Signal) (int, error) {
 	if !sig.Valid() {
 		return 0, types.Errorf(types.ErrInvalid, "SignalTree", "", "%d is not a signal", int(sig))
@@ -200,9 +201,17 @@ func (k *KernelImpl) SignalTree(pid types.PID, sig types.Signal) (int, error) {
 		return 0, err
 	}
 	n := 0
-	for _, p := range k.table.subtree(root, sig == types.SIGKILL) {
-		if k.deliver(p, sig) {
-			n++
+	reached := map[*Process]bool{}
+	for more := true; more; { // again for those who were born before their parent was reached
+		more = false
+		for _, p := range k.table.signalled(root, sig) {
+			if reached[p] {
+				continue
+			}
+			reached[p], more = true, true
+			if k.deliver(p, sig) {
+				n++
+			}
 		}
 	}
 	return n, nil

@@ -331,6 +331,11 @@ func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
 		k.log.Error("start", "err", err) // cannot happen: the process is new
 	}
 	startClock(p)
+	if k.table.held(p) { // born into a tree that is paused
+		if k.pause(p); !k.table.held(p) { // and resumed meanwhile
+			k.resume(p)
+		}
+	}
 	p.wg.Add(1)
 	go func() { // one per process; ends with the loop; reap waits for it
 		defer k.reaper.ended(p)

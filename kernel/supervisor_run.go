@@ -247,7 +247,7 @@ func (s *supervisor) stop(id supervise.ID, sig types.Signal) {
 		s.k.deliver(m.p, sig)
 		return
 	}
-	for _, p := range s.k.table.subtree(m.p, sig == types.SIGKILL) {
+	for _, p := range s.k.table.signalled(m.p, sig) {
 		s.k.deliver(p, sig)
 	}
 }

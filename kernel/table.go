@@ -37,6 +37,7 @@ type relations struct {
 	family     *int // how many live of those that descend from one that a person started; shared by them
 	groups     []types.PGID
 	dying      bool // no more children
+	held       bool // paused as a tree: what is born in it is paused too
 	buried     bool // no more groups
 }
 
@@ -135,6 +136,7 @@ func (t *table) insert(p *Process) error {
 		p.rel.family = p.rel.parent.rel.family
 	}
 	*p.rel.family++
+	p.rel.held = p.rel.parent != nil && p.rel.parent.rel.held
 	t.link(p, p.rel.parent)
 	t.byPID.Store(p.PID, p)
 	return nil
@@ -212,19 +214,39 @@ func (t *table) orphan(p *Process) []*Process {
 	return out
 }
 
-// subtree returns p and all its descendants, parents first. With last none of them can have another
-// child afterwards.
-func (t *table) subtree(p *Process, last bool) []*Process {
+// subtree returns p and all its descendants, parents first.
+func (t *table) subtree(p *Process) []*Process { return t.signalled(p, 0) }
+
+// signalled is subtree for a signal to all of them, and settles what becomes of children that are being
+// born: after SIGKILL there are none any more, after SIGPAUSE they are paused, after SIGRESUME they are
+// not.
+func (t *table) signalled(p *Process, sig types.Signal) []*Process {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := []*Process{p}
 	for i := 0; i < len(out); i++ {
-		out[i].rel.dying = out[i].rel.dying || last
+		r := &out[i].rel
+		r.dying = r.dying || sig == types.SIGKILL
+		r.held = (r.held || sig == types.SIGPAUSE) && sig != types.SIGRESUME
 		for c := out[i].rel.first; c != nil; c = c.rel.next {
 			out = append(out, c)
 		}
 	}
 	return out
+}
+
+// held reports whether a process was born into a tree that is paused.
+func (t *table) held(p *Process) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return p.rel.held
+}
+
+// free ends what SIGPAUSE to a tree means for the children of one process.
+func (t *table) free(p *Process) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p.rel.held = false
 }
 
 // ppid returns the PID of the parent of the moment.

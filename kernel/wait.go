@@ -80,7 +80,7 @@ func (k *KernelImpl) Subtree(pid types.PID) ([]types.PID, error) {
 		return nil, err
 	}
 	var out []types.PID
-	for _, d := range k.table.subtree(p, false) {
+	for _, d := range k.table.subtree(p) {
 		out = append(out, d.PID)
 	}
 	return out, nil
