@@ -109,10 +109,10 @@ func (l *Loop) run(ctx context.Context, a *Action) (out Outcome) {
 		out.Duration = time.Since(start)
 	}()
 	switch {
+	case a.Settled != nil: // also of a tool that is not there any more
+		return *a.Settled
 	case a.Problem != nil:
 		return Outcome{Err: a.Problem}
-	case a.Settled != nil:
-		return *a.Settled
 	case a.Kind == Complete:
 		return Outcome{Output: "done"}
 	}
