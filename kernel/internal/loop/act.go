@@ -95,8 +95,22 @@ func (l *Loop) batch(ctx context.Context, actions []Action, outs []Outcome) erro
 			})
 		}
 		wg.Wait()
+		l.waitedFor(ctx, actions, outs)
 	}
 	return l.host.Finish(l.progress.Step, actions, outs)
+}
+
+// waitedFor runs the calls again that waited for something when others beside them ran on: by now it may
+// have come.
+func (l *Loop) waitedFor(ctx context.Context, actions []Action, outs []Outcome) {
+	for i := range actions {
+		if a := &actions[i]; waits(outs[i:i+1]) != nil && a.Kind == Spawn && context.Cause(ctx) == nil {
+			if a.Earlier == nil {
+				a.Earlier = &recovery.Call{ID: a.Call.ID, Name: a.Call.Name, Begun: true}
+			}
+			outs[i] = l.run(ctx, a)
+		}
+	}
 }
 
 // run performs one action. A panic of a device becomes an error of this call.
