@@ -1,11 +1,10 @@
-package step
+package step_test
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,8 @@ import (
 	rnixctx "rnix/context"
 	"rnix/internal/durable"
 	"rnix/internal/durable/faultfs"
+	"rnix/internal/step"
+	"rnix/internal/step/crashtest"
 	"rnix/types"
 )
 
@@ -23,32 +24,23 @@ var (
 	histC = types.UUID{0x01, 0x92, 6: 0x70, 8: 0x80, 15: 0xc}
 )
 
-// session opens the data directory as a daemon does, and closes it in every case.
-func session(fsys durable.FS, do func(*Local) error) error {
-	j, err := OpenLocal(fsys, faultfs.DataDir, Synced)
-	if err != nil {
-		return err
-	}
-	return errors.Join(do(j), j.Close())
-}
-
 // author writes records of which each has a text of its own, and acknowledges those that are committed.
 type author struct {
-	j   *Local
+	j   *step.Local
 	id  types.UUID
-	w   *Writer
+	w   *step.Writer
 	ack func(string)
 	due []string
 	err error
 }
 
 // authored runs do with an author of a history.
-func authored(j *Local, id types.UUID, ack func(string), do func(*author)) error {
+func authored(j *step.Local, id types.UUID, ack func(string), do func(*author)) error {
 	lease, err := j.Acquire(context.Background(), id, "test")
 	if err != nil {
 		return err
 	}
-	a := &author{j: j, id: id, w: NewWriter(j, id, lease), ack: ack}
+	a := &author{j: j, id: id, w: step.NewWriter(j, id, lease), ack: ack}
 	do(a)
 	return errors.Join(a.err, a.w.Close(context.Background()))
 }
@@ -57,33 +49,33 @@ func authored(j *Local, id types.UUID, ack func(string), do func(*author)) error
 func (a *author) text(kind string) string { return fmt.Sprint(kind, a.w.Next()) }
 
 func (a *author) add(label string, err error) {
-	a.due = append(a.due, fmt.Sprintf("record %s %d %s", a.id, a.w.Next()-1, label))
+	a.due = append(a.due, crashtest.Recorded(a.id, a.w.Next()-1, label))
 	a.err = errors.Join(a.err, err)
 }
 
 func (a *author) message(more int) {
 	text := a.text("m") + strings.Repeat(" and more", more/9)
-	a.add(text, a.w.Message(user(text)))
+	a.add(text, a.w.Message(step.User(text)))
 }
 
-func (a *author) marker(m Marker) {
+func (a *author) marker(m step.Marker) {
 	m.Text = a.text(m.Name)
 	a.add(m.Text, a.w.Marker(&m))
 }
 
-func (a *author) intent(step int) (call string) {
+func (a *author) intent(n int) (call string) {
 	call = a.text("c")
-	a.add("intent "+call, a.w.Intent(&Intent{Step: step, CallID: call, Tool: "read", Path: "/dev/fs/x", Effect: "external"}))
+	a.add("intent "+call, a.w.Intent(&step.Intent{Step: n, CallID: call, Tool: "read", Path: "/dev/fs/x", Effect: "external"}))
 	return call
 }
 
-func (a *author) result(step int, call string) {
-	a.add("result "+call, a.w.Result(&Result{Step: step, CallID: call, Tool: "read"}))
+func (a *author) result(n int, call string) {
+	a.add("result "+call, a.w.Result(&step.Result{Step: n, CallID: call, Tool: "read"}))
 }
 
 func (a *author) step(n int) {
 	text := a.text("s")
-	a.add(text, a.w.Step(&StepRecord{StepNumber: n, MessageCount: 1, Summary: text, TokensUsed: 7}))
+	a.add(text, a.w.Step(&step.StepRecord{StepNumber: n, MessageCount: 1, Summary: text, TokensUsed: 7}))
 }
 
 // commit acknowledges what is on the disk now.
@@ -101,7 +93,7 @@ func (a *author) commit() bool {
 }
 
 // effect acknowledges that a tool has run.
-func (a *author) effect(call string) { a.ack(fmt.Sprintf("effect %s %s", a.id, call)) }
+func (a *author) effect(call string) { a.ack(crashtest.Effect(a.id, call)) }
 
 // whole writes a step as the kernel does, with its tool calls.
 func (a *author) whole(n, calls, size int) {
@@ -124,42 +116,27 @@ func (a *author) whole(n, calls, size int) {
 	a.commit()
 }
 
-// label returns the text of a record that an author has written.
-func label(r *Record) string {
-	switch r.Kind {
-	case KindMessage:
-		return r.Message.Content
-	case KindIntent:
-		return "intent " + r.Intent.CallID
-	case KindResult:
-		return "result " + r.Result.CallID
-	case KindStep:
-		return r.Step.Summary
-	}
-	return r.Marker.Text
-}
-
-func running(id types.UUID, pid types.PID, step int) *ProcInfo {
-	return &ProcInfo{UUID: id, PID: pid, State: types.StateRunning, Intent: "work", Step: step}
+func running(id types.UUID, pid types.PID, n int) *step.ProcInfo {
+	return &step.ProcInfo{UUID: id, PID: pid, State: types.StateRunning, Intent: "work", Step: n}
 }
 
 // restart does what a daemon does with the files when it starts.
-func restart(fsys durable.FS) error {
-	return session(fsys, func(j *Local) (err error) {
-		for _, info := range j.Index().List() {
-			if info.State != types.StateDead && info.Exit == nil && !info.Suspended {
-				err = errors.Join(err, interrupted(j, info, func(string) {}))
-			}
+func restart(fsys durable.FS) error { return crashtest.Session(fsys, restarted) }
+
+func restarted(j *step.Local) (err error) {
+	for _, info := range j.Index().List() {
+		if info.State != types.StateDead && info.Exit == nil && !info.Suspended {
+			err = errors.Join(err, interrupted(j, info, func(string) {}))
 		}
-		return err
-	})
+	}
+	return err
 }
 
 // interrupted marks a history whose daemon has ended without warning.
-func interrupted(j *Local, info ProcInfo, ack func(string)) error {
-	h, err := ReadHistory(context.Background(), j, info.UUID)
+func interrupted(j *step.Local, info step.ProcInfo, ack func(string)) error {
+	h, err := step.ReadHistory(context.Background(), j, info.UUID)
 	if types.CodeOf(err) == types.ErrNotFound {
-		h, err = &History{}, nil
+		h, err = &step.History{}, nil
 	}
 	if err != nil {
 		return err
@@ -167,7 +144,7 @@ func interrupted(j *Local, info ProcInfo, ack func(string)) error {
 	folded := h.Info()
 	if len(h.Records) == 0 {
 		folded = info
-	} else if err := authored(j, info.UUID, ack, func(a *author) { a.marker(Marker{Name: MarkerInterrupted, PID: info.PID}); a.commit() }); err != nil {
+	} else if err := authored(j, info.UUID, ack, func(a *author) { a.marker(step.Marker{Name: step.MarkerInterrupted, PID: info.PID}); a.commit() }); err != nil {
 		return err
 	}
 	if folded.Exit == nil {
@@ -177,103 +154,6 @@ func interrupted(j *Local, info ProcInfo, ack func(string)) error {
 		return err
 	}
 	return errors.New(h.Damage)
-}
-
-// sound checks what holds for every history, whatever has happened to it; acked is of an author.
-func sound(fsys durable.FS, acked []string) error {
-	return session(fsys, func(j *Local) (err error) {
-		names, err := j.index.names()
-		for id := range names {
-			err = errors.Join(err, soundHistory(j, id, acked))
-		}
-		for _, a := range acked {
-			if f := strings.Fields(a); (f[0] == "record" || f[0] == "effect") && !slices.ContainsFunc(j.index.List(), func(p ProcInfo) bool { return p.UUID.String() == f[1] }) {
-				return errors.Join(err, fmt.Errorf("%s was acknowledged, and the history is not listed", a))
-			}
-		}
-		return err
-	})
-}
-
-func soundHistory(j *Local, id types.UUID, acked []string) error {
-	ctx := context.Background()
-	lease, err := j.Acquire(ctx, id, "check")
-	if err != nil {
-		return err
-	}
-	if err := j.Release(ctx, id, lease.Epoch); err != nil {
-		return err
-	}
-	h, err := ReadHistory(ctx, j, id)
-	if err != nil || h.Damage != "" || lease.Next != uint64(len(h.Records))+1 {
-		return fmt.Errorf("history %s: %d records, next %d, damage %q, %v", id, len(h.Records), lease.Next, h.Damage, err)
-	}
-	if err := dense(h); err != nil {
-		return fmt.Errorf("history %s: %w", id, err)
-	}
-	for _, p := range j.index.List() {
-		if info, err := ReadInfo(j.fs, j.Dir(id)); p.UUID == id && err == nil && (info.Step != p.Step || info.Suspended != p.Suspended || info.State != p.State) {
-			return fmt.Errorf("history %s: the index says %s, step %d, suspended %v; the file %s, step %d, suspended %v", id, p.State, p.Step, p.Suspended, info.State, info.Step, info.Suspended)
-		}
-	}
-	return kept(h, acked)
-}
-
-// dense checks the order of records, and that each intent without a result is reported once.
-func dense(h *History) error {
-	var open []string
-	seen := map[string]bool{}
-	for i := range h.Records {
-		r := &h.Records[i]
-		text := label(r)
-		if r.Seq != uint64(i)+1 {
-			return fmt.Errorf("record %d is numbered %d", i+1, r.Seq)
-		}
-		if seen[text] {
-			return fmt.Errorf("%q is there twice", text)
-		}
-		seen[text] = true
-		switch r.Kind {
-		case KindIntent:
-			open = append(open, r.Intent.CallID)
-		case KindResult:
-			n := len(open)
-			if open = slices.DeleteFunc(open, func(id string) bool { return id == r.Result.CallID }); len(open) != n-1 {
-				return fmt.Errorf("%q has no intent before it", text)
-			}
-		}
-	}
-	var told []string
-	for _, c := range h.Interrupted {
-		told = append(told, c.CallID)
-	}
-	if !slices.Equal(told, open) {
-		return fmt.Errorf("the calls %v are reported as interrupted, and %v are", told, open)
-	}
-	return nil
-}
-
-// kept checks that everything acknowledged of a history is in it.
-func kept(h *History, acked []string) error {
-	for _, a := range acked {
-		f := strings.SplitN(a, " ", 4)
-		if len(f) < 2 || f[1] != h.UUID.String() {
-			continue
-		}
-		switch f[0] {
-		case "record":
-			var seq int
-			fmt.Sscan(f[2], &seq)
-			if seq > len(h.Records) || label(&h.Records[seq-1]) != f[3] {
-				return fmt.Errorf("%s was acknowledged and is lost; there are %d records", a, len(h.Records))
-			}
-		case "effect":
-			if !slices.ContainsFunc(h.Records, func(r Record) bool { return r.Kind == KindIntent && r.Intent.CallID == f[2] }) {
-				return fmt.Errorf("the call %s has run, and nothing says so", f[2])
-			}
-		}
-	}
-	return nil
 }
 
 // numbers returns the numbers that were acknowledged as what.
@@ -298,9 +178,9 @@ func above(what string, n uint64, acked []string) error {
 }
 
 // begun makes a running history with some steps.
-func begun(j *Local, id types.UUID, pid types.PID, steps int) error {
+func begun(j *step.Local, id types.UUID, pid types.PID, steps int) error {
 	err := authored(j, id, func(string) {}, func(a *author) {
-		a.marker(Marker{Name: MarkerSpawn, PID: pid})
+		a.marker(step.Marker{Name: step.MarkerSpawn, PID: pid})
 		for n := range steps {
 			a.whole(n+1, 1, 30)
 		}
@@ -310,7 +190,7 @@ func begun(j *Local, id types.UUID, pid types.PID, steps int) error {
 
 func prepared(steps int, ids ...types.UUID) func(durable.FS) error {
 	return func(fsys durable.FS) error {
-		return session(fsys, func(j *Local) (err error) {
+		return crashtest.Session(fsys, func(j *step.Local) (err error) {
 			for i, id := range ids {
 				err = errors.Join(err, begun(j, id, types.PID(i+1), steps))
 			}
@@ -320,10 +200,10 @@ func prepared(steps int, ids ...types.UUID) func(durable.FS) error {
 }
 
 // smallFile is an operation that replaces a small file of a history, which may be lost but not wrong.
-func smallFile[T any](name string, write func(fsys durable.FS, dir string, n int) error, read func(fsys durable.FS, dir string) (*T, error), wrong func(*T, *History) string) *faultfs.Op {
-	return &faultfs.Op{Name: name, Changing: []string{epochFile}, Recover: restart, Prepare: prepared(1, histA),
+func smallFile[T any](name string, write func(fsys durable.FS, dir string, n int) error, read func(fsys durable.FS, dir string) (*T, error), wrong func(*T, *step.History) string) *faultfs.Op {
+	return &faultfs.Op{Name: name, Changing: []string{step.EpochFile}, Recover: restart, Prepare: prepared(1, histA),
 		Run: func(fsys durable.FS, ack func(string)) error {
-			return session(fsys, func(j *Local) (err error) {
+			return crashtest.Session(fsys, func(j *step.Local) (err error) {
 				for n := range 3 {
 					if err := write(fsys, j.Dir(histA), n+1); err != nil {
 						return err
@@ -333,14 +213,14 @@ func smallFile[T any](name string, write func(fsys durable.FS, dir string, n int
 			})
 		},
 		Check: func(fsys durable.FS, acked []string) error {
-			err := sound(fsys, acked)
-			v, rerr := read(fsys, Dir(faultfs.DataDir, histA))
+			err := crashtest.Sound(fsys, acked)
+			v, rerr := read(fsys, step.Dir(faultfs.DataDir, histA))
 			switch code := types.CodeOf(rerr); {
 			case code == types.ErrNotFound || code == types.ErrStorage:
 			case rerr != nil:
 				err = errors.Join(err, rerr)
 			default:
-				h, herr := readSteps(fsys, Dir(faultfs.DataDir, histA), histA)
+				h, herr := step.ReadSteps(fsys, step.Dir(faultfs.DataDir, histA), histA)
 				if err = errors.Join(err, herr); err == nil {
 					if w := wrong(v, h); w != "" {
 						err = errors.New(w)
@@ -353,16 +233,16 @@ func smallFile[T any](name string, write func(fsys durable.FS, dir string, n int
 
 // crashOps are the operations of this package that write. CONTRIBUTING.md says how to add one.
 func crashOps() []*faultfs.Op {
-	op := func(name string, prepare func(durable.FS) error, run func(j *Local, ack func(string)) error) *faultfs.Op {
-		return &faultfs.Op{Name: name, Changing: []string{epochFile}, Prepare: prepare, Recover: restart, Check: sound,
+	op := func(name string, prepare func(durable.FS) error, run func(j *step.Local, ack func(string)) error) *faultfs.Op {
+		return &faultfs.Op{Name: name, Changing: []string{step.EpochFile}, Prepare: prepare, Recover: restart, Check: crashtest.Sound,
 			Run: func(fsys durable.FS, ack func(string)) error {
-				return session(fsys, func(j *Local) error { return run(j, ack) })
+				return crashtest.Session(fsys, func(j *step.Local) error { return run(j, ack) })
 			}}
 	}
 	return []*faultfs.Op{
-		op("create", nil, func(j *Local, ack func(string)) error {
+		op("create", nil, func(j *step.Local, ack func(string)) error {
 			err := authored(j, histA, ack, func(a *author) {
-				a.marker(Marker{Name: MarkerSpawn, PID: 3})
+				a.marker(step.Marker{Name: step.MarkerSpawn, PID: 3})
 				a.message(20)
 				a.commit()
 			})
@@ -371,16 +251,16 @@ func crashOps() []*faultfs.Op {
 			}
 			return err
 		}),
-		op("append", prepared(2, histA), func(j *Local, ack func(string)) error {
+		op("append", prepared(2, histA), func(j *step.Local, ack func(string)) error {
 			return authored(j, histA, ack, func(a *author) {
 				a.whole(3, 2, 40)
-				a.marker(Marker{Name: MarkerPause})
+				a.marker(step.Marker{Name: step.MarkerPause})
 				a.commit()
-				a.marker(Marker{Name: MarkerResume})
+				a.marker(step.Marker{Name: step.MarkerResume})
 				a.whole(4, 0, 600)
 			})
 		}),
-		op("batch", prepared(1, histA), func(j *Local, ack func(string)) error {
+		op("batch", prepared(1, histA), func(j *step.Local, ack func(string)) error {
 			return authored(j, histA, ack, func(a *author) {
 				for range 2 {
 					for i := range 8 {
@@ -390,7 +270,7 @@ func crashOps() []*faultfs.Op {
 				}
 			})
 		}),
-		op("proc-info", prepared(1, histA, histB), func(j *Local, ack func(string)) error {
+		op("proc-info", prepared(1, histA, histB), func(j *step.Local, ack func(string)) error {
 			for n := range 2 {
 				for _, id := range []types.UUID{histA, histB} {
 					if err := j.PutInfo(running(id, 1, 5+n)); err != nil {
@@ -400,22 +280,20 @@ func crashOps() []*faultfs.Op {
 			}
 			return nil
 		}),
-		op("index", prepared(1, histA, histB), func(j *Local, ack func(string)) error {
+		op("index", prepared(1, histA, histB), func(j *step.Local, ack func(string)) error {
 			if err := begun(j, histC, 9, 1); err != nil {
 				return err
 			}
-			j.index.mu.Lock()
-			j.index.lines += 5000 // so that it is time to compact
-			j.index.mu.Unlock()
+			j.Index().Age(5000) // so that it is time to compact
 			if err := errors.Join(j.PutInfo(running(histC, 9, 2)), j.Discard(histC)); err != nil {
 				return err
 			}
-			return j.PutInfo(&ProcInfo{UUID: histA, PID: 1, State: types.StateDead, Exit: &types.ExitStatus{}})
+			return j.PutInfo(&step.ProcInfo{UUID: histA, PID: 1, State: types.StateDead, Exit: &types.ExitStatus{}})
 		}),
 		op("interrupted", func(fsys durable.FS) error {
-			return session(fsys, func(j *Local) error {
+			return crashtest.Session(fsys, func(j *step.Local) error {
 				err := authored(j, histA, func(string) {}, func(a *author) {
-					a.marker(Marker{Name: MarkerSpawn, PID: 4})
+					a.marker(step.Marker{Name: step.MarkerSpawn, PID: 4})
 					a.whole(1, 1, 20)
 					a.message(20)
 					a.intent(2)
@@ -423,11 +301,11 @@ func crashOps() []*faultfs.Op {
 				})
 				return errors.Join(err, j.PutInfo(running(histA, 4, 1)))
 			})
-		}, func(j *Local, ack func(string)) error {
+		}, func(j *step.Local, ack func(string)) error {
 			return interrupted(j, *running(histA, 4, 1), ack)
 		}),
-		op("daemon_stop", prepared(1, histA), func(j *Local, ack func(string)) error {
-			err := authored(j, histA, ack, func(a *author) { a.marker(Marker{Name: MarkerDaemonStop, PID: 1}); a.commit() })
+		op("daemon_stop", prepared(1, histA), func(j *step.Local, ack func(string)) error {
+			err := authored(j, histA, ack, func(a *author) { a.marker(step.Marker{Name: step.MarkerDaemonStop, PID: 1}); a.commit() })
 			if err != nil {
 				return err
 			}
@@ -437,15 +315,15 @@ func crashOps() []*faultfs.Op {
 		}),
 		discardOp(), pidOp(), epochOp(),
 		smallFile("process-meta", func(fsys durable.FS, dir string, n int) error {
-			return WriteMeta(fsys, dir, &Meta{UUID: histA, SystemPrompt: strings.Repeat("be good ", 100*n)})
-		}, ReadMeta, func(m *Meta, _ *History) string {
+			return step.WriteMeta(fsys, dir, &step.Meta{UUID: histA, SystemPrompt: strings.Repeat("be good ", 100*n)})
+		}, step.ReadMeta, func(m *step.Meta, _ *step.History) string {
 			if m.UUID != histA || len(m.SystemPrompt)%800 != 0 {
 				return "process-meta.json is not as it was written"
 			}
 			return ""
 		}),
 		smallFile("ctx-profile", func(fsys durable.FS, dir string, n int) error {
-			h, err := readSteps(fsys, dir, histA)
+			h, err := step.ReadSteps(fsys, dir, histA)
 			if err == nil && h.Damage != "" {
 				err = errors.New(h.Damage)
 			}
@@ -453,22 +331,22 @@ func crashOps() []*faultfs.Op {
 				return err
 			}
 			p := h.Profile(time.Now())
-			return WriteProfile(fsys, dir, &p)
-		}, ReadProfile, func(p *Profile, h *History) string {
+			return step.WriteProfile(fsys, dir, &p)
+		}, step.ReadProfile, func(p *step.Profile, h *step.History) string {
 			if p.UUID != histA || len(p.Segments) == 0 || len(p.Segments) > len(h.Messages) {
 				return "ctx-profile.json is not as it was written"
 			}
 			return ""
 		}),
-		checkpointOp(trusted),
+		checkpointOp(trusted), forkOp(),
 	}
 }
 
 // discardOp removes a history: it is there with all of its records, or gone.
 func discardOp() *faultfs.Op {
-	return &faultfs.Op{Name: "discard", Changing: []string{epochFile}, Prepare: prepared(1, histA, histB), Recover: restart,
+	return &faultfs.Op{Name: "discard", Changing: []string{step.EpochFile}, Prepare: prepared(1, histA, histB), Recover: restart,
 		Run: func(fsys durable.FS, ack func(string)) error {
-			return session(fsys, func(j *Local) error {
+			return crashtest.Session(fsys, func(j *step.Local) error {
 				err := j.Discard(histA)
 				if err == nil {
 					ack("gone " + histA.String())
@@ -477,8 +355,8 @@ func discardOp() *faultfs.Op {
 			})
 		},
 		Check: func(fsys durable.FS, acked []string) error {
-			err := sound(fsys, nil)
-			h, herr := readSteps(fsys, Dir(faultfs.DataDir, histA), histA)
+			err := crashtest.Sound(fsys, nil)
+			h, herr := step.ReadSteps(fsys, step.Dir(faultfs.DataDir, histA), histA)
 			switch {
 			case types.CodeOf(herr) == types.ErrNotFound:
 			case herr != nil:
@@ -488,7 +366,7 @@ func discardOp() *faultfs.Op {
 			case len(h.Steps) != 1:
 				err = errors.Join(err, fmt.Errorf("a part of the history is there: %d steps", len(h.Steps)))
 			}
-			if b, berr := readSteps(fsys, Dir(faultfs.DataDir, histB), histB); berr != nil || len(b.Steps) != 1 {
+			if b, berr := step.ReadSteps(fsys, step.Dir(faultfs.DataDir, histB), histB); berr != nil || len(b.Steps) != 1 {
 				err = errors.Join(err, fmt.Errorf("the other history has suffered: %v", berr))
 			}
 			return err
@@ -497,7 +375,7 @@ func discardOp() *faultfs.Op {
 
 // pidOp hands out PIDs.
 func pidOp() *faultfs.Op {
-	next := func(j *Local, times int, ack func(string)) error {
+	next := func(j *step.Local, times int, ack func(string)) error {
 		c, err := j.PIDs()
 		for range times {
 			n := uint64(0)
@@ -511,9 +389,9 @@ func pidOp() *faultfs.Op {
 		}
 		return err
 	}
-	return &faultfs.Op{Name: "PIDs", Changing: []string{epochFile}, Recover: restart,
+	return &faultfs.Op{Name: "PIDs", Changing: []string{step.EpochFile}, Recover: restart,
 		Run: func(fsys durable.FS, ack func(string)) error {
-			return session(fsys, func(j *Local) error {
+			return crashtest.Session(fsys, func(j *step.Local) error {
 				c, err := j.PIDs()
 				for i := range 66 {
 					if err != nil {
@@ -531,7 +409,7 @@ func pidOp() *faultfs.Op {
 			})
 		},
 		Check: func(fsys durable.FS, acked []string) error {
-			return session(fsys, func(j *Local) (err error) {
+			return crashtest.Session(fsys, func(j *step.Local) (err error) {
 				return errors.Join(next(j, 1, func(s string) { err = above("PID", numbers("PID", []string{s})[0], acked) }), err)
 			})
 		}}
@@ -540,17 +418,17 @@ func pidOp() *faultfs.Op {
 // epochOp takes a history several times.
 func epochOp() *faultfs.Op {
 	take := func(fsys durable.FS) (epoch uint64, err error) {
-		err = session(fsys, func(j *Local) error {
+		err = crashtest.Session(fsys, func(j *step.Local) error {
 			lease, err := j.Acquire(context.Background(), histA, "test")
 			epoch = lease.Epoch
 			return err
 		})
 		return epoch, err
 	}
-	return &faultfs.Op{Name: "epochs", Changing: []string{epochFile}, Recover: restart, Prepare: prepared(0, histA),
+	return &faultfs.Op{Name: "epochs", Changing: []string{step.EpochFile}, Recover: restart, Prepare: prepared(0, histA),
 		Run: func(fsys durable.FS, ack func(string)) error {
 			for range 3 {
-				err := session(fsys, func(j *Local) error {
+				err := crashtest.Session(fsys, func(j *step.Local) error {
 					lease, err := j.Acquire(context.Background(), histA, "test")
 					if err == nil {
 						ack(fmt.Sprint("epoch ", lease.Epoch))
@@ -573,14 +451,14 @@ func epochOp() *faultfs.Op {
 }
 
 // trusted says whether a checkpoint may stand for the records that it covers.
-func trusted(c *Checkpoint, h *History) bool { return c.Of(h) }
+func trusted(c *step.Checkpoint, h *step.History) bool { return c.Of(h) }
 
 // checkpointOp writes a checkpoint after each commit, and one before its commit: after a crash that one may
 // claim what the journal has not.
-func checkpointOp(trust func(*Checkpoint, *History) bool) *faultfs.Op {
-	return &faultfs.Op{Name: "checkpoint", Changing: []string{epochFile}, Recover: restart, Prepare: prepared(1, histA),
+func checkpointOp(trust func(*step.Checkpoint, *step.History) bool) *faultfs.Op {
+	return &faultfs.Op{Name: "checkpoint", Changing: []string{step.EpochFile}, Recover: restart, Prepare: prepared(1, histA),
 		Run: func(fsys durable.FS, ack func(string)) error {
-			return session(fsys, func(j *Local) error {
+			return crashtest.Session(fsys, func(j *step.Local) error {
 				return authored(j, histA, ack, func(a *author) {
 					for n := range 3 {
 						a.message(300)
@@ -588,28 +466,28 @@ func checkpointOp(trust func(*Checkpoint, *History) bool) *faultfs.Op {
 							return
 						}
 						texts := []rnixctx.Message{{Content: a.text("m")}}
-						a.err = errors.Join(a.err, WriteCheckpoint(fsys, j.Dir(histA), &Checkpoint{UUID: histA, Seq: a.w.Next() - 1, Messages: texts, State: json.RawMessage(`{}`)}))
+						a.err = errors.Join(a.err, step.WriteCheckpoint(fsys, j.Dir(histA), &step.Checkpoint{UUID: histA, Seq: a.w.Next() - 1, Messages: texts, State: json.RawMessage(`{}`)}))
 						a.commit()
 					}
 				})
 			})
 		},
 		Check: func(fsys durable.FS, acked []string) error {
-			dir := Dir(faultfs.DataDir, histA)
-			h, err := readSteps(fsys, dir, histA)
+			dir := step.Dir(faultfs.DataDir, histA)
+			h, err := step.ReadSteps(fsys, dir, histA)
 			if err != nil {
 				return err
 			}
-			c, err := ReadCheckpoint(fsys, dir)
+			c, err := step.ReadCheckpoint(fsys, dir)
 			switch code := types.CodeOf(err); {
 			case code == types.ErrNotFound || code == types.ErrStorage:
 			case err != nil:
 				return err
 			case !trust(c, h):
-			case c.Seq >= h.Next || !strings.HasPrefix(label(&h.Records[c.Seq-1]), fmt.Sprint("m", c.Seq)):
+			case c.Seq >= h.Next || !strings.HasPrefix(crashtest.Label(&h.Records[c.Seq-1]), fmt.Sprint("m", c.Seq)):
 				return fmt.Errorf("a checkpoint up to record %d is trusted, which is not the one it was made of; there are %d", c.Seq, h.Next-1)
 			}
-			return sound(fsys, acked)
+			return crashtest.Sound(fsys, acked)
 		}}
 }
 

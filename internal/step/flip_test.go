@@ -1,4 +1,4 @@
-package step
+package step_test
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 
 	"rnix/internal/durable"
 	"rnix/internal/durable/faultfs"
+	"rnix/internal/step"
+	"rnix/internal/step/crashtest"
 	"rnix/types"
 )
 
@@ -19,34 +21,34 @@ const damageTail = 4 << 10
 // damaged opens one history again and again, with other bytes each time.
 type damaged struct {
 	fsys  *faultfs.FS
-	j     *Local
+	j     *step.Local
 	path  string
 	good  []byte
 	lines [][]byte // of good, each with its newline
-	read  func(id types.UUID) (*History, error)
+	read  func(id types.UUID) (*step.History, error)
 
 	labels []string // of the lines
 }
 
 func newDamaged(t *testing.T) *damaged {
 	fsys := faultfs.New(faultfs.DataDir)
-	d := &damaged{fsys: fsys, j: openLocal(t, fsys, faultfs.DataDir)}
-	must(t, authored(d.j, histA, func(string) {}, func(a *author) {
-		a.marker(Marker{Name: MarkerSpawn, PID: 3})
+	d := &damaged{fsys: fsys, j: step.OpenIn(t, fsys, faultfs.DataDir)}
+	step.Must(t, authored(d.j, histA, func(string) {}, func(a *author) {
+		a.marker(step.Marker{Name: step.MarkerSpawn, PID: 3})
 		for n := range 4 {
 			a.whole(n+1, 1, 400)
 		}
 	}))
-	d.path = filepath.Join(d.j.Dir(histA), StepsFile)
+	d.path = filepath.Join(d.j.Dir(histA), step.StepsFile)
 	good, err := durable.ReadFile(fsys, d.path)
-	must(t, err)
+	step.Must(t, err)
 	d.good, d.lines = good, bytes.SplitAfter(good, []byte("\n"))
 	d.lines = d.lines[:len(d.lines)-1]
-	d.read = func(id types.UUID) (*History, error) { return ReadHistory(t.Context(), d.j, id) }
+	d.read = func(id types.UUID) (*step.History, error) { return step.ReadHistory(t.Context(), d.j, id) }
 	h, err := d.read(histA)
-	must(t, err)
+	step.Must(t, err)
 	for i := range h.Records {
-		d.labels = append(d.labels, label(&h.Records[i]))
+		d.labels = append(d.labels, crashtest.Label(&h.Records[i]))
 	}
 	if len(good) < damageTail+1000 {
 		t.Fatalf("only %d bytes", len(good))
@@ -89,7 +91,7 @@ func (d *damaged) reads(n int, say string) error {
 		return fmt.Errorf("%d records are read, %d are good; damage %q, which should name %q", len(h.Records), n, h.Damage, say)
 	}
 	for i := range h.Records {
-		if got := label(&h.Records[i]); got != d.labels[i] {
+		if got := crashtest.Label(&h.Records[i]); got != d.labels[i] {
 			return fmt.Errorf("record %d is read as %q, and was %q", i+1, got, d.labels[i])
 		}
 	}
@@ -97,7 +99,7 @@ func (d *damaged) reads(n int, say string) error {
 }
 
 // acquire takes the history and gives it back.
-func (d *damaged) acquire(t *testing.T) (Lease, error) {
+func (d *damaged) acquire(t *testing.T) (step.Lease, error) {
 	lease, err := d.j.Acquire(t.Context(), histA, "test")
 	if err == nil {
 		err = d.j.Release(t.Context(), histA, lease.Epoch)
@@ -169,7 +171,7 @@ func TestTruncationAtAnyByteCostsTheUnfinishedRecordOnly(t *testing.T) { // A-22
 	t.Parallel()
 	d := newDamaged(t)
 	for off := len(d.good) - damageTail; off < len(d.good); off += faultfs.Share(3) {
-		must(t, d.put(d.good[:off], ""))
+		step.Must(t, d.put(d.good[:off], ""))
 		if err := d.truncated(t, off); err != nil {
 			t.Fatalf("cut at %d: %v", off, err)
 		}
@@ -192,7 +194,7 @@ func TestFlippedByteIsFoundNamedAndKept(t *testing.T) { // A-22
 				}
 				bad := bytes.Clone(d.good)
 				bad[off] ^= mask
-				must(t, d.put(bad, kept))
+				step.Must(t, d.put(bad, kept))
 				var err error
 				if kept, err = d.flipped(t, bad, off); err != nil {
 					t.Fatalf("byte %d, %q as %q: %v", off, d.good[off], bad[off], err)

@@ -12,8 +12,13 @@ const copyBatch = 1 << 20
 
 // Fork begins the history to with the records of another up to a sequence number, behind a fork marker.
 // The caller has the lease of to, which must be new. The original is only read. A crash in the middle
-// leaves a history that Unbegun recognises.
+// leaves a history with fewer records than its ForkDetail says, which a start discards.
 func Fork(ctx context.Context, j Journal, to types.UUID, lease Lease, origin types.UUID, last uint64, atStep int) (Lease, error) {
+	return fork(ctx, j, to, lease, origin, last, atStep, copyBatch)
+}
+
+// fork is Fork with commits of so many bytes.
+func fork(ctx context.Context, j Journal, to types.UUID, lease Lease, origin types.UUID, last uint64, atStep, batch int) (Lease, error) {
 	detail, err := json.Marshal(ForkDetail{Origin: origin, Step: atStep, Records: last})
 	if err != nil {
 		return lease, types.Errorf(types.ErrInternal, "Fork", origin.String(), "encode: %w", err)
@@ -34,7 +39,7 @@ func Fork(ctx context.Context, j Journal, to types.UUID, lease Lease, origin typ
 		if err := w.copy(r); err != nil {
 			return lease, err
 		}
-		if w.Collected() > copyBatch {
+		if w.Collected() > batch {
 			if err := w.Commit(ctx); err != nil {
 				return lease, err
 			}
@@ -55,7 +60,7 @@ func (w *Writer) copy(r Record) error {
 	if w.err != nil {
 		return w.err
 	}
-	r.V, r.Seq = FormatVersion, w.next
+	r.V, r.Seq, r.Joined = FormatVersion, w.next, w.next > w.due // the commits are those of the copy
 	err := w.lines.add(&r)
 	if err == nil {
 		w.next++

@@ -1,4 +1,4 @@
-package step
+package step_test
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 
 	"rnix/internal/durable"
 	"rnix/internal/durable/faultfs"
+	"rnix/internal/step"
+	"rnix/internal/step/crashtest"
 	"rnix/types"
 )
 
@@ -124,9 +126,9 @@ func altered(name string, change func(op *faultfs.Op)) *faultfs.Op {
 }
 
 // inOneSession is a Run that writes as an author does.
-func inOneSession(d Durability, do func(*author)) func(durable.FS, func(string)) error {
+func inOneSession(d step.Durability, do func(*author)) func(durable.FS, func(string)) error {
 	return func(fsys durable.FS, ack func(string)) error {
-		j, err := OpenLocal(fsys, faultfs.DataDir, d)
+		j, err := step.OpenLocal(fsys, faultfs.DataDir, d)
 		if err != nil {
 			return err
 		}
@@ -138,14 +140,14 @@ func inOneSession(d Durability, do func(*author)) func(durable.FS, func(string))
 var planted = map[string]*faultfs.Op{
 	"names of new files are not synced": opNamed("create", bug{syncDir: func(*bug, string) error { return nil }}),
 	"the name of the history's directory is not synced": opNamed("create", bug{syncDir: func(b *bug, name string) error {
-		if filepath.Base(name) == stepsDir {
+		if filepath.Base(name) == step.StepsDir {
 			return nil
 		}
 		return b.FS.SyncDir(name)
 	}}),
-	"a commit is acknowledged before its sync": opNamed("append", bug{file: files(StepsFile, badFile{sync: noSync})}),
+	"a commit is acknowledged before its sync": opNamed("append", bug{file: files(step.StepsFile, badFile{sync: noSync})}),
 	"a commit does not sync": altered("append", func(op *faultfs.Op) {
-		op.Run = inOneSession(Unsynced, func(a *author) { a.whole(3, 1, 40) })
+		op.Run = inOneSession(step.Unsynced, func(a *author) { a.whole(3, 1, 40) })
 	}),
 	"a counter is renamed before it is synced": opNamed("PIDs", bug{file: files("pid", badFile{sync: noSync})}),
 	"a counter is not renamed":                 opNamed("PIDs", bug{rename: keepOld("pid")}),
@@ -159,36 +161,36 @@ var planted = map[string]*faultfs.Op{
 		},
 		rename: keepOld("pid"),
 	}),
-	"a torn tail is not cut": opNamed("append", bug{file: files(StepsFile, badFile{truncate: func(durable.File, int64) error { return nil }})}),
+	"a torn tail is not cut": opNamed("append", bug{file: files(step.StepsFile, badFile{truncate: func(durable.File, int64) error { return nil }})}),
 	"a write is buffered by the program": opNamed("append", bug{file: func(f durable.File, name string) durable.File {
 		var held []byte
-		return files(StepsFile, badFile{write: func(f durable.File, b []byte) (int, error) {
+		return files(step.StepsFile, badFile{write: func(f durable.File, b []byte) (int, error) {
 			_, err := f.Write(held)
 			held = bytes.Clone(b)
 			return len(b), err
 		}})(f, name)
 	}}),
-	"a record is written twice": opNamed("append", bug{file: files(StepsFile, badFile{write: func(f durable.File, b []byte) (int, error) {
+	"a record is written twice": opNamed("append", bug{file: files(step.StepsFile, badFile{write: func(f durable.File, b []byte) (int, error) {
 		_, err := f.Write(append(bytes.Clone(b), b...))
 		return len(b), err
 	}})}),
-	"a short write is taken for a whole one": opNamed("append", bug{file: files(StepsFile, badFile{write: func(f durable.File, b []byte) (int, error) {
+	"a short write is taken for a whole one": opNamed("append", bug{file: files(step.StepsFile, badFile{write: func(f durable.File, b []byte) (int, error) {
 		_, _ = f.Write(b)
 		return len(b), nil
 	}})}),
-	"a failed sync is tried again": opNamed("append", bug{file: files(StepsFile, badFile{sync: func(f durable.File) error {
+	"a failed sync is tried again": opNamed("append", bug{file: files(step.StepsFile, badFile{sync: func(f durable.File) error {
 		if f.Sync() != nil {
 			return f.Sync()
 		}
 		return nil
 	}})}),
-	"a failed sync is ignored":      opNamed("append", bug{file: files(StepsFile, badFile{sync: func(f durable.File) error { _ = f.Sync(); return nil }})}),
+	"a failed sync is ignored":      opNamed("append", bug{file: files(step.StepsFile, badFile{sync: func(f durable.File) error { _ = f.Sync(); return nil }})}),
 	"temporary files are left":      opNamed("PIDs", bug{remove: func(*bug, string) error { return nil }}),
 	"a removal is not made durable": opNamed("discard", bug{syncDir: func(*bug, string) error { return nil }}),
 	"a history is removed file by file": altered("discard", func(op *faultfs.Op) {
 		op.Run = func(fsys durable.FS, ack func(string)) error {
-			dir := Dir(faultfs.DataDir, histA)
-			for _, name := range []string{InfoFile, StepsFile} {
+			dir := step.Dir(faultfs.DataDir, histA)
+			for _, name := range []string{step.InfoFile, step.StepsFile} {
 				if err := fsys.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 					return err
 				}
@@ -196,10 +198,10 @@ var planted = map[string]*faultfs.Op{
 			return nil
 		}
 		op.Check = func(fsys durable.FS, acked []string) error {
-			if _, err := fsys.Stat(Dir(faultfs.DataDir, histA)); err != nil {
+			if _, err := fsys.Stat(step.Dir(faultfs.DataDir, histA)); err != nil {
 				return nil
 			}
-			h, err := readSteps(fsys, Dir(faultfs.DataDir, histA), histA)
+			h, err := step.ReadSteps(fsys, step.Dir(faultfs.DataDir, histA), histA)
 			if err != nil || len(h.Steps) != 1 {
 				return fmt.Errorf("a part of the history is there: %w", err)
 			}
@@ -207,10 +209,10 @@ var planted = map[string]*faultfs.Op{
 		}
 	}),
 	"a tool runs before its intent is durable": altered("append", func(op *faultfs.Op) {
-		op.Run = inOneSession(Synced, func(a *author) { a.effect(a.intent(3)); a.commit() })
+		op.Run = inOneSession(step.Synced, func(a *author) { a.effect(a.intent(3)); a.commit() })
 	}),
 	"a result is written before its intent": altered("append", func(op *faultfs.Op) {
-		op.Run = inOneSession(Synced, func(a *author) {
+		op.Run = inOneSession(step.Synced, func(a *author) {
 			call := fmt.Sprint("c", a.w.Next()+1)
 			a.result(3, call)
 			a.commit()
@@ -224,18 +226,19 @@ var planted = map[string]*faultfs.Op{
 	}),
 	"every recovery marks the history again": altered("interrupted", func(op *faultfs.Op) {
 		op.Recover = func(fsys durable.FS) error {
-			return session(fsys, func(j *Local) error { return interrupted(j, *running(histA, 4, 1), func(string) {}) })
+			return crashtest.Session(fsys, func(j *step.Local) error { return interrupted(j, *running(histA, 4, 1), func(string) {}) })
 		}
 	}),
 	"a recovery panics": altered("create", func(op *faultfs.Op) {
 		op.Recover = func(fsys durable.FS) error {
-			f, _ := fsys.OpenFile(filepath.Join(Dir(faultfs.DataDir, histA), StepsFile), os.O_RDONLY, 0)
+			f, _ := fsys.OpenFile(filepath.Join(step.Dir(faultfs.DataDir, histA), step.StepsFile), os.O_RDONLY, 0)
 			return f.Close()
 		}
 	}),
+	"a fork that was never finished is kept":       altered("fork", func(op *faultfs.Op) { op.Recover = restart }),
 	"a checkpoint ahead of the journal is trusted": ahead(),
 	"a checkpoint ahead of the journal is kept": opNamed("checkpoint", bug{remove: func(b *bug, name string) error {
-		if filepath.Base(name) == CheckpointFile {
+		if filepath.Base(name) == step.CheckpointFile {
 			return nil
 		}
 		return b.FS.Remove(name)
@@ -244,8 +247,8 @@ var planted = map[string]*faultfs.Op{
 
 // ahead trusts every checkpoint, in a history that nobody has taken yet.
 func ahead() *faultfs.Op {
-	op := checkpointOp(func(*Checkpoint, *History) bool { return true })
-	op.Recover = func(fsys durable.FS) error { return session(fsys, func(*Local) error { return nil }) }
+	op := checkpointOp(func(*step.Checkpoint, *step.History) bool { return true })
+	op.Recover = func(fsys durable.FS) error { return crashtest.Session(fsys, func(*step.Local) error { return nil }) }
 	return op
 }
 
@@ -289,12 +292,12 @@ func TestPlantedBugsAreFound(t *testing.T) {
 // A reader that does not look at the checksum passes for a good one with most of the flipped bytes, and must not.
 func TestReaderWithoutChecksumIsFound(t *testing.T) {
 	d := newDamaged(t)
-	d.read = func(id types.UUID) (*History, error) {
+	d.read = func(id types.UUID) (*step.History, error) {
 		b, err := durable.ReadFile(d.fsys, d.path)
-		h, _ := Fold(id, func(yield func(Record, error) bool) {
+		h, _ := step.Fold(id, func(yield func(step.Record, error) bool) {
 			for i, line := range bytes.Split(bytes.TrimSuffix(b, []byte("\n")), []byte("\n")) {
-				var r Record
-				if json.Unmarshal(line, &r) != nil || !r.holds(r.Kind) {
+				var r step.Record
+				if json.Unmarshal(line, &r) != nil || !r.Holds() {
 					yield(r, types.Errorf(types.ErrStorage, "Replay", "", "line %d, offset %d: not a record", i+1, bytes.Index(b, line)))
 					return
 				}
@@ -310,7 +313,7 @@ func TestReaderWithoutChecksumIsFound(t *testing.T) {
 	for off := start; off < len(d.good); off += 17 {
 		bad := bytes.Clone(d.good)
 		bad[off] ^= 1
-		must(t, d.put(bad, ""))
+		step.Must(t, d.put(bad, ""))
 		n, begin := d.lineAt(off)
 		if d.reads(n, fmt.Sprintf("line %d, offset %d", n+1, begin)) != nil {
 			found++
@@ -323,28 +326,28 @@ func TestReaderWithoutChecksumIsFound(t *testing.T) {
 
 // The invariant checker has to see what it is there for, when it is handed a spoilt history.
 func TestCheckerSeesGapsDuplicatesAndLosses(t *testing.T) {
-	_, j := memory(t)
+	j := step.OpenIn(t, faultfs.New(faultfs.DataDir), faultfs.DataDir)
 	var acked []string
-	must(t, authored(j, histA, func(s string) { acked = append(acked, s) }, func(a *author) { a.whole(1, 1, 10); a.whole(2, 1, 10) }))
-	read := func() *History {
-		h, err := ReadHistory(context.Background(), j, histA)
-		must(t, err)
+	step.Must(t, authored(j, histA, func(s string) { acked = append(acked, s) }, func(a *author) { a.whole(1, 1, 10); a.whole(2, 1, 10) }))
+	read := func() *step.History {
+		h, err := step.ReadHistory(context.Background(), j, histA)
+		step.Must(t, err)
 		return h
 	}
-	if h := read(); dense(h) != nil || kept(h, acked) != nil {
-		t.Fatalf("a sound history: %v, %v", dense(h), kept(h, acked))
+	if h := read(); crashtest.Dense(h) != nil || crashtest.Kept(h, acked) != nil {
+		t.Fatalf("a sound history: %v, %v", crashtest.Dense(h), crashtest.Kept(h, acked))
 	}
-	for name, spoil := range map[string]func(h *History){
-		"a gap":                    func(h *History) { h.Records = append(h.Records[:3], h.Records[4:]...) },
-		"a duplicate":              func(h *History) { h.Records[4] = h.Records[3] },
-		"a loss":                   func(h *History) { h.Records = h.Records[:len(h.Records)-1] },
-		"an intent told twice":     func(h *History) { h.Interrupted = append(h.Interrupted, *h.Records[1].Intent) },
-		"a result without intent":  func(h *History) { h.Records[1] = h.Records[0]; h.Records[1].Seq = 2 },
-		"a record with other text": func(h *History) { h.Records[0].Message = user("other") },
+	for name, spoil := range map[string]func(h *step.History){
+		"a gap":                    func(h *step.History) { h.Records = append(h.Records[:3], h.Records[4:]...) },
+		"a duplicate":              func(h *step.History) { h.Records[4] = h.Records[3] },
+		"a loss":                   func(h *step.History) { h.Records = h.Records[:len(h.Records)-1] },
+		"an intent told twice":     func(h *step.History) { h.Interrupted = append(h.Interrupted, *h.Records[1].Intent) },
+		"a result without intent":  func(h *step.History) { h.Records[1] = h.Records[0]; h.Records[1].Seq = 2 },
+		"a record with other text": func(h *step.History) { h.Records[0].Message = step.User("other") },
 	} {
 		h := read()
 		spoil(h)
-		if dense(h) == nil && kept(h, acked) == nil {
+		if crashtest.Dense(h) == nil && crashtest.Kept(h, acked) == nil {
 			t.Errorf("%s is not seen", name)
 		}
 	}

@@ -1,0 +1,26 @@
+package step
+
+// What the tests outside of the package need of it.
+var (
+	Must      = must
+	User      = user
+	OpenIn    = openLocal
+	ReadSteps = readSteps
+	ForkBy    = fork
+)
+
+// Names below the data directory.
+const (
+	EpochFile = epochFile
+	StepsDir  = stepsDir
+)
+
+// Age makes the index as long as if so many lines more had been written.
+func (x *Index) Age(lines int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lines += lines
+}
+
+// Holds reports whether a record holds what its kind says and nothing else.
+func (r *Record) Holds() bool { return r.holds(r.Kind) }
