@@ -95,20 +95,20 @@ func (l *Loop) batch(ctx context.Context, actions []Action, outs []Outcome) erro
 			})
 		}
 		wg.Wait()
-		l.waitedFor(ctx, actions, outs)
+		waitedFor(ctx, l.run, actions, outs)
 	}
 	return l.host.Finish(l.progress.Step, actions, outs)
 }
 
 // waitedFor runs the calls again that waited for something when others beside them ran on: by now it may
 // have come.
-func (l *Loop) waitedFor(ctx context.Context, actions []Action, outs []Outcome) {
+func waitedFor(ctx context.Context, run func(context.Context, *Action) Outcome, actions []Action, outs []Outcome) {
 	for i := range actions {
 		if a := &actions[i]; waits(outs[i:i+1]) != nil && a.Kind == Spawn && context.Cause(ctx) == nil {
 			if a.Earlier == nil {
 				a.Earlier = &recovery.Call{ID: a.Call.ID, Name: a.Call.Name, Begun: true}
 			}
-			outs[i] = l.run(ctx, a)
+			outs[i] = run(ctx, a)
 		}
 	}
 }
