@@ -63,8 +63,9 @@ func (d autoResumer) goOn(ctx context.Context, max int) {
 	}
 	hold := make(chan struct{})
 	later := map[time.Duration][]left{}
+	waits := d.waits(due)
 	for _, l := range parentsFirst(due) {
-		if wait := backOff(l.state.Crashes); wait > 0 {
+		if wait := waits[l.info.UUID]; wait > 0 {
 			later[wait] = append(later[wait], l)
 			continue
 		}
@@ -85,6 +86,53 @@ func (d autoResumer) goOn(ctx context.Context, max int) {
 			}
 		})
 	}
+}
+
+// waits returns how long each history waits until it goes on. A family goes on together, when all of it
+// may: a parent that finds its child suspended is suspended too, and nobody would wake it.
+func (d autoResumer) waits(ls []left) map[types.UUID]time.Duration {
+	byID := map[types.UUID]left{}
+	for _, l := range ls {
+		byID[l.info.UUID] = l
+	}
+	head := func(l left) types.UUID {
+		for range maxAncestors {
+			parent, due := byID[l.info.ParentUUID]
+			if !due {
+				break
+			}
+			l = parent
+		}
+		return l.info.UUID
+	}
+	family := map[types.UUID]time.Duration{}
+	for _, l := range ls {
+		family[head(l)] = max(family[head(l)], backOff(d.crashes(l.state)))
+	}
+	waits := map[types.UUID]time.Duration{}
+	for _, l := range ls {
+		waits[l.info.UUID] = family[head(l)]
+	}
+	return waits
+}
+
+// crashes returns how often the daemon has broken off in the step of a process, or 0 if all that it did was
+// to wait for children: these count for themselves.
+func (d autoResumer) crashes(s *recovery.State) int {
+	waits := false
+	for _, c := range s.Unknown() {
+		if c.Intent.Child == nil {
+			return s.Crashes
+		}
+		if _, begun := d.journal.Index().Get(*c.Intent.Child); !begun {
+			return s.Crashes
+		}
+		waits = true
+	}
+	if waits {
+		return 0
+	}
+	return s.Crashes
 }
 
 // bury makes a history dead that has ended, but that nobody had reaped when the daemon broke off.
@@ -185,7 +233,7 @@ func (d autoResumer) look(ctx context.Context, info step.ProcInfo) (left, bool) 
 	switch {
 	case state.Phase == recovery.Ended || state.Phase == recovery.Suspended || state.Paused:
 		return left{}, false
-	case state.Crashes >= maxCrashes:
+	case d.crashes(state) >= maxCrashes:
 		d.note("PID %d (%s) is not resumed by itself: the daemon has broken off %d times in its step %d", info.PID, info.UUID, state.Crashes, state.Step+1)
 		return left{}, false
 	}
@@ -223,7 +271,7 @@ func (d autoResumer) refreshed(ctx context.Context, info step.ProcInfo, s *recov
 		switch {
 		case s.Paused:
 			info.SuspendReason = reasonPaused
-		case s.Crashes >= maxCrashes:
+		case d.crashes(s) >= maxCrashes:
 			info.SuspendReason = fmt.Sprintf("the daemon has broken off %d times in step %d; it goes on when a person resumes it", s.Crashes, s.Step+1)
 		case s.Phase == recovery.Stopped:
 			info.SuspendReason = "the daemon was stopped"
