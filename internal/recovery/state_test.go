@@ -47,17 +47,19 @@ func damaged(recs []step.Record) Source {
 	}
 }
 
-// image is everything that a state says, in a form that can be compared. JSON that the model wrote is
-// compared by its meaning: a checkpoint writes < as \u003c.
+// image is everything that a state says, in a form that can be compared byte by byte: what the model and
+// its provider wrote stands in it as the next prompt would have it.
 func image(t tb, s *State) string {
 	t.Helper()
-	b, err := json.Marshal(struct {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	must(t, enc.Encode(struct {
 		*State
 		Messages []rnixctx.Message
 		Began    time.Time
-	}{s, append([]rnixctx.Message{}, s.Messages...), s.began})
-	must(t, err)
-	return strings.ReplaceAll(string(b), `,"`, ",\n\"")
+	}{s, append([]rnixctx.Message{}, s.Messages...), s.began}))
+	return strings.ReplaceAll(b.String(), `,"`, ",\n\"")
 }
 
 // diff is cmp.Diff for texts that are mostly equal.
@@ -381,5 +383,40 @@ func TestNothingReadIsAnError(t *testing.T) {
 		if _, _, _, err := Read(gone, cp); types.CodeOf(err) != types.ErrNotFound {
 			t.Errorf("got %v", err)
 		}
+	}
+}
+
+// TestWhatOthersWroteSurvivesByteForByte looks at what goes into a prompt, or into a later run: a provider's
+// cache and a signature are of bytes, not of what they mean.
+func TestWhatOthersWroteSurvivesByteForByte(t *testing.T) {
+	const odd = `{"a":"<&>\u003c\u2028\/é","n":1.50}`
+	ms := []rnixctx.Message{
+		{Role: rnixctx.RoleAssistant, Content: "a < b", ToolCalls: []rnixctx.ToolCall{{ID: "1", Name: "x", Input: json.RawMessage(odd)}},
+			Reasoning: []rnixctx.Block{{Provider: "p", Data: json.RawMessage(odd)}}},
+		{Role: rnixctx.RoleTool, ToolCallID: "1", Content: "<ok>"},
+	}
+	detail, err := step.CompactionDetail(ms)
+	must(t, err)
+	s := write(t, 1, recoverytest.Options{})
+	id := types.NewUUID()
+	lease, err := s.j.Acquire(t.Context(), id, "test")
+	must(t, err)
+	w := step.NewWriter(s.j, id, lease)
+	must(t, w.Marker(&step.Marker{Name: step.MarkerSpawn, Detail: json.RawMessage(odd)}), w.Message(&ms[0]), w.Message(&ms[1]),
+		w.Marker(&step.Marker{Name: step.MarkerCompaction, Detail: detail}), w.Message(&ms[0]), w.Close(t.Context()))
+	s.id, s.dir = id, s.j.Dir(id)
+	src := func(from uint64) iter.Seq2[step.Record, error] { return s.j.Replay(t.Context(), id, from) }
+	state, _, _, err := Read(src, nil)
+	must(t, err)
+	again, used, _, err := Read(src, through(t, s, state))
+	must(t, err)
+	want := append(slices.Clone(ms), ms[0])
+	for _, got := range []*State{state, again} {
+		if d := cmp.Diff(want, got.Messages); d != "" || string(got.Settled) != odd {
+			t.Errorf("%s, settled %s", d, got.Settled)
+		}
+	}
+	if !used {
+		t.Error("the checkpoint was not used")
 	}
 }

@@ -73,20 +73,28 @@ func Encode(dst []byte, r *Record) ([]byte, error) {
 // VERSION. A line without a checksum was not written by this program: it is INVALID, since what a
 // person or a script has changed in a history cannot be told from the truth.
 func Decode(line []byte) (*Record, error) {
-	if err := verify(line); err != nil {
+	if _, err := verify(line); err != nil {
 		return nil, err
 	}
 	r := new(Record)
-	if err := json.Unmarshal(line, r); err != nil {
-		return nil, types.Errorf(types.ErrInvalid, "Decode", "", "the checksum is right but the record cannot be read: %w", err)
-	}
-	if r.V < 1 || r.Seq < 1 {
-		return nil, types.Errorf(types.ErrInvalid, "Decode", "", "version %d, sequence %d: both begin at 1", r.V, r.Seq)
-	}
-	if !r.holds(r.Kind) {
-		return nil, types.Errorf(types.ErrInvalid, "Decode", "", "record %d of kind %q does not hold one", r.Seq, r.Kind)
+	if err := new(scanner).whole(line, r); err != nil {
+		return nil, err
 	}
 	return r, nil
+}
+
+// whole reads a line that verify has found good into r.
+func (s *scanner) whole(line []byte, r *Record) error {
+	if err := s.decode(line, len(line)-crcTail, r); err != nil {
+		return types.Errorf(types.ErrInvalid, "Decode", "", "the checksum is right but the record cannot be read: %w", err)
+	}
+	if r.V < 1 || r.Seq < 1 {
+		return types.Errorf(types.ErrInvalid, "Decode", "", "version %d, sequence %d: both begin at 1", r.V, r.Seq)
+	}
+	if !r.holds(r.Kind) {
+		return types.Errorf(types.ErrInvalid, "Decode", "", "record %d of kind %q does not hold one", r.Seq, r.Kind)
+	}
+	return nil
 }
 
 // holds reports whether exactly the payload of kind is set.
@@ -105,34 +113,32 @@ func (r *Record) holds(kind Kind) bool {
 	return kind == KindMessage || kind == KindIntent || kind == KindResult || kind == KindStep || kind == KindMarker
 }
 
-// verify checks the checksum and the version of a line.
-func verify(line []byte) error {
+// verify checks the checksum and the version of a line, and returns its beginning.
+func verify(line []byte) (header, error) {
 	n := len(line) - crcTail
 	if n > 0 && string(line[n:n+len(crcKey)]) == crcKey && string(line[len(line)-2:]) == `"}` {
 		written, right := line[n+len(crcKey):len(line)-2], checksum(line[:n])
 		if !bytes.Equal(written, right[:]) {
-			return types.Errorf(types.ErrStorage, "Decode", "", "the checksum is wrong: %q is written, %q is right for these bytes", written, right)
+			return header{}, types.Errorf(types.ErrStorage, "Decode", "", "the checksum is wrong: %q is written, %q is right for these bytes", written, right)
 		}
-		return checkVersion(line)
+		return readable(line)
 	}
 	if !json.Valid(line) {
-		return types.Errorf(types.ErrStorage, "Decode", "", "not a record")
+		return header{}, types.Errorf(types.ErrStorage, "Decode", "", "not a record")
 	}
-	if err := checkVersion(line); err != nil {
-		return err
+	if _, err := readable(line); err != nil {
+		return header{}, err
 	}
-	return types.Errorf(types.ErrInvalid, "Decode", "", "the line has no checksum: the file was changed by hand or by another program; undo the change, or remove the line if it was added")
+	return header{}, types.Errorf(types.ErrInvalid, "Decode", "", "the line has no checksum: the file was changed by hand or by another program; undo the change, or remove the line if it was added")
 }
 
-func checkVersion(line []byte) error {
+// readable returns the beginning of a line. That of a newer program is VERSION.
+func readable(line []byte) (header, error) {
 	h, err := peek(line)
-	if err != nil {
-		return err
+	if err == nil && h.V > FormatVersion {
+		err = types.Errorf(types.ErrVersion, "Decode", "", "written in format %d by a newer program, this one reads up to %d", h.V, FormatVersion)
 	}
-	if h.V > FormatVersion {
-		return types.Errorf(types.ErrVersion, "Decode", "", "written in format %d by a newer program, this one reads up to %d", h.V, FormatVersion)
-	}
-	return nil
+	return h, err
 }
 
 // header is the beginning of a line.
@@ -144,21 +150,29 @@ type header struct {
 // peek reads version and sequence number of a line without decoding the rest, as long as the line
 // begins as this program writes it.
 func peek(line []byte) (h header, err error) {
-	rest, ok := bytes.CutPrefix(line, []byte(`{"v":`))
-	v, rest, ok2 := digits(rest)
-	rest, ok3 := bytes.CutPrefix(rest, []byte(`,"kind":"`))
-	i := bytes.IndexByte(rest[:min(len(rest), 16)], '"')
-	if ok && ok2 && ok3 && i >= 0 {
-		if rest, ok = bytes.CutPrefix(rest[i:], []byte(`","seq":`)); ok {
-			if seq, rest, ok := digits(rest); ok && len(rest) > 0 && rest[0] == ',' {
-				return header{V: int(v), Seq: seq}, nil
-			}
-		}
+	if h, ok := opening(line); ok {
+		return h, nil
 	}
 	if err := json.Unmarshal(line, &h); err != nil {
 		return h, types.Errorf(types.ErrInvalid, "Decode", "", "not a record: %w", err)
 	}
 	return h, nil
+}
+
+// opening is peek for a line that begins as this program writes it, of which the rest need not be there.
+func opening(line []byte) (h header, ok bool) {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"v":`))
+	v, rest, ok2 := digits(rest)
+	rest, ok3 := bytes.CutPrefix(rest, []byte(`,"kind":"`))
+	i := bytes.IndexByte(rest[:min(len(rest), 16)], '"')
+	if !ok || !ok2 || !ok3 || i < 0 {
+		return h, false
+	}
+	if rest, ok = bytes.CutPrefix(rest[i:], []byte(`","seq":`)); !ok {
+		return h, false
+	}
+	seq, rest, ok := digits(rest)
+	return header{V: int(v), Seq: seq}, ok && len(rest) > 0 && rest[0] == ','
 }
 
 // digits reads a decimal number of at most 19 digits.
@@ -175,18 +189,20 @@ func beginsCommit(line []byte) bool {
 	var h struct {
 		Joined bool `json:"joined"`
 	}
-	return verify(line) == nil && json.Unmarshal(line, &h) == nil && !h.Joined
+	_, err := verify(line)
+	return err == nil && json.Unmarshal(line, &h) == nil && !h.Joined
 }
 
 // inOrder returns a check for a scan: each line is whole and readable, and the sequence numbers are
 // dense from 1. visit sees each line that is.
 func inOrder(visit func(durable.Line) error) durable.Check {
-	next := uint64(1)
+	return inOrderFrom(1, func(l durable.Line, _ header) error { return visit(l) })
+}
+
+// inOrderFrom is inOrder for a scan that begins with the line numbered next.
+func inOrderFrom(next uint64, visit func(durable.Line, header) error) durable.Check {
 	return func(l durable.Line) error {
-		if err := verify(l.Data); err != nil {
-			return at(l, err)
-		}
-		h, err := peek(l.Data)
+		h, err := verify(l.Data)
 		if err != nil {
 			return at(l, err)
 		}
@@ -194,7 +210,7 @@ func inOrder(visit func(durable.Line) error) durable.Check {
 			return at(l, types.Errorf(types.ErrInvalid, "Decode", "", "the sequence number is %d where %d is due: lines are missing or were added", h.Seq, next))
 		}
 		next++
-		return visit(l)
+		return visit(l, h)
 	}
 }
 

@@ -195,6 +195,15 @@ func Compacted(m *Marker) ([]rnixctx.Message, bool) {
 	return slices.Clip(c.Messages), c.Messages != nil
 }
 
+// CompactionDetail returns the Detail of a compaction marker. Messages that JSON cannot hold are INVALID.
+func CompactionDetail(messages []rnixctx.Message) (json.RawMessage, error) {
+	b, err := marshal(compaction{messages})
+	if err != nil {
+		return nil, types.Errorf(types.ErrInvalid, "Encode", "", "compaction: %w", err)
+	}
+	return b[:len(b)-1], nil
+}
+
 // Step returns the step numbered n with its Messages filled in: the prompt that was sent. Of a step
 // that was run twice it is the later one. The messages are shared and must not be changed.
 func (h *History) Step(n int) (StepRecord, error) {

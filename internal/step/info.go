@@ -1,8 +1,10 @@
 package step
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -89,23 +91,58 @@ func WriteCheckpoint(fsys durable.FS, dir string, p *Checkpoint) error {
 
 // ReadCheckpoint reads checkpoint.json or, if that cannot be read, the one before.
 func ReadCheckpoint(fsys durable.FS, dir string) (*Checkpoint, error) {
-	c, err := readJSON[Checkpoint](fsys, dir, CheckpointFile)
+	c, err := readCheckpoint(fsys, dir, CheckpointFile)
 	if err != nil {
-		if older, perr := readJSON[Checkpoint](fsys, dir, previousCheckpoint); perr == nil {
+		if older, perr := readCheckpoint(fsys, dir, previousCheckpoint); perr == nil {
 			return older, nil
 		}
 	}
 	return c, err
 }
 
+// checkpointSeq returns the Seq of checkpoint.json, of which only the beginning is read if it is as this
+// program writes it.
+func checkpointSeq(fsys durable.FS, dir string) (uint64, error) {
+	f, err := fsys.OpenFile(filepath.Join(dir, CheckpointFile), os.O_RDONLY, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var head [256]byte
+	n, err := f.ReadAt(head[:], 0)
+	if err != nil && err != io.EOF {
+		return 0, err
+	}
+	s, c := scanner{lexer: lexer{text: string(head[:n])}}, new(Checkpoint)
+	if members := s.object(); s.checkpointHead(&members, c) && c.V == FormatVersion {
+		return c.Seq, nil
+	}
+	if c, err = readJSON[Checkpoint](fsys, dir, CheckpointFile); err != nil {
+		return 0, err
+	}
+	return c.Seq, nil
+}
+
+func readCheckpoint(fsys durable.FS, dir, name string) (*Checkpoint, error) {
+	path := filepath.Join(dir, name)
+	b, err := durable.ReadFile(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	c := new(Checkpoint)
+	if new(scanner).checkpoint(string(bytes.TrimSuffix(b, []byte{'\n'})), c) && 1 <= c.V && c.V <= FormatVersion {
+		return c, nil
+	}
+	return parseJSON[Checkpoint](path, b)
+}
+
 // writeJSON replaces a small file. All of them can be rebuilt (class D2), so most are not synced.
 func writeJSON(fsys durable.FS, dir, name string, v any, class durable.Class) error {
 	path := filepath.Join(dir, name)
-	b, err := json.Marshal(v)
+	b, err := marshal(v)
 	if err != nil {
 		return types.Errorf(types.ErrInvalid, "Write", path, "%w", err)
 	}
-	b = append(b, '\n')
 	err = durable.WriteFile(fsys, path, b, class)
 	if types.CodeOf(err) == types.ErrNotFound {
 		if fsys.Mkdir(dir, durable.DirPerm) == nil {
@@ -113,6 +150,16 @@ func writeJSON(fsys durable.FS, dir, name string, v any, class durable.Class) er
 		}
 	}
 	return err
+}
+
+// marshal returns v as a line of JSON. What the model and its provider wrote stays as they wrote it: json.Marshal
+// would write < as \u003c, and a prompt that is built from that is another one.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return b.Bytes(), err
 }
 
 // readJSON reads a small file. A missing one is NOT_FOUND, a damaged one STORAGE, one of a newer
@@ -123,6 +170,11 @@ func readJSON[T any](fsys durable.FS, dir, name string) (*T, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseJSON[T](path, b)
+}
+
+// parseJSON is readJSON for the bytes of a file.
+func parseJSON[T any](path string, b []byte) (*T, error) {
 	var version struct {
 		V int `json:"v"`
 	}

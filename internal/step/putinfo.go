@@ -66,10 +66,8 @@ func (l *Local) syncInfos() error {
 // dropAhead removes a checkpoint of records that were lost, before others take their numbers and make
 // it look right.
 func dropAhead(fsys durable.FS, dir string, next uint64) error {
-	c, err := readJSON[struct {
-		Seq uint64 `json:"seq"`
-	}](fsys, dir, CheckpointFile)
-	if err != nil || c.Seq < next {
+	seq, err := checkpointSeq(fsys, dir)
+	if err != nil || seq < next {
 		return nil // what cannot be read is not believed either
 	}
 	if err := fsys.Remove(filepath.Join(dir, CheckpointFile)); err != nil {

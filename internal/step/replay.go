@@ -1,6 +1,7 @@
 package step
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -12,7 +13,8 @@ import (
 	"rnix/types"
 )
 
-// Replay implements Journal. Of a history that is being written it reads what is committed.
+// Replay implements Journal. Of a history that is being written it reads what is committed. What lies far
+// before record from is not looked at, damaged or not: who wants to know reads from the first record.
 func (l *Local) Replay(ctx context.Context, id types.UUID, from uint64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		l.mu.Lock()
@@ -44,30 +46,122 @@ func replay(ctx context.Context, fsys durable.FS, dir string, limit int64, from 
 		return
 	}
 	defer f.Close()
-	var r io.Reader = f
-	if limit >= 0 {
-		r = io.LimitReader(f, limit)
-	}
-	_, damage, err := durable.Scan(r, path, inOrder(func(line durable.Line) error {
-		if h, err := peek(line.Data); err != nil || h.Seq < from {
-			return err
-		}
-		if ctx.Err() != nil {
-			return types.Errorf(types.ErrCancelled, "Replay", path, "%w", context.Cause(ctx))
-		}
-		rec, err := Decode(line.Data)
+	if limit < 0 {
+		info, err := f.Stat()
 		if err != nil {
-			return at(line, err)
+			yield(Record{}, types.Errorf(types.ErrStorage, "Replay", path, "%w", err))
+			return
 		}
-		if !yield(*rec, nil) {
-			return durable.ErrStop
+		limit = info.Size()
+	}
+	p := &player{ctx: ctx, file: f, path: path, limit: limit, due: from, yield: yield}
+	if start := p.find(); start.offset > 0 {
+		if damage, err := p.play(start); damage == nil && err == nil {
+			return
 		}
-		return nil
-	}))
-	switch {
+		// Reading it all says where the damage is, and whether there is other before it.
+	}
+	switch damage, err := p.play(place{seq: 1}); {
+	case p.stopped:
 	case err != nil:
 		yield(Record{}, err)
 	case damage != nil:
 		yield(Record{}, &types.SyscallError{Syscall: "Replay", Code: types.ErrStorage, Err: damage})
 	}
+}
+
+// player reads one file.
+type player struct {
+	ctx   context.Context
+	file  durable.File
+	path  string
+	limit int64  // bytes of the file that may be read
+	due   uint64 // sequence number of the next record to be yielded
+	yield func(Record, error) bool
+
+	stopped bool // yield wants no more
+	scanner scanner
+	rec     Record // the last one
+}
+
+// place is where a line begins.
+type place struct {
+	offset int64
+	seq    uint64 // of the line
+}
+
+// play yields the records that are due, of the lines from start on.
+func (p *player) play(start place) (*durable.Damage, error) {
+	r := io.NewSectionReader(p.file, start.offset, p.limit-start.offset)
+	_, damage, err := durable.Scan(r, p.path, inOrderFrom(start.seq, func(line durable.Line, h header) error {
+		if h.Seq < p.due {
+			return nil
+		}
+		if p.ctx.Err() != nil {
+			return types.Errorf(types.ErrCancelled, "Replay", p.path, "%w", context.Cause(p.ctx))
+		}
+		if err := p.scanner.whole(line.Data, &p.rec); err != nil {
+			return at(line, err)
+		}
+		p.due++
+		if p.stopped = !p.yield(p.rec, nil); p.stopped {
+			return durable.ErrStop
+		}
+		return nil
+	}))
+	return damage, err
+}
+
+// near is how far before a line a scan may begin, in bytes.
+const near = 64 << 10
+
+// find returns a place at or shortly before the record that is due, by halving: sequence numbers are
+// dense and grow. Only the beginnings of lines are looked at, so the cost is that of some reads, however
+// long the history is; whether the lines that are passed over are whole is not asked. The zero offset
+// stands for the beginning of the file, also when a line is not as this program writes it.
+func (p *player) find() place {
+	begin := place{seq: 1}
+	low, high := begin, p.limit
+	for p.due > 1 && high-low.offset > near {
+		middle, ok := p.lineFrom(low.offset+(high-low.offset)/2, high)
+		switch {
+		case !ok:
+			return begin
+		case middle.seq == 0 || middle.seq > p.due: // none begins there, or a later one
+			high = low.offset + (high-low.offset)/2
+		case middle.seq < low.seq:
+			return begin
+		default:
+			low = middle
+		}
+	}
+	return low
+}
+
+// lineFrom returns the first line that begins behind from and before to; seq is 0 if there is none. It
+// reports false if what stands there is not a line.
+func (p *player) lineFrom(from, to int64) (l place, ok bool) {
+	var buf [4 << 10]byte
+	for from < to {
+		n, err := p.file.ReadAt(buf[:min(int64(len(buf)), to-from)], from)
+		if n == 0 || err != nil && err != io.EOF {
+			return place{}, false
+		}
+		i := bytes.IndexByte(buf[:n], '\n')
+		if i < 0 {
+			from += int64(n)
+			continue
+		}
+		if l.offset = from + int64(i) + 1; l.offset >= to {
+			return place{}, true
+		}
+		n, err = p.file.ReadAt(buf[:min(128, p.limit-l.offset)], l.offset)
+		if err != nil && err != io.EOF {
+			return place{}, false
+		}
+		h, ok := opening(buf[:n])
+		l.seq = h.Seq
+		return l, ok && h.Seq > 0
+	}
+	return place{}, true
 }

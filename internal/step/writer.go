@@ -2,7 +2,6 @@ package step
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	rnixctx "rnix/context"
@@ -86,9 +85,9 @@ func (w *Writer) Marker(m *Marker) error { return w.add(Record{Kind: KindMarker,
 
 // Compaction collects a marker which says that messages take the place of all earlier ones.
 func (w *Writer) Compaction(text string, messages []rnixctx.Message) error {
-	detail, err := json.Marshal(compaction{messages})
+	detail, err := CompactionDetail(messages)
 	if err != nil {
-		return types.Errorf(types.ErrInvalid, "Encode", w.id.String(), "compaction: %w", err)
+		return err
 	}
 	return w.Marker(&Marker{Name: MarkerCompaction, Text: text, Detail: detail})
 }

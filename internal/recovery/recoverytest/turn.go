@@ -43,7 +43,7 @@ func (t *teller) turn() {
 
 func (p *pen) compact() {
 	ms, report := rnixctx.Compact(p.ms, 50+p.r.IntN(400))
-	detail, err := json.Marshal(map[string]any{"messages": ms})
+	detail, err := step.CompactionDetail(ms)
 	if err != nil && p.err == nil {
 		p.err = err
 	}
