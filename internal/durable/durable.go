@@ -112,7 +112,7 @@ func writeTemp(fsys FS, tmp string, data []byte, class Class) error {
 }
 
 // RemoveTemp removes what a crash in the middle of WriteFile or RemoveDir has left in a directory.
-// Nobody may be writing files in it.
+// One that is gone meanwhile, because it was being written and has its name now, is no error.
 func RemoveTemp(fsys FS, dir string) error {
 	entries, err := fsys.ReadDir(dir)
 	if err != nil {
@@ -131,7 +131,9 @@ func RemoveTemp(fsys FS, dir string) error {
 	}
 	for _, e := range temps {
 		if err == nil {
-			err = removeTree(fsys, filepath.Join(dir, e.Name()), e.IsDir())
+			if err = removeTree(fsys, filepath.Join(dir, e.Name()), e.IsDir()); errors.Is(err, fs.ErrNotExist) && !e.IsDir() {
+				err = nil
+			}
 		}
 	}
 	if err == nil && len(temps) > 0 {
