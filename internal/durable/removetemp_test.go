@@ -28,7 +28,7 @@ func (f finishing) ReadDir(name string) ([]fs.DirEntry, error) {
 // A small file that is just being written does not keep a history from being taken.
 func TestFileThatGetsItsNameMeanwhileIsNoLeftover(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, ".checkpoint.json.1.tmp"), []byte("x"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, ".checkpoint.json.1.tmp~"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	to := filepath.Join(dir, "checkpoint.json")
