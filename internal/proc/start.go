@@ -50,6 +50,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	}
 	c.entry.Leader = identityOf(c.process.Pid)
 	c.tree = newTree(root{c.entry.Leader, token})
+	c.tree.alone = func() bool { return noOrphans(m.matching(func(*Child) bool { return true })) }
 	c.arm()
 	m.mu.Lock()
 	m.children[c.process.Pid] = c

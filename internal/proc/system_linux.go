@@ -48,7 +48,9 @@ func reap(p *os.Process, exited func()) (*os.ProcessState, error) {
 		}
 	}
 	exited()
-	return p.Wait()
+	reaping.Lock()
+	defer reaping.Unlock()
+	return p.Wait() // it has exited: this does not block
 }
 
 // processTable returns all processes that can be seen.
@@ -71,12 +73,27 @@ func processTable() []stat {
 }
 
 func statOf(pid int) (stat, bool) {
-	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	var buf [1 << 10]byte // more than the kernel writes: a name has 15 bytes, and there are some 50 numbers
+	fd, err := retried(func() (int, error) {
+		return unix.Open("/proc/"+strconv.Itoa(pid)+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	})
 	if err != nil {
 		return stat{}, false
 	}
-	s, err := parseStat(line)
+	n, err := retried(func() (int, error) { return unix.Read(fd, buf[:]) })
+	_ = unix.Close(fd) // nothing was written
+	if err != nil {
+		return stat{}, false
+	}
+	s, err := parseStat(buf[:n])
 	return s, err == nil && s.PID == pid
+}
+
+// retried makes a system call until no signal interrupts it.
+func retried(call func() (int, error)) (n int, err error) {
+	for n, err = call(); err == unix.EINTR; n, err = call() {
+	}
+	return n, err
 }
 
 // parseStat reads a line of /proc/<pid>/stat. The name in it is in parentheses and may hold anything,
@@ -192,6 +209,8 @@ func bootID() string {
 
 // reapZombie takes the status of a child that nobody else waits for.
 func reapZombie(pid int) bool {
+	reaping.Lock()
+	defer reaping.Unlock()
 	var status unix.WaitStatus
 	got, err := unix.Wait4(pid, &status, unix.WNOHANG, nil)
 	return err == nil && got == pid

@@ -27,6 +27,8 @@ func signal(identity, syscall.Signal)            {}
 func awaitGone([]identity, time.Time) []identity { return nil }
 func bootID() string                             { return "" }
 func reapZombie(int) bool                        { return false }
+func hasExited(int) bool                         { return false }
+func noOrphans([]*Child) bool                    { return false }
 
 // reap waits for a child and takes its status, then calls exited.
 func reap(p *os.Process, exited func()) (*os.ProcessState, error) {

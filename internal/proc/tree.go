@@ -103,6 +103,7 @@ func ancestors(table []stat, self int) map[int]bool {
 // a process still belongs when its parent is gone. Safe for concurrent use.
 type tree struct {
 	roots []root
+	alone func() bool // no orphan is alive; nil = not known
 
 	mu    sync.Mutex
 	known map[identity]int // +checklocks:mu; to the index of its root
@@ -116,6 +117,9 @@ func (t *tree) find() []identity {
 }
 
 func (t *tree) look() map[identity]int {
+	if t.over() {
+		return nil
+	}
 	table := processTable()
 	t.mu.Lock()
 	known := maps.Clone(t.known)
@@ -125,6 +129,29 @@ func (t *tree) look() map[identity]int {
 	maps.Copy(t.known, found)
 	t.mu.Unlock()
 	return found
+}
+
+// over reports that nothing of the tree can be alive, as far as that can be seen without reading the
+// process table: most children end and leave nobody behind, and each look would cost what all processes
+// of the machine cost.
+func (t *tree) over() bool {
+	if t.alone == nil {
+		return false
+	}
+	for _, r := range t.roots {
+		if !hasExited(r.leader.PID) {
+			return false
+		}
+	}
+	t.mu.Lock()
+	known := maps.Clone(t.known)
+	t.mu.Unlock()
+	for id := range known {
+		if alive(id) {
+			return false
+		}
+	}
+	return t.alone()
 }
 
 // freeze stops the whole tree: it looks again until it finds nobody new, and who is stopped cannot

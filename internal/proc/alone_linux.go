@@ -1,0 +1,82 @@
+package proc
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// reaping is held while the status of a child is taken and while our children are listed: a child that
+// leaves the list meanwhile could hide another. Taken last.
+var reaping sync.Mutex
+
+// hasExited reports whether a child of ours has exited with all its threads, waited for or not. What had
+// descended from it has another parent then.
+func hasExited(pid int) bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+	return err == unix.ECHILD || err == nil && info.Signo != 0
+}
+
+// noOrphans reports that this program, a subreaper, has no living child but those that it has started and
+// knows: then nothing is left of one that has exited, and the process table need not be read to see it.
+// It reports false also where it cannot tell.
+func noOrphans(known []*Child) bool {
+	if !isSubreaper() {
+		return false
+	}
+	own := make(map[identity]bool)
+	for _, c := range known {
+		own[c.entry.Leader] = true
+	}
+	children, ok := childrenOf(os.Getpid())
+	return ok && !slices.ContainsFunc(children, func(pid int) bool {
+		s, found := statOf(pid)
+		return !found || !s.dead() && !own[s.identity]
+	})
+}
+
+// childrenOf lists the children of all threads of a process. It reports false if the kernel does not list
+// them, or if a thread came or went meanwhile, which moves children from one to another.
+func childrenOf(pid int) (children []int, ok bool) {
+	reaping.Lock()
+	defer reaping.Unlock()
+	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
+	threads, ok := numbers(dir)
+	for _, tid := range threads {
+		list, err := os.ReadFile(dir + strconv.Itoa(tid) + "/children")
+		if err != nil {
+			return nil, false
+		}
+		for f := range bytes.FieldsSeq(list) {
+			child, err := strconv.Atoi(string(f))
+			if err != nil {
+				return nil, false
+			}
+			children = append(children, child)
+		}
+	}
+	again, still := numbers(dir)
+	return children, ok && still && slices.Equal(threads, again)
+}
+
+// numbers returns the names in a directory that are numbers, sorted.
+func numbers(dir string) (out []int, ok bool) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	for _, name := range names {
+		if n, err := strconv.Atoi(name); err == nil {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return out, err == nil
+}

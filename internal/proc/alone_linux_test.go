@@ -1,0 +1,91 @@
+package proc
+
+import (
+	"os"
+	"strconv"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// subreap makes the test program a subreaper, as the daemon is, until the test is over.
+func subreap(t *testing.T) {
+	t.Helper()
+	if err := BecomeSubreaper(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWhoeverIsLeftIsFoundWhereverHeHides has children that leave nobody behind, and children that leave
+// somebody who has left their session and has dropped their mark.
+func TestWhoeverIsLeftIsFoundWhereverHeHides(t *testing.T) {
+	subreap(t)
+	m := newManager(t)
+	other := start(t, m, Spec{Kind: KindShell, Path: "sleep", Args: []string{"100"}, Env: []string{"PATH=" + os.Getenv("PATH")}})
+	defer other.Kill()
+	for _, c := range []struct {
+		script string
+		left   int
+	}{
+		{"exit 0", 0},
+		{"(exit 3) & wait", 0},
+		{"sleep 100 </dev/null >/dev/null 2>&1 &", 1},
+		{"setsid sleep 100 </dev/null >/dev/null 2>&1 & sleep 0.1", 1},
+		{"setsid sh -c 'sleep 100 & exec sleep 100' </dev/null >/dev/null 2>&1 & sleep 0.1", 2},
+	} {
+		child := start(t, m, Spec{Kind: KindShell, Path: "sh", Args: []string{"-c", c.script}, Env: []string{"PATH=" + os.Getenv("PATH")}})
+		if exit := child.Wait(); exit.Left != c.left {
+			t.Errorf("%s: %d were left, want %d", c.script, exit.Left, c.left)
+		}
+	}
+	select {
+	case <-other.Done():
+		t.Error("a child with which nothing was wrong has ended")
+	default:
+	}
+}
+
+// TestOurChildrenAreListedWhileTheyLive starts and ends children while others are looked for.
+func TestOurChildrenAreListedWhileTheyLive(t *testing.T) {
+	subreap(t)
+	m := newManager(t)
+	spec := Spec{Kind: KindShell, Path: "sleep", Args: []string{"100"}, Env: []string{"PATH=" + os.Getenv("PATH")}}
+	stays := start(t, m, spec)
+	defer stays.Kill()
+	if hasExited(stays.PID()) {
+		t.Error("a living child is said to have exited")
+	}
+	done := make(chan struct{})
+	go func() { // ends after its children; waited for below
+		defer close(done)
+		for range 20 {
+			start(t, m, Spec{Kind: KindShell, Path: "true", Env: spec.Env}).Wait()
+		}
+	}()
+	for n := 0; ; n++ {
+		children, ok := childrenOf(os.Getpid())
+		if !ok {
+			b, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(os.Getpid()) + "/children")
+			if err != nil {
+				t.Skipf("needs a kernel that lists children: %v, %q", err, b)
+			}
+		}
+		found := !ok // a thread came or went: nothing is said
+		for _, pid := range children {
+			found = found || pid == stays.PID()
+		}
+		if !found {
+			t.Fatalf("look %d: %d is not among our children %v", n, stays.PID(), children)
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}
