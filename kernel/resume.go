@@ -177,11 +177,20 @@ func (k *KernelImpl) awaitChild(ctx context.Context, p *Process, pid types.PID) 
 	end, err := k.WaitInfo(ctx, pid)
 	if err != nil {
 		if errors.Is(context.Cause(p.ctx), errStopping) {
-			return "", &loop.Waiting{For: "the daemon"}
+			return "", k.stopping(p)
 		}
 		return "", err
 	}
 	return k.childEnded(p, end)
+}
+
+// stopping is the end of a call that the end of the daemon cuts off: it stays open. A child may hear of that
+// end before its parent does, which must not take it for something that it has to wait for.
+func (k *KernelImpl) stopping(p *Process) error {
+	if k.stopped.Load() {
+		<-p.ctx.Done() // Shutdown reaches everybody
+	}
+	return &loop.Waiting{For: "the daemon"}
 }
 
 // childEnded is what a parent is told of the end of a child.
@@ -190,7 +199,7 @@ func (k *KernelImpl) childEnded(p *Process, end Info) (string, error) {
 	case end.Parked != "":
 		return "", waitsFor(end.PID, end.UUID, end.Parked)
 	case end.Exit == nil:
-		return "", &loop.Waiting{For: "the daemon"}
+		return "", k.stopping(p)
 	case end.Exit.Code == types.ExitOK:
 		return end.Result, nil
 	}

@@ -100,7 +100,7 @@ func (t *table) roomLocked(parent *Process) (depth int, err error) {
 	}
 	switch {
 	case t.closed:
-		return 0, types.Errorf(types.ErrUnavailable, "Spawn", "", "the daemon is stopping; try again in a moment")
+		return 0, types.Errorf(types.ErrUnavailable, "Spawn", "", "%w; try again in a moment", errStopping)
 	case t.byPID.Len() >= t.limit.Total:
 		return refuse("%d processes are alive, the limit", t.limit.Total)
 	}

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -244,6 +245,9 @@ func (k *KernelImpl) spawnChild(ctx context.Context, p *Process, a *loop.Action)
 	opts.UUID = a.Child
 	opts.MaxSteps = least(opts.MaxSteps, ag.MaxSteps, in.MaxSteps)
 	pid, err := k.SpawnContext(ctx, in.Intent, ag, opts)
+	if errors.Is(err, errStopping) || err != nil && errors.Is(context.Cause(p.ctx), errStopping) {
+		return "", k.stopping(p)
+	}
 	if err != nil {
 		return "", err
 	}
