@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -40,13 +41,14 @@ type left struct {
 func (d autoResumer) goOn(ctx context.Context, max int) {
 	var due []left
 	for _, info := range d.journal.Index().List() {
-		if info.State == types.StateDead && (!info.Suspended || info.Exit != nil) {
+		half := d.mayBeHalf(&info)
+		if info.State == types.StateDead && (!info.Suspended || info.Exit != nil) && !half {
 			continue
 		}
 		if _, alive := d.running(info.UUID); alive || ctx.Err() != nil {
 			continue
 		}
-		if info.Exit != nil {
+		if info.Exit != nil && !half {
 			d.bury(ctx, info)
 			continue
 		}
@@ -222,7 +224,7 @@ func (d autoResumer) look(ctx context.Context, info step.ProcInfo) (left, bool) 
 		return left{}, false
 	}
 	if o := state.Origin; o != nil && state.Seq <= o.Records+1 {
-		d.discard(info.UUID)
+		d.discard(ctx, info.UUID)
 		return left{}, false
 	}
 	if state.Phase == recovery.Running {
@@ -306,9 +308,15 @@ func parentsFirst(ls []left) []left {
 	return out
 }
 
+// mayBeHalf reports whether a history may be a fork that was never finished. It has the end of its origin
+// then, but nothing that is written when a process is started.
+func (d autoResumer) mayBeHalf(info *step.ProcInfo) bool {
+	return info.OriginUUID != (types.UUID{}) && !exists(filepath.Join(d.journal.Dir(info.UUID), step.InfoFile))
+}
+
 // discard removes a fork that was never finished: nobody has been told of it.
-func (d autoResumer) discard(id types.UUID) {
-	if err := d.store.Discard(id); err != nil {
+func (d autoResumer) discard(ctx context.Context, id types.UUID) {
+	if err := d.abandon(ctx, id); err != nil {
 		d.note("the unfinished fork %s cannot be removed: %v", id, err)
 		return
 	}

@@ -43,7 +43,7 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 	defer func() {
 		if !begun {
 			_ = a.rec.Close()
-			_ = d.store.Discard(a.rec.id) // nobody has been told of it
+			_ = d.abandon(context.WithoutCancel(ctx), a.rec.id) // err matters more
 		}
 	}()
 	if err := d.place(ctx, a, whole, cut, at, req); err != nil {
@@ -55,6 +55,22 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 	begun = true
 	resp.Mode, resp.OriginUUID, resp.OriginPID, resp.Step = "fork", t.uuid, t.pid, at
 	return resp, nil
+}
+
+// abandon takes away all that there is of a fork that has not begun: nobody has been told of it, and
+// nobody has worked in its files. Its history goes last, so that the next start ends what a crash cuts off.
+func (d *Daemon) abandon(ctx context.Context, id types.UUID) error {
+	err := clearing{d}.Remove(ctx, id)
+	if types.CodeOf(err) == types.ErrNotFound { // it was not a whole workspace yet
+		err = os.RemoveAll(d.forkDir(id))
+	}
+	if err == nil {
+		err = clearing{d}.DropSnapshots(ctx, id)
+	}
+	if err != nil {
+		return err
+	}
+	return d.store.Discard(id)
 }
 
 // copied makes the history of a fork and opens it.
