@@ -31,8 +31,9 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 	if err != nil {
 		return ipc.ResumeResponse{}, err
 	}
-	if owner, inside := d.agentOf(peer); inside && (req.Fork || t.live == nil || !d.inSubtree(owner, t.pid)) {
-		e := outside("Resume", owner, "resume paused processes of its own subtree only")
+	owner, inside := d.agentOf(peer)
+	if inside && (req.Fork || changes(&req) || t.live == nil || !t.live.Paused || !d.inSubtree(owner, t.pid)) {
+		e := outside("Resume", owner, "resume paused processes of its own subtree only, and as they are")
 		e.PID = t.pid
 		return ipc.ResumeResponse{}, e
 	}
@@ -49,7 +50,7 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 				Err: fmt.Errorf("it is running as PID %d; pause it first, or make a copy of it with --fork", t.pid)}
 		}
 		if !changes(&req) {
-			return d.thaw(t)
+			return d.thaw(t, owner)
 		}
 		if err := d.kernel.Suspend(ctx, t.pid); err != nil {
 			return ipc.ResumeResponse{}, err
@@ -109,15 +110,16 @@ func changes(req *ipc.ResumeRequest) bool {
 		req.Budget != nil || req.MaxSteps != nil
 }
 
-// thaw lets a paused process go on that is in the kernel's table, and the paused processes above it.
-func (d resumer) thaw(t target) (ipc.ResumeResponse, error) {
+// thaw lets a paused process go on that is in the kernel's table, and the paused processes above it: those
+// below top, if an agent asks for it, or all.
+func (d resumer) thaw(t target, top types.PID) (ipc.ResumeResponse, error) {
 	resp := ipc.ResumeResponse{Mode: "live", Step: t.live.Progress.Step, WorkDir: t.live.WorkDir,
 		SpawnResponse: ipc.SpawnResponse{PID: t.pid, UUID: t.uuid, Name: t.live.Name, Provider: t.live.Progress.Provider, Model: t.live.Progress.Model,
 			MaxSteps: t.live.MaxSteps, Seq: d.events.Last()}}
 	if err := d.kernel.Signal(t.pid, types.SIGRESUME); err != nil {
 		return resp, err
 	}
-	for up := t.live.PPID; up != 0; {
+	for up := t.live.PPID; up != 0 && up != top && t.pid != top; {
 		i, err := d.kernel.Info(up)
 		if err != nil {
 			break
