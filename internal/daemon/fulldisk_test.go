@@ -1,0 +1,125 @@
+package daemon_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rnix/drivers/llm/llmtest"
+	"rnix/internal/event"
+	"rnix/internal/step"
+	"rnix/internal/testenv"
+	"rnix/ipc"
+)
+
+// TestDiskThatTakesNoMoreEndsTheProcessAndLosesNothing lets no file of the daemon grow any more, as a full
+// disk does, in the middle of a write if it has to be, and then gives the room back.
+func TestDiskThatTakesNoMoreEndsTheProcessAndLosesNothing(t *testing.T) { // C-3
+	w := &worker{steps: 4, call: appends}
+	w.hang.Store(3)
+	asked := make(chan struct{}, 100)
+	release := make(chan struct{})
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if turnOf(r) == 3 && w.hang.Load() == 3 {
+			asked <- struct{}{}
+			<-release
+			w.hang.Store(0)
+		}
+		return w.reply(r)
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	<-asked
+	path := filepath.Join(s.Data, "steps", p.UUID.String(), step.StepsFile)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := func(n uint64) {
+		var old unix.Rlimit
+		if err := unix.Prlimit(s.PID(), unix.RLIMIT_FSIZE, nil, &old); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Prlimit(s.PID(), unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: n, Max: old.Max}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	room(uint64(len(before)) + 100) // half a record
+	close(release)
+	e := s.Await(p.PID, event.StorageError, nil)
+	if !strings.Contains(e.Err, path) {
+		t.Errorf("the error does not name the file: %q", e.Err)
+	}
+	r := s.Wait(p.PID)
+	if r.Exit.Code == 0 || !strings.Contains(r.Exit.Reason, "storage") {
+		t.Errorf("%+v", r)
+	}
+	if got := strings.Join(lines(s, "effects"), " "); got != effects(2) {
+		t.Errorf("a call has run whose intent could not be written: %s", got)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.HasPrefix(after, before) {
+		t.Errorf("what was acknowledged is not there any more: %v", err)
+	}
+	room(unix.RLIM_INFINITY)
+	g, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Env: s.Env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.Wait(g.PID); r.Exit.Code != 0 || r.Result != "done after 5" || r.Steps != 5 {
+		t.Errorf("with room again: %+v", r)
+	}
+	if got := strings.Join(lines(s, "effects"), " "); got != effects(4) {
+		t.Errorf("effects %s", got)
+	}
+	sound(t, s)
+}
+
+func TestSecondDaemonOnTheSameDataIsRefusedByName(t *testing.T) {
+	s := testenv.New(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := t.TempDir() // where it would listen
+	second := exec.Command(exe)
+	second.Env = append(append([]string{"RNIX_TESTENV_DAEMON=1"}, s.Env...), "XDG_RUNTIME_DIR="+elsewhere)
+	var out bytes.Buffer
+	second.Stdout, second.Stderr = &out, &out
+	began := time.Now()
+	err = second.Run()
+	if err == nil || second.ProcessState.ExitCode() != 1 || !strings.Contains(out.String(), "as pid "+strconv.Itoa(s.PID())) {
+		t.Errorf("%v: %s", err, &out)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.Ping, ipc.Empty{}); err != nil {
+		t.Errorf("the first one: %v", err)
+	}
+}
+
+func TestCommandThatIsKilledIsToldAndItsAgentGoesOn(t *testing.T) {
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if res, told := r.LastResult(); told {
+			return llmtest.Reply{Text: res.Text}
+		}
+		return tool("shell", `{"command":"echo before; echo $$ > pid; exec sleep 60"}`)
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	until(t, "the command runs", func() bool { b, _ := os.ReadFile(filepath.Join(s.Work, "pid")); return len(b) > 1 })
+	if err := unix.Kill(number(t, s.Read("pid")), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	w := s.Wait(p.PID)
+	if w.Exit.Code != 0 || w.Steps != 2 || !strings.Contains(w.Result, "before") || !strings.Contains(w.Result, "killed") {
+		t.Errorf("%+v", w)
+	}
+}
