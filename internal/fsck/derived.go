@@ -132,10 +132,11 @@ func (h *history) checkpoint(cp *step.Checkpoint) string {
 func (h *history) compare() string {
 	got, want := h.info, &h.should
 	ended := h.state.Phase == recovery.Ended
+	says := got.Exit != nil && !got.Suspended // one that waits has an exit status for whoever waited for it
 	switch {
 	case got.UUID != h.id:
 		return fmt.Sprintf("it is of another history, %s", got.UUID)
-	case ended != (got.Exit != nil) && (ended || !got.UpdatedAt.Before(h.state.Time)):
+	case ended != says && (ended || !got.UpdatedAt.Before(h.state.Time)):
 		return map[bool]string{true: "it does not say that the history has ended", false: "it says that the history has ended, and the journal does not"}[ended]
 	case ended && (got.Exit.Code != want.Exit.Code || got.Exit.Reason != want.Exit.Reason):
 		return fmt.Sprintf("it says that the history has ended with code %d (%s), and the journal says %d (%s)", got.Exit.Code, got.Exit.Reason, want.Exit.Code, want.Exit.Reason)

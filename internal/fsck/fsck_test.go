@@ -326,6 +326,7 @@ func TestEachDamageIsFoundAndMended(t *testing.T) {
 					t.Errorf("after a repair:\n%sit had done:\n%s", show(r), show(fixed))
 				}
 				w.kept(t, spoilt)
+				w.rests(t, id, d.file == step.StepsFile)
 				once := w.files(t)
 				w.repair(t)
 				if twice := w.files(t); len(twice) != len(once) {
@@ -333,6 +334,19 @@ func TestEachDamageIsFoundAndMended(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// rests checks that a history whose journal was cut does not go on by itself: it has ended, or waits for a
+// person.
+func (w *world) rests(t testing.TB, id types.UUID, cut bool) {
+	t.Helper()
+	h, err := step.ReadDir(t.Context(), w.fs, step.Dir("/data", id), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info := h.Info(); cut && info.Exit == nil && info.SuspendReason != Rested && info.SuspendReason != "paused" {
+		t.Errorf("it would go on by itself: %+v", info)
 	}
 }
 

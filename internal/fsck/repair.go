@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"path/filepath"
+	"slices"
 
 	"rnix/internal/durable"
 	"rnix/internal/recovery"
@@ -85,6 +86,10 @@ func (m *mender) mend(ctx context.Context, h *history, fs []*Finding) {
 		}
 		return
 	}
+	lease, err = m.rest(ctx, h, lease, fs)
+	if err != nil {
+		fs[0].done("", err)
+	}
 	state, folded, err := m.fold(ctx, h.id)
 	for _, f := range fs {
 		switch {
@@ -102,6 +107,39 @@ func (m *mender) mend(ctx context.Context, h *history, fs []*Finding) {
 	if err := m.Store.Release(context.WithoutCancel(ctx), h.id, lease.Epoch); err != nil {
 		fs[0].Done += "; the history could not be given back: " + err.Error()
 	}
+}
+
+// Rested is what a history waits for whose end a repair has cut off.
+const Rested = "rnix fsck has cut its end off; look at what it did last before it is resumed"
+
+// rest keeps a history from going on by itself whose end is not there any more because it was cut off: it
+// may have ended, and what it did behind the cut would be done again.
+func (m *mender) rest(ctx context.Context, h *history, lease step.Lease, fs []*Finding) (step.Lease, error) {
+	if !slices.ContainsFunc(fs, func(f *Finding) bool { return f.fix == cut || f.fix == divide }) {
+		return lease, nil
+	}
+	id := h.id
+	state, _, err := m.fold(ctx, id)
+	if err != nil || state.Seq == 0 || state.Phase == recovery.Ended || state.Phase == recovery.Suspended || state.Paused {
+		return lease, err
+	}
+	w := step.NewWriter(m.Store, id, lease)
+	if err := w.Marker(&step.Marker{Name: step.MarkerSuspended, PID: state.PID, Text: Rested}); err != nil {
+		return lease, err
+	}
+	if err := w.Commit(ctx); err != nil {
+		return lease, err
+	}
+	folded, err := step.ReadHistory(ctx, m.Store, id)
+	if err != nil {
+		return lease, err
+	}
+	if _, err := m.keep(filepath.Join(h.dir, step.InfoFile)); err != nil {
+		return lease, err
+	}
+	p := folded.Info()
+	p.ActiveTotal, p.Runs = state.Active, state.Runs
+	return lease, m.Store.PutInfo(&p)
 }
 
 // lease takes the history and leaves its journal whole. A journal that is damaged in its middle cannot
@@ -210,6 +248,7 @@ func (m *mender) derive(h *history, f *Finding, state *recovery.State, folded *s
 		return m.remove(path)
 	case info:
 		p := folded.Info()
+		p.ActiveTotal, p.Runs = state.Active, state.Runs
 		return m.Store.PutInfo(&p)
 	case events:
 		return m.divideEvents(path)

@@ -274,7 +274,7 @@ func (h *History) Info() ProcInfo {
 	}
 	p.Step, p.TokensUsed, p.CostUSD = 0, 0, 0
 	if a := h.openAnswer(); a != nil {
-		p.TokensUsed, p.CostUSD = a.TokensUsed, a.CostUSD
+		p.Step, p.TokensUsed, p.CostUSD = a.Step, a.TokensUsed, a.CostUSD
 	}
 	for _, s := range h.Steps {
 		p.Step = max(p.Step, s.StepNumber)
