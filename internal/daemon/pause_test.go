@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,11 +124,17 @@ func TestPauseDuringACommandFreezesItsWholeTree(t *testing.T) { // A-20
 	all := []int{kids[0].PID, number(t, s.Read("inner"))}
 	paused(t, s, p)
 	for _, pid := range all {
-		until(t, "an OS process of a paused agent stands still", func() bool { return stateOf(pid) == "T" })
+		until(t, "an OS process of a paused agent stands still", func() bool { return standsStill(pid) })
 	}
 	s.Write("go", "") // would end the command, if it ran
 	signal(t, s, p.PID, types.SIGPAUSE)
 	goesOn(t, s, p, "on\n[exit code 0")
+}
+
+// standsStill reports whether an OS process is frozen, by a signal or in a cgroup that says so.
+func standsStill(pid int) bool {
+	cgroups, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	return stateOf(pid) == "T" || strings.Contains(string(cgroups), "/rnix-")
 }
 
 func TestPauseOfAParentWaitingForItsChild(t *testing.T) {

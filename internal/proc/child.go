@@ -26,6 +26,7 @@ type Child struct {
 	exit    ExitInfo      // written before done is closed, read after
 
 	acts sync.WaitGroup // what timers and callers are doing to it
+	ice  ice
 
 	mu       sync.Mutex
 	cause    Cause         // +checklocks:mu
@@ -107,6 +108,7 @@ func (c *Child) end(cause Cause, grace time.Duration) {
 	if !gentle {
 		c.tree.kill()
 		c.Signal(syscall.SIGKILL) // where there is no /proc, this is all
+		c.loosen()
 		return
 	}
 	c.tree.find() // remember who descends from it while that can still be seen
@@ -153,12 +155,15 @@ func (c *Child) follow(ctx context.Context) {
 	}
 }
 
-// freeze stops the child's processes and its clock, and returns how many processes it stopped.
+// freeze stops the child's processes and its clock, and returns how many processes it stopped. When it
+// crosses with thaw, what came last counts.
 func (c *Child) freeze() int {
 	if !c.enter() {
 		return 0
 	}
 	defer c.acts.Done()
+	c.ice.mu.Lock()
+	defer c.ice.mu.Unlock()
 	c.mu.Lock()
 	if c.frozen || c.exited || c.cause != Exited {
 		c.mu.Unlock()
@@ -172,9 +177,7 @@ func (c *Child) freeze() int {
 	c.ran += ran
 	c.left = max(c.left-ran, time.Millisecond)
 	c.mu.Unlock()
-	n := len(c.tree.freeze())
-	c.Signal(syscall.SIGSTOP)
-	return n
+	return c.freezeLocked()
 }
 
 // thaw lets a frozen child go on.
@@ -183,6 +186,8 @@ func (c *Child) thaw() {
 		return
 	}
 	defer c.acts.Done()
+	c.ice.mu.Lock()
+	defer c.ice.mu.Unlock()
 	c.mu.Lock()
 	if !c.frozen {
 		c.mu.Unlock()
@@ -193,8 +198,7 @@ func (c *Child) thaw() {
 		c.startTimeoutLocked()
 	}
 	c.mu.Unlock()
-	c.tree.thaw()
-	c.Signal(syscall.SIGCONT)
+	c.thawLocked()
 }
 
 // watch waits for the child, ends what it has left behind, and announces its end.
@@ -260,9 +264,11 @@ func (c *Child) clear() int {
 		}
 		awaitGone(rest, until)
 		rest = c.tree.kill()
+		c.loosen()
 		awaitGone(rest, time.Now().Add(time.Second))
 		killed = len(rest)
 	}
+	c.melt()
 	c.pipes.finish()
 	return killed
 }

@@ -77,6 +77,7 @@ func TestTimeoutAndContextEndTheChild(t *testing.T) {
 
 func TestFrozenTimeIsNotCounted(t *testing.T) {
 	m := newManager(t)
+	m.cages.places = func() []place { return nil } // signals show in the states of processes
 	spec := sh("sleep 1000 & wait", nil)
 	spec.Timeout = 400 * time.Millisecond
 	c := start(t, m, spec)

@@ -15,6 +15,7 @@ import (
 // Manager starts children and knows those that live. Safe for concurrent use.
 type Manager struct {
 	registry registry
+	cages    cages
 	log      *slog.Logger
 	jobs     chan func()    // to the launcher; never closed
 	quit     chan struct{}  // closed by Close, when no child is left
@@ -43,6 +44,7 @@ func NewManager(dir string, log *slog.Logger) (*Manager, error) {
 	keepDescriptors()
 	m := &Manager{
 		registry: newRegistry(dir),
+		cages:    newCages(),
 		log:      log,
 		jobs:     make(chan func()),
 		quit:     make(chan struct{}),
@@ -96,8 +98,9 @@ func (m *Manager) stop(children []*Child) {
 	}
 }
 
-// Freeze stops all processes of an owner's children with SIGSTOP, and their timeouts with them; with
-// kinds, only those of children of these kinds. It returns how many processes it has stopped.
+// Freeze makes all processes of an owner's children stand still, and their timeouts with them; with
+// kinds, only those of children of these kinds. It uses a cgroup for each child, and SIGSTOP where that
+// cannot be had. It returns how many processes it has frozen.
 func (m *Manager) Freeze(owner types.PID, kinds ...Kind) int {
 	n := 0
 	for _, c := range m.of(owner) {

@@ -3,8 +3,8 @@
 //
 // It owns the environment that a child sees (env.go), its pipes (pipes.go), its session and process
 // group, its identity on disk (registry.go), its end (child.go, tree.go), the children that a crashed
-// daemon has left behind (survivors.go), orphans (orphans.go), and for whom a process works
-// (owner.go). It does not know
+// daemon has left behind (survivors.go), orphans (orphans.go), what makes it stand still (freezer*.go),
+// and for whom a process works (owner.go). It does not know
 // what a child is for: shells, MCP servers, model CLIs and git are one to it, and agents are numbers.
 //
 // Every child leads a session and a process group of its own, dies when the daemon dies, inherits
@@ -14,7 +14,7 @@
 // any, so that a recycled pid is never touched. Outside Linux there is no /proc to walk: there a
 // child is its process group, and survivors of a crash are reported but not ended.
 //
-// Locks: Manager.mu and Child.mu are never held together; tree.mu, HeadTail.mu and Ring.mu are taken
+// Locks: ice.mu is taken before Child.mu; Manager.mu and Child.mu are never held together; tree.mu, HeadTail.mu and Ring.mu are taken
 // last, in this order.
 package proc
 

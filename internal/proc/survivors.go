@@ -55,8 +55,19 @@ func (m *Manager) ReapSurvivors() ([]Survivor, error) {
 			roots, at = append(roots, root{e.Leader, e.Token}), append(at, i)
 		}
 	}
+	cages, unread := m.registry.leftCages(m.cages)
+	bad = append(bad, unread...)
 	if len(roots) > 0 {
-		killed := newTree(roots...).killAll()
+		all := newTree(roots...)
+		for i, r := range roots {
+			if g := cages[r.token]; g != nil {
+				all.claim(g.own(), i)
+			}
+		}
+		killed := all.killAll()
+		for _, g := range cages {
+			_ = g.thaw() // what was killed can die now; an error shows again when it is removed
+		}
 		until := time.Now().Add(5 * time.Second)
 		for id, r := range killed {
 			s := &out[at[r]]
@@ -64,6 +75,11 @@ func (m *Manager) ReapSurvivors() ([]Survivor, error) {
 			if len(awaitGone([]identity{id}, until)) > 0 {
 				s.Err = errors.Join(s.Err, types.Errorf(types.ErrInternal, "ReapSurvivors", "", "process %d does not end, even by SIGKILL", id.PID))
 			}
+		}
+	}
+	for _, g := range cages {
+		if err := g.remove(); err != nil {
+			bad = append(bad, types.Errorf(types.ErrInternal, "ReapSurvivors", g.Dir, "cannot remove the cgroup of a child: %w", err))
 		}
 	}
 	for i, e := range entries {
