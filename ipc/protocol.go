@@ -95,13 +95,13 @@ type Status struct {
 	Children   int       `json:"os_children"`
 	Goroutines int       `json:"goroutines"`
 	HeapBytes  uint64    `json:"heap_bytes"`
+	Freezer    string    `json:"freezer"`              // what makes the OS children of a paused process stand still: cgroup2, cgroup1 or signals
 	Recovered  []string  `json:"recovered,omitempty"`  // what the last start found and mended, a line each
 	Recovering bool      `json:"recovering,omitempty"` // it is still looking at what an earlier daemon has left
 	// CheckpointFailures counts the checkpoints that could not be written since the start.
-	CheckpointFailures int    `json:"checkpoint_failures,omitempty"`
-	CheckpointFailure  string `json:"checkpoint_failure,omitempty"` // the last one
-	// Storage is about the histories that are out of the way, or will be.
-	Storage StorageStatus `json:"storage"`
+	CheckpointFailures int           `json:"checkpoint_failures,omitempty"`
+	CheckpointFailure  string        `json:"checkpoint_failure,omitempty"` // the last one
+	Storage            StorageStatus `json:"storage"`                      // of the histories that are out of the way, or will be
 }
 
 // SpawnRequest starts a process. Pointers tell "not said" from zero.

@@ -62,6 +62,7 @@ func (a *app) examine(ctx context.Context, trust bool) []check {
 	out := []check{checkDaemon(ctx, client, err, a.host.Version, p.Log)}
 	out = append(out, checkDir("data", p.DataDir), checkDir("socket", filepath.Dir(p.Socket)), checkDisk(p.DataDir), checkConfigDir(p.ConfigDir))
 	if client != nil {
+		out = append(out, checkFreezer(ctx, client)...)
 		out = append(out, checkModel(ctx, client, ipc.ProvidersRequest{ProjectRequest: a.project(trust)})...)
 	}
 	path := a.getenv("PATH")
@@ -172,6 +173,19 @@ func checkModel(ctx context.Context, c *ipc.Client, req ipc.ProvidersRequest) []
 		return append(out, check{"model", fine, detail, ""})
 	}
 	return append(out, check{"model", fine, r.Chosen + ": " + r.Why, ""})
+}
+
+// checkFreezer asks what a pause does to OS children.
+func checkFreezer(ctx context.Context, c *ipc.Client) []check {
+	s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
+	switch {
+	case err != nil || s.Freezer == "": // the daemon's own line says why, or it is an older one
+		return nil
+	case s.Freezer == "signals":
+		return []check{{"freezer", absent, "signals: the programs of a paused agent are stopped by SIGSTOP, which they can notice",
+			"start the daemon where it may make cgroups, such as: systemd-run --user --scope -p Delegate=yes rnix daemon start"}}
+	}
+	return []check{{"freezer", fine, s.Freezer + ": the programs of a paused agent stand still and do not notice", ""}}
 }
 
 // checkProgram looks a program up, under its name or another one.
