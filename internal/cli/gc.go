@@ -171,11 +171,6 @@ func showGC(out *output, r *ipc.GCResponse, now time.Time) {
 		}
 		out.talk("%s exempt: %s", plural(n, "history is", "histories are"), tally(reasons, 4))
 	}
-	for i := range r.Archived {
-		if d := &r.Archived[i]; d.Rescued != "" {
-			out.talk("the work of %s is kept: %s", historyName(&d.HistoryRef), lines(d.Rescued))
-		}
-	}
 	for i := range r.Deleted {
 		if d := &r.Deleted[i]; d.Rescued != "" {
 			out.talk("the work of %s is kept: %s", historyName(&d.HistoryRef), lines(d.Rescued))

@@ -30,10 +30,6 @@ type clearanceKey struct{}
 // Rescue refuses to give up a workspace in which somebody else works or will, and says where its files
 // will be: Remove keeps them, when nothing can keep the history from going any more.
 func (d clearing) Rescue(ctx context.Context, id types.UUID) (how string, err error) {
-	if run, ok := ctx.Value(clearanceKey{}).(*clearance); ok {
-		run.work.next(run.seen, id)
-		run.seen++
-	}
 	dir := d.forkDir(id)
 	if !exists(dir) {
 		return "", nil

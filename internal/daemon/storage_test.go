@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -261,8 +262,8 @@ func TestWorkspaceOfAForkIsRescuedBeforeItGoes(t *testing.T) {
 			other := s.Spawn(ipc.SpawnRequest{Intent: "look", Model: "fake", Cwd: f.WorkDir})
 			signal(t, s, other.PID, types.SIGPAUSE)
 			age(t, s, f.UUID)
-			r := collect(t, s, ipc.GCRequest{})
-			if len(r.Archived) != 0 || len(r.Skipped) != 1 || !strings.Contains(r.Skipped[0].Reason, "works there") {
+			r := collect(t, s, ipc.GCRequest{Delete: true})
+			if len(r.Deleted) != 0 || len(r.Skipped) != 1 || !strings.Contains(r.Skipped[0].Reason, "works there") {
 				t.Fatalf("while another process works there: %+v", r)
 			}
 			on, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: other.UUID.String(), Env: s.Env})
@@ -271,7 +272,7 @@ func TestWorkspaceOfAForkIsRescuedBeforeItGoes(t *testing.T) {
 			}
 			signal(t, s, on.PID, types.SIGKILL)
 			s.Wait(on.PID)
-			if r = collect(t, s, ipc.GCRequest{}); len(r.Archived) != 1 || r.Archived[0].Rescued == "" {
+			if r = collect(t, s, ipc.GCRequest{Delete: true}); len(r.Deleted) != 1 || r.Deleted[0].Rescued == "" {
 				t.Fatalf("%+v", r)
 			}
 			if _, err := os.Stat(f.WorkDir); !os.IsNotExist(err) {
@@ -283,7 +284,7 @@ func TestWorkspaceOfAForkIsRescuedBeforeItGoes(t *testing.T) {
 			if kind != "git" {
 				return
 			}
-			command := strings.Replace(r.Archived[0].Rescued, " DIR ", " "+filepath.Join(s.Dir, "back")+" ", 1)
+			command := strings.Replace(r.Deleted[0].Rescued, " DIR ", " "+filepath.Join(s.Dir, "back")+" ", 1)
 			if out, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v: %s", command, err, out)
 			}
@@ -291,6 +292,63 @@ func TestWorkspaceOfAForkIsRescuedBeforeItGoes(t *testing.T) {
 				t.Errorf("%q %v", b, err)
 			}
 		})
+	}
+}
+
+// What comes back from an archive can do all that it could before: go on, be forked at any step, show and
+// restore its files, and a fork works where it did.
+func TestArchiveTakesNothingAway(t *testing.T) { // C-6
+	for _, kind := range []string{"copy", "git"} {
+		w := &worker{steps: 3, call: func(n int) llmtest.Reply {
+			return tool("write_file", fmt.Sprintf(`{"path":"file-%d","content":"%d"}`, n, n))
+		}}
+		_, url := llmtest.NewAPI(t, w.reply)
+		s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+		git := func(args ...string) {
+			t.Helper()
+			if out, err := exec.Command("git", append([]string{"-C", s.Work}, args...)...).CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+		}
+		if kind == "git" {
+			git("init", "-q")
+		}
+		p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+		s.Wait(p.PID)
+		at := 2
+		f, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Env: s.Env, Fork: true, FromStep: &at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Wait(f.PID)
+		age(t, s, p.UUID, f.UUID)
+		if r := collect(t, s, ipc.GCRequest{}); len(r.Archived) != 2 {
+			t.Fatalf("%+v", r)
+		}
+		if kind == "git" {
+			git("gc", "-q", "--prune=now")
+		}
+		for _, id := range []types.UUID{p.UUID, f.UUID} {
+			if _, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.TargetRequest{Target: id.String()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := 1; n <= 3; n++ {
+			d, err := ipc.Call(t.Context(), s.Client, ipc.DiffFiles, ipc.DiffRequest{Target: p.UUID.String(), From: n - 1, To: &n})
+			if err != nil || len(d.Files) != 1 || d.Files[0].Path != fmt.Sprintf("file-%d", n) {
+				t.Errorf("%s: step %d: %+v %v", kind, n, d.Files, err)
+			}
+		}
+		for _, req := range []ipc.ResumeRequest{{Target: p.UUID.String(), Fork: true, FromStep: &at}, {Target: f.UUID.String(), NewInput: "again"}, {Target: p.UUID.String(), NewInput: "again"}} {
+			req.Env = s.Env
+			r, err := ipc.Call(t.Context(), s.Client, ipc.Resume, req)
+			if err != nil {
+				t.Fatalf("%s: %v", kind, err)
+			}
+			if e := s.Wait(r.PID); e.Exit.Code != 0 {
+				t.Errorf("%s: %+v", kind, e)
+			}
+		}
 	}
 }
 
@@ -430,7 +488,7 @@ func TestRoomIsAddedUp(t *testing.T) {
 	if err != nil || len(one.Histories) != 1 || one.Histories[0].UUID != small.UUID || one.Total != one.Histories[0].BytesUsed {
 		t.Errorf("%+v %v", one, err)
 	}
-	if sum := all.Histories[0].Total + all.Histories[1].Total + all.Shared; all.Total.Total != sum {
+	if sum := all.Histories[0].Total + all.Histories[1].Total + all.Shared.Total; all.Total.Total != sum {
 		t.Errorf("%d in all, %d together", all.Total.Total, sum)
 	}
 	if _, err := ipc.Call(t.Context(), s.Client, ipc.DU, ipc.DURequest{Targets: []string{"nobody"}}); types.CodeOf(err) != types.ErrNotFound {
@@ -442,6 +500,53 @@ func TestRoomIsAddedUp(t *testing.T) {
 	if err != nil || len(gone.Histories) != 1 || gone.Histories[0].State != "archived" || gone.Total.Archive == 0 || gone.Total.Scratch != 0 {
 		t.Errorf("%+v %v", gone, err)
 	}
+}
+
+func TestRoomIsThatOfTheDataDirectory(t *testing.T) {
+	kinds(t, func(t *testing.T, s *testenv.System, p ipc.SpawnResponse) {
+		big := make([]byte, 3<<20)
+		for i, seed := 0, uint32(1); i < len(big); i++ { // compression does not make it shorter
+			seed = seed*1664525 + 1013904223
+			big[i] = byte(seed >> 24)
+		}
+		s.Write("big", string(big))
+		g, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), NewInput: "again", Env: s.Env})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Wait(g.PID)
+		f, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Fork: true, Env: s.Env})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Wait(f.PID)
+		r, err := ipc.Call(t.Context(), s.Client, ipc.DU, ipc.DURequest{})
+		if err != nil || len(r.Histories) != 2 || len(r.Warnings) > 0 {
+			t.Fatalf("%+v %v", r, err)
+		}
+		var there int64
+		err = filepath.WalkDir(s.Data, func(_ string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				var info fs.FileInfo
+				if info, err = d.Info(); err == nil {
+					there += info.Size()
+				}
+			}
+			return err
+		})
+		if err != nil || max(r.Total.Total-there, there-r.Total.Total) > there/50 {
+			t.Errorf("%d in all, and %d are there: %+v %v", r.Total.Total, there, r.Total, err)
+		}
+		sum := r.Shared.Total
+		for _, h := range r.Histories {
+			if sum += h.Total; h.UUID == f.UUID && h.Workspace < 3<<20 {
+				t.Errorf("the workspace of the fork is not counted: %+v", h)
+			}
+		}
+		if sum != r.Total.Total {
+			t.Errorf("%d in all, %d together", r.Total.Total, sum)
+		}
+	})
 }
 
 func TestDamageIsFoundByItsLineAndMended(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 type Request struct {
 	Mode   Mode // "" = that of Options
 	DryRun bool // decide, and do nothing
+	// Next is told of each history before it is taken; nil = nobody is.
+	Next func(types.UUID)
 }
 
 // Done is a history that went.
@@ -135,6 +137,9 @@ func (c *Collector) Collect(ctx context.Context, req Request) (Result, error) {
 		if err = ended(ctx); err != nil {
 			break
 		}
+		if req.Next != nil {
+			req.Next(cand.UUID)
+		}
 		taker{c, r.Mode}.collect(ctx, cand, &r)
 	}
 	r.Took = time.Since(r.Started)
@@ -197,9 +202,9 @@ func (t taker) one(ctx context.Context, cand Candidate) (done Done, warning stri
 	if done.Bytes, err = t.size(t.dir(id)); err != nil {
 		return done, "", err
 	}
-	if t.o.Workspaces != nil {
-		if done.Rescued, err = t.o.Workspaces.Rescue(ctx, id); err != nil {
-			return done, "", types.Errorf(types.CodeOf(err), "Rescue", id.String(), "the work in its workspace cannot be kept: %w", err)
+	if t.mode == Delete {
+		if done.Rescued, err = t.rescue(ctx, id); err != nil {
+			return done, "", err
 		}
 	}
 	var head step.ArchiveHead
@@ -261,11 +266,10 @@ func (t taker) settled(ctx context.Context, cand Candidate) (*step.ProcInfo, err
 	return info, err
 }
 
-// archive makes the archive of a history durable under its name. The workspace goes when everything is
-// packed and compared, and before there is an archive: until then, what fails changes nothing.
+// archive makes the archive of a history durable under its name. The workspace and its snapshots stay:
+// what comes back from an archive can do everything that it could before.
 func (t taker) archive(ctx context.Context, info *step.ProcInfo, done *Done) (step.ArchiveHead, int64, error) {
 	head := step.NewArchiveHead(info, time.Now(), done.Why)
-	head.Rescued = done.Rescued
 	dir := step.ArchiveDir(t.data)
 	if err := durable.MkdirAll(t.fs, dir); err != nil {
 		return head, 0, err
@@ -276,10 +280,7 @@ func (t taker) archive(ctx context.Context, info *step.ProcInfo, done *Done) (st
 	if err != nil {
 		return head, 0, err
 	}
-	if err = t.clear(ctx, info.UUID); err == nil {
-		err = storage("Archive", done.Archive, t.fs.Rename(tmp, done.Archive))
-	}
-	if err != nil {
+	if err = storage("Archive", done.Archive, t.fs.Rename(tmp, done.Archive)); err != nil {
 		_ = t.fs.Remove(tmp) // the error that is returned says why
 		return head, 0, err
 	}
@@ -297,14 +298,25 @@ func (t taker) bury(ctx context.Context, info *step.ProcInfo, why string) error 
 	return t.tombs.Add(step.Tomb{UUID: info.UUID, PID: info.PID, Name: info.Name, Intent: step.FirstLine(info.Intent), DeadAt: info.DeadAt, At: time.Now().UTC(), Why: why})
 }
 
+// rescue makes sure that no work is lost when the workspace of a history goes.
+func (c *Collector) rescue(ctx context.Context, id types.UUID) (how string, err error) {
+	if c.o.Workspaces == nil {
+		return "", nil
+	}
+	if how, err = c.o.Workspaces.Rescue(ctx, id); err != nil {
+		return "", types.Errorf(types.CodeOf(err), "Rescue", id.String(), "the work in its workspace cannot be kept: %w", err)
+	}
+	return how, nil
+}
+
 // clear removes the workspace and its snapshots.
-func (t taker) clear(ctx context.Context, id types.UUID) error {
-	if t.o.Workspaces == nil {
+func (c *Collector) clear(ctx context.Context, id types.UUID) error {
+	if c.o.Workspaces == nil {
 		return nil
 	}
-	err := t.o.Workspaces.Remove(ctx, id)
+	err := c.o.Workspaces.Remove(ctx, id)
 	if err == nil {
-		err = t.o.Workspaces.DropSnapshots(ctx, id)
+		err = c.o.Workspaces.DropSnapshots(ctx, id)
 	}
 	if err != nil {
 		return types.Errorf(types.CodeOf(err), "GC", id.String(), "its workspace cannot be removed: %w", err)

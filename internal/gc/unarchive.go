@@ -179,6 +179,12 @@ func (c *Collector) DeleteArchive(ctx context.Context, id types.UUID, why string
 	if err := ended(ctx); err != nil {
 		return err
 	}
+	if _, err := c.rescue(ctx, id); err != nil {
+		return err
+	}
+	if err := c.clear(ctx, id); err != nil {
+		return err
+	}
 	if err := c.tombs.Add(step.Tomb{UUID: id, PID: a.Info.PID, Name: a.Info.Name, Intent: step.FirstLine(a.Info.Intent), DeadAt: a.Info.DeadAt, At: time.Now().UTC(), Why: why}); err != nil {
 		return err
 	}

@@ -30,13 +30,12 @@ const (
 
 // ArchiveHead is the first entry of an archive: what is in it, without reading it.
 type ArchiveHead struct {
-	V       int       `json:"v"`
-	Info    ProcInfo  `json:"info"` // with its long texts cut
-	At      time.Time `json:"at"`
-	Why     string    `json:"why"`
-	Rescued string    `json:"rescued,omitempty"` // how the work in its workspace was kept
-	Files   int       `json:"files"`
-	Bytes   int64     `json:"bytes"` // of all files, unpacked
+	V     int       `json:"v"`
+	Info  ProcInfo  `json:"info"` // with its long texts cut
+	At    time.Time `json:"at"`
+	Why   string    `json:"why"`
+	Files int       `json:"files"`
+	Bytes int64     `json:"bytes"` // of all files, unpacked
 }
 
 // Archived is an archive as it is listed.
