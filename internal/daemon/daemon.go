@@ -80,6 +80,7 @@ type Daemon struct {
 	background sync.WaitGroup // what runs beside the handlers; ends with the daemon's context
 	looked     chan struct{}  // closed when it is known what an earlier daemon has left
 	auto       wentOn
+	ends       *ends
 	autoMax    int // how many processes go on by themselves at the start
 	stop       context.CancelFunc
 }
@@ -90,7 +91,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	if opt.Lookup == nil {
 		opt.Lookup = os.LookupEnv
 	}
-	d := &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{})}
+	d := &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), ends: newEnds()}
 	ctx, d.stop = context.WithCancel(ctx)
 	defer d.stop()
 	l, undo, err := d.open(ctx)
@@ -105,7 +106,8 @@ func Run(ctx context.Context, opt Options) (err error) {
 	if d.autoMax > 0 {
 		d.background.Go(func() { autoResumer{d}.wake(ctx) }) // ends with ctx
 	}
-	d.background.Go(func() { d.collector.Run(ctx) }) // ends with ctx
+	d.background.Go(func() { autoResumer{d}.follow(ctx) }) // ends with ctx
+	d.background.Go(func() { d.collector.Run(ctx) })       // ends with ctx
 	defer d.background.Wait()
 	d.server = ipc.NewServer(ipc.ServerOptions{Logger: d.log})
 	d.handle(d.server)
@@ -204,6 +206,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	}
 	back.add(d.pids.Settle)
 	d.store = newStore(d.journal, "rnix daemon "+d.opt.Version, cfg.Checkpoint, d.log)
+	d.store.ended = d.ends.put
 	back.add(d.store.close)
 	d.userScratch = filepath.Join(d.places.DataDir, "scratch")
 	if serr := proc.BecomeSubreaper(); serr != nil {

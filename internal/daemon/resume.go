@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"rnix/internal/recovery"
@@ -55,12 +56,34 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 		if err := d.kernel.Suspend(ctx, t.pid); err != nil {
 			return ipc.ResumeResponse{}, err
 		}
+		d.parted(ctx, t.live.PPID)
 	} else if t.live != nil {
 		if _, err := d.kernel.WaitInfo(ctx, t.pid); err != nil {
 			return ipc.ResumeResponse{}, err
 		}
 	}
 	return d.continued(ctx, t, &req)
+}
+
+// partTime is how long a resume waits for a parent to be suspended. One that has other children to wait
+// for takes longer, and finds this one alive then.
+const partTime = time.Second
+
+// parted waits for the parents of a process that was suspended: those that wait for nothing else are
+// suspended too, and go on with it.
+func (d resumer) parted(ctx context.Context, pid types.PID) {
+	ctx, cancel := context.WithTimeout(ctx, partTime)
+	defer cancel()
+	for pid != 0 {
+		i, err := d.kernel.Info(pid)
+		if err == nil {
+			_, err = d.kernel.WaitInfo(ctx, pid)
+		}
+		if err != nil {
+			return
+		}
+		pid = i.PPID
+	}
 }
 
 // checkResume refuses what cannot be meant.
@@ -155,8 +178,9 @@ func (d resumer) continued(ctx context.Context, t target, req *ipc.ResumeRequest
 }
 
 // wakeAbove resumes the suspended processes above a history, the uppermost first, so that each finds its
-// child alive. One that cannot go on is left alone, and its child goes on without it.
-func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (woken []types.PID) {
+// child alive, and returns what they had come to. One that cannot go on is left alone, and its child goes
+// on without it.
+func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (woken []types.PID, states []*recovery.State) {
 	var above []types.UUID
 	for id := parent; id != (types.UUID{}) && len(above) < maxAncestors; {
 		if pid, ok := d.running(id); ok {
@@ -171,11 +195,11 @@ func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.Resu
 		id = info.ParentUUID
 	}
 	for _, id := range slices.Backward(above) {
-		if pid, ok := d.quietly(ctx, id, &ipc.ResumeRequest{Env: req.Env, OnInDoubt: req.OnInDoubt}, hold); ok {
-			woken = append(woken, pid)
+		if pid, s, ok := d.quietly(ctx, id, onlyOn(req), hold); ok {
+			woken, states = append(woken, pid), append(states, s)
 		}
 	}
-	return woken
+	return woken, states
 }
 
 // maxAncestors bounds a chain of parents; a longer one is a circle in damaged files.
@@ -213,16 +237,16 @@ func (d resumer) wakeBelow(ctx context.Context, s *recovery.State, req *ipc.Resu
 const reasonPaused = "paused"
 
 // quietly resumes a history and only logs why it could not be.
-func (d resumer) quietly(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (types.PID, bool) {
+func (d resumer) quietly(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (types.PID, *recovery.State, bool) {
 	a, err := reviver{d.Daemon}.open(ctx, id)
 	if err == nil {
 		var resp ipc.ResumeResponse
 		if resp, err = (reviver{d.Daemon}).start(ctx, a, req, hold); err == nil {
-			return resp.PID, true
+			return resp.PID, a.state, true
 		}
 	}
 	d.log.Warn("resume", "uuid", id, "err", err)
-	return 0, false
+	return 0, nil, false
 }
 
 // alive returns the PID of a history that is running.
@@ -277,7 +301,7 @@ func (d resumer) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (ip
 func (d *Daemon) storedInfo(id types.UUID) (*step.ProcInfo, error) {
 	info, ok := d.journal.Index().Get(id)
 	if !ok {
-		return nil, types.Errorf(types.ErrNotFound, "Find", id.String(), "no such history")
+		return departed{d}.takenAway(id)
 	}
 	return processes{d}.whole(&info), nil
 }

@@ -23,6 +23,8 @@ type store struct {
 	places   chan struct{}  // how many profiles are made at once
 	profiles sync.WaitGroup // of the goroutines that make them
 
+	ended func(types.UUID) // is told of each run that has ended; does not block
+
 	checkpoints *checkpoints
 	every       int           // steps between checkpoints
 	after       time.Duration // or so long
@@ -39,6 +41,9 @@ func newStore(j *step.Local, owner string, cfg config.Checkpoint, log *slog.Logg
 // Ended makes ctx-profile.json of a history, in the background. It can be made again at any time, so a
 // failure is only noted.
 func (s *store) Ended(id types.UUID) {
+	if s.ended != nil {
+		s.ended(id)
+	}
 	s.profiles.Go(func() { // one per ended process; close waits for it
 		s.places <- struct{}{}
 		defer func() { <-s.places }()
@@ -72,6 +77,9 @@ func (s *store) Create(id types.UUID) (kernel.Recorder, error) {
 // quicker; damage is what was cut off or could not be read.
 func (s *store) open(ctx context.Context, id types.UUID) (_ *recorder, state *recovery.State, used bool, damage string, err error) {
 	lease, err := s.journal.Acquire(ctx, id, s.owner)
+	if code := types.CodeOf(err); code == types.ErrStorage || code == types.ErrInvalid {
+		return nil, nil, false, "", types.Errorf(code, "Resume", id.String(), "its record is damaged: %w; `rnix fsck --repair %s` keeps what is before the damage, and puts the rest aside", err, id)
+	}
 	if err != nil {
 		return nil, nil, false, "", err
 	}
