@@ -40,6 +40,18 @@ func only(m *Manager, f Freezer) bool {
 
 // eachFreezer runs a test with each freezer. It ends with no cage left.
 func eachFreezer(t *testing.T, test func(t *testing.T, m *Manager, f Freezer)) {
+	t.Helper()
+	with(t, freezers, test)
+}
+
+// eachCgroup leaves signals out: they cannot keep what the test is about.
+func eachCgroup(t *testing.T, test func(t *testing.T, m *Manager, f Freezer)) {
+	t.Helper()
+	with(t, []Freezer{FreezerCgroup2, FreezerCgroup1}, test)
+}
+
+func with(t *testing.T, freezers []Freezer, test func(t *testing.T, m *Manager, f Freezer)) {
+	t.Helper()
 	for _, f := range freezers {
 		t.Run(string(f), func(t *testing.T) {
 			t.Cleanup(func() { noCages(t, "") })
@@ -149,10 +161,7 @@ func (c *Child) cageForTest() *cage {
 }
 
 func TestJobThatWasStoppedByItsShellStaysSo(t *testing.T) {
-	eachFreezer(t, func(t *testing.T, m *Manager, f Freezer) {
-		if f == FreezerSignals {
-			return // there is nothing by which the two could be told apart
-		}
+	eachCgroup(t, func(t *testing.T, m *Manager, _ Freezer) {
 		out := newLines(t)
 		start(t, m, sh(`sleep 1000 & kill -STOP $!; echo $!; `+walker, out))
 		job := out.pid(t)
@@ -167,10 +176,7 @@ func TestJobThatWasStoppedByItsShellStaysSo(t *testing.T) {
 
 // Each process of a chain is the child of one that has ended at once.
 func TestProcessesThatKeepForkingAreFrozenToo(t *testing.T) {
-	eachFreezer(t, func(t *testing.T, m *Manager, f Freezer) {
-		if f == FreezerSignals {
-			return // they may win that race
-		}
+	eachCgroup(t, func(t *testing.T, m *Manager, _ Freezer) {
 		out := newLines(t)
 		c := start(t, m, sh(`next() { sleep 0.002; next & exit; }; for i in 1 2 3; do (next) & done
 			for i in 1 2; do (while :; do (:) & wait; done) & done; echo $$; sleep 1000`, out))
