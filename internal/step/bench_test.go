@@ -63,6 +63,41 @@ func BenchmarkReadThousandSteps(b *testing.B) {
 	}
 }
 
+// BenchmarkFork forks a history of 1,000 steps, beside writing and syncing as many bytes.
+func BenchmarkFork(b *testing.B) {
+	j, err := OpenLocal(durable.OS, b.TempDir(), Synced)
+	must(b, err)
+	defer j.Close()
+	origin := types.NewUUID()
+	w := newWriter(b, j, origin)
+	text := strings.Repeat("some text of a tool. ", 20)
+	for n := range 1000 {
+		writeStep(b, w, n+1, text)
+	}
+	last := w.Next() - 1
+	must(b, w.Close(b.Context()))
+	b.Run("fork", func(b *testing.B) {
+		for b.Loop() {
+			id := types.NewUUID()
+			lease, err := j.Acquire(b.Context(), id, "benchmark")
+			must(b, err)
+			lease, err = Fork(b.Context(), j, id, lease, origin, last, 1000)
+			must(b, err, j.Release(b.Context(), id, lease.Epoch))
+			b.StopTimer()
+			must(b, j.Discard(id))
+			b.StartTimer()
+		}
+	})
+	bytes, err := os.ReadFile(filepath.Join(j.Dir(origin), StepsFile))
+	must(b, err)
+	b.Run("bytes", func(b *testing.B) {
+		path := filepath.Join(b.TempDir(), "f")
+		for b.Loop() {
+			must(b, durable.WriteFile(durable.OS, path, bytes, durable.Durable))
+		}
+	})
+}
+
 func BenchmarkOpenIndex(b *testing.B) {
 	dir := b.TempDir()
 	j, err := OpenLocal(durable.OS, dir, Unsynced)

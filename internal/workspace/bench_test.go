@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"rnix/internal/proc"
 	"rnix/types"
 )
 
-// tenThousand returns 10,000 files of about a KiB.
-func tenThousand() map[string]string {
+// filesOf returns so many files of about a KiB.
+func filesOf(n int) map[string]string {
 	files := map[string]string{}
-	for i := range 10_000 {
+	for i := range n {
 		text := fmt.Sprintf("file %d\n", i)
 		for len(text) < 1000 {
 			text += fmt.Sprintf("line %d of it, which is like the others\n", len(text))
@@ -30,11 +31,20 @@ func age(b *bench, dir string) {
 	}
 }
 
-// BenchmarkTake measures a snapshot of 10,000 files, unchanged and with one file changed, beside git
-// status in the same work tree.
+// BenchmarkTake measures a snapshot of 10,000 files and one of 50, unchanged and with one file changed,
+// beside git status in the same work tree.
 func BenchmarkTake(b *testing.B) {
+	if err := proc.BecomeSubreaper(); err != nil { // as the daemon is
+		b.Fatal(err)
+	}
+	for _, n := range []int{10_000, 50} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) { take(b, n) })
+	}
+}
+
+func take(b *testing.B, n int) {
 	w := newBench(b)
-	files := tenThousand()
+	files := filesOf(n)
 	repo, plain := w.dir(), w.dir()
 	w.user(repo, "init", "-q")
 	w.write(repo, files)
@@ -47,7 +57,7 @@ func BenchmarkTake(b *testing.B) {
 		run := &bench{b, w.Keeper, w.home, types.NewUUID()}
 		took := time.Now()
 		run.take(at.dir, step)
-		b.Logf("first snapshot of 10,000 files, %s: %v", at.name, time.Since(took))
+		b.Logf("first snapshot, %s: %v", at.name, time.Since(took))
 		for until := time.Now().Add(2500 * time.Millisecond); time.Now().Before(until); {
 			step++
 			run.take(at.dir, step) // until the times of the last files read are believed
@@ -69,7 +79,7 @@ func BenchmarkTake(b *testing.B) {
 			}
 		})
 	}
-	b.Run("git status", func(b *testing.B) {
+	b.Run("git/status", func(b *testing.B) {
 		for b.Loop() {
 			cmd := exec.Command("git", "status", "--porcelain")
 			cmd.Dir = repo
@@ -78,14 +88,14 @@ func BenchmarkTake(b *testing.B) {
 			}
 		}
 	})
-	b.Run("start git/ours", func(b *testing.B) {
+	b.Run("start/ours", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := w.git.run(b.Context(), w.id, call{args: []string{"--version"}}); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
-	b.Run("start git/bare", func(b *testing.B) {
+	b.Run("start/bare", func(b *testing.B) {
 		for b.Loop() {
 			if err := exec.Command("git", "--version").Run(); err != nil {
 				b.Fatal(err)
