@@ -104,11 +104,13 @@ type DURequest struct {
 	Targets []string `json:"targets,omitempty"`
 }
 
-// DUResponse is the room that histories take up, the largest first. Its lists are never null.
+// DUResponse is the room that the data directory takes up, the largest history first. With Targets, Total is
+// that of these, and what belongs to no history is left out. Its lists are never null.
 type DUResponse struct {
 	Histories []HistoryUsage `json:"histories"`
-	Shared    int64          `json:"shared"` // scratch files that belong to no history
-	Total     BytesUsed      `json:"total"`  // Shared is in its Scratch
+	Shared    BytesUsed      `json:"shared"` // what belongs to no history, or to more than one
+	Total     BytesUsed      `json:"total"`  // Shared is in it
+	Repos     int64          `json:"repos"`  // new in snapshots that lie in repositories, before compression; not in Total
 	Warnings  []string       `json:"warnings"`
 	DataDir   string         `json:"data_dir"`
 }
@@ -126,7 +128,8 @@ type BytesUsed struct {
 	Events    int64 `json:"events"`
 	Scratch   int64 `json:"scratch"`
 	Other     int64 `json:"other"`
-	Snapshots int64 `json:"snapshots"`
+	Snapshots int64 `json:"snapshots"` // that belong to this history alone
+	Workspace int64 `json:"workspace"` // the directory of a fork
 	Archive   int64 `json:"archive"`
 	Total     int64 `json:"total"`
 }

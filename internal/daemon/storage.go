@@ -88,11 +88,15 @@ func (d storage) gc(ctx context.Context, peer *ipc.Peer, req ipc.GCRequest) (res
 	if err := d.people(peer, "GC", "not take histories away"); err != nil {
 		return resp, err
 	}
-	ask := gc.Request{DryRun: req.DryRun}
+	run := &clearance{undo: map[types.UUID]string{}}
+	ask := gc.Request{DryRun: req.DryRun, Next: func(id types.UUID) {
+		run.work.next(run.seen, id)
+		run.seen++
+	}}
 	if req.Delete {
 		ask.Mode = gc.Delete
 	}
-	run := &clearance{work: d.works.begin(ipc.GC.Name), undo: map[types.UUID]string{}}
+	run.work = d.works.begin(ipc.GC.Name)
 	defer run.work.end()
 	if !req.DryRun {
 		plan, err := d.collector.Plan(ctx, time.Now())
@@ -111,12 +115,16 @@ func (d storage) gc(ctx context.Context, peer *ipc.Peer, req ipc.GCRequest) (res
 	}
 	sizes := map[types.UUID]int64{}
 	if req.DryRun && len(r.Candidates) > 0 {
-		u, err := d.collector.Usage(ctx, d.snapshotBytes)
+		u, _, err := d.usage(ctx)
 		if err != nil {
 			return resp, err
 		}
 		for i := range u.Histories {
-			sizes[u.Histories[i].UUID] = u.Histories[i].Total
+			h := &u.Histories[i]
+			sizes[h.UUID] = h.Total
+			if ask.Mode != gc.Delete { // an archive leaves its workspace and its snapshots
+				sizes[h.UUID] -= h.Workspace + h.Snapshots
+			}
 		}
 	}
 	resp = wireGC(&r, sizes, run.undo)
@@ -125,10 +133,18 @@ func (d storage) gc(ctx context.Context, peer *ipc.Peer, req ipc.GCRequest) (res
 	return resp, nil
 }
 
-// snapshotBytes returns the bytes of the snapshots of a history.
-func (d storage) snapshotBytes(id types.UUID) (int64, error) {
-	n, _, err := d.kept.Usage(context.Background(), id)
-	return n, err
+// usage returns the room that everything takes up, and that of the snapshots. Snapshots that cannot be
+// measured are a warning in it.
+func (d storage) usage(ctx context.Context) (gc.Usage, workspace.Room, error) {
+	room, rerr := d.kept.Room(ctx)
+	if types.CodeOf(rerr) == types.ErrCancelled {
+		return gc.Usage{}, room, rerr
+	}
+	u, err := d.collector.Usage(ctx, func(id types.UUID) int64 { return room.Own[id] })
+	if err == nil && rerr != nil {
+		u.Warnings = append(u.Warnings, rerr.Error())
+	}
+	return u, room, err
 }
 
 func (d storage) keep(_ context.Context, peer *ipc.Peer, req ipc.KeepRequest) (resp ipc.KeepResponse, err error) {
@@ -211,7 +227,7 @@ func (d storage) du(ctx context.Context, peer *ipc.Peer, req ipc.DURequest) (res
 		}
 		only[id] = true
 	}
-	u, err := d.collector.Usage(ctx, d.snapshotBytes)
+	u, room, err := d.usage(ctx)
 	if err != nil {
 		return resp, err
 	}
@@ -222,7 +238,7 @@ func (d storage) du(ctx context.Context, peer *ipc.Peer, req ipc.DURequest) (res
 			}
 		}
 	}
-	return wireUsage(&u, only, d.places.DataDir), nil
+	return wireUsage(&u, room.Repos, only, d.places.DataDir), nil
 }
 
 // stillThere returns the history that text names, also one that is archived.

@@ -50,11 +50,12 @@ func wireGC(r *gc.Result, sizes map[types.UUID]int64, undo map[types.UUID]string
 	return resp
 }
 
-// wireUsage is the room on the wire: of the histories in only, or of all if that is empty.
-func wireUsage(u *gc.Usage, only map[types.UUID]bool, dataDir string) ipc.DUResponse {
-	resp := ipc.DUResponse{Histories: []ipc.HistoryUsage{}, Shared: u.Shared, Total: ipc.BytesUsed(u.Total), Warnings: u.Warnings, DataDir: dataDir}
+// wireUsage is the room on the wire: of the histories in only, or of all if that is empty. repos is what each
+// has in repositories.
+func wireUsage(u *gc.Usage, repos map[types.UUID]int64, only map[types.UUID]bool, dataDir string) ipc.DUResponse {
+	resp := ipc.DUResponse{Histories: []ipc.HistoryUsage{}, Shared: ipc.BytesUsed(u.Shared), Total: ipc.BytesUsed(u.Total), Warnings: u.Warnings, DataDir: dataDir}
 	if len(only) > 0 {
-		resp.Shared, resp.Total = 0, ipc.BytesUsed{}
+		resp.Shared, resp.Total = ipc.BytesUsed{}, ipc.BytesUsed{}
 	}
 	for i := range u.Histories {
 		h := &u.Histories[i]
@@ -62,12 +63,14 @@ func wireUsage(u *gc.Usage, only map[types.UUID]bool, dataDir string) ipc.DUResp
 			continue
 		}
 		resp.Histories = append(resp.Histories, ipc.HistoryUsage{HistoryRef: wireRef(&h.Ref), State: h.State, BytesUsed: ipc.BytesUsed(h.Bytes)})
+		resp.Repos += repos[h.UUID]
 		if t := &resp.Total; len(only) > 0 {
 			t.Steps += h.Steps
 			t.Events += h.Events
 			t.Scratch += h.Scratch
 			t.Other += h.Other
 			t.Snapshots += h.Snapshots
+			t.Workspace += h.Workspace
 			t.Archive += h.Archive
 			t.Total += h.Total
 		}

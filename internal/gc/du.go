@@ -13,9 +13,13 @@ import (
 	"rnix/types"
 )
 
-// scratchDir is where long outputs are kept, in a history and, for those of nobody, in the data
-// directory.
-const scratchDir = "scratch"
+// Names in the data directory. scratchDir is where long outputs are kept, in a history and, for those of
+// nobody, in the data directory.
+const (
+	scratchDir    = "scratch"
+	snapshotsDir  = "snapshots"
+	workspacesDir = "workspaces" // of forks, by UUID
+)
 
 // Bytes says how much there is of what, by the lengths of the files.
 type Bytes struct {
@@ -24,6 +28,7 @@ type Bytes struct {
 	Scratch   int64 `json:"scratch"`
 	Other     int64 `json:"other"`
 	Snapshots int64 `json:"snapshots"`
+	Workspace int64 `json:"workspace"`
 	Archive   int64 `json:"archive"`
 	Total     int64 `json:"total"`
 }
@@ -34,11 +39,14 @@ func (b *Bytes) add(x Bytes) {
 	b.Scratch += x.Scratch
 	b.Other += x.Other
 	b.Snapshots += x.Snapshots
+	b.Workspace += x.Workspace
 	b.Archive += x.Archive
 	b.sum()
 }
 
-func (b *Bytes) sum() { b.Total = b.Steps + b.Events + b.Scratch + b.Other + b.Snapshots + b.Archive }
+func (b *Bytes) sum() {
+	b.Total = b.Steps + b.Events + b.Scratch + b.Other + b.Snapshots + b.Workspace + b.Archive
+}
 
 // HistoryUsage is the room that one history takes up.
 type HistoryUsage struct {
@@ -47,17 +55,18 @@ type HistoryUsage struct {
 	Bytes
 }
 
-// Usage is the room that all histories take up. Its lists are never nil.
+// Usage is the room that the data directory takes up. Its lists are never nil.
 type Usage struct {
 	Histories []HistoryUsage `json:"histories"` // the largest first
-	Shared    int64          `json:"shared"`    // scratch files that belong to no history
-	Total     Bytes          `json:"total"`     // Shared is in its Scratch
+	Shared    Bytes          `json:"shared"`    // what belongs to no history, or to more than one
+	Total     Bytes          `json:"total"`     // of the whole data directory; Shared is in it
 	Warnings  []string       `json:"warnings"`
 }
 
-// Usage looks at the length of every file of every history, and opens none. snapshots returns the bytes of
-// the snapshots of a history; nil = there are none. Histories that come or go meanwhile may be missing.
-func (c *Collector) Usage(ctx context.Context, snapshots func(types.UUID) (int64, error)) (Usage, error) {
+// Usage looks at the length of every file in the data directory, and opens none. snapshots returns the bytes
+// of the snapshots that belong to one history alone; nil = there are none. Histories that come or go
+// meanwhile may be missing.
+func (c *Collector) Usage(ctx context.Context, snapshots func(types.UUID) int64) (Usage, error) {
 	u := Usage{Histories: []HistoryUsage{}, Warnings: []string{}}
 	warn := func(err error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +90,7 @@ func (c *Collector) Usage(ctx context.Context, snapshots func(types.UUID) (int64
 		warn(err)
 		var id types.UUID
 		if len(d.Name()) != 36 || id.UnmarshalText([]byte(d.Name())) != nil {
-			u.Total.add(Bytes{Other: room.Total})
+			u.Shared.add(Bytes{Other: room.Total})
 			continue
 		}
 		info, ok := known[id]
@@ -104,21 +113,54 @@ func (c *Collector) Usage(ctx context.Context, snapshots func(types.UUID) (int64
 	for i := range u.Histories {
 		h := &u.Histories[i]
 		if snapshots != nil {
-			n, err := snapshots(h.UUID)
-			warn(err)
-			h.Snapshots = n
+			h.Snapshots = snapshots(h.UUID)
 		}
+		h.Workspace, err = c.weigh(filepath.Join(c.data, workspacesDir, h.UUID.String()))
+		warn(err)
 		h.sum()
 		u.Total.add(h.Bytes)
 	}
-	shared, err := c.weigh(filepath.Join(c.data, scratchDir))
+	whole, err := c.around()
 	warn(err)
-	u.Shared = shared
-	u.Total.add(Bytes{Scratch: shared})
+	// What was counted for a history is not counted again. It may have grown since.
+	u.Shared.add(Bytes{Scratch: whole.Scratch, Other: whole.Other, Snapshots: max(0, whole.Snapshots-u.Total.Snapshots),
+		Workspace: max(0, whole.Workspace-u.Total.Workspace), Archive: max(0, whole.Archive-u.Total.Archive)})
+	u.Total.add(u.Shared)
 	slices.SortFunc(u.Histories, func(a, b HistoryUsage) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), bytes.Compare(a.UUID[:], b.UUID[:]))
 	})
 	return u, nil
+}
+
+// around returns the room of everything in the data directory but the histories.
+func (d disk) around() (b Bytes, err error) {
+	entries, err := d.fs.ReadDir(d.data)
+	for _, e := range entries {
+		path := filepath.Join(d.data, e.Name())
+		var n int64
+		var lerr error
+		switch {
+		case path == d.steps:
+			continue
+		case e.IsDir():
+			n, lerr = d.weigh(path)
+		default:
+			n, lerr = length(e)
+		}
+		switch err = errors.Join(err, lerr); {
+		case e.Name() == scratchDir:
+			b.Scratch += n
+		case e.Name() == snapshotsDir:
+			b.Snapshots += n
+		case e.Name() == workspacesDir:
+			b.Workspace += n
+		case path == step.ArchiveDir(d.data):
+			b.Archive += n
+		default:
+			b.Other += n
+		}
+	}
+	return b, err
 }
 
 // measure returns the room of one directory of a history.

@@ -20,10 +20,13 @@ func TestRoomIsAccountedForToTheByte(t *testing.T) {
 	must(t, durable.WriteFile(fsys, filepath.Join(h.j.Dir(large.UUID), "scratch", "more"), make([]byte, 5000), durable.Durable))
 	must(t, fsys.Mkdir("/data/scratch", 0o700), durable.WriteFile(fsys, "/data/scratch/x", make([]byte, 70), durable.Durable))
 	must(t, fsys.Mkdir("/data/steps/.gone-1", 0o700), durable.WriteFile(fsys, "/data/steps/.gone-1/x", make([]byte, 9), durable.Durable))
+	fork := filepath.Join("/data/workspaces", large.UUID.String())
+	must(t, fsys.Mkdir("/data/workspaces", 0o700), fsys.Mkdir(fork, 0o700), durable.WriteFile(fsys, filepath.Join(fork, "work"), make([]byte, 400), durable.Durable))
+	must(t, fsys.Mkdir("/data/log", 0o700), durable.WriteFile(fsys, "/data/log/daemon.log", make([]byte, 30), durable.Durable))
 	r := collect(t, h, Request{})
 	snapshots := map[types.UUID]int64{small.UUID: 1 << 20, packed.UUID: 3}
 	fsys.Fail(faultfs.Fault{}) // begins a new trace
-	u, err := h.c.Usage(t.Context(), func(id types.UUID) (int64, error) { return snapshots[id], nil })
+	u, err := h.c.Usage(t.Context(), func(id types.UUID) int64 { return snapshots[id] })
 	must(t, err)
 	if calls := strings.Join(fsys.Trace(), "\n"); strings.Contains(calls, "open ") || strings.Contains(calls, "read ") {
 		t.Errorf("files were opened:\n%s", calls)
@@ -31,28 +34,30 @@ func TestRoomIsAccountedForToTheByte(t *testing.T) {
 	if len(u.Histories) != 3 || len(u.Warnings) != 0 {
 		t.Fatalf("%+v", u)
 	}
-	want := map[types.UUID]int64{small.UUID: total(tree(t, fsys, h.j.Dir(small.UUID))) + 1<<20, large.UUID: total(tree(t, fsys, h.j.Dir(large.UUID))), packed.UUID: r.Archived[0].ArchiveSize + 3}
+	want := map[types.UUID]int64{small.UUID: total(tree(t, fsys, h.j.Dir(small.UUID))) + 1<<20, large.UUID: total(tree(t, fsys, h.j.Dir(large.UUID))) + 400, packed.UUID: r.Archived[0].ArchiveSize + 3}
 	for i, id := range []types.UUID{small.UUID, large.UUID, packed.UUID} { // the largest first
 		if got := u.Histories[i]; got.UUID != id || got.Total != want[id] || got.PID != types.PID(i+1) {
 			t.Errorf("%+v, want %d bytes", got, want[id])
 		}
 	}
-	if got := u.Histories[1]; got.Scratch != 3500+5000 || got.Events != 600 || got.Steps == 0 || got.Other == 0 || got.State != "dead" || u.Histories[2].State != "archived" {
+	if got := u.Histories[1]; got.Scratch != 3500+5000 || got.Events != 600 || got.Steps == 0 || got.Other == 0 || got.Workspace != 400 || got.State != "dead" || u.Histories[2].State != "archived" {
 		t.Errorf("%+v", got)
 	}
-	sum := want[small.UUID] + want[large.UUID] + want[packed.UUID]
-	if u.Shared != 70 || u.Total.Total != sum+70+9 || u.Total.Archive != r.Archived[0].ArchiveSize || u.Total.Snapshots != 1<<20+3 {
-		t.Errorf("%+v, want %d", u.Total, sum+79)
+	if sum := want[small.UUID] + want[large.UUID] + want[packed.UUID] + u.Shared.Total; u.Shared.Scratch != 70 || u.Shared.Other < 9+30 || u.Total.Total != sum || u.Total.Snapshots != 1<<20+3 {
+		t.Errorf("%+v, want %d", u, sum)
+	}
+	if all := total(tree(t, fsys, "/data")); u.Total.Total-u.Total.Snapshots != all {
+		t.Errorf("%d, and there are %d", u.Total.Total-u.Total.Snapshots, all)
 	}
 }
 
-func TestSnapshotsThatCannotBeMeasuredAreAWarning(t *testing.T) {
-	_, h := memory(t, nil)
-	h.old(t, 1, 1)
-	u, err := h.c.Usage(t.Context(), func(types.UUID) (int64, error) {
-		return 0, types.Errorf(types.ErrStorage, "Snapshots", "/s", "gone bad")
-	})
-	if err != nil || len(u.Warnings) != 1 || !strings.Contains(u.Warnings[0], "gone bad") || u.Histories[0].Total == 0 {
+func TestWhatSeveralHaveIsCountedOnce(t *testing.T) {
+	fsys, h := memory(t, nil)
+	one, two := h.old(t, 1, 1), h.old(t, 2, 1)
+	must(t, fsys.Mkdir("/data/snapshots", 0o700), durable.WriteFile(fsys, "/data/snapshots/x", make([]byte, 1000), durable.Durable))
+	own := map[types.UUID]int64{one.UUID: 100, two.UUID: 200}
+	u, err := h.c.Usage(t.Context(), func(id types.UUID) int64 { return own[id] })
+	if err != nil || u.Shared.Snapshots != 700 || u.Total.Snapshots != 1000 || u.Total.Total != total(tree(t, fsys, "/data")) {
 		t.Errorf("%+v, %v", u, err)
 	}
 }

@@ -213,16 +213,6 @@ func (k *Keeper) enter(ctx context.Context, id types.UUID) (h *history, leave fu
 // gives an empty list. Records that cannot be read are an error beside those that can.
 func (k *Keeper) List(_ context.Context, id types.UUID) ([]Stored, error) { return k.list(id) }
 
-// Usage returns how many snapshots a history has, rescues among them, and how many bytes were new in
-// them, before compression.
-func (k *Keeper) Usage(_ context.Context, id types.UUID) (bytes int64, n int, err error) {
-	all, err := k.list(id)
-	for _, s := range all {
-		bytes += s.Bytes
-	}
-	return bytes, len(all), err
-}
-
 // Forget releases the memory that a history takes up. What is on disk stays, and a later Take is
 // slower once.
 func (k *Keeper) Forget(id types.UUID) {
