@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -81,7 +80,7 @@ func (c *checkpoints) write(id types.UUID, s *recovery.State) (bytes int, err er
 	if err := step.WriteCheckpoint(c.journal.FS(), c.journal.Dir(id), cp); err != nil {
 		return 0, err
 	}
-	info, err := os.Stat(filepath.Join(c.journal.Dir(id), step.CheckpointFile))
+	info, err := c.journal.FS().Stat(filepath.Join(c.journal.Dir(id), step.CheckpointFile))
 	if err != nil {
 		return 0, err
 	}
@@ -92,7 +91,7 @@ func (c *checkpoints) count(id types.UUID, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.written++
-	if err != nil && exists(c.journal.Dir(id)) { // else it was removed meanwhile
+	if _, gone := c.journal.FS().Stat(c.journal.Dir(id)); err != nil && gone == nil { // else it was removed meanwhile
 		c.failed++
 		c.last = err.Error()
 		c.log.Warn("checkpoint.json", "uuid", id, "err", err)
