@@ -149,7 +149,7 @@ func (p *Process) procInfo(i Info) step.ProcInfo {
 		AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots,
 		MCPMounts: i.MCPMounts, Result: i.Result, Exit: i.Exit,
 	}
-	s.OriginUUID, s.OriginStep, s.Runs, s.ActiveTotal = i.Origin, i.OriginStep, i.Runs, i.Elapsed
+	s.OriginUUID, s.OriginStep, s.Runs, s.ActiveTotal, s.EarlierPIDs = i.Origin, i.OriginStep, i.Runs, i.Elapsed, i.Earlier
 	switch {
 	case i.Parked != "":
 		s.SuspendReason, s.WakeAt = i.Parked, i.Wake

@@ -44,6 +44,7 @@ type Process struct {
 	began      time.Time     // of this run
 	before     time.Duration // lived in earlier runs
 	runs       int           // with this one
+	earlier    []types.PID   // of the runs before
 	depth      int
 	modelFD    types.FD
 	modelPath  string
@@ -228,6 +229,7 @@ type Info struct {
 	Origin     types.UUID // of a fork
 	OriginStep int
 	Runs       int
+	Earlier    []types.PID // of the runs before
 	Wait       string
 	WaitUntil  time.Time
 	Intent     string
@@ -264,7 +266,7 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) Info
 		PausedFor: p.gate.Paused(now), Result: p.result, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots,
 		Rights: p.Rights, MCPMounts: p.MCPMounts, Plan: p.plan, Children: children,
 		Suspended: shut && p.state == types.StateRunning || p.stopping || p.parked != "",
-		Paused:    shut, Parked: p.parked, Wake: p.wake, Origin: p.origin, OriginStep: p.originStep, Runs: p.runs,
+		Paused:    shut, Parked: p.parked, Wake: p.wake, Origin: p.origin, OriginStep: p.originStep, Runs: p.runs, Earlier: p.earlier,
 	}
 	if p.exit != nil {
 		e := *p.exit

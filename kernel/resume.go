@@ -44,6 +44,9 @@ func (f *From) take(p *Process) {
 	p.before, p.runs = s.Active, s.Runs
 	p.plan, p.spawned, p.failedChildren = s.Plan, s.Spawned, slices.Clip(s.FailedChildren)
 	p.basePrompt = was.SystemPrompt
+	if s.Runs > 0 { // else it is the first run of a fork
+		p.earlier = append(slices.Clip(was.EarlierPIDs), was.PID)
+	}
 	p.files.last, p.files.dirty = s.Files, true // what was changed since it was taken, nobody has counted
 	if s.Origin != nil {
 		p.origin, p.originStep = s.Origin.Origin, s.Origin.Step

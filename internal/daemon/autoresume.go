@@ -342,6 +342,16 @@ func (d *Daemon) settled(ctx context.Context) error {
 	}
 }
 
+// soon is how long a listing waits for what an earlier daemon has left. It shows less after that.
+const soon = 500 * time.Millisecond
+
+// settledSoon is settled for who must not wait long.
+func settledSoon(ctx context.Context, d *Daemon) {
+	ctx, cancel := context.WithTimeout(ctx, soon)
+	defer cancel()
+	_ = d.settled(ctx) // what is not known yet is shown as it was
+}
+
 // wentOn remembers what went on by itself, until a person asks for it: then the answer is how it went on.
 type wentOn struct {
 	mu sync.Mutex

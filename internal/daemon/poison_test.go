@@ -119,3 +119,42 @@ func TestParentThatWaitsIsNotTakenForTheCauseOfACrash(t *testing.T) { // C-3
 		t.Errorf("effects %s", got)
 	}
 }
+
+// A person who resumes one child wakes its parent, and the parent waits for the other children too.
+func TestResumeOfOneChildWakesTheWholeFamily(t *testing.T) {
+	var hang atomic.Bool
+	hang.Store(true)
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if who := r.Messages[0].Text; strings.HasPrefix(who, "kid") {
+			return llmtest.Reply{Text: who + " done", Hang: hang.Load()}
+		}
+		if _, told := r.LastResult(); told {
+			all := ""
+			for _, res := range r.Messages[len(r.Messages)-1].Results {
+				all += res.Text + ";"
+			}
+			return llmtest.Reply{Text: all}
+		}
+		reply := tool("spawn", `{"intent":"kid-1"}`)
+		reply.ToolCalls = append(reply.ToolCalls, tool("spawn", `{"intent":"kid-2"}`).ToolCalls...)
+		return reply
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
+	p := s.Spawn(ipc.SpawnRequest{Intent: "parent", Model: "fake"})
+	var kids []types.UUID
+	for _, name := range []string{"kid-1", "kid-2"} {
+		kids = append(kids, s.Await(0, event.Spawned, func(e *event.Event) bool { return e.Intent == name }).UUID)
+	}
+	kill(t, s)
+	hang.Store(false)
+	s.Start()
+	s.Settle()
+	r, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: kids[0].String(), Env: s.Env})
+	if err != nil || len(r.Woken) != 2 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	e := s.Await(0, event.Exited, func(e *event.Event) bool { return e.UUID == p.UUID })
+	if e.Exit == nil || e.Exit.Code != 0 || e.Text != "kid-1 done;kid-2 done;" {
+		t.Errorf("%v %q", e.Exit, e.Text)
+	}
+}

@@ -131,10 +131,11 @@ func (d processes) signalTree(_ context.Context, peer *ipc.Peer, req ipc.SignalR
 	return ipc.SignalResponse{PID: t.pid, UUID: t.uuid, Affected: n}, err
 }
 
-func (d processes) listProcs(_ context.Context, _ *ipc.Peer, req ipc.ListRequest) (ipc.ListResponse, error) {
+func (d processes) listProcs(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (ipc.ListResponse, error) {
 	if req.Limit < 0 {
 		return ipc.ListResponse{}, types.Errorf(types.ErrInvalid, "list_procs", "", "limit %d is negative", req.Limit)
 	}
+	settledSoon(ctx, d.Daemon)
 	resp := ipc.ListResponse{Procs: []ipc.Proc{}}
 	seen := map[types.UUID]bool{}
 	for _, i := range d.kernel.List() {

@@ -168,13 +168,21 @@ func (d resumer) continued(ctx context.Context, t target, req *ipc.ResumeRequest
 		a.close()
 		return ipc.ResumeResponse{}, err
 	}
-	woken := d.wakeAbove(ctx, a.was.ParentUUID, req, hold)
+	woken, above := d.wakeAbove(ctx, a.was.ParentUUID, req, hold)
 	resp, err := reviver{d.Daemon}.launch(ctx, ready, hold)
 	if err != nil {
 		return resp, err
 	}
 	resp.Woken = append(woken, d.wakeBelow(ctx, a.state, req, hold)...)
+	for _, s := range above { // they wait for others too
+		resp.Woken = append(resp.Woken, d.wakeBelow(ctx, s, onlyOn(req), hold)...)
+	}
 	return resp, nil
+}
+
+// onlyOn is a request to go on in the same way, and no more.
+func onlyOn(req *ipc.ResumeRequest) *ipc.ResumeRequest {
+	return &ipc.ResumeRequest{Env: req.Env, OnInDoubt: req.OnInDoubt}
 }
 
 // wakeAbove resumes the suspended processes above a history, the uppermost first, so that each finds its

@@ -81,6 +81,9 @@ func TestResumedProcessHasExactlyWhatItHad(t *testing.T) { // A-43
 			kidAfter := detail(t, s, kidBefore.UUID.String())
 			compare(t, "leader", before, after, 0)
 			compare(t, "child", kidBefore, kidAfter, after.PID)
+			if d := detail(t, s, p.PID.String()); d.PID != after.PID {
+				t.Errorf("the first PID leads to %d, want %d", d.PID, after.PID)
+			}
 			stop.Store(true)
 			for _, sig := range []types.Signal{types.SIGPAUSE, types.SIGRESUME} { // it is asked again, if it has not been yet
 				_, _ = ipc.Call(t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: kidAfter.PID.String(), Signal: sig})

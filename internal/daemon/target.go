@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"rnix/internal/step"
@@ -58,7 +59,7 @@ func (d processes) resolve(text string) (target, error) {
 	return target{}, types.Errorf(types.ErrNotFound, "Find", text, "no such process; `rnix ps -a` lists all")
 }
 
-// byPID finds the process whose last run had the PID.
+// byPID finds the process of which a run had the PID; the last run goes before earlier ones.
 func (d processes) byPID(pid types.PID, stored []step.ProcInfo) (target, bool) {
 	if i, err := d.kernel.Info(pid); err == nil {
 		return d.withStored(target{uuid: i.UUID, pid: pid, live: &i}, stored), true
@@ -66,6 +67,16 @@ func (d processes) byPID(pid types.PID, stored []step.ProcInfo) (target, bool) {
 	for n := range stored {
 		if stored[n].PID == pid {
 			return target{uuid: stored[n].UUID, pid: pid, info: &stored[n]}, true
+		}
+	}
+	for n := range stored { // an earlier run of a process means the process
+		if s := &stored[n]; slices.Contains(s.EarlierPIDs, pid) {
+			if p, ok := d.kernel.ByUUID(s.UUID); ok {
+				if i, err := d.kernel.Info(p.PID); err == nil {
+					return target{uuid: s.UUID, pid: i.PID, live: &i, info: s}, true
+				}
+			}
+			return target{uuid: s.UUID, pid: s.PID, info: s}, true
 		}
 	}
 	return target{}, false

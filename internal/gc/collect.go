@@ -203,7 +203,7 @@ func (t taker) one(ctx context.Context, cand Candidate) (done Done, warning stri
 		return done, "", err
 	}
 	if t.mode == Delete {
-		if done.Rescued, err = t.rescue(ctx, id); err != nil {
+		if done.Rescued, err = rescue(ctx, t.o.Workspaces, id); err != nil {
 			return done, "", err
 		}
 	}
@@ -299,11 +299,11 @@ func (t taker) bury(ctx context.Context, info *step.ProcInfo, why string) error 
 }
 
 // rescue makes sure that no work is lost when the workspace of a history goes.
-func (c *Collector) rescue(ctx context.Context, id types.UUID) (how string, err error) {
-	if c.o.Workspaces == nil {
+func rescue(ctx context.Context, w Workspaces, id types.UUID) (how string, err error) {
+	if w == nil {
 		return "", nil
 	}
-	if how, err = c.o.Workspaces.Rescue(ctx, id); err != nil {
+	if how, err = w.Rescue(ctx, id); err != nil {
 		return "", types.Errorf(types.CodeOf(err), "Rescue", id.String(), "the work in its workspace cannot be kept: %w", err)
 	}
 	return how, nil

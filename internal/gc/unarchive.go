@@ -179,7 +179,7 @@ func (c *Collector) DeleteArchive(ctx context.Context, id types.UUID, why string
 	if err := ended(ctx); err != nil {
 		return err
 	}
-	if _, err := c.rescue(ctx, id); err != nil {
+	if _, err := rescue(ctx, c.o.Workspaces, id); err != nil {
 		return err
 	}
 	if err := c.clear(ctx, id); err != nil {

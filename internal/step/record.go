@@ -195,7 +195,8 @@ type Settled struct {
 type ProcInfo struct {
 	V              int                `json:"v"`
 	UUID           types.UUID         `json:"uuid"`
-	PID            types.PID          `json:"pid"` // of the last run
+	PID            types.PID          `json:"pid"`                    // of the last run
+	EarlierPIDs    []types.PID        `json:"earlier_pids,omitempty"` // of the runs before, the first one first
 	PPID           types.PID          `json:"ppid"`
 	ParentUUID     types.UUID         `json:"parent_uuid"`
 	OriginUUID     types.UUID         `json:"origin_uuid"`
