@@ -64,11 +64,9 @@ func (h host) Said(m rnixctx.Message, a *step.Answer) error {
 }
 
 func (h host) Compact(ms []rnixctx.Message, report rnixctx.Compaction) error {
-	detail, err := json.Marshal(struct {
-		Messages []rnixctx.Message `json:"messages"`
-	}{ms})
+	detail, err := step.CompactionDetail(ms)
 	if err != nil {
-		return types.Errorf(types.ErrInternal, "Compact", "", "encode: %w", err)
+		return err
 	}
 	if err := h.k.ctxMgr.Replace(h.p.CtxID, ms); err != nil {
 		return err
