@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 	"time"
 
 	rnixctx "rnix/context"
@@ -69,6 +70,7 @@ func (k *KernelImpl) finish(p *Process, end loop.End) {
 		marker = step.Marker{Name: step.MarkerSuspended, PID: p.PID, Text: end.Wait, Exit: &exit, Detail: detail}
 	default:
 		exit = exitFor(end, shut)
+		exit.Reason += unwritten(exit.Err, p.UUID)
 		exit.Reason, end.Result = withChildren(exit, end.Result, p)
 		marker = step.Marker{Name: step.MarkerExit, PID: p.PID, Text: end.Result, Exit: &exit}
 	}
@@ -103,6 +105,18 @@ func (k *KernelImpl) finish(p *Process, end loop.End) {
 	p.box.Close()
 	k.save(p)
 	close(p.left)
+}
+
+// unwritten says what to do when a process has ended because its record could not be written; "" if that is
+// not why.
+func unwritten(err error, id types.UUID) string {
+	switch {
+	case types.CodeOf(err) != types.ErrStorage:
+		return ""
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
+		return "; make room, then: rnix resume " + id.String()
+	}
+	return "; see to the disk, then: rnix resume " + id.String()
 }
 
 // withChildren makes the exit reason and the result say that children failed, so that a parent cannot

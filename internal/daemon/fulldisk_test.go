@@ -58,7 +58,7 @@ func TestDiskThatTakesNoMoreEndsTheProcessAndLosesNothing(t *testing.T) { // C-3
 		t.Errorf("the error does not name the file: %q", e.Err)
 	}
 	r := s.Wait(p.PID)
-	if r.Exit.Code == 0 || !strings.Contains(r.Exit.Reason, "storage") {
+	if r.Exit.Code == 0 || !strings.HasPrefix(r.Exit.Reason, "storage: ") || strings.Count(r.Exit.Reason, path) != 1 || !strings.HasSuffix(r.Exit.Reason, "; make room, then: rnix resume "+p.UUID.String()) {
 		t.Errorf("%+v", r)
 	}
 	if got := strings.Join(lines(s, "effects"), " "); got != effects(2) {

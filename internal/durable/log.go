@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -231,6 +232,9 @@ func (l *Log) Sync() error {
 }
 
 func (l *Log) fail(what string, err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok && e.Path == l.path && e == err { // it is named once
+		err = e.Err
+	}
 	l.poison = types.Errorf(types.ErrStorage, "Append", l.path,
 		"%s: %w; nothing more is written to this file until it is opened again", what, err)
 	return l.poison
