@@ -168,18 +168,27 @@ func (d resumer) continued(ctx context.Context, t target, req *ipc.ResumeRequest
 		a.close()
 		return ipc.ResumeResponse{}, err
 	}
-	woken := d.wakeAbove(ctx, a.was.ParentUUID, req, hold)
+	woken, above := d.wakeAbove(ctx, a.was.ParentUUID, req, hold)
 	resp, err := reviver{d.Daemon}.launch(ctx, ready, hold)
 	if err != nil {
 		return resp, err
 	}
 	resp.Woken = append(woken, d.wakeBelow(ctx, a.state, req, hold)...)
+	for _, s := range above { // they wait for others too
+		resp.Woken = append(resp.Woken, d.wakeBelow(ctx, s, onlyOn(req), hold)...)
+	}
 	return resp, nil
 }
 
+// onlyOn is a request to go on in the same way, and no more.
+func onlyOn(req *ipc.ResumeRequest) *ipc.ResumeRequest {
+	return &ipc.ResumeRequest{Env: req.Env, OnInDoubt: req.OnInDoubt}
+}
+
 // wakeAbove resumes the suspended processes above a history, the uppermost first, so that each finds its
-// child alive. One that cannot go on is left alone, and its child goes on without it.
-func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (woken []types.PID) {
+// child alive, and returns what they had come to. One that cannot go on is left alone, and its child goes
+// on without it.
+func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (woken []types.PID, states []*recovery.State) {
 	var above []types.UUID
 	for id := parent; id != (types.UUID{}) && len(above) < maxAncestors; {
 		if pid, ok := d.running(id); ok {
@@ -194,11 +203,11 @@ func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.Resu
 		id = info.ParentUUID
 	}
 	for _, id := range slices.Backward(above) {
-		if pid, ok := d.quietly(ctx, id, &ipc.ResumeRequest{Env: req.Env, OnInDoubt: req.OnInDoubt}, hold); ok {
-			woken = append(woken, pid)
+		if pid, s, ok := d.quietly(ctx, id, onlyOn(req), hold); ok {
+			woken, states = append(woken, pid), append(states, s)
 		}
 	}
-	return woken
+	return woken, states
 }
 
 // maxAncestors bounds a chain of parents; a longer one is a circle in damaged files.
@@ -236,16 +245,16 @@ func (d resumer) wakeBelow(ctx context.Context, s *recovery.State, req *ipc.Resu
 const reasonPaused = "paused"
 
 // quietly resumes a history and only logs why it could not be.
-func (d resumer) quietly(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (types.PID, bool) {
+func (d resumer) quietly(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (types.PID, *recovery.State, bool) {
 	a, err := reviver{d.Daemon}.open(ctx, id)
 	if err == nil {
 		var resp ipc.ResumeResponse
 		if resp, err = (reviver{d.Daemon}).start(ctx, a, req, hold); err == nil {
-			return resp.PID, true
+			return resp.PID, a.state, true
 		}
 	}
 	d.log.Warn("resume", "uuid", id, "err", err)
-	return 0, false
+	return 0, nil, false
 }
 
 // alive returns the PID of a history that is running.

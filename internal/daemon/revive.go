@@ -106,6 +106,9 @@ func (d reviver) start(ctx context.Context, a *again, req *ipc.ResumeRequest, ho
 // settle decides with what a history goes on, or why it cannot. It changes nothing.
 func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 	set := settingsIn(&a.was)
+	if err := hasPlace(&a.was, &set); err != nil {
+		return nil, err
+	}
 	p, err := d.profileOf(set.Cwd, req.Env, set.Trust || req.TrustProject)
 	if err != nil {
 		return nil, err
@@ -136,6 +139,19 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 	}
 	r.opts.From, r.doubts, err = d.fromOf(a, req)
 	return r, err
+}
+
+// hasPlace refuses a history whose directory is gone, with what to do. Without its project it finds its
+// configuration where it works.
+func hasPlace(was *step.Settled, set *settings) error {
+	id := was.UUID.String()
+	if was.WorkDir != "" && !exists(was.WorkDir) {
+		return types.Errorf(types.ErrNotFound, "Resume", was.WorkDir, "the directory in which it works is gone; put its files back with `rnix restore %s --step %d --to DIR`, and let a copy of it work there with `rnix resume --fork --cwd DIR %s`, or make the directory again", id, was.Step, id)
+	}
+	if set.Cwd != "" && !exists(set.Cwd) {
+		set.Cwd = was.WorkDir
+	}
+	return nil
 }
 
 // launch starts the process of a history, below its parent if that is alive. Its lease is given back if
