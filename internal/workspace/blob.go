@@ -32,8 +32,15 @@ type objects struct{ dir string }
 
 func (o objects) path(id string) string { return filepath.Join(o.dir, id[:2], id[2:]) }
 
-// has reports whether an object is there. An empty file is what a power cut has left of one.
-func (o objects) has(id string) bool {
+// has reports whether an object of so many bytes, as it is stored, is there. Another size is what a power
+// cut has left of one.
+func (o objects) has(id string, size int64) bool {
+	info, err := os.Stat(o.path(id))
+	return err == nil && info.Size() == size
+}
+
+// present reports whether there is something under an id.
+func (o objects) present(id string) bool {
 	info, err := os.Stat(o.path(id))
 	return err == nil && info.Size() > 0
 }
@@ -54,14 +61,15 @@ func (o objects) put(r io.Reader, size int64) (id string, n int64, err error) {
 func (o objects) putBytes(data []byte) (id string, err error) {
 	sum := sha256.Sum256(data)
 	id = hex.EncodeToString(sum[:])
-	if o.has(id) {
+	packed := pack(data)
+	if o.has(id, int64(len(packed))) {
 		return id, nil
 	}
 	path := o.path(id)
 	if err := mkdir(filepath.Dir(path)); err != nil {
 		return "", err
 	}
-	return id, durable.WriteFile(durable.OS, path, pack(data), durable.Cached)
+	return id, durable.WriteFile(durable.OS, path, packed, durable.Cached)
 }
 
 // deflaters are writers that are not in use: each has large tables.
@@ -108,7 +116,7 @@ func (o objects) putLarge(r io.Reader) (id string, n int64, err error) {
 		return "", n, storage(tmp, err)
 	}
 	id = hex.EncodeToString(sum.Sum(nil))
-	if o.has(id) {
+	if o.has(id, n+1) {
 		return id, n, nil
 	}
 	if err := mkdir(filepath.Dir(o.path(id))); err != nil {

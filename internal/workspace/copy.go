@@ -60,7 +60,7 @@ func (k *copies) freezeCopy(ctx context.Context, h *history, id types.UUID, p pl
 		return nil, err
 	}
 	sortEntries(w.out)
-	if !w.changed && len(w.fresh) == len(cache.Files) && cache.ID != "" && k.manifests().has(cache.ID) {
+	if !w.changed && len(w.fresh) == len(cache.Files) && cache.ID != "" && k.manifests().present(cache.ID) {
 		st.ID = cache.ID
 	} else if st.ID, err = k.putManifest(w.out); err != nil {
 		return nil, err
@@ -83,18 +83,19 @@ func (k *copies) freezeCopy(ctx context.Context, h *history, id types.UUID, p pl
 // putManifest stores a manifest under the name of its content, in which times have no part.
 func (k *copies) putManifest(entries []entry) (string, error) {
 	id := contentID(entries)
-	if k.manifests().has(id) {
-		return id, nil
-	}
 	b, err := encodeManifest(entries)
 	if err != nil {
 		return "", err
+	}
+	packed := pack(b)
+	if k.manifests().has(id, int64(len(packed))) {
+		return id, nil
 	}
 	path := k.manifests().path(id)
 	if err := mkdir(filepath.Dir(path)); err != nil {
 		return "", err
 	}
-	return id, durable.WriteFile(durable.OS, path, pack(b), durable.Cached)
+	return id, durable.WriteFile(durable.OS, path, packed, durable.Cached)
 }
 
 // join puts the parts that are not empty together.
