@@ -152,6 +152,7 @@ type Relative struct {
 	Runs       int        `json:"runs,omitempty"`
 	Intent     string     `json:"intent,omitempty"`
 	Model      string     `json:"model,omitempty"`
+	WorkDir    string     `json:"work_dir,omitempty"`
 	CreatedAt  time.Time  `json:"created_at,omitzero"`
 }
 

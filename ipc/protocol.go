@@ -204,6 +204,7 @@ type Proc struct {
 	Wait       string            `json:"wait,omitempty"`
 	WaitUntil  time.Time         `json:"wait_until,omitzero"`
 	Intent     string            `json:"intent"`
+	WorkDir    string            `json:"work_dir,omitempty"`
 	Agent      string            `json:"agent,omitempty"`
 	Provider   string            `json:"provider"`
 	Model      string            `json:"model,omitempty"`
@@ -231,7 +232,6 @@ type OSChild struct {
 // ProcDetail is everything that /proc shows of a process, living or dead.
 type ProcDetail struct {
 	Proc
-	WorkDir        string        `json:"work_dir"`
 	ReadRoots      []string      `json:"read_roots,omitempty"`
 	AllowedDevices []string      `json:"allowed_devices"` // null = all
 	DeniedDevices  []string      `json:"denied_devices,omitempty"`

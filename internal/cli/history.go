@@ -11,6 +11,7 @@ import (
 
 	"rnix/internal/step"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 func historyCmd(a *app) *cobra.Command {
@@ -21,7 +22,7 @@ func historyCmd(a *app) *cobra.Command {
 		Long: `History shows the runs of a process: each with its PID, its steps, when it began and how (spawn, fork,
 or resume, with what was said or changed), how long it was active, and how it ended. If it was forked, or
 others were forked from it, the family comes first, as a tree: FROM is the last step that a fork has of
-what stands above it.`,
+what stands above it; and where each fork works.`,
 		Example:           examples(`rnix history 3`, `rnix history --json night | jq '.runs[].end'`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(1, 1, process),
@@ -48,7 +49,7 @@ func history(ctx context.Context, c *ipc.Client, out *output, target string, now
 	}
 	if len(r.Family) > 1 {
 		familyTable(out, &r)
-		out.print("\n")
+		out.print(placesText(&r) + "\n")
 	}
 	runTable(out, r.Runs, now)
 	if n := len(r.Runs); n > 0 && r.Runs[n-1].Hint != "" {
@@ -85,6 +86,17 @@ func familyTable(out *output, r *ipc.LineageResponse) {
 		rows = append(rows, row)
 	}
 	out.table(cols, rows)
+}
+
+// placesText says where the forks of a family work, a line for each whose directory is known.
+func placesText(r *ipc.LineageResponse) string {
+	var b strings.Builder
+	for i := range r.Family {
+		if f := &r.Family[i]; f.OriginUUID != (types.UUID{}) && f.WorkDir != "" && f.State != "archived" {
+			fmt.Fprintf(&b, "PID %d works in %s\n", f.PID, oneLine(f.WorkDir))
+		}
+	}
+	return b.String()
 }
 
 // zero renders a number, and 0 as nothing.

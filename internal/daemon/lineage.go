@@ -204,10 +204,11 @@ func (d inspector) family(p *past) []ipc.Relative {
 // relative describes a process of a family, as it is now if it lives.
 func (d inspector) relative(info *step.ProcInfo) ipc.Relative {
 	r := ipc.Relative{UUID: info.UUID, PID: info.PID, OriginUUID: info.OriginUUID, OriginStep: info.OriginStep, Name: info.Name,
-		State: storedProc(info).State, Step: info.Step, Runs: info.Runs, Intent: info.Intent, Model: info.Model, CreatedAt: info.CreatedAt}
+		State: storedProc(info).State, Step: info.Step, Runs: info.Runs, Intent: info.Intent, Model: info.Model,
+		WorkDir: info.WorkDir, CreatedAt: info.CreatedAt}
 	if p, ok := d.kernel.ByUUID(info.UUID); ok {
 		if i, err := d.kernel.Info(p.PID); err == nil {
-			r.PID, r.State, r.Step, r.Model = i.PID, i.StateName(), i.Progress.Step, cmp.Or(i.Progress.Model, r.Model)
+			r.PID, r.State, r.Step, r.Model, r.WorkDir = i.PID, i.StateName(), i.Progress.Step, cmp.Or(i.Progress.Model, r.Model), i.WorkDir
 		}
 	}
 	return r

@@ -168,7 +168,7 @@ func (d processes) listProcs(ctx context.Context, _ *ipc.Peer, req ipc.ListReque
 func (d processes) wireProc(i *kernel.Info) ipc.Proc {
 	p := ipc.Proc{
 		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(), Wait: cmp.Or(i.Wait, i.Parked),
-		WaitUntil: i.WaitUntil, Intent: i.Intent, Agent: i.Agent, Provider: i.Progress.Provider, Model: i.Progress.Model,
+		WaitUntil: i.WaitUntil, Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Provider: i.Progress.Provider, Model: i.Progress.Model,
 		Step: i.Progress.Step, MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated, Budget: i.Budget,
 		CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.EndedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
 	}
@@ -189,7 +189,7 @@ func storedProc(i *step.ProcInfo) ipc.Proc {
 	}
 	return ipc.Proc{
 		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: state, Wait: wait, WaitUntil: i.WakeAt,
-		Intent: i.Intent, Agent: i.Agent, Provider: i.Provider, Model: i.Model, Step: i.Step, MaxSteps: i.MaxSteps,
+		Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Provider: i.Provider, Model: i.Model, Step: i.Step, MaxSteps: i.MaxSteps,
 		TokensUsed: i.TokensUsed, Budget: i.ContextBudget, CostUSD: i.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt,
 		ElapsedMs: storedElapsed(i).Milliseconds(), Exit: i.Exit,
 	}
@@ -203,12 +203,12 @@ func (d processes) procDetail(ctx context.Context, _ *ipc.Peer, req ipc.TargetRe
 	r := ipc.ProcDetail{Dir: d.journal.Dir(t.uuid)}
 	if i := t.live; i != nil {
 		r.Proc = d.wireProc(i)
-		r.WorkDir, r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.WorkDir, i.ReadRoots, i.Rights.Allowed, i.Rights.Denied
+		r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.ReadRoots, i.Rights.Allowed, i.Rights.Denied
 		r.MCPMounts, r.Skills, r.Tools, r.Result, r.Plan = i.MCPMounts, i.Skills, i.Tools, i.Result, i.Plan
 	} else {
 		i := d.whole(t.info)
 		r.Proc = storedProc(i)
-		r.WorkDir, r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.WorkDir, i.ReadRoots, i.AllowedDevices, i.DeniedDevices
+		r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.ReadRoots, i.AllowedDevices, i.DeniedDevices
 		r.MCPMounts, r.Skills, r.Result = i.MCPMounts, i.Skills, i.Result
 		if m, err := step.ReadMeta(d.journal.FS(), r.Dir); err == nil {
 			for _, tool := range m.Tools {
