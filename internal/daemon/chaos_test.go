@@ -181,7 +181,11 @@ func TestNothingIsLostOrDoneTwiceHoweverOftenTheDaemonIsKilled(t *testing.T) { /
 		}
 		return n
 	}
-	cycles, agents := number("RNIX_CHAOS_CYCLES", 6), number("RNIX_CHAOS_AGENTS", 50)
+	cycles, agents := 6, 50
+	if testing.Short() {
+		cycles, agents = 3, 20
+	}
+	cycles, agents = number("RNIX_CHAOS_CYCLES", cycles), number("RNIX_CHAOS_AGENTS", agents)
 	seed := uint64(number("RNIX_CHAOS_SEED", int(rand.Uint32())))
 	t.Logf("%d cycles, %d agents, RNIX_CHAOS_SEED=%d", cycles, agents, seed)
 	h := newHerd(6)
