@@ -96,14 +96,14 @@ func (o *restoreOptions) run(c *cobra.Command, args []string) error {
 // askRestore says what a restore is going to do and asks whether it shall. Where no person is, the error says
 // that nobody has decided.
 func (a *app) askRestore(ctx context.Context, c *ipc.Client, req ipc.RestoreRequest) error {
+	req.DryRun = true
+	r, err := ipc.Call(ctx, c, ipc.RestoreFiles, req) // what cannot be restored is said first
+	if err != nil {
+		return err
+	}
 	if a.out.json() || !a.out.err.terminal || !terminal(a.host.In) {
 		return &exitError{ExitBlocked, withMend(types.Errorf(types.ErrInvalid, "RestoreFiles", "", "files are going to be overwritten, and nobody can be asked"),
 			"add --force; what would be done shows: --dry-run")}
-	}
-	req.DryRun = true
-	r, err := ipc.Call(ctx, c, ipc.RestoreFiles, req)
-	if err != nil {
-		return err
 	}
 	if len(r.Changes) > 0 {
 		a.out.print(changeText(&r, a.out.verbose, map[string]string{"A": "to write", "D": "to remove", "M": "to write", "T": "to write"}))

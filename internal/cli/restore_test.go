@@ -8,7 +8,7 @@ import (
 func TestRestoreAsksWhereAPersonIsAndRefusesElsewhere(t *testing.T) {
 	f := newPastFake(t)
 	f.restore = someRestore
-	if r := f.run("restore", "3", "--step", "2"); r.code != ExitBlocked || f.calls() != "" || !strings.Contains(r.err, "--force") {
+	if r := f.run("restore", "3", "--step", "2"); r.code != ExitBlocked || f.calls() != "restore dry=true" || !strings.Contains(r.err, "--force") {
 		t.Errorf("%+v %s", r, f.calls())
 	}
 	for answer, want := range map[string]int{"y\n": 0, "n\n": ExitCancelled, "\n": ExitCancelled} {

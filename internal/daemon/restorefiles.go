@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"rnix/internal/workspace"
@@ -110,6 +111,9 @@ func (d inspector) putBack(ctx context.Context, p *past, what kept, req *ipc.Res
 	if err != nil {
 		return err
 	}
+	if gone := unknown(top, only, changes); len(gone) > 0 && len(gone) == len(only) {
+		return types.Errorf(types.ErrNotFound, opRestore, strings.Join(gone, ", "), "neither among the files of this step nor in %s; --dry-run without a path shows what would come back", top)
+	}
 	if r.Changes = wireChanges(changes); req.DryRun {
 		return nil
 	}
@@ -133,6 +137,19 @@ func (d inspector) putBack(ctx context.Context, p *past, what kept, req *ipc.Res
 		}
 	}
 	return err
+}
+
+// unknown returns the paths below a directory that are not there, and would not be after changes.
+func unknown(top string, only []string, changes []workspace.FileChange) (gone []string) {
+	for _, path := range only {
+		if _, err := os.Lstat(filepath.Join(top, path)); !errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if !slices.ContainsFunc(changes, func(c workspace.FileChange) bool { return under(c.Path, path) }) {
+			gone = append(gone, path)
+		}
+	}
+	return gone
 }
 
 // undoOf is the command that takes a restore back.
