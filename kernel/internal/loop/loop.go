@@ -117,6 +117,7 @@ type Loop struct {
 	partial  string  // an answer that was cut by the output limit, so far
 	cuts     int
 	empties  int
+	again    time.Time // when the step in hand was reopened; zero = it was begun in this run
 }
 
 // New returns a loop that begins behind cfg.Start.Step.
@@ -358,6 +359,9 @@ func (l *Loop) text(rec *step.StepRecord, resp *Response) (End, bool) {
 // close makes the step durable and announces it.
 func (l *Loop) close(rec *step.StepRecord) error {
 	rec.Duration = time.Since(rec.Timestamp)
+	if !l.again.IsZero() { // between the runs nobody has worked
+		rec.Duration, l.again = rec.ModelTime+time.Since(l.again), time.Time{}
+	}
 	if err := l.host.Record(rec); err != nil {
 		return err
 	}

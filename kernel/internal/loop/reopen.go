@@ -26,6 +26,7 @@ type Open struct {
 // reopen ends the step that an earlier run has left open.
 func (l *Loop) reopen(ctx context.Context, o *Open) (End, bool) {
 	rec := o.Answer.Begin()
+	l.again = time.Now()
 	if rec.Timestamp.IsZero() {
 		rec.Timestamp = time.Now()
 	}
