@@ -343,6 +343,7 @@ func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
 		defer k.closeAll(p)
 		defer stopClock(p)
 		p.opts.From.hold(p.ctx)
+		p.opts.From = nil // it holds the conversation as it was
 		k.save(p)
 		k.finish(p, k.runLoop(p, l))
 	}()

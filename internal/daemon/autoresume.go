@@ -182,8 +182,10 @@ func spread(id types.UUID) time.Duration {
 
 // continueQuietly goes on with a history and with those that wait for it.
 func (d autoResumer) continueQuietly(ctx context.Context, info step.ProcInfo) {
-	_, err := resumer{d.Daemon}.continued(ctx, target{uuid: info.UUID, pid: info.PID, info: &info}, &ipc.ResumeRequest{})
-	if err == nil || types.CodeOf(err) == types.ErrConflict {
+	_, err := resumer{d.Daemon}.continued(ctx, target{uuid: info.UUID, pid: info.PID, info: &info}, &ipc.ResumeRequest{}, func(s *recovery.State) bool {
+		return s.Phase == recovery.Suspended && !s.Paused // nobody was quicker
+	})
+	if err == nil || types.CodeOf(err) == types.ErrConflict || ctx.Err() != nil {
 		return
 	}
 	d.note("PID %d (%s) cannot go on by itself: %v", info.PID, info.UUID, err)
@@ -197,6 +199,10 @@ func (d autoResumer) again(ctx context.Context, l left, hold chan struct{}) {
 		return
 	}
 	a, err := reviver{d.Daemon}.open(ctx, l.info.UUID)
+	if err == nil && (a.state.Seq < l.state.Seq || a.state.Paused || a.state.Phase == recovery.Ended || a.state.Phase == recovery.Suspended) {
+		a.close() // a person was quicker, and it has ended meanwhile
+		return
+	}
 	if err == nil {
 		var resp ipc.ResumeResponse
 		if resp, err = (reviver{d.Daemon}).start(ctx, a, &ipc.ResumeRequest{}, hold); err == nil {

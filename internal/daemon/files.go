@@ -64,10 +64,16 @@ func (d keeping) knows(pid types.PID, path string) {
 	if err != nil {
 		return // it is not there
 	}
+	if st, err := os.Lstat(real); err != nil || !st.Mode().IsRegular() || st.Size() > maxKnown {
+		return // it must be read again before it can be overwritten
+	}
 	if content, err := os.ReadFile(real); err == nil {
 		d.seen.Read(pid, real, fs.SumOf(content))
 	}
 }
+
+// maxKnown is the largest file of which it is noted that a process knows it.
+const maxKnown = 64 << 20
 
 // pathsOf returns the files that a call on a workspace names.
 func pathsOf(input json.RawMessage) []string {

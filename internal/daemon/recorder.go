@@ -82,6 +82,9 @@ func (r *recorder) add(rec *step.Record) error {
 		r.due.steps++
 		return r.w.Step(rec.Step)
 	case step.KindMarker:
+		if gate := rec.Marker.Name == step.MarkerPause || rec.Marker.Name == step.MarkerResume; gate && r.state.Phase != recovery.Running {
+			return nil // the run has ended: it came too late
+		}
 		return r.w.Marker(rec.Marker)
 	}
 	return types.Errorf(types.ErrInternal, "Record", "", "record of kind %q", rec.Kind)

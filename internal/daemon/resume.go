@@ -62,7 +62,7 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 			return ipc.ResumeResponse{}, err
 		}
 	}
-	return d.continued(ctx, t, &req)
+	return d.continued(ctx, t, &req, nil)
 }
 
 // partTime is how long a resume waits for a parent to be suspended. One that has other children to wait
@@ -155,20 +155,26 @@ func (d resumer) thaw(t target, top types.PID) (ipc.ResumeResponse, error) {
 	return resp, nil
 }
 
-// continued goes on with a history, and with those that wait for it or that it waits for.
-func (d resumer) continued(ctx context.Context, t target, req *ipc.ResumeRequest) (ipc.ResumeResponse, error) {
+// continued goes on with a history, and with those that wait for it or that it waits for. still is asked
+// once nobody else can change the history, for who has not been asked by a person: a history that is not
+// as it was is CONFLICT, and what a person has paused stays so.
+func (d resumer) continued(ctx context.Context, t target, req *ipc.ResumeRequest, still func(*recovery.State) bool) (ipc.ResumeResponse, error) {
 	hold := make(chan struct{})
 	defer close(hold) // all of them are there, or will not be
 	a, err := reviver{d.Daemon}.open(ctx, t.uuid)
 	if err != nil {
 		return ipc.ResumeResponse{}, err
 	}
+	if still != nil && !still(a.state) {
+		a.close()
+		return ipc.ResumeResponse{}, types.Errorf(types.ErrConflict, "Resume", t.uuid.String(), "it has gone on meanwhile")
+	}
 	ready, err := reviver{d.Daemon}.settle(a, req)
 	if err != nil {
 		a.close()
 		return ipc.ResumeResponse{}, err
 	}
-	woken, above := d.wakeAbove(ctx, a.was.ParentUUID, req, hold)
+	woken, above := d.wakeAbove(ctx, a.was.ParentUUID, req, hold, still == nil)
 	resp, err := reviver{d.Daemon}.launch(ctx, ready, hold)
 	if err != nil {
 		return resp, err
@@ -187,16 +193,18 @@ func onlyOn(req *ipc.ResumeRequest) *ipc.ResumeRequest {
 
 // wakeAbove resumes the suspended processes above a history, the uppermost first, so that each finds its
 // child alive, and returns what they had come to. One that cannot go on is left alone, and its child goes
-// on without it.
-func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (woken []types.PID, states []*recovery.State) {
+// on without it. thaw ends pauses too.
+func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.ResumeRequest, hold chan struct{}, thaw bool) (woken []types.PID, states []*recovery.State) {
 	var above []types.UUID
 	for id := parent; id != (types.UUID{}) && len(above) < maxAncestors; {
 		if pid, ok := d.running(id); ok {
-			_ = d.kernel.Signal(pid, types.SIGRESUME) // it may have ended meanwhile
+			if thaw {
+				_ = d.kernel.Signal(pid, types.SIGRESUME) // it may have ended meanwhile
+			}
 			break
 		}
 		info, ok := d.stored(id)
-		if !ok || !info.Suspended {
+		if !ok || !info.Suspended || !thaw && info.SuspendReason == reasonPaused {
 			break
 		}
 		above = append(above, id)
