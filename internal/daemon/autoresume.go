@@ -257,6 +257,9 @@ func (d autoResumer) brokenOff(ctx context.Context, info step.ProcInfo, state *r
 		state.Crashes++
 	}
 	for _, c := range state.Unknown() {
+		if c.Intent.Child != nil { // it is found again by its UUID
+			continue
+		}
 		d.note("PID %d (%s): the call %s of %s was interrupted in step %d; its outcome is unknown", info.PID, info.UUID, c.ID, c.Name, c.Intent.Step)
 	}
 	if damage != "" {

@@ -11,6 +11,7 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // npm returns a file of the npm packages that the tests use, or skips the test.
@@ -193,5 +194,35 @@ func TestResumedProcessHasItsServersAgain(t *testing.T) { // A-43
 		if left := s.Survivors(); len(left) > 0 {
 			t.Errorf("servers are left: %v", left)
 		}
+	}
+}
+
+// A project that was trusted is trusted as it was: what an agent has made of its servers since is not run.
+func TestChangedServerOfATrustedProjectIsNotRunByAResume(t *testing.T) {
+	everything := npm(t, "@modelcontextprotocol", "server-everything", "dist", "index.js")
+	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "done"} })
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	s.Write(".rnix/mcp.yaml", "servers:\n  everything:\n    command: node\n    args: ["+everything+"]\n")
+	p := s.Spawn(ipc.SpawnRequest{Intent: "use it", Model: "fake", MCP: []string{"everything"}, TrustProject: true})
+	s.Wait(p.PID)
+	resume := func(trust bool) error {
+		r, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Env: s.Env, NewInput: "more", TrustProject: trust})
+		if err == nil {
+			s.Wait(r.PID)
+		}
+		return err
+	}
+	if err := resume(false); err != nil {
+		t.Fatalf("unchanged: %v", err)
+	}
+	s.Write(".rnix/mcp.yaml", "servers:\n  everything:\n    command: sh\n    args: [-c, 'touch "+filepath.Join(s.Dir, "ran")+"; exec node "+everything+"']\n")
+	if err := resume(false); types.CodeOf(err) != types.ErrPermission || !strings.Contains(err.Error(), "--trust-project") {
+		t.Errorf("changed: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(s.Dir, "ran")); err == nil {
+		t.Error("the changed server was run")
+	}
+	if err := resume(true); err != nil {
+		t.Errorf("trusted again: %v", err)
 	}
 }

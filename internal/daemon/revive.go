@@ -122,6 +122,9 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 		r.warnings = append(r.warnings, fmt.Sprintf("the agent %s cannot be read any more, so the process goes on with what it was told before: %v", a.was.Agent, err))
 		r.agent = &agent.Agent{Manifest: agent.Manifest{Name: a.was.Agent}}
 	}
+	if name := set.changed(r.agent); name != "" && !req.TrustProject {
+		return nil, types.Errorf(types.ErrPermission, "Resume", name, "the MCP server is not what it was when you trusted this project; look at its configuration (`rnix mcp list`), then resume with --trust-project")
+	}
 	if r.choice, err = p.chooseBy(r.agent.Models, wishOf(a, req)); err != nil {
 		if names := set.missing(req.Env); len(names) > 0 && types.CodeOf(err) == types.ErrUnavailable {
 			err = types.Errorf(types.ErrUnavailable, "Resume", a.rec.id.String(), "%w (when it was started these variables were set, which are not now: %s)", err, strings.Join(names, ", "))
@@ -134,7 +137,7 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 	if r.opts, err = d.optsOf(a, p, r.agent, r.choice, req); err != nil {
 		return nil, err
 	}
-	if r.opts.Settings, err = settingsOf(p, set.MCP); err != nil {
+	if r.opts.Settings, err = settingsOf(p, r.agent, set.MCP); err != nil {
 		return nil, err
 	}
 	r.opts.From, r.doubts, err = d.fromOf(a, req)

@@ -1,11 +1,14 @@
 package daemon
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"os"
 	"slices"
 	"strings"
 
+	"rnix/agent"
 	"rnix/internal/config"
 	"rnix/internal/step"
 	"rnix/types"
@@ -18,11 +21,36 @@ type settings struct {
 	Trust     bool     `json:"trust_project,omitempty"`
 	MCP       []string `json:"mcp,omitempty"`       // servers besides the agent's
 	Variables []string `json:"variables,omitempty"` // names of those that the client had
+	// Servers has a hash of each MCP server of the agent, for projects that are trusted.
+	Servers map[string]string `json:"servers,omitempty"`
 	// What the client asked for, which its children's models depend on.
 	Provider         string `json:"provider,omitempty"`
 	Model            string `json:"model,omitempty"`
 	FallbackProvider string `json:"fallback_provider,omitempty"`
 	FallbackModel    string `json:"fallback_model,omitempty"`
+}
+
+// serverSums returns a hash of each server that an agent has: of what is run, or of where it is.
+func serverSums(ag *agent.Agent) map[string]string {
+	out := map[string]string{}
+	for i := range ag.MCPConfigs {
+		if b, err := json.Marshal(&ag.MCPConfigs[i]); err == nil { // it holds texts only
+			sum := sha256.Sum256(b)
+			out[ag.MCPConfigs[i].Name] = hex.EncodeToString(sum[:16])
+		}
+	}
+	return out
+}
+
+// changed returns a server of which the project's files say something else than when the project was
+// trusted; "" if there is none. An agent may have written it there.
+func (s *settings) changed(ag *agent.Agent) string {
+	for name, sum := range serverSums(ag) {
+		if s.Trust && s.Servers[name] != sum {
+			return name
+		}
+	}
+	return ""
 }
 
 // asked is what the client asked for.
@@ -31,9 +59,12 @@ func (s *settings) asked() config.Wish {
 }
 
 // settingsOf returns the settings of a process with a profile.
-func settingsOf(p *profile, mcp []string) (json.RawMessage, error) {
+func settingsOf(p *profile, ag *agent.Agent, mcp []string) (json.RawMessage, error) {
 	s := settings{Cwd: p.cwd, Trust: p.trust, MCP: mcp, Provider: p.asked.Provider, Model: p.asked.Model,
 		FallbackProvider: p.asked.FallbackProvider, FallbackModel: p.asked.FallbackModel}
+	if p.trust {
+		s.Servers = serverSums(ag)
+	}
 	for _, kv := range p.env {
 		if name, _, ok := strings.Cut(kv, "="); ok {
 			s.Variables = append(s.Variables, name)

@@ -40,7 +40,7 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}
-	if opts.Settings, err = settingsOf(p, req.MCP); err != nil {
+	if opts.Settings, err = settingsOf(p, ag, req.MCP); err != nil {
 		return ipc.SpawnResponse{}, err
 	}
 	if opts.ParentPID, err = d.parentOf(peer, req.Parent); err != nil {
@@ -187,7 +187,7 @@ func (d spawner) child(parent *kernel.Process, name string) (*agent.Agent, kerne
 	}
 	opts, err := d.spawnOpts(p, ag, choice, ipc.SpawnRequest{})
 	if err == nil {
-		opts.Settings, err = settingsOf(p, nil)
+		opts.Settings, err = settingsOf(p, ag, nil)
 	}
 	opts.WorkDir, opts.ReadRoots = parent.WorkDir, parent.ReadRoots
 	return ag, opts, err
