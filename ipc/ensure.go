@@ -2,9 +2,11 @@ package ipc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"rnix/runtime/statehome"
@@ -40,7 +42,7 @@ const (
 // if nothing answers in time, TIMEOUT, and the message says who is in the way.
 func Ensure(ctx context.Context, o EnsureOptions) (*Client, error) {
 	c, err := Connect(ctx, o.Socket)
-	if err == nil || !nobodyListens(err) {
+	if err == nil || !nobodyListens(err) && !justDied(err) {
 		return c, err
 	}
 	if o.Log == "" && o.DataDir != "" {
@@ -85,7 +87,7 @@ func (e *starter) run(ctx context.Context) (*Client, error) {
 	defer tick.Stop()
 	for {
 		c, err := Connect(ctx, e.Socket)
-		if err == nil || !nobodyListens(err) {
+		if err == nil || !nobodyListens(err) && !justDied(err) {
 			return c, err
 		}
 		if c := e.elsewhere(ctx); c != nil {
@@ -184,3 +186,7 @@ func (e *starter) seeLog() string {
 	}
 	return "; its log is " + e.Log
 }
+
+// justDied reports whether a connection was taken and dropped: by a daemon that was killed at that moment,
+// whose socket a child of it that was just being started still held.
+func justDied(err error) bool { return errors.Is(err, syscall.ECONNRESET) }
