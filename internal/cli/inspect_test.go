@@ -70,7 +70,7 @@ func someCalls() ipc.LedgerResponse {
 		Calls: []step.LedgerEntry{
 			{Step: 1, Run: 1, CallID: "call_1", Attempt: 1, Tool: "read_file", Path: "/dev/fs", Effect: "none", Key: "0f0f", Began: noon, Took: 1500 * time.Microsecond, Verdict: step.LedgerDone, Result: "1\tpackage \x1b[31mx"},
 			{Step: 1, Run: 1, CallID: "call_2", Attempt: 1, Tool: "edit_file", Path: "/dev/workspace", Effect: "reversible", Key: "1f1f", Began: noon, Took: time.Second, Verdict: step.LedgerFailed, Error: "a.go was changed", Code: types.ErrConflict},
-			{Step: 2, Run: 2, CallID: "call_1", Attempt: 1, Tool: "shell", Path: "/dev/shell", Effect: "external", Key: "2f2f", Began: noon, Verdict: step.LedgerInDoubt},
+			{Step: 2, Run: 2, CallID: "call_1", Attempt: 1, Tool: "shell", Path: "/dev/shell", Effect: "external", Key: "2f2f", Began: noon, Took: 241, Verdict: step.LedgerInDoubt},
 			{Step: 2, Run: 2, CallID: "call_2", Tool: "send", Verdict: step.LedgerNotBegun},
 		}}
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,7 +100,7 @@ func ledgerTable(out *output, calls []step.LedgerEntry, wide bool, now time.Time
 		if !e.Began.IsZero() {
 			began = clock(e.Began, now)
 		}
-		if e.Took > 0 {
+		if e.Took > 0 && !slices.Contains(cutOff, e.Verdict) {
 			took = debug.Duration(e.Took)
 		}
 		st := verdictStyle(e.Verdict)
@@ -125,6 +126,9 @@ func dash(s string) string {
 	}
 	return s
 }
+
+// cutOff are the verdicts on calls of which nobody has seen the end, and so not how long they took.
+var cutOff = []step.LedgerVerdict{step.LedgerInDoubt, step.LedgerTold, step.LedgerSkipped}
 
 func verdictStyle(v step.LedgerVerdict) style {
 	switch v {
