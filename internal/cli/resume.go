@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -242,14 +244,47 @@ func (o *resumeOptions) attempt(ctx context.Context, c *ipc.Client, req ipc.Resu
 	})
 }
 
+// againText is the command that was given, as far as it decides what becomes of the process.
+func againText(req *ipc.ResumeRequest) string {
+	words := []string{"rnix resume"}
+	if req.Fork {
+		words = append(words, "--fork")
+	}
+	if req.FromStep != nil {
+		words = append(words, "--from-step", strconv.Itoa(*req.FromStep))
+	}
+	for _, f := range []struct{ flag, value string }{{"--name", req.Name}, {"--cwd", req.Cwd}, {"--new-input", req.NewInput},
+		{"--provider", req.Provider}, {"--model", req.Model}, {"--fallback-provider", req.FallbackProvider}, {"--fallback-model", req.FallbackModel}} {
+		switch value := oneLine(f.value); {
+		case value == "":
+		case f.flag == "--new-input" && (value != f.value || len(value) > intentMax): // nobody can paste it
+			words = append(words, f.flag, "-")
+		default:
+			words = append(words, f.flag, shellWord(value))
+		}
+	}
+	if req.TrustProject {
+		words = append(words, "--trust-project")
+	}
+	return strings.Join(append(words, oneLine(req.Target)), " ")
+}
+
+// shellWord quotes a text for a shell, if it needs that.
+func shellWord(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
 // resumeMend adds to the error of a resume what to do about it: the command, as far as it is known.
 func resumeMend(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err error) error {
-	target, again := req.Target, "rnix resume "+req.Target
-	if req.Fork {
-		again = "rnix resume --fork " + target
-	}
+	target, again := req.Target, againText(req)
 	switch types.CodeOf(err) {
 	case types.ErrNotFound:
+		if e, ok := errors.AsType[*types.SyscallError](err); ok && req.Cwd != "" && e.Device == req.Cwd { // it is the directory
+			return withMend(err, "name one that is there with --cwd DIR, or leave it out for a copy of the files")
+		}
 		return withMend(err, "what can be resumed is listed by: rnix list-resumable")
 	case types.ErrConflict:
 		return withMend(err, fmt.Sprintf("rnix wait %[1]s waits for its end, rnix pause %[1]s stops it, rnix resume --fork %[1]s makes a copy", target))

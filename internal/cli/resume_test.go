@@ -145,6 +145,9 @@ func TestResumeThatIsRefusedSaysWhatToDo(t *testing.T) {
 	if r := f.run("resume", "3"); r.code != ExitBudget || !strings.Contains(r.err, "  rnix resume 3 --budget 1000\n") {
 		t.Errorf("%+v", r)
 	}
+	if r := f.run("resume", "--fork", "--name", "five", "--from-step", "2", "--new-input", "it's on", "3"); !strings.Contains(r.err, `  rnix resume --fork --from-step 2 --name five --new-input 'it'\''s on' 3 --budget 1000`+"\n") {
+		t.Errorf("%+v", r)
+	}
 	if r := f.run("resume", "--fork", "3"); !strings.Contains(r.err, "  rnix resume --fork 3 --budget 1000\n") {
 		t.Errorf("%+v", r)
 	}
