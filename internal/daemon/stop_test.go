@@ -59,7 +59,7 @@ func up(s *testenv.System, pid types.PID) {
 
 func TestOneSIGTERMStopsTheDaemonInTheMiddleOfWork(t *testing.T) {
 	_, url := llmtest.NewAPI(t, busy)
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
 	configure(t, s, "mcp.yaml", "servers:\n  mute:\n    command: sh\n    args: [-c, 'echo $$ > $HOME/mute; exec sleep 3600']\n")
 	pids := map[string]types.PID{}
 	start := func(intents ...string) {
