@@ -169,7 +169,11 @@ func showGC(out *output, r *ipc.GCResponse, now time.Time) {
 			reasons[i] = e.Reason
 			out.detail("%s (%s) stays: %s", historyName(&e.HistoryRef), e.UUID, oneLine(e.Reason))
 		}
-		out.talk("%s exempt: %s", plural(n, "history is", "histories are"), tally(reasons, 4))
+		more := ""
+		if !out.verbose {
+			more = "; -v names them"
+		}
+		out.talk("%s exempt: %s%s", plural(n, "history is", "histories are"), tally(reasons, 4), more)
 	}
 	for i := range r.Deleted {
 		if d := &r.Deleted[i]; d.Rescued != "" {
