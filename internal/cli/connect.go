@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
+	"syscall"
 	"time"
 
 	"rnix/internal/config"
@@ -39,10 +41,18 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 	c, err := ipc.Ensure(ctx, ipc.EnsureOptions{Socket: p.Socket, DataDir: p.DataDir, Log: p.Log, Env: a.host.Environ,
 		Progress: func(msg string) { a.out.talk("[kernel] %s", msg) }})
 	if err != nil {
-		return nil, unreachable(err)
+		return nil, misplaced(unreachable(err), p.Socket)
 	}
 	a.connected(ctx, c)
 	return c, nil
+}
+
+// misplaced adds to an error what to do if the directory of the socket cannot be one.
+func misplaced(err error, socket string) error {
+	if !errors.Is(err, syscall.ENOTDIR) {
+		return err
+	}
+	return withMend(err, filepath.Dir(socket)+" has to be a directory, and it or one above it is a file: move that away, or set XDG_RUNTIME_DIR to another directory")
 }
 
 // find returns a client of the daemon that runs, or nil if none does.
@@ -67,7 +77,7 @@ func (a *app) find(ctx context.Context) (*ipc.Client, error) {
 		c, err = ipc.Connect(ctx, holder.Socket)
 	}
 	if err != nil {
-		return nil, unreachable(err)
+		return nil, misplaced(unreachable(err), p.Socket)
 	}
 	a.connected(ctx, c)
 	return c, nil

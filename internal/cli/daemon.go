@@ -56,6 +56,9 @@ func daemonStartCmd(a *app) *cobra.Command {
 				a.out.object(&s)
 				return nil
 			}
+			for _, p := range s.Misread {
+				a.out.warn(p)
+			}
 			word := "started"
 			if runs {
 				word = "runs already"
@@ -120,6 +123,9 @@ func daemonStatus(ctx context.Context, c *ipc.Client, out *output, now time.Time
 	}
 	if n := s.CheckpointFailures; n > 0 {
 		line("warning", plural(n, "checkpoint", "checkpoints")+" could not be written, which makes a resume slower and nothing else: "+s.CheckpointFailure)
+	}
+	for _, p := range s.Misread {
+		line("warning", "the configuration: "+p)
 	}
 	if s.Recovering {
 		line("busy", "it is still looking at what an earlier daemon has left")

@@ -52,6 +52,14 @@ func listResumable(ctx context.Context, c *ipc.Client, out *output, limit int, n
 		return nil
 	}
 	if len(r.Procs) == 0 {
+		all, err := ipc.Call(ctx, c, ipc.ListProcs, ipc.ListRequest{})
+		if err != nil {
+			return err
+		}
+		if n := len(all.Procs); n > 0 { // nothing is paused or on disk, so they run
+			out.talk("nothing can be resumed: %s running, see: rnix ps", plural(n, "process is", "processes are"))
+			return nil
+		}
 		out.talk("nothing can be resumed: no process is paused, and none is on disk")
 		return nil
 	}

@@ -69,6 +69,7 @@ type Daemon struct {
 	kernel     *kernel.KernelImpl
 	server     *ipc.Server
 	idle       *idler
+	misread    []string          // what is wrong in the configuration
 	keeper     *workspace.Keeper // nil = snapshots are switched off
 	kept       *workspace.Keeper // the same; also there where no more are made, for what was kept before
 	collector  *gc.Collector
@@ -192,6 +193,10 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	}
 	back.add(logFile.Close)
 	d.log = slog.New(slog.NewTextHandler(logFile, &slog.HandlerOptions{Level: d.opt.LogLevel}))
+	for _, p := range cfg.Problems.Strings() {
+		d.log.Warn("configuration", "what", p)
+		d.misread = append(d.misread, p)
+	}
 
 	durability := step.Synced
 	if cfg.Durability.V == config.DurabilityNone {

@@ -36,7 +36,7 @@ func (d describer) status(ctx context.Context, _ *ipc.Peer, _ ipc.Empty) (ipc.St
 	runtime.ReadMemStats(&mem)
 	s := ipc.Status{
 		PID: os.Getpid(), Version: d.opt.Version, Started: d.started, Socket: d.places.Socket, DataDir: d.places.DataDir, Log: d.places.Log,
-		Children: len(d.procs.All()), Goroutines: runtime.NumGoroutine(), HeapBytes: mem.HeapAlloc, Freezer: string(proc.FreezerHere()), Recovered: d.notes.all(), Recovering: !closed(d.looked),
+		Children: len(d.procs.All()), Goroutines: runtime.NumGoroutine(), HeapBytes: mem.HeapAlloc, Freezer: string(proc.FreezerHere()), Recovered: d.notes.all(), Recovering: !closed(d.looked), Misread: d.misread,
 	}
 	s.CheckpointFailures, s.CheckpointFailure = d.store.checkpoints.failures()
 	s.Storage = storage{d.Daemon}.status(ctx)
