@@ -143,7 +143,10 @@ func (d processes) listProcs(ctx context.Context, _ *ipc.Peer, req ipc.ListReque
 		seen[i.UUID] = true
 	}
 	var stored []ipc.Proc
-	list := d.journal.Index().List()
+	list := d.journal.Index().Open()
+	if req.All {
+		list = d.journal.Index().List()
+	}
 	for n := range list {
 		if seen[list[n].UUID] {
 			continue
