@@ -138,7 +138,9 @@ func TestCancelledTakeLeavesNoLock(t *testing.T) {
 			t.Errorf("after %d ms: %v", i*6, err)
 		}
 	}
+	b.take(dir, 99)                                                                   // on a slow machine none has come far before
 	must(t, os.WriteFile(filepath.Join(firstShadow(t, b), "index.lock"), nil, 0o600)) // of one that had no time to clean up
+	b.write(dir, map[string]string{"a": "after"})
 	s := b.take(dir, 100)
 	same(t, "the snapshot after that", tree(t, dir), tree(t, b.restored(b.ref(s, 100))))
 	must(t, os.Remove(filepath.Join(dir, "a")))
