@@ -44,14 +44,13 @@ func goesOn(t *testing.T, s *testenv.System, p ipc.SpawnResponse, result string)
 
 func TestPauseCutsTheModelCallOffAndAsksAgain(t *testing.T) { // A-20, C-13
 	asked := make(chan struct{}, 10)
-	first := true
+	var later atomic.Bool // the first question has been asked
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
 		asked <- struct{}{}
 		switch _, told := r.LastResult(); {
 		case told:
 			return llmtest.Reply{Text: "done"}
-		case first:
-			first = false
+		case later.CompareAndSwap(false, true):
 			return llmtest.Reply{Hang: true}
 		}
 		return tool("write_file", `{"path":"made","content":"x"}`)

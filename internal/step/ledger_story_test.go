@@ -2,6 +2,7 @@ package step_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -17,6 +18,20 @@ import (
 // number: an entry for each intent and for each call that has none, an end for each result.
 func TestLedgerLeavesNothingOut(t *testing.T) {
 	seen := map[step.LedgerVerdict]int{}
+	verdicts := []step.LedgerVerdict{step.LedgerDone, step.LedgerFailed, step.LedgerInDoubt, step.LedgerAgain, step.LedgerUndone,
+		step.LedgerTold, step.LedgerSkipped, step.LedgerAttached, step.LedgerNotBegun}
+	unseen := func(v step.LedgerVerdict) bool { return seen[v] == 0 }
+	for n := 0; n == 0 || n < 10 && slices.ContainsFunc(verdicts, unseen); n++ { // some are rare
+		storiesOf(t, seen)
+	}
+	for _, v := range verdicts {
+		if unseen(v) {
+			t.Errorf("no call was %q: the histories are too tame", v)
+		}
+	}
+}
+
+func storiesOf(t *testing.T, seen map[step.LedgerVerdict]int) {
 	rapid.Check(t, func(rt *rapid.T) {
 		fsys := faultfs.New("/data")
 		j, err := step.OpenLocal(fsys, "/data", step.Synced)
@@ -40,12 +55,6 @@ func TestLedgerLeavesNothingOut(t *testing.T) {
 		}
 		compare(rt, h, seen)
 	})
-	for _, v := range []step.LedgerVerdict{step.LedgerDone, step.LedgerFailed, step.LedgerInDoubt, step.LedgerAgain, step.LedgerUndone,
-		step.LedgerTold, step.LedgerSkipped, step.LedgerAttached, step.LedgerNotBegun} {
-		if seen[v] == 0 {
-			t.Errorf("no call was %q: the histories are too tame", v)
-		}
-	}
 }
 
 func compare(rt *rapid.T, h *step.History, seen map[step.LedgerVerdict]int) {
