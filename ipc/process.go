@@ -1,0 +1,183 @@
+package ipc
+
+import (
+	"time"
+
+	"rnix/internal/event"
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// SpawnRequest starts a process. Pointers tell "not said" from zero.
+type SpawnRequest struct {
+	Intent           string   `json:"intent"`
+	Agent            string   `json:"agent,omitempty"`
+	Provider         string   `json:"provider,omitempty"`
+	Model            string   `json:"model,omitempty"`
+	FallbackProvider string   `json:"fallback_provider,omitempty"`
+	FallbackModel    string   `json:"fallback_model,omitempty"`
+	Effort           string   `json:"reasoning_effort,omitempty"`
+	MaxSteps         *int     `json:"max_steps,omitempty"`      // 0 = no limit
+	ContextBudget    *int     `json:"context_budget,omitempty"` // tokens; 0 = unlimited
+	TimeoutMs        int64    `json:"timeout_ms,omitempty"`     // of the whole process; 0 = none
+	Cwd              string   `json:"cwd,omitempty"`            // absolute
+	Name             string   `json:"name,omitempty"`
+	Allow            []string `json:"allow,omitzero"` // device paths; null = what the agent has, [] = nothing
+	Deny             []string `json:"deny,omitempty"`
+	MCP              []string `json:"mcp,omitempty"` // servers to mount besides the agent's
+	Parent           string   `json:"parent,omitempty"`
+	SystemPrompt     string   `json:"system_prompt,omitempty"`
+	TrustProject     bool     `json:"trust_project,omitempty"` // let the project's own files start MCP servers and set up providers
+	// Env is the environment of the caller, "KEY=value". The daemon takes credentials and the
+	// allow-listed variables from it, keeps it in memory, and never writes or shows it.
+	Env []string `json:"env,omitempty"`
+}
+
+// SpawnResponse names the new process.
+type SpawnResponse struct {
+	PID      types.PID  `json:"pid"`
+	UUID     types.UUID `json:"uuid"`
+	Name     string     `json:"name,omitempty"`
+	Provider string     `json:"provider"`
+	Model    string     `json:"model"`
+	Why      string     `json:"why"`       // why this provider
+	MaxSteps int        `json:"max_steps"` // 0 = no limit
+	Seq      uint64     `json:"seq"`       // event log position just before its first event
+	Warnings []string   `json:"warnings,omitempty"`
+}
+
+// TargetRequest names a process: a PID, a UUID or a prefix of one, or a name. Ambiguity is an error
+// of code AMBIGUOUS that lists the candidates.
+type TargetRequest struct {
+	Target string `json:"target"`
+}
+
+// WaitRequest waits for a process.
+type WaitRequest struct {
+	Target    string `json:"target"`
+	TimeoutMs int64  `json:"timeout_ms,omitempty"` // 0 = for ever; expiry is an error of code TIMEOUT
+}
+
+// WaitResponse is how the process ended.
+type WaitResponse struct {
+	PID        types.PID        `json:"pid"`
+	UUID       types.UUID       `json:"uuid"`
+	Exit       types.ExitStatus `json:"exit"`
+	Result     string           `json:"result"`
+	TokensUsed int              `json:"tokens_used"`
+	Estimated  bool             `json:"estimated,omitempty"`
+	CostUSD    float64          `json:"cost_usd,omitempty"`
+	ElapsedMs  int64            `json:"elapsed_ms"`
+	Steps      int              `json:"steps"`
+	Suspended  bool             `json:"suspended,omitempty"` // stopped by a pause of the daemon, not ended
+}
+
+// SignalRequest sends a signal.
+type SignalRequest struct {
+	Target string       `json:"target"`
+	Signal types.Signal `json:"signal"`
+}
+
+// SignalResponse says how many processes were reached.
+type SignalResponse struct {
+	PID      types.PID  `json:"pid"`
+	UUID     types.UUID `json:"uuid"`
+	Affected int        `json:"affected"`
+}
+
+// ListRequest lists processes.
+type ListRequest struct {
+	All   bool `json:"all,omitempty"`
+	Limit int  `json:"limit,omitempty"` // of stored ones, newest first; 0 = all
+}
+
+// ListResponse is the processes, in order of PID.
+type ListResponse struct {
+	Procs  []Proc `json:"procs"`
+	Hidden int    `json:"hidden,omitempty"` // stored ones cut by Limit
+}
+
+// Proc is one line of ps.
+type Proc struct {
+	PID        types.PID         `json:"pid"`
+	UUID       types.UUID        `json:"uuid"`
+	PPID       types.PID         `json:"ppid"`
+	ParentUUID types.UUID        `json:"parent_uuid,omitzero"`
+	Name       string            `json:"name,omitempty"`
+	State      string            `json:"state"` // created, running, suspended, zombie, dead, archived
+	Wait       string            `json:"wait,omitempty"`
+	WaitUntil  time.Time         `json:"wait_until,omitzero"`
+	Intent     string            `json:"intent"`
+	WorkDir    string            `json:"work_dir,omitempty"`
+	Agent      string            `json:"agent,omitempty"`
+	Provider   string            `json:"provider"`
+	Model      string            `json:"model,omitempty"`
+	Step       int               `json:"step"`
+	MaxSteps   int               `json:"max_steps"`
+	TokensUsed int               `json:"tokens_used"`
+	Estimated  bool              `json:"estimated,omitempty"`
+	Budget     int               `json:"context_budget,omitempty"`
+	CostUSD    float64           `json:"cost_usd,omitempty"`
+	CreatedAt  time.Time         `json:"created_at"`
+	UpdatedAt  time.Time         `json:"updated_at,omitzero"` // when its record last changed; zero = not known
+	ElapsedMs  int64             `json:"elapsed_ms"`          // frozen while paused and after the end
+	Exit       *types.ExitStatus `json:"exit,omitempty"`
+	Children   []OSChild         `json:"os_children,omitempty"`
+}
+
+// OSChild is a process of the operating system that an agent started.
+type OSChild struct {
+	PID     int       `json:"pid"`
+	Kind    string    `json:"kind"` // shell, mcp, llm
+	Command string    `json:"command"`
+	Started time.Time `json:"started"`
+}
+
+// ProcDetail is everything that /proc shows of a process, living or dead.
+type ProcDetail struct {
+	Proc
+	ReadRoots      []string      `json:"read_roots,omitempty"`
+	AllowedDevices []string      `json:"allowed_devices"` // null = all
+	DeniedDevices  []string      `json:"denied_devices,omitempty"`
+	MCPMounts      []string      `json:"mcp_mounts,omitempty"`
+	Skills         []string      `json:"skills,omitempty"`
+	Tools          []string      `json:"tools,omitempty"`
+	Plan           string        `json:"plan,omitempty"`
+	Result         string        `json:"result,omitempty"`
+	Interrupted    []step.Intent `json:"interrupted,omitempty"` // calls that were begun and have no result
+	Damage         string        `json:"damage,omitempty"`      // what was wrong with its files, and what was cut
+	Dir            string        `json:"dir"`                   // where its files are
+}
+
+// ListStepsResponse is the steps of a process.
+type ListStepsResponse struct {
+	PID         types.PID         `json:"pid"`
+	UUID        types.UUID        `json:"uuid"`
+	Steps       []step.StepRecord `json:"steps"`
+	Interrupted []step.Intent     `json:"interrupted,omitempty"`
+	Damage      string            `json:"damage,omitempty"`
+}
+
+// StepRequest names one step.
+type StepRequest struct {
+	Target string `json:"target"`
+	Step   int    `json:"step"`
+}
+
+// StepDetail is one step, with Messages filled in.
+type StepDetail struct {
+	PID  types.PID       `json:"pid"`
+	UUID types.UUID      `json:"uuid"`
+	Step step.StepRecord `json:"step"`
+}
+
+// EventsRequest selects events.
+type EventsRequest struct {
+	Target   string       `json:"target,omitempty"`    // empty = all processes
+	Tree     bool         `json:"tree,omitempty"`      // with the descendants of Target
+	From     uint64       `json:"from,omitempty"`      // first sequence number; 0 = from now on
+	History  bool         `json:"history,omitempty"`   // begin with what is still known of the past
+	Follow   bool         `json:"follow"`              // go on until the client leaves; else end at what is there
+	UntilEnd bool         `json:"until_end,omitempty"` // end after the Reaped or Exited event of Target
+	Kinds    []event.Kind `json:"kinds,omitempty"`     // empty = all
+}

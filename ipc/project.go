@@ -1,0 +1,99 @@
+package ipc
+
+import (
+	"encoding/json"
+	"time"
+
+	"rnix/agent"
+	"rnix/types"
+)
+
+// ProjectRequest names the directory whose project configuration counts.
+type ProjectRequest struct {
+	Cwd          string   `json:"cwd,omitempty"`
+	Env          []string `json:"env,omitempty"` // as in SpawnRequest
+	TrustProject bool     `json:"trust_project,omitempty"`
+}
+
+// ProvidersRequest asks for the providers that a spawn from Cwd would see.
+type ProvidersRequest struct {
+	ProjectRequest
+	Agent    string `json:"agent,omitempty"`
+	Provider string `json:"provider,omitempty"`
+}
+
+// ProvidersResponse is the providers.
+type ProvidersResponse struct {
+	Chosen    string     `json:"chosen"`
+	Why       string     `json:"why"`
+	Providers []Provider `json:"providers"`
+	Problems  []string   `json:"problems,omitempty"` // of configuration files, file:line:column
+}
+
+// Provider is one model provider.
+type Provider struct {
+	Name      string `json:"name"`
+	Driver    string `json:"driver"`
+	Path      string `json:"path"` // in the VFS
+	Model     string `json:"model,omitempty"`
+	Available bool   `json:"available"`
+	Detail    string `json:"detail"` // why, or why not and how to mend it
+	Source    string `json:"source"` // built-in, environment, or a file
+}
+
+// AgentsResponse is the agents.
+type AgentsResponse struct {
+	Agents   []AgentInfo `json:"agents"`
+	Problems []string    `json:"problems,omitempty"`
+}
+
+// AgentInfo is one agent.
+type AgentInfo struct {
+	agent.Manifest
+	Scope  string `json:"scope"` // project, user, built-in
+	Source string `json:"source"`
+}
+
+// SkillsResponse is the skills.
+type SkillsResponse struct {
+	Skills   []agent.Skill `json:"skills"`
+	Problems []string      `json:"problems,omitempty"`
+}
+
+// MCPListResponse is the MCP servers.
+type MCPListResponse struct {
+	Servers  []MCPServerInfo `json:"servers"`
+	Mounts   []MCPMount      `json:"mounts"`
+	Problems []string        `json:"problems,omitempty"`
+}
+
+// MCPServerInfo is one configured server. Values of its environment and headers are not shown.
+type MCPServerInfo struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Command  string `json:"command"` // command line or URL
+	Source   string `json:"source"`
+	Disabled bool   `json:"disabled,omitempty"`
+	Problem  string `json:"problem,omitempty"` // why it cannot be used; empty = it can
+}
+
+// MCPMount is one mounted server.
+type MCPMount struct {
+	Path  string    `json:"path"`
+	PID   types.PID `json:"pid"`
+	Since time.Time `json:"since"`
+	Tools int       `json:"tools"`
+}
+
+// MCPTestRequest names a configured server.
+type MCPTestRequest struct {
+	ProjectRequest
+	Server string `json:"server"`
+}
+
+// MCPTestResponse says what the server offers and how long it took.
+type MCPTestResponse struct {
+	ConnectMs int64           `json:"connect_ms"`
+	Tools     json.RawMessage `json:"tools"`
+	Resources json.RawMessage `json:"resources,omitempty"`
+}
