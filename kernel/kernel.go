@@ -135,6 +135,8 @@ type Config struct {
 	Undo func(ctx context.Context, p *Process, call *step.Intent) error
 	// Stored describes a history that is not running; NOT_FOUND if there is none. It may be nil.
 	Stored func(id types.UUID) (*step.ProcInfo, error)
+	// Revive resumes a suspended history as a child of a process whose body asks for it. It may be nil.
+	Revive func(ctx context.Context, parent *Process, id types.UUID) (types.PID, error)
 	// LoadAgent finds an agent by name ("" = the default one) for a child of the given process, for the
 	// spawn action, with what is settled for it: without a provider it gets its parent's model. nil:
 	// children have no agent, and cannot name one.

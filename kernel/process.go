@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"rnix/internal/event"
-	"rnix/internal/step"
 	"rnix/kernel/internal/gate"
 	"rnix/kernel/internal/loop"
 	"rnix/kernel/internal/mailbox"
@@ -93,19 +92,6 @@ type Process struct {
 	gone   chan struct{} // closed when it was reaped
 	tomb   Info          // set before gone is closed, read after
 	reaped sync.Once
-}
-
-// body is what runs a process that is no agent. It has no model and no tools.
-type body interface {
-	// attach is called once, before the process is visible.
-	attach(k *KernelImpl, p *Process) error
-	// settled returns what the history begins with: the given fields, and those of the body.
-	settled(info step.ProcInfo) any
-	// run is called in the process's goroutine, in place of the reasoning loop.
-	run(ctx context.Context) loop.End
-	// ended is told of a child that has become a zombie, which is then the body's to reap. It must not
-	// block.
-	ended(child *Process)
 }
 
 // waiting says what a process waits for.

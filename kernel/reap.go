@@ -108,8 +108,8 @@ func (r *reaper) ended(p *Process) {
 	ppid := r.k.table.ppid(p)
 	if ppid == 0 || r.k.stopped.Load() {
 		r.add(p)
-	} else if parent, ok := r.k.table.get(ppid); ok && parent.opts.body != nil {
-		parent.opts.body.ended(p)
+	} else if parent, ok := r.k.table.get(ppid); ok && parent.opts.Body != nil {
+		parent.opts.Body.Ended(p)
 	}
 }
 

@@ -142,6 +142,13 @@ func (p *Process) settled(i Info) (json.RawMessage, error) {
 	s := step.Settled{ProcInfo: p.procInfo(i), SystemPrompt: p.basePrompt, FallbackProvider: o.FallbackProvider, FallbackModel: o.FallbackModel,
 		AskedModel: o.Model, Effort: o.Effort, Timeout: o.Timeout, Settings: o.Settings}
 	s.Provider = o.Provider
+	if o.Body != nil {
+		b, err := o.Body.Record()
+		if err != nil {
+			return nil, types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)
+		}
+		s.Body = &b
+	}
 	detail, err := json.Marshal(&s)
 	if err != nil {
 		return nil, types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)
@@ -211,6 +218,14 @@ func (k *KernelImpl) childEnded(p *Process, end Info) (string, error) {
 	p.failedChildren = append(p.failedChildren, recovery.FailedChild(err.Err.Error()))
 	p.mu.Unlock()
 	return end.Result, err
+}
+
+// state is what the history amounts to; nil if one begins.
+func (f *From) state() *recovery.State {
+	if f == nil {
+		return nil
+	}
+	return f.State
 }
 
 // hold keeps a process from its first step until it is let go or ends.

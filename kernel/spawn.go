@@ -73,7 +73,7 @@ type SpawnOpts struct {
 	// From continues a history, whose UUID is given; nil = a new one begins.
 	From *From
 
-	body body // what runs in place of the reasoning loop; nil = an agent
+	Body Body // what runs in place of the reasoning loop; nil = an agent
 }
 
 // Spawn starts a process that works on intent as agent, and returns its PID. It settles every value
@@ -155,6 +155,9 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	if err = k.table.insert(p); err != nil {
 		return nil, err
 	}
+	if parent != nil && parent.opts.Body != nil {
+		parent.opts.Body.Joined(p)
+	}
 	k.launch(p, l, start)
 	return p, nil
 }
@@ -162,9 +165,9 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 // prepare gives a process what it reasons with: its model, its servers, its tools and its system
 // prompt. One that has a body needs none of them, and has no loop.
 func (k *KernelImpl) prepare(ctx context.Context, p, parent *Process, ag *agent.Agent) (_ *loop.Loop, system string, err error) {
-	if p.opts.body != nil {
+	if p.opts.Body != nil {
 		p.kit = &kit{}
-		return nil, "", p.opts.body.attach(k, p)
+		return nil, "", p.opts.Body.Attach(k, p, p.opts.From.state())
 	}
 	if p.modelFD, err = k.vfs.Open(p.PID, p.modelPath, vfs.OpenReadWrite); err != nil {
 		return nil, "", err
@@ -255,7 +258,7 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 	if p.WorkDir != "" && !filepath.IsAbs(p.WorkDir) {
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", p.WorkDir, "the working directory is not an absolute path")
 	}
-	if opts.Provider == "" && opts.body == nil {
+	if opts.Provider == "" && opts.Body == nil {
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "no provider was chosen")
 	}
 	if ag.Models.ReasoningEffort != "" && opts.Effort == "" {
@@ -307,11 +310,8 @@ func (k *KernelImpl) begin(p *Process) error {
 		return nil
 	}
 	detail, err := p.settled(k.info(p))
-	if p.opts.body != nil {
-		detail, err = json.Marshal(p.opts.body.settled(p.procInfo(k.info(p))))
-	}
 	if err != nil {
-		return types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)
+		return err
 	}
 	err = p.rec.Add(
 		step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerSpawn, PID: p.PID, Text: p.Intent, Detail: detail}},
@@ -359,8 +359,8 @@ func (k *KernelImpl) runLoop(p *Process, l *loop.Loop) (end loop.End) {
 			end = loop.End{Exit: types.ExitStatus{Code: types.ExitError, Reason: err.Err.Error(), Err: err}}
 		}
 	}()
-	if p.opts.body != nil {
-		return p.opts.body.run(p.ctx)
+	if p.opts.Body != nil {
+		return p.opts.Body.Run(p.ctx)
 	}
 	return l.Run(p.ctx)
 }

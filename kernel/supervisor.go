@@ -33,7 +33,7 @@ func (k *KernelImpl) SpawnSupervisor(spec SupervisorSpec) (types.PID, error) {
 func (k *KernelImpl) spawnSupervisor(ctx context.Context, killed <-chan struct{}, spec SupervisorSpec) (*Process, error) {
 	s := newSupervisor(spec)
 	opts := spec.Opts
-	opts.Name, opts.ParentPID, opts.body = spec.Name, spec.ParentPID, s
+	opts.Name, opts.ParentPID, opts.Body = spec.Name, spec.ParentPID, s
 	if _, err := k.SpawnContext(ctx, spec.intent(), nil, opts); err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (k *KernelImpl) supervisor(op string, pid types.PID) (*supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, ok := p.opts.body.(*supervisor)
+	s, ok := p.opts.Body.(*supervisor)
 	if !ok {
 		return nil, &types.SyscallError{Syscall: op, PID: pid, Code: types.ErrInvalid, Err: errNoSupervisor}
 	}

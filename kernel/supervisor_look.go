@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	rnixctx "rnix/context"
-	"rnix/internal/event"
 	"rnix/internal/step"
 	"rnix/kernel/internal/supervise"
 )
@@ -18,8 +16,13 @@ import (
 // name and how its last run ended. Part of the on-disk format.
 const MarkerRestart = "restart"
 
-func (s *supervisor) settled(info step.ProcInfo) any {
-	return supervisorRecord{ProcInfo: info, Supervisor: s.spec.record()}
+// SupervisorKind is the kind of a supervisor's body in a history.
+const SupervisorKind = "supervisor"
+
+// Record implements Body.
+func (s *supervisor) Record() (step.BodyRecord, error) {
+	spec, err := json.Marshal(s.spec.record())
+	return step.BodyRecord{Kind: SupervisorKind, Spec: spec}, err
 }
 
 // decided records a restart and tells those who look.
@@ -49,18 +52,14 @@ func (s *supervisor) mark(m step.Marker) {
 	if s.failed != nil {
 		return
 	}
-	if s.failed = s.p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &m}); s.failed == nil {
-		s.failed = s.p.rec.Commit()
-	}
-	if s.failed != nil {
+	if s.failed = s.k.mark(s.p, m); s.failed != nil {
 		s.policy.Stop()
 	}
 }
 
 // say writes a line into the log of the process.
 func (s *supervisor) say(category, format string, args ...any) {
-	s.k.events.Append(event.Event{Kind: event.LogLine, PID: s.p.PID, UUID: s.p.UUID, Name: orDefault(category, "output"),
-		Text: rnixctx.Elide(fmt.Sprintf(format, args...), maxLine)})
+	s.k.Say(s.p, category, fmt.Sprintf(format, args...))
 }
 
 // describe names a child, with its last run.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	rnixctx "rnix/context"
+	"rnix/internal/recovery"
 	"rnix/kernel/internal/loop"
 	"rnix/kernel/internal/supervise"
 	"rnix/types"
@@ -41,7 +42,7 @@ type supervisor struct {
 	now statuses
 }
 
-var _ body = (*supervisor)(nil)
+var _ Body = (*supervisor)(nil)
 
 // member is a child of a supervisor, over all its runs.
 type member struct {
@@ -68,8 +69,8 @@ func newSupervisor(spec SupervisorSpec) *supervisor {
 	return s
 }
 
-// attach sets the signals up.
-func (s *supervisor) attach(k *KernelImpl, p *Process) error {
+// Attach sets the signals up.
+func (s *supervisor) Attach(k *KernelImpl, p *Process, _ *recovery.State) error {
 	s.k, s.p = k, p
 	s.work, s.halt = context.WithCancel(p.ctx)
 	p.mu.Lock()
@@ -88,10 +89,14 @@ func (s *supervisor) ask(sig types.Signal) {
 	s.halt()
 }
 
-func (s *supervisor) ended(child *Process) { s.in.exit(child) }
+// Joined implements Body: a child that it has started is known where it was started.
+func (s *supervisor) Joined(*Process) {}
 
-// run does what the policy wants until it wants no more, or the context ends.
-func (s *supervisor) run(ctx context.Context) (end loop.End) {
+// Ended implements Body.
+func (s *supervisor) Ended(child *Process) { s.in.exit(child) }
+
+// Run does what the policy wants until it wants no more, or the context ends.
+func (s *supervisor) Run(ctx context.Context) (end loop.End) {
 	defer func() { s.leave(end) }()
 	for {
 		s.listen()

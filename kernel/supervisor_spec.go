@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"rnix/agent"
-	"rnix/internal/step"
 	"rnix/kernel/internal/supervise"
 	"rnix/types"
 )
@@ -191,13 +190,8 @@ func (s *SupervisorSpec) policy() supervise.Spec {
 	return out
 }
 
-// supervisorRecord is what the history of a supervisor begins with, besides the fields of a process. It
+// specRecord is what the history of a supervisor begins with, besides the fields of a process. It
 // holds no environment and no secrets. Part of the on-disk format.
-type supervisorRecord struct {
-	step.ProcInfo
-	Supervisor specRecord `json:"supervisor"`
-}
-
 type specRecord struct {
 	Strategy    Strategy      `json:"strategy"`
 	MaxRestarts int           `json:"max_restarts"`

@@ -101,7 +101,7 @@ func TestHistoryOfASupervisorBeginsWithItsSpecAndNoSecrets(t *testing.T) {
 	rec.mu.Lock()
 	detail := rec.committed[0].Marker.Detail
 	rec.mu.Unlock()
-	var got supervisorRecord
+	var got step.Settled
 	if err := json.Unmarshal(detail, &got); err != nil || strings.Contains(string(detail), "hidden") {
 		t.Fatalf("%v in %s", err, detail)
 	}
@@ -112,8 +112,8 @@ func TestHistoryOfASupervisorBeginsWithItsSpecAndNoSecrets(t *testing.T) {
 		`{"name":"low","restart":"permanent","shutdown_ns":-2,"allowed_devices":null,"supervisor":{"strategy":"simple_one_for_one","max_restarts":3,"period_ns":60000000000,"children":[` +
 		`{"name":"w","restart":"temporary","shutdown_ns":5000000000,"intent":"be w","provider":"m","allowed_devices":null,"work_dir":"/"}]}},` +
 		`{"name":"a","restart":"permanent","shutdown_ns":5000000000,"backoff_ns":1000000000,"intent":"be a","agent":"clerk","provider":"m","max_steps":7,"allowed_devices":null,"work_dir":"/"}]}`
-	if b, _ := json.Marshal(got.Supervisor); string(b) != want {
-		t.Errorf("%s\nwant %s", b, want)
+	if got.Body == nil || got.Body.Kind != SupervisorKind || string(got.Body.Spec) != want {
+		t.Errorf("%+v\nwant %s", got.Body, want)
 	}
 	if err := s.Kill(pid, types.SIGTERM); err != nil {
 		t.Error(err)

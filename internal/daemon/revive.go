@@ -63,8 +63,6 @@ func wasOf(s *recovery.State, j *step.Local, id types.UUID) (step.Settled, error
 	switch {
 	case err != nil:
 		return was, types.Errorf(types.ErrStorage, "Resume", id.String(), "the history does not say how it was started: %w", err)
-	case was.Supervisor != nil:
-		return was, types.Errorf(types.ErrInvalid, "Resume", id.String(), "it is a supervisor, which has no conversation to go on with; start it again instead")
 	}
 	if was.SystemPrompt == "" { // written by an early version
 		if m, merr := step.ReadMeta(j.FS(), j.Dir(id)); merr == nil {
@@ -115,6 +113,9 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 	}
 	p.asked = set.asked()
 	r := &ready{again: a, warnings: slices.Clone(p.problems)}
+	if a.was.Body != nil {
+		return r, d.settleBody(r, p, req)
+	}
 	if r.agent, err = p.load(a.was.Agent, set.MCP); err != nil {
 		if len(a.was.MCPMounts) > 0 {
 			return nil, err

@@ -9,6 +9,7 @@ package recovery
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -67,6 +68,9 @@ type State struct {
 
 	// Inputs is what persons have said that is not in the conversation yet.
 	Inputs []string `json:"inputs,omitempty"`
+
+	// Notes is what a process without a model has kept, the latest of each key
+	Notes map[string]json.RawMessage `json:"notes,omitempty"`
 
 	Open *Open `json:"open,omitempty"` // the answer whose step has not ended
 
@@ -272,6 +276,8 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 		}
 	case step.MarkerInput:
 		s.Inputs = append(slices.Clip(s.Inputs), m.Text)
+	case step.MarkerNote:
+		s.Notes = noted(s.Notes, m)
 	case step.MarkerCompaction:
 		if ms, ok := step.Compacted(m); ok {
 			s.Messages = ms
@@ -294,6 +300,21 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 	}
 }
 
+// noted keeps the latest note of a key; null takes it back.
+func noted(notes map[string]json.RawMessage, m *step.Marker) map[string]json.RawMessage {
+	if len(m.Detail) == 0 || string(m.Detail) == "null" {
+		if delete(notes, m.Text); len(notes) == 0 {
+			return nil
+		}
+		return notes
+	}
+	if notes == nil {
+		notes = map[string]json.RawMessage{}
+	}
+	notes[m.Text] = m.Detail
+	return notes
+}
+
 func (s *State) end(p Phase) { s.Phase, s.began = p, time.Time{} }
 
 // Unfinished reports whether the history is a fork that was never finished.
@@ -302,7 +323,7 @@ func (s *State) Unfinished() bool { return s.Origin != nil && s.Seq < s.Origin.R
 // Clone returns a copy that later calls of Apply on s do not change.
 func (s *State) Clone() *State {
 	c := *s
-	c.Messages = slices.Clip(c.Messages)
+	c.Messages, c.Notes = slices.Clip(c.Messages), maps.Clone(c.Notes)
 	if s.Open != nil {
 		o := *s.Open
 		o.Calls = slices.Clone(o.Calls)

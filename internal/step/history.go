@@ -27,6 +27,7 @@ const (
 	MarkerResumed     = "resumed"     // a new run; Detail: the settled options, as of spawn
 	MarkerFork        = "fork"        // the first record of a fork; Detail: ForkDetail
 	MarkerSuspended   = "suspended"   // ended this run, to be resumed; Text: what it waits for; Detail: SuspendDetail
+	MarkerNote        = "note"        // what a process without a model keeps; Text: under which key, Detail: its own
 	MarkerInput       = "input"       // a person's words at the point of resume; the message follows
 )
 

@@ -186,8 +186,15 @@ type Settled struct {
 	Timeout          time.Duration `json:"timeout_ns,omitempty"`
 	// Settings is what the assembly needs to find the configuration again.
 	Settings json.RawMessage `json:"settings,omitempty"`
-	// Supervisor is what a supervisor keeps; null for agents.
-	Supervisor json.RawMessage `json:"supervisor,omitempty"`
+	// Body is what a process that is no agent keeps; null for agents.
+	Body *BodyRecord `json:"body,omitempty"`
+}
+
+// BodyRecord is what a process without a model is: a supervisor, a run of a workflow. Part of the on-disk
+// format.
+type BodyRecord struct {
+	Kind string          `json:"kind"`
+	Spec json.RawMessage `json:"spec"`
 }
 
 // ProcInfo is proc-info.json: what a history looks like without reading it. It holds no environment

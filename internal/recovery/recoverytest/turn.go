@@ -18,6 +18,14 @@ func (t *teller) turn() {
 		t.marker(step.Marker{Name: step.MarkerResume, PID: t.pid})
 		t.commit()
 	}
+	if t.odd(10) {
+		detail := json.RawMessage(`{"n":` + fmt.Sprint(t.step) + `}`)
+		if t.chance(30) {
+			detail = json.RawMessage("null")
+		}
+		t.marker(step.Marker{Name: step.MarkerNote, PID: t.pid, Text: fmt.Sprint("note", t.r.IntN(3)), Detail: detail})
+		t.commit()
+	}
 	if t.odd(8) {
 		t.compact()
 	}

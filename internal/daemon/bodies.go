@@ -1,0 +1,69 @@
+package daemon
+
+import (
+	"context"
+	"encoding/json"
+
+	"rnix/agent"
+	"rnix/internal/config"
+	"rnix/ipc"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// bodies make the bodies of processes without a model again, from what their histories keep: by the kind
+// that step.BodyRecord names.
+var bodies = map[string]func(d *Daemon, p *profile, spec json.RawMessage) (kernel.Body, error){}
+
+// settleBody decides with what a process without a model goes on.
+func (d reviver) settleBody(r *ready, p *profile, req *ipc.ResumeRequest) (err error) {
+	was := &r.was
+	id := was.UUID.String()
+	if req.NewInput != "" || req.Provider != "" || req.Model != "" || req.FallbackProvider != "" || req.FallbackModel != "" || req.MaxSteps != nil {
+		return types.Errorf(types.ErrInvalid, "Resume", id, "it is no agent (%s): it takes no input, no model and no step limit", was.Body.Kind)
+	}
+	r.agent = &agent.Agent{}
+	if r.opts, err = d.optsOf(r.again, p, r.agent, config.Choice{}, req); err != nil {
+		return err
+	}
+	make, ok := bodies[was.Body.Kind]
+	if !ok {
+		return types.Errorf(types.ErrInvalid, "Resume", id, "this version of rnix cannot go on with a process of kind %q", was.Body.Kind)
+	}
+	if r.opts.Body, err = make(d.Daemon, p, was.Body.Spec); err != nil {
+		return err
+	}
+	r.opts.Settings = was.Settings
+	r.opts.From = &kernel.From{State: r.state, Rec: r.rec, Was: r.was}
+	if r.damage != "" {
+		r.warnings = append(r.warnings, r.damage)
+	}
+	return nil
+}
+
+// reviveChild resumes a suspended history for the body of its parent, with the parent's environment.
+func (d resumer) reviveChild(ctx context.Context, parent *kernel.Process, id types.UUID) (types.PID, error) {
+	req := &ipc.ResumeRequest{}
+	if p, ok := parent.Profile().(*profile); ok {
+		req.Env = p.env
+	}
+	info, ok := d.stored(id)
+	switch {
+	case !ok:
+		return 0, types.Errorf(types.ErrNotFound, "Resume", id.String(), "there is no such history")
+	case info.Exit != nil && !info.Suspended:
+		return 0, types.Errorf(types.ErrConflict, "Resume", id.String(), "it has ended")
+	}
+	hold := make(chan struct{})
+	defer close(hold)
+	a, err := reviver{d.Daemon}.open(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := reviver{d.Daemon}.start(ctx, a, req, hold)
+	if err != nil {
+		return 0, err
+	}
+	d.wakeBelow(ctx, a.state, req, hold)
+	return resp.PID, nil
+}
