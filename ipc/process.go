@@ -31,6 +31,8 @@ type SpawnRequest struct {
 	// Env is the environment of the caller, "KEY=value". The daemon takes credentials and the
 	// allow-listed variables from it, keeps it in memory, and never writes or shows it.
 	Env []string `json:"env,omitempty"`
+	// Inputs are data that the process is given with its intent, marked as data.
+	Inputs []step.Input `json:"inputs,omitempty"`
 }
 
 // SpawnResponse names the new process.

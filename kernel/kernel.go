@@ -108,6 +108,9 @@ type Store interface {
 	SaveMeta(id types.UUID, systemPrompt string, tools []vfs.Tool) error
 	// Ended is told that nothing more will be added to a history in this run. It must not block.
 	Ended(id types.UUID)
+	// SaveInputs makes the inputs of a history durable and says what they are; Input reads one back.
+	SaveInputs(id types.UUID, inputs []step.Input) ([]step.InputRef, error)
+	Input(id types.UUID, ref step.InputRef) (string, error)
 	// Steps reads the record of a history, as far as it is on disk.
 	Steps(id types.UUID) ([]step.StepRecord, error)
 }
@@ -128,6 +131,8 @@ type Config struct {
 	OSChildren func(types.PID) int
 	// Scratch returns a private directory for long outputs of a history. It may be nil.
 	Scratch func(types.UUID) string
+	// Inputs returns the directory in which the store keeps the inputs of a history. It may be nil.
+	Inputs func(types.UUID) string
 	// Snapshot keeps the files of a process's workspace as they are after a step, and reports whether they
 	// have changed since the last time. It may be nil, and may return nil if there is nothing to keep.
 	Snapshot func(ctx context.Context, p *Process, step int) (*step.Snapshot, bool, error)
@@ -271,7 +276,11 @@ func (noStore) Discard(types.UUID) error                      { return nil }
 func (noStore) SaveInfo(step.ProcInfo) error                  { return nil }
 func (noStore) SaveMeta(types.UUID, string, []vfs.Tool) error { return nil }
 func (noStore) Ended(types.UUID)                              {}
-func (noStore) Steps(types.UUID) ([]step.StepRecord, error)   { return nil, nil }
+func (noStore) SaveInputs(types.UUID, []step.Input) ([]step.InputRef, error) {
+	return nil, nil
+}
+func (noStore) Input(types.UUID, step.InputRef) (string, error) { return "", nil }
+func (noStore) Steps(types.UUID) ([]step.StepRecord, error)     { return nil, nil }
 
 type noRecord struct{}
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rnix/internal/event"
+	"rnix/internal/step"
 	"rnix/kernel/internal/gate"
 	"rnix/kernel/internal/loop"
 	"rnix/kernel/internal/mailbox"
@@ -36,6 +37,7 @@ type Process struct {
 	MCPMounts []string
 
 	opts       SpawnOpts
+	inputs     []step.InputRef // what it was given with its intent; set before it is visible
 	parentUUID types.UUID
 	origin     types.UUID // of a fork
 	originStep int
@@ -196,6 +198,9 @@ func (p *Process) caller(k *KernelImpl) vfs.Caller {
 	c := vfs.Caller{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots, Env: p.opts.Env, Secret: p.opts.Secret, Profile: p.opts.Profile}
 	if k.cfg.Scratch != nil {
 		c.Scratch = k.cfg.Scratch(p.UUID)
+	}
+	if k.cfg.Inputs != nil && len(p.inputs) > 0 {
+		c.Inputs = k.cfg.Inputs(p.UUID)
 	}
 	return c
 }

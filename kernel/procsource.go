@@ -38,7 +38,7 @@ func (k *KernelImpl) Status(pid types.PID) (vfs.ProcStatus, bool) {
 		AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied,
 		MCPMounts: i.MCPMounts, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots, Children: i.Children, Exit: i.Exit,
 	}
-	s.Tools = p.kit.list
+	s.Tools, s.Inputs = p.kit.list, inputNames(p.inputs)
 	if k.cfg.OSChildren != nil {
 		s.OSChildren = k.cfg.OSChildren(pid)
 	}

@@ -43,7 +43,7 @@ func (f *From) take(p *Process) {
 	p.CreatedAt, p.Agent, p.Skills, p.parentUUID = was.CreatedAt, was.Agent, was.Skills, was.ParentUUID
 	p.before, p.runs = s.Active, s.Runs
 	p.plan, p.spawned, p.failedChildren = s.Plan, s.Spawned, slices.Clip(s.FailedChildren)
-	p.basePrompt = was.SystemPrompt
+	p.basePrompt, p.inputs = was.SystemPrompt, was.Inputs
 	if s.Runs > 0 { // else it is the first run of a fork
 		p.earlier = append(slices.Clip(was.EarlierPIDs), was.PID)
 	}
@@ -140,7 +140,7 @@ func (k *KernelImpl) goOn(p *Process, f *From) error {
 func (p *Process) settled(i Info) (json.RawMessage, error) {
 	o := &p.opts
 	s := step.Settled{ProcInfo: p.procInfo(i), SystemPrompt: p.basePrompt, FallbackProvider: o.FallbackProvider, FallbackModel: o.FallbackModel,
-		AskedModel: o.Model, Effort: o.Effort, Timeout: o.Timeout, Settings: o.Settings}
+		AskedModel: o.Model, Effort: o.Effort, Timeout: o.Timeout, Settings: o.Settings, Inputs: p.inputs}
 	s.Provider = o.Provider
 	if o.Body != nil {
 		b, err := o.Body.Record()

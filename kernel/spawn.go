@@ -60,6 +60,11 @@ type SpawnOpts struct {
 
 	MCP []agent.MCPServer // besides the agent's
 
+	// Inputs are data that go with the intent: the process is told them with it, marked as data and cut
+	// where they are long, and finds each as a whole at /proc/self/inputs/<name>. The one named "pipe" is
+	// what came out of a pipe. They stay with the history.
+	Inputs []Input
+
 	// Env is the composed environment of OS children. Secret looks up credentials for drivers. Both
 	// are kept in memory only.
 	Env    []string
@@ -112,6 +117,9 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "the intent is empty")
 	case len(intent) > maxIntent:
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "the intent has %d bytes and at most %d are taken: put the text into a file and tell the agent to read it", len(intent), maxIntent)
+	}
+	if err := step.CheckInputs(opts.Inputs); err != nil {
+		return nil, err
 	}
 	var parent *Process
 	if opts.ParentPID != 0 {
@@ -302,7 +310,11 @@ func (k *KernelImpl) begin(p *Process) error {
 	if f := p.opts.From; f != nil {
 		return k.goOn(p, f)
 	}
-	first := rnixctx.Message{Role: rnixctx.RoleUser, Content: p.Intent}
+	text, err := k.keepInputs(p)
+	if err != nil {
+		return err
+	}
+	first := rnixctx.Message{Role: rnixctx.RoleUser, Content: text}
 	if err := k.ctxMgr.Append(p.CtxID, first); err != nil {
 		return err
 	}

@@ -25,6 +25,8 @@ type ProcSource interface {
 	Steps(pid types.PID) ([]ProcStep, error)
 	// Calls returns one line for each attempt of each call of a process, oldest first.
 	Calls(pid types.PID) ([]ProcCall, error)
+	// Input returns the whole text of one of the inputs of a process. NOT_FOUND if it has no such input.
+	Input(pid types.PID, name string) (string, error)
 	// Step returns one step in full; it is shown as JSON. NOT_FOUND if there is no such step.
 	Step(pid types.PID, number int) (any, error)
 }
@@ -60,6 +62,7 @@ type ProcStatus struct {
 	MCPMounts      []string
 	WorkDir        string
 	ReadRoots      []string
+	Inputs         []string // names of what it was given with its intent
 	Tools          []Tool
 	Children       []types.PID
 	OSChildren     int
@@ -106,6 +109,9 @@ func (p *ProcFS) Open(subpath string, flags OpenFlag) (VFSFile, error) {
 	return &procFile{proc: p, subpath: subpath, RequestFile: NewRequestFile(FileStat{Mode: "r--", Type: "proc"}, nil)}, nil
 }
 
+// inputsDir is the one directory among the files of a process.
+const inputsDir = "inputs"
+
 // procFiles are the files of a process, with what makes their content.
 var procFiles = []struct {
 	name    string
@@ -114,6 +120,7 @@ var procFiles = []struct {
 	{"children", func(_ *ProcFS, s ProcStatus) (string, error) { return lines(s.Children), nil }},
 	{"context", func(p *ProcFS, s ProcStatus) (string, error) { return p.source.Context(s.PID) }},
 	{"fd", (*ProcFS).fds},
+	{inputsDir, func(_ *ProcFS, s ProcStatus) (string, error) { return lines(s.Inputs), nil }},
 	{"intent", func(_ *ProcFS, s ProcStatus) (string, error) { return s.Intent + "\n", nil }},
 	{"ledger", (*ProcFS).ledger},
 	{"limits", func(_ *ProcFS, s ProcStatus) (string, error) { return s.limits(), nil }},
@@ -151,7 +158,11 @@ func (p *ProcFS) content(subpath string, caller Caller) (text string, dir bool, 
 	}
 	if len(parts) == 1 {
 		for _, f := range procFiles {
-			text += f.name + "\n"
+			text += f.name
+			if f.name == inputsDir {
+				text += "/"
+			}
+			text += "\n"
 		}
 		return text, true, nil
 	}
@@ -159,10 +170,14 @@ func (p *ProcFS) content(subpath string, caller Caller) (text string, dir bool, 
 		text, err = p.step(pid, parts[2], path)
 		return text, false, err
 	}
+	if len(parts) == 3 && parts[1] == inputsDir {
+		text, err = p.source.Input(pid, parts[2])
+		return text, false, err
+	}
 	for _, f := range procFiles {
 		if f.name == parts[1] && len(parts) == 2 {
 			text, err = f.content(p, status)
-			return text, false, err
+			return text, f.name == inputsDir, err
 		}
 	}
 	return "", false, types.Errorf(types.ErrNotFound, "Open", path, "no such file: a process has %s", strings.Join(p.names(), ", "))
@@ -173,7 +188,7 @@ func (p *ProcFS) names() []string {
 	for _, f := range procFiles {
 		out = append(out, f.name)
 	}
-	return append(out, "steps/<number>")
+	return append(out, "inputs/<name>", "steps/<number>")
 }
 
 func (p *ProcFS) fds(s ProcStatus) (string, error) {

@@ -33,6 +33,13 @@ func (s twoProcs) Calls(types.PID) ([]vfs.ProcCall, error) {
 	return []vfs.ProcCall{{Step: 1, Verdict: "done", ID: "call_1", Tool: "grep", Effect: "none", Duration: 2 * time.Millisecond, Text: "a\tb"}}, nil
 }
 
+func (s twoProcs) Input(_ types.PID, name string) (string, error) {
+	if name != "pipe" {
+		return "", types.Errorf(types.ErrNotFound, "Read", "", "no input %s", name)
+	}
+	return "handed over", nil
+}
+
 func (s twoProcs) Step(_ types.PID, n int) (any, error) {
 	if n > 2 {
 		return nil, types.Errorf(types.ErrNotFound, "Step", "", "no step %d", n)
@@ -47,7 +54,7 @@ func proc(t testing.TB) (*vfs.VFS, *vfs.ProcFS, twoProcs) {
 		1: {PID: 1, State: "running", Intent: "watch", AllowedDevices: []string{}},
 		4: {
 			PID: 4, PPID: 1, State: "suspended", Wait: "rate limit", Intent: "first line\nsecond", Skills: []string{"review", "go"}, TokensUsed: 200, MaxSteps: 50, Step: 2,
-			Elapsed: 90 * time.Second, MCPMounts: []string{"/mnt/mcp/4-db"}, WorkDir: "/w", Children: []types.PID{7, 9}, Exit: &types.ExitStatus{Code: 2, Reason: "budget_exceeded"},
+			Elapsed: 90 * time.Second, MCPMounts: []string{"/mnt/mcp/4-db"}, WorkDir: "/w", Inputs: []string{"pipe", "plan"}, Children: []types.PID{7, 9}, Exit: &types.ExitStatus{Code: 2, Reason: "budget_exceeded"},
 			Tools: []vfs.Tool{{Name: "write_file", Effect: vfs.EffectReversible, Path: "/dev/workspace"}, {Name: "grep", Effect: vfs.EffectNone, Path: "/dev/fs"}},
 		},
 	}}
@@ -76,7 +83,7 @@ func TestProcDevice(t *testing.T) {
 		},
 		Samples: []vfstest.Sample{
 			{Subpath: "", Want: "1\n4\nself\n"},
-			{Subpath: "/4", Want: "children\ncontext\nfd\nintent\nledger\nlimits\nmounts\nstatus\nsteps\ntools\n"},
+			{Subpath: "/4", Want: "children\ncontext\nfd\ninputs/\nintent\nledger\nlimits\nmounts\nstatus\nsteps\ntools\n"},
 			{Subpath: "/self/", Want: "status\n"},
 			{Subpath: "/self/status", Want: "pid:\t4\nppid:\t1\n"},
 			{Subpath: "/4/status", Want: "wait:\trate limit\n"},
@@ -89,6 +96,10 @@ func TestProcDevice(t *testing.T) {
 			{Subpath: "/4/status", Want: "exit:\t2 (budget_exceeded)\n"},
 			{Subpath: "/4/intent", Want: "first line\nsecond\n"},
 			{Subpath: "/4/context", Want: "user: hello\n"},
+			{Subpath: "/4/inputs", Want: "pipe\nplan\n"},
+			{Subpath: "/4/inputs/pipe", Want: "handed over"},
+			{Subpath: "/4/inputs/none", WantCode: types.ErrNotFound},
+			{Subpath: "/4/inputs/pipe/x", WantCode: types.ErrNotFound},
 			{Subpath: "/4/fd", Want: "3\t/proc/4/status\n4\t/proc\n"},
 			{Subpath: "/4/children", Want: "7\n9\n"},
 			{Subpath: "/4/mounts", Want: "/mnt/mcp/4-db\n"},

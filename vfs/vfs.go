@@ -113,6 +113,7 @@ type Caller struct {
 	ReadRoots []string // absolute directories that /dev/fs may read besides WorkDir
 	Env       []string // the composed environment for OS children, "KEY=value"
 	Scratch   string   // absolute; a private directory for long outputs, made on first use
+	Inputs    string   // absolute; the directory with the inputs of the process, which it knows as /proc/self/inputs; empty = none
 
 	// Secret looks up a variable of the environment that the process was started from, credentials
 	// included. It is for drivers that call a provider themselves; what it returns is never given to

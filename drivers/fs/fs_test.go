@@ -224,3 +224,25 @@ func TestHardLinksToFilesOfOthersAreRefused(t *testing.T) {
 		t.Errorf("grep reads what read_file refuses: %q", out)
 	}
 }
+
+func TestAProcessReadsItsInputsUnderTheNameOfProc(t *testing.T) {
+	work, inputs := tree(t, "a", "x"), tree(t, "log", "needle\n")
+	d := New(nil)
+	c := vfs.Caller{PID: 7, WorkDir: work, Inputs: inputs}
+	for _, path := range []string{"/proc/self/inputs/log", "/proc/7/inputs/log", "/proc/self/./inputs/log", inputs + "/log"} {
+		if got, err := ask(t, d, c, "read_file", `{"path":"`+path+`"}`); err != nil || !strings.Contains(got, "needle") {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
+	}
+	if got, err := ask(t, d, c, "list_files", `{"path":"/proc/self/inputs"}`); err != nil || !strings.Contains(got, "log") {
+		t.Errorf("list: %q, %v", got, err)
+	}
+	for _, path := range []string{"/proc/self/inputs/../status", "/proc/8/inputs/log", "/proc/self/environ", "/proc/self/inputs/../../1/environ"} {
+		if got, err := ask(t, d, c, "read_file", `{"path":"`+path+`"}`); types.CodeOf(err) != types.ErrPermission {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
+	}
+	if _, err := ask(t, d, vfs.Caller{PID: 7, WorkDir: work}, "read_file", `{"path":"/proc/self/inputs/log"}`); types.CodeOf(err) != types.ErrPermission {
+		t.Errorf("without inputs: %v", err)
+	}
+}

@@ -19,7 +19,11 @@ import (
 type Roots struct {
 	workDir string
 	dirs    []rootDir
+	aliases []alias
 }
+
+// alias is a name under which a caller knows one of its directories.
+type alias struct{ name, dir string }
 
 type rootDir struct {
 	name string   // as it was given
@@ -31,13 +35,21 @@ type rootDir struct {
 const maxPath = 4096
 
 // callerRoots opens what a caller may read: its workspace, its further directories, and the private
-// one in which long outputs are kept for it.
+// ones in which long outputs and its inputs are kept for it. The inputs have the name that they have in
+// /proc.
 func callerRoots(c vfs.Caller) (*Roots, error) {
 	more := slices.Clone(c.ReadRoots)
 	if c.Scratch != "" {
 		more = append(more, c.Scratch)
 	}
-	return OpenRoots(c.WorkDir, more...)
+	if c.Inputs != "" {
+		more = append(more, c.Inputs)
+	}
+	r, err := OpenRoots(c.WorkDir, more...)
+	if err == nil && c.Inputs != "" {
+		r.aliases = []alias{{"/proc/self/inputs", c.Inputs}, {"/proc/" + c.PID.String() + "/inputs", c.Inputs}}
+	}
+	return r, err
 }
 
 // OpenRoots opens a workspace and further directories. The workspace must exist; others that do not
@@ -108,6 +120,11 @@ func (r *Roots) locate(path string, follow bool) (Place, error) {
 		abs = filepath.Join(r.workDir, path)
 	}
 	abs = filepath.Clean(abs)
+	for _, a := range r.aliases {
+		if vfs.Below(abs, a.name) {
+			abs = filepath.Join(a.dir, strings.TrimPrefix(abs, a.name))
+		}
+	}
 	if !r.holds(abs) {
 		return Place{}, r.outside(path, "is outside of")
 	}

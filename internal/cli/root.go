@@ -112,7 +112,8 @@ func rootRun(a *app, root *cobra.Command) {
 			}
 			return usagef(`say what is to be done: rnix "..."`, "there is no intent")
 		}
-		if err := bareIntent(args, func(word string) []string { return similar(root, word) }); err != nil {
+		words, _ := takeStdin(args, false)
+		if err := bareIntent(words, func(word string) []string { return similar(root, word) }); err != nil {
 			return err
 		}
 		return o.start(c, args)

@@ -27,7 +27,10 @@ func runCmd(a *app) *cobra.Command {
 standard error, and writes its result to standard output.
 
 The intent is the arguments, or standard input with "-" or when nothing is given and standard input is
-not a terminal.
+not a terminal. With a "-" beside an intent, or with --stdin, standard input is data to work on: the agent
+is told it as [PIPE_INPUT], marked as data and not as instructions, and --input adds files in the same way.
+What is long is cut there, and whole in /proc/<process>/inputs. Standard input is read only when that is
+said, so that a run in a script or a loop neither waits for nor swallows what is meant for others.
 
 Ctrl+C asks the agent and its children to stop: they end before their next action, and everything until
 then is on record. A second Ctrl+C leaves at once. With --detach, or when the terminal is closed, the
@@ -39,7 +42,8 @@ or {"ok":false,"error":{"code","message","syscall","device"},"data":{...}}.
 stream-json writes a line of type "init", one of type "event" for each event, and one "result".`,
 		Example: examples(`rnix run "Report on this project"`, `rnix run --agent assistant --budget 200k "Fix issue 12"`,
 			`rnix run --detach --name night "Review all TODOs"; rnix log -f night`,
-			`git diff | rnix run --json --deny /dev/shell -`, `rnix run --provider offline --timeout 30s "Find ListenUnix"`),
+			`git diff | rnix run - "Review this"`, `rnix run "Analyze the code" | rnix run - "Generate docs"`,
+			`rnix run --input plan=plan.md --input log=ci.log "Which step of the plan failed?"`, `rnix run --provider offline --timeout 30s "Find ListenUnix"`),
 		Annotations: exits("0 1 2 3 4 5 6 7 8 9 10 11 12 13 124 129 130 143"),
 		Args:        cobra.ArbitraryArgs,
 	}
@@ -53,6 +57,8 @@ type runOptions struct {
 	app      *app
 	req      ipc.SpawnRequest
 	intent   string
+	stdin    bool
+	inputs   []string
 	maxSteps int
 	budget   count
 	cwd      string
@@ -66,6 +72,8 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVarP(&o.intent, "intent", "i", "", "what is to be done, instead of the arguments")
+	f.BoolVar(&o.stdin, "stdin", false, "standard input is data for the agent to work on (as a \"-\" beside the intent)")
+	f.StringArrayVar(&o.inputs, "input", nil, "NAME=FILE: a file for the agent to work on; may be repeated")
 	f.StringVarP(&o.req.Agent, "agent", "a", "", "the agent (see: rnix agents)")
 	f.StringVar(&o.req.Provider, "provider", "", "the model provider (see: rnix providers)")
 	f.StringVarP(&o.req.Model, "model", "m", "", "the model, or provider/model")
@@ -99,8 +107,16 @@ func (o *runOptions) start(c *cobra.Command, args []string) error {
 	if err := o.settle(c.Flags().Changed); err != nil {
 		return err
 	}
+	given := c.Flags().Changed("intent")
+	args, stdin := takeStdin(args, given)
+	if stdin = stdin || o.stdin; stdin && !given && (len(args) == 0 || args[0] == "-") {
+		return usagef(`say what is to be done with it: rnix run - "..."`, "there is no intent beside standard input")
+	}
 	var err error
-	if o.req.Intent, err = a.intent(args, o.intent, c.Flags().Changed("intent")); err != nil {
+	if o.req.Intent, err = a.intent(args, o.intent, given); err != nil {
+		return err
+	}
+	if o.req.Inputs, err = a.inputs(stdin, o.inputs); err != nil {
 		return err
 	}
 	client, err := a.connect(c.Context())

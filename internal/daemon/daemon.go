@@ -264,7 +264,7 @@ func (d *Daemon) boot() error {
 		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell) }, Thaw: d.procs.Thaw,
 		Release:    d.release,
 		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
-		Scratch:    d.scratch, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Revive: resumer{d}.reviveChild,
+		Scratch:    d.scratch, Inputs: d.store.inputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Revive: resumer{d}.reviveChild,
 	}
 	if d.keeper != nil {
 		cfg.Snapshot, cfg.Undo = keeping{d}.snapshot, keeping{d}.undo

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"rnix/internal/recovery"
@@ -38,7 +39,7 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 	if err != nil {
 		return resp, err
 	}
-	a.damage = damage
+	a.damage = strings.Trim(a.damage+"; "+damage, "; ")
 	begun := false
 	defer func() {
 		if !begun {
@@ -81,11 +82,18 @@ func (d resumer) copied(ctx context.Context, origin types.UUID, cut *recovery.St
 		return nil, err
 	}
 	var state *recovery.State
-	lease, err = step.Fork(ctx, d.journal, id, lease, origin, cut.Seq, at)
+	dir := d.journal.Dir
+	damage := ""
+	if was, werr := cut.Was(); werr == nil { // before its records: one that is whole has its inputs
+		damage, err = step.CopyInputs(d.journal.FS(), dir(origin), dir(id), was.Inputs)
+	}
+	if err == nil {
+		lease, err = step.Fork(ctx, d.journal, id, lease, origin, cut.Seq, at)
+	}
 	if err == nil {
 		state, _, _, err = recovery.Read(d.store.source(ctx, id), nil)
 	}
-	a := &again{state: state, from: "history", fork: true}
+	a := &again{state: state, from: "history", fork: true, damage: damage}
 	if err == nil {
 		a.was, err = wasOf(state, d.journal, origin)
 	}

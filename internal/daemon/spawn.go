@@ -70,7 +70,7 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 	o := kernel.SpawnOpts{
 		Name: req.Name, SystemPrompt: req.SystemPrompt, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(req.Effort, choice.Effort),
 		MaxSteps: req.MaxSteps, ContextBudget: req.ContextBudget, WorkDir: p.cwd, ReadRoots: p.cfg.ReadRoots.V,
-		DeniedDevices: req.Deny, Secret: p.lookup, Profile: p,
+		Inputs: req.Inputs, DeniedDevices: req.Deny, Secret: p.lookup, Profile: p,
 		Env: proc.ComposeEnv(p.env, ag.Env, nil),
 	}
 	o.AllowedDevices = req.Allow // nil and empty are not the same

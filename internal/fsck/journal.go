@@ -51,6 +51,7 @@ func (o *Options) history(id types.UUID) *history {
 	h.fold(o)
 	h.references()
 	o.snapshots(h)
+	o.inputs(h)
 	o.derived(h, small)
 	if !h.live {
 		h.findings = append(h.findings, o.temps(&h.id, h.dir)...)

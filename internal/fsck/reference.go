@@ -108,3 +108,17 @@ func (o *Options) snapshots(h *history) {
 		}
 	}
 }
+
+// inputs looks for what a process was given with its intent. Nothing can bring back what is lost; what
+// the process was told of it is in the conversation.
+func (o *Options) inputs(h *history) {
+	was, err := h.state.Was()
+	if err != nil {
+		return // it was never begun, or the records say more about it
+	}
+	for _, ref := range was.Inputs {
+		if _, err := step.ReadInput(o.FS, h.dir, ref); err != nil {
+			h.find(Finding{File: step.InputFile(ref.Name), Severity: Error, What: fmt.Sprintf("the input cannot be relied on: %v", err)})
+		}
+	}
+}

@@ -338,7 +338,7 @@ func crashOps() []*faultfs.Op {
 			}
 			return ""
 		}),
-		checkpointOp(trusted), forkOp(),
+		checkpointOp(trusted), forkOp(), inputsOp(),
 	}
 }
 

@@ -206,7 +206,7 @@ func (l *Local) open(h *history, id types.UUID) (*durable.Damage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(durable.RemoveTemp(l.fs, dir), dropAhead(l.fs, dir, h.next)); err != nil {
+	if err := errors.Join(durable.RemoveTemp(l.fs, dir), cleanInputs(l.fs, dir), dropAhead(l.fs, dir, h.next)); err != nil {
 		log.Close()
 		return nil, err
 	}

@@ -184,6 +184,8 @@ type Settled struct {
 	FallbackModel    string        `json:"fallback_model,omitempty"`
 	Effort           string        `json:"reasoning_effort,omitempty"`
 	Timeout          time.Duration `json:"timeout_ns,omitempty"`
+	// Inputs are what the process was given with its intent; their texts are files of the history.
+	Inputs []InputRef `json:"inputs,omitempty"`
 	// Settings is what the assembly needs to find the configuration again.
 	Settings json.RawMessage `json:"settings,omitempty"`
 	// Body is what a process that is no agent keeps; null for agents.

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rnix/internal/step"
+	"rnix/ipc"
+)
+
+// maxInputs is how many bytes of inputs are read: more does not fit into a request.
+const maxInputs = ipc.MaxBody - 512<<10
+
+// takeStdin takes a "-" from the beginning or the end of what is said beside an intent: standard input is
+// then the input of the agent. A "-" alone stands for the intent.
+func takeStdin(args []string, intentGiven bool) (rest []string, stdin bool) {
+	if len(args) < 2 && !(intentGiven && len(args) == 1) {
+		return args, false
+	}
+	switch last := len(args) - 1; {
+	case args[0] == "-":
+		return args[1:], true
+	case args[last] == "-":
+		return args[:last], true
+	}
+	return args, false
+}
+
+// inputs reads what the agent is given with its intent: standard input, and files as NAME=FILE.
+func (a *app) inputs(stdin bool, files []string) ([]step.Input, error) {
+	var out []step.Input
+	left := maxInputs
+	add := func(name, what string, read func(limit int) ([]byte, error)) error {
+		b, err := read(left)
+		if err != nil {
+			return err
+		}
+		if len(b) > left {
+			return usagef("tell the agent to read the file instead", "%s: there are more than the %s bytes that all inputs may have", what, number(maxInputs))
+		}
+		left -= len(b)
+		out = append(out, step.Input{Name: name, Text: string(b)})
+		return nil
+	}
+	for _, nf := range files {
+		name, file, ok := strings.Cut(nf, "=")
+		if !ok || file == "" {
+			return nil, usagef("such as: --input report=report.txt", "--input %s: give a name and a file, as NAME=FILE", nf)
+		}
+		if file == "-" {
+			if stdin {
+				return nil, usagef("", "standard input can be one input only")
+			}
+			return nil, usagef(`name it by its place instead: rnix run - "..."`, "--input %s: standard input is the input named pipe", nf)
+		}
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(a.host.Dir, file)
+		}
+		err := add(name, file, func(limit int) ([]byte, error) { return readHead(file, limit) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	if stdin {
+		if terminal(a.host.In) {
+			return nil, usagef(`for instance: git diff | rnix run - "Review this"`, "standard input is a terminal: there is nothing to be read")
+		}
+		err := add(step.PipeInput, "standard input", func(limit int) ([]byte, error) { return a.stdin("the input", int64(limit)) })
+		if err != nil {
+			return nil, err
+		}
+		if last := len(out) - 1; out[last].Text == "" {
+			a.out.talk("[kernel] standard input was empty: the agent gets no input from it")
+			out = slices.Delete(out, last, last+1)
+		}
+	}
+	if err := step.CheckInputs(out); err != nil {
+		return nil, usagef("", "%s", errorText(err))
+	}
+	return out, nil
+}
+
+// readHead reads at most limit bytes of a file, and one.
+func readHead(path string, limit int) ([]byte, error) {
+	f, err := os.Open(path)
+	if err == nil {
+		defer f.Close()
+		var b []byte
+		if b, err = io.ReadAll(io.LimitReader(f, int64(limit)+1)); err == nil {
+			return b, nil
+		}
+	}
+	return nil, usagef("", "--input: %w", err)
+}

@@ -1,0 +1,19 @@
+package daemon
+
+import (
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// inputsDir is where the inputs of a history are kept.
+func (s *store) inputsDir(id types.UUID) string { return step.InputsDir(s.journal.Dir(id)) }
+
+// SaveInputs makes the inputs of a history durable.
+func (s *store) SaveInputs(id types.UUID, inputs []step.Input) ([]step.InputRef, error) {
+	return step.WriteInputs(s.journal.FS(), s.journal.Dir(id), inputs)
+}
+
+// Input reads an input of a history.
+func (s *store) Input(id types.UUID, ref step.InputRef) (string, error) {
+	return step.ReadInput(s.journal.FS(), s.journal.Dir(id), ref)
+}
