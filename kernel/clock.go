@@ -14,6 +14,9 @@ func startClock(p *Process) {
 // checkClock ends the process if its time is over, and otherwise comes again when it will be. While the
 // process is paused its time stands still: whoever resumes it checks again.
 func checkClock(p *Process) {
+	if p.opts.Timeout <= 0 {
+		return
+	}
 	left := p.opts.Timeout - p.Elapsed(time.Now())
 	_, shut := p.gate.Since()
 	p.mu.Lock()

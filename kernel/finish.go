@@ -43,7 +43,7 @@ func exitFor(end loop.End, paused bool) types.ExitStatus {
 	case nil:
 		return end.Exit
 	case signalled:
-		return types.ExitStatus{Code: types.ExitCancelled, Reason: signalReasons[cause.sig], Err: types.Errorf(types.ErrCancelled, "Process", "", "%w", end.Cause)}
+		return types.ExitStatus{Code: types.ExitCancelled, Reason: signalReasons[cause.sig], Err: &types.SyscallError{Syscall: "Process", Code: types.ErrCancelled, Err: end.Cause}}
 	case timedOut:
 		return types.ExitStatus{Code: types.ExitError, Reason: cause.Error(), Err: types.Errorf(types.ErrTimeout, "Process", "", "%w", end.Cause)}
 	}
@@ -146,6 +146,9 @@ func (k *KernelImpl) save(p *Process) {
 }
 
 func (k *KernelImpl) saveInfo(p *Process, i Info) {
+	if !k.keeps {
+		return
+	}
 	if err := k.store.SaveInfo(p.procInfo(i)); err != nil {
 		k.storageError(p, err)
 	}

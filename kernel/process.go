@@ -92,7 +92,7 @@ type Process struct {
 	wg     sync.WaitGroup
 	left   chan struct{} // closed when the exit status is there
 	gone   chan struct{} // closed when it was reaped
-	tomb   Info          // set before gone is closed, read after
+	tomb   *Info         // set before gone is closed, read after
 	reaped sync.Once
 }
 
@@ -105,10 +105,11 @@ type waiting struct {
 }
 
 // validTransitions is the state machine of 003 §7.2; everything else is an internal error.
-var validTransitions = map[types.ProcessState][]types.ProcessState{
+var validTransitions = [...][]types.ProcessState{
 	types.StateCreated: {types.StateRunning},
 	types.StateRunning: {types.StateZombie},
 	types.StateZombie:  {types.StateDead},
+	types.StateDead:    nil,
 }
 
 // transitionLocked moves the process to another state, p.mu held, and says so in the event log. An

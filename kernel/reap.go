@@ -9,7 +9,7 @@ import (
 )
 
 // reapSteps release what a process had, in the order of 000 §2.5. They run once, by whoever comes
-// first: a waiter or the reaper.
+// first: a waiter, the process's own goroutine or the reaper.
 var reapSteps = []struct {
 	name string
 	do   func(*KernelImpl, *Process)
@@ -29,9 +29,10 @@ var reapSteps = []struct {
 	{"CtxFree", (*KernelImpl).freeContext},
 	{"Reap", (*KernelImpl).bury},
 	{"RemoveProcess", func(k *KernelImpl, p *Process) {
-		p.tomb = k.info(p)
-		k.table.remove(p, p.tomb)
-		k.saveInfo(p, p.tomb)
+		tomb := k.info(p)
+		p.tomb = &tomb
+		k.table.remove(p, &tomb)
+		k.saveInfo(p, tomb)
 		k.store.Ended(p.UUID)
 	}},
 }
@@ -81,8 +82,9 @@ func (k *KernelImpl) bury(p *Process) {
 	}
 }
 
-// reaper reaps the processes that nobody waits for: children of PID 0. Other zombies wait for their
-// parent, or for its end, which gives them to PID 0; when the kernel stops, all are reaped.
+// reaper reaps the processes that nobody waits for: the children of PID 0. A zombie waits for its parent, or
+// for its parent's end, which gives it to PID 0, to be reaped in the reaper's goroutine; when the kernel stops,
+// all are reaped.
 type reaper struct {
 	k    *KernelImpl
 	ctx  context.Context
@@ -101,13 +103,14 @@ func newReaper(k *KernelImpl) *reaper {
 	return r
 }
 
-// ended hands a process over that has become a zombie, if it is not its parent's to reap, and tells a
-// parent that has a body. A parent that is reaped at the same time either is seen here or sees the
-// zombie.
+// ended reaps a process that has become a zombie, if it is not its parent's to reap, and tells a parent
+// that has a body. A parent that is reaped at the same time either is seen here or sees the zombie. It is
+// the last that the process's own goroutine does, so that nobody has to be woken for it, and a thread
+// that does not end keeps no other process from being reaped.
 func (r *reaper) ended(p *Process) {
 	ppid := r.k.table.ppid(p)
 	if ppid == 0 || r.k.stopped.Load() {
-		r.add(p)
+		r.k.reapProcess(p)
 	} else if parent, ok := r.k.table.get(ppid); ok && parent.opts.Body != nil {
 		parent.opts.Body.Ended(p)
 	}

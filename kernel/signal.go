@@ -50,7 +50,7 @@ func (p *Process) resolveSignalDisposition(sig types.Signal, log *event.Log) (si
 	return d, true
 }
 
-var outcomes = map[sigset.Action]string{sigset.Ignore: "ignored", sigset.Pend: "pending", sigset.Handle: "handled", sigset.Default: "delivered"}
+var outcomes = [...]string{sigset.Ignore: "ignored", sigset.Pend: "pending", sigset.Handle: "handled", sigset.Default: "delivered"}
 
 // act does what was decided. No lock is held.
 func (k *KernelImpl) act(p *Process, d sigset.Decision) {
@@ -201,18 +201,27 @@ func (k *KernelImpl) SignalTree(pid types.PID, sig types.Signal) (int, error) {
 		return 0, err
 	}
 	n := 0
-	reached := map[*Process]bool{}
-	for more := true; more; { // again for those who were born before their parent was reached
-		more = false
-		for _, p := range k.table.signalled(root, sig) {
+	var reached map[*Process]bool // made when somebody was born meanwhile
+	for {
+		procs, born := k.table.signalled(root, sig)
+		more := false
+		for _, p := range procs {
 			if reached[p] {
 				continue
 			}
-			reached[p], more = true, true
+			more = true
 			if k.deliver(p, sig) {
 				n++
 			}
 		}
+		if !more || k.table.born() == born {
+			return n, nil
+		}
+		if reached == nil { // again for those who were born before their parent was reached
+			reached = make(map[*Process]bool, len(procs))
+		}
+		for _, p := range procs {
+			reached[p] = true
+		}
 	}
-	return n, nil
 }

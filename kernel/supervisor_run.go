@@ -252,7 +252,8 @@ func (s *supervisor) stop(id supervise.ID, sig types.Signal) {
 		s.k.deliver(m.p, sig)
 		return
 	}
-	for _, p := range s.k.table.signalled(m.p, sig) {
+	procs, _ := s.k.table.signalled(m.p, sig)
+	for _, p := range procs {
 		s.k.deliver(p, sig)
 	}
 }

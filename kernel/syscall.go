@@ -108,16 +108,30 @@ func fdName(fd types.FD) string { return "fd " + types.PID(fd).String() }
 
 // excerpt is the beginning and the end of data, as text. What is left out is not looked at.
 func excerpt(data []byte) string {
-	s := string(data[:min(len(data), traceMax)])
-	if len(data) > traceMax {
-		head, tail := traceMax*2/3, len(data)-traceMax/3
-		for head > 0 && !utf8.RuneStart(data[head]) {
-			head--
-		}
-		for tail < len(data) && !utf8.RuneStart(data[tail]) {
-			tail++
-		}
-		s = string(data[:head]) + "\n[... " + strconv.Itoa(tail-head) + " bytes left out ...]\n" + string(data[tail:])
+	if len(data) <= traceMax {
+		return valid(string(data))
+	}
+	head, tail := traceMax*2/3, len(data)-traceMax/3
+	for head > 0 && !utf8.RuneStart(data[head]) {
+		head--
+	}
+	for tail < len(data) && !utf8.RuneStart(data[tail]) {
+		tail++
+	}
+	var b strings.Builder
+	b.Grow(traceMax + 64)
+	b.Write(data[:head])
+	b.WriteString("\n[... ")
+	b.WriteString(strconv.Itoa(tail - head))
+	b.WriteString(" bytes left out ...]\n")
+	b.Write(data[tail:])
+	return valid(b.String())
+}
+
+// valid is strings.ToValidUTF8 with a question mark, quick for what is valid already.
+func valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
 	}
 	return strings.ToValidUTF8(s, "?")
 }

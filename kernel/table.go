@@ -22,10 +22,11 @@ type table struct {
 	byUUID map[types.UUID]*Process // +checklocks:mu
 	root   relations               // +checklocks:mu; the children of PID 0
 	groups map[types.PGID]*group   // +checklocks:mu
-	tombs  map[types.PID]Info      // +checklocks:mu
+	tombs  map[types.PID]*Info     // +checklocks:mu
 	order  []types.PID             // +checklocks:mu; tombstones, oldest first
 	weight int                     // +checklocks:mu; bytes of the texts in tombs
 	closed bool                    // +checklocks:mu
+	births uint64                  // +checklocks:mu; how many were ever inserted
 }
 
 // relations are the links of a process to its relatives. Guarded by table.mu.
@@ -52,7 +53,7 @@ const (
 func (i *Info) weight() int { return len(i.Intent) + len(i.Result) + len(i.Plan) }
 
 func newTable(next func() (types.PID, error), limit Limits) *table {
-	t := &table{next: next, limit: limit, byUUID: map[types.UUID]*Process{}, groups: map[types.PGID]*group{}, tombs: map[types.PID]Info{}}
+	t := &table{next: next, limit: limit, byUUID: map[types.UUID]*Process{}, groups: map[types.PGID]*group{}, tombs: map[types.PID]*Info{}}
 	if next == nil {
 		var last atomic.Uint64
 		t.next = func() (types.PID, error) { return types.PID(last.Add(1)), nil }
@@ -132,6 +133,7 @@ func (t *table) insert(p *Process) error {
 		return types.Errorf(types.ErrConflict, "Spawn", "", "%s is running already as PID %d", p.UUID, t.byUUID[p.UUID].PID)
 	}
 	t.byUUID[p.UUID] = p
+	t.births++
 	if p.rel.family = new(int); p.rel.parent != nil {
 		p.rel.family = p.rel.parent.rel.family
 	}
@@ -174,7 +176,7 @@ func (t *table) unlink(p *Process) {
 }
 
 // remove takes a process out of the table and leaves its tombstone.
-func (t *table) remove(p *Process, tomb Info) {
+func (t *table) remove(p *Process, tomb *Info) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unlink(p)
@@ -195,8 +197,10 @@ func (t *table) remove(p *Process, tomb Info) {
 func (t *table) tomb(pid types.PID) (Info, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i, ok := t.tombs[pid]
-	return i, ok
+	if i := t.tombs[pid]; i != nil {
+		return *i, true
+	}
+	return Info{}, false
 }
 
 // orphan gives the children of p to PID 0, forbids new ones, and returns them.
@@ -215,12 +219,12 @@ func (t *table) orphan(p *Process) []*Process {
 }
 
 // subtree returns p and all its descendants, parents first.
-func (t *table) subtree(p *Process) []*Process { return t.signalled(p, 0) }
+func (t *table) subtree(p *Process) []*Process { procs, _ := t.signalled(p, 0); return procs }
 
 // signalled is subtree for a signal to all of them, and settles what becomes of children that are being
 // born: after SIGKILL there are none any more, after SIGPAUSE they are paused, after SIGRESUME they are
-// not.
-func (t *table) signalled(p *Process, sig types.Signal) []*Process {
+// not. It also returns born as it is at that moment.
+func (t *table) signalled(p *Process, sig types.Signal) (procs []*Process, births uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := []*Process{p}
@@ -232,7 +236,14 @@ func (t *table) signalled(p *Process, sig types.Signal) []*Process {
 			out = append(out, c)
 		}
 	}
-	return out
+	return out, t.births
+}
+
+// born returns how many processes there have ever been.
+func (t *table) born() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.births
 }
 
 // held reports whether a process was born into a tree that is paused.

@@ -27,18 +27,29 @@ func (k *KernelImpl) WaitInfo(ctx context.Context, pid types.PID) (Info, error) 
 	if !ok {
 		return k.tombOf("Wait", pid)
 	}
-	select {
-	case <-p.left:
-	case <-ctx.Done():
-		code := types.ErrCancelled
-		if ctx.Err() == context.DeadlineExceeded {
-			code = types.ErrTimeout
+	if k.table.ppid(p) != 0 { // else nobody but the kernel reaps it
+		select {
+		case <-p.left:
+			k.reapProcess(p)
+		case <-ctx.Done():
+			return Info{}, waitEnded(ctx, pid)
 		}
-		return Info{}, &types.SyscallError{Syscall: "Wait", PID: pid, Code: code, Err: context.Cause(ctx)}
 	}
-	k.reapProcess(p)
-	<-p.gone // reaped by whoever came first
-	return p.tomb, nil
+	select {
+	case <-p.gone: // reaped by whoever came first
+		return *p.tomb, nil
+	case <-ctx.Done():
+		return Info{}, waitEnded(ctx, pid)
+	}
+}
+
+// waitEnded is the error of a wait that its context has ended.
+func waitEnded(ctx context.Context, pid types.PID) error {
+	code := types.ErrCancelled
+	if ctx.Err() == context.DeadlineExceeded {
+		code = types.ErrTimeout
+	}
+	return &types.SyscallError{Syscall: "Wait", PID: pid, Code: code, Err: context.Cause(ctx)}
 }
 
 func (k *KernelImpl) tombOf(op string, pid types.PID) (Info, error) {

@@ -54,7 +54,13 @@ func Errorf(code ErrCode, syscall, device, format string, args ...any) *SyscallE
 
 // Error returns "syscall device: cause", without the parts that are empty.
 func (e *SyscallError) Error() string {
+	cause := e.Code.Error
+	if e.Err != nil {
+		cause = e.Err.Error
+	}
+	text := cause()
 	var b strings.Builder
+	b.Grow(len(e.Syscall) + len(e.Device) + len(text) + len(" ") + len(" (pid 18446744073709551615): "))
 	b.WriteString(e.Syscall)
 	if e.Device != "" {
 		if b.Len() > 0 {
@@ -63,16 +69,14 @@ func (e *SyscallError) Error() string {
 		b.WriteString(e.Device)
 	}
 	if e.PID != 0 {
-		fmt.Fprintf(&b, " (pid %d)", e.PID)
+		b.WriteString(" (pid ")
+		b.WriteString(e.PID.String())
+		b.WriteByte(')')
 	}
 	if b.Len() > 0 {
 		b.WriteString(": ")
 	}
-	if e.Err != nil {
-		b.WriteString(e.Err.Error())
-	} else {
-		b.WriteString(e.Code.Error())
-	}
+	b.WriteString(text)
 	return b.String()
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -34,13 +33,14 @@ func (v *VFS) Devices() *DeviceRegistry { return v.devices }
 type fdTable struct {
 	caller func() Caller // who the process is; nil: ask the VFS's own source
 	mu     sync.Mutex
-	files  map[types.FD]openFile // +checklocks:mu
-	next   types.FD              // +checklocks:mu
-	closed bool                  // +checklocks:mu; set for good by CloseAll
+	files  []openFile // +checklocks:mu; in order of their descriptors; few
+	next   types.FD   // +checklocks:mu
+	closed bool       // +checklocks:mu; set for good by CloseAll
 }
 
 type openFile struct {
 	VFSFile
+	fd    types.FD
 	path  string
 	flags OpenFlag
 }
@@ -72,18 +72,25 @@ func (v *VFS) Open(pid types.PID, path string, flags OpenFlag) (types.FD, error)
 		return 0, &types.SyscallError{Syscall: "Open", PID: pid, Device: path, Code: types.ErrCancelled, Err: errors.New("process has ended")}
 	}
 	defer t.mu.Unlock()
-	return t.addLocked(openFile{f, path, flags}), nil
+	return t.addLocked(f, path, flags), nil
 }
 
 // addLocked gives a file the next descriptor.
-func (t *fdTable) addLocked(f openFile) types.FD {
-	if t.files == nil {
-		t.files = make(map[types.FD]openFile, 2)
-	}
+func (t *fdTable) addLocked(f VFSFile, path string, flags OpenFlag) types.FD {
 	fd := t.next
 	t.next++
-	t.files[fd] = f
+	t.files = append(t.files, openFile{f, fd, path, flags})
 	return fd
+}
+
+// indexLocked returns where a descriptor stands in files, or -1. The newest are used most.
+func (t *fdTable) indexLocked(fd types.FD) int {
+	for i := len(t.files) - 1; i >= 0; i-- {
+		if t.files[i].fd == fd {
+			return i
+		}
+	}
+	return -1
 }
 
 // Install gives a process a descriptor for a file that no device has opened, such as the end of a pipe.
@@ -102,7 +109,7 @@ func (v *VFS) Install(pid types.PID, name string, f VFSFile, flags OpenFlag) (ty
 	if t.closed {
 		return gone()
 	}
-	return t.addLocked(openFile{f, name, flags}), nil
+	return t.addLocked(f, name, flags), nil
 }
 
 // OpenFile opens path on behalf of a process without giving it a descriptor. The caller closes it.
@@ -142,10 +149,9 @@ func (v *VFS) File(pid types.PID, fd types.FD) (VFSFile, error) {
 func (v *VFS) file(op string, pid types.PID, fd types.FD) (openFile, error) {
 	if t, ok := v.tables.Load(pid); ok {
 		t.mu.Lock()
-		f, ok := t.files[fd]
-		t.mu.Unlock()
-		if ok {
-			return f, nil
+		defer t.mu.Unlock()
+		if i := t.indexLocked(fd); i >= 0 {
+			return t.files[i], nil
 		}
 	}
 	return openFile{}, &types.SyscallError{Syscall: op, PID: pid, Code: types.ErrInvalid, Err: errors.New("bad file descriptor " + strconv.Itoa(int(fd)))}
@@ -188,7 +194,9 @@ func (v *VFS) Close(pid types.PID, fd types.FD) error {
 	}
 	if t, ok := v.tables.Load(pid); ok {
 		t.mu.Lock()
-		delete(t.files, fd)
+		if i := t.indexLocked(fd); i >= 0 {
+			t.files = slices.Delete(t.files, i, i+1)
+		}
 		t.mu.Unlock()
 	}
 	if err := f.Close(); err != nil {
@@ -222,8 +230,7 @@ func (v *VFS) CloseAll(pid types.PID) error {
 	t.files, t.closed = nil, true
 	t.mu.Unlock()
 	var errs []error
-	for _, fd := range slices.Sorted(maps.Keys(files)) {
-		f := files[fd]
+	for _, f := range files {
 		if err := f.Close(); err != nil {
 			errs = append(errs, withPID(err, "Close", pid, f.path))
 		}
@@ -246,10 +253,9 @@ func (v *VFS) List(pid types.PID) []FDInfo {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := make([]FDInfo, 0, len(t.files))
-	for fd, f := range t.files {
-		out = append(out, FDInfo{fd, f.path})
+	for _, f := range t.files {
+		out = append(out, FDInfo{f.fd, f.path})
 	}
-	slices.SortFunc(out, func(a, b FDInfo) int { return int(a.FD - b.FD) })
 	return out
 }
 

@@ -26,6 +26,7 @@ var rows = []row{
 	{no: "2c", measure: "full garbage collection with 10,000 idle processes", pkg: "./kernel", ours: "IdleProcess/rnix", base: "IdleProcess/goroutine", unit: "GC-ns", target: 2, gate: 3, alone: true, what: "10,000 goroutines"},
 	{no: "3a", measure: "message, one way", pkg: "./kernel/internal/mailbox", ours: "Send/rnix", base: "Send/channel", target: 1.3, gate: 1.8, what: "channel with as much room"},
 	{no: "3b", measure: "message and answer", pkg: "./kernel/internal/mailbox", ours: "PingPong/rnix", base: "PingPong/channel", target: 1.2, gate: 1.8, what: "two channels"},
+	{no: "3c", measure: "message, 1,000 senders to one", pkg: "./kernel/internal/mailbox", ours: "FanIn1000/rnix", base: "FanIn1000/channel", target: 1.6, gate: 1.9, what: "channel with as much room"},
 	{no: "4", measure: "signal to a group of 1,000", pkg: "./kernel", ours: "SignalGroup1000/rnix", base: "SignalGroup1000/channels", target: 1.6, gate: 3, what: "1,000 channel sends"},
 	{no: "5", measure: "kill of a tree of 1,000", pkg: "./kernel", ours: "KillTree1000/rnix", base: "KillTree1000/contexts", target: 1.3, gate: 2.5, what: "tree of contexts"},
 	{no: "6", measure: "pipe, 64 B", pkg: "./kernel/internal/pipe", ours: "Pipe/rnix/64B", base: "Pipe/memcpy/64B", target: 4, gate: 6, what: "two memcpys"},

@@ -83,3 +83,39 @@ func BenchmarkPingPong(b *testing.B) {
 		<-done
 	})
 }
+
+// Row 3c: 1,000 senders and one receiver. Both queues hold as many messages, and a sender waits for room.
+func BenchmarkFanIn1000(b *testing.B) {
+	const n = 1000
+	// share calls send in n goroutines, b.N times in all.
+	share := func(b *testing.B, send func()) {
+		for i := range n {
+			go func() { // ends with its share
+				for range (b.N + i) / n {
+					send()
+				}
+			}()
+		}
+	}
+	b.Run("channel", func(b *testing.B) {
+		c := make(chan int, DefaultMax)
+		share(b, func() { c <- 1 })
+		for range b.N {
+			<-c
+		}
+	})
+	b.Run("rnix", func(b *testing.B) {
+		var box Box[int]
+		b.ReportAllocs()
+		share(b, func() {
+			if err := box.PutWait(context.Background(), 1); err != nil {
+				b.Error(err)
+			}
+		})
+		for range b.N {
+			if _, err := box.Get(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

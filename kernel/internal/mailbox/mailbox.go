@@ -1,6 +1,6 @@
 // Package mailbox is the queue of messages to one process: bounded, in order, closed when the process
-// ends. Senders fill one slice while the receiver works on another, so a receiver takes the lock once
-// for everything that has come. It knows no process.
+// ends. Senders fill one slice while the receiver works on another, so that neither moves what the other
+// has. It knows no process.
 package mailbox
 
 import (
@@ -21,11 +21,12 @@ type Box[T any] struct {
 	Max int // messages; 0 = DefaultMax. Set before use.
 
 	mu     sync.Mutex
-	in     []T           // +checklocks:mu; what senders fill
-	out    []T           // +checklocks:mu; what the receiver empties, before in
-	grown  chan struct{} // +checklocks:mu; closed when something comes; nil when nobody waits
-	shrunk chan struct{} // +checklocks:mu; closed when something was taken; nil when nobody waits
-	closed bool          // +checklocks:mu
+	in     []T   // +checklocks:mu; what senders fill
+	out    []T   // +checklocks:mu; what the receiver empties, before in
+	taken  int   // +checklocks:mu; how many of out are gone
+	grown  queue // +checklocks:mu; for a message or the end
+	shrunk queue // +checklocks:mu; for room or the end
+	closed bool  // +checklocks:mu
 }
 
 // DefaultMax is the bound of a Box in messages.
@@ -49,35 +50,25 @@ func (b *Box[T]) putLocked(v T) error {
 	switch {
 	case b.closed:
 		return ErrClosed
-	case len(b.in)+len(b.out) >= b.max():
+	case b.lenLocked() >= b.max():
 		return ErrFull
 	}
 	b.in = append(b.in, v)
-	if b.grown != nil {
-		close(b.grown)
-		b.grown = nil
-	}
+	b.grown.wake()
 	return nil
 }
 
 // PutWait is Put that waits for room, until ctx ends.
 func (b *Box[T]) PutWait(ctx context.Context, v T) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for {
-		b.mu.Lock()
 		err := b.putLocked(v)
 		if err != ErrFull {
-			b.mu.Unlock()
 			return err
 		}
-		if b.shrunk == nil {
-			b.shrunk = make(chan struct{})
-		}
-		room := b.shrunk
-		b.mu.Unlock()
-		select {
-		case <-room:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := b.shrunk.wait(ctx, &b.mu); err != nil {
+			return err
 		}
 	}
 }
@@ -85,36 +76,25 @@ func (b *Box[T]) PutWait(ctx context.Context, v T) error {
 // Get takes the oldest message, waiting for one until ctx ends. What is left in a closed box can still
 // be taken; after that it is ErrClosed.
 func (b *Box[T]) Get(ctx context.Context) (v T, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for {
-		b.mu.Lock()
-		if len(b.out) == 0 {
-			b.in, b.out = b.out[:0], b.in
+		if b.taken == len(b.out) {
+			b.in, b.out, b.taken = b.out[:0], b.in, 0
 		}
-		if len(b.out) > 0 {
-			v = b.out[0]
+		if b.taken < len(b.out) {
+			v = b.out[b.taken]
 			var zero T
-			b.out[0] = zero // do not keep it alive
-			b.out = b.out[1:]
-			if b.shrunk != nil {
-				close(b.shrunk)
-				b.shrunk = nil
-			}
-			b.mu.Unlock()
+			b.out[b.taken] = zero // do not keep it alive
+			b.taken++
+			b.shrunk.wake()
 			return v, nil
 		}
 		if b.closed {
-			b.mu.Unlock()
 			return v, ErrClosed
 		}
-		if b.grown == nil {
-			b.grown = make(chan struct{})
-		}
-		come := b.grown
-		b.mu.Unlock()
-		select {
-		case <-come:
-		case <-ctx.Done():
-			return v, context.Cause(ctx)
+		if err := b.grown.wait(ctx, &b.mu); err != nil {
+			return v, err
 		}
 	}
 }
@@ -123,18 +103,18 @@ func (b *Box[T]) Get(ctx context.Context) (v T, err error) {
 func (b *Box[T]) Len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.in) + len(b.out)
+	return b.lenLocked()
 }
+
+func (b *Box[T]) lenLocked() int { return len(b.in) + len(b.out) - b.taken }
 
 // Close refuses further messages and wakes everybody. A second call does nothing.
 func (b *Box[T]) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
-	for _, ch := range []*chan struct{}{&b.grown, &b.shrunk} {
-		if *ch != nil {
-			close(*ch)
-			*ch = nil
-		}
+	for b.grown.wake() {
+	}
+	for b.shrunk.wake() {
 	}
 }

@@ -90,3 +90,68 @@ func TestRoomWakesTheWaitingSender(t *testing.T) {
 		}
 	})
 }
+
+func TestWhoGivesUpDoesNotSwallowTheWakeOfAnother(t *testing.T) {
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			b := Box[int]{Max: 1}
+			if err := b.Put(0); err != nil {
+				t.Fatal(err)
+			}
+			first, giveUp := context.WithCancelCause(t.Context())
+			tired := errors.New("tired")
+			sent := make(chan error, 2)
+			go func() { sent <- b.PutWait(first, 1) }()
+			synctest.Wait() // it is the first in the queue
+			go func() { sent <- b.PutWait(t.Context(), 2) }()
+			synctest.Wait()
+			go giveUp(tired) // at the same moment as there is room
+			if v, err := b.Get(t.Context()); v != 0 || err != nil {
+				t.Fatal(v, err)
+			}
+			for n := range 2 {
+				v, err := b.Get(t.Context())
+				if n == 0 && err != nil || v != 1 && v != 2 {
+					t.Fatal(v, err)
+				}
+				if v == 2 { // whatever became of the first, the second came
+					break
+				}
+			}
+			synctest.Wait()
+			for range 2 {
+				if err := <-sent; err != nil && err != tired {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func TestAThousandWaitingSendersLoseNothing(t *testing.T) {
+	const senders, each = 1000, 5
+	b := Box[[2]int]{Max: 16}
+	for i := range senders {
+		go func() { // ends with its last message
+			for n := range each {
+				if err := b.PutWait(t.Context(), [2]int{i, n}); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+	var next [senders]int
+	for range senders * each {
+		v, err := b.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next[v[0]] != v[1] {
+			t.Fatalf("sender %d: message %d, want %d", v[0], v[1], next[v[0]])
+		}
+		next[v[0]]++
+	}
+	if b.Len() != 0 {
+		t.Errorf("%d are left", b.Len())
+	}
+}
