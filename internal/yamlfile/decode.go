@@ -42,6 +42,12 @@ func (d *Doc) value(n *yaml.Node, path string, v reflect.Value) bool {
 		return d.table(n, path, v)
 	case reflect.Slice:
 		return d.list(n, path, v)
+	case reflect.Interface:
+		x, ok := d.any(n, path)
+		if ok && x != nil {
+			v.Set(reflect.ValueOf(x))
+		}
+		return ok
 	case reflect.String:
 		return d.str(n, path, v)
 	case reflect.Bool:
@@ -92,8 +98,13 @@ func (d *Doc) str(n *yaml.Node, path string, v reflect.Value) bool {
 
 // mapping reads the keys of a struct.
 func (d *Doc) mapping(n *yaml.Node, path string, v reflect.Value) bool {
-	if n.Kind != yaml.MappingNode {
-		return d.want(n, path, "keys and values")
+	switch form, other := forms(v); {
+	case n.Kind == yaml.SequenceNode && form[",list"].IsValid():
+		return d.list(n, path, form[",list"])
+	case n.Kind == yaml.MappingNode && form[",table"].IsValid():
+		return d.table(n, path, form[",table"])
+	case n.Kind != yaml.MappingNode:
+		return d.want(n, path, other)
 	}
 	fields := fieldsOf(v.Type())
 	d.pairs(n, path, func(key, val *yaml.Node, sub string) {
@@ -128,7 +139,7 @@ func (d *Doc) table(n *yaml.Node, path string, v reflect.Value) bool {
 		return d.want(n, path, "names and values")
 	}
 	m := reflect.MakeMap(v.Type())
-	texts := v.Type().Elem().Kind() == reflect.String
+	texts := v.Type().Elem().Kind() == reflect.String && !reflect.PointerTo(v.Type().Elem()).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 	d.pairs(n, path, func(key, val *yaml.Node, sub string) {
 		e := reflect.New(v.Type().Elem()).Elem()
 		if texts && val.Kind == yaml.ScalarNode {

@@ -9,8 +9,11 @@ package yamlfile
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
@@ -58,9 +61,10 @@ type position struct{ line, column int }
 // field whose value is wrong keeps what it had. It never fails: what is wrong is in the Doc.
 //
 // Fields may be strings, booleans, integers, floats, pointers to these, slices, maps with string
-// keys, structs, and types that implement encoding.TextUnmarshaler. Values of a map of strings may
-// be written as numbers or booleans. A null means "not said", except for a list, where it is
-// refused because it could be meant as "none".
+// keys, structs, interfaces without methods, and types that implement encoding.TextUnmarshaler. Values
+// of a map of strings may be written as numbers or booleans. A null means "not said", except for a
+// list, where it is refused because it could be meant as "none". A struct may also be written as a list
+// or a map with keys of its own: the field with the tag ",list" or ",table" has it then.
 func Decode(src []byte, into any, o Options) *Doc {
 	d := &Doc{file: o.File, unknown: o.Unknown, first: o.FirstLine, at: map[string]position{}}
 	limit := o.MaxBytes
@@ -145,6 +149,29 @@ func (d *Doc) Origin(path string) string {
 		return d.file
 	}
 	return fmt.Sprintf("%s:%d", d.file, p.line+d.first)
+}
+
+// Keys returns the keys directly below a key, in the order of the file, whatever their values are.
+func (d *Doc) Keys(path string) []string {
+	var out []string
+	for p := range d.at {
+		if key, below := strings.CutPrefix(p, path+"."); below && !strings.ContainsAny(key, ".[") {
+			out = append(out, key)
+		}
+	}
+	slices.SortFunc(out, func(a, b string) int {
+		x, y := d.at[path+"."+a], d.at[path+"."+b]
+		return cmp.Or(x.line-y.line, x.column-y.column)
+	})
+	return out
+}
+
+// Line returns the line of a key, from 1; 0 if the file does not have it.
+func (d *Doc) Line(path string) int {
+	if p, ok := d.at[path]; ok {
+		return p.line + d.first
+	}
+	return 0
 }
 
 func (d *Doc) find(path string) position {
