@@ -1,9 +1,9 @@
 package kernel
 
 import (
+	"context"
 	"fmt"
 	"iter"
-	"sync"
 
 	"rnix/types"
 )
@@ -14,13 +14,18 @@ type Coroutine struct {
 	ParentPID types.PID
 	Intent    string
 
-	yield func(any) bool // set before fn runs, used by fn only
+	ctx    context.Context
+	cancel context.CancelFunc
+	yield  func(any) bool // set before fn runs, used by fn only
 
-	mu   sync.Mutex // held while the coroutine runs
+	turn chan struct{} // full while the coroutine runs: who sends has the turn
 	next func() (any, bool)
 	stop func()
-	err  error // +checklocks:mu; of a panic
+	err  error // of a panic; belongs to who has the turn
 }
+
+// Context ends when the coroutine must: what it waits for must not outlive its process.
+func (c *Coroutine) Context() context.Context { return c.ctx }
 
 // cleared unwinds a coroutine that is ended while it yields.
 type clearedCoroutine struct{}
@@ -41,7 +46,8 @@ func (p *Process) SpawnCoroutine(intent string, fn func(*Coroutine)) (types.CoID
 		return 0, &types.SyscallError{Syscall: "SpawnCoroutine", PID: p.PID, Code: types.ErrCancelled, Err: errEnded}
 	}
 	p.lastCoID++
-	c := &Coroutine{CoID: p.lastCoID, ParentPID: p.PID, Intent: intent}
+	c := &Coroutine{CoID: p.lastCoID, ParentPID: p.PID, Intent: intent, turn: make(chan struct{}, 1)}
+	c.ctx, c.cancel = context.WithCancel(p.ctx)
 	c.next, c.stop = iter.Pull(func(yield func(any) bool) {
 		c.yield = yield
 		defer func() {
@@ -61,7 +67,8 @@ func (p *Process) SpawnCoroutine(intent string, fn func(*Coroutine)) (types.CoID
 }
 
 // ResumeCoroutine runs a coroutine up to its next Yield and returns what it yielded. A coroutine that
-// has ended, or never was, is NOT_FOUND. Calls for one coroutine at the same time take turns.
+// has ended, or never was, is NOT_FOUND. Calls for one coroutine at the same time take turns. When the
+// process ends, it is CANCELLED.
 func (p *Process) ResumeCoroutine(id types.CoID) (any, error) {
 	p.mu.Lock()
 	c, ok := p.coroutines[id]
@@ -70,13 +77,14 @@ func (p *Process) ResumeCoroutine(id types.CoID) (any, error) {
 	if !ok {
 		return nil, gone
 	}
-	c.mu.Lock()
-	v, more := c.next()
-	err := c.err
-	c.mu.Unlock()
+	if !c.take(p.ctx) {
+		return nil, &types.SyscallError{Syscall: "ResumeCoroutine", PID: p.PID, Code: types.ErrCancelled, Err: context.Cause(p.ctx)}
+	}
+	v, more, err := c.resume()
 	if more {
 		return v, nil
 	}
+	c.cancel()
 	p.mu.Lock()
 	delete(p.coroutines, id)
 	p.mu.Unlock()
@@ -86,16 +94,39 @@ func (p *Process) ResumeCoroutine(id types.CoID) (any, error) {
 	return nil, gone
 }
 
+// take waits for the turn. It reports false when the process has ended: nothing runs for it any more,
+// and a coroutine that resumes itself waits no longer.
+func (c *Coroutine) take(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	select {
+	case c.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// resume runs the coroutine up to its next Yield and gives the turn back. It has the turn.
+func (c *Coroutine) resume() (v any, more bool, err error) {
+	defer func() { <-c.turn }() // also if fn ends its goroutine
+	v, more = c.next()
+	return v, more, c.err
+}
+
 // ClearCoroutines ends all coroutines, wherever they are suspended, and forgets them. One that runs at
-// the moment ends at its next Yield.
+// the moment ends at its next Yield, or when what it waits for ends with its Context.
 func (p *Process) ClearCoroutines() {
 	p.mu.Lock()
 	cs := p.coroutines
 	p.coroutines, p.cleared = nil, true
 	p.mu.Unlock()
 	for _, c := range cs {
-		c.mu.Lock()
-		c.stop()
-		c.mu.Unlock()
+		c.cancel()
+	}
+	for _, c := range cs {
+		c.turn <- struct{}{}
+		c.stop() // the turn is not given back: nobody resumes it any more
 	}
 }

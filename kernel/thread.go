@@ -10,7 +10,7 @@ import (
 )
 
 // Thread is a goroutine of a process. It shares the process's conversation, and its context ends with
-// the process's.
+// the process's. It is known to the process until it is joined, or the process is reaped.
 type Thread struct {
 	TID       types.TID
 	ParentPID types.PID
@@ -18,6 +18,7 @@ type Thread struct {
 	CtxID     types.CtxID
 	Done      chan struct{} // closed when the thread has ended
 
+	p      *Process
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -44,6 +45,29 @@ func (t *Thread) Outcome() (types.ProcessState, string, error) {
 	return t.state, t.result, t.err
 }
 
+// Join waits for the thread to end, has its process forget it and returns what it brought. It is CANCELLED
+// when the process ends before the thread has.
+func (t *Thread) Join() (string, error) {
+	select {
+	case <-t.Done:
+	default:
+		select {
+		case <-t.Done:
+		case <-t.p.ctx.Done(): // a thread that waits for itself must not keep the process from being reaped
+			return "", &types.SyscallError{Syscall: "Join", PID: t.ParentPID, Code: types.ErrCancelled, Err: context.Cause(t.p.ctx)}
+		}
+	}
+	t.forget()
+	_, result, err := t.Outcome()
+	return result, err
+}
+
+func (t *Thread) forget() {
+	t.p.mu.Lock()
+	defer t.p.mu.Unlock()
+	delete(t.p.threads, t.TID)
+}
+
 var errEnded = errors.New("the process has ended")
 
 // SpawnThread starts fn as a thread of the process. fn must return soon after its Context ends: the
@@ -55,7 +79,7 @@ func (p *Process) SpawnThread(intent string, fn func(*Thread)) (types.TID, error
 		return 0, &types.SyscallError{Syscall: "SpawnThread", PID: p.PID, Code: types.ErrCancelled, Err: errEnded}
 	}
 	p.lastTID++
-	t := &Thread{TID: p.lastTID, ParentPID: p.PID, Intent: intent, CtxID: p.CtxID, Done: make(chan struct{}), state: types.StateRunning}
+	t := &Thread{p: p, TID: p.lastTID, ParentPID: p.PID, Intent: intent, CtxID: p.CtxID, Done: make(chan struct{}), state: types.StateRunning}
 	t.ctx, t.cancel = context.WithCancel(p.ctx)
 	if p.threads == nil {
 		p.threads = map[types.TID]*Thread{}

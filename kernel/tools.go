@@ -102,7 +102,7 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
 		Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, Budget: p.ContextBudget,
-		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: p.progress, Open: open,
+		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: p.progress, Open: open, Thread: threadsOf(p),
 	}, host{k, p})
 	if err != nil {
 		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "request: %w", err)

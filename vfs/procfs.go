@@ -27,6 +27,8 @@ type ProcSource interface {
 	Calls(pid types.PID) ([]ProcCall, error)
 	// Input returns the whole text of one of the inputs of a process. NOT_FOUND if it has no such input.
 	Input(pid types.PID, name string) (string, error)
+	// Threads returns the threads and coroutines of a process.
+	Threads(pid types.PID) ([]ProcThread, error)
 	// Step returns one step in full; it is shown as JSON. NOT_FOUND if there is no such step.
 	Step(pid types.PID, number int) (any, error)
 }
@@ -90,6 +92,14 @@ type ProcCall struct {
 	Text     string // first line of the result or the error
 }
 
+// ProcThread is one line of /proc/<pid>/threads.
+type ProcThread struct {
+	Kind   string // thread or coroutine
+	ID     uint64
+	State  string // running or dead; of a coroutine, running or suspended
+	Intent string
+}
+
 // ProcFS serves /proc: "/proc" lists the PIDs, and "self" for a caller that is a process;
 // "/proc/<pid>" lists the files of one, procFiles. A file holds what was true when it was opened.
 // Nothing can be written.
@@ -127,6 +137,7 @@ var procFiles = []struct {
 	{"mounts", func(_ *ProcFS, s ProcStatus) (string, error) { return lines(s.MCPMounts), nil }},
 	{"status", func(_ *ProcFS, s ProcStatus) (string, error) { return s.String(), nil }},
 	{"steps", (*ProcFS).steps},
+	{"threads", (*ProcFS).threads},
 	{"tools", func(_ *ProcFS, s ProcStatus) (string, error) { return s.tools(), nil }},
 }
 
@@ -223,6 +234,18 @@ func (p *ProcFS) ledger(s ProcStatus) (string, error) {
 	var b strings.Builder
 	for _, c := range calls {
 		fmt.Fprintf(&b, "%d\t%s\t%s\t%s\t%s\t%d ms\t%s\n", c.Step, c.Verdict, oneLine(c.ID), oneLine(c.Tool), c.Effect, c.Duration.Milliseconds(), oneLine(c.Text))
+	}
+	return b.String(), nil
+}
+
+func (p *ProcFS) threads(s ProcStatus) (string, error) {
+	threads, err := p.source.Threads(s.PID)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, t := range threads {
+		fmt.Fprintf(&b, "%s\t%d\t%s\t%s\n", t.Kind, t.ID, t.State, oneLine(t.Intent))
 	}
 	return b.String(), nil
 }

@@ -40,6 +40,10 @@ func (s twoProcs) Input(_ types.PID, name string) (string, error) {
 	return "handed over", nil
 }
 
+func (s twoProcs) Threads(types.PID) ([]vfs.ProcThread, error) {
+	return []vfs.ProcThread{{Kind: "thread", ID: 1, State: "running", Intent: "Analyze\nsecurity"}, {Kind: "coroutine", ID: 1, State: "suspended", Intent: "stream"}}, nil
+}
+
 func (s twoProcs) Step(_ types.PID, n int) (any, error) {
 	if n > 2 {
 		return nil, types.Errorf(types.ErrNotFound, "Step", "", "no step %d", n)
@@ -83,7 +87,7 @@ func TestProcDevice(t *testing.T) {
 		},
 		Samples: []vfstest.Sample{
 			{Subpath: "", Want: "1\n4\nself\n"},
-			{Subpath: "/4", Want: "children\ncontext\nfd\ninputs/\nintent\nledger\nlimits\nmounts\nstatus\nsteps\ntools\n"},
+			{Subpath: "/4", Want: "children\ncontext\nfd\ninputs/\nintent\nledger\nlimits\nmounts\nstatus\nsteps\nthreads\ntools\n"},
 			{Subpath: "/self/", Want: "status\n"},
 			{Subpath: "/self/status", Want: "pid:\t4\nppid:\t1\n"},
 			{Subpath: "/4/status", Want: "wait:\trate limit\n"},
@@ -100,6 +104,7 @@ func TestProcDevice(t *testing.T) {
 			{Subpath: "/4/inputs/pipe", Want: "handed over"},
 			{Subpath: "/4/inputs/none", WantCode: types.ErrNotFound},
 			{Subpath: "/4/inputs/pipe/x", WantCode: types.ErrNotFound},
+			{Subpath: "/4/threads", Want: "thread\t1\trunning\tAnalyze\\nsecurity\ncoroutine\t1\tsuspended\tstream\n"},
 			{Subpath: "/4/fd", Want: "3\t/proc/4/status\n4\t/proc\n"},
 			{Subpath: "/4/children", Want: "7\n9\n"},
 			{Subpath: "/4/mounts", Want: "/mnt/mcp/4-db\n"},

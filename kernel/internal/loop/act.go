@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	rnixctx "rnix/context"
@@ -85,19 +84,32 @@ func (l *Loop) batch(ctx context.Context, actions []Action, outs []Outcome) erro
 	if len(actions) == 1 {
 		outs[0] = l.run(ctx, &actions[0])
 	} else {
-		slots := make(chan struct{}, maxSideBySide)
-		var wg sync.WaitGroup // each goroutine runs one action; all end before batch returns
-		for i := range actions {
-			slots <- struct{}{}
-			wg.Go(func() {
-				defer func() { <-slots }()
-				outs[i] = l.run(ctx, &actions[i])
-			})
-		}
-		wg.Wait()
+		sideBySide(ctx, l.cfg.Thread, l.run, actions, outs)
 		waitedFor(ctx, l.run, actions, outs)
 	}
 	return l.host.Finish(l.progress.Step, actions, outs)
+}
+
+// sideBySide runs actions in threads of the process, some at a time. All have ended when it returns.
+func sideBySide(ctx context.Context, thread func(context.Context, string, func(context.Context)) (func(), error), run func(context.Context, *Action) Outcome, actions []Action, outs []Outcome) {
+	slots := make(chan struct{}, maxSideBySide)
+	joins := make([]func(), 0, len(actions))
+	for i := range actions {
+		slots <- struct{}{}
+		join, err := thread(ctx, actions[i].Call.Name, func(ctx context.Context) {
+			defer func() { <-slots }()
+			outs[i] = run(ctx, &actions[i])
+		})
+		if err != nil {
+			<-slots
+			outs[i].Err = err
+			continue
+		}
+		joins = append(joins, join)
+	}
+	for _, join := range joins {
+		join()
+	}
 }
 
 // waitedFor runs the calls again that waited for something when others beside them ran on: by now it may

@@ -16,7 +16,7 @@ import (
 )
 
 // Host is what a loop needs of its process. All methods are called from the loop's goroutine, except
-// Run, which is called side by side for independent actions.
+// Run and Undo, which are called in the threads of independent actions.
 type Host interface {
 	// Wait returns when the process may go on, or the cause of ctx's end.
 	Wait(ctx context.Context) error
@@ -71,8 +71,11 @@ type Config struct {
 	// StepTimeout bounds one step: the model call fails, tools are cancelled and the model is told.
 	// 0 = none.
 	StepTimeout time.Duration
-	Start       Progress
-	Open        *Open // what an earlier run has left open; nil = nothing
+	// Thread starts f as a thread of the process, for an action beside others, and returns what waits for
+	// its end. The context of f is ctx, and ends with the process too.
+	Thread func(ctx context.Context, intent string, f func(context.Context)) (join func(), err error)
+	Start  Progress
+	Open   *Open // what an earlier run has left open; nil = nothing
 }
 
 // ErrHeld is what Host.Ask returns when a pause has cut the model off.
