@@ -17,7 +17,7 @@ short: ## what is quick
 	./test --short
 
 bench: ## measure beside baselines and targets, and write docs/benchmarks.md
-	go run ./internal/benchtable
+	go run ./internal/benchtable -peers
 
 lint: ## the rules of the house, vet and staticcheck
 	go vet ./...

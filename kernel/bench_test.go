@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -113,10 +114,15 @@ func BenchmarkSpawnExitWait(b *testing.B) {
 }
 
 // Row 2: what a process costs that waits for its model, and what the garbage collector has to do when
-// there are 10,000 of them. Memory that an earlier benchmark left behind spoils the resident set: run
+// there are so many of them. Memory that an earlier benchmark left behind spoils the resident set: run
 // each alone, once.
 func BenchmarkIdleProcess(b *testing.B) {
-	const n = 10000
+	for _, n := range []int{10_000, 100_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) { benchIdle(b, n) })
+	}
+}
+
+func benchIdle(b *testing.B, n int) {
 	perProc := func(b *testing.B, make func() (stop func())) {
 		for range b.N {
 			var m runtime.MemStats
@@ -128,8 +134,8 @@ func BenchmarkIdleProcess(b *testing.B) {
 			runtime.GC()
 			b.ReportMetric(float64(time.Since(start).Nanoseconds()), "GC-ns")
 			runtime.ReadMemStats(&m)
-			b.ReportMetric(float64(rss()-resident)/n, "RSS-B/proc")
-			b.ReportMetric(float64(m.HeapAlloc-heap)/n, "heap-B/proc")
+			b.ReportMetric(float64(rss()-resident)/float64(n), "RSS-B/proc")
+			b.ReportMetric(float64(m.HeapAlloc-heap)/float64(n), "heap-B/proc")
 			stop()
 		}
 	}

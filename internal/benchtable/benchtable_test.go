@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -49,13 +50,17 @@ func TestAbsoluteTargetsAreForOursAndNotForTheRatio(t *testing.T) {
 }
 
 func TestEveryBenchmarkOfTheTableIsRunOnceInARound(t *testing.T) {
-	for _, r := range rows {
+	all := slices.Clone(rows)
+	for _, c := range contests {
+		all = append(all, c.rows()...)
+	}
+	for _, r := range all {
 		for _, name := range []string{r.ours, r.base} {
 			if name == "" {
 				continue
 			}
 			n := 0
-			for _, g := range plan(rows) {
+			for _, g := range plan(all) {
 				if g.pkg != r.pkg || g.alone != r.alone {
 					continue
 				}
@@ -86,5 +91,26 @@ func TestARowReadsAsPeopleWriteIt(t *testing.T) {
 		if got := amount(v, "RSS-B/proc"); got != want {
 			t.Errorf("%v: %q, want %q", v, got, want)
 		}
+	}
+}
+
+func TestAContestShowsEachSubjectBesideBareGo(t *testing.T) {
+	c := contest{measure: "m", bench: "Send", subjects: actors}
+	s := samples{}
+	for i, name := range []string{"bare", "rnix", "protoactor"} {
+		v := float64(i + 1)
+		s[sample{peersPkg, "Send/" + name, "ns/each"}] = []float64{100 * v, 100 * v}
+		s[sample{peersPkg, "Send/" + name, "cpu-ns/each"}] = []float64{10 * v * v, 10 * v * v}
+	}
+	got, err := c.judge(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "| m | 100 ns | 200 ns, 2x (cpu 4x) | protoactor: 300 ns, 3x (cpu 9x) |"; got.line() != want {
+		t.Errorf("got  %s\nwant %s", got.line(), want)
+	}
+	delete(s, sample{peersPkg, "Send/protoactor", "ns/each"})
+	if _, err := c.judge(s); err == nil || !strings.Contains(err.Error(), "Send/protoactor") {
+		t.Errorf("a subject that was not measured: %v", err)
 	}
 }

@@ -4,6 +4,7 @@
 // of go.mod.
 //
 //	go run ./internal/benchtable          all rounds, and write the page
+//	go run ./internal/benchtable -peers   the same, with others beside us: fetches their modules
 //	go run ./internal/benchtable -short   run every benchmark once, to see that each row has its figures
 //
 // It judges no measurement: a target that is missed stands on the page and is no failure.
@@ -23,18 +24,19 @@ func main() {
 	short := flag.Bool("short", false, "run each benchmark once and write nothing")
 	rounds := flag.Int("rounds", 5, "how often each benchmark is run")
 	each := flag.Duration("each", 300*time.Millisecond, "how long a benchmark runs in a round")
+	others := flag.Bool("peers", false, "measure others too, from the module bench/peers")
 	only := flag.String("only", "", "rows whose measure matches this regular expression; the page is printed, not written")
 	out := flag.String("o", "docs/benchmarks.md", "the page to write")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *short, *rounds, *each, *only, *out); err != nil {
+	if err := run(ctx, *short, *others, *rounds, *each, *only, *out); err != nil {
 		fmt.Fprintln(os.Stderr, "benchtable:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, short bool, rounds int, each time.Duration, only, out string) error {
+func run(ctx context.Context, short, others bool, rounds int, each time.Duration, only, out string) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
@@ -48,7 +50,15 @@ func run(ctx context.Context, short bool, rounds int, each time.Duration, only, 
 			chosen = append(chosen, r)
 		}
 	}
-	if len(chosen) == 0 {
+	var beside []contest
+	all := chosen
+	for _, c := range contests {
+		if others && match.MatchString(c.measure) {
+			beside = append(beside, c)
+			all = append(all, c.rows()...)
+		}
+	}
+	if len(all) == 0 {
 		return fmt.Errorf("-only: no measure matches %q", only)
 	}
 	benchTime := each.String()
@@ -57,7 +67,7 @@ func run(ctx context.Context, short bool, rounds int, each time.Duration, only, 
 	}
 	machine := describe()
 	started := time.Now()
-	samples, err := measure(ctx, chosen, rounds, benchTime)
+	samples, err := measure(ctx, all, rounds, benchTime)
 	if err != nil {
 		return err
 	}
@@ -69,11 +79,19 @@ func run(ctx context.Context, short bool, rounds int, each time.Duration, only, 
 		}
 		results = append(results, res)
 	}
+	var peers []contested
+	for _, c := range beside {
+		res, err := c.judge(samples)
+		if err != nil {
+			return err
+		}
+		peers = append(peers, res)
+	}
 	if short {
-		_, err := fmt.Fprintf(os.Stdout, "%d rows measured once\n", len(results))
+		_, err := fmt.Fprintf(os.Stdout, "%d rows measured once\n", len(results)+len(peers))
 		return err
 	}
-	p := page{Machine: machine, Rounds: rounds, Each: each, Started: started, Took: time.Since(started), Load: load(), Results: results}
+	p := page{Machine: machine, Rounds: rounds, Each: each, Started: started, Took: time.Since(started), Load: load(), Results: results, Peers: peers}
 	if only != "" {
 		return p.write(os.Stdout)
 	}

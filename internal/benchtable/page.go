@@ -23,13 +23,15 @@ type page struct {
 	Took    time.Duration
 	Load    string // when it was over
 	Results []result
+	Peers   []contested // empty: they were not measured
 }
 
 //go:embed page.tmpl
 var layout string
 
 var layoutOf = template.Must(template.New("page").Funcs(template.FuncMap{
-	"row": func(r result) string { return r.line() },
+	"row":     func(r result) string { return r.line() },
+	"contest": func(c contested) string { return c.line() },
 }).Parse(layout))
 
 func (p page) write(w io.Writer) error { return layoutOf.Execute(w, p) }

@@ -31,7 +31,7 @@ func measure(ctx context.Context, rows []row, rounds int, benchTime string) (sam
 			continue
 		}
 		bin := filepath.Join(dir, strings.NewReplacer(".", "", "/", "_").Replace(r.pkg))
-		if _, err := command(ctx, ".", "go", "test", "-c", "-o", bin, r.pkg); err != nil {
+		if _, err := command(ctx, r.pkg, "go", "test", "-c", "-o", bin, "."); err != nil {
 			return nil, err
 		}
 		binaries[r.pkg] = bin
