@@ -14,7 +14,8 @@ type Manifest struct {
 	Description string `yaml:"description" json:"description"`
 	Models      Models `yaml:"models" json:"models,omitzero"`
 
-	ContextBudget *int     `yaml:"context_budget" json:"context_budget,omitempty"` // tokens over the life of the process; 0 = unlimited
+	ContextBudget *int     `yaml:"context_budget" json:"context_budget,omitempty"` // tokens over the life of the process and its descendants; 0 = unlimited
+	BudgetUSD     *float64 `yaml:"budget_usd" json:"budget_usd,omitempty"`         // dollars, likewise
 	MaxSteps      *int     `yaml:"max_steps" json:"max_steps,omitempty"`           // 0 = no limit
 	Skills        []string `yaml:"skills" json:"skills,omitempty"`                 // names; their bodies go into the prompt
 	Devices       []string `yaml:"devices" json:"devices,omitzero"`                // allowed device paths; absent = all, [] = none

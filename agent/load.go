@@ -111,7 +111,7 @@ func (a *Agent) addServers(o LoadOptions) error {
 // clone returns a manifest that shares nothing with m; an empty list stays empty and does not become
 // an absent one.
 func (m Manifest) clone() Manifest {
-	m.ContextBudget, m.MaxSteps, m.ProjectDoc = copyOf(m.ContextBudget), copyOf(m.MaxSteps), copyOf(m.ProjectDoc)
+	m.ContextBudget, m.BudgetUSD, m.MaxSteps, m.ProjectDoc = copyOf(m.ContextBudget), copyOf(m.BudgetUSD), copyOf(m.MaxSteps), copyOf(m.ProjectDoc)
 	m.Skills, m.Devices, m.MCP, m.Env = slices.Clone(m.Skills), slices.Clone(m.Devices), slices.Clone(m.MCP), slices.Clone(m.Env)
 	return m
 }

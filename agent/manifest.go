@@ -91,6 +91,9 @@ func (m *Manifest) check(d *yamlfile.Doc, dir string) {
 		*m.ContextBudget = 0
 		d.Warnf("context_budget", "is negative and counts as 0, which is unlimited")
 	}
+	if v := m.BudgetUSD; v != nil && !(*v >= 0 && *v <= 1e6) {
+		d.Problemf("budget_usd", "must be between 0, which is unlimited, and 1000000 dollars")
+	}
 	if m.MaxSteps != nil && *m.MaxSteps < 0 {
 		d.Problemf("max_steps", "is negative; write 0 for no limit")
 	}

@@ -18,7 +18,8 @@ type SpawnRequest struct {
 	FallbackModel    string   `json:"fallback_model,omitempty"`
 	Effort           string   `json:"reasoning_effort,omitempty"`
 	MaxSteps         *int     `json:"max_steps,omitempty"`      // 0 = no limit
-	ContextBudget    *int     `json:"context_budget,omitempty"` // tokens; 0 = unlimited
+	ContextBudget    *int     `json:"context_budget,omitempty"` // tokens, with those of its descendants; 0 = unlimited
+	BudgetUSD        *float64 `json:"budget_usd,omitempty"`     // dollars, likewise
 	TimeoutMs        int64    `json:"timeout_ms,omitempty"`     // of the whole process; 0 = none
 	Cwd              string   `json:"cwd,omitempty"`            // absolute
 	Name             string   `json:"name,omitempty"`

@@ -51,25 +51,24 @@ func TestAgentsThatStartAgentsDoNotTakeTheWholeMachine(t *testing.T) { // A-28
 	}
 }
 
-func TestChildHasAtMostTheTokensThatItsParentHasLeft(t *testing.T) {
+func TestChildDrawsOnTheBudgetOfItsParent(t *testing.T) {
 	s := newSys(t)
 	s.model = untilKilled
 	budget := func(n int) func(*SpawnOpts) { return func(o *SpawnOpts) { o.ContextBudget = &n } }
 	parent := s.spawn(budget(1000))
 	below := func(o *SpawnOpts) { o.ParentPID = parent }
-	for want, change := range map[int]func(*SpawnOpts){
-		1000: func(*SpawnOpts) {}, // nothing said
-		999:  budget(999),
-	} {
-		i, err := s.Info(s.spawn(below, change))
-		if err != nil || i.Budget != want {
-			t.Errorf("%d of %d: %v", i.Budget, want, err)
+	for asked, change := range map[int]func(*SpawnOpts){0: func(*SpawnOpts) {}, 999: budget(999), 5000: budget(5000)} {
+		pid := s.spawn(below, change)
+		i, err := s.Info(pid)
+		p, _ := s.Process(pid)
+		if err != nil || i.Budget != asked { // its own, below that of its parent
+			t.Errorf("%d of %d: %v", i.Budget, asked, err)
 		}
+		p.purse.Spend(Amount{Tokens: 100})
 	}
-	for _, asked := range []int{0, 5000} {
-		if i, err := s.Info(s.spawn(below, budget(asked))); err != nil || i.Budget != 1000 {
-			t.Errorf("a child that asks for %d may use %d: %v", asked, i.Budget, err)
-		}
+	up, _ := s.Process(parent)
+	if st := up.purse.State(); st.Used.Tokens != 300 || st.Limit.Tokens != 1000 {
+		t.Errorf("%+v", st)
 	}
 }
 

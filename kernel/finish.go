@@ -66,7 +66,7 @@ func (k *KernelImpl) finish(p *Process, end loop.End) {
 	case stopping:
 	case end.Wait != "":
 		exit = end.Exit
-		detail, _ := json.Marshal(step.SuspendDetail{Wake: end.Wake, Hint: end.Hint}) // two strings and a time
+		detail, _ := json.Marshal(step.SuspendDetail{Wake: end.Wake, Hint: end.Hint, Purse: end.Purse}) // two strings and a time
 		marker = step.Marker{Name: step.MarkerSuspended, PID: p.PID, Text: end.Wait, Exit: &exit, Detail: detail}
 	default:
 		exit = exitFor(end, shut)
@@ -89,6 +89,7 @@ func (k *KernelImpl) finish(p *Process, end loop.End) {
 	elapsed := p.Elapsed(now)
 	p.mu.Lock()
 	p.result, p.ended, p.stopping, p.parked, p.wake = end.Result, now, stopping, end.Wait, end.Wake
+	p.broke = end.Purse
 	p.waits = waiting{}
 	e := event.Event{Kind: event.Exited, PID: p.PID, UUID: p.UUID, Text: rnixctx.Elide(end.Result, 64<<10), Tokens: p.progress.Tokens, Step: p.progress.Step, Dur: elapsed}
 	if stopping || end.Wait != "" {
@@ -162,14 +163,15 @@ func (p *Process) procInfo(i Info) step.ProcInfo {
 		V: step.FormatVersion, UUID: i.UUID, PID: i.PID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.State,
 		Suspended: i.Suspended, Intent: i.Intent, Agent: i.Agent, Skills: i.Skills, Provider: i.Progress.Provider,
 		Model: i.Progress.Model, CreatedAt: i.CreatedAt, UpdatedAt: time.Now(), PausedTotal: i.PausedFor, Step: i.Progress.Step,
-		MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens, ContextBudget: i.Budget, CostUSD: i.Progress.CostUSD,
+		MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens, ContextBudget: i.Budget, BudgetUSD: i.BudgetUSD.Float(), CostUSD: i.Progress.CostUSD,
+		Unpriced: i.Progress.Unpriced, Spending: i.Progress.Spending,
 		AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots,
 		MCPMounts: i.MCPMounts, Result: i.Result, Exit: i.Exit,
 	}
 	s.OriginUUID, s.OriginStep, s.Runs, s.ActiveTotal, s.EarlierPIDs = i.Origin, i.OriginStep, i.Runs, i.Elapsed, i.Earlier
 	switch {
 	case i.Parked != "":
-		s.SuspendReason, s.WakeAt = i.Parked, i.Wake
+		s.SuspendReason, s.WakeAt, s.Purse = i.Parked, i.Wake, i.Purse
 	case i.Suspended && i.Paused:
 		s.SuspendReason = "paused"
 	case i.Suspended:

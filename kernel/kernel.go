@@ -9,9 +9,10 @@
 //	table      which processes exist, relations, groups, tombstones   table.mu
 //	Process    identity; state, exit, signals, progress               Process.mu
 //	gate       shut or open                                           leaf
+//	purse.Tree limits, what was used, what is reserved                leaf
 //	event.Log  sequence numbers, ring                                 last of all
 //
-// Lock order: table.mu > Process.mu > leaves (gate, mailbox, FD table, Context, inbox; never two at once) >
+// Lock order: table.mu > Process.mu > leaves (gate, mailbox, FD table, Context, inbox, purses; never two at once) >
 // event.Log.mu. While any of them is held there is no call to a driver, a model, a handler or a
 // callback, no disk and no blocking send.
 package kernel
@@ -25,7 +26,9 @@ import (
 	"rnix/agent"
 	rnixctx "rnix/context"
 	"rnix/internal/event"
+	"rnix/internal/price"
 	"rnix/internal/step"
+	"rnix/kernel/internal/purse"
 	"rnix/types"
 	"rnix/vfs"
 	"rnix/xsync"
@@ -148,7 +151,12 @@ type Config struct {
 	LoadAgent func(parent *Process, name string) (*agent.Agent, SpawnOpts, error)
 	// LoadSkill finds a skill for the specialize action, which is not offered without it.
 	LoadSkill func(p *Process, name string) (agent.Skill, error)
-	Limits    Limits
+	// Price returns what a model costs a process, and where that stands; "" if nobody knows. needed says that a
+	// budget in dollars has to be kept, for which an assumed price will do. nil: no prices are known.
+	Price func(p *Process, provider, driver, model string, needed bool) (rate price.Rate, from string)
+	// Accounts knows what the histories that are not running have used. It may be nil.
+	Accounts Accounts
+	Limits   Limits
 }
 
 // Limits bound what agents can start by themselves, whichever path they take.
@@ -173,6 +181,7 @@ const DefaultMaxSteps = 50
 // KernelImpl is the kernel. Make one with New and end it with Shutdown. Safe for concurrent use.
 type KernelImpl struct {
 	table   *table
+	purses  purse.Tree
 	vfs     *vfs.VFS
 	ctxMgr  *rnixctx.Manager
 	mounts  MountManager

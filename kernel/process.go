@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"rnix/internal/event"
+	"rnix/internal/price"
 	"rnix/internal/step"
 	"rnix/kernel/internal/gate"
 	"rnix/kernel/internal/loop"
 	"rnix/kernel/internal/mailbox"
+	"rnix/kernel/internal/purse"
 	"rnix/kernel/internal/sigset"
 	"rnix/types"
 	"rnix/vfs"
@@ -31,8 +33,6 @@ type Process struct {
 	WorkDir   string
 	ReadRoots []string
 
-	// ContextBudget is how many tokens the process may use in its life; 0 = unlimited.
-	ContextBudget int
 	// MCPMounts are the paths of the servers that were mounted for it.
 	MCPMounts []string
 
@@ -54,6 +54,9 @@ type Process struct {
 
 	stepTimeout time.Duration // of one step; 0 = none
 
+	purse *purse.Purse // what it and its descendants may use, and have used
+	claim *purse.Claim // for the answer that is asked for; exclusive to the process's goroutine
+
 	rec      Recorder
 	files    snapshots // exclusive to the process's goroutine while it runs
 	answered time.Time // when the answer in hand was asked for; exclusive likewise
@@ -68,6 +71,7 @@ type Process struct {
 	stopping       bool               // +checklocks:mu; ended because the kernel stops: suspended on disk
 	parked         string             // +checklocks:mu; what it waits for, if it has ended to wait: suspended on disk
 	wake           time.Time          // +checklocks:mu; when it can go on by itself
+	broke          types.UUID         // +checklocks:mu; whose budget it waits for
 	cutOff         func()             // +checklocks:mu; cuts off the model call under way; nil = there is none
 	sigs           sigset.Set         // +checklocks:mu
 	progress       loop.Progress      // +checklocks:mu
@@ -218,6 +222,7 @@ type Info struct {
 	Paused     bool       // by a person
 	Parked     string     // what it waits for, if it has ended to wait
 	Wake       time.Time  // when it can go on by itself; zero = not known
+	Purse      types.UUID // whose budget it waits for, if it has ended to wait
 	Origin     types.UUID // of a fork
 	OriginStep int
 	Runs       int
@@ -229,7 +234,8 @@ type Info struct {
 	Skills     []string
 	Progress   loop.Progress
 	MaxSteps   int
-	Budget     int
+	Budget     int       // tokens, with those of its descendants; 0 = unlimited
+	BudgetUSD  price.USD // likewise
 	CreatedAt  time.Time
 	EndedAt    time.Time
 	Elapsed    time.Duration
@@ -249,16 +255,17 @@ type Info struct {
 func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) Info {
 	elapsed := p.Elapsed(now)
 	since, shut := p.gate.Since()
+	limit := p.purse.State().Limit
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := Info{
 		PID: p.PID, PPID: ppid, UUID: p.UUID, ParentUUID: p.parentUUID, Name: p.Name, State: p.state,
 		Intent: p.Intent, Agent: p.Agent, Skills: p.Skills, Progress: p.progress, MaxSteps: p.MaxSteps,
-		Budget: p.ContextBudget, CreatedAt: p.CreatedAt, EndedAt: p.ended, Elapsed: elapsed,
+		Budget: limit.Tokens, BudgetUSD: limit.USD, CreatedAt: p.CreatedAt, EndedAt: p.ended, Elapsed: elapsed,
 		PausedFor: p.gate.Paused(now), Result: p.result, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots,
 		Rights: p.Rights, MCPMounts: p.MCPMounts, Plan: p.plan, Children: children,
 		Suspended: shut && p.state == types.StateRunning || p.stopping || p.parked != "",
-		Paused:    shut, Parked: p.parked, Wake: p.wake, Origin: p.origin, OriginStep: p.originStep, Runs: p.runs, Earlier: p.earlier,
+		Paused:    shut, Parked: p.parked, Wake: p.wake, Purse: p.broke, Origin: p.origin, OriginStep: p.originStep, Runs: p.runs, Earlier: p.earlier,
 	}
 	if p.exit != nil {
 		e := *p.exit

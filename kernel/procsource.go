@@ -33,11 +33,13 @@ func (k *KernelImpl) Status(pid types.PID) (vfs.ProcStatus, bool) {
 		PID: i.PID, PPID: i.PPID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(),
 		Wait: i.Wait, WaitUntil: i.WaitUntil, Intent: i.Intent, Agent: i.Agent, Provider: i.Progress.Provider,
 		Model: i.Progress.Model, Skills: i.Skills, Step: i.Progress.Step, MaxSteps: i.MaxSteps,
-		TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated, ContextBudget: i.Budget, CostUSD: i.Progress.CostUSD,
+		TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated, ContextBudget: i.Budget, BudgetUSD: i.BudgetUSD.Float(), CostUSD: i.Progress.CostUSD, Unpriced: i.Progress.Unpriced,
 		CreatedAt: i.CreatedAt, Elapsed: i.Elapsed, Timeout: p.opts.Timeout, StepTimeout: p.stepTimeout,
 		AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied,
 		MCPMounts: i.MCPMounts, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots, Children: i.Children, Exit: i.Exit,
 	}
+	used := p.purse.State().Used
+	s.BudgetUsed, s.BudgetUsedUSD = used.Tokens, used.USD.Float()
 	s.Tools, s.Inputs = p.kit.list, inputNames(p.inputs)
 	if k.cfg.OSChildren != nil {
 		s.OSChildren = k.cfg.OSChildren(pid)

@@ -33,6 +33,7 @@ var reapSteps = []struct {
 		p.tomb = &tomb
 		k.table.remove(p, &tomb)
 		k.saveInfo(p, tomb)
+		p.purse.Leave()
 		k.store.Ended(p.UUID)
 	}},
 }

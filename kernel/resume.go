@@ -64,7 +64,8 @@ func (f *From) had(server string) bool {
 
 // start returns the counters with which the loop goes on.
 func (f *From) start(pr loop.Progress) loop.Progress {
-	pr.Step, pr.Tokens, pr.CostUSD, pr.Estimated = f.State.Step, f.State.Tokens, f.State.CostUSD, f.State.Estimate
+	s := f.State
+	pr.Step, pr.Tokens, pr.CostUSD, pr.Estimated, pr.Unpriced, pr.Spending = s.Step, s.Tokens, s.CostUSD, s.Estimate, s.Unpriced, s.Spending
 	return pr
 }
 

@@ -48,7 +48,8 @@ type SpawnOpts struct {
 	Effort                          string
 
 	MaxSteps      *int          // 0 = no limit
-	ContextBudget *int          // tokens; 0 or less = unlimited
+	ContextBudget *int          // tokens, with those of its descendants; 0 or less = unlimited
+	BudgetUSD     *float64      // dollars, likewise
 	CtxSize       int           // messages; 0 = no limit (budgets and windows count tokens)
 	Timeout       time.Duration // of the whole process, pauses left out; 0 = none
 
@@ -135,6 +136,7 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 		return nil, err
 	}
 	p.opts.Env = withIdentity(p.opts.Env, p)
+	k.openPurse(p, limitOf(ag, &opts))
 	defer func() {
 		if err != nil {
 			k.abandon(p)
@@ -186,6 +188,9 @@ func (k *KernelImpl) prepare(ctx context.Context, p, parent *Process, ag *agent.
 		}
 	}
 	p.progress = loop.Progress{Provider: p.opts.Provider, Model: orDefault(p.opts.Model, p.model.Model)}
+	if err = k.priced(p); err != nil {
+		return nil, "", err
+	}
 	if err = k.mountFor(ctx, p, parent, servers(ag, p.opts)); err != nil {
 		return nil, "", err
 	}
@@ -207,6 +212,7 @@ func (k *KernelImpl) abandon(p *Process) {
 	if p.CtxID != 0 {
 		_ = k.ctxMgr.CtxFree(p.CtxID)
 	}
+	p.purse.Leave()
 }
 
 // settle makes the process object: every value that does not need a resource.
@@ -228,15 +234,6 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 		if n != nil {
 			p.MaxSteps = max(*n, 0)
 		}
-	}
-	for _, n := range []*int{ag.ContextBudget, opts.ContextBudget} {
-		if n != nil {
-			p.ContextBudget = max(*n, 0)
-		}
-	}
-	if parent != nil && parent.ContextBudget > 0 && opts.From == nil { // whoever asks: a child has at most what is left
-		left := max(parent.ContextBudget-k.info(parent).Progress.Tokens, 1)
-		p.ContextBudget = *least(&p.ContextBudget, &left)
 	}
 	outer := Rights{}
 	if parent != nil {
@@ -364,6 +361,7 @@ func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
 // runLoop runs the loop of a process. A panic, of a model's device or of our own, ends this process and
 // no other.
 func (k *KernelImpl) runLoop(p *Process, l *loop.Loop) (end loop.End) {
+	defer account{k, p}.Settle(nil) // what a panic has left reserved
 	defer func() {
 		if r := recover(); r != nil {
 			err := types.Errorf(types.ErrInternal, "Step", "", "panic: %v", r)

@@ -180,18 +180,12 @@ func (s *supervisor) listen() {
 
 // exited reaps a child and tells the policy, unless it is suspended with the kernel.
 func (s *supervisor) exited(c *Process) {
-	tokens := s.k.info(c).Progress.Tokens
 	s.k.reapProcess(c)
 	exit, ok := c.Exit()
 	id, mine := s.byPID[c.PID]
 	delete(s.byPID, c.PID)
 	if !ok || !mine {
 		return
-	}
-	if s.p.ContextBudget > 0 { // what a run used is not there for the next one
-		s.p.mu.Lock()
-		s.p.progress.Tokens += tokens
-		s.p.mu.Unlock()
 	}
 	m := s.members[id]
 	m.last, m.why = &exit, "ended with "+exit.String()

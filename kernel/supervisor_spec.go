@@ -62,7 +62,7 @@ type SupervisorSpec struct {
 	Intensity Intensity
 	Children  []ChildSpec // in order of their start; SimpleOneForOne: one, the template
 	// Opts holds what its children inherit: WorkDir, ReadRoots, rights, Env, Secret, Profile, and with
-	// ContextBudget the tokens that they may use, all in all and over all restarts. Nothing else of it
+	// ContextBudget and BudgetUSD what they may use, all in all and over all restarts. Nothing else of it
 	// may be set, except UUID.
 	Opts SpawnOpts
 }
@@ -107,7 +107,7 @@ func (s SupervisorSpec) settled(at string) (SupervisorSpec, error) {
 		return bad("%s takes one child, the template, and %d are given", s.Strategy, len(s.Children))
 	}
 	rest := s.Opts
-	rest.UUID, rest.WorkDir, rest.ReadRoots, rest.ContextBudget = types.UUID{}, "", nil, nil
+	rest.UUID, rest.WorkDir, rest.ReadRoots, rest.ContextBudget, rest.BudgetUSD = types.UUID{}, "", nil, nil, nil
 	rest.AllowedDevices, rest.DeniedDevices, rest.Env, rest.Secret, rest.Profile = nil, nil, nil, nil, nil
 	if !reflect.ValueOf(rest).IsZero() {
 		return bad("a supervisor has no model, no limits of steps and time and no servers: give them to its children")
@@ -213,6 +213,7 @@ type childRecord struct {
 	Effort         string        `json:"effort,omitempty"`
 	MaxSteps       *int          `json:"max_steps,omitempty"`
 	ContextBudget  *int          `json:"context_budget,omitempty"`
+	BudgetUSD      *float64      `json:"budget_usd,omitempty"`
 	Timeout        time.Duration `json:"timeout_ns,omitempty"`
 	AllowedDevices []string      `json:"allowed_devices"` // null = what agent and supervisor allow
 	DeniedDevices  []string      `json:"denied_devices,omitempty"`
@@ -228,7 +229,7 @@ func (s *SupervisorSpec) record() specRecord {
 		r := childRecord{
 			Name: c.Name, Restart: c.Restart, Shutdown: c.Shutdown, Initial: c.Backoff.Initial, Factor: c.Backoff.Factor, Max: c.Backoff.Max,
 			Intent: c.Intent, Provider: c.Opts.Provider, Model: c.Opts.Model, Effort: c.Opts.Effort, MaxSteps: c.Opts.MaxSteps,
-			ContextBudget: c.Opts.ContextBudget, Timeout: c.Opts.Timeout, AllowedDevices: c.Opts.AllowedDevices,
+			ContextBudget: c.Opts.ContextBudget, BudgetUSD: c.Opts.BudgetUSD, Timeout: c.Opts.Timeout, AllowedDevices: c.Opts.AllowedDevices,
 			DeniedDevices: c.Opts.DeniedDevices, WorkDir: c.Opts.WorkDir, ReadRoots: c.Opts.ReadRoots,
 		}
 		if c.Agent != nil {

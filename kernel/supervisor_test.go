@@ -549,10 +549,14 @@ func TestChildrenHaveWhatTheirSupervisorHas(t *testing.T) {
 		tr.play["a"] = func(int) func(context.Context) (reply, error) { return after(time.Second, true) } // 10 tokens
 		pid := tr.supervise(SupervisorSpec{Children: []ChildSpec{child("a", func(c *ChildSpec) { c.Opts.WorkDir = "" })},
 			Opts: SpawnOpts{WorkDir: "/tmp", DeniedDevices: []string{"/dev/tool"}, ContextBudget: &budget, Env: []string{"A=b"}}})
-		for _, left := range []int{25, 15, 5} {
+		for used := range 3 {
 			p, ok := tr.Process(tr.run(pid, "a"))
-			if !ok || p.WorkDir != "/tmp" || p.Rights.Permits("/dev/tool") || !slices.Contains(p.opts.Env, "A=b") || p.ContextBudget != left {
-				t.Errorf("%d tokens are left: %+v", left, p)
+			if !ok || p.WorkDir != "/tmp" || p.Rights.Permits("/dev/tool") || !slices.Contains(p.opts.Env, "A=b") {
+				t.Errorf("run %d: %+v", used, p)
+			}
+			sup, _ := tr.Process(pid)
+			if s := sup.purse.State(); s.Limit.Tokens != budget || s.Used.Tokens != 10*used {
+				t.Errorf("run %d: %+v", used, s)
 			}
 			time.Sleep(time.Second)
 			synctest.Wait()

@@ -101,7 +101,7 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 	l, err := loop.New(loop.Config{
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
-		Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, Budget: p.ContextBudget,
+		Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, Budget: account{k, p}, Several: len(p.model.Others) > 0,
 		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: p.progress, Open: open, Thread: threadsOf(p),
 	}, host{k, p})
 	if err != nil {

@@ -52,9 +52,13 @@ type ProcStatus struct {
 	Step           int
 	MaxSteps       int // 0 = no limit
 	TokensUsed     int
-	Estimated      bool // some of TokensUsed are counted by us
-	ContextBudget  int  // tokens; 0 = unlimited
+	Estimated      bool    // some of TokensUsed are counted by us
+	ContextBudget  int     // tokens, with those of its descendants; 0 = unlimited
+	BudgetUSD      float64 // likewise
+	BudgetUsed     int     // tokens, with those of its descendants
+	BudgetUsedUSD  float64 // likewise
 	CostUSD        float64
+	Unpriced       int // tokens of which nobody knows what they cost
 	CreatedAt      time.Time
 	Elapsed        time.Duration // without pauses
 	Timeout        time.Duration // of the whole process; 0 = none

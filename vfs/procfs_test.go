@@ -57,7 +57,7 @@ func proc(t testing.TB) (*vfs.VFS, *vfs.ProcFS, twoProcs) {
 	src := twoProcs{map[types.PID]vfs.ProcStatus{
 		1: {PID: 1, State: "running", Intent: "watch", AllowedDevices: []string{}},
 		4: {
-			PID: 4, PPID: 1, State: "suspended", Wait: "rate limit", Intent: "first line\nsecond", Skills: []string{"review", "go"}, TokensUsed: 200, MaxSteps: 50, Step: 2,
+			PID: 4, PPID: 1, State: "suspended", Wait: "rate limit", Intent: "first line\nsecond", Skills: []string{"review", "go"}, TokensUsed: 200, BudgetUsed: 200, MaxSteps: 50, Step: 2,
 			Elapsed: 90 * time.Second, MCPMounts: []string{"/mnt/mcp/4-db"}, WorkDir: "/w", Inputs: []string{"pipe", "plan"}, Children: []types.PID{7, 9}, Exit: &types.ExitStatus{Code: 2, Reason: "budget_exceeded"},
 			Tools: []vfs.Tool{{Name: "write_file", Effect: vfs.EffectReversible, Path: "/dev/workspace"}, {Name: "grep", Effect: vfs.EffectNone, Path: "/dev/fs"}},
 		},

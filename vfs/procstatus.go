@@ -39,7 +39,8 @@ func (s ProcStatus) String() string {
 	t.add("step", strconv.Itoa(s.Step))
 	t.add("tokens_used", strconv.Itoa(s.TokensUsed))
 	t.add("estimated", strconv.FormatBool(s.Estimated))
-	t.add("cost_usd", strconv.FormatFloat(s.CostUSD, 'f', -1, 64))
+	t.add("cost_usd", dollars(s.CostUSD))
+	t.add("unpriced_tokens", strconv.Itoa(s.Unpriced))
 	t.add("created_at", timeText(s.CreatedAt))
 	t.add("elapsed_ms", strconv.FormatInt(s.Elapsed.Milliseconds(), 10))
 	t.add("allowed_devices", allowed(s.AllowedDevices))
@@ -59,7 +60,12 @@ func (s ProcStatus) String() string {
 func (s ProcStatus) limits() string {
 	var t table
 	t.add("max_steps", upTo(s.MaxSteps)+" (at "+strconv.Itoa(s.Step)+")")
-	t.add("context_budget", upTo(s.ContextBudget)+" (used "+strconv.Itoa(s.TokensUsed)+")")
+	t.add("context_budget", upTo(s.ContextBudget)+" (used "+strconv.Itoa(s.BudgetUsed)+")")
+	usd := "unlimited"
+	if s.BudgetUSD > 0 {
+		usd = dollars(s.BudgetUSD)
+	}
+	t.add("budget_usd", usd+" (used "+dollars(s.BudgetUsedUSD)+")")
 	t.add("timeout", span(s.Timeout))
 	t.add("step_timeout", span(s.StepTimeout))
 	t.add("allowed_devices", allowed(s.AllowedDevices))
@@ -68,6 +74,9 @@ func (s ProcStatus) limits() string {
 	t.add("read_roots", strings.Join(s.ReadRoots, " "))
 	return t.String()
 }
+
+// dollars is an amount without an exponent.
+func dollars(usd float64) string { return strconv.FormatFloat(usd, 'f', -1, 64) }
 
 // allowed tells "all" from "none".
 func allowed(devices []string) string {

@@ -89,6 +89,22 @@ type ModelCard struct {
 	Driver        string
 	Model         string // the default model; may be empty
 	ContextWindow int    // in tokens; 0 = unknown
+
+	// MaxAnswer is how many tokens an answer has at most, if it is asked for with no bound of its own or a
+	// larger one; 0 = nobody knows, and it cannot be bounded. ExtraAnswer comes on top, whatever the bound.
+	// LeastAnswer is the smallest bound that the model keeps to.
+	MaxAnswer, ExtraAnswer, LeastAnswer int
+	Free                                bool // it uses no tokens
+	SaysCost                            bool // its answers say what they cost
+	// Others are the models that may answer in its place.
+	Others []ModelName
+}
+
+// ModelName names a model.
+type ModelName struct {
+	Provider string
+	Driver   string
+	Model    string // may be empty
 }
 
 // Modeler is offered by the files of /dev/llm.

@@ -230,7 +230,7 @@ func (d reviver) optsOf(a *again, p *profile, ag *agent.Agent, choice config.Cho
 	}
 	o := kernel.SpawnOpts{
 		UUID: a.rec.id, Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort),
-		MaxSteps: &steps, ContextBudget: &budget, Timeout: was.Timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
+		MaxSteps: &steps, ContextBudget: &budget, BudgetUSD: &was.BudgetUSD, Timeout: was.Timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
 		Env: proc.ComposeEnv(p.env, ag.Env, nil), Secret: p.lookup, Profile: p,
 	}
 	if f := choice.Fallback; f != nil {

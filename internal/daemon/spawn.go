@@ -10,6 +10,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/config"
+	"rnix/internal/price"
 	"rnix/internal/proc"
 	"rnix/internal/yamlfile"
 	"rnix/ipc"
@@ -69,7 +70,7 @@ func spawned(i kernel.Info, choice config.Choice, seq uint64, problems []string)
 func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, req ipc.SpawnRequest) (kernel.SpawnOpts, error) {
 	o := kernel.SpawnOpts{
 		Name: req.Name, SystemPrompt: req.SystemPrompt, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(req.Effort, choice.Effort),
-		MaxSteps: req.MaxSteps, ContextBudget: req.ContextBudget, WorkDir: p.cwd, ReadRoots: p.cfg.ReadRoots.V,
+		MaxSteps: req.MaxSteps, ContextBudget: req.ContextBudget, BudgetUSD: req.BudgetUSD, WorkDir: p.cwd, ReadRoots: p.cfg.ReadRoots.V,
 		Inputs: req.Inputs, DeniedDevices: req.Deny, Secret: p.lookup, Profile: p,
 		Env: proc.ComposeEnv(p.env, ag.Env, nil),
 	}
@@ -88,6 +89,9 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 		if n != nil && *n < 0 {
 			return o, types.Errorf(types.ErrInvalid, "Spawn", "", "%s is %d; 0 means no limit", what, *n)
 		}
+	}
+	if v := req.BudgetUSD; v != nil && !(*v >= 0 && *v <= price.Max.Float()) {
+		return o, types.Errorf(types.ErrInvalid, "Spawn", "", "budget_usd is %v; give at most %.0f dollars; 0 means no limit", *v, price.Max.Float())
 	}
 	if _, err := types.ParsePID(req.Name); err == nil {
 		return o, types.Errorf(types.ErrInvalid, "Spawn", req.Name, "a name must not be a number: it would be taken for a PID")

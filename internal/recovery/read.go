@@ -119,6 +119,9 @@ func FromCheckpoint(cp *step.Checkpoint) (*State, bool) {
 	if s.Open != nil && slices.ContainsFunc(s.Open.Calls, func(c Call) bool { return c.Begun != (c.Intent != nil) }) {
 		return nil, false
 	}
+	if len(s.Spending) == 0 && s.Tokens > 0 && s.Origin == nil {
+		return nil, false // an earlier version wrote it, which did not count that
+	}
 	s.Messages, s.began = cp.Messages, cp.Began
 	return s, true
 }

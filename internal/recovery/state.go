@@ -57,6 +57,12 @@ type State struct {
 	Tokens   int               `json:"tokens_used"`
 	Estimate bool              `json:"estimated,omitempty"`
 	CostUSD  float64           `json:"cost_usd,omitempty"`
+	// Unpriced are the tokens of which nobody knows what they cost. Spending is what the history has used
+	// itself, a fork without its origin.
+	Unpriced int               `json:"unpriced_tokens,omitempty"`
+	Spending []step.Spending   `json:"spending,omitempty"`
+	Limit    *step.LimitDetail `json:"limit,omitempty"`    // that was set since the run began; nil = as Settled says
+	Purse    types.UUID        `json:"purse,omitzero"`     // of a suspended one: whose budget it waits for
 	Provider string            `json:"provider,omitempty"` // of the last answer
 	Model    string            `json:"model,omitempty"`
 
@@ -145,7 +151,7 @@ func (s *State) message(r *step.Record) {
 		a := step.Answer{Step: s.Step + 1}
 		if r.Answer != nil {
 			a = *r.Answer
-			s.count(a.TokensUsed, a.Estimated, a.CostUSD, a.Provider, a.Model)
+			s.count(&a)
 		}
 		s.Open = &Open{Answer: a}
 		for _, c := range m.ToolCalls {
@@ -175,15 +181,17 @@ func (s *State) call(id string) *Call {
 	return nil
 }
 
-func (s *State) count(tokens int, estimated bool, cost float64, provider, model string) {
-	s.Tokens += tokens
-	s.Estimate = s.Estimate || estimated
-	s.CostUSD += cost
-	if provider != "" {
-		s.Provider = provider
+func (s *State) count(a *step.Answer) {
+	s.Tokens += a.TokensUsed
+	s.Estimate = s.Estimate || a.Estimated
+	s.CostUSD += a.CostUSD
+	s.Unpriced += a.Unpriced()
+	s.Spending = step.AddSpending(s.Spending, a)
+	if a.Provider != "" {
+		s.Provider = a.Provider
 	}
-	if model != "" {
-		s.Model = model
+	if a.Model != "" {
+		s.Model = a.Model
 	}
 }
 
@@ -211,9 +219,9 @@ func FailedChild(problem string) string {
 
 func (s *State) step(r *step.StepRecord) {
 	if s.Open == nil || s.Open.Answer.Step != r.StepNumber || s.Open.Answer.TokensUsed == 0 && s.Open.Answer.Started.IsZero() { // no answer has said what it cost
-		s.count(r.TokensUsed, r.Estimated, r.CostUSD, r.Provider, r.Model)
-	} else if more := r.TokensUsed - s.Open.Answer.TokensUsed; more > 0 {
-		s.count(more, r.Estimated, max(r.CostUSD-s.Open.Answer.CostUSD, 0), r.Provider, r.Model)
+		s.count(r.Answer())
+	} else if r.TokensUsed > s.Open.Answer.TokensUsed {
+		s.count(r.Answer().Beyond(&s.Open.Answer))
 	}
 	s.Step = max(s.Step, r.StepNumber)
 	s.Crashes = 0
@@ -258,9 +266,10 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 	switch m.Name {
 	case step.MarkerSpawn, step.MarkerResumed:
 		if s.Settled, s.Runs = m.Detail, s.Runs+1; s.Origin != nil && seq == s.Origin.Records+2 {
-			s.Active, s.Runs = 0, 1 // the fork's own life begins
+			s.Active, s.Runs, s.Spending = 0, 1, nil // the fork's own life begins
 		}
 		s.Phase, s.Paused, s.Exit, s.Result, s.Wait, s.Hint, s.Wake = Running, false, nil, "", "", "", time.Time{}
+		s.Limit, s.Purse = nil, types.UUID{}
 		s.began = now
 	case step.MarkerFork:
 		var f step.ForkDetail
@@ -289,7 +298,12 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 		var d step.SuspendDetail
 		_ = json.Unmarshal(m.Detail, &d) // it says less then
 		s.end(Suspended)
-		s.Wait, s.Wake, s.Hint, s.Exit = m.Text, d.Wake, d.Hint, m.Exit
+		s.Wait, s.Wake, s.Hint, s.Exit, s.Purse = m.Text, d.Wake, d.Hint, m.Exit, d.Purse
+	case step.MarkerLimit:
+		var d step.LimitDetail
+		if json.Unmarshal(m.Detail, &d) == nil {
+			s.Limit = &d
+		}
 	case step.MarkerDaemonStop:
 		s.end(Stopped)
 	case step.MarkerInterrupted:

@@ -15,6 +15,9 @@ func (s *State) Was() (step.Settled, error) {
 		return was, errors.New("it has no spawn record")
 	}
 	err := json.Unmarshal(s.Settled, &was)
+	if l := s.Limit; l != nil {
+		was.ContextBudget, was.BudgetUSD = l.Tokens, l.USD
+	}
 	return was, err
 }
 

@@ -28,6 +28,7 @@ const (
 	MarkerFork        = "fork"        // the first record of a fork; Detail: ForkDetail
 	MarkerSuspended   = "suspended"   // ended this run, to be resumed; Text: what it waits for; Detail: SuspendDetail
 	MarkerNote        = "note"        // what a process without a model keeps; Text: under which key, Detail: its own
+	MarkerLimit       = "limit"       // the budget was raised; Detail: LimitDetail
 	MarkerInput       = "input"       // a person's words at the point of resume; the message follows
 )
 
@@ -43,6 +44,14 @@ type ForkDetail struct {
 type SuspendDetail struct {
 	Wake time.Time `json:"wake_at,omitzero"` // when it goes on by itself
 	Hint string    `json:"hint,omitempty"`   // the command with which a person lets it go on
+	// Purse is whose budget it waits for.
+	Purse types.UUID `json:"purse,omitzero"`
+}
+
+// LimitDetail is the Detail of a limit marker: the budget from there on.
+type LimitDetail struct {
+	Tokens int     `json:"context_budget,omitempty"` // 0 = unlimited
+	USD    float64 `json:"budget_usd,omitempty"`     // 0 = unlimited
 }
 
 // compaction is the Detail of a compaction marker. Part of the on-disk format.
@@ -245,10 +254,18 @@ func (h *History) Info() ProcInfo {
 		if p.Intent == "" && m.Name == MarkerSpawn {
 			p.Intent = m.Text
 		}
-		if m.Name == MarkerInput {
+		switch m.Name {
+		case MarkerInput:
+			continue
+		case MarkerLimit:
+			var d LimitDetail
+			if json.Unmarshal(m.Detail, &d) == nil {
+				p.ContextBudget, p.BudgetUSD = d.Tokens, d.USD
+			}
 			continue
 		}
 		p.Exit, p.State, p.DeadAt, p.SuspendReason, p.WakeAt = nil, types.StateRunning, time.Time{}, "interrupted", time.Time{}
+		p.Purse = types.UUID{}
 		switch m.Name {
 		case MarkerSpawn, MarkerResumed:
 			paused = false
@@ -261,7 +278,7 @@ func (h *History) Info() ProcInfo {
 		case MarkerSuspended:
 			var d SuspendDetail
 			_ = json.Unmarshal(m.Detail, &d) // it says less then
-			p.Exit, p.SuspendReason, p.WakeAt = m.Exit, m.Text, d.Wake
+			p.Exit, p.SuspendReason, p.WakeAt, p.Purse = m.Exit, m.Text, d.Wake, d.Purse
 		case MarkerFork:
 			var f ForkDetail
 			if r.Seq == 1 && json.Unmarshal(m.Detail, &f) == nil {
@@ -273,14 +290,16 @@ func (h *History) Info() ProcInfo {
 	if p.Suspended = p.State != types.StateDead; p.Suspended && paused {
 		p.SuspendReason = "paused"
 	}
-	p.Step, p.TokensUsed, p.CostUSD = 0, 0, 0
+	p.Step, p.TokensUsed, p.CostUSD, p.Unpriced = 0, 0, 0, 0
 	if a := h.openAnswer(); a != nil {
-		p.Step, p.TokensUsed, p.CostUSD = a.Step, a.TokensUsed, a.CostUSD
+		p.Step, p.TokensUsed, p.CostUSD, p.Unpriced = a.Step, a.TokensUsed, a.CostUSD, a.Unpriced()
 	}
+	p.Spending = h.Spending()
 	for _, s := range h.Steps {
 		p.Step = max(p.Step, s.StepNumber)
 		p.TokensUsed += s.TokensUsed
 		p.CostUSD += s.CostUSD
+		p.Unpriced += s.Answer().Unpriced()
 		p.Provider, p.Model = cmp.Or(s.Provider, p.Provider), cmp.Or(s.Model, p.Model)
 	}
 	if n := len(h.Records); n > 0 {

@@ -122,7 +122,8 @@ func TestLostInfoIsMadeAnewFromTheSteps(t *testing.T) {
 	}
 	got.CreatedAt, got.UpdatedAt = time.Time{}, time.Time{}
 	want := ProcInfo{V: 1, UUID: id, PID: 5, Name: "n", Intent: "do it", MaxSteps: 20, WorkDir: "/w", State: types.StateRunning, Suspended: true,
-		SuspendReason: "interrupted", Step: 2, TokensUsed: 20, CostUSD: 1, Provider: "p", Model: "m"}
+		SuspendReason: "interrupted", Step: 2, TokensUsed: 20, CostUSD: 1, Provider: "p", Model: "m",
+		Spending: []Spending{{Day: "0001-01-01", Provider: "p", Model: "m", Answers: 2, Input: 20, CostUSD: 1}}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -62,20 +62,21 @@ type Answer struct {
 	CacheWrite int           `json:"cache_write_tokens,omitempty"`
 	Estimated  bool          `json:"estimated,omitempty"`
 	CostUSD    float64       `json:"cost_usd,omitempty"`
+	CostFrom   string        `json:"cost_from,omitempty"` // provider, or where the price stands; empty = not known
 }
 
 // Answer returns what the record says of the model's answer.
 func (s *StepRecord) Answer() *Answer {
 	return &Answer{Step: s.StepNumber, Prompt: s.MessageCount, Started: s.Timestamp, ModelTime: s.ModelTime, Provider: s.Provider, Model: s.Model,
 		StopReason: s.StopReason, TokensUsed: s.TokensUsed, Input: s.Input, Output: s.Output, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite,
-		Estimated: s.Estimated, CostUSD: s.CostUSD}
+		Estimated: s.Estimated, CostUSD: s.CostUSD, CostFrom: s.CostFrom}
 }
 
 // Begin returns the record of a step whose answer is there.
 func (a *Answer) Begin() *StepRecord {
 	return &StepRecord{StepNumber: a.Step, MessageCount: a.Prompt, Timestamp: a.Started, ModelTime: a.ModelTime, Provider: a.Provider, Model: a.Model,
 		StopReason: a.StopReason, TokensUsed: a.TokensUsed, Input: a.Input, Output: a.Output, CacheRead: a.CacheRead, CacheWrite: a.CacheWrite,
-		Estimated: a.Estimated, CostUSD: a.CostUSD}
+		Estimated: a.Estimated, CostUSD: a.CostUSD, CostFrom: a.CostFrom}
 }
 
 // Intent says that a tool call is about to run. It is durable before the call begins.
@@ -156,7 +157,8 @@ type StepRecord struct {
 	CacheWrite int           `json:"cache_write_tokens,omitempty"`
 	Estimated  bool          `json:"estimated,omitempty"` // the token counts are ours, not the provider's
 	CostUSD    float64       `json:"cost_usd,omitempty"`
-	Error      string        `json:"error,omitempty"` // why the step failed, if it did
+	CostFrom   string        `json:"cost_from,omitempty"` // as of Answer
+	Error      string        `json:"error,omitempty"`     // why the step failed, if it did
 	// Files is the snapshot of the workspace after the step, if it may have changed files.
 	Files *Snapshot `json:"files,omitempty"`
 }
@@ -229,9 +231,13 @@ type ProcInfo struct {
 	Step           int                `json:"step"`
 	MaxSteps       int                `json:"max_steps"`
 	TokensUsed     int                `json:"tokens_used"`
-	ContextBudget  int                `json:"context_budget,omitempty"`
+	ContextBudget  int                `json:"context_budget,omitempty"` // tokens, with those of its descendants
+	BudgetUSD      float64            `json:"budget_usd,omitempty"`     // likewise
 	CostUSD        float64            `json:"cost_usd,omitempty"`
-	AllowedDevices []string           `json:"allowed_devices"` // null = all
+	Unpriced       int                `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost
+	Spending       []Spending         `json:"spending,omitempty"`        // what it has used itself, of which model and on which day
+	Purse          types.UUID         `json:"purse,omitzero"`            // of a suspended one: whose budget it waits for
+	AllowedDevices []string           `json:"allowed_devices"`           // null = all
 	DeniedDevices  []string           `json:"denied_devices,omitempty"`
 	WorkDir        string             `json:"work_dir"`
 	ReadRoots      []string           `json:"read_roots,omitempty"`

@@ -78,12 +78,13 @@ func TestAPauseThatCannotBeRecordedIsAStorageError(t *testing.T) {
 func TestNonsenseCountsDoNotPassABudget(t *testing.T) {
 	for _, u := range []Usage{{Input: -5}, {Input: 1 << 62, Output: 1 << 62}} {
 		f := newFake(t)
+		f.limit = 50
 		f.model = func(_ context.Context, n int, _ []byte) (*Response, error) {
 			r := calls(fmt.Sprintf(`read {"path":"%d"}`, n))
 			r.Usage = u
 			return r, nil
 		}
-		if end := run(t, f, t.Context(), Config{Budget: 50}); end.Exit.Code != types.ExitBudget {
+		if end := run(t, f, t.Context(), Config{}); end.Exit.Code != types.ExitBudget {
 			t.Errorf("%+v: got %+v", u, end)
 		}
 	}

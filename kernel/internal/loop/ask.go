@@ -32,13 +32,13 @@ func (l *Loop) ask(ctx context.Context, rec *step.StepRecord) (*Response, error)
 		}
 	}
 	start := time.Now()
-	resp, err := l.host.Ask(ctx, l.req.bytes(p))
+	resp, err := l.once(ctx, p)
 	for n, before := 0, p.Tokens+1; tooLong(err) && n < maxShrink && p.Tokens < before; n++ {
 		before = p.Tokens
 		if p, err = l.compact(p, p.Tokens/2); err != nil {
 			return nil, err
 		}
-		resp, err = l.host.Ask(ctx, l.req.bytes(p))
+		resp, err = l.once(ctx, p)
 	}
 	rec.MessageCount = len(p.Messages)
 	rec.ModelTime = time.Since(start)
@@ -91,23 +91,31 @@ func (l *Loop) count(p *rnixctx.PromptResult, resp *Response, rec *step.StepReco
 	if !u.sane() {
 		u = Usage{Input: l.size(p), Output: rnixctx.EstimateTokens(resp.Content), Estimated: true}
 	}
+	resp.Usage = u
 	used := u.Input + u.Output + u.CacheRead + u.CacheWrite
+	l.counted = counted{}
 	if sent := u.Input + u.CacheRead + u.CacheWrite; sent > 0 && p.Tokens > 0 {
 		l.scale = min(max(float64(sent)/float64(l.size(p)), 0.5), 4)
+		if !u.Estimated && !l.cfg.Several {
+			l.counted = counted{p.Generation, p.EncodedLen(), sent}
+		}
 	}
+	cost := l.cfg.Budget.Settle(resp)
 	l.progress.Tokens += used
 	l.progress.Estimated = l.progress.Estimated || u.Estimated
-	l.progress.CostUSD += max(resp.CostUSD, 0)
+	l.progress.CostUSD += cost.USD
 	if resp.Model != "" {
 		l.progress.Model = resp.Model
 	}
 	if resp.Provider != "" {
 		l.progress.Provider = resp.Provider
 	}
-	l.host.Progress(l.progress)
-
 	rec.TokensUsed, rec.StopReason = used, resp.StopReason
 	rec.RawResponse = step.RawText(&rnixctx.Message{Content: resp.Content, ToolCalls: resp.ToolCalls})
 	rec.Input, rec.Output, rec.CacheRead, rec.CacheWrite, rec.Estimated = u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Estimated
-	rec.Provider, rec.Model, rec.CostUSD = resp.Provider, resp.Model, resp.CostUSD
+	rec.Provider, rec.Model, rec.CostUSD, rec.CostFrom = resp.Provider, resp.Model, cost.USD, cost.From
+	paid := rec.Answer()
+	l.progress.Unpriced += paid.Unpriced()
+	l.progress.Spending = step.AddSpending(l.progress.Spending, paid)
+	l.host.Progress(l.progress)
 }

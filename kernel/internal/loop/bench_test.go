@@ -41,7 +41,7 @@ func BenchmarkRequestSent(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			return r.bytes(p)
+			return r.bytes(p, 0)
 		}
 		next() // the first request of a process is written whole
 		return next

@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -55,6 +54,8 @@ type Progress struct {
 	Tokens    int
 	Estimated bool // some of the tokens were counted by us
 	CostUSD   float64
+	Unpriced  int             // tokens of which nobody knows what they cost
+	Spending  []step.Spending // what was used when, and of which model; never changed, only replaced
 	Provider  string
 	Model     string
 }
@@ -66,8 +67,10 @@ type Config struct {
 	Tools    map[string]vfs.Tool
 	Meta     map[string]Kind
 	MaxSteps int // 0 = no limit
-	Budget   int // tokens over the life of the process; 0 = unlimited
+	Budget   Budget
 	Window   int // context window in tokens; 0 = unknown
+	// Several says that more than one model may answer, whose counts of a prompt differ.
+	Several bool
 	// StepTimeout bounds one step: the model call fails, tools are cancelled and the model is told.
 	// 0 = none.
 	StepTimeout time.Duration
@@ -107,6 +110,8 @@ type End struct {
 	// known.
 	Wait, Hint string
 	Wake       time.Time
+	// Purse is whose budget it waits for.
+	Purse types.UUID
 }
 
 // Loop runs the steps of one process.
@@ -117,7 +122,8 @@ type Loop struct {
 	progress Progress
 	repeats  repeats
 	scale    float64 // the provider's count of the last prompt over our estimate of it, tools included
-	partial  string  // an answer that was cut by the output limit, so far
+	counted  counted
+	partial  string // an answer that was cut by the output limit, so far
 	cuts     int
 	empties  int
 	again    time.Time // when the step in hand was reopened; zero = it was begun in this run
@@ -141,8 +147,8 @@ func (l *Loop) Run(ctx context.Context) End {
 			}
 			return End{Cause: err, Paused: true}
 		}
-		if over(&l.cfg, &l.progress) {
-			return l.outOfBudget("")
+		if b := l.cfg.Budget.Spent(); b != nil {
+			return outOfBudget(b, l.partial)
 		}
 		if open != nil {
 			if end, done := l.reopen(ctx, open); done {
@@ -172,16 +178,6 @@ func fail(code int, reason string, err error) End {
 	return End{Exit: types.ExitStatus{Code: code, Reason: reason, Err: err}}
 }
 
-// over reports whether the budget is used up.
-func over(c *Config, p *Progress) bool { return c.Budget > 0 && p.Tokens >= c.Budget }
-
-// outOfBudget suspends the process. A step that is open stays so: what was answered is paid for, and is
-// done when there is more budget.
-func (l *Loop) outOfBudget(said string) End {
-	return End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, Result: l.partial + said,
-		Wait: fmt.Sprintf("budget: %d of %d tokens are used", l.progress.Tokens, l.cfg.Budget), Hint: "--budget N"}
-}
-
 // giveUp is fail with what there is of an answer that was cut.
 func (l *Loop) giveUp(code int, reason string) End {
 	end := fail(code, reason, nil)
@@ -207,6 +203,11 @@ func (l *Loop) step(ctx context.Context) (End, bool) {
 		if cause := context.Cause(ctx); cause != nil {
 			return End{Cause: cause}, true
 		}
+		if b, ok := errors.AsType[*Broke](err); ok {
+			l.progress.Step-- // it is begun again when the process goes on
+			l.host.Progress(l.progress)
+			return outOfBudget(b, l.partial), true
+		}
 		return l.unanswered(rec, err, context.Cause(work))
 	}
 	said := rnixctx.Message{Role: rnixctx.RoleAssistant, Content: resp.Content, ToolCalls: resp.ToolCalls, Reasoning: resp.Blocks}
@@ -218,8 +219,8 @@ func (l *Loop) step(ctx context.Context) (End, bool) {
 	if err := l.host.Said(said, rec.Answer()); err != nil {
 		return storage(err), true
 	}
-	if over(&l.cfg, &l.progress) {
-		return l.outOfBudget(resp.Content), true
+	if b := l.cfg.Budget.Spent(); b != nil {
+		return outOfBudget(b, l.partial+resp.Content), true
 	}
 	return l.conclude(ctx, work, rec, resp, actions, nil)
 }
@@ -320,9 +321,10 @@ func (l *Loop) nothing(rec *step.StepRecord, resp *Response) (End, bool) {
 	if err := l.close(rec); err != nil {
 		return storage(err), true
 	}
+	spent := l.cfg.Budget.Spent()
 	switch {
-	case over(&l.cfg, &l.progress):
-		return l.outOfBudget(""), true
+	case spent != nil:
+		return outOfBudget(spent, l.partial), true
 	case resp.StopReason == "refusal":
 		return l.giveUp(types.ExitError, "the model refused to answer"), true
 	case l.empties > 1:

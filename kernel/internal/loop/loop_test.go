@@ -45,6 +45,7 @@ type fake struct {
 	record  error
 	undo    func(c *recovery.Call) error
 	mu      sync.Mutex
+	purse
 }
 
 func newFake(t interface {
@@ -125,7 +126,7 @@ var testMeta = map[string]Kind{"complete": Complete, "plan": Plan, "spawn": Spaw
 
 func run(t *testing.T, f *fake, ctx context.Context, cfg Config) End {
 	t.Helper()
-	cfg.Tools, cfg.Meta = testTools, testMeta
+	cfg.Tools, cfg.Meta, cfg.Budget = testTools, testMeta, f
 	l, err := New(cfg, f)
 	if err != nil {
 		t.Fatal(err)
@@ -333,25 +334,26 @@ func TestLimits(t *testing.T) {
 	forever := func(context.Context, int, []byte) (*Response, error) { return calls(`read {}`), nil }
 	for name, c := range map[string]struct {
 		cfg    Config
+		budget purse
 		model  func(context.Context, int, []byte) (*Response, error)
 		code   int
 		reason string
 		steps  int
 	}{
-		"steps":         {Config{MaxSteps: 3}, forever, 1, "max steps exceeded", 3},
-		"budget":        {Config{Budget: 31}, forever, 2, "budget_exceeded", 2},
-		"spent before":  {Config{Budget: 30, Start: Progress{Tokens: 30}}, forever, 2, "budget_exceeded", 0},
-		"no progress":   {Config{}, forever, 6, "no progress: the same calls gave the same answers 60 times in a row", 60},
-		"model error":   {Config{}, script(), 1, "the script is over", 1},
-		"empty twice":   {Config{}, script(said(""), said(" \n")), 1, "the model gave an empty answer twice", 2},
-		"empty once":    {Config{}, script(said(""), said("here")), 0, "completed", 2},
-		"refusal":       {Config{}, script(&Response{StopReason: "refusal"}), 1, "the model refused to answer", 1},
-		"negative use":  {Config{Budget: 5}, script(&Response{Content: strings.Repeat("word ", 20), Usage: Usage{Input: -5}}), 2, "budget_exceeded", 0},
-		"explicit zero": {Config{MaxSteps: 0}, script(said("x")), 0, "completed", 1},
+		"steps":         {Config{MaxSteps: 3}, purse{}, forever, 1, "max steps exceeded", 3},
+		"budget":        {Config{}, purse{limit: 31}, forever, 2, "budget_exceeded", 2},
+		"spent before":  {Config{}, purse{limit: 30, used: 30}, forever, 2, "budget_exceeded", 0},
+		"no progress":   {Config{}, purse{}, forever, 6, "no progress: the same calls gave the same answers 60 times in a row", 60},
+		"model error":   {Config{}, purse{}, script(), 1, "the script is over", 1},
+		"empty twice":   {Config{}, purse{}, script(said(""), said(" \n")), 1, "the model gave an empty answer twice", 2},
+		"empty once":    {Config{}, purse{}, script(said(""), said("here")), 0, "completed", 2},
+		"refusal":       {Config{}, purse{}, script(&Response{StopReason: "refusal"}), 1, "the model refused to answer", 1},
+		"negative use":  {Config{}, purse{limit: 5}, script(&Response{Content: strings.Repeat("word ", 20), Usage: Usage{Input: -5}}), 2, "budget_exceeded", 0},
+		"explicit zero": {Config{MaxSteps: 0}, purse{}, script(said("x")), 0, "completed", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(t)
-			f.model = c.model
+			f.model, f.purse = c.model, c.budget
 			end := run(t, f, t.Context(), c.cfg)
 			if end.Exit.Code != c.code || end.Exit.Reason != c.reason || len(f.steps) != c.steps {
 				t.Errorf("%+v after %d steps", end, len(f.steps))
@@ -362,11 +364,12 @@ func TestLimits(t *testing.T) {
 
 func TestBudgetLeavesThePaidAnswerForLater(t *testing.T) {
 	f := newFake(t)
+	f.limit = 15
 	f.tool = func(context.Context, *Action) (string, error) { t.Error("ran beyond the budget"); return "", nil }
 	r := calls(`shell {}`)
 	r.Content = "I found it"
 	f.model = script(r)
-	if end := run(t, f, t.Context(), Config{Budget: 15}); end.Exit.Code != 2 || end.Result != "I found it" || !strings.Contains(end.Wait, "of 15 tokens") {
+	if end := run(t, f, t.Context(), Config{}); end.Exit.Code != 2 || end.Result != "I found it" || !strings.Contains(end.Wait, "of 15 tokens") {
 		t.Fatalf("%+v", end)
 	}
 }
@@ -497,7 +500,7 @@ func TestAnyModelLeavesALegalConversation(t *testing.T) { // A-42, A-43
 			}
 			return r, nil
 		}
-		l, err := New(Config{Tools: testTools, Meta: testMeta, MaxSteps: 12}, f)
+		l, err := New(Config{Budget: f, Tools: testTools, Meta: testMeta, MaxSteps: 12}, f)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -519,7 +522,7 @@ func TestRequestGrowsWithoutChangingWhatWasSent(t *testing.T) {
 			_ = f.mgr.Replace(f.cid, []rnixctx.Message{{Role: rnixctx.RoleUser, Content: "short"}})
 		}
 		p, _ := f.Prompt()
-		doc := string(req.bytes(p))
+		doc := string(req.bytes(p, 0))
 		var got struct {
 			SystemPrompt string            `json:"system_prompt"`
 			Messages     []rnixctx.Message `json:"messages"`

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"encoding/json"
+	"strconv"
 
 	rnixctx "rnix/context"
 )
@@ -56,6 +57,7 @@ type request struct {
 	buf        []byte // head and the messages so far, without the closing brackets
 	done       int    // bytes of the encoded messages that are in buf
 	generation uint64
+	answer     int // tokens that the answer may have, as buf says it; 0 = it does not
 }
 
 func newRequest(h Head, specs []byte) (*request, error) {
@@ -75,13 +77,24 @@ func (r *request) begin(room int) {
 		comma()
 		r.buf = append(append(r.buf, `"tools":`...), r.specs...)
 	}
+	if r.answer > 0 {
+		comma()
+		r.buf = strconv.AppendInt(append(r.buf, `"max_tokens":`...), int64(r.answer), 10)
+	}
 	comma()
 	r.buf = append(r.buf, `"messages":[`...)
 }
 
-// bytes returns the document for a prompt. It is valid until the next call.
-func (r *request) bytes(p *rnixctx.PromptResult) []byte {
-	if r.buf == nil || r.generation != p.Generation {
+// size returns how many bytes the document for a prompt has, but for a few.
+func (r *request) size(p *rnixctx.PromptResult) int {
+	return len(r.head) + len(r.specs) + p.EncodedLen() + 64
+}
+
+// bytes returns the document for a prompt. It is valid until the next call. answer bounds the answer, in
+// tokens; 0 = nothing does.
+func (r *request) bytes(p *rnixctx.PromptResult, answer int) []byte {
+	if r.buf == nil || r.generation != p.Generation || r.answer != answer {
+		r.answer = answer
 		r.begin(p.EncodedLen() + 64)
 		r.done, r.generation = 0, p.Generation
 	}

@@ -1,0 +1,256 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+
+	"rnix/agent"
+	"rnix/internal/price"
+	"rnix/kernel/internal/loop"
+	"rnix/kernel/internal/purse"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// Amount is a number of tokens and an amount of money. As a limit, zero means that there is none.
+type Amount = purse.Amount
+
+// Account is what is stored of a history that budgets need.
+type Account struct {
+	Up    types.UUID // the history above it; zero = none
+	Limit Amount
+	Used  Amount // by itself, without its descendants
+}
+
+// Accounts knows the histories that are not running.
+type Accounts interface {
+	// Account returns what is stored of a history; false if there is none.
+	Account(id types.UUID) (Account, bool)
+	// Below returns what the descendants of a history have used, and whether there are any. Those for which
+	// covered is true are left out, with all below them.
+	Below(id types.UUID, covered func(types.UUID) bool) (Amount, bool)
+}
+
+// limitOf settles the limits of a process itself: those of its ancestors hold besides.
+func limitOf(ag *agent.Agent, opts *SpawnOpts) Amount {
+	var a Amount
+	for _, n := range []*int{ag.ContextBudget, opts.ContextBudget} { // the later wins, an explicit zero too
+		if n != nil {
+			a.Tokens = max(*n, 0)
+		}
+	}
+	for _, usd := range []*float64{ag.BudgetUSD, opts.BudgetUSD} {
+		if usd != nil {
+			a.USD = price.FromFloat(*usd)
+		}
+	}
+	return a
+}
+
+// maxAncestry bounds a chain of parents; a longer one is a circle in damaged files.
+const maxAncestry = 64
+
+// openPurse gives a process its purse, in that of its parent, with what its history says was used.
+func (k *KernelImpl) openPurse(p *Process, limit Amount) {
+	e := purse.Entry{ID: p.UUID, Up: p.parentUUID, Limit: limit}
+	if f := p.opts.From; f != nil {
+		e.Used = Amount{Tokens: f.State.Tokens, USD: price.FromFloat(f.State.CostUSD)}
+		if k.cfg.Accounts != nil {
+			k.openAbove(e.Up)
+			below, any := k.cfg.Accounts.Below(p.UUID, k.purses.Has)
+			e.Used, e.Shared = Amount{Tokens: e.Used.Tokens + below.Tokens, USD: e.Used.USD + below.USD}, any
+		}
+	}
+	p.purse = k.purses.Join(e)
+}
+
+// openAbove makes the purses above a history that goes on while those that have started it do not: their
+// limits hold all the same.
+func (k *KernelImpl) openAbove(id types.UUID) {
+	var missing []purse.Entry
+	for id != (types.UUID{}) && len(missing) < maxAncestry && !k.purses.Has(id) {
+		a, ok := k.cfg.Accounts.Account(id)
+		if !ok {
+			break
+		}
+		below, _ := k.cfg.Accounts.Below(id, k.purses.Has)
+		missing = append(missing, purse.Entry{ID: id, Up: a.Up, Limit: a.Limit, Shared: true, Kept: true,
+			Used: Amount{Tokens: a.Used.Tokens + below.Tokens, USD: a.Used.USD + below.USD}})
+		id = a.Up
+	}
+	for i := len(missing) - 1; i >= 0; i-- { // the uppermost first
+		k.purses.Join(missing[i])
+	}
+}
+
+// leastAnswer is the shortest answer, in tokens, for which a model is asked: with less it can hardly call a tool.
+const leastAnswer = 512
+
+// maxPrompt is more tokens than any prompt has; it keeps sums from overflowing.
+const maxPrompt = 1 << 40
+
+// account is what the loop of a process sees of budgets.
+type account struct {
+	k *KernelImpl
+	p *Process
+}
+
+// Spent implements loop.Budget.
+func (a account) Spent() *loop.Broke {
+	s := a.p.purse.Spent()
+	if s == nil {
+		return nil
+	}
+	return a.k.broke(a.p, s)
+}
+
+// Reserve implements loop.Budget.
+func (a account) Reserve(ctx context.Context, prompt int) (int, error) {
+	tokens, usd := a.p.purse.Limited()
+	if !tokens && !usd || a.p.model.Free {
+		return 0, nil
+	}
+	w, err := a.k.worst(a.p, min(prompt, maxPrompt), usd)
+	if err != nil {
+		return 0, &loop.Broke{Wait: "budget: " + err.Err.Error(), Purse: a.p.UUID}
+	}
+	a.k.setWait(a.p, waiting{reason: "the budget, of which others have reserved a part"})
+	claim, short, rerr := a.p.purse.Reserve(ctx, w)
+	a.k.setWait(a.p, waiting{})
+	switch {
+	case rerr != nil:
+		return 0, rerr
+	case short != nil:
+		return 0, a.k.broke(a.p, short)
+	}
+	a.p.claim = claim
+	return claim.Answer, nil
+}
+
+// Settle implements loop.Budget.
+func (a account) Settle(r *loop.Response) loop.Cost {
+	claim := a.p.claim
+	a.p.claim = nil
+	if r == nil {
+		if claim != nil {
+			claim.Settle(Amount{})
+		}
+		return loop.Cost{}
+	}
+	u := price.Tokens{Input: r.Usage.Input, Output: r.Usage.Output, CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite}
+	used := Amount{Tokens: u.Input + u.Output + u.CacheRead + u.CacheWrite}
+	cost := a.k.costOf(a.p, r, u)
+	if used.USD = price.FromFloat(cost.USD); cost.From == "" && claim != nil && used.Tokens > 0 {
+		used.USD = max(claim.Amount().USD, a.p.purse.Left()) // nobody knows it, and it must not count as nothing
+	}
+	if claim != nil {
+		claim.Settle(used)
+	} else {
+		a.p.purse.Spend(used)
+	}
+	return cost
+}
+
+// modelsOf returns the names of the models that may answer a process, the first one first.
+func modelsOf(p *Process) []vfs.ModelName {
+	first := vfs.ModelName{Provider: orDefault(p.model.Provider, p.opts.Provider), Driver: p.model.Driver, Model: orDefault(p.opts.Model, p.model.Model)}
+	return append([]vfs.ModelName{first}, p.model.Others...)
+}
+
+// costOf returns what an answer costs: as its provider says, else by the prices, of the model that answered or
+// of the one that was asked.
+func (k *KernelImpl) costOf(p *Process, r *loop.Response, u price.Tokens) loop.Cost {
+	if r.CostUSD > 0 {
+		return loop.Cost{USD: price.FromFloat(r.CostUSD).Float(), From: "provider"}
+	}
+	if k.cfg.Price == nil {
+		return loop.Cost{}
+	}
+	_, usd := p.purse.Limited()
+	for _, m := range modelsOf(p) {
+		if r.Provider != "" && m.Provider != r.Provider {
+			continue
+		}
+		for _, name := range []string{r.Model, m.Model} {
+			if rate, from := k.cfg.Price(p, m.Provider, m.Driver, name, usd); from != "" {
+				return loop.Cost{USD: rate.Cost(u).Float(), From: from}
+			}
+		}
+	}
+	return loop.Cost{}
+}
+
+// worst returns what the next answer can take at most.
+func (k *KernelImpl) worst(p *Process, prompt int, usd bool) (purse.Want, *types.SyscallError) {
+	card := &p.model
+	w := purse.Want{Fixed: Amount{Tokens: prompt + card.ExtraAnswer}, Answer: card.MaxAnswer, Least: max(leastAnswer, card.LeastAnswer), Alone: card.MaxAnswer == 0}
+	if !usd {
+		return w, nil
+	}
+	var in, out price.USD
+	for _, m := range modelsOf(p) {
+		rate, from := price.Rate{}, ""
+		if k.cfg.Price != nil {
+			rate, from = k.cfg.Price(p, m.Provider, m.Driver, m.Model, usd)
+		}
+		switch {
+		case from != "":
+			i, o := rate.Worst()
+			in, out = max(in, i), max(out, o)
+		case card.SaysCost:
+			w.Alone = true
+		default:
+			return w, unpriced(m)
+		}
+	}
+	w.Fixed.USD, w.Each = price.USD(prompt)*in+price.USD(card.ExtraAnswer)*out, out
+	if w.Alone {
+		w.Fixed.USD = 0
+	}
+	return w, nil
+}
+
+// priced refuses a process whose budget in dollars could not be kept.
+func (k *KernelImpl) priced(p *Process) error {
+	if _, usd := p.purse.Limited(); !usd || p.model.Free {
+		return nil
+	}
+	if _, err := k.worst(p, 0, true); err != nil {
+		return err
+	}
+	return nil
+}
+
+// unpriced says that a budget in dollars cannot be kept.
+func unpriced(m vfs.ModelName) *types.SyscallError {
+	return types.Errorf(types.ErrInvalid, "Spawn", m.Provider, "no price is known for the model %q of %s, so no budget in dollars can be kept: add it to prices.yaml in your configuration directory, "+
+		"or set budget.unknown_price_usd_per_mtok in config.yaml, or limit the tokens only", m.Model, m.Provider)
+}
+
+// broke says of which budget there is too little, and what to do.
+func (k *KernelImpl) broke(p *Process, s *purse.Short) *loop.Broke {
+	b := &loop.Broke{Hint: "--budget N", Purse: s.ID}
+	unit := fmt.Sprintf("%d of %d tokens are used", s.Used.Tokens, s.Limit.Tokens)
+	if s.USD {
+		b.Hint, unit = "--budget-usd X", fmt.Sprintf("%s of %s are used", s.Used.USD, s.Limit.USD)
+	}
+	switch {
+	case s.Need == Amount{}:
+	case s.USD:
+		unit += fmt.Sprintf(", and the next answer may cost %s", s.Need.USD)
+	default:
+		unit += fmt.Sprintf(", and the next answer may take %d", s.Need.Tokens)
+	}
+	if b.Wait = "budget: " + unit; s.ID != p.UUID {
+		b.Wait, b.Hint = "budget of "+k.nameOf(s.ID)+": "+unit, ""
+	}
+	return b
+}
+
+// nameOf names a history: by its PID if it runs.
+func (k *KernelImpl) nameOf(id types.UUID) string {
+	if p, ok := k.table.byID(id); ok {
+		return "PID " + p.PID.String()
+	}
+	return id.String()
+}

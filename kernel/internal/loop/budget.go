@@ -1,0 +1,80 @@
+package loop
+
+import (
+	"context"
+
+	rnixctx "rnix/context"
+	"rnix/types"
+)
+
+// Broke says that a budget is used up, or that too little of it is left for another answer. The process is
+// suspended.
+type Broke struct {
+	Wait string // what it waits for, beginning with "budget"
+	Hint string // the command that lets it go on, without the name of the process
+	// Purse is whose budget it is.
+	Purse types.UUID
+}
+
+// Error says what it waits for.
+func (b *Broke) Error() string { return b.Wait }
+
+// Cost is what an answer costs.
+type Cost struct {
+	USD  float64
+	From string // provider, or where the price stands; empty = nobody knows
+}
+
+// Budget is what a process may use. Its methods are called from the loop's goroutine.
+type Budget interface {
+	// Spent returns the limit that is used up, of the process or of one above it; nil if there is none.
+	Spent() *Broke
+	// Reserve sets aside what the next answer can take at most, of a prompt of at most so many tokens, and
+	// returns how many tokens the answer may have; 0 = as many as the model likes. It may wait for others. The
+	// error is a *Broke if too little is left.
+	Reserve(ctx context.Context, prompt int) (answer int, err error)
+	// Settle counts what an answer has taken in place of what was set aside, and returns what it costs. No
+	// answer is nil.
+	Settle(r *Response) Cost
+}
+
+// outOfBudget suspends the process. A step that is open stays so: what was answered is paid for, and is
+// done when there is more budget.
+func outOfBudget(b *Broke, said string) End {
+	return End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, Result: said,
+		Wait: b.Wait, Hint: b.Hint, Purse: b.Purse}
+}
+
+// counted is what a provider has counted of a prompt.
+type counted struct {
+	generation uint64 // of the conversation
+	bytes      int    // of the conversation, as it was sent
+	tokens     int    // of the whole prompt; 0 = nothing was counted
+}
+
+// promptRoom is what a provider may add to a prompt, in tokens: its own words about tools, and the frame.
+const promptRoom = 1024
+
+// promptBound returns more tokens than a prompt has. What a provider has counted stays as it is as long as the
+// conversation only grows; of the rest a token has at least one byte, in every tokenizer that works on bytes,
+// and the encoding only makes texts longer.
+func (c counted) promptBound(generation uint64, conversation, whole int) int {
+	if c.tokens > 0 && c.generation == generation && conversation >= c.bytes {
+		return c.tokens + conversation - c.bytes
+	}
+	return whole + promptRoom
+}
+
+// once reserves what an answer may take and asks. What was reserved is settled by count, or here if there is no
+// answer.
+func (l *Loop) once(ctx context.Context, p *rnixctx.PromptResult) (*Response, error) {
+	n, err := l.cfg.Budget.Reserve(ctx, l.counted.promptBound(p.Generation, p.EncodedLen(), l.req.size(p)))
+	if err != nil {
+		return nil, err
+	}
+	resp, err := l.host.Ask(ctx, l.req.bytes(p, n))
+	if err != nil {
+		l.cfg.Budget.Settle(nil)
+	}
+	return resp, err
+}

@@ -1,0 +1,232 @@
+package purse
+
+import (
+	"context"
+	"slices"
+
+	"rnix/internal/price"
+)
+
+// Want is what the next answer may take at worst.
+type Want struct {
+	Fixed  Amount    // the prompt, and what of an answer cannot be bounded by asking for less
+	Answer int       // tokens of the answer, at most
+	Least  int       // with fewer tokens it is not worth asking
+	Each   price.USD // what a token of the answer costs
+	// Alone says that nobody knows how much the answer takes. It has to itself all purses that are limited, so
+	// that no more than one answer at a time can go over a limit.
+	Alone bool
+}
+
+// of returns what an answer of n tokens takes at most.
+func (w *Want) of(n int) Amount {
+	return w.Fixed.plus(Amount{n, price.USD(n) * w.Each})
+}
+
+// Claim is a reservation. Its owner calls Settle once.
+type Claim struct {
+	// Answer is how many tokens the answer may have; 0 = it was not asked for less than it may have.
+	Answer int
+
+	purse  *Purse
+	amount Amount
+	alone  bool
+}
+
+// waiter is somebody who waits for a reservation.
+type waiter struct {
+	purse *Purse
+	want  Want
+	ready chan struct{} // closed when claim or short is there
+	claim *Claim
+	short *Short
+}
+
+// Reserve takes what w may need from a purse and all above it, or from none of them. While it does not fit
+// because of what others have reserved, it waits until they have settled; who came first is first. If it
+// cannot fit whatever they do, the result says of which limit there is too little. The error is the cause of
+// ctx's end.
+func (p *Purse) Reserve(ctx context.Context, w Want) (*Claim, *Short, error) {
+	t := p.tree
+	t.mu.Lock()
+	me := &waiter{purse: p, want: w, ready: make(chan struct{})}
+	t.waiting = append(t.waiting, me)
+	t.pumpLocked()
+	t.mu.Unlock()
+	select {
+	case <-me.ready:
+		return me.claim, me.short, nil
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.Index(t.waiting, me); i >= 0 {
+		t.waiting = slices.Delete(t.waiting, i, i+1)
+		t.pumpLocked() // it held up those behind it
+	} else if me.claim != nil {
+		me.claim.settleLocked(Amount{})
+	}
+	return nil, nil, context.Cause(ctx)
+}
+
+// Amount returns what is reserved.
+func (c *Claim) Amount() Amount { return c.amount }
+
+// Settle ends a reservation with what was really used.
+func (c *Claim) Settle(used Amount) {
+	c.purse.tree.mu.Lock()
+	defer c.purse.tree.mu.Unlock()
+	c.settleLocked(used)
+}
+
+// +checklocks:c.purse.tree.mu
+func (c *Claim) settleLocked(used Amount) {
+	c.purse.countLocked(c.amount, used)
+	if c.alone {
+		for q := c.purse; q != nil; q = q.parent {
+			q.alone--
+		}
+	}
+	c.purse.tree.pumpLocked()
+}
+
+// pumpLocked answers all who can be answered. Who waits goes before all who came later and draw on one of the
+// same limits, so that many small requests do not starve a large one.
+//
+// +checklocks:t.mu
+func (t *Tree) pumpLocked() {
+	var held map[*Purse]bool // limited purses for which an earlier one waits
+	rest := t.waiting[:0]
+	for _, w := range t.waiting {
+		behind := false
+		for q := w.purse; q != nil && held != nil; q = q.parent {
+			behind = behind || held[q]
+		}
+		if !behind {
+			w.claim, w.short = w.purse.decideLocked(&w.want)
+		}
+		if w.claim != nil || w.short != nil {
+			close(w.ready)
+			continue
+		}
+		rest = append(rest, w)
+		for q := w.purse; q != nil; q = q.parent {
+			if q.limit != (Amount{}) {
+				if held == nil {
+					held = map[*Purse]bool{}
+				}
+				held[q] = true
+			}
+		}
+	}
+	clear(t.waiting[len(rest):])
+	t.waiting = rest
+}
+
+// decideLocked makes a claim, or says why there can be none. Neither means that others have to settle first.
+//
+// +checklocks:p.tree.mu
+func (p *Purse) decideLocked(w *Want) (*Claim, *Short) {
+	answer, whole := w.Answer, true
+	var tight *Purse
+	for q := p; q != nil; q = q.parent {
+		if s := q.spentLocked(); s != nil {
+			return nil, s
+		}
+		if w.Alone {
+			continue
+		}
+		if n := q.roomLocked(w); n < answer {
+			answer, tight, whole = n, q, false
+		}
+	}
+	if least := min(w.Least, w.Answer); answer < least {
+		if !p.soleLocked() {
+			return nil, tight.shortLocked(w, least)
+		}
+		answer = least // it is the only one, and has something left
+	}
+	claim := &Claim{purse: p, amount: w.of(answer), alone: w.Alone}
+	if w.Alone {
+		claim.amount = w.Fixed
+	} else if !whole || w.Answer > 0 && p.limitedLocked() {
+		claim.Answer = answer
+	}
+	for q := p; q != nil; q = q.parent {
+		if !q.freeLocked(claim, p.soleLocked()) {
+			return nil, nil
+		}
+	}
+	for q := p; q != nil; q = q.parent {
+		q.reserved = q.reserved.plus(claim.amount)
+		if claim.alone {
+			q.alone++
+		}
+	}
+	return claim, nil
+}
+
+// roomLocked returns how many tokens an answer may have by the limits of one purse, if nobody else had
+// anything reserved. It may be negative.
+//
+// +checklocks:p.tree.mu
+func (p *Purse) roomLocked(w *Want) int {
+	n, left := w.Answer, p.limit.minus(p.used).minus(w.Fixed)
+	if p.limit.Tokens > 0 {
+		n = min(n, left.Tokens)
+	}
+	if p.limit.USD > 0 {
+		switch {
+		case left.USD < 0:
+			n = -1
+		case w.Each > 0:
+			n = min(n, int(left.USD/w.Each))
+		}
+	}
+	return n
+}
+
+// freeLocked reports whether a claim fits beside what others have reserved.
+//
+// +checklocks:p.tree.mu
+func (p *Purse) freeLocked(c *Claim, sole bool) bool {
+	switch {
+	case p.limit == Amount{} || sole && p.reserved == Amount{}:
+		return true
+	case p.alone > 0:
+		return false
+	case c.alone:
+		return p.reserved == Amount{}
+	}
+	left := p.limit.minus(p.used).minus(p.reserved).minus(c.amount)
+	return (p.limit.Tokens == 0 || left.Tokens >= 0) && (p.limit.USD == 0 || left.USD >= 0)
+}
+
+// soleLocked reports whether the only limit is one of tokens that one process has for itself: then it may ask
+// as long as anything is left, as nobody else's share is at stake.
+//
+// +checklocks:p.tree.mu
+func (p *Purse) soleLocked() bool {
+	if p.shared || p.limit.Tokens == 0 || p.limit.USD > 0 {
+		return false
+	}
+	return p.parent == nil || !p.parent.limitedLocked()
+}
+
+// +checklocks:p.tree.mu
+func (p *Purse) limitedLocked() bool {
+	for q := p; q != nil; q = q.parent {
+		if q.limit != (Amount{}) {
+			return true
+		}
+	}
+	return false
+}
+
+// +checklocks:p.tree.mu
+func (p *Purse) shortLocked(w *Want, least int) *Short {
+	need := w.of(least)
+	s := &Short{ID: p.id, Limit: p.limit, Used: p.used, Need: need}
+	s.USD = p.limit.Tokens == 0 || p.limit.USD > 0 && p.limit.Tokens-p.used.Tokens >= need.Tokens
+	return s
+}
