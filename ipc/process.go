@@ -32,6 +32,8 @@ type SpawnRequest struct {
 	// Env is the environment of the caller, "KEY=value". The daemon takes credentials and the
 	// allow-listed variables from it, keeps it in memory, and never writes or shows it.
 	Env []string `json:"env,omitempty"`
+	// Group is a process group that it is in from the beginning: a number, or a name.
+	Group string `json:"group,omitempty"`
 	// Inputs are data that the process is given with its intent, marked as data.
 	Inputs []step.Input `json:"inputs,omitempty"`
 }
@@ -125,6 +127,7 @@ type Proc struct {
 	UpdatedAt  time.Time         `json:"updated_at,omitzero"` // when its record last changed; zero = not known
 	ElapsedMs  int64             `json:"elapsed_ms"`          // frozen while paused and after the end
 	Exit       *types.ExitStatus `json:"exit,omitempty"`
+	Groups     []string          `json:"groups,omitempty"` // by name where they have one
 	Children   []OSChild         `json:"os_children,omitempty"`
 }
 

@@ -76,6 +76,9 @@ type SpawnOpts struct {
 	// must hold no secrets.
 	Settings json.RawMessage
 
+	// Groups are the process groups that it is in from the beginning.
+	Groups []types.PGID
+
 	// From continues a history, whose UUID is given; nil = a new one begins.
 	From *From
 
@@ -164,6 +167,9 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	}
 	if err = k.table.insert(p); err != nil {
 		return nil, err
+	}
+	for _, id := range opts.Groups {
+		_ = k.table.join(p, id) // nobody can have reaped it yet
 	}
 	if parent != nil && parent.opts.Body != nil {
 		parent.opts.Body.Joined(p)

@@ -18,15 +18,16 @@ type table struct {
 	next  func() (types.PID, error)
 	limit Limits
 
-	mu     sync.Mutex
-	byUUID map[types.UUID]*Process // +checklocks:mu
-	root   relations               // +checklocks:mu; the children of PID 0
-	groups map[types.PGID]*group   // +checklocks:mu
-	tombs  map[types.PID]*Info     // +checklocks:mu
-	order  []types.PID             // +checklocks:mu; tombstones, oldest first
-	weight int                     // +checklocks:mu; bytes of the texts in tombs
-	closed bool                    // +checklocks:mu
-	births uint64                  // +checklocks:mu; how many were ever inserted
+	mu        sync.Mutex
+	byUUID    map[types.UUID]*Process // +checklocks:mu
+	root      relations               // +checklocks:mu; the children of PID 0
+	groups    map[types.PGID]*group   // +checklocks:mu
+	lastGroup types.PGID              // +checklocks:mu; the last number that NewGroup gave away
+	tombs     map[types.PID]*Info     // +checklocks:mu
+	order     []types.PID             // +checklocks:mu; tombstones, oldest first
+	weight    int                     // +checklocks:mu; bytes of the texts in tombs
+	closed    bool                    // +checklocks:mu
+	births    uint64                  // +checklocks:mu; how many were ever inserted
 }
 
 // relations are the links of a process to its relatives. Guarded by table.mu.

@@ -169,7 +169,7 @@ func completeResume(a *app, c *cobra.Command) {
 func completeRun(a *app, c *cobra.Command) {
 	for flag, f := range map[string]completer{
 		"agent": completeAgents(a), "provider": completeProviders(a), "fallback-provider": completeProviders(a),
-		"parent": completeProcs(a, false), "mcp": completeServers(a),
+		"parent": completeProcs(a, false), "group": completeGroups(a), "mcp": completeServers(a),
 		"output-format": cobra.FixedCompletions([]cobra.Completion{"text", "json", "stream-json"}, cobra.ShellCompDirectiveNoFileComp),
 		"effort":        cobra.FixedCompletions([]cobra.Completion{"low", "medium", "high"}, cobra.ShellCompDirectiveNoFileComp),
 	} {

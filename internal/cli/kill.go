@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,11 +14,12 @@ import (
 func killCmd(a *app) *cobra.Command {
 	var sig string
 	var subtree, list bool
+	var groups []string
 	c := &cobra.Command{
-		Use:        "kill [-SIGNAL] PROCESS...",
+		Use:        "kill [-SIGNAL] [-g GROUP] PROCESS...",
 		SuggestFor: []string{"stop", "cancel", "end", "terminate"},
 		Short:      "send a signal to processes",
-		Long: `Kill sends a signal, SIGTERM if none is named, to each process.
+		Long: `Kill sends a signal, SIGTERM if none is named, to each process, and with -g to each member of a group.
 
   TERM (15)    end before the next action; everything until then is on record
   KILL (9)     end at once
@@ -26,7 +28,7 @@ func killCmd(a *app) *cobra.Command {
   RESUME (18)  go on, if it is only paused (see: rnix resume)
 
 Names may be written TERM, SIGTERM, -TERM or --signal TERM; numbers are those of Linux.`,
-		Example:           examples(`rnix kill 3`, `rnix kill -9 night`, `rnix kill -TERM --subtree 0191f3a2`, `rnix kill -l`),
+		Example:           examples(`rnix kill 3`, `rnix kill -9 night`, `rnix kill -TERM --subtree 0191f3a2`, `rnix kill -PAUSE -g night`, `rnix kill -l`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		ValidArgsFunction: completeProcs(a, false),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -38,19 +40,26 @@ Names may be written TERM, SIGTERM, -TERM or --signal TERM; numbers are those of
 			if err != nil {
 				return usagef("", "%w", err)
 			}
-			if len(args) == 0 {
-				return usagef("see: rnix ps", "name the processes to signal")
+			if len(args)+len(groups) == 0 {
+				return usagef("see: rnix ps, rnix group ls", "name the processes to signal, or with -g their group")
 			}
-			client, err := a.running(c.Context(), args[0])
+			client, err := a.running(c.Context(), slices.Concat(args, groups)[0])
 			if err != nil {
 				return err
 			}
-			return signalAll(c.Context(), client, a.out, args, s, subtree)
+			err = signalGroups(c.Context(), client, a.out, groups, s, subtree)
+			if len(args) > 0 {
+				err = firstError(a.out, nil, err, true)
+				err = firstError(a.out, err, signalAll(c.Context(), client, a.out, args, s, subtree), len(groups) > 0)
+			}
+			return err
 		},
 	}
 	c.Flags().StringVarP(&sig, "signal", "s", "TERM", "the signal, by name or number")
+	c.Flags().StringArrayVarP(&groups, "group", "g", nil, "the members of this group; may be repeated")
 	c.Flags().BoolVarP(&subtree, "subtree", "t", false, "the descendants too")
 	c.Flags().BoolVarP(&list, "list", "l", false, "list the signals")
+	_ = c.RegisterFlagCompletionFunc("group", completeGroups(a))
 	_ = c.RegisterFlagCompletionFunc("signal", cobra.FixedCompletions([]string{"TERM", "KILL", "INT", "PAUSE", "RESUME"}, cobra.ShellCompDirectiveNoFileComp))
 	return c
 }

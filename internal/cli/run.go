@@ -85,6 +85,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.DurationVar(&o.timeout, "timeout", 0, "end the agent after this time, such as 10m")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory to work in")
 	f.StringVarP(&o.req.Name, "name", "n", "", "a name for the process")
+	f.StringVar(&o.req.Group, "group", "", "a process group, by number or name, that it is in from the beginning")
 	f.BoolVarP(&o.detach, "detach", "d", false, "do not wait: print the PID and leave the agent to work")
 	f.StringSliceVar(&o.req.Allow, "allow", nil, "allow only these devices, such as /dev/fs; may be repeated")
 	f.StringSliceVar(&o.req.Deny, "deny", nil, "deny these devices, such as /dev/shell; may be repeated")

@@ -51,6 +51,7 @@ type Daemon struct {
 	places      statehome.Places
 	home        string
 	configDir   string
+	groupNames  groupNames
 	userScratch string // for outputs that belong to no process
 	started     time.Time
 	log         *slog.Logger
@@ -291,6 +292,7 @@ func (d *Daemon) handle(s *ipc.Server) {
 	processes{d}.handle(s)
 	inspector{d}.handle(s)
 	paths{d}.handle(s)
+	groups{d}.handle(s)
 	storage{d}.handle(s)
 	on(d, s, ipc.Spawn, spawner{d}.spawn)
 	on(d, s, ipc.Resume, resumer{d}.resume)

@@ -138,8 +138,11 @@ func (d processes) listProcs(ctx context.Context, _ *ipc.Peer, req ipc.ListReque
 	settledSoon(ctx, d.Daemon)
 	resp := ipc.ListResponse{Procs: []ipc.Proc{}}
 	seen := map[types.UUID]bool{}
+	in := groups{d.Daemon}.ofProcs()
 	for _, i := range d.kernel.List() {
-		resp.Procs = append(resp.Procs, d.wireProc(&i))
+		p := d.wireProc(&i)
+		p.Groups = in[i.PID]
+		resp.Procs = append(resp.Procs, p)
 		seen[i.UUID] = true
 	}
 	var stored []ipc.Proc

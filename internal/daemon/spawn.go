@@ -44,6 +44,13 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	if opts.Settings, err = settingsOf(p, ag, req.MCP); err != nil {
 		return ipc.SpawnResponse{}, err
 	}
+	if req.Group != "" {
+		id, err := groups{d.Daemon}.group("Spawn", req.Group, "")
+		if err != nil {
+			return ipc.SpawnResponse{}, err
+		}
+		opts.Groups = []types.PGID{id}
+	}
 	if opts.ParentPID, err = d.parentOf(peer, req.Parent); err != nil {
 		return ipc.SpawnResponse{}, err
 	}

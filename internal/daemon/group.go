@@ -1,0 +1,242 @@
+package daemon
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode"
+
+	"rnix/ipc"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// groups answers what concerns process groups.
+type groups struct{ *Daemon }
+
+// groupNames are the names that people gave to groups. They are forgotten when the daemon ends, as the
+// memberships are.
+type groupNames struct {
+	mu     sync.Mutex            // leaf
+	byName map[string]types.PGID // +checklocks:mu
+}
+
+func (d groups) handle(s *ipc.Server) {
+	on(d.Daemon, s, ipc.ListGroups, d.list)
+	on(d.Daemon, s, ipc.JoinGroup, d.join)
+	on(d.Daemon, s, ipc.LeaveGroup, d.leave)
+	on(d.Daemon, s, ipc.SignalGroup, d.signal)
+}
+
+func (d groups) list(context.Context, *ipc.Peer, ipc.Empty) (ipc.GroupsResponse, error) {
+	r := ipc.GroupsResponse{Groups: []ipc.Group{}}
+	for _, g := range d.kernel.Groups() {
+		r.Groups = append(r.Groups, d.wire(g))
+	}
+	return r, nil
+}
+
+func (d groups) wire(g kernel.Group) ipc.Group {
+	return ipc.Group{ID: g.ID, Name: d.groupNames.of(g.ID), Members: append([]types.PID{}, g.Members...)}
+}
+
+// now returns a group as it is; without members, if it has none any more.
+func (d groups) now(id types.PGID) ipc.Group {
+	members, err := d.kernel.GetProcGroup(id)
+	if err != nil {
+		members = nil
+	}
+	return d.wire(kernel.Group{ID: id, Members: members})
+}
+
+func (d groups) join(_ context.Context, peer *ipc.Peer, req ipc.GroupRequest) (ipc.Group, error) {
+	t, err := processes{d.Daemon}.alive("JoinGroup", req.Target)
+	if err == nil {
+		err = d.mayTouch(peer, "JoinGroup", t.pid)
+	}
+	if err != nil {
+		return ipc.Group{}, err
+	}
+	id, err := d.group("JoinGroup", req.Group, req.Name)
+	if err == nil {
+		err = d.kernel.JoinGroup(t.pid, id)
+	}
+	if err != nil {
+		return ipc.Group{}, err
+	}
+	return d.now(id), nil
+}
+
+func (d groups) leave(_ context.Context, peer *ipc.Peer, req ipc.GroupRequest) (ipc.Group, error) {
+	t, err := processes{d.Daemon}.alive("LeaveGroup", req.Target)
+	if err == nil {
+		err = d.mayTouch(peer, "LeaveGroup", t.pid)
+	}
+	if err != nil {
+		return ipc.Group{}, err
+	}
+	id, err := d.known("LeaveGroup", req.Group)
+	if err == nil {
+		err = d.kernel.LeaveGroup(t.pid, id)
+	}
+	if types.CodeOf(err) == types.ErrNotFound {
+		err = types.Errorf(types.ErrNotFound, "LeaveGroup", req.Group, "process %d is no member of this group; `rnix group ls` lists the groups", t.pid)
+	}
+	if err != nil {
+		return ipc.Group{}, err
+	}
+	return d.now(id), nil
+}
+
+// signal signals the members of a group. A caller inside an agent reaches those of its own subtree, and
+// is told how many others there are.
+func (d groups) signal(_ context.Context, peer *ipc.Peer, req ipc.GroupSignalRequest) (ipc.GroupSignalResponse, error) {
+	var r ipc.GroupSignalResponse
+	id, err := d.known("SignalGroup", req.Group)
+	if err != nil {
+		return r, err
+	}
+	r.Group = d.now(id)
+	if !req.Signal.Valid() {
+		return r, types.Errorf(types.ErrInvalid, "SignalGroup", req.Group, "%d is not a signal", int(req.Signal))
+	}
+	_, inside := d.agentOf(peer)
+	if !inside && !req.Tree {
+		for _, pid := range r.Members {
+			r.Affected += d.alive(pid)
+		}
+		return r, d.kernel.SignalGroup(id, req.Signal)
+	}
+	var refused error
+	for _, pid := range r.Members {
+		if err := d.mayTouch(peer, "SignalGroup", pid); err != nil {
+			refused = err
+			r.Spared++
+			continue
+		}
+		n, err := d.alive(pid), error(nil)
+		if req.Tree {
+			n, err = d.kernel.SignalTree(pid, req.Signal)
+		} else {
+			err = d.kernel.Signal(pid, req.Signal)
+		}
+		if err == nil { // else it has ended meanwhile
+			r.Affected += n
+		}
+	}
+	if r.Spared == len(r.Members) && refused != nil {
+		return r, refused
+	}
+	return r, nil
+}
+
+// alive is 1 for a process that a signal reaches, and 0 for one that has ended.
+func (d groups) alive(pid types.PID) int {
+	if p, ok := d.kernel.Process(pid); ok && p.State() < types.StateZombie {
+		return 1
+	}
+	return 0
+}
+
+// known finds a group that has members, by its number or its name.
+func (d groups) known(op, text string) (types.PGID, error) {
+	text = strings.TrimSpace(text)
+	id, ok := d.groupNames.find(text)
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		id, ok = types.PGID(n), true
+	}
+	if ok {
+		if _, err := d.kernel.GetProcGroup(id); err == nil {
+			return id, nil
+		}
+	}
+	if text == "" {
+		return 0, types.Errorf(types.ErrInvalid, op, "", "no group was named: give its number or its name")
+	}
+	return 0, types.Errorf(types.ErrNotFound, op, text, "no such group, or it has no members; `rnix group ls` lists the groups")
+}
+
+// group finds a group or makes it: a number as it is, a name that nobody used, or with neither a new one,
+// to which name is given if that is not empty.
+func (d groups) group(op, text, name string) (types.PGID, error) {
+	text = strings.TrimSpace(text)
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		if n == 0 {
+			return 0, types.Errorf(types.ErrInvalid, op, text, "groups are numbered from 1")
+		}
+		return types.PGID(n), nil
+	}
+	if text != "" {
+		if err := groupName(op, text); err != nil {
+			return 0, err
+		}
+		return d.groupNames.findOrMake(text, d.kernel.NewGroup), nil
+	}
+	if name == "" {
+		return d.kernel.NewGroup(), nil
+	}
+	if err := groupName(op, name); err != nil {
+		return 0, err
+	}
+	if id, err := d.known(op, name); err == nil {
+		return 0, types.Errorf(types.ErrConflict, op, name, "there is such a group already, number %d; join it, or take another name", id)
+	}
+	return d.groupNames.findOrMake(name, d.kernel.NewGroup), nil
+}
+
+func groupName(op, name string) error {
+	if _, err := strconv.ParseUint(name, 10, 64); err == nil {
+		return types.Errorf(types.ErrInvalid, op, name, "the name of a group must not be a number")
+	}
+	if len(name) > 64 || strings.ContainsFunc(name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) || strings.TrimSpace(name) != name {
+		return types.Errorf(types.ErrInvalid, op, strconv.Quote(name), "a name has at most 64 bytes, no slash and no control character, and no blank at its ends")
+	}
+	return nil
+}
+
+// ofProcs returns the groups of each process, for people: by name where they have one.
+func (d groups) ofProcs() map[types.PID][]string {
+	out := map[types.PID][]string{}
+	for _, g := range d.kernel.Groups() {
+		label := orElse(d.groupNames.of(g.ID), strconv.FormatUint(uint64(g.ID), 10))
+		for _, pid := range g.Members {
+			out[pid] = append(out[pid], label)
+		}
+	}
+	return out
+}
+
+func (n *groupNames) find(name string) (types.PGID, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	id, ok := n.byName[name]
+	return id, ok
+}
+
+// findOrMake returns the number of a name. A name that was used keeps its number.
+func (n *groupNames) findOrMake(name string, number func() types.PGID) types.PGID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	id, ok := n.byName[name]
+	if !ok {
+		if n.byName == nil {
+			n.byName = map[string]types.PGID{}
+		}
+		id = number()
+		n.byName[name] = id
+	}
+	return id
+}
+
+// of returns the name of a group; "" if it has none.
+func (n *groupNames) of(id types.PGID) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for name, other := range n.byName {
+		if other == id {
+			return name
+		}
+	}
+	return ""
+}
