@@ -197,17 +197,22 @@ func (p *Policy) down(k *kid, failed bool, now time.Time) {
 	}
 }
 
-// restart counts a restart and begins it, or gives up.
+// restart counts a restart and begins it, or gives up. One that is as long delayed as the period counts for
+// nothing: it is no loop, and may be a plan.
 func (p *Policy) restart(k *kid, now time.Time) {
-	if !p.restarts.allow(now, p.spec) {
-		p.close(GaveUp, k.id)
-		return
-	}
 	if !k.since.IsZero() && now.Sub(k.since) > p.spec.Period {
 		k.tries = 0
 	}
 	k.tries++
 	k.since = time.Time{}
+	delay, count := k.spec.Backoff.After(k.tries), 0
+	if delay < p.spec.Period || delay == 0 {
+		if !p.restarts.allow(now, p.spec) {
+			p.close(GaveUp, k.id)
+			return
+		}
+		count = len(p.restarts)
+	}
 	j := &job{kind: again, start: p.kids.affected(k, p.spec.Strategy)}
 	for _, o := range slices.Backward(j.start) {
 		if o != k {
@@ -215,11 +220,11 @@ func (p *Policy) restart(k *kid, now time.Time) {
 		}
 	}
 	k.state = Down
-	if d := k.spec.Backoff.After(k.tries); d > 0 {
-		j.wait, j.due = k, now.Add(d)
+	if delay > 0 {
+		j.wait, j.due = k, now.Add(delay)
 	}
 	p.job = j
-	p.news = append(p.news, Action{Do: Decide, Child: k.id, Until: j.due, Count: len(p.restarts)})
+	p.news = append(p.news, Action{Do: Decide, Child: k.id, Until: j.due, Count: count})
 }
 
 // close begins the end.

@@ -73,7 +73,7 @@ type Child struct {
 type Spec struct {
 	Strategy    Strategy
 	MaxRestarts int           // more than these within Period, and the supervisor gives up
-	Period      time.Duration // a restart that is older does not count
+	Period      time.Duration // a restart that is older does not count, nor does one that is delayed for so long
 	Children    []Child       // in order of their start; SimpleOneForOne: the template and nothing else
 }
 
@@ -104,7 +104,7 @@ type Action struct {
 	Do    Do
 	Child ID
 	Until time.Time // of Wait and Decide; zero = only a fact changes something, or no delay
-	Count int       // of Decide: how many restarts there were within the period, this one included
+	Count int       // of Decide: how many restarts there were within the period, this one included; 0 = it does not count
 }
 
 // Cause is why a supervisor ends.
@@ -119,8 +119,8 @@ const (
 
 // Outcome is how a supervisor ends. The zero value says that it does not.
 type Outcome struct {
-	Cause Cause
-	Child ID // of GaveUp and NotBegun: the one that was last
+	Cause Cause `json:"cause"`
+	Child ID    `json:"child"` // of GaveUp and NotBegun: the one that was last
 }
 
 // State is what a child does.
