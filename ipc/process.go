@@ -115,6 +115,7 @@ type Proc struct {
 	Intent     string            `json:"intent"`
 	WorkDir    string            `json:"work_dir,omitempty"`
 	Agent      string            `json:"agent,omitempty"`
+	Kind       string            `json:"kind,omitempty"` // what it is that is no agent: supervisor and the like
 	Provider   string            `json:"provider"`
 	Model      string            `json:"model,omitempty"`
 	Step       int               `json:"step"`

@@ -161,7 +161,7 @@ func (k *KernelImpl) info(p *Process) Info { return k.table.info(p, time.Now()) 
 func (p *Process) procInfo(i Info) step.ProcInfo {
 	s := step.ProcInfo{
 		V: step.FormatVersion, UUID: i.UUID, PID: i.PID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.State,
-		Suspended: i.Suspended, Intent: i.Intent, Agent: i.Agent, Skills: i.Skills, Provider: i.Progress.Provider,
+		Suspended: i.Suspended, Intent: i.Intent, Agent: i.Agent, Kind: i.Kind, Skills: i.Skills, Provider: i.Progress.Provider,
 		Model: i.Progress.Model, CreatedAt: i.CreatedAt, UpdatedAt: time.Now(), PausedTotal: i.PausedFor, Step: i.Progress.Step,
 		MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens, ContextBudget: i.Budget, BudgetUSD: i.BudgetUSD.Float(), CostUSD: i.Progress.CostUSD,
 		Unpriced: i.Progress.Unpriced, Spending: i.Progress.Spending,

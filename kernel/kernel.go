@@ -145,6 +145,9 @@ type Config struct {
 	Stored func(id types.UUID) (*step.ProcInfo, error)
 	// Revive resumes a suspended history as a child of a process whose body asks for it. It may be nil.
 	Revive func(ctx context.Context, parent *Process, id types.UUID) (types.PID, error)
+	// Dismiss ends a suspended history, and those below it, without running it. CONFLICT: it is running, or about
+	// to. It may be nil.
+	Dismiss func(ctx context.Context, id types.UUID, reason string) error
 	// LoadAgent finds an agent by name ("" = the default one) for a child of the given process, for the
 	// spawn action, with what is settled for it: without a provider it gets its parent's model. nil:
 	// children have no agent, and cannot name one.

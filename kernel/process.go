@@ -51,6 +51,7 @@ type Process struct {
 	modelPath  string
 	model      vfs.ModelCard
 	kit        *kit
+	kind       string // of its body; empty = an agent
 
 	stepTimeout time.Duration // of one step; 0 = none
 
@@ -231,6 +232,7 @@ type Info struct {
 	WaitUntil  time.Time
 	Intent     string
 	Agent      string
+	Kind       string // of its body; empty = an agent
 	Skills     []string
 	Progress   loop.Progress
 	MaxSteps   int
@@ -260,7 +262,7 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) Info
 	defer p.mu.Unlock()
 	i := Info{
 		PID: p.PID, PPID: ppid, UUID: p.UUID, ParentUUID: p.parentUUID, Name: p.Name, State: p.state,
-		Intent: p.Intent, Agent: p.Agent, Skills: p.Skills, Progress: p.progress, MaxSteps: p.MaxSteps,
+		Intent: p.Intent, Agent: p.Agent, Kind: p.kind, Skills: p.Skills, Progress: p.progress, MaxSteps: p.MaxSteps,
 		Budget: limit.Tokens, BudgetUSD: limit.USD, CreatedAt: p.CreatedAt, EndedAt: p.ended, Elapsed: elapsed,
 		PausedFor: p.gate.Paused(now), Result: p.result, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots,
 		Rights: p.Rights, MCPMounts: p.MCPMounts, Plan: p.plan, Children: children,

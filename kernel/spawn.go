@@ -183,6 +183,11 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 func (k *KernelImpl) prepare(ctx context.Context, p, parent *Process, ag *agent.Agent) (_ *loop.Loop, system string, err error) {
 	if p.opts.Body != nil {
 		p.kit = &kit{}
+		r, err := p.opts.Body.Record()
+		if err != nil {
+			return nil, "", types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)
+		}
+		p.kind = r.Kind
 		return nil, "", p.opts.Body.Attach(k, p, p.opts.From.state())
 	}
 	if p.modelFD, err = k.vfs.Open(p.PID, p.modelPath, vfs.OpenReadWrite); err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"rnix/agent"
 	"rnix/types"
 )
 
@@ -17,11 +18,17 @@ import (
 // have all ended for good goes on too. One that has to start them again too often stops them, and ends
 // with exit code 1, which its own supervisor takes for a failure.
 func (k *KernelImpl) SpawnSupervisor(spec SupervisorSpec) (types.PID, error) {
+	return k.SpawnSupervisorContext(context.Background(), spec)
+}
+
+// SpawnSupervisorContext is SpawnSupervisor with a context for the work of starting. Its end takes back what was
+// started; after SpawnSupervisorContext returned it means nothing to the supervisor.
+func (k *KernelImpl) SpawnSupervisorContext(ctx context.Context, spec SupervisorSpec) (types.PID, error) {
 	spec, err := spec.settled(spec.Name)
 	if err != nil {
 		return 0, err
 	}
-	p, err := k.spawnSupervisor(context.Background(), nil, spec)
+	p, err := k.spawnSupervisor(ctx, nil, spec)
 	if err != nil {
 		return 0, err
 	}
@@ -34,7 +41,8 @@ func (k *KernelImpl) spawnSupervisor(ctx context.Context, killed <-chan struct{}
 	s := newSupervisor(spec)
 	opts := spec.Opts
 	opts.Name, opts.ParentPID, opts.Body = spec.Name, spec.ParentPID, s
-	if _, err := k.SpawnContext(ctx, spec.intent(), nil, opts); err != nil {
+	title := &agent.Agent{Manifest: agent.Manifest{Name: spec.title()}}
+	if _, err := k.SpawnContext(ctx, spec.intent(), title, opts); err != nil {
 		return nil, err
 	}
 	var err error
@@ -97,18 +105,23 @@ type SupervisorStatus struct {
 	Name      string
 	Strategy  Strategy
 	Intensity Intensity
+	Restarts  int           // how many count at the moment
 	Children  []ChildStatus // in order of their start; those that are forgotten are missing
 }
 
 // ChildStatus is a snapshot of a child of a supervisor.
 type ChildStatus struct {
-	Name     string
-	PID      types.PID // of its last run; 0 = it never ran
-	Restart  Restart
-	State    string            // down, starting, running, stopping, ended, delayed, retrying
-	Restarts int               // how often it was started again, failed starts too
-	Due      time.Time         // when it is delayed: until when
-	Last     *types.ExitStatus // how the run before ended by itself; nil = none did
+	Name       string
+	PID        types.PID  // of its last run; 0 = it never ran, or not since the supervisor goes on
+	UUID       types.UUID // likewise, of that run
+	Supervisor bool       // it is one, too
+	Restart    Restart
+	State      string            // down, starting, running, suspended, stopping, ended, delayed, retrying
+	Why        string            // of a suspended one: what for
+	Restarts   int               // how often it was started again, failed starts too
+	Due        time.Time         // when it is delayed: until when
+	Last       *types.ExitStatus // how the run before ended by itself; nil = none did
+	LastEnd    time.Time         // when that was
 }
 
 // SupervisorInfo describes a supervisor that was not reaped, and its children. A process that is none
@@ -118,7 +131,8 @@ func (k *KernelImpl) SupervisorInfo(pid types.PID) (SupervisorStatus, error) {
 	if err != nil {
 		return SupervisorStatus{}, err
 	}
-	return SupervisorStatus{PID: pid, Name: s.p.Name, Strategy: s.spec.Strategy, Intensity: s.spec.Intensity, Children: s.now.get()}, nil
+	restarts, children := s.now.get(time.Now(), s.spec.Intensity.Period)
+	return SupervisorStatus{PID: pid, Name: s.p.Name, Strategy: s.spec.Strategy, Intensity: s.spec.Intensity, Restarts: restarts, Children: children}, nil
 }
 
 func (k *KernelImpl) supervisor(op string, pid types.PID) (*supervisor, error) {

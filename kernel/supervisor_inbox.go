@@ -13,6 +13,7 @@ type inbox struct {
 
 	mu     sync.Mutex
 	asked  types.Signal // +checklocks:mu; to end; 0 = not
+	joins  []*Process   // +checklocks:mu; children that have become visible
 	exits  []*Process   // +checklocks:mu; children that have ended
 	adds   []*addition  // +checklocks:mu; children to be started
 	closed bool         // +checklocks:mu; no more children
@@ -56,6 +57,14 @@ func (in *inbox) end() types.Signal {
 	return in.asked
 }
 
+// join leaves word that there is a child.
+func (in *inbox) join(child *Process) {
+	in.mu.Lock()
+	in.joins = append(in.joins, child)
+	in.mu.Unlock()
+	in.poke()
+}
+
 // exit leaves word that a child has ended.
 func (in *inbox) exit(child *Process) {
 	in.mu.Lock()
@@ -77,12 +86,12 @@ func (in *inbox) add(a *addition) bool {
 }
 
 // take returns what has come since the last time.
-func (in *inbox) take() (exits []*Process, adds []*addition) {
+func (in *inbox) take() (joins, exits []*Process, adds []*addition) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	exits, adds = in.exits, in.adds
-	in.exits, in.adds = nil, nil
-	return exits, adds
+	joins, exits, adds = in.joins, in.exits, in.adds
+	in.joins, in.exits, in.adds = nil, nil, nil
+	return joins, exits, adds
 }
 
 // close takes no more children, and returns those that are still to be started.

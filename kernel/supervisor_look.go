@@ -21,6 +21,9 @@ const SupervisorKind = "supervisor"
 
 // Record implements Body.
 func (s *supervisor) Record() (step.BodyRecord, error) {
+	if s.spec.Declared != nil {
+		return step.BodyRecord{Kind: SupervisorKind, Spec: s.spec.Declared}, nil
+	}
 	spec, err := json.Marshal(s.spec.record())
 	return step.BodyRecord{Kind: SupervisorKind, Spec: spec}, err
 }
@@ -32,29 +35,21 @@ func (s *supervisor) decided(a supervise.Action, now time.Time) {
 	if !a.Until.IsZero() {
 		text += " in " + a.Until.Sub(now).String()
 	}
-	text += fmt.Sprintf(" (restart %d of %d within %s)", a.Count, s.spec.Intensity.MaxRestarts, s.spec.Intensity.Period)
+	if a.Count > 0 {
+		text += fmt.Sprintf(" (restart %d of %d within %s)", a.Count, s.spec.Intensity.MaxRestarts, s.spec.Intensity.Period)
+	}
 	s.say("warning", "%s", text)
 	detail, err := json.Marshal(restartRecord{Child: m.name, Why: m.why})
 	if err != nil {
 		s.k.log.Error("restart", "pid", s.p.PID, "err", err) // cannot happen: it is plain data
 	}
-	s.mark(step.Marker{Name: MarkerRestart, PID: s.p.PID, Text: text, Detail: detail})
+	s.keep(step.Marker{Name: MarkerRestart, PID: s.p.PID, Text: text, Detail: detail})
 }
 
 // restartRecord is the Detail of a MarkerRestart.
 type restartRecord struct {
 	Child string `json:"child"`
 	Why   string `json:"why"` // how its last run ended, or that it could not be started
-}
-
-// mark writes a marker. A record that cannot be written ends the supervisor, as it does every process.
-func (s *supervisor) mark(m step.Marker) {
-	if s.failed != nil {
-		return
-	}
-	if s.failed = s.k.mark(s.p, m); s.failed != nil {
-		s.policy.Stop()
-	}
 }
 
 // say writes a line into the log of the process.
@@ -79,30 +74,45 @@ func (s *supervisor) publish() {
 	for i, c := range kids {
 		m := s.members[c.ID]
 		keep[c.ID] = m
-		out[i] = ChildStatus{Name: m.name, Restart: m.spec.Restart, State: c.State.String(), Restarts: c.Restarts, Due: c.Due, Last: m.last}
+		out[i] = ChildStatus{Name: m.name, UUID: m.id, Supervisor: m.spec.Supervisor != nil, Restart: m.spec.Restart, State: c.State.String(), Restarts: c.Restarts,
+			Due: c.Due, Last: m.last, LastEnd: m.lastEnd}
 		if m.p != nil {
 			out[i].PID = m.p.PID
 		}
+		if m.asleep != "" && c.State != supervise.Stopping {
+			out[i].State, out[i].Why = "suspended", m.asleep
+		}
 	}
 	s.members = keep
-	s.now.set(out)
+	s.now.set(out, s.policy.Restarts())
 }
 
 // statuses is the snapshot of the children for those who ask. Its lock is a leaf.
 type statuses struct {
-	mu  sync.Mutex
-	now []ChildStatus // +checklocks:mu; replaced, never changed
+	mu       sync.Mutex
+	now      []ChildStatus // +checklocks:mu; replaced, never changed
+	restarts []time.Time   // +checklocks:mu; likewise
 }
 
-func (s *statuses) set(now []ChildStatus) {
+func (s *statuses) set(now []ChildStatus, restarts []time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.now = now
+	s.now, s.restarts = now, restarts
 }
 
-// get returns a copy.
-func (s *statuses) get() []ChildStatus {
+// get returns how many restarts count at a time, and a copy of the children.
+func (s *statuses) get(now time.Time, period time.Duration) (restarts int, children []ChildStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.now)
+	return recent(s.restarts, now, period), slices.Clone(s.now)
+}
+
+// recent returns how many restarts are within the period before a time.
+func recent(restarts []time.Time, now time.Time, period time.Duration) (n int) {
+	for _, t := range restarts {
+		if now.Sub(t) <= period {
+			n++
+		}
+	}
+	return n
 }

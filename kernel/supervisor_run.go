@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	rnixctx "rnix/context"
@@ -30,14 +29,17 @@ type supervisor struct {
 	halt  context.CancelFunc
 
 	// Exclusive to the process's goroutine.
-	policy  *supervise.Policy
-	members map[supervise.ID]*member
-	byPID   map[types.PID]supervise.ID
-	held    bool
-	told    bool    // begun was written to
-	failed  error   // of the record
-	cause   error   // with which a child could not be started, the last one
-	culprit *member // that child
+	policy   *supervise.Policy
+	members  map[supervise.ID]*member
+	byPID    map[types.PID]supervise.ID
+	held     bool
+	restored bool                  // the history goes on: adopt comes first
+	told     bool                  // begun was written to
+	failed   error                 // of the record
+	cause    error                 // with which a child could not be started, the last one
+	culprit  *member               // that child
+	kept     []byte                // the note that was written last
+	noted    map[supervise.ID]bool // whose intents are kept
 
 	now statuses
 }
@@ -46,32 +48,39 @@ var _ Body = (*supervisor)(nil)
 
 // member is a child of a supervisor, over all its runs.
 type member struct {
-	spec   *ChildSpec
-	name   string
-	intent string
-	p      *Process          // the last run; nil = none
-	last   *types.ExitStatus // of a run that ended by itself
-	why    string            // it is not running, in words
-	add    *addition         // somebody waits for the first start
+	spec    *ChildSpec
+	name    string
+	intent  string
+	id      types.UUID // of the last run; zero = there was none
+	again   bool       // the next start is the one of id, which was to be and never was
+	p       *Process   // the last run; nil = none, or it is suspended
+	asleep  string     // the last run is suspended, and that is why
+	wants   types.Signal
+	last    *types.ExitStatus // of a run that ended by itself
+	lastEnd time.Time
+	why     string    // it is not running, in words
+	add     *addition // somebody waits for the first start
 }
 
 func newSupervisor(spec SupervisorSpec) *supervisor {
 	s := &supervisor{
 		spec: spec, policy: supervise.New(spec.policy()), members: map[supervise.ID]*member{}, byPID: map[types.PID]supervise.ID{},
-		begun: make(chan error, 1), in: inbox{wake: make(chan struct{}, 1)},
+		begun: make(chan error, 1), in: inbox{wake: make(chan struct{}, 1)}, noted: map[supervise.ID]bool{},
 	}
-	if spec.Strategy != SimpleOneForOne {
-		for i := range spec.Children {
-			c := &s.spec.Children[i]
-			s.members[supervise.ID(i)] = &member{spec: c, name: c.Name, intent: c.Intent}
-		}
+	for _, c := range s.policy.Children() {
+		s.members[c.ID] = s.member(c.ID, "")
 	}
 	return s
 }
 
-// Attach sets the signals up.
-func (s *supervisor) Attach(k *KernelImpl, p *Process, _ *recovery.State) error {
+// Attach sets the signals up, and takes over what an earlier run has kept.
+func (s *supervisor) Attach(k *KernelImpl, p *Process, was *recovery.State) error {
 	s.k, s.p = k, p
+	if was != nil {
+		if err := s.restore(was); err != nil {
+			return err
+		}
+	}
 	s.work, s.halt = context.WithCancel(p.ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,8 +98,8 @@ func (s *supervisor) ask(sig types.Signal) {
 	s.halt()
 }
 
-// Joined implements Body: a child that it has started is known where it was started.
-func (s *supervisor) Joined(*Process) {}
+// Joined implements Body.
+func (s *supervisor) Joined(child *Process) { s.in.join(child) }
 
 // Ended implements Body.
 func (s *supervisor) Ended(child *Process) { s.in.exit(child) }
@@ -98,6 +107,9 @@ func (s *supervisor) Ended(child *Process) { s.in.exit(child) }
 // Run does what the policy wants until it wants no more, or the context ends.
 func (s *supervisor) Run(ctx context.Context) (end loop.End) {
 	defer func() { s.leave(end) }()
+	if s.restored {
+		s.adopt()
+	}
 	for {
 		s.listen()
 		if cause := context.Cause(ctx); cause != nil {
@@ -112,9 +124,14 @@ func (s *supervisor) Run(ctx context.Context) (end loop.End) {
 		}
 		switch a.Do {
 		case supervise.Start:
+			if m := s.members[a.Child]; !m.again || m.id == (types.UUID{}) {
+				m.id = types.NewUUID()
+			}
+			s.keep()
 			s.publish()
 			s.start(a.Child)
 		case supervise.Term:
+			s.keep()
 			s.say("", "%s is asked to end", s.members[a.Child].describe())
 			s.stop(a.Child, types.SIGTERM)
 		case supervise.Kill:
@@ -125,6 +142,7 @@ func (s *supervisor) Run(ctx context.Context) (end loop.End) {
 		case supervise.End:
 			return s.over()
 		case supervise.Wait:
+			s.keep()
 			s.publish()
 			s.wait(ctx, a.Until)
 		}
@@ -156,7 +174,10 @@ func (s *supervisor) wait(ctx context.Context, until time.Time) {
 
 // listen tells the policy what has happened.
 func (s *supervisor) listen() {
-	exits, adds := s.in.take()
+	joins, exits, adds := s.in.take()
+	for _, c := range joins {
+		s.joined(c)
+	}
 	if s.in.end() != 0 {
 		s.policy.Stop()
 	}
@@ -165,9 +186,9 @@ func (s *supervisor) listen() {
 			a.refuse(s.p.PID)
 			continue
 		}
-		c := &s.spec.Children[0]
 		id := s.policy.Add()
-		s.members[id] = &member{spec: c, name: c.Name + "." + strconv.Itoa(int(id)+1), intent: orDefault(a.intent, c.Intent), add: a}
+		s.members[id] = s.member(id, a.intent)
+		s.members[id].add = a
 	}
 	for _, c := range exits {
 		s.exited(c)
@@ -180,15 +201,22 @@ func (s *supervisor) listen() {
 
 // exited reaps a child and tells the policy, unless it is suspended with the kernel.
 func (s *supervisor) exited(c *Process) {
+	i := s.k.info(c)
 	s.k.reapProcess(c)
 	exit, ok := c.Exit()
 	id, mine := s.byPID[c.PID]
 	delete(s.byPID, c.PID)
-	if !ok || !mine {
+	if !mine {
+		return
+	}
+	if !ok || i.Parked != "" {
+		if !s.k.stopped.Load() {
+			s.sleeps(id, orDefault(i.Parked, "it was suspended"))
+		}
 		return
 	}
 	m := s.members[id]
-	m.last, m.why = &exit, "ended with "+exit.String()
+	m.last, m.lastEnd, m.why, m.wants = &exit, i.EndedAt, "ended with "+exit.String(), 0
 	s.policy.Exited(id, failure(exit))
 }
 
@@ -201,6 +229,10 @@ func failure(exit types.ExitStatus) bool {
 // start starts a child and tells the policy how that went.
 func (s *supervisor) start(id supervise.ID) {
 	m := s.members[id]
+	if m.again, m.wants, m.asleep = false, 0, ""; s.failed != nil {
+		s.policy.Failed(id)
+		return
+	}
 	s.k.setWait(s.p, waiting{tool: "start of " + m.name, since: time.Now()})
 	p, err := s.spawn(m)
 	if err != nil && s.k.stopped.Load() {
@@ -230,18 +262,29 @@ func (s *supervisor) start(id supervise.ID) {
 func (s *supervisor) spawn(m *member) (*Process, error) {
 	if m.spec.Supervisor != nil {
 		spec := *m.spec.Supervisor
-		spec.Name, spec.ParentPID = m.name, s.p.PID
+		spec.Name, spec.ParentPID, spec.Opts.UUID = m.name, s.p.PID, m.id
 		return s.k.spawnSupervisor(s.work, s.p.ctx.Done(), spec)
 	}
-	opts := m.spec.Opts
-	opts.ParentPID, opts.Name = s.p.PID, orDefault(opts.Name, m.name)
-	return s.k.spawn(s.work, m.intent, m.spec.Agent, opts)
+	ag, opts := m.spec.Agent, m.spec.Opts
+	if m.spec.Prepare != nil {
+		var err error
+		if ag, opts, err = m.spec.Prepare(s.work); err != nil {
+			return nil, err
+		}
+	}
+	opts.UUID, opts.ParentPID, opts.Name = m.id, s.p.PID, orDefault(opts.Name, m.name)
+	return s.k.spawn(s.work, m.intent, ag, opts)
 }
 
 // stop sends a signal to a child. The agents that an agent has started go with it; a supervisor stops
 // its children itself, in its order.
 func (s *supervisor) stop(id supervise.ID, sig types.Signal) {
 	m := s.members[id]
+	m.wants = sig
+	if m.p == nil {
+		s.dismiss(id)
+		return
+	}
 	if m.spec.Supervisor != nil && sig != types.SIGKILL {
 		s.k.deliver(m.p, sig)
 		return

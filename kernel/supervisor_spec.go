@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"context"
+	"encoding/json"
 	"math"
 	"reflect"
 	"slices"
@@ -44,8 +46,8 @@ const (
 )
 
 // Intensity is how often a supervisor may start children again: MaxRestarts times within Period, a
-// restart of several children at once counting as one. The zero value is DefaultIntensity; a Period of
-// 0 is that of DefaultIntensity.
+// restart of several children at once counting as one, and one that is delayed for Period or longer as none. The
+// zero value is DefaultIntensity; a Period of 0 is that of DefaultIntensity.
 type Intensity struct {
 	MaxRestarts int
 	Period      time.Duration
@@ -65,6 +67,10 @@ type SupervisorSpec struct {
 	// ContextBudget and BudgetUSD what they may use, all in all and over all restarts. Nothing else of it
 	// may be set, except UUID.
 	Opts SpawnOpts
+	// Declared is what the history keeps in place of the plain data of the spec, for those who make the spec
+	// of it again when the supervisor goes on: with agents and options, of which the plain data has only the
+	// names. It must hold no secrets.
+	Declared json.RawMessage
 }
 
 // ChildSpec says what a child is: an agent, or a supervisor below.
@@ -77,8 +83,10 @@ type ChildSpec struct {
 	Intent string // of a template it may be empty: then StartChild says it
 	Agent  *agent.Agent
 	Opts   SpawnOpts // without UUID and ParentPID: each run has a history of its own, below the supervisor
+	// Prepare, if set, says Agent and Opts anew before each start. An error is a start that fails.
+	Prepare func(ctx context.Context) (*agent.Agent, SpawnOpts, error)
 
-	Supervisor *SupervisorSpec // instead of the three above; without a name and a parent
+	Supervisor *SupervisorSpec // instead of the four above; without a name and a parent
 }
 
 // settled returns the spec with what was not said, and an INVALID error if that makes no sense. at is
@@ -108,7 +116,7 @@ func (s SupervisorSpec) settled(at string) (SupervisorSpec, error) {
 	}
 	rest := s.Opts
 	rest.UUID, rest.WorkDir, rest.ReadRoots, rest.ContextBudget, rest.BudgetUSD = types.UUID{}, "", nil, nil, nil
-	rest.AllowedDevices, rest.DeniedDevices, rest.Env, rest.Secret, rest.Profile = nil, nil, nil, nil, nil
+	rest.AllowedDevices, rest.DeniedDevices, rest.Env, rest.Secret, rest.Profile, rest.Settings = nil, nil, nil, nil, nil, nil
 	if !reflect.ValueOf(rest).IsZero() {
 		return bad("a supervisor has no model, no limits of steps and time and no servers: give them to its children")
 	}
@@ -160,9 +168,11 @@ func (c ChildSpec) settled(at string, template bool) (ChildSpec, error) {
 		return bad("a child has neither a UUID nor a parent of its own: each run gets a new UUID, and the supervisor is the parent")
 	case c.Supervisor == nil && !template && strings.TrimSpace(c.Intent) == "":
 		return bad("the intent is empty")
+	case c.Prepare != nil && (c.Agent != nil || !reflect.ValueOf(c.Opts).IsZero()):
+		return bad("Prepare says agent and options, so nothing else can")
 	case c.Supervisor == nil:
 		return c, nil
-	case c.Intent != "" || c.Agent != nil || !reflect.ValueOf(c.Opts).IsZero():
+	case c.Intent != "" || c.Agent != nil || c.Prepare != nil || !reflect.ValueOf(c.Opts).IsZero():
 		return bad("it is a supervisor and an agent: give either a supervisor, or intent, agent and options")
 	case c.Supervisor.Name != "" || c.Supervisor.ParentPID != 0 || c.Supervisor.Opts.UUID != types.UUID{}:
 		return bad("a supervisor below has its child's name, and neither a parent nor a UUID of its own")
@@ -178,8 +188,11 @@ func (s *SupervisorSpec) intent() string {
 	for i := range s.Children {
 		names[i] = s.Children[i].Name
 	}
-	return strings.TrimSpace("supervise (" + string(s.Strategy) + ") " + strings.Join(names, ", "))
+	return strings.TrimSpace("keep running: " + orDefault(strings.Join(names, ", "), "nobody"))
 }
+
+// title is what a supervisor is called where an agent has its agent's name.
+func (s *SupervisorSpec) title() string { return SupervisorKind + " (" + string(s.Strategy) + ")" }
 
 // policy is what is decided by.
 func (s *SupervisorSpec) policy() supervise.Spec {

@@ -105,7 +105,7 @@ func TestHistoryOfASupervisorBeginsWithItsSpecAndNoSecrets(t *testing.T) {
 	if err := json.Unmarshal(detail, &got); err != nil || strings.Contains(string(detail), "hidden") {
 		t.Fatalf("%v in %s", err, detail)
 	}
-	if got.UUID != i.UUID || got.Intent != "supervise (rest_for_one) low, a" || got.V != step.FormatVersion {
+	if got.UUID != i.UUID || got.Intent != "keep running: low, a" || got.Agent != "supervisor (rest_for_one)" || got.V != step.FormatVersion {
 		t.Errorf("%+v", got.ProcInfo)
 	}
 	want := `{"strategy":"rest_for_one","max_restarts":3,"period_ns":60000000000,"children":[` +

@@ -174,7 +174,7 @@ func (d processes) listProcs(ctx context.Context, _ *ipc.Peer, req ipc.ListReque
 func (d processes) wireProc(i *kernel.Info) ipc.Proc {
 	p := ipc.Proc{
 		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(), Wait: cmp.Or(i.Wait, i.Parked),
-		WaitUntil: i.WaitUntil, Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Provider: i.Progress.Provider, Model: i.Progress.Model,
+		WaitUntil: i.WaitUntil, Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Kind: i.Kind, Provider: i.Progress.Provider, Model: i.Progress.Model,
 		Step: i.Progress.Step, MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated, Budget: i.Budget,
 		CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.EndedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
 	}
@@ -195,7 +195,7 @@ func storedProc(i *step.ProcInfo) ipc.Proc {
 	}
 	return ipc.Proc{
 		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: state, Wait: wait, WaitUntil: i.WakeAt,
-		Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Provider: i.Provider, Model: i.Model, Step: i.Step, MaxSteps: i.MaxSteps,
+		Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Kind: i.Kind, Provider: i.Provider, Model: i.Model, Step: i.Step, MaxSteps: i.MaxSteps,
 		TokensUsed: i.TokensUsed, Budget: i.ContextBudget, CostUSD: i.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt,
 		ElapsedMs: storedElapsed(i).Milliseconds(), Exit: i.Exit,
 	}

@@ -221,6 +221,7 @@ type ProcInfo struct {
 	ActiveTotal    time.Duration      `json:"active_total_ns,omitempty"` // lived, without pauses and the time between runs
 	Intent         string             `json:"intent"`
 	Agent          string             `json:"agent,omitempty"`
+	Kind           string             `json:"kind,omitempty"` // what it is that is no agent: supervisor and the like
 	Skills         []string           `json:"skills,omitempty"`
 	Provider       string             `json:"provider"`
 	Model          string             `json:"model,omitempty"`

@@ -183,13 +183,5 @@ func (p *Policy) Unstarted(id ID) {
 	}
 }
 
-// Recent returns how many restarts count at a time.
-func (p *Policy) Recent(now time.Time) int {
-	n := 0
-	for _, t := range p.restarts {
-		if now.Sub(t) <= p.spec.Period {
-			n++
-		}
-	}
-	return n
-}
+// Restarts returns when those restarts were that counted at the last one, the first one first.
+func (p *Policy) Restarts() []time.Time { return slices.Clone(p.restarts) }
