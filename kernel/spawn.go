@@ -246,6 +246,9 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 			p.MaxSteps = max(*n, 0)
 		}
 	}
+	if opts.Body != nil {
+		p.MaxSteps = 0
+	}
 	outer := Rights{}
 	if parent != nil {
 		p.rel.parent = parent // not yet visible, so no lock

@@ -142,7 +142,7 @@ func (k *KernelImpl) supervisor(op string, pid types.PID) (*supervisor, error) {
 	}
 	s, ok := p.opts.Body.(*supervisor)
 	if !ok {
-		return nil, &types.SyscallError{Syscall: op, PID: pid, Code: types.ErrInvalid, Err: errNoSupervisor}
+		return nil, &types.SyscallError{Syscall: op, PID: pid, Code: types.ErrInvalid, Err: ErrNoSupervisor}
 	}
 	return s, nil
 }

@@ -8,9 +8,13 @@ import (
 	"rnix/types"
 )
 
+// finder finds the children of a supervisor that it has not started itself: those of its last run, and those that
+// somebody else lets go on.
+type finder struct{ *supervisor }
+
 // adopt finds out what has become of the children of a supervisor that goes on, and lets those go on that are
 // suspended. What has failed meanwhile is dealt with as in life.
-func (s *supervisor) adopt() {
+func (s finder) adopt() {
 	s.listen()
 	for _, c := range s.policy.Children() {
 		if c.State == supervise.Starting && s.members[c.ID].p == nil {
@@ -23,7 +27,7 @@ func (s *supervisor) adopt() {
 const maxLooks = 5
 
 // recover finds out what has become of one child.
-func (s *supervisor) recover(id supervise.ID) {
+func (s finder) recover(id supervise.ID) {
 	m := s.members[id]
 	for range maxLooks {
 		if s.listen(); m.p != nil || m.asleep != "" {
@@ -70,7 +74,7 @@ func (s *supervisor) recover(id supervise.ID) {
 }
 
 // lost is the end of a child whose history is gone or damaged.
-func (s *supervisor) lost(id supervise.ID, err error) {
+func (s finder) lost(id supervise.ID, err error) {
 	m := s.members[id]
 	m.why = "is lost: " + err.Error()
 	s.say("warning", "%s %s", m.describe(), m.why)
@@ -79,7 +83,7 @@ func (s *supervisor) lost(id supervise.ID, err error) {
 }
 
 // sleeps notes that a child is suspended: it has not ended, and joins when somebody lets it go on.
-func (s *supervisor) sleeps(id supervise.ID, why string) {
+func (s finder) sleeps(id supervise.ID, why string) {
 	m := s.members[id]
 	if m.p != nil {
 		delete(s.byPID, m.p.PID)
@@ -93,7 +97,7 @@ func (s *supervisor) sleeps(id supervise.ID, why string) {
 }
 
 // joined takes a child in that has become visible without having been started here: it goes on.
-func (s *supervisor) joined(c *Process) {
+func (s finder) joined(c *Process) {
 	if _, ours := s.byPID[c.PID]; ours {
 		return
 	}
@@ -113,7 +117,7 @@ func (s *supervisor) joined(c *Process) {
 }
 
 // dismiss ends a suspended child, which has no process.
-func (s *supervisor) dismiss(id supervise.ID) {
+func (s finder) dismiss(id supervise.ID) {
 	m := s.members[id]
 	if s.k.cfg.Dismiss != nil {
 		err := s.k.cfg.Dismiss(context.WithoutCancel(s.p.ctx), m.id, "terminated: its supervisor has stopped it")

@@ -36,9 +36,12 @@ type keptRun struct {
 	Why   string            `json:"why,omitempty"`
 }
 
+// memory is what a supervisor keeps for its next run.
+type memory struct{ *supervisor }
+
 // keep makes durable what has changed since the last time, with markers of what was decided. A record that
 // cannot be written ends the supervisor, as it does every process.
-func (s *supervisor) keep(decided ...step.Marker) {
+func (s memory) keep(decided ...step.Marker) {
 	if s.failed != nil || !s.k.keeps {
 		return
 	}
@@ -46,7 +49,7 @@ func (s *supervisor) keep(decided ...step.Marker) {
 	note := func(key string, detail []byte) {
 		recs = append(recs, step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerNote, PID: s.p.PID, Text: key, Detail: detail}})
 	}
-	st := keptState{Policy: s.policy.Save()}
+	st := keptState{Policy: supervise.Save(s.policy)}
 	there := map[supervise.ID]bool{}
 	for _, c := range st.Policy.Children {
 		m := s.members[c.ID]
@@ -87,7 +90,7 @@ func (s *supervisor) keep(decided ...step.Marker) {
 func intentKey(id supervise.ID) string { return noteIntent + strconv.Itoa(int(id)) }
 
 // restore takes over what the last run has kept. What has become of the children, adopt finds out.
-func (s *supervisor) restore(was *recovery.State) error {
+func (s memory) restore(was *recovery.State) error {
 	raw, ok := was.Notes[noteState]
 	if !ok {
 		return nil // it had not begun anything
@@ -145,7 +148,7 @@ func StoredSupervisor(spec SupervisorSpec, was *recovery.State, now time.Time) (
 	}
 	s := newSupervisor(spec)
 	s.p = new(Process) // to hold what is restored
-	if err := s.restore(was); err != nil {
+	if err := (memory{s}).restore(was); err != nil {
 		return SupervisorStatus{}, err
 	}
 	s.publish()

@@ -43,7 +43,7 @@ func (s *supervisor) decided(a supervise.Action, now time.Time) {
 	if err != nil {
 		s.k.log.Error("restart", "pid", s.p.PID, "err", err) // cannot happen: it is plain data
 	}
-	s.keep(step.Marker{Name: MarkerRestart, PID: s.p.PID, Text: text, Detail: detail})
+	memory{s}.keep(step.Marker{Name: MarkerRestart, PID: s.p.PID, Text: text, Detail: detail})
 }
 
 // restartRecord is the Detail of a MarkerRestart.
@@ -84,7 +84,7 @@ func (s *supervisor) publish() {
 		}
 	}
 	s.members = keep
-	s.now.set(out, s.policy.Restarts())
+	s.now.set(out, supervise.Save(s.policy).Restarts)
 }
 
 // statuses is the snapshot of the children for those who ask. Its lock is a leaf.

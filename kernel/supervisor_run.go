@@ -14,8 +14,8 @@ import (
 	"rnix/types"
 )
 
-// errNoSupervisor is the cause of INVALID errors about processes that are none.
-var errNoSupervisor = errors.New("the process is not a supervisor")
+// ErrNoSupervisor is the cause of INVALID errors about processes that are none.
+var ErrNoSupervisor = errors.New("the process is not a supervisor")
 
 // supervisor is the body of a process that keeps others running. The process's goroutine does what the
 // policy wants; everybody else leaves word of what has happened.
@@ -77,7 +77,7 @@ func newSupervisor(spec SupervisorSpec) *supervisor {
 func (s *supervisor) Attach(k *KernelImpl, p *Process, was *recovery.State) error {
 	s.k, s.p = k, p
 	if was != nil {
-		if err := s.restore(was); err != nil {
+		if err := (memory{s}).restore(was); err != nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func (s *supervisor) Ended(child *Process) { s.in.exit(child) }
 func (s *supervisor) Run(ctx context.Context) (end loop.End) {
 	defer func() { s.leave(end) }()
 	if s.restored {
-		s.adopt()
+		finder{s}.adopt()
 	}
 	for {
 		s.listen()
@@ -127,11 +127,11 @@ func (s *supervisor) Run(ctx context.Context) (end loop.End) {
 			if m := s.members[a.Child]; !m.again || m.id == (types.UUID{}) {
 				m.id = types.NewUUID()
 			}
-			s.keep()
+			memory{s}.keep()
 			s.publish()
 			s.start(a.Child)
 		case supervise.Term:
-			s.keep()
+			memory{s}.keep()
 			s.say("", "%s is asked to end", s.members[a.Child].describe())
 			s.stop(a.Child, types.SIGTERM)
 		case supervise.Kill:
@@ -142,7 +142,7 @@ func (s *supervisor) Run(ctx context.Context) (end loop.End) {
 		case supervise.End:
 			return s.over()
 		case supervise.Wait:
-			s.keep()
+			memory{s}.keep()
 			s.publish()
 			s.wait(ctx, a.Until)
 		}
@@ -176,7 +176,7 @@ func (s *supervisor) wait(ctx context.Context, until time.Time) {
 func (s *supervisor) listen() {
 	joins, exits, adds := s.in.take()
 	for _, c := range joins {
-		s.joined(c)
+		finder{s}.joined(c)
 	}
 	if s.in.end() != 0 {
 		s.policy.Stop()
@@ -211,7 +211,7 @@ func (s *supervisor) exited(c *Process) {
 	}
 	if !ok || i.Parked != "" {
 		if !s.k.stopped.Load() {
-			s.sleeps(id, orDefault(i.Parked, "it was suspended"))
+			finder{s}.sleeps(id, orDefault(i.Parked, "it was suspended"))
 		}
 		return
 	}
@@ -282,7 +282,7 @@ func (s *supervisor) stop(id supervise.ID, sig types.Signal) {
 	m := s.members[id]
 	m.wants = sig
 	if m.p == nil {
-		s.dismiss(id)
+		finder{s}.dismiss(id)
 		return
 	}
 	if m.spec.Supervisor != nil && sig != types.SIGKILL {

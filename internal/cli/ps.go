@@ -80,7 +80,7 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 	var rows [][]cell
 	for _, n := range processTree(r.Procs) {
 		p := n.proc
-		row := []cell{text(p.PID.String()), {p.State, stateStyle(p)}, {waitText(p, now), waitStyle(p)}, text(stepOf(p.Step, p.MaxSteps)),
+		row := []cell{text(p.PID.String()), {p.State, stateStyle(p)}, {waitText(p, now), waitStyle(p)}, text(stepsOf(p)),
 			text(tokens(p.TokensUsed, p.Estimated)), text(duration(p.ElapsedMs)), text(modelName(p.Provider, p.Model)), text(n.branch(out.ascii) + intentText(p, out.out.width))}
 		if out.verbose {
 			row = append([]cell{text(p.UUID.String())}, row...)
@@ -103,12 +103,22 @@ func osChild(k *ipc.OSChild) string {
 	return fmt.Sprintf("%d %s: %s", k.PID, oneLine(k.Kind), cut(oneLine(k.Command), 200))
 }
 
+// stepsOf renders the steps of a process; one without a model has none.
+func stepsOf(p *ipc.Proc) string {
+	if p.Kind != "" {
+		return "-"
+	}
+	return stepOf(p.Step, p.MaxSteps)
+}
+
 // intentMax bounds an intent where nothing else does, in cells.
 const intentMax = 160
 
 func intentText(p *ipc.Proc, width int) string {
 	s := oneLine(p.Intent)
-	if p.Agent != "" && p.Agent != "assistant" {
+	if p.Kind != "" {
+		s = oneLine(p.Agent) + " " + s
+	} else if p.Agent != "" && p.Agent != "assistant" {
 		s = "(" + oneLine(p.Agent) + ") " + s
 	}
 	if p.Name != "" {

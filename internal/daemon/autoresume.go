@@ -119,8 +119,11 @@ func (d autoResumer) waits(ls []left) map[types.UUID]time.Duration {
 }
 
 // crashes returns how often the daemon has broken off in the step of a process, or 0 if all that it did was
-// to wait for children: these count for themselves.
+// to wait for children, as a process without a model does: these count for themselves.
 func (d autoResumer) crashes(s *recovery.State) int {
+	if was, err := s.Was(); err == nil && was.Body != nil { // it does nothing itself
+		return 0
+	}
 	waits := false
 	for _, c := range s.Unknown() {
 		if c.Intent.Child == nil {

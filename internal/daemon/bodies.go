@@ -13,7 +13,9 @@ import (
 
 // bodies make the bodies of processes without a model again, from what their histories keep: by the kind
 // that step.BodyRecord names.
-var bodies = map[string]func(d *Daemon, p *profile, spec json.RawMessage) (kernel.Body, error){}
+var bodies = map[string]func(d *Daemon, p *profile, spec json.RawMessage) (kernel.Body, error){
+	kernel.SupervisorKind: supervisorAgain,
+}
 
 // settleBody decides with what a process without a model goes on.
 func (d reviver) settleBody(r *ready, p *profile, req *ipc.ResumeRequest) (err error) {
@@ -59,6 +61,14 @@ func (d resumer) reviveChild(ctx context.Context, parent *kernel.Process, id typ
 	a, err := reviver{d.Daemon}.open(ctx, id)
 	if err != nil {
 		return 0, err
+	}
+	switch crashes := (autoResumer{d.Daemon}).crashes(a.state); { // what goes on by itself does so here, too
+	case a.state.Paused:
+		a.close()
+		return 0, types.Errorf(types.ErrUnavailable, "Resume", id.String(), "a person has paused it; it goes on with: rnix resume %s", id)
+	case crashes >= maxCrashes:
+		a.close()
+		return 0, types.Errorf(types.ErrUnavailable, "Resume", id.String(), "the daemon has broken off %d times in its step %d; it goes on with: rnix resume %s", crashes, a.state.Step+1, id)
 	}
 	resp, err := reviver{d.Daemon}.start(ctx, a, req, hold)
 	if err != nil {

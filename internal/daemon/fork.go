@@ -32,8 +32,12 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 		}
 		at = *req.FromStep
 	}
-	if _, err := wasOf(cut, d.journal, t.uuid); err != nil {
+	was, err := wasOf(cut, d.journal, t.uuid)
+	if err != nil {
 		return resp, err
+	}
+	if was.Body != nil {
+		return resp, types.Errorf(types.ErrInvalid, "Resume", t.uuid.String(), "it is a %s and no agent: its children would be those of two, so it cannot be forked; fork one of its children", was.Body.Kind)
 	}
 	a, err := d.copied(ctx, t.uuid, cut, at)
 	if err != nil {

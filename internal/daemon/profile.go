@@ -3,6 +3,7 @@ package daemon
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"rnix/agent"
@@ -25,6 +26,7 @@ type profile struct {
 	servers   []agent.MCPEntry
 	problems  []string
 	asked     config.Wish // the client's part of it
+	names     []string    // of variables that OS children see besides the agent's
 }
 
 // choose settles the model of an agent, by what the client asked for.
@@ -81,6 +83,11 @@ func lookupIn(env []string) config.Lookup {
 		}
 	}
 	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
+}
+
+// variables are the names of the variables that the OS children of an agent see besides what all do.
+func (p *profile) variables(ag *agent.Agent) []string {
+	return append(slices.Clip(ag.Env), p.names...)
 }
 
 // available reports whether a provider can be used by this client, and why, or how to make it so.

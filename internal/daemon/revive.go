@@ -111,7 +111,7 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.asked = set.asked()
+	p.asked, p.names = set.asked(), set.Names
 	r := &ready{again: a, warnings: slices.Clone(p.problems)}
 	if a.was.Body != nil {
 		return r, d.settleBody(r, p, req)
@@ -231,7 +231,7 @@ func (d reviver) optsOf(a *again, p *profile, ag *agent.Agent, choice config.Cho
 	o := kernel.SpawnOpts{
 		UUID: a.rec.id, Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort),
 		MaxSteps: &steps, ContextBudget: &budget, BudgetUSD: &was.BudgetUSD, Timeout: was.Timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
-		Env: proc.ComposeEnv(p.env, ag.Env, nil), Secret: p.lookup, Profile: p,
+		Env: proc.ComposeEnv(p.env, p.variables(ag), nil), Secret: p.lookup, Profile: p,
 	}
 	if f := choice.Fallback; f != nil {
 		o.FallbackProvider, o.FallbackModel = f.Provider.Name, f.Model

@@ -21,6 +21,7 @@ type settings struct {
 	Trust     bool     `json:"trust_project,omitempty"`
 	MCP       []string `json:"mcp,omitempty"`       // servers besides the agent's
 	Variables []string `json:"variables,omitempty"` // names of those that the client had
+	Names     []string `json:"env,omitempty"`       // of those that its OS children see besides the agent's
 	// Servers has a hash of each MCP server of the agent, for projects that are trusted.
 	Servers map[string]string `json:"servers,omitempty"`
 	// What the client asked for, which its children's models depend on.
@@ -60,7 +61,7 @@ func (s *settings) asked() config.Wish {
 
 // settingsOf returns the settings of a process with a profile.
 func settingsOf(p *profile, ag *agent.Agent, mcp []string) (json.RawMessage, error) {
-	s := settings{Cwd: p.cwd, Trust: p.trust, MCP: mcp, Provider: p.asked.Provider, Model: p.asked.Model,
+	s := settings{Cwd: p.cwd, Trust: p.trust, MCP: mcp, Names: p.names, Provider: p.asked.Provider, Model: p.asked.Model,
 		FallbackProvider: p.asked.FallbackProvider, FallbackModel: p.asked.FallbackModel}
 	if p.trust {
 		s.Servers = serverSums(ag)

@@ -28,20 +28,8 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}
-	ag, err := p.load(req.Agent, req.MCP)
+	ag, opts, choice, err := d.settle(p, req)
 	if err != nil {
-		return ipc.SpawnResponse{}, err
-	}
-	p.asked = config.Wish{Provider: req.Provider, Model: req.Model, FallbackProvider: req.FallbackProvider, FallbackModel: req.FallbackModel}
-	choice, err := p.choose(ag.Models)
-	if err != nil {
-		return ipc.SpawnResponse{}, err
-	}
-	opts, err := d.spawnOpts(p, ag, choice, req)
-	if err != nil {
-		return ipc.SpawnResponse{}, err
-	}
-	if opts.Settings, err = settingsOf(p, ag, req.MCP); err != nil {
 		return ipc.SpawnResponse{}, err
 	}
 	if req.Group != "" {
@@ -66,6 +54,21 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	return spawned(i, choice, seq, p.problems), nil
 }
 
+// settle decides with what a process is started: what the request says, else the agent, else the configuration.
+func (d spawner) settle(p *profile, req ipc.SpawnRequest) (ag *agent.Agent, opts kernel.SpawnOpts, choice config.Choice, err error) {
+	if ag, err = p.load(req.Agent, req.MCP); err != nil {
+		return nil, opts, choice, err
+	}
+	p.asked = config.Wish{Provider: req.Provider, Model: req.Model, FallbackProvider: req.FallbackProvider, FallbackModel: req.FallbackModel}
+	if choice, err = p.choose(ag.Models); err != nil {
+		return nil, opts, choice, err
+	}
+	if opts, err = d.spawnOpts(p, ag, choice, req); err == nil {
+		opts.Settings, err = settingsOf(p, ag, req.MCP)
+	}
+	return ag, opts, choice, err
+}
+
 // spawned is what a client is told of a process that was started.
 func spawned(i kernel.Info, choice config.Choice, seq uint64, problems []string) ipc.SpawnResponse {
 	return ipc.SpawnResponse{PID: i.PID, UUID: i.UUID, Name: i.Name, Provider: choice.Provider.Name, Model: i.Progress.Model, Why: choice.Why,
@@ -79,7 +82,7 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 		Name: req.Name, SystemPrompt: req.SystemPrompt, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(req.Effort, choice.Effort),
 		MaxSteps: req.MaxSteps, ContextBudget: req.ContextBudget, BudgetUSD: req.BudgetUSD, WorkDir: p.cwd, ReadRoots: p.cfg.ReadRoots.V,
 		Inputs: req.Inputs, DeniedDevices: req.Deny, Secret: p.lookup, Profile: p,
-		Env: proc.ComposeEnv(p.env, ag.Env, nil),
+		Env: proc.ComposeEnv(p.env, p.variables(ag), nil),
 	}
 	o.AllowedDevices = req.Allow // nil and empty are not the same
 	for _, list := range [][]string{req.Allow, req.Deny} {
@@ -185,6 +188,10 @@ func (d spawner) child(parent *kernel.Process, name string) (*agent.Agent, kerne
 	p, ok := parent.Profile().(*profile)
 	if !ok {
 		return nil, kernel.SpawnOpts{}, types.Errorf(types.ErrUnavailable, "Spawn", name, "the parent has no configuration")
+	}
+	if p.names != nil { // they are the parent's own
+		own := *p
+		own.names, p = nil, &own
 	}
 	ag, err := p.load(name, nil)
 	if err != nil {

@@ -48,8 +48,8 @@ type SavedJob struct {
 // up is the saved state of a child that may have a run.
 const up = "up"
 
-// Save returns what Restore needs. Children that were added and of which nobody was told yet are left out.
-func (p *Policy) Save() Saved {
+// Save returns what Restore needs of a policy. Children that were added and of which nobody was told yet are left out.
+func Save(p *Policy) Saved {
 	s := Saved{Next: p.next, Begun: p.begun, Restarts: slices.Clone(p.restarts)}
 	fresh := map[ID]bool{}
 	for _, f := range p.mail {
@@ -182,6 +182,3 @@ func (p *Policy) Unstarted(id ID) {
 		p.job.start = append([]*kid{k}, p.job.start...)
 	}
 }
-
-// Restarts returns when those restarts were that counted at the last one, the first one first.
-func (p *Policy) Restarts() []time.Time { return slices.Clone(p.restarts) }

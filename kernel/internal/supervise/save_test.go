@@ -20,7 +20,7 @@ func whole(p *Policy) bool {
 
 // reborn is a policy after a crash that nobody but itself has noticed.
 func reborn(w *world, spec Spec, p *Policy) *Policy {
-	b, err := json.Marshal(p.Save())
+	b, err := json.Marshal(Save(p))
 	if err != nil {
 		panic(err)
 	}
@@ -93,7 +93,7 @@ func TestAChildThatWasAboutToBeStartedIsStartedOnceAndFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := New(c.spec)
 			id := c.until(p)
-			q, err := Restore(c.spec, p.Save(), begin)
+			q, err := Restore(c.spec, Save(p), begin)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +132,7 @@ func TestWhatWasBeingStoppedIsStoppedAgain(t *testing.T) {
 	if a := p.Next(now); a.Do != Term || a.Child != 1 {
 		t.Fatalf("%+v", a)
 	}
-	q, err := Restore(spec, p.Save(), now)
+	q, err := Restore(spec, Save(p), now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,13 +156,13 @@ func TestAnAddedChildOfWhichNobodyWasToldIsForgotten(t *testing.T) {
 	spec := Spec{Strategy: SimpleOneForOne, Children: []Child{{Restart: Permanent}}}
 	p := New(spec)
 	p.Add()
-	if s := p.Save(); len(s.Children) != 0 || s.Next != 1 {
+	if s := Save(p); len(s.Children) != 0 || s.Next != 1 {
 		t.Errorf("before its turn: %+v", s)
 	}
 	if a := p.Next(now); a.Do != Start {
 		t.Fatalf("%+v", a)
 	}
-	q, err := Restore(spec, p.Save(), now)
+	q, err := Restore(spec, Save(p), now)
 	if err != nil {
 		t.Fatal(err)
 	}
