@@ -34,6 +34,16 @@ type Body interface {
 	Ended(child *Process)
 }
 
+// embody gives a process its body in place of what an agent has.
+func (k *KernelImpl) embody(p *Process) error {
+	r, err := p.opts.Body.Record()
+	if err != nil {
+		return types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)
+	}
+	p.kit, p.kind, p.MaxSteps = &kit{}, r.Kind, 0
+	return p.opts.Body.Attach(k, p, p.opts.From.state())
+}
+
 // End is how the run of a body ended. Cause set: its context has ended, and the kernel decides what that
 // means. Wait set: it is suspended, and that is what it waits for. Else Exit and Result are what it ends with.
 type End = loop.End

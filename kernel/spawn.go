@@ -182,13 +182,7 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 // prompt. One that has a body needs none of them, and has no loop.
 func (k *KernelImpl) prepare(ctx context.Context, p, parent *Process, ag *agent.Agent) (_ *loop.Loop, system string, err error) {
 	if p.opts.Body != nil {
-		p.kit = &kit{}
-		r, err := p.opts.Body.Record()
-		if err != nil {
-			return nil, "", types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)
-		}
-		p.kind = r.Kind
-		return nil, "", p.opts.Body.Attach(k, p, p.opts.From.state())
+		return nil, "", k.embody(p)
 	}
 	if p.modelFD, err = k.vfs.Open(p.PID, p.modelPath, vfs.OpenReadWrite); err != nil {
 		return nil, "", err
@@ -245,9 +239,6 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 		if n != nil {
 			p.MaxSteps = max(*n, 0)
 		}
-	}
-	if opts.Body != nil {
-		p.MaxSteps = 0
 	}
 	outer := Rights{}
 	if parent != nil {
