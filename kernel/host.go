@@ -25,9 +25,12 @@ type host struct {
 
 var _ loop.Host = host{}
 
-// Wait holds the process while its gate is shut. What it has said is made durable before: it may wait
-// for days.
+// Wait holds the process while its output is not taken, and while its gate is shut. What it has said is
+// made durable before: it may wait for days.
 func (h host) Wait(ctx context.Context) error {
+	if err := h.k.handedOver(ctx, h.p); err != nil {
+		return err
+	}
 	if _, shut := h.p.gate.Since(); !shut {
 		return context.Cause(ctx)
 	}
@@ -56,7 +59,7 @@ func (h host) Append(ms ...rnixctx.Message) error {
 
 // Said implements loop.Host.
 func (h host) Said(m rnixctx.Message, a *step.Answer) error {
-	if err := h.k.ctxMgr.Append(h.p.CtxID, m); err != nil {
+	if err := h.k.answered(h.p, m); err != nil {
 		return err
 	}
 	h.p.answered = a.Started
@@ -89,10 +92,11 @@ func (h host) Ask(ctx context.Context, request []byte) (*loop.Response, error) {
 }
 
 func (h host) ask(ctx context.Context, request []byte) (*loop.Response, error) {
+	tell(h.p, note{kind: asked})
 	h.k.setWait(h.p, waiting{tool: "model", since: time.Now()})
 	defer h.k.setWait(h.p, waiting{})
 	if f, err := h.k.vfs.File(h.p.PID, h.p.modelFD); err == nil {
-		defer h.k.listen(h.p, f, "output")()
+		defer h.k.listen(h.p, f, output)()
 	}
 	if err := h.k.write(ctx, h.p, h.p.modelFD, h.p.modelPath, request); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rnix/internal/event"
@@ -88,6 +89,8 @@ type Process struct {
 	cleared    bool                      // +checklocks:mu; no more threads and coroutines
 
 	clock *time.Timer // +checklocks:mu; calls checkClock; nil without a time limit, and after the end
+
+	outlets atomic.Pointer[[]*outlet] // stored under mu; nil = there were none
 
 	box mailbox.Box[*Message]
 

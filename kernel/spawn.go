@@ -377,7 +377,9 @@ func (k *KernelImpl) runLoop(p *Process, l *loop.Loop) (end loop.End) {
 	if p.opts.Body != nil {
 		return p.opts.Body.Run(p.ctx)
 	}
-	return l.Run(p.ctx)
+	end = l.Run(p.ctx)
+	k.endOutput(p, end)
+	return end
 }
 
 // closeAll closes what an ended process has open. The process cannot be told of failures any more, so

@@ -143,6 +143,9 @@ const (
 	listenLine = 256 // of each line, besides its text
 )
 
+// output is the category of what a model says.
+const output = "output"
+
 // listen makes the pieces of a file's answer log lines of the process, as they come and as long as
 // there is room for them, and its waits wait reasons. It returns what ends that.
 func (k *KernelImpl) listen(p *Process, f vfs.VFSFile, category string) (done func()) {
@@ -178,6 +181,9 @@ func (k *KernelImpl) listen(p *Process, f vfs.VFSFile, category string) (done fu
 			say("think").add(part.Text)
 		default:
 			say(category).add(part.Text)
+			if category == output {
+				tell(p, note{piece, part.Text})
+			}
 		}
 	})
 	return func() {
