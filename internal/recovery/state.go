@@ -75,6 +75,13 @@ type State struct {
 	// Inputs is what persons have said that is not in the conversation yet.
 	Inputs []string `json:"inputs,omitempty"`
 
+	// Mail is the messages that have not been delivered, MailSeq how many have come, and MailKeys the latest
+	// keys of those that have one. Children are those of which the process is to be told.
+	Mail     []step.Mail `json:"mail,omitempty"`
+	MailSeq  uint64      `json:"mail_seq,omitempty"`
+	MailKeys []string    `json:"mail_keys,omitempty"`
+	Children []Child     `json:"children,omitempty"`
+
 	// Notes is what a process without a model has kept, the latest of each key
 	Notes map[string]json.RawMessage `json:"notes,omitempty"`
 
@@ -109,6 +116,7 @@ func (s *State) Apply(r *step.Record) {
 	now := r.Time.Round(0) // as the file has it, without the reading of the process's own clock
 	s.Seq = r.Seq
 	s.pass(r, now)
+	s.delivered(step.DeliveredBy(r))
 	switch r.Kind {
 	case step.KindMessage:
 		s.message(r)
@@ -158,7 +166,7 @@ func (s *State) message(r *step.Record) {
 			s.Open.Calls = append(s.Open.Calls, Call{ID: c.ID, Name: c.Name})
 		}
 	case rnixctx.RoleUser:
-		if len(s.Inputs) > 0 && s.Inputs[0] == m.Content {
+		if len(s.Inputs) > 0 && s.Inputs[0] == m.Content && len(r.Delivered) == 0 {
 			s.Inputs = s.Inputs[1:]
 		}
 	case rnixctx.RoleTool:
@@ -203,6 +211,9 @@ func (s *State) result(r *step.Result) {
 	c.Ended, c.Error, c.Code = true, r.Error, r.Code
 	if c.Intent != nil && c.Intent.Child != nil {
 		s.Spawned++
+		if c.Intent.Background && r.Error == "" || outlived(r.Code) {
+			s.started(*c.Intent.Child)
+		}
 		if r.Error != "" {
 			s.FailedChildren = append(slices.Clip(s.FailedChildren), FailedChild(r.Error))
 		}
@@ -267,6 +278,7 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 	case step.MarkerSpawn, step.MarkerResumed:
 		if s.Settled, s.Runs = m.Detail, s.Runs+1; s.Origin != nil && seq == s.Origin.Records+2 {
 			s.Active, s.Runs, s.Spending = 0, 1, nil // the fork's own life begins
+			s.born()
 		}
 		s.Phase, s.Paused, s.Exit, s.Result, s.Wait, s.Hint, s.Wake = Running, false, nil, "", "", "", time.Time{}
 		s.Limit, s.Purse = nil, types.UUID{}
@@ -285,6 +297,8 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 		}
 	case step.MarkerInput:
 		s.Inputs = append(slices.Clip(s.Inputs), m.Text)
+	case step.MarkerMail:
+		s.mail(m)
 	case step.MarkerNote:
 		s.Notes = noted(s.Notes, m)
 	case step.MarkerCompaction:

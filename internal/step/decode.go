@@ -73,6 +73,10 @@ func (s *scanner) record(r *Record) {
 		r.Answer = s.answers.next()
 		s.answer(r.Answer)
 	}
+	if f.has("delivered") {
+		r.Delivered = []uint64{}
+		s.list(func() { r.Delivered = append(r.Delivered, s.uint()) })
+	}
 	if f.has("intent") {
 		r.Intent = s.intents.next()
 		s.intent(r.Intent)
@@ -191,6 +195,9 @@ func (s *scanner) intent(i *Intent) {
 	if f.has("child") {
 		i.Child = new(types.UUID)
 		s.into(i.Child)
+	}
+	if f.has("background") {
+		i.Background = s.bool()
 	}
 	if f.has("key") {
 		i.Key = s.string()

@@ -33,10 +33,10 @@ func full() []*Record {
 		Duration:  5, ModelTime: 6, Provider: "p", Model: "m", StopReason: "end", Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true,
 		CostUSD: 1e-7, CostFrom: "table", Error: "err", Files: snap}
 	payloads := []Record{
-		{Kind: KindMessage, Answer: s.Answer(), Message: &rnixctx.Message{Role: rnixctx.RoleAssistant, Content: "a\"b\\c\n\u2028é😀<&>\x01", IsError: true, ToolCallID: "x",
+		{Kind: KindMessage, Answer: s.Answer(), Delivered: []uint64{1, 9}, Message: &rnixctx.Message{Role: rnixctx.RoleAssistant, Content: "a\"b\\c\n\u2028é😀<&>\x01", IsError: true, ToolCallID: "x",
 			ToolCalls: []rnixctx.ToolCall{{ID: "1", Name: "n", Input: json.RawMessage(`{"a":[1,-2.5e3,true,false,null,"\u00e9\n"],"b":{}}`), ParseError: "p"}, {}},
 			Reasoning: []rnixctx.Block{{Provider: "p", Data: json.RawMessage(`"x<y"`)}}}},
-		{Kind: KindIntent, Intent: &Intent{Step: 1, CallID: "c", Tool: "t", Path: "/dev/x", Input: json.RawMessage(`[]`), Effect: "none", Child: &id, Key: "k", Before: snap}},
+		{Kind: KindIntent, Intent: &Intent{Step: 1, CallID: "c", Tool: "t", Path: "/dev/x", Input: json.RawMessage(`[]`), Effect: "none", Child: &id, Background: true, Key: "k", Before: snap}},
 		{Kind: KindResult, Result: &Result{Step: 1, CallID: "c", Tool: "t", Output: "o", Error: "e", Code: types.ErrTimeout, Duration: -5}},
 		{Kind: KindStep, Step: s},
 		{Kind: KindMarker, Marker: &Marker{Name: "exit", PID: 1 << 40, Text: "t", Exit: &types.ExitStatus{Code: 2, Reason: "r", Err: types.Errorf(types.ErrDriver, "Write", "/x", "boom")}, Detail: json.RawMessage(`{"x":"<"}`)}},

@@ -30,6 +30,8 @@ const (
 	MarkerNote        = "note"        // what a process without a model keeps; Text: under which key, Detail: its own
 	MarkerLimit       = "limit"       // the budget was raised; Detail: LimitDetail
 	MarkerInput       = "input"       // a person's words at the point of resume; the message follows
+	MarkerMail        = "mail"        // a message to the process; Text: what it says, Detail: Mail
+	MarkerTaken       = "taken"       // messages left the mailbox, and not for the conversation; Detail: their numbers
 )
 
 // ForkDetail is the Detail of a fork marker. The Records that follow it are copies of the first ones of
@@ -255,7 +257,7 @@ func (h *History) Info() ProcInfo {
 			p.Intent = m.Text
 		}
 		switch m.Name {
-		case MarkerInput:
+		case MarkerInput, MarkerMail, MarkerTaken: // they come at any time
 			continue
 		case MarkerLimit:
 			var d LimitDetail

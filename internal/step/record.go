@@ -39,10 +39,12 @@ type Record struct {
 
 	Message *rnixctx.Message `json:"message,omitempty"`
 	Answer  *Answer          `json:"answer,omitempty"` // with the message of a model's answer
-	Intent  *Intent          `json:"intent,omitempty"`
-	Result  *Result          `json:"result,omitempty"`
-	Step    *StepRecord      `json:"step,omitempty"`
-	Marker  *Marker          `json:"marker,omitempty"`
+	// Delivered says which messages of the mailbox a message of the conversation holds.
+	Delivered []uint64    `json:"delivered,omitempty"`
+	Intent    *Intent     `json:"intent,omitempty"`
+	Result    *Result     `json:"result,omitempty"`
+	Step      *StepRecord `json:"step,omitempty"`
+	Marker    *Marker     `json:"marker,omitempty"`
 }
 
 // Answer is what is known of a model's answer before its step has ended: what it cost, and which step
@@ -90,6 +92,8 @@ type Intent struct {
 	// Child is the UUID of the process that a spawn call is about to start, so that it is found again
 	// and never started twice.
 	Child *types.UUID `json:"child,omitempty"`
+	// Background says that the call does not wait for the Child.
+	Background bool `json:"background,omitempty"`
 	// Key names what the call is: the same for the same call of the same answer, in every run.
 	Key string `json:"key,omitempty"`
 	// Before is the snapshot of the workspace that can take the call back.

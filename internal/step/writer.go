@@ -49,6 +49,11 @@ func (w *Writer) Answer(m *rnixctx.Message, a *Answer) error {
 	return w.add(Record{Kind: KindMessage, Message: m, Answer: a})
 }
 
+// Deliver is Message for one that holds messages of the mailbox.
+func (w *Writer) Deliver(m *rnixctx.Message, seqs []uint64) error {
+	return w.add(Record{Kind: KindMessage, Message: m, Delivered: seqs})
+}
+
 // Intent collects the announcement of a tool call. The call may begin after the next Commit. Its input
 // is not written: the assistant's message before it has it.
 func (w *Writer) Intent(i *Intent) error {

@@ -69,6 +69,9 @@ type teller struct {
 	// open is the answer of a step that was broken off, and what is left of it.
 	open  *step.StepRecord
 	calls []call
+	// mail is the messages that wait, of the mailSeq that have come.
+	mail    []uint64
+	mailSeq uint64
 }
 
 // call is one call of an answer.
@@ -180,6 +183,9 @@ func (t *teller) copy(rec step.Record) {
 	case step.KindMessage:
 		t.ms = append(t.ms, *rec.Message)
 		t.add(rec, func() error {
+			if rec.Delivered != nil {
+				return t.w.Deliver(rec.Message, rec.Delivered)
+			}
 			if rec.Answer != nil {
 				return t.w.Answer(rec.Message, rec.Answer)
 			}

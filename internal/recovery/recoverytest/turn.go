@@ -29,6 +29,7 @@ func (t *teller) turn() {
 	if t.odd(8) {
 		t.compact()
 	}
+	t.letters()
 	t.step++
 	rec := &step.StepRecord{StepNumber: t.step, MessageCount: len(t.ms), Timestamp: time.Now(), ModelTime: time.Millisecond, Duration: time.Second,
 		TokensUsed: 1 + t.r.IntN(500), Input: 3, Output: 4, Estimated: t.odd(5), CostUSD: float64(t.r.IntN(1000)) / 997,

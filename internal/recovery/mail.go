@@ -1,0 +1,102 @@
+package recovery
+
+import (
+	"slices"
+
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// MaxKeys is how many keys of messages are remembered. A key is asked for again only by a call that was
+// interrupted, so the latest are enough.
+const MaxKeys = 1024
+
+// Child is a process that was started and that the process does not wait for where it was started.
+type Child struct {
+	UUID types.UUID `json:"uuid"`
+	// Ended says that the process has got word of its end.
+	Ended bool `json:"ended,omitempty"`
+}
+
+// mail folds a message that has come.
+func (s *State) mail(m *step.Marker) {
+	mail, ok := step.MailOf(m)
+	if !ok {
+		return
+	}
+	s.MailSeq = max(s.MailSeq, mail.Seq)
+	s.Mail = append(slices.Clip(s.Mail), mail)
+	if mail.Key != "" {
+		s.MailKeys = append(slices.Clip(s.MailKeys[max(0, len(s.MailKeys)-MaxKeys+1):]), mail.Key)
+	}
+	if mail.Kind != step.MailChild || mail.Child == (types.UUID{}) {
+		return
+	}
+	for i := range s.Children {
+		if s.Children[i].UUID == mail.Child && !s.Children[i].Ended {
+			s.Children = slices.Clone(s.Children)
+			s.Children[i].Ended = true
+		}
+	}
+	if mail.Failed != "" {
+		s.FailedChildren = append(slices.Clip(s.FailedChildren), mail.Failed)
+	}
+}
+
+// delivered folds that messages have left the mailbox.
+func (s *State) delivered(seqs []uint64) {
+	if len(seqs) == 0 || len(s.Mail) == 0 {
+		return
+	}
+	left := make([]step.Mail, 0, len(s.Mail))
+	for _, m := range s.Mail {
+		if !slices.Contains(seqs, m.Seq) {
+			left = append(left, m)
+		}
+	}
+	if s.Mail = left; len(left) == 0 {
+		s.Mail = nil
+	}
+}
+
+// started folds that a call has started a child which may outlive it.
+func (s *State) started(id types.UUID) {
+	if !slices.ContainsFunc(s.Children, func(c Child) bool { return c.UUID == id }) {
+		s.Children = append(slices.Clip(s.Children), Child{UUID: id})
+	}
+}
+
+// outlived reports whether the child of a call may live although the call has ended with code.
+func outlived(code types.ErrCode) bool { return code == types.ErrTimeout || code == types.ErrCancelled }
+
+// Has reports whether a message has come with a key.
+func (s *State) Has(key string) bool { return key != "" && slices.Contains(s.MailKeys, key) }
+
+// Awaits returns the processes for whose end the open calls wait.
+func (s *State) Awaits() (out []types.UUID) {
+	for _, c := range s.Unknown() {
+		switch {
+		case c.Intent.Child != nil:
+			if !c.Intent.Background {
+				out = append(out, *c.Intent.Child)
+			}
+		case c.Name == WaitTool && c.Intent.Path == WaitPath:
+			for _, child := range s.Children {
+				if !child.Ended {
+					out = append(out, child.UUID)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// What the intents of a call that waits for children say.
+const (
+	WaitTool = "wait"
+	WaitPath = "/sys/wait"
+)
+
+// born makes the state that of a fork which begins its own life: messages and children are those of
+// its origin.
+func (s *State) born() { s.Mail, s.Children = nil, nil }
