@@ -127,6 +127,10 @@ func about(e *event.Event) string {
 		return "unmounted " + text(e.Path)
 	case event.StorageError:
 		return fmt.Sprintf("storage error: %s: %s", text(e.Path), text(e.Err))
+	case event.Messaged:
+		return fmt.Sprintf("%s %s from %s: %s", text(e.Name), text(e.Args), e.PPID, text(e.Text))
+	case event.Delivered:
+		return "delivered: " + text(e.Args)
 	case event.Snapshot:
 		if e.Err != "" {
 			return "snapshot of the files: " + text(e.Err)

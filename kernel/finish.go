@@ -54,6 +54,7 @@ func exitFor(end loop.End, paused bool) types.ExitStatus {
 // end into the record, and sets status, state and event in one hold of the lock. It runs in the
 // process's goroutine.
 func (k *KernelImpl) finish(p *Process, end loop.End) {
+	k.seal(p, true) // what was accepted is recorded before the end is
 	k.unmountFor(p)
 	if k.cfg.Release != nil {
 		k.cfg.Release(p.PID)
@@ -104,6 +105,7 @@ func (k *KernelImpl) finish(p *Process, end loop.End) {
 	k.events.Append(e)
 	p.mu.Unlock()
 	p.box.Close()
+	k.undelivered(p)
 	k.save(p)
 	close(p.left)
 }

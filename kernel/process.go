@@ -92,7 +92,8 @@ type Process struct {
 
 	outlets atomic.Pointer[[]*outlet] // stored under mu; nil = there were none
 
-	box mailbox.Box[*Message]
+	box  mailbox.Box[*Message]
+	post post // the way into the box of an agent
 
 	gate   gate.Gate
 	ctx    context.Context

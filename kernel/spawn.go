@@ -228,6 +228,9 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 		modelPath: modelPath(opts), stepTimeout: ag.StepTimeout.Or(0),
 		left: make(chan struct{}), gone: make(chan struct{}),
 	}
+	if k.records(p) {
+		p.box.Max = 4 * mailMax // the post keeps the bound
+	}
 	if p.UUID == (types.UUID{}) {
 		p.UUID = types.NewUUID()
 	}

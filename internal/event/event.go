@@ -36,6 +36,8 @@ const (
 	StorageError Kind = "storage_error" // Path, Err
 	Grouped      Kind = "grouped"       // Name (joined, left), Tokens is not used; Step holds the group
 	Snapshot     Kind = "snapshot"      // Step, Name (git, copy), Text (id), Dur, or Err: the files of the workspace were kept, or could not be
+	Messaged     Kind = "messaged"      // Name (message, steer, child), PPID (the sender), Args (its number), Text (excerpt): a message has come
+	Delivered    Kind = "delivered"     // Args (numbers): messages have reached the conversation
 	Lag          Kind = "lag"           // Text (which events are missing before this one); only in files, never in the log
 )
 

@@ -36,6 +36,12 @@ type Host interface {
 	Suspends(cause error) bool
 	// Undo puts the files back that an interrupted call may have changed.
 	Undo(ctx context.Context, c *recovery.Call) error
+	// Deliver puts the messages that have come into the conversation. It is called when that ends with a
+	// complete turn.
+	Deliver() error
+	// Leave reports why the process has to go on although it could end: mail has come, or else what note
+	// says. final says that it ends now if no mail has come: it takes none any more then.
+	Leave(final bool) (mail bool, note string)
 	// Run performs one action and returns what the model is told.
 	Run(ctx context.Context, a *Action) (string, error)
 	// Finish records how the actions ended.
@@ -126,6 +132,7 @@ type Loop struct {
 	partial  string // an answer that was cut by the output limit, so far
 	cuts     int
 	empties  int
+	after    bool      // something is said when the step in hand has ended, whatever it ends with
 	again    time.Time // when the step in hand was reopened; zero = it was begun in this run
 }
 
@@ -158,6 +165,9 @@ func (l *Loop) Run(ctx context.Context) End {
 		}
 		if l.cfg.MaxSteps > 0 && l.progress.Step >= l.cfg.MaxSteps {
 			return l.giveUp(types.ExitError, types.ReasonMaxSteps)
+		}
+		if err := l.host.Deliver(); err != nil {
+			return storage(err)
 		}
 		l.next()
 		if end, done := l.step(ctx); done {
@@ -194,6 +204,9 @@ func (l *Loop) step(ctx context.Context) (End, bool) {
 		stop()
 		if err := l.host.Wait(ctx); err != nil {
 			return End{Cause: err, Paused: context.Cause(ctx) != nil}, true
+		}
+		if err := l.host.Deliver(); err != nil {
+			return storage(err), true
 		}
 		work, stop = limit(ctx, l.cfg.StepTimeout)
 		resp, err = l.ask(work, rec)
@@ -296,10 +309,20 @@ func (l *Loop) conclude(ctx, work context.Context, rec *step.StepRecord, resp *R
 		}
 	}
 	fill(rec, actions, outs)
+	i := completed(actions, outs)
+	if i >= 0 {
+		stay, err := l.stays(true)
+		if err != nil {
+			return storage(err), true
+		}
+		if stay {
+			i = -1
+		}
+	}
 	if err := l.close(rec); err != nil {
 		return storage(err), true
 	}
-	if i := completed(actions, outs); i >= 0 {
+	if i >= 0 {
 		return End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: actions[i].result(resp.Content)}, true
 	}
 	switch {
@@ -350,6 +373,15 @@ func (l *Loop) text(rec *step.StepRecord, resp *Response) (End, bool) {
 		note := rnixctx.Message{Role: rnixctx.RoleUser, Content: "[Your answer was cut at the output limit. Go on exactly where it stopped.]"}
 		if err := l.host.Append(note); err != nil {
 			return storage(err), true
+		}
+	}
+	if !more {
+		var err error
+		if more, err = l.stays(false); err != nil {
+			return storage(err), true
+		}
+		if more {
+			l.partial = "" // the next answer is the result
 		}
 	}
 	if err := l.close(rec); err != nil {

@@ -44,6 +44,8 @@ type fake struct {
 	events  []event.Event
 	record  error
 	undo    func(c *recovery.Call) error
+	deliver func() error
+	leave   func(final bool) (bool, string)
 	mu      sync.Mutex
 	purse
 }
@@ -107,6 +109,18 @@ func (f *fake) Finish(_ int, as []Action, _ []Outcome) error {
 func (f *fake) Record(rec *step.StepRecord) error { f.steps = append(f.steps, rec); return f.record }
 func (f *fake) Emit(e event.Event)                { f.mu.Lock(); f.events = append(f.events, e); f.mu.Unlock() }
 func (f *fake) Progress(Progress)                 {}
+func (f *fake) Deliver() error {
+	if f.deliver == nil {
+		return nil
+	}
+	return f.deliver()
+}
+func (f *fake) Leave(final bool) (bool, string) {
+	if f.leave == nil {
+		return false, ""
+	}
+	return f.leave(final)
+}
 
 // legal checks the conversation as it stands.
 func (f *fake) legal() {

@@ -43,7 +43,9 @@ func (l *Loop) reopen(ctx context.Context, o *Open) (End, bool) {
 	if actions[0].Kind == Text && len(o.After) > 0 { // what is said now goes before an end
 		resp.StopReason = ""
 	}
+	l.after = len(o.After) > 0
 	end, done := l.conclude(ctx, work, rec, resp, actions, revive(actions, o))
+	l.after = false
 	if len(o.After) == 0 || end.Cause != nil || end.Wait != "" || done && end.Exit.Code != types.ExitOK {
 		return end, done
 	}

@@ -1,0 +1,78 @@
+package kernel
+
+import (
+	"strconv"
+	"strings"
+
+	rnixctx "rnix/context"
+	"rnix/internal/event"
+	"rnix/internal/step"
+)
+
+// Deliver implements loop.Host.
+func (h host) Deliver() error {
+	if h.p.box.Len() == 0 {
+		return nil
+	}
+	for _, m := range h.p.box.Take(isSteer) {
+		if err := h.converse(rnixctx.Message{Role: rnixctx.RoleUser, Content: string(m.Data)}, m); err != nil {
+			return err
+		}
+	}
+	n, all := 0, h.p.box.Len()
+	waiting := make([]*Message, 0, all)
+	h.p.box.Has(func(m *Message) bool { waiting = append(waiting, m); return false })
+	n = portion(waiting)
+	ms := h.p.box.Take(func(*Message) bool { n--; return n >= 0 })
+	if len(ms) == 0 {
+		return nil
+	}
+	return h.converse(rnixctx.Message{Role: rnixctx.RoleUser, Content: mailText(ms, len(waiting)-len(ms))}, ms...)
+}
+
+func isSteer(m *Message) bool { return m.mail != nil && m.mail.Kind == step.MailSteer }
+
+// converse appends a message to the conversation that holds messages of the mailbox.
+func (h host) converse(said rnixctx.Message, ms ...*Message) error {
+	h.p.post.took(ms...)
+	if err := h.k.ctxMgr.Append(h.p.CtxID, said); err != nil {
+		return err
+	}
+	if err := h.p.rec.Add(step.Record{Kind: step.KindMessage, Message: &said, Delivered: numbers(ms)}); err != nil {
+		return err
+	}
+	h.delivered(ms)
+	return nil
+}
+
+// delivered announces that messages have reached the conversation.
+func (h host) delivered(ms []*Message) {
+	var seqs []string
+	for _, m := range ms {
+		seqs = append(seqs, strconv.FormatUint(m.Seq, 10))
+	}
+	h.Emit(event.Event{Kind: event.Delivered, Args: strings.Join(seqs, " ")})
+}
+
+func numbers(ms []*Message) []uint64 {
+	out := make([]uint64, len(ms))
+	for i, m := range ms {
+		out[i] = m.Seq
+	}
+	return out
+}
+
+// Leave implements loop.Host.
+func (h host) Leave(final bool) (mail bool, note string) {
+	if final {
+		return !h.k.seal(h.p, false), ""
+	}
+	return h.p.box.Len() > 0, ""
+}
+
+// undelivered says in the log that a process has ended before it got all messages.
+func (k *KernelImpl) undelivered(p *Process) {
+	if n := p.box.Len(); n > 0 && p.opts.Body == nil {
+		k.events.Append(event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: "warning", Text: strconv.Itoa(n) + " messages were not delivered; they are if it is resumed"})
+	}
+}
