@@ -18,10 +18,7 @@ import (
 )
 
 // host is what the loop of a process sees of the kernel.
-type host struct {
-	k *KernelImpl
-	p *Process
-}
+type host struct{ postman }
 
 var _ loop.Host = host{}
 

@@ -9,8 +9,14 @@ import (
 	"rnix/internal/step"
 )
 
+// postman is what the loop of a process sees of its mailbox.
+type postman struct {
+	k *KernelImpl
+	p *Process
+}
+
 // Deliver implements loop.Host.
-func (h host) Deliver() error {
+func (h postman) Deliver() error {
 	if h.p.box.Len() == 0 {
 		return nil
 	}
@@ -33,7 +39,7 @@ func (h host) Deliver() error {
 func isSteer(m *Message) bool { return m.mail != nil && m.mail.Kind == step.MailSteer }
 
 // converse appends a message to the conversation that holds messages of the mailbox.
-func (h host) converse(said rnixctx.Message, ms ...*Message) error {
+func (h postman) converse(said rnixctx.Message, ms ...*Message) error {
 	h.p.post.took(ms...)
 	if err := h.k.ctxMgr.Append(h.p.CtxID, said); err != nil {
 		return err
@@ -46,12 +52,12 @@ func (h host) converse(said rnixctx.Message, ms ...*Message) error {
 }
 
 // delivered announces that messages have reached the conversation.
-func (h host) delivered(ms []*Message) {
+func (h postman) delivered(ms []*Message) {
 	var seqs []string
 	for _, m := range ms {
 		seqs = append(seqs, strconv.FormatUint(m.Seq, 10))
 	}
-	h.Emit(event.Event{Kind: event.Delivered, Args: strings.Join(seqs, " ")})
+	h.k.events.Append(event.Event{Kind: event.Delivered, PID: h.p.PID, UUID: h.p.UUID, Args: strings.Join(seqs, " ")})
 }
 
 func numbers(ms []*Message) []uint64 {
@@ -63,7 +69,7 @@ func numbers(ms []*Message) []uint64 {
 }
 
 // Leave implements loop.Host.
-func (h host) Leave(final bool) (mail bool, note string) {
+func (h postman) Leave(final bool) (mail bool, note string) {
 	if final {
 		return !h.k.seal(h.p, false), ""
 	}

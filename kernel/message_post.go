@@ -38,6 +38,7 @@ type post struct {
 	keys   map[string]uint64 // of the latest messages that have one; +checklocks:mu
 	order  []string          // of keys, the oldest first; +checklocks:mu
 	closed bool              // +checklocks:mu
+	room   chan struct{}     // closed when a message is taken, or no more come; nil when nobody waits; +checklocks:mu
 }
 
 // batch is messages that are written in one piece. msgs is guarded by post.mu until it is taken out of the
@@ -54,13 +55,7 @@ func (k *KernelImpl) records(p *Process) bool { return k.keeps && p.opts.Body ==
 // post puts a message into the mailbox of an agent and returns its number. With a nil ctx a full box is an
 // error.
 func (k *KernelImpl) post(ctx context.Context, p *Process, m step.Mail) (uint64, error) {
-	size := len(m.Bytes())
-	most, mostBytes := mailMax, mailBytes
-	if m.Kind != step.MailMessage {
-		most, mostBytes = 2*most, 2*mostBytes
-	}
 	for {
-		room := p.box.Shrunk() // before it is looked at
 		p.post.mu.Lock()
 		seq, known := p.post.keys[m.Key]
 		switch {
@@ -74,21 +69,25 @@ func (k *KernelImpl) post(ctx context.Context, p *Process, m step.Mail) (uint64,
 		case p.post.closed:
 			p.post.mu.Unlock()
 			return 0, sendError(p.PID, mailbox.ErrClosed)
-		case p.box.Len()+p.post.queued < most && p.post.bytes+size <= mostBytes:
-			b := p.post.acceptLocked(&m, size)
+		case MailRoom(p.box.Len()+p.post.queued, p.post.bytes, &m):
+			b := p.post.acceptLocked(&m)
 			p.post.mu.Unlock()
 			if err := k.flush(p, b); err != nil {
 				return 0, err
 			}
 			return m.Seq, nil
 		}
-		p.post.mu.Unlock()
 		if ctx == nil {
+			p.post.mu.Unlock()
 			return 0, sendError(p.PID, mailbox.ErrFull)
 		}
+		if p.post.room == nil {
+			p.post.room = make(chan struct{})
+		}
+		room := p.post.room
+		p.post.mu.Unlock()
 		select {
 		case <-room:
-		case <-p.left:
 		case <-ctx.Done():
 			return 0, sendError(p.PID, context.Cause(ctx))
 		}
@@ -98,7 +97,7 @@ func (k *KernelImpl) post(ctx context.Context, p *Process, m step.Mail) (uint64,
 // acceptLocked numbers a message and adds it to the batch that is being collected.
 //
 // +checklocks:o.mu
-func (o *post) acceptLocked(m *step.Mail, size int) *batch {
+func (o *post) acceptLocked(m *step.Mail) *batch {
 	m.Seq = o.seq.Add(1)
 	bare := *m
 	bare.Text, bare.Data = "", nil
@@ -107,7 +106,7 @@ func (o *post) acceptLocked(m *step.Mail, size int) *batch {
 	}
 	o.batch.msgs = append(o.batch.msgs, &Message{Seq: m.Seq, From: m.From, Data: m.Bytes(), mail: &bare})
 	o.queued++
-	o.bytes += size
+	o.bytes += len(m.Bytes())
 	o.rememberLocked(m.Key, m.Seq)
 	return o.batch
 }
@@ -206,6 +205,17 @@ func (o *post) took(msgs ...*Message) {
 			o.bytes -= len(m.Data)
 		}
 	}
+	o.wakeLocked()
+}
+
+// wakeLocked wakes who waits for room.
+//
+// +checklocks:o.mu
+func (o *post) wakeLocked() {
+	if o.room != nil {
+		close(o.room)
+		o.room = nil
+	}
 }
 
 // seal ends the taking of messages if none is there, or in every case if force is set, and reports whether
@@ -218,7 +228,9 @@ func (k *KernelImpl) seal(p *Process, force bool) bool {
 	o.writing.Lock()
 	defer o.writing.Unlock()
 	o.mu.Lock()
-	o.closed = o.closed || force
+	if o.closed = o.closed || force; o.closed {
+		o.wakeLocked()
+	}
 	b := o.batch
 	o.mu.Unlock()
 	if b != nil {
@@ -230,6 +242,7 @@ func (k *KernelImpl) seal(p *Process, force bool) bool {
 		return false
 	}
 	o.closed = true
+	o.wakeLocked()
 	return true
 }
 
@@ -241,19 +254,18 @@ func (o *post) has(key string) bool {
 	return ok
 }
 
-// load puts the messages into the box that an earlier run has left.
-func (p *Process) load(s *recovery.State) {
-	o := &p.post
+// load puts the messages into a box that an earlier run has left.
+func (o *post) load(box *mailbox.Box[*Message], s *recovery.Mailbox) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.seq.Store(s.MailSeq)
 	for _, key := range s.MailKeys {
-		o.rememberLocked(key, 0)
+		o.rememberLocked(key, s.SeqOf(key))
 	}
 	for _, m := range s.Mail {
 		data := m.Bytes()
 		o.bytes += len(data)
 		m.Text, m.Data = "", nil
-		_ = p.box.Put(&Message{Seq: m.Seq, From: m.From, Data: data, mail: &m}) // it is open and has room
+		_ = box.Put(&Message{Seq: m.Seq, From: m.From, Data: data, mail: &m}) // it is open and has room
 	}
 }

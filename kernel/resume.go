@@ -44,7 +44,7 @@ func (f *From) take(p *Process) {
 	p.before, p.runs = s.Active, s.Runs
 	p.plan, p.spawned, p.failedChildren = s.Plan, s.Spawned, slices.Clip(s.FailedChildren)
 	p.basePrompt, p.inputs = was.SystemPrompt, was.Inputs
-	p.load(s)
+	p.post.load(&p.box, &s.Mailbox)
 	if s.Runs > 0 { // else it is the first run of a fork
 		p.earlier = append(slices.Clip(was.EarlierPIDs), was.PID)
 	}

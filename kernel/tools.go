@@ -103,7 +103,7 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
 		Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, Budget: account{k, p}, Several: len(p.model.Others) > 0,
 		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: p.progress, Open: open, Thread: threadsOf(p),
-	}, host{k, p})
+	}, host{postman{k, p}})
 	if err != nil {
 		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "request: %w", err)
 	}

@@ -66,6 +66,7 @@ func entries() []entry {
 	return []entry{
 		{"run", "run", runCmd}, {"wait", "run", waitCmd}, {"kill", "run", killCmd}, {"group groups", "run", groupCmd}, {"pause", "run", pauseCmd}, {"resume", "run", resumeCmd},
 		{"list-resumable", "run", listResumableCmd}, {"supervise", "run", superviseCmd},
+		{"send", "run", sendCmd}, {"steer", "run", steerCmd}, {"recv", "run", recvCmd},
 		{"ps list", "see", psCmd}, {"log logs", "see", logCmd}, {"strace", "see", straceCmd}, {"steps", "see", stepsCmd},
 		{"ledger", "see", ledgerCmd}, {"history", "see", historyCmd}, {"diff", "see", diffCmd}, {"restore", "run", restoreCmd},
 		{"cat", "see", catCmd}, {"ls", "see", lsCmd}, {"write", "see", writeCmd},

@@ -293,6 +293,7 @@ func (d *Daemon) handle(s *ipc.Server) {
 	inspector{d}.handle(s)
 	paths{d}.handle(s)
 	groups{d}.handle(s)
+	mailer{d}.handle(s)
 	storage{d}.handle(s)
 	superviser{d}.handle(s)
 	on(d, s, ipc.Spawn, spawner{d}.spawn)

@@ -70,6 +70,9 @@ func (r *recorder) add(rec *step.Record) error {
 	r.due.changed = true
 	switch rec.Kind {
 	case step.KindMessage:
+		if rec.Delivered != nil {
+			return r.w.Deliver(rec.Message, rec.Delivered)
+		}
 		if rec.Answer != nil {
 			return r.w.Answer(rec.Message, rec.Answer)
 		}

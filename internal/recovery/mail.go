@@ -11,6 +11,15 @@ import (
 // interrupted, so the latest are enough.
 const MaxKeys = 1024
 
+// Mailbox is the messages to a process, and the children of whose ends it is told by one. Its slices are
+// shared with earlier copies and must not be changed.
+type Mailbox struct {
+	Mail     []step.Mail `json:"mail,omitempty"`      // have not been delivered, oldest first
+	MailSeq  uint64      `json:"mail_seq,omitempty"`  // of the last one that has come
+	MailKeys []string    `json:"mail_keys,omitempty"` // the latest, the newest last
+	Children []Child     `json:"children,omitempty"`
+}
+
 // Child is a process that was started and that the process does not wait for where it was started.
 type Child struct {
 	UUID types.UUID `json:"uuid"`
@@ -18,11 +27,11 @@ type Child struct {
 	Ended bool `json:"ended,omitempty"`
 }
 
-// mail folds a message that has come.
-func (s *State) mail(m *step.Marker) {
+// put folds a message that has come. It returns how a child has failed of which the message tells.
+func (s *Mailbox) put(m *step.Marker) (failed string) {
 	mail, ok := step.MailOf(m)
 	if !ok {
-		return
+		return ""
 	}
 	s.MailSeq = max(s.MailSeq, mail.Seq)
 	s.Mail = append(slices.Clip(s.Mail), mail)
@@ -30,7 +39,7 @@ func (s *State) mail(m *step.Marker) {
 		s.MailKeys = append(slices.Clip(s.MailKeys[max(0, len(s.MailKeys)-MaxKeys+1):]), mail.Key)
 	}
 	if mail.Kind != step.MailChild || mail.Child == (types.UUID{}) {
-		return
+		return ""
 	}
 	for i := range s.Children {
 		if s.Children[i].UUID == mail.Child && !s.Children[i].Ended {
@@ -38,13 +47,11 @@ func (s *State) mail(m *step.Marker) {
 			s.Children[i].Ended = true
 		}
 	}
-	if mail.Failed != "" {
-		s.FailedChildren = append(slices.Clip(s.FailedChildren), mail.Failed)
-	}
+	return mail.Failed
 }
 
-// delivered folds that messages have left the mailbox.
-func (s *State) delivered(seqs []uint64) {
+// remove folds that messages have left the mailbox.
+func (s *Mailbox) remove(seqs []uint64) {
 	if len(seqs) == 0 || len(s.Mail) == 0 {
 		return
 	}
@@ -60,7 +67,7 @@ func (s *State) delivered(seqs []uint64) {
 }
 
 // started folds that a call has started a child which may outlive it.
-func (s *State) started(id types.UUID) {
+func (s *Mailbox) started(id types.UUID) {
 	if !slices.ContainsFunc(s.Children, func(c Child) bool { return c.UUID == id }) {
 		s.Children = append(slices.Clip(s.Children), Child{UUID: id})
 	}
@@ -70,10 +77,10 @@ func (s *State) started(id types.UUID) {
 func outlived(code types.ErrCode) bool { return code == types.ErrTimeout || code == types.ErrCancelled }
 
 // Has reports whether a message has come with a key.
-func (s *State) Has(key string) bool { return key != "" && slices.Contains(s.MailKeys, key) }
+func (s *Mailbox) Has(key string) bool { return key != "" && slices.Contains(s.MailKeys, key) }
 
-// Awaits returns the processes for whose end the open calls wait.
-func (s *State) Awaits() (out []types.UUID) {
+// Awaits returns the processes for whose end the open calls of a history wait.
+func Awaits(s *State) (out []types.UUID) {
 	for _, c := range s.Unknown() {
 		switch {
 		case c.Intent.Child != nil:
@@ -99,4 +106,27 @@ const (
 
 // born makes the state that of a fork which begins its own life: messages and children are those of
 // its origin.
-func (s *State) born() { s.Mail, s.Children = nil, nil }
+func (s *Mailbox) born() { s.Mail, s.Children = nil, nil }
+
+// SeqOf returns the number of the message with a key, or that of the latest if it was delivered already.
+func (s *Mailbox) SeqOf(key string) uint64 {
+	for _, m := range s.Mail {
+		if m.Key == key {
+			return m.Seq
+		}
+	}
+	return s.MailSeq
+}
+
+// Waits reports whether a message has not been delivered.
+func (s *Mailbox) Waits(seq uint64) bool {
+	return slices.ContainsFunc(s.Mail, func(m step.Mail) bool { return m.Seq == seq })
+}
+
+// MailBytes returns how large the messages are that have not been delivered.
+func (s *Mailbox) MailBytes() (n int) {
+	for i := range s.Mail {
+		n += len(s.Mail[i].Bytes())
+	}
+	return n
+}

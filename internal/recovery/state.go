@@ -75,12 +75,7 @@ type State struct {
 	// Inputs is what persons have said that is not in the conversation yet.
 	Inputs []string `json:"inputs,omitempty"`
 
-	// Mail is the messages that have not been delivered, MailSeq how many have come, and MailKeys the latest
-	// keys of those that have one. Children are those of which the process is to be told.
-	Mail     []step.Mail `json:"mail,omitempty"`
-	MailSeq  uint64      `json:"mail_seq,omitempty"`
-	MailKeys []string    `json:"mail_keys,omitempty"`
-	Children []Child     `json:"children,omitempty"`
+	Mailbox
 
 	// Notes is what a process without a model has kept, the latest of each key
 	Notes map[string]json.RawMessage `json:"notes,omitempty"`
@@ -116,7 +111,7 @@ func (s *State) Apply(r *step.Record) {
 	now := r.Time.Round(0) // as the file has it, without the reading of the process's own clock
 	s.Seq = r.Seq
 	s.pass(r, now)
-	s.delivered(step.DeliveredBy(r))
+	s.remove(step.DeliveredBy(r))
 	switch r.Kind {
 	case step.KindMessage:
 		s.message(r)
@@ -298,7 +293,9 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 	case step.MarkerInput:
 		s.Inputs = append(slices.Clip(s.Inputs), m.Text)
 	case step.MarkerMail:
-		s.mail(m)
+		if failed := s.put(m); failed != "" {
+			s.FailedChildren = append(slices.Clip(s.FailedChildren), failed)
+		}
 	case step.MarkerNote:
 		s.Notes = noted(s.Notes, m)
 	case step.MarkerCompaction:

@@ -43,7 +43,7 @@ func (l *Loop) act(ctx, work context.Context, actions []Action, bad bool) (outs 
 			i++
 			continue
 		}
-		if note := l.tooEarly(&actions[i]); note != "" {
+		if note := tooEarly(l, &actions[i]); note != "" {
 			outs[i].Err = types.Errorf(types.ErrConflict, "Tool", "complete", "not finished: %s", note)
 			if err := l.answer(actions[i:i+1], outs[i:i+1]); err != nil {
 				return nil, nil, err

@@ -4,11 +4,11 @@ import rnixctx "rnix/context"
 
 // lastStep reports whether the step in hand is the last one that the process may do: nothing can be delivered
 // after it.
-func (l *Loop) lastStep() bool { return l.cfg.MaxSteps > 0 && l.progress.Step >= l.cfg.MaxSteps }
+func lastStep(l *Loop) bool { return l.cfg.MaxSteps > 0 && l.progress.Step >= l.cfg.MaxSteps }
 
 // tooEarly returns why an action must not end the process yet; "" if it may, or is none that does.
-func (l *Loop) tooEarly(a *Action) string {
-	if a.Kind != Complete || a.Problem != nil || a.Settled != nil || l.after || l.lastStep() {
+func tooEarly(l *Loop, a *Action) string {
+	if a.Kind != Complete || a.Problem != nil || a.Settled != nil || l.after || lastStep(l) {
 		return ""
 	}
 	mail, note := l.host.Leave(false)
@@ -20,8 +20,8 @@ func (l *Loop) tooEarly(a *Action) string {
 
 // stays reports whether the process goes on although its answer ends it. asked says that tooEarly was asked
 // before. The error is of the record.
-func (l *Loop) stays(asked bool) (bool, error) {
-	if l.after || l.lastStep() {
+func stays(l *Loop, asked bool) (bool, error) {
+	if l.after || lastStep(l) {
 		return false, nil
 	}
 	if !asked {

@@ -311,7 +311,7 @@ func (l *Loop) conclude(ctx, work context.Context, rec *step.StepRecord, resp *R
 	fill(rec, actions, outs)
 	i := completed(actions, outs)
 	if i >= 0 {
-		stay, err := l.stays(true)
+		stay, err := stays(l, true)
 		if err != nil {
 			return storage(err), true
 		}
@@ -336,62 +336,6 @@ func (l *Loop) conclude(ctx, work context.Context, rec *step.StepRecord, resp *R
 
 // storage ends a process whose record cannot be written: what is not recorded must not go on.
 func storage(err error) End { return fail(types.ExitError, "storage: "+err.Error(), err) }
-
-// nothing handles an answer without text and calls: the model is asked once more, then it is over.
-func (l *Loop) nothing(rec *step.StepRecord, resp *Response) (End, bool) {
-	l.empties++
-	rec.Action, rec.Summary = string(Text), "empty answer"
-	if err := l.close(rec); err != nil {
-		return storage(err), true
-	}
-	spent := l.cfg.Budget.Spent()
-	switch {
-	case spent != nil:
-		return outOfBudget(spent, l.partial), true
-	case resp.StopReason == "refusal":
-		return l.giveUp(types.ExitError, "the model refused to answer"), true
-	case l.empties > 1:
-		return l.giveUp(types.ExitError, "the model gave an empty answer twice"), true
-	}
-	if err := l.host.Append(rnixctx.Message{Role: rnixctx.RoleUser, Content: "[Your last answer was empty. Go on with the task, or finish it with complete.]"}); err != nil {
-		return storage(err), true
-	}
-	return End{}, false
-}
-
-// maxCuts is how often an answer that was cut by the output limit is continued.
-const maxCuts = 5
-
-// text handles an answer without calls: it is the result, unless the output limit cut it.
-func (l *Loop) text(rec *step.StepRecord, resp *Response) (End, bool) {
-	rec.Action, rec.Summary = string(Text), firstLine(resp.Content)
-	l.partial += resp.Content
-	l.empties = 0
-	more := resp.StopReason == "max_tokens" && l.cuts < maxCuts
-	if more {
-		l.cuts++
-		note := rnixctx.Message{Role: rnixctx.RoleUser, Content: "[Your answer was cut at the output limit. Go on exactly where it stopped.]"}
-		if err := l.host.Append(note); err != nil {
-			return storage(err), true
-		}
-	}
-	if !more {
-		var err error
-		if more, err = l.stays(false); err != nil {
-			return storage(err), true
-		}
-		if more {
-			l.partial = "" // the next answer is the result
-		}
-	}
-	if err := l.close(rec); err != nil {
-		return storage(err), true
-	}
-	if more {
-		return End{}, false
-	}
-	return End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: l.partial}, true
-}
 
 // close makes the step durable and announces it.
 func (l *Loop) close(rec *step.StepRecord) error {

@@ -69,6 +69,13 @@ func (b *Box[T]) wait(ch *chan struct{}) <-chan struct{} {
 // closed is what who waits for a closed box gets.
 var closed = func() chan struct{} { ch := make(chan struct{}); close(ch); return ch }()
 
+// Closed reports whether the box is closed.
+func (b *Box[T]) Closed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed
+}
+
 // CloseEmpty closes the box if nothing is in it, and reports whether it is closed.
 func (b *Box[T]) CloseEmpty() bool {
 	b.mu.Lock()

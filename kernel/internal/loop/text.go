@@ -1,0 +1,63 @@
+package loop
+
+import (
+	rnixctx "rnix/context"
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// nothing handles an answer without text and calls: the model is asked once more, then it is over.
+func (l *Loop) nothing(rec *step.StepRecord, resp *Response) (End, bool) {
+	l.empties++
+	rec.Action, rec.Summary = string(Text), "empty answer"
+	if err := l.close(rec); err != nil {
+		return storage(err), true
+	}
+	spent := l.cfg.Budget.Spent()
+	switch {
+	case spent != nil:
+		return outOfBudget(spent, l.partial), true
+	case resp.StopReason == "refusal":
+		return l.giveUp(types.ExitError, "the model refused to answer"), true
+	case l.empties > 1:
+		return l.giveUp(types.ExitError, "the model gave an empty answer twice"), true
+	}
+	if err := l.host.Append(rnixctx.Message{Role: rnixctx.RoleUser, Content: "[Your last answer was empty. Go on with the task, or finish it with complete.]"}); err != nil {
+		return storage(err), true
+	}
+	return End{}, false
+}
+
+// maxCuts is how often an answer that was cut by the output limit is continued.
+const maxCuts = 5
+
+// text handles an answer without calls: it is the result, unless the output limit cut it.
+func (l *Loop) text(rec *step.StepRecord, resp *Response) (End, bool) {
+	rec.Action, rec.Summary = string(Text), firstLine(resp.Content)
+	l.partial += resp.Content
+	l.empties = 0
+	more := resp.StopReason == "max_tokens" && l.cuts < maxCuts
+	if more {
+		l.cuts++
+		note := rnixctx.Message{Role: rnixctx.RoleUser, Content: "[Your answer was cut at the output limit. Go on exactly where it stopped.]"}
+		if err := l.host.Append(note); err != nil {
+			return storage(err), true
+		}
+	}
+	if !more {
+		var err error
+		if more, err = stays(l, false); err != nil {
+			return storage(err), true
+		}
+		if more {
+			l.partial = "" // the next answer is the result
+		}
+	}
+	if err := l.close(rec); err != nil {
+		return storage(err), true
+	}
+	if more {
+		return End{}, false
+	}
+	return End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: l.partial}, true
+}

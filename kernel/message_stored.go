@@ -1,0 +1,133 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"rnix/internal/step"
+	"rnix/kernel/internal/mailbox"
+	"rnix/types"
+)
+
+// SendRight is the path that must be allowed for an agent to send messages. No device is there.
+const SendRight = "/sys/send"
+
+// MailRoom reports whether a mailbox that holds so many messages, of so many bytes in all, takes another one.
+func MailRoom(messages, bytes int, m *step.Mail) bool {
+	most, mostBytes := mailMax, mailBytes
+	if m.Kind != step.MailMessage {
+		most, mostBytes = 2*most, 2*mostBytes
+	}
+	return messages < most && bytes+len(m.Bytes()) <= mostBytes
+}
+
+// ErrMailFull is the cause of RESOURCE_EXHAUSTED of a full mailbox, wherever it is.
+var ErrMailFull = mailbox.ErrFull
+
+// MaySend refuses a message of one living process to another: it needs the right, and both must be of one
+// family, that of an agent that a person has started.
+func (k *KernelImpl) MaySend(sender, target types.PID) error {
+	s, err := k.table.lookup("Send", sender)
+	if err != nil {
+		return err
+	}
+	if err := maySend(s); err != nil {
+		return err
+	}
+	t, err := k.table.lookup("Send", target)
+	if err != nil {
+		return err
+	}
+	return k.related(s, t)
+}
+
+// maySend refuses a process without the right.
+func maySend(p *Process) error {
+	if p.Rights.Permits(SendRight) {
+		return nil
+	}
+	return types.Errorf(types.ErrPermission, "Send", SendRight, "this process may not send messages")
+}
+
+// related refuses a message between strangers.
+func (k *KernelImpl) related(s, t *Process) error {
+	if k.table.related(s, t) {
+		return nil
+	}
+	return &types.SyscallError{Syscall: "Send", PID: t.PID, Code: types.ErrPermission,
+		Err: fmt.Errorf("it does not belong to the agents that were started with this one; messages go to a parent, children, and their relatives")}
+}
+
+// related reports whether two processes descend from one that a person has started.
+func (t *table) related(a, b *Process) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	root := func(p *Process) *Process {
+		for p.rel.parent != nil {
+			p = p.rel.parent
+		}
+		return p
+	}
+	return a.rel.family == b.rel.family || root(a) == root(b)
+}
+
+// Delivered waits until a message has left the mailbox of a process, and reports whether it has before the
+// process ended. A number that no message has is NOT_FOUND. The end of ctx is TIMEOUT or CANCELLED.
+func (k *KernelImpl) Delivered(ctx context.Context, pid types.PID, seq uint64) (bool, error) {
+	p, err := k.table.lookup("Delivered", pid)
+	if err != nil {
+		return false, err
+	}
+	if last := p.post.seq.Load(); seq == 0 || seq > last {
+		return false, &types.SyscallError{Syscall: "Delivered", PID: pid, Code: types.ErrNotFound, Err: fmt.Errorf("no message %d: %d have come", seq, last)}
+	}
+	for {
+		shrunk := p.box.Shrunk()
+		over := p.box.Closed() // before it is looked at
+		if !p.box.Has(func(m *Message) bool { return m.Seq == seq }) {
+			return true, nil
+		}
+		if over {
+			return false, nil
+		}
+		select {
+		case <-shrunk:
+		case <-ctx.Done():
+			code := types.ErrCancelled
+			if ctx.Err() == context.DeadlineExceeded {
+				code = types.ErrTimeout
+			}
+			return false, &types.SyscallError{Syscall: "Delivered", PID: pid, Code: code, Err: context.Cause(ctx)}
+		}
+	}
+}
+
+// letters is a Store that can tell all messages of a history.
+type letters interface {
+	Letters(id types.UUID) ([]step.Letter, error)
+}
+
+// lettersOf returns the messages of a process: all that its history has, or those that wait.
+func (k *KernelImpl) lettersOf(p *Process) ([]step.Letter, error) {
+	if s, ok := k.store.(letters); ok && k.records(p) {
+		return s.Letters(p.UUID)
+	}
+	var out []step.Letter
+	p.box.Has(func(m *Message) bool {
+		l := step.Letter{Mail: m.Mail()}
+		out = append(out, l)
+		return false
+	})
+	return slices.Clip(out), nil
+}
+
+// Mail returns a message with everything that is known of it.
+func (m *Message) Mail() step.Mail {
+	mail := step.Mail{Seq: m.Seq, Kind: step.MailMessage, From: m.From}
+	if m.mail != nil {
+		mail = *m.mail
+	}
+	mail.SetBytes(m.Data)
+	return mail
+}
