@@ -83,7 +83,7 @@ func (k *KernelImpl) Delivered(ctx context.Context, pid types.PID, seq uint64) (
 		return false, &types.SyscallError{Syscall: "Delivered", PID: pid, Code: types.ErrNotFound, Err: fmt.Errorf("no message %d: %d have come", seq, last)}
 	}
 	for {
-		shrunk := p.box.Shrunk()
+		changed := p.box.Changed()
 		over := p.box.Closed() // before it is looked at
 		if !p.box.Has(func(m *Message) bool { return m.Seq == seq }) {
 			return true, nil
@@ -92,7 +92,7 @@ func (k *KernelImpl) Delivered(ctx context.Context, pid types.PID, seq uint64) (
 			return false, nil
 		}
 		select {
-		case <-shrunk:
+		case <-changed:
 		case <-ctx.Done():
 			code := types.ErrCancelled
 			if ctx.Err() == context.DeadlineExceeded {

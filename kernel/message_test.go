@@ -164,9 +164,10 @@ func TestMessageDoesNotKeepAProcessFromItsLastStep(t *testing.T) {
 }
 
 func TestAcknowledgedMessageIsInTheRecord(t *testing.T) {
-	s := newSys(t)
-	s.model = untilKilled
+	s, m := newSys(t), newStepModel()
+	s.model = m.model
 	pid := s.spawn()
+	<-m.asked
 	const senders, each = 8, 50
 	var acked sync.Map
 	var wg sync.WaitGroup
@@ -228,8 +229,10 @@ func TestFullMailboxIsAnErrorOrAWait(t *testing.T) {
 		sent := make(chan error, 1)
 		go func() { sent <- s.SendContext(t.Context(), 0, pid, big) }()
 		synctest.Wait()
-		if m, err := s.Recv(pid); err != nil || m.Seq != 1 {
-			t.Fatalf("%+v %v", m, err)
+		for n := range uint64(2) { // what the person said takes room too
+			if m, err := s.Recv(pid); err != nil || m.Seq != n+1 {
+				t.Fatalf("%+v %v", m, err)
+			}
 		}
 		if err := <-sent; err != nil {
 			t.Error(err)
@@ -237,7 +240,7 @@ func TestFullMailboxIsAnErrorOrAWait(t *testing.T) {
 		if err := s.Send(0, pid, append(big, 'x')); types.CodeOf(err) != types.ErrInvalid {
 			t.Errorf("got %v", err)
 		}
-		if st := s.folded(pid); st.Waits(1) || !st.Waits(2) {
+		if st := s.folded(pid); st.Waits(2) || !st.Waits(3) {
 			t.Errorf("%d wait", len(st.Mail))
 		}
 		go func() { sent <- s.SendContext(t.Context(), 0, pid, big) }()

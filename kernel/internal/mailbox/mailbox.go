@@ -27,6 +27,8 @@ type Box[T any] struct {
 	grown  queue // +checklocks:mu; for a message or the end
 	shrunk queue // +checklocks:mu; for room or the end
 	closed bool  // +checklocks:mu
+
+	change chan struct{} // +checklocks:mu; closed when something comes or goes, or the box is closed; nil when nobody looks
 }
 
 // DefaultMax is the bound of a Box in messages.
@@ -55,6 +57,7 @@ func (b *Box[T]) putLocked(v T) error {
 	}
 	b.in = append(b.in, v)
 	b.grown.wake()
+	b.changedLocked()
 	return nil
 }
 
@@ -88,6 +91,7 @@ func (b *Box[T]) Get(ctx context.Context) (v T, err error) {
 			b.out[b.taken] = zero // do not keep it alive
 			b.taken++
 			b.shrunk.wake()
+			b.changedLocked()
 			return v, nil
 		}
 		if b.closed {
@@ -112,6 +116,15 @@ func (b *Box[T]) lenLocked() int { return len(b.in) + len(b.out) - b.taken }
 func (b *Box[T]) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.closeLocked()
+}
+
+// +checklocks:b.mu
+func (b *Box[T]) closeLocked() {
+	if b.closed {
+		return
+	}
+	b.changedLocked()
 	b.closed = true
 	for b.grown.wake() {
 	}

@@ -5,22 +5,25 @@ package mailbox
 func (b *Box[T]) Take(pick func(T) bool) (taken []T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.in)+len(b.out) == 0 {
+	if b.lenLocked() == 0 {
 		return nil
 	}
-	b.out, b.in = append(b.out, b.in...), nil
-	left := make([]T, 0, len(b.out))
-	for _, v := range b.out {
-		if pick(v) {
-			taken = append(taken, v)
-		} else {
-			left = append(left, v)
+	var left []T
+	for _, list := range [2][]T{b.out[b.taken:], b.in} {
+		for _, v := range list {
+			if pick(v) {
+				taken = append(taken, v)
+			} else {
+				left = append(left, v)
+			}
 		}
 	}
-	b.out = left
-	if len(taken) > 0 && b.shrunk != nil {
-		close(b.shrunk)
-		b.shrunk = nil
+	b.out, b.in, b.taken = left, nil, 0
+	for range taken {
+		b.shrunk.wake()
+	}
+	if len(taken) > 0 {
+		b.changedLocked()
 	}
 	return taken
 }
@@ -29,7 +32,7 @@ func (b *Box[T]) Take(pick func(T) bool) (taken []T) {
 func (b *Box[T]) Has(pick func(T) bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, list := range [2][]T{b.out, b.in} {
+	for _, list := range [2][]T{b.out[b.taken:], b.in} {
 		for _, v := range list {
 			if pick(v) {
 				return true
@@ -39,35 +42,26 @@ func (b *Box[T]) Has(pick func(T) bool) bool {
 	return false
 }
 
-// Grown returns a channel that is closed when the next message comes, or the box is closed.
-func (b *Box[T]) Grown() <-chan struct{} {
+// Changed returns a channel that is closed when the next message comes or goes, or the box is closed.
+func (b *Box[T]) Changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.wait(&b.grown)
+	if b.change == nil {
+		b.change = make(chan struct{})
+		if b.closed {
+			close(b.change)
+		}
+	}
+	return b.change
 }
 
-// Shrunk returns a channel that is closed when the next message is taken, or the box is closed.
-func (b *Box[T]) Shrunk() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.wait(&b.shrunk)
-}
-
-// wait returns one of the channels for who waits.
-//
 // +checklocks:b.mu
-func (b *Box[T]) wait(ch *chan struct{}) <-chan struct{} {
-	if b.closed {
-		return closed
+func (b *Box[T]) changedLocked() {
+	if b.change != nil && !b.closed {
+		close(b.change)
+		b.change = nil
 	}
-	if *ch == nil {
-		*ch = make(chan struct{})
-	}
-	return *ch
 }
-
-// closed is what who waits for a closed box gets.
-var closed = func() chan struct{} { ch := make(chan struct{}); close(ch); return ch }()
 
 // Closed reports whether the box is closed.
 func (b *Box[T]) Closed() bool {
@@ -79,11 +73,10 @@ func (b *Box[T]) Closed() bool {
 // CloseEmpty closes the box if nothing is in it, and reports whether it is closed.
 func (b *Box[T]) CloseEmpty() bool {
 	b.mu.Lock()
-	empty := b.closed || len(b.in)+len(b.out) == 0
-	b.closed = b.closed || empty
-	b.mu.Unlock()
-	if empty {
-		b.Close() // wakes everybody
+	defer b.mu.Unlock()
+	if !b.closed && b.lenLocked() > 0 {
+		return false
 	}
-	return empty
+	b.closeLocked()
+	return true
 }
