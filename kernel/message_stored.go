@@ -3,11 +3,11 @@ package kernel
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"rnix/internal/step"
 	"rnix/kernel/internal/mailbox"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // SendRight is the path that must be allowed for an agent to send messages. No device is there.
@@ -108,18 +108,25 @@ type letters interface {
 	Letters(id types.UUID) ([]step.Letter, error)
 }
 
-// lettersOf returns the messages of a process: all that its history has, or those that wait.
-func (k *KernelImpl) lettersOf(p *Process) ([]step.Letter, error) {
-	if s, ok := k.store.(letters); ok && k.records(p) {
-		return s.Letters(p.UUID)
+// Messages returns the messages to a process for /proc: all that its history has, or those that wait.
+func (k *KernelImpl) Messages(pid types.PID) ([]vfs.ProcMessage, error) {
+	p, err := k.table.lookup("Read", pid)
+	if err != nil {
+		return nil, err
 	}
-	var out []step.Letter
-	p.box.Has(func(m *Message) bool {
-		l := step.Letter{Mail: m.Mail()}
-		out = append(out, l)
-		return false
-	})
-	return slices.Clip(out), nil
+	var all []step.Letter
+	if s, ok := k.store.(letters); ok && k.records(p) {
+		if all, err = s.Letters(p.UUID); err != nil {
+			return nil, err
+		}
+	} else {
+		p.box.Has(func(m *Message) bool { all = append(all, step.Letter{Mail: m.Mail()}); return false })
+	}
+	out := make([]vfs.ProcMessage, len(all))
+	for i, l := range all {
+		out[i] = vfs.ProcMessage{Number: l.Seq, Kind: string(l.Kind), Delivered: l.Delivered, From: sender(&l.Mail), Text: string(l.Bytes())}
+	}
+	return out, nil
 }
 
 // Mail returns a message with everything that is known of it.

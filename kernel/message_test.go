@@ -209,6 +209,7 @@ func TestFullMailboxIsAnErrorOrAWait(t *testing.T) {
 		s := newSys(t)
 		s.model = untilKilled
 		pid := s.spawn()
+		s.await(pid, event.StepStarted)
 		big := bytes.Repeat([]byte("x"), MaxMessage)
 		n := 0
 		var err error
@@ -256,6 +257,7 @@ func TestWhatIsSentTwiceUnderOneKeyComesOnce(t *testing.T) {
 	s := newSys(t)
 	s.model = untilKilled
 	pid := s.spawn()
+	s.await(pid, event.StepStarted)
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
@@ -274,6 +276,7 @@ func TestMessageThatCannotBeRecordedIsNotAcknowledged(t *testing.T) {
 	s := newSys(t)
 	s.model = untilKilled
 	pid := s.spawn()
+	s.await(pid, event.StepStarted)
 	i, _ := s.Info(pid)
 	r := s.stores.of(i.UUID)
 	r.mu.Lock()

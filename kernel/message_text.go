@@ -37,20 +37,23 @@ func mailText(ms []*Message, more int) string {
 
 // head names a message and its sender.
 func head(m *Message) string {
-	kind, from := "message", "the user (PID 0)"
-	if m.mail != nil && m.mail.Kind == step.MailChild {
-		kind = "notice"
-	}
+	mail := m.Mail()
+	return fmt.Sprintf("--- message %d from %s ---", m.Seq, sender(&mail))
+}
+
+// sender names who has sent a message.
+func sender(m *step.Mail) string {
+	from := "the user"
 	if m.From != 0 {
 		from = "PID " + m.From.String()
 	}
-	if m.mail != nil && m.mail.Name != "" {
-		from += " (" + strconv.Quote(m.mail.Name) + ")"
+	if m.Name != "" {
+		from += " (" + strconv.Quote(m.Name) + ")"
 	}
-	if kind == "notice" {
-		from = "the kernel about " + from
+	if m.Kind == step.MailChild {
+		from = "the kernel, about " + from
 	}
-	return fmt.Sprintf("--- %s %d from %s ---", kind, m.Seq, from)
+	return from
 }
 
 // bounded returns what of a message is put into a prompt.

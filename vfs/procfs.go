@@ -27,6 +27,8 @@ type ProcSource interface {
 	Calls(pid types.PID) ([]ProcCall, error)
 	// Input returns the whole text of one of the inputs of a process. NOT_FOUND if it has no such input.
 	Input(pid types.PID, name string) (string, error)
+	// Messages returns the messages to a process, oldest first.
+	Messages(pid types.PID) ([]ProcMessage, error)
 	// Threads returns the threads and coroutines of a process.
 	Threads(pid types.PID) ([]ProcThread, error)
 	// Step returns one step in full; it is shown as JSON. NOT_FOUND if there is no such step.
@@ -138,6 +140,7 @@ var procFiles = []struct {
 	{"intent", func(_ *ProcFS, s ProcStatus) (string, error) { return s.Intent + "\n", nil }},
 	{"ledger", (*ProcFS).ledger},
 	{"limits", func(_ *ProcFS, s ProcStatus) (string, error) { return s.limits(), nil }},
+	{"messages", (*ProcFS).messages},
 	{"mounts", func(_ *ProcFS, s ProcStatus) (string, error) { return lines(s.MCPMounts), nil }},
 	{"status", func(_ *ProcFS, s ProcStatus) (string, error) { return s.String(), nil }},
 	{"steps", (*ProcFS).steps},
@@ -185,6 +188,10 @@ func (p *ProcFS) content(subpath string, caller Caller) (text string, dir bool, 
 		text, err = p.step(pid, parts[2], path)
 		return text, false, err
 	}
+	if len(parts) == 3 && parts[1] == "messages" {
+		text, err = p.message(pid, parts[2], path)
+		return text, false, err
+	}
 	if len(parts) == 3 && parts[1] == inputsDir {
 		text, err = p.source.Input(pid, parts[2])
 		return text, false, err
@@ -203,7 +210,7 @@ func (p *ProcFS) names() []string {
 	for _, f := range procFiles {
 		out = append(out, f.name)
 	}
-	return append(out, "inputs/<name>", "steps/<number>")
+	return append(out, "inputs/<name>", "messages/<number>", "steps/<number>")
 }
 
 func (p *ProcFS) fds(s ProcStatus) (string, error) {

@@ -40,6 +40,10 @@ func (s twoProcs) Input(_ types.PID, name string) (string, error) {
 	return "handed over", nil
 }
 
+func (s twoProcs) Messages(types.PID) ([]vfs.ProcMessage, error) {
+	return []vfs.ProcMessage{{Number: 1, Kind: "steer", Delivered: true, From: "the user", Text: "look\there\nand there"}, {Number: 2, Kind: "message", From: "PID 3", Text: "x"}}, nil
+}
+
 func (s twoProcs) Threads(types.PID) ([]vfs.ProcThread, error) {
 	return []vfs.ProcThread{{Kind: "thread", ID: 1, State: "running", Intent: "Analyze\nsecurity"}, {Kind: "coroutine", ID: 1, State: "suspended", Intent: "stream"}}, nil
 }
@@ -87,7 +91,7 @@ func TestProcDevice(t *testing.T) {
 		},
 		Samples: []vfstest.Sample{
 			{Subpath: "", Want: "1\n4\nself\n"},
-			{Subpath: "/4", Want: "children\ncontext\nfd\ninputs/\nintent\nledger\nlimits\nmounts\nstatus\nsteps\nthreads\ntools\n"},
+			{Subpath: "/4", Want: "children\ncontext\nfd\ninputs/\nintent\nledger\nlimits\nmessages\nmounts\nstatus\nsteps\nthreads\ntools\n"},
 			{Subpath: "/self/", Want: "status\n"},
 			{Subpath: "/self/status", Want: "pid:\t4\nppid:\t1\n"},
 			{Subpath: "/4/status", Want: "wait:\trate limit\n"},
@@ -100,6 +104,10 @@ func TestProcDevice(t *testing.T) {
 			{Subpath: "/4/status", Want: "exit:\t2 (budget_exceeded)\n"},
 			{Subpath: "/4/intent", Want: "first line\nsecond\n"},
 			{Subpath: "/4/context", Want: "user: hello\n"},
+			{Subpath: "/4/messages", Want: "1\tsteer\tdelivered\tthe user\tlook here\n2\tmessage\twaits\tPID 3\tx\n"},
+			{Subpath: "/4/messages/1", Want: "look\there\nand there"},
+			{Subpath: "/4/messages/3", WantCode: types.ErrNotFound},
+			{Subpath: "/4/messages/x", WantCode: types.ErrNotFound},
 			{Subpath: "/4/inputs", Want: "pipe\nplan\n"},
 			{Subpath: "/4/inputs/pipe", Want: "handed over"},
 			{Subpath: "/4/inputs/none", WantCode: types.ErrNotFound},

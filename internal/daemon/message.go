@@ -251,6 +251,9 @@ func (d mailer) delivered(ctx context.Context, _ *ipc.Peer, req ipc.DeliveredReq
 		return resp, types.Errorf(types.ErrNotFound, "Delivered", req.Target, "no message %d: %d have come", req.Seq, s.MailSeq)
 	}
 	resp.Delivered, resp.State, resp.Step, resp.Wait = !s.Waits(req.Seq), "suspended", s.Step, s.Wait
+	if t.info != nil {
+		resp.Wait = storedProc(t.info).Wait
+	}
 	if s.Phase == recovery.Ended {
 		resp.State = "dead"
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	rnixctx "rnix/context"
@@ -118,6 +119,13 @@ func sideBySide(ctx context.Context, thread func(context.Context, string, func(c
 	for _, join := range joins {
 		join()
 	}
+}
+
+// goroutine runs f beside the caller, without a process.
+func goroutine(ctx context.Context, _ string, f func(context.Context)) (join func(), err error) {
+	var wg sync.WaitGroup
+	wg.Go(func() { f(ctx) })
+	return wg.Wait, nil
 }
 
 // waitedFor runs the calls again that waited for something when others beside them ran on: by now it may

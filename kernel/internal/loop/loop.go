@@ -81,7 +81,7 @@ type Config struct {
 	// 0 = none.
 	StepTimeout time.Duration
 	// Thread starts f as a thread of the process, for an action beside others, and returns what waits for
-	// its end. The context of f is ctx, and ends with the process too.
+	// its end. The context of f is ctx, and ends with the process too. nil = a goroutine.
 	Thread func(ctx context.Context, intent string, f func(context.Context)) (join func(), err error)
 	Start  Progress
 	Open   *Open // what an earlier run has left open; nil = nothing
@@ -138,6 +138,9 @@ type Loop struct {
 
 // New returns a loop that begins behind cfg.Start.Step.
 func New(cfg Config, host Host) (*Loop, error) {
+	if cfg.Thread == nil {
+		cfg.Thread = goroutine
+	}
 	req, err := newRequest(cfg.Head, cfg.Specs)
 	if err != nil {
 		return nil, err
