@@ -15,8 +15,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strconv"
-	"sync"
+	"syscall"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/interp"
@@ -85,26 +86,15 @@ type Shell struct {
 	jobs   jobs
 	typed  func() []string // the lines that a person has typed; nil = nobody types
 
-	mu      sync.Mutex
-	sources map[int]*source         // +checklocks:mu
-	nextSrc int                     // +checklocks:mu
-	funcs   map[string]int          // +checklocks:mu; names of functions, to their sources
-	loops   map[string]*os.File     // +checklocks:mu; kept so that no other file gets the same address
-	unsent  map[string]int          // +checklocks:mu; exit codes of writes that have failed, by job and path
-	front   map[int]*os.Process     // +checklocks:mu; programs in the foreground, by pid
-	subs    map[chan os.Signal]any  // +checklocks:mu; commands in the foreground that handle signals
-	broke   chan struct{}           // +checklocks:mu; closed when what is in the foreground is interrupted
-	by      os.Signal               // +checklocks:mu; the signal that has closed it
-	cancel  context.CancelCauseFunc // +checklocks:mu; ends what runs, jobs that were started with it included
+	texts texts
+	space space
+	front foreground
 }
-
-// maxKept is how many texts are kept for the places of errors, besides those that declare functions.
-const maxKept = 512
 
 // New makes a shell.
 func New(cfg Config) (*Shell, error) {
-	s := &Shell{cfg: cfg, stdin: cfg.Stdin, ours: map[string]bool{}, sources: map[int]*source{}, funcs: map[string]int{}, loops: map[string]*os.File{},
-		unsent: map[string]int{}, front: map[int]*os.Process{}, subs: map[chan os.Signal]any{}, broke: make(chan struct{})}
+	s := &Shell{cfg: cfg, stdin: cfg.Stdin, ours: map[string]bool{}}
+	s.space.host, s.space.texts, s.space.fail, s.space.unsent = cfg.Host, &s.texts, s.fail, map[string]int{}
 	for _, name := range cfg.Host.Commands() {
 		s.ours[name] = !systems[name]
 	}
@@ -115,29 +105,13 @@ func New(cfg Config) (*Shell, error) {
 	params := append([]string{}, cfg.Options...)
 	params = append(append(params, "--"), cfg.Args...)
 	r, err := interp.New(interp.Env(expand.ListEnviron(cfg.Environ...)), interp.Dir(cfg.Dir), interp.StdIO(s.stdin, cfg.Stdout, cfg.Stderr),
-		interp.Params(params...), interp.Interactive(cfg.Terminal), interp.CallHandler(s.call), interp.ExecHandlers(s.exec),
-		interp.OpenHandler(s.open), interp.ReadDirHandler2(s.readDir), interp.StatHandler(s.stat), interp.AccessHandler(s.access))
+		interp.Params(params...), interp.Interactive(cfg.Terminal), interp.CallHandler(caller{s}.call), interp.ExecHandlers(programs{s}.exec),
+		interp.OpenHandler(s.space.open), interp.ReadDirHandler2(s.space.readDir), interp.StatHandler(s.space.stat), interp.AccessHandler(s.space.access))
 	if err != nil {
 		return nil, types.Errorf(types.ErrInvalid, "", "", "the shell cannot be started: %w", err)
 	}
 	s.runner = r
 	return s, nil
-}
-
-// register keeps a source for the places of errors.
-func (s *Shell) register(src *source) *source {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.nextSrc++
-	src.id = s.nextSrc
-	s.sources[src.id] = src
-	for _, name := range src.funcs {
-		s.funcs[name] = src.id
-	}
-	if old := s.sources[src.id-maxKept]; old != nil && len(old.funcs) == 0 && old.id > 1 {
-		delete(s.sources, old.id)
-	}
-	return src
 }
 
 // Run runs a text to its end and returns its exit status. Everything has been said then. final says
@@ -147,16 +121,17 @@ func (s *Shell) Run(name, text string, final bool) (code int, err error) {
 	if err != nil {
 		return exitUsage, err
 	}
-	file, err := s.register(src).file()
+	file, err := src.file()
 	if err != nil {
 		return exitError, err
 	}
+	s.texts.main(s.texts.add(src))
 	ctx, cancel := context.WithCancelCause(context.Background())
-	s.begin(cancel)
+	s.front.begin(cancel)
 	defer s.settle(ctx)
 	ended := make(chan error, 1)
 	// Ends with the text, or when ctx has ended; a shell that does not is left behind by its process.
-	go func() { ended <- s.interpret(ctx, file, src.id, final) }()
+	go func() { ended <- s.interpret(ctx, file, final) }()
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
@@ -173,8 +148,8 @@ func (s *Shell) Run(name, text string, final bool) (code int, err error) {
 }
 
 // interpret runs the statements one after the other, as one file if it is the last.
-func (s *Shell) interpret(ctx context.Context, file *syntax.File, id int, final bool) error {
-	if final && id == 1 {
+func (s *Shell) interpret(ctx context.Context, file *syntax.File, final bool) error {
+	if final {
 		return s.runner.Run(ctx, file)
 	}
 	var err error
@@ -187,7 +162,7 @@ func (s *Shell) interpret(ctx context.Context, file *syntax.File, id int, final 
 }
 
 // Exited reports whether the last Run has ended the shell, as exit does.
-func (s *Shell) Exited() bool { return s.runner.Exited() && !s.wasInterrupted() }
+func (s *Shell) Exited() bool { return s.runner.Exited() && s.front.signal() != os.Interrupt }
 
 // Leave runs what the script wants to be run at its end, if anything.
 func (s *Shell) Leave() { _ = s.runner.Run(context.Background(), &syntax.File{}) }
@@ -245,29 +220,68 @@ func number(word string) int {
 
 // where returns the place of a command: file:line:column. A line that a person has typed has none.
 func (s *Shell) where(hc *interp.HandlerContext) string {
-	id, err := strconv.Atoi(hc.Env.Get(varSource).String())
-	if err != nil {
-		id = s.first()
-	}
-	s.mu.Lock()
-	src := s.sources[id]
-	s.mu.Unlock()
-	if src == nil || src.name == "" || !hc.Pos.IsValid() {
+	src := s.texts.of(hc)
+	if src.name == "" || !hc.Pos.IsValid() {
 		return ""
 	}
 	line, col := src.at(int(hc.Pos.Offset()))
 	return fmt.Sprintf("%s:%d:%d", src.name, line, col)
 }
 
-// first returns the source that code belongs to which says nothing else: the script, or the last line.
-func (s *Shell) first() int {
-	if !s.cfg.Terminal {
-		return 1
+// halt ends all that runs, with a message about a command, and returns what stops this one.
+func (s *Shell) halt(hc *interp.HandlerContext, text string) error {
+	if at := s.where(hc); at != "" {
+		text = at + ": " + text
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.nextSrc
+	err := &haltError{exitError, types.Errorf(types.ErrExhausted, "", "", "%s", text)}
+	s.front.end(err)
+	return err
 }
+
+// broken returns the channel that is closed by an interrupt. What runs in the background has none.
+func (s *Shell) broken(hc *interp.HandlerContext) <-chan struct{} {
+	if jobOf(hc) != 0 {
+		return nil
+	}
+	return s.front.broken()
+}
+
+// halted returns why a command is not to be run any more; nil if it is.
+func (s *Shell) halted(hc *interp.HandlerContext) error {
+	if n := runtime.NumGoroutine(); n > maxGoroutines || n > maxGoroutines/10 && fewFiles() {
+		return s.halt(hc, "the script does too much at the same time and was ended; does a function start itself?")
+	}
+	if id := jobOf(hc); id != 0 {
+		if j := s.jobs.get(id); j != nil && s.jobs.isKilled(j) {
+			return &haltError{code: signalCode(syscall.SIGTERM)}
+		}
+		return nil
+	}
+	if sig := s.front.signal(); sig != nil {
+		return &haltError{code: signalCode(sig)}
+	}
+	return nil
+}
+
+// settle waits, at the end of a text, until each agent that is being started in the background is there.
+func (s *Shell) settle(ctx context.Context) {
+	for _, j := range s.jobs.all() {
+		answered := s.jobs.settled(j)
+		if answered == nil {
+			continue
+		}
+		select {
+		case <-answered:
+		case <-after(startPatience):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Interrupt tells what runs in the foreground that somebody wants it to end. SIGINT ends the text that
+// runs: an agent is asked to stop, and a second one leaves it. SIGTERM and SIGHUP end the shell. forward
+// says that the programs in the foreground have not got the signal yet, as they have from a terminal.
+func (s *Shell) Interrupt(sig os.Signal, forward bool) { s.front.interrupt(sig, forward) }
 
 // fail writes a message about a command, and returns code.
 func (s *Shell) fail(hc *interp.HandlerContext, code int, format string, args ...any) int {

@@ -9,9 +9,19 @@ import (
 	"mvdan.cc/sh/v3/interp"
 )
 
+// builtins are the commands that concern the shell itself, and those of the interpreter that it has not,
+// or not for agents.
+type builtins struct{ *Shell }
+
+// named returns the built-in of a name, nil if there is none.
+func (s builtins) named(name string) func(context.Context, *interp.HandlerContext, []string) int {
+	return map[string]func(context.Context, *interp.HandlerContext, []string) int{"kill": s.kill, "wait": s.wait, "jobs": s.listJobs, "fg": s.fg,
+		"bg": s.bg, "disown": s.disown, "ulimit": s.ulimit, "help": s.help, "history": s.history}[name]
+}
+
 // wait waits for jobs and agents; without a word for all jobs of this shell, with -n for the next one
 // that ends.
-func (s *Shell) wait(ctx context.Context, hc *interp.HandlerContext, args []string) int {
+func (s builtins) wait(ctx context.Context, hc *interp.HandlerContext, args []string) int {
 	switch {
 	case len(args) == 0:
 		for _, j := range s.jobs.of(jobOf(hc), true) {
@@ -23,7 +33,7 @@ func (s *Shell) wait(ctx context.Context, hc *interp.HandlerContext, args []stri
 	case args[0] == "-n" && len(args) == 1:
 		return s.waitAny(ctx, hc)
 	case strings.HasPrefix(args[0], "-"):
-		return s.command(ctx, hc, append([]string{"wait"}, s.pids(args)...))
+		return programs{s.Shell}.command(ctx, hc, append([]string{"wait"}, s.pids(args)...))
 	}
 	code := 0
 	for _, word := range args {
@@ -37,14 +47,14 @@ func (s *Shell) wait(ctx context.Context, hc *interp.HandlerContext, args []stri
 		case strings.HasPrefix(word, "%"):
 			code = s.fail(hc, exitUnknown, "wait: %s: no such job; see: jobs", word)
 		default:
-			code = s.command(ctx, hc, []string{"wait", word})
+			code = programs{s.Shell}.command(ctx, hc, []string{"wait", word})
 		}
 	}
 	return code
 }
 
 // await waits for one job. It reports false if the waiting was interrupted.
-func (s *Shell) await(ctx context.Context, hc *interp.HandlerContext, j *job) (code int, ended bool) {
+func (s builtins) await(ctx context.Context, hc *interp.HandlerContext, j *job) (code int, ended bool) {
 	select {
 	case <-j.done:
 		return s.jobs.take(j), true
@@ -54,7 +64,7 @@ func (s *Shell) await(ctx context.Context, hc *interp.HandlerContext, j *job) (c
 	return signalCode(syscall.SIGINT), false
 }
 
-func (s *Shell) waitAny(ctx context.Context, hc *interp.HandlerContext) int {
+func (s builtins) waitAny(ctx context.Context, hc *interp.HandlerContext) int {
 	list := s.jobs.of(jobOf(hc), true)
 	if len(list) == 0 {
 		return exitUnknown
@@ -81,7 +91,7 @@ func (s *Shell) waitAny(ctx context.Context, hc *interp.HandlerContext) int {
 }
 
 // pids replaces the names of jobs by the PIDs of their agents.
-func (s *Shell) pids(args []string) []string {
+func (s builtins) pids(args []string) []string {
 	var out []string
 	for _, word := range args {
 		j := s.jobs.find(word)
@@ -99,7 +109,7 @@ func (s *Shell) pids(args []string) []string {
 }
 
 // kill signals agents and jobs.
-func (s *Shell) kill(ctx context.Context, hc *interp.HandlerContext, args []string) int {
+func (s builtins) kill(ctx context.Context, hc *interp.HandlerContext, args []string) int {
 	var flags, targets []string
 	var jobs []*job
 	name := "TERM"
@@ -134,19 +144,19 @@ func (s *Shell) kill(ctx context.Context, hc *interp.HandlerContext, args []stri
 		code = max(code, s.killJob(ctx, hc, j, sig, flags))
 	}
 	if len(targets) > 0 || len(jobs) == 0 {
-		code = max(code, s.command(ctx, hc, append(append([]string{"kill"}, flags...), targets...)))
+		code = max(code, programs{s.Shell}.command(ctx, hc, append(append([]string{"kill"}, flags...), targets...)))
 	}
 	return code
 }
 
-func (s *Shell) killJob(ctx context.Context, hc *interp.HandlerContext, j *job, sig syscall.Signal, flags []string) int {
+func (s builtins) killJob(ctx context.Context, hc *interp.HandlerContext, j *job, sig syscall.Signal, flags []string) int {
 	select {
 	case <-j.done:
 		return s.fail(hc, exitError, "kill: %%%d has ended", j.id)
 	default:
 	}
-	agents, programs := s.jobs.reach(j, sig != syscall.SIGSTOP && sig != syscall.SIGCONT)
-	for _, p := range programs {
+	agents, others := s.jobs.reach(j, sig != syscall.SIGSTOP && sig != syscall.SIGCONT)
+	for _, p := range others {
 		_ = p.Signal(sig) // one that has ended has nothing against it
 	}
 	if len(agents) == 0 {
@@ -156,11 +166,11 @@ func (s *Shell) killJob(ctx context.Context, hc *interp.HandlerContext, j *job, 
 	for _, a := range agents {
 		args = append(args, a.PID.String())
 	}
-	return s.command(ctx, hc, args)
+	return programs{s.Shell}.command(ctx, hc, args)
 }
 
 // listJobs shows the background commands of this shell. What has ended is shown once.
-func (s *Shell) listJobs(_ context.Context, hc *interp.HandlerContext, args []string) int {
+func (s builtins) listJobs(_ context.Context, hc *interp.HandlerContext, args []string) int {
 	if len(args) > 0 && args[0] != "-l" {
 		return s.fail(hc, exitUsage, "usage: jobs")
 	}
@@ -176,7 +186,7 @@ func (s *Shell) listJobs(_ context.Context, hc *interp.HandlerContext, args []st
 }
 
 // fg waits for a job as if it had been started without &.
-func (s *Shell) fg(ctx context.Context, hc *interp.HandlerContext, args []string) int {
+func (s builtins) fg(ctx context.Context, hc *interp.HandlerContext, args []string) int {
 	word := "%"
 	if len(args) > 0 {
 		word = args[0]
@@ -190,12 +200,12 @@ func (s *Shell) fg(ctx context.Context, hc *interp.HandlerContext, args []string
 	return code
 }
 
-func (s *Shell) bg(_ context.Context, hc *interp.HandlerContext, _ []string) int {
+func (s builtins) bg(_ context.Context, hc *interp.HandlerContext, _ []string) int {
 	return s.fail(hc, exitError, "bg: a job that was started with & is in the background already; a paused agent goes on with: resume PID")
 }
 
 // disown forgets a job: wait and jobs do not know it any more.
-func (s *Shell) disown(_ context.Context, hc *interp.HandlerContext, args []string) int {
+func (s builtins) disown(_ context.Context, hc *interp.HandlerContext, args []string) int {
 	if len(args) == 0 {
 		args = []string{"%"}
 	}
@@ -209,26 +219,26 @@ func (s *Shell) disown(_ context.Context, hc *interp.HandlerContext, args []stri
 	return 0
 }
 
-func (s *Shell) ulimit(_ context.Context, hc *interp.HandlerContext, _ []string) int {
+func (s builtins) ulimit(_ context.Context, hc *interp.HandlerContext, _ []string) int {
 	return s.fail(hc, exitUsage, "ulimit: the limits of this shell are fixed; for a program use: bash -c 'ulimit ...; exec PROGRAM', for an agent: spawn --max-steps N --budget N --timeout T")
 }
 
 // help shows what there is, or the help of one of our commands.
-func (s *Shell) help(ctx context.Context, hc *interp.HandlerContext, args []string) int {
+func (s builtins) help(ctx context.Context, hc *interp.HandlerContext, args []string) int {
 	if len(args) == 0 {
 		_, _ = fmt.Fprint(hc.Stdout, s.cfg.Host.Help())
 		return 0
 	}
 	if s.ours[args[0]] || systems[args[0]] || clashing[args[0]] {
-		return s.command(ctx, hc, append([]string{"help"}, args...))
+		return programs{s.Shell}.command(ctx, hc, append([]string{"help"}, args...))
 	}
 	return s.fail(hc, exitError, "help: there is none for %q; try: %s --help, man %s", args[0], args[0], args[0])
 }
 
 // history shows the lines that were typed, or the history of a process.
-func (s *Shell) history(ctx context.Context, hc *interp.HandlerContext, args []string) int {
+func (s builtins) history(ctx context.Context, hc *interp.HandlerContext, args []string) int {
 	if len(args) > 0 {
-		return s.command(ctx, hc, append([]string{"history"}, args...))
+		return programs{s.Shell}.command(ctx, hc, append([]string{"history"}, args...))
 	}
 	if s.typed == nil {
 		return s.fail(hc, exitUsage, "history: name a process; the lines of a script are in its file")

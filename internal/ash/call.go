@@ -19,9 +19,12 @@ const startPatience = 10 * time.Second
 // clashing are the built-ins of the interpreter that it does not have, or not for agents.
 var clashing = map[string]bool{"kill": true, "wait": true, "jobs": true, "fg": true, "bg": true, "ulimit": true, "help": true, "history": true, "disown": true}
 
+// caller looks at each command before it is run.
+type caller struct{ *Shell }
+
 // call sees every command with its words expanded, before it is looked up, and returns what is run
 // instead.
-func (s *Shell) call(ctx context.Context, args []string) ([]string, error) {
+func (s caller) call(ctx context.Context, args []string) ([]string, error) {
 	hc := interp.HandlerCtx(ctx)
 	if strings.HasPrefix(args[0], ownPrefix) {
 		return s.hidden(ctx, &hc, args)
@@ -32,7 +35,7 @@ func (s *Shell) call(ctx context.Context, args []string) ([]string, error) {
 	for len(args) > 1 && (args[0] == "builtin" || args[0] == "command") && (clashing[args[1]] || s.ours[args[1]]) {
 		args = args[1:]
 	}
-	if id := s.function(args[0]); id != 0 {
+	if id := s.texts.function(args[0]); id != 0 {
 		return s.enter(&hc, id, args), nil
 	}
 	if clashing[args[0]] {
@@ -56,26 +59,15 @@ func (s *Shell) call(ctx context.Context, args []string) ([]string, error) {
 }
 
 // refuse says what is wrong, and returns a command that fails.
-func (s *Shell) refuse(hc *interp.HandlerContext, code int, format string, args ...any) []string {
+func (s caller) refuse(hc *interp.HandlerContext, code int, format string, args ...any) []string {
 	s.fail(hc, code, format, args...)
 	return []string{cmdFail, strconv.Itoa(code)}
 }
 
-// function returns the source in which a function is declared, 0 if there is none of this name.
-func (s *Shell) function(name string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.funcs[name]
-}
-
 // enter calls a function so that the places within it are those of the file in which it stands. The
 // interpreter takes a variable that stands before a call back when it returns, however it does.
-func (s *Shell) enter(hc *interp.HandlerContext, id int, args []string) []string {
-	now, err := strconv.Atoi(hc.Env.Get(varSource).String())
-	if err != nil {
-		now = s.first()
-	}
-	if now == id {
+func (s caller) enter(hc *interp.HandlerContext, id int, args []string) []string {
+	if s.texts.of(hc).id == id {
 		return args
 	}
 	return []string{"eval", varSource + "=" + strconv.Itoa(id) + " " + words(args)}
@@ -94,21 +86,16 @@ func words(args []string) string {
 }
 
 // eval compiles what is to be run. It comes twice: the second time with its source known.
-func (s *Shell) eval(hc *interp.HandlerContext, args []string) []string {
+func (s caller) eval(hc *interp.HandlerContext, args []string) []string {
 	text := strings.Join(args[1:], " ")
-	if id, err := strconv.Atoi(hc.Env.Get(varSource).String()); err == nil {
-		s.mu.Lock()
-		src := s.sources[id]
-		s.mu.Unlock()
-		if src != nil && src.name == evalName && src.text == text {
-			return []string{"eval", src.run}
-		}
+	if src := s.texts.of(hc); src.name == evalName && src.text == text {
+		return []string{"eval", src.run}
 	}
 	src, err := compile(evalName, text)
 	if err != nil {
 		return s.refuse(hc, exitUsage, "%s", message(err))
 	}
-	return []string{"eval", fmt.Sprintf("%s=%d eval %s", varSource, s.register(src).id, quote(text))}
+	return []string{"eval", fmt.Sprintf("%s=%d eval %s", varSource, s.texts.add(src).id, quote(text))}
 }
 
 // evalName is the name of what eval is given.
@@ -118,7 +105,7 @@ const evalName = "eval"
 const compiled = "/dev/fd/rnix-source-"
 
 // sourced compiles a file that is to be run in this shell.
-func (s *Shell) sourced(ctx context.Context, hc *interp.HandlerContext, args []string) []string {
+func (s caller) sourced(ctx context.Context, hc *interp.HandlerContext, args []string) []string {
 	if len(args) < 2 {
 		return s.refuse(hc, exitUsage, "%s: name the file", args[0])
 	}
@@ -133,13 +120,13 @@ func (s *Shell) sourced(ctx context.Context, hc *interp.HandlerContext, args []s
 	if err != nil {
 		return s.refuse(hc, exitUsage, "%s", message(err))
 	}
-	id := s.register(src).id
+	id := s.texts.add(src).id
 	line := append([]string{"source", compiled + strconv.Itoa(id)}, args[2:]...)
 	return []string{"eval", fmt.Sprintf("%s=%d %s", varSource, id, words(line))}
 }
 
 // script reads a file that is to be sourced: of the name space, of the current directory, or of PATH.
-func (s *Shell) script(ctx context.Context, hc *interp.HandlerContext, name string) (string, error) {
+func (s caller) script(ctx context.Context, hc *interp.HandlerContext, name string) (string, error) {
 	if inSpace(name) {
 		data, err := s.cfg.Host.Read(ctx, hc.Dir, name)
 		return string(data), err
@@ -164,7 +151,7 @@ func (s *Shell) script(ctx context.Context, hc *interp.HandlerContext, name stri
 }
 
 // trap compiles what is run at the end or after an error.
-func (s *Shell) trap(args []string) []string {
+func (s caller) trap(args []string) []string {
 	if len(args) < 3 || strings.HasPrefix(args[1], "-") {
 		return args
 	}
@@ -176,7 +163,7 @@ func (s *Shell) trap(args []string) []string {
 }
 
 // which answers `command -v` and `type` for our own commands, which the interpreter does not know.
-func (s *Shell) which(args []string) []string {
+func (s caller) which(args []string) []string {
 	rest := slices.DeleteFunc(slices.Clone(args[1:]), func(a string) bool { return strings.HasPrefix(a, "-") })
 	if args[0] == "command" && (len(args) < 2 || args[1] != "-v") || !slices.ContainsFunc(rest, func(a string) bool { return s.ours[a] }) {
 		return args
@@ -185,7 +172,7 @@ func (s *Shell) which(args []string) []string {
 }
 
 // hidden runs the commands that rewrite has put in and that change variables of the shell.
-func (s *Shell) hidden(ctx context.Context, hc *interp.HandlerContext, args []string) ([]string, error) {
+func (s caller) hidden(ctx context.Context, hc *interp.HandlerContext, args []string) ([]string, error) {
 	switch args[0] {
 	case cmdJob:
 		if len(args) < 3 {
@@ -196,7 +183,7 @@ func (s *Shell) hidden(ctx context.Context, hc *interp.HandlerContext, args []st
 		}
 		j, err := s.jobs.add(jobOf(hc), args[1], strings.Join(args[2:], " "))
 		if err != nil {
-			return nil, s.halt(hc, err)
+			return nil, s.halt(hc, err.Error())
 		}
 		context.AfterFunc(ctx, func() { s.jobs.end(j, signalCode(os.Interrupt)) })
 		return []string{"eval", fmt.Sprintf("%s=%%%d", varLast, j.id)}, nil
@@ -208,21 +195,8 @@ func (s *Shell) hidden(ctx context.Context, hc *interp.HandlerContext, args []st
 	return args, nil
 }
 
-// halt ends the whole shell because of an error, and returns what stops the command.
-func (s *Shell) halt(hc *interp.HandlerContext, err error) error {
-	h := &haltError{exitError, err}
-	if at := s.where(hc); at != "" {
-		h.err = fmt.Errorf("%s: %w", at, err)
-	}
-	s.mu.Lock()
-	cancel := s.cancel
-	s.mu.Unlock()
-	cancel(h)
-	return h
-}
-
 // started waits for the PID of an agent that was started in the background.
-func (s *Shell) started(ctx context.Context, hc *interp.HandlerContext) []string {
+func (s caller) started(ctx context.Context, hc *interp.HandlerContext) []string {
 	j := s.jobs.get(number(hc.Env.Get(varLast).String()))
 	if j == nil {
 		return []string{":"}
@@ -244,13 +218,11 @@ func (s *Shell) started(ctx context.Context, hc *interp.HandlerContext) []string
 
 // inLoop notes what the loop that begins reads: an agent in it does not take that as its own input, or
 // the first one would take it all.
-func (s *Shell) inLoop(hc *interp.HandlerContext) []string {
+func (s caller) inLoop(hc *interp.HandlerContext) []string {
 	id := ""
 	if f, ok := hc.Stdin.(*os.File); ok && f != s.stdin {
 		id = identity(f)
-		s.mu.Lock()
-		s.loops[id] = f
-		s.mu.Unlock()
+		s.texts.loop(id, f)
 	}
 	if hc.Env.Get(varLoop).String() == id {
 		return []string{":"}

@@ -23,11 +23,14 @@ import (
 
 // systems are the commands of the program whose names mean something else to people who write scripts:
 // those of the system go before, but for paths of the name space; ours are reached with: rnix NAME.
-var systems = map[string]bool{"cat": true, "ls": true, "diff": true, "du": true, "write": true, "fsck": true, "init": true, "group": true,
+var systems = map[string]bool{"cat": true, "ls": true, "diff": true, "du": true, "write": true, "fsck": true, "init": true, "groups": true,
 	"sh": true, "completion": true, "environment": true, "exit-codes": true, "help": true}
 
+// programs run what is neither a function nor a built-in of the interpreter.
+type programs struct{ *Shell }
+
 // exec runs every command that is neither a function nor a built-in of the interpreter.
-func (s *Shell) exec(interp.ExecHandlerFunc) interp.ExecHandlerFunc {
+func (s programs) exec(interp.ExecHandlerFunc) interp.ExecHandlerFunc {
 	return func(ctx context.Context, args []string) error {
 		hc := interp.HandlerCtx(ctx)
 		if err := s.halted(&hc); err != nil && args[0] != cmdEnded {
@@ -41,7 +44,7 @@ func (s *Shell) exec(interp.ExecHandlerFunc) interp.ExecHandlerFunc {
 }
 
 // dispatch runs a command and returns its exit status.
-func (s *Shell) dispatch(ctx context.Context, hc *interp.HandlerContext, args []string) int {
+func (s programs) dispatch(ctx context.Context, hc *interp.HandlerContext, args []string) int {
 	name := args[0]
 	switch name {
 	case cmdEnded, cmdFail:
@@ -54,12 +57,12 @@ func (s *Shell) dispatch(ctx context.Context, hc *interp.HandlerContext, args []
 		}
 		return code
 	case cmdWrote:
-		return s.wrote(hc, args)
+		return s.space.wrote(hc, args)
 	case ownPrefix + "which":
 		return s.whichOurs(hc, args[1:])
 	}
 	// call has put the prefix before it, unless the command comes from exec.
-	if run := s.builtins()[strings.TrimPrefix(name, ownPrefix)]; run != nil {
+	if run := (builtins{s.Shell}).named(strings.TrimPrefix(name, ownPrefix)); run != nil {
 		return run(ctx, hc, args[1:])
 	}
 	if name == "rnix" && len(args) > 1 && (args[1] == "sh" || args[1] == "daemon") {
@@ -68,20 +71,14 @@ func (s *Shell) dispatch(ctx context.Context, hc *interp.HandlerContext, args []
 	if s.ours[name] {
 		return s.command(ctx, hc, args)
 	}
-	if code, done := s.overSpace(ctx, hc, args); done {
+	if code, done := (tools{s}).overSpace(ctx, hc, args); done {
 		return code
 	}
 	return s.program(ctx, hc, args, nil)
 }
 
-// builtins are the commands that concern the shell itself.
-func (s *Shell) builtins() map[string]func(context.Context, *interp.HandlerContext, []string) int {
-	return map[string]func(context.Context, *interp.HandlerContext, []string) int{"kill": s.kill, "wait": s.wait, "jobs": s.listJobs, "fg": s.fg,
-		"bg": s.bg, "disown": s.disown, "ulimit": s.ulimit, "help": s.help, "history": s.history}
-}
-
 // command runs a command of this program.
-func (s *Shell) command(ctx context.Context, hc *interp.HandlerContext, args []string) int {
+func (s programs) command(ctx context.Context, hc *interp.HandlerContext, args []string) int {
 	id := jobOf(hc)
 	j := s.jobs.get(id)
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -118,11 +115,11 @@ func (s *Shell) command(ctx context.Context, hc *interp.HandlerContext, args []s
 	var takes atomic.Bool // the command handles interrupts itself
 	c.Signals = func() <-chan os.Signal {
 		var ch <-chan os.Signal
-		ch, leave = s.subscribe()
+		ch, leave = s.front.subscribe()
 		takes.Store(true)
 		return ch
 	}
-	stop := s.onBreak(hc, &takes, func() { cancel(&haltError{code: signalCode(os.Interrupt)}) })
+	stop := s.front.onBreak(&takes, func() { cancel(&haltError{code: signalCode(os.Interrupt)}) })
 	code := s.cfg.Host.Run(ctx, c)
 	stop()
 	if leave != nil {
@@ -133,7 +130,7 @@ func (s *Shell) command(ctx context.Context, hc *interp.HandlerContext, args []s
 
 // input returns what an agent is given with its intent: standard input, if that was redirected for this
 // very command or for the function that it stands in, and is not what a loop around it reads.
-func (s *Shell) input(hc *interp.HandlerContext) *os.File {
+func (s programs) input(hc *interp.HandlerContext) *os.File {
 	f, ok := hc.Stdin.(*os.File)
 	if !ok || f == s.stdin || hc.Env.Get(varLoop).String() == identity(f) {
 		return nil
@@ -145,7 +142,7 @@ func (s *Shell) input(hc *interp.HandlerContext) *os.File {
 }
 
 // self runs this program again.
-func (s *Shell) self(ctx context.Context, hc *interp.HandlerContext, args []string) int {
+func (s programs) self(ctx context.Context, hc *interp.HandlerContext, args []string) int {
 	exe, err := os.Executable()
 	if err != nil {
 		return s.fail(hc, exitNotExec, "%s: %v", args[0], err)
@@ -154,7 +151,7 @@ func (s *Shell) self(ctx context.Context, hc *interp.HandlerContext, args []stri
 }
 
 // program runs a program of this system. out replaces its standard output if it is not nil.
-func (s *Shell) program(ctx context.Context, hc *interp.HandlerContext, args []string, out io.Writer) int {
+func (s programs) program(ctx context.Context, hc *interp.HandlerContext, args []string, out io.Writer) int {
 	path, err := interp.LookPathDir(hc.Dir, hc.Env, args[0])
 	if err != nil {
 		if strings.Contains(args[0], "/") {
@@ -189,30 +186,19 @@ func (s *Shell) program(ctx context.Context, hc *interp.HandlerContext, args []s
 		return s.fail(hc, exitNotExec, "%s: %v", args[0], bare(err))
 	}
 	unlimited(cmd.Process.Pid)
-	defer s.accompany(hc, cmd.Process)()
+	if j := s.jobs.get(jobOf(hc)); j != nil {
+		defer s.jobs.child(j, cmd.Process)()
+	} else {
+		defer s.front.program(cmd.Process)()
+	}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
 	return s.result(hc, args[0], cmd.Wait())
 }
 
-// accompany notes a program that runs, until the function that it returns is called.
-func (s *Shell) accompany(hc *interp.HandlerContext, p *os.Process) (done func()) {
-	if j := s.jobs.get(jobOf(hc)); j != nil {
-		return s.jobs.child(j, p)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.front[p.Pid] = p
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.front, p.Pid)
-	}
-}
-
 // result returns the exit status of a program that has ended. One that an interrupt has ended ends the
 // script too, if it was in the foreground.
-func (s *Shell) result(hc *interp.HandlerContext, name string, err error) int {
+func (s programs) result(hc *interp.HandlerContext, name string, err error) int {
 	var exit *exec.ExitError
 	switch {
 	case err == nil || errors.Is(err, exec.ErrWaitDelay):
@@ -226,9 +212,7 @@ func (s *Shell) result(hc *interp.HandlerContext, name string, err error) int {
 	}
 	sig := status.Signal()
 	if sig == syscall.SIGINT && jobOf(hc) == 0 {
-		s.mu.Lock()
-		s.breakLocked(os.Interrupt)
-		s.mu.Unlock()
+		s.front.stop(os.Interrupt)
 	}
 	if sig != syscall.SIGINT && sig != syscall.SIGPIPE && sig != syscall.SIGTERM {
 		s.fail(hc, 0, "%s: ended by %s", name, unix.SignalName(sig))
@@ -237,7 +221,7 @@ func (s *Shell) result(hc *interp.HandlerContext, name string, err error) int {
 }
 
 // meant returns a hint at a command that somebody may have meant.
-func (s *Shell) meant(name string) string {
+func (s programs) meant(name string) string {
 	for ours := range s.ours {
 		if s.ours[ours] && len(ours) > 2 && (strings.EqualFold(ours, name) || len(name) > 3 && (strings.HasPrefix(ours, name) || strings.HasPrefix(name, ours))) {
 			return "; did you mean: " + ours
@@ -247,7 +231,7 @@ func (s *Shell) meant(name string) string {
 }
 
 // whichOurs answers for names of which at least one is ours.
-func (s *Shell) whichOurs(hc *interp.HandlerContext, args []string) int {
+func (s programs) whichOurs(hc *interp.HandlerContext, args []string) int {
 	if len(args) == 0 {
 		return exitUsage
 	}
@@ -257,7 +241,7 @@ func (s *Shell) whichOurs(hc *interp.HandlerContext, args []string) int {
 		switch {
 		case s.ours[name] && args[0] == "type":
 			_, _ = fmt.Fprintf(hc.Stdout, "%s is a command of this shell (see: help %s)\n", name, name)
-		case s.ours[name] || interp.IsBuiltin(name) || s.function(name) != 0:
+		case s.ours[name] || interp.IsBuiltin(name) || s.texts.function(name) != 0:
 			_, _ = fmt.Fprintln(hc.Stdout, name)
 		case err == nil:
 			_, _ = fmt.Fprintln(hc.Stdout, filepath.Clean(path))
@@ -279,11 +263,12 @@ func (s *Shell) Names() []string {
 	for name := range clashing {
 		out = append(out, name)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name := range s.funcs {
-		out = append(out, name)
-	}
+	out = append(out, s.texts.functions()...)
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// Ours reports whether a word is a command of this program here.
+func (s *Shell) Ours(name string) bool {
+	return s.ours[name] || clashing[name] && name != "jobs" && name != "ulimit"
 }

@@ -3,15 +3,10 @@ package ash
 import (
 	"context"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
-
-	"mvdan.cc/sh/v3/interp"
-
-	"rnix/types"
 )
 
 // How long what runs may go on after an interrupt before it is ended without its doing.
@@ -21,156 +16,160 @@ const (
 )
 
 // maxGoroutines bounds how much a script does at the same time. A pipeline takes one for each command.
-const maxGoroutines = 10_000
+const maxGoroutines = 5000
 
 func after(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// begin makes ready for a text: an interrupt from now on is meant for it.
-func (s *Shell) begin(cancel context.CancelCauseFunc) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cancel = cancel
-	if s.by == os.Interrupt {
-		s.by, s.broke = nil, make(chan struct{})
+// foreground is what runs and is not a job, and what becomes of it when somebody interrupts it.
+type foreground struct {
+	mu       sync.Mutex
+	programs map[int]*os.Process     // +checklocks:mu; by pid
+	subs     map[chan os.Signal]bool // +checklocks:mu; commands that handle signals themselves
+	broke    chan struct{}           // +checklocks:mu; closed by an interrupt; nil = nobody has asked for it
+	by       os.Signal               // +checklocks:mu; the signal that has come
+	cancel   context.CancelCauseFunc // +checklocks:mu; ends what runs, and the jobs that were started with it
+}
+
+// begin makes ready for a text, which cancel ends: an interrupt from now on is meant for it.
+func (f *foreground) begin(cancel context.CancelCauseFunc) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cancel = cancel
+	if f.by == os.Interrupt {
+		f.by, f.broke = nil, nil
 	}
 }
 
-// settle waits, at the end of a text, until each agent that is being started in the background is there.
-func (s *Shell) settle(ctx context.Context) {
-	for _, j := range s.jobs.all() {
-		answered := s.jobs.settled(j)
-		if answered == nil {
-			continue
-		}
-		select {
-		case <-answered:
-		case <-after(startPatience):
-		case <-ctx.Done():
-		}
+// end ends what runs, whatever it does.
+func (f *foreground) end(cause error) {
+	f.mu.Lock()
+	cancel := f.cancel
+	f.mu.Unlock()
+	if cancel != nil {
+		cancel(cause)
 	}
 }
 
-// Interrupt tells what runs in the foreground that somebody wants it to end. SIGINT ends the text that
-// runs: an agent is asked to stop, and a second one leaves it. SIGTERM and SIGHUP end the shell. forward
-// says that the programs in the foreground have not got the signal yet, as they have from a terminal.
-func (s *Shell) Interrupt(sig os.Signal, forward bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for sub := range s.subs {
+// signal returns the signal that was to end what runs, nil if none has come.
+func (f *foreground) signal() os.Signal {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.by
+}
+
+// broken returns the channel that is closed by an interrupt.
+func (f *foreground) broken() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.broke == nil {
+		f.broke = make(chan struct{})
+		if f.by != nil {
+			close(f.broke)
+		}
+	}
+	return f.broke
+}
+
+func (f *foreground) interrupt(sig os.Signal, forward bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for sub := range f.subs {
 		select {
 		case sub <- sig:
 		default: // it has more of them than it can count
 		}
 	}
 	if forward {
-		for _, p := range s.front {
+		for _, p := range f.programs {
 			_ = p.Signal(sig)
 		}
 	}
 	// A program may do something else with an interrupt, as an editor does: then it was not meant for us.
-	if sig != os.Interrupt || len(s.front) == 0 {
-		s.breakLocked(sig)
+	if sig != os.Interrupt || len(f.programs) == 0 {
+		f.stopLocked(sig)
 	}
 }
 
-func (s *Shell) breakLocked(sig os.Signal) {
-	if s.by != nil {
-		return
-	}
-	s.by = sig
-	close(s.broke)
-	s.insist(s.cancel)
+// stop lets what runs end because of a signal.
+func (f *foreground) stop(sig os.Signal) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stopLocked(sig)
 }
 
-// insist ends what does not end by itself: a loop that calls no command.
-func (s *Shell) insist(cancel context.CancelCauseFunc) {
-	if cancel == nil {
+func (f *foreground) stopLocked(sig os.Signal) {
+	if f.by != nil {
 		return
 	}
+	f.by = sig
+	if f.broke != nil {
+		close(f.broke)
+	}
+	if f.cancel != nil {
+		f.insist(f.cancel)
+	}
+}
+
+// insist ends what does not end by itself: a loop that calls no command, a word that waits for a line.
+func (f *foreground) insist(cancel context.CancelCauseFunc) {
 	time.AfterFunc(breakPatience, func() {
-		s.mu.Lock()
-		busy := len(s.subs) > 0 || len(s.front) > 0 && s.by == os.Interrupt
-		code := signalCode(s.by)
-		s.mu.Unlock()
+		f.mu.Lock()
+		busy := len(f.subs) > 0 || len(f.programs) > 0 && f.by == os.Interrupt
+		code := signalCode(f.by)
+		f.mu.Unlock()
 		if busy {
-			s.insist(cancel)
+			f.insist(cancel)
 			return
 		}
 		cancel(&haltError{code: code})
 	})
 }
 
-func (s *Shell) wasInterrupted() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.by == os.Interrupt
-}
-
-// broken returns the channel that is closed by an interrupt. What runs in the background has none.
-func (s *Shell) broken(hc *interp.HandlerContext) <-chan struct{} {
-	if jobOf(hc) != 0 {
-		return nil
+// program notes a program that runs, until the function that it returns is called.
+func (f *foreground) program(p *os.Process) (done func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.programs == nil {
+		f.programs = map[int]*os.Process{}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.broke
+	f.programs[p.Pid] = p
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.programs, p.Pid)
+	}
 }
 
-// onBreak calls f at an interrupt, unless the command takes the signals itself. It must be stopped.
-func (s *Shell) onBreak(hc *interp.HandlerContext, takes *atomic.Bool, f func()) (stop func()) {
-	broken, returned := s.broken(hc), make(chan struct{})
+// subscribe returns a channel with the interrupts for a command, and what ends that.
+func (f *foreground) subscribe() (<-chan os.Signal, func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.subs == nil {
+		f.subs = map[chan os.Signal]bool{}
+	}
+	ch := make(chan os.Signal, 4)
+	f.subs[ch] = true
+	return ch, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.subs, ch)
+	}
+}
+
+// onBreak calls do at an interrupt, unless the command takes the signals itself. It must be stopped.
+func (f *foreground) onBreak(takes *atomic.Bool, do func()) (stop func()) {
+	broken, returned := f.broken(), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() { // ends when it is stopped
 		select {
 		case <-broken:
 			if !takes.Load() {
-				f()
+				do()
 			}
 		case <-returned:
 		}
 	})
 	return func() { close(returned); wg.Wait() }
-}
-
-// subscribe returns a channel with the interrupts for a command, and what ends that.
-func (s *Shell) subscribe() (<-chan os.Signal, func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch := make(chan os.Signal, 4)
-	s.subs[ch] = nil
-	return ch, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.subs, ch)
-	}
-}
-
-// halted returns why a command is not to be run any more; nil if it is.
-func (s *Shell) halted(hc *interp.HandlerContext) error {
-	if n := runtime.NumGoroutine(); n > maxGoroutines {
-		at := s.where(hc)
-		if at != "" {
-			at += ": "
-		}
-		err := types.Errorf(types.ErrExhausted, "", "", "%sthe script does more than %d things at the same time and was ended; does a function start itself?", at, maxGoroutines)
-		s.mu.Lock()
-		cancel := s.cancel
-		s.mu.Unlock()
-		cancel(&haltError{exitError, err})
-		return &haltError{exitError, err}
-	}
-	if id := jobOf(hc); id != 0 {
-		if j := s.jobs.get(id); j != nil && s.jobs.isKilled(j) {
-			return &haltError{code: signalCode(syscall.SIGTERM)}
-		}
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.by != nil {
-		return &haltError{code: signalCode(s.by)}
-	}
-	return nil
 }
 
 // signalCode returns the exit status of what a signal has ended.

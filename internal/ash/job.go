@@ -14,7 +14,7 @@ import (
 )
 
 // maxJobs is how many background commands may run at the same time.
-const maxJobs = 1000
+const maxJobs = 500
 
 // Agent is a process that the shell has started.
 type Agent struct {

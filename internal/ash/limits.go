@@ -14,8 +14,8 @@ import (
 
 // What the process in which scripts run may use. Programs that it starts are not limited by it.
 const (
-	maxMemory = 1 << 30   // bytes of data, besides what a process has that does nothing
-	maxStack  = 256 << 20 // bytes of one goroutine
+	maxMemory = 1 << 30  // bytes of data, besides what a process has that does nothing
+	maxStack  = 32 << 20 // bytes of one goroutine: some ten thousand calls of functions
 )
 
 // started is the limit of data that this process was started with.
@@ -63,6 +63,20 @@ func dataNow() uint64 {
 		}
 	}
 	return math.MaxUint64 - maxMemory
+}
+
+// fewFiles reports whether most of the files that this process may have open are.
+func fewFiles() bool {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
+		return false
+	}
+	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 0) // the lowest number that is free
+	if err != nil {
+		return errors.Is(err, unix.EMFILE)
+	}
+	_ = unix.Close(fd)
+	return uint64(fd) > l.Cur/4*3
 }
 
 // reopened returns the terminal of a file, opened anew, so that waiting for a line can be ended; nil if it

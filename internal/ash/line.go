@@ -70,7 +70,7 @@ func (s *Shell) Interact(history string, complete Completer, say func(error)) in
 		if err != nil {
 			say(err)
 		}
-		if s.Exited() || s.ending() {
+		if sig := s.front.signal(); s.Exited() || sig != nil && sig != os.Interrupt {
 			return code
 		}
 		s.ended()
@@ -122,13 +122,6 @@ func (s *Shell) Dir() string {
 		return s.cfg.Dir
 	}
 	return s.runner.Dir
-}
-
-// ending reports whether a signal has told the shell to end.
-func (s *Shell) ending() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.by != nil && s.by != os.Interrupt
 }
 
 // ended tells of the jobs that have ended since.

@@ -34,8 +34,20 @@ func (c *Child) Run(host Host, environ []string, dir string, complete Completer,
 	} else if code, err = s.Run(script.Name, script.Text, true); err != nil {
 		say(err)
 	}
-	for _, j := range s.jobs.cut() {
-		_, _ = fmt.Fprintf(c.Stderr, "[%d] was cut off, since the shell has ended: %s\n  a script waits for what it has in the background with: wait\n", j.id, j.text)
-	}
+	c.tellCut(s.jobs.cut())
 	return code
+}
+
+// tellCut tells of the jobs that end with the shell.
+func (c *Child) tellCut(list []*job) {
+	const most = 5
+	for _, j := range list[:min(len(list), most)] {
+		_, _ = fmt.Fprintf(c.Stderr, "[%d] was cut off, since the shell has ended: %s\n", j.id, j.text)
+	}
+	if len(list) > most {
+		_, _ = fmt.Fprintf(c.Stderr, "... and %d more\n", len(list)-most)
+	}
+	if len(list) > 0 {
+		_, _ = fmt.Fprintln(c.Stderr, "  a script waits for what it has in the background with: wait")
+	}
 }

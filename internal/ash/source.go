@@ -48,7 +48,7 @@ func compile(name, text string) (*source, error) {
 	}
 	file, err := parse(name, text)
 	if err != nil {
-		return nil, syntaxError(err)
+		return nil, syntaxError(text, err)
 	}
 	if err := s.check(file); err != nil {
 		return nil, err
@@ -92,13 +92,14 @@ func (e *IncompleteError) Error() string { return e.Err.Error() }
 // Unwrap returns what was wrong.
 func (e *IncompleteError) Unwrap() error { return e.Err }
 
-func syntaxError(err error) error {
+func syntaxError(text string, err error) error {
 	out := error(types.Errorf(types.ErrInvalid, "", "", "%s", strings.TrimSpace(err.Error())))
 	var p syntax.ParseError
 	var l syntax.LangError
 	switch {
 	case errors.As(err, &p):
-		out = types.Errorf(types.ErrInvalid, "", "", "%s:%d:%d: %s", p.Filename, p.Pos.Line(), p.Pos.Col(), p.Text)
+		line, col := place(text, int(p.Pos.Offset())) // the parser counts no column beyond some thousands
+		out = types.Errorf(types.ErrInvalid, "", "", "%s:%d:%d: %s", p.Filename, line, col, p.Text)
 	case errors.As(err, &l):
 		out = types.Errorf(types.ErrInvalid, "", "", "%s:%d:%d: %s is not known in this shell", l.Filename, l.Pos.Line(), l.Pos.Col(), l.Feature)
 	}

@@ -27,9 +27,12 @@ const (
 	maxCopied = 64 << 20 // bytes
 )
 
+// tools are programs of the system that are given paths of the name space.
+type tools struct{ programs }
+
 // overSpace runs a command some of whose arguments are paths of the name space. It reports false if it
 // has none, or is none that can be given any.
-func (s *Shell) overSpace(ctx context.Context, hc *interp.HandlerContext, args []string) (code int, done bool) {
+func (s tools) overSpace(ctx context.Context, hc *interp.HandlerContext, args []string) (code int, done bool) {
 	own := func(arg string) bool { return strings.HasPrefix(arg, "/") && inSpace(arg) }
 	if !slices.ContainsFunc(args[1:], own) {
 		return 0, false
@@ -49,7 +52,7 @@ func (s *Shell) overSpace(ctx context.Context, hc *interp.HandlerContext, args [
 }
 
 // cat writes files of both worlds, one after the other.
-func (s *Shell) cat(ctx context.Context, hc *interp.HandlerContext, paths []string) int {
+func (s tools) cat(ctx context.Context, hc *interp.HandlerContext, paths []string) int {
 	code := 0
 	for _, p := range paths {
 		err := func() error {
@@ -80,7 +83,7 @@ func (s *Shell) cat(ctx context.Context, hc *interp.HandlerContext, paths []stri
 }
 
 // tee writes what it reads to its output and to each path.
-func (s *Shell) tee(ctx context.Context, hc *interp.HandlerContext, args []string) int {
+func (s tools) tee(ctx context.Context, hc *interp.HandlerContext, args []string) int {
 	var data []byte
 	mode := os.O_WRONLY | os.O_CREATE | os.O_TRUNC
 	if len(args) > 0 && (args[0] == "-a" || args[0] == "--append") {
@@ -123,7 +126,7 @@ func (s *Shell) tee(ctx context.Context, hc *interp.HandlerContext, args []strin
 }
 
 // ls lists paths of the name space with our command, which takes one at a time.
-func (s *Shell) ls(ctx context.Context, hc *interp.HandlerContext, args []string) int {
+func (s tools) ls(ctx context.Context, hc *interp.HandlerContext, args []string) int {
 	var flags, paths []string
 	for _, arg := range args {
 		switch {
@@ -150,7 +153,7 @@ func (s *Shell) ls(ctx context.Context, hc *interp.HandlerContext, args []string
 }
 
 // overCopies runs a program over copies of the paths of the name space.
-func (s *Shell) overCopies(ctx context.Context, hc *interp.HandlerContext, args []string) int {
+func (s tools) overCopies(ctx context.Context, hc *interp.HandlerContext, args []string) int {
 	deep := false
 	for _, arg := range args[1:] {
 		if name := args[0]; name == "tail" && (arg == "-f" || arg == "-F" || strings.HasPrefix(arg, "--follow") || strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.Contains(arg, "f")) {
@@ -168,7 +171,7 @@ func (s *Shell) overCopies(ctx context.Context, hc *interp.HandlerContext, args 
 		return s.fail(hc, exitError, "%s: %v", args[0], err)
 	}
 	defer os.RemoveAll(dir)
-	c := &copier{s: s, ctx: ctx, hc: hc, dir: dir, deep: deep}
+	c := &copier{host: s.cfg.Host, ctx: ctx, hc: hc, dir: dir, deep: deep}
 	out := slices.Clone(args)
 	for i, arg := range args {
 		if i > 0 && strings.HasPrefix(arg, "/") && inSpace(arg) {
@@ -189,7 +192,7 @@ func (s *Shell) overCopies(ctx context.Context, hc *interp.HandlerContext, args 
 
 // copier copies paths of the name space into a directory, where they have the same names.
 type copier struct {
-	s      *Shell
+	host   Host
 	ctx    context.Context
 	hc     *interp.HandlerContext
 	dir    string
@@ -203,9 +206,8 @@ func (c *copier) copy(p string) error {
 		return fmt.Errorf("there are more than %d files", maxCopies)
 	}
 	to := c.dir + p
-	host := c.s.cfg.Host
-	data, err := host.Read(c.ctx, c.hc.Dir, p)
-	if list, lerr := host.List(c.ctx, c.hc.Dir, p); lerr == nil && (err != nil || isDir(list, p)) {
+	data, err := c.host.Read(c.ctx, c.hc.Dir, p)
+	if list, lerr := c.host.List(c.ctx, c.hc.Dir, p); lerr == nil && (err != nil || isDir(list, p)) {
 		if err := os.MkdirAll(to, 0o700); err != nil || !c.deep {
 			return err
 		}

@@ -109,13 +109,33 @@ func message(err error) string {
 	return err.Error()
 }
 
+// space is the files of both worlds, as the interpreter asks for them.
+type space struct {
+	host  Host
+	texts *texts
+	fail  func(hc *interp.HandlerContext, code int, format string, args ...any) int
+
+	mu     sync.Mutex
+	unsent map[string]int // +checklocks:mu; exit codes of writes that have failed, by job and path
+}
+
 // open opens what a redirection names.
-func (s *Shell) open(ctx context.Context, name string, flag int, perm os.FileMode) (io.ReadWriteCloser, error) {
+func (s *space) open(ctx context.Context, name string, flag int, perm os.FileMode) (io.ReadWriteCloser, error) {
 	hc := interp.HandlerCtx(ctx)
 	if id, ok := strings.CutPrefix(name, compiled); ok {
 		return s.compiledFile(name, id)
 	}
 	p := absolute(hc.Dir, name)
+	switch p { // those of the command and not of this process
+	case "/dev/stdin", "/dev/fd/0":
+		if hc.Stdin != nil && flag&(os.O_WRONLY|os.O_RDWR) == 0 {
+			return &shared{r: hc.Stdin}, nil
+		}
+	case "/dev/stdout", "/dev/fd/1":
+		return &shared{w: hc.Stdout}, nil
+	case "/dev/stderr", "/dev/fd/2":
+		return &shared{w: hc.Stderr}, nil
+	}
 	if !inSpace(p) {
 		return os.OpenFile(p, flag, perm)
 	}
@@ -126,7 +146,7 @@ func (s *Shell) open(ctx context.Context, name string, flag int, perm os.FileMod
 	case flag&(os.O_WRONLY|os.O_RDWR) != 0:
 		return &spaceWriter{s: s, hc: &hc, path: name}, nil
 	}
-	data, err := s.cfg.Host.Read(ctx, hc.Dir, p)
+	data, err := s.host.Read(ctx, hc.Dir, p)
 	if err != nil {
 		return nil, refuse(errors.New(withoutPath(err, name)))
 	}
@@ -138,11 +158,9 @@ func withoutPath(err error, p string) string {
 	return strings.TrimPrefix(message(err), p+": ")
 }
 
-func (s *Shell) compiledFile(name, id string) (io.ReadWriteCloser, error) {
+func (s *space) compiledFile(name, id string) (io.ReadWriteCloser, error) {
 	n, _ := strconv.Atoi(id) // no source has the number 0
-	s.mu.Lock()
-	src := s.sources[n]
-	s.mu.Unlock()
+	src := s.texts.get(n)
 	if src == nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
@@ -155,12 +173,34 @@ type reader struct{ io.Reader }
 func (*reader) Write([]byte) (int, error) { return 0, fs.ErrPermission }
 func (*reader) Close() error              { return nil }
 
+// shared is a stream of the command under the name of a file, which somebody else closes.
+type shared struct {
+	r io.Reader
+	w io.Writer
+}
+
+func (s *shared) Close() error { return nil }
+
+func (s *shared) Read(b []byte) (int, error) {
+	if s.r == nil {
+		return 0, fs.ErrPermission
+	}
+	return s.r.Read(b)
+}
+
+func (s *shared) Write(b []byte) (int, error) {
+	if s.w == nil {
+		return 0, fs.ErrPermission
+	}
+	return s.w.Write(b)
+}
+
 // maxWritten is how much is written to a path at once, in bytes.
 const maxWritten = 5 << 20
 
 // spaceWriter gathers what is written to a path, which takes it as one write when the file is closed.
 type spaceWriter struct {
-	s    *Shell
+	s    *space
 	hc   *interp.HandlerContext
 	path string
 
@@ -190,7 +230,7 @@ func (w *spaceWriter) Close() error {
 	if w.long {
 		err = fmt.Errorf("more than %d bytes cannot be written at once; nothing was written", maxWritten)
 	} else {
-		err = w.s.cfg.Host.Write(context.Background(), w.hc.Dir, absolute(w.hc.Dir, w.path), w.data)
+		err = w.s.host.Write(context.Background(), w.hc.Dir, absolute(w.hc.Dir, w.path), w.data)
 	}
 	if err != nil {
 		w.s.fail(w.hc, exitError, "%s: %s", w.path, withoutPath(err, w.path))
@@ -207,7 +247,7 @@ func unsentKey(hc *interp.HandlerContext, p string) string {
 
 // wrote returns the exit status of a command whose output went to paths: its own, unless that is 0 and
 // a write has failed.
-func (s *Shell) wrote(hc *interp.HandlerContext, args []string) int {
+func (s *space) wrote(hc *interp.HandlerContext, args []string) int {
 	if len(args) < 2 {
 		return exitUsage
 	}
@@ -225,12 +265,12 @@ func (s *Shell) wrote(hc *interp.HandlerContext, args []string) int {
 }
 
 // readDir lists a directory for a pattern such as /proc/*.
-func (s *Shell) readDir(ctx context.Context, dir string) ([]fs.DirEntry, error) {
+func (s *space) readDir(ctx context.Context, dir string) ([]fs.DirEntry, error) {
 	if !inSpace(dir) {
 		return os.ReadDir(dir)
 	}
 	hc := interp.HandlerCtx(ctx)
-	list, err := s.cfg.Host.List(ctx, hc.Dir, dir)
+	list, err := s.host.List(ctx, hc.Dir, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +282,7 @@ func (s *Shell) readDir(ctx context.Context, dir string) ([]fs.DirEntry, error) 
 }
 
 // stat answers tests such as -f and -d.
-func (s *Shell) stat(ctx context.Context, name string, follow bool) (fs.FileInfo, error) {
+func (s *space) stat(ctx context.Context, name string, follow bool) (fs.FileInfo, error) {
 	if !inSpace(name) {
 		if follow {
 			return os.Stat(name)
@@ -257,13 +297,13 @@ func (s *Shell) stat(ctx context.Context, name string, follow bool) (fs.FileInfo
 }
 
 // entry finds a path in the directory above it.
-func (s *Shell) entry(ctx context.Context, name string) (*ipc.PathEntry, error) {
+func (s *space) entry(ctx context.Context, name string) (*ipc.PathEntry, error) {
 	hc := interp.HandlerCtx(ctx)
 	name = path.Clean(name)
 	if name == "/dev" || name == "/proc" || name == "/mnt" {
 		return &ipc.PathEntry{Name: path.Base(name), IsDir: true}, nil
 	}
-	list, err := s.cfg.Host.List(ctx, hc.Dir, path.Dir(name))
+	list, err := s.host.List(ctx, hc.Dir, path.Dir(name))
 	if err == nil {
 		for i := range list {
 			if strings.TrimSuffix(list[i].Name, "/") == path.Base(name) {
@@ -272,7 +312,7 @@ func (s *Shell) entry(ctx context.Context, name string) (*ipc.PathEntry, error) 
 		}
 	}
 	// A process may be named by its name or UUID, which no directory lists.
-	if list, err = s.cfg.Host.List(ctx, hc.Dir, name); err != nil {
+	if list, err = s.host.List(ctx, hc.Dir, name); err != nil {
 		return nil, err
 	}
 	if len(list) == 1 && !list[0].IsDir && (list[0].Name == path.Base(name) || list[0].Name == name) {
@@ -282,7 +322,7 @@ func (s *Shell) entry(ctx context.Context, name string) (*ipc.PathEntry, error) 
 }
 
 // access answers tests such as -r. A path of the name space is read by opening it, and no program.
-func (s *Shell) access(ctx context.Context, name string, mode interp.AccessMode) error {
+func (s *space) access(ctx context.Context, name string, mode interp.AccessMode) error {
 	if !inSpace(name) {
 		return unix.Access(name, uint32(mode))
 	}

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 
+	"rnix/internal/ash"
 	"rnix/ipc"
 	"rnix/runtime/statehome"
 )
@@ -30,6 +31,8 @@ type Host struct {
 	// Foreground runs the daemon in this process until ctx ends or the daemon is stopped: what
 	// `daemon start --foreground` does. Nil = this program has no daemon in it.
 	Foreground func(ctx context.Context) error
+	// Shell is the command of a shell that the program runs within its own process; nil = it is on its own.
+	Shell *ash.Call
 }
 
 // Main runs the command that the arguments name and returns the exit code of the program. Everything
@@ -81,6 +84,9 @@ func newApp(h Host) (*app, error) {
 	a := &app{host: h, env: lookupIn(h.Environ)}
 	a.out = newOutput(h.Out, h.Err, a.env)
 	a.out.format = formatOf(h.Args)
+	if h.Shell != nil && h.Shell.Where != "" {
+		a.out.prog = h.Shell.Where
+	}
 	if h.Dir == "" {
 		dir, err := os.Getwd()
 		if err != nil {

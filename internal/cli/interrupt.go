@@ -15,7 +15,10 @@ import (
 
 // withInterrupts calls f with the signals that end a program, instead of being ended by them. Signals
 // that this program was started to ignore stay ignored.
-func withInterrupts(f func(<-chan os.Signal) error) error {
+func (a *app) withInterrupts(f func(<-chan os.Signal) error) error {
+	if sh := a.host.Shell; sh != nil {
+		return f(sh.Signals())
+	}
 	sigs := make(chan os.Signal, 4)
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(sig) { // as with nohup

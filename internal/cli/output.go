@@ -30,6 +30,7 @@ type output struct {
 	format         format
 	quiet, verbose bool
 	ascii          bool
+	lastLine       bool    // of results, only the last line
 	broken         error   // the first failure to write the answer
 	live           *status // the line that is being kept at the bottom of the terminal; nil = none
 	prog           string
@@ -115,6 +116,10 @@ func (o *output) write(text string) {
 // result writes a text that an agent made, clean, with a line break at its end.
 func (o *output) result(text string) {
 	text = strings.TrimRight(debug.Sanitize(text), "\n")
+	if o.lastLine {
+		text = strings.TrimSpace(text)
+		text = text[strings.LastIndexByte(text, '\n')+1:]
+	}
 	if text != "" {
 		o.print(text + "\n")
 	}

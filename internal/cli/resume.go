@@ -232,7 +232,7 @@ func (o *resumeOptions) attempt(ctx context.Context, c *ipc.Client, req ipc.Resu
 		showResumed(out, &r, false)
 		return nil
 	}
-	return withInterrupts(func(sigs <-chan os.Signal) error {
+	return o.app.withInterrupts(func(sigs <-chan os.Signal) error {
 		r, by, err := begin(ctx, c, out, ipc.Resume, req, sigs)
 		if err != nil {
 			return err

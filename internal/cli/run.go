@@ -93,6 +93,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.StringVar(&o.req.SystemPrompt, "system-prompt", "", "a text that goes before the agent's own instructions")
 	f.BoolVar(&o.req.TrustProject, "trust-project", false, "let the files of this project start MCP servers and set up providers")
 	f.StringVar(&o.req.Parent, "parent", "", "the parent process (default $RNIX_PARENT_PID)")
+	f.BoolVar(&a.out.lastLine, "result-last-line", false, "of the result only the last line that is not empty")
 	f.StringVar(&o.format, "output-format", "text", "text, json or stream-json")
 	completeRun(a, c)
 	return o
@@ -110,6 +111,7 @@ func (o *runOptions) start(c *cobra.Command, args []string) error {
 	}
 	given := c.Flags().Changed("intent")
 	args, stdin := takeStdin(args, given)
+	stdin = stdin || a.piped(given || len(args) > 0 && args[0] != "-")
 	if stdin = stdin || o.stdin; stdin && !given && (len(args) == 0 || args[0] == "-") {
 		return usagef(`say what is to be done with it: rnix run - "..."`, "there is no intent beside standard input")
 	}
@@ -124,8 +126,8 @@ func (o *runOptions) start(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return withInterrupts(func(sigs <-chan os.Signal) error {
-		return runAgent(c.Context(), client, a.out, o.req, o.detach, sigs)
+	return a.withInterrupts(func(sigs <-chan os.Signal) error {
+		return runAgent(c.Context(), client, a.out, o.req, o.detach, sigs, a.spawned)
 	})
 }
 
@@ -233,11 +235,12 @@ func (n *count) Set(s string) error {
 }
 
 // runAgent spawns a process and stays with it until it ends, as the format of out asks.
-func runAgent(ctx context.Context, c *ipc.Client, out *output, req ipc.SpawnRequest, detach bool, sigs <-chan os.Signal) error {
+func runAgent(ctx context.Context, c *ipc.Client, out *output, req ipc.SpawnRequest, detach bool, sigs <-chan os.Signal, spawned func(ipc.SpawnResponse)) error {
 	s, by, err := begin(ctx, c, out, ipc.Spawn, req, sigs)
 	if err != nil {
 		return err
 	}
+	spawned(s)
 	w := newWatch(out, s, req)
 	w.began()
 	if detach && by == nil {

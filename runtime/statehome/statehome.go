@@ -112,6 +112,9 @@ func CheckSocketPath(path string) error {
 // LogFile returns the path of the log of the daemon that serves dataDir.
 func LogFile(dataDir string) string { return filepath.Join(dataDir, "log", "daemon.log") }
 
+// ShellHistory returns the file with the lines that were typed into the shell.
+func ShellHistory(dataDir string) string { return filepath.Join(dataDir, "sh_history") }
+
 func defaultData(lookup Lookup) (string, error) { return inHome(lookup, ProjectDir, "data") }
 
 func inHome(lookup Lookup, elem ...string) (string, error) {
