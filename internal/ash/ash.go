@@ -59,6 +59,8 @@ type Call struct {
 	Signals func() <-chan os.Signal
 	// Spawned is told of every agent that the command has started.
 	Spawned func(ipc.SpawnResponse)
+	// Ended is told that one of them was watched to its end, whatever that is.
+	Ended func(ipc.SpawnResponse)
 }
 
 // Config is a shell.

@@ -107,6 +107,7 @@ func (s programs) command(ctx context.Context, hc *interp.HandlerContext, args [
 			answered()
 		}
 	}
+	c.Ended = func(r ipc.SpawnResponse) { s.cfg.Agent(Agent{PID: r.PID, UUID: r.UUID}, true) }
 	if id != 0 {
 		c.Signals = func() <-chan os.Signal { return nil }
 		return s.cfg.Host.Run(ctx, c)

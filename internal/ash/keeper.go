@@ -287,9 +287,13 @@ type Child struct {
 
 // NewChild takes over what the keeper of this process has handed it, and puts the limits into force.
 func NewChild() (*Child, error) {
+	stranger := types.Errorf(types.ErrInvalid, "", "", "this command is a part of the shell and cannot be called: use rnix sh")
+	if kind, err := unix.GetsockoptInt(4, unix.SOL_SOCKET, unix.SO_DOMAIN); err != nil || kind != unix.AF_UNIX {
+		return nil, stranger
+	}
 	for fd := 3; fd <= 4; fd++ {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
-			return nil, types.Errorf(types.ErrInvalid, "", "", "this command is a part of the shell and cannot be called: use rnix sh")
+			return nil, stranger
 		}
 	}
 	c := &Child{Stderr: os.NewFile(3, "stderr"), link: os.NewFile(4, "keeper")}

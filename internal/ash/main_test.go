@@ -105,6 +105,9 @@ func (h *fakeHost) Write(_ context.Context, _, p string, data []byte) error {
 func (h *fakeHost) List(_ context.Context, _, p string) ([]ipc.PathEntry, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if _, ok := h.files[p]; ok {
+		return []ipc.PathEntry{{Name: path.Base(p)}}, nil
+	}
 	seen := map[string]bool{}
 	var out []ipc.PathEntry
 	for name := range h.files {
@@ -115,11 +118,8 @@ func (h *fakeHost) List(_ context.Context, _, p string) ([]ipc.PathEntry, error)
 		first, _, deeper := strings.Cut(rest, "/")
 		if !seen[first] {
 			seen[first] = true
-			out = append(out, ipc.PathEntry{Name: first, IsDir: deeper})
+			out = append(out, ipc.PathEntry{Name: first, IsDir: deeper && p != "/proc"})
 		}
-	}
-	if _, ok := h.files[p]; ok {
-		out = []ipc.PathEntry{{Name: path.Base(p)}}
 	}
 	if out == nil {
 		return nil, fs.ErrNotExist

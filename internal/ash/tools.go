@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/interp"
-
-	"rnix/ipc"
 )
 
 // readers are the programs of the system that get files of the name space to read: a copy of what each
@@ -231,11 +229,6 @@ func (c *copier) copy(p string) error {
 		return err
 	}
 	return os.WriteFile(to, data, fs.FileMode(0o600))
-}
-
-// isDir reports whether a list is that of a directory, and not of a file which lists itself.
-func isDir(list []ipc.PathEntry, p string) bool {
-	return len(list) != 1 || list[0].IsDir || list[0].Name != filepath.Base(p) && list[0].Name != p
 }
 
 // renamer takes the name of the directory of copies out of what passes.

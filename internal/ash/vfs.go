@@ -270,15 +270,25 @@ func (s *space) readDir(ctx context.Context, dir string) ([]fs.DirEntry, error) 
 		return os.ReadDir(dir)
 	}
 	hc := interp.HandlerCtx(ctx)
+	dir = path.Clean(dir)
 	list, err := s.host.List(ctx, hc.Dir, dir)
-	if err != nil {
-		return nil, err
+	switch {
+	case err != nil:
+		return nil, &os.PathError{Op: "open", Path: dir, Err: fs.ErrNotExist}
+	case !isDir(list, dir):
+		return nil, &os.PathError{Op: "open", Path: dir, Err: unix.ENOTDIR}
 	}
 	out := make([]fs.DirEntry, 0, len(list))
 	for i := range list {
+		list[i].IsDir = list[i].IsDir || dir == "/proc" // every process is one
 		out = append(out, fs.FileInfoToDirEntry(&info{strings.TrimSuffix(list[i].Name, "/"), &list[i]}))
 	}
 	return out, nil
+}
+
+// isDir reports whether a list is that of a directory, and not of a file which lists itself.
+func isDir(list []ipc.PathEntry, p string) bool {
+	return len(list) != 1 || list[0].IsDir || list[0].Name != path.Base(p) && list[0].Name != p
 }
 
 // stat answers tests such as -f and -d.
@@ -296,29 +306,22 @@ func (s *space) stat(ctx context.Context, name string, follow bool) (fs.FileInfo
 	return &info{path.Base(name), e}, nil
 }
 
-// entry finds a path in the directory above it.
+// entry finds a path. Whether it is a directory, only its own list says: not all that list paths know.
 func (s *space) entry(ctx context.Context, name string) (*ipc.PathEntry, error) {
 	hc := interp.HandlerCtx(ctx)
 	name = path.Clean(name)
+	e := &ipc.PathEntry{Name: path.Base(name), IsDir: true}
 	if name == "/dev" || name == "/proc" || name == "/mnt" {
-		return &ipc.PathEntry{Name: path.Base(name), IsDir: true}, nil
+		return e, nil
 	}
-	list, err := s.host.List(ctx, hc.Dir, path.Dir(name))
-	if err == nil {
-		for i := range list {
-			if strings.TrimSuffix(list[i].Name, "/") == path.Base(name) {
-				return &list[i], nil
-			}
-		}
-	}
-	// A process may be named by its name or UUID, which no directory lists.
-	if list, err = s.host.List(ctx, hc.Dir, name); err != nil {
+	list, err := s.host.List(ctx, hc.Dir, name)
+	if err != nil {
 		return nil, err
 	}
-	if len(list) == 1 && !list[0].IsDir && (list[0].Name == path.Base(name) || list[0].Name == name) {
-		return &list[0], nil
+	if !isDir(list, name) {
+		e.IsDir, e.Size, e.Mtime = false, list[0].Size, list[0].Mtime
 	}
-	return &ipc.PathEntry{Name: path.Base(name), IsDir: true}, nil
+	return e, nil
 }
 
 // access answers tests such as -r. A path of the name space is read by opening it, and no program.

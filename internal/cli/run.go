@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rnix/internal/ash"
 	"rnix/ipc"
 )
 
@@ -127,7 +128,7 @@ func (o *runOptions) start(c *cobra.Command, args []string) error {
 		return err
 	}
 	return a.withInterrupts(func(sigs <-chan os.Signal) error {
-		return runAgent(c.Context(), client, a.out, o.req, o.detach, sigs, a.spawned)
+		return runAgent(c.Context(), client, a.out, o.req, o.detach, sigs, a.host.Shell)
 	})
 }
 
@@ -235,16 +236,22 @@ func (n *count) Set(s string) error {
 }
 
 // runAgent spawns a process and stays with it until it ends, as the format of out asks.
-func runAgent(ctx context.Context, c *ipc.Client, out *output, req ipc.SpawnRequest, detach bool, sigs <-chan os.Signal, spawned func(ipc.SpawnResponse)) error {
+func runAgent(ctx context.Context, c *ipc.Client, out *output, req ipc.SpawnRequest, detach bool, sigs <-chan os.Signal, sh *ash.Call) error {
 	s, by, err := begin(ctx, c, out, ipc.Spawn, req, sigs)
 	if err != nil {
 		return err
 	}
-	spawned(s)
+	if sh != nil {
+		sh.Spawned(s)
+	}
 	w := newWatch(out, s, req)
 	w.began()
 	if detach && by == nil {
 		return w.detached()
 	}
-	return w.follow(ctx, c, sigs, by)
+	err = w.follow(ctx, c, sigs, by)
+	if sh != nil && !w.left {
+		sh.Ended(s)
+	}
+	return err
 }

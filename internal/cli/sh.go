@@ -210,10 +210,3 @@ func spawnCmd(a *app) *cobra.Command {
 func (a *app) piped(intent bool) bool {
 	return intent && a.host.Shell != nil && a.host.Shell.Input != nil
 }
-
-// spawned tells the shell, if there is one, what was started.
-func (a *app) spawned(r ipc.SpawnResponse) {
-	if sh := a.host.Shell; sh != nil {
-		sh.Spawned(r)
-	}
-}

@@ -22,6 +22,7 @@ type watch struct {
 	view  *view
 
 	asked     os.Signal // the signal of ours that was passed on to the agent; nil = none
+	left      bool      // somebody wanted to leave before the end
 	exited    bool      // the stream has shown the end
 	suspended bool      // ... and that it was the daemon's
 }
@@ -221,6 +222,7 @@ func (w *watch) ask(ctx context.Context, c *ipc.Client, by os.Signal, passed cha
 
 // quit leaves the process to itself.
 func (w *watch) quit(sig os.Signal) error {
+	w.left = true
 	w.out.live.end()
 	pid := w.spawn.PID
 	switch {
