@@ -112,7 +112,7 @@ func (o *runOptions) start(c *cobra.Command, args []string) error {
 	}
 	given := c.Flags().Changed("intent")
 	args, stdin := takeStdin(args, given)
-	stdin = stdin || a.piped(given || len(args) > 0 && args[0] != "-")
+	stdin = stdin || o.piped(given || len(args) > 0 && args[0] != "-")
 	if stdin = stdin || o.stdin; stdin && !given && (len(args) == 0 || args[0] == "-") {
 		return usagef(`say what is to be done with it: rnix run - "..."`, "there is no intent beside standard input")
 	}

@@ -207,6 +207,7 @@ func spawnCmd(a *app) *cobra.Command {
 }
 
 // piped reports whether a shell hands input to an agent with this intent.
-func (a *app) piped(intent bool) bool {
-	return intent && a.host.Shell != nil && a.host.Shell.Input != nil
+func (o *runOptions) piped(intent bool) bool {
+	sh := o.app.host.Shell
+	return intent && sh != nil && sh.Input != nil
 }
