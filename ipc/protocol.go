@@ -79,23 +79,25 @@ type PingResponse struct {
 
 // Status describes the daemon.
 type Status struct {
-	PID                int           `json:"pid"`
-	Version            string        `json:"version"`
-	Started            time.Time     `json:"started"`
-	Socket             string        `json:"socket"`
-	DataDir            string        `json:"data_dir"`
-	Log                string        `json:"log"`
-	Running            int           `json:"running"`
-	Suspended          int           `json:"suspended"`
-	Stored             int           `json:"stored"` // histories on disk
-	Children           int           `json:"os_children"`
-	Goroutines         int           `json:"goroutines"`
-	HeapBytes          uint64        `json:"heap_bytes"`
-	Freezer            string        `json:"freezer"`                       // what makes the OS children of a paused process stand still: cgroup2, cgroup1 or signals
-	Recovered          []string      `json:"recovered,omitempty"`           // what the last start found and mended, a line each
-	Recovering         bool          `json:"recovering,omitempty"`          // it is still looking at what an earlier daemon has left
-	Misread            []string      `json:"misread,omitempty"`             // what is wrong in the configuration that it was started with, and does not count
-	CheckpointFailures int           `json:"checkpoint_failures,omitempty"` // how many could not be written since the start
-	CheckpointFailure  string        `json:"checkpoint_failure,omitempty"`  // the last one
-	Storage            StorageStatus `json:"storage"`                       // of the histories that are out of the way, or will be
+	PID                int              `json:"pid"`
+	Version            string           `json:"version"`
+	Started            time.Time        `json:"started"`
+	Socket             string           `json:"socket"`
+	DataDir            string           `json:"data_dir"`
+	Log                string           `json:"log"`
+	Running            int              `json:"running"`
+	Suspended          int              `json:"suspended"`
+	Stored             int              `json:"stored"` // histories on disk
+	Children           int              `json:"os_children"`
+	Goroutines         int              `json:"goroutines"`
+	HeapBytes          uint64           `json:"heap_bytes"`
+	Freezer            string           `json:"freezer"`                       // what makes the OS children of a paused process stand still: cgroup2, cgroup1 or signals
+	Recovered          []string         `json:"recovered,omitempty"`           // what the last start found and mended, a line each
+	Recovering         bool             `json:"recovering,omitempty"`          // it is still looking at what an earlier daemon has left
+	Init               []InitSupervisor `json:"init,omitempty"`                // what has become of the supervisors of init.yaml
+	Starting           bool             `json:"starting,omitempty"`            // it is still starting these
+	Misread            []string         `json:"misread,omitempty"`             // what is wrong in the configuration that it was started with, and does not count
+	CheckpointFailures int              `json:"checkpoint_failures,omitempty"` // how many could not be written since the start
+	CheckpointFailure  string           `json:"checkpoint_failure,omitempty"`  // the last one
+	Storage            StorageStatus    `json:"storage"`                       // of the histories that are out of the way, or will be
 }

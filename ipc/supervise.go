@@ -71,6 +71,15 @@ type SupervisorsResponse struct {
 	Supervisors []Supervisor `json:"supervisors"`
 }
 
+// InitSupervisor is what has become of a supervisor of init.yaml at the start of the daemon.
+type InitSupervisor struct {
+	Name     string    `json:"name"`
+	Required bool      `json:"required,omitempty"`
+	PID      types.PID `json:"pid,omitempty"`
+	How      string    `json:"how"` // started, goes on, paused, failed
+	Error    string    `json:"error,omitempty"`
+}
+
 // Supervisor is what is known of a supervisor.
 type Supervisor struct {
 	PID         types.PID         `json:"pid"`

@@ -128,6 +128,9 @@ func (a *app) execute(ctx context.Context) error {
 // report says what went wrong, if anything, and returns the exit code.
 func (a *app) report(err error) int {
 	code := exitCode(err)
+	if code == ExitUnreachable {
+		err = explained(a, err)
+	}
 	if text := errorText(err); text != "" {
 		a.out.fail(err)
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -48,13 +49,20 @@ func daemonStartCmd(a *app) *cobra.Command {
 			if client, err = a.connect(c.Context()); err != nil {
 				return err
 			}
-			s, err := ipc.Call(c.Context(), client, ipc.DaemonStatus, ipc.Empty{})
+			s, err := a.started(c.Context(), client)
 			if err != nil {
 				return err
 			}
 			if a.out.json() {
 				a.out.object(&s)
 				return nil
+			}
+			for i := range s.Init {
+				if in := &s.Init[i]; in.Error == "" {
+					a.out.talk("[kernel] the supervisor %s (PID %d) of init.yaml: %s", oneLine(in.Name), in.PID, in.How)
+				} else {
+					a.out.warn("the supervisor " + oneLine(in.Name) + " of init.yaml is not started: " + in.Error)
+				}
 			}
 			for _, p := range s.Misread {
 				a.out.warn(p)
@@ -85,16 +93,86 @@ func daemonStatusCmd(a *app) *cobra.Command {
 				return err
 			}
 			if client == nil {
-				return noDaemon()
+				return noDaemon(a)
 			}
 			return daemonStatus(c.Context(), client, a.out, time.Now())
 		},
 	}
 }
 
-func noDaemon() error {
+func noDaemon(a *app) error {
+	if f, ok := startFailure(a); ok {
+		return withMend(unreachable(types.Errorf(types.ErrUnavailable, "", "", "no daemon is running; the last one did not start (%s): %s", clock(f.Time, time.Now()), lines(f.Text))),
+			"mend that, then: rnix daemon start")
+	}
 	return withMend(unreachable(types.Errorf(types.ErrUnavailable, "", "", "no daemon is running")),
 		"it starts by itself when a command needs it, or with: rnix daemon start")
+}
+
+// startFailure returns why the last daemon did not start; false if it did.
+func startFailure(a *app) (ipc.StartFailure, bool) {
+	p, err := a.places()
+	if err != nil {
+		return ipc.StartFailure{}, false
+	}
+	return ipc.ReadStartFailure(p.DataDir)
+}
+
+// explained adds to an error about a daemon that cannot be reached why the last one did not start.
+func explained(a *app, err error) error {
+	f, ok := startFailure(a)
+	if !ok || strings.Contains(err.Error(), f.Text) || errors.As(err, new(*mended)) {
+		return err
+	}
+	return withMend(err, "the last daemon did not start ("+clock(f.Time, time.Now())+"): "+lines(f.Text))
+}
+
+// letGo waits until a daemon that does not start has given everything back, so that the next one can.
+func letGo(ctx context.Context, a *app) {
+	p, err := a.places()
+	if err != nil {
+		return
+	}
+	late := time.After(stopPatience)
+	for tick := time.Tick(stopPoll); ; {
+		if _, held, err := ipc.LockHolder(ipc.DataLock(p.DataDir)); err != nil || !held {
+			return
+		}
+		select {
+		case <-tick:
+		case <-late:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// startPoll is how often it is looked whether a daemon has started what it must not be without.
+const startPoll = 50 * time.Millisecond
+
+// started waits until a daemon runs what init.yaml requires, and describes it. If that cannot be, the error says why.
+func (a *app) started(ctx context.Context, c *ipc.Client) (ipc.Status, error) {
+	tick := time.NewTicker(startPoll)
+	defer tick.Stop()
+	for {
+		s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
+		if err != nil {
+			if f, ok := startFailure(a); ok && gone(err) {
+				letGo(ctx, a)
+				err = unreachable(types.Errorf(types.ErrUnavailable, "", "", "the daemon does not start: %s", lines(f.Text)))
+			}
+			return s, err
+		}
+		if !s.Starting {
+			return s, nil
+		}
+		select {
+		case <-ctx.Done():
+			return s, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
 }
 
 // daemonStatus describes the daemon.
@@ -123,6 +201,14 @@ func daemonStatus(ctx context.Context, c *ipc.Client, out *output, now time.Time
 	}
 	if n := s.CheckpointFailures; n > 0 {
 		line("warning", plural(n, "checkpoint", "checkpoints")+" could not be written, which makes a resume slower and nothing else: "+s.CheckpointFailure)
+	}
+	for i := range s.Init {
+		in := &s.Init[i]
+		text := fmt.Sprintf("supervisor %s (PID %d) %s", in.Name, in.PID, in.How)
+		if in.Error != "" {
+			text = fmt.Sprintf("supervisor %s is not started: %s", in.Name, in.Error)
+		}
+		line("init", text)
 	}
 	for _, p := range s.Misread {
 		line("warning", "the configuration: "+p)

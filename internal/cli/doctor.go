@@ -59,9 +59,10 @@ func (a *app) examine(ctx context.Context, trust bool) []check {
 		return []check{{"places", broken, errorText(err), "set HOME, or RNIX_DATA_DIR, XDG_CONFIG_HOME and XDG_RUNTIME_DIR"}}
 	}
 	client, err := a.connect(ctx)
-	out := []check{checkDaemon(ctx, client, err, a.host.Version, p.Log)}
+	out := []check{a.checkDaemon(ctx, client, err, p.Log)}
 	out = append(out, checkDir("data", p.DataDir), checkDir("socket", filepath.Dir(p.Socket)), checkDisk(p.DataDir), checkConfigDir(p.ConfigDir))
 	if client != nil {
+		out = append(out, checkInit(ctx, client)...)
 		out = append(out, checkFreezer(ctx, client)...)
 		out = append(out, checkModel(ctx, client, ipc.ProvidersRequest{ProjectRequest: a.project(trust)})...)
 	}
@@ -73,11 +74,12 @@ func (a *app) examine(ctx context.Context, trust bool) []check {
 		checkProgram(path, absent, "cursor-agent", "only needed for the provider cursor", "agent"))
 }
 
-func checkDaemon(ctx context.Context, c *ipc.Client, err error, version, log string) check {
+func (a *app) checkDaemon(ctx context.Context, c *ipc.Client, err error, log string) check {
+	version := a.host.Version
 	if err != nil {
 		return check{"daemon", broken, errorText(err), "see its log: " + log}
 	}
-	s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
+	s, err := a.started(ctx, c)
 	if err != nil {
 		return check{"daemon", broken, errorText(err), "see its log: " + log}
 	}
@@ -86,6 +88,23 @@ func checkDaemon(ctx context.Context, c *ipc.Client, err error, version, log str
 		return check{"daemon", warned, detail + "; this program is of version " + version, "replace it with: rnix daemon stop"}
 	}
 	return check{"daemon", fine, detail, ""}
+}
+
+// checkInit checks what init.yaml has the daemon keep running.
+func checkInit(ctx context.Context, c *ipc.Client) (out []check) {
+	s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
+	if err != nil {
+		return nil // checkDaemon says it
+	}
+	for i := range s.Init {
+		in := &s.Init[i]
+		if in.Error != "" {
+			out = append(out, check{"init", warned, "the supervisor " + in.Name + " is not started: " + in.Error, "see: rnix supervise check; then: rnix daemon stop, rnix daemon start"})
+		} else {
+			out = append(out, check{"init", fine, fmt.Sprintf("the supervisor %s (PID %d) %s", in.Name, in.PID, in.How), ""})
+		}
+	}
+	return out
 }
 
 // checkDir checks a directory that must be the user's alone.
@@ -138,7 +157,7 @@ func checkConfigDir(dir string) check {
 		return check{"config", fine, dir + " does not exist; the defaults count", ""}
 	}
 	var there []string
-	for _, name := range []string{"config.yaml", "providers.yaml"} {
+	for _, name := range []string{"config.yaml", "providers.yaml", "init.yaml"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			there = append(there, name)
 		}

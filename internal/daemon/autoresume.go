@@ -236,6 +236,9 @@ func (d autoResumer) look(ctx context.Context, info step.ProcInfo) (left, bool) 
 		d.discard(ctx, info.UUID)
 		return left{}, false
 	}
+	if d.escaped(ctx, &info) {
+		return left{}, false
+	}
 	if state.Phase == recovery.Running {
 		d.brokenOff(ctx, info, state, damage)
 	}

@@ -83,6 +83,7 @@ type Daemon struct {
 	looked     chan struct{}  // closed when it is known what an earlier daemon has left
 	auto       wentOn
 	ends       *ends
+	bootstrap  *boot
 	autoMax    int // how many processes go on by themselves at the start
 	stop       context.CancelFunc
 }
@@ -93,7 +94,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	if opt.Lookup == nil {
 		opt.Lookup = os.LookupEnv
 	}
-	d := &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), ends: newEnds()}
+	d := &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), ends: newEnds(), bootstrap: newBoot()}
 	ctx, d.stop = context.WithCancel(ctx)
 	defer d.stop()
 	l, undo, err := d.open(ctx)
@@ -101,10 +102,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	if err != nil {
 		return err
 	}
-	d.background.Go(func() { // ends with ctx
-		defer close(d.looked)
-		autoResumer{d}.goOn(ctx, d.autoMax)
-	})
+	start := readInit(d)
 	if d.autoMax > 0 {
 		d.background.Go(func() { autoResumer{d}.wake(ctx) }) // ends with ctx
 	}
@@ -119,6 +117,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	if opt.Ready != nil {
 		opt.Ready(d.places)
 	}
+	d.background.Go(func() { start.run(ctx, func() { autoResumer{d}.goOn(ctx, d.autoMax) }) }) // ends with ctx
 	if opt.Idle > 0 {
 		d.idle.note(time.Now()) // to load what is stored was work
 		go d.stopWhenIdle(ctx)  // ends with ctx
@@ -131,7 +130,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	d.log.Info("stopping")
 	sctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	err = errors.Join(err, d.kernel.Shutdown(sctx), d.server.Shutdown(sctx))
+	err = errors.Join(err, d.bootstrap.failed(), d.kernel.Shutdown(sctx), d.server.Shutdown(sctx))
 	<-served
 	return err
 }

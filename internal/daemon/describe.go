@@ -32,11 +32,15 @@ func (d describer) handle(s *ipc.Server) {
 }
 
 func (d describer) status(ctx context.Context, _ *ipc.Peer, _ ipc.Empty) (ipc.Status, error) {
+	if err := d.bootstrap.failed(); err != nil {
+		return ipc.Status{}, d.bootstrap.wait(ctx)
+	}
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	s := ipc.Status{
 		PID: os.Getpid(), Version: d.opt.Version, Started: d.started, Socket: d.places.Socket, DataDir: d.places.DataDir, Log: d.places.Log,
 		Children: len(d.procs.All()), Goroutines: runtime.NumGoroutine(), HeapBytes: mem.HeapAlloc, Freezer: string(proc.FreezerHere()), Recovered: d.notes.all(), Recovering: !closed(d.looked), Misread: d.misread,
+		Init: d.bootstrap.all(), Starting: !closed(d.bootstrap.done),
 	}
 	s.CheckpointFailures, s.CheckpointFailure = d.store.checkpoints.failures()
 	s.Storage = storage{d.Daemon}.status(ctx)

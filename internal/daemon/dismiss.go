@@ -2,8 +2,12 @@ package daemon
 
 import (
 	"context"
+	"slices"
+	"time"
 
+	"rnix/internal/recovery"
 	"rnix/internal/step"
+	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -47,4 +51,35 @@ func (d autoResumer) dismiss(ctx context.Context, id types.UUID, reason string) 
 	d.bury(ctx, info)
 	d.store.Ended(id)
 	return nil
+}
+
+// escaped ends a child of a supervisor that was killed, if the daemon was, before the child could be. It reports
+// whether the history was one.
+func (d autoResumer) escaped(ctx context.Context, info *step.ProcInfo) bool {
+	up, ok := d.journal.Index().Get(info.ParentUUID)
+	if !ok || up.Kind != kernel.SupervisorKind || up.Exit == nil || up.Suspended {
+		return false
+	}
+	state, was, err := superviser{d.Daemon}.stateOf(ctx, up.UUID)
+	if err != nil || was.Body == nil || state.Phase != recovery.Ended {
+		return false
+	}
+	decl, err := declaredIn(was.Body.Spec, up.UUID)
+	if err != nil {
+		return false
+	}
+	spec, err := superviser{d.Daemon}.plan(nil, &decl)
+	if err != nil {
+		return false
+	}
+	s, err := kernel.StoredSupervisor(spec, state, time.Now())
+	if err != nil || !slices.ContainsFunc(s.Children, func(c kernel.ChildStatus) bool { return c.UUID == info.UUID }) {
+		return false
+	}
+	if err := d.dismiss(ctx, info.UUID, "terminated: its supervisor has ended"); err != nil {
+		d.note("PID %d (%s), whose supervisor has ended, cannot be ended: %v", info.PID, info.UUID, err)
+		return true
+	}
+	d.note("PID %d (%s) is ended, as its supervisor was", info.PID, info.UUID)
+	return true
 }

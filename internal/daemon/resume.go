@@ -25,7 +25,11 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 	if err := checkResume(&req); err != nil {
 		return ipc.ResumeResponse{}, err
 	}
-	if err := d.settled(ctx); err != nil {
+	err := d.settled(ctx)
+	if err == nil {
+		err = d.bootstrap.wait(ctx)
+	}
+	if err != nil {
 		return ipc.ResumeResponse{}, err
 	}
 	t, err := processes{d.Daemon}.resolve(req.Target)

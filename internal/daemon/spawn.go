@@ -24,6 +24,9 @@ type spawner struct{ *Daemon }
 
 // spawn starts a process for a client.
 func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest) (ipc.SpawnResponse, error) {
+	if err := d.bootstrap.wait(ctx); err != nil {
+		return ipc.SpawnResponse{}, err
+	}
 	p, err := d.profileOf(req.Cwd, req.Env, req.TrustProject)
 	if err != nil {
 		return ipc.SpawnResponse{}, err

@@ -88,6 +88,9 @@ func (d superviser) up(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseReq
 	if err != nil {
 		return ipc.SuperviseResponse{}, err
 	}
+	if err := d.bootstrap.wait(ctx); err != nil {
+		return ipc.SuperviseResponse{}, err
+	}
 	if err := d.settled(ctx); err != nil {
 		return ipc.SuperviseResponse{}, err
 	}

@@ -54,7 +54,7 @@ func (d superviser) plan(p *profile, decl *declared) (kernel.SupervisorSpec, err
 	}
 	if p != nil {
 		o := &out.Opts
-		o.WorkDir, o.ReadRoots, o.ContextBudget, o.AllowedDevices, o.DeniedDevices = s.Cwd, p.cfg.ReadRoots.V, s.ContextBudget, s.Allow, s.Deny
+		o.WorkDir, o.ReadRoots, o.ContextBudget, o.BudgetUSD, o.AllowedDevices, o.DeniedDevices = s.Cwd, p.cfg.ReadRoots.V, s.ContextBudget, s.BudgetUSD, s.Allow, s.Deny
 		o.Env, o.Secret, o.Profile = proc.ComposeEnv(p.env, nil, nil), p.lookup, p
 		if o.Settings, err = settingsOf(p, &agent.Agent{}, nil); err != nil {
 			return out, err
@@ -87,7 +87,7 @@ func (d superviser) prepare(p *profile, c *initfile.Child) (*agent.Agent, kernel
 	}
 	cp.names = c.Env
 	ag, opts, _, err := spawner{d.Daemon}.settle(cp, ipc.SpawnRequest{Agent: c.Agent, Provider: c.Provider, Model: c.Model, Effort: c.Effort,
-		MaxSteps: c.MaxSteps, ContextBudget: c.Budget, TimeoutMs: c.Timeout.Or(0).Milliseconds(), Allow: c.Allow, Deny: c.Deny, MCP: c.MCP})
+		MaxSteps: c.MaxSteps, ContextBudget: c.Budget, BudgetUSD: c.USD, TimeoutMs: c.Timeout.Or(0).Milliseconds(), Allow: c.Allow, Deny: c.Deny, MCP: c.MCP})
 	return ag, opts, err
 }
 

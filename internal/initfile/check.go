@@ -10,6 +10,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/pattern"
+	"rnix/internal/price"
 	"rnix/internal/yamlfile"
 )
 
@@ -83,6 +84,7 @@ func (f *File) checkSupervisor(key string, s *Supervisor, depth int) {
 		f.Problemf(key+".max_window", "must be more than 0")
 	}
 	f.notNegative(key+".context_budget", s.ContextBudget)
+	f.dollars(key+".budget_usd", s.BudgetUSD)
 	f.devices(key, s.Allow, s.Deny)
 	switch {
 	case depth > 1 && s.Name != "":
@@ -134,7 +136,7 @@ func (f *File) checkChild(key string, c *Child, template bool, depth int) {
 		f.Problemf(key+".backoff", "initial is missing, so there is no delay to grow")
 	}
 	if c.Supervisor != nil {
-		for _, sub := range []string{"intent", "agent", "provider", "model", "reasoning_effort", "max_steps", "context_budget", "timeout", "cwd", "env", "mcp", "allow", "deny"} {
+		for _, sub := range []string{"intent", "agent", "provider", "model", "reasoning_effort", "max_steps", "context_budget", "budget_usd", "timeout", "cwd", "env", "mcp", "allow", "deny"} {
 			if f.doc.Has(key + "." + sub) {
 				f.Problemf(key+"."+sub, "a child is an agent or a supervisor; this one has the key supervisor, and there this may stand")
 			}
@@ -157,6 +159,7 @@ func (f *File) checkChild(key string, c *Child, template bool, depth int) {
 	}
 	f.notNegative(key+".max_steps", c.MaxSteps)
 	f.notNegative(key+".context_budget", c.Budget)
+	f.dollars(key+".budget_usd", c.USD)
 	for i, name := range c.Env {
 		if name != "" && !envName().MatchString(name) {
 			f.Problemf(key+".env["+strconv.Itoa(i)+"]", "%q cannot be an environment variable; only names stand here, not values", name)
@@ -203,6 +206,12 @@ func (f *File) within(key string, d agent.Duration) {
 func (f *File) notNegative(key string, n *int) {
 	if n != nil && *n < 0 {
 		f.Problemf(key, "is negative; write 0 for no limit")
+	}
+}
+
+func (f *File) dollars(key string, usd *float64) {
+	if usd != nil && !(*usd >= 0 && *usd <= price.Max.Float()) {
+		f.Problemf(key, "must be between 0, which is no limit, and %v", price.Max.Float())
 	}
 }
 

@@ -42,6 +42,7 @@ type Supervisor struct {
 	Required      bool           `yaml:"required" json:"-"`                              // of init.yaml: the daemon does not start without it
 	Cwd           string         `yaml:"cwd" json:"cwd,omitempty"`                       // what the children have if they say nothing; absolute after Settle
 	ContextBudget *int           `yaml:"context_budget" json:"context_budget,omitempty"` // tokens of all children together, over all restarts
+	BudgetUSD     *float64       `yaml:"budget_usd" json:"budget_usd,omitempty"`         // dollars, likewise
 	Allow         []string       `yaml:"allow" json:"allow,omitzero"`                    // device paths
 	Deny          []string       `yaml:"deny" json:"deny,omitempty"`
 	Trust         bool           `yaml:"trust_project" json:"trust_project,omitempty"`
@@ -61,6 +62,7 @@ type Child struct {
 	Effort   string         `yaml:"reasoning_effort" json:"reasoning_effort,omitempty"`
 	MaxSteps *int           `yaml:"max_steps" json:"max_steps,omitempty"`
 	Budget   *int           `yaml:"context_budget" json:"context_budget,omitempty"` // tokens of one run
+	USD      *float64       `yaml:"budget_usd" json:"budget_usd,omitempty"`         // dollars, likewise
 	Timeout  agent.Duration `yaml:"timeout" json:"timeout,omitempty"`               // of one run
 	Cwd      string         `yaml:"cwd" json:"cwd,omitempty"`
 	Env      []string       `yaml:"env" json:"env,omitempty"` // names of variables, besides the agent's
@@ -102,9 +104,12 @@ func ChildKey(supervisor string, i int) string {
 
 // Bad reports whether a supervisor has a mistake that is more than a warning.
 func (f *File) Bad(i int) bool {
-	ps := f.Problems()
-	whole := slices.ContainsFunc(ps.Errors(), func(p yamlfile.Problem) bool { return p.Key == "" || p.Key == "supervisors" })
-	return whole || len(ps.Under(Key(i)).Errors()) > 0
+	return len(f.Whole()) > 0 || len(f.Problems().Under(Key(i)).Errors()) > 0
+}
+
+// Whole returns the mistakes because of which nothing of the file can be used.
+func (f *File) Whole() yamlfile.Problems {
+	return slices.DeleteFunc(f.Problems().Errors(), func(p yamlfile.Problem) bool { return p.Key != "" && p.Key != "supervisors" })
 }
 
 // Settle gives every child the directory in which it works: its own, its supervisor's, or base. A path that is not
