@@ -98,8 +98,8 @@ file, line and column, and agents, providers and directories that are not there.
 // maxSource bounds a file of supervisors, in bytes; the daemon says more about one that is longer.
 const maxSource = yamlfile.MaxBytes + 1
 
-// source reads a file, or standard input.
-func (a *app) source(name string) (text, shown string, err error) {
+// sourceOf reads a file, or standard input.
+func sourceOf(a *app, name string) (text, shown string, err error) {
 	in := a.host.In
 	if name != "-" {
 		path := name
@@ -128,7 +128,7 @@ func (a *app) source(name string) (text, shown string, err error) {
 
 // superviseFile has the daemon start or check the supervisors of a file.
 func superviseFile(ctx context.Context, a *app, name string, trust bool, m ipc.Method[ipc.SuperviseRequest, ipc.SuperviseResponse]) error {
-	text, shown, err := a.source(name)
+	text, shown, err := sourceOf(a, name)
 	if err != nil {
 		return err
 	}
