@@ -49,7 +49,7 @@ func daemonStartCmd(a *app) *cobra.Command {
 			if client, err = a.connect(c.Context()); err != nil {
 				return err
 			}
-			s, err := a.started(c.Context(), client)
+			s, err := started(c.Context(), a, client)
 			if err != nil {
 				return err
 			}
@@ -152,7 +152,7 @@ func letGo(ctx context.Context, a *app) {
 const startPoll = 50 * time.Millisecond
 
 // started waits until a daemon runs what init.yaml requires, and describes it. If that cannot be, the error says why.
-func (a *app) started(ctx context.Context, c *ipc.Client) (ipc.Status, error) {
+func started(ctx context.Context, a *app, c *ipc.Client) (ipc.Status, error) {
 	tick := time.NewTicker(startPoll)
 	defer tick.Stop()
 	for {

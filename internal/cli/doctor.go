@@ -59,7 +59,7 @@ func (a *app) examine(ctx context.Context, trust bool) []check {
 		return []check{{"places", broken, errorText(err), "set HOME, or RNIX_DATA_DIR, XDG_CONFIG_HOME and XDG_RUNTIME_DIR"}}
 	}
 	client, err := a.connect(ctx)
-	out := []check{a.checkDaemon(ctx, client, err, p.Log)}
+	out := []check{checkDaemon(ctx, a, client, err, p.Log)}
 	out = append(out, checkDir("data", p.DataDir), checkDir("socket", filepath.Dir(p.Socket)), checkDisk(p.DataDir), checkConfigDir(p.ConfigDir))
 	if client != nil {
 		out = append(out, checkInit(ctx, client)...)
@@ -74,12 +74,12 @@ func (a *app) examine(ctx context.Context, trust bool) []check {
 		checkProgram(path, absent, "cursor-agent", "only needed for the provider cursor", "agent"))
 }
 
-func (a *app) checkDaemon(ctx context.Context, c *ipc.Client, err error, log string) check {
+func checkDaemon(ctx context.Context, a *app, c *ipc.Client, err error, log string) check {
 	version := a.host.Version
 	if err != nil {
 		return check{"daemon", broken, errorText(err), "see its log: " + log}
 	}
-	s, err := a.started(ctx, c)
+	s, err := started(ctx, a, c)
 	if err != nil {
 		return check{"daemon", broken, errorText(err), "see its log: " + log}
 	}
