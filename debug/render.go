@@ -113,6 +113,12 @@ func about(e *event.Event) string {
 			return with("waits", text(e.Text))
 		}
 		return fmt.Sprintf("waits until %s: %s", e.Until.Format("15:04:05"), text(e.Text))
+	case event.NodeChanged:
+		attempt := ""
+		if e.Step > 1 {
+			attempt = fmt.Sprintf(" (attempt %d)", e.Step)
+		}
+		return with(fmt.Sprintf("node %s is %s%s", text(e.Name), text(e.Result), attempt), text(e.Text))
 	case event.Exited:
 		end := "suspended on disk"
 		if e.Exit != nil {

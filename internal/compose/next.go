@@ -165,8 +165,8 @@ type Given struct {
 	Why   string     // it has failed, or was skipped
 }
 
-// Sources returns whose results a node is given: of each node that it waits for, all instances.
-func (s *State) Sources(node string) []Given {
+// Given returns whose results a node is given: of each node that it waits for, all instances.
+func (s *State) Given(node string) []Given {
 	var out []Given
 	for _, up := range s.nodes[s.place[node]].node.Above() {
 		out = append(out, s.Results(up)...)

@@ -70,7 +70,8 @@ type Note struct {
 	At      time.Time  `json:"at,omitzero"`       // when it happened
 	Tokens  int        `json:"tokens,omitempty"`  // over all attempts that have ended
 	CostUSD float64    `json:"cost_usd,omitempty"`
-	Items   []any      `json:"items"` // of an expanded node
+	Told    string     `json:"told,omitempty"` // what the attempt is told of the one before
+	Items   []any      `json:"items,omitzero"` // of an expanded node
 }
 
 // Redo is what a later round of a run does again. The zero value: what has failed, and what was skipped.
@@ -277,7 +278,9 @@ func (s *State) Unpark(k Key) {
 func (s *State) Began(k Key, id types.UUID, now time.Time) Note {
 	n := Note{Round: s.Round(), Phase: Running, UUID: id, At: now, Attempt: 1}
 	if was, ok := s.known[k]; ok {
-		n.Attempt, n.Tokens, n.CostUSD = was.Attempt+1, was.Tokens, was.CostUSD
+		if n.Attempt, n.Tokens, n.CostUSD = was.Attempt+1, was.Tokens, was.CostUSD; was.Kind == BadOutput {
+			n.Told = was.Why
+		}
 	}
 	n.First = n.Attempt
 	if in := s.find(k); in != nil && in.phase == Retrying {

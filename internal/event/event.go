@@ -38,6 +38,7 @@ const (
 	Snapshot     Kind = "snapshot"      // Step, Name (git, copy), Text (id), Dur, or Err: the files of the workspace were kept, or could not be
 	Messaged     Kind = "messaged"      // Name (message, steer, child), PPID (the sender), Args (its number), Text (excerpt): a message has come
 	Delivered    Kind = "delivered"     // Args (numbers): messages have reached the conversation
+	NodeChanged  Kind = "node"          // Name (the node of a run of a workflow), Result (its phase), Step (its attempt), Text (why), Args (UUID of the attempt)
 	Lag          Kind = "lag"           // Text (which events are missing before this one); only in files, never in the log
 )
 

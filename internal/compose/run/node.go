@@ -1,0 +1,271 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"rnix/internal/compose"
+	"rnix/internal/step"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// reasonPaused is why a history is suspended that a person has paused.
+const reasonPaused = "paused"
+
+// find looks what has become of the nodes that an earlier run has left.
+func (r *Run) find(ctx context.Context) {
+	live := r.state.Live()
+	for _, st := range r.state.Report() {
+		if id, ok := live[st.Key]; ok && ctx.Err() == nil && r.failed == nil {
+			r.adopt(ctx, st.Key, id)
+		}
+	}
+	r.thaw = false
+}
+
+// adopt goes on with a node that was started in an earlier run: alive, suspended, ended, or not begun yet.
+func (r *Run) adopt(ctx context.Context, k compose.Key, id types.UUID) {
+	if p, ok := r.k.ByUUID(id); ok {
+		r.watch(ctx, k, p)
+		return
+	}
+	info, err := r.k.StoredInfo(id)
+	note, _ := r.state.Latest(k)
+	switch {
+	case types.CodeOf(err) == types.ErrNotFound:
+		r.launch(ctx, k)
+		return
+	case err != nil:
+		r.over1(k, compose.Outcome{Kind: compose.Error, Why: err.Error()})
+		return
+	case info.Exit != nil && !info.Suspended:
+		if info.Exit.Code != types.ExitCancelled || note.Round == r.state.Round() {
+			r.over1(k, r.outcome(k, *info.Exit, info.Result, info.TokensUsed, info.CostUSD))
+			return
+		}
+		// It was ended with the run, and goes on with it where it was.
+	case info.SuspendReason == reasonPaused && !r.thaw, info.WakeAt.After(time.Now()):
+		r.park(k, info.SuspendReason, info.WakeAt)
+		return
+	}
+	if _, err = r.k.Revive(ctx, r.p, id); err != nil && ctx.Err() == nil {
+		if types.CodeOf(err) == types.ErrConflict && info.Exit != nil && !info.Suspended {
+			r.over1(k, r.outcome(k, *info.Exit, info.Result, info.TokensUsed, info.CostUSD))
+			return
+		}
+		if _, ok := r.k.ByUUID(id); !ok { // else somebody was quicker, and it is found below
+			r.park(k, "it cannot go on: "+err.Error(), time.Time{})
+			return
+		}
+	}
+	if p, ok := r.k.ByUUID(id); ok {
+		r.watch(ctx, k, p)
+	} else if ctx.Err() == nil { // it has ended already
+		r.again(ctx, k, id)
+	}
+}
+
+// again takes in a node that went on and has ended before anybody could look.
+func (r *Run) again(ctx context.Context, k compose.Key, id types.UUID) {
+	info, err := r.k.StoredInfo(id)
+	switch {
+	case err != nil:
+		r.over1(k, compose.Outcome{Kind: compose.Error, Why: err.Error()})
+	case info.Exit != nil && !info.Suspended:
+		r.over1(k, r.outcome(k, *info.Exit, info.Result, info.TokensUsed, info.CostUSD))
+	default:
+		r.park(k, info.SuspendReason, info.WakeAt)
+	}
+}
+
+// joined takes in a child that has become visible. Nodes that the run starts itself are known where that
+// is done.
+func (r *Run) joined(ctx context.Context, c *kernel.Process) {
+	for k, id := range r.state.Live() {
+		if id == c.UUID && r.alive[k] == nil {
+			r.watch(ctx, k, c)
+		}
+	}
+}
+
+// watch waits for a node in the background.
+func (r *Run) watch(ctx context.Context, k compose.Key, p *kernel.Process) {
+	r.alive[k] = p
+	r.state.Unpark(k)
+	_ = r.k.JoinGroup(p.PID, types.PGID(r.p.PID)) // it may have ended
+	r.wg.Go(func() {                              // one per living node; ends with it or with ctx
+		if info, err := r.k.WaitInfo(ctx, p.PID); err == nil {
+			r.in.put(func(b *inbox) { b.ends = append(b.ends, ending{k, p, info}) })
+		}
+	})
+	r.publish()
+}
+
+// ended takes in the end of a run of a node.
+func (r *Run) ended(k compose.Key, p *kernel.Process, i kernel.Info) {
+	if r.alive[k] != p {
+		return
+	}
+	delete(r.alive, k)
+	switch {
+	case i.Parked != "":
+		r.park(k, i.Parked, i.Wake)
+	case i.Exit == nil && r.k.Stopping(): // this process hears of it in a moment
+	case i.Exit == nil:
+		r.park(k, "it was stopped, and goes on when it is resumed", time.Time{})
+	default:
+		r.over1(k, r.outcome(k, *i.Exit, i.Result, i.Progress.Tokens, i.Progress.CostUSD))
+	}
+}
+
+func (r *Run) park(k compose.Key, why string, wake time.Time) {
+	r.state.Park(k, why, wake)
+	n, _ := r.state.Latest(k)
+	n.Phase, n.Why = compose.Suspended, why
+	r.tell(k, n)
+	r.publish()
+}
+
+// over1 notes the end of an attempt.
+func (r *Run) over1(k compose.Key, o compose.Outcome) { r.note(k, r.state.Over(k, o, time.Now())) }
+
+// outcome judges how a process ended.
+func (r *Run) outcome(k compose.Key, exit types.ExitStatus, result string, tokens int, cost float64) compose.Outcome {
+	code := int(exit.Code)
+	o := compose.Outcome{Kind: KindOf(exit), Exit: &code, Tokens: tokens, CostUSD: cost}
+	if o.Kind != "" {
+		o.Why = exit.String()
+		return o
+	}
+	if _, err := r.plan.File.Agents[k.Node].Output.Check(result); err != nil {
+		o.Kind, o.Why = compose.BadOutput, err.Error()
+	}
+	return o
+}
+
+// KindOf says why a process has failed; empty if it has not.
+func KindOf(exit types.ExitStatus) compose.Kind {
+	switch {
+	case exit.Code == types.ExitOK:
+		return ""
+	case exit.Code == types.ExitCancelled:
+		return compose.Cancelled
+	case exit.Code == types.ExitNoProgress, exit.Reason == types.ReasonMaxSteps:
+		return compose.NoProgress
+	case types.CodeOf(exit.Err) == types.ErrTimeout && strings.HasPrefix(exit.Reason, "timeout after "):
+		return compose.TimedOut
+	}
+	return compose.Error
+}
+
+// roomPatience is how long a run without any living node waits for room for one: it may be a limit that
+// only it has reached.
+const roomPatience = time.Minute
+
+// launch starts an attempt that was noted.
+func (r *Run) launch(ctx context.Context, k compose.Key) {
+	l, err := r.prepare(k)
+	if err == nil {
+		_, err = r.start.StartNode(ctx, r.p, l)
+	}
+	since, waited := r.unborn[k]
+	delete(r.unborn, k)
+	switch {
+	case err == nil:
+		if p, ok := r.k.ByUUID(l.UUID); ok {
+			r.watch(ctx, k, p)
+		} else {
+			r.again(ctx, k, l.UUID)
+		}
+	case ctx.Err() != nil || r.k.Stopping(): // it is started when the run goes on
+	case noRoom(err) && (len(r.alive) > 0 || !waited || time.Since(since) < roomPatience):
+		if r.unborn[k] = since; !waited || len(r.alive) > 0 {
+			r.unborn[k] = time.Now()
+		}
+	default:
+		r.over1(k, compose.Outcome{Kind: compose.Error, Why: "it could not be started: " + err.Error()})
+	}
+}
+
+// noRoom reports whether a spawn was refused because as many processes live as may.
+func noRoom(err error) bool {
+	var s *types.SyscallError
+	return errors.As(err, &s) && s.Code == types.ErrExhausted && s.Syscall == "Spawn"
+}
+
+// prepare settles what an attempt is started with.
+func (r *Run) prepare(k compose.Key) (*Launch, error) {
+	f, item := r.plan.File, r.state.Item(k)
+	note, _ := r.state.Latest(k)
+	node, err := f.Agents[k.Node].Render(&compose.Scope{Vars: f.Vars, Item: item, Index: k.Index})
+	if err != nil {
+		return nil, types.Errorf(types.ErrInvalid, "Compose", k.String(), "%w", err)
+	}
+	defaults(node, f)
+	l := &Launch{Key: k, Attempt: note.Attempt, UUID: note.UUID, Name: r.spec.Name + "/" + k.String(), Node: node, Intent: node.Intent}
+	if ask := node.Output.Ask(); ask != "" {
+		l.Intent += "\n\n" + ask
+	}
+	if note.Told != "" {
+		l.Intent += "\n\nAn earlier attempt was not accepted: " + note.Told
+	}
+	if k.Index >= 0 && compose.Long(item) {
+		l.Inputs = append(l.Inputs, step.Input{Name: "item", Text: compose.Text(item)})
+	}
+	for _, g := range r.state.Given(k.Node) {
+		text, err := r.text(g)
+		if err != nil {
+			return nil, err
+		}
+		l.Inputs = append(l.Inputs, step.Input{Name: inputName(g.Key), Text: text})
+	}
+	return l, nil
+}
+
+// inputName is the name under which a node finds the result of an instance.
+func inputName(k compose.Key) string {
+	if k.Index < 0 {
+		return k.Node
+	}
+	return fmt.Sprintf("%s.%d", k.Node, k.Index)
+}
+
+// text is what other nodes are given of an instance.
+func (r *Run) text(g compose.Given) (string, error) {
+	if g.Phase != compose.Succeeded {
+		return fmt.Sprintf("[%s %s: %s]", g.Key, g.Phase, g.Why), nil
+	}
+	if g.UUID == (types.UUID{}) {
+		return "[]", nil // of a node with foreach that had no items
+	}
+	info, err := r.k.StoredInfo(g.UUID)
+	switch {
+	case err != nil:
+		return "", types.Errorf(types.CodeOf(err), "Compose", g.Key.String(), "its result cannot be read: %w", err)
+	case info.Exit == nil:
+		return "", types.Errorf(types.ErrNotFound, "Compose", g.Key.String(), "its result cannot be read: %s", info.SuspendReason)
+	}
+	return r.plan.File.Agents[g.Key.Node].Output.Check(info.Result)
+}
+
+// defaults gives a node what the run says. A model that the run names belongs to its provider.
+func defaults(n *compose.Node, f *compose.File) {
+	if n.Provider == "" {
+		if n.Model == "" {
+			n.Model = f.Model
+		}
+		if !strings.Contains(n.Model, "/") || n.Model == f.Model {
+			n.Provider = f.Provider
+		}
+	}
+	if n.FallbackProvider == "" && n.FallbackModel == "" {
+		n.FallbackProvider, n.FallbackModel = f.FallbackProvider, f.FallbackModel
+	}
+	if n.Effort == "" {
+		n.Effort = f.Effort
+	}
+}

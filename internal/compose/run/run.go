@@ -1,0 +1,289 @@
+// Package run is the body of a process that runs a workflow: its children are the nodes. It starts what
+// internal/compose decides, and keeps a note of each start and each end in the history of its process
+// before anything follows from it, so that it goes on after a stop with what was there: nothing that has
+// succeeded is done again, and nothing is started twice.
+//
+// It knows no configuration: a Starter settles each node as every other process is settled.
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"rnix/internal/compose"
+	"rnix/internal/event"
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// Kind is the kind of the body. Part of the on-disk format.
+const Kind = "compose"
+
+// Spec is what the history of a run keeps of it. Part of the on-disk format.
+type Spec struct {
+	File   *compose.File  `json:"file"`
+	Path   string         `json:"path,omitempty"` // of the file
+	Name   string         `json:"name"`
+	Dir    string         `json:"dir"`              // absolute; patterns and directories of nodes are below it
+	Rounds []compose.Redo `json:"rounds,omitempty"` // after the first one
+}
+
+// Launch is an attempt of a node that is to be started.
+type Launch struct {
+	Key     compose.Key
+	Attempt int
+	UUID    types.UUID
+	Name    string        // of the process
+	Node    *compose.Node // with the defaults of the run, and without references
+	Intent  string        // with what its result must be
+	Inputs  []step.Input
+}
+
+// Starter settles and starts a process below p. A spawn that fails leaves no trace.
+type Starter interface {
+	StartNode(ctx context.Context, p *kernel.Process, l *Launch) (types.PID, error)
+}
+
+// Run is the body. Its fields are exclusive to the process's goroutine unless they say something else.
+type Run struct {
+	spec  Spec
+	plan  *compose.Plan
+	start Starter
+	k     *kernel.KernelImpl
+	p     *kernel.Process
+
+	state  *compose.State
+	alive  map[compose.Key]*kernel.Process
+	unborn map[compose.Key]time.Time // noted, and there is no room for them, since when
+	held   bool                      // the process is paused, and so are the nodes
+	thaw   bool                      // its nodes were paused with it, and go on with it
+	failed error                     // of the record
+	wg     sync.WaitGroup            // of those who wait for nodes
+
+	in  inbox
+	now view
+}
+
+var (
+	_ kernel.Body   = (*Run)(nil)
+	_ kernel.Pauser = (*Run)(nil)
+)
+
+// New makes the body of a run. The file has no errors.
+func New(spec Spec, start Starter) *Run {
+	return &Run{spec: spec, plan: spec.File.Plan(), start: start, alive: map[compose.Key]*kernel.Process{}, unborn: map[compose.Key]time.Time{},
+		in: inbox{wake: make(chan struct{}, 1)}}
+}
+
+// ParseSpec reads what a history has kept.
+func ParseSpec(raw json.RawMessage) (Spec, error) {
+	var s Spec
+	if err := json.Unmarshal(raw, &s); err != nil || s.File == nil || len(s.File.Agents) == 0 {
+		return s, types.Errorf(types.ErrStorage, "Compose", "", "the history does not say which workflow it ran: %w", err)
+	}
+	return s, nil
+}
+
+// Redo makes a run that is about to go on do something again, as a round of its own.
+func (r *Run) Redo(what compose.Redo) { r.spec.Rounds = append(slices.Clip(r.spec.Rounds), what) }
+
+// Spec returns what the run is of.
+func (r *Run) Spec() Spec { return r.spec }
+
+// Attach implements kernel.Body.
+func (r *Run) Attach(k *kernel.KernelImpl, p *kernel.Process, was *recovery.State) (err error) {
+	r.k, r.p = k, p
+	var notes map[string]json.RawMessage
+	if was != nil {
+		notes, r.thaw = was.Notes, was.Paused
+	}
+	if r.state, err = compose.NewState(r.plan, r.spec.Rounds, notes); err != nil {
+		return types.Errorf(types.ErrStorage, "Compose", p.UUID.String(), "%w", err)
+	}
+	r.publish()
+	return nil
+}
+
+// Record implements kernel.Body.
+func (r *Run) Record() (step.BodyRecord, error) {
+	b, err := json.Marshal(&r.spec)
+	return step.BodyRecord{Kind: Kind, Spec: b}, err
+}
+
+// Joined implements kernel.Body: a node may go on because somebody else has resumed it.
+func (r *Run) Joined(child *kernel.Process) {
+	r.in.put(func(b *inbox) { b.joined = append(b.joined, child) })
+}
+
+// Ended implements kernel.Body: who is no node, such as a copy of one, has nobody else to reap it.
+func (r *Run) Ended(child *kernel.Process) {
+	r.in.put(func(b *inbox) { b.left = append(b.left, child) })
+}
+
+// GateMoved implements kernel.Pauser.
+func (r *Run) GateMoved() { r.in.put(func(*inbox) {}) }
+
+// Run starts nodes until all have ended, none can go on, or the context ends.
+func (r *Run) Run(ctx context.Context) kernel.End {
+	defer r.publish()
+	group := types.PGID(r.p.PID)
+	_ = r.k.JoinGroup(r.p.PID, group) // it is alive
+	r.find(ctx)
+	for {
+		r.listen(ctx)
+		if cause := context.Cause(ctx); cause != nil {
+			return r.cut(cause)
+		}
+		if r.failed != nil {
+			_ = r.cut(r.failed)
+			err := types.Errorf(types.ErrStorage, "Compose", r.spec.Name, "the history cannot be written: %w", r.failed)
+			return kernel.End{Exit: types.ExitStatus{Code: types.ExitError, Reason: err.Err.Error(), Err: err}}
+		}
+		if r.held {
+			r.wait(ctx, time.Time{})
+			continue
+		}
+		if end, over := r.act(ctx, r.state.Next(time.Now())); over {
+			return end
+		}
+	}
+}
+
+// act does what is to be done, and reports whether the run is over.
+func (r *Run) act(ctx context.Context, acts []compose.Action) (kernel.End, bool) {
+	for _, a := range acts {
+		if ctx.Err() != nil || r.failed != nil || r.paused() {
+			break
+		}
+		switch a.Do {
+		case compose.Start:
+			if r.note(a.Key, r.state.Began(a.Key, types.NewUUID(), time.Now())) {
+				r.launch(ctx, a.Key)
+			}
+		case compose.Expand:
+			r.expand(a.Key)
+		case compose.Skip:
+			r.note(a.Key, compose.Note{Round: r.state.Round(), Phase: compose.Skipped, Why: a.Why, At: time.Now()})
+		case compose.Wait:
+			r.wait(ctx, a.Until)
+		case compose.Suspend:
+			if r.k.Stopping() { // its nodes may have heard of it before
+				<-ctx.Done()
+				break
+			}
+			return kernel.End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: "waits for " + a.Why}, Wait: a.Why, Wake: a.Until}, true
+		case compose.End:
+			return r.over(), true
+		}
+	}
+	return kernel.End{}, false
+}
+
+func (r *Run) paused() bool {
+	_, shut := r.k.PausedSince(r.p)
+	return shut != r.held || shut
+}
+
+// note makes durable what has become of a node, and then counts on it.
+func (r *Run) note(k compose.Key, n compose.Note) bool {
+	if r.failed != nil {
+		return false
+	}
+	if err := r.k.Note(r.p, k.String(), n); err != nil {
+		r.failed = err
+		return false
+	}
+	r.state.Apply(k, n)
+	r.tell(k, n)
+	r.publish()
+	return true
+}
+
+// tell says to those who look what has become of a node.
+func (r *Run) tell(k compose.Key, n compose.Note) {
+	e := event.Event{Kind: event.NodeChanged, Name: k.String(), Result: string(n.Phase), Step: n.Attempt, Text: n.Why}
+	if n.UUID != (types.UUID{}) {
+		e.Args = n.UUID.String()
+	}
+	if n.Phase == compose.Expanded {
+		e.Total = len(n.Items)
+	}
+	r.k.Tell(r.p, e)
+}
+
+// wait waits until something happens, at the latest until a time.
+func (r *Run) wait(ctx context.Context, until time.Time) {
+	if len(r.unborn) > 0 { // for room, of which nobody tells
+		if soon := time.Now().Add(roomEvery); until.IsZero() || soon.Before(until) {
+			until = soon
+		}
+	}
+	r.k.SetWait(r.p, r.waits(), time.Time{})
+	var alarm <-chan time.Time
+	if !until.IsZero() {
+		t := time.NewTimer(time.Until(until))
+		defer t.Stop()
+		alarm = t.C
+	}
+	select {
+	case <-r.in.wake:
+	case <-alarm:
+	case <-ctx.Done():
+	}
+}
+
+// roomEvery is how often it is looked whether there is room for another process.
+const roomEvery = time.Second
+
+// listen takes in what has happened.
+func (r *Run) listen(ctx context.Context) {
+	if ctx.Err() != nil {
+		return // what ends now ends with the run
+	}
+	joined, left, ends := r.in.take()
+	for _, c := range joined {
+		r.joined(ctx, c)
+	}
+	for _, e := range ends {
+		r.ended(e.key, e.p, e.info)
+	}
+	for _, c := range left {
+		if !slices.Contains(r.nodes(), c) {
+			_, _ = r.k.WaitInfo(ctx, c.PID) // it has ended
+		}
+	}
+	if len(r.unborn) > 0 && ctx.Err() == nil {
+		for _, st := range r.state.Report() {
+			if _, due := r.unborn[st.Key]; due {
+				r.launch(ctx, st.Key)
+			}
+		}
+	}
+	if _, shut := r.k.PausedSince(r.p); shut != r.held {
+		r.held = shut
+		sig := types.SIGRESUME
+		if shut {
+			sig = types.SIGPAUSE
+		}
+		for _, c := range r.nodes() {
+			_, _ = r.k.SignalTree(c.PID, sig) // it may have ended
+		}
+	}
+	r.publish()
+}
+
+// nodes returns the living nodes.
+func (r *Run) nodes() []*kernel.Process {
+	var out []*kernel.Process
+	for _, st := range r.state.Report() {
+		if p := r.alive[st.Key]; p != nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}

@@ -1,0 +1,34 @@
+package kernel
+
+import (
+	"errors"
+
+	"rnix/internal/event"
+)
+
+// Pauser is a Body that is told when its process is paused or goes on; PausedSince says which. It must not
+// block.
+type Pauser interface{ GateMoved() }
+
+// gateMoved tells the body of a process that its gate was shut or opened.
+func (p *Process) gateMoved() {
+	if b, ok := p.opts.Body.(Pauser); ok {
+		b.GateMoved()
+	}
+}
+
+// Body returns what runs a process in place of the reasoning loop; nil = it is an agent.
+func (p *Process) Body() Body { return p.opts.Body }
+
+// Tell appends an event about a body's process, whose PID and UUID it fills in.
+func (k *KernelImpl) Tell(p *Process, e event.Event) {
+	e.PID, e.UUID = p.PID, p.UUID
+	k.events.Append(e)
+}
+
+// Stopping reports whether the kernel stops. What ends then has not ended: it is suspended on disk.
+func (k *KernelImpl) Stopping() bool { return k.stopped.Load() }
+
+// IsStop reports whether the cause of the end of a body's context is that its run ends and its process does
+// not: the kernel stops, or it was suspended.
+func IsStop(cause error) bool { return errors.Is(cause, errStopping) }
