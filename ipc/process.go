@@ -25,7 +25,8 @@ type SpawnRequest struct {
 	Name             string   `json:"name,omitempty"`
 	Allow            []string `json:"allow,omitzero"` // device paths; null = what the agent has, [] = nothing
 	Deny             []string `json:"deny,omitempty"`
-	MCP              []string `json:"mcp,omitempty"` // servers to mount besides the agent's
+	MCP              []string `json:"mcp,omitempty"`    // servers to mount besides the agent's
+	Skills           []string `json:"skills,omitempty"` // that are loaded from the beginning, besides the agent's
 	Parent           string   `json:"parent,omitempty"`
 	SystemPrompt     string   `json:"system_prompt,omitempty"`
 	TrustProject     bool     `json:"trust_project,omitempty"` // let the project's own files start MCP servers and set up providers

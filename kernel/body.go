@@ -94,7 +94,7 @@ func (k *KernelImpl) WaitIfPaused(ctx context.Context, p *Process) error { retur
 func (k *KernelImpl) PausedSince(p *Process) (time.Time, bool) { return p.gate.Since() }
 
 // Revive lets a suspended history go on as a child of p, whose body needs it. NOT_FOUND if there is none,
-// CONFLICT if it runs already or has ended.
+// CONFLICT if it runs already or has ended, unless a signal ended it: then it goes on where it was.
 func (k *KernelImpl) Revive(ctx context.Context, p *Process, id types.UUID) (types.PID, error) {
 	if k.cfg.Revive == nil {
 		return 0, types.Errorf(types.ErrUnavailable, "Resume", id.String(), "this kernel keeps no histories")

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"rnix/internal/event"
+	"rnix/types"
 )
 
 // Pauser is a Body that is told when its process is paused or goes on; PausedSince says which. It must not
@@ -11,14 +12,20 @@ import (
 type Pauser interface{ GateMoved() }
 
 // gateMoved tells the body of a process that its gate was shut or opened.
-func (p *Process) gateMoved() {
+func gateMoved(p *Process) {
 	if b, ok := p.opts.Body.(Pauser); ok {
 		b.GateMoved()
 	}
 }
 
-// Body returns what runs a process in place of the reasoning loop; nil = it is an agent.
-func (p *Process) Body() Body { return p.opts.Body }
+// BodyOf returns what runs a living process in place of the reasoning loop; nil if it is an agent, or is
+// not there.
+func (k *KernelImpl) BodyOf(pid types.PID) Body {
+	if p, ok := k.table.get(pid); ok {
+		return p.opts.Body
+	}
+	return nil
+}
 
 // Tell appends an event about a body's process, whose PID and UUID it fills in.
 func (k *KernelImpl) Tell(p *Process, e event.Event) {

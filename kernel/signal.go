@@ -88,7 +88,7 @@ func (k *KernelImpl) pause(p *Process) {
 	}
 	k.followGate(p)
 	k.events.Append(event.Event{Kind: event.Paused, PID: p.PID, UUID: p.UUID})
-	p.gateMoved()
+	gateMoved(p)
 }
 
 // resume opens the gate. A resume of a process that is not paused does nothing.
@@ -101,7 +101,7 @@ func (k *KernelImpl) resume(p *Process) {
 	k.followGate(p)
 	checkClock(p)
 	k.events.Append(event.Event{Kind: event.Resumed, PID: p.PID, UUID: p.UUID, Dur: d})
-	p.gateMoved()
+	gateMoved(p)
 }
 
 // followGate freezes or thaws the OS children of a process, as its gate stands, and makes the pause or

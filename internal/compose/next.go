@@ -297,7 +297,7 @@ func (s *State) MayRedo(node string) error {
 		n := &s.nodes[s.place[below]]
 		for j := range n.inst {
 			if p := n.inst[j].phase; p == Running || p == Suspended {
-				return fmt.Errorf("%s is %s and has not ended; let the whole run go on, without a node", n.inst[j].key, p)
+				return fmt.Errorf("%s was begun and has not come to its end; let the whole run go on, without naming a node", n.inst[j].key)
 			}
 		}
 	}

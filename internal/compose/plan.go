@@ -10,13 +10,13 @@ import (
 type Plan struct {
 	File  *File
 	Order []string            // the nodes, each behind those that it waits for; else as in the file
-	Below map[string][]string // who waits for a node, directly
+	next  map[string][]string // who waits for a node, directly
 	Width int                 // nodes at once
 }
 
 // Plan orders a file that Parse has found no error in.
 func (f *File) Plan() *Plan {
-	p := &Plan{File: f, Below: map[string][]string{}, Width: f.MaxParallel}
+	p := &Plan{File: f, next: map[string][]string{}, Width: f.MaxParallel}
 	if p.Width == 0 {
 		p.Width = DefaultWidth
 	}
@@ -39,7 +39,7 @@ func (f *File) Plan() *Plan {
 	}
 	for _, name := range p.Order {
 		for _, up := range f.Agents[name].Above() {
-			p.Below[up] = append(p.Below[up], name)
+			p.next[up] = append(p.next[up], name)
 		}
 	}
 	return p
@@ -64,7 +64,7 @@ func (n *Node) Needs(up string) (Condition, bool) {
 
 // Sinks returns the nodes for which nobody waits: their results are those of the run.
 func (p *Plan) Sinks() []string {
-	return slices.DeleteFunc(slices.Clone(p.Order), func(n string) bool { return len(p.Below[n]) > 0 })
+	return slices.DeleteFunc(slices.Clone(p.Order), func(n string) bool { return len(p.next[n]) > 0 })
 }
 
 // From returns a node and all nodes below it.
@@ -74,13 +74,19 @@ func (p *Plan) From(name string) map[string]bool {
 	add = func(n string) {
 		if !out[n] {
 			out[n] = true
-			for _, below := range p.Below[n] {
+			for _, below := range p.next[n] {
 				add(below)
 			}
 		}
 	}
 	add(name)
 	return out
+}
+
+// Below returns a node and all nodes below it, in order.
+func (p *Plan) Below(name string) []string {
+	below := p.From(name)
+	return slices.DeleteFunc(slices.Clone(p.Order), func(n string) bool { return !below[n] })
 }
 
 // graph finds circles and conditions that cannot hold.

@@ -13,6 +13,9 @@ import (
 // of paths and of references.
 var namePattern = pattern.New(`^[A-Za-z][A-Za-z0-9_-]{0,47}$`)
 
+// ValidName reports whether a node or a run can have this name.
+func ValidName(name string) bool { return namePattern().MatchString(name) }
+
 // reference is ${name} or ${name.field}.
 var reference = pattern.New(`^[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$`)
 
@@ -172,6 +175,16 @@ func (n *Node) texts() map[string]*string {
 	t := map[string]*string{"intent": &n.Intent, "agent": &n.Agent, "provider": &n.Provider, "model": &n.Model,
 		"fallback_provider": &n.FallbackProvider, "fallback_model": &n.FallbackModel, "system_prompt": &n.SystemPrompt, "cwd": &n.Cwd}
 	return t
+}
+
+// HasReferences reports whether what a node is can only be known when it starts.
+func (n *Node) HasReferences() bool {
+	for key, s := range n.texts() {
+		if key != "intent" && key != "system_prompt" && len(refs(*s)) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Render returns a node with its references replaced. The error names the key.

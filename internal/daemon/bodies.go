@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"rnix/agent"
+	"rnix/internal/compose/run"
 	"rnix/internal/config"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -15,6 +16,7 @@ import (
 // that step.BodyRecord names.
 var bodies = map[string]func(d *Daemon, p *profile, spec json.RawMessage) (kernel.Body, error){
 	kernel.SupervisorKind: supervisorAgain,
+	run.Kind:              composeBody,
 }
 
 // settleBody decides with what a process without a model goes on.
@@ -53,7 +55,7 @@ func (d resumer) reviveChild(ctx context.Context, parent *kernel.Process, id typ
 	switch {
 	case !ok:
 		return 0, types.Errorf(types.ErrNotFound, "Resume", id.String(), "there is no such history")
-	case info.Exit != nil && !info.Suspended:
+	case info.Exit != nil && !info.Suspended && info.Exit.Code != types.ExitCancelled: // what was ended with its parent goes on with it
 		return 0, types.Errorf(types.ErrConflict, "Resume", id.String(), "it has ended")
 	}
 	hold := make(chan struct{})

@@ -295,6 +295,7 @@ func (d *Daemon) handle(s *ipc.Server) {
 	mailer{d}.handle(s)
 	storage{d}.handle(s)
 	superviser{d}.handle(s)
+	composer{d}.handle(s)
 	on(d, s, ipc.Spawn, spawner{d}.spawn)
 	on(d, s, ipc.Resume, resumer{d}.resume)
 	on(d, s, ipc.ListResumable, resumer{d}.list)

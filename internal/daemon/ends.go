@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"rnix/internal/compose/run"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
 	"rnix/types"
@@ -85,6 +86,9 @@ func (d autoResumer) wakeWaiting(ctx context.Context, id types.UUID) {
 // mayGoOn reports whether a state is that of a process that waits for children, and need not any more.
 func (d autoResumer) mayGoOn(s *recovery.State) bool {
 	was, err := s.Was()
+	if err == nil && was.Body != nil && was.Body.Kind == run.Kind { // one of its nodes is enough
+		return s.Phase == recovery.Suspended && !s.Paused && slices.ContainsFunc(waitedFor(was.Body.Spec, s.Notes), func(id types.UUID) bool { return !d.sleeps(id) })
+	}
 	if err != nil || s.Phase != recovery.Suspended || s.Paused || !waitsForChild(s) || was.ContextBudget > 0 && s.Tokens >= was.ContextBudget {
 		return false
 	}

@@ -62,6 +62,16 @@ func (d spawner) settle(p *profile, req ipc.SpawnRequest) (ag *agent.Agent, opts
 	if ag, err = p.load(req.Agent, req.MCP); err != nil {
 		return nil, opts, choice, err
 	}
+	for _, name := range req.Skills {
+		if slices.ContainsFunc(ag.Loaded, func(s agent.Skill) bool { return s.Name == name }) {
+			continue
+		}
+		skill, err := p.catalog.Skill(name)
+		if err != nil {
+			return nil, opts, choice, err
+		}
+		ag.Loaded = append(ag.Loaded, skill)
+	}
 	p.asked = config.Wish{Provider: req.Provider, Model: req.Model, FallbackProvider: req.FallbackProvider, FallbackModel: req.FallbackModel}
 	if choice, err = p.choose(ag.Models); err != nil {
 		return nil, opts, choice, err

@@ -17,7 +17,7 @@ import (
 )
 
 // expand finds the items of a node with foreach, and notes them: who goes on with the run finds the same.
-func (r *Run) expand(k compose.Key) {
+func (r papers) expand(k compose.Key) {
 	n := compose.Note{Round: r.state.Round(), Phase: compose.Expanded, At: time.Now()}
 	items, err := r.items(r.plan.File.Agents[k.Node].ForEach)
 	if err != nil {
@@ -28,7 +28,7 @@ func (r *Run) expand(k compose.Key) {
 	r.note(k, n)
 }
 
-func (r *Run) items(f *compose.ForEach) ([]any, error) {
+func (r papers) items(f *compose.ForEach) ([]any, error) {
 	switch {
 	case f.From != "":
 		g := r.state.Results(f.From)
@@ -94,7 +94,7 @@ func files(dir, pattern string, limit int) ([]any, error) {
 }
 
 // over is the end of a run of which all nodes have ended.
-func (r *Run) over() kernel.End {
+func (r papers) over() kernel.End {
 	text, ok := compose.Summary(r.state.Report())
 	end := kernel.End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}}
 	if !ok {
@@ -110,7 +110,7 @@ const maxResult = 1 << 20
 
 // result is what those nodes have brought for which no other waits: of one its result as it is, of
 // several one after the other, each behind its name.
-func (r *Run) result() string {
+func (r papers) result() string {
 	var given []compose.Given
 	for _, name := range r.plan.Sinks() {
 		for _, g := range r.state.Results(name) {
@@ -147,7 +147,7 @@ const (
 
 // cut is the end of a run whose context has ended. Its nodes end with it, unless the kernel stops: nothing
 // keeps running unseen.
-func (r *Run) cut(cause error) kernel.End {
+func (r family) cut(cause error) kernel.End {
 	if kernel.IsStop(cause) {
 		r.wg.Wait()
 		return kernel.End{Cause: cause}

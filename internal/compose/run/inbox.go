@@ -72,6 +72,9 @@ func (r *Run) publish() {
 		if p := r.alive[st.Key]; p != nil {
 			nodes[i].PID = p.PID
 		}
+		if _, none := r.unborn[st.Key]; none {
+			nodes[i].Phase, nodes[i].Why = compose.Waiting, "as many processes live as may"
+		}
 		if st.Phase.Final() {
 			done++
 		}

@@ -16,8 +16,11 @@ import (
 // reasonPaused is why a history is suspended that a person has paused.
 const reasonPaused = "paused"
 
+// family is what a run does about its children.
+type family struct{ *Run }
+
 // find looks what has become of the nodes that an earlier run has left.
-func (r *Run) find(ctx context.Context) {
+func (r family) find(ctx context.Context) {
 	live := r.state.Live()
 	for _, st := range r.state.Report() {
 		if id, ok := live[st.Key]; ok && ctx.Err() == nil && r.failed == nil {
@@ -28,7 +31,7 @@ func (r *Run) find(ctx context.Context) {
 }
 
 // adopt goes on with a node that was started in an earlier run: alive, suspended, ended, or not begun yet.
-func (r *Run) adopt(ctx context.Context, k compose.Key, id types.UUID) {
+func (r family) adopt(ctx context.Context, k compose.Key, id types.UUID) {
 	if p, ok := r.k.ByUUID(id); ok {
 		r.watch(ctx, k, p)
 		return
@@ -70,7 +73,7 @@ func (r *Run) adopt(ctx context.Context, k compose.Key, id types.UUID) {
 }
 
 // again takes in a node that went on and has ended before anybody could look.
-func (r *Run) again(ctx context.Context, k compose.Key, id types.UUID) {
+func (r family) again(ctx context.Context, k compose.Key, id types.UUID) {
 	info, err := r.k.StoredInfo(id)
 	switch {
 	case err != nil:
@@ -84,7 +87,7 @@ func (r *Run) again(ctx context.Context, k compose.Key, id types.UUID) {
 
 // joined takes in a child that has become visible. Nodes that the run starts itself are known where that
 // is done.
-func (r *Run) joined(ctx context.Context, c *kernel.Process) {
+func (r family) joined(ctx context.Context, c *kernel.Process) {
 	for k, id := range r.state.Live() {
 		if id == c.UUID && r.alive[k] == nil {
 			r.watch(ctx, k, c)
@@ -93,7 +96,7 @@ func (r *Run) joined(ctx context.Context, c *kernel.Process) {
 }
 
 // watch waits for a node in the background.
-func (r *Run) watch(ctx context.Context, k compose.Key, p *kernel.Process) {
+func (r family) watch(ctx context.Context, k compose.Key, p *kernel.Process) {
 	r.alive[k] = p
 	r.state.Unpark(k)
 	_ = r.k.JoinGroup(p.PID, types.PGID(r.p.PID)) // it may have ended
@@ -106,7 +109,7 @@ func (r *Run) watch(ctx context.Context, k compose.Key, p *kernel.Process) {
 }
 
 // ended takes in the end of a run of a node.
-func (r *Run) ended(k compose.Key, p *kernel.Process, i kernel.Info) {
+func (r family) ended(k compose.Key, p *kernel.Process, i kernel.Info) {
 	if r.alive[k] != p {
 		return
 	}
@@ -122,7 +125,7 @@ func (r *Run) ended(k compose.Key, p *kernel.Process, i kernel.Info) {
 	}
 }
 
-func (r *Run) park(k compose.Key, why string, wake time.Time) {
+func (r family) park(k compose.Key, why string, wake time.Time) {
 	r.state.Park(k, why, wake)
 	n, _ := r.state.Latest(k)
 	n.Phase, n.Why = compose.Suspended, why
@@ -131,10 +134,10 @@ func (r *Run) park(k compose.Key, why string, wake time.Time) {
 }
 
 // over1 notes the end of an attempt.
-func (r *Run) over1(k compose.Key, o compose.Outcome) { r.note(k, r.state.Over(k, o, time.Now())) }
+func (r family) over1(k compose.Key, o compose.Outcome) { r.note(k, r.state.Over(k, o, time.Now())) }
 
 // outcome judges how a process ended.
-func (r *Run) outcome(k compose.Key, exit types.ExitStatus, result string, tokens int, cost float64) compose.Outcome {
+func (r family) outcome(k compose.Key, exit types.ExitStatus, result string, tokens int, cost float64) compose.Outcome {
 	code := int(exit.Code)
 	o := compose.Outcome{Kind: KindOf(exit), Exit: &code, Tokens: tokens, CostUSD: cost}
 	if o.Kind != "" {
@@ -167,8 +170,8 @@ func KindOf(exit types.ExitStatus) compose.Kind {
 const roomPatience = time.Minute
 
 // launch starts an attempt that was noted.
-func (r *Run) launch(ctx context.Context, k compose.Key) {
-	l, err := r.prepare(k)
+func (r family) launch(ctx context.Context, k compose.Key) {
+	l, err := papers{r.Run}.prepare(k)
 	if err == nil {
 		_, err = r.start.StartNode(ctx, r.p, l)
 	}
@@ -197,15 +200,18 @@ func noRoom(err error) bool {
 	return errors.As(err, &s) && s.Code == types.ErrExhausted && s.Syscall == "Spawn"
 }
 
+// papers is what a run makes of results.
+type papers struct{ *Run }
+
 // prepare settles what an attempt is started with.
-func (r *Run) prepare(k compose.Key) (*Launch, error) {
+func (r papers) prepare(k compose.Key) (*Launch, error) {
 	f, item := r.plan.File, r.state.Item(k)
 	note, _ := r.state.Latest(k)
 	node, err := f.Agents[k.Node].Render(&compose.Scope{Vars: f.Vars, Item: item, Index: k.Index})
 	if err != nil {
 		return nil, types.Errorf(types.ErrInvalid, "Compose", k.String(), "%w", err)
 	}
-	defaults(node, f)
+	Defaults(node, f)
 	l := &Launch{Key: k, Attempt: note.Attempt, UUID: note.UUID, Name: r.spec.Name + "/" + k.String(), Node: node, Intent: node.Intent}
 	if ask := node.Output.Ask(); ask != "" {
 		l.Intent += "\n\n" + ask
@@ -235,7 +241,7 @@ func inputName(k compose.Key) string {
 }
 
 // text is what other nodes are given of an instance.
-func (r *Run) text(g compose.Given) (string, error) {
+func (r papers) text(g compose.Given) (string, error) {
 	if g.Phase != compose.Succeeded {
 		return fmt.Sprintf("[%s %s: %s]", g.Key, g.Phase, g.Why), nil
 	}
@@ -252,8 +258,8 @@ func (r *Run) text(g compose.Given) (string, error) {
 	return r.plan.File.Agents[g.Key.Node].Output.Check(info.Result)
 }
 
-// defaults gives a node what the run says. A model that the run names belongs to its provider.
-func defaults(n *compose.Node, f *compose.File) {
+// Defaults gives a node what the run says. A model that the run names belongs to its provider.
+func Defaults(n *compose.Node, f *compose.File) {
 	if n.Provider == "" {
 		if n.Model == "" {
 			n.Model = f.Model

@@ -60,6 +60,7 @@ type Run struct {
 	state  *compose.State
 	alive  map[compose.Key]*kernel.Process
 	unborn map[compose.Key]time.Time // noted, and there is no room for them, since when
+	redo   bool                      // a round was added for this run
 	held   bool                      // the process is paused, and so are the nodes
 	thaw   bool                      // its nodes were paused with it, and go on with it
 	failed error                     // of the record
@@ -89,8 +90,11 @@ func ParseSpec(raw json.RawMessage) (Spec, error) {
 	return s, nil
 }
 
-// Redo makes a run that is about to go on do something again, as a round of its own.
-func (r *Run) Redo(what compose.Redo) { r.spec.Rounds = append(slices.Clip(r.spec.Rounds), what) }
+// Redo makes a run that is about to go on do something again, as a round of its own. One that has ended
+// does again what has failed, if nobody says something else.
+func (r *Run) Redo(what compose.Redo) {
+	r.spec.Rounds, r.redo = append(slices.Clip(r.spec.Rounds), what), true
+}
 
 // Spec returns what the run is of.
 func (r *Run) Spec() Spec { return r.spec }
@@ -101,6 +105,9 @@ func (r *Run) Attach(k *kernel.KernelImpl, p *kernel.Process, was *recovery.Stat
 	var notes map[string]json.RawMessage
 	if was != nil {
 		notes, r.thaw = was.Notes, was.Paused
+		if was.Phase == recovery.Ended && !r.redo {
+			r.Redo(compose.Redo{})
+		}
 	}
 	if r.state, err = compose.NewState(r.plan, r.spec.Rounds, notes); err != nil {
 		return types.Errorf(types.ErrStorage, "Compose", p.UUID.String(), "%w", err)
@@ -133,14 +140,14 @@ func (r *Run) Run(ctx context.Context) kernel.End {
 	defer r.publish()
 	group := types.PGID(r.p.PID)
 	_ = r.k.JoinGroup(r.p.PID, group) // it is alive
-	r.find(ctx)
+	family{r}.find(ctx)
 	for {
 		r.listen(ctx)
 		if cause := context.Cause(ctx); cause != nil {
-			return r.cut(cause)
+			return family{r}.cut(cause)
 		}
 		if r.failed != nil {
-			_ = r.cut(r.failed)
+			_ = family{r}.cut(r.failed)
 			err := types.Errorf(types.ErrStorage, "Compose", r.spec.Name, "the history cannot be written: %w", r.failed)
 			return kernel.End{Exit: types.ExitStatus{Code: types.ExitError, Reason: err.Err.Error(), Err: err}}
 		}
@@ -163,10 +170,10 @@ func (r *Run) act(ctx context.Context, acts []compose.Action) (kernel.End, bool)
 		switch a.Do {
 		case compose.Start:
 			if r.note(a.Key, r.state.Began(a.Key, types.NewUUID(), time.Now())) {
-				r.launch(ctx, a.Key)
+				family{r}.launch(ctx, a.Key)
 			}
 		case compose.Expand:
-			r.expand(a.Key)
+			papers{r}.expand(a.Key)
 		case compose.Skip:
 			r.note(a.Key, compose.Note{Round: r.state.Round(), Phase: compose.Skipped, Why: a.Why, At: time.Now()})
 		case compose.Wait:
@@ -178,7 +185,7 @@ func (r *Run) act(ctx context.Context, acts []compose.Action) (kernel.End, bool)
 			}
 			return kernel.End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: "waits for " + a.Why}, Wait: a.Why, Wake: a.Until}, true
 		case compose.End:
-			return r.over(), true
+			return papers{r}.over(), true
 		}
 	}
 	return kernel.End{}, false
@@ -247,20 +254,20 @@ func (r *Run) listen(ctx context.Context) {
 	}
 	joined, left, ends := r.in.take()
 	for _, c := range joined {
-		r.joined(ctx, c)
+		family{r}.joined(ctx, c)
 	}
 	for _, e := range ends {
-		r.ended(e.key, e.p, e.info)
+		family{r}.ended(e.key, e.p, e.info)
 	}
 	for _, c := range left {
 		if !slices.Contains(r.nodes(), c) {
 			_, _ = r.k.WaitInfo(ctx, c.PID) // it has ended
 		}
 	}
-	if len(r.unborn) > 0 && ctx.Err() == nil {
+	if len(r.unborn) > 0 && ctx.Err() == nil && !r.paused() {
 		for _, st := range r.state.Report() {
 			if _, due := r.unborn[st.Key]; due {
-				r.launch(ctx, st.Key)
+				family{r}.launch(ctx, st.Key)
 			}
 		}
 	}

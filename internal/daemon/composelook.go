@@ -1,0 +1,292 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"rnix/internal/compose"
+	"rnix/internal/compose/run"
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// status describes a run with its nodes.
+func (d composer) status(ctx context.Context, _ *ipc.Peer, req ipc.TargetRequest) (ipc.ComposeRun, error) {
+	if err := d.settled(ctx); err != nil {
+		return ipc.ComposeRun{}, err
+	}
+	t, err := d.find(req.Target)
+	if err != nil {
+		return ipc.ComposeRun{}, err
+	}
+	return d.describe(ctx, &t)
+}
+
+// describe returns everything that is known of a run.
+func (d composer) describe(ctx context.Context, t *target) (ipc.ComposeRun, error) {
+	c := d.head(t)
+	nodes, spec, err := d.nodes(ctx, t)
+	if err != nil {
+		return c, err
+	}
+	c.Path = spec.Path
+	c.Nodes = make([]ipc.ComposeNode, len(nodes))
+	for i := range nodes {
+		c.Nodes[i] = d.node(&nodes[i])
+	}
+	count(&c)
+	return c, nil
+}
+
+// count sums up what the nodes of a run have come to.
+func count(c *ipc.ComposeRun) {
+	c.Counts, c.TokensUsed, c.CostUSD = map[string]int{}, 0, 0
+	for i := range c.Nodes {
+		c.Counts[c.Nodes[i].State]++
+		c.TokensUsed += c.Nodes[i].TokensUsed
+		c.CostUSD += c.Nodes[i].CostUSD
+	}
+}
+
+// head describes a run without its nodes.
+func (d composer) head(t *target) ipc.ComposeRun {
+	var p ipc.Proc
+	var result string
+	usd := 0.0
+	if t.live != nil {
+		p, result, usd = processes{d.Daemon}.wireProc(t.live), t.live.Result, t.live.BudgetUSD.Float()
+	} else {
+		i := processes{d.Daemon}.whole(t.info)
+		p, result, usd = storedProc(i), i.Result, i.BudgetUSD
+	}
+	return ipc.ComposeRun{PID: p.PID, UUID: p.UUID, Name: p.Name, State: p.State, Wait: p.Wait, WaitUntil: p.WaitUntil, Intent: p.Intent,
+		WorkDir: p.WorkDir, Budget: p.Budget, BudgetUSD: usd, ElapsedMs: p.ElapsedMs, CreatedAt: p.CreatedAt, Exit: p.Exit, Result: result,
+		Counts: map[string]int{}, Nodes: []ipc.ComposeNode{}}
+}
+
+// nodes returns what has become of the nodes of a run: of one that lives it says so itself, else its
+// history does.
+func (d composer) nodes(ctx context.Context, t *target) ([]run.Node, run.Spec, error) {
+	if t.live != nil {
+		if r, ok := d.foreground(t.pid); ok {
+			return r.Nodes(), r.Spec(), nil
+		}
+	}
+	state, spec, _, err := d.history(ctx, t.uuid)
+	if err != nil {
+		return nil, spec, err
+	}
+	report := state.Report()
+	out := make([]run.Node, len(report))
+	for i, st := range report {
+		out[i].Status = st
+		d.asItIs(&out[i])
+	}
+	return out, spec, nil
+}
+
+// history reads what the history of a run amounts to.
+func (d composer) history(ctx context.Context, id types.UUID) (*compose.State, run.Spec, *recovery.State, error) {
+	state, _, _, err := d.store.read(ctx, id)
+	if err != nil {
+		return nil, run.Spec{}, nil, err
+	}
+	c, spec, err := composeState(state)
+	return c, spec, state, err
+}
+
+// composeState returns what has become of the nodes of a run, as its history says.
+func composeState(s *recovery.State) (*compose.State, run.Spec, error) {
+	was, err := s.Was()
+	if err != nil || was.Body == nil {
+		return nil, run.Spec{}, types.Errorf(types.ErrStorage, "Compose", "", "the history does not say which workflow it ran: %w", err)
+	}
+	spec, err := run.ParseSpec(was.Body.Spec)
+	if err != nil {
+		return nil, spec, err
+	}
+	state, err := compose.NewState(spec.File.Plan(), spec.Rounds, s.Notes)
+	if err != nil {
+		return nil, spec, types.Errorf(types.ErrStorage, "Compose", was.UUID.String(), "%w", err)
+	}
+	return state, spec, nil
+}
+
+// asItIs corrects what a run that is not alive has noted last of a node: its own history knows better.
+func (d composer) asItIs(n *run.Node) {
+	if n.Phase != compose.Running {
+		return
+	}
+	if pid, ok := d.running(n.UUID); ok {
+		n.PID = pid
+		return
+	}
+	info, ok := d.journal.Index().Get(n.UUID)
+	switch {
+	case !ok:
+		n.Phase, n.Why = compose.Waiting, "it had not begun when the run stopped"
+	case info.Exit != nil && !info.Suspended:
+		n.Phase, n.Kind = compose.Succeeded, run.KindOf(*info.Exit)
+		if n.Kind != "" {
+			n.Phase, n.Why = compose.Failed, info.Exit.String()
+		}
+	default:
+		n.Phase, n.Why, n.Until = compose.Suspended, info.SuspendReason, info.WakeAt
+	}
+}
+
+// node is a node on the wire, with what its process has come to.
+func (d composer) node(n *run.Node) ipc.ComposeNode {
+	c := ipc.ComposeNode{Name: n.Key.String(), State: string(n.Phase), Why: n.Why, Kind: string(n.Kind), Needs: n.Needs, Attempt: n.Attempt,
+		Until: n.Until, PID: n.PID, UUID: n.UUID, ExitCode: n.Exit, TokensUsed: n.Tokens, CostUSD: n.CostUSD}
+	if n.UUID == (types.UUID{}) {
+		return c
+	}
+	if n.PID != 0 {
+		if i, err := d.kernel.Info(n.PID); err == nil {
+			c.Step, c.ElapsedMs = i.Progress.Step, i.Elapsed.Milliseconds()
+			c.TokensUsed, c.CostUSD = n.Tokens+i.Progress.Tokens, n.CostUSD+i.Progress.CostUSD
+			if c.Why = i.Wait; i.Paused {
+				c.State = "paused"
+			}
+			return c
+		}
+	}
+	if info, ok := d.journal.Index().Get(n.UUID); ok {
+		c.PID, c.Step, c.ElapsedMs = info.PID, info.Step, storedElapsed(&info).Milliseconds()
+		if !n.Phase.Final() && n.Phase != compose.Retrying {
+			c.TokensUsed, c.CostUSD = n.Tokens+info.TokensUsed, n.CostUSD+info.CostUSD
+		}
+	}
+	return c
+}
+
+// list lists runs, without their nodes.
+func (d composer) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (ipc.ComposeListResponse, error) {
+	if req.Limit < 0 {
+		return ipc.ComposeListResponse{}, types.Errorf(types.ErrInvalid, "compose_list", "", "limit %d is negative", req.Limit)
+	}
+	settledSoon(ctx, d.Daemon)
+	resp := ipc.ComposeListResponse{Runs: []ipc.ComposeRun{}}
+	seen := map[types.UUID]bool{}
+	add := func(t target) {
+		seen[t.uuid] = true
+		c, err := d.describe(ctx, &t)
+		if err != nil {
+			c.Wait = err.Error()
+		}
+		c.Nodes, c.Result = []ipc.ComposeNode{}, ""
+		resp.Runs = append(resp.Runs, c)
+	}
+	for _, i := range d.kernel.List() {
+		if i.Kind == run.Kind {
+			add(target{uuid: i.UUID, pid: i.PID, live: &i})
+		}
+	}
+	var stored []step.ProcInfo
+	list := d.journal.Index().Open()
+	if req.All {
+		list = d.journal.Index().List()
+	}
+	for _, s := range list {
+		if s.Kind == run.Kind && !seen[s.UUID] {
+			stored = append(stored, s)
+		}
+	}
+	if req.Limit > 0 && len(stored) > req.Limit { // the newest are last
+		stored = stored[len(stored)-req.Limit:]
+	}
+	for i := range stored {
+		add(target{uuid: stored[i].UUID, pid: stored[i].PID, info: &stored[i]})
+	}
+	slices.SortStableFunc(resp.Runs, func(a, b ipc.ComposeRun) int { return cmp.Compare(a.PID, b.PID) })
+	return resp, nil
+}
+
+// down ends a run, or pauses it, and returns when nothing of it works any more.
+func (d composer) down(ctx context.Context, peer *ipc.Peer, req ipc.ComposeDownRequest) (ipc.ComposeRun, error) {
+	if err := d.settled(ctx); err != nil {
+		return ipc.ComposeRun{}, err
+	}
+	t, err := d.find(req.Target)
+	if err != nil {
+		return ipc.ComposeRun{}, err
+	}
+	if t.live != nil && t.live.State < types.StateZombie {
+		if err := d.mayTouch(peer, "Compose", t.pid); err != nil {
+			return ipc.ComposeRun{}, err
+		}
+		if err := d.halt(ctx, &t, req.Pause); err != nil {
+			return ipc.ComposeRun{}, err
+		}
+	}
+	if t, err = (processes{d.Daemon}).resolve(t.uuid.String()); err != nil {
+		return ipc.ComposeRun{}, err
+	}
+	return d.describe(ctx, &t)
+}
+
+// pausePatience is how long it is waited for nodes that were being started when a run was paused.
+const pausePatience = 10 * time.Second
+
+// stands waits until no node of a paused run works.
+func (d composer) stands(ctx context.Context, t *target) error {
+	ctx, cancel := context.WithTimeout(ctx, pausePatience)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	works := func(n run.Node) bool {
+		if n.Phase != compose.Running {
+			return false
+		}
+		i, err := d.kernel.Info(n.PID)
+		return n.PID == 0 || err == nil && i.State == types.StateRunning && !i.Paused
+	}
+	for {
+		r, ok := d.foreground(t.pid)
+		if !ok || !slices.ContainsFunc(r.Nodes(), works) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return types.Errorf(types.ErrTimeout, "Compose", t.live.Name, "it is paused, and nodes that were being started are not yet")
+		}
+	}
+}
+
+// halt pauses or ends a run that lives.
+func (d composer) halt(ctx context.Context, t *target, pause bool) error {
+	if pause {
+		if _, err := d.kernel.SignalTree(t.pid, types.SIGPAUSE); err != nil {
+			if types.CodeOf(err) == types.ErrNotFound {
+				return nil // it has ended meanwhile
+			}
+			return err
+		}
+		return d.stands(ctx, t)
+	}
+	if err := d.kernel.Signal(t.pid, types.SIGTERM); err != nil && types.CodeOf(err) != types.ErrNotFound {
+		return err
+	}
+	if _, err := d.kernel.WaitInfo(ctx, t.pid); err != nil && types.CodeOf(err) != types.ErrNotFound {
+		return err
+	}
+	state, _, _, err := d.history(ctx, t.uuid)
+	if err != nil {
+		return err
+	}
+	for _, id := range state.Live() { // one that somebody has resumed in this moment
+		if pid, ok := d.running(id); ok {
+			_, _ = d.kernel.SignalTree(pid, types.SIGKILL) // it may have ended
+			if _, err := d.kernel.WaitInfo(ctx, pid); err != nil && types.CodeOf(err) != types.ErrNotFound {
+				return err
+			}
+		}
+	}
+	return nil
+}
