@@ -118,12 +118,12 @@ type Store interface {
 	Steps(id types.UUID) ([]step.StepRecord, error)
 }
 
-// Config is what a kernel is made of. Devices, Contexts and Events are required.
+// Config is what a kernel is made of. Devices and Contexts are required.
 type Config struct {
 	Devices  *vfs.DeviceRegistry
 	Mounts   MountManager // nil: agents with MCP servers cannot be spawned
 	Contexts *rnixctx.Manager
-	Events   *event.Log
+	Events   *event.Log                // nil: one of the kernel's own, which DebugChan and LogChan read
 	Store    Store                     // nil: nothing is kept
 	NextPID  func() (types.PID, error) // nil: from 1
 	Log      *slog.Logger              // nil: discarded
@@ -206,6 +206,9 @@ type KernelImpl struct {
 func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Events == nil {
+		cfg.Events = event.New(0)
 	}
 	cfg.Limits = cfg.Limits.orDefault()
 	k := &KernelImpl{

@@ -83,6 +83,7 @@ func (d *ReplayDriver) Stream(ctx context.Context, req LLMRequest) (<-chan Strea
 		if r == nil {
 			return nil, types.Errorf(types.ErrInvalid, "Call", d.name, "the script %s has %d responses and was asked for response %d", d.script.path, len(d.script.Responses), n+1)
 		}
+		asked := ctx
 		if req.TimeoutMs > 0 {
 			limited, cancel := context.WithTimeout(ctx, time.Duration(min(req.TimeoutMs, int64(longest/time.Millisecond)))*time.Millisecond)
 			defer cancel()
@@ -92,6 +93,9 @@ func (d *ReplayDriver) Stream(ctx context.Context, req LLMRequest) (<-chan Strea
 			sleep(ctx, time.Duration(r.Delay), nil)
 		}
 		if err := vfs.Ended(ctx, "Call", d.name); err != nil {
+			if asked.Err() != nil { // nobody waits any more: who asks again, after a pause, gets it
+				d.giveBack(req.Session, n)
+			}
 			return nil, err
 		}
 		return d.answer(n, r, req, emit)
@@ -111,6 +115,15 @@ func (d *ReplayDriver) advance(req LLMRequest) (int, *replayResponse) {
 	}
 	d.next[req.Session] = n + 1
 	return n, &d.script.Responses[n]
+}
+
+// giveBack makes a response that was not given the next one again, unless a later one was taken.
+func (d *ReplayDriver) giveBack(session string, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.next[session] == n+1 {
+		d.next[session] = n
+	}
 }
 
 func (d *ReplayDriver) answer(n int, r *replayResponse, req LLMRequest, emit func(StreamEvent)) (*LLMResponse, error) {

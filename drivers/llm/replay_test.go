@@ -1,6 +1,7 @@
 package llm_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -118,4 +119,21 @@ func TestReplayPassesTheSuite(t *testing.T) {
 		}
 		return d
 	}, llmtest.Caps{NoEcho: true, NoTools: true, NoEndless: true, NoFailure: true})
+}
+
+// A pause cuts a call off, and the same one is made again.
+func TestReplayGivesACallThatWasCutOffItsAnswerAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := replay(t, "version: \"1\"\nresponses:\n  - {content: first, delay: 1h}\n  - content: second\n")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := d.Call(ctx, llm.LLMRequest{Session: "a", Intent: "x"}); err == nil {
+			t.Error("it has answered")
+		}
+		for _, want := range []string{"first", "second"} {
+			if r, err := d.Call(t.Context(), llm.LLMRequest{Session: "a", Intent: "x"}); err != nil || r.Content != want {
+				t.Errorf("%+v %v, want %s", r, err, want)
+			}
+		}
+	})
 }
