@@ -15,13 +15,14 @@ type ResumeRequest struct {
 	// NewInput is a message of the user at the point of resume.
 	NewInput string `json:"new_input,omitempty"`
 
-	Provider         string `json:"provider,omitempty"`
-	Model            string `json:"model,omitempty"`
-	FallbackProvider string `json:"fallback_provider,omitempty"`
-	FallbackModel    string `json:"fallback_model,omitempty"`
-	Budget           *int   `json:"budget,omitempty"`    // so many tokens more than are used; 0 = unlimited
-	MaxSteps         *int   `json:"max_steps,omitempty"` // so many steps more than are done; 0 = no limit
-	Name             string `json:"name,omitempty"`      // of a fork
+	Provider         string   `json:"provider,omitempty"`
+	Model            string   `json:"model,omitempty"`
+	FallbackProvider string   `json:"fallback_provider,omitempty"`
+	FallbackModel    string   `json:"fallback_model,omitempty"`
+	Budget           *int     `json:"budget,omitempty"`     // so many tokens more than are used; 0 = unlimited
+	BudgetUSD        *float64 `json:"budget_usd,omitempty"` // so many dollars more than are used; 0 = unlimited
+	MaxSteps         *int     `json:"max_steps,omitempty"`  // so many steps more than are done; 0 = no limit
+	Name             string   `json:"name,omitempty"`       // of a fork
 	// Cwd is where a fork works: a directory that is used as it is. Empty = a workspace of its own, with
 	// the files as they were at its step.
 	Cwd string `json:"cwd,omitempty"`

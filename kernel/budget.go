@@ -2,10 +2,12 @@ package kernel
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"rnix/agent"
 	"rnix/internal/price"
+	"rnix/internal/step"
 	"rnix/kernel/internal/loop"
 	"rnix/kernel/internal/purse"
 	"rnix/types"
@@ -52,16 +54,23 @@ const maxAncestry = 64
 
 // openPurse gives a process its purse, in that of its parent, with what its history says was used.
 func (k *KernelImpl) openPurse(p *Process, limit Amount) {
-	e := purse.Entry{ID: p.UUID, Up: p.parentUUID, Limit: limit}
+	e := purse.Entry{ID: p.UUID, Up: p.parentUUID, Limit: limit, Known: true}
 	if f := p.opts.From; f != nil {
 		e.Used = Amount{Tokens: f.State.Tokens, USD: price.FromFloat(f.State.CostUSD)}
 		if k.cfg.Accounts != nil {
 			k.openAbove(e.Up)
-			below, any := k.cfg.Accounts.Below(p.UUID, k.purses.Has)
-			e.Used, e.Shared = Amount{Tokens: e.Used.Tokens + below.Tokens, USD: e.Used.USD + below.USD}, any
+			k.withBelow(&e)
 		}
 	}
 	p.purse = k.purses.Join(e)
+}
+
+// withBelow adds what descendants have used, if it is of importance: looking for it takes time.
+func (k *KernelImpl) withBelow(e *purse.Entry) {
+	if e.Known = e.Limit != (Amount{}); e.Known {
+		below, shared := k.cfg.Accounts.Below(e.ID, k.purses.Has)
+		e.Used, e.Shared = Amount{Tokens: e.Used.Tokens + below.Tokens, USD: e.Used.USD + below.USD}, shared
+	}
 }
 
 // openAbove makes the purses above a history that goes on while those that have started it do not: their
@@ -73,12 +82,12 @@ func (k *KernelImpl) openAbove(id types.UUID) {
 		if !ok {
 			break
 		}
-		below, _ := k.cfg.Accounts.Below(id, k.purses.Has)
-		missing = append(missing, purse.Entry{ID: id, Up: a.Up, Limit: a.Limit, Shared: true, Kept: true,
-			Used: Amount{Tokens: a.Used.Tokens + below.Tokens, USD: a.Used.USD + below.USD}})
+		missing = append(missing, purse.Entry{ID: id, Up: a.Up, Limit: a.Limit, Used: a.Used, Kept: true})
 		id = a.Up
 	}
 	for i := len(missing) - 1; i >= 0; i-- { // the uppermost first
+		k.withBelow(&missing[i])
+		missing[i].Shared = true
 		k.purses.Join(missing[i])
 	}
 }
@@ -112,7 +121,7 @@ func (a account) Reserve(ctx context.Context, prompt int) (int, error) {
 	}
 	w, err := a.k.worst(a.p, min(prompt, maxPrompt), usd)
 	if err != nil {
-		return 0, &loop.Broke{Wait: "budget: " + err.Err.Error(), Purse: a.p.UUID}
+		return 0, &loop.Broke{Wait: "budget: " + err.Err.Error()}
 	}
 	a.k.setWait(a.p, waiting{reason: "the budget, of which others have reserved a part"})
 	claim, short, rerr := a.p.purse.Reserve(ctx, w)
@@ -229,7 +238,7 @@ func unpriced(m vfs.ModelName) *types.SyscallError {
 
 // broke says of which budget there is too little, and what to do.
 func (k *KernelImpl) broke(p *Process, s *purse.Short) *loop.Broke {
-	b := &loop.Broke{Hint: "--budget N", Purse: s.ID}
+	b := &loop.Broke{Hint: "--budget N", Purse: &step.PurseWait{UUID: s.ID, Tokens: s.Limit.Tokens, USD: s.Limit.USD.Float()}}
 	unit := fmt.Sprintf("%d of %d tokens are used", s.Used.Tokens, s.Limit.Tokens)
 	if s.USD {
 		b.Hint, unit = "--budget-usd X", fmt.Sprintf("%s of %s are used", s.Used.USD, s.Limit.USD)
@@ -253,4 +262,59 @@ func (k *KernelImpl) nameOf(id types.UUID) string {
 		return "PID " + p.PID.String()
 	}
 	return id.String()
+}
+
+// Budget is what a process and its descendants may use, have used, and have reserved for answers under way.
+type Budget = purse.State
+
+// Budget returns the budget of a history that runs, or of which a descendant does; false of others.
+func (k *KernelImpl) Budget(id types.UUID) (Budget, bool) {
+	p := k.purses.Find(id)
+	if p == nil {
+		return Budget{}, false
+	}
+	return p.State(), true
+}
+
+// AddBudget raises the limits of a process that runs, durably, and returns them. INVALID if it has no limit of
+// that kind: it has nothing to which something could be added.
+func (k *KernelImpl) AddBudget(pid types.PID, more Amount) (Amount, error) {
+	p, err := k.table.lookup("AddBudget", pid)
+	if err != nil {
+		return Amount{}, err
+	}
+	if err := mayAdd(pid, p.purse.State().Limit, more); err != nil {
+		return Amount{}, err
+	}
+	detail, err := json.Marshal(step.LimitDetail{Tokens: more.Tokens, USD: more.USD.Float()})
+	if err != nil {
+		return Amount{}, types.Errorf(types.ErrInternal, "AddBudget", "", "encode: %w", err)
+	}
+	if err := k.mark(p, step.Marker{Name: step.MarkerLimit, PID: pid, Detail: detail}); err != nil {
+		return Amount{}, err
+	}
+	limit := p.purse.Add(more)
+	k.save(p)
+	return limit, nil
+}
+
+// RaiseBudget is what AddBudget does in memory, for a history that does not run itself: its descendants may.
+func (k *KernelImpl) RaiseBudget(id types.UUID, more Amount) {
+	if p := k.purses.Find(id); p != nil {
+		p.Add(more)
+	}
+}
+
+// mayAdd refuses to add to a limit that is not there.
+func mayAdd(pid types.PID, limit, more Amount) error {
+	what := ""
+	switch {
+	case more.Tokens > 0 && limit.Tokens == 0:
+		what = "tokens"
+	case more.USD > 0 && limit.USD == 0:
+		what = "dollars"
+	default:
+		return nil
+	}
+	return &types.SyscallError{Syscall: "AddBudget", PID: pid, Code: types.ErrInvalid, Err: fmt.Errorf("it has no limit of %s of its own, so there is nothing to add to", what)}
 }

@@ -73,7 +73,7 @@ type Process struct {
 	stopping       bool               // +checklocks:mu; ended because the kernel stops: suspended on disk
 	parked         string             // +checklocks:mu; what it waits for, if it has ended to wait: suspended on disk
 	wake           time.Time          // +checklocks:mu; when it can go on by itself
-	broke          types.UUID         // +checklocks:mu; whose budget it waits for
+	broke          *step.PurseWait    // +checklocks:mu; the budget that it waits for
 	cutOff         func()             // +checklocks:mu; cuts off the model call under way; nil = there is none
 	sigs           sigset.Set         // +checklocks:mu
 	progress       loop.Progress      // +checklocks:mu
@@ -223,12 +223,12 @@ type Info struct {
 	ParentUUID types.UUID
 	Name       string
 	State      types.ProcessState
-	Suspended  bool       // paused, or ended because the kernel stopped or because it waits
-	Paused     bool       // by a person
-	Parked     string     // what it waits for, if it has ended to wait
-	Wake       time.Time  // when it can go on by itself; zero = not known
-	Purse      types.UUID // whose budget it waits for, if it has ended to wait
-	Origin     types.UUID // of a fork
+	Suspended  bool            // paused, or ended because the kernel stopped or because it waits
+	Paused     bool            // by a person
+	Parked     string          // what it waits for, if it has ended to wait
+	Wake       time.Time       // when it can go on by itself; zero = not known
+	Purse      *step.PurseWait // the budget that it waits for, if it has ended to wait
+	Origin     types.UUID      // of a fork
 	OriginStep int
 	Runs       int
 	Earlier    []types.PID // of the runs before

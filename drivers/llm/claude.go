@@ -64,7 +64,7 @@ func NewClaudeCliDriver(cfg ClaudeConfig) *ClaudeCliDriver {
 
 // Info describes the driver.
 func (d *ClaudeCliDriver) Info() DriverInfo {
-	return DriverInfo{Name: d.cfg.Name, Driver: "claude-cli", Model: d.cfg.Model, ContextWindow: d.cfg.ContextWindow}
+	return DriverInfo{Name: d.cfg.Name, Driver: "claude-cli", Model: d.cfg.Model, ContextWindow: d.cfg.ContextWindow, SaysCost: true}
 }
 
 // Call performs one completion.

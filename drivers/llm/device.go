@@ -51,7 +51,9 @@ func (f *file) Info() DriverInfo { return f.info }
 
 // ModelCard describes the model in the words of the VFS.
 func (f *file) ModelCard() vfs.ModelCard {
-	return vfs.ModelCard{Provider: f.info.Name, Driver: f.info.Driver, Model: f.info.Model, ContextWindow: f.info.ContextWindow}
+	i := &f.info
+	return vfs.ModelCard{Provider: i.Name, Driver: i.Driver, Model: i.Model, ContextWindow: i.ContextWindow, MaxAnswer: i.MaxAnswer,
+		ExtraAnswer: i.ExtraAnswer, LeastAnswer: i.LeastAnswer, Free: i.Free, SaysCost: i.SaysCost, Others: i.Others}
 }
 
 // NotifyStream sets who gets the pieces of the answer; nil for nobody.

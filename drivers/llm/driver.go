@@ -111,6 +111,17 @@ type DriverInfo struct {
 	Model         string `json:"model"`          // default model; may be empty if the CLI decides
 	NativeTools   bool   `json:"native_tools"`   // false: the model answers with one JSON action as text
 	ContextWindow int    `json:"context_window"` // in tokens; 0 = unknown
+
+	// MaxAnswer is how many tokens an answer has at most when MaxTokens of its request is that many; with fewer,
+	// as many, but for LeastAnswer. 0 = it cannot be bounded, or nobody knows how far. ExtraAnswer are tokens
+	// beyond that bound, such as those to think with.
+	MaxAnswer   int  `json:"max_answer,omitempty"`
+	ExtraAnswer int  `json:"extra_answer,omitempty"`
+	LeastAnswer int  `json:"least_answer,omitempty"`
+	Free        bool `json:"free,omitempty"`      // it uses no tokens
+	SaysCost    bool `json:"says_cost,omitempty"` // its answers say what they cost
+	// Others are the models that may answer in its place.
+	Others []vfs.ModelName `json:"others,omitempty"`
 }
 
 // ModelInfo is offered by the files of /dev/llm: what the kernel wants to know before the first

@@ -1,10 +1,13 @@
 package llm
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // Fallback asks a second model when the first cannot answer: AUTH, UNAVAILABLE, TIMEOUT, or a rate
@@ -27,6 +30,22 @@ func (f *Fallback) Info() DriverInfo {
 	if w := f.second.Info().ContextWindow; w > 0 && (info.ContextWindow == 0 || w < info.ContextWindow) {
 		info.ContextWindow = w
 	}
+	return f.bounds(info)
+}
+
+// bounds are those that hold whoever answers.
+func (f *Fallback) bounds(info DriverInfo) DriverInfo {
+	other := f.second.Info()
+	if info.MaxAnswer = max(info.MaxAnswer, other.MaxAnswer); f.first.Info().MaxAnswer == 0 || other.MaxAnswer == 0 {
+		info.MaxAnswer = 0
+	}
+	info.ExtraAnswer, info.LeastAnswer = max(info.ExtraAnswer, other.ExtraAnswer), max(info.LeastAnswer, other.LeastAnswer)
+	if other.Free != info.Free && info.MaxAnswer == 0 { // the one that is not free bounds both
+		info.MaxAnswer = max(f.first.Info().MaxAnswer, other.MaxAnswer)
+	}
+	info.Free, info.SaysCost = info.Free && other.Free, info.SaysCost && other.SaysCost
+	info.Others = append(slices.Clip(info.Others), vfs.ModelName{Provider: other.Name, Driver: other.Driver, Model: cmp.Or(f.model, other.Model)})
+	info.Others = append(info.Others, other.Others...)
 	return info
 }
 

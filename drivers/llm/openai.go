@@ -15,6 +15,8 @@ import (
 const (
 	openaiURL = "https://api.openai.com/v1"
 	openaiKey = "OPENAI_API_KEY"
+	// openaiTokens bounds an answer for which a bound is needed. Without need it is left to the server.
+	openaiTokens = 16_384
 )
 
 // OpenAIDriver asks models over the Chat Completions API, which most servers speak: OpenAI, DeepSeek,
@@ -56,7 +58,8 @@ func NewOpenAI(cfg HTTPConfig) (*OpenAIDriver, error) {
 // Info describes the driver.
 func (d *OpenAIDriver) Info() DriverInfo {
 	c := d.http.cfg
-	return DriverInfo{Name: c.Name, Driver: "openai", Model: c.Model, NativeTools: true, ContextWindow: c.ContextWindow}
+	return DriverInfo{Name: c.Name, Driver: "openai", Model: c.Model, NativeTools: true, ContextWindow: c.ContextWindow,
+		MaxAnswer: cmp.Or(c.MaxTokens, openaiTokens)}
 }
 
 // Close drops idle connections.

@@ -62,9 +62,25 @@ func ParseReplay(name, path string, src []byte) (*ReplayDriver, error) {
 	return &ReplayDriver{name: cmp.Or(name, "replay"), script: s, next: map[string]int{}}, nil
 }
 
-// Info describes the driver.
+// Info describes the driver. Its answers are those of the script, whatever they are asked to be.
 func (d *ReplayDriver) Info() DriverInfo {
-	return DriverInfo{Name: d.name, Driver: "replay", Model: "replay", NativeTools: true}
+	n := d.script.longest()
+	return DriverInfo{Name: d.name, Driver: "replay", Model: "replay", NativeTools: true, MaxAnswer: n, LeastAnswer: n}
+}
+
+// longest returns how many tokens a response of the script has at most: what it says of itself, prompt and
+// all, or what would be counted.
+func (s *replayScript) longest() int {
+	most := 1
+	for i := range s.Responses {
+		r := &s.Responses[i]
+		n := len(r.Content) + len(r.Reasoning)
+		for _, c := range r.ToolCalls {
+			n += len(c.Name) + len(c.input)
+		}
+		most = max(most, (n+3)/4, r.Usage.Input+r.Usage.Output)
+	}
+	return most
 }
 
 // Call gives the next answer.

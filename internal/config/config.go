@@ -18,6 +18,9 @@ import (
 // Lookup returns the value of an environment variable, and whether it is set.
 type Lookup = agent.Lookup
 
+// Problem is one mistake, with its place.
+type Problem = yamlfile.Problem
+
 // Problems are the mistakes found in files and variables.
 type Problems = yamlfile.Problems
 
@@ -73,6 +76,7 @@ type Config struct {
 	DefaultAgent  Value[string]         // agent.DefaultAgent unless said
 	MaxSteps      Value[int]            // 0 = no limit
 	ContextBudget Value[int]            // tokens; 0 = unlimited
+	Budget        Budget                // dollars
 	Durability    Value[Durability]     //
 	ShellTimeout  Value[agent.Duration] // agent.Off = no limit
 	ReadRoots     Value[[]string]       // absolute directories that agents may read besides the project; the user's only
@@ -99,6 +103,7 @@ func Load(s Sources) Config {
 		Concurrency:   Value[int]{DefaultConcurrency, FromDefault},
 	}
 	c.storageDefaults()
+	c.budgetDefaults()
 	if src, file, ok := s.userFile("config.yaml", &c.Problems); ok {
 		c.readFile(src, file, s.Home, false)
 	}

@@ -61,6 +61,7 @@ func TestNothingSaidMeansTheDefaults(t *testing.T) {
 			Resume:     Resume{Value[bool]{true, "default"}, Value[int]{64, "default"}},
 			Checkpoint: Checkpoint{Value[int]{5, "default"}, Value[int]{30, "default"}},
 			Snapshots:  Snapshots{Value[bool]{true, "default"}, Value[Bytes]{1 << 30, "default"}, Value[int]{100_000, "default"}},
+			Budget:     Budget{Value[float64]{0, "default"}, Value[float64]{0, "default"}},
 		}
 		if diff := cmp.Diff(want, c); diff != "" {
 			t.Error(diff)
@@ -82,6 +83,7 @@ func TestEveryValueSaysWhereItComesFrom(t *testing.T) {
 		ReadRoots: Value[[]string]{[]string{"/usr/share", "/home/u/docs"}, user + ":3"}, Concurrency: Value[int]{2, project + ":6"},
 	}
 	want.storageDefaults()
+	want.budgetDefaults()
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Error(diff)
 	}
@@ -89,12 +91,12 @@ func TestEveryValueSaysWhereItComesFrom(t *testing.T) {
 
 func TestAProjectCannotLoosenAnything(t *testing.T) {
 	s := sources(t, map[string]string{
-		"user/config.yaml":    "max_steps: 10\ncontext_budget: 100\n",
-		"project/config.yaml": "data_dir: /tmp\nread_roots: [/]\nmax_steps: 0\ncontext_budget: 200\ndurability: none\nshell: {timeout: \"0\"}\nconcurrency: 9\n",
+		"user/config.yaml":    "max_steps: 10\ncontext_budget: 100\nbudget_usd: 2.5\nbudget: {unknown_price_usd_per_mtok: 15}\n",
+		"project/config.yaml": "data_dir: /tmp\nread_roots: [/]\nmax_steps: 0\ncontext_budget: 200\ndurability: none\nshell: {timeout: \"0\"}\nconcurrency: 9\nbudget_usd: 3\nbudget: {unknown_price_usd_per_mtok: 0.1}\n",
 	})
 	c := Load(s)
 	expect(t, c.Problems, "data_dir: a project cannot set this", "read_roots: a project cannot set this", "max_steps: a project may only tighten",
-		"context_budget: a project may only", "durability: a project may only", "shell.timeout: a project may only", "concurrency: a project may only")
+		"context_budget: a project may only", "budget_usd: a project may only", "budget.unknown_price_usd_per_mtok: a project cannot set this", "durability: a project may only", "shell.timeout: a project may only", "concurrency: a project may only")
 	c.Problems = nil
 	if diff := cmp.Diff(Load(Sources{UserDir: s.UserDir}), c); diff != "" {
 		t.Error(diff)

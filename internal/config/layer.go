@@ -13,11 +13,13 @@ import (
 
 // layer is config.yaml as it is written.
 type layer struct {
-	DataDir       *string `yaml:"data_dir"`
-	DefaultAgent  *string `yaml:"default_agent"`
-	MaxSteps      *int    `yaml:"max_steps"`
-	ContextBudget *int    `yaml:"context_budget"`
-	Durability    *string `yaml:"durability"`
+	DataDir       *string     `yaml:"data_dir"`
+	DefaultAgent  *string     `yaml:"default_agent"`
+	MaxSteps      *int        `yaml:"max_steps"`
+	ContextBudget *int        `yaml:"context_budget"`
+	BudgetUSD     *float64    `yaml:"budget_usd"`
+	Budget        budgetLayer `yaml:"budget"`
+	Durability    *string     `yaml:"durability"`
 	Shell         struct {
 		Timeout *agent.Duration `yaml:"timeout"`
 	} `yaml:"shell"`
@@ -72,6 +74,7 @@ func (c *Config) readEnv(s Sources) {
 	v.number("concurrency", &l.Concurrency)
 	parse(v, "shell.timeout", &l.Shell.Timeout)
 	readStorageEnv(&l, v)
+	readBudgetEnv(&l, v)
 	c.apply(l, v.sink)
 }
 
@@ -179,6 +182,7 @@ func (c *Config) apply(l layer, s sink) {
 		}
 	}
 	c.applyStorage(l, s)
+	c.applyBudget(l, s)
 }
 
 // limit takes over a limit of which 0 means that there is none.

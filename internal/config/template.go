@@ -20,14 +20,15 @@ func Template() map[string]string {
 
 # default_agent: project     # the agent when nobody names one; "assistant" is built in
 # max_steps: 100             # 0 = no limit
-# context_budget: 500000     # tokens over the life of a process; 0 = unlimited
+# context_budget: 500000     # tokens over the life of a process and its descendants; 0 = unlimited
+# budget_usd: 5              # dollars, likewise
 # shell:
 #   timeout: 2m              # of one command
 # concurrency: 2             # model calls at once
 # checkpoint:                # whichever comes first
 #   every_steps: 5           # 0 = not by steps
 #   every_seconds: 30        # 0 = not by time
-# Only your own config.yaml may have the sections gc, daemon and snapshots.
+# Only your own config.yaml may have the sections gc, daemon, snapshots and budget.
 `,
 		".rnix/mcp.yaml": `# MCP servers. An agent uses those that its agent.yaml names under "mcp".
 # Secrets stand here as ${VARIABLE}, never as themselves.
@@ -51,7 +52,8 @@ description: Works on this project and knows its rules.
 #   preferred: model-name
 #   fallback: other-model
 # max_steps: 100             # 0 = no limit
-# context_budget: 500000     # tokens; 0 = unlimited
+# context_budget: 500000     # tokens, with those of its descendants; 0 = unlimited
+# budget_usd: 5              # dollars, likewise
 skills: [write-tests]
 # devices: [/dev/fs, /dev/workspace, /dev/llm]   # leave out for all, [] for none
 # mcp: [tracker]             # names from mcp.yaml or .mcp.json

@@ -264,7 +264,7 @@ func (d *Daemon) boot() error {
 		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell) }, Thaw: d.procs.Thaw,
 		Release:    d.release,
 		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
-		Scratch:    d.scratch, Inputs: d.store.inputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Revive: resumer{d}.reviveChild, Dismiss: autoResumer{d}.dismiss,
+		Scratch:    d.scratch, Inputs: d.store.inputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Price: priceFor, Accounts: accounts{d}, Revive: resumer{d}.reviveChild, Dismiss: autoResumer{d}.dismiss,
 	}
 	if d.keeper != nil {
 		cfg.Snapshot, cfg.Undo = keeping{d}.snapshot, keeping{d}.undo
@@ -296,6 +296,7 @@ func (d *Daemon) handle(s *ipc.Server) {
 	storage{d}.handle(s)
 	superviser{d}.handle(s)
 	composer{d}.handle(s)
+	budgets{d}.handle(s)
 	on(d, s, ipc.Spawn, spawner{d}.spawn)
 	on(d, s, ipc.Resume, resumer{d}.resume)
 	on(d, s, ipc.ListResumable, resumer{d}.list)

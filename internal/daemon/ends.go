@@ -59,6 +59,7 @@ func (d autoResumer) follow(ctx context.Context) {
 		}
 		for _, id := range d.ends.take() {
 			d.wakeWaiting(ctx, id) // its child may have ended before it was suspended
+			d.wakeBroke(ctx, id)
 			if info, ok := d.journal.Index().Get(id); ok {
 				d.wakeWaiting(ctx, info.ParentUUID)
 			}

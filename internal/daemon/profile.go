@@ -8,6 +8,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/config"
+	"rnix/internal/price"
 	"rnix/types"
 )
 
@@ -22,6 +23,7 @@ type profile struct {
 	trust     bool
 	cfg       config.Config
 	providers config.Providers
+	prices    price.Book
 	catalog   *agent.Catalog
 	servers   []agent.MCPEntry
 	problems  []string
@@ -62,11 +64,13 @@ func (d *Daemon) profileOf(cwd string, env []string, trust bool) (*profile, erro
 	src := config.Sources{UserDir: d.configDir, ProjectDir: p.project, Home: home, Lookup: p.lookup, TrustProject: trust}
 	p.cfg = config.Load(src)
 	p.providers = config.LoadProviders(src)
+	var prices config.Problems
+	p.prices, prices = config.LoadPrices(src)
 	places := agent.Places{ProjectDir: p.project, UserConfigDir: d.configDir, Home: home}
 	p.catalog = agent.Discover(places)
 	var ps agent.Problems
 	p.servers, ps = agent.LoadMCP(places, p.lookup, trust)
-	for _, list := range []agent.Problems{p.cfg.Problems, p.providers.Problems, p.catalog.Problems(), ps} {
+	for _, list := range []agent.Problems{p.cfg.Problems, p.providers.Problems, prices, p.catalog.Problems(), ps} {
 		for _, problem := range list {
 			p.problems = append(p.problems, problem.String())
 		}

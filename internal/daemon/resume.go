@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"rnix/internal/price"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
 	"rnix/ipc"
@@ -111,6 +112,8 @@ func checkResume(req *ipc.ResumeRequest) error {
 		return bad("a directory can be given to a fork only; this process works where it did")
 	case req.Budget != nil && *req.Budget < 0:
 		return bad("the budget is %d; 0 means unlimited", *req.Budget)
+	case req.BudgetUSD != nil && !(*req.BudgetUSD >= 0 && *req.BudgetUSD <= price.Max.Float()):
+		return bad("the budget is %v dollars; give at most %.0f; 0 means unlimited", *req.BudgetUSD, price.Max.Float())
 	case req.MaxSteps != nil && *req.MaxSteps < 0:
 		return bad("the step limit is %d; 0 means none", *req.MaxSteps)
 	case len(req.NewInput) > maxInput:
@@ -134,7 +137,7 @@ func valuesOf(m map[string]string) []string {
 // changes reports whether a request asks for more than to go on.
 func changes(req *ipc.ResumeRequest) bool {
 	return req.NewInput != "" || req.Provider != "" || req.Model != "" || req.FallbackProvider != "" || req.FallbackModel != "" ||
-		req.Budget != nil || req.MaxSteps != nil
+		req.Budget != nil || req.BudgetUSD != nil || req.MaxSteps != nil
 }
 
 // thaw lets a paused process go on that is in the kernel's table, and the paused processes above it: those
@@ -237,7 +240,10 @@ func (d resumer) wakeBelow(ctx context.Context, s *recovery.State, req *ipc.Resu
 		if _, alive := d.running(id); alive || !ok || !info.Suspended || info.SuspendReason == reasonPaused {
 			continue
 		}
-		below := &ipc.ResumeRequest{Env: req.Env, OnInDoubt: req.OnInDoubt, Budget: req.Budget}
+		below := onlyOn(req)
+		if info.Purse == nil || info.Purse.UUID == id { // it waits for its own budget, and not for that of one above it
+			below.Budget, below.BudgetUSD = req.Budget, req.BudgetUSD
+		}
 		a, err := reviver{d.Daemon}.open(ctx, id)
 		if err != nil {
 			d.log.Warn("resume", "uuid", id, "err", err)

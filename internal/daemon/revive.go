@@ -210,27 +210,24 @@ func waitsForChild(s *recovery.State) bool {
 // request changes. What cannot go on with these limits is refused, with what to do.
 func (d reviver) optsOf(a *again, p *profile, ag *agent.Agent, choice config.Choice, req *ipc.ResumeRequest) (kernel.SpawnOpts, error) {
 	was, s := &a.was, a.state
-	budget, steps := was.ContextBudget, was.MaxSteps
-	if req.Budget != nil && !(budget == 0 && waitsForChild(s)) { // else it is meant for the child
-		if budget = 0; *req.Budget > 0 {
-			budget = s.Tokens + *req.Budget
-		}
+	steps := was.MaxSteps
+	limit, err := d.limitOf(a, req)
+	if err != nil {
+		return kernel.SpawnOpts{}, err
 	}
+	usd := limit.USD.Float()
 	if req.MaxSteps != nil {
 		if steps = 0; *req.MaxSteps > 0 {
 			steps = s.Step + *req.MaxSteps
 		}
 	}
 	id := a.rec.id.String()
-	switch {
-	case budget > 0 && s.Tokens >= budget:
-		return kernel.SpawnOpts{}, types.Errorf(types.ErrExhausted, "Resume", id, "its budget is used up: %d of %d tokens; give it more with --budget N (so many more tokens)", s.Tokens, budget)
-	case steps > 0 && s.Step >= steps && s.Open == nil:
+	if steps > 0 && s.Step >= steps && s.Open == nil {
 		return kernel.SpawnOpts{}, types.Errorf(types.ErrExhausted, "Resume", id, "it has done %d of %d steps; give it more with --max-steps N (so many more steps)", s.Step, steps)
 	}
 	o := kernel.SpawnOpts{
 		UUID: a.rec.id, Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort),
-		MaxSteps: &steps, ContextBudget: &budget, BudgetUSD: &was.BudgetUSD, Timeout: was.Timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
+		MaxSteps: &steps, ContextBudget: &limit.Tokens, BudgetUSD: &usd, Timeout: was.Timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
 		Env: proc.ComposeEnv(p.env, p.variables(ag), nil), Secret: p.lookup, Profile: p,
 	}
 	if f := choice.Fallback; f != nil {

@@ -128,6 +128,9 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 	if o.ContextBudget == nil && ag.ContextBudget == nil && p.cfg.ContextBudget.V > 0 {
 		o.ContextBudget = &p.cfg.ContextBudget.V
 	}
+	if o.BudgetUSD == nil && ag.BudgetUSD == nil && p.cfg.Budget.USD.V > 0 {
+		o.BudgetUSD = &p.cfg.Budget.USD.V
+	}
 	if o.MaxSteps != nil && *o.MaxSteps < 0 {
 		return o, types.Errorf(types.ErrInvalid, "Spawn", "", "the step limit %d is negative; 0 means none", *o.MaxSteps)
 	}

@@ -309,10 +309,10 @@ func TestBudgetOfAChildParksTheFamilyAndMoreForTheTopWakesAll(t *testing.T) { //
 		case told:
 			return usage(llmtest.Reply{Text: "leaf done"}, 10)
 		}
-		return usage(appends(1), 5000)
+		return usage(appends(1), 100_000)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	budget := 1000
+	budget := 100_000
 	top := s.Spawn(ipc.SpawnRequest{Intent: "top", Model: "fake", ContextBudget: &budget})
 	w := s.Wait(top.PID)
 	if !w.Suspended || w.Exit.Code != types.ExitBudget {

@@ -295,7 +295,7 @@ func (t taker) bury(ctx context.Context, info *step.ProcInfo, why string) error 
 	if err := t.clear(ctx, info.UUID); err != nil {
 		return err
 	}
-	return t.tombs.Add(step.Tomb{UUID: info.UUID, PID: info.PID, Name: info.Name, Intent: step.FirstLine(info.Intent), DeadAt: info.DeadAt, At: time.Now().UTC(), Why: why})
+	return t.tombs.Add(step.NewTomb(info, why))
 }
 
 // rescue makes sure that no work is lost when the workspace of a history goes.

@@ -185,7 +185,7 @@ func (c *Collector) DeleteArchive(ctx context.Context, id types.UUID, why string
 	if err := c.clear(ctx, id); err != nil {
 		return err
 	}
-	if err := c.tombs.Add(step.Tomb{UUID: id, PID: a.Info.PID, Name: a.Info.Name, Intent: step.FirstLine(a.Info.Intent), DeadAt: a.Info.DeadAt, At: time.Now().UTC(), Why: why}); err != nil {
+	if err := c.tombs.Add(step.NewTomb(&a.Info, why)); err != nil {
 		return err
 	}
 	if err := c.removeArchive(id); err != nil {

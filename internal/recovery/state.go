@@ -61,8 +61,8 @@ type State struct {
 	// itself, a fork without its origin.
 	Unpriced int               `json:"unpriced_tokens,omitempty"`
 	Spending []step.Spending   `json:"spending,omitempty"`
-	Limit    *step.LimitDetail `json:"limit,omitempty"`    // that was set since the run began; nil = as Settled says
-	Purse    types.UUID        `json:"purse,omitzero"`     // of a suspended one: whose budget it waits for
+	Limit    *step.LimitDetail `json:"limit,omitempty"`    // by how much the budget was raised since the run began; nil = it was not
+	Purse    *step.PurseWait   `json:"purse,omitempty"`    // of a suspended one: the budget that it waits for
 	Provider string            `json:"provider,omitempty"` // of the last answer
 	Model    string            `json:"model,omitempty"`
 
@@ -276,7 +276,7 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 			s.born()
 		}
 		s.Phase, s.Paused, s.Exit, s.Result, s.Wait, s.Hint, s.Wake = Running, false, nil, "", "", "", time.Time{}
-		s.Limit, s.Purse = nil, types.UUID{}
+		s.Limit, s.Purse = nil, nil
 		s.began = now
 	case step.MarkerFork:
 		var f step.ForkDetail
@@ -313,6 +313,9 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 	case step.MarkerLimit:
 		var d step.LimitDetail
 		if json.Unmarshal(m.Detail, &d) == nil {
+			if s.Limit != nil {
+				d.Tokens, d.USD = d.Tokens+s.Limit.Tokens, d.USD+s.Limit.USD
+			}
 			s.Limit = &d
 		}
 	case step.MarkerDaemonStop:

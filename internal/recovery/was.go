@@ -16,7 +16,7 @@ func (s *State) Was() (step.Settled, error) {
 	}
 	err := json.Unmarshal(s.Settled, &was)
 	if l := s.Limit; l != nil {
-		was.ContextBudget, was.BudgetUSD = l.Tokens, l.USD
+		was.ContextBudget, was.BudgetUSD = was.ContextBudget+l.Tokens, was.BudgetUSD+l.USD
 	}
 	return was, err
 }

@@ -46,14 +46,22 @@ type ForkDetail struct {
 type SuspendDetail struct {
 	Wake time.Time `json:"wake_at,omitzero"` // when it goes on by itself
 	Hint string    `json:"hint,omitempty"`   // the command with which a person lets it go on
-	// Purse is whose budget it waits for.
-	Purse types.UUID `json:"purse,omitzero"`
+	// Purse is the budget that it waits for; null = it waits for none.
+	Purse *PurseWait `json:"purse,omitempty"`
 }
 
-// LimitDetail is the Detail of a limit marker: the budget from there on.
+// PurseWait names a budget of which there was too little, with its limits at that time: with others, who
+// waits for it can go on.
+type PurseWait struct {
+	UUID   types.UUID `json:"uuid"` // of the history whose budget it is
+	Tokens int        `json:"tokens,omitempty"`
+	USD    float64    `json:"usd,omitempty"`
+}
+
+// LimitDetail is the Detail of a limit marker: how much more the budget has from there on.
 type LimitDetail struct {
-	Tokens int     `json:"context_budget,omitempty"` // 0 = unlimited
-	USD    float64 `json:"budget_usd,omitempty"`     // 0 = unlimited
+	Tokens int     `json:"tokens,omitempty"`
+	USD    float64 `json:"usd,omitempty"`
 }
 
 // compaction is the Detail of a compaction marker. Part of the on-disk format.
@@ -262,12 +270,12 @@ func (h *History) Info() ProcInfo {
 		case MarkerLimit:
 			var d LimitDetail
 			if json.Unmarshal(m.Detail, &d) == nil {
-				p.ContextBudget, p.BudgetUSD = d.Tokens, d.USD
+				p.ContextBudget, p.BudgetUSD = p.ContextBudget+d.Tokens, p.BudgetUSD+d.USD
 			}
 			continue
 		}
 		p.Exit, p.State, p.DeadAt, p.SuspendReason, p.WakeAt = nil, types.StateRunning, time.Time{}, "interrupted", time.Time{}
-		p.Purse = types.UUID{}
+		p.Purse = nil
 		switch m.Name {
 		case MarkerSpawn, MarkerResumed:
 			paused = false

@@ -198,6 +198,19 @@ func (x *Index) Open() []ProcInfo {
 	return out
 }
 
+// Descended returns the histories that another one has started, cut likewise, in no order.
+func (x *Index) Descended() []ProcInfo {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var out []ProcInfo
+	for _, p := range x.infos {
+		if p.ParentUUID != (types.UUID{}) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
 // Due returns the suspended histories that can go on by themselves at a time.
 func (x *Index) Due(now time.Time) []ProcInfo {
 	x.mu.Lock()

@@ -241,7 +241,7 @@ type ProcInfo struct {
 	CostUSD        float64            `json:"cost_usd,omitempty"`
 	Unpriced       int                `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost
 	Spending       []Spending         `json:"spending,omitempty"`        // what it has used itself, of which model and on which day
-	Purse          types.UUID         `json:"purse,omitzero"`            // of a suspended one: whose budget it waits for
+	Purse          *PurseWait         `json:"purse,omitempty"`           // of a suspended one: the budget that it waits for
 	AllowedDevices []string           `json:"allowed_devices"`           // null = all
 	DeniedDevices  []string           `json:"denied_devices,omitempty"`
 	WorkDir        string             `json:"work_dir"`

@@ -28,6 +28,17 @@ type Tomb struct {
 	DeadAt time.Time  `json:"dead_at,omitzero"`
 	At     time.Time  `json:"at"` // when it was deleted
 	Why    string     `json:"why"`
+
+	// What it has used counts for the budget of its parent, and for what everything has cost.
+	Parent   types.UUID `json:"parent_uuid,omitzero"`
+	Agent    string     `json:"agent,omitempty"`
+	Spending []Spending `json:"spending,omitempty"`
+}
+
+// NewTomb returns what is left of a history that is deleted now.
+func NewTomb(p *ProcInfo, why string) Tomb {
+	return Tomb{UUID: p.UUID, PID: p.PID, Name: p.Name, Intent: FirstLine(p.Intent), DeadAt: p.DeadAt, At: time.Now().UTC(), Why: why,
+		Parent: p.ParentUUID, Agent: p.Agent, Spending: p.Spending}
 }
 
 // Tombs is deleted.jsonl: which histories were deleted, when and why. A line is written before the

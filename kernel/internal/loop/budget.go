@@ -4,6 +4,7 @@ import (
 	"context"
 
 	rnixctx "rnix/context"
+	"rnix/internal/step"
 	"rnix/types"
 )
 
@@ -12,8 +13,8 @@ import (
 type Broke struct {
 	Wait string // what it waits for, beginning with "budget"
 	Hint string // the command that lets it go on, without the name of the process
-	// Purse is whose budget it is.
-	Purse types.UUID
+	// Purse is the budget; nil = no other one would help.
+	Purse *step.PurseWait
 }
 
 // Error says what it waits for.

@@ -116,8 +116,8 @@ type End struct {
 	// known.
 	Wait, Hint string
 	Wake       time.Time
-	// Purse is whose budget it waits for.
-	Purse types.UUID
+	// Purse is the budget that it waits for; nil = it waits for none.
+	Purse *step.PurseWait
 }
 
 // Loop runs the steps of one process.

@@ -48,6 +48,7 @@ type Purse struct {
 	kids     int  // purses whose parent this is
 	live     bool // a process has it
 	shared   bool // others have drawn on it, or may
+	known    bool // used is all that they have used
 }
 
 // Entry says what a purse begins with.
@@ -61,6 +62,8 @@ type Entry struct {
 	Shared bool
 	// Kept says that no process has it: it is there for those below.
 	Kept bool
+	// Known says that Used is complete. It need not be while there is no limit.
+	Known bool
 }
 
 // Join makes the purse of a process, or gives back the one that is still there because descendants draw on
@@ -70,13 +73,21 @@ func (t *Tree) Join(e Entry) *Purse {
 	defer t.mu.Unlock()
 	if p := t.purses[e.ID]; p != nil {
 		p.live, p.limit = p.live || !e.Kept, e.Limit
+		if e.Known && !p.known {
+			p.used, p.known, p.shared = e.Used, true, true
+			for _, q := range t.purses {
+				if q.parent == p {
+					p.used = p.used.plus(q.used)
+				}
+			}
+		}
 		t.pumpLocked()
 		return p
 	}
 	if t.purses == nil {
 		t.purses = map[types.UUID]*Purse{}
 	}
-	p := &Purse{tree: t, id: e.ID, up: e.Up, limit: e.Limit, used: e.Used, live: !e.Kept, shared: e.Shared}
+	p := &Purse{tree: t, id: e.ID, up: e.Up, limit: e.Limit, used: e.Used, live: !e.Kept, shared: e.Shared, known: e.Known}
 	t.adoptLocked(p)
 	t.purses[e.ID] = p
 	if p.parent = t.purses[e.Up]; p.parent != nil {
@@ -212,13 +223,14 @@ func (p *Purse) Add(more Amount) Amount {
 type State struct {
 	Limit, Used, Reserved Amount
 	Shared                bool // others draw on it, or have
+	Known                 bool // Used is complete; it need not be while there is no limit
 }
 
 // State returns a snapshot.
 func (p *Purse) State() State {
 	p.tree.mu.Lock()
 	defer p.tree.mu.Unlock()
-	return State{p.limit, p.used, p.reserved, p.shared}
+	return State{p.limit, p.used, p.reserved, p.shared, p.known}
 }
 
 // Find returns the purse of a history; nil if it has none.

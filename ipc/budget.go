@@ -1,0 +1,105 @@
+package ipc
+
+import (
+	"time"
+
+	"rnix/types"
+)
+
+// The methods for budgets and costs.
+var (
+	ShowBudget = Method[BudgetRequest, BudgetResponse]{Name: "budget", Doc: "budget shows what processes and their descendants may use, have used, and have reserved"}
+	AddBudget  = Method[AddBudgetRequest, AddBudgetResponse]{Name: "add_budget", Doc: "add_budget raises the budget of a process, and lets go on what waits for it"}
+	ShowCost   = Method[CostRequest, CostResponse]{Name: "cost", Doc: "cost adds up what agents have used and what that costs, over all histories"}
+)
+
+// BudgetRequest asks about budgets. An empty Target means every process that runs or is suspended and has a limit.
+type BudgetRequest struct {
+	Target string `json:"target,omitempty"`
+}
+
+// BudgetResponse is a list of budgets, each behind that of its parent. With a target: those of its ancestors that
+// limit it, its own, and those of its descendants. Its list is never null.
+type BudgetResponse struct {
+	Budgets []BudgetLine `json:"budgets"`
+}
+
+// BudgetLine is the budget of one process, with that of its descendants in it, ended ones too.
+type BudgetLine struct {
+	PID        types.PID  `json:"pid"`
+	UUID       types.UUID `json:"uuid"`
+	ParentUUID types.UUID `json:"parent_uuid,omitzero"`
+	Name       string     `json:"name,omitempty"`
+	Intent     string     `json:"intent,omitempty"`
+	State      string     `json:"state"`
+	Wait       string     `json:"wait,omitempty"`
+	Above      bool       `json:"above,omitempty"` // it is an ancestor of the target
+	Tokens     TokenLine  `json:"tokens"`
+	USD        USDLine    `json:"usd"`
+	Unpriced   int        `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost; they are not in USD
+}
+
+// TokenLine is a budget in tokens.
+type TokenLine struct {
+	Limit    *int `json:"limit"` // null = unlimited
+	Used     int  `json:"used"`
+	Reserved int  `json:"reserved"` // for answers under way
+	Left     *int `json:"left"`     // null = unlimited
+}
+
+// USDLine is a budget in US dollars.
+type USDLine struct {
+	Limit    *float64 `json:"limit"` // null = unlimited
+	Used     float64  `json:"used"`
+	Reserved float64  `json:"reserved"` // for answers under way
+	Left     *float64 `json:"left"`     // null = unlimited
+}
+
+// AddBudgetRequest raises a budget.
+type AddBudgetRequest struct {
+	Target   string   `json:"target"`
+	Tokens   int      `json:"tokens,omitempty"` // so many more
+	USD      float64  `json:"usd,omitempty"`    // so many more
+	NoResume bool     `json:"no_resume,omitempty"`
+	Env      []string `json:"env,omitempty"` // as in SpawnRequest, for what goes on
+}
+
+// AddBudgetResponse is the budget as it is now, and what goes on with it.
+type AddBudgetResponse struct {
+	BudgetLine
+	Resumed  []types.PID `json:"resumed,omitempty"`
+	Warnings []string    `json:"warnings,omitempty"` // what could not go on, and why
+}
+
+// CostRequest asks what agents have used.
+type CostRequest struct {
+	By    string    `json:"by"`              // agent, model, day, process
+	Since time.Time `json:"since,omitzero"`  // from this day on, in UTC; zero = ever
+	Under string    `json:"under,omitempty"` // only a process and its descendants
+}
+
+// CostResponse is what was used. Its list is never null.
+type CostResponse struct {
+	Lines []CostLine `json:"lines"`
+	Total CostLine   `json:"total"`
+	Since string     `json:"since,omitempty"` // the first day that counts
+}
+
+// CostLine is what was used by one agent, by one model, on one day or by one process.
+type CostLine struct {
+	Key        string     `json:"key"` // the agent, provider/model, the day, or the UUID; empty in the total
+	PID        types.PID  `json:"pid,omitempty"`
+	UUID       types.UUID `json:"uuid,omitzero"`
+	Name       string     `json:"name,omitempty"`
+	Intent     string     `json:"intent,omitempty"`
+	Processes  int        `json:"processes"`
+	Answers    int        `json:"answers"`
+	Input      int        `json:"input_tokens"`
+	Output     int        `json:"output_tokens"`
+	CacheRead  int        `json:"cache_read_tokens"`
+	CacheWrite int        `json:"cache_write_tokens"`
+	Tokens     int        `json:"tokens"`
+	CostUSD    *float64   `json:"cost_usd"`                  // of what has a known price; null = nothing has
+	Unpriced   int        `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost; they are not in CostUSD
+	Estimated  bool       `json:"estimated,omitempty"`       // some of the tokens were counted by us
+}
