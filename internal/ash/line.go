@@ -70,6 +70,10 @@ func (s *Shell) Interact(history string, complete Completer, say func(error)) in
 		if err != nil {
 			say(err)
 		}
+		if code == signalCode(os.Interrupt) && s.front.signal() == os.Interrupt {
+			_, _ = fmt.Fprintln(s.cfg.Stderr) // behind the ^C
+			_, _ = s.Run("", fmt.Sprintf("%s %d", cmdFail, code), false)
+		}
 		if sig := s.front.signal(); s.Exited() || sig != nil && sig != os.Interrupt {
 			return code
 		}

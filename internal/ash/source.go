@@ -43,8 +43,7 @@ func compile(name, text string) (*source, error) {
 		return nil, &IncompleteError{Err: types.Errorf(types.ErrInvalid, "", "", "%s: the script has %d bytes, and %d are allowed; divide it into files and use: source FILE", name, len(text), MaxSource)}
 	}
 	if i := strings.IndexByte(text, 0); i >= 0 {
-		line, col := place(text, i)
-		return nil, types.Errorf(types.ErrInvalid, "", "", "%s:%d:%d: there is a zero byte: this is not the text of a script", name, line, col)
+		return nil, wrong(name, text, syntax.NewPos(uint(i), 0, 0), "there is a zero byte: this is not the text of a script")
 	}
 	file, err := parse(name, text)
 	if err != nil {
@@ -98,15 +97,23 @@ func syntaxError(text string, err error) error {
 	var l syntax.LangError
 	switch {
 	case errors.As(err, &p):
-		line, col := place(text, int(p.Pos.Offset())) // the parser counts no column beyond some thousands
-		out = types.Errorf(types.ErrInvalid, "", "", "%s:%d:%d: %s", p.Filename, line, col, p.Text)
+		out = wrong(p.Filename, text, p.Pos, p.Text)
 	case errors.As(err, &l):
-		out = types.Errorf(types.ErrInvalid, "", "", "%s:%d:%d: %s is not known in this shell", l.Filename, l.Pos.Line(), l.Pos.Col(), l.Feature)
+		out = wrong(l.Filename, text, l.Pos, fmt.Sprintf("%s is not known in this shell", l.Feature))
 	}
 	if syntax.IsIncomplete(err) {
 		return &IncompleteError{Err: out, More: true}
 	}
 	return out
+}
+
+// wrong makes an error about a place of a text. What a person has typed has no name, and its place is seen.
+func wrong(name, text string, pos syntax.Pos, what string) error {
+	if name == "" {
+		return types.Errorf(types.ErrInvalid, "", "", "%s", what)
+	}
+	line, col := place(text, int(pos.Offset())) // the parser counts no column beyond some thousands
+	return types.Errorf(types.ErrInvalid, "", "", "%s:%d:%d: %s", name, line, col, what)
 }
 
 // check refuses what must not be run: code that is nested too deeply, and assignments that would make
@@ -116,7 +123,7 @@ func (s *source) check(file *syntax.File) error {
 	depth := 0
 	refuse := func(pos syntax.Pos, format string, args ...any) {
 		if bad == nil {
-			bad = types.Errorf(types.ErrInvalid, "", "", "%s:%d:%d: %s", s.name, pos.Line(), pos.Col(), fmt.Sprintf(format, args...))
+			bad = wrong(s.name, s.text, pos, fmt.Sprintf(format, args...))
 		}
 	}
 	syntax.Walk(file, func(n syntax.Node) bool {
