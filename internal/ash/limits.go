@@ -29,7 +29,7 @@ func limit() error {
 	if err := unix.Getrlimit(unix.RLIMIT_DATA, &started); err != nil {
 		return err
 	}
-	most := dataNow() + maxMemory
+	most := dataNow() + detector*maxMemory
 	if started.Cur <= most {
 		return nil
 	}
@@ -51,7 +51,7 @@ func unlimited(pid int) {
 func dataNow() uint64 {
 	f, err := os.Open("/proc/self/status")
 	if err != nil {
-		return math.MaxUint64 - maxMemory // no limit then
+		return math.MaxUint64 - detector*maxMemory // no limit then
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
@@ -62,7 +62,7 @@ func dataNow() uint64 {
 			}
 		}
 	}
-	return math.MaxUint64 - maxMemory
+	return math.MaxUint64 - detector*maxMemory
 }
 
 // fewFiles reports whether most of the files that this process may have open are.
