@@ -8,6 +8,9 @@ import (
 // chunkMax is the size at which a chunk stops growing, in bytes.
 const chunkMax = 64 << 10
 
+// chunkMin is the size of the first, in bytes: an intent of a line or two.
+const chunkMin = 128
+
 // encoding is a list of messages as JSON, separated by commas. Bytes once written never change, so a
 // snapshot only has to remember how far it goes.
 type encoding struct {
@@ -39,7 +42,7 @@ func (e *encoding) write(b []byte) {
 		e.chunks[n-1] = append(e.chunks[n-1], b...)
 		return
 	}
-	size := 512
+	size := chunkMin
 	if n > 0 {
 		size = min(2*cap(e.chunks[n-1]), chunkMax)
 	}

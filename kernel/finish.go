@@ -53,7 +53,7 @@ func exitFor(end loop.End, paused bool) types.ExitStatus {
 // finish ends a process whose loop has ended: it gives back the servers and OS children, writes the
 // end into the record, and sets status, state and event in one hold of the lock. It runs in the
 // process's goroutine.
-func (k *KernelImpl) finish(p *Process, end loop.End) {
+func (k *KernelImpl) finish(p *Process, end *loop.End) {
 	k.seal(p, true) // what was accepted is recorded before the end is
 	k.unmountFor(p)
 	if k.cfg.Release != nil {
@@ -70,7 +70,7 @@ func (k *KernelImpl) finish(p *Process, end loop.End) {
 		detail, _ := json.Marshal(step.SuspendDetail{Wake: end.Wake, Hint: end.Hint, Purse: end.Purse}) // two strings and a time
 		marker = step.Marker{Name: step.MarkerSuspended, PID: p.PID, Text: end.Wait, Exit: &exit, Detail: detail}
 	default:
-		exit = exitFor(end, shut)
+		exit = exitFor(*end, shut)
 		exit.Reason += unwritten(exit.Err, p.UUID)
 		exit.Reason, end.Result = withChildren(exit, end.Result, p)
 		marker = step.Marker{Name: step.MarkerExit, PID: p.PID, Text: end.Result, Exit: &exit}
@@ -148,19 +148,19 @@ func (k *KernelImpl) save(p *Process) {
 	}
 }
 
-func (k *KernelImpl) saveInfo(p *Process, i Info) {
-	if !k.keeps {
-		return
-	}
+// saveInfo is apart so that what it encodes is not on the stack of a process that has nothing to save.
+//
+//go:noinline
+func (k *KernelImpl) saveInfo(p *Process, i *Info) {
 	if err := k.store.SaveInfo(p.procInfo(i)); err != nil {
 		k.storageError(p, err)
 	}
 }
 
-func (k *KernelImpl) info(p *Process) Info { return k.table.info(p, time.Now()) }
+func (k *KernelImpl) info(p *Process) *Info { return k.table.info(p, time.Now()) }
 
 // procInfo is the form of a snapshot on disk. It holds no environment and no secrets.
-func (p *Process) procInfo(i Info) step.ProcInfo {
+func (p *Process) procInfo(i *Info) step.ProcInfo {
 	s := step.ProcInfo{
 		V: step.FormatVersion, UUID: i.UUID, PID: i.PID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.State,
 		Suspended: i.Suspended, Intent: i.Intent, Agent: i.Agent, Kind: i.Kind, Skills: i.Skills, Provider: i.Progress.Provider,

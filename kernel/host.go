@@ -90,20 +90,25 @@ func (h host) Ask(ctx context.Context, request []byte) (*loop.Response, error) {
 
 func (h host) ask(ctx context.Context, request []byte) (*loop.Response, error) {
 	tell(h.p, note{kind: asked})
-	h.k.setWait(h.p, waiting{tool: "model", since: time.Now()})
-	defer h.k.setWait(h.p, waiting{})
+	waitForModel(h.k, h.p)
+	defer waitForNothing(h.k, h.p)
 	if f, err := h.k.vfs.File(h.p.PID, h.p.modelFD); err == nil {
 		defer h.k.listen(h.p, f, output)()
 	}
 	if err := h.k.write(ctx, h.p, h.p.modelFD, h.p.modelPath, request); err != nil {
 		return nil, err
 	}
-	answer, err := h.k.read(h.p, h.p.modelFD, h.p.modelPath)
+	return readAnswer(h)
+}
+
+// readAnswer reads what the model has answered.
+func readAnswer(h host) (*loop.Response, error) {
+	text, err := h.k.read(h.p, h.p.modelFD, h.p.modelPath)
 	if err != nil {
 		return nil, err
 	}
 	resp := new(loop.Response)
-	if err := json.Unmarshal(answer, resp); err != nil {
+	if err := json.Unmarshal(text, resp); err != nil {
 		return nil, types.Errorf(types.ErrDriver, "Read", h.p.modelPath, "the device's answer is not a response: %w", err)
 	}
 	return resp, nil
@@ -192,7 +197,7 @@ func (h host) Finish(n int, actions []loop.Action, outs []loop.Outcome) error {
 }
 
 func (h host) Record(rec *step.StepRecord) error {
-	h.k.setWait(h.p, waiting{})
+	waitForNothing(h.k, h.p)
 	rec.Files = h.keepAfter(rec.StepNumber)
 	if err := h.p.rec.Add(step.Record{Kind: step.KindStep, Step: rec}); err != nil {
 		return err
@@ -210,6 +215,10 @@ func (h host) Progress(pr loop.Progress) {
 	defer h.p.mu.Unlock()
 	h.p.progress = pr
 }
+
+// waitForModel and waitForNothing keep the value off the stack of a process that waits long.
+func waitForModel(k *KernelImpl, p *Process)   { k.setWait(p, waiting{tool: "model", since: time.Now()}) }
+func waitForNothing(k *KernelImpl, p *Process) { k.setWait(p, waiting{}) }
 
 // setWait publishes what a process waits for.
 func (k *KernelImpl) setWait(p *Process, w waiting) {

@@ -130,6 +130,9 @@ func mayMount(p, parent *Process, server string) bool {
 // unmountFor ends the servers of a process, side by side: each may take its grace time. An error must
 // not block the exit.
 func (k *KernelImpl) unmountFor(p *Process) {
+	if len(p.MCPMounts) == 0 {
+		return
+	}
 	var wg sync.WaitGroup // each goroutine ends with its unmount, which takes a bounded time
 	for _, path := range p.MCPMounts {
 		wg.Go(func() {

@@ -290,7 +290,7 @@ func (k *KernelImpl) handedOver(ctx context.Context, p *Process) error {
 }
 
 // endOutput ends the outlets of a process whose loop has ended.
-func (k *KernelImpl) endOutput(p *Process, end End) {
+func (k *KernelImpl) endOutput(p *Process, end *End) {
 	outs := p.outlets.Load()
 	if outs == nil {
 		return

@@ -205,7 +205,7 @@ func (k *KernelImpl) Caller(pid types.PID) (vfs.Caller, bool) {
 }
 
 func (p *Process) caller(k *KernelImpl) vfs.Caller {
-	c := vfs.Caller{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots, Env: p.opts.Env, Secret: p.opts.Secret, Profile: p.opts.Profile}
+	c := vfs.Caller{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots, Env: withIdentity(p.opts.Env, p), Secret: p.opts.Secret, Profile: p.opts.Profile}
 	if k.cfg.Scratch != nil {
 		c.Scratch = k.cfg.Scratch(p.UUID)
 	}
@@ -258,13 +258,13 @@ type Info struct {
 }
 
 // info takes the snapshot of a process whose relations are given.
-func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) Info {
+func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) *Info {
 	elapsed := p.Elapsed(now)
 	since, shut := p.gate.Since()
 	limit := p.purse.State().Limit
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := Info{
+	i := &Info{
 		PID: p.PID, PPID: ppid, UUID: p.UUID, ParentUUID: p.parentUUID, Name: p.Name, State: p.state,
 		Intent: p.Intent, Agent: p.Agent, Kind: p.kind, Skills: p.Skills, Progress: p.progress, MaxSteps: p.MaxSteps,
 		Budget: limit.Tokens, BudgetUSD: limit.USD, CreatedAt: p.CreatedAt, EndedAt: p.ended, Elapsed: elapsed,

@@ -29,10 +29,11 @@ var reapSteps = []struct {
 	{"CtxFree", (*KernelImpl).freeContext},
 	{"Reap", (*KernelImpl).bury},
 	{"RemoveProcess", func(k *KernelImpl, p *Process) {
-		tomb := k.info(p)
-		p.tomb = &tomb
-		k.table.remove(p, &tomb)
-		k.saveInfo(p, tomb)
+		p.tomb = k.info(p)
+		k.table.remove(p, p.tomb)
+		if k.keeps {
+			k.saveInfo(p, p.tomb)
+		}
 		p.purse.Leave()
 		k.store.Ended(p.UUID)
 	}},

@@ -139,7 +139,7 @@ func (k *KernelImpl) goOn(p *Process, f *From) error {
 }
 
 // settled is the Detail of a spawn or resumed marker: everything that a later run needs.
-func (p *Process) settled(i Info) (json.RawMessage, error) {
+func (p *Process) settled(i *Info) (json.RawMessage, error) {
 	o := &p.opts
 	s := step.Settled{ProcInfo: p.procInfo(i), SystemPrompt: p.basePrompt, FallbackProvider: o.FallbackProvider, FallbackModel: o.FallbackModel,
 		AskedModel: o.Model, Effort: o.Effort, Timeout: o.Timeout, Settings: o.Settings, Inputs: p.inputs}

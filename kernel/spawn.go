@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -138,7 +136,6 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	if p.PID, p.depth, err = k.table.admit(parent); err != nil {
 		return nil, err
 	}
-	p.opts.Env = withIdentity(p.opts.Env, p)
 	k.openPurse(p, limitOf(ag, &opts))
 	defer func() {
 		if err != nil {
@@ -284,9 +281,12 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 // withIdentity tells OS children to which process they belong, so that an rnix that they start makes
 // child processes of it.
 func withIdentity(env []string, p *Process) []string {
-	out := slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
-		return strings.HasPrefix(kv, "RNIX_PARENT_PID=") || strings.HasPrefix(kv, "RNIX_UUID=")
-	})
+	out := make([]string, 0, len(env)+2)
+	for _, kv := range env {
+		if !strings.HasPrefix(kv, "RNIX_PARENT_PID=") && !strings.HasPrefix(kv, "RNIX_UUID=") {
+			out = append(out, kv)
+		}
+	}
 	return append(out, "RNIX_PARENT_PID="+p.PID.String(), "RNIX_UUID="+p.UUID.String())
 }
 
@@ -354,43 +354,7 @@ func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
 		}
 	}
 	p.wg.Add(1)
-	go func() { // one per process; ends with the loop; reap waits for it
-		defer k.reaper.ended(p)
-		defer p.wg.Done()
-		defer k.closeAll(p)
-		defer stopClock(p)
-		p.opts.From.hold(p.ctx)
-		p.opts.From = nil // it holds the conversation as it was
-		k.save(p)
-		k.finish(p, k.runLoop(p, l))
-	}()
-}
-
-// runLoop runs the loop of a process. A panic, of a model's device or of our own, ends this process and
-// no other.
-func (k *KernelImpl) runLoop(p *Process, l *loop.Loop) (end loop.End) {
-	defer account{k, p}.Settle(nil) // what a panic has left reserved
-	defer func() {
-		if r := recover(); r != nil {
-			err := types.Errorf(types.ErrInternal, "Step", "", "panic: %v", r)
-			k.log.Error("panic", "pid", p.PID, "err", err, "stack", string(debug.Stack()))
-			end = loop.End{Exit: types.ExitStatus{Code: types.ExitError, Reason: err.Err.Error(), Err: err}}
-		}
-	}()
-	if p.opts.Body != nil {
-		return p.opts.Body.Run(p.ctx)
-	}
-	end = l.Run(p.ctx)
-	k.endOutput(p, end)
-	return end
-}
-
-// closeAll closes what an ended process has open. The process cannot be told of failures any more, so
-// the log is.
-func (k *KernelImpl) closeAll(p *Process) {
-	if err := k.vfs.CloseAll(p.PID); err != nil {
-		k.log.Warn("close", "pid", p.PID, "uuid", p.UUID, "err", err)
-	}
+	go k.live(p, l) // one per process; ends with the loop; reap waits for it
 }
 
 // childName is the name of a child process that was given none.

@@ -276,7 +276,7 @@ func ppidLocked(p *Process) types.PID {
 }
 
 // info takes the snapshot of one process.
-func (t *table) info(p *Process, now time.Time) Info {
+func (t *table) info(p *Process, now time.Time) *Info {
 	t.mu.Lock()
 	ppid, children := ppidLocked(p), childrenLocked(p)
 	t.mu.Unlock()

@@ -68,7 +68,7 @@ func (k *KernelImpl) ByUUID(id types.UUID) (*Process, bool) { return k.table.byI
 // Info describes a process that is alive or ended not long ago.
 func (k *KernelImpl) Info(pid types.PID) (Info, error) {
 	if p, ok := k.table.get(pid); ok {
-		return k.table.info(p, time.Now()), nil
+		return *k.table.info(p, time.Now()), nil
 	}
 	return k.tombOf("Info", pid)
 }
@@ -79,7 +79,7 @@ func (k *KernelImpl) List() []Info {
 	procs := k.table.all()
 	out := make([]Info, len(procs))
 	for i, p := range procs {
-		out[i] = k.table.info(p, now)
+		out[i] = *k.table.info(p, now)
 	}
 	return out
 }
