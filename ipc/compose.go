@@ -3,6 +3,7 @@ package ipc
 import (
 	"time"
 
+	"rnix/internal/compose"
 	"rnix/types"
 )
 
@@ -12,6 +13,7 @@ var (
 	ComposeStatus = Method[TargetRequest, ComposeRun]{Name: "compose_status", Doc: "compose_status describes a run and each of its nodes"}
 	ComposeList   = Method[ListRequest, ComposeListResponse]{Name: "compose_list", Doc: "compose_list lists the runs of workflows; with all, also those that have ended"}
 	ComposeDown   = Method[ComposeDownRequest, ComposeRun]{Name: "compose_down", Doc: "compose_down ends a run with all its nodes, or pauses it, and returns when that is so"}
+	ComposePlan   = Method[TargetRequest, ComposePlanResponse]{Name: "compose_plan", Doc: "compose_plan returns the workflow of a run, and what has become of its nodes"}
 	ComposeResume = Method[ComposeResumeRequest, ComposeUpResponse]{Name: "compose_resume", Doc: "compose_resume lets a run go on; of one that has ended it does again what failed, or one node and those below it"}
 )
 
@@ -82,6 +84,12 @@ type ComposeNode struct {
 	TokensUsed int        `json:"tokens_used"` // over all attempts
 	CostUSD    float64    `json:"cost_usd,omitempty"`
 	ElapsedMs  int64      `json:"elapsed_ms,omitempty"` // of the attempt
+}
+
+// ComposePlanResponse is the workflow of a run.
+type ComposePlanResponse struct {
+	File   *compose.File     `json:"file"`
+	States map[string]string `json:"states"` // by node
 }
 
 // ComposeListResponse is the runs, in order of PID, without their nodes.

@@ -65,6 +65,7 @@ type entry struct {
 func entries() []entry {
 	return []entry{
 		{"run", "run", runCmd}, {"wait", "run", waitCmd}, {"kill", "run", killCmd}, {"group groups", "run", groupCmd}, {"pause", "run", pauseCmd}, {"resume", "run", resumeCmd},
+		{"compose", "run", composeCmd},
 		{"list-resumable", "run", listResumableCmd}, {"supervise", "run", superviseCmd},
 		{"send", "run", sendCmd}, {"steer", "run", steerCmd}, {"recv", "run", recvCmd},
 		{"ps list", "see", psCmd}, {"log logs", "see", logCmd}, {"strace", "see", straceCmd}, {"steps", "see", stepsCmd},

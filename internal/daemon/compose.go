@@ -28,6 +28,7 @@ func (d composer) handle(s *ipc.Server) {
 	on(d.Daemon, s, ipc.ComposeStatus, d.status)
 	on(d.Daemon, s, ipc.ComposeList, d.list)
 	on(d.Daemon, s, ipc.ComposeDown, d.down)
+	on(d.Daemon, s, ipc.ComposePlan, d.plan)
 	on(d.Daemon, s, ipc.ComposeResume, runResumer{d}.resume)
 }
 
@@ -101,7 +102,7 @@ func (d composer) parse(peer *ipc.Peer, req *ipc.ComposeUpRequest) (*compose.Fil
 		}
 	}
 	f, ps := compose.Parse(src)
-	if err := ps.Err("Compose", src.Name); err != nil {
+	if err := ps.Err("Compose", ""); err != nil {
 		return nil, err
 	}
 	switch {

@@ -3,7 +3,10 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"rnix/internal/compose"
@@ -24,6 +27,42 @@ func (d composer) status(ctx context.Context, _ *ipc.Peer, req ipc.TargetRequest
 		return ipc.ComposeRun{}, err
 	}
 	return d.describe(ctx, &t)
+}
+
+// plan returns the workflow of a run, with what has become of its nodes.
+func (d composer) plan(ctx context.Context, _ *ipc.Peer, req ipc.TargetRequest) (ipc.ComposePlanResponse, error) {
+	if err := d.settled(ctx); err != nil {
+		return ipc.ComposePlanResponse{}, err
+	}
+	t, err := d.find(req.Target)
+	if err != nil {
+		return ipc.ComposePlanResponse{}, err
+	}
+	nodes, spec, err := d.nodes(ctx, &t)
+	if err != nil {
+		return ipc.ComposePlanResponse{}, err
+	}
+	resp := ipc.ComposePlanResponse{File: spec.File, States: map[string]string{}}
+	counts := map[string]map[string]int{}
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Key.Index < 0 {
+			resp.States[n.Key.Node] = string(n.Phase)
+			continue
+		}
+		if counts[n.Key.Node] == nil {
+			counts[n.Key.Node] = map[string]int{}
+		}
+		counts[n.Key.Node][string(n.Phase)]++
+	}
+	for node, by := range counts {
+		var parts []string
+		for _, state := range slices.Sorted(maps.Keys(by)) {
+			parts = append(parts, fmt.Sprintf("%d %s", by[state], state))
+		}
+		resp.States[node] = strings.Join(parts, ", ")
+	}
+	return resp, nil
 }
 
 // describe returns everything that is known of a run.
@@ -132,7 +171,7 @@ func (d composer) asItIs(n *run.Node) {
 	case info.Exit != nil && !info.Suspended:
 		n.Phase, n.Kind = compose.Succeeded, run.KindOf(*info.Exit)
 		if n.Kind != "" {
-			n.Phase, n.Why = compose.Failed, info.Exit.String()
+			n.Phase, n.Why = compose.Failed, info.Exit.Reason
 		}
 	default:
 		n.Phase, n.Why, n.Until = compose.Suspended, info.SuspendReason, info.WakeAt

@@ -141,7 +141,9 @@ func (r family) outcome(k compose.Key, exit types.ExitStatus, result string, tok
 	code := int(exit.Code)
 	o := compose.Outcome{Kind: KindOf(exit), Exit: &code, Tokens: tokens, CostUSD: cost}
 	if o.Kind != "" {
-		o.Why = exit.String()
+		if o.Why = exit.Reason; o.Why == "" {
+			o.Why = exit.String()
+		}
 		return o
 	}
 	if _, err := r.plan.File.Agents[k.Node].Output.Check(result); err != nil {
