@@ -2,7 +2,6 @@ package peers
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"testing"
 
@@ -37,15 +36,8 @@ func receive(b *testing.B, k *kernel.KernelImpl, p *kernel.Process, each func(*k
 
 // put sends a message, as soon as there is room.
 func put(b *testing.B, k *kernel.KernelImpl, from, to types.PID, data []byte) {
-	for {
-		err := k.Send(from, to, data)
-		if types.CodeOf(err) != types.ErrExhausted {
-			if err != nil {
-				b.Error(err)
-			}
-			return
-		}
-		runtime.Gosched()
+	if err := k.SendContext(context.Background(), from, to, data); err != nil {
+		b.Error(err)
 	}
 }
 
@@ -203,7 +195,8 @@ func BenchmarkFanIn(b *testing.B) {
 		m.report(1)
 	})
 	b.Run("rnix", func(b *testing.B) {
-		k, begin := newKernel(b), make(chan struct{})
+		k, begin, over := newKernel(b), make(chan struct{}), make(chan struct{})
+		defer close(over)
 		to := spawn(b, k, 0, func(_ context.Context, k *kernel.KernelImpl, p *kernel.Process) {
 			for range b.N {
 				if _, err := k.Recv(p.PID); err != nil {
@@ -217,6 +210,7 @@ func BenchmarkFanIn(b *testing.B) {
 				for range share(b.N, i) {
 					put(b, k, p.PID, to, payload)
 				}
+				<-over // their ends are not measured
 			})
 		}
 		p, ok := k.Process(to)

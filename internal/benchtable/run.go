@@ -31,7 +31,11 @@ func measure(ctx context.Context, rows []row, rounds int, benchTime string) (sam
 			continue
 		}
 		bin := filepath.Join(dir, strings.NewReplacer(".", "", "/", "_").Replace(r.pkg))
-		if _, err := command(ctx, r.pkg, "go", "test", "-c", "-o", bin, "."); err != nil {
+		args := []string{"test", "-c", "-o", bin, "."}
+		if r.pkg == peersPkg { // what it requires indirectly follows what we require
+			args = slices.Insert(args, 1, "-mod=mod")
+		}
+		if _, err := command(ctx, r.pkg, "go", args...); err != nil {
 			return nil, err
 		}
 		binaries[r.pkg] = bin
