@@ -185,7 +185,7 @@ func (s caller) hidden(ctx context.Context, hc *interp.HandlerContext, args []st
 		if err != nil {
 			return nil, s.halt(hc, err.Error())
 		}
-		context.AfterFunc(ctx, func() { s.jobs.end(j, signalCode(os.Interrupt)) })
+		s.jobs.until(j, context.AfterFunc(ctx, func() { s.jobs.end(j, signalCode(os.Interrupt)) }))
 		return []string{"eval", fmt.Sprintf("%s=%%%d", varLast, j.id)}, nil
 	case cmdStarted:
 		return s.started(ctx, hc), nil

@@ -42,6 +42,7 @@ type job struct {
 	starting int                 // agents that are asked for, and not there yet
 	killed   bool                // its next command is not run any more
 	waited   bool                // its end has been told
+	release  func() bool         // ends the watching of what would end it
 	code     int                 // exit status, when ended
 }
 
@@ -100,6 +101,13 @@ func (t *jobs) agent(j *job, a Agent) {
 	}
 }
 
+// until keeps what ends the watching of a context that would end a job.
+func (t *jobs) until(j *job, release func() bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	j.release = release
+}
+
 // end notes that a job has ended. Only the first call counts.
 func (t *jobs) end(j *job, code int) {
 	t.mu.Lock()
@@ -108,6 +116,9 @@ func (t *jobs) end(j *job, code int) {
 		return
 	}
 	j.ended, j.code = true, code
+	if j.release != nil {
+		j.release()
+	}
 	if !j.begun {
 		j.begun = true
 		close(j.started)

@@ -29,7 +29,7 @@ with local, arrays, $( ), here-documents, set -e, set -o pipefail, trap ... EXIT
 program is a command in it, besides those of the system.
 
 ` + shellHelp + `
-Not there: descriptors above 2 (exec 3>), coproc, trap of signals, job control by Ctrl+Z.
+Not there: descriptors above 2 (exec 3>), coproc, trap of signals, PIPESTATUS, job control by Ctrl+Z.
 
 Ctrl+C asks the agent in the foreground to stop and ends the line or the script; a second one leaves at
 once. Agents in the background go on when the shell ends, as in Unix; they are listed then, or ended with
