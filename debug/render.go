@@ -142,6 +142,11 @@ func about(e *event.Event) string {
 			return "snapshot of the files: " + text(e.Err)
 		}
 		return fmt.Sprintf("files kept as %s %s <%s>", text(e.Name), text(e.Text), Duration(e.Dur))
+	case event.Stalled:
+		if e.Result == "over" {
+			return "makes progress again"
+		}
+		return with(fmt.Sprintf("HEARTBEAT_STALL: no progress for %s (%s)", Duration(e.Dur), text(e.Name)), text(e.Text))
 	case event.Grouped:
 		return fmt.Sprintf("%s group %d", text(e.Name), e.Step)
 	}

@@ -113,6 +113,7 @@ type Proc struct {
 	State      string            `json:"state"` // created, running, suspended, zombie, dead, archived
 	Wait       string            `json:"wait,omitempty"`
 	WaitUntil  time.Time         `json:"wait_until,omitzero"`
+	Suspect    time.Time         `json:"suspect_since,omitzero"` // since when it makes no progress, if the heartbeat says so
 	Intent     string            `json:"intent"`
 	WorkDir    string            `json:"work_dir,omitempty"`
 	Agent      string            `json:"agent,omitempty"`

@@ -44,6 +44,8 @@ func exitFor(end loop.End, paused bool) types.ExitStatus {
 		return end.Exit
 	case signalled:
 		return types.ExitStatus{Code: types.ExitCancelled, Reason: signalReasons[cause.sig], Err: &types.SyscallError{Syscall: "Process", Code: types.ErrCancelled, Err: end.Cause}}
+	case stalled:
+		return types.ExitStatus{Code: types.ExitNoProgress, Reason: cause.Error(), Err: types.Errorf(types.ErrTimeout, "Process", "", "%w", end.Cause)}
 	case timedOut:
 		return types.ExitStatus{Code: types.ExitError, Reason: cause.Error(), Err: types.Errorf(types.ErrTimeout, "Process", "", "%w", end.Cause)}
 	}

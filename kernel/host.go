@@ -211,6 +211,7 @@ func (h host) Emit(e event.Event) {
 }
 
 func (h host) Progress(pr loop.Progress) {
+	h.k.pulse.lives(h.p)
 	h.p.mu.Lock()
 	defer h.p.mu.Unlock()
 	h.p.progress = pr
@@ -222,6 +223,7 @@ func waitForNothing(k *KernelImpl, p *Process) { k.setWait(p, waiting{}) }
 
 // setWait publishes what a process waits for.
 func (k *KernelImpl) setWait(p *Process, w waiting) {
+	k.pulse.lives(p) // to begin and to end something is progress
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waits = w

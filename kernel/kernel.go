@@ -160,6 +160,8 @@ type Config struct {
 	// Accounts knows what the histories that are not running have used. It may be nil.
 	Accounts Accounts
 	Limits   Limits
+	// Heartbeat looks for processes that make no progress. The zero value: nobody looks.
+	Heartbeat Heartbeat
 }
 
 // Limits bound what agents can start by themselves, whichever path they take.
@@ -196,6 +198,7 @@ type KernelImpl struct {
 	kits    xsync.SyncMap[string, *kit]
 	keeps   bool // there is a store
 	reaper  *reaper
+	pulse   *pulse
 	msgSeq  atomic.Uint64
 	stopped atomic.Bool
 	stop    sync.Once
@@ -230,6 +233,7 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 		}
 	}
 	k.reaper = newReaper(k)
+	k.pulse = newPulse(k, cfg.Heartbeat)
 	if callbacks != nil {
 		k.reaper.watch(callbacks)
 	}
@@ -262,6 +266,7 @@ func (k *KernelImpl) Shutdown(ctx context.Context) error {
 	var err error
 	k.stop.Do(func() {
 		k.stopped.Store(true)
+		k.pulse.close()
 		procs := k.table.close()
 		for _, p := range procs {
 			p.cancel(errStopping)

@@ -55,6 +55,9 @@ type Process struct {
 	kind       string // of its body; empty = an agent
 
 	stepTimeout time.Duration // of one step; 0 = none
+	endless     bool          // its agent says that there is no limit of a step
+	life        atomic.Int64  // when it made progress last, in the time of pulse
+	others      atomic.Int32  // how many of its actions wait for other processes
 
 	purse *purse.Purse // what it and its descendants may use, and have used
 	claim *purse.Claim // for the answer that is asked for; exclusive to the process's goroutine
@@ -78,6 +81,7 @@ type Process struct {
 	sigs           sigset.Set         // +checklocks:mu
 	progress       loop.Progress      // +checklocks:mu
 	waits          waiting            // +checklocks:mu
+	quiet          time.Time          // +checklocks:mu; since when it makes no progress, if it is suspect
 	plan           string             // +checklocks:mu
 	spawned        int                // +checklocks:mu; children that the model started
 	failedChildren []string           // +checklocks:mu; for people
@@ -233,6 +237,8 @@ type Info struct {
 	Runs       int
 	Earlier    []types.PID // of the runs before
 	Wait       string
+	Doing      string    // Wait without what the heartbeat says
+	Suspect    time.Time // since when it makes no progress, if the heartbeat says so
 	WaitUntil  time.Time
 	Intent     string
 	Agent      string
@@ -288,6 +294,10 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) *Inf
 		i.Wait, i.WaitUntil = p.waits.reason, p.waits.until
 	case p.waits.tool != "":
 		i.Wait = p.waits.tool + " for " + now.Sub(p.waits.since).Round(time.Second).String()
+	}
+	if i.Doing = i.Wait; !p.quiet.IsZero() && p.state == types.StateRunning && !shut {
+		i.Suspect = p.quiet
+		i.Wait = with("no progress for "+now.Sub(p.quiet).Round(time.Second).String(), i.Doing)
 	}
 	return i
 }

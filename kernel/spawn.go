@@ -222,8 +222,8 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 	p := &Process{
 		UUID: opts.UUID, Name: opts.Name, Intent: intent, Agent: ag.Name, CreatedAt: time.Now(),
 		WorkDir: opts.WorkDir, ReadRoots: opts.ReadRoots, opts: opts,
-		modelPath: modelPath(opts), stepTimeout: ag.StepTimeout.Or(0),
-		left: make(chan struct{}), gone: make(chan struct{}),
+		modelPath: modelPath(opts),
+		left:      make(chan struct{}), gone: make(chan struct{}),
 	}
 	if k.records(p) {
 		p.box.Max = 4 * mailMax // the post keeps the bound
@@ -231,6 +231,7 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 	if p.UUID == (types.UUID{}) {
 		p.UUID = types.NewUUID()
 	}
+	settleStall(p, ag)
 	for _, s := range ag.Loaded {
 		p.Skills = append(p.Skills, s.Name)
 	}

@@ -174,6 +174,7 @@ func (k *KernelImpl) listen(p *Process, f vfs.VFSFile, category string) (done fu
 		return b
 	}
 	n.NotifyStream(func(part vfs.StreamPart) {
+		k.pulse.lives(p)
 		switch part.Kind {
 		case "wait":
 			k.waitOutside(p, part)

@@ -132,6 +132,7 @@ func systemPrompt(p *Process) string {
 
 // Run performs one action of the model.
 func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
+	defer patient(h.p, a.Kind)()
 	h.k.setWait(h.p, waiting{tool: inHand(a), since: time.Now()})
 	switch a.Kind {
 	case loop.ToolCall:

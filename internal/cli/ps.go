@@ -162,5 +162,8 @@ func waitStyle(p *ipc.Proc) style {
 	if p.Exit != nil && p.Exit.Code != types.ExitOK && p.State != suspended {
 		return red
 	}
+	if !p.Suspect.IsZero() {
+		return yellow
+	}
 	return plain
 }

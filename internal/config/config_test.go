@@ -62,6 +62,8 @@ func TestNothingSaidMeansTheDefaults(t *testing.T) {
 			Checkpoint: Checkpoint{Value[int]{5, "default"}, Value[int]{30, "default"}},
 			Snapshots:  Snapshots{Value[bool]{true, "default"}, Value[Bytes]{1 << 30, "default"}, Value[int]{100_000, "default"}},
 			Budget:     Budget{Value[float64]{0, "default"}, Value[float64]{0, "default"}},
+			Heartbeat: Heartbeat{Value[bool]{true, "default"}, Value[agent.Duration]{agent.Duration(30 * time.Minute), "default"},
+				Value[HeartbeatPolicy]{"warn", "default"}, Value[agent.Duration]{agent.Duration(30 * time.Second), "default"}, Value[int]{2, "default"}},
 		}
 		if diff := cmp.Diff(want, c); diff != "" {
 			t.Error(diff)
@@ -84,6 +86,7 @@ func TestEveryValueSaysWhereItComesFrom(t *testing.T) {
 	}
 	want.storageDefaults()
 	want.budgetDefaults()
+	want.heartbeatDefaults()
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Error(diff)
 	}

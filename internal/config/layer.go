@@ -29,6 +29,7 @@ type layer struct {
 	Daemon      daemonLayer     `yaml:"daemon"`
 	Checkpoint  checkpointLayer `yaml:"checkpoint"`
 	Snapshots   snapshotsLayer  `yaml:"snapshots"`
+	Heartbeat   heartbeatLayer  `yaml:"heartbeat"`
 }
 
 // sink takes the values of one layer: where each comes from, and where to report what is wrong.
@@ -75,6 +76,7 @@ func (c *Config) readEnv(s Sources) {
 	parse(v, "shell.timeout", &l.Shell.Timeout)
 	readStorageEnv(&l, v)
 	readBudgetEnv(&l, v)
+	readHeartbeatEnv(&l, v)
 	c.apply(l, v.sink)
 }
 
@@ -183,6 +185,7 @@ func (c *Config) apply(l layer, s sink) {
 	}
 	c.applyStorage(l, s)
 	c.applyBudget(l, s)
+	c.applyHeartbeat(l, s)
 }
 
 // limit takes over a limit of which 0 means that there is none.

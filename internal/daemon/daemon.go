@@ -83,6 +83,7 @@ type Daemon struct {
 	looked     chan struct{}  // closed when it is known what an earlier daemon has left
 	auto       wentOn
 	ends       *ends
+	heartbeat  kernel.Heartbeat // how processes without progress are looked for
 	bootstrap  *boot
 	autoMax    int // how many processes go on by themselves at the start
 	stop       context.CancelFunc
@@ -225,6 +226,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	d.files = event.WriteFiles(d.events, durable.OS, func(id types.UUID) string { return filepath.Join(d.journal.Dir(id), step.EventsFile) })
 	back.add(func() error { d.events.Close(); return d.files.Close() })
 	d.restore()
+	d.heartbeat = heart{d}.heartbeatOf(cfg.Heartbeat)
 	if cfg.Resume.Auto.V {
 		d.autoMax = cfg.Resume.Max.V
 	}
@@ -264,7 +266,7 @@ func (d *Daemon) boot() error {
 		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell) }, Thaw: d.procs.Thaw,
 		Release:    d.release,
 		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
-		Scratch:    d.scratch, Inputs: d.store.inputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Price: priceFor, Accounts: accounts{d}, Revive: resumer{d}.reviveChild, Dismiss: autoResumer{d}.dismiss,
+		Scratch:    d.scratch, Inputs: d.store.inputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Price: priceFor, Accounts: accounts{d}, Revive: resumer{d}.reviveChild, Dismiss: autoResumer{d}.dismiss, Heartbeat: d.heartbeat,
 	}
 	if d.keeper != nil {
 		cfg.Snapshot, cfg.Undo = keeping{d}.snapshot, keeping{d}.undo
@@ -297,6 +299,7 @@ func (d *Daemon) handle(s *ipc.Server) {
 	superviser{d}.handle(s)
 	composer{d}.handle(s)
 	budgets{d}.handle(s)
+	on(d, s, ipc.Heartbeat, heart{d}.beats)
 	on(d, s, ipc.Spawn, spawner{d}.spawn)
 	on(d, s, ipc.Resume, resumer{d}.resume)
 	on(d, s, ipc.ListResumable, resumer{d}.list)

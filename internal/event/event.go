@@ -17,29 +17,30 @@ type Kind string
 
 // The kinds, with the fields of Event that they fill besides Seq, Time, PID, UUID and Kind.
 const (
-	Spawned      Kind = "spawned"       // PPID, Intent, Provider, Model, Agent, Total (step limit)
-	StepStarted  Kind = "step_started"  // Step, Total
-	StepEnded    Kind = "step_ended"    // Step, Total, Text (summary), Name (action), Tokens (of the step), Dur
-	Syscall      Kind = "syscall"       // Name, Path, Args, Result, Err, Code, Dur, Step
-	LogLine      Kind = "log"           // Name (category: think, tool, output, warning), Text
-	StateChanged Kind = "state"         // From, To
-	Signalled    Kind = "signal"        // Name (signal), Result (delivered, blocked, handled, ignored)
-	Paused       Kind = "paused"        // Text (why)
-	Resumed      Kind = "resumed"       // Dur (how long it was paused)
-	Waiting      Kind = "waiting"       // Text (wait reason; empty = no longer waiting), Until
-	Exited       Kind = "exited"        // Exit, Text (result, bounded), Tokens, Dur
-	Reaped       Kind = "reaped"        //
-	Reparented   Kind = "reparented"    // PPID (the new parent)
-	Compacted    Kind = "compacted"     // Text
-	Mounted      Kind = "mounted"       // Path, Dur
-	Unmounted    Kind = "unmounted"     // Path
-	StorageError Kind = "storage_error" // Path, Err
-	Grouped      Kind = "grouped"       // Name (joined, left), Tokens is not used; Step holds the group
-	Snapshot     Kind = "snapshot"      // Step, Name (git, copy), Text (id), Dur, or Err: the files of the workspace were kept, or could not be
-	Messaged     Kind = "messaged"      // Name (message, steer, child), PPID (the sender), Args (its number), Text (excerpt): a message has come
-	Delivered    Kind = "delivered"     // Args (numbers): messages have reached the conversation
-	NodeChanged  Kind = "node"          // Name (the node of a run of a workflow), Result (its phase), Step (its attempt), Text (why), Args (UUID of the attempt)
-	Lag          Kind = "lag"           // Text (which events are missing before this one); only in files, never in the log
+	Spawned      Kind = "spawned"         // PPID, Intent, Provider, Model, Agent, Total (step limit)
+	StepStarted  Kind = "step_started"    // Step, Total
+	StepEnded    Kind = "step_ended"      // Step, Total, Text (summary), Name (action), Tokens (of the step), Dur
+	Syscall      Kind = "syscall"         // Name, Path, Args, Result, Err, Code, Dur, Step
+	LogLine      Kind = "log"             // Name (category: think, tool, output, warning), Text
+	StateChanged Kind = "state"           // From, To
+	Signalled    Kind = "signal"          // Name (signal), Result (delivered, blocked, handled, ignored)
+	Paused       Kind = "paused"          // Text (why)
+	Resumed      Kind = "resumed"         // Dur (how long it was paused)
+	Waiting      Kind = "waiting"         // Text (wait reason; empty = no longer waiting), Until
+	Exited       Kind = "exited"          // Exit, Text (result, bounded), Tokens, Dur
+	Reaped       Kind = "reaped"          //
+	Reparented   Kind = "reparented"      // PPID (the new parent)
+	Compacted    Kind = "compacted"       // Text
+	Mounted      Kind = "mounted"         // Path, Dur
+	Unmounted    Kind = "unmounted"       // Path
+	StorageError Kind = "storage_error"   // Path, Err
+	Grouped      Kind = "grouped"         // Name (joined, left), Tokens is not used; Step holds the group
+	Snapshot     Kind = "snapshot"        // Step, Name (git, copy), Text (id), Dur, or Err: the files of the workspace were kept, or could not be
+	Messaged     Kind = "messaged"        // Name (message, steer, child), PPID (the sender), Args (its number), Text (excerpt): a message has come
+	Delivered    Kind = "delivered"       // Args (numbers): messages have reached the conversation
+	NodeChanged  Kind = "node"            // Name (the node of a run of a workflow), Result (its phase), Step (its attempt), Text (why), Args (UUID of the attempt)
+	Stalled      Kind = "heartbeat_stall" // Result (suspect, over), Dur (since when there was no progress), Name (what is done: warn, restart, kill), Step, Text (what it does)
+	Lag          Kind = "lag"             // Text (which events are missing before this one); only in files, never in the log
 )
 
 // Event is one entry of the log. It is flat so that it can be encoded by hand and shared.

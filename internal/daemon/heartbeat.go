@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"rnix/internal/config"
+	"rnix/internal/recovery"
+	"rnix/ipc"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// heart looks for processes that make no progress.
+type heart struct{ *Daemon }
+
+// heartbeatOf is how the kernel looks, as the configuration says.
+func (d heart) heartbeatOf(c config.Heartbeat) kernel.Heartbeat {
+	if !c.Enabled.V {
+		return kernel.Heartbeat{}
+	}
+	return kernel.Heartbeat{Interval: time.Duration(c.Interval.V), Stall: c.Stall.V.Or(0), Policy: kernel.HeartbeatPolicy(c.Policy.V),
+		MaxRestarts: c.MaxRestarts.V, Restart: d.restart}
+}
+
+// restart suspends a process and lets it go on from its record, with the environment that it had: the step in hand is cut
+// off and done again.
+func (d heart) restart(ctx context.Context, p *kernel.Process) error {
+	info, err := d.kernel.Info(p.PID)
+	if err != nil {
+		return err
+	}
+	req := &ipc.ResumeRequest{}
+	if own, ok := p.Profile().(*profile); ok {
+		req.Env = own.env
+	}
+	if err := d.kernel.Suspend(ctx, p.PID); err != nil {
+		return err
+	}
+	r := resumer{d.Daemon}
+	r.parted(ctx, info.PPID)
+	resp, err := r.continued(ctx, target{uuid: p.UUID, pid: p.PID}, req, func(s *recovery.State) bool {
+		return s.Phase == recovery.Stopped && !s.Paused // nobody was quicker
+	})
+	if types.CodeOf(err) == types.ErrConflict { // the supervisor above it was quicker, or a person
+		return nil
+	}
+	if err == nil {
+		d.log.Info("heartbeat", "uuid", p.UUID, "was", p.PID, "pid", resp.PID, "step", resp.Step)
+	}
+	return err
+}
+
+// beats answers rnix heartbeat.
+func (d heart) beats(_ context.Context, _ *ipc.Peer, req ipc.HeartbeatRequest) (ipc.HeartbeatResponse, error) {
+	c := d.heartbeat
+	resp := ipc.HeartbeatResponse{Enabled: c.Interval > 0, Policy: string(c.Policy), Stall: c.Stall, Interval: c.Interval, MaxRestarts: c.MaxRestarts, Beats: []ipc.Beat{}}
+	var only []types.PID
+	if req.Target != "" {
+		t, err := processes{d.Daemon}.alive("Heartbeat", req.Target)
+		if err != nil {
+			return resp, err
+		}
+		if only, err = d.kernel.Subtree(t.pid); err != nil {
+			return resp, err
+		}
+	}
+	var list []kernel.Beat
+	list, resp.Naps = d.kernel.Heartbeats()
+	for _, b := range list {
+		if req.Target != "" && !slices.Contains(only, b.PID) {
+			continue
+		}
+		out := ipc.Beat{PID: b.PID, UUID: b.UUID, Name: b.Name, Step: b.Step, Age: b.Age, Limit: b.Limit, Verdict: "ok", Exempt: b.Exempt, Suspect: b.Suspect, Policy: resp.Policy}
+		switch {
+		case b.Exempt != "":
+			out.Verdict = "exempt"
+		case !b.Suspect.IsZero():
+			out.Verdict = "suspect"
+		}
+		resp.Beats = append(resp.Beats, out)
+	}
+	return resp, nil
+}
