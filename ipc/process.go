@@ -124,8 +124,11 @@ type Proc struct {
 	MaxSteps   int               `json:"max_steps"`
 	TokensUsed int               `json:"tokens_used"`
 	Estimated  bool              `json:"estimated,omitempty"`
-	Budget     int               `json:"context_budget,omitempty"`
+	Budget     int               `json:"context_budget,omitempty"` // tokens, with those of its descendants
+	BudgetUSD  float64           `json:"budget_usd,omitempty"`     // likewise
 	CostUSD    float64           `json:"cost_usd,omitempty"`
+	Unpriced   int               `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost
+	Purse      *step.PurseWait   `json:"purse,omitempty"`           // of a suspended one: the budget that it waits for
 	CreatedAt  time.Time         `json:"created_at"`
 	UpdatedAt  time.Time         `json:"updated_at,omitzero"` // when its record last changed; zero = not known
 	ElapsedMs  int64             `json:"elapsed_ms"`          // frozen while paused and after the end

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"rnix/agent"
 	"rnix/internal/price"
@@ -239,7 +240,7 @@ func unpriced(m vfs.ModelName) *types.SyscallError {
 // broke says of which budget there is too little, and what to do.
 func (k *KernelImpl) broke(p *Process, s *purse.Short) *loop.Broke {
 	b := &loop.Broke{Hint: "--budget N", Purse: &step.PurseWait{UUID: s.ID, Tokens: s.Limit.Tokens, USD: s.Limit.USD.Float()}}
-	unit := fmt.Sprintf("%d of %d tokens are used", s.Used.Tokens, s.Limit.Tokens)
+	unit := grouped(s.Used.Tokens)+" of "+grouped(s.Limit.Tokens)+" tokens are used"
 	if s.USD {
 		b.Hint, unit = "--budget-usd X", fmt.Sprintf("%s of %s are used", s.Used.USD, s.Limit.USD)
 	}
@@ -248,12 +249,21 @@ func (k *KernelImpl) broke(p *Process, s *purse.Short) *loop.Broke {
 	case s.USD:
 		unit += fmt.Sprintf(", and the next answer may cost %s", s.Need.USD)
 	default:
-		unit += fmt.Sprintf(", and the next answer may take %d", s.Need.Tokens)
+		unit += ", and the next answer may take "+grouped(s.Need.Tokens)
 	}
 	if b.Wait = "budget: " + unit; s.ID != p.UUID {
 		b.Wait, b.Hint = "budget of "+k.nameOf(s.ID)+": "+unit, ""
 	}
 	return b
+}
+
+// grouped writes a number with commas, as people read it.
+func grouped(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // nameOf names a history: by its PID if it runs.

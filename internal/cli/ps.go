@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,7 +26,7 @@ what it waits for, and below it the processes of the operating system that it ha
 also those that have ended. A suspended process goes on with: rnix resume
 
 Columns: PID; STATE (created, running, suspended, zombie, dead, archived); WAIT, what it waits for, why it is
-suspended, or how it ended; STEP and limit; TOKENS, with ~ where we have counted them and not the provider; ELAPSED, which
+suspended, or how it ended; STEP and limit; TOKENS, with ~ where we have counted them and not the provider; COST, with ? where nobody knows a price; ELAPSED, which
 stands still during a pause; MODEL; INTENT, after the name. A narrow terminal shows fewer columns.`,
 		Example:     examples(`rnix ps`, `rnix ps -a --limit 20`, `rnix ps --json | jq -r 'select(.state=="suspended").uuid'`),
 		Annotations: exits("0 1 2 12"),
@@ -72,16 +74,16 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 		}
 		return nil
 	}
-	cols := []column{{name: "PID", right: true}, {name: "STATE"}, {name: "WAIT", max: 48, drop: 3}, {name: "STEP", right: true, drop: 5},
-		{name: "TOKENS", right: true, drop: 2}, {name: "ELAPSED", right: true, drop: 4}, {name: "MODEL", max: 28, drop: 1}, {name: "INTENT"}}
+	cols := []column{{name: "PID", right: true}, {name: "STATE"}, {name: "WAIT", max: 48, drop: 4}, {name: "STEP", right: true, drop: 6},
+		{name: "TOKENS", right: true, drop: 3}, costColumn(r.Procs), {name: "ELAPSED", right: true, drop: 5}, {name: "MODEL", max: 28, drop: 2}, {name: "INTENT"}}
 	if out.verbose {
-		cols = append([]column{{name: "UUID", drop: 6}}, cols...)
+		cols = append([]column{{name: "UUID", drop: 7}}, cols...)
 	}
 	var rows [][]cell
 	for _, n := range processTree(r.Procs) {
 		p := n.proc
 		row := []cell{text(p.PID.String()), {p.State, stateStyle(p)}, {waitText(p, now), waitStyle(p)}, text(stepsOf(p)),
-			text(tokens(p.TokensUsed, p.Estimated)), text(duration(p.ElapsedMs)), text(modelName(p.Provider, p.Model)), text(n.branch(out.ascii) + intentText(p, out.out.width))}
+			text(tokens(p.TokensUsed, p.Estimated)), text(spentText(p)), text(duration(p.ElapsedMs)), text(modelName(p.Provider, p.Model)), text(n.branch(out.ascii) + intentText(p, out.out.width))}
 		if out.verbose {
 			row = append([]cell{text(p.UUID.String())}, row...)
 		}
@@ -93,10 +95,31 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 		}
 	}
 	out.table(cols, rows)
+	for i := range r.Procs {
+		if p := &r.Procs[i]; p.State == suspended && strings.HasPrefix(p.Wait, "budget") {
+			_, mend := whatParks(r.Procs, p.UUID, p.Wait)
+			out.talk("PID %s goes on with: %s", p.PID, mend)
+		}
+	}
 	if r.Hidden > 0 {
 		out.talk("%s more on disk; --limit 0 shows all", number(r.Hidden))
 	}
 	return nil
+}
+
+// costColumn is shown where something has cost something.
+func costColumn(procs []ipc.Proc) column {
+	c := column{name: "COST", right: true, drop: 1}
+	c.hide = !slices.ContainsFunc(procs, func(p ipc.Proc) bool { return p.CostUSD > 0 })
+	return c
+}
+
+// spentText is what a process has cost itself.
+func spentText(p *ipc.Proc) string {
+	if p.CostUSD == 0 && p.Unpriced == 0 {
+		return "-"
+	}
+	return costText(&p.CostUSD, p.Unpriced)
 }
 
 func osChild(k *ipc.OSChild) string {

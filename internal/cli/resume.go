@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rnix/internal/price"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -56,6 +57,7 @@ its exit codes. With --json it answers with what has begun, an object for each p
 	f.StringVar(&o.req.FallbackProvider, "fallback-provider", "", "the provider when the first one fails")
 	f.StringVar(&o.req.FallbackModel, "fallback-model", "", "the model when the first one fails")
 	f.Var(&o.budget, "budget", "so many tokens more than it has used, such as 200k; 0 = unlimited")
+	f.Var(&o.usd, "budget-usd", "so many dollars more than it has used, such as 2.50; 0 = unlimited")
 	f.IntVar(&o.maxSteps, "max-steps", 0, "so many steps more than it has done; 0 = no limit")
 	f.StringVarP(&o.req.Name, "name", "n", "", "a name for the fork")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory in which the fork works, as it is")
@@ -82,6 +84,7 @@ type resumeOptions struct {
 	fromStep int
 	maxSteps int
 	budget   count
+	usd      money
 	cwd      string
 	doubt    string
 	subtree  bool
@@ -139,7 +142,7 @@ func (o *resumeOptions) check(changed func(string) bool, targets []string) error
 		}
 	}
 	if o.subtree {
-		for _, name := range []string{"fork", "new-input", "provider", "model", "fallback-provider", "fallback-model", "budget", "max-steps",
+		for _, name := range []string{"fork", "new-input", "provider", "model", "fallback-provider", "fallback-model", "budget", "budget-usd", "max-steps",
 			"on-in-doubt", "trust-project", "follow"} {
 			if changed(name) {
 				return usagef("resume without --subtree changes a process", "--subtree only ends a pause, so --%s cannot be given with it", name)
@@ -174,6 +177,10 @@ func (o *resumeOptions) settle(changed func(string) bool) error {
 	if changed("budget") {
 		n := int(o.budget)
 		o.req.Budget = &n
+	}
+	if changed("budget-usd") {
+		usd := price.USD(o.usd).Float()
+		o.req.BudgetUSD = &usd
 	}
 	if o.cwd != "" {
 		o.req.Cwd = o.cwd
@@ -300,6 +307,12 @@ func resumeMend(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err 
 		return err
 	case p.Budget > 0 && p.TokensUsed >= p.Budget:
 		return withMend(&exitError{ExitBudget, err}, fmt.Sprintf("%s --budget %d", again, p.Budget))
+	case p.BudgetUSD > 0 && p.CostUSD >= p.BudgetUSD:
+		return withMend(&exitError{ExitBudget, err}, fmt.Sprintf("%s --budget-usd %.2f", again, p.BudgetUSD))
+	case p.Budget > 0 || p.BudgetUSD > 0: // its children have used the rest
+		return withMend(&exitError{ExitBudget, err}, budgetMend(&p.Proc, again))
+	case p.Purse != nil:
+		return withMend(&exitError{ExitBudget, err}, purseMend(&p.Proc))
 	case p.MaxSteps > 0 && p.Step >= p.MaxSteps:
 		return withMend(&exitError{ExitAgentFailed, err}, fmt.Sprintf("%s --max-steps %d", again, p.MaxSteps))
 	}

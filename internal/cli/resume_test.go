@@ -258,7 +258,7 @@ func TestFollowedResumeEndsAsARunDoes(t *testing.T) {
 func TestProcessWithoutBudgetIsSuspendedAndSaysHowItGoesOn(t *testing.T) {
 	exit := types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}
 	f := newFake(t).serve()
-	f.procs = []ipc.Proc{{PID: 3, UUID: id(3), State: suspended, Wait: "budget: 1234 of 1000 tokens are used", Exit: &exit, TokensUsed: 1234, Budget: 1000}}
+	f.procs = []ipc.Proc{{PID: 3, UUID: id(3), State: suspended, Wait: "budget: 1,234 of 1,000 tokens are used", Exit: &exit, TokensUsed: 1234, Budget: 1000}}
 	child := types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}
 	events := []event.Event{{Kind: event.Exited, PID: 4, UUID: id(4), Exit: &child, Result: suspended, Tokens: 9, Dur: time.Second}, {Kind: event.Exited, Exit: &exit, Result: suspended}}
 	end := ipc.WaitResponse{Exit: exit, Suspended: true, Result: "half", Steps: 2, TokensUsed: 1234, ElapsedMs: 2100}
@@ -300,7 +300,7 @@ func TestWhatCanBeResumedIsListedWithItsReason(t *testing.T) {
 	now := time.Date(2026, 1, 2, 15, 0, 0, 0, time.Local)
 	f := newFake(t)
 	f.procs = []ipc.Proc{
-		{PID: 9, UUID: id(9), Name: "night", State: suspended, Wait: "budget: 1234 of 1000 tokens are used", Exit: &types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget},
+		{PID: 9, UUID: id(9), Name: "night", State: suspended, Wait: "budget: 1,234 of 1,000 tokens are used", Exit: &types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget},
 			Step: 3, MaxSteps: 20, TokensUsed: 1234, UpdatedAt: now.Add(-time.Hour), Intent: "build\nit"},
 		{PID: 2, UUID: types.UUID{1, 0x91, 0xf3, 0xa2, 1, 15: 2}, State: "dead", Exit: &types.ExitStatus{Code: 1, Reason: "max steps exceeded"}, Step: 20, MaxSteps: 20, UpdatedAt: now.Add(-48 * time.Hour), Intent: "第二"},
 		{PID: 1, UUID: id(1), State: suspended, Wait: "paused for 3s", Intent: "first"},
@@ -356,7 +356,7 @@ func TestWhoWaitsForASuspendedChildGoesOnWithIt(t *testing.T) {
 	procs := []ipc.Proc{
 		{PID: 3, UUID: id(3), State: suspended, Exit: blocked, Wait: "child PID 4"},
 		{PID: 4, UUID: id(4), ParentUUID: id(3), State: suspended, Exit: blocked, Wait: "child PID 5"},
-		{PID: 5, UUID: id(5), ParentUUID: id(4), State: suspended, Exit: budget, Wait: "budget: 1234 of 1000 tokens are used", TokensUsed: 1234, Budget: 1000},
+		{PID: 5, UUID: id(5), ParentUUID: id(4), State: suspended, Exit: budget, Wait: "budget: 1,234 of 1,000 tokens are used", TokensUsed: 1234, Budget: 1000},
 		{PID: 6, UUID: id(6), ParentUUID: id(4), State: "running"},
 		{PID: 7, UUID: id(7), ParentUUID: id(8), State: suspended, Wait: "child x"}, {PID: 8, UUID: id(8), ParentUUID: id(7), State: suspended, Wait: "child y"},
 	}

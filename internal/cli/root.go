@@ -66,7 +66,7 @@ func entries() []entry {
 	return []entry{
 		{"run", "run", runCmd}, {"wait", "run", waitCmd}, {"kill", "run", killCmd}, {"group groups", "run", groupCmd}, {"pause", "run", pauseCmd}, {"resume", "run", resumeCmd},
 		{"compose", "run", composeCmd},
-		{"list-resumable", "run", listResumableCmd}, {"supervise", "run", superviseCmd},
+		{"list-resumable", "run", listResumableCmd}, {"budget", "run", budgetCmd}, {"cost", "see", costCmd}, {"supervise", "run", superviseCmd},
 		{"send", "run", sendCmd}, {"steer", "run", steerCmd}, {"recv", "run", recvCmd},
 		{"ps list", "see", psCmd}, {"log logs", "see", logCmd}, {"strace", "see", straceCmd}, {"steps", "see", stepsCmd},
 		{"heartbeat", "see", heartbeatCmd},
@@ -232,7 +232,7 @@ func examples(lines ...string) string { return "  " + strings.Join(lines, "\n  "
 const environmentHelp = `  RNIX_DATA_DIR       where histories are kept (default ~/.rnix/data)
   RNIX_PARENT_PID     the parent of what run starts; set for the children of agents
   RNIX_DEFAULT_AGENT  the agent when nobody names one
-  RNIX_MAX_STEPS, RNIX_CONTEXT_BUDGET, RNIX_SHELL_TIMEOUT, RNIX_CONCURRENCY, RNIX_DURABILITY
+  RNIX_MAX_STEPS, RNIX_CONTEXT_BUDGET, RNIX_BUDGET_USD, RNIX_SHELL_TIMEOUT, RNIX_CONCURRENCY, RNIX_DURABILITY
                       as in config.yaml
   RNIX_IDLE           stop the daemon after so long without agents and clients, such as 30m
                       (default: never)

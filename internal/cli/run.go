@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rnix/internal/ash"
+	"rnix/internal/price"
 	"rnix/ipc"
 )
 
@@ -62,6 +63,7 @@ type runOptions struct {
 	inputs   []string
 	maxSteps int
 	budget   count
+	usd      money
 	cwd      string
 	detach   bool
 	timeout  time.Duration
@@ -82,7 +84,8 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.StringVar(&o.req.FallbackModel, "fallback-model", "", "the model when the first one fails")
 	f.StringVar(&o.req.Effort, "effort", "", "how long the model thinks: low, medium, high, or what the provider calls it")
 	f.IntVar(&o.maxSteps, "max-steps", 0, "end after so many steps; 0 = no limit")
-	f.Var(&o.budget, "budget", "tokens over the life of the agent, such as 200k; 0 = unlimited")
+	f.Var(&o.budget, "budget", "tokens over the life of the agent and its children, such as 200k; 0 = unlimited")
+	f.Var(&o.usd, "budget-usd", "dollars, likewise, such as 2.50; 0 = unlimited")
 	f.DurationVar(&o.timeout, "timeout", 0, "end the agent after this time, such as 10m")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory to work in")
 	f.StringVarP(&o.req.Name, "name", "n", "", "a name for the process")
@@ -144,6 +147,10 @@ func (o *runOptions) settle(changed func(string) bool) error {
 	if changed("budget") {
 		n := int(o.budget)
 		o.req.ContextBudget = &n
+	}
+	if changed("budget-usd") {
+		usd := price.USD(o.usd).Float()
+		o.req.BudgetUSD = &usd
 	}
 	if changed("timeout") && o.timeout < time.Millisecond {
 		return usagef("", "--timeout %s: give a time such as 90s or 10m", o.timeout)

@@ -109,18 +109,34 @@ func whatParks(procs []ipc.Proc, id types.UUID, given string) (reason, mend stri
 	}
 	mend = "rnix resume " + last.UUID.String()
 	switch {
+	case last.Purse != nil && last.Purse.UUID != last.UUID:
+		mend = purseMend(last)
 	case strings.HasPrefix(last.Wait, "budget: "):
-		mend += fmt.Sprintf(" --budget %d", max(cmp.Or(last.Budget, last.TokensUsed), 1))
+		mend = budgetMend(last, mend)
 	case strings.HasPrefix(last.Wait, "context: "):
 		mend += " --model MODEL"
 	}
 	return given, mend
 }
 
+// budgetMend is the command, which begins with again, that gives a process as much of its own budget as it had.
+func budgetMend(p *ipc.Proc, again string) string {
+	if strings.Contains(p.Wait, "$") || p.Budget == 0 && p.BudgetUSD > 0 {
+		return again + fmt.Sprintf(" --budget-usd %.2f", max(p.BudgetUSD, 0.01))
+	}
+	return again + fmt.Sprintf(" --budget %d", max(cmp.Or(p.Budget, p.TokensUsed), 1))
+}
+
+// purseMend is the command that raises the budget of an ancestor for which a process waits.
+func purseMend(p *ipc.Proc) string {
+	mend := "rnix budget add " + p.Purse.UUID.String()
+	if strings.Contains(p.Wait, "$") {
+		return mend + fmt.Sprintf(" --usd %.2f", max(p.Purse.USD, 0.01))
+	}
+	return mend + fmt.Sprintf(" --tokens %d", max(p.Purse.Tokens, 1))
+}
+
 // waitReason is why a process is suspended, on one line.
 func waitReason(p *ipc.Proc) string {
-	if strings.HasPrefix(p.Wait, "budget: ") && p.Budget > 0 {
-		return fmt.Sprintf("budget: %s of %s tokens are used", number(p.TokensUsed), number(p.Budget))
-	}
 	return oneLine(p.Wait)
 }

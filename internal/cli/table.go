@@ -8,6 +8,7 @@ type column struct {
 	right bool
 	max   int // cells, where not all fits; 0 = no limit
 	drop  int // columns with a number are left out when the line does not fit, the lowest first; 0 = never
+	hide  bool
 }
 
 // cell is a piece of clean text with its style.
@@ -28,6 +29,9 @@ func (o *output) table(cols []column, rows [][]cell) {
 	widths := make([]int, len(cols))
 	whole := 0
 	for i, c := range cols {
+		if c.hide {
+			continue
+		}
 		widths[i] = cells(c.name)
 		for _, r := range rows {
 			if n := cells(r[i].text); n > widths[i] {
@@ -43,7 +47,7 @@ func (o *output) table(cols []column, rows [][]cell) {
 	}
 	shown := make([]bool, len(cols))
 	for i := range shown {
-		shown[i] = true
+		shown[i] = !cols[i].hide
 	}
 	last := len(cols) - 1
 	for width > 0 && used(widths[:last], shown)+min(leastLast, widths[last]) > width {

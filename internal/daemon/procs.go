@@ -176,7 +176,7 @@ func (d processes) wireProc(i *kernel.Info) ipc.Proc {
 		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(), Wait: cmp.Or(i.Wait, i.Parked),
 		WaitUntil: i.WaitUntil, Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Kind: i.Kind, Provider: i.Progress.Provider, Model: i.Progress.Model,
 		Step: i.Progress.Step, MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated, Budget: i.Budget,
-		Suspect: i.Suspect, CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.EndedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
+		Suspect: i.Suspect, BudgetUSD: i.BudgetUSD.Float(), Unpriced: i.Progress.Unpriced, Purse: i.Purse, CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.EndedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
 	}
 	for _, c := range d.procs.Children(i.PID) {
 		p.Children = append(p.Children, ipc.OSChild{PID: c.PID, Kind: string(c.Kind), Command: c.Command, Started: c.StartedAt})
@@ -196,7 +196,7 @@ func storedProc(i *step.ProcInfo) ipc.Proc {
 	return ipc.Proc{
 		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: state, Wait: wait, WaitUntil: i.WakeAt,
 		Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Kind: i.Kind, Provider: i.Provider, Model: i.Model, Step: i.Step, MaxSteps: i.MaxSteps,
-		TokensUsed: i.TokensUsed, Budget: i.ContextBudget, CostUSD: i.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt,
+		TokensUsed: i.TokensUsed, Budget: i.ContextBudget, BudgetUSD: i.BudgetUSD, Unpriced: i.Unpriced, Purse: i.Purse, CostUSD: i.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt,
 		ElapsedMs: storedElapsed(i).Milliseconds(), Exit: i.Exit,
 	}
 }

@@ -20,7 +20,7 @@ import (
 var resumedFields = map[string]string{
 	"PID": "new", "UUID": "same", "PPID": "parent", "ParentUUID": "same", "Name": "same", "State": "moment", "Wait": "moment", "WaitUntil": "moment",
 	"Intent": "same", "Agent": "same", "Provider": "same", "Model": "same", "Step": "moment", "MaxSteps": "same", "TokensUsed": "same",
-	"Estimated": "same", "Budget": "same", "CostUSD": "same", "CreatedAt": "same", "UpdatedAt": "moment", "ElapsedMs": "moment", "Exit": "moment", "Children": "moment",
+	"Estimated": "same", "Budget": "same", "BudgetUSD": "same", "Unpriced": "same", "Purse": "same", "CostUSD": "same", "CreatedAt": "same", "UpdatedAt": "moment", "ElapsedMs": "moment", "Exit": "moment", "Children": "moment",
 	"WorkDir": "same", "ReadRoots": "same", "AllowedDevices": "same", "DeniedDevices": "same", "MCPMounts": "mounts", "Skills": "same", "Tools": "same",
 	"Plan": "same", "Result": "moment", "Interrupted": "moment", "Damage": "same", "Dir": "same",
 }

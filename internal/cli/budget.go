@@ -1,0 +1,214 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"rnix/internal/price"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+func budgetCmd(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:        "budget [PROCESS]",
+		SuggestFor: []string{"quota", "limit"},
+		Short:      "show what processes may use and have used, and give them more",
+		Long: `Budget shows what a process may use, in tokens and in dollars, what it has used with all that descend from it,
+ended ones too, what is reserved for answers under way, and what is left; above it the ancestors whose budget limits it
+too, below it its descendants. Without PROCESS: all that run or are suspended and have a budget.
+
+A budget is that of a whole family: children draw from their parent's, and may have one of their own below it. Before a
+model is asked, the most that the answer can take is reserved, from all budgets above; when the answer is there it is
+settled for what it took. So a budget that several share, or one in dollars, is not exceeded, and a process that
+has a budget of tokens for itself alone can go over it by its last prompt. A model whose answers nobody can bound
+(the CLIs) has the whole budget for itself while it answers, and can go over it by that one answer. What a provider bills for
+an answer that broke off, nobody tells us.
+
+A process whose budget is used up is suspended, and goes on after: rnix budget add`,
+		Example:           examples(`rnix budget`, `rnix budget night`, `rnix budget add night --tokens 200k`, `rnix budget add 3 --usd 2.50 --no-resume`),
+		Annotations:       exits("0 1 2 10 11 12"),
+		Args:              argsOf(0, 1, process),
+		ValidArgsFunction: completeProcs(a, true),
+		RunE: func(c *cobra.Command, args []string) error {
+			var req ipc.BudgetRequest
+			if len(args) > 0 {
+				req.Target = args[0]
+			}
+			client, err := a.connect(c.Context())
+			if err != nil {
+				return err
+			}
+			return showBudgets(c.Context(), client, a.out, req)
+		},
+	}
+	c.AddCommand(budgetAddCmd(a))
+	return c
+}
+
+func budgetAddCmd(a *app) *cobra.Command {
+	var tokens count
+	var usd money
+	var req ipc.AddBudgetRequest
+	c := &cobra.Command{
+		Use:   "add PROCESS",
+		Short: "raise the budget of a process, and let go on what waits for it",
+		Long: `Add raises the budget of a process, running or suspended, durably. What is suspended because it waits for this budget,
+the process itself and any of its descendants, goes on by itself, unless --no-resume is given.
+
+A process without a limit of its own has nothing to which something could be added: raise that of the ancestor whose
+budget it draws from, which rnix budget PROCESS shows.`,
+		Example:           examples(`rnix budget add night --tokens 200k`, `rnix budget add 3 --tokens 50000 --usd 2.50`, `rnix budget add 3 --usd 1 --no-resume`),
+		Annotations:       exits("0 1 2 10 11 12"),
+		Args:              argsOf(1, 1, process),
+		ValidArgsFunction: completeProcs(a, false),
+		RunE: func(c *cobra.Command, args []string) error {
+			if tokens == 0 && usd == 0 {
+				return usagef("say how much: --tokens 200k, --usd 2.50 or both", "nothing is to be added")
+			}
+			req.Target, req.Tokens, req.USD, req.Env = args[0], int(tokens), price.USD(usd).Float(), a.host.Environ
+			client, err := a.connect(c.Context())
+			if err != nil {
+				return err
+			}
+			return addBudget(c.Context(), client, a.out, req)
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.Var(&tokens, "tokens", "so many tokens more, such as 200k")
+	f.Var(&usd, "usd", "so many dollars more, such as 2.50")
+	f.BoolVar(&req.NoResume, "no-resume", false, "leave what waits for the budget suspended")
+	return c
+}
+
+// money is an amount of money that people write: 2.50 or $2.50.
+type money price.USD
+
+func (d *money) String() string { return price.USD(*d).String() }
+func (d *money) Type() string   { return "usd" }
+
+// Set reads an amount of at least 0.
+func (d *money) Set(s string) error {
+	u, err := price.ParseUSD(s)
+	if err != nil {
+		return errors.New("want an amount of US dollars such as 2.50")
+	}
+	*d = money(u)
+	return nil
+}
+
+// showBudgets lists budgets.
+func showBudgets(ctx context.Context, c *ipc.Client, out *output, req ipc.BudgetRequest) error {
+	r, err := ipc.Call(ctx, c, ipc.ShowBudget, req)
+	if err != nil {
+		return err
+	}
+	if out.json() {
+		for i := range r.Budgets {
+			out.object(&r.Budgets[i])
+		}
+		return nil
+	}
+	if len(r.Budgets) == 0 {
+		out.talk("no process that runs or is suspended has a budget; give one with: rnix run --budget 200k, or --budget-usd 2.50")
+		return nil
+	}
+	cols := []column{{name: "PID", right: true}, {name: "STATE", drop: 2}, {name: "LIMIT", right: true}, {name: "USED", right: true}, {name: "RESERVED", right: true, drop: 3},
+		{name: "LEFT", right: true}, {name: "LIMIT $", right: true, drop: 4}, {name: "USED $", right: true, drop: 5}, {name: "LEFT $", right: true, drop: 6}, {name: "INTENT"}}
+	var rows [][]cell
+	depth := map[types.UUID]int{}
+	for i := range r.Budgets {
+		l := &r.Budgets[i]
+		if up, ok := depth[l.ParentUUID]; ok {
+			depth[l.UUID] = up + 1
+		} else {
+			depth[l.UUID] = 0
+		}
+		mark := ""
+		if l.Above {
+			mark = "above: "
+		}
+		name := strings.Repeat("  ", depth[l.UUID]) + mark + behind(oneLine(l.Name), ": ") + oneLine(l.Intent)
+		rows = append(rows, []cell{text(l.PID.String()), text(l.State), text(limitText(l.Tokens.Limit)), text(number(l.Tokens.Used)), text(number(l.Tokens.Reserved)),
+			text(limitText(l.Tokens.Left)), text(usdText(l.USD.Limit)), text(costText(&l.USD.Used, l.Unpriced)), text(usdText(l.USD.Left)), text(cut(name, intentMax))})
+	}
+	out.table(cols, rows)
+	for i := range r.Budgets {
+		if l := &r.Budgets[i]; strings.HasPrefix(l.Wait, "budget") && l.State == suspended {
+			out.talk("PID %s waits: %s", l.PID, oneLine(l.Wait))
+		}
+	}
+	return nil
+}
+
+// behind is s with something behind it, if it is not empty.
+func behind(s, sep string) string {
+	if s == "" {
+		return ""
+	}
+	return s + sep
+}
+
+// limitText is a number of tokens that may be without limit.
+func limitText(n *int) string {
+	if n == nil {
+		return "-"
+	}
+	return number(*n)
+}
+
+// usdText is an amount that may be without limit.
+func usdText(usd *float64) string {
+	if usd == nil {
+		return "-"
+	}
+	return price.FromFloat(*usd).String()
+}
+
+// costText is what something has cost: ? if nobody knows, and with a + where there is a part of which nobody
+// does.
+func costText(usd *float64, unpriced int) string {
+	switch {
+	case usd == nil || *usd == 0 && unpriced > 0:
+		return "?"
+	case unpriced > 0:
+		return price.FromFloat(*usd).String() + "+?"
+	}
+	return price.FromFloat(*usd).String()
+}
+
+// addBudget raises a budget.
+func addBudget(ctx context.Context, c *ipc.Client, out *output, req ipc.AddBudgetRequest) error {
+	r, err := ipc.Call(ctx, c, ipc.AddBudget, req)
+	if err != nil {
+		return err
+	}
+	if out.json() {
+		out.object(&r)
+	} else {
+		var parts []string
+		if r.Tokens.Limit != nil {
+			parts = append(parts, fmt.Sprintf("%s tokens, %s left", number(*r.Tokens.Limit), number(*r.Tokens.Left)))
+		}
+		if r.USD.Limit != nil {
+			parts = append(parts, fmt.Sprintf("%s, %s left", usdText(r.USD.Limit), usdText(r.USD.Left)))
+		}
+		out.talk("[kernel] PID %s has a budget of %s", r.PID, strings.Join(parts, "; and of "))
+		if len(r.Resumed) > 0 {
+			pids := make([]string, len(r.Resumed))
+			for i, pid := range r.Resumed {
+				pids[i] = "PID " + pid.String()
+			}
+			out.talk("[kernel] with it go on: %s", strings.Join(pids, ", "))
+		}
+	}
+	for _, text := range r.Warnings {
+		out.warn(text)
+	}
+	return nil
+}
