@@ -240,7 +240,7 @@ func unpriced(m vfs.ModelName) *types.SyscallError {
 // broke says of which budget there is too little, and what to do.
 func (k *KernelImpl) broke(p *Process, s *purse.Short) *loop.Broke {
 	b := &loop.Broke{Hint: "--budget N", Purse: &step.PurseWait{UUID: s.ID, Tokens: s.Limit.Tokens, USD: s.Limit.USD.Float()}}
-	unit := grouped(s.Used.Tokens)+" of "+grouped(s.Limit.Tokens)+" tokens are used"
+	unit := grouped(s.Used.Tokens) + " of " + grouped(s.Limit.Tokens) + " tokens are used"
 	if s.USD {
 		b.Hint, unit = "--budget-usd X", fmt.Sprintf("%s of %s are used", s.Used.USD, s.Limit.USD)
 	}
@@ -249,7 +249,7 @@ func (k *KernelImpl) broke(p *Process, s *purse.Short) *loop.Broke {
 	case s.USD:
 		unit += fmt.Sprintf(", and the next answer may cost %s", s.Need.USD)
 	default:
-		unit += ", and the next answer may take "+grouped(s.Need.Tokens)
+		unit += ", and the next answer may take " + grouped(s.Need.Tokens)
 	}
 	if b.Wait = "budget: " + unit; s.ID != p.UUID {
 		b.Wait, b.Hint = "budget of "+k.nameOf(s.ID)+": "+unit, ""

@@ -1,0 +1,171 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"rnix/internal/price"
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// greedy is a model that takes everything it may: a token for each byte of the prompt, and an answer as long
+// as it was allowed.
+type greedy struct {
+	device
+	card vfs.ModelCard
+}
+
+func (g *greedy) ModelCard() vfs.ModelCard { return g.card }
+
+// withGreedy adds the greedy model as "greedy". seen is called with each request.
+func withGreedy(t *testing.T, card vfs.ModelCard, seen func(limit, prompt int)) func(*Config) {
+	return func(c *Config) {
+		err := c.Devices.Register("/dev/llm/greedy", func(string, vfs.OpenFlag) (vfs.VFSFile, error) {
+			g := &greedy{card: card}
+			g.do = func(_ context.Context, _ vfs.Caller, data []byte) (string, error) {
+				var req struct {
+					Max      int               `json:"max_tokens"`
+					Messages []json.RawMessage `json:"messages"`
+				}
+				if err := json.Unmarshal(data, &req); err != nil {
+					return "", err
+				}
+				seen(req.Max, len(data))
+				return fmt.Sprintf(`{"tool_calls":[{"id":"c","name":"tool","input":{}}],"usage":{"input_tokens":%d,"output_tokens":%d},"model":"greedy","provider":"greedy"}`, len(data), req.Max), nil
+			}
+			return g, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Price = func(_ *Process, provider, _, _ string, _ bool) (price.Rate, string) {
+			if provider == "greedy" {
+				return price.Flat(10), "here"
+			}
+			return price.Rate{}, ""
+		}
+	}
+}
+
+// idler is a body that waits for its end.
+type idler struct{}
+
+func (idler) Attach(*KernelImpl, *Process, *recovery.State) error { return nil }
+func (idler) Record() (step.BodyRecord, error) {
+	return step.BodyRecord{Kind: "idler", Spec: []byte("{}")}, nil
+}
+func (idler) Joined(*Process) {}
+func (idler) Ended(*Process)  {}
+func (idler) Run(ctx context.Context) End {
+	<-ctx.Done()
+	return End{Cause: context.Cause(ctx)}
+}
+
+// However many processes draw on one budget, at once and in whatever tree, and however much each of their
+// answers takes of what it was allowed: the budget is not exceeded, in tokens or in dollars.
+func TestFamilyNeverExceedsItsBudget(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		card := vfs.ModelCard{Provider: "greedy", Model: "greedy", MaxAnswer: 2000}
+		var s *sys
+		var root types.PID
+		over := func(limit, _ int) {
+			if limit < leastAnswer || limit > card.MaxAnswer {
+				r.Errorf("an answer may have %d tokens", limit)
+			}
+			if p, ok := s.Process(root); ok {
+				if st := p.purse.State(); st.Used.Tokens+st.Reserved.Tokens > st.Limit.Tokens || st.Limit.USD > 0 && st.Used.USD+st.Reserved.USD > st.Limit.USD {
+					r.Errorf("over the budget: %+v", st)
+				}
+			}
+		}
+		s = newSys(t, withGreedy(t, card, over))
+		s.tool = func(context.Context, vfs.Caller) (string, error) { return "ok", nil }
+		tokens, usd := rapid.IntRange(5_000, 60_000).Draw(r, "tokens"), float64(rapid.IntRange(0, 60).Draw(r, "cents"))/100
+		below := func(up types.PID, o *SpawnOpts) { o.Provider, o.ParentPID = "greedy", up }
+		root, err := s.Spawn("lead", nil, SpawnOpts{Body: idler{}, ContextBudget: &tokens, BudgetUSD: &usd, WorkDir: "/"})
+		if err != nil {
+			r.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range rapid.IntRange(1, 5).Draw(r, "children") {
+			own := rapid.IntRange(0, 20_000).Draw(r, "own")
+			deep := rapid.Bool().Draw(r, "deep")
+			wg.Go(func() {
+				pid, err := s.Spawn("child", nil, opts(func(o *SpawnOpts) { below(root, o); o.ContextBudget = &own }))
+				if err != nil {
+					r.Errorf("%v", err)
+					return
+				}
+				if deep {
+					if kid, kerr := s.Spawn("grandchild", nil, opts(func(o *SpawnOpts) { below(pid, o) })); kerr == nil {
+						wg.Go(func() { _, _ = s.WaitInfo(t.Context(), kid) })
+					}
+				}
+				i, err := s.WaitInfo(t.Context(), pid)
+				if err == nil && !strings.HasPrefix(i.Parked, "budget") && i.Exit != nil && i.Exit.Code != types.ExitNoProgress {
+					r.Errorf("%+v: %s", i.Exit, i.Parked)
+				}
+			})
+		}
+		wg.Wait()
+		p, ok := s.Process(root)
+		if !ok {
+			r.Fatal("the root is gone")
+		}
+		if st := p.purse.State(); st.Reserved != (Amount{}) || st.Used.Tokens > tokens || usd > 0 && st.Used.USD > price.FromFloat(usd) {
+			r.Errorf("%+v of %d tokens and %v dollars", st, tokens, usd)
+		}
+		_ = s.Kill(root, types.SIGKILL)
+		_, _ = s.WaitInfo(t.Context(), root)
+	})
+}
+
+func TestBudgetInDollarsNeedsAPrice(t *testing.T) {
+	s := newSys(t, withGreedy(t, vfs.ModelCard{Provider: "greedy", Model: "greedy", MaxAnswer: 1000}, func(int, int) {}))
+	s.model = finish("done")
+	s.tool = func(context.Context, vfs.Caller) (string, error) { return "ok", nil }
+	usd := 0.5
+	if _, err := s.Spawn("do it", nil, opts(func(o *SpawnOpts) { o.BudgetUSD = &usd })); types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), "no price is known") {
+		t.Errorf("%v", err)
+	}
+	if i := len(s.Processes()); i != 0 {
+		t.Errorf("%d processes are left", i)
+	}
+	i, err := s.WaitInfo(t.Context(), s.spawn(func(o *SpawnOpts) { o.BudgetUSD = &usd; o.Provider = "greedy" }))
+	if err != nil || !strings.HasPrefix(i.Parked, "budget: $") || i.Progress.CostUSD == 0 || i.Progress.CostUSD > usd || i.Progress.Unpriced != 0 {
+		t.Errorf("%+v %v", i, err)
+	}
+	// without a budget in dollars what is not known stays so
+	if i, err = s.WaitInfo(t.Context(), s.spawn()); err != nil || i.Progress.Unpriced != 7 || i.Progress.CostUSD != 0 || len(i.Progress.Spending) != 1 || i.Progress.Spending[0].Unpriced != 7 {
+		t.Errorf("%+v %v", i.Progress, err)
+	}
+}
+
+func TestRaisedBudgetIsInTheRecordAndWakesWhoWaits(t *testing.T) {
+	s := newSys(t)
+	s.model = untilKilled
+	limit, none := 100, 0
+	pid := s.spawn(func(o *SpawnOpts) { o.ContextBudget = &limit })
+	got, err := s.AddBudget(pid, Amount{Tokens: 50})
+	if i, _ := s.Info(pid); err != nil || got.Tokens != 150 || i.Budget != 150 {
+		t.Errorf("%+v %v", got, err)
+	}
+	if _, err := s.AddBudget(pid, Amount{USD: 1}); types.CodeOf(err) != types.ErrInvalid {
+		t.Errorf("a limit came out of nothing: %v", err)
+	}
+	if _, err := s.AddBudget(s.spawn(func(o *SpawnOpts) { o.ContextBudget = &none }), Amount{Tokens: 1}); types.CodeOf(err) != types.ErrInvalid {
+		t.Errorf("a limit came out of nothing: %v", err)
+	}
+	if _, err := s.AddBudget(9999, Amount{Tokens: 1}); types.CodeOf(err) != types.ErrNotFound {
+		t.Error(err)
+	}
+}
