@@ -74,7 +74,7 @@ func (k *KernelImpl) finish(p *Process, end *loop.End) {
 	default:
 		exit = exitFor(*end, shut)
 		exit.Reason += unwritten(exit.Err, p.UUID)
-		exit.Reason, end.Result = withChildren(exit, end.Result, p)
+		exit.Reason, end.Result = withChildren(exit, k.leaving(p, end.Result), p)
 		marker = step.Marker{Name: step.MarkerExit, PID: p.PID, Text: end.Result, Exit: &exit}
 	}
 	err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &marker})
@@ -109,6 +109,7 @@ func (k *KernelImpl) finish(p *Process, end *loop.End) {
 	p.box.Close()
 	k.undelivered(p)
 	k.save(p)
+	k.tellParent(p)
 	close(p.left)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	rnixctx "rnix/context"
 	"rnix/internal/event"
+	"rnix/internal/recovery"
 	"rnix/internal/step"
 	"rnix/kernel/internal/loop"
 	"rnix/types"
@@ -49,7 +50,7 @@ func (h host) Append(ms ...rnixctx.Message) error {
 	}
 	recs := make([]step.Record, len(ms))
 	for i := range ms {
-		recs[i] = step.Record{Kind: step.KindMessage, Message: &ms[i]}
+		recs[i] = step.Record{Kind: step.KindMessage, Message: &ms[i], Delivered: h.p.kids.answered(ms[i].ToolCallID)}
 	}
 	return h.p.rec.Add(recs...)
 }
@@ -131,7 +132,7 @@ func (h host) Intend(n int, actions []loop.Action) error {
 			if a.Child == (types.UUID{}) {
 				a.Child = types.NewUUID()
 			}
-			in.Child = &a.Child
+			in.Child, in.Background = &a.Child, recovery.Background(a.Call.Input)
 		case a.Undo:
 			in.Before = a.Earlier.Intent.Before
 		case effectOf(a) == vfs.EffectReversible || h.p.files.first:
@@ -158,19 +159,19 @@ func (h host) key(a *loop.Action) string {
 
 // effective reports whether an action does something outside the loop.
 func effective(a *loop.Action) bool {
-	return a.Settled == nil && a.Problem == nil && (a.Kind == loop.ToolCall || a.Kind == loop.Spawn)
+	return a.Settled == nil && a.Problem == nil && (a.Kind == loop.ToolCall || ownPaths[a.Kind] != "")
 }
 
 func effectOf(a *loop.Action) vfs.Effect {
-	if a.Kind == loop.Spawn {
-		return vfs.EffectExternal
+	if e, own := ownEffects[a.Kind]; own {
+		return e
 	}
 	return a.Tool.Effect
 }
 
 func actionPath(a *loop.Action) string {
-	if a.Kind == loop.Spawn {
-		return spawnRight
+	if path, own := ownPaths[a.Kind]; own {
+		return path
 	}
 	return a.Tool.Path
 }

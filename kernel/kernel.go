@@ -148,6 +148,9 @@ type Config struct {
 	// Dismiss ends a suspended history, and those below it, without running it. CONFLICT: it is running, or about
 	// to. It may be nil.
 	Dismiss func(ctx context.Context, id types.UUID, reason string) error
+	// Post puts a message into the history of a process that is suspended; BROKEN_PIPE if it has ended. It may be
+	// nil.
+	Post func(ctx context.Context, id types.UUID, m step.Mail) (uint64, error)
 	// LoadAgent finds an agent by name ("" = the default one) for a child of the given process, for the
 	// spawn action, with what is settled for it: without a provider it gets its parent's model. nil:
 	// children have no agent, and cannot name one.

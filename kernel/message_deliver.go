@@ -21,26 +21,22 @@ func (h postman) Deliver() error {
 		return nil
 	}
 	for _, m := range h.p.box.Take(isSteer) {
+		h.p.post.took(m)
 		if err := h.converse(rnixctx.Message{Role: rnixctx.RoleUser, Content: string(m.Data)}, m); err != nil {
 			return err
 		}
 	}
-	n, all := 0, h.p.box.Len()
-	waiting := make([]*Message, 0, all)
-	h.p.box.Has(func(m *Message) bool { waiting = append(waiting, m); return false })
-	n = portion(waiting)
-	ms := h.p.box.Take(func(*Message) bool { n--; return n >= 0 })
+	ms := takePortion(h.p)
 	if len(ms) == 0 {
 		return nil
 	}
-	return h.converse(rnixctx.Message{Role: rnixctx.RoleUser, Content: mailText(ms, len(waiting)-len(ms))}, ms...)
+	return h.converse(rnixctx.Message{Role: rnixctx.RoleUser, Content: mailText(ms, h.p.box.Len())}, ms...)
 }
 
 func isSteer(m *Message) bool { return m.mail != nil && m.mail.Kind == step.MailSteer }
 
 // converse appends a message to the conversation that holds messages of the mailbox.
 func (h postman) converse(said rnixctx.Message, ms ...*Message) error {
-	h.p.post.took(ms...)
 	if err := h.k.ctxMgr.Append(h.p.CtxID, said); err != nil {
 		return err
 	}
@@ -73,7 +69,13 @@ func (h postman) Leave(final bool) (mail bool, note string) {
 	if final {
 		return !h.k.seal(h.p, false), ""
 	}
-	return h.p.box.Len() > 0, ""
+	if h.p.box.Len() > 0 {
+		return true, ""
+	}
+	if left := h.k.running(h.p); len(left) > 0 && h.p.kids.warn() {
+		return false, "child processes still run: " + strings.Join(left, ", ") + ". Wait for them (wait), end them (signal), or finish once more to leave them running without you"
+	}
+	return false, ""
 }
 
 // undelivered says in the log that a process has ended before it got all messages.

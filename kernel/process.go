@@ -98,6 +98,8 @@ type Process struct {
 
 	box  mailbox.Box[*Message]
 	post post // the way into the box of an agent
+	kids kids // of an agent
+	told bool // its parent knows of its end; exclusive to its goroutine
 
 	gate   gate.Gate
 	ctx    context.Context

@@ -111,7 +111,7 @@ func newReaper(k *KernelImpl) *reaper {
 // that does not end keeps no other process from being reaped.
 func (r *reaper) ended(p *Process) {
 	ppid := r.k.table.ppid(p)
-	if ppid == 0 || r.k.stopped.Load() {
+	if ppid == 0 || p.told || r.k.stopped.Load() {
 		r.k.reapProcess(p)
 	} else if parent, ok := r.k.table.get(ppid); ok && parent.opts.Body != nil {
 		parent.opts.Body.Ended(p)

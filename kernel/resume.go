@@ -3,8 +3,6 @@ package kernel
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 
 	rnixctx "rnix/context"
@@ -45,6 +43,7 @@ func (f *From) take(p *Process) {
 	p.plan, p.spawned, p.failedChildren = s.Plan, s.Spawned, slices.Clip(s.FailedChildren)
 	p.basePrompt, p.inputs = was.SystemPrompt, was.Inputs
 	p.post.load(&p.box, &s.Mailbox)
+	p.kids.load(s.Children)
 	if s.Runs > 0 { // else it is the first run of a fork
 		p.earlier = append(slices.Clip(was.EarlierPIDs), was.PID)
 	}
@@ -156,70 +155,6 @@ func (p *Process) settled(i *Info) (json.RawMessage, error) {
 		return nil, types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)
 	}
 	return detail, nil
-}
-
-// attach finds the process that an interrupted call was about to start: alive, ended, or not begun yet.
-// One that is suspended suspends its parent too.
-func (k *KernelImpl) attach(ctx context.Context, p *Process, a *loop.Action) (string, error) {
-	if c, ok := k.table.byID(a.Child); ok {
-		return k.awaitChild(ctx, p, c.PID)
-	}
-	if k.cfg.Stored == nil {
-		return "", types.Errorf(types.ErrInDoubt, "Spawn", a.Child.String(), "%s", recovery.Explain(a.Earlier, recovery.Unknown))
-	}
-	info, err := k.cfg.Stored(a.Child)
-	switch {
-	case types.CodeOf(err) == types.ErrNotFound:
-		return k.spawnChild(ctx, p, a)
-	case err != nil:
-		return "", err
-	case info.Suspended || info.Exit == nil:
-		return "", waitsFor(info.PID, info.UUID, orDefault(info.SuspendReason, "suspended"))
-	}
-	return k.childEnded(p, Info{PID: info.PID, UUID: info.UUID, Exit: info.Exit, Result: info.Result})
-}
-
-// waitsFor is the end of a call that waits for a suspended child.
-func waitsFor(pid types.PID, id types.UUID, reason string) error {
-	return &loop.Waiting{For: fmt.Sprintf("child PID %d (%s), which is suspended: %s", pid, id, reason)}
-}
-
-// awaitChild waits for a child and returns its result.
-func (k *KernelImpl) awaitChild(ctx context.Context, p *Process, pid types.PID) (string, error) {
-	end, err := k.WaitInfo(ctx, pid)
-	if err != nil {
-		if errors.Is(context.Cause(p.ctx), errStopping) {
-			return "", k.stopping(p)
-		}
-		return "", err
-	}
-	return k.childEnded(p, end)
-}
-
-// stopping is the end of a call that the end of the daemon cuts off: it stays open. A child may hear of that
-// end before its parent does, which must not take it for something that it has to wait for.
-func (k *KernelImpl) stopping(p *Process) error {
-	if k.stopped.Load() {
-		<-p.ctx.Done() // Shutdown reaches everybody
-	}
-	return &loop.Waiting{For: "the daemon"}
-}
-
-// childEnded is what a parent is told of the end of a child.
-func (k *KernelImpl) childEnded(p *Process, end Info) (string, error) {
-	switch {
-	case end.Parked != "":
-		return "", waitsFor(end.PID, end.UUID, end.Parked)
-	case end.Exit == nil:
-		return "", k.stopping(p)
-	case end.Exit.Code == types.ExitOK:
-		return end.Result, nil
-	}
-	err := types.Errorf(types.ErrDriver, "Spawn", "", "process %d ended with %s", end.PID, end.Exit)
-	p.mu.Lock()
-	p.failedChildren = append(p.failedChildren, recovery.FailedChild(err.Err.Error()))
-	p.mu.Unlock()
-	return end.Result, err
 }
 
 // state is what the history amounts to; nil if one begins.

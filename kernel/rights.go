@@ -2,8 +2,12 @@ package kernel
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
+	"rnix/internal/yamlfile"
+	"rnix/types"
 	"rnix/vfs"
 )
 
@@ -85,4 +89,34 @@ func clean(paths []string) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// CheckPath refuses a path at which no device can be: a slip in a path that is to be denied would deny nothing.
+// What is mounted for a process, and the kernel's own rights, have no device yet.
+func (k *KernelImpl) CheckPath(path string) error {
+	if !strings.HasPrefix(path, "/") {
+		return types.Errorf(types.ErrInvalid, "Spawn", path, "not a device path; device paths begin with a slash, such as /dev/shell (see `rnix ls /dev`)")
+	}
+	known := k.cfg.Devices.Paths()
+	for _, device := range append([]string{"/mnt", "/sys"}, known...) {
+		if vfs.Below(path, device) || vfs.Below(device, path) {
+			return nil
+		}
+	}
+	near := ""
+	if n := yamlfile.Nearest(path, known); n != "" {
+		near = "did you mean " + n + "? "
+	}
+	return types.Errorf(types.ErrInvalid, "Spawn", path, "there is no such device; %s`rnix ls /dev` lists them", near)
+}
+
+// CheckName refuses a name that a process cannot have. None at all is one.
+func CheckName(name string) error {
+	if strings.ContainsFunc(name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) || len(name) > 64 || strings.TrimSpace(name) != name {
+		return types.Errorf(types.ErrInvalid, "Spawn", strconv.Quote(name), "a name has at most 64 bytes, no slash and no control character, and no blank at its ends")
+	}
+	if _, err := types.ParsePID(name); err == nil {
+		return types.Errorf(types.ErrInvalid, "Spawn", name, "a name must not be a number: it would be taken for a PID")
+	}
+	return nil
 }

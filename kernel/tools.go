@@ -3,7 +3,6 @@ package kernel
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,9 +64,8 @@ func (k *KernelImpl) makeKit(p *Process) (*kit, error) {
 		add(k.cfg.Devices.Tools(m))
 	}
 	slices.Sort(kt.names)
-	for _, kind := range []loop.Kind{loop.Plan, loop.Replan, loop.Specialize, loop.Spawn, loop.Complete} {
-		if kind == loop.Specialize && k.cfg.LoadSkill == nil ||
-			kind == loop.Spawn && (!p.Rights.Permits(spawnRight) || p.depth >= k.cfg.Limits.Depth) {
+	for _, kind := range loop.Kinds {
+		if !k.offers(p, kind) {
 			continue
 		}
 		spec := loop.Meta[kind]
@@ -146,13 +144,23 @@ func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
 			return h.k.attach(ctx, h.p, a)
 		}
 		return h.k.spawnChild(ctx, h.p, a)
+	case loop.Wait:
+		return h.k.waitChildren(ctx, h.p, a)
+	case loop.Send:
+		return h.k.sendTo(ctx, h.p, a, h.key(a))
+	case loop.Recv:
+		return h.k.recvMail(ctx, h.p, a)
+	case loop.Signal:
+		return h.k.signalChild(h.p, a)
+	case loop.Ps:
+		return h.k.listChildren(h.p)
 	}
 	return "", types.Errorf(types.ErrInternal, "Tool", a.Call.Name, "action of kind %s", a.Kind)
 }
 
 // inHand names an action in a few words, with what it acts on.
 func inHand(a *loop.Action) string {
-	for _, key := range []string{"command", "path", "pattern", "intent"} {
+	for _, key := range []string{"command", "path", "pattern", "intent", "text", "signal"} {
 		if s := a.Field(key); s != "" {
 			first, _, _ := strings.Cut(s, "\n")
 			return a.Call.Name + " " + rnixctx.Elide(first, traceMax)
@@ -214,73 +222,4 @@ func (k *KernelImpl) specialize(p *Process, a *loop.Action) (string, error) {
 		return "", err
 	}
 	return "Instructions of the skill " + s.Name + " (its files are in " + s.Dir + "):\n\n" + s.Body, nil
-}
-
-// spawnChild starts a child process and waits for it. When ctx ends first, the child lives on: it is
-// given to PID 0 when its parent is reaped, as Unix does.
-func (k *KernelImpl) spawnChild(ctx context.Context, p *Process, a *loop.Action) (string, error) {
-	var in struct {
-		Intent   string `json:"intent"`
-		Agent    string `json:"agent"`
-		MaxSteps *int   `json:"max_steps"`
-	}
-	if err := json.Unmarshal(a.Call.Input, &in); err != nil {
-		return "", types.Errorf(types.ErrInvalid, "Tool", a.Call.Name, "%w", err)
-	}
-	if !p.Rights.Permits(spawnRight) {
-		return "", types.Errorf(types.ErrPermission, "Spawn", spawnRight, "this process may not start agents")
-	}
-	if in.MaxSteps != nil && *in.MaxSteps < 1 {
-		return "", types.Errorf(types.ErrInvalid, "Spawn", "", "max_steps is %d; give at least 1, or leave it out", *in.MaxSteps)
-	}
-	ag, opts := &agent.Agent{}, SpawnOpts{}
-	if k.cfg.LoadAgent != nil {
-		var err error
-		if ag, opts, err = k.cfg.LoadAgent(p, in.Agent); err != nil {
-			return "", err
-		}
-	} else if in.Agent != "" {
-		return "", types.Errorf(types.ErrNotFound, "Spawn", in.Agent, "this kernel has no agents by name")
-	}
-	k.inherit(&opts, p, ag)
-	opts.UUID = a.Child
-	opts.MaxSteps = least(opts.MaxSteps, ag.MaxSteps, in.MaxSteps)
-	pid, err := k.SpawnContext(ctx, in.Intent, ag, opts)
-	if errors.Is(err, errStopping) || err != nil && errors.Is(context.Cause(p.ctx), errStopping) {
-		return "", k.stopping(p)
-	}
-	if err != nil {
-		return "", err
-	}
-	return k.awaitChild(ctx, p, pid)
-}
-
-// inherit gives a child what it has from its parent: a name, and the model if it has none of its own.
-// That it has at most the tokens that the parent has left is settled for every child.
-func (k *KernelImpl) inherit(o *SpawnOpts, parent *Process, ag *agent.Agent) {
-	o.ParentPID, o.Name = parent.PID, childName(parent, k.nextChild(parent))
-	if o.Provider == "" {
-		from := &parent.opts
-		o.Provider, o.Model, o.FallbackProvider, o.FallbackModel = from.Provider, from.Model, from.FallbackProvider, from.FallbackModel
-		o.Effort = orDefault(orDefault(o.Effort, ag.Models.ReasoningEffort), from.Effort)
-	}
-}
-
-// least returns the smallest of several limits, of which nil and 0 are none. What is not said at all
-// stays nil.
-func least(limits ...*int) (out *int) {
-	for _, n := range limits {
-		if n != nil && (out == nil || *n > 0 && (*out <= 0 || *n < *out)) {
-			out = n
-		}
-	}
-	return out
-}
-
-// nextChild numbers the children that a process's model starts.
-func (k *KernelImpl) nextChild(p *Process) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.spawned++
-	return p.spawned
 }

@@ -271,6 +271,7 @@ func (d *Daemon) boot() error {
 	if d.keeper != nil {
 		cfg.Snapshot, cfg.Undo = keeping{d}.snapshot, keeping{d}.undo
 	}
+	cfg.Post = mailer{d}.post
 	d.kernel = kernel.New(cfg, nil)
 	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel, d.kernel.VFS()).Open)
 }

@@ -3,20 +3,15 @@ package daemon
 import (
 	"context"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"rnix/agent"
 	"rnix/internal/config"
 	"rnix/internal/price"
 	"rnix/internal/proc"
-	"rnix/internal/yamlfile"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
-	"rnix/vfs"
 )
 
 // spawner starts processes, for clients and for agents.
@@ -100,13 +95,13 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 	o.AllowedDevices = req.Allow // nil and empty are not the same
 	for _, list := range [][]string{req.Allow, req.Deny} {
 		for _, path := range list {
-			if err := d.devicePath(path); err != nil {
+			if err := d.kernel.CheckPath(path); err != nil {
 				return o, err
 			}
 		}
 	}
-	if strings.ContainsFunc(req.Name, func(r rune) bool { return r == '/' || !unicode.IsPrint(r) }) || len(req.Name) > 64 || strings.TrimSpace(req.Name) != req.Name {
-		return o, types.Errorf(types.ErrInvalid, "Spawn", strconv.Quote(req.Name), "a name has at most 64 bytes, no slash and no control character, and no blank at its ends")
+	if err := kernel.CheckName(req.Name); err != nil {
+		return o, err
 	}
 	for what, n := range map[string]*int{"max_steps": req.MaxSteps, "context_budget": req.ContextBudget} {
 		if n != nil && *n < 0 {
@@ -115,9 +110,6 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 	}
 	if v := req.BudgetUSD; v != nil && !(*v >= 0 && *v <= price.Max.Float()) {
 		return o, types.Errorf(types.ErrInvalid, "Spawn", "", "budget_usd is %v; give at most %.0f dollars; 0 means no limit", *v, price.Max.Float())
-	}
-	if _, err := types.ParsePID(req.Name); err == nil {
-		return o, types.Errorf(types.ErrInvalid, "Spawn", req.Name, "a name must not be a number: it would be taken for a PID")
 	}
 	if f := choice.Fallback; f != nil {
 		o.FallbackProvider, o.FallbackModel = f.Provider.Name, f.Model
@@ -139,25 +131,6 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 	}
 	o.Timeout = time.Duration(min(req.TimeoutMs, maxTimeoutMs)) * time.Millisecond
 	return o, nil
-}
-
-// devicePath refuses a path at which no device can be: a slip in a path that is to be denied would
-// deny nothing. What is mounted for a process, and the kernel's own rights, have no device yet.
-func (d spawner) devicePath(path string) error {
-	if !strings.HasPrefix(path, "/") {
-		return types.Errorf(types.ErrInvalid, "Spawn", path, "not a device path; device paths begin with a slash, such as /dev/shell (see `rnix ls /dev`)")
-	}
-	known := d.devices.Paths()
-	for _, device := range append([]string{"/mnt", "/sys"}, known...) {
-		if vfs.Below(path, device) || vfs.Below(device, path) {
-			return nil
-		}
-	}
-	near := ""
-	if n := yamlfile.Nearest(path, known); n != "" {
-		near = "did you mean " + n + "? "
-	}
-	return types.Errorf(types.ErrInvalid, "Spawn", path, "there is no such device; %s`rnix ls /dev` lists them", near)
 }
 
 // maxTimeoutMs is a year: longer limits are no limits, and must not overflow.

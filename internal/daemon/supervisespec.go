@@ -94,7 +94,7 @@ func (d superviser) prepare(p *profile, c *initfile.Child) (*agent.Agent, kernel
 // examine reports at their places what cannot be started as things are.
 func (d superviser) examine(p *profile, f *initfile.File, key string, s *initfile.Supervisor) {
 	for _, path := range append(append([]string{}, s.Allow...), s.Deny...) {
-		if err := (spawner{d.Daemon}).devicePath(path); err != nil {
+		if err := d.kernel.CheckPath(path); err != nil {
 			f.Problemf(key, "%s: %v", path, causeOf(err))
 		}
 	}

@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"encoding/json"
 	"slices"
 
 	"rnix/internal/step"
@@ -129,4 +130,12 @@ func (s *Mailbox) MailBytes() (n int) {
 		n += len(s.Mail[i].Bytes())
 	}
 	return n
+}
+
+// Background reports whether a spawn call with this input does not wait for its child.
+func Background(input json.RawMessage) bool {
+	var in struct {
+		Background bool `json:"background"`
+	}
+	return json.Unmarshal(input, &in) == nil && in.Background
 }

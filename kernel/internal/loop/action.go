@@ -30,6 +30,18 @@ const (
 	Text       Kind = "text"
 )
 
+// The kinds beyond it: what a process does with others.
+const (
+	Wait   Kind = "wait"
+	Send   Kind = "send"
+	Recv   Kind = "recv"
+	Signal Kind = "signal"
+	Ps     Kind = "ps"
+)
+
+// Kinds are the kernel's own actions in the order in which they are offered.
+var Kinds = []Kind{Plan, Replan, Specialize, Spawn, Wait, Send, Recv, Signal, Ps, Complete}
+
 // Action is one thing that the model wants.
 type Action struct {
 	Kind Kind
@@ -55,8 +67,7 @@ func (a *Action) independent() bool {
 	return a.Problem != nil || a.Kind == Spawn || a.Kind == ToolCall && a.Tool.Independent
 }
 
-// Meta are the kernel's own actions as they are offered to a model. Spawn and Specialize are offered
-// only to processes that may use them.
+// Meta are the kernel's own actions as they are offered to a model, each only to processes that may use it.
 var Meta = map[Kind]ToolSpec{
 	Complete: {"complete", "Finish the task. Call this exactly once, when the work is done and checked, or when it cannot be done. The result is what the person who asked will read.",
 		json.RawMessage(`{"type":"object","properties":{"result":{"type":"string","description":"what was done and found, or why it could not be done"}},"required":["result"],"additionalProperties":false}`)},
@@ -66,8 +77,18 @@ var Meta = map[Kind]ToolSpec{
 		json.RawMessage(`{"type":"object","properties":{"reason":{"type":"string"},"steps":{"type":"array","items":{"type":"string"}}},"required":["reason"],"additionalProperties":false}`)},
 	Specialize: {"specialize", "Load the instructions of a skill.",
 		json.RawMessage(`{"type":"object","properties":{"skill":{"type":"string"}},"required":["skill"],"additionalProperties":false}`)},
-	Spawn: {"spawn", "Start another agent with a task of its own and wait for its result. It sees none of this conversation, has at most your rights, and works in the same directory. Several calls in one answer run side by side.",
-		json.RawMessage(`{"type":"object","properties":{"intent":{"type":"string","description":"the whole task"},"agent":{"type":"string","description":"which agent; empty for the default one"},"max_steps":{"type":"integer","minimum":1}},"required":["intent"],"additionalProperties":false}`)},
+	Spawn: {"spawn", "Start another agent with a task of its own and wait for its result; with background it runs beside you, and you get a message when it ends. It sees none of this conversation, has at most your rights and budget, and works in the same directory. Several calls in one answer run side by side.",
+		json.RawMessage(`{"type":"object","properties":{"intent":{"type":"string","description":"the whole task"},"agent":{"type":"string","description":"which agent; empty for the default one"},"name":{"type":"string","description":"a name for it"},"max_steps":{"type":"integer","minimum":1},"budget":{"type":"integer","minimum":1,"description":"tokens"},"allow":{"type":"array","items":{"type":"string"},"description":"the only paths that it may open, such as /dev/fs"},"deny":{"type":"array","items":{"type":"string"},"description":"paths that it may not open"},"background":{"type":"boolean"}},"required":["intent"],"additionalProperties":false}`)},
+	Wait: {"wait", "Wait until agents that you have started in the background have ended, and get their results.",
+		json.RawMessage(`{"type":"object","properties":{"pids":{"type":"array","items":{"type":"integer"},"description":"which; all that still run if it is left out"},"any":{"type":"boolean","description":"until one of them has ended"},"timeout_s":{"type":"number","exclusiveMinimum":0,"description":"seconds"}},"additionalProperties":false}`)},
+	Send: {"send", "Send a message to an agent of your family: your parent, your children, their children. It gets it before its next step, as data.",
+		json.RawMessage(`{"type":"object","properties":{"pid":{"type":"integer"},"text":{"type":"string"}},"required":["pid","text"],"additionalProperties":false}`)},
+	Recv: {"recv", "Wait for a message. Without it you get messages too, before each step.",
+		json.RawMessage(`{"type":"object","properties":{"timeout_s":{"type":"number","exclusiveMinimum":0,"description":"seconds; 60 if it is left out"}},"additionalProperties":false}`)},
+	Signal: {"signal", "Send a signal to an agent that you or your children have started: TERM ends it before its next action, KILL at once, PAUSE holds it, RESUME lets it go on.",
+		json.RawMessage(`{"type":"object","properties":{"pid":{"type":"integer"},"signal":{"type":"string","enum":["TERM","KILL","INT","PAUSE","RESUME"]},"tree":{"type":"boolean","description":"its descendants too"}},"required":["pid","signal"],"additionalProperties":false}`)},
+	Ps: {"ps", "List yourself and the agents below you: what they do and what they wait for.",
+		json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)},
 }
 
 // Parse turns an answer into actions, in order. An answer without calls and with text is one Text

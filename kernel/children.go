@@ -1,0 +1,278 @@
+package kernel
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	rnixctx "rnix/context"
+	"rnix/internal/event"
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// kid is a child of an agent that it does not wait for where it was started.
+type kid struct {
+	id   types.UUID
+	pid  types.PID // of the run that was seen last; 0 = none was
+	told bool      // the parent has got word of its end
+}
+
+// kids are the children of an agent, and what its calls that concern them have found. Its lock is a leaf.
+type kids struct {
+	mu      sync.Mutex
+	list    []kid               // in the order of their start; +checklocks:mu
+	waiting map[types.UUID]int  // children that a call waits for, which need not be told of; +checklocks:mu
+	taken   map[string][]uint64 // messages that a call has taken, by its id, until it is answered; +checklocks:mu
+	warned  bool                // the model has been told that some still run; +checklocks:mu
+}
+
+// add notes a child, once, and the PID that it has, if that is known.
+func (s *kids) add(id types.UUID, pid types.PID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.list {
+		if s.list[i].id == id {
+			if pid != 0 {
+				s.list[i].pid = pid
+			}
+			return
+		}
+	}
+	s.list = append(s.list, kid{id: id, pid: pid})
+}
+
+// forget takes a child back that was not started.
+func (s *kids) forget(id types.UUID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = slices.DeleteFunc(s.list, func(k kid) bool { return k.id == id })
+	delete(s.waiting, id)
+}
+
+// await says that a call waits for a child, and awaited that it does not any more.
+func (s *kids) await(id types.UUID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting == nil {
+		s.waiting = map[types.UUID]int{}
+	}
+	s.waiting[id] = 1
+}
+
+func (s *kids) awaited(id types.UUID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.waiting, id)
+}
+
+// tell notes that word of a child's end is on its way. It reports false if none is needed: a call waits for it,
+// or it has ended well and nobody has asked for word.
+func (s *kids) tell(id types.UUID, pid types.PID, failed, ended bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting[id] > 0 {
+		return false
+	}
+	for i := range s.list {
+		if s.list[i].id == id {
+			s.list[i].pid, s.list[i].told = pid, ended
+			return true
+		}
+	}
+	return failed
+}
+
+// all returns the children.
+func (s *kids) all() []kid {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.list)
+}
+
+// took notes which messages a call has taken.
+func (s *kids) took(call string, seqs []uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken == nil {
+		s.taken = map[string][]uint64{}
+	}
+	s.taken[call] = append(s.taken[call], seqs...)
+}
+
+// answered returns the messages that a call has taken, whose answer is being recorded.
+func (s *kids) answered(call string) []uint64 {
+	if call == "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seqs := s.taken[call]
+	delete(s.taken, call)
+	return seqs
+}
+
+// warn reports, once, whether the model is to be told that children still run.
+func (s *kids) warn() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := !s.warned
+	s.warned = true
+	return first
+}
+
+// load notes the children of earlier runs.
+func (s *kids) load(children []recovery.Child) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range children {
+		s.list = append(s.list, kid{id: c.UUID, told: c.Ended})
+	}
+}
+
+// noticeMax is how much of a child's result its parent is told without asking, in bytes.
+const noticeMax = 8 << 10
+
+// notice is the message about the end of a run of a child. failed is empty if it has completed or is
+// suspended.
+func notice(i *Info) (m step.Mail, failed string) {
+	m = step.Mail{Kind: step.MailChild, From: i.PID, FromUUID: i.UUID, Name: i.Name, Time: time.Now(), Key: fmt.Sprintf("ended:%s:%d", i.UUID, i.PID)}
+	if i.Exit == nil || i.Parked != "" {
+		m.Text = fmt.Sprintf("Your child PID %d is suspended, and goes on when somebody sees to it: %s", i.PID, orDefault(i.Parked, "stopped"))
+		return m, ""
+	}
+	m.Child = i.UUID
+	m.Text = fmt.Sprintf("Your child PID %d has completed.", i.PID)
+	if i.Exit.Code != types.ExitOK {
+		failed = fmt.Sprintf("PID %d ended with %s", i.PID, i.Exit)
+		m.Text, m.Failed = fmt.Sprintf("Your child PID %d has failed: it ended with %s.", i.PID, i.Exit), failed
+	}
+	if i.Result != "" {
+		m.Text += "\nIts result:\n" + rnixctx.Elide(i.Result, noticeMax)
+	}
+	return m, failed
+}
+
+// tellParent tells the agent that has started a process of the end of its run, in the process's own goroutine. A
+// parent that is being stopped is told when it goes on.
+func (k *KernelImpl) tellParent(p *Process) {
+	if p.parentUUID == (types.UUID{}) || k.stopped.Load() {
+		return
+	}
+	if i := k.info(p); i.Exit != nil { // else it goes on
+		p.told = k.tell(p.parentUUID, &i)
+	}
+}
+
+// tell tells a parent of the end of a run of a child, wherever the parent is. It reports whether a parent that
+// runs has got word, so that it need not wait for the child.
+func (k *KernelImpl) tell(parent types.UUID, i *Info) bool {
+	m, failed := notice(i)
+	var err error
+	if p, ok := k.table.byID(parent); ok {
+		if p.opts.Body != nil || !p.kids.tell(i.UUID, i.PID, failed != "", m.Child == i.UUID) || p.post.has(m.Key) {
+			return false
+		}
+		if failed != "" {
+			p.mu.Lock()
+			p.failedChildren = append(p.failedChildren, failed)
+			p.mu.Unlock()
+		}
+		if _, err = k.post(nil, p, m); types.CodeOf(err) != types.ErrBrokenPipe { //nolint:staticcheck // nil: it does not wait for room
+			k.untold(p.PID, parent, err)
+			return err == nil
+		}
+	}
+	if k.cfg.Post == nil {
+		return false
+	}
+	if info, serr := k.StoredInfo(parent); serr == nil && info.Exit != nil && !info.Suspended {
+		return false // it has ended, as Unix has it: nobody is left to be told
+	}
+	_, err = k.cfg.Post(context.Background(), parent, m)
+	if code := types.CodeOf(err); code != types.ErrBrokenPipe && code != types.ErrNotFound && code != types.ErrInvalid {
+		k.untold(0, parent, err)
+	}
+	return false
+}
+
+// untold says that a parent could not be told of the end of a child.
+func (k *KernelImpl) untold(pid types.PID, id types.UUID, err error) {
+	if err == nil {
+		return
+	}
+	k.log.Warn("a parent could not be told of the end of a child", "pid", pid, "uuid", id, "err", err)
+	k.events.Append(event.Event{Kind: event.LogLine, PID: pid, UUID: id, Name: "warning", Text: "could not be told of the end of a child: " + err.Error()})
+}
+
+// missed tells an agent of the end of a child that has ended while nobody could tell.
+func (k *KernelImpl) missed(p *Process, c kid) {
+	if i, _, ok := k.fate(c); ok && i.Exit != nil && i.Parked == "" {
+		k.tell(p.UUID, &i)
+	}
+}
+
+// catchUp tells a process that goes on of the ends of its children that it has not heard of.
+func (k *KernelImpl) catchUp(p *Process) {
+	for _, c := range p.kids.all() {
+		if !c.told {
+			k.missed(p, c)
+		}
+	}
+}
+
+// fate returns what is known of a child, running, ended or suspended, and its process if that has not ended; false
+// if there is no such child.
+func (k *KernelImpl) fate(c kid) (i Info, p *Process, ok bool) {
+	if p, ok := k.table.byID(c.id); ok {
+		left := closed(p.left) // before it is looked at
+		i = k.info(p)
+		if left {
+			p = nil
+		}
+		return i, p, true
+	}
+	if i, ok := k.table.tomb(c.pid); ok && i.UUID == c.id {
+		return i, nil, true
+	}
+	s, err := k.StoredInfo(c.id)
+	if err != nil {
+		return Info{}, nil, false
+	}
+	i = Info{PID: s.PID, UUID: s.UUID, ParentUUID: s.ParentUUID, Name: s.Name, Intent: s.Intent, Exit: s.Exit, Result: s.Result, Earlier: s.EarlierPIDs}
+	i.Progress.Step, i.Progress.Tokens, i.State = s.Step, s.TokensUsed, s.State
+	if s.Suspended || s.Exit == nil {
+		i.Suspended, i.Parked = true, orDefault(s.SuspendReason, "suspended")
+	}
+	return i, nil, true
+}
+
+// running returns the children that have not ended, for people.
+func (k *KernelImpl) running(p *Process) (names []string) {
+	for _, c := range p.kids.all() {
+		if c.told {
+			continue
+		}
+		if i, _, ok := k.fate(c); ok && (i.Exit == nil || i.Parked != "") {
+			name := "PID " + i.PID.String()
+			if i.Name != "" {
+				name += " (" + i.Name + ")"
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// leaving says at the end of a process which children go on without it.
+func (k *KernelImpl) leaving(p *Process, result string) string {
+	left := k.running(p)
+	if len(left) == 0 {
+		return result
+	}
+	return strings.TrimSpace(result + "\n\n[child processes that still run: " + strings.Join(left, ", ") + "]")
+}
