@@ -149,7 +149,7 @@ func notice(i *Info) (m step.Mail, failed string) {
 	m.Text = fmt.Sprintf("Your child PID %d has completed.", i.PID)
 	if i.Exit.Code != types.ExitOK {
 		failed = fmt.Sprintf("PID %d ended with %s", i.PID, i.Exit)
-		m.Text, m.Failed = fmt.Sprintf("Your child PID %d has failed: it ended with %s.", i.PID, i.Exit), failed
+		m.Text, m.Failed = fmt.Sprintf("Your child PID %d has failed: it ended with exit code %s.", i.PID, i.Exit), failed
 	}
 	if i.Result != "" {
 		m.Text += "\nIts result:\n" + rnixctx.Elide(i.Result, noticeMax)

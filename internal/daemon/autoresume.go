@@ -126,6 +126,10 @@ func (d autoResumer) crashes(s *recovery.State) int {
 	}
 	waits := false
 	for _, c := range s.Unknown() {
+		if recovery.Waits(&c) {
+			waits = true
+			continue
+		}
 		if c.Intent.Child == nil {
 			return s.Crashes
 		}
@@ -263,7 +267,7 @@ func (d autoResumer) brokenOff(ctx context.Context, info step.ProcInfo, state *r
 		state.Crashes++
 	}
 	for _, c := range state.Unknown() {
-		if c.Intent.Child != nil { // it is found again by its UUID
+		if c.Intent.Child != nil || recovery.Waits(&c) { // it is found again by its UUID
 			continue
 		}
 		d.note("PID %d (%s): the call %s of %s was interrupted in step %d; its outcome is unknown", info.PID, info.UUID, c.ID, c.Name, c.Intent.Step)

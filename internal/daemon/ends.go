@@ -93,7 +93,14 @@ func (d autoResumer) mayGoOn(s *recovery.State) bool {
 	if err != nil || s.Phase != recovery.Suspended || s.Paused || !waitsForChild(s) || was.ContextBudget > 0 && s.Tokens >= was.ContextBudget {
 		return false
 	}
-	return !slices.ContainsFunc(s.Unknown(), func(c recovery.Call) bool { return c.Intent.Child != nil && d.sleeps(*c.Intent.Child) })
+	word := slices.ContainsFunc(s.Mail, func(m step.Mail) bool { return m.Kind == step.MailChild && m.Child != types.UUID{} })
+	for _, a := range recovery.Awaits(s) {
+		awake := slices.ContainsFunc(a.IDs, func(id types.UUID) bool { return !d.sleeps(id) })
+		if a.Any && !awake && !word || !a.Any && slices.ContainsFunc(a.IDs, d.sleeps) {
+			return false
+		}
+	}
+	return true
 }
 
 // sleeps reports whether a history is suspended, or was taken away.

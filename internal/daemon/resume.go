@@ -231,30 +231,30 @@ const maxAncestors = 64
 // wakeBelow resumes the suspended processes for which a history waits, and those for which they wait.
 // What a person has paused stays so.
 func (d resumer) wakeBelow(ctx context.Context, s *recovery.State, req *ipc.ResumeRequest, hold chan struct{}) (woken []types.PID) {
-	for _, c := range s.Unknown() {
-		if c.Intent.Child == nil {
-			continue
-		}
-		id := *c.Intent.Child
+	var below []types.UUID
+	for _, a := range recovery.Awaits(s) {
+		below = append(below, a.IDs...)
+	}
+	for _, id := range below {
 		info, ok := d.stored(id)
 		if _, alive := d.running(id); alive || !ok || !info.Suspended || info.SuspendReason == reasonPaused {
 			continue
 		}
-		below := onlyOn(req)
+		how := onlyOn(req)
 		if info.Purse == nil || info.Purse.UUID == id { // it waits for its own budget, and not for that of one above it
-			below.Budget, below.BudgetUSD = req.Budget, req.BudgetUSD
+			how.Budget, how.BudgetUSD = req.Budget, req.BudgetUSD
 		}
 		a, err := reviver{d.Daemon}.open(ctx, id)
 		if err != nil {
 			d.log.Warn("resume", "uuid", id, "err", err)
 			continue
 		}
-		resp, err := reviver{d.Daemon}.start(ctx, a, below, hold)
+		resp, err := reviver{d.Daemon}.start(ctx, a, how, hold)
 		if err != nil {
 			d.log.Warn("resume", "uuid", id, "err", err)
 			continue
 		}
-		woken = append(append(woken, resp.PID), d.wakeBelow(ctx, a.state, below, hold)...)
+		woken = append(append(woken, resp.PID), d.wakeBelow(ctx, a.state, how, hold)...)
 	}
 	return woken
 }

@@ -203,7 +203,7 @@ func wishOf(a *again, req *ipc.ResumeRequest) config.Wish {
 
 // waitsForChild reports whether a history waits for a process that it has started.
 func waitsForChild(s *recovery.State) bool {
-	return slices.ContainsFunc(s.Unknown(), func(c recovery.Call) bool { return c.Intent.Child != nil })
+	return len(recovery.Awaits(s)) > 0
 }
 
 // optsOf settles the options of a resumed process: limits and place as they were, but for what the

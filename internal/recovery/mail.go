@@ -42,11 +42,12 @@ func (s *Mailbox) put(m *step.Marker) (failed string) {
 	if mail.Kind != step.MailChild || mail.Child == (types.UUID{}) {
 		return ""
 	}
-	for i := range s.Children {
-		if s.Children[i].UUID == mail.Child && !s.Children[i].Ended {
-			s.Children = slices.Clone(s.Children)
-			s.Children[i].Ended = true
-		}
+	i := slices.IndexFunc(s.Children, func(c Child) bool { return c.UUID == mail.Child })
+	if i < 0 { // it was quicker than the record of its start
+		s.Children = append(slices.Clip(s.Children), Child{UUID: mail.Child, Ended: true})
+	} else if !s.Children[i].Ended {
+		s.Children = slices.Clone(s.Children)
+		s.Children[i].Ended = true
 	}
 	return mail.Failed
 }
@@ -80,23 +81,38 @@ func outlived(code types.ErrCode) bool { return code == types.ErrTimeout || code
 // Has reports whether a message has come with a key.
 func (s *Mailbox) Has(key string) bool { return key != "" && slices.Contains(s.MailKeys, key) }
 
-// Awaits returns the processes for whose end the open calls of a history wait.
-func Awaits(s *State) (out []types.UUID) {
+// Awaited is the children for which an open call waits: all of them, or any.
+type Awaited struct {
+	IDs []types.UUID
+	Any bool
+}
+
+// Awaits returns what the open calls of a history wait for that wait for children.
+func Awaits(s *State) (out []Awaited) {
 	for _, c := range s.Unknown() {
 		switch {
-		case c.Intent.Child != nil:
-			if !c.Intent.Background {
-				out = append(out, *c.Intent.Child)
+		case c.Intent.Child != nil && !c.Intent.Background:
+			out = append(out, Awaited{IDs: []types.UUID{*c.Intent.Child}})
+		case Waits(&c):
+			var in struct {
+				Any bool `json:"any"`
 			}
-		case c.Name == WaitTool && c.Intent.Path == WaitPath:
+			_ = json.Unmarshal(s.inputOf(c.ID), &in) // it was good when it was run
+			a := Awaited{Any: in.Any}
 			for _, child := range s.Children {
 				if !child.Ended {
-					out = append(out, child.UUID)
+					a.IDs = append(a.IDs, child.UUID)
 				}
 			}
+			out = append(out, a)
 		}
 	}
 	return out
+}
+
+// Waits reports whether a call is one of the wait action, which does nothing but wait for children.
+func Waits(c *Call) bool {
+	return c.Name == WaitTool && c.Intent != nil && c.Intent.Path == WaitPath
 }
 
 // What the intents of a call that waits for children say.
