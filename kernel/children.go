@@ -70,21 +70,23 @@ func (s *kids) awaited(id types.UUID) {
 	delete(s.waiting, id)
 }
 
-// tell notes that word of a child's end is on its way. It reports false if none is needed: a call waits for it,
-// or it has ended well and nobody has asked for word.
-func (s *kids) tell(id types.UUID, pid types.PID, failed, ended bool) bool {
+// needs reports whether word of the end of a child is needed: no call waits for it, and somebody asked for word or
+// it has failed.
+func (s *kids) needs(id types.UUID, failed bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting[id] > 0 {
-		return false
-	}
+	return s.waiting[id] == 0 && (failed || slices.ContainsFunc(s.list, func(k kid) bool { return k.id == id }))
+}
+
+// heard notes that word of a run of a child is in the mailbox, and whether the child has ended with it.
+func (s *kids) heard(id types.UUID, pid types.PID, ended bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range s.list {
 		if s.list[i].id == id {
 			s.list[i].pid, s.list[i].told = pid, ended
-			return true
 		}
 	}
-	return failed
 }
 
 // all returns the children.
@@ -174,7 +176,7 @@ func (k *KernelImpl) tell(parent types.UUID, i *Info) bool {
 	m, failed := notice(i)
 	var err error
 	if p, ok := k.table.byID(parent); ok {
-		if p.opts.Body != nil || !p.kids.tell(i.UUID, i.PID, failed != "", m.Child == i.UUID) || p.post.has(m.Key) {
+		if p.opts.Body != nil || !p.kids.needs(i.UUID, failed != "") || p.post.has(m.Key) {
 			return false
 		}
 		if failed != "" {
@@ -183,6 +185,7 @@ func (k *KernelImpl) tell(parent types.UUID, i *Info) bool {
 			p.mu.Unlock()
 		}
 		if _, err = k.post(nil, p, m); types.CodeOf(err) != types.ErrBrokenPipe { //nolint:staticcheck // nil: it does not wait for room
+			p.kids.heard(i.UUID, i.PID, m.Child == i.UUID)
 			k.untold(p.PID, parent, err)
 			return err == nil
 		}
