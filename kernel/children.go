@@ -70,8 +70,8 @@ func (s *kids) awaited(id types.UUID) {
 	delete(s.waiting, id)
 }
 
-// needs reports whether word of the end of a child is needed: no call waits for it, and somebody asked for word or
-// it has failed.
+// needs reports whether word of the end of a child is needed: no call waits for it, and the agent has started it
+// in the background, or it has failed by itself.
 func (s *kids) needs(id types.UUID, failed bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +176,7 @@ func (k *KernelImpl) tell(parent types.UUID, i *Info) bool {
 	m, failed := notice(i)
 	var err error
 	if p, ok := k.table.byID(parent); ok {
-		if p.opts.Body != nil || !p.kids.needs(i.UUID, failed != "") || p.post.has(m.Key) {
+		if p.opts.Body != nil || !p.kids.needs(i.UUID, failed != "" && i.Exit.Code != types.ExitCancelled) || p.post.has(m.Key) {
 			return false
 		}
 		if failed != "" {
