@@ -165,8 +165,11 @@ func (k *KernelImpl) tellParent(p *Process) {
 	if p.parentUUID == (types.UUID{}) || k.stopped.Load() {
 		return
 	}
+	if parent, ok := k.table.byID(p.parentUUID); ok && (parent.opts.Body != nil || !parent.kids.needs(p.UUID, true)) {
+		return // it sees for itself
+	}
 	if i := k.info(p); i.Exit != nil { // else it goes on
-		p.told = k.tell(p.parentUUID, &i)
+		p.told = k.tell(p.parentUUID, i)
 	}
 }
 
@@ -233,7 +236,7 @@ func (k *KernelImpl) catchUp(p *Process) {
 func (k *KernelImpl) fate(c kid) (i Info, p *Process, ok bool) {
 	if p, ok := k.table.byID(c.id); ok {
 		left := closed(p.left) // before it is looked at
-		i = k.info(p)
+		i = *k.info(p)
 		if left {
 			p = nil
 		}

@@ -31,6 +31,7 @@ func (k *KernelImpl) enter(p *Process) {
 	p.opts.From.hold(p.ctx)
 	p.opts.From = nil // it holds the conversation as it was
 	k.save(p)
+	k.catchUp(p)
 }
 
 // leave is the last that the goroutine of a process does, deferred. A panic, of a model's device or of our
