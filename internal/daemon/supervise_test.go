@@ -317,3 +317,38 @@ func TestKillsAtAnyMomentDoubleNobodyAndForgetNobody(t *testing.T) {
 		t.Errorf("alive: %s", got)
 	}
 }
+
+// A supervisor that was killed takes its children with it, also if the daemon is killed before it could.
+func TestAKilledSupervisorLeavesNobodyWhateverEndsTheDaemon(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 2))
+	s := stage(t)
+	for round := range 4 {
+		name := fmt.Sprintf("top%d", round)
+		up := supervise(t, s, "supervisors: [{name: "+name+", children: [{name: a, intent: wait, model: m}, {name: b, intent: wait, model: m}, {name: c, intent: wait, model: m}]}]")
+		states(t, s, name, "a running, b running, c running")
+		sent := make(chan struct{})
+		go func(c *ipc.Client) { // ends with the call, at the latest with the daemon
+			close(sent)
+			_, _ = ipc.Call(context.Background(), c, ipc.Signal, ipc.SignalRequest{Target: up.PID.String(), Signal: types.SIGKILL})
+		}(s.Client)
+		<-sent
+		<-time.After(time.Duration(r.IntN(12)) * time.Millisecond) // the moment is what is tried
+		s.Kill()
+		s.Start()
+		s.Settle()
+		top := shown(t, s, up.UUID.String())
+		if st, err := ipc.Call(t.Context(), s.Client, ipc.DaemonStatus, ipc.Empty{}); err == nil {
+			t.Logf("the supervisor's end is on record: %t; mended: %q", top.Exit != nil, st.Recovered)
+		}
+		if top.Exit == nil { // the signal came too late
+			states(t, s, up.UUID.String(), "a running, b running, c running")
+			signal(t, s, top.PID, types.SIGKILL)
+		}
+		until(t, "nobody is left", func() bool {
+			l, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{})
+			return err == nil && len(l.Procs) == 0
+		})
+	}
+}
