@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -21,7 +22,7 @@ type ReplayDriver struct {
 	script *replayScript
 
 	mu   sync.Mutex
-	next map[string]int // +checklocks:mu; by session: the next response
+	next map[string]replayPlace // +checklocks:mu; by session
 }
 
 var _ LLMDriver = (*ReplayDriver)(nil)
@@ -54,12 +55,22 @@ func NewReplay(name, path string) (*ReplayDriver, error) {
 //	    stop_reason: tool_use         # may be left out
 //	    delay: 200ms                  # before the answer
 //	  - error: {code: RATE_LIMITED, message: slow down, retry_after: 2s}
+//
+// For several agents there are conversations in place of responses. The first that fits is played, and texts
+// may refer to groups of its prompt and to results of calls; $${ stands for ${ there.
+//
+//	conversations:
+//	  - system: You read one file         # a regular expression that the system prompt fits; may be left out
+//	    prompt: 'Read (\S+)'              # likewise the first message
+//	    responses:
+//	      - tool_calls: [{name: read_file, input: {path: "${1}"}}]   # the first group; ${name} is a group with a name
+//	      - content: "It says: ${result}"                            # of the last call; ${result.1} of the first
 func ParseReplay(name, path string, src []byte) (*ReplayDriver, error) {
 	s, err := parseReplay(path, src)
 	if err != nil {
 		return nil, err
 	}
-	return &ReplayDriver{name: cmp.Or(name, "replay"), script: s, next: map[string]int{}}, nil
+	return &ReplayDriver{name: cmp.Or(name, "replay"), script: s, next: map[string]replayPlace{}}, nil
 }
 
 // Info describes the driver. Its answers are those of the script, whatever they are asked to be.
@@ -72,13 +83,19 @@ func (d *ReplayDriver) Info() DriverInfo {
 // all, or what would be counted.
 func (s *replayScript) longest() int {
 	most := 1
-	for i := range s.Responses {
-		r := &s.Responses[i]
-		n := len(r.Content) + len(r.Reasoning)
-		for _, c := range r.ToolCalls {
-			n += len(c.Name) + len(c.input)
+	for _, t := range append([]replayTalk{s.alone}, s.Conversations...) {
+		for i := range t.Responses {
+			r := &t.Responses[i]
+			said := r.Usage.Input + r.Usage.Output
+			n := 0
+			for _, text := range r.texts() {
+				n += len(text)
+				if t.filled && said == 0 {
+					n += len(reference().FindAllString(text, -1)) * maxFilled
+				}
+			}
+			most = max(most, (n+3)/4, said)
 		}
-		most = max(most, (n+3)/4, r.Usage.Input+r.Usage.Output)
 	}
 	return most
 }
@@ -94,10 +111,10 @@ func (d *ReplayDriver) Stream(ctx context.Context, req LLMRequest) (<-chan Strea
 	if err := vfs.Ended(ctx, "Call", d.name); err != nil {
 		return nil, err
 	}
-	n, r := d.advance(req)
+	n, r, err := d.advance(req)
 	return Produce(ctx, func(ctx context.Context, emit func(StreamEvent)) (*LLMResponse, error) {
-		if r == nil {
-			return nil, types.Errorf(types.ErrInvalid, "Call", d.name, "the script %s has %d responses and was asked for response %d", d.script.path, len(d.script.Responses), n+1)
+		if err != nil {
+			return nil, types.Errorf(types.ErrInvalid, "Call", d.name, "%w", err)
 		}
 		asked := ctx
 		if req.TimeoutMs > 0 {
@@ -118,27 +135,38 @@ func (d *ReplayDriver) Stream(ctx context.Context, req LLMRequest) (<-chan Strea
 	}), nil
 }
 
-// advance takes the next response of a session; nil behind the last.
-func (d *ReplayDriver) advance(req LLMRequest) (int, *replayResponse) {
+// advance takes the next response of a session. The error says that there is none.
+func (d *ReplayDriver) advance(req LLMRequest) (int, *replayResponse, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n, known := d.next[req.Session]
+	at, known := d.next[req.Session]
 	if !known {
-		n = d.script.behind(req.Messages)
+		talk, err := d.script.talkFor(req)
+		if err != nil {
+			return 0, nil, err
+		}
+		at = replayPlace{talk, talk.behind(req.Messages)}
 	}
-	if n >= len(d.script.Responses) {
-		return n, nil
+	if at.next >= len(at.talk.Responses) {
+		return at.next, nil, fmt.Errorf("the script %s has %d responses and was asked for response %d", d.script.path, len(at.talk.Responses), at.next+1)
 	}
-	d.next[req.Session] = n + 1
-	return n, &d.script.Responses[n]
+	d.next[req.Session] = replayPlace{at.talk, at.next + 1}
+	r := &at.talk.Responses[at.next]
+	if at.talk.filled {
+		var err error
+		if r, err = r.filled(at.talk.replacer(req)); err != nil {
+			return at.next, nil, fmt.Errorf("the script %s, response %d: %w", d.script.path, at.next+1, err)
+		}
+	}
+	return at.next, r, nil
 }
 
 // giveBack makes a response that was not given the next one again, unless a later one was taken.
 func (d *ReplayDriver) giveBack(session string, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.next[session] == n+1 {
-		d.next[session] = n
+	if at := d.next[session]; at.next == n+1 {
+		d.next[session] = replayPlace{at.talk, n}
 	}
 }
 
@@ -174,15 +202,15 @@ func promptBytes(req LLMRequest) int {
 	return n
 }
 
-// behind returns the place in the script after as many answers as the conversation holds.
-func (s *replayScript) behind(ms []rnixctx.Message) int {
+// behind returns the place in the responses after as many answers as the conversation holds.
+func (t *replayTalk) behind(ms []rnixctx.Message) int {
 	answers := 0
 	for _, m := range ms {
 		if m.Role == rnixctx.RoleAssistant {
 			answers++
 		}
 	}
-	for i, r := range s.Responses {
+	for i, r := range t.Responses {
 		if answers == 0 {
 			return i
 		}
@@ -190,5 +218,5 @@ func (s *replayScript) behind(ms []rnixctx.Message) int {
 			answers--
 		}
 	}
-	return len(s.Responses)
+	return len(t.Responses)
 }

@@ -19,9 +19,12 @@ const maxScript = 8 << 20
 
 // replayScript is the file of a ReplayDriver.
 type replayScript struct {
-	path      string
-	Version   string           `yaml:"version"`
-	Responses []replayResponse `yaml:"responses"`
+	path          string
+	Version       string           `yaml:"version"`
+	Responses     []replayResponse `yaml:"responses"`     // for every agent
+	Conversations []replayTalk     `yaml:"conversations"` // or each for some
+
+	alone replayTalk // of Responses
 }
 
 type replayResponse struct {
@@ -40,6 +43,7 @@ type replayCall struct {
 	Input yaml.Node `yaml:"input"`
 
 	input string // Input as the model's text
+	value any    // Input, if it is more than a text
 }
 
 // id is the call's own id, or one that is the same in every run.
@@ -112,10 +116,18 @@ func parseReplay(path string, src []byte) (*replayScript, error) {
 	if s.Version != "1" {
 		return nil, types.Errorf(types.ErrInvalid, "Open", path, `%s: version is %q: write version: "1"`, path, s.Version)
 	}
+	if len(s.Conversations) > 0 && s.Responses != nil {
+		return nil, types.Errorf(types.ErrInvalid, "Open", path, "%s: responses and conversations: write one of them", path)
+	}
+	s.alone.Responses = s.Responses
 	var wrong []string
-	for i := range s.Responses {
-		if err := s.Responses[i].check(); err != nil {
-			wrong = append(wrong, fmt.Sprintf("%s: response %d: %v", path, i+1, err))
+	if err := s.alone.check(); err != nil {
+		wrong = append(wrong, fmt.Sprintf("%s: %v", path, err))
+	}
+	for i := range s.Conversations {
+		s.Conversations[i].filled = true
+		if err := s.Conversations[i].check(); err != nil {
+			wrong = append(wrong, fmt.Sprintf("%s: conversation %d: %v", path, i+1, err))
 		}
 	}
 	if len(wrong) > 0 {
@@ -200,7 +212,7 @@ func (c *replayCall) check() error {
 	if err == nil {
 		var b []byte
 		if b, err = json.Marshal(v); err == nil {
-			c.input = string(b)
+			c.input, c.value = string(b), v
 			return nil
 		}
 	}
