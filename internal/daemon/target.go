@@ -23,8 +23,9 @@ type target struct {
 const minPrefix = 4
 
 // resolve finds the process that text names: a PID, a UUID or a prefix of one, or a name. A living
-// process goes before those on disk. Several that match are AMBIGUOUS, with the candidates; none is
-// NOT_FOUND, and of one that is archived or was deleted the error says so.
+// process goes before those on disk, and one that is suspended before those that have ended; of the children
+// that a process gives one name, one after the other, the latest is meant. Several that match are AMBIGUOUS,
+// with the candidates; none is NOT_FOUND, and of one that is archived or was deleted the error says so.
 func (d processes) resolve(text string) (target, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -43,7 +44,7 @@ func (d processes) resolve(text string) (target, error) {
 	} {
 		live, dead := d.matching(match, stored)
 		if len(live) == 0 {
-			live = dead
+			live = preferred(dead, text)
 		}
 		switch len(live) {
 		case 0:
@@ -107,6 +108,33 @@ func (d processes) matching(match func(id, name string) bool, stored []step.Proc
 		}
 	}
 	return live, dead
+}
+
+// preferred returns those of several processes on disk that a name means. A file gives the children of a supervisor
+// their names, run after run; what people have named themselves, they must tell apart themselves.
+func preferred(dead []target, name string) []target {
+	if len(dead) < 2 {
+		return dead
+	}
+	var suspended []target
+	last := 0
+	for i, t := range dead {
+		if t.info.Suspended && t.info.Name == name {
+			suspended = append(suspended, t)
+		}
+		if t.info.CreatedAt.After(dead[last].info.CreatedAt) {
+			last = i
+		}
+	}
+	if len(suspended) > 0 {
+		return suspended
+	}
+	for _, t := range dead {
+		if t.info.Name != name || t.info.PPID == 0 {
+			return dead
+		}
+	}
+	return dead[last : last+1]
 }
 
 // maxCandidates bounds the list in an error.
