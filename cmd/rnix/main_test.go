@@ -130,7 +130,7 @@ func crash(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: unix.F_WRLCK}))
 }
 
-// recovered waits until the daemon has looked at everything that an earlier one has left.
+// recovered waits until the daemon has looked at everything that an earlier one has left, and started what init.yaml says.
 func recovered(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: recovered")
@@ -143,7 +143,7 @@ func recovered(ts *testscript.TestScript, neg bool, args []string) {
 	for looking := true; looking; {
 		s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
 		ts.Check(err)
-		looking = s.Recovering
+		looking = s.Recovering || s.Starting
 	}
 }
 
