@@ -155,8 +155,9 @@ func (d autoResumer) bury(ctx context.Context, info step.ProcInfo) {
 	if end.Exit == nil || end.Suspended {
 		return // it is suspended with an exit status, as a budget does that is used up
 	}
-	info = *processes{d.Daemon}.whole(&info)
+	info = *processes{d.Daemon}.whole(&info) // which may be older than the line of the index
 	info.State, info.Exit, info.DeadAt, info.Suspended = end.State, end.Exit, end.DeadAt, false
+	info.Result, info.Step, info.TokensUsed, info.CostUSD = end.Result, end.Step, end.TokensUsed, end.CostUSD
 	d.put(&info)
 }
 

@@ -284,7 +284,7 @@ func (h *History) Info() ProcInfo {
 		case MarkerResume:
 			paused = false
 		case MarkerExit:
-			p.Exit, p.State, p.DeadAt, p.SuspendReason = m.Exit, types.StateDead, r.Time, ""
+			p.Exit, p.State, p.DeadAt, p.SuspendReason, p.Result = m.Exit, types.StateDead, r.Time, "", m.Text
 		case MarkerSuspended:
 			var d SuspendDetail
 			_ = json.Unmarshal(m.Detail, &d) // it says less then

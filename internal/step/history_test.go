@@ -127,8 +127,11 @@ func TestLostInfoIsMadeAnewFromTheSteps(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	must(t, w.Marker(&Marker{Name: MarkerResume, PID: 6}), w.Marker(&Marker{Name: MarkerExit, Exit: &types.ExitStatus{Code: 2, Reason: "r"}}), w.Commit(t.Context()))
+	must(t, w.Marker(&Marker{Name: MarkerResume, PID: 6}), w.Marker(&Marker{Name: MarkerExit, Text: "brought", Exit: &types.ExitStatus{Code: 2, Reason: "r"}}), w.Commit(t.Context()))
 	got = read(t, j, id).Info()
+	if got.Result != "brought" {
+		t.Errorf("its result is %q: a crash between its end and its small file would lose it", got.Result)
+	}
 	if got.PID != 6 || got.State != types.StateDead || got.Suspended || got.Exit.Code != 2 || got.DeadAt.IsZero() {
 		t.Errorf("after the end: %+v", got)
 	}
