@@ -65,7 +65,7 @@ func benchKernel(b *testing.B, store Store) *KernelImpl {
 	if err := devs.RegisterTools("/dev/tool", func(string, vfs.OpenFlag) (vfs.VFSFile, error) { return &constant{answer: toolAnswer}, nil }, []vfs.Tool{tool}); err != nil {
 		b.Fatal(err)
 	}
-	k := New(Config{Devices: devs, Contexts: rnixctx.NewManager(), Events: event.New(0), Store: store, Limits: Limits{Children: 1 << 20, Family: 1 << 20}}, nil)
+	k := New(Config{Devices: devs, Contexts: rnixctx.NewManager(), Events: event.New(0), Store: store, Limits: Limits{Children: 1 << 20, Family: 1 << 20, SpawnRate: 1 << 30}}, nil)
 	b.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

@@ -112,3 +112,48 @@ func TestPauseOfATreeHoldsWhoIsJustBeingBorn(t *testing.T) {
 		}
 	})
 }
+
+func TestAFamilyStartsOnlySoManyWithinAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 5
+		s := newSys(t, func(c *Config) { c.Limits.SpawnRate = most })
+		s.model = finish("done")
+		inner := s.model
+		s.model = func(ctx context.Context, c vfs.Caller, turn int) (reply, error) {
+			if p, _ := s.Process(c.PID); p.Name == "top" || p.Name == "other" {
+				return untilKilled(ctx, c, turn)
+			}
+			return inner(ctx, c, turn)
+		}
+		top := s.spawn(func(o *SpawnOpts) { o.Name = "top" })
+		below := func(parent types.PID) error {
+			pid, err := s.Spawn("x", nil, opts(func(o *SpawnOpts) { o.ParentPID = parent }))
+			if err == nil {
+				_, err = s.Wait(pid)
+			}
+			return err
+		}
+		for range most {
+			if err := below(top); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := below(top)
+		if types.CodeOf(err) != types.ErrExhausted || !strings.Contains(err.Error(), "limits.spawn_rate") || !strings.Contains(err.Error(), "in 12s") {
+			t.Errorf("got %v", err)
+		}
+		for range 2 * most { // what a person starts is not counted, and other families have their own
+			s.spawn()
+		}
+		if err := below(s.spawn(func(o *SpawnOpts) { o.Name = "other" })); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(12 * time.Second)
+		if err := below(top); err != nil {
+			t.Error(err)
+		}
+		if err := below(top); types.CodeOf(err) != types.ErrExhausted {
+			t.Errorf("got %v", err)
+		}
+	})
+}

@@ -169,18 +169,20 @@ type Config struct {
 
 // Limits bound what agents can start by themselves, whichever path they take.
 type Limits struct {
-	Depth    int // generations below what a person started; 0 = DefaultDepth
-	Children int // living children of one process; 0 = DefaultChildren
-	Family   int // living processes that descend from one that a person started, with it; 0 = DefaultFamily
-	Total    int // living processes; 0 = DefaultTotal
+	Depth     int // generations below what a person started; 0 = DefaultDepth
+	Children  int // living children of one process; 0 = DefaultChildren
+	Family    int // living processes that descend from one that a person started, with it; 0 = DefaultFamily
+	Total     int // living processes; 0 = DefaultTotal
+	SpawnRate int // processes that the agents of a family start within a minute; 0 = DefaultSpawnRate
 }
 
 // The limits when nothing is said.
 const (
-	DefaultDepth    = 8
-	DefaultChildren = 32
-	DefaultFamily   = 256
-	DefaultTotal    = 1 << 20
+	DefaultDepth     = 8
+	DefaultChildren  = 32
+	DefaultFamily    = 256
+	DefaultTotal     = 1 << 20
+	DefaultSpawnRate = 240
 )
 
 // DefaultMaxSteps is the step limit of a process when neither the caller nor the agent sets one.
@@ -255,6 +257,9 @@ func (l Limits) orDefault() Limits {
 	}
 	if l.Total == 0 {
 		l.Total = DefaultTotal
+	}
+	if l.SpawnRate == 0 {
+		l.SpawnRate = DefaultSpawnRate
 	}
 	return l
 }

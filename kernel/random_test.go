@@ -83,7 +83,7 @@ func newMob(t *testing.T, seed uint64) *mob {
 	m := &mob{seed: seed, told: map[types.PID][]types.ExitStatus{}, acked: map[types.PID][]string{}, got: map[types.PID][]string{}}
 	m.sys = newSys(t, func(c *Config) {
 		c.Events = event.New(1 << 20)
-		c.Limits = Limits{Depth: 4, Children: 12, Family: 60, Total: 300}
+		c.Limits = Limits{Depth: 4, Children: 12, Family: 60, Total: 300, SpawnRate: 1 << 20}
 	})
 	m.sys.events = m.cfg.Events
 	m.tool = func(ctx context.Context, c vfs.Caller) (string, error) {

@@ -133,7 +133,7 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	if err != nil {
 		return nil, err
 	}
-	if p.PID, p.depth, err = k.table.admit(parent); err != nil {
+	if p.PID, p.depth, err = k.table.admit(parent, opts.From != nil); err != nil {
 		return nil, err
 	}
 	k.openPurse(p, limitOf(ag, &opts))

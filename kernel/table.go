@@ -36,7 +36,7 @@ type relations struct {
 	first      *Process // of the children, newest first
 	next, prev *Process // among the siblings
 	children   int
-	family     *int // how many live of those that descend from one that a person started; shared by them
+	family     *kin // those that descend from one that a person started; shared by them
 	groups     []types.PGID
 	dying      bool // no more children
 	held       bool // paused as a tree: what is born in it is paused too
@@ -81,10 +81,13 @@ func (t *table) lookup(op string, pid types.PID) (*Process, error) {
 }
 
 // admit reserves a PID for a child of parent (nil = of PID 0) and gives the child its depth. It does
-// not make the child visible.
-func (t *table) admit(parent *Process) (types.PID, int, error) {
+// not make the child visible. again says that the child was born before, and goes on.
+func (t *table) admit(parent *Process, again bool) (types.PID, int, error) {
 	t.mu.Lock()
 	depth, err := t.roomLocked(parent)
+	if err == nil && !again {
+		err = t.bornLocked(parent)
+	}
 	t.mu.Unlock()
 	if err != nil {
 		return 0, 0, err
@@ -104,7 +107,7 @@ func (t *table) roomLocked(parent *Process) (depth int, err error) {
 	case t.closed:
 		return 0, types.Errorf(types.ErrUnavailable, "Spawn", "", "%w; try again in a moment", errStopping)
 	case t.byPID.Len() >= t.limit.Total:
-		return refuse("%d processes are alive, the limit", t.limit.Total)
+		return refuse("%d processes are alive, the limit (limits.total)", t.limit.Total)
 	}
 	if parent != nil {
 		depth = parent.depth + 1
@@ -112,11 +115,11 @@ func (t *table) roomLocked(parent *Process) (depth int, err error) {
 		case parent.rel.dying || parent.ctx.Err() != nil:
 			return 0, types.Errorf(types.ErrCancelled, "Spawn", "", "the parent is ending")
 		case depth > t.limit.Depth:
-			return refuse("agents may start agents %d levels deep, the limit", t.limit.Depth)
+			return refuse("agents may start agents %d levels deep, the limit (limits.depth)", t.limit.Depth)
 		case parent.rel.children >= t.limit.Children:
-			return refuse("the parent has %d living children, the limit", t.limit.Children)
-		case *parent.rel.family >= t.limit.Family:
-			return refuse("%d agents live that were started from one, the limit", t.limit.Family)
+			return refuse("the parent has %d living children, the limit (limits.children)", t.limit.Children)
+		case parent.rel.family.living >= t.limit.Family:
+			return refuse("%d agents live that were started from one, the limit (limits.family)", t.limit.Family)
 		}
 	}
 	return depth, nil
@@ -135,10 +138,10 @@ func (t *table) insert(p *Process) error {
 	}
 	t.byUUID[p.UUID] = p
 	t.births++
-	if p.rel.family = new(int); p.rel.parent != nil {
+	if p.rel.family = new(kin); p.rel.parent != nil {
 		p.rel.family = p.rel.parent.rel.family
 	}
-	*p.rel.family++
+	p.rel.family.living++
 	p.rel.held = p.rel.parent != nil && p.rel.parent.rel.held
 	t.link(p, p.rel.parent)
 	t.byPID.Store(p.PID, p)
@@ -181,7 +184,7 @@ func (t *table) remove(p *Process, tomb *Info) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.unlink(p)
-	*p.rel.family--
+	p.rel.family.living--
 	delete(t.byUUID, p.UUID)
 	t.byPID.Delete(p.PID)
 	t.tombs[p.PID] = tomb

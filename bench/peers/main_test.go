@@ -62,7 +62,7 @@ func (o *body) Ended(*kernel.Process) {}
 func newKernel(b *testing.B) *kernel.KernelImpl {
 	b.Helper()
 	k := kernel.New(kernel.Config{Devices: vfs.NewDeviceRegistry(), Contexts: rnixctx.NewManager(), Events: event.New(0),
-		Limits: kernel.Limits{Depth: 1 << 20, Children: 1 << 20, Family: 1 << 20}}, nil)
+		Limits: kernel.Limits{Depth: 1 << 20, Children: 1 << 20, Family: 1 << 20, SpawnRate: 1 << 20}}, nil)
 	b.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()

@@ -85,6 +85,7 @@ type Config struct {
 	Resume        Resume
 	Checkpoint    Checkpoint
 	Snapshots     Snapshots
+	Limits        Limits
 	Heartbeat     Heartbeat
 	Problems      Problems
 }
@@ -104,6 +105,7 @@ func Load(s Sources) Config {
 		Concurrency:   Value[int]{DefaultConcurrency, FromDefault},
 	}
 	c.storageDefaults()
+	c.limitsDefaults()
 	c.budgetDefaults()
 	c.heartbeatDefaults()
 	if src, file, ok := s.userFile("config.yaml", &c.Problems); ok {

@@ -29,6 +29,7 @@ type layer struct {
 	Daemon      daemonLayer     `yaml:"daemon"`
 	Checkpoint  checkpointLayer `yaml:"checkpoint"`
 	Snapshots   snapshotsLayer  `yaml:"snapshots"`
+	Limits      limitsLayer     `yaml:"limits"`
 	Heartbeat   heartbeatLayer  `yaml:"heartbeat"`
 }
 
@@ -75,6 +76,7 @@ func (c *Config) readEnv(s Sources) {
 	v.number("concurrency", &l.Concurrency)
 	parse(v, "shell.timeout", &l.Shell.Timeout)
 	readStorageEnv(&l, v)
+	readLimitsEnv(&l, v)
 	readBudgetEnv(&l, v)
 	readHeartbeatEnv(&l, v)
 	c.apply(l, v.sink)
@@ -184,6 +186,7 @@ func (c *Config) apply(l layer, s sink) {
 		}
 	}
 	c.applyStorage(l, s)
+	c.applyLimits(l, s)
 	c.applyBudget(l, s)
 	c.applyHeartbeat(l, s)
 }

@@ -85,6 +85,7 @@ type Daemon struct {
 	ends       *ends
 	heartbeat  kernel.Heartbeat // how processes without progress are looked for
 	bootstrap  *boot
+	limits     kernel.Limits
 	autoMax    int // how many processes go on by themselves at the start
 	stop       context.CancelFunc
 }
@@ -230,6 +231,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	if cfg.Resume.Auto.V {
 		d.autoMax = cfg.Resume.Max.V
 	}
+	d.limits = kernel.Limits{Depth: cfg.Limits.Depth.V, Children: cfg.Limits.Children.V, Family: cfg.Limits.Family.V, Total: cfg.Limits.Total.V, SpawnRate: cfg.Limits.SpawnRate.V}
 	if cfg.Snapshots.Enabled.V {
 		d.keeper = workspace.New(workspace.Options{Procs: d.procs, Dir: d.places.DataDir, MaxCopyBytes: int64(cfg.Snapshots.MaxBytes.V),
 			MaxCopyFiles: cfg.Snapshots.MaxFiles.V, Log: d.log})
@@ -271,7 +273,7 @@ func (d *Daemon) boot() error {
 	if d.keeper != nil {
 		cfg.Snapshot, cfg.Undo = keeping{d}.snapshot, keeping{d}.undo
 	}
-	cfg.Post = mailer{d}.post
+	cfg.Post, cfg.Limits = mailer{d}.post, d.limits
 	d.kernel = kernel.New(cfg, nil)
 	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel, d.kernel.VFS()).Open)
 }
