@@ -1,6 +1,8 @@
 package daemon_test
 
 import (
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -22,7 +24,7 @@ func TestEveryWayToStartAProcessSettlesEveryField(t *testing.T) { // A-71
 			return llmtest.Reply{Hang: true}
 		}
 		kid := `{"intent":"kid","max_steps":9`
-		return llmtest.Reply{ToolUses: []llmtest.ToolUse{{ID: "a", Name: "spawn", Input: kid + `}`}, {ID: "b", Name: "spawn", Input: kid + `,"background":true}`}}}
+		return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{ID: "a", Name: "spawn", Input: kid + `}`}, {ID: "b", Name: "spawn", Input: kid + `,"background":true}`}}}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	nine, budget := 9, 400_000
@@ -118,6 +120,9 @@ func TestWaitForABackgroundChildSurvivesTheDaemon(t *testing.T) {
 
 // An agent's shell may send for the agent, to its family only, and never as the person.
 func TestMessagesFromInsideAnAgentAreTheAgents(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("needs curl")
+	}
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
 		if r.Messages[0].Text != "lead" {
 			return llmtest.Reply{Hang: true}
@@ -128,11 +133,13 @@ func TestMessagesFromInsideAnAgentAreTheAgents(t *testing.T) {
 		return tool("shell", `{"command":"sh ask.sh"}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	if !s.HasCurl() {
-		t.Skip("needs curl")
-	}
+	sock, _ := filepath.Glob(filepath.Join(s.Dir, "rnix", "*.sock"))
 	other := s.Spawn(ipc.SpawnRequest{Intent: "other", Model: "fake"})
-	s.Write("ask.sh", "for m in send steer recv; do curl -s --unix-socket "+s.Socket()+` -d '{"target":"`+other.PID.String()+`","text":"x"}' http://x/v1/$m; echo; done`)
+	script := ""
+	for method, more := range map[string]string{"send": `,"text":"x"`, "steer": `,"text":"x"`, "recv": ""} {
+		script += "curl -s --unix-socket " + sock[0] + ` -d '{"target":"` + other.PID.String() + `"` + more + "}' http://x/v1/" + method + "\n"
+	}
+	s.Write("ask.sh", script)
 	p := s.Spawn(ipc.SpawnRequest{Intent: "lead", Model: "fake"})
 	w := s.Wait(p.PID)
 	if n := strings.Count(w.Result, `"code":"PERMISSION"`); n != 3 {
