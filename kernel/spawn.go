@@ -123,6 +123,9 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	if err := step.CheckInputs(opts.Inputs); err != nil {
 		return nil, err
 	}
+	if opts.From != nil && len(opts.Inputs) > 0 {
+		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "a history that goes on has the inputs that it began with: give From.Input")
+	}
 	var parent *Process
 	if opts.ParentPID != 0 {
 		if parent, err = k.table.lookup("Spawn", opts.ParentPID); err != nil {

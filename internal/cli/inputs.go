@@ -39,7 +39,7 @@ func (a *app) inputs(stdin bool, files []string) ([]step.Input, error) {
 			return err
 		}
 		if len(b) > left {
-			return usagef("tell the agent to read the file instead", "%s: there are more than the %s bytes that all inputs may have", what, number(maxInputs))
+			return usagef("put it into a file, and tell the agent to read that", "%s: there are more than the %s bytes that all inputs may have", what, number(maxInputs))
 		}
 		left -= len(b)
 		out = append(out, step.Input{Name: name, Text: string(b)})
@@ -47,8 +47,8 @@ func (a *app) inputs(stdin bool, files []string) ([]step.Input, error) {
 	}
 	for _, nf := range files {
 		name, file, ok := strings.Cut(nf, "=")
-		if !ok || file == "" {
-			return nil, usagef("such as: --input report=report.txt", "--input %s: give a name and a file, as NAME=FILE", nf)
+		if !ok || file == "" || !step.InputName(name) {
+			return nil, usagef("such as: --input report=report.txt", "--input %s: give a name of letters, digits, dots, dashes and underscores, and a file, as NAME=FILE", nf)
 		}
 		if file == "-" {
 			if stdin {

@@ -56,7 +56,7 @@ Names may be written TERM, SIGTERM, -TERM or --signal TERM; numbers are those of
 		},
 	}
 	c.Flags().StringVarP(&sig, "signal", "s", "TERM", "the signal, by name or number")
-	c.Flags().StringArrayVarP(&groups, "group", "g", nil, "the members of this group; may be repeated")
+	c.Flags().StringArrayVarP(&groups, "group", "g", nil, "the members of this `GROUP`; may be repeated")
 	c.Flags().BoolVarP(&subtree, "subtree", "t", false, "the descendants too")
 	c.Flags().BoolVarP(&list, "list", "l", false, "list the signals")
 	_ = c.RegisterFlagCompletionFunc("group", completeGroups(a))

@@ -76,7 +76,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.SortFlags = false
 	f.StringVarP(&o.intent, "intent", "i", "", "what is to be done, instead of the arguments")
 	f.BoolVar(&o.stdin, "stdin", false, "standard input is data for the agent to work on (as a \"-\" beside the intent)")
-	f.StringArrayVar(&o.inputs, "input", nil, "NAME=FILE: a file for the agent to work on; may be repeated")
+	f.StringArrayVar(&o.inputs, "input", nil, "a file for the agent to work on, as `NAME=FILE`; may be repeated")
 	f.StringVarP(&o.req.Agent, "agent", "a", "", "the agent (see: rnix agents)")
 	f.StringVar(&o.req.Provider, "provider", "", "the model provider (see: rnix providers)")
 	f.StringVarP(&o.req.Model, "model", "m", "", "the model, or provider/model")
