@@ -221,6 +221,9 @@ func (o *outlet) until(ctx context.Context, done func() bool) error {
 func (k *KernelImpl) connect(p *Process, o *outlet) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.silent {
+		return &types.SyscallError{Syscall: "PipeOutput", PID: p.PID, Code: types.ErrCancelled, Err: errEnded}
+	}
 	prompt, err := k.ctxMgr.BuildPrompt(p.CtxID)
 	if err != nil {
 		return err
@@ -291,7 +294,10 @@ func (k *KernelImpl) handedOver(ctx context.Context, p *Process) error {
 
 // endOutput ends the outlets of a process whose loop has ended.
 func (k *KernelImpl) endOutput(p *Process, end *End) {
+	p.mu.Lock()
+	p.silent = true
 	outs := p.outlets.Load()
+	p.mu.Unlock()
 	if outs == nil {
 		return
 	}

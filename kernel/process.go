@@ -91,6 +91,7 @@ type Process struct {
 	lastTID    types.TID                 // +checklocks:mu
 	lastCoID   types.CoID                // +checklocks:mu
 	cleared    bool                      // +checklocks:mu; no more threads and coroutines
+	silent     bool                      // +checklocks:mu; the loop has ended: no more outlets
 
 	clock *time.Timer // +checklocks:mu; calls checkClock; nil without a time limit, and after the end
 
