@@ -93,7 +93,7 @@ func (d budgets) everybody() map[types.UUID]*balance {
 	info := func(i *step.ProcInfo, state string) {
 		p := storedProc(i)
 		out[i.UUID] = &balance{line: ipc.BudgetLine{PID: i.PID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, Intent: i.Intent, State: cmp.Or(state, p.State), Wait: p.Wait, Unpriced: i.Unpriced},
-			limit: kernel.Amount{Tokens: i.ContextBudget, USD: price.FromFloat(i.BudgetUSD)}, used: kernel.Amount{Tokens: i.TokensUsed, USD: price.FromFloat(i.CostUSD)}}
+			limit: kernel.Amount{Tokens: i.ContextBudget, USD: price.FromFloat(i.BudgetUSD)}, used: ownOf(i.Provider, i.TokensUsed, i.CostUSD)}
 	}
 	for _, t := range d.collector.Deleted() {
 		out[t.UUID] = &balance{line: ipc.BudgetLine{PID: t.PID, UUID: t.UUID, ParentUUID: t.Parent, Name: t.Name, Intent: t.Intent, State: "deleted"}, used: usedBy(t.Spending)}
@@ -108,7 +108,7 @@ func (d budgets) everybody() map[types.UUID]*balance {
 	for _, i := range d.kernel.List() {
 		p := processes{d.Daemon}.wireProc(&i)
 		out[i.UUID] = &balance{line: ipc.BudgetLine{PID: i.PID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, Intent: i.Intent, State: p.State, Wait: p.Wait, Unpriced: i.Progress.Unpriced},
-			limit: kernel.Amount{Tokens: i.Budget, USD: i.BudgetUSD}, used: kernel.Amount{Tokens: i.Progress.Tokens, USD: price.FromFloat(i.Progress.CostUSD)},
+			limit: kernel.Amount{Tokens: i.Budget, USD: i.BudgetUSD}, used: ownOf(i.Progress.Provider, i.Progress.Tokens, i.Progress.CostUSD),
 			live: i.State < types.StateZombie}
 	}
 	below := children(out)
@@ -129,6 +129,14 @@ func (d budgets) everybody() map[types.UUID]*balance {
 		sum(e, 0)
 	}
 	return out
+}
+
+// ownOf is what a process has used itself. One without a model shows what its children have used.
+func ownOf(provider string, tokens int, usd float64) kernel.Amount {
+	if provider == "" {
+		return kernel.Amount{}
+	}
+	return kernel.Amount{Tokens: tokens, USD: price.FromFloat(usd)}
 }
 
 // lineOf describes the budget of one history.

@@ -77,7 +77,7 @@ func (d budgets) spenders() []spender {
 // spendingOf returns what a history has used. Of one that an earlier version has written, only the sum is
 // known.
 func spendingOf(i *step.ProcInfo) []step.Spending {
-	if len(i.Spending) > 0 || i.OriginUUID != (types.UUID{}) || i.TokensUsed == 0 {
+	if len(i.Spending) > 0 || i.OriginUUID != (types.UUID{}) || i.TokensUsed == 0 || i.Provider == "" {
 		return i.Spending
 	}
 	s := step.Spending{Day: i.CreatedAt.UTC().Format(time.DateOnly), Provider: i.Provider, Model: i.Model, Input: i.TokensUsed, CostUSD: i.CostUSD}
@@ -111,13 +111,13 @@ func addUp(all []spender, by, since string) ([]ipc.CostLine, ipc.CostLine) {
 	var total ipc.CostLine
 	for i := range all {
 		s := &all[i]
-		counted := map[string]bool{} // the process is, in which groups
+		var counted []string // the groups in which the process is
 		for j := range s.spending {
 			p := &s.spending[j]
 			if p.Day < since {
 				continue
 			}
-			key := map[string]string{"agent": cmp.Or(s.agent, "-"), "model": p.Provider + "/" + cmp.Or(p.Model, "-"), "day": p.Day, "process": s.uuid.String()}[by]
+			key := keyOf(s, p, by)
 			g := groups[key]
 			if g == nil {
 				g = &ipc.CostLine{Key: key}
@@ -126,8 +126,8 @@ func addUp(all []spender, by, since string) ([]ipc.CostLine, ipc.CostLine) {
 				}
 				groups[key] = g
 			}
-			if !counted[key] {
-				counted[key] = true
+			if !slices.Contains(counted, key) {
+				counted = append(counted, key)
 				g.Processes++
 			}
 			spend(g, p)
@@ -148,6 +148,19 @@ func addUp(all []spender, by, since string) ([]ipc.CostLine, ipc.CostLine) {
 		return cmp.Or(cmp.Compare(usdOf(&b), usdOf(&a)), cmp.Compare(b.Tokens, a.Tokens), cmp.Compare(a.Key, b.Key))
 	})
 	return lines, total
+}
+
+// keyOf returns the group to which a part of what a process has used belongs.
+func keyOf(s *spender, p *step.Spending, by string) string {
+	switch by {
+	case "agent":
+		return cmp.Or(s.agent, "-")
+	case "model":
+		return p.Provider + "/" + cmp.Or(p.Model, "-")
+	case "day":
+		return p.Day
+	}
+	return s.uuid.String()
 }
 
 // spend adds to a line. Its cost stays null as long as nothing in it has a known price.
