@@ -109,8 +109,15 @@ func (m *mob) answer(ctx context.Context, c vfs.Caller, turn int) (reply, error)
 	switch n := r.IntN(10); {
 	case n < 3 && turn < 8:
 		return reply{Calls: []string{"tool {}", "tool {}"}, Tokens: 5}, nil
-	case n < 5 && turn < 4:
+	case n < 4 && turn < 4:
 		return reply{Calls: []string{`spawn {"intent":"help"}`, `spawn {"intent":"help too"}`, "tool {}"}, Tokens: 5}, nil
+	case n < 5 && turn < 4:
+		return reply{Calls: []string{`spawn {"intent":"help","background":true}`, `spawn {"intent":"help too","background":true}`,
+			[]string{`wait {}`, `wait {"any":true,"timeout_s":5}`, `ps {}`}[r.IntN(3)]}, Tokens: 5}, nil
+	case n < 6 && turn < 9:
+		other := c.PID + types.PID(r.IntN(5)) - 2
+		return reply{Calls: []string{fmt.Sprintf(`send {"pid":%d,"text":"hello"}`, other), `recv {"timeout_s":3}`,
+			fmt.Sprintf(`signal {"pid":%d,"signal":%q,"tree":true}`, other+1, []string{"TERM", "PAUSE", "RESUME"}[r.IntN(3)])}, Tokens: 5}, nil
 	case n < 6:
 		return reply{}, errors.New("boom")
 	case n < 8:
