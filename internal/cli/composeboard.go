@@ -120,6 +120,9 @@ func (b *board) line(n *ipc.ComposeNode, width int) string {
 	head := name + strings.Repeat(" ", width-cells(name)+2)
 	pad := strings.Repeat(" ", max(11-len(state), 1))
 	var parts []string
+	if n.Item != "" {
+		parts = append(parts, cut(oneLine(n.Item), 40))
+	}
 	if n.Step > 0 {
 		parts = append(parts, fmt.Sprintf("step %d", n.Step))
 	}

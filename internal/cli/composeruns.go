@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -124,6 +125,10 @@ func listRuns(ctx context.Context, c *ipc.Client, out *output, all bool) error {
 }
 
 func showNodes(out *output, r *ipc.ComposeRun, now time.Time) {
+	items := false
+	for i := range r.Nodes {
+		items = items || r.Nodes[i].Item != ""
+	}
 	cols := []column{{name: "NODE", max: 36}, {name: "STATE"}, {name: "PID", right: true, drop: 2}, {name: "TRY", right: true, drop: 3}, {name: "STEP", right: true, drop: 1},
 		{name: "TOKENS", right: true, drop: 5}, {name: "ELAPSED", right: true, drop: 4}, {name: "WHY"}}
 	var rows [][]cell
@@ -143,7 +148,14 @@ func showNodes(out *output, r *ipc.ComposeRun, now time.Time) {
 		if n.PID != 0 {
 			pid = text(n.PID.String())
 		}
-		rows = append(rows, []cell{text(n.Name), {n.State, nodeStyle(n.State)}, pid, dash(n.Attempt), dash(n.Step), dash(n.TokensUsed), elapsed, text(nodeWhy(n, now))})
+		row := []cell{text(n.Name), {n.State, nodeStyle(n.State)}, pid, dash(n.Attempt), dash(n.Step), dash(n.TokensUsed), elapsed, text(nodeWhy(n, now))}
+		if items {
+			row = slices.Insert(row, 1, text(oneLine(n.Item)))
+		}
+		rows = append(rows, row)
+	}
+	if items {
+		cols = slices.Insert(cols, 1, column{name: "ITEM", max: 40})
 	}
 	out.table(cols, rows)
 	state := r.State

@@ -202,6 +202,7 @@ type Status struct {
 	CostUSD float64
 	At      time.Time
 	Needs   []string // of one that waits: the nodes that have not ended
+	Item    string   // of an instance of a node with foreach: its Label
 }
 
 // Report returns what has become of each instance, in the order of the plan.
@@ -217,6 +218,9 @@ func (s *State) Report() []Status {
 			in := &n.inst[j]
 			note := s.known[in.key]
 			st := Status{Key: in.key, Phase: in.phase, Why: in.why, Attempt: note.Attempt, Tokens: note.Tokens, CostUSD: note.CostUSD}
+			if in.key.Index >= 0 {
+				st.Item = Label(s.Item(in.key))
+			}
 			if in.phase != Waiting {
 				st.UUID, st.Kind, st.Exit, st.At = in.note.UUID, in.note.Kind, in.note.Exit, in.note.At
 			}

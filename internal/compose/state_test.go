@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -435,5 +436,16 @@ func TestKeysReadBack(t *testing.T) {
 		if k, ok := ParseKey(bad); ok && bad != "a]" {
 			t.Errorf("%q is %v", bad, k)
 		}
+	}
+}
+
+func TestALabelIsOneShortLine(t *testing.T) {
+	for want, item := range map[string]any{"docs/a b.md": "docs/a b.md", "two lines": " two\r\n\tlines ", `{"n":1}`: map[string]any{"n": 1}, strings.Repeat("x", maxLabel) + "...": strings.Repeat("x", 1000)} {
+		if got := Label(item); got != want {
+			t.Errorf("%v is %q, want %q", item, got, want)
+		}
+	}
+	if got := Label(strings.Repeat("ä", 1000)); len(got) > maxLabel+3 || !utf8.ValidString(got) {
+		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }

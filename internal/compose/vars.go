@@ -161,6 +161,18 @@ func Text(item any) string {
 	return string(b)
 }
 
+// maxLabel bounds a label, in bytes.
+const maxLabel = 200
+
+// Label is an item as people are shown which one it is: one line, cut if it is long.
+func Label(item any) string {
+	s := oneLine(Text(item))
+	if len(s) > maxLabel {
+		s = strings.ToValidUTF8(s[:maxLabel], "") + "..."
+	}
+	return s
+}
+
 func sorted[V any](m map[string]V) []string {
 	out := make([]string, 0, len(m))
 	for k := range m {

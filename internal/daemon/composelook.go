@@ -180,7 +180,7 @@ func (d composer) asItIs(n *run.Node) {
 
 // node is a node on the wire, with what its process has come to.
 func (d composer) node(n *run.Node) ipc.ComposeNode {
-	c := ipc.ComposeNode{Name: n.Key.String(), State: string(n.Phase), Why: n.Why, Kind: string(n.Kind), Needs: n.Needs, Attempt: n.Attempt,
+	c := ipc.ComposeNode{Name: n.Key.String(), Item: n.Item, State: string(n.Phase), Why: n.Why, Kind: string(n.Kind), Needs: n.Needs, Attempt: n.Attempt,
 		Until: n.Until, PID: n.PID, UUID: n.UUID, ExitCode: n.Exit, TokensUsed: n.Tokens, CostUSD: n.CostUSD}
 	if n.UUID == (types.UUID{}) {
 		return c

@@ -242,15 +242,12 @@ func inputName(k compose.Key) string {
 	return fmt.Sprintf("%s.%d", k.Node, k.Index)
 }
 
-// longestShown is how long an item may be to stand in what is said of its instance, in bytes.
-const longestShown = 200
-
 // text is what other nodes are given of an instance.
 func (r papers) text(g compose.Given) (string, error) {
 	if g.Phase != compose.Succeeded {
 		of := ""
-		if item := compose.Text(r.state.Item(g.Key)); g.Key.Index >= 0 && len(item) <= longestShown && !strings.ContainsAny(item, "\r\n") {
-			of = " (" + item + ")" // such as the file: who is told must be able to say what is missing
+		if g.Key.Index >= 0 { // who is told must be able to say what is missing
+			of = " (" + compose.Label(r.state.Item(g.Key)) + ")"
 		}
 		return fmt.Sprintf("[%s%s %s: %s]", g.Key, of, g.Phase, g.Why), nil
 	}
