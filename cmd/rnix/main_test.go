@@ -130,10 +130,17 @@ func crash(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLKW, &unix.Flock_t{Type: unix.F_WRLCK}))
 }
 
-// recovered waits until the daemon has looked at everything that an earlier one has left, and started what init.yaml says.
+// recovered waits until the daemon has looked at everything that an earlier one has left, and has started, or
+// tried to start, so many supervisors of init.yaml: recovered [number]
 func recovered(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 0 {
-		ts.Fatalf("usage: recovered")
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: recovered [number]")
+	}
+	supervisors := 0
+	if len(args) == 1 {
+		var err error
+		supervisors, err = strconv.Atoi(args[0])
+		ts.Check(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -143,7 +150,7 @@ func recovered(ts *testscript.TestScript, neg bool, args []string) {
 	for looking := true; looking; {
 		s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
 		ts.Check(err)
-		looking = s.Recovering || s.Starting
+		looking = s.Recovering || s.Starting || len(s.Init) < supervisors
 	}
 }
 
