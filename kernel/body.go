@@ -102,6 +102,15 @@ func (k *KernelImpl) Revive(ctx context.Context, p *Process, id types.UUID) (typ
 	return k.cfg.Revive(ctx, p, id)
 }
 
+// Dismiss ends a suspended history, and those below it, without running it. NOT_FOUND if there is none, CONFLICT if it
+// runs or somebody is at it.
+func (k *KernelImpl) Dismiss(ctx context.Context, id types.UUID, reason string) error {
+	if k.cfg.Dismiss == nil {
+		return types.Errorf(types.ErrUnavailable, "Dismiss", id.String(), "this kernel keeps no histories")
+	}
+	return k.cfg.Dismiss(ctx, id, reason)
+}
+
 // StoredInfo describes a history that is not running; NOT_FOUND if there is none.
 func (k *KernelImpl) StoredInfo(id types.UUID) (*step.ProcInfo, error) {
 	if k.cfg.Stored == nil {

@@ -20,6 +20,9 @@ import (
 // FileName is where a workflow is looked for when no file is named, and below .rnix.
 const FileName = "compose.yaml"
 
+// ProcessKind is the kind of a process that is a run of a workflow. Part of the on-disk format.
+const ProcessKind = "compose"
+
 // Limits of a workflow.
 const (
 	MaxNodes     = 1000 // nodes of a file
@@ -191,10 +194,13 @@ type ForEach struct {
 	Max   int    `yaml:"max" json:"max,omitempty"` // 0 = DefaultFan
 }
 
-// Limit is how many items there may be.
+// Limit is how many items there may be. Those that stand in the file were counted when it was read.
 func (f *ForEach) Limit() int {
-	if f.Max > 0 {
+	switch {
+	case f.Max > 0:
 		return f.Max
+	case f.Items != nil:
+		return MaxFan
 	}
 	return DefaultFan
 }

@@ -141,7 +141,7 @@ func NewState(p *Plan, rounds []Redo, notes map[string]json.RawMessage) (*State,
 			continue
 		}
 		var n Note
-		if err := json.Unmarshal(raw, &n); err != nil {
+		if err := Unmarshal(raw, &n); err != nil {
 			return nil, fmt.Errorf("the note about %s cannot be read: %w", k, err)
 		}
 		s.known[k] = n

@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -171,6 +172,13 @@ func Label(item any) string {
 		s = strings.ToValidUTF8(s[:maxLabel], "") + "..."
 	}
 	return s
+}
+
+// Unmarshal is json.Unmarshal, but for the numbers in items: they stay as they were written, whatever their size.
+func Unmarshal(b []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	return d.Decode(v)
 }
 
 func sorted[V any](m map[string]V) []string {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"rnix/internal/compose/run"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
 	"rnix/kernel"
@@ -57,6 +58,9 @@ func (d autoResumer) dismiss(ctx context.Context, id types.UUID, reason string) 
 // whether the history was one.
 func (d autoResumer) escaped(ctx context.Context, info *step.ProcInfo) bool {
 	up, ok := d.journal.Index().Get(info.ParentUUID)
+	if ok && up.Kind == run.Kind {
+		return d.leftBehind(ctx, &up, info)
+	}
 	if !ok || up.Kind != kernel.SupervisorKind || up.Exit == nil || up.Suspended {
 		return false
 	}
@@ -82,4 +86,25 @@ func (d autoResumer) escaped(ctx context.Context, info *step.ProcInfo) bool {
 	}
 	d.note("PID %d (%s) is ended, as its supervisor was", info.PID, info.UUID)
 	return true
+}
+
+// leftBehind is escaped for a node of a run of a workflow.
+func (d autoResumer) leftBehind(ctx context.Context, up, info *step.ProcInfo) bool {
+	if up.Exit == nil || up.Suspended {
+		return false
+	}
+	nodes, _, state, err := composer{d.Daemon}.history(ctx, up.UUID)
+	if err != nil || state.Phase != recovery.Ended {
+		return false
+	}
+	for _, id := range nodes.Live() {
+		if id != info.UUID {
+			continue
+		}
+		if err := d.dismiss(ctx, id, "terminated: its run was ended"); err != nil {
+			d.note("PID %d (%s), whose run was ended, cannot be ended: %v", info.PID, info.UUID, err)
+		}
+		return true
+	}
+	return false
 }

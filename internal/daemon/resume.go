@@ -81,6 +81,9 @@ func (d resumer) parted(ctx context.Context, pid types.PID) {
 	defer cancel()
 	for pid != 0 {
 		i, err := d.kernel.Info(pid)
+		if err == nil && i.Kind != "" {
+			return // what has a body waits for its child to go on
+		}
 		if err == nil {
 			_, err = d.kernel.WaitInfo(ctx, pid)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"rnix/internal/compose"
 	"rnix/internal/step"
 	"rnix/types"
 )
@@ -73,7 +74,8 @@ type Plan struct {
 
 // Decide says which histories go. Hitting either limit is enough. Age counts from the end that the
 // history itself records, never from the time of a file. Exempt are those that have not ended, that
-// are pinned, and that a living process was forked from or descends from; a history of which the end
+// are pinned, that a living process was forked from or descends from, and the nodes of a run of a workflow that
+// has not ended; a history of which the end
 // is not known is skipped with a warning. Exempt and skipped ones do not count for MaxEntries. It is
 // pure, and its lists are never nil.
 func Decide(entries []Entry, p Policy, now time.Time) Plan {
@@ -187,7 +189,11 @@ func relatives(entries []Entry) map[types.UUID]string {
 	}
 	origins, ancestors := map[types.UUID]bool{}, map[types.UUID]bool{}
 	for i := range entries {
-		if e := &entries[i]; e.living() {
+		e := &entries[i]
+		if up := byID[e.ParentUUID]; up != nil && up.Kind == compose.ProcessKind && up.Problem == "" && !up.ended() {
+			out[e.UUID] = fmt.Sprintf("PID %d, which is %s, needs what it has brought", up.PID, up.doing())
+		}
+		if e.living() {
 			follow(e, func(e *Entry) types.UUID { return e.OriginUUID }, "was forked from", origins)
 			follow(e, func(e *Entry) types.UUID { return e.ParentUUID }, "descends from", ancestors)
 		}

@@ -74,6 +74,12 @@ func TestEveryRuleOfWhatGoes(t *testing.T) {
 		{name: "grandparent of a running process", entries: []Entry{dead(1, 90*day), with(dead(2, 80*day), func(e *Entry) { e.ParentUUID = uuid(1) }),
 			running(3, func(e *Entry) { e.ParentUUID = uuid(2) })}, policy: both, exempt: "PID 3, which is running, descends from it"},
 		{name: "child of a running process", entries: []Entry{running(1, nil), with(dead(2, 90*day), func(e *Entry) { e.ParentUUID = uuid(1) })}, policy: both, goes: []int{2}, exempt: "it is running"},
+		{name: "node of a running workflow", entries: []Entry{running(1, func(e *Entry) { e.Kind = "compose" }), with(dead(2, 90*day), func(e *Entry) { e.ParentUUID = uuid(1) })}, policy: both, exempt: "it is running"},
+		{name: "node of a suspended workflow", entries: []Entry{with(dead(2, 90*day), func(e *Entry) { e.ParentUUID = uuid(1) }),
+			with(dead(1, 90*day), func(e *Entry) {
+				e.Kind, e.Suspended, e.Exit = "compose", true, &types.ExitStatus{Code: types.ExitBudget}
+			})}, policy: both, exempt: "PID 1, which is suspended, needs what it has brought"},
+		{name: "node of a workflow that has ended", entries: []Entry{with(dead(1, day), func(e *Entry) { e.Kind = "compose" }), with(dead(2, 90*day), func(e *Entry) { e.ParentUUID = uuid(1) })}, policy: both, goes: []int{2}, kept: 1},
 		{name: "circles", entries: []Entry{with(dead(1, 90*day), func(e *Entry) { e.ParentUUID, e.OriginUUID = uuid(2), uuid(1) }), with(dead(2, 90*day), func(e *Entry) { e.ParentUUID = uuid(1) }),
 			running(3, func(e *Entry) { e.ParentUUID, e.OriginUUID = uuid(1), uuid(1) })}, policy: both, exempt: "PID 3"},
 		{name: "unreadable", entries: []Entry{{ProcInfo: step.ProcInfo{UUID: uuid(1)}, Problem: "/d/proc-info.json: damaged"}}, policy: both, warnings: []string{"/d/proc-info.json: damaged; it is kept"}},

@@ -153,7 +153,12 @@ func (r family) cut(cause error) kernel.End {
 		return kernel.End{Cause: cause}
 	}
 	r.k.SetWait(r.p, "its nodes to end", time.Time{})
-	nodes := r.nodes()
+	var nodes []*kernel.Process
+	for _, id := range r.state.Live() { // also those that it has not heard of yet
+		if p, ok := r.k.ByUUID(id); ok {
+			nodes = append(nodes, p)
+		}
+	}
 	for _, how := range []struct {
 		sig      types.Signal
 		patience time.Duration
@@ -167,6 +172,11 @@ func (r family) cut(cause error) kernel.End {
 			return err == nil
 		})
 		cancel()
+	}
+	for _, id := range r.state.Live() {
+		if _, ok := r.k.ByUUID(id); !ok { // else it would go on by itself when its time has come
+			_ = r.k.Dismiss(context.Background(), id, "terminated: its run was ended") // it may have ended, or never begun
+		}
 	}
 	if len(nodes) == 0 {
 		r.wg.Wait()

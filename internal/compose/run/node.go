@@ -98,6 +98,7 @@ func (r family) joined(ctx context.Context, c *kernel.Process) {
 // watch waits for a node in the background.
 func (r family) watch(ctx context.Context, k compose.Key, p *kernel.Process) {
 	r.alive[k] = p
+	delete(r.away, k)
 	r.state.Unpark(k)
 	_ = r.k.JoinGroup(p.PID, types.PGID(r.p.PID)) // it may have ended
 	r.wg.Go(func() {                              // one per living node; ends with it or with ctx
@@ -108,18 +109,47 @@ func (r family) watch(ctx context.Context, k compose.Key, p *kernel.Process) {
 	r.publish()
 }
 
-// ended takes in the end of a run of a node.
-func (r family) ended(k compose.Key, p *kernel.Process, i kernel.Info) {
+// awayPatience is how long it is waited for a node that was stopped to go on, before it counts as suspended.
+const awayPatience = 10 * time.Second
+
+// missed parks nodes that were stopped and that nobody has let go on.
+func (r family) missed() {
+	for k, since := range r.away {
+		if time.Since(since) >= awayPatience {
+			delete(r.away, k)
+			r.park(k, "it was stopped, and goes on when it is resumed", time.Time{})
+		}
+	}
+}
+
+// awake takes in suspended nodes that are alive, and reports whether there are any.
+func (r family) awake(ctx context.Context) (any bool) {
+	for k, id := range r.state.Live() {
+		if p, ok := r.k.ByUUID(id); ok && r.alive[k] == nil && p.State() < types.StateZombie {
+			r.watch(ctx, k, p)
+			any = true
+		}
+	}
+	return any
+}
+
+// ended takes in the end of a run of a node. One that ended without an exit status was stopped by somebody who lets it
+// go on, and is below this process again in a moment, if it is not already.
+func (r family) ended(ctx context.Context, k compose.Key, p *kernel.Process, i kernel.Info) {
 	if r.alive[k] != p {
 		return
 	}
 	delete(r.alive, k)
+	if q, ok := r.k.ByUUID(p.UUID); ok && q != p && i.Exit == nil {
+		r.watch(ctx, k, q)
+		return
+	}
 	switch {
 	case i.Parked != "":
 		r.park(k, i.Parked, i.Wake)
 	case i.Exit == nil && r.k.Stopping(): // this process hears of it in a moment
 	case i.Exit == nil:
-		r.park(k, "it was stopped, and goes on when it is resumed", time.Time{})
+		r.away[k] = time.Now()
 	default:
 		r.over1(k, r.outcome(k, *i.Exit, i.Result, i.Progress.Tokens, i.Progress.CostUSD))
 	}
@@ -222,16 +252,22 @@ func (r papers) prepare(k compose.Key) (*Launch, error) {
 		l.Intent += "\n\nAn earlier attempt was not accepted: " + note.Told
 	}
 	if k.Index >= 0 && compose.Long(item) {
-		l.Inputs = append(l.Inputs, step.Input{Name: "item", Text: compose.Text(item)})
+		l.Inputs = append(l.Inputs, input("item", compose.Text(item)))
 	}
 	for _, g := range r.state.Given(k.Node) {
 		text, err := r.text(g)
 		if err != nil {
 			return nil, err
 		}
-		l.Inputs = append(l.Inputs, step.Input{Name: inputName(g.Key), Text: text})
+		l.Inputs = append(l.Inputs, input(inputName(g.Key), text))
 	}
 	return l, nil
+}
+
+// input is what a node is given. What agents bring may hold what no input can: NUL and what is no UTF-8 is
+// replaced, so that nobody fails for what another has said.
+func input(name, text string) step.Input {
+	return step.Input{Name: name, Text: strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")}
 }
 
 // inputName is the name under which a node finds the result of an instance.

@@ -22,7 +22,7 @@ import (
 )
 
 // Kind is the kind of the body. Part of the on-disk format.
-const Kind = "compose"
+const Kind = compose.ProcessKind
 
 // Spec is what the history of a run keeps of it. Part of the on-disk format.
 type Spec struct {
@@ -60,6 +60,7 @@ type Run struct {
 	state  *compose.State
 	alive  map[compose.Key]*kernel.Process
 	unborn map[compose.Key]time.Time // noted, and there is no room for them, since when
+	away   map[compose.Key]time.Time // stopped by somebody who lets them go on at once, since when
 	redo   bool                      // a round was added for this run
 	held   bool                      // the process is paused, and so are the nodes
 	thaw   bool                      // its nodes were paused with it, and go on with it
@@ -78,13 +79,13 @@ var (
 // New makes the body of a run. The file has no errors.
 func New(spec Spec, start Starter) *Run {
 	return &Run{spec: spec, plan: spec.File.Plan(), start: start, alive: map[compose.Key]*kernel.Process{}, unborn: map[compose.Key]time.Time{},
-		in: inbox{wake: make(chan struct{}, 1)}}
+		away: map[compose.Key]time.Time{}, in: inbox{wake: make(chan struct{}, 1)}}
 }
 
 // ParseSpec reads what a history has kept.
 func ParseSpec(raw json.RawMessage) (Spec, error) {
 	var s Spec
-	if err := json.Unmarshal(raw, &s); err != nil || s.File == nil || len(s.File.Agents) == 0 {
+	if err := compose.Unmarshal(raw, &s); err != nil || s.File == nil || len(s.File.Agents) == 0 {
 		return s, types.Errorf(types.ErrStorage, "Compose", "", "the history does not say which workflow it ran: %w", err)
 	}
 	return s, nil
@@ -183,6 +184,9 @@ func (r *Run) act(ctx context.Context, acts []compose.Action) (kernel.End, bool)
 				<-ctx.Done()
 				break
 			}
+			if (family{r}).awake(ctx) { // somebody has let one go on in this moment
+				break
+			}
 			return kernel.End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: "waits for " + a.Why}, Wait: a.Why, Wake: a.Until}, true
 		case compose.End:
 			return papers{r}.over(), true
@@ -230,6 +234,11 @@ func (r *Run) wait(ctx context.Context, until time.Time) {
 			until = soon
 		}
 	}
+	for _, since := range r.away {
+		if last := since.Add(awayPatience); until.IsZero() || last.Before(until) {
+			until = last
+		}
+	}
 	r.k.SetWait(r.p, r.waits(), time.Time{})
 	var alarm <-chan time.Time
 	if !until.IsZero() {
@@ -257,8 +266,9 @@ func (r *Run) listen(ctx context.Context) {
 		family{r}.joined(ctx, c)
 	}
 	for _, e := range ends {
-		family{r}.ended(e.key, e.p, e.info)
+		family{r}.ended(ctx, e.key, e.p, e.info)
 	}
+	family{r}.missed()
 	for _, c := range left {
 		if !slices.Contains(r.nodes(), c) {
 			_, _ = r.k.WaitInfo(ctx, c.PID) // it has ended

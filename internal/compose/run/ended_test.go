@@ -1,0 +1,123 @@
+package run_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"rnix/drivers/llm/llmtest"
+	"rnix/internal/event"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// noQuota refuses until a channel is closed.
+func noQuota(full <-chan struct{}) func(llmtest.Request, int) llmtest.Reply {
+	return func(llmtest.Request, int) llmtest.Reply {
+		select {
+		case <-full:
+			return llmtest.Reply{Text: "at last"}
+		default:
+			return llmtest.Reply{Status: 429, Text: "quota", Header: http.Header{"Retry-After": {"7200"}}}
+		}
+	}
+}
+
+// down ends the run, and checks that nothing of it can go on by itself.
+func (f *flow) down(id types.UUID, want string) {
+	f.t.Helper()
+	r, err := ipc.Call(f.t.Context(), f.Client, ipc.ComposeDown, ipc.ComposeDownRequest{Target: id.String()})
+	if err != nil || r.Exit == nil || r.Exit.Code != types.ExitCancelled || states(&r) != want {
+		f.t.Fatalf("%s %+v %v", states(&r), r.Exit, err)
+	}
+	l, err := ipc.Call(f.t.Context(), f.Client, ipc.ListProcs, ipc.ListRequest{})
+	if err != nil || len(l.Procs) != 0 {
+		f.t.Fatalf("left: %+v %v", l.Procs, err)
+	}
+}
+
+func (f *flow) again(id types.UUID) ipc.ComposeUpResponse {
+	f.t.Helper()
+	r, err := ipc.Call(f.t.Context(), f.Client, ipc.ComposeResume, ipc.ComposeResumeRequest{Target: id.String(), Env: f.Env})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return r
+}
+
+func TestWhatIsSuspendedEndsWithItsRunAndGoesOnWithIt(t *testing.T) {
+	f := newFlow(t)
+	full, go1 := make(chan struct{}), make(chan struct{})
+	f.says["quota"], f.says["slow"] = noQuota(full), when(go1, "slow is done")
+	up := f.up("agents:\n  quota: {intent: quota work}\n  slow: {intent: slow work}\n")
+	f.becomes(up.UUID, "quota=suspended slow=running")
+	f.down(up.UUID, "quota=failed slow=failed")
+	close(full)
+	close(go1)
+	r := f.end(f.again(up.UUID), types.ExitOK, "quota=succeeded slow=succeeded")
+	for _, n := range r.Nodes {
+		if n.Attempt != 1 {
+			t.Errorf("it goes on where it was: %+v", n)
+		}
+	}
+}
+
+func TestARunThatIsSuspendedCanBeEnded(t *testing.T) {
+	f := newFlow(t)
+	full := make(chan struct{})
+	f.says["quota"] = noQuota(full)
+	up := f.up("agents:\n  quota: {intent: quota work}\n  after: {intent: after work, depends_on: [quota]}\n")
+	if w := f.Wait(up.PID); !w.Suspended {
+		t.Fatalf("%+v", w)
+	}
+	f.down(up.UUID, "after=waiting quota=failed")
+	close(full)
+	f.end(f.again(up.UUID), types.ExitOK, "after=succeeded quota=succeeded")
+}
+
+func TestANodeThatIsStoppedAndGoesOnDoesNotSuspendItsRun(t *testing.T) {
+	f := newFlow(t)
+	began, go1 := make(chan struct{}, 9), make(chan struct{})
+	f.says["slow"] = func(r llmtest.Request, turn int) llmtest.Reply {
+		began <- struct{}{}
+		return when(go1, "slow is done")(r, turn)
+	}
+	up := f.up("agents:\n  slow: {intent: slow work}\n  after: {intent: after work, depends_on: [slow]}\n")
+	<-began
+	n := f.status(up.UUID).Nodes[0]
+	if _, err := ipc.Call(t.Context(), f.Client, ipc.Signal, ipc.SignalRequest{Target: n.UUID.String(), Signal: types.SIGPAUSE}); err != nil {
+		t.Fatal(err)
+	}
+	more := 1_000_000 // what changes a limit begins another run of the process
+	r, err := ipc.Call(t.Context(), f.Client, ipc.Resume, ipc.ResumeRequest{Target: n.UUID.String(), Env: f.Env, Budget: &more})
+	if err != nil || r.PID == n.PID {
+		t.Fatalf("%+v %v", r, err)
+	}
+	close(go1)
+	f.end(up, types.ExitOK, "after=succeeded slow=succeeded")
+}
+
+func TestAStalledNodeIsRestartedInItsRun(t *testing.T) {
+	f := newFlow(t, "RNIX_HEARTBEAT_INTERVAL=1s", "RNIX_HEARTBEAT_STALL=2s", "RNIX_HEARTBEAT_POLICY=restart")
+	f.says["mute"] = func(llmtest.Request, int) llmtest.Reply {
+		if f.times("mute") == 1 {
+			return llmtest.Reply{Hang: true}
+		}
+		return llmtest.Reply{Text: "here I am"}
+	}
+	up := f.up("agents:\n  mute: {intent: mute work}\n  after: {intent: after work, depends_on: [mute]}\n")
+	f.Await(0, event.Stalled, nil)
+	if r := f.end(up, types.ExitOK, "after=succeeded mute=succeeded"); r.PID != up.PID || r.Nodes[0].Attempt != 1 {
+		t.Errorf("%d, was %d: %+v", r.PID, up.PID, r.Nodes[0])
+	}
+}
+
+func TestAResultThatIsNoPlainTextIsPassedOn(t *testing.T) {
+	f := newFlow(t)
+	f.says["odd"] = say("before\x00after")
+	up := f.up("agents:\n  odd: {intent: odd work}\n  next: {intent: next work, depends_on: [odd]}\n")
+	f.end(up, types.ExitOK, "next=succeeded odd=succeeded")
+	if !strings.Contains(f.told("next"), "before\uFFFDafter") {
+		t.Error(f.told("next"))
+	}
+}
