@@ -32,7 +32,7 @@ func newBoard(out *output) *board {
 func newBoardOn(out *output) *board {
 	return &board{s: &out.err, rows: func() int {
 		if f, ok := out.err.w.(*os.File); ok {
-			if ws, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil {
+			if ws, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && ws.Row > 0 {
 				return int(ws.Row)
 			}
 		}
@@ -83,7 +83,7 @@ func weight(state string) int {
 
 func (b *board) lines(r *ipc.ComposeRun, room int) []string {
 	least := 0
-	for ; least < 3; least++ {
+	for ; least < 2; least++ { // at last only those that work or need somebody, as many as there is room for
 		n := 0
 		for i := range r.Nodes {
 			if weight(r.Nodes[i].State) >= least {
