@@ -134,7 +134,11 @@ func about(e *event.Event) string {
 	case event.StorageError:
 		return fmt.Sprintf("storage error: %s: %s", text(e.Path), text(e.Err))
 	case event.Messaged:
-		return fmt.Sprintf("%s %s from %s: %s", text(e.Name), text(e.Args), e.PPID, text(e.Text))
+		from := "the user"
+		if e.PPID != 0 {
+			from = e.PPID.String()
+		}
+		return fmt.Sprintf("%s %s from %s: %s", text(e.Name), text(e.Args), from, text(e.Text))
 	case event.Delivered:
 		return "delivered: " + text(e.Args)
 	case event.Snapshot:

@@ -79,7 +79,7 @@ func (a *app) awaitDelivery(ctx context.Context, c *ipc.Client, sent *ipc.SendRe
 		}
 		switch {
 		case r.Delivered:
-			a.out.talk("[kernel] PID %d has got it, before step %d", r.PID, r.Step+1)
+			a.out.talk("[kernel] PID %d has got it", r.PID)
 			return nil
 		case r.State == suspended:
 			a.out.talk("[kernel] PID %d is suspended: %s", r.PID, orNot(oneLine(r.Wait)))

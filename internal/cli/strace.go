@@ -30,7 +30,7 @@ Ctrl+C, which only ends the looking.`,
 			}
 			req := about(args, follow, tree)
 			if !all {
-				req.Kinds = []event.Kind{event.Syscall, event.Spawned, event.Signalled, event.Paused, event.Resumed, event.Waiting,
+				req.Kinds = []event.Kind{event.Syscall, event.Spawned, event.Signalled, event.Paused, event.Resumed, event.Waiting, event.Messaged, event.Delivered,
 					event.Exited, event.Mounted, event.Unmounted, event.StorageError, event.Lag}
 			}
 			return showEvents(c.Context(), client, a.out, req, nil, func(e *event.Event) string { return straceLine(&a.out.out, e) })
