@@ -150,6 +150,9 @@ func (k *Kind) UnmarshalText(b []byte) error {
 	return oneOf(k, string(b), retryable, "a failure that can be tried again")
 }
 
+// UnmarshalJSON reads every kind, as notes have them.
+func (k *Kind) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, (*string)(k)) }
+
 // Condition is what a node waits for.
 type Condition string
 

@@ -38,3 +38,22 @@ func TestAListOfTheFileNeedsNoMax(t *testing.T) {
 		t.Error(ps)
 	}
 }
+
+func TestNotesOfEveryKindCanBeReadAgain(t *testing.T) {
+	p := plan(t, "agents:\n  a: {intent: x, retries: {max: 2, on: [timeout]}}\n")
+	for _, kind := range append([]Kind{"", Cancelled}, retryable...) {
+		b, err := json.Marshal(Note{Phase: Failed, Attempt: 1, First: 1, Kind: kind})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := NewState(p, nil, map[string]json.RawMessage{"a": b})
+		if err != nil {
+			t.Errorf("%q: %v", kind, err)
+		} else if n, _ := s.Latest(Key{"a", -1}); n.Kind != kind {
+			t.Errorf("%q has become %q", kind, n.Kind)
+		}
+	}
+	if _, ps := parse(t, "agents:\n  a: {intent: x, retries: {max: 2, on: [cancelled]}}\n", nil); len(ps) == 0 {
+		t.Error("what a person has ended is not tried again")
+	}
+}

@@ -238,6 +238,9 @@ func (c *checker) depends(key string, n *Node) {
 }
 
 func (c *checker) there(key, name string) {
+	if c.f.Agents[name] != nil {
+		return
+	}
 	names := c.Keys(c.key)
 	if slices.Contains(names, name) {
 		return

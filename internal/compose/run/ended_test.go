@@ -121,3 +121,22 @@ func TestAResultThatIsNoPlainTextIsPassedOn(t *testing.T) {
 		t.Error(f.told("next"))
 	}
 }
+
+func TestARunWithAKilledNodeCanBeLookedAtAndGoesOn(t *testing.T) {
+	f := newFlow(t)
+	began := make(chan struct{}, 9)
+	f.says["slow"] = func(llmtest.Request, int) llmtest.Reply {
+		began <- struct{}{}
+		return llmtest.Reply{Hang: true}
+	}
+	up := f.up("agents:\n  slow: {intent: slow work, retries: {max: 3}}\n  after: {intent: after work, depends_on: [slow]}\n")
+	<-began
+	if _, err := ipc.Call(t.Context(), f.Client, ipc.Signal, ipc.SignalRequest{Target: f.status(up.UUID).Nodes[0].UUID.String(), Signal: types.SIGKILL}); err != nil {
+		t.Fatal(err)
+	}
+	f.end(up, types.ExitError, "after=skipped slow=failed")
+	f.mu.Lock()
+	delete(f.says, "slow")
+	f.mu.Unlock()
+	f.end(f.again(up.UUID), types.ExitOK, "after=succeeded slow=succeeded")
+}
