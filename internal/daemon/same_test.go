@@ -23,6 +23,7 @@ var resumedFields = map[string]string{
 	"Estimated": "same", "Budget": "same", "BudgetUSD": "same", "Unpriced": "same", "Purse": "same", "CostUSD": "same", "CreatedAt": "same", "UpdatedAt": "moment", "ElapsedMs": "moment", "Exit": "moment", "Children": "moment",
 	"WorkDir": "same", "ReadRoots": "same", "AllowedDevices": "same", "DeniedDevices": "same", "MCPMounts": "mounts", "Skills": "same", "Tools": "same",
 	"Plan": "same", "Result": "moment", "Interrupted": "moment", "Damage": "same", "Dir": "same",
+	"Suspect": "moment", "Kind": "same", "Groups": "moment",
 }
 
 func TestResumedProcessHasExactlyWhatItHad(t *testing.T) {
