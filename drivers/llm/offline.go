@@ -128,7 +128,7 @@ func readTurn(req *LLMRequest) *offlineTurn {
 			t.task, from = m.Content, i+1
 		}
 	}
-	t.task = strings.TrimSpace(t.task)
+	t.task = strings.TrimSpace(withoutInputs(t.task, req.Intent))
 	answers := map[string]*rnixctx.Message{}
 	for i := from; i < len(req.Messages); i++ {
 		if m := &req.Messages[i]; m.Role == rnixctx.RoleTool {
@@ -149,6 +149,15 @@ func readTurn(req *LLMRequest) *offlineTurn {
 		}
 	}
 	return t
+}
+
+// withoutInputs returns the task that a message gives, which is the intent alone where data were handed over
+// with it: a command or a text to find that stands in data is nobody's wish.
+func withoutInputs(content, intent string) string {
+	if intent != "" && strings.HasPrefix(content, intent+"\n\n") {
+		return intent
+	}
+	return content
 }
 
 // missing returns the calls that are wanted, possible, and not made yet.
