@@ -118,7 +118,7 @@ func about(e *event.Event) string {
 		if e.Step > 1 {
 			attempt = fmt.Sprintf(" (attempt %d)", e.Step)
 		}
-		return with(fmt.Sprintf("node %s is %s%s", text(e.Name), text(e.Result), attempt), text(e.Text))
+		return with(fmt.Sprintf("node %s: %s%s", text(e.Name), text(e.Result), attempt), text(e.Text))
 	case event.Exited:
 		end := "suspended on disk"
 		if e.Exit != nil {

@@ -18,16 +18,18 @@ func budgetCmd(a *app) *cobra.Command {
 		Use:        "budget [PROCESS]",
 		SuggestFor: []string{"quota", "limit"},
 		Short:      "show what processes may use and have used, and give them more",
-		Long: `Budget shows what a process may use, in tokens and in dollars, what it has used with all that descend from it,
-ended ones too, what is reserved for answers under way, and what is left; above it the ancestors whose budget limits it
-too, below it its descendants. Without PROCESS: all that run or are suspended and have a budget.
+		Long: `Budget shows what a process may use, in tokens and in dollars, what it has used with all that descend
+from it, ended ones too, what is reserved for answers under way, and what is left; above it the ancestors
+whose budget limits it too, below it its descendants. Without PROCESS: all that run or are suspended and
+have a budget.
 
-A budget is that of a whole family: children draw from their parent's, and may have one of their own below it. Before a
-model is asked, the most that the answer can take is reserved, from all budgets above; when the answer is there it is
-settled for what it took. So a budget that several share, or one in dollars, is not exceeded, and a process that
-has a budget of tokens for itself alone can go over it by its last prompt. A model whose answers nobody can bound
-(the CLIs) has the whole budget for itself while it answers, and can go over it by that one answer. What a provider bills for
-an answer that broke off, nobody tells us.
+A budget is that of a whole family: children draw from their parent's, and may have one of their own
+below it. Before a model is asked, the most that the answer can take is reserved, from all budgets above;
+when the answer is there it is settled for what it took. So a budget that several share, or one in
+dollars, is not exceeded, and a process that has a budget of tokens for itself alone can go over it by
+its last prompt. A model whose answers nobody can bound (the CLIs) has the whole budget for itself while
+it answers, and can go over it by that one answer. What a provider bills for an answer that broke off,
+nobody tells us.
 
 A process whose budget is used up is suspended, and goes on after: rnix budget add`,
 		Example:           examples(`rnix budget`, `rnix budget night`, `rnix budget add night --tokens 200k`, `rnix budget add 3 --usd 2.50 --no-resume`),
@@ -57,11 +59,12 @@ func budgetAddCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add PROCESS",
 		Short: "raise the budget of a process, and let go on what waits for it",
-		Long: `Add raises the budget of a process, running or suspended, durably. What is suspended because it waits for this budget,
-the process itself and any of its descendants, goes on by itself, unless --no-resume is given.
+		Long: `Add raises the budget of a process, running or suspended, durably. What is suspended because it waits for
+this budget, the process itself and any of its descendants, goes on by itself, unless --no-resume is
+given.
 
-A process without a limit of its own has nothing to which something could be added: raise that of the ancestor whose
-budget it draws from, which rnix budget PROCESS shows.`,
+A process without a limit of its own has nothing to which something could be added: raise that of the
+ancestor whose budget it draws from, which rnix budget PROCESS shows.`,
 		Example:           examples(`rnix budget add night --tokens 200k`, `rnix budget add 3 --tokens 50000 --usd 2.50`, `rnix budget add 3 --usd 1 --no-resume`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(1, 1, process),
@@ -89,8 +92,14 @@ budget it draws from, which rnix budget PROCESS shows.`,
 // money is an amount of money that people write: 2.50 or $2.50.
 type money price.USD
 
-func (d *money) String() string { return price.USD(*d).String() }
-func (d *money) Type() string   { return "usd" }
+// String is empty for nothing, so that help does not call that a default.
+func (d *money) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return price.USD(*d).String()
+}
+func (d *money) Type() string { return "usd" }
 
 // Set reads an amount of at least 0.
 func (d *money) Set(s string) error {

@@ -45,6 +45,11 @@ func TestEachCommandHasExamplesAndTrueExitCodes(t *testing.T) {
 		if c.Example == "" || c.Short == "" || strings.HasSuffix(c.Short, ".") {
 			t.Errorf("%s: example %q, short %q", c.CommandPath(), c.Example, c.Short)
 		}
+		for line := range strings.SplitSeq(c.Long, "\n") {
+			if n := len([]rune(line)); n > 112 {
+				t.Errorf("%s: a line of its help has %d characters: %s", c.CommandPath(), n, line)
+			}
+		}
 		if c.HasParent() && c.Annotations[exitsKey] == "" {
 			t.Errorf("%s does not document its exit codes", c.CommandPath())
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rnix/internal/compose"
+	"rnix/internal/price"
 	"rnix/internal/yamlfile"
 	"rnix/ipc"
 	"rnix/types"
@@ -52,7 +53,7 @@ type composeUpOptions struct {
 	cwd         string
 	vars        []string
 	budget      count
-	usd         float64
+	usd         money
 	timeout     time.Duration
 	detach      bool
 	onInterrupt string
@@ -75,8 +76,8 @@ Ctrl+C leaves at once. With --detach, or when the terminal is closed, the run go
 A node that waits for a budget or a quota has not failed: when nothing else is left to do, the run is
 suspended with it, and goes on with it. A run succeeds if no node has failed.
 
---json writes a line of type "init", one of type "node" for each change of a node, and one "result" at the end,
-with all nodes.`,
+--json writes a line of type "init", one of type "node" for each change of a node, and one "result" at
+the end, with all nodes.`,
 		Example: examples(`rnix compose up`, `rnix compose up -f review.yaml --var target=main`, `rnix compose up --budget 500k --budget-usd 2.50 --detach`,
 			`rnix compose up --json | jq -c 'select(.type=="result").run.counts'`),
 		Annotations: exits("0 1 2 3 4 5 9 10 11 12 13 124 129 130 143"),
@@ -89,7 +90,7 @@ with all nodes.`,
 	f.StringVarP(&o.req.Name, "name", "n", "", "a name for the run (default that of the file, or of its directory)")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory in which the nodes work")
 	f.Var(&o.budget, "budget", "tokens for all nodes together, such as 500k; 0 = unlimited")
-	f.Float64Var(&o.usd, "budget-usd", 0, "dollars for all nodes together; 0 = unlimited")
+	f.Var(&o.usd, "budget-usd", "dollars for all nodes together, such as 2.50; 0 = unlimited")
 	f.IntVar(&o.req.MaxParallel, "max-parallel", 0, fmt.Sprintf("so many nodes at once, at most %d", compose.MaxParallel))
 	f.DurationVar(&o.timeout, "timeout", 0, "end the run after this time, such as 1h")
 	f.BoolVarP(&o.detach, "detach", "d", false, "do not wait: print the PID and leave the run to itself")
@@ -136,8 +137,6 @@ func (o *composeUpOptions) settle(changed func(string) bool) error {
 		return usagef("", "--max-parallel %d: from 1 to %d nodes can run at once", o.req.MaxParallel, compose.MaxParallel)
 	case changed("timeout") && o.timeout < time.Millisecond:
 		return usagef("", "--timeout %s: give a time such as 90s or 10m", o.timeout)
-	case changed("budget-usd") && !(o.usd >= 0 && o.usd <= 1e9):
-		return usagef("", "--budget-usd %v: give dollars such as 2.50; 0 = unlimited", o.usd)
 	}
 	var err error
 	if o.req.Vars, err = variables(o.vars); err != nil {
@@ -151,7 +150,8 @@ func (o *composeUpOptions) settle(changed func(string) bool) error {
 		o.req.Budget = &n
 	}
 	if changed("budget-usd") {
-		o.req.BudgetUSD = &o.usd
+		usd := price.USD(o.usd).Float()
+		o.req.BudgetUSD = &usd
 	}
 	o.req.TimeoutMs = o.timeout.Milliseconds()
 	o.req.Cwd = absolutePath(a, o.cwd)

@@ -61,7 +61,7 @@ func (b *board) clear() {
 	if b == nil || b.drawn == 0 {
 		return
 	}
-	_, _ = io.WriteString(b.s.w, fmt.Sprintf("\x1b[%dA\x1b[J", b.drawn))
+	_, _ = io.WriteString(b.s.w, fmt.Sprintf("\r\x1b[%dA\x1b[J", b.drawn))
 	b.drawn = 0
 }
 

@@ -26,6 +26,7 @@ func nearNode(name string, names []string) string {
 }
 
 func composeCheckCmd(a *app) *cobra.Command {
+	var file string
 	c := &cobra.Command{
 		Use:        "check [FILE]",
 		SuggestFor: []string{"validate", "lint", "config"},
@@ -39,7 +40,10 @@ without a value are taken for given; agents, skills and models are looked for wh
 			return []cobra.Completion{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			f, shown, err := parseWorkflow(a, append(args, "")[0])
+			if len(args) == 1 && file != "" {
+				return usagef("", "a file and %q are named; give one of them", args[0])
+			}
+			f, shown, err := parseWorkflow(a, append(args, file)[0])
 			if err != nil {
 				return err
 			}
@@ -56,6 +60,8 @@ without a value are taken for given; agents, skills and models are looked for wh
 			return nil
 		},
 	}
+	c.Flags().StringVarP(&file, "file", "f", "", "the workflow file (default compose.yaml or .rnix/compose.yaml)")
+	_ = c.MarkFlagFilename("file", "yaml", "yml")
 	return c
 }
 
@@ -142,7 +148,7 @@ func composeInitCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:         "init",
 		Short:       "write a workflow file to begin with",
-		Long:        "Init writes compose.yaml into the current directory: an example that says everything that a file can say. A file that exists is kept.",
+		Long:        "Init writes compose.yaml into the current directory: an example that says everything that a file\ncan say. A file that exists is kept.",
 		Example:     examples(`rnix compose init && rnix compose graph`),
 		Annotations: exits("0 1 2 11"),
 		Args:        noArgs,

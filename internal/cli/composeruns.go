@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rnix/internal/event"
+	"rnix/internal/price"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -62,9 +63,9 @@ func composePsCmd(a *app) *cobra.Command {
 		Long: `Ps lists the runs that have not ended, with -a all of them; or the nodes of one run, in the order in which
 they depend on each other.
 
-A node is waiting (for others, or for a place), running, paused, suspended (it waits for a budget, a quota or a person),
-retrying (an attempt has failed and the next one comes), expanded (its items are known), succeeded, failed, or
-skipped (what it waits for can not come about any more).`,
+A node is waiting (for others, or for a place), running, paused, suspended (it waits for a budget, a
+quota or a person), retrying (an attempt has failed and the next one comes), expanded (its items are
+known), succeeded, failed, or skipped (what it waits for can not come about any more).`,
 		Example:           examples(`rnix compose ps`, `rnix compose ps review`, `rnix compose ps review --json | jq '.nodes[]|select(.state=="failed")'`),
 		Annotations:       exits("0 1 2 10 12"),
 		Args:              argsOf(0, 1, ""),
@@ -179,9 +180,9 @@ func composeLogsCmd(a *app) *cobra.Command {
 		Aliases:    []string{"log"},
 		SuggestFor: []string{"tail"},
 		Short:      "show what the nodes of a run think, say and read",
-		Long: `Logs shows the log of a run: what becomes of its nodes, and what each of them thinks and says. With a node, such as
-merge or review[3], only that of its latest attempt. With -f it goes on until the end, or until Ctrl+C, which
-only ends the looking.`,
+		Long: `Logs shows the log of a run: what becomes of its nodes, and what each of them thinks and says. With a
+node, such as merge or review[3], only that of its latest attempt. With -f it goes on until the end, or
+until Ctrl+C, which only ends the looking.`,
 		Example:     examples(`rnix compose logs review`, `rnix compose logs -f review merge`, `rnix compose logs review 'file[2]' --json`),
 		Annotations: exits("0 1 2 10 12 130"),
 		Args:        argsOf(1, 2, theRun),
@@ -270,7 +271,7 @@ func nodeOf(r *ipc.ComposeRun, name string) (*ipc.ComposeNode, error) {
 func composeResumeCmd(a *app) *cobra.Command {
 	var req ipc.ComposeResumeRequest
 	var budget count
-	var usd float64
+	var usd money
 	var follow bool
 	var onInterrupt string
 	c := &cobra.Command{
@@ -293,7 +294,7 @@ The command returns when the run goes on; with --follow it stays as up does.`,
 	f.SortFlags = false
 	f.StringVar(&req.Node, "node", "", "do this node again, and those below it")
 	f.Var(&budget, "budget", "so many tokens more than were used, such as 200k; 0 = unlimited")
-	f.Float64Var(&usd, "budget-usd", 0, "so many dollars more; 0 = unlimited")
+	f.Var(&usd, "budget-usd", "so many dollars more than were used, such as 2.50; 0 = unlimited")
 	f.StringVar(&req.OnInDoubt, "on-in-doubt", "tell", "what becomes of calls in doubt: tell, retry, skip, fail")
 	f.BoolVar(&req.TrustProject, "trust-project", false, "let the files of its project start MCP servers and set up providers")
 	f.BoolVarP(&follow, "follow", "f", false, "stay with it until it ends, as up does")
@@ -311,7 +312,8 @@ The command returns when the run goes on; with --follow it stays as up does.`,
 			req.Budget = &n
 		}
 		if c.Flags().Changed("budget-usd") {
-			req.BudgetUSD = &usd
+			dollars := price.USD(usd).Float()
+			req.BudgetUSD = &dollars
 		}
 		client, err := a.connect(c.Context())
 		if err != nil {

@@ -22,11 +22,12 @@ func costCmd(a *app) *cobra.Command {
 		Use:        "cost [PROCESS]",
 		SuggestFor: []string{"usage", "spend", "bill", "price"},
 		Short:      "show what agents have used, and what that costs",
-		Long: `Cost adds up the tokens and dollars of all histories, also those that are archived or deleted: of every process, or of
-PROCESS and its descendants. A fork counts from where it began.
+		Long: `Cost adds up the tokens and dollars of all histories, also those that are archived or deleted: of every
+process, or of PROCESS and its descendants. A fork counts from where it began.
 
-What an answer costs, its provider says, or else the table of prices: the built-in one, which prices.yaml in your
-configuration directory goes before. Where nobody knows a price there is a question mark, and nothing is added. Days are those of UTC.
+What an answer costs, its provider says, or else the table of prices: the built-in one, which prices.yaml
+in your configuration directory goes before. Where nobody knows a price there is a question mark, and
+nothing is added. Days are those of UTC.
 
 WHEN is a day (2026-11-01) or a number of days, hours or weeks back (7d, 24h, 2w); the whole day counts.`,
 		Example:           examples(`rnix cost`, `rnix cost --by day --since 7d`, `rnix cost --by process night`, `rnix cost --json --by agent | jq .cost_usd`),

@@ -211,7 +211,8 @@ func errorText(err error) string {
 	return strings.TrimSpace(withoutSyscall(err.Error(), err))
 }
 
-// withoutSyscall returns text, which begins with err's own, without the operation and the PID.
+// withoutSyscall returns text, which begins with err's own, without the operation; the PID stays where nothing else names
+// the thing concerned.
 func withoutSyscall(text string, err error) string {
 	var s *types.SyscallError
 	if !errors.As(err, &s) || s.Syscall == "" {
@@ -229,6 +230,9 @@ func withoutSyscall(text string, err error) string {
 	}
 	if s.Device != "" {
 		return s.Device + ": " + rest
+	}
+	if s.PID != 0 {
+		return "PID " + s.PID.String() + ": " + rest
 	}
 	return rest
 }

@@ -16,12 +16,15 @@ func heartbeatCmd(a *app) *cobra.Command {
 		Use:        "heartbeat [PROCESS]",
 		SuggestFor: []string{"stalled", "health", "stuck", "liveness"},
 		Short:      "show which processes make progress, and which do not",
-		Long: `Heartbeat lists the processes that run, or one and its descendants: since when each has made no progress, and how long it may.
-A step, an action that begins or ends, and any piece of output are progress. The limit is the step_timeout of its agent,
-else heartbeat.stall of config.yaml (30m). What is paused, waits for others, for a limit of its provider or for a budget,
-and what has no model is exempt. A host that has slept makes nobody suspect.
+		Long: `Heartbeat lists the processes that run, or one and its descendants: since when each has made no progress,
+and how long it may. A step, an action that begins or ends, and any piece of output are progress. The
+limit is the step_timeout of its agent, else heartbeat.stall of config.yaml (30m). What is paused, waits
+for others, for a limit of its provider or for a budget, and what has no model is exempt. A host that has
+slept makes nobody suspect.
 
-What becomes of a process that is suspect says heartbeat.policy: warn (it is shown by ps, and told of once by log), restart (it is suspended and goes on from its record, at most heartbeat.max_restarts times in one step), kill.
+What becomes of a process that is suspect, heartbeat.policy says: warn (ps shows it, and log tells of it
+once), restart (it is suspended and goes on from its record, at most heartbeat.max_restarts times in one
+step), or kill.
 
 Columns: PID; NAME; STEP; AGE, since its last progress; LIMIT; VERDICT; POLICY; WHY.`,
 		Example:           examples(`rnix heartbeat`, `rnix heartbeat night --watch`, `rnix heartbeat --json | jq 'select(.verdict=="suspect").pid'`),
@@ -104,7 +107,10 @@ func showBeats(out *output, r *ipc.HeartbeatResponse, now time.Time) {
 	rows := make([][]cell, len(r.Beats))
 	for i := range r.Beats {
 		b := &r.Beats[i]
-		limit, verdict, why := "-", cell{b.Verdict, green}, ""
+		limit, verdict, why, steps := "-", cell{b.Verdict, green}, "", number(b.Step)
+		if b.Step == 0 {
+			steps = "-"
+		}
 		age := duration(b.Age.Truncate(time.Second).Milliseconds())
 		if b.Limit > 0 {
 			limit = debug.Duration(b.Limit)
@@ -116,7 +122,7 @@ func showBeats(out *output, r *ipc.HeartbeatResponse, now time.Time) {
 			suspects++
 			verdict.st, why = yellow, "since "+clock(b.Suspect, now)
 		}
-		rows[i] = []cell{text(b.PID.String()), text(oneLine(b.Name)), text(number(b.Step)), text(age), text(limit), verdict, text(b.Policy), text(why)}
+		rows[i] = []cell{text(b.PID.String()), text(oneLine(b.Name)), text(steps), text(age), text(limit), verdict, text(b.Policy), text(why)}
 	}
 	out.table([]column{{name: "PID", right: true}, {name: "NAME", max: 32}, {name: "STEP", right: true, drop: 2}, {name: "AGE", right: true}, {name: "LIMIT", right: true},
 		{name: "VERDICT"}, {name: "POLICY", drop: 1}, {name: "WHY"}}, rows)

@@ -25,9 +25,10 @@ func psCmd(a *app) *cobra.Command {
 what it waits for, and below it the processes of the operating system that it has started. With -a
 also those that have ended. A suspended process goes on with: rnix resume
 
-Columns: PID; STATE (created, running, suspended, zombie, dead, archived); WAIT, what it waits for, why it is
-suspended, or how it ended; STEP and limit; TOKENS, with ~ where we have counted them and not the provider; COST, with ? where nobody knows a price; ELAPSED, which
-stands still during a pause; MODEL; INTENT, after the name. A narrow terminal shows fewer columns.`,
+Columns: PID; STATE (created, running, suspended, zombie, dead, archived); WAIT, what it waits for, why
+it is suspended, or how it ended; STEP and limit; TOKENS, with ~ where we have counted them and not the
+provider; COST, with ? where nobody knows a price; ELAPSED, which stands still during a pause; MODEL;
+INTENT, after the name. A narrow terminal shows fewer columns.`,
 		Example:     examples(`rnix ps`, `rnix ps -a --limit 20`, `rnix ps --json | jq -r 'select(.state=="suspended").uuid'`),
 		Annotations: exits("0 1 2 12"),
 		Args:        noArgs,
@@ -140,7 +141,7 @@ const intentMax = 160
 func intentText(p *ipc.Proc, width int) string {
 	s := oneLine(p.Intent)
 	if p.Kind != "" {
-		s = oneLine(p.Agent) + " " + s
+		s = strings.TrimSpace(oneLine(p.Agent) + " " + s) // a run of a workflow has no agent
 	} else if p.Agent != "" && p.Agent != "assistant" {
 		s = "(" + oneLine(p.Agent) + ") " + s
 	}

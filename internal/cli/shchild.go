@@ -198,7 +198,7 @@ func (h *shellHost) complete(s *ash.Shell, line string, pos int) (string, []stri
 		if t.Word != "" {
 			words = append(words, s.Programs(t.Word)...)
 		}
-	case len(t.Before) > 0 && s.Ours(t.Before[0]):
+	case len(t.Before) > 0 && (s.Ours(t.Before[0]) || t.Before[0] == "help"):
 		var files bool
 		if words, files = h.offered(s, t); files {
 			words = append(words, ash.Files(s.Dir(), t.Word)...)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -86,10 +87,10 @@ func (a *app) awaitDelivery(ctx context.Context, c *ipc.Client, sent *ipc.SendRe
 			a.out.talk("  it gets the message when it goes on: rnix resume %d", r.PID)
 			return leave(ExitSuspended)
 		case r.State != "running":
-			return withMend(types.Errorf(types.ErrBrokenPipe, "Steer", sent.UUID.String(), "the process ended before it got the message"),
+			return withMend(types.Errorf(types.ErrBrokenPipe, "Steer", cmp.Or(oneLine(sent.Name), "PID "+sent.PID.String()), "the process ended before it got the message"),
 				fmt.Sprintf("it gets it if it goes on: rnix resume %s", sent.UUID))
 		case timeout > 0 && time.Since(began) >= timeout:
-			return withMend(types.Errorf(types.ErrTimeout, "Steer", sent.UUID.String(), "the agent has not got it within %s", timeout), "it is kept, and the agent gets it before its next prompt")
+			return withMend(types.Errorf(types.ErrTimeout, "Steer", cmp.Or(oneLine(sent.Name), "PID "+sent.PID.String()), "the agent has not got it within %s", timeout), "it is kept, and the agent gets it before its next prompt")
 		}
 		if now := fmt.Sprintf("PID %d gets it after step %d", r.PID, r.Step); now != said {
 			said = now

@@ -41,9 +41,9 @@ says. It goes on over restarts of the daemon, with the agents that it had.
           backoff: {initial: 24h} # before it starts again; with factor: 2 and max: 1h it grows
           shutdown: 10s           # from SIGTERM to SIGKILL; or kill, or infinity
 
-In place of an intent a child may have the key supervisor, with strategy and children of its own. A restart that is
-delayed for max_window or longer does not count: the one above runs every night. What stands under supervisors
-in ~/.config/rnix/init.yaml is started with the daemon.`,
+In place of an intent a child may have the key supervisor, with strategy and children of its own. A
+restart that is delayed for max_window or longer does not count: the one above runs every night. What
+stands under supervisors in ~/.config/rnix/init.yaml is started with the daemon.`,
 		Example: examples(`rnix supervise up night.yaml`, `rnix supervise ls`, `rnix supervise show night --follow`, `rnix supervise add workers "Review main.go"`,
 			`rnix supervise stop night`),
 	}
@@ -55,9 +55,9 @@ func superviseUpCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up FILE",
 		Short: "start the supervisors of a file",
-		Long: `Up starts the supervisors of a file, or of standard input if it is -, and returns when all their children run. If one
-cannot be started, none is left. A supervisor that runs already as the file says is left alone. Paths in the
-file are relative to the current directory.`,
+		Long: `Up starts the supervisors of a file, or of standard input if it is -, and returns when all their children
+run. If one cannot be started, none is left. A supervisor that runs already as the file says is left
+alone. Paths in the file are relative to the current directory.`,
 		Example:     examples(`rnix supervise up night.yaml`, `generate | rnix supervise up -`, `rnix supervise up night.yaml --json | jq -r .pid`),
 		Annotations: exits("0 1 2 10 11 12 13"),
 		Args:        argsOf(1, 1, "a file, or - for standard input"),
@@ -74,8 +74,8 @@ func superviseCheckCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "say what is wrong with a file, and start nothing",
-		Long: `Check reads a file as up does, or init.yaml as the daemon does when it starts, and says what is wrong with it: mistakes with
-file, line and column, and agents, providers and directories that are not there.`,
+		Long: `Check reads a file as up does, or init.yaml as the daemon does when it starts, and says what is wrong
+with it: mistakes with file, line and column, and agents, providers and directories that are not there.`,
 		Example:     examples(`rnix supervise check night.yaml`, `rnix supervise check`),
 		Annotations: exits("0 1 2 10 11 12 13"),
 		Args:        argsOf(0, 1, "a file, or - for standard input"),
@@ -168,8 +168,8 @@ func superviseAddCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "add SUPERVISOR [INTENT]",
 		Short: "start another child of a supervisor of strategy simple_one_for_one",
-		Long: `Add starts another child of a supervisor of strategy simple_one_for_one, made of its one template. Without an intent it has
-that of the template.`,
+		Long: `Add starts another child of a supervisor of strategy simple_one_for_one, made of its one template.
+Without an intent it has that of the template.`,
 		Example:           examples(`rnix supervise add workers "Review main.go"`, `rnix supervise add workers`),
 		Annotations:       exits("0 1 2 10 11 12 13"),
 		Args:              argsOf(1, 2, aSupervisor),
@@ -205,9 +205,10 @@ func superviseStopCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stop SUPERVISOR...",
 		Short: "stop supervisors and their children",
-		Long: `Stop ends the children of a supervisor in reverse order of their start, each with the time that its shutdown says, then the
-supervisor, and waits for that. One that is suspended on disk is ended there, without being run. A
-supervisor of init.yaml that was stopped is started again with the next daemon; take it out of the file first.`,
+		Long: `Stop ends the children of a supervisor in reverse order of their start, each with the time that its
+shutdown says, then the supervisor, and waits for that. One that is suspended on disk is ended there,
+without being run. A supervisor of init.yaml that was stopped is started again with the next daemon; take
+it out of the file first.`,
 		Example:           examples(`rnix supervise stop night`, `rnix supervise stop 3 4`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(1, -1, aSupervisor),

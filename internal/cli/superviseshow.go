@@ -20,8 +20,8 @@ func superviseListCmd(a *app) *cobra.Command {
 		Short:   "list supervisors",
 		Long: `Ls lists the supervisors that are alive, and those that are suspended on disk.
 
-Columns: PID; NAME; STATE; STRATEGY; RUN, how many of its children run; LEFT, how many more restarts are allowed at the moment,
-of how many within which time; FROM, init where it stands in init.yaml; WAIT.`,
+Columns: PID; NAME; STATE; STRATEGY; RUN, how many of its children run; LEFT, how many more restarts are
+allowed at the moment, of how many within which time; FROM, init where it stands in init.yaml; WAIT.`,
 		Example:     examples(`rnix supervise ls`, `rnix supervise ls --json | jq -r 'select(.left==0).name'`),
 		Annotations: exits("0 1 2 12"),
 		Args:        noArgs,
@@ -79,11 +79,12 @@ func superviseShowCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show SUPERVISOR",
 		Short: "show a supervisor and its children",
-		Long: `Show shows what a supervisor keeps running, and how often it had to start it again. With --follow it goes on with a line for
-each change, until the supervisor has ended.
+		Long: `Show shows what a supervisor keeps running, and how often it had to start it again. With --follow it goes
+on with a line for each change, until the supervisor has ended.
 
-Columns: CHILD; PID of its last run; STATE (running, suspended, paused, stopping, delayed, ended, down); RESTART type; RESTARTS so far; NEXT, when
-it is started again; STEP; LAST EXIT, of the run before; WAIT.`,
+Columns: CHILD; PID of its last run; STATE (running, suspended, paused, stopping, delayed, ended,
+dead, down);
+RESTART type; RESTARTS so far; NEXT, when it is started again; STEP; LAST EXIT, of the run before; WAIT.`,
 		Example:           examples(`rnix supervise show night`, `rnix supervise show night --follow`, `rnix supervise show night --json | jq '.children[].state'`),
 		Annotations:       exits("0 1 2 10 12"),
 		Args:              argsOf(1, 1, aSupervisor),

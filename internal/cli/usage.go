@@ -72,9 +72,17 @@ func similar(c *cobra.Command, word string) []string {
 	return c.SuggestionsFor(word)
 }
 
+// helpOf says where the help of a command is. A command of the shell alone has it there.
+func helpOf(c *cobra.Command) string {
+	if c.Hidden {
+		return "see: help " + c.Name()
+	}
+	return "see: " + c.CommandPath() + " --help"
+}
+
 // flagError makes an error of the flag parser ours: it names the flag, the value and the mend.
 func flagError(c *cobra.Command, err error) error {
-	mend := "see: " + c.CommandPath() + " --help"
+	mend := helpOf(c)
 	var unknown interface {
 		GetSpecifiedName() string
 		GetSpecifiedShortnames() string
@@ -85,7 +93,10 @@ func flagError(c *cobra.Command, err error) error {
 		if name := nearFlag(c, unknown.GetSpecifiedName()); name != "" {
 			mend = "did you mean: --" + name
 		}
-		if names := unknown.GetSpecifiedShortnames(); names != "" {
+		switch names := unknown.GetSpecifiedShortnames(); {
+		case names == unknown.GetSpecifiedName():
+			return usagef(mend, "unknown flag: -%s", names)
+		case names != "":
 			return usagef(mend, "unknown flag -%s in -%s", unknown.GetSpecifiedName(), names)
 		}
 		return usagef(mend, "unknown flag: --%s", unknown.GetSpecifiedName())

@@ -31,7 +31,8 @@ func TestUsageErrorsNameTheArgumentAndTheMend(t *testing.T) {
 		{"run --timeout 5 x", `--timeout "5": want a time such as`, ""},
 		{"run --budget 5x x", `--budget "5x": want a number of tokens`, ""},
 		{"run --detach=perhaps x", `--detach "perhaps": want true or false`, ""},
-		{"run -Z x", "unknown flag -Z in -Z", "see: rnix run --help"},
+		{"run -Z x", "unknown flag: -Z", "see: rnix run --help"},
+		{"run -Zq x", "unknown flag -Z in -Zq", "see: rnix run --help"},
 		{"run x --name", "--name", "see: rnix run --help"},
 		{"kill -FROB 1", `unknown signal "FROB"`, "use TERM, KILL"},
 		{"kill -99 1", `unknown signal "99"`, "use TERM, KILL"},
@@ -68,6 +69,7 @@ func TestErrorsBeginWithTheThingConcerned(t *testing.T) {
 		{types.ToWire(cause).FromWire(), "night: x y"},
 		{withMend(types.ToWire(cause).FromWire(), "mend"), "night: x y"},
 		{types.Errorf(types.ErrNotFound, "Wait", "", "no more"), "no more"},
+		{types.ToWire(&types.SyscallError{Syscall: "AddBudget", PID: 3, Err: types.ErrCode("x y"), Code: types.ErrInvalid}).FromWire(), "PID 3: x y"},
 		{types.Errorf(types.ErrNotFound, "", "", "bare: text"), "bare: text"},
 		{types.Errorf(types.ErrInternal, "", "", "outer: %w", cause), "outer: Signal night (pid 3): x y"},
 	} {

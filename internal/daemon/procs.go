@@ -92,17 +92,22 @@ func storedElapsed(i *step.ProcInfo) time.Duration {
 // alive resolves a target that must be running in this kernel.
 func (d processes) alive(op, text string) (target, error) {
 	t, err := d.resolve(text)
-	if err != nil {
-		return t, err
+	if err == nil {
+		err = mustLive(op, text, &t)
 	}
+	return t, err
+}
+
+// mustLive refuses what does not run in this kernel.
+func mustLive(op, text string, t *target) error {
 	if t.live != nil && t.live.State < types.StateZombie {
-		return t, nil
+		return nil
 	}
 	what := "has ended"
 	if t.info != nil && t.info.Suspended {
 		what = "is suspended on disk; `rnix resume` lets it go on"
 	}
-	return t, &types.SyscallError{Syscall: op, PID: t.pid, Device: text, Code: types.ErrNotFound, Err: errors.New("the process " + what)}
+	return &types.SyscallError{Syscall: op, PID: t.pid, Device: text, Code: types.ErrNotFound, Err: errors.New("the process " + what)}
 }
 
 func (d processes) signal(_ context.Context, peer *ipc.Peer, req ipc.SignalRequest) (ipc.SignalResponse, error) {

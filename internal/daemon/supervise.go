@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -173,7 +174,10 @@ func (d superviser) add(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseAd
 	if err := d.settled(ctx); err != nil {
 		return ipc.SuperviseAddResponse{}, err
 	}
-	t, err := processes{d.Daemon}.alive("StartChild", req.Target)
+	t, err := processes{d.Daemon}.resolveKind(req.Target, kernel.SupervisorKind)
+	if err == nil {
+		err = mustLive("StartChild", req.Target, &t)
+	}
 	if err == nil {
 		err = d.mayTouch(peer, "StartChild", t.pid)
 	}
@@ -197,7 +201,7 @@ func (d superviser) stop(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	if err := d.settled(ctx); err != nil {
 		return resp, err
 	}
-	t, err := processes{d.Daemon}.resolve(req.Target)
+	t, err := processes{d.Daemon}.resolveKind(req.Target, kernel.SupervisorKind)
 	if err != nil {
 		return resp, err
 	}
@@ -227,7 +231,7 @@ var errEnded = errors.New("the process has ended")
 func (d superviser) list(ctx context.Context, _ *ipc.Peer, req ipc.SupervisorsRequest) (ipc.SupervisorsResponse, error) {
 	resp := ipc.SupervisorsResponse{Supervisors: []ipc.Supervisor{}}
 	if req.Target != "" {
-		t, err := processes{d.Daemon}.resolve(req.Target)
+		t, err := processes{d.Daemon}.resolveKind(req.Target, kernel.SupervisorKind)
 		if err != nil {
 			return resp, err
 		}
@@ -272,7 +276,8 @@ func (d superviser) look(ctx context.Context, t target) (ipc.Supervisor, error) 
 	}
 	out := ipc.Supervisor{PID: proc.PID, UUID: proc.UUID, ParentUUID: proc.ParentUUID, Name: proc.Name, State: proc.State, Wait: proc.Wait, Created: proc.CreatedAt, Exit: proc.Exit}
 	if proc.Kind != kernel.SupervisorKind {
-		return out, &types.SyscallError{Syscall: "Supervisors", PID: proc.PID, Code: types.ErrInvalid, Err: kernel.ErrNoSupervisor}
+		return out, &types.SyscallError{Syscall: "Supervisors", PID: proc.PID, Code: types.ErrInvalid,
+			Err: fmt.Errorf("%w; `rnix supervise ls` lists them", kernel.ErrNoSupervisor)}
 	}
 	state, was, err := d.stateOf(ctx, t.uuid)
 	if err != nil {

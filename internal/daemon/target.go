@@ -60,6 +60,22 @@ func (d processes) resolve(text string) (target, error) {
 	return target{}, types.Errorf(types.ErrNotFound, "Find", text, "no such process; `rnix ps -a` lists all")
 }
 
+// resolveKind finds a process of a kind as resolve does: where a name is that of others, too, it means the one
+// of the kind, if only one of the kind lives.
+func (d processes) resolveKind(text, kind string) (target, error) {
+	t, err := d.resolve(text)
+	if types.CodeOf(err) != types.ErrAmbiguous {
+		return t, err
+	}
+	named := strings.TrimSpace(text)
+	live, _ := d.matching(func(_, name string) bool { return name == named }, d.journal.Index().List())
+	live = slices.DeleteFunc(live, func(t target) bool { return kindOf(&t) != kind })
+	if len(live) == 1 {
+		return live[0], nil
+	}
+	return t, err
+}
+
 // byPID finds the process of which a run had the PID; the last run goes before earlier ones.
 func (d processes) byPID(pid types.PID, stored []step.ProcInfo) (target, bool) {
 	if i, err := d.kernel.Info(pid); err == nil {
