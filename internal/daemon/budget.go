@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -154,7 +153,8 @@ func (d budgets) addOnDisk(ctx context.Context, id types.UUID, more kernel.Amoun
 		missing = "dollars"
 	}
 	if missing != "" {
-		return types.Errorf(types.ErrInvalid, "AddBudget", cmp.Or(a.was.Name, id.String()), "it has no limit of %s of its own, so there is nothing to add to; `rnix budget` shows whose it draws from", missing)
+		return &types.SyscallError{Syscall: "AddBudget", Device: a.was.Name, PID: a.was.PID, Code: types.ErrInvalid,
+			Err: fmt.Errorf("it has no limit of %s of its own, so there is nothing to add to; `rnix budget` shows whose it draws from", missing)}
 	}
 	detail, err := json.Marshal(step.LimitDetail{Tokens: more.Tokens, USD: more.USD.Float()})
 	if err != nil {

@@ -253,7 +253,7 @@ func (d composer) foreground(pid types.PID) (*run.Run, bool) {
 // find finds a run: the process that is meant, or of several runs of one name the one that lives, or else
 // the latest.
 func (d composer) find(text string) (target, error) {
-	t, err := processes{d.Daemon}.resolveKind(text, run.Kind)
+	t, err := resolveKind(processes{d.Daemon}, text, run.Kind)
 	if types.CodeOf(err) == types.ErrAmbiguous {
 		var last *step.ProcInfo
 		stored, living := d.journal.Index().List(), 0

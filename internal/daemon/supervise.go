@@ -174,7 +174,7 @@ func (d superviser) add(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseAd
 	if err := d.settled(ctx); err != nil {
 		return ipc.SuperviseAddResponse{}, err
 	}
-	t, err := processes{d.Daemon}.resolveKind(req.Target, kernel.SupervisorKind)
+	t, err := resolveKind(processes{d.Daemon}, req.Target, kernel.SupervisorKind)
 	if err == nil {
 		err = mustLive("StartChild", req.Target, &t)
 	}
@@ -201,7 +201,7 @@ func (d superviser) stop(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	if err := d.settled(ctx); err != nil {
 		return resp, err
 	}
-	t, err := processes{d.Daemon}.resolveKind(req.Target, kernel.SupervisorKind)
+	t, err := resolveKind(processes{d.Daemon}, req.Target, kernel.SupervisorKind)
 	if err != nil {
 		return resp, err
 	}
@@ -231,7 +231,7 @@ var errEnded = errors.New("the process has ended")
 func (d superviser) list(ctx context.Context, _ *ipc.Peer, req ipc.SupervisorsRequest) (ipc.SupervisorsResponse, error) {
 	resp := ipc.SupervisorsResponse{Supervisors: []ipc.Supervisor{}}
 	if req.Target != "" {
-		t, err := processes{d.Daemon}.resolveKind(req.Target, kernel.SupervisorKind)
+		t, err := resolveKind(processes{d.Daemon}, req.Target, kernel.SupervisorKind)
 		if err != nil {
 			return resp, err
 		}

@@ -62,7 +62,7 @@ func (d processes) resolve(text string) (target, error) {
 
 // resolveKind finds a process of a kind as resolve does: where a name is that of others, too, it means the one
 // of the kind, if only one of the kind lives.
-func (d processes) resolveKind(text, kind string) (target, error) {
+func resolveKind(d processes, text, kind string) (target, error) {
 	t, err := d.resolve(text)
 	if types.CodeOf(err) != types.ErrAmbiguous {
 		return t, err
