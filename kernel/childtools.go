@@ -103,8 +103,8 @@ func (k *KernelImpl) spawnChild(ctx context.Context, p *Process, a *loop.Action)
 	if err := inputOf(a, &in); err != nil {
 		return "", err
 	}
-	if !p.Rights.Permits(spawnRight) {
-		return "", types.Errorf(types.ErrPermission, "Spawn", spawnRight, "this process may not start agents")
+	if err := permitted(p, "Spawn", spawnRight, "start agents"); err != nil {
+		return "", err
 	}
 	if err := in.check(k); err != nil {
 		return "", err

@@ -174,8 +174,8 @@ func (k *KernelImpl) signalChild(p *Process, a *loop.Action) (string, error) {
 	if err := inputOf(a, &in); err != nil {
 		return "", err
 	}
-	if !p.Rights.Permits(signalRight) {
-		return "", types.Errorf(types.ErrPermission, "Signal", signalRight, "this process may not send signals")
+	if err := permitted(p, "Signal", signalRight, "send signals"); err != nil {
+		return "", err
 	}
 	sig, err := types.ParseSignal(in.Signal)
 	if err != nil {

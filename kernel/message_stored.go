@@ -44,10 +44,7 @@ func (k *KernelImpl) MaySend(sender, target types.PID) error {
 
 // maySend refuses a process without the right.
 func maySend(p *Process) error {
-	if p.Rights.Permits(SendRight) {
-		return nil
-	}
-	return types.Errorf(types.ErrPermission, "Send", SendRight, "this process may not send messages")
+	return permitted(p, "Send", SendRight, "send messages")
 }
 
 // related refuses a message between strangers.

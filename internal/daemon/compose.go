@@ -68,7 +68,7 @@ func (d composer) up(ctx context.Context, peer *ipc.Peer, req ipc.ComposeUpReque
 	if opts.Settings, err = settingsOf(p, &agent.Agent{}, nil); err != nil {
 		return none, err
 	}
-	if opts.ParentPID, err = (spawner{d.Daemon}).parentOf(peer, req.Parent); err != nil {
+	if opts.ParentPID, err = (spawner{d.Daemon}).parentOf(peer, req.Parent, p, p.trust); err != nil {
 		return none, err
 	}
 	seq := d.events.Last()

@@ -1,6 +1,10 @@
 package daemon
 
 import (
+	"slices"
+	"strconv"
+	"strings"
+
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -23,6 +27,63 @@ func (d *Daemon) mayTouch(peer *ipc.Peer, op string, pid types.PID) error {
 	e := outside(op, owner, "act on its own subtree only")
 	e.PID = pid
 	return e
+}
+
+// maySignal is mayTouch for a signal, to which an agent needs the right.
+func (d *Daemon) maySignal(peer *ipc.Peer, op string, pid types.PID) error {
+	return d.mayAct(peer, op, pid, d.kernel.MaySignal)
+}
+
+// mayStart is mayTouch for a start of another child, to which an agent needs the right.
+func (d *Daemon) mayStart(peer *ipc.Peer, pid types.PID) error {
+	return d.mayAct(peer, "StartChild", pid, d.kernel.MaySpawn)
+}
+
+func (d *Daemon) mayAct(peer *ipc.Peer, op string, pid types.PID, may func(types.PID) error) error {
+	if err := d.mayTouch(peer, op, pid); err != nil {
+		return err
+	}
+	if owner, inside := d.agentOf(peer); inside {
+		return may(owner)
+	}
+	return nil
+}
+
+// bind refuses what a caller inside an agent may not start, and makes p cost what the agent itself does: neither
+// the trust of a person in a project nor the prices by which budgets are kept are an agent's to give.
+func (d spawner) bind(owner types.PID, p *profile, trusts bool) error {
+	if owner == 0 {
+		return outside("Spawn", owner, "")
+	}
+	if err := d.kernel.MaySpawn(owner); err != nil {
+		return err
+	}
+	above := d.profileAbove(owner)
+	if above == nil {
+		return nil
+	}
+	if trusts && !above.trust {
+		return outside("Spawn", owner, "not trust the files of a project; a person does, with: rnix run --trust-project")
+	}
+	p.prices, p.cfg.Budget.UnknownPrice = above.prices, above.cfg.Budget.UnknownPrice
+	p.env = slices.DeleteFunc(slices.Clone(p.env), func(kv string) bool { return strings.HasPrefix(kv, unknownPrice) })
+	if v := above.cfg.Budget.UnknownPrice.V; v > 0 { // for what reads the configuration again
+		p.env = append(p.env, unknownPrice+strconv.FormatFloat(v, 'f', -1, 64))
+	}
+	return nil
+}
+
+// unknownPrice is the variable of config.Budget.UnknownPrice, up to its value.
+const unknownPrice = "RNIX_BUDGET_UNKNOWN_PRICE_USD_PER_MTOK="
+
+// profileAbove returns the profile of a living process; nil if it has none.
+func (d *Daemon) profileAbove(pid types.PID) *profile {
+	proc, ok := d.kernel.Process(pid)
+	if !ok {
+		return nil
+	}
+	p, _ := proc.Profile().(*profile)
+	return p
 }
 
 // outside is the refusal of what a caller inside an agent may not do.

@@ -37,7 +37,7 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 		}
 		opts.Groups = []types.PGID{id}
 	}
-	if opts.ParentPID, err = d.parentOf(peer, req.Parent); err != nil {
+	if opts.ParentPID, err = d.parentOf(peer, req.Parent, p, p.trust); err != nil {
 		return ipc.SpawnResponse{}, err
 	}
 	seq := d.events.Last()
@@ -145,13 +145,15 @@ func orElse(s, def string) string {
 
 // parentOf returns the PID of the parent for a spawn: what was asked for, or the agent that the caller
 // runs in. A caller inside an agent cannot name another parent, so that limits and rights hold on this
-// way too.
-func (d spawner) parentOf(peer *ipc.Peer, asked string) (types.PID, error) {
+// way too; p is bound to that agent then. trusts says that files of a project are to be trusted.
+func (d spawner) parentOf(peer *ipc.Peer, asked string, p *profile, trusts bool) (types.PID, error) {
 	owner, inside := d.agentOf(peer)
-	switch {
-	case inside && owner == 0:
-		return 0, outside("Spawn", owner, "")
-	case asked == "":
+	if inside {
+		if err := d.bind(owner, p, trusts); err != nil {
+			return 0, err
+		}
+	}
+	if asked == "" {
 		return owner, nil
 	}
 	t, err := processes{d.Daemon}.alive("Spawn", asked)
@@ -162,6 +164,9 @@ func (d spawner) parentOf(peer *ipc.Peer, asked string) (types.PID, error) {
 		e := outside("Spawn", owner, "not act for others")
 		e.PID = t.pid
 		return 0, e
+	}
+	if inside {
+		return t.pid, d.bind(t.pid, p, trusts) // what it denied its child, it cannot have through it
 	}
 	return t.pid, nil
 }

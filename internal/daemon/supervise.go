@@ -95,7 +95,8 @@ func (d superviser) up(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseReq
 	if err := d.settled(ctx); err != nil {
 		return ipc.SuperviseResponse{}, err
 	}
-	parent, err := spawner{d.Daemon}.parentOf(peer, req.Parent)
+	trusts := p.trust || slices.ContainsFunc(f.Supervisors, func(s initfile.Supervisor) bool { return s.Trust })
+	parent, err := spawner{d.Daemon}.parentOf(peer, req.Parent, p, trusts)
 	if err != nil {
 		return ipc.SuperviseResponse{}, err
 	}
@@ -179,7 +180,7 @@ func (d superviser) add(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseAd
 		err = mustLive("StartChild", req.Target, &t)
 	}
 	if err == nil {
-		err = d.mayTouch(peer, "StartChild", t.pid)
+		err = d.mayStart(peer, t.pid)
 	}
 	if err != nil {
 		return ipc.SuperviseAddResponse{}, err
@@ -213,7 +214,7 @@ func (d superviser) stop(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	case s.Exit != nil && s.State != "suspended":
 		return resp, &types.SyscallError{Syscall: "Signal", PID: s.PID, Device: req.Target, Code: types.ErrNotFound, Err: errEnded}
 	case t.live != nil && t.live.State < types.StateZombie:
-		if err := d.mayTouch(peer, "Signal", t.pid); err != nil {
+		if err := d.maySignal(peer, "Signal", t.pid); err != nil {
 			return resp, err
 		}
 		return resp, d.kernel.Signal(t.pid, types.SIGTERM)
