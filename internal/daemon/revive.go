@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"rnix/agent"
 	"rnix/internal/config"
@@ -42,6 +43,9 @@ func (d reviver) open(ctx context.Context, id types.UUID) (_ *again, err error) 
 		}
 	}()
 	rec, state, used, damage, err := d.store.open(ctx, id)
+	for end := time.Now().Add(openTime); types.CodeOf(err) == types.ErrConflict && d.brief(ctx, id, end); {
+		rec, state, used, damage, err = d.store.open(ctx, id)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +59,23 @@ func (d reviver) open(ctx context.Context, id types.UUID) (_ *again, err error) 
 	}
 	state.Disown(under(resolved(a.was.WorkDir), resolved(d.forkDir(id)))) // of a fork whose first step has not ended
 	return a, nil
+}
+
+// openTime is how long a history is waited for that somebody writes who does not run it, such as a message.
+const openTime = 2 * time.Second
+
+// brief waits a little for a history that is being written, and reports whether to try again: not if it is
+// running, as somebody was quicker then.
+func (d reviver) brief(ctx context.Context, id types.UUID, end time.Time) bool {
+	if _, alive := d.running(id); alive || time.Now().After(end) {
+		return false
+	}
+	select {
+	case <-time.After(carryAgain):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // wasOf returns what the last run was started with.
