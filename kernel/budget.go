@@ -39,7 +39,7 @@ func limitOf(ag *agent.Agent, opts *SpawnOpts) Amount {
 	var a Amount
 	for _, n := range []*int{ag.ContextBudget, opts.ContextBudget} { // the later wins, an explicit zero too
 		if n != nil {
-			a.Tokens = max(*n, 0)
+			a.Tokens = min(max(*n, 0), maxTokens)
 		}
 	}
 	for _, usd := range []*float64{ag.BudgetUSD, opts.BudgetUSD} {
@@ -95,6 +95,9 @@ func (k *KernelImpl) openAbove(id types.UUID) {
 
 // leastAnswer is the shortest answer, in tokens, for which a model is asked: with less it can hardly call a tool.
 const leastAnswer = 512
+
+// maxTokens is more tokens than any budget needs; it keeps what is added to it from overflowing.
+const maxTokens = 1 << 50
 
 // maxPrompt is more tokens than any prompt has; it keeps sums from overflowing.
 const maxPrompt = 1 << 40

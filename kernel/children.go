@@ -188,8 +188,10 @@ func (k *KernelImpl) tell(parent types.UUID, i *Info) bool {
 			p.mu.Unlock()
 		}
 		if _, err = k.post(nil, p, m); types.CodeOf(err) != types.ErrBrokenPipe { //nolint:staticcheck // nil: it does not wait for room
-			p.kids.heard(i.UUID, i.PID, m.Child == i.UUID)
-			k.untold(p.PID, parent, err)
+			if err == nil {
+				p.kids.heard(i.UUID, i.PID, m.Child == i.UUID)
+			}
+			k.untold(p.PID, parent, err) // wait finds the child all the same
 			return err == nil
 		}
 	}

@@ -131,7 +131,8 @@ func sendError(target types.PID, err error) error {
 }
 
 // Recv takes the oldest message of a process, waiting for one until the process ends. What was sent
-// before the end can be taken until the process is reaped; then it is BROKEN_PIPE.
+// before the end can be taken until the process is reaped; then it is BROKEN_PIPE. What a person has told an
+// agent to do is for its model, and is not taken.
 func (k *KernelImpl) Recv(pid types.PID) (*Message, error) {
 	return k.RecvContext(context.Background(), pid)
 }
@@ -145,7 +146,7 @@ func (k *KernelImpl) RecvContext(ctx context.Context, pid types.PID) (*Message, 
 	fail := func(code types.ErrCode, err error) (*Message, error) {
 		return nil, &types.SyscallError{Syscall: "Recv", PID: pid, Code: code, Err: err}
 	}
-	m, err := p.box.Get(ctx)
+	m, err := k.next(ctx, p)
 	switch {
 	case errors.Is(err, mailbox.ErrClosed):
 		return fail(types.ErrBrokenPipe, err)
@@ -167,4 +168,31 @@ func (k *KernelImpl) RecvContext(ctx context.Context, pid types.PID) (*Message, 
 		}
 	}
 	return m, nil
+}
+
+// next takes the oldest message of a process that Recv may take, waiting for one until ctx ends.
+func (k *KernelImpl) next(ctx context.Context, p *Process) (*Message, error) {
+	if !k.records(p) { // a person says nothing to it
+		return p.box.Get(ctx)
+	}
+	for {
+		changed, over := p.box.Changed(), p.box.Closed() // before it is looked at
+		found := false
+		ms := p.box.Take(func(m *Message) bool {
+			first := !found && !isSteer(m)
+			found = found || first
+			return first
+		})
+		if len(ms) > 0 {
+			return ms[0], nil
+		}
+		if over {
+			return nil, mailbox.ErrClosed
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }

@@ -145,6 +145,32 @@ func TestSteerGoesBeforeMessagesAndBeforeTheEnd(t *testing.T) {
 	}
 }
 
+// What a person has said is for the model: who takes the messages of a process does not take that away.
+func TestRecvLeavesWhatAPersonHasSaidToTheModel(t *testing.T) {
+	s, m := newSys(t), newStepModel()
+	s.model = m.model
+	pid := s.spawn()
+	<-m.asked
+	if _, err := s.Post(noWait, pid, step.Mail{Kind: step.MailSteer, Text: "do this instead"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Send(0, pid, []byte("data")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Recv(pid); err != nil || string(got.Data) != "data" {
+		t.Errorf("%+v %v", got, err)
+	}
+	m.say(reply{Content: "early"})
+	<-m.asked
+	if said := s.prompt(pid); said != "do this instead" {
+		t.Errorf("the model was told %q", said)
+	}
+	m.say(reply{Calls: []string{`complete {"result":"late"}`}})
+	if _, err := s.WaitInfo(t.Context(), pid); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMessageDoesNotKeepAProcessFromItsLastStep(t *testing.T) {
 	s, m := newSys(t), newStepModel()
 	s.model = m.model

@@ -48,7 +48,7 @@ func (d reviver) limitOf(a *again, req *ipc.ResumeRequest) (kernel.Amount, error
 	waits := waitsForChild(s)
 	if req.Budget != nil && !(limit.Tokens == 0 && waits) { // else it is meant for the child
 		if limit.Tokens = 0; *req.Budget > 0 {
-			limit.Tokens = used.Tokens + *req.Budget
+			limit.Tokens = used.Tokens + min(*req.Budget, maxAdd)
 		}
 	}
 	if req.BudgetUSD != nil && !(limit.USD == 0 && waits) {

@@ -109,6 +109,7 @@ func (d resumer) copied(ctx context.Context, origin types.UUID, cut *recovery.St
 	a.rec = newRecorder(d.store, id, lease, state.Clone())
 	a.was.CreatedAt, a.was.ParentUUID, a.was.Name = time.Now(), types.UUID{}, ""
 	a.state.Active, a.state.Runs = 0, 0
+	a.state.Born()
 	return a, nil
 }
 

@@ -121,9 +121,9 @@ const (
 	WaitPath = "/sys/wait"
 )
 
-// born makes the state that of a fork which begins its own life: messages and children are those of
-// its origin.
-func (s *Mailbox) born() { s.Mail, s.Children = nil, nil }
+// Born makes the state that of a fork which begins its own life: messages and children are those of
+// its origin, and what has come there with a key has not come here.
+func (s *Mailbox) Born() { s.Mail, s.MailKeys, s.Children = nil, nil, nil }
 
 // SeqOf returns the number of the message with a key, or that of the latest if it was delivered already.
 func (s *Mailbox) SeqOf(key string) uint64 {

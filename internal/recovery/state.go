@@ -273,7 +273,7 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 	case step.MarkerSpawn, step.MarkerResumed:
 		if s.Settled, s.Runs = m.Detail, s.Runs+1; s.Origin != nil && seq == s.Origin.Records+2 {
 			s.Active, s.Runs, s.Spending = 0, 1, nil // the fork's own life begins
-			s.born()
+			s.Born()
 		}
 		s.Phase, s.Paused, s.Exit, s.Result, s.Wait, s.Hint, s.Wake = Running, false, nil, "", "", "", time.Time{}
 		s.Limit, s.Purse = nil, nil
