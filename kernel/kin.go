@@ -16,11 +16,12 @@ type kin struct {
 
 // bornLocked counts the birth of a child of parent, or refuses it: a family may start so many within a minute. What
 // is not counted: what a person starts, what goes on (it was counted when it was born), and what a process
-// without a model starts, which has limits and back-offs of its own.
+// without a model starts, which has limits and back-offs of its own, unless an agent has started that: it would
+// have chosen these limits.
 //
 // +checklocks:t.mu
 func (t *table) bornLocked(parent *Process) error {
-	if parent == nil || parent.opts.Body != nil {
+	if parent == nil || parent.opts.Body != nil && !parent.rel.byAgent {
 		return nil
 	}
 	f, perMinute := parent.rel.family, t.limit.SpawnRate

@@ -37,6 +37,7 @@ type relations struct {
 	next, prev *Process // among the siblings
 	children   int
 	family     *kin // those that descend from one that a person started; shared by them
+	byAgent    bool // an agent is above it, or was
 	groups     []types.PGID
 	dying      bool // no more children
 	held       bool // paused as a tree: what is born in it is paused too
@@ -140,6 +141,7 @@ func (t *table) insert(p *Process) error {
 	t.births++
 	if p.rel.family = new(kin); p.rel.parent != nil {
 		p.rel.family = p.rel.parent.rel.family
+		p.rel.byAgent = p.rel.parent.rel.byAgent || p.rel.parent.opts.Body == nil
 	}
 	p.rel.family.living++
 	p.rel.held = p.rel.parent != nil && p.rel.parent.rel.held

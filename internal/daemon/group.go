@@ -110,7 +110,7 @@ func (d groups) signal(_ context.Context, peer *ipc.Peer, req ipc.GroupSignalReq
 	}
 	var refused error
 	for _, pid := range r.Members {
-		if err := d.maySignal(peer, "SignalGroup", pid); err != nil {
+		if err := (insider{d.Daemon}).maySignal(peer, "SignalGroup", pid); err != nil {
 			refused = err
 			r.Spared++
 			continue

@@ -29,17 +29,20 @@ func (d *Daemon) mayTouch(peer *ipc.Peer, op string, pid types.PID) error {
 	return e
 }
 
+// insider decides what callers inside agents may do.
+type insider struct{ *Daemon }
+
 // maySignal is mayTouch for a signal, to which an agent needs the right.
-func (d *Daemon) maySignal(peer *ipc.Peer, op string, pid types.PID) error {
+func (d insider) maySignal(peer *ipc.Peer, op string, pid types.PID) error {
 	return d.mayAct(peer, op, pid, d.kernel.MaySignal)
 }
 
 // mayStart is mayTouch for a start of another child, to which an agent needs the right.
-func (d *Daemon) mayStart(peer *ipc.Peer, pid types.PID) error {
+func (d insider) mayStart(peer *ipc.Peer, pid types.PID) error {
 	return d.mayAct(peer, "StartChild", pid, d.kernel.MaySpawn)
 }
 
-func (d *Daemon) mayAct(peer *ipc.Peer, op string, pid types.PID, may func(types.PID) error) error {
+func (d insider) mayAct(peer *ipc.Peer, op string, pid types.PID, may func(types.PID) error) error {
 	if err := d.mayTouch(peer, op, pid); err != nil {
 		return err
 	}
@@ -58,7 +61,10 @@ func (d spawner) bind(owner types.PID, p *profile, trusts bool) error {
 	if err := d.kernel.MaySpawn(owner); err != nil {
 		return err
 	}
-	above := d.profileAbove(owner)
+	var above *profile
+	if proc, ok := d.kernel.Process(owner); ok {
+		above, _ = proc.Profile().(*profile)
+	}
 	if above == nil {
 		return nil
 	}
@@ -75,16 +81,6 @@ func (d spawner) bind(owner types.PID, p *profile, trusts bool) error {
 
 // unknownPrice is the variable of config.Budget.UnknownPrice, up to its value.
 const unknownPrice = "RNIX_BUDGET_UNKNOWN_PRICE_USD_PER_MTOK="
-
-// profileAbove returns the profile of a living process; nil if it has none.
-func (d *Daemon) profileAbove(pid types.PID) *profile {
-	proc, ok := d.kernel.Process(pid)
-	if !ok {
-		return nil
-	}
-	p, _ := proc.Profile().(*profile)
-	return p
-}
 
 // outside is the refusal of what a caller inside an agent may not do.
 func outside(op string, owner types.PID, may string) *types.SyscallError {

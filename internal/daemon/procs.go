@@ -113,7 +113,7 @@ func mustLive(op, text string, t *target) error {
 func (d processes) signal(_ context.Context, peer *ipc.Peer, req ipc.SignalRequest) (ipc.SignalResponse, error) {
 	t, err := d.alive("Signal", req.Target)
 	if err == nil {
-		err = d.maySignal(peer, "Signal", t.pid)
+		err = insider{d.Daemon}.maySignal(peer, "Signal", t.pid)
 	}
 	if err != nil {
 		return ipc.SignalResponse{}, err
@@ -127,7 +127,7 @@ func (d processes) signal(_ context.Context, peer *ipc.Peer, req ipc.SignalReque
 func (d processes) signalTree(_ context.Context, peer *ipc.Peer, req ipc.SignalRequest) (ipc.SignalResponse, error) {
 	t, err := d.alive("SignalTree", req.Target)
 	if err == nil {
-		err = d.maySignal(peer, "SignalTree", t.pid)
+		err = insider{d.Daemon}.maySignal(peer, "SignalTree", t.pid)
 	}
 	if err != nil {
 		return ipc.SignalResponse{}, err

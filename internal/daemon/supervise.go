@@ -180,7 +180,7 @@ func (d superviser) add(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseAd
 		err = mustLive("StartChild", req.Target, &t)
 	}
 	if err == nil {
-		err = d.mayStart(peer, t.pid)
+		err = insider{d.Daemon}.mayStart(peer, t.pid)
 	}
 	if err != nil {
 		return ipc.SuperviseAddResponse{}, err
@@ -214,7 +214,7 @@ func (d superviser) stop(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	case s.Exit != nil && s.State != "suspended":
 		return resp, &types.SyscallError{Syscall: "Signal", PID: s.PID, Device: req.Target, Code: types.ErrNotFound, Err: errEnded}
 	case t.live != nil && t.live.State < types.StateZombie:
-		if err := d.maySignal(peer, "Signal", t.pid); err != nil {
+		if err := (insider{d.Daemon}).maySignal(peer, "Signal", t.pid); err != nil {
 			return resp, err
 		}
 		return resp, d.kernel.Signal(t.pid, types.SIGTERM)
