@@ -109,6 +109,9 @@ func (k *KernelImpl) recvMail(ctx context.Context, p *Process, a *loop.Action) (
 		if p.box.Has(isSteer) {
 			return received(nil, "the user has said something, which you get now")
 		}
+		if in.TimeoutS == 0 { // it was only to look
+			return received(nil, "no message has come")
+		}
 		select {
 		case <-changed:
 		case <-late:

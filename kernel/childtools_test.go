@@ -344,3 +344,13 @@ func TestChildHasNoMoreThanItWasGiven(t *testing.T) {
 		})
 	}
 }
+
+func TestALookForMessagesDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFamily(t, map[string][]reply{"top": {calls(`recv {"timeout_s":0}`), completes("fine")}})
+		began := time.Now()
+		if i := f.run(); i.Result != "fine" || !strings.Contains(strings.Join(f.got["top"], "\n"), "no message has come") || time.Since(began) > 0 {
+			t.Errorf("%q after %s: %v", i.Result, time.Since(began), f.got["top"])
+		}
+	})
+}

@@ -165,6 +165,7 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	if err = k.begin(p); err != nil {
 		return nil, err
 	}
+	p.began = time.Now() // not before its record says so: what it has lived must not be less after a resume
 	if err = k.table.insert(p); err != nil {
 		return nil, err
 	}
