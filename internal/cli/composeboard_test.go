@@ -36,7 +36,7 @@ func TestTheBoardShowsWhatWorksWhereNotAllHasRoom(t *testing.T) {
 	}
 	r.Nodes = r.Nodes[:1]
 	board.draw(r)
-	if !strings.HasPrefix(b.String(), "\x1b[6A\x1b[J") || strings.Count(b.String(), "\n") != 2 {
+	if !strings.HasPrefix(b.String(), "\r\x1b[6A\x1b[J") || strings.Count(b.String(), "\n") != 2 {
 		t.Errorf("%q", b.String())
 	}
 }

@@ -107,6 +107,9 @@ func (d runResumer) wakeNodes(ctx context.Context, nodes []run.Node, on *ipc.Res
 func (d runResumer) again(ctx context.Context, t *target, req *ipc.ComposeResumeRequest, on *ipc.ResumeRequest) (ipc.ComposeUpResponse, error) {
 	var none ipc.ComposeUpResponse
 	a, err := reviver{d.Daemon}.open(ctx, t.uuid)
+	if pid, alive := d.running(t.uuid); alive && types.CodeOf(err) == types.ErrConflict {
+		return none, &types.SyscallError{Syscall: "Compose", Device: req.Target, PID: pid, Code: types.ErrConflict, Err: errors.New("it has just gone on by itself; see it with `rnix compose ps`")}
+	}
 	if err != nil {
 		return none, err
 	}

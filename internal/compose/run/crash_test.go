@@ -230,17 +230,15 @@ func TestASharedBudgetIsKeptAndTheRunGoesOnAfterATopUp(t *testing.T) { // C-9
 	if r.State != "suspended" || r.Counts["failed"] != 0 || r.TokensUsed > 45000 {
 		t.Fatalf("%s %q, %d tokens\n%s", r.State, r.Wait, r.TokensUsed, states(&r))
 	}
-	for range 5 {
+	for n := 0; n < 10 && r.State != "dead"; n++ {
 		more := 60000
-		if _, err := ipc.Call(t.Context(), f.Client, ipc.ComposeResume, ipc.ComposeResumeRequest{Target: "w", Budget: &more, Env: f.Env}); err != nil {
+		_, err := ipc.Call(t.Context(), f.Client, ipc.ComposeResume, ipc.ComposeResumeRequest{Target: "w", Budget: &more, Env: f.Env})
+		if err != nil && types.CodeOf(err) != types.ErrConflict { // a node that was just ending has let it go on
 			t.Fatal(err)
 		}
 		was := r.TokensUsed
 		if r = f.rests(up.UUID); r.TokensUsed > was+more {
 			t.Errorf("%d tokens are used, and %d may be", r.TokensUsed, was+more)
-		}
-		if r.State == "dead" {
-			break
 		}
 	}
 	if r.Exit == nil || r.Exit.Code != types.ExitOK || r.Counts["succeeded"] != 8 || r.TokensUsed != 8*3*3400 {
