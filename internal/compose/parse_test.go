@@ -105,7 +105,7 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		"agents:\n  a: {intent: x, foreach: one}\n":                                   "this is a text, but must be a list, or keys and values",
 		"agents:\n  a: {intent: x, retries: {max: 1, on: [budget]}}\n":                `compose.yaml:2:41: agents.a.retries.on[0]: "budget" is not a failure that can be tried again`,
 		"agents:\n  a: {intent: x, retries: {max: -1}}\n":                             "from 0 to 100 attempts more",
-		"agents:\n  a: {intent: x, output: {schema: {type: nonsense}}}\n":             "compose.yaml:2:35: agents.a.output.schema: not a JSON Schema: at '': 'allOf' failed",
+		"agents:\n  a: {intent: x, output: {schema: {type: nonsense}}}\n":             "compose.yaml:2:35: agents.a.output.schema: not a JSON Schema: there is no type",
 		"agents:\n  a: {intent: x, output: {schema: {$ref: 'file:///etc/passwd'}}}\n": "not a JSON Schema",
 		"agents:\n  a: {intent: x, output: {schema: gone.json}}\n":                    "gone.json: no such file",
 		"agents:\n  a: {intent: x, timeout: 5}\n":                                     "compose.yaml:2:27: agents.a.timeout: 5 has no unit",
@@ -146,8 +146,8 @@ func TestAnOutputIsWhatItsSchemaSays(t *testing.T) {
 	for in, want := range map[string]string{
 		`[{"path":"a"}]`:                    "",
 		"```json\n[{\"path\": \"b\"}]\n```": "",
-		`[{"pat":"a"}]`:                     "missing property 'path'",
-		`{"path":"a"}`:                      "got object, want array",
+		`[{"pat":"a"}]`:                     `at /items: required: missing properties: ["path"]`,
+		`{"path":"a"}`:                      `it has type "object", want "array"`,
 		"I have looked at it":               "not JSON",
 		"":                                  "not JSON",
 	} {

@@ -1,13 +1,15 @@
 package compose
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net/url"
+	"slices"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"rnix/internal/yamlfile"
 )
@@ -44,30 +46,23 @@ func (c *checker) output(key string, o *Output) {
 	}
 }
 
-// compile makes a schema of its document. It refers to nothing outside itself.
-func compile(doc any) (*jsonschema.Schema, error) {
+// compile makes a schema of its document. It refers to nothing outside itself: neither files nor addresses
+// are read because a file names them.
+func compile(doc any) (*jsonschema.Resolved, error) {
+	if err := typed(doc); err != nil {
+		return nil, err
+	}
 	b, err := json.Marshal(doc)
 	if err != nil {
 		return nil, err
 	}
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
-	if err != nil {
+	var s jsonschema.Schema
+	if err := json.Unmarshal(b, &s); err != nil {
 		return nil, err
 	}
-	const at = "mem:///output.json"
-	c := jsonschema.NewCompiler()
-	c.UseLoader(nothing{})
-	if err := c.AddResource(at, v); err != nil {
-		return nil, err
-	}
-	return c.Compile(at)
-}
-
-// nothing loads no schema: neither files nor addresses are read because a file names them.
-type nothing struct{}
-
-func (nothing) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s: a schema refers to itself only", url)
+	return s.Resolve(&jsonschema.ResolveOptions{Loader: func(uri *url.URL) (*jsonschema.Schema, error) {
+		return nil, fmt.Errorf("%s: a schema refers to itself only", uri)
+	}})
 }
 
 // Check returns the result of a node as it is passed on, or why it is not what the output must be. A nil
@@ -77,8 +72,8 @@ func (o *Output) Check(result string) (string, error) {
 		return result, nil
 	}
 	text := Bare(result)
-	v, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	if err != nil {
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		return "", fmt.Errorf("the result is not JSON: %s", oneLine(err.Error()))
 	}
 	s, err := compile(o.Schema)
@@ -91,22 +86,55 @@ func (o *Output) Check(result string) (string, error) {
 	return text, nil
 }
 
-// complaint is what a validation complains of, without the names of schemas.
-func complaint(err error) string {
-	text := err.Error()
-	var sve *jsonschema.SchemaValidationError
-	var ve *jsonschema.ValidationError
-	if errors.As(err, &sve) {
-		errors.As(sve.Err, &ve)
-	} else {
-		errors.As(err, &ve)
-	}
-	if ve != nil {
-		if _, rest, ok := strings.Cut(ve.Error(), "\n"); ok {
-			text = strings.TrimPrefix(strings.ReplaceAll(rest, "\n", ";"), "- ")
+// typed reports the first type of a schema that JSON does not have.
+func typed(doc any) error {
+	switch v := doc.(type) {
+	case []any:
+		for _, x := range v {
+			if err := typed(x); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if err := named(key, v[key]); err != nil {
+				return err
+			}
 		}
 	}
-	return cut(strings.ReplaceAll(oneLine(text), "; - ", "; "), 1<<10, "there is more")
+	return nil
+}
+
+var jsonTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+
+// named is typed for one keyword.
+func named(key string, x any) error {
+	switch key {
+	case "const", "default", "enum", "examples": // values, not schemas
+		return nil
+	case "type":
+		names, list := x.([]any)
+		if !list {
+			names = []any{x}
+		}
+		for _, n := range names {
+			if s, ok := n.(string); ok && !slices.Contains(jsonTypes, s) {
+				return fmt.Errorf("there is no type %q; the types are %s", s, strings.Join(jsonTypes, ", "))
+			}
+		}
+	}
+	return typed(x)
+}
+
+// complaint is what a validation complains of, in one line and without the value itself.
+func complaint(err error) string {
+	text := strings.TrimPrefix(oneLine(err.Error()), "validating root: ")
+	if end := strings.LastIndex(text, ` has type "`); end >= 0 {
+		if at := strings.Index(text[:end], "type: "); at >= 0 {
+			text = text[:at] + "it" + text[end:]
+		}
+	}
+	return cut(strings.ReplaceAll(text, "validating /", "at /"), 1<<10, "there is more")
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
