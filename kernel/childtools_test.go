@@ -322,25 +322,26 @@ func TestChildHasNoMoreThanItWasGiven(t *testing.T) {
 		"unknown":   {`spawn {"intent":"long","colour":"red"}`, "colour", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFamily(t, map[string][]reply{"top": {calls(c.call), says("hang")}, "long": {says("hang")}})
-			pid, err := f.Spawn("top", nil, opts())
-			if err != nil {
-				t.Fatal(err)
-			}
-			for f.await(pid, event.StepEnded); f.told("top", 2) == ""; time.Sleep(time.Millisecond) { //nolint // the model is asked soon
-			}
-			if c.look == nil {
-				if got := f.told("top", 2); !strings.Contains(got, c.want) || !strings.HasPrefix(got, "error (") {
-					t.Error(got)
+			synctest.Test(t, func(t *testing.T) {
+				f := newFamily(t, map[string][]reply{"top": {calls(c.call), says("hang")}, "long": {says("hang")}})
+				pid, err := f.Spawn("top", nil, opts())
+				if err != nil {
+					t.Fatal(err)
 				}
-			} else if i, err := f.Info(pid + 1); err != nil {
-				t.Error(err)
-			} else {
-				c.look(t, i)
-			}
-			if _, err := f.SignalTree(pid, types.SIGKILL); err != nil {
-				t.Error(err)
-			}
+				synctest.Wait() // the model has been told, and hangs
+				if c.look == nil {
+					if got := f.told("top", 2); !strings.Contains(got, c.want) || !strings.HasPrefix(got, "error (") {
+						t.Error(got)
+					}
+				} else if i, err := f.Info(pid + 1); err != nil {
+					t.Error(err)
+				} else {
+					c.look(t, i)
+				}
+				if _, err := f.SignalTree(pid, types.SIGKILL); err != nil {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }
