@@ -49,7 +49,7 @@ func (h host) keepBefore(n int, actions []loop.Action) {
 // touched notes that calls have run which may have changed files.
 func (h host) touched(actions []loop.Action) {
 	for i := range actions {
-		if effective(&actions[i]) && effectOf(&actions[i]) != vfs.EffectNone {
+		if a := &actions[i]; (effective(a) || a.Elsewhere()) && effectOf(a) != vfs.EffectNone {
 			h.p.files.dirty = true
 		}
 	}

@@ -69,6 +69,18 @@ type LLMResponse struct {
 	Model      string             `json:"model,omitempty"`       // as the provider names it
 	Usage      Usage              `json:"usage"`
 	CostUSD    float64            `json:"cost_usd,omitempty"` // only if the provider said so
+	// Done says how those of ToolCalls ended that the driver has run itself, as an agent's command line does
+	// with tools of its own.
+	Done []Done `json:"done,omitempty"`
+}
+
+// Done is how a call ended that the driver has run itself.
+type Done struct {
+	ID         string `json:"id"`
+	Output     string `json:"output,omitempty"`
+	IsError    bool   `json:"is_error,omitempty"`
+	DurationMs int64  `json:"duration_ms,omitempty"`
+	Reads      bool   `json:"reads,omitempty"` // it has changed nothing
 }
 
 // Usage counts tokens. The four parts do not overlap.

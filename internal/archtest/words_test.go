@@ -18,7 +18,7 @@ func TestTheLoopAndTheModelDeviceMeanTheSameFields(t *testing.T) {
 	kernel := fields(t, "kernel/internal/loop/wire.go")
 	device := fields(t, "drivers/llm/driver.go")
 	for _, pair := range []struct{ kernel, device string }{
-		{"Head", "LLMRequest"}, {"ToolSpec", "ToolSpec"}, {"Response", "LLMResponse"}, {"Usage", "Usage"},
+		{"Head", "LLMRequest"}, {"ToolSpec", "ToolSpec"}, {"Response", "LLMResponse"}, {"Usage", "Usage"}, {"Done", "Done"},
 	} {
 		mine, theirs := kernel[pair.kernel], device[pair.device]
 		if len(mine) == 0 || len(theirs) == 0 {

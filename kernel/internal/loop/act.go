@@ -29,6 +29,17 @@ const (
 func (l *Loop) act(ctx, work context.Context, actions []Action, bad bool) (outs []Outcome, held, err error) {
 	outs = make([]Outcome, len(actions))
 	for i := 0; i < len(actions); {
+		if actions[i].Elsewhere() { // it has run, whatever holds us
+			outs[i] = *actions[i].Settled
+			if err := l.answer(actions[i:i+1], outs[i:i+1]); err != nil {
+				return nil, nil, err
+			}
+			if err := l.host.Finish(l.progress.Step, actions[i:i+1], outs[i:i+1]); err != nil {
+				return nil, nil, err
+			}
+			i++
+			continue
+		}
 		if held = l.host.Wait(ctx); held != nil {
 			if l.host.Suspends(held) {
 				return outs, held, nil // what was not run is run when it goes on

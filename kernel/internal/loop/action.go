@@ -118,6 +118,11 @@ func Parse(resp *Response, tools map[string]vfs.Tool, meta map[string]Kind) []Ac
 		} else {
 			a.Problem = types.Errorf(types.ErrNotFound, "Tool", c.Name, "there is no such tool; the tools are: %s", names(tools, meta))
 		}
+		if d := resp.done(c.ID); d != nil {
+			a.ranElsewhere(d)
+			out[i] = a
+			continue
+		}
 		if c.ParseError != "" {
 			a.Problem = types.Errorf(types.ErrInvalid, "Tool", c.Name, "the arguments are not valid JSON (%s); call again with a JSON object", c.ParseError)
 		} else if a.fields = object(c.Input); a.Problem == nil && a.fields == nil {

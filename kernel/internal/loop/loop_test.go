@@ -101,8 +101,10 @@ func (f *fake) Run(ctx context.Context, a *Action) (string, error) {
 	return f.tool(ctx, a)
 }
 func (f *fake) Finish(_ int, as []Action, _ []Outcome) error {
-	for _, a := range as {
-		f.results = append(f.results, a.Call.ID)
+	for i := range as {
+		if !as[i].Elsewhere() {
+			f.results = append(f.results, as[i].Call.ID)
+		}
 	}
 	return nil
 }

@@ -38,6 +38,17 @@ type Response struct {
 	Model      string             `json:"model,omitempty"`
 	Usage      Usage              `json:"usage"`
 	CostUSD    float64            `json:"cost_usd,omitempty"`
+	Done       []Done             `json:"done,omitempty"`
+}
+
+// Done is how a call of the answer ended that whoever answered has run itself: an agent's whole command
+// line, with tools of its own.
+type Done struct {
+	ID         string `json:"id"`
+	Output     string `json:"output,omitempty"`
+	IsError    bool   `json:"is_error,omitempty"`
+	DurationMs int64  `json:"duration_ms,omitempty"`
+	Reads      bool   `json:"reads,omitempty"` // it has changed nothing
 }
 
 // Usage counts the tokens of one answer; the parts do not overlap.
