@@ -1,0 +1,53 @@
+package ipc
+
+import (
+	"encoding/json"
+
+	"rnix/types"
+)
+
+// The methods by which an agent's command line reaches the kernel as an MCP server.
+var (
+	SessionTools = Method[SessionToolsRequest, SessionToolsResponse]{Name: "session_tools", Doc: "session_tools lists what a session of an agent's command line may call"}
+	SessionCall  = Method[SessionCallRequest, SessionCallResponse]{Name: "session_call", Doc: "session_call has the kernel run a call of a session, as a step of its process"}
+)
+
+// SessionToolsRequest asks for the tools of a session. Credential is the secret of that session, which is in
+// a file that only its user can read; it is never shown.
+type SessionToolsRequest struct {
+	Credential string `json:"credential"`
+}
+
+// SessionToolsResponse are the tools, in the order in which they are to be offered.
+type SessionToolsResponse struct {
+	PID   types.PID     `json:"pid"`
+	UUID  types.UUID    `json:"uuid"`
+	Tools []SessionTool `json:"tools"`
+}
+
+// SessionTool is a tool as it is offered to a model.
+type SessionTool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
+}
+
+// SessionCallRequest has a tool run. The answer may take as long as the call does, days if the process is
+// paused; who hangs up gives the call up, and what it has begun is on record.
+type SessionCallRequest struct {
+	Credential string          `json:"credential"`
+	Name       string          `json:"name"`
+	Input      json.RawMessage `json:"input,omitempty"` // a JSON object
+}
+
+// SessionCallResponse is what the model is told. An error of the tool is no error of the method.
+type SessionCallResponse struct {
+	Output  string `json:"output"`
+	IsError bool   `json:"is_error,omitempty"`
+}
+
+// SessionFile is the form of the file in which a session's command line finds the kernel. Mode 0600.
+type SessionFile struct {
+	Socket     string `json:"socket"` // of the daemon
+	Credential string `json:"credential"`
+}
