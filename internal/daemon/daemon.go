@@ -90,13 +90,17 @@ type Daemon struct {
 	stop       context.CancelFunc
 }
 
+func newDaemon(opt Options) *Daemon {
+	return &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), ends: newEnds(), bootstrap: newBoot()}
+}
+
 // Run runs a daemon until ctx ends, somebody calls shutdown, or it was idle for long enough. It returns
 // when everything has stopped: agents are suspended on disk, OS children are gone.
 func Run(ctx context.Context, opt Options) (err error) {
 	if opt.Lookup == nil {
 		opt.Lookup = os.LookupEnv
 	}
-	d := &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), ends: newEnds(), bootstrap: newBoot()}
+	d := newDaemon(opt)
 	ctx, d.stop = context.WithCancel(ctx)
 	defer d.stop()
 	l, undo, err := d.open(ctx)
@@ -105,11 +109,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 		return err
 	}
 	start := readInit(d)
-	if d.autoMax > 0 {
-		d.background.Go(func() { autoResumer{d}.wake(ctx) }) // ends with ctx
-	}
-	d.background.Go(func() { autoResumer{d}.follow(ctx) }) // ends with ctx
-	d.background.Go(func() { d.collector.Run(ctx) })       // ends with ctx
+	d.tend(ctx)
 	defer d.background.Wait()
 	d.server = ipc.NewServer(ipc.ServerOptions{Logger: d.log})
 	d.handle(d.server)
@@ -119,7 +119,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	if opt.Ready != nil {
 		opt.Ready(d.places)
 	}
-	d.background.Go(func() { start.run(ctx, func() { autoResumer{d}.goOn(ctx, d.autoMax) }) }) // ends with ctx
+	d.takeUp(ctx, start)
 	if opt.Idle > 0 {
 		d.idle.note(time.Now()) // to load what is stored was work
 		go d.stopWhenIdle(ctx)  // ends with ctx
@@ -135,6 +135,20 @@ func Run(ctx context.Context, opt Options) (err error) {
 	err = errors.Join(err, d.bootstrap.failed(), d.kernel.Shutdown(sctx), d.server.Shutdown(sctx))
 	<-served
 	return err
+}
+
+// tend begins what looks after processes while the daemon runs.
+func (d *Daemon) tend(ctx context.Context) {
+	if d.autoMax > 0 {
+		d.background.Go(func() { autoResumer{d}.wake(ctx) }) // ends with ctx
+	}
+	d.background.Go(func() { autoResumer{d}.follow(ctx) }) // ends with ctx
+	d.background.Go(func() { d.collector.Run(ctx) })       // ends with ctx
+}
+
+// takeUp goes on in the background with what an earlier daemon has left, and starts what init.yaml says.
+func (d *Daemon) takeUp(ctx context.Context, start initer) {
+	d.background.Go(func() { start.run(ctx, func() { autoResumer{d}.goOn(ctx, d.autoMax) }) }) // ends with ctx
 }
 
 // stopTimeout bounds a graceful stop.

@@ -67,16 +67,9 @@ func (m *models) all() []keeper {
 
 // driver returns the driver of a provider as a client has it.
 func (m *models) driver(p *profile, pr config.Provider) (model, error) {
-	concurrency := pr.Concurrency
-	if concurrency == 0 {
-		concurrency = p.cfg.Concurrency.V
-	}
-	key, err := json.Marshal(struct {
-		config.Provider
-		Concurrency int
-	}{pr, concurrency})
+	key, concurrency, err := driverKey(p, pr)
 	if err != nil {
-		return model{}, types.Errorf(types.ErrInternal, "Open", pr.Name, "%w", err)
+		return model{}, err
 	}
 	if pr.Driver == config.DriverReplay { // a script may be edited between two runs
 		d, err := makeDriver(pr, m.procs)
@@ -87,7 +80,7 @@ func (m *models) driver(p *profile, pr config.Provider) (model, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if d, ok := m.drivers[string(key)]; ok {
+	if d, ok := m.drivers[key]; ok {
 		return d, nil
 	}
 	d, err := makeDriver(pr, m.procs)
@@ -98,8 +91,23 @@ func (m *models) driver(p *profile, pr config.Provider) (model, error) {
 		m.keepers = append(m.keepers, k)
 	}
 	both := decorate(d, concurrency)
-	m.drivers[string(key)] = both
+	m.drivers[key] = both
 	return both, nil
+}
+
+// driverKey is what is the same for who shares a driver, and how many calls it makes at once.
+func driverKey(p *profile, pr config.Provider) (key string, concurrency int, err error) {
+	if concurrency = pr.Concurrency; concurrency == 0 {
+		concurrency = p.cfg.Concurrency.V
+	}
+	b, err := json.Marshal(struct {
+		config.Provider
+		Concurrency int
+	}{pr, concurrency})
+	if err != nil {
+		return "", 0, types.Errorf(types.ErrInternal, "Open", pr.Name, "%w", err)
+	}
+	return string(b), concurrency, nil
 }
 
 // decorate puts the decorators around a driver.
