@@ -39,3 +39,6 @@ func (k *KernelImpl) Stopping() bool { return k.stopped.Load() }
 // IsStop reports whether the cause of the end of a body's context is that its run ends and its process does
 // not: the kernel stops, or it was suspended.
 func IsStop(cause error) bool { return errors.Is(cause, errStopping) }
+
+// ExitOf is the exit status of a process whose context has ended for a cause that is no stop.
+func ExitOf(cause error) types.ExitStatus { return exitFor(End{Cause: cause}, false) }

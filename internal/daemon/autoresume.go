@@ -241,7 +241,7 @@ func (d autoResumer) look(ctx context.Context, info step.ProcInfo) (left, bool) 
 		d.discard(ctx, info.UUID)
 		return left{}, false
 	}
-	if d.escaped(ctx, &info) {
+	if dead := (undertaker{d.Daemon}); dead.escaped(ctx, &info) || dead.endsRun(ctx, &info, state) {
 		return left{}, false
 	}
 	if state.Phase == recovery.Running {

@@ -267,7 +267,7 @@ func (d composer) down(ctx context.Context, peer *ipc.Peer, req ipc.ComposeDownR
 		if owner, inside := d.agentOf(peer); inside {
 			return ipc.ComposeRun{}, outside("Compose", owner, "act on its own subtree only")
 		}
-		if err := (autoResumer{d.Daemon}).dismiss(ctx, t.uuid, "terminated while it was suspended"); err != nil {
+		if err := (undertaker{d.Daemon}).dismiss(ctx, t.uuid, "terminated while it was suspended"); err != nil {
 			return ipc.ComposeRun{}, err
 		}
 	}

@@ -109,7 +109,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 		return err
 	}
 	start := readInit(d)
-	d.tend(ctx)
+	start.tend(ctx)
 	defer d.background.Wait()
 	d.server = ipc.NewServer(ipc.ServerOptions{Logger: d.log})
 	d.handle(d.server)
@@ -119,7 +119,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	if opt.Ready != nil {
 		opt.Ready(d.places)
 	}
-	d.takeUp(ctx, start)
+	start.takeUp(ctx)
 	if opt.Idle > 0 {
 		d.idle.note(time.Now()) // to load what is stored was work
 		go d.stopWhenIdle(ctx)  // ends with ctx
@@ -135,20 +135,6 @@ func Run(ctx context.Context, opt Options) (err error) {
 	err = errors.Join(err, d.bootstrap.failed(), d.kernel.Shutdown(sctx), d.server.Shutdown(sctx))
 	<-served
 	return err
-}
-
-// tend begins what looks after processes while the daemon runs.
-func (d *Daemon) tend(ctx context.Context) {
-	if d.autoMax > 0 {
-		d.background.Go(func() { autoResumer{d}.wake(ctx) }) // ends with ctx
-	}
-	d.background.Go(func() { autoResumer{d}.follow(ctx) }) // ends with ctx
-	d.background.Go(func() { d.collector.Run(ctx) })       // ends with ctx
-}
-
-// takeUp goes on in the background with what an earlier daemon has left, and starts what init.yaml says.
-func (d *Daemon) takeUp(ctx context.Context, start initer) {
-	d.background.Go(func() { start.run(ctx, func() { autoResumer{d}.goOn(ctx, d.autoMax) }) }) // ends with ctx
 }
 
 // stopTimeout bounds a graceful stop.
@@ -282,7 +268,7 @@ func (d *Daemon) boot() error {
 		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell) }, Thaw: d.procs.Thaw,
 		Release:    d.release,
 		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
-		Scratch:    d.scratch, Inputs: d.store.inputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Price: priceFor, Accounts: accounts{d}, Revive: resumer{d}.reviveChild, Dismiss: autoResumer{d}.dismiss, Heartbeat: d.heartbeat,
+		Scratch:    d.scratch, Inputs: d.store.inputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Price: priceFor, Accounts: accounts{d}, Revive: resumer{d}.reviveChild, Dismiss: undertaker{d}.dismiss, Heartbeat: d.heartbeat,
 	}
 	if d.keeper != nil {
 		cfg.Snapshot, cfg.Undo = keeping{d}.snapshot, keeping{d}.undo

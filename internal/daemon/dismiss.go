@@ -12,9 +12,12 @@ import (
 	"rnix/types"
 )
 
+// undertaker ends histories that are not running.
+type undertaker struct{ *Daemon }
+
 // dismiss ends a suspended history, and the suspended ones below it, without running them. CONFLICT: it is running, or
 // somebody is at it.
-func (d autoResumer) dismiss(ctx context.Context, id types.UUID, reason string) error {
+func (d undertaker) dismiss(ctx context.Context, id types.UUID, reason string) error {
 	if pid, alive := d.running(id); alive {
 		return types.Errorf(types.ErrConflict, "Dismiss", id.String(), "it is running as PID %d", pid)
 	}
@@ -36,11 +39,15 @@ func (d autoResumer) dismiss(ctx context.Context, id types.UUID, reason string) 
 			return err
 		}
 	}
-	a, err := reviver{d.Daemon}.open(ctx, id)
+	return d.endOnDisk(ctx, &info, types.ExitStatus{Code: types.ExitCancelled, Reason: reason})
+}
+
+// endOnDisk writes the end of a history that is not running.
+func (d undertaker) endOnDisk(ctx context.Context, info *step.ProcInfo, exit types.ExitStatus) error {
+	a, err := reviver{d.Daemon}.open(ctx, info.UUID)
 	if err != nil {
 		return err
 	}
-	exit := types.ExitStatus{Code: types.ExitCancelled, Reason: reason}
 	err = a.rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerExit, PID: info.PID, Exit: &exit}})
 	if err == nil {
 		err = a.rec.Commit()
@@ -49,14 +56,14 @@ func (d autoResumer) dismiss(ctx context.Context, id types.UUID, reason string) 
 	if err != nil {
 		return err
 	}
-	d.bury(ctx, info)
-	d.store.Ended(id)
+	autoResumer{d.Daemon}.bury(ctx, *info)
+	d.store.Ended(info.UUID)
 	return nil
 }
 
 // escaped ends a child of a supervisor that was killed, if the daemon was, before the child could be. It reports
 // whether the history was one.
-func (d autoResumer) escaped(ctx context.Context, info *step.ProcInfo) bool {
+func (d undertaker) escaped(ctx context.Context, info *step.ProcInfo) bool {
 	up, ok := d.journal.Index().Get(info.ParentUUID)
 	if ok && up.Kind == run.Kind {
 		return d.leftBehind(ctx, &up, info)
@@ -89,7 +96,7 @@ func (d autoResumer) escaped(ctx context.Context, info *step.ProcInfo) bool {
 }
 
 // leftBehind is escaped for a node of a run of a workflow.
-func (d autoResumer) leftBehind(ctx context.Context, up, info *step.ProcInfo) bool {
+func (d undertaker) leftBehind(ctx context.Context, up, info *step.ProcInfo) bool {
 	if up.Exit == nil || up.Suspended {
 		return false
 	}
@@ -101,10 +108,37 @@ func (d autoResumer) leftBehind(ctx context.Context, up, info *step.ProcInfo) bo
 		if id != info.UUID {
 			continue
 		}
-		if err := d.dismiss(ctx, id, "terminated: its run was ended"); err != nil {
+		if err := d.dismiss(ctx, id, run.ReasonEnded); err != nil {
 			d.note("PID %d (%s), whose run was ended, cannot be ended: %v", info.PID, info.UUID, err)
 		}
 		return true
 	}
 	return false
+}
+
+// endsRun brings a run to its end that was ending when the daemon was killed, with its nodes. It reports whether
+// the history is one.
+func (d undertaker) endsRun(ctx context.Context, info *step.ProcInfo, state *recovery.State) bool {
+	if info.Kind != run.Kind || state.Phase == recovery.Ended {
+		return false
+	}
+	nodes, spec, err := composeState(state)
+	if err != nil {
+		return false
+	}
+	e, ending := run.EndingIn(state.Notes, len(spec.Rounds))
+	if !ending {
+		return false
+	}
+	for _, id := range nodes.Live() {
+		if err := d.dismiss(ctx, id, run.ReasonEnded); err != nil && types.CodeOf(err) != types.ErrNotFound {
+			d.note("%s, a node of PID %d (%s), which was ending, cannot be ended: %v", id, info.PID, info.UUID, err)
+		}
+	}
+	if err := d.endOnDisk(ctx, info, e.Exit); err != nil {
+		d.note("PID %d (%s) was ending, and cannot be ended: %v", info.PID, info.UUID, err)
+		return true
+	}
+	d.note("PID %d (%s) was ending when the daemon ended, and is ended with its nodes", info.PID, info.UUID)
+	return true
 }

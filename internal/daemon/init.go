@@ -159,7 +159,7 @@ func (d initer) retire(ctx context.Context) {
 			}
 			why = "init.yaml says something else of it now"
 		}
-		if err := (autoResumer{d.Daemon}).dismiss(ctx, info.UUID, "terminated: "+why); err != nil {
+		if err := (undertaker{d.Daemon}).dismiss(ctx, info.UUID, "terminated: "+why); err != nil {
 			d.note("the supervisor %q (PID %d) was to be ended, since %s: %v", info.Name, info.PID, why, err)
 			continue
 		}
@@ -286,4 +286,18 @@ func (d initer) run(ctx context.Context, goOn func()) {
 			d.log.Warn("start", "err", cerr)
 		}
 	}
+}
+
+// tend begins what looks after processes while the daemon runs.
+func (d initer) tend(ctx context.Context) {
+	if d.autoMax > 0 {
+		d.background.Go(func() { autoResumer{d.Daemon}.wake(ctx) }) // ends with ctx
+	}
+	d.background.Go(func() { autoResumer{d.Daemon}.follow(ctx) }) // ends with ctx
+	d.background.Go(func() { d.collector.Run(ctx) })              // ends with ctx
+}
+
+// takeUp goes on in the background with what an earlier daemon has left, and starts what init.yaml says.
+func (d initer) takeUp(ctx context.Context) {
+	d.background.Go(func() { d.run(ctx, func() { autoResumer{d.Daemon}.goOn(ctx, d.autoMax) }) }) // ends with ctx
 }

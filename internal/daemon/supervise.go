@@ -222,7 +222,7 @@ func (d superviser) stop(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 		return resp, outside("Signal", owner, "act on its own subtree only")
 	}
 	resp.Dismissed = true
-	return resp, autoResumer{d.Daemon}.dismiss(ctx, t.uuid, "terminated while it was suspended")
+	return resp, undertaker{d.Daemon}.dismiss(ctx, t.uuid, "terminated while it was suspended")
 }
 
 // errEnded is the cause of errors about processes that are not there any more.

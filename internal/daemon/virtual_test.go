@@ -149,8 +149,8 @@ func (v *virtual) start() {
 		v.t.Fatal("the model cannot be put in")
 	}
 	start := readInit(v.d)
-	v.d.tend(ctx)
-	v.d.takeUp(ctx, start)
+	start.tend(ctx)
+	start.takeUp(ctx)
 	v.end = func() {
 		cancel()
 		if err := v.d.kernel.Shutdown(context.Background()); err != nil {

@@ -152,6 +152,9 @@ func (r family) cut(cause error) kernel.End {
 		r.wg.Wait()
 		return kernel.End{Cause: cause}
 	}
+	if r.failed == nil { // what the daemon does not come to now, the next one does
+		_ = r.k.Note(r.p, endingKey, Ending{Round: r.state.Round(), Exit: kernel.ExitOf(cause)})
+	}
 	r.k.SetWait(r.p, "its nodes to end", time.Time{})
 	var nodes []*kernel.Process
 	for _, id := range r.state.Live() { // also those that it has not heard of yet
@@ -175,7 +178,7 @@ func (r family) cut(cause error) kernel.End {
 	}
 	for _, id := range r.state.Live() {
 		if _, ok := r.k.ByUUID(id); !ok { // else it would go on by itself when its time has come
-			_ = r.k.Dismiss(context.Background(), id, "terminated: its run was ended") // it may have ended, or never begun
+			_ = r.k.Dismiss(context.Background(), id, ReasonEnded) // it may have ended, or never begun
 		}
 	}
 	if len(nodes) == 0 {

@@ -1,12 +1,17 @@
 package run_test
 
 import (
+	"context"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/event"
+	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -139,4 +144,65 @@ func TestARunWithAKilledNodeCanBeLookedAtAndGoesOn(t *testing.T) {
 	delete(f.says, "slow")
 	f.mu.Unlock()
 	f.end(f.again(up.UUID), types.ExitOK, "after=succeeded slow=succeeded")
+}
+
+// A daemon that is killed while it ends a run leaves a run that is ended, or one that goes on: never one whose nodes
+// have failed because they were ended.
+func TestADaemonThatIsKilledWhileItEndsARunFailsNoNode(t *testing.T) {
+	for n := range 4 {
+		f := newFlow(t)
+		let := make(chan struct{})
+		for _, who := range []string{"n0", "n1"} {
+			f.says[who] = when(let, "done")
+		}
+		f.says["sh"] = func(r llmtest.Request, turn int) llmtest.Reply { // it takes its time to end
+			if turn > 1 || f.times("sh") > 1 {
+				return when(let, "done")(r, turn)
+			}
+			return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{ID: "c1", Name: "shell", Input: `{"command":"trap '' TERM; while :; do sleep 1; done"}`}}}
+		}
+		up := f.up("agents:\n  n0: {intent: n0 x}\n  n1: {intent: n1 x}\n  sh: {intent: sh x}\n  n2: {intent: n2 x, depends_on: [n0]}\n")
+		f.Await(0, event.Syscall, func(e *event.Event) bool { return e.Path == "/dev/shell" }) // it has begun
+		f.becomes(up.UUID, "n0=running n1=running n2=waiting sh=running")
+		down := make(chan struct{})
+		go func() {
+			defer close(down)
+			_, _ = ipc.Call(context.Background(), f.Client, ipc.ComposeDown, ipc.ComposeDownRequest{Target: "w"}) // nobody answers
+		}()
+		<-time.After(time.Duration(n*n*10) * time.Millisecond)
+		f.crash()
+		<-down
+		f.Start()
+		f.Settle()
+		switch r := f.status(up.UUID); r.State {
+		case "dead":
+			if r.Exit == nil || r.Exit.Code != types.ExitCancelled || r.Exit.Reason != "terminated" || states(&r) != "n0=failed n1=failed n2=waiting sh=failed" {
+				t.Errorf("%d: %v %s", n, r.Exit, states(&r))
+			}
+			for _, c := range r.Nodes {
+				if c.State == "failed" && c.Kind != "cancelled" {
+					t.Errorf("%d: %+v", n, c)
+				}
+			}
+			l, err := ipc.Call(t.Context(), f.Client, ipc.ListProcs, ipc.ListRequest{})
+			if err != nil || len(l.Procs) != 0 {
+				t.Fatalf("left: %+v %v", l.Procs, err)
+			}
+			close(let)
+			up = f.again(up.UUID)
+		default:
+			record, err := os.ReadFile(filepath.Join(f.Data, "steps", up.UUID.String(), step.StepsFile))
+			if err != nil || strings.Contains(string(record), "!ending") {
+				t.Fatalf("%d: it was ending, and is %s: %v", n, r.State, err)
+			}
+			close(let)
+			up.PID = r.PID
+		}
+		r := f.end(up, types.ExitOK, "n0=succeeded n1=succeeded n2=succeeded sh=succeeded")
+		for _, c := range r.Nodes {
+			if c.Attempt != 1 {
+				t.Errorf("%d: it goes on where it was: %+v", n, c)
+			}
+		}
+	}
 }

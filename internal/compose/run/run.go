@@ -106,7 +106,8 @@ func (r *Run) Attach(k *kernel.KernelImpl, p *kernel.Process, was *recovery.Stat
 	var notes map[string]json.RawMessage
 	if was != nil {
 		notes, r.thaw = was.Notes, was.Paused
-		if was.Phase == recovery.Ended && !r.redo {
+		_, ending := EndingIn(notes, len(r.spec.Rounds)) // somebody lets it go on that has not come to its end
+		if (was.Phase == recovery.Ended || ending) && !r.redo {
 			r.Redo(compose.Redo{})
 		}
 	}
