@@ -56,8 +56,8 @@ type Spec struct {
 	// they must not see; "" = Path and Args.
 	Shown string
 
-	// Env is the whole environment, "NAME=value". Names that Blocked reports are left out, whoever
-	// put them there. Credentials are added after that, and may have any name but RNIX_OWNER; only the
+	// Env is the whole environment, "NAME=value". Names that env.Blocked reports are left out, whoever
+	// put them there. Credentials are added after that, and may have any name that env.IsRunnerOnly does not report; only the
 	// kinds "llm" and "mcp" may have any.
 	Env         []string
 	Credentials []string

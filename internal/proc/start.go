@@ -14,9 +14,6 @@ import (
 	"rnix/types"
 )
 
-// ownerVar is the variable that marks a child and what descends from it. Part of the on-disk format.
-const ownerVar = "RNIX_OWNER"
-
 // Start starts a child. When ctx ends, the child is ended, with Spec.Grace. It fails with NOT_FOUND
 // if there is no such program or directory, PERMISSION if it may not be run, INVALID for a bad spec,
 // STORAGE if the child cannot be registered, and UNAVAILABLE after Close; then nothing runs. The
@@ -148,22 +145,6 @@ func startError(spec Spec, err error) error {
 		code = types.ErrExhausted
 	}
 	return types.Errorf(code, "Start", spec.Path, "%w", err)
-}
-
-// childEnv returns the environment of a child: what is not blocked, its credentials, its mark.
-func childEnv(spec Spec, token string) []string {
-	env := make([]string, 0, len(spec.Env)+len(spec.Credentials)+1)
-	for _, kv := range spec.Env {
-		if name, _, ok := strings.Cut(kv, "="); ok && !Blocked(name) {
-			env = append(env, kv)
-		}
-	}
-	for _, kv := range spec.Credentials {
-		if name, _, ok := strings.Cut(kv, "="); ok && name != "" && name != ownerVar {
-			env = append(env, kv)
-		}
-	}
-	return append(env, ownerVar+"="+token)
 }
 
 // commandText returns program and arguments as people see them, at most 200 bytes.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rnix/internal/durable"
+	"rnix/runtime/env"
 	"rnix/types"
 )
 
@@ -119,7 +120,7 @@ func stranger(t *testing.T, env ...string) identity {
 
 func TestRecycledPidIsLeftAlone(t *testing.T) {
 	m := newManager(t)
-	ours, foreign, rebooted, forking := stranger(t), stranger(t), stranger(t), stranger(t, ownerVar+"=forking")
+	ours, foreign, rebooted, forking := stranger(t), stranger(t), stranger(t), stranger(t, env.OwnerVar+"=forking")
 	register := func(token string, leader identity, boot string) {
 		e := m.registry.entry(token, Spec{Kind: KindShell}, "sleep 1000")
 		e.Daemon, e.Leader, e.Boot = identity{PID: os.Getpid(), Start: 1}, leader, boot

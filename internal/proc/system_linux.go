@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"rnix/runtime/env"
 )
 
 // rssUnit is what the kernel counts resident memory in, in bytes.
@@ -137,9 +139,9 @@ func tokenOf(pid int) string {
 		return ""
 	}
 	defer f.Close()
-	env, _ := io.ReadAll(io.LimitReader(f, 8<<20)) // the process may end while we read
-	for kv := range bytes.SplitSeq(env, []byte{0}) {
-		if token, ok := bytes.CutPrefix(kv, []byte(ownerVar+"=")); ok {
+	environ, _ := io.ReadAll(io.LimitReader(f, 8<<20)) // the process may end while we read
+	for kv := range bytes.SplitSeq(environ, []byte{0}) {
+		if token, ok := bytes.CutPrefix(kv, []byte(env.OwnerVar+"=")); ok {
 			return string(token)
 		}
 	}
