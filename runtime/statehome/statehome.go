@@ -78,7 +78,7 @@ func SocketDir(lookup Lookup) (string, error) {
 	if dir, _ := lookup("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, Brand), nil
 	}
-	return inHome(lookup, ProjectDir, "run")
+	return ownState(lookup, "run")
 }
 
 // Socket returns the path of the socket of the daemon that serves dataDir, an absolute path:
@@ -115,7 +115,16 @@ func LogFile(dataDir string) string { return filepath.Join(dataDir, "log", "daem
 // ShellHistory returns the file with the lines that were typed into the shell.
 func ShellHistory(dataDir string) string { return filepath.Join(dataDir, "sh_history") }
 
-func defaultData(lookup Lookup) (string, error) { return inHome(lookup, ProjectDir, "data") }
+func defaultData(lookup Lookup) (string, error) { return ownState(lookup, "data") }
+
+// ownState returns a directory of our own state.
+func ownState(lookup Lookup, suffix string) (string, error) {
+	h, err := NewHome(Brand, "", lookup)
+	if err != nil {
+		return "", err
+	}
+	return h.StateDir(suffix)
+}
 
 func inHome(lookup Lookup, elem ...string) (string, error) {
 	home, _ := lookup("HOME")
