@@ -1,0 +1,240 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+
+	"rnix/types"
+)
+
+// objectName is a line of git's that is the name of an object.
+var objectName = regexp.MustCompile(`(?m)^([0-9a-f]{64}|[0-9a-f]{40})$`)
+
+// fetchBase brings the base up to date. It also reads the configuration of the repository: filters
+// that it names are not run, and with programs that it names nothing is fetched.
+func (p *attempt) fetchBase(ctx context.Context) error {
+	parent := []string{"-C", p.rec.Parent}
+	conf, err := p.configOf(ctx, parent...)
+	if err != nil {
+		return types.Errorf(types.ErrDriver, "Provision", p.rec.Parent, "its repository cannot be read: %w", err)
+	}
+	p.quiet = conf.quiet
+	base := p.spec.base()
+	if p.spec.SkipBaseFetch || p.spec.BaseCommit != "" || base == "" {
+		return nil
+	}
+	if len(conf.programs) > 0 {
+		return types.Errorf(types.ErrPermission, "Provision", p.rec.Parent, "%w: the repository's own configuration names programs that a fetch would run (%s), and agents can write it: "+
+			"say that in your global configuration instead, or set SkipBaseFetch", ErrBaseFetch, strings.Join(conf.programs, ", "))
+	}
+	auth, err := p.authenticate(ctx, conf.remote)
+	if err != nil {
+		return err
+	}
+	timeout := p.spec.BaseFetchTimeout
+	if timeout <= 0 {
+		timeout = DefaultBaseFetchTimeout
+	}
+	took, err := p.fetch(ctx, p.rec.Common, base, auth.set, parent, timeout)
+	if err != nil && errors.Is(err, ErrInvalidBaseRef) && p.spec.BaseRef == "" && p.has(ctx, "refs/heads/"+p.spec.Branch) {
+		p.log.Info("the remote does not have the branch: the local one is used", "branch", p.spec.Branch, "repository", p.rec.Parent)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p.rec.BaseFetched, p.rec.BaseFetch = true, took
+	return nil
+}
+
+// has reports whether the repository has a reference.
+func (p *attempt) has(ctx context.Context, ref string) bool { return p.commit(ctx, ref) != "" }
+
+// commit returns the commit of a reference; "" if there is none.
+func (p *attempt) commit(ctx context.Context, ref string) string {
+	out, err := p.git.git(ctx, nil, "-C", p.rec.Parent, "rev-parse", "--quiet", "--verify", "--end-of-options", ref+"^{commit}")
+	if err != nil {
+		return ""
+	}
+	return string(objectName.Find(out))
+}
+
+// start returns where a new branch begins.
+func (p *attempt) start(ctx context.Context) (string, error) {
+	base := p.spec.base()
+	switch {
+	case p.spec.BaseCommit != "":
+		return p.spec.BaseCommit, nil
+	case base == "":
+		return "HEAD", nil
+	case p.rec.BaseFetched:
+		p.rec.BaseRef = base
+		return "refs/remotes/origin/" + base, nil
+	case !p.spec.SkipBaseFetch: // the remote has no such branch, but there is a local one
+		return "refs/heads/" + base, nil
+	}
+	p.rec.BaseRef = base
+	for _, ref := range []string{"refs/remotes/origin/" + base, "refs/heads/" + base} {
+		if p.has(ctx, ref) {
+			return ref, nil
+		}
+	}
+	if p.spec.BaseRef != "" {
+		return "", types.Errorf(types.ErrNotFound, "Provision", p.rec.Parent, "%w: it has no branch %s, and none of origin's: fetch it first", ErrInvalidBaseRef, base)
+	}
+	p.rec.BaseRef = ""
+	return "HEAD", nil
+}
+
+// addWorktree makes the directory a linked work tree.
+func (p *attempt) addWorktree(ctx context.Context) error {
+	start, err := p.start(ctx)
+	if err != nil {
+		return err
+	}
+	leave, err := shared.enter(ctx, p.rec.Common, true)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := p.add(ctx, start); err != nil {
+		return err
+	}
+	out, err := p.git.git(ctx, nil, "-C", p.rec.Path, "rev-parse", "HEAD", "--")
+	if p.rec.BaseSHA = string(objectName.Find(out)); err == nil && p.rec.BaseSHA == "" {
+		err = types.Errorf(types.ErrDriver, "Provision", p.rec.Path, "git does not say what is checked out: %q", lastWords(string(out)))
+	}
+	if err != nil {
+		return types.Errorf(types.ErrDriver, "Provision", p.rec.Path, "%w", err)
+	}
+	p.rec.GitDir = gitDirOf(p.rec.Path)
+	return nil
+}
+
+// add runs git worktree add. A new branch is made by git itself, which refuses one that exists; only
+// then is it looked at.
+func (p *attempt) add(ctx context.Context, start string) error {
+	run := func(args ...string) error {
+		args = append([]string{"-C", p.rec.Parent, "worktree", "add", "--quiet"}, args...)
+		_, err := p.git.git(ctx, p.quiet, args...)
+		if err != nil {
+			return types.Errorf(types.ErrDriver, "Provision", p.rec.Path, "%w", err)
+		}
+		return nil
+	}
+	branch := p.spec.Branch
+	if branch == "" {
+		return run("--detach", "--", p.rec.Path, start)
+	}
+	local := "refs/heads/" + branch
+	if start == local {
+		return run("--", p.rec.Path, branch)
+	}
+	err := run("--no-track", "-b", branch, "--", p.rec.Path, start)
+	if err == nil || !failed(err) || ctx.Err() != nil {
+		return err
+	}
+	tip := p.commit(ctx, local)
+	if tip == "" {
+		return err
+	}
+	if where := p.checkedOut(ctx, local); where != "" {
+		return types.Errorf(types.ErrConflict, "Provision", branch, "%w: it is checked out at %s: %w", errInUse, where, err)
+	}
+	// What the branch has and its start has not is work: it stays. What is only behind is brought forward.
+	if _, aerr := p.git.git(ctx, nil, "-C", p.rec.Parent, "merge-base", "--is-ancestor", tip, start); aerr == nil {
+		to := p.commit(ctx, start)
+		if _, uerr := p.git.git(ctx, nil, "-C", p.rec.Parent, "update-ref", "-m", "rnix: brought forward", local, to, tip); uerr != nil {
+			return types.Errorf(types.ErrConflict, "Provision", branch, "%w", uerr)
+		}
+	} else if !exited(aerr, 1) {
+		return types.Errorf(types.ErrDriver, "Provision", branch, "%w", aerr)
+	} else {
+		p.log.Info("the branch has commits of its own: it is checked out as it is", "branch", branch, "base", start)
+	}
+	return run("--", p.rec.Path, branch)
+}
+
+// errInUse says that something is in use that somebody else may give back.
+var errInUse = errors.New("in use")
+
+// checkedOut returns the work tree in which a branch is checked out; "" if it is in none.
+func (p *attempt) checkedOut(ctx context.Context, ref string) string {
+	list, err := p.worktrees(ctx, p.rec.Parent)
+	if err != nil {
+		return ""
+	}
+	for _, w := range list {
+		if w.branch == ref {
+			return w.path
+		}
+	}
+	return ""
+}
+
+// linked is a work tree of a repository, as git knows it.
+type linked struct {
+	path, branch     string
+	locked, detached bool
+	why              string // it is locked
+}
+
+// worktrees asks git for the work trees of a repository.
+func (m *Manager) worktrees(ctx context.Context, parent string) ([]linked, error) {
+	out, err := m.git.git(ctx, nil, "-C", parent, "worktree", "list", "--porcelain", "-z")
+	if err != nil {
+		return nil, err
+	}
+	return parseWorktrees(string(out)), nil
+}
+
+func parseWorktrees(out string) (list []linked) {
+	for field := range strings.SplitSeq(out, "\x00") {
+		key, value, _ := strings.Cut(field, " ")
+		if key == "worktree" {
+			list = append(list, linked{path: value})
+		}
+		if len(list) == 0 {
+			continue
+		}
+		w := &list[len(list)-1]
+		switch key {
+		case "branch":
+			w.branch = value
+		case "detached":
+			w.detached = true
+		case "locked":
+			w.locked, w.why = true, value
+		}
+	}
+	return list
+}
+
+// retriable reports whether what stood in the way may go away by itself. Git has no exit status for
+// these, so where looking does not tell, its words do: those of the versions before 2.42 and after.
+func (p *attempt) retriable(ctx context.Context, err error) bool {
+	switch {
+	case ctx.Err() != nil, errors.Is(err, ErrWorkareaRootOccupied), errors.Is(err, ErrBaseFetch), errors.Is(err, ErrInvalidBaseRef), errors.Is(err, ErrLostOwnership):
+		return false
+	case errors.Is(err, errInUse):
+		return true
+	case p.spec.Strategy == StrategyWorktreeAdd && p.spec.Branch != "" && failed(err) && p.checkedOut(ctx, "refs/heads/"+p.spec.Branch) != "":
+		return true
+	}
+	var e *gitError
+	return errors.As(err, &e) && inUse([]byte(e.said+e.err.Error()))
+}
+
+// inUse reads in git's words that somebody else is using something.
+func inUse(said []byte) bool {
+	for _, words := range []string{"already checked out", "already used by worktree at", "already exists", "could not lock config file", "failed to read .git/worktrees/",
+		"unable to create", "Agent already running", "Agent is still running"} {
+		if bytes.Contains(said, []byte(words)) && (words != "unable to create" || bytes.Contains(said, []byte(".lock': File exists"))) {
+			return true
+		}
+	}
+	return false
+}

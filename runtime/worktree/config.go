@@ -1,0 +1,68 @@
+package worktree
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// foreign is what the configuration of a repository itself, which everybody who works there can write,
+// says about programs and remotes.
+type foreign struct {
+	quiet    []pair   // settings that switch its filters off
+	programs []string // keys that name a program that a fetch would run
+	remote   string   // the URL of origin
+}
+
+// configOf reads the configuration of a repository.
+func (m *Manager) configOf(ctx context.Context, where ...string) (foreign, error) {
+	out, err := m.git.git(ctx, nil, append(where, "config", "--show-scope", "-z", "--list")...)
+	if err != nil {
+		return foreign{}, err
+	}
+	return parseConfig(string(out)), nil
+}
+
+// parseConfig reads what git config --show-scope -z --list says: scope, NUL, key, line end, value, NUL.
+func parseConfig(out string) (f foreign) {
+	words := strings.Split(out, "\x00")
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(words); i += 2 {
+		key, value, _ := strings.Cut(words[i+1], "\n")
+		section, name := key, ""
+		if dot := strings.LastIndexByte(key, '.'); dot >= 0 {
+			section, name = key[:dot], key[dot+1:]
+		}
+		if key == "remote.origin.url" {
+			f.remote = value
+		}
+		if words[i] != "local" && words[i] != "worktree" {
+			continue
+		}
+		if strings.HasPrefix(section, "filter.") && slices.Contains([]string{"clean", "smudge", "process", "required"}, name) && !seen[section] {
+			seen[section] = true
+			f.quiet = append(f.quiet, pair{section + ".clean", ""}, pair{section + ".smudge", ""}, pair{section + ".process", ""}, pair{section + ".required", "false"})
+		}
+		if runsOnFetch(section, name, value) {
+			f.programs = append(f.programs, key)
+		}
+	}
+	return f
+}
+
+// runsOnFetch reports whether a setting names a program that a fetch from origin runs.
+func runsOnFetch(section, name, value string) bool {
+	switch {
+	case section == "core":
+		return slices.Contains([]string{"sshcommand", "gitproxy", "alternaterefscommand", "askpass"}, name) && value != ""
+	case section == "credential" || strings.HasPrefix(section, "credential."):
+		return name == "helper" && value != ""
+	case strings.HasPrefix(section, "remote."):
+		return name == "uploadpack" || name == "vcs" || name == "url" && helperURL.MatchString(value)
+	case strings.HasPrefix(section, "url."):
+		return helperURL.MatchString(strings.TrimPrefix(section, "url."))
+	case strings.HasPrefix(section, "protocol.ext"):
+		return true
+	}
+	return false
+}

@@ -1,0 +1,78 @@
+package worktree
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"rnix/types"
+)
+
+// initializing is why git itself locks a work tree that it is adding.
+const initializing = "initializing"
+
+// registration returns the git directory under which a repository knows a work tree at a path; "" if
+// it knows none. It reads what git keeps there, so it sees also what git does not list.
+func registration(common, path string) string {
+	entries, err := os.ReadDir(filepath.Join(common, "worktrees"))
+	if err != nil {
+		return ""
+	}
+	for _, e := range entries {
+		dir := filepath.Join(common, "worktrees", e.Name())
+		if pointer(filepath.Join(dir, "gitdir"), "", dir) == filepath.Join(path, ".git") {
+			return dir
+		}
+	}
+	return ""
+}
+
+// dropStale takes a registration away whose work tree is not there any more, from the place where one
+// is about to be made: git would refuse. One that holds commits or staged files that are nowhere else
+// is an error.
+func (p *attempt) dropStale(ctx context.Context) error {
+	gitDir := registration(p.rec.Common, p.rec.Path)
+	if gitDir == "" {
+		return nil
+	}
+	if _, err := os.Lstat(p.rec.Path); err == nil {
+		return occupied(p.rec.Path)
+	}
+	old := *p.rec
+	old.GitDir = gitDir
+	why, err := p.leftBehind(ctx, &old)
+	if err != nil {
+		return err
+	}
+	if len(why) > 0 {
+		return parked(&old, why)
+	}
+	return p.unregister(ctx, &old)
+}
+
+// unregister makes a repository forget a work tree whose directory is gone.
+func (m *Manager) unregister(ctx context.Context, r *record) error {
+	gitDir := registration(r.Common, r.Path)
+	if gitDir == "" {
+		return nil
+	}
+	leave, err := shared.enter(ctx, r.Common, true)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if why, err := os.ReadFile(filepath.Join(gitDir, "locked")); err == nil {
+		if strings.TrimSpace(string(why)) != initializing || r.State != stateClaimed {
+			return parked(r, []string{"its work tree is locked: " + strings.TrimSpace(string(why))})
+		}
+		if _, err := m.git.git(ctx, nil, "-C", r.Parent, "worktree", "unlock", r.Path); err != nil {
+			return types.Errorf(types.ErrDriver, "Remove", r.Path, "%w", err)
+		}
+	}
+	_, err = m.git.git(ctx, nil, "-C", r.Parent, "worktree", "remove", "--", r.Path)
+	if err != nil && registration(r.Common, r.Path) != "" {
+		return types.Errorf(types.ErrDriver, "Remove", r.Path, "%w", err)
+	}
+	return nil
+}

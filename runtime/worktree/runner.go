@@ -1,0 +1,180 @@
+package worktree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"rnix/types"
+)
+
+const (
+	stopGrace = 2 * time.Second // what git gets to remove its lock files when it is stopped
+	maxOutput = 64 << 20        // bytes that a git may write
+)
+
+// runner runs git.
+type runner struct {
+	run EnvCommandRunner
+	env bool // it takes an environment
+}
+
+// pair is one setting of git.
+type pair struct{ key, value string }
+
+// always are the settings of every git: none lets a repository name a program that is run, or hide
+// that a file was changed.
+var always = []pair{
+	{"core.hooksPath", "/dev/null"}, {"core.fsmonitor", "false"}, {"protocol.ext.allow", "never"}, {"core.untrackedCache", "false"},
+	{"core.trustctime", "true"}, {"core.checkStat", "default"}, {"core.fileMode", "true"}, {"gc.auto", "0"},
+	{"maintenance.auto", "false"}, {"submodule.recurse", "false"}, {"fetch.recurseSubmodules", "false"}, {"advice.detachedHead", "false"},
+}
+
+// git runs git with settings beside those that always hold, and returns what it wrote.
+func (r runner) git(ctx context.Context, set []pair, args ...string) ([]byte, error) {
+	env := append([]string{"LC_ALL=C", "LANGUAGE=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GCM_INTERACTIVE=never", "GIT_ASKPASS=", "SSH_ASKPASS="},
+		settings(os.Environ(), always, set)...)
+	out, err := r.run(ctx, env, "git", args...)
+	if err != nil && ctx.Err() != nil {
+		return out, types.Errorf(types.ErrCancelled, "Git", verbOf(args), "%w", context.Cause(ctx))
+	}
+	if err != nil {
+		return out, &gitError{verb: verbOf(args), said: strings.TrimSpace(string(out)), err: err}
+	}
+	return out, nil
+}
+
+// settings returns the variables that give git some settings, behind those that the environment has
+// in the same way.
+func settings(environ []string, lists ...[]pair) []string {
+	old := map[string]string{}
+	for _, kv := range environ {
+		if k, v, ok := strings.Cut(kv, "="); ok && strings.HasPrefix(k, "GIT_CONFIG_") {
+			old[k] = v
+		}
+	}
+	var out []string
+	n := 0
+	add := func(p pair) {
+		out = append(out, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n, p.key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n, p.value))
+		n++
+	}
+	count, err := strconv.Atoi(old["GIT_CONFIG_COUNT"])
+	for i := 0; err == nil && i < min(count, 1000); i++ {
+		k, ok1 := old[fmt.Sprint("GIT_CONFIG_KEY_", i)]
+		v, ok2 := old[fmt.Sprint("GIT_CONFIG_VALUE_", i)]
+		if ok1 && ok2 {
+			add(pair{k, v})
+		}
+	}
+	for _, l := range lists {
+		for _, p := range l {
+			add(p)
+		}
+	}
+	return append(out, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
+}
+
+// verbOf returns what a git was asked to do: its first argument that is no option.
+func verbOf(args []string) string {
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "-C":
+			i++
+		case !strings.HasPrefix(args[i], "-"):
+			return args[i]
+		}
+	}
+	return ""
+}
+
+// gitError is a git that has failed.
+type gitError struct {
+	verb, said string
+	err        error
+}
+
+func (e *gitError) Error() string {
+	if e.said == "" {
+		return fmt.Sprintf("git %s: %v", e.verb, e.err)
+	}
+	return fmt.Sprintf("git %s: %v: %s", e.verb, e.err, lastWords(e.said))
+}
+
+func (e *gitError) Unwrap() error { return e.err }
+
+// lastWords returns the end of a long text.
+func lastWords(s string) string {
+	if len(s) > 2<<10 {
+		s = "..." + strings.ToValidUTF8(s[len(s)-2<<10:], "")
+	}
+	return s
+}
+
+// failed reports whether git has run and failed with an exit status.
+func failed(err error) bool {
+	var e *gitError
+	return errors.As(err, &e)
+}
+
+// exited reports whether git has ended with an exit status.
+func exited(err error, code int) bool {
+	var e interface{ ExitCode() int }
+	return errors.As(err, &e) && e.ExitCode() == code
+}
+
+// passed are the variables that the default runner passes on: where programs and the user's own
+// configuration are, and how servers are reached.
+var passed = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "GIT_SSH", "GIT_SSH_COMMAND",
+	"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_SSL_CAINFO", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE",
+	"http_proxy", "https_proxy", "no_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"}
+
+// execute is the runner where none is given: what a program wrote to its standard output, and behind
+// that, if it has failed, what it wrote to standard error.
+func execute(ctx context.Context, extra []string, name string, args ...string) ([]byte, error) {
+	var out, errs limited
+	c := exec.CommandContext(ctx, name, args...)
+	c.Stdout, c.Stderr = &out, &errs
+	for _, k := range passed {
+		if v, ok := os.LookupEnv(k); ok {
+			c.Env = append(c.Env, k+"="+v)
+		}
+	}
+	c.Env = append(c.Env, extra...)
+	c.Dir = "/"
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal to ask at, and a group to signal
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
+	c.WaitDelay = stopGrace
+	err := c.Run()
+	if err != nil {
+		if c.Process != nil && (ctx.Err() != nil || errors.Is(err, exec.ErrWaitDelay)) {
+			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // helpers that it has left; its group is ours alone
+		}
+		return append(out.Bytes(), errs.Bytes()...), err
+	}
+	if err == nil && out.over {
+		err = fmt.Errorf("wrote more than %d MiB", maxOutput>>20)
+	}
+	return out.Bytes(), err
+}
+
+// limited keeps the beginning of what is written to it.
+type limited struct {
+	bytes.Buffer
+	over bool
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.Len()+len(p) > maxOutput {
+		l.over = true
+		return len(p), nil
+	}
+	return l.Buffer.Write(p)
+}
