@@ -79,8 +79,9 @@ type ToolProgressEvent struct {
 	Elapsed   time.Duration `json:"elapsedNs,omitempty"`
 }
 
-// UsageEvent is what one request to a model has used, or, with Total, the session so far. Input counts
-// neither what was read from a cache nor what was written to it.
+// UsageEvent is what one request to a model has used, or, with Total, all since this run of the command line
+// began, without what a session that it goes on with had used before. Input counts neither what was read
+// from a cache nor what was written to it.
 type UsageEvent struct {
 	Model      string  `json:"model,omitempty"`
 	Input      int     `json:"inputTokens"`
@@ -96,9 +97,9 @@ type ResultEvent struct {
 	Success bool        `json:"success"`
 	Message string      `json:"message,omitempty"` // what the agent answers
 	Errors  []string    `json:"errors,omitempty"`
-	Subtype string      `json:"subtype,omitempty"` // why it did not succeed, in the command line's words
+	Subtype string      `json:"subtype,omitempty"` // why it did not succeed: a word of internal/harness, or the command line's
 	Turns   int         `json:"turns,omitempty"`
-	Usage   *UsageEvent `json:"usage,omitempty"` // of the session, this turn of it
+	Usage   *UsageEvent `json:"usage,omitempty"` // a Total
 }
 
 // ErrorEvent ends a session that has no result: the command line could not be started, crashed, or was

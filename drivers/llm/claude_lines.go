@@ -147,25 +147,35 @@ func (t *claudeTurn) problem() (types.ErrCode, string, *RateLimit) {
 		text = "the program reports " + strings.TrimSpace(r.Subtype+" "+r.Terminal)
 	}
 	text = shortened(oneLine(text), 1000)
-	switch s := r.Status; {
-	case s == http.StatusTooManyRequests, s == 0 && limitWords().MatchString(text):
-		return types.ErrRateLimited, text, &RateLimit{RetryAfter: t.retryAfter(text), Message: text}
-	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == 0 && loginWords().MatchString(text):
-		return types.ErrAuth, "claude is not logged in, or its key is refused: run claude and log in, or set ANTHROPIC_API_KEY; it says: " + text, nil
-	case strings.Contains(strings.ToLower(text), "credit balance"), s == http.StatusPaymentRequired:
-		return types.ErrAuth, "the account has no credit: " + text, nil
-	case s == http.StatusRequestEntityTooLarge, r.Terminal == "prompt_too_long", tooLong(strings.ToLower(text)):
-		return types.ErrInvalid, "prompt is too long: " + text, nil
-	case s == http.StatusNotFound:
-		return types.ErrInvalid, "the model cannot be used: " + text, nil
-	case s >= 500, s == http.StatusRequestTimeout, s == http.StatusConflict:
-		return types.ErrUnavailable, text, nil
-	case s >= 400:
-		return types.ErrInvalid, text, nil
-	case s == 0 && brokenWords().MatchString(text), r.Terminal == "aborted_streaming":
-		return types.ErrUnavailable, text, nil
+	code, told := ClaudeFault(r.Status, r.Terminal, text)
+	if code == types.ErrRateLimited {
+		return code, told, &RateLimit{RetryAfter: t.retryAfter(text), Message: text}
 	}
-	return types.ErrDriver, text, nil
+	return code, told, nil
+}
+
+// ClaudeFault classifies what a result line of claude complains of: the HTTP status that it names, 0 for
+// none, its terminal_reason, and its text, which is returned with what a person can do.
+func ClaudeFault(status int, terminal, text string) (types.ErrCode, string) {
+	switch s := status; {
+	case s == http.StatusTooManyRequests, s == 0 && limitWords().MatchString(text):
+		return types.ErrRateLimited, text
+	case s == http.StatusUnauthorized, s == http.StatusForbidden, s == 0 && loginWords().MatchString(text):
+		return types.ErrAuth, "claude is not logged in, or its key is refused: run claude and log in, or set ANTHROPIC_API_KEY; it says: " + text
+	case strings.Contains(strings.ToLower(text), "credit balance"), s == http.StatusPaymentRequired:
+		return types.ErrAuth, "the account has no credit: " + text
+	case s == http.StatusRequestEntityTooLarge, terminal == "prompt_too_long", tooLong(strings.ToLower(text)):
+		return types.ErrInvalid, "prompt is too long: " + text
+	case s == http.StatusNotFound:
+		return types.ErrInvalid, "the model cannot be used: " + text
+	case s >= 500, s == http.StatusRequestTimeout, s == http.StatusConflict:
+		return types.ErrUnavailable, text
+	case s >= 400:
+		return types.ErrInvalid, text
+	case s == 0 && brokenWords().MatchString(text), terminal == "aborted_streaming":
+		return types.ErrUnavailable, text
+	}
+	return types.ErrDriver, text
 }
 
 // retryAfter is how long the account has to wait, if that was said.

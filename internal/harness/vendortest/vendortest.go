@@ -1,0 +1,109 @@
+// Package vendortest gives tests what the real agent command lines need: the programs themselves, if they
+// are installed, a stand-in of their vendors' APIs, a home of their own, and a small MCP server. What they
+// ask their vendors for is kept in memory only.
+package vendortest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"rnix/drivers/llm/llmtest"
+	"rnix/internal/proc"
+)
+
+// programs are where npm puts each program, below its directory of packages, and the package.
+var programs = map[string]struct{ path, from string }{
+	"claude":   {".bin/claude", "@anthropic-ai/claude-code@2.1.329"},
+	"codex":    {"@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex", "@openai/codex@0.169.0"},
+	"opencode": {"opencode-ai/bin/opencode.exe", "opencode-ai@1.18.33"},
+}
+
+// Program returns the real program of that name: from $RNIX_TEST_NPM/node_modules (default: rnix-test/npm in
+// the user's cache directory), or from PATH. It skips the test if there is none, and with -short.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv("RNIX_TEST_NPM")
+	if dir == "" {
+		if cache, err := os.UserCacheDir(); err == nil {
+			dir = filepath.Join(cache, "rnix-test", "npm")
+		}
+	}
+	p := programs[name]
+	path := filepath.Join(dir, "node_modules", p.path)
+	if _, err := os.Stat(path); err != nil {
+		if path, err = proc.LookPath(name, os.Environ()); err != nil {
+			t.Skip("needs " + name + ": npm install --prefix " + dir + " " + p.from)
+		}
+	}
+	if testing.Short() {
+		t.Skip("needs more time than -short allows")
+	}
+	return path
+}
+
+// Key is the key that the stand-in takes.
+const Key = "sk-ant-dummy-000"
+
+// Vendor is a stand-in of a vendor, and a user who has a key for it.
+type Vendor struct {
+	*llmtest.API
+	URL  string            // of the stand-in
+	Home string            // of the user, not below /tmp
+	Work string            // an empty directory in it
+	Vars map[string]string // of the user, beside HOME and PATH
+}
+
+// New starts a stand-in for the time of a test. A request without Key gets status 401.
+func New(t testing.TB, script func(llmtest.Request) llmtest.Reply) *Vendor {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := filepath.Join(cache, "rnix-test")
+	if err := os.MkdirAll(base, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	home, err := os.MkdirTemp(base, "home")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(home); err != nil {
+			t.Error(err)
+		}
+	})
+	work := filepath.Join(home, "work")
+	if err := os.Mkdir(work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	api, url := llmtest.NewAPI(t, script)
+	api.Key = Key
+	return &Vendor{API: api, URL: url, Home: home, Work: work, Vars: map[string]string{
+		"ANTHROPIC_API_KEY": Key, "ANTHROPIC_BASE_URL": url, "OPENAI_API_KEY": Key, "CODEX_API_KEY": Key, "OPENAI_BASE_URL": url + "/v1",
+	}}
+}
+
+// Getenv looks up one of Vars.
+func (v *Vendor) Getenv(name string) string { return v.Vars[name] }
+
+// Environ is the environment of the user, without Vars.
+func (v *Vendor) Environ() []string {
+	env := []string{"HOME=" + v.Home, "PATH=/usr/bin:/bin", "LANG=C.UTF-8"}
+	if tmp := os.Getenv("TMPDIR"); tmp != "" {
+		env = append(env, "TMPDIR="+tmp)
+	}
+	return env
+}
+
+// Play returns a script that gives one reply after the other, and the last one again and again.
+func Play(replies ...llmtest.Reply) func(llmtest.Request) llmtest.Reply {
+	return func(r llmtest.Request) llmtest.Reply { return replies[min(r.N, len(replies)-1)] }
+}
+
+// Heard reports whether a request has a text in one of its messages, of whatever role.
+func Heard(r llmtest.Request, text string) bool {
+	return slices.ContainsFunc(r.Messages, func(m llmtest.Message) bool { return contains(m, text) })
+}
