@@ -176,7 +176,10 @@ func (p *Pulser) Start(ctx context.Context) error {
 
 func (p *Pulser) run(ctx context.Context) {
 	for {
-		t := time.NewTimer(p.pause())
+		p.mu.Lock()
+		ttl := p.ttl
+		p.mu.Unlock()
+		t := time.NewTimer(pause(p.cfg.Interval, ttl))
 		select {
 		case <-ctx.Done():
 			t.Stop()
@@ -204,13 +207,12 @@ func (p *Pulser) Stop() error {
 		return nil
 	}
 	p.mu.Lock()
-	owed := p.started && p.post.owed()
+	owed, report := p.started && p.post.owed(), p.post.report()
 	p.mu.Unlock()
 	if owed {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		report := p.report()
-		if _, err := p.client.Do(ctx, p.request(report)); err != nil {
+		if _, err := p.client.Do(ctx, p.cfg.request(report)); err != nil {
 			p.cfg.Logger.Warn("what was acknowledged could not be told to the platform; it will be offered again", "session", p.cfg.SessionID, "error", err)
 		} else {
 			p.mu.Lock()

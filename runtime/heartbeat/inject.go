@@ -84,12 +84,10 @@ func (b *postbag) told(r refresh) {
 }
 
 // report returns what the next request says of messages.
-func (p *Pulser) report() refresh {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r := refresh{AckedInject: p.post.latest, DeadLetteredInjects: slices.Clone(p.post.dead)}
-	if len(p.post.acked) > 1 || len(p.post.acked) == 1 && p.post.acked[0] != p.post.latest {
-		r.AckedInjects = slices.Clone(p.post.acked)
+func (b *postbag) report() refresh {
+	r := refresh{AckedInject: b.latest, DeadLetteredInjects: slices.Clone(b.dead)}
+	if len(b.acked) > 1 || len(b.acked) == 1 && b.acked[0] != b.latest {
+		r.AckedInjects = slices.Clone(b.acked)
 	}
 	return r
 }

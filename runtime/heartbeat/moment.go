@@ -13,9 +13,10 @@ type moment struct {
 	boot time.Duration
 }
 
-func (p *Pulser) now() moment {
-	if p.cfg.Now != nil {
-		return moment{time: p.cfg.Now()}
+// now reads the clocks, or the one that a configuration has instead.
+func (c *Config) now() moment {
+	if c.Now != nil {
+		return moment{time: c.Now()}
 	}
 	m := moment{time: time.Now()}
 	var ts unix.Timespec

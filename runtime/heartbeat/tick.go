@@ -109,7 +109,10 @@ func (p *Pulser) overLocked(why string) {
 func (p *Pulser) ask(ctx context.Context) (outcome, refreshed) {
 	pauses := deliver.Retry{Attempts: p.cfg.MaxAttemptsPerTick, First: time.Second, Patience: p.cfg.Interval}.Pauses()
 	for {
-		report, asked := p.report(), p.now()
+		p.mu.Lock()
+		report := p.post.report()
+		p.mu.Unlock()
+		asked := p.cfg.now()
 		answer, err := p.attempt(ctx, report)
 		switch {
 		case err == nil:
@@ -132,9 +135,9 @@ func (p *Pulser) ask(ctx context.Context) (outcome, refreshed) {
 	}
 }
 
-func (p *Pulser) request(r refresh) deliver.Call {
+func (c *Config) request(r refresh) deliver.Call {
 	return deliver.Call{Endpoint: "lock-refresh", Body: func(who deliver.Credentials) any {
-		r.WorkerID, r.IssueID, r.SessionClass = who.WorkerID, p.cfg.IssueID, p.cfg.SessionClass
+		r.WorkerID, r.IssueID, r.SessionClass = who.WorkerID, c.IssueID, c.SessionClass
 		return r
 	}}
 }
@@ -142,7 +145,7 @@ func (p *Pulser) request(r refresh) deliver.Call {
 // attempt asks once. No answer at all is a success, as it was before answers said something.
 func (p *Pulser) attempt(ctx context.Context, report refresh) (refreshed, error) {
 	var answer refreshed
-	reply, err := p.client.Do(ctx, p.request(report))
+	reply, err := p.client.Do(ctx, p.cfg.request(report))
 	if err != nil {
 		return answer, err
 	}
@@ -170,20 +173,14 @@ func (p *Pulser) heard(a refreshed, report refresh, asked moment) outcome {
 		p.ttl = time.Duration(min(a.TTLMs, int64(24*time.Hour/time.Millisecond))) * time.Millisecond
 	}
 	p.token = max(p.token, a.FencingToken)
-	p.held, p.since, p.tick = true, asked, p.now().time.UnixMilli()
+	p.held, p.since, p.tick = true, asked, p.cfg.now().time.UnixMilli()
 	return kept
 }
 
 // pause returns how long to wait for the next tick: no longer than a third of the lease, and a little by chance,
 // so that a fleet does not ask all at once.
-func (p *Pulser) pause() time.Duration {
-	p.mu.Lock()
-	d := p.cfg.Interval
-	if p.held {
-		d = min(d, p.ttl/3)
-	}
-	p.mu.Unlock()
-	return time.Duration(float64(d) * (0.9 + 0.2*rand.Float64()))
+func pause(interval, ttl time.Duration) time.Duration {
+	return time.Duration(float64(min(interval, ttl/3)) * (0.9 + 0.2*rand.Float64()))
 }
 
 // Check reports whether the lease is good at this moment, by a clock that no setting moves and that runs on while the host
@@ -203,7 +200,7 @@ func (p *Pulser) Check() error {
 		return refuse("the platform says so")
 	case !p.held:
 		return refuse("the lease was not confirmed yet")
-	case p.now().since(p.since) >= p.ttl:
+	case p.cfg.now().since(p.since) >= p.ttl:
 		select {
 		case p.kick <- struct{}{}:
 		default:
