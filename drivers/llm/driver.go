@@ -57,6 +57,10 @@ type ToolSpec struct {
 	Schema      json.RawMessage `json:"input_schema"`
 }
 
+// StopFailed is the stop reason of a program in a model's place that says itself that what was asked for has failed:
+// the text is its result all the same, and the process ends with an error.
+const StopFailed = "task_failed"
+
 // LLMResponse is a completion. It is also the JSON document that is read from the device.
 type LLMResponse struct {
 	Content    string             `json:"content"`
@@ -64,7 +68,7 @@ type LLMResponse struct {
 	ToolCalls  []rnixctx.ToolCall `json:"tool_calls,omitempty"`
 	Reasoning  string             `json:"reasoning,omitempty"` // for people
 	Blocks     []rnixctx.Block    `json:"reasoning_blocks,omitempty"`
-	StopReason string             `json:"stop_reason,omitempty"` // end_turn, tool_use, max_tokens, refusal, stop_sequence
+	StopReason string             `json:"stop_reason,omitempty"` // end_turn, tool_use, max_tokens, refusal, stop_sequence, or StopFailed
 	Provider   string             `json:"provider,omitempty"`    // who answered, after a fallback
 	Model      string             `json:"model,omitempty"`       // as the provider names it
 	Usage      Usage              `json:"usage"`

@@ -58,6 +58,9 @@ func (d *OfflineDriver) Call(ctx context.Context, req LLMRequest) (*LLMResponse,
 	if err != nil {
 		return nil, types.Errorf(types.ErrInvalid, "Call", "/dev/llm/"+d.name, "%w", err)
 	}
+	if job.failed != nil && job.failed(t) {
+		resp.StopReason = StopFailed
+	}
 	resp.Content = strings.TrimRight(answer, "\n") + "\n\n---\n" + offlineFooter
 	return resp, nil
 }
@@ -88,6 +91,8 @@ type offlineJob struct {
 	stages func(*offlineTurn) []offlineStage
 	// report writes the answer once nothing is left to call, or says why there is none.
 	report func(*offlineTurn) (string, error)
+	// failed reports whether what was asked for has failed, as the report says too; nil = it cannot.
+	failed func(*offlineTurn) bool
 }
 
 // offlineStage is a set of calls that do not need each other's results.

@@ -32,6 +32,7 @@ func runJob(command string) offlineJob {
 			}
 			return "# The " + strings.TrimPrefix(outcome(t, want), "the ") + "\n\n" + commandSection(t, want, command), nil
 		},
+		failed: func(t *offlineTurn) bool { return commandFailed(t, want) },
 	}
 }
 
@@ -59,15 +60,33 @@ var testJob = offlineJob{
 		want := shellWant(cmd.command)
 		return "# Tests: " + outcome(t, want) + "\n\n" + commandSection(t, want, cmd.command) + "\nThe command follows from " + cmd.why + ".\n", nil
 	},
+	failed: func(t *offlineTurn) bool { return commandFailed(t, shellWant(findProject(t).test().command)) },
 }
 
 var exitLine = pattern.New(`\[(exit code (-?\d+)[^\]]*|timed out[^\]]*|killed[^\]]*|[^\]]*signal[^\]]*)\]\s*$`)
+
+// cutOff is how the answer to a call begins that was ended from outside.
+var cutOff = pattern.New(`^error \((in doubt|cancelled)\)`)
+
+// commandFailed reports whether a command has failed, or has not come to its end.
+func commandFailed(t *offlineTurn, w offlineWant) bool {
+	text, ok := t.result(w)
+	m := exitLine().FindStringSubmatch(strings.TrimSpace(text))
+	return !ok || m != nil && m[2] != "0"
+}
+
+// callFailed reports whether a call has failed.
+func callFailed(w offlineWant) func(*offlineTurn) bool {
+	return func(t *offlineTurn) bool { _, ok := t.result(w); return !ok }
+}
 
 // outcome says in a few words how a command ended.
 func outcome(t *offlineTurn, w offlineWant) string {
 	text, ok := t.result(w)
 	m := exitLine().FindStringSubmatch(strings.TrimSpace(text))
 	switch {
+	case !ok && cutOff().MatchString(text):
+		return "the command was cut off, and nobody knows how far it had come"
 	case !ok:
 		return "the command could not be run"
 	case m == nil:
@@ -119,6 +138,7 @@ func findJob(what string, ignoreCase bool) offlineJob {
 			}
 			return title + matchList(found, notes, offlineShown), nil
 		},
+		failed: callFailed(want),
 	}
 }
 
@@ -155,6 +175,7 @@ func filesJob(pattern string) offlineJob {
 			}
 			return b.String() + noteLine(notes), nil
 		},
+		failed: callFailed(want),
 	}
 }
 

@@ -277,6 +277,34 @@ func TestOfflineSaysWhatItIs(t *testing.T) {
 	}
 }
 
+func TestOfflineSaysThatACommandHasFailed(t *testing.T) { // C-10
+	for answer, want := range map[string]string{
+		"ok\n[exit code 0, 0.1 s]":                                     "end_turn",
+		"[exit code 2, 0.1 s]":                                         StopFailed,
+		"[exit code 137: killed by SIGKILL, 0.1 s]":                    StopFailed,
+		"[timed out after 1 s; killed]":                                StopFailed,
+		"!error (in doubt): This call was interrupted":                 StopFailed,
+		"!error (cancelled): the daemon is stopping: command killed":   StopFailed,
+		"!error (permission denied): the command could not be started": StopFailed,
+	} {
+		text, failed := strings.CutPrefix(answer, "!")
+		req := LLMRequest{Intent: "run make lint", Tools: offlineTools, Messages: []rnixctx.Message{{Role: rnixctx.RoleUser, Content: "run make lint"}}}
+		r, err := NewOfflineDriver("").Call(t.Context(), req)
+		if err != nil || len(r.ToolCalls) != 1 {
+			t.Fatalf("%+v %v", r, err)
+		}
+		req.Messages = append(req.Messages, rnixctx.Message{Role: rnixctx.RoleAssistant, ToolCalls: r.ToolCalls},
+			rnixctx.Message{Role: rnixctx.RoleTool, ToolCallID: r.ToolCalls[0].ID, Content: text, IsError: failed})
+		r, err = NewOfflineDriver("").Call(t.Context(), req)
+		if err != nil || r.StopReason != want {
+			t.Errorf("%s: %v %v", answer, r, err)
+		}
+		if cut := strings.Contains(text, "in doubt") || strings.Contains(text, "cancelled"); err == nil && cut != strings.Contains(r.Content, "was cut off") {
+			t.Errorf("%s: %s", answer, r.Content)
+		}
+	}
+}
+
 func TestOfflineTakesTheNewestTask(t *testing.T) {
 	ms := []rnixctx.Message{
 		{Role: rnixctx.RoleUser, Content: "help"}, {Role: rnixctx.RoleAssistant, Content: "..."},

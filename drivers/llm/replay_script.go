@@ -99,7 +99,7 @@ func (e *scriptError) Error() string { return e.text }
 var (
 	replayCodes = []string{string(types.ErrAuth), string(types.ErrRateLimited), string(types.ErrTimeout), string(types.ErrCancelled),
 		string(types.ErrInvalid), string(types.ErrUnavailable), string(types.ErrDriver)}
-	replayStops = []string{"", "end_turn", "tool_use", "max_tokens", "refusal", "stop_sequence"}
+	replayStops = []string{"", "end_turn", "tool_use", "max_tokens", "refusal", "stop_sequence", StopFailed}
 )
 
 // parseReplay reads a script and checks it.

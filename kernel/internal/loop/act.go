@@ -96,6 +96,7 @@ func waits(outs []Outcome) *Waiting {
 func (l *Loop) batch(ctx context.Context, actions []Action, outs []Outcome) error {
 	if cause := context.Cause(ctx); cause != nil {
 		copy(outs, refused(actions, types.Errorf(types.ErrCancelled, "Tool", "", "not run: %v", cause)))
+		cutOff(l, cause, outs)
 		return nil
 	}
 	if err := l.host.Intend(l.progress.Step, actions); err != nil {
@@ -107,7 +108,21 @@ func (l *Loop) batch(ctx context.Context, actions []Action, outs []Outcome) erro
 		sideBySide(ctx, l.cfg.Thread, l.run, actions, outs)
 		waitedFor(ctx, l.run, actions, outs)
 	}
+	cutOff(l, context.Cause(ctx), outs)
 	return l.host.Finish(l.progress.Step, actions, outs)
+}
+
+// cutOff leaves the calls open that were cut off by what is not the end of the process: what becomes of them is
+// decided when it goes on. cause is why the context has ended; nil = it has not.
+func cutOff(l *Loop, cause error, outs []Outcome) {
+	if cause == nil || !l.host.Suspends(cause) {
+		return
+	}
+	for i := range outs {
+		if _, ok := outs[i].Err.(*Waiting); !ok && types.CodeOf(outs[i].Err) == types.ErrCancelled { //nolint:errorlint // given by the host, as it is
+			outs[i] = Outcome{Err: &Waiting{For: "to go on: it was cut off"}}
+		}
+	}
 }
 
 // sideBySide runs actions in threads of the process, some at a time. All have ended when it returns.

@@ -321,6 +321,38 @@ func TestKillDuringACallAnswersEveryCall(t *testing.T) { // A-18, A-43
 	}
 }
 
+func TestAStopDuringCallsLeavesThoseOpenThatItCutOff(t *testing.T) {
+	f := newFake(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ran := 0
+	f.tool = func(ctx context.Context, a *Action) (string, error) {
+		if ran++; ran == 1 {
+			return "done", nil
+		}
+		cancel(errStop)
+		<-ctx.Done()
+		return "half", types.Errorf(types.ErrCancelled, "Write", "", "%w", context.Cause(ctx))
+	}
+	f.model = script(calls(`shell {}`, `shell {}`, `read {}`))
+	end := run(t, f, ctx, Config{})
+	if end.Cause != errStop || len(f.steps) != 0 || ran != 2 {
+		t.Fatalf("%+v %+v, %d calls", end, f.steps, ran)
+	}
+	p, err := f.Prompt()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answered []string
+	for _, m := range p.Messages {
+		if m.ToolCallID != "" {
+			answered = append(answered, m.ToolCallID)
+		}
+	}
+	if strings.Join(answered, " ") != "c0" || strings.Join(f.intents, " ") != "c0 c1" {
+		t.Errorf("answers for %v, intents for %v", answered, f.intents)
+	}
+}
+
 func TestKillDuringTheModelCall(t *testing.T) {
 	f := newFake(t)
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -1,6 +1,8 @@
 package loop
 
 import (
+	"strings"
+
 	rnixctx "rnix/context"
 	"rnix/internal/step"
 	"rnix/types"
@@ -27,6 +29,10 @@ func (l *Loop) nothing(rec *step.StepRecord, resp *Response) (End, bool) {
 	}
 	return End{}, false
 }
+
+// stopFailed is the stop reason of who says itself that what was asked for has failed: its text is the result, and
+// the process has failed. See drivers/llm.
+const stopFailed = "task_failed"
 
 // maxCuts is how often an answer that was cut by the output limit is continued.
 const maxCuts = 5
@@ -59,5 +65,10 @@ func (l *Loop) text(rec *step.StepRecord, resp *Response) (End, bool) {
 	if more {
 		return End{}, false
 	}
-	return End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: l.partial}, true
+	end := End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: l.partial}
+	if resp.StopReason == stopFailed {
+		err := types.Errorf(types.ErrDriver, "Process", "", "the task failed: %s", strings.TrimLeft(firstLine(l.partial), "# "))
+		end.Exit = types.ExitStatus{Code: types.ExitError, Reason: err.Err.Error(), Err: err}
+	}
+	return end, true
 }
