@@ -12,10 +12,11 @@ import (
 
 func mcpCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:     "mcp",
-		Short:   "list and test MCP servers",
-		Long:    "MCP servers give agents further tools. Mcp lists those that are set up for this project, and tests them.",
-		Example: examples(`rnix mcp list`, `rnix mcp test tracker`, `rnix run --mcp tracker "..."`),
+		Use:   "mcp",
+		Short: "list and test MCP servers, or be one",
+		Long: `MCP servers give agents further tools. Mcp lists those that are set up for this project, and tests them. With
+serve, Rnix is one itself.`,
+		Example: examples(`rnix mcp list`, `rnix mcp test tracker`, `rnix run --mcp tracker "..."`, `rnix mcp serve --print-config claude`),
 	}
 	return family(c, projectCmd(a, &cobra.Command{
 		Use:         "list",
@@ -25,7 +26,7 @@ func mcpCmd(a *app) *cobra.Command {
 		Example:     examples(`rnix mcp list`, `rnix mcp list --json | jq 'select(.kind=="mount")'`),
 		Annotations: exits("0 1 2 12"),
 		Args:        noArgs,
-	}, mcpList), mcpTestCmd(a))
+	}, mcpList), mcpTestCmd(a), mcpServeCmd(a))
 }
 
 func mcpTestCmd(a *app) *cobra.Command {
