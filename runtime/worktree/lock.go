@@ -17,28 +17,32 @@ const (
 	lockMost  = 200 * time.Millisecond
 )
 
+// lockKey is under what a context has the file of the lock. A git that outlives us, since we were
+// killed, still writes in the checkout: it has the file open, and so the lock.
+type lockKey struct{}
+
 // lock takes the lock of a session: a file that no other manager and no other process can lock
 // meanwhile. It waits as long as ctx lasts. The end of the process, however it ends, gives the lock
-// back.
-func (l ledger) lock(ctx context.Context, session string) (unlock func(), err error) {
+// back, once the children have ended too that were started with the context that is returned.
+func (l ledger) lock(ctx context.Context, session string) (held context.Context, unlock func(), err error) {
 	if err := durable.MkdirAll(l.fs, l.dir); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	path := filepath.Join(l.dir, session+".lock")
 	for wait := lockFirst; ; wait = min(2*wait, lockMost) {
 		f, err := tryLock(path)
 		if err != nil {
-			return nil, types.Errorf(types.ErrStorage, "Lock", path, "%w", err)
+			return nil, nil, types.Errorf(types.ErrStorage, "Lock", path, "%w", err)
 		}
 		if f != nil {
-			return func() { _ = os.Remove(path); _ = f.Close() }, nil // removed while it is ours: who waits looks again
+			return context.WithValue(ctx, lockKey{}, f), func() { _ = os.Remove(path); _ = f.Close() }, nil // removed while it is ours: who waits looks again
 		}
 		t := time.NewTimer(wait)
 		select {
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			return nil, types.Errorf(types.ErrCancelled, "Lock", session, "somebody else has the session: %w", context.Cause(ctx))
+			return nil, nil, types.Errorf(types.ErrCancelled, "Lock", session, "somebody else has the session: %w", context.Cause(ctx))
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (m *Manager) Provision(ctx context.Context, spec ProvisionSpec) (path strin
 	if err != nil {
 		return "", err
 	}
-	unlock, err := m.ledger.lock(ctx, s.SessionID)
+	ctx, unlock, err := m.ledger.lock(ctx, s.SessionID)
 	if err != nil {
 		return "", err
 	}

@@ -149,6 +149,9 @@ func execute(ctx context.Context, extra []string, name string, args ...string) (
 	}
 	c.Env = append(c.Env, extra...)
 	c.Dir = "/"
+	if lock, ok := ctx.Value(lockKey{}).(*os.File); ok {
+		c.ExtraFiles = []*os.File{lock}
+	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal to ask at, and a group to signal
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
 	c.WaitDelay = stopGrace

@@ -61,7 +61,7 @@ func (m *Manager) Teardown(ctx context.Context, sessionID string) error {
 	if r, err := m.ledger.read(sessionID); err != nil || r == nil {
 		return err
 	}
-	unlock, err := m.ledger.lock(ctx, sessionID)
+	ctx, unlock, err := m.ledger.lock(ctx, sessionID)
 	if err != nil {
 		return err
 	}
