@@ -1,0 +1,99 @@
+package env
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Secret is a value that should not be shown, and the variable that it came from.
+type Secret struct{ Name, Value string }
+
+// telling are names of secrets besides those that LooksSensitive knows.
+var telling = []string{
+	"*_KEY", "*_KEYS", "*_KEY_ID", "*APIKEY*", "*ACCESS_KEY*", "*PASSPHRASE*", "*_PASS", "*_PWD", "*COOKIE*", "*_PAT", "*_AUTH", "*_BEARER", "*_DSN",
+	"*CONNECTION_STRING*", "AUTHORIZATION",
+}
+
+// pointing are ends of names of what only leads to a secret, or says something about one.
+var pointing = []string{
+	"*_FILE", "*_PATH", "*_DIR", "*_URL", "*_URI", "*_ENDPOINT", "*_HOST", "*_PORT", "*_SOCK", "*_NAME", "*_TYPE", "*_TTL", "*_COUNT", "*_LIMIT", "*_COMMAND", "*_HELPER", "*_ENABLED",
+}
+
+// Secrets returns what of an environment should not be shown: the values of variables that sound like secrets, and the passwords
+// of URLs in all of them. It guesses by names, so it is for redaction and decides no access.
+func Secrets(environ []string) []Secret {
+	var out []Secret
+	for _, kv := range environ {
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			out = append(out, SecretIn(name, value)...)
+		}
+	}
+	return out
+}
+
+// SecretIn is Secrets for one variable.
+func SecretIn(name, value string) []Secret {
+	if (LooksSensitive(name) || matches(telling, name)) && !matches(pointing, name) && !isPlain(value) {
+		return []Secret{{name, value}}
+	}
+	if !strings.Contains(value, "@") || !strings.Contains(value, "://") {
+		return nil
+	}
+	var out []Secret
+	for part := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' || r == '|' || r == ' ' }) {
+		u, err := url.Parse(part)
+		if err != nil || u.User == nil {
+			continue
+		}
+		if password, has := u.User.Password(); has {
+			out = append(out, Secret{name, password})
+		} else if strings.HasPrefix(u.Scheme, "http") && isToken(u.User.Username()) {
+			out = append(out, Secret{name, u.User.Username()})
+		}
+	}
+	return out
+}
+
+// Granted returns the secrets among what one program is given by name: those of SecretIn, and whatever looks like a token, whatever it
+// is called.
+func Granted(vars map[string]string) []Secret {
+	var out []Secret
+	for name, value := range vars {
+		found := SecretIn(name, value)
+		if found == nil && isToken(value) {
+			found = []Secret{{name, value}}
+		}
+		out = append(out, found...)
+	}
+	return out
+}
+
+// Headers returns the secrets among the headers of a request. The scheme before a credential is no part of it.
+func Headers(headers map[string]string) []Secret {
+	var out []Secret
+	for name, value := range headers {
+		if scheme, rest, has := strings.Cut(value, " "); has && strings.EqualFold(name, "authorization") && scheme != "" {
+			value = strings.TrimSpace(rest)
+		}
+		plain := matches([]string{"ACCEPT*", "CONTENT-*", "USER-AGENT", "*-VERSION", "HOST", "CACHE-CONTROL", "REFERER", "ORIGIN"}, name)
+		if !plain && !isPlain(value) {
+			out = append(out, Secret{name, value})
+		}
+	}
+	return out
+}
+
+// isPlain reports whether a value cannot be a secret, whatever it is called: a number (of tokens, say) or a truth.
+func isPlain(value string) bool {
+	switch strings.ToLower(value) {
+	case "true", "false", "disabled", "required", "optional":
+		return true
+	}
+	return strings.Trim(value, "0123456789_.") == "" && len(value) < 12
+}
+
+// isToken reports whether a value looks like something that was made at random.
+func isToken(value string) bool {
+	const letters, digits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
+	return len(value) >= 20 && strings.ContainsAny(value, letters) && strings.ContainsAny(value, digits) && strings.Trim(value, letters+digits+"-_+=") == ""
+}
