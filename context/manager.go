@@ -11,7 +11,7 @@ import (
 // Manager owns the conversations of a kernel. Safe for concurrent use. Calls on one conversation are
 // serialised, so appends of several threads keep one order.
 type Manager struct {
-	contexts xsync.SyncMap[types.CtxID, *Context]
+	contexts xsync.Numbered[types.CtxID, Context]
 	next     atomic.Uint64
 }
 
@@ -31,14 +31,14 @@ func (m *Manager) CtxAlloc(size int) (types.CtxID, error) {
 
 // CtxFree ends a conversation. A second call is NOT_FOUND.
 func (m *Manager) CtxFree(cid types.CtxID) error {
-	if _, ok := m.contexts.LoadAndDelete(cid); !ok {
+	if m.contexts.Delete(cid) == nil {
 		return ctxErr(types.ErrNotFound, "CtxFree", cid, "no such context")
 	}
 	return nil
 }
 
 func (m *Manager) get(op string, cid types.CtxID) (*Context, error) {
-	if c, ok := m.contexts.Load(cid); ok {
+	if c := m.contexts.Load(cid); c != nil {
 		return c, nil
 	}
 	return nil, ctxErr(types.ErrNotFound, op, cid, "no such context")

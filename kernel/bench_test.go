@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -42,20 +44,42 @@ func (c *constant) Close() error                { return nil }
 func (c *constant) Stat() (vfs.FileStat, error) { return vfs.FileStat{}, nil }
 
 // parked is a model that answers when it is cancelled.
-type parked struct{ constant }
+type parked struct {
+	constant
+	asked *atomic.Int64 // how often models of this kind were asked
+}
 
-func (p *parked) Write(ctx context.Context, _ []byte) error { <-ctx.Done(); return ctx.Err() }
+func (p *parked) Write(ctx context.Context, _ []byte) error {
+	p.asked.Add(1)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// until returns when n models were asked: from then on nobody but they work.
+func until(asked *atomic.Int64, n int64) {
+	for asked.Load() < n {
+		runtime.Gosched()
+	}
+}
 
 // toolAnswer makes a step add about half a KiB to the conversation.
 var toolAnswer = bytes.Repeat([]byte("a line of some file\n"), 20)
 
 func benchKernel(b *testing.B, store Store) *KernelImpl {
 	b.Helper()
+	k, _ := benchParked(b, store)
+	return k
+}
+
+// benchParked also returns how often models were asked that do not answer.
+func benchParked(b *testing.B, store Store) (*KernelImpl, *atomic.Int64) {
+	b.Helper()
+	asked := new(atomic.Int64)
 	devs := vfs.NewDeviceRegistry()
 	text := []byte(`{"content":"done","usage":{"input_tokens":1,"output_tokens":1}}`)
 	for path, f := range map[string]vfs.VFSFileFactory{
 		"/dev/llm/instant": func(string, vfs.OpenFlag) (vfs.VFSFile, error) { return &constant{answer: text}, nil },
-		"/dev/llm/parked":  func(string, vfs.OpenFlag) (vfs.VFSFile, error) { return &parked{}, nil },
+		"/dev/llm/parked":  func(string, vfs.OpenFlag) (vfs.VFSFile, error) { return &parked{asked: asked}, nil },
 	} {
 		if err := devs.Register(path, f); err != nil {
 			b.Fatal(err)
@@ -73,7 +97,7 @@ func benchKernel(b *testing.B, store Store) *KernelImpl {
 			b.Error(err)
 		}
 	})
-	return k
+	return k, asked
 }
 
 func benchSpawn(b *testing.B, k *KernelImpl, provider string, parent types.PID) types.PID {
@@ -223,12 +247,13 @@ func BenchmarkSignalGroup1000(b *testing.B) {
 		}
 	})
 	b.Run("rnix", func(b *testing.B) {
-		k := benchKernel(b, nil)
+		k, asked := benchParked(b, nil)
 		for range n {
 			if err := k.JoinGroup(benchSpawn(b, k, "parked", 0), 1); err != nil {
 				b.Fatal(err)
 			}
 		}
+		until(asked, n)
 		sig := types.SIGPAUSE
 		var cpu meter
 		cpu.start()
@@ -243,7 +268,7 @@ func BenchmarkSignalGroup1000(b *testing.B) {
 	})
 }
 
-// Row 5: kill a tree of 1,000 processes (fan-out 10) and wait until every one has ended.
+// Row 5: kill a tree of 1,000 processes (fan-out 10), of which each waits, and wait until every one has ended.
 func BenchmarkKillTree1000(b *testing.B) {
 	const n = 1000
 	b.Run("contexts", func(b *testing.B) {
@@ -259,9 +284,12 @@ func BenchmarkKillTree1000(b *testing.B) {
 				ctxs = append(ctxs, c)
 				defer cc()
 			}
+			var waiting sync.WaitGroup
+			waiting.Add(n)
 			for _, c := range ctxs {
-				go func() { <-c.Done(); done <- struct{}{} }()
+				go func() { waiting.Done(); <-c.Done(); done <- struct{}{} }()
 			}
+			waiting.Wait()
 			b.StartTimer()
 			cpu.start()
 			cancel()
@@ -272,11 +300,12 @@ func BenchmarkKillTree1000(b *testing.B) {
 		}
 	})
 	b.Run("rnix", func(b *testing.B) {
-		k := benchKernel(b, nil)
+		k, asked := benchParked(b, nil)
 		var cpu meter
 		defer func() { cpu.report(b) }()
 		for b.Loop() {
 			b.StopTimer()
+			asked.Store(0)
 			pids := []types.PID{benchSpawn(b, k, "parked", 0)}
 			for i := 1; i < n; i++ {
 				pids = append(pids, benchSpawn(b, k, "parked", pids[(i-1)/10]))
@@ -285,6 +314,7 @@ func BenchmarkKillTree1000(b *testing.B) {
 			for i, p := range pids {
 				procs[i], _ = k.Process(p)
 			}
+			until(asked, n)
 			b.StartTimer()
 			cpu.start()
 			if _, err := k.SignalTree(pids[0], types.SIGKILL); err != nil {

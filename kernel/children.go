@@ -165,12 +165,20 @@ func (k *KernelImpl) tellParent(p *Process) {
 	if p.parentUUID == (types.UUID{}) || k.stopped.Load() {
 		return
 	}
-	if parent, ok := k.table.byID(p.parentUUID); ok && (parent.opts.Body != nil || !parent.kids.needs(p.UUID, true)) {
-		return // it sees for itself
+	parent, ok := k.table.byID(p.parentUUID)
+	if ok && (parent.opts.Body != nil || !parent.kids.needs(p.UUID, p.failed())) || !ok && k.cfg.Post == nil {
+		return // it sees for itself, or nobody is there
 	}
 	if i := k.info(p); i.Exit != nil { // else it goes on
 		p.told = k.tell(p.parentUUID, i)
 	}
+}
+
+// failed reports whether a process has ended with a failure of its own: nobody has stopped it.
+func (p *Process) failed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.exit != nil && p.parked == "" && p.exit.Code != types.ExitOK && p.exit.Code != types.ExitCancelled
 }
 
 // tell tells a parent of the end of a run of a child, wherever the parent is. It reports whether a parent that
@@ -260,8 +268,16 @@ func (k *KernelImpl) fate(c kid) (i Info, p *Process, ok bool) {
 }
 
 // running returns the children that have not ended, for people.
-func (k *KernelImpl) running(p *Process) (names []string) {
-	for _, c := range p.kids.all() {
+func (k *KernelImpl) running(p *Process) []string {
+	if all := p.kids.all(); len(all) > 0 {
+		return k.stillRunning(all)
+	}
+	return nil
+}
+
+// stillRunning is apart so that what it looks at is not on the stack of a process without children.
+func (k *KernelImpl) stillRunning(all []kid) (names []string) {
+	for _, c := range all {
 		if c.told {
 			continue
 		}

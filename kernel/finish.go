@@ -94,23 +94,30 @@ func (k *KernelImpl) finish(p *Process, end *loop.End) {
 	p.result, p.ended, p.stopping, p.parked, p.wake = end.Result, now, stopping, end.Wait, end.Wake
 	p.broke = end.Purse
 	p.waits = waiting{}
-	e := event.Event{Kind: event.Exited, PID: p.PID, UUID: p.UUID, Text: rnixctx.Elide(end.Result, 64<<10), Tokens: p.progress.Tokens, Step: p.progress.Step, Dur: elapsed}
-	if stopping || end.Wait != "" {
-		e.Result = "suspended"
-	}
 	if !stopping {
-		p.exit, e.Exit = &exit, &exit
+		p.exit = &exit
 	}
-	if terr := p.transitionLocked(types.StateZombie, k.events); terr != nil {
+	if terr := p.transitionLocked(types.StateZombie, k.events, now); terr != nil {
 		k.log.Error("finish", "err", terr)
 	}
-	k.events.Append(e)
+	p.tellExit(k.events, now, elapsed)
 	p.mu.Unlock()
 	p.box.Close()
 	k.undelivered(p)
 	k.save(p)
 	k.tellParent(p)
 	close(p.left)
+}
+
+// tellExit says in the event log how the process has ended, p.mu held.
+//
+// +checklocks:p.mu
+func (p *Process) tellExit(log *event.Log, now time.Time, elapsed time.Duration) {
+	how := ""
+	if p.stopping || p.parked != "" {
+		how = "suspended"
+	}
+	log.Put(&event.Event{Time: now, Kind: event.Exited, PID: p.PID, UUID: p.UUID, Text: rnixctx.Elide(p.result, 64<<10), Tokens: p.progress.Tokens, Step: p.progress.Step, Dur: elapsed, Result: how, Exit: p.exit})
 }
 
 // unwritten says what to do when a process has ended because its record could not be written; "" if that is

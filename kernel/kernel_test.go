@@ -561,7 +561,7 @@ func TestStateMachine(t *testing.T) { // 003 §7.2
 	for from := types.StateCreated; from <= types.StateDead; from++ {
 		for to := types.StateCreated; to <= types.StateDead; to++ {
 			p := &Process{state: from}
-			err := p.transitionLocked(to, log)
+			err := p.transitionLocked(to, log, time.Now())
 			if (err == nil) != legal[[2]types.ProcessState{from, to}] {
 				t.Errorf("%v to %v: %v", from, to, err)
 			}

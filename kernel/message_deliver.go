@@ -81,6 +81,6 @@ func (h postman) Leave(final bool) (mail bool, note string) {
 // undelivered says in the log that a process has ended before it got all messages.
 func (k *KernelImpl) undelivered(p *Process) {
 	if n := p.box.Len(); n > 0 && p.opts.Body == nil {
-		k.events.Append(event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: "warning", Text: strconv.Itoa(n) + " messages were not delivered; they are if it is resumed"})
+		k.events.Put(&event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: "warning", Text: strconv.Itoa(n) + " messages were not delivered; they are if it is resumed"})
 	}
 }

@@ -128,16 +128,16 @@ var validTransitions = [...][]types.ProcessState{
 	types.StateDead:    nil,
 }
 
-// transitionLocked moves the process to another state, p.mu held, and says so in the event log. An
+// transitionLocked moves the process to another state, p.mu held, and says so in the event log, as of now. An
 // illegal transition changes nothing and returns an INTERNAL error that names both states.
-func (p *Process) transitionLocked(to types.ProcessState, log *event.Log) error {
+func (p *Process) transitionLocked(to types.ProcessState, log *event.Log, now time.Time) error {
 	if !slices.Contains(validTransitions[p.state], to) {
 		return &types.SyscallError{Syscall: "Transition", PID: p.PID, Code: types.ErrInternal,
 			Err: types.Errorf(types.ErrInternal, "", "", "illegal transition from %s to %s", p.state, to)}
 	}
 	from := p.state
 	p.state = to
-	log.Append(event.Event{Kind: event.StateChanged, PID: p.PID, UUID: p.UUID, From: from, To: to})
+	log.Put(&event.Event{Time: now, Kind: event.StateChanged, PID: p.PID, UUID: p.UUID, From: from, To: to})
 	return nil
 }
 
@@ -145,7 +145,7 @@ func (p *Process) transitionLocked(to types.ProcessState, log *event.Log) error 
 func (p *Process) start(log *event.Log) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.transitionLocked(types.StateRunning, log)
+	return p.transitionLocked(types.StateRunning, log, time.Now())
 }
 
 // State returns the state of the moment.

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"sync"
+	"time"
 
 	"rnix/internal/event"
 	"rnix/types"
@@ -19,7 +20,7 @@ var reapSteps = []struct {
 	{"wait for the goroutine", func(_ *KernelImpl, p *Process) { p.wg.Wait() }},
 	{"close the views on the log", func(k *KernelImpl, p *Process) {
 		// DebugChan and LogChan are views on the event log; this event is what ends them.
-		k.events.Append(event.Event{Kind: event.Reaped, PID: p.PID, UUID: p.UUID})
+		k.events.Put(&event.Event{Kind: event.Reaped, PID: p.PID, UUID: p.UUID})
 	}},
 	{"close the message queue", func(_ *KernelImpl, p *Process) { p.box.Close() }},
 	{"removeFromAllGroups", func(k *KernelImpl, p *Process) { k.table.leaveAll(p) }},
@@ -57,7 +58,7 @@ func (k *KernelImpl) reapProcess(p *Process) {
 // nobody is left to wait for them.
 func (k *KernelImpl) handleOrphanChildren(p *Process) {
 	for _, c := range k.table.orphan(p) {
-		k.events.Append(event.Event{Kind: event.Reparented, PID: c.PID, UUID: c.UUID})
+		k.events.Put(&event.Event{Kind: event.Reparented, PID: c.PID, UUID: c.UUID})
 		if c.State() == types.StateZombie {
 			k.reaper.add(c)
 		}
@@ -79,7 +80,7 @@ func (k *KernelImpl) freeContext(p *Process) {
 func (k *KernelImpl) bury(p *Process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.transitionLocked(types.StateDead, k.events); err != nil {
+	if err := p.transitionLocked(types.StateDead, k.events, time.Now()); err != nil {
 		k.log.Error("reap", "pid", p.PID, "err", err)
 	}
 }

@@ -46,7 +46,7 @@ func (p *Process) resolveSignalDisposition(sig types.Signal, log *event.Log) (si
 		return sigset.Decision{}, false
 	}
 	d := p.sigs.Deliver(sig)
-	log.Append(event.Event{Kind: event.Signalled, PID: p.PID, UUID: p.UUID, Name: sig.String(), Result: outcomes[d.Action]})
+	log.Put(&event.Event{Kind: event.Signalled, PID: p.PID, UUID: p.UUID, Name: sig.String(), Result: outcomes[d.Action]})
 	return d, true
 }
 
@@ -87,7 +87,7 @@ func (k *KernelImpl) pause(p *Process) {
 		cutOff()
 	}
 	k.followGate(p)
-	k.events.Append(event.Event{Kind: event.Paused, PID: p.PID, UUID: p.UUID})
+	k.events.Put(&event.Event{Kind: event.Paused, PID: p.PID, UUID: p.UUID})
 	gateMoved(p)
 }
 
@@ -100,7 +100,7 @@ func (k *KernelImpl) resume(p *Process) {
 	}
 	k.followGate(p)
 	checkClock(p)
-	k.events.Append(event.Event{Kind: event.Resumed, PID: p.PID, UUID: p.UUID, Dur: d})
+	k.events.Put(&event.Event{Kind: event.Resumed, PID: p.PID, UUID: p.UUID, Dur: d})
 	gateMoved(p)
 }
 

@@ -92,16 +92,18 @@ func (k *KernelImpl) close(p *Process, fd types.FD, path string) {
 const traceMax = 400
 
 func (k *KernelImpl) trace(p *Process, name, path, args string, fd types.FD, err error, start time.Time, result ...string) {
-	e := event.Event{Kind: event.Syscall, PID: p.PID, UUID: p.UUID, Name: name, Path: path, Args: args, Dur: time.Since(start)}
+	var text, fault string
+	var code types.ErrCode
 	switch {
 	case err != nil:
-		e.Err, e.Code = rnixctx.Elide(err.Error(), traceMax), types.CodeOf(err)
+		fault, code = rnixctx.Elide(err.Error(), traceMax), types.CodeOf(err)
 	case len(result) > 0:
-		e.Result = result[0]
+		text = result[0]
 	case name == "Open":
-		e.Result = fdName(fd)
+		text = fdName(fd)
 	}
-	k.events.Append(e)
+	now := time.Now()
+	k.events.Put(&event.Event{Time: now, Kind: event.Syscall, PID: p.PID, UUID: p.UUID, Name: name, Path: path, Args: args, Result: text, Err: fault, Code: code, Dur: now.Sub(start)})
 }
 
 func fdName(fd types.FD) string { return "fd " + types.PID(fd).String() }

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,7 +13,7 @@ import (
 // table owns which processes exist, who is whose child, the groups, and the tombstones. One lock
 // guards all relations; a lookup by PID needs none.
 type table struct {
-	byPID xsync.SyncMap[types.PID, *Process]
+	byPID xsync.Numbered[types.PID, Process]
 	next  func() (types.PID, error)
 	limit Limits
 
@@ -63,7 +62,10 @@ func newTable(next func() (types.PID, error), limit Limits) *table {
 	return t
 }
 
-func (t *table) get(pid types.PID) (*Process, bool) { return t.byPID.Load(pid) }
+func (t *table) get(pid types.PID) (*Process, bool) {
+	p := t.byPID.Load(pid)
+	return p, p != nil
+}
 
 // byID returns the living process of a history.
 func (t *table) byID(id types.UUID) (*Process, bool) {
@@ -75,7 +77,7 @@ func (t *table) byID(id types.UUID) (*Process, bool) {
 
 // lookup returns a living process or a NOT_FOUND error.
 func (t *table) lookup(op string, pid types.PID) (*Process, error) {
-	if p, ok := t.byPID.Load(pid); ok {
+	if p := t.byPID.Load(pid); p != nil {
 		return p, nil
 	}
 	return nil, &types.SyscallError{Syscall: op, PID: pid, Code: types.ErrNotFound, Err: errNoProcess}
@@ -298,12 +300,7 @@ func childrenLocked(p *Process) []types.PID {
 }
 
 // all returns the living processes in order of PID.
-func (t *table) all() []*Process {
-	var out []*Process
-	t.byPID.Range(func(_ types.PID, p *Process) bool { out = append(out, p); return true })
-	slices.SortFunc(out, func(a, b *Process) int { return cmp.Compare(a.PID, b.PID) })
-	return out
-}
+func (t *table) all() []*Process { return t.byPID.All() }
 
 // close forbids new processes and returns the living ones.
 func (t *table) close() []*Process {

@@ -17,7 +17,7 @@ import (
 type VFS struct {
 	devices *DeviceRegistry
 	caller  func(types.PID) (Caller, bool)
-	tables  xsync.SyncMap[types.PID, *fdTable]
+	tables  xsync.Numbered[types.PID, fdTable]
 }
 
 // New returns a VFS over devices. caller tells what devices may know of a process; it may be nil,
@@ -51,14 +51,14 @@ func (v *VFS) Admit(pid types.PID) { v.AdmitAs(pid, nil) }
 
 // AdmitAs is Admit for a process that tells devices itself who it is. caller is called at each open.
 func (v *VFS) AdmitAs(pid types.PID, caller func() Caller) {
-	v.tables.LoadOrStore(pid, &fdTable{next: types.FirstFD, caller: caller})
+	v.tables.Store(pid, &fdTable{next: types.FirstFD, caller: caller})
 }
 
 // Open opens path for a process and returns its descriptor, the lowest number never used before by
 // this process. It fails with NOT_FOUND if no device serves path or the process has no table.
 func (v *VFS) Open(pid types.PID, path string, flags OpenFlag) (types.FD, error) {
-	t, ok := v.tables.Load(pid)
-	if !ok {
+	t := v.tables.Load(pid)
+	if t == nil {
 		return 0, &types.SyscallError{Syscall: "Open", PID: pid, Device: path, Code: types.ErrNotFound, Err: errors.New("process has no open files table (it has ended)")}
 	}
 	f, err := v.OpenFile(pid, path, flags)
@@ -100,8 +100,8 @@ func (v *VFS) Install(pid types.PID, name string, f VFSFile, flags OpenFlag) (ty
 	gone := func() (types.FD, error) {
 		return 0, &types.SyscallError{Syscall: "Install", PID: pid, Device: name, Code: types.ErrNotFound, Err: errors.New("process has no table of open files")}
 	}
-	t, ok := v.tables.Load(pid)
-	if !ok {
+	t := v.tables.Load(pid)
+	if t == nil {
 		return gone()
 	}
 	t.mu.Lock()
@@ -115,7 +115,7 @@ func (v *VFS) Install(pid types.PID, name string, f VFSFile, flags OpenFlag) (ty
 // OpenFile opens path on behalf of a process without giving it a descriptor. The caller closes it.
 func (v *VFS) OpenFile(pid types.PID, path string, flags OpenFlag) (VFSFile, error) {
 	c := Caller{PID: pid}
-	if t, ok := v.tables.Load(pid); ok && t.caller != nil {
+	if t := v.tables.Load(pid); t != nil && t.caller != nil {
 		c = t.caller()
 	} else if v.caller != nil {
 		if known, ok := v.caller(pid); ok {
@@ -147,7 +147,7 @@ func (v *VFS) File(pid types.PID, fd types.FD) (VFSFile, error) {
 }
 
 func (v *VFS) file(op string, pid types.PID, fd types.FD) (openFile, error) {
-	if t, ok := v.tables.Load(pid); ok {
+	if t := v.tables.Load(pid); t != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if i := t.indexLocked(fd); i >= 0 {
@@ -192,7 +192,7 @@ func (v *VFS) Close(pid types.PID, fd types.FD) error {
 	if err != nil {
 		return err
 	}
-	if t, ok := v.tables.Load(pid); ok {
+	if t := v.tables.Load(pid); t != nil {
 		t.mu.Lock()
 		if i := t.indexLocked(fd); i >= 0 {
 			t.files = slices.Delete(t.files, i, i+1)
@@ -221,8 +221,8 @@ func (v *VFS) Stat(pid types.PID, fd types.FD) (FileStat, error) {
 // CloseAll closes every file of a process and removes its table; later opens are refused. It
 // returns the errors of all closes, joined, in order of the descriptors.
 func (v *VFS) CloseAll(pid types.PID) error {
-	t, ok := v.tables.LoadAndDelete(pid)
-	if !ok {
+	t := v.tables.Delete(pid)
+	if t == nil {
 		return nil
 	}
 	t.mu.Lock()
@@ -246,8 +246,8 @@ type FDInfo struct {
 
 // List returns the open files of a process in order of their descriptors.
 func (v *VFS) List(pid types.PID) []FDInfo {
-	t, ok := v.tables.Load(pid)
-	if !ok {
+	t := v.tables.Load(pid)
+	if t == nil {
 		return nil
 	}
 	t.mu.Lock()

@@ -1,5 +1,5 @@
-// Package xsync holds two small concurrent containers: SyncMap, a typed sync.Map, and Registry,
-// names that may be taken only once.
+// Package xsync holds small concurrent containers: SyncMap, a typed sync.Map; Numbered, a map for PIDs and the
+// like; and Registry, names that may be taken only once.
 package xsync
 
 import (

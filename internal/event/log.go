@@ -25,6 +25,7 @@ type Log struct {
 	mu     sync.Mutex
 	chunks []*[chunk]Event // made when they are first reached; +checklocks:mu
 	last   uint64          // sequence number of the newest event; 0 = none; +checklocks:mu
+	newest time.Time       // time of the newest event; +checklocks:mu
 	grown  chan struct{}   // closed at the next Append or Close; nil while nobody waits; +checklocks:mu
 	closed bool            // +checklocks:mu
 }
@@ -40,22 +41,34 @@ func New(capacity int) *Log {
 }
 
 // Append adds e and returns its sequence number, which it assigns; so it does the time if that is
-// zero. It never blocks, and goes on working after Close. What e points to must not change any more.
-func (l *Log) Append(e Event) uint64 {
-	l.mu.Lock()
-	if e.Time.IsZero() {
-		e.Time = time.Now()
+// zero. No event is older than the one before it: a time that is, is made equal. It never blocks, and
+// goes on working after Close. What e points to must not change any more.
+func (l *Log) Append(e Event) uint64 { return l.Put(&e) }
+
+// Put is Append for who has the event at a place of its own, and a stack that should not grow by a copy of it.
+// It does not keep e, and changes nothing in it.
+func (l *Log) Put(e *Event) uint64 {
+	now := e.Time
+	if now.IsZero() {
+		now = time.Now() // not under the lock, for which others may wait
 	}
+	l.mu.Lock()
+	if now.Before(l.newest) {
+		now = l.newest
+	}
+	l.newest = now
 	l.last++
-	e.Seq = l.last
-	*l.slotLocked(e.Seq) = e
+	seq := l.last
+	at := l.slotLocked(seq)
+	*at = *e
+	at.Seq, at.Time = seq, now
 	grown := l.grown
 	l.grown = nil
 	l.mu.Unlock()
 	if grown != nil {
 		close(grown)
 	}
-	return e.Seq
+	return seq
 }
 
 func (l *Log) slotLocked(seq uint64) *Event {

@@ -148,36 +148,49 @@ func New(cfg Config, host Host) (*Loop, error) {
 	return &Loop{cfg: cfg, host: host, req: req, progress: cfg.Start, scale: 1}, nil
 }
 
-// Run runs steps until the process is done, a limit is reached or ctx ends.
+// Run runs steps until the process is done, a limit is reached or ctx ends. Its frame, and that of question, are on the
+// stack of a process for as long as it waits for its model; what comes before and after that is in functions of its own,
+// so that the stacks of many waiting processes are small and none has to grow when it ends.
 func (l *Loop) Run(ctx context.Context) End {
 	for open := l.cfg.Open; ; open = nil {
-		if err := l.host.Wait(ctx); err != nil {
-			if context.Cause(ctx) == nil { // the pause could not be recorded
-				return storage(err)
-			}
-			return End{Cause: err, Paused: true}
+		end := l.ready(ctx, open)
+		if end == nil && open == nil {
+			end = l.step(ctx, l.question(ctx))
 		}
-		if b := l.cfg.Budget.Spent(); b != nil {
-			return outOfBudget(b, l.partial)
-		}
-		if open != nil {
-			if end, done := l.reopen(ctx, open); done {
-				return end
-			}
-			continue
-		}
-		if l.cfg.MaxSteps > 0 && l.progress.Step >= l.cfg.MaxSteps {
-			return l.giveUp(types.ExitError, types.ReasonMaxSteps)
-		}
-		if err := l.host.Deliver(); err != nil {
-			return storage(err)
-		}
-		l.next()
-		if end, done := l.step(ctx); done {
-			return end
+		if end != nil {
+			return *end
 		}
 	}
 }
+
+// ready returns when the next step may begin, or why it does not. A step that an earlier run has left open is ended.
+func (l *Loop) ready(ctx context.Context, open *Open) *End {
+	if err := l.host.Wait(ctx); err != nil {
+		if context.Cause(ctx) == nil { // the pause could not be recorded
+			return over(storage(err))
+		}
+		return &End{Cause: err, Paused: true}
+	}
+	if b := l.cfg.Budget.Spent(); b != nil {
+		return over(outOfBudget(b, l.partial))
+	}
+	if open != nil {
+		if end, done := l.reopen(ctx, open); done {
+			return over(end)
+		}
+		return nil
+	}
+	if l.cfg.MaxSteps > 0 && l.progress.Step >= l.cfg.MaxSteps {
+		return over(l.giveUp(types.ExitError, types.ReasonMaxSteps))
+	}
+	if err := l.host.Deliver(); err != nil {
+		return over(storage(err))
+	}
+	l.next()
+	return nil
+}
+
+func over(end End) *End { return &end }
 
 // next counts a step and announces it. It is apart so that the event is not on the stack of a process
 // that waits for its model.
@@ -196,49 +209,6 @@ func (l *Loop) giveUp(code int, reason string) End {
 	end := fail(code, reason, nil)
 	end.Result = l.partial
 	return end
-}
-
-// step runs one iteration. It reports whether the loop is over, and how.
-func (l *Loop) step(ctx context.Context) (End, bool) {
-	rec := &step.StepRecord{StepNumber: l.progress.Step, Timestamp: time.Now()}
-	work, stop := limit(ctx, l.cfg.StepTimeout)
-	resp, err := l.ask(work, rec)
-	for errors.Is(err, ErrHeld) { // its time begins anew when it goes on
-		stop()
-		if err := l.host.Wait(ctx); err != nil {
-			return End{Cause: err, Paused: context.Cause(ctx) != nil}, true
-		}
-		if err := l.host.Deliver(); err != nil {
-			return storage(err), true
-		}
-		work, stop = limit(ctx, l.cfg.StepTimeout)
-		resp, err = l.ask(work, rec)
-	}
-	defer stop()
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			return End{Cause: cause}, true
-		}
-		if b, ok := errors.AsType[*Broke](err); ok {
-			l.progress.Step-- // it is begun again when the process goes on
-			l.host.Progress(l.progress)
-			return outOfBudget(b, l.partial), true
-		}
-		return l.unanswered(rec, err, context.Cause(work))
-	}
-	said := rnixctx.Message{Role: rnixctx.RoleAssistant, Content: resp.Content, ToolCalls: resp.ToolCalls, Reasoning: resp.Blocks}
-	actions := Parse(resp, l.cfg.Tools, l.cfg.Meta)
-	said.ToolCalls = resp.ToolCalls // their ids are unique now
-	if len(actions) == 0 {
-		return l.nothing(rec, resp)
-	}
-	if err := l.host.Said(said, rec.Answer()); err != nil {
-		return storage(err), true
-	}
-	if b := l.cfg.Budget.Spent(); b != nil {
-		return outOfBudget(b, l.partial+resp.Content), true
-	}
-	return l.conclude(ctx, work, rec, resp, actions, nil)
 }
 
 // limit returns a context that ends with ctx, or with the step's own time d; 0 = it has none.
