@@ -584,8 +584,13 @@ func TestReapStepsAreTheTwelveOfTheSpecification(t *testing.T) {
 
 func TestReapClearsThreadsCoroutinesAndMailbox(t *testing.T) {
 	s := newSys(t)
-	s.model = untilKilled
+	asked := make(chan struct{})
+	s.model = func(ctx context.Context, c vfs.Caller, n int) (reply, error) {
+		close(asked) // from now on the loop takes no message
+		return untilKilled(ctx, c, n)
+	}
 	pid := s.spawn()
+	<-asked
 	p, _ := s.Process(pid)
 	threadDone := make(chan struct{})
 	if _, err := p.SpawnThread("t", func(t *Thread) { <-t.Context().Done(); close(threadDone) }); err != nil {
