@@ -166,7 +166,7 @@ func (k *KernelImpl) tellParent(p *Process) {
 		return
 	}
 	parent, ok := k.table.byID(p.parentUUID)
-	if ok && (parent.opts.Body != nil || !parent.kids.needs(p.UUID, p.failed())) || !ok && k.cfg.Post == nil {
+	if ok && (parent.opts.Body != nil || !parent.kids.needs(p.UUID, failed(p))) || !ok && k.cfg.Post == nil {
 		return // it sees for itself, or nobody is there
 	}
 	if i := k.info(p); i.Exit != nil { // else it goes on
@@ -175,7 +175,7 @@ func (k *KernelImpl) tellParent(p *Process) {
 }
 
 // failed reports whether a process has ended with a failure of its own: nobody has stopped it.
-func (p *Process) failed() bool {
+func failed(p *Process) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.exit != nil && p.parked == "" && p.exit.Code != types.ExitOK && p.exit.Code != types.ExitCancelled

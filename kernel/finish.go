@@ -100,7 +100,7 @@ func (k *KernelImpl) finish(p *Process, end *loop.End) {
 	if terr := p.transitionLocked(types.StateZombie, k.events, now); terr != nil {
 		k.log.Error("finish", "err", terr)
 	}
-	p.tellExit(k.events, now, elapsed)
+	tellExit(p, k.events, now, elapsed)
 	p.mu.Unlock()
 	p.box.Close()
 	k.undelivered(p)
@@ -112,7 +112,7 @@ func (k *KernelImpl) finish(p *Process, end *loop.End) {
 // tellExit says in the event log how the process has ended, p.mu held.
 //
 // +checklocks:p.mu
-func (p *Process) tellExit(log *event.Log, now time.Time, elapsed time.Duration) {
+func tellExit(p *Process, log *event.Log, now time.Time, elapsed time.Duration) {
 	how := ""
 	if p.stopping || p.parked != "" {
 		how = "suspended"

@@ -153,9 +153,9 @@ func New(cfg Config, host Host) (*Loop, error) {
 // so that the stacks of many waiting processes are small and none has to grow when it ends.
 func (l *Loop) Run(ctx context.Context) End {
 	for open := l.cfg.Open; ; open = nil {
-		end := l.ready(ctx, open)
+		end := ready(ctx, l, open)
 		if end == nil && open == nil {
-			end = l.step(ctx, l.question(ctx))
+			end = l.step(ctx, question(ctx, l))
 		}
 		if end != nil {
 			return *end
@@ -164,7 +164,7 @@ func (l *Loop) Run(ctx context.Context) End {
 }
 
 // ready returns when the next step may begin, or why it does not. A step that an earlier run has left open is ended.
-func (l *Loop) ready(ctx context.Context, open *Open) *End {
+func ready(ctx context.Context, l *Loop, open *Open) *End {
 	if err := l.host.Wait(ctx); err != nil {
 		if context.Cause(ctx) == nil { // the pause could not be recorded
 			return over(storage(err))

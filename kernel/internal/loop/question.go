@@ -20,7 +20,7 @@ type asked struct {
 }
 
 // question has the model answer for a new step. A pause cuts it off, and it is asked again.
-func (l *Loop) question(ctx context.Context) *asked {
+func question(ctx context.Context, l *Loop) *asked {
 	q := &asked{rec: &step.StepRecord{StepNumber: l.progress.Step, Timestamp: time.Now()}}
 	for {
 		q.work, q.stop = limit(ctx, l.cfg.StepTimeout)
@@ -29,14 +29,14 @@ func (l *Loop) question(ctx context.Context) *asked {
 			return q
 		}
 		q.stop() // its time begins anew when it goes on
-		if q.end = l.held(ctx); q.end != nil {
+		if q.end = held(ctx, l); q.end != nil {
 			return q
 		}
 	}
 }
 
 // held returns when a pause is over and the question can be asked again, or why it cannot.
-func (l *Loop) held(ctx context.Context) *End {
+func held(ctx context.Context, l *Loop) *End {
 	if err := l.host.Wait(ctx); err != nil {
 		return &End{Cause: err, Paused: context.Cause(ctx) != nil}
 	}
@@ -52,18 +52,18 @@ func (l *Loop) step(ctx context.Context, q *asked) *End {
 	if q.end != nil {
 		return q.end
 	}
-	conclude := l.answered
+	conclude := q.answered
 	if q.err != nil {
-		conclude = l.broken
+		conclude = q.broken
 	}
-	if end, done := conclude(ctx, q); done {
+	if end, done := conclude(ctx, l); done {
 		return over(end)
 	}
 	return nil
 }
 
 // broken ends a process, or a step, whose model could not be asked or has not answered.
-func (l *Loop) broken(ctx context.Context, q *asked) (End, bool) {
+func (q *asked) broken(ctx context.Context, l *Loop) (End, bool) {
 	if cause := context.Cause(ctx); cause != nil {
 		return End{Cause: cause}, true
 	}
@@ -76,7 +76,7 @@ func (l *Loop) broken(ctx context.Context, q *asked) (End, bool) {
 }
 
 // answered does what the model has answered.
-func (l *Loop) answered(ctx context.Context, q *asked) (End, bool) {
+func (q *asked) answered(ctx context.Context, l *Loop) (End, bool) {
 	rec, resp := q.rec, q.resp
 	said := rnixctx.Message{Role: rnixctx.RoleAssistant, Content: resp.Content, ToolCalls: resp.ToolCalls, Reasoning: resp.Blocks}
 	actions := Parse(resp, l.cfg.Tools, l.cfg.Meta)
