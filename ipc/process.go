@@ -35,6 +35,9 @@ type SpawnRequest struct {
 	Env []string `json:"env,omitempty"`
 	// Group is a process group that it is in from the beginning: a number, or a name.
 	Group string `json:"group,omitempty"`
+	// Tools says which tools an agent's command line has: "own", its own beside the kernel's, or "kernel", the
+	// kernel's alone. Empty = as its provider says.
+	Tools string `json:"tools,omitempty"`
 	// Inputs are data that the process is given with its intent, marked as data.
 	Inputs []step.Input `json:"inputs,omitempty"`
 }

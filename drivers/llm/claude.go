@@ -115,7 +115,7 @@ func (d *ClaudeCliDriver) perform(ctx context.Context, req LLMRequest, emit func
 	if err != nil {
 		return nil, err
 	}
-	resp, err := d.ask(ctx, c, &req, transcript(conversation(req)), keep, emit)
+	resp, err := d.ask(ctx, c, &req, Transcript(conversation(req)), keep, emit)
 	if errors.Is(err, errUnheard) {
 		return nil, c.fail(types.ErrDriver, "the program ended without an answer"+c.how(), nil)
 	}

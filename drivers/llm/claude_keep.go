@@ -115,7 +115,7 @@ func (c *claudeChild) goesOn(req *LLMRequest, key string) (next string, ok bool)
 	if m := &req.Messages[n]; m.Role != rnixctx.RoleAssistant || m.Content != c.said.Content || !sameCalls(m.ToolCalls, c.said.ToolCalls) {
 		return "", false
 	}
-	return continuation(req.Messages[n+1:], req.Messages[n].ToolCalls), true
+	return Continuation(req.Messages[n+1:], req.Messages[n].ToolCalls), true
 }
 
 // sameCalls compares calls without their ids, which the kernel may change.

@@ -68,7 +68,7 @@ func (d *CursorCliDriver) perform(ctx context.Context, req LLMRequest, emit func
 	}
 	ctx, cancel := context.WithTimeout(ctx, total)
 	defer cancel()
-	prompt := systemText(&req) + "\n\n" + transcript(conversation(req))
+	prompt := systemText(&req) + "\n\n" + Transcript(conversation(req))
 	args := []string{"--print", "--output-format", "stream-json", "--trust", "--mode", "ask"}
 	if m := cmp.Or(req.Model, d.cfg.Model); m != "" {
 		args = append(args, "--model", m)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rnix/internal/config"
 	"rnix/ipc"
 )
 
@@ -171,6 +172,8 @@ func completeRun(a *app, c *cobra.Command) {
 		"agent": completeAgents(a), "provider": completeProviders(a), "fallback-provider": completeProviders(a),
 		"parent": completeProcs(a, false), "group": completeGroups(a), "mcp": completeServers(a),
 		"output-format": cobra.FixedCompletions([]cobra.Completion{"text", "json", "stream-json"}, cobra.ShellCompDirectiveNoFileComp),
+		"harness":       cobra.FixedCompletions(config.Harnesses(), cobra.ShellCompDirectiveNoFileComp),
+		"tools":         cobra.FixedCompletions([]cobra.Completion{config.ToolsOwn, config.ToolsKernel}, cobra.ShellCompDirectiveNoFileComp),
 		"effort":        cobra.FixedCompletions([]cobra.Completion{"low", "medium", "high"}, cobra.ShellCompDirectiveNoFileComp),
 	} {
 		_ = c.RegisterFlagCompletionFunc(flag, f)

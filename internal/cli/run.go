@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rnix/internal/ash"
+	"rnix/internal/config"
 	"rnix/internal/price"
 	"rnix/ipc"
 )
@@ -61,6 +63,7 @@ type runOptions struct {
 	intent   string
 	stdin    bool
 	inputs   []string
+	harness  string
 	maxSteps int
 	budget   count
 	usd      money
@@ -79,6 +82,8 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.StringArrayVar(&o.inputs, "input", nil, "a file for the agent to work on, as `NAME=FILE`; may be repeated")
 	f.StringVarP(&o.req.Agent, "agent", "a", "", "the agent (see: rnix agents)")
 	f.StringVar(&o.req.Provider, "provider", "", "the model provider (see: rnix providers)")
+	f.StringVar(&o.harness, "harness", "", "run a whole agent command line as the process: claude, codex or opencode")
+	f.StringVar(&o.req.Tools, "tools", "", "of a --harness: \"own\", its own beside the kernel's, or \"kernel\", the kernel's alone")
 	f.StringVarP(&o.req.Model, "model", "m", "", "the model, or provider/model")
 	f.StringVar(&o.req.FallbackProvider, "fallback-provider", "", "the provider when the first one fails")
 	f.StringVar(&o.req.FallbackModel, "fallback-model", "", "the model when the first one fails")
@@ -143,6 +148,15 @@ func (o *runOptions) settle(changed func(string) bool) error {
 			return usagef("", "--max-steps %d is negative; 0 means no limit", o.maxSteps)
 		}
 		o.req.MaxSteps = &o.maxSteps
+	}
+	if changed("harness") {
+		if o.req.Provider != "" {
+			return usagef("", "--harness %s and --provider %s both say who works; give one", o.harness, o.req.Provider)
+		}
+		if !slices.Contains(config.Harnesses(), o.harness) {
+			return usagef("", "--harness %q is none of %s", o.harness, strings.Join(config.Harnesses(), ", "))
+		}
+		o.req.Provider = config.HarnessProvider(o.harness)
 	}
 	if changed("budget") {
 		n := int(o.budget)

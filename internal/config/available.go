@@ -23,7 +23,7 @@ func Available(lookup Lookup) func(Provider) (bool, string) {
 				return false, "the script " + p.Script + " is missing"
 			}
 			return true, "answers come from " + p.Script
-		case DriverClaude, DriverCursor:
+		case DriverClaude, DriverCursor, DriverClaudeAgent, DriverCodexAgent, DriverOpencode:
 			if path, ok := Executable(p, lookup); ok {
 				return true, "found " + path
 			}
@@ -70,6 +70,8 @@ func commands(p Provider) []string {
 		return []string{p.Command}
 	case p.Driver == DriverCursor:
 		return []string{"cursor-agent", "agent"}
+	case p.Harness() != "":
+		return []string{p.Harness()}
 	}
 	return []string{"claude"}
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"rnix/agent"
@@ -12,6 +13,9 @@ import (
 const (
 	DriverClaude       = "claude-cli"
 	DriverCursor       = "cursor-cli"
+	DriverClaudeAgent  = "claude-agent" // the whole command line with its own loop, as opposed to a model behind it
+	DriverCodexAgent   = "codex-agent"
+	DriverOpencode     = "opencode-agent"
 	DriverAnthropic    = "anthropic"
 	DriverOpenAI       = "openai"
 	DriverOpenAICompat = "openai-compat"
@@ -38,11 +42,39 @@ type Provider struct {
 	ContextWindow   int           // in tokens; 0 = unknown
 	Windows         map[string]int
 	Script          string // of the replay driver: an absolute path
+	// Of agents' command lines: ToolsOwn leaves them the tools that they bring along, ToolsKernel does not.
+	// Sandbox bounds what these may do, in the command line's own way: read-only, workspace-write, full.
+	Tools   string
+	Sandbox string
 
 	Source    string // built-in, environment, or file:line
 	Automatic bool   // may be chosen when nobody names a provider
 	Problem   string // why it cannot be used; empty = it can
 }
+
+// What an agent's command line may use.
+const (
+	ToolsOwn    = "own"    // its own tools and the kernel's
+	ToolsKernel = "kernel" // the kernel's alone, so that all it does is a call of the kernel
+)
+
+// agentSuffix ends the names of drivers that are an agent's command line.
+const agentSuffix = "-agent"
+
+// Harness returns the name of the agent's command line that a provider is, such as claude; "" if it is a model.
+func (p Provider) Harness() string {
+	name, ok := strings.CutSuffix(p.Driver, agentSuffix)
+	if !ok {
+		return ""
+	}
+	return name
+}
+
+// Harnesses are the names of the agents' command lines that there are providers for.
+func Harnesses() []string { return []string{"claude", "codex", "opencode"} }
+
+// HarnessProvider is the name of the built-in provider of an agent's command line.
+func HarnessProvider(name string) string { return name + agentSuffix }
 
 // Window returns the context window of a model in tokens; 0 = unknown.
 func (p Provider) Window(model string) int {
@@ -60,6 +92,9 @@ func builtIns() []Provider {
 		{Name: "claude", Driver: DriverClaude, Source: agent.ScopeBuiltIn, Automatic: true},
 		{Name: "cursor", Driver: DriverCursor, Source: agent.ScopeBuiltIn, Automatic: true},
 		{Name: "offline", Driver: DriverOffline, Source: agent.ScopeBuiltIn, Automatic: true},
+		{Name: DriverClaudeAgent, Driver: DriverClaudeAgent, Source: agent.ScopeBuiltIn},
+		{Name: DriverCodexAgent, Driver: DriverCodexAgent, Source: agent.ScopeBuiltIn},
+		{Name: DriverOpencode, Driver: DriverOpencode, Source: agent.ScopeBuiltIn},
 	}
 }
 

@@ -23,7 +23,7 @@ func names(list []Provider) string {
 
 func TestTheVendorsVariablesChangeTheBuiltInProviders(t *testing.T) {
 	p := LoadProviders(sources(t, nil, "OPENAI_BASE_URL", "http://localhost:8080/v1", "OPENAI_MODEL", "local", "ANTHROPIC_BASE_URL", "nonsense"))
-	if got := names(p.List); got != "anthropic openai claude cursor offline" {
+	if got := names(p.List); got != "anthropic openai claude cursor offline claude-agent codex-agent opencode-agent" {
 		t.Error(got)
 	}
 	if q := p.find("openai"); q.BaseURL != "http://localhost:8080/v1" || q.DefaultModel != "local" || q.Source != "environment" {
@@ -62,7 +62,7 @@ providers:
 	}, "K", "v")
 	p := LoadProviders(s)
 	expect(t, p.Problems)
-	if got := names(p.List); got != "local anthropic openai claude cursor offline test" {
+	if got := names(p.List); got != "local anthropic openai claude cursor offline claude-agent codex-agent opencode-agent test" {
 		t.Error(got)
 	}
 	file := filepath.Join(s.ProjectDir, ".rnix", "providers.yaml")
@@ -99,10 +99,10 @@ func TestAProjectCannotRedirectTheConversation(t *testing.T) { // A-57
 `}
 	s := sources(t, files)
 	p := LoadProviders(s)
-	if diff := cmp.Diff(builtIns(), p.List[:5]); diff != "" {
+	if diff := cmp.Diff(builtIns(), p.List[:len(builtIns())]); diff != "" {
 		t.Error(diff)
 	}
-	for _, q := range p.List[5:] {
+	for _, q := range p.List[len(builtIns()):] {
 		if ok, _ := Available(vars())(q); ok {
 			t.Errorf("%s can be used", q.Name)
 		}

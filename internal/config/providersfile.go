@@ -37,6 +37,8 @@ type providerEntry struct {
 	ContextWindow   int                   `yaml:"context_window"`
 	Models          map[string]modelEntry `yaml:"models"`
 	Script          string                `yaml:"script"`
+	Tools           string                `yaml:"tools"`
+	Sandbox         string                `yaml:"sandbox"`
 }
 
 type modelEntry struct {
@@ -59,10 +61,16 @@ var (
 	variableName = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
+// agentKeys are those of agents' command lines.
+var agentKeys = []string{"command", "extra_args", "reasoning_effort", "tools", "sandbox"}
+
 // keys that each driver has a use for, besides those that all have.
 var driverKeys = map[string][]string{
 	DriverClaude:       {"command", "extra_args", "grace_sec", "reasoning_effort"},
 	DriverCursor:       {"command", "extra_args", "grace_sec"},
+	DriverClaudeAgent:  agentKeys,
+	DriverCodexAgent:   agentKeys,
+	DriverOpencode:     agentKeys,
 	DriverAnthropic:    {"base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort"},
 	DriverOpenAI:       {"base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort"},
 	DriverOpenAICompat: {"base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort"},
@@ -75,13 +83,14 @@ var driverKeys = map[string][]string{
 var usualKey = map[string]string{DriverAnthropic: "ANTHROPIC_API_KEY", DriverOpenAI: "OPENAI_API_KEY"}
 
 // drivers are the names of the drivers.
-var drivers = []string{DriverAnthropic, DriverClaude, DriverCursor, DriverOffline, DriverOpenAI, DriverOpenAICompat, DriverReplay}
+var drivers = []string{DriverAnthropic, DriverClaude, DriverClaudeAgent, DriverCodexAgent, DriverCursor, DriverOffline, DriverOpenAI, DriverOpenAICompat,
+	DriverOpencode, DriverReplay}
 
 // specialKeys are those that not every driver has. untrusted are those that a project may not set:
 // they say what is started, where the conversation goes, and which secret goes along.
 var (
-	specialKeys = []string{"command", "extra_args", "grace_sec", "base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort", "script"}
-	untrusted   = []string{"command", "extra_args", "base_url", "api_key_env", "headers"}
+	specialKeys = []string{"command", "extra_args", "grace_sec", "base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort", "script", "tools", "sandbox"}
+	untrusted   = []string{"command", "extra_args", "base_url", "api_key_env", "headers", "tools", "sandbox"}
 )
 
 // read joins a file's providers with those that there are, by name, and returns its default.
@@ -252,6 +261,16 @@ func (r reader) texts(key string, e providerEntry, p *Provider) {
 		}
 		return ""
 	})
+	among := func(words ...string) func(string) string {
+		return func(v string) string {
+			if !slices.Contains(words, v) {
+				return fmt.Sprintf("%q is none of %s", v, strings.Join(words, ", "))
+			}
+			return ""
+		}
+	}
+	set("tools", e.Tools, &p.Tools, among(ToolsOwn, ToolsKernel))
+	set("sandbox", e.Sandbox, &p.Sandbox, among("read-only", "workspace-write", "full"))
 	if d.Has(key + ".extra_args") {
 		p.ExtraArgs = e.ExtraArgs
 	}

@@ -15,6 +15,7 @@ import (
 
 	rnixctx "rnix/context"
 	"rnix/drivers/fs"
+	"rnix/drivers/harness"
 	"rnix/drivers/mcp"
 	"rnix/drivers/shell"
 	wsdriver "rnix/drivers/workspace"
@@ -35,6 +36,8 @@ import (
 // Options say what kind of daemon to run.
 type Options struct {
 	Version string
+	// Program is this program, which serves the kernel to agents' command lines ("mcp serve"); empty = the one that runs.
+	Program string
 	// Lookup is the daemon's environment; nil = that of the program.
 	Lookup statehome.Lookup
 	// Idle is how long the daemon goes on without processes, connections and calls; 0 = for ever.
@@ -73,6 +76,7 @@ type Daemon struct {
 	misread    []string          // what is wrong in the configuration
 	keeper     *workspace.Keeper // nil = snapshots are switched off
 	kept       *workspace.Keeper // the same; also there where no more are made, for what was kept before
+	bridge     *harness.Bridge
 	collector  *gc.Collector
 	policy     gc.Policy
 	gcMode     gc.Mode
@@ -240,7 +244,10 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 		return nil, back, err
 	}
 	back.add(d.collector.Close)
-	d.models = &models{procs: d.procs, log: d.log, drivers: map[string]model{}}
+	if d.bridge, err = (sessions{d}).open(); err != nil {
+		return nil, back, err
+	}
+	d.models = &models{procs: d.procs, log: d.log, bridge: d.bridge, harnessDir: sessions{d}.dir, drivers: map[string]model{}}
 	back.add(d.models.close)
 	return l, back, d.boot()
 }
@@ -265,7 +272,7 @@ func (d *Daemon) boot() error {
 		Store:   d.store,
 		NextPID: func() (types.PID, error) { n, err := d.pids.Next(); return types.PID(n), err },
 		// A model call is cut off by a pause, and an MCP server has nothing to do while nobody calls it.
-		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell) }, Thaw: d.procs.Thaw,
+		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell, proc.KindHarness) }, Thaw: d.procs.Thaw,
 		Release:    d.release,
 		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
 		Scratch:    d.scratch, Inputs: d.store.inputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Price: priceFor, Accounts: accounts{d}, Revive: resumer{d}.reviveChild, Dismiss: undertaker{d}.dismiss, Heartbeat: d.heartbeat,
@@ -302,6 +309,7 @@ func (d *Daemon) handle(s *ipc.Server) {
 	superviser{d}.handle(s)
 	composer{d}.handle(s)
 	budgets{d}.handle(s)
+	sessions{d}.handle(s)
 	on(d, s, ipc.Heartbeat, heart{d}.beats)
 	on(d, s, ipc.Spawn, spawner{d}.spawn)
 	on(d, s, ipc.Resume, resumer{d}.resume)

@@ -1,14 +1,16 @@
 package daemon
 
 import (
+	harnessdriver "rnix/drivers/harness"
 	"rnix/drivers/llm"
 	"rnix/internal/config"
-	"rnix/internal/proc"
+	"rnix/internal/harness"
 	"rnix/types"
 )
 
 // makeDriver makes the driver of a provider.
-func makeDriver(pr config.Provider, procs *proc.Manager) (llm.LLMDriver, error) {
+func (m *models) makeDriver(pr config.Provider) (llm.LLMDriver, error) {
+	procs := m.procs
 	if pr.Problem != "" {
 		return nil, types.Errorf(types.ErrInvalid, "Open", pr.Name, "%s", pr.Problem)
 	}
@@ -25,6 +27,9 @@ func makeDriver(pr config.Provider, procs *proc.Manager) (llm.LLMDriver, error) 
 		return llm.NewCursorCliDriver(llm.CursorConfig{Name: pr.Name, Command: pr.Command, Model: pr.DefaultModel,
 			ExtraArgs: pr.ExtraArgs, ContextWindow: window, Start: procs, Total: pr.Timeout}), nil
 	}
+	if name := pr.Harness(); name != "" {
+		return m.makeHarness(name, pr)
+	}
 	http := llm.HTTPConfig{Name: pr.Name, BaseURL: pr.BaseURL, APIKeyEnv: pr.APIKeyEnv, Model: pr.DefaultModel, MaxTokens: pr.MaxTokens,
 		ContextWindow: window, Effort: pr.ReasoningEffort, Headers: pr.Headers, CallTimeout: pr.Timeout}
 	switch pr.Driver {
@@ -34,4 +39,18 @@ func makeDriver(pr config.Provider, procs *proc.Manager) (llm.LLMDriver, error) 
 		return llm.NewOpenAI(http)
 	}
 	return nil, types.Errorf(types.ErrInvalid, "Open", pr.Name, "no driver %s", pr.Driver)
+}
+
+// makeHarness makes the driver of an agent's command line.
+func (m *models) makeHarness(name string, pr config.Provider) (llm.LLMDriver, error) {
+	cli, err := harness.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	if pr.Tools == config.ToolsKernel && !cli.Can().OwnToolsOff {
+		return nil, types.Errorf(types.ErrInvalid, "Open", pr.Name, "the tools of %s cannot be switched off, so it cannot be started with the kernel's alone", name)
+	}
+	return harnessdriver.New(harnessdriver.Config{Name: pr.Name, CLI: cli, Program: pr.Command, Model: pr.DefaultModel, Effort: pr.ReasoningEffort,
+		ExtraArgs: pr.ExtraArgs, OwnTools: pr.Tools != config.ToolsKernel, Sandbox: pr.Sandbox, Start: m.procs, Bridge: m.bridge, Dir: m.harnessDir,
+		StateRoot: func(id, _ string) string { return m.harnessDir(id) }}), nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"rnix/drivers/harness"
 	"rnix/drivers/llm"
 	"rnix/internal/config"
 	"rnix/internal/proc"
@@ -20,8 +21,10 @@ import (
 // what address, depends on the client that started the process. A driver is made once for each
 // distinct configuration and shared, with its concurrency gate.
 type models struct {
-	procs *proc.Manager
-	log   *slog.Logger
+	procs      *proc.Manager
+	log        *slog.Logger
+	bridge     *harness.Bridge
+	harnessDir func(session string) string
 
 	mu      sync.Mutex
 	drivers map[string]model // +checklocks:mu; by the configuration as JSON
@@ -72,7 +75,7 @@ func (m *models) driver(p *profile, pr config.Provider) (model, error) {
 		return model{}, err
 	}
 	if pr.Driver == config.DriverReplay { // a script may be edited between two runs
-		d, err := makeDriver(pr, m.procs)
+		d, err := m.makeDriver(pr)
 		if err != nil {
 			return model{}, err
 		}
@@ -83,7 +86,7 @@ func (m *models) driver(p *profile, pr config.Provider) (model, error) {
 	if d, ok := m.drivers[key]; ok {
 		return d, nil
 	}
-	d, err := makeDriver(pr, m.procs)
+	d, err := m.makeDriver(pr)
 	if err != nil {
 		return model{}, err
 	}

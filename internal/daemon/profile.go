@@ -28,6 +28,7 @@ type profile struct {
 	servers   []agent.MCPEntry
 	problems  []string
 	asked     config.Wish // the client's part of it
+	tools     string      // which tools agents' command lines have: config.ToolsOwn, ToolsKernel; empty = as each provider says
 	names     []string    // of variables that OS children see besides the agent's
 }
 
@@ -103,4 +104,23 @@ func (p *profile) load(name string, extraMCP []string) (*agent.Agent, error) {
 		name = p.cfg.DefaultAgent.V
 	}
 	return p.catalog.Load(name, agent.LoadOptions{WorkDir: p.cwd, ProjectDir: p.project, Servers: p.servers, ExtraMCP: extraMCP, TrustProject: p.trust})
+}
+
+// giveTools settles which tools agents' command lines have that are started with this profile.
+func (p *profile) giveTools(which string) error {
+	switch which {
+	case "":
+		return nil
+	case config.ToolsOwn, config.ToolsKernel:
+	default:
+		return types.Errorf(types.ErrInvalid, "Spawn", which, "the tools of an agent's command line are %q, its own beside the kernel's, or %q, the kernel's alone", config.ToolsOwn, config.ToolsKernel)
+	}
+	p.tools = which
+	p.providers.List = slices.Clone(p.providers.List)
+	for i := range p.providers.List {
+		if pr := &p.providers.List[i]; pr.Harness() != "" {
+			pr.Tools = which
+		}
+	}
+	return nil
 }

@@ -133,6 +133,9 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 		return nil, err
 	}
 	p.asked, p.names = set.asked(), set.Names
+	if err := p.giveTools(set.Tools); err != nil {
+		return nil, err
+	}
 	r := &ready{again: a, warnings: slices.Clone(p.problems)}
 	if a.was.Body != nil {
 		return r, d.settleBody(r, p, req)

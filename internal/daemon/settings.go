@@ -29,6 +29,7 @@ type settings struct {
 	Model            string `json:"model,omitempty"`
 	FallbackProvider string `json:"fallback_provider,omitempty"`
 	FallbackModel    string `json:"fallback_model,omitempty"`
+	Tools            string `json:"tools,omitempty"` // of agents' command lines
 }
 
 // serverSums returns a hash of each server that an agent has: of what is run, or of where it is.
@@ -62,7 +63,7 @@ func (s *settings) asked() config.Wish {
 // settingsOf returns the settings of a process with a profile.
 func settingsOf(p *profile, ag *agent.Agent, mcp []string) (json.RawMessage, error) {
 	s := settings{Cwd: p.cwd, Trust: p.trust, MCP: mcp, Names: p.names, Provider: p.asked.Provider, Model: p.asked.Model,
-		FallbackProvider: p.asked.FallbackProvider, FallbackModel: p.asked.FallbackModel}
+		FallbackProvider: p.asked.FallbackProvider, FallbackModel: p.asked.FallbackModel, Tools: p.tools}
 	if p.trust {
 		s.Servers = serverSums(ag)
 	}

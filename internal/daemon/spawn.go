@@ -68,8 +68,14 @@ func (d spawner) settle(p *profile, req ipc.SpawnRequest) (ag *agent.Agent, opts
 		ag.Loaded = append(ag.Loaded, skill)
 	}
 	p.asked = config.Wish{Provider: req.Provider, Model: req.Model, FallbackProvider: req.FallbackProvider, FallbackModel: req.FallbackModel}
+	if err = p.giveTools(req.Tools); err != nil {
+		return nil, opts, choice, err
+	}
 	if choice, err = p.choose(ag.Models); err != nil {
 		return nil, opts, choice, err
+	}
+	if req.Tools != "" && choice.Provider.Harness() == "" {
+		return nil, opts, choice, types.Errorf(types.ErrInvalid, "Spawn", choice.Provider.Name, "it is a model and has no tools of its own: --tools is for agents' command lines (--harness)")
 	}
 	if opts, err = d.spawnOpts(p, ag, choice, req); err == nil {
 		opts.Settings, err = settingsOf(p, ag, req.MCP)
@@ -116,6 +122,9 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 	}
 	if o.MaxSteps == nil && ag.MaxSteps == nil && p.cfg.MaxSteps.Origin != config.FromDefault {
 		o.MaxSteps = &p.cfg.MaxSteps.V
+	}
+	if o.MaxSteps == nil && ag.MaxSteps == nil && choice.Provider.Harness() != "" { // it counts by itself, and each of its calls is a step
+		o.MaxSteps = new(int)
 	}
 	if o.ContextBudget == nil && ag.ContextBudget == nil && p.cfg.ContextBudget.V > 0 {
 		o.ContextBudget = &p.cfg.ContextBudget.V

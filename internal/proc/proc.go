@@ -34,11 +34,13 @@ const (
 	KindShell Kind = "shell"
 	KindMCP   Kind = "mcp"
 	KindLLM   Kind = "llm"
-	KindGit   Kind = "git"
+	// KindHarness is an agent's whole command line, which works by itself: it stands still with its process.
+	KindHarness Kind = "harness"
+	KindGit     Kind = "git"
 )
 
 func (k Kind) valid() bool {
-	return k == KindShell || k == KindMCP || k == KindLLM || k == KindGit
+	return k == KindShell || k == KindMCP || k == KindLLM || k == KindHarness || k == KindGit
 }
 
 // Spec says what to start, for whom, and with what.

@@ -1,0 +1,154 @@
+package harness
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"rnix/agent"
+	"rnix/drivers/llm"
+	"rnix/internal/durable"
+	"rnix/ipc"
+	"rnix/runtime/mcp"
+	"rnix/types"
+)
+
+// Server is the name under which the kernel is an MCP server of a session.
+const Server = "rnix"
+
+// Bridge is the way from the MCP servers of sessions to these. A session is known by a credential that is
+// made for it and lies in a file of mode 0600; only its hash is kept. Safe for concurrent use.
+type Bridge struct {
+	program string // that serves a session over stdio: this one
+	socket  string
+
+	mu       sync.Mutex
+	sessions map[[sha256.Size]byte]*session // +checklocks:mu; by the hash of the credential
+}
+
+// NewBridge returns a bridge. program is what is started as a session's MCP server, with the arguments
+// "mcp serve --session FILE"; socket is where it finds the daemon.
+func NewBridge(program, socket string) *Bridge {
+	return &Bridge{program: program, socket: socket, sessions: map[[sha256.Size]byte]*session{}}
+}
+
+// credentialFile is the file of a session's private directory in which its MCP server finds the kernel.
+const credentialFile = "kernel.json"
+
+// open makes the credential of a session and writes its files. It returns the path of the configuration, in
+// claude's form, and what makes the credential worthless and removes the files.
+func (b *Bridge) open(s *session, dir string) (config string, shut func(), err error) {
+	credential := rand.Text()
+	file := filepath.Join(dir, credentialFile)
+	key := sha256.Sum256([]byte(credential))
+	forget := func() {
+		b.mu.Lock()
+		delete(b.sessions, key)
+		b.mu.Unlock()
+	}
+	b.mu.Lock()
+	b.sessions[key] = s
+	b.mu.Unlock()
+	defer func() {
+		if err != nil {
+			forget()
+		}
+	}()
+	text, err := json.Marshal(ipc.SessionFile{Socket: b.socket, Credential: credential})
+	if err == nil {
+		err = durable.WriteFile(durable.OS, file, append(text, '\n'), durable.Cached)
+	}
+	if err != nil {
+		return "", nil, types.Errorf(types.ErrStorage, "Call", file, "the credential of a session cannot be written: %w", err)
+	}
+	config, remove, err := mcp.Builder{TempDir: dir, Session: s.id}.Build([]agent.MCPServerConfig{
+		{Name: Server, Type: agent.MCPStdio, Command: b.program, Args: []string{"mcp", "serve", "--session", file}}})
+	if err != nil {
+		_ = os.Remove(file) // err matters more
+		return "", nil, err
+	}
+	return config, func() {
+		forget()
+		remove()
+		_ = os.Remove(file) // it may be gone, and is worth nothing any more
+	}, nil
+}
+
+// Sweep removes what a session of a daemon that crashed may have left in its private directory: what could be
+// used to act for it. What it needs to go on stays.
+func Sweep(dir string) error {
+	if err := os.Remove(filepath.Join(dir, credentialFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil // it is written first, and removed last
+	}
+	_, err := mcp.Sweep(dir, nil)
+	return err
+}
+
+func (b *Bridge) find(credential string) (*session, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.sessions[sha256.Sum256([]byte(credential))]; s != nil {
+		return s, nil
+	}
+	return nil, types.Errorf(types.ErrPermission, "Session", "", "no session has this credential: it ends with its process")
+}
+
+// Tools returns the conversation that a credential is for, and what it may call. PERMISSION if it is for none.
+func (b *Bridge) Tools(credential string) (session string, tools []llm.ToolSpec, err error) {
+	s, err := b.find(credential)
+	if err != nil {
+		return "", nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id, s.tools, nil
+}
+
+// Call has the kernel run a call of a session, and returns what its model is told. It waits as long as the
+// process does: while that is paused, for days. PERMISSION if the credential is for no session, CANCELLED if ctx or
+// the session ends before the answer is there.
+func (b *Bridge) Call(ctx context.Context, credential, name string, input json.RawMessage) (text string, failed bool, err error) {
+	s, err := b.find(credential)
+	if err != nil {
+		return "", false, err
+	}
+	c := &call{ctx: ctx, name: name, input: input, answer: make(chan answer, 1)}
+	select {
+	case s.calls <- c:
+	case <-ctx.Done():
+		return "", false, types.Errorf(types.ErrCancelled, "Session", name, "given up before it was run")
+	case <-s.over:
+		return "", false, errOver(name)
+	}
+	select {
+	case a := <-c.answer:
+		return a.text, a.failed, nil
+	case <-ctx.Done():
+		return "", false, types.Errorf(types.ErrCancelled, "Session", name, "given up; what it has begun is on record")
+	case <-s.over:
+		return "", false, errOver(name)
+	}
+}
+
+func errOver(name string) error {
+	return types.Errorf(types.ErrCancelled, "Session", name, "the session is over")
+}
+
+// call is what a session's command line wants the kernel to do.
+type call struct {
+	ctx    context.Context // of who waits for the answer
+	name   string
+	input  json.RawMessage
+	answer chan answer // has room for the one answer
+}
+
+type answer struct {
+	text   string
+	failed bool
+}

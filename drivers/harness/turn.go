@@ -1,0 +1,314 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"rnix/agent"
+	rnixctx "rnix/context"
+	"rnix/drivers/llm"
+	"rnix/internal/harness"
+	"rnix/internal/proc"
+	"rnix/types"
+)
+
+// turnState is what has come from a command line since its last answer to us.
+type turnState struct {
+	text    strings.Builder
+	shown   bool // the text that comes as a whole has been shown in parts
+	running map[string]tool
+	done    []tool
+	usage   llm.Usage
+	counted llm.Usage // what earlier answers to us have counted of this run of the command line
+	model   string
+	began   bool // it has said that its session has begun
+	resumed bool // it was told to go on with an earlier one
+	lost    bool // that one was not there: the next start begins anew
+	unheard int  // what it was told and has not said that it has heard
+	number  int  // of the last call
+}
+
+// tool is a call of one of its own tools.
+type tool struct {
+	use    agent.ToolUseEvent
+	began  time.Time
+	result *agent.ToolResultEvent
+}
+
+// begin forgets what an earlier child has left unsaid.
+func (t *turnState) begin() {
+	*t = turnState{running: map[string]tool{}, number: t.number, model: t.model, resumed: t.resumed, lost: t.lost}
+}
+
+// hearing is how long after the end of a turn a command line may take to hear what was said during it.
+const hearing = 10 * time.Second
+
+// pump reads what the command line says until it wants something, has done something, or has ended its turn.
+func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
+	var final *agent.ResultEvent
+	quiet := time.NewTimer(s.cfg.Silence)
+	defer quiet.Stop()
+	for {
+		calls := s.calls
+		if final != nil {
+			calls = nil
+		}
+		select {
+		case line, ok := <-s.child.lines:
+			if !ok {
+				return s.ended(ctx, req, final, emit)
+			}
+			if final != nil { // what was said meanwhile has begun another turn
+				final = nil
+			}
+			for _, e := range s.lines.Line(line) {
+				if r := s.take(e, emit); r != nil {
+					final = r
+				}
+			}
+			if len(s.done) > 0 {
+				return s.ran(), nil
+			}
+			if final != nil {
+				if !final.Success || s.unheard <= 0 {
+					return s.concluded(ctx, req, final, emit)
+				}
+				quiet.Reset(hearing)
+				continue
+			}
+			quiet.Reset(s.cfg.Silence)
+		case c := <-calls:
+			if c.ctx.Err() != nil { // given up while it waited
+				continue
+			}
+			return s.wants(c), nil
+		case <-quiet.C:
+			if final != nil {
+				return s.concluded(ctx, req, final, emit)
+			}
+			if len(s.running) > 0 { // its own command may take as long as it takes
+				quiet.Reset(s.cfg.Silence)
+				continue
+			}
+			s.drop()
+			return nil, types.Errorf(types.ErrTimeout, "Call", s.cfg.Name, "%s has said nothing for %v", s.cfg.CLI.Name(), s.cfg.Silence)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-s.over:
+			return nil, errOver(s.cfg.Name)
+		}
+	}
+}
+
+// take takes one event in. It returns the event that ends the turn.
+func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) *agent.ResultEvent {
+	note := func(text string) {
+		emit(llm.StreamEvent{Type: llm.EventReasoning, Text: text + "\n"})
+	}
+	switch e := e.(type) {
+	case agent.InitEvent:
+		s.began, s.lost = true, false
+		s.cliID = e.SessionID
+		if e.Model != "" {
+			s.model = e.Model
+		}
+		noting(emit)(s.where.at(stepStreaming))
+		if st := e.MCPServers[Server]; st == "failed" {
+			note("[" + s.cfg.CLI.Name() + " cannot reach the kernel's tools]")
+		}
+	case agent.SystemEvent:
+		if e.Subtype == harness.SystemHeard {
+			s.unheard--
+			return nil
+		}
+		note(strings.TrimSpace("[" + e.Subtype + "] " + e.Message))
+	case agent.AssistantTextEvent:
+		if e.Delta || !s.shown {
+			emit(llm.StreamEvent{Type: llm.EventText, Text: e.Text})
+		}
+		if s.shown = e.Delta; !e.Delta {
+			if s.text.Len() > 0 {
+				s.text.WriteString("\n\n")
+			}
+			s.text.WriteString(e.Text)
+		}
+	case agent.ToolUseEvent:
+		if !ours(e.ToolName) {
+			s.running[e.ToolUseID] = tool{use: e, began: time.Now()}
+			note("[" + e.ToolName + "] " + rnixctx.Elide(string(e.Input), 300))
+		}
+	case agent.ToolResultEvent:
+		if t, ok := s.running[e.ToolUseID]; ok {
+			delete(s.running, e.ToolUseID)
+			t.result = &e
+			s.done = append(s.done, t)
+		}
+	case agent.UsageEvent:
+		if !e.Total {
+			add(&s.usage, usageOf(&e))
+			if e.Model != "" {
+				s.model = e.Model
+			}
+		}
+	case agent.ResultEvent:
+		return &e
+	case agent.ErrorEvent:
+		return &agent.ResultEvent{Subtype: e.Code, Errors: []string{e.Message}}
+	}
+	return nil
+}
+
+// ours reports whether a tool is one of the kernel's.
+func ours(name string) bool {
+	return strings.HasPrefix(name, "mcp__"+Server+"__") || strings.HasPrefix(name, Server+"_") || strings.HasPrefix(name, Server+".")
+}
+
+func usageOf(e *agent.UsageEvent) llm.Usage {
+	return llm.Usage{Input: e.Input, Output: e.Output, CacheRead: e.CacheRead, CacheWrite: e.CacheWrite}
+}
+
+func add(to *llm.Usage, u llm.Usage) {
+	to.Input, to.Output, to.CacheRead, to.CacheWrite = to.Input+u.Input, to.Output+u.Output, to.CacheRead+u.CacheRead, to.CacheWrite+u.CacheWrite
+}
+
+// rest returns what a turn has used beyond what was counted of it.
+func rest(total, counted llm.Usage) llm.Usage {
+	return llm.Usage{Input: max(total.Input-counted.Input, 0), Output: max(total.Output-counted.Output, 0),
+		CacheRead: max(total.CacheRead-counted.CacheRead, 0), CacheWrite: max(total.CacheWrite-counted.CacheWrite, 0)}
+}
+
+// answerOf makes an answer of what has come, and begins to collect anew.
+func (t *turnState) answerOf(stop string) *llm.LLMResponse {
+	r := &llm.LLMResponse{Content: t.text.String(), Usage: t.usage, Model: t.model, StopReason: stop}
+	r.TokensUsed = r.Usage.Total()
+	add(&t.counted, t.usage)
+	t.text.Reset()
+	t.usage = llm.Usage{}
+	return r
+}
+
+// wants is the answer that the kernel is to run calls: one, and those that have come beside it.
+func (s *session) wants(first *call) *llm.LLMResponse {
+	r := s.answerOf("tool_use")
+	s.open = map[string]*call{}
+	for c := first; c != nil; {
+		if c.ctx.Err() == nil {
+			id := s.callID()
+			s.open[id] = c
+			r.ToolCalls = append(r.ToolCalls, toolCall(id, c.name, c.input))
+		}
+		select {
+		case c = <-s.calls:
+		default:
+			c = nil
+		}
+	}
+	return r
+}
+
+func (t *turnState) callID() string {
+	t.number++
+	return "mcp-" + strconv.Itoa(t.number)
+}
+
+// toolCall makes a call whose input is an object.
+func toolCall(id, name string, input json.RawMessage) rnixctx.ToolCall {
+	c := rnixctx.ToolCall{ID: id, Name: name, Input: input}
+	switch {
+	case len(input) == 0 || string(input) == "null":
+		c.Input = json.RawMessage("{}")
+	case !json.Valid(input):
+		c.Input, c.ParseError = json.RawMessage("{}"), "not valid JSON"
+	}
+	return c
+}
+
+// reads are tools of the command lines that change nothing.
+var reads = map[string]bool{"Read": true, "Grep": true, "Glob": true, "LS": true, "TodoWrite": true, "WebSearch": true, "WebFetch": true, "read": true,
+	"grep": true, "glob": true, "list": true, "web_search": true}
+
+// maxOwn bounds what is kept of the output of one of its own calls, in bytes.
+const maxOwn = 64 << 10
+
+// ran is the answer that it has run calls of its own.
+func (t *turnState) ran() *llm.LLMResponse {
+	r := t.answerOf("tool_use")
+	for _, own := range t.done {
+		r.ToolCalls = append(r.ToolCalls, toolCall(own.use.ToolUseID, own.use.ToolName, own.use.Input))
+		r.Done = append(r.Done, llm.Done{ID: own.use.ToolUseID, Output: rnixctx.Elide(own.result.Content, maxOwn), IsError: own.result.IsError,
+			DurationMs: time.Since(own.began).Milliseconds(), Reads: reads[own.use.ToolName]})
+	}
+	t.done = nil
+	return r
+}
+
+// concluded is what the end of a turn means: the answer, another turn for what was said meanwhile, or an error.
+func (s *session) concluded(ctx context.Context, req *llm.LLMRequest, end *agent.ResultEvent, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
+	if end.Usage != nil {
+		add(&s.usage, rest(usageOf(end.Usage), sum(s.counted, s.usage)))
+	}
+	if !end.Success {
+		err := s.failure(end)
+		s.drop()
+		return nil, err
+	}
+	if len(s.later) > 0 {
+		return s.again(ctx, req, emit)
+	}
+	r := s.answerOf("end_turn")
+	if end.Message != "" {
+		r.Content = end.Message
+	}
+	s.idle, s.unheard = true, 0
+	noting(emit)(s.where.at(stepCompleted))
+	return r, nil
+}
+
+func sum(a, b llm.Usage) llm.Usage {
+	add(&a, b)
+	return a
+}
+
+// again has a command line that could not be told while it worked go on with what was said.
+func (s *session) again(ctx context.Context, req *llm.LLMRequest, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
+	said := strings.Join(s.later, "\n\n")
+	usage := s.usage
+	more := *req
+	more.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], rnixctx.Message{Role: rnixctx.RoleAssistant, Content: s.text.String(),
+		Reasoning: s.mark(req)}, rnixctx.Message{Role: rnixctx.RoleUser, Content: said})
+	s.drop()
+	if err := s.start(ctx, &more, emit); err != nil {
+		return nil, err
+	}
+	s.told = len(req.Messages)
+	s.usage = usage
+	return s.pump(ctx, req, emit)
+}
+
+// ended is what the end of the command line means.
+func (s *session) ended(ctx context.Context, req *llm.LLMRequest, final *agent.ResultEvent, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
+	if final != nil {
+		return s.concluded(ctx, req, final, emit)
+	}
+	exit := s.child.stop(false)
+	e := s.lines.End(exitOf(exit, s.child.stderr.String()))
+	end := s.take(e, emit)
+	if end == nil {
+		end = &agent.ResultEvent{Subtype: string(types.ErrDriver), Errors: []string{"it ended without a result"}}
+	}
+	if s.resumed && !s.began && !end.Success { // the session that it was to go on with is not there any more
+		s.cliID, s.lost = "", true
+	}
+	return s.concluded(ctx, req, end, emit)
+}
+
+func exitOf(e proc.ExitInfo, stderr string) harness.Exit {
+	x := harness.Exit{Code: e.Code, Signal: int(e.Signal), Stderr: stderr}
+	if x.Signal != 0 {
+		x.Code = -1
+	}
+	return x
+}

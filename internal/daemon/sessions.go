@@ -1,0 +1,103 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"rnix/drivers/harness"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// sessions are the agents' command lines that run as processes: how they reach the kernel, and where they
+// keep what is theirs.
+type sessions struct{ *Daemon }
+
+func (d sessions) handle(s *ipc.Server) {
+	on(d.Daemon, s, ipc.SessionTools, d.tools)
+	on(d.Daemon, s, ipc.SessionCall, d.call)
+}
+
+// dir is the private directory of a session, below its history. A command line may keep its own record
+// of the session there, so it is archived and removed with the history.
+func (d sessions) dir(id string) string {
+	var u types.UUID
+	if u.UnmarshalText([]byte(id)) != nil { // a request that no process has made
+		return filepath.Join(os.TempDir(), "rnix-harness")
+	}
+	return filepath.Join(d.journal.Dir(u), "harness")
+}
+
+// open makes the bridge over which sessions reach the kernel, after the sweep.
+func (d sessions) open() (*harness.Bridge, error) {
+	program := d.opt.Program
+	if program == "" {
+		var err error
+		if program, err = os.Executable(); err != nil {
+			return nil, types.Errorf(types.ErrInternal, "Start", "", "this program cannot be found: %w", err)
+		}
+	}
+	d.sweep()
+	return harness.NewBridge(program, d.places.Socket), nil
+}
+
+// sweep removes what command lines of a daemon that crashed have left and what could be used to act for them.
+func (d sessions) sweep() {
+	open := d.journal.Index().Open()
+	for i := range open {
+		if err := harness.Sweep(d.dir(open[i].UUID.String())); err != nil {
+			d.note("what a session has left cannot be removed: %v", err)
+		}
+	}
+}
+
+// tools lists what a session may call.
+func (d sessions) tools(_ context.Context, peer *ipc.Peer, req ipc.SessionToolsRequest) (ipc.SessionToolsResponse, error) {
+	id, tools, err := d.bridge.Tools(req.Credential)
+	if err != nil {
+		return ipc.SessionToolsResponse{}, err
+	}
+	pid, err := d.own(peer, id)
+	if err != nil {
+		return ipc.SessionToolsResponse{}, err
+	}
+	var u types.UUID
+	if err := u.UnmarshalText([]byte(id)); err != nil {
+		return ipc.SessionToolsResponse{}, types.Errorf(types.ErrInternal, "Session", id, "%w", err)
+	}
+	r := ipc.SessionToolsResponse{PID: pid, UUID: u, Tools: make([]ipc.SessionTool, len(tools))}
+	for i, t := range tools {
+		r.Tools[i] = ipc.SessionTool{Name: t.Name, Description: t.Description, InputSchema: t.Schema}
+	}
+	return r, nil
+}
+
+// call has the kernel run a call of a session. It counts as work for as long as the call takes.
+func (d sessions) call(ctx context.Context, peer *ipc.Peer, req ipc.SessionCallRequest) (ipc.SessionCallResponse, error) {
+	id, _, err := d.bridge.Tools(req.Credential)
+	if err != nil {
+		return ipc.SessionCallResponse{}, err
+	}
+	if _, err := d.own(peer, id); err != nil {
+		return ipc.SessionCallResponse{}, err
+	}
+	text, failed, err := d.bridge.Call(ctx, req.Credential, req.Name, req.Input)
+	return ipc.SessionCallResponse{Output: text, IsError: failed}, err
+}
+
+// own refuses a caller inside another agent: a credential that it has found somewhere is worth nothing to it.
+func (d sessions) own(peer *ipc.Peer, id string) (types.PID, error) {
+	var u types.UUID
+	if err := u.UnmarshalText([]byte(id)); err != nil {
+		return 0, types.Errorf(types.ErrInternal, "Session", id, "%w", err)
+	}
+	pid, ok := d.running(u)
+	if !ok {
+		return 0, types.Errorf(types.ErrNotFound, "Session", id, "its process has ended")
+	}
+	if owner, inside := d.agentOf(peer); inside && owner != pid {
+		return 0, outside("Session", owner, "not act for another process")
+	}
+	return pid, nil
+}
