@@ -73,7 +73,7 @@ func New(cfg Config) *Driver {
 // Info describes the driver. It cannot say how long an answer gets: the command line asks its model as often
 // as it likes between two things that it does.
 func (d *Driver) Info() llm.DriverInfo {
-	return llm.DriverInfo{Name: d.cfg.Name, Driver: "harness", Model: d.cfg.Model, NativeTools: true}
+	return llm.DriverInfo{Name: d.cfg.Name, Driver: d.cfg.CLI.Name() + "-agent", Model: d.cfg.Model, NativeTools: true}
 }
 
 // Call performs one request.

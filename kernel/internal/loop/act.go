@@ -274,7 +274,7 @@ func fill(rec *step.StepRecord, actions []Action, outs []Outcome) {
 // summary says in a few words what an action was and whether it worked.
 func summary(a *Action, o *Outcome) string {
 	s := a.Call.Name
-	for _, key := range []string{"path", "command", "pattern", "intent", "skill", "from", "query", "uri"} {
+	for _, key := range []string{"path", "file_path", "command", "pattern", "intent", "skill", "from", "query", "uri"} {
 		if v := a.Field(key); v != "" {
 			s += " " + firstLine(v)
 			break
