@@ -213,3 +213,19 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestMoreResultsThanAnAgentTakesAreFoundInTheFile(t *testing.T) {
+	list := "[" + strings.Repeat("x, ", 599) + "x]"
+	text := "agents:\n  a: {intent: a, foreach: " + list + "}\n  b: {intent: b, foreach: " + list + "}\n  c: {intent: c, foreach: {from: b}}\n" +
+		"  one: {intent: one, depends_on: [a]}\n  both: {intent: both, depends_on: [a, b, one]}\n  far: {intent: far, depends_on: [a, c]}\n"
+	_, ps := Parse(Source{Name: "compose.yaml", Text: []byte(text)})
+	if len(ps.Errors()) != 2 {
+		t.Fatalf("%v", ps)
+	}
+	for i, want := range []string{"compose.yaml:6:36: agents.both.depends_on: it would be given 1201 results (600 of a, 600 of b), and an agent takes at most 1024 inputs",
+		"compose.yaml:7:34: agents.far.depends_on: it would be given 1200 results (600 of a, 600 of c)"} {
+		if got := ps[i].String(); !strings.HasPrefix(got, want) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}

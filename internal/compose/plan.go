@@ -96,6 +96,7 @@ func (c *checker) graph() {
 		c.Problemf(c.key+"."+circle[0]+".depends_on", "the nodes wait for each other: %s", strings.Join(circle, " -> "))
 		return
 	}
+	c.given()
 	// what must have become of others for a node to have run
 	implied := map[string]map[string]Condition{}
 	for _, name := range c.f.Plan().Order {

@@ -263,11 +263,16 @@ func (d composer) down(ctx context.Context, peer *ipc.Peer, req ipc.ComposeDownR
 			return ipc.ComposeRun{}, err
 		}
 	}
-	if t.live == nil && t.info.Suspended && !req.Pause { // it would go on when its time has come, or with one of its nodes
+	if t.live == nil && t.info.Suspended { // it would go on when its time has come, or with one of its nodes
 		if owner, inside := d.agentOf(peer); inside {
 			return ipc.ComposeRun{}, outside("Compose", owner, "act on its own subtree only")
 		}
-		if err := (undertaker{d.Daemon}).dismiss(ctx, t.uuid, "terminated while it was suspended"); err != nil {
+		if req.Pause {
+			err = runHolder{d}.hold(ctx, &t)
+		} else {
+			err = undertaker{d.Daemon}.dismiss(ctx, t.uuid, "terminated while it was suspended")
+		}
+		if err != nil {
 			return ipc.ComposeRun{}, err
 		}
 	}

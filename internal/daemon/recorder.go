@@ -93,6 +93,17 @@ func (r *recorder) add(rec *step.Record) error {
 	return types.Errorf(types.ErrInternal, "Record", "", "record of kind %q", rec.Kind)
 }
 
+// hold records that a person has paused a history that is suspended, durably.
+func (r *recorder) hold(pid types.PID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.due.changed = true
+	if err := r.w.Marker(&step.Marker{Name: step.MarkerPause, PID: pid}); err != nil {
+		return err
+	}
+	return r.w.Commit(context.Background())
+}
+
 // Commit makes durable what was added, and has a checkpoint made in the background when one is due.
 func (r *recorder) Commit() error {
 	r.mu.Lock()

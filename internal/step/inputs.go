@@ -16,7 +16,7 @@ const (
 	MaxInput  = 16 << 20 // bytes of one input
 	MaxInputs = 64 << 20 // bytes of all inputs of a process
 
-	maxInputCount = 1024
+	MaxInputCount = 1024 // inputs of a process
 	maxInputName  = 64
 )
 
@@ -52,8 +52,8 @@ func CheckInputs(inputs []Input) error {
 	invalid := func(name, format string, args ...any) error {
 		return types.Errorf(types.ErrInvalid, "Spawn", "input "+name, format, args...)
 	}
-	if len(inputs) > maxInputCount {
-		return types.Errorf(types.ErrInvalid, "Spawn", "", "%d inputs were given and at most %d are taken", len(inputs), maxInputCount)
+	if len(inputs) > MaxInputCount {
+		return types.Errorf(types.ErrInvalid, "Spawn", "", "%d inputs were given and at most %d are taken", len(inputs), MaxInputCount)
 	}
 	all, names := 0, make(map[string]bool, len(inputs))
 	for _, in := range inputs {

@@ -206,3 +206,43 @@ func TestADaemonThatIsKilledWhileItEndsARunFailsNoNode(t *testing.T) {
 		}
 	}
 }
+
+func TestARunOnDiskThatIsPausedDoesNotGoOnByItself(t *testing.T) {
+	f := newFlow(t)
+	full := make(chan struct{})
+	f.says["quota"] = noQuota(full)
+	up := f.up("agents:\n  quota: {intent: quota work}\n  after: {intent: after work, depends_on: [quota]}\n")
+	if w := f.Wait(up.PID); !w.Suspended {
+		t.Fatalf("%+v", w)
+	}
+	if r := f.status(up.UUID); r.WaitUntil.IsZero() || r.Nodes[0].Until.IsZero() {
+		t.Fatalf("it would go on by itself: %+v", r)
+	}
+	r, err := ipc.Call(t.Context(), f.Client, ipc.ComposeDown, ipc.ComposeDownRequest{Target: up.UUID.String(), Pause: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		l, err := ipc.Call(t.Context(), f.Client, ipc.ListProcs, ipc.ListRequest{})
+		if err != nil || len(l.Procs) != 2 {
+			t.Fatalf("%+v %v", l, err)
+		}
+		for _, p := range l.Procs {
+			if p.State != "suspended" || p.Wait != "paused" || !p.WaitUntil.IsZero() {
+				t.Errorf("%+v", p)
+			}
+		}
+		if r.State != "suspended" || r.Wait != "paused" || !r.WaitUntil.IsZero() || states(&r) != "after=waiting quota=suspended" {
+			t.Errorf("%+v", r)
+		}
+		f.Kill()
+		if err := os.Remove(filepath.Join(f.Data, step.IndexFile)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		f.Start()
+		f.Settle()
+		r = f.status(up.UUID)
+	}
+	close(full)
+	f.end(f.again(up.UUID), types.ExitOK, "after=succeeded quota=succeeded")
+}

@@ -254,7 +254,11 @@ func (r papers) prepare(k compose.Key) (*Launch, error) {
 	if k.Index >= 0 && compose.Long(item) {
 		l.Inputs = append(l.Inputs, input("item", compose.Text(item)))
 	}
-	for _, g := range r.state.Given(k.Node) {
+	given := r.state.Given(k.Node)
+	if err := compose.CheckGiven(len(l.Inputs)+len(given), many(given)); err != nil {
+		return nil, types.Errorf(types.ErrInvalid, "Compose", k.String(), "%w", err)
+	}
+	for _, g := range given {
 		text, err := r.text(g)
 		if err != nil {
 			return nil, err
@@ -262,6 +266,20 @@ func (r papers) prepare(k compose.Key) (*Launch, error) {
 		l.Inputs = append(l.Inputs, input(inputName(g.Key), text))
 	}
 	return l, nil
+}
+
+// many says of which nodes several results come.
+func many(given []compose.Given) (of []string) {
+	count := map[string]int{}
+	for _, g := range given {
+		count[g.Key.Node]++
+	}
+	for name, n := range count {
+		if n > 1 {
+			of = append(of, fmt.Sprintf("%d of %s", n, name))
+		}
+	}
+	return of
 }
 
 // input is what a node is given. What agents bring may hold what no input can: NUL and what is no UTF-8 is
