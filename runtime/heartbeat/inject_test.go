@@ -60,10 +60,11 @@ func TestARejectedInjectComesAgainUntilItIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := offering("d1")
 		n := 0
-		begin(t, server, func(c *heartbeat.Config) {
+		p := begin(t, server, func(c *heartbeat.Config) {
 			c.OnInject = func(heartbeat.InjectPayload) bool { n++; return n == 3 }
 		})
 		time.Sleep(4 * time.Minute)
+		p.Stop()
 		if n != 3 {
 			t.Errorf("handed out %d times", n)
 		}

@@ -16,7 +16,8 @@ type Feed struct {
 	Client *Client
 	Cursor *journal.Cursor
 	Retry  Retry // Attempts is after how many of them in a row a warning is logged; asking goes on
-	// Calls makes requests of the events, and says how many of the first it covers. It is called again for the rest.
+	// Calls makes a request of the events, and says how many of the first it covers. It is called again for the rest. A call
+	// without a body means that there is nothing to say of them.
 	Calls    func(events []journal.Event) (call Call, covers int, err error)
 	Batch    func() int // how many events are taken at once, at least 1
 	MaxBytes int        // of their data; 0 = 256 KiB
@@ -38,6 +39,8 @@ func (f *Feed) Err() error {
 	return nil
 }
 
+func (f *Feed) fail(err error) { f.away.Store(&err) }
+
 // Run posts until the context ends or the journal is closed.
 func (f *Feed) Run(ctx context.Context) error {
 	limit := f.MaxBytes
@@ -54,6 +57,8 @@ func (f *Feed) Run(ctx context.Context) error {
 			if err != nil || covers < 1 {
 				f.drop(events[:1], err)
 				covers = 1
+			} else if call.Body == nil {
+				// nothing to say
 			} else if covers, err = f.post(ctx, call, events[:covers]); err != nil {
 				return err
 			}
@@ -83,7 +88,7 @@ func (f *Feed) post(ctx context.Context, call Call, events []journal.Event) (int
 		if !errors.As(err, &failure) {
 			return 0, err // the context has ended
 		}
-		f.away.Store(&err)
+		f.fail(err)
 		if failure.Verdict == Refused && !elsewhere(failure.Status) {
 			if len(events) > 1 {
 				return f.alone(ctx, events)

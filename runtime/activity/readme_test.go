@@ -1,0 +1,9 @@
+package activity_test
+
+import (
+	"testing"
+
+	"rnix/runtime/internal/wiretest"
+)
+
+func TestTheExampleOfTheReadmeCompiles(t *testing.T) { wiretest.Readme(t) }
