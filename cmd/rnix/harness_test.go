@@ -6,8 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/harness/vendortest"
@@ -98,9 +102,154 @@ func TestRealClaudeIsAProcessWithItsOwnTools(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(u.Work, "a.txt")); err != nil || string(b) != "by claude" {
 		t.Errorf("%q, %v", b, err)
 	}
-	t.Log(out)
-	t.Log(u.must("steps", "writer"))
-	t.Log(u.must("ps", "-a"))
-	t.Log(u.must("log", "writer"))
-	t.Log(u.must("cost"))
+	if steps := u.must("steps", "writer"); !strings.Contains(steps, "Write") || !strings.Contains(steps, "claude-agent/") {
+		t.Errorf("%s", steps)
+	}
+	if cost := u.must("cost"); !strings.Contains(cost, "$") || strings.Contains(cost, "no known price") {
+		t.Errorf("%s", cost)
+	}
+}
+
+// allowed lets claude run commands of its own.
+func (u *user) allowed(tools ...string) {
+	u.t.Helper()
+	b, err := json.Marshal(map[string]any{"permissions": map[string]any{"allow": tools}})
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(u.Home, ".claude"), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(u.Home, ".claude", "settings.json"), b, 0o600)
+	}
+	if err != nil {
+		u.t.Fatal(err)
+	}
+}
+
+// eventually waits until a command prints what matches.
+func (u *user) eventually(pattern string, args ...string) string {
+	u.t.Helper()
+	want := regexp.MustCompile(pattern)
+	for end := time.Now().Add(45 * time.Second); ; {
+		out, _ := u.rnix(args...)
+		if want.MatchString(out) {
+			return out
+		}
+		if time.Now().After(end) {
+			u.t.Fatalf("rnix %s never says %s:\n%s", strings.Join(args, " "), pattern, out)
+		}
+	}
+}
+
+// waits is a command that runs until a file is there.
+const waits = "echo begun > began; until [ -e gate ]; do read -t 0.05 < /dev/zero; done; echo passed"
+
+// exists waits until a file of the work directory is there.
+func (u *user) exists(name string) {
+	u.t.Helper()
+	for end := time.Now().Add(45 * time.Second); ; {
+		if _, err := os.Stat(filepath.Join(u.Work, name)); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			u.t.Fatalf("%s never comes; log:\n%s", name, u.must("log", "p"))
+		}
+	}
+}
+
+func (u *user) write(name string) {
+	u.t.Helper()
+	if err := os.WriteFile(filepath.Join(u.Work, name), nil, 0o600); err != nil {
+		u.t.Fatal(err)
+	}
+}
+
+// children returns the processes that work in the work directory.
+func (u *user) children() []int {
+	u.t.Helper()
+	var pids []int
+	entries, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, e := range entries {
+		if dir, err := os.Readlink(e); err == nil && strings.HasPrefix(dir, u.Work) {
+			pid, _ := strconv.Atoi(strings.Split(e, "/")[2])
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func TestRealClaudeIsPausedSteeredAndGoesOnAfterACrash(t *testing.T) {
+	u := newUser(t, "claude", nil)
+	u.allowed("Bash")
+	u.Script = func(r llmtest.Request) llmtest.Reply {
+		switch {
+		case vendortest.Heard(r, "be quick"):
+			return llmtest.Reply{Text: "quick it is"}
+		case r.N == 0:
+			return use("Bash", map[string]any{"command": waits, "description": "waits"})
+		}
+		return llmtest.Reply{Text: "not told"}
+	}
+	u.must("run", "--detach", "--harness", "claude", "--name", "p", "wait for the gate")
+	u.exists("began")
+	u.must("pause", "p")
+	u.eventually(`suspended`, "ps")
+	u.write("gate")
+	before := len(u.Requests())
+	u.must("steer", "--no-wait", "p", "be quick")
+	if n := len(u.Requests()); n != before {
+		t.Errorf("it asked its model while it was paused")
+	}
+	u.must("resume", "p")
+	out := u.must("wait", "p")
+	if !strings.Contains(out, "quick it is") {
+		t.Errorf("%s", out)
+	}
+	if left := u.children(); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestRealClaudeGoesOnAfterACrashOfTheDaemon(t *testing.T) {
+	u := newUser(t, "claude", nil)
+	u.allowed("Bash")
+	u.Script = func(r llmtest.Request) llmtest.Reply {
+		switch {
+		case vendortest.Heard(r, "You were interrupted"):
+			return llmtest.Reply{Text: "went on"}
+		case r.N == 0:
+			return use("Bash", map[string]any{"command": "echo 1 >> runs", "description": "notes"})
+		}
+		return use("Bash", map[string]any{"command": waits, "description": "waits"})
+	}
+	u.must("run", "--detach", "--harness", "claude", "--name", "p", "note, then wait for the gate")
+	u.exists("began")
+	if err := syscall.Kill(u.daemon(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	u.must("daemon", "start") // which ends what the last one has left
+	for end := time.Now().Add(5 * time.Second); len(u.children()) > 0; {
+		if time.Now().After(end) {
+			t.Fatalf("left of the daemon: %v", u.children())
+		}
+	}
+	if out := u.must("wait", "p"); !strings.Contains(out, "went on") {
+		t.Errorf("%s\n%s", out, u.must("log", "p"))
+	}
+	if b, err := os.ReadFile(filepath.Join(u.Work, "runs")); err != nil || string(b) != "1\n" {
+		t.Errorf("what was done was done again: %q %v", b, err)
+	}
+}
+
+// daemon returns the PID of the daemon.
+func (u *user) daemon() int {
+	u.t.Helper()
+	m := regexp.MustCompile(`"pid":\s*([0-9]+)`).FindStringSubmatch(u.must("daemon", "status", "--json"))
+	if m == nil {
+		u.t.Fatal("the daemon does not say its PID")
+	}
+	pid, err := strconv.Atoi(m[1])
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return pid
 }
