@@ -131,7 +131,8 @@ func (claude) Interrupt() ([]byte, error) {
 	return jsonLine(map[string]any{"type": "control_request", "request_id": "stop-" + rand.Text()[:8], "request": map[string]any{"subtype": "interrupt"}})
 }
 
-func (claude) Lines() Lines { return &claudeLines{} }
+// Lines does without what was used before: claude says what each turn has used.
+func (claude) Lines(agent.UsageEvent) Lines { return &claudeLines{} }
 
 // jsonLine is a value as one line of JSON, with its end.
 func jsonLine(v any) ([]byte, error) {

@@ -19,7 +19,7 @@ func read(t *testing.T, name string, lines ...string) (out []agent.Event, l Line
 	if err != nil {
 		t.Fatal(err)
 	}
-	l = cli.Lines()
+	l = cli.Lines(agent.UsageEvent{})
 	for _, x := range lines {
 		out = append(out, l.Line([]byte(x))...)
 	}
@@ -223,7 +223,7 @@ func FuzzClaudeLines(f *testing.F) {
 	f.Add(`{"type":"result","is_error":7,"total_cost_usd":1e999,"model_usage_since_last_result":{"m":{"costUSD":-1}}}`, `{"type":"user","isReplay":true,"message":{"content":"x"}}`)
 	f.Add(`{"type":"user","message":{"content":[{"type":"tool_result"`, `null`)
 	f.Fuzz(func(t *testing.T, a, b string) {
-		l := claude{}.Lines()
+		l := claude{}.Lines(agent.UsageEvent{})
 		var events []agent.Event
 		for _, x := range []string{a, b, a, b} {
 			events = append(events, l.Line([]byte(x))...)

@@ -22,8 +22,9 @@ type CLI interface {
 	// for is INVALID, and named; nothing is left out silently. Timeout and Silence of s are kept by
 	// whoever runs it. So is CWD: a session can only be resumed in the directory where it began.
 	Command(s agent.Spec, at Place) (*Command, error)
-	// Lines returns a reader for the output of one run.
-	Lines() Lines
+	// Lines returns a reader for the output of one run. before is what all earlier runs of the session have
+	// used, the sum of their Totals; nothing for a new session.
+	Lines(before agent.UsageEvent) Lines
 	// Steer returns what has to be written to its standard input so that it hears text while it runs;
 	// UNAVAILABLE if it hears nothing then.
 	Steer(text string) ([]byte, error)
@@ -114,7 +115,7 @@ type Exit struct {
 }
 
 // all are the command lines that there are, by name.
-var all = map[string]CLI{"claude": claude{}}
+var all = map[string]CLI{"claude": claude{}, "codex": codex{}}
 
 // Names returns the names of all command lines, sorted.
 func Names() []string {

@@ -46,8 +46,14 @@ func place(t *testing.T, v *vendortest.Vendor, name string) harness.Place {
 	return harness.Place{Program: vendortest.Program(t, name), Dir: dir, Env: v.Getenv}
 }
 
-// start starts a session and reads what it says. The CLI's own retries are off.
+// start starts a new session and reads what it says. The CLI's own retries are off.
 func start(t *testing.T, v *vendortest.Vendor, name string, s agent.Spec) *session {
+	t.Helper()
+	return startAfter(t, v, name, s, agent.UsageEvent{})
+}
+
+// startAfter is start for a session that has used something before.
+func startAfter(t *testing.T, v *vendortest.Vendor, name string, s agent.Spec, before agent.UsageEvent) *session {
 	t.Helper()
 	cli, err := harness.Lookup(name)
 	if err != nil {
@@ -83,7 +89,7 @@ func start(t *testing.T, v *vendortest.Vendor, name string, s agent.Spec) *sessi
 	for n, value := range cmd.Env {
 		vars = append(vars, n+"="+value)
 	}
-	r := &session{t: t, cli: cli, cmd: cmd, lines: cli.Lines(), grown: make(chan struct{}), read: make(chan struct{}), stderr: proc.NewRing(0), open: true}
+	r := &session{t: t, cli: cli, cmd: cmd, lines: cli.Lines(before), grown: make(chan struct{}), read: make(chan struct{}), stderr: proc.NewRing(0), open: true}
 	r.child, err = m.Start(context.WithoutCancel(t.Context()), proc.Spec{
 		Kind: proc.KindLLM, Path: cmd.Program, Args: cmd.Args, Dir: s.CWD, Env: v.Environ(), Credentials: vars,
 		StdinPipe: true, StdoutPipe: true, Stderr: r.stderr, Grace: 3 * time.Second,

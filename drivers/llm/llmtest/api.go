@@ -13,8 +13,8 @@ import (
 )
 
 // API is a stand-in for the HTTP APIs of model vendors on one address: POST /v1/messages (and its
-// count_tokens), POST /v1/chat/completions, GET /v1/models and HEAD /, streamed or not, as real clients
-// use them. Script decides on the answers; nil echoes what the user said last. What was asked is kept
+// count_tokens), POST /v1/chat/completions, POST /v1/responses, GET /v1/models and HEAD /, streamed or not,
+// as real clients use them. Script decides on the answers; nil echoes what the user said last. What was asked is kept
 // in memory only. Safe for concurrent use; Script is called from several goroutines.
 type API struct {
 	Script func(Request) Reply
@@ -62,18 +62,27 @@ func (r Request) LastUser() string {
 	return ""
 }
 
-// LastResult returns the tool answer with which the conversation ends.
+// LastResult returns the tool answer with which the conversation ends; what the system says after it does
+// not count.
 func (r Request) LastResult() (Result, bool) {
-	if n := len(r.Messages); n > 0 {
-		if rs := r.Messages[n-1].Results; len(rs) > 0 {
-			return rs[len(rs)-1], true
+	for _, m := range slices.Backward(r.Messages) {
+		if n := len(m.Results); n > 0 {
+			return m.Results[n-1], true
+		}
+		if m.Role != "system" {
+			break
 		}
 	}
 	return Result{}, false
 }
 
-// ToolCall is a tool that the model wants to run. Input is sent as it is, JSON or not.
-type ToolCall struct{ ID, Name, Input string }
+// ToolCall is a tool that the model wants to run. Input is sent as it is, JSON or not. Only the Responses
+// API has namespaces, whose tools are listed as "namespace/name", and custom tools, whose input is text.
+type ToolCall struct {
+	ID, Name, Input string
+	Namespace       string
+	Custom          bool
+}
 
 // Usage is what the API says it counted. The parts do not overlap. Nil pointers in a Reply stand for
 // counts made up from lengths; NoUsage for none at all.
@@ -158,6 +167,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
+	case strings.HasSuffix(path, "/responses") && r.Header.Get("Upgrade") != "":
+		fail(w, http.StatusUpgradeRequired, "invalid_request_error", "there are no sockets here") // clients go back to POST
 	case strings.HasSuffix(path, "/models"):
 		writeJSON(w, map[string]any{"object": "list", "data": []any{map[string]any{"id": "fake-1", "object": "model", "type": "model", "display_name": "Fake"}}, "has_more": false})
 	case r.Method != http.MethodPost:
@@ -169,6 +180,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.serve(w, r, messagesAPI{})
 	case strings.HasSuffix(path, "/chat/completions"):
 		a.serve(w, r, chatAPI{})
+	case strings.HasSuffix(path, "/responses"):
+		a.serve(w, r, responsesAPI{})
 	default:
 		fail(w, http.StatusNotFound, "not_found_error", "no such path: "+path)
 	}

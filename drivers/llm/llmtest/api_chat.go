@@ -61,7 +61,7 @@ func (chatAPI) parse(body []byte, into *Request) error {
 		}
 		for _, c := range m.Calls {
 			open[c.ID] = true
-			out.Calls = append(out.Calls, ToolCall{c.ID, c.Function.Name, c.Function.Arguments})
+			out.Calls = append(out.Calls, ToolCall{ID: c.ID, Name: c.Function.Name, Input: c.Function.Arguments})
 		}
 		into.Messages = append(into.Messages, out)
 	}

@@ -35,7 +35,7 @@ func (b *looseBlocks) UnmarshalJSON(raw []byte) error {
 func (b looseBlocks) text() string {
 	all := ""
 	for _, x := range b {
-		if x.Type == "text" {
+		if x.Type == "text" || x.Type == "input_text" || x.Type == "output_text" {
 			all += x.Text
 		}
 	}
@@ -71,7 +71,7 @@ func (messagesAPI) parse(body []byte, into *Request) error {
 		for _, b := range m.Content {
 			switch b.Type {
 			case "tool_use":
-				out.Calls = append(out.Calls, ToolCall{b.ID, b.Name, string(b.Input)})
+				out.Calls = append(out.Calls, ToolCall{ID: b.ID, Name: b.Name, Input: string(b.Input)})
 			case "tool_result":
 				out.Results = append(out.Results, Result{b.CallID, b.Content.text(), b.IsError})
 			}
