@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 
+	"rnix/agent"
 	rnixctx "rnix/context"
 	"rnix/drivers/llm"
 	"rnix/internal/harness"
@@ -20,18 +21,19 @@ type session struct {
 
 	once sync.Once
 
-	turn  chan struct{} // has room for one: who holds it may use what follows
-	child *child        // nil = none runs
-	where crumbs        // where its state.json is
-	shut  func()        // takes its credential away
-	lines harness.Lines
-	cliID string           // the command line's own id of the session; empty = not known
-	told  int              // messages of the conversation that it knows
-	open  map[string]*call // calls of the last answer, by their id
-	later []string         // what the user said meanwhile, for one that cannot be told while it works
-	last  *llm.LLMResponse // an answer that may not have reached the conversation
-	had   int              // messages of the conversation when it was given
-	idle  bool             // it has answered, and waits for what it is told next
+	turn   chan struct{} // has room for one: who holds it may use what follows
+	child  *child        // nil = none runs
+	where  crumbs        // where its state.json is
+	shut   func()        // takes its credential away
+	lines  harness.Lines
+	cliID  string           // the command line's own id of the session; empty = not known
+	before llm.Usage        // what its earlier runs have used, as the answers say
+	told   int              // messages of the conversation that it knows
+	open   map[string]*call // calls of the last answer, by their id
+	later  []string         // what the user said meanwhile, for one that cannot be told while it works
+	last   *llm.LLMResponse // an answer that may not have reached the conversation
+	had    int              // messages of the conversation when it was given
+	idle   bool             // it has answered, and waits for what it is told next
 	turnState
 
 	mu    sync.Mutex
@@ -79,14 +81,15 @@ func (s *session) perform(ctx context.Context, req *llm.LLMRequest, emit func(ll
 
 // place is what an answer says of where its session is. Part of the on-disk format.
 type place struct {
-	Session string `json:"session"` // the command line's own id
-	UUID    string `json:"uuid"`    // of the process: a fork is another one
-	Dir     string `json:"dir"`     // sessions of command lines are bound to their directory
+	Session string    `json:"session"`       // the command line's own id
+	UUID    string    `json:"uuid"`          // of the process: a fork is another one
+	Dir     string    `json:"dir"`           // sessions of command lines are bound to their directory
+	Used    llm.Usage `json:"used,omitzero"` // by the session, up to this answer
 }
 
 // mark is what an answer carries for whoever goes on later.
 func (s *session) mark(req *llm.LLMRequest) []rnixctx.Block {
-	data, err := json.Marshal(place{Session: s.cliID, UUID: s.id, Dir: req.WorkDir})
+	data, err := json.Marshal(place{Session: s.cliID, UUID: s.id, Dir: req.WorkDir, Used: sum(s.before, sum(s.counted, s.usage))})
 	if err != nil || s.cliID == "" { // the former cannot be: it holds texts
 		return nil
 	}
@@ -115,7 +118,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 		emit(llm.StreamEvent{Type: llm.EventReasoning, Text: "[" + s.cfg.CLI.Name() + " has ended meanwhile and is started again]\n"})
 		s.drop()
 	}
-	resume, since := s.wasAt(req)
+	resume, since, used := s.wasAt(req)
 	prompt := llm.Transcript(req.Messages)
 	if resume != "" {
 		prompt = goOn(req.Messages[since:], callsBefore(req.Messages, since))
@@ -147,7 +150,8 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 		return err
 	}
 	s.shut = shut
-	s.lines, s.told, s.idle, s.resumed = s.cfg.CLI.Lines(), len(req.Messages), false, resume != ""
+	s.before, s.told, s.idle, s.resumed = used, len(req.Messages), false, resume != ""
+	s.lines = s.cfg.CLI.Lines(agent.UsageEvent{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite, Total: true})
 	if s.turnState.begin(); cmd.KeepStdin {
 		s.unheard = 1 // the prompt
 	}
@@ -164,28 +168,28 @@ func (s *session) drop() {
 	s.open, s.later = nil, nil // what was said is in the conversation, of which the next one is told
 }
 
-// wasAt returns the command line's own id of a session that can go on, and which messages it has not seen: the
-// index of the first. "" if there is none: nothing was answered yet, or it was another process's, or in
+// wasAt returns the command line's own id of a session that can go on, which messages it has not seen (the
+// index of the first), and what it has used. "" if there is none: nothing was answered yet, or it was another process's, or in
 // another directory.
-func (s *session) wasAt(req *llm.LLMRequest) (id string, since int) {
+func (s *session) wasAt(req *llm.LLMRequest) (id string, since int, used llm.Usage) {
 	if !s.cfg.CLI.Can().Resume || s.lost {
-		return "", 0
+		return "", 0, used
 	}
 	for i := len(req.Messages) - 1; i >= 0; i-- {
 		for _, b := range req.Messages[i].Reasoning {
 			var p place
 			if b.Provider == s.blockName() && json.Unmarshal(b.Data, &p) == nil {
 				if p.UUID != s.id || p.Dir != req.WorkDir || p.Session == "" {
-					return "", 0
+					return "", 0, used
 				}
-				return p.Session, i + 1
+				return p.Session, i + 1, p.Used
 			}
 		}
 	}
 	if id := s.crumbs(req).session(); id != "" { // it has begun, and nothing that it said is on record
-		return id, len(req.Messages)
+		return id, len(req.Messages), used
 	}
-	return "", 0
+	return "", 0, used
 }
 
 // callsBefore returns the calls of the last answer before a message.

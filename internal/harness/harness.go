@@ -108,7 +108,7 @@ type Lines interface {
 
 // Exit is how a program ended.
 type Exit struct {
-	Code    int    // 128 and the signal, if one ended it
+	Code    int    // not 0 if a signal ended it
 	Signal  int    // the system's number; 0 = none
 	Stderr  string // the end of what it wrote there
 	Stopped bool   // whoever runs it ended it: that is no fault of its last result
