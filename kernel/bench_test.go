@@ -20,6 +20,7 @@ import (
 	rnixctx "rnix/context"
 	"rnix/internal/durable"
 	"rnix/internal/event"
+	"rnix/internal/recovery"
 	"rnix/internal/step"
 	"rnix/kernel/internal/loop"
 	"rnix/types"
@@ -107,6 +108,57 @@ func benchSpawn(b *testing.B, k *KernelImpl, provider string, parent types.PID) 
 	}
 	return pid
 }
+
+// waiter is a body that waits: for the end of its process, and at its gate while that is shut.
+type waiter struct {
+	k     *KernelImpl
+	p     *Process
+	moved chan struct{} // room for one: the gate has moved
+	asked *atomic.Int64 // how often such bodies have begun to wait
+}
+
+func (w *waiter) Attach(k *KernelImpl, p *Process, _ *recovery.State) error {
+	w.k, w.p = k, p
+	return nil
+}
+func (w *waiter) Record() (step.BodyRecord, error) { return step.BodyRecord{Kind: "waiter"}, nil }
+func (w *waiter) Joined(*Process)                  {}
+func (w *waiter) Ended(*Process)                   {} // reaped when this one has ended
+func (w *waiter) GateMoved() {
+	select {
+	case w.moved <- struct{}{}:
+	default:
+	}
+}
+
+func (w *waiter) Run(ctx context.Context) End {
+	w.asked.Add(1)
+	for {
+		if err := w.k.WaitIfPaused(ctx, w.p); err != nil {
+			return End{Cause: err}
+		}
+		select {
+		case <-w.moved:
+		case <-ctx.Done():
+			return End{Cause: context.Cause(ctx)}
+		}
+	}
+}
+
+// benchWait starts a process that waits: an agent for its model, or a body.
+func benchWait(b *testing.B, k *KernelImpl, asked *atomic.Int64, body bool, parent types.PID) types.PID {
+	if !body {
+		return benchSpawn(b, k, "parked", parent)
+	}
+	pid, err := k.Spawn("x", nil, SpawnOpts{WorkDir: "/", ParentPID: parent, Body: &waiter{moved: make(chan struct{}, 1), asked: asked}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return pid
+}
+
+// kinds are those processes by whose cost the cost of an agent can be told from that of a process.
+var kinds = map[string]bool{"rnix": false, "bodies": true}
 
 // Row 1 of performance.md. A process of ours also asks a model once; the baseline does not.
 func BenchmarkSpawnExitWait(b *testing.B) {
@@ -246,26 +298,28 @@ func BenchmarkSignalGroup1000(b *testing.B) {
 			close(c)
 		}
 	})
-	b.Run("rnix", func(b *testing.B) {
-		k, asked := benchParked(b, nil)
-		for range n {
-			if err := k.JoinGroup(benchSpawn(b, k, "parked", 0), 1); err != nil {
-				b.Fatal(err)
+	for name, body := range kinds {
+		b.Run(name, func(b *testing.B) {
+			k, asked := benchParked(b, nil)
+			for range n {
+				if err := k.JoinGroup(benchWait(b, k, asked, body, 0), 1); err != nil {
+					b.Fatal(err)
+				}
 			}
-		}
-		until(asked, n)
-		sig := types.SIGPAUSE
-		var cpu meter
-		cpu.start()
-		for b.Loop() {
-			if err := k.SignalGroup(1, sig); err != nil {
-				b.Fatal(err)
+			until(asked, n)
+			sig := types.SIGPAUSE
+			var cpu meter
+			cpu.start()
+			for b.Loop() {
+				if err := k.SignalGroup(1, sig); err != nil {
+					b.Fatal(err)
+				}
+				sig = types.SIGPAUSE + types.SIGRESUME - sig
 			}
-			sig = types.SIGPAUSE + types.SIGRESUME - sig
-		}
-		cpu.stop()
-		cpu.report(b)
-	})
+			cpu.stop()
+			cpu.report(b)
+		})
+	}
 }
 
 // Row 5: kill a tree of 1,000 processes (fan-out 10), of which each waits, and wait until every one has ended.
@@ -290,6 +344,7 @@ func BenchmarkKillTree1000(b *testing.B) {
 				go func() { waiting.Done(); <-c.Done(); done <- struct{}{} }()
 			}
 			waiting.Wait()
+			runtime.GC() // what the start has left behind is not the end's
 			b.StartTimer()
 			cpu.start()
 			cancel()
@@ -299,33 +354,36 @@ func BenchmarkKillTree1000(b *testing.B) {
 			cpu.stop()
 		}
 	})
-	b.Run("rnix", func(b *testing.B) {
-		k, asked := benchParked(b, nil)
-		var cpu meter
-		defer func() { cpu.report(b) }()
-		for b.Loop() {
-			b.StopTimer()
-			asked.Store(0)
-			pids := []types.PID{benchSpawn(b, k, "parked", 0)}
-			for i := 1; i < n; i++ {
-				pids = append(pids, benchSpawn(b, k, "parked", pids[(i-1)/10]))
+	for name, body := range kinds {
+		b.Run(name, func(b *testing.B) {
+			k, asked := benchParked(b, nil)
+			var cpu meter
+			defer func() { cpu.report(b) }()
+			for b.Loop() {
+				b.StopTimer()
+				asked.Store(0)
+				pids := []types.PID{benchWait(b, k, asked, body, 0)}
+				for i := 1; i < n; i++ {
+					pids = append(pids, benchWait(b, k, asked, body, pids[(i-1)/10]))
+				}
+				procs := make([]*Process, n)
+				for i, p := range pids {
+					procs[i], _ = k.Process(p)
+				}
+				until(asked, n)
+				runtime.GC()
+				b.StartTimer()
+				cpu.start()
+				if _, err := k.SignalTree(pids[0], types.SIGKILL); err != nil {
+					b.Fatal(err)
+				}
+				for _, p := range procs {
+					<-p.Left()
+				}
+				cpu.stop()
 			}
-			procs := make([]*Process, n)
-			for i, p := range pids {
-				procs[i], _ = k.Process(p)
-			}
-			until(asked, n)
-			b.StartTimer()
-			cpu.start()
-			if _, err := k.SignalTree(pids[0], types.SIGKILL); err != nil {
-				b.Fatal(err)
-			}
-			for _, p := range procs {
-				<-p.Left()
-			}
-			cpu.stop()
-		}
-	})
+		})
+	}
 }
 
 // fileStore keeps histories on disk, as the daemon does.

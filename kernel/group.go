@@ -78,7 +78,7 @@ func (t *table) members(id types.PGID) []*Process {
 func (t *table) join(p *Process, id types.PGID) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if p.rel.buried {
+	if p.rel.reaped {
 		return &types.SyscallError{Syscall: "JoinGroup", PID: p.PID, Code: types.ErrNotFound, Err: errNoProcess}
 	}
 	if slices.Contains(p.rel.groups, id) {
@@ -118,7 +118,6 @@ func (t *table) leaveLocked(p *Process, id types.PGID) bool {
 func (t *table) leaveAll(p *Process) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p.rel.buried = true
 	for len(p.rel.groups) > 0 {
 		t.leaveLocked(p, p.rel.groups[0])
 	}

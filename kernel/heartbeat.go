@@ -101,7 +101,10 @@ func (u *pulse) run() {
 }
 
 // lives notes that a process makes progress.
-func (u *pulse) lives(p *Process) { p.life.Store(int64(time.Since(u.base))) }
+func (u *pulse) lives(p *Process) { u.livesAt(p, time.Now()) }
+
+// livesAt is lives for who has looked at the clock.
+func (u *pulse) livesAt(p *Process, now time.Time) { p.life.Store(int64(now.Sub(u.base))) }
 
 // limit returns for how long a process may make no progress; 0 = for ever. What its agent says bounds a step, which ends
 // by itself then: only one that does not is suspect, a look later.

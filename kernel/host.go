@@ -219,12 +219,18 @@ func (h host) Progress(pr loop.Progress) {
 }
 
 // waitForModel and waitForNothing keep the value off the stack of a process that waits long.
-func waitForModel(k *KernelImpl, p *Process)   { k.setWait(p, waiting{tool: "model", since: time.Now()}) }
+func waitForModel(k *KernelImpl, p *Process) {
+	now := time.Now()
+	k.setWaitAt(p, waiting{tool: "model", since: now}, now)
+}
 func waitForNothing(k *KernelImpl, p *Process) { k.setWait(p, waiting{}) }
 
 // setWait publishes what a process waits for.
-func (k *KernelImpl) setWait(p *Process, w waiting) {
-	k.pulse.lives(p) // to begin and to end something is progress
+func (k *KernelImpl) setWait(p *Process, w waiting) { k.setWaitAt(p, w, time.Now()) }
+
+// setWaitAt is setWait as of now.
+func (k *KernelImpl) setWaitAt(p *Process, w waiting, now time.Time) {
+	k.pulse.livesAt(p, now) // to begin and to end something is progress
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waits = w

@@ -56,6 +56,8 @@ type Process struct {
 
 	stepTimeout time.Duration // of one step; 0 = none
 	endless     bool          // its agent says that there is no limit of a step
+	told        bool          // its parent knows of its end; exclusive to its goroutine
+	grouped     bool          // it was in groups when it ended; exclusive to who reaps it
 	life        atomic.Int64  // when it made progress last, in the time of pulse
 	others      atomic.Int32  // how many of its actions wait for other processes
 
@@ -100,7 +102,6 @@ type Process struct {
 	box  mailbox.Box[*Message]
 	post post // the way into the box of an agent
 	kids kids // of an agent
-	told bool // its parent knows of its end; exclusive to its goroutine
 
 	gate   gate.Gate
 	ctx    context.Context
@@ -268,16 +269,23 @@ type Info struct {
 
 // info takes the snapshot of a process whose relations are given.
 func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) *Info {
-	elapsed := p.Elapsed(now)
-	since, shut := p.gate.Since()
 	limit := p.purse.State().Limit
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	end := now
+	if !p.ended.IsZero() {
+		end = p.ended
+	}
+	since, shut, paused := p.gate.State(end)
+	elapsed := p.before + end.Sub(p.began) - paused
+	if end != now {
+		_, _, paused = p.gate.State(now)
+	}
 	i := &Info{
 		PID: p.PID, PPID: ppid, UUID: p.UUID, ParentUUID: p.parentUUID, Name: p.Name, State: p.state,
 		Intent: p.Intent, Agent: p.Agent, Kind: p.kind, Skills: p.Skills, Progress: p.progress, MaxSteps: p.MaxSteps,
 		Budget: limit.Tokens, BudgetUSD: limit.USD, CreatedAt: p.CreatedAt, EndedAt: p.ended, Elapsed: elapsed,
-		PausedFor: p.gate.Paused(now), Result: p.result, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots,
+		PausedFor: paused, Result: p.result, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots,
 		Rights: p.Rights, MCPMounts: p.MCPMounts, Plan: p.plan, Children: children,
 		Suspended: shut && p.state == types.StateRunning || p.stopping || p.parked != "",
 		Paused:    shut, Parked: p.parked, Wake: p.wake, Purse: p.broke, Origin: p.origin, OriginStep: p.originStep, Runs: p.runs, Earlier: p.earlier,

@@ -23,14 +23,18 @@ var reapSteps = []struct {
 		k.events.Put(&event.Event{Kind: event.Reaped, PID: p.PID, UUID: p.UUID})
 	}},
 	{"close the message queue", func(_ *KernelImpl, p *Process) { p.box.Close() }},
-	{"removeFromAllGroups", func(k *KernelImpl, p *Process) { k.table.leaveAll(p) }},
+	{"removeFromAllGroups", func(k *KernelImpl, p *Process) {
+		if p.grouped { // there are no new ones
+			k.table.leaveAll(p)
+		}
+	}},
 	{"ClearSignalState", (*KernelImpl).clearSignalState},
 	{"ClearThreads", func(_ *KernelImpl, p *Process) { p.ClearThreads() }},
 	{"ClearCoroutines", func(_ *KernelImpl, p *Process) { p.ClearCoroutines() }},
 	{"CtxFree", (*KernelImpl).freeContext},
 	{"Reap", (*KernelImpl).bury},
 	{"RemoveProcess", func(k *KernelImpl, p *Process) {
-		p.tomb = k.info(p)
+		p.tomb = p.info(0, nil, time.Now()) // it has no children any more
 		k.table.remove(p, p.tomb)
 		if k.keeps {
 			k.saveInfo(p, p.tomb)
@@ -57,7 +61,9 @@ func (k *KernelImpl) reapProcess(p *Process) {
 // handleOrphanChildren gives the children to PID 0. Those that have ended already are reaped, since
 // nobody is left to wait for them.
 func (k *KernelImpl) handleOrphanChildren(p *Process) {
-	for _, c := range k.table.orphan(p) {
+	children, grouped := k.table.orphan(p)
+	p.grouped = grouped
+	for _, c := range children {
 		k.events.Put(&event.Event{Kind: event.Reparented, PID: c.PID, UUID: c.UUID})
 		if c.State() == types.StateZombie {
 			k.reaper.add(c)

@@ -30,30 +30,31 @@ func (k *KernelImpl) Signal(pid types.PID, sig types.Signal) error {
 
 // deliver decides and acts. It reports whether the process was alive.
 func (k *KernelImpl) deliver(p *Process, sig types.Signal) bool {
-	d, alive := p.resolveSignalDisposition(sig, k.events)
+	now := time.Now()
+	d, alive := p.resolveSignalDisposition(sig, k.events, now)
 	if alive {
-		k.act(p, d)
+		k.act(p, d, now)
 	}
 	return alive
 }
 
 // resolveSignalDisposition decides what becomes of a signal in one hold of the lock: blocked, handler
 // or default. It reports whether the process is alive.
-func (p *Process) resolveSignalDisposition(sig types.Signal, log *event.Log) (sigset.Decision, bool) {
+func (p *Process) resolveSignalDisposition(sig types.Signal, log *event.Log, now time.Time) (sigset.Decision, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state >= types.StateZombie {
 		return sigset.Decision{}, false
 	}
 	d := p.sigs.Deliver(sig)
-	log.Put(&event.Event{Kind: event.Signalled, PID: p.PID, UUID: p.UUID, Name: sig.String(), Result: outcomes[d.Action]})
+	log.Put(&event.Event{Time: now, Kind: event.Signalled, PID: p.PID, UUID: p.UUID, Name: sig.String(), Result: outcomes[d.Action]})
 	return d, true
 }
 
 var outcomes = [...]string{sigset.Ignore: "ignored", sigset.Pend: "pending", sigset.Handle: "handled", sigset.Default: "delivered"}
 
-// act does what was decided. No lock is held.
-func (k *KernelImpl) act(p *Process, d sigset.Decision) {
+// act does what was decided, as of now. No lock is held.
+func (k *KernelImpl) act(p *Process, d sigset.Decision, now time.Time) {
 	switch d.Action {
 	case sigset.Handle:
 		defer func() {
@@ -65,9 +66,9 @@ func (k *KernelImpl) act(p *Process, d sigset.Decision) {
 	case sigset.Default:
 		switch d.Signal {
 		case types.SIGPAUSE:
-			k.pause(p)
+			k.pause(p, now)
 		case types.SIGRESUME:
-			k.resume(p)
+			k.resume(p, now)
 		default:
 			p.cancel(signalled{d.Signal})
 		}
@@ -76,8 +77,8 @@ func (k *KernelImpl) act(p *Process, d sigset.Decision) {
 
 // pause shuts the gate: the loop stops before its next model call or action. OS children are frozen
 // at once. A second pause does nothing.
-func (k *KernelImpl) pause(p *Process) {
-	if !p.gate.Shut(time.Now()) {
+func (k *KernelImpl) pause(p *Process, now time.Time) {
+	if !p.gate.Shut(now) {
 		return
 	}
 	p.mu.Lock()
@@ -87,20 +88,20 @@ func (k *KernelImpl) pause(p *Process) {
 		cutOff()
 	}
 	k.followGate(p)
-	k.events.Put(&event.Event{Kind: event.Paused, PID: p.PID, UUID: p.UUID})
+	k.events.Put(&event.Event{Time: now, Kind: event.Paused, PID: p.PID, UUID: p.UUID})
 	gateMoved(p)
 }
 
 // resume opens the gate. A resume of a process that is not paused does nothing.
-func (k *KernelImpl) resume(p *Process) {
+func (k *KernelImpl) resume(p *Process, now time.Time) {
 	k.table.free(p)
-	d, was := p.gate.Open(time.Now())
+	d, was := p.gate.Open(now)
 	if !was {
 		return
 	}
 	k.followGate(p)
 	checkClock(p)
-	k.events.Put(&event.Event{Kind: event.Resumed, PID: p.PID, UUID: p.UUID, Dur: d})
+	k.events.Put(&event.Event{Time: now, Kind: event.Resumed, PID: p.PID, UUID: p.UUID, Dur: d})
 	gateMoved(p)
 }
 
@@ -108,6 +109,9 @@ func (k *KernelImpl) resume(p *Process) {
 // its end durable. A pause and a resume may cross, and what came first may act last: so it looks again
 // until what it did is what is wanted.
 func (k *KernelImpl) followGate(p *Process) {
+	if k.cfg.Freeze == nil && k.cfg.Thaw == nil && !k.keeps {
+		return
+	}
 	for {
 		_, shut := p.gate.Since()
 		do := k.cfg.Thaw
@@ -170,7 +174,7 @@ func (k *KernelImpl) SigUnblock(pid types.PID, sig types.Signal) error {
 	pending = pending && p.state < types.StateZombie
 	p.mu.Unlock()
 	if pending {
-		k.act(p, d)
+		k.act(p, d, time.Now())
 	}
 	return nil
 }

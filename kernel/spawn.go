@@ -354,8 +354,8 @@ func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
 	}
 	startClock(p)
 	if k.table.held(p) { // born into a tree that is paused
-		if k.pause(p); !k.table.held(p) { // and resumed meanwhile
-			k.resume(p)
+		if k.pause(p, time.Now()); !k.table.held(p) { // and resumed meanwhile
+			k.resume(p, time.Now())
 		}
 	}
 	p.wg.Add(1)

@@ -87,8 +87,8 @@ func (s *supervisor) Attach(k *KernelImpl, p *Process, was *recovery.State) erro
 	for _, sig := range []types.Signal{types.SIGTERM, types.SIGINT} {
 		p.sigs.SetHandler(sig, s.ask)
 	}
-	p.sigs.SetHandler(types.SIGPAUSE, func(types.Signal) { k.pause(p); s.in.poke() })
-	p.sigs.SetHandler(types.SIGRESUME, func(types.Signal) { k.resume(p); s.in.poke() })
+	p.sigs.SetHandler(types.SIGPAUSE, func(types.Signal) { k.pause(p, time.Now()); s.in.poke() })
+	p.sigs.SetHandler(types.SIGRESUME, func(types.Signal) { k.resume(p, time.Now()); s.in.poke() })
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 // guards all relations; a lookup by PID needs none.
 type table struct {
 	byPID xsync.Numbered[types.PID, Process]
+	tombs xsync.Numbered[types.PID, Info]
 	next  func() (types.PID, error)
 	limit Limits
 
@@ -22,8 +23,7 @@ type table struct {
 	root      relations               // +checklocks:mu; the children of PID 0
 	groups    map[types.PGID]*group   // +checklocks:mu
 	lastGroup types.PGID              // +checklocks:mu; the last number that NewGroup gave away
-	tombs     map[types.PID]*Info     // +checklocks:mu
-	order     []types.PID             // +checklocks:mu; tombstones, oldest first
+	order     []tomb                  // +checklocks:mu; tombstones, oldest first
 	weight    int                     // +checklocks:mu; bytes of the texts in tombs
 	closed    bool                    // +checklocks:mu
 	births    uint64                  // +checklocks:mu; how many were ever inserted
@@ -38,9 +38,9 @@ type relations struct {
 	family     *kin // those that descend from one that a person started; shared by them
 	byAgent    bool // an agent is above it, or was
 	groups     []types.PGID
-	dying      bool // no more children
-	held       bool // paused as a tree: what is born in it is paused too
-	buried     bool // no more groups
+	dying      bool        // no more children
+	held       atomic.Bool // paused as a tree: what is born in it is paused too; may be read without the lock
+	reaped     bool        // no more groups
 }
 
 // How many ended processes Wait remembers in memory, and how many bytes of their texts; the disk
@@ -50,11 +50,17 @@ const (
 	maxTombWeight = 64 << 20
 )
 
+// tomb is a tombstone in the order of burials.
+type tomb struct {
+	pid    types.PID
+	weight int
+}
+
 // weight is how many bytes a snapshot holds, roughly.
 func (i *Info) weight() int { return len(i.Intent) + len(i.Result) + len(i.Plan) }
 
 func newTable(next func() (types.PID, error), limit Limits) *table {
-	t := &table{next: next, limit: limit, byUUID: map[types.UUID]*Process{}, groups: map[types.PGID]*group{}, tombs: map[types.PID]*Info{}}
+	t := &table{next: next, limit: limit, byUUID: map[types.UUID]*Process{}, groups: map[types.PGID]*group{}}
 	if next == nil {
 		var last atomic.Uint64
 		t.next = func() (types.PID, error) { return types.PID(last.Add(1)), nil }
@@ -146,7 +152,7 @@ func (t *table) insert(p *Process) error {
 		p.rel.byAgent = p.rel.parent.rel.byAgent || p.rel.parent.opts.Body == nil
 	}
 	p.rel.family.living++
-	p.rel.held = p.rel.parent != nil && p.rel.parent.rel.held
+	p.rel.held.Store(p.rel.parent != nil && p.rel.parent.rel.held.Load())
 	t.link(p, p.rel.parent)
 	t.byPID.Store(p.PID, p)
 	return nil
@@ -183,47 +189,46 @@ func (t *table) unlink(p *Process) {
 	r.children--
 }
 
-// remove takes a process out of the table and leaves its tombstone.
-func (t *table) remove(p *Process, tomb *Info) {
+// remove takes a process out of the table and leaves its tombstone, whose PPID it fills in.
+func (t *table) remove(p *Process, i *Info) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	i.PPID = ppidLocked(p)
 	t.unlink(p)
 	p.rel.family.living--
 	delete(t.byUUID, p.UUID)
-	t.byPID.Delete(p.PID)
-	t.tombs[p.PID] = tomb
-	t.order = append(t.order, p.PID)
-	t.weight += tomb.weight()
+	t.tombs.Store(p.PID, i)
+	t.byPID.Delete(p.PID) // not before its tombstone is there
+	w := i.weight()
+	t.order = append(t.order, tomb{p.PID, w})
+	t.weight += w
 	for len(t.order) > maxTombs || t.weight > maxTombWeight && len(t.order) > 1 {
-		oldest := t.tombs[t.order[0]]
-		t.weight -= oldest.weight()
-		delete(t.tombs, t.order[0])
+		t.weight -= t.order[0].weight
+		t.tombs.Delete(t.order[0].pid)
 		t.order = t.order[1:]
 	}
 }
 
 func (t *table) tomb(pid types.PID) (Info, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if i := t.tombs[pid]; i != nil {
+	if i := t.tombs.Load(pid); i != nil {
 		return *i, true
 	}
 	return Info{}, false
 }
 
-// orphan gives the children of p to PID 0, forbids new ones, and returns them.
-func (t *table) orphan(p *Process) []*Process {
+// orphan gives the children of p to PID 0, forbids new ones and new groups, and returns them, and whether p is
+// in groups.
+func (t *table) orphan(p *Process) (children []*Process, grouped bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p.rel.dying = true
-	var out []*Process
+	p.rel.dying, p.rel.reaped = true, true
 	for p.rel.first != nil {
 		c := p.rel.first
 		t.unlink(c)
 		t.link(c, nil)
-		out = append(out, c)
+		children = append(children, c)
 	}
-	return out
+	return children, len(p.rel.groups) > 0
 }
 
 // subtree returns p and all its descendants, parents first.
@@ -239,7 +244,12 @@ func (t *table) signalled(p *Process, sig types.Signal) (procs []*Process, birth
 	for i := 0; i < len(out); i++ {
 		r := &out[i].rel
 		r.dying = r.dying || sig == types.SIGKILL
-		r.held = (r.held || sig == types.SIGPAUSE) && sig != types.SIGRESUME
+		switch sig {
+		case types.SIGPAUSE:
+			r.held.Store(true)
+		case types.SIGRESUME:
+			r.held.Store(false)
+		}
 		for c := out[i].rel.first; c != nil; c = c.rel.next {
 			out = append(out, c)
 		}
@@ -255,17 +265,16 @@ func (t *table) born() uint64 {
 }
 
 // held reports whether a process was born into a tree that is paused.
-func (t *table) held(p *Process) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return p.rel.held
-}
+func (t *table) held(p *Process) bool { return p.rel.held.Load() }
 
 // free ends what SIGPAUSE to a tree means for the children of one process.
 func (t *table) free(p *Process) {
+	if !p.rel.held.Load() {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	p.rel.held = false
+	p.rel.held.Store(false)
 }
 
 // ppid returns the PID of the parent of the moment.

@@ -11,7 +11,8 @@ import (
 // Gate is open as a zero value. Its lock is a leaf: nothing is called while it is held.
 type Gate struct {
 	mu    sync.Mutex
-	open  chan struct{} // +checklocks:mu; nil while open, closed when it opens
+	shut  bool          // +checklocks:mu
+	opens chan struct{} // +checklocks:mu; closed when it opens; nil while nobody waits
 	since time.Time     // +checklocks:mu; when it was shut
 	total time.Duration // +checklocks:mu; time spent shut, finished pauses only
 }
@@ -20,10 +21,10 @@ type Gate struct {
 func (g *Gate) Shut(now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.open != nil {
+	if g.shut {
 		return false
 	}
-	g.open, g.since = make(chan struct{}), now
+	g.shut, g.since = true, now
 	return true
 }
 
@@ -32,12 +33,14 @@ func (g *Gate) Shut(now time.Time) bool {
 func (g *Gate) Open(now time.Time) (time.Duration, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.open == nil {
+	if !g.shut {
 		return 0, false
 	}
-	close(g.open)
-	d := now.Sub(g.since)
-	g.open, g.since = nil, time.Time{}
+	if g.opens != nil {
+		close(g.opens)
+	}
+	d := max(now.Sub(g.since), 0) // who opens it may have looked at the clock before who has shut it
+	g.shut, g.opens, g.since = false, nil, time.Time{}
 	g.total += d
 	return d, true
 }
@@ -46,14 +49,26 @@ func (g *Gate) Open(now time.Time) (time.Duration, bool) {
 func (g *Gate) Since() (time.Time, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.since, g.open != nil
+	return g.since, g.shut
+}
+
+// State is Since and Paused of one moment.
+func (g *Gate) State(now time.Time) (since time.Time, shut bool, paused time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.since, g.shut, g.pausedLocked(now)
 }
 
 // Paused returns the whole time spent shut until now.
 func (g *Gate) Paused(now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.open != nil {
+	return g.pausedLocked(now)
+}
+
+// +checklocks:g.mu
+func (g *Gate) pausedLocked(now time.Time) time.Duration {
+	if g.shut {
 		return g.total + now.Sub(g.since)
 	}
 	return g.total
@@ -63,13 +78,17 @@ func (g *Gate) Paused(now time.Time) time.Duration {
 func (g *Gate) Wait(ctx context.Context) error {
 	for {
 		g.mu.Lock()
-		open := g.open
-		g.mu.Unlock()
-		if open == nil {
+		if !g.shut {
+			g.mu.Unlock()
 			return context.Cause(ctx)
 		}
+		if g.opens == nil {
+			g.opens = make(chan struct{})
+		}
+		opens := g.opens
+		g.mu.Unlock()
 		select {
-		case <-open:
+		case <-opens:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
