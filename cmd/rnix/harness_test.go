@@ -253,3 +253,49 @@ func (u *user) daemon() int {
 	}
 	return pid
 }
+
+func TestRealClaudeEndsWithEverythingWhenItIsKilled(t *testing.T) {
+	u := newUser(t, "claude", nil)
+	u.allowed("Bash")
+	u.Script = vendortest.Play(use("Bash", map[string]any{"command": waits, "description": "waits"}))
+	u.must("run", "--detach", "--harness", "claude", "--name", "p", "wait for the gate")
+	u.exists("began")
+	if len(u.children()) < 2 {
+		t.Errorf("the command line and its command are not there: %v", u.children())
+	}
+	u.must("kill", "-KILL", "p")
+	if _, code := u.rnix("wait", "p"); code != 5 {
+		t.Errorf("exit code %d, want 5: ended by a person", code)
+	}
+	for end := time.Now().Add(10 * time.Second); len(u.children()) > 0; {
+		if time.Now().After(end) {
+			t.Fatalf("left: %v", u.children())
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(u.Home, "data", "steps", "*", "harness", "*.json")); len(left) > 0 {
+		t.Errorf("credentials are left: %v", left)
+	}
+}
+
+func TestRealClaudeStopsAtItsBudgetAndGoesOnWithMore(t *testing.T) {
+	u := newUser(t, "claude", nil)
+	u.Script = func(r llmtest.Request) llmtest.Reply {
+		if vendortest.Heard(r, "You were interrupted") {
+			return llmtest.Reply{Text: "done", Usage: &llmtest.Usage{Input: 10, Output: 10}}
+		}
+		reply := use("Write", map[string]any{"file_path": filepath.Join(u.Work, strconv.Itoa(r.N)), "content": "x"})
+		reply.Usage = &llmtest.Usage{Input: 900, Output: 100}
+		return reply
+	}
+	out, code := u.rnix("run", "--harness", "claude", "--budget", "3000", "--name", "p", "write files for ever")
+	if code == 0 || !strings.Contains(out, "budget: ") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if n := len(u.Requests()); n > 4 {
+		t.Errorf("%d requests with a budget for 3", n)
+	}
+	u.must("resume", "--budget", "9000", "p")
+	if out := u.must("wait", "p"); !strings.Contains(out, "done") {
+		t.Errorf("%s", out)
+	}
+}
