@@ -36,6 +36,9 @@ var signalReasons = map[types.Signal]string{types.SIGTERM: "terminated", types.S
 
 // exitFor turns the end of a loop into an exit status. paused says that the gate was shut.
 func exitFor(end loop.End, paused bool) types.ExitStatus {
+	if lost, ok := end.Cause.(revoked); ok { //nolint:errorlint // as below
+		return types.ExitStatus{Code: types.ExitLostOwnership, Reason: lost.Error(), Err: types.Errorf(types.ErrConflict, "Process", "", "%w", end.Cause)}
+	}
 	if end.Cause != nil && end.Paused && paused {
 		return types.ExitStatus{Code: types.ExitError, Reason: types.ReasonCancelledPaused, Err: end.Cause}
 	}
