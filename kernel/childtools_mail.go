@@ -134,7 +134,7 @@ func takePortion(p *Process) []*Message {
 		}
 		return false
 	})
-	n := portion(waiting)
+	n := recvPortion(waiting[:portion(waiting)])
 	ms := p.box.Take(func(m *Message) bool {
 		if isSteer(m) || n == 0 {
 			return false
@@ -146,22 +146,45 @@ func takePortion(p *Process) []*Message {
 	return ms
 }
 
+// recvMax bounds the messages in one answer of recv, in bytes of JSON: with more, the answer would be cut where the
+// model could not read it any more. One message always fits.
+const recvMax = 192 << 10
+
+// recvPortion returns how many of the messages fit into one answer, whatever they hold: what JSON escapes takes up to
+// six times its room.
+func recvPortion(ms []*Message) int {
+	room := recvMax
+	for i, m := range ms {
+		b, err := json.Marshal(receivedOf(m))
+		if room -= len(b) + 1; err != nil || room < 0 {
+			return max(i, min(len(ms), 1))
+		}
+	}
+	return len(ms)
+}
+
+// receivedMessage is a message in the answer of recv.
+type receivedMessage struct {
+	Seq  uint64    `json:"seq"`
+	From types.PID `json:"from"`
+	Name string    `json:"name,omitempty"`
+	Text string    `json:"text"`
+}
+
+func receivedOf(m *Message) receivedMessage {
+	mail := m.Mail()
+	return receivedMessage{m.Seq, m.From, mail.Name, bounded(m)}
+}
+
 // received makes the answer of recv.
 func received(ms []*Message, note string) (string, error) {
-	type message struct {
-		Seq  uint64    `json:"seq"`
-		From types.PID `json:"from"`
-		Name string    `json:"name,omitempty"`
-		Text string    `json:"text"`
-	}
 	var answer struct {
-		Messages []message `json:"messages"`
-		Note     string    `json:"note,omitempty"`
+		Messages []receivedMessage `json:"messages"`
+		Note     string            `json:"note,omitempty"`
 	}
-	answer.Messages, answer.Note = []message{}, note
+	answer.Messages, answer.Note = []receivedMessage{}, note
 	for _, m := range ms {
-		mail := m.Mail()
-		answer.Messages = append(answer.Messages, message{m.Seq, m.From, mail.Name, bounded(m)})
+		answer.Messages = append(answer.Messages, receivedOf(m))
 	}
 	b, err := json.Marshal(&answer)
 	return string(b), err

@@ -8,6 +8,7 @@ import (
 
 	"rnix/debug"
 	"rnix/internal/event"
+	"rnix/types"
 )
 
 // categories are the kinds of log lines.
@@ -21,9 +22,9 @@ func logCmd(a *app) *cobra.Command {
 		Aliases:    []string{"logs"},
 		SuggestFor: []string{"tail", "attach"},
 		Short:      "show what an agent thinks, says and reads",
-		Long: `Log shows the log of a process, alive or dead: what it thinks, what its model says, and what its tools
-print. Without a process it shows those of all that are alive. With -f it goes on until the process
-ends or you press Ctrl+C, which only ends the looking.`,
+		Long: `Log shows the log of a process, alive or dead: what it thinks, what its model says, what its tools
+print, and how it ended if that was no success. Without a process it shows those of all that are alive.
+With -f it goes on until the process ends or you press Ctrl+C, which only ends the looking.`,
 		Example:           examples(`rnix log 3`, `rnix log -f night`, `rnix log 3 --category tool,warning`, `rnix log --json 0191f3a2`),
 		Annotations:       exits("0 1 2 10 12 130"),
 		Args:              argsOf(0, 1, ""),
@@ -41,7 +42,13 @@ ends or you press Ctrl+C, which only ends the looking.`,
 			req := about(args, follow, tree)
 			req.Kinds = []event.Kind{event.LogLine, event.Exited}
 			wants := func(e *event.Event) bool {
-				return e.Kind == event.LogLine && (len(category) == 0 || slices.Contains(category, e.Name))
+				name := e.Name
+				if e.Kind == event.Exited {
+					if name = "warning"; e.Exit == nil || e.Exit.Code == 0 {
+						return false
+					}
+				}
+				return len(category) == 0 || slices.Contains(category, name)
 			}
 			return showEvents(c.Context(), client, a.out, req, wants, func(e *event.Event) string { return logLine(&a.out.out, e) })
 		},
@@ -55,12 +62,20 @@ ends or you press Ctrl+C, which only ends the looking.`,
 
 // logLine renders a log line, with its category coloured.
 func logLine(s *stream, e *event.Event) string {
-	l, _ := debug.LogEntry(e)
+	l, said := debug.LogEntry(e)
+	name := e.Name
+	if !said { // it has ended without success, which may be all there is
+		name = "warning"
+		l = types.LogEntry{Seq: e.Seq, Time: e.Time, PID: e.PID, Category: name, Text: exitText(e.Exit)}
+		if e.Result == suspended {
+			l.Text = "suspended: " + oneLine(e.Exit.Reason)
+		}
+	}
 	l.Time = l.Time.Local()
 	line := debug.LogLine(l)
-	st, ok := map[string]style{"think": dim, "tool": cyan, "output": green, "warning": yellow}[e.Name]
+	st, ok := map[string]style{"think": dim, "tool": cyan, "output": green, "warning": yellow}[name]
 	if !ok || !s.color {
 		return line
 	}
-	return strings.Replace(line, "["+e.Name+"]", s.paint(st, "["+e.Name+"]"), 1)
+	return strings.Replace(line, "["+name+"]", s.paint(st, "["+name+"]"), 1)
 }

@@ -75,8 +75,8 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 		}
 		return nil
 	}
-	cols := []column{{name: "PID", right: true}, {name: "STATE"}, {name: "WAIT", max: 48, drop: 4}, {name: "STEP", right: true, drop: 6},
-		{name: "TOKENS", right: true, drop: 3}, costColumn(r.Procs), {name: "ELAPSED", right: true, drop: 5}, {name: "MODEL", max: 28, drop: 2}, {name: "INTENT"}}
+	cols := []column{{name: "PID", right: true}, {name: "STATE"}, {name: "WAIT", max: waitWidth(out.out.width), drop: 6}, {name: "STEP", right: true, drop: 5},
+		{name: "TOKENS", right: true, drop: 3}, costColumn(r.Procs), {name: "ELAPSED", right: true, drop: 4}, {name: "MODEL", max: 28, drop: 2}, {name: "INTENT"}}
 	if out.verbose {
 		cols = append([]column{{name: "UUID", drop: 7}}, cols...)
 	}
@@ -106,6 +106,18 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 		out.talk("%s more on disk; --limit 0 shows all", number(r.Hidden))
 	}
 	return nil
+}
+
+// waitWidth is how wide the reasons for which processes wait may be, in cells: they tell more than what else stands
+// there, so in a narrow terminal they are cut before they go. width = 0 is no terminal.
+func waitWidth(width int) int {
+	switch {
+	case width == 0:
+		return 48
+	case width < 80:
+		return max(width*3/10, 12)
+	}
+	return min(width*3/8, 48)
 }
 
 // costColumn is shown where something has cost something.
