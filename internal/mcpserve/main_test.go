@@ -11,10 +11,31 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
+	"rnix/internal/testenv"
 	"rnix/ipc"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asServer is the variable that makes the test's binary a server for the daemon on this socket.
+const asServer = "MCPSERVE_TEST_SOCKET"
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv(asServer) != "":
+		p := processesOn(os.Getenv(asServer), os.Environ(), os.TempDir())
+		if err := Stdio(context.Background(), p, "test", os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	case os.Getenv("RNIX_TESTENV_DAEMON") != "":
+		os.Exit(testenv.Main(m))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// processesOn offers the processes of the daemon on a socket.
+func processesOn(socket string, env []string, dir string) *Processes {
+	return &Processes{Connect: func(ctx context.Context) (*ipc.Client, error) { return ipc.Connect(ctx, socket) }, Environ: env, Dir: dir}
+}
 
 // fakeDaemon serves what add registers on a fresh socket until the test ends, and returns the socket.
 func fakeDaemon(t *testing.T, add func(*ipc.Server)) (socket string, srv *ipc.Server) {

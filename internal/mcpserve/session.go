@@ -4,16 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"golang.org/x/sys/unix"
 
 	"rnix/ipc"
 	"rnix/types"
@@ -100,44 +95,13 @@ func text(s string, isError bool) *mcp.CallToolResult {
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}, IsError: isError}
 }
 
-// maxSessionFile is the largest file of a session in bytes.
-const maxSessionFile = 64 << 10
-
 // readSessionFile reads where the kernel is, and the credential. No error shows what is in the file.
 func readSessionFile(path string) (f ipc.SessionFile, err error) {
 	const op = "Session"
 	const mend = "start the session anew"
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	switch {
-	case errors.Is(err, unix.ELOOP):
-		return f, types.Errorf(types.ErrPermission, op, path, "is a symbolic link; name the file itself")
-	case errors.Is(err, fs.ErrNotExist):
-		return f, types.Errorf(types.ErrNotFound, op, path, "there is no such file; the session has ended, or never begun")
-	case errors.Is(err, fs.ErrPermission):
-		return f, types.Errorf(types.ErrPermission, op, path, "%w", err)
-	case err != nil:
-		return f, types.Errorf(types.ErrInvalid, op, path, "%w", err)
-	}
-	file := os.NewFile(uintptr(fd), path)
-	defer file.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return f, types.Errorf(types.ErrInternal, op, path, "%w", err)
-	}
-	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return f, types.Errorf(types.ErrInvalid, op, path, "is not a file")
-	case int(st.Uid) != os.Geteuid():
-		return f, types.Errorf(types.ErrPermission, op, path, "is owned by uid %d, not by uid %d who runs this; %s", st.Uid, os.Geteuid(), mend)
-	case st.Mode&0o077 != 0:
-		return f, types.Errorf(types.ErrPermission, op, path, "others can read it (mode %04o), so its credential is no secret; %s", st.Mode&0o777, mend)
-	}
-	data, err := io.ReadAll(io.LimitReader(file, maxSessionFile+1))
+	data, err := readPrivate(op, path, mend)
 	if err != nil {
-		return f, types.Errorf(types.ErrStorage, op, path, "%w", err)
-	}
-	if len(data) > maxSessionFile {
-		return f, types.Errorf(types.ErrInvalid, op, path, "has more than %d bytes", maxSessionFile)
+		return f, err
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	if err := d.Decode(&f); err != nil {

@@ -299,7 +299,7 @@ func TestSessionFileIsASecretOrRefused(t *testing.T) {
 		{put("twice", good+good, 0o600), types.ErrInvalid, "more after"},
 		{put("relative", `{"socket":"x","credential":"c"}`, 0o600), types.ErrInvalid, "absolute"},
 		{put("nothing", `{"socket":"/x"}`, 0o600), types.ErrInvalid, "no credential"},
-		{put("huge", good+strings.Repeat(" ", maxSessionFile), 0o600), types.ErrInvalid, "more than"},
+		{put("huge", good+strings.Repeat(" ", maxPrivate), 0o600), types.ErrInvalid, "more than"},
 	} {
 		f, err := readSessionFile(tt.path)
 		if types.CodeOf(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.want) {

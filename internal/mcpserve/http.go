@@ -1,0 +1,137 @@
+package mcpserve
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rnix/types"
+)
+
+// Path is where the server answers over HTTP.
+const Path = "/mcp"
+
+// Limits of the server over HTTP.
+const (
+	maxBody     = 8 << 20          // of a request in bytes, as ipc has it
+	headTimeout = 10 * time.Second // for the header of a request
+	idleSession = time.Hour        // after which a client that says nothing is forgotten
+	minToken    = 16               // bytes
+)
+
+// Listen listens on an address of this machine alone, such as 127.0.0.1:8137; port 0 is any that is free. Any
+// other address is refused with the code INVALID.
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	const op = "Listen"
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, types.Errorf(types.ErrInvalid, op, address, "is no address; write it like 127.0.0.1:8137")
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil || !ip.IsLoopback() {
+		return nil, types.Errorf(types.ErrInvalid, op, address, "only this machine may connect: use 127.0.0.1 or [::1]")
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		var at *net.OpError
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return nil, types.Errorf(types.ErrUnavailable, op, address, "%w", err)
+	}
+	return l, nil
+}
+
+// NewToken returns a token that nobody can guess.
+func NewToken() string { return rand.Text() + rand.Text() }
+
+// CheckToken refuses a token that somebody could guess, or that fits in no header, with the code INVALID.
+func CheckToken(token string) error {
+	if len(token) < minToken {
+		return types.Errorf(types.ErrInvalid, "Token", "", "the token has %d characters; it needs %d or more", len(token), minToken)
+	}
+	for i := range len(token) {
+		if c := token[i]; c <= ' ' || c > '~' {
+			return types.Errorf(types.ErrInvalid, "Token", "", "character %d of the token fits in no header; use letters and digits", i+1)
+		}
+	}
+	return nil
+}
+
+// HTTP serves clients on a listener, which it closes, until ctx ends; then it returns its cause. Who connects has to
+// know the token, has to have called this machine by a name of its own, and must not be a page from elsewhere.
+func HTTP(ctx context.Context, src Source, version string, l net.Listener, token string) error {
+	s := newServer(ctx, src, version)
+	mux := http.NewServeMux()
+	mux.Handle(Path, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
+		&mcp.StreamableHTTPOptions{SessionTimeout: idleSession, MaxRequestBodyBytes: maxBody}))
+	srv := &http.Server{Handler: guard(token, mux), ReadHeaderTimeout: headTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	defer context.AfterFunc(ctx, func() { _ = srv.Close() })()
+	err := srv.Serve(l)
+	for ss := range s.Sessions() {
+		_ = ss.Close()
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return types.Errorf(types.ErrInternal, "Serve", l.Addr().String(), "%w", err)
+}
+
+// guard lets requests through whose sender may send them.
+func guard(token string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !loopback(r.Host):
+			// A name that was made to lead here: the page of another site.
+			http.Error(w, "call this server 127.0.0.1, [::1] or localhost", http.StatusForbidden)
+		case !ownOrigin(r.Header.Get("Origin")):
+			http.Error(w, "pages of other sites may not call this server", http.StatusForbidden)
+		case !bears(r.Header.Get("Authorization"), token):
+			w.Header().Set("WWW-Authenticate", `Bearer realm="rnix"`)
+			http.Error(w, "send the header Authorization: Bearer TOKEN, with the token that the server has shown at its start", http.StatusUnauthorized)
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// loopback reports whether a host, perhaps with a port, is a name that this machine alone has.
+func loopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// ownOrigin reports whether a page may call: one of this machine, or what is no page.
+func ownOrigin(origin string) bool {
+	if origin == "" {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && loopback(u.Host)
+}
+
+// bears reports whether a header has the token. It takes as long whether it is nearly right or not at all.
+func bears(header, token string) bool {
+	kind, got, _ := strings.Cut(header, " ")
+	return strings.EqualFold(kind, "Bearer") && subtle.ConstantTimeCompare([]byte(strings.TrimSpace(got)), []byte(token)) == 1
+}

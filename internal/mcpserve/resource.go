@@ -1,0 +1,100 @@
+package mcpserve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// Bounds of resources.
+const (
+	resourceLines = 20_000
+	resourceBytes = 4 << 20
+)
+
+// scheme is the beginning of the URI of every resource: what follows is a UUID and what of it.
+const scheme = "rnix://proc/"
+
+// installResources adds what can be read of each process.
+func (p looker) installResources(s *mcp.Server) {
+	for _, r := range []struct {
+		name, title, mime, text string
+		read                    func(context.Context, string) (string, error)
+	}{
+		{"log", "Log of an agent", "text/plain", "The log of a process: its last lines, with times and categories.", p.logText},
+		{"steps", "Steps of an agent", "application/json", "The steps of a process, without their messages: what each did, and with how many tokens.", p.stepsText},
+		{"result", "Result of an agent", "text/plain", "The result of a process, whole. Empty as long as it has none.", p.resultText},
+	} {
+		s.AddResourceTemplate(&mcp.ResourceTemplate{Name: r.name, Title: r.title, MIMEType: r.mime, Description: r.text, URITemplate: scheme + "{uuid}/" + r.name},
+			func(ctx context.Context, req *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+				uri := req.Params.URI
+				text, err := r.read(ctx, strings.TrimSuffix(strings.TrimPrefix(uri, scheme), "/"+r.name))
+				if types.CodeOf(err) == types.ErrNotFound {
+					return nil, mcp.ResourceNotFoundError(uri)
+				}
+				if err != nil {
+					return nil, errors.New(errorText(err))
+				}
+				return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: r.mime, Text: text}}}, nil
+			})
+	}
+}
+
+func (p looker) resultText(ctx context.Context, id string) (string, error) {
+	d, err := call(ctx, p.Processes, ipc.GetProcDetail, ipc.TargetRequest{Target: id})
+	return d.Result, err
+}
+
+func (p looker) logText(ctx context.Context, id string) (string, error) {
+	w := &logWindow{limit: resourceLines, bytes: resourceBytes, last: true}
+	if err := p.readLog(ctx, id, w); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for _, l := range w.lines {
+		fmt.Fprintf(&b, "%s [%s] %s\n", l.Time.UTC().Format(time.RFC3339), l.Category, l.Text)
+	}
+	return b.String(), nil
+}
+
+// stepsText returns the last steps of a process that have room, as JSON.
+func (p looker) stepsText(ctx context.Context, id string) (string, error) {
+	r, err := call(ctx, p.Processes, ipc.ListSteps, ipc.TargetRequest{Target: id})
+	if err != nil {
+		return "", err
+	}
+	out := struct {
+		PID     types.PID         `json:"pid"`
+		UUID    types.UUID        `json:"uuid"`
+		Omitted int               `json:"omitted,omitempty"` // earlier steps, for want of room
+		Steps   []json.RawMessage `json:"steps"`
+		Open    []step.Intent     `json:"interrupted,omitempty"`
+		Damage  string            `json:"damage,omitempty"`
+	}{PID: r.PID, UUID: r.UUID, Steps: []json.RawMessage{}, Open: r.Interrupted, Damage: r.Damage}
+	size := 0
+	for i := range r.Steps {
+		b, err := json.Marshal(&r.Steps[i])
+		if err != nil {
+			return "", types.Errorf(types.ErrInternal, "steps", id, "%w", err)
+		}
+		out.Steps, size = append(out.Steps, b), size+len(b)
+	}
+	for size > resourceBytes && len(out.Steps) > 1 {
+		size -= len(out.Steps[0])
+		out.Steps, out.Omitted = out.Steps[1:], out.Omitted+1
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		return "", types.Errorf(types.ErrInternal, "steps", id, "%w", err)
+	}
+	return string(b), nil
+}
