@@ -97,7 +97,7 @@ func (l *codexLines) Line(b []byte) []agent.Event {
 		if text == "" {
 			text = l.trouble
 		}
-		return l.result(agent.ResultEvent{Subtype: codexWhy(text), Errors: []string{head(text, 2000)}})
+		return l.result(agent.ResultEvent{Subtype: whyInWords(text), Errors: []string{head(text, 2000)}})
 	}
 	return nil
 }
@@ -230,8 +230,8 @@ var (
 	downWords = pattern.New(`(?i)\b5\d\d\b|stream disconnected|connection|timed? ?out|network|overload|unavailable|at capacity|high demand`)
 )
 
-// codexWhy says why a turn failed, which codex tells in words only.
-func codexWhy(text string) string {
+// whyInWords says why a turn failed, for a program that tells it in words only.
+func whyInWords(text string) string {
 	switch {
 	case authWords().MatchString(text):
 		return WhyAuth

@@ -115,7 +115,7 @@ type Exit struct {
 }
 
 // all are the command lines that there are, by name.
-var all = map[string]CLI{"claude": claude{}, "codex": codex{}}
+var all = map[string]CLI{"claude": claude{}, "codex": codex{}, "opencode": opencode{}}
 
 // Names returns the names of all command lines, sorted.
 func Names() []string {
