@@ -2,6 +2,7 @@ package heartbeat
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"time"
@@ -30,8 +31,9 @@ type ownership struct {
 // it, also those of the same worker.
 func Claim(ctx context.Context, cfg Config) (Lease, error) {
 	var o ownership
+	claim := rand.Text() // of all attempts: one whose answer was lost is not a second claim
 	body := func(who deliver.Credentials) any {
-		return map[string]string{"workerId": who.WorkerID, "issueId": cfg.IssueID}
+		return map[string]string{"workerId": who.WorkerID, "issueId": cfg.IssueID, "claimId": claim}
 	}
 	if err := once(ctx, cfg, deliver.Call{Endpoint: "claim", Body: body}, &o); err != nil {
 		return Lease{}, err

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -76,12 +77,19 @@ func New(cfg Config) (*Client, error) {
 	if strings.TrimSpace(cfg.SessionID) == "" {
 		return nil, types.Errorf(types.ErrInvalid, "New", "SessionID", "is required")
 	}
+	if cfg.SessionID == "." || cfg.SessionID == ".." {
+		return nil, types.Errorf(types.ErrInvalid, "New", "SessionID", "%q would be another path", cfg.SessionID)
+	}
+	var socket string
+	if path, ok := strings.CutPrefix(strings.TrimSpace(cfg.BaseURL), "unix:"); ok && cfg.HTTPClient == nil {
+		socket, cfg.BaseURL = path, "http://unix"
+	}
 	u, err := url.Parse(strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/"))
 	switch {
 	case strings.TrimSpace(cfg.BaseURL) == "":
 		return nil, types.Errorf(types.ErrInvalid, "New", "BaseURL", "is required")
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, types.Errorf(types.ErrInvalid, "New", "BaseURL", "must be like https://host or http://host:port")
+		return nil, types.Errorf(types.ErrInvalid, "New", "BaseURL", "must be like https://host, http://host:port or unix:/path/to.sock")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, types.Errorf(types.ErrInvalid, "New", "BaseURL", "must have no user, query or fragment: the token is a setting of its own")
 	}
@@ -99,6 +107,12 @@ func New(cfg Config) (*Client, error) {
 	if cfg.HTTPClient == nil {
 		c.own = &http.Transport{Proxy: http.ProxyFromEnvironment, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 2,
 			MaxResponseHeaderBytes: 64 << 10, TLSHandshakeTimeout: 5 * time.Second, ForceAttemptHTTP2: true}
+		if socket != "" {
+			c.own.Proxy = nil
+			c.own.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "unix", socket)
+			}
+		}
 		c.http = &http.Client{Transport: c.own}
 	} else {
 		own := *cfg.HTTPClient
