@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"rnix/internal/step"
 	"rnix/types"
 )
 
@@ -12,6 +13,57 @@ import (
 type kin struct {
 	living int
 	births *rate.Limiter // nil until the first of them starts another
+	root   types.UUID    // under which it is among the families; zero = it is not
+}
+
+// descent is what a process keeps of those above it, so that it is still theirs when it goes on and they do not. Part
+// of the on-disk format, as step.Descent.
+func descent(p *Process) step.Descent {
+	if p.root == p.UUID {
+		return step.Descent{}
+	}
+	return step.Descent{Depth: p.depth, Root: p.root, ByAgent: p.byAgent}
+}
+
+// descend settles whose descendant a process is: that of its parent, or what its history says. The depth of one with
+// a parent is settled when it is admitted.
+func descend(p, parent *Process) {
+	p.root = p.UUID
+	switch f := p.opts.From; {
+	case parent != nil:
+		p.root, p.byAgent = parent.root, parent.byAgent || parent.opts.Body == nil
+	case f != nil && f.State.Origin == nil && f.Was.Root != (types.UUID{}): // a fork is nobody's
+		p.depth, p.root, p.byAgent = f.Was.Depth, f.Was.Root, f.Was.ByAgent
+	}
+}
+
+// joinFamilyLocked puts a process into its family: that of its parent, or that which lives of the same root.
+//
+// +checklocks:t.mu
+func (t *table) joinFamilyLocked(p *Process) {
+	f := t.families[p.root]
+	switch parent := p.rel.parent; {
+	case parent != nil:
+		f = parent.rel.family
+	case f == nil:
+		f = new(kin)
+	}
+	if p.root != p.UUID && f.root == (types.UUID{}) { // who descends from it may go on without it
+		f.root = p.root
+		t.families[p.root] = f
+	}
+	f.living++
+	p.rel.family, p.rel.byAgent = f, p.byAgent
+}
+
+// leaveFamilyLocked takes a process out of its family, which ends with the last of them.
+//
+// +checklocks:t.mu
+func (t *table) leaveFamilyLocked(p *Process) {
+	f := p.rel.family
+	if f.living--; f.living == 0 && t.families[f.root] == f {
+		delete(t.families, f.root)
+	}
 }
 
 // bornLocked counts the birth of a child of parent, or refuses it: a family may start so many within a minute. What

@@ -48,6 +48,8 @@ type Process struct {
 	runs       int           // with this one
 	earlier    []types.PID   // of the runs before
 	depth      int
+	root       types.UUID // the history of the uppermost above it, or its own
+	byAgent    bool       // an agent is above it, or was
 	modelFD    types.FD
 	modelPath  string
 	model      vfs.ModelCard

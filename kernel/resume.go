@@ -141,7 +141,7 @@ func (k *KernelImpl) goOn(p *Process, f *From) error {
 func (p *Process) settled(i *Info) (json.RawMessage, error) {
 	o := &p.opts
 	s := step.Settled{ProcInfo: p.procInfo(i), SystemPrompt: p.basePrompt, FallbackProvider: o.FallbackProvider, FallbackModel: o.FallbackModel,
-		AskedModel: o.Model, Effort: o.Effort, Timeout: o.Timeout, Settings: o.Settings, Inputs: p.inputs}
+		AskedModel: o.Model, Effort: o.Effort, Timeout: o.Timeout, Settings: o.Settings, Inputs: p.inputs, Descent: descent(p)}
 	s.Provider = o.Provider
 	if o.Body != nil {
 		b, err := o.Body.Record()

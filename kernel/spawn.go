@@ -139,6 +139,7 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	if p.PID, p.depth, err = k.table.admit(parent, opts.From != nil); err != nil {
 		return nil, err
 	}
+	descend(p, parent)
 	k.openPurse(p, limitOf(ag, &opts))
 	defer func() {
 		if err != nil {

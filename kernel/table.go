@@ -21,6 +21,7 @@ type table struct {
 	mu        sync.Mutex
 	byUUID    map[types.UUID]*Process // +checklocks:mu
 	root      relations               // +checklocks:mu; the children of PID 0
+	families  map[types.UUID]*kin     // +checklocks:mu; by root, of which a descendant has lived
 	groups    map[types.PGID]*group   // +checklocks:mu
 	lastGroup types.PGID              // +checklocks:mu; the last number that NewGroup gave away
 	order     []tomb                  // +checklocks:mu; tombstones, oldest first
@@ -60,7 +61,7 @@ type tomb struct {
 func (i *Info) weight() int { return len(i.Intent) + len(i.Result) + len(i.Plan) }
 
 func newTable(next func() (types.PID, error), limit Limits) *table {
-	t := &table{next: next, limit: limit, byUUID: map[types.UUID]*Process{}, groups: map[types.PGID]*group{}}
+	t := &table{next: next, limit: limit, byUUID: map[types.UUID]*Process{}, families: map[types.UUID]*kin{}, groups: map[types.PGID]*group{}}
 	if next == nil {
 		var last atomic.Uint64
 		t.next = func() (types.PID, error) { return types.PID(last.Add(1)), nil }
@@ -147,11 +148,7 @@ func (t *table) insert(p *Process) error {
 	}
 	t.byUUID[p.UUID] = p
 	t.births++
-	if p.rel.family = new(kin); p.rel.parent != nil {
-		p.rel.family = p.rel.parent.rel.family
-		p.rel.byAgent = p.rel.parent.rel.byAgent || p.rel.parent.opts.Body == nil
-	}
-	p.rel.family.living++
+	t.joinFamilyLocked(p)
 	p.rel.held.Store(p.rel.parent != nil && p.rel.parent.rel.held.Load())
 	t.link(p, p.rel.parent)
 	t.byPID.Store(p.PID, p)
@@ -195,7 +192,7 @@ func (t *table) remove(p *Process, i *Info) {
 	defer t.mu.Unlock()
 	i.PPID = ppidLocked(p)
 	t.unlink(p)
-	p.rel.family.living--
+	t.leaveFamilyLocked(p)
 	delete(t.byUUID, p.UUID)
 	t.tombs.Store(p.PID, i)
 	t.byPID.Delete(p.PID) // not before its tombstone is there

@@ -190,12 +190,21 @@ type Settled struct {
 	FallbackModel    string        `json:"fallback_model,omitempty"`
 	Effort           string        `json:"reasoning_effort,omitempty"`
 	Timeout          time.Duration `json:"timeout_ns,omitempty"`
+	Descent
 	// Inputs are what the process was given with its intent; their texts are files of the history.
 	Inputs []InputRef `json:"inputs,omitempty"`
 	// Settings is what the assembly needs to find the configuration again.
 	Settings json.RawMessage `json:"settings,omitempty"`
 	// Body is what a process that is no agent keeps; null for agents.
 	Body *BodyRecord `json:"body,omitempty"`
+}
+
+// Descent is what a process has of those above it, for when it goes on and they do not. The zero value: nobody is
+// known above it. Part of the on-disk format.
+type Descent struct {
+	Depth   int        `json:"depth,omitempty"`    // how many are above it
+	Root    types.UUID `json:"root,omitzero"`      // the history of the uppermost one
+	ByAgent bool       `json:"by_agent,omitempty"` // an agent is above it
 }
 
 // BodyRecord is what a process without a model is: a supervisor, a run of a workflow. Part of the on-disk
