@@ -18,7 +18,7 @@ import (
 // TestEveryWayToStartAProcessSettlesEveryField starts the same child in each way that there is, and compares all that
 // is known of them: a field that a way forgets is another than it is in the others.
 func TestEveryWayToStartAProcessSettlesEveryField(t *testing.T) {
-	own := "PID UUID Name CreatedAt UpdatedAt ElapsedMs Dir Wait State Step TokensUsed CostUSD Estimated Unpriced Interrupted" // of each
+	own := "PID UUID Name CreatedAt UpdatedAt ElapsedMs Dir Wait WaitUntil State Step TokensUsed CostUSD Estimated Unpriced Interrupted" // of each
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
 		if first := r.Messages[0].Text; first != "lead" || len(r.Messages) > 1 {
 			return llmtest.Reply{Hang: true}
@@ -44,7 +44,23 @@ func TestEveryWayToStartAProcessSettlesEveryField(t *testing.T) { // A-71
 		t.Fatal(err)
 	}
 	ways["fork"] = detail(t, s, f.PID.String())
-	but := map[string]string{"fork": "PPID ParentUUID Budget Purse"} // it has no parent
+	nodes, err := ipc.Call(t.Context(), s.Client, ipc.ComposeUp, ipc.ComposeUpRequest{File: "compose.yaml", Name: "w", Cwd: s.Work, Env: s.Env, Parent: p.PID.String(),
+		Text: "agents:\n  node: {intent: kid, model: fake, max_steps: 9}\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ways["node of a workflow"] = next()
+	kept, err := ipc.Call(t.Context(), s.Client, ipc.SuperviseUp, ipc.SuperviseRequest{ProjectRequest: ipc.ProjectRequest{Cwd: s.Work, Env: s.Env}, File: "s.yaml", Parent: p.PID.String(),
+		Source: "supervisors:\n  - name: keeper\n    children:\n      - {name: c, intent: kid, model: fake, max_steps: 9}\n"})
+	if err != nil || len(kept.Supervisors) != 1 {
+		t.Fatalf("%+v %v", kept, err)
+	}
+	ways["child of a supervisor"] = next()
+	for _, pid := range []types.PID{nodes.PID, kept.Supervisors[0].PID} {
+		seen[pid] = true
+	}
+	but := map[string]string{"fork": "PPID ParentUUID Budget Purse", // it has no parent
+		"node of a workflow": "PPID ParentUUID", "child of a supervisor": "PPID ParentUUID"} // another one
 	for name, got := range ways {
 		var walk func(a, b reflect.Value)
 		walk = func(a, b reflect.Value) {
@@ -58,6 +74,9 @@ func TestEveryWayToStartAProcessSettlesEveryField(t *testing.T) { // A-71
 			}
 		}
 		walk(reflect.ValueOf(want), reflect.ValueOf(got))
+	}
+	for _, name := range []string{"w", "keeper"} { // before their children, which they would start again
+		_, _ = ipc.Call(t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: name, Signal: types.SIGKILL})
 	}
 	for pid := range seen {
 		_, _ = ipc.Call(t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: pid.String(), Signal: types.SIGKILL})
