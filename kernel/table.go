@@ -219,6 +219,7 @@ func (t *table) orphan(p *Process) (children []*Process, grouped bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p.rel.dying, p.rel.reaped = true, true
+	children = make([]*Process, 0, p.rel.children)
 	for p.rel.first != nil {
 		c := p.rel.first
 		t.unlink(c)

@@ -19,7 +19,7 @@ const (
 	SIGRESUME Signal = 5 // open it again
 )
 
-var signalNames = map[Signal]string{
+var signalNames = [...]string{
 	SIGTERM: "SIGTERM", SIGKILL: "SIGKILL", SIGINT: "SIGINT", SIGPAUSE: "SIGPAUSE", SIGRESUME: "SIGRESUME",
 }
 
@@ -37,8 +37,8 @@ func (s Signal) Blockable() bool { return s.Valid() && s != SIGKILL }
 
 // String returns the name with its SIG prefix.
 func (s Signal) String() string {
-	if n, ok := signalNames[s]; ok {
-		return n
+	if s.Valid() {
+		return signalNames[s]
 	}
 	return fmt.Sprintf("signal(%d)", int(s))
 }
@@ -58,8 +58,8 @@ func ParseSignal(text string) (Signal, error) {
 			return s, nil
 		}
 	}
-	for s, n := range signalNames {
-		if n == "SIG"+name {
+	for s := SIGTERM; s.Valid(); s++ {
+		if s.String() == "SIG"+name {
 			return s, nil
 		}
 	}

@@ -169,13 +169,11 @@ func (p *Purse) Spent() *Short {
 
 // +checklocks:p.tree.mu
 func (p *Purse) spentLocked() *Short {
-	s := &Short{ID: p.id, Limit: p.limit, Used: p.used}
 	switch {
 	case p.limit.Tokens > 0 && p.used.Tokens >= p.limit.Tokens:
-		return s
+		return &Short{ID: p.id, Limit: p.limit, Used: p.used}
 	case p.limit.USD > 0 && p.used.USD >= p.limit.USD:
-		s.USD = true
-		return s
+		return &Short{ID: p.id, Limit: p.limit, Used: p.used, USD: true}
 	}
 	return nil
 }
