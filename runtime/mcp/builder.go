@@ -52,7 +52,7 @@ func (b Builder) Build(servers []agent.MCPServerConfig) (path string, cleanup fu
 	if err != nil {
 		return "", func() {}, err
 	}
-	if b.Session != "" && !sessionName.MatchString(b.Session) {
+	if b.Session != "" && !sessionName().MatchString(b.Session) {
 		return "", func() {}, types.Errorf(types.ErrInvalid, "Build", b.Session, "the name of a session may have letters, digits, '.', '_' and '-', and up to 128 of them")
 	}
 	if strings.ContainsAny(b.prefix(), "/\x00") {
@@ -65,7 +65,7 @@ func (b Builder) Build(servers []agent.MCPServerConfig) (path string, cleanup fu
 	return b.write(dir, data)
 }
 
-var sessionName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+var sessionName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`) }) // not at the start of every program
 
 func (b Builder) prefix() string {
 	if b.Prefix != "" {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"maps"
 	"path/filepath"
+	"sync"
 
 	"rnix/types"
 )
@@ -60,8 +61,8 @@ type State struct {
 // plain is State without its methods.
 type plain State
 
-// known are the keys of State.
-var known = func() map[string]bool {
+// known are the keys of State. They are found out when they are needed, not at the start of every program.
+var known = sync.OnceValue(func() map[string]bool {
 	b, _ := json.Marshal(plain{SessionID: "x", ProviderName: "x", ProviderSessionID: "x", WorkType: "x", CurrentStep: "x",
 		LastHeartbeat: 1, PID: 1, OSStartTime: 1, WorkerID: "x", BaseSHA: "x"})
 	var all map[string]json.RawMessage
@@ -71,7 +72,7 @@ var known = func() map[string]bool {
 		out[k] = true
 	}
 	return out
-}()
+})
 
 // UnmarshalJSON reads a document and remembers the keys that are not known.
 func (s *State) UnmarshalJSON(b []byte) error {
@@ -83,7 +84,7 @@ func (s *State) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &all); err != nil {
 		return err
 	}
-	maps.DeleteFunc(all, func(k string, _ json.RawMessage) bool { return known[k] })
+	maps.DeleteFunc(all, func(k string, _ json.RawMessage) bool { return known()[k] })
 	*s = State(p)
 	if len(all) > 0 {
 		s.unknown = all
