@@ -38,6 +38,10 @@ type SpawnRequest struct {
 	// Tools says which tools an agent's command line has: "own", its own beside the kernel's, or "kernel", the
 	// kernel's alone. Empty = as its provider says.
 	Tools string `json:"tools,omitempty"`
+	// Session makes the process that session of the configured platform, which it must be free to have; Issue is
+	// what it is about.
+	Session string `json:"session,omitempty"`
+	Issue   string `json:"issue,omitempty"`
 	// Inputs are data that the process is given with its intent, marked as data.
 	Inputs []step.Input `json:"inputs,omitempty"`
 }
@@ -120,7 +124,8 @@ type Proc struct {
 	Intent     string            `json:"intent"`
 	WorkDir    string            `json:"work_dir,omitempty"`
 	Agent      string            `json:"agent,omitempty"`
-	Kind       string            `json:"kind,omitempty"` // what it is that is no agent: supervisor and the like
+	Session    *PlatformSession  `json:"session,omitempty"` // with a platform, if it runs
+	Kind       string            `json:"kind,omitempty"`    // what it is that is no agent: supervisor and the like
 	Provider   string            `json:"provider"`
 	Model      string            `json:"model,omitempty"`
 	Step       int               `json:"step"`

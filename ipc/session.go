@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"encoding/json"
+	"time"
 
 	"rnix/types"
 )
@@ -50,4 +51,13 @@ type SessionCallResponse struct {
 type SessionFile struct {
 	Socket     string `json:"socket"` // of the daemon
 	Credential string `json:"credential"`
+}
+
+// PlatformSession is how the session stands that a process has with a platform.
+type PlatformSession struct {
+	Session      string    `json:"session"`
+	FencingToken uint64    `json:"fencing_token"`
+	LastTick     time.Time `json:"last_tick,omitzero"` // when the platform has last confirmed the lease
+	Pending      int       `json:"pending"`            // things that the platform does not know yet
+	Trouble      string    `json:"trouble,omitempty"`  // why it took nothing the last time
 }

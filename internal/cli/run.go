@@ -84,6 +84,8 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.StringVar(&o.req.Provider, "provider", "", "the model provider (see: rnix providers)")
 	f.StringVar(&o.harness, "harness", "", "run a whole agent command line as the process: claude, codex or opencode")
 	f.StringVar(&o.req.Tools, "tools", "", "of a --harness: \"own\", its own beside the kernel's, or \"kernel\", the kernel's alone")
+	f.StringVar(&o.req.Session, "session", "", "be this session of the platform (config.yaml: platform): keep its lease, tell what is done")
+	f.StringVar(&o.req.Issue, "issue", "", "with --session: the issue that it is about")
 	f.StringVarP(&o.req.Model, "model", "m", "", "the model, or provider/model")
 	f.StringVar(&o.req.FallbackProvider, "fallback-provider", "", "the provider when the first one fails")
 	f.StringVar(&o.req.FallbackModel, "fallback-model", "", "the model when the first one fails")

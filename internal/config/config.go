@@ -87,6 +87,7 @@ type Config struct {
 	Snapshots     Snapshots
 	Limits        Limits
 	Heartbeat     Heartbeat
+	Platform      Platform
 	Problems      Problems
 }
 
@@ -108,6 +109,7 @@ func Load(s Sources) Config {
 	c.limitsDefaults()
 	c.budgetDefaults()
 	c.heartbeatDefaults()
+	c.platformDefaults()
 	if src, file, ok := s.userFile("config.yaml", &c.Problems); ok {
 		c.readFile(src, file, s.Home, false)
 	}

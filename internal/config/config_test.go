@@ -65,6 +65,7 @@ func TestNothingSaidMeansTheDefaults(t *testing.T) {
 			Budget:     Budget{Value[float64]{0, "default"}, Value[float64]{0, "default"}},
 			Heartbeat: Heartbeat{Value[bool]{true, "default"}, Value[agent.Duration]{agent.Duration(30 * time.Minute), "default"},
 				Value[HeartbeatPolicy]{"warn", "default"}, Value[agent.Duration]{agent.Duration(30 * time.Second), "default"}, Value[int]{2, "default"}},
+			Platform: Platform{Value[string]{"", "default"}, Value[string]{"RNIX_PLATFORM_TOKEN", "default"}, Value[string]{"", "default"}, Value[agent.Duration]{0, "default"}},
 		}
 		if diff := cmp.Diff(want, c); diff != "" {
 			t.Error(diff)
@@ -89,6 +90,7 @@ func TestEveryValueSaysWhereItComesFrom(t *testing.T) {
 	want.limitsDefaults()
 	want.budgetDefaults()
 	want.heartbeatDefaults()
+	want.platformDefaults()
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Error(diff)
 	}

@@ -31,6 +31,7 @@ type layer struct {
 	Snapshots   snapshotsLayer  `yaml:"snapshots"`
 	Limits      limitsLayer     `yaml:"limits"`
 	Heartbeat   heartbeatLayer  `yaml:"heartbeat"`
+	Platform    platformLayer   `yaml:"platform"`
 }
 
 // sink takes the values of one layer: where each comes from, and where to report what is wrong.
@@ -79,6 +80,7 @@ func (c *Config) readEnv(s Sources) {
 	readLimitsEnv(&l, v)
 	readBudgetEnv(&l, v)
 	readHeartbeatEnv(&l, v)
+	readPlatformEnv(&l, v)
 	c.apply(l, v.sink)
 }
 
@@ -189,6 +191,7 @@ func (c *Config) apply(l layer, s sink) {
 	c.applyLimits(l, s)
 	c.applyBudget(l, s)
 	c.applyHeartbeat(l, s)
+	c.applyPlatform(l, s)
 }
 
 // limit takes over a limit of which 0 means that there is none.

@@ -77,6 +77,7 @@ type Daemon struct {
 	keeper     *workspace.Keeper // nil = snapshots are switched off
 	kept       *workspace.Keeper // the same; also there where no more are made, for what was kept before
 	bridge     *harness.Bridge
+	platforms  *platforms
 	collector  *gc.Collector
 	policy     gc.Policy
 	gcMode     gc.Mode
@@ -217,7 +218,10 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	}
 	back.add(d.pids.Settle)
 	d.store = newStore(d.journal, "rnix daemon "+d.opt.Version, cfg.Checkpoint, d.log)
-	d.store.ended = d.ends.put
+	d.store.ended = func(id types.UUID) { d.ends.put(id); platformer{d}.closed(id) }
+	d.platforms = newPlatforms()
+	d.store.tap = d.platforms.tap
+	back.add(platformer{d}.close)
 	back.add(d.store.close)
 	d.userScratch = filepath.Join(d.places.DataDir, "scratch")
 	if serr := proc.BecomeSubreaper(); serr != nil {

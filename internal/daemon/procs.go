@@ -183,6 +183,7 @@ func (d processes) wireProc(i *kernel.Info) ipc.Proc {
 		Step: i.Progress.Step, MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated, Budget: i.Budget,
 		Suspect: i.Suspect, BudgetUSD: i.BudgetUSD.Float(), Unpriced: i.Progress.Unpriced, Purse: i.Purse, CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.EndedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
 	}
+	p.Session = platformer{d.Daemon}.wire(i.UUID)
 	for _, c := range d.procs.Children(i.PID) {
 		p.Children = append(p.Children, ipc.OSChild{PID: c.PID, Kind: string(c.Kind), Command: c.Command, Started: c.StartedAt})
 	}

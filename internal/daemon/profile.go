@@ -29,6 +29,7 @@ type profile struct {
 	problems  []string
 	asked     config.Wish // the client's part of it
 	tools     string      // which tools agents' command lines have: config.ToolsOwn, ToolsKernel; empty = as each provider says
+	member    member      // of a platform
 	names     []string    // of variables that OS children see besides the agent's
 }
 

@@ -61,6 +61,9 @@ func (r *recorder) Add(recs ...step.Record) error {
 		if err := r.add(&recs[i]); err != nil {
 			return err
 		}
+		if r.store.tap != nil {
+			r.store.tap(r.id, &recs[i])
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -133,6 +134,9 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 		return nil, err
 	}
 	p.asked, p.names = set.asked(), set.Names
+	if !a.fork { // a copy is nobody's session
+		p.member = set.member
+	}
 	if err := p.giveTools(set.Tools); err != nil {
 		return nil, err
 	}
@@ -194,9 +198,15 @@ func (d reviver) launch(ctx context.Context, r *ready, hold <-chan struct{}) (ip
 	if pid, ok := d.running(a.was.ParentUUID); ok && !a.fork {
 		r.opts.ParentPID = pid
 	}
+	if p, ok := r.opts.Profile.(*profile); ok {
+		if err := (platformer{d.Daemon}).open(ctx, p, r.opts.UUID, r.choice.Provider.Name); err != nil {
+			return resp, errors.Join(err, a.rec.Close())
+		}
+	}
 	seq := d.events.Last()
 	pid, err := d.kernel.SpawnContext(ctx, a.was.Intent, r.agent, r.opts)
 	if err != nil {
+		platformer{d.Daemon}.closed(r.opts.UUID)
 		return resp, err
 	}
 	i, err := d.kernel.Info(pid)

@@ -30,6 +30,7 @@ type settings struct {
 	FallbackProvider string `json:"fallback_provider,omitempty"`
 	FallbackModel    string `json:"fallback_model,omitempty"`
 	Tools            string `json:"tools,omitempty"` // of agents' command lines
+	member
 }
 
 // serverSums returns a hash of each server that an agent has: of what is run, or of where it is.
@@ -63,7 +64,7 @@ func (s *settings) asked() config.Wish {
 // settingsOf returns the settings of a process with a profile.
 func settingsOf(p *profile, ag *agent.Agent, mcp []string) (json.RawMessage, error) {
 	s := settings{Cwd: p.cwd, Trust: p.trust, MCP: mcp, Names: p.names, Provider: p.asked.Provider, Model: p.asked.Model,
-		FallbackProvider: p.asked.FallbackProvider, FallbackModel: p.asked.FallbackModel, Tools: p.tools}
+		FallbackProvider: p.asked.FallbackProvider, FallbackModel: p.asked.FallbackModel, Tools: p.tools, member: p.member}
 	if p.trust {
 		s.Servers = serverSums(ag)
 	}

@@ -40,9 +40,19 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	if opts.ParentPID, err = d.parentOf(peer, req.Parent, p, p.trust); err != nil {
 		return ipc.SpawnResponse{}, err
 	}
+	if owner, inside := d.agentOf(peer); inside && req.Session != "" {
+		return ipc.SpawnResponse{}, outside("Spawn", owner, "not take a session of a platform; a person does")
+	}
+	if p.member.Session != "" {
+		opts.UUID = types.NewUUID()
+		if err := (platformer{d.Daemon}).open(ctx, p, opts.UUID, choice.Provider.Name); err != nil {
+			return ipc.SpawnResponse{}, err
+		}
+	}
 	seq := d.events.Last()
 	pid, err := d.kernel.SpawnContext(ctx, req.Intent, ag, opts)
 	if err != nil {
+		platformer{d.Daemon}.closed(opts.UUID)
 		return ipc.SpawnResponse{}, err
 	}
 	i, err := d.kernel.Info(pid)
@@ -68,6 +78,7 @@ func (d spawner) settle(p *profile, req ipc.SpawnRequest) (ag *agent.Agent, opts
 		ag.Loaded = append(ag.Loaded, skill)
 	}
 	p.asked = config.Wish{Provider: req.Provider, Model: req.Model, FallbackProvider: req.FallbackProvider, FallbackModel: req.FallbackModel}
+	p.member = member{Session: req.Session, Issue: req.Issue}
 	if err = p.giveTools(req.Tools); err != nil {
 		return nil, opts, choice, err
 	}

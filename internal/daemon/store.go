@@ -23,7 +23,8 @@ type store struct {
 	places   chan struct{}  // how many profiles are made at once
 	profiles sync.WaitGroup // of the goroutines that make them
 
-	ended func(types.UUID) // is told of each run that has ended; does not block
+	tap   func(types.UUID, *step.Record) // is told of each record; waits for no network
+	ended func(types.UUID)               // is told of each run that has ended; does not block
 
 	checkpoints *checkpoints
 	every       int           // steps between checkpoints

@@ -1,0 +1,227 @@
+// Package platform keeps the session of one process with a platform: its lease, and what the platform is told
+// of it. It owns the session's journal; it knows neither processes nor kernels, and reads what a process does
+// from the records of its history.
+package platform
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"rnix/agent"
+	"rnix/internal/step"
+	"rnix/runtime/activity"
+	"rnix/runtime/heartbeat"
+	"rnix/runtime/journal"
+	"rnix/runtime/status"
+	"rnix/types"
+)
+
+// Config says which session, and who is told of what happens to it. SessionID, URL, WorkerID, Dir, Lost and Say
+// are required.
+type Config struct {
+	SessionID string
+	IssueID   string
+	WorkerID  string
+	URL       string
+	Token     string
+	Interval  time.Duration // 0 = the usual one
+	Dir       string        // of the session's journal; it stays with the history
+	Provider  string        // goes along with what is told
+	Redact    func(string) string
+	Log       *slog.Logger
+
+	// Lost is called once, from a goroutine of the session, when the session is not ours any more; stop says that
+	// the platform wants it to end. It must not wait for the session.
+	Lost func(stop bool)
+	// Say gives the process what a person has said on the platform, durably. An error means that it will never
+	// take it.
+	Say func(ctx context.Context, text string) error
+}
+
+// Session is one process's session with a platform. Safe for concurrent use. Close it.
+type Session struct {
+	cfg    Config
+	pulse  *heartbeat.Pulser
+	log    *journal.Journal
+	act    *activity.Poster
+	stat   *status.Poster
+	ctx    context.Context // of what runs beside; ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup // who watches the lease, and who hands over messages
+
+	mu    sync.Mutex
+	told  bool // how it ended is on its way; +checklocks:mu
+	names map[string]string
+}
+
+// Open claims a session and begins to keep it. CONFLICT, with heartbeat.ErrLostOwnership in the chain, if
+// another owner has it.
+func Open(ctx context.Context, cfg Config) (*Session, error) {
+	hb := heartbeat.Config{SessionID: cfg.SessionID, WorkerID: cfg.WorkerID, IssueID: cfg.IssueID, BaseURL: cfg.URL, AuthToken: cfg.Token,
+		Interval: cfg.Interval, Logger: cfg.Log}
+	lease, err := heartbeat.Claim(ctx, hb)
+	if err != nil {
+		return nil, err
+	}
+	hb.FencingToken, hb.TTL = lease.FencingToken, lease.TTL
+	s := &Session{cfg: cfg, names: map[string]string{}}
+	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	hb.OnInject = s.inject
+	if err := s.open(hb); err != nil {
+		s.cancel()
+		return nil, errors.Join(err, s.release(ctx))
+	}
+	if err := s.pulse.Start(s.ctx); err != nil {
+		return nil, errors.Join(err, s.Close(ctx))
+	}
+	s.act.Start(s.ctx)
+	s.stat.Start(s.ctx)
+	s.work.Go(s.watch) // ends with the session
+	return s, nil
+}
+
+// open makes the parts.
+func (s *Session) open(hb heartbeat.Config) (err error) {
+	if s.pulse, err = heartbeat.New(hb); err != nil {
+		return err
+	}
+	c := &s.cfg
+	if s.log, err = journal.Open(journal.Options{Dir: c.Dir, Session: c.SessionID}); err != nil {
+		return err
+	}
+	s.act, err = activity.New(activity.Config{SessionID: c.SessionID, WorkerID: c.WorkerID, BaseURL: c.URL, AuthToken: c.Token, Token: s.pulse.Token,
+		Journal: s.log, Logger: c.Log, ProviderName: c.Provider, Redact: c.Redact})
+	if err == nil {
+		s.stat, err = status.New(status.Config{SessionID: c.SessionID, WorkerID: c.WorkerID, BaseURL: c.URL, AuthToken: c.Token, Token: s.pulse.Token,
+			Journal: s.log, Logger: c.Log})
+	}
+	if err != nil {
+		return errors.Join(err, s.log.Close())
+	}
+	return nil
+}
+
+// watch tells of the loss of the session.
+func (s *Session) watch() {
+	select {
+	case <-s.pulse.LostOwnership():
+		s.cfg.Lost(s.pulse.StopRequested())
+	case <-s.ctx.Done():
+	}
+}
+
+// inject takes a message of a person. It is acknowledged when the process has it for good, which may take
+// longer than a heartbeat waits.
+func (s *Session) inject(p heartbeat.InjectPayload) bool {
+	s.work.Go(func() { // ends when the process has it, or with the session
+		if err := s.cfg.Say(s.ctx, p.Text); err == nil {
+			s.pulse.AckInject(p.DeliveryID)
+		} else if s.ctx.Err() == nil {
+			s.pulse.DeadLetterInject(p.DeliveryID, err.Error())
+		}
+	})
+	return false
+}
+
+// Record tells what a record of the history means. It waits for nothing but the disk.
+func (s *Session) Record(rec *step.Record) {
+	s.mu.Lock()
+	events := eventsOf(rec, s.names)
+	s.mu.Unlock()
+	for _, e := range events {
+		s.act.Send(s.ctx, e)
+	}
+	if m := rec.Marker; m != nil && m.Name == step.MarkerExit && m.Exit != nil {
+		s.ended(m.Text, *m.Exit)
+	}
+}
+
+// ended tells how the process ended.
+func (s *Session) ended(result string, exit types.ExitStatus) {
+	s.mu.Lock()
+	s.told = true
+	s.mu.Unlock()
+	st := status.Status{Status: "completed"}
+	if exit.Code != types.ExitOK {
+		st.Status, st.Error = "failed", &status.Error{Message: s.clean(exit.Reason)}
+	}
+	if err := s.stat.Complete(s.ctx, activity.Elide(s.clean(result), 4000), st); err != nil && s.cfg.Log != nil {
+		s.cfg.Log.Warn("the end of a session cannot be told", "session", s.cfg.SessionID, "err", err)
+	}
+}
+
+func (s *Session) clean(text string) string {
+	if s.cfg.Redact == nil {
+		return text
+	}
+	return s.cfg.Redact(text)
+}
+
+// State is how a session stands.
+type State struct {
+	SessionID    string
+	FencingToken uint64
+	LastTick     time.Time // when the platform has last confirmed the lease; zero = never
+	Pending      int       // things that the platform does not know yet
+	Trouble      string    // why it took nothing the last time; empty = none
+}
+
+// State says how the session stands.
+func (s *Session) State() State {
+	st := State{SessionID: s.cfg.SessionID, FencingToken: s.pulse.Token(), Pending: s.act.Pending() + s.stat.Pending()}
+	if t := s.pulse.LastTick(); t > 0 {
+		st.LastTick = time.UnixMilli(t)
+	}
+	if err := errors.Join(s.act.Err(), s.stat.Err()); err != nil {
+		st.Trouble = err.Error()
+	}
+	return st
+}
+
+// Close tells what is pending, for a while, and gives the session back. What the platform still does not know
+// stays in the journal, for the next run of the process.
+func (s *Session) Close(ctx context.Context) error {
+	s.act.Stop()
+	s.stat.Stop()
+	err := s.pulse.Stop()
+	s.cancel()
+	s.work.Wait()
+	return errors.Join(err, s.release(ctx), s.log.Close())
+}
+
+// release gives the lease back, so that another owner need not wait until it has run out.
+func (s *Session) release(ctx context.Context) error {
+	if s.pulse == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	return s.pulse.Release(ctx)
+}
+
+// eventsOf returns what a record says to people. names has the tools of calls that have no answer yet.
+func eventsOf(rec *step.Record, names map[string]string) (out []agent.Event) {
+	switch m := rec.Message; {
+	case m != nil && m.Role == "assistant":
+		if m.Content != "" {
+			out = append(out, agent.AssistantTextEvent{Text: m.Content})
+		}
+		for _, c := range m.ToolCalls {
+			names[c.ID] = c.Name
+			out = append(out, agent.ToolUseEvent{ToolUseID: c.ID, ToolName: c.Name, Input: c.Input})
+		}
+	case m != nil && m.Role == "tool":
+		out = append(out, agent.ToolResultEvent{ToolUseID: m.ToolCallID, ToolName: names[m.ToolCallID], Content: m.Content, IsError: m.IsError})
+		delete(names, m.ToolCallID)
+	case rec.Marker != nil && rec.Marker.Name == step.MarkerExit && rec.Marker.Exit != nil:
+		e := agent.ResultEvent{Success: rec.Marker.Exit.Code == types.ExitOK, Message: rec.Marker.Text}
+		if !e.Success {
+			e.Errors, e.Subtype = []string{rec.Marker.Exit.Reason}, "exit"
+		}
+		out = append(out, e)
+	}
+	return out
+}
