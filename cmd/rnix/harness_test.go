@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -297,5 +298,47 @@ func TestRealClaudeStopsAtItsBudgetAndGoesOnWithMore(t *testing.T) {
 	u.must("resume", "--budget", "9000", "p")
 	if out := u.must("wait", "p"); !strings.Contains(out, "done") {
 		t.Errorf("%s", out)
+	}
+}
+
+func TestRealClaudeWithTheKernelsToolsAlone(t *testing.T) {
+	u := newUser(t, "claude", nil)
+	u.write("a.txt")
+	u.Script = vendortest.Play(
+		use("mcp__rnix__shell", map[string]any{"command": "echo from the kernel > a.txt; cat a.txt"}),
+		use("mcp__rnix__read_file", map[string]any{"path": "a.txt"}),
+		use("mcp__rnix__read_file", map[string]any{"path": "/etc/shadow"}),
+		llmtest.Reply{Text: "read it"})
+	out := u.must("run", "--harness", "claude", "--tools", "kernel", "--name", "p", "write and read a.txt")
+	if !strings.Contains(out, "read it") {
+		t.Errorf("%s", out)
+	}
+	asked := u.Requests()
+	for _, name := range asked[0].Tools {
+		if !strings.HasPrefix(name, "mcp__rnix__") && name != "DeferredToolPlaceholder" { // which does nothing
+			t.Errorf("it has a tool of its own: %s", name)
+		}
+	}
+	if !slices.Contains(asked[0].Tools, "mcp__rnix__spawn") || slices.Contains(asked[0].Tools, "mcp__rnix__complete") {
+		t.Errorf("tools: %v", asked[0].Tools)
+	}
+	if r, ok := asked[len(asked)-1].LastResult(); !ok || !r.IsError {
+		t.Errorf("a file that it may not read: %+v", r)
+	}
+	steps := u.must("steps", "p")
+	for _, want := range []string{"shell echo from the kernel", "read_file a.txt", "read_file /etc/shadow (failed"} {
+		if !strings.Contains(steps, want) {
+			t.Errorf("no step %q in\n%s", want, steps)
+		}
+	}
+	if ledger := u.must("ledger", "p"); strings.Count(ledger, "done")+strings.Count(ledger, "failed") < 3 {
+		t.Errorf("%s", ledger)
+	}
+	if out, code := u.rnix("run", "--harness", "claude", "--tools", "kernel", "--deny", "/dev/shell", "x"); code != 0 {
+		t.Errorf("%s", out)
+	}
+	asked = u.Requests()
+	if last := asked[len(asked)-1]; slices.Contains(last.Tools, "mcp__rnix__shell") {
+		t.Errorf("it may not have a shell, and is offered one: %v", last.Tools)
 	}
 }
