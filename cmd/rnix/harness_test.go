@@ -342,3 +342,89 @@ func TestRealClaudeWithTheKernelsToolsAlone(t *testing.T) {
 		t.Errorf("it may not have a shell, and is offered one: %v", last.Tools)
 	}
 }
+
+// kernelUse is a reply of codex's vendor that calls a tool of the kernel.
+func kernelUse(name string, input map[string]any) llmtest.Reply {
+	r := use(name, input)
+	r.ToolCalls[0].Namespace = "mcp__rnix"
+	return r
+}
+
+func TestRealCodexWithTheKernelsToolsAlone(t *testing.T) {
+	u := newUser(t, "codex", nil)
+	u.Script = vendortest.Play(
+		kernelUse("shell", map[string]any{"command": "echo from the kernel > a.txt; cat a.txt"}),
+		kernelUse("read_file", map[string]any{"path": "a.txt"}),
+		llmtest.Reply{Text: "read it"})
+	out := u.must("run", "--harness", "codex", "--model", "gpt-5-codex", "--tools", "kernel", "--name", "p", "write and read a.txt")
+	if !strings.Contains(out, "read it") {
+		t.Errorf("%s", out)
+	}
+	steps := u.must("steps", "p")
+	for _, want := range []string{"shell echo from the kernel", "read_file a.txt"} {
+		if !strings.Contains(steps, want) {
+			t.Errorf("no step %q in\n%s\n%s", want, steps, u.must("log", "p"))
+		}
+	}
+}
+
+// lines are the real command lines, how each is run with the kernel's tools alone, and how its model calls one.
+var lines = map[string]struct {
+	args []string
+	use  func(string, map[string]any) llmtest.Reply
+}{
+	"claude": {[]string{"--harness", "claude"}, func(name string, in map[string]any) llmtest.Reply { return use("mcp__rnix__"+name, in) }},
+	"codex":  {[]string{"--harness", "codex", "--model", "gpt-5-codex"}, kernelUse},
+}
+
+func TestRealCommandLinesInTheMiddleOfACallOfTheKernel(t *testing.T) {
+	for name, l := range lines {
+		for _, how := range []string{"crash", "kill", "pause"} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				u := newUser(t, name, nil)
+				u.Script = func(r llmtest.Request) llmtest.Reply {
+					switch {
+					case vendortest.Heard(r, "You were interrupted"):
+						return llmtest.Reply{Text: "went on"}
+					case r.N == 0:
+						return l.use("shell", map[string]any{"command": "echo 1 >> runs; " + waits})
+					}
+					if res, ok := r.LastResult(); ok && strings.Contains(res.Text, "passed") {
+						return llmtest.Reply{Text: "it has passed"}
+					}
+					return llmtest.Reply{Text: "not told"}
+				}
+				u.must(append(append([]string{"run", "--detach", "--tools", "kernel", "--name", "p"}, l.args...), "wait for the gate")...)
+				u.exists("began")
+				want, code := "it has passed", 0
+				switch how {
+				case "crash":
+					if err := syscall.Kill(u.daemon(), syscall.SIGKILL); err != nil {
+						t.Fatal(err)
+					}
+					u.must("daemon", "start")
+					want = "went on"
+				case "kill":
+					u.must("kill", "-KILL", "p")
+					want, code = "", 5
+				case "pause":
+					u.must("pause", "p")
+					u.write("gate")
+					u.must("resume", "p")
+				}
+				out, got := u.rnix("wait", "p")
+				if got != code || !strings.Contains(out, want) {
+					t.Errorf("exit code %d, %s\n%s", got, out, u.must("log", "p"))
+				}
+				for end := time.Now().Add(10 * time.Second); len(u.children()) > 0; {
+					if time.Now().After(end) {
+						t.Fatalf("left: %v", u.children())
+					}
+				}
+				if b, err := os.ReadFile(filepath.Join(u.Work, "runs")); err != nil || string(b) != "1\n" {
+					t.Errorf("the command ran again: %q %v", b, err)
+				}
+			})
+		}
+	}
+}

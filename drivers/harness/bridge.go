@@ -41,9 +41,10 @@ func NewBridge(program, socket string) *Bridge {
 // credentialFile is the file of a session's private directory in which its MCP server finds the kernel.
 const credentialFile = "kernel.json"
 
-// open makes the credential of a session and writes its files. It returns the path of the configuration, in
-// claude's form, and what makes the credential worthless and removes the files.
-func (b *Bridge) open(s *session, dir string) (config string, shut func(), err error) {
+// open makes the credential of a session and writes its files. It returns the kernel as an MCP server of the
+// session, the path of a configuration with it in claude's form, and what makes the credential worthless and
+// removes the files.
+func (b *Bridge) open(s *session, dir string) (servers []agent.MCPServerConfig, config string, shut func(), err error) {
 	credential := rand.Text()
 	file := filepath.Join(dir, credentialFile)
 	key := sha256.Sum256([]byte(credential))
@@ -65,15 +66,15 @@ func (b *Bridge) open(s *session, dir string) (config string, shut func(), err e
 		err = durable.WriteFile(durable.OS, file, append(text, '\n'), durable.Cached)
 	}
 	if err != nil {
-		return "", nil, types.Errorf(types.ErrStorage, "Call", file, "the credential of a session cannot be written: %w", err)
+		return nil, "", nil, types.Errorf(types.ErrStorage, "Call", file, "the credential of a session cannot be written: %w", err)
 	}
-	config, remove, err := mcp.Builder{TempDir: dir, Session: s.id}.Build([]agent.MCPServerConfig{
-		{Name: Server, Type: agent.MCPStdio, Command: b.program, Args: []string{"mcp", "serve", "--session", file}}})
+	servers = []agent.MCPServerConfig{{Name: Server, Type: agent.MCPStdio, Command: b.program, Args: []string{"mcp", "serve", "--session", file}}}
+	config, remove, err := mcp.Builder{TempDir: dir, Session: s.id}.Build(servers)
 	if err != nil {
 		_ = os.Remove(file) // err matters more
-		return "", nil, err
+		return nil, "", nil, err
 	}
-	return config, func() {
+	return servers, config, func() {
 		forget()
 		remove()
 		_ = os.Remove(file) // it may be gone, and is worth nothing any more

@@ -127,13 +127,15 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	if err := privateDir(dir); err != nil {
 		return err
 	}
-	config, shut, err := s.cfg.Bridge.open(s, dir)
+	servers, config, shut, err := s.cfg.Bridge.open(s, dir)
 	if err != nil {
 		return err
 	}
 	s.where = s.crumbs(req)
 	note(s.where.begin())
-	cmd, err := s.cfg.CLI.Command(s.cfg.spec(req, prompt, resume), harness.Place{Program: s.cfg.Program, Dir: dir, MCPConfig: config,
+	spec := s.cfg.spec(req, prompt, resume)
+	spec.MCPServers = servers
+	cmd, err := s.cfg.CLI.Command(spec, harness.Place{Program: s.cfg.Program, Dir: dir, MCPConfig: config,
 		Env: func(name string) string { v, _ := llm.SecretFrom(ctx, name); return v }})
 	if err == nil {
 		cmd.Args = append(cmd.Args, s.cfg.ExtraArgs...)
