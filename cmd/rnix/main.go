@@ -20,7 +20,7 @@ var version = "dev"
 
 func main() {
 	os.Exit(cli.Main(context.Background(), cli.Host{
-		Name: filepath.Base(os.Args[0]), Version: version, Foreground: runDaemon,
+		Name: filepath.Base(os.Args[0]), Version: version, Foreground: runDaemon, ControlPlane: runControlPlane,
 	}))
 }
 

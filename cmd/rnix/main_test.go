@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 			e.Defer(func() { stopDaemon(t, e.Vars, filepath.Join(home, "data"), run) })
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "using": using, "crash": crash, "recovered": recovered},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "using": using, "crash": crash, "recovered": recovered, "claim": claim},
 	})
 }
 

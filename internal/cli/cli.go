@@ -31,6 +31,8 @@ type Host struct {
 	// Foreground runs the daemon in this process until ctx ends or the daemon is stopped: what
 	// `daemon start --foreground` does. Nil = this program has no daemon in it.
 	Foreground func(ctx context.Context) error
+	// ControlPlane serves the session API until ctx ends or the process is told to stop. Nil = this program has none in it.
+	ControlPlane func(ctx context.Context, o ControlPlane) error
 	// Shell is the command of a shell that the program runs within its own process; nil = it is on its own.
 	Shell *ash.Call
 }

@@ -121,6 +121,9 @@ func Open(opt Options) (*Server, error) {
 		return nil, err
 	}
 	lock, err := opt.FS.Lock(filepath.Join(opt.Dir, lockFile))
+	if errors.Is(err, types.ErrConflict) {
+		return nil, types.Errorf(types.ErrConflict, "Open", "", "%w; stop that one, or choose another directory", err)
+	}
 	if err != nil {
 		return nil, err
 	}

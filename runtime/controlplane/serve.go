@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -28,7 +29,7 @@ func Listen(address string) (*Listener, error) {
 	if unix || strings.Contains(address, "/") {
 		return listenUnix(path)
 	}
-	host, _, err := net.SplitHostPort(address)
+	host, _, err := net.SplitHostPort(address) // the host is shown as it was given: [::] is not what anybody types
 	if err != nil {
 		return nil, types.Errorf(types.ErrInvalid, "Listen", address, "is no address; write 127.0.0.1:PORT, or the path of a socket")
 	}
@@ -41,7 +42,12 @@ func Listen(address string) (*Listener, error) {
 	}
 	ip, err := netip.ParseAddr(strings.TrimSpace(host))
 	local := host == "localhost" || err == nil && ip.IsLoopback()
-	return &Listener{l, "http://" + l.Addr().String(), local}, nil
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		l.Close()
+		return nil, types.Errorf(types.ErrInternal, "Listen", address, "%w", err)
+	}
+	return &Listener{l, "http://" + net.JoinHostPort(cmp.Or(host, "0.0.0.0"), port), local}, nil
 }
 
 func listenUnix(path string) (*Listener, error) {

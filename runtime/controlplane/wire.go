@@ -136,7 +136,13 @@ func statusOf(err error) int {
 func reply(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(v) // a client that has gone has no answer
+	encode(w, v)
+}
+
+func encode(w io.Writer, v any) {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(v) // a client that has gone has no answer
 }
 
 // refuse answers with an error. What is wrong with the disk is for our log, not for whoever asks.
@@ -150,7 +156,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(answer)
+	encode(w, answer)
 }
 
 // decode reads the body of a request: one JSON value, of which keys that are not known are left alone.
