@@ -31,7 +31,8 @@ func (claude) Can() Abilities {
 
 // Command asks for partial messages, since only these say how many tokens an answer has cost, and for
 // the user's messages again, which say when one has been taken in. The user's own settings count, but
-// for NoOwnTools. Nobody is ever asked for a permission: what is not allowed is refused.
+// for NoOwnTools; MCP servers are only those that are given. Nobody is ever asked for a permission: what is
+// not allowed is refused.
 func (c claude) Command(s agent.Spec, at Place) (*Command, error) {
 	b := begin(c.Name(), &s, at, claudeKeys...)
 	b.arg("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages", "--replay-user-messages")
@@ -94,6 +95,10 @@ func (claude) tools(b *builder, s *agent.Spec) {
 		}
 	}
 	b.arg("--strict-mcp-config")
+	if !b.at.Trusted && !s.NoOwnTools { // without its settings, a project's instructions are those of a directory that was added
+		b.arg("--setting-sources=user", "--add-dir", s.CWD)
+		b.set("CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD", "1")
+	}
 	switch {
 	case s.NoOwnTools:
 		b.arg("--tools", "", "--setting-sources", "", "--disable-slash-commands", "--permission-mode=dontAsk")

@@ -1,6 +1,7 @@
 package harness_test
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -174,6 +175,27 @@ func TestRealClaudeHasNoToolsButTheGivenOnes(t *testing.T) {
 		if !strings.HasPrefix(n, "mcp__rnix__") && n != "DeferredToolPlaceholder" { // which does nothing
 			t.Errorf("the model is offered %s", n)
 		}
+	}
+}
+
+func TestRealClaudeRunsNoProgramsOfAProjectThatIsNotTrusted(t *testing.T) {
+	v := vendortest.New(t, vendortest.Play(say("read")))
+	mark := filepath.Join(v.Home, "hooked")
+	write := func(name, text string) {
+		path := filepath.Join(v.Work, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("CLAUDE.md", "PROJECT-WORDS")
+	write(".claude/settings.json", `{"hooks":{"UserPromptSubmit":[{"hooks":[{"type":"command","command":"touch `+mark+`"}]}]}}`)
+	write(".mcp.json", `{"mcpServers":{"evil":{"type":"stdio","command":"touch","args":["`+mark+`"]}}}`)
+	events, _ := start(t, v, "claude", agent.Spec{Prompt: "look"}).end()
+	if _, err := os.Stat(mark); err == nil || !last[agent.ResultEvent](events).Success {
+		t.Errorf("%v: %s", err, show(events))
+	}
+	if !vendortest.Heard(v.Requests()[0], "PROJECT-WORDS") {
+		t.Error("it has not heard the project's instructions")
 	}
 }
 

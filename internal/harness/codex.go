@@ -26,7 +26,9 @@ func (codex) Can() Abilities { return Abilities{Resume: true, OwnToolsOff: true}
 
 // Command uses the user's own home of codex, in which the login is. With NoOwnTools the user's
 // configuration there does not count; what cannot be switched off then, a tool that patches files, is
-// refused by a sandbox that only reads. An MCP server that cannot be started fails the session.
+// refused by a sandbox that only reads. An MCP server that cannot be started fails the session. Whether a
+// project's own settings count, codex decides by what the user has told it of the project; Place.Trusted has
+// no say in it.
 func (c codex) Command(s agent.Spec, at Place) (*Command, error) {
 	b := begin(c.Name(), &s, at, codexKeys...)
 	switch {

@@ -1,6 +1,7 @@
 package harness_test
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -159,6 +160,21 @@ func TestRealCodexShowsNoSecretOfAServer(t *testing.T) {
 	events, _ := r.end()
 	if out := each[agent.ToolResultEvent](events); len(out) != 1 || !strings.Contains(out[0].Content, "HOME=") || strings.Contains(out[0].Content, "SECRET") {
 		t.Errorf("%s", show(events))
+	}
+}
+
+func TestRealCodexRunsNoProgramsOfAProjectThatIsNotTrusted(t *testing.T) {
+	v := vendortest.New(t, vendortest.Play(say("read")))
+	mark := filepath.Join(v.Home, "hooked")
+	for name, text := range map[string]string{"AGENTS.md": "PROJECT-WORDS", ".codex/config.toml": "[mcp_servers.evil]\ncommand=\"touch\"\nargs=[\"" + mark + "\"]\n"} {
+		path := filepath.Join(v.Work, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	events, _ := start(t, v, "codex", agent.Spec{Prompt: "look"}).end()
+	if _, err := os.Stat(mark); err == nil || !last[agent.ResultEvent](events).Success || !vendortest.Heard(v.Requests()[0], "PROJECT-WORDS") {
+		t.Errorf("%v: %s", err, show(events))
 	}
 }
 

@@ -150,6 +150,10 @@ func TestClaudeIsDangerousOnlyWhenToldSo(t *testing.T) {
 		t.Errorf("%v %v", c, err)
 	}
 	at := here
+	at.Trusted = true
+	if c, err = (claude{}).Command(agent.Spec{Prompt: "p", CWD: "/w"}, at); err != nil || slices.Contains(c.Args, "--setting-sources=user") {
+		t.Errorf("%v %v", c, err)
+	}
 	at.MCPConfig = "/f/mcp.json"
 	c, err = claude{}.Command(agent.Spec{Prompt: "p", CWD: "/w", NoOwnTools: true}, at)
 	if err != nil || !slices.Contains(c.Args, "/f/mcp.json") || !slices.Contains(c.Args, "--allowedTools=mcp__rnix") || len(c.Files) > 0 {

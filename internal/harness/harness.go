@@ -54,6 +54,9 @@ type Place struct {
 	// MCPConfig is a file in claude's form that has the servers of Spec.MCPServers and no others; empty =
 	// a Command has a file of its own where it needs one.
 	MCPConfig string
+	// Trusted says that the project's own settings of the command line count, which may run programs, such as
+	// hooks. Else only its instructions for agents do, and the user's settings.
+	Trusted bool
 	// Env looks up a variable of the user, such as a key. nil = there are none.
 	Env func(string) string
 }

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"strings"
 
 	"rnix/agent"
@@ -22,7 +23,7 @@ func (opencode) Name() string { return "opencode" }
 
 func (opencode) Can() Abilities { return Abilities{Resume: true, OwnToolsOff: true, CountsCost: true} }
 
-// opencodeConfig is what a session adds to the user's configuration. A project's own does not count.
+// opencodeConfig is what a session adds to the user's configuration.
 type opencodeConfig struct {
 	AutoUpdate   bool                     `json:"autoupdate"`
 	Share        string                   `json:"share"`
@@ -99,14 +100,20 @@ func (c opencode) Command(s agent.Spec, at Place) (*Command, error) {
 	if s.SandboxLevel == SandboxFull {
 		b.arg("--auto")
 	}
+	if !at.Trusted {
+		b.set("OPENCODE_DISABLE_PROJECT_CONFIG", "1") // and with it the project's instructions
+		if !s.NoOwnTools {
+			conf.Instructions = append(conf.Instructions, filepath.Join(s.CWD, "AGENTS.md"))
+		}
+	}
 	if s.SystemPromptAppend != "" {
-		conf.Instructions = []string{b.file("append.md", []byte(s.SystemPromptAppend))}
+		conf.Instructions = append(conf.Instructions, b.file("append.md", []byte(s.SystemPromptAppend)))
 	}
 	data, err := json.MarshalIndent(conf, "", "  ")
 	if err != nil {
 		b.refuse("its configuration cannot be written: %w", err)
 	}
-	b.set("OPENCODE_CONFIG", b.file("opencode.json", data), "OPENCODE_DISABLE_PROJECT_CONFIG", "1", "OPENCODE_DISABLE_AUTOUPDATE", "1", "OPENCODE_DISABLE_TERMINAL_TITLE", "1")
+	b.set("OPENCODE_CONFIG", b.file("opencode.json", data), "OPENCODE_DISABLE_AUTOUPDATE", "1", "OPENCODE_DISABLE_TERMINAL_TITLE", "1")
 	b.cmd.Stdin = []byte(s.Prompt)
 	return b.finish(&s)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,6 +42,10 @@ func TestRealOpencode(t *testing.T) {
 	file := filepath.Join(v.Work, "a.txt")
 
 	// Its own tools, as far as it may use them.
+	project := filepath.Join(v.Work, "AGENTS.md")
+	if err := os.WriteFile(project, []byte("PROJECT-WORDS"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	replies := []llmtest.Reply{call("write", map[string]any{"filePath": file, "content": "written"}), call("bash", map[string]any{"command": "touch b.txt", "description": "x"}), say("all done")}
 	script = func(r llmtest.Request) llmtest.Reply { return replies[min(len(replies)-1, r.N)] }
 	r := start(t, v, "opencode", agent.Spec{Prompt: "write a.txt", SandboxLevel: harness.SandboxWorkspace, SystemPromptAppend: "APPENDED-WORDS"})
@@ -59,7 +64,7 @@ func TestRealOpencode(t *testing.T) {
 	if d := cmp.Diff(agent.UsageEvent{Input: 300, Output: 30, CacheRead: 60, CostUSD: end.Usage.CostUSD, Total: true}, *end.Usage); d != "" {
 		t.Error(d)
 	}
-	if !end.Success || end.Message != "all done" || end.Usage.CostUSD <= 0 || id == "" || !vendortest.Heard(v.Requests()[0], "write a.txt") {
+	if !end.Success || end.Message != "all done" || end.Usage.CostUSD <= 0 || id == "" || !vendortest.Heard(v.Requests()[0], "write a.txt") || !strings.Contains(v.Requests()[0].System, "APPENDED-WORDS") || !strings.Contains(v.Requests()[0].System, "PROJECT-WORDS") {
 		t.Errorf("%+v %+v", end, end.Usage)
 	}
 
@@ -79,7 +84,10 @@ func TestRealOpencode(t *testing.T) {
 		t.Errorf("%v", asked[0].Tools)
 	}
 
-	// What the vendor refuses.
+	// What the vendor refuses, in a project without instructions.
+	if err := os.Remove(project); err != nil {
+		t.Fatal(err)
+	}
 	script = func(llmtest.Request) llmtest.Reply {
 		return llmtest.Reply{Status: http.StatusUnauthorized, Text: "wrong key"}
 	}

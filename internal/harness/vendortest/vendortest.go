@@ -76,8 +76,10 @@ func New(t testing.TB, script func(llmtest.Request) llmtest.Reply) *Vendor {
 		}
 	})
 	work := filepath.Join(home, "work")
-	if err := os.Mkdir(work, 0o700); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{work, filepath.Join(home, "tmp")} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	api, url := llmtest.NewAPI(t, script)
 	api.Key = Key
@@ -89,13 +91,9 @@ func New(t testing.TB, script func(llmtest.Request) llmtest.Reply) *Vendor {
 // Getenv looks up one of Vars.
 func (v *Vendor) Getenv(name string) string { return v.Vars[name] }
 
-// Environ is the environment of the user, without Vars.
+// Environ is the environment of the user, without Vars. What the programs leave in TMPDIR goes with Home.
 func (v *Vendor) Environ() []string {
-	env := []string{"HOME=" + v.Home, "PATH=/usr/bin:/bin", "LANG=C.UTF-8"}
-	if tmp := os.Getenv("TMPDIR"); tmp != "" {
-		env = append(env, "TMPDIR="+tmp)
-	}
-	return env
+	return []string{"HOME=" + v.Home, "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "TMPDIR=" + filepath.Join(v.Home, "tmp")}
 }
 
 // Play returns a script that gives one reply after the other, and the last one again and again.
