@@ -15,7 +15,7 @@ func ComposeEnv(source []string, allowExtra []string, add map[string]string) []s
 func childEnv(spec Spec, token string) []string {
 	out := make([]string, 0, len(spec.Env)+len(spec.Credentials)+1)
 	for _, kv := range spec.Env {
-		if name, _, ok := strings.Cut(kv, "="); ok && !env.Blocked(name) {
+		if name, _, ok := strings.Cut(kv, "="); ok && (!env.Blocked(name) || told(spec.Kind, name)) {
 			out = append(out, kv)
 		}
 	}
@@ -25,4 +25,10 @@ func childEnv(spec Spec, token string) []string {
 		}
 	}
 	return append(out, env.OwnerVar+"="+token)
+}
+
+// told reports whether a variable is how a child of ours is told what to do: nobody else starts a git of
+// this kind, so what is in its environment was written for it and is not inherited.
+func told(kind Kind, name string) bool {
+	return kind == KindGit && (strings.HasPrefix(name, "GIT_CONFIG_") || name == "GIT_INDEX_FILE" || name == "GIT_ASKPASS")
 }

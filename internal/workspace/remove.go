@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"rnix/internal/durable"
+	"rnix/runtime/worktree"
 	"rnix/types"
 )
 
@@ -35,7 +36,11 @@ func (k *Keeper) Remove(ctx context.Context, dir string) (Report, error) {
 		return Report{}, err
 	}
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) { // somebody was faster
-		return Report{}, k.desks.clear(ctx, d)
+		rec, err := k.desks.rescueGone(ctx, d)
+		if err != nil {
+			return Report{}, err
+		}
+		return Report{Rescue: rec}, k.desks.clear(ctx, d)
 	}
 	if pid, name := workerIn(dir); pid != 0 {
 		return Report{}, conflict(dir, "process %d (%s) works there: end it first", pid, name)
@@ -57,6 +62,13 @@ func (k *Keeper) Remove(ctx context.Context, dir string) (Report, error) {
 	staged, err := k.desks.staged(ctx, d)
 	if err != nil {
 		return Report{}, err
+	}
+	if d.Common != "" {
+		dropped, err := k.desks.abandoned(ctx, d, worktree.Registration(d.Common, dir))
+		if err != nil {
+			return Report{}, err
+		}
+		staged = append(staged, dropped...)
 	}
 	rec, _, err := k.rescue(ctx, h, d.Ref.UUID, dir, also, staged...)
 	if err != nil {
@@ -199,7 +211,7 @@ func (k *desks) staged(ctx context.Context, d desk) ([]string, error) {
 
 // clear removes a workspace whose files are kept, and the note on it.
 func (k *desks) clear(ctx context.Context, d desk) error {
-	if d.Common != "" {
+	if _, err := os.Lstat(d.Dir); d.Common != "" && (err == nil || worktree.Registration(d.Common, d.Dir) != "") {
 		// Every reason for which git refuses without --force was looked at before.
 		if _, err := k.run(ctx, d.Ref.UUID, call{args: []string{"--git-dir=" + d.Common, "worktree", "remove", "--force", "--", d.Dir}}); err != nil {
 			return err

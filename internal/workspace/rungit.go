@@ -52,8 +52,9 @@ func newGit(opts Options) *git {
 
 // call is one run of git.
 type call struct {
-	dir   string // working directory; "" = ours
-	user  bool   // with the user's own configuration; else with none but the repository's
+	dir   string   // working directory; "" = ours
+	user  bool     // with the user's own configuration; else with none but the repository's
+	env   []string // what git is told by its environment besides, such as another index
 	input []byte
 	args  []string
 }
@@ -74,13 +75,17 @@ func (k *git) spec(id types.UUID, c call, out *bytes.Buffer, errs *proc.Ring) pr
 	}
 	env = append(env, "HOME="+home, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
 		"GIT_AUTHOR_NAME=rnix", "GIT_AUTHOR_EMAIL=rnix@localhost", "GIT_COMMITTER_NAME=rnix", "GIT_COMMITTER_EMAIL=rnix@localhost")
+	env = slices.DeleteFunc(env, func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.ContainsFunc(c.env, func(own string) bool { return strings.HasPrefix(own, name+"=") })
+	})
 	dir := c.dir
 	if dir == "" {
 		dir = home
 	}
 	s := proc.Spec{
 		Kind: proc.KindGit, OwnerUUID: id, Path: k.program, Args: slices.Concat(hardened, c.args),
-		Shown: "git " + strings.Join(c.args, " "), Dir: dir, Env: env, Input: c.input, Stderr: errs, Grace: gitGrace,
+		Shown: "git " + strings.Join(c.args, " "), Dir: dir, Env: append(env, c.env...), Input: c.input, Stderr: errs, Grace: gitGrace,
 	}
 	if out != nil {
 		s.Stdout = out

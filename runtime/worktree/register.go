@@ -12,9 +12,10 @@ import (
 // initializing is why git itself locks a work tree that it is adding.
 const initializing = "initializing"
 
-// registration returns the git directory under which a repository knows a work tree at a path; "" if
-// it knows none. It reads what git keeps there, so it sees also what git does not list.
-func registration(common, path string) string {
+// Registration returns the git directory under which a repository, named by its common git directory,
+// knows a work tree at a path; "" if it knows none. It reads what git keeps there, so it sees also what
+// git does not list, and whether the work tree is there does not matter.
+func Registration(common, path string) string {
 	entries, err := os.ReadDir(filepath.Join(common, "worktrees"))
 	if err != nil {
 		return ""
@@ -32,7 +33,7 @@ func registration(common, path string) string {
 // is about to be made: git would refuse. One that holds commits or staged files that are nowhere else
 // is an error.
 func (p *attempt) dropStale(ctx context.Context) error {
-	gitDir := registration(p.rec.Common, p.rec.Path)
+	gitDir := Registration(p.rec.Common, p.rec.Path)
 	if gitDir == "" {
 		return nil
 	}
@@ -53,7 +54,7 @@ func (p *attempt) dropStale(ctx context.Context) error {
 
 // unregister makes a repository forget a work tree whose directory is gone.
 func (m *Manager) unregister(ctx context.Context, r *record) error {
-	gitDir := registration(r.Common, r.Path)
+	gitDir := Registration(r.Common, r.Path)
 	if gitDir == "" {
 		return nil
 	}
@@ -71,7 +72,7 @@ func (m *Manager) unregister(ctx context.Context, r *record) error {
 		}
 	}
 	_, err = m.git.git(ctx, nil, "-C", r.Parent, "worktree", "remove", "--", r.Path)
-	if err != nil && registration(r.Common, r.Path) != "" {
+	if err != nil && Registration(r.Common, r.Path) != "" {
 		return types.Errorf(types.ErrDriver, "Remove", r.Path, "%w", err)
 	}
 	return nil

@@ -106,7 +106,7 @@ func (m *Manager) remove(ctx context.Context, r *record) error {
 // removeGone forgets a checkout that somebody else has removed.
 func (m *Manager) removeGone(ctx context.Context, r *record) error {
 	if r.Strategy == StrategyWorktreeAdd {
-		if r.GitDir = registration(r.Common, r.Path); r.GitDir != "" {
+		if r.GitDir = Registration(r.Common, r.Path); r.GitDir != "" {
 			why, err := m.leftBehind(ctx, r)
 			if err != nil {
 				return err
@@ -139,7 +139,7 @@ func (m *Manager) removeLinked(ctx context.Context, r *record) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	if _, serr := os.Lstat(r.Path); errors.Is(serr, os.ErrNotExist) && registration(r.Common, r.Path) == "" {
+	if _, serr := os.Lstat(r.Path); errors.Is(serr, os.ErrNotExist) && Registration(r.Common, r.Path) == "" {
 		return nil
 	}
 	if failed(err) {

@@ -1,0 +1,123 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"rnix/runtime/worktree"
+	"rnix/types"
+)
+
+// maxAbandoned is how many commits that nothing but the log of a work tree holds are rescued with it.
+const maxAbandoned = 64
+
+var logLine = regexp.MustCompile(`(?m)^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) `)
+
+// abandoned returns the commits that were checked out in a work tree once and that no reference holds
+// any more: git forgets them with the work tree. Of several that follow each other the last one is
+// enough.
+func (k *desks) abandoned(ctx context.Context, d desk, gitDir string) ([]string, error) {
+	b, err := os.ReadFile(filepath.Join(gitDir, "logs", "HEAD"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fileError("Remove", gitDir, err)
+	}
+	var was []string
+	for _, m := range logLine.FindAllStringSubmatch(string(b), -1) {
+		for _, c := range m[1:] {
+			if strings.Trim(c, "0") != "" {
+				was = append(was, c)
+			}
+		}
+	}
+	if len(was) == 0 {
+		return nil, nil
+	}
+	slices.Sort(was)
+	was = slices.Compact(was)
+	in := []byte(strings.Join(was, "\n") + "\n")
+	out, err := k.run(ctx, d.Ref.UUID, call{input: in, args: []string{"--git-dir=" + gitDir, "rev-list", "--parents", "--ignore-missing", "--stdin", "--not", "HEAD", "--branches", "--remotes", "--tags"}})
+	if types.CodeOf(err) == types.ErrDriver { // no commit is checked out
+		out, err = k.run(ctx, d.Ref.UUID, call{input: in, args: []string{"--git-dir=" + d.Common, "rev-list", "--parents", "--ignore-missing", "--stdin", "--not", "--branches", "--remotes", "--tags"}})
+	}
+	if err != nil {
+		return nil, err
+	}
+	var lost []string
+	held := map[string]bool{}
+	for l := range strings.Lines(string(out)) {
+		f := strings.Fields(l)
+		lost = append(lost, f[0])
+		for _, p := range f[1:] {
+			held[p] = true
+		}
+	}
+	lost = slices.DeleteFunc(lost, func(c string) bool { return held[c] })
+	if len(lost) > maxAbandoned {
+		return nil, conflict(d.Dir, "%d commits were made there that no branch holds, more than are rescued: make branches of them", len(lost))
+	}
+	return lost, nil
+}
+
+// rescueGone keeps what the repository still has of a work tree whose files are gone: the commit that
+// was checked out, what was staged, and what no branch holds. Without that it would go with the note that
+// git has of the work tree.
+func (k *desks) rescueGone(ctx context.Context, d desk) (*Stored, error) {
+	if d.Common == "" {
+		return nil, nil
+	}
+	gitDir := worktree.Registration(d.Common, d.Dir)
+	if gitDir == "" {
+		return nil, nil
+	}
+	if why, err := os.ReadFile(filepath.Join(gitDir, "locked")); err == nil {
+		return nil, conflict(d.Dir, "its work tree is locked (%q): unlock it with git worktree unlock", strings.TrimSpace(string(why)))
+	}
+	if entries, err := os.ReadDir(filepath.Join(gitDir, "modules")); err == nil && len(entries) > 0 {
+		return nil, conflict(d.Dir, "it held submodules, whose repositories are in %s: move these away first", filepath.Join(gitDir, "modules"))
+	}
+	run := func(args ...string) (string, error) {
+		out, err := k.run(ctx, d.Ref.UUID, call{args: append([]string{"--git-dir=" + gitDir}, args...)})
+		return line(out), err
+	}
+	head, err := run("rev-parse", "-q", "--verify", "HEAD^{commit}")
+	if types.CodeOf(err) == types.ErrDriver {
+		return nil, nil // nothing was ever checked out
+	}
+	if err != nil {
+		return nil, err
+	}
+	parents, err := k.abandoned(ctx, d, gitDir)
+	if err != nil {
+		return nil, err
+	}
+	tree, err := run("write-tree")
+	if err != nil {
+		return nil, conflict(d.Dir, "what was staged there cannot be kept: %v", err)
+	}
+	args := []string{"commit-tree", "-m", "rnix rescue " + d.Ref.UUID.String(), "-p", head}
+	for _, p := range parents {
+		args = append(args, "-p", p)
+	}
+	commit, err := run(append(args, tree)...)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now().UTC()
+	name := now.Format("20060102T150405.000000000Z")
+	rec := &Stored{Version: recordVersion, Ref: Ref{UUID: d.Ref.UUID, Kind: KindGit, ID: tree, Root: d.Dir}, Common: d.Common, Time: now, Rescue: true,
+		Pin: "refs/rnix/rescue/" + d.Ref.UUID.String() + "/" + name, Commit: commit}
+	if _, err := k.run(ctx, d.Ref.UUID, call{args: []string{"--git-dir=" + d.Common, "update-ref", "--no-deref", rec.Pin, commit}}); err != nil {
+		return nil, err
+	}
+	return rec, k.record(d.Ref.UUID, rescuePrefix+name, rec)
+}

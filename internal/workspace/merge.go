@@ -1,0 +1,253 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"rnix/types"
+)
+
+// Merged is what Merge has done.
+type Merged struct {
+	Target    string // the branch that was merged into
+	Before    string // its commit before
+	Commit    string // and after
+	Forward   bool   // no commit was needed: the branch was only brought forward
+	Already   bool   // there was nothing to do
+	Files     []FileChange
+	Committed string // the commit that was made of what was not committed yet; "" = none was needed
+}
+
+// MergeError says which files are in the way of a merge.
+type MergeError struct {
+	Files []string
+	Why   string
+}
+
+func (e *MergeError) Error() string {
+	some := e.Files[:min(len(e.Files), 10)]
+	more := ""
+	if n := len(e.Files) - len(some); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("%s: %s%s", e.Why, strings.Join(some, ", "), more)
+}
+
+// Merge merges a commit of a work tree into the branch that is checked out in the work tree that it was
+// made from, files and all. It does all of it or nothing: CONFLICT, with a *MergeError that names the
+// files, if there are uncommitted changes or both sides have changed the same lines. No hook runs.
+func (k *Keeper) Merge(ctx context.Context, id types.UUID, t Tree, commit, message string) (m Merged, err error) {
+	c := k.canopy
+	at, err := c.target(ctx, id, t)
+	if err != nil {
+		return m, err
+	}
+	m = Merged{Target: at.branch, Before: at.head, Commit: at.head}
+	env, err := c.inert(ctx, id, at.gitDir, true)
+	if err != nil {
+		return m, err
+	}
+	dirty := c.clean(ctx, id, at, env)
+	switch {
+	case dirty != nil && types.CodeOf(dirty) != types.ErrConflict:
+		return m, dirty
+	case c.above(ctx, id, t.Common, commit, at.head):
+		m.Already = true
+		return m, ctx.Err()
+	case c.above(ctx, id, t.Common, at.head, commit):
+		m.Forward, m.Commit = true, commit
+	default:
+		if m.Commit, err = c.join(ctx, id, at, commit, message); err != nil {
+			return m, err
+		}
+	}
+	switch {
+	case dirty == nil:
+		err = c.land(ctx, id, at, env, m.Commit)
+	case c.landed(ctx, id, at, env, m.Commit): // a merge before this one was cut off when its files were there
+		err = c.follow(ctx, id, at, m.Commit)
+	default:
+		err = dirty
+	}
+	if err != nil {
+		return m, err
+	}
+	trees, err := c.treesOf(ctx, id, t.Common, m.Before, m.Commit)
+	if err == nil {
+		a, b := gitSource{k.git, id, t.Common, trees[0]}, gitSource{k.git, id, t.Common, trees[1]}
+		_, m.Files, err = diffGit(ctx, a, b, DiffOpts{NamesOnly: true})
+	}
+	return m, err
+}
+
+// target finds the work tree that a merge goes into, and its branch.
+func (k *canopy) target(ctx context.Context, id types.UUID, t Tree) (standing, error) {
+	const op = "Merge"
+	p, err := k.locate(ctx, id, t.Repo)
+	if err != nil {
+		return standing{}, err
+	}
+	if p.repo == nil || p.repo.common != t.Common || p.repo.root != t.Repo {
+		return standing{}, types.Errorf(types.ErrNotFound, op, t.Repo, "is not the work tree any more from which the agent's was made: merge its branch %s where you want it", t.Branch)
+	}
+	s := standing{Tree: Tree{Dir: t.Repo, Common: t.Common}, gitDir: p.repo.gitDir}
+	if what := unfinished(s.gitDir); what != "" {
+		return s, types.Errorf(types.ErrConflict, op, t.Repo, "an operation of git's is half-way there (%s): end it or abort it first", what)
+	}
+	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "symbolic-ref", "-q", "--short", "HEAD"}})
+	if types.CodeOf(err) == types.ErrDriver {
+		return s, types.Errorf(types.ErrInvalid, op, t.Repo, "no branch is checked out there: check one out (git switch BRANCH)")
+	}
+	if err != nil {
+		return s, err
+	}
+	s.branch = line(out)
+	if out, err = k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "rev-parse", "-q", "--verify", "HEAD^{commit}"}}); err != nil {
+		return s, types.Errorf(types.ErrInvalid, op, s.branch, "the branch has no commit yet")
+	}
+	s.head = line(out)
+	return s, nil
+}
+
+// clean refuses a work tree with changes of its own.
+func (k *canopy) clean(ctx context.Context, id types.UUID, s standing, env []string) error {
+	out, err := k.run(ctx, id, call{dir: s.Dir, user: true, env: env, args: []string{"--git-dir=" + s.gitDir, "--work-tree=" + s.Dir, "status",
+		"--porcelain=v1", "-z", "--untracked-files=no", "--ignore-submodules=dirty", "--no-renames"}})
+	if err != nil {
+		return err
+	}
+	var files []string
+	for _, r := range records(out) {
+		if len(r) > 3 {
+			files = append(files, r[3:])
+		}
+	}
+	if len(files) > 0 {
+		return types.Errorf(types.ErrConflict, "Merge", s.Dir, "%w", &MergeError{files, "nothing was merged, since changes there are not committed (commit them, or git stash)"})
+	}
+	return nil
+}
+
+// above reports whether a commit is b, or one that led to b.
+func (k *canopy) above(ctx context.Context, id types.UUID, common, a, b string) bool {
+	_, err := k.run(ctx, id, call{args: []string{"--git-dir=" + common, "merge-base", "--is-ancestor", a, b}})
+	return err == nil
+}
+
+// join makes a commit of both sides, without touching any file.
+func (k *canopy) join(ctx context.Context, id types.UUID, at standing, commit, message string) (string, error) {
+	env, err := k.inert(ctx, id, at.gitDir, false)
+	if err != nil {
+		return "", err
+	}
+	out, err := k.run(ctx, id, call{dir: at.Dir, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", at.head, commit}})
+	names := records(out)
+	if types.CodeOf(err) == types.ErrDriver && len(names) > 1 {
+		return "", types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{names[1:], "nothing was merged, since both sides have changed the same places in"})
+	}
+	if err != nil {
+		return "", types.Errorf(types.CodeOf(err), "Merge", at.Dir, "nothing was merged; git 2.38 or newer is needed: %w", err)
+	}
+	out, err = k.run(ctx, id, call{input: []byte(message), env: k.identity(ctx, id, at), args: []string{"--git-dir=" + at.gitDir, "commit-tree", names[0], "-p", at.head, "-p", commit}})
+	return line(out), err
+}
+
+// identity returns whose commit a merge is: the user's, as far as git knows a name.
+func (k *canopy) identity(ctx context.Context, id types.UUID, at standing) []string {
+	var env []string
+	for key, vars := range map[string][]string{"user.name": {"GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"}, "user.email": {"GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"}} {
+		out, err := k.run(ctx, id, call{user: true, args: []string{"--git-dir=" + at.gitDir, "config", "--get", key}})
+		if err != nil || line(out) == "" {
+			return nil
+		}
+		for _, v := range vars {
+			env = append(env, v+"="+line(out))
+		}
+	}
+	return env
+}
+
+// land brings the files and the branch of a work tree without changes to a commit. Git looks at all
+// files before it writes the first one, and refuses if one would be lost.
+func (k *canopy) land(ctx context.Context, id types.UUID, at standing, env []string, commit string) error {
+	move := func(ctx context.Context, from, to string) error {
+		_, err := k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "read-tree", "-m", "-u", from, to}})
+		return err
+	}
+	if err := move(ctx, at.head, commit); err != nil {
+		if types.CodeOf(err) != types.ErrDriver {
+			return err
+		}
+		if files := inTheWay(err.Error()); len(files) > 0 {
+			return types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{files, "nothing was merged, since files that git does not know would be overwritten"})
+		}
+		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "nothing was merged: %w", err)
+	}
+	ctx = context.WithoutCancel(ctx) // the files are there: now the branch follows, or they go back
+	err := k.follow(ctx, id, at, commit)
+	if err == nil {
+		return nil
+	}
+	if berr := move(ctx, commit, at.head); berr != nil {
+		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "the branch was changed meanwhile, and its files are those of %s now: %w", commit, errors.Join(err, berr))
+	}
+	return types.Errorf(types.ErrConflict, "Merge", at.Dir, "nothing was merged, since the branch was changed meanwhile: try again: %w", err)
+}
+
+// follow brings the branch to a commit, if it is where it was.
+func (k *canopy) follow(ctx context.Context, id types.UUID, at standing, commit string) error {
+	_, err := k.run(ctx, id, call{args: []string{"--git-dir=" + at.gitDir, "update-ref", "-m", "rnix: merge", "refs/heads/" + at.branch, commit, at.head}})
+	return err
+}
+
+// landed reports whether the files of a work tree, and its index, are those of a commit.
+func (k *canopy) landed(ctx context.Context, id types.UUID, at standing, env []string, commit string) bool {
+	want, err := k.treesOf(ctx, id, at.Common, commit)
+	if err != nil {
+		return false
+	}
+	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + at.gitDir, "write-tree"}})
+	if err != nil || line(out) != want[0] {
+		return false
+	}
+	_, err = k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "diff-files", "--quiet"}})
+	return err == nil
+}
+
+// inTheWay reads the files out of what git says of those that it would overwrite.
+func inTheWay(said string) (files []string) {
+	for l := range strings.Lines(said) {
+		if _, after, ok := strings.Cut(l, "error: Untracked working tree file '"); ok {
+			if name, _, ok := strings.Cut(after, "' would be overwritten"); ok {
+				files = append(files, name)
+			}
+		}
+	}
+	return files
+}
+
+// Branch gives a work tree without a branch one of its own, at the commit that is checked out: called
+// name, or that with a number. Its files and its index stay as they are.
+func (k *Keeper) Branch(ctx context.Context, id types.UUID, dir, common, name string) (branch, head string, err error) {
+	s, err := k.canopy.stand(ctx, id, Tree{Dir: dir, Common: common})
+	if err != nil || s.branch != "" {
+		return s.branch, s.head, err
+	}
+	none := strings.Repeat("0", len(s.head))
+	for n := 1; n < 1000; n++ {
+		branch = name
+		if n > 1 {
+			branch = fmt.Sprintf("%s-%d", name, n)
+		}
+		_, err = k.git.run(ctx, id, call{args: []string{"--git-dir=" + common, "update-ref", "refs/heads/" + branch, s.head, none}})
+		if err == nil || types.CodeOf(err) != types.ErrDriver {
+			break
+		}
+	}
+	if err == nil {
+		_, err = k.git.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "symbolic-ref", "-m", "rnix: a branch of its own", "HEAD", "refs/heads/" + branch}})
+	}
+	return branch, s.head, err
+}

@@ -1,0 +1,239 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"rnix/internal/durable"
+	"rnix/internal/proc"
+	"rnix/runtime/worktree"
+	"rnix/types"
+)
+
+// Tree is a linked git work tree that belongs to one history, on a branch. Part of the on-disk format.
+type Tree struct {
+	Dir      string `json:"dir"`                 // its top
+	Repo     string `json:"repo"`                // the top of the work tree that it was made from
+	Common   string `json:"common"`              // the git directory that both share
+	Branch   string `json:"branch,omitempty"`    // as it was made; "" = none
+	Base     string `json:"base"`                // the commit at which its work began
+	BaseName string `json:"base_name,omitempty"` // what that was called
+}
+
+// Planting says which work tree is to be made.
+type Planting struct {
+	From   string // a directory of the repository, absolute
+	Parent string // below which it is made: nothing but this history's things may be there
+	Branch string // "" = a new one, called Name or that with a number
+	Name   string
+	Base   string // at which a new branch begins: whatever git takes for a commit; "" = what is checked out
+}
+
+// plantPatience is how long another git is waited for that has locked the repository.
+const plantPatience = 200 * time.Millisecond
+
+// Plant makes a work tree for a history and returns it, with the place in it that stands for p.From. A
+// branch that exists is used as it is, and must not be checked out elsewhere. INVALID if p.From is in
+// no repository, NOT_FOUND if there is no such commit, CONFLICT if the branch is in use.
+func (k *Keeper) Plant(ctx context.Context, id types.UUID, p Planting) (t Tree, workDir string, err error) {
+	const op = "Worktree"
+	pl, err := k.locate(ctx, id, p.From)
+	if err != nil {
+		return t, "", err
+	}
+	if pl.repo == nil {
+		why := pl.reason
+		if why == "" {
+			why = pl.refused
+		}
+		if why == "" {
+			why = "it is in no git repository"
+		}
+		return t, "", types.Errorf(types.ErrInvalid, op, p.From, "there can be no work tree of it: %s; go into a repository, or leave --worktree out", why)
+	}
+	r := pl.repo
+	t = Tree{Repo: r.root, Common: r.common}
+	if t.Branch, t.Base, t.BaseName, err = k.desks.branchFor(ctx, id, r, p); err != nil {
+		return t, "", err
+	}
+	m, err := k.desks.nursery(id, p.Parent)
+	if err != nil {
+		return t, "", err
+	}
+	t.Dir, err = m.Provision(ctx, worktree.ProvisionSpec{SessionID: id.String(), LeafName: leafOf(r.root), Strategy: worktree.StrategyWorktreeAdd,
+		ParentRepoPath: r.root, Branch: t.Branch, BaseCommit: t.Base})
+	if err != nil {
+		return t, "", err
+	}
+	if err := k.desks.note(desk{Dir: t.Dir, Ref: Ref{UUID: id, Kind: KindGit, Root: t.Repo}, Common: t.Common}); err != nil {
+		return t, "", errors.Join(err, m.Teardown(context.WithoutCancel(ctx), id.String()))
+	}
+	workDir = t.Dir
+	if rel, err := filepath.Rel(r.root, resolve(p.From)); err == nil && filepath.IsLocal(rel) {
+		if info, err := os.Stat(filepath.Join(t.Dir, rel)); err == nil && info.IsDir() {
+			workDir = filepath.Join(t.Dir, rel)
+		}
+	}
+	return t, workDir, nil
+}
+
+func resolve(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return filepath.Clean(path)
+}
+
+// note writes the note on a workspace.
+func (k *desks) note(d desk) error {
+	d.Version, d.Time = deskVersion, time.Now().UTC()
+	b, err := json.Marshal(d)
+	if err != nil {
+		return types.Errorf(types.ErrInternal, "Worktree", d.Dir, "%w", err)
+	}
+	path := k.deskPath(d.Dir)
+	if err := mkdir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return durable.WriteFile(durable.OS, path, append(b, '\n'), durable.Durable)
+}
+
+// branchFor settles the branch of a work tree and the commit at which its work begins.
+func (k *desks) branchFor(ctx context.Context, id types.UUID, r *repo, p Planting) (branch, base, name string, err error) {
+	const op = "Worktree"
+	rev := func(what string) string {
+		out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + r.gitDir, "rev-parse", "-q", "--verify", "--end-of-options", what + "^{commit}"}})
+		if err != nil {
+			return ""
+		}
+		return line(out)
+	}
+	if name = p.Base; name == "" {
+		name = "HEAD"
+		if out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + r.gitDir, "symbolic-ref", "-q", "--short", "HEAD"}}); err == nil {
+			name = line(out)
+		}
+		base = rev("HEAD")
+	} else if !strings.HasPrefix(name, "-") && !strings.ContainsAny(name, "\n\x00") {
+		base = rev(name)
+	}
+	if err := ctx.Err(); err != nil {
+		return "", "", "", types.Errorf(types.ErrCancelled, op, r.root, "%w", context.Cause(ctx))
+	}
+	if base == "" && p.Base == "" {
+		return "", "", "", types.Errorf(types.ErrNotFound, op, r.root, "the repository has no commit yet from which a work tree could be made: make one first")
+	} else if base == "" {
+		return "", "", "", types.Errorf(types.ErrNotFound, op, p.Base, "is no commit of %s: name a branch, a tag or a commit with --base", r.root)
+	}
+	if branch = p.Branch; branch == "" {
+		branch = p.Name
+		for n := 2; rev("refs/heads/"+branch) != ""; n++ {
+			branch = fmt.Sprintf("%s-%d", p.Name, n)
+		}
+		return branch, base, name, nil
+	}
+	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + r.gitDir, "for-each-ref", "--format=%(objectname)%00%(worktreepath)", "refs/heads/" + escapeGlob(branch)}})
+	if err != nil {
+		return "", "", "", err
+	}
+	tip, where, there := strings.Cut(line(out), "\x00")
+	switch {
+	case !there:
+	case strings.Contains(tip+where, "\n"):
+		return "", "", "", types.Errorf(types.ErrConflict, op, branch, "there are branches below it in %s: name another with --branch", r.root)
+	case where != "":
+		return "", "", "", types.Errorf(types.ErrConflict, op, branch, "the branch is checked out in %s, and two work trees never share one: name another with --branch", where)
+	case p.Base != "" && tip != base:
+		return "", "", "", types.Errorf(types.ErrConflict, op, branch, "the branch exists, and is not at %s: leave --base out to go on with it, or name another with --branch", p.Base)
+	default:
+		base, name = tip, branch
+	}
+	return branch, base, name, nil
+}
+
+var leafChars = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// leafOf is what the directory of a work tree is called: as the repository, as far as that can be.
+func leafOf(root string) string {
+	leaf := strings.Trim(leafChars.ReplaceAllString(filepath.Base(root), "-"), "-._")
+	for strings.Contains(leaf, "..") {
+		leaf = strings.ReplaceAll(leaf, "..", ".")
+	}
+	if leaf = strings.TrimSuffix(leaf[:min(len(leaf), 64)], ".lock"); leaf == "" {
+		return "tree"
+	}
+	return leaf
+}
+
+// nursery makes and knows the work tree of a history.
+func (k *desks) nursery(id types.UUID, parent string) (*worktree.Manager, error) {
+	return worktree.NewManager(worktree.Options{ParentDir: parent, Logger: k.log, EnvCommandRunner: k.runner(id), RetryDelay: plantPatience})
+}
+
+// runner runs git for others, with the configuration of the user and what they say.
+func (k *git) runner(id types.UUID) worktree.EnvCommandRunner {
+	return func(ctx context.Context, extra []string, _ string, args ...string) ([]byte, error) {
+		if k.program == "" {
+			return nil, types.Errorf(types.ErrUnavailable, "Git", "", "git is not there: %w", k.missing)
+		}
+		if err := mkdir(k.emptyHome()); err != nil {
+			return nil, err
+		}
+		var out bytes.Buffer
+		errs := proc.NewRing(4 << 10)
+		c := call{user: true, env: extra, args: args}
+		child, err := k.procs.Start(ctx, k.spec(id, c, &out, errs))
+		if err != nil {
+			return nil, err
+		}
+		exit := child.Wait() // until then out is git's
+		if err := gitError(ctx, c, exit, errs); err != nil {
+			return append(out.Bytes(), errs.String()...), &gitExit{exit.Code, err}
+		}
+		return out.Bytes(), nil
+	}
+}
+
+// gitExit is a git that has failed, with its exit status.
+type gitExit struct {
+	code int
+	err  error
+}
+
+func (e *gitExit) Error() string { return e.err.Error() }
+func (e *gitExit) Unwrap() error { return e.err }
+
+// ExitCode returns the exit status; 0 if it has none.
+func (e *gitExit) ExitCode() int { return e.code }
+
+// Uproot removes a work tree of a history as Remove does, behind a rescue, with what Plant has noted of
+// it below parent. One that is gone already is no error.
+func (k *Keeper) Uproot(ctx context.Context, id types.UUID, dir, parent string) (rep Report, err error) {
+	if dir != "" {
+		if rep, err = k.Remove(ctx, dir); err != nil && types.CodeOf(err) != types.ErrNotFound {
+			return rep, err
+		}
+	}
+	if _, err := os.Lstat(parent); errors.Is(err, os.ErrNotExist) {
+		return rep, nil
+	}
+	m, err := k.desks.nursery(id, parent)
+	if err == nil {
+		err = m.Teardown(ctx, id.String())
+	}
+	if err != nil {
+		return rep, err
+	}
+	for _, d := range []string{filepath.Join(parent, ".worktrees"), parent} { // they go only if nothing is in them
+		_ = os.Remove(d)
+	}
+	return rep, nil
+}

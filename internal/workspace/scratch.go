@@ -1,0 +1,276 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"rnix/internal/durable"
+	"rnix/runtime/worktree"
+	"rnix/types"
+)
+
+// canopy looks at the work trees of histories and brings their work together. What git is told to do
+// there runs no hook, no filter, no driver for diffs or merges, and signs nothing.
+type canopy struct {
+	*survey
+	desks *desks
+}
+
+// inert returns what switches off the programs that a repository's configuration names for files: its
+// filters, and its ways of merging, which become conflicts. With mine, those that the user's own
+// configuration names stay.
+func (k *canopy) inert(ctx context.Context, id types.UUID, gitDir string, mine bool) ([]string, error) {
+	out, err := k.run(ctx, id, call{user: true, args: []string{"--git-dir=" + gitDir, "config", "--show-scope", "-z", "--list"}})
+	if err != nil {
+		return nil, err
+	}
+	var env []string
+	n := 0
+	set := func(key, value string) {
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n, value))
+		n++
+	}
+	seen := map[string]bool{}
+	for f := records(out); len(f) > 1; f = f[2:] {
+		key, _, _ := strings.Cut(f[1], "\n")
+		dot := strings.LastIndexByte(key, '.')
+		if dot < 0 || mine && f[0] != "local" && f[0] != "worktree" {
+			continue
+		}
+		section := key[:dot]
+		if seen[section] {
+			continue
+		}
+		seen[section] = true
+		switch {
+		case strings.HasPrefix(section, "filter."):
+			for _, name := range []string{"clean", "smudge", "process"} {
+				set(section+"."+name, "")
+			}
+			set(section+".required", "false")
+		case strings.HasPrefix(section, "merge."):
+			set(section+".driver", "false")
+		}
+	}
+	for key, value := range map[string]string{"merge.renormalize": "false", "core.untrackedCache": "false", "core.fileMode": "true", "core.safecrlf": "false", "advice.addEmbeddedRepo": "false"} {
+		set(key, value)
+	}
+	return append(env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", n)), nil
+}
+
+// standing is a work tree of a history as git has it now.
+type standing struct {
+	Tree
+	gitDir string
+	head   string // the commit that is checked out
+	branch string // "" = none
+}
+
+// stand finds a work tree and what is checked out there.
+func (k *canopy) stand(ctx context.Context, id types.UUID, t Tree) (standing, error) {
+	const op = "Worktree"
+	s := standing{Tree: t}
+	if info, err := os.Stat(t.Dir); err != nil || !info.IsDir() {
+		return s, types.Errorf(types.ErrNotFound, op, t.Dir, "the work tree is gone; its branch %s is still in %s, and what else was in it in a rescue if rnix has removed it: git for-each-ref refs/rnix/rescue/%s", t.Branch, t.Repo, id)
+	}
+	out, err := k.run(ctx, id, call{dir: t.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
+	if err != nil {
+		return s, err
+	}
+	if s.gitDir = line(out); s.gitDir != worktree.Registration(t.Common, t.Dir) {
+		return s, types.Errorf(types.ErrConflict, op, t.Dir, "its .git does not lead to the repository that it was made from, but to %s: look at it by hand", s.gitDir)
+	}
+	if out, err = k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "rev-parse", "-q", "--verify", "HEAD^{commit}"}}); err != nil {
+		return s, err
+	}
+	s.head = line(out)
+	out, err = k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "symbolic-ref", "-q", "--short", "HEAD"}})
+	if err == nil {
+		s.branch = line(out)
+	} else if types.CodeOf(err) != types.ErrDriver {
+		return s, err
+	}
+	return s, nil
+}
+
+// sketch writes the files of a work tree, but those that git ignores, as a tree, by way of an index of
+// its own that begins as a copy of the work tree's: so files that were not changed are taken as git has
+// them. The caller removes the index.
+func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing) (tree, index string, err error) {
+	env, err := k.inert(ctx, id, s.gitDir, false)
+	if err != nil {
+		return "", "", err
+	}
+	dir := filepath.Join(k.base, "scratch")
+	if err := mkdir(dir); err != nil {
+		return "", "", err
+	}
+	f, err := os.CreateTemp(dir, id.String()+"-*.index")
+	if err != nil {
+		return "", "", storage(dir, err)
+	}
+	index = f.Name()
+	data, err := os.ReadFile(filepath.Join(s.gitDir, "index"))
+	if err == nil {
+		_, err = f.Write(data)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	fresh := errors.Is(err, fs.ErrNotExist)
+	if fresh { // git makes one
+		err = os.Remove(index)
+	}
+	fail := func(err error) (string, string, error) {
+		_ = os.Remove(index)
+		_ = os.Remove(index + ".lock")
+		return "", "", err
+	}
+	if err != nil {
+		return fail(storage(index, err))
+	}
+	env = append(env, "GIT_INDEX_FILE="+index)
+	do := func(args ...string) ([]byte, error) {
+		return k.run(ctx, id, call{dir: s.Dir, user: true, env: env, args: append([]string{"--git-dir=" + s.gitDir, "--work-tree=" + s.Dir}, args...)})
+	}
+	if fresh {
+		_, err = do("read-tree", s.head)
+	} else if _, err = do("update-index", "-q", "--really-refresh"); types.CodeOf(err) == types.ErrDriver {
+		err = nil // files were changed: what it was asked for is that none is taken for unchanged
+	}
+	if err != nil {
+		return fail(err)
+	}
+	if _, err := do("add", "-A", "--", "."); err != nil {
+		return fail(err)
+	}
+	out, err := do("write-tree")
+	if err != nil {
+		return fail(err)
+	}
+	return line(out), index, nil
+}
+
+// Standing is what there is in a work tree now.
+type Standing struct {
+	Head        string // the commit that is checked out
+	Branch      string // "" = none
+	Files       Ref    // all that is in it, but what git ignores; for Diff
+	Base        Ref    // what was in it when its work began
+	Uncommitted bool   // Files is not what Head has
+	Commits     int    // since the base
+}
+
+// Survey looks at a work tree. Nothing in it is changed.
+func (k *Keeper) Survey(ctx context.Context, id types.UUID, t Tree) (Standing, error) {
+	s, err := k.canopy.stand(ctx, id, t)
+	if err != nil {
+		return Standing{}, err
+	}
+	tree, index, err := k.canopy.sketch(ctx, id, s)
+	if err != nil {
+		return Standing{}, err
+	}
+	defer os.Remove(index)
+	st := Standing{Head: s.head, Branch: s.branch, Files: Ref{UUID: id, Kind: KindGit, ID: tree, Root: t.Dir}}
+	trees, err := k.canopy.treesOf(ctx, id, t.Common, s.head, t.Base)
+	if err != nil {
+		return st, err
+	}
+	st.Uncommitted = trees[0] != tree
+	st.Base = Ref{UUID: id, Kind: KindGit, ID: trees[1], Root: t.Dir}
+	out, err := k.git.run(ctx, id, call{args: []string{"--git-dir=" + t.Common, "rev-list", "--count", s.head, "^" + t.Base, "--"}})
+	if err == nil {
+		_, err = fmt.Sscan(line(out), &st.Commits)
+	}
+	return st, err
+}
+
+// treesOf returns the trees of commits.
+func (k *canopy) treesOf(ctx context.Context, id types.UUID, common string, commits ...string) ([]string, error) {
+	out := make([]string, len(commits))
+	for i, c := range commits {
+		b, err := k.run(ctx, id, call{args: []string{"--git-dir=" + common, "rev-parse", "-q", "--verify", "--end-of-options", c + "^{tree}"}})
+		if err != nil {
+			return nil, err
+		}
+		out[i] = line(b)
+	}
+	return out, nil
+}
+
+// halfway are the files of operations of git's that have not ended.
+var halfway = []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "sequencer"}
+
+// unfinished returns what git is in the middle of; "" = nothing.
+func unfinished(gitDir string) string {
+	for _, name := range halfway {
+		if _, err := os.Lstat(filepath.Join(gitDir, name)); err == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// CommitWork makes a commit of all that is in a work tree and that git does not ignore, on the branch
+// that is checked out there. It returns the commit, and whether there was anything to commit. CONFLICT
+// if an operation of git's is half-way there.
+func (k *Keeper) CommitWork(ctx context.Context, id types.UUID, t Tree, message string) (commit string, made bool, err error) {
+	const op = "Merge"
+	c := k.canopy
+	s, err := c.stand(ctx, id, t)
+	if err != nil {
+		return "", false, err
+	}
+	if what := unfinished(s.gitDir); what != "" {
+		return "", false, types.Errorf(types.ErrConflict, op, t.Dir, "an operation of git's is half-way there (%s): end it or abort it there first", what)
+	}
+	tree, index, err := c.sketch(ctx, id, s)
+	if err != nil {
+		return "", false, err
+	}
+	defer os.Remove(index)
+	was, err := c.treesOf(ctx, id, t.Common, s.head)
+	if err != nil || was[0] == tree {
+		return s.head, false, err
+	}
+	out, err := c.run(ctx, id, call{input: []byte(message), args: []string{"--git-dir=" + s.gitDir, "commit-tree", tree, "-p", s.head}})
+	if err != nil {
+		return "", false, err
+	}
+	commit = line(out)
+	if _, err := c.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "update-ref", "-m", "rnix: the work of an agent", "HEAD", commit, s.head}}); err != nil {
+		return "", false, types.Errorf(types.ErrConflict, op, t.Dir, "what is checked out there was changed meanwhile: try again: %w", err)
+	}
+	return commit, true, c.adopt(s.gitDir, index)
+}
+
+// adopt makes an index that of a work tree, as git does it: under its lock.
+func (k *canopy) adopt(gitDir, index string) error {
+	data, err := os.ReadFile(index)
+	if err != nil {
+		return storage(index, err)
+	}
+	path := filepath.Join(gitDir, "index")
+	lock, err := durable.OS.OpenFile(path+".lock", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // somebody's git is at work: it is only that git shows as changed there what is committed
+	}
+	if err == nil {
+		_, err = lock.Write(data)
+		err = errors.Join(err, lock.Close())
+	}
+	if err == nil {
+		err = os.Rename(path+".lock", path)
+	}
+	if err != nil {
+		_ = os.Remove(path + ".lock")
+		return storage(path, err)
+	}
+	return nil
+}
