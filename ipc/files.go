@@ -86,6 +86,8 @@ type FilesAt struct {
 	ID      string `json:"id,omitempty"`
 	Root    string `json:"root,omitempty"`    // the directory that was kept; paths are relative to it
 	Limited string `json:"limited,omitempty"` // what was left out, and why
+	// Base is the commit whose files these are, at which the work in a git work tree began.
+	Base string `json:"base,omitempty"`
 }
 
 // FileChange is one file that is different.

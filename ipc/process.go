@@ -44,6 +44,8 @@ type SpawnRequest struct {
 	Issue   string `json:"issue,omitempty"`
 	// Inputs are data that the process is given with its intent, marked as data.
 	Inputs []step.Input `json:"inputs,omitempty"`
+	// Worktree asks for a git work tree of its own to work in; null = it works in Cwd.
+	Worktree *WorktreeRequest `json:"worktree,omitempty"`
 }
 
 // SpawnResponse names the new process.
@@ -57,6 +59,8 @@ type SpawnResponse struct {
 	MaxSteps int        `json:"max_steps"` // 0 = no limit
 	Seq      uint64     `json:"seq"`       // event log position just before its first event
 	Warnings []string   `json:"warnings,omitempty"`
+	// Worktree is the git work tree that was made for it; null = none was asked for.
+	Worktree *Worktree `json:"worktree,omitempty"`
 }
 
 // TargetRequest names a process: a PID, a UUID or a prefix of one, or a name. Ambiguity is an error

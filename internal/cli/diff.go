@@ -20,8 +20,9 @@ func diffCmd(a *app) *cobra.Command {
 		Short:      "show what a process has changed in its files",
 		Long: `Diff shows what is different in the files of a process, as a unified diff: with one step, what that
 step has changed; with two, what has changed from the end of the first to the end of the second, where
-0 is before the first step; with none, what has changed from before its first change until now. It works
-on processes that are alive or dead, and on files that git ignores not.
+0 is before the first step; with none, what has changed from before its first change until now, or in a git
+work tree of its own, since its branch began. It works on processes that are alive or dead, and on files that
+git ignores not.
 
 A step that has changed nothing has the files of the step before it. What others have changed meanwhile in
 the same directory is among the changes of the step during which it was found. PATHs are absolute or
@@ -112,6 +113,8 @@ func diffFiles(ctx context.Context, c *ipc.Client, out *output, req ipc.DiffRequ
 // sideText names one side of a difference.
 func sideText(f *ipc.FilesAt) string {
 	switch {
+	case f.Base != "":
+		return "the beginning of its branch (" + short(f.Base) + ")"
 	case f.Now:
 		return "now"
 	case f.Step == 0:

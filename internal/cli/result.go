@@ -23,6 +23,8 @@ type runData struct {
 	ExitReason string     `json:"exit_reason,omitempty"`
 	Suspended  bool       `json:"suspended,omitempty"`
 	Warnings   []string   `json:"warnings,omitempty"`
+
+	Worktree *ipc.Worktree `json:"worktree,omitempty"`
 }
 
 // runAnswer is the final object of --json.
@@ -67,6 +69,7 @@ type runResult struct {
 	ExitCode  int              `json:"exit_code"`
 	Reason    string           `json:"exit_reason,omitempty"`
 	Error     *types.WireError `json:"error,omitempty"`
+	Worktree  *ipc.Worktree    `json:"worktree,omitempty"`
 }
 
 func (w *watch) init() *runInit {
@@ -166,7 +169,7 @@ func subtype(e types.ExitStatus, interrupted bool) string {
 
 // showEnd shows the result of a process that has ended and returns the exit code for it. interrupted
 // says that we have asked it to stop.
-func showEnd(out *output, r *ipc.WaitResponse, warnings []string, interrupted bool) error {
+func showEnd(out *output, r *ipc.WaitResponse, tree *ipc.Worktree, warnings []string, interrupted bool) error {
 	code := processExit(r.Exit)
 	if interrupted && code != ExitOK {
 		code = ExitInterrupted
@@ -176,9 +179,11 @@ func showEnd(out *output, r *ipc.WaitResponse, warnings []string, interrupted bo
 	case asJSON:
 		out.object(&runAnswer{OK: err == nil, Error: types.ToWire(err), Data: &runData{PID: r.PID, UUID: r.UUID, Result: r.Result,
 			TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, ElapsedMs: r.ElapsedMs, Steps: r.Steps,
-			ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Warnings: warnings}})
+			ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Warnings: warnings, Worktree: tree}})
 	case asStream:
-		out.object(streamResult(r, subtype(r.Exit, interrupted), err))
+		last := streamResult(r, subtype(r.Exit, interrupted), err)
+		last.Worktree = tree
+		out.object(last)
 	default:
 		out.result(r.Result)
 		if out.talks() {

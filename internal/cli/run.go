@@ -68,6 +68,9 @@ type runOptions struct {
 	budget   count
 	usd      money
 	cwd      string
+	tree     bool
+	branch   string
+	base     string
 	detach   bool
 	timeout  time.Duration
 	format   string
@@ -95,6 +98,9 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.Var(&o.usd, "budget-usd", "dollars, likewise, such as 2.50; 0 = unlimited")
 	f.DurationVar(&o.timeout, "timeout", 0, "end the agent after this time, such as 10m")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory to work in")
+	f.BoolVar(&o.tree, "worktree", false, "work in a git work tree of its own, on a branch of its own (see: rnix worktree)")
+	f.StringVar(&o.branch, "branch", "", "with --worktree: the branch, new or not checked out anywhere (default rnix/NAME)")
+	f.StringVar(&o.base, "base", "", "with --worktree: the commit or branch at which a new branch begins (default HEAD)")
 	f.StringVarP(&o.req.Name, "name", "n", "", "a name for the process")
 	f.StringVar(&o.req.Group, "group", "", "a process group, by number or name, that it is in from the beginning")
 	f.BoolVarP(&o.detach, "detach", "d", false, "do not wait: print the PID and leave the agent to work")
@@ -178,6 +184,12 @@ func (o *runOptions) settle(changed func(string) bool) error {
 		if !filepath.IsAbs(o.cwd) {
 			o.req.Cwd = filepath.Join(a.host.Dir, o.cwd)
 		}
+	}
+	if !o.tree && (changed("branch") || changed("base")) {
+		return usagef("add --worktree", "--branch and --base are about a git work tree, and none is asked for")
+	}
+	if o.tree {
+		o.req.Worktree = &ipc.WorktreeRequest{Branch: o.branch, Base: o.base}
 	}
 	if !changed("parent") {
 		o.req.Parent = a.getenv("RNIX_PARENT_PID")

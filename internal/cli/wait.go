@@ -52,7 +52,7 @@ func wait(ctx context.Context, c *ipc.Client, out *output, targets []string, tim
 		case err == nil && r.Suspended:
 			err = showParked(ctx, c, out, &r, nil)
 		case err == nil:
-			err = showEnd(out, &r, nil, false)
+			err = showEnd(out, &r, nil, nil, false)
 		case types.CodeOf(err) == types.ErrTimeout && timeout > 0:
 			err = withMend(types.Errorf(types.ErrTimeout, "Wait", target, "it has not ended within %s", timeout), "it goes on; see: rnix ps")
 		}

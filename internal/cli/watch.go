@@ -37,6 +37,9 @@ func (w *watch) began() {
 		w.out.warn(text)
 	}
 	w.out.talk("[kernel] spawning PID %d (%s)...", w.spawn.PID, modelName(w.spawn.Provider, w.spawn.Model))
+	if t := w.spawn.Worktree; t != nil {
+		w.out.talk("[kernel] PID %d works in %s, on branch %s, which begins at %s (%s)", w.spawn.PID, oneLine(t.Dir), oneLine(t.Branch), oneLine(t.BaseName), short(t.Base))
+	}
 	w.streams()
 }
 
@@ -56,7 +59,7 @@ func (w *watch) detached() error {
 		w.out.object(struct {
 			OK   bool     `json:"ok"`
 			Data detached `json:"data"`
-		}{true, detached{s.PID, s.UUID, s.Name, s.Provider, s.Model, s.Warnings}})
+		}{true, detached{s.PID, s.UUID, s.Name, s.Provider, s.Model, s.Warnings, s.Worktree}})
 	case asStream:
 		w.out.object(&runResult{Type: "result", Subtype: "detached", OK: true, PID: s.PID, UUID: s.UUID, SessionID: s.UUID})
 	default:
@@ -73,6 +76,8 @@ type detached struct {
 	Provider string     `json:"provider"`
 	Model    string     `json:"model"`
 	Warnings []string   `json:"warnings,omitempty"`
+
+	Worktree *ipc.Worktree `json:"worktree,omitempty"`
 }
 
 // frame is what the reader of the stream hands over.
@@ -258,7 +263,10 @@ func (w *watch) finish(ctx context.Context, c *ipc.Client, e *waited) error {
 	case e.r.Suspended:
 		return showParked(ctx, c, w.out, &e.r, w.spawn.Warnings)
 	}
-	return showEnd(w.out, &e.r, w.spawn.Warnings, interrupted)
+	tree := w.tree(ctx, c)
+	err := showEnd(w.out, &e.r, tree, w.spawn.Warnings, interrupted)
+	showTree(w.out, tree)
+	return err
 }
 
 // gone reports whether an error means that the daemon has stopped.

@@ -12,7 +12,7 @@ import (
 )
 
 // clearing removes the workspaces and the snapshots of histories that go. A history has a workspace of
-// its own only if it is a fork. It implements gc.Workspaces.
+// its own only if it is a fork or has a git work tree. It implements gc.Workspaces.
 type clearing struct{ *Daemon }
 
 var _ gc.Workspaces = clearing{}
@@ -30,7 +30,7 @@ type clearanceKey struct{}
 // Rescue refuses to give up a workspace in which somebody else works or will, and says where its files
 // will be: Remove keeps them, when nothing can keep the history from going any more.
 func (d clearing) Rescue(ctx context.Context, id types.UUID) (how string, err error) {
-	dir := d.forkDir(id)
+	dir := worktrees{d.Daemon}.ownDir(id)
 	if !exists(dir) {
 		return "", nil
 	}
@@ -60,11 +60,22 @@ func (d clearing) othersIn(dir string, id types.UUID) error {
 	return nil
 }
 
-// Remove removes the workspace of a fork, after its files were kept.
+// ownDir is the directory that was made for a history: its work tree, or the workspace of a fork.
+func (d worktrees) ownDir(id types.UUID) string {
+	if t, err := d.treeOf(id); err == nil {
+		return t.Dir
+	}
+	return d.forkDir(id)
+}
+
+// Remove removes the directory that was made for a history, after its files were kept.
 func (d clearing) Remove(ctx context.Context, id types.UUID) error {
-	dir := d.forkDir(id)
-	rep, err := d.kept.Remove(ctx, dir)
-	if types.CodeOf(err) == types.ErrNotFound && !exists(dir) {
+	dir := worktrees{d.Daemon}.ownDir(id)
+	var rep workspace.Report
+	var err error
+	if exists((worktrees{d.Daemon}).treeHome(id)) {
+		err = worktrees{d.Daemon}.uproot(ctx, id, &rep)
+	} else if rep, err = d.kept.Remove(ctx, dir); types.CodeOf(err) == types.ErrNotFound && !exists(dir) {
 		return nil
 	}
 	if err != nil {

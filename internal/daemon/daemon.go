@@ -76,6 +76,7 @@ type Daemon struct {
 	misread    []string          // what is wrong in the configuration
 	keeper     *workspace.Keeper // nil = snapshots are switched off
 	kept       *workspace.Keeper // the same; also there where no more are made, for what was kept before
+	grove      *workspace.Grove  // the git work trees of histories, over kept
 	bridge     *harness.Bridge
 	platforms  *platforms
 	collector  *gc.Collector
@@ -313,6 +314,7 @@ func (d *Daemon) handle(s *ipc.Server) {
 	superviser{d}.handle(s)
 	composer{d}.handle(s)
 	budgets{d}.handle(s)
+	worktrees{d}.handle(s)
 	sessions{d}.handle(s)
 	on(d, s, ipc.Heartbeat, heart{d}.beats)
 	on(d, s, ipc.Spawn, spawner{d}.spawn)

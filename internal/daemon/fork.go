@@ -133,6 +133,15 @@ func (d resumer) place(ctx context.Context, a *again, whole, cut *recovery.State
 		}
 		a.was.WorkDir = dir
 	}
+	if set := settingsIn(&a.was); set.Tree != nil {
+		dir := ""
+		if req.Cwd == "" {
+			dir = d.forkDir(a.rec.id)
+		}
+		if err := (worktrees{d.Daemon}).forked(ctx, a, set.Tree, dir); err != nil {
+			return err
+		}
+	}
 	a.state.Disown(req.Cwd == "")
 	note := fmt.Sprintf("[This process is a fork of an earlier one, from the end of its step %d. It works in %s; what was there before was in %s. Go on from here.]", at, a.was.WorkDir, from)
 	if a.was.WorkDir == from {

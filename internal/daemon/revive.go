@@ -166,7 +166,10 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 	if r.opts, err = d.optsOf(a, p, r.agent, r.choice, req); err != nil {
 		return nil, err
 	}
-	if r.opts.Settings, err = settingsOf(p, r.agent, set.MCP); err != nil {
+	if r.opts.Settings, err = settingsOf(p, r.agent, set.MCP); err == nil && set.Tree != nil {
+		r.opts.Settings, err = withTree(r.opts.Settings, set.Tree)
+	}
+	if err != nil {
 		return nil, err
 	}
 	r.opts.From, r.doubts, err = d.fromOf(a, req)
@@ -214,6 +217,9 @@ func (d reviver) launch(ctx context.Context, r *ready, hold <-chan struct{}) (ip
 		return resp, err
 	}
 	resp.SpawnResponse, resp.WorkDir, resp.InDoubt = spawned(i, r.choice, seq, r.warnings), i.WorkDir, r.doubts
+	if set := settingsIn(&step.Settled{Settings: r.opts.Settings}); set.Tree != nil {
+		resp.Worktree = planted(set.Tree, &i)
+	}
 	if o := a.state.Origin; o != nil {
 		resp.OriginUUID = o.Origin
 	}

@@ -11,6 +11,7 @@ import (
 	"rnix/agent"
 	"rnix/internal/config"
 	"rnix/internal/step"
+	"rnix/internal/workspace"
 	"rnix/types"
 )
 
@@ -31,6 +32,8 @@ type settings struct {
 	FallbackModel    string `json:"fallback_model,omitempty"`
 	Tools            string `json:"tools,omitempty"` // of agents' command lines
 	member
+	// Tree is the git work tree that was made for it; null = none.
+	Tree *workspace.Tree `json:"tree,omitempty"`
 }
 
 // serverSums returns a hash of each server that an agent has: of what is run, or of where it is.

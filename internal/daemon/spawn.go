@@ -43,9 +43,16 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	if owner, inside := d.agentOf(peer); inside && req.Session != "" {
 		return ipc.SpawnResponse{}, outside("Spawn", owner, "not take a session of a platform; a person does")
 	}
+	tree, undo, err := worktrees{d.Daemon}.plant(ctx, p.cwd, req.Worktree, &opts)
+	if err != nil {
+		return ipc.SpawnResponse{}, err
+	}
 	if p.member.Session != "" {
-		opts.UUID = types.NewUUID()
+		if opts.UUID == (types.UUID{}) {
+			opts.UUID = types.NewUUID()
+		}
 		if err := (platformer{d.Daemon}).open(ctx, p, opts.UUID, choice.Provider.Name); err != nil {
+			undo()
 			return ipc.SpawnResponse{}, err
 		}
 	}
@@ -53,13 +60,16 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	pid, err := d.kernel.SpawnContext(ctx, req.Intent, ag, opts)
 	if err != nil {
 		platformer{d.Daemon}.closed(opts.UUID)
+		undo()
 		return ipc.SpawnResponse{}, err
 	}
 	i, err := d.kernel.Info(pid)
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}
-	return spawned(i, choice, seq, p.problems), nil
+	r := spawned(i, choice, seq, p.problems)
+	r.Worktree = planted(tree, &i)
+	return r, nil
 }
 
 // settle decides with what a process is started: what the request says, else the agent, else the configuration.

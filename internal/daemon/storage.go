@@ -33,6 +33,7 @@ func (d storage) open(ctx context.Context, cfg *config.Config) (err error) {
 	if d.kept = d.keeper; d.kept == nil {
 		d.kept = workspace.New(workspace.Options{Procs: d.procs, Dir: d.places.DataDir, Log: d.log})
 	}
+	d.grove = workspace.NewGrove(d.kept)
 	d.policy = gc.Policy{RetentionDays: cfg.GC.RetentionDays.V, MaxEntries: cfg.GC.MaxEntries.V, Grace: gc.DefaultGrace}
 	d.gcMode = gc.Mode(cfg.GC.Mode.V)
 	d.collector, err = gc.Open(gc.Options{
@@ -46,6 +47,7 @@ func (d storage) open(ctx context.Context, cfg *config.Config) (err error) {
 	for _, p := range d.collector.Problems() {
 		d.note("%s", p)
 	}
+	worktrees{d.Daemon}.sweep(ctx)
 	return nil
 }
 

@@ -38,7 +38,7 @@ func (e *MergeError) Error() string {
 // Merge merges a commit of a work tree into the branch that is checked out in the work tree that it was
 // made from, files and all. It does all of it or nothing: CONFLICT, with a *MergeError that names the
 // files, if there are uncommitted changes or both sides have changed the same lines. No hook runs.
-func (k *Keeper) Merge(ctx context.Context, id types.UUID, t Tree, commit, message string) (m Merged, err error) {
+func (k *Grove) Merge(ctx context.Context, id types.UUID, t Tree, commit, message string) (m Merged, err error) {
 	c := k.canopy
 	at, err := c.target(ctx, id, t)
 	if err != nil {
@@ -176,6 +176,11 @@ func (k *canopy) land(ctx context.Context, id types.UUID, at standing, env []str
 		_, err := k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "read-tree", "-m", "-u", from, to}})
 		return err
 	}
+	// Files that were written, and are as git has them, count as changed until the index says that it has looked.
+	_, err := k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "update-index", "-q", "--refresh"}})
+	if err != nil && types.CodeOf(err) != types.ErrDriver {
+		return err
+	}
 	if err := move(ctx, at.head, commit); err != nil {
 		if types.CodeOf(err) != types.ErrDriver {
 			return err
@@ -186,8 +191,7 @@ func (k *canopy) land(ctx context.Context, id types.UUID, at standing, env []str
 		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "nothing was merged: %w", err)
 	}
 	ctx = context.WithoutCancel(ctx) // the files are there: now the branch follows, or they go back
-	err := k.follow(ctx, id, at, commit)
-	if err == nil {
+	if err = k.follow(ctx, id, at, commit); err == nil {
 		return nil
 	}
 	if berr := move(ctx, commit, at.head); berr != nil {
@@ -230,7 +234,7 @@ func inTheWay(said string) (files []string) {
 
 // Branch gives a work tree without a branch one of its own, at the commit that is checked out: called
 // name, or that with a number. Its files and its index stay as they are.
-func (k *Keeper) Branch(ctx context.Context, id types.UUID, dir, common, name string) (branch, head string, err error) {
+func (k *Grove) Branch(ctx context.Context, id types.UUID, dir, common, name string) (branch, head string, err error) {
 	s, err := k.canopy.stand(ctx, id, Tree{Dir: dir, Common: common})
 	if err != nil || s.branch != "" {
 		return s.branch, s.head, err

@@ -43,7 +43,7 @@ const plantPatience = 200 * time.Millisecond
 // Plant makes a work tree for a history and returns it, with the place in it that stands for p.From. A
 // branch that exists is used as it is, and must not be checked out elsewhere. INVALID if p.From is in
 // no repository, NOT_FOUND if there is no such commit, CONFLICT if the branch is in use.
-func (k *Keeper) Plant(ctx context.Context, id types.UUID, p Planting) (t Tree, workDir string, err error) {
+func (k *Grove) Plant(ctx context.Context, id types.UUID, p Planting) (t Tree, workDir string, err error) {
 	const op = "Worktree"
 	pl, err := k.locate(ctx, id, p.From)
 	if err != nil {
@@ -214,26 +214,43 @@ func (e *gitExit) Unwrap() error { return e.err }
 // ExitCode returns the exit status; 0 if it has none.
 func (e *gitExit) ExitCode() int { return e.code }
 
-// Uproot removes a work tree of a history as Remove does, behind a rescue, with what Plant has noted of
-// it below parent. One that is gone already is no error.
-func (k *Keeper) Uproot(ctx context.Context, id types.UUID, dir, parent string) (rep Report, err error) {
-	if dir != "" {
-		if rep, err = k.Remove(ctx, dir); err != nil && types.CodeOf(err) != types.ErrNotFound {
-			return rep, err
-		}
-	}
+// Uproot removes what is left below parent of a work tree that Plant has made for a history: one that
+// was never handed out, or that Remove has removed. Work in it is rescued first.
+func (k *Grove) Uproot(ctx context.Context, id types.UUID, parent string) error {
 	if _, err := os.Lstat(parent); errors.Is(err, os.ErrNotExist) {
-		return rep, nil
+		return nil
 	}
 	m, err := k.desks.nursery(id, parent)
-	if err == nil {
-		err = m.Teardown(ctx, id.String())
-	}
 	if err != nil {
-		return rep, err
+		return err
+	}
+	if dir, err := m.Path(id.String()); err == nil {
+		if _, err := k.Remove(ctx, dir); err != nil && types.CodeOf(err) != types.ErrNotFound {
+			return err
+		}
+	}
+	if err := m.Teardown(ctx, id.String()); err != nil {
+		return err
 	}
 	for _, d := range []string{filepath.Join(parent, ".worktrees"), parent} { // they go only if nothing is in them
 		_ = os.Remove(d)
 	}
-	return rep, nil
+	return nil
+}
+
+// Remote returns the name and the URL of the remote to which the branch of a work tree would be pushed;
+// "" if its repository has none.
+func (k *Grove) Remote(ctx context.Context, id types.UUID, t Tree) (name, url string) {
+	out, err := k.git.run(ctx, id, call{user: true, args: []string{"--git-dir=" + t.Common, "config", "-z", "--get-regexp", `^remote\..*\.url$`}})
+	if err != nil {
+		return "", ""
+	}
+	for _, r := range records(out) {
+		key, value, _ := strings.Cut(r, "\n")
+		this := strings.TrimSuffix(strings.TrimPrefix(key, "remote."), ".url")
+		if name == "" || this == "origin" {
+			name, url = this, value
+		}
+	}
+	return name, url
 }

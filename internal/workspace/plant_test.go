@@ -11,6 +11,8 @@ import (
 	"rnix/types"
 )
 
+func (b *bench) grove() *Grove { return NewGrove(b.Keeper) }
+
 // plant makes a work tree of a repository for the history of the bench.
 func (b *bench) plant(repo string, change ...func(*Planting)) Tree {
 	b.Helper()
@@ -18,7 +20,7 @@ func (b *bench) plant(repo string, change ...func(*Planting)) Tree {
 	for _, c := range change {
 		c(&p)
 	}
-	t, _, err := b.Plant(context.Background(), b.id, p)
+	t, _, err := b.grove().Plant(context.Background(), b.id, p)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func TestAHistoryGetsAWorkTreeOfItsOwn(t *testing.T) {
 	b := newBench(t)
 	repo := b.repo(map[string]string{"a.txt": "a\n", "sub/b.txt": "b\n"})
 	head := strings.TrimSpace(b.user(repo, "rev-parse", "HEAD"))
-	tree, dir, err := b.Plant(context.Background(), b.id, Planting{From: filepath.Join(repo, "sub"), Parent: filepath.Join(b.dir(), "w"), Name: "rnix/x"})
+	tree, dir, err := b.grove().Plant(context.Background(), b.id, Planting{From: filepath.Join(repo, "sub"), Parent: filepath.Join(b.dir(), "w"), Name: "rnix/x"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func TestAHistoryGetsAWorkTreeOfItsOwn(t *testing.T) {
 		t.Errorf("the user's work tree: %q", s)
 	}
 	other := types.NewUUID()
-	second, _, err := b.Plant(context.Background(), other, Planting{From: repo, Parent: filepath.Join(b.dir(), "w"), Name: "rnix/x"})
+	second, _, err := b.grove().Plant(context.Background(), other, Planting{From: repo, Parent: filepath.Join(b.dir(), "w"), Name: "rnix/x"})
 	if err != nil || second.Branch != "rnix/x-2" {
 		t.Errorf("%+v, %v", second, err)
 	}
@@ -66,7 +68,7 @@ func TestAHistoryGetsAWorkTreeOfItsOwn(t *testing.T) {
 			b.commit(repo, "c")
 		}
 		p.Parent = filepath.Join(b.dir(), "w")
-		if _, _, err := b.Plant(context.Background(), types.NewUUID(), p); err == nil || !strings.Contains(err.Error(), name) {
+		if _, _, err := b.grove().Plant(context.Background(), types.NewUUID(), p); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -77,7 +79,7 @@ func TestTheWorkOfATreeIsCommittedAndMerged(t *testing.T) {
 	repo := b.repo(map[string]string{"a.txt": "a\n", ".gitignore": "*.log\n"})
 	tree := b.plant(repo)
 	b.write(tree.Dir, map[string]string{"a.txt": "agent\n", "new/n.txt": "n\n", "x.log": "log"})
-	st, err := b.Survey(context.Background(), b.id, tree)
+	st, err := b.grove().Survey(context.Background(), b.id, tree)
 	if err != nil || !st.Uncommitted || st.Commits != 0 || st.Branch != "rnix/x" {
 		t.Fatalf("%+v, %v", st, err)
 	}
@@ -85,17 +87,17 @@ func TestTheWorkOfATreeIsCommittedAndMerged(t *testing.T) {
 	if err != nil || len(files) != 2 {
 		t.Fatalf("%+v, %v", files, err)
 	}
-	commit, made, err := b.CommitWork(context.Background(), b.id, tree, "work\n")
+	commit, made, err := b.grove().CommitWork(context.Background(), b.id, tree, "work\n")
 	if err != nil || !made {
 		t.Fatal(made, err)
 	}
 	if s := b.user(tree.Dir, "status", "--porcelain"); s != "" {
 		t.Errorf("status %q", s)
 	}
-	if again, made, err := b.CommitWork(context.Background(), b.id, tree, "work\n"); again != commit || made || err != nil {
+	if again, made, err := b.grove().CommitWork(context.Background(), b.id, tree, "work\n"); again != commit || made || err != nil {
 		t.Errorf("%s, %v, %v", again, made, err)
 	}
-	m, err := b.Merge(context.Background(), b.id, tree, commit, "merge\n")
+	m, err := b.grove().Merge(context.Background(), b.id, tree, commit, "merge\n")
 	if err != nil || !m.Forward || m.Commit != commit || m.Target != "main" || len(m.Files) != 2 {
 		t.Fatalf("%+v, %v", m, err)
 	}
@@ -105,19 +107,19 @@ func TestTheWorkOfATreeIsCommittedAndMerged(t *testing.T) {
 	b.write(repo, map[string]string{"mine.txt": "m\n"})
 	b.commit(repo, "mine")
 	b.write(tree.Dir, map[string]string{"later.txt": "l\n"})
-	if commit, _, err = b.CommitWork(context.Background(), b.id, tree, "more\n"); err != nil {
+	if commit, _, err = b.grove().CommitWork(context.Background(), b.id, tree, "more\n"); err != nil {
 		t.Fatal(err)
 	}
 	b.user(repo, "config", "user.name", "U Ser")
 	b.user(repo, "config", "user.email", "u@ser")
-	m, err = b.Merge(context.Background(), b.id, tree, commit, "merge\n")
+	m, err = b.grove().Merge(context.Background(), b.id, tree, commit, "merge\n")
 	if err != nil || m.Forward || b.read(repo, "later.txt") != "l\n" || b.read(repo, "mine.txt") != "m\n" {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	if who := b.user(repo, "log", "-1", "--format=%an <%ae> %P"); !strings.HasPrefix(who, "U Ser <u@ser> "+m.Before+" "+commit) {
 		t.Errorf("the merge is of %s", who)
 	}
-	if m, err = b.Merge(context.Background(), b.id, tree, commit, "merge\n"); err != nil || !m.Already {
+	if m, err = b.grove().Merge(context.Background(), b.id, tree, commit, "merge\n"); err != nil || !m.Already {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
@@ -151,7 +153,7 @@ func TestAMergeThatCannotBeLeavesEverythingAsItIs(t *testing.T) {
 			repo := b.repo(map[string]string{"a.txt": "a\n", "b.txt": "b\n"})
 			tree := b.plant(repo)
 			b.write(tree.Dir, map[string]string{"a.txt": "agent\n", "new.txt": "agent\n"})
-			commit, _, err := b.CommitWork(context.Background(), b.id, tree, "work\n")
+			commit, _, err := b.grove().CommitWork(context.Background(), b.id, tree, "work\n")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -160,7 +162,7 @@ func TestAMergeThatCannotBeLeavesEverythingAsItIs(t *testing.T) {
 				return b.user(repo, "rev-parse", "HEAD") + b.user(repo, "write-tree") + b.read(repo, "a.txt") + b.read(repo, "b.txt")
 			}
 			before := look()
-			_, err = b.Merge(context.Background(), b.id, tree, commit, "merge\n")
+			_, err = b.grove().Merge(context.Background(), b.id, tree, commit, "merge\n")
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v", err)
 			}
@@ -180,12 +182,12 @@ func TestAMergeThatWasCutOffIsEnded(t *testing.T) {
 	repo := b.repo(map[string]string{"a.txt": "a\n"})
 	tree := b.plant(repo)
 	b.write(tree.Dir, map[string]string{"a.txt": "agent\n"})
-	commit, _, err := b.CommitWork(context.Background(), b.id, tree, "work\n")
+	commit, _, err := b.grove().CommitWork(context.Background(), b.id, tree, "work\n")
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.user(repo, "read-tree", "-m", "-u", "HEAD", commit) // the branch was to follow
-	m, err := b.Merge(context.Background(), b.id, tree, commit, "merge\n")
+	m, err := b.grove().Merge(context.Background(), b.id, tree, commit, "merge\n")
 	if err != nil || m.Commit != commit || b.user(repo, "status", "--porcelain") != "" {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -213,26 +215,26 @@ func TestWhatAnAgentPlantsIsNotRunByAMerge(t *testing.T) {
 		"diff.evil.textconv": evil, "diff.evil.command": evil, "diff.external": evil, "commit.gpgSign": "true", "gpg.program": evil, "core.editor": evil, "core.pager": evil, "alias.status": "!" + evil} {
 		b.user(repo, "config", k, v)
 	}
-	commit, made, err := b.CommitWork(context.Background(), b.id, tree, "work\n")
+	commit, made, err := b.grove().CommitWork(context.Background(), b.id, tree, "work\n")
 	if err != nil || !made {
 		t.Fatal(err)
 	}
-	if _, err := b.Survey(context.Background(), b.id, tree); err != nil {
+	if _, err := b.grove().Survey(context.Background(), b.id, tree); err != nil {
 		t.Error(err)
 	}
-	_, err = b.Merge(context.Background(), b.id, tree, commit, "merge\n")
+	_, err = b.grove().Merge(context.Background(), b.id, tree, commit, "merge\n")
 	var files *MergeError // its driver is the agent's, so these are merged by nobody
 	if !errors.As(err, &files) || files.Files[0] != "a.txt" {
 		t.Errorf("merge: %v", err)
 	}
 	b.write(tree.Dir, map[string]string{"a.txt": "1\n2\n3\n", "other.txt": "o\n"})
-	if commit, _, err = b.CommitWork(context.Background(), b.id, tree, "work\n"); err != nil {
+	if commit, _, err = b.grove().CommitWork(context.Background(), b.id, tree, "work\n"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = b.Merge(context.Background(), b.id, tree, commit, "merge\n"); err != nil || b.read(repo, "other.txt") != "o\n" {
+	if _, err = b.grove().Merge(context.Background(), b.id, tree, commit, "merge\n"); err != nil || b.read(repo, "other.txt") != "o\n" {
 		t.Errorf("merge: %v", err)
 	}
-	if _, err := b.Uproot(context.Background(), b.id, tree.Dir, filepath.Dir(tree.Dir)); err != nil {
+	if err := b.grove().Uproot(context.Background(), b.id, filepath.Dir(tree.Dir)); err != nil {
 		t.Error(err)
 	}
 	if data, err := os.ReadFile(mark); err == nil {

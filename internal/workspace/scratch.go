@@ -14,11 +14,20 @@ import (
 	"rnix/types"
 )
 
+// Grove makes git work trees for histories, looks at them and brings their work together. Safe for
+// concurrent use.
+type Grove struct {
+	*Keeper
+	canopy *canopy
+}
+
+// NewGrove returns the work trees of the histories whose files k keeps.
+func NewGrove(k *Keeper) *Grove { return &Grove{k, &canopy{k.survey}} }
+
 // canopy looks at the work trees of histories and brings their work together. What git is told to do
 // there runs no hook, no filter, no driver for diffs or merges, and signs nothing.
 type canopy struct {
 	*survey
-	desks *desks
 }
 
 // inert returns what switches off the programs that a repository's configuration names for files: its
@@ -167,7 +176,7 @@ type Standing struct {
 }
 
 // Survey looks at a work tree. Nothing in it is changed.
-func (k *Keeper) Survey(ctx context.Context, id types.UUID, t Tree) (Standing, error) {
+func (k *Grove) Survey(ctx context.Context, id types.UUID, t Tree) (Standing, error) {
 	s, err := k.canopy.stand(ctx, id, t)
 	if err != nil {
 		return Standing{}, err
@@ -220,7 +229,7 @@ func unfinished(gitDir string) string {
 // CommitWork makes a commit of all that is in a work tree and that git does not ignore, on the branch
 // that is checked out there. It returns the commit, and whether there was anything to commit. CONFLICT
 // if an operation of git's is half-way there.
-func (k *Keeper) CommitWork(ctx context.Context, id types.UUID, t Tree, message string) (commit string, made bool, err error) {
+func (k *Grove) CommitWork(ctx context.Context, id types.UUID, t Tree, message string) (commit string, made bool, err error) {
 	const op = "Merge"
 	c := k.canopy
 	s, err := c.stand(ctx, id, t)

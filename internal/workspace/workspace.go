@@ -90,8 +90,7 @@ type Keeper struct {
 	*trees
 	*copies
 	*archive
-	desks  *desks
-	canopy *canopy
+	desks *desks
 
 	sweeping sync.RWMutex // read: a snapshot is being made; written: Sweep
 	sweeps   int          // +checklocks:sweeping; that there were
@@ -135,7 +134,6 @@ func New(opts Options) *Keeper {
 		histories: map[types.UUID]*history{},
 	}
 	k.desks = &desks{survey: k.survey, archive: k.archive, mostBytes: opts.MaxCopyBytes, mostFiles: opts.MaxCopyFiles}
-	k.canopy = &canopy{k.survey, k.desks}
 	return k
 }
 

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rnix/ipc"
+)
+
+func mergeCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "merge PROCESS",
+		Short: "merge the work of a process in its work tree into your branch",
+		Long: `Merge takes what a process has done in its git work tree (rnix run --worktree) into the branch that is
+checked out where you have started it. What the process has not committed is committed first, on its branch.
+Then its branch is merged: your branch is brought forward if it can be, else a merge commit is made, in your
+name.
+
+It merges all or nothing. It refuses, and says which files, if you have changes that are not committed, if
+files of yours that git does not know would be overwritten, or if both sides have changed the same places; then
+merge by hand: git merge BRANCH. It runs no hooks, no filters and no merge drivers that the repository's own
+configuration names, since the process may have written it, and signs nothing.`,
+		Example:           examples(`rnix merge fix`, `rnix diff 3 && rnix merge 3`, `rnix merge --json 3 | jq -r .commit`),
+		Annotations:       exits("0 1 2 10 11 12"),
+		Args:              argsOf(1, 1, process),
+		ValidArgsFunction: onlyFirst(completeTrees(a)),
+		RunE: func(c *cobra.Command, args []string) error {
+			client, err := a.connect(c.Context())
+			if err != nil {
+				return err
+			}
+			return merge(c.Context(), client, a.out, args[0])
+		},
+	}
+}
+
+func merge(ctx context.Context, c *ipc.Client, out *output, target string) error {
+	r, err := ipc.Call(ctx, c, ipc.Merge, ipc.TargetRequest{Target: target})
+	if err != nil {
+		return err
+	}
+	if out.json() {
+		out.object(&r)
+		return nil
+	}
+	if r.Committed != "" {
+		out.talk("committed on %s what was not committed there: %s", oneLine(r.Branch), short(r.Committed))
+	}
+	if r.Already {
+		out.talk("%s has all of it already", oneLine(r.Target))
+		return nil
+	}
+	how := "merged into"
+	if r.Forward {
+		how = "brought forward"
+	}
+	out.print(statText(out, r.Files))
+	out.talk("%s %s: it was at %s and is at %s; undo: git -C %s reset --keep %s", how, oneLine(r.Target), short(r.Before), short(r.Commit), word(r.Repo), short(r.Before))
+	return nil
+}
+
+// short returns the beginning of the name of a commit.
+func short(commit string) string { return commit[:min(len(commit), 10)] }
+
+// treePatience is how long a look at a work tree is waited for at the end of a run.
+const treePatience = 20 * time.Second
+
+// tree looks at the work tree of the process that is being watched; nil if it has none.
+func (w *watch) tree(ctx context.Context, c *ipc.Client) *ipc.Worktree {
+	if w.spawn.Worktree == nil || w.out.format == asText && !w.out.talks() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, treePatience)
+	defer cancel()
+	t, err := ipc.Call(ctx, c, ipc.ShowWorktree, ipc.TargetRequest{Target: w.spawn.UUID.String()})
+	if err != nil {
+		return w.spawn.Worktree // where it is
+	}
+	return &t
+}
+
+// showTree says what there is in a work tree and how to go on.
+func showTree(out *output, t *ipc.Worktree) {
+	if t == nil || out.format != asText {
+		return
+	}
+	name := t.PID.String()
+	if len(t.Files) == 0 {
+		out.talk("[kernel] nothing is changed in its work tree %s, on branch %s; remove it with: rnix worktree rm %s", oneLine(t.Dir), oneLine(t.Branch), name)
+		return
+	}
+	state := plural(t.Commits, "commit", "commits")
+	switch {
+	case t.Uncommitted && t.Commits == 0:
+		state = "not committed"
+	case t.Uncommitted:
+		state += ", and more that is not committed"
+	}
+	out.talk("[kernel] %s changed on branch %s (%s), in %s", plural(len(t.Files), "file", "files"), oneLine(t.Branch), state, oneLine(t.Dir))
+	for _, l := range [][2]string{{"rnix diff " + name, "shows what"}, {"rnix merge " + name, "takes it into your branch"}, {"rnix worktree pr " + name, "says how to make a pull request"}} {
+		out.say(fmt.Sprintf("  %-24s %s", l[0], l[1]))
+	}
+}

@@ -1,0 +1,109 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"rnix/internal/workspace"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// diffTree compares a work tree, as it is, with the commit at which its work began.
+func (d inspector) diffTree(ctx context.Context, p *past, t workspace.Tree, req ipc.DiffRequest) (ipc.DiffResponse, error) {
+	none := ipc.DiffResponse{}
+	st, err := d.grove.Survey(ctx, p.uuid, t)
+	if err != nil {
+		return none, err
+	}
+	r := ipc.DiffResponse{PID: p.pid, UUID: p.uuid, Files: []ipc.FileChange{},
+		From: ipc.FilesAt{Base: t.Base, Kind: string(st.Base.Kind), ID: st.Base.ID, Root: t.Dir},
+		To:   ipc.FilesAt{Now: true, Kind: string(st.Files.Kind), ID: st.Files.ID, Root: t.Dir}}
+	opts := workspace.DiffOpts{NamesOnly: req.Stat, MaxBytes: min(cmp.Or(req.MaxBytes, ipc.DiffBytes), ipc.MaxDiffBytes)}
+	if opts.Paths, err = below("DiffFiles", t.Dir, d.workDir(p), req.Paths); err != nil {
+		return none, err
+	}
+	text, changes, err := d.kept.Diff(ctx, st.Base, st.Files, opts)
+	if err != nil {
+		return none, err
+	}
+	r.Files = wireChanges(changes)
+	text, r.Missing = whole(text)
+	r.SetText(text)
+	return r, nil
+}
+
+// working reports that a process is at work in its tree.
+func working(tg target) bool {
+	return tg.live != nil && tg.live.State < types.StateZombie && !tg.live.Suspended
+}
+
+func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.RemoveWorktreeResponse, error) {
+	const op = "RemoveWorktree"
+	none := ipc.RemoveWorktreeResponse{}
+	if err := (storage{d.Daemon}).people(peer, op, "not remove work trees"); err != nil {
+		return none, err
+	}
+	tg, t, err := d.treeFor(peer, req.Target)
+	if err != nil {
+		return none, err
+	}
+	if working(tg) {
+		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d works there: wait for it (rnix wait %d) or end it (rnix kill %d)", tg.pid, tg.pid, tg.pid)
+	}
+	if tg.live != nil && tg.live.Suspended || tg.live == nil && tg.info != nil && tg.info.Suspended {
+		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d is suspended and will go on there: end it first (rnix kill %d)", tg.pid, tg.pid)
+	}
+	leave, err := storage{d.Daemon}.hold(tg.uuid) // nobody resumes it meanwhile
+	if err != nil {
+		return none, err
+	}
+	defer leave()
+	if err := (clearing{d.Daemon}).othersIn(t.Dir, tg.uuid); err != nil {
+		return none, err
+	}
+	var rep workspace.Report
+	if err := d.uproot(ctx, tg.uuid, &rep); err != nil {
+		return none, err
+	}
+	return ipc.RemoveWorktreeResponse{UUID: tg.uuid, Dir: t.Dir, Branch: t.Branch, Rescued: wayBack(rep.Rescue), Lost: rep.Kept}, nil
+}
+
+func (d worktrees) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.MergeResponse, error) {
+	const op = "Merge"
+	none := ipc.MergeResponse{}
+	if owner, inside := d.agentOf(peer); inside {
+		return none, outside(op, owner, "not merge into your files; tell the person who runs it to use: rnix merge")
+	}
+	tg, t, err := d.treeFor(peer, req.Target)
+	if err != nil {
+		return none, err
+	}
+	if working(tg) {
+		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d still works there, so what it has may be half done: wait for it (rnix wait %d), pause it (rnix pause %d) or end it (rnix kill %d)", tg.pid, tg.pid, tg.pid, tg.pid)
+	}
+	intent := ""
+	if tg.live != nil {
+		intent = tg.live.Intent
+	} else if tg.info != nil {
+		intent = tg.info.Intent
+	}
+	subject := cmp.Or(firstLine(intent, 60), "the work of a process")
+	trailer := fmt.Sprintf("\n\nThe work of the rnix process %d, %s.\n", tg.pid, tg.uuid)
+	commit, made, err := d.grove.CommitWork(ctx, tg.uuid, t, subject+trailer)
+	if err != nil {
+		return none, err
+	}
+	m, err := d.grove.Merge(ctx, tg.uuid, t, commit, "Merge "+cmp.Or(t.Branch, commit)+": "+subject+trailer)
+	if err != nil {
+		return none, err
+	}
+	r := ipc.MergeResponse{PID: tg.pid, UUID: tg.uuid, Repo: t.Repo, Branch: t.Branch, Target: m.Target, Before: m.Before, Commit: m.Commit,
+		Forward: m.Forward, Already: m.Already, Files: wireChanges(m.Files)}
+	if made {
+		r.Committed = commit
+	}
+	d.log.Info("the work of a process was merged", "uuid", tg.uuid, "into", m.Target, "commit", m.Commit)
+	return r, nil
+}

@@ -1,0 +1,78 @@
+package ipc
+
+import "rnix/types"
+
+// The methods for git work trees of processes.
+var (
+	ListWorktrees  = Method[Empty, WorktreesResponse]{Name: "list_worktrees", Doc: "list_worktrees lists the git work trees of processes, and which of them have changed the same files"}
+	ShowWorktree   = Method[TargetRequest, Worktree]{Name: "show_worktree", Doc: "show_worktree describes the git work tree of a process"}
+	RemoveWorktree = Method[TargetRequest, RemoveWorktreeResponse]{Name: "remove_worktree", Doc: "remove_worktree removes the git work tree of a process that has ended, behind a rescue; its branch stays"}
+	Merge          = Method[TargetRequest, MergeResponse]{Name: "merge", Doc: "merge merges the work of a process in its git work tree into the branch that is checked out where it was started"}
+)
+
+// WorktreeRequest asks for a git work tree for a process.
+type WorktreeRequest struct {
+	Branch string `json:"branch,omitempty"` // empty = a new one, rnix/NAME
+	Base   string `json:"base,omitempty"`   // at which a new branch begins; empty = what is checked out where it is started
+}
+
+// Worktree is the git work tree of a process.
+type Worktree struct {
+	UUID   types.UUID `json:"uuid"`
+	PID    types.PID  `json:"pid,omitempty"`
+	Name   string     `json:"name,omitempty"`
+	State  string     `json:"state"` // of the process
+	Intent string     `json:"intent,omitempty"`
+
+	Dir      string `json:"dir"`
+	Repo     string `json:"repo"` // the work tree that it was made from
+	Branch   string `json:"branch,omitempty"`
+	Base     string `json:"base"` // the commit at which its work began
+	BaseName string `json:"base_name,omitempty"`
+
+	Gone        bool         `json:"gone,omitempty"` // it is not there any more
+	Head        string       `json:"head,omitempty"` // the commit that is checked out
+	Commits     int          `json:"commits"`        // since the base
+	Uncommitted bool         `json:"uncommitted"`
+	Files       []FileChange `json:"files"` // changed since the base, committed or not
+	Overlaps    []Overlap    `json:"overlaps,omitempty"`
+	Remote      string       `json:"remote,omitempty"`     // the one to push to
+	RemoteURL   string       `json:"remote_url,omitempty"` // without a password
+	Problem     string       `json:"problem,omitempty"`    // why it could not be looked at
+}
+
+// Overlap names files that another work tree of the same repository has changed too.
+type Overlap struct {
+	UUID  types.UUID `json:"uuid"`
+	PID   types.PID  `json:"pid,omitempty"`
+	Paths []string   `json:"paths"`
+}
+
+// WorktreesResponse lists work trees, the oldest first. Its list is never null.
+type WorktreesResponse struct {
+	Worktrees []Worktree `json:"worktrees"`
+}
+
+// RemoveWorktreeResponse says what became of a work tree.
+type RemoveWorktreeResponse struct {
+	UUID    types.UUID `json:"uuid"`
+	Dir     string     `json:"dir"`
+	Branch  string     `json:"branch,omitempty"`  // stays
+	Rescued string     `json:"rescued,omitempty"` // how what was in it is got back
+	Lost    []string   `json:"lost,omitempty"`    // what was not kept: large files that git ignores
+}
+
+// MergeResponse says what a merge has done.
+type MergeResponse struct {
+	PID       types.PID    `json:"pid,omitempty"`
+	UUID      types.UUID   `json:"uuid"`
+	Repo      string       `json:"repo"`
+	Branch    string       `json:"branch,omitempty"` // that was merged
+	Target    string       `json:"target"`           // into this one
+	Before    string       `json:"before"`           // its commit
+	Commit    string       `json:"commit"`           // and now
+	Forward   bool         `json:"fast_forward"`     // no commit of both was needed
+	Already   bool         `json:"already"`          // nothing was left to do
+	Committed string       `json:"committed,omitempty"`
+	Files     []FileChange `json:"files"`
+}
