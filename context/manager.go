@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"sync/atomic"
 
+	"rnix/internal/redact"
 	"rnix/types"
 	"rnix/xsync"
 )
@@ -13,6 +14,7 @@ import (
 type Manager struct {
 	contexts xsync.Numbered[types.CtxID, Context]
 	next     atomic.Uint64
+	secrets  *redact.Set // what is taken out of conversations; see Conceal
 }
 
 // NewManager returns a manager without conversations.
@@ -52,7 +54,7 @@ func (m *Manager) SetSystemPrompt(cid types.CtxID, prompt string) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.SystemPrompt = prompt
+	c.SystemPrompt = m.secrets.String(prompt)
 	return nil
 }
 
@@ -72,7 +74,7 @@ func (m *Manager) Append(cid types.CtxID, ms ...Message) error {
 	if err != nil {
 		return err
 	}
-	return c.append(ms...)
+	return c.append(ConcealedAll(ms, m.secrets)...)
 }
 
 // Replace puts ms in the place of all messages. The caller must not change ms afterwards.
@@ -81,7 +83,7 @@ func (m *Manager) Replace(cid types.CtxID, ms []Message) error {
 	if err != nil {
 		return err
 	}
-	return c.replace(ms)
+	return c.replace(ConcealedAll(ms, m.secrets))
 }
 
 // CtxWrite is the low-level write: data is one Message as JSON. With offset 0 it is appended; with an
@@ -95,6 +97,7 @@ func (m *Manager) CtxWrite(cid types.CtxID, offset int, data []byte) error {
 	if err := json.Unmarshal(data, &msg); err != nil {
 		return ctxErr(types.ErrInvalid, "CtxWrite", cid, "not a message: %w", err)
 	}
+	msg = msg.Concealed(m.secrets)
 	if offset == 0 {
 		return c.append(msg)
 	}

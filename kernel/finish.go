@@ -73,11 +73,13 @@ func (k *KernelImpl) finish(p *Process, end *loop.End) {
 	case end.Wait != "":
 		exit = end.Exit
 		detail, _ := json.Marshal(step.SuspendDetail{Wake: end.Wake, Hint: end.Hint, Purse: end.Purse}) // two strings and a time
+		exit = k.concealEnd(exit, end)
 		marker = step.Marker{Name: step.MarkerSuspended, PID: p.PID, Text: end.Wait, Exit: &exit, Detail: detail}
 	default:
 		exit = exitFor(*end, shut)
 		exit.Reason += unwritten(exit.Err, p.UUID)
 		exit.Reason, end.Result = withChildren(exit, k.leaving(p, end.Result), p)
+		exit = k.concealEnd(exit, end)
 		marker = step.Marker{Name: step.MarkerExit, PID: p.PID, Text: end.Result, Exit: &exit}
 	}
 	err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &marker})

@@ -27,6 +27,7 @@ import (
 	rnixctx "rnix/context"
 	"rnix/internal/event"
 	"rnix/internal/price"
+	"rnix/internal/redact"
 	"rnix/internal/step"
 	"rnix/kernel/internal/purse"
 	"rnix/types"
@@ -127,6 +128,9 @@ type Config struct {
 	Store    Store                     // nil: nothing is kept
 	NextPID  func() (types.PID, error) // nil: from 1
 	Log      *slog.Logger              // nil: discarded
+	// Secrets are taken out of what models are told, of the event log and of what people are shown. More may be added at
+	// any time. The Store sees to it that they are in no record.
+	Secrets *redact.Set // nil: none
 	// Freeze, Thaw and Release act on the OS children of a process: on pause, resume and end. They
 	// may be nil.
 	Freeze, Thaw, Release func(types.PID)
@@ -219,6 +223,8 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 		cfg.Events = event.New(0)
 	}
 	cfg.Limits = cfg.Limits.orDefault()
+	cfg.Events.Conceal(cfg.Secrets)
+	cfg.Contexts.Conceal(cfg.Secrets)
 	k := &KernelImpl{
 		table:  newTable(cfg.NextPID, cfg.Limits),
 		ctxMgr: cfg.Contexts,

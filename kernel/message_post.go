@@ -55,6 +55,7 @@ func (k *KernelImpl) records(p *Process) bool { return k.keeps && p.opts.Body ==
 // post puts a message into the mailbox of an agent and returns its number. With a nil ctx a full box is an
 // error.
 func (k *KernelImpl) post(ctx context.Context, p *Process, m step.Mail) (uint64, error) {
+	k.concealMail(&m)
 	for {
 		p.post.mu.Lock()
 		seq, known := p.post.keys[m.Key]

@@ -123,6 +123,7 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	if err := step.CheckInputs(opts.Inputs); err != nil {
 		return nil, err
 	}
+	intent = k.conceal(intent, &opts)
 	if opts.From != nil && len(opts.Inputs) > 0 {
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "a history that goes on has the inputs that it began with: give From.Input")
 	}

@@ -60,13 +60,14 @@ func (k *KernelImpl) open(p *Process, path string, flags vfs.OpenFlag) (types.FD
 	if err == nil {
 		fd, err = k.vfs.Open(p.PID, path, flags)
 	}
+	err = k.cfg.Secrets.Error(err)
 	k.trace(p, "Open", path, "", fd, err, start)
 	return fd, err
 }
 
 func (k *KernelImpl) write(ctx context.Context, p *Process, fd types.FD, path string, data []byte) error {
 	start := time.Now()
-	err := k.vfs.Write(ctx, p.PID, fd, data)
+	err := k.cfg.Secrets.Error(k.vfs.Write(ctx, p.PID, fd, data))
 	k.trace(p, "Write", path, excerpt(data), fd, err, start)
 	return err
 }
@@ -78,6 +79,7 @@ func (k *KernelImpl) read(p *Process, fd types.FD, path string) ([]byte, error) 
 	if err == io.EOF {
 		err = nil
 	}
+	data, err = k.concealRead(p, path, data, err)
 	k.trace(p, "Read", path, "", fd, err, start, excerpt(data))
 	return data, err
 }

@@ -86,7 +86,7 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 		return nil, "", err
 	}
 	if p.opts.From == nil {
-		p.basePrompt = basePrompt(p, ag)
+		p.basePrompt = k.cfg.Secrets.String(basePrompt(p, ag))
 	}
 	system := systemPrompt(p)
 	var open *loop.Open

@@ -24,6 +24,7 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/gc"
 	"rnix/internal/proc"
+	"rnix/internal/redact"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
 	"rnix/ipc"
@@ -58,6 +59,7 @@ type Daemon struct {
 	userScratch string // for outputs that belong to no process
 	started     time.Time
 	log         *slog.Logger
+	secrets     *redact.Set // of all clients so far; see learn
 
 	journal    *step.Local
 	store      *store
@@ -97,7 +99,7 @@ type Daemon struct {
 }
 
 func newDaemon(opt Options) *Daemon {
-	return &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), ends: newEnds(), bootstrap: newBoot()}
+	return &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), ends: newEnds(), bootstrap: newBoot()}
 }
 
 // Run runs a daemon until ctx ends, somebody calls shutdown, or it was idle for long enough. It returns
@@ -200,7 +202,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 		return nil, back, err
 	}
 	back.add(logFile.Close)
-	d.log = slog.New(slog.NewTextHandler(logFile, &slog.HandlerOptions{Level: d.opt.LogLevel}))
+	d.log = slog.New(slog.NewTextHandler(d.secrets.Lines(logFile), &slog.HandlerOptions{Level: d.opt.LogLevel}))
 	for _, p := range cfg.Problems.Strings() {
 		d.log.Warn("configuration", "what", p)
 		d.misread = append(d.misread, p)
@@ -223,6 +225,8 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	d.platforms = newPlatforms()
 	d.store.tap = d.platforms.tap
 	back.add(platformer{d}.close)
+	d.store.secrets = d.secrets
+	d.learn(secretsOf(os.Environ()))
 	back.add(d.store.close)
 	d.userScratch = filepath.Join(d.places.DataDir, "scratch")
 	if serr := proc.BecomeSubreaper(); serr != nil {
@@ -232,6 +236,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 		return nil, back, err
 	}
 	back.add(func() error { d.procs.Close(); return nil })
+	d.procs.Conceal(d.secrets)
 	d.events = event.New(0)
 	d.files = event.WriteFiles(d.events, durable.OS, func(id types.UUID) string { return filepath.Join(d.journal.Dir(id), step.EventsFile) })
 	back.add(func() error { d.events.Close(); return d.files.Close() })
@@ -273,7 +278,7 @@ func (d *Daemon) boot() error {
 		return err
 	}
 	cfg := kernel.Config{
-		Devices: d.devices, Mounts: d.mounts, Contexts: rnixctx.NewManager(), Events: d.events, Log: d.log,
+		Devices: d.devices, Mounts: d.mounts, Contexts: rnixctx.NewManager(), Events: d.events, Log: d.log, Secrets: d.secrets,
 		Store:   d.store,
 		NextPID: func() (types.PID, error) { n, err := d.pids.Next(); return types.PID(n), err },
 		// A model call is cut off by a pause, and an MCP server has nothing to do while nobody calls it.

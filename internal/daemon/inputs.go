@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"slices"
+
 	"rnix/internal/step"
 	"rnix/types"
 )
@@ -10,6 +12,12 @@ func (s *store) inputsDir(id types.UUID) string { return step.InputsDir(s.journa
 
 // SaveInputs makes the inputs of a history durable.
 func (s *store) SaveInputs(id types.UUID, inputs []step.Input) ([]step.InputRef, error) {
+	if !s.secrets.Empty() {
+		inputs = slices.Clone(inputs)
+	}
+	for i := range inputs {
+		s.secrets.Strings(&inputs[i].Text)
+	}
 	return step.WriteInputs(s.journal.FS(), s.journal.Dir(id), inputs)
 }
 

@@ -199,6 +199,9 @@ func (d mailer) stored(ctx context.Context, id types.UUID, m step.Mail) (uint64,
 		return fail(types.ErrExhausted, kernel.ErrMailFull)
 	}
 	m.Seq = s.MailSeq + 1
+	if !d.secrets.Empty() {
+		m.SetBytes(d.secrets.Bytes(m.Bytes()))
+	}
 	rec, err := step.MailRecord(m)
 	if err != nil {
 		return 0, err

@@ -58,7 +58,12 @@ func (r *recorder) Add(recs ...step.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range recs {
-		if err := r.add(&recs[i]); err != nil {
+		rec := &recs[i]
+		if !r.store.secrets.Empty() {
+			clean := rec.Concealed(r.store.secrets)
+			rec = &clean
+		}
+		if err := r.add(rec); err != nil {
 			return err
 		}
 		if r.store.tap != nil {

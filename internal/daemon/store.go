@@ -9,6 +9,7 @@ import (
 
 	"rnix/internal/config"
 	"rnix/internal/recovery"
+	"rnix/internal/redact"
 	"rnix/internal/step"
 	"rnix/kernel"
 	"rnix/types"
@@ -27,6 +28,7 @@ type store struct {
 	ended func(types.UUID)               // is told of each run that has ended; does not block
 
 	checkpoints *checkpoints
+	secrets     *redact.Set   // are in no record and no file of a history
 	every       int           // steps between checkpoints
 	after       time.Duration // or so long
 }
@@ -115,13 +117,16 @@ func (s *store) source(ctx context.Context, id types.UUID) recovery.Source {
 func (s *store) Discard(id types.UUID) error { return s.journal.Discard(id) }
 
 // SaveInfo replaces proc-info.json and the line of the index.
-func (s *store) SaveInfo(info step.ProcInfo) error { return s.journal.PutInfo(&info) }
+func (s *store) SaveInfo(info step.ProcInfo) error {
+	info = info.Concealed(s.secrets)
+	return s.journal.PutInfo(&info)
+}
 
 // SaveMeta writes process-meta.json.
 func (s *store) SaveMeta(id types.UUID, system string, tools []vfs.Tool) error {
-	m := step.Meta{V: step.FormatVersion, SystemPrompt: system}
+	m := step.Meta{V: step.FormatVersion, SystemPrompt: s.secrets.String(system)}
 	for _, t := range tools {
-		m.Tools = append(m.Tools, step.ToolDef{Name: t.Name, Description: t.Description, Schema: t.Schema, Path: t.Path, Effect: string(t.Effect)})
+		m.Tools = append(m.Tools, step.ToolDef{Name: t.Name, Description: s.secrets.String(t.Description), Schema: s.secrets.JSON(t.Schema), Path: t.Path, Effect: string(t.Effect)})
 	}
 	return step.WriteMeta(s.journal.FS(), s.journal.Dir(id), &m)
 }

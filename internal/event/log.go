@@ -6,6 +6,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"rnix/internal/redact"
 )
 
 // DefaultCapacity is how many events a Log keeps unless it is told otherwise.
@@ -21,6 +23,7 @@ const chunk = 128
 // called while the lock is held that guards the change which the event tells of.
 type Log struct {
 	capacity uint64
+	secrets  *redact.Set // what is taken out of events; see Conceal
 
 	mu     sync.Mutex
 	chunks []*[chunk]Event // made when they are first reached; +checklocks:mu
@@ -48,6 +51,9 @@ func (l *Log) Append(e Event) uint64 { return l.Put(&e) }
 // Put is Append for who has the event at a place of its own, and a stack that should not grow by a copy of it.
 // It does not keep e, and changes nothing in it.
 func (l *Log) Put(e *Event) uint64 {
+	if !l.secrets.Empty() {
+		e = concealed(e, l.secrets)
+	}
 	now := e.Time
 	if now.IsZero() {
 		now = time.Now() // not under the lock, for which others may wait

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"rnix/internal/durable"
+	"rnix/internal/redact"
 	"rnix/types"
 )
 
@@ -17,6 +18,7 @@ type Manager struct {
 	registry registry
 	cages    cages
 	log      *slog.Logger
+	secrets  *redact.Set    // see Conceal
 	jobs     chan func()    // to the launcher; never closed
 	quit     chan struct{}  // closed by Close, when no child is left
 	work     sync.WaitGroup // starts under way, watchers of children
@@ -56,6 +58,10 @@ func NewManager(dir string, log *slog.Logger) (*Manager, error) {
 	}
 	return m, nil
 }
+
+// Conceal has m take the secrets of a set out of what shells write, of what all other children but git write to standard error, and of the
+// command lines that it keeps. Git says what files hold, and these stay as they are. It is called before the first Start.
+func (m *Manager) Conceal(secrets *redact.Set) { m.secrets = secrets }
 
 // launch forks for everybody, on one thread that lives as long as the manager: the kernel sends a
 // child its death signal when the thread that forked it ends, not when the program does.

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"rnix/internal/redact"
 )
 
 // pipes are our ends of a child's streams.
@@ -17,6 +19,24 @@ type pipes struct {
 	sinks   []io.Writer // one for each reader; nil: the caller reads
 	stdout  *outlet     // what the caller reads
 	copies  sync.WaitGroup
+}
+
+// screen puts what takes secrets out before the writers of a child's output.
+func (c *Child) screen(secrets *redact.Set) {
+	spec := &c.spec
+	if secrets == nil || spec.Kind == KindGit {
+		return
+	}
+	one := spec.Stdout != nil && spec.Stderr != nil && same(spec.Stdout, spec.Stderr)
+	if spec.Kind == KindShell && spec.Stdout != nil {
+		spec.Stdout = secrets.Writer(spec.Stdout)
+	}
+	switch {
+	case one && spec.Kind == KindShell:
+		spec.Stderr = spec.Stdout
+	case spec.Stderr != nil && !one:
+		spec.Stderr = secrets.Writer(spec.Stderr)
+	}
 }
 
 // Stdin returns the writing end of the child's standard input, which the caller closes, or nil if
@@ -135,6 +155,9 @@ func (c *Child) copyPipes() {
 			p.copies.Go(func() {
 				if _, err := io.Copy(sink, r); err != nil {
 					_, _ = io.Copy(io.Discard, r) // a full pipe would stop the child
+				}
+				if w, screened := sink.(*redact.Writer); screened {
+					_ = w.Flush() // who reads has failed before
 				}
 				_ = r.Close() // nothing is left in it
 			})

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"rnix/internal/redact"
 	"rnix/types"
 )
 
@@ -35,8 +36,9 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	m.mu.Unlock()
 	defer m.work.Done()
 
-	c := &Child{manager: m, spec: spec, command: commandText(spec), done: make(chan struct{})}
+	c := &Child{manager: m, spec: spec, command: commandText(spec, m.secrets), done: make(chan struct{})}
 	token := rand.Text()
+	c.screen(m.secrets)
 	c.entry = m.registry.entry(token, spec, c.command)
 	if err := m.registry.write(c.entry); err != nil {
 		return nil, types.Errorf(types.ErrStorage, "Start", spec.Path, "cannot register the child: %w", err)
@@ -148,12 +150,13 @@ func startError(spec Spec, err error) error {
 }
 
 // commandText returns program and arguments as people see them, at most 200 bytes.
-func commandText(spec Spec) string {
+func commandText(spec Spec, secrets *redact.Set) string {
 	const most = 200
 	text := spec.Shown
 	if text == "" {
 		text = strings.Join(append([]string{spec.Path}, spec.Args...), " ")
 	}
+	text = secrets.String(text)
 	if len(text) > most {
 		text = string(cutEnd([]byte(text[:most]))) + "…"
 	}

@@ -83,17 +83,15 @@ func Headers(headers map[string]string) []Secret {
 	return out
 }
 
-// isPlain reports whether a value cannot be a secret, whatever it is called: a number (of tokens, say) or a truth.
+// isPlain reports whether a value keeps nothing secret, whatever it is called: a number (of tokens, say), or words such as "postgres" and
+// "changeme", which stand in many texts that have nothing to do with it.
 func isPlain(value string) bool {
-	switch strings.ToLower(value) {
-	case "true", "false", "disabled", "required", "optional":
-		return true
-	}
-	return strings.Trim(value, "0123456789_.") == "" && len(value) < 12
+	return strings.Trim(value, "0123456789_.") == "" && len(value) < 12 || strings.Trim(value, letters+"-_. ") == "" && len(value) < 16
 }
+
+const letters, digits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
 
 // isToken reports whether a value looks like something that was made at random.
 func isToken(value string) bool {
-	const letters, digits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
 	return len(value) >= 20 && strings.ContainsAny(value, letters) && strings.ContainsAny(value, digits) && strings.Trim(value, letters+digits+"-_+=") == ""
 }

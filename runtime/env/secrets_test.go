@@ -10,7 +10,7 @@ func TestWhatSoundsLikeASecretIsOne(t *testing.T) {
 	for kv, want := range map[string]string{
 		"GITHUB_TOKEN=ghp_0123456789":                       "ghp_0123456789",
 		"R2_KEY=0123456789abcdef":                           "0123456789abcdef",
-		"my_secret=x y z":                                   "x y z",
+		"my_secret=x y z 1":                                 "x y z 1",
 		"SENTRY_DSN=https://k@sentry/1":                     "https://k@sentry/1",
 		"AWS_ACCESS_KEY_ID=AKIA0123456789":                  "AKIA0123456789",
 		"DATABASE_URL=postgres://u:pa%20ss@h/db":            "pa ss",
@@ -23,6 +23,7 @@ func TestWhatSoundsLikeASecretIsOne(t *testing.T) {
 		"MAX_OUTPUT_TOKENS=64000000":                        "",
 		"DISABLE_PASSWORD_AUTH=true":                        "",
 		"PIN_SECRET=123456789012":                           "123456789012",
+		"POSTGRES_PASSWORD=postgres":                        "",
 		"PATH=/bin":                                         "",
 		"HOME=/h":                                           "",
 		"SSH_AUTH_SOCK=/run/agent":                          "",
@@ -40,14 +41,14 @@ func TestWhatSoundsLikeASecretIsOne(t *testing.T) {
 }
 
 func TestWhatAServerIsGivenIsASecretIfItLooksLikeOne(t *testing.T) {
-	got := Granted(map[string]string{"DECLARED": "ghp0123456789abcdefghij", "ROOT": "/home/user/project0123456789", "REGION": "us-east-1", "API_KEY": "short-key", "URL": "https://host/a1b2c3d4e5f6a7b8"})
+	got := Granted(map[string]string{"DECLARED": "ghp0123456789abcdefghij", "ROOT": "/home/user/project0123456789", "REGION": "us-east-1", "API_KEY": "short-key1", "URL": "https://host/a1b2c3d4e5f6a7b8"})
 	slices.SortFunc(got, func(a, b Secret) int { return strings.Compare(a.Name, b.Name) })
-	if !slices.Equal(got, []Secret{{"API_KEY", "short-key"}, {"DECLARED", "ghp0123456789abcdefghij"}}) {
+	if !slices.Equal(got, []Secret{{"API_KEY", "short-key1"}, {"DECLARED", "ghp0123456789abcdefghij"}}) {
 		t.Errorf("%v", got)
 	}
-	headers := Headers(map[string]string{"Authorization": "Bearer tok en", "X-Any": "value", "Accept": "application/json", "MCP-Protocol-Version": "2025-06-18", "authorization": "bare"})
+	headers := Headers(map[string]string{"Authorization": "Bearer tok3n", "X-Any": "value1", "Accept": "application/json", "MCP-Protocol-Version": "2025-06-18", "authorization": "b4re"})
 	slices.SortFunc(headers, func(a, b Secret) int { return strings.Compare(a.Name, b.Name) })
-	if !slices.Equal(headers, []Secret{{"Authorization", "tok en"}, {"X-Any", "value"}, {"authorization", "bare"}}) {
+	if !slices.Equal(headers, []Secret{{"Authorization", "tok3n"}, {"X-Any", "value1"}, {"authorization", "b4re"}}) {
 		t.Errorf("%v", headers)
 	}
 }

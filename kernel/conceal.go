@@ -1,0 +1,48 @@
+package kernel
+
+import (
+	"slices"
+
+	"rnix/internal/step"
+	"rnix/kernel/internal/loop"
+	"rnix/types"
+)
+
+// Secrets are taken out where they come in, so that what a model is told, what is on record and what people are shown say the same:
+// here what a person has given, in read and write what devices say. The conversations, the event log and the store look again.
+
+// conceal takes the secrets out of what a process is started with.
+func (k *KernelImpl) conceal(intent string, opts *SpawnOpts) string {
+	if k.cfg.Secrets.Empty() {
+		return intent
+	}
+	opts.SystemPrompt = k.cfg.Secrets.String(opts.SystemPrompt)
+	opts.Inputs = slices.Clone(opts.Inputs)
+	for i := range opts.Inputs {
+		opts.Inputs[i].Text = k.cfg.Secrets.String(opts.Inputs[i].Text)
+	}
+	return k.cfg.Secrets.String(intent)
+}
+
+// concealMail takes the secrets out of a message.
+func (k *KernelImpl) concealMail(m *step.Mail) {
+	if !k.cfg.Secrets.Empty() {
+		m.SetBytes(k.cfg.Secrets.Bytes(m.Bytes()))
+	}
+}
+
+// concealEnd takes the secrets out of how a process ended.
+func (k *KernelImpl) concealEnd(exit types.ExitStatus, end *loop.End) types.ExitStatus {
+	end.Result, end.Wait = k.cfg.Secrets.String(end.Result), k.cfg.Secrets.String(end.Wait)
+	return k.cfg.Secrets.Exit(exit)
+}
+
+// concealRead takes the secrets out of what a device says. The answer of a model is JSON, and stays so.
+func (k *KernelImpl) concealRead(p *Process, path string, data []byte, err error) ([]byte, error) {
+	if path == p.modelPath {
+		data = k.cfg.Secrets.JSON(data)
+	} else {
+		data = k.cfg.Secrets.Bytes(data)
+	}
+	return data, k.cfg.Secrets.Error(err)
+}
