@@ -226,7 +226,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	d.store.tap = d.platforms.tap
 	back.add(platformer{d}.close)
 	d.store.secrets = d.secrets
-	d.learn(secretsOf(os.Environ()))
+	learn(d, secretsOf(os.Environ()))
 	back.add(d.store.close)
 	d.userScratch = filepath.Join(d.places.DataDir, "scratch")
 	if serr := proc.BecomeSubreaper(); serr != nil {

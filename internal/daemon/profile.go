@@ -68,12 +68,12 @@ func (d *Daemon) profileOf(cwd string, env []string, trust bool) (*profile, erro
 	p.providers = config.LoadProviders(src)
 	var prices config.Problems
 	p.prices, prices = config.LoadPrices(src)
-	d.learn(secretsOf(env))
+	learn(d, secretsOf(env))
 	places := agent.Places{ProjectDir: p.project, UserConfigDir: d.configDir, Home: home}
 	p.catalog = agent.Discover(places)
 	var ps agent.Problems
 	p.servers, ps = agent.LoadMCP(places, p.lookup, trust)
-	d.learn(p.secrets())
+	learn(d, p.secrets())
 	for _, list := range []agent.Problems{p.cfg.Problems, p.providers.Problems, prices, p.catalog.Problems(), ps} {
 		for _, problem := range list {
 			p.problems = append(p.problems, problem.String())

@@ -67,7 +67,7 @@ func (r *recorder) Add(recs ...step.Record) error {
 			return err
 		}
 		if r.store.tap != nil {
-			r.store.tap(r.id, &recs[i])
+			r.store.tap(r.id, rec) // what leaves the machine has no secrets either
 		}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 
 // learn notes secrets before anything is done with them, so that they are in nothing that is written from now on. They are
 // kept for as long as the daemon lives: what one process has been told, another can say.
-func (d *Daemon) learn(secrets []env.Secret) {
+func learn(d *Daemon, secrets []env.Secret) {
 	set := make([]redact.Secret, len(secrets))
 	for i, s := range secrets {
 		set[i] = redact.Secret(s)
