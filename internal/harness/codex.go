@@ -110,6 +110,7 @@ func (codex) server(b *builder, m *agent.MCPServerConfig, headers *int) {
 	config := func(name string, value any) { b.arg("-c", key+name+"="+toml(value)) }
 	config("required", true)
 	config("default_tools_approval_mode", "approve")
+	config("tool_timeout_sec", int(maxToolTime.Seconds())) // else a minute
 	if m.Type == agent.MCPHTTP {
 		config("url", m.URL)
 		if len(m.Headers) == 0 {

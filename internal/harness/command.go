@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"rnix/agent"
 	"rnix/types"
@@ -14,6 +15,10 @@ import (
 
 // maxArgument is how long one argument, or one variable, may be on Linux, in bytes.
 const maxArgument = 128<<10 - 1
+
+// maxToolTime is how long a command line waits for an answer of an MCP server. Whoever serves the tool ends what
+// takes too long, and a call may wait for a person.
+const maxToolTime = 7 * 24 * time.Hour
 
 // The sandbox levels of a Spec.
 const (
