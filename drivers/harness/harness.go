@@ -39,6 +39,8 @@ type Config struct {
 	Sandbox  string      // agent.Spec.SandboxLevel, for its own tools
 	Start    llm.Starter // required
 	Bridge   *Bridge     // required
+	// Trusted reports whether the settings of the caller's project count, which may run programs; nil = they do not.
+	Trusted func(ctx context.Context) bool
 	// Dir returns the private directory of a session, which stays as long as its history does. Required.
 	Dir func(session string) string
 

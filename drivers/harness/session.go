@@ -135,7 +135,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	note(s.where.begin())
 	spec := s.cfg.spec(req, prompt, resume)
 	spec.MCPServers = servers
-	cmd, err := s.cfg.CLI.Command(spec, harness.Place{Program: s.cfg.Program, Dir: dir, MCPConfig: config,
+	cmd, err := s.cfg.CLI.Command(spec, harness.Place{Program: s.cfg.Program, Dir: dir, MCPConfig: config, Trusted: s.cfg.Trusted != nil && s.cfg.Trusted(ctx),
 		Env: func(name string) string { v, _ := llm.SecretFrom(ctx, name); return v }})
 	if err == nil {
 		cmd.Args = append(cmd.Args, s.cfg.ExtraArgs...)

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"context"
+
 	harnessdriver "rnix/drivers/harness"
 	"rnix/drivers/llm"
 	"rnix/internal/config"
@@ -50,7 +52,11 @@ func (m *models) makeHarness(name string, pr config.Provider) (llm.LLMDriver, er
 	if pr.Tools == config.ToolsKernel && !cli.Can().OwnToolsOff {
 		return nil, types.Errorf(types.ErrInvalid, "Open", pr.Name, "the tools of %s cannot be switched off, so it cannot be started with the kernel's alone", name)
 	}
+	if pr.Sandbox == "" && name == "codex" && pr.Tools != config.ToolsKernel {
+		pr.Sandbox = harness.SandboxWorkspace // its own default lets it change nothing
+	}
 	return harnessdriver.New(harnessdriver.Config{Name: pr.Name, CLI: cli, Program: pr.Command, Model: pr.DefaultModel, Effort: pr.ReasoningEffort,
 		ExtraArgs: pr.ExtraArgs, OwnTools: pr.Tools != config.ToolsKernel, Sandbox: pr.Sandbox, Start: m.procs, Bridge: m.bridge, Dir: m.harnessDir,
+		Trusted:   func(ctx context.Context) bool { p, ok := llm.CallerFrom(ctx).Profile.(*profile); return ok && p.trust },
 		StateRoot: func(id, _ string) string { return m.harnessDir(id) }}), nil
 }
