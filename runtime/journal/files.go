@@ -125,7 +125,7 @@ func (f *files) list() (starts []uint64, err error) {
 			continue
 		}
 		n, ok := strings.CutPrefix(name, cursorPrefix)
-		if n, ok2 := strings.CutSuffix(n, ".json"); ok && ok2 && cursorName.MatchString(n) {
+		if n, ok2 := strings.CutSuffix(n, ".json"); ok && ok2 && cursorName().MatchString(n) {
 			var p placeFile
 			if err := f.load(name, &p, func() int { return p.V }); err != nil {
 				return nil, err

@@ -364,10 +364,10 @@ func (j *Journal) Close() error {
 }
 
 // cursorName is what a cursor may be called: it is the name of a file.
-var cursorName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+var cursorName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`) }) // not at the start of every program
 
 func checkName(name string) error {
-	if !cursorName.MatchString(name) {
+	if !cursorName().MatchString(name) {
 		return types.Errorf(types.ErrInvalid, "Cursor", name, "is no name of a cursor; use up to 64 of a-z, 0-9, - and _")
 	}
 	return nil

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"regexp"
 	"strings"
 
 	"rnix/types"
 )
 
 // objectName is a line of git's that is the name of an object.
-var objectName = regexp.MustCompile(`(?m)^([0-9a-f]{64}|[0-9a-f]{40})$`)
+var objectName = lazy(`(?m)^([0-9a-f]{64}|[0-9a-f]{40})$`)
 
 // fetchBase brings the base up to date. It also reads the configuration of the repository: filters
 // that it names are not run, and with programs that it names nothing is fetched.
@@ -59,7 +58,7 @@ func (p *attempt) commit(ctx context.Context, ref string) string {
 	if err != nil {
 		return ""
 	}
-	return string(objectName.Find(out))
+	return string(objectName().Find(out))
 }
 
 // start returns where a new branch begins.
@@ -104,7 +103,7 @@ func (p *attempt) addWorktree(ctx context.Context) error {
 		return err
 	}
 	out, err := p.git.git(ctx, nil, "-C", p.rec.Path, "rev-parse", "HEAD", "--")
-	if p.rec.BaseSHA = string(objectName.Find(out)); err == nil && p.rec.BaseSHA == "" {
+	if p.rec.BaseSHA = string(objectName().Find(out)); err == nil && p.rec.BaseSHA == "" {
 		err = types.Errorf(types.ErrDriver, "Provision", p.rec.Path, "git does not say what is checked out: %q", lastWords(string(out)))
 	}
 	if err != nil {

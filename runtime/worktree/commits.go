@@ -37,7 +37,7 @@ func (l *look) head() (string, bool) {
 	b, err := l.Manager.git.git(l.ctx, nil, append(slices.Clone(l.git), "rev-parse", "--quiet", "--verify", "HEAD^{commit}")...)
 	switch {
 	case err == nil:
-		return string(objectName.Find(b)), true
+		return string(objectName().Find(b)), true
 	case exited(err, 1) && out == "":
 		return "", true // an empty repository
 	case exited(err, 1) && l.branch() != "":
@@ -133,7 +133,7 @@ func (m *Manager) leftBehind(ctx context.Context, r *record) ([]string, error) {
 	head, err := m.git.git(ctx, nil, append(slices.Clone(l.git), "rev-parse", "--quiet", "--verify", "HEAD^{commit}")...)
 	switch {
 	case err == nil:
-		l.count([]string{string(objectName.Find(head)), "--not", "--branches", "--remotes", "--tags"}, "commits were made there that no branch holds")
+		l.count([]string{string(objectName().Find(head)), "--not", "--branches", "--remotes", "--tags"}, "commits were made there that no branch holds")
 		l.logged(l.branch())
 		if _, err := m.git.git(ctx, nil, append(slices.Clone(l.git), "diff-index", "--cached", "--quiet", "--ignore-submodules=none", "HEAD", "--")...); exited(err, 1) {
 			l.add("files were staged there that are in no commit")

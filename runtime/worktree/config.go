@@ -58,9 +58,9 @@ func runsOnFetch(section, name, value string) bool {
 	case section == "credential" || strings.HasPrefix(section, "credential."):
 		return name == "helper" && value != ""
 	case strings.HasPrefix(section, "remote."):
-		return name == "uploadpack" || name == "vcs" || name == "url" && helperURL.MatchString(value)
+		return name == "uploadpack" || name == "vcs" || name == "url" && helperURL().MatchString(value)
 	case strings.HasPrefix(section, "url."):
-		return helperURL.MatchString(strings.TrimPrefix(section, "url."))
+		return helperURL().MatchString(strings.TrimPrefix(section, "url."))
 	case strings.HasPrefix(section, "protocol.ext"):
 		return true
 	}

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"rnix/types"
@@ -37,12 +38,18 @@ type ProvisionSpec struct {
 	BaseCommit string
 }
 
+// What is not looked at in most programs is not made at their start.
 var (
-	sessionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
-	commitName  = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-	helperURL   = regexp.MustCompile(`^[A-Za-z0-9+.-]*::`)
-	scpURL      = regexp.MustCompile(`^[^/:]+:`)
+	sessionName = lazy(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+	commitName  = lazy(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+	helperURL   = lazy(`^[A-Za-z0-9+.-]*::`)
+	scpURL      = lazy(`^[^/:]+:`)
 )
+
+// lazy makes a regular expression when it is first wanted.
+func lazy(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // checkSession refuses a name that cannot be the name of a file and a directory.
 func checkSession(op, id string) error { return checkLeaf(op, "session id", id) }
@@ -51,7 +58,7 @@ func checkLeaf(op, what, name string) error {
 	switch {
 	case strings.TrimSpace(name) == "":
 		return types.Errorf(types.ErrInvalid, op, "", "the %s is empty", what)
-	case !sessionName.MatchString(name), strings.Contains(name, ".."), strings.HasSuffix(name, ".lock"):
+	case !sessionName().MatchString(name), strings.Contains(name, ".."), strings.HasSuffix(name, ".lock"):
 		return types.Errorf(types.ErrInvalid, op, "", "the %s %q is refused: use letters, digits, dots, - and _, at most 128, beginning with a letter or a digit", what, name)
 	}
 	return nil
@@ -104,7 +111,7 @@ func (s ProvisionSpec) settled() (ProvisionSpec, error) {
 			return invalid("a work tree of %s has no URL: leave it out", s.ParentRepoPath)
 		}
 		s.ParentRepoPath = resolved(s.ParentRepoPath)
-		if s.BaseCommit != "" && (s.BaseRef != "" || !commitName.MatchString(s.BaseCommit)) {
+		if s.BaseCommit != "" && (s.BaseRef != "" || !commitName().MatchString(s.BaseCommit)) {
 			return invalid("the base commit %q is refused: give all digits of one, and no BaseRef beside it", s.BaseCommit)
 		}
 	default:
@@ -165,7 +172,7 @@ func badURL(raw string) string {
 		return "begins with a -, as options do"
 	case strings.ContainsFunc(raw, func(r rune) bool { return r < 0x20 || r == 0x7f }):
 		return "holds a control character"
-	case helperURL.MatchString(raw):
+	case helperURL().MatchString(raw):
 		return "names a program that would fetch it"
 	}
 	if scheme, _, ok := strings.Cut(raw, "://"); ok {
@@ -179,7 +186,7 @@ func badURL(raw string) string {
 		} else if strings.HasPrefix(u.Host, "-") || strings.HasPrefix(u.User.Username(), "-") {
 			return "has a host that begins with a -, as options do"
 		}
-	} else if scpURL.MatchString(raw) && strings.Contains(raw, "@-") {
+	} else if scpURL().MatchString(raw) && strings.Contains(raw, "@-") {
 		return "has a host that begins with a -, as options do"
 	}
 	return ""
