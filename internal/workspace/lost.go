@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"rnix/runtime/worktree"
@@ -18,7 +19,7 @@ import (
 // maxAbandoned is how many commits that nothing but the log of a work tree holds are rescued with it.
 const maxAbandoned = 64
 
-var logLine = regexp.MustCompile(`(?m)^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) `)
+var logLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) `) })
 
 // abandoned returns the commits that were checked out in a work tree once and that no reference holds
 // any more: git forgets them with the work tree. Of several that follow each other the last one is
@@ -32,7 +33,7 @@ func (k *desks) abandoned(ctx context.Context, d desk, gitDir string) ([]string,
 		return nil, fileError("Remove", gitDir, err)
 	}
 	var was []string
-	for _, m := range logLine.FindAllStringSubmatch(string(b), -1) {
+	for _, m := range logLine().FindAllStringSubmatch(string(b), -1) {
 		for _, c := range m[1:] {
 			if strings.Trim(c, "0") != "" {
 				was = append(was, c)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"rnix/internal/durable"
@@ -159,11 +160,11 @@ func (k *desks) branchFor(ctx context.Context, id types.UUID, r *repo, p Plantin
 	return branch, base, name, nil
 }
 
-var leafChars = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+var leafChars = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Za-z0-9._-]+`) })
 
 // leafOf is what the directory of a work tree is called: as the repository, as far as that can be.
 func leafOf(root string) string {
-	leaf := strings.Trim(leafChars.ReplaceAllString(filepath.Base(root), "-"), "-._")
+	leaf := strings.Trim(leafChars().ReplaceAllString(filepath.Base(root), "-"), "-._")
 	for strings.Contains(leaf, "..") {
 		leaf = strings.ReplaceAll(leaf, "..", ".")
 	}
