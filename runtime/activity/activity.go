@@ -60,7 +60,7 @@ type Config struct {
 	InitialBackoff     time.Duration // 0 = 250 ms
 	MaxBackoff         time.Duration // 0 = 5 s
 	StopDrainTimeout   time.Duration // 0 = 2 s
-	MaxToolOutputChars int           // of an output, and of each text of an input; 0 = 2000, negative = no bound
+	MaxToolOutputChars int           // of an output, and of each text of an input; 0 = 2000, negative = what an event can hold
 }
 
 // Poster posts the activities of one session. Safe for concurrent use.
@@ -87,6 +87,9 @@ func New(cfg Config) (*Poster, error) {
 	}
 	if cfg.MaxToolOutputChars == 0 {
 		cfg.MaxToolOutputChars = DefaultMaxToolOutputChars
+	}
+	if cfg.MaxToolOutputChars < 0 {
+		cfg.MaxToolOutputChars = maxOutput
 	}
 	if cfg.QueueSize <= 0 {
 		cfg.QueueSize = DefaultQueueSize
@@ -129,15 +132,13 @@ func (p *Poster) Send(ctx context.Context, ev agent.Event) {
 	if !ok {
 		return
 	}
-	if _, err := p.poster.Put(ctx, false, journal.Draft{Kind: Kind, Data: a}); err != nil {
-		p.cfg.Logger.Error("an activity could not be kept and will not be told", "session", p.cfg.SessionID, "error", err)
-	}
+	_, _ = p.poster.Put(ctx, false, journal.Draft{Kind: Kind, Data: a}) // what fails is counted and logged there
 }
 
 // Pending returns how many activities the platform does not have yet.
 func (p *Poster) Pending() int { return p.poster.Pending() }
 
-// Dropped returns how many activities a journal in memory had no room for.
+// Dropped returns how many activities were not kept: a journal in memory had no room for them, or the disk failed.
 func (p *Poster) Dropped() int { return p.poster.Dropped() }
 
 // Refused returns how many activities the platform has refused for ever.

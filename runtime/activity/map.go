@@ -85,6 +85,9 @@ func (p *Poster) mapEvent(ev agent.Event) (Activity, bool) {
 // maxContent bounds a text in characters, so that one event fits into a request.
 const maxContent = 60_000
 
+// maxOutput bounds an output in characters for whoever wants no bound: in JSON it fits into an event of a journal.
+const maxOutput = 100_000
+
 func firstOf(texts ...string) string {
 	for _, t := range texts {
 		if t != "" {

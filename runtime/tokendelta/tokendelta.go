@@ -203,9 +203,7 @@ func (p *Poster) flushLocked() {
 	if len(p.frames) == 0 {
 		return
 	}
-	if _, err := p.poster.Put(context.Background(), false, journal.Draft{Kind: Kind, Data: batch{TurnID: p.turn, Frames: p.frames}}); err != nil {
-		p.cfg.Logger.Error("pieces of text could not be kept and will not be told", "session", p.cfg.SessionID, "frames", len(p.frames), "error", err)
-	}
+	_, _ = p.poster.Put(context.Background(), false, journal.Draft{Kind: Kind, Data: batch{TurnID: p.turn, Frames: p.frames}}) // what fails is counted and logged there
 	p.frames = nil
 }
 
@@ -220,7 +218,7 @@ func (p *Poster) Pending() int {
 	return n
 }
 
-// Dropped returns how many batches a journal in memory had no room for.
+// Dropped returns how many batches were not kept: a journal in memory had no room for them, or the disk failed.
 func (p *Poster) Dropped() int { return p.poster.Dropped() }
 
 // Err returns why the platform took nothing the last time, or nil.

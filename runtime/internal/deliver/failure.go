@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -106,8 +107,14 @@ func fail(call Call, f *Failure) error {
 	return types.Errorf(code, "Post", call.Endpoint, "%w", f)
 }
 
-// shown returns the beginning of a body as one line without control characters.
+// shown returns the beginning of a body, or of the text of its "error", as one line without control characters.
 func shown(body []byte) string {
+	var said struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(body, &said) == nil && said.Error != "" {
+		body = []byte(said.Error)
+	}
 	text := strings.ToValidUTF8(string(body[:min(len(body), 4*maxShown)]), "")
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 	if r := []rune(text); len(r) > maxShown {

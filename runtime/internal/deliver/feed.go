@@ -52,6 +52,11 @@ func (f *Feed) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		for _, e := range events {
+			if e.Kind == journal.KindGap {
+				f.Client.cfg.Logger.Warn("events are missing", "session", f.Client.cfg.SessionID, "gap", string(e.Data))
+			}
+		}
 		for len(events) > 0 {
 			call, covers, err := f.Calls(events)
 			if err != nil || covers < 1 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rnix/runtime/journal"
@@ -30,6 +31,7 @@ type Poster struct {
 	journal *journal.Journal
 	own     bool // the journal is ours to close
 	drain   time.Duration
+	failed  atomic.Int64       // events that the journal did not take
 	end     context.CancelFunc // ends the feed; nil until Start; +checklocks:mu
 	done    sync.WaitGroup     // the feed
 
@@ -102,6 +104,10 @@ func (p *Poster) Put(ctx context.Context, now bool, drafts ...journal.Draft) (bo
 	}
 	for _, d := range drafts {
 		if err := p.journal.Post(ctx, d.Kind, d.Data); err != nil {
+			if p.failed.Add(1) == 1 { // the first one: a disk that is full has many
+				p.feed.Client.cfg.Logger.Error("an event could not be kept and will not be told; Dropped counts those that follow",
+					"session", p.feed.Client.cfg.SessionID, "kind", d.Kind, "error", err)
+			}
 			return false, err
 		}
 	}
@@ -111,8 +117,9 @@ func (p *Poster) Put(ctx context.Context, now bool, drafts ...journal.Draft) (bo
 // Pending returns how many events the platform does not have yet.
 func (p *Poster) Pending() int { return p.feed.Cursor.Pending() }
 
-// Dropped returns how many events a journal in memory had no room for; each row of them is posted as a gap.
-func (p *Poster) Dropped() int { return p.feed.Cursor.Dropped() }
+// Dropped returns how many events were not kept: a journal in memory had no room for them, and each row of them is posted
+// as a gap, or the disk did not take them.
+func (p *Poster) Dropped() int { return p.feed.Cursor.Dropped() + int(p.failed.Load()) }
 
 // Refused returns how many events the platform has refused for ever.
 func (p *Poster) Refused() int { return p.feed.Refused() }
