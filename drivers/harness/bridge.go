@@ -14,6 +14,7 @@ import (
 	"rnix/agent"
 	"rnix/drivers/llm"
 	"rnix/internal/durable"
+	"rnix/internal/redact"
 	"rnix/ipc"
 	"rnix/runtime/mcp"
 	"rnix/types"
@@ -27,6 +28,7 @@ const Server = "rnix"
 type Bridge struct {
 	program string // that serves a session over stdio: this one
 	socket  string
+	secrets *redact.Set // has the credentials while they are worth something; see Conceal
 
 	mu       sync.Mutex
 	sessions map[[sha256.Size]byte]*session // +checklocks:mu; by the hash of the credential
@@ -37,6 +39,9 @@ type Bridge struct {
 func NewBridge(program, socket string) *Bridge {
 	return &Bridge{program: program, socket: socket, sessions: map[[sha256.Size]byte]*session{}}
 }
+
+// Conceal has b keep its credentials in a set of secrets for as long as they open anything. It is called before the first session.
+func (b *Bridge) Conceal(secrets *redact.Set) { b.secrets = secrets }
 
 // credentialFile is the file of a session's private directory in which its MCP server finds the kernel.
 const credentialFile = "kernel.json"
@@ -52,7 +57,9 @@ func (b *Bridge) open(s *session, dir string) (servers []agent.MCPServerConfig, 
 		b.mu.Lock()
 		delete(b.sessions, key)
 		b.mu.Unlock()
+		b.secrets.Remove(credential)
 	}
+	b.secrets.Add(redact.Secret{Name: "session-credential", Value: credential})
 	b.mu.Lock()
 	b.sessions[key] = s
 	b.mu.Unlock()

@@ -39,7 +39,9 @@ func (d sessions) open() (*harness.Bridge, error) {
 		}
 	}
 	d.sweep()
-	return harness.NewBridge(program, d.places.Socket), nil
+	b := harness.NewBridge(program, d.places.Socket)
+	b.Conceal(d.secrets)
+	return b, nil
 }
 
 // sweep removes what command lines of a daemon that crashed have left and what could be used to act for them.

@@ -37,8 +37,11 @@ type Set struct {
 type Secret struct{ Name, Value string }
 
 // Add adds secrets. Values that are too short, too long or there already are left out, as are those beyond the 4096th; added
-// says how many were not.
+// says how many were not. In a nil Set nothing is kept.
 func (s *Set) Add(secrets ...Secret) (added int) {
+	if s == nil {
+		return 0
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range secrets {
@@ -56,6 +59,23 @@ func (s *Set) Add(secrets ...Secret) (added int) {
 		s.found.Store(newFinder(s.names))
 	}
 	return added
+}
+
+// Remove takes values out again that are worth nothing any more.
+func (s *Set) Remove(values ...string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range values {
+		delete(s.names, v)
+	}
+	if len(s.names) == 0 {
+		s.found.Store(nil)
+		return
+	}
+	s.found.Store(newFinder(s.names))
 }
 
 // Empty reports whether nothing would be replaced.

@@ -277,6 +277,21 @@ func TestASetTakesWhatItCanUseOnce(t *testing.T) {
 	}
 }
 
+func TestWhatWasRemovedIsASecretNoMore(t *testing.T) {
+	s := setOf("sk-canary-4711", "another-secret")
+	s.Remove("sk-canary-4711", "never-there")
+	if got := s.String("sk-canary-4711 another-secret"); got != "sk-canary-4711 [secret S1]" {
+		t.Error(got)
+	}
+	if s.Remove("another-secret"); !s.Empty() || s.Add(Secret{"A", "sk-canary-4711"}) != 1 {
+		t.Error("the set does not begin anew")
+	}
+	var none *Set
+	if none.Remove("x"); none.Add(Secret{"A", "sk-canary-4711"}) != 0 {
+		t.Error("nothing keeps a secret")
+	}
+}
+
 func FuzzAnyTextIsTaken(f *testing.F) {
 	f.Add("sk-canary-4711", `{"a":"sk-canary-4711"}`, uint8(3))
 	f.Fuzz(func(t *testing.T, value, text string, n uint8) {
