@@ -6,7 +6,7 @@ import "rnix/types"
 var (
 	ListWorktrees  = Method[Empty, WorktreesResponse]{Name: "list_worktrees", Doc: "list_worktrees lists the git work trees of processes, and which of them have changed the same files"}
 	ShowWorktree   = Method[TargetRequest, Worktree]{Name: "show_worktree", Doc: "show_worktree describes the git work tree of a process"}
-	RemoveWorktree = Method[TargetRequest, RemoveWorktreeResponse]{Name: "remove_worktree", Doc: "remove_worktree removes the git work tree of a process that has ended, behind a rescue; its branch stays"}
+	RemoveWorktree = Method[RemoveWorktreeRequest, RemoveWorktreeResponse]{Name: "remove_worktree", Doc: "remove_worktree removes the git work tree of a process that has ended, behind a rescue; its branch stays"}
 	Merge          = Method[TargetRequest, MergeResponse]{Name: "merge", Doc: "merge merges the work of a process in its git work tree into the branch that is checked out where it was started"}
 )
 
@@ -51,6 +51,12 @@ type Overlap struct {
 // WorktreesResponse lists work trees, the oldest first. Its list is never null.
 type WorktreesResponse struct {
 	Worktrees []Worktree `json:"worktrees"`
+}
+
+// RemoveWorktreeRequest names the process whose work tree is removed.
+type RemoveWorktreeRequest struct {
+	Target    string `json:"target"`
+	Suspended bool   `json:"suspended,omitempty"` // even if it is suspended and would go on there
 }
 
 // RemoveWorktreeResponse says what became of a work tree.

@@ -57,7 +57,9 @@ func merge(ctx context.Context, c *ipc.Client, out *output, target string) error
 	if r.Forward {
 		how = "brought forward"
 	}
-	out.print(statText(out, r.Files))
+	if len(r.Files) > 0 {
+		out.print(statText(out, r.Files))
+	}
 	out.talk("%s %s: it was at %s and is at %s; undo: git -C %s reset --keep %s", how, oneLine(r.Target), short(r.Before), short(r.Commit), word(r.Repo), short(r.Before))
 	return nil
 }

@@ -265,7 +265,8 @@ func word(s string) string {
 }
 
 func worktreeRemoveCmd(a *app) *cobra.Command {
-	return &cobra.Command{
+	var req ipc.RemoveWorktreeRequest
+	c := &cobra.Command{
 		Use:        "rm PROCESS...",
 		Aliases:    []string{"remove"},
 		SuggestFor: []string{"delete", "prune"},
@@ -286,15 +287,18 @@ something could not be kept. rnix gc does the same when the history of a process
 			}
 			var first error
 			for _, target := range args {
-				first = firstError(a.out, first, worktreeRemove(c.Context(), client, a.out, target), len(args) > 1)
+				first = firstError(a.out, first, worktreeRemove(c.Context(), client, a.out, req, target), len(args) > 1)
 			}
 			return first
 		},
 	}
+	c.Flags().BoolVar(&req.Suspended, "suspended", false, "also if the process is suspended; it can go on as a fork elsewhere then")
+	return c
 }
 
-func worktreeRemove(ctx context.Context, c *ipc.Client, out *output, target string) error {
-	r, err := ipc.Call(ctx, c, ipc.RemoveWorktree, ipc.TargetRequest{Target: target})
+func worktreeRemove(ctx context.Context, c *ipc.Client, out *output, req ipc.RemoveWorktreeRequest, target string) error {
+	req.Target = target
+	r, err := ipc.Call(ctx, c, ipc.RemoveWorktree, req)
 	if err != nil {
 		return err
 	}

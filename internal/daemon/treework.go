@@ -39,7 +39,7 @@ func working(tg target) bool {
 	return tg.live != nil && tg.live.State < types.StateZombie && !tg.live.Suspended
 }
 
-func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.RemoveWorktreeResponse, error) {
+func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWorktreeRequest) (ipc.RemoveWorktreeResponse, error) {
 	const op = "RemoveWorktree"
 	none := ipc.RemoveWorktreeResponse{}
 	if err := (storage{d.Daemon}).people(peer, op, "not remove work trees"); err != nil {
@@ -52,8 +52,11 @@ func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.TargetReq
 	if working(tg) {
 		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d works there: wait for it (rnix wait %d) or end it (rnix kill %d)", tg.pid, tg.pid, tg.pid)
 	}
-	if tg.live != nil && tg.live.Suspended || tg.live == nil && tg.info != nil && tg.info.Suspended {
-		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d is suspended and will go on there: end it first (rnix kill %d)", tg.pid, tg.pid)
+	switch onDisk := tg.info != nil && tg.info.Suspended; {
+	case tg.live != nil && tg.live.State < types.StateZombie:
+		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d is paused and will go on there: end it first (rnix kill %d)", tg.pid, tg.pid)
+	case onDisk && !req.Suspended:
+		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d is suspended and would go on there; remove it all the same with: rnix worktree rm --suspended %d", tg.pid, tg.pid)
 	}
 	leave, err := storage{d.Daemon}.hold(tg.uuid) // nobody resumes it meanwhile
 	if err != nil {

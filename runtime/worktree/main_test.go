@@ -154,22 +154,40 @@ func write(t *testing.T, path, text string) {
 
 func exists(path string) bool { _, err := os.Lstat(path); return err == nil }
 
-// origin makes a repository to clone from, and a clone of it.
+// template is a repository to clone from and a clone of it, made once: each test works on a copy.
+var template = sync.OnceValue(func() string {
+	top, err := os.MkdirTemp(os.Getenv("HOME"), "template")
+	if err != nil {
+		panic(err)
+	}
+	script := `git init -q work && cd work && echo hello >README.md && echo '*.log' >.gitignore && git add . && git commit -qm one && cd .. &&
+		git clone -q --bare work origin.git && git clone -q "$PWD/origin.git" clone && rm -r work`
+	c := exec.Command("sh", "-ec", script)
+	if c.Dir = resolved(top); err == nil {
+		var out []byte
+		if out, err = c.CombinedOutput(); err != nil {
+			panic(string(out))
+		}
+	}
+	return c.Dir
+})
+
+// origin returns a repository to clone from, and a clone of it.
 func origin(t *testing.T) (bare, clone string) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("needs git")
 	}
-	top := resolved(t.TempDir())
-	work := filepath.Join(top, "work")
-	git(t, top, "init", "-q", work)
-	write(t, filepath.Join(work, "README.md"), "hello\n")
-	write(t, filepath.Join(work, ".gitignore"), "*.log\n")
-	git(t, work, "add", ".")
-	git(t, work, "commit", "-qm", "one")
+	from, top := template(), resolved(t.TempDir())
+	if err := os.CopyFS(top, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
 	bare, clone = filepath.Join(top, "origin.git"), filepath.Join(top, "clone")
-	git(t, top, "clone", "-q", "--bare", work, bare)
-	git(t, top, "clone", "-q", bare, clone)
+	config, err := os.ReadFile(filepath.Join(clone, ".git", "config"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(clone, ".git", "config"), strings.ReplaceAll(string(config), from, top))
 	return bare, clone
 }
 
