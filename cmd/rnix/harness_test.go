@@ -428,3 +428,36 @@ func TestRealCommandLinesInTheMiddleOfACallOfTheKernel(t *testing.T) {
 		}
 	}
 }
+
+func TestRealClaudeInAWorkTreeOfItsOwn(t *testing.T) {
+	u := newUser(t, "claude", nil)
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"config", "user.name", "A"}, {"config", "user.email", "a@example"}, {"commit", "-q", "--allow-empty", "-m", "first"}} {
+		c := exec.Command("git", args...)
+		c.Dir, c.Env = u.Work, append(u.env, "GIT_CONFIG_NOSYSTEM=1")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v %s", args, err, out)
+		}
+	}
+	u.Script = vendortest.Play(
+		use("mcp__rnix__write_file", map[string]any{"path": "sum.sh", "content": "echo $((1 + 2))\n"}),
+		use("mcp__rnix__shell", map[string]any{"command": "[ \"$(sh sum.sh)\" = 3 ] && echo the test passes"}),
+		llmtest.Reply{Text: "it works"})
+	out := u.must("run", "--harness", "claude", "--tools", "kernel", "--worktree", "--name", "p", "write sum.sh and test it")
+	if !strings.Contains(out, "it works") || !strings.Contains(out, "rnix merge") {
+		t.Errorf("%s", out)
+	}
+	if _, err := os.Stat(filepath.Join(u.Work, "sum.sh")); err == nil {
+		t.Error("it has worked in the user's own tree")
+	}
+	if diff := u.must("diff", "p"); !strings.Contains(diff, "+echo $((1 + 2))") || strings.Contains(diff, ".agent") {
+		t.Errorf("%s", diff)
+	}
+	tree := strings.TrimSpace(u.must("worktree", "path", "p"))
+	if b, err := os.ReadFile(filepath.Join(tree, ".agent", "state.json")); err != nil || !strings.Contains(string(b), `"currentStep": "completed"`) {
+		t.Errorf("%s %v", b, err)
+	}
+	u.must("merge", "p")
+	if b, err := os.ReadFile(filepath.Join(u.Work, "sum.sh")); err != nil || string(b) != "echo $((1 + 2))\n" {
+		t.Errorf("%q %v", b, err)
+	}
+}

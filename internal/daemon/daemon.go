@@ -257,7 +257,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	if d.bridge, err = (sessions{d}).open(); err != nil {
 		return nil, back, err
 	}
-	d.models = &models{procs: d.procs, log: d.log, bridge: d.bridge, harnessDir: sessions{d}.dir, drivers: map[string]model{}}
+	d.models = &models{procs: d.procs, log: d.log, bridge: d.bridge, harnessDir: sessions{d}.dir, stateRoot: sessions{d}.stateRoot, drivers: map[string]model{}}
 	back.add(d.models.close)
 	return l, back, d.boot()
 }

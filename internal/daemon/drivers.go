@@ -58,5 +58,5 @@ func (m *models) makeHarness(name string, pr config.Provider) (llm.LLMDriver, er
 	return harnessdriver.New(harnessdriver.Config{Name: pr.Name, CLI: cli, Program: pr.Command, Model: pr.DefaultModel, Effort: pr.ReasoningEffort,
 		ExtraArgs: pr.ExtraArgs, OwnTools: pr.Tools != config.ToolsKernel, Sandbox: pr.Sandbox, Start: m.procs, Bridge: m.bridge, Dir: m.harnessDir,
 		Trusted:   func(ctx context.Context) bool { p, ok := llm.CallerFrom(ctx).Profile.(*profile); return ok && p.trust },
-		StateRoot: func(id, _ string) string { return m.harnessDir(id) }}), nil
+		StateRoot: m.stateRoot}), nil
 }

@@ -25,6 +25,7 @@ type models struct {
 	log        *slog.Logger
 	bridge     *harness.Bridge
 	harnessDir func(session string) string
+	stateRoot  func(session, workDir string) string
 
 	mu      sync.Mutex
 	drivers map[string]model // +checklocks:mu; by the configuration as JSON

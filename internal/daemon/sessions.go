@@ -8,6 +8,7 @@ import (
 	"rnix/drivers/harness"
 	"rnix/ipc"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // sessions are the agents' command lines that run as processes: how they reach the kernel, and where they
@@ -27,6 +28,15 @@ func (d sessions) dir(id string) string {
 		return filepath.Join(os.TempDir(), "rnix-harness")
 	}
 	return filepath.Join(d.journal.Dir(u), "harness")
+}
+
+// stateRoot is below which directory the state.json of a session is: its work tree if that is its own.
+func (d sessions) stateRoot(id, workDir string) string {
+	var u types.UUID
+	if u.UnmarshalText([]byte(id)) == nil && vfs.Below(workDir, worktrees{d.Daemon}.treeHome(u)) {
+		return workDir
+	}
+	return d.dir(id)
 }
 
 // open makes the bridge over which sessions reach the kernel, after the sweep.

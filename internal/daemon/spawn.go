@@ -43,18 +43,14 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	if owner, inside := d.agentOf(peer); inside && req.Session != "" {
 		return ipc.SpawnResponse{}, outside("Spawn", owner, "not take a session of a platform; a person does")
 	}
-	tree, undo, err := worktrees{d.Daemon}.plant(ctx, p.cwd, req.Worktree, &opts)
-	if err != nil {
+	opts.UUID = types.NewUUID()
+	if err := (platformer{d.Daemon}).open(ctx, p, opts.UUID, choice.Provider.Name); err != nil { // before anything is made for it
 		return ipc.SpawnResponse{}, err
 	}
-	if p.member.Session != "" {
-		if opts.UUID == (types.UUID{}) {
-			opts.UUID = types.NewUUID()
-		}
-		if err := (platformer{d.Daemon}).open(ctx, p, opts.UUID, choice.Provider.Name); err != nil {
-			undo()
-			return ipc.SpawnResponse{}, err
-		}
+	tree, undo, err := worktrees{d.Daemon}.plant(ctx, p.cwd, req.Worktree, &opts)
+	if err != nil {
+		platformer{d.Daemon}.closed(opts.UUID)
+		return ipc.SpawnResponse{}, err
 	}
 	seq := d.events.Last()
 	pid, err := d.kernel.SpawnContext(ctx, req.Intent, ag, opts)
