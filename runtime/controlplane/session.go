@@ -96,6 +96,12 @@ func (x *session) with(do func() error) error {
 
 // loadLocked opens the journal and folds it. A new session gets its name first.
 func (x *session) loadLocked() error {
+	x.server.mu.Lock()
+	closed := x.server.closed
+	x.server.mu.Unlock()
+	if closed {
+		return types.Errorf(types.ErrUnavailable, "Open", x.id, "the control plane is being stopped")
+	}
 	x.server.idle(x)
 	opt := x.server.opt
 	dir := x.server.dirOf(x.id)

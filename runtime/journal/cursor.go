@@ -19,6 +19,8 @@ type Cursor struct {
 	saving  sync.Mutex // Ack
 
 	// All guarded by j.mu.
+	ready   bool     // unacked is whole; until then nothing after opened goes
+	opened  uint64   // what was acknowledged when it was opened
 	unacked []uint64 // numbers of the events that this cursor wants and has not acknowledged
 	hand    []Event  // what the last Next returned, as far as it is not acknowledged
 	lost    Gap      // what was dropped and has not been shown yet; Count 0 = nothing
@@ -47,6 +49,7 @@ func (j *Journal) Cursor(name string, kinds ...string) (*Cursor, error) {
 		acked = j.store.first() - 1
 		j.saved[name] = acked // from now on nothing behind it goes
 	}
+	c.opened = acked
 	j.cursors[name] = c // so it hears of new events; those that are there are read below
 	to := j.committed
 	for _, e := range slices.Concat(j.batch, j.queue) {
@@ -69,7 +72,7 @@ func (j *Journal) Cursor(name string, kinds ...string) (*Cursor, error) {
 		delete(j.cursors, name)
 		return nil, err
 	}
-	c.unacked = append(old, c.unacked...)
+	c.unacked, c.ready = append(old, c.unacked...), true
 	c.skipLocked(j.store.first())
 	return c, nil
 }
@@ -131,12 +134,13 @@ func (c *Cursor) Next(ctx context.Context, max, bytes int) ([]Event, error) {
 			return nil, err
 		}
 		j.mu.Lock()
-		if first := j.store.first(); len(c.unacked) > 0 && c.unacked[0] == from && first <= from {
-			c.hand = events // else some went while they were read, and the next turn says which
-		}
-		if len(events) == 0 && len(c.unacked) > 0 && c.unacked[0] == from { // not there, not gone: cannot be
-			j.mu.Unlock()
-			return nil, types.Errorf(types.ErrInternal, "Next", c.name, "event %d is numbered and not there", from)
+		c.skipLocked(j.store.first())
+		if len(c.unacked) > 0 && c.unacked[0] == from { // else it went while it was read, and the next turn says so
+			c.hand = events
+			if len(events) == 0 {
+				j.mu.Unlock()
+				return nil, types.Errorf(types.ErrStorage, "Next", c.name, "event %d is not there any more: its file was removed; put it back, or open the journal anew", from)
+			}
 		}
 		j.mu.Unlock()
 	}
@@ -161,6 +165,10 @@ func (c *Cursor) Ack(seq uint64) error {
 	defer c.saving.Unlock()
 	j := c.j
 	j.mu.Lock()
+	if c.closed || j.closed {
+		j.mu.Unlock()
+		return types.Errorf(types.ErrInvalid, "Ack", c.name, "%w", ErrClosed)
+	}
 	if seq > j.committed {
 		committed := j.committed
 		j.mu.Unlock()
@@ -246,6 +254,9 @@ func (c *Cursor) skipLocked(first uint64) {
 
 // floorLocked returns up to which number this cursor needs nothing.
 func (c *Cursor) floorLocked() uint64 {
+	if !c.ready {
+		return c.opened
+	}
 	if len(c.hand) > 0 {
 		return c.hand[0].Seq - 1
 	}

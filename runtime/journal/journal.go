@@ -9,7 +9,7 @@
 // Without a directory it keeps the same promises in memory, but for the crash: its room is bounded, and
 // what it had to drop is counted and shown in its place as an entry of kind "gap".
 //
-// Locks: Cursor.reading > Cursor.saving > Journal.mu. No disk under Journal.mu; one goroutine at a time writes.
+// Locks: Cursor.reading > Cursor.saving > Journal.saving > Journal.mu. No disk under Journal.mu; one goroutine at a time writes.
 package journal
 
 import (
@@ -56,6 +56,8 @@ type Journal struct {
 	session, source string
 	now             func() time.Time
 	store           store
+
+	saving sync.Mutex // save
 
 	mu        sync.Mutex
 	queue     []Event            // numbered and not yet written; +checklocks:mu
@@ -340,6 +342,14 @@ func (j *Journal) floorLocked() (floor uint64, behind map[string]uint64) {
 
 // save writes down what a cursor has acknowledged.
 func (j *Journal) save(name string, acked uint64) error {
+	j.saving.Lock()
+	defer j.saving.Unlock()
+	j.mu.Lock()
+	old := acked <= j.saved[name]
+	j.mu.Unlock()
+	if old {
+		return nil
+	}
 	if err := j.store.saveCursor(name, acked); err != nil {
 		return err
 	}
