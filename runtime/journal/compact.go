@@ -2,6 +2,7 @@ package journal
 
 import (
 	"regexp"
+	"sync"
 
 	"rnix/types"
 )
