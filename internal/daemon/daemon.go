@@ -229,6 +229,9 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	learn(d, secretsOf(os.Environ()))
 	back.add(d.store.close)
 	d.userScratch = filepath.Join(d.places.DataDir, "scratch")
+	if herr := proc.HideMemory(); herr != nil {
+		d.log.Warn("the keys in this program's memory are not hidden from the commands of agents", "err", herr)
+	}
 	if serr := proc.BecomeSubreaper(); serr != nil {
 		d.log.Warn("orphans of children cannot be adopted", "err", serr)
 	}

@@ -306,12 +306,16 @@ func (g *cage) own() map[identity]bool {
 	out := make(map[identity]bool)
 	inside, _ := g.members() // who cannot be seen is thawed all the same
 	for _, pid := range inside {
-		if s, ok := statOf(pid); ok && !s.dead() && s.Start >= g.Leader.Start && g.Leader.Start > 0 {
+		if s, ok := statOf(pid); ok && !s.dead() && g.Leader.Start > 0 && notBefore(s.identity, g.Leader) {
 			out[s.identity] = true
 		}
 	}
 	return out
 }
+
+// notBefore reports whether a process was not started before another one. The system counts the times in
+// hundredths of a second; of the same one, the PIDs decide, which only grow until they begin anew.
+func notBefore(a, b identity) bool { return a.Start > b.Start || a.Start == b.Start && a.PID >= b.PID }
 
 // claim makes processes members of a tree, below its root of that index.
 func (t *tree) claim(ids map[identity]bool, root int) {

@@ -29,6 +29,15 @@ func BecomeSubreaper() error {
 	return nil
 }
 
+// HideMemory keeps other programs of the same user, such as the commands of agents, from reading the memory and
+// the environment of this one, in which there are keys. Root reads them all the same. Children are not hidden.
+func HideMemory() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("hide memory: %w", err)
+	}
+	return nil
+}
+
 func isSubreaper() bool {
 	var on int32
 	return unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&on)), 0, 0, 0) == nil && on != 0

@@ -14,6 +14,9 @@ const rssUnit = 1
 // BecomeSubreaper does nothing: there is no such thing here.
 func BecomeSubreaper() error { return nil }
 
+// HideMemory does nothing: there is no such thing here.
+func HideMemory() error { return nil }
+
 func isSubreaper() bool                          { return false }
 func dieWithParent(*syscall.SysProcAttr)         {}
 func keepDescriptors()                           {}
