@@ -171,7 +171,7 @@ func (d worktrees) forked(ctx context.Context, a *again, origin *workspace.Tree,
 	var own *workspace.Tree
 	if dir != "" {
 		branch, _, err := d.grove.Branch(ctx, a.rec.id, dir, origin.Common, branchName(a.was.Name, a.rec.id))
-		if types.CodeOf(err) == types.ErrConflict { // its files could not be kept as git has them: it has none of that
+		if code := types.CodeOf(err); code == types.ErrConflict || code == types.ErrDriver { // it is a plain directory, since git could not keep its files
 			branch, err = "", nil
 		} else if err == nil {
 			own = &workspace.Tree{Dir: dir, Repo: origin.Repo, Common: origin.Common, Branch: branch, Base: origin.Base, BaseName: origin.BaseName}
@@ -248,16 +248,17 @@ func (d worktrees) describe(ctx context.Context, id types.UUID, t workspace.Tree
 	return w, t.Common
 }
 
-func (d worktrees) list(ctx context.Context, _ *ipc.Peer, _ ipc.Empty) (ipc.WorktreesResponse, error) {
+func (d worktrees) list(ctx context.Context, peer *ipc.Peer, _ ipc.Empty) (ipc.WorktreesResponse, error) {
 	r := ipc.WorktreesResponse{Worktrees: []ipc.Worktree{}}
 	entries, err := os.ReadDir(d.treesDir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, types.Errorf(types.ErrStorage, "Worktree", d.treesDir(), "%w", err)
 	}
+	owner, inside := d.agentOf(peer)
 	var commons []string
 	for _, e := range entries { // UUIDs sort by age
 		id, ok := historyIn(e)
-		if !ok {
+		if !ok || inside && !(inspector{d.Daemon}).descends(target{uuid: id}, owner) {
 			continue
 		}
 		t, err := d.treeOf(id)

@@ -11,13 +11,12 @@ import (
 
 // Merged is what Merge has done.
 type Merged struct {
-	Target    string // the branch that was merged into
-	Before    string // its commit before
-	Commit    string // and after
-	Forward   bool   // no commit was needed: the branch was only brought forward
-	Already   bool   // there was nothing to do
-	Files     []FileChange
-	Committed string // the commit that was made of what was not committed yet; "" = none was needed
+	Target  string // the branch that was merged into
+	Before  string // its commit before
+	Commit  string // and after
+	Forward bool   // no commit was needed: the branch was only brought forward
+	Already bool   // there was nothing to do
+	Files   []FileChange
 }
 
 // MergeError says which files are in the way of a merge.
@@ -96,14 +95,14 @@ func (k *canopy) target(ctx context.Context, id types.UUID, t Tree) (standing, e
 	if what := unfinished(s.gitDir); what != "" {
 		return s, types.Errorf(types.ErrConflict, op, t.Repo, "an operation of git's is half-way there (%s): end it or abort it first", what)
 	}
-	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "symbolic-ref", "-q", "--short", "HEAD"}})
+	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "symbolic-ref", "-q", "HEAD"}})
 	if types.CodeOf(err) == types.ErrDriver {
 		return s, types.Errorf(types.ErrInvalid, op, t.Repo, "no branch is checked out there: check one out (git switch BRANCH)")
 	}
 	if err != nil {
 		return s, err
 	}
-	s.branch = line(out)
+	s.branch = strings.TrimPrefix(line(out), "refs/heads/")
 	if out, err = k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "rev-parse", "-q", "--verify", "HEAD^{commit}"}}); err != nil {
 		return s, types.Errorf(types.ErrInvalid, op, s.branch, "the branch has no commit yet")
 	}
@@ -216,7 +215,7 @@ func (k *canopy) landed(ctx context.Context, id types.UUID, at standing, env []s
 	if err != nil || line(out) != want[0] {
 		return false
 	}
-	_, err = k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "diff-files", "--quiet"}})
+	_, err = k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "diff-files", "--quiet", "--ignore-submodules=dirty"}})
 	return err == nil
 }
 

@@ -119,8 +119,8 @@ func (k *desks) branchFor(ctx context.Context, id types.UUID, r *repo, p Plantin
 	}
 	if name = p.Base; name == "" {
 		name = "HEAD"
-		if out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + r.gitDir, "symbolic-ref", "-q", "--short", "HEAD"}}); err == nil {
-			name = line(out)
+		if out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + r.gitDir, "symbolic-ref", "-q", "HEAD"}}); err == nil {
+			name = strings.TrimPrefix(line(out), "refs/heads/")
 		}
 		base = rev("HEAD")
 	} else if !strings.HasPrefix(name, "-") && !strings.ContainsAny(name, "\n\x00") {

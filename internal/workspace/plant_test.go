@@ -241,3 +241,35 @@ func TestWhatAnAgentPlantsIsNotRunByAMerge(t *testing.T) {
 		t.Errorf("these were run:\n%s", data)
 	}
 }
+
+func TestWhatAnAgentPlantsInASubmoduleIsNotRun(t *testing.T) {
+	b := newBench(t)
+	lib, repo := b.repo(map[string]string{"l.txt": "l\n"}), b.repo(map[string]string{"a.txt": "a\n"})
+	tree := b.plant(repo)
+	b.user(tree.Dir, "-c", "protocol.file.allow=always", "submodule", "add", "-q", lib, "sub")
+	b.commit(tree.Dir, "a submodule")
+	mark := filepath.Join(b.dir(), "ran")
+	evil := filepath.Join(b.dir(), "evil")
+	b.write(filepath.Dir(evil), map[string]string{"evil": "#!/bin/sh\necho \"$0 $*\" >>" + mark + "\ncat\n"})
+	if err := os.Chmod(evil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	sub := filepath.Join(tree.Dir, "sub")
+	b.write(sub, map[string]string{".gitattributes": "* filter=evil\n", "l.txt": "m\n"})
+	b.user(sub, "config", "filter.evil.clean", evil)
+	b.user(sub, "config", "core.fsmonitor", evil)
+	b.write(tree.Dir, map[string]string{"a.txt": "agent\n"})
+	st, err := b.grove().Survey(context.Background(), b.id, tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := b.Diff(context.Background(), st.Base, st.Files, DiffOpts{}); err != nil {
+		t.Error(err)
+	}
+	if _, made, err := b.grove().CommitWork(context.Background(), b.id, tree, "work\n"); err != nil || !made {
+		t.Errorf("%v, %v", made, err)
+	}
+	if data, err := os.ReadFile(mark); err == nil {
+		t.Errorf("these were run:\n%s", data)
+	}
+}

@@ -98,9 +98,9 @@ func (k *canopy) stand(ctx context.Context, id types.UUID, t Tree) (standing, er
 		return s, err
 	}
 	s.head = line(out)
-	out, err = k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "symbolic-ref", "-q", "--short", "HEAD"}})
+	out, err = k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "symbolic-ref", "-q", "HEAD"}})
 	if err == nil {
-		s.branch = line(out)
+		s.branch = strings.TrimPrefix(line(out), "refs/heads/")
 	} else if types.CodeOf(err) != types.ErrDriver {
 		return s, err
 	}
@@ -155,10 +155,22 @@ func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing) (tree, i
 	if err != nil {
 		return fail(err)
 	}
-	if _, err := do("add", "-A", "--", "."); err != nil {
+	out, err := do("ls-files", "-s", "-z")
+	if err != nil {
 		return fail(err)
 	}
-	out, err := do("write-tree")
+	// Git would ask the repository of a submodule what is changed there, with that one's own configuration and its programs. So
+	// a submodule stays at the commit at which the index has it.
+	add := []string{"add", "-A", "--", "."}
+	for _, e := range records(out) {
+		if meta, path, _ := strings.Cut(e, "\t"); strings.HasPrefix(meta, "160000 ") {
+			add = append(add, ":(top,exclude,literal)"+path)
+		}
+	}
+	if _, err := do(add...); err != nil {
+		return fail(err)
+	}
+	out, err = do("write-tree")
 	if err != nil {
 		return fail(err)
 	}

@@ -151,7 +151,7 @@ func (l *look) nested() {
 
 // status looks for files that are not in the commit, or not as they are there.
 func (l *look) status() {
-	out, ok := l.run("status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignored=traditional", "--ignore-submodules=none", "--no-renames")
+	out, ok := l.run("status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignored=traditional", "--ignore-submodules=dirty", "--no-renames") // nested has looked for what is in these
 	if !ok {
 		return
 	}

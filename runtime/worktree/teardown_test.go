@@ -241,3 +241,24 @@ func TestAMovedCheckoutStays(t *testing.T) {
 	write(t, filepath.Join(path, "other.txt"), "other")
 	mustPark(t, m.Teardown(t.Context(), "u"), "another directory")
 }
+
+func TestWhatASubmoduleNamesIsNotRun(t *testing.T) {
+	_, clone := origin(t)
+	m := manager(t, Options{})
+	path := added(t, m, clone, "s")
+	git(t, path, "submodule", "add", "-q", clone, "sub")
+	pushed(t, path)
+	mark, evil, sub := filepath.Join(t.TempDir(), "ran"), filepath.Join(t.TempDir(), "evil"), filepath.Join(path, "sub")
+	write(t, evil, "#!/bin/sh\necho \"$0 $*\" >>"+mark+"\ncat\n")
+	if err := os.Chmod(evil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(sub, ".gitattributes"), "* filter=evil\n")
+	git(t, sub, "config", "filter.evil.clean", evil)
+	git(t, sub, "config", "core.fsmonitor", evil)
+	write(t, filepath.Join(sub, "README.md"), "m\n")
+	mustPark(t, m.Teardown(t.Context(), "s"), "other repositories")
+	if b, err := os.ReadFile(mark); err == nil {
+		t.Errorf("these were run:\n%s", b)
+	}
+}
