@@ -142,18 +142,28 @@ func (a account) Reserve(ctx context.Context, prompt int) (int, error) {
 
 // Settle implements loop.Budget.
 func (a account) Settle(r *loop.Response) loop.Cost {
-	claim := a.p.claim
-	a.p.claim = nil
 	if r == nil {
-		if claim != nil {
+		if claim := a.p.claim; claim != nil {
+			a.p.claim = nil
 			claim.Settle(Amount{})
 		}
 		return loop.Cost{}
 	}
+	return a.settle(r, true)
+}
+
+// CutOff implements loop.Budget. What has no price but the word of whoever would have answered counts in tokens only:
+// a pause must not take all that is left of a budget in dollars.
+func (a account) CutOff(r *loop.Response) loop.Cost { return a.settle(r, false) }
+
+// settle counts what r took. answered says that it is an answer, which must not count as nothing.
+func (a account) settle(r *loop.Response, answered bool) loop.Cost {
+	claim := a.p.claim
+	a.p.claim = nil
 	u := price.Tokens{Input: r.Usage.Input, Output: r.Usage.Output, CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite}
 	used := Amount{Tokens: u.Input + u.Output + u.CacheRead + u.CacheWrite}
 	cost := a.k.costOf(a.p, r, u)
-	if used.USD = price.FromFloat(cost.USD); cost.From == "" && claim != nil && used.Tokens > 0 {
+	if used.USD = price.FromFloat(cost.USD); answered && cost.From == "" && claim != nil && used.Tokens > 0 {
 		used.USD = max(claim.Amount().USD, a.p.purse.Left()) // nobody knows it, and it must not count as nothing
 	}
 	if claim != nil {

@@ -84,9 +84,29 @@ func (h host) Ask(ctx context.Context, request []byte) (*loop.Response, error) {
 	defer h.p.onPause(func() { cancel(loop.ErrHeld) })()
 	resp, err := h.ask(ctx, request)
 	if err != nil && errors.Is(context.Cause(ctx), loop.ErrHeld) {
-		return nil, loop.ErrHeld
+		return nil, heldBack(err)
 	}
 	return resp, err
+}
+
+// heldBack is ErrHeld, with what the vendor may bill of the call that a pause has cut off.
+func heldBack(err error) error {
+	if c, sent := errors.AsType[*vfs.CutOff](err); sent {
+		return &vfs.CutOff{Err: loop.ErrHeld, Provider: c.Provider, Model: c.Model, Answer: c.Answer}
+	}
+	return loop.ErrHeld
+}
+
+// CutOff implements loop.Host.
+func (h host) CutOff(ctx context.Context, a *step.Answer) error {
+	m, err := step.CutOffMarker(h.p.PID, a)
+	if err != nil {
+		return err
+	}
+	if ctx.Err() == nil {
+		return h.k.mark(h.p, m)
+	}
+	return h.p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &m})
 }
 
 func (h host) ask(ctx context.Context, request []byte) (*loop.Response, error) {

@@ -73,9 +73,10 @@ func New(cfg Config) *Driver {
 }
 
 // Info describes the driver. It cannot say how long an answer gets: the command line asks its model as often
-// as it likes between two things that it does.
+// as it likes between two things that it does. Its session goes on when a call is cut off, and the next answer counts
+// all that it has used since the last one.
 func (d *Driver) Info() llm.DriverInfo {
-	return llm.DriverInfo{Name: d.cfg.Name, Driver: d.cfg.CLI.Name() + "-agent", Model: d.cfg.Model, NativeTools: true}
+	return llm.DriverInfo{Name: d.cfg.Name, Driver: d.cfg.CLI.Name() + "-agent", Model: d.cfg.Model, NativeTools: true, CountsOn: true}
 }
 
 // Call performs one request.

@@ -136,6 +136,8 @@ type DriverInfo struct {
 	LeastAnswer int  `json:"least_answer,omitempty"`
 	Free        bool `json:"free,omitempty"`      // it uses no tokens
 	SaysCost    bool `json:"says_cost,omitempty"` // its answers say what they cost
+	// CountsOn says that what a call took that was cut off is in the usage of a later answer.
+	CountsOn bool `json:"counts_on,omitempty"`
 	// Others are the models that may answer in its place.
 	Others []vfs.ModelName `json:"others,omitempty"`
 }

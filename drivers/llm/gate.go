@@ -14,7 +14,7 @@ const defaultGate = 4
 const queueGuess = 30 * time.Second
 
 // Gate lets a bounded number of calls run at once. The others wait, visibly (EventWait), in the order
-// in which they came.
+// in which they came. The errors of calls that were cut off on their way say so (vfs.CutOff).
 type Gate struct {
 	LLMDriver // Info
 	places    chan struct{}
@@ -41,7 +41,7 @@ func (g *Gate) Stream(ctx context.Context, req LLMRequest) (<-chan StreamEvent, 
 			return nil, err
 		}
 		defer func() { <-g.places }()
-		return attempt(ctx, g.LLMDriver, req, emit)
+		return counted(ctx, g.LLMDriver, req, emit)
 	}), nil
 }
 

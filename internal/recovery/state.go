@@ -185,17 +185,22 @@ func (s *State) call(id string) *Call {
 }
 
 func (s *State) count(a *step.Answer) {
-	s.Tokens += a.TokensUsed
-	s.Estimate = s.Estimate || a.Estimated
-	s.CostUSD += a.CostUSD
-	s.Unpriced += a.Unpriced()
-	s.Spending = step.AddSpending(s.Spending, a)
+	s.spent(a, step.AddSpending)
 	if a.Provider != "" {
 		s.Provider = a.Provider
 	}
 	if a.Model != "" {
 		s.Model = a.Model
 	}
+}
+
+// spent adds what an answer took, or may have taken.
+func (s *State) spent(a *step.Answer, add func([]step.Spending, *step.Answer) []step.Spending) {
+	s.Tokens += a.TokensUsed
+	s.Estimate = s.Estimate || a.Estimated
+	s.CostUSD += a.CostUSD
+	s.Unpriced += a.Unpriced()
+	s.Spending = add(s.Spending, a)
 }
 
 func (s *State) result(r *step.Result) {
@@ -317,6 +322,10 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 				d.Tokens, d.USD = d.Tokens+s.Limit.Tokens, d.USD+s.Limit.USD
 			}
 			s.Limit = &d
+		}
+	case step.MarkerCutOff:
+		if a, ok := step.CutOff(m); ok {
+			s.spent(a, step.AddCutOff)
 		}
 	case step.MarkerDaemonStop:
 		s.end(Stopped)

@@ -173,10 +173,12 @@ func TestEveryPrefixHasALegalConversation(t *testing.T) {
 	})
 }
 
-// TestWhatWasPaidIsCounted adds up what answers and steps say in another way: by step, the larger.
+// TestWhatWasPaidIsCounted adds up what answers and steps say in another way: by step, the larger. What was cut off counts
+// beside that, each time.
 func TestWhatWasPaidIsCounted(t *testing.T) {
 	property(t, 8, func(rt *rapid.T, s *stored) {
 		tokens, cost, before := map[int]int{}, map[int]float64{}, 0
+		lost, lostCost := 0, 0.0
 		state := new(State)
 		for i := range s.onDisk {
 			r := &s.onDisk[i]
@@ -187,8 +189,12 @@ func TestWhatWasPaidIsCounted(t *testing.T) {
 			case r.Step != nil:
 				n := r.Step.StepNumber
 				tokens[n], cost[n] = max(tokens[n], r.Step.TokensUsed), max(cost[n], r.Step.CostUSD)
+			case r.Marker != nil:
+				if a, ok := step.CutOff(r.Marker); ok {
+					lost, lostCost = lost+a.TokensUsed, lostCost+a.CostUSD
+				}
 			}
-			want, paid := 0, 0.0
+			want, paid := lost, lostCost
 			for n := range tokens {
 				want += tokens[n]
 				paid += cost[n]
@@ -197,6 +203,21 @@ func TestWhatWasPaidIsCounted(t *testing.T) {
 				rt.Fatal("after record", i+1, "tokens", state.Tokens, "of", want, "before", before, "cost", state.CostUSD, "of", paid)
 			}
 			before = state.Tokens
+		}
+	})
+}
+
+func TestTheSmallFileCountsWhatTheStateCounts(t *testing.T) {
+	property(t, 8, func(rt *rapid.T, s *stored) {
+		for n := 1; n <= len(s.onDisk); n++ {
+			state := folded(s.onDisk[:n])
+			h, err := step.Fold(s.id, source(s.onDisk[:n])(1))
+			must(rt, err)
+			i := h.Info()
+			if i.TokensUsed != state.Tokens || i.Unpriced != state.Unpriced || math.Abs(i.CostUSD-state.CostUSD) > 1e-6 || !slices.Equal(i.Spending, state.Spending) {
+				rt.Fatalf("after record %d: %d tokens, %d unpriced, $%v, %v; the state has %d, %d, $%v, %v", n, i.TokensUsed, i.Unpriced, i.CostUSD, i.Spending,
+					state.Tokens, state.Unpriced, state.CostUSD, state.Spending)
+			}
 		}
 	})
 }

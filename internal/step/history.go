@@ -32,6 +32,7 @@ const (
 	MarkerInput       = "input"       // a person's words at the point of resume; the message follows
 	MarkerMail        = "mail"        // a message to the process; Text: what it says, Detail: Mail
 	MarkerTaken       = "taken"       // messages left the mailbox, and not for the conversation; Detail: their numbers
+	MarkerCutOff      = "cut_off"     // a request to the model that has no answer and may be billed; Detail: Answer, with an estimate
 )
 
 // ForkDetail is the Detail of a fork marker. The Records that follow it are copies of the first ones of
@@ -265,7 +266,7 @@ func (h *History) Info() ProcInfo {
 			p.Intent = m.Text
 		}
 		switch m.Name {
-		case MarkerInput, MarkerMail, MarkerTaken: // they come at any time
+		case MarkerInput, MarkerMail, MarkerTaken, MarkerCutOff: // they come at any time
 			continue
 		case MarkerLimit:
 			var d LimitDetail
@@ -305,6 +306,11 @@ func (h *History) Info() ProcInfo {
 		p.Step, p.TokensUsed, p.CostUSD, p.Unpriced = a.Step, a.TokensUsed, a.CostUSD, a.Unpriced()
 	}
 	p.Spending = h.Spending()
+	for i := range h.Markers {
+		if a, ok := CutOff(&h.Markers[i]); ok {
+			p.TokensUsed, p.CostUSD, p.Unpriced = p.TokensUsed+a.TokensUsed, p.CostUSD+a.CostUSD, p.Unpriced+a.Unpriced()
+		}
+	}
 	for _, s := range h.Steps {
 		p.Step = max(p.Step, s.StepNumber)
 		p.TokensUsed += s.TokensUsed

@@ -34,7 +34,12 @@ func (a *Answer) Unpriced() int {
 
 // AddSpending returns a list with an answer added. The given one is not changed. An answer that has taken
 // nothing is left out.
-func AddSpending(list []Spending, a *Answer) []Spending {
+func AddSpending(list []Spending, a *Answer) []Spending { return addSpending(list, a, 1) }
+
+// AddCutOff is AddSpending for what a request may have taken that has no answer.
+func AddCutOff(list []Spending, a *Answer) []Spending { return addSpending(list, a, 0) }
+
+func addSpending(list []Spending, a *Answer, answers int) []Spending {
 	if a.TokensUsed == 0 && a.CostUSD == 0 {
 		return list
 	}
@@ -47,7 +52,7 @@ func AddSpending(list []Spending, a *Answer) []Spending {
 		list = slices.Clone(list)
 	}
 	s := &list[i]
-	s.Answers++
+	s.Answers += answers
 	s.Output, s.CacheRead, s.CacheWrite = s.Output+a.Output, s.CacheRead+a.CacheRead, s.CacheWrite+a.CacheWrite
 	s.Input += a.TokensUsed - a.Output - a.CacheRead - a.CacheWrite
 	s.CostUSD += a.CostUSD
@@ -77,6 +82,10 @@ func (h *History) Spending() (list []Spending) {
 			_ = json.Unmarshal(r.Marker.Detail, &fork) // a fork that does not say how much it has copied has its own only
 		case r.Marker != nil && fork.Records > 0 && r.Seq == fork.Records+2:
 			list = nil // its own life begins
+		case r.Marker != nil:
+			if a, ok := CutOff(r.Marker); ok {
+				list = AddCutOff(list, a)
+			}
 		case r.Answer != nil:
 			open = r.Answer
 			list = AddSpending(list, open)

@@ -34,6 +34,9 @@ func (t *teller) turn() {
 	rec := &step.StepRecord{StepNumber: t.step, MessageCount: len(t.ms), Timestamp: time.Now(), ModelTime: time.Millisecond, Duration: time.Second,
 		TokensUsed: 1 + t.r.IntN(500), Input: 3, Output: 4, Estimated: t.odd(5), CostUSD: float64(t.r.IntN(1000)) / 997,
 		Provider: "p", Model: fmt.Sprint("m", t.r.IntN(3)), Summary: "does something"}
+	for t.odd(12) {
+		t.cutOff()
+	}
 	switch n := t.r.IntN(100); {
 	case t.o.Plain || n < 80:
 		t.tools(rec)
@@ -48,6 +51,21 @@ func (t *teller) turn() {
 	default:
 		t.say(rec)
 	}
+}
+
+// cutOff has a request cut off: by a pause, and it is asked again, or by the end of the run.
+func (t *teller) cutOff() {
+	a := &step.Answer{Step: t.step, Prompt: len(t.ms), Started: time.Now().UTC().Round(0), ModelTime: time.Millisecond, Provider: "p", Model: fmt.Sprint("m", t.r.IntN(3)),
+		Input: 1 + t.r.IntN(300), Output: t.r.IntN(20), Estimated: true}
+	if a.TokensUsed = a.Input + a.Output; t.chance(50) {
+		a.CostUSD, a.CostFrom = float64(t.r.IntN(1000))/997, "built-in"
+	}
+	m, err := step.CutOffMarker(t.pid, a)
+	if err != nil && t.err == nil {
+		t.err = err
+	}
+	t.marker(m)
+	t.commit()
 }
 
 func (p *pen) compact() {

@@ -101,9 +101,6 @@ func (l *Loop) count(p *rnixctx.PromptResult, resp *Response, rec *step.StepReco
 		}
 	}
 	cost := l.cfg.Budget.Settle(resp)
-	l.progress.Tokens += used
-	l.progress.Estimated = l.progress.Estimated || u.Estimated
-	l.progress.CostUSD += cost.USD
 	if resp.Model != "" {
 		l.progress.Model = resp.Model
 	}
@@ -114,8 +111,5 @@ func (l *Loop) count(p *rnixctx.PromptResult, resp *Response, rec *step.StepReco
 	rec.RawResponse = step.RawText(&rnixctx.Message{Content: resp.Content, ToolCalls: resp.ToolCalls})
 	rec.Input, rec.Output, rec.CacheRead, rec.CacheWrite, rec.Estimated = u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Estimated
 	rec.Provider, rec.Model, rec.CostUSD, rec.CostFrom = resp.Provider, resp.Model, cost.USD, cost.From
-	paid := rec.Answer()
-	l.progress.Unpriced += paid.Unpriced()
-	l.progress.Spending = step.AddSpending(l.progress.Spending, paid)
-	l.host.Progress(l.progress)
+	l.spent(rec.Answer(), step.AddSpending)
 }

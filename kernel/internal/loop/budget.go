@@ -2,10 +2,13 @@ package loop
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	rnixctx "rnix/context"
 	"rnix/internal/step"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // Broke says that a budget is used up, or that too little of it is left for another answer. The process is
@@ -37,6 +40,8 @@ type Budget interface {
 	// Settle counts what an answer has taken in place of what was set aside, and returns what it costs. No
 	// answer is nil.
 	Settle(r *Response) Cost
+	// CutOff is Settle for a request that has no answer and may be billed: r has an estimate of what it took.
+	CutOff(r *Response) Cost
 }
 
 // outOfBudget suspends the process. A step that is open stays so: what was answered is paid for, and is
@@ -69,13 +74,53 @@ func (c counted) promptBound(generation uint64, conversation, whole int) int {
 // once reserves what an answer may take and asks. What was reserved is settled by count, or here if there is no
 // answer.
 func (l *Loop) once(ctx context.Context, p *rnixctx.PromptResult) (*Response, error) {
-	n, err := l.cfg.Budget.Reserve(ctx, l.counted.promptBound(p.Generation, p.EncodedLen(), l.req.size(p)))
+	bound := l.counted.promptBound(p.Generation, p.EncodedLen(), l.req.size(p))
+	n, err := l.cfg.Budget.Reserve(ctx, bound)
 	if err != nil {
 		return nil, err
 	}
+	began := time.Now()
 	resp, err := l.host.Ask(ctx, l.req.bytes(p, n))
 	if err != nil {
-		l.cfg.Budget.Settle(nil)
+		return nil, l.noAnswer(ctx, p, bound, n, began, err)
 	}
-	return resp, err
+	return resp, nil
+}
+
+// noAnswer settles what was reserved for an answer that has not come, and returns why it has not. It is apart so
+// that little is on the stack of a process that waits for its model.
+func (l *Loop) noAnswer(ctx context.Context, p *rnixctx.PromptResult, bound, n int, began time.Time, err error) error {
+	c, sent := errors.AsType[*vfs.CutOff](err)
+	if !sent {
+		l.cfg.Budget.Settle(nil)
+		return err
+	}
+	u := Usage{Input: min(l.size(p), bound), Output: c.Answer, Estimated: true} // no more than was reserved
+	if n > 0 {
+		u.Output = min(u.Output, n)
+	}
+	if cerr := l.cutOff(ctx, &Response{Provider: c.Provider, Model: c.Model, Usage: u}, len(p.Messages), began); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// cutOff counts and records what a request may have taken whose answer has not come. The vendor may bill it, so
+// it counts, by our estimate, and once more if the model is asked again.
+func (l *Loop) cutOff(ctx context.Context, r *Response, prompt int, began time.Time) error {
+	cost := l.cfg.Budget.CutOff(r)
+	a := &step.Answer{Step: l.progress.Step, Prompt: prompt, Started: began, ModelTime: time.Since(began), Provider: r.Provider, Model: r.Model,
+		TokensUsed: r.Usage.Input + r.Usage.Output, Input: r.Usage.Input, Output: r.Usage.Output, Estimated: true, CostUSD: cost.USD, CostFrom: cost.From}
+	l.spent(a, step.AddCutOff)
+	return l.host.CutOff(ctx, a)
+}
+
+// spent adds what an answer took, or may have taken, to what is published.
+func (l *Loop) spent(a *step.Answer, add func([]step.Spending, *step.Answer) []step.Spending) {
+	l.progress.Tokens += a.TokensUsed
+	l.progress.Estimated = l.progress.Estimated || a.Estimated
+	l.progress.CostUSD += a.CostUSD
+	l.progress.Unpriced += a.Unpriced()
+	l.progress.Spending = add(l.progress.Spending, a)
+	l.host.Progress(l.progress)
 }

@@ -3,9 +3,16 @@ package loop
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"rnix/internal/step"
+	"rnix/types"
+	"rnix/vfs"
 )
 
 // purse is the fake's budget.
@@ -17,6 +24,9 @@ type purse struct {
 	prompts  []int
 	reserved bool
 	settled  int
+	cut      []*Response    // what was counted of requests without an answer
+	marks    []*step.Answer // and recorded
+	mark     error          // of the next record
 }
 
 func (f *fake) Spent() *Broke {
@@ -46,6 +56,19 @@ func (f *fake) Settle(r *Response) Cost {
 	}
 	f.used += r.Usage.Input + r.Usage.Output + r.Usage.CacheRead + r.Usage.CacheWrite
 	return Cost{USD: 0.25, From: "here"}
+}
+
+func (f *fake) CutOff(_ context.Context, a *step.Answer) error {
+	f.marks = append(f.marks, a)
+	return f.mark
+}
+
+// fakeBudget is the budget of a fake: both have a CutOff.
+type fakeBudget struct{ *fake }
+
+func (b fakeBudget) CutOff(r *Response) Cost {
+	b.cut = append(b.cut, r)
+	return b.Settle(r)
 }
 
 func TestEveryAnswerIsReservedForAndSettled(t *testing.T) {
@@ -118,8 +141,115 @@ func TestTooLittleBudgetSuspendsBeforeTheStep(t *testing.T) {
 	}
 	f.refuse = nil
 	f.model = func(context.Context, int, []byte) (*Response, error) { return said("done"), nil }
-	l, _ := New(Config{Start: Progress{Step: 1}, Budget: f}, f)
+	l, _ := New(Config{Start: Progress{Step: 1}, Budget: fakeBudget{f}}, f)
 	if end := l.Run(t.Context()); end.Exit.Code != 0 || len(f.steps) != 2 || f.steps[1].StepNumber != 2 {
 		t.Errorf("%+v, step %d", end, f.steps[1].StepNumber)
+	}
+}
+
+// cut is what a model says that was cut off after some tokens of its answer.
+func cut(err error, answer int) error {
+	return &vfs.CutOff{Err: err, Provider: "p", Model: "m", Answer: answer}
+}
+
+func TestWhatWasCutOffCountsOnceForEachTimeItWasSent(t *testing.T) {
+	errKilled := errors.New("killed")
+	for _, c := range []struct {
+		name  string
+		model func(end context.CancelCauseFunc) func(context.Context, int, []byte) (*Response, error)
+		marks int
+		steps int
+	}{
+		{"a pause, twice", func(context.CancelCauseFunc) func(context.Context, int, []byte) (*Response, error) {
+			return func(_ context.Context, n int, _ []byte) (*Response, error) {
+				if n < 3 {
+					return nil, cut(ErrHeld, 6)
+				}
+				return said("done"), nil
+			}
+		}, 2, 1},
+		{"a kill", func(end context.CancelCauseFunc) func(context.Context, int, []byte) (*Response, error) {
+			return func(ctx context.Context, _ int, _ []byte) (*Response, error) {
+				end(errKilled)
+				return nil, cut(vfs.Ended(ctx, "Call", ""), 6)
+			}
+		}, 1, 0},
+		{"a stop of the daemon", func(end context.CancelCauseFunc) func(context.Context, int, []byte) (*Response, error) {
+			return func(ctx context.Context, _ int, _ []byte) (*Response, error) {
+				end(errStop)
+				return nil, cut(vfs.Ended(ctx, "Call", ""), 6)
+			}
+		}, 1, 0},
+		{"the step's time", func(context.CancelCauseFunc) func(context.Context, int, []byte) (*Response, error) {
+			return func(ctx context.Context, _ int, _ []byte) (*Response, error) {
+				<-ctx.Done()
+				return nil, cut(vfs.Ended(ctx, "Call", ""), 6)
+			}
+		}, 1, 1},
+		{"a pause before anything was sent", func(context.CancelCauseFunc) func(context.Context, int, []byte) (*Response, error) {
+			return func(_ context.Context, n int, _ []byte) (*Response, error) {
+				if n < 2 {
+					return nil, ErrHeld
+				}
+				return said("done"), nil
+			}
+		}, 0, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, end := context.WithCancelCause(t.Context())
+				defer end(nil)
+				f := newFake(t)
+				f.model = c.model(end)
+				run(t, f, ctx, Config{StepTimeout: time.Minute})
+				if len(f.marks) != c.marks || len(f.cut) != c.marks || len(f.steps) != c.steps || f.reserved {
+					t.Fatalf("%d are recorded, %d counted, after %d steps", len(f.marks), len(f.cut), len(f.steps))
+				}
+				tokens := 0
+				for i, a := range f.marks {
+					if u := f.cut[i].Usage; a.Step != 1 || a.Input == 0 || a.Output != 6 || a.TokensUsed != a.Input+6 || !a.Estimated || a.Provider != "p" || a.Model != "m" ||
+						a.CostUSD != 0.25 || a.CostFrom != "here" || a.Started.IsZero() || u.Input != a.Input || u.Output != a.Output {
+						t.Errorf("%+v for %+v", a, f.cut[i])
+					}
+					tokens += a.TokensUsed
+				}
+				if last := f.progress; last.Tokens < tokens || last.Estimated != (c.marks > 0) || last.CostUSD < 0.25*float64(c.marks) {
+					t.Errorf("%+v for %d tokens", last, tokens)
+				}
+				if c.steps == 1 && f.steps[0].Answer().TokensUsed > 15 {
+					t.Errorf("the step has what was cut off too: %+v", f.steps[0].Answer())
+				}
+			})
+		})
+	}
+}
+
+func TestEstimateOfWhatWasCutOffIsNotMoreThanWasReserved(t *testing.T) {
+	f := newFake(t)
+	f.answer = 700
+	f.model = func(_ context.Context, n int, _ []byte) (*Response, error) {
+		switch n {
+		case 1: // it counts far less than we would
+			r := calls(`read {}`)
+			r.Usage = Usage{Input: 1, Output: 1}
+			return r, nil
+		case 2:
+			return nil, cut(ErrHeld, 10_000)
+		}
+		return said("done"), nil
+	}
+	run(t, f, t.Context(), Config{Specs: []byte(`[{"name":"read","description":"` + strings.Repeat("long ", 2000) + `","input_schema":{}}]`)})
+	if len(f.marks) != 1 || f.marks[0].Output != 700 || f.marks[0].Input > f.prompts[1] {
+		t.Fatalf("%+v of %v", f.marks, f.prompts)
+	}
+}
+
+func TestProcessWhoseCutOffCannotBeRecordedEnds(t *testing.T) {
+	f := newFake(t)
+	f.mark = types.Errorf(types.ErrStorage, "Commit", "steps.jsonl", "no room")
+	f.record = f.mark
+	f.model = func(context.Context, int, []byte) (*Response, error) { return nil, cut(ErrHeld, 1) }
+	if end := run(t, f, t.Context(), Config{}); f.asked != 1 || types.CodeOf(end.Exit.Err) != types.ErrStorage {
+		t.Errorf("%+v after %d questions", end, f.asked)
 	}
 }

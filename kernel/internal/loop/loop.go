@@ -29,7 +29,11 @@ type Host interface {
 	Compact(ms []rnixctx.Message, report rnixctx.Compaction) error
 	// Ask has the model answer a request. The bytes are valid until it returns. ErrHeld says that a
 	// pause has cut it off.
+	// A *vfs.CutOff in the chain of an error says that it may be billed.
 	Ask(ctx context.Context, request []byte) (*Response, error)
+	// CutOff records what a request may have taken that has no answer. It is durable when it returns or, if ctx has
+	// ended, with the end of the step or of the run, which follows.
+	CutOff(ctx context.Context, a *step.Answer) error
 	// Intend makes durable that the actions are about to run.
 	Intend(step int, actions []Action) error
 	// Suspends reports whether the end of a context for this cause is not the end of the process.

@@ -32,21 +32,22 @@ type fake struct {
 		Helper()
 		Fatalf(string, ...any)
 	}
-	mgr     *rnixctx.Manager
-	cid     types.CtxID
-	model   func(ctx context.Context, n int, request []byte) (*Response, error)
-	tool    func(ctx context.Context, a *Action) (string, error)
-	wait    func(ctx context.Context) error
-	asked   int
-	intents []string
-	results []string
-	steps   []*step.StepRecord
-	events  []event.Event
-	record  error
-	undo    func(c *recovery.Call) error
-	deliver func() error
-	leave   func(final bool) (bool, string)
-	mu      sync.Mutex
+	mgr      *rnixctx.Manager
+	cid      types.CtxID
+	model    func(ctx context.Context, n int, request []byte) (*Response, error)
+	tool     func(ctx context.Context, a *Action) (string, error)
+	wait     func(ctx context.Context) error
+	asked    int
+	intents  []string
+	results  []string
+	steps    []*step.StepRecord
+	events   []event.Event
+	record   error
+	undo     func(c *recovery.Call) error
+	deliver  func() error
+	leave    func(final bool) (bool, string)
+	mu       sync.Mutex
+	progress Progress
 	purse
 }
 
@@ -110,7 +111,7 @@ func (f *fake) Finish(_ int, as []Action, _ []Outcome) error {
 }
 func (f *fake) Record(rec *step.StepRecord) error { f.steps = append(f.steps, rec); return f.record }
 func (f *fake) Emit(e event.Event)                { f.mu.Lock(); f.events = append(f.events, e); f.mu.Unlock() }
-func (f *fake) Progress(Progress)                 {}
+func (f *fake) Progress(p Progress)               { f.progress = p }
 func (f *fake) Deliver() error {
 	if f.deliver == nil {
 		return nil
@@ -142,7 +143,7 @@ var testMeta = map[string]Kind{"complete": Complete, "plan": Plan, "spawn": Spaw
 
 func run(t *testing.T, f *fake, ctx context.Context, cfg Config) End {
 	t.Helper()
-	cfg.Tools, cfg.Meta, cfg.Budget = testTools, testMeta, f
+	cfg.Tools, cfg.Meta, cfg.Budget = testTools, testMeta, fakeBudget{f}
 	l, err := New(cfg, f)
 	if err != nil {
 		t.Fatal(err)
@@ -548,7 +549,7 @@ func TestAnyModelLeavesALegalConversation(t *testing.T) { // A-42, A-43
 			}
 			return r, nil
 		}
-		l, err := New(Config{Budget: f, Tools: testTools, Meta: testMeta, MaxSteps: 12}, f)
+		l, err := New(Config{Budget: fakeBudget{f}, Tools: testTools, Meta: testMeta, MaxSteps: 12}, f)
 		if err != nil {
 			rt.Fatal(err)
 		}
