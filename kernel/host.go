@@ -82,7 +82,7 @@ func (h host) Ask(ctx context.Context, request []byte) (*loop.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer h.p.onPause(func() { cancel(loop.ErrHeld) })()
-	resp, err := h.ask(ctx, request)
+	resp, err := ask(ctx, h, request)
 	if err != nil && errors.Is(context.Cause(ctx), loop.ErrHeld) {
 		return nil, heldBack(err)
 	}
@@ -109,7 +109,7 @@ func (h host) CutOff(ctx context.Context, a *step.Answer) error {
 	return h.p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &m})
 }
 
-func (h host) ask(ctx context.Context, request []byte) (*loop.Response, error) {
+func ask(ctx context.Context, h host, request []byte) (*loop.Response, error) {
 	tell(h.p, note{kind: asked})
 	waitForModel(h.k, h.p)
 	defer waitForNothing(h.k, h.p)

@@ -185,7 +185,7 @@ func (s *State) call(id string) *Call {
 }
 
 func (s *State) count(a *step.Answer) {
-	s.spent(a, step.AddSpending)
+	spent(s, a, step.AddSpending)
 	if a.Provider != "" {
 		s.Provider = a.Provider
 	}
@@ -195,7 +195,7 @@ func (s *State) count(a *step.Answer) {
 }
 
 // spent adds what an answer took, or may have taken.
-func (s *State) spent(a *step.Answer, add func([]step.Spending, *step.Answer) []step.Spending) {
+func spent(s *State, a *step.Answer, add func([]step.Spending, *step.Answer) []step.Spending) {
 	s.Tokens += a.TokensUsed
 	s.Estimate = s.Estimate || a.Estimated
 	s.CostUSD += a.CostUSD
@@ -325,7 +325,7 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 		}
 	case step.MarkerCutOff:
 		if a, ok := step.CutOff(m); ok {
-			s.spent(a, step.AddCutOff)
+			spent(s, a, step.AddCutOff)
 		}
 	case step.MarkerDaemonStop:
 		s.end(Stopped)

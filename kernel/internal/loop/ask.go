@@ -111,5 +111,5 @@ func (l *Loop) count(p *rnixctx.PromptResult, resp *Response, rec *step.StepReco
 	rec.RawResponse = step.RawText(&rnixctx.Message{Content: resp.Content, ToolCalls: resp.ToolCalls})
 	rec.Input, rec.Output, rec.CacheRead, rec.CacheWrite, rec.Estimated = u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Estimated
 	rec.Provider, rec.Model, rec.CostUSD, rec.CostFrom = resp.Provider, resp.Model, cost.USD, cost.From
-	l.spent(rec.Answer(), step.AddSpending)
+	spent(l, rec.Answer(), step.AddSpending)
 }

@@ -82,14 +82,15 @@ func (l *Loop) once(ctx context.Context, p *rnixctx.PromptResult) (*Response, er
 	began := time.Now()
 	resp, err := l.host.Ask(ctx, l.req.bytes(p, n))
 	if err != nil {
-		return nil, l.noAnswer(ctx, p, bound, n, began, err)
+		return nil, noAnswer(ctx, l, p, bound, n, began, err)
 	}
 	return resp, nil
 }
 
-// noAnswer settles what was reserved for an answer that has not come, and returns why it has not. It is apart so
-// that little is on the stack of a process that waits for its model.
-func (l *Loop) noAnswer(ctx context.Context, p *rnixctx.PromptResult, bound, n int, began time.Time, err error) error {
+// noAnswer settles what was reserved for an answer that has not come, and returns why it has not. If the vendor may bill
+// it all the same, it counts, by our estimate, and once more if the model is asked again. It is apart so that little is
+// on the stack of a process that waits for its model.
+func noAnswer(ctx context.Context, l *Loop, p *rnixctx.PromptResult, bound, n int, began time.Time, err error) error {
 	c, sent := errors.AsType[*vfs.CutOff](err)
 	if !sent {
 		l.cfg.Budget.Settle(nil)
@@ -99,24 +100,18 @@ func (l *Loop) noAnswer(ctx context.Context, p *rnixctx.PromptResult, bound, n i
 	if n > 0 {
 		u.Output = min(u.Output, n)
 	}
-	if cerr := l.cutOff(ctx, &Response{Provider: c.Provider, Model: c.Model, Usage: u}, len(p.Messages), began); cerr != nil {
-		return cerr
+	cost := l.cfg.Budget.CutOff(&Response{Provider: c.Provider, Model: c.Model, Usage: u})
+	a := &step.Answer{Step: l.progress.Step, Prompt: len(p.Messages), Started: began, ModelTime: time.Since(began), Provider: c.Provider, Model: c.Model,
+		TokensUsed: u.Input + u.Output, Input: u.Input, Output: u.Output, Estimated: true, CostUSD: cost.USD, CostFrom: cost.From}
+	spent(l, a, step.AddCutOff)
+	if werr := l.host.CutOff(ctx, a); werr != nil {
+		return werr
 	}
 	return err
 }
 
-// cutOff counts and records what a request may have taken whose answer has not come. The vendor may bill it, so
-// it counts, by our estimate, and once more if the model is asked again.
-func (l *Loop) cutOff(ctx context.Context, r *Response, prompt int, began time.Time) error {
-	cost := l.cfg.Budget.CutOff(r)
-	a := &step.Answer{Step: l.progress.Step, Prompt: prompt, Started: began, ModelTime: time.Since(began), Provider: r.Provider, Model: r.Model,
-		TokensUsed: r.Usage.Input + r.Usage.Output, Input: r.Usage.Input, Output: r.Usage.Output, Estimated: true, CostUSD: cost.USD, CostFrom: cost.From}
-	l.spent(a, step.AddCutOff)
-	return l.host.CutOff(ctx, a)
-}
-
 // spent adds what an answer took, or may have taken, to what is published.
-func (l *Loop) spent(a *step.Answer, add func([]step.Spending, *step.Answer) []step.Spending) {
+func spent(l *Loop, a *step.Answer, add func([]step.Spending, *step.Answer) []step.Spending) {
 	l.progress.Tokens += a.TokensUsed
 	l.progress.Estimated = l.progress.Estimated || a.Estimated
 	l.progress.CostUSD += a.CostUSD
