@@ -30,14 +30,20 @@ type Bridge struct {
 	socket  string
 	secrets *redact.Set // has the credentials while they are worth something; see Conceal
 
-	mu       sync.Mutex
-	sessions map[[sha256.Size]byte]*session // +checklocks:mu; by the hash of the credential
+	mu     sync.Mutex
+	grants map[[sha256.Size]byte]*grant // +checklocks:mu; by the hash of the credential
+}
+
+// grant is what a credential is good for: the calls of one run of a session's command line.
+type grant struct {
+	s    *session
+	gone chan struct{} // closed when the credential is taken away
 }
 
 // NewBridge returns a bridge. program is what is started as a session's MCP server, with the arguments
 // "mcp serve --session FILE"; socket is where it finds the daemon.
 func NewBridge(program, socket string) *Bridge {
-	return &Bridge{program: program, socket: socket, sessions: map[[sha256.Size]byte]*session{}}
+	return &Bridge{program: program, socket: socket, grants: map[[sha256.Size]byte]*grant{}}
 }
 
 // Conceal has b keep its credentials in a set of secrets for as long as they open anything. It is called before the first session.
@@ -47,21 +53,23 @@ func (b *Bridge) Conceal(secrets *redact.Set) { b.secrets = secrets }
 const credentialFile = "kernel.json"
 
 // open makes the credential of a session and writes its files. It returns the kernel as an MCP server of the
-// session, the path of a configuration with it in claude's form, and what makes the credential worthless and
-// removes the files.
-func (b *Bridge) open(s *session, dir string) (servers []agent.MCPServerConfig, config string, shut func(), err error) {
+// session, the path of a configuration with it in claude's form, the grant, and what makes the credential worthless
+// and removes the files, which may be called once.
+func (b *Bridge) open(s *session, dir string) (servers []agent.MCPServerConfig, config string, g *grant, shut func(), err error) {
 	credential := rand.Text()
 	file := filepath.Join(dir, credentialFile)
 	key := sha256.Sum256([]byte(credential))
+	g = &grant{s: s, gone: make(chan struct{})}
 	forget := func() {
 		b.mu.Lock()
-		delete(b.sessions, key)
+		delete(b.grants, key)
 		b.mu.Unlock()
 		b.secrets.Remove(credential)
+		close(g.gone)
 	}
 	b.secrets.Add(redact.Secret{Name: "session-credential", Value: credential})
 	b.mu.Lock()
-	b.sessions[key] = s
+	b.grants[key] = g
 	b.mu.Unlock()
 	defer func() {
 		if err != nil {
@@ -73,15 +81,15 @@ func (b *Bridge) open(s *session, dir string) (servers []agent.MCPServerConfig, 
 		err = durable.WriteFile(durable.OS, file, append(text, '\n'), durable.Cached)
 	}
 	if err != nil {
-		return nil, "", nil, types.Errorf(types.ErrStorage, "Call", file, "the credential of a session cannot be written: %w", err)
+		return nil, "", nil, nil, types.Errorf(types.ErrStorage, "Call", file, "the credential of a session cannot be written: %w", err)
 	}
 	servers = []agent.MCPServerConfig{{Name: Server, Type: agent.MCPStdio, Command: b.program, Args: []string{"mcp", "serve", "--session", file}}}
 	config, remove, err := mcp.Builder{TempDir: dir, Session: s.id}.Build(servers)
 	if err != nil {
 		_ = os.Remove(file) // err matters more
-		return nil, "", nil, err
+		return nil, "", nil, nil, err
 	}
-	return servers, config, func() {
+	return servers, config, g, func() {
 		forget()
 		remove()
 		_ = os.Remove(file) // it may be gone, and is worth nothing any more
@@ -98,40 +106,43 @@ func Sweep(dir string) error {
 	return err
 }
 
-func (b *Bridge) find(credential string) (*session, error) {
+func (b *Bridge) find(credential string) (*grant, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if s := b.sessions[sha256.Sum256([]byte(credential))]; s != nil {
-		return s, nil
+	if g := b.grants[sha256.Sum256([]byte(credential))]; g != nil {
+		return g, nil
 	}
 	return nil, types.Errorf(types.ErrPermission, "Session", "", "no session has this credential: it ends with its process")
 }
 
 // Tools returns the conversation that a credential is for, and what it may call. PERMISSION if it is for none.
 func (b *Bridge) Tools(credential string) (session string, tools []llm.ToolSpec, err error) {
-	s, err := b.find(credential)
+	g, err := b.find(credential)
 	if err != nil {
 		return "", nil, err
 	}
+	s := g.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id, s.tools, nil
 }
 
 // Call has the kernel run a call of a session, and returns what its model is told. It waits as long as the
-// process does: while that is paused, for days. PERMISSION if the credential is for no session, CANCELLED if ctx or
-// the session ends before the answer is there.
+// process does: while that is paused, for days. PERMISSION if the credential is for no session, CANCELLED if ctx, the
+// session, or the run of its command line that has asked ends before the answer is there.
 func (b *Bridge) Call(ctx context.Context, credential, name string, input json.RawMessage) (text string, failed bool, err error) {
-	s, err := b.find(credential)
+	g, err := b.find(credential)
 	if err != nil {
 		return "", false, err
 	}
-	c := &call{ctx: ctx, name: name, input: input, answer: make(chan answer, 1)}
+	c := &call{ctx: ctx, from: g, name: name, input: input, answer: make(chan answer, 1)}
 	select {
-	case s.calls <- c:
+	case g.s.calls <- c:
 	case <-ctx.Done():
 		return "", false, types.Errorf(types.ErrCancelled, "Session", name, "given up before it was run")
-	case <-s.over:
+	case <-g.gone:
+		return "", false, errOver(name)
+	case <-g.s.over:
 		return "", false, errOver(name)
 	}
 	select {
@@ -139,7 +150,9 @@ func (b *Bridge) Call(ctx context.Context, credential, name string, input json.R
 		return a.text, a.failed, nil
 	case <-ctx.Done():
 		return "", false, types.Errorf(types.ErrCancelled, "Session", name, "given up; what it has begun is on record")
-	case <-s.over:
+	case <-g.gone:
+		return "", false, errOver(name)
+	case <-g.s.over:
 		return "", false, errOver(name)
 	}
 }
@@ -151,9 +164,21 @@ func errOver(name string) error {
 // call is what a session's command line wants the kernel to do.
 type call struct {
 	ctx    context.Context // of who waits for the answer
+	from   *grant
 	name   string
 	input  json.RawMessage
 	answer chan answer // has room for the one answer
+}
+
+// waitedFor reports whether somebody still waits for the answer: not when the call was given up, nor when the run of the
+// command line that has asked is over.
+func (c *call) waitedFor() bool {
+	select {
+	case <-c.from.gone:
+		return false
+	default:
+		return c.ctx.Err() == nil
+	}
 }
 
 type answer struct {

@@ -9,28 +9,37 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rnix/drivers/llm"
+	"rnix/internal/durable"
 	"rnix/internal/harness"
 	"rnix/internal/proc"
 	"rnix/types"
 )
 
 const (
-	maxLine = 64 << 20        // bytes of one line that are kept; the rest of a longer one is dropped
-	grace   = 3 * time.Second // between SIGTERM and SIGKILL, and between the end of the input and SIGTERM
+	maxLine   = 16 << 20        // bytes of one line that are kept; the rest of a longer one is dropped
+	maxUnread = 16 << 20        // bytes of lines that nobody has read yet, beyond which the child waits for us
+	grace     = 3 * time.Second // between SIGTERM and SIGKILL, and between the end of the input and SIGTERM
 )
 
 // child is a command line that runs.
 type child struct {
 	*proc.Child
 	stderr *proc.Ring
-	lines  chan []byte   // closed at the end of the output
+	lines  chan []byte   // closed at the end of the output; who reads it calls read
+	unread atomic.Int64  // bytes of what is in lines
+	room   chan struct{} // has room for one: something was read
 	quit   chan struct{} // closed by stop: nobody reads lines any more
+	end    chan struct{} // closed when lines is
 	once   sync.Once
-	work   sync.WaitGroup // the reader
-	in     sync.Mutex     // one line is written at a time; held over the write, which ends with the child
+	work   sync.WaitGroup // the reader, and the writer while there is something to say
+
+	mu      sync.Mutex
+	unsaid  [][]byte // +checklocks:mu; what is to be written to its standard input, in order
+	writing bool     // +checklocks:mu; somebody does
 }
 
 // launch starts a command line in the environment of the caller. Its life is not bound to ctx.
@@ -50,7 +59,7 @@ func launch(ctx context.Context, s llm.Starter, cmd *harness.Command, dir string
 	} else {
 		spec.Input = cmd.Stdin
 	}
-	c := &child{stderr: proc.NewRing(0), lines: make(chan []byte, 64), quit: make(chan struct{})}
+	c := &child{stderr: proc.NewRing(0), lines: make(chan []byte, 64), room: make(chan struct{}, 1), quit: make(chan struct{}), end: make(chan struct{})}
 	spec.Stderr = c.stderr
 	p, err := s.Start(context.WithoutCancel(ctx), spec)
 	if err != nil {
@@ -58,8 +67,9 @@ func launch(ctx context.Context, s llm.Starter, cmd *harness.Command, dir string
 	}
 	c.Child = p
 	c.work.Go(func() { // ends with the child's output, or when quit is closed; waited for by stop
+		defer close(c.end)
 		defer close(c.lines)
-		c.read(p.Stdout())
+		c.pass(p.Stdout())
 	})
 	if cmd.KeepStdin {
 		c.say(cmd.Stdin)
@@ -67,9 +77,8 @@ func launch(ctx context.Context, s llm.Starter, cmd *harness.Command, dir string
 	return c, nil
 }
 
-// read passes on the lines of the output. What a line has beyond its limit is dropped, so that the child never
-// waits for us.
-func (c *child) read(out io.ReadCloser) {
+// pass passes on the lines of the output. What a line has beyond its limit is dropped.
+func (c *child) pass(out io.ReadCloser) {
 	defer out.Close() // nothing is written to it
 	r := bufio.NewReaderSize(out, 64<<10)
 	var line []byte
@@ -79,35 +88,92 @@ func (c *child) read(out io.ReadCloser) {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if l := bytes.TrimSpace(line); len(l) > 0 {
-			select {
-			case c.lines <- bytes.Clone(l):
-			case <-c.quit:
-				return
-			}
+		if l := bytes.TrimSpace(line); len(l) > 0 && !c.add(l) {
+			return
 		}
 		if line = line[:0]; err != nil {
 			return
 		}
+		if cap(line) > 1<<20 { // such lines are rare
+			line = nil
+		}
 	}
 }
 
-// say writes to the child's standard input, beside whoever reads what it prints. That it is gone is noticed by
-// its output.
+// add puts a line behind those that were not read, and waits until there is room for it. It reports false when nobody
+// reads any more.
+func (c *child) add(line []byte) bool {
+	for c.unread.Load() > 0 && c.unread.Load()+int64(len(line)) > maxUnread {
+		select {
+		case <-c.room:
+		case <-c.quit:
+			return false
+		}
+	}
+	c.unread.Add(int64(len(line)))
+	select {
+	case c.lines <- bytes.Clone(line):
+		return true
+	case <-c.quit:
+		return false
+	}
+}
+
+// read notes that a line was taken from lines.
+func (c *child) read(line []byte) {
+	c.unread.Add(-int64(len(line)))
+	select {
+	case c.room <- struct{}{}:
+	default:
+	}
+}
+
+// spent reports whether the child has ended and all that it printed was read.
+func (c *child) spent() bool {
+	select {
+	case <-c.end:
+		return len(c.lines) == 0 && c.gone()
+	default:
+		return false
+	}
+}
+
+// say writes to the child's standard input, behind what was said before and beside whoever reads what it prints.
+// That it is gone is noticed by its output.
 func (c *child) say(text []byte) {
-	c.work.Go(func() { // ends when the child has taken it all, or has ended; waited for by stop
-		c.in.Lock()
-		defer c.in.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unsaid = append(c.unsaid, text)
+	if !c.writing {
+		c.writing = true
+		c.work.Go(c.write) // ends when the child has taken it all, or has ended; waited for by stop
+	}
+}
+
+// write writes what is to be said until there is nothing left.
+func (c *child) write() {
+	for {
+		c.mu.Lock()
+		if len(c.unsaid) == 0 {
+			c.writing = false
+			c.mu.Unlock()
+			return
+		}
+		text := c.unsaid[0]
+		c.unsaid = c.unsaid[1:]
+		c.mu.Unlock()
 		_, _ = c.Stdin().Write(text)
-	})
+	}
 }
 
 // stop ends the child with all its descendants and waits for our goroutines. An idle one gets the time to end
 // by itself.
 func (c *child) stop(idle bool) proc.ExitInfo {
 	c.once.Do(func() { close(c.quit) })
-	if in := c.Stdin(); in != nil && idle {
-		_ = in.Close() // it may be closed already
+	if idle {
+		if in := c.Stdin(); in != nil {
+			_ = in.Close() // it may be closed already
+		}
 		t := time.NewTimer(grace)
 		select {
 		case <-c.Done():
@@ -133,15 +199,34 @@ func (c *child) gone() bool {
 	}
 }
 
-// privateDir makes the private directory of a session.
+// privateDir makes the private directory of a session, for this user alone. Something else in its place, such as a
+// symbolic link, is refused.
 func privateDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = owned(dir)
+	}
+	if err != nil {
 		return types.Errorf(types.ErrStorage, "Call", dir, "the directory of a session cannot be made: %w", err)
 	}
 	return nil
 }
 
-// writeFiles writes what a command line wants to find in its private directory.
+// owned refuses what is no directory, and takes the rights of others away.
+func owned(dir string) error {
+	st, err := os.Lstat(dir)
+	switch {
+	case err != nil:
+		return err
+	case !st.IsDir():
+		return errors.New("there is something else in its place; remove it")
+	case st.Mode().Perm() != 0o700:
+		return os.Chmod(dir, 0o700)
+	}
+	return nil
+}
+
+// writeFiles writes what a command line wants to find in its private directory, over what stands there.
 func writeFiles(dir string, files []harness.File) error {
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
@@ -149,8 +234,11 @@ func writeFiles(dir string, files []harness.File) error {
 			return types.Errorf(types.ErrInternal, "Call", f.Name, "a file outside the session's directory")
 		}
 		err := os.MkdirAll(filepath.Dir(path), 0o700)
+		for at := filepath.Dir(path); err == nil && at != dir; at = filepath.Dir(at) {
+			err = owned(at)
+		}
 		if err == nil {
-			err = os.WriteFile(path, f.Data, 0o600)
+			err = durable.WriteFile(durable.OS, path, f.Data, durable.Cached)
 		}
 		if err != nil {
 			return types.Errorf(types.ErrStorage, "Call", path, "a file of the session cannot be written: %w", err)

@@ -50,7 +50,8 @@ type Config struct {
 
 	Silence time.Duration // without a word from it, while none of its own tools runs; 10 min
 
-	states *state.Store
+	states  *state.Store
+	hearing time.Duration // how long after the end of a turn it may take to hear what was said during it; 20 s
 }
 
 // Driver is an agent's command line as a model. Safe for concurrent use; requests of one session wait for
@@ -68,7 +69,7 @@ type Driver struct {
 // New returns a driver. Nothing is started before the first call.
 func New(cfg Config) *Driver {
 	cfg.Program = cmp.Or(cfg.Program, cfg.CLI.Name())
-	cfg.Silence, cfg.states = cmp.Or(cfg.Silence, 10*time.Minute), state.NewStore()
+	cfg.Silence, cfg.hearing, cfg.states = cmp.Or(cfg.Silence, 10*time.Minute), cmp.Or(cfg.hearing, 20*time.Second), state.NewStore()
 	return &Driver{cfg: cfg, sessions: map[string]*session{}}
 }
 

@@ -2,7 +2,9 @@ package harness
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	"rnix/agent"
@@ -24,15 +26,18 @@ type session struct {
 	turn   chan struct{} // has room for one: who holds it may use what follows
 	child  *child        // nil = none runs
 	where  crumbs        // where its state.json is
+	grant  *grant        // what its credential is good for
 	shut   func()        // takes its credential away
 	lines  harness.Lines
 	cliID  string           // the command line's own id of the session; empty = not known
-	before llm.Usage        // what its earlier runs have used, as the answers say
-	told   int              // messages of the conversation that it knows
+	before llm.Usage        // what earlier runs of that session have used
+	owed   llm.Usage        // what earlier runs have used and no answer has said
+	told   int              // messages behind the last answer in the conversation that it knows
 	open   map[string]*call // calls of the last answer, by their id
 	later  []string         // what the user said meanwhile, for one that cannot be told while it works
 	last   *llm.LLMResponse // an answer that may not have reached the conversation
-	had    int              // messages of the conversation when it was given
+	answer string           // its id
+	given  int              // how often it was given
 	idle   bool             // it has answered, and waits for what it is told next
 	turnState
 
@@ -57,12 +62,19 @@ func (s *session) perform(ctx context.Context, req *llm.LLMRequest, emit func(ll
 	case <-s.over:
 		return nil, errOver(s.cfg.Name)
 	}
-	if s.last != nil && len(req.Messages) == s.had { // it was given, and not taken
-		return s.last, nil
+	select {
+	case <-s.over: // both were ready
+		return nil, errOver(s.cfg.Name)
+	default:
 	}
-	s.last = nil
+	if s.last != nil {
+		if s.given < maxGiven && !s.taken(req.Messages) {
+			return s.giveAgain(req), nil
+		}
+		s.last, s.told = nil, 0
+	}
 	s.offer(req.Tools)
-	if s.child == nil || s.child.gone() && len(s.child.lines) == 0 {
+	if s.child == nil || s.child.spent() || s.idle && s.child.Stdin() == nil {
 		if err := s.start(ctx, req, emit); err != nil {
 			return nil, err
 		}
@@ -74,9 +86,51 @@ func (s *session) perform(ctx context.Context, req *llm.LLMRequest, emit func(ll
 		return nil, err
 	}
 	resp.Provider = s.cfg.Name
+	s.answer = rand.Text()[:12]
 	resp.Blocks = s.mark(req)
-	s.last, s.had = resp, len(req.Messages)
+	if resp.Content != "" || len(resp.ToolCalls) > 0 { // else it has no place in the conversation
+		s.last, s.given = resp, 1
+	}
 	return resp, nil
+}
+
+// maxGiven is how often one answer is given: what is in no conversation after that is lost on the way.
+const maxGiven = 8
+
+// giveAgain gives the last answer again. What was said since stands before it in the conversation, so it is told now.
+func (s *session) giveAgain(req *llm.LLMRequest) *llm.LLMResponse {
+	behind := req.Messages[1+lastAnswer(req.Messages):]
+	for i := min(s.told, len(behind)); i < len(behind); i++ {
+		if behind[i].Role == rnixctx.RoleUser {
+			s.say(behind[i].Content)
+		}
+	}
+	s.told = len(behind)
+	r := *s.last
+	r.Blocks = s.mark(req)
+	s.last = &r
+	s.given++
+	return s.last
+}
+
+// taken reports whether the last answer stands in the conversation.
+func (s *session) taken(ms []rnixctx.Message) bool {
+	i := lastAnswer(ms)
+	if i < 0 {
+		return false
+	}
+	p, ok := s.placeOf(&ms[i])
+	return ok && p.Answer == s.answer
+}
+
+// lastAnswer returns the index of the last message that is an answer, or -1.
+func lastAnswer(ms []rnixctx.Message) int {
+	for i := len(ms) - 1; i >= 0; i-- {
+		if ms[i].Role == rnixctx.RoleAssistant {
+			return i
+		}
+	}
+	return -1
 }
 
 // place is what an answer says of where its session is. Part of the on-disk format.
@@ -85,12 +139,25 @@ type place struct {
 	UUID    string    `json:"uuid"`          // of the process: a fork is another one
 	Dir     string    `json:"dir"`           // sessions of command lines are bound to their directory
 	Used    llm.Usage `json:"used,omitzero"` // by the session, up to this answer
+	Answer  string    `json:"answer,omitempty"`
+	Unheard int       `json:"unheard,omitempty"` // of what the user has said before this answer, so many were not heard yet
+}
+
+// placeOf returns what an answer says of where its session is.
+func (s *session) placeOf(m *rnixctx.Message) (p place, ok bool) {
+	for _, b := range m.Reasoning {
+		if b.Provider == s.blockName() && json.Unmarshal(b.Data, &p) == nil {
+			return p, true
+		}
+	}
+	return p, false
 }
 
 // mark is what an answer carries for whoever goes on later.
 func (s *session) mark(req *llm.LLMRequest) []rnixctx.Block {
-	data, err := json.Marshal(place{Session: s.cliID, UUID: s.id, Dir: req.WorkDir, Used: sum(s.before, sum(s.counted, s.usage))})
-	if err != nil || s.cliID == "" { // the former cannot be: it holds texts
+	data, err := json.Marshal(place{Session: s.cliID, UUID: s.id, Dir: req.WorkDir, Used: sum(s.before, sum(s.counted, s.usage)),
+		Answer: s.answer, Unheard: len(s.pending())})
+	if err != nil { // it holds texts and numbers
 		return nil
 	}
 	return []rnixctx.Block{{Provider: s.blockName(), Data: data}}
@@ -116,24 +183,24 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	note := noting(emit)
 	if s.child != nil {
 		emit(llm.StreamEvent{Type: llm.EventReasoning, Text: "[" + s.cfg.CLI.Name() + " has ended meanwhile and is started again]\n"})
-		s.drop()
+		s.drop(s.idle)
 	}
-	resume, since, used := s.wasAt(req)
+	at := s.wasAt(req)
 	prompt := llm.Transcript(req.Messages)
-	if resume != "" {
-		prompt = goOn(req.Messages[since:], callsBefore(req.Messages, since))
+	if at.Session != "" {
+		prompt = goOn(at.missed, req.Messages[at.since:], callsBefore(req.Messages, at.since))
 	}
 	dir := s.cfg.Dir(s.id)
 	if err := privateDir(dir); err != nil {
 		return err
 	}
-	servers, config, shut, err := s.cfg.Bridge.open(s, dir)
+	servers, config, grant, shut, err := s.cfg.Bridge.open(s, dir)
 	if err != nil {
 		return err
 	}
 	s.where = s.crumbs(req)
 	note(s.where.begin())
-	spec := s.cfg.spec(req, prompt, resume)
+	spec := s.cfg.spec(req, prompt, at.Session)
 	spec.MCPServers = servers
 	cmd, err := s.cfg.CLI.Command(spec, harness.Place{Program: s.cfg.Program, Dir: dir, MCPConfig: config, Trusted: s.cfg.Trusted != nil && s.cfg.Trusted(ctx),
 		Env: func(name string) string { v, _ := llm.SecretFrom(ctx, name); return v }})
@@ -151,47 +218,80 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 		}
 		return err
 	}
-	s.shut = shut
-	s.before, s.told, s.idle, s.resumed = used, len(req.Messages), false, resume != ""
+	s.grant, s.shut = grant, shut
+	used := at.Used
+	if at.Session != "" && at.Session == s.cliID { // what it has used since its last answer too
+		used = s.before
+	}
+	s.before, s.told, s.idle, s.resumed = used, len(req.Messages)-1-lastAnswer(req.Messages), false, at.Session != ""
 	s.lines = s.cfg.CLI.Lines(agent.UsageEvent{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite, Total: true})
 	if s.turnState.begin(); cmd.KeepStdin {
-		s.unheard = 1 // the prompt
+		s.unheard = []string{""} // the prompt
 	}
 	return nil
 }
 
-// drop forgets a child that has ended.
-func (s *session) drop() {
+// drop ends a child and forgets it; an idle one gets the time to end by itself. What it has used is in the next answer.
+func (s *session) drop(idle bool) {
 	if s.child != nil {
-		s.child.stop(false)
+		s.shut() // from now on it wants nothing of the kernel
+		s.child.stop(idle)
 		s.child = nil
-		s.shut()
+		ran := sum(s.counted, s.usage)
+		add(&s.owed, s.usage)
+		add(&s.before, ran)
+		s.counted, s.usage = llm.Usage{}, llm.Usage{}
 	}
 	s.open, s.later = nil, nil // what was said is in the conversation, of which the next one is told
 }
 
-// wasAt returns the command line's own id of a session that can go on, which messages it has not seen (the
-// index of the first), and what it has used. "" if there is none: nothing was answered yet, or it was another process's, or in
-// another directory.
-func (s *session) wasAt(req *llm.LLMRequest) (id string, since int, used llm.Usage) {
+// origin is where a session goes on.
+type origin struct {
+	place           // Session is empty if none can: nothing was answered yet, or it was another process's, or in another directory
+	since  int      // the index of the first message that it may not have seen
+	missed []string // what was said before and it may not have heard
+}
+
+// wasAt returns where the session can go on.
+func (s *session) wasAt(req *llm.LLMRequest) (at origin) {
 	if !s.cfg.CLI.Can().Resume || s.lost {
-		return "", 0, used
+		return at
 	}
 	for i := len(req.Messages) - 1; i >= 0; i-- {
-		for _, b := range req.Messages[i].Reasoning {
-			var p place
-			if b.Provider == s.blockName() && json.Unmarshal(b.Data, &p) == nil {
-				if p.UUID != s.id || p.Dir != req.WorkDir || p.Session == "" {
-					return "", 0, used
-				}
-				return p.Session, i + 1, p.Used
-			}
+		p, ok := s.placeOf(&req.Messages[i])
+		switch {
+		case !ok, p.Session == "" && p.UUID == s.id:
+			continue
+		case p.UUID != s.id, p.Dir != req.WorkDir, p.Session == "":
+			return at
 		}
+		return origin{place: p, since: i + 1, missed: lastSaid(req.Messages[:i], p.Unheard)}
 	}
 	if id := s.crumbs(req).session(); id != "" { // it has begun, and nothing that it said is on record
-		return id, len(req.Messages), used
+		return origin{place: place{Session: id}, since: 1 + lastAnswer(req.Messages)}
 	}
-	return "", 0, used
+	return at
+}
+
+// lastSaid returns the last n texts of the user in order.
+func lastSaid(ms []rnixctx.Message, n int) (said []string) {
+	for i := len(ms) - 1; i >= 0 && len(said) < n; i-- {
+		if ms[i].Role == rnixctx.RoleUser {
+			said = append(said, ms[i].Content)
+		}
+	}
+	slices.Reverse(said)
+	return said
+}
+
+// pending returns what the user has said and the command line has not heard: it was told, or is to be.
+func (s *session) pending() (said []string) {
+	for _, text := range s.unheard {
+		if text != "" { // not the prompt
+			said = append(said, text)
+		}
+	}
+	return append(said, s.later...)
 }
 
 // callsBefore returns the calls of the last answer before a message.
@@ -207,21 +307,23 @@ func callsBefore(ms []rnixctx.Message, i int) []rnixctx.ToolCall {
 // deliver gives the command line what has come since its last answer: how its calls have ended, and what was
 // said to it.
 func (s *session) deliver(ms []rnixctx.Message) {
-	if s.told > len(ms) { // the conversation was made shorter; what it knows, it knows
-		s.told = len(ms)
-	}
-	for i := range ms[s.told:] {
-		m := &ms[s.told+i]
+	behind := ms[1+lastAnswer(ms):] // the conversation may have been made shorter, but not its end
+	for i := min(s.told, len(behind)); i < len(behind); i++ {
+		m := &behind[i]
 		switch m.Role {
 		case rnixctx.RoleTool:
 			if c := s.open[m.ToolCallID]; c != nil {
 				c.answer <- answer{m.Content, m.IsError}
+				delete(s.open, m.ToolCallID) // it has room for one
 			}
 		case rnixctx.RoleUser:
 			s.say(m.Content)
 		}
 	}
-	s.told, s.open = len(ms), nil
+	for _, c := range s.open {
+		c.answer <- answer{"the answer to this call is not in the conversation any more; look at what it has done", true}
+	}
+	s.told, s.open = len(behind), nil
 }
 
 // say tells the command line something, now or when it has ended its turn.
@@ -232,7 +334,7 @@ func (s *session) say(text string) {
 		return
 	}
 	s.idle = false
-	s.unheard++
+	s.unheard = append(s.unheard, text)
 	s.child.say(line)
 }
 
@@ -241,9 +343,5 @@ func (s *session) end() {
 	s.once.Do(func() { close(s.over) })
 	s.turn <- struct{}{} // a request under way gives it back soon
 	defer func() { <-s.turn }()
-	if s.child != nil {
-		s.child.stop(s.idle)
-		s.child = nil
-		s.shut()
-	}
+	s.drop(s.idle)
 }

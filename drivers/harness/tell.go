@@ -8,11 +8,11 @@ import (
 )
 
 // goOn is what a command line is told that goes on where it was interrupted: how the calls ended that it may
-// still wait for, and what was said since.
-func goOn(ms []rnixctx.Message, calls []rnixctx.ToolCall) string {
+// still wait for, and what was said since, behind what it may have missed before.
+func goOn(missed []string, ms []rnixctx.Message, calls []rnixctx.ToolCall) string {
 	var b strings.Builder
 	b.WriteString("[You were interrupted and go on now, in the same directory. A command that was running then has ended; look at what it has left before you run it again.]\n")
-	var said []string
+	said := missed
 	for i := range ms {
 		m := &ms[i]
 		switch m.Role {

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,11 +25,13 @@ type turnState struct {
 	usage   llm.Usage
 	counted llm.Usage // what earlier answers to us have counted of this run of the command line
 	model   string
-	began   bool // it has said that its session has begun
-	resumed bool // it was told to go on with an earlier one
-	lost    bool // that one was not there: the next start begins anew
-	unheard int  // what it was told and has not said that it has heard
-	number  int  // of the last call
+	began   bool               // it has said that its session has begun
+	resumed bool               // it was told to go on with an earlier one
+	lost    bool               // that one was not there: the next start begins anew
+	hears   bool               // it says what it hears
+	unheard []string           // what it was told and has not said that it has heard; the prompt is empty
+	final   *agent.ResultEvent // its turn has ended, and something is unheard
+	number  int                // of the last call
 }
 
 // tool is a call of one of its own tools.
@@ -43,57 +46,47 @@ func (t *turnState) begin() {
 	*t = turnState{running: map[string]tool{}, number: t.number, model: t.model, resumed: t.resumed, lost: t.lost}
 }
 
-// hearing is how long after the end of a turn a command line may take to hear what was said during it.
-const hearing = 10 * time.Second
-
 // pump reads what the command line says until it wants something, has done something, or has ended its turn.
 func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
-	var final *agent.ResultEvent
-	quiet := time.NewTimer(s.cfg.Silence)
+	quiet := time.NewTimer(s.patience())
 	defer quiet.Stop()
 	for {
-		calls := s.calls
-		if final != nil {
-			calls = nil
-		}
 		select {
 		case line, ok := <-s.child.lines:
 			if !ok {
-				return s.ended(ctx, req, final, emit)
+				return s.ended(ctx, req, emit)
 			}
-			if final != nil { // what was said meanwhile has begun another turn
-				final = nil
-			}
+			s.child.read(line)
+			waited := s.final != nil
 			for _, e := range s.lines.Line(line) {
-				if r := s.take(e, emit); r != nil {
-					final = r
-				}
+				s.take(e, emit)
 			}
 			if len(s.done) > 0 {
 				return s.ran(), nil
 			}
-			if final != nil {
-				if !final.Success || s.unheard <= 0 {
-					return s.concluded(ctx, req, final, emit)
-				}
-				quiet.Reset(hearing)
-				continue
+			if s.final != nil && (!s.final.Success || len(s.unheard) == 0) {
+				return s.concluded(ctx, req, emit)
 			}
-			quiet.Reset(s.cfg.Silence)
-		case c := <-calls:
-			if c.ctx.Err() != nil { // given up while it waited
-				continue
+			if !waited || s.final == nil { // the time to hear is not longer for one that says other things
+				quiet.Reset(s.patience())
 			}
-			return s.wants(c), nil
+		case c := <-s.calls:
+			if c.waitedFor() {
+				return s.wants(c), nil
+			}
 		case <-quiet.C:
-			if final != nil {
-				return s.concluded(ctx, req, final, emit)
+			if s.final != nil && s.hears && len(s.pending()) > 0 { // it was told in vain
+				s.later = s.pending()
+				return s.again(ctx, req, emit)
+			}
+			if s.final != nil {
+				return s.concluded(ctx, req, emit)
 			}
 			if len(s.running) > 0 { // its own command may take as long as it takes
 				quiet.Reset(s.cfg.Silence)
 				continue
 			}
-			s.drop()
+			s.drop(false)
 			return nil, types.Errorf(types.ErrTimeout, "Call", s.cfg.Name, "%s has said nothing for %v", s.cfg.CLI.Name(), s.cfg.Silence)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -103,8 +96,16 @@ func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.S
 	}
 }
 
-// take takes one event in. It returns the event that ends the turn.
-func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) *agent.ResultEvent {
+// patience is how long it may say nothing.
+func (s *session) patience() time.Duration {
+	if s.final != nil {
+		return s.cfg.hearing
+	}
+	return s.cfg.Silence
+}
+
+// take takes one event in.
+func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 	note := func(text string) {
 		emit(llm.StreamEvent{Type: llm.EventReasoning, Text: text + "\n"})
 	}
@@ -121,11 +122,12 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) *agent.ResultE
 		}
 	case agent.SystemEvent:
 		if e.Subtype == harness.SystemHeard {
-			s.unheard--
-			return nil
+			s.heard(e.Message)
+			return
 		}
 		note(strings.TrimSpace("[" + e.Subtype + "] " + e.Message))
 	case agent.AssistantTextEvent:
+		s.final = nil // another turn
 		if e.Delta || !s.shown {
 			emit(llm.StreamEvent{Type: llm.EventText, Text: e.Text})
 		}
@@ -136,6 +138,7 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) *agent.ResultE
 			s.text.WriteString(e.Text)
 		}
 	case agent.ToolUseEvent:
+		s.final = nil
 		if !ours(e.ToolName) {
 			s.running[e.ToolUseID] = tool{use: e, began: time.Now()}
 			note("[" + e.ToolName + "] " + rnixctx.Elide(string(e.Input), 300))
@@ -154,11 +157,23 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) *agent.ResultE
 			}
 		}
 	case agent.ResultEvent:
-		return &e
+		s.final = &e
+		if e.Usage != nil {
+			add(&s.usage, rest(usageOf(e.Usage), sum(s.counted, s.usage)))
+		}
+		clear(s.running) // what has no result by now gets none
 	case agent.ErrorEvent:
-		return &agent.ResultEvent{Subtype: e.Code, Errors: []string{e.Message}}
+		s.final = &agent.ResultEvent{Subtype: e.Code, Errors: []string{e.Message}}
 	}
-	return nil
+}
+
+// heard notes that it has taken a text in. What it has heard after the end of a turn begins another one.
+func (s *session) heard(text string) {
+	s.final, s.hears = nil, true
+	i := max(slices.Index(s.unheard, text), 0)
+	if i < len(s.unheard) {
+		s.unheard = slices.Delete(s.unheard, i, i+1)
+	}
 }
 
 // ours reports whether a tool is one of the kernel's.
@@ -181,12 +196,12 @@ func rest(total, counted llm.Usage) llm.Usage {
 }
 
 // answerOf makes an answer of what has come, and begins to collect anew.
-func (t *turnState) answerOf(stop string) *llm.LLMResponse {
-	r := &llm.LLMResponse{Content: t.text.String(), Usage: t.usage, Model: t.model, StopReason: stop}
+func (s *session) answerOf(stop string) *llm.LLMResponse {
+	r := &llm.LLMResponse{Content: s.text.String(), Usage: sum(s.owed, s.usage), Model: s.model, StopReason: stop}
 	r.TokensUsed = r.Usage.Total()
-	add(&t.counted, t.usage)
-	t.text.Reset()
-	t.usage = llm.Usage{}
+	add(&s.counted, s.usage)
+	s.text.Reset()
+	s.usage, s.owed = llm.Usage{}, llm.Usage{}
 	return r
 }
 
@@ -195,7 +210,7 @@ func (s *session) wants(first *call) *llm.LLMResponse {
 	r := s.answerOf("tool_use")
 	s.open = map[string]*call{}
 	for c := first; c != nil; {
-		if c.ctx.Err() == nil {
+		if c.waitedFor() {
 			id := s.callID()
 			s.open[id] = c
 			r.ToolCalls = append(r.ToolCalls, toolCall(id, c.name, c.input))
@@ -234,25 +249,24 @@ var reads = map[string]bool{"Read": true, "Grep": true, "Glob": true, "LS": true
 const maxOwn = 64 << 10
 
 // ran is the answer that it has run calls of its own.
-func (t *turnState) ran() *llm.LLMResponse {
-	r := t.answerOf("tool_use")
-	for _, own := range t.done {
+func (s *session) ran() *llm.LLMResponse {
+	r := s.answerOf("tool_use")
+	for _, own := range s.done {
 		r.ToolCalls = append(r.ToolCalls, toolCall(own.use.ToolUseID, own.use.ToolName, own.use.Input))
 		r.Done = append(r.Done, llm.Done{ID: own.use.ToolUseID, Output: rnixctx.Elide(own.result.Content, maxOwn), IsError: own.result.IsError,
 			DurationMs: time.Since(own.began).Milliseconds(), Reads: reads[own.use.ToolName]})
 	}
-	t.done = nil
+	s.done = nil
 	return r
 }
 
 // concluded is what the end of a turn means: the answer, another turn for what was said meanwhile, or an error.
-func (s *session) concluded(ctx context.Context, req *llm.LLMRequest, end *agent.ResultEvent, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
-	if end.Usage != nil {
-		add(&s.usage, rest(usageOf(end.Usage), sum(s.counted, s.usage)))
-	}
+func (s *session) concluded(ctx context.Context, req *llm.LLMRequest, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
+	end := s.final
+	s.final = nil
 	if !end.Success {
 		err := s.failure(end)
-		s.drop()
+		s.drop(false)
 		return nil, err
 	}
 	if len(s.later) > 0 {
@@ -262,7 +276,7 @@ func (s *session) concluded(ctx context.Context, req *llm.LLMRequest, end *agent
 	if end.Message != "" {
 		r.Content = end.Message
 	}
-	s.idle, s.unheard = true, 0
+	s.idle, s.unheard = true, nil
 	noting(emit)(s.where.at(stepCompleted))
 	return r, nil
 }
@@ -275,34 +289,36 @@ func sum(a, b llm.Usage) llm.Usage {
 // again has a command line that could not be told while it worked go on with what was said.
 func (s *session) again(ctx context.Context, req *llm.LLMRequest, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
 	said := strings.Join(s.later, "\n\n")
-	usage := s.usage
+	s.later, s.unheard = nil, nil // said says it all
 	more := *req
 	more.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], rnixctx.Message{Role: rnixctx.RoleAssistant, Content: s.text.String(),
 		Reasoning: s.mark(req)}, rnixctx.Message{Role: rnixctx.RoleUser, Content: said})
-	s.drop()
+	s.drop(true)
 	if err := s.start(ctx, &more, emit); err != nil {
 		return nil, err
 	}
-	s.told = len(req.Messages)
-	s.usage = usage
+	s.told = len(req.Messages) - 1 - lastAnswer(req.Messages)
 	return s.pump(ctx, req, emit)
 }
 
 // ended is what the end of the command line means.
-func (s *session) ended(ctx context.Context, req *llm.LLMRequest, final *agent.ResultEvent, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
-	if final != nil {
-		return s.concluded(ctx, req, final, emit)
+func (s *session) ended(ctx context.Context, req *llm.LLMRequest, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
+	good := s.final != nil // it waited for more to be heard
+	if !good {
+		exit := s.child.stop(s.idle)
+		s.take(s.lines.End(exitOf(exit, s.child.stderr.String())), emit)
 	}
-	exit := s.child.stop(false)
-	e := s.lines.End(exitOf(exit, s.child.stderr.String()))
-	end := s.take(e, emit)
-	if end == nil {
-		end = &agent.ResultEvent{Subtype: string(types.ErrDriver), Errors: []string{"it ended without a result"}}
+	if (good || s.final == nil) && len(s.pending()) > 0 { // its last turn was good, and it did not hear what was said since
+		s.later = s.pending()
+		return s.again(ctx, req, emit)
 	}
-	if s.resumed && !s.began && !end.Success { // the session that it was to go on with is not there any more
+	if s.final == nil {
+		s.final = &agent.ResultEvent{Subtype: harness.WhyNoResult, Errors: []string{s.cfg.CLI.Name() + " ended without a result"}}
+	}
+	if s.resumed && !s.began && !s.final.Success { // the session that it was to go on with is not there any more
 		s.cliID, s.lost = "", true
 	}
-	return s.concluded(ctx, req, end, emit)
+	return s.concluded(ctx, req, emit)
 }
 
 func exitOf(e proc.ExitInfo, stderr string) harness.Exit {
