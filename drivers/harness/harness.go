@@ -92,7 +92,7 @@ func (d *Driver) Call(ctx context.Context, req llm.LLMRequest) (*llm.LLMResponse
 // Stream tells the command line what is new, and answers when it wants something done, has done something, or
 // has ended. When ctx ends, the session stays as it is: the next request goes on with it.
 func (d *Driver) Stream(ctx context.Context, req llm.LLMRequest) (<-chan llm.StreamEvent, error) {
-	if req.Session == "" {
+	if caller := llm.CallerFrom(ctx); req.Session == "" || req.Session != caller.UUID.String() { // nobody speaks in another's session
 		return nil, types.Errorf(types.ErrInvalid, "Call", d.cfg.Name, "an agent's command line needs a process of its own: rnix run --provider %s", d.cfg.Name)
 	}
 	s, err := d.session(req.Session)

@@ -121,10 +121,19 @@ func (b *bench) ask() *llm.LLMResponse {
 }
 
 func (b *bench) try(ctx context.Context) (*llm.LLMResponse, error) {
-	ctx, cancel := context.WithTimeout(llm.WithCaller(ctx, vfs.Caller{PID: 7}), 30*time.Second)
+	ctx, cancel := context.WithTimeout(llm.WithCaller(ctx, vfs.Caller{PID: 7, UUID: sessionUUID(b.t)}), 30*time.Second)
 	defer cancel()
 	return b.Call(ctx, llm.LLMRequest{Session: sessionID, WorkDir: b.dir, Messages: b.ms, SystemPrompt: "be good",
 		Tools: []llm.ToolSpec{{Name: "fs_read", Schema: json.RawMessage(`{}`)}, {Name: "complete"}}})
+}
+
+// sessionUUID is sessionID.
+func sessionUUID(t *testing.T) (u types.UUID) {
+	t.Helper()
+	if err := u.UnmarshalText([]byte(sessionID)); err != nil {
+		t.Fatal(err)
+	}
+	return u
 }
 
 func (b *bench) answer(id, text string) {
@@ -320,8 +329,12 @@ func TestLongLinesDoNotHoldTheChild(t *testing.T) {
 
 func TestWithoutAProcessThereIsNoSession(t *testing.T) {
 	b := newBench(t, false, begun)
-	if _, err := b.Call(t.Context(), llm.LLMRequest{Intent: "x"}); types.CodeOf(err) != types.ErrInvalid {
-		t.Error(err)
+	for _, session := range []string{"", sessionID} {
+		for _, caller := range []vfs.Caller{{}, {PID: 8, UUID: types.UUID{1}}} { // a person, and another process
+			if _, err := b.Call(llm.WithCaller(t.Context(), caller), llm.LLMRequest{Intent: "x", Session: session}); types.CodeOf(err) != types.ErrInvalid {
+				t.Error(err)
+			}
+		}
 	}
 	if len(b.starts) > 0 {
 		t.Error("something was started")

@@ -250,7 +250,7 @@ const maxOwn = 64 << 10
 
 // ran is the answer that it has run calls of its own.
 func (s *session) ran() *llm.LLMResponse {
-	r := s.answerOf("tool_use")
+	r := s.answerOf(llm.StopRan)
 	for _, own := range s.done {
 		r.ToolCalls = append(r.ToolCalls, toolCall(own.use.ToolUseID, own.use.ToolName, own.use.Input))
 		r.Done = append(r.Done, llm.Done{ID: own.use.ToolUseID, Output: rnixctx.Elide(own.result.Content, maxOwn), IsError: own.result.IsError,

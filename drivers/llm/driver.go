@@ -61,6 +61,10 @@ type ToolSpec struct {
 // the text is its result all the same, and the process ends with an error.
 const StopFailed = "task_failed"
 
+// StopRan is the stop reason of an answer whose calls have all been run by whoever answered: each has its Done. It is on
+// record with the answer, so that a call whose end is not on record is not run after a crash. Part of the on-disk format.
+const StopRan = "tools_ran"
+
 // LLMResponse is a completion. It is also the JSON document that is read from the device.
 type LLMResponse struct {
 	Content    string             `json:"content"`

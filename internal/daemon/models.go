@@ -99,9 +99,10 @@ func (m *models) driver(p *profile, pr config.Provider) (model, error) {
 	return both, nil
 }
 
-// driverKey is what is the same for who shares a driver, and how many calls it makes at once.
+// driverKey is what is the same for who shares a driver, and how many calls it makes at once; 0 = any number. An agent's
+// command line is at work for hours in one call: who waits for that would wait with the answer to its own call.
 func driverKey(p *profile, pr config.Provider) (key string, concurrency int, err error) {
-	if concurrency = pr.Concurrency; concurrency == 0 {
+	if concurrency = pr.Concurrency; concurrency == 0 && pr.Harness() == "" {
 		concurrency = p.cfg.Concurrency.V
 	}
 	b, err := json.Marshal(struct {
@@ -116,7 +117,10 @@ func driverKey(p *profile, pr config.Provider) (key string, concurrency int, err
 
 // decorate puts the decorators around a driver.
 func decorate(d llm.LLMDriver, concurrency int) model {
-	gated := llm.NewGate(d, concurrency)
+	gated := d
+	if concurrency > 0 {
+		gated = llm.NewGate(d, concurrency)
+	}
 	return model{patient: llm.NewRetry(gated, llm.RetryConfig{}), hasty: llm.NewRetry(gated, llm.RetryConfig{LimitMax: hastyWait})}
 }
 

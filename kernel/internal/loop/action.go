@@ -123,6 +123,11 @@ func Parse(resp *Response, tools map[string]vfs.Tool, meta map[string]Kind) []Ac
 			out[i] = a
 			continue
 		}
+		if resp.StopReason == stopRan {
+			a.ranUnseen()
+			out[i] = a
+			continue
+		}
 		if c.ParseError != "" {
 			a.Problem = types.Errorf(types.ErrInvalid, "Tool", c.Name, "the arguments are not valid JSON (%s); call again with a JSON object", c.ParseError)
 		} else if a.fields = object(c.Input); a.Problem == nil && a.fields == nil {

@@ -20,6 +20,15 @@ func (r *Response) done(id string) *Done {
 	return nil
 }
 
+// stopRan is the stop reason of an answer whose calls have all been run by whoever answered. See drivers/llm.
+const stopRan = "tools_ran"
+
+// ranUnseen settles a call of such an answer when it is not known any more how it ended: the process ended between the
+// answer and the record of its calls.
+func (a *Action) ranUnseen() {
+	a.ranElsewhere(&Done{ID: a.Call.ID, Output: "(You have run this yourself; what came of it was not recorded, since the process ended meanwhile.)"})
+}
+
 // ranElsewhere settles a call that was run by whoever asked for it: it is on record as any other, and
 // nothing is run. What it has done is not ours to take back or to run again.
 func (a *Action) ranElsewhere(d *Done) {
@@ -33,6 +42,16 @@ func (a *Action) ranElsewhere(d *Done) {
 	if d.IsError {
 		a.Settled.Output, a.Settled.Err = "", types.Errorf(types.ErrDriver, "Tool", a.Call.Name, "%s", d.Output)
 	}
+}
+
+// allElsewhere reports whether nothing is left to do.
+func allElsewhere(actions []Action) bool {
+	for i := range actions {
+		if !actions[i].Elsewhere() {
+			return false
+		}
+	}
+	return true
 }
 
 // Elsewhere reports whether a call was run by whoever asked for it.

@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	rnixctx "rnix/context"
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/types"
 )
 
 func TestACallThatWasRunElsewhereIsOnRecordAndNotRun(t *testing.T) {
@@ -53,5 +56,40 @@ func TestWhatHasRunElsewhereIsAnsweredThoughThePauseHolds(t *testing.T) {
 	}
 	if len(f.steps) != 1 || f.steps[0].ToolCalls[0].Result != "x" {
 		t.Errorf("the step is not closed: %+v", f.steps)
+	}
+}
+
+func TestWhatHasRunElsewhereIsOnRecordThoughItUsedUpTheBudget(t *testing.T) {
+	f := newFake(t)
+	f.model = func(context.Context, int, []byte) (*Response, error) {
+		return &Response{ToolCalls: []rnixctx.ToolCall{{ID: "a", Name: "Bash", Input: json.RawMessage(`{}`)}}, StopReason: stopRan,
+			Usage: Usage{Input: 90, Output: 20}, Done: []Done{{ID: "a", Output: "x y"}}}, nil
+	}
+	f.limit = 100
+	end := run(t, f, t.Context(), Config{})
+	if end.Exit.Code != types.ExitBudget || f.asked != 1 {
+		t.Fatalf("end: %+v after %d questions", end, f.asked)
+	}
+	if len(f.steps) != 1 || f.steps[0].ToolCalls[0].Result != "x y" {
+		t.Errorf("on record: %+v", f.steps)
+	}
+}
+
+func TestWhatHasRunElsewhereIsNotRunWhenItsEndIsLost(t *testing.T) {
+	f := newFake(t)
+	f.model = func(context.Context, int, []byte) (*Response, error) { return &Response{Content: "the end"}, nil }
+	said := rnixctx.Message{Role: rnixctx.RoleAssistant, ToolCalls: []rnixctx.ToolCall{{ID: "a", Name: "read", Input: json.RawMessage(`{}`)}, {ID: "b", Name: "Bash", Input: json.RawMessage(`{}`)}}}
+	if err := f.Append(said); err != nil {
+		t.Fatal(err)
+	}
+	f.tool = func(_ context.Context, a *Action) (string, error) { t.Errorf("%s is run", a.Call.Name); return "", nil }
+	open := &Open{Said: said, Open: recovery.Open{Answer: step.Answer{Step: 1, StopReason: stopRan}, Calls: []recovery.Call{{ID: "a", Name: "read"}, {ID: "b", Name: "Bash"}}}}
+	if end := run(t, f, t.Context(), Config{Open: open}); end.Result != "the end" {
+		t.Fatalf("end: %+v", end)
+	}
+	for _, c := range f.steps[0].ToolCalls {
+		if c.Error != "" || c.Result == "" {
+			t.Errorf("on record: %+v", c)
+		}
 	}
 }
