@@ -106,7 +106,7 @@ func TestWhatOneAfterTheOtherHasUsedIsAllCounted(t *testing.T) {
 	if sum != (llm.Usage{Input: 36, Output: 27}) {
 		t.Errorf("three runs with 12 and 9 have used %+v", sum)
 	}
-	if p, _ := b.sessions[sessionID].placeOf(&b.ms[len(b.ms)-1]); p.Used != sum {
+	if p, _ := b.cfg.placeOf(&b.ms[len(b.ms)-1]); p.Used != sum {
 		t.Errorf("on record: %+v", p.Used)
 	}
 }

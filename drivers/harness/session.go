@@ -34,7 +34,6 @@ type session struct {
 	owed   llm.Usage        // what earlier runs have used and no answer has said
 	told   int              // messages behind the last answer in the conversation that it knows
 	open   map[string]*call // calls of the last answer, by their id
-	later  []string         // what the user said meanwhile, for one that cannot be told while it works
 	last   *llm.LLMResponse // an answer that may not have reached the conversation
 	answer string           // its id
 	given  int              // how often it was given
@@ -68,7 +67,7 @@ func (s *session) perform(ctx context.Context, req *llm.LLMRequest, emit func(ll
 	default:
 	}
 	if s.last != nil {
-		if s.given < maxGiven && !s.taken(req.Messages) {
+		if s.given < maxGiven && !taken(s, req.Messages) {
 			return s.giveAgain(req), nil
 		}
 		s.last, s.told = nil, 0
@@ -114,12 +113,12 @@ func (s *session) giveAgain(req *llm.LLMRequest) *llm.LLMResponse {
 }
 
 // taken reports whether the last answer stands in the conversation.
-func (s *session) taken(ms []rnixctx.Message) bool {
+func taken(s *session, ms []rnixctx.Message) bool {
 	i := lastAnswer(ms)
 	if i < 0 {
 		return false
 	}
-	p, ok := s.placeOf(&ms[i])
+	p, ok := s.cfg.placeOf(&ms[i])
 	return ok && p.Answer == s.answer
 }
 
@@ -144,9 +143,9 @@ type place struct {
 }
 
 // placeOf returns what an answer says of where its session is.
-func (s *session) placeOf(m *rnixctx.Message) (p place, ok bool) {
+func (c *Config) placeOf(m *rnixctx.Message) (p place, ok bool) {
 	for _, b := range m.Reasoning {
-		if b.Provider == s.blockName() && json.Unmarshal(b.Data, &p) == nil {
+		if b.Provider == c.blockName() && json.Unmarshal(b.Data, &p) == nil {
 			return p, true
 		}
 	}
@@ -160,10 +159,10 @@ func (s *session) mark(req *llm.LLMRequest) []rnixctx.Block {
 	if err != nil { // it holds texts and numbers
 		return nil
 	}
-	return []rnixctx.Block{{Provider: s.blockName(), Data: data}}
+	return []rnixctx.Block{{Provider: s.cfg.blockName(), Data: data}}
 }
 
-func (s *session) blockName() string { return "harness-" + s.cfg.CLI.Name() }
+func (c *Config) blockName() string { return "harness-" + c.CLI.Name() }
 
 // offer sets what the command line may call.
 func (s *session) offer(specs []llm.ToolSpec) {
@@ -258,7 +257,7 @@ func (s *session) wasAt(req *llm.LLMRequest) (at origin) {
 		return at
 	}
 	for i := len(req.Messages) - 1; i >= 0; i-- {
-		p, ok := s.placeOf(&req.Messages[i])
+		p, ok := s.cfg.placeOf(&req.Messages[i])
 		switch {
 		case !ok, p.Session == "" && p.UUID == s.id:
 			continue
@@ -285,13 +284,13 @@ func lastSaid(ms []rnixctx.Message, n int) (said []string) {
 }
 
 // pending returns what the user has said and the command line has not heard: it was told, or is to be.
-func (s *session) pending() (said []string) {
-	for _, text := range s.unheard {
+func (t *turnState) pending() (said []string) {
+	for _, text := range t.unheard {
 		if text != "" { // not the prompt
 			said = append(said, text)
 		}
 	}
-	return append(said, s.later...)
+	return append(said, t.later...)
 }
 
 // callsBefore returns the calls of the last answer before a message.

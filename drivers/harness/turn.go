@@ -30,6 +30,7 @@ type turnState struct {
 	lost    bool               // that one was not there: the next start begins anew
 	hears   bool               // it says what it hears
 	unheard []string           // what it was told and has not said that it has heard; the prompt is empty
+	later   []string           // what the user said meanwhile, for one that cannot be told while it works
 	final   *agent.ResultEvent // its turn has ended, and something is unheard
 	number  int                // of the last call
 }
@@ -48,7 +49,7 @@ func (t *turnState) begin() {
 
 // pump reads what the command line says until it wants something, has done something, or has ended its turn.
 func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
-	quiet := time.NewTimer(s.patience())
+	quiet := time.NewTimer(patience(s))
 	defer quiet.Stop()
 	for {
 		select {
@@ -68,7 +69,7 @@ func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.S
 				return s.concluded(ctx, req, emit)
 			}
 			if !waited || s.final == nil { // the time to hear is not longer for one that says other things
-				quiet.Reset(s.patience())
+				quiet.Reset(patience(s))
 			}
 		case c := <-s.calls:
 			if c.waitedFor() {
@@ -97,7 +98,7 @@ func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.S
 }
 
 // patience is how long it may say nothing.
-func (s *session) patience() time.Duration {
+func patience(s *session) time.Duration {
 	if s.final != nil {
 		return s.cfg.hearing
 	}
@@ -168,11 +169,11 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 }
 
 // heard notes that it has taken a text in. What it has heard after the end of a turn begins another one.
-func (s *session) heard(text string) {
-	s.final, s.hears = nil, true
-	i := max(slices.Index(s.unheard, text), 0)
-	if i < len(s.unheard) {
-		s.unheard = slices.Delete(s.unheard, i, i+1)
+func (t *turnState) heard(text string) {
+	t.final, t.hears = nil, true
+	i := max(slices.Index(t.unheard, text), 0)
+	if i < len(t.unheard) {
+		t.unheard = slices.Delete(t.unheard, i, i+1)
 	}
 }
 
@@ -265,7 +266,7 @@ func (s *session) concluded(ctx context.Context, req *llm.LLMRequest, emit func(
 	end := s.final
 	s.final = nil
 	if !end.Success {
-		err := s.failure(end)
+		err := s.cfg.failure(end, s.began)
 		s.drop(false)
 		return nil, err
 	}
