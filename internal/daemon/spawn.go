@@ -64,7 +64,7 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 		return ipc.SpawnResponse{}, err
 	}
 	r := spawned(i, choice, seq, p.problems)
-	r.Worktree = planted(tree, &i)
+	r.Worktree, r.Warnings = planted(tree, &i), append(r.Warnings, worktrees{d.Daemon}.apart(ctx, i.UUID, tree)...)
 	return r, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
@@ -115,6 +116,22 @@ func (d worktrees) plant(ctx context.Context, cwd string, req *ipc.WorktreeReque
 	}
 	o.WorkDir = dir
 	return &t, func() { _ = back() }, nil
+}
+
+// apart warns of what the user has changed and a new work tree does not have.
+func (d worktrees) apart(ctx context.Context, id types.UUID, t *workspace.Tree) []string {
+	if t == nil {
+		return nil
+	}
+	files := d.grove.Apart(ctx, id, *t)
+	if len(files) == 0 {
+		return nil
+	}
+	some := strings.Join(files[:min(len(files), 3)], ", ")
+	if n := len(files) - 3; n > 0 {
+		some += fmt.Sprintf(" and %d more", n)
+	}
+	return []string{"what you have not committed is not in its work tree: " + some}
 }
 
 // planted is what a client is told of the work tree of a new process.

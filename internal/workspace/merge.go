@@ -129,6 +129,23 @@ func (k *canopy) clean(ctx context.Context, id types.UUID, s standing, env []str
 	return nil
 }
 
+// Apart returns the files that the user has changed, and not committed, where a work tree was made that begins at what
+// is checked out there: they are not in it. nil if it begins elsewhere, or if nobody can say.
+func (k *Grove) Apart(ctx context.Context, id types.UUID, t Tree) []string {
+	at, err := k.canopy.target(ctx, id, t)
+	if err != nil || at.head != t.Base {
+		return nil
+	}
+	env, err := k.canopy.inert(ctx, id, at.gitDir, true)
+	if err != nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*MergeError](k.canopy.clean(ctx, id, at, env)); ok {
+		return e.Files
+	}
+	return nil
+}
+
 // above reports whether a commit is b, or one that led to b.
 func (k *canopy) above(ctx context.Context, id types.UUID, common, a, b string) bool {
 	_, err := k.run(ctx, id, call{args: []string{"--git-dir=" + common, "merge-base", "--is-ancestor", a, b}})
