@@ -99,11 +99,15 @@ func (b *Bridge) open(s *session, dir string) (servers []agent.MCPServerConfig, 
 // Sweep removes what a session of a daemon that crashed may have left in its private directory: what could be
 // used to act for it. What it needs to go on stays.
 func Sweep(dir string) error {
-	if err := os.Remove(filepath.Join(dir, credentialFile)); errors.Is(err, fs.ErrNotExist) {
-		return nil // it is written first, and removed last
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil // most processes have none
 	}
-	_, err := mcp.Sweep(dir, nil)
-	return err
+	err := os.Remove(filepath.Join(dir, credentialFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	_, rest := mcp.Sweep(dir, nil)
+	return errors.Join(err, durable.RemoveTemp(durable.OS, dir), rest)
 }
 
 func (b *Bridge) find(credential string) (*grant, error) {

@@ -313,3 +313,56 @@ func TestLinksInThePrivateDirectoryLeadNowhere(t *testing.T) {
 		t.Errorf("a link in place of the directory: %v", err)
 	}
 }
+
+func TestWithTheKernelsToolsAloneAToolOfItsOwnEndsIt(t *testing.T) {
+	own := `echo '{"kind":"tool_use","toolUseId":"t1","toolName":"Bash","input":{}}'` + "\n"
+	gave := `echo '{"kind":"tool_result","toolUseId":"t1","content":"x"}'` + "\n"
+	for name, c := range map[string]struct {
+		script string
+		want   types.ErrCode
+	}{
+		"it says that it has one, and uses it": {`echo '{"kind":"init","sessionId":"s-1","tools":["Bash"]}'` + "\n" + heard + own + hang, types.ErrPermission},
+		"one has run":                          {begun + heard + own + gave + finish + hang, types.ErrPermission},
+		"it asked for one that it has not":     {begun + heard + own + strings.Replace(gave, `"content"`, `"isError":true,"content"`, 1) + finish + hang, ""},
+	} {
+		b := newBench(t, false, c.script)
+		b.cfg.OwnTools = false
+		_, err := b.try(t.Context())
+		if got := types.CodeOf(err); (err == nil) != (c.want == "") || err != nil && got != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "Bash") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestNamesThatItGivesAreBounded(t *testing.T) {
+	b := newBench(t, false, begun+heard+"X=$(head -c 100000 /dev/zero | tr '\\0' x)\n"+
+		`echo '{"kind":"tool_use","toolUseId":"'$X'","toolName":"\u001b[31m'$X'","input":{}}'; echo '{"kind":"tool_result","toolUseId":"'$X'","content":"a"}'`+"\n"+hang)
+	r := b.ask()
+	if c := r.ToolCalls[0]; len(c.ID) > maxName || len(c.Name) > 2*maxName || strings.ContainsRune(c.Name, 27) || r.Done[0].ID != c.ID {
+		t.Errorf("%+.300v", r)
+	}
+}
+
+func TestWhatACrashHasLeftIsSwept(t *testing.T) {
+	b := newBench(t, false, begun+heard+shell+hang)
+	b.ask()
+	private := filepath.Join(b.dir, sessionID)
+	if err := os.WriteFile(filepath.Join(private, ".kernel.json.0123.tmp~"), []byte("half a secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Sweep(private); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(private, ".kernel*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if _, err := os.Stat(filepath.Join(private, credentialFile)); err == nil {
+		t.Error("the credential is left")
+	}
+	if err := Sweep(filepath.Join(private, "nothing")); err != nil {
+		t.Error(err)
+	}
+}

@@ -2,11 +2,14 @@ package harness
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"rnix/agent"
 	rnixctx "rnix/context"
@@ -33,6 +36,8 @@ type turnState struct {
 	later   []string           // what the user said meanwhile, for one that cannot be told while it works
 	final   *agent.ResultEvent // its turn has ended, and something is unheard
 	number  int                // of the last call
+	offers  []string           // tools that it says it has
+	rogue   string             // a tool of its own that it has used, and was started without
 }
 
 // tool is a call of one of its own tools.
@@ -61,6 +66,12 @@ func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.S
 			waited := s.final != nil
 			for _, e := range s.lines.Line(line) {
 				s.take(e, emit)
+			}
+			if s.rogue != "" {
+				err := types.Errorf(types.ErrPermission, "Call", s.cfg.Name, "%s has used %s, a tool of its own, though it was started with the kernel's alone; it was ended. See extra_args of %s in providers.yaml, or run it with its own tools: --tools own",
+					s.cfg.CLI.Name(), label(s.rogue), s.cfg.Name)
+				s.drop(false)
+				return nil, err
 			}
 			if len(s.done) > 0 {
 				return s.ran(), nil
@@ -112,7 +123,7 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 	}
 	switch e := e.(type) {
 	case agent.InitEvent:
-		s.began, s.lost = true, false
+		s.began, s.lost, s.offers = true, false, e.Tools
 		s.cliID = e.SessionID
 		if e.Model != "" {
 			s.model = e.Model
@@ -141,12 +152,18 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 	case agent.ToolUseEvent:
 		s.final = nil
 		if !ours(e.ToolName) {
+			if forbidden(s.cfg, e.ToolName) && slices.Contains(s.offers, e.ToolName) {
+				s.rogue = e.ToolName
+			}
 			s.running[e.ToolUseID] = tool{use: e, began: time.Now()}
 			note("[" + e.ToolName + "] " + rnixctx.Elide(string(e.Input), 300))
 		}
 	case agent.ToolResultEvent:
 		if t, ok := s.running[e.ToolUseID]; ok {
 			delete(s.running, e.ToolUseID)
+			if forbidden(s.cfg, t.use.ToolName) && !e.IsError {
+				s.rogue = t.use.ToolName
+			}
 			t.result = &e
 			s.done = append(s.done, t)
 		}
@@ -176,6 +193,13 @@ func (t *turnState) heard(text string) {
 		t.unheard = slices.Delete(t.unheard, i, i+1)
 	}
 }
+
+// harmless are tools of the command lines that do nothing beside showing what there is.
+var harmless = map[string]bool{"DeferredToolPlaceholder": true, "ToolSearch": true, "ListMcpResourcesTool": true, "ReadMcpResourceTool": true, "TodoWrite": true}
+
+// forbidden reports whether a tool of its own is one that it must not have. That it asks for one that it has not, and is
+// told so, is no harm.
+func forbidden(c *Config, name string) bool { return !c.OwnTools && !harmless[name] }
 
 // ours reports whether a tool is one of the kernel's.
 func ours(name string) bool {
@@ -242,6 +266,29 @@ func toolCall(id, name string, input json.RawMessage) rnixctx.ToolCall {
 	return c
 }
 
+// maxName is how long the name or the id of a call of its own may be, in bytes.
+const maxName = 100
+
+// callName is the id of a call of its own, or what stands for one that cannot be an id.
+func callName(id string) string {
+	if len(id) <= maxName && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "own-" + hex.EncodeToString(sum[:8])
+}
+
+// label is the name of a tool of its own, without what a terminal could take for more.
+func label(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '_'
+		}
+		return r
+	}, name)
+	return rnixctx.Elide(name, maxName)
+}
+
 // reads are tools of the command lines that change nothing.
 var reads = map[string]bool{"Read": true, "Grep": true, "Glob": true, "LS": true, "TodoWrite": true, "WebSearch": true, "WebFetch": true, "read": true,
 	"grep": true, "glob": true, "list": true, "web_search": true}
@@ -253,8 +300,9 @@ const maxOwn = 64 << 10
 func (s *session) ran() *llm.LLMResponse {
 	r := s.answerOf(llm.StopRan)
 	for _, own := range s.done {
-		r.ToolCalls = append(r.ToolCalls, toolCall(own.use.ToolUseID, own.use.ToolName, own.use.Input))
-		r.Done = append(r.Done, llm.Done{ID: own.use.ToolUseID, Output: rnixctx.Elide(own.result.Content, maxOwn), IsError: own.result.IsError,
+		id := callName(own.use.ToolUseID)
+		r.ToolCalls = append(r.ToolCalls, toolCall(id, label(own.use.ToolName), own.use.Input))
+		r.Done = append(r.Done, llm.Done{ID: id, Output: rnixctx.Elide(own.result.Content, maxOwn), IsError: own.result.IsError,
 			DurationMs: time.Since(own.began).Milliseconds(), Reads: reads[own.use.ToolName]})
 	}
 	s.done = nil
@@ -306,7 +354,7 @@ func (s *session) again(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 func (s *session) ended(ctx context.Context, req *llm.LLMRequest, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
 	good := s.final != nil // it waited for more to be heard
 	if !good {
-		exit := s.child.stop(s.idle)
+		exit := s.child.stop(true) // who has closed its output is about to end
 		s.take(s.lines.End(exitOf(exit, s.child.stderr.String())), emit)
 	}
 	if (good || s.final == nil) && len(s.pending()) > 0 { // its last turn was good, and it did not hear what was said since

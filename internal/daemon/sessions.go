@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"time"
 
 	"rnix/drivers/harness"
 	"rnix/ipc"
@@ -54,11 +55,24 @@ func (d sessions) open() (*harness.Bridge, error) {
 	return b, nil
 }
 
-// sweep removes what command lines of a daemon that crashed have left and what could be used to act for them.
+// dying is how long before the end of a daemon a process may have ended whose session it could not close any more.
+const dying = time.Hour
+
+// sweep removes what command lines of a daemon that crashed have left and what could be used to act for them. They had
+// not ended, or only just.
 func (d sessions) sweep() {
-	open := d.journal.Index().Open()
-	for i := range open {
-		if err := harness.Sweep(d.dir(open[i].UUID.String())); err != nil {
+	all := d.journal.Index().List()
+	var last time.Time
+	for i := range all {
+		if t := all[i].UpdatedAt; t.After(last) {
+			last = t
+		}
+	}
+	for i := range all {
+		if p := &all[i]; p.Exit != nil && last.Sub(p.UpdatedAt) > dying {
+			continue
+		}
+		if err := harness.Sweep(d.dir(all[i].UUID.String())); err != nil {
 			d.note("what a session has left cannot be removed: %v", err)
 		}
 	}
