@@ -68,8 +68,8 @@ func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.S
 				s.take(e, emit)
 			}
 			if s.rogue != "" {
-				err := types.Errorf(types.ErrPermission, "Call", s.cfg.Name, "%s has used %s, a tool of its own, though it was started with the kernel's alone; it was ended. See extra_args of %s in providers.yaml, or run it with its own tools: --tools own",
-					s.cfg.CLI.Name(), label(s.rogue), s.cfg.Name)
+				err := types.Errorf(types.ErrPermission, "Call", s.cfg.Name, "%s used %s, a tool of its own, in spite of --tools kernel, and was ended; --tools own allows it",
+					s.cfg.CLI.Name(), label(s.rogue))
 				s.drop(false)
 				return nil, err
 			}
