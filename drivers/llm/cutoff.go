@@ -26,10 +26,16 @@ func counted(ctx context.Context, d LLMDriver, req LLMRequest, emit func(StreamE
 	return nil, &vfs.CutOff{Err: ended(ctx, err), Provider: info.Name, Model: cmp.Or(req.Model, info.Model), Answer: s.tokens()}
 }
 
-// sent reports whether a call that has failed was under way, so that it may be billed: what was refused is not.
+// sent reports whether a call that has failed was under way, so that it may be billed. What was refused is not, though
+// some programs say why as if it were an answer.
 func sent(err error, came int) bool {
-	code := types.CodeOf(err)
-	return came > 0 || code == types.ErrCancelled || code == types.ErrTimeout
+	switch types.CodeOf(err) {
+	case types.ErrCancelled, types.ErrTimeout:
+		return true
+	case types.ErrAuth, types.ErrInvalid, types.ErrNotFound, types.ErrPermission, types.ErrRateLimited:
+		return false
+	}
+	return came > 0
 }
 
 // said estimates the tokens of a text that comes in pieces.

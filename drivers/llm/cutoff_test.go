@@ -37,6 +37,7 @@ func TestACallThatMayBeBilledSaysSo(t *testing.T) {
 		{"broken off by the provider", llmtest.CutOff(text), llm.DriverInfo{}, types.ErrUnavailable, true, 3000},
 		{"no word from the provider", llmtest.Fail(types.ErrTimeout, "no answer within 2m"), llm.DriverInfo{}, types.ErrTimeout, true, 0},
 		{"refused", llmtest.Fail(types.ErrAuth, "bad key"), llm.DriverInfo{}, types.ErrAuth, false, 0},
+		{"refused in the words of an answer", llmtest.Turn{Text: text, Err: types.Errorf(types.ErrAuth, "Call", "", "bad key")}, llm.DriverInfo{}, types.ErrAuth, false, 0},
 		{"refused for its length", llmtest.Fail(types.ErrInvalid, "prompt is too long"), llm.DriverInfo{}, types.ErrInvalid, false, 0},
 		{"not there", llmtest.Fail(types.ErrUnavailable, "connection refused"), llm.DriverInfo{}, types.ErrUnavailable, false, 0},
 		{"limited", llmtest.Limited(time.Hour), llm.DriverInfo{}, types.ErrRateLimited, false, 0},
