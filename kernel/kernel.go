@@ -224,7 +224,9 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 	}
 	cfg.Limits = cfg.Limits.orDefault()
 	cfg.Events.Conceal(cfg.Secrets)
-	cfg.Contexts.Conceal(cfg.Secrets)
+	if cfg.Contexts != nil { // one that only looks at histories has none
+		cfg.Contexts.Conceal(cfg.Secrets)
+	}
 	k := &KernelImpl{
 		table:  newTable(cfg.NextPID, cfg.Limits),
 		ctxMgr: cfg.Contexts,

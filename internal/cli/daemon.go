@@ -46,10 +46,7 @@ func daemonStartCmd(a *app) *cobra.Command {
 				return err
 			}
 			runs := client != nil
-			if client, err = a.connect(c.Context()); err != nil {
-				return err
-			}
-			s, err := started(c.Context(), a, client)
+			s, err := start(c.Context(), a)
 			if err != nil {
 				return err
 			}
@@ -151,17 +148,37 @@ func letGo(ctx context.Context, a *app) {
 // startPoll is how often it is looked whether a daemon has started what it must not be without.
 const startPoll = 50 * time.Millisecond
 
-// started waits until a daemon runs what init.yaml requires, and describes it. If that cannot be, the error says why.
+// starts is how often a daemon is started that is gone again before it has answered: the one that took the
+// connection was being ended.
+const starts = 3
+
+// start starts the daemon if it does not run, and describes it when it runs what it must not be without.
+func start(ctx context.Context, a *app) (s ipc.Status, err error) {
+	began := time.Now()
+	for range starts {
+		var c *ipc.Client
+		if c, err = a.connect(ctx); err == nil {
+			s, err = started(ctx, a, c)
+		}
+		if f, ok := startFailure(a); ok && err != nil && !f.Time.Before(began) {
+			letGo(ctx, a)
+			return s, unreachable(types.Errorf(types.ErrUnavailable, "", "", "the daemon does not start: %s", lines(f.Text)))
+		}
+		if !gone(err) {
+			return s, err
+		}
+		a.client = nil
+	}
+	return s, err
+}
+
+// started waits until a daemon runs what init.yaml requires, and describes it.
 func started(ctx context.Context, a *app, c *ipc.Client) (ipc.Status, error) {
 	tick := time.NewTicker(startPoll)
 	defer tick.Stop()
 	for {
 		s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
 		if err != nil {
-			if f, ok := startFailure(a); ok && gone(err) {
-				letGo(ctx, a)
-				err = unreachable(types.Errorf(types.ErrUnavailable, "", "", "the daemon does not start: %s", lines(f.Text)))
-			}
 			return s, err
 		}
 		if !s.Starting {
