@@ -172,13 +172,17 @@ func start(ctx context.Context, a *app) (s ipc.Status, err error) {
 	return s, err
 }
 
-// started waits until a daemon runs what init.yaml requires, and describes it.
+// started waits until a daemon runs what init.yaml requires, and describes it. If that cannot be, the error says why.
 func started(ctx context.Context, a *app, c *ipc.Client) (ipc.Status, error) {
 	tick := time.NewTicker(startPoll)
 	defer tick.Stop()
 	for {
 		s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
 		if err != nil {
+			if f, ok := startFailure(a); ok && gone(err) {
+				letGo(ctx, a)
+				err = unreachable(types.Errorf(types.ErrUnavailable, "", "", "the daemon does not start: %s", lines(f.Text)))
+			}
 			return s, err
 		}
 		if !s.Starting {

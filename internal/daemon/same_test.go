@@ -19,11 +19,11 @@ import (
 // the test: whoever adds one says what a resume does with it.
 var resumedFields = map[string]string{
 	"PID": "new", "UUID": "same", "PPID": "parent", "ParentUUID": "same", "Name": "same", "State": "moment", "Wait": "moment", "WaitUntil": "moment",
-	"Intent": "same", "Agent": "same", "Provider": "same", "Model": "same", "Step": "moment", "MaxSteps": "same", "TokensUsed": "same",
-	"Estimated": "same", "Budget": "same", "BudgetUSD": "same", "Unpriced": "same", "Purse": "same", "CostUSD": "same", "CreatedAt": "same", "UpdatedAt": "moment", "ElapsedMs": "moment", "Exit": "moment", "Children": "moment",
+	"Intent": "same", "Agent": "same", "Provider": "same", "Model": "same", "Step": "moment", "MaxSteps": "same", "TokensUsed": "grows",
+	"Estimated": "moment", "Budget": "same", "BudgetUSD": "same", "Unpriced": "grows", "Purse": "same", "CostUSD": "grows", "CreatedAt": "same", "UpdatedAt": "moment", "ElapsedMs": "moment", "Exit": "moment", "Children": "moment",
 	"WorkDir": "same", "ReadRoots": "same", "AllowedDevices": "same", "DeniedDevices": "same", "MCPMounts": "mounts", "Skills": "same", "Tools": "same",
 	"Plan": "same", "Result": "moment", "Interrupted": "moment", "Damage": "same", "Dir": "same",
-	"Suspect": "moment", "Kind": "same", "Groups": "moment",
+	"Suspect": "moment", "Session": "moment", "Kind": "same", "Groups": "moment",
 }
 
 func TestResumedProcessHasExactlyWhatItHad(t *testing.T) {
@@ -154,6 +154,10 @@ func compare(t *testing.T, who string, before, after ipc.ProcDetail, parent type
 				} else if f.Name != "CreatedAt" && !reflect.DeepEqual(x, y) {
 					t.Errorf("%s: %s was %v and is %v", who, f.Name, x, y)
 				}
+			case "grows": // by what a call took that the stop has cut off
+				if amount(b.Field(i)) < amount(a.Field(i)) {
+					t.Errorf("%s: %s was %v and is %v", who, f.Name, x, y)
+				}
 			case "new":
 				if reflect.DeepEqual(x, y) {
 					t.Errorf("%s: %s is still %v", who, f.Name, x)
@@ -169,4 +173,11 @@ func compare(t *testing.T, who string, before, after ipc.ProcDetail, parent type
 	if after.ElapsedMs < before.ElapsedMs && !strings.Contains(t.Name(), "kill") { // what it had lived since its last record is not known then
 		t.Errorf("%s: it had lived %d ms and has now lived %d ms", who, before.ElapsedMs, after.ElapsedMs)
 	}
+}
+
+func amount(v reflect.Value) float64 {
+	if v.CanInt() {
+		return float64(v.Int())
+	}
+	return v.Float()
 }
