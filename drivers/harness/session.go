@@ -307,16 +307,16 @@ func callsBefore(ms []rnixctx.Message, i int) []rnixctx.ToolCall {
 // said to it.
 func (s *session) deliver(ms []rnixctx.Message) {
 	behind := ms[1+lastAnswer(ms):] // the conversation may have been made shorter, but not its end
-	for i := min(s.told, len(behind)); i < len(behind); i++ {
-		m := &behind[i]
-		switch m.Role {
-		case rnixctx.RoleTool:
-			if c := s.open[m.ToolCallID]; c != nil {
-				c.answer <- answer{m.Content, m.IsError}
-				delete(s.open, m.ToolCallID) // it has room for one
-			}
-		case rnixctx.RoleUser:
-			s.say(m.Content)
+	since := behind[min(s.told, len(behind)):]
+	for i := range since {
+		if since[i].Role == rnixctx.RoleUser {
+			s.say(since[i].Content)
+		}
+	}
+	for i := range since { // behind what was said, so that it is heard before the next request
+		if c := s.open[since[i].ToolCallID]; c != nil && since[i].Role == rnixctx.RoleTool {
+			c.answer <- answer{since[i].Content, since[i].IsError}
+			delete(s.open, since[i].ToolCallID) // it has room for one
 		}
 	}
 	for _, c := range s.open {
