@@ -95,15 +95,14 @@ func (k *canopy) target(ctx context.Context, id types.UUID, t Tree) (standing, e
 	if what := unfinished(s.gitDir); what != "" {
 		return s, types.Errorf(types.ErrConflict, op, t.Repo, "an operation of git's is half-way there (%s): end it or abort it first", what)
 	}
-	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "symbolic-ref", "-q", "HEAD"}})
-	if types.CodeOf(err) == types.ErrDriver {
+	if s.branch, err = k.branchIn(ctx, id, s.gitDir); types.CodeOf(err) == types.ErrDriver {
 		return s, types.Errorf(types.ErrInvalid, op, t.Repo, "no branch is checked out there: check one out (git switch BRANCH)")
 	}
 	if err != nil {
 		return s, err
 	}
-	s.branch = strings.TrimPrefix(line(out), "refs/heads/")
-	if out, err = k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "rev-parse", "-q", "--verify", "HEAD^{commit}"}}); err != nil {
+	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "rev-parse", "-q", "--verify", "HEAD^{commit}"}})
+	if err != nil {
 		return s, types.Errorf(types.ErrInvalid, op, s.branch, "the branch has no commit yet")
 	}
 	s.head = line(out)
@@ -256,10 +255,9 @@ func (k *Grove) Branch(ctx context.Context, id types.UUID, dir, common, name str
 		return s.branch, s.head, err
 	}
 	none := strings.Repeat("0", len(s.head))
-	for n := 1; n < 1000; n++ {
-		branch = name
-		if n > 1 {
-			branch = fmt.Sprintf("%s-%d", name, n)
+	for range 10 { // others look for a name at the same time
+		if branch, err = k.git.freeBranch(ctx, id, common, name); err != nil {
+			return "", "", err
 		}
 		_, err = k.git.run(ctx, id, call{args: []string{"--git-dir=" + common, "update-ref", "refs/heads/" + branch, s.head, none}})
 		if err == nil || types.CodeOf(err) != types.ErrDriver {

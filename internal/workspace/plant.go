@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -119,8 +118,8 @@ func (k *desks) branchFor(ctx context.Context, id types.UUID, r *repo, p Plantin
 	}
 	if name = p.Base; name == "" {
 		name = "HEAD"
-		if out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + r.gitDir, "symbolic-ref", "-q", "HEAD"}}); err == nil {
-			name = strings.TrimPrefix(line(out), "refs/heads/")
+		if on, err := k.branchIn(ctx, id, r.gitDir); err == nil {
+			name = on
 		}
 		base = rev("HEAD")
 	} else if !strings.HasPrefix(name, "-") && !strings.ContainsAny(name, "\n\x00") {
@@ -135,11 +134,8 @@ func (k *desks) branchFor(ctx context.Context, id types.UUID, r *repo, p Plantin
 		return "", "", "", types.Errorf(types.ErrNotFound, op, p.Base, "is no commit of %s: name a branch, a tag or a commit with --base", r.root)
 	}
 	if branch = p.Branch; branch == "" {
-		branch = p.Name
-		for n := 2; rev("refs/heads/"+branch) != ""; n++ {
-			branch = fmt.Sprintf("%s-%d", p.Name, n)
-		}
-		return branch, base, name, nil
+		branch, err = k.freeBranch(ctx, id, r.gitDir, p.Name)
+		return branch, base, name, err
 	}
 	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + r.gitDir, "for-each-ref", "--format=%(objectname)%00%(worktreepath)", "refs/heads/" + escapeGlob(branch)}})
 	if err != nil {

@@ -73,7 +73,8 @@ func (k *git) spec(id types.UUID, c call, out *bytes.Buffer, errs *proc.Ring) pr
 	} else {
 		env = append(env, "XDG_CONFIG_HOME="+home, "GIT_CONFIG_NOSYSTEM=1")
 	}
-	env = append(env, "HOME="+home, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
+	// protocol.allow is a default only, and a repository that says where its missing objects are could name the program that asks there.
+	env = append(env, "HOME="+home, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_ALLOW_PROTOCOL=none",
 		"GIT_AUTHOR_NAME=rnix", "GIT_AUTHOR_EMAIL=rnix@localhost", "GIT_COMMITTER_NAME=rnix", "GIT_COMMITTER_EMAIL=rnix@localhost")
 	env = slices.DeleteFunc(env, func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

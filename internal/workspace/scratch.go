@@ -98,10 +98,7 @@ func (k *canopy) stand(ctx context.Context, id types.UUID, t Tree) (standing, er
 		return s, err
 	}
 	s.head = line(out)
-	out, err = k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "symbolic-ref", "-q", "HEAD"}})
-	if err == nil {
-		s.branch = strings.TrimPrefix(line(out), "refs/heads/")
-	} else if types.CodeOf(err) != types.ErrDriver {
+	if s.branch, err = k.branchIn(ctx, id, s.gitDir); err != nil && types.CodeOf(err) != types.ErrDriver {
 		return s, err
 	}
 	return s, nil

@@ -21,6 +21,10 @@ func (p *attempt) fetchBase(ctx context.Context) error {
 		return types.Errorf(types.ErrDriver, "Provision", p.rec.Parent, "its repository cannot be read: %w", err)
 	}
 	p.quiet = conf.quiet
+	if len(conf.included) > 0 { // the work tree that is to be made may be one for which it holds
+		return types.Errorf(types.ErrPermission, "Provision", p.rec.Parent, "the repository's own configuration includes files under conditions (%s), and agents can write it: "+
+			"nobody knows which programs these would run; say that in your global configuration instead", strings.Join(conf.included, ", "))
+	}
 	base := p.spec.base()
 	if p.spec.SkipBaseFetch || p.spec.BaseCommit != "" || base == "" {
 		return nil
@@ -54,7 +58,7 @@ func (p *attempt) has(ctx context.Context, ref string) bool { return p.commit(ct
 
 // commit returns the commit of a reference; "" if there is none.
 func (p *attempt) commit(ctx context.Context, ref string) string {
-	out, err := p.git.git(ctx, nil, "-C", p.rec.Parent, "rev-parse", "--quiet", "--verify", "--end-of-options", ref+"^{commit}")
+	out, err := p.git.git(ctx, p.quiet, "-C", p.rec.Parent, "rev-parse", "--quiet", "--verify", "--end-of-options", ref+"^{commit}")
 	if err != nil {
 		return ""
 	}
@@ -102,7 +106,7 @@ func (p *attempt) addWorktree(ctx context.Context) error {
 	if err := p.add(ctx, start); err != nil {
 		return err
 	}
-	out, err := p.git.git(ctx, nil, "-C", p.rec.Path, "rev-parse", "HEAD", "--")
+	out, err := p.git.git(ctx, p.quiet, "-C", p.rec.Path, "rev-parse", "HEAD", "--")
 	if p.rec.BaseSHA = string(objectName().Find(out)); err == nil && p.rec.BaseSHA == "" {
 		err = types.Errorf(types.ErrDriver, "Provision", p.rec.Path, "git does not say what is checked out: %q", lastWords(string(out)))
 	}
@@ -144,9 +148,9 @@ func (p *attempt) add(ctx context.Context, start string) error {
 		return types.Errorf(types.ErrConflict, "Provision", branch, "%w: it is checked out at %s: %w", errInUse, where, err)
 	}
 	// What the branch has and its start has not is work: it stays. What is only behind is brought forward.
-	if _, aerr := p.git.git(ctx, nil, "-C", p.rec.Parent, "merge-base", "--is-ancestor", tip, start); aerr == nil {
+	if _, aerr := p.git.git(ctx, p.quiet, "-C", p.rec.Parent, "merge-base", "--is-ancestor", tip, start); aerr == nil {
 		to := p.commit(ctx, start)
-		if _, uerr := p.git.git(ctx, nil, "-C", p.rec.Parent, "update-ref", "-m", "rnix: brought forward", local, to, tip); uerr != nil {
+		if _, uerr := p.git.git(ctx, p.quiet, "-C", p.rec.Parent, "update-ref", "-m", "rnix: brought forward", local, to, tip); uerr != nil {
 			return types.Errorf(types.ErrConflict, "Provision", branch, "%w", uerr)
 		}
 	} else if !exited(aerr, 1) {

@@ -130,12 +130,17 @@ func (m *Manager) leftBehind(ctx context.Context, r *record) ([]string, error) {
 	if _, err := os.Lstat(filepath.Join(r.GitDir, "modules")); err == nil {
 		l.add("repositories of submodules are left")
 	}
-	head, err := m.git.git(ctx, nil, append(slices.Clone(l.git), "rev-parse", "--quiet", "--verify", "HEAD^{commit}")...)
+	conf, err := m.configOf(ctx, l.git...)
+	if err != nil && !failed(err) {
+		return nil, err
+	}
+	l.quiet = conf.quiet
+	head, err := m.git.git(ctx, l.quiet, append(slices.Clone(l.git), "rev-parse", "--quiet", "--verify", "HEAD^{commit}")...)
 	switch {
 	case err == nil:
 		l.count([]string{string(objectName().Find(head)), "--not", "--branches", "--remotes", "--tags"}, "commits were made there that no branch holds")
 		l.logged(l.branch())
-		if _, err := m.git.git(ctx, nil, append(slices.Clone(l.git), "diff-index", "--cached", "--quiet", "--ignore-submodules=none", "HEAD", "--")...); exited(err, 1) {
+		if _, err := m.git.git(ctx, l.quiet, append(slices.Clone(l.git), "diff-index", "--cached", "--quiet", "--ignore-submodules=none", "HEAD", "--")...); exited(err, 1) {
 			l.add("files were staged there that are in no commit")
 		} else if err != nil {
 			l.add("what was staged there cannot be read: %v", err)

@@ -10,7 +10,9 @@ import (
 // says about programs and remotes.
 type foreign struct {
 	quiet    []pair   // settings that switch its filters off
+	shut     []pair   // settings without which a git that misses an object would run one of programs
 	programs []string // keys that name a program that a fetch would run
+	included []string // keys that include files under a condition: what these say is seen only where it holds
 	remote   string   // the URL of origin
 }
 
@@ -20,13 +22,16 @@ func (m *Manager) configOf(ctx context.Context, where ...string) (foreign, error
 	if err != nil {
 		return foreign{}, err
 	}
-	return parseConfig(string(out)), nil
+	f := parseConfig(string(out))
+	f.quiet = append(f.quiet, f.shut...)
+	return f, nil
 }
 
 // parseConfig reads what git config --show-scope -z --list says: scope, NUL, key, line end, value, NUL.
 func parseConfig(out string) (f foreign) {
 	words := strings.Split(out, "\x00")
 	seen := map[string]bool{}
+	protocols := []string{"protocol", "protocol.file", "protocol.git", "protocol.ssh", "protocol.http", "protocol.https"}
 	for i := 0; i+1 < len(words); i += 2 {
 		key, value, _ := strings.Cut(words[i+1], "\n")
 		section, name := key, ""
@@ -45,6 +50,17 @@ func parseConfig(out string) (f foreign) {
 		}
 		if runsOnFetch(section, name, value) {
 			f.programs = append(f.programs, key)
+		}
+		if strings.HasPrefix(section, "includeif.") {
+			f.included = append(f.included, key)
+		}
+		if strings.HasPrefix(section, "protocol.") {
+			protocols = append(protocols, section)
+		}
+	}
+	if len(f.programs) > 0 { // git fetches objects that are missing by itself, if a repository says so
+		for _, p := range protocols {
+			f.shut = append(f.shut, pair{p + ".allow", "never"})
 		}
 	}
 	return f
