@@ -106,8 +106,12 @@ func wayBack(s *workspace.Stored) string {
 	return fmt.Sprintf("snapshot %s (copy) of %s", s.ID, s.Root)
 }
 
-// DropSnapshots forgets the snapshots of a history; their bytes go with the next sweep.
+// DropSnapshots forgets the snapshots of a history; their bytes go with the next sweep. What a platform was to be told
+// of it goes too.
 func (d clearing) DropSnapshots(ctx context.Context, id types.UUID) error {
+	if err := (platformer{d.Daemon}).forget(id); err != nil {
+		return err
+	}
 	err := d.kept.Drop(ctx, id)
 	d.kept.Forget(id)
 	return err

@@ -128,6 +128,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 		opt.Ready(d.places)
 	}
 	start.takeUp(ctx)
+	platformer{d}.takeUp()
 	if opt.Idle > 0 {
 		d.idle.note(time.Now()) // to load what is stored was work
 		go d.stopWhenIdle(ctx)  // ends with ctx

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"rnix/internal/config"
 	"rnix/internal/platform"
 	"rnix/internal/step"
 	"rnix/ipc"
@@ -16,17 +17,81 @@ import (
 
 // platforms are the sessions with a platform of processes that run. Safe for concurrent use.
 type platforms struct {
-	any  atomic.Bool    // there has been one: most daemons never have any
-	work sync.WaitGroup // sessions that are being closed
+	any  atomic.Bool     // there has been one: most daemons never have any
+	work sync.WaitGroup  // sessions that are being closed, and what tells of those that have ended
+	life context.Context // of what tells of those that have ended
+	end  context.CancelFunc
 
-	mu sync.Mutex
-	by map[types.UUID]*platform.Session // +checklocks:mu
+	mu    sync.Mutex
+	by    map[types.UUID]*tenure // +checklocks:mu
+	holds map[string]*holding    // by the session's name; +checklocks:mu
 }
 
-func newPlatforms() *platforms { return &platforms{by: map[types.UUID]*platform.Session{}} }
+// tenure is the session of a process, with what it was opened with.
+type tenure struct {
+	*platform.Session
+	cfg  platform.Config
+	hold *holding
+}
+
+// holding is that something here has a session: two would take it from each other.
+type holding struct {
+	by   types.UUID
+	over context.CancelFunc // makes it end soon; nil = a process has it, and keeps it; guarded by platforms.mu
+	gone chan struct{}      // closed when it has ended
+}
+
+func newPlatforms() *platforms {
+	p := &platforms{by: map[types.UUID]*tenure{}, holds: map[string]*holding{}}
+	p.life, p.end = context.WithCancel(context.Background())
+	return p
+}
+
+// hold takes a session for a process, and waits for one that is giving it back. CONFLICT if another process has it.
+// With over, a process that asks for the session makes this holding end.
+func (p *platforms) hold(ctx context.Context, session string, id types.UUID, over context.CancelFunc) (*holding, error) {
+	for {
+		p.mu.Lock()
+		h := p.holds[session]
+		if h == nil {
+			h = &holding{by: id, over: over, gone: make(chan struct{})}
+			p.holds[session] = h
+			p.mu.Unlock()
+			return h, nil
+		}
+		ending := h.over
+		p.mu.Unlock()
+		if ending == nil {
+			return nil, types.Errorf(types.ErrConflict, "Spawn", session, "process %s has the session already: wait until it has ended, or name another session", h.by)
+		}
+		if over == nil {
+			ending()
+		}
+		select {
+		case <-h.gone:
+		case <-ctx.Done():
+			return nil, types.Errorf(types.ErrCancelled, "Spawn", session, "it is being given back: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// ending says that a holding is about to be given back.
+func (p *platforms) ending(h *holding, over context.CancelFunc) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h.over = over
+}
+
+// drop gives a session free.
+func (p *platforms) drop(session string, h *holding) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.holds, session)
+	close(h.gone)
+}
 
 // of returns the session of a process; nil if it has none.
-func (p *platforms) of(id types.UUID) *platform.Session {
+func (p *platforms) of(id types.UUID) *tenure {
 	if !p.any.Load() {
 		return nil
 	}
@@ -43,7 +108,7 @@ func (p *platforms) tap(id types.UUID, rec *step.Record) {
 }
 
 // take returns the session of a process, and forgets it.
-func (p *platforms) take(id types.UUID) *platform.Session {
+func (p *platforms) take(id types.UUID) *tenure {
 	if p.of(id) == nil {
 		return nil
 	}
@@ -73,34 +138,58 @@ func (d platformer) open(ctx context.Context, p *profile, id types.UUID, provide
 	if cfg.URL.V == "" {
 		return types.Errorf(types.ErrInvalid, "Spawn", p.member.Session, "no platform is configured: set platform.url in config.yaml, or RNIX_PLATFORM_URL")
 	}
-	token, _ := p.lookup(cfg.TokenEnv.V)
-	worker := cfg.Worker.V
-	if worker == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			return types.Errorf(types.ErrInternal, "Spawn", "", "this host has no name; set platform.worker: %w", err)
-		}
-		worker = host
-	}
-	s, err := platform.Open(ctx, platform.Config{SessionID: p.member.Session, IssueID: p.member.Issue, WorkerID: worker, URL: cfg.URL.V, Token: token,
-		Interval: time.Duration(cfg.Interval.V), Dir: d.sessionDir(id), Provider: provider, Log: d.log,
-		Lost: func(stop bool) { d.lost(id, stop) },
-		Say: func(ctx context.Context, text string) error {
-			_, _, err := mailer{d.Daemon}.carry(ctx, id, step.Mail{Kind: step.MailSteer, Text: text, Time: time.Now()}, true)
-			return err
-		}})
+	session, err := d.configFor(cfg, p.lookup, p.member, id)
 	if err != nil {
+		return err
+	}
+	session.Provider = provider
+	session.Lost = func(stop bool) { d.lost(id, stop) }
+	session.Say = func(ctx context.Context, key, text string) error {
+		_, _, err := mailer{d.Daemon}.carry(ctx, id, step.Mail{Kind: step.MailSteer, Key: key, Text: text, Time: time.Now()}, true)
+		return err
+	}
+	hold, err := d.platforms.hold(ctx, session.SessionID, id, nil)
+	if err != nil {
+		return err
+	}
+	s, err := platform.Open(ctx, session)
+	if err != nil {
+		d.platforms.drop(session.SessionID, hold)
 		return err
 	}
 	d.platforms.any.Store(true)
 	d.platforms.mu.Lock()
-	d.platforms.by[id] = s
+	d.platforms.by[id] = &tenure{s, session, hold}
 	d.platforms.mu.Unlock()
 	return nil
 }
 
+// configFor says where a session is told of, and as whom.
+func (d platformer) configFor(cfg *config.Platform, lookup config.Lookup, m member, id types.UUID) (platform.Config, error) {
+	token, _ := lookup(cfg.TokenEnv.V)
+	worker := cfg.Worker.V
+	if worker == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return platform.Config{}, types.Errorf(types.ErrInternal, "Spawn", "", "this host has no name; set platform.worker: %w", err)
+		}
+		worker = host
+	}
+	return platform.Config{SessionID: m.Session, IssueID: m.Issue, WorkerID: worker, URL: cfg.URL.V, Token: token,
+		Interval: time.Duration(cfg.Interval.V), Dir: d.sessionDir(id), Log: d.log}, nil
+}
+
 func (d platformer) sessionDir(id types.UUID) string {
-	return filepath.Join(d.places.DataDir, "sessions", id.String())
+	return filepath.Join(d.sessionsDir(), id.String())
+}
+
+// begun is called when the process of a session is there: the session may have been lost before it was.
+func (d platformer) begun(id types.UUID) {
+	if s := d.platforms.of(id); s != nil {
+		if lost, stop := s.Lost(); lost {
+			d.lost(id, stop)
+		}
+	}
 }
 
 // lost ends a process whose session belongs to somebody else, or is to end.
@@ -126,15 +215,24 @@ func (d platformer) closed(id types.UUID) {
 	if s == nil {
 		return
 	}
-	d.platforms.work.Go(func() { // ends within the times that a session takes to close; waited for by close
-		if err := s.Close(context.Background()); err != nil {
+	d.platforms.ending(s.hold, func() {}) // it takes as long as it takes
+	d.platforms.work.Go(func() {          // ends within the times that a session takes to close; waited for by close
+		err := s.Close(context.Background())
+		d.platforms.drop(s.cfg.SessionID, s.hold)
+		if err != nil {
 			d.log.Warn("session", "uuid", id, "err", err)
+		}
+		left := s.State().Pending
+		if lost, _ := s.Lost(); left > 0 && s.Ended() {
+			d.log.Warn("the platform does not know yet how a session has ended; it is told later", "session", s.cfg.SessionID, "uuid", id, "pending", left, "lost", lost)
+			d.settle(id, s.cfg, settleFirst)
 		}
 	})
 }
 
 // close waits until all sessions are given back.
 func (d platformer) close() error {
+	d.platforms.end()
 	d.platforms.work.Wait()
 	return nil
 }

@@ -212,6 +212,7 @@ func (d reviver) launch(ctx context.Context, r *ready, hold <-chan struct{}) (ip
 		platformer{d.Daemon}.closed(r.opts.UUID)
 		return resp, err
 	}
+	platformer{d.Daemon}.begun(r.opts.UUID)
 	i, err := d.kernel.Info(pid)
 	if err != nil {
 		return resp, err

@@ -59,6 +59,7 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 		undo()
 		return ipc.SpawnResponse{}, err
 	}
+	platformer{d.Daemon}.begun(opts.UUID)
 	i, err := d.kernel.Info(pid)
 	if err != nil {
 		return ipc.SpawnResponse{}, err
@@ -209,9 +210,9 @@ func (d spawner) child(parent *kernel.Process, name string) (*agent.Agent, kerne
 	if !ok {
 		return nil, kernel.SpawnOpts{}, types.Errorf(types.ErrUnavailable, "Spawn", name, "the parent has no configuration")
 	}
-	if p.names != nil { // they are the parent's own
+	if p.names != nil || p.member.Session != "" { // they are the parent's own
 		own := *p
-		own.names, p = nil, &own
+		own.names, own.member, p = nil, member{}, &own
 	}
 	ag, err := p.load(name, nil)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"rnix/agent"
+	"rnix/internal/durable"
 	"rnix/internal/step"
 	"rnix/runtime/activity"
 	"rnix/runtime/heartbeat"
@@ -19,7 +20,7 @@ import (
 	"rnix/types"
 )
 
-// Config says which session, and who is told of what happens to it. SessionID, URL, WorkerID, Dir, Lost and Say
+// Config says which session, and who is told of what happens to it. SessionID, URL, WorkerID, Dir and Lost
 // are required.
 type Config struct {
 	SessionID string
@@ -28,17 +29,18 @@ type Config struct {
 	URL       string
 	Token     string
 	Interval  time.Duration // 0 = the usual one
-	Dir       string        // of the session's journal; it stays with the history
+	Dir       string        // of the session's journal; it goes when the platform knows all that is in it
 	Provider  string        // goes along with what is told
 	Redact    func(string) string
 	Log       *slog.Logger
+	Over      bool // the process has ended before: only what is left is told
 
 	// Lost is called once, from a goroutine of the session, when the session is not ours any more; stop says that
 	// the platform wants it to end. It must not wait for the session.
 	Lost func(stop bool)
 	// Say gives the process what a person has said on the platform, durably. An error means that it will never
-	// take it.
-	Say func(ctx context.Context, text string) error
+	// take it. key names the message: what comes twice under one is one. nil = messages stay with the platform.
+	Say func(ctx context.Context, key, text string) error
 }
 
 // Session is one process's session with a platform. Safe for concurrent use. Close it.
@@ -53,8 +55,8 @@ type Session struct {
 	work   sync.WaitGroup // who watches the lease, and who hands over messages
 
 	mu    sync.Mutex
-	told  bool // how it ended is on its way; +checklocks:mu
-	names map[string]string
+	told  bool              // how it ended is on its way; +checklocks:mu
+	names map[string]string // of tools that are called; +checklocks:mu
 }
 
 // Open claims a session and begins to keep it. CONFLICT, with heartbeat.ErrLostOwnership in the chain, if
@@ -69,7 +71,9 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 	hb.FencingToken, hb.TTL = lease.FencingToken, lease.TTL
 	s := &Session{cfg: cfg, names: map[string]string{}}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	hb.OnInject = s.inject
+	if cfg.Say != nil {
+		hb.OnInject = s.inject
+	}
 	if err := s.open(hb); err != nil {
 		s.cancel()
 		return nil, errors.Join(err, s.release(ctx))
@@ -93,7 +97,7 @@ func (s *Session) open(hb heartbeat.Config) (err error) {
 		return err
 	}
 	s.act, err = activity.New(activity.Config{SessionID: c.SessionID, WorkerID: c.WorkerID, BaseURL: c.URL, AuthToken: c.Token, Token: s.pulse.Token,
-		Journal: s.log, Logger: c.Log, ProviderName: c.Provider, Redact: c.Redact})
+		Journal: s.log, Logger: c.Log, ProviderName: c.Provider, Redact: c.Redact, Running: func() bool { return !c.Over && !s.Ended() }})
 	if err == nil {
 		s.stat, err = status.New(status.Config{SessionID: c.SessionID, WorkerID: c.WorkerID, BaseURL: c.URL, AuthToken: c.Token, Token: s.pulse.Token,
 			Journal: s.log, Logger: c.Log})
@@ -117,7 +121,7 @@ func (s *Session) watch() {
 // longer than a heartbeat waits.
 func (s *Session) inject(p heartbeat.InjectPayload) bool {
 	s.work.Go(func() { // ends when the process has it, or with the session
-		if err := s.cfg.Say(s.ctx, p.Text); err == nil {
+		if err := s.cfg.Say(s.ctx, "platform:"+p.DeliveryID, p.Text); err == nil {
 			s.pulse.AckInject(p.DeliveryID)
 		} else if s.ctx.Err() == nil {
 			s.pulse.DeadLetterInject(p.DeliveryID, err.Error())
@@ -126,8 +130,36 @@ func (s *Session) inject(p heartbeat.InjectPayload) bool {
 	return false
 }
 
-// Record tells what a record of the history means. It waits for nothing but the disk.
+// Lost reports whether the session is not ours any more, and whether that is since the platform wants it to end:
+// then it hears how it does.
+func (s *Session) Lost() (lost, stop bool) {
+	select {
+	case <-s.pulse.LostOwnership():
+		return true, s.pulse.StopRequested()
+	default:
+		return false, false
+	}
+}
+
+// foreign reports whether the session is somebody else's, or may be.
+func (s *Session) foreign() bool {
+	lost, stop := s.Lost()
+	return lost && !stop
+}
+
+// Ended reports whether the process has ended, and not only its run.
+func (s *Session) Ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told
+}
+
+// Record tells what a record of the history means. It waits for nothing but the disk. What happens after the loss
+// of the session is nothing of it.
 func (s *Session) Record(rec *step.Record) {
+	if s.foreign() {
+		return
+	}
 	s.mu.Lock()
 	events := eventsOf(rec, s.names)
 	s.mu.Unlock()
@@ -181,15 +213,54 @@ func (s *Session) State() State {
 	return st
 }
 
-// Close tells what is pending, for a while, and gives the session back. What the platform still does not know
-// stays in the journal, for the next run of the process.
+// Close tells what is pending, for at most 10 s, and gives the session back, in as much time again at most. It
+// waits for no platform that the session is lost to, nor after the end of ctx. What the platform still does not know
+// stays in the journal: State says how much, and Settle tells it later. A journal of which it knows all is removed.
 func (s *Session) Close(ctx context.Context) error {
-	s.act.Stop()
+	if s.foreign() {
+		s.cancel()
+	}
+	stop := context.AfterFunc(ctx, s.cancel)
+	var both sync.WaitGroup
+	both.Go(s.act.Stop) // ends in time; waited for below
 	s.stat.Stop()
+	both.Wait()
+	stop()
 	err := s.pulse.Stop()
 	s.cancel()
 	s.work.Wait()
-	return errors.Join(err, s.release(ctx), s.log.Close())
+	if !s.foreign() {
+		err = errors.Join(err, s.release(ctx))
+	}
+	if cerr := s.log.Close(); cerr != nil || s.State().Pending > 0 {
+		return errors.Join(err, cerr)
+	}
+	return errors.Join(err, durable.RemoveDir(durable.OS, s.cfg.Dir))
+}
+
+// Settle tells what a process that has ended has left in the journal of its session, until the platform knows it or
+// ctx ends, and returns how much is left. It claims the session for that and gives it back. CONFLICT, with
+// heartbeat.ErrLostOwnership in the chain, if another owner has it.
+func Settle(ctx context.Context, cfg Config) (left int, err error) {
+	over := make(chan struct{})
+	cfg.Over, cfg.Say, cfg.Lost = true, nil, func(bool) { close(over) }
+	s, err := Open(ctx, cfg)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with the session or with cancel
+		select {
+		case <-over:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	s.act.Drained(ctx)
+	s.stat.Drained(ctx)
+	err = s.Close(ctx)
+	return s.State().Pending, err
 }
 
 // release gives the lease back, so that another owner need not wait until it has run out.

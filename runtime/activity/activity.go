@@ -55,12 +55,15 @@ type Config struct {
 	// Redact takes out what must not be told, from each text before it is kept; nil = nothing is taken out.
 	Redact func(string) string
 
-	QueueSize          int           // 0 = 256
-	MaxRetries         int           // after so many a warning is logged, and asking goes on; 0 = 5
-	InitialBackoff     time.Duration // 0 = 250 ms
-	MaxBackoff         time.Duration // 0 = 5 s
-	StopDrainTimeout   time.Duration // 0 = 2 s
-	MaxToolOutputChars int           // of an output, and of each text of an input; 0 = 2000, negative = what an event can hold
+	QueueSize        int           // 0 = 256
+	MaxRetries       int           // after so many a warning is logged, and asking goes on; 0 = 5
+	InitialBackoff   time.Duration // 0 = 250 ms
+	MaxBackoff       time.Duration // 0 = 5 s
+	StopDrainTimeout time.Duration // 0 = 2 s
+	// Running is asked before the platform is told that the session runs, as it is when it has taken an activity; nil = it does.
+	Running func() bool
+
+	MaxToolOutputChars int // of an output, and of each text of an input; 0 = 2000, negative = what an event can hold
 }
 
 // Poster posts the activities of one session. Safe for concurrent use.
@@ -147,6 +150,9 @@ func (p *Poster) Refused() int { return p.poster.Refused() }
 // Err returns why the platform took nothing the last time, or nil.
 func (p *Poster) Err() error { return p.poster.Err() }
 
+// Drained waits until the platform has all activities, or until ctx ends.
+func (p *Poster) Drained(ctx context.Context) { p.poster.Drained(ctx) }
+
 // Stop waits up to StopDrainTimeout for what is pending and ends the posting. What is pending then stays in
 // Config.Journal for the next Poster. Stop can be called often.
 func (p *Poster) Stop() { p.poster.Stop() }
@@ -194,6 +200,9 @@ func (p *Poster) taken(ctx context.Context, c *deliver.Client, _ []journal.Event
 		return
 	}
 	p.told = true
+	if p.cfg.Running != nil && !p.cfg.Running() {
+		return // how it has ended may be known there already
+	}
 	_, err := c.Do(ctx, deliver.Call{Endpoint: "status", Body: func(who deliver.Credentials) any {
 		return map[string]string{"status": "running", "workerId": who.WorkerID}
 	}})

@@ -164,6 +164,14 @@ func (f *files) save(name string, v any) error {
 	return durable.WriteFile(f.fs, f.path(name), append(b, '\n'), durable.Durable)
 }
 
+// SessionIn returns whose events a directory holds. NOT_FOUND if it holds none.
+func SessionIn(dir string) (string, error) {
+	var m meta
+	f := &files{fs: durable.OS, dir: dir}
+	err := f.load(metaFile, &m, func() int { return m.V })
+	return m.Session, err
+}
+
 // identify finds out whose events these are, or says it of a new journal.
 func (f *files) identify(source string, events bool) error {
 	var m meta

@@ -130,6 +130,9 @@ func (p *Poster) Refused() int { return p.poster.Refused() }
 // Err returns why the platform took nothing the last time, or nil.
 func (p *Poster) Err() error { return p.poster.Err() }
 
+// Drained waits until the platform has all of this, or until ctx ends.
+func (p *Poster) Drained(ctx context.Context) { p.poster.Drained(ctx) }
+
 // Stop waits up to StopDrainTimeout for what is pending and ends the posting. What is pending then stays in Config.Journal
 // for the next Poster. Stop can be called often.
 func (p *Poster) Stop() { p.poster.Stop() }

@@ -127,6 +127,9 @@ func (p *Poster) Refused() int { return p.feed.Refused() }
 // Err returns why the platform took nothing the last time, or nil.
 func (p *Poster) Err() error { return p.feed.Err() }
 
+// Drained waits until nothing is pending, or until ctx ends.
+func (p *Poster) Drained(ctx context.Context) { _ = p.feed.Cursor.Drained(ctx) } // Pending says what is left
+
 // Stop waits a while for what is pending, and ends the posting. What is still pending stays in the journal; if that is in memory, it
 // is lost, and a warning says how much.
 func (p *Poster) Stop() {
