@@ -247,7 +247,7 @@ func (k *KernelImpl) priced(p *Process) error {
 // unpriced says that a budget in dollars cannot be kept.
 func unpriced(m vfs.ModelName) *types.SyscallError {
 	if m.Model == "" {
-		return types.Errorf(types.ErrInvalid, "Spawn", m.Provider, "%s chooses its model itself, so nobody knows what that costs and no budget in dollars can be kept: name a model (--model), set "+
+		return types.Errorf(types.ErrInvalid, "Spawn", m.Provider, "no price is known for the model that %s chooses itself, so no budget in dollars can be kept: name one (--model), set "+
 			"budget.unknown_price_usd_per_mtok in config.yaml, or limit the tokens only", m.Provider)
 	}
 	return types.Errorf(types.ErrInvalid, "Spawn", m.Provider, "no price is known for the model %q of %s, so no budget in dollars can be kept: add it to prices.yaml in your configuration directory, "+
