@@ -23,7 +23,7 @@ func TestRealCommandLinesHearEachTextOnceAndInOrder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			u := newUser(t, name, nil)
 			var calls atomic.Int32
-			u.Script = func(r llmtest.Request) llmtest.Reply {
+			u.Answer(func(r llmtest.Request) llmtest.Reply {
 				switch said := texts(r); {
 				case calls.CompareAndSwap(0, 1):
 					return l.use("shell", map[string]any{"command": waits})
@@ -33,7 +33,7 @@ func TestRealCommandLinesHearEachTextOnceAndInOrder(t *testing.T) {
 					return l.use("shell", map[string]any{"command": "rm -f gate; echo > again; " + waits})
 				}
 				return llmtest.Reply{Text: "not told yet"}
-			}
+			})
 			u.must(append(append([]string{"run", "--detach", "--tools", "kernel", "--name", "p"}, l.args...), "wait for the gate")...)
 			u.exists("began")
 			u.must("steer", "--no-wait", "p", "the first word")

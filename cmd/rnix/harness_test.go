@@ -95,7 +95,7 @@ func use(name string, input map[string]any) llmtest.Reply {
 
 func TestRealClaudeIsAProcessWithItsOwnTools(t *testing.T) {
 	u := newUser(t, "claude", nil)
-	u.Script = vendortest.Play(use("Write", map[string]any{"file_path": filepath.Join(u.Work, "a.txt"), "content": "by claude"}), llmtest.Reply{Text: "the file is there"})
+	u.Answer(vendortest.Play(use("Write", map[string]any{"file_path": filepath.Join(u.Work, "a.txt"), "content": "by claude"}), llmtest.Reply{Text: "the file is there"}))
 	out := u.must("run", "--harness", "claude", "--name", "writer", "write a.txt")
 	if !strings.Contains(out, "the file is there") {
 		t.Errorf("%s", out)
@@ -181,7 +181,7 @@ func (u *user) children() []int {
 func TestRealClaudeIsPausedSteeredAndGoesOnAfterACrash(t *testing.T) {
 	u := newUser(t, "claude", nil)
 	u.allowed("Bash")
-	u.Script = func(r llmtest.Request) llmtest.Reply {
+	u.Answer(func(r llmtest.Request) llmtest.Reply {
 		switch {
 		case vendortest.Heard(r, "be quick"):
 			return llmtest.Reply{Text: "quick it is"}
@@ -189,7 +189,7 @@ func TestRealClaudeIsPausedSteeredAndGoesOnAfterACrash(t *testing.T) {
 			return use("Bash", map[string]any{"command": waits, "description": "waits"})
 		}
 		return llmtest.Reply{Text: "not told"}
-	}
+	})
 	u.must("run", "--detach", "--harness", "claude", "--name", "p", "wait for the gate")
 	u.exists("began")
 	u.must("pause", "p")
@@ -213,7 +213,7 @@ func TestRealClaudeIsPausedSteeredAndGoesOnAfterACrash(t *testing.T) {
 func TestRealClaudeGoesOnAfterACrashOfTheDaemon(t *testing.T) {
 	u := newUser(t, "claude", nil)
 	u.allowed("Bash")
-	u.Script = func(r llmtest.Request) llmtest.Reply {
+	u.Answer(func(r llmtest.Request) llmtest.Reply {
 		switch {
 		case vendortest.Heard(r, "You were interrupted"):
 			return llmtest.Reply{Text: "went on"}
@@ -221,7 +221,7 @@ func TestRealClaudeGoesOnAfterACrashOfTheDaemon(t *testing.T) {
 			return use("Bash", map[string]any{"command": "echo 1 >> runs", "description": "notes"})
 		}
 		return use("Bash", map[string]any{"command": waits, "description": "waits"})
-	}
+	})
 	u.must("run", "--detach", "--harness", "claude", "--name", "p", "note, then wait for the gate")
 	u.exists("began")
 	if err := syscall.Kill(u.daemon(), syscall.SIGKILL); err != nil {
@@ -258,7 +258,7 @@ func (u *user) daemon() int {
 func TestRealClaudeEndsWithEverythingWhenItIsKilled(t *testing.T) {
 	u := newUser(t, "claude", nil)
 	u.allowed("Bash")
-	u.Script = vendortest.Play(use("Bash", map[string]any{"command": waits, "description": "waits"}))
+	u.Answer(vendortest.Play(use("Bash", map[string]any{"command": waits, "description": "waits"})))
 	u.must("run", "--detach", "--harness", "claude", "--name", "p", "wait for the gate")
 	u.exists("began")
 	if len(u.children()) < 2 {
@@ -280,14 +280,14 @@ func TestRealClaudeEndsWithEverythingWhenItIsKilled(t *testing.T) {
 
 func TestRealClaudeStopsAtItsBudgetAndGoesOnWithMore(t *testing.T) {
 	u := newUser(t, "claude", nil)
-	u.Script = func(r llmtest.Request) llmtest.Reply {
+	u.Answer(func(r llmtest.Request) llmtest.Reply {
 		if vendortest.Heard(r, "You were interrupted") {
 			return llmtest.Reply{Text: "done", Usage: &llmtest.Usage{Input: 10, Output: 10}}
 		}
 		reply := use("Write", map[string]any{"file_path": filepath.Join(u.Work, strconv.Itoa(r.N)), "content": "x"})
 		reply.Usage = &llmtest.Usage{Input: 900, Output: 100}
 		return reply
-	}
+	})
 	out, code := u.rnix("run", "--harness", "claude", "--budget", "3000", "--name", "p", "write files for ever")
 	if code == 0 || !strings.Contains(out, "budget: ") {
 		t.Errorf("exit code %d\n%s", code, out)
@@ -304,11 +304,11 @@ func TestRealClaudeStopsAtItsBudgetAndGoesOnWithMore(t *testing.T) {
 func TestRealClaudeWithTheKernelsToolsAlone(t *testing.T) {
 	u := newUser(t, "claude", nil)
 	u.write("a.txt")
-	u.Script = vendortest.Play(
+	u.Answer(vendortest.Play(
 		use("mcp__rnix__shell", map[string]any{"command": "echo from the kernel > a.txt; cat a.txt"}),
 		use("mcp__rnix__read_file", map[string]any{"path": "a.txt"}),
 		use("mcp__rnix__read_file", map[string]any{"path": "/etc/shadow"}),
-		llmtest.Reply{Text: "read it"})
+		llmtest.Reply{Text: "read it"}))
 	out := u.must("run", "--harness", "claude", "--tools", "kernel", "--name", "p", "write and read a.txt")
 	if !strings.Contains(out, "read it") {
 		t.Errorf("%s", out)
@@ -352,10 +352,10 @@ func kernelUse(name string, input map[string]any) llmtest.Reply {
 
 func TestRealCodexWithTheKernelsToolsAlone(t *testing.T) {
 	u := newUser(t, "codex", nil)
-	u.Script = vendortest.Play(
+	u.Answer(vendortest.Play(
 		kernelUse("shell", map[string]any{"command": "echo from the kernel > a.txt; cat a.txt"}),
 		kernelUse("read_file", map[string]any{"path": "a.txt"}),
-		llmtest.Reply{Text: "read it"})
+		llmtest.Reply{Text: "read it"}))
 	out := u.must("run", "--harness", "codex", "--model", "gpt-5-codex", "--tools", "kernel", "--name", "p", "write and read a.txt")
 	if !strings.Contains(out, "read it") {
 		t.Errorf("%s", out)
@@ -382,7 +382,7 @@ func TestRealCommandLinesInTheMiddleOfACallOfTheKernel(t *testing.T) {
 		for _, how := range []string{"crash", "kill", "pause"} {
 			t.Run(name+" "+how, func(t *testing.T) {
 				u := newUser(t, name, nil)
-				u.Script = func(r llmtest.Request) llmtest.Reply {
+				u.Answer(func(r llmtest.Request) llmtest.Reply {
 					switch {
 					case vendortest.Heard(r, "You were interrupted"):
 						return llmtest.Reply{Text: "went on"}
@@ -393,7 +393,7 @@ func TestRealCommandLinesInTheMiddleOfACallOfTheKernel(t *testing.T) {
 						return llmtest.Reply{Text: "it has passed"}
 					}
 					return llmtest.Reply{Text: "not told"}
-				}
+				})
 				u.must(append(append([]string{"run", "--detach", "--tools", "kernel", "--name", "p"}, l.args...), "wait for the gate")...)
 				u.exists("began")
 				want, code := "it has passed", 0
@@ -438,10 +438,10 @@ func TestRealClaudeInAWorkTreeOfItsOwn(t *testing.T) {
 			t.Fatalf("git %v: %v %s", args, err, out)
 		}
 	}
-	u.Script = vendortest.Play(
+	u.Answer(vendortest.Play(
 		use("mcp__rnix__write_file", map[string]any{"path": "sum.sh", "content": "echo $((1 + 2))\n"}),
 		use("mcp__rnix__shell", map[string]any{"command": "[ \"$(sh sum.sh)\" = 3 ] && echo the test passes"}),
-		llmtest.Reply{Text: "it works"})
+		llmtest.Reply{Text: "it works"}))
 	out := u.must("run", "--harness", "claude", "--tools", "kernel", "--worktree", "--name", "p", "write sum.sh and test it")
 	if !strings.Contains(out, "it works") || !strings.Contains(out, "rnix merge") {
 		t.Errorf("%s", out)

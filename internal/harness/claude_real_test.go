@@ -22,10 +22,10 @@ import (
 func TestRealClaudeWorksWithItsOwnTools(t *testing.T) {
 	v := vendortest.New(t, nil)
 	file := filepath.Join(v.Work, "a.txt")
-	v.Script = vendortest.Play(
+	v.Answer(vendortest.Play(
 		call("Write", map[string]any{"file_path": file, "content": "written by the agent"}),
 		call("Bash", map[string]any{"command": "rm -rf " + v.Work, "description": "x"}), // not allowed
-		say("all done"))
+		say("all done")))
 	r := start(t, v, "claude", agent.Spec{Prompt: "write a.txt", SystemPromptAppend: "APPENDED-WORDS"})
 	events, exit := r.end()
 	if want := []agent.EventKind{"init", "assistant_text", "tool_use", "usage", "tool_result", "assistant_text", "tool_use", "usage", "tool_result", "assistant_text", "usage", "result"}; !slices.Equal(unordered(kinds(events)), unordered(want)) {
@@ -99,7 +99,7 @@ func TestRealClaudeSaysThatThereIsNoSuchSession(t *testing.T) {
 func TestRealClaudeHearsWhatIsSaidWhileItWorks(t *testing.T) {
 	v := vendortest.New(t, nil)
 	gate := filepath.Join(v.Work, "gate")
-	v.Script = vendortest.Play(call("Bash", map[string]any{"command": "until [ -e gate ]; do read -t 0.05 </dev/zero; done; echo passed", "description": "waits"}), say("done"), say("and again"))
+	v.Answer(vendortest.Play(call("Bash", map[string]any{"command": "until [ -e gate ]; do read -t 0.05 </dev/zero; done; echo passed", "description": "waits"}), say("done"), say("and again")))
 	r := start(t, v, "claude", agent.Spec{Prompt: "wait for the gate", AllowedTools: []string{"Bash"}})
 	r.await(0, "the call", func(e agent.Event) bool { _, ok := e.(agent.ToolUseEvent); return ok })
 	line, err := r.cli.Steer("use the \"other\"\nfile")

@@ -17,8 +17,8 @@ import (
 // as real clients use them. Script decides on the answers; nil echoes what the user said last. What was asked is kept
 // in memory only. Safe for concurrent use; Script is called from several goroutines.
 type API struct {
-	Script func(Request) Reply
-	Key    string // if set, requests without this key get status 401
+	Script func(Request) Reply // set before it serves, or by Answer
+	Key    string              // if set, requests without this key get status 401; likewise, by Require
 
 	mu       sync.Mutex
 	requests []Request // +checklocks:mu
@@ -112,6 +112,32 @@ type Reply struct {
 	Raw    string      // the whole body, as it is; with Header's Content-Type
 }
 
+// Answer sets the script while the API is served.
+func (a *API) Answer(script func(Request) Reply) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.Script = script
+}
+
+// Require sets the key while the API is served.
+func (a *API) Require(key string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.Key = key
+}
+
+func (a *API) script() func(Request) Reply {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Script
+}
+
+func (a *API) required() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Key
+}
+
 // Requests returns what was asked for so far, without HEAD and listings.
 func (a *API) Requests() []Request {
 	a.mu.Lock()
@@ -162,7 +188,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	if a.Key != "" && r.Header.Get("X-Api-Key") != a.Key && r.Header.Get("Authorization") != "Bearer "+a.Key {
+	if key := a.required(); key != "" && r.Header.Get("X-Api-Key") != key && r.Header.Get("Authorization") != "Bearer "+key {
 		fail(w, http.StatusUnauthorized, "authentication_error", "invalid x-api-key")
 		return
 	}
@@ -213,8 +239,8 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, d dialect) {
 	a.mu.Unlock()
 
 	reply := Reply{Text: "echo: " + req.LastUser()}
-	if a.Script != nil {
-		reply = a.Script(req)
+	if script := a.script(); script != nil {
+		reply = script(req)
 	}
 	play(w, r, d, req, reply)
 }

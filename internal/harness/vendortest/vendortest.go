@@ -82,7 +82,7 @@ func New(t testing.TB, script func(llmtest.Request) llmtest.Reply) *Vendor {
 		}
 	}
 	api, url := llmtest.NewAPI(t, script)
-	api.Key = Key
+	api.Require(Key)
 	return &Vendor{API: api, URL: url, Home: home, Work: work, Vars: map[string]string{
 		"ANTHROPIC_API_KEY": Key, "ANTHROPIC_BASE_URL": url, "OPENAI_API_KEY": Key, "CODEX_API_KEY": Key, "OPENAI_BASE_URL": url + "/v1",
 	}}
