@@ -461,3 +461,29 @@ func TestRealClaudeInAWorkTreeOfItsOwn(t *testing.T) {
 		t.Errorf("%q %v", b, err)
 	}
 }
+
+func TestRealClaudeIsANodeOfAWorkflow(t *testing.T) {
+	u := newUser(t, "claude", nil)
+	u.Answer(func(r llmtest.Request) llmtest.Reply {
+		if vendortest.Heard(r, "sum up") {
+			if !vendortest.Heard(r, "forty-two") {
+				return llmtest.Reply{Text: "nothing was handed on"}
+			}
+			return llmtest.Reply{Text: "it is forty-two"}
+		}
+		return llmtest.Reply{Text: "the answer: forty-two"}
+	})
+	file := filepath.Join(u.Work, "compose.yaml")
+	if err := os.WriteFile(file, []byte(`version: "1"
+name: two
+nodes:
+  ask: {intent: what is the answer, provider: claude-agent}
+  sum: {intent: sum up, provider: claude-agent, depends_on: [ask]}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := u.must("compose", "up", "--file", file)
+	if !strings.Contains(out, "it is forty-two") {
+		t.Errorf("%s", out)
+	}
+}
