@@ -271,6 +271,7 @@ daemon.auto_resume is false in config.yaml; then they go on with: rnix resume`,
 // How daemonStop waits.
 const (
 	stopPatience = 60 * time.Second
+	stopSilence  = 3 * time.Second // then it is said why nothing is
 	stopPoll     = 10 * time.Millisecond
 )
 
@@ -296,6 +297,8 @@ func daemonStop(ctx context.Context, c *ipc.Client, out *output) error {
 	}
 	patience := time.NewTimer(stopPatience)
 	defer patience.Stop()
+	slow := time.NewTimer(stopSilence)
+	defer slow.Stop()
 	tick := time.NewTicker(stopPoll)
 	defer tick.Stop()
 	for lock := ipc.DataLock(s.DataDir); ; {
@@ -308,6 +311,8 @@ func daemonStop(ctx context.Context, c *ipc.Client, out *output) error {
 		}
 		select {
 		case <-tick.C:
+		case <-slow.C:
+			out.talk("the daemon (pid %d) is stopping; what it waits for stands in its log: %s", s.PID, s.Log)
 		case <-ctx.Done():
 			return types.Errorf(types.ErrCancelled, "Shutdown", "", "%w", context.Cause(ctx))
 		case <-patience.C:

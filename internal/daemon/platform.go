@@ -217,7 +217,11 @@ func (d platformer) closed(id types.UUID) {
 	}
 	d.platforms.ending(s.hold, func() {}) // it takes as long as it takes
 	d.platforms.work.Go(func() {          // ends within the times that a session takes to close; waited for by close
-		err := s.Close(context.Background())
+		ctx, cancel := context.WithCancel(context.Background())
+		stop := context.AfterFunc(d.platforms.life, func() { time.AfterFunc(tellingAtStop, cancel) })
+		err := s.Close(ctx)
+		stop()
+		cancel()
 		d.platforms.drop(s.cfg.SessionID, s.hold)
 		if err != nil {
 			d.log.Warn("session", "uuid", id, "err", err)
@@ -230,9 +234,18 @@ func (d platformer) closed(id types.UUID) {
 	})
 }
 
-// close waits until all sessions are given back.
+// tellingAtStop is how long a platform is told what it does not know when the daemon stops: the next one tells the rest.
+const tellingAtStop = 2 * time.Second
+
+// close waits until all sessions are given back: at most 2 s for what is told, and 10 s for the leases.
 func (d platformer) close() error {
 	d.platforms.end()
+	d.platforms.mu.Lock()
+	n := len(d.platforms.holds)
+	d.platforms.mu.Unlock()
+	if n > 0 {
+		d.log.Info("the platform is given its sessions back; what it does not take within 12 s is left for the next daemon", "sessions", n)
+	}
 	d.platforms.work.Wait()
 	return nil
 }
