@@ -166,8 +166,8 @@ func (c *child) write() {
 	}
 }
 
-// stop ends the child with all its descendants and waits for our goroutines. An idle one gets the time to end
-// by itself.
+// stop ends the child with all its descendants and waits for our goroutines. An idle one, which has ended its turn,
+// gets the time to end by itself: it may still have its session to write.
 func (c *child) stop(idle bool) proc.ExitInfo {
 	c.once.Do(func() { close(c.quit) })
 	if idle {

@@ -308,6 +308,18 @@ func TestWhatIsSaidMeanwhileIsHeard(t *testing.T) {
 	}
 }
 
+func TestOneThatLeavesAfterItsTurnIsStartedAgainForTheNext(t *testing.T) {
+	b := newBench(t, true, begun+finish+"sleep 0.3; echo x >saved\n", begun+finish)
+	b.ask()
+	b.say("go on") // while it is still there
+	if r := b.ask(); r.Content != "all done" || len(b.starts) != 2 || b.starts[1].Resume != "s-1" || !strings.Contains(b.starts[1].Prompt, "go on") {
+		t.Errorf("%+v, started with %+v", r, b.starts)
+	}
+	if _, err := os.Stat(filepath.Join(b.dir, "saved")); err != nil {
+		t.Error("it had no time to write its session: ", err)
+	}
+}
+
 func TestAnAnswerThatWasNotTakenIsGivenAgain(t *testing.T) {
 	b := newBench(t, false, begun+heard+shell+hang)
 	one, err := b.try(t.Context())
