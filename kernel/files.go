@@ -18,6 +18,7 @@ type snapshots struct {
 	last  *step.Snapshot // the latest one; nil = none yet
 	first bool           // it is the first one, and nothing that is recorded names it
 	dirty bool           // files may have changed since
+	ended int            // the last step that has ended
 }
 
 // snapshotTime bounds one snapshot: the work of an agent must not wait for the disk for ever.
@@ -44,6 +45,20 @@ func (h host) keepBefore(n int, actions []loop.Action) {
 		}
 		return
 	}
+}
+
+// keepFirst takes the first snapshot before a model is asked that may change files while it answers: what it
+// has called it tells only afterwards, and not always.
+func (h host) keepFirst() {
+	f := &h.p.files
+	if !h.p.model.Acts {
+		return
+	}
+	if f.last == nil {
+		h.keep(f.ended)
+		f.first = f.last != nil
+	}
+	f.dirty = true
 }
 
 // touched notes that calls have run which may have changed files.

@@ -110,6 +110,7 @@ func (h host) CutOff(ctx context.Context, a *step.Answer) error {
 }
 
 func ask(ctx context.Context, h host, request []byte) (*loop.Response, error) {
+	h.keepFirst()
 	tell(h.p, note{kind: asked})
 	waitForModel(h.k, h.p)
 	defer waitForNothing(h.k, h.p)
@@ -220,6 +221,7 @@ func (h host) Finish(n int, actions []loop.Action, outs []loop.Outcome) error {
 func (h host) Record(rec *step.StepRecord) error {
 	waitForNothing(h.k, h.p)
 	rec.Files = h.keepAfter(rec.StepNumber)
+	h.p.files.ended = rec.StepNumber
 	if err := h.p.rec.Add(step.Record{Kind: step.KindStep, Step: rec}); err != nil {
 		return err
 	}

@@ -96,6 +96,7 @@ type ModelCard struct {
 	MaxAnswer, ExtraAnswer, LeastAnswer int
 	Free                                bool // it uses no tokens
 	SaysCost                            bool // its answers say what they cost
+	Acts                                bool // it may change files by itself while it answers
 	// Others are the models that may answer in its place.
 	Others []ModelName
 }

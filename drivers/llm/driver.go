@@ -140,6 +140,7 @@ type DriverInfo struct {
 	LeastAnswer int  `json:"least_answer,omitempty"`
 	Free        bool `json:"free,omitempty"`      // it uses no tokens
 	SaysCost    bool `json:"says_cost,omitempty"` // its answers say what they cost
+	Acts        bool `json:"acts,omitempty"`      // it may change files by itself while it answers
 	// CountsOn says that what a call took that was cut off is in the usage of a later answer.
 	CountsOn bool `json:"counts_on,omitempty"`
 	// Others are the models that may answer in its place.

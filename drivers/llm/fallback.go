@@ -44,6 +44,7 @@ func (f *Fallback) bounds(info DriverInfo) DriverInfo {
 		info.MaxAnswer = max(f.first.Info().MaxAnswer, other.MaxAnswer)
 	}
 	info.Free, info.SaysCost = info.Free && other.Free, info.SaysCost && other.SaysCost
+	info.Acts = info.Acts || other.Acts
 	info.Others = append(slices.Clip(info.Others), vfs.ModelName{Provider: other.Name, Driver: other.Driver, Model: cmp.Or(f.model, other.Model)})
 	info.Others = append(info.Others, other.Others...)
 	return info

@@ -185,6 +185,9 @@ func (o *runOptions) settle(changed func(string) bool) error {
 			o.req.Cwd = filepath.Join(a.host.Dir, o.cwd)
 		}
 	}
+	if changed("issue") && o.req.Session == "" {
+		return usagef("add --session ID", "--issue is about a session of the platform, and none is asked for")
+	}
 	if !o.tree && (changed("branch") || changed("base")) {
 		return usagef("add --worktree", "--branch and --base are about a git work tree, and none is asked for")
 	}

@@ -54,6 +54,9 @@ alone.`,
 			if a.host.ControlPlane == nil {
 				return types.Errorf(types.ErrUnavailable, "Serve", "", "this program has no control plane in it")
 			}
+			if o.TTL == 0 && c.Flags().Changed("ttl") {
+				return usagef("give it a value from 1s to 24h", "--ttl %v is no time for a lease", o.TTL)
+			}
 			if err := o.settle(a); err != nil {
 				return err
 			}

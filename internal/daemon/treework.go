@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"rnix/internal/workspace"
@@ -100,7 +101,7 @@ func (d worktrees) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	}
 	m, err := d.grove.Merge(ctx, tg.uuid, t, commit, "Merge "+cmp.Or(t.Branch, commit)+": "+subject+trailer)
 	if err != nil {
-		return none, err
+		return none, byHand(err, t)
 	}
 	r := ipc.MergeResponse{PID: tg.pid, UUID: tg.uuid, Repo: t.Repo, Branch: t.Branch, Target: m.Target, Before: m.Before, Commit: m.Commit,
 		Forward: m.Forward, Already: m.Already, Files: wireChanges(m.Files)}
@@ -109,4 +110,13 @@ func (d worktrees) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	}
 	d.log.Info("the work of a process was merged", "uuid", tg.uuid, "into", m.Target, "commit", m.Commit)
 	return r, nil
+}
+
+// byHand adds to the error of a merge how a person merges what both sides have changed.
+func byHand(err error, t workspace.Tree) error {
+	var in *workspace.MergeError
+	if t.Branch == "" || !errors.As(err, &in) || !in.Both {
+		return err
+	}
+	return types.Errorf(types.ErrConflict, "Merge", t.Repo, "%w; merge by hand: git -C %s merge %s", in, t.Repo, t.Branch)
 }

@@ -23,6 +23,7 @@ type Merged struct {
 type MergeError struct {
 	Files []string
 	Why   string
+	Both  bool // both sides have changed the same places: a person has to decide
 }
 
 func (e *MergeError) Error() string {
@@ -123,7 +124,7 @@ func (k *canopy) clean(ctx context.Context, id types.UUID, s standing, env []str
 		}
 	}
 	if len(files) > 0 {
-		return types.Errorf(types.ErrConflict, "Merge", s.Dir, "%w", &MergeError{files, "nothing was merged, since changes there are not committed (commit them, or git stash)"})
+		return types.Errorf(types.ErrConflict, "Merge", s.Dir, "%w", &MergeError{Files: files, Why: "nothing was merged, since changes there are not committed (commit them, or git stash)"})
 	}
 	return nil
 }
@@ -160,7 +161,7 @@ func (k *canopy) join(ctx context.Context, id types.UUID, at standing, commit, m
 	out, err := k.run(ctx, id, call{dir: at.Dir, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", at.head, commit}})
 	names := records(out)
 	if types.CodeOf(err) == types.ErrDriver && len(names) > 1 {
-		return "", types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{names[1:], "nothing was merged, since both sides have changed the same places in"})
+		return "", types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{Files: names[1:], Why: "nothing was merged, since both sides have changed the same places in", Both: true})
 	}
 	if err != nil {
 		return "", types.Errorf(types.CodeOf(err), "Merge", at.Dir, "nothing was merged; git 2.38 or newer is needed: %w", err)
@@ -201,7 +202,7 @@ func (k *canopy) land(ctx context.Context, id types.UUID, at standing, env []str
 			return err
 		}
 		if files := inTheWay(err.Error()); len(files) > 0 {
-			return types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{files, "nothing was merged, since files that git does not know would be overwritten"})
+			return types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{Files: files, Why: "nothing was merged, since files that git does not know would be overwritten"})
 		}
 		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "nothing was merged: %w", err)
 	}
