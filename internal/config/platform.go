@@ -22,7 +22,7 @@ const (
 type Platform struct {
 	URL      Value[string]         // "" = there is none
 	TokenEnv Value[string]         // the variable that holds the token
-	Worker   Value[string]         // the name of this host; "" = its host name
+	Worker   Value[string]         // what the platform knows this host by; "" = its host name and the end of the UUID of each process
 	Interval Value[agent.Duration] // between two refreshes of a lease; 0 = the usual one
 }
 

@@ -100,6 +100,14 @@ func (p *platforms) of(id types.UUID) *tenure {
 	return p.by[id]
 }
 
+// workerName is what a platform knows a process by. Hosts can have the same name, and one can have several
+// daemons, so the name of the host alone would let two processes have one session. The same process has the same
+// name in each of its runs.
+func workerName(host string, id types.UUID) string {
+	text := id.String()
+	return host + "-" + text[len(text)-12:]
+}
+
 // tap tells of a record that was added to a history.
 func (p *platforms) tap(id types.UUID, rec *step.Record) {
 	if s := p.of(id); s != nil {
@@ -173,7 +181,7 @@ func (d platformer) configFor(cfg *config.Platform, lookup config.Lookup, m memb
 		if err != nil {
 			return platform.Config{}, types.Errorf(types.ErrInternal, "Spawn", "", "this host has no name; set platform.worker: %w", err)
 		}
-		worker = host
+		worker = workerName(host, id)
 	}
 	return platform.Config{SessionID: m.Session, IssueID: m.Issue, WorkerID: worker, URL: cfg.URL.V, Token: token,
 		Interval: time.Duration(cfg.Interval.V), Dir: d.sessionDir(id), Log: d.log}, nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -173,6 +174,26 @@ func TestWhoLosesItsSessionEndsAndAStopIsObeyed(t *testing.T) {
 	b.ask(http.MethodPost, "/api/sessions/S-2/stop", map[string]bool{}, nil)
 	if exit := s.Wait(stop.PID); exit.Exit.Code != types.ExitCancelled {
 		t.Errorf("%+v", exit.Exit)
+	}
+}
+
+func TestASessionHasOneOwnerAlsoOnOneHost(t *testing.T) {
+	b := newBoard(t)
+	_, api := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
+	nameless := slices.DeleteFunc(b.env(api), func(v string) bool { return strings.HasPrefix(v, "RNIX_PLATFORM_WORKER=") })
+	one, two := testenv.New(t, nameless...), testenv.New(t, nameless...)
+	p := one.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1"})
+	one.Await(p.PID, event.StepStarted, nil)
+	for name, s := range map[string]*testenv.System{"the same daemon": one, "another daemon": two} {
+		_, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "steal", Model: "fake", Session: "S-1", Cwd: s.Work, Env: s.Env})
+		if types.CodeOf(err) != types.ErrConflict {
+			t.Errorf("%s: %v", name, err)
+		} else {
+			t.Log(err)
+		}
+	}
+	if i, err := ipc.Call(t.Context(), one.Client, ipc.ListProcs, ipc.ListRequest{}); err != nil || len(i.Procs) != 1 || i.Procs[0].State != "running" {
+		t.Errorf("%+v, %v", i.Procs, err)
 	}
 }
 
