@@ -49,7 +49,7 @@ func (h host) keepBefore(n int, actions []loop.Action) {
 
 // keepFirst takes the first snapshot before a model is asked that may change files while it answers: what it
 // has called it tells only afterwards, and not always.
-func (h host) keepFirst() {
+func keepFirst(h host) {
 	f := &h.p.files
 	if !h.p.model.Acts {
 		return

@@ -110,7 +110,7 @@ func (h host) CutOff(ctx context.Context, a *step.Answer) error {
 }
 
 func ask(ctx context.Context, h host, request []byte) (*loop.Response, error) {
-	h.keepFirst()
+	keepFirst(h)
 	tell(h.p, note{kind: asked})
 	waitForModel(h.k, h.p)
 	defer waitForNothing(h.k, h.p)
