@@ -39,8 +39,14 @@ func newUser(t *testing.T, name string, script func(llmtest.Request) llmtest.Rep
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := filepath.Join(u.Home, "data")
-	u.env = append(u.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "XDG_RUNTIME_DIR="+run, "RNIX_DATA_DIR="+data, "TERM=dumb", "GORACE=atexit_sleep_ms=0")
+	data, bin := filepath.Join(u.Home, "data"), filepath.Join(u.Home, "bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(program, filepath.Join(bin, name)); err != nil {
+		t.Fatal(err)
+	}
+	u.env = append(u.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_RUNTIME_DIR="+run, "RNIX_DATA_DIR="+data, "TERM=dumb", "GORACE=atexit_sleep_ms=0")
 	for k, v := range u.Vars {
 		u.env = append(u.env, k+"="+v)
 	}
@@ -485,5 +491,35 @@ nodes:
 	out := u.must("compose", "up", "--file", file)
 	if !strings.Contains(out, "it is forty-two") {
 		t.Errorf("%s", out)
+	}
+}
+
+func TestRealOpencodeWithTheKernelsToolsAlone(t *testing.T) {
+	u := newUser(t, "opencode", nil)
+	u.Answer(func(r llmtest.Request) llmtest.Reply {
+		if res, ok := r.LastResult(); ok {
+			return llmtest.Reply{Text: "it says " + res.Text}
+		}
+		return use("rnix_shell", map[string]any{"command": "echo from the kernel"})
+	})
+	dir := filepath.Join(u.Home, ".config", "opencode")
+	config, err := json.Marshal(map[string]any{"model": "fake/m1", "provider": map[string]any{"fake": map[string]any{
+		"npm": "@ai-sdk/openai-compatible", "name": "fake", "options": map[string]string{"baseURL": u.URL + "/v1", "apiKey": "{env:OPENAI_API_KEY}"},
+		"models": map[string]any{"m1": map[string]any{"name": "m1", "limit": map[string]int{"context": 100000, "output": 1000}}}}}})
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "opencode.json"), config, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := u.must("run", "--harness", "opencode", "--tools", "kernel", "--name", "p", "ask the kernel")
+	if !strings.Contains(out, "it says") || !strings.Contains(out, "from the kernel") {
+		t.Errorf("%s\n%s", out, u.must("log", "p"))
+	}
+	if steps := u.must("steps", "p"); !strings.Contains(steps, "shell echo from the kernel") {
+		t.Errorf("%s", steps)
 	}
 }
