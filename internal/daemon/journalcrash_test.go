@@ -41,7 +41,7 @@ var nowhere = filepath.Join(os.TempDir(), "rnix-"+rand.Text())
 // it in every case.
 func house(fsys durable.FS, do func(*Daemon) error) error {
 	return crashtest.Session(fsys, func(j *step.Local) (err error) {
-		d := &Daemon{journal: j, log: slog.New(slog.DiscardHandler)}
+		d := &Daemon{journal: j, log: slog.New(slog.DiscardHandler), platforms: newPlatforms()}
 		d.places.DataDir, d.kept = nowhere, workspace.New(workspace.Options{Dir: nowhere, Env: []string{}})
 		d.store = newStore(j, "test", config.Checkpoint{EverySteps: config.Value[int]{V: 1}}, d.log)
 		defer func() { err = errors.Join(err, d.store.close()) }()
@@ -52,10 +52,11 @@ func house(fsys durable.FS, do func(*Daemon) error) error {
 // started does with the histories what a daemon does when it starts, but lets none go on.
 func started(fsys durable.FS) error { return house(fsys, looked) }
 
-func looked(d *Daemon) error {
+func looked(d *Daemon) (err error) {
 	d.kernel = kernel.New(kernel.Config{Devices: vfs.NewDeviceRegistry()}, nil) // in which nothing runs
+	defer func() { err = errors.Join(err, d.kernel.Shutdown(context.Background())) }()
 	autoResumer{d}.goOn(context.Background(), 0)
-	return d.kernel.Shutdown(context.Background())
+	return nil
 }
 
 // taken is started, and takes each history once, as who resumes it does: of one at rest, no start removes what

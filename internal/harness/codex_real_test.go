@@ -30,7 +30,8 @@ func TestRealCodexWorksWithItsOwnTools(t *testing.T) {
 	r := start(t, v, "codex", agent.Spec{Prompt: "write a.txt", Model: direct, SandboxLevel: harness.SandboxWorkspace, SystemPromptAppend: "APPENDED \"WORDS\""})
 	events, exit := r.end()
 	want := []agent.EventKind{"init", "assistant_text", "tool_use", "tool_result", "assistant_text", "tool_use", "tool_result", "assistant_text", "result"}
-	if !slices.Equal(kinds(events), want) {
+	silent := append(slices.Clone(want[:5]), want[7:]...) // it does not always tell of what its sandbox has refused
+	if k := kinds(events); !slices.Equal(k, want) && !slices.Equal(k, silent) {
 		t.Errorf("events: %s", show(events))
 	}
 	if b, err := os.ReadFile(filepath.Join(v.Work, "a.txt")); err != nil || string(b) != "written by the agent\n" {
@@ -40,10 +41,13 @@ func TestRealCodexWorksWithItsOwnTools(t *testing.T) {
 		t.Error("the sandbox let it write outside")
 	}
 	uses, results := each[agent.ToolUseEvent](events), each[agent.ToolResultEvent](events)
-	if len(uses) != 2 || len(results) != 2 || uses[0].ToolUseID != results[0].ToolUseID || uses[1].ToolUseID != results[1].ToolUseID || uses[0].ToolUseID == uses[1].ToolUseID {
+	if len(uses) == 0 || len(uses) != len(results) || uses[0].ToolUseID != results[0].ToolUseID {
 		t.Fatalf("%+v %+v", uses, results)
 	}
-	if uses[0].Category != "shell" || !strings.Contains(string(uses[0].Input), "a.txt") || results[0].IsError || !strings.Contains(results[0].Content, "written by the agent") || !results[1].IsError {
+	if len(uses) == 2 && (uses[1].ToolUseID != results[1].ToolUseID || uses[0].ToolUseID == uses[1].ToolUseID || !results[1].IsError) {
+		t.Errorf("%+v %+v", uses, results)
+	}
+	if uses[0].Category != "shell" || !strings.Contains(string(uses[0].Input), "a.txt") || results[0].IsError || !strings.Contains(results[0].Content, "written by the agent") {
 		t.Errorf("%+v %+v", uses, results)
 	}
 	end := last[agent.ResultEvent](events)
