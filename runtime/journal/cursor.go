@@ -169,7 +169,8 @@ func (c *Cursor) Ack(seq uint64) error {
 		j.mu.Unlock()
 		return types.Errorf(types.ErrInvalid, "Ack", c.name, "%w", ErrClosed)
 	}
-	if seq > j.committed {
+	shown := len(c.hand) > 0 && seq <= c.hand[len(c.hand)-1].Seq // a gap may end at an event that is being written
+	if seq > j.committed && !shown {
 		committed := j.committed
 		j.mu.Unlock()
 		return types.Errorf(types.ErrInvalid, "Ack", c.name, "there is no event %d, the last is %d", seq, committed)
