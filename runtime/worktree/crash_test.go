@@ -33,7 +33,7 @@ func crashSpec(kind, repo string) ProvisionSpec {
 func TestCrashingProgram(t *testing.T) {
 	dir := os.Getenv(crashDir)
 	if dir == "" {
-		t.Skip("needs to be killed by another test")
+		return
 	}
 	at, _ := strconv.Atoi(os.Getenv(crashAt))
 	n := 0
