@@ -364,6 +364,9 @@ func (s *session) ended(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	if s.final == nil {
 		s.final = &agent.ResultEvent{Subtype: harness.WhyNoResult, Errors: []string{s.cfg.CLI.Name() + " ended without a result"}}
 	}
+	if !s.final.Success { // said at once: whether it is tried again is decided elsewhere
+		emit(llm.StreamEvent{Type: llm.EventReasoning, Text: "[" + rnixctx.Elide(strings.Join(s.final.Errors, "; "), 2000) + "]\n"})
+	}
 	if s.resumed && !s.began && !s.final.Success { // the session that it was to go on with is not there any more
 		s.cliID, s.lost = "", true
 	}
