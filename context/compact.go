@@ -6,6 +6,18 @@ import (
 	"unicode/utf8"
 )
 
+// FullAt is the part of a model's window at which a conversation is compacted.
+const FullAt = 0.80
+
+// LeftOut returns how many bytes at the end of a message are the note of a compaction that has left messages out
+// behind it; 0 = there is none.
+func (m *Message) LeftOut() int {
+	if m.Role != RoleUser || !strings.HasSuffix(m.Content, note) {
+		return 0
+	}
+	return len(note)
+}
+
 // Compaction says what Compact did.
 type Compaction struct {
 	Before, After int // estimated tokens

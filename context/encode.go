@@ -102,12 +102,19 @@ func EstimateTokens(s string) int {
 
 // tokens estimates one message, with a few for its frame.
 func (m *Message) tokens() int {
-	n := 4 + EstimateTokens(m.Content)
+	content, calls, reasoning := m.Parts()
+	return content + calls + reasoning
+}
+
+// Parts estimates the tokens of one message: what is said, with a few for its frame, the calls, and the
+// provider's own blocks.
+func (m *Message) Parts() (content, calls, reasoning int) {
+	content = 4 + EstimateTokens(m.Content)
 	for _, c := range m.ToolCalls {
-		n += 8 + EstimateTokens(c.Name) + EstimateTokens(string(c.Input))
+		calls += 8 + EstimateTokens(c.Name) + EstimateTokens(string(c.Input))
 	}
 	for _, b := range m.Reasoning {
-		n += len(b.Data) / 4
+		reasoning += len(b.Data) / 4
 	}
-	return n
+	return content, calls, reasoning
 }

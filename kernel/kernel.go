@@ -109,7 +109,7 @@ type Store interface {
 	Discard(id types.UUID) error
 	// SaveInfo and SaveMeta replace the small files of a history. A failure loses no history.
 	SaveInfo(info step.ProcInfo) error
-	SaveMeta(id types.UUID, systemPrompt string, tools []vfs.Tool) error
+	SaveMeta(id types.UUID, systemPrompt string, tools []vfs.Tool, model vfs.ModelCard) error
 	// Ended is told that nothing more will be added to a history in this run. It must not block.
 	Ended(id types.UUID)
 	// SaveInputs makes the inputs of a history durable and says what they are; Input reads one back.
@@ -307,11 +307,13 @@ func (k *KernelImpl) Shutdown(ctx context.Context) error {
 // noStore keeps nothing.
 type noStore struct{}
 
-func (noStore) Create(types.UUID) (Recorder, error)           { return noRecord{}, nil }
-func (noStore) Discard(types.UUID) error                      { return nil }
-func (noStore) SaveInfo(step.ProcInfo) error                  { return nil }
-func (noStore) SaveMeta(types.UUID, string, []vfs.Tool) error { return nil }
-func (noStore) Ended(types.UUID)                              {}
+func (noStore) Create(types.UUID) (Recorder, error) { return noRecord{}, nil }
+func (noStore) Discard(types.UUID) error            { return nil }
+func (noStore) SaveInfo(step.ProcInfo) error        { return nil }
+func (noStore) SaveMeta(types.UUID, string, []vfs.Tool, vfs.ModelCard) error {
+	return nil
+}
+func (noStore) Ended(types.UUID) {}
 func (noStore) SaveInputs(types.UUID, []step.Input) ([]step.InputRef, error) {
 	return nil, nil
 }

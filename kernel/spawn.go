@@ -161,7 +161,7 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	} else if p.rec, err = k.store.Create(p.UUID); err != nil {
 		return nil, err
 	}
-	if merr := k.store.SaveMeta(p.UUID, system, p.kit.list); merr != nil {
+	if merr := k.store.SaveMeta(p.UUID, system, p.kit.list, p.model); merr != nil {
 		k.log.Warn("process-meta.json", "err", merr) // nothing depends on it
 	}
 	if err = k.begin(p); err != nil {

@@ -89,6 +89,7 @@ type ModelCard struct {
 	Driver        string
 	Model         string // the default model; may be empty
 	ContextWindow int    // in tokens; 0 = unknown
+	WindowFrom    string // where ContextWindow stands; empty = nobody says
 
 	// MaxAnswer is how many tokens an answer has at most, if it is asked for with no bound of its own or a
 	// larger one; 0 = nobody knows, and it cannot be bounded. ExtraAnswer comes on top, whatever the bound.

@@ -18,6 +18,9 @@ import (
 // own, from the beginning; a conversation that is continued from elsewhere (a resume, a fork) goes on
 // behind as many answers as it already holds.
 type ReplayDriver struct {
+	// ContextWindow is what Info says, in tokens; 0 = unknown. It is set before the first call.
+	ContextWindow int
+
 	name   string
 	script *replayScript
 
@@ -76,7 +79,7 @@ func ParseReplay(name, path string, src []byte) (*ReplayDriver, error) {
 // Info describes the driver. Its answers are those of the script, whatever they are asked to be.
 func (d *ReplayDriver) Info() DriverInfo {
 	n := d.script.longest()
-	return DriverInfo{Name: d.name, Driver: "replay", Model: "replay", NativeTools: true, MaxAnswer: n, LeastAnswer: n}
+	return DriverInfo{Name: d.name, Driver: "replay", Model: "replay", NativeTools: true, ContextWindow: d.ContextWindow, MaxAnswer: n, LeastAnswer: n}
 }
 
 // longest returns how many tokens a response of the script has at most: what it says of itself, prompt and

@@ -84,6 +84,18 @@ func (p Provider) Window(model string) int {
 	return p.ContextWindow
 }
 
+// WindowFrom says where the context window of a model stands; "" if nowhere.
+func (p Provider) WindowFrom(model string) string {
+	key := "context_window"
+	switch _, own := p.Windows[model]; {
+	case own:
+		key = "models." + model + ".context_window"
+	case p.ContextWindow == 0:
+		return ""
+	}
+	return key + " of provider " + p.Name + ", " + p.Source
+}
+
 // builtIns are the providers that need no file, in the order in which they are tried.
 func builtIns() []Provider {
 	return []Provider{

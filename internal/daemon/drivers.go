@@ -21,7 +21,12 @@ func (m *models) makeDriver(pr config.Provider) (llm.LLMDriver, error) {
 	case config.DriverOffline:
 		return llm.NewOfflineDriver(pr.Name), nil
 	case config.DriverReplay:
-		return llm.NewReplay(pr.Name, pr.Script)
+		d, err := llm.NewReplay(pr.Name, pr.Script)
+		if err != nil {
+			return nil, err
+		}
+		d.ContextWindow = window
+		return d, nil
 	case config.DriverClaude:
 		return llm.NewClaudeCliDriver(llm.ClaudeConfig{Name: pr.Name, Command: pr.Command, Model: pr.DefaultModel, Effort: pr.ReasoningEffort,
 			ExtraArgs: pr.ExtraArgs, ContextWindow: window, Start: procs, Total: pr.Timeout}), nil

@@ -17,6 +17,7 @@ func (d inspector) handle(s *ipc.Server) {
 	on(d.Daemon, s, ipc.DiffFiles, d.diffFiles)
 	on(d.Daemon, s, ipc.RestoreFiles, d.restoreFiles)
 	on(d.Daemon, s, ipc.Lineage, d.lineage)
+	on(d.Daemon, s, ipc.ContextProfile, profiles{d}.context)
 }
 
 // past is a process with its history.

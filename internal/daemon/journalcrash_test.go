@@ -212,7 +212,7 @@ func spawnedIn(d *Daemon, id types.UUID, ack func(string), do func(*diary)) erro
 		return err
 	}
 	y := &diary{d: d, rec: r.(*recorder), run: 1, ack: ack}
-	_ = d.store.SaveMeta(id, "be good", []vfs.Tool{{Name: "shell", Path: "/dev/shell"}}) // nothing depends on it
+	_ = d.store.SaveMeta(id, "be good", []vfs.Tool{{Name: "shell", Path: "/dev/shell"}}, vfs.ModelCard{}) // nothing depends on it
 	y.add(y.marker(step.MarkerSpawn, y.text("work")), y.message(rnixctx.RoleUser, y.text("do")))
 	if !y.commit() {
 		_, _ = y.rec.Close(), d.store.Discard(id) // the first error matters more

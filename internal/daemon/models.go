@@ -134,6 +134,7 @@ type modelFile struct {
 	models  *models
 	subpath string
 	flags   vfs.OpenFlag
+	used    []config.Provider // that may answer
 	vfs.VFSFile
 }
 
@@ -187,6 +188,7 @@ func (m *models) tell(x llm.Exchange) {
 func (f *modelFile) named(p *profile, name string) (model, error) {
 	for _, pr := range p.providers.List {
 		if pr.Name == name {
+			f.used = append(f.used, pr)
 			return f.models.driver(p, pr)
 		}
 	}
@@ -204,10 +206,17 @@ func (f *modelFile) Close() error {
 // ModelCard and NotifyStream pass on what the driver's file can do.
 
 func (f *modelFile) ModelCard() vfs.ModelCard {
-	if m, ok := f.VFSFile.(vfs.Modeler); ok {
-		return m.ModelCard()
+	m, ok := f.VFSFile.(vfs.Modeler)
+	if !ok {
+		return vfs.ModelCard{}
 	}
-	return vfs.ModelCard{}
+	card := m.ModelCard()
+	for _, pr := range f.used {
+		if card.WindowFrom == "" && card.ContextWindow > 0 && pr.Window(pr.DefaultModel) == card.ContextWindow {
+			card.WindowFrom = pr.WindowFrom(pr.DefaultModel)
+		}
+	}
+	return card
 }
 
 func (f *modelFile) NotifyStream(h func(vfs.StreamPart)) {

@@ -52,8 +52,7 @@ func (s *store) Ended(id types.UUID) {
 		defer func() { <-s.places }()
 		h, err := step.ReadHistory(context.Background(), s.journal, id)
 		if err == nil {
-			p := h.Profile(time.Now())
-			err = step.WriteProfile(s.journal.FS(), s.journal.Dir(id), &p)
+			err = s.profile(h, id)
 		}
 		if err != nil {
 			s.log.Warn("ctx-profile.json", "uuid", id, "err", err)
@@ -123,8 +122,11 @@ func (s *store) SaveInfo(info step.ProcInfo) error {
 }
 
 // SaveMeta writes process-meta.json.
-func (s *store) SaveMeta(id types.UUID, system string, tools []vfs.Tool) error {
+func (s *store) SaveMeta(id types.UUID, system string, tools []vfs.Tool, model vfs.ModelCard) error {
 	m := step.Meta{V: step.FormatVersion, SystemPrompt: s.secrets.String(system)}
+	if model.Driver != "" {
+		m.Model = &step.ModelDef{Provider: model.Provider, Driver: model.Driver, Model: model.Model, ContextWindow: model.ContextWindow, WindowFrom: model.WindowFrom}
+	}
 	for _, t := range tools {
 		m.Tools = append(m.Tools, step.ToolDef{Name: t.Name, Description: s.secrets.String(t.Description), Schema: s.secrets.JSON(t.Schema), Path: t.Path, Effect: string(t.Effect)})
 	}

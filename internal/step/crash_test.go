@@ -330,7 +330,10 @@ func crashOps() []*faultfs.Op {
 			if err != nil {
 				return err
 			}
-			p := h.Profile(time.Now())
+			p, err := h.Profile(step.ProfileOptions{Now: time.Now()})
+			if err != nil {
+				return err
+			}
 			return step.WriteProfile(fsys, dir, &p)
 		}, step.ReadProfile, func(p *step.Profile, h *step.History) string {
 			if p.UUID != histA || len(p.Segments) == 0 || len(p.Segments) > len(h.Messages) {

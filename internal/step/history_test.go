@@ -68,13 +68,14 @@ func TestCompactionReplacesWhatWasBefore(t *testing.T) {
 	if contents(one.Messages) != "a b" || contents(two.Messages) != "ab c" || contents(h.Messages) != "ab c" {
 		t.Errorf("%q, %q, %q", contents(one.Messages), contents(two.Messages), contents(h.Messages))
 	}
-	p := h.Profile(time.Time{})
+	p, err := h.Profile(ProfileOptions{})
+	must(t, err)
 	var got []string
 	for _, s := range p.Segments {
 		got = append(got, fmt.Sprintf("%d:%d:%d-%d:%v", s.Seq, s.Prompts, s.FirstStep, s.LastStep, s.Dropped))
 	}
 	want := "1:1:1-1:true 2:1:1-1:true 4:1:2-2:false 5:1:2-2:false"
-	if strings.Join(got, " ") != want || p.Tokens != 2 || p.Sent != 4 {
+	if strings.Join(got, " ") != want || p.Tokens != 10 || p.Sent != 20 {
 		t.Errorf("%v, %d tokens, %d sent", got, p.Tokens, p.Sent)
 	}
 }

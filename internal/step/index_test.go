@@ -210,7 +210,7 @@ func TestSmallFilesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 	profile := &Profile{UUID: id, Segments: []Segment{{Seq: 1}}}
 	must(t, WriteProfile(durable.OS, dir, profile))
-	profile.V = 1
+	profile.V = ProfileVersion
 	if got, err := ReadProfile(durable.OS, dir); err != nil || !cmp.Equal(got, profile) {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -20,6 +20,16 @@ type Meta struct {
 	UUID         types.UUID `json:"uuid"`
 	SystemPrompt string     `json:"system_prompt"`
 	Tools        []ToolDef  `json:"tools"`
+	Model        *ModelDef  `json:"model,omitempty"` // null: there is none, or an early version wrote it
+}
+
+// ModelDef is the model that the last run began with.
+type ModelDef struct {
+	Provider      string `json:"provider"`
+	Driver        string `json:"driver"`
+	Model         string `json:"model,omitempty"`
+	ContextWindow int    `json:"context_window,omitempty"` // in tokens; 0 = unknown
+	WindowFrom    string `json:"window_from,omitempty"`    // where that stands
 }
 
 // ToolDef is a tool as it was offered to the model, with the keys of vfs.Tool.
@@ -175,14 +185,19 @@ func readJSON[T any](fsys durable.FS, dir, name string) (*T, error) {
 
 // parseJSON is readJSON for the bytes of a file.
 func parseJSON[T any](path string, b []byte) (*T, error) {
+	return parseVersioned[T](path, b, FormatVersion)
+}
+
+// parseVersioned is parseJSON for a file whose newest version is another one.
+func parseVersioned[T any](path string, b []byte, newest int) (*T, error) {
 	var version struct {
 		V int `json:"v"`
 	}
 	if err := json.Unmarshal(b, &version); err != nil {
 		return nil, types.Errorf(types.ErrStorage, "Read", path, "damaged (%d bytes): %w", len(b), err)
 	}
-	if version.V > FormatVersion {
-		return nil, types.Errorf(types.ErrVersion, "Read", path, "written in format %d by a newer program, this one reads up to %d", version.V, FormatVersion)
+	if version.V > newest {
+		return nil, types.Errorf(types.ErrVersion, "Read", path, "written in format %d by a newer program, this one reads up to %d", version.V, newest)
 	}
 	v := new(T)
 	if err := json.Unmarshal(b, v); err != nil {

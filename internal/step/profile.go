@@ -1,6 +1,7 @@
 package step
 
 import (
+	"path/filepath"
 	"time"
 
 	rnixctx "rnix/context"
@@ -8,15 +9,65 @@ import (
 	"rnix/types"
 )
 
-// Profile is ctx-profile.json: what filled the context, and how often it was sent.
+// ProfileVersion is the "v" of ctx-profile.json: version 1 had the segments alone, and counted no system
+// prompt and no tools. Readers accept older versions and refuse newer ones. Part of the on-disk format.
+const ProfileVersion = 2
+
+// Profile is ctx-profile.json: what fills the context, how it grew, and what of it a cache can use again.
+// All counts are tokens. The provider counts whole prompts; what stands in one is its share of such a count, by
+// our estimate (Counted), or our estimate alone.
 type Profile struct {
-	V        int        `json:"v"`
-	UUID     types.UUID `json:"uuid"`
-	Time     time.Time  `json:"time"`
-	Steps    int        `json:"steps"`
-	Tokens   int        `json:"tokens"`      // of the conversation at its end, estimated
-	Sent     int        `json:"tokens_sent"` // over all prompts, estimated
-	Segments []Segment  `json:"segments"`    // one for each message, in the order in which they came
+	V         int        `json:"v"`
+	UUID      types.UUID `json:"uuid"`
+	Time      time.Time  `json:"time"`
+	Steps     int        `json:"steps"`               // that have ended
+	Step      int        `json:"step,omitempty"`      // the prompt of this step is shown; 0 = what the next one has
+	Tokens    int        `json:"tokens"`              // of the prompt that is shown, with system prompt and tools
+	Estimated bool       `json:"estimated,omitempty"` // Tokens, or a part of it, is no count of the provider's
+	Sent      int        `json:"tokens_sent"`         // over all prompts
+	Provider  string     `json:"provider,omitempty"`
+	Model     string     `json:"model,omitempty"`
+	// Uncounted says why no count of the provider's is used; empty = they are, as far as there are any.
+	Uncounted string `json:"uncounted,omitempty"`
+
+	Sections    []Section    `json:"sections"`                   // what the prompt consists of, in its order; those that are empty are left out
+	Segments    []Segment    `json:"segments"`                   // one for each message, in the order in which they came
+	Prompts     []PromptSize `json:"prompts"`                    // one for each step that has ended
+	Compactions int          `json:"compactions"`                //
+	Window      WindowUse    `json:"window"`                     //
+	Cache       CacheUse     `json:"cache"`                      //
+	Missing     []string     `json:"missing,omitempty"`          // what could not be seen, for people
+	Shown       int          `json:"shown_messages"`             // messages in the prompt that is shown
+	Dropped     int          `json:"dropped_messages,omitempty"` // that compactions have removed
+}
+
+// Names of sections. Part of the on-disk format.
+const (
+	SectionSystem     = "system"      // what the agent was told, without what follows
+	SectionSkills     = "skills"      // bodies of skills in the system prompt; Name: which
+	SectionProject    = "project"     // the project's own instructions
+	SectionTools      = "tools"       // what the model may call
+	SectionIntent     = "intent"      // what it is to do
+	SectionInputs     = "inputs"      // data that came with it
+	SectionUser       = "user"        // what persons have said since
+	SectionMessages   = "messages"    // from other processes
+	SectionNotes      = "notes"       // of the kernel
+	SectionPlan       = "plan"        // plans, and that they were noted
+	SectionAssistant  = "assistant"   // what the model has said
+	SectionCalls      = "calls"       // calls that it has made
+	SectionReasoning  = "reasoning"   // blocks of the provider's that go back to it
+	SectionToolResult = "tool_result" // what calls have brought; Name: of which tool
+)
+
+// Section is a part of a prompt.
+type Section struct {
+	Section   string `json:"section"`
+	Name      string `json:"name,omitempty"`
+	Messages  int    `json:"messages,omitempty"` // how many have something of it
+	Bytes     int    `json:"bytes"`
+	Tokens    int    `json:"tokens"`
+	Estimated bool   `json:"estimated"`         // no provider has counted just this
+	Counted   bool   `json:"counted,omitempty"` // a share of what the provider has counted
 }
 
 // Segment is one message of a Profile.
@@ -24,68 +75,86 @@ type Segment struct {
 	Seq       uint64       `json:"seq"` // of its record; a message made by a compaction has that of the marker
 	Role      rnixctx.Role `json:"role"`
 	Tool      string       `json:"tool_call_id,omitempty"`
-	Tokens    int          `json:"tokens"`               // estimated
+	Tokens    int          `json:"tokens"`
 	Prompts   int          `json:"prompts"`              // how many prompts it was part of
 	FirstStep int          `json:"first_step,omitempty"` // first step that saw it
 	LastStep  int          `json:"last_step,omitempty"`  // last step that saw it
 	Dropped   bool         `json:"dropped,omitempty"`    // a compaction has removed it
+
+	N       int    `json:"n,omitempty"`       // its place in the prompt that is shown, from 1; 0 = it is not in it
+	Section string `json:"section,omitempty"` // of most of it
+	Name    string `json:"name,omitempty"`    // of the tool
+	Bytes   int    `json:"bytes,omitempty"`
+	Counted bool   `json:"counted,omitempty"` // Tokens is a share of what the provider has counted, else our estimate
+	Preview string `json:"preview,omitempty"` // how it begins; only where it was asked for
 }
 
-// Profile makes the profile of the history.
-func (h *History) Profile(now time.Time) Profile {
-	p := Profile{V: FormatVersion, UUID: h.UUID, Time: now, Steps: len(h.Steps), Segments: []Segment{}}
-	live := 0 // index of the first segment of the conversation as it stands
-	put := func(seq uint64, m *rnixctx.Message) {
-		n := rnixctx.EstimateTokens(m.Content)
-		for _, c := range m.ToolCalls {
-			n += rnixctx.EstimateTokens(c.Name) + rnixctx.EstimateTokens(string(c.Input))
-		}
-		p.Segments = append(p.Segments, Segment{Seq: seq, Role: m.Role, Tool: m.ToolCallID, Tokens: n})
-	}
-	steps := 0
-	for _, r := range h.Records {
-		switch {
-		case r.Message != nil:
-			put(r.Seq, r.Message)
-		case r.Step != nil:
-			n := len(h.prompts[steps])
-			steps++
-			for i := live; i < live+n && i < len(p.Segments); i++ {
-				s := &p.Segments[i]
-				if s.Prompts == 0 {
-					s.FirstStep = r.Step.StepNumber
-				}
-				s.Prompts, s.LastStep = s.Prompts+1, r.Step.StepNumber
-				p.Sent += s.Tokens
-			}
-		case r.Marker != nil:
-			messages, _ := Compacted(r.Marker)
-			if messages == nil {
-				continue
-			}
-			for i := live; i < len(p.Segments); i++ {
-				p.Segments[i].Dropped = true
-			}
-			live = len(p.Segments)
-			for _, m := range messages {
-				put(r.Seq, &m)
-			}
-		}
-	}
-	for _, s := range p.Segments[live:] {
-		p.Tokens += s.Tokens
-	}
-	return p
+// PromptSize is the prompt of one step.
+type PromptSize struct {
+	Step       int    `json:"step"`
+	Messages   int    `json:"messages"`
+	Tokens     int    `json:"tokens"`
+	Estimated  bool   `json:"estimated,omitempty"` // Tokens is ours
+	Added      int    `json:"added"`               // more than the prompt before; negative after a compaction
+	Output     int    `json:"output_tokens,omitempty"`
+	CacheRead  int    `json:"cache_read_tokens,omitempty"`  // as the provider says
+	CacheWrite int    `json:"cache_write_tokens,omitempty"` // likewise
+	Stable     int    `json:"stable_tokens"`                // of its beginning, which is byte for byte that of the prompt before
+	Broke      *Break `json:"broke,omitempty"`              // null: all of the prompt before stands at its beginning, or there is none
+	Compacted  bool   `json:"compacted,omitempty"`          // a compaction came before it
+}
+
+// Reasons for a Break. Part of the on-disk format.
+const (
+	BreakCompaction = "compaction"
+	BreakResume     = "resume" // another system prompt: another directory, or other instructions
+	BreakModel      = "model"  // another model has answered, whose cache is another one
+)
+
+// Break says where a prompt stops being that of the step before.
+type Break struct {
+	By      string `json:"by"`
+	Message int    `json:"message,omitempty"` // the first one that differs, from 1; 0 = the system prompt, or all of it
+	Byte    int    `json:"byte,omitempty"`    // of its content, where it begins to differ, from 0
+	Lost    int    `json:"lost_tokens"`       // of the prompt before, that cannot be used again
+}
+
+// WindowUse is how much room there is.
+type WindowUse struct {
+	Tokens    int    `json:"tokens"`         // of the model; 0 = nobody says
+	From      string `json:"from"`           // where that stands, or why it is not known
+	CompactAt int    `json:"compact_at"`     // a prompt over so many tokens is compacted; 0 = not known
+	Growth    int    `json:"growth"`         // tokens for each step, over the last ones
+	Over      int    `json:"over"`           // how many steps that is taken from; 0 = there are too few
+	StepsLeft *int   `json:"steps_left"`     // until a compaction, at this growth; null = nobody can say
+	Used      int    `json:"used_per_mille"` // of the window
+}
+
+// CacheUse is what a prompt cache can use again, and what the provider says that it has.
+type CacheUse struct {
+	Stable     int   `json:"stable_tokens"`         // over all prompts but the first: the beginnings that were there before
+	Sent       int   `json:"sent_tokens"`           // over all prompts but the first
+	Next       int   `json:"next_tokens"`           // of the next prompt, that the last one had
+	Read       int   `json:"read_tokens"`           // from the cache, as the provider says, over all steps
+	Write      int   `json:"write_tokens"`          // to the cache, likewise
+	Said       bool  `json:"said"`                  // the provider has named cached tokens at least once
+	Breaks     int   `json:"breaks"`                // how often a beginning did not stay
+	BreakSteps []int `json:"break_steps,omitempty"` // the steps before whose prompt it broke
 }
 
 // WriteProfile writes ctx-profile.json.
 func WriteProfile(fsys durable.FS, dir string, p *Profile) error {
 	c := *p
-	c.V = FormatVersion
+	c.V = ProfileVersion
 	return writeJSON(fsys, dir, ProfileFile, &c, durable.Cached)
 }
 
 // ReadProfile reads ctx-profile.json.
 func ReadProfile(fsys durable.FS, dir string) (*Profile, error) {
-	return readJSON[Profile](fsys, dir, ProfileFile)
+	path := filepath.Join(dir, ProfileFile)
+	b, err := durable.ReadFile(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	return parseVersioned[Profile](path, b, ProfileVersion)
 }

@@ -10,11 +10,8 @@ import (
 	"rnix/types"
 )
 
-// The context is compacted when the prompt passes fullAt of the window, down to keepAt of it.
-const (
-	fullAt = 0.80
-	keepAt = 0.50
-)
+// keepAt is the part of the window to which the context is compacted when the prompt passes rnixctx.FullAt of it.
+const keepAt = 0.50
 
 // maxShrink is how often a prompt that the provider calls too long is made shorter, by half each time.
 const maxShrink = 8
@@ -26,7 +23,7 @@ func (l *Loop) ask(ctx context.Context, rec *step.StepRecord) (*Response, error)
 	if err != nil {
 		return nil, err
 	}
-	if w := float64(l.cfg.Window); w > 0 && float64(l.size(p))*l.scale > fullAt*w {
+	if w := float64(l.cfg.Window); w > 0 && float64(l.size(p))*l.scale > rnixctx.FullAt*w {
 		if p, err = l.compact(p, int(keepAt*w/l.scale)-l.toolTokens()); err != nil {
 			return nil, err
 		}
