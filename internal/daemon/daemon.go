@@ -316,6 +316,7 @@ func (d *Daemon) handle(s *ipc.Server) {
 	describer{d}.handle(s)
 	processes{d}.handle(s)
 	inspector{d}.handle(s)
+	tracer{d}.handle(s)
 	paths{d}.handle(s)
 	groups{d}.handle(s)
 	mailer{d}.handle(s)

@@ -1,0 +1,218 @@
+package daemon
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"rnix/internal/compose"
+	"rnix/internal/compose/run"
+	"rnix/internal/event"
+	"rnix/internal/step"
+	"rnix/internal/trace"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+const (
+	maxTraced  = 2000   // processes of one trace
+	fewSpans   = 5_000  // of an answer, if nobody says how many
+	mostSpans  = 50_000 // of an answer
+	maxMissing = 20     // processes that an answer names
+)
+
+// tracer shows where the time of processes went.
+type tracer struct{ *Daemon }
+
+func (d tracer) handle(s *ipc.Server) { on(d.Daemon, s, ipc.ShowTrace, d.trace) }
+
+// trace answers with the spans of a process and of those below it.
+func (d tracer) trace(ctx context.Context, peer *ipc.Peer, req ipc.TraceRequest) (ipc.TraceResponse, error) {
+	if req.Limit < 0 || req.Limit > mostSpans {
+		return ipc.TraceResponse{}, types.Errorf(types.ErrInvalid, "Trace", req.Target, "limit %d is not between 0 and %d", req.Limit, mostSpans)
+	}
+	p, err := inspector{d.Daemon}.past(ctx, peer, "Trace", req.Target)
+	if err != nil {
+		return ipc.TraceResponse{}, err
+	}
+	now := time.Now()
+	sources := []trace.Source{d.source(p.h, types.UUID{}, p.living(), req.Content)}
+	r := ipc.TraceResponse{Root: p.uuid, PID: p.pid, Live: p.living()}
+	if req.Children == nil || *req.Children {
+		if sources, r.Missing, err = d.below(ctx, sources, req.Content); err != nil {
+			return r, err
+		}
+	}
+	t := trace.Of(sources, now)
+	r.Cut = t.Shorten(cmp.Or(req.Limit, fewSpans))
+	r.Spans, r.Critical, r.Blame = nonNil(t.Spans), nonNil(t.Critical), nonNil(t.Blame)
+	if root := t.Root(); root != nil {
+		r.Start, r.End = root.Start, root.End()
+	}
+	for i := range r.Spans {
+		if end := r.Spans[i].End(); end.After(r.End) {
+			r.End = end
+		}
+	}
+	return r, nil
+}
+
+func nonNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// source is a history, with what its events say.
+func (d tracer) source(h *step.History, parent types.UUID, live, content bool) trace.Source {
+	return trace.Source{History: h, Parent: parent, Live: live, Content: content, Events: d.tracedEvents(h.UUID)}
+}
+
+// below adds the processes that descend from the first source, those above before those below. missing names
+// those whose histories cannot be read.
+func (d tracer) below(ctx context.Context, sources []trace.Source, content bool) (_ []trace.Source, missing []string, err error) {
+	kids, living := map[types.UUID][]types.UUID{}, map[types.UUID]bool{}
+	for _, info := range d.journal.Index().List() {
+		kids[info.ParentUUID] = append(kids[info.ParentUUID], info.UUID)
+	}
+	known := map[types.UUID]bool{sources[0].History.UUID: true}
+	for _, i := range d.kernel.List() {
+		living[i.UUID] = i.State < types.StateZombie
+	}
+	for n := 0; n < len(sources); n++ {
+		h := sources[n].History
+		after := after(h)
+		for _, id := range kids[h.UUID] {
+			if known[id] {
+				continue
+			}
+			known[id] = true
+			if len(sources) == maxTraced {
+				return sources, append(missing, fmt.Sprintf("more than %d processes: the others are left out", maxTraced)), nil
+			}
+			child, err := step.ReadHistory(ctx, d.journal, id)
+			if err != nil {
+				if ctx.Err() != nil {
+					return nil, nil, err
+				}
+				if len(missing) < maxMissing {
+					missing = append(missing, id.String()+": "+err.Error())
+				}
+				continue
+			}
+			s := d.source(child, h.UUID, living[id], content)
+			s.After = after[id]
+			sources = append(sources, s)
+		}
+	}
+	return sources, missing, nil
+}
+
+// after returns for each process that a run of a workflow has started those whose end it waited for: the nodes
+// that it depends on, and the attempt before it.
+func after(h *step.History) map[types.UUID][]types.UUID {
+	var spec *run.Spec
+	for i := range h.Markers {
+		m := &h.Markers[i]
+		if m.Name != step.MarkerSpawn && m.Name != step.MarkerResumed {
+			continue
+		}
+		var s step.Settled
+		if json.Unmarshal(m.Detail, &s) != nil || s.Body == nil || s.Body.Kind != run.Kind {
+			continue
+		}
+		if parsed, err := run.ParseSpec(s.Body.Spec); err == nil {
+			spec = &parsed
+		}
+	}
+	if spec == nil {
+		return nil
+	}
+	latest := map[compose.Key]types.UUID{}
+	out := map[types.UUID][]types.UUID{}
+	for i := range h.Markers {
+		m := &h.Markers[i]
+		key, ok := compose.ParseKey(m.Text)
+		node := spec.File.Agents[key.Node]
+		var n compose.Note
+		if m.Name != step.MarkerNote || !ok || node == nil || json.Unmarshal(m.Detail, &n) != nil || n.Phase != compose.Running || n.UUID == (types.UUID{}) {
+			continue
+		}
+		if before, again := latest[key]; again && before != n.UUID {
+			out[n.UUID] = append(out[n.UUID], before)
+		}
+		above := node.Above()
+		for k, id := range latest {
+			if slices.Contains(above, k.Node) {
+				out[n.UUID] = append(out[n.UUID], id)
+			}
+		}
+		latest[key] = n.UUID
+	}
+	return out
+}
+
+// tracedEvents returns what a trace needs of the events of a history: starts of steps, waits, and the last sign of
+// life of each run. What cannot be read is left out: the records say the rest.
+func (d tracer) tracedEvents(id types.UUID) (out []event.Event) {
+	file, err := os.Open(filepath.Join(d.journal.Dir(id), step.EventsFile))
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	r := bufio.NewReaderSize(file, 64<<10)
+	var last []byte
+	add := func(line []byte) {
+		var e event.Event
+		if json.Unmarshal(line, &e) == nil {
+			out = append(out, e)
+		}
+	}
+	for {
+		line, err := r.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) { // none of those that we look for is that long
+			for errors.Is(err, bufio.ErrBufferFull) {
+				_, err = r.ReadSlice('\n')
+			}
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				d.log.Warn("events of a trace", "uuid", id, "err", err)
+			}
+			break
+		}
+		switch {
+		case ofKind(line, event.StepStarted), ofKind(line, event.Waiting):
+			add(line)
+		case ofKind(line, event.LogLine), ofKind(line, event.Syscall):
+			last = append(last[:0], line...)
+		case ofKind(line, event.Spawned):
+			if len(last) > 0 {
+				add(last)
+			}
+			last = last[:0]
+		}
+	}
+	if len(last) > 0 {
+		add(last)
+	}
+	return out
+}
+
+// ofKind reports whether an encoded event may be of a kind: its beginning says so.
+func ofKind(line []byte, k event.Kind) bool {
+	return bytes.Contains(line[:min(len(line), 200)], []byte(`"kind":"`+string(k)+`"`))
+}

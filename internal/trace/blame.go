@@ -1,0 +1,115 @@
+package trace
+
+import (
+	"slices"
+
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// blame follows the cause of the root's failure down: from a child that has failed to its failing step, and
+// from that to the call or the model. What is suspended is followed as what has failed; what runs or went
+// well has no blame.
+func (f *forest) blame() []Blame {
+	var out []Blame
+	seen := map[*node]bool{}
+	for n := f.root; n != nil && !seen[n]; n = cause(n) {
+		seen[n] = true
+		if n.Kind == Process && !failed(n) {
+			break
+		}
+		out = append(out, Blame{Span: n.ID, PID: n.PID, UUID: n.UUID, Kind: n.Kind, Name: n.Name, Step: n.Step, Code: n.Code, Err: n.Err})
+	}
+	return out
+}
+
+// failed reports whether a process has failed, or is suspended because it cannot go on by itself.
+func failed(p *node) bool { return p.Exit != nil && p.Exit.Code != types.ExitOK }
+
+// cause returns what made a span fail, if it was something below it; nil = it is the cause itself.
+func cause(n *node) *node {
+	switch n.Kind {
+	case Process:
+		if kid := first(n.kids); kid != nil { // of a run of a workflow, a supervisor
+			return kid
+		}
+		return failingStep(n)
+	case Step:
+		return failingPart(n)
+	case Tool:
+		for _, k := range append(slices.Clone(n.kids), n.through...) {
+			if k.Kind == Process && failed(k) && !k.End().After(n.End().Add(tiny)) {
+				return k
+			}
+		}
+	}
+	return nil
+}
+
+// first returns the child process that failed first and was not tried again; nil if there is none.
+func first(kids []*node) (found *node) {
+	again := map[types.UUID]bool{} // a later attempt went another way
+	for _, k := range kids {
+		for _, id := range k.after {
+			for _, other := range kids {
+				again[id] = again[id] || other.UUID == id && other.Name == k.Name
+			}
+		}
+	}
+	for _, k := range kids {
+		if k.Kind == Process && failed(k) && !again[k.UUID] && (found == nil || k.End().Before(found.End())) {
+			found = k
+		}
+	}
+	return found
+}
+
+// failingStep returns the step of an agent that ended it: the last one in which something failed, if nothing
+// but the end came after it. An agent that was stopped from outside, or was in the middle of nothing, has none.
+func failingStep(p *node) *node {
+	var last *node
+	for _, k := range p.kids {
+		if k.Kind == Step {
+			last = k
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	if failingPart(last) != nil {
+		return last
+	}
+	if p.Exit.Code == types.ExitCancelled || p.Exit.Code == types.ExitLostOwnership || p.Exit.Code == types.ExitBudget {
+		return nil
+	}
+	for _, k := range slices.Backward(p.kids) {
+		if k.Kind == Step && failingPart(k) != nil {
+			return k
+		}
+	}
+	return nil
+}
+
+// failingPart returns the request or the call of a step that failed: the model's before those of tools, and the
+// last one of those; one that is open, if the process ended in it.
+func failingPart(s *node) *node {
+	var found *node
+	for _, k := range s.kids {
+		if k.Kind == Model && k.Status == Failed && s.Status == Failed {
+			return k
+		}
+		if k.Kind != Tool {
+			continue
+		}
+		open := k.Open && k.Verdict != step.LedgerRunning && k.Verdict != step.LedgerAgain && k.Verdict != step.LedgerUndone && k.Verdict != step.LedgerAttached
+		if k.Status == Failed || open {
+			if found == nil || !child(found) || child(k) {
+				found = k
+			}
+		}
+	}
+	return found
+}
+
+// child reports whether a call has a child that failed, which says more than a call without.
+func child(n *node) bool { return cause(n) != nil }

@@ -1,0 +1,161 @@
+// Package trace makes spans of histories: who ran when, within what, and what it waited for. It finds the
+// chain that decided when a process ended, the leaf that made it fail, and writes spans in the form of
+// OpenTelemetry. It is pure: it knows no files, no processes and no clock but that of the records.
+//
+// What has no end in the records is open, and lasts as long as is known of it; nothing is invented. A clock
+// that was set back makes no negative time: what the records measured goes before what they read.
+package trace
+
+import (
+	"time"
+
+	"rnix/internal/event"
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// Kind says what a span is of. Part of the wire format.
+type Kind string
+
+// The kinds.
+const (
+	Process Kind = "process" // a history, over all its runs
+	Step    Kind = "step"
+	Model   Kind = "model" // a request to a model
+	Tool    Kind = "tool"  // an attempt of a call
+	Wait    Kind = "wait"  // a pause, a limit, a message that has not come; or nobody ran
+)
+
+// Status says how a span ended. Part of the wire format.
+type Status string
+
+// The states.
+const (
+	OK     Status = "ok"
+	Failed Status = "error"
+	Open   Status = "open" // it has no end in the records: it goes on, or nobody knows
+)
+
+// Span is one piece of time. Its ID is the same each time that the same records are read.
+type Span struct {
+	ID     string        `json:"id"`               // 16 hexadecimal digits
+	Parent string        `json:"parent,omitempty"` // empty = the root
+	PID    types.PID     `json:"pid"`              // of the run that it began in
+	UUID   types.UUID    `json:"uuid"`
+	Kind   Kind          `json:"kind"`
+	Name   string        `json:"name"` // of the process, the model or the tool; what is waited for
+	Start  time.Time     `json:"start"`
+	Dur    time.Duration `json:"dur_ns"`
+	// Open says that there is no end: Dur goes up to what is known last, or to now if its process lives.
+	Open   bool          `json:"open,omitempty"`
+	Status Status        `json:"status"`
+	Err    string        `json:"error,omitempty"`
+	Code   types.ErrCode `json:"code,omitempty"`
+	Step   int           `json:"step,omitempty"`
+	Run    int           `json:"run,omitempty"` // in which it began, from 1
+	// Idle says of a wait that its process did not run: between two runs no time is spent.
+	Idle bool `json:"idle,omitempty"`
+	// IdleNs is how much of Dur lies between runs.
+	IdleNs time.Duration `json:"idle_ns,omitempty"`
+
+	// Of tools.
+	CallID     string             `json:"call_id,omitempty"`
+	Attempt    int                `json:"attempt,omitempty"`
+	Verdict    step.LedgerVerdict `json:"verdict,omitempty"`
+	Path       string             `json:"path,omitempty"`
+	Effect     string             `json:"effect,omitempty"`
+	Background bool               `json:"background,omitempty"` // a start that did not wait for the child
+	Child      *types.UUID        `json:"child,omitempty"`      // the process that it started
+
+	// Of models, and in sum of processes, without those below them.
+	Provider     string  `json:"provider,omitempty"`
+	Model        string  `json:"model,omitempty"`
+	StopReason   string  `json:"stop_reason,omitempty"`
+	Tokens       int     `json:"tokens,omitempty"`
+	PromptTokens int     `json:"prompt_tokens,omitempty"` // without those of the cache
+	OutputTokens int     `json:"output_tokens,omitempty"`
+	CacheRead    int     `json:"cache_read_tokens,omitempty"`
+	CacheWrite   int     `json:"cache_write_tokens,omitempty"`
+	Estimated    bool    `json:"estimated,omitempty"`
+	CostUSD      float64 `json:"cost_usd,omitempty"`
+
+	// Of processes.
+	Agent  string            `json:"agent,omitempty"`
+	Body   string            `json:"body,omitempty"` // what it is that is no agent: compose, supervisor
+	Intent string            `json:"intent,omitempty"`
+	Runs   int               `json:"runs,omitempty"`
+	Exit   *types.ExitStatus `json:"exit,omitempty"`
+	Damage string            `json:"damage,omitempty"` // why its history could be read only in part
+
+	// Critical says that the critical path goes through it or something below it; CriticalNs is how much of
+	// the path is its own, and in nothing below it.
+	Critical   bool          `json:"critical,omitempty"`
+	CriticalNs time.Duration `json:"critical_ns,omitempty"`
+
+	// Input and Output are what was said and answered, only if they were asked for.
+	Input  string `json:"input,omitempty"`
+	Output string `json:"output,omitempty"`
+}
+
+// End is when the span ended, or up to when it is known.
+func (s *Span) End() time.Time { return s.Start.Add(s.Dur) }
+
+// Part is a piece of the critical path: in this time, this span decided.
+type Part struct {
+	Span string    `json:"span"`
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// Blame is one link of the chain from a process that has failed down to what made it fail.
+type Blame struct {
+	Span string        `json:"span"`
+	PID  types.PID     `json:"pid"`
+	UUID types.UUID    `json:"uuid"`
+	Kind Kind          `json:"kind"`
+	Name string        `json:"name"`
+	Step int           `json:"step,omitempty"`
+	Code types.ErrCode `json:"code,omitempty"`
+	Err  string        `json:"error"`
+}
+
+// Source is a process of which spans are made.
+type Source struct {
+	History *step.History
+	Parent  types.UUID    // zero = none that is known
+	Events  []event.Event // of its file, in order: starts of steps, waits. May be empty or have gaps
+	Live    bool          // it runs, or is paused
+	// After are the processes whose end this one had to wait for before it was started; nil = not known.
+	After []types.UUID
+	// Content says that Input and Output are filled in.
+	Content bool
+}
+
+// Trace is the spans of a process and of those below it.
+type Trace struct {
+	Spans    []Span // a parent before its children, those by their start
+	Critical []Part // in order; without the time between runs of the root they add up to how long that took
+	Blame    []Blame
+}
+
+// Root returns the span of the process that was asked for; nil if there is none.
+func (t *Trace) Root() *Span {
+	if len(t.Spans) == 0 {
+		return nil
+	}
+	return &t.Spans[0]
+}
+
+// Of makes the trace of sources, of which the first is the root and the others descend from it. now is when
+// the histories were read.
+func Of(sources []Source, now time.Time) *Trace {
+	f := newForest(sources, now)
+	t := &Trace{}
+	if f.root == nil {
+		return t
+	}
+	t.Critical = f.critical()
+	t.Blame = f.blame()
+	t.Spans = f.list()
+	return t
+}
