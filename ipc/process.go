@@ -110,8 +110,11 @@ type ListRequest struct {
 
 // ListResponse is the processes, in order of PID.
 type ListResponse struct {
-	Procs  []Proc `json:"procs"`
-	Hidden int    `json:"hidden,omitempty"` // stored ones cut by Limit
+	Procs  []Proc    `json:"procs"`
+	Hidden int       `json:"hidden,omitempty"` // stored ones cut by Limit
+	Seq    uint64    `json:"seq"`              // as of ProcTable
+	At     time.Time `json:"at"`
+	Totals Totals    `json:"totals"`
 }
 
 // Proc is one line of ps.
@@ -121,9 +124,12 @@ type Proc struct {
 	PPID       types.PID         `json:"ppid"`
 	ParentUUID types.UUID        `json:"parent_uuid,omitzero"`
 	Name       string            `json:"name,omitempty"`
-	State      string            `json:"state"` // created, running, suspended, zombie, dead, archived
-	Wait       string            `json:"wait,omitempty"`
+	State      string            `json:"state"`               // created, running, suspended, zombie, dead, archived
+	Wait       string            `json:"wait,omitempty"`      // what it waits for, or has in hand, without how long
+	WaitSince  time.Time         `json:"wait_since,omitzero"` // since when; zero = not known
 	WaitUntil  time.Time         `json:"wait_until,omitzero"`
+	PausedAt   time.Time         `json:"paused_at,omitzero"`     // when it was paused; zero = it is not, or runs no more
+	Doing      *Doing            `json:"doing,omitempty"`        // the call in hand, also while that stands still
 	Suspect    time.Time         `json:"suspect_since,omitzero"` // since when it makes no progress, if the heartbeat says so
 	Intent     string            `json:"intent"`
 	WorkDir    string            `json:"work_dir,omitempty"`
@@ -151,10 +157,11 @@ type Proc struct {
 
 // OSChild is a process of the operating system that an agent started.
 type OSChild struct {
-	PID     int       `json:"pid"`
-	Kind    string    `json:"kind"` // shell, mcp, llm
-	Command string    `json:"command"`
-	Started time.Time `json:"started"`
+	PID      int       `json:"pid"`
+	Kind     string    `json:"kind"` // shell, mcp, llm, harness, git
+	Command  string    `json:"command"`
+	Started  time.Time `json:"started"`
+	RSSBytes int64     `json:"rss_bytes"` // resident memory, with its descendants, at most 2 s old; what they share counts for each
 }
 
 // ProcDetail is everything that /proc shows of a process, living or dead.

@@ -243,7 +243,7 @@ func (h host) Progress(pr loop.Progress) {
 // waitForModel and waitForNothing keep the value off the stack of a process that waits long.
 func waitForModel(k *KernelImpl, p *Process) {
 	now := time.Now()
-	k.setWaitAt(p, waiting{tool: "model", since: now}, now)
+	k.setWaitAt(p, waiting{tool: modelInHand, since: now}, now)
 }
 func waitForNothing(k *KernelImpl, p *Process) { k.setWait(p, waiting{}) }
 
@@ -255,5 +255,10 @@ func (k *KernelImpl) setWaitAt(p *Process, w waiting, now time.Time) {
 	k.pulse.livesAt(p, now) // to begin and to end something is progress
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if w.since.IsZero() {
+		if w.since = now; w.reason == p.waits.reason {
+			w.since = p.waits.since // it is still the same
+		}
+	}
 	p.waits = w
 }

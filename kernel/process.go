@@ -85,6 +85,7 @@ type Process struct {
 	sigs           sigset.Set         // +checklocks:mu
 	progress       loop.Progress      // +checklocks:mu
 	waits          waiting            // +checklocks:mu
+	hands          []*Hand            // +checklocks:mu; the calls of tools in hand, oldest first
 	quiet          time.Time          // +checklocks:mu; since when it makes no progress, if it is suspect
 	plan           string             // +checklocks:mu
 	spawned        int                // +checklocks:mu; children that the model started
@@ -243,6 +244,10 @@ type Info struct {
 	Runs       int
 	Earlier    []types.PID // of the runs before
 	Wait       string
+	Reason     string    // what it waits for, or has in hand, without how long
+	WaitSince  time.Time // since when; zero = not known
+	PausedAt   time.Time // by a person; zero = it is not
+	Hand       *Hand     // the call in hand; nil = there is none
 	Doing      string    // Wait without what the heartbeat says
 	Suspect    time.Time // since when it makes no progress, if the heartbeat says so
 	WaitUntil  time.Time
@@ -298,6 +303,10 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) *Inf
 	}
 	if p.kit != nil {
 		i.Tools = p.kit.names
+	}
+	i.Reason, i.WaitSince = reasonLocked(p, shut, since)
+	if i.Hand = handLocked(p); shut && p.state == types.StateRunning {
+		i.PausedAt = since
 	}
 	switch {
 	case p.state != types.StateRunning:

@@ -203,7 +203,7 @@ func (k *KernelImpl) listen(p *Process, f vfs.VFSFile, category string) (done fu
 func (k *KernelImpl) waitOutside(p *Process, part vfs.StreamPart) {
 	w := waiting{reason: part.Text, until: part.Until}
 	if part.Until.IsZero() {
-		w = waiting{tool: "model", since: time.Now()}
+		w = waiting{tool: modelInHand, since: time.Now()}
 	}
 	k.setWait(p, w)
 	k.events.Append(event.Event{Kind: event.Waiting, PID: p.PID, UUID: p.UUID, Text: w.reason, Until: w.until})

@@ -131,7 +131,9 @@ func systemPrompt(p *Process) string {
 // Run performs one action of the model.
 func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
 	defer patient(h.p, a.Kind)()
-	h.k.setWait(h.p, waiting{tool: inHand(a), since: time.Now()})
+	now := time.Now()
+	h.k.setWaitAt(h.p, waiting{tool: inHand(a), since: now}, now)
+	defer putDown(h.p, takeUp(h.p, a, now))
 	switch a.Kind {
 	case loop.ToolCall:
 		return h.k.runTool(ctx, h.p, a)

@@ -63,7 +63,10 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 	}
 	if out.json() {
 		for i := range r.Procs {
-			out.object(&r.Procs[i])
+			out.object(&struct {
+				*ipc.Proc
+				Seq uint64 `json:"seq"`
+			}{&r.Procs[i], r.Seq})
 		}
 		return nil
 	}
@@ -177,10 +180,24 @@ func waitText(p *ipc.Proc, now time.Time) string {
 	case p.Wait == "":
 		return "-"
 	case p.WaitUntil.IsZero():
-		return oneLine(p.Wait)
+		return oneLine(aged(p, now))
 	}
 	return oneLine(p.Wait) + " until " + clock(p.WaitUntil, now)
 }
+
+// aged is what a process waits for, and for how long if that is known.
+func aged(p *ipc.Proc, now time.Time) string {
+	since, stalls := p.WaitSince, "no progress"
+	switch rest, stalled := strings.CutPrefix(p.Wait, stalls); {
+	case stalled && !p.Suspect.IsZero():
+		return stalls + " for " + lasting(now, p.Suspect) + rest
+	case since.IsZero():
+		return p.Wait
+	}
+	return p.Wait + " for " + lasting(now, since)
+}
+
+func lasting(now, since time.Time) string { return max(now.Sub(since), 0).Round(time.Second).String() }
 
 func stateStyle(p *ipc.Proc) style {
 	switch p.State {

@@ -86,6 +86,8 @@ type Daemon struct {
 	gcMode     gc.Mode
 	holds      holds
 	works      works
+	memory     memory
+	outlines   outlines
 	notes      notes
 	background sync.WaitGroup // what runs beside the handlers; ends with the daemon's context
 	looked     chan struct{}  // closed when it is known what an earlier daemon has left

@@ -27,6 +27,8 @@ func (d processes) handle(s *ipc.Server) {
 	on(d.Daemon, s, ipc.ListSteps, d.listSteps)
 	on(d.Daemon, s, ipc.GetStepDetail, d.stepDetail)
 	onStream(d.Daemon, s, ipc.Events, d.streamEvents)
+	onStream(d.Daemon, s, ipc.WatchProcs, watching{d}.watch)
+	on(d.Daemon, s, ipc.ListMessages, conversations{d}.list)
 }
 
 func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (ipc.WaitResponse, error) {
@@ -141,12 +143,19 @@ func (d processes) listProcs(ctx context.Context, _ *ipc.Peer, req ipc.ListReque
 		return ipc.ListResponse{}, types.Errorf(types.ErrInvalid, "list_procs", "", "limit %d is negative", req.Limit)
 	}
 	settledSoon(ctx, d.Daemon)
-	resp := ipc.ListResponse{Procs: []ipc.Proc{}}
+	return d.table(req), nil
+}
+
+// table lists processes. Its Seq is read first: all up to it is in the rows.
+func (d processes) table(req ipc.ListRequest) ipc.ListResponse {
+	resp := ipc.ListResponse{Procs: []ipc.Proc{}, Seq: d.events.Last(), At: time.Now()}
+	var sum tally
 	seen := map[types.UUID]bool{}
 	in := groups{d.Daemon}.ofProcs()
 	for _, i := range d.kernel.List() {
 		p := d.wireProc(&i)
 		p.Groups = in[i.PID]
+		sum.add(&p, 1)
 		resp.Procs = append(resp.Procs, p)
 		seen[i.UUID] = true
 	}
@@ -159,7 +168,9 @@ func (d processes) listProcs(ctx context.Context, _ *ipc.Peer, req ipc.ListReque
 		if seen[list[n].UUID] {
 			continue
 		}
-		if p := storedProc(&list[n]); req.All || p.State == "suspended" {
+		p := storedProc(&list[n])
+		sum.add(&p, 1)
+		if req.All || p.State == "suspended" {
 			stored = append(stored, p)
 		}
 	}
@@ -172,20 +183,27 @@ func (d processes) listProcs(ctx context.Context, _ *ipc.Peer, req ipc.ListReque
 	}
 	resp.Procs = append(stored, resp.Procs...)
 	slices.SortStableFunc(resp.Procs, func(a, b ipc.Proc) int { return cmp.Compare(a.PID, b.PID) })
-	return resp, nil
+	resp.Totals = sum.totals()
+	return resp
 }
 
 // wireProc is a living process as ps shows it.
 func (d processes) wireProc(i *kernel.Info) ipc.Proc {
 	p := ipc.Proc{
-		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(), Wait: cmp.Or(i.Wait, i.Parked),
-		WaitUntil: i.WaitUntil, Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Kind: i.Kind, Provider: i.Progress.Provider, Model: i.Progress.Model,
+		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(), Wait: i.Reason,
+		WaitSince: i.WaitSince, WaitUntil: i.WaitUntil, PausedAt: i.PausedAt, Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Kind: i.Kind, Provider: i.Progress.Provider, Model: i.Progress.Model,
 		Step: i.Progress.Step, MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated, Budget: i.Budget,
 		Suspect: i.Suspect, BudgetUSD: i.BudgetUSD.Float(), Unpriced: i.Progress.Unpriced, Purse: i.Purse, CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.EndedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
 	}
 	p.Session = platformer{d.Daemon}.wire(i.UUID)
-	for _, c := range d.procs.Children(i.PID) {
-		p.Children = append(p.Children, ipc.OSChild{PID: c.PID, Kind: string(c.Kind), Command: c.Command, Started: c.StartedAt})
+	if h := i.Hand; h != nil {
+		p.Doing = &ipc.Doing{Tool: h.Tool, Path: h.Path, Since: h.Since, Step: h.Step, Calls: h.Calls}
+	}
+	if all := d.procs.Children(i.PID); len(all) > 0 {
+		rss := d.memory.of(d.procs)
+		for _, c := range all {
+			p.Children = append(p.Children, ipc.OSChild{PID: c.PID, Kind: string(c.Kind), Command: c.Command, Started: c.StartedAt, RSSBytes: rss[c.PID]})
+		}
 	}
 	return p
 }

@@ -17,6 +17,9 @@ import (
 	"rnix/runtime/env"
 )
 
+// pageSize is what the process table counts resident memory in, in bytes.
+var pageSize = int64(os.Getpagesize())
+
 // rssUnit is what the kernel counts resident memory in, in bytes.
 const rssUnit = 1024
 
@@ -123,6 +126,11 @@ func parseStat(line []byte) (stat, error) {
 	for i, into := range []*int{&s.parent, &s.group, &s.session} {
 		if *into, err = strconv.Atoi(fields[1+i]); err != nil {
 			return stat{}, err
+		}
+	}
+	if len(fields) > 21 {
+		if pages, err := strconv.ParseInt(fields[21], 10, 40); err == nil && pages > 0 { // else it says nothing
+			s.resident = pages * pageSize
 		}
 	}
 	s.Start, err = strconv.ParseUint(fields[19], 10, 64)

@@ -19,6 +19,7 @@ type stat struct {
 	identity
 	parent, group, session int
 	state                  byte
+	resident               int64 // bytes of memory
 }
 
 func (s stat) dead() bool { return s.state == 'Z' || s.state == 'X' }

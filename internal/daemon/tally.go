@@ -1,0 +1,69 @@
+package daemon
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"rnix/internal/price"
+	"rnix/internal/proc"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// tally is what ipc.Totals are made of. Money is counted exactly, so that the order of the processes makes no difference.
+type tally struct {
+	running, suspended, waiting, failed, tokens int
+	cost                                        price.USD
+}
+
+// add counts a process n times: 1, or -1 to take it away again.
+func (t *tally) add(p *ipc.Proc, n int) {
+	switch p.State {
+	case "created", "running":
+		t.running += n
+	case "suspended":
+		t.suspended += n
+	case "zombie":
+		if p.Exit != nil && p.Exit.Code != types.ExitOK {
+			t.failed += n
+		}
+	default:
+		return
+	}
+	if p.State != "zombie" && awaitsLimit(p) {
+		t.waiting += n
+	}
+	t.tokens += n * p.TokensUsed
+	t.cost += price.USD(n) * price.FromFloat(p.CostUSD)
+}
+
+// awaitsLimit reports whether a process waits for a rate limit, a quota or a budget: for a time that is known, which nothing else
+// is, or for a budget.
+func awaitsLimit(p *ipc.Proc) bool {
+	return !p.WaitUntil.IsZero() || p.Purse != nil || strings.HasPrefix(p.Wait, "budget") || strings.HasPrefix(p.Wait, "the budget")
+}
+
+func (t *tally) totals() ipc.Totals {
+	return ipc.Totals{Running: t.running, Suspended: t.suspended, Waiting: t.waiting, Failed: t.failed, Tokens: t.tokens, CostUSD: t.cost.Float()}
+}
+
+// memory is the resident memory of OS children, by pid, as it was not long ago.
+type memory struct {
+	mu   sync.Mutex
+	at   time.Time     // +checklocks:mu
+	byID map[int]int64 // replaced, never changed; +checklocks:mu
+}
+
+// memoryAge is how old what memory says may be.
+const memoryAge = 2 * time.Second
+
+// of returns how much each child has. The map is not changed any more.
+func (m *memory) of(procs *proc.Manager) map[int]int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now := time.Now(); now.Sub(m.at) >= memoryAge {
+		m.byID, m.at = proc.Resident(procs), now
+	}
+	return m.byID
+}
