@@ -143,11 +143,11 @@ func (d processes) listProcs(ctx context.Context, _ *ipc.Peer, req ipc.ListReque
 		return ipc.ListResponse{}, types.Errorf(types.ErrInvalid, "list_procs", "", "limit %d is negative", req.Limit)
 	}
 	settledSoon(ctx, d.Daemon)
-	return d.table(req), nil
+	return watching{d}.table(req), nil
 }
 
 // table lists processes. Its Seq is read first: all up to it is in the rows.
-func (d processes) table(req ipc.ListRequest) ipc.ListResponse {
+func (d watching) table(req ipc.ListRequest) ipc.ListResponse {
 	resp := ipc.ListResponse{Procs: []ipc.Proc{}, Seq: d.events.Last(), At: time.Now()}
 	var sum tally
 	seen := map[types.UUID]bool{}
