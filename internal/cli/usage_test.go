@@ -34,6 +34,10 @@ func TestUsageErrorsNameTheArgumentAndTheMend(t *testing.T) {
 		{"run -Z x", "unknown flag: -Z", "see: rnix run --help"},
 		{"run -Zq x", "unknown flag -Z in -Zq", "see: rnix run --help"},
 		{"run x --name", "--name", "see: rnix run --help"},
+		{"ctx", "ctx needs a process", "usage: rnix ctx PROCESS"},
+		{"ctx 1 --step 0", "--step 0", "what the next prompt has"},
+		{"ctx 1 --largest 0", "--largest 0 is not between 1 and 1000", ""},
+		{"ctx 1 --messages", "--messages is for --json", "rnix ctx 1 --messages --json"},
 		{"kill -FROB 1", `unknown signal "FROB"`, "use TERM, KILL"},
 		{"kill -99 1", `unknown signal "99"`, "use TERM, KILL"},
 	} {

@@ -226,7 +226,7 @@ func (f *profiler) put(seq uint64, m *rnixctx.Message, r *Record) {
 	for i := range parts {
 		q := &parts[i]
 		s.Tokens, s.Bytes = s.Tokens+q.weight, s.Bytes+q.bytes
-		if s.Section == "" || q.weight > most {
+		if s.Section == "" || q.weight > most && m.Role != rnixctx.RoleUser {
 			s.Section, s.Name, most = q.section, q.name, q.weight
 		}
 	}
@@ -241,7 +241,7 @@ func (f *profiler) step(s *StepRecord) {
 	for i := f.live; i < end; i++ {
 		estimate += f.p.Segments[i].Tokens
 	}
-	q := PromptSize{Step: s.StepNumber, Messages: n, Tokens: estimate, Estimated: true, Output: s.Output, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite}
+	q := PromptSize{Step: s.StepNumber, Messages: n, Tokens: int(float64(estimate)*f.ratio + 0.5), Estimated: true, Output: s.Output, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite}
 	if counted := s.Input + s.CacheRead + s.CacheWrite; counted > 0 && !s.Estimated && f.p.Uncounted == "" {
 		q.Tokens, q.Estimated = counted, false
 		if b := f.before; b != nil && (b.provider != s.Provider || b.model != s.Model) {
