@@ -68,7 +68,7 @@ func entries() []entry {
 		{"compose", "run", composeCmd},
 		{"list-resumable", "run", listResumableCmd}, {"budget", "run", budgetCmd}, {"cost", "see", costCmd}, {"supervise", "run", superviseCmd},
 		{"send", "run", sendCmd}, {"steer", "run", steerCmd}, {"recv", "run", recvCmd},
-		{"ps list", "see", psCmd}, {"log logs", "see", logCmd}, {"strace", "see", straceCmd}, {"steps", "see", stepsCmd},
+		{"ps list", "see", psCmd}, {"web", "see", webCmd}, {"log logs", "see", logCmd}, {"strace", "see", straceCmd}, {"steps", "see", stepsCmd},
 		{"heartbeat", "see", heartbeatCmd}, {"ctx", "see", ctxCmd},
 		{"worktree", "run", worktreeCmd}, {"merge", "run", mergeCmd},
 		{"ledger", "see", ledgerCmd}, {"history", "see", historyCmd}, {"diff", "see", diffCmd}, {"restore", "run", restoreCmd},

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"rnix/internal/web"
+	"rnix/types"
+)
+
+// webOptions are the flags of web.
+type webOptions struct {
+	app    *app
+	port   int
+	chosen bool // the port was said
+	noOpen bool
+}
+
+func webCmd(a *app) *cobra.Command {
+	o := &webOptions{app: a}
+	c := &cobra.Command{
+		Use:   "web",
+		Short: "show all agents in a browser: what they do, cost and said, and steer them",
+		Long: `Web serves the dashboard to browsers on this machine, until Ctrl+C. It shows a link that lets one browser in, once,
+and opens it if there is a desktop. Enter in its terminal shows another link. Ending it ends no agent.
+
+It listens on 127.0.0.1 alone. To see it from another machine, forward the port: ssh -L 7718:127.0.0.1:7718 HOST
+What a page starts again has the environment of this command, keys of model providers included.`,
+		Example:     examples(`rnix web`, `rnix web --no-open`, `rnix web --port 0 --json`),
+		Annotations: exits("0 1 2 11 130"),
+		Args:        noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.chosen = c.Flags().Changed("port")
+			return o.run(c.Context())
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.IntVar(&o.port, "port", web.DefaultPort, "where to listen; 0 = any that is free, as is the case when the default is taken")
+	f.BoolVar(&o.noOpen, "no-open", false, "only show the link")
+	return c
+}
+
+// webReady says where the dashboard is. The field names are those of --json.
+type webReady struct {
+	Link    string `json:"link"`    // lets one browser in, once
+	Address string `json:"address"` // for browsers that were let in
+	Port    int    `json:"port"`
+	PID     int    `json:"pid"` // of this program
+}
+
+func (o *webOptions) run(ctx context.Context) error {
+	a := o.app
+	if o.port < 0 || o.port > 65535 {
+		return usagef("use one from 1024 to 65535, or 0 for any that is free", "--port %d is no port", o.port)
+	}
+	client, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	l, err := o.listen(ctx)
+	if err != nil {
+		return err
+	}
+	s := web.New(web.Options{Socket: client.Socket(), Env: a.host.Environ, Dir: a.host.Dir}, l)
+	ready := webReady{s.Link(), s.Address(), l.Addr().(*net.TCPAddr).Port, os.Getpid()}
+	if a.out.json() {
+		a.out.object(&ready)
+	} else {
+		a.out.print("dashboard  " + ready.Link + "\n")
+		a.out.talk("the link lets one browser in, once%s; Ctrl+C ends the dashboard, and no agent", map[bool]string{true: "; Enter shows another"}[o.listens()])
+	}
+	if a.out.broken != nil {
+		_ = l.Close()
+		return nil // nobody can know the link; the reason is reported at the end
+	}
+	return a.withInterrupts(func(sigs <-chan os.Signal) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() { ended <- s.Serve(ctx) }() // ends with ctx, below
+		if o.opens() {
+			done, err := web.Open(s.Link(), a.host.Environ)
+			defer done()
+			if err != nil {
+				a.out.warn("the browser cannot be opened, open the link yourself: " + errorText(err))
+			}
+		}
+		enter := o.enters()
+		for {
+			select {
+			case err := <-ended:
+				return err
+			case <-enter:
+				a.out.print("dashboard  " + s.Link() + "\n")
+			case sig := <-sigs:
+				cancel()
+				<-ended
+				return leave(signalExit(sig))
+			}
+		}
+	})
+}
+
+// listen listens on the port that was asked for, or on any if the default is taken.
+func (o *webOptions) listen(ctx context.Context) (net.Listener, error) {
+	l, err := web.Listen(ctx, o.port)
+	if types.CodeOf(err) != types.ErrConflict || o.chosen {
+		return l, err
+	}
+	o.app.out.talk("port %d is taken, perhaps by another dashboard; taking one that is free", o.port)
+	return web.Listen(ctx, 0)
+}
+
+// listens reports whether a person can press Enter.
+func (o *webOptions) listens() bool {
+	return o.app.host.Shell == nil && !o.app.out.json() && terminal(o.app.host.In)
+}
+
+// opens reports whether there is somebody before a desktop.
+func (o *webOptions) opens() bool {
+	return !o.noOpen && o.listens() && (o.app.getenv("DISPLAY") != "" || o.app.getenv("WAYLAND_DISPLAY") != "")
+}
+
+// enters says each time when a person presses Enter.
+func (o *webOptions) enters() <-chan struct{} {
+	if !o.listens() {
+		return nil
+	}
+	// In the background a read is an error then, and does not stop the program.
+	signal.Ignore(syscall.SIGTTIN)
+	enter := make(chan struct{})
+	// Owned by the program: nothing but its end ends the reading of a terminal.
+	go func() {
+		lines := bufio.NewScanner(o.app.host.In)
+		for lines.Scan() {
+			enter <- struct{}{}
+		}
+	}()
+	return enter
+}

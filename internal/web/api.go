@@ -1,0 +1,129 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// errStranger is the answer to who has no session.
+var errStranger = types.Errorf(types.ErrPermission, "Login", "", "this browser was not let in, or the dashboard was started anew: press Enter in the terminal where rnix web runs, and open the link that it shows")
+
+// api passes one call on to the daemon, and its answer back as it comes.
+func (s *Server) api(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("method")
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", "POST")
+		refuse(w, http.StatusMethodNotAllowed, types.Errorf(types.ErrInvalid, name, "", "methods are called with POST"))
+		return
+	}
+	if !s.doors.known(r, time.Now(), false) {
+		refuse(w, http.StatusUnauthorized, errStranger)
+		return
+	}
+	change, ok := methods[name]
+	if !ok {
+		refuse(w, http.StatusNotFound, types.Errorf(types.ErrNotFound, "Call", name, "no method of the dashboard; what there is beside it, the command line does"))
+		return
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, types.Errorf(types.ErrInvalid, name, "", "the body has to be application/json"))
+		return
+	}
+	ctl := http.NewResponseController(w)
+	_ = ctl.SetReadDeadline(time.Now().Add(bodyTimeout)) // every connection of net/http can do that
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, ipc.MaxBody))
+	if err != nil {
+		status, text := http.StatusBadRequest, "the body did not come: %w"
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
+			status, text = http.StatusRequestEntityTooLarge, "the body is too large: %w"
+		}
+		refuse(w, status, types.Errorf(types.ErrInvalid, name, "", text, err))
+		return
+	}
+	_ = ctl.SetReadDeadline(time.Time{})
+	if change != nil {
+		if body, err = change(s.opt, body); err != nil {
+			refuse(w, http.StatusForbidden, err)
+			return
+		}
+	}
+	s.pass(w, r, name, body)
+}
+
+// pass sends a request to the daemon. When the browser leaves, the call ends there too.
+func (s *Server) pass(w http.ResponseWriter, r *http.Request, name string, body []byte) {
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, "http://rnix/"+ipc.Version+"/"+name, bytes.NewReader(body))
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, types.Errorf(types.ErrInternal, name, "", "%w", err))
+		return
+	}
+	req.GetBody = nil // a call is never sent twice
+	req.Header.Set("Content-Type", "application/json")
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		req.Header.Set("Last-Event-ID", last)
+	}
+	res, err := s.wire.RoundTrip(req)
+	if err != nil {
+		code, text := types.ErrDisconnected, "the daemon closed the connection before it had answered (has it stopped?): %w"
+		if typed, ok := errors.AsType[*types.SyscallError](err); ok {
+			code, text = typed.Code, "%w"
+			err = typed.Err
+		}
+		refuse(w, http.StatusServiceUnavailable, types.Errorf(code, name, s.opt.Socket, text, err))
+		return
+	}
+	defer res.Body.Close()
+	h := w.Header()
+	for _, key := range []string{"Content-Type", "Content-Length", "Rnix-Instance"} {
+		if v := res.Header.Get(key); v != "" {
+			h.Set(key, v)
+		}
+	}
+	w.WriteHeader(res.StatusCode)
+	hand(w, res.Body)
+}
+
+// hand copies an answer to the browser, each part as soon as it is there. A browser that stops reading is cut off
+// after a while; until then it holds up nobody but itself, and the daemon tells it what it missed.
+func hand(w http.ResponseWriter, from io.Reader) {
+	ctl := http.NewResponseController(w)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			_ = ctl.SetWriteDeadline(time.Now().Add(stallTimeout))
+			if _, err := w.Write(buf[:n]); err != nil {
+				return
+			}
+			if err := ctl.Flush(); err != nil {
+				return
+			}
+		}
+		switch {
+		case err == io.EOF:
+			return
+		case err != nil:
+			// The answer broke off: so must ours, or the page would take the half for the whole.
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
+
+// refuse answers as the daemon does when it refuses.
+func refuse(w http.ResponseWriter, status int, err error) {
+	b, _ := json.Marshal(struct {
+		OK    bool             `json:"ok"`
+		Error *types.WireError `json:"error"`
+	}{Error: types.ToWire(err)})
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // a browser that has left needs no answer
+}

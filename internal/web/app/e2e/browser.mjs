@@ -1,0 +1,74 @@
+// What the scenarios share: a browser that was let in, and a record of everything that went wrong in it.
+import { chromium } from 'playwright-core';
+import { readFile, mkdir } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+
+export const link = process.env.RNIX_LINK;
+export const origin = new URL(link || 'http://127.0.0.1/').origin;
+const shots = process.env.RNIX_SHOTS;
+
+// scenario runs f with a context in which the link was opened, and fails if a page has thrown, or has been refused something by
+// the policy, that f did not take out of problems.
+export async function scenario(f, { args = [], context: more = {}, enter = true } = {}) {
+  const browser = await chromium.launch({ executablePath: process.env.RNIX_CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage', ...args] });
+  try {
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...more });
+    context.setDefaultTimeout(20000);
+    const problems = [];
+    context.on('weberror', (e) => problems.push('thrown: ' + (e.error().stack || e.error())));
+    context.on('console', (m) => { if (m.type() === 'error') problems.push('console: ' + m.text() + ' ' + m.location().url); });
+    const page = await context.newPage();
+    if (enter) {
+      await page.goto(link);
+      await page.waitForSelector('header');
+    }
+    await f({ browser, context, page, problems });
+    if (problems.length) throw new Error('the page had problems:\n' + problems.join('\n'));
+  } finally {
+    await browser.close();
+  }
+}
+
+// shot keeps a picture, if somebody wants to look at it.
+export async function shot(page, name) {
+  if (!shots) return;
+  await mkdir(shots, { recursive: true });
+  await page.screenshot({ path: path.join(shots, name + '.png') });
+}
+
+export function want(ok, text) {
+  if (!ok) throw new Error(text);
+}
+
+// until waits for f to return something true, and returns that.
+export async function until(f, text, ms = 20000) {
+  const end = Date.now() + ms;
+  for (;;) {
+    const v = await f();
+    if (v) return v;
+    if (Date.now() > end) throw new Error('never: ' + text);
+    await new Promise((r) => setTimeout(r, 50));
+  }
+}
+
+const axeSource = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+// accessible fails if axe finds something serious on the page as it is.
+export async function accessible(page, where) {
+  // Into a world of its own: the page's policy would let no such script in.
+  const cdp = await page.context().newCDPSession(page);
+  const { frameTree } = await cdp.send('Page.getFrameTree');
+  const { executionContextId: contextId } = await cdp.send('Page.createIsolatedWorld', { frameId: frameTree.frame.id, worldName: 'axe' });
+  const run = async (expression) => {
+    const r = await cdp.send('Runtime.evaluate', { expression, contextId, awaitPromise: true, returnByValue: true });
+    if (r.exceptionDetails) throw new Error('axe: ' + (r.exceptionDetails.exception?.description || r.exceptionDetails.text));
+    return r.result.value;
+  };
+  await run(axeSource + '; true');
+  const found = JSON.parse(await run(`axe.run(document, { resultTypes: ['violations'] }).then((r) => JSON.stringify(r.violations.map((v) => ({ id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.slice(0, 4).map((n) => n.html.slice(0, 200) + ' ' + (n.failureSummary || '').slice(0, 200)) }))))`));
+  await cdp.detach();
+  const bad = found.filter((v) => v.impact === 'serious' || v.impact === 'critical');
+  want(bad.length === 0, `axe finds on ${where}: ${JSON.stringify(bad, null, 1)}`);
+  return found;
+}

@@ -1,0 +1,55 @@
+// The overview, with a table that the test makes up: what is shown, in every form.
+import { scenario, shot, want, until, accessible, link } from './browser.mjs';
+
+await scenario(async ({ page, context, browser }) => {
+  await page.waitForSelector('.wire.live');
+  want(!page.url().includes('key') && !page.url().includes('token'), 'a secret stays in the address: ' + page.url());
+  await page.waitForSelector('[data-pid="1"]');
+  await shot(page, 'overview-light');
+  await accessible(page, 'the overview');
+
+  // Keyboard alone.
+  await page.locator('.grid').focus();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('K');
+  await page.waitForSelector('dialog[open]');
+  await shot(page, 'dialog');
+  await accessible(page, 'a question');
+  await page.keyboard.press('Escape');
+  await until(async () => (await page.locator('dialog').count()) === 0, 'the question goes');
+  await page.keyboard.press('?');
+  await page.waitForSelector('dialog[open] .keys');
+  await shot(page, 'keys');
+  await page.keyboard.press('Escape');
+
+  // Search and order.
+  await page.keyboard.press('/');
+  await page.keyboard.type('needle');
+  await until(async () => (await page.locator('.row[data-pid]').count()) > 0 && (await page.locator('.row[data-pid]:not(.dim)').count()) === 1, 'one row matches');
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'List' }).click();
+  await page.getByRole('columnheader', { name: 'Tokens' }).getByRole('button').click();
+
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await shot(page, 'overview-dark');
+  await accessible(page, 'the overview in the dark');
+  await page.getByRole('button', { name: 'Tree' }).click();
+
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.setViewportSize({ width: 390, height: 844 });
+  await shot(page, 'overview-phone');
+  await accessible(page, 'the overview on a phone');
+  want(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'the phone has to scroll sideways');
+
+  // Who was not let in, and a link that is used up.
+  const other = await (await browser.newContext({ viewport: { width: 800, height: 600 } })).newPage();
+  await other.goto(link);
+  await other.waitForSelector('h1');
+  want((await other.textContent('h1')).includes('used up'), 'the link is good twice');
+  await shot(other, 'used-link');
+  await accessible(other, 'the used link');
+  await other.goto(new URL('/', link).href);
+  await other.waitForSelector('main.notice');
+  await accessible(other, 'the stranger');
+  await shot(other, 'stranger');
+});

@@ -1,0 +1,95 @@
+// What a person can do to a process. Each asks first where it cannot be taken back, says what became of it, and never throws.
+import { html } from './html.js';
+import { call } from './api.js';
+import { condition, ended } from './fold.js';
+import { count, dollars } from './format.js';
+import { line } from './visible.js';
+import { href, go } from './router.js';
+import { ask } from '../ui/dialog.js';
+import { said, failed } from '../ui/toast.js';
+
+const SIGKILL = 2, SIGPAUSE = 4; // numbers of the wire
+
+// who names a process for people.
+export const who = (p) => `PID ${p.pid}` + (p.name ? ` (${line(p.name, 40)})` : '');
+
+const many = (n) => (n === 1 ? '1 process' : n + ' processes');
+
+async function act(work, good) {
+  try {
+    const r = await work();
+    said(typeof good === 'function' ? good(r) : good);
+    return r;
+  } catch (err) {
+    failed(err);
+    return null;
+  }
+}
+
+export const isPaused = (p) => condition(p).word === 'paused';
+
+export const pause = (p) => act(() => call('signal_tree', { target: p.uuid, signal: SIGPAUSE }), (r) => `Paused ${many(r.affected)}`);
+
+export const resume = (p) => act(() => call('resume', { target: p.uuid }), (r) => `${who({ ...p, pid: r.pid })} goes on` + (r.warnings?.length ? ': ' + r.warnings.join('; ') : ''));
+
+export async function kill(p) {
+  const a = await ask({
+    title: `End ${who(p)}?`, danger: true, yes: 'End it',
+    body: html`<p><bdi>${line(p.intent, 200)}</bdi></p><p>It ends at once. Its history stays, and it can be resumed or forked from there.</p>`,
+    fields: [{ name: 'tree', type: 'check', value: true, label: 'its descendants too' }],
+  });
+  return a && act(() => call(a.tree ? 'signal_tree' : 'signal', { target: p.uuid, signal: SIGKILL }), (r) => `Ended ${many(r.affected)}`);
+}
+
+export async function steer(p) {
+  const a = await ask({
+    title: `Say something to ${who(p)}`, yes: 'Send',
+    fields: [{ name: 'text', type: 'area', required: true, label: 'What it should know or do differently', hint: 'It hears it before its next step, as from the person whom it works for.' }],
+  });
+  if (!a?.text.trim()) return null;
+  const key = crypto.randomUUID(); // if we send it twice, it is heard once
+  return act(() => call('steer', { target: p.uuid, text: a.text, key }), (r) => (r.state === 'running' ? 'Sent: it hears it before its next step' : 'Kept: it hears it when it goes on'));
+}
+
+// fork starts a copy of a process that goes on after a step; without one, after its last.
+export async function fork(p, step) {
+  const a = await ask({
+    title: step === undefined ? `Fork ${who(p)}` : `Fork ${who(p)} from step ${step}`, yes: 'Fork',
+    body: html`<p>A copy with the conversation and the files as they were then goes on by itself, in a directory of its own. The original stays as it is.</p>`,
+    fields: [
+      { name: 'name', label: 'Name of the fork', value: '' },
+      { name: 'text', type: 'area', label: 'What to tell it first', hint: 'May be empty.' },
+    ],
+  });
+  if (!a) return null;
+  const r = await act(() => call('resume', { target: p.uuid, fork: true, ...(step === undefined ? {} : { from_step: step }), name: a.name.trim(), new_input: a.text }), (r) => `PID ${r.pid} is the fork`);
+  if (r) go(href('process', { id: r.uuid }));
+  return r;
+}
+
+export async function addBudget(p) {
+  const a = await ask({
+    title: `Raise the budget of ${who(p)}`, yes: 'Raise',
+    body: html`<p>${p.purse || /budget/.test(p.wait || '') ? 'What waits for it goes on then.' : 'It and its descendants may use so much more.'}</p>`,
+    fields: [
+      { name: 'tokens', type: 'number', min: 0, step: 1, label: 'Tokens more' + (p.context_budget ? ` (now ${count(p.context_budget)})` : '') },
+      { name: 'usd', type: 'number', min: 0, step: 'any', label: 'US dollars more' + (p.budget_usd ? ` (now ${dollars(p.budget_usd)})` : '') },
+    ],
+  });
+  if (!a || (!a.tokens && !a.usd)) return null;
+  return act(() => call('add_budget', { target: p.uuid, tokens: a.tokens || 0, usd: a.usd || 0 }), (r) => 'Raised' + (r.resumed?.length ? `; PID ${r.resumed.join(', ')} goes on` : '') + (r.warnings?.length ? ': ' + r.warnings.join('; ') : ''));
+}
+
+// actions returns what can be done to a process as it is now: [{name, key, text, danger, run}].
+export function actions(p) {
+  const live = !ended(p);
+  const list = [];
+  if (live && isPaused(p)) list.push({ name: 'resume', key: 'R', text: 'Resume', run: () => resume(p) });
+  else if (live) list.push({ name: 'pause', key: 'p', text: 'Pause', run: () => pause(p) });
+  if (live && !p.kind) list.push({ name: 'steer', key: 's', text: 'Steer', run: () => steer(p) });
+  if (live) list.push({ name: 'budget', key: 'b', text: 'Budget', run: () => addBudget(p) });
+  if (!p.kind && p.step > 0) list.push({ name: 'fork', key: 'F', text: 'Fork', run: () => fork(p) });
+  if (!live) list.push({ name: 'resume', key: 'R', text: 'Go on', run: () => resume(p) });
+  if (live) list.push({ name: 'kill', key: 'K', text: 'End', danger: true, run: () => kill(p) });
+  return list;
+}

@@ -1,0 +1,114 @@
+// The table of processes, folded from the frames of watch_procs. Pure.
+
+// newTable returns a table without rows. Rows are kept by UUID in a Map: what an agent names something can then never be
+// taken for a part of the table itself.
+export function newTable() {
+  return { seq: 0, hidden: 0, skew: 0, totals: {}, rows: new Map() };
+}
+
+// fold takes a frame into a table, in place. now is this browser's clock in milliseconds.
+export function fold(table, frame, now) {
+  const at = Date.parse(frame.at);
+  if (frame.whole) {
+    table.rows.clear();
+    table.skew = now - at;
+  }
+  // The quickest frame says best how far apart the two clocks are.
+  table.skew = Math.min(table.skew, now - at);
+  for (const p of frame.procs || []) table.rows.set(p.uuid, { ...p, at });
+  for (const uuid of frame.gone || []) table.rows.delete(uuid);
+  table.seq = frame.seq;
+  table.hidden = frame.hidden || 0;
+  table.totals = frame.totals || {};
+}
+
+// stands reports whether the time of a process does not run: it is paused, suspended or over.
+export function stands(p) {
+  return p.state !== 'running' && p.state !== 'created';
+}
+
+// elapsed returns how long a process has worked, in milliseconds, at the moment now of the daemon's clock.
+export function elapsed(p, now) {
+  return stands(p) ? p.elapsed_ms : p.elapsed_ms + Math.max(0, now - p.at);
+}
+
+export function ended(p) {
+  return p.state === 'dead' || p.state === 'zombie' || p.state === 'archived';
+}
+
+// condition returns what there is to say of a process: a word, and a tone (run, wait, hold, bad, done).
+export function condition(p) {
+  if (p.exit && ended(p)) {
+    const code = p.exit.code ?? 0;
+    return code === 0 ? { word: 'done', tone: 'done' } : { word: `exit ${code}`, tone: 'bad' };
+  }
+  if (ended(p)) return { word: p.state, tone: 'done' };
+  if (p.suspect_since) return { word: 'no progress', tone: 'bad' };
+  if (p.state === 'suspended') return { word: 'paused', tone: 'hold' };
+  if (p.wait) return { word: 'waiting', tone: 'wait' };
+  return { word: p.state, tone: 'run' };
+}
+
+const text = (s) => (s || '').toLowerCase();
+
+// sorts are the columns by which rows can stand in order, each a function to a number or a text.
+export const sorts = {
+  pid: (p) => p.pid,
+  name: (p) => text(p.name || p.agent || p.intent),
+  state: (p) => condition(p).word,
+  step: (p) => p.step,
+  model: (p) => text(p.model || p.provider),
+  tokens: (p) => p.tokens_used,
+  cost: (p) => p.cost_usd || 0,
+  elapsed: (p) => p.elapsed_ms,
+};
+
+// matches reports whether a process has every word of a query in what is shown of it.
+export function matches(p, words) {
+  if (!words.length) return true;
+  const all = text([p.pid, p.uuid, p.name, p.agent, p.intent, p.model, p.provider, condition(p).word, p.state, p.wait, p.kind, p.doing?.tool, ...(p.groups || [])].join('\n'));
+  return words.every((w) => all.includes(w));
+}
+
+// arrange returns the rows in the order in which they are shown, each {p, depth, kids, open, dim}. view is {tree, sort, down,
+// query, ended, closed: Set of UUIDs}. In a tree the ancestors of what matches stay, dim.
+export function arrange(rows, view) {
+  const words = text(view.query).split(/\s+/).filter(Boolean);
+  const by = sorts[view.sort] || sorts.pid;
+  const sign = view.down ? -1 : 1;
+  const order = (a, b) => {
+    const x = by(a), y = by(b);
+    return x < y ? -sign : x > y ? sign : a.pid - b.pid || (a.uuid < b.uuid ? -1 : 1);
+  };
+  const shown = [];
+  for (const p of rows.values()) {
+    if ((view.ended || !ended(p)) && matches(p, words)) shown.push(p);
+  }
+  if (!view.tree) return shown.sort(order).map((p) => ({ p, depth: 0, kids: 0, open: true, dim: false }));
+
+  const matched = new Set(shown.map((p) => p.uuid));
+  const inTree = new Set(matched);
+  for (const p of shown) {
+    for (let up = rows.get(p.parent_uuid); up && !inTree.has(up.uuid); up = rows.get(up.parent_uuid)) inTree.add(up.uuid);
+  }
+  const kids = new Map();
+  const roots = [];
+  for (const uuid of inTree) {
+    const p = rows.get(uuid);
+    if (p.parent_uuid && inTree.has(p.parent_uuid) && p.parent_uuid !== uuid) {
+      const list = kids.get(p.parent_uuid);
+      if (list) list.push(p);
+      else kids.set(p.parent_uuid, [p]);
+    } else roots.push(p);
+  }
+  const out = [];
+  const stack = roots.sort(order).reverse().map((p) => [p, 0]);
+  while (stack.length) {
+    const [p, depth] = stack.pop();
+    const below = kids.get(p.uuid) || [];
+    const open = words.length > 0 || !view.closed?.has(p.uuid);
+    out.push({ p, depth, kids: below.length, open, dim: !matched.has(p.uuid) });
+    if (open) for (const k of below.sort(order).reverse()) stack.push([k, depth + 1]);
+  }
+  return out;
+}

@@ -1,0 +1,49 @@
+// Numbers and times for people. Pure.
+
+export function duration(ms) {
+  if (ms < 1000) return Math.max(0, Math.round(ms)) + ' ms';
+  const s = ms / 1000;
+  if (s < 10) return s.toFixed(1) + ' s';
+  if (s < 60) return Math.floor(s) + ' s';
+  const m = Math.floor(s / 60);
+  if (m < 60) return m + ' m ' + String(Math.floor(s % 60)).padStart(2, '0') + ' s';
+  const h = Math.floor(m / 60);
+  if (h < 48) return h + ' h ' + String(m % 60).padStart(2, '0') + ' m';
+  return Math.floor(h / 24) + ' d ' + (h % 24) + ' h';
+}
+
+export function count(n) {
+  if (n < 10000) return String(n ?? 0);
+  const units = ['k', 'M', 'G', 'T'];
+  let u = -1;
+  do {
+    n /= 1000;
+    u++;
+  } while (n >= 999.5 && u < units.length - 1);
+  return (n < 100 ? n.toFixed(1) : Math.round(n)) + units[u];
+}
+
+export function dollars(usd) {
+  if (!usd) return '$0';
+  if (usd < 0.0001) return '<$0.0001';
+  return '$' + (usd < 1 ? usd.toFixed(4) : usd < 1000 ? usd.toFixed(2) : count(Math.round(usd)));
+}
+
+export function bytes(n) {
+  if (n < 1024) return (n ?? 0) + ' B';
+  const units = ['KiB', 'MiB', 'GiB', 'TiB'];
+  let u = -1;
+  do {
+    n /= 1024;
+    u++;
+  } while (n >= 1023.5 && u < units.length - 1);
+  return n.toFixed(n < 10 ? 1 : 0) + ' ' + units[u];
+}
+
+// moment returns a time as this browser's person writes times, with the day unless that is today.
+export function moment(iso, today = new Date()) {
+  const t = new Date(iso);
+  if (isNaN(t) || t.getFullYear() < 1971) return '–';
+  const day = t.toDateString() === today.toDateString() ? '' : t.toLocaleDateString() + ' ';
+  return day + t.toLocaleTimeString();
+}

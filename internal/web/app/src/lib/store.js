@@ -1,0 +1,60 @@
+// The one store of processes: what watch_procs says, folded. Pages read it and never ask for a list themselves.
+import { signal, computed } from './html.js';
+import { stream } from './api.js';
+import { newTable, fold } from './fold.js';
+
+const table = newTable();
+const every = 200; // milliseconds between two frames, at least
+
+// turn counts the changes of the table; who reads it is drawn again after the next.
+const turn = signal(0);
+
+// procs is the rows by UUID; totals, seq and hidden are the daemon's own.
+export const procs = computed(() => (turn.value, { rows: table.rows, turn: turn.value }));
+export const totals = computed(() => (turn.value, table.totals));
+export const seq = computed(() => (turn.value, table.seq));
+export const hidden = computed(() => (turn.value, table.hidden));
+
+// wire says how it stands with the daemon: {word: connecting | live | down | asleep | ended, error}.
+export const wire = signal({ word: 'connecting', error: null });
+
+// everything says whether the store has processes that have ended, too. Set it by want.
+export const everything = signal(false);
+
+// clock returns the daemon's time of now, in milliseconds.
+export const clock = () => Date.now() - table.skew;
+
+// second changes once a second while the page is seen, for what shows ages.
+export const second = signal(0);
+setInterval(() => { if (!document.hidden) second.value++; }, 1000);
+
+let stop = null;
+
+// startStore reads the table of processes from now on, or anew.
+export function startStore() {
+  stop?.();
+  wire.value = { word: 'connecting', error: null };
+  stop = stream('watch_procs', { all: everything.peek(), limit: everything.peek() ? 2000 : 0, every_ms: every }, {
+    resumes: false, // its first frame is everything
+    each(frame) {
+      fold(table, frame, Date.now());
+      turn.value++;
+    },
+    state(word, error) { wire.value = { word, error: error || null }; },
+  });
+}
+
+export function stopStore() {
+  stop?.();
+  stop = null;
+}
+
+// want says whether processes that have ended are wanted, too.
+export function want(all) {
+  if (everything.peek() === all) return;
+  everything.value = all;
+  startStore();
+}
+
+// find returns the row of a UUID, or undefined.
+export const find = (uuid) => (turn.value, table.rows.get(uuid));

@@ -1,0 +1,162 @@
+// The overview: every process, how it is and why, live.
+import { html, useMemo, useEffect, useRef, useState } from '../lib/html.js';
+import { procs, totals, hidden, everything, want, clock, second } from '../lib/store.js';
+import { arrange, elapsed } from '../lib/fold.js';
+import { count, dollars, duration } from '../lib/format.js';
+import { href, go, route } from '../lib/router.js';
+import { actions, who } from '../lib/actions.js';
+import { shown } from '../lib/keys.js';
+import { Rows } from '../ui/rows.js';
+import { Line } from '../ui/text.js';
+import { Badge } from '../ui/badge.js';
+import { wide } from '../ui/shell.js';
+
+const columns = [
+  { name: 'pid', text: 'PID', num: true },
+  { name: 'name', text: 'Process' },
+  { name: 'state', text: 'State' },
+  { name: 'step', text: 'Step', num: true },
+  { name: 'model', text: 'Model' },
+  { name: 'tokens', text: 'Tokens', num: true },
+  { name: 'cost', text: 'Cost', num: true },
+  { name: 'elapsed', text: 'Time', num: true },
+];
+
+function Totals() {
+  const t = totals.value;
+  const cells = [['Running', t.running, 'run'], ['Waiting', t.waiting, 'wait'], ['Suspended', t.suspended, 'hold'], ['Failed', t.failed, 'bad'],
+    ['Tokens', count(t.tokens ?? 0)], ['Cost', dollars(t.cost_usd)]];
+  return html`<dl class="totals">${cells.map(([name, value, tone]) => html`<div class=${value && tone ? tone : ''}><dt>${name}</dt><dd>${value ?? 0}</dd></div>`)}</dl>`;
+}
+
+// doing says what a process has in hand, or why it waits.
+function doing(p, now) {
+  if (p.wait) return p.wait;
+  if (!p.doing) return '';
+  const d = p.doing;
+  return (d.tool || 'asking the model') + (d.calls > 1 ? ` (${d.calls} at once)` : '') + ' · ' + duration(Math.max(0, now - Date.parse(d.since)));
+}
+
+function Row({ row, place, here, pick, toggle, now }) {
+  const { p } = row;
+  const to = href('process', { id: p.uuid });
+  const title = html`<${Line} value=${p.name || p.agent || p.kind || 'agent'} most=${60} class="name" /> <${Line} value=${p.intent} most=${160} class="intent" />`;
+  return html`<div role="row" aria-rowindex=${row.n + 2} aria-selected=${here} aria-level=${row.level} aria-expanded=${row.kids ? row.open : undefined}
+      class=${'row' + (here ? ' here' : '') + (row.dim ? ' dim' : '')} style=${place} onMouseDown=${pick} data-pid=${p.pid}>
+    <span role="gridcell" class="num pid">${p.pid}</span>
+    <span role="gridcell" class="what" style=${{ paddingLeft: Math.min(row.depth, 12) * 14 + 'px' }}>
+      ${row.kids > 0 ? html`<button type="button" class="twist" tabindex="-1" aria-label=${(row.open ? 'Close ' : 'Open ') + who(p)} onClick=${toggle}>${row.open ? '▾' : '▸'}</button>` : html`<span class="twist"></span>`}
+      ${to ? html`<a href=${to} tabindex="-1" class="title">${title}</a>` : html`<span class="title">${title}</span>`}
+    </span>
+    <span role="gridcell" class="state"><${Badge} p=${p} /> <${Line} value=${doing(p, now)} most=${120} class="doing" /></span>
+    <span role="gridcell" class="num step">${p.step}${p.max_steps ? html`<small>/${p.max_steps}</small>` : ''}</span>
+    <span role="gridcell" class="model"><${Line} value=${p.model || p.provider} most=${60} /></span>
+    <span role="gridcell" class="num tokens">${p.estimated ? '~' : ''}${count(p.tokens_used)}</span>
+    <span role="gridcell" class="num cost">${p.cost_usd ? dollars(p.cost_usd) : '–'}</span>
+    <span role="gridcell" class="num elapsed">${duration(elapsed(p, now))}</span>
+    <span role="gridcell" class="acts">${actions(p).filter((a) => a.name !== 'budget' && a.name !== 'fork').map((a) => html`<button type="button" tabindex=${here ? 0 : -1} class=${a.danger ? 'quiet danger' : 'quiet'} aria-label=${a.text + ' ' + who(p)} onClick=${a.run}>${a.text}</button>`)}</span>
+  </div>`;
+}
+
+// saved keeps how the table is looked at, between visits.
+const saved = 'rnix-overview';
+function load() {
+  try {
+    return { tree: true, sort: 'pid', down: false, ...JSON.parse(localStorage.getItem(saved)) };
+  } catch {
+    return { tree: true, sort: 'pid', down: false };
+  }
+}
+
+function Overview() {
+  const [view, setView] = useState(load);
+  const [closed, setClosed] = useState(() => new Set());
+  const [query, setQuery] = useState(route.value.query.get('q') || '');
+  const [at, setAt] = useState('');
+  const search = useRef(), grid = useRef();
+  useEffect(() => localStorage.setItem(saved, JSON.stringify(view)), [view]);
+
+  const { rows: all, turn } = procs.value;
+  const rows = useMemo(() => arrange(all, { ...view, query, ended: everything.value, closed }), [turn, view, query, closed, everything.value]);
+  second.value; // ages go on when nothing else happens
+  const now = clock();
+  const place = rows.findIndex((r) => r.p.uuid === at);
+  const focus = place < 0 ? 0 : place;
+
+  const move = (to) => {
+    const r = rows[Math.max(0, Math.min(rows.length - 1, to))];
+    if (r) setAt(r.p.uuid);
+  };
+  const toggle = (uuid, open) => {
+    const next = new Set(closed);
+    if (open ?? next.has(uuid)) next.delete(uuid);
+    else next.add(uuid);
+    setClosed(next);
+  };
+  // The keys act on the row as it is when one is pressed.
+  const now_ = useRef();
+  now_.current = { row: rows[focus], rows, focus, at };
+  useEffect(() => {
+    const on = (name) => () => {
+      const { row } = now_.current;
+      if (row && now_.current.at) actions(row.p).find((a) => a.name === name)?.run();
+    };
+    shown.value = [
+      { key: '/', text: 'search', run: () => search.current.focus() },
+      { key: 't', text: 'tree or list', run: () => setView((v) => ({ ...v, tree: !v.tree })) },
+      { key: 'e', text: 'show those that have ended, or not', run: () => want(!everything.value) },
+      { key: 'p', text: 'pause the chosen one, with its descendants', run: on('pause') },
+      { key: 'R', text: 'let the chosen one go on', run: on('resume') },
+      { key: 's', text: 'say something to the chosen one', run: on('steer') },
+      { key: 'b', text: 'raise its budget', run: on('budget') },
+      { key: 'F', text: 'fork it', run: on('fork') },
+      { key: 'K', text: 'end the chosen one', run: on('kill') },
+    ];
+    return () => { shown.value = []; };
+  }, []);
+
+  const keys = (e) => {
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 15, PageUp: -15, Home: -1e9, End: 1e9 }[e.key];
+    const row = rows[focus];
+    if (by) move(place < 0 ? 0 : focus + by);
+    else if (e.key === 'Enter' && row && e.target === grid.current) go(href('process', { id: row.p.uuid }));
+    else if (e.key === 'ArrowLeft' && row) toggle(row.p.uuid, false);
+    else if (e.key === 'ArrowRight' && row) toggle(row.p.uuid, true);
+    else return;
+    e.preventDefault();
+  };
+  const order = (name) => setView((v) => ({ ...v, sort: name, down: v.sort === name ? !v.down : ['tokens', 'cost', 'elapsed'].includes(name) }));
+  const tall = wide.value ? 34 : 84;
+
+  return html`<h1 class="sr">Overview</h1>
+    <${Totals} />
+    <div class="tools">
+      <input ref=${search} type="search" aria-label="Search processes" placeholder="Search: name, intent, state, model …" value=${query} onInput=${(e) => setQuery(e.target.value)}
+        onKeyDown=${(e) => { if (e.key === 'Escape') { setQuery(''); grid.current?.base?.focus(); } }} />
+      <div class="choice" role="group" aria-label="Form">
+        <button type="button" aria-pressed=${view.tree} onClick=${() => setView({ ...view, tree: true })}>Tree</button>
+        <button type="button" aria-pressed=${!view.tree} onClick=${() => setView({ ...view, tree: false })}>List</button>
+      </div>
+      <label class="check"><input type="checkbox" checked=${everything.value} onChange=${(e) => want(e.target.checked)} /> ended ones too</label>
+      <label class="sorter">Order <select value=${view.sort} onChange=${(e) => order(e.target.value)}>${columns.map((c) => html`<option value=${c.name}>${c.text}</option>`)}</select></label>
+    </div>
+    <div class="grid" role=${view.tree ? 'treegrid' : 'grid'} aria-label="Processes" aria-rowcount=${rows.length + 1} tabindex="0" ref=${grid} onKeyDown=${keys}
+        onFocus=${(e) => { if (!at && e.target === grid.current) move(0); }}>
+      <div role="row" class="row head" aria-rowindex="1">
+        ${columns.map((c) => html`<span role="columnheader" class=${c.name === 'name' ? 'what' : (c.num ? 'num ' : '') + c.name} aria-sort=${view.sort === c.name ? (view.down ? 'descending' : 'ascending') : 'none'}>
+          <button type="button" class="quiet" onClick=${() => order(c.name)}>${c.text}${view.sort === c.name ? (view.down ? ' ↓' : ' ↑') : ''}</button></span>`)}
+        <span role="columnheader" class="acts"><span class="sr">Actions</span></span>
+      </div>
+      ${rows.length === 0 ? html`<p class="empty">${query ? 'No process matches.' : html`No agent runs. Start one in a terminal: <code>rnix "Report on this project"</code>`}</p>`
+        : html`<${Rows} count=${rows.length} height=${tall} at=${place} role="rowgroup"
+          draw=${(i, style) => {
+            const r = rows[i];
+            r.n = i;
+            r.level = view.tree ? r.depth + 1 : undefined;
+            return html`<${Row} key=${r.p.uuid} row=${r} place=${style} here=${r.p.uuid === at} now=${now} pick=${() => setAt(r.p.uuid)} toggle=${() => toggle(r.p.uuid)} />`;
+          }} />`}
+    </div>
+    <p class="foot">${rows.length} shown${hidden.value ? `, ${hidden.value} older ones are not` : ''}. Keys: <kbd>?</kbd></p>`;
+}
+
+export default { name: 'overview', path: '/', title: 'Overview', nav: 'Overview', Page: Overview };

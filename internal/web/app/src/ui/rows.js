@@ -1,0 +1,28 @@
+// Rows is a long list of which only what is seen exists: ten thousand rows cost as much as forty.
+import { html, useEffect, useRef, useState } from '../lib/html.js';
+
+// Rows shows count rows of a height in pixels; draw(i, place) returns the one at i, whose style must be place. at is the row that has
+// the keyboard, and is kept in sight.
+export function Rows({ count, height, draw, at = -1, class: cls = '', ...rest }) {
+  const ref = useRef();
+  const [view, setView] = useState({ top: 0, tall: 800 });
+  useEffect(() => {
+    const el = ref.current;
+    const look = () => setView((v) => (v.top === el.scrollTop && v.tall === el.clientHeight ? v : { top: el.scrollTop, tall: el.clientHeight }));
+    const sizes = new ResizeObserver(look);
+    sizes.observe(el);
+    el.addEventListener('scroll', look, { passive: true });
+    return () => { sizes.disconnect(); el.removeEventListener('scroll', look); };
+  }, []);
+  useEffect(() => {
+    const el = ref.current;
+    if (at < 0 || !el) return;
+    if (at * height < el.scrollTop) el.scrollTop = at * height;
+    else if ((at + 1) * height > el.scrollTop + el.clientHeight) el.scrollTop = (at + 1) * height - el.clientHeight;
+  }, [at, height]);
+  const from = Math.max(0, Math.floor(view.top / height) - 6);
+  const to = Math.min(count, Math.ceil((view.top + view.tall) / height) + 6);
+  const seen = [];
+  for (let i = from; i < to; i++) seen.push(draw(i, { position: 'absolute', top: i * height + 'px', height: height + 'px', left: 0, right: 0 }));
+  return html`<div ref=${ref} class=${'rows ' + cls} ...${rest}><div class="all" role="presentation" style=${{ height: count * height + 'px' }}>${seen}</div></div>`;
+}

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { frames } from '../src/lib/sse.js';
+import { newTable, fold, arrange, elapsed, condition } from '../src/lib/fold.js';
+import { visible, head, line } from '../src/lib/visible.js';
+import { duration, count, dollars, bytes } from '../src/lib/format.js';
+
+test('a stream is the same however it is cut', () => {
+  const text = 'id: 1\nevent: a\ndata: {"x":1}\n\n: alive\n\nid: 2\r\ndata: b\r\ndata: c\r\n\r\nevent: end\ndata: {}\n\ndata: half';
+  const want = [{ id: '1', kind: 'a', data: '{"x":1}' }, { id: '2', kind: '', data: 'b\nc' }, { id: '', kind: 'end', data: '{}' }];
+  for (let size = 1; size < text.length; size++) {
+    const got = [];
+    const take = frames((f) => got.push(f));
+    for (let i = 0; i < text.length; i += size) take(text.slice(i, i + size));
+    assert.deepEqual(got, want);
+  }
+});
+
+test('a line of many megabytes is read in one pass', () => {
+  let got = 0;
+  const take = frames((f) => { got = f.data.length; });
+  take('data: ');
+  for (let i = 0; i < 2000; i++) take('x'.repeat(10000));
+  take('\n\n');
+  assert.equal(got, 2e7);
+});
+
+const at = '2026-01-01T00:00:00Z';
+const proc = (pid, more = {}) => ({ pid, uuid: 'u' + pid, state: 'running', intent: 'i' + pid, step: 1, tokens_used: pid, elapsed_ms: 1000, ...more });
+
+test('frames fold into one table', () => {
+  const t = newTable();
+  fold(t, { seq: 5, at, whole: true, procs: [proc(1), proc(2)], totals: { running: 2 } }, Date.parse(at) + 70);
+  fold(t, { seq: 6, at, procs: [proc(2, { state: 'dead' })], gone: ['u1'], totals: { running: 0 } }, Date.parse(at) + 50);
+  assert.deepEqual([...t.rows.keys()], ['u2']);
+  assert.equal(t.rows.get('u2').state, 'dead');
+  assert.equal(t.seq, 6);
+  assert.equal(t.skew, 50);
+  fold(t, { seq: 9, at, whole: true, procs: [proc(3)] }, Date.parse(at));
+  assert.deepEqual([...t.rows.keys()], ['u3']);
+});
+
+test('names that mean something to the language mean nothing to the table', () => {
+  const t = newTable();
+  const evil = JSON.parse('{"seq":1,"at":"' + at + '","whole":true,"procs":[{"pid":1,"uuid":"__proto__","state":"running","name":"constructor","intent":"x","elapsed_ms":0,"__proto__":{"polluted":1}}],"totals":{"__proto__":{"polluted":1}}}');
+  fold(t, evil, 0);
+  assert.equal(t.rows.size, 1);
+  assert.equal({}.polluted, undefined);
+  assert.equal(arrange(t.rows, { tree: true, sort: '__proto__', query: '' }).length, 1);
+});
+
+test('a tree has children under their parents, and the parents of what matches', () => {
+  const rows = new Map([proc(1), proc(2, { parent_uuid: 'u1' }), proc(3, { parent_uuid: 'u2', intent: 'needle' }), proc(4)].map((p) => [p.uuid, p]));
+  const shape = (v) => arrange(rows, { tree: true, sort: 'pid', ...v }).map((r) => [r.p.pid, r.depth, r.dim]);
+  assert.deepEqual(shape({}), [[1, 0, false], [2, 1, false], [3, 2, false], [4, 0, false]]);
+  assert.deepEqual(shape({ query: 'NEEDLE' }), [[1, 0, true], [2, 1, true], [3, 2, false]]);
+  assert.deepEqual(shape({ closed: new Set(['u1']) }), [[1, 0, false], [4, 0, false]]);
+  assert.deepEqual(shape({ sort: 'tokens', down: true }).map((r) => r[0]), [4, 1, 2, 3]);
+});
+
+test('a circle of parents shows nobody twice and ends', () => {
+  const rows = new Map([proc(1, { parent_uuid: 'u2' }), proc(2, { parent_uuid: 'u1' }), proc(3, { parent_uuid: 'u3' })].map((p) => [p.uuid, p]));
+  const got = arrange(rows, { tree: true, sort: 'pid' });
+  assert.ok(got.length <= 3);
+});
+
+test('ten thousand rows are arranged in a moment', () => {
+  const rows = new Map();
+  for (let i = 1; i <= 10000; i++) rows.set('u' + i, proc(i, { parent_uuid: i > 1 ? 'u' + (i >> 1) : undefined }));
+  const from = performance.now();
+  assert.equal(arrange(rows, { tree: true, sort: 'tokens', down: true, query: '' }).length, 10000);
+  assert.ok(performance.now() - from < 1000);
+});
+
+test('the time of who does not work stands still', () => {
+  assert.equal(elapsed({ ...proc(1), at: 100 }, 600), 1500);
+  for (const state of ['suspended', 'dead', 'zombie', 'archived']) assert.equal(elapsed({ ...proc(1), state, at: 100 }, 600), 1000);
+});
+
+test('how a process is has one word', () => {
+  assert.equal(condition(proc(1)).tone, 'run');
+  assert.equal(condition(proc(1, { wait: 'budget' })).tone, 'wait');
+  assert.equal(condition(proc(1, { state: 'suspended' })).word, 'paused');
+  assert.equal(condition(proc(1, { state: 'dead', exit: { code: 1 } })).tone, 'bad');
+  assert.equal(condition(proc(1, { state: 'dead', exit: { code: 0 } })).word, 'done');
+});
+
+test('what steers or hides is seen', () => {
+  assert.equal(visible('\u001b[31mred\u0007'), '␛[31mred␇');
+  assert.equal(visible('a\u202eb\u2066c\u200bd\ufeff'), 'a‹U+202E›b‹U+2066›c‹U+200B›d‹U+FEFF›');
+  assert.equal(visible('\u0085\u009b'), '‹U+0085›‹U+009B›');
+  assert.equal(visible('\ud800x\udc00'), '\ufffdx\ufffd');
+  assert.equal(visible('\u{e0041}'), '‹U+E0041›');
+  assert.equal(visible('tab\tline\nwindows\r\n👩‍👩‍👧'), 'tab\tline\nwindows\n👩‍👩‍👧');
+  assert.equal(head('a😀b', 2), 'a');
+  assert.equal(line('a \n  b\u001bcd', 7), 'a b␛…');
+});
+
+test('numbers for people', () => {
+  assert.deepEqual([0, 999, 9999, 12345, 999499, 1e6, 2.5e9].map(count), ['0', '999', '9999', '12.3k', '999k', '1.0M', '2.5G']);
+  assert.deepEqual([0, 950, 9500, 61000, 3.6e6, 200 * 3.6e6].map(duration), ['0 ms', '950 ms', '9.5 s', '1 m 01 s', '1 h 00 m', '8 d 8 h']);
+  assert.deepEqual([0, 0.00001, 0.1234, 12.5].map(dollars), ['$0', '<$0.0001', '$0.1234', '$12.50']);
+  assert.deepEqual([0, 1023, 1536, 1048576].map(bytes), ['0 B', '1023 B', '1.5 KiB', '1.0 MiB']);
+});

@@ -1,0 +1,103 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"rnix/ipc"
+)
+
+// needsBrowser skips a test without node, its packages and a Chromium, and returns the path of that.
+func needsBrowser(t *testing.T) string {
+	t.Helper()
+	needsNode(t)
+	if testing.Short() {
+		t.Skip("needs a browser, which takes long")
+	}
+	for _, name := range []string{"playwright-core", "axe-core"} {
+		if _, err := os.Stat("app/node_modules/" + name); err != nil {
+			t.Skip("needs the packages of internal/web/app: npm ci there, or ./test")
+		}
+	}
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("needs chromium")
+	}
+	return path
+}
+
+// scenario runs a script of app/e2e on a dashboard. RNIX_SHOTS, if set, is where it keeps pictures.
+func (d *dashboard) scenario(chromium, script string, env ...string) string {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "node", filepath.Join("app/e2e", script))
+	cmd.Env = append(append(os.Environ(), "RNIX_LINK="+d.Link(), "RNIX_CHROMIUM="+chromium), env...)
+	// The browser is a child of node: both go at once if it takes too long.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		d.t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+// tables is a daemon that streams the frames it is given as watch_procs.
+func tables(t *testing.T, frames ...any) *dashboard {
+	t.Helper()
+	socket, _ := fakeDaemon(t, func(s *ipc.Server) {
+		watch := ipc.Method[map[string]any, json.RawMessage]{Name: "watch_procs", Stream: true}
+		ipc.HandleStream(s, watch, func(ctx context.Context, _ *ipc.Peer, _ map[string]any, out *ipc.Stream) error {
+			for i, f := range frames {
+				if err := out.Send(uint64(i+1), "table", f); err != nil {
+					return err
+				}
+			}
+			<-ctx.Done()
+			return nil
+		})
+	})
+	return serve(t, Options{Socket: socket})
+}
+
+// family is a frame with agents in every condition.
+func family() map[string]any {
+	now := time.Now()
+	id := func(n int) string { return fmt.Sprintf("0190f3c1-0000-7000-8000-%012d", n) }
+	proc := func(n, parent int, more map[string]any) map[string]any {
+		p := map[string]any{"pid": n, "uuid": id(n), "ppid": parent, "state": "running", "intent": "Report on the tests of this project", "agent": "assistant",
+			"provider": "anthropic", "model": "claude-sonnet", "step": n, "max_steps": 50, "tokens_used": 1234 * n * n, "cost_usd": 0.0123 * float64(n), "elapsed_ms": 61000 * n, "created_at": now}
+		if parent > 0 {
+			p["parent_uuid"] = id(parent)
+		}
+		for k, v := range more {
+			p[k] = v
+		}
+		return p
+	}
+	return map[string]any{"seq": 9, "at": now, "whole": true, "totals": map[string]any{"running": 4, "suspended": 1, "waiting": 2, "failed": 1, "tokens": 345678, "cost_usd": 1.25},
+		"procs": []any{
+			proc(1, 0, map[string]any{"name": "night", "intent": "Review all open TODOs and mend what is simple", "doing": map[string]any{"tool": "", "since": now.Add(-4 * time.Second), "step": 1, "calls": 1}}),
+			proc(2, 1, map[string]any{"name": "tests", "doing": map[string]any{"tool": "run_command", "since": now.Add(-40 * time.Second), "step": 2, "calls": 3}}),
+			proc(3, 2, map[string]any{"agent": "reviewer", "wait": "rate limit of anthropic, for 31s"}),
+			proc(4, 1, map[string]any{"state": "suspended", "wait": "paused for 12s", "intent": "Find the needle in the logs of March"}),
+			proc(5, 0, map[string]any{"name": "docs", "wait": "budget: tokens"}),
+			proc(6, 0, map[string]any{"kind": "supervisor", "agent": "", "model": "", "name": "workers", "intent": "one_for_one: 3 children", "cost_usd": 0}),
+			proc(7, 6, map[string]any{"state": "zombie", "exit": map[string]any{"code": 1, "reason": "error"}}),
+			proc(8, 6, map[string]any{"suspect_since": now.Add(-time.Minute), "intent": "A very long intent that goes on and on, " + string(make([]byte, 3)) + " with \u202e control characters, and that does not fit in any column of any table that anybody would like to look at"}),
+		}}
+}
+
+func TestOverviewInABrowser(t *testing.T) {
+	chromium := needsBrowser(t)
+	d := tables(t, family())
+	d.scenario(chromium, "overview.mjs")
+}

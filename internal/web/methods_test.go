@@ -1,0 +1,57 @@
+package web
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// kept are the methods that the page must not have, each with the reason.
+var kept = map[string]string{
+	"shutdown": "the daemon is not the page's", "spawn": "starts what a page thought of", "wait": "takes a result away from its parent",
+	"compose_up": "as spawn", "supervise_up": "as spawn", "supervise_add": "as spawn", "supervise_check": "reads any file", "supervise_stop": "not asked for",
+	"restore_files": "writes files", "merge": "writes files", "remove_worktree": "writes files", "write_path": "writes anywhere", "read_path": "reads any file",
+	"list_path": "as read_path", "gc": "removes histories", "keep": "not asked for", "unarchive": "not asked for", "fsck": "can repair",
+	"mcp_test": "starts a program", "send": "speaks as nobody", "recv": "takes a message away from an agent", "join_group": "not asked for", "leave_group": "not asked for",
+	"signal_group": "reaches more than the page shows", "session_tools": "an agent's own", "session_call": "an agent's own",
+}
+
+func TestEveryMethodOfTheWireIsDecided(t *testing.T) {
+	paths, err := filepath.Glob("../../ipc/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`Method\[[^\]]+(?:\]string)?[^\]]*\]\{Name: "(\w+)"`)
+	var names []string
+	for _, p := range paths {
+		if strings.HasSuffix(p, "_test.go") {
+			continue
+		}
+		b, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range named.FindAllStringSubmatch(string(b), -1) {
+			names = append(names, m[1])
+		}
+	}
+	if len(names) < 60 {
+		t.Fatalf("only %d methods were found", len(names))
+	}
+	for _, name := range names {
+		_, may := methods[name]
+		_, not := kept[name]
+		if may == not {
+			t.Errorf("%s has to stand in methods, or here with the reason why the page does not have it", name)
+		}
+	}
+	for name := range maps.Keys(kept) {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s is no method any more", name)
+		}
+	}
+}
