@@ -19,7 +19,7 @@ func psCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:        "ps",
 		Aliases:    []string{"list"},
-		SuggestFor: []string{"top", "jobs", "status", "pstree"},
+		SuggestFor: []string{"jobs", "status", "pstree"},
 		Short:      "list processes as a tree, with the commands that they run",
 		Long: `Ps lists the processes that are alive, and those that are suspended on disk: each below its parent, with
 what it waits for, and below it the processes of the operating system that it has started. With -a

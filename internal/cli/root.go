@@ -77,6 +77,7 @@ func entries() []entry {
 		{"gc", "set", gcCmd}, {"keep", "set", keepCmd}, {"unarchive", "set", unarchiveCmd}, {"du", "set", duCmd}, {"fsck", "set", fsckCmd},
 		{"init", "set", initCmd}, {"doctor", "set", doctorCmd}, {"daemon", "set", daemonCmd}, {"serve", "set", serveCmd}, {"version", "set", versionCmd},
 		{"completion", "set", completionCmd},
+		{"top", "see", topCmd}, {"dashboard", "see", dashboardCmd},
 		{"sh", "run", shCmd}, {"spawn", "", spawnCmd}, {shChild, "", shChildCmd},
 		{"exit-codes", "", func(*app) *cobra.Command {
 			return &cobra.Command{Use: "exit-codes", Short: "the exit codes of all commands", Long: exitCodesHelp()}

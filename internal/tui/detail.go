@@ -1,0 +1,157 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// detailPane shows what is known of a process, as text. It is the model of the other panes.
+type detailPane struct {
+	e     *env
+	long  *long
+	id    types.UUID // the process that is shown
+	known bool       // there was an answer for it
+	busy  bool       // a question is under way
+	again bool       // ... and what it asks for has changed since
+}
+
+func newDetailPane(e *env) pane { return &detailPane{e: e, long: newLong(e.t)} }
+
+func (d *detailPane) title() string   { return "Detail" }
+func (d *detailPane) text() *long     { return d.long }
+func (d *detailPane) keys() []binding { return nil }
+
+// detailMsg is the answer for one process.
+type detailMsg struct {
+	id  types.UUID
+	r   ipc.ProcDetail
+	err error
+}
+
+func (d *detailPane) show(p *ipc.Proc) tea.Cmd {
+	if p == nil {
+		d.id, d.known = types.UUID{}, false
+		return nil
+	}
+	if p.UUID != d.id {
+		d.id, d.known, d.busy = p.UUID, false, false
+		d.long.home()
+	}
+	return d.ask()
+}
+
+// ask asks for the process, but never twice at the same time: one that changes all the time is asked for as often as the
+// answers come.
+func (d *detailPane) ask() tea.Cmd {
+	if d.again = d.busy; d.busy {
+		return nil
+	}
+	d.busy = true
+	id := d.id
+	return ask(d.e, ipc.GetProcDetail, ipc.TargetRequest{Target: id.String()}, func(r ipc.ProcDetail, err error) tea.Msg {
+		return detailMsg{id, r, err}
+	})
+}
+
+func (d *detailPane) update(msg tea.Msg) tea.Cmd {
+	m, ok := msg.(detailMsg)
+	if !ok || m.id != d.id {
+		return nil
+	}
+	d.busy = false
+	switch {
+	case m.err == nil:
+		d.known = true
+		d.long.set(detailText(d.e.t, &m.r, d.e.now()))
+	case !d.known: // else the last answer stays, and the status line says that the daemon is gone
+		d.known = true
+		d.long.set(errorText(m.err))
+	}
+	if d.again {
+		return d.ask()
+	}
+	return nil
+}
+
+func (d *detailPane) view(w, h int) string {
+	switch {
+	case d.id == types.UUID{}:
+		return "no process is chosen"
+	case !d.known:
+		return "..."
+	}
+	return d.long.view(w, h)
+}
+
+// detailText renders what is known of a process. Everything in it is cleaned where it is shown.
+func detailText(t *Theme, d *ipc.ProcDetail, now time.Time) string {
+	var b strings.Builder
+	field := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-10s %s\n", name, value)
+		}
+	}
+	r := &row{Proc: d.Proc, at: now, gone: true}
+	field("pid", fmt.Sprintf("%s   uuid %s", d.PID, d.UUID))
+	field("name", t.line(d.Name))
+	field("state", badgeWord(r)+with(": ", t.line(waiting(r, now))))
+	if d.PPID != 0 {
+		field("parent", d.PPID.String())
+	}
+	field("agent", t.line(d.Agent))
+	field("model", t.modelName(&d.Proc))
+	field("step", stepText(&d.Proc))
+	field("tokens", tokensText(&d.Proc)+limit(d.Budget > 0, " of "+number(d.Budget)))
+	field("cost", costText(&d.Proc)+limit(d.BudgetUSD > 0, fmt.Sprintf(" of $%.2f", d.BudgetUSD)))
+	field("began", d.CreatedAt.Local().Format("2006-01-02 15:04:05"))
+	field("elapsed", age(r.elapsed(now)))
+	field("in", t.line(d.WorkDir))
+	field("groups", t.line(strings.Join(d.Groups, ", ")))
+	field("record", t.line(d.Dir))
+	field("damage", t.line(d.Damage))
+	section(&b, "intent", d.Intent)
+	section(&b, "plan", d.Plan)
+	section(&b, "result", d.Result)
+	var calls []string
+	for i := range d.Interrupted {
+		c := &d.Interrupted[i]
+		calls = append(calls, fmt.Sprintf("step %d: %s %s", c.Step, t.line(c.Tool), t.line(c.Path)))
+	}
+	section(&b, "calls without a result", strings.Join(calls, "\n"))
+	var children []string
+	for i := range d.Children {
+		c := &d.Children[i]
+		children = append(children, fmt.Sprintf("%d %s %s  %s", c.PID, t.line(c.Kind), sizeText(c.RSSBytes), t.line(c.Command)))
+	}
+	section(&b, "operating system", strings.Join(children, "\n"))
+	rights := "all devices"
+	if d.AllowedDevices != nil {
+		rights = strings.Join(d.AllowedDevices, " ")
+	}
+	section(&b, "may use", rights+with("\nnot ", strings.Join(d.DeniedDevices, " ")))
+	section(&b, "reads below", strings.Join(d.ReadRoots, "\n"))
+	section(&b, "tools", strings.Join(d.Tools, "  "))
+	section(&b, "skills", strings.Join(d.Skills, "  "))
+	section(&b, "mounted", strings.Join(d.MCPMounts, "\n"))
+	return b.String()
+}
+
+// section writes a text under a heading, if there is any.
+func section(b *strings.Builder, name, text string) {
+	if text = strings.TrimRight(text, "\n"); text != "" {
+		fmt.Fprintf(b, "\n%s\n  %s\n", strings.ToUpper(name), strings.ReplaceAll(text, "\n", "\n  "))
+	}
+}
+
+func limit(has bool, text string) string {
+	if has {
+		return text
+	}
+	return ""
+}
