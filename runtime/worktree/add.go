@@ -58,7 +58,12 @@ func (p *attempt) has(ctx context.Context, ref string) bool { return p.commit(ct
 
 // commit returns the commit of a reference; "" if there is none.
 func (p *attempt) commit(ctx context.Context, ref string) string {
-	out, err := p.git.git(ctx, p.quiet, "-C", p.rec.Parent, "rev-parse", "--quiet", "--verify", "--end-of-options", ref+"^{commit}")
+	return p.commitIn(ctx, p.rec.Parent, ref)
+}
+
+// commitIn is commit in a work tree, which has a HEAD of its own.
+func (p *attempt) commitIn(ctx context.Context, dir, ref string) string {
+	out, err := p.git.git(ctx, p.quiet, "-C", dir, "rev-parse", "--quiet", "--verify", "--end-of-options", ref+"^{commit}")
 	if err != nil {
 		return ""
 	}
@@ -114,13 +119,19 @@ func (p *attempt) addWorktree(ctx context.Context) error {
 		return types.Errorf(types.ErrDriver, "Provision", p.rec.Path, "%w", err)
 	}
 	p.rec.GitDir = gitDirOf(p.rec.Path)
-	return nil
+	if err := p.atBase(ctx); err != nil {
+		return err
+	}
+	return p.narrow(ctx)
 }
 
 // add runs git worktree add. A new branch is made by git itself, which refuses one that exists; only
 // then is it looked at.
 func (p *attempt) add(ctx context.Context, start string) error {
 	run := func(args ...string) error {
+		if len(p.spec.Sparse) > 0 { // narrow checks out
+			args = append([]string{"--no-checkout"}, args...)
+		}
 		args = append([]string{"-C", p.rec.Parent, "worktree", "add", "--quiet"}, args...)
 		_, err := p.git.git(ctx, p.quiet, args...)
 		if err != nil {

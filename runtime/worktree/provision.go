@@ -223,7 +223,10 @@ func (p *attempt) clone(ctx context.Context) error {
 	if p.spec.BaseRef != "" {
 		first, then = p.spec.BaseRef, p.spec.Branch
 	}
-	args := []string{"clone", "--quiet"}
+	args := append([]string{"clone", "--quiet"}, p.seedOptions()...)
+	if len(p.spec.Sparse) > 0 {
+		args = append(args, "--filter=blob:none", "--sparse")
+	}
 	if first != "" {
 		args = append(args, "--branch", first)
 	}
@@ -232,13 +235,15 @@ func (p *attempt) clone(ctx context.Context) error {
 	}
 	p.rec.BaseRef = first
 	p.rec.Tags = packedTags(filepath.Join(p.rec.Path, ".git"))
-	if then == "" || then == first {
-		return nil
+	if then != "" && then != first {
+		if _, err := p.git.git(ctx, p.auth.set, "-C", p.rec.Path, "checkout", "--quiet", "--no-track", "-b", then); err != nil {
+			return types.Errorf(types.ErrDriver, "Provision", p.rec.Path, "%w", err)
+		}
 	}
-	if _, err := p.git.git(ctx, nil, "-C", p.rec.Path, "checkout", "--quiet", "--no-track", "-b", then); err != nil {
-		return types.Errorf(types.ErrDriver, "Provision", p.rec.Path, "%w", err)
+	if err := p.atBase(ctx); err != nil {
+		return err
 	}
-	return nil
+	return p.narrow(ctx)
 }
 
 // packedTags returns the tags that a fresh clone has, each as its commit and its name. They are the

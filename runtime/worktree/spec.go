@@ -36,6 +36,21 @@ type ProvisionSpec struct {
 	// BaseCommit is the commit, in full, at which a new Branch of a work tree begins, in place of a
 	// BaseRef. Nothing is fetched.
 	BaseCommit string
+
+	// RequireBranchBase asks for a base that is literally the name of a branch of the remote, without
+	// the spellings above, and for a checkout that begins at what was last seen of it: a tag of that name,
+	// or a Branch with commits of its own, is refused (ErrInvalidBaseRef, ErrNotAtBase).
+	RequireBranchBase bool
+
+	// Sparse are directories below the top; only these, and the files at the top and beside what leads to
+	// them, are checked out, and only these does a clone fetch. None = all. A repository that gets such a
+	// work tree has extensions.worktreeConfig from then on: git keeps there what a work tree leaves out.
+	Sparse []string
+
+	// Seed is a repository on this machine of which a clone takes the objects that it has, in place of
+	// fetching them. It is a cache: with "" or one that cannot be used the clone is slower and the same,
+	// and it can go afterwards. Git takes what is in it on trust: name none that agents can write.
+	Seed string
 }
 
 // What is not looked at in most programs is not made at their start.
@@ -83,14 +98,24 @@ func (s ProvisionSpec) settled() (ProvisionSpec, error) {
 			return invalid("the branch %q %s", s.Branch, why)
 		}
 	}
-	if s.BaseRef != "" {
+	if s.RequireBranchBase && s.Strategy != StrategyEmpty {
+		if err := s.literalBase(); err != nil {
+			return s, err
+		}
+	} else if s.BaseRef != "" {
 		if s.BaseRef = shortRef(s.BaseRef); s.BaseRef == "" || badBranch(s.BaseRef) != "" || strings.HasPrefix(s.BaseRef, "refs/") {
 			return invalid("%w: %q; name one, such as main or origin/main", ErrInvalidBaseRef, s.BaseRef)
 		}
 	}
+	if why := badSparse(s.Sparse); why != "" {
+		return invalid("%s", why)
+	}
+	if s.BaseCommit != "" && s.RequireBranchBase {
+		return invalid("a base commit is no branch: leave it or RequireBranchBase out")
+	}
 	switch s.Strategy {
 	case StrategyEmpty:
-		if s.RepoURL != "" || s.ParentRepoPath != "" || s.Branch != "" || s.BaseRef != "" || s.BaseCommit != "" || s.SkipBaseFetch {
+		if s.RepoURL != "" || s.ParentRepoPath != "" || s.Branch != "" || s.BaseRef != "" || s.BaseCommit != "" || s.SkipBaseFetch || s.RequireBranchBase || len(s.Sparse) > 0 || s.Seed != "" {
 			return invalid("an empty directory has no repository, branch or base: leave them out, or name another strategy")
 		}
 	case StrategyClone:
@@ -103,12 +128,15 @@ func (s ProvisionSpec) settled() (ProvisionSpec, error) {
 		if filepath.IsAbs(s.RepoURL) {
 			s.RepoURL = filepath.Clean(s.RepoURL)
 		}
+		if s.Seed != "" && !filepath.IsAbs(s.Seed) {
+			return invalid("the seed %q is no absolute path", s.Seed)
+		}
 	case StrategyWorktreeAdd:
 		if s.ParentRepoPath == "" {
 			return invalid("ParentRepoPath is empty: name the repository that gets a work tree")
 		}
-		if s.RepoURL != "" {
-			return invalid("a work tree of %s has no URL: leave it out", s.ParentRepoPath)
+		if s.RepoURL != "" || s.Seed != "" {
+			return invalid("a work tree of %s has no URL and no seed: leave them out", s.ParentRepoPath)
 		}
 		s.ParentRepoPath = resolved(s.ParentRepoPath)
 		if s.BaseCommit != "" && (s.BaseRef != "" || !commitName().MatchString(s.BaseCommit)) {
