@@ -133,3 +133,48 @@ func TestARecordThatCannotBeReadIsSaid(t *testing.T) {
 		}
 	}
 }
+
+func TestACrashBetweenARecordAndItsDirectoryLeavesNothing(t *testing.T) {
+	for name, recorded := range map[string]bool{"before the record": false, "behind it": true} {
+		for _, again := range []bool{false, true} {
+			m := manager(t, Options{CommandRunner: (&fake{}).plain})
+			aside := m.ledger.coming("s")
+			if err := os.MkdirAll(aside, 0o750); err != nil {
+				t.Fatal(err)
+			}
+			if recorded {
+				dev, ino, _ := identity(aside)
+				if err := m.ledger.write(&record{Session: "s", State: stateClaimed, Path: filepath.Join(m.ParentDir(), "s"), Device: dev, Inode: ino, Strategy: StrategyEmpty}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if again || !recorded { // nobody has heard of the session: only who makes it takes the rest away
+				if _, err := m.Provision(t.Context(), ProvisionSpec{SessionID: "s", Strategy: StrategyEmpty}); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if err := m.Teardown(t.Context(), "s"); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if entries, _ := os.ReadDir(m.ledger.dir); len(entries) > 0 || exists(filepath.Join(m.ParentDir(), "s")) {
+				t.Errorf("%s: left %v", name, entries)
+			}
+		}
+	}
+}
+
+func TestADirectoryThatComesFirstIsNotReplaced(t *testing.T) {
+	m := manager(t, Options{CommandRunner: (&fake{}).plain})
+	path := filepath.Join(m.ParentDir(), "s")
+	if err := os.MkdirAll(m.ledger.dir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	r := &record{Session: "s", Path: path}
+	err := m.claimDir("s", path, func(dev, ino uint64) error {
+		r.Device, r.Inode, r.State = dev, ino, stateClaimed
+		return errors.Join(m.ledger.write(r), os.Mkdir(path, 0o700)) // somebody else, at the last moment
+	})
+	if !errors.Is(err, ErrWorkareaRootOccupied) || !exists(path) || exists(m.ledger.path("s")) || exists(m.ledger.coming("s")) {
+		t.Errorf("%v", err)
+	}
+}

@@ -84,6 +84,9 @@ type ledger struct {
 
 func (l ledger) path(session string) string { return filepath.Join(l.dir, session+".json") }
 
+// coming is where the directory of a checkout is made, before it gets its name.
+func (l ledger) coming(session string) string { return filepath.Join(l.dir, session+".coming") }
+
 // read returns the record of a session; nil if there is none.
 func (l ledger) read(session string) (*record, error) {
 	path := l.path(session)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"rnix/internal/durable"
 	"rnix/types"
 )
@@ -167,21 +169,50 @@ func (p *attempt) prepare(ctx context.Context) (err error) {
 // claim makes the directory and a record that it is ours, so that what a crash leaves of it is known.
 func (p *attempt) claim() error {
 	p.rec.State = stateClaimed
-	if err := os.Mkdir(p.rec.Path, 0o750); errors.Is(err, os.ErrExist) {
-		return occupied(p.rec.Path)
-	} else if err != nil {
-		return types.Errorf(types.ErrStorage, "Provision", p.rec.Path, "%w", err)
+	return p.claimDir(p.rec.Session, p.rec.Path, func(dev, ino uint64) error {
+		p.rec.Device, p.rec.Inode = dev, ino
+		return p.ledger.write(p.rec)
+	})
+}
+
+// claimDir makes a directory at a place where nothing is. It gets its name only once it is recorded, so
+// no moment is left in which it is there and nobody knows whose it is. The caller has the lock of key.
+func (m *Manager) claimDir(key, path string, note func(dev, ino uint64) error) error {
+	aside := m.ledger.coming(key)
+	if err := os.Remove(aside); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return types.Errorf(types.ErrStorage, "Provision", aside, "%w", err)
 	}
-	p.rec.Device, p.rec.Inode, _ = identity(p.rec.Path)
-	if err := p.ledger.write(p.rec); err != nil {
-		return errors.Join(err, os.Remove(p.rec.Path))
+	if err := os.Mkdir(aside, 0o750); err != nil {
+		return types.Errorf(types.ErrStorage, "Provision", aside, "%w", err)
 	}
-	return nil
+	dev, ino, _ := identity(aside)
+	err := note(dev, ino)
+	if err == nil {
+		err = unix.Renameat2(unix.AT_FDCWD, aside, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
+		if err == nil {
+			return nil
+		}
+		if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) { // a file system that cannot refuse to rename
+			if err = os.Mkdir(path, 0o750); err == nil {
+				dev, ino, _ = identity(path)
+				return errors.Join(note(dev, ino), os.Remove(aside))
+			}
+		}
+		if errors.Is(err, os.ErrExist) {
+			err = occupied(path)
+		} else {
+			err = types.Errorf(types.ErrStorage, "Provision", path, "%w", err)
+		}
+	}
+	return errors.Join(err, os.Remove(aside), m.ledger.forget(key))
 }
 
 // discard removes a checkout that was never ready: nobody has been told of it, so what is in it is
 // git's. A directory that is not the one that was made is not touched.
 func (m *Manager) discard(ctx context.Context, r *record) error {
+	if err := os.Remove(m.ledger.coming(r.Session)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return types.Errorf(types.ErrStorage, "Remove", m.ledger.coming(r.Session), "%w", err)
+	}
 	if _, err := os.Lstat(r.Path); err == nil && !r.isThere() {
 		return occupied(r.Path)
 	} else if err == nil {
