@@ -89,42 +89,61 @@ func (l ledger) coming(session string) string { return filepath.Join(l.dir, sess
 
 // read returns the record of a session; nil if there is none.
 func (l ledger) read(session string) (*record, error) {
-	path := l.path(session)
-	b, err := durable.ReadFile(l.fs, path)
-	if types.CodeOf(err) == types.ErrNotFound {
-		return nil, nil
-	}
-	if err != nil {
+	var r record
+	there, err := l.load(l.path(session), &r, func() (int, bool) { return r.Version, r.Session == session && filepath.IsAbs(r.Path) })
+	if err != nil || !there {
 		return nil, err
 	}
-	var r record
-	if err := json.Unmarshal(b, &r); err != nil || r.Version < 1 || r.Session != session || !filepath.IsAbs(r.Path) {
-		return nil, types.Errorf(types.ErrStorage, "Read", path, "is not the record of session %s: look at its checkout, then move this file away", session)
-	}
-	if r.Version > recordVersion {
-		return nil, types.Errorf(types.ErrVersion, "Read", path, "written in format %d by a newer program, this one reads up to %d", r.Version, recordVersion)
-	}
 	return &r, nil
+}
+
+// load reads a file of ours into what holder points to. whole says which version it is of, and whether
+// it is what it should be. false if there is no such file.
+func (l ledger) load(path string, holder any, whole func() (version int, ok bool)) (bool, error) {
+	b, err := durable.ReadFile(l.fs, path)
+	if types.CodeOf(err) == types.ErrNotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	err = json.Unmarshal(b, holder)
+	version, ok := whole()
+	if err != nil || version < 1 || !ok {
+		return false, types.Errorf(types.ErrStorage, "Read", path, "is not the record of session %s: look at its checkout, then move this file away", strings.TrimSuffix(filepath.Base(path), ".json"))
+	}
+	if version > recordVersion {
+		return false, types.Errorf(types.ErrVersion, "Read", path, "written in format %d by a newer program, this one reads up to %d", version, recordVersion)
+	}
+	return true, nil
 }
 
 // write makes a record durable.
 func (l ledger) write(r *record) error {
 	r.Version, r.Time = recordVersion, time.Now().UTC()
-	b, err := json.Marshal(r)
+	return l.save(l.path(r.Session), r)
+}
+
+// save makes a file of ours durable.
+func (l ledger) save(path string, holder any) error {
+	b, err := json.Marshal(holder)
 	if err != nil {
-		return types.Errorf(types.ErrInternal, "Write", r.Path, "%w", err)
+		return types.Errorf(types.ErrInternal, "Write", path, "%w", err)
 	}
-	return durable.WriteFile(l.fs, l.path(r.Session), append(b, '\n'), durable.Durable)
+	return durable.WriteFile(l.fs, path, append(b, '\n'), durable.Durable)
 }
 
 // forget removes the record of a session.
-func (l ledger) forget(session string) error {
-	err := l.fs.Remove(l.path(session))
+func (l ledger) forget(session string) error { return l.drop(l.path(session)) }
+
+// drop removes a file of ours. One that is not there is no error.
+func (l ledger) drop(path string) error {
+	err := l.fs.Remove(path)
 	if err == nil {
-		err = l.fs.SyncDir(l.dir)
+		err = l.fs.SyncDir(filepath.Dir(path))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return types.Errorf(types.ErrStorage, "Forget", l.path(session), "%w", err)
+		return types.Errorf(types.ErrStorage, "Forget", path, "%w", err)
 	}
 	return nil
 }

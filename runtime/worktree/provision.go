@@ -17,8 +17,8 @@ import (
 // Provision makes the checkout of a session and returns its directory. Calls for one session come one
 // after the other. A branch that somebody else has checked out, or a lock of git's, is waited for:
 // MaxSpawnRetries tries with Options.RetryDelay between them, and before each but the first the prober
-// is asked. ErrLostOwnership, ErrWorkareaRootOccupied, ErrInvalidBaseRef and ErrBaseFetch end it at
-// once. After an error nothing is there that was not there before, but for what was fetched.
+// is asked. ErrLostOwnership, ErrWorkareaRootOccupied, ErrWorkareaLeased, ErrInvalidBaseRef and
+// ErrBaseFetch end it at once. After an error nothing is there that was not there before, but for what was fetched.
 func (m *Manager) Provision(ctx context.Context, spec ProvisionSpec) (path string, err error) {
 	s, err := spec.settled()
 	if err != nil {
@@ -29,6 +29,9 @@ func (m *Manager) Provision(ctx context.Context, spec ProvisionSpec) (path strin
 		return "", err
 	}
 	defer unlock()
+	if err := m.endOfLease(ctx, s.SessionID); err != nil {
+		return "", err
+	}
 	old, err := m.ledger.read(s.SessionID)
 	if err == nil && old != nil {
 		err = m.settleOld(ctx, old)

@@ -53,7 +53,8 @@ func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\
 // commit is on a remote or, for a work tree, on another branch, no operation of git's is half-way, it
 // holds no other repository, and nobody works there or has locked it. Else it is parked: it stays as it
 // is, the session stays known, and the error is a *ParkedError. The branch of a work tree stays in its
-// repository. A session that is not known is no error, so Teardown can be called again.
+// repository. A session that is not known is no error, so Teardown can be called again. One that is
+// leased is removed when the lease ends, so that is no error either: Path still knows it then.
 func (m *Manager) Teardown(ctx context.Context, sessionID string) error {
 	if checkSession("Teardown", sessionID) != nil {
 		return nil // nothing was ever made under such a name
@@ -72,6 +73,9 @@ func (m *Manager) Teardown(ctx context.Context, sessionID string) error {
 	}
 	if r.State == stateClaimed {
 		return m.discard(ctx, r)
+	}
+	if leased, err := m.wantedGone(sessionID); leased || err != nil {
+		return err
 	}
 	return m.remove(ctx, r)
 }

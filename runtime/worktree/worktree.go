@@ -9,7 +9,11 @@
 // It does not know what a session is for, nor who works in its checkout. Git's own configuration of a
 // repository counts as written by whoever worked there: programs that it names are not run.
 //
-// Locks: the lock of a session (a file, so it holds between processes) > the gate of a repository
+// A session with several repositories has a root: one directory with a checkout for each. A lease keeps
+// a checkout, or a root, of a session that has ended until its results are in good hands.
+//
+// Locks: the lock of a session or a root (a file, so it holds between processes; nobody holds two, and
+// the checkouts of a root and the lease of either are guarded by the same) > the gate of a repository
 // (within one process: fetches are readers; adding and removing work trees are writers). The lock of
 // the registries of gates and fetches is a leaf.
 package worktree

@@ -1,0 +1,259 @@
+package worktree
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"rnix/internal/durable"
+	"rnix/types"
+)
+
+// leaseDir is where the leases are, below the parent directory. No session or leaf can have its name.
+const leaseDir = ".terminal-leases"
+
+// ErrWorkareaLeased says that the checkout of a session that has ended is kept for somebody who has not
+// got its results yet.
+var ErrWorkareaLeased = errors.New("the checkout is leased")
+
+// LeaseState says how far a lease is.
+type LeaseState string
+
+// The states. What is released has no lease any more. Part of the on-disk format.
+const (
+	LeaseActive         LeaseState = "active"
+	LeaseReleasePending LeaseState = "release-pending"
+)
+
+// Lease keeps the checkout of a session that has ended, or a whole root, until somebody has taken over
+// what it has brought, or until nobody waits for that any longer.
+type Lease struct {
+	ID      string     `json:"id"`
+	For     string     `json:"for"` // the session, or the id of the root
+	Path    string     `json:"path"`
+	State   LeaseState `json:"state"`
+	Expires time.Time  `json:"expires"` // by the clock of the machine
+
+	// ReleaseRequested says that Teardown was called meanwhile: the end of the lease is then the
+	// removal, if Teardown would remove it. Else the end of the lease changes nothing about it.
+	ReleaseRequested bool `json:"release_requested,omitempty"`
+
+	Tries int       `json:"tries,omitempty"` // to remove it, that have failed
+	Next  time.Time `json:"next,omitzero"`   // when the next try is due
+}
+
+// over reports whether a lease has ended, and its checkout is to be seen to.
+func (l *Lease) over(now time.Time) bool {
+	return (l.State == LeaseReleasePending || !now.Before(l.Expires)) && !now.Before(l.Next)
+}
+
+// leaseRecord is a lease on disk. Part of the on-disk format.
+type leaseRecord struct {
+	Version int    `json:"v"`
+	Key     string `json:"key"` // the name of the record of what is leased
+	Lease
+}
+
+func (l ledger) leasePath(key string) string {
+	return filepath.Join(filepath.Dir(l.dir), leaseDir, key+".json")
+}
+
+func (l ledger) readLease(key string) (*leaseRecord, error) {
+	var r leaseRecord
+	there, err := l.load(l.leasePath(key), &r, func() (int, bool) { return r.Version, r.Key == key && r.ID != "" && !r.Expires.IsZero() })
+	if err != nil || !there {
+		return nil, err
+	}
+	return &r, nil
+}
+
+func (l ledger) writeLease(r *leaseRecord) error {
+	r.Version = recordVersion
+	if err := durable.MkdirAll(l.fs, filepath.Dir(l.leasePath(""))); err != nil {
+		return err
+	}
+	return l.save(l.leasePath(r.Key), r)
+}
+
+// leases returns the records of all leases.
+func (l ledger) leases() (out []*leaseRecord, err error) {
+	entries, err := l.fs.ReadDir(filepath.Dir(l.leasePath("")))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, types.Errorf(types.ErrStorage, "Leases", leaseDir, "%w", err)
+	}
+	for _, e := range entries {
+		key, ok := strings.CutSuffix(e.Name(), ".json")
+		if !ok || checkSession("Leases", strings.TrimSuffix(key, rootMark)) != nil {
+			continue
+		}
+		r, err := l.readLease(key)
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// Leases returns all leases that have not been released, in the order of what they are for.
+func (m *Manager) Leases() ([]Lease, error) {
+	all, err := m.ledger.leases()
+	out := make([]Lease, 0, len(all))
+	for _, r := range all {
+		out = append(out, r.Lease)
+	}
+	return out, err
+}
+
+// LeaseCheckout keeps the checkout of a session, or the root with an id, from now on for ttl: Teardown
+// only notes that it is to go, and Provision of the session is ErrWorkareaLeased. One that is leased
+// already is so for longer; no lease gets shorter. ErrUnknownSession if nothing is to be leased.
+func (m *Manager) LeaseCheckout(ctx context.Context, id string, ttl time.Duration) (Lease, error) {
+	const op = "Lease"
+	if ttl <= 0 {
+		return Lease{}, types.Errorf(types.ErrInvalid, op, id, "a lease of %s is none: name how long it holds", ttl)
+	}
+	key, err := m.keyOf(id)
+	if err != nil {
+		return Lease{}, err
+	}
+	_, unlock, err := m.ledger.lock(ctx, key)
+	if err != nil {
+		return Lease{}, err
+	}
+	defer unlock()
+	if again, err := m.keyOf(id); err != nil || again != key {
+		return Lease{}, types.Errorf(types.ErrNotFound, op, id, "%w", ErrUnknownSession)
+	}
+	r, err := m.ledger.readLease(key)
+	if err != nil {
+		return Lease{}, err
+	}
+	until := time.Now().Add(ttl).UTC().Round(0)
+	switch {
+	case r == nil:
+		path := filepath.Join(m.dir, strings.TrimSuffix(key, rootMark))
+		if !strings.HasSuffix(key, rootMark) {
+			if path, err = m.Path(id); err != nil {
+				return Lease{}, err
+			}
+		}
+		r = &leaseRecord{Key: key, Lease: Lease{ID: "wtl_" + strings.ToLower(rand.Text()), For: id, Path: path, State: LeaseActive, Expires: until}}
+	case r.State != LeaseActive || !time.Now().Before(r.Expires):
+		return Lease{}, types.Errorf(types.ErrConflict, op, id, "%w, and that lease has ended: what it was for is being seen to", ErrWorkareaLeased)
+	case until.After(r.Expires):
+		r.Expires = until
+	default:
+		return r.Lease, nil
+	}
+	return r.Lease, m.ledger.writeLease(r)
+}
+
+// keyOf returns the name of the record of a session, or of a root with an id.
+func (m *Manager) keyOf(id string) (string, error) {
+	if r, err := m.ledger.rootByID(id); err != nil || r != nil {
+		if err != nil {
+			return "", err
+		}
+		return r.Key, nil
+	}
+	_, err := m.Result(id)
+	return id, err
+}
+
+// ReleaseLease says that what a session has brought is in good hands: its checkout is not kept for that
+// any longer. ReapLeases does what is left to do. A lease that is not known has been released before.
+func (m *Manager) ReleaseLease(ctx context.Context, leaseID string) error {
+	all, err := m.ledger.leases()
+	if err != nil {
+		return err
+	}
+	for _, l := range all {
+		if l.ID == leaseID {
+			return m.changeLease(ctx, l, func(_ context.Context, r *leaseRecord) error {
+				r.State = LeaseReleasePending
+				return m.ledger.writeLease(r)
+			})
+		}
+	}
+	return nil
+}
+
+// changeLease does something with a lease that is still the same once its checkout is locked.
+func (m *Manager) changeLease(ctx context.Context, l *leaseRecord, do func(ctx context.Context, r *leaseRecord) error) error {
+	ctx, unlock, err := m.ledger.lock(ctx, l.Key)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	r, err := m.ledger.readLease(l.Key)
+	if err != nil || r == nil || r.ID != l.ID {
+		return err
+	}
+	return do(ctx, r)
+}
+
+// wantedGone notes in the lease of a checkout, if it has one, that it is to be removed. The caller has
+// its lock.
+func (m *Manager) wantedGone(key string) (leased bool, err error) {
+	r, err := m.ledger.readLease(key)
+	if err != nil || r == nil {
+		return false, err
+	}
+	if r.ReleaseRequested {
+		return true, nil
+	}
+	r.ReleaseRequested = true
+	return true, m.ledger.writeLease(r)
+}
+
+// endOfLease returns nil if a checkout has no lease, or none any longer, and ErrWorkareaLeased while it
+// holds. The caller has its lock.
+func (m *Manager) endOfLease(ctx context.Context, key string) error {
+	r, err := m.ledger.readLease(key)
+	if err != nil || r == nil {
+		return err
+	}
+	if !r.over(time.Now()) {
+		return types.Errorf(types.ErrConflict, "Provision", r.Path, "%w to somebody who has not got its results yet, until %s: release lease %s, or wait", ErrWorkareaLeased,
+			r.Expires.Format(time.RFC3339), r.ID)
+	}
+	return m.endLease(ctx, r)
+}
+
+// endLease does what is to be done when a lease has ended. A checkout that Teardown would park is
+// parked: that is the end of its lease too, and no error. The caller has its lock.
+func (m *Manager) endLease(ctx context.Context, r *leaseRecord) error {
+	if r.ReleaseRequested {
+		err := m.removeByKey(ctx, r.Key)
+		if errors.Is(err, ErrParked) {
+			m.log.Warn("a lease has ended, and its checkout is kept", "for", r.For, "error", err)
+		} else if err != nil {
+			r.State, r.Next, r.Tries = LeaseReleasePending, time.Now().Add(leaseRetry(r.Tries)).UTC().Round(0), r.Tries+1
+			return errors.Join(err, m.ledger.writeLease(r))
+		}
+	}
+	return m.ledger.drop(m.ledger.leasePath(r.Key))
+}
+
+// removeByKey is Teardown for who has the lock already.
+func (m *Manager) removeByKey(ctx context.Context, key string) error {
+	if strings.HasSuffix(key, rootMark) {
+		r, err := m.ledger.readRoot(key)
+		if err != nil || r == nil {
+			return err
+		}
+		return m.removeRoot(ctx, r)
+	}
+	r, err := m.ledger.read(key)
+	if err != nil || r == nil {
+		return err
+	}
+	return m.remove(ctx, r)
+}
