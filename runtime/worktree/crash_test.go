@@ -170,7 +170,7 @@ func TestADirectoryThatComesFirstIsNotReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &record{Session: "s", Path: path}
-	err := m.claimDir("s", path, func(dev, ino uint64) error {
+	err := m.ledger.claimDir("s", path, func(dev, ino uint64) error {
 		r.Device, r.Inode, r.State = dev, ino, stateClaimed
 		return errors.Join(m.ledger.write(r), os.Mkdir(path, 0o700)) // somebody else, at the last moment
 	})

@@ -101,9 +101,15 @@ func (l ledger) leases() (out []*leaseRecord, err error) {
 	return out, nil
 }
 
-// Leases returns all leases that have not been released, in the order of what they are for.
-func (m *Manager) Leases() ([]Lease, error) {
-	all, err := m.ledger.leases()
+// Leases are those of the checkouts and roots of a Manager. Safe for concurrent use, as the Manager is.
+type Leases struct{ m *Manager }
+
+// NewLeases returns the leases of a manager.
+func NewLeases(m *Manager) Leases { return Leases{m} }
+
+// All returns all leases that have not been released, in the order of what they are for.
+func (o Leases) All() ([]Lease, error) {
+	all, err := o.m.ledger.leases()
 	out := make([]Lease, 0, len(all))
 	for _, r := range all {
 		out = append(out, r.Lease)
@@ -111,36 +117,36 @@ func (m *Manager) Leases() ([]Lease, error) {
 	return out, err
 }
 
-// LeaseCheckout keeps the checkout of a session, or the root with an id, from now on for ttl: Teardown
+// Take keeps the checkout of a session, or the root with an id, from now on for ttl: Teardown
 // only notes that it is to go, and Provision of the session is ErrWorkareaLeased. One that is leased
 // already is so for longer; no lease gets shorter. ErrUnknownSession if nothing is to be leased.
-func (m *Manager) LeaseCheckout(ctx context.Context, id string, ttl time.Duration) (Lease, error) {
+func (o Leases) Take(ctx context.Context, id string, ttl time.Duration) (Lease, error) {
 	const op = "Lease"
 	if ttl <= 0 {
 		return Lease{}, types.Errorf(types.ErrInvalid, op, id, "a lease of %s is none: name how long it holds", ttl)
 	}
-	key, err := m.keyOf(id)
+	key, err := o.keyOf(id)
 	if err != nil {
 		return Lease{}, err
 	}
-	_, unlock, err := m.ledger.lock(ctx, key)
+	_, unlock, err := o.m.ledger.lock(ctx, key)
 	if err != nil {
 		return Lease{}, err
 	}
 	defer unlock()
-	if again, err := m.keyOf(id); err != nil || again != key {
+	if again, err := o.keyOf(id); err != nil || again != key {
 		return Lease{}, types.Errorf(types.ErrNotFound, op, id, "%w", ErrUnknownSession)
 	}
-	r, err := m.ledger.readLease(key)
+	r, err := o.m.ledger.readLease(key)
 	if err != nil {
 		return Lease{}, err
 	}
 	until := time.Now().Add(ttl).UTC().Round(0)
 	switch {
 	case r == nil:
-		path := filepath.Join(m.dir, strings.TrimSuffix(key, rootMark))
+		path := filepath.Join(o.m.dir, strings.TrimSuffix(key, rootMark))
 		if !strings.HasSuffix(key, rootMark) {
-			if path, err = m.Path(id); err != nil {
+			if path, err = o.m.Path(id); err != nil {
 				return Lease{}, err
 			}
 		}
@@ -152,47 +158,47 @@ func (m *Manager) LeaseCheckout(ctx context.Context, id string, ttl time.Duratio
 	default:
 		return r.Lease, nil
 	}
-	return r.Lease, m.ledger.writeLease(r)
+	return r.Lease, o.m.ledger.writeLease(r)
 }
 
 // keyOf returns the name of the record of a session, or of a root with an id.
-func (m *Manager) keyOf(id string) (string, error) {
-	if r, err := m.ledger.rootByID(id); err != nil || r != nil {
+func (o Leases) keyOf(id string) (string, error) {
+	if r, err := o.m.ledger.rootByID(id); err != nil || r != nil {
 		if err != nil {
 			return "", err
 		}
 		return r.Key, nil
 	}
-	_, err := m.Result(id)
+	_, err := o.m.Result(id)
 	return id, err
 }
 
-// ReleaseLease says that what a session has brought is in good hands: its checkout is not kept for that
-// any longer. ReapLeases does what is left to do. A lease that is not known has been released before.
-func (m *Manager) ReleaseLease(ctx context.Context, leaseID string) error {
-	all, err := m.ledger.leases()
+// Release says that what a session has brought is in good hands: its checkout is not kept for that
+// any longer. Reap does what is left to do. A lease that is not known has been released before.
+func (o Leases) Release(ctx context.Context, leaseID string) error {
+	all, err := o.m.ledger.leases()
 	if err != nil {
 		return err
 	}
 	for _, l := range all {
 		if l.ID == leaseID {
-			return m.changeLease(ctx, l, func(_ context.Context, r *leaseRecord) error {
+			return o.change(ctx, l, func(_ context.Context, r *leaseRecord) error {
 				r.State = LeaseReleasePending
-				return m.ledger.writeLease(r)
+				return o.m.ledger.writeLease(r)
 			})
 		}
 	}
 	return nil
 }
 
-// changeLease does something with a lease that is still the same once its checkout is locked.
-func (m *Manager) changeLease(ctx context.Context, l *leaseRecord, do func(ctx context.Context, r *leaseRecord) error) error {
-	ctx, unlock, err := m.ledger.lock(ctx, l.Key)
+// change does something with a lease that is still the same once its checkout is locked.
+func (o Leases) change(ctx context.Context, l *leaseRecord, do func(ctx context.Context, r *leaseRecord) error) error {
+	ctx, unlock, err := o.m.ledger.lock(ctx, l.Key)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	r, err := m.ledger.readLease(l.Key)
+	r, err := o.m.ledger.readLease(l.Key)
 	if err != nil || r == nil || r.ID != l.ID {
 		return err
 	}
@@ -201,8 +207,8 @@ func (m *Manager) changeLease(ctx context.Context, l *leaseRecord, do func(ctx c
 
 // wantedGone notes in the lease of a checkout, if it has one, that it is to be removed. The caller has
 // its lock.
-func (m *Manager) wantedGone(key string) (leased bool, err error) {
-	r, err := m.ledger.readLease(key)
+func (o Leases) wantedGone(key string) (leased bool, err error) {
+	r, err := o.m.ledger.readLease(key)
 	if err != nil || r == nil {
 		return false, err
 	}
@@ -210,13 +216,13 @@ func (m *Manager) wantedGone(key string) (leased bool, err error) {
 		return true, nil
 	}
 	r.ReleaseRequested = true
-	return true, m.ledger.writeLease(r)
+	return true, o.m.ledger.writeLease(r)
 }
 
-// endOfLease returns nil if a checkout has no lease, or none any longer, and ErrWorkareaLeased while it
+// ended returns nil if a checkout has no lease, or none any longer, and ErrWorkareaLeased while it
 // holds. The caller has its lock.
-func (m *Manager) endOfLease(ctx context.Context, key string) error {
-	r, err := m.ledger.readLease(key)
+func (o Leases) ended(ctx context.Context, key string) error {
+	r, err := o.m.ledger.readLease(key)
 	if err != nil || r == nil {
 		return err
 	}
@@ -224,36 +230,36 @@ func (m *Manager) endOfLease(ctx context.Context, key string) error {
 		return types.Errorf(types.ErrConflict, "Provision", r.Path, "%w to somebody who has not got its results yet, until %s: release lease %s, or wait", ErrWorkareaLeased,
 			r.Expires.Format(time.RFC3339), r.ID)
 	}
-	return m.endLease(ctx, r)
+	return o.end(ctx, r)
 }
 
-// endLease does what is to be done when a lease has ended. A checkout that Teardown would park is
+// end does what is to be done when a lease has ended. A checkout that Teardown would park is
 // parked: that is the end of its lease too, and no error. The caller has its lock.
-func (m *Manager) endLease(ctx context.Context, r *leaseRecord) error {
+func (o Leases) end(ctx context.Context, r *leaseRecord) error {
 	if r.ReleaseRequested {
-		err := m.removeByKey(ctx, r.Key)
+		err := o.removeByKey(ctx, r.Key)
 		if errors.Is(err, ErrParked) {
-			m.log.Warn("a lease has ended, and its checkout is kept", "for", r.For, "error", err)
+			o.m.log.Warn("a lease has ended, and its checkout is kept", "for", r.For, "error", err)
 		} else if err != nil {
 			r.State, r.Next, r.Tries = LeaseReleasePending, time.Now().Add(leaseRetry(r.Tries)).UTC().Round(0), r.Tries+1
-			return errors.Join(err, m.ledger.writeLease(r))
+			return errors.Join(err, o.m.ledger.writeLease(r))
 		}
 	}
-	return m.ledger.drop(m.ledger.leasePath(r.Key))
+	return o.m.ledger.drop(o.m.ledger.leasePath(r.Key))
 }
 
 // removeByKey is Teardown for who has the lock already.
-func (m *Manager) removeByKey(ctx context.Context, key string) error {
+func (o Leases) removeByKey(ctx context.Context, key string) error {
 	if strings.HasSuffix(key, rootMark) {
-		r, err := m.ledger.readRoot(key)
+		r, err := o.m.ledger.readRoot(key)
 		if err != nil || r == nil {
 			return err
 		}
-		return m.removeRoot(ctx, r)
+		return NewRoots(o.m).remove(ctx, r)
 	}
-	r, err := m.ledger.read(key)
+	r, err := o.m.ledger.read(key)
 	if err != nil || r == nil {
 		return err
 	}
-	return m.remove(ctx, r)
+	return o.m.remove(ctx, r)
 }

@@ -27,7 +27,7 @@ func emptyOnes(t *testing.T, m *Manager, ids ...string) {
 
 func mustLease(t *testing.T, m *Manager, id string, ttl time.Duration) Lease {
 	t.Helper()
-	l, err := m.LeaseCheckout(t.Context(), id, ttl)
+	l, err := NewLeases(m).Take(t.Context(), id, ttl)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func mustLease(t *testing.T, m *Manager, id string, ttl time.Duration) Lease {
 
 func reap(t *testing.T, m *Manager, want int) {
 	t.Helper()
-	if n, err := m.ReapLeases(t.Context()); n != want || err != nil {
+	if n, err := NewLeases(m).Reap(t.Context()); n != want || err != nil {
 		t.Errorf("%d leases have ended, %v; want %d", n, err, want)
 	}
 }
@@ -58,7 +58,7 @@ func TestALeasedCheckoutStaysUntilItsResultsAreInGoodHands(t *testing.T) {
 		t.Errorf("Path = %s, %v", p, err)
 	}
 	m = manager(t, Options{ParentDir: m.ParentDir()}) // as after a restart
-	if list, err := m.Leases(); err != nil || len(list) != 1 || list[0].ID != l.ID || !list[0].ReleaseRequested {
+	if list, err := NewLeases(m).All(); err != nil || len(list) != 1 || list[0].ID != l.ID || !list[0].ReleaseRequested {
 		t.Errorf("%+v, %v", list, err)
 	}
 	_, err := m.Provision(t.Context(), ProvisionSpec{SessionID: "s", Strategy: StrategyWorktreeAdd, ParentRepoPath: clone, Branch: "agent/s", BaseRef: "main"})
@@ -67,21 +67,21 @@ func TestALeasedCheckoutStaysUntilItsResultsAreInGoodHands(t *testing.T) {
 	}
 	reap(t, m, 0)
 	for range 2 {
-		if err := m.ReleaseLease(t.Context(), l.ID); err != nil {
+		if err := NewLeases(m).Release(t.Context(), l.ID); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if list, err := m.Leases(); err != nil || len(list) != 1 || list[0].State != LeaseReleasePending || !exists(path) {
+	if list, err := NewLeases(m).All(); err != nil || len(list) != 1 || list[0].State != LeaseReleasePending || !exists(path) {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if _, err := m.LeaseCheckout(t.Context(), "s", time.Hour); !errors.Is(err, ErrWorkareaLeased) {
+	if _, err := NewLeases(m).Take(t.Context(), "s", time.Hour); !errors.Is(err, ErrWorkareaLeased) {
 		t.Errorf("leased again: %v", err)
 	}
 	reap(t, m, 1)
 	if exists(path) || len(left(t, m)) > 0 || strings.Contains(git(t, clone, "worktree", "list"), "\n") {
 		t.Errorf("left %q", left(t, m))
 	}
-	if err := m.ReleaseLease(t.Context(), l.ID); err != nil {
+	if err := NewLeases(m).Release(t.Context(), l.ID); err != nil {
 		t.Errorf("released after all is done: %v", err)
 	}
 }
@@ -110,7 +110,7 @@ func TestALeaseThatNobodyReleasesExpires(t *testing.T) {
 		if _, err := m.Path("kept"); err != nil || !exists(filepath.Join(m.ParentDir(), "kept")) {
 			t.Errorf("what nobody has asked to remove is gone: %v", err)
 		}
-		if list, err := m.Leases(); err != nil || len(list) > 0 {
+		if list, err := NewLeases(m).All(); err != nil || len(list) > 0 {
 			t.Errorf("%+v, %v", list, err)
 		}
 	})
@@ -125,7 +125,7 @@ func TestTheEndOfALeaseLosesNoWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(path, "report.txt"), "work")
-	if err := errors.Join(m.Teardown(t.Context(), "s"), m.ReleaseLease(t.Context(), l.ID)); err != nil {
+	if err := errors.Join(m.Teardown(t.Context(), "s"), NewLeases(m).Release(t.Context(), l.ID)); err != nil {
 		t.Fatal(err)
 	}
 	reap(t, m, 1)
@@ -144,16 +144,16 @@ func TestALeaseBindsAWholeRoot(t *testing.T) {
 	if l.Path != r.Path || l.For != r.ID {
 		t.Errorf("%+v", l)
 	}
-	if err := m.TeardownRoot(t.Context(), r.ID, "s"); err != nil || !exists(filepath.Join(r.Path, "docs", "README.md")) || !exists(filepath.Join(r.Dir, "README.md")) {
+	if err := NewRoots(m).Teardown(t.Context(), r.ID, "s"); err != nil || !exists(filepath.Join(r.Path, "docs", "README.md")) || !exists(filepath.Join(r.Dir, "README.md")) {
 		t.Fatalf("%v", err)
 	}
-	if _, err := m.ProvisionRoot(t.Context(), s); !errors.Is(err, ErrWorkareaLeased) {
+	if _, err := NewRoots(m).Provision(t.Context(), s); !errors.Is(err, ErrWorkareaLeased) {
 		t.Errorf("made again: %v", err)
 	}
-	if _, err := m.ProvisionRoot(t.Context(), RootSpec{SessionID: "b", ParentWorkareaID: r.ID}); !errors.Is(err, ErrWorkareaLeased) {
+	if _, err := NewRoots(m).Provision(t.Context(), RootSpec{SessionID: "b", ParentWorkareaID: r.ID}); !errors.Is(err, ErrWorkareaLeased) {
 		t.Errorf("joined: %v", err)
 	}
-	if err := m.ReleaseLease(t.Context(), l.ID); err != nil {
+	if err := NewLeases(m).Release(t.Context(), l.ID); err != nil {
 		t.Fatal(err)
 	}
 	reap(t, m, 1)
@@ -185,15 +185,15 @@ func TestWhatCannotBeRemovedIsTriedAgainLaterAndLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := mustLease(t, m, "s", time.Hour)
-		if err := errors.Join(m.Teardown(t.Context(), "s"), m.ReleaseLease(t.Context(), l.ID)); err != nil {
+		if err := errors.Join(m.Teardown(t.Context(), "s"), NewLeases(m).Release(t.Context(), l.ID)); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		m.KeepReaping(ctx)
+		NewLeases(m).KeepReaping(ctx)
 		if took := time.Since(began); looks.Load() != 3 || took != 90*time.Second { // at once, after 30 s, after 60 s more
 			t.Errorf("%d looks in %s", looks.Load(), took)
 		}
-		if list, err := m.Leases(); err != nil || len(list) != 1 || list[0].Tries != 3 || !exists(filepath.Join(m.ParentDir(), "s")) {
+		if list, err := NewLeases(m).All(); err != nil || len(list) != 1 || list[0].Tries != 3 || !exists(filepath.Join(m.ParentDir(), "s")) {
 			t.Errorf("%+v, %v", list, err)
 		}
 	})
@@ -220,17 +220,17 @@ func TestLeasesAreSeenToAFewAtATime(t *testing.T) {
 func TestLeasesThatCannotBeMeant(t *testing.T) {
 	m := manager(t, Options{CommandRunner: (&fake{}).plain})
 	for _, id := range []string{"", "../x", "none", "wac_none"} {
-		if _, err := m.LeaseCheckout(t.Context(), id, time.Hour); !errors.Is(err, ErrUnknownSession) {
+		if _, err := NewLeases(m).Take(t.Context(), id, time.Hour); !errors.Is(err, ErrUnknownSession) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
 	emptyOnes(t, m, "s")
 	for _, ttl := range []time.Duration{0, -time.Second} {
-		if _, err := m.LeaseCheckout(t.Context(), "s", ttl); types.CodeOf(err) != types.ErrInvalid {
+		if _, err := NewLeases(m).Take(t.Context(), "s", ttl); types.CodeOf(err) != types.ErrInvalid {
 			t.Errorf("%s: %v", ttl, err)
 		}
 	}
-	if err := m.ReleaseLease(t.Context(), "wtl_none"); err != nil {
+	if err := NewLeases(m).Release(t.Context(), "wtl_none"); err != nil {
 		t.Error(err)
 	}
 	mustLease(t, m, "s", time.Hour)
@@ -244,7 +244,7 @@ func TestALeaseThatOutlivedItsCheckoutBindsNoOther(t *testing.T) {
 	m := manager(t, Options{CommandRunner: (&fake{}).plain})
 	emptyOnes(t, m, "s")
 	l := mustLease(t, m, "s", time.Hour)
-	if err := errors.Join(m.Teardown(t.Context(), "s"), m.ReleaseLease(t.Context(), l.ID)); err != nil {
+	if err := errors.Join(m.Teardown(t.Context(), "s"), NewLeases(m).Release(t.Context(), l.ID)); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.Remove(filepath.Join(m.ParentDir(), "s")), m.ledger.forget("s")); err != nil { // as a crash in the middle of the end leaves it

@@ -29,7 +29,7 @@ func (m *Manager) Provision(ctx context.Context, spec ProvisionSpec) (path strin
 		return "", err
 	}
 	defer unlock()
-	if err := m.endOfLease(ctx, s.SessionID); err != nil {
+	if err := NewLeases(m).ended(ctx, s.SessionID); err != nil {
 		return "", err
 	}
 	old, err := m.ledger.read(s.SessionID)
@@ -172,7 +172,7 @@ func (p *attempt) prepare(ctx context.Context) (err error) {
 // claim makes the directory and a record that it is ours, so that what a crash leaves of it is known.
 func (p *attempt) claim() error {
 	p.rec.State = stateClaimed
-	return p.claimDir(p.rec.Session, p.rec.Path, func(dev, ino uint64) error {
+	return p.ledger.claimDir(p.rec.Session, p.rec.Path, func(dev, ino uint64) error {
 		p.rec.Device, p.rec.Inode = dev, ino
 		return p.ledger.write(p.rec)
 	})
@@ -180,8 +180,8 @@ func (p *attempt) claim() error {
 
 // claimDir makes a directory at a place where nothing is. It gets its name only once it is recorded, so
 // no moment is left in which it is there and nobody knows whose it is. The caller has the lock of key.
-func (m *Manager) claimDir(key, path string, note func(dev, ino uint64) error) error {
-	aside := m.ledger.coming(key)
+func (l ledger) claimDir(key, path string, note func(dev, ino uint64) error) error {
+	aside := l.coming(key)
 	if err := os.Remove(aside); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return types.Errorf(types.ErrStorage, "Provision", aside, "%w", err)
 	}
@@ -207,7 +207,7 @@ func (m *Manager) claimDir(key, path string, note func(dev, ino uint64) error) e
 			err = types.Errorf(types.ErrStorage, "Provision", path, "%w", err)
 		}
 	}
-	return errors.Join(err, os.Remove(aside), m.ledger.forget(key))
+	return errors.Join(err, os.Remove(aside), l.forget(key))
 }
 
 // discard removes a checkout that was never ready: nobody has been told of it, so what is in it is

@@ -23,11 +23,11 @@ func leaseRetry(tries int) time.Duration {
 	return min(retryFirst<<min(tries, 10), retryMost)
 }
 
-// ReapLeases sees to the leases that have ended, those first that have waited longest, and returns how
+// Reap sees to the leases that have ended, those first that have waited longest, and returns how
 // many are not there any more. At most 32 are looked at; the rest is for the next call. What fails is
 // tried again by a later call, after 30 seconds first and 5 minutes at most.
-func (m *Manager) ReapLeases(ctx context.Context) (ended int, err error) {
-	all, err := m.ledger.leases()
+func (o Leases) Reap(ctx context.Context) (ended int, err error) {
+	all, err := o.m.ledger.leases()
 	if err != nil {
 		return 0, err
 	}
@@ -44,11 +44,11 @@ func (m *Manager) ReapLeases(ctx context.Context) (ended int, err error) {
 			defer func() { <-room }()
 			each, cancel := context.WithTimeout(ctx, reapTimeout)
 			defer cancel()
-			errs[i] = m.changeLease(each, l, func(each context.Context, r *leaseRecord) error {
+			errs[i] = o.change(each, l, func(each context.Context, r *leaseRecord) error {
 				if !r.over(time.Now()) { // somebody was faster, and has failed
 					return errNotYet
 				}
-				return m.endLease(each, r)
+				return o.end(each, r)
 			})
 		})
 	}
@@ -74,13 +74,13 @@ func (l *Lease) due() time.Time {
 	return l.Expires
 }
 
-// KeepReaping calls ReapLeases every 30 seconds until ctx ends, and logs what fails. It returns then.
-func (m *Manager) KeepReaping(ctx context.Context) {
+// KeepReaping calls Reap every 30 seconds until ctx ends, and logs what fails. It returns then.
+func (o Leases) KeepReaping(ctx context.Context) {
 	t := time.NewTicker(reapEvery)
 	defer t.Stop()
 	for {
-		if _, err := m.ReapLeases(ctx); err != nil && ctx.Err() == nil {
-			m.log.Warn("checkouts whose leases have ended are still there", "error", err)
+		if _, err := o.Reap(ctx); err != nil && ctx.Err() == nil {
+			o.m.log.Warn("checkouts whose leases have ended are still there", "error", err)
 		}
 		select {
 		case <-t.C:

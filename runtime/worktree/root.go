@@ -162,11 +162,18 @@ func (l ledger) rootByID(id string) (*rootRecord, error) {
 	return nil, err
 }
 
+// Roots makes and removes the roots of a Manager: directories with the checkouts of several repositories.
+// Safe for concurrent use, as the Manager is.
+type Roots struct{ m *Manager }
+
+// NewRoots returns the roots of a manager.
+func NewRoots(m *Manager) Roots { return Roots{m} }
+
 // root returns a root as callers see it.
-func (m *Manager) root(r *rootRecord) (Root, error) {
+func (o Roots) root(r *rootRecord) (Root, error) {
 	out := Root{ID: r.ID, Path: r.Path, Dir: filepath.Join(r.Path, r.Selected), Mode: r.Mode, Sessions: slices.Clone(r.Sessions), Skipped: slices.Clone(r.Skipped)}
 	for _, l := range r.Leaves {
-		rec, err := m.ledger.read(r.Key + l.Name)
+		rec, err := o.m.ledger.read(r.Key + l.Name)
 		if err != nil {
 			return Root{}, err
 		}
@@ -177,27 +184,27 @@ func (m *Manager) root(r *rootRecord) (Root, error) {
 	return out, nil
 }
 
-// Root returns what ProvisionRoot has made. ErrUnknownWorkarea if there is no root with an id.
-func (m *Manager) Root(id string) (Root, error) {
-	r, err := m.ledger.rootByID(id)
+// Get returns what Provision has made. ErrUnknownWorkarea if there is no root with an id.
+func (o Roots) Get(id string) (Root, error) {
+	r, err := o.m.ledger.rootByID(id)
 	if err != nil {
 		return Root{}, err
 	}
 	if r == nil {
-		return Root{}, types.Errorf(types.ErrNotFound, "Root", id, "%w", ErrUnknownWorkarea)
+		return Root{}, types.Errorf(types.ErrNotFound, "Get", id, "%w", ErrUnknownWorkarea)
 	}
-	return m.root(r)
+	return o.root(r)
 }
 
-// Roots returns all roots, in the order of their places.
-func (m *Manager) Roots() ([]Root, error) {
-	all, err := m.ledger.roots()
+// All returns all roots, in the order of their places.
+func (o Roots) All() ([]Root, error) {
+	all, err := o.m.ledger.roots()
 	if err != nil {
 		return nil, err
 	}
 	out := make([]Root, 0, len(all))
 	for _, r := range all {
-		one, err := m.root(r)
+		one, err := o.root(r)
 		if err != nil {
 			return nil, err
 		}

@@ -28,7 +28,7 @@ func pair2(t *testing.T, id string) (s RootSpec, bare, clone string) {
 
 func mustRoot(t *testing.T, m *Manager, s RootSpec) Root {
 	t.Helper()
-	r, err := m.ProvisionRoot(t.Context(), s)
+	r, err := NewRoots(m).Provision(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,19 +69,19 @@ func TestASessionWorksInTheRepositoryThatIsSelected(t *testing.T) {
 		t.Errorf("%+v", r.Leaves)
 	}
 	again := manager(t, Options{ParentDir: m.ParentDir()}) // as after a restart
-	if known, err := again.Root(r.ID); err != nil || known.Dir != r.Dir || len(known.Leaves) != 2 {
+	if known, err := NewRoots(again).Get(r.ID); err != nil || known.Dir != r.Dir || len(known.Leaves) != 2 {
 		t.Errorf("%+v, %v", known, err)
 	}
 	if list, err := again.Sessions(); err != nil || len(list) > 0 {
 		t.Errorf("checkouts of their own: %q, %v", list, err)
 	}
-	if err := errors.Join(again.TeardownRoot(t.Context(), r.ID, "s"), again.TeardownRoot(t.Context(), r.ID, "s")); err != nil {
+	if err := errors.Join(NewRoots(again).Teardown(t.Context(), r.ID, "s"), NewRoots(again).Teardown(t.Context(), r.ID, "s")); err != nil {
 		t.Error(err)
 	}
 	if got := left(t, m); len(got) > 0 || strings.Contains(git(t, clone, "worktree", "list"), "\n") {
 		t.Errorf("left %q", got)
 	}
-	if _, err := m.Root(r.ID); !errors.Is(err, ErrUnknownWorkarea) {
+	if _, err := NewRoots(m).Get(r.ID); !errors.Is(err, ErrUnknownWorkarea) {
 		t.Errorf("still known: %v", err)
 	}
 }
@@ -92,7 +92,7 @@ func TestASessionThatAsksForNoRootStaysFlat(t *testing.T) {
 	if path := added(t, m, clone, "s"); path != filepath.Join(m.ParentDir(), "s") || !exists(filepath.Join(path, ".git")) {
 		t.Errorf("path %s", path)
 	}
-	if list, err := m.Roots(); err != nil || len(list) > 0 {
+	if list, err := NewRoots(m).All(); err != nil || len(list) > 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
@@ -108,7 +108,7 @@ func TestSessionsAtTheSameTimeHaveCheckoutsOfTheirOwn(t *testing.T) {
 		mine.Repositories = []Repository{{Name: "docs", Checkout: ProvisionSpec{RepoURL: bare}}, {Name: "api", Checkout: ProvisionSpec{Strategy: StrategyWorktreeAdd, ParentRepoPath: clone, Branch: "agent/" + id, BaseRef: "main"}}}
 		all.Go(func() { // ends with its ProvisionRoot
 			var err error
-			if roots[i], err = m.ProvisionRoot(t.Context(), mine); err != nil {
+			if roots[i], err = NewRoots(m).Provision(t.Context(), mine); err != nil {
 				t.Error(err)
 			}
 		})
@@ -124,7 +124,7 @@ func TestSessionsAtTheSameTimeHaveCheckoutsOfTheirOwn(t *testing.T) {
 	if len(seen) != 12 {
 		t.Errorf("%d places and ids", len(seen))
 	}
-	if list, err := m.Roots(); err != nil || len(list) != 4 || list[0].Path > list[1].Path {
+	if list, err := NewRoots(m).All(); err != nil || len(list) != 4 || list[0].Path > list[1].Path {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
@@ -136,7 +136,7 @@ func TestTwoManagersMakeOneRoot(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range errs {
 		m := manager(t, Options{ParentDir: dir})
-		all.Go(func() { roots[i], errs[i] = m.ProvisionRoot(t.Context(), s) }) // ends with it
+		all.Go(func() { roots[i], errs[i] = NewRoots(m).Provision(t.Context(), s) }) // ends with it
 	}
 	all.Wait()
 	won := -1
@@ -164,12 +164,12 @@ func TestAFlatCheckoutIsNotTouchedByARoot(t *testing.T) {
 	}
 	write(t, filepath.Join(path, "mine.txt"), "mine")
 	before := contents(t, path)
-	if _, err := m.ProvisionRoot(t.Context(), s); !errors.Is(err, ErrWorkareaRootOccupied) {
+	if _, err := NewRoots(m).Provision(t.Context(), s); !errors.Is(err, ErrWorkareaRootOccupied) {
 		t.Errorf("over it: %v", err)
 	}
 	s.LeafName = "beside"
 	r := mustRoot(t, m, s)
-	if err := m.TeardownRoot(t.Context(), r.ID, "s"); err != nil || exists(r.Path) {
+	if err := NewRoots(m).Teardown(t.Context(), r.ID, "s"); err != nil || exists(r.Path) {
 		t.Errorf("beside it: %v", err)
 	}
 	if contents(t, path) != before {
@@ -189,11 +189,11 @@ func TestGenerationsOfARootAreNotMistakenForEachOther(t *testing.T) {
 	if first.ID == second.ID || first.Dir == second.Dir {
 		t.Fatalf("%+v, %+v", first, second)
 	}
-	if err := m.TeardownRoot(t.Context(), first.ID, "s"); err != nil || exists(first.Path) || !exists(filepath.Join(second.Dir, "README.md")) {
+	if err := NewRoots(m).Teardown(t.Context(), first.ID, "s"); err != nil || exists(first.Path) || !exists(filepath.Join(second.Dir, "README.md")) {
 		t.Fatalf("%v", err)
 	}
 	third := mustRoot(t, m, s) // at the place of the first
-	if err := m.TeardownRoot(t.Context(), first.ID, "s"); err != nil || third.Path != first.Path || third.ID == first.ID || !exists(filepath.Join(third.Dir, "README.md")) {
+	if err := NewRoots(m).Teardown(t.Context(), first.ID, "s"); err != nil || third.Path != first.Path || third.ID == first.ID || !exists(filepath.Join(third.Dir, "README.md")) {
 		t.Errorf("the id of the first is good for the third: %v", err)
 	}
 }
@@ -203,7 +203,7 @@ func TestARepositoryThatCannotBeHad(t *testing.T) {
 	m := manager(t, Options{})
 	missing := ProvisionSpec{RepoURL: filepath.Join(t.TempDir(), "missing")}
 	s.Repositories = append(s.Repositories, Repository{Name: "notes", ReadOnly: true, Checkout: missing})
-	if _, err := m.ProvisionRoot(t.Context(), s); types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), IsolatedReadOnlyV1) {
+	if _, err := NewRoots(m).Provision(t.Context(), s); types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), IsolatedReadOnlyV1) {
 		t.Errorf("read-only, and nobody keeps it so: %v", err)
 	}
 	s.Attests = []string{IsolatedReadOnlyV1}
@@ -211,7 +211,7 @@ func TestARepositoryThatCannotBeHad(t *testing.T) {
 	if len(r.Leaves) != 2 || len(r.Skipped) != 1 || r.Skipped[0].Name != "notes" || !strings.Contains(r.Skipped[0].Reason, "missing") || exists(filepath.Join(r.Path, "notes")) {
 		t.Errorf("%+v", r)
 	}
-	if err := m.TeardownRoot(t.Context(), r.ID, "s"); err != nil {
+	if err := NewRoots(m).Teardown(t.Context(), r.ID, "s"); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*RootSpec){
@@ -221,7 +221,7 @@ func TestARepositoryThatCannotBeHad(t *testing.T) {
 		bad := s
 		bad.Repositories = slices.Clone(s.Repositories)
 		change(&bad)
-		_, err := m.ProvisionRoot(t.Context(), bad)
+		_, err := NewRoots(m).Provision(t.Context(), bad)
 		if err == nil || !strings.Contains(err.Error(), "repository notes") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -241,18 +241,18 @@ func TestARootStaysWholeWhileOneOfItsCheckoutsHoldsWork(t *testing.T) {
 		write(t, filepath.Join(r.Path, ".agent", "state.json"), "{}") // no work
 		write(t, filepath.Join(r.Path, tt.file), "work")
 		before := contents(t, r.Path)
-		mustPark(t, m.TeardownRoot(t.Context(), r.ID, "s"), tt.words)
+		mustPark(t, NewRoots(m).Teardown(t.Context(), r.ID, "s"), tt.words)
 		if contents(t, r.Path) != before {
 			t.Errorf("%s: it was changed", name)
 		}
-		if _, err := m.ProvisionRoot(t.Context(), s); !errors.Is(err, ErrWorkareaRootOccupied) {
+		if _, err := NewRoots(m).Provision(t.Context(), s); !errors.Is(err, ErrWorkareaRootOccupied) {
 			t.Errorf("%s: made over it: %v", name, err)
 		}
 		git(t, filepath.Join(r.Path, "docs"), "checkout", "-q", "--", ".")
 		if tt.file != "docs/README.md" {
 			os.Remove(filepath.Join(r.Path, tt.file))
 		}
-		if err := m.TeardownRoot(t.Context(), r.ID, "s"); err != nil || len(left(t, m)) > 0 {
+		if err := NewRoots(m).Teardown(t.Context(), r.ID, "s"); err != nil || len(left(t, m)) > 0 {
 			t.Errorf("%s: %v, left %q", name, err, left(t, m))
 		}
 	}
@@ -262,13 +262,13 @@ func TestASharedRootGoesWithItsLastSession(t *testing.T) {
 	s, _, _ := pair2(t, "a")
 	m := manager(t, Options{})
 	alone := mustRoot(t, m, s)
-	if _, err := m.ProvisionRoot(t.Context(), RootSpec{SessionID: "b", ParentWorkareaID: alone.ID}); !errors.Is(err, ErrWorkareaRootOccupied) {
+	if _, err := NewRoots(m).Provision(t.Context(), RootSpec{SessionID: "b", ParentWorkareaID: alone.ID}); !errors.Is(err, ErrWorkareaRootOccupied) {
 		t.Errorf("a share of what is not shared: %v", err)
 	}
-	if err := m.TeardownRoot(t.Context(), alone.ID, "b"); err != nil || !exists(alone.Dir) {
+	if err := NewRoots(m).Teardown(t.Context(), alone.ID, "b"); err != nil || !exists(alone.Dir) {
 		t.Errorf("somebody else has removed it: %v", err)
 	}
-	if err := m.TeardownRoot(t.Context(), alone.ID, "a"); err != nil {
+	if err := NewRoots(m).Teardown(t.Context(), alone.ID, "a"); err != nil {
 		t.Fatal(err)
 	}
 	s.Mode = RootShared
@@ -279,11 +279,11 @@ func TestASharedRootGoesWithItsLastSession(t *testing.T) {
 		}
 	}
 	for i, id := range []string{"a", "a", "b"} {
-		if err := m.TeardownRoot(t.Context(), r.ID, id); err != nil || exists(r.Dir) != (i < 2) {
+		if err := NewRoots(m).Teardown(t.Context(), r.ID, id); err != nil || exists(r.Dir) != (i < 2) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	if _, err := m.ProvisionRoot(t.Context(), RootSpec{SessionID: "c", ParentWorkareaID: r.ID}); !errors.Is(err, ErrUnknownWorkarea) {
+	if _, err := NewRoots(m).Provision(t.Context(), RootSpec{SessionID: "c", ParentWorkareaID: r.ID}); !errors.Is(err, ErrUnknownWorkarea) {
 		t.Errorf("a share of what is gone: %v", err)
 	}
 }
@@ -319,7 +319,7 @@ func TestRootsThatCannotBeMeantReachNoGit(t *testing.T) {
 		}
 		f := &fake{}
 		m := manager(t, Options{CommandRunner: f.plain})
-		if _, err := m.ProvisionRoot(t.Context(), s); types.CodeOf(err) != types.ErrInvalid || len(f.calls) > 0 || len(left(t, m)) > 0 {
+		if _, err := NewRoots(m).Provision(t.Context(), s); types.CodeOf(err) != types.ErrInvalid || len(f.calls) > 0 || len(left(t, m)) > 0 {
 			t.Errorf("%s: %v, calls %q", name, err, f.calls)
 		}
 	}
@@ -339,7 +339,7 @@ func TestCrashingRoot(t *testing.T) {
 		}
 		return execute(ctx, env, name, args...)
 	}})
-	_, err := m.ProvisionRoot(t.Context(), crashRoot(repos[0], repos[1]))
+	_, err := NewRoots(m).Provision(t.Context(), crashRoot(repos[0], repos[1]))
 	t.Fatalf("it has ended by itself: %v", err)
 }
 
@@ -359,14 +359,14 @@ func TestACrashInTheMiddleOfARootLeavesNothing(t *testing.T) {
 			t.Fatalf("%d: it was not killed: %v: %s", at, err, out)
 		}
 		m := manager(t, Options{ParentDir: dir})
-		if list, err := m.Roots(); err != nil || len(list) > 0 {
+		if list, err := NewRoots(m).All(); err != nil || len(list) > 0 {
 			t.Errorf("%d: half of one is known: %+v, %v", at, list, err)
 		}
 		r := mustRoot(t, m, crashRoot(bare, clone))
 		if len(r.Leaves) != 2 || !exists(filepath.Join(r.Path, "api", "README.md")) || !exists(filepath.Join(r.Dir, "README.md")) {
 			t.Errorf("%d: made again: %+v", at, r)
 		}
-		if err := m.TeardownRoot(t.Context(), r.ID, "s"); err != nil || len(left(t, m)) > 0 || strings.Contains(git(t, clone, "worktree", "list"), "\n") {
+		if err := NewRoots(m).Teardown(t.Context(), r.ID, "s"); err != nil || len(left(t, m)) > 0 || strings.Contains(git(t, clone, "worktree", "list"), "\n") {
 			t.Errorf("%d: %v, left %q", at, err, left(t, m))
 		}
 	}

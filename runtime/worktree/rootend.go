@@ -12,12 +12,12 @@ import (
 	"rnix/types"
 )
 
-// TeardownRoot takes a root from a session. Once no session has it, it is removed if Teardown would
+// Teardown takes a root from a session. Once no session has it, it is removed if Manager.Teardown would
 // remove each of its checkouts, and nothing else is in it; all are looked at before one is removed. Else
 // it is parked, whole, and stays the session's. A root that is not known, or a session that has no
 // share of it, is no error.
-func (m *Manager) TeardownRoot(ctx context.Context, id, sessionID string) error {
-	ctx, r, unlock, err := m.lockRoot(ctx, id)
+func (o Roots) Teardown(ctx context.Context, id, sessionID string) error {
+	ctx, r, unlock, err := o.lock(ctx, id)
 	if err != nil || r == nil {
 		return err
 	}
@@ -28,16 +28,16 @@ func (m *Manager) TeardownRoot(ctx context.Context, id, sessionID string) error 
 	}
 	if len(r.Sessions) > 1 {
 		r.Sessions = slices.Delete(r.Sessions, i, i+1)
-		return m.ledger.writeRoot(r)
+		return o.m.ledger.writeRoot(r)
 	}
-	if leased, err := m.wantedGone(r.Key); leased || err != nil {
+	if leased, err := NewLeases(o.m).wantedGone(r.Key); leased || err != nil {
 		return err
 	}
-	return m.removeRoot(ctx, r)
+	return o.remove(ctx, r)
 }
 
-// removeRoot removes a root and the record of it. The caller has its lock.
-func (m *Manager) removeRoot(ctx context.Context, r *rootRecord) error {
+// remove removes a root and the record of it. The caller has its lock.
+func (o Roots) remove(ctx context.Context, r *rootRecord) error {
 	_, err := os.Lstat(r.Path)
 	there := err == nil
 	if there && !r.isThere() {
@@ -46,7 +46,7 @@ func (m *Manager) removeRoot(ctx context.Context, r *rootRecord) error {
 	var why []string
 	var leaves []*record
 	for _, l := range r.Leaves {
-		rec, err := m.ledger.read(r.Key + l.Name)
+		rec, err := o.m.ledger.read(r.Key + l.Name)
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (m *Manager) removeRoot(ctx context.Context, r *rootRecord) error {
 			why = append(why, l.Name+": another directory has taken its place")
 			continue
 		}
-		said, err := m.reasons(ctx, rec)
+		said, err := o.m.reasons(ctx, rec)
 		if err != nil {
 			return err
 		}
@@ -81,7 +81,7 @@ func (m *Manager) removeRoot(ctx context.Context, r *rootRecord) error {
 		return r.parked(why)
 	}
 	for _, rec := range leaves {
-		if err := m.remove(ctx, rec); err != nil {
+		if err := o.m.remove(ctx, rec); err != nil {
 			if p, ok := errors.AsType[*ParkedError](err); ok {
 				return r.parked([]string{filepath.Base(rec.Path) + ": " + strings.Join(p.Reasons, "; ")})
 			}
@@ -93,7 +93,7 @@ func (m *Manager) removeRoot(ctx context.Context, r *rootRecord) error {
 			return err
 		}
 	}
-	return m.ledger.forget(r.Key)
+	return o.m.ledger.forget(r.Key)
 }
 
 // strangers adds a reason if there is something in a root beside its checkouts.

@@ -74,7 +74,7 @@ func (m *Manager) Teardown(ctx context.Context, sessionID string) error {
 	if r.State == stateClaimed {
 		return m.discard(ctx, r)
 	}
-	if leased, err := m.wantedGone(sessionID); leased || err != nil {
+	if leased, err := NewLeases(m).wantedGone(sessionID); leased || err != nil {
 		return err
 	}
 	return m.remove(ctx, r)
