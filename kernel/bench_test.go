@@ -66,14 +66,14 @@ func until(asked *atomic.Int64, n int64) {
 // toolAnswer makes a step add about half a KiB to the conversation.
 var toolAnswer = bytes.Repeat([]byte("a line of some file\n"), 20)
 
-func benchKernel(b *testing.B, store Store) *KernelImpl {
+func benchKernel(b testing.TB, store Store) *KernelImpl {
 	b.Helper()
 	k, _ := benchParked(b, store)
 	return k
 }
 
 // benchParked also returns how often models were asked that do not answer.
-func benchParked(b *testing.B, store Store) (*KernelImpl, *atomic.Int64) {
+func benchParked(b testing.TB, store Store) (*KernelImpl, *atomic.Int64) {
 	b.Helper()
 	asked := new(atomic.Int64)
 	devs := vfs.NewDeviceRegistry()
@@ -343,66 +343,83 @@ func BenchmarkSignalGroup1000(b *testing.B) {
 
 // Row 5: kill a tree of 1,000 processes (fan-out 10), of which each waits, and wait until every one has ended.
 func BenchmarkKillTree1000(b *testing.B) {
-	const n = 1000
 	b.Run("contexts", func(b *testing.B) {
 		var cpu meter
-		defer func() { cpu.report(b) }()
 		for b.Loop() {
-			b.StopTimer()
-			root, cancel := context.WithCancel(context.Background())
-			ctxs := []context.Context{root}
-			done := make(chan struct{}, n)
-			for i := 1; i < n; i++ {
-				c, cc := context.WithCancel(ctxs[(i-1)/10])
-				ctxs = append(ctxs, c)
-				defer cc()
-			}
-			var waiting sync.WaitGroup
-			waiting.Add(n)
-			for _, c := range ctxs {
-				go func() { waiting.Done(); <-c.Done(); done <- struct{}{} }()
-			}
-			waiting.Wait()
-			runtime.GC() // what the start has left behind is not the end's
-			b.StartTimer()
-			cpu.start()
-			cancel()
-			for range n {
-				<-done
-			}
-			cpu.stop()
+			killContexts(b, &cpu)
 		}
+		cpu.report(b)
 	})
 	for name, body := range kinds {
 		b.Run(name, func(b *testing.B) {
 			k, asked := benchParked(b, nil)
 			var cpu meter
-			defer func() { cpu.report(b) }()
 			for b.Loop() {
-				b.StopTimer()
-				asked.Store(0)
-				pids := []types.PID{benchWait(b, k, asked, body, 0)}
-				for i := 1; i < n; i++ {
-					pids = append(pids, benchWait(b, k, asked, body, pids[(i-1)/10]))
-				}
-				procs := make([]*Process, n)
-				for i, p := range pids {
-					procs[i], _ = k.Process(p)
-				}
-				until(asked, n)
-				runtime.GC()
-				b.StartTimer()
-				cpu.start()
-				if _, err := k.SignalTree(pids[0], types.SIGKILL); err != nil {
-					b.Fatal(err)
-				}
-				for _, p := range procs {
-					<-p.Left()
-				}
-				cpu.stop()
+				killProcesses(b, k, asked, body, &cpu)
 			}
+			cpu.report(b)
 		})
 	}
+}
+
+// killed is how many a tree has that is killed.
+const killed = 1000
+
+// killContexts makes a tree and ends it, and measures the end.
+func killContexts(b *testing.B, cpu *meter) {
+	b.StopTimer()
+	root, cancel := context.WithCancel(context.Background())
+	ctxs := []context.Context{root}
+	done := make(chan struct{}, killed)
+	for i := 1; i < killed; i++ {
+		c, cc := context.WithCancel(ctxs[(i-1)/10])
+		ctxs = append(ctxs, c)
+		defer cc()
+	}
+	var waiting sync.WaitGroup
+	waiting.Add(killed)
+	for _, c := range ctxs {
+		go func() { waiting.Done(); <-c.Done(); done <- struct{}{} }()
+	}
+	waiting.Wait()
+	runtime.GC() // what the start has left behind is not the end's
+	b.StartTimer()
+	cpu.start()
+	cancel()
+	for range killed {
+		<-done
+	}
+	cpu.stop()
+}
+
+// killProcesses is killContexts for agents or bodies.
+func killProcesses(b *testing.B, k *KernelImpl, asked *atomic.Int64, body bool, cpu *meter) {
+	b.StopTimer()
+	asked.Store(0)
+	procs := make([]*Process, killed)
+	for i := range procs {
+		var parent types.PID
+		if i > 0 {
+			parent = procs[(i-1)/10].PID
+		}
+		procs[i], _ = k.Process(benchWait(b, k, asked, body, parent))
+	}
+	until(asked, killed)
+	runtime.GC()
+	b.StartTimer()
+	cpu.start()
+	if _, err := k.SignalTree(procs[0].PID, types.SIGKILL); err != nil {
+		b.Fatal(err)
+	}
+	for _, p := range procs {
+		<-p.Left()
+	}
+	cpu.stop()
+	b.StopTimer()
+	for _, p := range procs {
+		<-p.Gone()
+	}
+	b.StartTimer()
 }
 
 // fileStore keeps histories on disk, as the daemon does.

@@ -54,6 +54,7 @@ func TestEveryBenchmarkOfTheTableIsRunOnceInARound(t *testing.T) {
 	for _, c := range contests {
 		all = append(all, c.rows()...)
 	}
+	all = append(all, partsRow)
 	for _, r := range all {
 		for _, name := range []string{r.ours, r.base} {
 			if name == "" {
@@ -112,5 +113,24 @@ func TestAContestShowsEachSubjectBesideBareGo(t *testing.T) {
 	delete(s, sample{peersPkg, "Send/protoactor", "ns/each"})
 	if _, err := c.judge(s); err == nil || !strings.Contains(err.Error(), "Send/protoactor") {
 		t.Errorf("a subject that was not measured: %v", err)
+	}
+}
+
+func TestAPartShowsWhatItAddsToThoseBeforeIt(t *testing.T) {
+	s := samples{}
+	for i, p := range killParts {
+		v := float64(i+1) * 1_000_000
+		s[sample{partsRow.pkg, partsRow.ours, p.bench + "-cpu-ns"}] = []float64{v, v * 1.2}
+	}
+	got, err := judgeParts(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "| " + killParts[2].does + " | 3.3 us | 3x (3 to 3) | +1.0x |"; got[2].line() != want {
+		t.Errorf("got  %s\nwant %s", got[2].line(), want)
+	}
+	delete(s, sample{partsRow.pkg, partsRow.ours, "table-cpu-ns"})
+	if _, err := judgeParts(s); err == nil || !strings.Contains(err.Error(), "table") {
+		t.Errorf("a part that was not measured: %v", err)
 	}
 }

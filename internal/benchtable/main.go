@@ -58,6 +58,10 @@ func run(ctx context.Context, short, others bool, rounds int, each time.Duration
 			all = append(all, c.rows()...)
 		}
 	}
+	apart := match.MatchString(partsRow.measure)
+	if apart {
+		all = append(all, partsRow)
+	}
 	if len(all) == 0 {
 		return fmt.Errorf("-only: no measure matches %q", only)
 	}
@@ -87,11 +91,17 @@ func run(ctx context.Context, short, others bool, rounds int, each time.Duration
 		}
 		peers = append(peers, res)
 	}
+	var parts []added
+	if apart {
+		if parts, err = judgeParts(samples); err != nil {
+			return err
+		}
+	}
 	if short {
-		_, err := fmt.Fprintf(os.Stdout, "%d rows measured once\n", len(results)+len(peers))
+		_, err := fmt.Fprintf(os.Stdout, "%d rows measured once\n", len(results)+len(peers)+len(parts))
 		return err
 	}
-	p := page{Machine: machine, Rounds: rounds, Each: each, Started: started, Took: time.Since(started), Load: load(), Results: results, Peers: peers}
+	p := page{Machine: machine, Rounds: rounds, Each: each, Started: started, Took: time.Since(started), Load: load(), Results: results, Peers: peers, Parts: parts}
 	if only != "" {
 		return p.write(os.Stdout)
 	}

@@ -24,6 +24,7 @@ type page struct {
 	Load    string // when it was over
 	Results []result
 	Peers   []contested // empty: they were not measured
+	Parts   []added     // likewise
 }
 
 //go:embed page.tmpl
@@ -32,6 +33,7 @@ var layout string
 var layoutOf = template.Must(template.New("page").Funcs(template.FuncMap{
 	"row":     func(r result) string { return r.line() },
 	"contest": func(c contested) string { return c.line() },
+	"part":    func(a added) string { return a.line() },
 }).Parse(layout))
 
 func (p page) write(w io.Writer) error { return layoutOf.Execute(w, p) }
