@@ -248,11 +248,11 @@ func (t *bareTree) kill() {
 	if t.upTo >= tablePart {
 		procs, _ = t.k.table.signalled(t.procs[0], types.SIGKILL)
 	}
+	if t.upTo >= eventsPart {
+		t.k.deliver(types.SIGKILL, procs...)
+		procs = nil
+	}
 	for _, p := range procs {
-		if t.upTo >= eventsPart {
-			t.k.deliver(p, types.SIGKILL)
-			continue
-		}
 		p.mu.Lock()
 		d := p.sigs.Deliver(types.SIGKILL)
 		p.mu.Unlock()

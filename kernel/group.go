@@ -56,9 +56,7 @@ func (k *KernelImpl) SignalGroup(id types.PGID, sig types.Signal) error {
 	if members == nil {
 		return noGroup("SignalGroup", 0, id)
 	}
-	for _, p := range members {
-		k.deliver(p, sig)
-	}
+	k.deliver(sig, members...)
 	return nil
 }
 

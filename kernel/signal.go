@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"rnix/internal/event"
@@ -24,18 +25,31 @@ func (k *KernelImpl) Signal(pid types.PID, sig types.Signal) error {
 	if err != nil {
 		return err
 	}
-	k.deliver(p, sig)
+	k.deliver(sig, p)
 	return nil
 }
 
-// deliver decides and acts. It reports whether the process was alive.
-func (k *KernelImpl) deliver(p *Process, sig types.Signal) bool {
+// deliver decides and acts, for one process after the other. It returns how many were alive. One look at the clock is
+// enough for as long as nobody is waited for.
+func (k *KernelImpl) deliver(sig types.Signal, procs ...*Process) (alive int) {
 	now := time.Now()
-	d, alive := p.resolveSignalDisposition(sig, k.events, now)
-	if alive {
-		k.act(p, d, now)
+	for _, p := range procs {
+		d, lives := p.resolveSignalDisposition(sig, k.events, now)
+		if !lives {
+			continue
+		}
+		alive++
+		if k.act(p, d, now); k.waits(d) {
+			now = time.Now()
+		}
 	}
 	return alive
+}
+
+// waits reports whether to act upon a decision can take long: in a handler, or where a pause is more than a gate.
+func (k *KernelImpl) waits(d sigset.Decision) bool {
+	gate := d.Signal == types.SIGPAUSE || d.Signal == types.SIGRESUME
+	return d.Action == sigset.Handle || gate && k.gatesAreFollowed()
 }
 
 // resolveSignalDisposition decides what becomes of a signal in one hold of the lock: blocked, handler
@@ -109,7 +123,7 @@ func (k *KernelImpl) resume(p *Process, now time.Time) {
 // its end durable. A pause and a resume may cross, and what came first may act last: so it looks again
 // until what it did is what is wanted.
 func (k *KernelImpl) followGate(p *Process) {
-	if k.cfg.Freeze == nil && k.cfg.Thaw == nil && !k.keeps {
+	if !k.gatesAreFollowed() {
 		return
 	}
 	for {
@@ -126,6 +140,11 @@ func (k *KernelImpl) followGate(p *Process) {
 			return
 		}
 	}
+}
+
+// gatesAreFollowed reports whether anything is to be done by followGate.
+func (k *KernelImpl) gatesAreFollowed() bool {
+	return k.cfg.Freeze != nil || k.cfg.Thaw != nil || k.keeps
 }
 
 // markGate writes a pause or its end into the record, so that it holds over a crash.
@@ -210,17 +229,9 @@ func (k *KernelImpl) SignalTree(pid types.PID, sig types.Signal) (int, error) {
 	var reached map[*Process]bool // made when somebody was born meanwhile
 	for {
 		procs, born := k.table.signalled(root, sig)
-		more := false
-		for _, p := range procs {
-			if reached[p] {
-				continue
-			}
-			more = true
-			if k.deliver(p, sig) {
-				n++
-			}
-		}
-		if !more || k.table.born() == born {
+		procs = slices.DeleteFunc(procs, func(p *Process) bool { return reached[p] })
+		n += k.deliver(sig, procs...)
+		if len(procs) == 0 || k.table.born() == born {
 			return n, nil
 		}
 		if reached == nil { // again for those who were born before their parent was reached

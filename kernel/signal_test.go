@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"rnix/types"
 )
@@ -168,5 +169,43 @@ func TestANewGroupHasANumberThatNoneHad(t *testing.T) {
 	}
 	if n := s.NewGroup(); n != 4 {
 		t.Errorf("%d was given away before", n)
+	}
+}
+
+// What one member of a group takes for a signal is no time that the next was paused.
+func TestAPauseBeginsWhenItIsDelivered(t *testing.T) {
+	for name, slow := range map[string]struct {
+		config  func(*Config)
+		handler func(types.Signal)
+	}{
+		"handler": {func(*Config) {}, func(types.Signal) { time.Sleep(time.Hour) }},
+		"freeze":  {func(c *Config) { c.Freeze = func(types.PID) { time.Sleep(time.Hour) } }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSys(t, slow.config)
+				s.model = untilKilled
+				for range 2 {
+					if err := s.JoinGroup(s.spawn(), 7); err != nil {
+						t.Fatal(err)
+					}
+				}
+				members, err := s.GetProcGroup(7)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.SetHandler(members[0], types.SIGPAUSE, slow.handler); err != nil {
+					t.Fatal(err)
+				}
+				before := time.Now()
+				if err := s.SignalGroup(7, types.SIGPAUSE); err != nil {
+					t.Fatal(err)
+				}
+				p, _ := s.Process(members[1])
+				if since, shut := s.PausedSince(p); !shut || since.Sub(before) != time.Hour {
+					t.Errorf("paused %v since %s after the signal was sent", shut, since.Sub(before))
+				}
+			})
+		})
 	}
 }

@@ -286,12 +286,12 @@ func (s *supervisor) stop(id supervise.ID, sig types.Signal) {
 		return
 	}
 	if m.spec.Supervisor != nil && sig != types.SIGKILL {
-		s.k.deliver(m.p, sig)
+		s.k.deliver(sig, m.p)
 		return
 	}
 	procs, _ := s.k.table.signalled(m.p, sig)
 	for _, p := range procs {
-		s.k.deliver(p, sig)
+		s.k.deliver(sig, p)
 	}
 }
 
