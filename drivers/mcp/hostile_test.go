@@ -179,6 +179,24 @@ func TestCloseDuringACallEndsIt(t *testing.T) {
 	}
 }
 
+func TestAnAnswerIsNotLostIfItsServerGoesInTheSameInstant(t *testing.T) {
+	b := newBench(t)
+	for i := range 25 {
+		tr, err := b.factory.transport(self(t, "lastwords"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tr.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := tr.Call(t.Context(), "tools/call", []byte(`{"name":"go"}`))
+		if err != nil || !strings.Contains(string(got), "pid ") {
+			t.Errorf("call %d: %s, %v", i, got, err)
+		}
+		_ = tr.Close() // the server has gone before
+	}
+}
+
 func FuzzLinesAreReadWholeOrRefused(f *testing.F) {
 	f.Add([]byte("a\nbb\n\nccc"), 2)
 	f.Add([]byte(strings.Repeat("x", 100)+"\ny\n"), 50)

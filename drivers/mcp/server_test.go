@@ -191,7 +191,7 @@ func rough(mode string) {
 			reply(fmt.Sprintf(`{"content":[{"type":"text","text":"pid %d grandchild %d"}]}`, os.Getpid(), grandchild))
 		case "server/discover": // many servers do not answer what they do not know
 		}
-		if out.Flush() != nil {
+		if out.Flush() != nil || mode == "lastwords" && req.Method == "tools/call" {
 			return
 		}
 	}

@@ -328,6 +328,11 @@ func TestEachEventHasItsActivity(t *testing.T) {
 		{agent.AssistantTextEvent{Text: "par", Delta: true}, "", "", false, "", ""},
 		{use("Bash", `{"command":"go  test\n./..."}`), "action", "Bash: go test ./...", false, "", `{"command":"go  test\n./..."}`},
 		{use("Read", `{"file_path":"a.go"}`), "action", "Read: a.go", false, "", `{"file_path":"a.go"}`},
+		{use("Edit", `{"file_path":"a.go"}`), "action", "Edit: a.go", false, "", `{"file_path":"a.go"}`},
+		{use("Write", `{"file_path":"a.go"}`), "action", "Write: a.go", false, "", `{"file_path":"a.go"}`},
+		{use("NotebookEdit", `{"file_path":"a.ipynb"}`), "action", "NotebookEdit: a.ipynb", false, "", `{"file_path":"a.ipynb"}`},
+		{use("Glob", `{"pattern":"*.go"}`), "action", "Glob: *.go", false, "", `{"pattern":"*.go"}`},
+		{use("Agent", `{"description":"looks","prompt":"look"}`), "action", "Agent: looks", false, "", `{"description":"looks","prompt":"look"}`},
 		{use("Grep", `{"pattern":"x","path":"p"}`), "action", "Grep: x", false, "", `{"path":"p","pattern":"x"}`},
 		{use("Task", `{"description":"","prompt":"look"}`), "action", "Task: look", false, "", `{"description":"","prompt":"look"}`},
 		{use("mcp__x__y", `{"a":1}`), "action", "mcp__x__y", false, "", `{"a":1}`},
@@ -364,6 +369,16 @@ func TestEachEventHasItsActivity(t *testing.T) {
 		a := server.acts[0]
 		if a.Type != tt.typ || a.Content != tt.content || a.IsError != tt.isError || a.ToolOutput != tt.output || string(a.ToolInput) != tt.input || a.ProviderName != "claude" {
 			t.Errorf("%+v: %+v, input %s", tt.ev, a, a.ToolInput)
+		}
+		switch ev := tt.ev.(type) { // by these a use and its result are known to belong together
+		case agent.ToolUseEvent:
+			if a.ToolUseID != ev.ToolUseID || a.ToolName != ev.ToolName {
+				t.Errorf("%+v: of tool %q, use %q", tt.ev, a.ToolName, a.ToolUseID)
+			}
+		case agent.ToolResultEvent:
+			if a.ToolUseID != ev.ToolUseID || a.ToolName != ev.ToolName {
+				t.Errorf("%+v: of tool %q, use %q", tt.ev, a.ToolName, a.ToolUseID)
+			}
 		}
 		if _, err := time.Parse(time.RFC3339Nano, a.Timestamp); err != nil || !strings.HasSuffix(a.Timestamp, "Z") {
 			t.Errorf("timestamp %q", a.Timestamp)

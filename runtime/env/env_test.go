@@ -157,6 +157,30 @@ func TestInjectedNamesPassAndNothingElse(t *testing.T) {
 	}
 }
 
+func TestAListOfInjectedNamesIsReadNameByName(t *testing.T) {
+	for value, want := range map[string]string{
+		"": "", ",": "", " ": "", "A": "A", "A,B": "A B", " A ,\tB\n": "A B", "A,A": "A", "a,A": "A a", "A*,B": "B", "A=1,B": "B", "A B": "", "1A": "", "ATTACH_URL,B": "B",
+	} {
+		set := ParseInjectedEnvKeys(value)
+		var got []string
+		for k := range set {
+			if set.Allows(k) {
+				got = append(got, k)
+			}
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, want %q", value, got, want)
+		}
+	}
+	if InjectedEnvKeysFrom([]string{"A=1"}).Allows("A") || InjectedEnvKeySet(nil).Allows("A") || InjectedEnvKeysFromMap(nil).Allows("A") {
+		t.Error("what nobody has named passes")
+	}
+	if set := InjectedEnvKeysFrom([]string{InjectedEnvKeysVar + "=A", InjectedEnvKeysVar + "=B"}); set.Allows("A") || !set.Allows("B") {
+		t.Errorf("not the last one counts: %v", set)
+	}
+}
+
 func TestAWorkItemSetsNothingOfTheHosts(t *testing.T) {
 	in := map[string]string{"RNIX_CONFINEMENT": "off", "RNIX_CONFINEMENT=off": "", "RNIX_CONFINEMENT_READ": "host", "RNIX_CONFINEMENT_READ_PATHS": "/",
 		"RNIX_DATA_DIR": "/x", "RNIX_API_URL": "u", "A.B": "x", "1X": "x", "": "x", "FINE_1": "y"}

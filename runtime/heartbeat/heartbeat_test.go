@@ -367,3 +367,49 @@ func TestTheObserverIsToldOfSuccessesOnly(t *testing.T) {
 		}
 	})
 }
+
+func TestAnAttendedSessionOutlivesTheSleepOfItsHostAndStillObeysAStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		slept, answer := time.Duration(0), ""
+		server := &platform{answer: func(int, map[string]any) string { mu.Lock(); defer mu.Unlock(); return answer }}
+		p := begin(t, server, func(c *heartbeat.Config) {
+			c.SessionClass = heartbeat.SessionClassInteractive
+			c.Now = func() time.Time { mu.Lock(); defer mu.Unlock(); return time.Now().Add(slept) }
+		})
+		set := func(d time.Duration, a string) { mu.Lock(); slept, answer = slept+d, a; mu.Unlock() }
+		set(10*time.Minute, `{"refreshed":false}`) // what the platform says of a lease that has run out meanwhile
+		_ = p.Check()                              // asks at once
+		synctest.Wait()
+		if lost(p) || !p.Degraded() {
+			t.Errorf("after the sleep: lost %v, degraded %v", lost(p), p.Degraded())
+		}
+		set(0, "")
+		time.Sleep(time.Minute)
+		if lost(p) || p.Degraded() || p.Check() != nil {
+			t.Errorf("awake again: lost %v, degraded %v, Check = %v", lost(p), p.Degraded(), p.Check())
+		}
+		set(10*time.Minute, `{"refreshed":true,"stop":true}`)
+		_ = p.Check()
+		synctest.Wait()
+		if !lost(p) || !p.StopRequested() {
+			t.Error("a stop after a sleep is not obeyed")
+		}
+	})
+}
+
+func TestASessionThatDoesNothingForTenMinutesKeepsItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &platform{answer: func(int, map[string]any) string { return `{"refreshed":true,"ttlMs":60000,"fencingToken":3}` }}
+		p := begin(t, server, nil)
+		for range 60 { // as a process does that is paused: nobody asks for anything but the lease
+			time.Sleep(10 * time.Second)
+			if err := p.Check(); err != nil || lost(p) || p.Strikes() != 0 {
+				t.Fatalf("Check = %v", err)
+			}
+		}
+		if n := len(server.seen()); n < 10 || p.Token() != 3 {
+			t.Errorf("%d refreshes, token %d", n, p.Token())
+		}
+	})
+}

@@ -147,3 +147,39 @@ func TestSeveralAcknowledgementsBetweenTwoTicksAreAllTold(t *testing.T) {
 		}
 	})
 }
+
+func TestARefusalHandsOutNoInject(t *testing.T) {
+	for _, class := range []string{"", "interactive"} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &platform{answer: func(int, map[string]any) string {
+				return `{"refreshed":false,"inject":{"deliveryId":"d","text":"hello","kind":"user","turnId":"t"}}`
+			}}
+			p := begin(t, server, func(c *heartbeat.Config) {
+				c.SessionClass = class
+				c.OnInject = func(heartbeat.InjectPayload) bool { t.Error("an inject was handed out"); return true }
+			})
+			p.Stop()
+			for _, b := range server.seen() {
+				if b["ackedInject"] != nil {
+					t.Errorf("acknowledged: %v", b)
+				}
+			}
+		})
+	}
+}
+
+func TestDeadLettersAreBoundedAndTheOldestGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &platform{}
+		p := begin(t, server, func(c *heartbeat.Config) { c.Interval = 24 * time.Hour })
+		for i := range 130 {
+			p.DeadLetterInject(fmt.Sprint("d", i), "nobody is there")
+		}
+		p.Stop()
+		b := server.seen()
+		letters, _ := b[len(b)-1]["deadLetteredInjects"].([]any)
+		if len(letters) != 128 || letters[0].(map[string]any)["deliveryId"] != "d2" || letters[127].(map[string]any)["deliveryId"] != "d129" {
+			t.Errorf("%d letters in %d requests", len(letters), len(b))
+		}
+	})
+}
