@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -364,5 +365,23 @@ func TestWhatACrashHasLeftIsSwept(t *testing.T) {
 	}
 	if err := Sweep(filepath.Join(private, "nothing")); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestACrashIsReportedAtOnceAlsoWhereAChildHoldsItsOutput(t *testing.T) {
+	b := newBench(t, false, begun+heard+"sleep 300 & date +%s%N > died; kill -9 $$\n", begun+heard+finish+hang)
+	b.cfg.Silence = 5 * time.Minute
+	_, err := b.try(t.Context())
+	now := time.Now()
+	if types.CodeOf(err) != types.ErrUnavailable {
+		t.Fatalf("a crash is %v", err)
+	}
+	text, err := os.ReadFile(filepath.Join(b.dir, "died"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if took := now.Sub(time.Unix(0, ns)); err != nil || took > time.Second {
+		t.Errorf("it was reported after %v, %v", took, err)
 	}
 }
