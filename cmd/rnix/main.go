@@ -13,12 +13,16 @@ import (
 
 	"rnix/internal/cli"
 	"rnix/internal/daemon"
+	"rnix/internal/proc"
 )
 
 // version is set by the linker: -X main.version=v1.2.3.
 var version = "dev"
 
 func main() {
+	if code, asked := proc.RunWarden(os.Args[1:]); asked {
+		os.Exit(code)
+	}
 	os.Exit(cli.Main(context.Background(), cli.Host{
 		Name: filepath.Base(os.Args[0]), Version: version, Foreground: runDaemon, ControlPlane: runControlPlane,
 	}))
@@ -32,7 +36,7 @@ func runDaemon(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // from now on the signals end the process, as they do by default
-	opt := daemon.Options{Version: version}
+	opt := daemon.Options{Version: version, Guarded: true}
 	if text := os.Getenv("RNIX_LOG_LEVEL"); text != "" {
 		if err := opt.LogLevel.UnmarshalText([]byte(text)); err != nil {
 			return fmt.Errorf("RNIX_LOG_LEVEL: %w; use debug, info, warn or error", err)

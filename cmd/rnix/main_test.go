@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rnix/internal/event"
+	"rnix/internal/proc"
 	"rnix/ipc"
 	"rnix/runtime/statehome"
 	"rnix/types"
@@ -22,7 +23,12 @@ import (
 
 var update = flag.Bool("update", false, "write what the scripts compare with anew")
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"rnix": main}) }
+func TestMain(m *testing.M) {
+	if code, asked := proc.RunWarden(os.Args[1:]); asked { // of a daemon whose program is this one, whatever its name
+		os.Exit(code)
+	}
+	testscript.Main(m, map[string]func(){"rnix": main})
+}
 
 // TestScripts runs the program with a daemon of its own for each script, which is stopped at the end.
 func TestScripts(t *testing.T) {

@@ -39,6 +39,8 @@ type Options struct {
 	Version string
 	// Program is this program, which serves the kernel to agents' command lines ("mcp serve"); empty = the one that runs.
 	Program string
+	// Guarded has Program run as a warden, too, who ends what children have left if the daemon is killed; see proc.RunWarden.
+	Guarded bool
 	// Lookup is the daemon's environment; nil = that of the program.
 	Lookup statehome.Lookup
 	// Idle is how long the daemon goes on without processes, connections and calls; 0 = for ever.
@@ -109,6 +111,11 @@ func newDaemon(opt Options) *Daemon {
 func Run(ctx context.Context, opt Options) (err error) {
 	if opt.Lookup == nil {
 		opt.Lookup = os.LookupEnv
+	}
+	if opt.Program == "" {
+		if opt.Program, err = os.Executable(); err != nil {
+			return types.Errorf(types.ErrInternal, "Start", "", "this program cannot be found: %w", err)
+		}
 	}
 	d := newDaemon(opt)
 	ctx, d.stop = context.WithCancel(ctx)
@@ -243,6 +250,9 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	}
 	back.add(func() error { d.procs.Close(); return nil })
 	d.procs.Conceal(d.secrets)
+	if d.opt.Guarded {
+		d.procs.Guard(d.opt.Program)
+	}
 	d.events = event.New(0)
 	d.files = event.WriteFiles(d.events, durable.OS, func(id types.UUID) string { return filepath.Join(d.journal.Dir(id), step.EventsFile) })
 	back.add(func() error { d.events.Close(); return d.files.Close() })
@@ -260,9 +270,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 		return nil, back, err
 	}
 	back.add(d.collector.Close)
-	if d.bridge, err = (sessions{d}).open(); err != nil {
-		return nil, back, err
-	}
+	d.bridge = sessions{d}.open()
 	d.models = &models{procs: d.procs, log: d.log, bridge: d.bridge, harnessDir: sessions{d}.dir, stateRoot: sessions{d}.stateRoot, drivers: map[string]model{}}
 	back.add(d.models.close)
 	return l, back, d.boot()

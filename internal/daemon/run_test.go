@@ -7,9 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/event"
@@ -217,18 +220,23 @@ func TestKilledDaemonLeavesNoChildAndShowsTheInterruptedCall(t *testing.T) {
 	p := s.Spawn(ipc.SpawnRequest{Intent: "sleep", Model: "fake"})
 	s.Await(p.PID, event.Syscall, func(e *event.Event) bool { return e.Name == "Open" && e.Path == "/dev/shell" })
 	waitChildren(t, s, p.PID)
+	for !slices.ContainsFunc(s.Survivors(), func(command string) bool { return strings.HasSuffix(strings.TrimSpace(command), " sleep 3600") }) && t.Context().Err() == nil {
+		runtime.Gosched() // until it has started what leaves its session
+	}
 	s.Kill()
+	for end := time.Now().Add(30 * time.Second); len(s.Survivors()) > 0; runtime.Gosched() { // nobody has started a daemon again
+		if time.Now().After(end) {
+			t.Fatalf("left alive: %v", s.Survivors())
+		}
+	}
 	s.Start()
 	s.Settle()
-	if left := s.Survivors(); len(left) > 0 {
-		t.Errorf("left alive: %v", left)
-	}
 	d, err := ipc.Call(t.Context(), s.Client, ipc.GetProcDetail, ipc.TargetRequest{Target: p.UUID.String()})
 	if err != nil || d.Damage != "" || d.State != "suspended" || len(d.Interrupted) != 1 || d.Interrupted[0].Tool != "shell" {
 		t.Fatalf("%+v %v", d, err)
 	}
 	st, err := ipc.Call(t.Context(), s.Client, ipc.DaemonStatus, ipc.Empty{})
-	if err != nil || !strings.Contains(strings.Join(st.Recovered, "\n"), "was interrupted in step 1") {
+	if err != nil || !strings.Contains(strings.Join(st.Recovered, "\n"), "was interrupted in step 1") || !strings.Contains(strings.Join(st.Recovered, "\n"), "ended the shell of process 1") {
 		t.Errorf("%q %v", st.Recovered, err)
 	}
 	next := s.Spawn(ipc.SpawnRequest{Intent: "Report", Provider: "offline"})

@@ -41,18 +41,11 @@ func (d sessions) stateRoot(id, workDir string) string {
 }
 
 // open makes the bridge over which sessions reach the kernel, after the sweep.
-func (d sessions) open() (*harness.Bridge, error) {
-	program := d.opt.Program
-	if program == "" {
-		var err error
-		if program, err = os.Executable(); err != nil {
-			return nil, types.Errorf(types.ErrInternal, "Start", "", "this program cannot be found: %w", err)
-		}
-	}
+func (d sessions) open() *harness.Bridge {
 	d.sweep()
-	b := harness.NewBridge(program, d.places.Socket)
+	b := harness.NewBridge(d.opt.Program, d.places.Socket)
 	b.Conceal(d.secrets)
-	return b, nil
+	return b
 }
 
 // dying is how long before the end of a daemon a process may have ended whose session it could not close any more.

@@ -211,7 +211,7 @@ func (c *Child) watch() {
 		c.reaped = true
 		c.mu.Unlock()
 	})
-	c.manager.forget(c.entry)
+	c.manager.registry.forget(c.entry, c.manager.log)
 	c.manager.mu.Lock()
 	delete(c.manager.children, c.process.Pid)
 	c.manager.mu.Unlock()

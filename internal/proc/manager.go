@@ -27,6 +27,7 @@ type Manager struct {
 	mu       sync.Mutex
 	children map[int]*Child // +checklocks:mu; by pid, until it was waited for
 	closed   bool           // +checklocks:mu
+	warden   warden
 }
 
 // NewManager returns a manager that keeps the identities of its children in dir, which is made if
@@ -87,6 +88,7 @@ func (m *Manager) Close() {
 	m.stop(m.matching(func(*Child) bool { return true }))
 	m.work.Wait() // a start under way sees that we are closed, and kills its own child
 	if !again {
+		m.warden.dismiss()
 		close(m.quit)
 	}
 	m.own.Wait()
@@ -163,5 +165,5 @@ func (m *Manager) mine(pid int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, ok := m.children[pid]
-	return ok || pid == os.Getpid()
+	return ok || pid == os.Getpid() || pid == m.warden.pid()
 }

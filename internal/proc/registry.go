@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,8 +29,9 @@ type entry struct {
 	Command   string     `json:"command"`
 	Time      time.Time  `json:"time"`
 	Boot      string     `json:"boot"`
-	Daemon    identity   `json:"daemon"`          // who started it
-	Leader    identity   `json:"leader,omitzero"` // the child; absent if the daemon died while forking
+	Daemon    identity   `json:"daemon"`           // who started it
+	Leader    identity   `json:"leader,omitzero"`  // the child; absent if the daemon died while forking
+	Killed    []int      `json:"killed,omitempty"` // the pids that the warden has ended, for the next daemon to tell of
 }
 
 const entrySuffix = ".json"
@@ -107,8 +109,8 @@ func (r registry) remove(e entry) error {
 }
 
 // forget removes an entry of a child that is gone.
-func (m *Manager) forget(e entry) {
-	if err := m.registry.remove(e); err != nil {
-		m.log.Warn("registration of a child that has ended cannot be removed", "path", m.registry.path(e), "error", err)
+func (r registry) forget(e entry, log *slog.Logger) {
+	if err := r.remove(e); err != nil {
+		log.Warn("registration of a child that has ended cannot be removed", "path", r.path(e), "error", err)
 	}
 }

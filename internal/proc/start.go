@@ -36,6 +36,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	m.mu.Unlock()
 	defer m.work.Done()
 
+	m.warden.guard(m.registry, m.log)
 	c := &Child{manager: m, spec: spec, command: commandText(spec, m.secrets), done: make(chan struct{})}
 	token := rand.Text()
 	c.screen(m.secrets)
@@ -44,12 +45,12 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 		return nil, types.Errorf(types.ErrStorage, "Start", spec.Path, "cannot register the child: %w", err)
 	}
 	if err := m.fork(c, path, token); err != nil {
-		m.forget(c.entry)
+		m.registry.forget(c.entry, m.log)
 		return nil, err
 	}
 	c.entry.Leader = identityOf(c.process.Pid)
 	c.tree = newTree(root{c.entry.Leader, token})
-	c.tree.alone = func() bool { return noOrphans(m.matching(func(*Child) bool { return true })) }
+	c.tree.alone = func() bool { return noOrphans(m.matching(func(*Child) bool { return true }), m.warden.pid()) }
 	c.arm()
 	m.mu.Lock()
 	m.children[c.process.Pid] = c

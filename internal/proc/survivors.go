@@ -25,20 +25,33 @@ type Survivor struct {
 // in its session, or if it carries the token of a registration. Registrations of a daemon that still
 // lives are left alone. It returns the files that it could not read as an error, joined, beside the
 // survivors that it could; they stay where they are.
+//
+// What a warden has ended meanwhile is among them.
 func (m *Manager) ReapSurvivors() ([]Survivor, error) {
-	names, err := m.registry.names()
+	return endLeft(m.registry, m.cages, func(e entry, _ *Survivor) { m.registry.forget(e, m.log) })
+}
+
+// endLeft is ReapSurvivors; ended is called for each registration of which nothing is left. Two programs do not do
+// it at the same time.
+func endLeft(r registry, how cages, ended func(entry, *Survivor)) ([]Survivor, error) {
+	unlock, err := lockDir(r.dir)
+	if err != nil {
+		return nil, types.Errorf(types.ErrStorage, "ReapSurvivors", r.dir, "%w", err)
+	}
+	defer unlock()
+	names, err := r.names()
 	if err != nil {
 		return nil, err
 	}
 	var bad []error
 	var entries []entry
 	for _, name := range names {
-		e, err := m.registry.read(name)
+		e, err := r.read(name)
 		switch {
 		case types.CodeOf(err) == types.ErrNotFound: // its child has just ended
 		case err != nil:
 			bad = append(bad, err)
-		case e.Boot == m.registry.boot && (e.Daemon == m.registry.daemon || alive(e.Daemon)):
+		case e.Boot == r.boot && (e.Daemon == r.daemon || alive(e.Daemon)):
 			// a child of this run, or of a daemon that looks after its own
 		default:
 			entries = append(entries, e)
@@ -48,19 +61,19 @@ func (m *Manager) ReapSurvivors() ([]Survivor, error) {
 	roots := make([]root, 0, len(entries))
 	at := make([]int, 0, len(entries)) // root to entry
 	for i, e := range entries {
-		out[i] = Survivor{Kind: e.Kind, Owner: e.Owner, OwnerUUID: e.OwnerUUID, Command: e.Command, StartedAt: e.Time}
-		if e.Boot == m.registry.boot {
+		out[i] = Survivor{Kind: e.Kind, Owner: e.Owner, OwnerUUID: e.OwnerUUID, Command: e.Command, StartedAt: e.Time, Killed: e.Killed}
+		if e.Boot == r.boot {
 			now, found := statOf(e.Leader.PID)
 			out[i].Recycled = found && now.identity != e.Leader
 			roots, at = append(roots, root{e.Leader, e.Token}), append(at, i)
 		}
 	}
-	cages, unread := m.registry.leftCages(m.cages)
+	cages, unread := r.leftCages(how)
 	bad = append(bad, unread...)
 	if len(roots) > 0 {
 		all := newTree(roots...)
-		for i, r := range roots {
-			if g := cages[r.token]; g != nil {
+		for i, rt := range roots {
+			if g := cages[rt.token]; g != nil {
 				all.claim(g.own(), i)
 			}
 		}
@@ -69,8 +82,8 @@ func (m *Manager) ReapSurvivors() ([]Survivor, error) {
 			_ = g.thaw() // what was killed can die now; an error shows again when it is removed
 		}
 		until := time.Now().Add(5 * time.Second)
-		for id, r := range killed {
-			s := &out[at[r]]
+		for id, of := range killed {
+			s := &out[at[of]]
 			s.Killed = append(s.Killed, id.PID)
 			if len(awaitGone([]identity{id}, until)) > 0 {
 				s.Err = errors.Join(s.Err, types.Errorf(types.ErrInternal, "ReapSurvivors", "", "process %d does not end, even by SIGKILL", id.PID))
@@ -84,7 +97,7 @@ func (m *Manager) ReapSurvivors() ([]Survivor, error) {
 	}
 	for i, e := range entries {
 		if out[i].Err == nil {
-			m.forget(e)
+			ended(e, &out[i])
 		}
 	}
 	return out, errors.Join(bad...)

@@ -22,6 +22,7 @@ import (
 // helpers are programs that the tests run as processes of their own, in a directory.
 var helpers = map[string]func(dir string){
 	"daemon":    daemonThatIsKilled,
+	"guarded":   guardedDaemon,
 	"subreaper": subreaper,
 	"strays":    strays,
 }

@@ -31,7 +31,8 @@ func awaitGone([]identity, time.Time) []identity { return nil }
 func bootID() string                             { return "" }
 func reapZombie(int) bool                        { return false }
 func hasExited(int) bool                         { return false }
-func noOrphans([]*Child) bool                    { return false }
+func noOrphans([]*Child, int) bool               { return false }
+func lockDir(string) (func(), error)             { return func() {}, nil }
 
 // reap waits for a child and takes its status, then calls exited.
 func reap(p *os.Process, exited func()) (*os.ProcessState, error) {

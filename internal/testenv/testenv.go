@@ -20,6 +20,7 @@ import (
 
 	"rnix/internal/daemon"
 	"rnix/internal/event"
+	"rnix/internal/proc"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -29,6 +30,9 @@ const asDaemon = "RNIX_TESTENV_DAEMON"
 
 // Main runs the tests, or the daemon if this process was started as one. It returns the exit status.
 func Main(m *testing.M) int {
+	if code, asked := proc.RunWarden(os.Args[1:]); asked {
+		return code
+	}
 	if os.Getenv(asDaemon) == "" {
 		return m.Run()
 	}
@@ -40,7 +44,7 @@ func Main(m *testing.M) int {
 		idle, err = time.ParseDuration(text)
 	}
 	if err == nil {
-		err = daemon.Run(ctx, daemon.Options{Version: "test", Idle: idle})
+		err = daemon.Run(ctx, daemon.Options{Version: "test", Idle: idle, Guarded: true})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
