@@ -24,6 +24,8 @@ type Manager struct {
 	work     sync.WaitGroup // starts under way, watchers of children
 	own      sync.WaitGroup // launcher, tender of orphans
 
+	forking sync.RWMutex // held for reading from a fork until the child is among the children
+
 	mu       sync.Mutex
 	children map[int]*Child // +checklocks:mu; by pid, until it was waited for
 	closed   bool           // +checklocks:mu

@@ -44,7 +44,9 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	if err := m.registry.write(c.entry); err != nil {
 		return nil, types.Errorf(types.ErrStorage, "Start", spec.Path, "cannot register the child: %w", err)
 	}
+	m.forking.RLock()
 	if err := m.fork(c, path, token); err != nil {
+		m.forking.RUnlock()
 		m.registry.forget(c.entry, m.log)
 		return nil, err
 	}
@@ -57,6 +59,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	closed := m.closed
 	m.work.Add(1)
 	m.mu.Unlock()
+	m.forking.RUnlock()
 	failed := m.registry.write(c.entry) // until here a crash leaves it to be found by its token
 	go c.watch()                        // ends when the child has ended; waited for by Close
 	switch {
