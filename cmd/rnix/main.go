@@ -36,7 +36,11 @@ func runDaemon(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // from now on the signals end the process, as they do by default
-	opt := daemon.Options{Version: version, Guarded: true}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("this program cannot be found: %w", err)
+	}
+	opt := daemon.Options{Version: version, Program: self, Guard: []string{self}}
 	if text := os.Getenv("RNIX_LOG_LEVEL"); text != "" {
 		if err := opt.LogLevel.UnmarshalText([]byte(text)); err != nil {
 			return fmt.Errorf("RNIX_LOG_LEVEL: %w; use debug, info, warn or error", err)

@@ -26,8 +26,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
-	case os.Getenv("RNIX_TESTENV_DAEMON") != "":
-		os.Exit(testenv.Main(m))
+	}
+	if code, asked := testenv.Daemon(); asked {
+		os.Exit(code)
 	}
 	goleak.VerifyTestMain(m)
 }

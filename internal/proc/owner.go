@@ -14,16 +14,16 @@ import (
 // ended, and one that is gone while children live, are inside, with owner 0. Where processes cannot be
 // seen at all, nobody is inside.
 func (m *Manager) Owner(pid int) (owner types.PID, inside bool) {
-	if owner, inside = m.ownerNow(pid); inside && owner == 0 {
+	if owner, inside = ownerNow(m, pid); inside && owner == 0 {
 		m.forking.Lock() // it may be quicker than the start that it comes from
 		defer m.forking.Unlock()
-		return m.ownerNow(pid)
+		return ownerNow(m, pid)
 	}
 	return owner, inside
 }
 
 // ownerNow is Owner by the children that are known.
-func (m *Manager) ownerNow(pid int) (owner types.PID, inside bool) {
+func ownerNow(m *Manager, pid int) (owner types.PID, inside bool) {
 	self := os.Getpid()
 	if _, see := statOf(self); !see {
 		return 0, false

@@ -106,12 +106,13 @@ func (w *warden) pid() int {
 	return w.process.Pid
 }
 
-// RunWarden is the whole program of a warden, if that is what its arguments, without its name, ask for: it returns when the
+// RunWarden is the whole program of a warden, if that is what its last arguments ask for: it returns when the
 // one whom it watches over has ended and nothing of that one's children is left, with the exit code.
 func RunWarden(args []string) (code int, asked bool) {
-	if len(args) != 4 || args[0] != wardenWord {
+	if len(args) < 4 || args[len(args)-4] != wardenWord {
 		return 0, false
 	}
+	args = args[len(args)-4:]
 	pid, err := strconv.Atoi(args[2])
 	start, err2 := strconv.ParseUint(args[3], 10, 64)
 	if err = errors.Join(err, err2); err != nil {

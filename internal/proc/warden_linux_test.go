@@ -130,12 +130,12 @@ func TestAWardenLeavesTheChildrenOfALivingDaemonAlone(t *testing.T) {
 }
 
 func TestOnlyTheArgumentsOfAWardenMakeOne(t *testing.T) {
-	for _, args := range [][]string{nil, {"ps"}, {wardenWord}, {wardenWord, "a", "1"}, {wardenWord, "a", "1", "2", "3"}} {
+	for _, args := range [][]string{nil, {"ps"}, {wardenWord}, {wardenWord, "a", "1"}, {wardenWord, "a", "1", "2", "3"}, {"x", "a", "1", "2"}} {
 		if _, asked := RunWarden(args); asked {
 			t.Errorf("%q make a warden", args)
 		}
 	}
-	if code, asked := RunWarden([]string{wardenWord, "x", "one", "2"}); !asked || code != 2 {
+	if code, asked := RunWarden([]string{"-first", wardenWord, "x", "one", "2"}); !asked || code != 2 {
 		t.Errorf("%d %t", code, asked)
 	}
 }

@@ -30,12 +30,27 @@ const asDaemon = "RNIX_TESTENV_DAEMON"
 
 // Main runs the tests, or the daemon if this process was started as one. It returns the exit status.
 func Main(m *testing.M) int {
-	if code, asked := proc.RunWarden(os.Args[1:]); asked {
+	if code, asked := Daemon(); asked {
 		return code
 	}
-	if os.Getenv(asDaemon) == "" {
-		return m.Run()
+	return m.Run()
+}
+
+// Daemon runs the daemon, or its warden, if this process was started as one, and returns the exit status.
+func Daemon() (code int, asked bool) {
+	if code, asked := proc.RunWarden(os.Args[1:]); asked {
+		return code, true
 	}
+	if os.Getenv(asDaemon) == "" {
+		return 0, false
+	}
+	return runDaemon(), true
+}
+
+// noTests is the first argument of a warden's program: if that does not know what a warden is, it does nothing.
+const noTests = "-test.run=^$"
+
+func runDaemon() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	var idle time.Duration
@@ -43,8 +58,12 @@ func Main(m *testing.M) int {
 	if text, said := os.LookupEnv(IdleEnv); said {
 		idle, err = time.ParseDuration(text)
 	}
+	var self string
 	if err == nil {
-		err = daemon.Run(ctx, daemon.Options{Version: "test", Idle: idle, Guarded: true})
+		self, err = os.Executable()
+	}
+	if err == nil {
+		err = daemon.Run(ctx, daemon.Options{Version: "test", Idle: idle, Guard: []string{self, noTests}})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

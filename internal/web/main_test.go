@@ -23,8 +23,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("RNIX_TESTENV_DAEMON") != "" {
-		os.Exit(testenv.Main(m))
+	if code, asked := testenv.Daemon(); asked {
+		os.Exit(code)
 	}
 	goleak.VerifyTestMain(m)
 }
