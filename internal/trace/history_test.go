@@ -135,8 +135,15 @@ func of(t *testing.T, now time.Time, sources ...Source) *Trace {
 	return tr
 }
 
+// failer is a test of either kind.
+type failer interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
 // check checks what is true of every trace.
-func check(t *testing.T, tr *Trace) {
+func check(t failer, tr *Trace) {
 	t.Helper()
 	at := map[string]*Span{}
 	for i := range tr.Spans {
