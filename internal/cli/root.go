@@ -69,7 +69,7 @@ func entries() []entry {
 		{"list-resumable", "run", listResumableCmd}, {"budget", "run", budgetCmd}, {"cost", "see", costCmd}, {"supervise", "run", superviseCmd},
 		{"send", "run", sendCmd}, {"steer", "run", steerCmd}, {"recv", "run", recvCmd},
 		{"ps list", "see", psCmd}, {"web", "see", webCmd}, {"log logs", "see", logCmd}, {"strace", "see", straceCmd}, {"steps", "see", stepsCmd},
-		{"heartbeat", "see", heartbeatCmd}, {"ctx", "see", ctxCmd},
+		{"heartbeat", "see", heartbeatCmd}, {"ctx", "see", ctxCmd}, {"trace", "see", traceCmd},
 		{"worktree", "run", worktreeCmd}, {"merge", "run", mergeCmd},
 		{"ledger", "see", ledgerCmd}, {"history", "see", historyCmd}, {"diff", "see", diffCmd}, {"restore", "run", restoreCmd},
 		{"cat", "see", catCmd}, {"ls", "see", lsCmd}, {"write", "see", writeCmd},

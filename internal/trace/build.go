@@ -73,7 +73,7 @@ func build(src *Source, now time.Time) *builder {
 	b := &builder{src: src, ids: map[string]int{}, calls: map[callKey]*callState{}, ledger: map[ledgerKey]*step.LedgerEntry{}}
 	h := src.History
 	info := h.Info()
-	b.proc = &node{Span: Span{UUID: h.UUID, Kind: Process, PID: info.PID, Name: cmp.Or(info.Name, info.Agent, line(info.Intent, 60), "process"), Status: Open,
+	b.proc = &node{Span: Span{UUID: h.UUID, Kind: Process, PID: info.PID, Name: cmp.Or(info.Name, info.Agent, line(info.Intent, nameLength), "process"), Status: Open,
 		Agent: info.Agent, Body: info.Kind, Intent: line(info.Intent, 200), Provider: info.Provider, Model: info.Model, Damage: h.Damage}}
 	b.proc.ID = b.id("process")
 	b.proc.after = src.After
@@ -99,7 +99,7 @@ func build(src *Source, now time.Time) *builder {
 			b.remember(r) // it is its origin's, but the conversation goes on from there
 			continue
 		}
-		for len(events) > 0 && events[0].Time.Before(r.Time) {
+		for len(events) > 0 && events[0].Time.Before(r.Time) && !b.early(&events[0]) {
 			b.event(&events[0])
 			events = events[1:]
 		}
@@ -110,6 +110,12 @@ func build(src *Source, now time.Time) *builder {
 	}
 	b.finish(now)
 	return b
+}
+
+// early reports whether an event tells of a step behind the one in hand: a clock was set, and it seems to come
+// sooner than it does.
+func (b *builder) early(e *event.Event) bool {
+	return e.Kind == event.StepStarted && b.step != nil && e.Step > b.step.Step && b.why == ""
 }
 
 // id returns the id of a span. Several with the same key are numbered in their order.
@@ -155,7 +161,11 @@ func (b *builder) record(r *step.Record) {
 		b.remember(r)
 		return
 	}
-	at := b.clock.at(r.Time)
+	var took time.Duration
+	if r.Answer != nil {
+		took = r.Answer.ModelTime
+	}
+	at := b.clock.behind(r.Time, took)
 	switch r.Kind {
 	case step.KindMessage:
 		stepper{b}.message(r, at)
@@ -257,7 +267,7 @@ func (b *builder) end(why string) {
 func (b *builder) finish(now time.Time) {
 	p := &b.proc.Span
 	if b.run == 0 {
-		p.Start = now
+		p.Start, p.Open = now.Round(0), true
 		return
 	}
 	if b.why == "" && b.src.Live {
@@ -277,6 +287,7 @@ func (b *builder) finish(now time.Time) {
 		p.Status = OK
 		if p.Exit.Code != types.ExitOK {
 			p.Status, p.Err, p.Code = Failed, bounded(p.Exit.Reason), types.CodeOf(p.Exit.Err)
+			b.code()
 		}
 	default:
 		p.Open, p.Status, p.Code = true, Open, types.CodeOf(p.Exit.Err)
@@ -287,6 +298,22 @@ func (b *builder) finish(now time.Time) {
 	p.Input = b.content(b.src.History.Info().Intent)
 	if !b.src.Content {
 		p.Input = ""
+	}
+}
+
+// code gives the request that ended the process the code of that end: the record of a step has none.
+func (b *builder) code() {
+	steps := b.proc.kids
+	for i := len(steps) - 1; i >= 0; i-- {
+		if steps[i].Kind != Step {
+			continue
+		}
+		for _, k := range steps[i].kids {
+			if k.Kind == Model && k.Status == Failed && k.Code == "" && steps[i].Status == Failed {
+				k.Code = b.proc.Code
+			}
+		}
+		return
 	}
 }
 
@@ -348,6 +375,9 @@ func (b *builder) endWaiting(at time.Time) {
 func (b *builder) modelName(provider, model string) string {
 	return cmp.Or(model, b.proc.Model, provider, b.proc.Provider, "model")
 }
+
+// nameLength bounds the name of a process that has only its intent, in characters.
+const nameLength = 60
 
 // maxContent bounds a text of a span, in bytes.
 const maxContent = 64 << 10

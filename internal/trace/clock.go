@@ -13,12 +13,15 @@ type clock struct {
 }
 
 // at returns the time of a record that was read as raw: not before what came before it.
-func (c *clock) at(raw time.Time) time.Time {
+func (c *clock) at(raw time.Time) time.Time { return c.behind(raw, 0) }
+
+// behind is at for a record that ends what took so long: if the clock was set back meanwhile, it took no less.
+func (c *clock) behind(raw time.Time, took time.Duration) time.Time {
 	t := raw.Round(0).Add(c.shift)
-	if back := c.now.Sub(t); back > 0 {
-		if back > tiny {
-			c.shift += back
-		}
+	if back := c.now.Sub(t); back > tiny {
+		c.shift += back + took
+		t = c.now.Add(took)
+	} else if back > 0 {
 		t = c.now
 	}
 	c.now = t

@@ -1,11 +1,13 @@
 package trace
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
 	"rnix/internal/event"
 	"rnix/internal/step"
+	"rnix/types"
 )
 
 const s = time.Second
@@ -81,5 +83,142 @@ func TestWhatHasNoEndIsOpenAndAGapBetweenRunsIsNoTime(t *testing.T) {
 	}
 	if got, want := path(tr), "model m 1s, tool shell 3s, tool shell 2s"; got != want {
 		t.Errorf("%s\nwant %s", got, want)
+	}
+}
+
+func TestAClockThatIsSetBackMakesNoNegativeTime(t *testing.T) {
+	x := tell(t, 1, noon).begin().ask(2*s, "spawn").start(0, "spawn", 2, false)
+	x.off = -time.Hour
+	child := tell(t, 2, x.now.Add(s).Add(x.off)).begin().ask(3*s).done().exit(0, "completed")
+	x.pass(5*s).result(0, "spawn", 5*s, "").done()
+	x.off = -3 * time.Hour
+	x.pass(s).begin().ask(s).done().exit(0, "completed")
+	tr := of(t, x.now, x.source(), with(child, 1))
+	if got := tr.Root().Dur; got < 8*s || got > 10*s {
+		t.Errorf("it takes %s", got)
+	}
+	if c := find(t, tr, Process, "p2"); c.Dur != 3*s || c.Start.Before(noon.Add(2*s)) {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestWaitsAreSpansInWhatWaits(t *testing.T) {
+	x := tell(t, 1, noon).begin().pass(s).event(event.Waiting, "rate limit of m").pass(4*s).event(event.Waiting, "").pass(s)
+	x.ask(0, "recv").start(0, "recv", 0, false).pass(3*s).result(0, "recv", 3*s, "").done().
+		mark(step.Marker{Name: step.MarkerPause}).pass(7*s).mark(step.Marker{Name: step.MarkerResume}).exit(0, "completed")
+	src := x.source()
+	for i := range src.History.Records { // the request has taken all of it
+		if a := src.History.Records[i].Answer; a != nil {
+			a.ModelTime = 6 * s
+		}
+	}
+	tr := of(t, x.now, src)
+	if got, want := path(tr), "model m 1s, wait rate limit of m 4s, model m 1s, wait waits for a message 3s, wait paused 7s"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	if w := find(t, tr, Wait, "rate limit of m"); w.Parent != find(t, tr, Model, "m").ID {
+		t.Errorf("%+v is not within the request", w)
+	}
+}
+
+func TestAForkHasOnlyWhatItDidItself(t *testing.T) {
+	x := tell(t, 1, noon).begin().ask(s, "shell").start(0, "shell", 0, false).pass(s).result(0, "shell", s, "").done()
+	y := &teller{t: t, id: types.UUID{15: 2}, now: noon.Add(time.Hour), step: 1, msgs: x.msgs}
+	detail, _ := json.Marshal(step.ForkDetail{Origin: x.id, Step: 1, Records: uint64(len(x.records))})
+	y.mark(step.Marker{Name: step.MarkerFork, Detail: detail})
+	for _, r := range x.records {
+		r.Seq++
+		y.records = append(y.records, r)
+	}
+	y.mark(step.Marker{Name: step.MarkerResumed, PID: 2}).begin().ask(2*s).done().exit(0, "completed")
+	tr := of(t, y.now, y.source())
+	if got, want := path(tr), "model m 2s"; got != want || len(tr.Spans) != 3 || tr.Root().Start != noon.Add(time.Hour) || tr.Root().Runs != 1 {
+		t.Errorf("%s\n%+v", got, tr.Spans)
+	}
+}
+
+func TestOfAWorkflowTheNodesThatWereWaitedForAreOnThePath(t *testing.T) {
+	x := tell(t, 1, noon)
+	node := func(id byte, from, to time.Duration, after ...byte) Source {
+		src := with(tell(t, id, noon.Add(from)).begin().ask(to-from).done().exit(0, "completed"), 1)
+		for _, a := range after {
+			src.After = append(src.After, types.UUID{15: a})
+		}
+		return src
+	}
+	x.pass(13*s).exit(0, "completed")
+	// 3 ends just before 4 begins, but that has waited for 2 alone; 5 has waited for a place that 4 has made
+	tr := of(t, x.now, x.source(), node(2, 0, 4*s), node(3, 0, 4*s+1e6), node(4, 4*s+2e6, 9*s, 2), node(5, 9*s+1e6, 12*s, 2))
+	want := "model m 4s, process p1 2ms, model m 4.998s, process p1 1ms, model m 2.999s, process p1 1s"
+	if got := path(tr); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	for name, want := range map[string]bool{"p2": true, "p3": false, "p4": true, "p5": true} {
+		if got := find(t, tr, Process, name).Critical; got != want {
+			t.Errorf("%s is on the path: %t", name, got)
+		}
+	}
+}
+
+func TestALivingProcessIsOpenUpToNow(t *testing.T) {
+	x := tell(t, 1, noon).begin().ask(s, "shell").start(0, "shell", 0, false)
+	src := x.source()
+	src.Live = true
+	tr := of(t, x.now.Add(5*s), src)
+	if c := find(t, tr, Tool, "shell"); !c.Open || c.Dur != 5*s || c.Verdict != step.LedgerRunning {
+		t.Errorf("%+v", c)
+	}
+	if got, want := path(tr), "model m 1s, tool shell 5s"; got != want {
+		t.Errorf("%s", got)
+	}
+	x.result(0, "shell", 0, "").done().begin()
+	src = x.source()
+	src.Live = true
+	tr = of(t, x.now.Add(9*s), src)
+	if m := tr.Spans[len(tr.Spans)-1]; m.Kind != Model || !m.Open || m.Dur != 9*s || m.Step != 2 {
+		t.Errorf("the request in hand: %+v", m)
+	}
+}
+
+func TestBlameFollowsTheCauseDown(t *testing.T) {
+	failing := func() *teller {
+		return tell(t, 2, noon.Add(s)).begin().ask(s, "a", "shell").start(0, "a", 0, false).result(0, "a", 0, "").start(1, "shell", 0, false).
+			result(1, "shell", 0, "no such command").done().exit(1, "max steps exceeded")
+	}
+	parent := func(exit int) *teller {
+		return tell(t, 1, noon).begin().ask(s, "spawn").start(0, "spawn", 2, false).pass(4*s).result(0, "spawn", 4*s, "process 2 failed").done().
+			exit(exit, "it gave up")
+	}
+	for name, c := range map[string]struct {
+		sources []Source
+		want    string
+	}{
+		"it went well":      {[]Source{parent(0).source(), with(failing(), 1)}, ""},
+		"a child's call":    {[]Source{parent(1).source(), with(failing(), 1)}, "process p1 > step step 1: looks > tool spawn > process p2 > step step 1: looks > tool shell"},
+		"the child is gone": {[]Source{parent(1).source()}, "process p1 > step step 1: looks > tool spawn"},
+		"the model": {[]Source{tell(t, 1, noon).begin().ask(s, "shell").start(0, "shell", 0, false).result(0, "shell", 0, "no").done().
+			begin().pass(s).fails("no quota").exit(1, "no quota").source()}, "process p1 > step step 2: looks > model m"},
+		"a person": {[]Source{tell(t, 1, noon).begin().ask(s, "shell").start(0, "shell", 0, false).result(0, "shell", 0, "no").done().
+			begin().ask(s).done().exit(4, "killed").source()}, "process p1"},
+		"a node": {[]Source{tell(t, 1, noon).pass(9*s).exit(1, "1 node failed").source(), with(failing(), 1)}, "process p1 > process p2 > step step 1: looks > tool shell"},
+	} {
+		tr := of(t, noon.Add(time.Minute), c.sources...)
+		if got := chain(tr); got != c.want {
+			t.Errorf("%s: %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+func TestOfAHistoryWithoutAnythingThereIsOneOpenSpan(t *testing.T) {
+	h, err := step.Fold(types.UUID{15: 1}, func(func(step.Record, error) bool) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := of(t, noon, Source{History: h})
+	if len(tr.Spans) != 1 || !tr.Spans[0].Open || len(tr.Critical) != 0 {
+		t.Errorf("%+v", tr)
+	}
+	if none := Of(nil, noon); none.Root() != nil {
+		t.Errorf("%+v", none)
 	}
 }

@@ -1,0 +1,245 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"rnix/debug"
+	"rnix/internal/trace"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+const (
+	waterfallWidth = 100 // in cells, where there is no terminal
+	leastBars      = 16
+	mostIndent     = 12 // levels that are shown as such
+)
+
+// axis is the time of a trace without that in which its root did not run, in so many cells.
+type axis struct {
+	start time.Time
+	gaps  []trace.Span
+	whole time.Duration
+	cells int
+}
+
+func newAxis(r *ipc.TraceResponse, cells int) *axis {
+	x := &axis{start: r.Start, cells: cells}
+	for i := range r.Spans {
+		if s := &r.Spans[i]; s.Idle && s.UUID == r.Root {
+			x.gaps = append(x.gaps, *s)
+		}
+	}
+	slices.SortFunc(x.gaps, func(a, b trace.Span) int { return a.Start.Compare(b.Start) })
+	x.whole = max(x.at(r.End), 1)
+	return x
+}
+
+// at returns how much of the time that counts lies before t.
+func (x *axis) at(t time.Time) time.Duration {
+	d := t.Sub(x.start)
+	for i := range x.gaps {
+		g := &x.gaps[i]
+		switch {
+		case !t.Before(g.End()):
+			d -= g.Dur
+		case t.After(g.Start):
+			d -= t.Sub(g.Start)
+		}
+	}
+	return max(d, 0)
+}
+
+// place returns the cells from one moment to another, at least one of them.
+func (x *axis) place(from, to time.Time) (first, last int) {
+	first = int(int64(x.cells) * int64(x.at(from)/1000) / max(int64(x.whole/1000), 1))
+	last = int(int64(x.cells) * int64(x.at(to)/1000) / max(int64(x.whole/1000), 1))
+	first = min(first, x.cells-1)
+	return first, min(max(last, first+1), x.cells)
+}
+
+// bar draws a span: its time, and on it the parts of the critical path that are its own.
+func (x *axis) bar(s *trace.Span, parts []trace.Part) string {
+	cells := slices.Repeat([]byte{' '}, x.cells)
+	fill := byte('-')
+	if s.Kind == trace.Wait {
+		fill = '~'
+	}
+	first, last := x.place(s.Start, s.End())
+	for i := first; i < last; i++ {
+		cells[i] = fill
+	}
+	for _, p := range parts {
+		if p.Span == s.ID {
+			from, to := x.place(p.From, p.To)
+			for i := max(from, first); i < min(to, last); i++ {
+				cells[i] = '#'
+			}
+		}
+	}
+	if s.Open {
+		cells[last-1] = '>'
+	}
+	return strings.TrimRight(string(cells), " ")
+}
+
+// waterfall draws the spans, one line each.
+func waterfall(r *ipc.TraceResponse, spans []trace.Span, out *output) string {
+	width := out.out.width
+	if width <= 0 {
+		width = waterfallWidth
+	}
+	depth, labels := map[string]int{}, make([]string, len(spans))
+	widest := len("SPAN")
+	for i := range r.Spans {
+		if s := &r.Spans[i]; s.Parent != "" {
+			depth[s.ID] = depth[s.Parent] + 1
+		}
+	}
+	for i := range spans {
+		labels[i] = strings.Repeat("  ", min(depth[spans[i].ID], mostIndent)) + spanLabel(&spans[i])
+		widest = max(widest, cells(labels[i]))
+	}
+	const times = 7
+	rest := width - 2*(times+2) - 2 // both times, and the mark
+	label := min(widest, max(rest-leastBars-2, 12))
+	if most := rest - rest*2/5; label > most && rest > 60 {
+		label = most
+	}
+	x := newAxis(r, max(rest-label-2, leastBars))
+	own := map[string][]trace.Part{}
+	for _, p := range r.Critical {
+		own[p.Span] = append(own[p.Span], p)
+	}
+	var b strings.Builder
+	head := fmt.Sprintf("  %s  %*s  %*s  ", pad("SPAN", label), times, "TIME", times, "PATH")
+	end := shortTime(x.whole.Round(time.Microsecond))
+	scale := "0" + strings.Repeat(" ", max(x.cells-1-cells(end), 1)) + end
+	b.WriteString(out.out.paint(dim, strings.TrimRight(head+scale, " ")) + "\n")
+	for i := range spans {
+		s := &spans[i]
+		mark, path := " ", ""
+		if s.Critical {
+			mark = "*"
+		}
+		if s.CriticalNs > 0 {
+			path = shortTime(s.CriticalNs)
+		}
+		line := fmt.Sprintf("%s %s  %*s  %*s  %s", mark, pad(cutTo(labels[i], label, out.ascii), label), times, shortTime(s.Dur-s.IdleNs), times, path, x.bar(s, own[s.ID]))
+		b.WriteString(strings.TrimRight(out.out.paint(spanStyle(s), strings.TrimRight(line, " ")), " ") + "\n")
+	}
+	b.WriteString(pathLine(r) + "\n")
+	return b.String()
+}
+
+// shortTime is a duration in ASCII and at most seven cells.
+func shortTime(d time.Duration) string { return strings.ReplaceAll(debug.Duration(d), "µ", "u") }
+
+// cutTo cuts a label, with an ellipsis that the terminal can show.
+func cutTo(s string, limit int, ascii bool) string {
+	if !ascii || cells(s) <= limit {
+		return cut(s, limit)
+	}
+	return strings.TrimSuffix(cut(s, limit-1), "…") + ".."
+}
+
+// pad fills text up to so many cells.
+func pad(s string, width int) string { return s + strings.Repeat(" ", max(width-cells(s), 0)) }
+
+func spanStyle(s *trace.Span) style {
+	switch {
+	case s.Status == trace.Failed:
+		return red
+	case s.Kind == trace.Wait:
+		return yellow
+	case s.Critical:
+		return plain
+	}
+	return dim
+}
+
+// spanLabel says what a span is of.
+func spanLabel(s *trace.Span) string {
+	var text string
+	switch s.Kind {
+	case trace.Process:
+		text = "PID " + s.PID.String() + " " + oneLine(s.Name)
+		if s.Runs > 1 {
+			text += " (" + strconv.Itoa(s.Runs) + " runs)"
+		}
+		if s.Exit != nil && s.Exit.Code != types.ExitOK {
+			text += ": " + oneLine(s.Exit.Reason)
+		}
+	case trace.Tool:
+		text = oneLine(s.Name)
+		if s.Attempt > 1 {
+			text += " (attempt " + strconv.Itoa(s.Attempt) + ")"
+		}
+		if s.Status == trace.Failed {
+			text += " failed: " + with2(string(s.Code), oneLine(s.Err))
+		} else if s.Open {
+			text += " " + string(s.Verdict)
+		}
+	case trace.Model:
+		text = oneLine(s.Name)
+		if s.Tokens > 0 {
+			text += " " + tokens(s.Tokens, s.Estimated)
+		}
+		if s.Status == trace.Failed {
+			text += " failed: " + with2(string(s.Code), oneLine(s.Err))
+		}
+	default:
+		text = oneLine(s.Name)
+	}
+	return text
+}
+
+// pathLine says what the critical path consists of.
+func pathLine(r *ipc.TraceResponse) string {
+	var whole time.Duration
+	by := map[trace.Kind]time.Duration{}
+	kind := map[string]trace.Kind{}
+	for i := range r.Spans {
+		kind[r.Spans[i].ID] = r.Spans[i].Kind
+	}
+	for _, p := range r.Critical {
+		d := p.To.Sub(p.From)
+		whole += d
+		k := kind[p.Span]
+		if k == trace.Step || k == "" {
+			k = trace.Process
+		}
+		by[k] += d
+	}
+	line := "critical path " + shortTime(whole)
+	var shares []string
+	for _, k := range []struct {
+		kind trace.Kind
+		name string
+	}{{trace.Model, "model"}, {trace.Tool, "tools"}, {trace.Wait, "waits"}, {trace.Process, "the rest"}} {
+		if by[k.kind] > 0 {
+			shares = append(shares, fmt.Sprintf("%s %s%%", k.name, percent(by[k.kind], whole)))
+		}
+	}
+	if len(shares) > 0 {
+		line += ": " + strings.Join(shares, ", ")
+	}
+	if len(r.Spans) > 0 && r.Spans[0].IdleNs > 0 {
+		line += fmt.Sprintf("; %s between runs left out", shortTime(r.Spans[0].IdleNs))
+	}
+	return line
+}
+
+// percent is a share without its fraction, so that all shares together are at most 100; what is there is never
+// shown as nothing.
+func percent(part, whole time.Duration) string {
+	p := float64(part) / float64(whole) * 100
+	if p > 0 && p < 1 {
+		return "<1"
+	}
+	return strconv.Itoa(int(p))
+}
