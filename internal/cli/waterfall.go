@@ -222,7 +222,7 @@ func pathLine(r *ipc.TraceResponse) string {
 		name string
 	}{{trace.Model, "model"}, {trace.Tool, "tools"}, {trace.Wait, "waits"}, {trace.Process, "the rest"}} {
 		if by[k.kind] > 0 {
-			shares = append(shares, fmt.Sprintf("%s %s%%", k.name, percent(by[k.kind], whole)))
+			shares = append(shares, fmt.Sprintf("%s %s%%", k.name, shareText(by[k.kind], whole)))
 		}
 	}
 	if len(shares) > 0 {
@@ -234,9 +234,9 @@ func pathLine(r *ipc.TraceResponse) string {
 	return line
 }
 
-// percent is a share without its fraction, so that all shares together are at most 100; what is there is never
+// shareText is a share without its fraction, so that all shares together are at most 100; what is there is never
 // shown as nothing.
-func percent(part, whole time.Duration) string {
+func shareText(part, whole time.Duration) string {
 	p := float64(part) / float64(whole) * 100
 	if p > 0 && p < 1 {
 		return "<1"
