@@ -99,7 +99,7 @@ func build(src *Source, now time.Time) *builder {
 			b.remember(r) // it is its origin's, but the conversation goes on from there
 			continue
 		}
-		for len(events) > 0 && events[0].Time.Before(r.Time) && !b.early(&events[0]) {
+		for len(events) > 0 && events[0].Time.Before(r.Time) && !early(b, &events[0]) {
 			b.event(&events[0])
 			events = events[1:]
 		}
@@ -114,7 +114,7 @@ func build(src *Source, now time.Time) *builder {
 
 // early reports whether an event tells of a step behind the one in hand: a clock was set, and it seems to come
 // sooner than it does.
-func (b *builder) early(e *event.Event) bool {
+func early(b *builder, e *event.Event) bool {
 	return e.Kind == event.StepStarted && b.step != nil && e.Step > b.step.Step && b.why == ""
 }
 
@@ -287,7 +287,7 @@ func (b *builder) finish(now time.Time) {
 		p.Status = OK
 		if p.Exit.Code != types.ExitOK {
 			p.Status, p.Err, p.Code = Failed, bounded(p.Exit.Reason), types.CodeOf(p.Exit.Err)
-			b.code()
+			code(b.proc)
 		}
 	default:
 		p.Open, p.Status, p.Code = true, Open, types.CodeOf(p.Exit.Err)
@@ -302,15 +302,15 @@ func (b *builder) finish(now time.Time) {
 }
 
 // code gives the request that ended the process the code of that end: the record of a step has none.
-func (b *builder) code() {
-	steps := b.proc.kids
+func code(p *node) {
+	steps := p.kids
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].Kind != Step {
 			continue
 		}
 		for _, k := range steps[i].kids {
 			if k.Kind == Model && k.Status == Failed && k.Code == "" && steps[i].Status == Failed {
-				k.Code = b.proc.Code
+				k.Code = p.Code
 			}
 		}
 		return
