@@ -6,9 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	rnixctx "rnix/context"
 	"rnix/internal/event"
@@ -378,25 +376,3 @@ func (b *builder) modelName(provider, model string) string {
 
 // nameLength bounds the name of a process that has only its intent, in characters.
 const nameLength = 60
-
-// maxContent bounds a text of a span, in bytes.
-const maxContent = 64 << 10
-
-func (b *builder) content(s string) string {
-	if !b.src.Content {
-		return ""
-	}
-	return rnixctx.Elide(strings.ToValidUTF8(s, "\uFFFD"), maxContent)
-}
-
-// bounded is an error as a span keeps it.
-func bounded(s string) string { return rnixctx.Elide(strings.ToValidUTF8(s, "\uFFFD"), 2000) }
-
-// line returns the first line of s, at most limit characters of it.
-func line(s string, limit int) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(strings.ToValidUTF8(s, "\uFFFD")), "\n")
-	if utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	return string([]rune(s)[:limit-1]) + "…"
-}

@@ -2,48 +2,9 @@ package trace
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	rnixctx "rnix/context"
-	"rnix/internal/step"
 )
-
-// remember keeps the conversation, for those who ask for content.
-func (b *builder) remember(r *step.Record) {
-	if !b.src.Content {
-		return
-	}
-	switch {
-	case r.Message != nil:
-		b.said = append(b.said, r.Message)
-	case r.Marker != nil:
-		if ms, ok := step.Compacted(r.Marker); ok {
-			b.said, b.prompt = nil, 0
-			for i := range ms {
-				b.said = append(b.said, &ms[i])
-			}
-		}
-	}
-}
-
-// promptOf returns what a prompt of n messages has beyond the one before it.
-func (b *builder) promptOf(n int) string {
-	if !b.src.Content {
-		return ""
-	}
-	n = min(max(n, 0), len(b.said))
-	var t strings.Builder
-	for _, m := range b.said[min(b.prompt, n):n] {
-		if m.Role != rnixctx.RoleAssistant && t.Len() < maxContent {
-			fmt.Fprintf(&t, "[%s]\n%s\n", m.Role, m.Content)
-		}
-	}
-	b.prompt = n
-	return b.content(t.String())
-}
 
 // place puts the waits where they belong: into the innermost span that holds all of them.
 func (b *builder) place() {
