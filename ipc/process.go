@@ -134,7 +134,7 @@ type Proc struct {
 	Intent     string            `json:"intent"`
 	WorkDir    string            `json:"work_dir,omitempty"`
 	Agent      string            `json:"agent,omitempty"`
-	Session    *PlatformSession  `json:"session,omitempty"` // with a platform, if it runs
+	Session    *PlatformSession  `json:"session,omitempty"` // with a platform, if it runs, or if the platform does not know all of it yet
 	Kind       string            `json:"kind,omitempty"`    // what it is that is no agent: supervisor and the like
 	Provider   string            `json:"provider"`
 	Model      string            `json:"model,omitempty"`

@@ -23,20 +23,29 @@ type host struct{ postman }
 
 var _ loop.Host = host{}
 
-// Wait holds the process while its output is not taken, and while its gate is shut. What it has said is
-// made durable before: it may wait for days.
+// Wait holds the process while its output is not taken, while its gate is shut, and while it does not own what it works
+// on. What it has said is made durable before: it may wait for days.
 func (h host) Wait(ctx context.Context) error {
 	if err := h.k.handedOver(ctx, h.p); err != nil {
 		return err
 	}
-	if _, shut := h.p.gate.Since(); !shut {
-		return context.Cause(ctx)
+	for {
+		_, shut := h.p.gate.Since()
+		changed := h.k.unowned(h.p)
+		if !shut && changed == nil {
+			return context.Cause(ctx)
+		}
+		if err := h.p.rec.Commit(); err != nil {
+			return err
+		}
+		h.p.files.dirty = true // a pause is when people change files
+		if err := h.p.gate.Wait(ctx); err != nil {
+			return err
+		}
+		if err := h.k.untilOwned(ctx, h.p, changed); err != nil {
+			return err
+		}
 	}
-	if err := h.p.rec.Commit(); err != nil {
-		return err
-	}
-	h.p.files.dirty = true // a pause is when people change files
-	return h.p.gate.Wait(ctx)
 }
 
 // Suspends implements loop.Host.

@@ -134,6 +134,10 @@ type Config struct {
 	// Freeze, Thaw and Release act on the OS children of a process: on pause, resume and end. They
 	// may be nil.
 	Freeze, Thaw, Release func(types.PID)
+	// Owns reports whether what a process works on is its own at this moment, and what is closed when that may have
+	// changed. A process that does not own it does nothing until it does, or until it is ended. It is asked before each
+	// question to the model and each action, and must not block. It may be nil.
+	Owns func(*Process) (ours bool, changed <-chan struct{})
 	// OSChildren counts the OS children of a process. It may be nil.
 	OSChildren func(types.PID) int
 	// Scratch returns a private directory for long outputs of a history. It may be nil.

@@ -107,6 +107,7 @@ type Process struct {
 	kids kids // of an agent
 
 	gate   gate.Gate
+	alien  atomic.Bool // its OS children stand still since it does not own what it works on: see Hold
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup

@@ -1,11 +1,15 @@
 package kernel
 
 import (
+	"context"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"rnix/types"
+	"rnix/vfs"
 )
 
 func TestWhoLosesOwnershipEndsAtOnceAndSaysSo(t *testing.T) {
@@ -31,4 +35,82 @@ func TestWhoLosesOwnershipEndsAtOnceAndSaysSo(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhoLosesOwnershipTakesItsChildrenAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSys(t)
+		s.model = func(ctx context.Context, c vfs.Caller, turn int) (reply, error) {
+			if c.PID == 1 && turn == 1 {
+				return reply{Calls: []string{`spawn {"intent":"kid"}`}}, nil
+			}
+			return untilKilled(ctx, c, turn)
+		}
+		pid := s.spawn()
+		synctest.Wait()
+		if n := len(s.List()); n != 2 {
+			t.Fatalf("%d processes", n)
+		}
+		if err := s.Revoke(pid, "another host has it"); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range []types.PID{2, pid} {
+			if i, err := s.WaitInfo(t.Context(), p); err != nil || i.Exit.Code != types.ExitLostOwnership {
+				t.Errorf("PID %d: %+v, %v", p, i, err)
+			}
+		}
+	})
+}
+
+func TestWhoDoesNotOwnItsWorkDoesNothingUntilItDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		ours, changed, still := true, make(chan struct{}), map[types.PID]bool{}
+		freeze := func(to bool) func(types.PID) {
+			return func(p types.PID) { mu.Lock(); defer mu.Unlock(); still[p] = to }
+		}
+		own := func(to bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			ours = to
+			close(changed)
+			changed = make(chan struct{})
+		}
+		s := newSys(t, func(c *Config) {
+			c.Freeze, c.Thaw = freeze(true), freeze(false)
+			c.Owns = func(*Process) (bool, <-chan struct{}) { mu.Lock(); defer mu.Unlock(); return ours, changed }
+		})
+		asked, acted := 0, 0
+		s.tool = func(context.Context, vfs.Caller) (string, error) { acted++; return "x", nil }
+		s.model = func(context.Context, vfs.Caller, int) (reply, error) {
+			if asked++; asked == 3 {
+				return reply{Content: "done"}, nil
+			}
+			time.Sleep(time.Minute)
+			return reply{Calls: []string{"tool {}"}}, nil
+		}
+		pid := s.spawn()
+		time.Sleep(30 * time.Second)
+		own(false)
+		if err := s.Hold(pid, true); err != nil || !still[pid] {
+			t.Errorf("its OS children do not stand still: %v", err)
+		}
+		time.Sleep(time.Hour)
+		if i, err := s.Info(pid); err != nil || asked != 1 || !strings.Contains(i.Wait, "lease") {
+			t.Errorf("asked %d times, waits for %q, %v", asked, i.Wait, err)
+		}
+		if acted != 0 {
+			t.Error("it has acted")
+		}
+		_ = s.Signal(pid, types.SIGPAUSE) // a person pauses it meanwhile: that holds over the lease
+		own(true)
+		if err := s.Hold(pid, false); err != nil || !still[pid] {
+			t.Errorf("who is paused is let go: %v", err)
+		}
+		time.Sleep(time.Hour)
+		_ = s.Signal(pid, types.SIGRESUME)
+		if e, err := s.Wait(pid); err != nil || e.Code != 0 || asked != 3 || acted != 2 || still[pid] {
+			t.Errorf("%+v %v, asked %d times", e, err, asked)
+		}
+	})
 }

@@ -127,14 +127,8 @@ func (k *KernelImpl) followGate(p *Process) {
 		return
 	}
 	for {
+		k.settleStill(p)
 		_, shut := p.gate.Since()
-		do := k.cfg.Thaw
-		if shut {
-			do = k.cfg.Freeze
-		}
-		if do != nil {
-			do(p.PID)
-		}
 		k.markGate(p, shut)
 		if _, now := p.gate.Since(); now == shut {
 			return

@@ -93,6 +93,10 @@ func (v *view) event(e *event.Event) {
 		v.say("[kernel] PID %d: %s", e.PID, oneLine(e.Text))
 	case event.Mounted:
 		v.say("[kernel] mounted %s in %s", oneLine(e.Path), debug.Duration(e.Dur))
+	case event.Leased:
+		if e.Result != "ours" {
+			v.say("[kernel] PID %d: session %s: %s%s", e.PID, oneLine(e.Name), oneLine(e.Result), with(": ", oneLine(e.Text)))
+		}
 	case event.StorageError:
 		v.out.warn(fmt.Sprintf("PID %d: its record cannot be written: %s", e.PID, oneLine(with2(e.Path, e.Err))))
 	case event.Signalled:

@@ -23,8 +23,9 @@ type platforms struct {
 	end  context.CancelFunc
 
 	mu    sync.Mutex
-	by    map[types.UUID]*tenure // +checklocks:mu
-	holds map[string]*holding    // by the session's name; +checklocks:mu
+	by    map[types.UUID]*tenure             // +checklocks:mu
+	owed  map[types.UUID]ipc.PlatformSession // of processes that have ended: what is told later; +checklocks:mu
+	holds map[string]*holding                // by the session's name; +checklocks:mu
 }
 
 // tenure is the session of a process, with what it was opened with.
@@ -42,7 +43,7 @@ type holding struct {
 }
 
 func newPlatforms() *platforms {
-	p := &platforms{by: map[types.UUID]*tenure{}, holds: map[string]*holding{}}
+	p := &platforms{by: map[types.UUID]*tenure{}, owed: map[types.UUID]ipc.PlatformSession{}, holds: map[string]*holding{}}
 	p.life, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -152,6 +153,7 @@ func (d platformer) open(ctx context.Context, p *profile, id types.UUID, provide
 	}
 	session.Provider = provider
 	session.Lost = func(stop bool) { d.lost(id, stop) }
+	session.Held = func(st platform.Standing) { d.held(id, st) }
 	session.Say = func(ctx context.Context, key, text string) error {
 		_, _, err := mailer{d.Daemon}.carry(ctx, id, step.Mail{Kind: step.MailSteer, Key: key, Text: text, Time: time.Now()}, true)
 		return err
@@ -191,32 +193,6 @@ func (d platformer) sessionDir(id types.UUID) string {
 	return filepath.Join(d.sessionsDir(), id.String())
 }
 
-// begun is called when the process of a session is there: the session may have been lost before it was.
-func (d platformer) begun(id types.UUID) {
-	if s := d.platforms.of(id); s != nil {
-		if lost, stop := s.Lost(); lost {
-			d.lost(id, stop)
-		}
-	}
-}
-
-// lost ends a process whose session belongs to somebody else, or is to end.
-func (d platformer) lost(id types.UUID, stop bool) {
-	pid, ok := d.running(id)
-	if !ok {
-		return
-	}
-	var err error
-	if stop {
-		err = d.kernel.Signal(pid, types.SIGTERM)
-	} else {
-		err = d.kernel.Revoke(pid, "another owner has its session, or may have it")
-	}
-	if err != nil && types.CodeOf(err) != types.ErrNotFound {
-		d.log.Error("a process that has lost its session cannot be ended", "pid", pid, "uuid", id, "err", err)
-	}
-}
-
 // closed gives back the session of a process whose run has ended, in the background. It does not block.
 func (d platformer) closed(id types.UUID) {
 	s := d.platforms.take(id)
@@ -235,9 +211,9 @@ func (d platformer) closed(id types.UUID) {
 			d.log.Warn("session", "uuid", id, "err", err)
 		}
 		left := s.State().Pending
-		if lost, _ := s.Lost(); left > 0 && s.Ended() {
-			d.log.Warn("the platform does not know yet how a session has ended; it is told later", "session", s.cfg.SessionID, "uuid", id, "pending", left, "lost", lost)
-			d.settle(id, s.cfg, settleFirst)
+		if lost, _ := s.Lost(); left > 0 && (lost || s.Ended()) {
+			d.log.Warn("the platform does not know yet all that a session has come to; it is told later", "session", s.cfg.SessionID, "uuid", id, "pending", left, "lost", lost)
+			d.settle(id, s.cfg, left)
 		}
 	})
 }
@@ -256,14 +232,4 @@ func (d platformer) close() error {
 	}
 	d.platforms.work.Wait()
 	return nil
-}
-
-// wire describes the session of a process; nil if it has none.
-func (d platformer) wire(id types.UUID) *ipc.PlatformSession {
-	s := d.platforms.of(id)
-	if s == nil {
-		return nil
-	}
-	st := s.State()
-	return &ipc.PlatformSession{Session: st.SessionID, FencingToken: st.FencingToken, LastTick: st.LastTick, Pending: st.Pending, Trouble: st.Trouble}
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -17,18 +18,24 @@ import (
 )
 
 // How long is waited before the platform is told again what it does not know of a process that has ended: at
-// first, and at most. It doubles.
+// first, unless its heartbeats are set to come at another pace, and at most, as a multiple of that. It doubles.
 const (
 	settleFirst = 30 * time.Second
-	settleMost  = 10 * time.Minute
+	settleMost  = 20
 )
 
 // settle goes on telling the platform what it does not know of a process that has ended, until it does, or until
-// the session is somebody else's or the daemon stops: then the next one does. It waits for that. The first time is after
-// pause.
-func (d platformer) settle(id types.UUID, cfg platform.Config, pause time.Duration) {
+// the daemon stops: then the next one does. While somebody else has the session, it waits for that. left is how much it
+// is; 0 = not known, and it is told at once.
+func (d platformer) settle(id types.UUID, cfg platform.Config, left int) {
 	cfg.Over = true
-	for ; ; pause = min(max(2*pause, settleFirst), settleMost) {
+	first := cmp.Or(cfg.Interval, settleFirst)
+	pause, said := first, false
+	if left == 0 {
+		left, pause = 1, 0
+	}
+	d.platforms.owe(id, cfg.SessionID, left, nil)
+	for ; ; pause = min(max(2*pause, first), settleMost*first) {
 		t := time.NewTimer(pause - time.Duration(rand.Int64N(int64(pause/4)+1)))
 		select {
 		case <-t.C:
@@ -37,29 +44,32 @@ func (d platformer) settle(id types.UUID, cfg platform.Config, pause time.Durati
 			return
 		}
 		if !exists(cfg.Dir) || d.platforms.of(id) != nil {
+			d.platforms.owe(id, cfg.SessionID, 0, nil)
 			return // another run of the process has told it, or does
 		}
-		left, err := d.settleOnce(id, cfg)
+		now, err := d.settleOnce(id, cfg)
 		switch {
-		case err == nil && left == 0:
-			d.log.Info("the platform knows how a session has ended", "session", cfg.SessionID, "uuid", id)
+		case err == nil && now == 0:
+			d.platforms.owe(id, cfg.SessionID, 0, nil)
+			d.log.Info("the platform knows what a session has come to", "session", cfg.SessionID, "uuid", id)
 			return
 		case errors.Is(err, heartbeat.ErrLostOwnership):
-			d.log.Warn("another owner has a session: what is left to tell of it is dropped", "session", cfg.SessionID, "uuid", id)
-			if err := d.forget(id); err != nil {
-				d.log.Warn("session", "uuid", id, "err", err)
+			if !said {
+				d.log.Warn("another owner has a session: what is left to tell of it waits until it is free", "session", cfg.SessionID, "uuid", id, "pending", left)
 			}
-			return
+			said = true
 		default:
-			d.log.Debug("the platform was not told how a session has ended", "session", cfg.SessionID, "uuid", id, "pending", left, "err", err)
+			left = cmp.Or(now, left)
+			d.log.Debug("the platform was not told what a session has come to", "session", cfg.SessionID, "uuid", id, "pending", left, "err", err)
 		}
+		d.platforms.owe(id, cfg.SessionID, left, err)
 	}
 }
 
 // settleOnce tries once, for as long as the platform takes what it is told. A process that asks for the session goes
 // before.
 func (d platformer) settleOnce(id types.UUID, cfg platform.Config) (left int, err error) {
-	ctx, cancel := context.WithTimeout(d.platforms.life, settleMost)
+	ctx, cancel := context.WithTimeout(d.platforms.life, settleMost*settleFirst)
 	defer cancel()
 	hold, err := d.platforms.hold(ctx, cfg.SessionID, id, cancel)
 	if err != nil {

@@ -171,6 +171,7 @@ func (d watching) table(req ipc.ListRequest) ipc.ListResponse {
 		p := storedProc(&list[n])
 		sum.add(&p, 1)
 		if req.All || p.State == "suspended" {
+			p.Session = d.platforms.owing(p.UUID)
 			stored = append(stored, p)
 		}
 	}
@@ -238,6 +239,7 @@ func (d processes) procDetail(ctx context.Context, _ *ipc.Peer, req ipc.TargetRe
 	} else {
 		i := d.whole(t.info)
 		r.Proc = storedProc(i)
+		r.Session = d.platforms.owing(t.uuid)
 		r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.ReadRoots, i.AllowedDevices, i.DeniedDevices
 		r.MCPMounts, r.Skills, r.Result = i.MCPMounts, i.Skills, i.Result
 		if m, err := step.ReadMeta(d.journal.FS(), r.Dir); err == nil {

@@ -40,6 +40,7 @@ const (
 	Delivered    Kind = "delivered"       // Args (numbers): messages have reached the conversation
 	NodeChanged  Kind = "node"            // Name (the node of a run of a workflow), Result (its phase), Step (its attempt), Text (why), Args (UUID of the attempt)
 	Stalled      Kind = "heartbeat_stall" // Result (suspect, over), Dur (since when there was no progress), Name (what is done: warn, restart, kill), Step, Text (what it does)
+	Leased       Kind = "lease"           // Name (the session of a platform), Result (ours, run out, lost), Step (the fencing token), Dur (ours: how long ago that was confirmed), Until (when the lease ends without another word), Text (why)
 	Lag          Kind = "lag"             // Text (which events are missing before this one); only in files, never in the log
 )
 

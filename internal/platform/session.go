@@ -34,10 +34,14 @@ type Config struct {
 	Redact    func(string) string
 	Log       *slog.Logger
 	Over      bool // the process has ended before: only what is left is told
+	last      tenure
 
 	// Lost is called once, from a goroutine of the session, when the session is not ours any more; stop says that
 	// the platform wants it to end. It must not wait for the session.
 	Lost func(stop bool)
+	// Held is called, from a goroutine of the session, when the lease has run out, so that nobody knows whose the session
+	// is, and when it is ours again. nil = nobody is told.
+	Held func(Standing)
 	// Say gives the process what a person has said on the platform, durably. An error means that it will never
 	// take it. key names the message: what comes twice under one is one. nil = messages stay with the platform.
 	Say func(ctx context.Context, key, text string) error
@@ -53,8 +57,10 @@ type Session struct {
 	ctx    context.Context // of what runs beside; ends with Close
 	cancel context.CancelFunc
 	work   sync.WaitGroup // who watches the lease, and who hands over messages
+	beats  chan struct{}  // the lease was confirmed
 
 	mu    sync.Mutex
+	mine  chan struct{}     // closed when the lease is confirmed the next time; +checklocks:mu
 	told  bool              // how it ended is on its way; +checklocks:mu
 	names map[string]string // of tools that are called; +checklocks:mu
 }
@@ -68,8 +74,10 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.last = cfg.last.claimed(lease.FencingToken)
+	s := &Session{cfg: cfg, names: map[string]string{}, beats: make(chan struct{}, 1), mine: make(chan struct{})}
+	hb.OnHeartbeatAck = func(int64) { s.confirmed() }
 	hb.FencingToken, hb.TTL = lease.FencingToken, lease.TTL
-	s := &Session{cfg: cfg, names: map[string]string{}}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if cfg.Say != nil {
 		hb.OnInject = s.inject
@@ -96,25 +104,19 @@ func (s *Session) open(hb heartbeat.Config) (err error) {
 	if s.log, err = journal.Open(journal.Options{Dir: c.Dir, Session: c.SessionID}); err != nil {
 		return err
 	}
+	if err := c.note(c.last); err != nil {
+		return errors.Join(err, s.log.Close())
+	}
 	s.act, err = activity.New(activity.Config{SessionID: c.SessionID, WorkerID: c.WorkerID, BaseURL: c.URL, AuthToken: c.Token, Token: s.pulse.Token,
 		Journal: s.log, Logger: c.Log, ProviderName: c.Provider, Redact: c.Redact, Running: func() bool { return !c.Over && !s.Ended() }})
 	if err == nil {
 		s.stat, err = status.New(status.Config{SessionID: c.SessionID, WorkerID: c.WorkerID, BaseURL: c.URL, AuthToken: c.Token, Token: s.pulse.Token,
-			Journal: s.log, Logger: c.Log})
+			Journal: s.log, Logger: c.Log, Stale: c.last.Stale})
 	}
 	if err != nil {
 		return errors.Join(err, s.log.Close())
 	}
 	return nil
-}
-
-// watch tells of the loss of the session.
-func (s *Session) watch() {
-	select {
-	case <-s.pulse.LostOwnership():
-		s.cfg.Lost(s.pulse.StopRequested())
-	case <-s.ctx.Done():
-	}
 }
 
 // inject takes a message of a person. It is acknowledged when the process has it for good, which may take
@@ -240,10 +242,14 @@ func (s *Session) Close(ctx context.Context) error {
 
 // Settle tells what a process that has ended has left in the journal of its session, until the platform knows it or
 // ctx ends, and returns how much is left. It claims the session for that and gives it back. CONFLICT, with
-// heartbeat.ErrLostOwnership in the chain, if another owner has it.
+// heartbeat.ErrLostOwnership in the chain, if another owner has it. If another one has had it since, what the process
+// did is told all the same, but not how it ended: that is not how the session stands any more.
 func Settle(ctx context.Context, cfg Config) (left int, err error) {
 	over := make(chan struct{})
-	cfg.Over, cfg.Say, cfg.Lost = true, nil, func(bool) { close(over) }
+	cfg.Over, cfg.Say, cfg.Held, cfg.Lost = true, nil, nil, func(bool) { close(over) }
+	if cfg.last, err = cfg.look(ctx); err != nil {
+		return 0, err
+	}
 	s, err := Open(ctx, cfg)
 	if err != nil {
 		return 0, err

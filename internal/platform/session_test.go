@@ -34,9 +34,11 @@ type plane struct {
 	asked []string // +checklocks:mu
 }
 
-func newPlane(t *testing.T) *plane {
+func newPlane(t *testing.T) *plane { return newPlaneOf(t, 30*time.Second) }
+
+func newPlaneOf(t *testing.T, ttl time.Duration) *plane {
 	t.Helper()
-	cp, err := controlplane.Open(controlplane.Options{Dir: t.TempDir(), TTL: 30 * time.Second})
+	cp, err := controlplane.Open(controlplane.Options{Dir: t.TempDir(), TTL: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,9 @@ import (
 	"rnix/types"
 )
 
-// Lease is what Claim gets.
+// Lease is what Claim gets, and Look sees.
 type Lease struct {
-	Owner        string        // the worker that has the session: this one
+	Owner        string        // the worker that has the session: of Claim, this one
 	TTL          time.Duration // how long it is good without a refresh
 	FencingToken uint64        // goes into Config.FencingToken
 }
@@ -38,13 +38,12 @@ func Claim(ctx context.Context, cfg Config) (Lease, error) {
 	if err := once(ctx, cfg, deliver.Call{Endpoint: "claim", Body: body}, &o); err != nil {
 		return Lease{}, err
 	}
-	return Lease{o.Owner, time.Duration(o.TTLMs) * time.Millisecond, o.FencingToken}, nil
+	return o.lease(), nil
 }
 
 // Probe asks whether this worker has the session, without changing anything: GET /api/sessions/<id>/ownership. With
 // cfg.FencingToken set, it has to be under that token. It fits worktree's OwnershipProber.
 func Probe(ctx context.Context, cfg Config) (owned bool, err error) {
-	var o ownership
 	var who RuntimeCredentials
 	if provider := cfg.CredentialProvider; provider != nil {
 		cfg.CredentialProvider = func(ctx context.Context) (RuntimeCredentials, error) {
@@ -53,13 +52,33 @@ func Probe(ctx context.Context, cfg Config) (owned bool, err error) {
 			return c, err
 		}
 	}
-	if err := once(ctx, cfg, deliver.Call{Endpoint: "ownership"}, &o); err != nil {
+	o, err := look(ctx, cfg)
+	if err != nil {
 		return false, err
 	}
 	if who.WorkerID == "" {
 		who.WorkerID = cfg.WorkerID
 	}
 	return o.Owned && o.Owner == who.WorkerID && (cfg.FencingToken == 0 || o.FencingToken == cfg.FencingToken), nil
+}
+
+// Look asks who has a session, or had it last, without changing anything: GET /api/sessions/<id>/ownership. Of who gave it
+// back, or whose lease has run out, TTL is 0. NOT_FOUND if the platform does not know the session.
+func Look(ctx context.Context, cfg Config) (Lease, error) {
+	o, err := look(ctx, cfg)
+	if !o.Owned {
+		o.TTLMs = 0
+	}
+	return o.lease(), err
+}
+
+func look(ctx context.Context, cfg Config) (o ownership, err error) {
+	err = once(ctx, cfg, deliver.Call{Endpoint: "ownership"}, &o)
+	return o, err
+}
+
+func (o ownership) lease() Lease {
+	return Lease{o.Owner, time.Duration(o.TTLMs) * time.Millisecond, o.FencingToken}
 }
 
 // Release gives the session back, so that another owner need not wait for the lease to run out. Call it

@@ -183,6 +183,18 @@ func pause(interval, ttl time.Duration) time.Duration {
 	return time.Duration(float64(min(interval, ttl/3)) * (0.9 + 0.2*rand.Float64()))
 }
 
+// Remaining returns how long ago the lease was asked for that is in force, and how long it is still good without another word
+// of the platform, by the clock of Check: not above 0 if it has run out. Both are 0 if it was not confirmed yet.
+func (p *Pulser) Remaining() (since, left time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.held {
+		return 0, 0
+	}
+	since = p.cfg.now().since(p.since)
+	return since, p.ttl - since
+}
+
 // Check reports whether the lease is good at this moment, by a clock that no setting moves and that runs on while the host
 // sleeps: nil, or an error of code CONFLICT with ErrLostOwnership in its chain if another owner has the session or
 // may have it, since the lease has run out. A lease that has run out is asked for at once. Who writes for the session asks before it does,

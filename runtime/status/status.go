@@ -55,6 +55,9 @@ type Config struct {
 	Logger             *slog.Logger                                      // nil = slog.Default
 	Sleep              func(context.Context, time.Duration) error
 	StopDrainTimeout   time.Duration // 0 = 10 s
+	// Stale says that another owner has had the session since what Journal holds was said: it is dropped, since the
+	// session does not stand so any more.
+	Stale bool
 }
 
 // Poster posts how one session stands. Safe for concurrent use.
@@ -73,7 +76,7 @@ func New(cfg Config) (*Poster, error) {
 			Credentials: cfg.CredentialProvider, HTTPClient: cfg.HTTPClient, Token: cfg.Token, Sleep: cfg.Sleep, Logger: cfg.Logger},
 		Journal: cfg.Journal, Name: "status", Kinds: []string{KindStatus, KindCompletion}, Drain: cfg.StopDrainTimeout,
 		Retry: deliver.Retry{Attempts: 3, First: time.Second, Longest: 4 * time.Second},
-		Calls: calls, Batch: func() int { return 1 },
+		Calls: cfg.calls, Batch: func() int { return 1 },
 	})
 	if err != nil {
 		return nil, err
@@ -82,9 +85,9 @@ func New(cfg Config) (*Poster, error) {
 }
 
 // calls makes a request of the first event; of a gap there is nothing to say that the next status does not.
-func calls(events []journal.Event) (deliver.Call, int, error) {
+func (c *Config) calls(events []journal.Event) (deliver.Call, int, error) {
 	e := events[0]
-	if e.Kind == journal.KindGap {
+	if e.Kind == journal.KindGap || c.Stale {
 		return deliver.Call{}, 1, nil
 	}
 	var body map[string]any
