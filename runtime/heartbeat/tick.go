@@ -113,7 +113,7 @@ func (p *Pulser) ask(ctx context.Context) (outcome, refreshed) {
 		report := p.post.report()
 		p.mu.Unlock()
 		asked := p.cfg.now()
-		answer, err := p.attempt(ctx, report)
+		answer, err := attempt(ctx, p.client, p.cfg.request(report))
 		switch {
 		case err == nil:
 			return p.heard(answer, report, asked), answer
@@ -143,9 +143,9 @@ func (c *Config) request(r refresh) deliver.Call {
 }
 
 // attempt asks once. No answer at all is a success, as it was before answers said something.
-func (p *Pulser) attempt(ctx context.Context, report refresh) (refreshed, error) {
+func attempt(ctx context.Context, c *deliver.Client, call deliver.Call) (refreshed, error) {
 	var answer refreshed
-	reply, err := p.client.Do(ctx, p.cfg.request(report))
+	reply, err := c.Do(ctx, call)
 	if err != nil {
 		return answer, err
 	}
