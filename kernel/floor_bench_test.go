@@ -39,8 +39,8 @@ var parts = []struct {
 }
 
 // Row 5 in parts: a tree of contexts, trees of bare processes that have one part more each, and one of agents, which
-// have a loop besides, are killed in turn, so that a busy moment of the machine touches all of them. It gives the median
-// of the processor time of each, as <name>-cpu-ns.
+// have a loop besides, are killed in turn, so that a busy moment of the machine touches all of them. It gives the lower
+// quartile of the processor time of each, as <name>-cpu-ns: what else runs on the machine only adds to that.
 func BenchmarkKillParts1000(b *testing.B) {
 	k, asked := benchParked(b, nil)
 	names := []string{"contexts"}
@@ -62,7 +62,7 @@ func BenchmarkKillParts1000(b *testing.B) {
 	}
 	for i, t := range took {
 		slices.Sort(t)
-		b.ReportMetric(float64(t[len(t)/2].Nanoseconds()), names[i]+"-cpu-ns")
+		b.ReportMetric(float64(t[len(t)/4].Nanoseconds()), names[i]+"-cpu-ns")
 	}
 }
 
