@@ -83,8 +83,9 @@ func (k *KernelImpl) SetWait(p *Process, reason string, until time.Time) {
 // SetProgress publishes the counters of a body.
 func (k *KernelImpl) SetProgress(p *Process, pr Progress) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.progress = pr
+	p.mu.Unlock()
+	k.touch(p)
 }
 
 // WaitIfPaused holds the caller while a process is paused. It returns the cause of ctx's end.

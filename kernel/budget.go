@@ -329,6 +329,9 @@ func (k *KernelImpl) AddBudget(pid types.PID, more Amount) (Amount, error) {
 func (k *KernelImpl) RaiseBudget(id types.UUID, more Amount) {
 	if p := k.purses.Find(id); p != nil {
 		p.Add(more)
+		if k.cfg.Touched != nil {
+			k.cfg.Touched(id)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ func (k *KernelImpl) JoinGroup(pid types.PID, id types.PGID) error {
 	if err != nil {
 		return err
 	}
+	defer k.touch(p)
 	return k.table.join(p, id)
 }
 
@@ -28,6 +29,7 @@ func (k *KernelImpl) LeaveGroup(pid types.PID, id types.PGID) error {
 	if err != nil {
 		return err
 	}
+	defer k.touch(p)
 	if !k.table.leave(p, id) {
 		return noGroup("LeaveGroup", pid, id)
 	}

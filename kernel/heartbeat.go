@@ -189,8 +189,9 @@ func (u *pulse) look() {
 // mark shows since when a process makes no progress, or with the zero time that it does.
 func (u *pulse) mark(p *Process, quiet time.Time) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.quiet = quiet
+	p.mu.Unlock()
+	u.k.touch(p)
 }
 
 // stalled tells of a process that has become suspect, and does what the policy wants.

@@ -245,8 +245,9 @@ func (h host) Emit(e event.Event) {
 func (h host) Progress(pr loop.Progress) {
 	h.k.pulse.lives(h.p)
 	h.p.mu.Lock()
-	defer h.p.mu.Unlock()
 	h.p.progress = pr
+	h.p.mu.Unlock()
+	h.k.touch(h.p)
 }
 
 // waitForModel and waitForNothing keep the value off the stack of a process that waits long.
@@ -263,11 +264,12 @@ func (k *KernelImpl) setWait(p *Process, w waiting) { k.setWaitAt(p, w, time.Now
 func (k *KernelImpl) setWaitAt(p *Process, w waiting, now time.Time) {
 	k.pulse.livesAt(p, now) // to begin and to end something is progress
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if w.since.IsZero() {
 		if w.since = now; w.reason == p.waits.reason {
 			w.since = p.waits.since // it is still the same
 		}
 	}
 	p.waits = w
+	p.mu.Unlock()
+	k.touch(p)
 }

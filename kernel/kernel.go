@@ -138,6 +138,9 @@ type Config struct {
 	// changed. A process that does not own it does nothing until it does, or until it is ended. It is asked before each
 	// question to the model and each action, and must not block. It may be nil.
 	Owns func(*Process) (ours bool, changed <-chan struct{})
+	// Touched is told of each process of which something has changed that Info shows, after the change, where the event log need not
+	// say so; nil: nobody is. It must not block, nor call the kernel.
+	Touched func(types.UUID)
 	// OSChildren counts the OS children of a process. It may be nil.
 	OSChildren func(types.PID) int
 	// Scratch returns a private directory for long outputs of a history. It may be nil.

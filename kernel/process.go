@@ -273,6 +273,7 @@ type Info struct {
 	Tools      []string
 	Plan       string
 	Children   []types.PID
+	Groups     []types.PGID // in order
 }
 
 // info takes the snapshot of a process whose relations are given.

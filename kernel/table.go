@@ -292,9 +292,11 @@ func ppidLocked(p *Process) types.PID {
 // info takes the snapshot of one process.
 func (t *table) info(p *Process, now time.Time) *Info {
 	t.mu.Lock()
-	ppid, children := ppidLocked(p), childrenLocked(p)
+	ppid, children, groups := ppidLocked(p), childrenLocked(p), slices.Sorted(slices.Values(p.rel.groups))
 	t.mu.Unlock()
-	return p.info(ppid, children, now)
+	i := p.info(ppid, children, now)
+	i.Groups = groups
+	return i
 }
 
 func childrenLocked(p *Process) []types.PID {

@@ -132,8 +132,10 @@ func systemPrompt(p *Process) string {
 func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
 	defer patient(h.p, a.Kind)()
 	now := time.Now()
+	in := takeUp(h.p, a, now)
 	h.k.setWaitAt(h.p, waiting{tool: inHand(a), since: now}, now)
-	defer putDown(h.p, takeUp(h.p, a, now))
+	defer h.k.touch(h.p)
+	defer putDown(h.p, in)
 	switch a.Kind {
 	case loop.ToolCall:
 		return h.k.runTool(ctx, h.p, a)

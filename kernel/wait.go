@@ -73,6 +73,15 @@ func (k *KernelImpl) Info(pid types.PID) (Info, error) {
 	return k.tombOf("Info", pid)
 }
 
+// InfoOf describes the process of a history, if one lives.
+func (k *KernelImpl) InfoOf(id types.UUID) (Info, bool) {
+	p, ok := k.table.byID(id)
+	if !ok {
+		return Info{}, false
+	}
+	return *k.info(p), true
+}
+
 // List describes the processes that are not dead, in order of PID.
 func (k *KernelImpl) List() []Info {
 	now := time.Now()

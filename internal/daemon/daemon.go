@@ -89,6 +89,7 @@ type Daemon struct {
 	holds      holds
 	works      works
 	memory     memory
+	hub        hub
 	outlines   outlines
 	notes      notes
 	background sync.WaitGroup // what runs beside the handlers; ends with the daemon's context
@@ -230,6 +231,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 		return nil, back, err
 	}
 	back.add(d.pids.Settle)
+	d.journal.Index().Changed = d.hub.touch
 	d.store = newStore(d.journal, "rnix daemon "+d.opt.Version, cfg.Checkpoint, d.log)
 	d.store.ended = func(id types.UUID) { d.ends.put(id); platformer{d}.closed(id) }
 	d.platforms = newPlatforms()
@@ -291,7 +293,7 @@ func (d *Daemon) boot() error {
 	}
 	cfg := kernel.Config{
 		Devices: d.devices, Mounts: d.mounts, Contexts: rnixctx.NewManager(), Events: d.events, Log: d.log, Secrets: d.secrets,
-		Store:   d.store,
+		Store:   d.store, Touched: d.hub.touch,
 		NextPID: func() (types.PID, error) { n, err := d.pids.Next(); return types.PID(n), err },
 		// A model call is cut off by a pause, and an MCP server has nothing to do while nobody calls it.
 		Owns:   platformer{d}.owns,

@@ -121,9 +121,7 @@ const stateArchived = "archived"
 // archived returns the archived histories as ps shows them.
 func (d processes) archived() (out []ipc.Proc) {
 	for _, a := range d.collector.Archived() {
-		p := storedProc(&a.Info)
-		p.State, p.Wait = stateArchived, ""
-		out = append(out, p)
+		out = append(out, archivedProc(&a))
 	}
 	return out
 }

@@ -195,14 +195,10 @@ func groupName(op, name string) error {
 	return nil
 }
 
-// ofProcs returns the groups of each process, for people: by name where they have one.
-func (d groups) ofProcs() map[types.PID][]string {
-	out := map[types.PID][]string{}
-	for _, g := range d.kernel.Groups() {
-		label := orElse(d.groupNames.of(g.ID), strconv.FormatUint(uint64(g.ID), 10))
-		for _, pid := range g.Members {
-			out[pid] = append(out[pid], label)
-		}
+// labels names groups for people: by name where they have one.
+func (d groups) labels(ids []types.PGID) (out []string) {
+	for _, id := range ids {
+		out = append(out, orElse(d.groupNames.of(id), strconv.FormatUint(uint64(id), 10)))
 	}
 	return out
 }

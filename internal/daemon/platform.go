@@ -233,3 +233,16 @@ func (d platformer) close() error {
 	d.platforms.work.Wait()
 	return nil
 }
+
+// all returns the processes that have a session.
+func (p *platforms) all() (ids []types.UUID) {
+	if !p.any.Load() {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id := range p.by {
+		ids = append(ids, id)
+	}
+	return ids
+}

@@ -151,10 +151,8 @@ func (d watching) table(req ipc.ListRequest) ipc.ListResponse {
 	resp := ipc.ListResponse{Procs: []ipc.Proc{}, Seq: d.events.Last(), At: time.Now()}
 	var sum tally
 	seen := map[types.UUID]bool{}
-	in := groups{d.Daemon}.ofProcs()
 	for _, i := range d.kernel.List() {
 		p := d.wireProc(&i)
-		p.Groups = in[i.PID]
 		sum.add(&p, 1)
 		resp.Procs = append(resp.Procs, p)
 		seen[i.UUID] = true
@@ -196,6 +194,7 @@ func (d processes) wireProc(i *kernel.Info) ipc.Proc {
 		Step: i.Progress.Step, MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated, Budget: i.Budget,
 		Suspect: i.Suspect, BudgetUSD: i.BudgetUSD.Float(), Unpriced: i.Progress.Unpriced, Purse: i.Purse, CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.EndedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
 	}
+	p.Groups = groups{d.Daemon}.labels(i.Groups)
 	p.Session = platformer{d.Daemon}.wire(i.UUID)
 	if h := i.Hand; h != nil {
 		p.Doing = &ipc.Doing{Tool: h.Tool, Path: h.Path, Since: h.Since, Step: h.Step, Calls: h.Calls}

@@ -1,11 +1,10 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"time"
 
+	"rnix/internal/event"
+	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -13,59 +12,101 @@ import (
 // watching answers who watches the table of processes.
 type watching struct{ processes }
 
-// watch sends the table of processes, and then what changes of it.
+// kindProcs is the event name of the frames of watch_procs. Part of the wire format.
+const kindProcs = "procs"
+
+// watch sends the table of processes, and then what changes of it. Whoever reads slowly is passed over, is told so, and gets
+// all of it again.
 func (d watching) watch(ctx context.Context, _ *ipc.Peer, req ipc.WatchRequest, out *ipc.Stream) error {
-	every, err := watchEvery(&req)
-	if err != nil {
+	if err := fillWatch(&req); err != nil {
 		return err
 	}
 	settledSoon(ctx, d.Daemon)
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	var had map[types.UUID][]byte
+	if err := out.Start(); err != nil {
+		return err
+	}
+	s, leave := d.hub.join(d, req)
+	defer leave()
 	for {
-		l := d.table(ipc.ListRequest{All: req.All, Limit: req.Limit})
-		f := ipc.ProcTable{Seq: l.Seq, At: l.At, Whole: had == nil, Procs: []ipc.Proc{}, Hidden: l.Hidden, Totals: l.Totals}
-		has := make(map[types.UUID][]byte, len(l.Procs))
-		for _, p := range l.Procs {
-			q := p
-			q.ElapsedMs = 0
-			text, err := json.Marshal(&q)
-			if err != nil {
-				return err
-			}
-			if has[p.UUID] = text; !bytes.Equal(text, had[p.UUID]) {
-				f.Procs = append(f.Procs, p)
+		f, missed, ok := s.take()
+		if !ok {
+			select {
+			case <-s.ready:
+				continue
+			case <-ctx.Done():
+				return context.Cause(ctx)
 			}
 		}
-		for id := range had {
-			if has[id] == nil {
-				f.Gone = append(f.Gone, id)
-			}
-		}
-		had = has
-		if f.Whole || len(f.Procs)+len(f.Gone) > 0 {
-			if err := out.Send(f.Seq, "procs", &f); err != nil {
+		if missed != nil {
+			if err := out.Missed(missed.From, missed.To); err != nil {
 				return err
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if len(f.data) > maxTable {
+			return types.Errorf(types.ErrInvalid, "watch_procs", "", "the table has %d MiB and %d are allowed; give a limit", len(f.data)>>20, maxTable>>20)
+		}
+		if err := out.SendRaw(f.seq, kindProcs, f.data); err != nil {
+			return err
 		}
 	}
 }
 
-func watchEvery(req *ipc.WatchRequest) (time.Duration, error) {
+// maxTable is the longest frame in bytes.
+const maxTable = 48 << 20
+
+// fillWatch checks a request and fills in what it does not say.
+func fillWatch(req *ipc.WatchRequest) error {
 	if req.Limit < 0 {
-		return 0, types.Errorf(types.ErrInvalid, "watch_procs", "", "limit %d is negative; 0 means all", req.Limit)
+		return types.Errorf(types.ErrInvalid, "watch_procs", "", "limit %d is negative; 0 means all", req.Limit)
 	}
 	if req.EveryMs == 0 {
 		req.EveryMs = ipc.WatchEvery
 	}
 	if req.EveryMs < ipc.MinWatchEvery || req.EveryMs > ipc.MaxWatchEvery {
-		return 0, types.Errorf(types.ErrInvalid, "watch_procs", "", "every_ms is %d, and may be %d to %d; 0 means %d", req.EveryMs, ipc.MinWatchEvery, ipc.MaxWatchEvery, ipc.WatchEvery)
+		return types.Errorf(types.ErrInvalid, "watch_procs", "", "every_ms is %d, and may be %d to %d; 0 means %d", req.EveryMs, ipc.MinWatchEvery, ipc.MaxWatchEvery, ipc.WatchEvery)
 	}
-	return time.Duration(req.EveryMs) * time.Millisecond, nil
+	return nil
+}
+
+// row returns the process of a history as ps shows it, and whether it is only on disk; false if there is none. Of those that
+// have ended it returns none unless all is set.
+func (d watching) row(id types.UUID, all bool) (p ipc.Proc, stored, ok bool) {
+	if i, lives := d.kernel.InfoOf(id); lives {
+		return d.wireProc(&i), false, true
+	}
+	if i, is := d.journal.Index().Get(id); is {
+		p = storedProc(&i)
+		return p, true, all || p.State == stateSuspended
+	}
+	if a, is := d.collector.ArchiveOf(id); is && all {
+		return archivedProc(&a), true, true
+	}
+	return p, false, false
+}
+
+// stateSuspended is the state of what is paused, or goes on later. Part of the wire format.
+const stateSuspended = "suspended"
+
+// archivedProc is a process whose history is in an archive.
+func archivedProc(a *step.Archived) ipc.Proc {
+	p := storedProc(&a.Info)
+	p.State, p.Wait = stateArchived, ""
+	return p
+}
+
+// settled reports whether nothing of a process but its record can change: its row is read when somebody is to see it.
+func settled(state string) bool { return state == "dead" || state == stateArchived }
+
+// ticks reports whether the time of a process goes on.
+func ticks(state string) bool { return state == "created" || state == "running" }
+
+// reachesTable reports whether an event of a kind may change a row of the table. What a process has in hand, what it
+// waits for and what it has used is told by kernel.Config.Touched, what becomes of those on disk by step.Index.Changed.
+func reachesTable(kind event.Kind) bool {
+	switch kind {
+	case event.LogLine, event.Syscall, event.Signalled, event.Compacted, event.Mounted, event.Unmounted, event.StorageError, event.Snapshot,
+		event.Messaged, event.Delivered, event.Lag:
+		return false
+	}
+	return true
 }

@@ -172,6 +172,29 @@ func (c *Cursor) Read(ctx context.Context, buf []Event) (int, error) {
 	}
 }
 
+// More returns a channel that is closed when there is something to read, or the log is closed.
+func (c *Cursor) More() <-chan struct{} {
+	l := c.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.next <= l.last || l.closed {
+		return always
+	}
+	if l.grown == nil {
+		l.grown = make(chan struct{})
+	}
+	return l.grown
+}
+
+// always is closed.
+var always = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// TryRead is Read that does not wait: it returns 0 if there is nothing yet.
+func (c *Cursor) TryRead(buf []Event) (int, error) {
+	n, _, err := c.take(buf, false)
+	return n, err
+}
+
 // Pos returns the sequence number that is read next, unless it is overwritten before.
 func (c *Cursor) Pos() uint64 { return c.next }
 

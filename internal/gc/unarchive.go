@@ -34,6 +34,9 @@ func (c *Collector) Archived() []step.Archived {
 	return out
 }
 
+// ArchiveOf returns the archive of a history, if there is one; the history may be there as well.
+func (c *Collector) ArchiveOf(id types.UUID) (step.Archived, bool) { return c.archives.Find(id) }
+
 // Deleted returns the histories that were deleted, the latest last.
 func (c *Collector) Deleted() []step.Tomb {
 	all := c.tombs.List()

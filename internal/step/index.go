@@ -36,6 +36,10 @@ type Index struct {
 	// whoever wrote it was killed. It does not change.
 	recent []types.UUID
 
+	// Changed is told of each history that was entered, is new in something, or was removed; nil = nobody is. It must not block, nor
+	// use the index. It is set before the index is used.
+	Changed func(types.UUID)
+
 	mu       sync.Mutex              // leaf; held while a line is written
 	infos    map[types.UUID]ProcInfo // +checklocks:mu
 	log      *durable.Log            // nil if it cannot be written; +checklocks:mu
@@ -258,6 +262,7 @@ func (x *Index) Put(p ProcInfo) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.infos[p.UUID] = p
+	x.changed(p.UUID)
 	return x.appendLocked(&indexLine{V: FormatVersion, Info: &p})
 }
 
@@ -269,7 +274,14 @@ func (x *Index) Delete(id types.UUID) error {
 		return nil
 	}
 	delete(x.infos, id)
+	x.changed(id)
 	return x.appendLocked(&indexLine{V: FormatVersion, Gone: &id})
+}
+
+func (x *Index) changed(id types.UUID) {
+	if x.Changed != nil {
+		x.Changed(id)
+	}
 }
 
 // begin makes sure that the file does not look closed, whatever happens from now on: somebody is about
