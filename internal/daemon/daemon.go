@@ -293,7 +293,7 @@ func (d *Daemon) boot() error {
 	}
 	cfg := kernel.Config{
 		Devices: d.devices, Mounts: d.mounts, Contexts: rnixctx.NewManager(), Events: d.events, Log: d.log, Secrets: d.secrets,
-		Store:   d.store, Touched: d.hub.touch,
+		Store: d.store, Touched: d.hub.touch,
 		NextPID: func() (types.PID, error) { n, err := d.pids.Next(); return types.PID(n), err },
 		// A model call is cut off by a pause, and an MCP server has nothing to do while nobody calls it.
 		Owns:   platformer{d}.owns,

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"rnix/internal/event"
+	"rnix/internal/gc"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -78,7 +79,7 @@ func (d watching) row(id types.UUID, all bool) (p ipc.Proc, stored, ok bool) {
 		p = storedProc(&i)
 		return p, true, all || p.State == stateSuspended
 	}
-	if a, is := d.collector.ArchiveOf(id); is && all {
+	if a, is := gc.ArchiveOf(d.collector, id); is && all {
 		return archivedProc(&a), true, true
 	}
 	return p, false, false

@@ -260,8 +260,12 @@ func (x *walk) do() {
 		return
 	}
 	target := x.procs[x.rng.IntN(len(x.procs))].String()
-	send := func(sig types.Signal) { _, _ = ipc.Call(x.t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: target, Signal: sig}) }
-	tree := func(sig types.Signal) { _, _ = ipc.Call(x.t.Context(), s.Client, ipc.SignalTree, ipc.SignalRequest{Target: target, Signal: sig}) }
+	send := func(sig types.Signal) {
+		_, _ = ipc.Call(x.t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: target, Signal: sig})
+	}
+	tree := func(sig types.Signal) {
+		_, _ = ipc.Call(x.t.Context(), s.Client, ipc.SignalTree, ipc.SignalRequest{Target: target, Signal: sig})
+	}
 	switch x.rng.IntN(10) {
 	case 0, 1:
 		send(types.SIGPAUSE)
@@ -304,7 +308,10 @@ func TestWhoWatchesWhatStandsStillIsLeftAlone(t *testing.T) {
 	}
 	m.mu.Unlock()
 	signal(t, s, p.PID, types.SIGPAUSE)
-	m.wait("it is paused", func() bool { r := m.rows[p.UUID]; return r.State == "suspended" && r.Wait == "paused" && !r.PausedAt.IsZero() })
+	m.wait("it is paused", func() bool {
+		r := m.rows[p.UUID]
+		return r.State == "suspended" && r.Wait == "paused" && !r.PausedAt.IsZero()
+	})
 	signal(t, s, p.PID, types.SIGKILL)
 	m.wait("it is gone", func() bool { _, there := m.rows[p.UUID]; return !there && m.last.Totals.Running == 0 })
 	cancel()

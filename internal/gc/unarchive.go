@@ -35,7 +35,7 @@ func (c *Collector) Archived() []step.Archived {
 }
 
 // ArchiveOf returns the archive of a history, if there is one; the history may be there as well.
-func (c *Collector) ArchiveOf(id types.UUID) (step.Archived, bool) { return c.archives.Find(id) }
+func ArchiveOf(c *Collector, id types.UUID) (step.Archived, bool) { return c.archives.Find(id) }
 
 // Deleted returns the histories that were deleted, the latest last.
 func (c *Collector) Deleted() []step.Tomb {

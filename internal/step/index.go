@@ -215,31 +215,6 @@ func (x *Index) Descended() []ProcInfo {
 	return out
 }
 
-// Due returns the suspended histories that can go on by themselves at a time.
-func (x *Index) Due(now time.Time) []ProcInfo {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	var out []ProcInfo
-	for _, p := range x.infos {
-		if p.Suspended && !p.WakeAt.IsZero() && !now.Before(p.WakeAt) {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// Sleeps reports whether a suspended history is to go on by itself at some time.
-func (x *Index) Sleeps() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, p := range x.infos {
-		if p.Suspended && !p.WakeAt.IsZero() {
-			return true
-		}
-	}
-	return false
-}
-
 // Get returns one history, cut likewise.
 func (x *Index) Get(id types.UUID) (ProcInfo, bool) {
 	x.mu.Lock()
