@@ -29,8 +29,9 @@ const (
 	LeaseReleasePending LeaseState = "release-pending"
 )
 
-// Lease keeps the checkout of a session that has ended, or a whole root, until somebody has taken over
-// what it has brought, or until nobody waits for that any longer.
+// Lease is a terminal lease: it keeps the checkout of a session that has ended, or a whole root, until
+// somebody has taken over what it has brought, or until nobody waits for that any longer. It is not the
+// lease of a session at its platform, and gives no right to write.
 type Lease struct {
 	ID      string     `json:"id"`
 	For     string     `json:"for"` // the session, or the id of the root

@@ -251,8 +251,17 @@ func (l *look) branch() string {
 	return ""
 }
 
-// locked asks whether somebody has locked the work tree.
+// locked asks whether somebody has locked the work tree. Git cannot list the work trees while one is
+// half registered.
 func (l *look) locked() {
+	leave, err := shared.enter(l.ctx, l.rec.Common, false)
+	if err != nil {
+		if l.err == nil {
+			l.err = err
+		}
+		return
+	}
+	defer leave()
 	list, err := l.worktrees(l.ctx, l.rec.Parent)
 	if err != nil {
 		l.add("git does not list the work trees of its repository: %v", err)
