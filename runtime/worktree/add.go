@@ -235,21 +235,18 @@ func (p *attempt) retriable(ctx context.Context, err error) bool {
 		return false
 	case errors.Is(err, errInUse):
 		return true
-	case p.spec.Strategy == StrategyWorktreeAdd && p.spec.Branch != "" && failed(err) && p.branchInUse(ctx):
-		return true
+	case p.spec.Strategy == StrategyWorktreeAdd && p.spec.Branch != "" && failed(err):
+		leave, gerr := shared.enter(ctx, p.rec.Common, false) // git cannot list them while one is half registered
+		if gerr != nil {
+			return false
+		}
+		defer leave()
+		if p.checkedOut(ctx, "refs/heads/"+p.spec.Branch) != "" {
+			return true
+		}
 	}
 	var e *gitError
 	return errors.As(err, &e) && inUse([]byte(e.said+e.err.Error()))
-}
-
-// branchInUse reports whether the branch is checked out anywhere. The caller is not in the gate.
-func (p *attempt) branchInUse(ctx context.Context) bool {
-	leave, err := shared.enter(ctx, p.rec.Common, false)
-	if err != nil {
-		return false
-	}
-	defer leave()
-	return p.checkedOut(ctx, "refs/heads/"+p.spec.Branch) != ""
 }
 
 // inUse reads in git's words that somebody else is using something.
