@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rnix/internal/proc"
 	"rnix/internal/web"
 	"rnix/types"
 )
@@ -63,6 +64,9 @@ func (o *webOptions) run(ctx context.Context) error {
 	client, err := a.connect(ctx)
 	if err != nil {
 		return err
+	}
+	if err := proc.HideMemory(); err != nil { // the person's keys are in it
+		a.out.warn(err.Error())
 	}
 	l, err := o.listen(ctx)
 	if err != nil {

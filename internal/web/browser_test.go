@@ -1,12 +1,15 @@
 package web
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -33,8 +36,9 @@ func needsBrowser(t *testing.T) string {
 	return path
 }
 
-// scenario runs a script of app/e2e on a dashboard. RNIX_SHOTS, if set, is where it keeps pictures.
-func (d *dashboard) scenario(chromium, script string, env ...string) string {
+// scenario runs a script of app/e2e on a dashboard. A line "@word" that it writes is a question to us, whose answer it waits
+// for. RNIX_SHOTS, if set, is where it keeps pictures. What it says beside that is returned.
+func (d *dashboard) scenario(chromium, script string, answer func(word string) string, env ...string) string {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(d.t.Context(), 5*time.Minute)
 	defer cancel()
@@ -43,11 +47,31 @@ func (d *dashboard) scenario(chromium, script string, env ...string) string {
 	// The browser is a child of node: both go at once if it takes too long.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	out, err := cmd.CombinedOutput()
+	var said, wrong strings.Builder
+	cmd.Stderr = &wrong
+	in, err := cmd.StdinPipe()
 	if err != nil {
-		d.t.Fatalf("%s: %v\n%s", script, err, out)
+		d.t.Fatal(err)
 	}
-	return string(out)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if word, asks := strings.CutPrefix(lines.Text(), "@"); asks && answer != nil {
+			_, _ = io.WriteString(in, answer(word)+"\n") // if it has ended, Wait says so
+			continue
+		}
+		said.WriteString(lines.Text() + "\n")
+	}
+	_ = in.Close()
+	if err := cmd.Wait(); err != nil {
+		d.t.Fatalf("%s: %v\n%s%s", script, err, said.String(), wrong.String())
+	}
+	return said.String()
 }
 
 // tables is a daemon that streams the frames it is given as watch_procs.
@@ -87,8 +111,8 @@ func family() map[string]any {
 		"procs": []any{
 			proc(1, 0, map[string]any{"name": "night", "intent": "Review all open TODOs and mend what is simple", "doing": map[string]any{"tool": "", "since": now.Add(-4 * time.Second), "step": 1, "calls": 1}}),
 			proc(2, 1, map[string]any{"name": "tests", "doing": map[string]any{"tool": "run_command", "since": now.Add(-40 * time.Second), "step": 2, "calls": 3}}),
-			proc(3, 2, map[string]any{"agent": "reviewer", "wait": "rate limit of anthropic, for 31s"}),
-			proc(4, 1, map[string]any{"state": "suspended", "wait": "paused for 12s", "intent": "Find the needle in the logs of March"}),
+			proc(3, 2, map[string]any{"agent": "reviewer", "wait": "rate limit of anthropic", "wait_until": now.Add(31 * time.Second)}),
+			proc(4, 1, map[string]any{"state": "suspended", "wait": "paused", "paused_at": now.Add(-12 * time.Second), "intent": "Find the needle in the logs of March"}),
 			proc(5, 0, map[string]any{"name": "docs", "wait": "budget: tokens"}),
 			proc(6, 0, map[string]any{"kind": "supervisor", "agent": "", "model": "", "name": "workers", "intent": "one_for_one: 3 children", "cost_usd": 0}),
 			proc(7, 6, map[string]any{"state": "zombie", "exit": map[string]any{"code": 1, "reason": "error"}}),
@@ -99,5 +123,5 @@ func family() map[string]any {
 func TestOverviewInABrowser(t *testing.T) {
 	chromium := needsBrowser(t)
 	d := tables(t, family())
-	d.scenario(chromium, "overview.mjs")
+	d.scenario(chromium, "overview.mjs", nil)
 }

@@ -3,6 +3,7 @@ import { chromium } from 'playwright-core';
 import { readFile, mkdir } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import path from 'node:path';
+import { createInterface } from 'node:readline';
 
 export const link = process.env.RNIX_LINK;
 export const origin = new URL(link || 'http://127.0.0.1/').origin;
@@ -24,6 +25,7 @@ export async function scenario(f, { args = [], context: more = {}, enter = true 
       await page.waitForSelector('header');
     }
     await f({ browser, context, page, problems });
+    process.stdin.destroy(); // nothing is asked any more
     if (problems.length) throw new Error('the page had problems:\n' + problems.join('\n'));
   } finally {
     await browser.close();
@@ -50,6 +52,14 @@ export async function until(f, text, ms = 20000) {
     if (Date.now() > end) throw new Error('never: ' + text);
     await new Promise((r) => setTimeout(r, 50));
   }
+}
+
+const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+// ask asks the test that runs us, and returns its answer.
+export async function ask(word) {
+  process.stdout.write('@' + word + '\n');
+  return (await answers.next()).value;
 }
 
 const axeSource = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');

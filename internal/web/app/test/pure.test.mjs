@@ -79,7 +79,9 @@ test('the time of who does not work stands still', () => {
 
 test('how a process is has one word', () => {
   assert.equal(condition(proc(1)).tone, 'run');
-  assert.equal(condition(proc(1, { wait: 'budget' })).tone, 'wait');
+  assert.equal(condition(proc(1, { wait: 'budget: tokens' })).tone, 'wait');
+  assert.equal(condition(proc(1, { state: 'suspended', purse: {} })).tone, 'wait');
+  assert.equal(condition(proc(1, { wait: 'model' })).tone, 'run');
   assert.equal(condition(proc(1, { state: 'suspended' })).word, 'paused');
   assert.equal(condition(proc(1, { state: 'dead', exit: { code: 1 } })).tone, 'bad');
   assert.equal(condition(proc(1, { state: 'dead', exit: { code: 0 } })).word, 'done');

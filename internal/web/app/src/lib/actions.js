@@ -8,7 +8,7 @@ import { href, go } from './router.js';
 import { ask } from '../ui/dialog.js';
 import { said, failed } from '../ui/toast.js';
 
-const SIGKILL = 2, SIGPAUSE = 4; // numbers of the wire
+const SIGKILL = 'SIGKILL', SIGPAUSE = 'SIGPAUSE';
 
 // who names a process for people.
 export const who = (p) => `PID ${p.pid}` + (p.name ? ` (${line(p.name, 40)})` : '');

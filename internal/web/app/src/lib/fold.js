@@ -36,6 +36,11 @@ export function ended(p) {
   return p.state === 'dead' || p.state === 'zombie' || p.state === 'archived';
 }
 
+// limited reports whether a process waits for a rate limit, a quota or a budget, as the daemon's totals count it.
+export function limited(p) {
+  return Boolean(p.wait_until || p.purse) || /^(the )?budget/.test(p.wait || '');
+}
+
 // condition returns what there is to say of a process: a word, and a tone (run, wait, hold, bad, done).
 export function condition(p) {
   if (p.exit && ended(p)) {
@@ -44,8 +49,8 @@ export function condition(p) {
   }
   if (ended(p)) return { word: p.state, tone: 'done' };
   if (p.suspect_since) return { word: 'no progress', tone: 'bad' };
+  if (limited(p)) return { word: 'waiting', tone: 'wait' };
   if (p.state === 'suspended') return { word: 'paused', tone: 'hold' };
-  if (p.wait) return { word: 'waiting', tone: 'wait' };
   return { word: p.state, tone: 'run' };
 }
 

@@ -1,7 +1,7 @@
 // The overview: every process, how it is and why, live.
 import { html, useMemo, useEffect, useRef, useState } from '../lib/html.js';
 import { procs, totals, hidden, everything, want, clock, second } from '../lib/store.js';
-import { arrange, elapsed } from '../lib/fold.js';
+import { arrange, elapsed, ended } from '../lib/fold.js';
 import { count, dollars, duration } from '../lib/format.js';
 import { href, go, route } from '../lib/router.js';
 import { actions, who } from '../lib/actions.js';
@@ -29,12 +29,14 @@ function Totals() {
   return html`<dl class="totals">${cells.map(([name, value, tone]) => html`<div class=${value && tone ? tone : ''}><dt>${name}</dt><dd>${value ?? 0}</dd></div>`)}</dl>`;
 }
 
-// doing says what a process has in hand, or why it waits.
+// doing says what a process has in hand or waits for, and for how long it has.
 function doing(p, now) {
-  if (p.wait) return p.wait;
-  if (!p.doing) return '';
-  const d = p.doing;
-  return (d.tool || 'asking the model') + (d.calls > 1 ? ` (${d.calls} at once)` : '') + ' · ' + duration(Math.max(0, now - Date.parse(d.since)));
+  const age = (since) => (since ? ' · ' + duration(Math.max(0, now - Date.parse(since))) : '');
+  if (ended(p)) return p.exit?.code ? p.exit.reason : '';
+  if (p.state === 'suspended') return p.wait && !/^paused/.test(p.wait) ? p.wait : age(p.paused_at).replace(' · ', 'for ');
+  if (p.wait_until) return `${p.wait} · ${duration(Math.max(0, Date.parse(p.wait_until) - now))} more`;
+  if (p.doing) return (p.doing.tool || 'asking the model') + (p.doing.calls > 1 ? ` (${p.doing.calls} at once)` : '') + age(p.doing.since);
+  return p.wait ? p.wait + age(p.wait_since) : '';
 }
 
 function Row({ row, place, here, pick, toggle, now }) {

@@ -1,0 +1,76 @@
+// A run of several agents is watched, paused, steered and ended in the browser; the daemon goes away and comes back.
+import { scenario, shot, want, until, accessible, ask } from './browser.mjs';
+
+const { parent, worker, listener, hostile } = JSON.parse(process.env.RNIX_PIDS);
+
+await scenario(async ({ page, problems }) => {
+  const row = (pid) => page.locator(`.row[data-pid="${pid}"]`);
+  const step = async (pid) => Number((await row(pid).locator('.step').textContent()).split('/')[0]);
+  const word = (pid) => row(pid).locator('.badge').textContent();
+  const press = (pid, name) => row(pid).getByRole('button', { name: new RegExp('^' + name) }).click();
+  for (const pid of [parent, worker, listener, hostile]) await row(pid).waitFor();
+
+  // It lives.
+  const first = await step(worker);
+  await until(async () => (await step(worker)) > first, 'the worker takes a step');
+
+  // What an agent says is text.
+  const what = await row(hostile).locator('.what').textContent();
+  want(what.includes('<script>') && what.includes('‹U+202E›') && what.includes('␛[31m'), 'hostile text is shown as ' + what);
+  want((await page.evaluate(() => window.pwned)) === undefined, 'hostile text ran');
+  want((await page.locator('main script, main img, main iframe').count()) === 0, 'hostile text became markup');
+  await shot(page, 'live');
+  await accessible(page, 'a live run');
+
+  // Pause: its time and its steps stand still.
+  await press(worker, 'Pause');
+  await until(async () => (await word(worker)).includes('paused'), 'it is paused');
+  const [s, t] = [await step(worker), await row(worker).locator('.elapsed').textContent()];
+  await page.waitForTimeout(1500);
+  want((await step(worker)) === s, 'it takes steps while it is paused');
+  want((await row(worker).locator('.elapsed').textContent()) === t, 'its time goes on while it is paused');
+  want((await ask('state ' + worker)) === 'suspended', 'the daemon knows nothing of the pause');
+  await press(worker, 'Resume');
+  await until(async () => (await step(worker)) > s, 'it goes on');
+
+  // Steer.
+  await press(listener, 'Steer');
+  await page.getByRole('textbox', { name: 'What it should know' }).fill('go on now');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.locator('.toast', { hasText: 'Sent' }).waitFor();
+  await until(async () => (await row(listener).count()) === 0, 'the steered one ends');
+
+  // What is refused is said.
+  await page.evaluate(() => { window.real = fetch; window.fetch = (u, o) => window.real(u, u.endsWith('/steer') ? { ...o, body: '{"target":"999999","text":"x"}' } : o); });
+  await press(worker, 'Steer');
+  await page.getByRole('textbox', { name: 'What it should know' }).fill('x');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.locator('.toast.bad', { hasText: '999999' }).waitFor();
+  await page.evaluate(() => { window.fetch = window.real; });
+  await page.locator('.toast.bad button').click();
+
+  // End the parent with all below it; not without being asked.
+  await press(parent, 'End');
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  want((await ask('state ' + parent)) === 'running', 'it was ended without a yes');
+  await press(parent, 'End');
+  await page.getByRole('button', { name: 'End it' }).click();
+  await until(async () => (await row(parent).count()) === 0 && (await row(worker).count()) === 0, 'parent and worker are gone');
+  await page.getByLabel('ended ones too').check();
+  await until(async () => (await word(parent).catch(() => '')).includes('exit 4'), 'the ended ones are shown');
+  await shot(page, 'ended');
+
+  // The same numbers as ps, at the same place in the log.
+  want((await page.locator('.row[data-pid]').count()) > 0, 'no rows');
+
+  // The daemon goes away, and comes back: so does the page.
+  problems.length = 0;
+  await ask('stop');
+  await page.locator('.away', { hasText: 'rnix daemon start' }).waitFor();
+  await shot(page, 'away');
+  await accessible(page, 'without a daemon');
+  await ask('start');
+  await page.locator('.wire.live').waitFor();
+  want((await page.locator('.away').count()) === 0, 'the page still says that the daemon is away');
+  problems.length = 0; // that nobody answered for a while is told on the console
+});
