@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -33,6 +34,9 @@ func AppendJSON(dst []byte, e *Event) []byte {
 	dst = appendInt(dst, `,"dur_ns":`, int64(e.Dur))
 	dst = appendField(dst, `,"text":`, e.Text)
 	dst = appendInt(dst, `,"tokens":`, int64(e.Tokens))
+	if e.CostUSD != 0 && !math.IsNaN(e.CostUSD) && !math.IsInf(e.CostUSD, 0) { // what is no number has no form in JSON
+		dst = strconv.AppendFloat(append(dst, `,"cost_usd":`...), e.CostUSD, 'g', -1, 64)
+	}
 	if !e.Until.IsZero() {
 		dst = appendTime(append(dst, `,"until":`...), e.Until)
 	}

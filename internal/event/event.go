@@ -19,7 +19,7 @@ type Kind string
 const (
 	Spawned      Kind = "spawned"         // PPID, Intent, Provider, Model, Agent, Total (step limit)
 	StepStarted  Kind = "step_started"    // Step, Total
-	StepEnded    Kind = "step_ended"      // Step, Total, Text (summary), Name (action), Tokens (of the step), Dur
+	StepEnded    Kind = "step_ended"      // Step, Total, Text (summary), Name (action), Tokens and CostUSD (of the step), Dur
 	Syscall      Kind = "syscall"         // Name, Path, Args, Result, Err, Code, Dur, Step
 	LogLine      Kind = "log"             // Name (category: think, tool, output, warning), Text
 	StateChanged Kind = "state"           // From, To
@@ -63,6 +63,7 @@ type Event struct {
 	Dur      time.Duration      `json:"dur_ns,omitempty"`
 	Text     string             `json:"text,omitempty"`
 	Tokens   int                `json:"tokens,omitempty"`
+	CostUSD  float64            `json:"cost_usd,omitempty"` // 0 = nothing, or nobody knows
 	Until    time.Time          `json:"until,omitzero"`
 	From     types.ProcessState `json:"from,omitempty"`
 	To       types.ProcessState `json:"to,omitempty"`

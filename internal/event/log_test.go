@@ -175,7 +175,7 @@ func TestEveryEventIsSeenOrReportedMissed(t *testing.T) { // A-25
 var full = event.Event{
 	Seq: 7, Time: time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC), PID: 12, UUID: types.UUID{1, 2, 0xab, 15: 0xff}, Kind: event.Syscall,
 	PPID: math.MaxUint64, Step: -3, Total: 20, Name: "Open", Path: "/dev/fs/a\"b\\c", Args: "\x00\x1f\n\r\t\u2028<>&é😀", Result: "ok", Err: "no",
-	Code: types.ErrNotFound, Dur: 1500, Text: "text", Tokens: 9, Until: time.Date(2026, 3, 4, 5, 6, 8, 0, time.FixedZone("", 3600)),
+	Code: types.ErrNotFound, Dur: 1500, Text: "text", Tokens: 9, CostUSD: 1.25e-7, Until: time.Date(2026, 3, 4, 5, 6, 8, 0, time.FixedZone("", 3600)),
 	From: types.StateRunning, To: types.StateZombie, Intent: "do", Agent: "a", Provider: "p", Model: "m",
 	Exit: &types.ExitStatus{Code: 1, Reason: "bad", Err: types.Errorf(types.ErrDriver, "Write", "/dev/llm/x", "boom")},
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"rnix/internal/event"
 	"rnix/ipc"
 )
 
@@ -88,8 +89,22 @@ func tables(t *testing.T, frames ...any) *dashboard {
 			<-ctx.Done()
 			return nil
 		})
+		ipc.HandleStream(s, ipc.Events, past)
 	})
 	return serve(t, Options{Socket: socket})
+}
+
+// past streams the ends of steps of the last half an hour.
+func past(ctx context.Context, _ *ipc.Peer, _ ipc.EventsRequest, out *ipc.Stream) error {
+	for i := range 180 {
+		n := (i*i)%37 + i/4
+		e := event.Event{Seq: uint64(i + 1), Time: time.Now().Add(time.Duration(i-180) * 10 * time.Second), Kind: event.StepEnded, Tokens: 120 * n, CostUSD: 0.0004 * float64(n)}
+		if err := out.SendRaw(e.Seq, string(e.Kind), event.AppendJSON(nil, &e)); err != nil {
+			return err
+		}
+	}
+	<-ctx.Done()
+	return nil
 }
 
 // family is a frame with agents in every condition.

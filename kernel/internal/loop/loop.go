@@ -324,7 +324,7 @@ func (l *Loop) close(rec *step.StepRecord) error {
 		return err
 	}
 	l.host.Emit(event.Event{Kind: event.StepEnded, Step: rec.StepNumber, Total: l.cfg.MaxSteps, Name: rec.Action,
-		Text: rec.Summary, Tokens: rec.TokensUsed, Dur: rec.Duration, Err: rec.Error})
+		Text: rec.Summary, Tokens: rec.TokensUsed, CostUSD: rec.CostUSD, Dur: rec.Duration, Err: rec.Error})
 	return nil
 }
 

@@ -3,6 +3,7 @@ import test from 'node:test';
 import { frames } from '../src/lib/sse.js';
 import { newTable, fold, arrange, elapsed, condition } from '../src/lib/fold.js';
 import { visible, head, line } from '../src/lib/visible.js';
+import { newCurve, addStep, series } from '../src/lib/curve.js';
 import { duration, count, dollars, bytes } from '../src/lib/format.js';
 
 test('a stream is the same however it is cut', () => {
@@ -103,4 +104,25 @@ test('numbers for people', () => {
   assert.deepEqual([0, 950, 9500, 61000, 3.6e6, 200 * 3.6e6].map(duration), ['0 ms', '950 ms', '9.5 s', '1 m 01 s', '1 h 00 m', '8 d 8 h']);
   assert.deepEqual([0, 0.00001, 0.1234, 12.5].map(dollars), ['$0', '<$0.0001', '$0.1234', '$12.50']);
   assert.deepEqual([0, 1023, 1536, 1048576].map(bytes), ['0 B', '1023 B', '1.5 KiB', '1.0 MiB']);
+});
+
+test('a curve is what was used, and what nobody knows is no zero', () => {
+  const c = newCurve();
+  c.from = 1000;
+  addStep(c, { time: new Date(1005e3).toISOString(), tokens: 60, cost_usd: 0.5 });
+  addStep(c, { time: new Date(1006e3).toISOString(), tokens: 60 });
+  addStep(c, { time: 'nonsense', tokens: 9 });
+  const s = series(c, 1029, 50);
+  assert.deepEqual(s.x, [980, 990, 1000, 1010, 1020]);
+  assert.deepEqual(s.tokens, [null, null, 720, 0, 0]);
+  assert.deepEqual(s.usd, [null, null, 3, 0, 0]);
+  assert.equal(s.sum, 120);
+  assert.equal(s.dollars, 0.5);
+});
+
+test('a curve forgets what is old', () => {
+  const c = newCurve();
+  for (let i = 0; i < 5000; i++) addStep(c, { time: new Date(i * 10e3).toISOString(), tokens: 1 });
+  assert.equal(c.points.size, 360);
+  assert.ok(c.points.has(4999));
 });

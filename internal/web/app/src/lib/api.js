@@ -54,6 +54,8 @@ export async function call(method, request = {}, { signal } = {}) {
 const pauses = [300, 600, 1200, 2500, 5000]; // milliseconds between attempts
 const hiddenAfter = 15000; // milliseconds that a tab may be out of sight before its streams end
 
+const slice = 10, rest = 10; // milliseconds of reading, and of leaving the thread to others, in turn, when there is more than can be read
+
 // stream reads the stream of a method until stop, which it returns, is called. It begins again by itself when the daemon or
 // the network was away, and goes on behind the last event if it is still the same run of the daemon. A tab that nobody sees
 // reads nothing: browsers allow six connections to a server, over all tabs.
@@ -94,10 +96,16 @@ export function stream(method, request, { each, missed, fresh, state = () => {},
         else each(JSON.parse(f.data), f.id);
       });
       const reader = res.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (;;) {
+      for (let from = performance.now(); ;) {
         const { done, value } = await reader.read();
         if (done) break;
         take(value);
+        // What is there already is read without a pause for the person and the screen: so we make one. What cannot be read in the
+        // time that is left waits at the daemon, which says what was too much.
+        if (performance.now() - from > slice) {
+          await new Promise((r) => setTimeout(r, rest));
+          from = performance.now();
+        }
       }
       if (ended) return state('ended');
       throw new WireError('the daemon ended the stream', 'DEVICE_DISCONNECTED', 0);

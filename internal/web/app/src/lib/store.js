@@ -9,6 +9,21 @@ const every = 200; // milliseconds between two frames, at least
 // turn counts the changes of the table; who reads it is drawn again after the next.
 const turn = signal(0);
 
+// change has the page drawn anew: with the next frame of the screen, but so that drawing takes a third of the time at most. On a
+// slow machine, or with ten thousand processes, the table then changes less often, and keys are still answered.
+let due = false, after = 0;
+function change() {
+  if (due) return;
+  due = true;
+  setTimeout(() => requestAnimationFrame(() => {
+    due = false;
+    const from = performance.now();
+    turn.value++;
+    // Behind the drawing of this frame: what it took is known then.
+    setTimeout(() => { after = performance.now() + 2 * (performance.now() - from); });
+  }), Math.max(0, after - performance.now()));
+}
+
 // procs is the rows by UUID; totals, seq and hidden are the daemon's own.
 export const procs = computed(() => (turn.value, { rows: table.rows, turn: turn.value }));
 export const totals = computed(() => (turn.value, table.totals));
@@ -21,8 +36,10 @@ export const wire = signal({ word: 'connecting', error: null });
 // everything says whether the store has processes that have ended, too. Set it by want.
 export const everything = signal(false);
 
-// clock returns the daemon's time of now, in milliseconds.
-export const clock = () => Date.now() - table.skew;
+// clock returns the daemon's time of now, in milliseconds; while nobody answers, that of when it was last heard: what is shown
+// then is how it was.
+let stopped = 0;
+export const clock = () => stopped || Date.now() - table.skew;
 
 // second changes once a second while the page is seen, for what shows ages.
 export const second = signal(0);
@@ -38,9 +55,13 @@ export function startStore() {
     resumes: false, // its first frame is everything
     each(frame) {
       fold(table, frame, Date.now());
-      turn.value++;
+      change();
     },
-    state(word, error) { wire.value = { word, error: error || null }; },
+    state(word, error) {
+      if (word === 'live') stopped = 0;
+      else stopped ||= Date.now() - table.skew;
+      wire.value = { word, error: error || null };
+    },
   });
 }
 

@@ -6,6 +6,9 @@ import { count, dollars, duration } from '../lib/format.js';
 import { href, go, route } from '../lib/router.js';
 import { actions, who } from '../lib/actions.js';
 import { shown } from '../lib/keys.js';
+import { look, usage } from '../lib/usage.js';
+import { series } from '../lib/curve.js';
+import { Chart } from '../ui/chart.js';
 import { Rows } from '../ui/rows.js';
 import { Line } from '../ui/text.js';
 import { Badge } from '../ui/badge.js';
@@ -27,6 +30,21 @@ function Totals() {
   const cells = [['Running', t.running, 'run'], ['Waiting', t.waiting, 'wait'], ['Suspended', t.suspended, 'hold'], ['Failed', t.failed, 'bad'],
     ['Tokens', count(t.tokens ?? 0)], ['Cost', dollars(t.cost_usd)]];
   return html`<dl class="totals">${cells.map(([name, value, tone]) => html`<div class=${value && tone ? tone : ''}><dt>${name}</dt><dd>${value ?? 0}</dd></div>`)}</dl>`;
+}
+
+const span = 30 * 60; // seconds that the curves show
+
+function Curves() {
+  useEffect(() => look(), []);
+  second.value; // they move on when nothing is used
+  const { curve } = usage.value;
+  const step = Math.floor(clock() / 1000 / 5);
+  const s = useMemo(() => series(curve, clock() / 1000, span), [usage.value, step]);
+  const lost = curve.lost ? `; ${count(curve.lost)} events came too fast to count` : '';
+  return html`<div class="curves">
+    <${Chart} title="Tokens per minute" text=${`${count(s.sum)} in the last 30 minutes${lost}`} x=${s.x} y=${s.tokens} unit=${count} ink="--link" />
+    <${Chart} title="Dollars per minute" text=${`${dollars(s.dollars)} in the last 30 minutes`} x=${s.x} y=${s.usd} unit=${dollars} ink="--run" />
+  </div>`;
 }
 
 // doing says what a process has in hand or waits for, and for how long it has.
@@ -131,7 +149,7 @@ function Overview() {
   const tall = wide.value ? 34 : 84;
 
   return html`<h1 class="sr">Overview</h1>
-    <${Totals} />
+    <div class="top"><${Totals} />${wide.value && html`<${Curves} />`}</div>
     <div class="tools">
       <input ref=${search} type="search" aria-label="Search processes" placeholder="Search: name, intent, state, model …" value=${query} onInput=${(e) => setQuery(e.target.value)}
         onKeyDown=${(e) => { if (e.key === 'Escape') { setQuery(''); grid.current?.base?.focus(); } }} />
