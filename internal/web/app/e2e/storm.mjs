@@ -1,11 +1,15 @@
 // Five thousand events and as many changed rows a second: the page stays usable, and its memory flat.
-import { scenario, shot, want, until } from './browser.mjs';
+import { scenario, shot, want, until, link } from './browser.mjs';
 
 const seconds = Number(process.env.RNIX_STORM_SECONDS);
 
+const patience = 90000; // milliseconds: other tests may have the processor, too
+
 await scenario(async ({ page, context }) => {
+  context.setDefaultTimeout(patience);
   const cdp = await context.newCDPSession(page);
   await cdp.send('Performance.enable');
+  await page.goto(link);
   await page.waitForSelector('.row[data-pid]');
   const look = async () => {
     await cdp.send('HeapProfiler.collectGarbage');
@@ -13,6 +17,8 @@ await scenario(async ({ page, context }) => {
     return { heap: m.JSHeapUsedSize / 1e6, nodes: m.Nodes, listeners: m.JSEventListeners, busy: m.TaskDuration, at: m.Timestamp };
   };
   await page.waitForTimeout(3000);
+  const rows = await page.locator('.row[data-pid]').count();
+  want(rows < 100, `${rows} rows exist, of which most are not seen`);
   const before = await look();
   await page.evaluate(() => {
     window.gaps = [];
@@ -26,7 +32,7 @@ await scenario(async ({ page, context }) => {
     // What a person does: types, scrolls, asks.
     const from = Date.now();
     await page.getByLabel('Search processes').fill(n % 2 ? 'needle' : '');
-    await until(async () => ((await page.locator('.row[data-pid]').count()) < 10) === Boolean(n % 2), 'the search answers');
+    await until(async () => ((await page.locator('.row[data-pid]').count()) < 10) === Boolean(n % 2), 'the search answers', patience);
     slow.push(Date.now() - from);
     if (n % 2 === 0) await page.locator('.rows').evaluate((el, top) => { el.scrollTop = top; }, (n * 997) % 60000);
     await page.waitForTimeout(500);
@@ -41,6 +47,6 @@ await scenario(async ({ page, context }) => {
   await shot(page, 'storm');
   want(after.heap < before.heap * 1.5 + 10, `the heap grows from ${before.heap} to ${after.heap} MB`);
   want(after.nodes < before.nodes * 2 + 2000, `there are ${after.nodes} nodes, and were ${before.nodes}`);
-  want(part(slow, 0.5) < 3000, `a search takes ${part(slow, 0.5)} ms`);
+  want(part(slow, 0.5) < 5000, `a search takes ${part(slow, 0.5)} ms`);
   want((await page.locator('.wire.live').count()) === 1, 'the page is not live any more');
-});
+}, { enter: false });

@@ -1,4 +1,5 @@
 // The overview: every process, how it is and why, live.
+import { Component } from 'preact';
 import { html, useMemo, useEffect, useRef, useState } from '../lib/html.js';
 import { procs, totals, hidden, everything, want, clock, second } from '../lib/store.js';
 import { arrange, elapsed, ended } from '../lib/fold.js';
@@ -57,7 +58,19 @@ function doing(p, now) {
   return p.wait ? p.wait + age(p.wait_since) : '';
 }
 
-function Row({ row, place, here, pick, toggle, now }) {
+// A row is drawn again when its process, its place in the tree or the second has changed.
+class Row extends Component {
+  shouldComponentUpdate(next) {
+    const a = this.props, b = next;
+    return a.row.p !== b.row.p || a.now !== b.now || a.here !== b.here || a.top !== b.top || a.row.depth !== b.row.depth || a.row.kids !== b.row.kids || a.row.open !== b.row.open || a.row.dim !== b.row.dim || a.row.level !== b.row.level;
+  }
+
+  render({ row, top, place, here, pick, toggle, now }) {
+    return drawRow(row, place, here, pick, toggle, now);
+  }
+}
+
+function drawRow(row, place, here, pick, toggle, now) {
   const { p } = row;
   const to = href('process', { id: p.uuid });
   const title = html`<${Line} value=${p.name || p.agent || p.kind || 'agent'} most=${60} class="name" /> <${Line} value=${p.intent} most=${160} class="intent" />`;
@@ -99,7 +112,7 @@ function Overview() {
   const { rows: all, turn } = procs.value;
   const rows = useMemo(() => arrange(all, { ...view, query, ended: everything.value, closed }), [turn, view, query, closed, everything.value]);
   second.value; // ages go on when nothing else happens
-  const now = clock();
+  const now = Math.floor(clock() / 1000) * 1000; // seconds are enough, and rows of which nothing changed are left alone
   const place = rows.findIndex((r) => r.p.uuid === at);
   const focus = place < 0 ? 0 : place;
 
@@ -173,7 +186,7 @@ function Overview() {
             const r = rows[i];
             r.n = i;
             r.level = view.tree ? r.depth + 1 : undefined;
-            return html`<${Row} key=${r.p.uuid} row=${r} place=${style} here=${r.p.uuid === at} now=${now} pick=${() => setAt(r.p.uuid)} toggle=${() => toggle(r.p.uuid)} />`;
+            return html`<${Row} key=${r.p.uuid} row=${r} top=${style.top + style.height} place=${style} here=${r.p.uuid === at} now=${now} pick=${() => setAt(r.p.uuid)} toggle=${() => toggle(r.p.uuid)} />`;
           }} />`}
     </div>
     <p class="foot">${rows.length} shown${hidden.value ? `, ${hidden.value} older ones are not` : ''}. Keys: <kbd>?</kbd></p>`;
