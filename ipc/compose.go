@@ -80,6 +80,7 @@ type ComposeNode struct {
 	Until      time.Time  `json:"until,omitzero"`    // when it goes on by itself
 	PID        types.PID  `json:"pid,omitempty"`     // of the last run of the attempt
 	UUID       types.UUID `json:"uuid,omitzero"`     // of the attempt
+	Branch     string     `json:"branch,omitempty"`  // of the attempt's own work tree
 	ExitCode   *int       `json:"exit_code,omitempty"`
 	Step       int        `json:"step,omitempty"`
 	TokensUsed int        `json:"tokens_used"` // over all attempts

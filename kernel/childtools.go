@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"rnix/agent"
 	"rnix/internal/recovery"
@@ -56,6 +57,7 @@ type spawnInput struct {
 	Allow      *[]string `json:"allow"`
 	Deny       []string  `json:"deny"`
 	Background bool      `json:"background"`
+	Worktree   bool      `json:"worktree"` // it works in a git work tree of its own
 }
 
 // inputOf decodes the input of one of the kernel's own actions. A field that it does not have is INVALID.
@@ -126,6 +128,10 @@ func (k *KernelImpl) spawnChild(ctx context.Context, p *Process, a *loop.Action)
 		opts.AllowedDevices = append([]string{}, *in.Allow...) // empty = nothing
 	}
 	opts.DeniedDevices = append(opts.DeniedDevices, in.Deny...)
+	undo, err := k.plant(ctx, p, in.Worktree, &opts)
+	if err != nil {
+		return "", err
+	}
 	if in.Background {
 		p.kids.add(a.Child, 0)
 	} else {
@@ -134,6 +140,7 @@ func (k *KernelImpl) spawnChild(ctx context.Context, p *Process, a *loop.Action)
 	pid, err := k.SpawnContext(ctx, in.Intent, ag, opts)
 	if err != nil {
 		p.kids.forget(a.Child)
+		undo()
 		if errors.Is(err, errStopping) || errors.Is(context.Cause(p.ctx), errStopping) {
 			return "", k.stopping(p)
 		}
@@ -148,7 +155,11 @@ func (k *KernelImpl) spawnChild(ctx context.Context, p *Process, a *loop.Action)
 // inBackground notes a child that is not waited for, and says so.
 func (k *KernelImpl) inBackground(p *Process, id types.UUID, pid types.PID) string {
 	p.kids.add(id, pid)
-	return fmt.Sprintf("Started as PID %d in the background. You get a message when it ends; wait gives you its result.", pid)
+	text := fmt.Sprintf("Started as PID %d in the background. You get a message when it ends; wait gives you its result.", pid)
+	if tree := k.planted(p, id); tree != "" {
+		text += " " + tree
+	}
+	return text
 }
 
 // attach finds the process that an interrupted call was about to start: alive, ended, or not begun yet.
@@ -210,21 +221,25 @@ func (k *KernelImpl) stopping(p *Process) error {
 	return &loop.Waiting{For: "the daemon"}
 }
 
-// childEnded is what a parent is told of the end of a child.
+// childEnded is what a parent is told of the end of a child, and where its work is if it had a work tree of its own.
 func (k *KernelImpl) childEnded(p *Process, end Info) (string, error) {
+	result := end.Result
+	if tree := k.planted(p, end.UUID); tree != "" {
+		result = strings.TrimRight(result, "\n") + "\n\n[" + tree + "]"
+	}
 	switch {
 	case end.Parked != "":
 		return "", waitsFor(end.PID, end.UUID, end.Parked)
 	case end.Exit == nil:
 		return "", k.stopping(p)
 	case end.Exit.Code == types.ExitOK:
-		return end.Result, nil
+		return result, nil
 	}
 	err := types.Errorf(types.ErrDriver, "Spawn", "", "process %d ended with %s", end.PID, end.Exit)
 	p.mu.Lock()
 	p.failedChildren = append(p.failedChildren, recovery.FailedChild(err.Err.Error()))
 	p.mu.Unlock()
-	return end.Result, err
+	return result, err
 }
 
 // inherit gives a child what it has from its parent: a name, and the model if it has none of its own.

@@ -166,6 +166,15 @@ type Config struct {
 	// spawn action, with what is settled for it: without a provider it gets its parent's model. nil:
 	// children have no agent, and cannot name one.
 	LoadAgent func(parent *Process, name string) (*agent.Agent, SpawnOpts, error)
+	// Plant makes a git work tree for a child that is about to be started by a process that asks for it, of the repository
+	// in which that process works, and lets the child work there. undo takes it back if the child is not started. nil: there
+	// are none.
+	Plant func(ctx context.Context, parent *Process, child *SpawnOpts) (undo func(), err error)
+	// Planted returns the directory of the work tree of a child for which Plant was called, and says in words which one it
+	// is; "" if it has none.
+	Planted func(child types.UUID) (dir, text string)
+	// Trees returns the directories of the work trees of all children of a process that goes on. It may be nil.
+	Trees func(parent types.UUID) []string
 	// LoadSkill finds a skill for the specialize action, which is not offered without it.
 	LoadSkill func(p *Process, name string) (agent.Skill, error)
 	// Price returns what a model costs a process, and where that stands; "" if nobody knows. needed says that a

@@ -90,6 +90,7 @@ type Process struct {
 	plan           string             // +checklocks:mu
 	spawned        int                // +checklocks:mu; children that the model started
 	failedChildren []string           // +checklocks:mu; for people
+	trees          []string           // +checklocks:mu; work trees of its children, which it may read
 
 	threads    map[types.TID]*Thread     // +checklocks:mu
 	coroutines map[types.CoID]*Coroutine // +checklocks:mu
@@ -217,7 +218,7 @@ func (k *KernelImpl) Caller(pid types.PID) (vfs.Caller, bool) {
 }
 
 func (p *Process) caller(k *KernelImpl) vfs.Caller {
-	c := vfs.Caller{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots, Env: withIdentity(p.opts.Env, p), Secret: p.opts.Secret, Profile: p.opts.Profile}
+	c := vfs.Caller{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir, ReadRoots: p.readRoots(), Env: withIdentity(p.opts.Env, p), Secret: p.opts.Secret, Profile: p.opts.Profile}
 	if k.cfg.Scratch != nil {
 		c.Scratch = k.cfg.Scratch(p.UUID)
 	}

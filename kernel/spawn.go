@@ -237,6 +237,9 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 	if p.UUID == (types.UUID{}) {
 		p.UUID = types.NewUUID()
 	}
+	if opts.From != nil && k.cfg.Trees != nil {
+		p.trees = k.cfg.Trees(p.UUID) // not yet visible, so no lock
+	}
 	settleStall(p, ag)
 	for _, s := range ag.Loaded {
 		p.Skills = append(p.Skills, s.Name)

@@ -132,6 +132,9 @@ func (b *board) line(n *ipc.ComposeNode, width int) string {
 	if n.ElapsedMs > 0 {
 		parts = append(parts, duration(n.ElapsedMs))
 	}
+	if n.Branch != "" {
+		parts = append(parts, "on "+oneLine(n.Branch))
+	}
 	if n.Attempt > 1 {
 		parts = append(parts, fmt.Sprintf("attempt %d", n.Attempt))
 	}

@@ -74,6 +74,8 @@ type Node struct {
 	Deny             []string `yaml:"deny" json:"deny,omitempty"`
 	Cwd              string   `yaml:"cwd" json:"cwd,omitempty"` // below the directory of the run, or absolute
 
+	Worktree *Worktree `yaml:"worktree" json:"worktree,omitempty"` // nil = it works where the run does
+
 	Budget    *Tokens        `yaml:"budget" json:"budget,omitempty"` // tokens; 0 = what the run has
 	BudgetUSD *float64       `yaml:"budget_usd" json:"budget_usd,omitempty"`
 	MaxSteps  *int           `yaml:"max_steps" json:"max_steps,omitempty"` // 0 = no limit

@@ -187,6 +187,9 @@ func (c *checker) node(key string, n *Node) {
 		c.retries(key+".retries", n.Retries)
 	}
 	c.depends(key, n)
+	if n.Worktree != nil {
+		c.worktree(key+".worktree", n)
+	}
 	if n.ForEach != nil {
 		c.forEach(key+".foreach", n)
 	}

@@ -177,6 +177,9 @@ func (p *Plan) text(state func(string) string) string {
 		if n.ForEach != nil {
 			fmt.Fprintf(&b, " (for each %s)", n.ForEach.what())
 		}
+		if n.Worktree != nil {
+			fmt.Fprintf(&b, " (in a work tree of its own%s)", n.Worktree.what())
+		}
 		if s := state(name); s != "" {
 			fmt.Fprintf(&b, " [%s]", s)
 		}
@@ -215,6 +218,9 @@ func (p *Plan) dot(state func(string) string) string {
 		if n.ForEach != nil {
 			label += " *"
 		}
+		if n.Worktree != nil {
+			label += `\nwork tree`
+		}
 		if s := state(name); s != "" {
 			label += `\n` + s
 		}
@@ -242,6 +248,9 @@ func (p *Plan) mermaid(state func(string) string) string {
 		label := name
 		if n.ForEach != nil {
 			label += " *"
+		}
+		if n.Worktree != nil {
+			label += "<br/>work tree"
 		}
 		if s := state(name); s != "" {
 			label += "<br/>" + s

@@ -64,6 +64,7 @@ type Note struct {
 	Attempt int        `json:"attempt,omitempty"` // from 1, over all rounds
 	First   int        `json:"first,omitempty"`   // the first attempt of the round
 	UUID    types.UUID `json:"uuid,omitzero"`     // of the attempt
+	Origin  types.UUID `json:"origin,omitzero"`   // of the first attempt of the round, if this is a later one
 	Kind    Kind       `json:"kind,omitempty"`    // why the attempt failed
 	Why     string     `json:"why,omitempty"`     // in words: why it failed, or was skipped
 	Exit    *int       `json:"exit,omitempty"`    // exit code of the process
@@ -285,6 +286,9 @@ func (s *State) Began(k Key, id types.UUID, now time.Time) Note {
 	n.First = n.Attempt
 	if in := s.find(k); in != nil && in.phase == Retrying {
 		n.First = in.note.First
+		if n.Origin = in.note.Origin; n.Origin == (types.UUID{}) {
+			n.Origin = in.note.UUID
+		}
 	}
 	return n
 }

@@ -35,5 +35,6 @@ agents:
     intent: Merge the reviews into one report, the worst first.
 
 # More of a node: agent, provider, model, fallback_provider, fallback_model, reasoning_effort, system_prompt,
-# skills, mcp, allow, budget, budget_usd, cwd.
+# skills, mcp, allow, budget, budget_usd, cwd, worktree (true, or {branch: NAME, base: COMMIT}: each attempt has a git
+# work tree and a branch of its own, and "rnix merge NODE" brings its work back).
 `

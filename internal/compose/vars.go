@@ -194,6 +194,9 @@ func sorted[V any](m map[string]V) []string {
 func (n *Node) texts() map[string]*string {
 	t := map[string]*string{"intent": &n.Intent, "agent": &n.Agent, "provider": &n.Provider, "model": &n.Model,
 		"fallback_provider": &n.FallbackProvider, "fallback_model": &n.FallbackModel, "system_prompt": &n.SystemPrompt, "cwd": &n.Cwd}
+	if w := n.Worktree; w != nil {
+		t["worktree.branch"], t["worktree.base"] = &w.Branch, &w.Base
+	}
 	return t
 }
 
@@ -210,6 +213,10 @@ func (n *Node) HasReferences() bool {
 // Render returns a node with its references replaced. The error names the key.
 func (n *Node) Render(sc *Scope) (*Node, error) {
 	out := *n
+	if n.Worktree != nil {
+		w := *n.Worktree
+		out.Worktree = &w
+	}
 	for key, s := range out.texts() {
 		v, err := sc.expand(*s)
 		if err != nil {

@@ -55,7 +55,7 @@ func (d composer) up(ctx context.Context, peer *ipc.Peer, req ipc.ComposeUpReque
 		return none, err
 	}
 	spec := run.Spec{File: f, Path: req.Path, Name: runName(&req, f), Dir: p.cwd}
-	if err := d.preflight(&req, p, f); err != nil {
+	if err := d.preflight(ctx, &req, p, f); err != nil {
 		return none, err
 	}
 	steps := 0
@@ -149,7 +149,7 @@ func runName(req *ipc.ComposeUpRequest, f *compose.File) string {
 }
 
 // preflight looks for agents, skills and models that are not there, of all nodes of which they are known.
-func (d composer) preflight(req *ipc.ComposeUpRequest, p *profile, f *compose.File) error {
+func (d composer) preflight(ctx context.Context, req *ipc.ComposeUpRequest, p *profile, f *compose.File) error {
 	if req.Name != "" && !compose.ValidName(req.Name) {
 		return types.Errorf(types.ErrInvalid, "Compose", req.Name, "it cannot be the name of a run; use letters, digits, '-' and '_', a letter first, at most 48")
 	}
@@ -165,6 +165,9 @@ func (d composer) preflight(req *ipc.ComposeUpRequest, p *profile, f *compose.Fi
 		_, _, _, err := (spawner{d.Daemon}).settle(&q, nodeRequest(&n))
 		if err == nil && n.Cwd != "" && !exists(inDir(p.cwd, n.Cwd)) {
 			err = types.Errorf(types.ErrNotFound, "Spawn", n.Cwd, "no such directory")
+		}
+		if err == nil && n.Worktree != nil {
+			err = d.grove.Fits(ctx, types.UUID{}, planting(inDir(p.cwd, n.Cwd), n.Worktree))
 		}
 		if err == nil {
 			continue
@@ -224,7 +227,15 @@ func (d composer) StartNode(ctx context.Context, parent *kernel.Process, l *run.
 		return 0, err
 	}
 	opts.UUID, opts.ParentPID, opts.Name = l.UUID, parent.PID, l.Name
-	return d.kernel.SpawnContext(ctx, l.Intent, ag, opts)
+	_, undo, err := worktrees{d.Daemon}.forNode(ctx, p.cwd, l, &opts)
+	if err != nil {
+		return 0, err
+	}
+	pid, err := d.kernel.SpawnContext(ctx, l.Intent, ag, opts)
+	if err != nil {
+		undo()
+	}
+	return pid, err
 }
 
 // waitedFor returns the attempts that a run has started and that have not ended, as its history says.

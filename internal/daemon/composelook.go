@@ -185,6 +185,9 @@ func (d composer) node(n *run.Node) ipc.ComposeNode {
 	if n.UUID == (types.UUID{}) {
 		return c
 	}
+	if t, err := (worktrees{d.Daemon}).treeOf(n.UUID); err == nil {
+		c.Branch = t.Branch
+	}
 	if n.PID != 0 {
 		if i, err := d.kernel.Info(n.PID); err == nil {
 			c.Step, c.ElapsedMs = i.Progress.Step, i.Elapsed.Milliseconds()

@@ -37,6 +37,7 @@ const treeNoteVersion = 1
 type treeNote struct {
 	Version int `json:"v"`
 	workspace.Tree
+	Parent types.UUID `json:"parent,omitzero"` // whose model wanted it for a child; zero = a person or a workflow did
 }
 
 // treesDir holds a directory for each history that has a work tree.
@@ -50,12 +51,16 @@ func (d worktrees) treeNotePath(id types.UUID) string {
 
 // treeOf returns the work tree of a history. NOT_FOUND if it has none.
 func (d worktrees) treeOf(id types.UUID) (workspace.Tree, error) {
+	n, err := d.treeNoteOf(id)
+	return n.Tree, err
+}
+
+func (d worktrees) treeNoteOf(id types.UUID) (n treeNote, err error) {
 	path := d.treeNotePath(id)
 	b, err := durable.ReadFile(durable.OS, path)
 	if types.CodeOf(err) == types.ErrNotFound {
-		return workspace.Tree{}, types.Errorf(types.ErrNotFound, "Worktree", id.String(), "the process has no git work tree of its own; one is made with: rnix run --worktree")
+		return n, types.Errorf(types.ErrNotFound, "Worktree", id.String(), "the process has no git work tree of its own; one is made with: rnix run --worktree")
 	}
-	var n treeNote
 	if err == nil {
 		if json.Unmarshal(b, &n) != nil || n.Version < 1 || n.Dir == "" {
 			err = types.Errorf(types.ErrStorage, "Worktree", path, "is not the note on a work tree: move it away")
@@ -63,11 +68,11 @@ func (d worktrees) treeOf(id types.UUID) (workspace.Tree, error) {
 			err = types.Errorf(types.ErrVersion, "Worktree", path, "written in format %d by a newer program, this one reads up to %d", n.Version, treeNoteVersion)
 		}
 	}
-	return n.Tree, err
+	return n, err
 }
 
-func (d worktrees) noteTree(id types.UUID, t workspace.Tree) error {
-	b, err := json.Marshal(treeNote{treeNoteVersion, t})
+func (d worktrees) noteTree(id types.UUID, t workspace.Tree, parent types.UUID) error {
+	b, err := json.Marshal(treeNote{Version: treeNoteVersion, Tree: t, Parent: parent})
 	if err != nil {
 		return types.Errorf(types.ErrInternal, "Worktree", t.Dir, "%w", err)
 	}
@@ -102,11 +107,17 @@ func (d worktrees) plant(ctx context.Context, cwd string, req *ipc.WorktreeReque
 	if o.UUID == (types.UUID{}) {
 		o.UUID = types.NewUUID()
 	}
+	return d.plantAs(ctx, workspace.Planting{From: cwd, Branch: req.Branch, Name: branchName(o.Name, o.UUID), Base: req.Base}, types.UUID{}, o)
+}
+
+// plantAs is plant for a process whose UUID is settled.
+func (d worktrees) plantAs(ctx context.Context, p workspace.Planting, parent types.UUID, o *kernel.SpawnOpts) (_ *workspace.Tree, undo func(), err error) {
 	id := o.UUID
 	back := func() error { return d.uproot(context.WithoutCancel(ctx), id, nil) }
-	t, dir, err := d.grove.Plant(ctx, id, workspace.Planting{From: cwd, Parent: d.treeHome(id), Branch: req.Branch, Name: branchName(o.Name, id), Base: req.Base})
+	p.Parent = d.treeHome(id)
+	t, dir, err := d.grove.Plant(ctx, id, p)
 	if err == nil {
-		err = d.noteTree(id, t)
+		err = d.noteTree(id, t, parent)
 	}
 	if err == nil {
 		o.Settings, err = withTree(o.Settings, &t)
@@ -192,7 +203,7 @@ func (d worktrees) forked(ctx context.Context, a *again, origin *workspace.Tree,
 			branch, err = "", nil
 		} else if err == nil {
 			own = &workspace.Tree{Dir: dir, Repo: origin.Repo, Common: origin.Common, Branch: branch, Base: origin.Base, BaseName: origin.BaseName}
-			err = d.noteTree(a.rec.id, *own)
+			err = d.noteTree(a.rec.id, *own, types.UUID{})
 		}
 		if err != nil {
 			return err

@@ -44,24 +44,8 @@ const plantPatience = 200 * time.Millisecond
 // branch that exists is used as it is, and must not be checked out elsewhere. INVALID if p.From is in
 // no repository, NOT_FOUND if there is no such commit, CONFLICT if the branch is in use.
 func (k *Grove) Plant(ctx context.Context, id types.UUID, p Planting) (t Tree, workDir string, err error) {
-	const op = "Worktree"
-	pl, err := k.locate(ctx, id, p.From)
+	t, r, err := k.plot(ctx, id, p)
 	if err != nil {
-		return t, "", err
-	}
-	if pl.repo == nil {
-		why := pl.reason
-		if why == "" {
-			why = pl.refused
-		}
-		if why == "" {
-			why = "it is in no git repository"
-		}
-		return t, "", types.Errorf(types.ErrInvalid, op, p.From, "there can be no work tree of it: %s; go into a repository, or leave --worktree out", why)
-	}
-	r := pl.repo
-	t = Tree{Repo: r.root, Common: r.common}
-	if t.Branch, t.Base, t.BaseName, err = k.desks.branchFor(ctx, id, r, p); err != nil {
 		return t, "", err
 	}
 	m, err := k.desks.nursery(id, p.Parent)
@@ -83,6 +67,34 @@ func (k *Grove) Plant(ctx context.Context, id types.UUID, p Planting) (t Tree, w
 		}
 	}
 	return t, workDir, nil
+}
+
+// Fits reports why Plant would make no work tree as things are, with its errors.
+func (k *Grove) Fits(ctx context.Context, id types.UUID, p Planting) error {
+	_, _, err := k.plot(ctx, id, p)
+	return err
+}
+
+// plot settles which work tree is to be made, and of which repository.
+func (k *Grove) plot(ctx context.Context, id types.UUID, p Planting) (t Tree, r *repo, err error) {
+	pl, err := k.locate(ctx, id, p.From)
+	if err != nil {
+		return t, nil, err
+	}
+	if pl.repo == nil {
+		why := pl.reason
+		if why == "" {
+			why = pl.refused
+		}
+		if why == "" {
+			why = "it is in no git repository"
+		}
+		return t, nil, types.Errorf(types.ErrInvalid, "Worktree", p.From, "there can be no work tree of it: %s; go into a repository, or leave --worktree out", why)
+	}
+	r = pl.repo
+	t = Tree{Repo: r.root, Common: r.common}
+	t.Branch, t.Base, t.BaseName, err = k.desks.branchFor(ctx, id, r, p)
+	return t, r, err
 }
 
 func resolve(path string) string {

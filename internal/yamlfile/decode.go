@@ -101,6 +101,8 @@ func (d *Doc) mapping(n *yaml.Node, path string, v reflect.Value) bool {
 	switch form, other := forms(v); {
 	case n.Kind == yaml.SequenceNode && form[",list"].IsValid():
 		return d.list(n, path, form[",list"])
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" && form[",flag"].IsValid():
+		return d.value(n, path, form[",flag"])
 	case n.Kind == yaml.MappingNode && form[",table"].IsValid():
 		return d.table(n, path, form[",table"])
 	case n.Kind != yaml.MappingNode:

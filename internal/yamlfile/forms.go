@@ -9,21 +9,24 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// forms returns the fields of a struct that stand for the whole value, by their tags ",list" and
-// ",table", and what else the value may be.
+// forms returns the fields of a struct that stand for the whole value, by their tags ",list", ",table" and
+// ",flag", and what else the value may be.
 func forms(v reflect.Value) (map[string]reflect.Value, string) {
 	var out map[string]reflect.Value
 	what := "keys and values"
 	for i := range v.NumField() {
 		tag := v.Type().Field(i).Tag.Get("yaml")
-		if tag != ",list" && tag != ",table" {
+		if tag != ",list" && tag != ",table" && tag != ",flag" {
 			continue
 		}
 		if out == nil {
 			out = map[string]reflect.Value{}
 		}
-		if out[tag] = v.Field(i); tag == ",list" {
+		switch out[tag] = v.Field(i); tag {
+		case ",list":
 			what = "a list, or " + what
+		case ",flag":
+			what = "true, false, or " + what
 		}
 	}
 	return out, what

@@ -64,7 +64,8 @@ type position struct{ line, column int }
 // keys, structs, interfaces without methods, and types that implement encoding.TextUnmarshaler. Values
 // of a map of strings may be written as numbers or booleans. A null means "not said", except for a
 // list, where it is refused because it could be meant as "none". A struct may also be written as a list
-// or a map with keys of its own: the field with the tag ",list" or ",table" has it then.
+// or a map with keys of its own: the field with the tag ",list" or ",table" has it then. With ",flag" it may be
+// written as true or false.
 func Decode(src []byte, into any, o Options) *Doc {
 	d := &Doc{file: o.File, unknown: o.Unknown, first: o.FirstLine, at: map[string]position{}}
 	limit := o.MaxBytes

@@ -244,7 +244,7 @@ func (r papers) prepare(k compose.Key) (*Launch, error) {
 		return nil, types.Errorf(types.ErrInvalid, "Compose", k.String(), "%w", err)
 	}
 	Defaults(node, f)
-	l := &Launch{Key: k, Attempt: note.Attempt, UUID: note.UUID, Name: r.spec.Name + "/" + k.String(), Node: node, Intent: node.Intent}
+	l := &Launch{Key: k, Attempt: note.Attempt, UUID: note.UUID, Origin: note.Origin, Name: r.spec.Name + "/" + k.String(), Node: node, Intent: node.Intent}
 	if ask := node.Output.Ask(); ask != "" {
 		l.Intent += "\n\n" + ask
 	}

@@ -38,6 +38,7 @@ type Launch struct {
 	Key     compose.Key
 	Attempt int
 	UUID    types.UUID
+	Origin  types.UUID    // of the first attempt, if this is a later one
 	Name    string        // of the process
 	Node    *compose.Node // with the defaults of the run, and without references
 	Intent  string        // with what its result must be
