@@ -37,7 +37,7 @@ func (k *KernelImpl) planted(p *Process, id types.UUID) string {
 
 // readRoots are the directories that a process may read besides its own: those that it was given, and the work trees of
 // its children.
-func (p *Process) readRoots() []string {
+func readRoots(p *Process) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append(slices.Clip(p.ReadRoots), p.trees...)

@@ -227,7 +227,7 @@ func (d composer) StartNode(ctx context.Context, parent *kernel.Process, l *run.
 		return 0, err
 	}
 	opts.UUID, opts.ParentPID, opts.Name = l.UUID, parent.PID, l.Name
-	_, undo, err := worktrees{d.Daemon}.forNode(ctx, p.cwd, l, &opts)
+	_, undo, err := planter{worktrees{d.Daemon}}.forNode(ctx, p.cwd, l, &opts)
 	if err != nil {
 		return 0, err
 	}

@@ -297,7 +297,7 @@ func (d *Daemon) boot() error {
 		NextPID: func() (types.PID, error) { n, err := d.pids.Next(); return types.PID(n), err },
 		// A model call is cut off by a pause, and an MCP server has nothing to do while nobody calls it.
 		Owns:  platformer{d}.owns,
-		Plant: worktrees{d}.forChild, Planted: worktrees{d}.childTree, Trees: worktrees{d}.childTrees,
+		Plant: planter{worktrees{d}}.forChild, Planted: planter{worktrees{d}}.childTree, Trees: planter{worktrees{d}}.childTrees,
 		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell, proc.KindHarness) }, Thaw: d.procs.Thaw,
 		Release:    d.release,
 		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },

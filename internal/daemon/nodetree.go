@@ -12,6 +12,9 @@ import (
 	"rnix/types"
 )
 
+// planter makes work trees for those whom no person starts: nodes of workflows, and children of agents.
+type planter struct{ worktrees }
+
 // planting is what the work tree of a node of a workflow is to be.
 func planting(from string, w *compose.Worktree) workspace.Planting {
 	return workspace.Planting{From: from, Branch: w.Branch, Base: w.Base}
@@ -20,7 +23,7 @@ func planting(from string, w *compose.Worktree) workspace.Planting {
 // forNode makes the work tree of an attempt of a node, if it is to have one. A later attempt begins anew, in a tree of its
 // own, at the commit at which the first one began: what an attempt has done that failed may be what made it fail, and is still
 // there to be looked at. A branch of a name that the file gives belongs to the first attempt; the next ones add a number.
-func (d worktrees) forNode(ctx context.Context, cwd string, l *run.Launch, o *kernel.SpawnOpts) (*workspace.Tree, func(), error) {
+func (d planter) forNode(ctx context.Context, cwd string, l *run.Launch, o *kernel.SpawnOpts) (*workspace.Tree, func(), error) {
 	w := l.Node.Worktree
 	if w == nil || !w.Own {
 		return nil, func() {}, nil
@@ -37,13 +40,13 @@ func (d worktrees) forNode(ctx context.Context, cwd string, l *run.Launch, o *ke
 
 // forChild makes the work tree of a child whose parent wants one: of the repository in which the parent works, from what
 // is checked out there.
-func (d worktrees) forChild(ctx context.Context, parent *kernel.Process, o *kernel.SpawnOpts) (undo func(), err error) {
+func (d planter) forChild(ctx context.Context, parent *kernel.Process, o *kernel.SpawnOpts) (undo func(), err error) {
 	_, undo, err = d.plantAs(ctx, workspace.Planting{From: parent.WorkDir, Name: branchName(o.Name, o.UUID)}, parent.UUID, o)
 	return undo, err
 }
 
 // childTree returns the directory of the work tree that a parent wanted for a child, and says where it is.
-func (d worktrees) childTree(id types.UUID) (dir, text string) {
+func (d planter) childTree(id types.UUID) (dir, text string) {
 	n, err := d.treeNoteOf(id)
 	if err != nil || n.Parent == (types.UUID{}) {
 		return "", ""
@@ -52,7 +55,7 @@ func (d worktrees) childTree(id types.UUID) (dir, text string) {
 }
 
 // childTrees returns the directories of the work trees that a process wanted for its children.
-func (d worktrees) childTrees(parent types.UUID) (dirs []string) {
+func (d planter) childTrees(parent types.UUID) (dirs []string) {
 	entries, err := os.ReadDir(d.treesDir())
 	if err != nil {
 		return nil // there are none
