@@ -22,6 +22,7 @@ type EnsureOptions struct {
 	Env        []string         // its environment; nil = ours
 	Log        string           // where its output goes; empty = statehome.LogFile(DataDir), or nowhere if that is empty
 	Patience   time.Duration    // how long to wait for a daemon that does not answer; 0 = 2 min
+	Offline    bool             // a new one, and all that it starts, has no network, where the system allows that to everybody
 	Progress   func(msg string) // if not nil, is told from the third second on what is being waited for
 }
 

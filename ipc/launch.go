@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -16,6 +17,9 @@ import (
 	"rnix/runtime/statehome"
 	"rnix/types"
 )
+
+// errOnline says that no name space was asked for.
+var errOnline = errors.New("online")
 
 // launched is a daemon that this process has started.
 type launched struct {
@@ -72,7 +76,22 @@ func launch(o EnsureOptions) (*launched, error) {
 	// What we have inherited, such as the pipe of a $(command), the daemon must not hold open. A
 	// system without the call leaves such files open, which costs less than to start no daemon.
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
-	if err := cmd.Start(); err != nil {
+	err := errOnline
+	if o.Offline { // a network name space of its own has no way out, and Unix sockets go on to be reached by their paths
+		again := *cmd.SysProcAttr
+		again.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET
+		again.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+		again.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+		cut := *cmd
+		cut.SysProcAttr = &again
+		if err = cut.Start(); err == nil {
+			cmd = &cut
+		}
+	}
+	if err != nil {
+		err = cmd.Start()
+	}
+	if err != nil {
 		return nil, types.Errorf(types.ErrUnavailable, op, exe, "the daemon cannot be started: %w", err)
 	}
 	l.pid, l.proc = cmd.Process.Pid, cmd.Process

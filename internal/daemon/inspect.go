@@ -18,6 +18,7 @@ func (d inspector) handle(s *ipc.Server) {
 	on(d.Daemon, s, ipc.RestoreFiles, d.restoreFiles)
 	on(d.Daemon, s, ipc.Lineage, d.lineage)
 	on(d.Daemon, s, ipc.ContextProfile, profiles{d}.context)
+	on(d.Daemon, s, ipc.ExportRun, exporter{d}.export)
 }
 
 // past is a process with its history.

@@ -1,0 +1,171 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+
+	rnixctx "rnix/context"
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// Bounds of what is handed out of a run.
+const (
+	maxExported   = 256       // processes
+	exportedBytes = 256 << 10 // of the output of one call
+)
+
+const opExport = "ExportRun"
+
+// exporter hands out what it takes to play a run again.
+type exporter struct{ inspector }
+
+func (d exporter) export(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.ExportResponse, error) {
+	none := ipc.ExportResponse{}
+	p, err := d.past(ctx, peer, opExport, req.Target)
+	if err != nil {
+		return none, err
+	}
+	r := ipc.ExportResponse{Procs: []ipc.ExportedProc{}}
+	one, err := d.one(p)
+	if err != nil {
+		return none, err
+	}
+	r.Procs = append(r.Procs, one)
+	for _, id := range d.below(p.uuid) {
+		if len(r.Procs) == maxExported {
+			return none, types.Errorf(types.ErrExhausted, opExport, req.Target, "more than %d processes were started below it: take one of those", maxExported)
+		}
+		c, err := d.past(ctx, peer, opExport, id.String())
+		if err != nil {
+			return none, err
+		}
+		if one, err = d.one(c); err != nil {
+			return none, err
+		}
+		r.Procs = append(r.Procs, one)
+	}
+	return r, nil
+}
+
+// below returns the histories of the descendants of one, in the order in which they were started.
+func (d exporter) below(root types.UUID) []types.UUID {
+	list := d.journal.Index().List()
+	slices.SortStableFunc(list, func(a, b step.ProcInfo) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	family := map[types.UUID]bool{root: true}
+	var out []types.UUID
+	for i := range list { // a child is younger than its parent
+		if s := &list[i]; family[s.ParentUUID] && !family[s.UUID] {
+			family[s.UUID] = true
+			out = append(out, s.UUID)
+		}
+	}
+	return out
+}
+
+// one is what one process did.
+func (d exporter) one(p *past) (ipc.ExportedProc, error) {
+	i := p.h.Info()
+	x := ipc.ExportedProc{PID: p.pid, UUID: p.uuid, ParentUUID: i.ParentUUID, Name: i.Name, State: "dead", Kind: i.Kind, Intent: i.Intent, Agent: i.Agent,
+		Skills: i.Skills, Provider: i.Provider, WorkDir: d.workDir(p), MaxSteps: i.MaxSteps, AllowedDevices: i.AllowedDevices, DeniedDevices: i.DeniedDevices,
+		MCPMounts: i.MCPMounts, OriginUUID: i.OriginUUID, OriginStep: i.OriginStep, Turns: []ipc.Turn{}, Exit: i.Exit, Result: i.Result, Damage: p.h.Damage}
+	switch {
+	case p.live != nil:
+		x.State = p.live.StateName()
+	case i.Suspended:
+		x.State = "suspended"
+	}
+	if m := d.store.meta(p.uuid); m != nil && m.Model != nil {
+		x.Driver, x.Window = m.Model.Driver, m.Model.ContextWindow
+	}
+	for _, ref := range refsOf(p.h) {
+		text, err := d.store.Input(p.uuid, ref)
+		if err != nil {
+			return x, err
+		}
+		x.Inputs = append(x.Inputs, step.Input{Name: ref.Name, Text: text})
+	}
+	d.turns(p.h, &x)
+	return x, nil
+}
+
+// refsOf returns what a process was given with its intent.
+func refsOf(h *step.History) []step.InputRef {
+	for i := range h.Markers {
+		if m := &h.Markers[i]; m.Name == step.MarkerSpawn {
+			var s step.Settled
+			if json.Unmarshal(m.Detail, &s) == nil {
+				return s.Inputs
+			}
+		}
+	}
+	return nil
+}
+
+// turns reads the answers of a history, and what came of their calls.
+func (d exporter) turns(h *step.History, x *ipc.ExportedProc) {
+	first := true
+	last := func(id string) *ipc.TurnCall {
+		if len(x.Turns) == 0 {
+			return nil
+		}
+		calls := x.Turns[len(x.Turns)-1].Calls
+		if i := slices.IndexFunc(calls, func(c ipc.TurnCall) bool { return c.ID == id }); i >= 0 {
+			return &calls[i]
+		}
+		return nil
+	}
+	for i := range h.Records {
+		r := &h.Records[i]
+		switch {
+		case r.Marker != nil && (r.Marker.Name == step.MarkerSpawn || r.Marker.Name == step.MarkerResumed):
+			x.Runs++
+		case r.Intent != nil:
+			x.Changes = x.Changes || r.Intent.Effect != string(vfs.EffectNone)
+		case r.Result != nil:
+			if c := last(r.Result.CallID); c != nil {
+				c.Code = r.Result.Code
+			}
+		case r.Message == nil:
+		case r.Message.Role == rnixctx.RoleUser && first:
+			x.First, first = r.Message.Content, false
+		case r.Message.Role == rnixctx.RoleUser:
+			x.Said++
+		case r.Message.Role == rnixctx.RoleAssistant:
+			x.Turns = append(x.Turns, turn(r))
+		case r.Message.Role == rnixctx.RoleTool:
+			if c := last(r.Message.ToolCallID); c != nil {
+				c.Ended, c.Failed, c.Output = true, r.Message.IsError, r.Message.Content
+				if len(c.Output) > exportedBytes {
+					c.Cut = len(c.Output) - exportedBytes
+					c.Output = c.Output[:exportedBytes]
+				}
+				if c.Failed {
+					c.Code = cmp.Or(c.Code, types.ErrDriver)
+				}
+			}
+		}
+	}
+}
+
+func turn(r *step.Record) ipc.Turn {
+	t := ipc.Turn{Content: r.Message.Content}
+	if a := r.Answer; a != nil {
+		t.Step, t.StopReason, t.Input, t.Output, t.CacheRead, t.CacheWrite, t.Estimated = a.Step, a.StopReason, a.Input, a.Output, a.CacheRead, a.CacheWrite, a.Estimated
+	}
+	for _, c := range r.Message.ToolCalls {
+		text := string(c.Input)
+		if c.ParseError != "" { // it is kept as a text that holds what the model wrote
+			var wrote string
+			if json.Unmarshal(c.Input, &wrote) == nil {
+				text = wrote
+			}
+		}
+		t.Calls = append(t.Calls, ipc.TurnCall{ID: c.ID, Name: c.Name, Input: text})
+	}
+	return t
+}

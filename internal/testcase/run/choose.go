@@ -1,0 +1,161 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rnix/internal/redact"
+	"rnix/internal/testcase"
+	"rnix/runtime/env"
+	"rnix/types"
+)
+
+// choose leaves out what is not needed or must not be handed on.
+func (m *importer) choose() {
+	secrets := new(redact.Set)
+	for _, s := range env.Secrets(m.o.Env) {
+		secrets.Add(redact.Secret(s))
+	}
+	var hidden []string
+	drop := func(path string) {
+		delete(m.before, path)
+		delete(m.after, path)
+	}
+	for _, path := range sorted(both(m.before, m.after)) {
+		b := m.before[path]
+		if b == nil {
+			b = m.after[path]
+		}
+		if secretName(path) || privateKey(b) || !secrets.Empty() && string(secrets.Bytes(b)) != string(b) {
+			hidden = append(hidden, path)
+			drop(path)
+		}
+	}
+	if len(hidden) > 0 {
+		m.note("left out, since it may hold secrets: %s", few(hidden))
+	}
+	bytes := 0
+	for _, b := range m.before {
+		bytes += len(b)
+	}
+	if m.o.All || len(m.before) <= fewFiles && bytes <= fewBytes {
+		return
+	}
+	needed := m.needed()
+	left := 0
+	for path := range both(m.before, m.after) {
+		if !needed(path) {
+			drop(path)
+			left++
+		}
+	}
+	m.note("%d of %d files are left out, which no call names and the run has not changed; --all-files takes them", left, left+len(m.before))
+}
+
+func both(a, b map[string][]byte) map[string]bool {
+	out := map[string]bool{}
+	for p := range a {
+		out[p] = true
+	}
+	for p := range b {
+		out[p] = true
+	}
+	return out
+}
+
+// privateKey reports whether a file holds a private key.
+func privateKey(b []byte) bool {
+	s := string(b)
+	i := strings.Index(s, "-----BEGIN ")
+	return i >= 0 && strings.Contains(s[i:min(len(s), i+60)], "PRIVATE KEY")
+}
+
+func few(list []string) string {
+	if len(list) > 10 {
+		return strings.Join(list[:10], ", ") + fmt.Sprintf(" and %d more", len(list)-10)
+	}
+	return strings.Join(list, ", ")
+}
+
+// cause is what an error says behind the operation and its object.
+func cause(err error) error {
+	for e, ok := errors.AsType[*types.SyscallError](err); ok && e.Err != nil; e, ok = errors.AsType[*types.SyscallError](err) {
+		err = e.Err
+	}
+	return err
+}
+
+// some reads the files below a directory that the calls name.
+func (m *importer) some(dir string) map[string][]byte {
+	out := map[string][]byte{}
+	for name := range m.named() {
+		p := filepath.Join(dir, name)
+		if i, err := os.Lstat(p); !filepath.IsLocal(name) || err != nil || !i.Mode().IsRegular() || i.Size() > fewBytes {
+			continue
+		}
+		if b, err := os.ReadFile(p); err == nil {
+			out[name] = b
+		}
+	}
+	return out
+}
+
+// named are the words of the calls that may be paths.
+func (m *importer) named() map[string]bool {
+	named := map[string]bool{}
+	var look func(v any)
+	look = func(v any) {
+		switch v := v.(type) {
+		case string:
+			for word := range strings.FieldsFuncSeq(v, func(r rune) bool { return strings.ContainsRune(" \t\n;&|<>()'\"`=", r) }) {
+				named[path.Clean(strings.TrimPrefix(strings.TrimPrefix(word, m.top.WorkDir+"/"), "./"))] = true
+			}
+		case []any:
+			for _, x := range v {
+				look(x)
+			}
+		case map[string]any:
+			for _, x := range v {
+				look(x)
+			}
+		}
+	}
+	for i := range m.x.Procs {
+		for _, t := range m.x.Procs[i].Turns {
+			for _, c := range t.Calls {
+				var v any
+				if json.Unmarshal([]byte(c.Input), &v) == nil {
+					look(v)
+				}
+			}
+		}
+	}
+	delete(named, ".")
+	return named
+}
+
+// needed returns which files a run needs: what its calls name, what it has changed, and what says how agents work there.
+func (m *importer) needed() func(path string) bool {
+	named := m.named()
+	changed := testcase.Statuses(m.before, m.after)
+	if m.after == nil {
+		clear(changed)
+	}
+	return func(p string) bool {
+		if _, ok := changed[p]; ok || strings.HasPrefix(p, ".rnix/") || slices.Contains([]string{"AGENTS.md", "CLAUDE.md", "RNIX.md"}, path.Base(p)) {
+			return true
+		}
+		for d := p; d != "."; d = path.Dir(d) {
+			if named[d] {
+				return true
+			}
+		}
+		return false
+	}
+}

@@ -1,0 +1,171 @@
+// Package run makes regression cases of recorded runs, and runs cases: each with a daemon, a data directory and a
+// copy of its files of its own, without a network where the system allows that, and with nothing left behind. It is a
+// client of the wire; what is expected and how it is compared, package testcase knows.
+package run
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rnix/internal/testcase"
+	"rnix/types"
+)
+
+// The bounds of a workspace.
+const (
+	maxFiles = 20_000
+	maxBytes = 64 << 20
+)
+
+// tree reads the files below a directory, by their paths in it. A symbolic link is a text that says where it leads. What
+// version control keeps is left out. A directory that is not there has no files.
+func tree(dir string) (map[string][]byte, error) {
+	out, total := map[string][]byte{}, 0
+	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if err != nil {
+			if p == dir && os.IsNotExist(err) {
+				return fs.SkipAll
+			}
+			return err
+		}
+		if e.IsDir() {
+			if e.Name() == ".git" && p != dir {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		rel, err := filepath.Rel(dir, p)
+		if err != nil || e.Name() == ".git" {
+			return err
+		}
+		var b []byte
+		switch {
+		case e.Type()&fs.ModeSymlink != 0:
+			to, err := os.Readlink(p)
+			if err != nil {
+				return err
+			}
+			b = []byte(linkMark + to)
+		case !e.Type().IsRegular():
+			return nil
+		default:
+			if info, ierr := e.Info(); ierr == nil && info.Size() > maxBytes {
+				return types.Errorf(types.ErrExhausted, "Case", p, "larger than %d MiB", maxBytes>>20)
+			}
+			if b, err = os.ReadFile(p); err != nil {
+				return err
+			}
+		}
+		if total += len(b); total > maxBytes || len(out) == maxFiles {
+			return types.Errorf(types.ErrExhausted, "Case", dir, "more than %d files or %d MiB: a case has to be smaller", maxFiles, maxBytes>>20)
+		}
+		out[filepath.ToSlash(rel)] = b
+		return nil
+	})
+	return out, err
+}
+
+// linkMark begins what stands for a symbolic link.
+const linkMark = "symbolic link to "
+
+// write writes files below a directory. modes has those that are to be executable; nil = none.
+func write(dir string, files map[string][]byte, executable map[string]bool) error {
+	for _, name := range sorted(files) {
+		p := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			return err
+		}
+		if to, link := strings.CutPrefix(string(files[name]), linkMark); link {
+			if err := os.Symlink(to, p); err != nil {
+				return err
+			}
+			continue
+		}
+		mode := os.FileMode(0o644)
+		if executable[name] {
+			mode = 0o755
+		}
+		if err := os.WriteFile(p, files[name], mode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// executables are the files below a directory that may be executed.
+func executables(dir string, files map[string][]byte) map[string]bool {
+	out := map[string]bool{}
+	for name := range files {
+		if i, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name))); err == nil && i.Mode().IsRegular() && i.Mode()&0o100 != 0 {
+			out[name] = true
+		}
+	}
+	return out
+}
+
+func sorted[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// keys are names of files that hold keys and the like.
+var keys = []string{".env", ".env.*", "*.pem", "*.key", "*.p12", "*.pfx", "*.keystore", "*.jks", "id_rsa*", "id_ed25519*", "id_ecdsa*", "id_dsa*", ".netrc", ".npmrc", ".pypirc",
+	"credentials", "credentials.json", ".git-credentials", ".htpasswd", "secrets.*"}
+
+// secretName reports whether a file sounds as if it held secrets.
+func secretName(name string) bool {
+	base := strings.ToLower(path.Base(name))
+	if strings.HasSuffix(base, ".example") || strings.HasSuffix(base, ".sample") || strings.HasSuffix(base, ".template") {
+		return false
+	}
+	return slices.ContainsFunc(keys, func(p string) bool { ok, _ := path.Match(p, base); return ok })
+}
+
+// tokens puts Workspace in the place of a directory in texts, and back.
+type tokens struct{ dirs []string }
+
+// out returns a text with Workspace in the place of the directories.
+func (t tokens) out(s string) string {
+	for _, dir := range t.dirs {
+		s = replacePath(s, dir, testcase.Workspace)
+	}
+	return s
+}
+
+// replacePath replaces a path, and those below it, but not longer names that begin like it.
+func replacePath(s, dir, by string) string {
+	if len(dir) < 2 || !strings.Contains(s, dir) {
+		return s
+	}
+	var b strings.Builder
+	for {
+		i := strings.Index(s, dir)
+		if i < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		end := i + len(dir)
+		b.WriteString(s[:i])
+		if (end == len(s) || !partOfName(s[end])) && (i == 0 || !partOfName(s[i-1]) && s[i-1] != '/') {
+			b.WriteString(by)
+		} else {
+			b.WriteString(dir)
+		}
+		s = s[end:]
+	}
+}
+
+func partOfName(c byte) bool {
+	return c == '_' || c == '-' || c == '.' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
+}
+
+// in puts a directory in the place of Workspace.
+func in(s, dir string) string { return strings.ReplaceAll(s, testcase.Workspace, dir) }

@@ -1,0 +1,347 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rnix/internal/step"
+	"rnix/internal/testcase"
+	"rnix/ipc"
+	"rnix/runtime/statehome"
+	"rnix/types"
+)
+
+// errLimit ends a case that takes too long.
+var errLimit = errors.New("the time of the case is over")
+
+// How long the daemon of a case may take to begin and to end.
+const (
+	patience = 30 * time.Second
+	stopTime = 10 * time.Second
+	lookTime = 2 * time.Second
+)
+
+// stage is where one case is run: directories, a daemon, a client of it. It belongs to one goroutine.
+type stage struct {
+	c      *testcase.Case
+	o      *Options
+	dir    string // holds everything below
+	work   string
+	env    []string
+	client *ipc.Client
+	daemon int // its pid; 0 = there is none
+	pid    types.PID
+	before map[string][]byte
+	notes  []string
+}
+
+// newStage makes the directories of a case: its files, its script, and an empty home.
+func newStage(c *testcase.Case, o *Options) (_ *stage, err error) {
+	s := &stage{c: c, o: o}
+	if s.dir, err = os.MkdirTemp("", "rnixt"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(s.dir)
+		}
+	}()
+	if s.dir, err = filepath.EvalSymlinks(s.dir); err != nil {
+		return nil, err
+	}
+	s.work = filepath.Join(s.dir, "work")
+	conf := filepath.Join(s.dir, "config", "rnix")
+	for _, d := range []string{s.work, conf, filepath.Join(s.dir, "home"), filepath.Join(s.dir, "run"), filepath.Join(s.dir, "tmp")} {
+		if err = os.MkdirAll(d, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if err = s.furnish(); err != nil {
+		return nil, err
+	}
+	script, err := os.ReadFile(filepath.Join(c.Dir, c.Script))
+	if err != nil {
+		return nil, fmt.Errorf("the script: %w", err)
+	}
+	window := ""
+	if n := c.Settings.Window; n > 0 {
+		window = ", context_window: " + strconv.Itoa(n)
+	}
+	for name, text := range map[string]string{"script.yaml": in(string(script), s.work),
+		"providers.yaml": "version: \"1\"\ndefault_provider: script\nproviders:\n  - {name: script, driver: replay, script: script.yaml" + window + "}\n"} {
+		if err = os.WriteFile(filepath.Join(conf, name), []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+	}
+	s.environ()
+	return s, nil
+}
+
+// furnish copies the files of the case into the workspace.
+func (s *stage) furnish() error {
+	c := s.c
+	from := filepath.Join(c.Dir, "workspace")
+	if c.Workspace != "" {
+		from = filepath.Join(c.Dir, c.Workspace)
+		if i, err := os.Stat(from); err != nil || !i.IsDir() {
+			return fmt.Errorf("%s: the workspace %s is no directory", c.At("workspace"), from)
+		}
+	}
+	files, err := tree(from)
+	if err == nil {
+		err = write(s.work, files, executables(from, files))
+	}
+	if err != nil {
+		return err
+	}
+	for _, to := range sorted(c.Overlay) {
+		from := filepath.Join(c.Dir, c.Overlay[to])
+		i, err := os.Stat(from)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.At("overlay."+to), err)
+		}
+		at := filepath.Join(s.work, to)
+		if !i.IsDir() {
+			b, err := os.ReadFile(from)
+			if err == nil {
+				err = write(filepath.Dir(at), map[string][]byte{filepath.Base(at): b}, map[string]bool{filepath.Base(at): i.Mode()&0o100 != 0})
+			}
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		files, err := tree(from)
+		if err == nil {
+			err = write(at, files, executables(from, files))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passed are the variables of the caller that a case gets: what it takes to find programs.
+var passed = []string{"PATH", "LANG", "LC_ALL", "TZ"}
+
+// environ makes the environment of the case: no keys, no configuration, no home of the caller's.
+func (s *stage) environ() {
+	for _, kv := range s.o.Env {
+		if name, _, _ := strings.Cut(kv, "="); slices.Contains(passed, name) {
+			s.env = append(s.env, kv)
+		}
+	}
+	sub := func(name string) string { return filepath.Join(s.dir, name) }
+	s.env = append(s.env, "HOME="+sub("home"), "XDG_CONFIG_HOME="+sub("config"), "XDG_RUNTIME_DIR="+sub("run"), "XDG_CACHE_HOME="+sub("home/.cache"), "TMPDIR="+sub("tmp"),
+		statehome.EnvDataDir+"="+sub("data"), "RNIX_DURABILITY=none", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=case", "GIT_AUTHOR_EMAIL=case@example.org",
+		"GIT_COMMITTER_NAME=case", "GIT_COMMITTER_EMAIL=case@example.org", "GIT_AUTHOR_DATE=2000-01-01T00:00:00Z", "GIT_COMMITTER_DATE=2000-01-01T00:00:00Z",
+		"RNIX_IDLE="+(s.c.Limit()+time.Minute).String()) // who kills us leaves no daemon for ever
+	for _, name := range sorted(s.c.Settings.Env) {
+		s.env = append(s.env, name+"="+in(s.c.Settings.Env[name], s.work))
+	}
+}
+
+func (s *stage) lookup(name string) (string, bool) {
+	for _, kv := range slices.Backward(s.env) {
+		if v, ok := strings.CutPrefix(kv, name+"="); ok {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// play runs the case, and returns what came of it.
+func (s *stage) play(ctx context.Context) (*testcase.Run, error) {
+	places, err := statehome.Find(s.lookup, "")
+	if err != nil {
+		return nil, err
+	}
+	s.client, err = ipc.Ensure(ctx, ipc.EnsureOptions{Socket: places.Socket, DataDir: places.DataDir, Log: places.Log, Executable: s.o.Program, Env: s.env,
+		Patience: patience, Offline: true})
+	if err != nil {
+		return nil, err
+	}
+	who, err := ipc.Call(ctx, s.client, ipc.Ping, ipc.Empty{})
+	if err != nil {
+		return nil, err
+	}
+	s.daemon = who.PID
+	if s.c.Git {
+		if err := s.shell(ctx, "git init -q -b main . && git add -A && git commit -q --allow-empty -m begin"); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.c.At("git"), err)
+		}
+	}
+	if s.before, err = tree(s.work); err != nil {
+		return nil, err
+	}
+	req, err := s.request()
+	if err != nil {
+		return nil, err
+	}
+	p, err := ipc.Call(ctx, s.client, ipc.Spawn, *req)
+	if err != nil {
+		return nil, err
+	}
+	s.pid = p.PID
+	w, err := ipc.Call(ctx, s.client, ipc.Wait, ipc.WaitRequest{Target: p.UUID.String()})
+	if err != nil {
+		return nil, err
+	}
+	return s.result(ctx, &w)
+}
+
+// shell runs a command in the workspace, as the user of the case.
+func (s *stage) shell(ctx context.Context, command string) error {
+	b, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		return err
+	}
+	r, err := ipc.Call(ctx, s.client, ipc.WritePath, ipc.PathRequest{Path: "/dev/shell", Cwd: s.work, Data: b, Env: s.env})
+	if err == nil && strings.Contains(string(r.Data), "[exit code ") {
+		err = errors.New(strings.TrimSpace(string(r.Data)))
+	}
+	return err
+}
+
+func (s *stage) request() (*ipc.SpawnRequest, error) {
+	c := s.c
+	req := &ipc.SpawnRequest{Intent: in(c.Intent, s.work), Agent: c.Agent, Provider: "script", Cwd: s.work, Env: s.env, MaxSteps: c.Settings.MaxSteps, Skills: c.Settings.Skills,
+		Allow: c.Settings.Allow, Deny: c.Settings.Deny}
+	for _, name := range sorted(c.Inputs) {
+		b, err := os.ReadFile(filepath.Join(c.Dir, c.Inputs[name]))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.At("inputs."+name), err)
+		}
+		req.Inputs = append(req.Inputs, step.Input{Name: name, Text: in(string(b), s.work)})
+	}
+	return req, nil
+}
+
+// result waits for what the process has started, and collects what came of all.
+func (s *stage) result(ctx context.Context, w *ipc.WaitResponse) (*testcase.Run, error) {
+	list, err := ipc.Call(ctx, s.client, ipc.ListProcs, ipc.ListRequest{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Procs {
+		if p := &list.Procs[i]; p.UUID != w.UUID && p.State != "dead" && p.State != "suspended" {
+			if _, err := ipc.Call(ctx, s.client, ipc.Wait, ipc.WaitRequest{Target: p.UUID.String()}); err != nil && types.CodeOf(err) != types.ErrNotFound {
+				return nil, err
+			}
+		}
+	}
+	x, err := ipc.Call(ctx, s.client, ipc.ExportRun, ipc.TargetRequest{Target: w.UUID.String()})
+	if err != nil {
+		return nil, err
+	}
+	after, err := tree(s.work)
+	if err != nil {
+		return nil, err
+	}
+	t := tokens{[]string{s.work}}
+	for _, files := range []map[string][]byte{s.before, after} {
+		for name, b := range files {
+			if strings.Contains(string(b), s.work) {
+				files[name] = []byte(t.out(string(b)))
+			}
+		}
+	}
+	return &testcase.Run{Exit: w.Exit.Code, Reason: t.out(w.Exit.Reason), Result: t.out(w.Result), Calls: callsOf(&x, t, same), Before: s.before, After: after}, nil
+}
+
+// stuck says what a case that takes too long is doing.
+func (s *stage) stuck() string {
+	if s.client == nil {
+		return "its daemon was starting"
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookTime)
+	defer cancel()
+	if s.pid == 0 {
+		return "the agent was being started"
+	}
+	list, err := ipc.Call(ctx, s.client, ipc.ListProcs, ipc.ListRequest{})
+	if err != nil {
+		return "its daemon does not answer"
+	}
+	var out []string
+	for i := range list.Procs {
+		p := &list.Procs[i]
+		if p.State == "dead" || p.State == "zombie" {
+			continue
+		}
+		what := fmt.Sprintf("PID %d was at step %d", p.PID, p.Step)
+		if p.Wait != "" {
+			what += ", " + p.Wait
+		}
+		for _, c := range p.Children {
+			what += ", with " + c.Command
+		}
+		out = append(out, what)
+	}
+	if len(out) == 0 {
+		return "its processes had ended"
+	}
+	return strings.Join(out, "; ")
+}
+
+// close stops the daemon, by force if it does not, and removes everything. The error says what is left.
+func (s *stage) close() error {
+	if s.client != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		if s.pid != 0 { // nothing has to be kept for later
+			_, _ = ipc.Call(ctx, s.client, ipc.SignalTree, ipc.SignalRequest{Target: s.pid.String(), Signal: types.SIGKILL}) // it may be gone
+		}
+		_, _ = ipc.Call(ctx, s.client, ipc.Shutdown, ipc.Empty{})
+		s.client.Close()
+	}
+	if s.daemon == 0 { // it may have been started and not have answered in time
+		if holder, held, err := ipc.LockHolder(ipc.DataLock(filepath.Join(s.dir, "data"))); err == nil && held {
+			s.daemon = holder.PID
+			_ = syscall.Kill(s.daemon, syscall.SIGTERM)
+		}
+	}
+	if s.daemon != 0 && !ended(s.daemon, stopTime) {
+		_ = syscall.Kill(s.daemon, syscall.SIGKILL)
+		if !ended(s.daemon, stopTime) {
+			return fmt.Errorf("its daemon with pid %d does not end; its files are in %s", s.daemon, s.dir)
+		}
+	}
+	for range 3 { // a command that was killed may still be writing
+		if err := os.RemoveAll(s.dir); err == nil {
+			return nil
+		}
+	}
+	return os.RemoveAll(s.dir)
+}
+
+// ended waits for a child of this process to end, and takes its exit status.
+func ended(pid int, limit time.Duration) bool {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	end := time.NewTimer(limit)
+	defer end.Stop()
+	for {
+		got, err := unix.Wait4(pid, nil, unix.WNOHANG, nil)
+		if got == pid || err == unix.ECHILD && unix.Kill(pid, 0) != nil {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-end.C:
+			return false
+		}
+	}
+}
