@@ -29,6 +29,7 @@ type ExportedProc struct {
 	Driver         string            `json:"driver,omitempty"` // empty = not recorded
 	Window         int               `json:"context_window,omitempty"`
 	WorkDir        string            `json:"work_dir"`
+	Dir            string            `json:"dir"` // where the files of its history are
 	MaxSteps       int               `json:"max_steps"`
 	AllowedDevices []string          `json:"allowed_devices"` // null = all
 	DeniedDevices  []string          `json:"denied_devices,omitempty"`

@@ -149,3 +149,19 @@ func readme(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("the commands below %q: %v", args[0], err)
 	}
 }
+
+// TestExampleCases runs the cases that were made of runs of the examples, with the agents as they are now.
+func TestExampleCases(t *testing.T) {
+	cases, err := filepath.Abs(filepath.Join("..", "..", "examples", "testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "cases"),
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("CASES", cases)
+			e.Setenv("HOME", e.WorkDir)
+			return nil
+		},
+	})
+}

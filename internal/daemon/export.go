@@ -71,7 +71,7 @@ func (d exporter) below(root types.UUID) []types.UUID {
 func (d exporter) one(p *past) (ipc.ExportedProc, error) {
 	i := p.h.Info()
 	x := ipc.ExportedProc{PID: p.pid, UUID: p.uuid, ParentUUID: i.ParentUUID, Name: i.Name, State: "dead", Kind: i.Kind, Intent: i.Intent, Agent: i.Agent,
-		Skills: i.Skills, Provider: i.Provider, WorkDir: d.workDir(p), MaxSteps: i.MaxSteps, AllowedDevices: i.AllowedDevices, DeniedDevices: i.DeniedDevices,
+		Skills: i.Skills, Provider: i.Provider, WorkDir: d.workDir(p), Dir: d.journal.Dir(p.uuid), MaxSteps: i.MaxSteps, AllowedDevices: i.AllowedDevices, DeniedDevices: i.DeniedDevices,
 		MCPMounts: i.MCPMounts, OriginUUID: i.OriginUUID, OriginStep: i.OriginStep, Turns: []ipc.Turn{}, Exit: i.Exit, Result: i.Result, Damage: p.h.Damage}
 	switch {
 	case p.live != nil:

@@ -19,8 +19,12 @@ import (
 // File is the name of the file in the directory of a case.
 const File = "case.yaml"
 
-// Workspace stands in the files of a case for the directory in which it runs.
-const Workspace = "@WORKSPACE@"
+// What stands in the files of a case for directories that are others in each run: the one in which it runs, and the
+// one of the history of a process, where its inputs and long outputs lie.
+const (
+	Workspace = "@WORKSPACE@"
+	History   = "@HISTORY@"
+)
 
 // The bounds of a case.
 const (

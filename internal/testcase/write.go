@@ -124,10 +124,15 @@ func isObject(v any) bool { _, ok := v.(map[string]any); return ok }
 // flow writes JSON as YAML in one line: what YAML does not print is escaped.
 func flow(input string) string {
 	var b bytes.Buffer
-	if json.Compact(&b, []byte(input)) != nil {
+	d := json.NewDecoder(strings.NewReader(input))
+	d.UseNumber()
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	var v any
+	if d.Decode(&v) != nil || e.Encode(v) != nil {
 		return inline(input)
 	}
-	return spaced(escaped(b.String()))
+	return spaced(escaped(strings.TrimSuffix(b.String(), "\n")))
 }
 
 // spaced puts a blank behind colons and commas that stand outside of texts.

@@ -129,13 +129,19 @@ func secretName(name string) bool {
 	return slices.ContainsFunc(keys, func(p string) bool { ok, _ := path.Match(p, base); return ok })
 }
 
-// tokens puts Workspace in the place of a directory in texts, and back.
-type tokens struct{ dirs []string }
+// tokens puts words in the place of directories in texts.
+type tokens struct{ dirs, words []string }
 
-// out returns a text with Workspace in the place of the directories.
+func (t *tokens) add(dir, word string) {
+	if !slices.Contains(t.dirs, dir) {
+		t.dirs, t.words = append(t.dirs, dir), append(t.words, word)
+	}
+}
+
+// out returns a text with the words in it.
 func (t tokens) out(s string) string {
-	for _, dir := range t.dirs {
-		s = replacePath(s, dir, testcase.Workspace)
+	for i, dir := range t.dirs {
+		s = replacePath(s, dir, t.words[i])
 	}
 	return s
 }

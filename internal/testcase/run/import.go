@@ -88,9 +88,10 @@ func Import(ctx context.Context, c *ipc.Client, o ImportOptions) (*Imported, err
 	}
 	defer os.RemoveAll(m.tmp)
 	for i := range m.x.Procs {
-		if d := m.x.Procs[i].WorkDir; !slices.Contains(m.t.dirs, d) {
-			m.t.dirs = append(m.t.dirs, d)
-		}
+		m.t.add(m.x.Procs[i].Dir, testcase.History)
+	}
+	for i := range m.x.Procs { // a work tree or a fork's directory may lie beside the histories
+		m.t.add(m.x.Procs[i].WorkDir, testcase.Workspace)
 	}
 	if err := m.files(ctx); err != nil {
 		return nil, err

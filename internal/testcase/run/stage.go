@@ -209,7 +209,7 @@ func (s *stage) shell(ctx context.Context, command string) error {
 		return err
 	}
 	r, err := ipc.Call(ctx, s.client, ipc.WritePath, ipc.PathRequest{Path: "/dev/shell", Cwd: s.work, Data: b, Env: s.env})
-	if err == nil && strings.Contains(string(r.Data), "[exit code ") {
+	if err == nil && !strings.Contains(string(r.Data), "[exit code 0, ") {
 		err = errors.New(strings.TrimSpace(string(r.Data)))
 	}
 	return err
@@ -250,7 +250,11 @@ func (s *stage) result(ctx context.Context, w *ipc.WaitResponse) (*testcase.Run,
 	if err != nil {
 		return nil, err
 	}
-	t := tokens{[]string{s.work}}
+	var t tokens
+	for i := range x.Procs {
+		t.add(x.Procs[i].Dir, testcase.History)
+	}
+	t.add(s.work, testcase.Workspace)
 	for _, files := range []map[string][]byte{s.before, after} {
 		for name, b := range files {
 			if strings.Contains(string(b), s.work) {

@@ -1,0 +1,3 @@
+package a
+
+// TODO: mend it
