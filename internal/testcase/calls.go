@@ -123,7 +123,7 @@ func assign(m, n int, fits func(i, j int) bool) []int {
 // one of the same tool was made, it says what is different.
 func callDiff(x *CallsExpect, got []Call, pairs []int, taken []bool, open bool) string {
 	var b strings.Builder
-	j := 0
+	j, told := 0, make([]bool, len(got))
 	made := func(to int) {
 		for ; j < to; j++ {
 			if !taken[j] && !open {
@@ -142,7 +142,8 @@ func callDiff(x *CallsExpect, got []Call, pairs []int, taken []bool, open bool) 
 		}
 		fmt.Fprintf(&b, "- %s\n", x.List[i].String())
 		for k := range got {
-			if !taken[k] && got[k].Tool == x.List[i].Tool {
+			if !taken[k] && !told[k] && got[k].Tool == x.List[i].Tool {
+				told[k] = true
 				fmt.Fprintf(&b, "    the call %s: %s\n", got[k].String(), matchCall(&x.List[i], &got[k]))
 				break
 			}
