@@ -43,8 +43,8 @@ func screenKeys() []binding {
 		key(inDash, "enter right l", "into the right side", "", act(func(m *Model) { m.focus = right })),
 		key(inDash, "z", "the right side alone, or both", "", act(toggleWide)),
 	}
-	for i := range 9 {
-		out = append(out, key(inDash, strconv.Itoa(i+1), "pane "+strconv.Itoa(i+1), "", act(func(m *Model) { turnTo(m, i) })))
+	for i := range len(paneDigits) {
+		out = append(out, key(inDash, paneDigits[i:i+1], "pane "+strconv.Itoa(i+1), "", act(func(m *Model) { turnTo(m, i) })))
 	}
 	return out
 }

@@ -111,9 +111,23 @@ func at(lines []string, i, w int) string {
 	return blanks(w)
 }
 
-// tabText is how a pane is called among the others.
-func tabText(m *Model, i int) string {
-	return string(rune('1'+i)) + " " + m.panes[i].title()
+// paneDigits are the keys of the panes.
+const paneDigits = "1234567890-"
+
+// tabText is how a pane is called among the others, in w cells: where there is no room for all names, only the one in
+// sight has its name.
+func tabText(m *Model, i, w int) string {
+	digit, whole := " ", 0
+	if i < len(paneDigits) {
+		digit = paneDigits[i : i+1]
+	}
+	for _, p := range m.panes {
+		whole += len(p.title()) + 4
+	}
+	if whole > w && i != m.cur {
+		return digit
+	}
+	return digit + " " + m.panes[i].title()
 }
 
 // tabs renders the names of the panes.
@@ -121,7 +135,7 @@ func tabs(m *Model, w int) string {
 	t := m.env.t
 	var b strings.Builder
 	for i := range m.panes {
-		s := " " + tabText(m, i) + " "
+		s := " " + tabText(m, i, w) + " "
 		switch {
 		case i == m.cur && m.focus == right:
 			b.WriteString(t.paint(reverse, s))
@@ -135,9 +149,9 @@ func tabs(m *Model, w int) string {
 }
 
 // tabAt returns the index of the pane whose name is at a cell; -1 = none.
-func tabAt(m *Model, x int) int {
+func tabAt(m *Model, x, width int) int {
 	for i := range m.panes {
-		w := m.env.t.cells(tabText(m, i)) + 2
+		w := m.env.t.cells(tabText(m, i, width)) + 2
 		if x < w {
 			return i
 		}

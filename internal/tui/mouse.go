@@ -19,8 +19,13 @@ func click(m *Model, e tea.Mouse) tea.Cmd {
 		}
 	case b.pane.has(e.X, e.Y):
 		m.focus = right
+		if c := m.picks(); c != nil {
+			if i := e.Y - b.pane.y - c.above; i >= 0 && c.top+i < c.n {
+				c.choose(c.top + i)
+			}
+		}
 	case b.tabs.has(e.X, e.Y):
-		if i := tabAt(m, e.X-b.tabs.x); i >= 0 {
+		if i := tabAt(m, e.X-b.tabs.x, b.tabs.w); i >= 0 {
 			turnTo(m, i)
 		}
 	}
@@ -44,7 +49,9 @@ func wheel(m *Model, e tea.Mouse) tea.Cmd {
 	case b.list.has(e.X, e.Y):
 		m.list.wheel(n)
 	case b.pane.has(e.X, e.Y):
-		if l := m.text(); l != nil {
+		if c := m.picks(); c != nil {
+			c.choose(c.at + n)
+		} else if l := m.text(); l != nil {
 			l.move(n)
 		}
 	}

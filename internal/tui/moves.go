@@ -24,7 +24,9 @@ func (m *Model) inText() bool {
 // searchFor looks for a text where the focus is.
 func searchFor(m *Model, text string) {
 	found := true
-	if l := m.text(); m.inText() && l != nil {
+	if c := m.picks(); m.inText() && c != nil {
+		found = c.search(m.env.t.line(text))
+	} else if l := m.text(); m.inText() && l != nil {
 		found = l.search(text)
 	} else if !m.inText() {
 		m.list.find = finder{m.env.t.line(text)}
@@ -39,7 +41,9 @@ func searchFor(m *Model, text string) {
 // searchAgain goes to the next place of what was searched for.
 func searchAgain(m *Model, by int) {
 	found, text := false, m.list.find.text
-	if l := m.text(); m.inText() && l != nil {
+	if c := m.picks(); m.inText() && c != nil {
+		found, text = c.next(by), c.find.text
+	} else if l := m.text(); m.inText() && l != nil {
 		found, text = l.next(by), l.find.text
 	} else if !m.inText() && text != "" {
 		found = m.list.search(by)
@@ -104,6 +108,10 @@ func escape(m *Model) {
 func leaveText(m *Model) {
 	if m.help != nil {
 		m.help = nil
+		return
+	}
+	if c := m.picks(); c != nil && c.find.text != "" {
+		c.find = finder{}
 		return
 	}
 	if l := m.text(); l != nil && l.find.text != "" {

@@ -40,6 +40,7 @@ type (
 func newPanes(e *env) []pane {
 	return []pane{
 		newDetailPane(e),
+		newStepsPane(e),
 	}
 }
 

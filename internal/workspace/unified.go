@@ -158,3 +158,10 @@ func span(from, to int) string {
 	}
 	return fmt.Sprintf("%d,%d", from+1, to-from)
 }
+
+// Unified returns what is different between two texts as a unified diff without its header; empty = nothing.
+func Unified(before, after []byte) string {
+	var out bytes.Buffer
+	unified(&out, before, after)
+	return out.String()
+}

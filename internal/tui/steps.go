@@ -1,0 +1,316 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"rnix/debug"
+	"rnix/internal/step"
+	"rnix/ipc"
+)
+
+// stepsView is what the pane of the steps shows.
+type stepsView int
+
+const (
+	stepList stepsView = iota
+	oneStep
+	twoSteps // the difference
+)
+
+// stepsPane lists the steps of a process, and opens one: what was sent, what was answered, the calls, what it took.
+type stepsPane struct {
+	e    *env
+	sub  subject
+	list *fetch[ipc.TargetRequest, ipc.ListStepsResponse]
+	sent *fetch[ipc.MessagesRequest, ipc.MessagesResponse] // the prompt of the step that is shown
+	diff *fetch[ipc.DiffRequest, ipc.DiffResponse]         // of the files between the steps that are compared
+	pick chooser
+	mode stepsView
+	num  int // the step that is shown
+	base int // the step that is compared with; 0 = none is marked
+	wide int // how many messages of the prompt are asked for
+	long *long
+}
+
+// promptMessages is how many messages of a prompt are shown at first, the last ones.
+const promptMessages = 20
+
+func newStepsPane(e *env) *stepsPane {
+	s := &stepsPane{e: e, list: newFetch(e, ipc.ListSteps), sent: newFetch(e, ipc.ListMessages), diff: newFetch(e, ipc.DiffFiles), long: newLong(e.t)}
+	s.pick = chooser{tail: true, above: 1, label: func(i int) string { return stepLine(e.t, &s.list.got.Steps[i]) }}
+	return s
+}
+
+func (s *stepsPane) title() string { return "Steps" }
+
+func (s *stepsPane) text() *long {
+	if s.mode == stepList {
+		return nil
+	}
+	return s.long
+}
+
+func (s *stepsPane) chooser() *chooser {
+	if s.mode != stepList {
+		return nil
+	}
+	return &s.pick
+}
+
+// shownStep is the step that F forks from.
+func (s *stepsPane) shownStep() int {
+	switch rec := s.chosen(); {
+	case s.mode != stepList:
+		return s.num
+	case rec != nil:
+		return rec.StepNumber
+	}
+	return 0
+}
+
+// chosen returns the step of the list that is chosen; nil = there is none.
+func (s *stepsPane) chosen() *step.StepRecord {
+	if s.pick.at < len(s.list.got.Steps) {
+		return &s.list.got.Steps[s.pick.at]
+	}
+	return nil
+}
+
+// record returns a step by its number; nil = it is not known.
+func (s *stepsPane) record(n int) *step.StepRecord {
+	for i := range s.list.got.Steps {
+		if r := &s.list.got.Steps[i]; r.StepNumber == n {
+			return r
+		}
+	}
+	return nil
+}
+
+func (s *stepsPane) show(p *ipc.Proc) tea.Cmd {
+	other, changed := s.sub.take(p)
+	if other {
+		s.mode, s.num, s.base = stepList, 0, 0
+		s.pick.tail, s.pick.top, s.pick.find = true, 0, finder{}
+		s.list.forget()
+		s.pick.set(0)
+	}
+	switch {
+	case s.sub.none():
+		return nil
+	case !changed && s.list.err == nil:
+		return nil
+	}
+	return s.list.ask(ipc.TargetRequest{Target: s.sub.target()})
+}
+
+func (s *stepsPane) update(msg tea.Msg) tea.Cmd {
+	cmd, fresh := s.list.update(msg)
+	if fresh {
+		s.pick.set(len(s.list.got.Steps))
+	}
+	cmd2, fresh2 := s.sent.update(msg)
+	cmd3, fresh3 := s.diff.update(msg)
+	if (fresh || fresh2) && s.mode == oneStep || fresh3 && s.mode == twoSteps {
+		s.render()
+	}
+	return tea.Batch(cmd, cmd2, cmd3)
+}
+
+// open shows a step.
+func (s *stepsPane) open(n int) tea.Cmd {
+	if s.record(n) == nil {
+		return nil
+	}
+	s.mode, s.num, s.wide = oneStep, n, promptMessages
+	for i := range s.list.got.Steps {
+		if s.list.got.Steps[i].StepNumber == n {
+			s.pick.choose(i)
+		}
+	}
+	cmd := s.sent.about(s.promptOf(n))
+	s.long.home()
+	s.render()
+	return cmd
+}
+
+func (s *stepsPane) promptOf(n int) ipc.MessagesRequest {
+	return ipc.MessagesRequest{Target: s.sub.target(), Step: n, From: -s.wide, Limit: s.wide}
+}
+
+// turn goes so many steps on.
+func (s *stepsPane) turn(by int) tea.Cmd {
+	i := s.pick.at + by
+	if i < 0 || i >= s.pick.n {
+		return nil
+	}
+	return s.open(s.list.got.Steps[i].StepNumber)
+}
+
+// compare marks the step that is shown, or shows the difference between it and the marked one.
+func (s *stepsPane) compare(m *Model) tea.Cmd {
+	n := s.shownStep()
+	switch {
+	case n == 0:
+		m.say("there is no step to compare")
+		return nil
+	case s.base == 0 || s.base == n || s.record(s.base) == nil:
+		s.base = n
+		m.say(fmt.Sprintf("step %d is marked; d on another step shows what is different", n))
+		return nil
+	}
+	s.mode, s.num = twoSteps, n
+	from, to := min(s.base, n), max(s.base, n)
+	cmd := s.diff.about(ipc.DiffRequest{Target: s.sub.target(), From: from, To: &to, MaxBytes: shownText})
+	s.long.home()
+	s.render()
+	return cmd
+}
+
+// back leaves what is shown for what it was opened from.
+func (s *stepsPane) back(*Model) {
+	switch {
+	case s.long.find.text != "":
+		s.long.find = finder{}
+	case s.mode == twoSteps:
+		s.mode, s.base = stepList, 0
+	default:
+		s.mode = stepList
+	}
+}
+
+func (s *stepsPane) keys() []binding {
+	mark := key(inPane, "d", "mark the step, and on another one: what is different between the two", "diff", s.compare)
+	if s.mode == stepList {
+		return append(chooserKeys(&s.pick, "step"), mark,
+			key(inPane, "enter right l", "open the step", "open", func(*Model) tea.Cmd {
+				if r := s.chosen(); r != nil {
+					return s.open(r.StepNumber)
+				}
+				return nil
+			}))
+	}
+	out := []binding{key(inPane, "esc", "back to the list of steps", "back", act(s.back)), mark}
+	if s.mode == twoSteps {
+		return out
+	}
+	return append(out,
+		key(inPane, "h left", "the step before", "before", func(*Model) tea.Cmd { return s.turn(-1) }),
+		key(inPane, "l right", "the next step", "next", func(*Model) tea.Cmd { return s.turn(1) }),
+		key(inPane, "H", "the first step", "", func(*Model) tea.Cmd { return s.turn(-s.pick.at) }),
+		key(inPane, "L", "the last step", "", func(*Model) tea.Cmd { return s.turn(s.pick.n - 1 - s.pick.at) }),
+		key(inPane, "e", "more of the prompt: earlier messages", "earlier", s.earlier))
+}
+
+// earlier asks for more of the prompt.
+func (s *stepsPane) earlier(m *Model) tea.Cmd {
+	if s.sent.known && s.sent.got.Prev == 0 {
+		m.say("the whole prompt is shown")
+		return nil
+	}
+	s.wide = min(s.wide*5, ipc.MaxPageMessages)
+	return s.sent.ask(s.promptOf(s.num))
+}
+
+func (s *stepsPane) view(w, h int) string {
+	t := s.e.t
+	switch {
+	case s.sub.none():
+		return noProcess
+	case s.mode == twoSteps:
+		return tintDiff(t, s.long.view(w, h))
+	case s.mode == oneStep:
+		return s.long.view(w, h)
+	}
+	if state := s.list.state(t); state != "" {
+		return t.cut(state, w)
+	}
+	r := &s.list.got
+	if len(r.Steps) == 0 {
+		return t.cut("no step has ended yet"+with(": ", t.line(r.Damage)), w)
+	}
+	head := fmt.Sprintf("%s, %s", plural(len(r.Steps), "step", "steps"), s.total())
+	switch {
+	case s.list.err != nil:
+		head = "as it was known; " + t.line(errorText(s.list.err))
+	case r.Damage != "":
+		head += "; what is behind is missing: " + t.line(r.Damage)
+	case s.base > 0:
+		head += fmt.Sprintf("; step %d is marked", s.base)
+	}
+	return headed(t, head, w, h, s.pick.view(t, w, h-1, func(i int) (string, style) {
+		rec := &r.Steps[i]
+		st := plain
+		if rec.Error != "" || rec.ToolError != "" {
+			st = red
+		}
+		return stepLine(t, rec), st
+	}))
+}
+
+func (s *stepsPane) total() string {
+	n := 0
+	for i := range s.list.got.Steps {
+		n += s.list.got.Steps[i].TokensUsed
+	}
+	return number(n) + " tokens"
+}
+
+// stepLine is a step in a list.
+func stepLine(t *Theme, r *step.StepRecord) string {
+	what := t.line(r.Action) + with(": ", t.line(r.Summary))
+	switch {
+	case r.Error != "":
+		what = "failed: " + t.line(r.Error)
+	case r.ToolError != "":
+		what += " !" + t.line(r.ToolError)
+	}
+	if n := len(r.ToolCalls); n > 1 {
+		what = fmt.Sprintf("(%d calls) ", n) + what
+	}
+	return fmt.Sprintf("%4d %s %s  %s", r.StepNumber, t.right(t.clean(debug.Duration(r.Duration)), 7), t.right(approx(r.TokensUsed, r.Estimated), 7), what)
+}
+
+// approx is a number of tokens, marked where it is an estimate.
+func approx(n int, estimated bool) string {
+	if estimated {
+		return "~" + number(n)
+	}
+	return number(n)
+}
+
+// render makes the text of the step or of the difference.
+func (s *stepsPane) render() {
+	t := s.e.t
+	if s.mode == twoSteps {
+		s.long.set(s.compared())
+		return
+	}
+	rec := s.record(s.num)
+	if rec == nil {
+		s.long.set(fmt.Sprintf("step %d is not there any more", s.num))
+		return
+	}
+	var b strings.Builder
+	writeStep(&b, t, rec, len(s.list.got.Steps))
+	s.prompt(&b)
+	s.long.set(b.String())
+}
+
+// prompt writes what was sent to the model.
+func (s *stepsPane) prompt(b *strings.Builder) {
+	if state := s.sent.state(s.e.t); state != "" {
+		heading(b, "PROMPT", state)
+		return
+	}
+	r := &s.sent.got
+	heading(b, fmt.Sprintf("PROMPT  %s", plural(r.Total, "message", "messages")), "")
+	if r.Prev != 0 {
+		fmt.Fprintf(b, "(%s before these; e shows more)\n", plural(max(r.Total-len(r.Messages), 0), "message", "messages"))
+	}
+	for i := range r.Messages {
+		messageText(b, s.e.t, &r.Messages[i])
+	}
+}

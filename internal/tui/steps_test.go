@@ -1,0 +1,245 @@
+package tui
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"rnix/internal/step"
+	"rnix/ipc"
+)
+
+// hostile is what an agent may write: control sequences, characters that turn the direction, a picture, a long line.
+var hostile = "\x1b]0;title\x07\x1b[31mred\x1b[2J \u202eesrever\u202c <script> \U0001F469‍\U0001F4BB \r\bover\u009b31m " + strings.Repeat("x", 500)
+
+// fakeSteps are some steps of a process.
+func fakeSteps(n int) []step.StepRecord {
+	var out []step.StepRecord
+	for i := 1; i <= n; i++ {
+		out = append(out, step.StepRecord{StepNumber: i, Timestamp: begin, MessageCount: 2 * i, TokensUsed: 100 * i, RawResponse: fmt.Sprintf("first line\nanswer of step %d\n%s", i, hostile),
+			Action: "tool_call", Summary: fmt.Sprintf("did %d %s", i, hostile), Provider: "offline", Model: "script", Duration: 2 * time.Second, ModelTime: time.Second, Input: 80 * i, Output: 20 * i,
+			ToolCalls: []step.Call{{ID: "c", Name: "read", Path: "/dev/fs/x", Input: fmt.Sprintf(`{"path":"file%d"}`, i), Result: "a result " + hostile, Duration: time.Second}}})
+	}
+	return out
+}
+
+// paneBench is a program with the focus in a pane.
+func paneBench(t *testing.T, title string, set func(*fakeSource)) *bench {
+	t.Helper()
+	b := newBench(t, false, proc(1, 0, "lead"), proc(2, 1, "other"))
+	b.src.answers["list_steps"] = func(any) (any, error) { return ipc.ListStepsResponse{Steps: fakeSteps(7)}, nil }
+	b.src.answers["list_messages"] = func(req any) (any, error) {
+		r := req.(ipc.MessagesRequest)
+		return ipc.MessagesResponse{Total: 40, Prev: 5, Messages: []ipc.ConversationMessage{
+			{N: 20, Step: r.Step, Role: "user", From: "steer", Content: "look " + hostile, Bytes: 10},
+			{N: 21, Step: r.Step, Role: "assistant", Content: "I look", ToolCalls: []ipc.ConversationCall{{Name: "read", Input: "{}"}}, Cut: 5000000}}}, nil
+	}
+	b.src.answers["diff_files"] = func(any) (any, error) {
+		return ipc.DiffResponse{Files: []ipc.FileChange{{Path: "a.txt", Status: "M", Added: 1, Deleted: 2}}, Diff: "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n"}, nil
+	}
+	if set != nil {
+		set(b.src)
+	}
+	b.showPane(title)
+	return b
+}
+
+// showPane shows the pane of a title and puts the focus there.
+func (b *bench) showPane(title string) {
+	b.t.Helper()
+	for i, p := range b.panes {
+		if p.title() == title {
+			turnTo(b.Model, i)
+			b.focus = right
+			b.send(struct{}{})
+			b.settle()
+			return
+		}
+	}
+	b.t.Fatalf("there is no pane %q", title)
+}
+
+// settle runs all that is to be done, the clock's part too.
+func (b *bench) settle() {
+	b.t.Helper()
+	for range 20 {
+		b.run()
+		if len(b.waits) == 0 {
+			break
+		}
+		waits := b.waits
+		b.waits = nil
+		for _, w := range waits {
+			if _, ok := w.msg.(tickMsg); ok {
+				b.clock = false
+				continue
+			}
+			b.now = b.now.Add(w.d)
+			b.send(w.msg)
+		}
+	}
+	b.screenText()
+}
+
+// does presses keys and waits for what comes of it.
+func (b *bench) does(keys ...string) {
+	b.t.Helper()
+	for _, k := range keys {
+		b.press(k)
+		b.settle()
+	}
+}
+
+// sound looks whether a pane keeps to its room at all widths, and lets nothing hostile through.
+func sound(t *testing.T, b *bench) {
+	t.Helper()
+	for _, ascii := range []bool{false, true} {
+		b.env.t.ASCII = ascii
+		for _, w := range []int{20, 40, 79, 130, 300} {
+			for _, h := range []int{1, 3, 22} {
+				view := b.pane().view(w, h)
+				lines := strings.Split(view, "\n")
+				if len(lines) > h {
+					t.Errorf("%d lines in a room of %d", len(lines), h)
+				}
+				for _, l := range lines {
+					if n := b.env.t.cells(l); n > w {
+						t.Errorf("a line of %d cells in a room of %d: %q", n, w, l)
+					}
+					for _, bad := range []string{"\x07", "\x1b", "[2J", "\r", "\b", "\u202e", "\u009b"} {
+						if strings.Contains(ansi.Strip(l), bad) || strings.Contains(l, "\x1b[31mred") {
+							t.Errorf("%q got through: %q", bad, l)
+						}
+					}
+				}
+			}
+		}
+	}
+	b.env.t.ASCII = false
+	b.screenText()
+}
+
+func TestStepsAreListedAndOpened(t *testing.T) {
+	b := paneBench(t, "Steps", nil)
+	b.sees("7 steps, 2,800 tokens")
+	b.sees(">    7")
+	sound(t, b)
+	b.does("up", "enter")
+	for _, want := range []string{"step 6 of 7", "answer of step 6", "offline/script   600 tokens, 480 sent, 120 answered"} {
+		b.sees(want)
+	}
+	sound(t, b)
+	b.does("/", "f", "i", "l", "e", "6", "enter", "esc")
+	b.sees(`{"path":"file6"}`)
+	b.does("G")
+	b.sees("(5,000,000 more bytes)")
+	if got := b.src.last("list_messages"); !strings.Contains(got, `"step":6`) {
+		t.Errorf("asked %s", got)
+	}
+	for _, k := range []struct {
+		key  string
+		step int
+	}{{"h", 5}, {"l", 6}, {"H", 1}, {"h", 1}, {"L", 7}, {"right", 7}, {"left", 6}} {
+		b.does(k.key)
+		b.sees(fmt.Sprintf("step %d of 7", k.step))
+	}
+	b.does("e")
+	if got := b.src.last("list_messages"); !strings.Contains(got, `"from":-100`) {
+		t.Errorf("asked %s", got)
+	}
+	b.press("F")
+	if b.input == nil || string(b.input.text) != "6" {
+		t.Error("F does not fork from the shown step")
+	}
+	b.does("esc", "esc")
+	b.sees("7 steps")
+}
+
+func TestTwoStepsAreCompared(t *testing.T) {
+	b := paneBench(t, "Steps", nil)
+	b.does("g", "d")
+	b.sees("step 1 is marked")
+	b.does("down", "d")
+	for _, want := range []string{"step 1 (-) and step 2 (+)", "-answer of step 1", "+answer of step 2"} {
+		b.sees(want)
+	}
+	if got := b.src.last("diff_files"); !strings.Contains(got, `"from":1,"to":2`) {
+		t.Errorf("asked %s", got)
+	}
+	sound(t, b)
+	b.does("G")
+	b.sees("+new")
+	b.does("esc")
+	b.sees("7 steps")
+	b.seesNot("is marked")
+}
+
+func TestAnAnswerThatIsRefusedOrLateIsShownAsSuch(t *testing.T) {
+	refuse := func(any) (any, error) { return nil, errors.New("no \x1b[31mway") }
+	for _, p := range newPanes(newBench(t, false).env) {
+		t.Run(p.title(), func(t *testing.T) {
+			b := newBench(t, false, proc(1, 0, "lead"))
+			b.src.answers, b.src.refuse = map[string]func(any) (any, error){}, errors.New("no \x1b[31mway")
+			for _, m := range []string{"get_proc_detail", "list_steps", "list_messages", "diff_files", "context_profile", "compose_status", "compose_plan", "cost", "budget", "list_groups", "lineage", "trace"} {
+				b.src.answers[m] = refuse
+			}
+			for i := range b.panes {
+				if b.panes[i].title() == p.title() {
+					turnTo(b.Model, i)
+				}
+			}
+			b.send(struct{}{})
+			if text := b.pane().view(80, 20); text == "" {
+				t.Error("nothing is shown before the answer comes")
+			}
+			b.settle()
+			sound(t, b)
+			if p.title() != "Graph" && !strings.Contains(b.pane().view(80, 20), "no way") {
+				t.Errorf("the pane says %q", b.pane().view(80, 20))
+			}
+			b.frame(true)
+			b.list.sel = uuid(99)
+			b.send(struct{}{})
+			b.settle()
+			if text := b.pane().view(80, 20); !strings.Contains(text, noProcess) {
+				t.Errorf("without a process the pane says %q", text)
+			}
+		})
+	}
+}
+
+func TestAPaneAsksOnlyAfterAChangeAndNotTooOften(t *testing.T) {
+	b := paneBench(t, "Steps", nil)
+	count := func() int {
+		n := 0
+		for _, a := range b.src.asked {
+			if strings.HasPrefix(a, "list_steps ") {
+				n++
+			}
+		}
+		return n
+	}
+	before := count()
+	b.frame(false, proc(1, 0, "lead")) // the same again
+	b.settle()
+	if n := count(); n != before {
+		t.Errorf("%d questions without a change", n-before)
+	}
+	for i := range 50 {
+		p := proc(1, 0, "lead")
+		p.Step = 10 + i
+		b.frame(false, p)
+		b.run()
+	}
+	if n := count(); n != before {
+		t.Errorf("%d questions at once after a question", n-before)
+	}
+	b.settle()
+	if n := count(); n != before+1 {
+		t.Errorf("%d questions for fifty changes in no time", n-before)
+	}
+}
