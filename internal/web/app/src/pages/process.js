@@ -1,0 +1,88 @@
+// A process, alive or dead: what it is, and a tab for each way of looking at it.
+import { html, useEffect, useRef } from '../lib/html.js';
+import { find, clock, second } from '../lib/store.js';
+import { elapsed, ended } from '../lib/fold.js';
+import { count, dollars, duration, moment } from '../lib/format.js';
+import { href, go } from '../lib/router.js';
+import { actions, who } from '../lib/actions.js';
+import { shown } from '../lib/keys.js';
+import { useCall } from '../lib/ask.js';
+import { Answer } from '../ui/answer.js';
+import { Line } from '../ui/text.js';
+import { Badge } from '../ui/badge.js';
+import { Summary } from './process/summary.js';
+import { Timeline } from './process/timeline.js';
+import { Steps } from './process/steps.js';
+import { Conversation } from './process/conversation.js';
+import { Context } from './process/context.js';
+import { Files } from './process/files.js';
+import { Calls } from './process/calls.js';
+import { Log } from './process/log.js';
+import { Lineage } from './process/lineage.js';
+
+// tabs are the ways of looking, in the order of the keys 1 to 9.
+const tabs = [
+  { name: 'summary', text: 'Summary', View: Summary },
+  { name: 'timeline', text: 'Timeline', View: Timeline },
+  { name: 'steps', text: 'Steps', View: Steps },
+  { name: 'conversation', text: 'Conversation', View: Conversation },
+  { name: 'context', text: 'Context', View: Context },
+  { name: 'files', text: 'Files', View: Files },
+  { name: 'calls', text: 'Calls', View: Calls },
+  { name: 'log', text: 'Log', View: Log },
+  { name: 'lineage', text: 'Lineage', View: Lineage },
+];
+
+function Head({ p, id, tab }) {
+  second.value;
+  const now = clock();
+  const acts = actions(p);
+  return html`<div class="head">
+    <h1><span class="num">${p.pid}</span> <${Line} value=${p.name || p.agent || p.kind || 'agent'} most=${60} /> <${Badge} p=${p} /></h1>
+    <p class="intent"><${Line} value=${p.intent} most=${400} /></p>
+    <p class="glance">
+      <span>step ${p.step}${p.max_steps ? '/' + p.max_steps : ''}</span>
+      <span>${p.estimated ? '~' : ''}${count(p.tokens_used)} tokens</span>
+      <span>${p.cost_usd ? dollars(p.cost_usd) : 'no cost known'}</span>
+      <span>${duration(elapsed(p, now))}</span>
+      <span><${Line} value=${p.model || p.provider} most=${60} /></span>
+      <span>since ${moment(p.created_at)}</span>
+      ${p.wait && html`<span class="why"><${Line} value=${p.wait} most=${200} /></span>`}
+      ${p.doing && !p.wait && html`<span><${Line} value=${p.doing.tool || 'asking the model'} most=${80} /> for ${duration(Math.max(0, now - Date.parse(p.doing.since)))}</span>`}
+    </p>
+    <div class="buttons" role="group" aria-label=${'What can be done to ' + who(p)}>
+      ${acts.map((a) => html`<button type="button" class=${a.danger ? 'danger' : ''} onClick=${a.run}>${a.text}</button>`)}
+      ${p.kind === 'compose' && html`<a class="button" href=${href('compose', { id })}>Workflow</a>`}
+    </div>
+    <nav class="tabs" aria-label="Ways of looking">${tabs.map((t) => html`<a href=${href('process', { id, tab: t.name })} aria-current=${t.name === tab ? 'page' : undefined}>${t.text}</a>`)}</nav>
+  </div>`;
+}
+
+function Process({ params, query }) {
+  const { id, tab = 'summary' } = params;
+  const row = find(id);
+  // What it looks like on disk is asked for once, and again when the table says that it has changed.
+  const detail = useCall('get_proc_detail', { target: id }, { on: row ? `${row.state} ${row.step} ${row.tokens_used} ${row.wait || ''}` : '' });
+  const p = row || (detail.data && { ...detail.data, at: clock() });
+  const here = useRef();
+  here.current = p;
+  useEffect(() => {
+    const on = (name) => () => here.current && actions(here.current).find((a) => a.name === name)?.run();
+    shown.value = [
+      ...tabs.map((t, i) => ({ key: String(i + 1), text: t.text.toLowerCase(), run: () => go(href('process', { id, tab: t.name })) })),
+      { key: 'p', text: 'pause it, with its descendants', run: on('pause') },
+      { key: 'R', text: 'let it go on', run: on('resume') },
+      { key: 's', text: 'say something to it', run: on('steer') },
+      { key: 'F', text: 'fork it', run: on('fork') },
+      { key: 'b', text: 'raise its budget', run: on('budget') },
+      { key: 'K', text: 'end it', run: on('kill') },
+    ];
+    return () => { shown.value = []; };
+  }, [id]);
+  if (!p) return html`<h1>Process</h1><${Answer} of=${detail} draw=${() => null} />`;
+  const { View } = tabs.find((t) => t.name === tab) || tabs[0];
+  const turn = `${p.state} ${p.step} ${p.tokens_used} ${ended(p)}`;
+  return html`<${Head} p=${p} id=${id} tab=${tab} /><section class=${'view ' + tab} aria-label=${tab}><${View} key=${id + tab} id=${id} p=${p} detail=${detail} query=${query} turn=${turn} /></section>`;
+}
+
+export default { name: 'process', path: '/process/:id/:tab?', title: 'Process', Page: Process };

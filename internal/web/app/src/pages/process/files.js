@@ -1,0 +1,41 @@
+// The files that it has changed, with their differences, over all steps or between two.
+import { html, useMemo, useState } from '../../lib/html.js';
+import { count } from '../../lib/format.js';
+import { href, go } from '../../lib/router.js';
+import { useCall } from '../../lib/ask.js';
+import { visible, head } from '../../lib/visible.js';
+import { Answer, Table } from '../../ui/answer.js';
+import { Line } from '../../ui/text.js';
+
+const most = 3000; // lines that are shown at once
+const words = { A: 'added', D: 'deleted', M: 'changed', T: 'another type' };
+
+function tone(l) {
+  if (l.startsWith('+++') || l.startsWith('---') || l.startsWith('diff ') || l.startsWith('index ')) return 'file';
+  return l[0] === '+' ? 'add' : l[0] === '-' ? 'del' : l[0] === '@' ? 'hunk' : '';
+}
+
+// Diff is a difference, a line each; what a line says by its colour its first character says, too.
+export function Diff({ d }) {
+  const [shown, setShown] = useState(most);
+  const lines = useMemo(() => (d.diff || '').split('\n'), [d]);
+  return html`${d.to.limited && html`<p class="problem">Not all files are kept: <${Line} value=${d.to.limited} most=${400} /></p>`}
+    <${Table} label="Changed files" empty="No file was changed." rows=${d.files} columns=${[
+      { text: 'File', cell: (f) => html`<${Line} value=${f.path} class="mono" />` }, { text: '', cell: (f) => words[f.status] || f.status },
+      { text: 'Lines added', num: true, cell: (f) => (f.binary ? 'binary' : f.added || '') }, { text: 'deleted', num: true, cell: (f) => (f.binary ? '' : f.deleted || '') },
+    ]} />
+    ${d.diff && html`<div class="diff mono" tabindex="0" role="region" aria-label="Differences">${lines.slice(0, shown).map((l, i) => html`<div key=${i} class=${tone(l)}>${visible(head(l, 2000)) || ' '}${l.length > 2000 ? ` … ${count(l.length - 2000)} more characters` : ''}</div>`)}</div>`}
+    ${lines.length > shown && html`<p><button type="button" onClick=${() => setShown(shown + 10 * most)}>Show ${count(lines.length - shown)} more lines</button></p>`}
+    ${d.missing > 0 && html`<p><small>${count(d.missing)} bytes more: <code>rnix diff</code> has them.</small></p>`}
+    ${d.diff_bytes && html`<p><small>The difference is not UTF-8: <code>rnix diff</code> has it.</small></p>`}`;
+}
+
+export function Files({ id, p, query, turn }) {
+  const from = Number(query.get('from')) || 0, to = query.get('to');
+  const request = { target: id, from, ...(to ? { to: Number(to) } : {}) };
+  const of = useCall('diff_files', request, { on: turn, every: 3000 });
+  const at = (f, t) => go(href('process', { id, tab: 'files' }, { from: f || undefined, to: t || undefined }), true);
+  return html`<div class="tools"><label>From the end of step <input type="number" min="0" max=${p.step} value=${from} onChange=${(e) => at(e.target.value, to)} /></label>
+      <label>to the end of step <input type="number" min="0" max=${p.step} placeholder="now" value=${to ?? ''} onChange=${(e) => at(from, e.target.value)} /></label></div>
+    <${Answer} of=${of} draw=${(d) => html`<${Diff} d=${d} />`} />`;
+}

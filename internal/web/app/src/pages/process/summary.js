@@ -1,0 +1,54 @@
+// What a process is, has and was given.
+import { html } from '../../lib/html.js';
+import { bytes, count, dollars, duration, moment } from '../../lib/format.js';
+import { href } from '../../lib/router.js';
+import { useCall } from '../../lib/ask.js';
+import { clock, second } from '../../lib/store.js';
+import { Answer, Facts, Table } from '../../ui/answer.js';
+import { Line, Text } from '../../ui/text.js';
+
+const list = (l) => (l?.length ? l.join(', ') : '');
+
+function Budget({ id, turn }) {
+  const of = useCall('budget', { target: id }, { on: turn });
+  const limited = (b) => b.tokens.limit !== null || b.usd.limit !== null;
+  return html`<${Answer} of=${of} draw=${(d) => (d.budgets.some(limited) ? html`<h2>Budget</h2>
+    <${Table} label="Budgets" rows=${d.budgets.filter((b) => limited(b) || b.uuid === id)} columns=${[
+      { text: 'Of', cell: (b) => html`<a href=${href('process', { id: b.uuid })}>${b.pid} <${Line} value=${b.name || b.intent} most=${40} /></a>${b.above ? html` <small>above it</small>` : ''}` },
+      { text: 'Tokens used', num: true, cell: (b) => count(b.tokens.used) },
+      { text: 'reserved', num: true, cell: (b) => count(b.tokens.reserved) },
+      { text: 'of', num: true, cell: (b) => (b.tokens.limit === null ? 'no limit' : count(b.tokens.limit)) },
+      { text: 'Dollars used', num: true, cell: (b) => dollars(b.usd.used) + (b.unpriced_tokens ? ' +?' : '') },
+      { text: 'of', num: true, cell: (b) => (b.usd.limit === null ? 'no limit' : dollars(b.usd.limit)) },
+    ]} />` : null)} />`;
+}
+
+export function Summary({ id, p, detail, turn }) {
+  second.value;
+  const d = detail.data;
+  const parent = p.parent_uuid && html`<a href=${href('process', { id: p.parent_uuid })}>${p.ppid || p.parent_uuid.slice(0, 8)}</a>`;
+  return html`${(d?.result || p.exit) && html`<h2>${p.exit ? 'How it ended' : 'Result'}</h2>
+      ${p.exit && html`<p><b>exit ${p.exit.code ?? 0}</b> <${Line} value=${p.exit.reason} most=${400} /></p>`}
+      ${d?.result && html`<${Text} value=${d.result} class="box" />`}`}
+    ${d?.plan && html`<h2>Plan</h2><${Text} value=${d.plan} class="box" />`}
+    ${d?.damage && html`<p class="problem"><${Line} value=${d.damage} most=${1000} /></p>`}
+    ${d?.interrupted?.length > 0 && html`<h2>Interrupted</h2><p>Nobody knows how these calls have ended; it is told so when it goes on, or decide with <code>rnix resume --on-in-doubt</code>.</p>
+      <${Table} label="Interrupted calls" rows=${d.interrupted} columns=${[{ text: 'Step', num: true, cell: (c) => c.step }, { text: 'Tool', cell: (c) => html`<${Line} value=${c.tool} />` }, { text: 'Path', cell: (c) => html`<${Line} value=${c.path} />` }]} />`}
+    <h2>What it is</h2>
+    <${Facts} facts=${[
+      ['Intent', html`<${Text} value=${d?.intent ?? p.intent} start=${1500} />`],
+      ['UUID', html`<code>${p.uuid}</code>`], ['Parent', parent], ['Agent', p.agent && html`<${Line} value=${p.agent} />`], ['Kind', p.kind],
+      ['Model', html`<${Line} value=${[p.provider, p.model].filter(Boolean).join('/')} />`],
+      ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`], ['Its files', d?.dir && html`<${Line} value=${d.dir} class="mono" />`],
+      ['Started', moment(p.created_at)], ['Paused since', p.paused_at && moment(p.paused_at)], ['Goes on', p.wait_until && moment(p.wait_until)],
+      ['No progress since', p.suspect_since && moment(p.suspect_since)],
+      ['Groups', list(p.groups)], ['May use', d && (d.allowed_devices ? list(d.allowed_devices) || 'nothing' : 'everything')], ['May not use', list(d?.denied_devices)],
+      ['MCP servers', list(d?.mcp_mounts)], ['Skills', list(d?.skills)], ['Tools', list(d?.tools)],
+    ]} />
+    <${Budget} id=${id} turn=${turn} />
+    <h2>Processes of the operating system</h2>
+    <${Table} label="Processes of the operating system" empty="None." rows=${p.os_children || []} columns=${[
+      { text: 'PID', num: true, cell: (c) => c.pid }, { text: 'Kind', cell: (c) => c.kind }, { text: 'Command', cell: (c) => html`<${Line} value=${c.command} class="mono" />` },
+      { text: 'For', num: true, cell: (c) => duration(Math.max(0, clock() - Date.parse(c.started))) }, { text: 'Memory', num: true, cell: (c) => (c.rss_bytes ? bytes(c.rss_bytes) : '–') },
+    ]} />`;
+}
