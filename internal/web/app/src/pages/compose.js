@@ -17,7 +17,7 @@ import { Line, Text } from '../ui/text.js';
 
 const tones = { succeeded: 'run', failed: 'bad', running: 'main', retrying: 'wait', paused: 'hold', suspended: 'hold', skipped: 'done', waiting: 'done', expanded: 'done' };
 const marks = { succeeded: '✔', failed: '✖', running: '▶', retrying: '↻', paused: '❚❚', suspended: '❚❚', skipped: '–', waiting: '◔', expanded: '◔' };
-const wide = 200, high = 64;
+const wide = 236, high = 64;
 
 const State = ({ s }) => html`<span class=${'badge ' + (tones[s] || 'done')}><span aria-hidden="true">${marks[s] || ''}</span> ${s}</span>`;
 
@@ -62,9 +62,9 @@ function Dag({ w, id }) {
       const n = by.get(b.key), one = n.instances.length === 1 ? n.instances[0] : null;
       const to = one?.uuid ? href('process', { id: one.uuid }) : href('compose', { id }, { node: n.key });
       const below = n.instances.length > 1 ? `${n.done} of ${n.instances.length} done` : n.ms ? duration(n.ms) : '';
-      return html`<a href=${to} key=${b.key} data-node=${b.key} data-state=${n.state} aria-label=${`${line(n.key, 60)}: ${n.state}${n.critical ? ', on the path that decided' : ''}`}><g transform=${`translate(${b.x},${b.y})`} class=${'box ' + (tones[n.state] || 'done') + (n.critical ? ' critical' : '')}>
+      return html`<a href=${to} key=${b.key} data-node=${b.key} data-state=${n.state}><g transform=${`translate(${b.x},${b.y})`} class=${'box ' + (tones[n.state] || 'done') + (n.critical ? ' critical' : '')}>
         <rect width=${wide} height=${high} rx="8" /><text x="10" y="23"><tspan class="mark">${marks[n.state] || ''}</tspan> <tspan class="strong">${line(n.key, 20)}</tspan>${n.critical ? ' ◆' : ''}</text>
-        <text x="10" y="44" class="soft">${[n.state, below, n.tokens ? count(n.tokens) + ' tokens' : ''].filter(Boolean).join(' · ').slice(0, 34)}</text></g></a>`;
+        <text x="10" y="44" class="soft">${[n.state, below, n.tokens ? count(n.tokens) + ' tokens' : ''].filter(Boolean).join(' · ').slice(0, 36)}</text></g></a>`;
     })}
   </svg></div>`;
 }

@@ -82,7 +82,7 @@ function Process({ params, query }) {
   if (!p) return html`<h1>Process</h1><${Answer} of=${detail} draw=${() => null} />`;
   const { View } = tabs.find((t) => t.name === tab) || tabs[0];
   const turn = `${p.state} ${p.step} ${p.tokens_used} ${ended(p)}`;
-  return html`<${Head} p=${p} id=${id} tab=${tab} /><section class=${'view ' + tab} aria-label=${tab}><${View} key=${id + tab} id=${id} p=${p} detail=${detail} query=${query} turn=${turn} /></section>`;
+  return html`<${Head} p=${p} id=${id} tab=${tab} /><section class=${'view tab-' + tab} aria-label=${tab}><${View} key=${id + tab} id=${id} p=${p} detail=${detail} query=${query} turn=${turn} /></section>`;
 }
 
 export default { name: 'process', path: '/process/:id/:tab?', title: 'Process', Page: Process };

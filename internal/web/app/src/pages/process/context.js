@@ -1,7 +1,6 @@
 // What fills the context window, how it grows, and what a prompt cache can use again.
 import { html } from '../../lib/html.js';
 import { bytes, count } from '../../lib/format.js';
-import { href } from '../../lib/router.js';
 import { useCall } from '../../lib/ask.js';
 import { Answer, Facts, Table } from '../../ui/answer.js';
 import { Line } from '../../ui/text.js';
@@ -9,12 +8,12 @@ import { Line } from '../../ui/text.js';
 const about = (n, estimated) => (estimated ? '~' : '') + count(n);
 
 // Growth is the size of each prompt as a bar; one that a compaction came before is marked.
-function Growth({ prompts, id }) {
+function Growth({ prompts }) {
   if (prompts.length < 2) return null;
   const most = Math.max(...prompts.map((p) => p.tokens), 1);
   const last = prompts.slice(-200), w = 1000 / last.length;
   return html`<h2>Growth</h2><svg class="growth" viewBox="0 0 1000 120" preserveAspectRatio="none" role="img" aria-label=${`Prompts of ${last.length} steps, up to ${count(most)} tokens`}>
-    ${last.map((p, i) => html`<a href=${href('process', { id, tab: 'steps' }, { step: p.step })} tabindex="-1"><rect class=${p.compacted ? 'compacted' : p.broke ? 'broke' : ''} x=${i * w} y=${120 - (p.tokens / most) * 118} width=${Math.max(w - 1, 0.6)} height=${(p.tokens / most) * 118}><title>step ${p.step}: ${about(p.tokens, p.estimated)} tokens</title></rect></a>`)}</svg>
+    ${last.map((p, i) => html`<rect class=${p.compacted ? 'compacted' : p.broke ? 'broke' : ''} x=${i * w} y=${120 - (p.tokens / most) * 118} width=${Math.max(w - 1, 0.6)} height=${(p.tokens / most) * 118}><title>step ${p.step}: ${about(p.tokens, p.estimated)} tokens</title></rect>`)}</svg>
     <p><small>Each bar is the prompt of a step${prompts.length > last.length ? `, the last ${last.length} of ${prompts.length}` : ''}; striped: after a compaction; light: its beginning was not that of the one before.</small></p>`;
 }
 
@@ -41,7 +40,7 @@ export function Context({ id, query, turn }) {
         { text: '', cell: (s) => html`<span class="meter" aria-hidden="true"><span style=${{ width: (s.tokens / most) * 100 + '%' }}></span></span>` },
         { text: 'Messages', num: true, cell: (s) => s.messages || '' }, { text: 'Size', num: true, cell: (s) => bytes(s.bytes) },
       ]} />
-      <${Growth} prompts=${d.prompts} id=${id} />
+      <${Growth} prompts=${d.prompts} />
       <h2>The largest messages</h2>
       <${Table} label="The largest messages" rows=${d.largest} columns=${[
         { text: 'No', num: true, cell: (s) => s.n || '' }, { text: 'Section', cell: (s) => html`${(s.section || s.role).replaceAll('_', ' ')} <${Line} value=${s.name || ''} most=${40} />` },

@@ -24,7 +24,7 @@ function Family({ family, id }) {
   if (!t) return null;
   return html`<div class="scroll drawing" tabindex="0" role="region" aria-label="Forks"><svg width=${t.width} height=${t.height} viewBox=${`0 0 ${t.width} ${t.height}`}>
     ${t.lines.map((l) => html`<path class="edge" d=${path([l.from, l.to])} />`)}
-    ${t.boxes.map(({ x, y, node: { r } }) => html`<a href=${href('process', { id: r.uuid })} aria-label=${`PID ${r.pid}, ${r.state}` + (r.origin_step !== undefined ? `, from step ${r.origin_step}` : '')}><g transform=${`translate(${x},${y})`} class=${'box' + (r.uuid === id ? ' here' : '')}>
+    ${t.boxes.map(({ x, y, node: { r } }) => html`<a href=${href('process', { id: r.uuid })}><g transform=${`translate(${x},${y})`} class=${'box' + (r.uuid === id ? ' here' : '')}>
       <rect width=${wide} height=${high} rx="8" />
       <text x="10" y="22"><tspan class="strong">${r.pid || '–'}</tspan> ${line(r.name || r.uuid.slice(0, 8), 16)}</text>
       <text x="10" y="44" class="soft">${r.state}, step ${r.step}${r.origin_uuid ? `, from step ${r.origin_step ?? 0}` : ''}</text></g></a>`)}

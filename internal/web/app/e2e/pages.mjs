@@ -1,0 +1,124 @@
+// Every page, with a real daemon behind it: what it shows, in light and dark, wide and narrow, and that nothing runs that an agent has said.
+import { scenario, shot, want, until, accessible, origin } from './browser.mjs';
+
+const ids = JSON.parse(process.env.RNIX_IDS);
+
+await scenario(async ({ page }) => {
+  const at = async (hash) => {
+    await page.goto(origin + '/#' + hash);
+    await page.waitForSelector('main h1');
+    await until(async () => (await page.locator('p.empty[role=status]').count()) === 0, hash + ' is read');
+  };
+  const text = (sel = 'main') => page.locator(sel).first().innerText();
+  const has = async (what, sel) => until(async () => (await text(sel)).includes(what), `"${what}" on ${page.url()}: ${(await text(sel)).slice(0, 800)}`);
+
+  // Every way of looking at one process.
+  for (const [tab, word] of [['summary', 'How it ended'], ['timeline', 'model'], ['steps', 'What the model said'], ['conversation', 'build a thing'], ['context', 'What fills it'],
+    ['files', 'thing.txt'], ['calls', 'done'], ['log', 'step 1'], ['lineage', 'Runs']]) {
+    await at(`/process/${ids.builder}/${tab}`);
+    await has(word);
+    want((await page.locator('.problem[role=alert]').count()) === 0, `${tab} has a problem: ` + (await text('main')));
+    await page.waitForTimeout(300);
+    await shot(page, 'process-' + tab);
+    await accessible(page, 'process ' + tab);
+  }
+
+  // The timeline adds up.
+  await at(`/process/${ids.builder}/timeline`);
+  const shares = [...(await text()).matchAll(/(\d+) %/g)].map((m) => Number(m[1]));
+  want(shares.length > 0 && shares.reduce((a, b) => a + b, 0) <= 102, 'the path that decided adds up to ' + shares);
+  want((await page.locator('.bar.model').count()) > 0 && (await page.locator('.bar.tool').count()) > 0, 'no models or tools in the waterfall');
+
+  // From a step to what it changed, and to a fork of it.
+  await at(`/process/${ids.builder}/steps?step=4`);
+  await page.getByRole('button', { name: 'Show what it changed' }).click();
+  await has('+three');
+  await page.getByRole('button', { name: 'Show the prompt' }).click();
+  await has('of', '.step');
+  await shot(page, 'step');
+  await page.keyboard.press('ArrowLeft');
+  await until(async () => (await text('.step h2')).includes('Step 3'), 'the key leads to the step before');
+  await page.getByRole('button', { name: 'Fork from here' }).click();
+  await page.getByRole('textbox', { name: 'Name of the fork' }).fill('again');
+  await shot(page, 'fork');
+  await accessible(page, 'the question of a fork');
+  await page.locator('dialog').getByRole('button', { name: 'Fork' }).click();
+  await until(async () => (await text('.head h1')).includes('again'), 'the fork is shown');
+  await at(`/process/${ids.builder}/lineage`);
+  await until(async () => (await page.locator('.drawing .box').count()) === 2, 'the fork is in the family');
+  await shot(page, 'lineage-fork');
+  await accessible(page, 'the family');
+
+  // Hostile text, everywhere that text is.
+  for (const tab of ['summary', 'timeline', 'steps', 'conversation', 'context', 'calls', 'log']) {
+    await at(`/process/${ids.hostile}/${tab}`);
+    await page.waitForTimeout(200);
+    want((await page.evaluate(() => window.pwned)) === undefined, 'hostile text ran on ' + tab);
+    want((await page.locator('main script, main img, main iframe, main a[href^="javascript"]').count()) === 0, 'hostile text became markup on ' + tab);
+  }
+  await shot(page, 'hostile-log');
+
+  // A workflow, while it runs.
+  await at('/compose');
+  await has('release');
+  await shot(page, 'workflows');
+  await accessible(page, 'workflows');
+  await page.getByRole('link', { name: 'release' }).click();
+  await until(async () => (await page.locator('[data-node]').count()) === 5, 'five nodes');
+  await until(async () => (await page.locator('[data-node=plan]').getAttribute('data-state')) === 'succeeded', 'plan succeeds');
+  await until(async () => (await page.locator('[data-node=build]').getAttribute('data-state')) === 'running', 'build runs');
+  await until(async () => (await page.locator('[data-node=check]').textContent()).includes('3 of 3'), 'the fan is done');
+  await shot(page, 'workflow');
+  await accessible(page, 'a workflow');
+  await page.locator('[data-node=build]').click();
+  await has('node build hang');
+  await page.getByRole('button', { name: 'Steer' }).click();
+  await page.getByRole('textbox', { name: 'What it should know' }).fill('go on now');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByRole('button', { name: 'Pause', exact: true }).click().catch(() => {});
+  await at(`/compose/${ids.run}`);
+
+  // The others.
+  await at('/history');
+  await has('builder');
+  await shot(page, 'history');
+  await accessible(page, 'the history');
+  await page.keyboard.press('/');
+  await page.keyboard.type('mallory');
+  await until(async () => (await page.locator('.row[data-pid]').count()) === 1, 'one is found');
+  want(page.url().includes('q=mallory') || (await until(async () => page.url().includes('q=mallory'), 'the search is in the address')), '');
+  for (const by of ['day', 'agent', 'model', 'process']) {
+    await at('/cost?by=' + by);
+    await has('Tokens');
+    await accessible(page, 'cost by ' + by);
+  }
+  await shot(page, 'cost');
+  await at('/system');
+  await has('The largest histories');
+  await has('Chosen');
+  await shot(page, 'system');
+  await accessible(page, 'the system');
+
+  // What is alive can be ended from its page.
+  await at(`/process/${ids.alive}`);
+  await page.keyboard.press('K');
+  await page.locator('dialog').getByRole('button', { name: 'End it' }).click();
+  await until(async () => (await text('.head .badge')).includes('exit'), 'it has ended');
+
+  // Dark, and on a phone.
+  await page.emulateMedia({ colorScheme: 'dark' });
+  for (const hash of [`/process/${ids.builder}/timeline`, `/compose/${ids.run}`, `/process/${ids.builder}/steps`, '/history', '/cost', '/system']) {
+    await at(hash);
+    await page.waitForTimeout(200);
+    await accessible(page, hash + ' in the dark');
+    await shot(page, 'dark-' + hash.split('/').filter((w) => !w.includes('-')).join('-'));
+  }
+  await page.setViewportSize({ width: 390, height: 844 });
+  for (const hash of [`/process/${ids.builder}/timeline`, `/process/${ids.builder}/steps`, `/process/${ids.builder}/conversation`, `/process/${ids.builder}/files`, `/compose/${ids.run}`, '/history', '/cost', '/system']) {
+    await at(hash);
+    await page.waitForTimeout(200);
+    want(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), hash + ' has to be scrolled sideways on a phone');
+    await accessible(page, hash + ' on a phone');
+    await shot(page, 'phone-' + hash.split('/').filter((w) => !w.includes('-')).join('-'));
+  }
+});
