@@ -28,7 +28,10 @@ also those that have ended. A suspended process goes on with: rnix resume
 Columns: PID; STATE (created, running, suspended, zombie, dead, archived); WAIT, what it waits for, why
 it is suspended, or how it ended; STEP and limit; TOKENS, with ~ where we have counted them and not the
 provider; COST, with ? where nobody knows a price; ELAPSED, which stands still during a pause; MODEL;
-INTENT, after the name. A narrow terminal shows fewer columns.`,
+INTENT, after the name. A narrow terminal shows fewer columns.
+
+With --json, "seq" is the place in the event log up to which everything is in the rows, and
+how long a process waits or has something in hand is counted from "wait_since", "paused_at" and "doing".`,
 		Example:     examples(`rnix ps`, `rnix ps -a --limit 20`, `rnix ps --json | jq -r 'select(.state=="suspended").uuid'`),
 		Annotations: exits("0 1 2 12"),
 		Args:        noArgs,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,6 +85,7 @@ type shift struct {
 	table  *table
 	moved  []types.UUID         // rows that have changed, and the views do not know yet
 	kids   map[types.PID]string // what there is of OS children, by owner
+	told   []types.UUID         // who had a session with a platform
 }
 
 func newShift(d watching) *shift {
@@ -275,9 +277,11 @@ func (s *shift) lookAround() {
 		}
 	}
 	s.kids = kids
-	for _, id := range s.d.platforms.all() {
+	told := s.d.platforms.all()
+	for _, id := range slices.Concat(s.told, told) { // also those that have none any more
 		s.touch(id)
 	}
+	s.told = told
 }
 
 func (s *shift) touchPID(pid types.PID) {

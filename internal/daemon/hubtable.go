@@ -59,6 +59,7 @@ func (t *table) load() {
 			continue
 		}
 		if p := storedProc(&list[i]); t.all || p.State == stateSuspended {
+			p.Session = t.d.platforms.owing(p.UUID)
 			t.put(rowOf(&p, true))
 		}
 	}

@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -234,15 +236,12 @@ func (d platformer) close() error {
 	return nil
 }
 
-// all returns the processes that have a session.
+// all returns the processes that have a session, and those of which a platform has still to be told something.
 func (p *platforms) all() (ids []types.UUID) {
 	if !p.any.Load() {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id := range p.by {
-		ids = append(ids, id)
-	}
-	return ids
+	return slices.AppendSeq(slices.Collect(maps.Keys(p.by)), maps.Keys(p.owed))
 }

@@ -77,6 +77,7 @@ func (d watching) row(id types.UUID, all bool) (p ipc.Proc, stored, ok bool) {
 	}
 	if i, is := d.journal.Index().Get(id); is {
 		p = storedProc(&i)
+		p.Session = d.platforms.owing(id)
 		return p, true, all || p.State == stateSuspended
 	}
 	if a, is := gc.ArchiveOf(d.collector, id); is && all {
