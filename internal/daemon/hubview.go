@@ -168,6 +168,7 @@ func (s *shift) catchUp(v *view, now time.Time, soon func(time.Time)) {
 	f := s.table.wholeOf(v)
 	if !v.begun {
 		v.begun, v.last, v.seq = true, now, f.seq
+		clear(v.dirty) // that is in it
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
