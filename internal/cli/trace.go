@@ -12,6 +12,7 @@ import (
 
 	"rnix/internal/durable"
 	"rnix/internal/trace"
+	"rnix/internal/tui"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -125,7 +126,7 @@ func showTrace(ctx context.Context, c *ipc.Client, out *output, target string, o
 		out.talk("PID %d has not run yet", r.PID)
 		return nil
 	}
-	out.print(waterfall(&r, shownSpans(&r, o), out))
+	out.print(tui.Waterfall(&tui.Theme{ASCII: out.ascii, Color: out.out.color}, &r, shownSpans(&r, o), out.out.width))
 	traceTalk(&r, out)
 	return nil
 }

@@ -29,6 +29,7 @@ type fakeSource struct {
 	answers map[string]func(any) (any, error) // by method
 	streams []*fakeStream                     // +checklocks:mu
 	refuse  error                             // of Open
+	events  []any                             // frames of a stream of events, which then ends; an ipc.Missed is a gap
 }
 
 func (f *fakeSource) Call(_ context.Context, method string, req, resp any) error {
@@ -59,6 +60,13 @@ func (f *fakeSource) Open(_ context.Context, method string, req any) (Stream, er
 		return nil, f.refuse
 	}
 	s := &fakeStream{frames: make(chan any, 100)}
+	if method == ipc.Events.Name {
+		s.frames = make(chan any, len(f.events))
+		for _, e := range f.events {
+			s.frames <- e
+		}
+		close(s.frames)
+	}
 	f.streams = append(f.streams, s)
 	return s, nil
 }
@@ -84,6 +92,9 @@ func (s *fakeStream) Next(v any) (*ipc.Missed, error) {
 	f, ok := <-s.frames
 	if !ok {
 		return nil, io.EOF
+	}
+	if m, gap := f.(ipc.Missed); gap {
+		return &m, nil
 	}
 	raw, _ := json.Marshal(f)
 	return nil, json.Unmarshal(raw, v)

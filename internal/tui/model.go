@@ -90,6 +90,8 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 		return actionDone(m, msg)
 	case foundMsg:
 		found(m, msg)
+	case goneTo:
+		arrive(m, msg)
 	case tea.KeyReleaseMsg, tea.MouseReleaseMsg, tea.MouseMotionMsg, tea.ColorProfileMsg, tea.EnvMsg, tea.FocusMsg, tea.BlurMsg:
 	default:
 		var cmds []tea.Cmd

@@ -41,6 +41,15 @@ func newPanes(e *env) []pane {
 	return []pane{
 		newDetailPane(e),
 		newStepsPane(e),
+		newLogPane(e),
+		newTalkPane(e),
+		newFilesPane(e),
+		newCtxPane(e),
+		newComposePane(e),
+		newCostPane(e),
+		newMailPane(e),
+		newLineagePane(e),
+		newTracePane(e),
 	}
 }
 

@@ -66,7 +66,7 @@ func (b *bench) showPane(title string) {
 // settle runs all that is to be done, the clock's part too.
 func (b *bench) settle() {
 	b.t.Helper()
-	for range 20 {
+	for range 50000 {
 		b.run()
 		if len(b.waits) == 0 {
 			break
@@ -203,6 +203,7 @@ func TestAnAnswerThatIsRefusedOrLateIsShownAsSuch(t *testing.T) {
 			}
 			b.frame(true)
 			b.list.sel = uuid(99)
+			b.send(struct{}{})
 			b.send(struct{}{})
 			b.settle()
 			if text := b.pane().view(80, 20); !strings.Contains(text, noProcess) {

@@ -1,4 +1,4 @@
-package cli
+package tui
 
 import (
 	"fmt"
@@ -87,9 +87,9 @@ func (x *axis) bar(s *trace.Span, parts []trace.Part) string {
 	return strings.TrimRight(string(cells), " ")
 }
 
-// waterfall draws the spans, one line each.
-func waterfall(r *ipc.TraceResponse, spans []trace.Span, out *output) string {
-	width := out.out.width
+// Waterfall draws the spans of a trace in lines of so many cells, one line each: spans are those of r that are to be seen. width 0 = there
+// is no terminal.
+func Waterfall(t *Theme, r *ipc.TraceResponse, spans []trace.Span, width int) string {
 	if width <= 0 {
 		width = waterfallWidth
 	}
@@ -101,8 +101,8 @@ func waterfall(r *ipc.TraceResponse, spans []trace.Span, out *output) string {
 		}
 	}
 	for i := range spans {
-		labels[i] = strings.Repeat("  ", min(depth[spans[i].ID], mostIndent)) + spanLabel(&spans[i])
-		widest = max(widest, cells(labels[i]))
+		labels[i] = strings.Repeat("  ", min(depth[spans[i].ID], mostIndent)) + t.spanLabel(&spans[i])
+		widest = max(widest, t.cells(labels[i]))
 	}
 	const times = 7
 	rest := width - 2*(times+2) - 2 // both times, and the mark
@@ -116,10 +116,10 @@ func waterfall(r *ipc.TraceResponse, spans []trace.Span, out *output) string {
 		own[p.Span] = append(own[p.Span], p)
 	}
 	var b strings.Builder
-	head := fmt.Sprintf("  %s  %*s  %*s  ", pad("SPAN", label), times, "TIME", times, "PATH")
+	head := fmt.Sprintf("  %s  %*s  %*s  ", t.pad("SPAN", label), times, "TIME", times, "PATH")
 	end := shortTime(x.whole.Round(time.Microsecond))
-	scale := "0" + strings.Repeat(" ", max(x.cells-1-cells(end), 1)) + end
-	b.WriteString(out.out.paint(dim, strings.TrimRight(head+scale, " ")) + "\n")
+	scale := "0" + strings.Repeat(" ", max(x.cells-1-t.cells(end), 1)) + end
+	b.WriteString(t.paint(dim, strings.TrimRight(head+scale, " ")) + "\n")
 	for i := range spans {
 		s := &spans[i]
 		mark, path := " ", ""
@@ -129,8 +129,8 @@ func waterfall(r *ipc.TraceResponse, spans []trace.Span, out *output) string {
 		if s.CriticalNs > 0 {
 			path = shortTime(s.CriticalNs)
 		}
-		line := fmt.Sprintf("%s %s  %*s  %*s  %s", mark, pad(cutTo(labels[i], label, out.ascii), label), times, shortTime(s.Dur-s.IdleNs), times, path, x.bar(s, own[s.ID]))
-		b.WriteString(strings.TrimRight(out.out.paint(spanStyle(s), strings.TrimRight(line, " ")), " ") + "\n")
+		line := fmt.Sprintf("%s %s  %*s  %*s  %s", mark, t.pad(labels[i], label), times, shortTime(s.Dur-s.IdleNs), times, path, x.bar(s, own[s.ID]))
+		b.WriteString(strings.TrimRight(t.paint(spanStyle(s), strings.TrimRight(line, " ")), " ") + "\n")
 	}
 	b.WriteString(pathLine(r) + "\n")
 	return b.String()
@@ -138,17 +138,6 @@ func waterfall(r *ipc.TraceResponse, spans []trace.Span, out *output) string {
 
 // shortTime is a duration in ASCII and at most seven cells.
 func shortTime(d time.Duration) string { return strings.ReplaceAll(debug.Duration(d), "µ", "u") }
-
-// cutTo cuts a label, with an ellipsis that the terminal can show.
-func cutTo(s string, limit int, ascii bool) string {
-	if !ascii || cells(s) <= limit {
-		return cut(s, limit)
-	}
-	return strings.TrimSuffix(cut(s, limit-1), "…") + ".."
-}
-
-// pad fills text up to so many cells.
-func pad(s string, width int) string { return s + strings.Repeat(" ", max(width-cells(s), 0)) }
 
 func spanStyle(s *trace.Span) style {
 	switch {
@@ -163,37 +152,37 @@ func spanStyle(s *trace.Span) style {
 }
 
 // spanLabel says what a span is of.
-func spanLabel(s *trace.Span) string {
+func (t *Theme) spanLabel(s *trace.Span) string {
 	var text string
 	switch s.Kind {
 	case trace.Process:
-		text = "PID " + s.PID.String() + " " + oneLine(s.Name)
+		text = "PID " + s.PID.String() + " " + t.line(s.Name)
 		if s.Runs > 1 {
 			text += " (" + strconv.Itoa(s.Runs) + " runs)"
 		}
 		if s.Exit != nil && s.Exit.Code != types.ExitOK {
-			text += ": " + oneLine(s.Exit.Reason)
+			text += ": " + t.line(s.Exit.Reason)
 		}
 	case trace.Tool:
-		text = oneLine(s.Name)
+		text = t.line(s.Name)
 		if s.Attempt > 1 {
 			text += " (attempt " + strconv.Itoa(s.Attempt) + ")"
 		}
 		if s.Status == trace.Failed {
-			text += " failed: " + with2(string(s.Code), oneLine(s.Err))
+			text += " failed: " + with2(string(s.Code), t.line(s.Err))
 		} else if s.Open {
 			text += " " + string(s.Verdict)
 		}
 	case trace.Model:
-		text = oneLine(s.Name)
+		text = t.line(s.Name)
 		if s.Tokens > 0 {
-			text += " " + tokens(s.Tokens, s.Estimated)
+			text += " " + approx(s.Tokens, s.Estimated)
 		}
 		if s.Status == trace.Failed {
-			text += " failed: " + with2(string(s.Code), oneLine(s.Err))
+			text += " failed: " + with2(string(s.Code), t.line(s.Err))
 		}
 	default:
-		text = oneLine(s.Name)
+		text = t.line(s.Name)
 	}
 	return text
 }

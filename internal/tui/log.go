@@ -1,0 +1,368 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"rnix/debug"
+	"rnix/internal/event"
+	"rnix/ipc"
+)
+
+// category is a sort of lines of the log that is shown or not.
+type category string
+
+const (
+	catThink  category = "think"
+	catTool   category = "tool"
+	catOutput category = "output"
+	catWarn   category = "warning"
+	catLife   category = "steps" // steps, states, messages: all that is no line of a log
+	catCalls  category = "syscalls"
+	catLost   category = "lost" // what was missed; always shown
+)
+
+// How much of a log is kept.
+const (
+	logLines    = 5000
+	logBytes    = 4 << 20
+	logLineSize = 64 << 10 // of one line
+)
+
+// logLine is a line of the log, or several of one text.
+type logLine struct {
+	cat  category
+	text string
+}
+
+// logPane shows what a process does, as it does it.
+type logPane struct {
+	e     *env
+	sub   subject
+	ear   listener
+	lines []logLine
+	bytes int
+	gone  int // lines that are kept no more
+	lost  uint64
+	off   map[category]bool
+	calls bool // syscalls are asked for
+	tree  bool // those below it, too
+	long  *long
+}
+
+func newLogPane(e *env) *logPane {
+	return &logPane{e: e, ear: listener{e: e}, off: map[category]bool{}, long: newLong(e.t)}
+}
+
+func (l *logPane) title() string { return "Log" }
+func (l *logPane) text() *long   { return l.long }
+func (l *logPane) hide()         { l.ear.close() }
+
+// lifeKinds are the events that a log shows besides the lines of the log itself.
+var lifeKinds = []event.Kind{event.LogLine, event.Spawned, event.StepStarted, event.StepEnded, event.StateChanged, event.Signalled, event.Paused, event.Resumed, event.Waiting, event.Exited,
+	event.Reaped, event.Reparented, event.Compacted, event.Mounted, event.Unmounted, event.StorageError, event.Grouped, event.Snapshot, event.Messaged, event.Delivered, event.NodeChanged,
+	event.Stalled, event.Leased, event.Lag}
+
+func (l *logPane) show(p *ipc.Proc) tea.Cmd {
+	before := l.sub.state
+	other, _ := l.sub.take(p)
+	switch {
+	case l.sub.none():
+		l.ear.close()
+		return nil
+	case other:
+		return l.begin()
+	case l.ear.done && before != p.State:
+		return l.ear.resume()
+	case !l.ear.done:
+		return l.ear.resume()
+	}
+	return nil
+}
+
+// begin reads the log from its beginning.
+func (l *logPane) begin() tea.Cmd {
+	l.lines, l.bytes, l.gone, l.lost = nil, 0, 0, 0
+	l.long.set("")
+	l.long.parts = nil
+	l.long.home()
+	l.long.tail = true
+	req := ipc.EventsRequest{Target: l.sub.target(), Tree: l.tree, History: true, Follow: true, Kinds: lifeKinds}
+	if p := l.sub.proc; p.State == stateDead || p.State == stateArchived {
+		req.Follow = false
+	}
+	if l.calls {
+		req.Kinds = append(slices.Clone(lifeKinds), event.Syscall)
+	}
+	return l.ear.about(req)
+}
+
+func (l *logPane) update(msg tea.Msg) tea.Cmd {
+	cmd, got := l.ear.update(msg)
+	if len(got) > 0 {
+		l.hear(got)
+	}
+	return cmd
+}
+
+// hear takes lines in.
+func (l *logPane) hear(got []heard) {
+	var text strings.Builder
+	for i := range got {
+		n := lineOf(&got[i])
+		if m := got[i].missed; m != nil {
+			l.lost += m.To - m.From + 1
+		}
+		l.lines = append(l.lines, n)
+		l.bytes += len(n.text)
+		if !l.off[n.cat] {
+			text.WriteString(n.text + "\n")
+		}
+	}
+	if len(l.lines) > logLines || l.bytes > logBytes {
+		l.trim()
+		l.render()
+		return
+	}
+	if text.Len() > 0 {
+		l.long.add(text.String())
+	}
+}
+
+// trim drops the oldest lines, a quarter more than it has to, so that it is not done for each line.
+func (l *logPane) trim() {
+	n := 0
+	for ; n < len(l.lines) && (len(l.lines)-n > logLines*3/4 || l.bytes > logBytes*3/4); n++ {
+		l.bytes -= len(l.lines[n].text)
+	}
+	l.lines = append([]logLine(nil), l.lines[n:]...)
+	l.gone += n
+}
+
+// render makes the text anew, and stays at its place as far as it is still there.
+func (l *logPane) render() {
+	var text strings.Builder
+	for _, n := range l.lines {
+		if !l.off[n.cat] {
+			text.WriteString(n.text + "\n")
+		}
+	}
+	before, at := len(l.long.parts), l.long.at
+	l.long.set(text.String())
+	if cut := before - len(l.long.parts); cut > 0 && !l.long.tail {
+		l.long.at = place2{max(at.part-cut, 0), 0}
+	}
+	if l.long.tail {
+		l.long.end()
+	}
+}
+
+// lineOf renders a piece of the log. It is cleaned where it is shown.
+func lineOf(h *heard) logLine {
+	if m := h.missed; m != nil {
+		return logLine{catLost, fmt.Sprintf("-- events %d to %d of the daemon are missed: this screen was too slow for them --", m.From, m.To)}
+	}
+	ev := &h.ev
+	ev.Time = ev.Time.Local()
+	cat := catLife
+	switch ev.Kind {
+	case event.LogLine:
+		switch cat = category(ev.Name); cat {
+		case catThink, catTool, catOutput, catWarn:
+		default:
+			cat = catOutput
+		}
+	case event.Syscall:
+		cat = catCalls
+	case event.Lag:
+		cat = catLost
+	}
+	text := debug.Line(ev)
+	if len(text) > logLineSize {
+		text = text[:logLineSize] + fmt.Sprintf(" (%s more bytes)", number(len(text)-logLineSize))
+	}
+	return logLine{cat, text}
+}
+
+func (l *logPane) view(w, h int) string {
+	t := l.e.t
+	if l.sub.none() {
+		return noProcess
+	}
+	var parts []string
+	if l.ear.err != nil {
+		parts = append(parts, l.ear.state(t))
+	}
+	if l.long.tail {
+		parts = append(parts, "follows")
+	} else {
+		parts = append(parts, "stands still (f follows)")
+	}
+	if l.lost > 0 {
+		parts = append(parts, plural(int(l.lost), "event", "events")+" missed")
+	}
+	if l.tree {
+		parts = append(parts, "with all below it")
+	}
+	var off []string
+	for _, c := range []category{catThink, catTool, catOutput, catWarn, catLife} {
+		if l.off[c] {
+			off = append(off, string(c))
+		}
+	}
+	if len(off) > 0 {
+		parts = append(parts, "without "+strings.Join(off, ", "))
+	}
+	if l.gone > 0 {
+		parts = append(parts, plural(l.gone, "older line is", "older lines are")+" not kept here")
+	}
+	if l.ear.done {
+		parts = append(parts, l.ear.state(t))
+	}
+	parts = append(parts, plural(len(l.lines), "line", "lines"))
+	return headed(t, strings.Join(parts, t.dot()), w, h, l.long.view(w, max(h-1, 0)))
+}
+
+func (l *logPane) keys() []binding {
+	toggle := func(k string, c category, what string) binding {
+		return key(inPane, k, "show or hide "+what, "", act(func(m *Model) {
+			l.off[c] = !l.off[c]
+			l.render()
+			m.say(what + map[bool]string{true: " are hidden", false: " are shown"}[l.off[c]])
+		}))
+	}
+	return []binding{
+		key(inPane, "f", "follow the end, or stand still", "follow", act(func(*Model) {
+			if l.long.tail = !l.long.tail; l.long.tail {
+				l.long.end()
+			}
+		})),
+		toggle("t", catThink, "thoughts"),
+		toggle("c", catTool, "tools"),
+		toggle("o", catOutput, "outputs"),
+		toggle("w", catWarn, "warnings"),
+		toggle("e", catLife, "steps and states"),
+		key(inPane, "y", "read the log again with syscalls, or without", "", func(*Model) tea.Cmd {
+			l.calls = !l.calls
+			return l.again()
+		}),
+		key(inPane, "T", "read the log again with all processes below it, or without", "", func(*Model) tea.Cmd {
+			l.tree = !l.tree
+			return l.again()
+		}),
+	}
+}
+
+func (l *logPane) again() tea.Cmd {
+	if l.sub.none() {
+		return nil
+	}
+	return l.begin()
+}
+
+// mailPane shows the groups of the system, and the messages that a process was sent.
+type mailPane struct {
+	e      *env
+	sub    subject
+	ear    listener
+	groups *fetch[ipc.Empty, ipc.GroupsResponse]
+	lines  []string
+	gone   int
+	long   *long
+}
+
+// mailLines is how many messages are kept.
+const mailLines = 1000
+
+func newMailPane(e *env) *mailPane {
+	return &mailPane{e: e, ear: listener{e: e}, groups: newFetch(e, ipc.ListGroups), long: newLong(e.t)}
+}
+
+func (p *mailPane) title() string   { return "Mail" }
+func (p *mailPane) text() *long     { return p.long }
+func (p *mailPane) hide()           { p.ear.close() }
+func (p *mailPane) keys() []binding { return nil }
+
+func (p *mailPane) show(proc *ipc.Proc) tea.Cmd {
+	before := p.sub.state
+	other, changed := p.sub.take(proc)
+	if p.sub.none() {
+		p.ear.close()
+		return nil
+	}
+	var cmds []tea.Cmd
+	if changed || p.groups.err != nil {
+		cmds = append(cmds, p.groups.ask(ipc.Empty{}))
+	}
+	switch {
+	case other:
+		p.lines, p.gone = nil, 0
+		p.long.home()
+		ended := proc.State == stateDead || proc.State == stateArchived
+		cmds = append(cmds, p.ear.about(ipc.EventsRequest{Target: p.sub.target(), History: true, Follow: !ended, Kinds: []event.Kind{event.Messaged, event.Delivered, event.Grouped}}))
+		p.render()
+	case !p.ear.done || before != proc.State:
+		cmds = append(cmds, p.ear.resume())
+	}
+	return tea.Batch(cmds...)
+}
+
+func (p *mailPane) update(msg tea.Msg) tea.Cmd {
+	cmd, got := p.ear.update(msg)
+	for i := range got {
+		p.lines = append(p.lines, lineOf(&got[i]).text)
+	}
+	if n := len(p.lines) - mailLines; n > 0 {
+		p.lines, p.gone = append([]string(nil), p.lines[n:]...), p.gone+n
+	}
+	cmd2, fresh := p.groups.update(msg)
+	if _, mine := msg.(heardMsg); fresh || mine && !p.sub.none() {
+		p.render()
+	}
+	return tea.Batch(cmd, cmd2)
+}
+
+func (p *mailPane) render() {
+	t := p.e.t
+	var b strings.Builder
+	b.WriteString("MESSAGES\n")
+	if state := p.ear.state(t); p.ear.err != nil {
+		b.WriteString(state + "\n")
+	}
+	if p.gone > 0 {
+		fmt.Fprintf(&b, "(%s not kept here)\n", plural(p.gone, "older one is", "older ones are"))
+	}
+	for _, l := range p.lines {
+		b.WriteString(l + "\n")
+	}
+	if len(p.lines) == 0 && p.ear.err == nil {
+		b.WriteString("none that is still known\n")
+	}
+	state := p.groups.state(t)
+	if state == "" && len(p.groups.got.Groups) == 0 {
+		state = "no group has members"
+	}
+	heading(&b, "GROUPS", state)
+	for _, g := range p.groups.got.Groups {
+		var members []string
+		for _, pid := range g.Members {
+			name := pid.String()
+			if pid == p.sub.proc.PID {
+				name = "[" + name + "]"
+			}
+			members = append(members, name)
+		}
+		fmt.Fprintf(&b, "%d  %s: PID %s\n", g.ID, t.line(g.Name), strings.Join(members, " "))
+	}
+	p.long.set(b.String())
+}
+
+func (p *mailPane) view(w, h int) string {
+	if p.sub.none() {
+		return noProcess
+	}
+	return p.long.view(w, h)
+}

@@ -1,0 +1,139 @@
+package tui
+
+import (
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"rnix/internal/trace"
+	"rnix/ipc"
+)
+
+// tracePane shows where the time of a process and of those below it went.
+type tracePane struct {
+	e        *env
+	sub      subject
+	get      *fetch[ipc.TraceRequest, ipc.TraceResponse]
+	critical bool // only what the critical path goes through
+	alone    bool // without the processes below it
+	wide     int  // the width that the text was made for
+	long     *long
+}
+
+const (
+	traceEvery = 2 * time.Second
+	traceSpans = 2000 // at most
+)
+
+func newTracePane(e *env) *tracePane {
+	p := &tracePane{e: e, get: newFetch(e, ipc.ShowTrace), long: newLong(e.t)}
+	p.get.least = traceEvery
+	return p
+}
+
+func (p *tracePane) title() string { return "Trace" }
+func (p *tracePane) text() *long   { return p.long }
+
+func (p *tracePane) show(proc *ipc.Proc) tea.Cmd {
+	other, changed := p.sub.take(proc)
+	if other {
+		p.get.forget()
+		p.long.home()
+	}
+	if p.sub.none() || !changed && p.get.err == nil {
+		return nil
+	}
+	return p.get.ask(p.request())
+}
+
+func (p *tracePane) request() ipc.TraceRequest {
+	below := !p.alone
+	return ipc.TraceRequest{Target: p.sub.target(), Children: &below, Limit: traceSpans}
+}
+
+func (p *tracePane) update(msg tea.Msg) tea.Cmd {
+	cmd, fresh := p.get.update(msg)
+	if fresh {
+		p.wide = 0
+	}
+	return cmd
+}
+
+func (p *tracePane) view(w, h int) string {
+	t := p.e.t
+	if p.sub.none() {
+		return noProcess
+	}
+	if state := p.get.state(t); state != "" {
+		return t.cut(state, w)
+	}
+	if p.wide != w {
+		p.wide = w
+		p.long.set(p.content(w))
+	}
+	if p.get.err != nil {
+		return headed(t, "as it was known; "+t.line(errorText(p.get.err)), w, h, p.long.view(w, max(h-1, 0)))
+	}
+	return p.long.view(w, h)
+}
+
+// content is the waterfall, what made the process fail, and what is left out, in w cells.
+func (p *tracePane) content(w int) string {
+	r, t := &p.get.got, p.e.t
+	if len(r.Spans) == 0 || r.Spans[0].Runs == 0 {
+		return "it has not run yet"
+	}
+	spans := r.Spans
+	if p.critical {
+		spans = nil
+		for i := range r.Spans {
+			if r.Spans[i].Critical {
+				spans = append(spans, r.Spans[i])
+			}
+		}
+	}
+	bare := *t
+	bare.Color = false
+	var b strings.Builder
+	for line := range strings.SplitSeq(Waterfall(&bare, r, spans, w), "\n") {
+		if !strings.HasPrefix(line, "critical path") {
+			line = t.cut(line, w)
+		}
+		b.WriteString(line + "\n")
+	}
+	if r.Cut > 0 {
+		b.WriteString(plural(r.Cut, "span is", "spans are") + " left out\n")
+	}
+	for _, m := range r.Missing {
+		b.WriteString("not in the trace: " + t.line(m) + "\n")
+	}
+	if len(r.Blame) > 0 {
+		heading(&b, "WHAT MADE IT FAIL", "")
+	}
+	for i := range r.Blame {
+		f := &r.Blame[i]
+		b.WriteString(blanks(2*min(i, 12)) + blameText(t, f) + "\n")
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+func blameText(t *Theme, f *trace.Blame) string {
+	s := "PID " + f.PID.String() + " " + string(f.Kind) + " " + t.line(f.Name)
+	if f.Step > 0 {
+		s += ", step " + number(f.Step)
+	}
+	return s + ": " + strings.TrimSpace(string(f.Code)+" "+t.line(f.Err))
+}
+
+func (p *tracePane) keys() []binding {
+	return []binding{
+		key(inPane, "c", "only the critical path, or all", "critical", act(func(*Model) { p.critical, p.wide = !p.critical, 0 })),
+		key(inPane, "a", "this process alone, or with all below it", "alone", func(*Model) tea.Cmd {
+			if p.alone = !p.alone; p.sub.none() {
+				return nil
+			}
+			return p.get.about(p.request())
+		}),
+	}
+}
