@@ -3,6 +3,7 @@ package ipc
 import (
 	"time"
 
+	"rnix/debug"
 	"rnix/internal/event"
 	"rnix/internal/step"
 	"rnix/types"
@@ -211,4 +212,10 @@ type EventsRequest struct {
 	Follow   bool         `json:"follow"`              // go on until the client leaves; else end at what is there
 	UntilEnd bool         `json:"until_end,omitempty"` // end after the Reaped or Exited event of Target
 	Kinds    []event.Kind `json:"kinds,omitempty"`     // empty = all
+	// Targets are further processes, besides Target. With UntilEnd all of them have to end.
+	Targets []string `json:"targets,omitempty"`
+	// Filter picks events; null = all. What is missing is always told.
+	Filter *debug.Filter `json:"filter,omitempty"`
+	Since  time.Time     `json:"since,omitzero"` // only events that are not older
+	Tail   int           `json:"tail,omitempty"` // of the past, only the last so many that are picked, at most 10,000; 0 = all
 }

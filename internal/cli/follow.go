@@ -3,8 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"time"
 
+	"rnix/debug"
 	"rnix/internal/event"
 	"rnix/ipc"
 )
@@ -12,46 +15,140 @@ import (
 // showEvents writes the events that req selects, one line each. render returns "" for what is not
 // to be shown.
 func showEvents(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsRequest, wants func(*event.Event) bool, render func(*event.Event) string) error {
-	feed, err := ipc.Open(ctx, c, ipc.Events, req)
-	if err != nil {
-		return err
-	}
-	defer feed.Close()
 	shown := false
-	for {
-		f, err := feed.Next()
+	m := &misses{}
+	err := eachEvent(ctx, c, out, req, m, func(f *ipc.Frame[event.Event]) {
 		switch {
-		case errors.Is(err, io.EOF):
-			if !shown {
-				out.talk("there is nothing to show yet")
-			}
-			return nil
-		case err != nil && gone(err) && req.Follow:
-			return unreachable(err)
-		case err != nil:
-			return err
-		case out.broken != nil:
-			return nil // nobody reads; the reason is reported at the end
-		case f.Missed != nil:
-			shown = true
-			out.say("events " + number(int(f.Missed.From)) + " to " + number(int(f.Missed.To)) + " are missing: they came faster than they could be shown")
-		case wants != nil && !wants(&f.Data):
+		case wants != nil && f.Data.Kind != event.Lag && !wants(&f.Data):
 		case out.json():
 			out.jsonLine(f.Raw)
+			shown = true
 		default:
 			if line := render(&f.Data); line != "" {
 				out.print(line + "\n")
 				shown = true
 			}
 		}
+	}, func(x missed) {
+		shown = true
+		if out.json() {
+			out.object(x)
+			return
+		}
+		out.print(out.out.paint(yellow, x.line()) + "\n")
+	})
+	if text := m.text(); text != "" {
+		out.warn(text)
+	}
+	if err == nil && !shown {
+		out.talk("there is nothing to show yet")
+	}
+	return err
+}
+
+// eachEvent hands on the events that req selects, and what was missed in the place where it would have been. It
+// returns nil when the stream is complete, or nobody reads what is written.
+func eachEvent(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsRequest, m *misses, got func(*ipc.Frame[event.Event]), lost func(missed)) error {
+	feed, err := ipc.Open(ctx, c, ipc.Events, req)
+	if err != nil {
+		return err
+	}
+	defer feed.Close()
+	for {
+		f, err := feed.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil && gone(err) && req.Follow:
+			return unreachable(err)
+		case err != nil:
+			return err
+		case out.broken != nil:
+			return nil // the reason is reported at the end
+		case f.Missed != nil:
+			lost(m.range_(f.Missed.From, f.Missed.To, time.Now()))
+		default:
+			m.event(&f.Data)
+			got(&f)
+		}
 	}
 }
 
-// about returns the request for the events of a target, or of all processes.
+// misses counts what was not shown.
+type misses struct {
+	last   time.Time // of the last event that was seen
+	ranges int
+	events uint64
+	most   bool // some ranges may hold events of others
+}
+
+// missed is a range of events that could not be shown. Part of the wire format of --json.
+type missed struct {
+	Kind   string    `json:"kind"` // missed
+	From   uint64    `json:"from"`
+	To     uint64    `json:"to"`
+	Count  uint64    `json:"count"`
+	After  time.Time `json:"after,omitzero"` // the event before; zero = there was none
+	Before time.Time `json:"before"`         // when it was known
+}
+
+// range_ counts a range that the stream has lost.
+func (m *misses) range_(from, to uint64, now time.Time) missed {
+	x := missed{Kind: "missed", From: from, To: to, Count: to - from + 1, After: m.last, Before: now}
+	m.ranges++
+	m.events += x.Count
+	m.most = true // whose they are, nobody knows any more
+	return x
+}
+
+// event notes an event; one of a file may say that others are missing before it.
+func (m *misses) event(e *event.Event) {
+	if from, to, ok := event.Missing(e); ok {
+		m.ranges++
+		m.events += to - from + 1
+		m.most = true
+	} else if e.Kind == event.Lag {
+		m.ranges++
+	}
+	if e.Kind != event.Lag {
+		m.last = e.Time
+	}
+}
+
+// line says what was missed, in its place.
+func (x *missed) line() string {
+	when := "before " + x.Before.Local().Format("15:04:05.000")
+	if !x.After.IsZero() {
+		when = "between " + x.After.Local().Format("15:04:05.000") + " and " + x.Before.Local().Format("15:04:05.000")
+	}
+	return fmt.Sprintf("missed %s, %d to %d, %s: they came faster than they could be shown", plural(int(x.Count), "event", "events"), x.From, x.To, when)
+}
+
+// text says how much was missed in all; empty = nothing.
+func (m *misses) text() string {
+	if m.ranges == 0 {
+		return ""
+	}
+	most := ""
+	if m.most {
+		most = ", as far as they belong to what is shown: at most " + plural(int(m.events), "event", "events")
+	}
+	return fmt.Sprintf("events are missing in %s%s", plural(m.ranges, "place", "places"), most)
+}
+
+// about returns the request for the events of targets, or of all processes.
 func about(args []string, follow, tree bool) ipc.EventsRequest {
 	req := ipc.EventsRequest{History: true, Follow: follow, Tree: tree}
 	if len(args) > 0 {
-		req.Target, req.UntilEnd = args[0], follow
+		req.Target, req.Targets, req.UntilEnd = args[0], args[1:], follow
 	}
 	return req
+}
+
+// lagLine says which events a file does not have: how many at most, and since when.
+func lagLine(e *event.Event) string {
+	if from, to, ok := event.Missing(e); ok {
+		return fmt.Sprintf("%s %s at most %s may be missing here, %d to %d: the file could not be written in time", e.Time.Local().Format("15:04:05.000"), e.PID, plural(int(to-from+1), "event", "events"), from, to)
+	}
+	return e.Time.Local().Format("15:04:05.000") + " " + e.PID.String() + " " + debug.Sanitize(e.Text)
 }

@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,71 +11,102 @@ import (
 	"rnix/types"
 )
 
-// categories are the kinds of log lines.
-func categories() []string { return []string{"think", "tool", "output", "warning"} }
-
 func logCmd(a *app) *cobra.Command {
-	var follow, tree bool
+	var past pastFlags
 	var category []string
+	var level string
 	c := &cobra.Command{
-		Use:        "log [PROCESS]",
+		Use:        "log [PROCESS...]",
 		Aliases:    []string{"logs"},
 		SuggestFor: []string{"tail", "attach"},
-		Short:      "show what an agent thinks, says and reads",
-		Long: `Log shows the log of a process, alive or dead: what it thinks, what its model says, what its tools
-print, and how it ended if that was no success. Without a process it shows those of all that are alive.
-With -f it goes on until the process ends or you press Ctrl+C, which only ends the looking.`,
-		Example:           examples(`rnix log 3`, `rnix log -f night`, `rnix log 3 --category tool,warning`, `rnix log --json 0191f3a2`),
+		Short:      "show what agents think, say and read",
+		Long: `Log shows the log of processes, alive or dead: what they think, what their models say, what their tools
+print, what went wrong, and how they ended if that was no success; of several in the order of time. Without a
+process it shows those of all that are alive. With -f it goes on until they end or you press Ctrl+C, which
+only ends the looking.
+
+Levels: debug (think), info (tool, output), warning, error (what failed). --level shows one and those above
+it. Where lines are missing, it says so.`,
+		Example: examples(`rnix log 3`, `rnix log -f night`, `rnix log 3 4 --since 10m`, `rnix log -f -n 20 --tree 3`, `rnix log 3 --category tool,warning`, `rnix log --level warning`,
+			`rnix log --json 0191f3a2`),
 		Annotations:       exits("0 1 2 10 12 130"),
-		Args:              argsOf(0, 1, ""),
-		ValidArgsFunction: onlyFirst(completeProcs(a, true)),
+		Args:              argsOf(0, -1, ""),
+		ValidArgsFunction: completeProcs(a, true),
 		RunE: func(c *cobra.Command, args []string) error {
-			for _, name := range category {
-				if !slices.Contains(categories(), name) {
-					return usagef("", "--category %q is none of %s", name, strings.Join(categories(), ", "))
-				}
+			req, err := past.request(c, args, time.Now())
+			if err != nil {
+				return err
+			}
+			req.Filter = &debug.Filter{Log: true, Categories: category, Level: debug.Level(level)}
+			if _, err := req.Filter.Matcher(); err != nil {
+				return usagef("", "%s", reasonOf(err))
+			}
+			if c.Flags().Changed("level") && level == "" {
+				return usagef("", "--level is empty")
 			}
 			client, err := a.connect(c.Context())
 			if err != nil {
 				return err
 			}
-			req := about(args, follow, tree)
-			req.Kinds = []event.Kind{event.LogLine, event.Exited}
-			wants := func(e *event.Event) bool {
-				name := e.Name
-				if e.Kind == event.Exited {
-					if name = "warning"; e.Exit == nil || e.Exit.Code == 0 {
-						return false
-					}
-				}
-				return len(category) == 0 || slices.Contains(category, name)
-			}
-			return showEvents(c.Context(), client, a.out, req, wants, func(e *event.Event) string { return logLine(&a.out.out, e) })
+			req.Kinds = []event.Kind{event.LogLine, event.Exited, event.StorageError, event.Stalled, event.Lag}
+			return showEvents(c.Context(), client, a.out, req, nil, func(e *event.Event) string { return logLine(&a.out.out, e) })
 		},
 	}
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the process ends")
-	c.Flags().BoolVarP(&tree, "tree", "t", false, "the descendants too")
-	c.Flags().StringSliceVarP(&category, "category", "c", nil, "only these: "+strings.Join(categories(), ", "))
-	_ = c.RegisterFlagCompletionFunc("category", cobra.FixedCompletions(categories(), cobra.ShellCompDirectiveNoFileComp))
+	past.add(c)
+	c.Flags().StringSliceVarP(&category, "category", "c", nil, "only these: "+strings.Join(debug.Categories(), ", "))
+	c.Flags().StringVarP(&level, "level", "l", "", "only this level and those above it: "+levelWords())
+	fixed := func(words []string) completer {
+		return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
+	}
+	_ = c.RegisterFlagCompletionFunc("category", fixed(debug.Categories()))
+	_ = c.RegisterFlagCompletionFunc("level", fixed(strings.Split(levelWords(), ", ")))
 	return c
 }
 
-// logLine renders a log line, with its category coloured.
+func levelWords() string {
+	var words []string
+	for _, l := range debug.Levels() {
+		words = append(words, string(l))
+	}
+	return strings.Join(words, ", ")
+}
+
+// logLine renders a line of a log, with its category coloured.
 func logLine(s *stream, e *event.Event) string {
 	l, said := debug.LogEntry(e)
 	name := e.Name
 	if !said { // it has ended without success, which may be all there is
-		name = "warning"
-		l = types.LogEntry{Seq: e.Seq, Time: e.Time, PID: e.PID, Category: name, Text: exitText(e.Exit)}
-		if e.Result == suspended {
-			l.Text = "suspended: " + oneLine(e.Exit.Reason)
-		}
+		name = debug.CategoryOf(e)
+		l = types.LogEntry{Seq: e.Seq, Time: e.Time, PID: e.PID, Category: name, Text: logText(e)}
 	}
 	l.Time = l.Time.Local()
 	line := debug.LogLine(l)
 	st, ok := map[string]style{"think": dim, "tool": cyan, "output": green, "warning": yellow}[name]
+	if debug.LevelOf(e) == debug.LevelError {
+		st = red
+	}
 	if !ok || !s.color {
 		return line
 	}
 	return strings.Replace(line, "["+name+"]", s.paint(st, "["+name+"]"), 1)
+}
+
+// logText says what an event is about that is no line of a log.
+func logText(e *event.Event) string {
+	switch e.Kind {
+	case event.Lag:
+		_, text, _ := strings.Cut(lagLine(e), " "+e.PID.String()+" ")
+		return text
+	case event.StorageError:
+		return "storage error: " + oneLine(e.Path) + ": " + oneLine(e.Err)
+	case event.Stalled:
+		if e.Result == "over" {
+			return "makes progress again"
+		}
+		return "no progress for " + debug.Duration(e.Dur) + ": " + oneLine(e.Text)
+	}
+	if e.Result == suspended {
+		return "suspended: " + oneLine(e.Exit.Reason)
+	}
+	return exitText(e.Exit)
 }

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"context"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -8,42 +11,54 @@ import (
 
 	"rnix/debug"
 	"rnix/internal/event"
+	"rnix/ipc"
 )
 
 func straceCmd(a *app) *cobra.Command {
-	var follow, tree, all bool
+	var o straceFlags
 	c := &cobra.Command{
-		Use:   "strace [PROCESS]",
-		Short: "show the syscalls of a process",
+		Use:   "strace [PROCESS...]",
+		Short: "show the syscalls of processes",
 		Long: `Strace shows each syscall of a process, alive or dead, with its result and duration, and with the
-signals, waits and children between them. Calls that took over a second are marked [slow]. Without a
-process it shows those of all that are alive. With -f it goes on until the process ends or you press
-Ctrl+C, which only ends the looking.`,
-		Example:           examples(`rnix strace 3`, `rnix strace -f night`, `rnix strace -f --tree 3`, `rnix strace --json 3 | jq 'select(.kind=="syscall").name'`),
+signals, waits and children between them; of several processes in the order of time. Calls that took over a
+second are marked [slow]. Without a process it shows those of all that are alive. With -f it goes on until
+the processes end or you press Ctrl+C, which only ends the looking.
+
+What is picked has to fit all of -e, --failed, --slow, --path and --since. Classes: tool (all calls on
+devices but the model's), llm, fs, shell, mcp, signal, process (spawns and ends), wait, message, storage, step,
+log. -e '!llm' is everything but the model. With -c the calls are counted instead, by name and device.
+
+Where events are missing, a line says how many at most, which, and between which times; the last line says
+how many in all.`,
+		Example: examples(`rnix strace 3`, `rnix strace -f night`, `rnix strace -f --tree 3`, `rnix strace -e shell,fs --failed night`, `rnix strace -e '!llm' --since 10m 3 4`,
+			`rnix strace --slow 1s --path '/mnt/mcp/**' 3`, `rnix strace -c --tree 3`, `rnix strace --json 3 | jq 'select(.kind=="syscall").name'`),
 		Annotations:       exits("0 1 2 10 12 130"),
-		Args:              argsOf(0, 1, ""),
-		ValidArgsFunction: onlyFirst(completeProcs(a, true)),
+		Args:              argsOf(0, -1, ""),
+		ValidArgsFunction: completeProcs(a, true),
 		RunE: func(c *cobra.Command, args []string) error {
+			req, err := o.request(c, args, time.Now())
+			if err != nil {
+				return err
+			}
 			client, err := a.connect(c.Context())
 			if err != nil {
 				return err
 			}
-			req := about(args, follow, tree)
-			if !all {
-				req.Kinds = []event.Kind{event.Syscall, event.Spawned, event.Signalled, event.Paused, event.Resumed, event.Waiting, event.Messaged, event.Delivered,
-					event.Exited, event.Mounted, event.Unmounted, event.StorageError, event.Lag}
+			if o.count {
+				return countCalls(c.Context(), client, a.out, req, o.sort)
 			}
 			return showEvents(c.Context(), client, a.out, req, nil, func(e *event.Event) string { return straceLine(&a.out.out, e) })
 		},
 	}
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the process ends")
-	c.Flags().BoolVarP(&tree, "tree", "t", false, "the descendants too")
-	c.Flags().BoolVarP(&all, "all", "a", false, "all events: steps, states and log lines too")
+	o.add(c)
 	return c
 }
 
 // straceLine renders an event; failures and slow calls stand out.
 func straceLine(s *stream, e *event.Event) string {
+	if e.Kind == event.Lag {
+		return s.paint(yellow, lagLine(e))
+	}
 	e.Time = e.Time.Local()
 	line := strings.TrimRight(debug.Line(e), "\n")
 	switch {
@@ -55,4 +70,61 @@ func straceLine(s *stream, e *event.Event) string {
 		return s.paint(yellow, line)
 	}
 	return line
+}
+
+// countCalls shows how many syscalls there were and what they took, when the stream has ended or the person has
+// seen enough.
+func countCalls(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsRequest, order string) error {
+	var sum debug.Summary
+	m := &misses{}
+	err := eachEvent(ctx, c, out, req, m, func(f *ipc.Frame[event.Event]) { sum.Add(&f.Data) }, func(missed) {})
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	rows := sum.Rows(order)
+	if out.json() {
+		for i := range rows {
+			out.object(&rows[i])
+		}
+		if m.ranges > 0 {
+			out.object(struct {
+				Kind   string `json:"kind"` // missed
+				Ranges int    `json:"ranges"`
+				Count  uint64 `json:"count"` // at most
+			}{"missed", m.ranges, m.events})
+		}
+		return err
+	}
+	if text := m.text(); text != "" {
+		out.warn(text)
+	}
+	if len(rows) == 0 {
+		out.talk("no syscalls to count")
+		return err
+	}
+	callTable(out, rows)
+	return err
+}
+
+func callTable(out *output, rows []debug.SummaryRow) {
+	cols := []column{{name: "%TIME", right: true}, {name: "TOTAL", right: true}, {name: "MEAN", right: true, drop: 2}, {name: "MAX", right: true, drop: 1},
+		{name: "CALLS", right: true}, {name: "ERRORS", right: true}, {name: "CALL"}, {name: "PATH"}}
+	var list [][]cell
+	var calls, failed int
+	var total time.Duration
+	for i := range rows {
+		r := &rows[i]
+		calls, failed, total = calls+r.Calls, failed+r.Errors, total+r.Total
+		list = append(list, []cell{text(strconv.FormatFloat(100*r.Share, 'f', 1, 64)), text(debug.Duration(r.Total)), text(debug.Duration(r.Mean)), text(debug.Duration(r.Max)),
+			text(number(r.Calls)), errorCount(r.Errors), text(oneLine(r.Call)), text(dash(oneLine(r.Path)))})
+	}
+	out.table(cols, list)
+	out.talk("%s in %s, %s", plural(calls, "call", "calls"), debug.Duration(total), fmt.Sprintf("%s failed", number(failed)))
+}
+
+func errorCount(n int) cell {
+	if n == 0 {
+		return text("-")
+	}
+	return cell{number(n), red}
 }

@@ -1,109 +1,93 @@
 package daemon
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 
 	"rnix/internal/event"
-	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
 
-// streamEvents sends events: first those of the past that were asked for, from the file of the
-// history, then those of the log as they come.
+const (
+	maxTail    = 10_000 // events of the past that are picked from its end
+	maxTargets = 1_000  // processes that are named in one request
+)
+
+// streamEvents sends events: first those of the past that were asked for, from the files of histories, then
+// those of the log as they come.
 func (d processes) streamEvents(ctx context.Context, _ *ipc.Peer, req ipc.EventsRequest, out *ipc.Stream) error {
-	f := &filter{req: &req, pids: map[types.PID]bool{}}
-	ended := false
-	if req.Target != "" {
-		t, err := d.resolve(req.Target)
-		if err != nil {
-			return err
-		}
-		f.uuid, ended = t.uuid, t.live == nil || t.live.State >= types.StateZombie
-		f.pids[t.pid] = true
-		if req.Tree && t.live != nil {
-			if tree, err := d.kernel.Subtree(t.pid); err == nil {
-				for _, p := range tree {
-					f.pids[p] = true
-				}
-			}
-		}
+	written := d.files.Written() // before we look who lives: what is born later is in the log behind it
+	f, err := d.filter(&req)
+	if err != nil {
+		return err
 	}
 	if err := out.Start(); err != nil {
 		return err
 	}
+	s := &sink{out: out}
 	from := req.From
 	if from == 0 {
 		from = d.events.Last() + 1
-		if req.History && req.Target == "" {
+		if req.History && !f.some {
 			from = d.events.Oldest()
 		}
 	}
-	cur := d.events.Cursor(from)
-	if req.History && req.From == 0 && req.Target != "" {
-		last, over, err := d.sendPast(ctx, f, out)
-		if err != nil {
-			return err
-		}
-		if over && (ended || req.UntilEnd) { // it may have ended since we looked
-			return nil
-		}
-		f.over = ended // what the file does not have yet is in the log
-		// what was in the file comes no second time, and what came after it is still in the log
-		if last > 0 {
-			cur = d.events.Cursor(last + 1)
-		} else {
-			cur = d.events.Cursor(d.events.Oldest())
+	if req.History && req.From == 0 {
+		s.tail = req.Tail
+		if f.some {
+			if err := d.sendPast(ctx, f, s); err != nil {
+				return err
+			}
+			from = written + 1 // what the files have of it comes no second time
 		}
 	}
-	if req.UntilEnd && ended {
-		f.over = true // its end is in the log, or is no longer there: either way it is behind us
-	}
-	return d.sendLive(ctx, cur, f, out)
+	return d.sendLive(ctx, d.events.Cursor(from), f, s)
 }
 
 // sendLive sends what the log has and gets, until the request is served.
-func (d processes) sendLive(ctx context.Context, cur *event.Cursor, f *filter, out *ipc.Stream) error {
+func (d processes) sendLive(ctx context.Context, cur *event.Cursor, f *filter, s *sink) error {
 	stop := d.events.Last()
 	var buf []byte
 	for {
-		if (!f.req.Follow || f.over) && cur.Pos() > stop {
-			return nil
+		if cur.Pos() > stop {
+			if err := s.flush(); err != nil {
+				return err
+			}
+			if !f.req.Follow || f.over() {
+				return nil
+			}
 		}
 		e, err := cur.Next(ctx)
 		var missed *event.Missed
 		switch {
 		case errors.As(err, &missed):
-			if err := out.Missed(missed.From, missed.To); err != nil {
+			if err := s.missed(missed.From, missed.To); err != nil {
 				return err
 			}
-			if f.req.UntilEnd && !f.over && d.ended(f.uuid) { // its end may be among what was missed
-				f.over, stop = true, d.events.Last()
-			}
+			f.ended(d.ended) // their ends may be among what was missed
+			stop = max(stop, missed.To)
 			continue
 		case errors.Is(err, io.EOF):
-			return nil
+			return s.flush()
 		case err != nil:
 			return err
 		}
-		if !f.wants(&e) {
+		if !f.wants(&e) || e.Seq <= f.sent[e.UUID] {
 			continue
 		}
-		if f.kind(e.Kind) {
+		if f.picks(&e) {
 			buf = event.AppendJSON(buf[:0], &e)
-			if err := out.SendRaw(e.Seq, string(e.Kind), buf); err != nil {
+			if err := s.send(e.Seq, e.Kind, buf); err != nil {
 				return err
 			}
 		}
-		if f.req.UntilEnd && e.Kind == event.Exited && e.UUID == f.uuid {
-			return nil
+		if e.Kind == event.Exited && f.running[e.UUID] {
+			delete(f.running, e.UUID)
+			if f.over() && f.req.UntilEnd {
+				return s.flush()
+			}
 		}
 	}
 }
@@ -114,61 +98,69 @@ func (d processes) ended(id types.UUID) bool {
 	return err != nil || t.live == nil || t.live.State >= types.StateZombie
 }
 
-// filter picks the events of a request.
-type filter struct {
-	req  *ipc.EventsRequest
-	uuid types.UUID
-	pids map[types.PID]bool
-	over bool // the process has ended: nothing more is to come
+// sink sends events, or keeps the last of them until it is known which these are.
+type sink struct {
+	out  *ipc.Stream
+	tail int // how many of the past are sent; 0 = all, or the past is over
+	kept []keptEvent
+	last uint64 // greatest number that was sent
 }
 
-// wants reports whether an event belongs to the processes that were asked for. It learns of their
-// children as they are born.
-func (f *filter) wants(e *event.Event) bool {
-	if f.req.Target == "" {
-		return true
-	}
-	if f.req.Tree && e.Kind == event.Spawned && f.pids[e.PPID] {
-		f.pids[e.PID] = true
-	}
-	return e.UUID == f.uuid || f.req.Tree && f.pids[e.PID]
+type keptEvent struct {
+	seq, to uint64 // to > 0: a range that was missed, from seq on
+	kind    event.Kind
+	data    []byte
 }
 
-func (f *filter) kind(k event.Kind) bool {
-	return len(f.req.Kinds) == 0 || slices.Contains(f.req.Kinds, k)
+func (s *sink) send(seq uint64, kind event.Kind, data []byte) error {
+	if s.tail == 0 {
+		return s.pass(seq, kind, data)
+	}
+	s.keep(keptEvent{seq: seq, kind: kind, data: append([]byte(nil), data...)})
+	return nil
 }
 
-// sendPast sends the events in the file of a history. It returns the sequence number of the last one
-// that this daemon has written, 0 if there is none, and whether the end of the process is among these.
-func (d processes) sendPast(ctx context.Context, f *filter, out *ipc.Stream) (last uint64, over bool, err error) {
-	file, err := os.Open(filepath.Join(d.journal.Dir(f.uuid), step.EventsFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, false, nil
+// pass sends an event. A client that comes back goes on behind the greatest number that it has seen, so those
+// of an earlier daemon are none.
+func (s *sink) pass(seq uint64, kind event.Kind, data []byte) error {
+	if seq < s.last {
+		seq = 0
 	}
-	if err != nil {
-		return 0, false, types.Errorf(types.ErrStorage, "Open", step.EventsFile, "%w", err)
+	s.last = max(s.last, seq)
+	return s.out.SendRaw(seq, string(kind), data)
+}
+
+func (s *sink) missed(from, to uint64) error {
+	if s.tail == 0 {
+		return s.out.Missed(from, to)
 	}
-	defer file.Close()
-	r := bufio.NewReaderSize(file, 64<<10)
-	for ctx.Err() == nil {
-		line, err := r.ReadBytes('\n')
+	s.keep(keptEvent{seq: from, to: to})
+	return nil
+}
+
+func (s *sink) keep(k keptEvent) {
+	if s.kept = append(s.kept, k); len(s.kept) >= 2*s.tail {
+		s.kept = append(s.kept[:0], s.kept[len(s.kept)-s.tail:]...)
+	}
+}
+
+// flush sends what was kept, and ends the keeping.
+func (s *sink) flush() error {
+	if s.tail == 0 {
+		return nil
+	}
+	kept := s.kept[max(len(s.kept)-s.tail, 0):]
+	s.kept, s.tail = nil, 0
+	for _, k := range kept {
+		var err error
+		if k.to > 0 {
+			err = s.out.Missed(k.seq, k.to)
+		} else {
+			err = s.pass(k.seq, k.kind, k.data)
+		}
 		if err != nil {
-			return last, over, nil // the last line may be half written; the log has it
-		}
-		var e event.Event
-		if json.Unmarshal(line, &e) != nil {
-			continue
-		}
-		if !e.Time.Before(d.started) {
-			last = max(last, e.Seq)
-			over = over || e.Kind == event.Exited
-		}
-		if !f.kind(e.Kind) {
-			continue
-		}
-		if err := out.SendRaw(e.Seq, string(e.Kind), line[:len(line)-1]); err != nil {
-			return last, over, err
+			return err
 		}
 	}
-	return last, over, context.Cause(ctx)
+	return nil
 }

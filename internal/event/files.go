@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rnix/internal/durable"
@@ -22,7 +23,7 @@ const (
 // line of kind Lag. Lines are synced at most once a second (class D1). A file that cannot be written
 // is reported as a StorageError event and tried again ten seconds later.
 //
-// Events without a UUID belong to no history and are not written. Everything below is exclusive to
+// Events without a UUID belong to no history and are not written. Everything below written is exclusive to
 // the one goroutine.
 type Files struct {
 	log    *Log
@@ -30,6 +31,8 @@ type Files struct {
 	path   func(types.UUID) string
 	cancel context.CancelFunc
 	done   sync.WaitGroup
+
+	written atomic.Uint64 // anybody may read it
 
 	cursor  *Cursor
 	open    map[types.UUID]*file
@@ -63,6 +66,7 @@ func WriteFiles(log *Log, fsys durable.FS, path func(types.UUID) string) *Files 
 		log: log, fs: fsys, path: path, cancel: cancel, cursor: log.Cursor(0),
 		open: map[types.UUID]*file{}, bad: map[types.UUID]*outage{}, flushed: time.Now(),
 	}
+	f.written.Store(f.cursor.Pos() - 1)
 	f.done.Go(func() { f.run(ctx) }) // ends with Close or with the log; Close waits for it
 	return f
 }
@@ -74,6 +78,10 @@ func (f *Files) Close() error {
 	return nil
 }
 
+// Written returns the number of the last event that was written, or that is said to be missing where it
+// belongs: the files have all up to it that they ever will.
+func (f *Files) Written() uint64 { return f.written.Load() }
+
 func (f *Files) run(ctx context.Context) {
 	buf := make([]Event, 128)
 	for {
@@ -82,8 +90,10 @@ func (f *Files) run(ctx context.Context) {
 		switch {
 		case err == nil:
 			f.write(buf[:n])
+			f.written.Store(f.cursor.Pos() - 1)
 		case errors.As(err, &missed):
 			f.lag(missed)
+			f.written.Store(f.cursor.Pos() - 1)
 		case !errors.Is(err, context.DeadlineExceeded): // Close, or the end of the log
 			f.finish(buf)
 			return
@@ -197,7 +207,7 @@ func (x *file) lag(from, to uint64, e *Event) {
 	}
 	x.pending = append(AppendJSON(x.pending, &Event{
 		Seq: to, Time: e.Time, PID: e.PID, UUID: e.UUID, Kind: Lag,
-		Text: fmt.Sprintf("events %d to %d may be missing here, as far as they belong to this process", from, to),
+		Text: fmt.Sprintf(lagText, from, to),
 	}), '\n')
 }
 
