@@ -15,9 +15,12 @@ const (
 	maxTargets = 1_000  // processes that are named in one request
 )
 
+// eventReader reads the log and the events of histories for clients.
+type eventReader struct{ processes }
+
 // streamEvents sends events: first those of the past that were asked for, from the files of histories, then
 // those of the log as they come.
-func (d processes) streamEvents(ctx context.Context, _ *ipc.Peer, req ipc.EventsRequest, out *ipc.Stream) error {
+func (d eventReader) streamEvents(ctx context.Context, _ *ipc.Peer, req ipc.EventsRequest, out *ipc.Stream) error {
 	written := d.files.Written() // before we look who lives: what is born later is in the log behind it
 	f, err := d.filter(&req)
 	if err != nil {
@@ -47,7 +50,7 @@ func (d processes) streamEvents(ctx context.Context, _ *ipc.Peer, req ipc.Events
 }
 
 // sendLive sends what the log has and gets, until the request is served.
-func (d processes) sendLive(ctx context.Context, cur *event.Cursor, f *filter, s *sink) error {
+func (d eventReader) sendLive(ctx context.Context, cur *event.Cursor, f *filter, s *sink) error {
 	stop := d.events.Last()
 	var buf []byte
 	for {
@@ -93,7 +96,7 @@ func (d processes) sendLive(ctx context.Context, cur *event.Cursor, f *filter, s
 }
 
 // ended reports whether a process is over.
-func (d processes) ended(id types.UUID) bool {
+func (d eventReader) ended(id types.UUID) bool {
 	t, err := d.resolve(id.String())
 	return err != nil || t.live == nil || t.live.State >= types.StateZombie
 }

@@ -22,7 +22,7 @@ type filter struct {
 }
 
 // filter reads a request. Targets that cannot be found and a filter that cannot be are errors.
-func (d processes) filter(req *ipc.EventsRequest) (*filter, error) {
+func (d eventReader) filter(req *ipc.EventsRequest) (*filter, error) {
 	match, err := req.Filter.Matcher()
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (d processes) filter(req *ipc.EventsRequest) (*filter, error) {
 
 // below adds the processes below those that were named, dead ones too, if they were asked for, and where the
 // files of all begin.
-func (d processes) below(f *filter) {
+func (d eventReader) below(f *filter) {
 	kids := map[types.UUID][]types.UUID{}
 	for _, info := range d.journal.Index().List() {
 		kids[info.ParentUUID] = append(kids[info.ParentUUID], info.UUID)

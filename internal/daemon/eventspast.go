@@ -26,7 +26,7 @@ type storedFrom struct {
 
 // sendPast sends the events in the files of the histories of a request, those of all together in the order of
 // their time.
-func (d processes) sendPast(ctx context.Context, f *filter, s *sink) error {
+func (d eventReader) sendPast(ctx context.Context, f *filter, s *sink) error {
 	var waiting []*pastFile
 	for id := range f.ids {
 		p := &pastFile{id: id, from: f.stored[id].at, pid: f.stored[id].pid, at: &blockFile{path: filepath.Join(d.journal.Dir(id), step.EventsFile)}}
@@ -69,7 +69,7 @@ func (d processes) sendPast(ctx context.Context, f *filter, s *sink) error {
 }
 
 // sendOld sends an event of a file.
-func (d processes) sendOld(f *filter, s *sink, p *pastFile) error {
+func (d eventReader) sendOld(f *filter, s *sink, p *pastFile) error {
 	e := &p.head
 	mine := !e.Time.Before(d.started) // this daemon has written it, so its number counts
 	if mine {

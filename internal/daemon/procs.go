@@ -26,7 +26,7 @@ func (d processes) handle(s *ipc.Server) {
 	on(d.Daemon, s, ipc.GetProcDetail, d.procDetail)
 	on(d.Daemon, s, ipc.ListSteps, d.listSteps)
 	on(d.Daemon, s, ipc.GetStepDetail, d.stepDetail)
-	onStream(d.Daemon, s, ipc.Events, d.streamEvents)
+	onStream(d.Daemon, s, ipc.Events, eventReader{d}.streamEvents)
 	onStream(d.Daemon, s, ipc.WatchProcs, watching{d}.watch)
 	on(d.Daemon, s, ipc.ListMessages, conversations{d}.list)
 }
