@@ -88,8 +88,14 @@ func (w *walk) span(n *node, a, b time.Time) {
 			end = k.End()
 			next++
 		case len(running) > 0:
-			k = running[len(running)-1]
-			running = running[:len(running)-1]
+			i := len(running) - 1
+			for j := range running {
+				if rank(running[j]) < rank(running[i]) {
+					i = j
+				}
+			}
+			k = running[i]
+			running = slices.Delete(running, i, i+1)
 		}
 		if k == nil || !end.After(a) {
 			break
@@ -117,7 +123,7 @@ func (w *walk) span(n *node, a, b time.Time) {
 
 // rank puts what says more before what says less, of two that end at the same time.
 func rank(n *node) int {
-	if n.Kind == Wait {
+	if n.Kind == Wait || n.Background {
 		return 1
 	}
 	return 0

@@ -180,6 +180,20 @@ func TestALivingProcessIsOpenUpToNow(t *testing.T) {
 	}
 }
 
+func TestOfCallsThatRunTheOneThatWaitsForItsChildIsOnThePath(t *testing.T) {
+	for _, first := range []int{0, 1} {
+		x := tell(t, 1, noon).begin().ask(s, "spawn", "spawn").start(first, "spawn", byte(2+first), first == 1).start(1-first, "spawn", byte(3-first), first == 0)
+		var all []Source
+		for _, src := range []Source{x.source(), with(tell(t, 2, x.now).begin(), 1), with(tell(t, 3, x.now).begin(), 1)} {
+			src.Live = true
+			all = append(all, src)
+		}
+		if got, want := path(of(t, x.now.Add(5*s), all...)), "model m 1s, model m 5s"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
 func TestBlameFollowsTheCauseDown(t *testing.T) {
 	failing := func() *teller {
 		return tell(t, 2, noon.Add(s)).begin().ask(s, "a", "shell").start(0, "a", 0, false).result(0, "a", 0, "").start(1, "shell", 0, false).
