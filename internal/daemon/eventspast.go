@@ -2,7 +2,7 @@ package daemon
 
 import (
 	"bufio"
-	"container/heap"
+	priority "container/heap"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,7 +46,7 @@ func (d eventReader) sendPast(ctx context.Context, f *filter, s *sink) error {
 			case err != nil:
 				return err
 			case ok:
-				heap.Push(&open, p)
+				priority.Push(&open, p)
 			}
 		}
 		if len(open) == 0 {
@@ -60,9 +60,9 @@ func (d eventReader) sendPast(ctx context.Context, f *filter, s *sink) error {
 		case err != nil:
 			return err
 		case ok:
-			heap.Fix(&open, 0)
+			priority.Fix(&open, 0)
 		default:
-			heap.Pop(&open)
+			priority.Pop(&open)
 		}
 	}
 	return nil
