@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rnix/drivers/llm/llmtest"
+	"rnix/internal/event"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
@@ -64,6 +65,16 @@ func TestAgentsAreWatchedAndSteeredInABrowser(t *testing.T) {
 				return err.Error()
 			}
 			return p.State
+		case "ps":
+			r, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{All: true})
+			if err != nil {
+				return err.Error()
+			}
+			b, err := json.Marshal(r)
+			if err != nil {
+				return err.Error()
+			}
+			return string(b)
 		case "stop":
 			s.Stop()
 		case "start":
@@ -71,6 +82,21 @@ func TestAgentsAreWatchedAndSteeredInABrowser(t *testing.T) {
 		}
 		return "done"
 	}, "RNIX_PIDS="+string(pids))
+}
+
+func TestEveryPageIsAccessible(t *testing.T) {
+	chromium := needsBrowser(t)
+	_, url := llmtest.NewAPI(t, busy)
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	parent := s.Spawn(ipc.SpawnRequest{Intent: "hang " + hostileText, Name: "parent"})
+	child := s.Spawn(ipc.SpawnRequest{Intent: "go on now", Name: "child", Parent: parent.PID.String()})
+	s.Await(child.PID, event.Exited, nil)
+	d := serve(t, Options{Socket: s.Socket(), Env: s.Env, Dir: s.Work})
+	params, err := json.Marshal(map[string]string{"process.id": child.UUID.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.scenario(chromium, "every.mjs", nil, "RNIX_PARAMS="+string(params))
 }
 
 func TestOtherSitesCanDoNothingInABrowser(t *testing.T) {

@@ -1,6 +1,8 @@
 // A run of several agents is watched, paused, steered and ended in the browser; the daemon goes away and comes back.
 import { scenario, shot, want, until, accessible, ask } from './browser.mjs';
 
+import { count, dollars } from '../src/lib/format.js';
+
 const { parent, worker, listener, hostile } = JSON.parse(process.env.RNIX_PIDS);
 
 await scenario(async ({ page, problems }) => {
@@ -25,10 +27,10 @@ await scenario(async ({ page, problems }) => {
   // Pause: its time and its steps stand still.
   await press(worker, 'Pause');
   await until(async () => (await word(worker)).includes('paused'), 'it is paused');
-  const [s, t] = [await step(worker), await row(worker).locator('.elapsed').textContent()];
+  const [s, stood] = [await step(worker), await row(worker).locator('.elapsed').textContent()];
   await page.waitForTimeout(1500);
   want((await step(worker)) === s, 'it takes steps while it is paused');
-  want((await row(worker).locator('.elapsed').textContent()) === t, 'its time goes on while it is paused');
+  want((await row(worker).locator('.elapsed').textContent()) === stood, 'its time goes on while it is paused');
   want((await ask('state ' + worker)) === 'suspended', 'the daemon knows nothing of the pause');
   await press(worker, 'Resume');
   await until(async () => (await step(worker)) > s, 'it goes on');
@@ -61,7 +63,20 @@ await scenario(async ({ page, problems }) => {
   await shot(page, 'ended');
 
   // The same numbers as ps, at the same place in the log.
-  want((await page.locator('.row[data-pid]').count()) > 0, 'no rows');
+  const ps = await until(async () => {
+    const at = await page.locator('.totals').getAttribute('data-seq');
+    const r = JSON.parse(await ask('ps'));
+    return String(r.seq) === at && r;
+  }, 'the page is where ps is');
+  const cells = await page.locator('.totals dd').allTextContents();
+  const t = ps.totals;
+  const same = [t.running, t.waiting, t.suspended, t.failed, count(t.tokens), dollars(t.cost_usd)].map(String);
+  want(JSON.stringify(cells) === JSON.stringify(same), `totals are ${cells}, and ps has ${same}`);
+  for (const p of ps.procs) {
+    const shown = await Promise.all(['step', 'tokens', 'cost'].map((c) => row(p.pid).locator('.' + c).textContent()));
+    const wanted = [p.step + (p.max_steps ? '/' + p.max_steps : ''), (p.estimated ? '~' : '') + count(p.tokens_used), p.cost_usd ? dollars(p.cost_usd) : '–'];
+    want(JSON.stringify(shown) === JSON.stringify(wanted), `PID ${p.pid} has ${shown}, and in ps ${wanted}`);
+  }
 
   // The daemon goes away, and comes back: so does the page.
   problems.length = 0;

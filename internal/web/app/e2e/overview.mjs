@@ -5,8 +5,12 @@ await scenario(async ({ page, context, browser }) => {
   await page.waitForSelector('.wire.live');
   want(!page.url().includes('key') && !page.url().includes('token'), 'a secret stays in the address: ' + page.url());
   await page.waitForSelector('[data-pid="1"]');
+  await page.locator('.chart small', { hasText: /^[1-9]/ }).waitFor(); // the curves are there
   await shot(page, 'overview-light');
   await accessible(page, 'the overview');
+  await page.setViewportSize({ width: 1280, height: 560 });
+  await shot(page, 'web-overview'); // the picture of README.md
+  await page.setViewportSize({ width: 1280, height: 800 });
 
   // Keyboard alone.
   await page.locator('.grid').focus();

@@ -100,6 +100,7 @@ test('what steers or hides is seen', () => {
 });
 
 test('numbers for people', () => {
+  assert.deepEqual([undefined, null, NaN, 'x'].map(count), ['0', '0', '0', '0']);
   assert.deepEqual([0, 999, 9999, 12345, 999499, 1e6, 2.5e9].map(count), ['0', '999', '9999', '12.3k', '999k', '1.0M', '2.5G']);
   assert.deepEqual([0, 950, 9500, 61000, 3.6e6, 200 * 3.6e6].map(duration), ['0 ms', '950 ms', '9.5 s', '1 m 01 s', '1 h 00 m', '8 d 8 h']);
   assert.deepEqual([0, 0.00001, 0.1234, 12.5].map(dollars), ['$0', '<$0.0001', '$0.1234', '$12.50']);

@@ -13,7 +13,7 @@ export function duration(ms) {
 }
 
 export function count(n) {
-  if (n < 10000) return String(n ?? 0);
+  if (!(n >= 10000)) return String(Number(n) || 0);
   const units = ['k', 'M', 'G', 'T'];
   let u = -1;
   do {
@@ -30,7 +30,7 @@ export function dollars(usd) {
 }
 
 export function bytes(n) {
-  if (n < 1024) return (n ?? 0) + ' B';
+  if (!(n >= 1024)) return (Number(n) || 0) + ' B';
   const units = ['KiB', 'MiB', 'GiB', 'TiB'];
   let u = -1;
   do {

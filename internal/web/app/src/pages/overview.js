@@ -1,9 +1,10 @@
 // The overview: every process, how it is and why, live.
 import { Component } from 'preact';
 import { html, useMemo, useEffect, useRef, useState } from '../lib/html.js';
-import { procs, totals, hidden, everything, want, clock, second } from '../lib/store.js';
+import { procs, totals, seq, hidden, everything, want, clock, second } from '../lib/store.js';
 import { arrange, elapsed, ended } from '../lib/fold.js';
 import { count, dollars, duration } from '../lib/format.js';
+import { line } from '../lib/visible.js';
 import { href, go, route } from '../lib/router.js';
 import { actions, who } from '../lib/actions.js';
 import { shown } from '../lib/keys.js';
@@ -30,7 +31,7 @@ function Totals() {
   const t = totals.value;
   const cells = [['Running', t.running, 'run'], ['Waiting', t.waiting, 'wait'], ['Suspended', t.suspended, 'hold'], ['Failed', t.failed, 'bad'],
     ['Tokens', count(t.tokens ?? 0)], ['Cost', dollars(t.cost_usd)]];
-  return html`<dl class="totals">${cells.map(([name, value, tone]) => html`<div class=${value && tone ? tone : ''}><dt>${name}</dt><dd>${value ?? 0}</dd></div>`)}</dl>`;
+  return html`<dl class="totals" data-seq=${seq.value}>${cells.map(([name, value, tone]) => html`<div class=${value && tone ? tone : ''}><dt>${name}</dt><dd>${value ?? 0}</dd></div>`)}</dl>`;
 }
 
 const span = 30 * 60; // seconds that the curves show
@@ -54,7 +55,7 @@ function doing(p, now) {
   if (ended(p)) return p.exit?.code ? p.exit.reason : '';
   if (p.state === 'suspended') return p.wait && !/^paused/.test(p.wait) ? p.wait : age(p.paused_at).replace(' · ', 'for ');
   if (p.wait_until) return `${p.wait} · ${duration(Math.max(0, Date.parse(p.wait_until) - now))} more`;
-  if (p.doing) return (p.doing.tool || 'asking the model') + (p.doing.calls > 1 ? ` (${p.doing.calls} at once)` : '') + age(p.doing.since);
+  if (p.doing) return (p.doing.tool || 'model') + (p.doing.calls > 1 ? ` (${p.doing.calls} at once)` : '') + age(p.doing.since);
   return p.wait ? p.wait + age(p.wait_since) : '';
 }
 
@@ -79,9 +80,9 @@ function drawRow(row, place, here, pick, toggle, now) {
     <span role="gridcell" class="num pid">${p.pid}</span>
     <span role="gridcell" class="what" style=${{ paddingLeft: Math.min(row.depth, 12) * 14 + 'px' }}>
       ${row.kids > 0 ? html`<button type="button" class="twist" tabindex="-1" aria-label=${(row.open ? 'Close ' : 'Open ') + who(p)} onClick=${toggle}>${row.open ? '▾' : '▸'}</button>` : html`<span class="twist"></span>`}
-      ${to ? html`<a href=${to} tabindex="-1" class="title">${title}</a>` : html`<span class="title">${title}</span>`}
+      ${to ? html`<a href=${to} tabindex="-1" class="title" title=${line(p.intent || '', 400)}>${title}</a>` : html`<span class="title">${title}</span>`}
     </span>
-    <span role="gridcell" class="state"><${Badge} p=${p} /> <${Line} value=${doing(p, now)} most=${120} class="doing" /></span>
+    <span role="gridcell" class="state" title=${line(doing(p, now), 400)}><${Badge} p=${p} /> <${Line} value=${doing(p, now)} most=${120} class="doing" /></span>
     <span role="gridcell" class="num step">${p.step}${p.max_steps ? html`<small>/${p.max_steps}</small>` : ''}</span>
     <span role="gridcell" class="model"><${Line} value=${p.model || p.provider} most=${60} /></span>
     <span role="gridcell" class="num tokens">${p.estimated ? '~' : ''}${count(p.tokens_used)}</span>
