@@ -27,7 +27,7 @@ function help() {
 }
 
 function Wire() {
-  const { word, error } = wire.value;
+  const { word } = wire.value;
   if (word === 'live') return html`<span class="wire live" role="status">live</span>`;
   if (word === 'connecting' || word === 'asleep') return html`<span class="wire" role="status">connecting …</span>`;
   return html`<span class="wire down" role="status">not connected</span>`;
