@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rnix/internal/tui"
+	"rnix/runtime/statehome"
 	"rnix/types"
 )
 
@@ -84,7 +85,7 @@ func (a screenCommand) tables(ctx context.Context, all bool, n int) error {
 // theme is how full screens are drawn.
 func (a screenCommand) theme() *tui.Theme {
 	t := tui.NewTheme(a.env)
-	t.Color = a.out.out.color
+	t.Color, t.Bare = a.out.out.color, !a.out.out.terminal && !a.out.out.color
 	return t
 }
 
@@ -98,11 +99,16 @@ func (a screenCommand) screen(ctx context.Context, o tui.Options) error {
 	if !a.fullScreen() {
 		return withMend(types.Errorf(types.ErrInvalid, "", "", "this needs a terminal"), "rnix top --once, rnix ps and rnix log print to a pipe")
 	}
+	p, err := a.places()
+	if err != nil {
+		return err
+	}
 	client, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	a.out.quiet = true // nobody else writes to the terminal from now on
 	o.Source, o.In, o.Out, o.Environ, o.Env, o.Theme = tui.NewSource(client), a.host.In, a.host.Out, a.host.Environ, a.env, a.theme()
+	o.State = statehome.UIState(p.DataDir)
 	return tui.Run(ctx, o)
 }

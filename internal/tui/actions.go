@@ -15,19 +15,13 @@ import (
 func actionKeys() []binding {
 	var out []binding
 	for _, p := range []place{inList, inText} {
-		hint := func(s string) string {
-			if p == inList {
-				return s
-			}
-			return ""
-		}
 		out = append(out,
-			key(p, "p", "pause the process and all below it, or let them go on", hint("pause"), pause),
-			key(p, "R", "resume a suspended or ended process", hint("resume"), resume),
-			key(p, "s", "say something to the agent", hint("steer"), askSteer),
+			key(p, "p", "pause the process and all below it, or let them go on", "pause", pause),
+			key(p, "R", "resume a suspended or ended process", "resume", resume),
+			key(p, "s", "say something to the agent", "steer", askSteer),
 			key(p, "F", "fork: a copy goes on from the shown step", "", askFork),
 			key(p, "b", "add to the budget: tokens as 50k, dollars as $2", "", askBudget),
-			key(p, "K", "end the process, after a question", hint("kill"), askKill))
+			key(p, "K", "end the process, after a question", "kill", askKill))
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -23,8 +24,8 @@ func columns() []column {
 		{name: "PID", sort: byPID, right: true, least: 4, most: 8, text: func(_ *Theme, p *row, _ time.Time) string { return p.PID.String() }},
 		{name: "STATE", sort: byState, least: 10, most: 30, drop: 9, text: (*Theme).stateText},
 		{name: "STEP", sort: byStep, right: true, least: 4, most: 9, drop: 6, text: func(_ *Theme, p *row, _ time.Time) string { return stepText(&p.Proc) }},
-		{name: "DOING", least: 10, most: 30, drop: 8, text: (*Theme).doingText},
-		{name: "MODEL", least: 8, most: 24, drop: 3, text: func(t *Theme, p *row, _ time.Time) string { return t.modelName(&p.Proc) }},
+		{name: "DOING", least: 10, most: 40, drop: 8, text: (*Theme).doingText},
+		{name: "MODEL", least: 6, most: 24, drop: 3, text: func(t *Theme, p *row, _ time.Time) string { return t.line(cmp.Or(p.Model, p.Provider)) }},
 		{name: "TOKENS", sort: byTokens, right: true, least: 6, most: 11, drop: 5, text: func(_ *Theme, p *row, _ time.Time) string { return tokensText(&p.Proc) }},
 		{name: "COST", sort: byCost, right: true, least: 5, most: 9, drop: 4, text: func(_ *Theme, p *row, _ time.Time) string { return costText(&p.Proc) }},
 		{name: "ELAPSED", sort: byElapsed, right: true, least: 7, most: 9, drop: 7, text: func(_ *Theme, p *row, now time.Time) string { return age(p.elapsed(now)) }},
@@ -52,6 +53,14 @@ type fitted struct {
 // rows in sight need, and then to the last one.
 func fitColumns(t *Theme, all []column, entries []entry, w int, now time.Time) []fitted {
 	kept := append([]column(nil), all...)
+	for i, c := range kept {
+		if c.right { // a number that is cut is another number
+			for k := range entries {
+				kept[i].least = max(kept[i].least, t.cells(c.text(t, entries[k].row, now)))
+			}
+			kept[i].most = max(c.most, kept[i].least)
+		}
+	}
 	for {
 		need := -1
 		for _, c := range kept {

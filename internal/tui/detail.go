@@ -98,9 +98,10 @@ func detailText(t *Theme, d *ipc.ProcDetail, now time.Time) string {
 		}
 	}
 	r := &row{Proc: d.Proc, at: now, gone: true}
-	field("pid", fmt.Sprintf("%s   uuid %s", d.PID, d.UUID))
+	field("pid", d.PID.String())
+	field("uuid", d.UUID.String())
 	field("name", t.line(d.Name))
-	field("state", badgeWord(r)+with(": ", t.line(waiting(r, now))))
+	field("state", t.stateLong(r, now))
 	if d.PPID != 0 {
 		field("parent", d.PPID.String())
 	}

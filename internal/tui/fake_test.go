@@ -11,6 +11,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 	"go.uber.org/goleak"
 
 	"rnix/ipc"
@@ -178,18 +179,12 @@ func (b *bench) run() {
 		if cmd == nil {
 			continue
 		}
-		answer := make(chan tea.Msg, 1)
-		go func() { answer <- cmd() }()
-		select {
-		case msg := <-answer:
-			if batch, ok := msg.(tea.BatchMsg); ok {
-				b.cmds = append(b.cmds, batch...)
-				continue
-			}
-			if msg != nil {
-				b.send(msg)
-			}
-		case <-b.t.Context().Done():
+		switch msg := cmd().(type) {
+		case nil, openedMsg: // a stream is read by hand: frame
+		case tea.BatchMsg:
+			b.cmds = append(b.cmds, msg...)
+		default:
+			b.send(msg)
 		}
 	}
 }
@@ -198,7 +193,7 @@ func (b *bench) run() {
 func (b *bench) screenText() string {
 	b.t.Helper()
 	s, _ := b.draw()
-	lines := strings.Split(s, "\n")
+	lines := strings.Split(ansi.Strip(s), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}

@@ -95,6 +95,7 @@ func press(m *Model, k tea.KeyPressMsg) tea.Cmd {
 	}
 	if m.ask == nil && m.input != nil && k.Text != "" {
 		m.input.insert(m.env.t, k.Text)
+		m.input.changed(m)
 	}
 	return nil
 }

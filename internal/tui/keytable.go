@@ -62,7 +62,7 @@ func textKeys() []binding {
 		key(inText, "down j", "a line down", "", text(func(l *long) { l.move(1) })),
 		key(inText, "up k", "a line up", "", text(func(l *long) { l.move(-1) })),
 		key(inText, "pgdown space", "a page down", "", text(func(l *long) { l.page(1) })),
-		key(inText, "pgup b", "a page up", "", text(func(l *long) { l.page(-1) })),
+		key(inText, "pgup", "a page up", "", text(func(l *long) { l.page(-1) })),
 		key(inText, "home g", "the beginning", "", text((*long).home)),
 		key(inText, "end G", "the end", "", text((*long).end)),
 		key(inText, "/", "search", "search", askSearch),

@@ -105,7 +105,7 @@ func (l *link) take(m *Model, msg tea.Msg) tea.Cmd {
 		if msg.missed == nil { // else a whole frame follows
 			m.rows.fold(msg.t, m.list.sel)
 		}
-		return l.next()
+		return tea.Batch(l.next(), m.lookUp())
 	case lostMsg:
 		if msg.n != l.n || m.env.ctx.Err() != nil {
 			return nil

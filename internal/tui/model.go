@@ -59,8 +59,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.paint.due()
 	}
 	cmd := m.take(msg)
-	m.list.arrange(&m.rows, m.env.now())
 	m.rows.sweep(m.list.sel)
+	m.list.arrange(&m.rows, m.env.now())
 	return m, tea.Batch(cmd, m.tell(), m.tick(), m.paint.soil(m.env))
 }
 

@@ -10,12 +10,12 @@ func TestTheDashboardShowsTheTreeAndWhatIsKnownOfTheChosenOne(t *testing.T) {
 	c.State, c.PausedAt = stateSuspended, begin
 	b := newBench(t, false, a, c, d, proc(4, 0, "other"))
 	b.run()
-	for _, want := range []string{"lead", "├ ⏸ review", "└ ● tests", "1 Detail", "uuid " + uuid(1).String(), "4 running · 10,000 tokens · $0.10"} {
+	for _, want := range []string{"lead", "├ ⏸ review", "└ ● tests", "1 Detail", "uuid       " + uuid(1).String(), "4 running · 10,000 tokens · $0.10"} {
 		b.sees(want)
 	}
 	b.press("down")
 	b.run()
-	b.sees("uuid " + uuid(2).String())
+	b.sees("uuid       " + uuid(2).String())
 }
 
 func TestTheHelpComesFromTheTableOfKeys(t *testing.T) {

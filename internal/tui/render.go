@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"rnix/debug"
@@ -13,23 +14,23 @@ import (
 
 // What is shown of a process, as clean text. The same words as those of ps.
 
-// badge is a sign for what a process does, in two or three cells, with its style.
+// badge is a sign for what a process does, in two or four cells, with its style.
 func (t *Theme) badge(p *row) (string, style) {
 	switch {
 	case p.paused():
-		return t.pick("⏸ ", "[P]"), yellow
+		return t.pick("⏸ ", "[P] "), yellow
 	case p.State == stateSuspended:
-		return t.pick("◼ ", "[S]"), yellow
+		return t.pick("◼ ", "[S] "), yellow
 	case failed(p):
-		return t.pick("✗ ", "[F]"), red
+		return t.pick("✗ ", "[F] "), red
 	case p.ended():
-		return t.pick("✓ ", "[D]"), dim
+		return t.pick("✓ ", "[D] "), dim
 	case !p.Suspect.IsZero():
-		return t.pick("! ", "[!]"), yellow
+		return t.pick("! ", "[!] "), yellow
 	case p.waits():
-		return t.pick("◌ ", "[W]"), plain
+		return t.pick("◌ ", "[W] "), plain
 	}
-	return t.pick("● ", "[R]"), green
+	return t.pick("● ", "[R] "), green
 }
 
 // badgeWord is the badge in words.
@@ -82,21 +83,31 @@ func (p *row) waits() bool {
 	case !p.WaitUntil.IsZero() || d == nil:
 		return true
 	default:
-		return p.Wait != "model" && p.Wait != d.Tool && p.Wait != d.Path
+		return !p.inHand()
 	}
 }
 
-// doingText is the tool in hand with its age, or the model.
+// stateLong is the state with all that is known of why.
+func (t *Theme) stateLong(p *row, now time.Time) string {
+	word, why := badgeWord(p), t.line(waiting(p, now))
+	if why == word {
+		return word
+	}
+	return word + with(": ", why)
+}
+
+// doingText is the age of the call in hand, and its tool or the model.
 func (t *Theme) doingText(p *row, now time.Time) string {
 	d := p.Doing
 	if d == nil || p.ended() {
 		return ""
 	}
 	what := t.line(d.Tool)
-	if d.Tool == "" {
+	switch {
+	case d.Tool == "":
 		what = "model"
-	} else if d.Path != "" {
-		what += " " + t.line(d.Path)
+	case p.inHand():
+		what = t.line(p.Wait)
 	}
 	if d.Calls > 1 {
 		what += fmt.Sprintf(" (+%d)", d.Calls-1)
@@ -104,7 +115,13 @@ func (t *Theme) doingText(p *row, now time.Time) string {
 	if p.paused() {
 		now = p.PausedAt
 	}
-	return what + " " + age(now.Sub(d.Since))
+	return age(now.Sub(d.Since)) + " " + what
+}
+
+// inHand reports whether what a process waits for is its call in hand, which is then told with what it is about.
+func (p *row) inHand() bool {
+	d := p.Doing
+	return d != nil && (p.Wait == "model" || d.Tool != "" && strings.HasPrefix(p.Wait, d.Tool) || p.Wait == d.Path)
 }
 
 func (t *Theme) modelName(p *ipc.Proc) string {
@@ -159,7 +176,7 @@ func costText(p *ipc.Proc) string {
 }
 
 func dollars(usd float64) string {
-	if usd < 0.01 {
+	if usd > 0 && usd < 0.01 {
 		return fmt.Sprintf("$%.4f", usd)
 	}
 	return fmt.Sprintf("$%.2f", usd)

@@ -33,6 +33,7 @@ type Options struct {
 // there is not.
 func Run(ctx context.Context, o Options) error {
 	m := New(ctx, o)
+	load(m, o.State)
 	if o.Target != "" {
 		if err := openOn(m, ctx, o.Target); err != nil {
 			return err
@@ -42,6 +43,9 @@ func Run(ctx context.Context, o Options) error {
 		tea.WithFPS(30), tea.WithColorProfile(colorprofile.ANSI))
 	_, err := p.Run()
 	m.link.close()
+	if serr := save(m, o.State); err == nil {
+		err = serr
+	}
 	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil {
 		return nil
 	}
@@ -79,6 +83,18 @@ type foundMsg struct {
 	id  types.UUID
 	d   ipc.ProcDetail
 	err error
+}
+
+// lookUp asks for the process that is chosen, if the stream has just dropped it: how it has ended is still to be seen.
+func (m *Model) lookUp() tea.Cmd {
+	p := m.rows.by[m.list.sel]
+	if p == nil || !p.gone || p.ended() {
+		return nil
+	}
+	id := p.UUID
+	return ask(m.env, ipc.GetProcDetail, ipc.TargetRequest{Target: id.String()}, func(d ipc.ProcDetail, err error) tea.Msg {
+		return foundMsg{id, d, err}
+	})
 }
 
 func found(m *Model, f foundMsg) {

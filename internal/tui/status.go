@@ -72,8 +72,8 @@ func lostText(m *Model) string {
 // hints are the keys of this place that have a word for it.
 func hints(m *Model, w int) string {
 	t := m.env.t
-	var b strings.Builder
-	used := 0
+	var parts []string
+	used := -2
 	seen := map[string]bool{}
 	places := m.places()
 	for _, p := range append([]place{anywhere}, places...) {
@@ -87,12 +87,12 @@ func hints(m *Model, w int) string {
 			seen[k.keys[0]] = true
 			name := keyName(t, k.keys[0])
 			n := t.cells(name) + 1 + t.cells(k.hint) + 2
-			if used+n > w+2 {
-				return b.String()
+			if used+n > w {
+				return strings.Join(parts, "  ")
 			}
 			used += n
-			b.WriteString(t.paint(cyan, name) + " " + t.paint(dim, k.hint) + "  ")
+			parts = append(parts, t.paint(cyan, name)+" "+t.paint(dim, k.hint))
 		}
 	}
-	return b.String()
+	return strings.Join(parts, "  ")
 }

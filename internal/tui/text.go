@@ -124,7 +124,12 @@ func (t *Theme) cut(s string, n int) string {
 	case t.cells(s) <= n:
 		return s
 	}
-	return t.method.Truncate(s, n, t.ellipsis())
+	for k := n; k > 0; k-- { // a cluster at the edge may take a cell too many
+		if out := t.method.Truncate(s, k, t.ellipsis()); t.cells(out) <= n {
+			return out
+		}
+	}
+	return ""
 }
 
 // pad returns one line in exactly n cells.

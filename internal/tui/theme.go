@@ -28,6 +28,7 @@ type Theme struct {
 	ASCII bool // what we draw is ASCII
 	Pure  bool // what agents write, too: the terminal knows nothing else
 	Color bool
+	Bare  bool // no sequences at all: it is no terminal
 	// method is how the terminal counts cells: it says so itself, after the start.
 	method ansi.Method
 }
@@ -56,7 +57,7 @@ func NewTheme(env statehome.Lookup) *Theme {
 // paint returns text in a style. Text must be clean.
 func (t *Theme) paint(st style, text string) string {
 	switch {
-	case st == plain || text == "":
+	case st == plain || text == "" || t.Bare:
 		return text
 	case !t.Color && st[0] == '3': // the attributes are no colours
 		return text

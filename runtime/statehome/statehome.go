@@ -115,6 +115,9 @@ func LogFile(dataDir string) string { return filepath.Join(dataDir, "log", "daem
 // ShellHistory returns the file with the lines that were typed into the shell.
 func ShellHistory(dataDir string) string { return filepath.Join(dataDir, "sh_history") }
 
+// UIState returns the file in which the state of the terminal dashboard's view is kept between starts.
+func UIState(dataDir string) string { return filepath.Join(dataDir, "ui-state.json") }
+
 func defaultData(lookup Lookup) (string, error) { return ownState(lookup, "data") }
 
 // ownState returns a directory of our own state.
