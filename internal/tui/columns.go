@@ -22,9 +22,9 @@ type column struct {
 func columns() []column {
 	return []column{
 		{name: "PID", sort: byPID, right: true, least: 4, most: 8, text: func(_ *Theme, p *row, _ time.Time) string { return p.PID.String() }},
-		{name: "STATE", sort: byState, least: 10, most: 30, drop: 9, text: (*Theme).stateText},
+		{name: "STATE", sort: byState, least: 7, most: 30, drop: 9, text: (*Theme).stateText},
 		{name: "STEP", sort: byStep, right: true, least: 4, most: 9, drop: 6, text: func(_ *Theme, p *row, _ time.Time) string { return stepText(&p.Proc) }},
-		{name: "DOING", least: 10, most: 40, drop: 8, text: (*Theme).doingText},
+		{name: "DOING", least: 14, most: 40, drop: 8, text: (*Theme).doingText},
 		{name: "MODEL", least: 6, most: 24, drop: 3, text: func(t *Theme, p *row, _ time.Time) string { return t.line(cmp.Or(p.Model, p.Provider)) }},
 		{name: "TOKENS", sort: byTokens, right: true, least: 6, most: 11, drop: 5, text: func(_ *Theme, p *row, _ time.Time) string { return tokensText(&p.Proc) }},
 		{name: "COST", sort: byCost, right: true, least: 5, most: 9, drop: 4, text: func(_ *Theme, p *row, _ time.Time) string { return costText(&p.Proc) }},
