@@ -99,7 +99,7 @@ func proofs() map[string]func(b *bench, press func()) {
 	goes("the first process", 0)
 	goes("the last process", 39)
 
-	m["search: a name, an intent, a state, a PID, the beginning of a UUID"] = func(b *bench, press func()) {
+	m["search: name, intent, state, PID, beginning of a UUID"] = func(b *bench, press func()) {
 		b.list.choose(0)
 		press()
 		b.press("n", "e", "e", "d", "l", "e", "1", "4", "enter")
@@ -116,7 +116,7 @@ func proofs() map[string]func(b *bench, press func()) {
 		press()
 		is(b, b.chosen().PID == 14, "PID %d is chosen", b.chosen().PID)
 	}
-	m["filter: show only what has a text, and what stands above it"] = func(b *bench, press func()) {
+	m["filter: only what has a text, and what stands above it"] = func(b *bench, press func()) {
 		press()
 		b.press("n", "e", "e", "d", "l", "e", "0", "7")
 		is(b, len(b.list.entries) == 2 && b.list.entries[0].PID == 1 && !b.list.entries[0].match && b.list.entries[1].PID == 7, "%d entries", len(b.list.entries))
@@ -183,7 +183,7 @@ func proofs() map[string]func(b *bench, press func()) {
 		b.press("esc")
 		is(b, b.screen == top, "Esc leads to %d", b.screen)
 	}
-	m["take the filter away; in a dashboard that top has opened: back to top"] = func(b *bench, press func()) {
+	m["take the filter away; back to top, if you came from there"] = func(b *bench, press func()) {
 		setFilter(b.Model, "needle07")
 		b.send(nil)
 		press()
@@ -299,7 +299,7 @@ func proofs() map[string]func(b *bench, press func()) {
 		press()
 		b.sees("the next process")
 	}
-	m["the mouse on, or off: then the terminal selects text with it"] = func(b *bench, press func()) {
+	m["the mouse on, or off: then it selects text"] = func(b *bench, press func()) {
 		press()
 		is(b, b.View().MouseMode == tea.MouseModeNone, "the mouse is on")
 		press()
@@ -420,6 +420,9 @@ func TestNoKeyIsTwiceAtOnePlace(t *testing.T) {
 				t.Errorf("%s means %q and %q", at, seen[at], k.what)
 			}
 			seen[at] = k.what
+		}
+		if len(k.what) > 58 {
+			t.Errorf("%q does not fit a line of the help in 80 columns", k.what)
 		}
 	}
 }

@@ -21,10 +21,10 @@ func moveKeys() []binding {
 // listKeys are those that change what the list shows.
 func listKeys() []binding {
 	return []binding{
-		key(inList, "/", "search: a name, an intent, a state, a PID, the beginning of a UUID", "search", askSearch),
+		key(inList, "/", "search: name, intent, state, PID, beginning of a UUID", "search", askSearch),
 		key(inList, "n", "the next place that was searched for", "", act(func(m *Model) { searchAgain(m, 1) })),
 		key(inList, "N", "the place before", "", act(func(m *Model) { searchAgain(m, -1) })),
-		key(inList, "f", "filter: show only what has a text, and what stands above it", "filter", askFilter),
+		key(inList, "f", "filter: only what has a text, and what stands above it", "filter", askFilter),
 		key(inList, "t", "a tree, or flat", "tree", act(func(m *Model) { m.list.flat = !m.list.flat })),
 		key(inList, "o", "sort by the next column", "sort", act(nextSort)),
 		key(inList, "O", "sort the other way round", "", act(func(m *Model) { m.list.desc = !m.list.desc })),
@@ -36,7 +36,7 @@ func listKeys() []binding {
 func screenKeys() []binding {
 	out := []binding{
 		key(inTop, "enter right l", "open the dashboard on the process", "open", act(openDashboard)),
-		key(inList, "esc", "take the filter away; in a dashboard that top has opened: back to top", "", act(escape)),
+		key(inList, "esc", "take the filter away; back to top, if you came from there", "", act(escape)),
 		key(inDash, "tab", "the next pane", "", act(func(m *Model) { turnTo(m, (m.cur+1)%len(m.panes)) })),
 		key(inDash, "shift+tab", "the pane before", "", act(func(m *Model) { turnTo(m, (m.cur+len(m.panes)-1)%len(m.panes)) })),
 		key(inText, "esc left h", "back to the list", "", act(leaveText)),
@@ -78,7 +78,7 @@ func helpKeys() []binding {
 	return []binding{
 		key(inHelp, "? q esc", "back", "back", act(func(m *Model) { m.help = nil })),
 		key(anywhere, "?", "the keys of this place", "help", act(openHelp)),
-		key(anywhere, "m", "the mouse on, or off: then the terminal selects text with it", "", act(toggleMouse)),
+		key(anywhere, "m", "the mouse on, or off: then it selects text", "", act(toggleMouse)),
 		key(anywhere, "q ctrl+c", "leave; agents go on", "quit", func(m *Model) tea.Cmd { return tea.Quit }),
 	}
 }
