@@ -42,7 +42,8 @@ func manyProcs() []ipc.Proc {
 func benchIn(t *testing.T, p place) *bench {
 	t.Helper()
 	b := newBench(t, p == inTop, manyProcs()...)
-	b.panes = append(b.panes, &blankPane{"Second"}, &blankPane{"Third"})
+	b.panes, b.told = []pane{newDetailPane(b.env), &blankPane{"Second"}, &blankPane{"Third"}}, nil
+	b.send(nil)
 	b.run()
 	b.screenText()
 	b.list.choose(20)
@@ -201,7 +202,7 @@ func proofs() map[string]func(b *bench, press func()) {
 		press()
 		is(b, b.cur == 2, "pane %d", b.cur)
 	}
-	for i := range 9 {
+	for i := range 12 {
 		m[fmt.Sprintf("pane %d", i+1)] = func(b *bench, press func()) {
 			b.cur = 1
 			press()
@@ -404,10 +405,56 @@ func TestEachKeyDoesWhatItSays(t *testing.T) {
 	}
 	for _, p := range newPanes(b.env) {
 		for _, k := range p.keys() {
-			if proofs[p.title()+": "+k.what] == nil {
-				t.Errorf("the pane %s has the key %s for %q, and there is no proof of it", p.title(), k.keys[0], k.what)
+			for _, name := range k.keys {
+				t.Run(fmt.Sprintf("%s/%s", p.title(), name), func(t *testing.T) { tryInPane(t, p.title(), k, name) })
 			}
 		}
+	}
+}
+
+// paneProofs press a key that a pane has of its own, by "title: what". The keys that move in a list of a pane have theirs
+// in tryInPane.
+var paneProofs = map[string]func(b *bench, key string){
+	"Steps: mark the step, and on another one: what is different between the two": func(b *bench, key string) {
+		b.does("g", key)
+		b.sees("step 1 is marked")
+		b.does("down", key)
+		b.sees("step 1 (-) and step 2 (+)")
+	},
+	"Steps: open the step": func(b *bench, key string) {
+		b.does("up", key)
+		b.sees("step 6 of 7")
+	},
+}
+
+// tryInPane proves a key that a pane has for itself.
+func tryInPane(t *testing.T, title string, k binding, name string) {
+	t.Helper()
+	b := paneBench(t, title, nil)
+	if proof := paneProofs[title+": "+k.what]; proof != nil {
+		proof(b, name)
+		return
+	}
+	c := b.picks()
+	if c == nil || c.n < 3 {
+		t.Fatalf("no proof for %q of the pane %s", k.what, title)
+	}
+	middle := c.n / 2
+	want, ok := map[string]int{"choose the next": middle + 1, "choose the first": 0, "choose the last": c.n - 1, "a page of the list down": c.n - 1, "a page of the list up": 0}[k.what]
+	if !ok {
+		what := k.what[:strings.LastIndexByte(k.what, ' ')]
+		want, ok = map[string]int{"choose the next": middle + 1, "choose the first": 0, "choose the last": c.n - 1}[what]
+	}
+	if strings.HasPrefix(k.what, "choose the ") && strings.HasSuffix(k.what, " before") {
+		want, ok = middle-1, true
+	}
+	if !ok {
+		t.Fatalf("no proof for %q of the pane %s", k.what, title)
+	}
+	c.choose(middle)
+	b.does(name)
+	if c = b.picks(); c.at != want {
+		t.Errorf("entry %d is chosen, want %d", c.at, want)
 	}
 }
 

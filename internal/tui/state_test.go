@@ -10,13 +10,13 @@ import (
 func TestTheViewIsKeptBetweenStarts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ui-state.json")
 	b := newBench(t, false, manyProcs()...)
-	b.panes = append(b.panes, &blankPane{"Second"})
+	b.panes = []pane{newDetailPane(b.env), &blankPane{"Second"}}
 	b.press("o", "O", "t", "2", "m", "G")
 	if err := save(b.Model, path); err != nil {
 		t.Fatal(err)
 	}
 	c := newBench(t, false)
-	c.panes = append(c.panes, &blankPane{"Second"})
+	c.panes = []pane{newDetailPane(c.env), &blankPane{"Second"}}
 	load(c.Model, path)
 	c.frame(true, manyProcs()...)
 	if c.list.sort != byName || !c.list.desc || !c.list.flat || c.cur != 1 || c.mouse || c.list.sel != b.list.sel {
