@@ -101,7 +101,7 @@ func detailText(t *Theme, d *ipc.ProcDetail, now time.Time) string {
 	field("pid", d.PID.String())
 	field("uuid", d.UUID.String())
 	field("name", t.line(d.Name))
-	field("state", t.stateLong(r, now))
+	field("state", stateLong(t, r, now))
 	if d.PPID != 0 {
 		field("parent", d.PPID.String())
 	}

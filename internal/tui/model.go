@@ -78,7 +78,7 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 	case tea.MouseWheelMsg:
 		return wheel(m, msg.Mouse())
 	case tea.ModeReportMsg:
-		m.env.t.learn(msg)
+		learn(m.env.t, msg)
 	case frameMsg, openedMsg, lostMsg, retryMsg:
 		return m.link.take(m, msg)
 	case tickMsg:

@@ -88,7 +88,7 @@ func (p *row) waits() bool {
 }
 
 // stateLong is the state with all that is known of why.
-func (t *Theme) stateLong(p *row, now time.Time) string {
+func stateLong(t *Theme, p *row, now time.Time) string {
 	word, why := badgeWord(p), t.line(waiting(p, now))
 	if why == word {
 		return word

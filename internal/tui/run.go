@@ -104,7 +104,7 @@ func found(m *Model, f foundMsg) {
 }
 
 // learn takes in how the terminal counts the cells of characters that are made of several.
-func (t *Theme) learn(r tea.ModeReportMsg) {
+func learn(t *Theme, r tea.ModeReportMsg) {
 	if r.Mode == ansi.ModeUnicodeCore && (r.Value == ansi.ModeReset || r.Value == ansi.ModeSet || r.Value == ansi.ModePermanentlySet) {
 		t.method = ansi.GraphemeWidth
 	}
