@@ -23,7 +23,7 @@ func (c *chooser) set(n int) {
 // choose chooses an entry.
 func (c *chooser) choose(i int) {
 	c.at = max(min(i, c.n-1), 0)
-	c.tail = c.at == c.n-1
+	c.tail = c.at >= c.n-1
 }
 
 // window returns the entries that fit into h lines, the chosen one among them.

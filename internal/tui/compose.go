@@ -234,14 +234,19 @@ func nodeStyle(state string) style {
 }
 
 func (p *composePane) keys() []binding {
-	if p.chooser() == nil {
-		return nil
-	}
 	return append(chooserKeys(&p.pick, "node"), key(inPane, "enter right l", "go to the process of the node", "open", func(m *Model) tea.Cmd {
+		if p.pick.at >= len(p.lines) {
+			return nil
+		}
 		n := p.lines[p.pick.at].node
 		if n.UUID == (types.UUID{}) {
 			m.say(m.env.t.line(n.Name) + " has no process yet")
 			return nil
+		}
+		for i, other := range m.panes {
+			if _, ok := other.(*stepsPane); ok { // this pane has nothing to show of it
+				turnTo(m, i)
+			}
 		}
 		return goTo(m, n.UUID)
 	}))

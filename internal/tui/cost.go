@@ -132,12 +132,12 @@ func budgetLines(b *strings.Builder, t *Theme, list []ipc.BudgetLine) {
 		if l.Tokens.Limit != nil {
 			of = "of " + number(*l.Tokens.Limit) + " " + gauge(t, l.Tokens.Used, *l.Tokens.Limit, 20)
 		}
-		fmt.Fprintf(b, "  tokens %s %s%s\n", number(l.Tokens.Used), of, reserved(l.Tokens.Reserved > 0, number(l.Tokens.Reserved)))
+		fmt.Fprintf(b, "  tokens %s, %s%s\n", number(l.Tokens.Used), of, reserved(l.Tokens.Reserved > 0, number(l.Tokens.Reserved)))
 		of = "no limit"
 		if l.USD.Limit != nil {
 			of = "of " + dollars(*l.USD.Limit) + " " + gauge(t, int(l.USD.Used*1e6), int(*l.USD.Limit*1e6), 20)
 		}
-		fmt.Fprintf(b, "  dollars %s %s%s\n", dollars(l.USD.Used), of, reserved(l.USD.Reserved > 0, dollars(l.USD.Reserved)))
+		fmt.Fprintf(b, "  dollars %s, %s%s\n", dollars(l.USD.Used), of, reserved(l.USD.Reserved > 0, dollars(l.USD.Reserved)))
 		if l.Wait != "" {
 			fmt.Fprintf(b, "  waits: %s\n", t.line(l.Wait))
 		}

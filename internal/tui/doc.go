@@ -22,8 +22,10 @@
 //     content is a long text: then scrolling, the wheel and search work;
 //   - questions to the daemon are commands: ask(env, ipc.SomeMethod, request, func(answer, err) tea.Msg). The answer is a type
 //     of its own that names the process, since answers come to every pane, and late ones too;
-//   - a stream is opened with env.src.Open in a command, and read by a command for each batch, as link.go does; it ends in hide;
+//     fetch (fetch.go) does that with all that belongs to it: never twice at once, not too often, what was known stays;
+//   - the event log is read by a listener (listen.go), as log.go does; it ends in hide;
+//   - a list of which one is chosen is a chooser (chooser.go): keys, mouse and search come with it;
 //   - keys of its own are bindings with place inPane. They go before all others while the pane has the focus;
 //   - a line in newPanes. Its number is its place there;
-//   - a case in TestEachKeyDoesWhatItSays for each key, and its messages in a test of Update with a fake Source.
+//   - a line in paneKeys of panes_test.go for each key, and what it shows in the tests there, with hostile text and no answers.
 package tui

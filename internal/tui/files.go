@@ -202,7 +202,7 @@ func contextText(t *Theme, r *ipc.ContextResponse, w int) string {
 	for i := range r.Sections {
 		s := &r.Sections[i]
 		fmt.Fprintf(&b, "%s %s %s %s\n", t.pad(sectionName(t, s.Section, s.Name), name), t.right(approx(s.Tokens, s.Estimated), 9), t.right(share(s.Tokens, r.Tokens), 6),
-			gauge(t, s.Tokens, most, max(w-name-20, 0)))
+			gauge(t, s.Tokens, most, min(max(w-name-20, 0), 40)))
 	}
 	if n := len(r.Prompts); n > 0 {
 		sizes := make([]int, n)

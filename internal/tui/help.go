@@ -66,5 +66,29 @@ func KeyReference() string {
 		}
 		fmt.Fprintf(&b, "%s\n%s\n", p, keySection(t, list, map[string]bool{}))
 	}
+	for _, s := range paneSections(t) {
+		fmt.Fprintf(&b, "%s\n%s\n", s.name, keySection(t, s.keys, map[string]bool{}))
+	}
 	return strings.TrimRight(b.String(), "\n") + "\n"
+}
+
+// paneKeySection is the keys that a pane has for itself, in one of the things that it shows.
+type paneKeySection struct {
+	name string
+	keys []binding
+}
+
+// paneSections are the keys of all panes that have some.
+func paneSections(t *Theme) []paneKeySection {
+	var out []paneKeySection
+	for _, p := range newPanes(&env{t: t}) {
+		if keys := p.keys(); len(keys) > 0 {
+			out = append(out, paneKeySection{"In the pane " + p.title(), keys})
+		}
+		if s, ok := p.(*stepsPane); ok {
+			s.mode = oneStep
+			out = append(out, paneKeySection{"In the pane " + p.title() + ", with a step open", s.keys()})
+		}
+	}
+	return out
 }

@@ -145,9 +145,6 @@ func runsText(t *Theme, runs []ipc.Run) string {
 }
 
 func (p *lineagePane) keys() []binding {
-	if p.chooser() == nil {
-		return nil
-	}
 	return append(chooserKeys(&p.pick, "relative"), key(inPane, "enter right l", "go to the relative", "open", func(m *Model) tea.Cmd {
 		if p.pick.at >= len(p.get.got.Family) {
 			return nil

@@ -286,10 +286,14 @@ func TestEachKeyOfAPaneDoesWhatItSays(t *testing.T) {
 			}
 		})
 	}
+	reference := KeyReference()
 	for _, pane := range []struct{ title, before string }{{"Detail", ""}, {"Steps", ""}, {"Steps", "enter"}, {"Log", ""}, {"Talk", ""}, {"Files", ""}, {"Context", ""}, {"Graph", ""}, {"Cost", ""}, {"Mail", ""}, {"Forks", ""}, {"Trace", ""}} {
 		b := bench(t, pane.title, pane.before)
 		list := b.picks()
 		for _, n := range b.pane().keys() {
+			if !strings.Contains(reference, n.what) {
+				t.Errorf("%s: the reference lacks %q", pane.title, n.what)
+			}
 			for _, name := range n.keys {
 				if to, ok := map[string]int{"down": 1, "j": 1, "up": -1, "k": -1, "pgdown": 99, "space": 99, "pgup": -99, "home": -99, "g": -99, "end": 99, "G": 99}[name]; ok && list != nil {
 					list.choose(1)

@@ -229,7 +229,11 @@ func (s *stepsPane) view(w, h int) string {
 	}
 	r := &s.list.got
 	if len(r.Steps) == 0 {
-		return t.cut("no step has ended yet"+with(": ", t.line(r.Damage)), w)
+		what := "no step has ended yet"
+		if n := s.sub.proc.Step; n > 0 && s.sub.proc.State == stateRunning {
+			what += fmt.Sprintf("; step %d is under way", n)
+		}
+		return t.cut(what+with(": ", t.line(r.Damage)), w)
 	}
 	head := fmt.Sprintf("%s, %s", plural(len(r.Steps), "step", "steps"), s.total())
 	switch {
