@@ -115,11 +115,17 @@ func Waterfall(t *Theme, r *ipc.TraceResponse, spans []trace.Span, width int) st
 	for _, p := range r.Critical {
 		own[p.Span] = append(own[p.Span], p)
 	}
+	paint := func(st style, text string) string {
+		if !t.Color { // goes to a file, too: no attributes either
+			return text
+		}
+		return t.paint(st, text)
+	}
 	var b strings.Builder
 	head := fmt.Sprintf("  %s  %*s  %*s  ", t.pad("SPAN", label), times, "TIME", times, "PATH")
 	end := shortTime(x.whole.Round(time.Microsecond))
 	scale := "0" + strings.Repeat(" ", max(x.cells-1-t.cells(end), 1)) + end
-	b.WriteString(t.paint(dim, strings.TrimRight(head+scale, " ")) + "\n")
+	b.WriteString(paint(dim, strings.TrimRight(head+scale, " ")) + "\n")
 	for i := range spans {
 		s := &spans[i]
 		mark, path := " ", ""
@@ -130,7 +136,7 @@ func Waterfall(t *Theme, r *ipc.TraceResponse, spans []trace.Span, width int) st
 			path = shortTime(s.CriticalNs)
 		}
 		line := fmt.Sprintf("%s %s  %*s  %*s  %s", mark, t.pad(labels[i], label), times, shortTime(s.Dur-s.IdleNs), times, path, x.bar(s, own[s.ID]))
-		b.WriteString(strings.TrimRight(t.paint(spanStyle(s), strings.TrimRight(line, " ")), " ") + "\n")
+		b.WriteString(strings.TrimRight(paint(spanStyle(s), strings.TrimRight(line, " ")), " ") + "\n")
 	}
 	b.WriteString(pathLine(r) + "\n")
 	return b.String()
