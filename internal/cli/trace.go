@@ -126,7 +126,7 @@ func showTrace(ctx context.Context, c *ipc.Client, out *output, target string, o
 		out.talk("PID %d has not run yet", r.PID)
 		return nil
 	}
-	out.print(tui.Waterfall(&tui.Theme{ASCII: out.ascii, Color: out.out.color}, &r, shownSpans(&r, o), out.out.width))
+	out.print(tui.Waterfall(&tui.Theme{ASCII: out.ascii, Color: out.out.color, Bare: !out.out.color}, &r, shownSpans(&r, o), out.out.width))
 	traceTalk(&r, out)
 	return nil
 }

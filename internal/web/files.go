@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -24,13 +25,16 @@ type file struct {
 	etag string
 }
 
-var files = []*file{
-	load("/{$}", "index.html", "text/html; charset=utf-8"),
-	load("/app.js", "app.js", "text/javascript; charset=utf-8"),
-	load("/app.css", "app.css", "text/css; charset=utf-8"),
-	load("/icon.svg", "icon.svg", "image/svg+xml"),
-	load("/licenses.txt", "licenses.txt", "text/plain; charset=utf-8"),
-}
+// files are all of them; made when the first is asked for, since most commands serve none.
+var files = sync.OnceValue(func() []*file {
+	return []*file{
+		load("/{$}", "index.html", "text/html; charset=utf-8"),
+		load("/app.js", "app.js", "text/javascript; charset=utf-8"),
+		load("/app.css", "app.css", "text/css; charset=utf-8"),
+		load("/icon.svg", "icon.svg", "image/svg+xml"),
+		load("/licenses.txt", "licenses.txt", "text/plain; charset=utf-8"),
+	}
+})
 
 func load(path, name, kind string) *file {
 	b, err := dist.ReadFile("dist/" + name)

@@ -118,7 +118,7 @@ func (s *Server) Serve(ctx context.Context) error {
 // routes is everything that there is. What is not in it is not found.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
-	for _, f := range files {
+	for _, f := range files() {
 		mux.HandleFunc(f.path, f.serve)
 	}
 	mux.HandleFunc("/login", s.login)
