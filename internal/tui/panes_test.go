@@ -318,3 +318,47 @@ func TestAListInAPaneIsSearched(t *testing.T) {
 	b.does("/", "a", "b", "s", "e", "n", "t", "enter")
 	b.sees("nothing has absent")
 }
+
+func TestTheMouseChoosesInAListOfAPane(t *testing.T) {
+	b := paneBench(t, "Steps", everything)
+	x := b.boxes().pane
+	b.send(tea.MouseClickMsg{X: x.x + 3, Y: x.y + 1 + 2, Button: tea.MouseLeft}) // below the line above the list
+	p := b.pane().(*stepsPane)
+	if p.shownStep() != 3 {
+		t.Errorf("step %d is chosen", p.shownStep())
+	}
+	b.send(tea.MouseWheelMsg{X: x.x + 3, Y: x.y + 3, Button: tea.MouseWheelDown})
+	if p.shownStep() != 6 {
+		t.Errorf("step %d is chosen", p.shownStep())
+	}
+}
+
+func TestAStreamOfEventsEndsWhenItsPaneIsOutOfSight(t *testing.T) {
+	b := paneBench(t, "Log", everything)
+	p := b.pane().(*logPane)
+	p.ear.done = false
+	b.settle()
+	if n := len(b.src.streams); n != 1 || p.ear.open {
+		t.Errorf("%d streams were opened, one is open: %v", n, p.ear.open)
+	}
+	b.showPane("Detail")
+	p.ear.done = false // as if the daemon had been cut off
+	b.showPane("Log")
+	if got := b.src.last("events"); !strings.Contains(got, `"from":13`) || strings.Contains(got, `"history":true`) {
+		t.Errorf("it goes on with %s, and the last event that was heard is 12", got)
+	}
+}
+
+func BenchmarkLogBatch(b *testing.B) {
+	t := &Theme{}
+	p := &logPane{e: &env{t: t}, off: map[category]bool{}, long: newLong(t)}
+	p.long.tail = true
+	var got []heard
+	for i := range 500 {
+		got = append(got, heard{ev: event.Event{Seq: uint64(i), Time: begin, PID: 1, Kind: event.LogLine, Name: "output", Text: "an output of one line that is about as long as lines are"}})
+	}
+	for b.Loop() {
+		p.hear(got)
+		p.view(100, 40)
+	}
+}
