@@ -64,7 +64,7 @@ function Dag({ w, id }) {
       const below = n.instances.length > 1 ? `${n.done} of ${n.instances.length} done` : n.ms ? duration(n.ms) : '';
       return html`<a href=${to} key=${b.key} data-node=${b.key} data-state=${n.state}><g transform=${`translate(${b.x},${b.y})`} class=${'box ' + (tones[n.state] || 'done') + (n.critical ? ' critical' : '')}>
         <rect width=${wide} height=${high} rx="8" /><text x="10" y="23"><tspan class="mark">${marks[n.state] || ''}</tspan> <tspan class="strong">${line(n.key, 20)}</tspan>${n.critical ? ' ◆' : ''}</text>
-        <text x="10" y="44" class="soft">${[n.state, below, n.tokens ? count(n.tokens) + ' tokens' : ''].filter(Boolean).join(' · ').slice(0, 36)}</text></g></a>`;
+        <text x="10" y="44" class="soft">${[n.instances.length > 1 && n.state === 'succeeded' ? '' : n.state, below, n.tokens ? count(n.tokens) + ' tokens' : ''].filter(Boolean).join(' · ').slice(0, 36)}</text></g></a>`;
     })}
   </svg></div>`;
 }
