@@ -100,7 +100,7 @@ func (o *Outline) add(r *Record) {
 			p.Step = o.step + 1
 			if r.Answer != nil {
 				p.Step = r.Answer.Step
-				o.prompts[p.Step] = prompt{len(o.eras) - 1, min(r.Answer.Prompt, len(*o.now()))}
+				o.prompts[p.Step] = prompt{len(o.eras) - 1, min(max(r.Answer.Prompt, 0), len(*o.now()))}
 			}
 			o.answered = p.Step
 		}

@@ -80,6 +80,9 @@ func (f *profiler) finish() {
 	}
 	from, before := 0, 0
 	for _, m := range f.marks {
+		if m.messages > f.p.Shown {
+			break // the prompt of the step that is shown was not counted, and is shorter
+		}
 		share(all[from:ends[m.messages]], m.tokens-before)
 		from, before = ends[m.messages], m.tokens
 	}

@@ -8,7 +8,7 @@ import (
 // critical finds the chain that decided when the root ended: from its end backwards, always along what ended
 // last before. Its parts lie within their spans, do not overlap, and leave out only when the root did not run.
 func (f *forest) critical() []Part {
-	w := &walk{}
+	w := &walk{within: map[*node]bool{}}
 	w.span(f.root, f.root.Start, f.root.End())
 	slices.Reverse(w.parts)
 	parts := w.without(f.root)
@@ -40,6 +40,7 @@ type part struct {
 type walk struct {
 	parts  []part
 	linked []*node
+	within map[*node]bool // processes that the walk is in
 }
 
 func (w *walk) add(n *node, from, to time.Time) {
@@ -50,6 +51,10 @@ func (w *walk) add(n *node, from, to time.Time) {
 
 // span divides the time from a to b, which lies within n, among n and what is below it.
 func (w *walk) span(n *node, a, b time.Time) {
+	if n.Kind == Process {
+		w.within[n] = true
+		defer delete(w.within, n)
+	}
 	list := make([]*node, 0, len(n.kids)+len(n.through))
 	for _, k := range n.kids {
 		if k.Kind == Process && n.Background || !k.Start.Before(b) || !k.End().After(a) {
@@ -58,6 +63,9 @@ func (w *walk) span(n *node, a, b time.Time) {
 		list = append(list, k)
 	}
 	for _, k := range n.through {
+		if w.within[k] {
+			continue // damaged: it seems to have started what it is within
+		}
 		if k.Start.Before(b) && k.End().After(a) && (n.Open || !k.End().After(b)) {
 			list = append(list, k)
 		}
