@@ -37,8 +37,6 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnsupportedMediaType, types.Errorf(types.ErrInvalid, name, "", "the body has to be application/json"))
 		return
 	}
-	ctl := http.NewResponseController(w)
-	_ = ctl.SetReadDeadline(time.Now().Add(bodyTimeout)) // every connection of net/http can do that
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, ipc.MaxBody))
 	if err != nil {
 		status, text := http.StatusBadRequest, "the body did not come: %w"
@@ -48,7 +46,7 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 		refuse(w, status, types.Errorf(types.ErrInvalid, name, "", text, err))
 		return
 	}
-	_ = ctl.SetReadDeadline(time.Time{})
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // an answer may take as long as it takes
 	if change != nil {
 		if body, err = change(s.opt, body); err != nil {
 			refuse(w, http.StatusForbidden, err)
@@ -123,6 +121,7 @@ func refuse(w http.ResponseWriter, status int, err error) {
 		OK    bool             `json:"ok"`
 		Error *types.WireError `json:"error"`
 	}{Error: types.ToWire(err)})
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stallTimeout)) // the call may have taken long
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(b, '\n')) // a browser that has left needs no answer

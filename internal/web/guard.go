@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // policy is what the page may do: load and call what this server has, and nothing else. There are no inline scripts
@@ -17,6 +18,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 func (s *Server) guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctl := http.NewResponseController(w)
+		_ = ctl.SetReadDeadline(time.Now().Add(s.patience))    // also of who is refused: net/http reads the body first
+		_ = ctl.SetWriteDeadline(time.Now().Add(stallTimeout)) // the last answer on this connection had another one
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
 		h.Set("X-Content-Type-Options", "nosniff")

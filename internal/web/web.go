@@ -49,6 +49,8 @@ type Server struct {
 	wire  *http.Transport // to the daemon
 	http  *http.Server
 	l     net.Listener
+
+	patience time.Duration // bodyTimeout
 }
 
 // Listen listens on a port of 127.0.0.1; 0 is any that is free. If the port is taken the error has the code CONFLICT.
@@ -78,6 +80,8 @@ func New(o Options, l net.Listener) *Server {
 		hosts: []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port},
 		doors: newDoors("rnix_" + port),
 		l:     l,
+
+		patience: bodyTimeout,
 		wire: &http.Transport{
 			DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return ipc.Dial(ctx, o.Socket) },
 			DisableCompression: true,
