@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -14,11 +15,17 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"go.uber.org/goleak"
 
+	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if code, asked := testenv.Daemon(); asked {
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // begin is the moment at which the tests' clock stands.
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
