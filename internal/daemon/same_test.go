@@ -23,7 +23,7 @@ var resumedFields = map[string]string{
 	"Estimated": "moment", "Budget": "same", "BudgetUSD": "same", "Unpriced": "grows", "Purse": "same", "CostUSD": "grows", "CreatedAt": "same", "UpdatedAt": "moment", "ElapsedMs": "moment", "Exit": "moment", "Children": "moment",
 	"WorkDir": "same", "ReadRoots": "same", "AllowedDevices": "same", "DeniedDevices": "same", "MCPMounts": "mounts", "Skills": "same", "Tools": "same",
 	"Plan": "same", "Result": "moment", "Interrupted": "moment", "Damage": "same", "Dir": "same",
-	"Suspect": "moment", "Session": "moment", "Kind": "same", "Groups": "moment",
+	"Suspect": "moment", "WaitSince": "moment", "PausedAt": "moment", "Doing": "moment", "Session": "moment", "Kind": "same", "Groups": "moment",
 }
 
 func TestResumedProcessHasExactlyWhatItHad(t *testing.T) {

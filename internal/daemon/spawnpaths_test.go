@@ -18,7 +18,7 @@ import (
 // TestEveryWayToStartAProcessSettlesEveryField starts the same child in each way that there is, and compares all that
 // is known of them: a field that a way forgets is another than it is in the others.
 func TestEveryWayToStartAProcessSettlesEveryField(t *testing.T) {
-	own := "PID UUID Name CreatedAt UpdatedAt ElapsedMs Dir Wait WaitUntil State Step TokensUsed CostUSD Estimated Unpriced Interrupted" // of each
+	own := "PID UUID Name CreatedAt UpdatedAt ElapsedMs Dir Wait WaitUntil State Step TokensUsed CostUSD Estimated Unpriced Interrupted WaitSince Doing" // of each
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
 		if first := r.Messages[0].Text; first != "lead" || len(r.Messages) > 1 {
 			return llmtest.Reply{Hang: true}
@@ -60,7 +60,7 @@ func TestEveryWayToStartAProcessSettlesEveryField(t *testing.T) { // A-71
 		seen[pid] = true
 	}
 	but := map[string]string{"fork": "PPID ParentUUID Budget Purse", // it has no parent
-		"node of a workflow": "PPID ParentUUID", "child of a supervisor": "PPID ParentUUID"} // another one
+		"node of a workflow": "PPID ParentUUID", "child of a supervisor": "PPID ParentUUID Groups"} // another one, and a group of its own
 	for name, got := range ways {
 		var walk func(a, b reflect.Value)
 		walk = func(a, b reflect.Value) {
