@@ -227,6 +227,7 @@ type KernelImpl struct {
 	msgSeq  atomic.Uint64
 	stopped atomic.Bool
 	stop    sync.Once
+	holding sync.Mutex // held while Hold decides
 }
 
 // New makes a kernel over cfg. callbacks may be nil. Devices are registered before: their tools are

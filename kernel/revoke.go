@@ -35,8 +35,13 @@ func (k *KernelImpl) Hold(pid types.PID, held bool) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range k.table.subtree(p) {
-		p.alien.Store(held)
+	procs := k.table.subtree(p)
+	k.holding.Lock() // whoever asks last decides
+	for _, p := range procs {
+		p.alien.Store(held || k.unowned(p) != nil) // its own session may be another one
+	}
+	k.holding.Unlock()
+	for _, p := range procs {
 		k.settleStill(p)
 	}
 	return nil

@@ -114,3 +114,52 @@ func TestWhoDoesNotOwnItsWorkDoesNothingUntilItDoes(t *testing.T) {
 		}
 	})
 }
+
+// A session that comes back lets nobody go on whose own session, or that of one above it, has not.
+func TestWhoseOwnSessionIsAwayStaysStillWhenAnothersComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		away, still := map[types.PID]bool{}, map[types.PID]bool{}
+		freeze := func(to bool) func(types.PID) {
+			return func(p types.PID) { mu.Lock(); defer mu.Unlock(); still[p] = to }
+		}
+		s := newSys(t, func(c *Config) {
+			c.Freeze, c.Thaw = freeze(true), freeze(false)
+			c.Owns = func(p *Process) (bool, <-chan struct{}) {
+				mu.Lock()
+				defer mu.Unlock()
+				return !away[p.PID] && !away[1], make(chan struct{}) // the first is above the other
+			}
+		})
+		s.model = func(ctx context.Context, c vfs.Caller, turn int) (reply, error) {
+			if c.PID == 1 && turn == 1 {
+				return reply{Calls: []string{`spawn {"intent":"kid"}`}}, nil
+			}
+			return untilKilled(ctx, c, turn)
+		}
+		pid := s.spawn()
+		synctest.Wait()
+		hold := func(p types.PID, held bool) {
+			t.Helper()
+			mu.Lock()
+			away[p] = held
+			mu.Unlock()
+			if err := s.Hold(p, held); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, order := range [][]types.PID{{pid, 2}, {2, pid}} {
+			hold(pid, true)
+			hold(2, true)
+			hold(order[0], false)
+			if !still[2] {
+				t.Errorf("the child goes on when only the session of %d is back", order[0])
+			}
+			if hold(order[1], false); still[pid] || still[2] {
+				t.Errorf("both are back: %v", still)
+			}
+		}
+		_ = s.Signal(pid, types.SIGKILL)
+		_, _ = s.Wait(pid)
+	})
+}
