@@ -39,7 +39,7 @@ type AnswerCall struct {
 }
 
 // stops are the reasons to stop that a script can give.
-var stops = []string{"end_turn", "tool_use", "max_tokens", "refusal", "stop_sequence"}
+var stops = []string{"end_turn", "tool_use", "max_tokens", "refusal", "stop_sequence", "task_failed"}
 
 // Script writes talks as a script of the driver replay.
 func Script(talks []Talk) []byte {
