@@ -168,6 +168,9 @@ func casesIn(a *app, args []string, only string) ([]string, error) {
 
 // runCases runs cases and writes the report.
 func runCases(ctx context.Context, a *app, dirs []string, o run.Options, format, output string) error {
+	if err := takesReport(a, output); err != nil {
+		return err
+	}
 	if output != "" || format != "text" {
 		o.Done = func(c *testcase.Outcome) { a.out.talk("%s %s", c.Status, oneLine(c.Name)) }
 	}
@@ -197,6 +200,24 @@ func runCases(ctx context.Context, a *app, dirs []string, o run.Options, format,
 		return leave(ExitInterrupted)
 	case r.Failed > 0:
 		return leave(ExitError)
+	}
+	return nil
+}
+
+// takesReport says before all the work where no report can be written.
+func takesReport(a *app, output string) error {
+	if output == "" {
+		return nil
+	}
+	at := absolute(a, output)
+	if i, err := os.Stat(at); err == nil && i.IsDir() {
+		return usagef("", "--output %s is a directory", output)
+	}
+	switch i, err := os.Stat(filepath.Dir(at)); {
+	case err != nil:
+		return types.Errorf(types.ErrNotFound, "Report", output, "there is no directory %s", filepath.Dir(at))
+	case !i.IsDir():
+		return usagef("", "--output %s: %s is no directory", output, filepath.Dir(at))
 	}
 	return nil
 }
@@ -239,7 +260,7 @@ func listCases(out *output, dirs []string) error {
 		rows[i] = caseRow{Name: filepath.Base(dir), Dir: dir, Unconfirmed: []string{}}
 		c, err := testcase.Read(dir)
 		if err != nil {
-			rows[i].Error, wrong = errorText(err), true
+			rows[i].Error, wrong = errorText(run.Cause(err)), true
 			continue
 		}
 		rows[i].Name, rows[i].Agent, rows[i].Intent = c.Name, c.Agent, c.Intent

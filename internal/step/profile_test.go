@@ -182,6 +182,9 @@ func TestGrowthSaysHowManySteps(t *testing.T) {
 	if p = s.profile(t, ProfileOptions{Meta: metaOf(0)}); p.Window.StepsLeft != nil || !strings.Contains(p.Window.From, "providers.yaml") {
 		t.Errorf("without a window: %+v", p.Window)
 	}
+	if p = s.profile(t, ProfileOptions{Meta: &Meta{}}); p.Window.From != "there is none: no model reads this" {
+		t.Errorf("without a model: %+v", p.Window)
+	}
 	if p.Cache.Next != 1500 || p.Cache.Breaks != 0 || p.Cache.Stable != 1000+1100+1200+1300+1400 {
 		t.Errorf("%+v", p.Cache)
 	}

@@ -176,7 +176,11 @@ const growthOver = 10
 func (f *profiler) window() {
 	w := &f.p.Window
 	w.From = "process-meta.json does not say; an early version wrote it"
-	if m := f.o.Meta; m != nil && m.Model != nil {
+	switch m := f.o.Meta; {
+	case m == nil:
+	case m.Model == nil && m.SystemPrompt == "" && len(m.Tools) == 0: // a supervisor, a run of a workflow
+		w.From = "there is none: no model reads this"
+	case m.Model != nil:
 		if w.Tokens, w.From = m.Model.ContextWindow, m.Model.WindowFrom; w.Tokens == 0 {
 			w.From = "not known: set context_window of provider " + m.Model.Provider + " in providers.yaml"
 		}

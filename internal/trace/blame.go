@@ -30,7 +30,7 @@ func failed(p *node) bool { return p.Exit != nil && p.Exit.Code != types.ExitOK 
 func cause(n *node) *node {
 	switch n.Kind {
 	case Process:
-		if kid := first(n.kids); kid != nil { // of a run of a workflow, a supervisor
+		if kid := first(n); kid != nil { // of a run of a workflow, a supervisor
 			return kid
 		}
 		return failingStep(n)
@@ -46,10 +46,21 @@ func cause(n *node) *node {
 	return nil
 }
 
+// supervised is what a process that starts its children again has for a body.
+const supervised = "supervisor"
+
 // first returns the child process that failed first and was not tried again; nil if there is none.
-func first(kids []*node) (found *node) {
+func first(n *node) (found *node) {
+	kids := n.kids
 	again := map[types.UUID]bool{} // a later attempt went another way
+	named := map[string]*node{}    // the latest of each child of a supervisor
 	for _, k := range kids {
+		if k.Kind == Process && n.Body == supervised {
+			if before := named[k.Name]; before != nil && !k.Start.Before(before.End()) {
+				again[before.UUID] = true
+			}
+			named[k.Name] = k
+		}
 		for _, id := range k.after {
 			for _, other := range kids {
 				again[id] = again[id] || other.UUID == id && other.Name == k.Name

@@ -223,6 +223,22 @@ func TestBlameFollowsTheCauseDown(t *testing.T) {
 	}
 }
 
+func TestBlameOfASupervisorIsTheLastTryOfAChild(t *testing.T) {
+	kid := func(id byte, name string, from, to time.Duration, code int) *node {
+		return &node{Span: Span{UUID: types.UUID{15: id}, Kind: Process, Name: name, Start: noon.Add(from), Dur: to - from, Exit: &types.ExitStatus{Code: code}}}
+	}
+	n := &node{Span: Span{Kind: Process, Body: supervised}, kids: []*node{
+		kid(2, "steady", 0, 9*s, 4), kid(3, "weak", 0, s, 1), kid(4, "weak", 2*s, 3*s, 1), kid(5, "weak", 4*s, 5*s, 1),
+	}}
+	if got := first(n); got != n.kids[3] {
+		t.Errorf("%+v", got)
+	}
+	n.Body = "" // of other processes a name says nothing
+	if got := first(n); got != n.kids[1] {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestOfAHistoryWithoutAnythingThereIsOneOpenSpan(t *testing.T) {
 	h, err := step.Fold(types.UUID{15: 1}, func(func(step.Record, error) bool) {})
 	if err != nil {

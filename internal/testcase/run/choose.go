@@ -83,8 +83,8 @@ func few(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// cause is what an error says behind the operation and its object.
-func cause(err error) error {
+// Cause is what an error says behind the operation and its object: of a mistake in a file, its place and what is wrong.
+func Cause(err error) error {
 	for e, ok := errors.AsType[*types.SyscallError](err); ok && e.Err != nil; e, ok = errors.AsType[*types.SyscallError](err) {
 		err = e.Err
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/compose"
 	"rnix/internal/testcase"
 	"rnix/ipc"
 	"rnix/types"
@@ -99,6 +100,14 @@ func Import(ctx context.Context, c *ipc.Client, o ImportOptions) (*Imported, err
 	return m.make(name, dir)
 }
 
+// kindName is what people call a process that is no agent.
+func kindName(kind string) string {
+	if kind == compose.ProcessKind {
+		return "run of a workflow"
+	}
+	return kind
+}
+
 // playable refuses what cannot be played again, and notes what will not be the same.
 func (m *importer) playable() error {
 	bad := func(p *ipc.ExportedProc, format string, args ...any) error {
@@ -108,9 +117,9 @@ func (m *importer) playable() error {
 		p := &m.x.Procs[i]
 		switch {
 		case p.Kind != "" && i == 0:
-			return bad(p, "is a %s, which asks no model itself; import one of the processes below it, which `rnix ps -a --tree` shows", p.Kind)
+			return bad(p, "is a %s, which asks no model itself; import one of the processes below it, which `rnix ps -a` shows", kindName(p.Kind))
 		case p.Kind != "":
-			return bad(p, "a %s below it cannot be played again", p.Kind)
+			return bad(p, "a %s below it cannot be played again", kindName(p.Kind))
 		case p.State == "suspended":
 			return bad(p, "is suspended and has not ended: let it go on with rnix resume %d, or end it with rnix kill %d", p.PID, p.PID)
 		case p.State != "dead" && p.State != "zombie":
@@ -214,7 +223,7 @@ func (m *importer) files(ctx context.Context) error {
 		begin = m.top.WorkDir
 		changes := slices.ContainsFunc(m.x.Procs, func(p ipc.ExportedProc) bool { return p.Changes })
 		if changes {
-			m.note("no files were kept of the run (%v): those of now are taken, and nothing is said of the files at its end", cause(err))
+			m.note("no files were kept of the run (%v): those of now are taken, and nothing is said of the files at its end", Cause(err))
 		} else {
 			m.note("none of its calls could change files, so none were kept: those of now are taken")
 		}

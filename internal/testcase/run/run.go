@@ -106,7 +106,7 @@ func one(ctx context.Context, dir string, o *Options) (out testcase.Outcome) {
 	}
 	c, err := testcase.Read(dir)
 	if err != nil {
-		say("", "%v", cause(err))
+		say("", "%v", Cause(err))
 		return out
 	}
 	out.Name = c.Name

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"rnix/internal/compose"
 	"rnix/internal/testcase"
 	"rnix/ipc"
 	"rnix/types"
@@ -97,6 +98,7 @@ func TestWhatCannotBePlayedAgainIsRefused(t *testing.T) {
 		"agent's command line":           func(p *ipc.ExportedProc) { p.Driver = "claude-agent" },
 		"MCP servers (/dev/mcp/x)":       func(p *ipc.ExportedProc) { p.MCPMounts = []string{"/dev/mcp/x"} },
 		"is a supervisor":                func(p *ipc.ExportedProc) { p.Kind = "supervisor" },
+		"is a run of a workflow":         func(p *ipc.ExportedProc) { p.Kind = compose.ProcessKind },
 		"no answer of a model":           func(p *ipc.ExportedProc) { p.Turns = nil },
 		"cannot be read to the end: cut": func(p *ipc.ExportedProc) { p.Damage = "cut" },
 	} {
