@@ -58,6 +58,12 @@ how long a process waits or has something in hand is counted from "wait_since", 
 	return c
 }
 
+// procAt is a process as ps and top show it in JSON.
+type procAt struct {
+	*ipc.Proc
+	Seq uint64 `json:"seq"` // the position in the event log as of which it is so
+}
+
 // ps lists processes.
 func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, now time.Time) error {
 	r, err := ipc.Call(ctx, c, ipc.ListProcs, req)
@@ -66,10 +72,7 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 	}
 	if out.json() {
 		for i := range r.Procs {
-			out.object(&struct {
-				*ipc.Proc
-				Seq uint64 `json:"seq"`
-			}{&r.Procs[i], r.Seq})
+			out.object(&procAt{&r.Procs[i], r.Seq})
 		}
 		return nil
 	}

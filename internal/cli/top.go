@@ -75,7 +75,7 @@ func (a screenCommand) tables(ctx context.Context, all bool, n int) error {
 			return err
 		}
 		for i := range t.Procs {
-			a.out.object(&t.Procs[i])
+			a.out.object(&procAt{&t.Procs[i], t.Seq})
 		}
 		return nil
 	}
