@@ -57,9 +57,10 @@ func daemonThatIsKilled(dir string) {
 	select {}
 }
 
-func TestKilledDaemonLeavesNoSurvivors(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "children")
-	cmd := runHelper(t, "daemon", dir)
+// killedAfter runs a daemon until it has printed n pids, kills it, and returns whose they are.
+func killedAfter(t *testing.T, role, dir string, n int) (ids []identity) {
+	t.Helper()
+	cmd := runHelper(t, role, dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -67,8 +68,7 @@ func TestKilledDaemonLeavesNoSurvivors(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var ids []identity
-	for lines := bufio.NewScanner(out); len(ids) < 9 && lines.Scan(); {
+	for lines := bufio.NewScanner(out); len(ids) < n && lines.Scan(); {
 		pid, err := strconv.Atoi(lines.Text())
 		if err != nil {
 			t.Fatalf("not a pid: %q", lines.Text())
@@ -77,9 +77,15 @@ func TestKilledDaemonLeavesNoSurvivors(t *testing.T) {
 	}
 	_ = cmd.Process.Kill() // SIGKILL, as a crash
 	_ = cmd.Wait()
-	if len(ids) != 9 {
-		t.Fatalf("got %d of 9 pids", len(ids))
+	if len(ids) != n {
+		t.Fatalf("got %d of %d pids", len(ids), n)
 	}
+	return ids
+}
+
+func TestKilledDaemonLeavesNoSurvivors(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "children")
+	ids := killedAfter(t, "daemon", dir, 9)
 	m, err := NewManager(dir, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"bufio"
 	"context"
 	"os"
 	"path/filepath"
@@ -31,27 +30,7 @@ func guardedDaemon(dir string) {
 
 func TestAKilledDaemonsWardenEndsWhatItsChildrenHaveStarted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "children")
-	cmd := runHelper(t, "guarded", dir)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var ids []identity
-	for lines := bufio.NewScanner(out); len(ids) < 3 && lines.Scan(); {
-		pid, err := strconv.Atoi(lines.Text())
-		if err != nil {
-			t.Fatalf("not a pid: %q", lines.Text())
-		}
-		ids = append(ids, identityOf(pid))
-	}
-	_ = cmd.Process.Kill() // SIGKILL, as a crash
-	_ = cmd.Wait()
-	if len(ids) != 3 {
-		t.Fatalf("got %d of 3 pids", len(ids))
-	}
+	ids := killedAfter(t, "guarded", dir, 3)
 	mustBeGone(t, ids...) // nobody has started a daemon again
 	m := managerOf(t, dir)
 	found, err := m.ReapSurvivors()
