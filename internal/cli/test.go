@@ -131,7 +131,18 @@ The exit code is 0 if all cases pass, and 1 if one does not. DIR is a case, or h
 				return err
 			}
 			o.Env = a.host.Environ
-			return runCases(c.Context(), a, dirs, o, format, output)
+			return a.withInterrupts(func(sigs <-chan os.Signal) error {
+				ctx, cancel := context.WithCancelCause(c.Context())
+				defer cancel(nil)
+				go func() { // it ends with the context
+					select {
+					case sig := <-sigs:
+						cancel(leave(signalExit(sig)))
+					case <-ctx.Done():
+					}
+				}()
+				return runCases(ctx, a, dirs, o, format, output)
+			})
 		},
 	}
 	f := c.Flags()
@@ -197,7 +208,7 @@ func runCases(ctx context.Context, a *app, dirs []string, o run.Options, format,
 	}
 	switch {
 	case ctx.Err() != nil:
-		return leave(ExitInterrupted)
+		return context.Cause(ctx)
 	case r.Failed > 0:
 		return leave(ExitError)
 	}

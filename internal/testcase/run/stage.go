@@ -218,7 +218,8 @@ func (s *stage) shell(ctx context.Context, command string) error {
 func (s *stage) request() (*ipc.SpawnRequest, error) {
 	c := s.c
 	req := &ipc.SpawnRequest{Intent: in(c.Intent, s.work), Agent: c.Agent, Provider: "script", Cwd: s.work, Env: s.env, MaxSteps: c.Settings.MaxSteps, Skills: c.Settings.Skills,
-		Allow: c.Settings.Allow, Deny: c.Settings.Deny}
+		Allow: c.Settings.Allow, Deny: c.Settings.Deny,
+		TimeoutMs: (c.Limit() + time.Minute).Milliseconds()} // nor an agent: while one runs the daemon is not idle
 	for _, name := range sorted(c.Inputs) {
 		b, err := os.ReadFile(filepath.Join(c.Dir, c.Inputs[name]))
 		if err != nil {
