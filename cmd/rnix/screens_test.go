@@ -289,3 +289,47 @@ func TestTheMouseChoosesAndScrolls(t *testing.T) {
 	s.seesNot("name       tests")
 	s.leave("q")
 }
+
+const screenFlow = `name: release
+intent: Say what is new
+agents:
+  plan: {intent: Say something of the plan}
+  notes: {intent: Say something for the notes, depends_on: [plan]}
+  check: {intent: "Say something of ${item}", depends_on: [plan], foreach: [linux, darwin]}
+  publish: {intent: Review each commit, depends_on: [notes, check]}
+`
+
+// TestEveryPaneInATerminal looks at all there is to one process, with real keys.
+func TestEveryPaneInATerminal(t *testing.T) {
+	s := newScreen(t)
+	if err := os.WriteFile(filepath.Join(s.dir, "flow.yaml"), []byte(screenFlow), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.rnix("daemon", "start")
+	s.rnix("run", "-d", "--name", "tests", "Run the tests and mend what fails")
+	s.rnix("compose", "up", "-d", "-f", "flow.yaml")
+	s.open("120", "36", "rnix dashboard tests")
+	s.sees("name       tests", "step       2/50")
+	for _, p := range []struct {
+		key, name string
+		sees      []string
+	}{
+		{"2", "steps", []string{"echo ok"}}, {"3", "log", []string{"The whole suite first."}}, {"4", "conversation", []string{"Run the tests and mend", "One is slow"}},
+		{"5", "files", []string{"step"}}, {"6", "context", []string{"tools", "intent"}}, {"8", "cost", []string{"replay"}}, {"9", "mail", []string{"GROUPS"}}, {"0", "forks", []string{"tests"}}, {"-", "trace", []string{"PATH", "shell"}},
+	} {
+		s.keys(p.key)
+		s.sees(p.sees...)
+		s.picture("pane_" + p.name)
+	}
+	s.keys("2")
+	s.sees("tool_call: shell")
+	s.keys("Enter", "Enter") // to the right side, and its first step opened
+	s.sees("The whole suite first.", "echo ok")
+	s.picture("pane_step")
+	s.leave("q")
+	s.run("rnix dashboard release")
+	s.keys("7")
+	s.sees("plan", "notes", "check", "publish")
+	s.picture("pane_graph")
+	s.leave("q")
+}

@@ -46,10 +46,23 @@ type stage struct {
 	notes  []string
 }
 
+// longestTemp is how long the name of the directory for temporary files may be: a socket lies some directories deeper, and the system
+// allows 107 bytes for its path.
+const longestTemp = 50
+
+// shortTemp returns the directory for temporary files; "" = the usual one, where that has a short name or the other is not there.
+func shortTemp() string {
+	const other = "/tmp"
+	if i, err := os.Stat(other); len(os.TempDir()) <= longestTemp || err != nil || !i.IsDir() {
+		return ""
+	}
+	return other
+}
+
 // newStage makes the directories of a case: its files, its script, and an empty home.
 func newStage(c *testcase.Case, o *Options) (_ *stage, err error) {
 	s := &stage{c: c, o: o}
-	if s.dir, err = os.MkdirTemp("", "rnixt"); err != nil {
+	if s.dir, err = os.MkdirTemp(shortTemp(), "rnixt"); err != nil {
 		return nil, err
 	}
 	defer func() {
