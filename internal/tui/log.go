@@ -355,7 +355,7 @@ func (p *mailPane) render() {
 			}
 			members = append(members, name)
 		}
-		fmt.Fprintf(&b, "%d  %s: PID %s\n", g.ID, t.line(g.Name), strings.Join(members, " "))
+		fmt.Fprintf(&b, "%s: PID %s\n", strings.TrimSpace(fmt.Sprintf("%d %s", g.ID, t.line(g.Name))), strings.Join(members, " "))
 	}
 	p.long.set(b.String())
 }

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"errors"
+	"rnix/types"
 	"strings"
 	"testing"
 )
@@ -29,6 +31,23 @@ func TestTheHelpComesFromTheTableOfKeys(t *testing.T) {
 	for _, k := range b.keys {
 		if (k.place == inList || k.place == inDash || k.place == anywhere) && !strings.Contains(all.String(), k.what) {
 			t.Errorf("the help lacks %q", k.what)
+		}
+	}
+}
+
+func TestWhatWentWrongIsSaidWithoutTheUUIDOfWhatIsOnTheScreen(t *testing.T) {
+	const id = "01a20050-61d7-7e5b-88c7-11efa9db6327"
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{types.Errorf(types.ErrNotFound, "SignalTree", id, "the process has ended"), "the process has ended"},
+		{types.Errorf(types.ErrNotFound, "Call", id, "SignalTree %s: the process has ended", id), "the process has ended"},
+		{types.Errorf(types.ErrNotFound, "Open", "/dev/fs", "there is none"), "/dev/fs: there is none"},
+		{errors.New("plain"), "plain"},
+	} {
+		if got := errorText(c.err); got != c.want {
+			t.Errorf("%v is said as %q, want %q", c.err, got, c.want)
 		}
 	}
 }

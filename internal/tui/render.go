@@ -237,10 +237,18 @@ func with(sep, s string) string {
 // errorText is an error for people: without the name of the call, which says nothing to them.
 func errorText(err error) string {
 	var e *types.SyscallError
-	if errors.As(err, &e) && e.Err != nil {
-		return with2(e.Device, e.Err.Error())
+	if !errors.As(err, &e) || e.Err == nil {
+		return err.Error()
 	}
-	return err.Error()
+	text := e.Err.Error()
+	if at := strings.LastIndex(text, e.Device+": "); e.Device != "" && at >= 0 {
+		text = text[at+len(e.Device)+2:] // it has said already whom it is about
+	}
+	var id types.UUID
+	if id.UnmarshalText([]byte(e.Device)) == nil { // the process is known from the screen, and there is little room
+		return text
+	}
+	return with2(e.Device, text)
 }
 
 func with2(a, b string) string {
