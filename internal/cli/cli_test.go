@@ -151,6 +151,13 @@ func TestEventsAreCleanOrRaw(t *testing.T) {
 	var asked ipc.EventsRequest
 	f.events = func(_ context.Context, r ipc.EventsRequest, out *ipc.Stream) error {
 		asked = r
+		picked := func(*event.Event) bool { return true }
+		if r.Filter != nil {
+			var err error
+			if picked, err = r.Filter.Matcher(); err != nil {
+				return err
+			}
+		}
 		for _, e := range []event.Event{
 			{Seq: 1, Kind: event.LogLine, Name: "think", Text: "hm\x1b[2J", PID: 3}, {Seq: 2, Kind: event.LogLine, Name: "tool", Text: "ls", PID: 3},
 			{Seq: 4, Kind: event.Syscall, Name: "Open", Path: "/dev/fs", Result: "fd 3", PID: 3},
@@ -158,14 +165,14 @@ func TestEventsAreCleanOrRaw(t *testing.T) {
 			if e.Seq == 4 {
 				_ = out.Missed(3, 3)
 			}
-			if len(r.Kinds) == 0 || contains(r.Kinds, e.Kind) {
+			if (len(r.Kinds) == 0 || contains(r.Kinds, e.Kind)) && picked(&e) {
 				_ = out.SendRaw(e.Seq, string(e.Kind), event.AppendJSON(nil, &e))
 			}
 		}
 		return nil
 	}
 	r := f.run("log", "3", "-f", "--category", "think")
-	if r.code != 0 || strings.Count(r.out, "\n") != 1 || !strings.Contains(r.out, "[think] hm\n") || !strings.Contains(r.err, "missing") {
+	if r.code != 0 || strings.Count(r.out, "\n") != 2 || !strings.Contains(r.out, "[think] hm\n") || !strings.Contains(r.out, "missed 1 event, 3 to 3") || !strings.Contains(r.err, "missing") {
 		t.Errorf("%+v", r)
 	}
 	if !asked.Follow || !asked.UntilEnd || !asked.History || asked.Target != "3" {

@@ -21,8 +21,8 @@ func straceCmd(a *app) *cobra.Command {
 		Short: "show the syscalls of processes",
 		Long: `Strace shows each syscall of a process, alive or dead, with its result and duration, and with the
 signals, waits and children between them; of several processes in the order of time. Calls that took over a
-second are marked [slow]. Without a process it shows those of all that the daemon knows of. With -f it goes on until
-the processes end or you press Ctrl+C, which only ends the looking.
+second are marked [slow]. Without a process it shows those of all that the daemon knows of. With -f it goes
+on until the processes end or you press Ctrl+C, which only ends the looking.
 
 What is picked has to fit all of -e, --failed, --slow, --path and --since. Classes: tool (all calls on
 devices but the model's), llm, fs, shell, mcp, signal, process (spawns and ends), wait, message, storage, step,

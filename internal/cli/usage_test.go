@@ -23,7 +23,6 @@ func TestUsageErrorsNameTheArgumentAndTheMend(t *testing.T) {
 		{"completion frob", `"frob"`, "bash, zsh, fish or powershell"},
 		{"completion", "completion needs a shell", "usage: rnix completion SHELL"},
 		{"ps now", `ps takes no arguments, and "now" is one`, "usage: rnix ps"},
-		{"log 1 2", `log takes at most 1 argument, and "2" is too much`, "usage: rnix log [PROCESS]"},
 		{"pause", "pause needs a process", "usage: rnix pause PROCESS..."},
 		{"run --max-stps 3 x", "unknown flag: --max-stps", "did you mean: --max-steps"},
 		{"run --max-steps many x", `--max-steps "many": want a whole number`, ""},

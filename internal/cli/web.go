@@ -28,8 +28,8 @@ func webCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "web",
 		Short: "show all agents in a browser: what they do, cost and said, and steer them",
-		Long: `Web serves the dashboard to browsers on this machine, until Ctrl+C. It shows a link that lets one browser in, once,
-and opens it if there is a desktop. Enter in its terminal shows another link. Ending it ends no agent.
+		Long: `Web serves the dashboard to browsers on this machine, until Ctrl+C. It shows a link that lets one browser in,
+once, and opens it if there is a desktop. Enter in its terminal shows another link. Ending it ends no agent.
 
 It listens on 127.0.0.1 alone. To see it from another machine, forward the port: ssh -L 7718:127.0.0.1:7718 HOST
 What a page starts again has the environment of this command, keys of model providers included.`,

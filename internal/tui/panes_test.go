@@ -89,7 +89,7 @@ func TestEachPaneKeepsToItsRoomAndShowsNothingHostile(t *testing.T) {
 		"Context": {"~5,000 tokens of 10,000, 50.0%", "tool result read", "GROWTH", "77 tokens read"},
 		"Graph":   {"release: 1 running", " 1─ plan", " 2┌ code", "  └ test", " 3─ ship", "waiting for code, test"},
 		"Cost":    {"$1.25", "of 5,000 ", "5 tokens have no known price"},
-		"Mail":    {"turn left", "4  crew"},
+		"Mail":    {"turn left", "4 crew"},
 		"Forks":   {"└ PID 2 dead from step 4, step 0  branch", "2  2026-03-01", "steps 5 to 6"},
 		"Trace":   {"slowtool", "critical path 6s", "WHAT MADE IT FAIL"},
 	}
