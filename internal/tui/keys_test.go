@@ -427,17 +427,6 @@ var paneProofs = map[string]func(b *bench, key string){
 	},
 }
 
-// doesSomething proves no more than that a key is not dead: the screen is another one, or something was asked. What exactly a
-// key does, paneProofs or the tests of the pane say.
-func doesSomething(t *testing.T, b *bench, k binding, name string) {
-	t.Helper()
-	screen, asked := b.screenText(), len(b.src.asked)
-	b.does(name)
-	if b.screenText() == screen && len(b.src.asked) == asked {
-		t.Skipf("needs a proof of its own in paneProofs: %s", k.what)
-	}
-}
-
 // tryInPane proves a key that a pane has for itself.
 func tryInPane(t *testing.T, title string, k binding, name string) {
 	t.Helper()
@@ -448,8 +437,7 @@ func tryInPane(t *testing.T, title string, k binding, name string) {
 	}
 	c := b.picks()
 	if c == nil || c.n < 3 || !strings.HasPrefix(k.what, "choose the ") && !strings.HasPrefix(k.what, "a page of the list ") {
-		doesSomething(t, b, k, name)
-		return
+		return // TestEachKeyOfAPaneDoesWhatItSays proves it, and fails for one that it does not know
 	}
 	middle := c.n / 2
 	want, ok := map[string]int{"choose the next": middle + 1, "choose the first": 0, "choose the last": c.n - 1, "a page of the list down": c.n - 1, "a page of the list up": 0}[k.what]
