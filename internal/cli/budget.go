@@ -144,7 +144,7 @@ func showBudgets(ctx context.Context, c *ipc.Client, out *output, req ipc.Budget
 		}
 		name := strings.Repeat("  ", depth[l.UUID]) + mark + behind(oneLine(l.Name), ": ") + oneLine(l.Intent)
 		rows = append(rows, []cell{text(l.PID.String()), text(l.State), text(limitText(l.Tokens.Limit)), text(number(l.Tokens.Used)), text(number(l.Tokens.Reserved)),
-			text(limitText(l.Tokens.Left)), text(usdText(l.USD.Limit)), text(costText(&l.USD.Used, l.Unpriced)), text(usdText(l.USD.Left)), text(cut(name, intentMax))})
+			text(limitText(l.Tokens.Left)), text(usdText(l.USD.Limit)), text(usedText(l)), text(usdText(l.USD.Left)), text(cut(name, intentMax))})
 	}
 	out.table(cols, rows)
 	for i := range r.Budgets {
@@ -179,16 +179,20 @@ func usdText(usd *float64) string {
 	return price.FromFloat(*usd).String()
 }
 
-// costText is what something has cost: ? if nobody knows, and with a + where there is a part of which nobody
-// does.
-func costText(usd *float64, unpriced int) string {
-	switch {
-	case usd == nil || *usd == 0 && unpriced > 0:
-		return "?"
-	case unpriced > 0:
-		return price.FromFloat(*usd).String() + "+?"
+// usedText is what was used of a budget: here nothing is $0, since "-" is what has no limit.
+func usedText(l *ipc.BudgetLine) string {
+	if l.USD.Used == 0 && l.Unpriced == 0 {
+		return usdText(&l.USD.Used)
 	}
-	return price.FromFloat(*usd).String()
+	return price.Spent(l.USD.Used, l.Tokens.Used, l.Unpriced)
+}
+
+// usdOf is an amount of which null says that none is known.
+func usdOf(usd *float64) float64 {
+	if usd == nil {
+		return 0
+	}
+	return *usd
 }
 
 // addBudget raises a budget.

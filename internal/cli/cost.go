@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rnix/internal/price"
 	"rnix/ipc"
 )
 
@@ -26,8 +27,8 @@ func costCmd(a *app) *cobra.Command {
 process, or of PROCESS and its descendants. A fork counts from where it began.
 
 What an answer costs, its provider says, or else the table of prices: the built-in one, which prices.yaml
-in your configuration directory goes before. Where nobody knows a price there is a question mark, and
-nothing is added. Days are those of UTC.
+in your configuration directory goes before. "free" is a known price of nothing; "?" stands where nobody
+knows the price, and nothing is added for that; "-" where no tokens were used. Days are those of UTC.
 
 WHEN is a day (2026-11-01) or a number of days, hours or weeks back (7d, 24h, 2w); the whole day counts.`,
 		Example:           examples(`rnix cost`, `rnix cost --by day --since 7d`, `rnix cost --by process night`, `rnix cost --json --by agent | jq .cost_usd`),
@@ -101,7 +102,7 @@ func showCost(ctx context.Context, c *ipc.Client, out *output, req ipc.CostReque
 	cols = append(cols, column{name: strings.ToUpper(req.By)})
 	var rows [][]cell
 	put := func(l *ipc.CostLine, key string) {
-		row := []cell{text(costText(l.CostUSD, l.Unpriced)), text(tokens(l.Tokens, l.Estimated)), text(number(l.Input)), text(number(l.Output)), text(number(l.CacheRead)), text(number(l.CacheWrite)), text(number(l.Answers))}
+		row := []cell{text(price.Spent(usdOf(l.CostUSD), l.Tokens, l.Unpriced)), text(tokens(l.Tokens, l.Estimated)), text(number(l.Input)), text(number(l.Output)), text(number(l.CacheRead)), text(number(l.CacheWrite)), text(number(l.Answers))}
 		if req.By != "process" {
 			row = append(row, text(number(l.Processes)))
 		}
@@ -118,7 +119,7 @@ func showCost(ctx context.Context, c *ipc.Client, out *output, req ipc.CostReque
 	put(&r.Total, "total"+with(" since ", r.Since))
 	out.table(cols, rows)
 	if r.Total.Unpriced > 0 {
-		out.talk("%s tokens have no known price and are in no sum of dollars; add their models to prices.yaml", number(r.Total.Unpriced))
+		out.talk("%s", price.Unknown(number(r.Total.Unpriced)))
 	}
 	return nil
 }

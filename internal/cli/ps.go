@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rnix/internal/price"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -138,10 +139,7 @@ func costColumn(procs []ipc.Proc) column {
 
 // spentText is what a process has cost itself.
 func spentText(p *ipc.Proc) string {
-	if p.CostUSD == 0 && p.Unpriced == 0 {
-		return "-"
-	}
-	return costText(&p.CostUSD, p.Unpriced)
+	return price.Spent(p.CostUSD, p.TokensUsed, p.Unpriced)
 }
 
 func osChild(k *ipc.OSChild) string {

@@ -1,0 +1,23 @@
+package price
+
+// Spent returns what something has cost, as people read it everywhere: "-" where no tokens were used, "free" where
+// all of them cost nothing, "?" where nobody knows what they cost, "$1.25" where it is known, and "$1.25+?"
+// where it is known of a part. usd is in dollars, unpriced are those of the tokens that have no known price.
+func Spent(usd float64, tokens, unpriced int) string {
+	switch {
+	case usd <= 0 && unpriced > 0:
+		return "?"
+	case unpriced > 0:
+		return FromFloat(usd).String() + "+?"
+	case usd > 0:
+		return FromFloat(usd).String()
+	case tokens > 0:
+		return "free"
+	}
+	return "-"
+}
+
+// Unknown is the sentence that explains "?" and "+?" below a list. n is how many tokens have no known price.
+func Unknown(n string) string {
+	return n + " tokens have no known price and are in no sum of dollars; add their models to prices.yaml"
+}
