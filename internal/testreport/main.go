@@ -4,6 +4,9 @@
 // Its last line is "N passed, N failed, N skipped", and its exit status is 1 if anything failed. Lines
 // that are not JSON are shown as they are; one that begins "failed: " counts as a failure, so that other
 // checks can stand in the same stream. "exit status N" is how the go command ended.
+//
+// With the arguments "-again N go test -json FLAGS..." up to N failed tests are run a second time, alone:
+// those that pass then are named as flaky at the end, and counted apart.
 package main
 
 import (
@@ -16,10 +19,16 @@ import (
 )
 
 func main() {
+	second, err := againFrom(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testreport:", err)
+		os.Exit(2)
+	}
 	r := newReport(os.Stdout)
 	if err := r.read(os.Stdin); err != nil {
 		r.check("reading the results: " + err.Error())
 	}
+	r.retry(second, runGo)
 	os.Exit(r.finish())
 }
 

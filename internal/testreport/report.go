@@ -16,8 +16,10 @@ type report struct {
 	builds  map[string][]string
 	packages,
 	passed, failed int
-	skipped []skip
-	exit    string // how the go command ended; "" = not told
+	skipped  []skip
+	failures []failure
+	flaky    []key  // failed, and passed when they were run again
+	exit     string // how the go command ended; "" = not told
 }
 
 type key struct{ pkg, test string }
@@ -27,6 +29,12 @@ type test struct {
 	output   []string
 	children bool // it has subtests: they are counted instead of it
 	failed   bool // one of them has failed, or it itself
+}
+
+// failure is a test that failed.
+type failure struct {
+	key
+	grave bool // a data race or a panic
 }
 
 // skip is a test that was not run.
@@ -86,6 +94,7 @@ func (r *report) endTest(k key, action string) {
 		r.show(t)
 		if !t.failed { // else its subtest was counted
 			r.failed++
+			r.failures = append(r.failures, failure{k, grave(t.output)})
 		}
 		for k := k; ; { // every test above it fails because of it
 			i := strings.LastIndexByte(k.test, '/')
@@ -161,6 +170,13 @@ func (r *report) show(t *test) {
 	}
 }
 
+// grave says whether a test printed of something that no second run may hide.
+func grave(output []string) bool {
+	return slices.ContainsFunc(output, func(l string) bool {
+		return strings.Contains(l, "DATA RACE") || strings.Contains(l, "race detected") || strings.HasPrefix(l, "panic:") || strings.HasPrefix(l, "fatal error:")
+	})
+}
+
 var place = regexp.MustCompile(`^\s*\S+\.go:\d+: `)
 
 // reason returns the last thing that a skipped test said.
@@ -190,7 +206,14 @@ func (r *report) finish() int {
 	for _, s := range r.skipped {
 		fmt.Fprintf(r.out, "skipped: %s %s: %s\n", s.pkg, s.test, s.reason)
 	}
-	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, len(r.skipped))
+	for _, k := range r.flaky {
+		fmt.Fprintf(r.out, "flaky: %s %s: failed, and passed when it was run again alone\n", k.pkg, k.test)
+	}
+	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped", r.passed, r.failed, len(r.skipped))
+	if len(r.flaky) > 0 {
+		fmt.Fprintf(r.out, ", %d flaky", len(r.flaky))
+	}
+	fmt.Fprintln(r.out)
 	if r.failed > 0 {
 		return 1
 	}
