@@ -41,7 +41,7 @@ func needsBrowser(t *testing.T) string {
 // for. RNIX_SHOTS, if set, is where it keeps pictures. What it says beside that is returned.
 func (d *dashboard) scenario(chromium, script string, answer func(word string) string, env ...string) string {
 	d.t.Helper()
-	ctx, cancel := context.WithTimeout(d.t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(d.t.Context(), 8*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", filepath.Join("app/e2e", script))
 	cmd.Env = append(append(os.Environ(), "RNIX_LINK="+d.Link(), "RNIX_CHROMIUM="+chromium), env...)

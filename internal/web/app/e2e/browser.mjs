@@ -9,13 +9,16 @@ export const link = process.env.RNIX_LINK;
 export const origin = new URL(link || 'http://127.0.0.1/').origin;
 const shots = process.env.RNIX_SHOTS;
 
+// patience is how long, in milliseconds, what has to come may take: others may have the processor, too. No scenario judges how fast the machine is.
+export const patience = 90000;
+
 // scenario runs f with a context in which the link was opened, and fails if a page has thrown, or has been refused something by
 // the policy, that f did not take out of problems.
 export async function scenario(f, { args = [], context: more = {}, enter = true } = {}) {
   const browser = await chromium.launch({ executablePath: process.env.RNIX_CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage', ...args] });
   try {
     const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...more });
-    context.setDefaultTimeout(20000);
+    context.setDefaultTimeout(patience);
     const problems = [];
     context.on('weberror', (e) => problems.push('thrown: ' + (e.error().stack || e.error())));
     context.on('console', (m) => { if (m.type() === 'error') problems.push('console: ' + m.text() + ' ' + m.location().url); });
@@ -39,12 +42,18 @@ export async function shot(page, name) {
   await page.screenshot({ path: path.join(shots, name + '.png') });
 }
 
+// read waits until everything that the page has asked for is there.
+export async function read(page) {
+  await page.waitForSelector('main h1', { state: 'attached' });
+  await until(async () => (await page.locator('p.empty[role=status]').count()) === 0, page.url() + ' is read');
+}
+
 export function want(ok, text) {
   if (!ok) throw new Error(text);
 }
 
 // until waits for f to return something true, and returns that.
-export async function until(f, text, ms = 20000) {
+export async function until(f, text, ms = patience) {
   const end = Date.now() + ms;
   for (;;) {
     const v = await f();

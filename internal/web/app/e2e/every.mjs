@@ -1,6 +1,6 @@
 // Every page that there is: axe finds nothing serious on it, in light and dark and on a phone, and nothing is thrown.
 import { readFile, readdir } from 'node:fs/promises';
-import { scenario, shot, want, accessible, origin } from './browser.mjs';
+import { scenario, shot, want, read, accessible, origin } from './browser.mjs';
 
 const dir = new URL('../src/pages/', import.meta.url);
 const params = JSON.parse(process.env.RNIX_PARAMS);
@@ -23,8 +23,7 @@ await scenario(async ({ page, problems }) => {
       await page.setViewportSize(form === 'phone' ? { width: 390, height: 844 } : { width: 1280, height: 800 });
       await page.emulateMedia(set);
       await page.goto(`${origin}/#/${path}`);
-      await page.waitForSelector('main h1', { state: 'attached' });
-      await page.waitForTimeout(800); // what it asks for comes
+      await read(page);
       want(!(await page.textContent('main')).includes('This page has a mistake'), `${p.name} throws`);
       await shot(page, `page-${p.name}-${form}`);
       await accessible(page, `${p.name} (${form})`);

@@ -86,6 +86,6 @@ await scenario(async ({ page, problems }) => {
   await accessible(page, 'without a daemon');
   await ask('start');
   await page.locator('.wire.live').waitFor();
-  want((await page.locator('.away').count()) === 0, 'the page still says that the daemon is away');
+  await until(async () => (await page.locator('.away').count()) === 0, 'the page says no more that the daemon is away');
   problems.length = 0; // that nobody answered for a while is told on the console
 });

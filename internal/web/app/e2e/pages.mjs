@@ -1,13 +1,12 @@
 // Every page, with a real daemon behind it: what it shows, in light and dark, wide and narrow, and that nothing runs that an agent has said.
-import { scenario, shot, want, until, accessible, origin } from './browser.mjs';
+import { scenario, shot, want, until, read, accessible, origin } from './browser.mjs';
 
 const ids = JSON.parse(process.env.RNIX_IDS);
 
 await scenario(async ({ page }) => {
   const at = async (hash) => {
     await page.goto(origin + '/#' + hash);
-    await page.waitForSelector('main h1');
-    await until(async () => (await page.locator('p.empty[role=status]').count()) === 0, hash + ' is read');
+    await read(page);
   };
   const text = (sel = 'main') => page.locator(sel).first().innerText();
   const has = async (what, sel) => until(async () => (await text(sel)).includes(what), `"${what}" on ${page.url()}: ${(await text(sel)).slice(0, 800)}`);
