@@ -116,11 +116,8 @@ func TestFrozenProcessesStandStillWhereverTheyWent(t *testing.T) {
 			t.Fatalf("froze %d: %+v", n, c.Info())
 		}
 		if f == FreezerSignals {
-			clock(t, m) // a signal takes effect when its process runs
 			for _, id := range ids {
-				if s, _ := statOf(id.PID); s.state != 'T' && s.state != 'D' { // D: it waits for a child that was stopped before its exec
-					t.Errorf("%d is in state %c", id.PID, s.state)
-				}
+				mustStandStill(t, id.PID)
 			}
 		} else if inside, err := c.cageForTest().members(); err != nil {
 			t.Error(err)
@@ -239,7 +236,7 @@ func TestFrozenChildDiesWhoeverEndsIt(t *testing.T) {
 				began := time.Now()
 				end(m, c, cancel)
 				c.Wait()
-				if took := time.Since(began); took > 10*time.Second {
+				if took := time.Since(began); took > time.Minute {
 					t.Errorf("took %v", took)
 				}
 				mustBeGone(t, inner, c.entry.Leader)
@@ -390,10 +387,7 @@ func TestCageThatDoesNotFreezeIsTakenBack(t *testing.T) {
 			if m.Freeze(7) == 0 {
 				t.Error("nothing is frozen")
 			}
-			clock(t, m)                                                    // a signal takes effect when its process runs
-			if s, _ := statOf(c.PID()); s.state != 'T' && s.state != 'D' { // D: it waits for a child that was stopped before its exec
-				t.Errorf("it is in state %c", s.state)
-			}
+			mustStandStill(t, c.PID())
 			noCages(t, "", above, m.registry.dir)
 			m.Thaw(7)
 			mustRun(t, out)

@@ -80,7 +80,7 @@ func (l *lines) Write(p []byte) (int, error) {
 func (l *lines) pid(t *testing.T) identity {
 	t.Helper()
 	var line []byte
-	for patience := time.After(20 * time.Second); ; {
+	for patience := time.After(time.Minute); ; {
 		select {
 		case b := <-l.bytes:
 			if b != '\n' {
@@ -100,7 +100,7 @@ func (l *lines) pid(t *testing.T) identity {
 
 func mustBeGone(t *testing.T, ids ...identity) {
 	t.Helper()
-	if left := awaitGone(ids, time.Now().Add(10*time.Second)); len(left) > 0 {
+	if left := awaitGone(ids, time.Now().Add(time.Minute)); len(left) > 0 {
 		t.Errorf("still alive: %v", left)
 	}
 }

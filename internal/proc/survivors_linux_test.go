@@ -208,7 +208,7 @@ func subreaper(dir string) {
 			panic(fmt.Sprintf("%+v", e))
 		}
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		if err := exec.Command("true").Run(); err != nil { // one that the manager knows nothing of
 			panic("a status was stolen: " + err.Error())
 		}
@@ -236,6 +236,12 @@ func TestOrphansAreReapedAndNoStatusIsStolen(t *testing.T) {
 	}
 }
 
+// behind is a command that leaves a process behind which sleeps, in a session and with an environment of its own: a file says
+// that it has both.
+func behind(seconds, file string) string {
+	return "(env -i setsid sh -c 'echo > " + file + "; exec sleep " + seconds + "' &); until [ -e " + file + " ]; do sleep 0.01; done"
+}
+
 // strays leaves a process behind that no child can be found by, beside a child that could have started
 // it and then without one, and checks when it goes.
 func strays(dir string) {
@@ -250,7 +256,7 @@ func strays(dir string) {
 	if err != nil {
 		panic(err)
 	}
-	c, err := m.Start(context.Background(), sh("(env -i setsid sleep 1000 &); sleep 0.1", nil))
+	c, err := m.Start(context.Background(), sh(behind("1000", filepath.Join(dir, "..", "one")), nil))
 	if err != nil {
 		panic(err)
 	}
@@ -272,13 +278,13 @@ func strays(dir string) {
 		panic("a process is ended while the child lives that may have started it")
 	}
 	older.Kill()
-	for deadline := time.Now().Add(20 * time.Second); alive(left.identity); {
+	for deadline := time.Now().Add(time.Minute); alive(left.identity); {
 		if time.Now().After(deadline) {
 			panic("it lives on, and belongs to nobody")
 		}
 		_ = exec.Command("true").Run() // time passes, and a child ends
 	}
-	if c, err = m.Start(context.Background(), sh("(env -i setsid sleep 1001 &); sleep 0.1", nil)); err != nil {
+	if c, err = m.Start(context.Background(), sh(behind("1001", filepath.Join(dir, "..", "two")), nil)); err != nil {
 		panic(err)
 	}
 	c.Wait()

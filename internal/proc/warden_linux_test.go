@@ -71,7 +71,7 @@ func TestAWardenIsStartedWithTheFirstChildAndEndsWithTheManager(t *testing.T) {
 	}
 	signal(first, 9)
 	mustBeGone(t, first)
-	for end := time.Now().Add(10 * time.Second); m.warden.pid() != 0 && time.Now().Before(end); runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); m.warden.pid() != 0 && time.Now().Before(end); runtime.Gosched() {
 	}
 	start(t, m, sh("true", nil)).Wait()
 	second := identityOf(m.warden.pid())
