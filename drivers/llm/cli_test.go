@@ -202,9 +202,9 @@ func TestClaudeStandInThatStallsIsEndedByOurOwnDeadlines(t *testing.T) {
 			noPromptLeft(t)
 			start := newChildren(t)
 			d := claude(t, start, func(c *llm.ClaudeConfig) {
-				c.FirstByte, c.Idle = 10*time.Second, 100*time.Millisecond
+				c.FirstByte, c.Idle = time.Minute, 100*time.Millisecond
 				if name == "first byte" {
-					c.FirstByte, c.Idle = 100*time.Millisecond, 10*time.Second
+					c.FirstByte, c.Idle = 100*time.Millisecond, time.Minute
 				}
 			})
 			_, err := d.Call(asCaller(t, standIn(t, "claude", script), nil), llm.LLMRequest{Intent: "hi"})

@@ -88,7 +88,7 @@ func TestServerThatIsNotThereIsUnavailable(t *testing.T) {
 }
 
 func TestRetryAfterIsRead(t *testing.T) {
-	inAMinute := time.Now().Add(time.Minute)
+	inAnHour := time.Now().Add(time.Hour)
 	for name, c := range map[string]struct {
 		h        http.Header
 		min, max time.Duration
@@ -96,12 +96,12 @@ func TestRetryAfterIsRead(t *testing.T) {
 		"seconds":     {http.Header{"Retry-After": {"7"}}, 7 * time.Second, 7 * time.Second},
 		"fraction":    {http.Header{"Retry-After": {"0.5"}}, time.Second / 2, time.Second / 2},
 		"ms":          {http.Header{"Retry-After-Ms": {"250"}, "Retry-After": {"9"}}, 250 * time.Millisecond, 250 * time.Millisecond},
-		"date":        {http.Header{"Retry-After": {inAMinute.UTC().Format(http.TimeFormat)}}, 50 * time.Second, time.Minute},
+		"date":        {http.Header{"Retry-After": {inAnHour.UTC().Format(http.TimeFormat)}}, 50 * time.Minute, time.Hour},
 		"past":        {http.Header{"Retry-After": {"-3"}}, 0, 0},
 		"nonsense":    {http.Header{"Retry-After": {"soon"}}, 0, 0},
 		"overflow":    {http.Header{"Retry-After": {"1e300"}}, 0, 0},
 		"none":        {nil, 0, 0},
-		"used up":     {http.Header{"Anthropic-Ratelimit-Tokens-Reset": {inAMinute.Format(time.RFC3339)}, "Anthropic-Ratelimit-Tokens-Remaining": {"0"}, "Anthropic-Ratelimit-Requests-Reset": {time.Now().Add(time.Second).Format(time.RFC3339)}}, 50 * time.Second, time.Minute},
+		"used up":     {http.Header{"Anthropic-Ratelimit-Tokens-Reset": {inAnHour.Format(time.RFC3339)}, "Anthropic-Ratelimit-Tokens-Remaining": {"0"}, "Anthropic-Ratelimit-Requests-Reset": {time.Now().Add(time.Second).Format(time.RFC3339)}}, 50 * time.Minute, time.Hour},
 		"duration":    {http.Header{"X-Ratelimit-Reset-Tokens": {"6m0s"}, "X-Ratelimit-Remaining-Tokens": {"0"}, "X-Ratelimit-Reset-Requests": {"1h"}}, 6 * time.Minute, 6 * time.Minute},
 		"none marked": {http.Header{"X-Ratelimit-Reset-Tokens": {"20s"}, "X-Ratelimit-Reset-Requests": {"10s"}}, 10 * time.Second, 10 * time.Second},
 	} {
@@ -118,16 +118,14 @@ func TestRetryAfterIsRead(t *testing.T) {
 }
 
 func TestSilenceIsBounded(t *testing.T) {
-	short := func(c *llm.HTTPConfig) {
-		c.FirstByteTimeout, c.IdleTimeout = 100*time.Millisecond, 100*time.Millisecond
-	}
 	for name, c := range map[string]struct {
 		r    llmtest.Reply
 		code types.ErrCode
 		text string
+		set  func(c *llm.HTTPConfig)
 	}{
-		"no first byte": {llmtest.Reply{Delay: time.Hour}, types.ErrTimeout, "no answer within"},
-		"stall":         {llmtest.Reply{Text: "half", Hang: true}, types.ErrUnavailable, "stalled"},
+		"no first byte": {llmtest.Reply{Delay: time.Hour}, types.ErrTimeout, "no answer within", func(c *llm.HTTPConfig) { c.FirstByteTimeout = 100 * time.Millisecond }},
+		"stall":         {llmtest.Reply{Text: "half", Hang: true}, types.ErrUnavailable, "stalled", func(c *llm.HTTPConfig) { c.IdleTimeout = 100 * time.Millisecond }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			both(t, reply(c.r), func(t *testing.T, d llm.LLMDriver, _ *llmtest.API) {
@@ -135,7 +133,7 @@ func TestSilenceIsBounded(t *testing.T) {
 				if types.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text) {
 					t.Errorf("error is %v", err)
 				}
-			}, short)
+			}, c.set)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -47,7 +48,7 @@ func TestServerThatCannotBeMountedIsExplainedAndGone(t *testing.T) {
 					t.Errorf("%q is missing in: %v", text, err)
 				}
 			}
-			if took := time.Since(start); took > 5*time.Second {
+			if took := time.Since(start); took > 30*time.Second {
 				t.Errorf("it took %v", took)
 			}
 			if left := b.mgr.All(); len(left) > 0 {
@@ -146,7 +147,7 @@ func TestUnmountKillsADeafServerAndItsGrandchild(t *testing.T) {
 	if err := b.Unmount(at); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took > 3*time.Second {
+	if took := time.Since(start); took > 30*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	for _, p := range []int{pid, grandchild} {
@@ -173,7 +174,12 @@ func stateOf(pid int) string {
 func TestCloseDuringACallEndsIt(t *testing.T) {
 	b := newBench(t)
 	b.mustMount(t, self(t, "good"))
-	time.AfterFunc(100*time.Millisecond, func() { _ = b.UnmountAll() })
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		_, _ = b.call(context.Background(), "await-hang", "")
+		_ = b.UnmountAll()
+	})
 	if _, err := b.call(context.Background(), "hang", ""); types.CodeOf(err) != types.ErrDisconnected || !strings.Contains(err.Error(), "unmounted") {
 		t.Errorf("%v", err)
 	}

@@ -60,7 +60,7 @@ func self(t *testing.T, mode string) vfs.MCPConfig {
 	}
 	return vfs.MCPConfig{MCPServer: agent.MCPServer{
 		Name: "srv", Command: exe, Env: map[string]string{modeVar: mode, "GORACE": "atexit_sleep_ms=0"}, // it ends as fast as without -race
-		SpawnTimeout: agent.Duration(10 * time.Second), // the machine may be busy
+		SpawnTimeout: agent.Duration(time.Minute), // the machine may be busy
 	}}
 }
 
@@ -154,11 +154,14 @@ func exercise(t *testing.T, b *bench) {
 	}
 	wg.Wait()
 	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(50*time.Millisecond, cancel)
-	start := time.Now()
-	if _, err := b.call(ctx, "hang", ""); types.CodeOf(err) != types.ErrCancelled || time.Since(start) > 5*time.Second {
-		t.Errorf("cancelled call: %v after %v", err, time.Since(start))
+	wg.Go(func() {
+		_, _ = b.call(context.Background(), "await-hang", "")
+		cancel()
+	})
+	if _, err := b.call(ctx, "hang", ""); types.CodeOf(err) != types.ErrCancelled {
+		t.Errorf("cancelled call: %v", err)
 	}
+	wg.Wait()
 	if got := b.mustCall(t, "await-cancel", ""); got != "it was cancelled" {
 		t.Errorf("the server was not told: %s", got)
 	}
@@ -304,11 +307,22 @@ func TestRequestTimeoutEndsACallButNotTheServer(t *testing.T) {
 	cfg := self(t, "good")
 	cfg.RequestTimeout = agent.Duration(300 * time.Millisecond)
 	b.mustMount(t, cfg)
-	pid := b.mustCall(t, "pid", "")
+	answer := func() string { // of a call that may take longer, on a busy machine
+		for {
+			got, err := b.call(t.Context(), "pid", "")
+			switch {
+			case err == nil:
+				return got
+			case types.CodeOf(err) != types.ErrTimeout:
+				t.Fatal(err)
+			}
+		}
+	}
+	pid := answer()
 	if _, err := b.call(context.Background(), "hang", ""); types.CodeOf(err) != types.ErrTimeout || !strings.Contains(err.Error(), "request_timeout") {
 		t.Errorf("%v", err)
 	}
-	if again := b.mustCall(t, "pid", ""); again != pid {
+	if again := answer(); again != pid {
 		t.Error("the server was started again")
 	}
 }

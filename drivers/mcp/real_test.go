@@ -75,7 +75,7 @@ func useEverything(t *testing.T, b *bench) {
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	start := time.Now()
-	if _, err := b.call(ctx, "trigger-long-running-operation", `{"duration":30,"steps":3}`); types.CodeOf(err) != types.ErrTimeout || time.Since(start) > 5*time.Second {
+	if _, err := b.call(ctx, "trigger-long-running-operation", `{"duration":30,"steps":3}`); types.CodeOf(err) != types.ErrTimeout || time.Since(start) > 25*time.Second {
 		t.Errorf("long operation: %v after %v", err, time.Since(start))
 	}
 	b.mustCall(t, "echo", `{"message":"still there"}`)
@@ -86,7 +86,7 @@ func TestRealEverythingServerOverStdio(t *testing.T) {
 	b.mustMount(t, npm("srv", npmServer(t, "server-everything")))
 	useEverything(t, b)
 	start := time.Now()
-	if err := b.Unmount(at); err != nil || time.Since(start) > 3*time.Second {
+	if err := b.Unmount(at); err != nil || time.Since(start) > 30*time.Second {
 		t.Errorf("unmount: %v after %v", err, time.Since(start))
 	}
 	if left := b.mgr.All(); len(left) > 0 {
@@ -114,7 +114,7 @@ func TestRealEverythingServerOverHTTP(t *testing.T) {
 	case <-up:
 	case <-server.Done():
 		t.Fatalf("the server ended: %+v", server.Wait())
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the server does not come up")
 	}
 	b.mustMount(t, behind("http://127.0.0.1:"+strconv.Itoa(port)+"/mcp"))

@@ -65,7 +65,7 @@ func serve(mode string) {
 // goodServer is a server as it should be.
 func goodServer(opts *mcp.ServerOptions) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "good", Version: "1"}, opts)
-	cancelled := make(chan struct{}, 1)
+	hanging, cancelled := make(chan struct{}, 9), make(chan struct{}, 9)
 	tool := func(name string, readOnly bool, h func(context.Context, map[string]any) (string, error)) {
 		s.AddTool(&mcp.Tool{Name: name, Description: name + "s", InputSchema: map[string]any{"type": "object"},
 			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: readOnly}},
@@ -90,10 +90,12 @@ func goodServer(opts *mcp.ServerOptions) *mcp.Server {
 	tool("pid", true, func(context.Context, map[string]any) (string, error) { return strconv.Itoa(os.Getpid()), nil })
 	tool("env", true, func(context.Context, map[string]any) (string, error) { return strings.Join(os.Environ(), "\n"), nil })
 	tool("hang", false, func(ctx context.Context, _ map[string]any) (string, error) {
+		hanging <- struct{}{}
 		<-ctx.Done()
 		cancelled <- struct{}{}
 		return "", ctx.Err()
 	})
+	tool("await-hang", true, func(context.Context, map[string]any) (string, error) { <-hanging; return "it hangs", nil })
 	tool("await-cancel", true, func(context.Context, map[string]any) (string, error) { <-cancelled; return "it was cancelled", nil })
 	tool("crash", false, func(context.Context, map[string]any) (string, error) {
 		fmt.Fprintln(os.Stderr, "panic: the core is breached")
