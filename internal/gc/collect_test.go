@@ -30,7 +30,7 @@ func TestHistoryComesBackFromItsArchiveAsItWas(t *testing.T) {
 			}
 			h := open(t, fsys, dir, nil)
 			stays, goes := h.old(t, 1, 3), h.old(t, 2, 40)
-			must(t, h.c.Keep(goes.UUID, "was", time.Now().Add(time.Millisecond)))
+			must(t, h.c.Keep(goes.UUID, "was", time.Now().Add(time.Hour)))
 			lapsed(t, h, goes.UUID)
 			before := tree(t, fsys, h.j.Dir(goes.UUID))
 			r := collect(t, h, Request{})

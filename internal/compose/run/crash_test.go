@@ -164,7 +164,7 @@ func (f *flow) crash() {
 		f.t.Fatal(err)
 	}
 	f.Kill()
-	late := time.Now().Add(30 * time.Second)
+	late := time.Now().Add(2 * time.Minute)
 	for {
 		c, err := net.Dial("unix", holder.Socket)
 		if err != nil {
@@ -182,7 +182,7 @@ func (f *flow) works(id types.UUID, effects int) {
 	f.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(30 * time.Second)
+	late := time.After(2 * time.Minute)
 	for {
 		if n, _ := f.effects(); n >= effects || f.status(id).State != "running" {
 			return
@@ -201,7 +201,7 @@ func (f *flow) rests(id types.UUID) ipc.ComposeRun {
 	f.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(time.Minute)
+	late := time.After(2 * time.Minute)
 	for {
 		r := f.status(id)
 		if r.State == "dead" || r.State == "suspended" && r.Exit != nil {

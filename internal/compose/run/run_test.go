@@ -130,7 +130,7 @@ func (f *flow) becomes(id types.UUID, want string) ipc.ComposeRun {
 	f.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(time.Minute)
+	late := time.After(2 * time.Minute)
 	for {
 		r := f.status(id)
 		if states(&r) == want {
@@ -320,12 +320,9 @@ func TestDownLeavesNothingAlive(t *testing.T) { // A-32
 
 func TestPauseHoldsEveryNodeAndResumeLetsThemGoOn(t *testing.T) {
 	f := newFlow(t)
-	up := func() ipc.ComposeUpResponse {
-		f.says["n0"] = func(r llmtest.Request, _ int) llmtest.Reply {
-			return llmtest.Reply{Text: "done", Delay: 300 * time.Millisecond}
-		}
-		return f.up("agents:\n  n0: {intent: n0 x}\n  n1: {intent: n1 x, depends_on: [n0]}\n")
-	}()
+	let := make(chan struct{})
+	f.says["n0"] = when(let, "done")
+	up := f.up("agents:\n  n0: {intent: n0 x}\n  n1: {intent: n1 x, depends_on: [n0]}\n")
 	f.becomes(up.UUID, "n0=running n1=waiting")
 	r, err := ipc.Call(t.Context(), f.Client, ipc.ComposeDown, ipc.ComposeDownRequest{Target: "w", Pause: true})
 	if err != nil || r.State != "suspended" || states(&r) != "n0=paused n1=waiting" {
@@ -337,6 +334,7 @@ func TestPauseHoldsEveryNodeAndResumeLetsThemGoOn(t *testing.T) { // A-32
 	if r := f.status(up.UUID); r.State != "suspended" || states(&r) != "n0=suspended n1=waiting" {
 		t.Fatalf("%s %s", r.State, states(&r))
 	}
+	close(let)
 	again, err := ipc.Call(t.Context(), f.Client, ipc.ComposeResume, ipc.ComposeResumeRequest{Target: "w", Env: f.Env})
 	if err != nil {
 		t.Fatal(err)
