@@ -151,14 +151,14 @@ func TestTenThousandProcessesAreDrawnAsFastAsTen(t *testing.T) {
 	}
 	b := newBench(t, true, procs...)
 	b.press("G")
-	begin := time.Now()
+	begin := worked(t)
 	for i := range 20 {
 		p := proc(5000+i, 500, "changed")
 		b.frame(false, p)
 		b.press("k")
 		b.screenText()
 	}
-	if d := time.Since(begin) / 20; d > 500*time.Millisecond {
+	if d := (worked(t) - begin) / 20; d > 500*time.Millisecond {
 		t.Errorf("a frame of 10,000 rows takes %s", d)
 	}
 	b.sees("agent")
