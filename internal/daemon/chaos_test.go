@@ -277,7 +277,7 @@ func (c *chaos) done() {
 	c.t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	late := time.After(2 * time.Minute)
+	late := time.After(4 * time.Minute)
 	for {
 		left := 0
 		for _, p := range c.list() {

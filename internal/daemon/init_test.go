@@ -160,10 +160,12 @@ func TestWithoutWhatIsRequiredOfInitTheDaemonDoesNotStart(t *testing.T) {
 }
 
 func TestADaemonWithSupervisorsIsNotIdle(t *testing.T) {
-	s := stage(t, testenv.IdleEnv+"=300ms")
+	s := stage(t, testenv.IdleEnv+"=500ms")
+	release := kept(t, s)
 	supervise(t, s, "supervisors: [{name: one, children: [{name: c, intent: end, model: m, backoff: {initial: 24h}}]}]")
 	states(t, s, "one", "c delayed")
-	if _, ended := s.Ended(time.Second); ended {
+	release()
+	if _, ended := s.Ended(2 * time.Second); ended {
 		t.Error("the daemon has ended, and nobody starts the child again")
 	}
 }

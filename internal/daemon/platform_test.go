@@ -88,7 +88,7 @@ type stands struct {
 // until waits until a session stands as it should.
 func (b *board) until(id, what string, ok func(stands) bool) stands {
 	b.t.Helper()
-	for end := time.Now().Add(40 * time.Second); ; {
+	for end := time.Now().Add(2 * time.Minute); ; {
 		var s stands
 		b.ask(http.MethodGet, "/api/sessions/"+id, nil, &s)
 		if ok(s) {

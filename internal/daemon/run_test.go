@@ -224,7 +224,7 @@ func TestKilledDaemonLeavesNoChildAndShowsTheInterruptedCall(t *testing.T) {
 		runtime.Gosched() // until it has started what leaves its session
 	}
 	s.Kill()
-	for end := time.Now().Add(30 * time.Second); len(s.Survivors()) > 0; runtime.Gosched() { // nobody has started a daemon again
+	for end := time.Now().Add(2 * time.Minute); len(s.Survivors()) > 0; runtime.Gosched() { // nobody has started a daemon again
 		if time.Now().After(end) {
 			t.Fatalf("left alive: %v", s.Survivors())
 		}
