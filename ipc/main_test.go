@@ -142,7 +142,7 @@ func serveOn(t testing.TB, opt ServerOptions, add func(s *Server)) (*Client, *Se
 	c := NewClient(socket)
 	t.Cleanup(func() {
 		_ = c.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Error(err)

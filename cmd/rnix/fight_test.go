@@ -352,7 +352,7 @@ func TestTwoRealDaemonsFightAndTheSessionHasOneOwnerAtATime(t *testing.T) {
 	f.faults(ctx, both, r)
 	running.Wait()
 	v := newVerdict(f, both)
-	for end := time.Now().Add(5 * time.Second); len(v.missing(false)) > 0 && time.Now().Before(end); { // a journal is written a moment after the record
+	for end := time.Now().Add(time.Minute); len(v.missing(false)) > 0 && time.Now().Before(end); { // a journal is written a moment after the record
 		v = newVerdict(f, both)
 	}
 	v.nothingIsLost(false)

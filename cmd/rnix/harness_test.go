@@ -136,7 +136,7 @@ func (u *user) allowed(tools ...string) {
 func (u *user) eventually(pattern string, args ...string) string {
 	u.t.Helper()
 	want := regexp.MustCompile(pattern)
-	for end := time.Now().Add(45 * time.Second); ; {
+	for end := time.Now().Add(2 * time.Minute); ; {
 		out, _ := u.rnix(args...)
 		if want.MatchString(out) {
 			return out
@@ -153,7 +153,7 @@ const waits = "echo begun > began; until [ -e gate ]; do read -t 0.05 < /dev/zer
 // exists waits until a file of the work directory is there.
 func (u *user) exists(name string) {
 	u.t.Helper()
-	for end := time.Now().Add(45 * time.Second); ; {
+	for end := time.Now().Add(2 * time.Minute); ; {
 		if _, err := os.Stat(filepath.Join(u.Work, name)); err == nil {
 			return
 		}
@@ -234,7 +234,7 @@ func TestRealClaudeGoesOnAfterACrashOfTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.must("daemon", "start") // which ends what the last one has left
-	for end := time.Now().Add(5 * time.Second); len(u.children()) > 0; {
+	for end := time.Now().Add(time.Minute); len(u.children()) > 0; {
 		if time.Now().After(end) {
 			t.Fatalf("left of the daemon: %v", u.children())
 		}
@@ -274,7 +274,7 @@ func TestRealClaudeEndsWithEverythingWhenItIsKilled(t *testing.T) {
 	if _, code := u.rnix("wait", "p"); code != 5 {
 		t.Errorf("exit code %d, want 5: ended by a person", code)
 	}
-	for end := time.Now().Add(10 * time.Second); len(u.children()) > 0; {
+	for end := time.Now().Add(time.Minute); len(u.children()) > 0; {
 		if time.Now().After(end) {
 			t.Fatalf("left: %v", u.children())
 		}
@@ -422,7 +422,7 @@ func TestRealCommandLinesInTheMiddleOfACallOfTheKernel(t *testing.T) {
 				if got != code || !strings.Contains(out, want) {
 					t.Errorf("exit code %d, %s\n%s", got, out, u.must("log", "p"))
 				}
-				for end := time.Now().Add(10 * time.Second); len(u.children()) > 0; {
+				for end := time.Now().Add(time.Minute); len(u.children()) > 0; {
 					if time.Now().After(end) {
 						t.Fatalf("left: %v", u.children())
 					}

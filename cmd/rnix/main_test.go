@@ -87,7 +87,7 @@ func using(ts *testscript.TestScript, neg bool, args []string) {
 		times, err = strconv.Atoi(args[2])
 		ts.Check(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	c, err := ipc.Connect(ctx, placesOf(ts).Socket)
 	ts.Check(err)
@@ -148,7 +148,7 @@ func recovered(ts *testscript.TestScript, neg bool, args []string) {
 		supervisors, err = strconv.Atoi(args[0])
 		ts.Check(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	c, err := ipc.Connect(ctx, placesOf(ts).Socket)
 	ts.Check(err)

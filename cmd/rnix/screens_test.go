@@ -157,7 +157,7 @@ func (s *screen) seesNot(not string) {
 
 func (s *screen) until(ok func(string) bool, otherwise string) {
 	s.t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		text := s.text()
 		if ok(text) {

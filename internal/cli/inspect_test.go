@@ -49,7 +49,7 @@ func newPastFake(t *testing.T) *pastFake {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }() // ends with Shutdown below
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			t.Error(err)

@@ -109,7 +109,7 @@ func (f *fake) serve() *fake {
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }() // ends with Shutdown below
 	f.stopped = sync.OnceFunc(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.Shutdown(ctx); err != nil {
 			f.t.Error(err)

@@ -55,7 +55,7 @@ func fakeDaemon(t *testing.T, add func(*ipc.Server)) (socket string, srv *ipc.Se
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }() // ends with Shutdown below
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := srv.Shutdown(ctx); err != nil {
 			t.Error(err)
