@@ -166,7 +166,7 @@ func TestPauseOfAParentWaitingForItsChild(t *testing.T) { // A-20
 func TestPauseWhileARateLimitIsWaitedFor(t *testing.T) { // A-20
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
 		if r.N == 0 {
-			return llmtest.Reply{Status: 429, Text: "later", Header: map[string][]string{"Retry-After": {"1"}}}
+			return llmtest.Reply{Status: 429, Text: "later", Header: map[string][]string{"Retry-After": {"5"}}}
 		}
 		return tool("complete", `{"result":"done"}`)
 	})

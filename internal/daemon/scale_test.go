@@ -82,6 +82,8 @@ func TestTenThousandHistoriesAndADeadProviderDelayNobody(t *testing.T) { // A-4
 	for round, name := range []string{"after a stop", "after a crash"} {
 		if round > 0 { // the index is rebuilt
 			s.Stop()
+			for called() { // again, until it was killed
+			}
 			if err := os.Remove(filepath.Join(s.Data, step.IndexFile)); err != nil {
 				t.Fatal(err)
 			}
