@@ -113,7 +113,7 @@ func (p Places) addUser(out []place, r roots, at string) []place {
 		return out
 	}
 	rel, err := filepath.Rel(p.Home, p.UserConfigDir)
-	if err != nil {
+	if err != nil || !filepath.IsLocal(rel) { // it is not in the home directory, and not there
 		return out
 	}
 	return add(out, ScopeUser, r.home, p.Home, path.Join(filepath.ToSlash(rel), at))

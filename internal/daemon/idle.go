@@ -52,7 +52,8 @@ func on[Req, Resp any](d *Daemon, s *ipc.Server, m ipc.Method[Req, Resp], fn fun
 	ipc.Handle(s, m, func(ctx context.Context, peer *ipc.Peer, req Req) (Resp, error) {
 		d.idle.begin()
 		defer func() { d.idle.end(time.Now()) }()
-		return fn(ctx, peer, req)
+		resp, err := fn(ctx, peer, req)
+		return resp, inTheirWords(d, req, err)
 	})
 }
 
@@ -61,7 +62,7 @@ func onStream[Req, Resp any](d *Daemon, s *ipc.Server, m ipc.Method[Req, Resp], 
 	ipc.HandleStream(s, m, func(ctx context.Context, peer *ipc.Peer, req Req, out *ipc.Stream) error {
 		d.idle.begin()
 		defer func() { d.idle.end(time.Now()) }()
-		return fn(ctx, peer, req, out)
+		return inTheirWords(d, req, fn(ctx, peer, req, out))
 	})
 }
 

@@ -123,7 +123,7 @@ func Waterfall(t *Theme, r *ipc.TraceResponse, spans []trace.Span, width int) st
 	}
 	var b strings.Builder
 	head := fmt.Sprintf("  %s  %*s  %*s  ", t.pad("SPAN", label), times, "TIME", times, "PATH")
-	end := shortTime(x.whole.Round(time.Microsecond))
+	end := t.took(x.whole.Round(time.Microsecond))
 	scale := "0" + strings.Repeat(" ", max(x.cells-1-t.cells(end), 1)) + end
 	b.WriteString(paint(dim, strings.TrimRight(head+scale, " ")) + "\n")
 	for i := range spans {
@@ -133,17 +133,22 @@ func Waterfall(t *Theme, r *ipc.TraceResponse, spans []trace.Span, width int) st
 			mark = "*"
 		}
 		if s.CriticalNs > 0 {
-			path = shortTime(s.CriticalNs)
+			path = t.took(s.CriticalNs)
 		}
-		line := fmt.Sprintf("%s %s  %*s  %*s  %s", mark, t.pad(labels[i], label), times, shortTime(s.Dur-s.IdleNs), times, path, x.bar(s, own[s.ID]))
+		line := fmt.Sprintf("%s %s  %*s  %*s  %s", mark, t.pad(labels[i], label), times, t.took(s.Dur-s.IdleNs), times, path, x.bar(s, own[s.ID]))
 		b.WriteString(strings.TrimRight(paint(spanStyle(s), strings.TrimRight(line, " ")), " ") + "\n")
 	}
-	b.WriteString(pathLine(r) + "\n")
+	b.WriteString(pathLine(t, r) + "\n")
 	return b.String()
 }
 
-// shortTime is a duration in ASCII and at most seven cells.
-func shortTime(d time.Duration) string { return strings.ReplaceAll(debug.Duration(d), "µ", "u") }
+// took is a duration as all commands write it, in at most seven cells; where only ASCII is drawn, µs is us.
+func (t *Theme) took(d time.Duration) string {
+	if t.ASCII {
+		return strings.ReplaceAll(debug.Duration(d), "µ", "u")
+	}
+	return debug.Duration(d)
+}
 
 func spanStyle(s *trace.Span) style {
 	switch {
@@ -194,7 +199,7 @@ func (t *Theme) spanLabel(s *trace.Span) string {
 }
 
 // pathLine says what the critical path consists of.
-func pathLine(r *ipc.TraceResponse) string {
+func pathLine(t *Theme, r *ipc.TraceResponse) string {
 	var whole time.Duration
 	by := map[trace.Kind]time.Duration{}
 	kind := map[string]trace.Kind{}
@@ -210,7 +215,7 @@ func pathLine(r *ipc.TraceResponse) string {
 		}
 		by[k] += d
 	}
-	line := "critical path " + shortTime(whole)
+	line := "critical path " + t.took(whole)
 	var shares []string
 	for _, k := range []struct {
 		kind trace.Kind
@@ -224,7 +229,7 @@ func pathLine(r *ipc.TraceResponse) string {
 		line += ": " + strings.Join(shares, ", ")
 	}
 	if len(r.Spans) > 0 && r.Spans[0].IdleNs > 0 {
-		line += fmt.Sprintf("; %s between runs left out", shortTime(r.Spans[0].IdleNs))
+		line += fmt.Sprintf("; %s between runs left out", t.took(r.Spans[0].IdleNs))
 	}
 	return line
 }
