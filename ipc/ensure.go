@@ -15,15 +15,17 @@ import (
 
 // EnsureOptions say which daemon is wanted and how to start it.
 type EnsureOptions struct {
-	Socket     string           // where it listens; absolute
-	DataDir    string           // what it serves, passed on as RNIX_DATA_DIR; empty = whatever Env says
-	Executable string           // empty = this program
-	Args       []string         // nil = daemon start --foreground
-	Env        []string         // its environment; nil = ours
-	Log        string           // where its output goes; empty = statehome.LogFile(DataDir), or nowhere if that is empty
-	Patience   time.Duration    // how long to wait for a daemon that does not answer; 0 = 2 min
-	Offline    bool             // a new one, and all that it starts, has no network, where the system allows that to everybody
-	Progress   func(msg string) // if not nil, is told from the third second on what is being waited for
+	Socket      string           // where it listens; absolute
+	DataDir     string           // what it serves, passed on as RNIX_DATA_DIR; empty = whatever Env says
+	Executable  string           // empty = this program
+	Args        []string         // nil = daemon start --foreground
+	Env         []string         // its environment; nil = ours
+	Log         string           // where its output goes; empty = statehome.LogFile(DataDir), or nowhere if that is empty
+	Patience    time.Duration    // how long to wait for a daemon that does not answer; 0 = 2 min
+	Offline     bool             // a new one, and all that it starts, has no network, where the system allows that to everybody
+	MustOffline bool             // with Offline: rather start none than one that has a network
+	Online      func(why error)  // with Offline: if not nil, is told why a new one has the network of this machine
+	Progress    func(msg string) // if not nil, is told from the third second on what is being waited for
 }
 
 // How Ensure waits.

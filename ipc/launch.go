@@ -21,6 +21,15 @@ import (
 // errOnline says that no name space was asked for.
 var errOnline = errors.New("online")
 
+// reason returns an error of a system call without what was tried.
+func reason(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return err
+}
+
 // launched is a daemon that this process has started.
 type launched struct {
 	pid  int
@@ -86,6 +95,10 @@ func launch(o EnsureOptions) (*launched, error) {
 		cut.SysProcAttr = &again
 		if err = cut.Start(); err == nil {
 			cmd = &cut
+		} else if o.MustOffline {
+			return nil, types.Errorf(types.ErrUnavailable, op, "", "the network cannot be cut off: a network name space cannot be made: %w", reason(err))
+		} else if o.Online != nil {
+			o.Online(reason(err))
 		}
 	}
 	if err != nil {

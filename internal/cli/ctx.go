@@ -263,7 +263,7 @@ func cacheText(r *ipc.ContextResponse, out *output) string {
 	}
 	skipped := max(c.Breaks-shownBreaks, 0)
 	if skipped > 0 {
-		fmt.Fprintf(&b, "        %s before these\n", plural(skipped, "break", "breaks"))
+		fmt.Fprintf(&b, "        %s not shown\n", plural(skipped, "earlier change of what was sent before is", "earlier changes of what was sent before are"))
 	}
 	for i := range r.Prompts {
 		p := &r.Prompts[i]

@@ -94,15 +94,19 @@ func absolute(a *app, path string) string {
 // formats are the values of --format.
 var formats = []string{"text", "json", "junit"}
 
+// offlines are the values of --offline.
+var offlines = []string{"try", "require"}
+
 func testRunCmd(a *app) *cobra.Command {
 	var o run.Options
-	var format, output, only string
+	var format, output, only, offline string
 	c := &cobra.Command{
 		Use:   "run DIR...",
 		Short: "run the cases in directories, and say what is not as expected",
 		Long: `Run runs each case below the directories in a copy of its files, with a daemon, a data directory and an
-environment of its own: no key, no configuration of yours, no network where the system lets anybody
-cut it off, and nothing is left behind. The answers are those of the script, the tools are real.
+environment of its own: no key, no configuration of yours, no network, and nothing is left behind. The
+answers are those of the script, the tools are real. Where the system lets nobody cut off the network,
+the cases have that of this machine, and the report says so; --offline require refuses to run them then.
 
 Calls, result, exit code and files are compared with what case.yaml expects, and differences are
 shown. A case that takes longer than its timeout (a minute, unless it says so) is killed, and named.
@@ -126,10 +130,14 @@ The exit code is 0 if all cases pass, and 1 if one does not. DIR is a case, or h
 			if o.Parallel < 1 || o.Parallel > 256 {
 				return usagef("", "--parallel %d is not between 1 and 256", o.Parallel)
 			}
+			if !slices.Contains(offlines, offline) {
+				return usagef("", "--offline %q is none of %s", offline, strings.Join(offlines, ", "))
+			}
 			dirs, err := casesIn(a, args, only)
 			if err != nil {
 				return err
 			}
+			o.MustOffline = offline == "require"
 			o.Env = a.host.Environ
 			return a.withInterrupts(func(sigs <-chan os.Signal) error {
 				ctx, cancel := context.WithCancelCause(c.Context())
@@ -141,7 +149,7 @@ The exit code is 0 if all cases pass, and 1 if one does not. DIR is a case, or h
 					case <-ctx.Done():
 					}
 				}()
-				return runCases(ctx, a, dirs, o, format, output)
+				return runCases(ctx, a, dirs, &o, format, output)
 			})
 		},
 	}
@@ -150,8 +158,10 @@ The exit code is 0 if all cases pass, and 1 if one does not. DIR is a case, or h
 	f.BoolVarP(&o.Update, "update", "u", false, "write the expectations of cases that differ anew, unconfirmed")
 	f.StringVar(&format, "format", "text", "of the report: text, json or junit")
 	f.StringVarP(&output, "output", "o", "", "the file for the report (default: standard output)")
+	f.StringVar(&offline, "offline", "try", "where the network cannot be cut off: try, which runs the cases with it, or require, which refuses")
 	f.StringVar(&only, "run", "", "only cases whose directory fits this `REGEX`")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("offline", cobra.FixedCompletions(offlines, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.MarkFlagFilename("output")
 	return c
 }
@@ -178,7 +188,7 @@ func casesIn(a *app, args []string, only string) ([]string, error) {
 }
 
 // runCases runs cases and writes the report.
-func runCases(ctx context.Context, a *app, dirs []string, o run.Options, format, output string) error {
+func runCases(ctx context.Context, a *app, dirs []string, o *run.Options, format, output string) error {
 	if err := takesReport(a, output); err != nil {
 		return err
 	}

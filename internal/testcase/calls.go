@@ -39,7 +39,7 @@ func compareCalls(x *CallsExpect, got []Call) (what, diff string) {
 	if open {
 		what = fmt.Sprintf("%d of %d expected calls are not among the %d that were made", missing, len(x.List), len(got))
 	} else {
-		what = fmt.Sprintf("%d expected calls were not made, %d calls were not expected", missing, extra)
+		what = fmt.Sprintf("%s not made, %s not expected", counted(missing, "expected call"), counted(extra, "call"))
 	}
 	return what, callDiff(x, got, pairs, taken, open)
 }
@@ -184,3 +184,11 @@ func (x *CallExpect) String() string {
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// counted is a number of things that were not.
+func counted(n int, one string) string {
+	if n == 1 {
+		return "1 " + one + " was"
+	}
+	return fmt.Sprintf("%d %ss were", n, one)
+}

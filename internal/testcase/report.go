@@ -16,6 +16,7 @@ const (
 	Unconfirmed = "unconfirmed" // a proposal that no person has confirmed; the case counts as failed
 	Broken      = "error"       // it could not be run
 	TimedOut    = "timeout"
+	Interrupted = "interrupted" // by a signal to whoever ran it, before it ended or began
 )
 
 // Outcome is how a case ended.
@@ -35,10 +36,13 @@ func (o *Outcome) OK() bool { return o.Status == Passed }
 
 // Report is what became of some cases, in the order in which they were named. Its list is never null.
 type Report struct {
-	Total  int           `json:"total"`
-	Failed int           `json:"failed"`
-	Took   time.Duration `json:"took_ns"`
-	Cases  []Outcome     `json:"cases"`
+	Total       int           `json:"total"`
+	Failed      int           `json:"failed"` // those that were interrupted are not among them
+	Interrupted int           `json:"interrupted,omitempty"`
+	Took        time.Duration `json:"took_ns"`
+	// Online is why the cases had the network of this machine; empty = they had none.
+	Online string    `json:"online,omitempty"`
+	Cases  []Outcome `json:"cases"`
 }
 
 // NewReport makes a report of outcomes.
@@ -48,7 +52,10 @@ func NewReport(cases []Outcome, took time.Duration) *Report {
 		if cases[i].Problems == nil {
 			cases[i].Problems = []Problem{}
 		}
-		if !cases[i].OK() {
+		switch {
+		case cases[i].Status == Interrupted:
+			r.Interrupted++
+		case !cases[i].OK():
 			r.Failed++
 		}
 	}
@@ -63,7 +70,7 @@ func (r *Report) Text() string {
 	var b strings.Builder
 	for i := range r.Cases {
 		o := &r.Cases[i]
-		word := map[string]string{Passed: "ok  ", Failed: "FAIL", Unconfirmed: "TODO", Broken: "ERR ", TimedOut: "TIME"}[o.Status]
+		word := map[string]string{Passed: "ok  ", Failed: "FAIL", Unconfirmed: "TODO", Broken: "ERR ", TimedOut: "TIME", Interrupted: "STOP"}[o.Status]
 		fmt.Fprintf(&b, "%s  %s  %s", word, o.Name, o.Took.Round(time.Millisecond))
 		if o.Updated {
 			b.WriteString("  (its expectations were written anew: read and confirm them)")
@@ -79,8 +86,23 @@ func (r *Report) Text() string {
 			b.WriteString("      note: " + n + "\n")
 		}
 	}
-	fmt.Fprintf(&b, "%d of %d cases passed in %s\n", r.Total-r.Failed, r.Total, r.Took.Round(time.Millisecond))
+	if r.Online != "" {
+		b.WriteString("note: " + r.network() + "; --offline require refuses that\n")
+	}
+	stopped := ""
+	if r.Interrupted > 0 {
+		stopped = fmt.Sprintf(", %d interrupted", r.Interrupted)
+	}
+	fmt.Fprintf(&b, "%d of %d cases passed%s in %s\n", r.Total-r.Failed-r.Interrupted, r.Total, stopped, r.Took.Round(time.Millisecond))
 	return b.String()
+}
+
+// network says whether the cases could reach anything.
+func (r *Report) network() string {
+	if r.Online == "" {
+		return "the cases had no network"
+	}
+	return "the cases had the network of this machine, since it cannot be cut off here (" + r.Online + ")"
 }
 
 func at(place string) string {
@@ -117,6 +139,7 @@ type (
 		Errors   int         `xml:"errors,attr"`
 		Skipped  int         `xml:"skipped,attr"`
 		Time     string      `xml:"time,attr"`
+		Facts    []junitFact `xml:"properties>property"`
 		Cases    []junitCase `xml:"testcase"`
 	}
 	junitCase struct {
@@ -128,6 +151,10 @@ type (
 		Error   *junitDetail `xml:"error,omitempty"`
 		Out     string       `xml:"system-out,omitempty"`
 	}
+	junitFact struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:"value,attr"`
+	}
 	junitDetail struct {
 		Message string `xml:"message,attr"`
 		Type    string `xml:"type,attr"`
@@ -137,7 +164,7 @@ type (
 
 // JUnit is the report as XML that CI systems read.
 func (r *Report) JUnit() ([]byte, error) {
-	s := junitSuite{Name: "rnix", Tests: r.Total, Time: seconds(r.Took)}
+	s := junitSuite{Name: "rnix", Tests: r.Total, Time: seconds(r.Took), Facts: []junitFact{{"network", legal(r.network())}}}
 	for i := range r.Cases {
 		o := &r.Cases[i]
 		c := junitCase{Name: legal(o.Name), Class: "rnix", File: legal(o.Dir + "/" + File), Time: seconds(o.Took), Out: legal(strings.Join(o.Notes, "\n"))}
@@ -152,7 +179,7 @@ func (r *Report) JUnit() ([]byte, error) {
 		detail := &junitDetail{Message: legal(brief(oneLine(first), 500)), Type: o.Status, Text: legal(text.String())}
 		switch o.Status {
 		case Passed:
-		case Broken, TimedOut:
+		case Broken, TimedOut, Interrupted:
 			c.Error = detail
 			s.Errors++
 		default:

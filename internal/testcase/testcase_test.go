@@ -231,7 +231,7 @@ func TestDifferencesSayWhatIsDifferent(t *testing.T) {
 	want := []string{
 		"case.yaml:4 the exit code is 1 (failed), and should be 0\n",
 		"case.yaml:5 the result is not as expected\n  all\n- well\n+ bad\n",
-		"case.yaml:7 1 expected calls were not made, 1 calls were not expected\n  read_file {\"path\":\"a\"}\n- write_file {\"path\":\"b\"}\n" +
+		"case.yaml:7 1 expected call was not made, 1 call was not expected\n  read_file {\"path\":\"a\"}\n- write_file {\"path\":\"b\"}\n" +
 			"    the call write_file {\"path\":\"c\"}: path is \"c\", and should be \"b\"\n+ write_file {\"path\":\"c\"}\n",
 		"case.yaml:12 a is not the same as expected/a\n  one\n- two\n+ zwei\n  three\n",
 		"case.yaml:13 gone is there, and should be deleted\n",
@@ -295,8 +295,10 @@ func TestReportsAreReadByTheirReaders(t *testing.T) {
 		{Name: "bad <\x1b[1m>", Dir: "/c/bad", Status: Failed, Problems: []Problem{{At: "case.yaml:3", What: "the result is not as expected", Diff: "- a\n+ \x00]]>b\xff\n"}}},
 		{Name: "slow", Dir: "/c/slow", Status: TimedOut, Problems: []Problem{{What: "not ended"}}},
 		{Name: "todo", Dir: "/c/todo", Status: Unconfirmed},
+		{Name: "cut", Dir: "/c/cut", Status: Interrupted, Problems: []Problem{{What: "it had not begun"}}},
 	}, 3*time.Second)
-	if r.Total != 4 || r.Failed != 3 {
+	r.Online = "operation not permitted"
+	if r.Total != 5 || r.Failed != 3 || r.Interrupted != 1 {
 		t.Errorf("%+v", r)
 	}
 	b, err := r.JUnit()
@@ -307,14 +309,14 @@ func TestReportsAreReadByTheirReaders(t *testing.T) {
 	if err := xml.Unmarshal(b, &got); err != nil {
 		t.Fatalf("%v\n%s", err, b)
 	}
-	if got.Tests != 4 || got.Failures != 2 || got.Errors != 1 || got.Suite.Cases[1].Failure == nil || got.Suite.Cases[2].Error.Message != "not ended" || got.Suite.Cases[0].Failure != nil {
+	if got.Tests != 5 || got.Failures != 2 || got.Errors != 2 || got.Suite.Cases[4].Error.Type != Interrupted || len(got.Suite.Facts) != 1 || !strings.Contains(got.Suite.Facts[0].Value, "operation not permitted") || got.Suite.Cases[1].Failure == nil || got.Suite.Cases[2].Error.Message != "not ended" || got.Suite.Cases[0].Failure != nil {
 		t.Errorf("%s", b)
 	}
 	if b, err = r.JSON(); err != nil || !json.Valid(b) || !strings.Contains(string(b), `"status":"timeout"`) {
 		t.Errorf("%s, %v", b, err)
 	}
 	text := r.Text()
-	for _, want := range []string{"ok    good", "FAIL  bad", "case.yaml:3: the result is not as expected", "        - a\n", "1 of 4 cases passed in 3s"} {
+	for _, want := range []string{"ok    good", "FAIL  bad", "case.yaml:3: the result is not as expected", "        - a\n", "STOP  cut", "note: the cases had the network of this machine, since it cannot be cut off here (operation not permitted); --offline require refuses that\n", "1 of 5 cases passed, 1 interrupted in 3s"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

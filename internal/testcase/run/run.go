@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"rnix/internal/testcase"
@@ -20,11 +21,15 @@ const opRun = "Case"
 type Options struct {
 	Parallel int  // how many at once; 0 = one
 	Update   bool // write the expectations of those that differ anew, unconfirmed
+	// MustOffline refuses to run a case where its network cannot be cut off; else the report says that it was not.
+	MustOffline bool
 	// Program is this program, which is started as the daemon of each case; empty = the one that runs.
 	Program string
 	Env     []string // of the caller, of which cases get what programs need to be found
 	// Done is told of each case when it has ended, one at a time, in the order in which they end; nil = nobody.
 	Done func(*testcase.Outcome)
+
+	online atomic.Pointer[string] // why cases had a network; nil = none had
 }
 
 // Find returns the directories of the cases in directories, in their order: those that are cases, and those below them.
@@ -69,9 +74,10 @@ func Find(dirs []string) ([]string, error) {
 }
 
 // Run runs the cases in directories, which Find has found. A case that cannot be read or run is in the report; so are
-// those that ctx has ended.
-func Run(ctx context.Context, dirs []string, o Options) *testcase.Report {
+// those that ctx has ended. What runs that were killed have left is removed.
+func Run(ctx context.Context, dirs []string, o *Options) *testcase.Report {
 	began := time.Now()
+	sweep(tempDir())
 	out := make([]testcase.Outcome, len(dirs))
 	next := make(chan int)
 	var mu sync.Mutex // held while Done is told
@@ -79,7 +85,7 @@ func Run(ctx context.Context, dirs []string, o Options) *testcase.Report {
 	for range max(1, min(o.Parallel, len(dirs))) {
 		workers.Go(func() { // ends when next is closed; waited for below
 			for i := range next {
-				out[i] = one(ctx, dirs[i], &o)
+				out[i] = one(ctx, dirs[i], o)
 				if o.Done != nil {
 					mu.Lock()
 					o.Done(&out[i])
@@ -93,7 +99,11 @@ func Run(ctx context.Context, dirs []string, o Options) *testcase.Report {
 	}
 	close(next)
 	workers.Wait()
-	return testcase.NewReport(out, time.Since(began))
+	r := testcase.NewReport(out, time.Since(began))
+	if why := o.online.Load(); why != nil {
+		r.Online = *why
+	}
+	return r
 }
 
 // one runs the case in a directory.
@@ -110,6 +120,11 @@ func one(ctx context.Context, dir string, o *Options) (out testcase.Outcome) {
 		return out
 	}
 	out.Name = c.Name
+	if ctx.Err() != nil {
+		out.Status = testcase.Interrupted
+		say("", "it had not begun")
+		return out
+	}
 	s, err := newStage(c, o)
 	if err != nil {
 		say(filepath.Join(dir, testcase.File), "%v", err)
@@ -132,7 +147,8 @@ func one(ctx context.Context, dir string, o *Options) (out testcase.Outcome) {
 		say(c.At("timeout"), "not ended after %v, and killed: %s", c.Limit(), stuck)
 		return out
 	case ctx.Err() != nil:
-		say("", "interrupted")
+		out.Status = testcase.Interrupted
+		say("", "interrupted while it ran")
 		return out
 	case err != nil:
 		say(filepath.Join(dir, testcase.File), "%v", err)

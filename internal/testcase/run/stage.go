@@ -37,6 +37,7 @@ type stage struct {
 	c      *testcase.Case
 	o      *Options
 	dir    string // holds everything below
+	hold   *os.File
 	work   string
 	env    []string
 	client *ipc.Client
@@ -50,11 +51,11 @@ type stage struct {
 // allows 107 bytes for its path.
 const longestTemp = 50
 
-// shortTemp returns the directory for temporary files; "" = the usual one, where that has a short name or the other is not there.
-func shortTemp() string {
+// tempDir returns the directory for temporary files: the usual one, where that has a short name or the other is not there.
+func tempDir() string {
 	const other = "/tmp"
 	if i, err := os.Stat(other); len(os.TempDir()) <= longestTemp || err != nil || !i.IsDir() {
-		return ""
+		return os.TempDir()
 	}
 	return other
 }
@@ -62,14 +63,18 @@ func shortTemp() string {
 // newStage makes the directories of a case: its files, its script, and an empty home.
 func newStage(c *testcase.Case, o *Options) (_ *stage, err error) {
 	s := &stage{c: c, o: o}
-	if s.dir, err = os.MkdirTemp(shortTemp(), "rnixt"); err != nil {
+	if s.dir, err = os.MkdirTemp(tempDir(), stagePrefix); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			os.RemoveAll(s.dir)
+			s.hold.Close()
 		}
 	}()
+	if s.hold, err = hold(s.dir); err != nil {
+		return nil, err
+	}
 	if s.dir, err = filepath.EvalSymlinks(s.dir); err != nil {
 		return nil, err
 	}
@@ -182,7 +187,11 @@ func (s *stage) play(ctx context.Context) (*testcase.Run, error) {
 		return nil, err
 	}
 	s.client, err = ipc.Ensure(ctx, ipc.EnsureOptions{Socket: places.Socket, DataDir: places.DataDir, Log: places.Log, Executable: s.o.Program, Env: s.env,
-		Patience: patience, Offline: true})
+		Patience: patience,
+		Offline:  true, MustOffline: s.o.MustOffline, Online: func(why error) {
+			text := why.Error()
+			s.o.online.Store(&text)
+		}})
 	if err != nil {
 		return nil, err
 	}
@@ -316,6 +325,7 @@ func (s *stage) stuck() string {
 
 // close stops the daemon, by force if it does not, and removes everything. The error says what is left.
 func (s *stage) close() error {
+	defer s.hold.Close()
 	if s.client != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 		defer cancel()
