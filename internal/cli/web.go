@@ -12,6 +12,7 @@ import (
 
 	"rnix/internal/proc"
 	"rnix/internal/web"
+	"rnix/ipc"
 	"rnix/types"
 )
 
@@ -72,7 +73,7 @@ func (o *webOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := web.New(web.Options{Socket: client.Socket(), Env: a.host.Environ, Dir: a.host.Dir}, l)
+	s := web.New(web.Options{Socket: client.Socket(), Env: a.host.Environ, Dir: a.host.Dir, Doctor: examiner(a, client)}, l)
 	ready := webReady{s.Link(), s.Address(), l.Addr().(*net.TCPAddr).Port, os.Getpid()}
 	if a.out.json() {
 		a.out.object(&ready)
@@ -90,7 +91,7 @@ func (o *webOptions) run(ctx context.Context) error {
 		ended := make(chan error, 1)
 		go func() { ended <- s.Serve(ctx) }() // ends with ctx, below
 		if o.opens() {
-			done, err := web.Open(s.Link(), a.host.Environ)
+			done, err := s.Open(a.host.Environ)
 			defer done()
 			if err != nil {
 				a.out.warn("the browser cannot be opened, open the link yourself: " + errorText(err))
@@ -110,6 +111,19 @@ func (o *webOptions) run(ctx context.Context) error {
 			}
 		}
 	})
+}
+
+// examiner returns what makes the checks of doctor for the page, with the daemon that there is: none is started for them.
+func examiner(a *app, client *ipc.Client) func(context.Context) []web.Finding {
+	b := *a // the command goes on with its own
+	b.client = client
+	return func(ctx context.Context) []web.Finding {
+		var out []web.Finding
+		for _, c := range b.examine(ctx, false) {
+			out = append(out, web.Finding{Check: c.Check, Status: string(c.Status), Detail: c.Detail, Mend: c.Mend})
+		}
+		return out
+	}
 }
 
 // listen listens on the port that was asked for, or on any if the default is taken.

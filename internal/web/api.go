@@ -24,12 +24,18 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, types.Errorf(types.ErrInvalid, name, "", "methods are called with POST"))
 		return
 	}
-	if !s.doors.known(r, time.Now(), false) {
-		refuse(w, http.StatusUnauthorized, errStranger)
+	end, err := s.doors.begin(r, time.Now())
+	switch {
+	case err == errStranger:
+		refuse(w, http.StatusUnauthorized, err)
+		return
+	case err != nil:
+		refuse(w, http.StatusTooManyRequests, err)
 		return
 	}
+	defer end()
 	change, ok := methods[name]
-	if !ok {
+	if !ok && name != doctorMethod {
 		refuse(w, http.StatusNotFound, types.Errorf(types.ErrNotFound, "Call", name, "no method of the dashboard; what there is beside it, the command line does"))
 		return
 	}
@@ -47,6 +53,10 @@ func (s *Server) api(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // an answer may take as long as it takes
+	if name == doctorMethod {
+		s.doctor(w, r)
+		return
+	}
 	if change != nil {
 		if body, err = change(s.opt, body); err != nil {
 			refuse(w, http.StatusForbidden, err)
@@ -86,6 +96,9 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, name string, body 
 		}
 	}
 	w.WriteHeader(res.StatusCode)
+	if res.ContentLength < 0 {
+		_ = http.NewResponseController(w).Flush() // the page sees that a stream has begun, also while nothing happens
+	}
 	hand(w, res.Body)
 }
 

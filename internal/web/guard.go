@@ -36,6 +36,9 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			plain(w, http.StatusForbidden, "call this server "+s.hosts[0]+" or "+s.hosts[1])
 		case !s.ownPage(r), cross.Check(r) != nil:
 			plain(w, http.StatusForbidden, "pages of other sites may not call this server")
+		case s.crowdedOut(w, r):
+			h.Set("Retry-After", "5")
+			plain(w, http.StatusServiceUnavailable, "too many connections are open; try again in a moment")
 		default:
 			next.ServeHTTP(w, r)
 		}

@@ -129,6 +129,7 @@ func TestOtherSitesAreRefused(t *testing.T) {
 		"a rebound host":             {"Host": "evil.example" + port, "Origin": "http://evil.example" + port},
 		"a rebound host, no origin":  {"Host": "evil.example" + port, "Origin": ""},
 		"a host with another port":   {"Host": "127.0.0.1:1", "Origin": ""},
+		"the name of IPv6":           {"Host": "[::1]" + port, "Origin": ""},
 		"a host without a port":      {"Host": "127.0.0.1", "Origin": ""},
 		"a host that ends like ours": {"Host": "evil.localhost" + port, "Origin": ""},
 	} {

@@ -23,10 +23,17 @@ const keyHeader = "Rnix-Key"
 // sum is what is kept of a secret.
 type sum = [sha256.Size]byte
 
-// session is one browser that was let in.
+// link is one that was not used.
+type link struct {
+	token sum
+	gone  chan struct{} // closed when it is used, or given up for newer ones
+}
+
+// session is one browser that was let in. Its fields are guarded by the lock of doors.
 type session struct {
 	cookie, key sum
 	used        time.Time
+	calls       int // under way
 }
 
 // doors owns who may come in.
@@ -34,8 +41,9 @@ type doors struct {
 	cookie string // the name: ports share cookies, so each has its own
 
 	mu       sync.Mutex
-	tokens   []sum     // +checklocks:mu; of links that were not used, the oldest first
-	sessions []session // +checklocks:mu
+	links    []link     // +checklocks:mu; the oldest first
+	sessions []*session // +checklocks:mu
+	calls    int        // +checklocks:mu; under way, also of sessions that have ended
 }
 
 func newDoors(cookie string) *doors { return &doors{cookie: cookie} }
@@ -46,16 +54,18 @@ func secret() (string, sum) {
 	return text, sha256.Sum256([]byte(text))
 }
 
-// token returns a new token for a link.
-func (d *doors) token() string {
+// token returns a new token for a link, and what is closed when it is good no more.
+func (d *doors) token() (text string, gone <-chan struct{}) {
 	text, s := secret()
+	n := link{s, make(chan struct{})}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.tokens = append(d.tokens, s)
-	if over := len(d.tokens) - maxTokens; over > 0 {
-		d.tokens = slices.Delete(d.tokens, 0, over)
+	if len(d.links) >= maxTokens {
+		close(d.links[0].gone)
+		d.links = slices.Delete(d.links, 0, 1)
 	}
-	return text
+	d.links = append(d.links, n)
+	return text, n.gone
 }
 
 // admit takes a token, which is good once, and returns the secrets of a new session.
@@ -63,12 +73,13 @@ func (d *doors) admit(token string, now time.Time) (cookie, key string, ok bool)
 	s := sha256.Sum256([]byte(token))
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at := slices.IndexFunc(d.tokens, func(t sum) bool { return same(t, s) })
+	at := slices.IndexFunc(d.links, func(l link) bool { return same(l.token, s) })
 	if at < 0 {
 		return "", "", false
 	}
-	d.tokens = slices.Delete(d.tokens, at, at+1)
-	n := session{used: now}
+	close(d.links[at].gone)
+	d.links = slices.Delete(d.links, at, at+1)
+	n := &session{used: now}
 	cookie, n.cookie = secret()
 	key, n.key = secret()
 	if len(d.sessions) >= maxSessions {
@@ -84,21 +95,39 @@ func (d *doors) admit(token string, now time.Time) (cookie, key string, ok bool)
 	return cookie, key, true
 }
 
-// known reports whether a request has both secrets of one session; with leave, that session ends.
-func (d *doors) known(r *http.Request, now time.Time, leave bool) bool {
+// find returns the session of which a request has both secrets, or nil.
+//
+// +checklocks:d.mu
+func (d *doors) find(r *http.Request) *session {
 	key := sha256.Sum256([]byte(r.Header.Get(keyHeader)))
+	for _, c := range r.CookiesNamed(d.cookie) {
+		cookie := sha256.Sum256([]byte(c.Value))
+		for _, s := range d.sessions {
+			if same(s.cookie, cookie) && same(s.key, key) {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// end ends the session of a request, and reports whether there was one.
+func (d *doors) end(r *http.Request) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.find(r)
+	d.sessions = slices.DeleteFunc(d.sessions, func(t *session) bool { return t == s })
+	return s != nil
+}
+
+// hasCookie reports whether a request has the cookie of a session, which lets in nobody by itself.
+func (d *doors) hasCookie(r *http.Request) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range r.CookiesNamed(d.cookie) {
 		cookie := sha256.Sum256([]byte(c.Value))
-		for i := range d.sessions {
-			if same(d.sessions[i].cookie, cookie) && same(d.sessions[i].key, key) {
-				d.sessions[i].used = now
-				if leave {
-					d.sessions = slices.Delete(d.sessions, i, i+1)
-				}
-				return true
-			}
+		if slices.ContainsFunc(d.sessions, func(s *session) bool { return same(s.cookie, cookie) }) {
+			return true
 		}
 	}
 	return false
@@ -136,7 +165,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", "POST")
 		plain(w, http.StatusMethodNotAllowed, "POST it")
-	case !s.doors.known(r, time.Now(), true):
+	case !s.doors.end(r):
 		refuse(w, http.StatusUnauthorized, errStranger)
 	default:
 		http.SetCookie(w, s.doors.baked("", -1))

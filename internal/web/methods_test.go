@@ -49,6 +49,9 @@ func TestEveryMethodOfTheWireIsDecided(t *testing.T) {
 			t.Errorf("%s has to stand in methods, or here with the reason why the page does not have it", name)
 		}
 	}
+	if slices.Contains(names, doctorMethod) {
+		t.Errorf("%s is ours, and the daemon has it, too", doctorMethod)
+	}
 	for name := range maps.Keys(kept) {
 		if !slices.Contains(names, name) {
 			t.Errorf("%s is no method any more", name)

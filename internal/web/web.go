@@ -39,6 +39,9 @@ type Options struct {
 	Socket string   // of the daemon
 	Env    []string // "KEY=value": what processes that go on are given, as from any client; the page cannot say any
 	Dir    string   // absolute; whose configuration is shown
+
+	// Doctor makes the checks of rnix doctor, until ctx ends; it may start nothing. It is not called by two at once. nil = the page has none.
+	Doctor func(ctx context.Context) []Finding
 }
 
 // Server is one dashboard. Its methods may be called by several goroutines.
@@ -46,9 +49,10 @@ type Server struct {
 	opt   Options
 	hosts []string // by which it may be called, with the port
 	doors *doors
+	exam  *examiner
 	wire  *http.Transport // to the daemon
 	http  *http.Server
-	l     net.Listener
+	l     *entrance
 
 	patience time.Duration // bodyTimeout
 }
@@ -77,9 +81,10 @@ func New(o Options, l net.Listener) *Server {
 	port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 	s := &Server{
 		opt:   o,
-		hosts: []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port},
+		hosts: []string{"127.0.0.1:" + port, "localhost:" + port},
 		doors: newDoors("rnix_" + port),
-		l:     l,
+		exam:  newExaminer(o.Doctor),
+		l:     &entrance{Listener: l},
 
 		patience: bodyTimeout,
 		wire: &http.Transport{
@@ -94,6 +99,7 @@ func New(o Options, l net.Listener) *Server {
 		ReadHeaderTimeout: headTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHead,
+		ConnContext:       markLate,
 		ErrorLog:          log.New(discard{}, "", 0), // what browsers do wrong interests nobody
 	}
 	return s
@@ -103,13 +109,17 @@ func New(o Options, l net.Listener) *Server {
 func (s *Server) Address() string { return "http://" + s.hosts[0] + "/" }
 
 // Link returns a URL that lets one browser in, once. Only the latest few that were not used are good.
-func (s *Server) Link() string { return s.Address() + "login?token=" + s.doors.token() }
+func (s *Server) Link() string {
+	token, _ := s.doors.token()
+	return s.Address() + "login?token=" + token
+}
 
 // Serve serves until ctx ends, and then returns its cause. Requests under way are cut off then: the daemon has each of
 // them whole, or not at all.
 func (s *Server) Serve(ctx context.Context) error {
 	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
 	defer s.wire.CloseIdleConnections()
+	defer s.exam.end()
 	stop := context.AfterFunc(ctx, func() { _ = s.http.Close() })
 	defer stop()
 	err := s.http.Serve(s.l)

@@ -4,7 +4,17 @@ import { frames } from '../src/lib/sse.js';
 import { newTable, fold, arrange, elapsed, condition } from '../src/lib/fold.js';
 import { visible, head, line } from '../src/lib/visible.js';
 import { newCurve, addStep, series } from '../src/lib/curve.js';
+import { verdict } from '../src/pages/system/doctor.js';
 import { duration, count, dollars, bytes } from '../src/lib/format.js';
+
+test('what doctor finds is said in a sentence', () => {
+  const of = (...list) => verdict(list.map((status) => ({ status })));
+  assert.equal(of(), 'Nothing is broken.');
+  assert.equal(of('ok', 'absent'), 'Nothing is broken.');
+  assert.equal(of('ok', 'warning'), '1 warning.');
+  assert.equal(of('broken', 'warning', 'warning'), '1 thing is broken, 2 warnings.');
+  assert.equal(of('broken', 'broken'), '2 things are broken.');
+});
 
 test('a stream is the same however it is cut', () => {
   const text = 'id: 1\nevent: a\ndata: {"x":1}\n\n: alive\n\nid: 2\r\ndata: b\r\ndata: c\r\n\r\nevent: end\ndata: {}\n\ndata: half';

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from './html.js';
 import { call } from './api.js';
 
-// useCall calls a method and returns {data, error, loading, again}. It asks anew when the request or on changes, not more often than every
+// useCall calls a method and returns {data, error, loading, again}; again asks anew, and then loading is true until there is an answer. It asks anew when the request or on changes, not more often than every
 // ms, and keeps showing the last answer meanwhile. With request null nothing is asked.
 export function useCall(method, request, { on = null, every = 1000 } = {}) {
   const [state, setState] = useState({ data: null, error: null, loading: true });
@@ -28,5 +28,9 @@ export function useCall(method, request, { on = null, every = 1000 } = {}) {
     const timer = setTimeout(ask, left);
     return () => { clearTimeout(timer); abort.abort(); };
   }, [method, body, on, turn]);
-  return { ...state, again: () => setTurn((n) => n + 1) };
+  const again = () => {
+    setState((s) => ({ ...s, loading: true }));
+    setTurn((n) => n + 1);
+  };
+  return { ...state, again };
 }

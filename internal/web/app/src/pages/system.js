@@ -1,6 +1,7 @@
-// The system: the daemon, providers, MCP servers, storage, supervisors, work trees.
+// The system: what doctor finds, the daemon, providers, MCP servers, storage, supervisors, work trees.
 import { html } from '../lib/html.js';
-import { procs, second } from '../lib/store.js';
+import { Doctor } from './system/doctor.js';
+import { second } from '../lib/store.js';
 import { bytes, count, duration, moment } from '../lib/format.js';
 import { href } from '../lib/router.js';
 import { useCall } from '../lib/ask.js';
@@ -23,6 +24,7 @@ function System() {
   const trees = useCall('list_worktrees', {}, { on: Math.floor(slow / 6), every: 20000 });
   const du = useCall('du', {});
   return html`<h1>System</h1>
+    <${Doctor} />
     <h2>The daemon</h2><${Answer} of=${daemon} draw=${(s) => html`
       <${Problems} list=${[...(s.misread || []), ...(s.checkpoint_failure ? [`${s.checkpoint_failures} checkpoints could not be written: ${s.checkpoint_failure}`] : [])]} />
       <${Facts} facts=${[['Version', s.version], ['Runs since', `${moment(s.started)} (${duration(Date.now() - Date.parse(s.started))})`], ['PID', s.pid], ['Running', s.running], ['Suspended', s.suspended], ['Histories', s.stored],
@@ -41,8 +43,7 @@ function System() {
     <h2>Groups</h2><${Answer} of=${groups} draw=${(d) => html`<${Table} label="Groups" empty="There is none." rows=${d.groups || []} columns=${[{ text: 'Group', cell: (g) => html`${g.pgid ?? g.id ?? ''} <${Line} value=${g.name || ''} />` }, { text: 'Members', cell: (g) => html`<${Line} value=${(g.members || []).map((m) => m.pid ?? m).join(', ')} most=${120} />` }]} />`} />
     <h2>Git work trees</h2><${Answer} of=${trees} draw=${(d) => html`<${Table} label="Work trees" empty="No process has one." rows=${d.worktrees} columns=${[{ text: 'Process', cell: pid }, { text: 'Branch', cell: (t) => html`<${Mono} v=${t.branch || ''} />` }, { text: 'Changes', cell: (t) => (t.gone ? 'not there any more' : t.problem ? html`<${Line} value=${t.problem} most=${120} />` : `${t.commits} commits, ${t.files.length} files${t.uncommitted ? ', not all committed' : ''}`) }, { text: 'Changed elsewhere too', cell: (t) => html`<${Line} value=${(t.overlaps || []).map((o) => `PID ${o.pid}: ${o.paths.join(', ')}`).join('; ')} most=${160} />` }, { text: 'Directory', cell: (t) => html`<${Mono} v=${t.dir} />` }]} />`} />
     <h2>Storage</h2><${Answer} of=${du} draw=${(d) => html`<${Problems} list=${d.warnings} /><p>${bytes(d.total.total)} in <${Mono} v=${d.data_dir} />, of it ${bytes(d.shared.total)} that belong to no single history.</p>
-      <${Table} label="The largest histories" empty="There is none." rows=${d.histories.slice(0, 30)} columns=${[{ text: 'Process', cell: pid }, { text: 'State', cell: (h) => h.state }, { text: 'Room', num: true, cell: (h) => bytes(h.total) }, { text: 'steps', num: true, cell: (h) => bytes(h.steps) }, { text: 'events', num: true, cell: (h) => bytes(h.events) }, { text: 'snapshots', num: true, cell: (h) => bytes(h.snapshots) }, { text: 'work', num: true, cell: (h) => bytes(h.workspace + h.scratch) }]} />`} />
-    <p><small>${procs.value.rows.size} processes in view. <code>rnix doctor</code> in a terminal looks deeper and says how to mend what it finds.</small></p>`;
+      <${Table} label="The largest histories" empty="There is none." rows=${d.histories.slice(0, 30)} columns=${[{ text: 'Process', cell: pid }, { text: 'State', cell: (h) => h.state }, { text: 'Room', num: true, cell: (h) => bytes(h.total) }, { text: 'steps', num: true, cell: (h) => bytes(h.steps) }, { text: 'events', num: true, cell: (h) => bytes(h.events) }, { text: 'snapshots', num: true, cell: (h) => bytes(h.snapshots) }, { text: 'work', num: true, cell: (h) => bytes(h.workspace + h.scratch) }]} />`} />`;
 }
 
 export default { name: 'system', path: '/system', title: 'System', nav: 'System', Page: System };

@@ -6,9 +6,9 @@ import { Line } from './text.js';
 export function Answer({ of, draw, empty }) {
   const { data, error, loading, again } = of;
   if (data) {
-    return html`${error && html`<p class="problem" role="alert"><${Line} value=${error.message} /> <button type="button" onClick=${again}>Try again</button></p>`}${draw(data)}`;
+    return html`${error && html`<p class="problem" role="alert"><${Line} value=${error.message} /> <button type="button" onClick=${again}>${loading ? 'Trying …' : 'Try again'}</button></p>`}${draw(data)}`;
   }
-  if (error) return html`<p class="problem" role="alert"><${Line} value=${error.message} most=${1000} /> <button type="button" onClick=${again}>Try again</button></p>`;
+  if (error) return html`<p class="problem" role="alert"><${Line} value=${error.message} most=${1000} /> <button type="button" onClick=${again}>${loading ? 'Trying …' : 'Try again'}</button></p>`;
   return html`<p class="empty" role="status">${loading ? 'Reading …' : empty || 'Nothing.'}</p>`;
 }
 

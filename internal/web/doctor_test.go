@@ -1,0 +1,124 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"rnix/drivers/llm/llmtest"
+	"rnix/internal/testenv"
+	"rnix/ipc"
+)
+
+// checks is a doctor whose rounds end when the test says so.
+type checks struct {
+	rounds chan []Finding
+	mu     sync.Mutex
+	begun  int // +checklocks:mu
+}
+
+func (c *checks) doctor(ctx context.Context) []Finding {
+	c.mu.Lock()
+	c.begun++
+	c.mu.Unlock()
+	select {
+	case f := <-c.rounds:
+		return f
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+func TestChecksAreMadeOnceHoweverManyAsk(t *testing.T) {
+	c := &checks{rounds: make(chan []Finding)}
+	d := serve(t, Options{Socket: "/nowhere", Doctor: c.doctor})
+	b := d.inside()
+	var wg sync.WaitGroup
+	answers := make(chan string, 5)
+	for range cap(answers) {
+		wg.Go(func() {
+			_, body := b.do("POST", "/api/v1/doctor", "{}", nil)
+			answers <- body
+		})
+	}
+	for under := 0; under < cap(answers); <-time.After(time.Millisecond) { // all of them wait
+		d.doors.mu.Lock()
+		under = d.doors.calls
+		d.doors.mu.Unlock()
+	}
+	// The last to ask may not be in the examination yet: it gets another one of the same.
+	ended := make(chan struct{})
+	go func() { wg.Wait(); close(ended) }() // ends when all were answered
+	for over := false; !over; {
+		select {
+		case c.rounds <- []Finding{{"disk", "broken", "full", "make room"}}:
+		case <-ended:
+			over = true
+		}
+	}
+	for range cap(answers) {
+		if body := <-answers; !strings.Contains(body, `"findings":[{"check":"disk","status":"broken","detail":"full","mend":"make room"}]`) {
+			t.Error(body)
+		}
+	}
+	if c.begun > 2 {
+		t.Errorf("%d rounds of checks were made for %d who asked at once", c.begun, cap(answers))
+	}
+}
+
+func TestCheckThatHangsIsSaid(t *testing.T) {
+	c := &checks{rounds: make(chan []Finding)}
+	d := serve(t, Options{Socket: "/nowhere", Doctor: c.doctor})
+	d.exam.patience = 50 * time.Millisecond
+	b := d.inside()
+	for range 2 {
+		if res, body := b.do("POST", "/api/v1/doctor", "{}", nil); res.StatusCode != http.StatusGatewayTimeout || code(t, body) != "TIMEOUT" {
+			t.Errorf("%d %s", res.StatusCode, body)
+		}
+	}
+	if c.begun != 1 {
+		t.Errorf("%d rounds of checks hang", c.begun)
+	}
+}
+
+func TestStrangersLearnNothingFromDoctor(t *testing.T) {
+	c := &checks{rounds: make(chan []Finding)}
+	d := serve(t, Options{Socket: "/nowhere", Doctor: c.doctor})
+	if res, body := d.browser().do("POST", "/api/v1/doctor", "{}", nil); res.StatusCode != http.StatusUnauthorized || code(t, body) != "PERMISSION" || c.begun > 0 {
+		t.Errorf("%d %s", res.StatusCode, body)
+	}
+	none := serve(t, Options{Socket: "/nowhere"})
+	if res, body := none.inside().do("POST", "/api/v1/doctor", "{}", nil); res.StatusCode != http.StatusNotFound || code(t, body) != "NOT_FOUND" {
+		t.Errorf("%d %s", res.StatusCode, body)
+	}
+}
+
+func TestSystemPageSaysWhatIsBrokenAndHowToMendIt(t *testing.T) {
+	chromium := needsBrowser(t)
+	_, url := llmtest.NewAPI(t, busy)
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	s.Spawn(ipc.SpawnRequest{Intent: "hang", Name: "alive"})
+	c := &checks{rounds: make(chan []Finding, 1)}
+	d := serve(t, Options{Socket: s.Socket(), Env: s.Env, Dir: s.Work, Doctor: c.doctor})
+	found := []Finding{
+		{"daemon", "ok", "pid 7, version test, socket /run/user/0/rnix/rnix.sock", ""},
+		{"disk", "broken", "12.0M free at /: agents stop when their record cannot be written", "make room, or set RNIX_DATA_DIR"},
+		{"model", "warning", "offline/replay: nothing else is set up " + hostileText, "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or install claude and log in; rnix providers says what each provider lacks"},
+		{"cursor-agent", "absent", "not in PATH; only needed for the provider cursor", ""},
+	}
+	d.scenario(chromium, "system.mjs", func(word string) string {
+		switch word {
+		case "found":
+			c.rounds <- found
+		case "mended":
+			found[1] = Finding{"disk", "ok", "80.0G free at /", ""}
+			c.rounds <- found
+		case "hang":
+			d.exam.patience = 500 * time.Millisecond // before the page asks
+		}
+		return "done"
+	})
+}
