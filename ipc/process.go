@@ -181,28 +181,6 @@ type ProcDetail struct {
 	Dir            string        `json:"dir"`                   // where its files are
 }
 
-// ListStepsResponse is the steps of a process.
-type ListStepsResponse struct {
-	PID         types.PID         `json:"pid"`
-	UUID        types.UUID        `json:"uuid"`
-	Steps       []step.StepRecord `json:"steps"`
-	Interrupted []step.Intent     `json:"interrupted,omitempty"`
-	Damage      string            `json:"damage,omitempty"`
-}
-
-// StepRequest names one step.
-type StepRequest struct {
-	Target string `json:"target"`
-	Step   int    `json:"step"`
-}
-
-// StepDetail is one step, with Messages filled in.
-type StepDetail struct {
-	PID  types.PID       `json:"pid"`
-	UUID types.UUID      `json:"uuid"`
-	Step step.StepRecord `json:"step"`
-}
-
 // EventsRequest selects events.
 type EventsRequest struct {
 	Target   string       `json:"target,omitempty"`    // empty = all processes

@@ -39,7 +39,7 @@ var (
 	SignalTree    = Method[SignalRequest, SignalResponse]{Name: "signal_tree", Doc: "signal_tree sends a signal to a process and all its living descendants"}
 	ListProcs     = Method[ListRequest, ListResponse]{Name: "list_procs", Doc: "list_procs lists processes; with all, also those on disk"}
 	GetProcDetail = Method[TargetRequest, ProcDetail]{Name: "get_proc_detail", Doc: "get_proc_detail describes one process"}
-	ListSteps     = Method[TargetRequest, ListStepsResponse]{Name: "list_steps", Doc: "list_steps lists the steps of a process, living or dead, without their messages"}
+	ListSteps     = Method[StepsRequest, ListStepsResponse]{Name: "list_steps", Doc: "list_steps lists the steps of a process, living or dead, without their messages; all, a page of them, or those that have a text"}
 	GetStepDetail = Method[StepRequest, StepDetail]{Name: "get_step_detail", Doc: "get_step_detail returns one step with its messages in full"}
 	Events        = Method[EventsRequest, event.Event]{Name: "events", Doc: "events streams the event log, from a sequence number on", Stream: true}
 

@@ -14,14 +14,23 @@ import (
 	"rnix/types"
 )
 
+// stepsFlags are what of the steps is shown.
+type stepsFlags struct {
+	messages bool
+	last     int
+	find     string
+}
+
 func stepsCmd(a *app) *cobra.Command {
-	var messages bool
+	var f stepsFlags
 	c := &cobra.Command{
 		Use:   "steps PROCESS [STEP]",
 		Short: "show the steps of a process, or one of them in detail",
 		Long: `Steps lists the recorded steps of a process, alive or dead; with a number, that one: what the model
-was asked, what it answered, each call with its input and result. --messages adds the whole conversation.`,
-		Example:           examples(`rnix steps 3`, `rnix steps 3 2`, `rnix steps 3 2 --messages`, `rnix steps --json night | jq .summary`),
+was asked, what it answered, each call with its input and result. --messages adds the whole conversation.
+--last shows the last ones only, --find those that have a text in their line, answer, calls, results or
+errors; small letters find capital ones too.`,
+		Example:           examples(`rnix steps 3`, `rnix steps 3 2`, `rnix steps 3 2 --messages`, `rnix steps 3 --last 20`, `rnix steps 3 --find "no such file"`, `rnix steps --json night | jq .summary`),
 		Annotations:       exits("0 1 2 10 12"),
 		Args:              argsOf(1, 2, process),
 		ValidArgsFunction: onlyFirst(completeProcs(a, true)),
@@ -32,49 +41,105 @@ was asked, what it answered, each call with its input and result. --messages add
 				if n, err = strconv.Atoi(args[1]); err != nil || n < 1 {
 					return usagef("", "step %q is not a number of at least 1", args[1])
 				}
-			} else if messages {
+			}
+			switch last := c.Flags().Changed("last"); {
+			case n == 0 && f.messages:
 				return usagef("name one, as in: rnix steps "+args[0]+" 1 --messages", "--messages is for one step")
+			case n > 0 && (last || f.find != ""):
+				return usagef("leave the number out", "--last and --find are for the list of steps")
+			case last && f.last < 1:
+				return usagef("", "--last is %d, and has to be at least 1", f.last)
 			}
 			client, err := a.connect(c.Context())
 			if err != nil {
 				return err
 			}
 			if n > 0 {
-				return oneStep(c.Context(), client, a.out, ipc.StepRequest{Target: args[0], Step: n}, messages)
+				return oneStep(c.Context(), client, a.out, ipc.StepRequest{Target: args[0], Step: n, Alone: !f.messages}, f.messages)
 			}
-			return steps(c.Context(), client, a.out, args[0])
+			return steps(c.Context(), client, a.out, args[0], f)
 		},
 	}
-	c.Flags().BoolVarP(&messages, "messages", "m", false, "the conversation of the step")
+	c.Flags().BoolVarP(&f.messages, "messages", "m", false, "the conversation of the step")
+	c.Flags().IntVarP(&f.last, "last", "n", 0, "only the last so many steps")
+	c.Flags().StringVar(&f.find, "find", "", "only steps that have this text")
 	return c
 }
 
+// eachStep calls yield for the steps that f picks, in their order, a page at a time, and returns what the last page says, with the
+// interrupted calls of all.
+func eachStep(ctx context.Context, c *ipc.Client, target string, f stepsFlags, bare bool, yield func(*step.StepRecord)) (ipc.ListStepsResponse, error) {
+	const page = 500 // steps
+	req := ipc.StepsRequest{Target: target, Limit: page, Bare: bare, Find: f.find}
+	if f.last > 0 {
+		after, err := beforeLast(ctx, c, req, f.last)
+		if err != nil {
+			return ipc.ListStepsResponse{}, err
+		}
+		req.After = after
+	}
+	var open []step.Intent
+	for {
+		r, err := ipc.Call(ctx, c, ipc.ListSteps, req)
+		if err != nil {
+			return r, err
+		}
+		for i := range r.Steps {
+			yield(&r.Steps[i])
+		}
+		open = append(open, r.Interrupted...)
+		if r.Next <= req.After { // 0, or a daemon that goes back
+			r.Interrupted = open
+			return r, nil
+		}
+		req.After = r.Next
+	}
+}
+
+// beforeLast returns the number behind which the last n of the steps stand that req picks.
+func beforeLast(ctx context.Context, c *ipc.Client, req ipc.StepsRequest, n int) (int, error) {
+	req.Last, req.Bare = true, true
+	most := req.Limit
+	for {
+		req.Limit = min(n, most)
+		r, err := ipc.Call(ctx, c, ipc.ListSteps, req)
+		if err != nil {
+			return 0, err
+		}
+		if n -= len(r.Steps); n <= 0 {
+			return r.Steps[0].StepNumber - 1, nil
+		}
+		if r.Prev == 0 || req.Before > 0 && r.Prev >= req.Before {
+			return 0, nil
+		}
+		req.Before = r.Prev
+	}
+}
+
 // steps lists the steps of a process.
-func steps(ctx context.Context, c *ipc.Client, out *output, target string) error {
-	r, err := ipc.Call(ctx, c, ipc.ListSteps, ipc.TargetRequest{Target: target})
-	if err != nil {
+func steps(ctx context.Context, c *ipc.Client, out *output, target string, f stepsFlags) error {
+	var rows [][]cell
+	r, err := eachStep(ctx, c, target, f, !out.json(), func(s *step.StepRecord) {
+		if out.json() {
+			out.object(s)
+			return
+		}
+		summary := cell{oneLine(s.Summary), plain}
+		if s.Error != "" || s.ToolError != "" {
+			summary.st = red
+		}
+		rows = append(rows, []cell{text(strconv.Itoa(s.StepNumber)), text(oneLine(s.Action)), text(tokens(s.TokensUsed, s.Estimated)), text(debug.Duration(s.Duration)), text(modelName(s.Provider, s.Model)), summary})
+	})
+	if err != nil || out.json() {
 		return err
 	}
-	if out.json() {
-		for i := range r.Steps {
-			out.object(&r.Steps[i])
-		}
-		return nil
-	}
-	if len(r.Steps) == 0 {
+	switch {
+	case len(rows) > 0:
+		out.table([]column{{name: "STEP", right: true}, {name: "ACTION"}, {name: "TOKENS", right: true, drop: 2}, {name: "TIME", right: true}, {name: "MODEL", max: 28, drop: 1}, {name: "SUMMARY"}}, rows)
+	case r.Last > 0:
+		out.talk("no step of PID %d has %q", r.PID, f.find)
+	default:
 		out.talk("PID %d has no finished step yet", r.PID)
-	} else {
-		cols := []column{{name: "STEP", right: true}, {name: "ACTION"}, {name: "TOKENS", right: true, drop: 2}, {name: "TIME", right: true}, {name: "MODEL", max: 28, drop: 1}, {name: "SUMMARY"}}
-		rows := make([][]cell, len(r.Steps))
-		for i := range r.Steps {
-			s := &r.Steps[i]
-			summary := cell{oneLine(s.Summary), plain}
-			if s.Error != "" || s.ToolError != "" {
-				summary.st = red
-			}
-			rows[i] = []cell{text(strconv.Itoa(s.StepNumber)), text(oneLine(s.Action)), text(tokens(s.TokensUsed, s.Estimated)), text(debug.Duration(s.Duration)), text(modelName(s.Provider, s.Model)), summary}
-		}
-		out.table(cols, rows)
 	}
 	for i := range r.Interrupted {
 		in := &r.Interrupted[i]

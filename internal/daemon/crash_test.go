@@ -45,7 +45,7 @@ func TestTornRecordIsMendedAndToldAtTheNextStart(t *testing.T) { // A-22
 	if err != nil || !strings.Contains(strings.Join(st.Recovered, "\n"), "were cut off") {
 		t.Errorf("the start told %q, %v", st.Recovered, err)
 	}
-	l, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.TargetRequest{Target: p.UUID.String()})
+	l, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.StepsRequest{Target: p.UUID.String()})
 	if err != nil || len(l.Steps) != done || l.Damage != "" {
 		t.Errorf("%d steps, %q, %v", len(l.Steps), l.Damage, err)
 	}

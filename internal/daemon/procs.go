@@ -259,41 +259,6 @@ func (d processes) procDetail(ctx context.Context, _ *ipc.Peer, req ipc.TargetRe
 	return r, nil
 }
 
-func (d processes) listSteps(ctx context.Context, _ *ipc.Peer, req ipc.TargetRequest) (ipc.ListStepsResponse, error) {
-	t, err := d.resolve(req.Target)
-	if err != nil {
-		return ipc.ListStepsResponse{}, err
-	}
-	h, err := step.ReadHistory(ctx, d.journal, t.uuid)
-	if err != nil {
-		return ipc.ListStepsResponse{}, err
-	}
-	r := ipc.ListStepsResponse{PID: t.pid, UUID: t.uuid, Steps: h.Steps, Interrupted: h.Interrupted, Damage: h.Damage}
-	if r.Steps == nil {
-		r.Steps = []step.StepRecord{}
-	}
-	if t.live != nil && t.live.State < types.StateZombie {
-		r.Interrupted = nil // they are under way
-	}
-	return r, nil
-}
-
-func (d processes) stepDetail(ctx context.Context, _ *ipc.Peer, req ipc.StepRequest) (ipc.StepDetail, error) {
-	t, err := d.resolve(req.Target)
-	if err != nil {
-		return ipc.StepDetail{}, err
-	}
-	h, err := step.ReadHistory(ctx, d.journal, t.uuid)
-	if err != nil {
-		return ipc.StepDetail{}, err
-	}
-	rec, err := h.Step(req.Step)
-	if e, ok := errors.AsType[*types.SyscallError](err); ok {
-		e.PID, e.Device = t.pid, req.Target // as the client knows it
-	}
-	return ipc.StepDetail{PID: t.pid, UUID: t.uuid, Step: rec}, err
-}
-
 // scratch is where a history's long outputs go.
 func (d *Daemon) scratch(id types.UUID) string { return filepath.Join(d.journal.Dir(id), "scratch") }
 

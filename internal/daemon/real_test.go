@@ -100,7 +100,7 @@ func TestRealMCPServersAreMountedUsedAndGone(t *testing.T) {
 	if w.Exit.Code != 0 || !strings.Contains(w.Result, "hello.txt") {
 		t.Fatalf("%+v", w)
 	}
-	steps, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.TargetRequest{Target: p.UUID.String()})
+	steps, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.StepsRequest{Target: p.UUID.String()})
 	if err != nil || !strings.Contains(steps.Steps[0].ToolCalls[0].Result, "over there") {
 		t.Errorf("%+v %v", steps.Steps, err)
 	}

@@ -85,7 +85,7 @@ func TestProcessGoesOnByItselfAfterTheDaemonWasKilled(t *testing.T) { // C-3, C-
 			if got := strings.Join(lines(s, "effects"), " "); got != effects(12) {
 				t.Errorf("effects %s", got)
 			}
-			l, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.TargetRequest{Target: p.UUID.String()})
+			l, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.StepsRequest{Target: p.UUID.String()})
 			if err != nil || len(l.Steps) != 13 || l.Damage != "" {
 				t.Errorf("%d steps, %s, %v", len(l.Steps), l.Damage, err)
 			}
@@ -244,7 +244,7 @@ func TestForkLeavesItsOriginByteForByte(t *testing.T) {
 	if after := tree(t, dir); after != before {
 		t.Errorf("the origin has changed:\n%s\n%s", before, after)
 	}
-	l, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.TargetRequest{Target: r.UUID.String()})
+	l, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.StepsRequest{Target: r.UUID.String()})
 	if err != nil || len(l.Steps) != 6 {
 		t.Errorf("%d steps %v", len(l.Steps), err)
 	}
@@ -339,7 +339,7 @@ func TestInterruptedEditIsTakenBackAndDoneOnce(t *testing.T) { // C-4
 	if got := s.Read("text"); got != "one two "+big {
 		t.Errorf("text is %q", got)
 	}
-	l, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.TargetRequest{Target: p.UUID.String()})
+	l, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.StepsRequest{Target: p.UUID.String()})
 	if err != nil || len(l.Steps) != 3 || len(l.Steps[1].ToolCalls) != 1 || l.Steps[1].ToolCalls[0].Error != "" {
 		t.Errorf("%+v %v", l.Steps, err)
 	}

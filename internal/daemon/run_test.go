@@ -75,7 +75,7 @@ func TestAgentMendsABugThroughEachAPI(t *testing.T) {
 			if w.TokensUsed == 0 || w.Estimated {
 				t.Errorf("tokens %d, estimated %v", w.TokensUsed, w.Estimated)
 			}
-			steps, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.TargetRequest{Target: p.UUID.String()})
+			steps, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.StepsRequest{Target: p.UUID.String()})
 			if err != nil || len(steps.Steps) != 4 || steps.Damage != "" || len(steps.Interrupted) != 0 {
 				t.Fatalf("%+v %v", steps, err)
 			}

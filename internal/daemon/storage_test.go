@@ -89,7 +89,7 @@ func refused(t *testing.T, s *testenv.System, text string, words ...string) {
 	t.Helper()
 	_, resume := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: text, Env: s.Env})
 	_, fork := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: text, Env: s.Env, Fork: true})
-	_, steps := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.TargetRequest{Target: text})
+	_, steps := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.StepsRequest{Target: text})
 	_, keep := ipc.Call(t.Context(), s.Client, ipc.Keep, ipc.KeepRequest{Target: text})
 	for what, err := range map[string]error{"resume": resume, "fork": fork, "steps": steps, "keep": keep} {
 		for _, w := range words {
@@ -151,7 +151,7 @@ func TestOldHistoryIsArchivedAndCanBePutBack(t *testing.T) {
 	if again := collect(t, s, ipc.GCRequest{}); len(again.Candidates) != 0 || len(again.Exempt) == 0 || !strings.Contains(again.Exempt[0].Reason, "put back") {
 		t.Errorf("what was put back goes again at once: %+v", again)
 	}
-	l, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.TargetRequest{Target: "old"})
+	l, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.StepsRequest{Target: "old"})
 	if err != nil || len(l.Steps) == 0 || l.Damage != "" {
 		t.Errorf("%+v %v", l, err)
 	}

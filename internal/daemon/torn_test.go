@@ -205,7 +205,7 @@ func TestKillInTheMiddleOfAForkOrAResumeLeavesAllOrNothing(t *testing.T) {
 			t.Errorf("the workspace %s belongs to nobody", id)
 		}
 	}
-	l, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.TargetRequest{Target: again.UUID.String()})
+	l, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.StepsRequest{Target: again.UUID.String()})
 	if err != nil || l.Damage != "" {
 		t.Errorf("%q, %v", l.Damage, err)
 	}

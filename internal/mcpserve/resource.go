@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,10 +69,6 @@ func (p looker) logText(ctx context.Context, id string) (string, error) {
 
 // stepsText returns the last steps of a process that have room, as JSON.
 func (p looker) stepsText(ctx context.Context, id string) (string, error) {
-	r, err := call(ctx, p.Processes, ipc.ListSteps, ipc.TargetRequest{Target: id})
-	if err != nil {
-		return "", err
-	}
 	out := struct {
 		PID     types.PID         `json:"pid"`
 		UUID    types.UUID        `json:"uuid"`
@@ -79,19 +76,34 @@ func (p looker) stepsText(ctx context.Context, id string) (string, error) {
 		Steps   []json.RawMessage `json:"steps"`
 		Open    []step.Intent     `json:"interrupted,omitempty"`
 		Damage  string            `json:"damage,omitempty"`
-	}{PID: r.PID, UUID: r.UUID, Steps: []json.RawMessage{}, Open: r.Interrupted, Damage: r.Damage}
+	}{Steps: []json.RawMessage{}}
 	size := 0
-	for i := range r.Steps {
-		b, err := json.Marshal(&r.Steps[i])
+	for req := (ipc.StepsRequest{Target: id, Last: true, Limit: ipc.PageSteps}); ; {
+		r, err := call(ctx, p.Processes, ipc.ListSteps, req)
 		if err != nil {
-			return "", types.Errorf(types.ErrInternal, "steps", id, "%w", err)
+			return "", err
 		}
-		out.Steps, size = append(out.Steps, b), size+len(b)
+		if req.Before == 0 {
+			out.PID, out.UUID, out.Damage = r.PID, r.UUID, r.Damage
+		}
+		out.Open = append(r.Interrupted, out.Open...)
+		for i := len(r.Steps) - 1; i >= 0 && out.Omitted == 0; i-- {
+			b, err := json.Marshal(&r.Steps[i])
+			if err != nil {
+				return "", types.Errorf(types.ErrInternal, "steps", id, "%w", err)
+			}
+			if size += len(b); size > resourceBytes && len(out.Steps) > 0 {
+				out.Omitted = r.Steps[i].StepNumber - r.First + 1
+				break
+			}
+			out.Steps = append(out.Steps, b)
+		}
+		if out.Omitted > 0 || r.Prev == 0 || req.Before > 0 && r.Prev >= req.Before {
+			break
+		}
+		req.Before = r.Prev
 	}
-	for size > resourceBytes && len(out.Steps) > 1 {
-		size -= len(out.Steps[0])
-		out.Steps, out.Omitted = out.Steps[1:], out.Omitted+1
-	}
+	slices.Reverse(out.Steps)
 	b, err := json.Marshal(out)
 	if err != nil {
 		return "", types.Errorf(types.ErrInternal, "steps", id, "%w", err)

@@ -10,6 +10,7 @@ type chooser struct {
 	tail   bool // the last is chosen, and stays so when more come
 	find   finder
 	label  func(i int) string // an entry as clean text, for searching
+	far    func(by int)       // not nil: somebody else looks for what find says, from the chosen entry on
 }
 
 // set says how many entries there are.
@@ -63,13 +64,17 @@ func (c *chooser) view(t *Theme, w, h int, line func(i int) (string, style)) str
 // search chooses the first entry from the chosen one on that has a text.
 func (c *chooser) search(text string) bool {
 	c.find = finder{text}
-	return text == "" || c.seek(0)
+	return text == "" && c.far == nil || c.seek(0)
 }
 
 // next goes to the next entry that has it, or to the one before.
 func (c *chooser) next(by int) bool { return c.find.text != "" && c.seek(by) }
 
 func (c *chooser) seek(by int) bool {
+	if c.far != nil {
+		c.far(by)
+		return true
+	}
 	step := 1
 	if by < 0 {
 		step = -1

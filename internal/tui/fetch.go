@@ -24,6 +24,7 @@ type fetch[Req, Resp any] struct {
 	least  time.Duration // between two questions; 0 = askEvery
 	n      int           // the number of the subject; answers about an older one are not listened to
 	req    Req
+	sent   Req // what was asked last, and got is the answer to
 	got    Resp
 	known  bool  // got is an answer about the subject
 	err    error // of the last question; nil = it was answered
@@ -81,7 +82,7 @@ func (f *fetch[Req, Resp]) ask(req Req) tea.Cmd {
 }
 
 func (f *fetch[Req, Resp]) now() tea.Cmd {
-	f.busy, f.again, f.at = true, false, f.e.now()
+	f.busy, f.again, f.at, f.sent = true, false, f.e.now(), f.req
 	n := f.n
 	return ask(f.e, f.method, f.req, func(r Resp, err error) tea.Msg { return fetched[Req, Resp]{f, n, r, err} })
 }

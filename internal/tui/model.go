@@ -61,7 +61,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	cmd := m.take(msg)
 	m.rows.sweep(m.list.sel)
 	m.list.arrange(&m.rows, m.env.now())
-	return m, tea.Batch(cmd, m.tell(), m.tick(), m.paint.soil(m.env))
+	return m, tea.Batch(cmd, m.tell(), m.loads(), m.tick(), m.paint.soil(m.env))
 }
 
 // take is Update without what follows from every message.

@@ -32,6 +32,9 @@ type (
 	scroller interface{ text() *long }
 	// stepper is a pane that shows one step: F forks from there. 0 = the last one.
 	stepper interface{ shownStep() int }
+	// loader is a pane that asks for what is in sight. load is called after each message while the pane is in sight, so it returns nil
+	// at once where nothing is missing.
+	loader interface{ load() tea.Cmd }
 	// hider is a pane that has work to stop when it goes out of sight or the program shows another pane.
 	hider interface{ hide() }
 )
@@ -91,6 +94,14 @@ func turnTo(m *Model, i int) {
 		h.hide()
 	}
 	m.cur = i
+}
+
+// loads returns what the pane in sight has to ask for.
+func (m *Model) loads() tea.Cmd {
+	if l, ok := m.pane().(loader); ok && m.screen == dashboard {
+		return l.load()
+	}
+	return nil
 }
 
 // tell says to the pane in sight what is chosen, if it does not know that yet.

@@ -316,7 +316,7 @@ func TestAListInAPaneIsSearched(t *testing.T) {
 		t.Errorf("step %d is chosen", p.shownStep())
 	}
 	b.does("/", "a", "b", "s", "e", "n", "t", "enter")
-	b.sees("nothing has absent")
+	b.sees("no step has absent")
 }
 
 func TestTheMouseChoosesInAListOfAPane(t *testing.T) {

@@ -24,7 +24,10 @@ const (
 type stepsPane struct {
 	e    *env
 	sub  subject
-	list *fetch[ipc.TargetRequest, ipc.ListStepsResponse]
+	list *stepBook
+	hunt hunt
+	one  *fetch[ipc.StepRequest, ipc.StepDetail]           // the step that is shown
+	mark *fetch[ipc.StepRequest, ipc.StepDetail]           // the one that is compared with
 	sent *fetch[ipc.MessagesRequest, ipc.MessagesResponse] // the prompt of the step that is shown
 	diff *fetch[ipc.DiffRequest, ipc.DiffResponse]         // of the files between the steps that are compared
 	pick chooser
@@ -39,9 +42,16 @@ type stepsPane struct {
 const promptMessages = 20
 
 func newStepsPane(e *env) *stepsPane {
-	s := &stepsPane{e: e, list: newFetch(e, ipc.ListSteps), sent: newFetch(e, ipc.ListMessages), diff: newFetch(e, ipc.DiffFiles), long: newLong(e.t)}
-	s.pick = chooser{tail: true, above: 1, label: func(i int) string { return stepLine(e.t, &s.list.got.Steps[i]) }}
+	s := &stepsPane{e: e, list: newStepBook(e), one: newFetch(e, ipc.GetStepDetail), mark: newFetch(e, ipc.GetStepDetail),
+		sent: newFetch(e, ipc.ListMessages), diff: newFetch(e, ipc.DiffFiles), long: newLong(e.t)}
+	s.hunt.get = newFetch(e, ipc.ListSteps)
+	s.pick = chooser{tail: true, above: 1, far: s.search}
 	return s
+}
+
+// search looks for what the list is searched for, from the chosen step on.
+func (s *stepsPane) search(by int) {
+	s.hunt.begin(s.pick.find.text, s.list.number(s.pick.at), by)
 }
 
 func (s *stepsPane) title() string { return "Steps" }
@@ -62,31 +72,13 @@ func (s *stepsPane) chooser() *chooser {
 
 // shownStep is the step that F forks from.
 func (s *stepsPane) shownStep() int {
-	switch rec := s.chosen(); {
+	switch {
 	case s.mode != stepList:
 		return s.num
-	case rec != nil:
-		return rec.StepNumber
+	case s.pick.at < s.list.len():
+		return s.list.number(s.pick.at)
 	}
 	return 0
-}
-
-// chosen returns the step of the list that is chosen; nil = there is none.
-func (s *stepsPane) chosen() *step.StepRecord {
-	if s.pick.at < len(s.list.got.Steps) {
-		return &s.list.got.Steps[s.pick.at]
-	}
-	return nil
-}
-
-// record returns a step by its number; nil = it is not known.
-func (s *stepsPane) record(n int) *step.StepRecord {
-	for i := range s.list.got.Steps {
-		if r := &s.list.got.Steps[i]; r.StepNumber == n {
-			return r
-		}
-	}
-	return nil
 }
 
 func (s *stepsPane) show(p *ipc.Proc) tea.Cmd {
@@ -95,58 +87,79 @@ func (s *stepsPane) show(p *ipc.Proc) tea.Cmd {
 		s.mode, s.num, s.base = stepList, 0, 0
 		s.pick.tail, s.pick.top, s.pick.find = true, 0, finder{}
 		s.list.forget()
+		s.hunt.stop()
 		s.pick.set(0)
 	}
 	switch {
 	case s.sub.none():
 		return nil
-	case !changed && s.list.err == nil:
+	case !changed && s.list.tail.err == nil:
 		return nil
 	}
-	return s.list.ask(ipc.TargetRequest{Target: s.sub.target()})
+	return s.list.refresh(s.sub.target())
+}
+
+// load asks for the steps in sight, and goes on searching.
+func (s *stepsPane) load() tea.Cmd {
+	if s.sub.none() || s.mode != stepList {
+		return nil
+	}
+	if s.pick.find.text == "" {
+		s.hunt.stop()
+	}
+	from, to := s.pick.window(s.pick.h)
+	return tea.Batch(s.list.need(s.sub.target(), from, to), s.hunt.next(s.sub.target()))
 }
 
 func (s *stepsPane) update(msg tea.Msg) tea.Cmd {
 	cmd, fresh := s.list.update(msg)
 	if fresh {
-		s.pick.set(len(s.list.got.Steps))
+		s.pick.set(s.list.len())
 	}
 	cmd2, fresh2 := s.sent.update(msg)
 	cmd3, fresh3 := s.diff.update(msg)
-	if (fresh || fresh2) && s.mode == oneStep || fresh3 && s.mode == twoSteps {
+	cmd4, fresh4 := s.one.update(msg)
+	cmd5, fresh5 := s.mark.update(msg)
+	if (fresh2 || fresh4) && s.mode == oneStep || (fresh3 || fresh4 || fresh5) && s.mode == twoSteps {
 		s.render()
 	}
-	return tea.Batch(cmd, cmd2, cmd3)
+	cmd6, found := s.hunt.update(msg)
+	if i, ok := s.list.entry(found); ok {
+		s.pick.choose(i)
+	}
+	return tea.Batch(cmd, cmd2, cmd3, cmd4, cmd5, cmd6)
 }
 
 // open shows a step.
 func (s *stepsPane) open(n int) tea.Cmd {
-	if s.record(n) == nil {
+	i, ok := s.list.entry(n)
+	if !ok {
 		return nil
 	}
+	s.pick.choose(i)
 	s.mode, s.num, s.wide = oneStep, n, promptMessages
-	for i := range s.list.got.Steps {
-		if s.list.got.Steps[i].StepNumber == n {
-			s.pick.choose(i)
-		}
-	}
-	cmd := s.sent.about(s.promptOf(n))
+	cmd := tea.Batch(s.one.about(stepAlone(s.sub.target(), n)), s.sent.about(s.promptOf(n)))
 	s.long.home()
 	s.render()
 	return cmd
+}
+
+func stepAlone(target string, n int) ipc.StepRequest {
+	return ipc.StepRequest{Target: target, Step: n, Alone: true}
 }
 
 func (s *stepsPane) promptOf(n int) ipc.MessagesRequest {
 	return ipc.MessagesRequest{Target: s.sub.target(), Step: n, From: -s.wide, Limit: s.wide}
 }
 
-// turn goes so many steps on.
+// turn goes so many steps on, over numbers that no step has.
 func (s *stepsPane) turn(by int) tea.Cmd {
-	i := s.pick.at + by
-	if i < 0 || i >= s.pick.n {
-		return nil
+	for i := s.pick.at + by; i >= 0 && i < s.pick.n; i += max(min(by, 1), -1) {
+		if rec, known := s.list.at(i); rec != nil || !known {
+			return s.open(s.list.number(i))
+		}
 	}
-	return s.open(s.list.got.Steps[i].StepNumber)
+	return nil
 }
 
 // compare marks the step that is shown, or shows the difference between it and the marked one.
@@ -156,14 +169,15 @@ func (s *stepsPane) compare(m *Model) tea.Cmd {
 	case n == 0:
 		m.say("there is no step to compare")
 		return nil
-	case s.base == 0 || s.base == n || s.record(s.base) == nil:
+	case s.base == 0 || s.base == n:
 		s.base = n
 		m.say(fmt.Sprintf("step %d is marked; d on another step shows what is different", n))
 		return nil
 	}
 	s.mode, s.num = twoSteps, n
 	from, to := min(s.base, n), max(s.base, n)
-	cmd := s.diff.about(ipc.DiffRequest{Target: s.sub.target(), From: from, To: &to, MaxBytes: shownText})
+	cmd := tea.Batch(s.one.about(stepAlone(s.sub.target(), to)), s.mark.about(stepAlone(s.sub.target(), from)),
+		s.diff.about(ipc.DiffRequest{Target: s.sub.target(), From: from, To: &to, MaxBytes: shownText}))
 	s.long.home()
 	s.render()
 	return cmd
@@ -186,10 +200,7 @@ func (s *stepsPane) keys() []binding {
 	if s.mode == stepList {
 		return append(chooserKeys(&s.pick, "step"), mark,
 			key(inPane, "enter right l", "open the step", "open", func(*Model) tea.Cmd {
-				if r := s.chosen(); r != nil {
-					return s.open(r.StepNumber)
-				}
-				return nil
+				return s.open(s.shownStep())
 			}))
 	}
 	out := []binding{key(inPane, "esc", "back to the list of steps", "back", act(s.back)), mark}
@@ -224,42 +235,47 @@ func (s *stepsPane) view(w, h int) string {
 	case s.mode == oneStep:
 		return s.long.view(w, h)
 	}
-	if state := s.list.state(t); state != "" {
+	if state := s.list.tail.state(t); state != "" {
 		return t.cut(state, w)
 	}
-	r := &s.list.got
-	if len(r.Steps) == 0 {
+	if s.list.len() == 0 {
 		what := "no step has ended yet"
 		if n := s.sub.proc.Step; n > 0 && s.sub.proc.State == stateRunning {
 			what += fmt.Sprintf("; step %d is under way", n)
 		}
-		return t.cut(what+with(": ", t.line(r.Damage)), w)
+		return t.cut(what+with(": ", t.line(s.list.damage)), w)
 	}
-	head := fmt.Sprintf("%s, %s", plural(len(r.Steps), "step", "steps"), s.total())
-	switch {
-	case s.list.err != nil:
-		head = "as it was known; " + t.line(errorText(s.list.err))
-	case r.Damage != "":
-		head += "; what is behind is missing: " + t.line(r.Damage)
-	case s.base > 0:
-		head += fmt.Sprintf("; step %d is marked", s.base)
-	}
-	return headed(t, head, w, h, s.pick.view(t, w, h-1, func(i int) (string, style) {
-		rec := &r.Steps[i]
-		st := plain
-		if rec.Error != "" || rec.ToolError != "" {
-			st = red
+	return headed(t, s.head(), w, h, s.pick.view(t, w, h-1, func(i int) (string, style) {
+		rec, known := s.list.at(i)
+		switch {
+		case !known:
+			return fmt.Sprintf("%4d ...", s.list.number(i)), dim
+		case rec == nil:
+			return fmt.Sprintf("%4d (there is no record of it)", s.list.number(i)), dim
+		case rec.Error != "" || rec.ToolError != "":
+			return stepLine(t, rec), red
 		}
-		return stepLine(t, rec), st
+		return stepLine(t, rec), plain
 	}))
 }
 
-func (s *stepsPane) total() string {
-	n := 0
-	for i := range s.list.got.Steps {
-		n += s.list.got.Steps[i].TokensUsed
+// head is the line above the list.
+func (s *stepsPane) head() string {
+	t := s.e.t
+	head := fmt.Sprintf("%s, %s tokens", plural(s.list.len(), "step", "steps"), number(s.sub.proc.TokensUsed))
+	switch state := s.hunt.state(t, s.list.last); {
+	case s.list.tail.err != nil:
+		return "as it was known; " + t.line(errorText(s.list.tail.err))
+	case s.list.near.err != nil:
+		return head + "; some cannot be read: " + t.line(errorText(s.list.near.err))
+	case state != "" && s.pick.find.text != "":
+		return state
+	case s.list.damage != "":
+		head += "; what is behind is missing: " + t.line(s.list.damage)
+	case s.base > 0:
+		head += fmt.Sprintf("; step %d is marked", s.base)
 	}
-	return number(n) + " tokens"
+	return head
 }
 
 // stepLine is a step in a list.
@@ -292,13 +308,12 @@ func (s *stepsPane) render() {
 		s.long.set(s.compared())
 		return
 	}
-	rec := s.record(s.num)
-	if rec == nil {
-		s.long.set(fmt.Sprintf("step %d is not there any more", s.num))
+	if state := s.one.state(t); state != "" {
+		s.long.set(fmt.Sprintf("step %d of %d\n%s", s.num, s.list.last, state))
 		return
 	}
 	var b strings.Builder
-	writeStep(&b, t, rec, len(s.list.got.Steps))
+	writeStep(&b, t, &s.one.got.Step, s.list.last)
 	s.prompt(&b)
 	s.long.set(b.String())
 }

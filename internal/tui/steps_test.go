@@ -3,6 +3,7 @@ package tui
 import (
 	"errors"
 	"fmt"
+	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -27,11 +28,109 @@ func fakeSteps(n int) []step.StepRecord {
 	return out
 }
 
+// keepSteps lets a source answer as a daemon does that has these steps.
+func keepSteps(src *fakeSource, all []step.StepRecord) {
+	src.answers["get_step_detail"] = func(req any) (any, error) {
+		for _, s := range all {
+			if s.StepNumber == req.(ipc.StepRequest).Step {
+				return ipc.StepDetail{Step: s}, nil
+			}
+		}
+		return nil, errors.New("no such step")
+	}
+	src.answers["list_steps"] = func(req any) (any, error) {
+		q := req.(ipc.StepsRequest)
+		r := ipc.ListStepsResponse{Steps: []step.StepRecord{}, First: all[0].StepNumber, Last: all[len(all)-1].StepNumber}
+		from, to := max(q.After+1, r.First), r.Last+1
+		if q.Before > 0 {
+			to = min(to, q.Before)
+		}
+		span := ipc.FindSpan
+		switch {
+		case q.Find != "" && q.Last:
+			from = max(from, to-span)
+		case q.Find != "":
+			to = min(to, from+span)
+		}
+		at := func(n int) int {
+			return sort.Search(len(all), func(i int) bool { return all[i].StepNumber >= n })
+		}
+		for _, s := range all[at(from):max(at(to), at(from))] {
+			if strings.Contains(s.Summary+s.RawResponse, q.Find) {
+				if s.RawResponse = ""; len(s.ToolCalls) > 0 {
+					s.ToolCalls = []step.Call{{ID: "c", Name: "read", Path: "/dev/fs/x"}}
+				}
+				r.Steps = append(r.Steps, s)
+			}
+		}
+		if n := len(r.Steps); n > q.Limit && q.Last {
+			r.Steps = r.Steps[n-q.Limit:]
+			from = r.Steps[0].StepNumber
+		} else if n > q.Limit {
+			r.Steps = r.Steps[:q.Limit]
+			to = r.Steps[q.Limit-1].StepNumber + 1
+		}
+		if to <= r.Last {
+			r.Next = to - 1
+		}
+		if from > r.First {
+			r.Prev = from
+		}
+		return r, nil
+	}
+}
+
+func TestLongHistoryIsReadWhereItIsLookedAt(t *testing.T) {
+	const steps = 100_000
+	all := make([]step.StepRecord, steps)
+	for i := range all {
+		all[i] = step.StepRecord{StepNumber: i + 1, Action: "text", Summary: fmt.Sprint("did ", i+1), RawResponse: "said"}
+	}
+	all[4].RawResponse = "a needle early"
+	all[70_001].RawResponse = "a needle late"
+	b := paneBench(t, "Steps", func(src *fakeSource) { keepSteps(src, all) })
+	p := b.pane().(*stepsPane)
+	b.sees("100,000 steps")
+	b.sees("> 100000")
+	if n := len(p.list.known); n > 1000 {
+		t.Errorf("%d steps were asked for to show the last ones", n)
+	}
+	b.does("g")
+	b.sees(">    1     0ns       0  text: did 1")
+	b.does("/", "n", "e", "e", "d", "l", "e", "enter")
+	b.sees(">    5 ")
+	b.does("n")
+	b.sees("> 70002 ")
+	b.does("n") // once around
+	b.sees(">    5 ")
+	b.does("N")
+	b.sees("> 70002 ")
+	b.does("enter")
+	b.sees("a needle late")
+	b.does("esc", "esc", "/", "n", "o", "t", "h", "e", "r", "e", "enter")
+	b.sees("no step has nothere")
+	b.does("esc")
+	b.sees("100,000 steps")
+	b.does("G")
+	p100 := proc(1, 0, "lead")
+	p100.Step = steps + 2
+	all = append(all, step.StepRecord{StepNumber: steps + 1, Summary: "one more"}, step.StepRecord{StepNumber: steps + 3, Summary: "after a gap"})
+	keepSteps(b.src, all)
+	b.frame(false, p100)
+	b.settle()
+	b.sees("> 100003")
+	b.sees("  100002 (there is no record of it)")
+	if n := len(p.list.known); n > stepsKept+1000 {
+		t.Errorf("%d steps are kept", n)
+	}
+	sound(t, b)
+}
+
 // paneBench is a program with the focus in a pane.
 func paneBench(t *testing.T, title string, set func(*fakeSource)) *bench {
 	t.Helper()
 	b := newBench(t, false, proc(1, 0, "lead"), proc(2, 1, "other"))
-	b.src.answers["list_steps"] = func(any) (any, error) { return ipc.ListStepsResponse{Steps: fakeSteps(7)}, nil }
+	keepSteps(b.src, fakeSteps(7))
 	b.src.answers["list_messages"] = func(req any) (any, error) {
 		r := req.(ipc.MessagesRequest)
 		return ipc.MessagesResponse{Total: 40, Prev: 5, Messages: []ipc.ConversationMessage{
@@ -128,7 +227,7 @@ func sound(t *testing.T, b *bench) {
 
 func TestStepsAreListedAndOpened(t *testing.T) {
 	b := paneBench(t, "Steps", nil)
-	b.sees("7 steps, 2,800 tokens")
+	b.sees("7 steps, 1,000 tokens")
 	b.sees(">    7")
 	sound(t, b)
 	b.does("up", "enter")
@@ -187,7 +286,7 @@ func TestAnAnswerThatIsRefusedOrLateIsShownAsSuch(t *testing.T) {
 		t.Run(p.title(), func(t *testing.T) {
 			b := newBench(t, false, proc(1, 0, "lead"))
 			b.src.answers, b.src.refuse = map[string]func(any) (any, error){}, errors.New("no \x1b[31mway")
-			for _, m := range []string{"get_proc_detail", "list_steps", "list_messages", "diff_files", "context_profile", "compose_status", "compose_plan", "cost", "budget", "list_groups", "lineage", "trace"} {
+			for _, m := range []string{"get_proc_detail", "list_steps", "get_step_detail", "list_messages", "diff_files", "context_profile", "compose_status", "compose_plan", "cost", "budget", "list_groups", "lineage", "trace"} {
 				b.src.answers[m] = refuse
 			}
 			for i := range b.panes {

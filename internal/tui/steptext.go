@@ -124,10 +124,12 @@ func messageText(b *strings.Builder, t *Theme, m *ipc.ConversationMessage) {
 // compared is what is different between the two steps that are compared.
 func (s *stepsPane) compared() string {
 	t := s.e.t
-	from, to := s.record(min(s.base, s.num)), s.record(max(s.base, s.num))
-	if from == nil || to == nil {
-		return "one of the steps is not there any more"
+	for _, f := range []*fetch[ipc.StepRequest, ipc.StepDetail]{s.mark, s.one} {
+		if state := f.state(t); state != "" {
+			return fmt.Sprintf("what is different: step %d (-) and step %d (+)\n%s", min(s.base, s.num), max(s.base, s.num), state)
+		}
 	}
+	from, to := &s.mark.got.Step, &s.one.got.Step
 	var b strings.Builder
 	fmt.Fprintf(&b, "what is different: step %d (-) and step %d (+)\n", from.StepNumber, to.StepNumber)
 	fmt.Fprintf(&b, "tokens %s and %s, took %s and %s\n", number(from.TokensUsed), number(to.TokensUsed), debug.Duration(from.Duration), debug.Duration(to.Duration))
