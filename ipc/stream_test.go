@@ -160,7 +160,7 @@ func TestBrokenStreamIsContinuedWithoutLossOrRepetition(t *testing.T) {
 func TestClientThatStopsReadingHoldsUpNobodyElse(t *testing.T) {
 	ended := make(chan error, 1)
 	endless := Method[Empty, int]{Name: "endless", Stream: true}
-	c, _ := serveOn(t, ServerOptions{StallTimeout: 50 * time.Millisecond}, func(s *Server) {
+	c, _ := serveOn(t, ServerOptions{StallTimeout: 2 * time.Second}, func(s *Server) {
 		addCount(s)
 		HandleStream(s, endless, func(ctx context.Context, _ *Peer, _ Empty, out *Stream) error {
 			data := []byte(`"` + strings.Repeat("x", 1000) + `"`)

@@ -121,7 +121,7 @@ func (b *bench) ask() *llm.LLMResponse {
 }
 
 func (b *bench) try(ctx context.Context) (*llm.LLMResponse, error) {
-	ctx, cancel := context.WithTimeout(llm.WithCaller(ctx, vfs.Caller{PID: 7, UUID: sessionUUID(b.t)}), 30*time.Second)
+	ctx, cancel := context.WithTimeout(llm.WithCaller(ctx, vfs.Caller{PID: 7, UUID: sessionUUID(b.t)}), 2*time.Minute)
 	defer cancel()
 	return b.Call(ctx, llm.LLMRequest{Session: sessionID, WorkDir: b.dir, Messages: b.ms, SystemPrompt: "be good",
 		Tools: []llm.ToolSpec{{Name: "fs_read", Schema: json.RawMessage(`{}`)}, {Name: "complete"}}})

@@ -381,7 +381,7 @@ func TestACrashIsReportedAtOnceAlsoWhereAChildHoldsItsOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	ns, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if took := now.Sub(time.Unix(0, ns)); err != nil || took > time.Second {
+	if took := now.Sub(time.Unix(0, ns)); err != nil || took > 30*time.Second {
 		t.Errorf("it was reported after %v, %v", took, err)
 	}
 }

@@ -79,6 +79,7 @@ func TestProgramThatCannotBeStartedIsNamed(t *testing.T) {
 	if err := b.Mount(at, cfg); types.CodeOf(err) != types.ErrInvalid {
 		t.Errorf("%v", err)
 	}
+	b.mgr.Close() // waits for the start that was given up, and ends what it has started
 }
 
 func TestNoisyServerIsHeardOnlyAtTheEnd(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 )
 
 // childPatience is far more than any of these programs takes.
-const childPatience = 30 * time.Second
+const childPatience = 2 * time.Minute
 
 // child runs the program as a process of its own, with its standard error as lines.
 type child struct {
