@@ -42,7 +42,7 @@ func treeTest(t *testing.T, model func(llmtest.Request) llmtest.Reply) (*testenv
 // composed waits for a run of a workflow.
 func composed(t *testing.T, s *testenv.System, target string, ok func(ipc.ComposeRun) bool) ipc.ComposeRun {
 	t.Helper()
-	for end := time.Now().Add(90 * time.Second); ; {
+	for end := time.Now().Add(3 * time.Minute); ; {
 		r, err := ipc.Call(t.Context(), s.Client, ipc.ComposeStatus, ipc.TargetRequest{Target: target})
 		if err == nil && ok(r) {
 			return r
@@ -199,7 +199,7 @@ func TestChildrenCanHaveWorkTreesOfTheirOwnAndTheirParentReadsThem(t *testing.T)
 		return llmtest.Reply{Text: "read: " + told["c3"]}
 	})
 	run := s.Spawn(ipc.SpawnRequest{Intent: "lead", Provider: "anthropic", Model: "fake", Cwd: p.dir, Name: "lead"})
-	for end := time.Now().Add(90 * time.Second); ; { // both have written
+	for end := time.Now().Add(3 * time.Minute); ; { // both have written
 		all, err := ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.Empty{})
 		n := 0
 		for _, w := range all.Worktrees {
@@ -222,7 +222,7 @@ func TestChildrenCanHaveWorkTreesOfTheirOwnAndTheirParentReadsThem(t *testing.T)
 	if _, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: run.UUID.String(), Env: s.Env}); err != nil {
 		t.Log(err) // the start may have let it go on already
 	}
-	w, err := ipc.Call(t.Context(), s.Client, ipc.Wait, ipc.WaitRequest{Target: run.UUID.String(), TimeoutMs: 90_000})
+	w, err := ipc.Call(t.Context(), s.Client, ipc.Wait, ipc.WaitRequest{Target: run.UUID.String(), TimeoutMs: 180_000})
 	if err != nil || !strings.HasPrefix(w.Result, "read: ") || !strings.Contains(w.Result, "1") {
 		t.Fatalf("%+v, %v", w, err)
 	}

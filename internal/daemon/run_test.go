@@ -346,13 +346,13 @@ func TestAgentThatLeavesItsShellBehindIsNotTakenForTheUser(t *testing.T) { // A-
 	// A session and a parent of its own, and in the second round no environment to be known by.
 	for _, clean := range []string{"", "env -i "} {
 		script := "sleep 0.3\ncall() { /usr/bin/curl -s --unix-socket " + s.Socket() + " http://d/v1/$1 -d \"$2\"; echo; }\n" +
-			"call shutdown '{}'\ncall mcp_test '{\"server\":\"x\"}'\ncall spawn '{\"intent\":\"help\",\"provider\":\"offline\",\"name\":\"free\"}'\ncall write_path '{\"path\":\"/dev/workspace/x\",\"data\":\"aGk=\",\"cwd\":\"" + s.Work + "\"}'\n"
+			"call shutdown '{}'\ncall mcp_test '{\"server\":\"x\"}'\ncall spawn '{\"intent\":\"help\",\"provider\":\"offline\",\"name\":\"free\"}'\ncall write_path '{\"path\":\"/dev/workspace/x\",\"data\":\"aGk=\",\"cwd\":\"" + s.Work + "\"}'\necho END\n"
 		s.Write("leave.sh", script)
 		_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
 			if res, ok := r.LastResult(); ok {
 				return llmtest.Reply{Text: res.Text}
 			}
-			return tool("shell", `{"command":"(`+clean+`setsid sh leave.sh > said 2>&1 &); sleep 1; cat said"}`)
+			return tool("shell", `{"command":"rm -f said; (`+clean+`setsid sh leave.sh > said 2>&1 &); until grep -q END said; do sleep 0.1; done; cat said"}`)
 		})
 		w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "break out", Model: "fake", Env: append(s.Env, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url), Deny: []string{"/dev/workspace"}}).PID)
 		if n := strings.Count(w.Result, `"PERMISSION"`); n < 3 {
