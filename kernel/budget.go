@@ -127,9 +127,15 @@ func (a account) Reserve(ctx context.Context, prompt int) (int, error) {
 	if err != nil {
 		return 0, &loop.Broke{Wait: "budget: " + err.Err.Error()}
 	}
-	a.k.setWait(a.p, waiting{reason: "the budget, of which others have reserved a part"})
+	waited := false
+	w.Waits = func() {
+		waited = true
+		a.k.waitTold(a.p, "the budget, of which others have reserved a part")
+	}
 	claim, short, rerr := a.p.purse.Reserve(ctx, w)
-	a.k.setWait(a.p, waiting{})
+	if waited {
+		a.k.waitTold(a.p, "")
+	}
 	switch {
 	case rerr != nil:
 		return 0, rerr

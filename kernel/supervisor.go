@@ -131,7 +131,7 @@ func (k *KernelImpl) SupervisorInfo(pid types.PID) (SupervisorStatus, error) {
 	if err != nil {
 		return SupervisorStatus{}, err
 	}
-	restarts, children := s.now.get(time.Now(), s.spec.Intensity.Period)
+	restarts, children := s.now.get(time.Now(), s.spec.Intensity)
 	return SupervisorStatus{PID: pid, Name: s.p.Name, Strategy: s.spec.Strategy, Intensity: s.spec.Intensity, Restarts: restarts, Children: children}, nil
 }
 

@@ -153,7 +153,7 @@ func StoredSupervisor(spec SupervisorSpec, was *recovery.State, now time.Time) (
 	}
 	s.publish()
 	out := SupervisorStatus{PID: was.PID, Name: spec.Name, Strategy: spec.Strategy, Intensity: spec.Intensity}
-	out.Restarts, out.Children = s.now.get(now, spec.Intensity.Period)
+	out.Restarts, out.Children = s.now.get(now, spec.Intensity)
 	for i := range out.Children {
 		if c := &out.Children[i]; slices.Contains([]string{"starting", "running", "stopping"}, c.State) {
 			c.State = "" // whoever has the histories knows more

@@ -100,11 +100,12 @@ func (s *statuses) set(now []ChildStatus, restarts []time.Time) {
 	s.now, s.restarts = now, restarts
 }
 
-// get returns how many restarts count at a time, and a copy of the children.
-func (s *statuses) get(now time.Time, period time.Duration) (restarts int, children []ChildStatus) {
+// get returns how many restarts count at a time, and a copy of the children. The one that was refused, since it was one too
+// many, has not happened.
+func (s *statuses) get(now time.Time, most Intensity) (restarts int, children []ChildStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return recent(s.restarts, now, period), slices.Clone(s.now)
+	return min(recent(s.restarts, now, most.Period), most.MaxRestarts), slices.Clone(s.now)
 }
 
 // recent returns how many restarts are within the period before a time.

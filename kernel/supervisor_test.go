@@ -613,3 +613,15 @@ func TestSupervisorsUnderFireLeaveNobody(t *testing.T) {
 		t.Errorf("%d processes are left", len(left))
 	}
 }
+
+func TestTheRestartThatWasRefusedDoesNotCount(t *testing.T) {
+	now := time.Now()
+	var s statuses
+	s.set(nil, []time.Time{now.Add(-2 * time.Hour), now.Add(-2 * time.Second), now.Add(-time.Second), now})
+	if n, _ := s.get(now, Intensity{MaxRestarts: 2, Period: time.Minute}); n != 2 {
+		t.Errorf("%d restarts of 2 that are allowed", n)
+	}
+	if n, _ := s.get(now, Intensity{MaxRestarts: 5, Period: time.Minute}); n != 3 {
+		t.Errorf("%d restarts", n)
+	}
+}

@@ -209,6 +209,12 @@ func (k *KernelImpl) waitOutside(p *Process, part vfs.StreamPart) {
 	k.events.Append(event.Event{Kind: event.Waiting, PID: p.PID, UUID: p.UUID, Text: w.reason, Until: w.until})
 }
 
+// waitTold shows what a process waits for, and tells those who follow it; empty = it goes on.
+func (k *KernelImpl) waitTold(p *Process, reason string) {
+	k.setWait(p, waiting{reason: reason})
+	k.events.Append(event.Event{Kind: event.Waiting, PID: p.PID, UUID: p.UUID, Text: reason})
+}
+
 // lineBuffer turns a stream of pieces into lines. A line without end is passed on in parts.
 type lineBuffer struct {
 	emit func(string)

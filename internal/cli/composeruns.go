@@ -126,12 +126,12 @@ func listRuns(ctx context.Context, c *ipc.Client, out *output, all bool) error {
 }
 
 func showNodes(out *output, r *ipc.ComposeRun, now time.Time) {
-	items := false
+	items, trees := false, false
 	for i := range r.Nodes {
-		items = items || r.Nodes[i].Item != ""
+		items, trees = items || r.Nodes[i].Item != "", trees || r.Nodes[i].Branch != ""
 	}
 	cols := []column{{name: "NODE", max: 36}, {name: "STATE"}, {name: "PID", right: true, drop: 2}, {name: "TRY", right: true, drop: 3}, {name: "STEP", right: true, drop: 1},
-		{name: "TOKENS", right: true, drop: 5}, {name: "ELAPSED", right: true, drop: 4}, {name: "WHY"}}
+		{name: "TOKENS", right: true, drop: 5}, {name: "ELAPSED", right: true, drop: 4}, {name: "BRANCH", max: 32, drop: 4, hide: !trees}, {name: "WHY"}}
 	var rows [][]cell
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
@@ -149,7 +149,7 @@ func showNodes(out *output, r *ipc.ComposeRun, now time.Time) {
 		if n.PID != 0 {
 			pid = text(n.PID.String())
 		}
-		row := []cell{text(n.Name), {n.State, nodeStyle(n.State)}, pid, dash(n.Attempt), dash(n.Step), dash(n.TokensUsed), elapsed, text(nodeWhy(n, now))}
+		row := []cell{text(n.Name), {n.State, nodeStyle(n.State)}, pid, dash(n.Attempt), dash(n.Step), dash(n.TokensUsed), elapsed, text(orDash(oneLine(n.Branch))), text(nodeWhy(n, now))}
 		if items {
 			row = slices.Insert(row, 1, text(oneLine(n.Item)))
 		}

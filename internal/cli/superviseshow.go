@@ -82,9 +82,9 @@ func superviseShowCmd(a *app) *cobra.Command {
 		Long: `Show shows what a supervisor keeps running, and how often it had to start it again. With --follow it goes
 on with a line for each change, until the supervisor has ended.
 
-Columns: CHILD; PID of its last run; STATE (running, suspended, paused, stopping, delayed, ended,
-dead, down);
-RESTART type; RESTARTS so far; NEXT, when it is started again; STEP; LAST EXIT, of the run before; WAIT.`,
+Columns: CHILD; PID of its last run; STATE (starting, running, suspended, paused, stopping, delayed, retrying,
+ended, dead, down); RESTART type; RESTARTS so far; NEXT, when it is started again; STEP; LAST EXIT, of the run
+before; WAIT.`,
 		Example:           examples(`rnix supervise show night`, `rnix supervise show night --follow`, `rnix supervise show night --json | jq '.children[].state'`),
 		Annotations:       exits("0 1 2 10 12"),
 		Args:              argsOf(1, 1, aSupervisor),

@@ -169,8 +169,8 @@ func worktreePRCmd(a *app) *cobra.Command {
 		Use:   "pr PROCESS",
 		Short: "print the commands that make a pull request of a work tree",
 		Long: `Pr prints the commands that commit what is not committed yet, push the branch of a work tree, and open a
-pull request for it, as far as the host is known. It runs none of them: read them first, then run them, or
-pipe them into sh.`,
+pull request for it, as far as the host is known, with what was to be done, what the agent says of it and which
+files are changed as its description. It runs none of them: read them first, then run them, or pipe them into sh.`,
 		Example:           examples(`rnix worktree pr fix`, `rnix worktree pr fix | sh -e`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(1, 1, process),
@@ -180,7 +180,8 @@ pipe them into sh.`,
 			if err != nil {
 				return err
 			}
-			lines, err := pullRequest(&w)
+			body := prBody(&w, detailOf(a, c, &w))
+			lines, err := pullRequest(&w, body)
 			if err != nil {
 				return err
 			}
@@ -188,8 +189,9 @@ pipe them into sh.`,
 				a.out.object(struct {
 					UUID     types.UUID `json:"uuid"`
 					Branch   string     `json:"branch"`
+					Body     string     `json:"body"`
 					Commands []string   `json:"commands"`
-				}{w.UUID, w.Branch, lines})
+				}{w.UUID, w.Branch, body, lines})
 				return nil
 			}
 			a.out.print(strings.Join(lines, "\n") + "\n")
@@ -198,8 +200,21 @@ pipe them into sh.`,
 	}
 }
 
+// detailOf returns all that is known of the process of a work tree; nil if its history is not there any more.
+func detailOf(a *app, c *cobra.Command, w *ipc.Worktree) *ipc.ProcDetail {
+	client, err := a.connect(c.Context())
+	if err != nil {
+		return nil
+	}
+	p, err := ipc.Call(c.Context(), client, ipc.GetProcDetail, ipc.TargetRequest{Target: w.UUID.String()})
+	if err != nil {
+		return nil
+	}
+	return &p
+}
+
 // pullRequest returns the commands that make a pull request of a work tree.
-func pullRequest(w *ipc.Worktree) ([]string, error) {
+func pullRequest(w *ipc.Worktree, body string) ([]string, error) {
 	switch {
 	case w.Problem != "":
 		return nil, types.Errorf(types.ErrConflict, "Worktree", w.Dir, "%s", w.Problem)
@@ -237,11 +252,14 @@ func pullRequest(w *ipc.Worktree) ([]string, error) {
 	}
 	switch {
 	case strings.Contains(host, "github"):
-		out = append(out, "cd "+word(dir)+" && gh pr create --head "+word(w.Branch)+optional(" --base ", base)+" --title "+word(title)+" --body ''")
+		out = append(out, "cd "+word(dir)+" && gh pr create --head "+word(w.Branch)+optional(" --base ", base)+" --title "+word(title)+" --body "+word(body))
 	case strings.Contains(host, "gitlab"):
-		out = append(out, "cd "+word(dir)+" && glab mr create --source-branch "+word(w.Branch)+optional(" --target-branch ", base)+" --title "+word(title)+" --description ''")
+		out = append(out, "cd "+word(dir)+" && glab mr create --source-branch "+word(w.Branch)+optional(" --target-branch ", base)+" --title "+word(title)+" --description "+word(body))
 	default:
-		out = append(out, "# then open a pull request of "+oneLine(w.Branch)+" where you review changes")
+		out = append(out, "# then open a pull request of "+oneLine(w.Branch)+" where you review changes, with a description such as:")
+		for line := range strings.SplitSeq(body, "\n") {
+			out = append(out, strings.TrimRight("#   "+line, " "))
+		}
 	}
 	return out, nil
 }

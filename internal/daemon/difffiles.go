@@ -24,6 +24,11 @@ func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRe
 	if tree, terr := (worktrees{d.Daemon}).treeOf(p.uuid); terr == nil && req.To == nil && req.From == 0 && exists(tree.Dir) {
 		return d.diffTree(ctx, p, tree, req)
 	}
+	if req.To == nil {
+		if gone := branchStays(op, p.uuid, lastTree(p.h)); gone != nil {
+			return none, gone
+		}
+	}
 	t, _, err := d.timeline(ctx, p, op, req.Target)
 	if err == nil && req.To != nil {
 		err = t.check(op, req.Target, *req.To)

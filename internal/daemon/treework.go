@@ -46,7 +46,7 @@ func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWor
 	if err := (storage{d.Daemon}).people(peer, op, "not remove work trees"); err != nil {
 		return none, err
 	}
-	tg, t, err := d.treeFor(peer, req.Target)
+	tg, t, err := d.treeFor(ctx, peer, req.Target)
 	if err != nil {
 		return none, err
 	}
@@ -80,7 +80,7 @@ func (d worktrees) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	if owner, inside := d.agentOf(peer); inside {
 		return none, outside(op, owner, "not merge into your files; tell the person who runs it to use: rnix merge")
 	}
-	tg, t, err := d.treeFor(peer, req.Target)
+	tg, t, err := d.treeFor(ctx, peer, req.Target)
 	if err != nil {
 		return none, err
 	}

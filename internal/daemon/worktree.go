@@ -331,7 +331,7 @@ func overlap(all []ipc.Worktree, commons []string) {
 }
 
 func (d worktrees) show(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.Worktree, error) {
-	tg, t, err := d.treeFor(peer, req.Target)
+	tg, t, err := d.treeFor(ctx, peer, req.Target)
 	if err != nil {
 		return ipc.Worktree{}, err
 	}
@@ -342,7 +342,7 @@ func (d worktrees) show(ctx context.Context, peer *ipc.Peer, req ipc.TargetReque
 }
 
 // treeFor finds the work tree of the process that text names.
-func (d worktrees) treeFor(peer *ipc.Peer, text string) (target, workspace.Tree, error) {
+func (d worktrees) treeFor(ctx context.Context, peer *ipc.Peer, text string) (target, workspace.Tree, error) {
 	tg, err := processes{d.Daemon}.resolve(text)
 	if err != nil {
 		return tg, workspace.Tree{}, err
@@ -351,6 +351,11 @@ func (d worktrees) treeFor(peer *ipc.Peer, text string) (target, workspace.Tree,
 		return tg, workspace.Tree{}, outside("Worktree", owner, "see the work trees of its own subtree only")
 	}
 	t, err := d.treeOf(tg.uuid)
+	if types.CodeOf(err) == types.ErrNotFound {
+		if gone := d.removed(ctx, "Worktree", tg.uuid); gone != nil {
+			err = gone
+		}
+	}
 	return tg, t, err
 }
 

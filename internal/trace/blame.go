@@ -1,7 +1,9 @@
 package trace
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 
 	"rnix/internal/step"
 	"rnix/types"
@@ -18,7 +20,7 @@ func (f *forest) blame() []Blame {
 		if n.Kind == Process && !failed(n) {
 			break
 		}
-		out = append(out, Blame{Span: n.ID, PID: n.PID, UUID: n.UUID, Kind: n.Kind, Name: n.Name, Step: n.Step, Code: n.Code, Err: n.Err})
+		out = append(out, Blame{Span: n.ID, PID: n.PID, UUID: n.UUID, Kind: n.Kind, Name: n.Name, Step: n.Step, Code: n.Code, Err: cmp.Or(n.Err, n.told)})
 	}
 	return out
 }
@@ -35,7 +37,12 @@ func cause(n *node) *node {
 		}
 		return failingStep(n)
 	case Step:
-		return failingPart(n)
+		if p := failingPart(n); p != nil {
+			return p
+		}
+		if n.up != nil && n.up.Kind == Process && declared(n.up) {
+			return toldPart(n)
+		}
 	case Tool:
 		for _, k := range append(slices.Clone(n.kids), n.through...) {
 			if k.Kind == Process && failed(k) && !k.End().After(n.End().Add(tiny)) {
@@ -98,7 +105,55 @@ func failingStep(p *node) *node {
 			return k
 		}
 	}
-	return nil
+	if !declared(p) {
+		return nil
+	}
+	for _, k := range slices.Backward(p.kids) {
+		if k.Kind == Step && toldPart(k) != nil {
+			return k
+		}
+	}
+	return last
+}
+
+// stopFailed is the reason to stop of a model that says itself that the task has failed.
+const stopFailed = "task_failed"
+
+// declared reports whether the last answer of an agent said that its task has failed. Then no call need have failed: a
+// command that ends with an exit code has answered.
+func declared(p *node) bool {
+	for _, k := range slices.Backward(p.kids) {
+		if k.Kind != Step {
+			continue
+		}
+		return slices.ContainsFunc(k.kids, func(m *node) bool { return m.Kind == Model && m.StopReason == stopFailed })
+	}
+	return false
+}
+
+// toldPart returns the last call of a step whose answer tells of a failure.
+func toldPart(s *node) (found *node) {
+	for _, k := range s.kids {
+		if k.Kind == Tool && k.told != "" {
+			found = k
+		}
+	}
+	return found
+}
+
+// commandFailed returns how a command failed, if a text is what one has printed: its last line is [exit code 1, 0.2 s].
+func commandFailed(text string) string {
+	text = strings.TrimSpace(text[max(len(text)-200, 0):])
+	line := text[strings.LastIndexByte(text, '\n')+1:]
+	inside, ok := strings.CutPrefix(line, "[")
+	if inside, ok = strings.CutSuffix(inside, " s]"); !ok || !strings.HasPrefix(inside, "exit code ") {
+		return ""
+	}
+	inside = inside[:max(strings.LastIndexByte(inside, ','), 0)]
+	if inside == "exit code 0" {
+		return ""
+	}
+	return inside
 }
 
 // failingPart returns the request or the call of a step that failed: the model's before those of tools, and the

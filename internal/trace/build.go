@@ -20,6 +20,8 @@ type node struct {
 	up    *node
 	kids  []*node
 	after []types.UUID // of a process: see Source
+	// told is what a call answered of its own failure, though it was made well: a command that ended with an exit code.
+	told string
 	// through are spans outside of its own for which it waited: a child that it had not started itself, or
 	// not in this attempt.
 	through []*node
@@ -63,6 +65,7 @@ type callState struct {
 	attempts int
 	began    time.Time // when its batch was written down
 	answered time.Time
+	told     string // see node
 	input    string
 }
 

@@ -104,6 +104,19 @@ func (x *teller) result(call int, tool string, took time.Duration, problem strin
 	return x
 }
 
+// answers ends a call with a text, and without an error.
+func (x *teller) answers(call int, tool, text string) *teller {
+	x.result(call, tool, 0, "")
+	x.records[len(x.records)-1].Message.Content = text
+	return x
+}
+
+// gaveUp makes the last answer one that says that the task has failed.
+func (x *teller) gaveUp() *teller {
+	x.records[len(x.records)-1].Answer.StopReason = "task_failed"
+	return x
+}
+
 // done ends the step.
 func (x *teller) done() *teller { return x.fails("") }
 

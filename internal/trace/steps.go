@@ -40,8 +40,9 @@ func (b stepper) message(r *step.Record, at time.Time) {
 	case rnixctx.RoleTool:
 		if b.step != nil {
 			if c := b.calls[callKey{b.step.Step, m.ToolCallID}]; c != nil {
+				c.told = commandFailed(m.Content)
 				if c.answered = at; c.span != nil {
-					c.span.Output = b.content(m.Content)
+					c.span.Output, c.span.told = b.content(m.Content), c.told
 				}
 			}
 		}
@@ -172,6 +173,7 @@ func (b stepper) late(c *callState, id, tool string, end time.Time, took time.Du
 	c.span = b.span(b.step, Tool, fmt.Sprintf("%d %s", b.step.Step, id), tool, later(began, end.Add(-took)))
 	c.span.CallID = id
 	c.span.Input = b.content(c.input)
+	c.span.told = c.told
 	c.span.close(end, OK)
 	c.span.Dur = min(c.span.Dur, took)
 }

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -214,11 +215,37 @@ func TestBlameFollowsTheCauseDown(t *testing.T) {
 			begin().pass(s).fails("no quota").exit(1, "no quota").source()}, "process p1 > step step 2: looks > model m"},
 		"a person": {[]Source{tell(t, 1, noon).begin().ask(s, "shell").start(0, "shell", 0, false).result(0, "shell", 0, "no").done().
 			begin().ask(s).done().exit(4, "killed").source()}, "process p1"},
+		"what the agent itself calls a failure": {[]Source{tell(t, 1, noon).begin().ask(s, "shell", "shell").start(0, "shell", 0, false).answers(0, "shell", "[exit code 0, 0.1 s]\n").
+			start(1, "shell", 0, false).answers(1, "shell", "oh\n[exit code 2, 0.1 s]\n").done().begin().ask(s).gaveUp().done().exit(1, "the task failed").source()},
+			"process p1 > step step 1: looks > tool shell"},
+		"a failure that no call tells of": {[]Source{tell(t, 1, noon).begin().ask(s, "shell").start(0, "shell", 0, false).answers(0, "shell", "[exit code 0, 0.1 s]\n").done().
+			begin().ask(s).gaveUp().done().exit(1, "the task failed").source()}, "process p1 > step step 2: looks"},
+		"an exit code is an answer": {[]Source{tell(t, 1, noon).begin().ask(s, "shell").start(0, "shell", 0, false).answers(0, "shell", "[exit code 2, 0.1 s]\n").done().
+			begin().ask(s).done().exit(1, "something else").source()}, "process p1"},
 		"a node": {[]Source{tell(t, 1, noon).pass(9*s).exit(1, "1 node failed").source(), with(failing(), 1)}, "process p1 > process p2 > step step 1: looks > tool shell"},
 	} {
 		tr := of(t, noon.Add(time.Minute), c.sources...)
 		if got := chain(tr); got != c.want {
 			t.Errorf("%s: %s\nwant %s", name, got, c.want)
+		}
+	}
+}
+
+func TestHowACommandFailedStandsInItsLastLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"[exit code 1, 0.0 s]\n":                        "exit code 1",
+		"a\nb\n[exit code 137: killed by KILL, 12.1 s]": "exit code 137: killed by KILL",
+		"[exit code unknown: waitid: oh, no, 0.1 s]":    "exit code unknown: waitid: oh, no",
+		"[exit code 0, 0.0 s]":                          "",
+		"[exit code 1, 0.0 s]\nmore":                    "",
+		"exit code 1":                                   "",
+		"[exit code 1]":                                 "",
+		"[exit code s]":                                 "",
+		"":                                              "",
+		strings.Repeat("x", 5000) + "\n[exit code 3, 1 s]": "exit code 3",
+	} {
+		if got := commandFailed(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }

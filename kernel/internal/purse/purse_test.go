@@ -322,3 +322,27 @@ func BenchmarkReserve(b *testing.B) {
 		c.Settle(tokens(1))
 	}
 }
+
+func TestWhoHasToWaitIsToldSoOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := join(new(Tree), nil, tokens(1000))
+		told := 0
+		want := Want{Fixed: tokens(600), Answer: 100, Least: 1, Waits: func() { told++ }}
+		first, _, err := p.Reserve(t.Context(), want)
+		if first == nil || err != nil || told != 0 {
+			t.Fatalf("%v, %v, told %d times though there is room", first, err, told)
+		}
+		var second *Claim
+		go func() { second, _, _ = p.Reserve(t.Context(), want) }()
+		synctest.Wait()
+		if told != 1 || second != nil {
+			t.Fatalf("told %d times, %v", told, second)
+		}
+		first.Settle(tokens(100))
+		synctest.Wait()
+		if told != 1 || second == nil {
+			t.Fatalf("told %d times, %v", told, second)
+		}
+		second.Settle(Amount{})
+	})
+}

@@ -16,6 +16,8 @@ type Want struct {
 	// Alone says that nobody knows how much the answer takes. It has to itself all purses that are limited, so
 	// that no more than one answer at a time can go over a limit.
 	Alone bool
+	// Waits is called, without a lock, if it has to wait for what others have reserved; nil = nobody wants to know.
+	Waits func()
 }
 
 // of returns what an answer of n tokens takes at most.
@@ -53,6 +55,14 @@ func (p *Purse) Reserve(ctx context.Context, w Want) (*Claim, *Short, error) {
 	t.waiting = append(t.waiting, me)
 	t.pumpLocked()
 	t.mu.Unlock()
+	select {
+	case <-me.ready:
+		return me.claim, me.short, nil
+	default:
+	}
+	if w.Waits != nil {
+		w.Waits()
+	}
 	select {
 	case <-me.ready:
 		return me.claim, me.short, nil
