@@ -9,7 +9,7 @@ import (
 
 // The notes to a model whose conversation does not say what to do next.
 const (
-	noteDone = "[The task was reported as done, and the process has been resumed by a person. Check whether something is left to do. If nothing is, call complete with the result again.]"
+	noteDone = "[The task was reported as done, and the process has been resumed by a person. Check whether something is left to do. If nothing is, end as you did, with the result again.]"
 	noteOn   = "[The process has been resumed. Go on with the task.]"
 )
 

@@ -8,9 +8,9 @@ import (
 	"rnix/types"
 )
 
-// removed returns the error for a process whose work tree is not there any more: what stays of it is its branch. It is
+// goneTree returns the error for a process whose work tree is not there any more: what stays of it is its branch. It is
 // nil for a process that has one, or never had any.
-func (d worktrees) removed(ctx context.Context, op string, id types.UUID) error {
+func goneTree(ctx context.Context, d *Daemon, op string, id types.UUID) error {
 	h, err := step.ReadHistory(ctx, d.journal, id)
 	if err != nil {
 		return nil // it is not told by this

@@ -352,7 +352,7 @@ func (d worktrees) treeFor(ctx context.Context, peer *ipc.Peer, text string) (ta
 	}
 	t, err := d.treeOf(tg.uuid)
 	if types.CodeOf(err) == types.ErrNotFound {
-		if gone := d.removed(ctx, "Worktree", tg.uuid); gone != nil {
+		if gone := goneTree(ctx, d.Daemon, "Worktree", tg.uuid); gone != nil {
 			err = gone
 		}
 	}
