@@ -38,6 +38,9 @@ type launched struct {
 	from int64  // where its output begins in the log
 }
 
+// DaemonCommand is what runs the daemon in a process of this program: its arguments, with spaces between them.
+const DaemonCommand = "daemon start --foreground"
+
 // launch starts the daemon: in a session of its own, in the root directory, with its output in the
 // log and none of our other files. It does not end with us.
 //
@@ -54,7 +57,7 @@ func launch(o EnsureOptions) (*launched, error) {
 	}
 	args := o.Args
 	if args == nil {
-		args = []string{"daemon", "start", "--foreground"}
+		args = strings.Fields(DaemonCommand)
 	}
 	env := o.Env
 	if env == nil {

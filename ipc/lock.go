@@ -19,11 +19,20 @@ type LockInfo struct {
 	PID     int       `json:"pid"`
 	Socket  string    `json:"socket,omitempty"` // where the holder listens
 	Started time.Time `json:"started"`
+	// Warden is the process that holds the lock too, until it has ended what the holder has left; 0 = none does.
+	Warden int `json:"warden,omitempty"`
 }
 
+// Ended reports whether the holder has ended: then its warden is at work, and whoever wants the lock need only wait.
+func (i LockInfo) Ended() bool { return i.PID > 0 && unix.Kill(i.PID, 0) == unix.ESRCH }
+
 // Lock is a lock on a file, held until Close or until the process ends, however it ends. Lock files
-// are never removed: the lock is on the open file, not on the name, and is not inherited.
-type Lock struct{ f *os.File }
+// are never removed: the lock is on the open file, not on the name, and is not inherited. A process that is given
+// the open file holds the lock too.
+type Lock struct {
+	f    *os.File
+	note LockInfo
+}
 
 // DataLock returns the path of the lock that the daemon of a data directory holds. By it a client
 // finds the daemon even if it would look for another socket, as in a session without
@@ -42,15 +51,31 @@ func TakeLock(path, socket string) (*Lock, error) {
 		return nil, types.Errorf(types.ErrConflict, "Lock", path, "a daemon runs already, as pid %d since %s; stop it with: rnix daemon stop",
 			holder.PID, holder.Started.Local().Format(time.DateTime))
 	}
-	note, _ := json.Marshal(LockInfo{V: 1, PID: os.Getpid(), Socket: socket, Started: time.Now().Truncate(time.Second)})
-	if err = l.f.Truncate(0); err == nil {
+	l.note = LockInfo{V: 1, PID: os.Getpid(), Socket: socket, Started: time.Now().Truncate(time.Second)}
+	if err := l.write(); err != nil {
+		_ = l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// write writes the note.
+func (l *Lock) write() error {
+	note, _ := json.Marshal(l.note)
+	err := l.f.Truncate(0)
+	if err == nil {
 		_, err = l.f.WriteAt(append(note, '\n'), 0)
 	}
 	if err != nil {
-		_ = l.Close()
-		return nil, types.Errorf(types.ErrStorage, "Lock", path, "%w", err)
+		return types.Errorf(types.ErrStorage, "Lock", l.f.Name(), "%w", err)
 	}
-	return l, nil
+	return nil
+}
+
+// Share returns the open file, for the warden of that pid to hold the lock too, and notes that it does. The file is the lock's to close.
+func (l *Lock) Share(warden int) (*os.File, error) {
+	l.note.Warden = warden
+	return l.f, l.write()
 }
 
 // tryLock takes the lock on path without a note. It returns nil if somebody else holds it.
@@ -61,7 +86,7 @@ func tryLock(path string) (*Lock, error) {
 	}
 	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
 	if err == nil {
-		return &Lock{f}, nil
+		return &Lock{f: f}, nil
 	}
 	_ = f.Close()
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {

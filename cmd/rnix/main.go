@@ -8,20 +8,26 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"rnix/internal/cli"
 	"rnix/internal/daemon"
 	"rnix/internal/proc"
+	"rnix/ipc"
 )
 
 // version is set by the linker: -X main.version=v1.2.3.
 var version = "dev"
 
+// warded is proc.Warded, once.
+var warded = sync.OnceValues(proc.Warded)
+
 func main() {
-	if code, asked := proc.RunWarden(os.Args[1:]); asked {
-		os.Exit(code)
+	if strings.Join(os.Args[1:], " ") == ipc.DaemonCommand { // a warden stays small: it has no need of the commands
+		_, _ = warded() // runDaemon says why, if there is none
 	}
 	os.Exit(cli.Main(context.Background(), cli.Host{
 		Name: filepath.Base(os.Args[0]), Version: version, Foreground: runDaemon, ControlPlane: runControlPlane,
@@ -29,18 +35,22 @@ func main() {
 }
 
 // runDaemon runs the daemon until it is told to stop, by a client or by a signal. The first SIGTERM
-// or SIGINT stops it gracefully, the second at once. A closed terminal does not concern it.
+// or SIGINT stops it gracefully, the second at once. A closed terminal does not concern it. It runs under a warden, and
+// the process that was started is that one.
 // RNIX_IDLE stops it after so long without agents and clients, RNIX_LOG_LEVEL says what it logs.
 func runDaemon(ctx context.Context) error {
+	guard, err := warded()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "rnix:", err)
+	}
 	signal.Ignore(syscall.SIGHUP)
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := proc.Stoppable(ctx)
 	defer stop()
-	context.AfterFunc(ctx, stop) // from now on the signals end the process, as they do by default
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("this program cannot be found: %w", err)
 	}
-	opt := daemon.Options{Version: version, Program: self, Guard: []string{self}}
+	opt := daemon.Options{Version: version, Program: self, Guard: guard}
 	if text := os.Getenv("RNIX_LOG_LEVEL"); text != "" {
 		if err := opt.LogLevel.UnmarshalText([]byte(text)); err != nil {
 			return fmt.Errorf("RNIX_LOG_LEVEL: %w; use debug, info, warn or error", err)

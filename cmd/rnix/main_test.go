@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rnix/internal/event"
-	"rnix/internal/proc"
 	"rnix/ipc"
 	"rnix/runtime/statehome"
 	"rnix/types"
@@ -24,9 +23,6 @@ import (
 var update = flag.Bool("update", false, "write what the scripts compare with anew")
 
 func TestMain(m *testing.M) {
-	if code, asked := proc.RunWarden(os.Args[1:]); asked { // of a daemon whose program is this one, whatever its name
-		os.Exit(code)
-	}
 	testscript.Main(m, map[string]func(){"rnix": main})
 }
 

@@ -69,7 +69,7 @@ func (a *app) find(ctx context.Context) (*ipc.Client, error) {
 		// It may listen elsewhere, as when it was started in another kind of session.
 		holder, held, lerr := ipc.LockHolder(ipc.DataLock(p.DataDir))
 		switch {
-		case lerr != nil || !held || holder.Socket == "":
+		case lerr != nil || !held || holder.Socket == "" || holder.Ended():
 			return nil, nil
 		case holder.Socket == p.Socket:
 			return nil, unreachable(types.Errorf(types.ErrUnavailable, "Connect", p.Socket, "the daemon with pid %d runs but does not listen: it is starting or stopping", holder.PID))

@@ -39,8 +39,8 @@ type Options struct {
 	Version string
 	// Program is this program, which serves the kernel to agents' command lines ("mcp serve"); empty = the one that runs.
 	Program string
-	// Guard is the command line of a warden, who ends what children have left if the daemon is killed; see proc.RunWarden. Empty = there is none.
-	Guard []string
+	// Guard is the warden, who ends what children have left if the daemon is killed; see proc.Warded. nil = there is none.
+	Guard *proc.Guard
 	// Lookup is the daemon's environment; nil = that of the program.
 	Lookup statehome.Lookup
 	// Idle is how long the daemon goes on without processes, connections and calls; 0 = for ever.
@@ -193,7 +193,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	if err = durable.CheckLocal(d.places.DataDir); err != nil {
 		return nil, back, err
 	}
-	lock, err := ipc.TakeLock(ipc.DataLock(d.places.DataDir), d.places.Socket)
+	lock, err := d.takeLock(ctx)
 	if err != nil {
 		return nil, back, err
 	}
@@ -252,7 +252,9 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	}
 	back.add(func() error { d.procs.Close(); return nil })
 	d.procs.Conceal(d.secrets)
-	d.procs.Guard(d.opt.Guard...)
+	if err = d.guard(lock); err != nil {
+		return nil, back, err
+	}
 	d.events = event.New(0)
 	d.files = event.WriteFiles(d.events, durable.OS, func(id types.UUID) string { return filepath.Join(d.journal.Dir(id), step.EventsFile) })
 	back.add(func() error { d.events.Close(); return d.files.Close() })

@@ -15,6 +15,8 @@ func (d *Daemon) restore() {
 	survivors, err := d.procs.ReapSurvivors()
 	for _, s := range survivors {
 		switch {
+		case s.Kind == "":
+			d.note("ended what had left the commands of agents that started it, at the end of an earlier daemon: %s (processes: %d)", s.Command, len(s.Killed))
 		case s.Err != nil:
 			d.note("the %s of process %d, left by an earlier daemon, cannot be ended: %s: %v", s.Kind, s.Owner, s.Command, s.Err)
 		case len(s.Killed) > 0:

@@ -23,9 +23,9 @@ func hasExited(pid int) bool {
 }
 
 // noOrphans reports that this program, a subreaper, has no living child but those that it has started and
-// knows, and its warden: then nothing is left of one that has exited, and the process table need not be read to see it.
+// knows: then nothing is left of one that has exited, and the process table need not be read to see it.
 // It reports false also where it cannot tell.
-func noOrphans(known []*Child, warden int) bool {
+func noOrphans(known []*Child) bool {
 	if !isSubreaper() {
 		return false
 	}
@@ -35,9 +35,6 @@ func noOrphans(known []*Child, warden int) bool {
 	}
 	children, ok := childrenOf(os.Getpid())
 	return ok && !slices.ContainsFunc(children, func(pid int) bool {
-		if pid == warden {
-			return false
-		}
 		s, found := statOf(pid)
 		return !found || !s.dead() && !own[s.identity]
 	})

@@ -22,14 +22,15 @@ type Manager struct {
 	jobs     chan func()    // to the launcher; never closed
 	quit     chan struct{}  // closed by Close, when no child is left
 	work     sync.WaitGroup // starts under way, watchers of children
-	own      sync.WaitGroup // launcher, tender of orphans
+	own      sync.WaitGroup // launcher, tender of orphans, who waits for the warden's end
 
 	forking sync.RWMutex // held for reading from a fork until the child is among the children
 
 	mu       sync.Mutex
 	children map[int]*Child // +checklocks:mu; by pid, until it was waited for
 	closed   bool           // +checklocks:mu
-	warden   warden
+
+	guard *Guard // set before the first Start; nil = no warden
 }
 
 // NewManager returns a manager that keeps the identities of its children in dir, which is made if
@@ -90,8 +91,10 @@ func (m *Manager) Close() {
 	m.stop(m.matching(func(*Child) bool { return true }))
 	m.work.Wait() // a start under way sees that we are closed, and kills its own child
 	if !again {
-		m.warden.dismiss()
 		close(m.quit)
+		if m.guard != nil {
+			_ = m.guard.socket.Close() // what was told stays told
+		}
 	}
 	m.own.Wait()
 }
@@ -167,5 +170,5 @@ func (m *Manager) mine(pid int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, ok := m.children[pid]
-	return ok || pid == os.Getpid() || pid == m.warden.pid()
+	return ok || pid == os.Getpid()
 }

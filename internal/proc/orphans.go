@@ -55,9 +55,9 @@ func (m *Manager) tend(seen map[identity]bool, last bool) (unsure map[identity]b
 	for _, p := range table {
 		switch {
 		case p.parent != self || m.mine(p.PID):
-		case p.state == 'Z' && (adopted(p, session) || seen[p.identity]):
+		case p.dead() && (adopted(p, session) || seen[p.identity]):
 			reapZombie(p.PID)
-		case p.state == 'Z':
+		case p.dead():
 			unsure[p.identity] = true
 		case !m.stray(p, session):
 		case seen[p.identity] || last:

@@ -10,9 +10,9 @@ import (
 // it is or descends from, whose session it is in or whose token it bears. inside is false for a process
 // that has nothing to do with any child of ours.
 //
-// It fails closed: a process that was adopted by us, because what stood between it and a child has
-// ended, and one that is gone while children live, are inside, with owner 0. Where processes cannot be
-// seen at all, nobody is inside.
+// It fails closed: a process that was adopted by us or our warden, because what stood between it and a child has
+// ended, one that is gone, and one with more ancestors than anybody has, are inside, with owner 0. Where
+// processes cannot be seen at all, nobody is inside.
 func (m *Manager) Owner(pid int) (owner types.PID, inside bool) {
 	if owner, inside = ownerNow(m, pid); inside && owner == 0 {
 		m.forking.Lock() // it may be quicker than the start that it comes from
@@ -34,7 +34,7 @@ func ownerNow(m *Manager, pid int) (owner types.PID, inside bool) {
 	}
 	at, ok := statOf(pid)
 	if !ok {
-		return 0, len(leaders) > 0
+		return 0, true // whoever it was could have handed its connection on
 	}
 	for range maxAncestors {
 		for _, id := range []int{at.PID, at.session} {
@@ -47,10 +47,10 @@ func ownerNow(m *Manager, pid int) (owner types.PID, inside bool) {
 				return owner, true
 			}
 		}
-		switch at.parent {
-		case self:
+		switch {
+		case at.parent == self, m.guard != nil && at.identity == m.guard.warden:
 			return 0, true
-		case 0, 1:
+		case at.parent <= 1:
 			return 0, false
 		}
 		above, ok := statOf(at.parent)
@@ -63,8 +63,8 @@ func ownerNow(m *Manager, pid int) (owner types.PID, inside bool) {
 		}
 		at = above
 	}
-	return 0, false
+	return 0, true
 }
 
-// maxAncestors bounds how far up Owner looks.
-const maxAncestors = 64
+// maxAncestors bounds how far up Owner looks: more than anybody needs, and an agent can start as many as it likes.
+const maxAncestors = 4096

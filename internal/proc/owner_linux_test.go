@@ -1,8 +1,15 @@
 package proc
 
 import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -43,5 +50,57 @@ func TestWhoIsQuickerThanTheStartThatItComesFromHasItsOwner(t *testing.T) {
 	know(nil)
 	if got, inside := m.Owner(pid); got != 0 || !inside {
 		t.Errorf("whom nobody has started belongs to %d, inside %t", got, inside)
+	}
+}
+
+func TestWhoHasMoreAncestorsThanAnybodyIsInside(t *testing.T) {
+	g := runGuarded(t, "deep", filepath.Join(t.TempDir(), "children"))
+	if got := g.line(); got != "0 true" {
+		t.Errorf("at the end of a long line one is %s", got)
+	}
+	signal9(g.daemon)
+	g.end()
+}
+
+// deepDaemon has a child that starts a line of processes in sessions of their own and without the mark, and says to whom the last one belongs.
+func deepDaemon(dir string) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
+	m := underWarden(dir, "")
+	spec := sh(`n=0; x='n=$((n+1)); export n; if [ $n -lt 80 ]; then setsid -w sh -c "$x"; else echo $$; sleep 1000; fi'
+(env -i PATH="$PATH" n=0 x="$x" setsid -w sh -c 'eval "$x"' &); sleep 1000`, write)
+	c, err := m.Start(context.Background(), spec)
+	if err != nil {
+		panic(err)
+	}
+	last, err := bufio.NewReader(read).ReadString('\n')
+	if err != nil {
+		panic(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(last))
+	if err != nil {
+		panic(err)
+	}
+	if owner, inside := m.Owner(c.PID()); owner != 7 || !inside {
+		panic(fmt.Sprint(owner, inside))
+	}
+	owner, inside := m.Owner(pid)
+	fmt.Println(owner, inside)
+	select {}
+}
+
+func TestWhoHasEndedIsNotTakenForAPerson(t *testing.T) {
+	m := newManager(t)
+	cmd := exec.Command(lookup(t, "true"))
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if owner, inside := m.Owner(cmd.Process.Pid); owner != 0 || !inside {
+		t.Errorf("who may have handed its connection on belongs to %d, inside %t", owner, inside)
+	}
+	if owner, inside := m.Owner(os.Getppid()); owner != 0 || inside {
+		t.Errorf("who has started us belongs to %d, inside %t", owner, inside)
 	}
 }

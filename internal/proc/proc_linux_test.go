@@ -26,9 +26,6 @@ import (
 func init() { runtime.LockOSThread() }
 
 func TestMain(m *testing.M) {
-	if code, asked := RunWarden(os.Args[1:]); asked {
-		os.Exit(code)
-	}
 	if role := os.Getenv("PROC_TEST_ROLE"); role != "" {
 		helpers[role](os.Getenv("PROC_TEST_DIR"))
 		os.Exit(0)

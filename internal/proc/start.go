@@ -36,7 +36,6 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	m.mu.Unlock()
 	defer m.work.Done()
 
-	m.warden.guard(m.registry, m.log)
 	c := &Child{manager: m, spec: spec, command: commandText(spec, m.secrets), done: make(chan struct{})}
 	token := rand.Text()
 	c.screen(m.secrets)
@@ -52,7 +51,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	}
 	c.entry.Leader = identityOf(c.process.Pid)
 	c.tree = newTree(root{c.entry.Leader, token})
-	c.tree.alone = func() bool { return noOrphans(m.matching(func(*Child) bool { return true }), m.warden.pid()) }
+	c.tree.alone = func() bool { return noOrphans(m.matching(func(*Child) bool { return true })) }
 	c.arm()
 	m.mu.Lock()
 	m.children[c.process.Pid] = c

@@ -26,19 +26,15 @@ type Survivor struct {
 // lives are left alone. It returns the files that it could not read as an error, joined, beside the
 // survivors that it could; they stay where they are.
 //
-// What a warden has ended meanwhile is among them.
+// What a warden has ended meanwhile is among them; of what had left the children that started it, the kind is "" and the command a
+// list of names.
 func (m *Manager) ReapSurvivors() ([]Survivor, error) {
 	return endLeft(m.registry, m.cages, func(e entry, _ *Survivor) { m.registry.forget(e, m.log) })
 }
 
 // endLeft is ReapSurvivors; ended is called for each registration of which nothing is left. Two programs do not do
-// it at the same time.
+// it at the same time: it is done by who holds the lock of the daemon, or by the warden before it lets go of that.
 func endLeft(r registry, how cages, ended func(entry, *Survivor)) ([]Survivor, error) {
-	unlock, err := lockDir(r.dir)
-	if err != nil {
-		return nil, types.Errorf(types.ErrStorage, "ReapSurvivors", r.dir, "%w", err)
-	}
-	defer unlock()
 	names, err := r.names()
 	if err != nil {
 		return nil, err

@@ -23,6 +23,10 @@ import (
 var helpers = map[string]func(dir string){
 	"daemon":    daemonThatIsKilled,
 	"guarded":   guardedDaemon,
+	"passing":   passingDaemon,
+	"bombed":    bombedDaemon,
+	"deep":      deepDaemon,
+	"headless":  headless,
 	"subreaper": subreaper,
 	"strays":    strays,
 }

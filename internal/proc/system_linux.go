@@ -48,21 +48,6 @@ func isSubreaper() bool {
 
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// lockDir waits for the lock on a directory, and returns what gives it back.
-func lockDir(path string) (unlock func(), err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	for err = unix.EINTR; err == unix.EINTR; {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return func() { _ = f.Close() }, nil // which gives the lock back; nothing was written
-}
-
 // keepDescriptors closes what we have inherited when a child is started, not now.
 func keepDescriptors() {
 	_ = unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC) // an old kernel: children inherit what we did
@@ -142,6 +127,9 @@ func parseStat(line []byte) (stat, error) {
 		if *into, err = strconv.Atoi(fields[1+i]); err != nil {
 			return stat{}, err
 		}
+	}
+	if s.threads, err = strconv.Atoi(fields[17]); err != nil {
+		return stat{}, err
 	}
 	if len(fields) > 21 {
 		if pages, err := strconv.ParseInt(fields[21], 10, 40); err == nil && pages > 0 { // else it says nothing

@@ -17,6 +17,9 @@ func BecomeSubreaper() error { return nil }
 // HideMemory does nothing: there is no such thing here.
 func HideMemory() error { return nil }
 
+// Warded returns nothing: there can be no warden here.
+func Warded() (*Guard, error) { return nil, nil }
+
 func isSubreaper() bool                          { return false }
 func dieWithParent(*syscall.SysProcAttr)         {}
 func keepDescriptors()                           {}
@@ -31,8 +34,7 @@ func awaitGone([]identity, time.Time) []identity { return nil }
 func bootID() string                             { return "" }
 func reapZombie(int) bool                        { return false }
 func hasExited(int) bool                         { return false }
-func noOrphans([]*Child, int) bool               { return false }
-func lockDir(string) (func(), error)             { return func() {}, nil }
+func noOrphans([]*Child) bool                    { return false }
 
 // reap waits for a child and takes its status, then calls exited.
 func reap(p *os.Process, exited func()) (*os.ProcessState, error) {

@@ -19,10 +19,13 @@ type stat struct {
 	identity
 	parent, group, session int
 	state                  byte
+	threads                int   // 1 also for one that has ended and was not waited for
 	resident               int64 // bytes of memory
 }
 
-func (s stat) dead() bool { return s.state == 'Z' || s.state == 'X' }
+// dead reports whether the process has ended. One whose first thread has, while others of it run on, has not, though the system
+// calls it a zombie.
+func (s stat) dead() bool { return s.state == 'Z' && s.threads < 2 || s.state == 'X' }
 
 // root is what a family of processes descends from.
 type root struct {

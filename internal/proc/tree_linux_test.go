@@ -72,7 +72,7 @@ func FuzzParseStat(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := parseStat(fmt.Appendf(nil, "%d (x) %c %d %d %d 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 %d 0 %d", s.PID, s.state, s.parent, s.group, s.session, s.Start, s.resident/pageSize))
+		again, err := parseStat(fmt.Appendf(nil, "%d (x) %c %d %d %d 0 0 0 0 0 0 0 0 0 0 0 0 0 %d 0 %d 0 %d", s.PID, s.state, s.parent, s.group, s.session, s.threads, s.Start, s.resident/pageSize))
 		if err != nil || again != s {
 			t.Errorf("%+v became %+v, %v", s, again, err)
 		}

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,34 +35,27 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// Daemon runs the daemon, or its warden, if this process was started as one, and returns the exit status.
+// Daemon runs the daemon, under a warden, if this process was started as one, and returns the exit status.
 func Daemon() (code int, asked bool) {
-	if code, asked := proc.RunWarden(os.Args[1:]); asked {
-		return code, true
-	}
 	if os.Getenv(asDaemon) == "" {
 		return 0, false
 	}
 	return runDaemon(), true
 }
 
-// noTests is the first argument of a warden's program: if that does not know what a warden is, it does nothing.
+// noTests is the first argument of a daemon's program: if that does not know what a daemon is, it does nothing.
 const noTests = "-test.run=^$"
 
 func runDaemon() int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	guard, err := proc.Warded()
+	ctx, stop := proc.Stoppable(context.Background())
 	defer stop()
 	var idle time.Duration
-	var err error
-	if text, said := os.LookupEnv(IdleEnv); said {
+	if text, said := os.LookupEnv(IdleEnv); said && err == nil {
 		idle, err = time.ParseDuration(text)
 	}
-	var self string
 	if err == nil {
-		self, err = os.Executable()
-	}
-	if err == nil {
-		err = daemon.Run(ctx, daemon.Options{Version: "test", Idle: idle, Guard: []string{self, noTests}})
+		err = daemon.Run(ctx, daemon.Options{Version: "test", Idle: idle, Guard: guard})
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -163,7 +155,7 @@ func (s *System) Start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.Client, err = ipc.Ensure(ctx, ipc.EnsureOptions{Socket: socket, DataDir: s.Data, Executable: exe, Env: append([]string{asDaemon + "=1", "GORACE=atexit_sleep_ms=0"}, s.Env...)})
+	s.Client, err = ipc.Ensure(ctx, ipc.EnsureOptions{Socket: socket, DataDir: s.Data, Executable: exe, Args: []string{noTests}, Env: append([]string{asDaemon + "=1", "GORACE=atexit_sleep_ms=0"}, s.Env...)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -171,11 +163,15 @@ func (s *System) Start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	holder, _, err := ipc.LockHolder(ipc.DataLock(s.Data))
+	if err != nil || holder.PID != ping.PID || holder.Warden == 0 {
+		s.t.Fatalf("the lock is that of %+v, %v", holder, err)
+	}
 	s.pid, s.ended = ping.PID, make(chan struct{})
 	go func(pid int, ended chan<- struct{}) { // ends with the daemon, at the latest with the test's Stop
 		s.status = reap(pid)
 		close(ended)
-	}(s.pid, s.ended)
+	}(holder.Warden, s.ended)
 }
 
 // patience is how long a graceful stop may take.
@@ -202,7 +198,7 @@ func (s *System) Kill() {
 	s.gone()
 }
 
-// gone waits until the daemon, which is a child of the test's process, has ended.
+// gone waits until the daemon has ended, and then its warden, which is a child of the test's process.
 func (s *System) gone() {
 	<-s.ended
 	s.pid = 0

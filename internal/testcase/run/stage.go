@@ -42,6 +42,7 @@ type stage struct {
 	env    []string
 	client *ipc.Client
 	daemon int // its pid; 0 = there is none
+	warden int // that of the child of ours which has started it, and ends after it; 0 = not known
 	pid    types.PID
 	before map[string][]byte
 	notes  []string
@@ -200,6 +201,7 @@ func (s *stage) play(ctx context.Context) (*testcase.Run, error) {
 		return nil, err
 	}
 	s.daemon = who.PID
+	s.warden = s.holder().Warden
 	if s.c.Git {
 		if err := s.shell(ctx, "git init -q -b main . && git add -A && git commit -q --allow-empty -m begin"); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.c.At("git"), err)
@@ -336,8 +338,8 @@ func (s *stage) close() error {
 		s.client.Close()
 	}
 	if s.daemon == 0 { // it may have been started and not have answered in time
-		if holder, held, err := ipc.LockHolder(ipc.DataLock(filepath.Join(s.dir, "data"))); err == nil && held {
-			s.daemon = holder.PID
+		if holder := s.holder(); holder.PID > 1 {
+			s.daemon, s.warden = holder.PID, holder.Warden
 			_ = syscall.Kill(s.daemon, syscall.SIGTERM)
 		}
 	}
@@ -347,12 +349,24 @@ func (s *stage) close() error {
 			return fmt.Errorf("its daemon with pid %d does not end; its files are in %s", s.daemon, s.dir)
 		}
 	}
+	if s.warden != 0 && !ended(s.warden, stopTime) {
+		return fmt.Errorf("the warden of its daemon, with pid %d, does not end: something that its agents have started cannot be killed; its files are in %s", s.warden, s.dir)
+	}
 	for range 3 { // a command that was killed may still be writing
 		if err := os.RemoveAll(s.dir); err == nil {
 			return nil
 		}
 	}
 	return os.RemoveAll(s.dir)
+}
+
+// holder returns who holds the lock of the daemon's data, or nobody.
+func (s *stage) holder() ipc.LockInfo {
+	holder, held, err := ipc.LockHolder(ipc.DataLock(filepath.Join(s.dir, "data")))
+	if err != nil || !held {
+		return ipc.LockInfo{}
+	}
+	return holder
 }
 
 // ended waits for a child of this process to end, and takes its exit status.

@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// How the lock is waited for while the warden of a daemon that has ended holds it: for what one needs that has many to end, and longer
+// than it waits for who does not end.
+const (
+	wardenPatience = 30 * time.Second
+	wardenPoll     = 10 * time.Millisecond
+)
+
+// takeLock takes the lock of the data directory. It waits for the warden of a daemon that has ended: until that is done, something may live
+// that would be taken for a person's. It fails with CONFLICT if a daemon runs, or if that warden does not come to an end.
+func (d *Daemon) takeLock(ctx context.Context) (*ipc.Lock, error) {
+	path := ipc.DataLock(d.places.DataDir)
+	late := time.NewTimer(wardenPatience)
+	defer late.Stop()
+	tick := time.NewTicker(wardenPoll)
+	defer tick.Stop()
+	for {
+		lock, err := ipc.TakeLock(path, d.places.Socket)
+		if types.CodeOf(err) != types.ErrConflict {
+			return lock, err
+		}
+		holder, held, herr := ipc.LockHolder(path)
+		if herr != nil || held && !holder.Ended() {
+			return nil, err
+		}
+		if held && holder.Warden > 1 {
+			_ = syscall.Kill(holder.Warden, syscall.SIGCONT) // somebody may have stopped it
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, types.Errorf(types.ErrCancelled, "Lock", path, "%w", context.Cause(ctx))
+		case <-late.C:
+			return nil, types.Errorf(types.ErrConflict, "Lock", path, "the daemon with pid %d has ended, but its warden, pid %d, which ends what its commands have left, has not; its log says why: %s",
+				holder.PID, holder.Warden, d.places.Log)
+		}
+	}
+}
+
+// guard has the warden end what children leave behind if this program is killed, and hold the lock until it has. A daemon without
+// one runs too, and says so in its log.
+func (d *Daemon) guard(lock *ipc.Lock) error {
+	if d.opt.Guard == nil {
+		d.log.Warn("there is no warden: if the daemon is killed, what commands have started lives on until the next one starts, and what has hidden itself for longer")
+		return nil
+	}
+	held, err := lock.Share(d.opt.Guard.Warden())
+	if err != nil {
+		return err
+	}
+	return d.procs.Guard(d.opt.Guard, d.stop, held)
+}

@@ -1,0 +1,281 @@
+package proc
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	ossignal "os/signal"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// wardVar is the variable by which a program learns that its warden has started it: the number of the file that leads to
+// that one. Only the warden sets it, for one process, which removes it at once.
+const wardVar = "RNIX_WARDED"
+
+// wardenName is what lists of processes call a warden, whose arguments are those of its daemon.
+const wardenName = "rnix-warden"
+
+// stubborn is how long a killed process may take to end.
+const stubborn = 10 * time.Second
+
+// Warded has this program run under a warden. Where it was started without one, it becomes that itself and does not
+// return: it starts this program a second time, with the same arguments, environment and files, passes the signals on that it gets, and when
+// that one has ended, in whatever way, it ends everything that is left of what that one has started. Then it ends as that one
+// did. What descends from a warden cannot leave it: it adopts the orphans, and no process chooses its parent.
+//
+// In the program that was started a second time it returns the guard. An error means that there is no warden, and why; the program can go
+// on without. It is called before anything is started or opened: all that was done by then is done twice.
+func Warded() (*Guard, error) {
+	if g := guarded(); g != nil {
+		return g, nil
+	}
+	w, err := newWarden()
+	if err != nil {
+		return nil, fmt.Errorf("no warden: %w", err)
+	}
+	w.run()
+	return nil, nil // not reached
+}
+
+// guarded returns the guard if a warden has started this program.
+func guarded() *Guard {
+	text, said := os.LookupEnv(wardVar)
+	if !said {
+		return nil
+	}
+	_ = os.Unsetenv(wardVar) // it cannot fail for this name
+	fd, err := strconv.Atoi(text)
+	if err != nil || fd < 3 {
+		return nil
+	}
+	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil || int(peer.Pid) != os.Getppid() { // somebody else has set it, or the warden has ended by now
+		return nil
+	}
+	unix.CloseOnExec(fd)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		return nil
+	}
+	return &Guard{warden: identityOf(int(peer.Pid)), socket: os.NewFile(uintptr(fd), "warden")}
+}
+
+// warden is a program that waits for the end of a daemon.
+type warden struct {
+	pid    int // of the daemon
+	socket int // what the daemon says arrives here
+
+	mu   sync.Mutex
+	over bool // +checklocks:mu; the daemon was waited for: its pid may belong to another
+}
+
+// passedOn are the signals that a warden passes on to its daemon.
+var passedOn = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
+
+// newWarden makes this program a warden and starts the daemon.
+func newWarden() (*warden, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	if err := BecomeSubreaper(); err != nil {
+		return nil, err
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(pair[1])
+	if _, err := unix.FcntlInt(uintptr(pair[1]), unix.F_SETFD, 0); err != nil { // it keeps its number: others may have been handed to us by theirs
+		return nil, errors.Join(err, unix.Close(pair[0]))
+	}
+	w := &warden{socket: pair[0]}
+	got := make(chan os.Signal, len(passedOn))
+	for _, sig := range passedOn {
+		if !ossignal.Ignored(sig) {
+			ossignal.Notify(got, sig)
+		}
+	}
+	env := append(os.Environ(), wardVar+"="+strconv.Itoa(pair[1]))
+	p, err := os.StartProcess(self, os.Args, &os.ProcAttr{Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	if err != nil {
+		ossignal.Stop(got)
+		return nil, errors.Join(err, unix.Close(pair[0]))
+	}
+	w.pid = p.Pid
+	ossignal.Ignore(syscall.SIGPIPE) // nobody may listen any more to what it has to say
+	go func() {                      // ends with the program
+		for sig := range got {
+			w.pass(sig.(syscall.Signal))
+		}
+	}()
+	return w, nil
+}
+
+// pass sends a signal to the daemon while that lives. Later ones are dropped: a warden ends when its work is done.
+func (w *warden) pass(sig syscall.Signal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.over {
+		_ = unix.Kill(w.pid, sig) // it may be on its way out: that is no news
+	}
+}
+
+// run waits for the end of the daemon, ends what that has left, and ends this program.
+func (w *warden) run() {
+	_ = os.WriteFile("/proc/self/comm", []byte(wardenName), 0) // for people alone
+	_ = HideMemory()                                           // nobody of the same user may make it do something else; without it they may kill it all the same
+	debug.FreeOSMemory()                                       // it has nothing to do until then
+	for {
+		var info unix.Siginfo
+		if err := unix.Waitid(unix.P_PID, w.pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != unix.EINTR {
+			break
+		}
+	}
+	var status unix.WaitStatus
+	w.mu.Lock()
+	_, _ = retried(func() (int, error) { return unix.Wait4(w.pid, &status, 0, nil) }) // it has ended: this does not block
+	w.over = true
+	w.mu.Unlock()
+	if dir, held := w.told(); !reapAll() {
+		clearAfter(dir, identity{PID: w.pid})
+		for _, f := range held { // until here nobody else could be a daemon of these data
+			_ = unix.Close(f)
+		}
+	}
+	endAs(status)
+}
+
+// told returns what the daemon has said: where its registrations are, and what is to be held until all is done. dir is "" if it ended before it said
+// anything; then it has started nobody.
+func (w *warden) told() (dir string, held []int) {
+	text, rights := make([]byte, unix.PathMax), make([]byte, unix.CmsgSpace(16*4))
+	var n, more int
+	_, err := retried(func() (_ int, err error) {
+		n, more, _, _, err = unix.Recvmsg(w.socket, text, rights, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+		return 0, err
+	})
+	if err != nil {
+		return "", nil
+	}
+	messages, _ := unix.ParseSocketControlMessage(rights[:more]) // written by our own program
+	for i := range messages {
+		fds, _ := unix.ParseUnixRights(&messages[i])
+		held = append(held, fds...)
+	}
+	return string(text[:n]), held
+}
+
+// reapAll takes the status of all children that have ended, and reports whether no child is left.
+func reapAll() bool {
+	for {
+		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return true
+		case pid == 0:
+			return false
+		}
+	}
+}
+
+// clearAfter ends everything below this program, which a daemon has left. What was a child's is noted in its registration, and what
+// was nobody's any more in one of its own, so that the next daemon can tell of it.
+func clearAfter(dir string, daemon identity) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	self := os.Getpid()
+	standstill(self) // first of all: who stands still does nothing to us
+	r := newRegistry(dir)
+	names := commands(below(processTable(), self))
+	note := func(e entry) {
+		if err := r.write(e); err != nil {
+			log.Warn("the next daemon will not tell of it", "error", err)
+		}
+	}
+	known := make(map[int]bool)
+	if dir != "" {
+		_, err := endLeft(r, newCages(), func(e entry, s *Survivor) {
+			if len(s.Killed) == 0 {
+				return
+			}
+			log.Warn("the daemon was killed; ended what a child of it had left", "kind", e.Kind, "process", e.Owner, "command", e.Command, "pids", s.Killed)
+			for _, pid := range s.Killed {
+				known[pid] = true
+			}
+			e.Killed = s.Killed // the next daemon tells of it, and removes the registration
+			note(e)
+		})
+		if err != nil {
+			log.Warn("not all registrations of children could be read", "error", err)
+		}
+	}
+	killed, stuck := sweep(reapAll, stubborn)
+	if len(stuck) > 0 {
+		log.Error("what the daemon has left does not end, even by SIGKILL", "pids", pidsOf(stuck))
+	}
+	if killed = slices.DeleteFunc(killed, func(id identity) bool { return known[id.PID] }); len(killed) == 0 {
+		return
+	}
+	e := r.entry(rand.Text(), Spec{}, nameAll(names, killed))
+	e.Killed, e.Daemon = pidsOf(killed), daemon // we may live when the next one looks
+	log.Warn("ended what had left the children that started it", "commands", e.Command, "processes", len(e.Killed))
+	if dir != "" {
+		note(e)
+	}
+}
+
+// commands returns what the system calls processes, by pid.
+func commands(of []stat) map[int]string {
+	out := make(map[int]string)
+	for _, p := range of {
+		name, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/comm") // it may be gone
+		out[p.PID] = strings.ToValidUTF8(strings.TrimSpace(string(name)), "\uFFFD")
+	}
+	return out
+}
+
+// nameAll lists the names of some processes, each name once and not too many.
+func nameAll(names map[int]string, of []identity) string {
+	const most = 8
+	var out []string
+	for _, id := range of {
+		if name := names[id.PID]; name != "" && !slices.Contains(out, name) && len(out) < most {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, ", ")
+}
+
+func pidsOf(ids []identity) []int {
+	out := make([]int, len(ids))
+	for i, id := range ids {
+		out[i] = id.PID
+	}
+	slices.Sort(out)
+	return out
+}
+
+// endAs ends this program as another one has ended.
+func endAs(status unix.WaitStatus) {
+	if !status.Signaled() {
+		os.Exit(status.ExitStatus())
+	}
+	switch sig := status.Signal(); sig {
+	case syscall.SIGKILL, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2:
+		ossignal.Reset(sig)
+		_ = unix.Kill(os.Getpid(), sig)
+		time.Sleep(time.Second) // it reaches some thread of ours before
+	}
+	os.Exit(128 + int(status.Signal()))
+}
