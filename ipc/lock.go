@@ -24,7 +24,18 @@ type LockInfo struct {
 }
 
 // Ended reports whether the holder has ended: then its warden is at work, and whoever wants the lock need only wait.
-func (i LockInfo) Ended() bool { return i.PID > 0 && unix.Kill(i.PID, 0) == unix.ESRCH }
+func (i LockInfo) Ended() bool {
+	if i.PID <= 0 {
+		return false
+	}
+	fd, err := unix.PidfdOpen(i.PID, 0)
+	if err != nil {
+		return err == unix.ESRCH
+	}
+	defer unix.Close(fd)
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) // also of one that was not waited for
+	return err == nil && n > 0
+}
 
 // Lock is a lock on a file, held until Close or until the process ends, however it ends. Lock files
 // are never removed: the lock is on the open file, not on the name, and is not inherited. A process that is given

@@ -25,6 +25,7 @@ var helpers = map[string]func(dir string){
 	"guarded":   guardedDaemon,
 	"passing":   passingDaemon,
 	"bombed":    bombedDaemon,
+	"loaded":    loadedDaemon,
 	"deep":      deepDaemon,
 	"headless":  headless,
 	"subreaper": subreaper,

@@ -373,3 +373,56 @@ func TestStoppedTwiceAtOnceIsStoppedOnce(t *testing.T) {
 		<-ctx.Done()
 	}
 }
+
+// loadedDaemon starts children without end, which leave all kinds of things behind; all of it works in the directory above dir.
+func loadedDaemon(dir string) {
+	m := underWarden(dir, "")
+	for range 4 {
+		go func() {
+			for {
+				spec := sh(`(env -i PATH="$PATH" setsid sh -c 'sleep 1000 & exec sleep 1000' &); setsid sleep 1000 & (true &) ; (setsid sh -c 'sleep 0.01; exec sleep 1000' &); exit`, nil)
+				spec.Dir = filepath.Dir(dir)
+				c, err := m.Start(context.Background(), spec)
+				if err != nil {
+					panic(err)
+				}
+				if time.Now().UnixNano()%2 == 0 {
+					c.Wait()
+				}
+			}
+		}()
+	}
+	select {}
+}
+
+func TestADaemonThatIsKilledAtAnyMomentUnderLoadLeavesNoProcess(t *testing.T) {
+	most := 0
+	for i := range 12 {
+		dir, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := runGuarded(t, "loaded", filepath.Join(dir, "children"))
+		time.Sleep(time.Duration(i*i) * 3 * time.Millisecond) // any moment is as good as another
+		most = max(most, len(below(processTable(), g.daemon.PID)))
+		signal9(g.daemon)
+		g.end()
+		for _, p := range processTable() {
+			if cwd, _ := os.Readlink("/proc/" + strconv.Itoa(p.PID) + "/cwd"); cwd == dir && !p.dead() {
+				t.Errorf("round %d: %+v lives on", i, p)
+			}
+		}
+		found, err := managerOf(t, filepath.Join(dir, "children")).ReapSurvivors()
+		if err != nil {
+			t.Errorf("round %d: %v", i, err)
+		}
+		for _, s := range found {
+			if s.Err != nil {
+				t.Errorf("round %d: %+v", i, s)
+			}
+		}
+	}
+	if most < 10 {
+		t.Errorf("there were at most %d processes: the test tests nothing", most)
+	}
+}
