@@ -2,6 +2,10 @@ package ipc
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"testing"
 
 	"rnix/types"
@@ -16,5 +20,49 @@ func TestLockThatCannotBeNotedIsNotTaken(t *testing.T) {
 	}
 	if !errors.Is(err, types.ErrStorage) {
 		t.Errorf("got %v, want an error of code %s", err, types.ErrStorage)
+	}
+}
+
+func TestALockThatIsSharedIsHeldByBothAndSaysWho(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	l, err := TakeLock(path, "/where")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := l.Share(4711)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleeper := exec.Command("sleep", "1000") // it is given the open file
+	sleeper.ExtraFiles = []*os.File{f}
+	if err := sleeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	h, held, err := LockHolder(path)
+	if err != nil || !held || h.PID != os.Getpid() || h.Warden != 4711 || h.Socket != "/where" {
+		t.Errorf("the lock is that of %+v, %v, %v", h, held, err)
+	}
+	if h.Ended() {
+		t.Error("this program has ended, it is said")
+	}
+	other := LockInfo{PID: sleeper.Process.Pid}
+	if other.Ended() {
+		t.Error("who sleeps has ended, it is said")
+	}
+	if err := sleeper.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for !other.Ended() { // nobody has waited for it
+		runtime.Gosched()
+	}
+	if _, held, err := LockHolder(path); err != nil || held {
+		t.Errorf("held by nobody that lives: %v, %v", held, err)
+	}
+	_ = sleeper.Wait() // it was killed
+	if !other.Ended() || (LockInfo{}).Ended() {
+		t.Error("who was waited for has not ended, or nobody has")
 	}
 }
