@@ -193,7 +193,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	if err = durable.CheckLocal(d.places.DataDir); err != nil {
 		return nil, back, err
 	}
-	lock, err := d.takeLock(ctx)
+	lock, err := takeLock(ctx, d)
 	if err != nil {
 		return nil, back, err
 	}
@@ -252,7 +252,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	}
 	back.add(func() error { d.procs.Close(); return nil })
 	d.procs.Conceal(d.secrets)
-	if err = d.guard(lock); err != nil {
+	if err = guard(d, lock); err != nil {
 		return nil, back, err
 	}
 	d.events = event.New(0)

@@ -18,7 +18,7 @@ const (
 
 // takeLock takes the lock of the data directory. It waits for the warden of a daemon that has ended: until that is done, something may live
 // that would be taken for a person's. It fails with CONFLICT if a daemon runs, or if that warden does not come to an end.
-func (d *Daemon) takeLock(ctx context.Context) (*ipc.Lock, error) {
+func takeLock(ctx context.Context, d *Daemon) (*ipc.Lock, error) {
 	path := ipc.DataLock(d.places.DataDir)
 	late := time.NewTimer(wardenPatience)
 	defer late.Stop()
@@ -49,7 +49,7 @@ func (d *Daemon) takeLock(ctx context.Context) (*ipc.Lock, error) {
 
 // guard has the warden end what children leave behind if this program is killed, and hold the lock until it has. A daemon without
 // one runs too, and says so in its log.
-func (d *Daemon) guard(lock *ipc.Lock) error {
+func guard(d *Daemon, lock *ipc.Lock) error {
 	if d.opt.Guard == nil {
 		d.log.Warn("there is no warden: if the daemon is killed, what commands have started lives on until the next one starts, and what has hidden itself for longer")
 		return nil

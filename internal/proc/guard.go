@@ -66,15 +66,15 @@ func (m *Manager) Guard(g *Guard, lost func(), held ...*os.File) error {
 	m.own.Go(func() { // ended by Close, which closes the socket and waits
 		if g.awaitEnd() {
 			m.log.Error("the warden of this daemon was ended; the daemon stops", "pid", g.warden.PID)
-			m.disown()
+			disown(m)
 			lost()
 		}
 	})
 	return nil
 }
 
-// disown ends at once what this program has adopted: nobody would, if it were killed now.
-func (m *Manager) disown() {
+// disown ends at once what the program of a manager has adopted: nobody would, if it were killed now.
+func disown(m *Manager) {
 	m.forking.Lock() // who is being started is not taken for an orphan
 	defer m.forking.Unlock()
 	self := os.Getpid()

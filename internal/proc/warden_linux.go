@@ -39,7 +39,9 @@ func Warded() (*Guard, error) {
 	if g := guarded(); g != nil {
 		return g, nil
 	}
-	w, err := newWarden()
+	// Who has become this program by an exec, as at the end of a script, may have children already. These are not ours to end: then the
+	// warden is a child of this one, too.
+	w, err := newWarden(len(below(processTable(), os.Getpid())) > 0)
 	if err != nil {
 		return nil, fmt.Errorf("no warden: %w", err)
 	}
@@ -71,8 +73,9 @@ func guarded() *Guard {
 
 // warden is a program that waits for the end of a daemon.
 type warden struct {
-	pid    int // of the daemon
-	socket int // what the daemon says arrives here
+	front  bool // it waits for a warden, and ends nobody
+	pid    int  // of the daemon
+	socket int  // what the daemon says arrives here
 
 	mu   sync.Mutex
 	over bool // +checklocks:mu; the daemon was waited for: its pid may belong to another
@@ -81,35 +84,37 @@ type warden struct {
 // passedOn are the signals that a warden passes on to its daemon.
 var passedOn = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2}
 
-// newWarden makes this program a warden and starts the daemon.
-func newWarden() (*warden, error) {
+// newWarden makes this program a warden and starts the daemon. A front starts a warden, and passes on what it gets.
+func newWarden(front bool) (*warden, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	if err := BecomeSubreaper(); err != nil {
-		return nil, err
+	w, env := &warden{front: front}, os.Environ()
+	if !front {
+		if err := BecomeSubreaper(); err != nil {
+			return nil, err
+		}
+		its, err := w.listen()
+		if err != nil {
+			return nil, err
+		}
+		defer unix.Close(its)
+		env = append(env, wardVar+"="+strconv.Itoa(its))
 	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(pair[1])
-	if _, err := unix.FcntlInt(uintptr(pair[1]), unix.F_SETFD, 0); err != nil { // it keeps its number: others may have been handed to us by theirs
-		return nil, errors.Join(err, unix.Close(pair[0]))
-	}
-	w := &warden{socket: pair[0]}
 	got := make(chan os.Signal, len(passedOn))
 	for _, sig := range passedOn {
 		if !ossignal.Ignored(sig) {
 			ossignal.Notify(got, sig)
 		}
 	}
-	env := append(os.Environ(), wardVar+"="+strconv.Itoa(pair[1]))
 	p, err := os.StartProcess(self, os.Args, &os.ProcAttr{Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {
 		ossignal.Stop(got)
-		return nil, errors.Join(err, unix.Close(pair[0]))
+		if !front {
+			err = errors.Join(err, unix.Close(w.socket))
+		}
+		return nil, err
 	}
 	w.pid = p.Pid
 	ossignal.Ignore(syscall.SIGPIPE) // nobody may listen any more to what it has to say
@@ -119,6 +124,19 @@ func newWarden() (*warden, error) {
 		}
 	}()
 	return w, nil
+}
+
+// listen makes the socket, and returns the other end of it, for the daemon to inherit.
+func (w *warden) listen() (its int, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := unix.FcntlInt(uintptr(pair[1]), unix.F_SETFD, 0); err != nil { // it keeps its number: others may have been handed to us by theirs
+		return 0, errors.Join(err, unix.Close(pair[0]), unix.Close(pair[1]))
+	}
+	w.socket = pair[0]
+	return pair[1], nil
 }
 
 // pass sends a signal to the daemon while that lives. Later ones are dropped: a warden ends when its work is done.
@@ -135,24 +153,41 @@ func (w *warden) run() {
 	_ = os.WriteFile("/proc/self/comm", []byte(wardenName), 0) // for people alone
 	_ = HideMemory()                                           // nobody of the same user may make it do something else; without it they may kill it all the same
 	debug.FreeOSMemory()                                       // it has nothing to do until then
-	for {
-		var info unix.Siginfo
-		if err := unix.Waitid(unix.P_PID, w.pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != unix.EINTR {
-			break
-		}
-	}
-	var status unix.WaitStatus
-	w.mu.Lock()
-	_, _ = retried(func() (int, error) { return unix.Wait4(w.pid, &status, 0, nil) }) // it has ended: this does not block
-	w.over = true
-	w.mu.Unlock()
-	if dir, held := w.told(); !reapAll() {
-		clearAfter(dir, identity{PID: w.pid})
-		for _, f := range held { // until here nobody else could be a daemon of these data
-			_ = unix.Close(f)
+	status := w.await()
+	if !w.front {
+		if dir, held := w.told(); !reapAll() {
+			clearAfter(dir, identity{PID: w.pid})
+			for _, f := range held { // until here nobody else could be a daemon of these data
+				_ = unix.Close(f)
+			}
 		}
 	}
 	endAs(status)
+}
+
+// await waits for the end of the daemon, and takes the status of everybody else who ends before, as the first process of a container has to.
+func (w *warden) await() (how unix.WaitStatus) {
+	for over := false; !over; {
+		if err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil && err != unix.EINTR {
+			return how // without a daemon there is nothing to wait for
+		}
+		w.mu.Lock()
+		for {
+			var status unix.WaitStatus
+			pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+			if err == unix.EINTR {
+				continue
+			}
+			if err != nil || pid == 0 {
+				break
+			}
+			if pid == w.pid {
+				how, w.over, over = status, true, true
+			}
+		}
+		w.mu.Unlock()
+	}
+	return how
 }
 
 // told returns what the daemon has said: where its registrations are, and what is to be held until all is done. dir is "" if it ended before it said

@@ -63,9 +63,9 @@ wait`)
 func headless(string) {
 	go func() {
 		fmt.Println(os.Getpid())
-		time.Sleep(1000 * time.Second)
+		<-time.After(1000 * time.Second)
 	}()
-	time.Sleep(50 * time.Millisecond)              // until there is another thread
+	<-time.After(50 * time.Millisecond)            // until there is another thread
 	_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0) // of this thread alone
 }
 
@@ -276,6 +276,36 @@ func TestADaemonWhoseWardenIsKilledEndsWhatItHasAdoptedAndStops(t *testing.T) {
 	g.end()
 }
 
+// TestWhatTheStarterHadRunningOutlivesTheDaemon starts a daemon at the end of a script that has started something else.
+func TestWhatTheStarterHadRunningOutlivesTheDaemon(t *testing.T) {
+	g := &guardedRun{Cmd: runHelper(t, "guarded", filepath.Join(t.TempDir(), "children")), t: t}
+	g.Args = []string{"sh", "-c", `sleep 1000 >/dev/null & echo $!; exec "$0"`, g.Path}
+	g.Path = lookup(t, "sh")
+	out, err := g.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Start(); err != nil {
+		t.Fatal(err)
+	}
+	g.out = bufio.NewScanner(out)
+	service := g.pid()
+	defer signal9(service)
+	g.daemon = g.pid()
+	var left []identity
+	for range 4 {
+		left = append(left, g.pid())
+	}
+	signal9(g.daemon)
+	if state := g.end(); state.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Errorf("it ends with %v", state)
+	}
+	mustBeGone(t, left...)
+	if !alive(service) {
+		t.Error("what had nothing to do with the daemon was ended with it")
+	}
+}
+
 func TestNobodyIsAGuardBecauseAVariableSaysSo(t *testing.T) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -403,7 +433,7 @@ func TestADaemonThatIsKilledAtAnyMomentUnderLoadLeavesNoProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := runGuarded(t, "loaded", filepath.Join(dir, "children"))
-		time.Sleep(time.Duration(i*i) * 3 * time.Millisecond) // any moment is as good as another
+		<-time.After(time.Duration(i*i) * 3 * time.Millisecond) // any moment is as good as another
 		most = max(most, len(below(processTable(), g.daemon.PID)))
 		signal9(g.daemon)
 		g.end()
