@@ -28,6 +28,9 @@ const wardenName = "rnix-warden"
 // stubborn is how long a killed process may take to end.
 const stubborn = 10 * time.Second
 
+// settled is how long after its start a warden gives back the memory that it does not need: its daemon starts meanwhile.
+const settled = 5 * time.Second
+
 // Warded has this program run under a warden. Where it was started without one, it becomes that itself and does not
 // return: it starts this program a second time, with the same arguments, environment and files, passes the signals on that it gets, and when
 // that one has ended, in whatever way, it ends everything that is left of what that one has started. Then it ends as that one
@@ -41,7 +44,8 @@ func Warded() (*Guard, error) {
 	}
 	// Who has become this program by an exec, as at the end of a script, may have children already. These are not ours to end: then the
 	// warden is a child of this one, too.
-	w, err := newWarden(len(below(processTable(), os.Getpid())) > 0)
+	children, listed := childrenOf(os.Getpid())
+	w, err := newWarden(len(children) > 0 || !listed && len(below(processTable(), os.Getpid())) > 0)
 	if err != nil {
 		return nil, fmt.Errorf("no warden: %w", err)
 	}
