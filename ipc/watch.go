@@ -52,6 +52,7 @@ type Totals struct {
 	Failed    int     `json:"failed"`    // have ended without success, and nobody has asked how
 	Tokens    int     `json:"tokens"`
 	CostUSD   float64 `json:"cost_usd"`
+	Unpriced  int     `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost; they are not in CostUSD
 }
 
 // Doing is the call that a process has in hand: the oldest, if there are several.

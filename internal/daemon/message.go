@@ -27,6 +27,7 @@ func (d mailer) handle(s *ipc.Server) {
 	})
 	on(d.Daemon, s, ipc.Delivered, d.delivered)
 	on(d.Daemon, s, ipc.Recv, d.recv)
+	on(d.Daemon, s, ipc.Mailbox, d.mailbox)
 }
 
 // maxKey bounds the key of a message, in bytes.

@@ -13,8 +13,8 @@ import (
 
 // tally is what ipc.Totals are made of. Money is counted exactly, so that the order of the processes makes no difference.
 type tally struct {
-	running, suspended, waiting, failed, tokens int
-	cost                                        price.USD
+	running, suspended, waiting, failed, tokens, unpriced int
+	cost                                                  price.USD
 }
 
 // add counts a process n times: 1, or -1 to take it away again.
@@ -35,6 +35,7 @@ func (t *tally) add(p *ipc.Proc, n int) {
 		t.waiting += n
 	}
 	t.tokens += n * p.TokensUsed
+	t.unpriced += n * p.Unpriced
 	t.cost += price.USD(n) * price.FromFloat(p.CostUSD)
 }
 
@@ -45,7 +46,7 @@ func awaitsLimit(p *ipc.Proc) bool {
 }
 
 func (t *tally) totals() ipc.Totals {
-	return ipc.Totals{Running: t.running, Suspended: t.suspended, Waiting: t.waiting, Failed: t.failed, Tokens: t.tokens, CostUSD: t.cost.Float()}
+	return ipc.Totals{Running: t.running, Suspended: t.suspended, Waiting: t.waiting, Failed: t.failed, Tokens: t.tokens, CostUSD: t.cost.Float(), Unpriced: t.unpriced}
 }
 
 // memory is the resident memory of OS children, by pid, as it was not long ago.

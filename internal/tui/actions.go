@@ -7,6 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"rnix/debug"
+	"rnix/internal/compose"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -178,6 +180,10 @@ func askSteer(m *Model) tea.Cmd {
 	if p == nil {
 		return nil
 	}
+	if why := deaf(&p.Proc); why != "" {
+		m.say(m.who(p) + " " + why)
+		return nil
+	}
 	if p.ended() {
 		return askNewInput(m, p)
 	}
@@ -211,6 +217,10 @@ func askFork(m *Model) tea.Cmd {
 	if p == nil {
 		return nil
 	}
+	if why := whole(&p.Proc); why != "" {
+		m.say(m.who(p) + " " + why)
+		return nil
+	}
 	step := p.Step
 	if s, ok := m.pane().(stepper); ok && m.screen == dashboard && s.shownStep() > 0 {
 		step = s.shownStep()
@@ -227,6 +237,30 @@ func askFork(m *Model) tea.Cmd {
 	in.insert(m.env.t, strconv.Itoa(step))
 	m.input = in
 	return nil
+}
+
+// deaf says why nobody can say anything to a process; empty = it listens.
+func deaf(p *ipc.Proc) string {
+	switch p.Kind {
+	case "":
+		return ""
+	case compose.ProcessKind:
+		return "is a workflow, which has no model to listen; choose one of the agents below it"
+	}
+	return "is a " + debug.Sanitize(p.Kind) + ", which has no model to listen"
+}
+
+// whole says why a process cannot be forked; empty = it can.
+func whole(p *ipc.Proc) string {
+	switch {
+	case p.Kind == compose.ProcessKind:
+		return "is a workflow, which has no steps to fork from; choose one of the agents below it"
+	case p.Kind != "":
+		return "is a " + debug.Sanitize(p.Kind) + ", which has no steps to fork from"
+	case p.Step == 0 || p.Step == 1 && p.State == stateRunning && p.Doing != nil:
+		return "has no ended step to fork from yet"
+	}
+	return ""
 }
 
 func askBudget(m *Model) tea.Cmd {

@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"rnix/internal/price"
 	"rnix/ipc"
 )
 
@@ -87,6 +88,9 @@ func (p *costPane) render() {
 			costLine(&b, t, costKey(t, &r.Lines[i]), key, &r.Lines[i])
 		}
 		costLine(&b, t, "in all", key, &r.Total)
+		if n := r.Total.Unpriced; n > 0 {
+			b.WriteString(price.Unknown(number(n)) + "\n")
+		}
 	}
 	heading(&b, "BUDGETS", p.budget.state(t))
 	if p.budget.known {
@@ -103,16 +107,13 @@ func costKey(t *Theme, l *ipc.CostLine) string {
 }
 
 func costLine(b *strings.Builder, t *Theme, name string, w int, l *ipc.CostLine) {
-	usd := "?"
+	usd := 0.0
 	if l.CostUSD != nil {
-		usd = dollars(*l.CostUSD)
+		usd = *l.CostUSD
 	}
-	fmt.Fprintf(b, "%s %s %s tokens  %s", t.pad(name, w), t.right(usd, 9), t.right(approx(l.Tokens, l.Estimated), 11), plural(l.Answers, "answer", "answers"))
+	fmt.Fprintf(b, "%s %s %s tokens  %s", t.pad(name, w), t.right(price.Spent(usd, l.Tokens, l.Unpriced), 9), t.right(approx(l.Tokens, l.Estimated), 11), plural(l.Answers, "answer", "answers"))
 	if l.CacheRead > 0 {
 		fmt.Fprintf(b, ", %s read from caches", number(l.CacheRead))
-	}
-	if l.Unpriced > 0 {
-		fmt.Fprintf(b, ", %s tokens have no known price", number(l.Unpriced))
 	}
 	b.WriteString("\n")
 }

@@ -115,58 +115,18 @@ func (p *filesPane) earlier() int {
 
 // ctxPane shows what fills the context of a process.
 type ctxPane struct {
-	e    *env
-	sub  subject
-	get  *fetch[ipc.ContextRequest, ipc.ContextResponse]
-	wide int // the width that the text was made for
-	long *long
+	drawn[ipc.ContextRequest, ipc.ContextResponse]
 }
 
 func newCtxPane(e *env) *ctxPane {
-	return &ctxPane{e: e, get: newFetch(e, ipc.ContextProfile), long: newLong(e.t)}
+	p := &ctxPane{newDrawn(e, ipc.ContextProfile)}
+	p.request = func() ipc.ContextRequest { return ipc.ContextRequest{Target: p.sub.target(), Largest: 15} }
+	p.content = func(w int) string { return contextText(e.t, &p.get.got, w) }
+	return p
 }
 
 func (p *ctxPane) title() string   { return "Context" }
-func (p *ctxPane) text() *long     { return p.long }
 func (p *ctxPane) keys() []binding { return nil }
-
-func (p *ctxPane) show(proc *ipc.Proc) tea.Cmd {
-	other, changed := p.sub.take(proc)
-	if other {
-		p.get.forget()
-		p.long.home()
-	}
-	if p.sub.none() || !changed && p.get.err == nil {
-		return nil
-	}
-	return p.get.ask(ipc.ContextRequest{Target: p.sub.target(), Largest: 15})
-}
-
-func (p *ctxPane) update(msg tea.Msg) tea.Cmd {
-	cmd, fresh := p.get.update(msg)
-	if fresh {
-		p.wide = 0
-	}
-	return cmd
-}
-
-func (p *ctxPane) view(w, h int) string {
-	t := p.e.t
-	if p.sub.none() {
-		return noProcess
-	}
-	if state := p.get.state(t); state != "" {
-		return t.cut(state, w)
-	}
-	if p.wide != w {
-		p.wide = w
-		p.long.set(contextText(t, &p.get.got, w))
-	}
-	if p.get.err != nil {
-		return headed(t, "as it was known; "+t.line(errorText(p.get.err)), w, h, p.long.view(w, max(h-1, 0)))
-	}
-	return p.long.view(w, h)
-}
 
 // contextText is a profile as text in w cells.
 func contextText(t *Theme, r *ipc.ContextResponse, w int) string {

@@ -203,7 +203,11 @@ func proofs() map[string]func(b *bench, press func()) {
 		is(b, b.cur == 2, "pane %d", b.cur)
 	}
 	for i := range 12 {
-		m[fmt.Sprintf("pane %d", i+1)] = func(b *bench, press func()) {
+		what := fmt.Sprintf("pane %d", i+1)
+		if titles := paneTitles(); i < len(titles) {
+			what += ": " + titles[i]
+		}
+		m[what] = func(b *bench, press func()) {
 			b.cur = 1
 			press()
 			want := i

@@ -43,8 +43,13 @@ func screenKeys() []binding {
 		key(inDash, "enter right l", "into the right side", "", act(func(m *Model) { m.focus = right })),
 		key(inDash, "z", "the right side alone, or both", "", act(toggleWide)),
 	}
+	titles := paneTitles()
 	for i := range len(paneDigits) {
-		out = append(out, key(inDash, paneDigits[i:i+1], "pane "+strconv.Itoa(i+1), "", act(func(m *Model) { turnTo(m, i) })))
+		what := "pane " + strconv.Itoa(i+1)
+		if i < len(titles) {
+			what += ": " + titles[i]
+		}
+		out = append(out, key(inDash, paneDigits[i:i+1], what, "", act(func(m *Model) { turnTo(m, i) })))
 	}
 	return out
 }

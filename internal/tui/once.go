@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
+	"rnix/internal/price"
 	"rnix/ipc"
 )
 
@@ -94,5 +94,9 @@ func totals(c ipc.Totals) []string {
 			parts = append(parts, number(p.n)+" "+p.word)
 		}
 	}
-	return slices.Concat(parts, []string{number(c.Tokens) + " tokens", dollars(c.CostUSD)})
+	parts = append(parts, number(c.Tokens)+" tokens")
+	if c.Tokens > 0 || c.CostUSD > 0 {
+		parts = append(parts, price.Spent(c.CostUSD, c.Tokens, c.Unpriced))
+	}
+	return parts
 }

@@ -56,6 +56,14 @@ func newPanes(e *env) []pane {
 	}
 }
 
+// paneTitles are the names of the panes, in their order.
+func paneTitles() (out []string) {
+	for _, p := range newPanes(&env{t: &Theme{}}) {
+		out = append(out, p.title())
+	}
+	return out
+}
+
 // side is where keys go in the dashboard.
 type side int
 

@@ -62,6 +62,10 @@ func everything(s *fakeSource) {
 			{ID: "c", Parent: "a", PID: 1, UUID: uuid(1), Kind: trace.Tool, Name: "beside", Start: begin, Dur: time.Second}},
 			Critical: []trace.Part{{Span: "b", From: begin, To: begin.Add(6 * time.Second)}}, Blame: []trace.Blame{{Span: "b", PID: 1, Kind: trace.Tool, Name: "slowtool", Step: 2, Err: hostile}}}, nil
 	}
+	s.answers["mailbox"] = func(any) (any, error) {
+		return ipc.MailboxResponse{Total: 3, Bytes: 1234, LastSeq: 9, Letters: []ipc.Letter{
+			{Seq: 7, Kind: "message", From: 2, Name: "other" + hostile, Time: begin, Bytes: 1000, Line: "look here " + hostile}, {Seq: 8, Kind: "steer", Bytes: 4, Binary: true}}}, nil
+	}
 	s.events = []any{
 		event.Event{Seq: 1, Time: begin, PID: 1, UUID: uuid(1), Kind: event.Spawned, Intent: hostile},
 		event.Event{Seq: 2, Time: begin, PID: 1, Kind: event.LogLine, Name: "think", Text: "a thought " + hostile},
@@ -89,7 +93,7 @@ func TestEachPaneKeepsToItsRoomAndShowsNothingHostile(t *testing.T) {
 		"Context": {"~5,000 tokens of 10,000, 50.0%", "tool result read", "GROWTH", "77 tokens read"},
 		"Graph":   {"release: 1 running", " 1─ plan", " 2┌ code", "  └ test", " 3─ ship", "waiting for code, test"},
 		"Cost":    {"$1.25", "of 5,000 ", "5 tokens have no known price"},
-		"Mail":    {"turn left", "4 crew"},
+		"Mail":    {"WAITS IN ITS MAILBOX  3 messages, 1,234 bytes", "message from PID 2 other", "#8 steer from the user, 4 bytes: (no text)", "(1 newer one)", "turn left", "4 crew"},
 		"Forks":   {"└ PID 2 dead from step 4, step 0  branch", "2  2026-03-01", "steps 5 to 6"},
 		"Trace":   {"slowtool", "critical path 6s", "WHAT MADE IT FAIL"},
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"rnix/debug"
+	"rnix/internal/price"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -160,27 +161,10 @@ func tokensText(p *ipc.Proc) string {
 	return number(p.TokensUsed)
 }
 
-// costText is what a process has cost itself, with ? where nobody knows a price.
-func costText(p *ipc.Proc) string {
-	unknown := ""
-	if p.Unpriced > 0 {
-		unknown = "?"
-	}
-	if p.CostUSD == 0 {
-		if unknown != "" {
-			return unknown
-		}
-		return "-"
-	}
-	return dollars(p.CostUSD) + unknown
-}
+// costText is what a process has cost itself, in the words that all lists have for it.
+func costText(p *ipc.Proc) string { return price.Spent(p.CostUSD, p.TokensUsed, p.Unpriced) }
 
-func dollars(usd float64) string {
-	if usd > 0 && usd < 0.01 {
-		return fmt.Sprintf("$%.4f", usd)
-	}
-	return fmt.Sprintf("$%.2f", usd)
-}
+func dollars(usd float64) string { return price.FromFloat(usd).String() }
 
 // age renders a time in whole seconds.
 func age(d time.Duration) string {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"rnix/internal/compose"
 	"rnix/internal/step"
 	"rnix/ipc"
 )
@@ -286,7 +287,7 @@ func TestAnAnswerThatIsRefusedOrLateIsShownAsSuch(t *testing.T) {
 		t.Run(p.title(), func(t *testing.T) {
 			b := newBench(t, false, proc(1, 0, "lead"))
 			b.src.answers, b.src.refuse = map[string]func(any) (any, error){}, errors.New("no \x1b[31mway")
-			for _, m := range []string{"get_proc_detail", "list_steps", "get_step_detail", "list_messages", "diff_files", "context_profile", "compose_status", "compose_plan", "cost", "budget", "list_groups", "lineage", "trace"} {
+			for _, m := range []string{"get_proc_detail", "list_steps", "get_step_detail", "list_messages", "diff_files", "context_profile", "compose_status", "compose_plan", "cost", "budget", "list_groups", "lineage", "trace", "mailbox"} {
 				b.src.answers[m] = refuse
 			}
 			for i := range b.panes {
@@ -312,6 +313,30 @@ func TestAnAnswerThatIsRefusedOrLateIsShownAsSuch(t *testing.T) {
 				t.Errorf("without a process the pane says %q", text)
 			}
 		})
+	}
+}
+
+func TestWhatCannotBeForkedOrToldIsRefusedAtOnce(t *testing.T) {
+	run, fresh := proc(1, 0, "flow"), proc(2, 0, "fresh")
+	run.Kind, fresh.Step = compose.ProcessKind, 0
+	for _, c := range []struct {
+		proc ipc.Proc
+		key  string
+		says string
+	}{
+		{run, "s", "PID 1 (flow) is a workflow, which has no model to listen"}, {run, "F", "PID 1 (flow) is a workflow, which has no steps to fork from"},
+		{fresh, "F", "PID 2 (fresh) has no ended step to fork from yet"},
+	} {
+		b := newBench(t, true, c.proc)
+		b.press(c.key)
+		if b.input != nil {
+			t.Errorf("%s asks first", c.key)
+		}
+		b.sees(c.says)
+	}
+	b := newBench(t, true, fresh)
+	if b.press("s"); b.input == nil {
+		t.Error("nothing can be said to an agent without an ended step")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"rnix/debug"
+	"rnix/internal/price"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
 	"rnix/ipc"
@@ -41,8 +42,8 @@ func writeStep(b *strings.Builder, t *Theme, r *step.StepRecord, of int) {
 			fmt.Fprintf(b, ", %s %s", number(part.n), part.what)
 		}
 	}
-	if r.CostUSD > 0 {
-		b.WriteString("   " + dollars(r.CostUSD))
+	if a := r.Answer(); r.TokensUsed > 0 {
+		b.WriteString("   " + price.Spent(r.CostUSD, r.TokensUsed, a.Unpriced()))
 	}
 	if r.StopReason != "" {
 		b.WriteString("   stopped: " + t.line(r.StopReason))

@@ -12,13 +12,9 @@ import (
 
 // tracePane shows where the time of a process and of those below it went.
 type tracePane struct {
-	e        *env
-	sub      subject
-	get      *fetch[ipc.TraceRequest, ipc.TraceResponse]
+	drawn[ipc.TraceRequest, ipc.TraceResponse]
 	critical bool // only what the critical path goes through
 	alone    bool // without the processes below it
-	wide     int  // the width that the text was made for
-	long     *long
 }
 
 const (
@@ -27,59 +23,20 @@ const (
 )
 
 func newTracePane(e *env) *tracePane {
-	p := &tracePane{e: e, get: newFetch(e, ipc.ShowTrace), long: newLong(e.t)}
-	p.get.least = traceEvery
+	p := &tracePane{drawn: newDrawn(e, ipc.ShowTrace)}
+	p.get.least, p.request, p.content = traceEvery, p.about, p.waterfall
 	return p
 }
 
 func (p *tracePane) title() string { return "Trace" }
-func (p *tracePane) text() *long   { return p.long }
 
-func (p *tracePane) show(proc *ipc.Proc) tea.Cmd {
-	other, changed := p.sub.take(proc)
-	if other {
-		p.get.forget()
-		p.long.home()
-	}
-	if p.sub.none() || !changed && p.get.err == nil {
-		return nil
-	}
-	return p.get.ask(p.request())
-}
-
-func (p *tracePane) request() ipc.TraceRequest {
+func (p *tracePane) about() ipc.TraceRequest {
 	below := !p.alone
 	return ipc.TraceRequest{Target: p.sub.target(), Children: &below, Limit: traceSpans}
 }
 
-func (p *tracePane) update(msg tea.Msg) tea.Cmd {
-	cmd, fresh := p.get.update(msg)
-	if fresh {
-		p.wide = 0
-	}
-	return cmd
-}
-
-func (p *tracePane) view(w, h int) string {
-	t := p.e.t
-	if p.sub.none() {
-		return noProcess
-	}
-	if state := p.get.state(t); state != "" {
-		return t.cut(state, w)
-	}
-	if p.wide != w {
-		p.wide = w
-		p.long.set(p.content(w))
-	}
-	if p.get.err != nil {
-		return headed(t, "as it was known; "+t.line(errorText(p.get.err)), w, h, p.long.view(w, max(h-1, 0)))
-	}
-	return p.long.view(w, h)
-}
-
-// content is the waterfall, what made the process fail, and what is left out, in w cells.
-func (p *tracePane) content(w int) string {
+// waterfall is the waterfall, what made the process fail, and what is left out, in w cells.
+func (p *tracePane) waterfall(w int) string {
 	r, t := &p.get.got, p.e.t
 	if len(r.Spans) == 0 || r.Spans[0].Runs == 0 {
 		return "it has not run yet"
@@ -133,7 +90,7 @@ func (p *tracePane) keys() []binding {
 			if p.alone = !p.alone; p.sub.none() {
 				return nil
 			}
-			return p.get.about(p.request())
+			return p.get.about(p.about())
 		}),
 	}
 }

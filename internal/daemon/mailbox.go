@@ -1,0 +1,93 @@
+package daemon
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// mailbox shows what waits in a mailbox: of a process that runs, what it has in memory, which is more than its record may say; else what its
+// record says.
+func (d mailer) mailbox(ctx context.Context, peer *ipc.Peer, req ipc.MailboxRequest) (resp ipc.MailboxResponse, err error) {
+	if req.Limit < 0 || req.Limit > ipc.MaxLetters {
+		return resp, types.Errorf(types.ErrInvalid, "Mailbox", req.Target, "limit is %d, and may be 0 to %d", req.Limit, ipc.MaxLetters)
+	}
+	if req.Limit == 0 {
+		req.Limit = ipc.MaxLetters
+	}
+	owner, inside := d.agentOf(peer)
+	if req.Target == "" {
+		if !inside || owner == 0 {
+			return resp, types.Errorf(types.ErrInvalid, "Mailbox", "", "no process was named: give a PID, a UUID or its beginning, or a name")
+		}
+		req.Target = owner.String()
+	}
+	t, err := processes{d.Daemon}.resolve(req.Target)
+	if err != nil {
+		return resp, err
+	}
+	if inside && (owner == 0 || t.pid != owner) {
+		return resp, outside("Mailbox", owner, "look into its own mailbox only")
+	}
+	var list []kernel.Waiting
+	live := t.live != nil && t.live.State < types.StateZombie
+	if live {
+		list, resp.LastSeq, err = d.kernel.Waiting(t.pid)
+		live = types.CodeOf(err) != types.ErrNotFound // it has just gone
+	}
+	if !live {
+		list, resp.LastSeq, err = d.storedMail(ctx, t.uuid)
+	}
+	if err != nil {
+		return ipc.MailboxResponse{}, err
+	}
+	resp.PID, resp.UUID, resp.Total, resp.Letters = t.pid, t.uuid, len(list), []ipc.Letter{}
+	for i := range list {
+		resp.Bytes += list[i].Size
+		if i < req.Limit {
+			resp.Letters = append(resp.Letters, d.wireLetter(&list[i]))
+		}
+	}
+	return resp, nil
+}
+
+// storedMail is Waiting of a process that does not run.
+func (d mailer) storedMail(ctx context.Context, id types.UUID) (list []kernel.Waiting, last uint64, err error) {
+	s, _, _, err := d.store.read(ctx, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, m := range s.Mail {
+		w := kernel.Waiting{Mail: m, Head: m.Bytes()}
+		w.Text, w.Data, w.Size = "", nil, len(w.Head)
+		list = append(list, w)
+	}
+	return list, s.MailSeq, nil
+}
+
+// lineLength is how much of the first line of a message is shown, in characters.
+const lineLength = 200
+
+func (d mailer) wireLetter(w *kernel.Waiting) ipc.Letter {
+	l := ipc.Letter{Seq: w.Seq, Kind: string(w.Kind), From: w.From, FromUUID: w.FromUUID, Name: w.Name, Time: w.Time, Bytes: w.Size}
+	if l.Kind == "" {
+		l.Kind = string(step.MailMessage)
+	}
+	head := w.Head
+	if !d.secrets.Empty() {
+		head = d.secrets.Bytes(head)
+	}
+	if len(head) < w.Size { // it may end within a character
+		for n := 0; n < utf8.UTFMax && len(head) > 0 && !utf8.Valid(head); n++ {
+			head = head[:len(head)-1]
+		}
+	}
+	if l.Binary = !utf8.Valid(head); !l.Binary {
+		l.Line = firstLine(string(head), lineLength)
+	}
+	return l
+}
