@@ -41,9 +41,18 @@ func showEvents(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsR
 		out.warn(text)
 	}
 	if err == nil && !shown {
-		out.talk("there is nothing to show yet")
+		out.talk("%s", nothingShown(&req))
 	}
 	return err
+}
+
+// nothingShown says why there is nothing: what was asked for may be too little.
+func nothingShown(req *ipc.EventsRequest) string {
+	f := req.Filter
+	if !req.Since.IsZero() || f != nil && (len(f.Classes)+len(f.Categories) > 0 || f.Failed || f.Slow > 0 || f.Path != "" || f.Level != "") {
+		return "nothing of what is known fits what was asked for"
+	}
+	return "there is nothing to show yet"
 }
 
 // eachEvent hands on the events that req selects, and what was missed in the place where it would have been. It

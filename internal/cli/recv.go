@@ -33,6 +33,9 @@ process, the mailbox is the agent's own; that of others it cannot take from.`,
 			if err != nil {
 				return err
 			}
+			if a.out.err.terminal { // it may take long, and nothing else would be seen
+				a.out.talk("waiting for a message; Ctrl+C ends that")
+			}
 			r, err := ipc.Call(c.Context(), client, ipc.Recv, req)
 			switch {
 			case types.CodeOf(err) == types.ErrTimeout && timeout > 0:
