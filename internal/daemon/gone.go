@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -61,7 +62,14 @@ func (d departed) explain(text string) error {
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	return d.collector.Explain(ids[0])
+	err = d.collector.Explain(ids[0])
+	var e *types.SyscallError
+	if errors.As(err, &e) && e.Device == ids[0].String() { // of which the caller knows another name; what puts it back needs the UUID
+		named := *e
+		named.Device = text
+		err = &named
+	}
+	return err
 }
 
 // holds keep histories where they are while they are resumed or copied. Several may hold the same: who

@@ -122,7 +122,7 @@ func (p Policy) hit(deadAt, now time.Time, tooMany bool) string {
 		why = append(why, fmt.Sprintf("ended %d days ago, over the %d of gc.retention_days", int(now.Sub(deadAt)/day), p.RetentionDays))
 	}
 	if tooMany {
-		why = append(why, fmt.Sprintf("more than the %d histories of gc.max_entries ended later", p.MaxEntries))
+		why = append(why, fmt.Sprintf("not among the latest %d, gc.max_entries", p.MaxEntries))
 	}
 	return strings.Join(why, "; ")
 }
