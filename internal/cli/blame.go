@@ -48,7 +48,9 @@ func showBlame(ctx context.Context, c *ipc.Client, out *output, target string) e
 	}
 	if len(r.Blame) == 0 {
 		state := "has not failed"
-		if r.Live {
+		if len(r.Spans) > 0 && r.Spans[0].Damage != "" {
+			state = "has a history that is damaged, so what made it fail is not known; see rnix fsck: " + oneLine(r.Spans[0].Damage)
+		} else if r.Live {
 			state = "runs, and has not failed"
 		}
 		out.talk("PID %d %s", r.PID, state)

@@ -120,6 +120,8 @@ func (m *importer) playable() error {
 			return bad(p, "is a %s, which asks no model itself; import one of the processes below it, which `rnix ps -a` shows", kindName(p.Kind))
 		case p.Kind != "":
 			return bad(p, "a %s below it cannot be played again", kindName(p.Kind))
+		case p.Damage != "" && p.State != "running": // what else is known of it ends where that does
+			return bad(p, "its record cannot be read to the end, see rnix fsck: %s", p.Damage)
 		case p.State == "suspended":
 			return bad(p, "is suspended and has not ended: let it go on with rnix resume %d, or end it with rnix kill %d", p.PID, p.PID)
 		case p.State != "dead" && p.State != "zombie":
@@ -132,8 +134,6 @@ func (m *importer) playable() error {
 			return bad(p, "used MCP servers (%s), which a case without a network does not start", strings.Join(p.MCPMounts, ", "))
 		case len(p.Turns) == 0 && i == 0:
 			return bad(p, "has no answer of a model in its record, so there is nothing to play again")
-		case p.Damage != "":
-			return bad(p, "its record cannot be read to the end: %s", p.Damage)
 		}
 		if p.OriginUUID != (types.UUID{}) {
 			m.note("PID %d is a fork: what it has of its origin up to step %d is played as its own, from the beginning", p.PID, p.OriginStep)

@@ -93,14 +93,14 @@ func TestOfManyFilesThoseAreTakenThatTheRunNeeds(t *testing.T) {
 func TestWhatCannotBePlayedAgainIsRefused(t *testing.T) {
 	good := ipc.ExportedProc{PID: 3, State: "dead", Driver: "anthropic", Exit: &types.ExitStatus{}, Turns: []ipc.Turn{{}}, Runs: 1}
 	for want, spoil := range map[string]func(*ipc.ExportedProc){
-		"is suspended":                   func(p *ipc.ExportedProc) { p.State = "suspended" },
-		"is still running":               func(p *ipc.ExportedProc) { p.State = "running" },
-		"agent's command line":           func(p *ipc.ExportedProc) { p.Driver = "claude-agent" },
-		"MCP servers (/dev/mcp/x)":       func(p *ipc.ExportedProc) { p.MCPMounts = []string{"/dev/mcp/x"} },
-		"is a supervisor":                func(p *ipc.ExportedProc) { p.Kind = "supervisor" },
-		"is a run of a workflow":         func(p *ipc.ExportedProc) { p.Kind = compose.ProcessKind },
-		"no answer of a model":           func(p *ipc.ExportedProc) { p.Turns = nil },
-		"cannot be read to the end: cut": func(p *ipc.ExportedProc) { p.Damage = "cut" },
+		"is suspended":                        func(p *ipc.ExportedProc) { p.State = "suspended" },
+		"is still running":                    func(p *ipc.ExportedProc) { p.State = "running" },
+		"agent's command line":                func(p *ipc.ExportedProc) { p.Driver = "claude-agent" },
+		"MCP servers (/dev/mcp/x)":            func(p *ipc.ExportedProc) { p.MCPMounts = []string{"/dev/mcp/x"} },
+		"is a supervisor":                     func(p *ipc.ExportedProc) { p.Kind = "supervisor" },
+		"is a run of a workflow":              func(p *ipc.ExportedProc) { p.Kind = compose.ProcessKind },
+		"no answer of a model":                func(p *ipc.ExportedProc) { p.Turns = nil },
+		"read to the end, see rnix fsck: cut": func(p *ipc.ExportedProc) { p.Damage, p.State, p.Exit = "cut", "suspended", nil },
 	} {
 		p := good
 		spoil(&p)
