@@ -54,7 +54,7 @@ func TestEveryRuleOfWhatGoes(t *testing.T) {
 		{name: "too old", entries: []Entry{dead(1, 30*day+1)}, policy: both, goes: []int{1}, why: "ended 30 days ago, over the 30 of gc.retention_days"},
 		{name: "too many", entries: []Entry{dead(1, 1), dead(2, 4), dead(3, 3), dead(4, 2), dead(5, 5)}, policy: both, goes: []int{5, 2}, kept: 3, why: "not among the latest 3, gc.max_entries"},
 		{name: "either limit is enough", entries: []Entry{dead(1, 1), dead(2, 2), dead(3, 3), dead(4, 50*day), dead(5, 40*day)}, policy: both, goes: []int{4, 5}, kept: 3,
-			why: "gc.retention_days; more than the 3"},
+			why: "gc.retention_days; not among the latest 3"},
 		{name: "no retention", entries: []Entry{dead(1, 9000*day)}, policy: Policy{MaxEntries: 1}, kept: 1},
 		{name: "no number", entries: []Entry{dead(1, 1), dead(2, 31*day), dead(3, 2)}, policy: Policy{RetentionDays: 30}, goes: []int{2}, kept: 2},
 		{name: "no limit at all", entries: []Entry{dead(1, 9000*day), dead(2, 9000*day)}, kept: 2},
