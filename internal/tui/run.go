@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -39,6 +40,11 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 	}
+	ctx, gone := context.WithCancel(ctx)
+	defer gone()
+	if f, ok := o.In.(*os.File); ok {
+		o.In = hangup{f, gone}
+	}
 	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithEnvironment(o.Environ),
 		tea.WithFPS(30), tea.WithColorProfile(colorprofile.ANSI))
 	_, err := p.Run()
@@ -50,6 +56,20 @@ func Run(ctx context.Context, o Options) error {
 		return nil
 	}
 	return err
+}
+
+// hangup is a terminal whose end ends the program: one that has gone away reads as empty for ever, and not everybody is sent SIGHUP.
+type hangup struct {
+	*os.File
+	gone context.CancelFunc
+}
+
+func (h hangup) Read(b []byte) (int, error) {
+	n, err := h.File.Read(b)
+	if n == 0 && err != nil {
+		h.gone()
+	}
+	return n, err
 }
 
 // New returns the program at its start. Nothing is asked before it runs.
