@@ -47,6 +47,9 @@ type Options struct {
 	Idle time.Duration
 	// Ready is called when the socket answers. It may be nil.
 	Ready func(statehome.Places)
+	// Inside is called when what an earlier daemon has left was taken up, for tests that put a load on the kernel which no client could; ctx ends
+	// with the daemon. It may be nil; an error ends the daemon.
+	Inside func(ctx context.Context, k *kernel.KernelImpl, events *event.Log) error
 	// LogLevel is the least level that is logged.
 	LogLevel slog.Level
 }
@@ -139,6 +142,12 @@ func Run(ctx context.Context, opt Options) (err error) {
 	}
 	start.takeUp(ctx)
 	platformer{d}.takeUp()
+	if opt.Inside != nil {
+		if err := opt.Inside(ctx, d.kernel, d.events); err != nil {
+			d.log.Error("inside", "err", err)
+			d.stop()
+		}
+	}
 	if opt.Idle > 0 {
 		d.idle.note(time.Now()) // to load what is stored was work
 		go d.stopWhenIdle(ctx)  // ends with ctx

@@ -1,15 +1,11 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -17,27 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"rnix/internal/event"
-	"rnix/internal/recovery"
-	"rnix/internal/step"
+	"rnix/internal/daemon/storm"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
 )
-
-// idleBody is a process that does nothing until it is ended.
-type idleBody struct{}
-
-func (idleBody) Attach(*kernel.KernelImpl, *kernel.Process, *recovery.State) error { return nil }
-func (idleBody) Record() (step.BodyRecord, error) {
-	return step.BodyRecord{Kind: "idle", Spec: []byte(`{}`)}, nil
-}
-func (idleBody) Joined(*kernel.Process) {}
-func (idleBody) Ended(*kernel.Process)  {}
-func (idleBody) Run(ctx context.Context) kernel.End {
-	<-ctx.Done()
-	return kernel.End{Cause: context.Cause(ctx)}
-}
 
 // inProcess starts a daemon within the test, with its socket, and so many processes that do nothing.
 func inProcess(t testing.TB, procs int) (*Daemon, *ipc.Client, []*kernel.Process) {
@@ -83,13 +63,9 @@ func inProcess(t testing.TB, procs int) (*Daemon, *ipc.Client, []*kernel.Process
 		}
 		_ = os.RemoveAll(dir)
 	})
-	out := make([]*kernel.Process, procs)
-	for i := range out {
-		pid, err := d.kernel.SpawnContext(ctx, fmt.Sprint("stand by, number ", i), nil, kernel.SpawnOpts{Body: idleBody{}, Name: fmt.Sprint("p", i), WorkDir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		out[i], _ = d.kernel.Process(pid)
+	out, err := storm.Spawn(ctx, d.kernel, procs, dir)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return d, c, out
 }
@@ -167,36 +143,14 @@ func (c *crowd) client() *ipc.Client { return ipc.NewClient(c.d.places.Socket) }
 func (c *crowd) readEvents(slow func(n int)) {
 	cl := c.client()
 	defer cl.Close()
-	feed, err := ipc.Open(c.ctx, cl, ipc.Events, ipc.EventsRequest{From: 1, Follow: true})
+	read, missed, err := storm.ReadEvents(c.ctx, cl, slow)
+	c.events.Add(read)
+	c.lost.Add(missed)
 	if err != nil {
 		c.t.Error(err)
 		return
 	}
-	defer feed.Close()
-	next := uint64(1)
-	for n := 1; ; n++ {
-		f, err := feed.NextRaw()
-		if err != nil {
-			c.t.Errorf("event %d: %v", next, err)
-			return
-		}
-		switch {
-		case f.Missed != nil && f.Missed.From == next:
-			c.lost.Add(int64(f.Missed.To - f.Missed.From + 1))
-			next = f.Missed.To + 1
-		case f.Missed == nil && f.Seq == next:
-			c.events.Add(1)
-			next++
-		default:
-			c.t.Errorf("event %d was due, and %d, %+v came", next, f.Seq, f.Missed)
-			return
-		}
-		if last := c.last.Load(); last > 0 && next > last {
-			c.correct.Add(1)
-			return
-		}
-		slow(n)
-	}
+	c.correct.Add(1)
 }
 
 // readTable folds frames until the table is that of the end.
@@ -271,7 +225,7 @@ func TestFiftyWatchersOfFiveThousandEventsASecondHoldNobodyUp(t *testing.T) {
 		span = time.Duration(n) * time.Second
 	}
 	d, _, all := inProcess(t, procs)
-	alone := load(d, all, rate, span/8, nil)
+	alone := storm.Blow(t.Context(), d.kernel, d.events, all, rate, span/8, false)
 	ctx, cancel := context.WithTimeout(t.Context(), span+2*time.Minute)
 	defer cancel()
 	c := &crowd{t: t, d: d, ctx: ctx, rest: make(chan struct{})}
@@ -311,22 +265,21 @@ func TestFiftyWatchersOfFiveThousandEventsASecondHoldNobodyUp(t *testing.T) {
 			}
 		})
 	}
-	var heaps []uint64
 	before := cpu()
-	r := load(d, all, rate, span, func() { heaps = append(heaps, heap()) })
+	r := storm.Blow(t.Context(), d.kernel, d.events, all, rate, span, true)
 	used := cpu() - before
-	c.last.Store(d.events.Append(event.Event{Kind: event.LogLine, Name: "output", Text: "the end"}))
+	c.last.Store(storm.End(d.events))
 	close(c.rest)
 	c.wg.Wait()
 	if n := c.correct.Load(); n != watchers {
 		t.Errorf("%d of %d were right", n, watchers)
 	}
-	first, last := heaps[len(heaps)/4], heaps[len(heaps)-1]
-	t.Logf("%d events in %v (%.0f/s), %d changes of rows; %d watchers", r.events, r.took.Round(time.Millisecond), float64(r.events)/r.took.Seconds(), r.changes, watchers)
-	t.Logf("append: alone p50 %v p99 %v max %v; watched p50 %v p99 %v max %v", alone.at(50), alone.at(99), alone.at(100), r.at(50), r.at(99), r.at(100))
+	first, last := r.Heaps[len(r.Heaps)/4], r.Heaps[len(r.Heaps)-1]
+	t.Logf("%d events in %v (%.0f/s), %d changes of rows; %d watchers", r.Events, r.Took.Round(time.Millisecond), float64(r.Events)/r.Took.Seconds(), r.Changes, watchers)
+	t.Logf("append: alone p50 %v p99 %v max %v; watched p50 %v p99 %v max %v", alone.P50, alone.P99, alone.Max, r.P50, r.P99, r.Max)
 	t.Logf("read: %d events, %d told as missed; %d frames of tables, %d gaps told; %d visits", c.events.Load(), c.lost.Load(), c.frames.Load(), c.gaps.Load(), c.visits.Load())
-	t.Logf("heap %.1f MiB after a quarter, %.1f MiB at the end; CPU %.2f cores, clients included", mib(first), mib(last), used.Seconds()/r.took.Seconds())
-	if p := r.at(99); p > 20*time.Millisecond {
+	t.Logf("heap %.1f MiB after a quarter, %.1f MiB at the end; CPU %.2f cores, clients included", mib(first), mib(last), used.Seconds()/r.Took.Seconds())
+	if p := r.P99; p > 20*time.Millisecond {
 		t.Errorf("an agent waits %v for its event, one time in a hundred", p)
 	}
 	if span > 30*time.Second && last > first+24<<20 { // before, not all of them are there yet
@@ -336,62 +289,10 @@ func TestFiftyWatchersOfFiveThousandEventsASecondHoldNobodyUp(t *testing.T) {
 
 func mib(n uint64) float64 { return float64(n) / (1 << 20) }
 
-func heap() uint64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
-
 func cpu() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// loaded is what a load came to.
-type loaded struct {
-	events, changes int
-	took            time.Duration
-	waits           []time.Duration // of each event
-}
-
-// at returns a percentile of the waits.
-func (l *loaded) at(p int) time.Duration { return l.waits[min(len(l.waits)*p/100, len(l.waits)-1)] }
-
-// load appends events as agents do, at a rate, for so long. Every twentieth tells of the end of a step, before which counters change. probe is called
-// ten times.
-func load(d *Daemon, procs []*kernel.Process, rate int, span time.Duration, probe func()) *loaded {
-	r := &loaded{waits: make([]time.Duration, 0, int(span.Seconds()+1)*rate)}
-	steps := make([]int, len(procs))
-	begin := time.Now()
-	probed := 0
-	for now := begin; now.Sub(begin) < span; now = time.Now() {
-		for due := int(now.Sub(begin).Seconds() * float64(rate)); r.events < due; r.events++ {
-			i := rand.IntN(len(procs))
-			p := procs[i]
-			e := event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: "output", Text: "what the model says, a line of some eighty characters, as it comes from there."}
-			if r.events%20 == 0 {
-				steps[i]++
-				e = event.Event{Kind: event.StepEnded, PID: p.PID, UUID: p.UUID, Step: steps[i], Tokens: 100, Dur: time.Second}
-				r.changes++
-			}
-			at := time.Now()
-			if e.Kind == event.StepEnded {
-				d.kernel.SetProgress(p, kernel.Progress{Step: steps[i], Tokens: 100 * steps[i], CostUSD: 0.001 * float64(steps[i])})
-			}
-			d.events.Put(&e)
-			r.waits = append(r.waits, time.Since(at))
-		}
-		if probe != nil && now.Sub(begin) >= span*time.Duration(probed)/10 {
-			probed++
-			probe()
-		}
-		<-time.After(time.Millisecond)
-	}
-	r.took = time.Since(begin)
-	slices.SortFunc(r.waits, cmp.Compare[time.Duration])
-	return r
 }
 
 // However many processes there are, the first frame is there at once, and a change costs what it costs among few. With

@@ -21,6 +21,7 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/proc"
 	"rnix/ipc"
+	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -55,7 +56,13 @@ func runDaemon() int {
 		idle, err = time.ParseDuration(text)
 	}
 	if err == nil {
-		err = daemon.Run(ctx, daemon.Options{Version: "test", Idle: idle, Guard: guard})
+		opt := daemon.Options{Version: "test", Idle: idle, Guard: guard}
+		if socket := os.Getenv(stormEnv); socket != "" {
+			opt.Inside = func(ctx context.Context, k *kernel.KernelImpl, events *event.Log) error {
+				return storms(ctx, socket, k, events)
+			}
+		}
+		err = daemon.Run(ctx, opt)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

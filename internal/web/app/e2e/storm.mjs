@@ -1,5 +1,5 @@
 // Five thousand events and as many changed rows a second: the page stays usable, and its memory flat.
-import { scenario, shot, want, until, link } from './browser.mjs';
+import { scenario, shot, want, until, ask, link } from './browser.mjs';
 
 const seconds = Number(process.env.RNIX_STORM_SECONDS);
 
@@ -10,6 +10,7 @@ await scenario(async ({ page, context }) => {
   await cdp.send('Performance.enable');
   await page.goto(link);
   await page.waitForSelector('.row[data-pid]');
+  await ask('storm'); // where it does not blow already, it begins
   const look = async () => {
     await cdp.send('HeapProfiler.collectGarbage');
     const m = Object.fromEntries((await cdp.send('Performance.getMetrics')).metrics.map((x) => [x.name, x.value]));
@@ -51,6 +52,7 @@ await scenario(async ({ page, context }) => {
   console.log(`storm of ${seconds} s: ${gaps.length} frames (${Math.round(gaps.length / seconds)}/s), between two 50% ${part(gaps, 0.5)} ms, 95% ${part(gaps, 0.95)} ms, most ${part(gaps, 1)} ms; ` +
     `a search answers within 50% ${part(slow, 0.5)} ms, most ${part(slow, 1)} ms; main thread busy ${worked} %; ` +
     `heap ${before.heap.toFixed(1)} -> ${after.heap.toFixed(1)} MB, nodes ${before.nodes} -> ${after.nodes}, listeners ${before.listeners} -> ${after.listeners}`);
+  await ask('calm'); // and is over
   await shot(page, 'storm');
   want(after.heap < before.heap * 1.5 + 10, `the heap grows from ${before.heap} to ${after.heap} MB`);
   want(after.nodes < before.nodes * 2 + 2000, `there are ${after.nodes} nodes, and were ${before.nodes}`);
