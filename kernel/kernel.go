@@ -311,6 +311,9 @@ func (k *KernelImpl) Shutdown(ctx context.Context) error {
 				err = types.Errorf(types.ErrTimeout, "Shutdown", "", "process %d has not ended: %w", p.PID, ctx.Err())
 			}
 		}
+		if err == nil {
+			k.reaper.under.Wait() // also those that the table had forgotten: the last that they do is to tell the store
+		}
 		if k.mounts != nil {
 			if uerr := k.mounts.UnmountAll(); err == nil {
 				err = uerr

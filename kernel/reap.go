@@ -51,6 +51,8 @@ func (k *KernelImpl) reapProcess(p *Process) {
 		return
 	}
 	p.reaped.Do(func() {
+		k.reaper.under.Add(1)
+		defer k.reaper.under.Done()
 		for _, s := range reapSteps {
 			s.do(k, p)
 		}
@@ -100,6 +102,8 @@ type reaper struct {
 	end  context.CancelFunc
 	wg   sync.WaitGroup
 	wake chan struct{} // room for one: there is something in queue
+
+	under sync.WaitGroup // of the processes that are being reaped; each is counted before the table forgets it
 
 	mu    sync.Mutex
 	queue []*Process // +checklocks:mu
