@@ -50,6 +50,7 @@ func TestADaemonWakesAndAwaitsTheWardenOfTheOneBeforeIt(t *testing.T) {
 	if err := errors.Join(syscall.Kill(first.Warden, syscall.SIGSTOP), syscall.Kill(first.PID, syscall.SIGKILL)); err != nil {
 		t.Fatal(err)
 	}
+	until(t, "the first one has ended", first.Ended) // until then it is one that runs
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
