@@ -71,11 +71,11 @@ const pageBytes = 16 << 20
 type conversations struct{ processes }
 
 // list returns a part of a conversation.
-func (d conversations) list(ctx context.Context, _ *ipc.Peer, req ipc.MessagesRequest) (ipc.MessagesResponse, error) {
+func (d conversations) list(ctx context.Context, peer *ipc.Peer, req ipc.MessagesRequest) (ipc.MessagesResponse, error) {
 	if err := fillMessages(&req); err != nil {
 		return ipc.MessagesResponse{}, err
 	}
-	t, err := d.resolve(req.Target)
+	t, err := inspector{d.Daemon}.find(peer, "list_messages", req.Target)
 	if err != nil {
 		return ipc.MessagesResponse{}, err
 	}

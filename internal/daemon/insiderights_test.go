@@ -58,6 +58,22 @@ func TestRightsOfAnAgentHoldForItsCommands(t *testing.T) {
 	}
 }
 
+// What others have said and done is not an agent's to read; what it did itself is.
+func TestAgentReadsNoConversationButThoseOfItsSubtree(t *testing.T) {
+	s, call := insider(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "a secret of another"} })
+	other := s.Spawn(ipc.SpawnRequest{Intent: "other", Model: "fake"})
+	s.Wait(other.PID)
+	var script strings.Builder
+	for _, target := range []string{other.UUID.String(), "SELF"} {
+		script.WriteString(call("list_messages", `{"target":"`+target+`"}`) + call("list_steps", `{"target":"`+target+`"}`) + call("get_step_detail", `{"target":"`+target+`","step":1}`))
+	}
+	s.Write("ask.sh", script.String())
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake"}).PID)
+	if n := strings.Count(w.Result, `"code":"PERMISSION"`); n != 3 || strings.Contains(w.Result, "a secret") || !strings.Contains(w.Result, `"content":"go"`) {
+		t.Errorf("%d of 3 were refused: %s", n, w.Result)
+	}
+}
+
 // The trust of a person in a project is not an agent's to give.
 func TestAgentCannotTrustAProject(t *testing.T) {
 	s, call := insider(t, hangs)

@@ -10,11 +10,11 @@ import (
 	"rnix/types"
 )
 
-func (d processes) listSteps(ctx context.Context, _ *ipc.Peer, req ipc.StepsRequest) (ipc.ListStepsResponse, error) {
+func (d processes) listSteps(ctx context.Context, peer *ipc.Peer, req ipc.StepsRequest) (ipc.ListStepsResponse, error) {
 	if err := fillSteps(&req); err != nil {
 		return ipc.ListStepsResponse{}, err
 	}
-	t, err := d.resolve(req.Target)
+	t, err := inspector{d.Daemon}.find(peer, "list_steps", req.Target)
 	if err != nil {
 		return ipc.ListStepsResponse{}, err
 	}
@@ -59,8 +59,8 @@ func fillSteps(req *ipc.StepsRequest) error {
 	return nil
 }
 
-func (d processes) stepDetail(ctx context.Context, _ *ipc.Peer, req ipc.StepRequest) (ipc.StepDetail, error) {
-	t, err := d.resolve(req.Target)
+func (d processes) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepRequest) (ipc.StepDetail, error) {
+	t, err := inspector{d.Daemon}.find(peer, "get_step_detail", req.Target)
 	if err != nil {
 		return ipc.StepDetail{}, err
 	}
