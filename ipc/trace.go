@@ -27,10 +27,11 @@ type TraceResponse struct {
 	Live  bool         `json:"live"`  // the root runs, or is paused
 	Spans []trace.Span `json:"spans"` // a parent before its children, those by their start
 	// Critical is the chain that decided when the root ended. It adds up to the time that the root ran; what
-	// lies between two of its runs is left out.
+	// lies between two of its runs is left out. What a span decided that is cut stands with the one that it was in.
 	Critical []trace.Part  `json:"critical"`
 	Blame    []trace.Blame `json:"blame"` // from the root down to what made it fail; empty = it has not failed
 	Cut      int           `json:"cut"`   // spans that are left out
-	// Missing are processes below the root whose histories are not there, or could not be read.
+	// Missing are processes below the root whose histories are archived or could not be read, each with why, at most
+	// some 20; and that there are too many.
 	Missing []string `json:"missing,omitempty"`
 }

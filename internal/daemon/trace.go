@@ -24,10 +24,11 @@ import (
 )
 
 const (
-	maxTraced  = 2000   // processes of one trace
-	fewSpans   = 5_000  // of an answer, if nobody says how many
-	mostSpans  = 50_000 // of an answer
-	maxMissing = 20     // processes that an answer names
+	maxTraced  = 2000    // processes of one trace
+	manyTraced = 300_000 // spans of a trace to which no further process is added
+	fewSpans   = 5_000   // of an answer, if nobody says how many
+	mostSpans  = 50_000  // of an answer
+	maxMissing = 20      // processes that an answer names
 )
 
 // tracer shows where the time of processes went.
@@ -45,14 +46,15 @@ func (d tracer) trace(ctx context.Context, peer *ipc.Peer, req ipc.TraceRequest)
 		return ipc.TraceResponse{}, err
 	}
 	now := time.Now()
-	sources := []trace.Source{d.source(p.h, types.UUID{}, p.living(), req.Content)}
+	m := trace.NewMaker(now)
+	spans := m.Add(d.source(p.h, types.UUID{}, p.living(), req.Content))
 	r := ipc.TraceResponse{Root: p.uuid, PID: p.pid, Live: p.living()}
 	if req.Children == nil || *req.Children {
-		if sources, r.Missing, err = d.below(ctx, sources, req.Content); err != nil {
+		if r.Missing, err = d.below(ctx, m, spans, p.h, req.Content); err != nil {
 			return r, err
 		}
 	}
-	t := trace.Of(sources, now)
+	t := m.Trace()
 	r.Cut = t.Shorten(cmp.Or(req.Limit, fewSpans))
 	r.Spans, r.Critical, r.Blame = nonNil(t.Spans), nonNil(t.Critical), nonNil(t.Blame)
 	if root := t.Root(); root != nil {
@@ -74,48 +76,63 @@ func nonNil[T any](list []T) []T {
 }
 
 // source is a history, with what its events say.
-func (d tracer) source(h *step.History, parent types.UUID, live, content bool) trace.Source {
-	return trace.Source{History: h, Parent: parent, Live: live, Content: content, Events: d.tracedEvents(h.UUID)}
+func (d tracer) source(h *step.History, parent types.UUID, live, content bool) *trace.Source {
+	return &trace.Source{History: h, Parent: parent, Live: live, Content: content, Events: d.tracedEvents(h.UUID)}
 }
 
-// below adds the processes that descend from the first source, those above before those below. missing names
-// those whose histories cannot be read.
-func (d tracer) below(ctx context.Context, sources []trace.Source, content bool) (_ []trace.Source, missing []string, err error) {
-	kids, living := map[types.UUID][]types.UUID{}, map[types.UUID]bool{}
+// below adds the processes that descend from root, those above before those below, and keeps no history but that
+// of root. spans is how many there are already. missing names those whose histories are not there, or cannot be read.
+func (d tracer) below(ctx context.Context, m *trace.Maker, spans int, root *step.History, content bool) (missing []string, err error) {
+	kids, archived, living := map[types.UUID][]types.UUID{}, map[types.UUID][]types.UUID{}, map[types.UUID]bool{}
 	for _, info := range d.journal.Index().List() {
 		kids[info.ParentUUID] = append(kids[info.ParentUUID], info.UUID)
 	}
-	known := map[types.UUID]bool{sources[0].History.UUID: true}
+	for _, a := range d.collector.Archived() {
+		archived[a.Info.ParentUUID] = append(archived[a.Info.ParentUUID], a.Info.UUID)
+	}
+	miss := func(id types.UUID, why string) {
+		if len(missing) < maxMissing {
+			missing = append(missing, id.String()+": "+why)
+		}
+	}
+	known := map[types.UUID]bool{root.UUID: true}
 	for _, i := range d.kernel.List() {
 		living[i.UUID] = i.State < types.StateZombie
 	}
-	for n := 0; n < len(sources); n++ {
-		h := sources[n].History
-		after := after(h)
-		for _, id := range kids[h.UUID] {
+	type above struct {
+		id    types.UUID
+		after map[types.UUID][]types.UUID
+	}
+	queue := []above{{root.UUID, after(root)}}
+	for n := 0; n < len(queue); n++ {
+		up := queue[n]
+		queue[n].after = nil
+		for _, id := range archived[up.id] {
+			miss(id, "is archived; put it back with: rnix unarchive "+id.String())
+		}
+		for _, id := range kids[up.id] {
 			if known[id] {
 				continue
 			}
 			known[id] = true
-			if len(sources) == maxTraced {
-				return sources, append(missing, fmt.Sprintf("more than %d processes: the others are left out", maxTraced)), nil
+			if len(queue) == maxTraced || spans > manyTraced {
+				return append(missing, fmt.Sprintf("more than %d processes or %d spans: the other processes are left out", maxTraced, manyTraced)), nil
 			}
 			child, err := step.ReadHistory(ctx, d.journal, id)
 			if err != nil {
 				if ctx.Err() != nil {
-					return nil, nil, err
+					return nil, err
 				}
-				if len(missing) < maxMissing {
-					missing = append(missing, id.String()+": "+err.Error())
-				}
+				miss(id, err.Error())
 				continue
 			}
-			s := d.source(child, h.UUID, living[id], content)
-			s.After = after[id]
-			sources = append(sources, s)
+			s := d.source(child, up.id, living[id], content)
+			s.After = up.after[id]
+			spans = m.Add(s)
+			queue = append(queue, above{id, after(child)})
 		}
 	}
-	return sources, missing, nil
+	return missing, nil
 }
 
 // after returns for each process that a run of a workflow has started those whose end it waited for: the nodes

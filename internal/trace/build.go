@@ -38,7 +38,8 @@ type builder struct {
 	why   string // why nobody runs; "" = somebody does
 
 	step    *node
-	model   *node // the request that has no answer yet
+	left    time.Time // the end of the steps before the latest one
+	model   *node     // the request that has no answer yet
 	calls   map[callKey]*callState
 	pause   *node
 	waiting *node
@@ -70,7 +71,7 @@ type callState struct {
 }
 
 // build makes the spans of a source, without those of others. now is when it was read.
-func build(src *Source, now time.Time) *builder {
+func build(src *Source, now time.Time) *node {
 	b := &builder{src: src, ids: map[string]int{}, calls: map[callKey]*callState{}, ledger: map[ledgerKey]*step.LedgerEntry{}}
 	h := src.History
 	info := h.Info()
@@ -110,7 +111,7 @@ func build(src *Source, now time.Time) *builder {
 		b.event(&events[i])
 	}
 	b.finish(now)
-	return b
+	return b.proc
 }
 
 // early reports whether an event tells of a step behind the one in hand: a clock was set, and it seems to come

@@ -12,25 +12,36 @@ type forest struct {
 	root  *node
 	procs map[types.UUID]*node
 	all   []*node // of processes, in the order of the sources
+	spans int
+
+	parents map[types.UUID]types.UUID // as the sources say
 }
 
-func newForest(sources []Source, now time.Time) *forest {
-	f := &forest{procs: map[types.UUID]*node{}}
-	for i := range sources {
-		src := &sources[i]
-		if src.History == nil || f.procs[src.History.UUID] != nil {
-			continue
-		}
-		b := build(src, now)
-		f.procs[src.History.UUID] = b.proc
-		f.all = append(f.all, b.proc)
-		if f.root == nil {
-			f.root = b.proc
-		}
+// add makes the spans of a source, which was not added before.
+func (f *forest) add(src *Source, now time.Time) {
+	if src.History == nil || f.procs[src.History.UUID] != nil {
+		return
 	}
+	p := build(src, now)
+	f.procs[p.UUID], f.parents[p.UUID] = p, src.Parent
+	f.all = append(f.all, p)
+	f.spans += p.size()
 	if f.root == nil {
-		return f
+		f.root = p
 	}
+}
+
+// size is how many spans a span is, with those below it.
+func (n *node) size() int {
+	sum := 1
+	for _, k := range n.kids {
+		sum += k.size()
+	}
+	return sum
+}
+
+// join puts all processes below the root.
+func (f *forest) join() {
 	starts := map[types.UUID][]*node{} // calls that start a process, in order
 	for _, p := range f.all {
 		calls(p, func(n *node) {
@@ -39,18 +50,11 @@ func newForest(sources []Source, now time.Time) *forest {
 			}
 		})
 	}
-	parents := map[types.UUID]types.UUID{}
-	for i := range sources {
-		if h := sources[i].History; h != nil {
-			parents[h.UUID] = sources[i].Parent
-		}
-	}
 	for _, p := range f.all[1:] {
-		f.attach(p, starts[p.UUID], parents[p.UUID])
+		f.attach(p, starts[p.UUID], f.parents[p.UUID])
 	}
 	f.awaited()
 	f.root.order()
-	return f
 }
 
 // calls goes over the calls of a process.
@@ -111,8 +115,13 @@ func (f *forest) awaited() {
 		if len(back) == 0 {
 			continue
 		}
+		back = slices.Clip(back) // shared by many
 		calls(p, func(n *node) {
-			if n.Name == "wait" {
+			switch {
+			case n.Name != "wait":
+			case n.through == nil:
+				n.through = back
+			default:
 				n.through = append(n.through, back...)
 			}
 		})

@@ -148,6 +148,15 @@ func of(t *testing.T, now time.Time, sources ...Source) *Trace {
 	return tr
 }
 
+// Of makes the trace of sources.
+func Of(sources []Source, now time.Time) *Trace {
+	m := NewMaker(now)
+	for i := range sources {
+		m.Add(&sources[i])
+	}
+	return m.Trace()
+}
+
 // failer is a test of either kind.
 type failer interface {
 	Helper()

@@ -8,23 +8,24 @@ import (
 
 // place puts the waits where they belong: into the innermost span that holds all of them.
 func (b *builder) place() {
+	steps := slices.Clip(b.proc.kids)
 	for _, n := range b.gaps {
-		b.put(n)
+		b.put(n, steps)
 	}
 	for _, n := range b.pauses {
-		b.put(n)
+		b.put(n, steps)
 	}
 	b.calm(b.proc)
 	b.proc.Dur = max(b.proc.Dur, b.clock.now.Sub(b.proc.Start))
 	b.proc.order()
 }
 
-// put puts a wait below the innermost span that holds it.
-func (b *builder) put(n *node) {
+// put puts a wait below the innermost span that holds it. steps are those of the process, in order.
+func (b *builder) put(n *node, steps []*node) {
 	up := b.proc
-	for {
+	for kids := during(steps, n); ; kids = up.kids {
 		var in []*node
-		for _, k := range up.kids {
+		for _, k := range kids {
 			if k.Kind != Wait && !k.Start.After(n.Start) && !k.End().Before(n.End()) && k.Dur > 0 {
 				in = append(in, k)
 			}
@@ -42,6 +43,22 @@ func (b *builder) put(n *node) {
 			a.IdleNs += n.Dur
 		}
 	}
+}
+
+// during returns those of the steps of a process, of which one begins when the one before it has ended, that can
+// hold a wait.
+func during(steps []*node, n *node) []*node {
+	end, _ := slices.BinarySearchFunc(steps, n.Start, func(k *node, t time.Time) int {
+		if k.Start.After(t) {
+			return 1
+		}
+		return -1
+	})
+	first := end
+	for first > 0 && !steps[first-1].End().Before(n.End()) {
+		first--
+	}
+	return steps[first:end]
 }
 
 // calm gives calls that do nothing but wait a span that says for what.

@@ -4,7 +4,8 @@ import "slices"
 
 // Shorten leaves out spans until no more than limit are there, and returns how many went: the shortest calls of
 // models and tools first, then waits and steps, and processes last. What is on the critical path, has failed or
-// is blamed stays longer than what is not. A span stays only with what it is in.
+// is blamed stays longer than what is not. A span stays only with what it is in, and what is left out of the
+// critical path becomes the part of the span that it was in.
 func (t *Trace) Shorten(limit int) (cut int) {
 	if len(t.Spans) <= limit {
 		return 0
@@ -21,7 +22,7 @@ func (t *Trace) Shorten(limit int) (cut int) {
 	for i := range order {
 		order[i] = i
 	}
-	worth := func(s *Span) int {
+	value := func(s *Span) int {
 		n := map[Kind]int{Process: 6, Step: 2, Wait: 1}[s.Kind]
 		switch {
 		case s.Parent == "":
@@ -35,9 +36,13 @@ func (t *Trace) Shorten(limit int) (cut int) {
 		}
 		return n
 	}
+	worth := make([]int, len(t.Spans))
+	for i := range worth {
+		worth[i] = value(&t.Spans[i])
+	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		x, y := &t.Spans[a], &t.Spans[b]
-		if n := worth(y) - worth(x); n != 0 {
+		if n := worth[b] - worth[a]; n != 0 {
 			return n
 		}
 		return int(min(max(y.Dur-x.Dur, -1), 1))
@@ -63,6 +68,23 @@ func (t *Trace) Shorten(limit int) (cut int) {
 		}
 	}
 	all := t.Spans
+	parts := t.Critical[:0]
+	for _, p := range t.Critical {
+		i, ok := at[p.Span]
+		for ok && !keep[i] {
+			i, ok = at[all[i].Parent]
+		}
+		if ok && p.Span != all[i].ID {
+			p.Span = all[i].ID
+			all[i].CriticalNs += p.To.Sub(p.From)
+		}
+		if n := len(parts); n > 0 && parts[n-1].Span == p.Span && parts[n-1].To.Equal(p.From) {
+			parts[n-1].To = p.To
+			continue
+		}
+		parts = append(parts, p)
+	}
+	t.Critical = slices.Clip(parts)
 	t.Spans = make([]Span, 0, kept)
 	for i := range all {
 		if keep[i] {

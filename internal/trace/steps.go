@@ -20,6 +20,9 @@ type stepper struct{ *builder }
 
 // stepStart begins a step.
 func (b *builder) stepStart(n int, at time.Time) {
+	if n := len(b.proc.kids); n > 0 {
+		b.left = later(b.left, b.proc.kids[n-1].End())
+	}
 	b.step = b.span(b.proc, Step, fmt.Sprint(n), fmt.Sprintf("step %d", n), at)
 	b.step.Step = n
 	b.calls = map[callKey]*callState{}
@@ -77,9 +80,9 @@ func (b stepper) asked(a *step.Answer) {
 
 // after is the end of what the process did last: before it, no step begins.
 func (b stepper) after() time.Time {
-	t := b.proc.Start
-	for _, k := range b.proc.kids {
-		t = later(t, k.End())
+	t := later(b.proc.Start, b.left)
+	if n := len(b.proc.kids); n > 0 {
+		t = later(t, b.proc.kids[n-1].End())
 	}
 	if n := len(b.gaps); n > 0 {
 		t = later(t, b.gaps[n-1].End())

@@ -88,7 +88,7 @@ type Span struct {
 	Damage string            `json:"damage,omitempty"` // why its history could be read only in part
 
 	// Critical says that the critical path goes through it or something below it; CriticalNs is how much of
-	// the path is its own, and in nothing below it.
+	// the path is its own, and in nothing below it that is there.
 	Critical   bool          `json:"critical,omitempty"`
 	CriticalNs time.Duration `json:"critical_ns,omitempty"`
 
@@ -146,14 +146,33 @@ func (t *Trace) Root() *Span {
 	return &t.Spans[0]
 }
 
-// Of makes the trace of sources, of which the first is the root and the others descend from it. now is when
-// the histories were read.
-func Of(sources []Source, now time.Time) *Trace {
-	f := newForest(sources, now)
+// Maker makes a trace of sources that are handed to it one after the other. It keeps their spans and not their
+// histories, so that these need not be in memory together. It is not safe for concurrent use.
+type Maker struct {
+	f   forest
+	now time.Time
+}
+
+// NewMaker returns one without sources. now is when the histories were read.
+func NewMaker(now time.Time) *Maker {
+	return &Maker{f: forest{procs: map[types.UUID]*node{}, parents: map[types.UUID]types.UUID{}}, now: now}
+}
+
+// Add adds a source. The first one is the root; the others descend from it, and those above come before those below.
+// It reports how many spans there are now.
+func (m *Maker) Add(src *Source) (spans int) {
+	m.f.add(src, m.now)
+	return m.f.spans
+}
+
+// Trace makes the trace, and ends the use of the Maker.
+func (m *Maker) Trace() *Trace {
+	f := &m.f
 	t := &Trace{}
 	if f.root == nil {
 		return t
 	}
+	f.join()
 	t.Critical = f.critical()
 	t.Blame = f.blame()
 	t.Spans = f.list()

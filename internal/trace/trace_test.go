@@ -3,6 +3,7 @@ package trace
 import (
 	"encoding/json"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -277,5 +278,51 @@ func TestOfAHistoryWithoutAnythingThereIsOneOpenSpan(t *testing.T) {
 	}
 	if none := Of(nil, noon); none.Root() != nil {
 		t.Errorf("%+v", none)
+	}
+}
+
+// However few spans are shown: the path adds up, leads over spans that are there, and is not longer than they are many.
+func TestAShortenedTraceHasItsWholePath(t *testing.T) {
+	long := func() *Trace {
+		x := tell(t, 1, noon)
+		for range 20 {
+			x.pass(s).begin().ask(2*s, "a", "b").start(0, "a", 0, false).start(1, "b", 0, false).pass(5*s).result(0, "a", 3*s, "").result(1, "b", 5*s, "").pass(s).done()
+		}
+		x.exit(0, "completed")
+		return of(t, x.now, x.source())
+	}
+	whole := len(long().Spans)
+	for limit := 1; limit <= whole; limit++ {
+		tr := long()
+		if cut := tr.Shorten(limit); cut != whole-len(tr.Spans) || len(tr.Spans) > limit || len(tr.Critical) > 2*len(tr.Spans) {
+			t.Errorf("limit %d: %d spans, %d cut, a path of %d parts", limit, len(tr.Spans), cut, len(tr.Critical))
+		}
+		check(t, tr)
+	}
+}
+
+// A history of which no event tells has as many steps as one of which they do, and takes no longer for each of them.
+func TestWorkOfATraceGrowsWithItsStepsAlone(t *testing.T) {
+	worked := func(steps int) time.Duration {
+		x := tell(t, 1, noon)
+		for range steps {
+			x.begin()
+			x.events = nil
+			x.ask(s, "a").start(0, "a", 0, false).pass(s).result(0, "a", s, "").mark(step.Marker{Name: step.MarkerPause}).pass(s).mark(step.Marker{Name: step.MarkerResume}).done()
+		}
+		x.exit(0, "completed")
+		src := x.source()
+		var before, after syscall.Rusage
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before) // cannot fail
+		tr := Of([]Source{src}, x.now)
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+		if len(tr.Spans) != 1+4*steps {
+			t.Fatalf("%d spans of %d steps", len(tr.Spans), steps)
+		}
+		return time.Duration(after.Utime.Nano() - before.Utime.Nano())
+	}
+	few, many := max(worked(2000), 5*time.Millisecond), worked(40_000)
+	if many > 100*few { // 20 times as many steps; with the square, 400 times
+		t.Errorf("2,000 steps took %s, and 40,000 took %s", few, many)
 	}
 }
