@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -25,10 +26,15 @@ type outlined struct {
 
 	mu  sync.Mutex // held while it is read; taken alone
 	out *step.Outline
+
+	size atomic.Int64 // places of out
 }
 
-// maxOutlines bounds how many outlines are kept. A message of one takes some 150 bytes.
-const maxOutlines = 16
+// What bounds the outlines that are kept, but for the one that was asked for last. A place takes some 150 bytes.
+const (
+	maxOutlines = 16
+	maxPlaces   = 1 << 20 // of all together
+)
 
 // of returns the place for the outline of a history.
 func (o *outlines) of(id types.UUID) *outlined {
@@ -45,6 +51,20 @@ func (o *outlines) of(id types.UUID) *outlined {
 	o.list = append([]*outlined{one}, o.list...)
 	o.list = o.list[:min(len(o.list), maxOutlines)]
 	return one
+}
+
+// trim lets go of those that were not asked for lately, where all together are large.
+func (o *outlines) trim() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	sum := int64(0)
+	for i, one := range o.list {
+		if sum += one.size.Load(); sum > maxPlaces && i > 0 {
+			clear(o.list[i:])
+			o.list = o.list[:i]
+			return
+		}
+	}
 }
 
 // upToDate brings the outline up to what is on the disk. one.mu is held.
@@ -85,6 +105,8 @@ func (d conversations) list(ctx context.Context, peer *ipc.Peer, req ipc.Message
 	if err := one.upToDate(ctx, d.journal); err != nil {
 		return ipc.MessagesResponse{}, err
 	}
+	one.size.Store(int64(one.out.Places()))
+	d.outlines.trim()
 	view, compactions, err := one.out.View(req.Step)
 	if err != nil {
 		return ipc.MessagesResponse{}, named(err, "list_messages", req.Target)
@@ -155,7 +177,7 @@ func wireMessage(p *step.Place, m *rnixctx.Message, at time.Time, skip, limit in
 		c := &m.ToolCalls[i]
 		call := ipc.ConversationCall{ID: c.ID, Name: c.Name, Bytes: len(c.Input)}
 		call.Input, _, call.Cut = part(string(c.Input), 0, limit)
-		limit -= len(call.Input) // together they stay within it
+		limit = max(limit-len(call.Input), 0) // together they stay within it
 		w.ToolCalls = append(w.ToolCalls, call)
 	}
 	return w

@@ -17,6 +17,7 @@ import (
 const (
 	maxExported   = 256       // processes
 	exportedBytes = 256 << 10 // of the output of one call
+	exportedAll   = 128 << 20 // of all texts
 )
 
 const opExport = "ExportRun"
@@ -36,7 +37,15 @@ func (d exporter) export(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 		return none, err
 	}
 	r.Procs = append(r.Procs, one)
-	for _, id := range d.below(p.uuid) {
+	size := textsOf(&one)
+	below := d.below(p.uuid)
+	if id, is := d.archivedBelow(p.uuid, below); is {
+		return none, types.Errorf(types.ErrNotFound, opExport, req.Target, "a process below it, %s, is archived: put it back with rnix unarchive %s", id, id)
+	}
+	for _, id := range below {
+		if size > exportedAll {
+			break
+		}
 		if len(r.Procs) == maxExported {
 			return none, types.Errorf(types.ErrExhausted, opExport, req.Target, "more than %d processes were started below it: take one of those", maxExported)
 		}
@@ -47,22 +56,66 @@ func (d exporter) export(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 		if one, err = d.one(c); err != nil {
 			return none, err
 		}
-		r.Procs = append(r.Procs, one)
+		r.Procs, size = append(r.Procs, one), size+textsOf(&one)
+	}
+	if size > exportedAll {
+		return none, types.Errorf(types.ErrExhausted, opExport, req.Target, "what was said and answered is more than %d MiB: take a shorter run, or one of the processes below it", exportedAll>>20)
 	}
 	return r, nil
 }
 
+// textsOf is about how many bytes of texts a process has in an answer.
+func textsOf(x *ipc.ExportedProc) int {
+	n := len(x.First) + len(x.Result) + len(x.Intent)
+	for _, t := range x.Turns {
+		n += len(t.Content)
+		for _, c := range t.Calls {
+			n += len(c.Input) + len(c.Output)
+		}
+	}
+	return n
+}
+
+// archivedBelow returns an archived history that a process or one below it has started, if there is one.
+func (d exporter) archivedBelow(root types.UUID, below []types.UUID) (types.UUID, bool) {
+	for _, a := range d.collector.Archived() {
+		if p := a.Info.ParentUUID; p == root || slices.Contains(below, p) {
+			return a.Info.UUID, true
+		}
+	}
+	return types.UUID{}, false
+}
+
 // below returns the histories of the descendants of one, in the order in which they were started.
 func (d exporter) below(root types.UUID) []types.UUID {
-	list := d.journal.Index().List()
-	slices.SortStableFunc(list, func(a, b step.ProcInfo) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	family := map[types.UUID]bool{root: true}
-	var out []types.UUID
-	for i := range list { // a child is younger than its parent
-		if s := &list[i]; family[s.ParentUUID] && !family[s.UUID] {
-			family[s.UUID] = true
-			out = append(out, s.UUID)
+	return family(root, d.journal.Index().List())
+}
+
+// family returns the descendants of a process, in the order of when they were started. A clock that was set back
+// may make a child seem older than its parent.
+func family(root types.UUID, list []step.ProcInfo) []types.UUID {
+	kids := map[types.UUID][]*step.ProcInfo{}
+	for i := range list {
+		kids[list[i].ParentUUID] = append(kids[list[i].ParentUUID], &list[i])
+	}
+	known := map[types.UUID]bool{root: true}
+	var all []*step.ProcInfo
+	take := func(parent types.UUID) {
+		for _, s := range kids[parent] {
+			if !known[s.UUID] {
+				known[s.UUID] = true
+				all = append(all, s)
+			}
 		}
+	}
+	take(root)
+	for n := 0; n < len(all); n++ {
+		take(all[n].UUID)
+	}
+	slices.SortStableFunc(all, func(a, b *step.ProcInfo) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	out := make([]types.UUID, len(all))
+	for i, s := range all {
+		out[i] = s.UUID
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -167,6 +168,34 @@ func TestSharesOfAPromptAddUpToWhatTheProviderHasCounted(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A conversation that is never compacted takes no longer for each of its steps.
+func TestWorkOfAProfileGrowsWithItsStepsAlone(t *testing.T) {
+	worked := func(steps int) time.Duration {
+		var s story
+		for range steps {
+			s.step("read_file", "out", 100)
+		}
+		h := &History{Records: s.recs}
+		for i := range s.recs {
+			if r := s.recs[i].Step; r != nil {
+				h.Steps = append(h.Steps, *r)
+			}
+		}
+		var before, after syscall.Rusage
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before) // cannot fail
+		p, err := h.Profile(ProfileOptions{})
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+		if err != nil || p.Steps != steps || p.Tokens == 0 {
+			t.Fatalf("%d steps, %d tokens, %v", p.Steps, p.Tokens, err)
+		}
+		return time.Duration(after.Utime.Nano() - before.Utime.Nano())
+	}
+	few, many := max(worked(3000), 3*time.Millisecond), worked(60_000)
+	if many > 100*few { // 20 times as many; with the square, 400 times
+		t.Errorf("3,000 steps took %s, and 60,000 took %s", few, many)
+	}
 }
 
 func TestGrowthSaysHowManySteps(t *testing.T) {

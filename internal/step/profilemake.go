@@ -43,7 +43,8 @@ type profiler struct {
 	head     []part   // what stands before the messages
 	parts    [][]part // of each segment
 	messages []*rnixctx.Message
-	live     int // index of the first segment of the conversation as it stands
+	weights  []int // of the segments up to each, with it; by our estimate
+	live     int   // index of the first segment of the conversation as it stands
 
 	marks   []mark             // of the conversation since the last compaction, by the model of the last one
 	ratio   float64            // the provider's last count over our estimate of the same prompt
@@ -230,17 +231,23 @@ func (f *profiler) put(seq uint64, m *rnixctx.Message, r *Record) {
 			s.Section, s.Name, most = q.section, q.name, q.weight
 		}
 	}
+	f.weights = append(f.weights, f.weight(n)+s.Tokens)
 	f.p.Segments, f.parts, f.messages = append(f.p.Segments, s), append(f.parts, parts), append(f.messages, m)
+}
+
+// weight is that of the first n segments.
+func (f *profiler) weight(n int) int {
+	if n == 0 {
+		return 0
+	}
+	return f.weights[n-1]
 }
 
 func (f *profiler) step(s *StepRecord) {
 	n := min(max(s.MessageCount, 0), len(f.p.Segments)-f.live)
 	end := f.live + n
 	f.prompts = append(f.prompts, generationPrompt{end, s.StepNumber})
-	estimate := f.headWeight()
-	for i := f.live; i < end; i++ {
-		estimate += f.p.Segments[i].Tokens
-	}
+	estimate := f.headWeight() + f.weight(end) - f.weight(f.live)
 	q := PromptSize{Step: s.StepNumber, Messages: n, Tokens: int(float64(estimate)*f.ratio + 0.5), Estimated: true, Output: s.Output, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite}
 	if counted := s.Input + s.CacheRead + s.CacheWrite; counted > 0 && !s.Estimated && f.p.Uncounted == "" {
 		q.Tokens, q.Estimated = counted, false
