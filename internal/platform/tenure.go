@@ -28,7 +28,7 @@ type tenure struct {
 // again says what becomes of a tenure when the session is about to be claimed again: seen is who has it, or had it last.
 // It also reports whether that is us: workers can share a name, so it alone says nothing.
 func (t tenure) again(worker string, seen heartbeat.Lease) (next tenure, ours bool) {
-	ours = t.Token == 0 && seen.Owner == worker || seen.FencingToken == t.Token || // 0: nobody has noted it
+	ours = t.Token == 0 && seen.Owner == worker || t.Token != 0 && seen.FencingToken == t.Token || // 0: nobody has noted it
 		t.Asked && seen.FencingToken == t.Token+1 && seen.Owner == worker // a claim of ours whose answer was lost
 	return tenure{V: tenureVersion, Token: seen.FencingToken, Asked: true, Stale: t.Stale || !ours && t.Token != 0}, ours
 }

@@ -24,6 +24,7 @@ func TestHowASessionStandsIsItsLastOwnersToSay(t *testing.T) {
 		{name: "another came after a claim that did not arrive", was: tenure{Token: 4, Asked: true}, seen: heartbeat.Lease{Owner: "x", FencingToken: 5}, token: 6, stale: true},
 		{name: "two claims, and we made one", was: tenure{Token: 4, Asked: true}, seen: heartbeat.Lease{Owner: "w", FencingToken: 6}, token: 7, stale: true},
 		{name: "once another had it", was: tenure{Token: 6, Stale: true}, seen: heartbeat.Lease{Owner: "w", FencingToken: 6}, ours: true, token: 7, stale: true},
+		{name: "of another, and its token is not told", seen: heartbeat.Lease{Owner: "x"}, token: 1},
 		{name: "of an older program", seen: heartbeat.Lease{Owner: "w", FencingToken: 9}, ours: true, token: 10},
 	} {
 		next, ours := tt.was.again("w", tt.seen)
