@@ -7,15 +7,20 @@ import (
 
 // compareCalls says how calls differ from the expected ones; "" if they do not.
 func compareCalls(x *CallsExpect, got []Call) (what, diff string) {
-	if len(got) > maxCalls {
+	unordered := x.Match == MatchUnordered || x.Match == MatchContains
+	switch {
+	case len(got) > maxCalls:
 		return fmt.Sprintf("%d calls were made, and no more than %d are compared", len(got), maxCalls), ""
+	case len(x.List) > maxCalls:
+		return fmt.Sprintf("%d calls are expected, and no more than %d are compared", len(x.List), maxCalls), ""
+	case unordered && len(x.List)*len(got) > maxPairs:
+		return fmt.Sprintf("%d calls are expected and %d were made: too many to compare in any order; write match: %s or %s", len(x.List), len(got), MatchExact, MatchOrdered), ""
 	}
 	fits := func(i, j int) bool { return matchCall(&x.List[i], &got[j]) == "" }
 	var pairs []int // of each expected call: which one it is; -1 = none
-	switch x.Match {
-	case MatchUnordered, MatchContains:
+	if unordered {
 		pairs = assign(len(x.List), len(got), fits)
-	default:
+	} else {
 		pairs = align(len(x.List), len(got), fits)
 	}
 	missing, taken := 0, make([]bool, len(got))
@@ -44,11 +49,14 @@ func compareCalls(x *CallsExpect, got []Call) (what, diff string) {
 	return what, callDiff(x, got, pairs, taken, open)
 }
 
-// maxCalls is how many calls of a run are compared.
-const maxCalls = 10_000
+// The bounds of a comparison.
+const (
+	maxCalls = 10_000  // of a run, and of a case
+	maxPairs = 4 << 20 // of one and the other that are tried
+)
 
-// align finds the longest sequence of pairs in which both sides are in their order. It returns for each of m the one of n
-// that it is paired with; -1 = none.
+// align finds the longest sequence of pairs in which both sides are in their order; where that would take too long, one
+// that has all of m if there is one that has. It returns for each of m the one of n that it is paired with; -1 = none.
 func align(m, n int, fits func(i, j int) bool) []int {
 	pairs := make([]int, m)
 	head := 0
@@ -60,6 +68,10 @@ func align(m, n int, fits func(i, j int) bool) []int {
 		pairs[m-1-tail] = n - 1 - tail
 	}
 	rows, columns := m-head-tail, n-head-tail
+	if rows*columns > maxPairs {
+		first(pairs[head:head+rows], head, head+columns, func(i, j int) bool { return fits(head+i, j) })
+		return pairs
+	}
 	table, best := make([][]bool, rows), make([][]int32, rows+1)
 	best[rows] = make([]int32, columns+1)
 	for i := rows - 1; i >= 0; i-- {
@@ -86,20 +98,47 @@ func align(m, n int, fits func(i, j int) bool) []int {
 	return pairs
 }
 
+// first pairs each with the first one from j on, and before n, that it fits and that is behind those of the ones before it.
+func first(pairs []int, j, n int, fits func(i, j int) bool) {
+	tries := 0
+	for i := range pairs {
+		pairs[i] = -1
+		for k := j; k < n && tries < maxPairs; k++ {
+			if tries++; fits(i, k) {
+				pairs[i], j = k, k+1
+				break
+			}
+		}
+	}
+}
+
 // assign finds as many pairs as there can be, whatever the order, by augmenting paths. It returns what align does.
 func assign(m, n int, fits func(i, j int) bool) []int {
+	table := make([]bool, m*n)
+	for i := range m {
+		for j := range n {
+			table[i*n+j] = fits(i, j)
+		}
+	}
 	owner := make([]int, n)
 	for j := range owner {
 		owner[j] = -1
 	}
 	var try func(i int, seen []bool) bool
 	try = func(i int, seen []bool) bool {
-		for j := range n {
-			if seen[j] || !fits(i, j) {
+		row := table[i*n : (i+1)*n]
+		for j := range row {
+			if row[j] && owner[j] < 0 {
+				owner[j] = i
+				return true
+			}
+		}
+		for j := range row {
+			if seen[j] || !row[j] {
 				continue
 			}
 			seen[j] = true
-			if owner[j] < 0 || try(owner[j], seen) {
+			if try(owner[j], seen) {
 				owner[j] = i
 				return true
 			}

@@ -124,6 +124,8 @@ type CallExpect struct {
 	Match   string         `yaml:"match"`   // of Args; empty = subset
 	Error   *string        `yaml:"error"`   // its code; "" = it must succeed; null = both will do
 	Output  *TextExpect    `yaml:"output"`
+
+	want any // Args, in the form of value; nil = not yet
 }
 
 // What becomes of files.

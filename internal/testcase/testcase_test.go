@@ -92,6 +92,8 @@ func TestArgumentsAreMatchedAsTheCaseSays(t *testing.T) {
 		{ArgsRegexp, `{"a":"^go$"}`, `{"a":"go vet"}`, `a is "go vet", and does not match ^go$`},
 		{ArgsRegexp, `{"a":"^[0-9]+$","b":3}`, `{"a":42,"b":3}`, ""},
 		{ArgsSubset, `{"a":1}`, `not json`, ` is "not json", and should be an object`},
+		{ArgsSubset, `{"a":1e300}`, `{"a":10e299}`, ""},
+		{ArgsSubset, `{"a":1}`, `{"a":1e999999}`, `a is "1e999999", and should be 1`},
 		{ArgsSubset, `{"a":12345678901234567890}`, `{"a":12345678901234567891}`, "a is 12345678901234567891, and should be 12345678901234567890"},
 	} {
 		if why := matchArgs(c.mode, "", argsOf(c.want), argsOf(c.got)); why != c.why {
@@ -336,8 +338,19 @@ func TestLongListsOfCallsAreCompared(t *testing.T) {
 	if what, _ := compareCalls(&CallsExpect{List: listOf(want.String())}, madeOf(got.String())); what == "" {
 		t.Error("calls are missing, and nothing is said")
 	}
-	if what, _ := compareCalls(&CallsExpect{}, make([]Call, maxCalls+1)); !strings.Contains(what, "no more than") {
-		t.Error(what)
+	for _, c := range []struct{ want, got, match, says string }{
+		{"", strings.Repeat("a", maxCalls+1), MatchExact, "no more than"},
+		{strings.Repeat("a", maxCalls+1), "", MatchExact, "no more than"},
+		{strings.Repeat("a", 3000), strings.Repeat("a", 3000), MatchUnordered, "too many to compare in any order"},
+		{strings.Repeat("a", 1500), strings.Repeat("a", 1500), MatchUnordered, ""},
+		{strings.Repeat("a", 1500), strings.Repeat("a", 1499) + "b", MatchUnordered, "1 expected calls were not made, 1 calls were not expected"},
+		{"x" + strings.Repeat("ab", 2000) + "x", "y" + strings.Repeat("acb", 3000) + "x", MatchExact, "were not made"},
+		{strings.Repeat("ab", 2000) + "x", "y" + strings.Repeat("acb", 3000) + "xy", MatchOrdered, ""},
+		{strings.Repeat("ab", 2000) + "zx", "y" + strings.Repeat("acb", 3000) + "xy", MatchOrdered, "expected calls are not among"},
+	} {
+		if what, _ := compareCalls(&CallsExpect{Match: c.match, List: listOf(c.want)}, madeOf(c.got)); !strings.Contains(what, c.says) || what == "" != (c.says == "") {
+			t.Errorf("%d and %d calls, %s: %q, want %q", len(c.want), len(c.got), c.match, what, c.says)
+		}
 	}
 }
 

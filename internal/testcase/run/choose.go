@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,11 +27,11 @@ func (m *importer) choose() {
 		delete(m.after, path)
 	}
 	for _, path := range sorted(both(m.before, m.after)) {
-		b := m.before[path]
-		if b == nil {
-			b = m.after[path]
+		secret := secretName(path)
+		for _, b := range [][]byte{m.before[path], m.after[path]} {
+			secret = secret || privateKey(b) || !secrets.Empty() && string(secrets.Bytes(b)) != string(b)
 		}
-		if secretName(path) || privateKey(b) || !secrets.Empty() && string(secrets.Bytes(b)) != string(b) {
+		if secret {
 			hidden = append(hidden, path)
 			drop(path)
 		}
@@ -91,19 +90,25 @@ func Cause(err error) error {
 	return err
 }
 
-// some reads the files below a directory that the calls name.
-func (m *importer) some(dir string) map[string][]byte {
-	out := map[string][]byte{}
-	for name := range m.named() {
-		p := filepath.Join(dir, name)
-		if i, err := os.Lstat(p); !filepath.IsLocal(name) || err != nil || !i.Mode().IsRegular() || i.Size() > fewBytes {
+// some reads the files below a directory that the calls name, and none to which a link leads out of it.
+func (m *importer) some(dir string) (map[string][]byte, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	out, total := map[string][]byte{}, 0
+	for _, name := range sorted(m.named()) {
+		i, err := root.Lstat(name)
+		if err != nil || !i.Mode().IsRegular() || i.Size() > fewBytes || total+int(i.Size()) > maxBytes {
 			continue
 		}
-		if b, err := os.ReadFile(p); err == nil {
+		if b, err := root.ReadFile(name); err == nil {
 			out[name] = b
+			total += len(b)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // named are the words of the calls that may be paths.

@@ -4,6 +4,7 @@
 package run
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path"
@@ -72,39 +73,66 @@ func tree(dir string) (map[string][]byte, error) {
 // linkMark begins what stands for a symbolic link.
 const linkMark = "symbolic link to "
 
-// write writes files below a directory. modes has those that are to be executable; nil = none.
-func write(dir string, files map[string][]byte, executable map[string]bool) error {
+// write writes files below a directory, and nowhere else, wherever links in it lead. what has those that are no plain
+// files, as special returns them.
+func write(dir string, files map[string][]byte, what map[string]fs.FileMode) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
 	for _, name := range sorted(files) {
-		p := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-			return err
-		}
-		if to, link := strings.CutPrefix(string(files[name]), linkMark); link {
-			if err := os.Symlink(to, p); err != nil {
-				return err
-			}
-			continue
-		}
-		mode := os.FileMode(0o644)
-		if executable[name] {
-			mode = 0o755
-		}
-		if err := os.WriteFile(p, files[name], mode); err != nil {
+		if err := put(root, filepath.FromSlash(name), files[name], what[name]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// executables are the files below a directory that may be executed.
-func executables(dir string, files map[string][]byte) map[string]bool {
-	out := map[string]bool{}
+// put writes one file, in the place of one that is there.
+func put(root *os.Root, name string, b []byte, what fs.FileMode) error {
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	if i, err := root.Lstat(name); err == nil && !i.IsDir() {
+		if err := root.Remove(name); err != nil {
+			return err
+		}
+	}
+	if to, marked := strings.CutPrefix(string(b), linkMark); marked && what&fs.ModeSymlink != 0 {
+		return root.Symlink(to, name)
+	}
+	return root.WriteFile(name, b, 0o644|what.Perm())
+}
+
+// special returns those of the files below a directory that are symbolic links, or may be executed.
+func special(dir string, files map[string][]byte) map[string]fs.FileMode {
+	out := map[string]fs.FileMode{}
 	for name := range files {
-		if i, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name))); err == nil && i.Mode().IsRegular() && i.Mode()&0o100 != 0 {
-			out[name] = true
+		switch i, err := os.Lstat(filepath.Join(dir, filepath.FromSlash(name))); {
+		case err != nil:
+		case i.Mode()&fs.ModeSymlink != 0:
+			out[name] = fs.ModeSymlink
+		case i.Mode()&0o100 != 0:
+			out[name] = 0o111
 		}
 	}
 	return out
+}
+
+// removeAll removes a directory with all that is in it, also where that may not be written.
+func removeAll(dir string) error {
+	err := os.RemoveAll(dir)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	_ = filepath.WalkDir(dir, func(p string, e fs.DirEntry, _ error) error { // what cannot be done now RemoveAll reports
+		if e != nil && e.IsDir() {
+			_ = os.Chmod(p, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
 }
 
 func sorted[V any](m map[string]V) []string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -59,7 +60,7 @@ type importer struct {
 
 	t             tokens
 	before, after map[string][]byte
-	executable    map[string]bool
+	special       map[string]fs.FileMode // of before
 	git           bool
 }
 
@@ -182,11 +183,11 @@ func (m *importer) make(name, dir string) (*Imported, error) {
 		return nil, types.Errorf(types.ErrStorage, opImport, m.o.Dir, "%w", err)
 	}
 	defer os.RemoveAll(tmp) // it is gone when it was renamed
-	executable := map[string]bool{}
+	special := map[string]fs.FileMode{}
 	for path, b := range m.before {
-		files["workspace/"+path], executable["workspace/"+path] = b, m.executable[path]
+		files["workspace/"+path], special["workspace/"+path] = b, m.special[path]
 	}
-	err = write(tmp, files, executable)
+	err = write(tmp, files, special)
 	if err == nil {
 		err = os.Chmod(tmp, 0o755)
 	}
@@ -229,7 +230,7 @@ func (m *importer) files(ctx context.Context) error {
 		}
 		if m.before, err = tree(begin); types.CodeOf(err) == types.ErrExhausted {
 			m.note("there are too many files in %s: those that its calls name are taken", begin)
-			m.before, err = m.some(begin), nil
+			m.before, err = m.some(begin)
 		}
 		if err != nil {
 			return types.Errorf(types.ErrStorage, opImport, begin, "%w", err)
@@ -246,19 +247,24 @@ func (m *importer) files(ctx context.Context) error {
 			last = max(last, t.Step)
 		}
 		end := ""
-		for ; last > 0 && end == ""; last-- { // the last step may have been cut off
-			if end, _, err = m.kept(ctx, last, "end"); err != nil {
-				end = ""
+		for ; last > 0; last-- { // the last step may have been cut off
+			if end, _, err = m.kept(ctx, last, "end"); types.CodeOf(err) != types.ErrNotFound {
+				break
 			}
 		}
-		if end != "" {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			m.note("the files at its end cannot be had (%v): nothing is said of them", Cause(err))
+		case end != "":
 			if m.after, err = tree(end); err != nil {
 				return err
 			}
 		}
 	}
 	m.git = root == "git"
-	m.executable = executables(begin, m.before)
+	m.special = special(begin, m.before)
 	m.choose()
 	return nil
 }
@@ -302,5 +308,5 @@ func nameFits(name string) bool {
 	if name == "" || len(name) > 100 || name[0] == '.' || name[0] == '-' {
 		return false
 	}
-	return !strings.ContainsFunc(name, func(r rune) bool { return r > 0x7f || r != '/' && !partOfName(byte(r)) || r == '/' })
+	return !strings.ContainsFunc(name, func(r rune) bool { return r > 0x7f || !partOfName(byte(r)) })
 }

@@ -40,10 +40,12 @@ func Find(dirs []string) ([]string, error) {
 	for _, dir := range dirs {
 		n := len(out)
 		twice := false
-		err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		dir = filepath.Clean(dir)
+		err := filepath.WalkDir(dir+string(filepath.Separator), func(p string, e fs.DirEntry, err error) error { // also if dir is a link
 			if err != nil {
 				return err
 			}
+			p = filepath.Clean(p)
 			if !e.IsDir() {
 				return nil
 			}
@@ -113,6 +115,10 @@ func one(ctx context.Context, dir string, o *Options) (out testcase.Outcome) {
 	defer func() { out.Took = time.Since(began) }()
 	say := func(at, format string, args ...any) {
 		out.Problems = append(out.Problems, testcase.Problem{At: at, What: fmt.Sprintf(format, args...)})
+	}
+	if ctx.Err() != nil {
+		say("", "interrupted")
+		return out
 	}
 	c, err := testcase.Read(dir)
 	if err != nil {

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,7 +59,8 @@ func TestSecretsAreNotHandedOn(t *testing.T) {
 	m := &importer{top: &ipc.ExportedProc{}, o: ImportOptions{Env: []string{"API_TOKEN=s3cret-value-1234", "HOME=/h"}}, before: map[string][]byte{
 		"a.go": []byte("package a"), ".env": []byte("A=1"), ".env.example": []byte("A="), "deploy/server.key": []byte("x"), "id_rsa": []byte("x"),
 		"notes.txt": []byte("the token is s3cret-value-1234"), "cert": []byte("-----BEGIN EC PRIVATE KEY-----\nx")}}
-	m.after = map[string][]byte{"b.txt": []byte("s3cret-value-1234"), "c.txt": []byte("fine")}
+	m.before["later.txt"] = []byte("nothing yet")
+	m.after = map[string][]byte{"b.txt": []byte("s3cret-value-1234"), "c.txt": []byte("fine"), "later.txt": []byte("now s3cret-value-1234")}
 	m.choose()
 	if got := fmt.Sprint(sorted(m.before), sorted(m.after)); got != "[.env.example a.go] [c.txt]" {
 		t.Error(got)
@@ -134,6 +136,13 @@ func TestCasesAreFoundBelowDirectories(t *testing.T) {
 	if want := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b/c")}; err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v, %v", got, err)
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := Find([]string{link}); err != nil || len(got) != 2 || got[0] != filepath.Join(link, "a") {
+		t.Errorf("by a link: %v, %v", got, err)
+	}
 	for _, d := range []string{"empty", "missing"} {
 		if _, err := Find([]string{filepath.Join(dir, d)}); types.CodeOf(err) != types.ErrNotFound {
 			t.Errorf("%s: %v", d, err)
@@ -161,14 +170,72 @@ func TestFilesAreCopiedAsTheyAre(t *testing.T) {
 	if err != nil || fmt.Sprint(sorted(files)) != "[a.sh b link]" {
 		t.Fatalf("%v, %v", sorted(files), err)
 	}
-	if err := write(to, files, executables(from, files)); err != nil {
+	if err := write(to, files, special(from, files)); err != nil {
 		t.Fatal(err)
 	}
 	again, err := tree(to)
-	if err != nil || len(testcase.Statuses(files, again)) != 0 || !executables(to, again)["a.sh"] || executables(to, again)["b"] {
+	if err != nil || len(testcase.Statuses(files, again)) != 0 || special(to, again)["a.sh"] == 0 || special(to, again)["b"] != 0 || special(to, again)["link"] != fs.ModeSymlink {
 		t.Errorf("%v, %v", again, err)
 	}
 	if files, err := tree(filepath.Join(from, "missing")); err != nil || len(files) != 0 {
 		t.Errorf("%v, %v", files, err)
+	}
+}
+
+// What is said of a link stands in the expected files as a text, and a file that only reads like one stays a file.
+func TestATextThatReadsLikeALinkIsNone(t *testing.T) {
+	dir := t.TempDir()
+	text := []byte(linkMark + "b")
+	if err := write(dir, map[string][]byte{"workspace/link": text, "expected/link": text}, map[string]fs.FileMode{"workspace/link": fs.ModeSymlink}); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "expected/link")); err != nil || string(b) != string(text) {
+		t.Errorf("%q, %v", b, err)
+	}
+	if to, err := os.Readlink(filepath.Join(dir, "workspace/link")); err != nil || to != "b" {
+		t.Errorf("%q, %v", to, err)
+	}
+}
+
+// Links in a workspace lead neither what is written nor what is read out of it.
+func TestNoLinkLeadsOutOfAWorkspace(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "there"), []byte("private"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(other, filepath.Join(dir, "out")); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(dir, map[string][]byte{"out/new": []byte("x")}, nil); err == nil {
+		t.Error("it was written through a link")
+	}
+	if l, err := os.ReadDir(other); err != nil || len(l) != 1 {
+		t.Errorf("%v, %v", l, err)
+	}
+	if err := write(dir, map[string][]byte{"out": []byte("x"), "near": []byte("y")}, nil); err != nil {
+		t.Errorf("a file in the place of a link: %v", err)
+	}
+	if err := os.Symlink(other, filepath.Join(dir, "again")); err != nil {
+		t.Fatal(err)
+	}
+	m := &importer{x: ipc.ExportResponse{Procs: []ipc.ExportedProc{{WorkDir: dir, Turns: []ipc.Turn{{Calls: []ipc.TurnCall{{Input: `{"command":"cat again/there near ../x /etc/passwd"}`}}}}}}}}
+	m.top = &m.x.Procs[0]
+	if files, err := m.some(dir); err != nil || fmt.Sprint(sorted(files)) != "[near]" {
+		t.Errorf("%v, %v", sorted(files), err)
+	}
+}
+
+func TestWhatMayNotBeWrittenIsRemoved(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a")
+	if err := os.MkdirAll(filepath.Join(dir, "b", "c"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{filepath.Join(dir, "b"), dir} {
+		if err := os.Chmod(d, 0o500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := removeAll(dir); err != nil {
+		t.Error(err)
 	}
 }

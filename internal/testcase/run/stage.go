@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -117,39 +119,45 @@ func (s *stage) furnish() error {
 			return fmt.Errorf("%s: the workspace %s is no directory", c.At("workspace"), from)
 		}
 	}
-	files, err := tree(from)
-	if err == nil {
-		err = write(s.work, files, executables(from, files))
-	}
-	if err != nil {
+	if err := s.lay("", from); err != nil {
 		return err
 	}
 	for _, to := range sorted(c.Overlay) {
 		from := filepath.Join(c.Dir, c.Overlay[to])
 		i, err := os.Stat(from)
+		switch {
+		case err != nil:
+		case i.IsDir():
+			err = s.lay(to, from)
+		default:
+			var b []byte
+			if b, err = os.ReadFile(from); err == nil {
+				err = write(s.work, map[string][]byte{to: b}, map[string]fs.FileMode{to: i.Mode() & 0o111})
+			}
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.At("overlay."+to), err)
 		}
-		at := filepath.Join(s.work, to)
-		if !i.IsDir() {
-			b, err := os.ReadFile(from)
-			if err == nil {
-				err = write(filepath.Dir(at), map[string][]byte{filepath.Base(at): b}, map[string]bool{filepath.Base(at): i.Mode()&0o100 != 0})
-			}
-			if err != nil {
-				return err
-			}
-			continue
-		}
-		files, err := tree(from)
-		if err == nil {
-			err = write(at, files, executables(from, files))
-		}
-		if err != nil {
-			return err
-		}
 	}
 	return nil
+}
+
+// lay copies the files below a directory into one of the workspace.
+func (s *stage) lay(to, from string) error {
+	files, err := tree(from)
+	if err != nil {
+		return err
+	}
+	what := special(from, files)
+	if to != "" {
+		moved, as := map[string][]byte{}, map[string]fs.FileMode{}
+		for name, b := range files {
+			at := path.Join(filepath.ToSlash(to), name)
+			moved[at], as[at] = b, what[name]
+		}
+		files, what = moved, as
+	}
+	return write(s.work, files, what)
 }
 
 // passed are the variables of the caller that a case gets: what it takes to find programs.
@@ -256,16 +264,8 @@ func (s *stage) request() (*ipc.SpawnRequest, error) {
 
 // result waits for what the process has started, and collects what came of all.
 func (s *stage) result(ctx context.Context, w *ipc.WaitResponse) (*testcase.Run, error) {
-	list, err := ipc.Call(ctx, s.client, ipc.ListProcs, ipc.ListRequest{})
-	if err != nil {
+	if err := s.others(ctx, w.UUID); err != nil {
 		return nil, err
-	}
-	for i := range list.Procs {
-		if p := &list.Procs[i]; p.UUID != w.UUID && p.State != "dead" && p.State != "suspended" {
-			if _, err := ipc.Call(ctx, s.client, ipc.Wait, ipc.WaitRequest{Target: p.UUID.String()}); err != nil && types.CodeOf(err) != types.ErrNotFound {
-				return nil, err
-			}
-		}
 	}
 	x, err := ipc.Call(ctx, s.client, ipc.ExportRun, ipc.TargetRequest{Target: w.UUID.String()})
 	if err != nil {
@@ -288,6 +288,29 @@ func (s *stage) result(ctx context.Context, w *ipc.WaitResponse) (*testcase.Run,
 		}
 	}
 	return &testcase.Run{Exit: w.Exit.Code, Reason: t.out(w.Exit.Reason), Result: t.out(w.Result), Calls: callsOf(&x, t, same), Before: s.before, After: after}, nil
+}
+
+// others waits for all processes but one, also for those that are started meanwhile.
+func (s *stage) others(ctx context.Context, but types.UUID) error {
+	waited := map[types.UUID]bool{but: true}
+	for n := 0; n < len(waited); {
+		n = len(waited)
+		list, err := ipc.Call(ctx, s.client, ipc.ListProcs, ipc.ListRequest{})
+		if err != nil {
+			return err
+		}
+		for i := range list.Procs {
+			p := &list.Procs[i]
+			if waited[p.UUID] || p.State == "dead" || p.State == "suspended" {
+				continue
+			}
+			waited[p.UUID] = true
+			if _, err := ipc.Call(ctx, s.client, ipc.Wait, ipc.WaitRequest{Target: p.UUID.String()}); err != nil && types.CodeOf(err) != types.ErrNotFound {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // stuck says what a case that takes too long is doing.
@@ -353,11 +376,11 @@ func (s *stage) close() error {
 		return fmt.Errorf("the warden of its daemon, with pid %d, does not end: something that its agents have started cannot be killed; its files are in %s", s.warden, s.dir)
 	}
 	for range 3 { // a command that was killed may still be writing
-		if err := os.RemoveAll(s.dir); err == nil {
+		if err := removeAll(s.dir); err == nil {
 			return nil
 		}
 	}
-	return os.RemoveAll(s.dir)
+	return removeAll(s.dir)
 }
 
 // holder returns who holds the lock of the daemon's data, or nobody.
