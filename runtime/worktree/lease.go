@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -80,10 +81,13 @@ func (l ledger) writeLease(r *leaseRecord) error {
 	return l.save(l.leasePath(r.Key), r)
 }
 
-// leases returns the records of all leases.
+// leases returns the records of all leases that can be read, and an error if there are others.
 func (l ledger) leases() (out []*leaseRecord, err error) {
 	entries, err := l.fs.ReadDir(filepath.Dir(l.leasePath("")))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, types.Errorf(types.ErrStorage, "Leases", leaseDir, "%w", err)
 	}
 	for _, e := range entries {
@@ -91,15 +95,13 @@ func (l ledger) leases() (out []*leaseRecord, err error) {
 		if !ok || checkSession("Leases", strings.TrimSuffix(key, rootMark)) != nil {
 			continue
 		}
-		r, err := l.readLease(key)
-		if err != nil {
-			return nil, err
-		}
+		r, bad := l.readLease(key)
+		err = errors.Join(err, bad)
 		if r != nil {
 			out = append(out, r)
 		}
 	}
-	return out, nil
+	return out, err
 }
 
 // Leases are those of the checkouts and roots of a Manager. Safe for concurrent use, as the Manager is.
@@ -108,7 +110,8 @@ type Leases struct{ m *Manager }
 // NewLeases returns the leases of a manager.
 func NewLeases(m *Manager) Leases { return Leases{m} }
 
-// All returns all leases that have not been released, in the order of what they are for.
+// All returns all leases that have not been released, in the order of what they are for, and an error if some cannot
+// be read.
 func (o Leases) All() ([]Lease, error) {
 	all, err := o.m.ledger.leases()
 	out := make([]Lease, 0, len(all))
@@ -164,23 +167,20 @@ func (o Leases) Take(ctx context.Context, id string, ttl time.Duration) (Lease, 
 
 // keyOf returns the name of the record of a session, or of a root with an id.
 func (o Leases) keyOf(id string) (string, error) {
-	if r, err := o.m.ledger.rootByID(id); err != nil || r != nil {
-		if err != nil {
-			return "", err
-		}
+	r, err := o.m.ledger.rootByID(id)
+	if r != nil {
 		return r.Key, nil
 	}
-	_, err := o.m.Result(id)
-	return id, err
+	if _, unknown := o.m.Result(id); unknown != nil {
+		return id, cmp.Or(err, unknown)
+	}
+	return id, nil
 }
 
 // Release says that what a session has brought is in good hands: its checkout is not kept for that
 // any longer. Reap does what is left to do. A lease that is not known has been released before.
 func (o Leases) Release(ctx context.Context, leaseID string) error {
 	all, err := o.m.ledger.leases()
-	if err != nil {
-		return err
-	}
 	for _, l := range all {
 		if l.ID == leaseID {
 			return o.change(ctx, l, func(_ context.Context, r *leaseRecord) error {
@@ -189,7 +189,7 @@ func (o Leases) Release(ctx context.Context, leaseID string) error {
 			})
 		}
 	}
-	return nil
+	return err
 }
 
 // change does something with a lease that is still the same once its checkout is locked.

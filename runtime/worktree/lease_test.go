@@ -217,6 +217,36 @@ func TestLeasesAreSeenToAFewAtATime(t *testing.T) {
 	})
 }
 
+// A record that cannot be read is told of, and keeps nobody from the others.
+func TestADamagedRecordBindsNoOtherLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := manager(t, Options{CommandRunner: (&fake{}).plain})
+		emptyOnes(t, m, "a", "b", "c")
+		mustLease(t, m, "a", time.Second)
+		b := mustLease(t, m, "b", time.Hour)
+		for _, path := range []string{m.ledger.leasePath("a0"), m.ledger.path("r" + rootMark)} {
+			if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustLease(t, m, "c", time.Hour)
+		<-time.After(time.Second)
+		o := NewLeases(m)
+		if n, err := o.Reap(t.Context()); n != 1 || types.CodeOf(err) != types.ErrStorage {
+			t.Errorf("%d leases have ended, %v", n, err)
+		}
+		if err := o.Release(t.Context(), b.ID); err != nil {
+			t.Error(err)
+		}
+		if list, err := o.All(); len(list) != 2 || list[0].State != LeaseReleasePending || err == nil {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if err := o.Release(t.Context(), "wtl_none"); err == nil {
+			t.Error("the lease that cannot be read may be the one")
+		}
+	})
+}
+
 func TestLeasesThatCannotBeMeant(t *testing.T) {
 	m := manager(t, Options{CommandRunner: (&fake{}).plain})
 	for _, id := range []string{"", "../x", "none", "wac_none"} {

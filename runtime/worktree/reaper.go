@@ -25,12 +25,10 @@ func leaseRetry(tries int) time.Duration {
 
 // Reap sees to the leases that have ended, those first that have waited longest, and returns how
 // many are not there any more. At most 32 are looked at; the rest is for the next call. What fails is
-// tried again by a later call, after 30 seconds first and 5 minutes at most.
+// tried again by a later call, after 30 seconds first and 5 minutes at most. A lease that cannot be read is an error,
+// and keeps nobody from seeing to the others.
 func (o Leases) Reap(ctx context.Context) (ended int, err error) {
 	all, err := o.m.ledger.leases()
-	if err != nil {
-		return 0, err
-	}
 	now := time.Now()
 	all = slices.DeleteFunc(all, func(r *leaseRecord) bool { return !r.over(now) })
 	slices.SortStableFunc(all, func(a, b *leaseRecord) int { return a.due().Compare(b.due()) })
@@ -60,7 +58,7 @@ func (o Leases) Reap(ctx context.Context) (ended int, err error) {
 			errs[i] = nil
 		}
 	}
-	return ended, errors.Join(errs...)
+	return ended, errors.Join(err, errors.Join(errs...))
 }
 
 // errNotYet says that a lease is not to be seen to now.

@@ -133,30 +133,31 @@ func (l ledger) writeRoot(r *rootRecord) error {
 	return l.save(l.path(r.Key), r)
 }
 
-// roots returns the records of all roots that are ready.
+// roots returns the records of all roots that are ready and can be read, and an error if there are others.
 func (l ledger) roots() (out []*rootRecord, err error) {
 	entries, err := l.fs.ReadDir(l.dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
 		return nil, types.Errorf(types.ErrStorage, "Roots", l.dir, "%w", err)
 	}
 	for _, e := range entries {
 		if name, ok := strings.CutSuffix(e.Name(), rootMark+".json"); ok {
-			r, err := l.readRoot(name + rootMark)
-			if err != nil {
-				return nil, err
-			}
+			r, bad := l.readRoot(name + rootMark)
+			err = errors.Join(err, bad)
 			if r != nil && r.State == stateReady {
 				out = append(out, r)
 			}
 		}
 	}
-	return out, nil
+	return out, err
 }
 
-// rootByID returns the record of a root; nil if there is none.
+// rootByID returns the record of a root; nil if there is none. One that cannot be read may be it.
 func (l ledger) rootByID(id string) (*rootRecord, error) {
 	all, err := l.roots()
-	if i := slices.IndexFunc(all, func(r *rootRecord) bool { return r.ID == id }); i >= 0 && err == nil {
+	if i := slices.IndexFunc(all, func(r *rootRecord) bool { return r.ID == id }); i >= 0 {
 		return all[i], nil
 	}
 	return nil, err
