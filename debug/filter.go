@@ -41,7 +41,7 @@ func ClassesOf(e *event.Event) []string {
 		return []string{"signal"}
 	case event.Spawned, event.Exited, event.Reaped, event.Reparented, event.StateChanged, event.Grouped, event.NodeChanged:
 		return []string{"process"}
-	case event.Waiting, event.Stalled:
+	case event.Waiting, event.Stalled, event.Leased:
 		return []string{"wait"}
 	case event.Messaged, event.Delivered:
 		return []string{"message"}
@@ -117,7 +117,7 @@ func (f *Filter) Matcher() (func(*event.Event) bool, error) {
 			return false
 		case path != nil && !onPath(path, strings.Contains(by.Path, "/"), e):
 			return false
-		case by.Log && e.Kind != event.LogLine && e.Kind != event.Stalled && !Failed(e):
+		case by.Log && e.Kind != event.LogLine && e.Kind != event.Stalled && !unowned(e) && !Failed(e):
 			return false
 		case len(by.Categories) > 0 && !slices.Contains(by.Categories, CategoryOf(e)):
 			return false
@@ -154,6 +154,9 @@ func Failed(e *event.Event) bool {
 	}
 	return e.Err != "" || e.Code != ""
 }
+
+// unowned reports whether an event says that the session of a process is not, or may not be, ours.
+func unowned(e *event.Event) bool { return e.Kind == event.Leased && e.Result != "ours" }
 
 // timed reports whether the duration of an event is that of something that was done.
 func timed(e *event.Event) bool {

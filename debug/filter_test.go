@@ -34,6 +34,8 @@ var all = map[string]event.Event{
 	"goes on":   {Kind: event.Stalled, Result: "over"},
 	"missing":   {Kind: event.Lag},
 	"of a node": {Kind: event.NodeChanged, Result: "failed"},
+	"leased":    {Kind: event.Leased, Result: "ours", Dur: time.Hour},
+	"lost":      {Kind: event.Leased, Result: "lost"},
 }
 
 // picked are the names of those that a filter picks, but for what is always picked.
@@ -65,10 +67,10 @@ func TestEveryPartOfAFilterCountsAndTheyHaveToFitTogether(t *testing.T) {
 		{Filter{Classes: []string{"tool", "!fs"}}, "mcp, other, shell"},
 		{Filter{Classes: []string{"fs", "shell", "signal"}}, "fs, fs bad, pause, shell, signal"},
 		{Filter{Classes: []string{"mcp"}}, "mcp, mount"},
-		{Filter{Classes: []string{"!tool", "!llm", "!log", "!process", "!step", "!storage"}}, "goes on, mount, pause, signal, stalled, wait"},
+		{Filter{Classes: []string{"!tool", "!llm", "!log", "!process", "!step", "!storage"}}, "goes on, leased, lost, mount, pause, signal, stalled, wait"},
 		{Filter{Classes: []string{"open"}}, "fs bad"},
 		{Filter{Classes: []string{"Write", "!llm"}}, "fs, mcp, shell"},
-		{Filter{Classes: []string{"process", "wait"}}, "budget, exit, exit bad, goes on, of a node, stalled, wait"},
+		{Filter{Classes: []string{"process", "wait"}}, "budget, exit, exit bad, goes on, leased, lost, of a node, stalled, wait"},
 		{Filter{Failed: true}, "budget, exit bad, fs bad, of a node, storage"},
 		{Filter{Failed: true, Classes: []string{"tool"}}, "fs bad"},
 		{Filter{Slow: time.Second}, "llm, mount, shell, step"},
@@ -81,8 +83,8 @@ func TestEveryPartOfAFilterCountsAndTheyHaveToFitTogether(t *testing.T) {
 		{Filter{Path: "src/[m]*.go"}, "fs"},
 		{Filter{Path: "*.go", Classes: []string{"shell"}}, ""},
 		{Filter{Path: "/mnt/**", Slow: time.Second}, "mount"},
-		{Filter{Log: true}, "budget, exit bad, fs bad, goes on, of a node, output, stalled, storage, think, warning"},
-		{Filter{Log: true, Level: LevelWarning}, "budget, exit bad, fs bad, of a node, stalled, storage, warning"},
+		{Filter{Log: true}, "budget, exit bad, fs bad, goes on, lost, of a node, output, stalled, storage, think, warning"},
+		{Filter{Log: true, Level: LevelWarning}, "budget, exit bad, fs bad, lost, of a node, stalled, storage, warning"},
 		{Filter{Log: true, Level: LevelError}, "exit bad, fs bad, of a node, storage"},
 		{Filter{Log: true, Level: LevelInfo, Categories: []string{"output", "think"}}, "output"},
 	} {
