@@ -95,7 +95,7 @@ func (d conversations) list(ctx context.Context, peer *ipc.Peer, req ipc.Message
 	if err := fillMessages(&req); err != nil {
 		return ipc.MessagesResponse{}, err
 	}
-	t, err := inspector{d.Daemon}.find(peer, "list_messages", req.Target)
+	t, err := d.find(peer, "list_messages", req.Target)
 	if err != nil {
 		return ipc.MessagesResponse{}, err
 	}

@@ -18,7 +18,7 @@ import (
 // hub is the one owner of what watchers see. It works only while somebody watches: it follows the event log, is told of the changes
 // that have no event, reads the rows that have changed and no others, and makes each frame once for all who have asked for the same.
 //
-// Its lock is a leaf: it is taken under locks of the kernel and of the index.
+// touch is called under locks of the kernel and of the index: the lock of a shift is a leaf.
 type hub struct {
 	now atomic.Pointer[shift] // nil while nobody watches
 

@@ -88,7 +88,7 @@ func (sub *subscriber) take() (f *frame, missed *ipc.Missed, ok bool) {
 		}
 		return nil, nil, false
 	}
-	f, sub.queue = sub.queue[0], sub.queue[1:]
+	f, sub.queue[0], sub.queue = sub.queue[0], nil, sub.queue[1:] // it may be large, and nothing keeps it here
 	missed, sub.gap, sub.seq = sub.gap, nil, f.seq
 	return f, missed, true
 }

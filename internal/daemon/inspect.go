@@ -30,24 +30,9 @@ type past struct {
 // living reports whether the process runs, or is paused.
 func (p *past) living() bool { return p.live != nil && p.live.State < types.StateZombie }
 
-// find finds the process that a caller names, to read what it did and said. A caller inside an agent sees the
-// agent's own subtree only.
-func (d inspector) find(peer *ipc.Peer, op, text string) (target, error) {
-	t, err := processes{d.Daemon}.resolve(text)
-	if err != nil {
-		return t, err
-	}
-	if owner, inside := d.agentOf(peer); inside && !d.descends(t, owner) {
-		e := outside(op, owner, "see the records of its own subtree only")
-		e.PID = t.pid
-		return target{}, e
-	}
-	return t, nil
-}
-
 // past finds the process that a caller names, as find does, and reads its history.
 func (d inspector) past(ctx context.Context, peer *ipc.Peer, op, text string) (*past, error) {
-	t, err := d.find(peer, op, text)
+	t, err := processes{d.Daemon}.find(peer, op, text)
 	if err != nil {
 		return nil, err
 	}

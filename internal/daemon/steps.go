@@ -14,7 +14,7 @@ func (d processes) listSteps(ctx context.Context, peer *ipc.Peer, req ipc.StepsR
 	if err := fillSteps(&req); err != nil {
 		return ipc.ListStepsResponse{}, err
 	}
-	t, err := inspector{d.Daemon}.find(peer, "list_steps", req.Target)
+	t, err := d.find(peer, "list_steps", req.Target)
 	if err != nil {
 		return ipc.ListStepsResponse{}, err
 	}
@@ -60,7 +60,7 @@ func fillSteps(req *ipc.StepsRequest) error {
 }
 
 func (d processes) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepRequest) (ipc.StepDetail, error) {
-	t, err := inspector{d.Daemon}.find(peer, "get_step_detail", req.Target)
+	t, err := d.find(peer, "get_step_detail", req.Target)
 	if err != nil {
 		return ipc.StepDetail{}, err
 	}

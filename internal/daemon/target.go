@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"rnix/internal/step"
+	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
 )
@@ -58,6 +59,21 @@ func (d processes) resolve(text string) (target, error) {
 		return target{}, err
 	}
 	return target{}, types.Errorf(types.ErrNotFound, "Find", text, "no such process; `rnix ps -a` lists all")
+}
+
+// find finds the process that a caller names, to read what it did and said. A caller inside an agent sees the
+// agent's own subtree only.
+func (d processes) find(peer *ipc.Peer, op, text string) (target, error) {
+	t, err := d.resolve(text)
+	if err != nil {
+		return t, err
+	}
+	if owner, inside := d.agentOf(peer); inside && !(inspector{d.Daemon}).descends(t, owner) {
+		e := outside(op, owner, "see the records of its own subtree only")
+		e.PID = t.pid
+		return target{}, e
+	}
+	return t, nil
 }
 
 // resolveKind finds a process of a kind as resolve does: where a name is that of others, too, it means the one
