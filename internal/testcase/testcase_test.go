@@ -342,9 +342,9 @@ func TestLongListsOfCallsAreCompared(t *testing.T) {
 		{"", strings.Repeat("a", maxCalls+1), MatchExact, "no more than"},
 		{strings.Repeat("a", maxCalls+1), "", MatchExact, "no more than"},
 		{strings.Repeat("a", 3000), strings.Repeat("a", 3000), MatchUnordered, "too many to compare in any order"},
-		{strings.Repeat("a", 1500), strings.Repeat("a", 1500), MatchUnordered, ""},
-		{strings.Repeat("a", 1500), strings.Repeat("a", 1499) + "b", MatchUnordered, "1 expected calls were not made, 1 calls were not expected"},
-		{"x" + strings.Repeat("ab", 2000) + "x", "y" + strings.Repeat("acb", 3000) + "x", MatchExact, "were not made"},
+		{strings.Repeat("a", 1000), strings.Repeat("a", 1000), MatchUnordered, ""},
+		{strings.Repeat("a", 1000), strings.Repeat("a", 999) + "b", MatchUnordered, "1 expected call was not made, 1 call was not expected"},
+		{"x" + strings.Repeat("ab", 2000) + "x", "y" + strings.Repeat("acb", 3000) + "x", MatchExact, "not made"},
 		{strings.Repeat("ab", 2000) + "x", "y" + strings.Repeat("acb", 3000) + "xy", MatchOrdered, ""},
 		{strings.Repeat("ab", 2000) + "zx", "y" + strings.Repeat("acb", 3000) + "xy", MatchOrdered, "expected calls are not among"},
 	} {
