@@ -84,11 +84,14 @@ func passingDaemon(dir string) {
 }
 
 // bombedDaemon has a child that fills the machine, within bounds, with processes that start others and end, and bear no mark.
+// bombMark stands in the environment of what bombedDaemon starts, with its directory: other tests may run the same.
+const bombMark = "bomb_of="
+
 func bombedDaemon(dir string) {
-	underWarden(dir, `for i in 1 2 3; do
-(env -i PATH="$PATH" n=0 x='n=$((n+1)); export n; [ $n -lt 300 ] && sh -c "$x" & sleep 1000 &' setsid sh -c 'eval "$x"' &)
-(env -i PATH="$PATH" n=0 y='n=$((n+1)); export n; [ $n -lt 30000 ] && sh -c "$y" & exit' setsid sh -c 'eval "$y"' &)
-done; sleep 0.5; echo 1; sleep 1000`)
+	underWarden(dir, strings.ReplaceAll(`for i in 1 2 3; do
+(env -i PATH="$PATH" MARK n=0 x='n=$((n+1)); export n; [ $n -lt 300 ] && sh -c "$x" & sleep 1000 &' setsid sh -c 'eval "$x"' &)
+(env -i PATH="$PATH" MARK n=0 y='n=$((n+1)); export n; [ $n -lt 30000 ] && sh -c "$y" & exit' setsid sh -c 'eval "$y"' &)
+done; sleep 0.5; echo 1; sleep 1000`, "MARK", "'"+bombMark+dir+"'"))
 	select {}
 }
 
@@ -198,7 +201,8 @@ func managerOf(t *testing.T, dir string) *Manager {
 }
 
 func TestWhatForksFasterThanItIsFoundEndsWithItsDaemon(t *testing.T) {
-	g := runGuarded(t, "bombed", filepath.Join(t.TempDir(), "children"))
+	dir := filepath.Join(t.TempDir(), "children")
+	g := runGuarded(t, "bombed", dir)
 	g.line()
 	table := below(processTable(), g.ward.PID)
 	if len(table) < 20 {
@@ -207,7 +211,7 @@ func TestWhatForksFasterThanItIsFoundEndsWithItsDaemon(t *testing.T) {
 	signal9(g.daemon)
 	g.end()
 	for _, p := range append(table, processTable()...) {
-		if name, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/environ"); strings.Contains(string(name), "x=n=$((n+1))") || strings.Contains(string(name), "y=n=$((n+1))") {
+		if env, _ := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/environ"); strings.Contains(string(env), bombMark+dir) {
 			t.Errorf("%+v lives on", p)
 		}
 	}
