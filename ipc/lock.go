@@ -37,6 +37,13 @@ func (i LockInfo) Ended() bool {
 	return err == nil && n > 0
 }
 
+// WakeWarden has the warden of a holder that has ended do its work, if somebody has stopped that.
+func (i LockInfo) WakeWarden() {
+	if i.Warden > 1 && i.Ended() {
+		_ = unix.Kill(i.Warden, unix.SIGCONT) // it may be gone: then the lock is free
+	}
+}
+
 // Lock is a lock on a file, held until Close or until the process ends, however it ends. Lock files
 // are never removed: the lock is on the open file, not on the name, and is not inherited. A process that is given
 // the open file holds the lock too.
@@ -112,7 +119,7 @@ func (l *Lock) Close() error { return l.f.Close() }
 // LockHolder reports whether somebody holds the lock on path, and who. It only asks, and never holds
 // the lock itself, not even for a moment. The PID is 0 while the holder has not yet written its note.
 func LockHolder(path string) (info LockInfo, held bool, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) // a pipe of that name would keep us for ever
 	if errors.Is(err, os.ErrNotExist) {
 		return info, false, nil
 	}

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"rnix/types"
 )
 
@@ -64,5 +66,18 @@ func TestALockThatIsSharedIsHeldByBothAndSaysWho(t *testing.T) {
 	_ = sleeper.Wait() // it was killed
 	if !other.Ended() || (LockInfo{}).Ended() {
 		t.Error("who was waited for has not ended, or nobody has")
+	}
+}
+
+func TestAPipeInThePlaceOfALockKeepsNobody(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if info, held, err := LockHolder(path); held {
+		t.Errorf("it is held by %+v, %v", info, err)
+	}
+	if l, err := TakeLock(path, ""); err == nil {
+		t.Errorf("it was taken: %v", l.Close())
 	}
 }

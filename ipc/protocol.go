@@ -75,6 +75,8 @@ type Empty struct{}
 type PingResponse struct {
 	PID     int    `json:"pid"` // OS process id of the daemon
 	Version string `json:"version"`
+	// Stopping says that it takes up nothing any more: who wants something waits for its end, and starts the next one.
+	Stopping bool `json:"stopping,omitempty"`
 }
 
 // Status describes the daemon.

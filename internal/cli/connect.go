@@ -29,7 +29,7 @@ func (a *app) places() (statehome.Places, error) {
 	return p, nil
 }
 
-// connect returns a client of the daemon, and starts it if none runs.
+// connect returns a client of the daemon, and starts it if none runs. One that stops is waited for.
 func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 	if a.client != nil {
 		return a.client, nil
@@ -38,13 +38,22 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := ipc.Ensure(ctx, ipc.EnsureOptions{Socket: p.Socket, DataDir: p.DataDir, Log: p.Log, Env: a.host.Environ,
-		Progress: func(msg string) { a.out.talk("[kernel] %s", msg) }})
-	if err != nil {
-		return nil, misplaced(unreachable(err), p.Socket)
+	for {
+		c, err := ipc.Ensure(ctx, ipc.EnsureOptions{Socket: p.Socket, DataDir: p.DataDir, Log: p.Log, Env: a.host.Environ,
+			Progress: func(msg string) { a.out.talk("[kernel] %s", msg) }})
+		if err != nil {
+			return nil, misplaced(unreachable(err), p.Socket)
+		}
+		a.connected(ctx, c)
+		again, err := outlasts(ctx, a, c, p.DataDir)
+		if !again && err == nil {
+			return c, nil
+		}
+		a.client = nil
+		if err != nil {
+			return nil, err
+		}
 	}
-	a.connected(ctx, c)
-	return c, nil
 }
 
 // misplaced adds to an error what to do if the directory of the socket cannot be one.
@@ -68,6 +77,9 @@ func (a *app) find(ctx context.Context) (*ipc.Client, error) {
 	if types.CodeOf(err) == types.ErrUnavailable {
 		// It may listen elsewhere, as when it was started in another kind of session.
 		holder, held, lerr := ipc.LockHolder(ipc.DataLock(p.DataDir))
+		if lerr == nil && held {
+			holder.WakeWarden()
+		}
 		switch {
 		case lerr != nil || !held || holder.Socket == "" || holder.Ended():
 			return nil, nil

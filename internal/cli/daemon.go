@@ -41,11 +41,10 @@ func daemonStartCmd(a *app) *cobra.Command {
 				}
 				return a.host.Foreground(c.Context())
 			}
-			client, err := a.find(c.Context())
-			if err != nil {
-				return err
+			var before ipc.LockInfo // of nobody, where the places cannot be found: start says why
+			if p, err := a.places(); err == nil {
+				before, _, _ = ipc.LockHolder(ipc.DataLock(p.DataDir))
 			}
-			runs := client != nil
 			s, err := start(c.Context(), a)
 			if err != nil {
 				return err
@@ -65,7 +64,7 @@ func daemonStartCmd(a *app) *cobra.Command {
 				a.out.warn(p)
 			}
 			word := "started"
-			if runs {
+			if s.PID == before.PID {
 				word = "runs already"
 			}
 			a.out.talk("the daemon %s: pid %d, version %s, socket %s", word, s.PID, oneLine(s.Version), oneLine(s.Socket))
@@ -130,18 +129,8 @@ func letGo(ctx context.Context, a *app) {
 	if err != nil {
 		return
 	}
-	late := time.After(stopPatience)
-	for tick := time.Tick(stopPoll); ; {
-		if _, held, err := ipc.LockHolder(ipc.DataLock(p.DataDir)); err != nil || !held {
-			return
-		}
-		select {
-		case <-tick:
-		case <-late:
-			return
-		case <-ctx.Done():
-			return
-		}
+	if holder, held, err := ipc.LockHolder(ipc.DataLock(p.DataDir)); err == nil && held {
+		_ = awaitStop(ctx, p.DataDir, holder.PID, func() {}) // the next one finds what is in its way, and says so
 	}
 }
 
@@ -268,13 +257,6 @@ daemon.auto_resume is false in config.yaml; then they go on with: rnix resume`,
 	}
 }
 
-// How daemonStop waits.
-const (
-	stopPatience = 60 * time.Second
-	stopSilence  = 3 * time.Second // then it is said why nothing is
-	stopPoll     = 10 * time.Millisecond
-)
-
 // daemonStop stops the daemon and waits until it has given its lock back.
 func daemonStop(ctx context.Context, c *ipc.Client, out *output) error {
 	s, err := ipc.Call(ctx, c, ipc.DaemonStatus, ipc.Empty{})
@@ -295,29 +277,13 @@ func daemonStop(ctx context.Context, c *ipc.Client, out *output) error {
 	if _, err := ipc.Call(ctx, c, ipc.Shutdown, ipc.Empty{}); err != nil && !gone(err) {
 		return err
 	}
-	patience := time.NewTimer(stopPatience)
-	defer patience.Stop()
-	slow := time.NewTimer(stopSilence)
-	defer slow.Stop()
-	tick := time.NewTicker(stopPoll)
-	defer tick.Stop()
-	for lock := ipc.DataLock(s.DataDir); ; {
-		holder, held, err := ipc.LockHolder(lock)
-		if err != nil {
-			return err
+	if err := awaitStop(ctx, s.DataDir, s.PID, func() {
+		out.talk("the daemon (pid %d) is stopping; what it waits for stands in its log: %s", s.PID, s.Log)
+	}); err != nil {
+		if types.CodeOf(err) == types.ErrTimeout {
+			return withMend(err, "see its log: "+s.Log)
 		}
-		if !held || holder.PID != s.PID && holder.PID != 0 {
-			break
-		}
-		select {
-		case <-tick.C:
-		case <-slow.C:
-			out.talk("the daemon (pid %d) is stopping; what it waits for stands in its log: %s", s.PID, s.Log)
-		case <-ctx.Done():
-			return types.Errorf(types.ErrCancelled, "Shutdown", "", "%w", context.Cause(ctx))
-		case <-patience.C:
-			return withMend(types.Errorf(types.ErrTimeout, "Shutdown", "", "the daemon (pid %d) is still there after %s", s.PID, stopPatience), "see its log: "+s.Log)
-		}
+		return err
 	}
 	if out.json() {
 		out.object(struct {

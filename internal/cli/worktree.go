@@ -170,7 +170,8 @@ func worktreePRCmd(a *app) *cobra.Command {
 		Short: "print the commands that make a pull request of a work tree",
 		Long: `Pr prints the commands that commit what is not committed yet, push the branch of a work tree, and open a
 pull request for it, as far as the host is known, with what was to be done, what the agent says of it and which
-files are changed as its description. It runs none of them: read them first, then run them, or pipe them into sh.`,
+files are changed as its description. It runs none of them: read them first, then run them, or pipe them into
+sh.`,
 		Example:           examples(`rnix worktree pr fix`, `rnix worktree pr fix | sh -e`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(1, 1, process),

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	rnixctx "rnix/context"
@@ -104,6 +105,7 @@ type Daemon struct {
 	limits     kernel.Limits
 	autoMax    int // how many processes go on by themselves at the start
 	stop       context.CancelFunc
+	stopping   atomic.Bool // set before the first refusal, and never taken back
 }
 
 func newDaemon(opt Options) *Daemon {
@@ -157,6 +159,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	case err = <-served:
 		served <- nil
 	}
+	d.stopping.Store(true)
 	d.log.Info("stopping")
 	sctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
@@ -362,6 +365,7 @@ func (d *Daemon) shutdown(_ context.Context, peer *ipc.Peer, _ ipc.Empty) (ipc.E
 		return ipc.Empty{}, outside("Shutdown", owner, "not stop the daemon")
 	}
 	d.log.Info("asked to stop", "by", peer.PID)
+	d.stopping.Store(true)
 	d.stop()
 	return ipc.Empty{}, nil
 }

@@ -21,7 +21,7 @@ type describer struct{ *Daemon }
 
 func (d describer) handle(s *ipc.Server) {
 	on(d.Daemon, s, ipc.Ping, func(context.Context, *ipc.Peer, ipc.Empty) (ipc.PingResponse, error) {
-		return ipc.PingResponse{PID: os.Getpid(), Version: d.opt.Version}, nil
+		return ipc.PingResponse{PID: os.Getpid(), Version: d.opt.Version, Stopping: d.stopping.Load()}, nil
 	})
 	on(d.Daemon, s, ipc.DaemonStatus, d.status)
 	on(d.Daemon, s, ipc.Providers, d.providers)

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"syscall"
 	"time"
 
 	"rnix/ipc"
@@ -33,8 +32,8 @@ func takeLock(ctx context.Context, d *Daemon) (*ipc.Lock, error) {
 		if herr != nil || held && !holder.Ended() {
 			return nil, err
 		}
-		if held && holder.Warden > 1 {
-			_ = syscall.Kill(holder.Warden, syscall.SIGCONT) // somebody may have stopped it
+		if held {
+			holder.WakeWarden()
 		}
 		select {
 		case <-tick.C:

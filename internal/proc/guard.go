@@ -89,8 +89,18 @@ func disown(m *Manager) {
 		}
 		killed := newTree(root{leader: p.identity}).kill()
 		awaitGone(killed, time.Now().Add(time.Second))
-		m.log.Warn("ended processes that had left the child that started them", "pids", killed)
+		toldOrphans(m.log, killed)
 	}
+}
+
+// pidsOf returns the pids of some processes, in order.
+func pidsOf(ids []identity) []int {
+	out := make([]int, len(ids))
+	for i, id := range ids {
+		out[i] = id.PID
+	}
+	slices.Sort(out)
+	return out
 }
 
 // below returns those of a table that live and descend from a process, in any order.

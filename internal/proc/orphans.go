@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"log/slog"
 	"os"
 	ossignal "os/signal"
 	"syscall"
@@ -63,12 +64,19 @@ func (m *Manager) tend(seen map[identity]bool, last bool) (unsure map[identity]b
 		case seen[p.identity] || last:
 			killed := newTree(root{leader: p.identity}).kill()
 			awaitGone(killed, time.Now().Add(time.Second))
-			m.log.Warn("ended processes that had left the child that started them", "pids", killed)
+			toldOrphans(m.log, killed)
 		default:
 			unsure[p.identity] = true
 		}
 	}
 	return unsure
+}
+
+// toldOrphans says in the log who was ended; some end by themselves before.
+func toldOrphans(log *slog.Logger, killed []identity) {
+	if len(killed) > 0 {
+		log.Warn("ended processes that had left the child that started them", "pids", pidsOf(killed))
+	}
 }
 
 // adopted reports whether a child of ours can only be an orphan. What we start ourselves stays in our

@@ -296,15 +296,6 @@ func nameAll(names map[int]string, of []identity) string {
 	return strings.Join(out, ", ")
 }
 
-func pidsOf(ids []identity) []int {
-	out := make([]int, len(ids))
-	for i, id := range ids {
-		out[i] = id.PID
-	}
-	slices.Sort(out)
-	return out
-}
-
 // endAs ends this program as another one has ended.
 func endAs(status unix.WaitStatus) {
 	if !status.Signaled() {
