@@ -183,7 +183,7 @@ type ProcDetail struct {
 
 // EventsRequest selects events.
 type EventsRequest struct {
-	Target   string       `json:"target,omitempty"`    // empty = all processes
+	Target   string       `json:"target,omitempty"`    // empty = all processes; inside an agent, its own subtree
 	Tree     bool         `json:"tree,omitempty"`      // with the descendants of Target
 	From     uint64       `json:"from,omitempty"`      // first sequence number; 0 = from now on
 	History  bool         `json:"history,omitempty"`   // begin with what is still known of the past

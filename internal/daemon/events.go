@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
 
 	"rnix/internal/event"
 	"rnix/ipc"
@@ -19,10 +20,16 @@ const (
 type eventReader struct{ processes }
 
 // streamEvents sends events: first those of the past that were asked for, from the files of histories, then
-// those of the log as they come.
-func (d eventReader) streamEvents(ctx context.Context, _ *ipc.Peer, req ipc.EventsRequest, out *ipc.Stream) error {
+// those of the log as they come. A caller inside an agent gets those of the agent's own subtree only.
+func (d eventReader) streamEvents(ctx context.Context, peer *ipc.Peer, req ipc.EventsRequest, out *ipc.Stream) error {
 	written := d.files.Written() // before we look who lives: what is born later is in the log behind it
-	f, err := d.filter(&req)
+	switch owner, inside := d.agentOf(peer); {
+	case inside && owner == 0:
+		return outside("Events", owner, "")
+	case inside && req.Target == "" && len(req.Targets) == 0:
+		req.Target, req.Tree = strconv.FormatInt(int64(owner), 10), true
+	}
+	f, err := d.filter(peer, &req)
 	if err != nil {
 		return err
 	}

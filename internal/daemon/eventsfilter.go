@@ -21,8 +21,8 @@ type filter struct {
 	stored  map[types.UUID]storedFrom // where files begin
 }
 
-// filter reads a request. Targets that cannot be found and a filter that cannot be are errors.
-func (d eventReader) filter(req *ipc.EventsRequest) (*filter, error) {
+// filter reads a request. Targets that cannot be found, or that the caller may not see, and a filter that cannot be are errors.
+func (d eventReader) filter(peer *ipc.Peer, req *ipc.EventsRequest) (*filter, error) {
 	match, err := req.Filter.Matcher()
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (d eventReader) filter(req *ipc.EventsRequest) (*filter, error) {
 	f := &filter{req: req, match: match, some: len(names) > 0, ids: map[types.UUID]bool{}, named: map[types.UUID]bool{}, pids: map[types.PID]bool{}, running: map[types.UUID]bool{},
 		sent: map[types.UUID]uint64{}, stored: map[types.UUID]storedFrom{}}
 	for _, name := range names {
-		t, err := d.resolve(name)
+		t, err := d.find(peer, "Events", name)
 		if err != nil {
 			return nil, err
 		}
@@ -58,13 +58,13 @@ func (d eventReader) filter(req *ipc.EventsRequest) (*filter, error) {
 // below adds the processes below those that were named, dead ones too, if they were asked for, and where the
 // files of all begin.
 func (d eventReader) below(f *filter) {
-	kids := map[types.UUID][]types.UUID{}
+	kids, parents := map[types.UUID][]types.UUID{}, map[types.UUID]types.UUID{}
 	for _, info := range d.journal.Index().List() {
-		kids[info.ParentUUID] = append(kids[info.ParentUUID], info.UUID)
+		kids[info.ParentUUID], parents[info.UUID] = append(kids[info.ParentUUID], info.UUID), info.ParentUUID
 		f.stored[info.UUID] = storedFrom{info.CreatedAt, info.PID}
 	}
 	for _, i := range d.kernel.List() {
-		if p, err := d.kernel.Info(i.PPID); err == nil && !slices.Contains(kids[p.UUID], i.UUID) {
+		if p, err := d.kernel.Info(i.PPID); err == nil && parents[i.UUID] != p.UUID {
 			kids[p.UUID] = append(kids[p.UUID], i.UUID)
 		}
 		f.stored[i.UUID] = storedFrom{f.stored[i.UUID].at, i.PID}
