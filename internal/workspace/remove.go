@@ -91,6 +91,9 @@ func (k *Keeper) Remove(ctx context.Context, dir string) (Report, error) {
 	if pid, name := workerIn(dir); pid != 0 {
 		return rep, conflict(dir, "process %d (%s) works there: end it first", pid, name)
 	}
+	if err := durable.CheckMounts(dir); err != nil {
+		return rep, err
+	}
 	rep.Removed = rec.Files
 	delete(h.shadows, dir)
 	delete(h.caches, dir)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/durable"
 	"rnix/internal/testcase"
 	"rnix/types"
 )
@@ -120,8 +121,12 @@ func special(dir string, files map[string][]byte) map[string]fs.FileMode {
 	return out
 }
 
-// removeAll removes a directory with all that is in it, also where that may not be written.
+// removeAll removes a directory with all that is in it, also where that may not be written. One in which something is mounted it
+// leaves alone.
 func removeAll(dir string) error {
+	if err := durable.CheckMounts(dir); err != nil {
+		return err
+	}
 	err := os.RemoveAll(dir)
 	if !errors.Is(err, fs.ErrPermission) {
 		return err

@@ -71,7 +71,7 @@ func sweepOne(dir string) {
 	if _, held, err := ipc.LockHolder(ipc.DataLock(filepath.Join(dir, "data"))); err != nil || held {
 		return // its daemon ends by itself when it is idle
 	}
-	_ = os.RemoveAll(dir) // what stays is removed the next time
+	_ = removeAll(dir) // what stays is removed the next time
 }
 
 // mine reports whether a file is of a kind, belongs to this user, and nobody else may write to it.
