@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rnix/internal/event"
+	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/runtime/statehome"
 	"rnix/types"
@@ -23,6 +24,9 @@ import (
 var update = flag.Bool("update", false, "write what the scripts compare with anew")
 
 func TestMain(m *testing.M) {
+	if code, asked := testenv.Daemon(); asked {
+		os.Exit(code)
+	}
 	testscript.Main(m, map[string]func(){"rnix": main})
 }
 

@@ -63,7 +63,7 @@ func inProcess(t testing.TB, procs int) (*Daemon, *ipc.Client, []*kernel.Process
 		}
 		_ = os.RemoveAll(dir)
 	})
-	out, err := storm.Spawn(ctx, d.kernel, procs, dir)
+	out, err := storm.Spawn(ctx, d.kernel, procs, dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,8 @@ const stormEnv = "RNIX_TESTENV_STORM"
 // stormRequest asks for a storm. With Rate 0 it only starts processes.
 type stormRequest struct {
 	Procs int
-	Rate  int // events in a second
+	Tree  bool // all below the first
+	Rate  int  // events in a second
 	Span  time.Duration
 }
 
@@ -49,6 +50,17 @@ type Storm struct {
 // NewStorm starts a system with so many processes that do nothing.
 func NewStorm(t testing.TB, procs int, env ...string) *Storm {
 	t.Helper()
+	return newStorm(t, stormRequest{Procs: procs}, env)
+}
+
+// NewStormTree is NewStorm with all processes below the first, p0.
+func NewStormTree(t testing.TB, procs int, env ...string) *Storm {
+	t.Helper()
+	return newStorm(t, stormRequest{Procs: procs, Tree: true}, env)
+}
+
+func newStorm(t testing.TB, r stormRequest, env []string) *Storm {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "storm") // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +68,7 @@ func NewStorm(t testing.TB, procs int, env ...string) *Storm {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &Storm{socket: filepath.Join(dir, "s")}
 	s.System = New(t, append(env, stormEnv+"="+s.socket)...)
-	if _, err := s.ask(t.Context(), stormRequest{Procs: procs}); err != nil {
+	if _, err := s.ask(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -161,7 +173,7 @@ func storms(ctx context.Context, socket string, k *kernel.KernelImpl, events *ev
 			switch {
 			case err != nil:
 			case r.Procs > 0:
-				procs, err = storm.Spawn(ctx, k, r.Procs, filepath.Dir(socket))
+				procs, err = storm.Spawn(ctx, k, r.Procs, filepath.Dir(socket), r.Tree)
 			case len(procs) > 0:
 				said.Blown, said.Last = *storm.Blow(ctx, k, events, procs, r.Rate, r.Span, true), storm.End(events)
 			}

@@ -122,3 +122,23 @@ func headed(t *Theme, head string, w, h int, body string) string {
 	}
 	return head + "\n" + body
 }
+
+// filled puts what a pane says of itself into at most n lines above what it shows; what has no room is cut off.
+func filled(t *Theme, parts []string, w, n int) []string {
+	lines := []string{""}
+	for i, p := range parts {
+		last := len(lines) - 1
+		switch {
+		case i == 0:
+			lines[last] = p
+		case len(lines) < n && t.cells(lines[last]+t.dot()+p) > w:
+			lines = append(lines, p)
+		default:
+			lines[last] += t.dot() + p
+		}
+	}
+	for i := range lines {
+		lines[i] = t.paint(dim, t.cut(lines[i], w))
+	}
+	return lines
+}

@@ -25,6 +25,9 @@ const (
 	catLost   category = "lost" // what was missed; always shown
 )
 
+// hideable are those that somebody can hide, in the order in which they are told.
+var hideable = []category{catThink, catTool, catOutput, catWarn, catLife}
+
 // How much of a log is kept.
 const (
 	logLines    = 5000
@@ -199,16 +202,22 @@ func (l *logPane) view(w, h int) string {
 	if l.long.tail {
 		parts = append(parts, "follows")
 	} else {
-		parts = append(parts, "stands still (f follows)")
+		parts = append(parts, "stands still")
+	}
+	if l.ear.done {
+		parts = append(parts, l.ear.state(t))
 	}
 	if l.lost > 0 {
-		parts = append(parts, plural(int(l.lost), "event", "events")+" missed")
+		parts = append(parts, number(int(l.lost))+" missed")
 	}
 	if l.tree {
-		parts = append(parts, "with all below it")
+		parts = append(parts, "all below it")
+	}
+	if l.calls {
+		parts = append(parts, "syscalls")
 	}
 	var off []string
-	for _, c := range []category{catThink, catTool, catOutput, catWarn, catLife} {
+	for _, c := range hideable {
 		if l.off[c] {
 			off = append(off, string(c))
 		}
@@ -217,13 +226,15 @@ func (l *logPane) view(w, h int) string {
 		parts = append(parts, "without "+strings.Join(off, ", "))
 	}
 	if l.gone > 0 {
-		parts = append(parts, plural(l.gone, "older line is", "older lines are")+" not kept here")
+		parts = append(parts, fmt.Sprintf("the last %s of %s lines", number(len(l.lines)), number(len(l.lines)+l.gone)))
+	} else {
+		parts = append(parts, plural(len(l.lines), "line", "lines"))
 	}
-	if l.ear.done {
-		parts = append(parts, l.ear.state(t))
+	head := filled(t, parts, w, max(h/4, 1))
+	if len(head) < h {
+		head = append(head, l.long.view(w, h-len(head)))
 	}
-	parts = append(parts, plural(len(l.lines), "line", "lines"))
-	return headed(t, strings.Join(parts, t.dot()), w, h, l.long.view(w, max(h-1, 0)))
+	return strings.Join(head, "\n")
 }
 
 func (l *logPane) keys() []binding {

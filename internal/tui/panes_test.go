@@ -87,7 +87,7 @@ func runProcs() []ipc.Proc {
 func TestEachPaneKeepsToItsRoomAndShowsNothingHostile(t *testing.T) {
 	want := map[string][]string{
 		"Steps":   {"7 steps"},
-		"Log":     {"a thought", "events 4 to 9 of the daemon are missed", "6 events missed", "a warning"},
+		"Log":     {"a thought", "events 4 to 9 of the daemon are missed", "6 missed", "a warning"},
 		"Talk":    {"#21 assistant", "(5,000,000 more bytes)", "40 messages"},
 		"Files":   {"1 file, +1 -2", "M a.txt", "+new"},
 		"Context": {"~5,000 tokens of 10,000, 50.0%", "tool result read", "GROWTH", "77 tokens read"},
@@ -137,7 +137,7 @@ func TestALogThatIsTooLongIsKeptToABoundAndSaysSo(t *testing.T) {
 		}
 	})
 	b.sees(fmt.Sprintf("line %d", 3*logLines-1))
-	b.sees("are not kept here")
+	b.sees("of 15,000 lines")
 	p := b.pane().(*logPane)
 	if len(p.lines) > logLines || p.gone+len(p.lines) != 3*logLines {
 		t.Errorf("%d lines are kept, %d are gone", len(p.lines), p.gone)
@@ -234,7 +234,7 @@ var paneKeys = []struct{ pane, before, key, sees, asked string }{
 	{"Log", "", "w", "without warning", ""},
 	{"Log", "", "e", "steps and states are hidden", ""},
 	{"Log", "", "y", "", `"syscall"]`},
-	{"Log", "", "T", "with all below it", `"tree":true`},
+	{"Log", "", "T", "all below it", `"tree":true`},
 	{"Talk", "", "e", "", `"from":5,`},
 	{"Talk", "", "x", "", `"skip":6`},
 	{"Talk", "", "f", "stands still", ""},

@@ -33,6 +33,8 @@ type Options struct {
 // Run shows the program until the person leaves it, or ctx ends. An error is that of the terminal, or of a Target that
 // there is not.
 func Run(ctx context.Context, o Options) error {
+	ctx, gone := context.WithCancel(ctx)
+	defer gone() // and with it all that still waits or asks
 	m := New(ctx, o)
 	load(m, o.State)
 	if o.Target != "" {
@@ -40,8 +42,6 @@ func Run(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	ctx, gone := context.WithCancel(ctx)
-	defer gone()
 	if f, ok := o.In.(*os.File); ok {
 		o.In = hangup{f, gone}
 	}
@@ -77,7 +77,7 @@ func New(ctx context.Context, o Options) *Model {
 	if o.Theme == nil {
 		o.Theme = NewTheme(o.Env)
 	}
-	e := &env{ctx: ctx, src: o.Source, t: o.Theme, now: time.Now, after: later, environ: o.Environ}
+	e := &env{ctx: ctx, src: o.Source, t: o.Theme, now: time.Now, after: later(ctx), environ: o.Environ}
 	m := &Model{env: e, keys: bindings(), all: o.All, mouse: true, list: list{sort: byPID}, panes: newPanes(e)}
 	if !o.Top {
 		m.screen = dashboard
@@ -93,7 +93,7 @@ func openOn(m *Model, ctx context.Context, target string) error {
 	if err := m.env.src.Call(ctx, ipc.GetProcDetail.Name, ipc.TargetRequest{Target: target}, &d); err != nil {
 		return err
 	}
-	m.list.sel = d.UUID
+	m.list.sel, m.list.filter = d.UUID, "" // who names a process wants to see it
 	m.rows.put(&d.Proc, m.env.now())
 	return nil
 }

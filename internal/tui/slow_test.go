@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -94,6 +95,53 @@ type slowScreen struct {
 
 func (s *slowScreen) String() string { s.mu.Lock(); defer s.mu.Unlock(); return s.text.String() }
 
+func (s *slowScreen) len() int { s.mu.Lock(); defer s.mu.Unlock(); return s.text.Len() }
+
+// systemKeeps returns how many bytes the system takes for a terminal that reads nothing.
+func systemKeeps(t *testing.T) int {
+	t.Helper()
+	_, tty := terminalPair(t)
+	raw, err := tty.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	if err := raw.Control(func(fd uintptr) {
+		if err = unix.SetNonblock(int(fd), true); err != nil {
+			return
+		}
+		for block := bytes.Repeat([]byte("x"), 256); ; {
+			n, werr := unix.Write(int(fd), block)
+			if werr != nil {
+				return
+			}
+			kept += n
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kept
+}
+
+// aPicture is more than a whole screen of 80x24 comes to in bytes, with its styles.
+const aPicture = 8 << 10
+
+// answers types m, with which the mouse is let go or taken, calls then, and returns how many bytes the terminal takes until it is told
+// of that.
+func (s *slowScreen) answers(t *testing.T, screen io.Writer, mouse string, then func()) int {
+	t.Helper()
+	at := s.len()
+	if _, err := screen.Write([]byte("m")); err != nil {
+		t.Fatal(err)
+	}
+	then()
+	comes(t, "the answer to m", func() bool { return strings.Contains(s.String()[at:], mouse) })
+	return strings.Index(s.String()[at:], mouse)
+}
+
 // read reads a tenth of rate each tenth of a second, until the terminal goes away. A rate is in bytes a second; 0 = as fast as it comes.
 func (s *slowScreen) read(screen io.Reader, rate *atomic.Int64, stopped <-chan struct{}) {
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -129,8 +177,8 @@ func heapNow() uint64 {
 	return m.HeapAlloc
 }
 
-// A terminal that takes 2 KB a second, and one that takes nothing for seconds, gets fewer pictures, and what is typed is answered when
-// it can take that. What comes meanwhile is not kept.
+// A terminal that takes 2 KB a second, and one that takes nothing for seconds, gets fewer pictures, and what is typed is answered
+// as soon as it has taken what was on its way. What comes meanwhile is not kept.
 func TestASlowTerminalGetsFewerPicturesAndKeepsItsKeys(t *testing.T) {
 	for _, onTop := range []bool{true, false} {
 		name := "dashboard"
@@ -158,6 +206,13 @@ func TestASlowTerminalGetsFewerPicturesAndKeepsItsKeys(t *testing.T) {
 				}})
 			}()
 			<-time.After(2 * time.Second)
+			// A key is answered behind what was on its way: what the system keeps, the picture that is being written, and the one with the answer.
+			bound := systemKeeps(t) + 2*aPicture
+			if n := shown.answers(t, screen, "\x1b[?1002l", func() {}); n > bound {
+				t.Errorf("of a slow terminal a key is answered after %d bytes, more than %d", n, bound)
+			} else {
+				t.Logf("a slow terminal: a key is answered after %d bytes, at most %d", n, bound)
+			}
 			heap := heapNow()
 			rate.Store(-1) // it does not read at all
 			<-time.After(2 * time.Second)
@@ -165,7 +220,11 @@ func TestASlowTerminalGetsFewerPicturesAndKeepsItsKeys(t *testing.T) {
 			if grown := int64(heapNow()) - int64(heap); grown > 16<<20 {
 				t.Errorf("the heap has grown by %d bytes while the terminal stood still (%d frames)", grown, frames)
 			}
-			rate.Store(16 << 10)                                    // what the system itself keeps, up to 64 KiB, comes first
+			if n := shown.answers(t, screen, "\x1b[?1002h", func() { rate.Store(16 << 10) }); n > bound {
+				t.Errorf("of a terminal that stood still a key is answered after %d bytes, more than %d", n, bound)
+			} else {
+				t.Logf("one that stood still: a key is answered after %d bytes", n)
+			}
 			if _, err := screen.Write([]byte("\x03")); err != nil { // ctrl+c
 				t.Fatal(err)
 			}

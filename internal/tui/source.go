@@ -82,9 +82,18 @@ type env struct {
 	environ []string // of the user, for what goes on: ipc.ResumeRequest.Env
 }
 
-// later is env.after on the clock of the wall.
-func later(d time.Duration, msg tea.Msg) tea.Cmd {
-	return tea.Tick(d, func(time.Time) tea.Msg { return msg })
+// later is env.after on the clock of the wall; what waits ends with ctx.
+func later(ctx context.Context) func(time.Duration, tea.Msg) tea.Cmd {
+	return func(d time.Duration, msg tea.Msg) tea.Cmd {
+		return func() tea.Msg {
+			select {
+			case <-time.After(d):
+				return msg
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
 }
 
 // ask returns the command that calls m and makes its answer a message.

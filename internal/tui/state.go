@@ -23,6 +23,7 @@ type state struct {
 	Sort sortKey                    `json:"sort"`
 	Desc bool                       `json:"desc"`
 	Flat bool                       `json:"flat"`
+	Only string                     `json:"filter,omitempty"`
 	Pane string                     `json:"pane"`           // title
 	Wide bool                       `json:"wide,omitempty"` // the right side alone
 	Text bool                       `json:"text,omitempty"` // the mouse selects text
@@ -39,7 +40,7 @@ type keeper interface {
 
 // state returns what is to be kept.
 func stateOf(m *Model) state {
-	s := state{V: stateVersion, Sort: m.list.sort, Desc: m.list.desc, Flat: m.list.flat, Pane: m.pane().title(), Wide: m.wide, Text: !m.mouse, Sel: m.list.sel}
+	s := state{V: stateVersion, Sort: m.list.sort, Desc: m.list.desc, Flat: m.list.flat, Only: m.list.filter, Pane: m.pane().title(), Wide: m.wide, Text: !m.mouse, Sel: m.list.sel}
 	for _, p := range m.panes {
 		if k, ok := p.(keeper); ok {
 			if raw := k.keep(); len(raw) > 0 {
@@ -58,6 +59,7 @@ func restore(m *Model, s *state) {
 	if slices.Contains(sortKeys, s.Sort) {
 		m.list.sort, m.list.desc = s.Sort, s.Desc
 	}
+	setFilter(m, s.Only)
 	m.list.flat, m.wide, m.mouse, m.list.sel = s.Flat, s.Wide, !s.Text, s.Sel
 	if m.wide && m.screen == dashboard {
 		m.focus = right

@@ -34,15 +34,19 @@ func (idle) Run(ctx context.Context) kernel.End {
 	return kernel.End{Cause: context.Cause(ctx)}
 }
 
-// Spawn starts n processes that do nothing, p0 and so on. The intent of the last says "needle".
-func Spawn(ctx context.Context, k *kernel.KernelImpl, n int, dir string) ([]*kernel.Process, error) {
+// Spawn starts n processes that do nothing, p0 and so on, with tree all others below p0. The intent of the last says "needle".
+func Spawn(ctx context.Context, k *kernel.KernelImpl, n int, dir string, tree bool) ([]*kernel.Process, error) {
 	out := make([]*kernel.Process, n)
 	for i := range out {
 		intent := fmt.Sprint("stand by, number ", i)
 		if i == n-1 {
 			intent += ", the needle"
 		}
-		pid, err := k.SpawnContext(ctx, intent, nil, kernel.SpawnOpts{Body: idle{}, Name: fmt.Sprint("p", i), WorkDir: dir})
+		opts := kernel.SpawnOpts{Body: idle{}, Name: fmt.Sprint("p", i), WorkDir: dir}
+		if tree && i > 0 {
+			opts.ParentPID = out[(i-1)/16].PID // one may have so many children, and not many more
+		}
+		pid, err := k.SpawnContext(ctx, intent, nil, opts)
 		if err != nil {
 			return nil, err
 		}
