@@ -19,6 +19,7 @@ type Run struct {
 	Calls  []Call // those of the case's process, then those of each process below it, in the order of their starts
 	Before map[string][]byte
 	After  map[string][]byte // the files of the workspace; nil = they were not looked at
+	Part   bool              // Before is not all that was there: what looks at many files will find others
 }
 
 // Call is a call that was made.

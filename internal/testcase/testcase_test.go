@@ -291,6 +291,50 @@ func TestProposalsFitTheRunThatTheyWereMadeOf(t *testing.T) {
 	})
 }
 
+func TestLongTextsAreProposedInPart(t *testing.T) {
+	long := "begins <script>\x1b[31m " + strings.Repeat("a", 5<<20) + " ends"
+	input, _ := json.Marshal(map[string]any{"path": "out.html", "content": long, "n": json.Number("12345678901234567890")})
+	r := &Run{Result: long, Calls: []Call{{Tool: "write_file", Input: string(input)}, {Tool: "read_file", Input: `{"path":"out.html"}`, Output: long}}}
+	expect, _ := Propose(r)
+	if len(expect) > 16<<10 {
+		t.Fatalf("%d bytes are proposed", len(expect))
+	}
+	c, err := Parse(t.TempDir(), "case.yaml", []byte((&Head{Name: "n", Intent: "i"}).Text()+expect))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := c.Compare(r); len(p) > 0 {
+		t.Errorf("it does not fit the run that it was made of: %+v", p)
+	}
+	for what, spoil := range map[string]func(r *Run){
+		"the end of the result":       func(r *Run) { r.Result = strings.TrimSuffix(long, "ends") },
+		"the beginning of the result": func(r *Run) { r.Result = long[1:] },
+		"an argument": func(r *Run) {
+			r.Calls = []Call{{Tool: "write_file", Input: `{"path":"b","n":12345678901234567890}`}, r.Calls[1]}
+		},
+		"a number": func(r *Run) {
+			r.Calls = []Call{{Tool: "write_file", Input: `{"path":"out.html","n":12345678901234567891}`}, r.Calls[1]}
+		},
+	} {
+		other := *r
+		spoil(&other)
+		if len(c.Compare(&other)) == 0 {
+			t.Errorf("%s may be another", what)
+		}
+	}
+}
+
+func TestWhatLooksAtManyFilesIsExpectedToFindThemOnlyIfAllAreThere(t *testing.T) {
+	r := &Run{Calls: []Call{{Tool: "glob", Input: "{}", Output: "left-out.go"}, {Tool: "list_files", Input: "{}", Output: "left-out.go"}, {Tool: "read_file", Input: "{}", Output: "1\tkept"}}}
+	for part, want := range map[bool]int{false: 2, true: 0} {
+		r.Part = part
+		expect, _ := Propose(r)
+		if n := strings.Count(expect, "left-out.go"); n != want || !strings.Contains(expect, "kept") {
+			t.Errorf("part=%v: %s", part, expect)
+		}
+	}
+}
+
 func TestReportsAreReadByTheirReaders(t *testing.T) {
 	r := NewReport([]Outcome{
 		{Name: "good", Dir: "/c/good", Status: Passed, Took: time.Second},

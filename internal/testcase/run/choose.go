@@ -23,6 +23,7 @@ func (m *importer) choose() {
 	}
 	var hidden []string
 	drop := func(path string) {
+		m.part = true
 		delete(m.before, path)
 		delete(m.after, path)
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -61,6 +62,7 @@ type importer struct {
 	t             tokens
 	before, after map[string][]byte
 	special       map[string]fs.FileMode // of before
+	part          bool                   // before is not all that was there
 	git           bool
 }
 
@@ -160,7 +162,7 @@ func (m *importer) note(format string, args ...any) {
 func (m *importer) make(name, dir string) (*Imported, error) {
 	renumber := renumbering(&m.x)
 	run := &testcase.Run{Exit: m.top.Exit.Code, Reason: m.top.Exit.Reason, Result: m.t.out(m.top.Result), Calls: callsOf(&m.x, m.t, renumber),
-		Before: m.before, After: m.after}
+		Before: m.before, After: m.after, Part: m.part}
 	script := testcase.Script(talksOf(&m.x, m.t, renumber))
 	if len(script) > maxScript {
 		return nil, types.Errorf(types.ErrExhausted, opImport, m.o.Target, "the answers of its models are %d MiB, and a script has at most %d", len(script)>>20, maxScript>>20)
@@ -199,7 +201,8 @@ func (m *importer) make(name, dir string) (*Imported, error) {
 	}
 	made, err := testcase.Read(dir)
 	if err != nil {
-		return nil, types.Errorf(types.ErrInternal, opImport, dir, "the case that was made cannot be read: %w", err)
+		err = errors.Join(err, os.RemoveAll(dir))
+		return nil, types.Errorf(types.ErrInternal, opImport, m.o.Target, "the case that was made of it cannot be read: %w", err)
 	}
 	r := &Imported{Name: name, Dir: dir, UUID: m.top.UUID, Files: len(m.before), Calls: len(run.Calls), Notes: m.notes}
 	for _, key := range made.Unconfirmed() {

@@ -87,6 +87,9 @@ func TestOfManyFilesThoseAreTakenThatTheRunNeeds(t *testing.T) {
 	if got := fmt.Sprint(sorted(m.before)); got != "[.rnix/agents/a/agent.yaml changed.txt docs/one.md sub/AGENTS.md sub/a.go x.go]" {
 		t.Error(got)
 	}
+	if !m.part {
+		t.Error("what was left out is forgotten: what looks at many files is expected to find it")
+	}
 	if len(m.notes) != 1 || !strings.Contains(m.notes[0], "201 of 207 files are left out") {
 		t.Error(m.notes)
 	}
