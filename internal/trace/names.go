@@ -38,6 +38,7 @@ const (
 const (
 	attrKind       = "rnix.kind"
 	attrPID        = "rnix.pid"
+	attrName       = "rnix.name" // of the process
 	attrStep       = "rnix.step"
 	attrRun        = "rnix.run"
 	attrRuns       = "rnix.runs"

@@ -181,7 +181,9 @@ func (a *attributes) process(s *Span) (name string) {
 	if s.Agent == "" && s.Intent != "" && label == line(s.Intent, nameLength) && s.Input == "" {
 		label = "agent" // its intent is content
 	}
-	a.text(attrAgentName, cmp.Or(s.Agent, label))
+	agent := cmp.Or(s.Agent, label)
+	a.text(attrAgentName, agent)
+	a.text(attrName, label)
 	a.text(attrAgentID, s.UUID.String())
 	a.text(attrProvider, s.Provider)
 	a.text(attrRequestModel, s.Model)
@@ -195,7 +197,10 @@ func (a *attributes) process(s *Span) (name string) {
 	}
 	a.text(attrIntent, s.Input)
 	a.text(attrResult, s.Output)
-	return op + " " + label
+	if s.Body != "" {
+		return op + " " + label
+	}
+	return op + " " + agent
 }
 
 func (a *attributes) model(s *Span) (name string) {

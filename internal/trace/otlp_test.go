@@ -156,6 +156,20 @@ func TestNamesAreThoseOfTheConventions(t *testing.T) {
 	}
 }
 
+func TestSpansOfAgentsAreCalledAfterTheAgentAndNotAfterTheProcess(t *testing.T) {
+	spans := []Span{{ID: "a", Kind: Process, Name: "night", Agent: "assistant"}, {ID: "b", Kind: Process, Name: "review", Body: "compose"}}
+	var b bytes.Buffer
+	if err := WriteOTLP(&b, types.UUID{1}, spans, "rnix", "1"); err != nil {
+		t.Fatal(err)
+	}
+	for name, process := range map[string]string{"invoke_agent assistant": "night", "invoke_workflow review": "review"} {
+		got := attributesOf(t, b.Bytes(), name)
+		if got["gen_ai.agent.name"] != strings.Fields(name)[1] || got["rnix.name"] != process {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestContentIsExportedOnlyIfItIsAskedFor(t *testing.T) {
 	text, _ := exported(t, false)
 	for _, secret := range []string{"I look.", "do it", `"out"`} {
