@@ -93,6 +93,8 @@ test('how a process is has one word', () => {
   assert.equal(condition(proc(1, { wait: 'budget: tokens' })).tone, 'wait');
   assert.equal(condition(proc(1, { state: 'suspended', purse: {} })).tone, 'wait');
   assert.equal(condition(proc(1, { wait: 'model' })).tone, 'run');
+  assert.equal(condition(proc(1, { wait: 'budget: tokens' })).word, 'waiting');
+  assert.equal(condition(proc(1, { state: 'suspended', wait: 'budget: 2 of 1 tokens are used', purse: {}, exit: { code: 2, reason: 'budget_exceeded' } })).word, 'suspended');
   assert.equal(condition(proc(1, { state: 'suspended' })).word, 'paused');
   assert.equal(condition(proc(1, { state: 'dead', exit: { code: 1 } })).tone, 'bad');
   assert.equal(condition(proc(1, { state: 'dead', exit: { code: 0 } })).word, 'done');

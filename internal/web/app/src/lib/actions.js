@@ -1,7 +1,7 @@
 // What a person can do to a process. Each asks first where it cannot be taken back, says what became of it, and never throws.
 import { html } from './html.js';
 import { call } from './api.js';
-import { condition, ended } from './fold.js';
+import { ended } from './fold.js';
 import { count, dollars } from './format.js';
 import { line } from './visible.js';
 import { href, go } from './router.js';
@@ -25,8 +25,6 @@ async function act(work, good) {
     return null;
   }
 }
-
-export const isPaused = (p) => condition(p).word === 'paused';
 
 export const pause = (p) => act(() => call('signal_tree', { target: p.uuid, signal: SIGPAUSE }), (r) => `Paused ${many(r.affected)}`);
 
@@ -84,7 +82,7 @@ export async function addBudget(p) {
 export function actions(p) {
   const live = !ended(p);
   const list = [];
-  if (live && isPaused(p)) list.push({ name: 'resume', key: 'R', text: 'Resume', run: () => resume(p) });
+  if (live && p.state === 'suspended') list.push({ name: 'resume', key: 'R', text: 'Resume', run: () => resume(p) });
   else if (live) list.push({ name: 'pause', key: 'p', text: 'Pause', run: () => pause(p) });
   if (live && !p.kind) list.push({ name: 'steer', key: 's', text: 'Steer', run: () => steer(p) });
   if (live) list.push({ name: 'budget', key: 'b', text: 'Budget', run: () => addBudget(p) });

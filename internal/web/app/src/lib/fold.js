@@ -49,6 +49,7 @@ export function condition(p) {
   }
   if (ended(p)) return { word: p.state, tone: 'done' };
   if (p.suspect_since) return { word: 'no progress', tone: 'bad' };
+  if (p.state === 'suspended' && (limited(p) || p.exit)) return { word: 'suspended', tone: 'wait' };
   if (limited(p)) return { word: 'waiting', tone: 'wait' };
   if (p.state === 'suspended') return { word: 'paused', tone: 'hold' };
   return { word: p.state, tone: 'run' };

@@ -4,6 +4,7 @@ import { bytes, count, dollars, duration, moment } from '../../lib/format.js';
 import { href } from '../../lib/router.js';
 import { useCall } from '../../lib/ask.js';
 import { clock, second } from '../../lib/store.js';
+import { ended } from '../../lib/fold.js';
 import { Answer, Facts, Table } from '../../ui/answer.js';
 import { Line, Text } from '../../ui/text.js';
 
@@ -27,8 +28,8 @@ export function Summary({ id, p, detail, turn }) {
   second.value;
   const d = detail.data;
   const parent = p.parent_uuid && html`<a href=${href('process', { id: p.parent_uuid })}>${p.ppid || p.parent_uuid.slice(0, 8)}</a>`;
-  return html`${(d?.result || p.exit) && html`<h2>${p.exit ? 'How it ended' : 'Result'}</h2>
-      ${p.exit && html`<p><b>exit ${p.exit.code ?? 0}</b> <${Line} value=${p.exit.reason} most=${400} /></p>`}
+  return html`${(d?.result || p.exit) && html`<h2>${!p.exit ? 'Result' : ended(p) ? 'How it ended' : 'Why it is suspended'}</h2>
+      ${p.exit && html`<p>${ended(p) && html`<b>exit ${p.exit.code ?? 0}</b> `}<${Line} value=${p.exit.reason} most=${400} /></p>`}
       ${d?.result && html`<${Text} value=${d.result} class="box" />`}`}
     ${d?.plan && html`<h2>Plan</h2><${Text} value=${d.plan} class="box" />`}
     ${d?.damage && html`<p class="problem"><${Line} value=${d.damage} most=${1000} /></p>`}
