@@ -64,6 +64,9 @@ func (d *Doc) any(n *yaml.Node, path string) (any, bool) {
 		if i, err := strconv.ParseInt(plain, 0, 64); err == nil {
 			return i, true
 		}
+		if i, err := strconv.ParseUint(plain, 0, 64); err == nil {
+			return i, true
+		}
 	case "!!float":
 		if f, err := strconv.ParseFloat(plain, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
 			return f, true

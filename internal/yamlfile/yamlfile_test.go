@@ -3,6 +3,7 @@ package yamlfile
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,16 @@ func TestNullIsNotSaidExceptForAList(t *testing.T) {
 	d := Decode([]byte("title:\ninner:\ntags:\n"), &s, Options{File: "f"})
 	if ps := d.Problems(); len(ps) != 1 || ps[0].Key != "tags" {
 		t.Errorf("problems %v", ps)
+	}
+}
+
+func TestLargeNumbersKeepTheirDigits(t *testing.T) {
+	var s struct {
+		Args map[string]any `yaml:"args"`
+	}
+	d := Decode([]byte("args: {a: 18446744073709551615, b: 5}\n"), &s, Options{File: "f"})
+	if ps := d.Problems(); len(ps) != 0 || s.Args["a"] != uint64(math.MaxUint64) || s.Args["b"] != int64(5) {
+		t.Errorf("%v, problems %v", s.Args, ps)
 	}
 }
 
