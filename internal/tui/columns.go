@@ -18,13 +18,19 @@ type column struct {
 	text  func(t *Theme, p *row, now time.Time) string
 }
 
+// Columns of which one takes in what the other has no room for.
+const (
+	columnState = "STATE"
+	columnDoing = "DOING"
+)
+
 // columns are those of top, from left to right.
 func columns() []column {
 	return []column{
 		{name: "PID", sort: byPID, right: true, least: 4, most: 8, text: func(_ *Theme, p *row, _ time.Time) string { return p.PID.String() }},
-		{name: "STATE", sort: byState, least: 7, most: 30, drop: 9, text: (*Theme).stateText},
+		{name: columnState, sort: byState, least: 7, most: 30, drop: 9, text: (*Theme).stateText},
 		{name: "STEP", sort: byStep, right: true, least: 4, most: 9, drop: 6, text: func(_ *Theme, p *row, _ time.Time) string { return stepText(&p.Proc) }},
-		{name: "DOING", least: 14, most: 40, drop: 8, text: (*Theme).doingText},
+		{name: columnDoing, least: 14, most: 40, drop: 8, text: (*Theme).doingText},
 		{name: "MODEL", least: 6, most: 24, drop: 3, text: func(t *Theme, p *row, _ time.Time) string { return t.line(cmp.Or(p.Model, p.Provider)) }},
 		{name: "TOKENS", sort: byTokens, right: true, least: 6, most: 11, drop: 5, text: func(_ *Theme, p *row, _ time.Time) string { return tokensText(&p.Proc) }},
 		{name: "COST", sort: byCost, right: true, least: 5, most: 9, drop: 4, text: func(_ *Theme, p *row, _ time.Time) string { return costText(&p.Proc) }},
@@ -128,8 +134,16 @@ func tableRow(m *Model, cols []fitted, e *entry, i, w int) string {
 	t, now := m.env.t, m.env.now()
 	sign, st := t.badge(e.row)
 	var b strings.Builder
+	why := "" // the reason for a state, where that has room for its word only
 	for _, c := range cols[:len(cols)-1] {
-		b.WriteString(c.pad(t, c.text(t, e.row, now)) + " ")
+		s := c.text(t, e.row, now)
+		switch {
+		case c.name == columnState && t.cells(s) > c.w:
+			s, why, _ = strings.Cut(s, ": ")
+		case c.name == columnDoing && s == "":
+			s = why
+		}
+		b.WriteString(c.pad(t, s) + " ")
 	}
 	return rowLine(m, i, e, b.String()+t.branch(e), sign, st, t.name(e.row), w)
 }

@@ -137,6 +137,15 @@ func family() []ipc.Proc {
 	return []ipc.Proc{lead, review, tests, docs, night}
 }
 
+func TestWhyEachOneWaitsIsSeenInEightyColumns(t *testing.T) {
+	b := newBench(t, true, family()...)
+	b.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+	b.run()
+	for _, want := range []string{"waits ", "1m23s wait", "rate limit of", "suspen", "budget: 200,0"} {
+		b.sees(want)
+	}
+}
+
 func TestTheScreensLookAsTheyShould(t *testing.T) {
 	t.Setenv("TZ", "UTC")
 	for _, c := range []struct {
