@@ -43,13 +43,15 @@ func (p *mailPane) show(proc *ipc.Proc) tea.Cmd {
 		return nil
 	}
 	var cmds []tea.Cmd
+	if other {
+		p.box.forget() // before it is asked for: what is asked about an older one is not listened to
+	}
 	if changed || p.groups.err != nil {
 		cmds = append(cmds, p.groups.ask(ipc.Empty{}), p.look())
 	}
 	switch {
 	case other:
 		p.lines, p.gone, p.stale = nil, 0, false
-		p.box.forget()
 		p.long.home()
 		ended := proc.State == stateDead || proc.State == stateArchived
 		cmds = append(cmds, p.ear.about(ipc.EventsRequest{Target: p.sub.target(), History: true, Follow: !ended, Kinds: []event.Kind{event.Messaged, event.Delivered, event.Grouped}}))
