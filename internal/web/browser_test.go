@@ -96,9 +96,10 @@ func tables(t *testing.T, frames ...any) *dashboard {
 
 // past streams the ends of steps of the last half an hour.
 func past(ctx context.Context, _ *ipc.Peer, _ ipc.EventsRequest, out *ipc.Stream) error {
-	for i := range 180 {
+	const events = 186 // half an hour, and a minute: the page comes later than the table says
+	for i := range events {
 		n := (i*i)%37 + i/4
-		e := event.Event{Seq: uint64(i + 1), Time: time.Now().Add(time.Duration(i-180) * 10 * time.Second), Kind: event.StepEnded, Tokens: 120 * n, CostUSD: 0.0004 * float64(n)}
+		e := event.Event{Seq: uint64(i + 1), Time: time.Now().Add(time.Duration(i-events) * 10 * time.Second), Kind: event.StepEnded, Tokens: 120 * n, CostUSD: 0.0004 * float64(n)}
 		if err := out.SendRaw(e.Seq, string(e.Kind), event.AppendJSON(nil, &e)); err != nil {
 			return err
 		}
@@ -129,7 +130,7 @@ func family() map[string]any {
 			proc(3, 2, map[string]any{"agent": "reviewer", "wait": "rate limit of anthropic", "wait_until": now.Add(31 * time.Second)}),
 			proc(4, 1, map[string]any{"state": "suspended", "wait": "paused", "paused_at": now.Add(-12 * time.Second), "intent": "Find the needle in the logs of March"}),
 			proc(5, 0, map[string]any{"name": "docs", "wait": "budget: tokens"}),
-			proc(6, 0, map[string]any{"kind": "supervisor", "agent": "", "model": "", "name": "workers", "intent": "one_for_one: 3 children", "cost_usd": 0}),
+			proc(6, 0, map[string]any{"kind": "supervisor", "agent": "", "model": "", "name": "workers", "intent": "one_for_one: 3 children", "tokens_used": 0, "cost_usd": 0}),
 			proc(7, 6, map[string]any{"state": "zombie", "exit": map[string]any{"code": 1, "reason": "error"}}),
 			proc(8, 6, map[string]any{"suspect_since": now.Add(-time.Minute), "intent": "A very long intent that goes on and on, " + string(make([]byte, 3)) + " with \u202e control characters, and that does not fit in any column of any table that anybody would like to look at"}),
 		}}

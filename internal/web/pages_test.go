@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -60,6 +61,12 @@ func script(r llmtest.Request) llmtest.Reply {
 	return llmtest.Reply{Text: "Done: " + text[:min(len(text), 60)], Usage: &llmtest.Usage{Input: 1200, Output: 80, CacheRead: 900}}
 }
 
+// healthy is a doctor who finds nothing broken.
+func healthy(context.Context) []Finding {
+	return []Finding{{Check: "disk", Status: "ok", Detail: "112G free at /data"}, {Check: "model", Status: "ok", Detail: "anthropic, the first that is available"},
+		{Check: "cursor-agent", Status: "absent", Detail: "not in PATH"}}
+}
+
 func TestEveryPageInABrowser(t *testing.T) {
 	chromium := needsBrowser(t)
 	_, url := llmtest.NewAPI(t, script)
@@ -74,7 +81,7 @@ func TestEveryPageInABrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := serve(t, Options{Socket: s.Socket(), Env: s.Env, Dir: s.Work})
+	d := serve(t, Options{Socket: s.Socket(), Env: s.Env, Dir: s.Work, Doctor: healthy})
 	ids, err := json.Marshal(map[string]string{"builder": builder.UUID.String(), "hostile": hostile.UUID.String(), "alive": alive.UUID.String(), "run": run.UUID.String()})
 	if err != nil {
 		t.Fatal(err)

@@ -4,8 +4,9 @@ import { frames } from '../src/lib/sse.js';
 import { newTable, fold, arrange, elapsed, condition } from '../src/lib/fold.js';
 import { visible, head, line } from '../src/lib/visible.js';
 import { newCurve, addStep, series } from '../src/lib/curve.js';
+import { beside, entries, found, missing, newBook, newest, newHunt, quest, take } from '../src/lib/stepbook.js';
 import { verdict } from '../src/pages/system/doctor.js';
-import { duration, count, dollars, bytes } from '../src/lib/format.js';
+import { duration, count, dollars, bytes, spent } from '../src/lib/format.js';
 
 test('what doctor finds is said in a sentence', () => {
   const of = (...list) => verdict(list.map((status) => ({ status })));
@@ -115,7 +116,7 @@ test('numbers for people', () => {
   assert.deepEqual([undefined, null, NaN, 'x'].map(count), ['0', '0', '0', '0']);
   assert.deepEqual([0, 999, 9999, 12345, 999499, 1e6, 2.5e9].map(count), ['0', '999', '9999', '12.3k', '999k', '1.0M', '2.5G']);
   assert.deepEqual([0, 950, 9500, 61000, 3.6e6, 200 * 3.6e6].map(duration), ['0 ms', '950 ms', '9.5 s', '1 m 01 s', '1 h 00 m', '8 d 8 h']);
-  assert.deepEqual([0, 0.00001, 0.1234, 12.5].map(dollars), ['$0', '<$0.0001', '$0.1234', '$12.50']);
+  assert.deepEqual([0, 0.00001, 0.1234, 12.5].map(dollars), ['$0', '$0.00001', '$0.123', '$12.50']);
   assert.deepEqual([0, 1023, 1536, 1048576].map(bytes), ['0 B', '1023 B', '1.5 KiB', '1.0 MiB']);
 });
 
@@ -138,4 +139,88 @@ test('a curve forgets what is old', () => {
   for (let i = 0; i < 5000; i++) addStep(c, { time: new Date(i * 10e3).toISOString(), tokens: 1 });
   assert.equal(c.points.size, 360);
   assert.ok(c.points.has(4999));
+});
+
+test('a curve says since when it is known, if that is not all the time', () => {
+  const c = newCurve();
+  c.from = 1000;
+  assert.equal(series(c, 1029, 50).since, 1000);
+  assert.equal(series(c, 1050, 50).since, 0);
+});
+
+// history is a daemon that answers list_steps as the real one does; has is which steps have the text that is looked for.
+function history(numbers, has = () => false) {
+  let asked = 0;
+  return {
+    get asked() { return asked; },
+    answer(req, span = 5000) {
+      asked++;
+      let all = numbers.filter((n) => n > (req.after || 0) && (!req.before || n < req.before));
+      if (req.last) all.reverse();
+      const looked = all.slice(0, req.find ? span : all.length);
+      const got = (req.find ? looked.filter(has) : looked).slice(0, req.limit);
+      const end = got.length === req.limit ? got.at(-1) : looked.at(-1);
+      const more = end !== undefined && all.at(-1) !== end;
+      const lo = req.last ? (more ? end : 0) : numbers[0] < (got[0] ?? 0) ? got[0] : 0;
+      const hi = req.last ? 0 : more || (end !== undefined && numbers.at(-1) > end) ? end : 0;
+      return { first: numbers[0], last: numbers.at(-1), prev: lo, next: hi, steps: got.sort((a, b) => a - b).map((n) => ({ step_number: n })) };
+    },
+  };
+}
+
+const upTo = (n) => Array.from({ length: n }, (_, i) => i + 1);
+
+test('a list of twenty thousand steps is read where somebody looks', () => {
+  const d = history(upTo(20000).filter((n) => n !== 10001)), b = newBook();
+  const ask = (req) => take(b, req, d.answer(req));
+  assert.equal(missing(b, 'x', 0, 30), null);
+  ask(newest(b, 'x'));
+  assert.deepEqual([entries(b), b.known.size, b.last], [20000, 100, 20000]);
+  assert.equal(missing(b, 'x', 19950, 20000), null);
+  const req = missing(b, 'x', 9990, 10020);
+  assert.deepEqual([req.after, req.before, req.limit], [9940, 10071, 130]);
+  ask(req);
+  assert.equal(missing(b, 'x', 9990, 10020), null);
+  assert.equal(b.known.get(10001), null);
+  assert.deepEqual([beside(b, 10000, 1), beside(b, 10002, -1), beside(b, 20000, 1), beside(b, 1, -1), beside(b, 99999, -1), beside(b, 99999, 1)], [10002, 10000, 0, 0, 20000, 0]);
+  for (let i = 0; i < 20000; i += 30) {
+    const r = missing(b, 'x', i, i + 30);
+    if (r) ask(r);
+    assert.equal(missing(b, 'x', i, i + 30), null);
+  }
+  assert.ok(b.known.size < 7000, 'all of them are kept: ' + b.known.size);
+});
+
+test('what is new at the end of a list comes in, and what lies between is read when it is seen', () => {
+  const b = newBook();
+  const grow = (n) => { const req = newest(b, 'x'); take(b, req, history(upTo(n)).answer(req)); return req; };
+  take(b, newest(b, 'x'), { steps: [] });
+  assert.deepEqual([entries(b), beside(b, 0, 1)], [0, 0]);
+  grow(3);
+  assert.equal(grow(4).after, 2);
+  assert.deepEqual([entries(b), b.known.size], [4, 4]);
+  grow(500);
+  assert.deepEqual([b.known.has(200), b.known.has(401), b.known.has(500)], [false, true, true]);
+  assert.ok(missing(b, 'x', 190, 210));
+});
+
+test('a search goes on where an answer has ended, and once around', () => {
+  const hunt = (numbers, has, from, by) => {
+    const d = history(numbers, has), h = newHunt('x', from, by);
+    for (let i = 0; i < 30; i++) {
+      const n = found(h, d.answer(quest(h, 'x'), 50));
+      if (n) return n;
+    }
+    throw new Error('it does not end');
+  };
+  const all = upTo(1000), is = (...l) => (n) => l.includes(n);
+  assert.equal(hunt(all, is(700), 500, 1), 700);
+  assert.equal(hunt(all, is(700), 800, 1), 700);
+  assert.equal(hunt(all, is(700), 700, 1), 700);
+  assert.equal(hunt(all, is(300, 700), 500, -1), 300);
+  assert.equal(hunt(all, is(700), 500, -1), 700);
+  assert.equal(hunt(all, is(700), 700, -1), 700);
+  for (const from of [1, 2, 500, 999, 1000]) for (const by of [1, -1]) assert.equal(hunt(all, is(), from, by), -1);
+  assert.equal(hunt([1], is(1), 1, 1), 1);
+  assert.equal(hunt([1], is(), 1, -1), -1);
 });

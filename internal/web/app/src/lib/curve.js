@@ -22,7 +22,7 @@ export function addStep(curve, e) {
 }
 
 // series returns what a chart draws: the moments in seconds, and tokens and dollars per minute, over the last span seconds up to
-// now, in seconds. What nobody knows is null, and is no zero.
+// now, in seconds. What nobody knows is null, and is no zero; since is the first moment that is known, 0 = all of them are.
 export function series(curve, now, span) {
   const x = [], tokens = [], usd = [];
   const last = Math.floor(now / bucket), first = last - Math.ceil(span / bucket) + 1;
@@ -36,5 +36,5 @@ export function series(curve, now, span) {
     sum += p?.tokens || 0;
     dollars += p?.usd || 0;
   }
-  return { x, tokens, usd, sum, dollars };
+  return { x, tokens, usd, sum, dollars, since: curve.from > now - span ? curve.from : 0 };
 }

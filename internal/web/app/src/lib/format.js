@@ -23,11 +23,23 @@ export function count(n) {
   return (n < 100 ? n.toFixed(1) : Math.round(n)) + units[u];
 }
 
+// dollars returns an amount as the command line writes it.
 export function dollars(usd) {
-  if (!usd) return '$0';
-  if (usd < 0.0001) return '<$0.0001';
-  return '$' + (usd < 1 ? usd.toFixed(4) : usd < 1000 ? usd.toFixed(2) : count(Math.round(usd)));
+  if (!(usd > 0)) return '$0';
+  if (usd < 0.000001) return '<$0.000001';
+  return '$' + (usd < 0.01 ? usd.toFixed(6).replace(/0+$/, '') : usd.toFixed(usd < 1 ? 3 : 2));
 }
+
+// spent returns what something has cost, in the words of the command line: "-" where nothing was used, "free" where it costs nothing, "?" where
+// nobody knows, "$1.25", and "$1.25+?" where it is known of a part. unpriced are those of the tokens that have no known price.
+export function spent(usd, tokens, unpriced) {
+  if (unpriced > 0) return usd > 0 ? dollars(usd) + '+?' : '?';
+  if (usd > 0) return dollars(usd);
+  return tokens > 0 ? 'free' : '-';
+}
+
+// cost is spent of a process, or of anything else with its fields.
+export const cost = (p) => spent(p.cost_usd, p.tokens_used ?? p.tokens, p.unpriced_tokens);
 
 export function bytes(n) {
   if (!(n >= 1024)) return (Number(n) || 0) + ' B';

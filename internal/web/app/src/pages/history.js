@@ -2,7 +2,7 @@
 import { html, useMemo, useRef, useEffect, useState } from '../lib/html.js';
 import { procs, clock } from '../lib/store.js';
 import { elapsed, matches, sorts, ended } from '../lib/fold.js';
-import { count, dollars, duration, moment } from '../lib/format.js';
+import { cost, count, duration, moment } from '../lib/format.js';
 import { href, go, route } from '../lib/router.js';
 import { shown } from '../lib/keys.js';
 import { useCall } from '../lib/ask.js';
@@ -25,7 +25,7 @@ function Row({ p, style, n }) {
     <span role="gridcell" class="num step">${p.step}</span>
     <span role="gridcell" class="model"><${Line} value=${p.model || p.provider} most=${60} /></span>
     <span role="gridcell" class="num tokens">${count(p.tokens_used)}</span>
-    <span role="gridcell" class="num cost">${p.cost_usd ? dollars(p.cost_usd) : '–'}</span>
+    <span role="gridcell" class="num cost">${cost(p)}</span>
     <span role="gridcell" class="num elapsed">${duration(elapsed({ at: clock(), ...p }, clock()))}</span>
     <span role="gridcell" class="acts">${ended(p) || p.state === 'suspended' ? html`<small>${moment(p.updated_at || p.created_at)}</small>` : html`<small>now</small>`} ${actions({ at: clock(), ...p }).filter((a) => a.name === 'resume').map((a) => html`<button type="button" class="quiet" onClick=${a.run}>${a.text}</button>`)}</span>
   </div>`;

@@ -3,7 +3,7 @@ import { Component } from 'preact';
 import { html, useMemo, useEffect, useRef, useState } from '../lib/html.js';
 import { procs, totals, seq, hidden, everything, want, clock, second } from '../lib/store.js';
 import { arrange, elapsed, ended } from '../lib/fold.js';
-import { count, dollars, duration } from '../lib/format.js';
+import { cost, count, dollars, duration, moment } from '../lib/format.js';
 import { line } from '../lib/visible.js';
 import { href, go, route } from '../lib/router.js';
 import { actions, who } from '../lib/actions.js';
@@ -30,7 +30,7 @@ const columns = [
 function Totals() {
   const t = totals.value;
   const cells = [['Running', t.running, 'run'], ['Waiting', t.waiting, 'wait'], ['Suspended', t.suspended, 'hold'], ['Failed', t.failed, 'bad'],
-    ['Tokens', count(t.tokens ?? 0)], ['Cost', dollars(t.cost_usd)]];
+    ['Tokens', count(t.tokens ?? 0)], ['Cost', cost(t)]];
   return html`<dl class="totals" data-seq=${seq.value}>${cells.map(([name, value, tone]) => html`<div class=${value && tone ? tone : ''}><dt>${name}</dt><dd>${value ?? 0}</dd></div>`)}</dl>`;
 }
 
@@ -42,10 +42,11 @@ function Curves() {
   const { curve } = usage.value;
   const step = Math.floor(clock() / 1000 / 5);
   const s = useMemo(() => series(curve, clock() / 1000, span), [usage.value, step]);
+  const when = s.since ? 'since ' + moment(s.since * 1000) : 'in the last 30 minutes'; // the daemon does not remember everything
   const lost = curve.lost ? `; ${count(curve.lost)} events came too fast to count` : '';
   return html`<div class="curves">
-    <${Chart} title="Tokens per minute" text=${`${count(s.sum)} in the last 30 minutes${lost}`} x=${s.x} y=${s.tokens} unit=${count} ink="--link" />
-    <${Chart} title="Dollars per minute" text=${`${dollars(s.dollars)} in the last 30 minutes`} x=${s.x} y=${s.usd} unit=${dollars} ink="--run" />
+    <${Chart} title="Tokens per minute" text=${`${count(s.sum)} ${when}${lost}`} x=${s.x} y=${s.tokens} unit=${count} ink="--link" />
+    <${Chart} title="Dollars per minute" text=${`${s.dollars || !s.sum ? dollars(s.dollars) : 'none known'} ${when}`} x=${s.x} y=${s.usd} unit=${dollars} ink="--run" />
   </div>`;
 }
 
@@ -86,7 +87,7 @@ function drawRow(row, place, here, pick, toggle, now) {
     <span role="gridcell" class="num step">${p.step}${p.max_steps ? html`<small>/${p.max_steps}</small>` : ''}</span>
     <span role="gridcell" class="model"><${Line} value=${p.model || p.provider} most=${60} /></span>
     <span role="gridcell" class="num tokens">${p.estimated ? '~' : ''}${count(p.tokens_used)}</span>
-    <span role="gridcell" class="num cost">${p.cost_usd ? dollars(p.cost_usd) : '–'}</span>
+    <span role="gridcell" class="num cost">${cost(p)}</span>
     <span role="gridcell" class="num elapsed">${duration(elapsed(p, now))}</span>
     <span role="gridcell" class="acts">${actions(p).filter((a) => a.name !== 'budget' && a.name !== 'fork').map((a) => html`<button type="button" tabindex=${here ? 0 : -1} class=${a.danger ? 'quiet danger' : 'quiet'} aria-label=${a.text + ' ' + who(p)} onClick=${a.run}>${a.text}</button>`)}</span>
   </div>`;

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef } from '../lib/html.js';
 import { find, clock, second } from '../lib/store.js';
 import { elapsed, ended } from '../lib/fold.js';
-import { count, dollars, duration, moment } from '../lib/format.js';
+import { cost, count, duration, moment } from '../lib/format.js';
 import { href, go } from '../lib/router.js';
 import { actions, who } from '../lib/actions.js';
 import { shown } from '../lib/keys.js';
@@ -43,9 +43,9 @@ function Head({ p, id, tab }) {
     <p class="glance">
       <span>step ${p.step}${p.max_steps ? '/' + p.max_steps : ''}</span>
       <span>${p.estimated ? '~' : ''}${count(p.tokens_used)} tokens</span>
-      <span>${p.cost_usd ? dollars(p.cost_usd) : 'no cost known'}</span>
+      <span>cost ${cost(p)}</span>
       <span>${duration(elapsed(p, now))}</span>
-      <span><${Line} value=${p.model || p.provider} most=${60} /></span>
+      ${(p.model || p.provider) && html`<span><${Line} value=${p.model || p.provider} most=${60} /></span>`}
       <span>since ${moment(p.created_at)}</span>
       ${p.wait && html`<span class="why"><${Line} value=${p.wait} most=${200} /></span>`}
       ${p.doing && !p.wait && html`<span><${Line} value=${p.doing.tool || 'asking the model'} most=${80} /> for ${duration(Math.max(0, now - Date.parse(p.doing.since)))}</span>`}

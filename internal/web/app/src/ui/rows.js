@@ -2,8 +2,8 @@
 import { html, useEffect, useRef, useState } from '../lib/html.js';
 
 // Rows shows count rows of a height in pixels; draw(i, place) returns the one at i, whose style must be place. at is the row that has
-// the keyboard, and is kept in sight.
-export function Rows({ count, height, draw, at = -1, class: cls = '', ...rest }) {
+// the keyboard, and is kept in sight. seen, if given, is told which rows are drawn, from one to before another.
+export function Rows({ count, height, draw, at = -1, seen: tell, class: cls = '', ...rest }) {
   const ref = useRef();
   const [view, setView] = useState({ top: 0, tall: 800 });
   useEffect(() => {
@@ -22,6 +22,7 @@ export function Rows({ count, height, draw, at = -1, class: cls = '', ...rest })
   }, [at, height]);
   const from = Math.max(0, Math.floor(view.top / height) - 6);
   const to = Math.min(count, Math.ceil((view.top + view.tall) / height) + 6);
+  useEffect(() => tell?.(from, to), [from, to, count > 0]);
   const seen = [];
   for (let i = from; i < to; i++) seen.push(draw(i, { position: 'absolute', top: i * height + 'px', height: height + 'px', left: 0, right: 0 }));
   return html`<div ref=${ref} class=${'rows ' + cls} ...${rest}><div class="all" role="presentation" style=${{ height: count * height + 'px' }}>${seen}</div></div>`;

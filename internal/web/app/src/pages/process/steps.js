@@ -1,9 +1,11 @@
 // The steps, and one of them in full: what was sent, what came back, what was done, and what it changed.
 import { html, useEffect, useRef, useState } from '../../lib/html.js';
-import { count, dollars, duration, moment } from '../../lib/format.js';
+import { count, duration, moment, spent } from '../../lib/format.js';
 import { href, go } from '../../lib/router.js';
 import { fork } from '../../lib/actions.js';
 import { useCall } from '../../lib/ask.js';
+import { beside, entries } from '../../lib/stepbook.js';
+import { useReading } from '../../lib/reading.js';
 import { Answer, Facts } from '../../ui/answer.js';
 import { Line, Text } from '../../ui/text.js';
 import { Rows } from '../../ui/rows.js';
@@ -27,14 +29,15 @@ function Changes({ id, step }) {
   return html`<${Answer} of=${of} draw=${(d) => html`<${Diff} d=${d} />`} />`;
 }
 
-function Step({ s, p, id }) {
-  return html`<article class="step" aria-label=${'Step ' + s.step_number}>
-    <h2>Step ${s.step_number} <small>${s.action}</small> <button type="button" onClick=${() => fork(p, s.step_number)}>Fork from here</button></h2>
-    <${Facts} facts=${[
+// unpriced is how many tokens of a step have no known price.
+const unpriced = (s) => (s.cost_from || s.cost_usd > 0 ? 0 : s.tokens_used);
+
+function Told({ s, id }) {
+  return html`<${Facts} facts=${[
       ['When', moment(s.timestamp)], ['Took', `${ms(s.duration_ns)}, of it the model ${ms(s.model_ns)}`],
-      ['Model', html`<${Line} value=${[s.provider, s.model].filter(Boolean).join('/')} />`], ['Stopped because of', s.stop_reason],
+      ['Model', (s.provider || s.model) && html`<${Line} value=${[s.provider, s.model].filter(Boolean).join('/')} />`], ['Stopped because of', s.stop_reason],
       ['Tokens', `${s.estimated ? '~' : ''}${count(s.tokens_used)}: ${count(s.input_tokens ?? 0)} in, ${count(s.output_tokens ?? 0)} out` + (s.cache_read_tokens ? `, ${count(s.cache_read_tokens)} from the cache` : '')],
-      ['Cost', s.cost_usd ? dollars(s.cost_usd) : null], ['Messages sent', s.message_count],
+      ['Cost', s.tokens_used ? spent(s.cost_usd, s.tokens_used, unpriced(s)) : null], ['Messages sent', s.message_count],
     ]} />
     ${s.error && html`<p class="problem"><${Line} value=${s.error} most=${1000} /></p>`}
     <h3>What the model said</h3>
@@ -43,54 +46,51 @@ function Step({ s, p, id }) {
       ${c.input && html`<${Text} value=${c.input} class="box mono" start=${1500} />`}
       ${c.error && html`<p class="problem"><${Line} value=${c.error} most=${1000} /></p>`}
       ${(c.result || c.output) && html`<${Text} value=${c.result || c.output} class="box mono" start=${3000} />`}</section>`)}
-    <${Prompt} key=${'p' + s.step_number} id=${id} step=${s.step_number} />
-    ${s.files && html`<${Changes} key=${'c' + s.step_number} id=${id} step=${s.step_number} />`}
+    <${Prompt} id=${id} step=${s.step_number} />
+    ${s.files && html`<${Changes} id=${id} step=${s.step_number} />`}`;
+}
+
+// Step is one step in full. s is what its line in the list says, if that is known; turn changes when it may have been run again.
+function Step({ n, s, p, id, turn }) {
+  const of = useCall('get_step_detail', { target: id, step: n, alone: true }, { on: turn, every: 2000 });
+  return html`<article class="step" aria-label=${'Step ' + n}>
+    <h2>Step ${n} <small>${(of.data?.step || s)?.action}</small> ${of.data && html`<button type="button" onClick=${() => fork(p, n)}>Fork from here</button>`}</h2>
+    <${Answer} of=${of} draw=${(d) => html`<${Told} s=${d.step} id=${id} />`} />
   </article>`;
 }
 
-function Inspector({ d, p, id, query }) {
-  const wanted = Number(query.get('step')) || d.steps.at(-1)?.step_number || 0;
-  const place = Math.max(0, d.steps.findIndex((s) => s.step_number === wanted));
+export function Steps({ id, p, query, turn }) {
+  const r = useReading(id, turn);
+  const b = r.book;
   const [find, setFind] = useState('');
+  const here = Number(query.get('step')) || b.last;
   const at = useRef();
-  at.current = place;
-  const to = (i) => {
-    const s = d.steps[Math.max(0, Math.min(d.steps.length - 1, i))];
-    if (s) go(href('process', { id, tab: 'steps' }, { step: s.step_number }), true);
-  };
-  const next = (sign) => {
-    const words = find.toLowerCase();
-    for (let n = 1; n <= d.steps.length; n++) {
-      const i = (at.current + sign * n + d.steps.length * n) % d.steps.length;
-      const s = d.steps[i];
-      if ([s.raw_response, s.summary, s.error, ...(s.tool_calls || []).flatMap((c) => [c.name, c.input, c.result, c.output, c.error])].some((t) => t && t.toLowerCase().includes(words))) return to(i);
-    }
-    return null;
-  };
+  at.current = here;
+  const to = (n) => { if (n) go(href('process', { id, tab: 'steps' }, { step: n }), true); };
+  const hunt = (by) => { if (find) r.find(find, at.current, by, to); };
   useEffect(() => {
     const key = (e) => {
       if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName) || document.querySelector('dialog[open]')) return;
       const by = { h: -1, ArrowLeft: -1, l: 1, ArrowRight: 1 };
-      if (e.key in by) { e.preventDefault(); to(at.current + by[e.key]); }
+      if (e.key in by) { e.preventDefault(); to(beside(b, at.current, by[e.key])); }
     };
     addEventListener('keydown', key);
     return () => removeEventListener('keydown', key);
-  }, [d]);
-  if (!d.steps.length) return html`<p class="empty">No step has ended yet.</p>`;
-  return html`<div class="tools"><button type="button" disabled=${place === 0} onClick=${() => to(place - 1)}>← Previous</button><button type="button" disabled=${place === d.steps.length - 1} onClick=${() => to(place + 1)}>Next →</button>
-      <input type="search" aria-label="Search in the steps" placeholder="Search in the steps" value=${find} onInput=${(e) => setFind(e.target.value)} onKeyDown=${(e) => { if (e.key === 'Enter' && find) next(e.shiftKey ? -1 : 1); }} />
-      <button type="button" disabled=${!find} onClick=${() => next(1)}>Find</button></div>
-    ${d.damage && html`<p class="problem"><${Line} value=${d.damage} most=${1000} /></p>`}
+  }, [id]);
+  if (!r.read) return html`<${Answer} of=${{ data: null, error: r.error, loading: r.loading, again: () => r.again() }} />`;
+  if (!b.last) return html`${b.damage && html`<p class="problem"><${Line} value=${b.damage} most=${1000} /></p>`}<p class="empty">No step has ended yet.</p>`;
+  const before = beside(b, here, -1), behind = beside(b, here, 1);
+  return html`<div class="tools"><button type="button" disabled=${!before} onClick=${() => to(before)}>← Previous</button><button type="button" disabled=${!behind} onClick=${() => to(behind)}>Next →</button>
+      <input type="search" aria-label="Search in the steps" placeholder="Search in the steps" value=${find} onInput=${(e) => { setFind(e.target.value); r.quiet(); }} onKeyDown=${(e) => { if (e.key === 'Enter') hunt(e.shiftKey ? -1 : 1); }} />
+      ${r.hunting ? html`<button type="button" onClick=${() => r.quiet()}>Stop</button>` : html`<button type="button" disabled=${!find} onClick=${() => hunt(1)}>Find</button>`}
+      <small role="status"><${Line} value=${r.said} most=${300} /></small></div>
+    ${r.error && html`<p class="problem" role="alert"><${Line} value=${r.error.message} most=${1000} /> <button type="button" onClick=${() => r.again()}>${r.loading ? 'Trying …' : 'Try again'}</button></p>`}
+    ${b.damage && html`<p class="problem"><${Line} value=${b.damage} most=${1000} /></p>`}
     <div class="inspector">
-      <div class="list" role="listbox" aria-label="Steps" tabindex="0"><${Rows} count=${d.steps.length} height=${30} at=${place} draw=${(i, style) => {
-        const s = d.steps[i];
-        return html`<div key=${s.step_number} role="option" aria-selected=${i === place} class=${'item' + (i === place ? ' here' : '')} style=${style} onClick=${() => to(i)}><span class="num">${s.step_number}</span> ${s.error || s.tool_error ? html`<span class="failed">✖</span> ` : ''}<${Line} value=${s.summary || s.action} most=${80} /></div>`;
+      <div class="list"><${Rows} role="listbox" aria-label=${`Steps ${b.first} to ${b.last}`} tabindex="0" count=${entries(b)} height=${30} at=${here - b.first < entries(b) ? here - b.first : -1} seen=${(from, till) => r.see(from, till)} draw=${(i, style) => {
+        const n = b.first + i, s = b.known.get(n);
+        return html`<div key=${n} role="option" aria-selected=${n === here} aria-disabled=${s === null} class=${'item' + (n === here ? ' here' : '')} style=${style} onClick=${() => s !== null && to(n)}><span class="num">${n}</span> ${s?.error || s?.tool_error ? html`<span class="failed">✖</span> ` : ''}${s ? html`<${Line} value=${s.summary || s.action} most=${80} />` : html`<small>${s === null ? 'there is none of this number' : '…'}</small>`}</div>`;
       }} /></div>
-      <${Step} key=${d.steps[place].step_number} s=${d.steps[place]} p=${p} id=${id} />
+      <${Step} key=${here} n=${here} s=${b.known.get(here)} p=${p} id=${id} turn=${here === b.last ? turn : ''} />
     </div>`;
-}
-
-export function Steps({ id, p, query, turn }) {
-  const of = useCall('list_steps', { target: id }, { on: turn, every: 2000 });
-  return html`<${Answer} of=${of} draw=${(d) => html`<${Inspector} d=${d} p=${p} id=${id} query=${query} />`} />`;
 }

@@ -1,6 +1,6 @@
 // What a process is, has and was given.
 import { html } from '../../lib/html.js';
-import { bytes, count, dollars, duration, moment } from '../../lib/format.js';
+import { bytes, count, dollars, duration, moment, spent } from '../../lib/format.js';
 import { href } from '../../lib/router.js';
 import { useCall } from '../../lib/ask.js';
 import { clock, second } from '../../lib/store.js';
@@ -19,7 +19,7 @@ function Budget({ id, turn }) {
       { text: 'Tokens used', num: true, cell: (b) => count(b.tokens.used) },
       { text: 'reserved', num: true, cell: (b) => count(b.tokens.reserved) },
       { text: 'of', num: true, cell: (b) => (b.tokens.limit === null ? 'no limit' : count(b.tokens.limit)) },
-      { text: 'Dollars used', num: true, cell: (b) => dollars(b.usd.used) + (b.unpriced_tokens ? ' +?' : '') },
+      { text: 'Dollars used', num: true, cell: (b) => spent(b.usd.used, b.tokens.used, b.unpriced_tokens) },
       { text: 'of', num: true, cell: (b) => (b.usd.limit === null ? 'no limit' : dollars(b.usd.limit)) },
     ]} />` : null)} />`;
 }
@@ -39,7 +39,7 @@ export function Summary({ id, p, detail, turn }) {
     <${Facts} facts=${[
       ['Intent', html`<${Text} value=${d?.intent ?? p.intent} start=${1500} />`],
       ['UUID', html`<code>${p.uuid}</code>`], ['Parent', parent], ['Agent', p.agent && html`<${Line} value=${p.agent} />`], ['Kind', p.kind],
-      ['Model', html`<${Line} value=${[p.provider, p.model].filter(Boolean).join('/')} />`],
+      ['Model', (p.provider || p.model) && html`<${Line} value=${[p.provider, p.model].filter(Boolean).join('/')} />`],
       ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`], ['Its files', d?.dir && html`<${Line} value=${d.dir} class="mono" />`],
       ['Started', moment(p.created_at)], ['Paused since', p.paused_at && moment(p.paused_at)], ['Goes on', p.wait_until && moment(p.wait_until)],
       ['No progress since', p.suspect_since && moment(p.suspect_since)],
