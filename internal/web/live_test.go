@@ -91,7 +91,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	parent := s.Spawn(ipc.SpawnRequest{Intent: "hang " + hostileText, Name: "parent"})
 	child := s.Spawn(ipc.SpawnRequest{Intent: "go on now", Name: "child", Parent: parent.PID.String()})
 	s.Await(child.PID, event.Exited, nil)
-	d := serve(t, Options{Socket: s.Socket(), Env: s.Env, Dir: s.Work})
+	d := serve(t, Options{Socket: s.Socket(), Env: s.Env, Dir: s.Work, Doctor: healthy})
 	params, err := json.Marshal(map[string]string{"process.id": child.UUID.String()})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 // A run of several agents is watched, paused, steered and ended in the browser; the daemon goes away and comes back.
 import { scenario, shot, want, until, accessible, ask } from './browser.mjs';
 
-import { count, dollars } from '../src/lib/format.js';
+import { cost, count } from '../src/lib/format.js';
 
 const { parent, worker, listener, hostile } = JSON.parse(process.env.RNIX_PIDS);
 
@@ -70,11 +70,11 @@ await scenario(async ({ page, problems }) => {
   }, 'the page is where ps is');
   const cells = await page.locator('.totals dd').allTextContents();
   const t = ps.totals;
-  const same = [t.running, t.waiting, t.suspended, t.failed, count(t.tokens), dollars(t.cost_usd)].map(String);
+  const same = [t.running, t.waiting, t.suspended, t.failed, count(t.tokens), cost(t)].map(String);
   want(JSON.stringify(cells) === JSON.stringify(same), `totals are ${cells}, and ps has ${same}`);
   for (const p of ps.procs) {
     const shown = await Promise.all(['step', 'tokens', 'cost'].map((c) => row(p.pid).locator('.' + c).textContent()));
-    const wanted = [p.step + (p.max_steps ? '/' + p.max_steps : ''), (p.estimated ? '~' : '') + count(p.tokens_used), p.cost_usd ? dollars(p.cost_usd) : '–'];
+    const wanted = [p.step + (p.max_steps ? '/' + p.max_steps : ''), (p.estimated ? '~' : '') + count(p.tokens_used), cost(p)];
     want(JSON.stringify(shown) === JSON.stringify(wanted), `PID ${p.pid} has ${shown}, and in ps ${wanted}`);
   }
 

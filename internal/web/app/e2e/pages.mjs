@@ -117,6 +117,7 @@ await scenario(async ({ page }) => {
     await at(hash);
     await page.waitForTimeout(200);
     want(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), hash + ' has to be scrolled sideways on a phone');
+    want(await page.evaluate(() => [...document.querySelectorAll('.tabs [aria-current]')].every((a) => { const r = a.getBoundingClientRect(); return r.left >= 0 && r.right <= innerWidth; })), hash + ' does not show on a phone which tab it is');
     await accessible(page, hash + ' on a phone');
     await shot(page, 'phone-' + hash.split('/').filter((w) => !w.includes('-')).join('-'));
   }

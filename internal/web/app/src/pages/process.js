@@ -37,6 +37,11 @@ function Head({ p, id, tab }) {
   second.value;
   const now = clock();
   const acts = actions(p);
+  const nav = useRef();
+  useEffect(() => { // on a phone not all of them are in sight
+    const a = nav.current.querySelector('[aria-current]');
+    if (a) nav.current.scrollLeft = a.offsetLeft - nav.current.offsetLeft - (nav.current.clientWidth - a.offsetWidth) / 2;
+  }, [tab]);
   return html`<div class="head">
     <h1><span class="num">${p.pid}</span> <${Line} value=${p.name || p.agent || p.kind || 'agent'} most=${60} /> <${Badge} p=${p} /></h1>
     <p class="intent"><${Line} value=${p.intent} most=${400} /></p>
@@ -54,7 +59,7 @@ function Head({ p, id, tab }) {
       ${acts.map((a) => html`<button type="button" class=${a.danger ? 'danger' : ''} onClick=${a.run}>${a.text}</button>`)}
       ${p.kind === 'compose' && html`<a class="button" href=${href('compose', { id })}>Workflow</a>`}
     </div>
-    <nav class="tabs" aria-label="Ways of looking">${tabs.map((t) => html`<a href=${href('process', { id, tab: t.name })} aria-current=${t.name === tab ? 'page' : undefined}>${t.text}</a>`)}</nav>
+    <nav class="tabs" ref=${nav} aria-label="Ways of looking">${tabs.map((t) => html`<a href=${href('process', { id, tab: t.name })} aria-current=${t.name === tab ? 'page' : undefined}>${t.text}</a>`)}</nav>
   </div>`;
 }
 

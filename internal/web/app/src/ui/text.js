@@ -13,7 +13,7 @@ export function Text({ value, start = first, class: cls = '' }) {
   const s = String(value ?? '');
   const part = head(s, most);
   const left = s.length - part.length;
-  return html`<div class=${'text ' + cls} dir="auto">${visible(part)}${left > 0 && html`<span class="cut"> … <button type="button" class="quiet" onClick=${() => setMost(most + more)}>Show ${count(Math.min(left, more))} more of ${count(left)} characters</button></span>`}</div>`;
+  return html`<div class=${'text ' + cls} dir="auto">${visible(part)}${left > 0 && html`<span class="cut"> … <button type="button" class="quiet" onClick=${() => setMost(most + more)}>${left > more ? `Show ${count(more)} of the ${count(left)} characters that follow` : `Show the other ${count(left)} characters`}</button></span>`}</div>`;
 }
 
 // Line shows the beginning of a text on one line.
