@@ -79,6 +79,8 @@ func TestCheckThatHangsIsSaid(t *testing.T) {
 			t.Errorf("%d %s", res.StatusCode, body)
 		}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.begun != 1 {
 		t.Errorf("%d rounds of checks hang", c.begun)
 	}
