@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"rnix/internal/price"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -202,13 +201,3 @@ func (t *table) appendRow(b []byte, r *row) ([]byte, bool) {
 
 // byPID is the order of a whole frame.
 func byPID(a, b *row) int { return cmp.Or(cmp.Compare(a.pid, b.pid), bytes.Compare(a.id[:], b.id[:])) }
-
-// plus adds n times what another one has counted.
-func (t *tally) plus(o *tally, n int) {
-	t.running += n * o.running
-	t.suspended += n * o.suspended
-	t.waiting += n * o.waiting
-	t.failed += n * o.failed
-	t.tokens += n * o.tokens
-	t.cost += o.cost * price.USD(n)
-}

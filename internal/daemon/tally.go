@@ -39,6 +39,17 @@ func (t *tally) add(p *ipc.Proc, n int) {
 	t.cost += price.USD(n) * price.FromFloat(p.CostUSD)
 }
 
+// plus adds n times what another one has counted.
+func (t *tally) plus(o *tally, n int) {
+	t.running += n * o.running
+	t.suspended += n * o.suspended
+	t.waiting += n * o.waiting
+	t.failed += n * o.failed
+	t.tokens += n * o.tokens
+	t.unpriced += n * o.unpriced
+	t.cost += o.cost * price.USD(n)
+}
+
 // awaitsLimit reports whether a process waits for a rate limit, a quota or a budget: for a time that is known, which nothing else
 // is, or for a budget.
 func awaitsLimit(p *ipc.Proc) bool {

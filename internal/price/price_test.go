@@ -143,8 +143,8 @@ func TestAmounts(t *testing.T) {
 			t.Errorf("%q is taken as %s", s, got)
 		}
 	}
-	for u, want := range map[USD]string{0: "$0", Dollar: "$1.00", 1_250_000_000: "$1.25", 123_456_789: "$0.123", 4_200_000: "$0.0042", 1: "$0.", 1000: "$0.000001"} {
-		if got := u.String(); got != want && u != 1 {
+	for u, want := range map[USD]string{0: "$0", Dollar: "$1.00", 1_250_000_000: "$1.25", 123_456_789: "$0.123", 4_200_000: "$0.0042", 1: "<$0.000001", 1000: "$0.000001"} {
+		if got := u.String(); got != want {
 			t.Errorf("%d is %q, want %q", u, got, want)
 		}
 	}

@@ -31,13 +31,17 @@ func FromFloat(dollars float64) USD {
 // Float returns the amount in dollars.
 func (u USD) Float() float64 { return float64(u) / float64(Dollar) }
 
-// String returns the amount as people read it: $1.25, $0.0042, and $0 for nothing at all.
+// String returns the amount as people read it: $1.25, $0.0042, $0 for nothing at all, and <$0.000001 for what is less than that.
 func (u USD) String() string {
 	switch d := u.Float(); {
 	case u == 0:
 		return "$0"
 	case d < 0.01 && d > -0.01:
-		return "$" + strings.TrimRight(strconv.FormatFloat(d, 'f', 6, 64), "0")
+		digits := strings.TrimRight(strconv.FormatFloat(d, 'f', 6, 64), "0")
+		if strings.HasSuffix(digits, ".") { // less than it can show
+			return "<$0.000001"
+		}
+		return "$" + digits
 	case d < 1 && d > -1:
 		return fmt.Sprintf("$%.3f", d)
 	default:
