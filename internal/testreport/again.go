@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,48 +34,34 @@ func againFrom(args []string) (again, error) {
 	return again{command: args[2:], most: most}, nil
 }
 
-// forgivable returns the top-level tests that the failures of r are in, if all of them may be run again.
-func (r *report) forgivable(most int) []key {
-	var tests []key
-	for _, f := range r.failures {
-		top, _, _ := strings.Cut(f.test, "/")
-		if f.grave || top == "" {
-			return nil
-		}
-		k := key{f.pkg, top}
-		if !slices.Contains(tests, k) {
-			tests = append(tests, k)
-		}
-	}
-	if len(r.failures) != r.failed || len(tests) > most {
-		return nil
-	}
-	return tests
+// forgivable reports whether all failures of r may be run again.
+func (r *report) forgivable(most int) bool {
+	return len(r.failures) == r.failed && r.failed <= most && !slices.ContainsFunc(r.failures, func(f failure) bool { return f.grave })
 }
 
 // retry runs the failed tests of r a second time, if they may be, and takes those that pass off its failures.
 func (r *report) retry(a again, run func(command []string, out io.Writer) *report) {
-	if a.most == 0 || r.failed == 0 {
+	if r.failed == 0 || !r.forgivable(a.most) {
 		return
 	}
-	tests := r.forgivable(a.most)
-	for _, k := range tests {
-		fmt.Fprintf(r.out, "\nagain: %s %s\n", k.pkg, k.test)
-		second := run(append(append([]string{}, a.command...), "-count=1", "-run", "^"+k.test+"$", k.pkg), r.out)
+	for _, f := range r.failures {
+		fmt.Fprintf(r.out, "\nagain: %s %s\n", f.pkg, f.test)
+		second := run(append(append([]string{}, a.command...), "-count=1", "-run", only(f.test), f.pkg), r.out)
 		if second.failed > 0 || second.passed == 0 || second.exit != "0" {
 			continue
 		}
-		r.flaky = append(r.flaky, k)
-		for _, f := range r.failures {
-			if top, _, _ := strings.Cut(f.test, "/"); f.pkg == k.pkg && top == k.test {
-				r.failed--
-				r.passed++
-			}
-		}
+		r.flaky = append(r.flaky, f.key)
+		r.failed--
+		r.passed++
 	}
 	if len(r.flaky) > 0 && r.failed == 0 {
 		r.exit = "0"
 	}
+}
+
+// only returns the pattern of "go test -run" that fits a test or subtest and no other.
+func only(test string) string {
+	return "^" + strings.ReplaceAll(regexp.QuoteMeta(test), "/", "$/^") + "$"
 }
 
 // runGo runs a go command and reports on it.

@@ -52,13 +52,13 @@ exit status 0
 	}{
 		{"nothing fails", ran(), "", 2, nil, "2 passed, 0 failed, 0 skipped", 0},
 		{"it passes alone", ran("TestX"), onlyX, 2, []string{"^TestX$"}, "2 passed, 0 failed, 0 skipped, 1 flaky", 0},
-		{"a subtest is run with its test", ran("TestY/sub"), onlyX, 2, []string{"^TestY$"}, "2 passed, 0 failed, 0 skipped, 1 flaky", 0},
+		{"a subtest is run without its neighbours", ran("TestY/sub"), onlyX, 2, []string{"^TestY$/^sub$"}, "2 passed, 0 failed, 0 skipped, 1 flaky", 0},
 		{"it fails again", ran("TestX"), ran("TestX"), 2, []string{"^TestX$"}, "1 passed, 1 failed, 0 skipped", 1},
 		{"it leaks when it passes", ran("TestX"), strings.NewReplacer(`"pass","Package":"m/a"}`+"\n"+`exit status 0`, `"fail","Package":"m/a"}`+"\n"+`exit status 1`).Replace(onlyX), 2,
 			[]string{"^TestX$"}, "1 passed, 1 failed, 0 skipped", 1},
 		{"a second run that runs nothing", ran("TestX"), `{"Action":"start","Package":"m/a"}` + "\n" + `{"Action":"pass","Package":"m/a"}` + "\nexit status 0\n", 2,
 			[]string{"^TestX$"}, "1 passed, 1 failed, 0 skipped", 1},
-		{"two of two", ran("TestX", "TestY/sub"), onlyX, 2, []string{"^TestX$", "^TestY$"}, "2 passed, 0 failed, 0 skipped, 2 flaky", 0},
+		{"two of two", ran("TestX", "TestY/sub"), onlyX, 2, []string{"^TestX$", "^TestY$/^sub$"}, "2 passed, 0 failed, 0 skipped, 2 flaky", 0},
 		{"more than may", ran("TestX", "TestY/sub"), onlyX, 1, nil, "0 passed, 2 failed, 0 skipped", 1},
 		{"a data race", race, onlyX, 2, nil, "1 passed, 1 failed, 0 skipped", 1},
 		{"another check fails too", "failed: go vet\n" + ran("TestX"), onlyX, 2, nil, "1 passed, 2 failed, 0 skipped", 1},
@@ -93,7 +93,7 @@ exit status 0
 				t.Errorf("the last line is not %q:\n%s", c.last, &out)
 			}
 			for _, run := range c.runs {
-				if said := strings.Contains(out.String(), "flaky: m/a "+strings.Trim(run, "^$")+":"); said != (c.exitStatus == 0) {
+				if said := strings.Contains(out.String(), "flaky: m/a "+strings.NewReplacer("^", "", "$", "").Replace(run)+":"); said != (c.exitStatus == 0) {
 					t.Errorf("%s is named as flaky: %v:\n%s", run, said, &out)
 				}
 			}
