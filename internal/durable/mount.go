@@ -29,7 +29,7 @@ func mountedIn(mountinfo, dir string) string {
 		if len(fields) < 5 {
 			continue
 		}
-		at := unescape(fields[4])
+		at := MountPath(fields[4])
 		if at == dir || strings.HasPrefix(at, strings.TrimSuffix(dir, "/")+"/") {
 			return at
 		}
@@ -37,8 +37,9 @@ func mountedIn(mountinfo, dir string) string {
 	return ""
 }
 
-// unescape takes back the octal escapes of mountinfo.
-func unescape(s string) string {
+// MountPath returns a path of a field of /proc/PID/mountinfo: it takes back the octal escapes that proc_pid_mountinfo(5)
+// describes. What is none stays.
+func MountPath(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] == '\\' && i+3 < len(s) {

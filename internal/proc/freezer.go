@@ -3,12 +3,13 @@ package proc
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"rnix/internal/durable"
 )
 
 // Freezer names what makes the OS children of a paused process stand still. Part of the wire format.
@@ -93,29 +94,13 @@ func placesIn(cgroups, mountinfo string) []place {
 			if len(at) < 5 || len(of) < 3 || !strings.HasPrefix(of[0], "cgroup") || hierarchy(of[0] == "cgroup2", of[2]) != f {
 				continue
 			}
-			m := mount{unescape(at[3]), unescape(at[4])}
+			m := mount{durable.MountPath(at[3]), durable.MountPath(at[4])}
 			if dir, ok := m.dir(cgroup); ok {
 				out = append(out, place{f, m, dir})
 			}
 		}
 	}
 	return out
-}
-
-// unescape takes back the octal escapes of mountinfo.
-func unescape(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
-				b.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
-	return b.String()
 }
 
 // cages is how a manager makes cages. It does not change once a child was frozen.
