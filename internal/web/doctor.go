@@ -30,14 +30,14 @@ const (
 
 // examiner makes the checks, once at a time: who asks meanwhile gets the answer of those under way.
 type examiner struct {
-	examine  func(context.Context) []Finding
-	patience time.Duration // examPatience
+	examine func(context.Context) []Finding
 
 	life context.Context // of the server
 	end  context.CancelFunc
 
-	mu    sync.Mutex
-	under *examination // +checklocks:mu; nil = none
+	mu       sync.Mutex
+	under    *examination  // +checklocks:mu; nil = none
+	patience time.Duration // +checklocks:mu; examPatience
 }
 
 // examination is one round of checks.
@@ -54,12 +54,12 @@ func newExaminer(examine func(context.Context) []Finding) *examiner {
 	return e
 }
 
-// begin begins to examine, if that is not done already.
-func (e *examiner) begin() *examination {
+// begin begins to examine, if that is not done already, and says how long to wait for it.
+func (e *examiner) begin() (*examination, time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.under != nil {
-		return e.under
+		return e.under, e.patience
 	}
 	x := &examination{done: make(chan struct{})}
 	e.under = x
@@ -74,7 +74,7 @@ func (e *examiner) begin() *examination {
 		e.under = nil
 		close(x.done)
 	}()
-	return x
+	return x, e.patience
 }
 
 // doctor answers with what the checks have found.
@@ -83,15 +83,15 @@ func (s *Server) doctor(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, types.Errorf(types.ErrNotFound, "Doctor", "", "this dashboard makes no checks: run rnix doctor in a terminal"))
 		return
 	}
-	x := s.exam.begin()
-	late := time.NewTimer(s.exam.patience)
+	x, patience := s.exam.begin()
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {
 	case <-x.done:
 	case <-r.Context().Done():
 		return
 	case <-late.C:
-		refuse(w, http.StatusGatewayTimeout, types.Errorf(types.ErrTimeout, "Doctor", "", "the checks are not done after %v, as when a disk or the daemon does not answer; they go on, and the next look shows what they find", s.exam.patience))
+		refuse(w, http.StatusGatewayTimeout, types.Errorf(types.ErrTimeout, "Doctor", "", "the checks are not done after %v, as when a disk or the daemon does not answer; they go on, and the next look shows what they find", patience))
 		return
 	}
 	b, err := json.Marshal(struct {

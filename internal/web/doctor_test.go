@@ -16,6 +16,7 @@ import (
 // checks is a doctor whose rounds end when the test says so.
 type checks struct {
 	rounds chan []Finding
+	well   chan struct{} // closed: every round ends at once, and finds nothing
 	mu     sync.Mutex
 	begun  int // +checklocks:mu
 }
@@ -27,9 +28,17 @@ func (c *checks) doctor(ctx context.Context) []Finding {
 	select {
 	case f := <-c.rounds:
 		return f
+	case <-c.well:
+		return nil
 	case <-ctx.Done():
 		return nil
 	}
+}
+
+func (e *examiner) wait(patience time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.patience = patience
 }
 
 func TestChecksAreMadeOnceHoweverManyAsk(t *testing.T) {
@@ -72,7 +81,7 @@ func TestChecksAreMadeOnceHoweverManyAsk(t *testing.T) {
 func TestCheckThatHangsIsSaid(t *testing.T) {
 	c := &checks{rounds: make(chan []Finding)}
 	d := serve(t, Options{Socket: "/nowhere", Doctor: c.doctor})
-	d.exam.patience = 50 * time.Millisecond
+	d.exam.wait(50 * time.Millisecond)
 	b := d.inside()
 	for range 2 {
 		if res, body := b.do("POST", "/api/v1/doctor", "{}", nil); res.StatusCode != http.StatusGatewayTimeout || code(t, body) != "TIMEOUT" {
@@ -103,8 +112,9 @@ func TestSystemPageSaysWhatIsBrokenAndHowToMendIt(t *testing.T) {
 	_, url := llmtest.NewAPI(t, busy)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	s.Spawn(ipc.SpawnRequest{Intent: "hang", Name: "alive"})
-	c := &checks{rounds: make(chan []Finding, 1)}
+	c := &checks{rounds: make(chan []Finding, 1), well: make(chan struct{})}
 	d := serve(t, Options{Socket: s.Socket(), Env: s.Env, Dir: s.Work, Doctor: c.doctor})
+	d.exam.wait(time.Minute)
 	found := []Finding{
 		{"daemon", "ok", "pid 7, version test, socket /run/user/0/rnix/rnix.sock", ""},
 		{"disk", "broken", "12.0M free at /: agents stop when their record cannot be written", "make room, or set RNIX_DATA_DIR"},
@@ -119,7 +129,10 @@ func TestSystemPageSaysWhatIsBrokenAndHowToMendIt(t *testing.T) {
 			found[1] = Finding{"disk", "ok", "80.0G free at /", ""}
 			c.rounds <- found
 		case "hang":
-			d.exam.patience = 500 * time.Millisecond // before the page asks
+			d.exam.wait(500 * time.Millisecond) // before the page asks
+		case "well":
+			d.exam.wait(examPatience)
+			close(c.well)
 		}
 		return "done"
 	})

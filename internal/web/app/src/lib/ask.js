@@ -2,11 +2,11 @@
 import { useEffect, useRef, useState } from './html.js';
 import { call } from './api.js';
 
-// useCall calls a method and returns {data, error, loading, again}; again asks anew, and then loading is true until there is an answer. It asks anew when the request or on changes, not more often than every
+// useCall calls a method and returns {data, error, loading, again}; again asks anew, at once, and then loading is true until there is an answer. It asks anew when the request or on changes, not more often than every
 // ms, and keeps showing the last answer meanwhile. With request null nothing is asked.
 export function useCall(method, request, { on = null, every = 1000 } = {}) {
   const [state, setState] = useState({ data: null, error: null, loading: true });
-  const last = useRef({ at: 0, body: '' });
+  const last = useRef({ at: 0, body: '', turn: 0 });
   const [turn, setTurn] = useState(0);
   const body = JSON.stringify(request);
   useEffect(() => {
@@ -24,7 +24,9 @@ export function useCall(method, request, { on = null, every = 1000 } = {}) {
         if (!abort.signal.aborted) setState((s) => ({ data: s.data, error, loading: false }));
       }
     };
-    const left = other ? 0 : Math.max(0, last.current.at + every - Date.now());
+    const now = other || last.current.turn !== turn; // a person waits
+    last.current.turn = turn;
+    const left = now ? 0 : Math.max(0, last.current.at + every - Date.now());
     const timer = setTimeout(ask, left);
     return () => { clearTimeout(timer); abort.abort(); };
   }, [method, body, on, turn]);
