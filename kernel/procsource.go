@@ -47,6 +47,43 @@ func (k *KernelImpl) Status(pid types.PID) (vfs.ProcStatus, bool) {
 	return s, true
 }
 
+// Sees reports whether a process may read what another one was told, said and did, in /proc or over the wire: whether
+// that is the process itself, or was started below it.
+func (k *KernelImpl) Sees(reader, pid types.PID) bool {
+	r, ok := k.table.get(reader)
+	p, there := k.table.get(pid)
+	return ok && there && k.Descends(p.UUID, r.UUID)
+}
+
+// parents is a Store that knows who has started the processes that live no more.
+type parents interface {
+	Parent(id types.UUID) (types.UUID, bool)
+}
+
+// maxAncestors bounds how far up Descends looks: damaged files may make a circle.
+const maxAncestors = 1000 // far more than a family is deep
+
+// Descends reports whether a process is another one, or was started below it, whichever of those between them live.
+func (k *KernelImpl) Descends(id, root types.UUID) bool {
+	past, _ := k.store.(parents)
+	for range maxAncestors {
+		if id == root {
+			return true
+		}
+		if p, ok := k.table.byID(id); ok {
+			id = p.parentUUID
+		} else if past == nil {
+			return false
+		} else if id, ok = past.Parent(id); !ok {
+			return false
+		}
+		if id == (types.UUID{}) {
+			return false
+		}
+	}
+	return false
+}
+
 // StateName is the state as people read it: that of the process, or "suspended".
 func (i *Info) StateName() string {
 	if i.Suspended {

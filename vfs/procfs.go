@@ -19,6 +19,9 @@ type ProcSource interface {
 	Processes() []types.PID
 	// Status describes one of them; false if there is none.
 	Status(pid types.PID) (ProcStatus, bool)
+	// Sees reports whether a process may read what another one was told, said and did: whether that is the process
+	// itself, or was started below it.
+	Sees(reader, pid types.PID) bool
 	// Context returns the conversation of a process as text for people.
 	Context(pid types.PID) (string, error)
 	// Steps returns one line for each step of a process, oldest first.
@@ -108,7 +111,8 @@ type ProcThread struct {
 
 // ProcFS serves /proc: "/proc" lists the PIDs, and "self" for a caller that is a process;
 // "/proc/<pid>" lists the files of one, procFiles. A file holds what was true when it was opened.
-// Nothing can be written.
+// Nothing can be written. What a process was told, said and did is for the user, for itself and for those above
+// it (ProcSource.Sees); the rest is for everybody who may open /proc.
 type ProcFS struct {
 	source ProcSource
 	vfs    *VFS
@@ -128,24 +132,26 @@ func (p *ProcFS) Open(subpath string, flags OpenFlag) (VFSFile, error) {
 // inputsDir is the one directory among the files of a process.
 const inputsDir = "inputs"
 
-// procFiles are the files of a process, with what makes their content.
+// procFiles are the files of a process, with what makes their content. Those that are told have words of its
+// conversation in them, and so have all below them.
 var procFiles = []struct {
 	name    string
+	told    bool
 	content func(*ProcFS, ProcStatus) (string, error)
 }{
-	{"children", func(_ *ProcFS, s ProcStatus) (string, error) { return lines(s.Children), nil }},
-	{"context", func(p *ProcFS, s ProcStatus) (string, error) { return p.source.Context(s.PID) }},
-	{"fd", (*ProcFS).fds},
-	{inputsDir, func(_ *ProcFS, s ProcStatus) (string, error) { return lines(s.Inputs), nil }},
-	{"intent", func(_ *ProcFS, s ProcStatus) (string, error) { return s.Intent + "\n", nil }},
-	{"ledger", (*ProcFS).ledger},
-	{"limits", func(_ *ProcFS, s ProcStatus) (string, error) { return s.limits(), nil }},
-	{"messages", (*ProcFS).messages},
-	{"mounts", func(_ *ProcFS, s ProcStatus) (string, error) { return lines(s.MCPMounts), nil }},
-	{"status", func(_ *ProcFS, s ProcStatus) (string, error) { return s.String(), nil }},
-	{"steps", (*ProcFS).steps},
-	{"threads", (*ProcFS).threads},
-	{"tools", func(_ *ProcFS, s ProcStatus) (string, error) { return s.tools(), nil }},
+	{"children", false, func(_ *ProcFS, s ProcStatus) (string, error) { return lines(s.Children), nil }},
+	{"context", true, func(p *ProcFS, s ProcStatus) (string, error) { return p.source.Context(s.PID) }},
+	{"fd", false, (*ProcFS).fds},
+	{inputsDir, true, func(_ *ProcFS, s ProcStatus) (string, error) { return lines(s.Inputs), nil }},
+	{"intent", false, func(_ *ProcFS, s ProcStatus) (string, error) { return s.Intent + "\n", nil }},
+	{"ledger", true, (*ProcFS).ledger},
+	{"limits", false, func(_ *ProcFS, s ProcStatus) (string, error) { return s.limits(), nil }},
+	{"messages", true, (*ProcFS).messages},
+	{"mounts", false, func(_ *ProcFS, s ProcStatus) (string, error) { return lines(s.MCPMounts), nil }},
+	{"status", false, func(_ *ProcFS, s ProcStatus) (string, error) { return s.String(), nil }},
+	{"steps", true, (*ProcFS).steps},
+	{"threads", false, (*ProcFS).threads},
+	{"tools", false, func(_ *ProcFS, s ProcStatus) (string, error) { return s.tools(), nil }},
 }
 
 // content returns what a caller sees at subpath, and whether that is a listing.
@@ -165,14 +171,17 @@ func (p *ProcFS) content(subpath string, caller Caller) (text string, dir bool, 
 			return "", false, types.Errorf(types.ErrNotFound, "Open", path, "self: the caller is not a process")
 		}
 	} else if perr == nil && pid.String() != parts[0] {
-		perr = fmt.Errorf("%q is not a PID", parts[0])
+		perr = fmt.Errorf("%q is not how PID %d is written", parts[0], pid)
 	}
 	if perr != nil {
-		return "", false, types.Errorf(types.ErrNotFound, "Open", path, "%w", perr)
+		return "", false, types.Errorf(types.ErrNotFound, "Open", path, "no process is called %q; /proc has the living ones under their PIDs", parts[0])
 	}
 	status, ok := p.source.Status(pid)
 	if !ok {
 		return "", false, types.Errorf(types.ErrNotFound, "Open", path, "no process %d is alive; `rnix ps -a` shows those that have ended", pid)
+	}
+	if len(parts) > 1 && told(parts[1]) && caller.PID != 0 && !p.source.Sees(caller.PID, pid) {
+		return "", false, types.Errorf(types.ErrPermission, "Open", path, "process %d may read what it and its own descendants were told, said and did, not that of others; /proc/%d/status is for everybody", caller.PID, pid)
 	}
 	if len(parts) == 1 {
 		for _, f := range procFiles {
@@ -203,6 +212,16 @@ func (p *ProcFS) content(subpath string, caller Caller) (text string, dir bool, 
 		}
 	}
 	return "", false, types.Errorf(types.ErrNotFound, "Open", path, "no such file: a process has %s", strings.Join(p.names(), ", "))
+}
+
+// told reports whether a file of a process, or what is below it, has words of its conversation in it.
+func told(name string) bool {
+	for _, f := range procFiles {
+		if f.name == name {
+			return f.told
+		}
+	}
+	return false
 }
 
 func (p *ProcFS) names() []string {

@@ -20,6 +20,9 @@ func (s twoProcs) Status(pid types.PID) (vfs.ProcStatus, bool) {
 	return st, ok
 }
 
+// Sees lets 1 see all, and 4 itself.
+func (s twoProcs) Sees(reader, pid types.PID) bool { return reader == 1 || reader == pid }
+
 func (s twoProcs) Context(types.PID) (string, error) { return "user: hello\n", nil }
 
 func (s twoProcs) Steps(types.PID) ([]vfs.ProcStep, error) {
@@ -127,6 +130,7 @@ func TestProcDevice(t *testing.T) {
 			{Subpath: "/4/status/x", WantCode: types.ErrNotFound},
 			{Subpath: "/5", WantCode: types.ErrNotFound},
 			{Subpath: "/04", WantCode: types.ErrNotFound},
+			{Subpath: "/nobody/status", WantCode: types.ErrNotFound},
 			{Subpath: "/-1", WantCode: types.ErrNotFound},
 			{Subpath: "/99999999999999999999", WantCode: types.ErrNotFound},
 		},
@@ -150,5 +154,24 @@ func TestProcIsASnapshotAndReadOnly(t *testing.T) {
 	}
 	if _, err := v.OpenFile(0, "/proc/self/status", vfs.OpenRead); types.CodeOf(err) != types.ErrNotFound {
 		t.Errorf("self of the user: %v", err)
+	}
+}
+
+// Who may read /proc sees how others stand, and not what they say.
+func TestProcTellsWhatIsSaidToThoseAboveOnly(t *testing.T) {
+	_, p, _ := proc(t)
+	for path, private := range map[string]bool{
+		"/context": true, "/inputs": true, "/inputs/pipe": true, "/ledger": true, "/messages": true, "/messages/1": true, "/steps": true, "/steps/1": true,
+		"": false, "/children": false, "/fd": false, "/intent": false, "/limits": false, "/mounts": false, "/status": false, "/threads": false, "/tools": false,
+	} {
+		for _, c := range []struct{ reader, pid types.PID }{{0, 1}, {1, 1}, {1, 4}, {4, 4}, {4, 1}} {
+			f, err := p.Open("/"+c.pid.String()+path, vfs.OpenRead)
+			if err == nil {
+				err = f.(vfs.CallerBinder).BindCaller(vfs.Caller{PID: c.reader})
+			}
+			if refused := types.CodeOf(err) == types.ErrPermission; refused != (private && c.reader == 4 && c.pid == 1) || err != nil && !refused {
+				t.Errorf("%d opens /proc/%d%s: %v", c.reader, c.pid, path, err)
+			}
+		}
 	}
 }

@@ -89,7 +89,7 @@ func TestSecondDaemonOnTheSameDataIsRefusedByName(t *testing.T) {
 	}
 	elsewhere := t.TempDir() // where it would listen
 	second := exec.Command(exe)
-	second.Env = append(append([]string{"RNIX_TESTENV_DAEMON=1"}, s.Env...), "XDG_RUNTIME_DIR="+elsewhere)
+	second.Env = append(s.DaemonEnv(), "XDG_RUNTIME_DIR="+elsewhere)
 	var out bytes.Buffer
 	second.Stdout, second.Stderr = &out, &out
 	began := time.Now()

@@ -74,6 +74,31 @@ func TestAgentReadsNoConversationButThoseOfItsSubtree(t *testing.T) {
 	}
 }
 
+// Nor is it in /proc, where an agent sees how others stand; what its own child says is, also when its parent is gone.
+func TestAgentReadsNoFileOfProcInWhichOthersSpeak(t *testing.T) {
+	s, call := insider(t, func(r llmtest.Request) llmtest.Reply {
+		if _, told := r.LastResult(); r.Messages[0].Text == "mid" && !told {
+			return tool("spawn", `{"intent":"a word of the grandchild","background":true}`)
+		} else if told {
+			return llmtest.Reply{Text: "done"}
+		}
+		return llmtest.Reply{Hang: true}
+	})
+	other := s.Spawn(ipc.SpawnRequest{Intent: "a word of another", Model: "fake"})
+	var script strings.Builder
+	for _, file := range []string{"context", "inputs", "ledger", "messages", "steps", "steps/1"} {
+		script.WriteString(call("read_path", `{"path":"/proc/`+other.PID.String()+"/"+file+`"}`))
+	}
+	script.WriteString(call("read_path", `{"path":"/proc/`+other.PID.String()+`/status"}`) + call("read_path", `{"path":"/proc/self/context"}`) +
+		call("spawn", `{"intent":"mid","model":"fake",HERE}`) + call("wait", `{"target":"'$((RNIX_PARENT_PID+1))'"}`) +
+		call("read_path", `{"path":"/proc/'$((RNIX_PARENT_PID+2))'/context"}`))
+	s.Write("ask.sh", script.String())
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake"}).PID)
+	if n := strings.Count(w.Result, `"code":"PERMISSION"`); n != 6 || strings.Count(w.Result, `"ok":true`) != 5 {
+		t.Errorf("%d of 6 were refused: %s", n, w.Result)
+	}
+}
+
 // The trust of a person in a project is not an agent's to give.
 func TestAgentCannotTrustAProject(t *testing.T) {
 	s, call := insider(t, hangs)

@@ -46,20 +46,7 @@ func (d inspector) past(ctx context.Context, peer *ipc.Peer, op, text string) (*
 // descends reports whether a process, alive or on disk, is another one or was started below it.
 func (d inspector) descends(t target, root types.PID) bool {
 	top, err := d.kernel.Info(root)
-	if err != nil {
-		return false
-	}
-	id := t.uuid
-	for range maxAncestors {
-		if id == top.UUID {
-			return true
-		}
-		info, ok := d.journal.Index().Get(id)
-		if id = info.ParentUUID; !ok || id == (types.UUID{}) {
-			return false
-		}
-	}
-	return false
+	return err == nil && d.kernel.Descends(t.uuid, top.UUID)
 }
 
 // workDir is where the process works, or did.
@@ -96,6 +83,12 @@ func (d inspector) ledger(ctx context.Context, peer *ipc.Peer, req ipc.LedgerReq
 		r.OriginUUID, r.OriginStep = f.Origin, f.Step
 	}
 	return r, nil
+}
+
+// Parent returns which process has started another one, whatever became of both; false if nobody knows.
+func (s *store) Parent(id types.UUID) (types.UUID, bool) {
+	info, ok := s.journal.Index().Get(id)
+	return info.ParentUUID, ok
 }
 
 // Ledger reads the calls of a history, as far as it is on disk, for /proc.

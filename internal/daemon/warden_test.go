@@ -56,7 +56,7 @@ func TestADaemonWakesAndAwaitsTheWardenOfTheOneBeforeIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := exec.Command(exe, "-test.run=^$")
-	second.Env = append([]string{"RNIX_TESTENV_DAEMON=1", "GORACE=atexit_sleep_ms=0"}, s.Env...)
+	second.Env = s.DaemonEnv()
 	second.Stderr = os.Stderr
 	if err := second.Start(); err != nil {
 		t.Fatal(err)

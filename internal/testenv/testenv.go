@@ -51,6 +51,11 @@ func runDaemon() int {
 	guard, err := proc.Warded()
 	ctx, stop := proc.Stoppable(context.Background())
 	defer stop()
+	if wanted, werr := whileWanted(ctx); werr == nil {
+		ctx = wanted
+	} else {
+		err = errors.Join(err, werr)
+	}
 	var idle time.Duration
 	if text, said := os.LookupEnv(IdleEnv); said && err == nil {
 		idle, err = time.ParseDuration(text)
@@ -85,6 +90,7 @@ type System struct {
 	Env   []string // of the daemon and of the clients' requests
 	t     testing.TB
 	uuids []types.UUID
+	held  string // the file of testsEnv
 
 	pid    int                // of the daemon
 	ended  chan struct{}      // closed when it has ended
@@ -129,6 +135,7 @@ func New(t testing.TB, env ...string) *System {
 			t.Error(err)
 		}
 	})
+	s.hold(t)
 	s.Start()
 	return s
 }
@@ -162,7 +169,7 @@ func (s *System) Start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.Client, err = ipc.Ensure(ctx, ipc.EnsureOptions{Socket: socket, DataDir: s.Data, Executable: exe, Args: []string{noTests}, Env: append([]string{asDaemon + "=1", "GORACE=atexit_sleep_ms=0"}, s.Env...)})
+	s.Client, err = ipc.Ensure(ctx, ipc.EnsureOptions{Socket: socket, DataDir: s.Data, Executable: exe, Args: []string{noTests}, Env: s.DaemonEnv()})
 	if err != nil {
 		s.t.Fatal(err)
 	}
