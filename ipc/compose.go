@@ -60,6 +60,7 @@ type ComposeRun struct {
 	BudgetUSD  float64           `json:"budget_usd,omitempty"`
 	TokensUsed int               `json:"tokens_used"` // of all nodes and attempts
 	CostUSD    float64           `json:"cost_usd,omitempty"`
+	Unpriced   int               `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost; they are not in CostUSD
 	ElapsedMs  int64             `json:"elapsed_ms"`
 	CreatedAt  time.Time         `json:"created_at"`
 	Exit       *types.ExitStatus `json:"exit,omitempty"`
@@ -85,7 +86,8 @@ type ComposeNode struct {
 	Step       int        `json:"step,omitempty"`
 	TokensUsed int        `json:"tokens_used"` // over all attempts
 	CostUSD    float64    `json:"cost_usd,omitempty"`
-	ElapsedMs  int64      `json:"elapsed_ms,omitempty"` // of the attempt
+	Unpriced   int        `json:"unpriced_tokens,omitempty"` // as of ComposeRun
+	ElapsedMs  int64      `json:"elapsed_ms,omitempty"`      // of the attempt
 }
 
 // ComposePlanResponse is the workflow of a run.

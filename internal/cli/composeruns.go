@@ -109,7 +109,7 @@ func listRuns(ctx context.Context, c *ipc.Client, out *output, all bool) error {
 		out.talk("there are no runs; -a shows those that have ended, and `rnix compose up` starts one")
 		return nil
 	}
-	cols := []column{{name: "PID", right: true}, {name: "RUN", max: 32}, {name: "STATE"}, {name: "TOKENS", right: true, drop: 2}, {name: "ELAPSED", right: true, drop: 1}, {name: "NODES"}}
+	cols := []column{{name: "PID", right: true}, {name: "RUN", max: 32}, {name: "STATE"}, {name: "TOKENS", right: true, drop: 2}, {name: "COST", right: true, drop: 3, hide: free(r.Runs)}, {name: "ELAPSED", right: true, drop: 1}, {name: "NODES"}}
 	var rows [][]cell
 	for i := range r.Runs {
 		x := &r.Runs[i]
@@ -118,11 +118,16 @@ func listRuns(ctx context.Context, c *ipc.Client, out *output, all bool) error {
 		if x.Exit != nil && x.State != suspended {
 			state = exitText(x.Exit)
 		}
-		rows = append(rows, []cell{text(x.PID.String()), text(oneLine(x.Name)), {cut(state, 40), stateStyle(&p)}, text(tokens(x.TokensUsed, false)),
+		rows = append(rows, []cell{text(x.PID.String()), text(oneLine(x.Name)), {cut(state, 40), stateStyle(&p)}, text(tokens(x.TokensUsed, false)), text(price.Spent(x.CostUSD, x.TokensUsed, x.Unpriced)),
 			text(duration(x.ElapsedMs)), text(nodeCounts(x))})
 	}
 	out.table(cols, rows)
 	return nil
+}
+
+// free reports whether none of several runs has cost anything, as far as that is known of all of them.
+func free(runs []ipc.ComposeRun) bool {
+	return !slices.ContainsFunc(runs, func(r ipc.ComposeRun) bool { return r.CostUSD > 0 || r.Unpriced > 0 })
 }
 
 func showNodes(out *output, r *ipc.ComposeRun, now time.Time) {
@@ -131,7 +136,7 @@ func showNodes(out *output, r *ipc.ComposeRun, now time.Time) {
 		items, trees = items || r.Nodes[i].Item != "", trees || r.Nodes[i].Branch != ""
 	}
 	cols := []column{{name: "NODE", max: 36}, {name: "STATE"}, {name: "PID", right: true, drop: 2}, {name: "TRY", right: true, drop: 3}, {name: "STEP", right: true, drop: 1},
-		{name: "TOKENS", right: true, drop: 5}, {name: "ELAPSED", right: true, drop: 4}, {name: "BRANCH", max: 32, drop: 4, hide: !trees}, {name: "WHY"}}
+		{name: "TOKENS", right: true, drop: 5}, {name: "COST", right: true, drop: 6, hide: free([]ipc.ComposeRun{*r})}, {name: "ELAPSED", right: true, drop: 4}, {name: "BRANCH", max: 32, drop: 4, hide: !trees}, {name: "WHY"}}
 	var rows [][]cell
 	for i := range r.Nodes {
 		n := &r.Nodes[i]
@@ -145,11 +150,15 @@ func showNodes(out *output, r *ipc.ComposeRun, now time.Time) {
 		if n.ElapsedMs > 0 {
 			elapsed = text(duration(n.ElapsedMs))
 		}
+		cost := cell{"-", dim}
+		if n.TokensUsed > 0 {
+			cost = text(price.Spent(n.CostUSD, n.TokensUsed, n.Unpriced))
+		}
 		pid := cell{"-", dim}
 		if n.PID != 0 {
 			pid = text(n.PID.String())
 		}
-		row := []cell{text(n.Name), {n.State, nodeStyle(n.State)}, pid, dash(n.Attempt), dash(n.Step), dash(n.TokensUsed), elapsed, text(orDash(oneLine(n.Branch))), text(nodeWhy(n, now))}
+		row := []cell{text(n.Name), {n.State, nodeStyle(n.State)}, pid, dash(n.Attempt), dash(n.Step), dash(n.TokensUsed), cost, elapsed, text(orDash(oneLine(n.Branch))), text(nodeWhy(n, now))}
 		if items {
 			row = slices.Insert(row, 1, text(oneLine(n.Item)))
 		}
@@ -167,7 +176,10 @@ func showNodes(out *output, r *ipc.ComposeRun, now time.Time) {
 	if r.Budget > 0 {
 		budget = " of " + number(r.Budget)
 	}
-	out.talk("run %s (PID %d) %s | %s | %s%s tokens%s | %s", oneLine(r.Name), r.PID, oneLine(state), nodeCounts(r), number(r.TokensUsed), budget, costing(r.CostUSD), duration(r.ElapsedMs))
+	out.talk("run %s (PID %d) %s | %s | %s%s tokens%s | %s", oneLine(r.Name), r.PID, oneLine(state), nodeCounts(r), number(r.TokensUsed), budget, costing(r.CostUSD, r.TokensUsed, r.Unpriced), duration(r.ElapsedMs))
+	if r.Unpriced > 0 {
+		out.talk("%s", price.Unknown(number(r.Unpriced)))
+	}
 	if r.State == suspended {
 		out.talk("  %s; it goes on with: rnix compose resume %d", oneLine(r.Wait), r.PID)
 	}

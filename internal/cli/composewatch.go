@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rnix/internal/event"
+	"rnix/internal/price"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -323,7 +324,7 @@ func showRunEnd(out *output, r *ipc.ComposeRun, e *ipc.WaitResponse, asked os.Si
 		}
 	}
 	if out.talks() || code != ExitOK {
-		out.say(strings.Join([]string{head + out.err.paint(st, state), tokens(r.TokensUsed, false) + " tokens" + costing(r.CostUSD), duration(r.ElapsedMs)}, " | "))
+		out.say(strings.Join([]string{head + out.err.paint(st, state), tokens(r.TokensUsed, false) + " tokens" + costing(r.CostUSD, r.TokensUsed, r.Unpriced), duration(r.ElapsedMs)}, " | "))
 	}
 	if mend != "" {
 		out.say("  " + mend)
@@ -332,9 +333,12 @@ func showRunEnd(out *output, r *ipc.ComposeRun, e *ipc.WaitResponse, asked os.Si
 }
 
 // costing renders a cost behind something; nothing if none is known.
-func costing(usd float64) string {
-	if usd <= 0 {
-		return ""
+func costing(usd float64, tokens, unpriced int) string {
+	switch s := price.Spent(usd, tokens, unpriced); {
+	case usd <= 0 && unpriced > 0:
+		return ", cost " + s
+	case usd > 0:
+		return ", " + s
 	}
-	return ", " + dollars(usd)
+	return ""
 }

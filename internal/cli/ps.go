@@ -130,10 +130,10 @@ func waitWidth(width int) int {
 	return min(width*3/8, 48)
 }
 
-// costColumn is shown where something has cost something.
+// costColumn is shown where something has cost something, or nobody knows.
 func costColumn(procs []ipc.Proc) column {
 	c := column{name: "COST", right: true, drop: 1}
-	c.hide = !slices.ContainsFunc(procs, func(p ipc.Proc) bool { return p.CostUSD > 0 })
+	c.hide = !slices.ContainsFunc(procs, func(p ipc.Proc) bool { return p.CostUSD > 0 || p.Unpriced > 0 })
 	return c
 }
 

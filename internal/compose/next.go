@@ -190,19 +190,20 @@ func (s *State) Results(node string) []Given {
 
 // Status is what people see of an instance, or of a node whose instances are not known.
 type Status struct {
-	Key     Key
-	Phase   Phase
-	Why     string
-	Until   time.Time // of one that waits for its next attempt, or can go on by itself then
-	Attempt int
-	UUID    types.UUID
-	Kind    Kind
-	Exit    *int
-	Tokens  int // of attempts that have ended
-	CostUSD float64
-	At      time.Time
-	Needs   []string // of one that waits: the nodes that have not ended
-	Item    string   // of an instance of a node with foreach: its Label
+	Key      Key
+	Phase    Phase
+	Why      string
+	Until    time.Time // of one that waits for its next attempt, or can go on by itself then
+	Attempt  int
+	UUID     types.UUID
+	Kind     Kind
+	Exit     *int
+	Tokens   int // of attempts that have ended
+	CostUSD  float64
+	Unpriced int // those of Tokens of which nobody knows what they cost
+	At       time.Time
+	Needs    []string // of one that waits: the nodes that have not ended
+	Item     string   // of an instance of a node with foreach: its Label
 }
 
 // Report returns what has become of each instance, in the order of the plan.
@@ -217,7 +218,7 @@ func (s *State) Report() []Status {
 		for j := range n.inst {
 			in := &n.inst[j]
 			note := s.known[in.key]
-			st := Status{Key: in.key, Phase: in.phase, Why: in.why, Attempt: note.Attempt, Tokens: note.Tokens, CostUSD: note.CostUSD}
+			st := Status{Key: in.key, Phase: in.phase, Why: in.why, Attempt: note.Attempt, Tokens: note.Tokens, CostUSD: note.CostUSD, Unpriced: note.Unpriced}
 			if in.key.Index >= 0 {
 				st.Item = Label(s.Item(in.key))
 			}

@@ -59,20 +59,21 @@ func ParseKey(s string) (Key, bool) {
 // Note is what a run keeps of an instance, or of a node with foreach: the latest of each key is all that
 // is needed to go on. Part of the on-disk format.
 type Note struct {
-	Round   int        `json:"round,omitempty"`   // of the run, from 0
-	Phase   Phase      `json:"phase"`             // Running, Expanded, Succeeded, Failed or Skipped
-	Attempt int        `json:"attempt,omitempty"` // from 1, over all rounds
-	First   int        `json:"first,omitempty"`   // the first attempt of the round
-	UUID    types.UUID `json:"uuid,omitzero"`     // of the attempt
-	Origin  types.UUID `json:"origin,omitzero"`   // of the first attempt of the round, if this is a later one
-	Kind    Kind       `json:"kind,omitempty"`    // why the attempt failed
-	Why     string     `json:"why,omitempty"`     // in words: why it failed, or was skipped
-	Exit    *int       `json:"exit,omitempty"`    // exit code of the process
-	At      time.Time  `json:"at,omitzero"`       // when it happened
-	Tokens  int        `json:"tokens,omitempty"`  // over all attempts that have ended
-	CostUSD float64    `json:"cost_usd,omitempty"`
-	Told    string     `json:"told,omitempty"` // what the attempt is told of the one before
-	Items   []any      `json:"items,omitzero"` // of an expanded node
+	Round    int        `json:"round,omitempty"`   // of the run, from 0
+	Phase    Phase      `json:"phase"`             // Running, Expanded, Succeeded, Failed or Skipped
+	Attempt  int        `json:"attempt,omitempty"` // from 1, over all rounds
+	First    int        `json:"first,omitempty"`   // the first attempt of the round
+	UUID     types.UUID `json:"uuid,omitzero"`     // of the attempt
+	Origin   types.UUID `json:"origin,omitzero"`   // of the first attempt of the round, if this is a later one
+	Kind     Kind       `json:"kind,omitempty"`    // why the attempt failed
+	Why      string     `json:"why,omitempty"`     // in words: why it failed, or was skipped
+	Exit     *int       `json:"exit,omitempty"`    // exit code of the process
+	At       time.Time  `json:"at,omitzero"`       // when it happened
+	Tokens   int        `json:"tokens,omitempty"`  // over all attempts that have ended
+	CostUSD  float64    `json:"cost_usd,omitempty"`
+	Unpriced int        `json:"unpriced_tokens,omitempty"` // those of Tokens of which nobody knows what they cost
+	Told     string     `json:"told,omitempty"`            // what the attempt is told of the one before
+	Items    []any      `json:"items,omitzero"`            // of an expanded node
 }
 
 // Redo is what a later round of a run does again. The zero value: what has failed, and what was skipped.
@@ -279,7 +280,8 @@ func (s *State) Unpark(k Key) {
 func (s *State) Began(k Key, id types.UUID, now time.Time) Note {
 	n := Note{Round: s.Round(), Phase: Running, UUID: id, At: now, Attempt: 1}
 	if was, ok := s.known[k]; ok {
-		if n.Attempt, n.Tokens, n.CostUSD = was.Attempt+1, was.Tokens, was.CostUSD; was.Kind == BadOutput {
+		n.Attempt, n.Tokens, n.CostUSD, n.Unpriced = was.Attempt+1, was.Tokens, was.CostUSD, was.Unpriced
+		if was.Kind == BadOutput {
 			n.Told = was.Why
 		}
 	}
@@ -295,11 +297,12 @@ func (s *State) Began(k Key, id types.UUID, now time.Time) Note {
 
 // Outcome is how an attempt has ended.
 type Outcome struct {
-	Kind    Kind // empty = it has succeeded
-	Why     string
-	Exit    *int // of the process; nil = it was never there
-	Tokens  int
-	CostUSD float64
+	Kind     Kind // empty = it has succeeded
+	Why      string
+	Exit     *int // of the process; nil = it was never there
+	Tokens   int
+	CostUSD  float64
+	Unpriced int // those of Tokens of which nobody knows what they cost
 }
 
 // Over is the note that an attempt has ended. One of an earlier round that has failed, since it was ended
@@ -308,7 +311,7 @@ func (s *State) Over(k Key, o Outcome, now time.Time) Note {
 	was := s.known[k]
 	n := was
 	n.Phase, n.Kind, n.Why, n.Exit, n.At = Succeeded, o.Kind, o.Why, o.Exit, now
-	n.Tokens, n.CostUSD = was.Tokens+o.Tokens, was.CostUSD+o.CostUSD
+	n.Tokens, n.CostUSD, n.Unpriced = was.Tokens+o.Tokens, was.CostUSD+o.CostUSD, was.Unpriced+o.Unpriced
 	if o.Kind != "" {
 		n.Phase = Failed
 	}

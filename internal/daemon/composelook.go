@@ -83,11 +83,12 @@ func (d composer) describe(ctx context.Context, t *target) (ipc.ComposeRun, erro
 
 // count sums up what the nodes of a run have come to.
 func count(c *ipc.ComposeRun) {
-	c.Counts, c.TokensUsed, c.CostUSD = map[string]int{}, 0, 0
+	c.Counts, c.TokensUsed, c.CostUSD, c.Unpriced = map[string]int{}, 0, 0, 0
 	for i := range c.Nodes {
 		c.Counts[c.Nodes[i].State]++
 		c.TokensUsed += c.Nodes[i].TokensUsed
 		c.CostUSD += c.Nodes[i].CostUSD
+		c.Unpriced += c.Nodes[i].Unpriced
 	}
 }
 
@@ -170,6 +171,7 @@ func (d composer) asItIs(n *run.Node) {
 		n.Phase, n.Why = compose.Waiting, "it had not begun when the run stopped"
 	case info.Exit != nil && !info.Suspended:
 		n.Phase, n.Kind = compose.Succeeded, run.KindOf(*info.Exit)
+		n.Tokens, n.CostUSD, n.Unpriced = n.Tokens+info.TokensUsed, n.CostUSD+info.CostUSD, n.Unpriced+info.Unpriced
 		if n.Kind != "" {
 			n.Phase, n.Why = compose.Failed, info.Exit.Reason
 		}
@@ -181,7 +183,7 @@ func (d composer) asItIs(n *run.Node) {
 // node is a node on the wire, with what its process has come to.
 func (d composer) node(n *run.Node) ipc.ComposeNode {
 	c := ipc.ComposeNode{Name: n.Key.String(), Item: n.Item, State: string(n.Phase), Why: n.Why, Kind: string(n.Kind), Needs: n.Needs, Attempt: n.Attempt,
-		Until: n.Until, PID: n.PID, UUID: n.UUID, ExitCode: n.Exit, TokensUsed: n.Tokens, CostUSD: n.CostUSD}
+		Until: n.Until, PID: n.PID, UUID: n.UUID, ExitCode: n.Exit, TokensUsed: n.Tokens, CostUSD: n.CostUSD, Unpriced: n.Unpriced}
 	if n.UUID == (types.UUID{}) {
 		return c
 	}
@@ -191,7 +193,7 @@ func (d composer) node(n *run.Node) ipc.ComposeNode {
 	if n.PID != 0 {
 		if i, err := d.kernel.Info(n.PID); err == nil {
 			c.Step, c.ElapsedMs = i.Progress.Step, i.Elapsed.Milliseconds()
-			c.TokensUsed, c.CostUSD = n.Tokens+i.Progress.Tokens, n.CostUSD+i.Progress.CostUSD
+			c.TokensUsed, c.CostUSD, c.Unpriced = n.Tokens+i.Progress.Tokens, n.CostUSD+i.Progress.CostUSD, n.Unpriced+i.Progress.Unpriced
 			if c.Why = i.Wait; i.Paused {
 				c.State = "paused"
 			}
@@ -201,7 +203,7 @@ func (d composer) node(n *run.Node) ipc.ComposeNode {
 	if info, ok := d.journal.Index().Get(n.UUID); ok {
 		c.PID, c.Step, c.ElapsedMs = info.PID, info.Step, storedElapsed(&info).Milliseconds()
 		if !n.Phase.Final() && n.Phase != compose.Retrying {
-			c.TokensUsed, c.CostUSD = n.Tokens+info.TokensUsed, n.CostUSD+info.CostUSD
+			c.TokensUsed, c.CostUSD, c.Unpriced = n.Tokens+info.TokensUsed, n.CostUSD+info.CostUSD, n.Unpriced+info.Unpriced
 		}
 	}
 	return c

@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"rnix/internal/compose"
+	"rnix/internal/price"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -152,7 +153,7 @@ func (p *composePane) view(w, h int) string {
 			counts = append(counts, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	head := t.line(r.Name) + ": " + strings.Join(counts, t.dot()) + t.dot() + number(r.TokensUsed) + " tokens"
+	head := t.line(r.Name) + ": " + strings.Join(counts, t.dot()) + t.dot() + number(r.TokensUsed) + " tokens" + costing(r.CostUSD, r.TokensUsed, r.Unpriced)
 	if err := cmp.Or(p.status.err, p.plan.err); err != nil {
 		head = "as it was known; " + t.line(errorText(err))
 	}
@@ -185,6 +186,17 @@ func (p *composePane) view(w, h int) string {
 	}))
 }
 
+// costing says behind its tokens what a run or a node has cost; nothing of what is free.
+func costing(usd float64, tokens, unpriced int) string {
+	switch s := price.Spent(usd, tokens, unpriced); {
+	case usd <= 0 && unpriced > 0:
+		return ", cost " + s
+	case usd > 0:
+		return ", " + s
+	}
+	return ""
+}
+
 // nodeText says how a node stands, and for what it waits.
 func nodeText(t *Theme, l *graphLine, now time.Time) string {
 	n := l.node
@@ -205,7 +217,7 @@ func nodeText(t *Theme, l *graphLine, now time.Time) string {
 		parts = append(parts, fmt.Sprintf("step %d", n.Step))
 	}
 	if n.TokensUsed > 0 {
-		parts = append(parts, number(n.TokensUsed)+" tokens")
+		parts = append(parts, number(n.TokensUsed)+" tokens"+costing(n.CostUSD, n.TokensUsed, n.Unpriced))
 	}
 	if n.ElapsedMs > 0 {
 		parts = append(parts, age(time.Duration(n.ElapsedMs)*time.Millisecond))

@@ -47,7 +47,7 @@ func (r family) adopt(ctx context.Context, k compose.Key, id types.UUID) {
 		return
 	case info.Exit != nil && !info.Suspended:
 		if info.Exit.Code != types.ExitCancelled || note.Round == r.state.Round() {
-			r.over1(k, r.outcome(k, *info.Exit, info.Result, info.TokensUsed, info.CostUSD))
+			r.over1(k, r.outcome(k, *info.Exit, info.Result, spentOf(info)))
 			return
 		}
 		// It was ended with the run, and goes on with it where it was.
@@ -57,7 +57,7 @@ func (r family) adopt(ctx context.Context, k compose.Key, id types.UUID) {
 	}
 	if _, err = r.k.Revive(ctx, r.p, id); err != nil && ctx.Err() == nil {
 		if types.CodeOf(err) == types.ErrConflict && info.Exit != nil && !info.Suspended {
-			r.over1(k, r.outcome(k, *info.Exit, info.Result, info.TokensUsed, info.CostUSD))
+			r.over1(k, r.outcome(k, *info.Exit, info.Result, spentOf(info)))
 			return
 		}
 		if _, ok := r.k.ByUUID(id); !ok { // else somebody was quicker, and it is found below
@@ -79,7 +79,7 @@ func (r family) again(ctx context.Context, k compose.Key, id types.UUID) {
 	case err != nil:
 		r.over1(k, compose.Outcome{Kind: compose.Error, Why: err.Error()})
 	case info.Exit != nil && !info.Suspended:
-		r.over1(k, r.outcome(k, *info.Exit, info.Result, info.TokensUsed, info.CostUSD))
+		r.over1(k, r.outcome(k, *info.Exit, info.Result, spentOf(info)))
 	default:
 		r.park(k, info.SuspendReason, info.WakeAt)
 	}
@@ -151,7 +151,7 @@ func (r family) ended(ctx context.Context, k compose.Key, p *kernel.Process, i k
 	case i.Exit == nil:
 		r.away[k] = time.Now()
 	default:
-		r.over1(k, r.outcome(k, *i.Exit, i.Result, i.Progress.Tokens, i.Progress.CostUSD))
+		r.over1(k, r.outcome(k, *i.Exit, i.Result, compose.Outcome{Tokens: i.Progress.Tokens, CostUSD: i.Progress.CostUSD, Unpriced: i.Progress.Unpriced}))
 	}
 }
 
@@ -166,10 +166,15 @@ func (r family) park(k compose.Key, why string, wake time.Time) {
 // over1 notes the end of an attempt.
 func (r family) over1(k compose.Key, o compose.Outcome) { r.note(k, r.state.Over(k, o, time.Now())) }
 
-// outcome judges how a process ended.
-func (r family) outcome(k compose.Key, exit types.ExitStatus, result string, tokens int, cost float64) compose.Outcome {
+// spentOf is what an attempt has used that has ended.
+func spentOf(i *step.ProcInfo) compose.Outcome {
+	return compose.Outcome{Tokens: i.TokensUsed, CostUSD: i.CostUSD, Unpriced: i.Unpriced}
+}
+
+// outcome judges how a process ended that has used what o says.
+func (r family) outcome(k compose.Key, exit types.ExitStatus, result string, o compose.Outcome) compose.Outcome {
 	code := int(exit.Code)
-	o := compose.Outcome{Kind: KindOf(exit), Exit: &code, Tokens: tokens, CostUSD: cost}
+	o.Kind, o.Exit = KindOf(exit), &code
 	if o.Kind != "" {
 		if o.Why = exit.Reason; o.Why == "" {
 			o.Why = exit.String()

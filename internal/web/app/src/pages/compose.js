@@ -2,7 +2,7 @@
 import { html, useMemo } from '../lib/html.js';
 import { find, procs } from '../lib/store.js';
 import { condition, ended } from '../lib/fold.js';
-import { count, dollars, duration, moment } from '../lib/format.js';
+import { cost, count, dollars, duration, moment } from '../lib/format.js';
 import { call } from '../lib/api.js';
 import { href } from '../lib/router.js';
 import { actions } from '../lib/actions.js';
@@ -17,8 +17,6 @@ import { Line, Text } from '../ui/text.js';
 
 const tones = { succeeded: 'run', failed: 'bad', running: 'main', retrying: 'wait', paused: 'hold', suspended: 'hold', skipped: 'done', waiting: 'done', expanded: 'done' };
 const marks = { succeeded: '✔', failed: '✖', running: '▶', retrying: '↻', paused: '❚❚', suspended: '❚❚', skipped: '–', waiting: '◔', expanded: '◔' };
-// money is what a run or a node has cost, if that is known: that it is nothing may also mean that nobody knows a price.
-const money = (r) => (r.cost_usd ? dollars(r.cost_usd) : r.tokens_used ? '' : '-');
 const wide = 236, high = 64;
 
 const State = ({ s }) => html`<span class=${'badge ' + (tones[s] || 'done')}><span aria-hidden="true">${marks[s] || ''}</span> ${s}</span>`;
@@ -29,7 +27,7 @@ function Runs() {
     { text: 'PID', num: true, cell: (r) => r.pid }, { text: 'Run', cell: (r) => html`<a href=${href('compose', { id: r.uuid })}><${Line} value=${r.name || r.uuid.slice(0, 8)} most=${60} /></a> <small><${Line} value=${r.intent || ''} most=${80} /></small>` },
     { text: 'State', cell: (r) => html`${r.state} <small><${Line} value=${r.wait || (r.exit ? `exit ${r.exit.code ?? 0}` : '')} most=${60} /></small>` },
     { text: 'Nodes', cell: (r) => Object.entries(r.counts || {}).map(([s, n]) => `${n} ${s}`).join(', ') },
-    { text: 'Tokens', num: true, cell: (r) => count(r.tokens_used) }, { text: 'Cost', num: true, cell: (r) => money(r) },
+    { text: 'Tokens', num: true, cell: (r) => count(r.tokens_used) }, { text: 'Cost', num: true, cell: (r) => cost(r) },
     { text: 'Time', num: true, cell: (r) => duration(r.elapsed_ms) }, { text: 'Started', cell: (r) => moment(r.created_at) },
   ]} />`} />`;
 }
@@ -84,7 +82,7 @@ function Run({ id, query }) {
   return html`<${Answer} of=${status} draw=${(r) => html`
     <div class="head"><h1><span class="num">${r.pid}</span> <${Line} value=${r.name || 'workflow'} most=${60} /> <span class="badge">${row ? condition(row).word : r.state}</span></h1>
       <p class="intent"><${Line} value=${r.intent || r.path || ''} most=${300} /></p>
-      <p class="glance"><span>${Object.entries(r.counts || {}).map(([s, n]) => `${n} ${s}`).join(', ')}</span><span>${count(r.tokens_used)} tokens${r.budget ? ' of ' + count(r.budget) : ''}</span>${(money(r) || r.budget_usd) && html`<span>cost ${money(r) || '?'}${r.budget_usd ? ' of ' + dollars(r.budget_usd) : ''}</span>`}<span>${duration(r.elapsed_ms)}</span>${r.wait && html`<span class="why"><${Line} value=${r.wait} most=${200} /></span>`}</p>
+      <p class="glance"><span>${Object.entries(r.counts || {}).map(([s, n]) => `${n} ${s}`).join(', ')}</span><span>${count(r.tokens_used)} tokens${r.budget ? ' of ' + count(r.budget) : ''}</span><span>cost ${cost(r)}${r.budget_usd ? ' of ' + dollars(r.budget_usd) : ''}</span><span>${duration(r.elapsed_ms)}</span>${r.wait && html`<span class="why"><${Line} value=${r.wait} most=${200} /></span>`}</p>
       <div class="buttons" role="group" aria-label="What can be done to the run">${row && !ended(row) ? html`<button type="button" onClick=${() => down(r)}>Stop</button>${actions(row).filter((a) => a.name === 'budget').map((a) => html`<button type="button" onClick=${a.run}>${a.text}</button>`)}` : ''}
         ${!row || ended(row) || row.state === 'suspended' ? html`<button type="button" onClick=${() => goOn(r)}>Go on</button>` : ''}<a class="button" href=${href('process', { id, tab: 'timeline' })}>Timeline</a></div></div>
     <${Answer} of=${plan} draw=${() => w && html`<${Dag} w=${w} id=${id} />`} />
@@ -94,7 +92,7 @@ function Run({ id, query }) {
       { text: 'Node', cell: (n) => html`${n.uuid ? html`<a href=${href('process', { id: n.uuid })}><${Line} value=${n.name} most=${60} /></a>` : html`<${Line} value=${n.name} most=${60} />`} <small><${Line} value=${n.item || ''} most=${50} /></small>` },
       { text: 'State', cell: (n) => html`<${State} s=${n.state} /> <${Line} value=${n.why || (n.needs?.length ? 'after ' + n.needs.join(', ') : '')} most=${100} />` },
       { text: 'Attempt', num: true, cell: (n) => n.attempt || '' }, { text: 'PID', num: true, cell: (n) => n.pid || '' }, { text: 'Step', num: true, cell: (n) => n.step || '' },
-      { text: 'Tokens', num: true, cell: (n) => count(n.tokens_used) }, { text: 'Cost', num: true, cell: (n) => money(n) }, { text: 'Time', num: true, cell: (n) => (n.elapsed_ms ? duration(n.elapsed_ms) : '') },
+      { text: 'Tokens', num: true, cell: (n) => count(n.tokens_used) }, { text: 'Cost', num: true, cell: (n) => cost(n) }, { text: 'Time', num: true, cell: (n) => (n.elapsed_ms ? duration(n.elapsed_ms) : '') },
       { text: '', cell: (n) => (['succeeded', 'failed', 'skipped'].includes(n.state) && (!row || ended(row)) ? html`<button type="button" class="quiet" onClick=${() => goOn(r, n.name)}>Do again</button>` : '') },
     ]} />
     ${r.result && html`<h2>Result</h2><${Text} value=${r.result} class="box" />`}
