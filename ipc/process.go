@@ -101,6 +101,7 @@ type SignalResponse struct {
 	PID      types.PID  `json:"pid"`
 	UUID     types.UUID `json:"uuid"`
 	Affected int        `json:"affected"`
+	Stored   bool       `json:"stored,omitempty"` // it was suspended on disk, and has ended, or is paused, there
 }
 
 // ListRequest lists processes.
@@ -129,7 +130,7 @@ type Proc struct {
 	Wait       string            `json:"wait,omitempty"`      // what it waits for, or has in hand, without how long
 	WaitSince  time.Time         `json:"wait_since,omitzero"` // since when; zero = not known
 	WaitUntil  time.Time         `json:"wait_until,omitzero"`
-	PausedAt   time.Time         `json:"paused_at,omitzero"`     // when it was paused; zero = it is not, or runs no more
+	PausedAt   time.Time         `json:"paused_at,omitzero"`     // when it was paused, also if it is on disk by now; zero = it is not
 	Doing      *Doing            `json:"doing,omitempty"`        // the call in hand, also while that stands still
 	Suspect    time.Time         `json:"suspect_since,omitzero"` // since when it makes no progress, if the heartbeat says so
 	Intent     string            `json:"intent"`

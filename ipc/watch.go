@@ -44,11 +44,11 @@ type ProcTable struct {
 	Totals Totals       `json:"totals"`
 }
 
-// Totals sums up what is alive or suspended, whatever of it is shown.
+// Totals sums up what is alive or suspended, whatever of it is shown. Each process counts in one of the first four, or in none.
 type Totals struct {
-	Running   int     `json:"running"`   // created ones included
-	Suspended int     `json:"suspended"` // in memory or on disk
-	Waiting   int     `json:"waiting"`   // of both: that wait for a rate limit, a quota or a budget
+	Running   int     `json:"running"`   // created ones included, and what waits for anything but a limit
+	Suspended int     `json:"suspended"` // in memory or on disk, for whatever reason: paused, for its budget, ...
+	Waiting   int     `json:"waiting"`   // alive, and waits for a rate limit, a quota or a budget
 	Failed    int     `json:"failed"`    // have ended without success, and nobody has asked how
 	Tokens    int     `json:"tokens"`
 	CostUSD   float64 `json:"cost_usd"`

@@ -34,6 +34,15 @@ func (t timedOut) Error() string { return "timeout after " + t.after.String() }
 // signalReasons are the exit reasons of processes that a signal ended.
 var signalReasons = map[types.Signal]string{types.SIGTERM: "terminated", types.SIGKILL: "killed", types.SIGINT: "interrupted"}
 
+// ExitBySignal returns the exit status of a process that a signal ends by default, and whether it ends one.
+func ExitBySignal(sig types.Signal, paused bool) (types.ExitStatus, bool) {
+	reason, ends := signalReasons[sig]
+	if ends && paused {
+		return types.ExitStatus{Code: types.ExitError, Reason: types.ReasonCancelledPaused}, true
+	}
+	return types.ExitStatus{Code: types.ExitCancelled, Reason: reason}, ends
+}
+
 // exitFor turns the end of a loop into an exit status. paused says that the gate was shut.
 func exitFor(end loop.End, paused bool) types.ExitStatus {
 	if lost, ok := end.Cause.(revoked); ok { //nolint:errorlint // as below
@@ -190,7 +199,7 @@ func (p *Process) procInfo(i *Info) step.ProcInfo {
 	case i.Parked != "":
 		s.SuspendReason, s.WakeAt, s.Purse = i.Parked, i.Wake, i.Purse
 	case i.Suspended && i.Paused:
-		s.SuspendReason = "paused"
+		s.SuspendReason, s.PausedAt = "paused", i.PausedAt
 	case i.Suspended:
 		s.SuspendReason = "the daemon was stopped"
 	}

@@ -308,7 +308,7 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) *Inf
 		i.Tools = p.kit.names
 	}
 	i.Reason, i.WaitSince = reasonLocked(p, shut, since)
-	if i.Hand = handLocked(p); shut && p.state == types.StateRunning {
+	if i.Hand = handLocked(p); shut && (p.state == types.StateRunning || p.stopping) {
 		i.PausedAt = since
 	}
 	switch {

@@ -27,6 +27,8 @@ func killCmd(a *app) *cobra.Command {
   PAUSE (19)   stop before the next action (see: rnix pause)
   RESUME (18)  go on, if it is only paused (see: rnix resume)
 
+A process that is suspended on disk is ended there; one that is about to go on by itself does not.
+
 Names may be written TERM, SIGTERM, -TERM or --signal TERM; numbers are those of Linux.`,
 		Example:           examples(`rnix kill 3`, `rnix kill -9 night`, `rnix kill -TERM --subtree 0191f3a2`, `rnix kill -PAUSE -g night`, `rnix kill -l`),
 		Annotations:       exits("0 1 2 10 11 12"),
@@ -94,7 +96,14 @@ func signalAll(ctx context.Context, c *ipc.Client, out *output, targets []string
 			if subtree && r.Affected > 1 {
 				also = " and " + plural(r.Affected-1, "descendant", "descendants")
 			}
-			out.talk("[kernel] %s sent to PID %d%s", sig, r.PID, also)
+			switch {
+			case r.Stored && sig == types.SIGPAUSE:
+				out.talk("[kernel] PID %d is paused, on disk%s", r.PID, also)
+			case r.Stored:
+				out.talk("[kernel] PID %d has ended (%s), on disk, where it was suspended%s", r.PID, sig, also)
+			default:
+				out.talk("[kernel] %s sent to PID %d%s", sig, r.PID, also)
+			}
 		}
 		first = firstError(out, first, err, len(targets) > 1)
 	}

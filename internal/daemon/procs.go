@@ -112,32 +112,6 @@ func mustLive(op, text string, t *target) error {
 	return &types.SyscallError{Syscall: op, PID: t.pid, Device: text, Code: types.ErrNotFound, Err: errors.New("the process " + what)}
 }
 
-func (d processes) signal(_ context.Context, peer *ipc.Peer, req ipc.SignalRequest) (ipc.SignalResponse, error) {
-	t, err := d.alive("Signal", req.Target)
-	if err == nil {
-		err = insider{d.Daemon}.maySignal(peer, "Signal", t.pid)
-	}
-	if err != nil {
-		return ipc.SignalResponse{}, err
-	}
-	if err := d.kernel.Signal(t.pid, req.Signal); err != nil {
-		return ipc.SignalResponse{}, err
-	}
-	return ipc.SignalResponse{PID: t.pid, UUID: t.uuid, Affected: 1}, nil
-}
-
-func (d processes) signalTree(_ context.Context, peer *ipc.Peer, req ipc.SignalRequest) (ipc.SignalResponse, error) {
-	t, err := d.alive("SignalTree", req.Target)
-	if err == nil {
-		err = insider{d.Daemon}.maySignal(peer, "SignalTree", t.pid)
-	}
-	if err != nil {
-		return ipc.SignalResponse{}, err
-	}
-	n, err := d.kernel.SignalTree(t.pid, req.Signal)
-	return ipc.SignalResponse{PID: t.pid, UUID: t.uuid, Affected: n}, err
-}
-
 func (d processes) listProcs(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (ipc.ListResponse, error) {
 	if req.Limit < 0 {
 		return ipc.ListResponse{}, types.Errorf(types.ErrInvalid, "list_procs", "", "limit %d is negative", req.Limit)
@@ -217,8 +191,14 @@ func storedProc(i *step.ProcInfo) ipc.Proc {
 	case i.State < types.StateDead && i.Exit == nil: // nobody has looked at it since the daemon started
 		state, wait = "suspended", "the daemon ended without warning"
 	}
+	paused := i.PausedAt
+	if state != stateSuspended || wait != reasonPaused {
+		paused = time.Time{}
+	} else if paused.IsZero() { // an older file does not say when
+		paused = i.UpdatedAt
+	}
 	return ipc.Proc{
-		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: state, Wait: wait, WaitUntil: i.WakeAt,
+		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: state, Wait: wait, WaitUntil: i.WakeAt, WaitSince: paused, PausedAt: paused,
 		Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Kind: i.Kind, Provider: i.Provider, Model: i.Model, Step: i.Step, MaxSteps: i.MaxSteps,
 		TokensUsed: i.TokensUsed, Budget: i.ContextBudget, BudgetUSD: i.BudgetUSD, Unpriced: i.Unpriced, Purse: i.Purse, CostUSD: i.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt,
 		ElapsedMs: storedElapsed(i).Milliseconds(), Exit: i.Exit,

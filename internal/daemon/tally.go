@@ -17,11 +17,15 @@ type tally struct {
 	cost                                                  price.USD
 }
 
-// add counts a process n times: 1, or -1 to take it away again.
+// add counts a process n times, in one place: 1, or -1 to take it away again.
 func (t *tally) add(p *ipc.Proc, n int) {
 	switch p.State {
 	case "created", "running":
-		t.running += n
+		if awaitsLimit(p) {
+			t.waiting += n
+		} else {
+			t.running += n
+		}
 	case "suspended":
 		t.suspended += n
 	case "zombie":
@@ -30,9 +34,6 @@ func (t *tally) add(p *ipc.Proc, n int) {
 		}
 	default:
 		return
-	}
-	if p.State != "zombie" && awaitsLimit(p) {
-		t.waiting += n
 	}
 	t.tokens += n * p.TokensUsed
 	t.unpriced += n * p.Unpriced
@@ -50,7 +51,7 @@ func (t *tally) plus(o *tally, n int) {
 	t.cost += o.cost * price.USD(n)
 }
 
-// awaitsLimit reports whether a process waits for a rate limit, a quota or a budget: for a time that is known, which nothing else
+// awaitsLimit reports whether a living process waits for a rate limit, a quota or a budget: for a time that is known, which nothing else
 // is, or for a budget.
 func awaitsLimit(p *ipc.Proc) bool {
 	return !p.WaitUntil.IsZero() || p.Purse != nil || strings.HasPrefix(p.Wait, "budget") || strings.HasPrefix(p.Wait, "the budget")

@@ -246,7 +246,7 @@ func (h *History) Step(n int) (StepRecord, error) {
 // knows is missing. A history without an exit marker at its end is Suspended.
 func (h *History) Info() ProcInfo {
 	var p ProcInfo
-	paused := false
+	var paused time.Time // since when; zero = it is not
 	for _, r := range h.Records {
 		m := r.Marker
 		if m == nil {
@@ -279,11 +279,11 @@ func (h *History) Info() ProcInfo {
 		p.Purse = nil
 		switch m.Name {
 		case MarkerSpawn, MarkerResumed:
-			paused = false
+			paused = time.Time{}
 		case MarkerPause:
-			paused = true
+			paused = cmp.Or(paused, r.Time)
 		case MarkerResume:
-			paused = false
+			paused = time.Time{}
 		case MarkerExit:
 			p.Exit, p.State, p.DeadAt, p.SuspendReason, p.Result = m.Exit, types.StateDead, r.Time, "", m.Text
 		case MarkerSuspended:
@@ -298,8 +298,8 @@ func (h *History) Info() ProcInfo {
 		}
 	}
 	p.V, p.UUID = FormatVersion, h.UUID
-	if p.Suspended = p.State != types.StateDead; p.Suspended && paused {
-		p.SuspendReason = "paused"
+	if p.Suspended = p.State != types.StateDead; p.Suspended && !paused.IsZero() {
+		p.SuspendReason, p.PausedAt = "paused", paused
 	}
 	p.Step, p.TokensUsed, p.CostUSD, p.Unpriced = 0, 0, 0, 0
 	if a := h.openAnswer(); a != nil {

@@ -228,6 +228,7 @@ type ProcInfo struct {
 	State          types.ProcessState `json:"state"`
 	Suspended      bool               `json:"suspended,omitempty"`
 	SuspendReason  string             `json:"suspend_reason,omitempty"`
+	PausedAt       time.Time          `json:"paused_at,omitzero"`        // by a person who has not resumed it; zero = it is not
 	WakeAt         time.Time          `json:"wake_at,omitzero"`          // when a suspended process goes on by itself
 	OriginStep     int                `json:"origin_step,omitempty"`     // of a fork: the last step that it has of its origin
 	Runs           int                `json:"runs,omitempty"`            // how often it was started or resumed

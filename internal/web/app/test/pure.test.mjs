@@ -96,7 +96,10 @@ test('how a process is has one word', () => {
   assert.equal(condition(proc(1, { wait: 'model' })).tone, 'run');
   assert.equal(condition(proc(1, { wait: 'budget: tokens' })).word, 'waiting');
   assert.equal(condition(proc(1, { state: 'suspended', wait: 'budget: 2 of 1 tokens are used', purse: {}, exit: { code: 2, reason: 'budget_exceeded' } })).word, 'suspended');
-  assert.equal(condition(proc(1, { state: 'suspended' })).word, 'paused');
+  assert.equal(condition(proc(1, { state: 'suspended', wait: 'paused', paused_at: at })).word, 'paused');
+  assert.equal(condition(proc(1, { state: 'suspended', wait: 'paused', paused_at: at, context_budget: 5 })).tone, 'hold');
+  assert.equal(condition(proc(1, { state: 'suspended', wait: 'the daemon was stopped' })).word, 'suspended');
+  assert.equal(condition(proc(1, { state: 'suspended', wait: 'the quota', wait_until: at })).word, 'suspended');
   assert.equal(condition(proc(1, { state: 'dead', exit: { code: 1 } })).tone, 'bad');
   assert.equal(condition(proc(1, { state: 'dead', exit: { code: 0 } })).word, 'done');
 });

@@ -36,7 +36,10 @@ export function ended(p) {
   return p.state === 'dead' || p.state === 'zombie' || p.state === 'archived';
 }
 
-// limited reports whether a process waits for a rate limit, a quota or a budget, as the daemon's totals count it.
+// paused reports whether a person has paused a process, whether or not it has been on disk since.
+export const paused = (p) => p.state === 'suspended' && Boolean(p.paused_at);
+
+// limited reports whether a living process waits for a rate limit, a quota or a budget, as the daemon's totals count it.
 export function limited(p) {
   return Boolean(p.wait_until || p.purse) || /^(the )?budget/.test(p.wait || '');
 }
@@ -49,9 +52,9 @@ export function condition(p) {
   }
   if (ended(p)) return { word: p.state, tone: 'done' };
   if (p.suspect_since) return { word: 'no progress', tone: 'bad' };
-  if (p.state === 'suspended' && (limited(p) || p.exit)) return { word: 'suspended', tone: 'wait' };
+  if (paused(p)) return { word: 'paused', tone: 'hold' };
+  if (p.state === 'suspended') return { word: 'suspended', tone: 'wait' };
   if (limited(p)) return { word: 'waiting', tone: 'wait' };
-  if (p.state === 'suspended') return { word: 'paused', tone: 'hold' };
   return { word: p.state, tone: 'run' };
 }
 

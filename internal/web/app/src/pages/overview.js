@@ -2,7 +2,7 @@
 import { Component } from 'preact';
 import { html, useMemo, useEffect, useRef, useState } from '../lib/html.js';
 import { procs, totals, seq, hidden, everything, want, clock, second } from '../lib/store.js';
-import { arrange, elapsed, ended } from '../lib/fold.js';
+import { arrange, elapsed, ended, paused } from '../lib/fold.js';
 import { cost, count, dollars, duration, moment } from '../lib/format.js';
 import { line } from '../lib/visible.js';
 import { href, go, route } from '../lib/router.js';
@@ -54,7 +54,7 @@ function Curves() {
 function doing(p, now) {
   const age = (since) => (since ? ' · ' + duration(Math.max(0, now - Date.parse(since))) : '');
   if (ended(p)) return p.exit?.code ? p.exit.reason : '';
-  if (p.state === 'suspended') return p.wait && !/^paused/.test(p.wait) ? p.wait : age(p.paused_at).replace(' · ', 'for ');
+  if (p.state === 'suspended') return !paused(p) ? p.wait || '' : age(p.paused_at).replace(' · ', 'for ');
   if (p.wait_until) return `${p.wait} · ${duration(Math.max(0, Date.parse(p.wait_until) - now))} more`;
   if (p.doing) return (p.doing.tool || 'model') + (p.doing.calls > 1 ? ` (${p.doing.calls} at once)` : '') + age(p.doing.since);
   return p.wait ? p.wait + age(p.wait_since) : '';
