@@ -34,23 +34,49 @@ func completing(a *app, ask func(context.Context, *ipc.Client) []cobra.Completio
 	}
 }
 
-// completeProcs offers PIDs and names, with ended ones if those can be meant too.
+// How many processes a completion offers, and how many it looks through for the beginning of a UUID.
+const (
+	offeredProcs  = 50
+	searchedProcs = 5000
+)
+
+// completeProcs offers PIDs and names, with ended ones if those can be meant too, and UUIDs to who has begun one.
 func completeProcs(a *app, ended bool) completer {
-	return completing(a, func(ctx context.Context, c *ipc.Client) []cobra.Completion {
-		r, err := ipc.Call(ctx, c, ipc.ListProcs, ipc.ListRequest{All: ended, Limit: 50})
-		if err != nil {
-			return nil
-		}
-		return procWords(r.Procs)
-	})
+	return listed(a, ipc.ListProcs, ended)
 }
 
-// procWords returns the words that name processes.
-func procWords(procs []ipc.Proc) []cobra.Completion {
+// listed offers the words that name the processes of a list.
+func listed(a *app, m ipc.Method[ipc.ListRequest, ipc.ListResponse], all bool) completer {
+	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return completing(a, func(ctx context.Context, client *ipc.Client) []cobra.Completion {
+			req := ipc.ListRequest{All: all, Limit: offeredProcs}
+			if beginsUUID(typed) {
+				req.Limit = searchedProcs
+			}
+			r, err := ipc.Call(ctx, client, m, req)
+			if err != nil {
+				return nil
+			}
+			return procWords(r.Procs, typed)
+		})(c, args, typed)
+	}
+}
+
+// beginsUUID reports whether a word begins as UUIDs do, of which the first digits are a time, and no PID does.
+func beginsUUID(typed string) bool { return strings.HasPrefix(typed, "0") }
+
+// procWords returns the words that name processes, for what has been typed.
+func procWords(procs []ipc.Proc, typed string) []cobra.Completion {
 	var out []cobra.Completion
 	for i := range procs {
 		p := &procs[i]
 		what := p.State + ": " + cut(oneLine(p.Intent), 50)
+		if beginsUUID(typed) {
+			if id := p.UUID.String(); strings.HasPrefix(id, typed) && len(out) < offeredProcs {
+				out = append(out, cobra.CompletionWithDesc(id, what))
+			}
+			continue
+		}
 		out = append(out, cobra.CompletionWithDesc(p.PID.String(), what))
 		if p.Name != "" {
 			out = append(out, cobra.CompletionWithDesc(oneLine(p.Name), what))
@@ -61,13 +87,7 @@ func procWords(procs []ipc.Proc) []cobra.Completion {
 
 // completeResumable offers what can be resumed, the latest first.
 func completeResumable(a *app) completer {
-	f := completing(a, func(ctx context.Context, c *ipc.Client) []cobra.Completion {
-		r, err := ipc.Call(ctx, c, ipc.ListResumable, ipc.ListRequest{Limit: 50})
-		if err != nil {
-			return nil
-		}
-		return procWords(r.Procs)
-	})
+	f := listed(a, ipc.ListResumable, false)
 	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		out, how := f(c, args, typed)
 		return out, how | cobra.ShellCompDirectiveKeepOrder
@@ -97,6 +117,24 @@ func completeProviders(a *app) completer {
 		var out []cobra.Completion
 		for _, p := range r.Providers {
 			out = append(out, cobra.CompletionWithDesc(oneLine(p.Name), cut(oneLine(p.Detail), 60)))
+		}
+		return out
+	})
+}
+
+// completeModels offers the models of the providers that can be used, as provider/model. A provider has more than the one
+// that it takes by itself: any other can be typed.
+func completeModels(a *app) completer {
+	return completing(a, func(ctx context.Context, c *ipc.Client) []cobra.Completion {
+		r, err := ipc.Call(ctx, c, ipc.Providers, ipc.ProvidersRequest{ProjectRequest: a.project(false)})
+		if err != nil {
+			return nil
+		}
+		var out []cobra.Completion
+		for _, p := range r.Providers {
+			if p.Available && p.Model != "" {
+				out = append(out, cobra.CompletionWithDesc(oneLine(p.Name+"/"+p.Model), cut(oneLine(p.Detail), 60)))
+			}
 		}
 		return out
 	})
@@ -157,7 +195,7 @@ func onlyFirst(f completer) completer {
 // completeResume sets what the flags of resume complete to.
 func completeResume(a *app, c *cobra.Command) {
 	for flag, f := range map[string]completer{
-		"provider": completeProviders(a), "fallback-provider": completeProviders(a),
+		"provider": completeProviders(a), "fallback-provider": completeProviders(a), "model": completeModels(a), "fallback-model": completeModels(a),
 		"output-format": cobra.FixedCompletions([]cobra.Completion{"text", "json", "stream-json"}, cobra.ShellCompDirectiveNoFileComp),
 		"on-in-doubt":   cobra.FixedCompletions(policies(), cobra.ShellCompDirectiveNoFileComp),
 	} {
@@ -169,7 +207,8 @@ func completeResume(a *app, c *cobra.Command) {
 // completeRun sets what the flags of run complete to.
 func completeRun(a *app, c *cobra.Command) {
 	for flag, f := range map[string]completer{
-		"agent": completeAgents(a), "provider": completeProviders(a), "fallback-provider": completeProviders(a),
+		"agent": completeAgents(a), "provider": completeProviders(a), "fallback-provider": completeProviders(a), "model": completeModels(a), "fallback-model": completeModels(a),
+		"allow": completePaths(a), "deny": completePaths(a),
 		"parent": completeProcs(a, false), "group": completeGroups(a), "mcp": completeServers(a),
 		"output-format": cobra.FixedCompletions([]cobra.Completion{"text", "json", "stream-json"}, cobra.ShellCompDirectiveNoFileComp),
 		"harness":       cobra.FixedCompletions(config.Harnesses(), cobra.ShellCompDirectiveNoFileComp),

@@ -75,13 +75,13 @@ func contextOf(ctx context.Context, c *ipc.Client, out *output, req ipc.ContextR
 		out.object(&r)
 		return nil
 	}
-	out.print(windowText(&r, out))
+	out.print(out.drawn(windowText(&r, out)))
 	out.table(sectionTable(&r, out))
 	if len(r.Largest) > 0 {
 		out.print("\n" + out.out.paint(bold, "largest messages") + "\n")
 		out.table(messageTable(r.Largest))
 	}
-	out.print(growthText(&r, out) + cacheText(&r, out))
+	out.print(out.drawn(growthText(&r, out) + cacheText(&r, out)))
 	for _, what := range r.Missing {
 		out.warn("not shown: " + what)
 	}

@@ -187,7 +187,7 @@ func checkModel(ctx context.Context, c *ipc.Client, req ipc.ProvidersRequest) []
 		}
 		detail := modelName(p.Name, p.Model) + ": " + r.Why
 		if p.Driver == "offline" {
-			return append(out, check{"model", warned, detail, "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or install claude and log in; rnix providers says what each provider lacks"})
+			return append(out, check{"model", warned, detail, "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or install claude and log in"})
 		}
 		return append(out, check{"model", fine, detail, ""})
 	}

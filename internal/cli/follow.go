@@ -25,7 +25,7 @@ func showEvents(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsR
 			shown = true
 		default:
 			if line := render(&f.Data); line != "" {
-				out.print(line + "\n")
+				out.print(out.drawn(line) + "\n")
 				shown = true
 			}
 		}

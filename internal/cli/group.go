@@ -137,6 +137,9 @@ func groupNewCmd(a *app) *cobra.Command {
 				if err == nil {
 					g, req.Group, req.Name = now, strconv.FormatUint(uint64(now.ID), 10), ""
 				}
+				if types.CodeOf(err) == types.ErrConflict && g.ID == 0 { // the name: nothing would come of the others
+					return err
+				}
 				first = firstError(a.out, first, err, len(args) > 1)
 			}
 			switch {

@@ -190,8 +190,19 @@ func (o *output) warn(text string) {
 // say writes a line to standard error, whatever was asked for.
 func (o *output) say(line string) {
 	o.live.clear()
-	_, _ = io.WriteString(o.err.w, line+"\n")
+	_, _ = io.WriteString(o.err.w, o.drawn(line)+"\n")
 	o.live.draw()
+}
+
+// asciiMarks are ASCII for what this program puts into lines of its own.
+var asciiMarks = strings.NewReplacer("…", "~", "µs", "us")
+
+// drawn is a text that this program makes for people to see, in ASCII if that was asked for.
+func (o *output) drawn(text string) string {
+	if o.ascii {
+		return asciiMarks.Replace(text)
+	}
+	return text
 }
 
 // failure is the answer of a command that failed. Part of the wire format of --json.
@@ -215,11 +226,23 @@ func (o *output) fail(err error) {
 	case asStream:
 		o.object(&runResult{Type: "result", Subtype: "error", IsError: true, Error: wireError(err)})
 	default:
-		o.say(o.err.paint(red, o.prog+": ") + lines(errorText(err)))
+		o.say(o.err.paint(red, o.prog+": ") + shown(errorText(err)))
 		if mend != "" {
-			o.say("  " + lines(mend))
+			o.say("  " + shown(mend))
 		}
 	}
+}
+
+// longestLine is how much of one line of an error people see, in cells: it may name what somebody gave by mistake.
+const longestLine = 2000
+
+// shown is what people see of the text of an error.
+func shown(text string) string {
+	all := strings.Split(lines(text), "\n")
+	for i, line := range all {
+		all[i] = cut(line, longestLine)
+	}
+	return strings.Join(all, "\n")
 }
 
 // lastWords says that the answer could not be written, in the only place that is left.

@@ -134,6 +134,9 @@ func bareIntent(args []string, similar func(string) []string) error {
 		return nil
 	}
 	word := args[0]
+	if len(args) == 1 && strings.TrimSpace(word) == "" {
+		return usagef(`say what is to be done: rnix "..."`, "the intent is empty")
+	}
 	if len(args) == 1 && (strings.ContainsAny(strings.TrimSpace(word), " \t\n") || !asciiWord(word)) {
 		return nil
 	}

@@ -33,8 +33,10 @@ Not there: descriptors above 2 (exec 3>), coproc, trap of signals, PIPESTATUS, j
 
 Ctrl+C asks the agent in the foreground to stop and ends the line or the script; a second one leaves at
 once. Agents in the background go on when the shell ends, as in Unix; they are listed then, or ended with
---kill-on-exit. The exit code is that of the script. Messages name
-file:line:column. A script may have ` + number(ash.MaxSource) + ` bytes and 1 GiB of memory.`,
+--kill-on-exit. The exit code is that of the script. What is wrong with a line or a command is told with
+file:line:column; of a redirection or a variable only what is wrong.
+
+A script may have ` + number(ash.MaxSource) + ` bytes and 1 GiB of memory.`,
 		Example: examples(`rnix sh`, `rnix sh review.ash main`, `rnix sh -c 'spawn "Analyze code" --agent=analyst | spawn "Generate docs"'`,
 			`rnix sh -c 'for f in *.go; do spawn -q "Review $f" & done; wait'`,
 			`rnix sh -c 'r=$(spawn "Find the bug") || r=$(spawn "Find the bug" --model big); echo "$r"'`,

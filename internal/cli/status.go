@@ -40,10 +40,10 @@ func (l *status) draw() {
 		return
 	}
 	frames := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
-	if l.ascii {
-		frames = []rune(`|/-\`)
-	}
 	text = cut(text, l.s.width-3)
+	if l.ascii {
+		frames, text = []rune(`|/-\`), asciiMarks.Replace(text)
+	}
 	_, _ = io.WriteString(l.s.w, "\r\x1b[K"+l.s.paint(cyan, string(frames[l.frame%len(frames)]))+" "+text)
 	l.shown = true
 }

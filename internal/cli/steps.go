@@ -164,7 +164,7 @@ func oneStep(ctx context.Context, c *ipc.Client, out *output, req ipc.StepReques
 		out.object(&r)
 		return nil
 	}
-	out.print(stepText(&r, messages, out))
+	out.print(out.drawn(stepText(&r, messages, out)))
 	return nil
 }
 

@@ -69,7 +69,7 @@ func (o *output) table(cols []column, rows [][]cell) {
 	for _, r := range rows {
 		o.row(&b, cols, widths, shown, r)
 	}
-	o.print(b.String())
+	o.print(o.drawn(b.String()))
 }
 
 // used returns the cells that columns take, with the two between them.

@@ -47,6 +47,18 @@ func TestUsageErrorsNameTheArgumentAndTheMend(t *testing.T) {
 	}
 }
 
+func TestAnIntentOfNothingAndOneWithoutEndAreRefusedInFewWords(t *testing.T) {
+	f := newFake(t)
+	for _, blank := range []string{"", "  \t"} {
+		if r := f.run(blank); r.code != ExitUsage || r.err != "rnix: the intent is empty\n  say what is to be done: rnix \"...\"\n" {
+			t.Errorf("%q: %+v", blank, r)
+		}
+	}
+	if r := f.run(strings.Repeat("x", 100_000)); r.code != ExitUsage || len(r.err) > 3*longestLine || !strings.Contains(r.err, "unknown command \"xxx") {
+		t.Errorf("code %d, %d bytes", r.code, len(r.err))
+	}
+}
+
 func TestCommandsWithOthersBelowThemShowTheirHelp(t *testing.T) {
 	f := newFake(t)
 	for _, name := range []string{"daemon", "mcp"} {

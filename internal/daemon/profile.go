@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -53,6 +54,9 @@ func (d *Daemon) profileOf(cwd string, env []string, trust bool) (*profile, erro
 	if s, err := os.Stat(cwd); err != nil || !s.IsDir() {
 		if err == nil {
 			return nil, types.Errorf(types.ErrInvalid, "Spawn", cwd, "not a directory")
+		}
+		if p := (*os.PathError)(nil); errors.As(err, &p) {
+			err = p.Err // the path is named already
 		}
 		return nil, types.Errorf(types.ErrNotFound, "Spawn", cwd, "%w", err)
 	}

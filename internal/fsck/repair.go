@@ -101,7 +101,7 @@ func (m *mender) mend(ctx context.Context, h *history, fs []*Finding) {
 		case err != nil:
 			f.done("", err)
 		default:
-			f.done("done", m.derive(h, f, state, folded))
+			f.done("made anew", m.derive(h, f, state, folded))
 		}
 	}
 	if err := m.Store.Release(context.WithoutCancel(ctx), h.id, lease.Epoch); err != nil {

@@ -229,7 +229,7 @@ func (l *Loop) unanswered(rec *step.StepRecord, err, timeout error) (End, bool) 
 		err = timeout
 	}
 	rec.Action, rec.Error = string(Text), err.Error()
-	rec.Summary = "no answer: " + rnixctx.Elide(err.Error(), 200)
+	rec.Summary = "no answer: " + rnixctx.Elide(err.Error(), 400)
 	if werr := l.close(rec); werr != nil {
 		return storage(werr), true
 	}
