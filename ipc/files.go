@@ -32,7 +32,9 @@ type LedgerResponse struct {
 type DiffRequest struct {
 	Target string `json:"target"`
 	From   int    `json:"from,omitempty"` // the end of this step
-	To     *int   `json:"to,omitempty"`   // the end of this one; null = the files as they are now
+	// To is the end of this one; null = the files as they are now, or of a process that has ended, the end of its last step.
+	To  *int `json:"to,omitempty"`
+	Now bool `json:"now,omitempty"` // without To: as they are now, also of one that has ended: with what others have changed since
 	// Paths selects files and directories, absolute or relative to the directory of the process; none = all.
 	Paths    []string `json:"paths,omitempty"`
 	Stat     bool     `json:"stat,omitempty"`      // the list without the text
@@ -88,6 +90,8 @@ type FilesAt struct {
 	Limited string `json:"limited,omitempty"` // what was left out, and why
 	// Base is the commit whose files these are, at which the work in a git work tree began.
 	Base string `json:"base,omitempty"`
+	// Broken is a step behind the last one that could change files and did not end: what it has changed is not kept. 0 = there is none.
+	Broken int `json:"broken,omitempty"`
 }
 
 // FileChange is one file that is different.

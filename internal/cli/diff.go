@@ -21,15 +21,15 @@ func diffCmd(a *app) *cobra.Command {
 		Long: `Diff shows what is different in the files of a process, as a unified diff: with one step, what that
 step has changed; with two, what has changed from the end of the first to the end of the second, where
 0 is before the first step; with none, what has changed from before its first change until now, or in a git
-work tree of its own, since its branch began. It works on processes that are alive or dead, and on files that
-git ignores not.
+work tree of its own, since its branch began. Of a process that has ended that is until the end of its last
+step: what has changed since is not its work, and --now shows it, too. It works on files that git ignores not.
 
 A step that has changed nothing has the files of the step before it. What others have changed meanwhile in
 the same directory is among the changes of the step during which it was found. PATHs are absolute or
 relative to the directory of the process.
 
 A terminal gets colours, and no control characters; otherwise the text is what git apply takes.`,
-		Example:           examples(`rnix diff 3`, `rnix diff 3 5`, `rnix diff night 2 7 -- src`, `rnix diff --stat 3`, `rnix diff 3 | git apply -R`),
+		Example:           examples(`rnix diff 3`, `rnix diff 3 5`, `rnix diff night 2 7 -- src`, `rnix diff --stat 3`, `rnix diff --now 3`, `rnix diff 3 | git apply -R`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: onlyFirst(completeProcs(a, true)),
@@ -45,6 +45,7 @@ A terminal gets colours, and no control characters; otherwise the text is what g
 		},
 	}
 	c.Flags().BoolVar(&req.Stat, "stat", false, "the list of files and how many lines have changed")
+	c.Flags().BoolVar(&req.Now, "now", false, "until now, also of a process that has ended")
 	c.Flags().IntVar(&req.MaxBytes, "max-bytes", ipc.DiffBytes, fmt.Sprintf("show so much of the text, at most %d", ipc.MaxDiffBytes))
 	return c
 }
@@ -68,6 +69,9 @@ func diffArgs(c *cobra.Command, args []string, req *ipc.DiffRequest) error {
 			return usagef("paths stand behind --, as in: rnix diff "+args[0]+" -- PATH", "step %q is not a number of at least 0", arg)
 		}
 		steps[i] = n
+	}
+	if req.Now && len(steps) > 0 {
+		return usagef("rnix diff --now "+args[0], "--now is for all that has changed, and a step was named")
 	}
 	switch len(steps) {
 	case 1:
@@ -101,6 +105,9 @@ func diffFiles(ctx context.Context, c *ipc.Client, out *output, req ipc.DiffRequ
 	}
 	if r.Missing > 0 {
 		out.warn(fmt.Sprintf("%s more of the text are not shown: name some paths (rnix diff ... -- PATH), list the files with --stat, or give a larger --max-bytes", size(r.Missing)))
+	}
+	if n := r.To.Broken; n > 0 {
+		out.warn(fmt.Sprintf("step %d did not end, so what it has changed is not among this: rnix diff --now %s shows the files as they are", n, req.Target))
 	}
 	for _, f := range []*ipc.FilesAt{&r.From, &r.To} {
 		if f.Limited != "" {

@@ -2,8 +2,6 @@ package daemon
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -12,77 +10,6 @@ import (
 	"rnix/ipc"
 	"rnix/types"
 )
-
-// outlines keeps where the messages of the conversations stand that were asked for last, so that a page costs the reading of
-// its own messages and of what is new. Safe for concurrent use.
-type outlines struct {
-	mu   sync.Mutex
-	list []*outlined // the latest first; +checklocks:mu
-}
-
-// outlined is the outline of one history.
-type outlined struct {
-	id types.UUID
-
-	mu  sync.Mutex // held while it is read; taken alone
-	out *step.Outline
-
-	size atomic.Int64 // places of out
-}
-
-// What bounds the outlines that are kept, but for the one that was asked for last. A place takes some 150 bytes.
-const (
-	maxOutlines = 16
-	maxPlaces   = 1 << 20 // of all together
-)
-
-// of returns the place for the outline of a history.
-func (o *outlines) of(id types.UUID) *outlined {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for i, one := range o.list {
-		if one.id == id {
-			copy(o.list[1:i+1], o.list[:i])
-			o.list[0] = one
-			return one
-		}
-	}
-	one := &outlined{id: id}
-	o.list = append([]*outlined{one}, o.list...)
-	o.list = o.list[:min(len(o.list), maxOutlines)]
-	return one
-}
-
-// trim lets go of those that were not asked for lately, where all together are large.
-func (o *outlines) trim() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	sum := int64(0)
-	for i, one := range o.list {
-		if sum += one.size.Load(); sum > maxPlaces && i > 0 {
-			clear(o.list[i:])
-			o.list = o.list[:i]
-			return
-		}
-	}
-}
-
-// upToDate brings the outline up to what is on the disk. one.mu is held.
-func (one *outlined) upToDate(ctx context.Context, j step.Journal) error {
-	for {
-		if one.out == nil {
-			one.out = step.NewOutline()
-		}
-		same, err := one.out.Extend(ctx, j, one.id)
-		if err == nil && same {
-			return nil
-		}
-		one.out = nil // it may be half of it
-		if err != nil {
-			return err
-		}
-	}
-}
 
 // pageBytes bounds the texts of one answer.
 const pageBytes = 16 << 20
@@ -99,19 +26,16 @@ func (d conversations) list(ctx context.Context, peer *ipc.Peer, req ipc.Message
 	if err != nil {
 		return ipc.MessagesResponse{}, err
 	}
-	one := d.outlines.of(t.uuid)
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	if err := one.upToDate(ctx, d.journal); err != nil {
+	out, release, err := outliner{d.Daemon}.outline(ctx, &t, req.Target)
+	if err != nil {
 		return ipc.MessagesResponse{}, err
 	}
-	one.size.Store(int64(one.out.Places()))
-	d.outlines.trim()
-	view, compactions, err := one.out.View(req.Step)
+	defer release()
+	view, compactions, err := out.View(req.Step)
 	if err != nil {
 		return ipc.MessagesResponse{}, named(err, "list_messages", req.Target)
 	}
-	r := ipc.MessagesResponse{PID: t.pid, UUID: t.uuid, Total: len(view), Compactions: compactions, Damage: one.out.Damage}
+	r := ipc.MessagesResponse{PID: t.pid, UUID: t.uuid, Total: len(view), Compactions: compactions, Damage: out.Damage}
 	first, behind := page(view, req.From, req.Limit)
 	r.Messages = make([]ipc.ConversationMessage, behind-first)
 	if first > 0 {
@@ -127,7 +51,7 @@ func (d conversations) list(ctx context.Context, peer *ipc.Peer, req ipc.Message
 		}
 		r.Messages[i] = wireMessage(&view[first+i], m, at, skip, req.MaxBytes)
 	})
-	return r, err
+	return r, departed{d.Daemon}.lost(&t, req.Target, err)
 }
 
 // fillMessages checks a request and fills in what it does not say.

@@ -14,10 +14,13 @@ import (
 func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRequest) (ipc.DiffResponse, error) {
 	const op = "DiffFiles"
 	none := ipc.DiffResponse{}
+	if req.To != nil && req.Now {
+		return none, types.Errorf(types.ErrInvalid, op, req.Target, "to is step %d, and now says the files as they are: give one of them", *req.To)
+	}
 	if req.MaxBytes < 0 {
 		return none, types.Errorf(types.ErrInvalid, op, req.Target, "max_bytes %d is negative", req.MaxBytes)
 	}
-	p, err := d.past(ctx, peer, op, req.Target)
+	p, err := trailed(ctx, d, peer, op, req.Target)
 	if err != nil {
 		return none, err
 	}
@@ -25,11 +28,22 @@ func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRe
 		return d.diffTree(ctx, p, tree, req)
 	}
 	if req.To == nil {
-		if gone := branchStays(op, p.uuid, lastTree(p.h)); gone != nil {
+		if gone := branchStays(op, p.uuid, lastTree(p.Trail)); gone != nil {
 			return none, gone
 		}
 	}
-	t, _, err := d.timeline(ctx, p, op, req.Target)
+	broken := 0
+	if last := p.Last; req.To == nil && !req.Now && p.ended() && last > 0 {
+		req.To = &last
+		if p.Acts > last {
+			broken = p.Acts
+		}
+	}
+	steps := []int{req.From}
+	if req.To != nil {
+		steps = append(steps, *req.To)
+	}
+	t, _, err := d.timeline(ctx, p, op, req.Target, steps...)
 	if err == nil && req.To != nil {
 		err = t.check(op, req.Target, *req.To)
 	}
@@ -45,6 +59,7 @@ func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRe
 	if req.To != nil {
 		to = t.at(*req.To)
 		r.To = filesAt(*req.To, to)
+		r.To.Broken = broken
 	}
 	if to.ref.ID == from.ref.ID {
 		return r, nil

@@ -62,14 +62,29 @@ func (d departed) explain(text string) error {
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	err = d.collector.Explain(ids[0])
-	var e *types.SyscallError
-	if errors.As(err, &e) && e.Device == ids[0].String() { // of which the caller knows another name; what puts it back needs the UUID
-		named := *e
-		named.Device = text
-		err = &named
+	return calledAs(d.collector.Explain(ids[0]), ids[0], text)
+}
+
+// lost says of the error of who reads a history that was there a moment ago what became of it. Any other error goes through as it is.
+func (d departed) lost(t *target, text string, err error) error {
+	if types.CodeOf(err) != types.ErrNotFound || exists(d.journal.Dir(t.uuid)) {
+		return err
 	}
-	return err
+	if why := d.collector.Explain(t.uuid); why != nil {
+		return calledAs(why, t.uuid, text)
+	}
+	return types.Errorf(types.ErrNotFound, "Find", text, "its record is not there any more; `rnix ps -a` lists what is")
+}
+
+// calledAs gives an error about a history the name that the caller knows it by.
+func calledAs(err error, id types.UUID, text string) error {
+	var e *types.SyscallError
+	if !errors.As(err, &e) || e.Device != id.String() { // what puts it back needs the UUID
+		return err
+	}
+	named := *e
+	named.Device = text
+	return &named
 }
 
 // holds keep histories where they are while they are resumed or copied. Several may hold the same: who

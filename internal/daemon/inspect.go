@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 
 	"rnix/internal/step"
@@ -24,11 +25,20 @@ func (d inspector) handle(s *ipc.Server) {
 // past is a process with its history.
 type past struct {
 	target
-	h *step.History
+	h *step.History // nil = only the trail was read
+	*step.Trail
 }
 
 // living reports whether the process runs, or is paused.
 func (p *past) living() bool { return p.live != nil && p.live.State < types.StateZombie }
+
+// ended reports whether it has come to its end, and is not suspended.
+func (p *past) ended() bool {
+	if p.live != nil {
+		return p.live.State >= types.StateZombie && !p.live.Suspended
+	}
+	return p.info != nil && storedProc(p.info).State == types.StateDead.String()
+}
 
 // past finds the process that a caller names, as find does, and reads its history.
 func (d inspector) past(ctx context.Context, peer *ipc.Peer, op, text string) (*past, error) {
@@ -38,9 +48,19 @@ func (d inspector) past(ctx context.Context, peer *ipc.Peer, op, text string) (*
 	}
 	h, err := step.ReadHistory(ctx, d.journal, t.uuid)
 	if err != nil {
+		return nil, departed{d.Daemon}.lost(&t, text, err)
+	}
+	return &past{target: t, h: h}, nil
+}
+
+// trailed is past with the trail of the history in place of all its records: for who asks for its files.
+func trailed(ctx context.Context, d inspector, peer *ipc.Peer, op, text string) (*past, error) {
+	t, err := processes{d.Daemon}.find(peer, op, text)
+	if err != nil {
 		return nil, err
 	}
-	return &past{t, h}, nil
+	trail, _, err := outliner{d.Daemon}.trail(ctx, &t, text)
+	return &past{target: t, Trail: &trail}, err
 }
 
 // descends reports whether a process, alive or on disk, is another one or was started below it.
@@ -57,7 +77,12 @@ func (d inspector) workDir(p *past) string {
 	case p.info != nil:
 		return processes{d.Daemon}.whole(p.info).WorkDir
 	}
-	return p.h.Info().WorkDir
+	var s step.Settled
+	if p.h != nil {
+		return p.h.Info().WorkDir
+	}
+	_ = json.Unmarshal(p.Settled, &s) // it says nothing then
+	return s.WorkDir
 }
 
 func (d inspector) ledger(ctx context.Context, peer *ipc.Peer, req ipc.LedgerRequest) (ipc.LedgerResponse, error) {

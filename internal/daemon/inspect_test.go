@@ -89,14 +89,20 @@ func TestDiffShowsWhatEachStepHasChanged(t *testing.T) {
 			t.Errorf("a step that has changed nothing: %+v", r)
 		}
 		s.Write("all", "9\n")
-		if got := changes(diff(t, s, ipc.DiffRequest{Target: id, From: 3}).Files); got != "M all +1 -4" {
+		if got := changes(diff(t, s, ipc.DiffRequest{Target: id, From: 3, Now: true}).Files); got != "M all +1 -4" {
 			t.Errorf("up to now: %s", got)
+		}
+		if r := diff(t, s, ipc.DiffRequest{Target: id, From: 2}); changes(r.Files) != "M all +1 -0, A sub/file-3 +1 -0" || r.To.Now || r.To.Step != 4 || r.To.Broken != 0 {
+			t.Errorf("up to its end: %+v", r)
 		}
 		if got := changes(diff(t, s, ipc.DiffRequest{Target: id, Paths: []string{"sub"}, Stat: true}).Files); got != "A sub/file-1 +1 -0, A sub/file-2 +1 -0, A sub/file-3 +1 -0" {
 			t.Errorf("some paths: %s", got)
 		}
 		if r := diff(t, s, ipc.DiffRequest{Target: id, To: at(3), MaxBytes: 100}); r.Missing == 0 || len(r.Diff) > 100 || strings.Contains(r.Diff, "bytes more") {
 			t.Errorf("%d bytes missing of %q", r.Missing, r.Diff)
+		}
+		if _, err := ipc.Call(t.Context(), s.Client, ipc.DiffFiles, ipc.DiffRequest{Target: id, To: at(2), Now: true}); types.CodeOf(err) != types.ErrInvalid {
+			t.Error(err)
 		}
 		_, err := ipc.Call(t.Context(), s.Client, ipc.DiffFiles, ipc.DiffRequest{Target: id, From: 7})
 		if types.CodeOf(err) != types.ErrNotFound || !strings.Contains(err.Error(), "steps 1 to 4") {

@@ -227,14 +227,17 @@ func (d processes) procDetail(ctx context.Context, _ *ipc.Peer, req ipc.TargetRe
 			}
 		}
 	}
-	h, err := step.ReadHistory(ctx, d.journal, t.uuid)
-	if err != nil {
+	trail, damage, err := outliner{d.Daemon}.trail(ctx, &t, req.Target)
+	switch {
+	case types.CodeOf(err) == types.ErrNotFound && !exists(r.Dir):
+		return ipc.ProcDetail{}, err
+	case err != nil:
 		r.Damage = err.Error()
 		return r, nil
 	}
-	r.Damage = h.Damage
+	r.Damage = damage
 	if t.live == nil || t.live.State >= types.StateZombie {
-		r.Interrupted = h.Interrupted
+		r.Interrupted = trail.Interrupted()
 	}
 	return r, nil
 }

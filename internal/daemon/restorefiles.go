@@ -25,7 +25,7 @@ func (d inspector) restoreFiles(ctx context.Context, peer *ipc.Peer, req ipc.Res
 	if err := checkRestore(&req); err != nil {
 		return none, err
 	}
-	p, err := d.past(ctx, peer, opRestore, req.Target)
+	p, err := trailed(ctx, d, peer, opRestore, req.Target)
 	if err != nil {
 		return none, err
 	}
@@ -63,7 +63,11 @@ func checkRestore(req *ipc.RestoreRequest) error {
 
 // wanted returns the snapshot that a request names.
 func (d inspector) wanted(ctx context.Context, p *past, req *ipc.RestoreRequest) (kept, error) {
-	t, stored, err := d.timeline(ctx, p, opRestore, req.Target)
+	var steps []int
+	if req.Step != nil {
+		steps = []int{*req.Step}
+	}
+	t, stored, err := d.timeline(ctx, p, opRestore, req.Target, steps...)
 	if req.Step != nil {
 		if err == nil {
 			err = t.check(opRestore, req.Target, *req.Step)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
+	"time"
 
+	rnixctx "rnix/context"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -23,14 +25,14 @@ func (d processes) listSteps(ctx context.Context, peer *ipc.Peer, req ipc.StepsR
 		p, err := step.ReadPage(ctx, d.journal, t.uuid, step.PageQuery{After: req.After, Before: req.Before, Limit: req.Limit, Last: req.Last, Bare: req.Bare,
 			Find: req.Find, Span: ipc.FindSpan})
 		if err != nil {
-			return ipc.ListStepsResponse{}, err
+			return ipc.ListStepsResponse{}, departed{d.Daemon}.lost(&t, req.Target, err)
 		}
 		r.Steps, r.Interrupted, r.Damage = p.Steps, p.Interrupted, p.Damage
 		r.First, r.Last, r.Next, r.Prev = p.First, p.Last, p.After, p.Before
 	} else {
 		h, err := step.ReadHistory(ctx, d.journal, t.uuid)
 		if err != nil {
-			return ipc.ListStepsResponse{}, err
+			return ipc.ListStepsResponse{}, departed{d.Daemon}.lost(&t, req.Target, err)
 		}
 		r.Steps, r.Interrupted, r.Damage = h.Steps, h.Interrupted, h.Damage
 	}
@@ -64,15 +66,12 @@ func (d processes) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepR
 	if err != nil {
 		return ipc.StepDetail{}, err
 	}
-	if req.Alone && req.Step > 0 && req.Step < math.MaxInt32 {
-		p, err := step.ReadPage(ctx, d.journal, t.uuid, step.PageQuery{After: req.Step - 1, Before: req.Step + 1, Limit: 1})
-		if err == nil && len(p.Steps) == 1 {
-			return ipc.StepDetail{PID: t.pid, UUID: t.uuid, Step: p.Steps[0]}, nil
-		}
+	if rec, ok := d.oneStep(ctx, &t, &req); ok {
+		return ipc.StepDetail{PID: t.pid, UUID: t.uuid, Step: rec}, nil
 	}
-	h, err := step.ReadHistory(ctx, d.journal, t.uuid) // it also says best why there is no such step
+	h, err := step.ReadHistory(ctx, d.journal, t.uuid) // it says best why there is no such step
 	if err != nil {
-		return ipc.StepDetail{}, err
+		return ipc.StepDetail{}, departed{d.Daemon}.lost(&t, req.Target, err)
 	}
 	rec, err := h.Step(req.Step)
 	if e, ok := errors.AsType[*types.SyscallError](err); ok {
@@ -82,4 +81,35 @@ func (d processes) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepR
 		rec.Messages = nil
 	}
 	return ipc.StepDetail{PID: t.pid, UUID: t.uuid, Step: rec}, err
+}
+
+// oneStep reads one step, and the prompt that it had where its messages stand. It reports false if that cannot be, and the history has to be
+// read whole.
+func (d processes) oneStep(ctx context.Context, t *target, req *ipc.StepRequest) (rec step.StepRecord, ok bool) {
+	if req.Step <= 0 || req.Step >= math.MaxInt32 {
+		return rec, false
+	}
+	if req.Alone {
+		p, err := step.ReadPage(ctx, d.journal, t.uuid, step.PageQuery{After: req.Step - 1, Before: req.Step + 1, Limit: 1})
+		if err != nil || len(p.Steps) != 1 {
+			return rec, false
+		}
+		return p.Steps[0], true
+	}
+	out, release, err := outliner{d.Daemon}.outline(ctx, t, req.Target)
+	if err != nil {
+		return rec, false
+	}
+	defer release()
+	view, _, err := out.View(req.Step)
+	last := uint64(0)
+	if len(view) > 0 {
+		last = view[len(view)-1].Seq
+	}
+	if rec, ok = step.ReadStepBehind(ctx, d.journal, t.uuid, last, req.Step); err != nil || !ok || len(view) != rec.MessageCount { // it is being run a second time
+		return rec, false
+	}
+	rec.Messages = make([]rnixctx.Message, len(view))
+	err = step.ReadPlaces(ctx, d.journal, t.uuid, view, func(i int, _ time.Time, m *rnixctx.Message) { rec.Messages[i] = *m })
+	return rec, err == nil
 }

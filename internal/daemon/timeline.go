@@ -25,10 +25,10 @@ type timeline struct {
 	last int // the last step that has ended
 }
 
-// timelineOf puts together what the history says of snapshots and what the keeper has: the first one, which
+// timelineOf puts together what a history says of snapshots and what the keeper has: the first one, which
 // no step has made, only the keeper knows. stored is that of the process and of its origins, each up to
 // the step that the process has of it, the process itself first.
-func timelineOf(h *step.History, stored []workspace.Stored) timeline {
+func timelineOf(self types.UUID, trail *step.Trail, stored []workspace.Stored) timeline {
 	byStep := map[int]kept{}
 	owner := map[string]types.UUID{}
 	for _, s := range slices.Backward(stored) { // so that the process's own count
@@ -39,26 +39,24 @@ func timelineOf(h *step.History, stored []workspace.Stored) timeline {
 	note := func(n int, s *step.Snapshot) {
 		id, ok := owner[s.ID]
 		if !ok {
-			id = h.UUID
+			id = self
 		}
 		ref := refOf(id, s)
 		ref.Step = n
 		byStep[n] = kept{ref, s.Limited}
 	}
-	t := timeline{}
-	for i := range h.Records {
-		if in := h.Records[i].Intent; in != nil && in.Before != nil {
-			if _, ok := byStep[in.Before.Step]; !ok {
-				note(in.Before.Step, in.Before)
-			}
+	for i := range trail.Files {
+		f := &trail.Files[i]
+		if _, known := byStep[f.Step]; f.Before && !known {
+			note(f.Step, &f.Snapshot)
 		}
 	}
-	for i := range h.Steps {
-		s := &h.Steps[i]
-		if t.last = max(t.last, s.StepNumber); s.Files != nil {
-			note(s.StepNumber, s.Files)
+	for i := range trail.Files {
+		if f := &trail.Files[i]; !f.Before {
+			note(f.Step, &f.Snapshot)
 		}
 	}
+	t := timeline{last: trail.Last}
 	for _, k := range byStep {
 		t.list = append(t.list, k)
 	}
@@ -94,26 +92,39 @@ func filesAt(n int, k kept) ipc.FilesAt {
 	return ipc.FilesAt{Step: n, Kept: k.ref.Step, Kind: string(k.ref.Kind), ID: k.ref.ID, Root: k.ref.Root, Limited: k.limited}
 }
 
-// timeline returns the snapshots of a process. Without any it is an error that says why.
-func (d inspector) timeline(ctx context.Context, p *past, op, target string) (t timeline, stored []workspace.Stored, err error) {
+// timeline returns the snapshots of a process that somebody needs who asks for its files at the end of steps; without steps all, and what the
+// keeper has of them. Without any it is an error that says why.
+func (d inspector) timeline(ctx context.Context, p *past, op, target string, steps ...int) (t timeline, stored []workspace.Stored, err error) {
 	if d.keeper == nil {
 		return t, nil, types.Errorf(types.ErrUnavailable, op, target, "snapshots are switched off, so no files are kept; switch them on with snapshots.enabled in config.yaml and start the daemon again")
+	}
+	if len(steps) > 0 && tells(p.Trail, slices.Min(steps)) {
+		return timelineOf(p.uuid, p.Trail, nil), nil, nil
 	}
 	if stored, err = d.storedFiles(ctx, p); err != nil {
 		d.log.Warn("records of snapshots", "uuid", p.uuid, "err", err) // what can be read is there
 	}
-	if t = timelineOf(p.h, stored); len(t.list) > 0 {
+	if t = timelineOf(p.uuid, p.Trail, stored); len(t.list) > 0 {
 		return t, stored, nil
 	}
 	return t, stored, types.Errorf(types.ErrNotFound, op, target, "no files are kept: %s", d.whyNone(ctx, p))
 }
 
+// tells reports whether a history says by itself where its files were kept at the end of a step and of all later ones: it is no fork, and has a
+// snapshot that is not younger. Then the records of the keeper, one for each snapshot, need not be read.
+func tells(t *step.Trail, n int) bool {
+	return t.Origin == nil && slices.ContainsFunc(t.Files, func(f step.FilesMark) bool { return f.Step <= n })
+}
+
 // storedFiles returns the keeper's records of a process and of its origins.
 func (d inspector) storedFiles(ctx context.Context, p *past) ([]workspace.Stored, error) {
 	out, err := d.keeper.List(ctx, p.uuid)
-	f, forked := forkOf(p.h)
+	var f step.ForkDetail
+	if p.Origin != nil {
+		f = *p.Origin
+	}
 	id, at := f.Origin, f.Step
-	for n := 0; forked && n < maxAncestors && id != (types.UUID{}); n++ {
+	for n := 0; n < maxAncestors && id != (types.UUID{}); n++ {
 		more, merr := d.keeper.List(ctx, id)
 		err = cmp.Or(err, merr)
 		out = append(out, slices.DeleteFunc(more, func(s workspace.Stored) bool { return s.Rescue || s.Step > at })...)
@@ -133,8 +144,7 @@ func (d inspector) whyNone(ctx context.Context, p *past) string {
 	if dir == "" {
 		return "the process has no directory"
 	}
-	changes := slices.ContainsFunc(p.h.Records, func(r step.Record) bool { return r.Intent != nil && r.Intent.Effect != "none" })
-	if !changes {
+	if p.Acts == 0 {
 		return "nothing that it has called could change any"
 	}
 	if _, _, err := d.keeper.Diff(ctx, now, now, workspace.DiffOpts{NamesOnly: true}); err != nil {

@@ -11,22 +11,20 @@ import (
 // goneTree returns the error for a process whose work tree is not there any more: what stays of it is its branch. It is
 // nil for a process that has one, or never had any.
 func goneTree(ctx context.Context, d *Daemon, op string, id types.UUID) error {
-	h, err := step.ReadHistory(ctx, d.journal, id)
+	trail, _, err := outliner{d}.trail(ctx, &target{uuid: id}, id.String())
 	if err != nil {
 		return nil // it is not told by this
 	}
-	return branchStays(op, id, lastTree(h))
+	return branchStays(op, id, lastTree(&trail))
 }
 
 // lastTree returns the work tree in which a process was settled last; nil = none.
-func lastTree(h *step.History) (t *workspace.Tree) {
-	for i := range h.Records {
-		if m := h.Records[i].Marker; m != nil && (m.Name == step.MarkerSpawn || m.Name == step.MarkerResumed) && len(m.Detail) > 0 {
-			was := settledIn(m)
-			t = settingsIn(&was).Tree
-		}
+func lastTree(t *step.Trail) *workspace.Tree {
+	if t.Settled == nil {
+		return nil
 	}
-	return t
+	was := settledIn(&step.Marker{Detail: t.Settled})
+	return settingsIn(&was).Tree
 }
 
 func branchStays(op string, id types.UUID, t *workspace.Tree) error {

@@ -19,13 +19,26 @@ import (
 	"rnix/types"
 )
 
-// inProcess starts a daemon within the test, with its socket, and so many processes that do nothing.
-func inProcess(t testing.TB, procs int) (*Daemon, *ipc.Client, []*kernel.Process) {
+// shortDir makes a directory: t.TempDir is too long for a socket.
+func shortDir(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "rnix") // t.TempDir is too long for a socket
+	dir, err := os.MkdirTemp("", "rnix")
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// inProcess starts a daemon within the test, with its socket, and so many processes that do nothing.
+func inProcess(t testing.TB, procs int) (*Daemon, *ipc.Client, []*kernel.Process) {
+	t.Helper()
+	return inProcessIn(t, shortDir(t), procs)
+}
+
+// inProcessIn is inProcess with a home; its data are in data below it.
+func inProcessIn(t testing.TB, dir string, procs int) (*Daemon, *ipc.Client, []*kernel.Process) {
+	t.Helper()
 	config := filepath.Join(dir, ".config", "rnix")
 	if err := os.MkdirAll(config, 0o700); err != nil {
 		t.Fatal(err)
@@ -61,7 +74,6 @@ func inProcess(t testing.TB, procs int) (*Daemon, *ipc.Client, []*kernel.Process
 		if err := undo.run(); err != nil {
 			t.Error(err)
 		}
-		_ = os.RemoveAll(dir)
 	})
 	out, err := storm.Spawn(ctx, d.kernel, procs, dir, false)
 	if err != nil {

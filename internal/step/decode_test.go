@@ -190,7 +190,7 @@ func TestReplayFromARecordIsTheEndOfTheWholeReplay(t *testing.T) {
 	for n := range 400 {
 		size := r.IntN(1500)
 		if n%97 == 5 {
-			size = 3 * near
+			size = 200 << 10
 		}
 		must(t, w.Message(user(fmt.Sprint(n, strings.Repeat(" word\n", size/6)))))
 	}

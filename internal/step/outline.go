@@ -34,6 +34,16 @@ type Outline struct {
 	mail     map[uint64]MailKind
 	said     []string // by persons at the point of resume, and not in the conversation yet
 	seed     maphash.Seed
+	trail    Trail
+	saved    uint64 // up to which record it is in a file
+	blank    bool   // it was read from there, where places have no sums
+}
+
+// Trail returns what it has besides the conversation. It stays as it is when the outline goes on.
+func (o *Outline) Trail() Trail {
+	t := o.trail
+	t.open = slices.Clone(t.open)
+	return t
 }
 
 // prompt is the conversation that a step had: so many messages of an era.
@@ -83,7 +93,14 @@ func (o *Outline) Extend(ctx context.Context, j Journal, id types.UUID) (bool, e
 				return false, nil
 			}
 			known = 0
+		case known > 0:
+			return false, nil // the record that it ends with is not there
 		default:
+			if o.blank && r.Marker != nil && r.Marker.Name == MarkerCompaction {
+				if err := o.fill(ctx, j, id); err != nil {
+					return types.CodeOf(err) != types.ErrStorage, err
+				}
+			}
 			o.add(&r)
 		}
 	}
@@ -92,6 +109,7 @@ func (o *Outline) Extend(ctx context.Context, j Journal, id types.UUID) (bool, e
 
 func (o *Outline) add(r *Record) {
 	o.Seq, o.at = r.Seq, r.Time
+	o.trail.add(r)
 	switch r.Kind {
 	case KindMessage:
 		p := o.place(r.Message)
@@ -129,6 +147,7 @@ func (o *Outline) marker(r *Record) {
 		o.said = append(o.said, m.Text)
 	case MarkerCompaction:
 		if ms, ok := Compacted(m); ok {
+			o.trail.compacted(ms)
 			o.eras = append(o.eras, o.compacted(ms, r.Seq))
 		}
 	}

@@ -50,6 +50,18 @@ func ReadPage(ctx context.Context, j Journal, id types.UUID, q PageQuery) (StepP
 	return h.page(q), nil
 }
 
+// ReadStepBehind reads the step numbered n whose prompt ends with record seq; 0 = it was empty. It reads no more than is between that and
+// the end of the step behind it. It reports false if that is not there, or cannot be read.
+func ReadStepBehind(ctx context.Context, j Journal, id types.UUID, seq uint64, n int) (rec StepRecord, ok bool) {
+	r := &pageReader{ctx: ctx, j: j, id: id}
+	f := folder{q: PageQuery{Limit: 1}, from: n, to: n + 1, last: n + 1}
+	r.records(max(seq, 1), f.add)
+	if r.err != nil || r.damaged != "" || len(f.out) != 1 {
+		return rec, false
+	}
+	return f.out[0], true
+}
+
 // pageReader finds steps in a history. err and damaged stay once they are set.
 type pageReader struct {
 	ctx     context.Context

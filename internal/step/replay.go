@@ -92,7 +92,10 @@ type place struct {
 
 // play yields the records that are due, of the lines from start on.
 func (p *player) play(start place) (*durable.Damage, error) {
-	r := io.NewSectionReader(p.file, start.offset, p.limit-start.offset)
+	var r io.Reader = io.NewSectionReader(p.file, start.offset, p.limit-start.offset)
+	if p.due > 1 { // of which a few records may be wanted
+		r = &growing{r: r, size: near}
+	}
 	_, damage, err := durable.Scan(r, p.path, inOrderFrom(start.seq, func(line durable.Line, h header) error {
 		if h.Seq < p.due {
 			return nil
@@ -113,7 +116,19 @@ func (p *player) play(start place) (*durable.Damage, error) {
 }
 
 // near is how far before a line a scan may begin, in bytes.
-const near = 64 << 10
+const near = 8 << 10
+
+// growing reads little at first, and more each time.
+type growing struct {
+	r    io.Reader
+	size int
+}
+
+func (g *growing) Read(b []byte) (int, error) {
+	n, err := g.r.Read(b[:min(len(b), g.size)])
+	g.size *= 2
+	return n, err
+}
 
 // find returns a place at or shortly before the record that is due, by halving: sequence numbers are
 // dense and grow. Only the beginnings of lines are looked at, so the cost is that of some reads, however
@@ -142,8 +157,8 @@ func (p *player) find() place {
 // reports false if what stands there is not a line.
 func (p *player) lineFrom(from, to int64) (l place, ok bool) {
 	var buf [4 << 10]byte
-	for from < to {
-		n, err := p.file.ReadAt(buf[:min(int64(len(buf)), to-from)], from)
+	for some := int64(512); from < to; some = min(4*some, int64(len(buf))) { // most lines are short
+		n, err := p.file.ReadAt(buf[:min(some, to-from)], from)
 		if n == 0 || err != nil && err != io.EOF {
 			return place{}, false
 		}

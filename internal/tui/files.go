@@ -60,7 +60,17 @@ func (p *filesPane) view(w, h int) string {
 	if p.sub.none() {
 		return noProcess
 	}
-	head := "changed since the beginning, up to now"
+	head := "changed since the beginning"
+	if to := &p.diff.got.To; p.diff.known && p.step == 0 {
+		switch {
+		case to.Now:
+			head += ", up to now"
+		case to.Broken > 0:
+			head += fmt.Sprintf(" up to the end of step %d; step %d did not end, what it changed is not kept", to.Step, to.Broken)
+		default:
+			head += fmt.Sprintf(", up to its last step, %d", to.Step)
+		}
+	}
 	if p.step > 0 {
 		head = fmt.Sprintf("changed by step %d of %d", p.step, p.sub.proc.Step)
 	}

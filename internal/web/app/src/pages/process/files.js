@@ -3,6 +3,7 @@ import { html, useMemo, useState } from '../../lib/html.js';
 import { count } from '../../lib/format.js';
 import { href, go } from '../../lib/router.js';
 import { useCall } from '../../lib/ask.js';
+import { ended } from '../../lib/fold.js';
 import { visible, head } from '../../lib/visible.js';
 import { Answer, Table } from '../../ui/answer.js';
 import { Line } from '../../ui/text.js';
@@ -30,12 +31,19 @@ export function Diff({ d }) {
     ${d.diff_bytes && html`<p><small>The difference is not UTF-8: <code>rnix diff</code> has it.</small></p>`}`;
 }
 
+// until says up to when a difference is.
+function until({ to, from }) {
+  const since = from.base ? 'its branch began' : from.step ? `the end of step ${from.step}` : 'before its first step';
+  const end = to.now ? 'now' : `the end of ${to.broken ? '' : 'its '}step ${to.step}`;
+  return `From ${since} to ${end}.` + (to.broken ? ` Step ${to.broken} did not end: what it has changed is not kept.` : '');
+}
+
 export function Files({ id, p, query, turn }) {
   const from = Number(query.get('from')) || 0, to = query.get('to');
   const request = { target: id, from, ...(to ? { to: Number(to) } : {}) };
   const of = useCall('diff_files', request, { on: turn, every: 3000 });
   const at = (f, t) => go(href('process', { id, tab: 'files' }, { from: f || undefined, to: t || undefined }), true);
   return html`<div class="tools"><label>From the end of step <input type="number" min="0" max=${p.step} value=${from} onChange=${(e) => at(e.target.value, to)} /></label>
-      <label>to the end of step <input type="number" min="0" max=${p.step} placeholder="now" value=${to ?? ''} onChange=${(e) => at(from, e.target.value)} /></label></div>
-    <${Answer} of=${of} draw=${(d) => html`<${Diff} d=${d} />`} />`;
+      <label>to the end of step <input type="number" min="0" max=${p.step} placeholder=${ended(p) ? 'its last' : 'now'} value=${to ?? ''} onChange=${(e) => at(from, e.target.value)} /></label></div>
+    <${Answer} of=${of} draw=${(d) => html`<p>${until(d)}</p><${Diff} d=${d} />`} />`;
 }

@@ -1,0 +1,126 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"rnix/internal/durable"
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// outlines keeps where the messages of the conversations stand that were asked for last, so that a page costs the reading of
+// its own messages and of what is new. Safe for concurrent use.
+type outlines struct {
+	mu   sync.Mutex
+	list []*outlined // the latest first; +checklocks:mu
+}
+
+// outlined is the outline of one history.
+type outlined struct {
+	id types.UUID
+
+	mu  sync.Mutex // held while it is read; taken alone
+	out *step.Outline
+	at  step.Stamp // of the records, before it was brought up to date
+
+	size atomic.Int64 // places of out
+}
+
+// What bounds the outlines that are kept, but for the one that was asked for last. A place takes some 150 bytes.
+const (
+	maxOutlines = 16
+	maxPlaces   = 1 << 20 // of all together
+)
+
+// of returns the place for the outline of a history.
+func (o *outlines) of(id types.UUID) *outlined {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, one := range o.list {
+		if one.id == id {
+			copy(o.list[1:i+1], o.list[:i])
+			o.list[0] = one
+			return one
+		}
+	}
+	one := &outlined{id: id}
+	o.list = append([]*outlined{one}, o.list...)
+	o.list = o.list[:min(len(o.list), maxOutlines)]
+	return one
+}
+
+// trim lets go of those that were not asked for lately, where all together are large.
+func (o *outlines) trim() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	sum := int64(0)
+	for i, one := range o.list {
+		if sum += one.size.Load(); sum > maxPlaces && i > 0 {
+			clear(o.list[i:])
+			o.list = o.list[:i]
+			return
+		}
+	}
+}
+
+// upToDate brings the outline up to what is on the disk. one.mu is held.
+func (one *outlined) upToDate(ctx context.Context, j *step.Local) error {
+	for load := step.LoadOutline; ; load = func(durable.FS, string, types.UUID) *step.Outline { return step.NewOutline() } {
+		if one.out == nil {
+			one.out = load(j.FS(), j.Dir(one.id), one.id)
+		}
+		one.at = step.StampOf(j.FS(), j.Dir(one.id))
+		same, err := one.out.Extend(ctx, j, one.id)
+		if same && err == nil {
+			return nil
+		}
+		one.out = nil // it may be half of it
+		if same {
+			return err
+		}
+	}
+}
+
+// outliner looks at histories by their outlines.
+type outliner struct{ *Daemon }
+
+// outline returns the outline of a history, up to date, for as long as release is not called. A history is read whole for it once; then
+// what is new of it is. Of one that is long it is kept in a file.
+func (d outliner) outline(ctx context.Context, t *target, text string) (out *step.Outline, release func(), err error) {
+	one := d.outlines.of(t.uuid)
+	one.mu.Lock()
+	if err := one.upToDate(ctx, d.journal); err != nil {
+		one.mu.Unlock()
+		return nil, nil, departed{d.Daemon}.lost(t, text, err)
+	}
+	one.size.Store(int64(one.out.Places()))
+	d.outlines.trim()
+	if one.out.Worth() {
+		d.keep(one)
+	}
+	return one.out, one.mu.Unlock, nil
+}
+
+// trail is what the outline of a history has besides the conversation, and why no more can be read, if so.
+func (d outliner) trail(ctx context.Context, t *target, text string) (trail step.Trail, damage string, err error) {
+	out, release, err := d.outline(ctx, t, text)
+	if err != nil {
+		return trail, "", err
+	}
+	defer release()
+	return out.Trail(), out.Damage, nil
+}
+
+// keep writes outline.json, unless the history is just being taken away. It is a cache: a failure is only noted. one.mu is held.
+func (d outliner) keep(one *outlined) {
+	release, err := storage{d.Daemon}.hold(one.id)
+	if err != nil {
+		return
+	}
+	defer release()
+	if err := one.out.Save(d.journal.FS(), d.journal.Dir(one.id), one.id, one.at); err != nil {
+		d.log.Warn(step.OutlineFile, "uuid", one.id, "err", err)
+	}
+}
