@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -42,7 +43,7 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 		c, err := ipc.Ensure(ctx, ipc.EnsureOptions{Socket: p.Socket, DataDir: p.DataDir, Log: p.Log, Env: a.host.Environ,
 			Progress: func(msg string) { a.out.talk("[kernel] %s", msg) }})
 		if err != nil {
-			return nil, misplaced(unreachable(err), p.Socket)
+			return nil, misplaced(unreachable(err), p)
 		}
 		a.connected(ctx, c)
 		again, err := outlasts(ctx, a, c, p.DataDir)
@@ -56,12 +57,16 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 	}
 }
 
-// misplaced adds to an error what to do if the directory of the socket cannot be one.
-func misplaced(err error, socket string) error {
+// misplaced adds to an error what to do if the directory of the data or of the socket cannot be one.
+func misplaced(err error, p statehome.Places) error {
 	if !errors.Is(err, syscall.ENOTDIR) {
 		return err
 	}
-	return withMend(err, filepath.Dir(socket)+" has to be a directory, and it or one above it is a file: move that away, or set XDG_RUNTIME_DIR to another directory")
+	dir, variable := filepath.Dir(p.Socket), "XDG_RUNTIME_DIR"
+	if s, failed := os.Stat(p.DataDir); errors.Is(failed, syscall.ENOTDIR) || failed == nil && !s.IsDir() {
+		dir, variable = p.DataDir, statehome.EnvDataDir
+	}
+	return withMend(err, dir+" has to be a directory, and it or one above it is a file: move that away, or set "+variable+" to another directory")
 }
 
 // find returns a client of the daemon that runs, or nil if none does.
@@ -89,7 +94,7 @@ func (a *app) find(ctx context.Context) (*ipc.Client, error) {
 		c, err = ipc.Connect(ctx, holder.Socket)
 	}
 	if err != nil {
-		return nil, misplaced(unreachable(err), p.Socket)
+		return nil, misplaced(unreachable(err), p)
 	}
 	a.connected(ctx, c)
 	return c, nil

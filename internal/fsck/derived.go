@@ -64,8 +64,12 @@ func (o *Options) small(h *history) small {
 // derived compares the small files with the journal. Of a history that is being written, what is newer
 // than what was read of the journal is no fault.
 func (o *Options) derived(h *history, s small) {
-	if len(h.records) == 0 {
-		return // there is nothing to compare them with
+	if len(h.records) == 0 { // there is nothing to compare them with
+		if h.info != nil && h.info.Step > 0 && len(h.findings) == 0 {
+			h.find(Finding{File: step.StepsFile, Severity: Error, What: fmt.Sprintf("it has no records, and %s says %s: what was in it was cut off or removed; a file %s.cut-0 beside it has what was cut off",
+				step.InfoFile, count(h.info.Step), step.StepsFile)})
+		}
+		return
 	}
 	for _, name := range []string{step.CheckpointFile, previousCheckpoint} {
 		cp, ok := s.checkpoints[name]
@@ -143,9 +147,17 @@ func (h *history) compare() string {
 	case got.PID != want.PID && (ended || got.PID > want.PID || !got.UpdatedAt.Before(h.state.Time)):
 		return fmt.Sprintf("it says PID %d, and the journal says %d", got.PID, want.PID)
 	case got.Kind == "" && got.Step > h.state.Step+1: // one may have been begun and not ended; a program counts what it likes
-		return fmt.Sprintf("it says %d steps, and the journal has %d", got.Step, h.state.Step)
+		return fmt.Sprintf("it says %s, and the journal has %d", count(got.Step), h.state.Step)
 	}
 	return ""
+}
+
+// count says how many steps there are.
+func count(steps int) string {
+	if steps == 1 {
+		return "1 step"
+	}
+	return fmt.Sprintf("%d steps", steps)
 }
 
 // events reads events.jsonl.

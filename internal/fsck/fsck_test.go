@@ -2,6 +2,7 @@ package fsck
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -496,6 +497,22 @@ func TestOnlyTheHistoriesThatAreAskedForAreLookedAt(t *testing.T) {
 	cancel()
 	if _, err := Check(ctx, o); types.CodeOf(err) != types.ErrCancelled {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAHistoryWhoseRecordsAreGoneIsNotWhole(t *testing.T) {
+	w := makeWorld(t, 7, 3)
+	path := filepath.Join(step.Dir("/data", w.ids[1]), step.InfoFile)
+	info, err := step.ReadInfo(w.fs, filepath.Dir(path))
+	must(t, err)
+	info.Step = 2
+	text, err := json.Marshal(info)
+	must(t, err)
+	w.write(t, path, string(text))
+	w.write(t, filepath.Join(filepath.Dir(path), step.StepsFile), "")
+	r := w.check(t, w.options())
+	if len(r.Findings) != 1 || r.Worst() != Error || r.Findings[0].File != step.StepsFile || !strings.Contains(r.Findings[0].What, "has no records, and proc-info.json says 2 steps") {
+		t.Errorf("%s", show(r))
 	}
 }
 
