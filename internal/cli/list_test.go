@@ -26,6 +26,17 @@ func someProcs() []ipc.Proc {
 	}
 }
 
+func TestALocaleWithoutUTF8IsDrawnInASCII(t *testing.T) {
+	f := newFake(t).serve()
+	f.procs, f.hidden = someProcs(), 3
+	want := f.runIn(strings.NewReader(""), []string{"COLUMNS=60", "RNIX_ASCII=1"}, "ps").out
+	for locale, ascii := range map[string]bool{"LC_ALL=de_DE.ISO-8859-1": true, "LANG=C": true, "LANG=en_GB.UTF-8": false, "LC_CTYPE=C.utf8": false} {
+		if got := f.runIn(strings.NewReader(""), []string{"COLUMNS=60", locale}, "ps").out; (got == want) != ascii {
+			t.Errorf("%s:\n%s", locale, got)
+		}
+	}
+}
+
 func TestPsIsATreeAtEachWidth(t *testing.T) {
 	f := newFake(t).serve()
 	f.procs, f.hidden = someProcs(), 3

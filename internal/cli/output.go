@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rnix/debug"
+	"rnix/internal/tui"
 	"rnix/runtime/statehome"
 	"rnix/types"
 )
@@ -45,8 +46,7 @@ type stream struct {
 }
 
 func newOutput(out, err io.Writer, env statehome.Lookup) *output {
-	ascii, _ := env("RNIX_ASCII")
-	return &output{out: newStream(out, env), err: newStream(err, env), ascii: ascii != "" && ascii != "0", prog: statehome.Brand}
+	return &output{out: newStream(out, env), err: newStream(err, env), ascii: tui.NewTheme(env).ASCII, prog: statehome.Brand}
 }
 
 func newStream(w io.Writer, env statehome.Lookup) stream {

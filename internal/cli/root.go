@@ -243,7 +243,7 @@ const environmentHelp = `  RNIX_DATA_DIR       where histories are kept (default
   RNIX_IDLE           stop the daemon after so long without agents and clients, such as 30m
                       (default: never)
   RNIX_LOG_LEVEL      what the daemon logs: debug, info (default), warn or error
-  RNIX_ASCII=1        no characters beyond ASCII in what this program draws
+  RNIX_ASCII=1        no characters beyond ASCII in what this program draws, as a locale without UTF-8
   XDG_RUNTIME_DIR     the socket lies below it
   XDG_CONFIG_HOME     config.yaml and providers.yaml lie below it (default ~/.config)
   NO_COLOR, CLICOLOR_FORCE, TERM, COLUMNS
