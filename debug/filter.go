@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rnix/internal/event"
+	"rnix/internal/step"
 	"rnix/types"
 )
 
@@ -117,7 +118,7 @@ func (f *Filter) Matcher() (func(*event.Event) bool, error) {
 			return false
 		case path != nil && !onPath(path, strings.Contains(by.Path, "/"), e):
 			return false
-		case by.Log && e.Kind != event.LogLine && e.Kind != event.Stalled && !unowned(e) && !Failed(e):
+		case by.Log && e.Kind != event.LogLine && e.Kind != event.Stalled && !unowned(e) && !broken(e):
 			return false
 		case len(by.Categories) > 0 && !slices.Contains(by.Categories, CategoryOf(e)):
 			return false
@@ -142,8 +143,26 @@ func (f *Filter) split() (with, without []string, err error) {
 	return with, without, nil
 }
 
-// Failed reports whether an event tells of a failure.
+// FailureOf says how a syscall failed; zero if it did not, or is none. That a command failed stands in what is read of
+// it, and not in the error of a call.
+func FailureOf(e *event.Event) step.Failure {
+	if e.Kind != event.Syscall || e.Name != "Read" && e.Err == "" && e.Code == "" {
+		return step.Failure{}
+	}
+	return step.FailureOf(e.Path, e.Result, e.Err, e.Code)
+}
+
+// Failed reports whether an event tells of a failure, also of a command that answered with its exit code.
 func Failed(e *event.Event) bool {
+	if broken(e) {
+		return true
+	}
+	f := FailureOf(e)
+	return f.Kind != ""
+}
+
+// broken reports whether an event tells of a failure that is not only the answer of a command: what a log has.
+func broken(e *event.Event) bool {
 	switch e.Kind {
 	case event.Exited:
 		return e.Exit != nil && e.Exit.Code != types.ExitOK

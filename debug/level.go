@@ -58,7 +58,7 @@ func LevelOf(e *event.Event) Level {
 		return LevelWarning
 	case e.Kind == event.Snapshot && e.Err != "":
 		return LevelWarning
-	case Failed(e):
+	case broken(e):
 		return LevelError
 	case e.Kind == event.LogLine && e.Name == "think":
 		return LevelDebug

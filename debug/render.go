@@ -71,7 +71,11 @@ func StepLine(e *event.Event) string {
 // Line renders any event.
 func Line(e *event.Event) string {
 	if s, ok := SyscallEvent(e); ok {
-		return StraceLine(s)
+		line := StraceLine(s)
+		if f := FailureOf(e); f.Answered {
+			line += " [" + oneLine(f.Text, lineArgs) + "]"
+		}
+		return line
 	}
 	if l, ok := LogEntry(e); ok {
 		return LogLine(l)

@@ -16,7 +16,8 @@ func blameCmd(a *app) *cobra.Command {
 		Use:   "blame PROCESS",
 		Short: "say what made a process fail",
 		Long: `Blame follows the cause of a failure down from the process: to the child that failed, to the step in
-which that happened, to the call or the model that made it so. The last line is where to look. One that is
+which that happened, to the call or the model that made it so; of a run of a workflow to the node that failed
+first, also one that could not be started. The last line is where to look. One that is
 suspended is followed in the same way; of one that runs or has ended well there is nothing to say.`,
 		Example:           examples(`rnix trace blame night`, `rnix trace blame 3 --json | jq -r '.blame[-1].error'`),
 		Annotations:       exits("0 1 2 10 11 12"),
@@ -74,6 +75,12 @@ func showBlame(ctx context.Context, c *ipc.Client, out *output, target string) e
 		b.WriteString(out.out.paint(st, cut(line, out.out.width)) + "\n")
 	}
 	out.print(b.String())
+	for i := range r.Blame {
+		if x := &r.Blame[i]; len(x.Lost) > 0 {
+			out.talk("not run because of it: %s", oneLine(fewOf(x.Lost)))
+			break
+		}
+	}
 	leaf := &r.Blame[len(r.Blame)-1]
 	if leaf.Step > 0 {
 		out.talk("all of it: rnix steps %d %d", leaf.PID, leaf.Step)
@@ -82,6 +89,16 @@ func showBlame(ctx context.Context, c *ipc.Client, out *output, target string) e
 		out.warn("not looked at: " + m)
 	}
 	return nil
+}
+
+// mostLost is how many nodes are named that were not run.
+const mostLost = 20
+
+func fewOf(names []string) string {
+	if n := len(names) - mostLost; n > 0 {
+		return strings.Join(names[:mostLost], ", ") + fmt.Sprintf(" and %d more", n)
+	}
+	return strings.Join(names, ", ")
 }
 
 // blamed names a link of the chain.
@@ -94,6 +111,8 @@ func blamed(x *trace.Blame) string {
 			return fmt.Sprintf("step %d", x.Step)
 		}
 		return oneLine(x.Name)
+	case trace.Node:
+		return "node " + oneLine(x.Name)
 	case trace.Model:
 		return "the model " + oneLine(x.Name)
 	}

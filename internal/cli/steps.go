@@ -188,7 +188,11 @@ func stepText(r *ipc.StepDetail, messages bool, out *output) string {
 	section(&b, out, "answer", s.RawResponse)
 	for i := range s.ToolCalls {
 		call := &s.ToolCalls[i]
-		section(&b, out, fmt.Sprintf("call %d: %s (%s)", i+1, oneLine(call.Name+" "+call.Path), debug.Duration(call.Duration)), call.Input)
+		head := fmt.Sprintf("call %d: %s (%s)", i+1, oneLine(call.Name+" "+call.Path), debug.Duration(call.Duration))
+		if call.Failure != "" {
+			head += ", " + oneLine(call.Failure)
+		}
+		section(&b, out, head, call.Input)
 		if call.Error != "" {
 			section(&b, out, "error "+string(call.Code), call.Error)
 		}

@@ -102,12 +102,52 @@ func (s *State) ready(n *nodeState) (ready bool, never string) {
 		switch p := s.nodes[s.place[up]].phase; {
 		case !p.Final():
 			ready = false
-		case cond == OnCompleted || cond == OnSucceeded && p == Succeeded || cond == OnFailed && p == Failed:
+		case fits(cond, p):
 		default:
 			return false, fmt.Sprintf("it needs %s to have %s, and it %s", up, cond, became[p])
 		}
 	}
 	return ready, ""
+}
+
+// fits reports whether a node that has ended so is what another one needs.
+func fits(cond Condition, p Phase) bool {
+	return cond == OnCompleted || cond == OnSucceeded && p == Succeeded || cond == OnFailed && p == Failed
+}
+
+// because returns the nodes for whose ends a node was skipped, if it was.
+func (s *State) because(n *nodeState, p Phase) (out []string) {
+	if p != Skipped {
+		return nil
+	}
+	for _, up := range n.node.Above() {
+		cond, _ := n.node.Needs(up)
+		if p := s.nodes[s.place[up]].phase; p.Final() && !fits(cond, p) {
+			out = append(out, up)
+		}
+	}
+	return out
+}
+
+// Lost returns the nodes that were not run because one has failed, or because one that was not run for that was
+// skipped, in the order of the report.
+func Lost(report []Status, node string) (out []string) {
+	gone := map[string]bool{node: true}
+	for grown := true; grown; {
+		grown = false
+		for i := range report {
+			st := &report[i]
+			if st.Phase == Skipped && !gone[st.Key.Node] && slices.ContainsFunc(st.Because, func(up string) bool { return gone[up] }) {
+				gone[st.Key.Node], grown = true, true
+			}
+		}
+	}
+	for i := range report {
+		if st := &report[i]; st.Phase == Skipped && st.Key.Node != node && gone[st.Key.Node] && !slices.Contains(out, st.Key.Node) {
+			out = append(out, st.Key.Node)
+		}
+	}
+	return out
 }
 
 var became = map[Phase]string{Succeeded: "has succeeded", Failed: "has failed", Skipped: "was skipped"}
@@ -197,12 +237,14 @@ type Status struct {
 	Attempt  int
 	UUID     types.UUID
 	Kind     Kind
+	Code     types.ErrCode // of the error for which it could not be started
 	Exit     *int
 	Tokens   int // of attempts that have ended
 	CostUSD  float64
 	Unpriced int // those of Tokens of which nobody knows what they cost
 	At       time.Time
 	Needs    []string // of one that waits: the nodes that have not ended
+	Because  []string // of one that was skipped: the nodes whose ends do not fit what it needs
 	Item     string   // of an instance of a node with foreach: its Label
 }
 
@@ -212,7 +254,12 @@ func (s *State) Report() []Status {
 	for i := range s.nodes {
 		n := &s.nodes[i]
 		if len(n.inst) == 0 {
-			out = append(out, Status{Key: Key{n.name, -1}, Phase: n.phase, Why: n.why, Needs: s.needs(n)})
+			k := Key{n.name, -1}
+			st := Status{Key: k, Phase: n.phase, Why: n.why, Needs: s.needs(n), Because: s.because(n, n.phase)}
+			if n.phase.Final() {
+				st.Kind, st.Code, st.At = s.known[k].Kind, s.known[k].Code, s.known[k].At
+			}
+			out = append(out, st)
 			continue
 		}
 		for j := range n.inst {
@@ -223,7 +270,8 @@ func (s *State) Report() []Status {
 				st.Item = Label(s.Item(in.key))
 			}
 			if in.phase != Waiting {
-				st.UUID, st.Kind, st.Exit, st.At = in.note.UUID, in.note.Kind, in.note.Exit, in.note.At
+				st.UUID, st.Kind, st.Code, st.Exit, st.At = in.note.UUID, in.note.Kind, in.note.Code, in.note.Exit, in.note.At
+				st.Because = s.because(n, in.phase)
 			}
 			switch in.phase {
 			case Waiting:

@@ -59,21 +59,22 @@ func ParseKey(s string) (Key, bool) {
 // Note is what a run keeps of an instance, or of a node with foreach: the latest of each key is all that
 // is needed to go on. Part of the on-disk format.
 type Note struct {
-	Round    int        `json:"round,omitempty"`   // of the run, from 0
-	Phase    Phase      `json:"phase"`             // Running, Expanded, Succeeded, Failed or Skipped
-	Attempt  int        `json:"attempt,omitempty"` // from 1, over all rounds
-	First    int        `json:"first,omitempty"`   // the first attempt of the round
-	UUID     types.UUID `json:"uuid,omitzero"`     // of the attempt
-	Origin   types.UUID `json:"origin,omitzero"`   // of the first attempt of the round, if this is a later one
-	Kind     Kind       `json:"kind,omitempty"`    // why the attempt failed
-	Why      string     `json:"why,omitempty"`     // in words: why it failed, or was skipped
-	Exit     *int       `json:"exit,omitempty"`    // exit code of the process
-	At       time.Time  `json:"at,omitzero"`       // when it happened
-	Tokens   int        `json:"tokens,omitempty"`  // over all attempts that have ended
-	CostUSD  float64    `json:"cost_usd,omitempty"`
-	Unpriced int        `json:"unpriced_tokens,omitempty"` // those of Tokens of which nobody knows what they cost
-	Told     string     `json:"told,omitempty"`            // what the attempt is told of the one before
-	Items    []any      `json:"items,omitzero"`            // of an expanded node
+	Round    int           `json:"round,omitempty"`   // of the run, from 0
+	Phase    Phase         `json:"phase"`             // Running, Expanded, Succeeded, Failed or Skipped
+	Attempt  int           `json:"attempt,omitempty"` // from 1, over all rounds
+	First    int           `json:"first,omitempty"`   // the first attempt of the round
+	UUID     types.UUID    `json:"uuid,omitzero"`     // of the attempt
+	Origin   types.UUID    `json:"origin,omitzero"`   // of the first attempt of the round, if this is a later one
+	Kind     Kind          `json:"kind,omitempty"`    // why the attempt failed
+	Why      string        `json:"why,omitempty"`     // in words: why it failed, or was skipped
+	Code     types.ErrCode `json:"code,omitempty"`    // of the error for which it could not be started
+	Exit     *int          `json:"exit,omitempty"`    // exit code of the process
+	At       time.Time     `json:"at,omitzero"`       // when it happened
+	Tokens   int           `json:"tokens,omitempty"`  // over all attempts that have ended
+	CostUSD  float64       `json:"cost_usd,omitempty"`
+	Unpriced int           `json:"unpriced_tokens,omitempty"` // those of Tokens of which nobody knows what they cost
+	Told     string        `json:"told,omitempty"`            // what the attempt is told of the one before
+	Items    []any         `json:"items,omitzero"`            // of an expanded node
 }
 
 // Redo is what a later round of a run does again. The zero value: what has failed, and what was skipped.
@@ -299,7 +300,8 @@ func (s *State) Began(k Key, id types.UUID, now time.Time) Note {
 type Outcome struct {
 	Kind     Kind // empty = it has succeeded
 	Why      string
-	Exit     *int // of the process; nil = it was never there
+	Code     types.ErrCode // of the error for which it could not be started
+	Exit     *int          // of the process; nil = it was never there
 	Tokens   int
 	CostUSD  float64
 	Unpriced int // those of Tokens of which nobody knows what they cost
@@ -310,7 +312,7 @@ type Outcome struct {
 func (s *State) Over(k Key, o Outcome, now time.Time) Note {
 	was := s.known[k]
 	n := was
-	n.Phase, n.Kind, n.Why, n.Exit, n.At = Succeeded, o.Kind, o.Why, o.Exit, now
+	n.Phase, n.Kind, n.Why, n.Code, n.Exit, n.At = Succeeded, o.Kind, o.Why, o.Code, o.Exit, now
 	n.Tokens, n.CostUSD, n.Unpriced = was.Tokens+o.Tokens, was.CostUSD+o.CostUSD, was.Unpriced+o.Unpriced
 	if o.Kind != "" {
 		n.Phase = Failed

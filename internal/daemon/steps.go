@@ -36,6 +36,7 @@ func (d processes) listSteps(ctx context.Context, peer *ipc.Peer, req ipc.StepsR
 		}
 		r.Steps, r.Interrupted, r.Damage = h.Steps, h.Interrupted, h.Damage
 	}
+	step.ShowFailures(r.Steps)
 	if r.Steps == nil {
 		r.Steps = []step.StepRecord{}
 	}
@@ -67,6 +68,7 @@ func (d processes) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepR
 		return ipc.StepDetail{}, err
 	}
 	if rec, ok := d.oneStep(ctx, &t, &req); ok {
+		step.ShowFailures([]step.StepRecord{rec}) // its calls are shared
 		return ipc.StepDetail{PID: t.pid, UUID: t.uuid, Step: rec}, nil
 	}
 	h, err := step.ReadHistory(ctx, d.journal, t.uuid) // it says best why there is no such step
@@ -80,7 +82,11 @@ func (d processes) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepR
 	if req.Alone {
 		rec.Messages = nil
 	}
-	return ipc.StepDetail{PID: t.pid, UUID: t.uuid, Step: rec}, err
+	if err != nil {
+		return ipc.StepDetail{}, err
+	}
+	step.ShowFailures([]step.StepRecord{rec}) // its calls are shared
+	return ipc.StepDetail{PID: t.pid, UUID: t.uuid, Step: rec}, nil
 }
 
 // oneStep reads one step, and the prompt that it had where its messages stand. It reports false if that cannot be, and the history has to be

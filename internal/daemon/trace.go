@@ -77,7 +77,7 @@ func nonNil[T any](list []T) []T {
 
 // source is a history, with what its events say.
 func (d tracer) source(h *step.History, parent types.UUID, live, content bool) *trace.Source {
-	return &trace.Source{History: h, Parent: parent, Live: live, Content: content, Events: d.tracedEvents(h.UUID)}
+	return &trace.Source{History: h, Parent: parent, Live: live, Content: content, Events: d.tracedEvents(h.UUID), Nodes: nodesOf(h)}
 }
 
 // below adds the processes that descend from root, those above before those below, and keeps no history but that
@@ -138,20 +138,7 @@ func (d tracer) below(ctx context.Context, m *trace.Maker, spans int, root *step
 // after returns for each process that a run of a workflow has started those whose end it waited for: the nodes
 // that it depends on, and the attempt before it.
 func after(h *step.History) map[types.UUID][]types.UUID {
-	var spec *run.Spec
-	for i := range h.Markers {
-		m := &h.Markers[i]
-		if m.Name != step.MarkerSpawn && m.Name != step.MarkerResumed {
-			continue
-		}
-		var s step.Settled
-		if json.Unmarshal(m.Detail, &s) != nil || s.Body == nil || s.Body.Kind != run.Kind {
-			continue
-		}
-		if parsed, err := run.ParseSpec(s.Body.Spec); err == nil {
-			spec = &parsed
-		}
-	}
+	spec := specOf(h)
 	if spec == nil {
 		return nil
 	}
@@ -177,6 +164,43 @@ func after(h *step.History) map[types.UUID][]types.UUID {
 		latest[key] = n.UUID
 	}
 	return out
+}
+
+// nodesOf returns what became of the nodes of a run of a workflow, as its history says; nil if it is none.
+func nodesOf(h *step.History) []compose.Status {
+	spec := specOf(h)
+	if spec == nil {
+		return nil
+	}
+	notes := map[string]json.RawMessage{}
+	for i := range h.Markers {
+		if m := &h.Markers[i]; m.Name == step.MarkerNote {
+			notes[m.Text] = m.Detail
+		}
+	}
+	state, err := compose.NewState(spec.File.Plan(), spec.Rounds, notes)
+	if err != nil {
+		return nil // the spans say the rest
+	}
+	return state.Report()
+}
+
+// specOf returns of what workflow a history is a run, as it was last; nil if it is none.
+func specOf(h *step.History) (spec *run.Spec) {
+	for i := range h.Markers {
+		m := &h.Markers[i]
+		if m.Name != step.MarkerSpawn && m.Name != step.MarkerResumed {
+			continue
+		}
+		var s step.Settled
+		if json.Unmarshal(m.Detail, &s) != nil || s.Body == nil || s.Body.Kind != run.Kind {
+			continue
+		}
+		if parsed, err := run.ParseSpec(s.Body.Spec); err == nil {
+			spec = &parsed
+		}
+	}
+	return spec
 }
 
 // tracedEvents returns what a trace needs of the events of a history: starts of steps, waits, and the last sign of

@@ -177,6 +177,8 @@ type Call struct {
 	Error    string        `json:"error,omitempty"`
 	Code     types.ErrCode `json:"code,omitempty"`
 	Duration time.Duration `json:"duration_ns"`
+	// Failure says how a command failed that has answered: exit 1. It is not on disk; whoever shows the call fills it in.
+	Failure string `json:"failure,omitempty"`
 }
 
 // Settled is the Detail of spawn and resumed markers: what a run was started with, which a later run

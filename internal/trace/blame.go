@@ -3,26 +3,56 @@ package trace
 import (
 	"cmp"
 	"slices"
-	"strings"
 
+	"rnix/internal/compose"
 	"rnix/internal/step"
 	"rnix/types"
 )
 
 // blame follows the cause of the root's failure down: from a child that has failed to its failing step, and
-// from that to the call or the model. What is suspended is followed as what has failed; what runs or went
-// well has no blame.
+// from that to the call or the model; of a workflow to the node that failed first, and from that to its process, if it
+// had one that failed. What is suspended is followed as what has failed; what runs or went well has no blame.
 func (f *forest) blame() []Blame {
 	var out []Blame
+	var lost []string
 	seen := map[*node]bool{}
-	for n := f.root; n != nil && !seen[n]; n = cause(n) {
+	for n := f.root; n != nil && !seen[n]; {
 		seen[n] = true
 		if n.Kind == Process && !failed(n) {
 			break
 		}
-		out = append(out, Blame{Span: n.ID, PID: n.PID, UUID: n.UUID, Kind: n.Kind, Name: n.Name, Step: n.Step, Code: n.Code, Err: cmp.Or(n.Err, n.told)})
+		out = append(out, Blame{Span: n.ID, PID: n.PID, UUID: n.UUID, Kind: n.Kind, Name: n.Name, Step: n.Step, Code: n.Code, Err: cmp.Or(n.Err, n.told), Lost: lost})
+		st := failedNode(n)
+		if st == nil {
+			n, lost = cause(n), nil
+			continue
+		}
+		lost = compose.Lost(n.nodes, st.Key.Node)
+		kid := f.procs[st.UUID]
+		if kid == nil || !failed(kid) || seen[kid] { // it was never there, or it did what it should and that was not enough
+			at := n
+			if kid != nil {
+				at = kid
+			}
+			out = append(out, Blame{Span: at.ID, PID: at.PID, UUID: at.UUID, Kind: Node, Name: st.Key.String(), Code: st.Code, Err: bounded(cmp.Or(st.Why, string(st.Kind))), Lost: lost})
+			break
+		}
+		n = kid
 	}
 	return out
+}
+
+// failedNode returns the node of a run of a workflow that failed first, if the run has ended and that is why.
+func failedNode(n *node) (found *compose.Status) {
+	if n.Kind != Process || n.Status != Failed || n.Exit == nil || n.Exit.Code != types.ExitError {
+		return nil
+	}
+	for i := range n.nodes {
+		if st := &n.nodes[i]; st.Phase == compose.Failed && (found == nil || st.At.Before(found.At)) {
+			found = st
+		}
+	}
+	return found
 }
 
 // failed reports whether a process has failed, or is suspended because it cannot go on by itself.
@@ -75,7 +105,12 @@ func first(n *node) (found *node) {
 		}
 	}
 	for _, k := range kids {
-		if k.Kind == Process && failed(k) && !again[k.UUID] && (found == nil || k.End().Before(found.End())) {
+		if k.Kind != Process || !failed(k) || again[k.UUID] {
+			continue
+		}
+		// One that is suspended waits for those that are, and not for those that have failed.
+		waits := n.Status == Open && k.Status == Open && found != nil && found.Status != Open
+		if found == nil || waits || k.End().Before(found.End()) && (n.Status != Open || k.Status == Open || found.Status != Open) {
 			found = k
 		}
 	}
@@ -141,21 +176,6 @@ func toldPart(s *node) (found *node) {
 	return found
 }
 
-// commandFailed returns how a command failed, if a text is what one has printed: its last line is [exit code 1, 0.2 s].
-func commandFailed(text string) string {
-	text = strings.TrimSpace(text[max(len(text)-200, 0):])
-	line := text[strings.LastIndexByte(text, '\n')+1:]
-	inside, ok := strings.CutPrefix(line, "[")
-	if inside, ok = strings.CutSuffix(inside, " s]"); !ok || !strings.HasPrefix(inside, "exit code ") {
-		return ""
-	}
-	inside = inside[:max(strings.LastIndexByte(inside, ','), 0)]
-	if inside == "exit code 0" {
-		return ""
-	}
-	return inside
-}
-
 // failingPart returns the request or the call of a step that failed: the model's before those of tools, and the
 // last one of those; one that is open, if the process ended in it.
 func failingPart(s *node) *node {
@@ -168,7 +188,7 @@ func failingPart(s *node) *node {
 			continue
 		}
 		open := k.Open && k.Verdict != step.LedgerRunning && k.Verdict != step.LedgerAgain && k.Verdict != step.LedgerUndone && k.Verdict != step.LedgerAttached
-		if k.Status == Failed || open {
+		if k.Status == Failed && k.told == "" || open {
 			if found == nil || !child(found) || child(k) {
 				found = k
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	rnixctx "rnix/context"
+	"rnix/internal/compose"
 	"rnix/internal/event"
 	"rnix/internal/step"
 	"rnix/types"
@@ -20,7 +21,9 @@ type node struct {
 	up    *node
 	kids  []*node
 	after []types.UUID // of a process: see Source
-	// told is what a call answered of its own failure, though it was made well: a command that ended with an exit code.
+	nodes []compose.Status
+	// told is what a call answered of its own failure, though it was made well: see step.Failure.Answered. Its status is
+	// Failed, and what it is in has not failed for that.
 	told string
 	// through are spans outside of its own for which it waited: a child that it had not started itself, or
 	// not in this attempt.
@@ -66,7 +69,7 @@ type callState struct {
 	attempts int
 	began    time.Time // when its batch was written down
 	answered time.Time
-	told     string // see node
+	said     string // the end of what it answered
 	input    string
 }
 
@@ -78,7 +81,7 @@ func build(src *Source, now time.Time) *node {
 	b.proc = &node{Span: Span{UUID: h.UUID, Kind: Process, PID: info.PID, Name: cmp.Or(info.Name, info.Agent, line(info.Intent, nameLength), "process"), Status: Open,
 		Agent: info.Agent, Body: info.Kind, Intent: line(info.Intent, 200), Provider: info.Provider, Model: info.Model, Damage: h.Damage}}
 	b.proc.ID = b.id("process")
-	b.proc.after = src.After
+	b.proc.after, b.proc.nodes = src.After, src.Nodes
 	calls := h.Ledger()
 	if src.Live {
 		calls = h.LiveLedger()
@@ -294,28 +297,13 @@ func (b *builder) finish(now time.Time) {
 	default:
 		p.Open, p.Status, p.Code = true, Open, types.CodeOf(p.Exit.Err)
 	}
+	stepCodes(b.proc)
 	if p.Status == Open && !b.src.Live {
 		p.Err = bounded(b.why)
 	}
 	p.Input = b.content(b.src.History.Info().Intent)
 	if !b.src.Content {
 		p.Input = ""
-	}
-}
-
-// code gives the request that ended the process the code of that end: the record of a step has none.
-func code(p *node) {
-	steps := p.kids
-	for i := len(steps) - 1; i >= 0; i-- {
-		if steps[i].Kind != Step {
-			continue
-		}
-		for _, k := range steps[i].kids {
-			if k.Kind == Model && k.Status == Failed && k.Code == "" && steps[i].Status == Failed {
-				k.Code = p.Code
-			}
-		}
-		return
 	}
 }
 

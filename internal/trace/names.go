@@ -7,6 +7,7 @@ const (
 	attrProvider     = "gen_ai.provider.name"
 	attrAgentName    = "gen_ai.agent.name"
 	attrAgentID      = "gen_ai.agent.id"
+	attrWorkflow     = "gen_ai.workflow.name"
 	attrConversation = "gen_ai.conversation.id"
 	attrRequestModel = "gen_ai.request.model"
 	attrReplyModel   = "gen_ai.response.model"
@@ -22,13 +23,15 @@ const (
 	attrPrompt       = "gen_ai.input.messages"      // content
 	attrAnswer       = "gen_ai.output.messages"     // content
 	attrError        = "error.type"
+	attrProcessExit  = "process.exit.code" // of a command
 
 	opAgent    = "invoke_agent"
 	opWorkflow = "invoke_workflow"
 	opChat     = "chat"
 	opTool     = "execute_tool"
 
-	errorOther = "_OTHER"
+	errorOther   = "_OTHER"
+	errorTimeout = "timeout"
 
 	attrService = "service.name"
 	attrVersion = "service.version"

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"rnix/internal/step"
 	"rnix/types"
 )
 
@@ -123,11 +124,32 @@ func otlp(root types.UUID, s *Span) otlpSpan {
 	a.long(attrCritical, int64(s.CriticalNs))
 	if s.Status == Failed {
 		o.Status = otlpStatus{otlpError, s.Err}
-		a.text(attrError, cmp.Or(string(s.Code), errorOther))
+		a.text(attrError, errorType(s))
 	}
 	o.Attributes = a
 	return o
 }
+
+// errorType names what made a span fail by one of few words: a code, or a kind of failure that says more than its code.
+func errorType(s *Span) string {
+	switch {
+	case s.Failure == step.FailedTool || s.Failure != "" && s.Code == "" && s.Failure != step.FailedCall:
+		return string(s.Failure)
+	case s.Code == types.ErrTimeout:
+		return errorTimeout
+	case s.Code != "":
+		return string(s.Code)
+	case s.Exit == nil:
+		return errorOther
+	}
+	if s.Exit.Code == types.ExitError && s.Exit.Reason == types.ReasonMaxSteps {
+		return "max_steps"
+	}
+	return cmp.Or(exitTypes[s.Exit.Code], errorOther)
+}
+
+// exitTypes are the types of ends that no error has caused.
+var exitTypes = map[int]string{types.ExitBudget: "budget_exceeded", types.ExitLostOwnership: "lost_ownership", types.ExitCancelled: "cancelled", types.ExitNoProgress: "no_progress"}
 
 // attributes collects attributes. What is empty or zero is left out.
 type attributes []otlpAttribute
@@ -182,9 +204,13 @@ func (a *attributes) process(s *Span) (name string) {
 		label = "agent" // its intent is content
 	}
 	agent := cmp.Or(s.Agent, label)
-	a.text(attrAgentName, agent)
 	a.text(attrName, label)
-	a.text(attrAgentID, s.UUID.String())
+	if s.Body == "" {
+		a.text(attrAgentName, agent)
+		a.text(attrAgentID, s.UUID.String())
+	} else {
+		a.text(attrWorkflow, label)
+	}
 	a.text(attrProvider, s.Provider)
 	a.text(attrRequestModel, s.Model)
 	a.text(attrBody, s.Body)
@@ -249,6 +275,9 @@ func (a *attributes) tool(s *Span) (name string) {
 	a.text(attrVerdict, string(s.Verdict))
 	a.number(attrAttempt, s.Attempt)
 	a.yes(attrBackground, s.Background)
+	if s.ExitCode != nil {
+		a.number(attrProcessExit, *s.ExitCode)
+	}
 	a.text(attrToolInput, s.Input)
 	a.text(attrToolOutput, s.Output)
 	return opTool + " " + s.Name

@@ -164,7 +164,8 @@ func TestSpansOfAgentsAreCalledAfterTheAgentAndNotAfterTheProcess(t *testing.T) 
 	}
 	for name, process := range map[string]string{"invoke_agent assistant": "night", "invoke_workflow review": "review"} {
 		got := attributesOf(t, b.Bytes(), name)
-		if got["gen_ai.agent.name"] != strings.Fields(name)[1] || got["rnix.name"] != process {
+		key := map[bool]string{true: "gen_ai.workflow.name", false: "gen_ai.agent.name"}[strings.HasPrefix(name, "invoke_workflow")]
+		if got[key] != strings.Fields(name)[1] || got["rnix.name"] != process {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

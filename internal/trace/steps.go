@@ -43,9 +43,10 @@ func (b stepper) message(r *step.Record, at time.Time) {
 	case rnixctx.RoleTool:
 		if b.step != nil {
 			if c := b.calls[callKey{b.step.Step, m.ToolCallID}]; c != nil {
-				c.told = commandFailed(m.Content)
+				c.ended(m.Content)
 				if c.answered = at; c.span != nil {
-					c.span.Output, c.span.told = b.content(m.Content), c.told
+					c.span.Output = b.content(m.Content)
+					b.outcome(c)
 				}
 			}
 		}
@@ -163,6 +164,7 @@ func (b stepper) result(r *step.Result, at time.Time) {
 	}
 	b.clock.least(c.span.End())
 	b.judge(k, c)
+	b.outcome(c)
 }
 
 // late adds the span of a call of which no record says when it began.
@@ -176,7 +178,6 @@ func (b stepper) late(c *callState, id, tool string, end time.Time, took time.Du
 	c.span = b.span(b.step, Tool, fmt.Sprintf("%d %s", b.step.Step, id), tool, later(began, end.Add(-took)))
 	c.span.CallID = id
 	c.span.Input = b.content(c.input)
-	c.span.told = c.told
 	c.span.close(end, OK)
 	c.span.Dur = min(c.span.Dur, took)
 }
@@ -196,6 +197,7 @@ func (b stepper) settle(k callKey, c *callState, at time.Time) {
 	b.judge(k, c)
 	if v := c.span.Verdict; v == step.LedgerFailed && !b.src.Live {
 		c.span.close(at, Failed)
+		b.outcome(c)
 	}
 }
 
@@ -272,6 +274,10 @@ func (b stepper) ranWithout(done *step.Call, at time.Time) {
 		b.judge(k, c)
 	}
 	c.span.Path = cmp.Or(c.span.Path, done.Path)
+	if c.said == "" {
+		c.ended(done.Result)
+	}
+	b.outcome(c)
 	if c.span.Output == "" {
 		c.span.Output = b.content(cmp.Or(done.Result, done.Error))
 	}

@@ -9,6 +9,7 @@ package trace
 import (
 	"time"
 
+	"rnix/internal/compose"
 	"rnix/internal/event"
 	"rnix/internal/step"
 	"rnix/types"
@@ -24,6 +25,7 @@ const (
 	Model   Kind = "model" // a request to a model
 	Tool    Kind = "tool"  // an attempt of a call
 	Wait    Kind = "wait"  // a pause, a limit, a message that has not come; or nobody ran
+	Node    Kind = "node"  // of a workflow, in a Blame only: one that failed though no process of it did
 )
 
 // Status says how a span ended. Part of the wire format.
@@ -66,6 +68,8 @@ type Span struct {
 	Effect     string             `json:"effect,omitempty"`
 	Background bool               `json:"background,omitempty"` // a start that did not wait for the child
 	Child      *types.UUID        `json:"child,omitempty"`      // the process that it started
+	Failure    step.FailureKind   `json:"failure,omitempty"`    // how it failed; Status says so, too
+	ExitCode   *int               `json:"exit_code,omitempty"`  // of a command that ended otherwise than with 0
 
 	// Of models, and in sum of processes, without those below them.
 	Provider     string  `json:"provider,omitempty"`
@@ -109,14 +113,16 @@ type Part struct {
 
 // Blame is one link of the chain from a process that has failed down to what made it fail.
 type Blame struct {
-	Span string        `json:"span"`
-	PID  types.PID     `json:"pid"`
+	Span string        `json:"span"` // of a node: its process, or that of its run if it has none
+	PID  types.PID     `json:"pid"`  // likewise
 	UUID types.UUID    `json:"uuid"`
 	Kind Kind          `json:"kind"`
 	Name string        `json:"name"`
 	Step int           `json:"step,omitempty"`
 	Code types.ErrCode `json:"code,omitempty"`
 	Err  string        `json:"error"`
+	// Lost are the nodes of a workflow that were not run because this one failed; null = none.
+	Lost []string `json:"not_run,omitempty"`
 }
 
 // Source is a process of which spans are made.
@@ -127,6 +133,8 @@ type Source struct {
 	Live    bool          // it runs, or is paused
 	// After are the processes whose end this one had to wait for before it was started; nil = not known.
 	After []types.UUID
+	// Nodes are what became of the nodes of a run of a workflow; nil = it is none, or not known.
+	Nodes []compose.Status
 	// Content says that Input and Output are filled in.
 	Content bool
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"rnix/internal/compose"
 	"rnix/internal/event"
 	"rnix/internal/step"
 	"rnix/types"
@@ -232,22 +233,59 @@ func TestBlameFollowsTheCauseDown(t *testing.T) {
 	}
 }
 
-func TestHowACommandFailedStandsInItsLastLine(t *testing.T) {
-	for text, want := range map[string]string{
-		"[exit code 1, 0.0 s]\n":                        "exit code 1",
-		"a\nb\n[exit code 137: killed by KILL, 12.1 s]": "exit code 137: killed by KILL",
-		"[exit code unknown: waitid: oh, no, 0.1 s]":    "exit code unknown: waitid: oh, no",
-		"[exit code 0, 0.0 s]":                          "",
-		"[exit code 1, 0.0 s]\nmore":                    "",
-		"exit code 1":                                   "",
-		"[exit code 1]":                                 "",
-		"[exit code s]":                                 "",
-		"":                                              "",
-		strings.Repeat("x", 5000) + "\n[exit code 3, 1 s]": "exit code 3",
+func TestBlameOfAWorkflowNamesTheNodeThatFailedAndWhatWasNotRun(t *testing.T) {
+	status := func(name string, p compose.Phase, id byte, at time.Duration, because ...string) compose.Status {
+		st := compose.Status{Key: compose.Key{Node: name, Index: -1}, Phase: p, At: noon.Add(at), Because: because, Why: "why of " + name, Code: types.ErrNotFound}
+		st.UUID[15] = id
+		return st
+	}
+	failing := tell(t, 2, noon).begin().pass(s).fails("no quota").exit(1, "no quota")
+	fine := tell(t, 3, noon).begin().ask(s).done().exit(0, "completed")
+	for name, c := range map[string]struct {
+		nodes []compose.Status
+		want  string
+		lost  string
+	}{
+		"one that was never started": {[]compose.Status{status("late", compose.Failed, 2, 9*s), status("gone", compose.Failed, 9, s), status("x", compose.Skipped, 0, 0, "gone"),
+			status("y", compose.Skipped, 0, 0, "x"), status("z", compose.Skipped, 0, 0, "late"), status("ok", compose.Succeeded, 3, 0)}, "process p1 > node gone", "x y"},
+		"one without an attempt":          {[]compose.Status{status("list", compose.Failed, 0, s)}, "process p1 > node list", ""},
+		"one whose process failed":        {[]compose.Status{status("bad", compose.Failed, 2, s), status("x", compose.Skipped, 0, 0, "bad")}, "process p1 > process p2 > step step 1: looks > model m", "x"},
+		"one that answered the wrong way": {[]compose.Status{status("form", compose.Failed, 3, s)}, "process p1 > node form", ""},
 	} {
-		if got := commandFailed(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
+		src := tell(t, 1, noon).pass(9*s).exit(1, "nodes failed").source()
+		src.Nodes = c.nodes
+		tr := of(t, noon.Add(time.Minute), src, with(failing, 1), with(fine, 1))
+		var lost []string
+		for _, b := range tr.Blame {
+			lost = append(lost, b.Lost...)
+			if b.Kind == Node && (!strings.HasPrefix(b.Err, "why of ") || b.Code != types.ErrNotFound || (b.Name == "form") != (b.UUID[15] == 3)) {
+				t.Errorf("%s: %+v", name, b)
+			}
 		}
+		if got := chain(tr); got != c.want || strings.Join(lost, " ") != c.lost {
+			t.Errorf("%s: %s, not run %q\nwant %s, %q", name, got, lost, c.want, c.lost)
+		}
+	}
+}
+
+func TestACommandThatEndsWithAnExitCodeIsACallThatFailed(t *testing.T) {
+	x := tell(t, 1, noon).begin().ask(s, "shell", "shell", "a").start(0, "shell", 0, false).answers(0, "shell", "[exit code 1, 0.1 s]\n").
+		start(1, "shell", 0, false).answers(1, "shell", "[timed out after 2 s; killed]\n").start(2, "a", 0, false).answers(2, "a", "[exit code 1, 0.1 s]\n").
+		done().begin().ask(s).done().exit(0, "completed")
+	tr := of(t, x.now, x.source())
+	var got []string
+	for i := range tr.Spans {
+		if s := &tr.Spans[i]; s.Kind == Tool {
+			got = append(got, string(s.Status)+" "+string(s.Failure)+" "+s.Err+" "+errorType(s))
+		} else if s.Status != OK {
+			t.Errorf("%+v", s)
+		}
+	}
+	if want := "error exit_code exit 1 exit_code, error timeout timed out after 2 s timeout, ok   _OTHER"; strings.Join(got, ", ") != want {
+		t.Errorf("%s\nwant %s", strings.Join(got, ", "), want)
+	}
+	if c := find(t, tr, Tool, "shell"); c.ExitCode == nil || *c.ExitCode != 1 || len(tr.Blame) != 0 {
+		t.Errorf("%+v, %+v", c, tr.Blame)
 	}
 }
 

@@ -54,7 +54,7 @@ func writeStep(b *strings.Builder, t *Theme, r *step.StepRecord, of int) {
 	}
 	heading(b, "ANSWER", answerOf(r))
 	for i, c := range callsOf(r) {
-		heading(b, fmt.Sprintf("CALL %d  %s %s  (%s)", i+1, t.line(c.Name), t.line(c.Path), debug.Duration(c.Duration)), "")
+		heading(b, fmt.Sprintf("CALL %d  %s %s  (%s)", i+1, t.line(c.Name), t.line(c.Path), debug.Duration(c.Duration))+failing(t, &c), "")
 		if c.Input != "" {
 			fmt.Fprintf(b, "input:\n%s\n", bounded(c.Input))
 		}
@@ -65,6 +65,14 @@ func writeStep(b *strings.Builder, t *Theme, r *step.StepRecord, of int) {
 			fmt.Fprintf(b, "output:\n%s\n", bounded(orNothing(c.Result)))
 		}
 	}
+}
+
+// failing says behind a call how its command failed.
+func failing(t *Theme, c *step.Call) string {
+	if c.Failure == "" {
+		return ""
+	}
+	return "  " + t.line(c.Failure)
 }
 
 func orNothing(s string) string {

@@ -80,7 +80,11 @@ func blameText(t *Theme, f *trace.Blame) string {
 	if f.Step > 0 {
 		s += ", step " + number(f.Step)
 	}
-	return s + ": " + strings.TrimSpace(string(f.Code)+" "+t.line(f.Err))
+	s += ": " + strings.TrimSpace(string(f.Code)+" "+t.line(f.Err))
+	if len(f.Lost) > 0 {
+		s += "; not run because of it: " + t.line(strings.Join(f.Lost, ", "))
+	}
+	return s
 }
 
 func (p *tracePane) keys() []binding {

@@ -162,6 +162,14 @@ func spanStyle(s *trace.Span) style {
 	return dim
 }
 
+// spanFailed says how a call failed; a command that answered with an exit code has its own words.
+func spanFailed(t *Theme, s *trace.Span) string {
+	if s.ExitCode != nil {
+		return "failed: " + t.line(s.Err)
+	}
+	return "failed: " + with2(string(s.Code), t.line(s.Err))
+}
+
 // spanLabel says what a span is of.
 func (t *Theme) spanLabel(s *trace.Span) string {
 	var text string
@@ -180,7 +188,7 @@ func (t *Theme) spanLabel(s *trace.Span) string {
 			text += " (attempt " + strconv.Itoa(s.Attempt) + ")"
 		}
 		if s.Status == trace.Failed {
-			text += " failed: " + with2(string(s.Code), t.line(s.Err))
+			text += " " + spanFailed(t, s)
 		} else if s.Open {
 			text += " " + string(s.Verdict)
 		}

@@ -227,7 +227,7 @@ func (r family) launch(ctx context.Context, k compose.Key) {
 			r.unborn[k] = time.Now()
 		}
 	default:
-		r.over1(k, compose.Outcome{Kind: compose.Error, Why: "it could not be started: " + err.Error()})
+		r.over1(k, compose.Outcome{Kind: compose.Error, Why: "it could not be started: " + err.Error(), Code: types.CodeOf(err)})
 	}
 }
 

@@ -42,7 +42,7 @@ function Told({ s, id }) {
     ${s.error && html`<p class="problem"><${Line} value=${s.error} most=${1000} /></p>`}
     <h3>What the model said</h3>
     ${s.raw_response ? html`<${Text} value=${s.raw_response} class="box" />` : html`<p class="empty">Nothing beside its calls.</p>`}
-    ${(s.tool_calls || []).map((c, i) => html`<section class="call" key=${i}><h3>${i + 1}. <${Line} value=${c.name} most=${80} /> <small><${Line} value=${c.path} class="mono" />, ${ms(c.duration_ns || 0)}</small>${c.error ? html` <span class="badge bad">failed</span>` : ''}</h3>
+    ${(s.tool_calls || []).map((c, i) => html`<section class="call" key=${i}><h3>${i + 1}. <${Line} value=${c.name} most=${80} /> <small><${Line} value=${c.path} class="mono" />, ${ms(c.duration_ns || 0)}</small>${c.error ? html` <span class="badge bad">failed</span>` : c.failure ? html` <span class="badge bad"><${Line} value=${c.failure} most=${80} /></span>` : ''}</h3>
       ${c.input && html`<${Text} value=${c.input} class="box mono" start=${1500} />`}
       ${c.error && html`<p class="problem"><${Line} value=${c.error} most=${1000} /></p>`}
       ${(c.result || c.output) && html`<${Text} value=${c.result || c.output} class="box mono" start=${3000} />`}</section>`)}

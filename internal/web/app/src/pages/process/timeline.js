@@ -8,12 +8,12 @@ import { Answer } from '../../ui/answer.js';
 import { Line } from '../../ui/text.js';
 import { Rows } from '../../ui/rows.js';
 
-const words = { process: 'process', step: 'step', model: 'model', tool: 'tool', wait: 'wait' };
+const words = { process: 'process', step: 'step', model: 'model', tool: 'tool', wait: 'wait', node: 'node' };
 const ms = (ns) => duration(ns / 1e6);
 
 function Blame({ chain }) {
   if (!chain.length) return null;
-  return html`<div class="problem"><b>Why it failed</b><ol>${chain.map((b) => html`<li><a href=${href('process', { id: b.uuid, tab: 'steps' }, { step: b.step || undefined })}>PID ${b.pid}${b.step ? ', step ' + b.step : ''}</a> ${words[b.kind]} <${Line} value=${b.name} most=${60} />: <${Line} value=${b.error} most=${300} /></li>`)}</ol></div>`;
+  return html`<div class="problem"><b>Why it failed</b><ol>${chain.map((b) => html`<li><a href=${href('process', { id: b.uuid, tab: 'steps' }, { step: b.step || undefined })}>PID ${b.pid}${b.step ? ', step ' + b.step : ''}</a> ${words[b.kind]} <${Line} value=${b.name} most=${60} />: <${Line} value=${b.error} most=${300} />${b.not_run ? html`; not run because of it: <${Line} value=${b.not_run.join(', ')} most=${300} />` : ''}</li>`)}</ol></div>`;
 }
 
 function SpanRow({ row, place, toggle, pick, here }) {

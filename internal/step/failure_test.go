@@ -1,0 +1,59 @@
+package step
+
+import (
+	"testing"
+
+	"rnix/types"
+)
+
+func TestACallHasFailedIfWhatItRanHas(t *testing.T) {
+	for _, c := range []struct {
+		path, output, problem string
+		code                  types.ErrCode
+		kind                  FailureKind
+		exit                  int // 0 = none
+		text                  string
+		answered              bool
+	}{
+		{path: "/dev/shell", output: "a\n[exit code 0, 0.1 s]\n"},
+		{path: "/dev/shell", output: "[exit code 1, 0.1 s]\n", kind: FailedExit, exit: 1, text: "exit 1", answered: true},
+		{path: "/dev/shell/text", output: "x\n\n[exit code 127, 12.1 s]", kind: FailedExit, exit: 127, text: "exit 127", answered: true},
+		{path: "/dev/shell", output: "[exit code 137: killed by SIGKILL, 3.0 s]\n", kind: FailedSignal, exit: 137, text: "killed by SIGKILL", answered: true},
+		{path: "/dev/shell", output: "half\n[timed out after 1.5 s; killed]\n", kind: FailedTimeout, text: "timed out after 1.5 s", answered: true},
+		{path: "/dev/shell", output: "[exit code unknown: no such process, at all, 3.0 s]\n", kind: FailedCall, text: "exit code unknown: no such process, at all", answered: true},
+		{path: "/dev/shell", output: "[exit code 1, 0.1 s]\n[exit code 0, 0.2 s]\n"}, // a command that has printed such a line
+		{path: "/dev/shell", output: "[exit code ]"},
+		{path: "/dev/shell", output: "exit code 1, 0.1 s]"},
+		{path: "/dev/shell", output: "["},
+		{path: "/dev/shell"},
+		{path: "/dev/shellfish", output: "[exit code 1, 0.1 s]\n"},
+		{path: "/dev/fs", output: "[exit code 1, 0.1 s]\n"}, // a file that has such a line
+		{path: "/mnt/mcp/3-a/tools/run", output: "[exit code 1, 0.1 s]\n"},
+		{path: "/mnt/mcp/3-a/tools/run", problem: "it broke", code: types.ErrDriver, kind: FailedTool, text: "it broke"},
+		{path: "/dev/fs", problem: "it broke", code: types.ErrDriver, kind: FailedCall, text: "it broke"},
+		{path: "/dev/shell", problem: "not allowed", code: types.ErrPermission, kind: FailedRefused, text: "not allowed"},
+		{path: "/dev/shell", problem: "killed after 2 s", code: types.ErrCancelled, kind: FailedAborted, text: "killed after 2 s"},
+		{path: "/dev/llm", problem: "too slow", code: types.ErrTimeout, kind: FailedTimeout, text: "too slow"},
+		{path: "", problem: "of an early version", kind: FailedCall, text: "of an early version"},
+	} {
+		f := FailureOf(c.path, c.output, c.problem, c.code)
+		exit := 0
+		if f.Exit != nil {
+			exit = *f.Exit
+		}
+		if f.Kind != c.kind || exit != c.exit || f.Text != c.text || f.Answered != c.answered {
+			t.Errorf("%s %q %q: %+v (exit %d), answered %t", c.path, c.output, c.problem, f, exit, f.Answered)
+		}
+	}
+}
+
+func FuzzFailureOf(f *testing.F) {
+	f.Add("a\n[exit code 1, 0.1 s]\n")
+	f.Add("[exit code 137: killed by SIGKILL, 3.0 s]")
+	f.Add("[timed out after 1 s; killed]")
+	f.Fuzz(func(t *testing.T, output string) {
+		if got := FailureOf("/dev/shell", output, "", ""); (got.Kind == "") != (got.Text == "") {
+			t.Errorf("%q: %+v", output, got)
+		}
+	})
+}
