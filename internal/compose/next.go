@@ -116,7 +116,7 @@ func fits(cond Condition, p Phase) bool {
 }
 
 // because returns the nodes for whose ends a node was skipped, if it was.
-func (s *State) because(n *nodeState, p Phase) (out []string) {
+func because(s *State, n *nodeState, p Phase) (out []string) {
 	if p != Skipped {
 		return nil
 	}
@@ -255,7 +255,7 @@ func (s *State) Report() []Status {
 		n := &s.nodes[i]
 		if len(n.inst) == 0 {
 			k := Key{n.name, -1}
-			st := Status{Key: k, Phase: n.phase, Why: n.why, Needs: s.needs(n), Because: s.because(n, n.phase)}
+			st := Status{Key: k, Phase: n.phase, Why: n.why, Needs: s.needs(n), Because: because(s, n, n.phase)}
 			if n.phase.Final() {
 				st.Kind, st.Code, st.At = s.known[k].Kind, s.known[k].Code, s.known[k].At
 			}
@@ -271,7 +271,7 @@ func (s *State) Report() []Status {
 			}
 			if in.phase != Waiting {
 				st.UUID, st.Kind, st.Code, st.Exit, st.At = in.note.UUID, in.note.Kind, in.note.Code, in.note.Exit, in.note.At
-				st.Because = s.because(n, in.phase)
+				st.Because = because(s, n, in.phase)
 			}
 			switch in.phase {
 			case Waiting:
