@@ -41,4 +41,4 @@ func (k *KernelImpl) Stopping() bool { return k.stopped.Load() }
 func IsStop(cause error) bool { return errors.Is(cause, errStopping) }
 
 // ExitOf is the exit status of a process whose context has ended for a cause that is no stop.
-func ExitOf(cause error) types.ExitStatus { return exitFor(End{Cause: cause}, false) }
+func ExitOf(cause error) types.ExitStatus { return exitFor(&End{Cause: cause}, false) }

@@ -96,6 +96,13 @@ func (s *kids) all() []kid {
 	return slices.Clone(s.list)
 }
 
+// none reports whether there are no children.
+func (s *kids) none() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.list) == 0
+}
+
 // took notes which messages a call has taken.
 func (s *kids) took(call string, seqs []uint64) {
 	s.mu.Lock()
@@ -234,6 +241,9 @@ func (k *KernelImpl) missed(p *Process, c kid) {
 
 // catchUp tells a process that goes on of the ends of its children that it has not heard of.
 func (k *KernelImpl) catchUp(p *Process) {
+	if p.kids.none() {
+		return
+	}
 	for _, c := range p.kids.all() {
 		if !c.told {
 			k.missed(p, c)
@@ -269,10 +279,10 @@ func (k *KernelImpl) fate(c kid) (i Info, p *Process, ok bool) {
 
 // running returns the children that have not ended, for people.
 func (k *KernelImpl) running(p *Process) []string {
-	if all := p.kids.all(); len(all) > 0 {
-		return k.stillRunning(all)
+	if p.kids.none() {
+		return nil
 	}
-	return nil
+	return k.stillRunning(p.kids.all())
 }
 
 // stillRunning is apart so that what it looks at is not on the stack of a process without children.

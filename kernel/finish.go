@@ -31,20 +31,26 @@ type timedOut struct{ after time.Duration }
 
 func (t timedOut) Error() string { return "timeout after " + t.after.String() }
 
-// signalReasons are the exit reasons of processes that a signal ended.
-var signalReasons = map[types.Signal]string{types.SIGTERM: "terminated", types.SIGKILL: "killed", types.SIGINT: "interrupted"}
+// signalExits are the exit statuses of processes that a signal ended; they share the error.
+var signalExits = map[types.Signal]types.ExitStatus{
+	types.SIGTERM: exitBy(types.SIGTERM, "terminated"), types.SIGKILL: exitBy(types.SIGKILL, "killed"), types.SIGINT: exitBy(types.SIGINT, "interrupted"),
+}
+
+func exitBy(sig types.Signal, reason string) types.ExitStatus {
+	return types.ExitStatus{Code: types.ExitCancelled, Reason: reason, Err: &types.SyscallError{Syscall: "Process", Code: types.ErrCancelled, Err: signalled{sig}}}
+}
 
 // ExitBySignal returns the exit status of a process that a signal ends by default, and whether it ends one.
 func ExitBySignal(sig types.Signal, paused bool) (types.ExitStatus, bool) {
-	reason, ends := signalReasons[sig]
+	exit, ends := signalExits[sig]
 	if ends && paused {
 		return types.ExitStatus{Code: types.ExitError, Reason: types.ReasonCancelledPaused}, true
 	}
-	return types.ExitStatus{Code: types.ExitCancelled, Reason: reason}, ends
+	return types.ExitStatus{Code: exit.Code, Reason: exit.Reason}, ends
 }
 
 // exitFor turns the end of a loop into an exit status. paused says that the gate was shut.
-func exitFor(end loop.End, paused bool) types.ExitStatus {
+func exitFor(end *loop.End, paused bool) types.ExitStatus {
 	if lost, ok := end.Cause.(revoked); ok { //nolint:errorlint // as below
 		return types.ExitStatus{Code: types.ExitLostOwnership, Reason: lost.Error(), Err: types.Errorf(types.ErrConflict, "Process", "", "%w", end.Cause)}
 	}
@@ -55,7 +61,10 @@ func exitFor(end loop.End, paused bool) types.ExitStatus {
 	case nil:
 		return end.Exit
 	case signalled:
-		return types.ExitStatus{Code: types.ExitCancelled, Reason: signalReasons[cause.sig], Err: &types.SyscallError{Syscall: "Process", Code: types.ErrCancelled, Err: end.Cause}}
+		if exit, ok := signalExits[cause.sig]; ok {
+			return exit
+		}
+		return exitBy(cause.sig, "")
 	case stalled:
 		return types.ExitStatus{Code: types.ExitNoProgress, Reason: cause.Error(), Err: types.Errorf(types.ErrTimeout, "Process", "", "%w", end.Cause)}
 	case timedOut:
@@ -66,32 +75,42 @@ func exitFor(end loop.End, paused bool) types.ExitStatus {
 
 // finish ends a process whose loop has ended: it gives back the servers and OS children, writes the
 // end into the record, and sets status, state and event in one hold of the lock. It runs in the
-// process's goroutine.
+// process's goroutine, and in parts, of which none has the stack of another.
 func (k *KernelImpl) finish(p *Process, end *loop.End) {
 	k.seal(p, true) // what was accepted is recorded before the end is
 	k.unmountFor(p)
 	if k.cfg.Release != nil {
 		k.cfg.Release(p.PID)
 	}
+	exit := k.recordEnd(p, end)
+	k.publishEnd(p, end, exit)
+	p.box.Close()
+	k.undelivered(p)
+	k.save(p)
+	k.tellParent(p)
+	close(p.left)
+}
+
+// recordEnd writes the end of a run into the record and returns the exit status; nil = the process has not ended, but
+// the kernel stops.
+func (k *KernelImpl) recordEnd(p *Process, end *loop.End) (exit *types.ExitStatus) {
 	_, shut := p.gate.Since()
-	stopping := errors.Is(end.Cause, errStopping)
-	marker := step.Marker{Name: step.MarkerDaemonStop, PID: p.PID}
-	var exit types.ExitStatus
+	marker := &step.Marker{Name: step.MarkerDaemonStop, PID: p.PID}
 	switch {
-	case stopping:
+	case errors.Is(end.Cause, errStopping):
 	case end.Wait != "":
-		exit = end.Exit
+		exit = new(end.Exit)
 		detail, _ := json.Marshal(step.SuspendDetail{Wake: end.Wake, Hint: end.Hint, Purse: end.Purse}) // two strings and a time
-		exit = k.concealEnd(exit, end)
-		marker = step.Marker{Name: step.MarkerSuspended, PID: p.PID, Text: end.Wait, Exit: &exit, Detail: detail}
+		*exit = k.concealEnd(*exit, end)
+		marker.Name, marker.Text, marker.Exit, marker.Detail = step.MarkerSuspended, end.Wait, exit, detail
 	default:
-		exit = exitFor(*end, shut)
+		exit = new(exitFor(end, shut))
 		exit.Reason += unwritten(exit.Err, p.UUID)
-		exit.Reason, end.Result = withChildren(exit, k.leaving(p, end.Result), p)
-		exit = k.concealEnd(exit, end)
-		marker = step.Marker{Name: step.MarkerExit, PID: p.PID, Text: end.Result, Exit: &exit}
+		exit.Reason, end.Result = withChildren(exit.Reason, k.leaving(p, end.Result), p)
+		*exit = k.concealEnd(*exit, end)
+		marker.Name, marker.Text, marker.Exit = step.MarkerExit, end.Result, exit
 	}
-	err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &marker})
+	err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: marker})
 	if err == nil {
 		err = p.rec.Commit()
 	}
@@ -101,26 +120,22 @@ func (k *KernelImpl) finish(p *Process, end *loop.End) {
 	if err != nil {
 		k.storageError(p, err)
 	}
+	return exit
+}
 
+// publishEnd makes a process whose end is recorded a zombie.
+func (k *KernelImpl) publishEnd(p *Process, end *loop.End, exit *types.ExitStatus) {
 	now := time.Now()
 	elapsed := p.Elapsed(now)
 	p.mu.Lock()
-	p.result, p.ended, p.stopping, p.parked, p.wake = end.Result, now, stopping, end.Wait, end.Wake
-	p.broke = end.Purse
+	defer p.mu.Unlock()
+	p.result, p.ended, p.stopping, p.parked, p.wake = end.Result, now, exit == nil, end.Wait, end.Wake
+	p.broke, p.exit = end.Purse, exit
 	p.waits = waiting{}
-	if !stopping {
-		p.exit = &exit
-	}
-	if terr := p.transitionLocked(types.StateZombie, k.events, now); terr != nil {
-		k.log.Error("finish", "err", terr)
+	if err := p.transitionLocked(types.StateZombie, k.events, now); err != nil {
+		k.log.Error("finish", "err", err)
 	}
 	tellExit(p, k.events, now, elapsed)
-	p.mu.Unlock()
-	p.box.Close()
-	k.undelivered(p)
-	k.save(p)
-	k.tellParent(p)
-	close(p.left)
 }
 
 // tellExit says in the event log how the process has ended, p.mu held.
@@ -148,14 +163,14 @@ func unwritten(err error, id types.UUID) string {
 
 // withChildren makes the exit reason and the result say that children failed, so that a parent cannot
 // report success over their heads.
-func withChildren(exit types.ExitStatus, result string, p *Process) (string, string) {
+func withChildren(reason, result string, p *Process) (string, string) {
 	p.mu.Lock()
 	failed := p.failedChildren
 	p.mu.Unlock()
 	if len(failed) == 0 {
-		return exit.Reason, result
+		return reason, result
 	}
-	return fmt.Sprintf("%s; failed child processes: %d", exit.Reason, len(failed)),
+	return fmt.Sprintf("%s; failed child processes: %d", reason, len(failed)),
 		strings.TrimSpace(result + "\n\n[child processes that failed: " + strings.Join(failed, ", ") + "]")
 }
 

@@ -115,7 +115,7 @@ func killBare(b *testing.B, k *KernelImpl, asked *atomic.Int64, upTo part, cpu *
 // spawn makes a bare process and has it wait.
 func (t *bareTree) spawn(pid types.PID, parent *Process) (p *Process, err error) {
 	k := t.k
-	p = &Process{PID: pid, modelPath: "/dev/llm/parked", state: types.StateRunning, began: time.Now()}
+	p = &Process{PID: pid, card: &card{}, modelPath: "/dev/llm/parked", state: types.StateRunning, began: time.Now()}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	if t.upTo >= exitPart {
 		p.left = make(chan struct{})
@@ -208,7 +208,7 @@ func (t *bareTree) ask(p *Process, request []byte) (cause error) {
 
 func (t *bareTree) finish(p *Process, cause error) {
 	now := time.Now()
-	exit := exitFor(loop.End{Cause: cause}, false)
+	exit := exitFor(&loop.End{Cause: cause}, false)
 	p.mu.Lock()
 	p.exit, p.ended = &exit, now
 	if t.upTo >= eventsPart {
@@ -231,10 +231,10 @@ func (t *bareTree) reap(p *Process) {
 	}
 	if t.upTo >= eventsPart {
 		t.k.events.Put(&event.Event{Kind: event.Reaped, PID: p.PID, UUID: p.UUID})
-		t.k.bury(p)
+		t.k.bury(p, time.Now())
 	}
 	if t.upTo >= tablePart {
-		p.tomb = p.info(0, nil, time.Now())
+		p.tomb = tombstone(p, time.Now())
 		t.k.table.remove(p, p.tomb)
 	}
 	if t.upTo >= pursePart {

@@ -62,14 +62,12 @@ func handLocked(p *Process) *Hand {
 	return nil
 }
 
-// reasonLocked returns what a process waits for, and since when, in words that do not change with time.
+// reasonLocked returns what a process that runs waits for, and since when, in words that do not change with time.
 //
 // +checklocks:p.mu
 func reasonLocked(p *Process, shut bool, since time.Time) (string, time.Time) {
 	reason, from := "", time.Time{}
 	switch {
-	case p.state != types.StateRunning:
-		return p.parked, p.ended
 	case shut:
 		return "paused", since
 	case p.waits.reason != "":

@@ -1,29 +1,47 @@
 package kernel
 
 import (
-	"context"
 	"runtime/debug"
 
 	"rnix/kernel/internal/loop"
 	"rnix/types"
 )
 
-// live is the life of a process, in its goroutine. Its frame is on the stack for as long as the process waits
-// for its model, and the stacks of many should not grow: so the beginning and the end are elsewhere.
+// live is the life of a process, in its goroutine. What a process waits in is off the stack when it ends, and what ends
+// it when it is reaped: a stack of 2 KiB has room for each of them, and need not grow.
 func (k *KernelImpl) live(p *Process, l *loop.Loop) {
-	var end loop.End
-	defer k.leave(p, &end)
+	end := newEnd()
+	defer k.reaper.ended(p)
+	defer k.leave(p, end)
+	k.run(p, l, end)
+}
+
+// newEnd is apart so that the end is not on the stack.
+//
+//go:noinline
+func newEnd() *loop.End { return new(loop.End) }
+
+// run sets how the run of a process has ended. A panic, of a model's device or of our own, ends this process and no
+// other.
+func (k *KernelImpl) run(p *Process, l *loop.Loop, end *loop.End) {
+	defer func() {
+		if r := recover(); r != nil {
+			k.panicked(p, r, end)
+		}
+	}()
 	k.enter(p)
-	var runs interface {
-		Run(context.Context) loop.End
-	} = l
 	if p.opts.Body != nil {
-		runs = p.opts.Body
+		*end = p.opts.Body.Run(p.ctx)
+		return
 	}
-	end = runs.Run(p.ctx)
-	if p.opts.Body == nil {
-		k.endOutput(p, &end)
-	}
+	*end = l.Run(p.ctx)
+	k.endOutput(p, end)
+}
+
+func (k *KernelImpl) panicked(p *Process, r any, end *loop.End) {
+	err := types.Errorf(types.ErrInternal, "Step", "", "panic: %v", r)
+	k.log.Error("panic", "pid", p.PID, "err", err, "stack", string(debug.Stack()))
+	*end = loop.End{Exit: types.ExitStatus{Code: types.ExitError, Reason: err.Err.Error(), Err: err}}
 }
 
 // enter is the first that the goroutine of a process does.
@@ -34,18 +52,11 @@ func (k *KernelImpl) enter(p *Process) {
 	k.catchUp(p)
 }
 
-// leave is the last that the goroutine of a process does, deferred. A panic, of a model's device or of our
-// own, ends this process and no other.
+// leave ends a process whose run has ended, in its goroutine, but for the reap.
 func (k *KernelImpl) leave(p *Process, end *loop.End) {
-	defer k.reaper.ended(p)
 	defer p.wg.Done()
 	defer k.closeAll(p)
 	defer stopClock(p)
-	if r := recover(); r != nil {
-		err := types.Errorf(types.ErrInternal, "Step", "", "panic: %v", r)
-		k.log.Error("panic", "pid", p.PID, "err", err, "stack", string(debug.Stack()))
-		*end = loop.End{Exit: types.ExitStatus{Code: types.ExitError, Reason: err.Err.Error(), Err: err}}
-	}
 	account{k, p}.Settle(nil) // what a panic has left reserved
 	k.finish(p, end)
 }

@@ -21,32 +21,17 @@ import (
 
 // Process is one run of an agent. The exported fields are set before it is visible and never change.
 type Process struct {
-	PID       types.PID
-	UUID      types.UUID
-	Name      string
-	Intent    string
-	Agent     string
-	Skills    []string
-	CtxID     types.CtxID
-	CreatedAt time.Time
-	Rights    Rights
-	MaxSteps  int // 0 = no limit
-	WorkDir   string
-	ReadRoots []string
+	PID   types.PID
+	UUID  types.UUID
+	CtxID types.CtxID
 
-	// MCPMounts are the paths of the servers that were mounted for it.
-	MCPMounts []string
+	*card
 
 	opts       SpawnOpts
 	inputs     []step.InputRef // what it was given with its intent; set before it is visible
-	parentUUID types.UUID
-	origin     types.UUID // of a fork
-	originStep int
-	basePrompt string        // what the agent is told, without where it works
-	began      time.Time     // of this run
-	before     time.Duration // lived in earlier runs
-	runs       int           // with this one
-	earlier    []types.PID   // of the runs before
+	basePrompt string          // what the agent is told, without where it works
+	began      time.Time       // of this run
+	before     time.Duration   // lived in earlier runs
 	depth      int
 	root       types.UUID // the history of the uppermost above it, or its own
 	byAgent    bool       // an agent is above it, or was
@@ -54,7 +39,6 @@ type Process struct {
 	modelPath  string
 	model      vfs.ModelCard
 	kit        *kit
-	kind       string // of its body; empty = an agent
 
 	stepTimeout time.Duration // of one step; 0 = none
 	endless     bool          // its agent says that there is no limit of a step
@@ -114,8 +98,8 @@ type Process struct {
 	wg     sync.WaitGroup
 	left   chan struct{} // closed when the exit status is there
 	gone   chan struct{} // closed when it was reaped
-	tomb   *Info         // set before gone is closed, read after
-	reaped sync.Once
+	tomb   *remains      // set before gone is closed, read after
+	reaped atomic.Bool   // somebody reaps it, or has
 }
 
 // waiting says what a process waits for.
@@ -138,13 +122,18 @@ var validTransitions = [...][]types.ProcessState{
 // illegal transition changes nothing and returns an INTERNAL error that names both states.
 func (p *Process) transitionLocked(to types.ProcessState, log *event.Log, now time.Time) error {
 	if !slices.Contains(validTransitions[p.state], to) {
-		return &types.SyscallError{Syscall: "Transition", PID: p.PID, Code: types.ErrInternal,
-			Err: types.Errorf(types.ErrInternal, "", "", "illegal transition from %s to %s", p.state, to)}
+		return illegal(p.PID, p.state, to)
 	}
 	from := p.state
 	p.state = to
 	log.Put(&event.Event{Time: now, Kind: event.StateChanged, PID: p.PID, UUID: p.UUID, From: from, To: to})
 	return nil
+}
+
+//go:noinline
+func illegal(pid types.PID, from, to types.ProcessState) error {
+	return &types.SyscallError{Syscall: "Transition", PID: pid, Code: types.ErrInternal,
+		Err: types.Errorf(types.ErrInternal, "", "", "illegal transition from %s to %s", from, to)}
 }
 
 // start is Created -> Running.
@@ -279,37 +268,15 @@ type Info struct {
 
 // info takes the snapshot of a process whose relations are given.
 func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) *Info {
-	limit := p.purse.State().Limit
+	r := remains{ppid: ppid, limit: p.purse.Limit()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	end := now
-	if !p.ended.IsZero() {
-		end = p.ended
-	}
-	since, shut, paused := p.gate.State(end)
-	elapsed := p.before + end.Sub(p.began) - paused
-	if end != now {
-		_, _, paused = p.gate.State(now)
-	}
-	i := &Info{
-		PID: p.PID, PPID: ppid, UUID: p.UUID, ParentUUID: p.parentUUID, Name: p.Name, State: p.state,
-		Intent: p.Intent, Agent: p.Agent, Kind: p.kind, Skills: p.Skills, Progress: p.progress, MaxSteps: p.MaxSteps,
-		Budget: limit.Tokens, BudgetUSD: limit.USD, CreatedAt: p.CreatedAt, EndedAt: p.ended, Elapsed: elapsed,
-		PausedFor: paused, Result: p.result, WorkDir: p.WorkDir, ReadRoots: p.ReadRoots,
-		Rights: p.Rights, MCPMounts: p.MCPMounts, Plan: p.plan, Children: children,
-		Suspended: shut && p.state == types.StateRunning || p.stopping || p.parked != "",
-		Paused:    shut, Parked: p.parked, Wake: p.wake, Purse: p.broke, Origin: p.origin, OriginStep: p.originStep, Runs: p.runs, Earlier: p.earlier,
-	}
-	if p.exit != nil {
-		e := *p.exit
-		i.Exit = &e
-	}
-	if p.kit != nil {
-		i.Tools = p.kit.names
-	}
-	i.Reason, i.WaitSince = reasonLocked(p, shut, since)
-	if i.Hand = handLocked(p); shut && (p.state == types.StateRunning || p.stopping) {
-		i.PausedAt = since
+	r.takeLocked(p, now)
+	i := r.info()
+	i.Children, i.Hand = children, handLocked(p)
+	shut, since := r.shut, r.pausedAt
+	if p.state == types.StateRunning {
+		i.Reason, i.WaitSince = reasonLocked(p, shut, since)
 	}
 	switch {
 	case p.state != types.StateRunning:

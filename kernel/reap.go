@@ -10,87 +10,108 @@ import (
 )
 
 // reapSteps release what a process had, in the order of 000 §2.5. They run once, by whoever comes
-// first: a waiter, the process's own goroutine or the reaper.
+// first: a waiter, the process's own goroutine or the reaper. now is when the last step had ended that waits for others.
 var reapSteps = []struct {
-	name string
-	do   func(*KernelImpl, *Process)
+	name  string
+	waits bool
+	do    func(k *KernelImpl, p *Process, now time.Time)
 }{
-	{"handleOrphanChildren", (*KernelImpl).handleOrphanChildren},
-	{"cancel", func(_ *KernelImpl, p *Process) { p.cancel(errReaped) }},
-	{"wait for the goroutine", func(_ *KernelImpl, p *Process) { p.wg.Wait() }},
-	{"close the views on the log", func(k *KernelImpl, p *Process) {
+	{"handleOrphanChildren", false, (*KernelImpl).handleOrphanChildren},
+	{"cancel", false, func(_ *KernelImpl, p *Process, _ time.Time) { p.cancel(errReaped) }},
+	{"wait for the goroutine", true, func(_ *KernelImpl, p *Process, _ time.Time) { p.wg.Wait() }},
+	{"close the views on the log", false, func(k *KernelImpl, p *Process, now time.Time) {
 		// DebugChan and LogChan are views on the event log; this event is what ends them.
-		k.events.Put(&event.Event{Kind: event.Reaped, PID: p.PID, UUID: p.UUID})
+		k.events.Put(&event.Event{Time: now, Kind: event.Reaped, PID: p.PID, UUID: p.UUID})
 	}},
-	{"close the message queue", func(_ *KernelImpl, p *Process) { p.box.Close() }},
-	{"removeFromAllGroups", func(k *KernelImpl, p *Process) {
+	{"close the message queue", false, func(_ *KernelImpl, p *Process, _ time.Time) { p.box.Close() }},
+	{"removeFromAllGroups", false, func(k *KernelImpl, p *Process, _ time.Time) {
 		if p.grouped { // there are no new ones
 			k.table.leaveAll(p)
 		}
 	}},
-	{"ClearSignalState", (*KernelImpl).clearSignalState},
-	{"ClearThreads", func(_ *KernelImpl, p *Process) { p.ClearThreads() }},
-	{"ClearCoroutines", func(_ *KernelImpl, p *Process) { p.ClearCoroutines() }},
-	{"CtxFree", (*KernelImpl).freeContext},
-	{"Reap", (*KernelImpl).bury},
-	{"RemoveProcess", func(k *KernelImpl, p *Process) {
-		p.tomb = p.info(0, nil, time.Now()) // it has no children any more
+	{"ClearSignalState", false, (*KernelImpl).clearSignalState},
+	{"ClearThreads", false, func(_ *KernelImpl, p *Process, _ time.Time) { p.ClearThreads() }},
+	{"ClearCoroutines", true, func(_ *KernelImpl, p *Process, _ time.Time) { p.ClearCoroutines() }},
+	{"CtxFree", false, (*KernelImpl).freeContext},
+	{"Reap", false, (*KernelImpl).bury},
+	{"RemoveProcess", false, func(k *KernelImpl, p *Process, now time.Time) {
+		p.tomb = tombstone(p, now)
 		k.table.remove(p, p.tomb)
 		if k.keeps {
-			k.saveInfo(p, p.tomb)
+			k.saveInfo(p, p.tomb.info())
 		}
 		p.purse.Leave()
 		k.store.Ended(p.UUID)
 	}},
 }
 
-// reapProcess releases everything that an ended process had. A process that has not ended is left
-// alone.
+// reapProcess releases everything that an ended process had, or waits for whoever does. A process that has not ended is
+// left alone.
 func (k *KernelImpl) reapProcess(p *Process) {
 	if !closed(p.left) {
 		return
 	}
-	p.reaped.Do(func() {
-		k.reaper.under.Add(1)
-		defer k.reaper.under.Done()
-		for _, s := range reapSteps {
-			s.do(k, p)
+	if p.reaped.Swap(true) {
+		<-p.gone
+		return
+	}
+	k.reaper.under.Add(1)
+	now := time.Now()
+	for i := range reapSteps {
+		s := &reapSteps[i]
+		if s.do(k, p, now); s.waits {
+			now = time.Now()
 		}
-		close(p.gone)
-	})
+	}
+	close(p.gone)
+	k.reaper.under.Done()
 }
 
 // handleOrphanChildren gives the children to PID 0. Those that have ended already are reaped, since
 // nobody is left to wait for them.
-func (k *KernelImpl) handleOrphanChildren(p *Process) {
+func (k *KernelImpl) handleOrphanChildren(p *Process, now time.Time) {
 	children, grouped := k.table.orphan(p)
 	p.grouped = grouped
 	for _, c := range children {
-		k.events.Put(&event.Event{Kind: event.Reparented, PID: c.PID, UUID: c.UUID})
+		k.reparented(c, now)
 		if c.State() == types.StateZombie {
 			k.reaper.add(c)
 		}
 	}
 }
 
-func (k *KernelImpl) clearSignalState(p *Process) {
+// reparented is apart so that the event is not on the stack while others wait for the table.
+//
+//go:noinline
+func (k *KernelImpl) reparented(c *Process, now time.Time) {
+	k.events.Put(&event.Event{Time: now, Kind: event.Reparented, PID: c.PID, UUID: c.UUID})
+}
+
+func (k *KernelImpl) clearSignalState(p *Process, _ time.Time) {
 	p.mu.Lock()
 	p.sigs.Clear()
 	p.mu.Unlock()
 }
 
-func (k *KernelImpl) freeContext(p *Process) {
+func (k *KernelImpl) freeContext(p *Process, _ time.Time) {
 	if err := k.ctxMgr.CtxFree(p.CtxID); err != nil {
-		k.log.Error("reap", "pid", p.PID, "err", err)
+		k.unreaped(p, err)
 	}
 }
 
-func (k *KernelImpl) bury(p *Process) {
+func (k *KernelImpl) bury(p *Process, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.transitionLocked(types.StateDead, k.events, time.Now()); err != nil {
-		k.log.Error("reap", "pid", p.PID, "err", err)
+	if err := p.transitionLocked(types.StateDead, k.events, now); err != nil {
+		k.unreaped(p, err)
 	}
+}
+
+// unreaped says that a step of a reap has failed, which does not keep the others from being done.
+//
+//go:noinline
+func (k *KernelImpl) unreaped(p *Process, err error) {
+	k.log.Error("reap", "pid", p.PID, "err", err)
 }
 
 // reaper reaps the processes that nobody waits for: the children of PID 0. A zombie waits for its parent, or

@@ -14,7 +14,7 @@ import (
 // guards all relations; a lookup by PID needs none.
 type table struct {
 	byPID xsync.Numbered[types.PID, Process]
-	tombs xsync.Numbered[types.PID, Info]
+	tombs xsync.Numbered[types.PID, remains]
 	next  func() (types.PID, error)
 	limit Limits
 
@@ -56,9 +56,6 @@ type tomb struct {
 	pid    types.PID
 	weight int
 }
-
-// weight is how many bytes a snapshot holds, roughly.
-func (i *Info) weight() int { return len(i.Intent) + len(i.Result) + len(i.Plan) }
 
 func newTable(next func() (types.PID, error), limit Limits) *table {
 	t := &table{next: next, limit: limit, byUUID: map[types.UUID]*Process{}, families: map[types.UUID]*kin{}, groups: map[types.PGID]*group{}}
@@ -187,16 +184,16 @@ func (t *table) unlink(p *Process) {
 }
 
 // remove takes a process out of the table and leaves its tombstone, whose PPID it fills in.
-func (t *table) remove(p *Process, i *Info) {
+func (t *table) remove(p *Process, r *remains) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	i.PPID = ppidLocked(p)
+	r.ppid = ppidLocked(p)
 	t.unlink(p)
 	t.leaveFamilyLocked(p)
 	delete(t.byUUID, p.UUID)
-	t.tombs.Store(p.PID, i)
+	t.tombs.Store(p.PID, r)
 	t.byPID.Delete(p.PID) // not before its tombstone is there
-	w := i.weight()
+	w := r.weight()
 	t.order = append(t.order, tomb{p.PID, w})
 	t.weight += w
 	for len(t.order) > maxTombs || t.weight > maxTombWeight && len(t.order) > 1 {
@@ -207,8 +204,8 @@ func (t *table) remove(p *Process, i *Info) {
 }
 
 func (t *table) tomb(pid types.PID) (Info, bool) {
-	if i := t.tombs.Load(pid); i != nil {
-		return *i, true
+	if r := t.tombs.Load(pid); r != nil {
+		return *r.info(), true
 	}
 	return Info{}, false
 }

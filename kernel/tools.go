@@ -85,6 +85,7 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 	if p.kit, err = k.kitFor(p); err != nil {
 		return nil, "", err
 	}
+	p.tools = p.kit.names
 	if p.opts.From == nil {
 		p.basePrompt = k.cfg.Secrets.String(basePrompt(p, ag))
 	}

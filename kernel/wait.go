@@ -37,7 +37,7 @@ func (k *KernelImpl) WaitInfo(ctx context.Context, pid types.PID) (Info, error) 
 	}
 	select {
 	case <-p.gone: // reaped by whoever came first
-		return *p.tomb, nil
+		return *p.tomb.info(), nil
 	case <-ctx.Done():
 		return Info{}, waitEnded(ctx, pid)
 	}

@@ -231,6 +231,13 @@ func (p *Purse) State() State {
 	return State{p.limit, p.used, p.reserved, p.shared, p.known}
 }
 
+// Limit returns its own limit.
+func (p *Purse) Limit() Amount {
+	p.tree.mu.Lock()
+	defer p.tree.mu.Unlock()
+	return p.limit
+}
+
 // Find returns the purse of a history; nil if it has none.
 func (t *Tree) Find(id types.UUID) *Purse {
 	t.mu.Lock()

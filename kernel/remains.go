@@ -1,0 +1,107 @@
+package kernel
+
+import (
+	"time"
+
+	"rnix/internal/step"
+	"rnix/kernel/internal/loop"
+	"rnix/types"
+)
+
+// card is what is told of a process and never changes once it is visible. The process and its tombstone share it, so
+// that an end has nothing of it to copy. What an end looks at stands together.
+type card struct {
+	Intent     string
+	MCPMounts  []string // paths of the servers that were mounted for it
+	parentUUID types.UUID
+
+	Name       string
+	Agent      string
+	Skills     []string
+	CreatedAt  time.Time
+	Rights     Rights
+	MaxSteps   int // 0 = no limit
+	WorkDir    string
+	ReadRoots  []string
+	origin     types.UUID // of a fork
+	originStep int
+	runs       int         // with this one
+	earlier    []types.PID // of the runs before
+	kind       string      // of its body; empty = an agent
+	tools      []string    // by name, in order
+}
+
+// remains are what a snapshot holds of a process in any state, and all that its tombstone keeps.
+type remains struct {
+	*card
+	pid, ppid        types.PID
+	uuid             types.UUID
+	state            types.ProcessState
+	suspended, shut  bool
+	pausedAt         time.Time // by a person, and still is
+	parked           string
+	wake             time.Time
+	broke            *step.PurseWait
+	progress         loop.Progress
+	limit            Amount
+	ended            time.Time
+	elapsed, pausing time.Duration
+	exit             *types.ExitStatus
+	result, plan     string
+}
+
+// takeLocked notes what there is of a process now, p.mu held, but for its PPID and its limit.
+//
+// +checklocks:p.mu
+func (r *remains) takeLocked(p *Process, now time.Time) {
+	end := now
+	if !p.ended.IsZero() {
+		end = p.ended
+	}
+	since, shut, paused := p.gate.State(end)
+	elapsed := p.before + end.Sub(p.began) - paused
+	if shut && end != now {
+		_, _, paused = p.gate.State(now)
+	}
+	r.card, r.pid, r.uuid, r.state, r.shut = p.card, p.PID, p.UUID, p.state, shut
+	r.suspended = shut && p.state == types.StateRunning || p.stopping || p.parked != ""
+	r.parked, r.wake, r.broke, r.progress, r.ended = p.parked, p.wake, p.broke, p.progress, p.ended
+	r.elapsed, r.pausing, r.exit, r.result, r.plan = elapsed, paused, p.exit, p.result, p.plan
+	if shut && (p.state == types.StateRunning || p.stopping) {
+		r.pausedAt = since
+	}
+}
+
+// tombstone returns that of a process that is dead and has no relatives any more.
+func tombstone(p *Process, now time.Time) *remains {
+	r := new(remains)
+	r.limit = p.purse.Limit()
+	p.mu.Lock()
+	r.takeLocked(p, now)
+	p.mu.Unlock()
+	return r
+}
+
+// info is the snapshot that a tombstone stands for.
+func (r *remains) info() *Info {
+	i := &Info{
+		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name, State: r.state,
+		Intent: r.Intent, Agent: r.Agent, Kind: r.kind, Skills: r.Skills, Progress: r.progress, MaxSteps: r.MaxSteps,
+		Budget: r.limit.Tokens, BudgetUSD: r.limit.USD, CreatedAt: r.CreatedAt, EndedAt: r.ended, Elapsed: r.elapsed,
+		PausedFor: r.pausing, Result: r.result, WorkDir: r.WorkDir, ReadRoots: r.ReadRoots,
+		Rights: r.Rights, MCPMounts: r.MCPMounts, Plan: r.plan, Tools: r.tools,
+		Suspended: r.suspended, Paused: r.shut, PausedAt: r.pausedAt, Parked: r.parked, Wake: r.wake, Purse: r.broke,
+		Origin: r.origin, OriginStep: r.originStep, Runs: r.runs, Earlier: r.earlier,
+	}
+	if r.state != types.StateRunning {
+		i.Reason, i.WaitSince = r.parked, r.ended
+	}
+	if r.exit != nil {
+		e := *r.exit
+		i.Exit = &e
+	}
+	return i
+}
+
+// weight is how many bytes a tombstone holds, roughly, besides itself.
+func (r *remains) weight() int { return len(r.Intent) + len(r.result) + len(r.plan) }
