@@ -42,7 +42,7 @@ func (d autoResumer) goOn(ctx context.Context, max int) {
 	var due []left
 	for _, info := range d.journal.Index().List() {
 		half := d.mayBeHalf(&info)
-		if info.State == types.StateDead && (!info.Suspended || info.Exit != nil) && !half {
+		if info.Over() && !half {
 			continue
 		}
 		if _, alive := d.running(info.UUID); alive || ctx.Err() != nil {

@@ -206,9 +206,13 @@ func (d reviver) launch(ctx context.Context, r *ready, hold <-chan struct{}) (ip
 			return resp, errors.Join(err, a.rec.Close())
 		}
 	}
-	seq := d.events.Last()
+	seq, sleep := d.events.Last(), func() {}
+	if !a.fork {
+		sleep = d.wakes(a.rec.id)
+	}
 	pid, err := d.kernel.SpawnContext(ctx, a.was.Intent, r.agent, r.opts)
 	if err != nil {
+		sleep()
 		platformer{d.Daemon}.closed(r.opts.UUID)
 		return resp, err
 	}
@@ -225,6 +229,20 @@ func (d reviver) launch(ctx context.Context, r *ready, hold <-chan struct{}) (ip
 		resp.OriginUUID = o.Origin
 	}
 	return resp, nil
+}
+
+// wakes says of a history that is over that it is not, before its record says so: after a crash, the records of what is over are
+// not looked at, and what somebody was told of would not go on. Sleep puts back what stood there.
+func (d reviver) wakes(id types.UUID) (sleep func()) {
+	info, ok := d.journal.Index().Get(id)
+	if !ok || !info.Over() {
+		return func() {}
+	}
+	was := processes{d.Daemon}.whole(&info)
+	now := *was
+	now.State, now.Suspended, now.Exit, now.DeadAt = types.StateCreated, false, nil, time.Time{}
+	d.put(&now)
+	return func() { d.put(was) }
 }
 
 // wishOf is the model that a resumed process gets: what is asked for now, else what it had.

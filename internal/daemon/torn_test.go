@@ -215,7 +215,7 @@ func TestKillInTheMiddleOfAForkOrAResumeLeavesAllOrNothing(t *testing.T) {
 	}
 	for _, in := range inputs {
 		if n := strings.Count(all, in); n != 1 {
-			t.Errorf("the input %s was heard %d times", in, n)
+			t.Errorf("the input %s was heard %d times in %q", in, n, all)
 		}
 	}
 	sound(t, s)

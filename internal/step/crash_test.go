@@ -313,7 +313,7 @@ func crashOps() []*faultfs.Op {
 			info.Suspended = true
 			return j.PutInfo(info)
 		}),
-		discardOp(), pidOp(), epochOp(),
+		discardOp(), wakeOp(), pidOp(), epochOp(),
 		smallFile("process-meta", func(fsys durable.FS, dir string, n int) error {
 			return step.WriteMeta(fsys, dir, &step.Meta{UUID: histA, SystemPrompt: strings.Repeat("be good ", 100*n)})
 		}, step.ReadMeta, func(m *step.Meta, _ *step.History) string {

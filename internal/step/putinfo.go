@@ -17,9 +17,14 @@ const (
 	older    infoState = true  // it could not be written
 )
 
+// Over reports whether a history has ended for good, as far as this says: a start does not look at its records.
+func (p *ProcInfo) Over() bool {
+	return p.State == types.StateDead && (!p.Suspended || p.Exit != nil)
+}
+
 // PutInfo replaces the proc-info.json of a history and its line of the index. The index comes first:
 // while it says that it was closed, no file may be newer. That a history is at rest is made durable:
-// nobody would look at its records again.
+// nobody would look at its records again. That it is not any more is durable with the next record of it.
 func (l *Local) PutInfo(info *ProcInfo) error {
 	err := l.index.Put(*info)
 	if l.index.closed() {
