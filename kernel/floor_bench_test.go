@@ -115,7 +115,7 @@ func killBare(b *testing.B, k *KernelImpl, asked *atomic.Int64, upTo part, cpu *
 // spawn makes a bare process and has it wait.
 func (t *bareTree) spawn(pid types.PID, parent *Process) (p *Process, err error) {
 	k := t.k
-	p = &Process{PID: pid, card: &card{}, modelPath: "/dev/llm/parked", state: types.StateRunning, began: time.Now()}
+	p = &Process{PID: pid, card: &card{modelPath: "/dev/llm/parked", began: time.Now()}, state: types.StateRunning}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	if t.upTo >= exitPart {
 		p.left = make(chan struct{})

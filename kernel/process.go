@@ -30,13 +30,7 @@ type Process struct {
 	opts       SpawnOpts
 	inputs     []step.InputRef // what it was given with its intent; set before it is visible
 	basePrompt string          // what the agent is told, without where it works
-	began      time.Time       // of this run
-	before     time.Duration   // lived in earlier runs
-	depth      int
-	root       types.UUID // the history of the uppermost above it, or its own
-	byAgent    bool       // an agent is above it, or was
 	modelFD    types.FD
-	modelPath  string
 	model      vfs.ModelCard
 	kit        *kit
 

@@ -29,6 +29,12 @@ type card struct {
 	earlier    []types.PID // of the runs before
 	kind       string      // of its body; empty = an agent
 	tools      []string    // by name, in order
+	modelPath  string
+	began      time.Time     // of this run
+	before     time.Duration // lived in earlier runs
+	depth      int
+	root       types.UUID // the history of the uppermost above it, or its own
+	byAgent    bool       // an agent is above it, or was
 }
 
 // remains are what a snapshot holds of a process in any state, and all that its tombstone keeps.

@@ -226,8 +226,8 @@ func (k *KernelImpl) abandon(p *Process) {
 // settle makes the process object: every value that does not need a resource.
 func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opts SpawnOpts) (*Process, error) {
 	p := &Process{
-		UUID: opts.UUID, opts: opts, modelPath: modelPath(opts),
-		card: &card{Name: opts.Name, Intent: intent, Agent: ag.Name, CreatedAt: time.Now(), WorkDir: opts.WorkDir, ReadRoots: opts.ReadRoots},
+		UUID: opts.UUID, opts: opts,
+		card: &card{Name: opts.Name, Intent: intent, Agent: ag.Name, CreatedAt: time.Now(), WorkDir: opts.WorkDir, ReadRoots: opts.ReadRoots, modelPath: modelPath(opts)},
 		left: make(chan struct{}), gone: make(chan struct{}),
 	}
 	if k.records(p) {
