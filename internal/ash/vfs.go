@@ -153,9 +153,14 @@ func (s *space) open(ctx context.Context, name string, flag int, perm os.FileMod
 	return &reader{bytes.NewReader(data)}, nil
 }
 
-// withoutPath returns the text of an error without a path that is named already.
+// withoutPath returns the text of an error without a path that is named already, also where the device names it from
+// where it stands itself: /dev/fs knows /dev/fs/x as /x.
 func withoutPath(err error, p string) string {
-	return strings.TrimPrefix(message(err), p+": ")
+	text := message(err)
+	if head, rest, ok := strings.Cut(text, ": "); ok && strings.HasPrefix(head, "/") && strings.HasSuffix(p, head) {
+		return rest
+	}
+	return text
 }
 
 func (s *space) compiledFile(name, id string) (io.ReadWriteCloser, error) {

@@ -21,7 +21,8 @@ func doctorCmd(a *app) *cobra.Command {
 		Use:   "doctor",
 		Short: "check that agents can be run here, and say how to mend what is broken",
 		Long: `Doctor checks the daemon, the directories, the configuration, the model that a run in this directory
-would use, and the programs that agents use. The exit code is 1 if something is broken; what only
+would use, the programs that agents use, and the command lines of agents (claude, cursor-agent, codex,
+opencode), with their logins; none of them is run. The exit code is 1 if something is broken; what only
 limits is a warning.`,
 		Example:     examples(`rnix doctor`, `rnix doctor --json | jq 'select(.status!="ok")'`),
 		Annotations: exits("0 1 2"),
@@ -67,11 +68,10 @@ func (a *app) examine(ctx context.Context, trust bool) []check {
 		out = append(out, checkModel(ctx, client, ipc.ProvidersRequest{ProjectRequest: a.project(trust)})...)
 	}
 	path := a.getenv("PATH")
-	return append(out,
+	out = append(out,
 		checkProgram(path, warned, "git", "needed for worktrees and for what agents find out about history"),
-		checkProgram(path, warned, "bwrap", "it is the strongest sandbox for the commands of agents"),
-		checkProgram(path, absent, "claude", "only needed for the provider claude"),
-		checkProgram(path, absent, "cursor-agent", "only needed for the provider cursor", "agent"))
+		checkProgram(path, warned, "bwrap", "it is the strongest sandbox for the commands of agents"))
+	return append(out, checkAgents(a.getenv)...)
 }
 
 func checkDaemon(ctx context.Context, a *app, c *ipc.Client, err error, log string) check {

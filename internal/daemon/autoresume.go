@@ -2,9 +2,11 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -197,7 +199,7 @@ func (d autoResumer) continueQuietly(ctx context.Context, info step.ProcInfo) {
 		return
 	}
 	d.note("PID %d (%s) cannot go on by itself: %v", info.PID, info.UUID, err)
-	info.WakeAt, info.SuspendReason = time.Time{}, "it could not go on by itself: "+err.Error()
+	info.WakeAt, info.SuspendReason = time.Time{}, stuck(err)
 	d.put(&info)
 }
 
@@ -223,8 +225,25 @@ func (d autoResumer) again(ctx context.Context, l left, hold chan struct{}) {
 		return // a person was quicker
 	}
 	d.note("PID %d (%s) cannot go on by itself: %v", l.info.PID, l.info.UUID, err)
-	l.info.SuspendReason = "it could not go on by itself: " + err.Error()
+	l.info.SuspendReason = stuck(err)
 	d.put(&l.info)
+}
+
+// cause is why a process cannot go on, for a line that says already which one it is.
+func cause(err error) string {
+	if e, ok := errors.AsType[*types.SyscallError](err); ok && e.Err != nil {
+		return e.Err.Error()
+	}
+	return err.Error()
+}
+
+// stuck is cause for what was to go on by itself.
+func stuck(err error) string {
+	why := cause(err)
+	if strings.HasPrefix(why, damagedRecord) { // a person would find the same
+		return why
+	}
+	return "it could not go on by itself: " + why
 }
 
 // look reads a history without an end, marks it if the daemon broke it off, brings its small files up to
@@ -233,7 +252,7 @@ func (d autoResumer) look(ctx context.Context, info step.ProcInfo) (left, bool) 
 	state, _, damage, err := d.store.read(ctx, info.UUID)
 	if err != nil {
 		d.note("history %s: %v", info.UUID, err)
-		info.Suspended, info.SuspendReason = true, err.Error()
+		info.Suspended, info.SuspendReason = true, cause(err)
 		d.put(&info)
 		return left{}, false
 	}

@@ -60,6 +60,9 @@ func (s *store) Ended(id types.UUID) {
 	})
 }
 
+// damagedRecord begins what is said of a history that cannot be read.
+const damagedRecord = "its record is damaged"
+
 // close waits until all profiles and checkpoints are made.
 func (s *store) close() error { s.profiles.Wait(); s.checkpoints.close(); return nil }
 
@@ -80,7 +83,7 @@ func (s *store) Create(id types.UUID) (kernel.Recorder, error) {
 func (s *store) open(ctx context.Context, id types.UUID) (_ *recorder, state *recovery.State, used bool, damage string, err error) {
 	lease, err := s.journal.Acquire(ctx, id, s.owner)
 	if code := types.CodeOf(err); code == types.ErrStorage || code == types.ErrInvalid {
-		return nil, nil, false, "", types.Errorf(code, "Resume", id.String(), "its record is damaged: %w; `rnix fsck --repair %s` keeps what is before the damage, and puts the rest aside", err, id)
+		return nil, nil, false, "", types.Errorf(code, "Resume", id.String(), damagedRecord+": %w; `rnix fsck --repair %s` keeps what is before the damage, and puts the rest aside", err, id)
 	}
 	if err != nil {
 		return nil, nil, false, "", err

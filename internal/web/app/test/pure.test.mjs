@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { frames } from '../src/lib/sse.js';
 import { newTable, fold, arrange, elapsed, condition } from '../src/lib/fold.js';
+import { holds, raisable, unlimited, usedUp } from '../src/lib/budget.js';
 import { visible, head, line } from '../src/lib/visible.js';
 import { newCurve, addStep, series } from '../src/lib/curve.js';
 import { beside, entries, found, missing, newBook, newest, newHunt, quest, take } from '../src/lib/stepbook.js';
@@ -102,6 +103,26 @@ test('how a process is has one word', () => {
   assert.equal(condition(proc(1, { state: 'suspended', wait: 'the quota', wait_until: at })).word, 'suspended');
   assert.equal(condition(proc(1, { state: 'dead', exit: { code: 1 } })).tone, 'bad');
   assert.equal(condition(proc(1, { state: 'dead', exit: { code: 0 } })).word, 'done');
+});
+
+test('a budget is raised where there is one', () => {
+  assert.equal(raisable(proc(1)), null);
+  assert.deepEqual(raisable(proc(1, { context_budget: 5 })), { uuid: 'u1', tokens: 5, usd: 0, own: true });
+  assert.deepEqual(raisable(proc(1, { budget_usd: 2, purse: { uuid: 'u1', usd: 2 } })), { uuid: 'u1', tokens: 0, usd: 2, own: true });
+  assert.deepEqual(raisable(proc(2, { context_budget: 5, purse: { uuid: 'u1', tokens: 9 } })), { uuid: 'u1', tokens: 9, usd: 0, own: false });
+  assert.match(unlimited(proc(1)), /Nothing bounds/);
+  assert.match(unlimited(proc(2, { parent_uuid: 'u1' })), /those above it/);
+  for (const p of [proc(1), proc(1, { context_budget: 5 }), proc(2, { purse: { uuid: 'u1', tokens: 9 } })]) {
+    assert.match(usedUp(p), /press Budget/i);
+    assert.doesNotMatch(usedUp(p), /--|rnix /);
+  }
+});
+
+test('what bounds a process is said where it has no limit itself', () => {
+  const of = (pid, limit, above) => ({ pid, uuid: 'u' + pid, above, tokens: { limit }, usd: { limit: null } });
+  assert.equal(holds([of(1, null, true), of(2, 7)], 'u2'), '');
+  assert.match(holds([of(1, 9, true), of(2, null)], 'u2'), /that of PID 1\./);
+  assert.match(holds([of(1, null, true), of(2, null), of(3, 5)], 'u2'), /nothing bounds/);
 });
 
 test('what steers or hides is seen', () => {

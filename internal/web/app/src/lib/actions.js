@@ -4,6 +4,7 @@ import { call } from './api.js';
 import { ended } from './fold.js';
 import { count, dollars } from './format.js';
 import { line } from './visible.js';
+import { raisable, unlimited, usedUp } from './budget.js';
 import { href, go } from './router.js';
 import { ask } from '../ui/dialog.js';
 import { said, failed } from '../ui/toast.js';
@@ -28,7 +29,10 @@ async function act(work, good) {
 
 export const pause = (p) => act(() => call('signal_tree', { target: p.uuid, signal: SIGPAUSE }), (r) => `Paused ${many(r.affected)}`);
 
-export const resume = (p) => act(() => call('resume', { target: p.uuid }), (r) => `${who({ ...p, pid: r.pid })} goes on` + (r.warnings?.length ? ': ' + r.warnings.join('; ') : ''));
+// refused is an error in the words of this page, where they are others.
+export const refused = (err, p) => (err.code === 'RESOURCE_EXHAUSTED' && p ? new Error(usedUp(p)) : err);
+
+export const resume = (p) => act(() => call('resume', { target: p.uuid }).catch((err) => { throw refused(err, p); }), (r) => `${who({ ...p, pid: r.pid })} goes on` + (r.warnings?.length ? ': ' + r.warnings.join('; ') : ''));
 
 export async function kill(p) {
   const a = await ask({
@@ -65,17 +69,20 @@ export async function fork(p, step) {
   return r;
 }
 
+// addBudget raises the budget of a process, or the one above it for which it waits.
 export async function addBudget(p) {
+  const b = ended(p) ? null : raisable(p);
+  if (!b) return said(ended(p) ? `${who(p)} has ended` : unlimited(p));
   const a = await ask({
-    title: `Raise the budget of ${who(p)}`, yes: 'Raise',
-    body: html`<p>${p.purse || /budget/.test(p.wait || '') ? 'What waits for it goes on then.' : 'It and its descendants may use so much more.'}</p>`,
+    title: b.own ? `Raise the budget of ${who(p)}` : `Raise the budget for which ${who(p)} waits`, yes: 'Raise',
+    body: html`<p>${!b.own ? 'It is that of one above it. What waits for it goes on then.' : p.purse || /budget/.test(p.wait || '') ? 'What waits for it goes on then.' : 'It and its descendants may use so much more.'}</p>`,
     fields: [
-      { name: 'tokens', type: 'number', min: 0, step: 1, label: 'Tokens more' + (p.context_budget ? ` (now ${count(p.context_budget)})` : '') },
-      { name: 'usd', type: 'number', min: 0, step: 'any', label: 'US dollars more' + (p.budget_usd ? ` (now ${dollars(p.budget_usd)})` : '') },
-    ],
+      b.tokens && { name: 'tokens', type: 'number', min: 0, step: 1, label: `Tokens more (now ${count(b.tokens)})` },
+      b.usd && { name: 'usd', type: 'number', min: 0, step: 'any', label: `US dollars more (now ${dollars(b.usd)})` },
+    ].filter(Boolean),
   });
   if (!a || (!a.tokens && !a.usd)) return null;
-  return act(() => call('add_budget', { target: p.uuid, tokens: a.tokens || 0, usd: a.usd || 0 }), (r) => 'Raised' + (r.resumed?.length ? `; PID ${r.resumed.join(', ')} goes on` : '') + (r.warnings?.length ? ': ' + r.warnings.join('; ') : ''));
+  return act(() => call('add_budget', { target: b.uuid, tokens: a.tokens || 0, usd: a.usd || 0 }), (r) => 'Raised' + (r.resumed?.length ? `; PID ${r.resumed.join(', ')} goes on` : '') + (r.warnings?.length ? ': ' + r.warnings.join('; ') : ''));
 }
 
 // actions returns what can be done to a process as it is now: [{name, key, text, danger, run}].
@@ -85,7 +92,7 @@ export function actions(p) {
   if (live && p.state === 'suspended') list.push({ name: 'resume', key: 'R', text: 'Resume', run: () => resume(p) });
   else if (live) list.push({ name: 'pause', key: 'p', text: 'Pause', run: () => pause(p) });
   if (live && !p.kind) list.push({ name: 'steer', key: 's', text: 'Steer', run: () => steer(p) });
-  if (live) list.push({ name: 'budget', key: 'b', text: 'Budget', run: () => addBudget(p) });
+  if (live && raisable(p)) list.push({ name: 'budget', key: 'b', text: 'Budget', run: () => addBudget(p) });
   if (!p.kind && p.step > 0) list.push({ name: 'fork', key: 'F', text: 'Fork', run: () => fork(p) });
   if (!live) list.push({ name: 'resume', key: 'R', text: 'Go on', run: () => resume(p) });
   if (live) list.push({ name: 'kill', key: 'K', text: 'End', danger: true, run: () => kill(p) });

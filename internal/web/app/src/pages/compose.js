@@ -5,7 +5,7 @@ import { condition, ended } from '../lib/fold.js';
 import { cost, count, dollars, duration, moment } from '../lib/format.js';
 import { call } from '../lib/api.js';
 import { href } from '../lib/router.js';
-import { actions } from '../lib/actions.js';
+import { actions, refused } from '../lib/actions.js';
 import { line } from '../lib/visible.js';
 import { useCall } from '../lib/ask.js';
 import { workflow } from '../lib/workflow.js';
@@ -42,14 +42,14 @@ async function down(run) {
   } catch (err) { failed(err); }
 }
 
-async function goOn(run, node) {
+async function goOn(run, row, node) {
   const a = await ask({ title: node ? `Do ${line(node, 40)} again, and what follows it?` : `Let the run go on?`, yes: node ? 'Do it again' : 'Go on',
     body: html`<p>What has succeeded is not done again${node ? ', but for this node and those below it' : ''}.</p>` });
   if (!a) return;
   try {
     const r = await call('compose_resume', { target: run.uuid, ...(node ? { node } : {}) });
     said(`PID ${r.pid} goes on` + (r.redo?.length ? '; done again: ' + r.redo.join(', ') : ''));
-  } catch (err) { failed(err); }
+  } catch (err) { failed(refused(err, row)); }
 }
 
 function Dag({ w, id }) {
@@ -84,7 +84,7 @@ function Run({ id, query }) {
       <p class="intent"><${Line} value=${r.intent || r.path || ''} most=${300} /></p>
       <p class="glance"><span>${Object.entries(r.counts || {}).map(([s, n]) => `${n} ${s}`).join(', ')}</span><span>${count(r.tokens_used)} tokens${r.budget ? ' of ' + count(r.budget) : ''}</span><span>cost ${cost(r)}${r.budget_usd ? ' of ' + dollars(r.budget_usd) : ''}</span><span>${duration(r.elapsed_ms)}</span>${r.wait && html`<span class="why"><${Line} value=${r.wait} most=${200} /></span>`}</p>
       <div class="buttons" role="group" aria-label="What can be done to the run">${row && !ended(row) ? html`<button type="button" onClick=${() => down(r)}>Stop</button>${actions(row).filter((a) => a.name === 'budget').map((a) => html`<button type="button" onClick=${a.run}>${a.text}</button>`)}` : ''}
-        ${!row || ended(row) || row.state === 'suspended' ? html`<button type="button" onClick=${() => goOn(r)}>Go on</button>` : ''}<a class="button" href=${href('process', { id, tab: 'timeline' })}>Timeline</a></div></div>
+        ${!row || ended(row) || row.state === 'suspended' ? html`<button type="button" onClick=${() => goOn(r, row)}>Go on</button>` : ''}<a class="button" href=${href('process', { id, tab: 'timeline' })}>Timeline</a></div></div>
     <${Answer} of=${plan} draw=${() => w && html`<${Dag} w=${w} id=${id} />`} />
     <p><small>◆ is on the path that decided when the run ended${over ? '' : ', so far'}.</small></p>
     <h2>${only ? html`Instances of <${Line} value=${only} /> <a href=${href('compose', { id })}>all</a>` : 'Nodes'}</h2>
@@ -93,7 +93,7 @@ function Run({ id, query }) {
       { text: 'State', cell: (n) => html`<${State} s=${n.state} /> <${Line} value=${n.why || (n.needs?.length ? 'after ' + n.needs.join(', ') : '')} most=${100} />` },
       { text: 'Attempt', num: true, cell: (n) => n.attempt || '' }, { text: 'PID', num: true, cell: (n) => n.pid || '' }, { text: 'Step', num: true, cell: (n) => n.step || '' },
       { text: 'Tokens', num: true, cell: (n) => count(n.tokens_used) }, { text: 'Cost', num: true, cell: (n) => cost(n) }, { text: 'Time', num: true, cell: (n) => (n.elapsed_ms ? duration(n.elapsed_ms) : '') },
-      { text: '', cell: (n) => (['succeeded', 'failed', 'skipped'].includes(n.state) && (!row || ended(row)) ? html`<button type="button" class="quiet" onClick=${() => goOn(r, n.name)}>Do again</button>` : '') },
+      { text: '', cell: (n) => (['succeeded', 'failed', 'skipped'].includes(n.state) && (!row || ended(row)) ? html`<button type="button" class="quiet" onClick=${() => goOn(r, row, n.name)}>Do again</button>` : '') },
     ]} />
     ${r.result && html`<h2>Result</h2><${Text} value=${r.result} class="box" />`}
     <${Facts} facts=${[['File', r.path && html`<${Line} value=${r.path} class="mono" />`], ['Works in', r.work_dir && html`<${Line} value=${r.work_dir} class="mono" />`], ['UUID', html`<code>${r.uuid}</code>`]]} />`} />`;

@@ -6,7 +6,7 @@ import { arrange, elapsed, ended, paused } from '../lib/fold.js';
 import { cost, count, dollars, duration, moment } from '../lib/format.js';
 import { line } from '../lib/visible.js';
 import { href, go, route } from '../lib/router.js';
-import { actions, who } from '../lib/actions.js';
+import { actions, addBudget, who } from '../lib/actions.js';
 import { shown } from '../lib/keys.js';
 import { look, usage } from '../lib/usage.js';
 import { series } from '../lib/curve.js';
@@ -143,7 +143,7 @@ function Overview() {
       { key: 'p', text: 'pause the chosen one, with its descendants', run: on('pause') },
       { key: 'R', text: 'let the chosen one go on', run: on('resume') },
       { key: 's', text: 'say something to the chosen one', run: on('steer') },
-      { key: 'b', text: 'raise its budget', run: on('budget') },
+      { key: 'b', text: 'raise its budget', run: () => now_.current.at && now_.current.row && addBudget(now_.current.row.p) },
       { key: 'F', text: 'fork it', run: on('fork') },
       { key: 'K', text: 'end the chosen one', run: on('kill') },
     ];

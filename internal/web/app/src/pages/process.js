@@ -4,7 +4,7 @@ import { find, clock, second } from '../lib/store.js';
 import { elapsed, ended } from '../lib/fold.js';
 import { cost, count, duration, moment } from '../lib/format.js';
 import { href, go } from '../lib/router.js';
-import { actions, who } from '../lib/actions.js';
+import { actions, addBudget, who } from '../lib/actions.js';
 import { shown } from '../lib/keys.js';
 import { useCall } from '../lib/ask.js';
 import { Answer } from '../ui/answer.js';
@@ -79,7 +79,7 @@ function Process({ params, query }) {
       { key: 'R', text: 'let it go on', run: on('resume') },
       { key: 's', text: 'say something to it', run: on('steer') },
       { key: 'F', text: 'fork it', run: on('fork') },
-      { key: 'b', text: 'raise its budget', run: on('budget') },
+      { key: 'b', text: 'raise its budget', run: () => here.current && addBudget(here.current) },
       { key: 'K', text: 'end it', run: on('kill') },
     ];
     return () => { shown.value = []; };

@@ -7,21 +7,22 @@ import { clock, second } from '../../lib/store.js';
 import { ended } from '../../lib/fold.js';
 import { Answer, Facts, Table } from '../../ui/answer.js';
 import { Line, Text } from '../../ui/text.js';
+import { holds } from '../../lib/budget.js';
 
 const list = (l) => (l?.length ? l.join(', ') : '');
 
 function Budget({ id, turn }) {
   const of = useCall('budget', { target: id }, { on: turn });
   const limited = (b) => b.tokens.limit !== null || b.usd.limit !== null;
-  return html`<${Answer} of=${of} draw=${(d) => (d.budgets.some(limited) ? html`<h2>Budget</h2>
-    <${Table} label="Budgets" rows=${d.budgets.filter((b) => limited(b) || b.uuid === id)} columns=${[
+  return html`<${Answer} of=${of} draw=${(d) => html`<h2>Budget</h2>${holds(d.budgets, id) && html`<p>${holds(d.budgets, id)}</p>`}
+    ${d.budgets.some(limited) && html`<${Table} label="Budgets" rows=${d.budgets.filter((b) => limited(b) || b.uuid === id)} columns=${[
       { text: 'Of', cell: (b) => html`<a href=${href('process', { id: b.uuid })}>${b.pid} <${Line} value=${b.name || b.intent} most=${40} /></a>${b.above ? html` <small>above it</small>` : ''}` },
       { text: 'Tokens used', num: true, cell: (b) => count(b.tokens.used) },
       { text: 'reserved', num: true, cell: (b) => count(b.tokens.reserved) },
       { text: 'of', num: true, cell: (b) => (b.tokens.limit === null ? 'no limit' : count(b.tokens.limit)) },
       { text: 'Dollars used', num: true, cell: (b) => spent(b.usd.used, b.tokens.used, b.unpriced_tokens) },
       { text: 'of', num: true, cell: (b) => (b.usd.limit === null ? 'no limit' : dollars(b.usd.limit)) },
-    ]} />` : null)} />`;
+    ]} />`}`} />`;
 }
 
 export function Summary({ id, p, detail, turn }) {
