@@ -1,0 +1,51 @@
+package daemon
+
+import (
+	"errors"
+	"strings"
+	"sync"
+
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// wentOn remembers what went on by itself, until a person asks for it: then the answer is how it went on.
+type wentOn struct {
+	mu sync.Mutex
+	by map[types.UUID]ipc.ResumeResponse // +checklocks:mu
+}
+
+func (w *wentOn) put(r ipc.ResumeResponse) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.by == nil {
+		w.by = map[types.UUID]ipc.ResumeResponse{}
+	}
+	w.by[r.UUID] = r
+}
+
+// take returns how a process went on by itself, once.
+func (w *wentOn) take(id types.UUID) (ipc.ResumeResponse, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, ok := w.by[id]
+	delete(w.by, id)
+	return r, ok
+}
+
+// cause is why a process cannot go on, for a line that says already which one it is.
+func cause(err error) string {
+	if e, ok := errors.AsType[*types.SyscallError](err); ok && e.Err != nil {
+		return e.Err.Error()
+	}
+	return err.Error()
+}
+
+// stuck is cause for what was to go on by itself.
+func stuck(err error) string {
+	why := cause(err)
+	if strings.HasPrefix(why, damagedRecord) { // a person would find the same
+		return why
+	}
+	return "it could not go on by itself: " + why
+}
