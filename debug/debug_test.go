@@ -166,7 +166,7 @@ func FuzzCut(f *testing.F) {
 
 func TestDurationsAreShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0ns", 999: "999ns", 1000: "1µs", 1500: "1.5µs", 123456: "123µs", 45678 * time.Microsecond: "45.7ms", time.Second: "1s",
+		0: "0s", 999: "999ns", 1000: "1µs", 1500: "1.5µs", 123456: "123µs", 45678 * time.Microsecond: "45.7ms", time.Second: "1s",
 		59*time.Second + 900*time.Millisecond: "59.9s", 61 * time.Second: "1m01s", 26*time.Hour + 5*time.Minute: "26h05m", -time.Second: "-1s",
 	} {
 		if got := Duration(d); got != want {

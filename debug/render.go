@@ -185,12 +185,24 @@ func oneLine(s string, limit int) string {
 	return Cut(s, limit)
 }
 
-// Duration renders d with three digits: 15µs, 1.25ms, 32.1s, 4m05s, 2h10m.
+// Age renders a time that is still growing, or that nobody needs more exactly, in whole seconds: 0s, 32s, 4m05s, 2h10m. The page
+// has the same (age in lib/format.js).
+func Age(d time.Duration) string {
+	if d < time.Second {
+		return "0s"
+	}
+	return Duration(d.Truncate(time.Second))
+}
+
+// Duration renders d with three digits: 15µs, 1.25ms, 32.1s, 4m05s, 2h10m, 9d04h. The page has the same (duration in
+// lib/format.js).
 func Duration(d time.Duration) string {
 	if d < 0 {
 		return "-" + Duration(-d)
 	}
 	switch {
+	case d == 0:
+		return "0s"
 	case d < time.Microsecond:
 		return fmt.Sprintf("%dns", d.Nanoseconds())
 	case d < time.Millisecond:
@@ -202,7 +214,10 @@ func Duration(d time.Duration) string {
 	case d < time.Hour:
 		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
 	}
-	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	if d < 48*time.Hour {
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
 func digits(x float64, unit string) string {

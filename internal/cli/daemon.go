@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rnix/debug"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -197,7 +198,7 @@ func daemonStatus(ctx context.Context, c *ipc.Client, out *output, now time.Time
 	}
 	var b strings.Builder
 	for _, row := range [][2]string{
-		{"pid", fmt.Sprint(s.PID)}, {"version", s.Version}, {"up", age(now.Sub(s.Started)) + ", since " + clock(s.Started, now)},
+		{"pid", fmt.Sprint(s.PID)}, {"version", s.Version}, {"up", debug.Age(now.Sub(s.Started)) + ", since " + clock(s.Started, now)},
 		{"socket", s.Socket}, {"data", s.DataDir}, {"log", s.Log},
 		{"agents", fmt.Sprintf("%s running, %s suspended, %s on disk", number(s.Running), number(s.Suspended), number(s.Stored))},
 		{"storage", storageText(&s.Storage)},

@@ -111,7 +111,7 @@ func showBeats(out *output, r *ipc.HeartbeatResponse, now time.Time) {
 		if b.Step == 0 {
 			steps = "-"
 		}
-		age := duration(b.Age.Truncate(time.Second).Milliseconds())
+		age := debug.Age(b.Age)
 		if b.Limit > 0 {
 			limit = debug.Duration(b.Limit)
 		}

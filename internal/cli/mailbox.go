@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rnix/debug"
 	"rnix/ipc"
 )
 
@@ -71,7 +72,7 @@ func showMailbox(out *output, r *ipc.MailboxResponse, now time.Time) {
 		l := &r.Letters[i]
 		age := "-"
 		if !l.Time.IsZero() {
-			age = lasting(now, l.Time)
+			age = debug.Age(now.Sub(l.Time))
 		}
 		rows = append(rows, []cell{text(strconv.FormatUint(l.Seq, 10)), text(letterFrom(l)), text(oneLine(l.Kind)), text(age), text(size(int64(l.Bytes))), text(letterLine(l))})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rnix/debug"
 	"rnix/ipc"
 )
 
@@ -89,7 +90,7 @@ func mcpList(ctx context.Context, c *ipc.Client, out *output, req ipc.ProjectReq
 	if len(r.Mounts) > 0 {
 		mounts := make([][]cell, len(r.Mounts))
 		for i, m := range r.Mounts {
-			mounts[i] = []cell{{oneLine(m.Path), bold}, text(m.PID.String()), text(number(m.Tools)), text(age(time.Since(m.Since)))}
+			mounts[i] = []cell{{oneLine(m.Path), bold}, text(m.PID.String()), text(number(m.Tools)), text(debug.Age(time.Since(m.Since)))}
 		}
 		out.print("\n")
 		out.table([]column{{name: "MOUNTED AT"}, {name: "PID", right: true}, {name: "TOOLS", right: true}, {name: "SINCE"}}, mounts)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rnix/debug"
 	"rnix/internal/price"
 	"rnix/ipc"
 	"rnix/types"
@@ -94,7 +95,7 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 	for _, n := range processTree(r.Procs) {
 		p := n.proc
 		row := []cell{text(p.PID.String()), {p.State, stateStyle(p)}, {waitText(p, now), waitStyle(p)}, text(stepsOf(p)),
-			text(tokens(p.TokensUsed, p.Estimated)), text(spentText(p)), text(duration(p.ElapsedMs)), text(modelName(p.Provider, p.Model)), text(n.branch(out.ascii) + intentText(p, out.out.width))}
+			text(tokens(p.TokensUsed, p.Estimated)), text(spentText(p)), text(debug.Age(time.Duration(p.ElapsedMs) * time.Millisecond)), text(modelName(p.Provider, p.Model)), text(n.branch(out.ascii) + intentText(p, out.out.width))}
 		if out.verbose {
 			row = append([]cell{text(p.UUID.String())}, row...)
 		}
@@ -194,14 +195,12 @@ func aged(p *ipc.Proc, now time.Time) string {
 	since, stalls := p.WaitSince, "no progress"
 	switch rest, stalled := strings.CutPrefix(p.Wait, stalls); {
 	case stalled && !p.Suspect.IsZero():
-		return stalls + " for " + lasting(now, p.Suspect) + rest
+		return stalls + " for " + debug.Age(now.Sub(p.Suspect)) + rest
 	case since.IsZero():
 		return p.Wait
 	}
-	return p.Wait + " for " + lasting(now, since)
+	return p.Wait + " for " + debug.Age(now.Sub(since))
 }
-
-func lasting(now, since time.Time) string { return max(now.Sub(since), 0).Round(time.Second).String() }
 
 func stateStyle(p *ipc.Proc) style {
 	switch p.State {

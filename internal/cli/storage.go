@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"rnix/debug"
 	"rnix/ipc"
 )
 
@@ -58,9 +59,9 @@ func workText(doing string, w *ipc.Work, took time.Duration) string {
 	case took < time.Second:
 		return ""
 	case w.Total == 0:
-		return doing + ", " + age(took)
+		return doing + ", " + debug.Age(took)
 	}
-	return fmt.Sprintf("%s: %s of %s, %s", doing, number(w.Done), plural(w.Total, "history", "histories"), age(took))
+	return fmt.Sprintf("%s: %s of %s, %s", doing, number(w.Done), plural(w.Total, "history", "histories"), debug.Age(took))
 }
 
 // longAge renders how long ago something was, in days when it is long.
@@ -68,7 +69,7 @@ func longAge(d time.Duration) string {
 	if days := int(d / (24 * time.Hour)); days >= 2 {
 		return number(days) + "d"
 	}
-	return age(d)
+	return debug.Age(d)
 }
 
 // historyName is how a line about a history begins: "PID 3 (night)".

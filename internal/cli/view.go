@@ -213,7 +213,7 @@ func (v *view) status(now time.Time) string {
 	if p.step > 0 {
 		parts = append(parts, "step "+stepOf(p.step, p.total))
 	}
-	parts = append(parts, age(now.Sub(p.at)), cut(doing, 60))
+	parts = append(parts, debug.Age(now.Sub(p.at)), cut(doing, 60))
 	if children > 0 {
 		parts = append(parts, plural(children, "child", "children"))
 	}
@@ -224,15 +224,7 @@ func (v *view) status(now time.Time) string {
 	if v.out.ascii {
 		sep = " | "
 	}
-	return strings.Join(append(parts, age(now.Sub(v.started))+" in all"), sep)
-}
-
-// age renders a time that is still growing, in whole seconds.
-func age(d time.Duration) string {
-	if d < time.Second {
-		return "0s"
-	}
-	return debug.Duration(d.Truncate(time.Second))
+	return strings.Join(append(parts, debug.Age(now.Sub(v.started))+" in all"), sep)
 }
 
 func with(sep, s string) string {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"rnix/debug"
 )
 
 // column is a column of top.
@@ -34,7 +36,7 @@ func columns() []column {
 		{name: "MODEL", least: 6, most: 24, drop: 3, text: func(t *Theme, p *row, _ time.Time) string { return t.line(cmp.Or(p.Model, p.Provider)) }},
 		{name: "TOKENS", sort: byTokens, right: true, least: 6, most: 11, drop: 5, text: func(_ *Theme, p *row, _ time.Time) string { return tokensText(&p.Proc) }},
 		{name: "COST", sort: byCost, right: true, least: 5, most: 9, drop: 4, text: func(_ *Theme, p *row, _ time.Time) string { return costText(&p.Proc) }},
-		{name: "ELAPSED", sort: byElapsed, right: true, least: 7, most: 9, drop: 7, text: func(_ *Theme, p *row, now time.Time) string { return age(p.elapsed(now)) }},
+		{name: "ELAPSED", sort: byElapsed, right: true, least: 7, most: 9, drop: 7, text: func(_ *Theme, p *row, now time.Time) string { return debug.Age(p.elapsed(now)) }},
 		{name: "OS", right: true, least: 2, most: 4, drop: 1, text: func(_ *Theme, p *row, _ time.Time) string { return childrenText(p) }},
 		{name: "RSS", sort: byMemory, right: true, least: 6, most: 8, drop: 2, text: func(_ *Theme, p *row, _ time.Time) string { return sizeText(p.rss()) }},
 		{name: "NAME", sort: byName, least: 16},

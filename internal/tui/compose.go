@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"rnix/debug"
 	"rnix/internal/compose"
 	"rnix/internal/price"
 	"rnix/ipc"
@@ -220,7 +221,7 @@ func nodeText(t *Theme, l *graphLine, now time.Time) string {
 		parts = append(parts, number(n.TokensUsed)+" tokens"+costing(n.CostUSD, n.TokensUsed, n.Unpriced))
 	}
 	if n.ElapsedMs > 0 {
-		parts = append(parts, age(time.Duration(n.ElapsedMs)*time.Millisecond))
+		parts = append(parts, debug.Age(time.Duration(n.ElapsedMs)*time.Millisecond))
 	}
 	if len(l.after) > 0 && n.State != "waiting" {
 		parts = append(parts, t.pick("← ", "<- ")+t.line(strings.Join(l.after, ", ")))

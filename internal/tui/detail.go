@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"rnix/debug"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -111,7 +112,7 @@ func detailText(t *Theme, d *ipc.ProcDetail, now time.Time) string {
 	field("tokens", tokensText(&d.Proc)+limit(d.Budget > 0, " of "+number(d.Budget)))
 	field("cost", costText(&d.Proc)+limit(d.BudgetUSD > 0, fmt.Sprintf(" of $%.2f", d.BudgetUSD)))
 	field("began", d.CreatedAt.Local().Format("2006-01-02 15:04:05"))
-	field("elapsed", age(r.elapsed(now)))
+	field("elapsed", debug.Age(r.elapsed(now)))
 	field("in", t.line(d.WorkDir))
 	field("groups", t.line(strings.Join(d.Groups, ", ")))
 	field("record", t.line(d.Dir))

@@ -54,7 +54,7 @@ func waiting(p *row, now time.Time) string {
 		if p.Exit.Reason == "" {
 			return fmt.Sprintf("exited(%d)", p.Exit.Code)
 		}
-		return fmt.Sprintf("exited(%d) %s", p.Exit.Code, p.Exit.Reason)
+		return fmt.Sprintf("exited(%d): %s", p.Exit.Code, p.Exit.Reason)
 	case p.Wait == "":
 		return ""
 	case p.WaitUntil.IsZero():
@@ -116,7 +116,7 @@ func (t *Theme) doingText(p *row, now time.Time) string {
 	if p.paused() {
 		now = p.PausedAt
 	}
-	return age(now.Sub(d.Since)) + " " + what
+	return debug.Age(now.Sub(d.Since)) + " " + what
 }
 
 // inHand reports whether what a process waits for is its call in hand, which is then told with what it is about.
@@ -165,14 +165,6 @@ func tokensText(p *ipc.Proc) string {
 func costText(p *ipc.Proc) string { return price.Spent(p.CostUSD, p.TokensUsed, p.Unpriced) }
 
 func dollars(usd float64) string { return price.FromFloat(usd).String() }
-
-// age renders a time in whole seconds.
-func age(d time.Duration) string {
-	if d < time.Second {
-		return "0s"
-	}
-	return debug.Duration(d.Truncate(time.Second))
-}
 
 // clock renders a time of today, or a date.
 func clock(at, now time.Time) string {

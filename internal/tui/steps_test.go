@@ -97,7 +97,7 @@ func TestLongHistoryIsReadWhereItIsLookedAt(t *testing.T) {
 		t.Errorf("%d steps were asked for to show the last ones", n)
 	}
 	b.does("g")
-	b.sees(">    1     0ns       0  text: did 1")
+	b.sees(">    1      0s       0  text: did 1")
 	b.does("/", "n", "e", "e", "d", "l", "e", "enter")
 	b.sees(">    5 ")
 	b.does("n")

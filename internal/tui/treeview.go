@@ -1,6 +1,10 @@
 package tui
 
-import "strings"
+import (
+	"strings"
+
+	"rnix/debug"
+)
 
 // treeSide renders the left side of the dashboard: a badge, the name, and where the process is.
 func treeSide(m *Model, w, h int) []string {
@@ -14,12 +18,12 @@ func treeSide(m *Model, w, h int) []string {
 	for i := range entries {
 		e := &entries[i]
 		sign, st := t.badge(e.row)
-		tail := age(e.elapsed(now))
+		tail := debug.Age(e.elapsed(now))
 		if e.Kind == "" {
 			tail = "step " + stepText(&e.Proc) + " " + t.right(tail, 6)
 		}
 		if w < 40 {
-			tail = age(e.elapsed(now))
+			tail = debug.Age(e.elapsed(now))
 		}
 		head := t.right(e.PID.String(), digits) + " " + t.branch(e)
 		room := w - t.cells(head) - t.cells(sign) - t.cells(tail) - 2

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { frames } from '../src/lib/sse.js';
 import { newTable, fold, arrange, elapsed, condition } from '../src/lib/fold.js';
@@ -7,7 +8,7 @@ import { visible, head, line } from '../src/lib/visible.js';
 import { newCurve, addStep, series } from '../src/lib/curve.js';
 import { beside, entries, found, missing, newBook, newest, newHunt, quest, take } from '../src/lib/stepbook.js';
 import { verdict } from '../src/pages/system/doctor.js';
-import { duration, count, dollars, bytes, spent } from '../src/lib/format.js';
+import { age, duration, count, dollars, bytes, spent } from '../src/lib/format.js';
 
 test('what doctor finds is said in a sentence', () => {
   const of = (...list) => verdict(list.map((status) => ({ status })));
@@ -139,7 +140,9 @@ test('what steers or hides is seen', () => {
 test('numbers for people', () => {
   assert.deepEqual([undefined, null, NaN, 'x'].map(count), ['0', '0', '0', '0']);
   assert.deepEqual([0, 999, 9999, 12345, 999499, 1e6, 2.5e9].map(count), ['0', '999', '9999', '12.3k', '999k', '1.0M', '2.5G']);
-  assert.deepEqual([0, 950, 9500, 61000, 3.6e6, 200 * 3.6e6].map(duration), ['0 ms', '950 ms', '9.5 s', '1 m 01 s', '1 h 00 m', '8 d 8 h']);
+  for (const r of JSON.parse(readFileSync(new URL('../../../../debug/testdata/durations.json', import.meta.url)))) {
+    assert.deepEqual([duration(r.ns / 1e6), age(r.ns / 1e6)], [r.duration, r.age], r.ns + ' ns');
+  }
   assert.deepEqual([0, 0.00001, 0.1234, 12.5].map(dollars), ['$0', '$0.00001', '$0.123', '$12.50']);
   assert.deepEqual([0, 1023, 1536, 1048576].map(bytes), ['0 B', '1023 B', '1.5 KiB', '1.0 MiB']);
 });

@@ -1,16 +1,27 @@
-// Numbers and times for people. Pure.
+// Numbers and times for people, as the command line writes them (package debug). Pure.
 
+const digits = (x, unit) => {
+  const s = x.toFixed(x < 10 ? 2 : x < 100 ? 1 : 0);
+  return (s.includes('.') ? s.replace(/0+$/, '').replace(/\.$/, '') : s) + unit;
+};
+const two = (n) => String(n).padStart(2, '0');
+
+// duration returns milliseconds with three digits: 15µs, 1.25ms, 32.1s, 4m05s, 2h10m, 9d04h.
 export function duration(ms) {
-  if (ms < 1000) return Math.max(0, Math.round(ms)) + ' ms';
-  const s = ms / 1000;
-  if (s < 10) return s.toFixed(1) + ' s';
-  if (s < 60) return Math.floor(s) + ' s';
-  const m = Math.floor(s / 60);
-  if (m < 60) return m + ' m ' + String(Math.floor(s % 60)).padStart(2, '0') + ' s';
-  const h = Math.floor(m / 60);
-  if (h < 48) return h + ' h ' + String(m % 60).padStart(2, '0') + ' m';
-  return Math.floor(h / 24) + ' d ' + (h % 24) + ' h';
+  if (ms < 0) return '-' + duration(-ms);
+  const s = ms / 1000, m = Math.floor(s / 60), h = Math.floor(m / 60);
+  if (!(ms > 0)) return '0s';
+  if (ms < 0.001) return Math.round(ms * 1e6) + 'ns';
+  if (ms < 1) return digits(ms * 1000, 'µs');
+  if (ms < 1000) return digits(ms, 'ms');
+  if (s < 60) return digits(s, 's');
+  if (m < 60) return m + 'm' + two(Math.floor(s) % 60) + 's';
+  if (h < 48) return h + 'h' + two(m % 60) + 'm';
+  return Math.floor(h / 24) + 'd' + two(h % 24) + 'h';
 }
+
+// age returns milliseconds that are still growing, or that nobody needs more exactly, in whole seconds: 0s, 32s, 4m05s, 2h10m.
+export const age = (ms) => (ms >= 1000 ? duration(Math.floor(ms / 1000) * 1000) : '0s');
 
 export function count(n) {
   if (!(n >= 10000)) return String(Number(n) || 0);

@@ -2,7 +2,7 @@
 import { html, useMemo, useRef, useEffect, useState } from '../lib/html.js';
 import { procs, clock } from '../lib/store.js';
 import { elapsed, matches, sorts, ended } from '../lib/fold.js';
-import { cost, count, duration, moment } from '../lib/format.js';
+import { age, cost, count, moment } from '../lib/format.js';
 import { href, go, route } from '../lib/router.js';
 import { shown } from '../lib/keys.js';
 import { useCall } from '../lib/ask.js';
@@ -26,7 +26,7 @@ function Row({ p, style, n }) {
     <span role="gridcell" class="model"><${Line} value=${p.model || p.provider} most=${60} /></span>
     <span role="gridcell" class="num tokens">${count(p.tokens_used)}</span>
     <span role="gridcell" class="num cost">${cost(p)}</span>
-    <span role="gridcell" class="num elapsed">${duration(elapsed({ at: clock(), ...p }, clock()))}</span>
+    <span role="gridcell" class="num elapsed">${age(elapsed({ at: clock(), ...p }, clock()))}</span>
     <span role="gridcell" class="acts">${ended(p) || p.state === 'suspended' ? html`<small>${moment(p.updated_at || p.created_at)}</small>` : html`<small>now</small>`} ${actions({ at: clock(), ...p }).filter((a) => a.name === 'resume').map((a) => html`<button type="button" class="quiet" onClick=${a.run}>${a.text}</button>`)}</span>
   </div>`;
 }

@@ -3,7 +3,7 @@ import { Component } from 'preact';
 import { html, useMemo, useEffect, useRef, useState } from '../lib/html.js';
 import { procs, totals, seq, hidden, everything, want, clock, second } from '../lib/store.js';
 import { arrange, elapsed, ended, paused } from '../lib/fold.js';
-import { cost, count, dollars, duration, moment } from '../lib/format.js';
+import { age, cost, count, dollars, moment } from '../lib/format.js';
 import { line } from '../lib/visible.js';
 import { href, go, route } from '../lib/router.js';
 import { actions, addBudget, who } from '../lib/actions.js';
@@ -52,12 +52,12 @@ function Curves() {
 
 // doing says what a process has in hand or waits for, and for how long it has.
 function doing(p, now) {
-  const age = (since) => (since ? ' · ' + duration(Math.max(0, now - Date.parse(since))) : '');
+  const since = (at) => (at ? ' · ' + age(Math.max(0, now - Date.parse(at))) : '');
   if (ended(p)) return p.exit?.code ? p.exit.reason : '';
-  if (p.state === 'suspended') return !paused(p) ? p.wait || '' : age(p.paused_at).replace(' · ', 'for ');
-  if (p.wait_until) return `${p.wait} · ${duration(Math.max(0, Date.parse(p.wait_until) - now))} more`;
-  if (p.doing) return (p.doing.tool || 'model') + (p.doing.calls > 1 ? ` (${p.doing.calls} at once)` : '') + age(p.doing.since);
-  return p.wait ? p.wait + age(p.wait_since) : '';
+  if (p.state === 'suspended') return !paused(p) ? p.wait || '' : since(p.paused_at).replace(' · ', 'for ');
+  if (p.wait_until) return `${p.wait} · ${age(Math.max(0, Date.parse(p.wait_until) - now))} more`;
+  if (p.doing) return (p.doing.tool || 'model') + (p.doing.calls > 1 ? ` (${p.doing.calls} at once)` : '') + since(p.doing.since);
+  return p.wait ? p.wait + since(p.wait_since) : '';
 }
 
 // A row is drawn again when its process, its place in the tree or the second has changed.
@@ -88,7 +88,7 @@ function drawRow(row, place, here, pick, toggle, now) {
     <span role="gridcell" class="model"><${Line} value=${p.model || p.provider} most=${60} /></span>
     <span role="gridcell" class="num tokens">${p.estimated ? '~' : ''}${count(p.tokens_used)}</span>
     <span role="gridcell" class="num cost">${cost(p)}</span>
-    <span role="gridcell" class="num elapsed">${duration(elapsed(p, now))}</span>
+    <span role="gridcell" class="num elapsed">${age(elapsed(p, now))}</span>
     <span role="gridcell" class="acts">${actions(p).filter((a) => a.name !== 'budget' && a.name !== 'fork').map((a) => html`<button type="button" tabindex=${here ? 0 : -1} class=${a.danger ? 'quiet danger' : 'quiet'} aria-label=${a.text + ' ' + who(p)} onClick=${a.run}>${a.text}</button>`)}</span>
   </div>`;
 }

@@ -2,7 +2,7 @@
 import { html, useEffect, useRef } from '../lib/html.js';
 import { find, clock, second } from '../lib/store.js';
 import { elapsed, ended } from '../lib/fold.js';
-import { cost, count, duration, moment } from '../lib/format.js';
+import { age, cost, count, moment } from '../lib/format.js';
 import { href, go } from '../lib/router.js';
 import { actions, addBudget, who } from '../lib/actions.js';
 import { shown } from '../lib/keys.js';
@@ -49,11 +49,11 @@ function Head({ p, id, tab }) {
       <span>step ${p.step}${p.max_steps ? '/' + p.max_steps : ''}</span>
       <span>${p.estimated ? '~' : ''}${count(p.tokens_used)} tokens</span>
       <span>cost ${cost(p)}</span>
-      <span>${duration(elapsed(p, now))}</span>
+      <span>${age(elapsed(p, now))}</span>
       ${(p.model || p.provider) && html`<span><${Line} value=${p.model || p.provider} most=${60} /></span>`}
       <span>since ${moment(p.created_at)}</span>
       ${p.wait && html`<span class="why"><${Line} value=${p.wait} most=${200} /></span>`}
-      ${p.doing && !p.wait && html`<span><${Line} value=${p.doing.tool || 'asking the model'} most=${80} /> for ${duration(Math.max(0, now - Date.parse(p.doing.since)))}</span>`}
+      ${p.doing && !p.wait && html`<span><${Line} value=${p.doing.tool || 'asking the model'} most=${80} /> for ${age(Math.max(0, now - Date.parse(p.doing.since)))}</span>`}
     </p>
     <div class="buttons" role="group" aria-label=${'What can be done to ' + who(p)}>
       ${acts.map((a) => html`<button type="button" class=${a.danger ? 'danger' : ''} onClick=${a.run}>${a.text}</button>`)}

@@ -2,7 +2,7 @@
 import { html } from '../lib/html.js';
 import { Doctor } from './system/doctor.js';
 import { second } from '../lib/store.js';
-import { bytes, count, duration, moment } from '../lib/format.js';
+import { age, bytes, count, duration, moment } from '../lib/format.js';
 import { href } from '../lib/router.js';
 import { useCall } from '../lib/ask.js';
 import { Answer, Facts, Table } from '../ui/answer.js';
@@ -27,7 +27,7 @@ function System() {
     <${Doctor} />
     <h2>The daemon</h2><${Answer} of=${daemon} draw=${(s) => html`
       <${Problems} list=${[...(s.misread || []), ...(s.checkpoint_failure ? [`${s.checkpoint_failures} checkpoints could not be written: ${s.checkpoint_failure}`] : [])]} />
-      <${Facts} facts=${[['Version', s.version], ['Runs since', `${moment(s.started)} (${duration(Date.now() - Date.parse(s.started))})`], ['PID', s.pid], ['Running', s.running], ['Suspended', s.suspended], ['Histories', s.stored],
+      <${Facts} facts=${[['Version', s.version], ['Runs since', `${moment(s.started)} (${age(Date.now() - Date.parse(s.started))})`], ['PID', s.pid], ['Running', s.running], ['Suspended', s.suspended], ['Histories', s.stored],
         ['Archived', s.storage?.archived], ['Garbage collection', s.storage?.gc_mode || 'off'], ['OS children', s.os_children], ['Memory in use', bytes(s.heap_bytes)], ['Goroutines', count(s.goroutines)], ['Freezer', s.freezer],
         ['Data', html`<${Mono} v=${s.data_dir} />`], ['Log', html`<${Mono} v=${s.log} />`], ['Socket', html`<${Mono} v=${s.socket} />`]]} />
       ${s.recovered?.length > 0 && html`<details><summary>What the last start found and mended (${s.recovered.length})</summary><ul>${s.recovered.map((x) => html`<li><${Line} value=${x} most=${400} /></li>`)}</ul></details>`}
@@ -39,7 +39,7 @@ function System() {
       ${d.mounts.length > 0 && html`<h3>Mounted</h3><${Table} label="Mounted" rows=${d.mounts} columns=${[{ text: 'Path', cell: (m) => html`<${Mono} v=${m.path} />` }, { text: 'Of PID', num: true, cell: (m) => m.pid || 'all' }, { text: 'Tools', num: true, cell: (m) => m.tools }, { text: 'Since', cell: (m) => moment(m.since) }]} />`}`} />
     <h2>Supervisors</h2><${Answer} of=${tops} draw=${(d) => html`<${Table} label="Supervisors" empty="None runs." rows=${d.supervisors} columns=${[{ text: 'Supervisor', cell: pid }, { text: 'State', cell: (s) => html`${s.state} <${Line} value=${s.wait || ''} most=${80} />` }, { text: 'Strategy', cell: (s) => s.strategy }, { text: 'Restarts', cell: (s) => `${s.restarts} of ${s.max_restarts} in ${duration(s.window_ns / 1e6)}` }, { text: 'Children', num: true, cell: (s) => s.children?.length ?? 0 }]} />`} />
     <h2>Heartbeat</h2><${Answer} of=${beat} draw=${(d) => html`<p>${d.enabled ? `Without progress for ${duration(d.stall_ns / 1e6)}: ${d.policy}.` : 'Switched off.'}</p>
-      <${Table} label="Heartbeat" empty="Nothing runs." rows=${d.beats.slice(0, 200)} columns=${[{ text: 'Process', cell: pid }, { text: 'Verdict', cell: (b) => html`<span class=${'badge ' + (b.verdict === 'suspect' ? 'bad' : b.verdict === 'ok' ? 'run' : 'done')}>${b.verdict}</span> <${Line} value=${b.exempt || ''} most=${80} />` }, { text: 'Last progress', num: true, cell: (b) => duration(b.age_ns / 1e6) + ' ago' }, { text: 'Step', num: true, cell: (b) => b.step }]} />`} />
+      <${Table} label="Heartbeat" empty="Nothing runs." rows=${d.beats.slice(0, 200)} columns=${[{ text: 'Process', cell: pid }, { text: 'Verdict', cell: (b) => html`<span class=${'badge ' + (b.verdict === 'suspect' ? 'bad' : b.verdict === 'ok' ? 'run' : 'done')}>${b.verdict}</span> <${Line} value=${b.exempt || ''} most=${80} />` }, { text: 'Last progress', num: true, cell: (b) => age(b.age_ns / 1e6) + ' ago' }, { text: 'Step', num: true, cell: (b) => b.step }]} />`} />
     <h2>Groups</h2><${Answer} of=${groups} draw=${(d) => html`<${Table} label="Groups" empty="There is none." rows=${d.groups || []} columns=${[{ text: 'Group', cell: (g) => html`${g.pgid ?? g.id ?? ''} <${Line} value=${g.name || ''} />` }, { text: 'Members', cell: (g) => html`<${Line} value=${(g.members || []).map((m) => m.pid ?? m).join(', ')} most=${120} />` }]} />`} />
     <h2>Git work trees</h2><${Answer} of=${trees} draw=${(d) => html`<${Table} label="Work trees" empty="No process has one." rows=${d.worktrees} columns=${[{ text: 'Process', cell: pid }, { text: 'Branch', cell: (t) => html`<${Mono} v=${t.branch || ''} />` }, { text: 'Changes', cell: (t) => (t.gone ? 'not there any more' : t.problem ? html`<${Line} value=${t.problem} most=${120} />` : `${t.commits} commits, ${t.files.length} files${t.uncommitted ? ', not all committed' : ''}`) }, { text: 'Changed elsewhere too', cell: (t) => html`<${Line} value=${(t.overlaps || []).map((o) => `PID ${o.pid}: ${o.paths.join(', ')}`).join('; ')} most=${160} />` }, { text: 'Directory', cell: (t) => html`<${Mono} v=${t.dir} />` }]} />`} />
     <h2>Storage</h2><${Answer} of=${du} draw=${(d) => html`<${Problems} list=${d.warnings} /><p>${bytes(d.total.total)} in <${Mono} v=${d.data_dir} />, of it ${bytes(d.shared.total)} that belong to no single history.</p>

@@ -1,6 +1,6 @@
 // What a process is, has and was given.
 import { html } from '../../lib/html.js';
-import { bytes, count, dollars, duration, moment, spent } from '../../lib/format.js';
+import { age, bytes, count, dollars, moment, spent } from '../../lib/format.js';
 import { href } from '../../lib/router.js';
 import { useCall } from '../../lib/ask.js';
 import { clock, second } from '../../lib/store.js';
@@ -51,6 +51,6 @@ export function Summary({ id, p, detail, turn }) {
     <h2>Processes of the operating system</h2>
     <${Table} label="Processes of the operating system" empty="None." rows=${p.os_children || []} columns=${[
       { text: 'PID', num: true, cell: (c) => c.pid }, { text: 'Kind', cell: (c) => c.kind }, { text: 'Command', cell: (c) => html`<${Line} value=${c.command} class="mono" />` },
-      { text: 'For', num: true, cell: (c) => duration(Math.max(0, clock() - Date.parse(c.started))) }, { text: 'Memory', num: true, cell: (c) => (c.rss_bytes ? bytes(c.rss_bytes) : '–') },
+      { text: 'For', num: true, cell: (c) => age(Math.max(0, clock() - Date.parse(c.started))) }, { text: 'Memory', num: true, cell: (c) => (c.rss_bytes ? bytes(c.rss_bytes) : '–') },
     ]} />`;
 }
