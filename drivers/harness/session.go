@@ -225,7 +225,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	s.before, s.told, s.idle, s.resumed = used, len(req.Messages)-1-lastAnswer(req.Messages), false, at.Session != ""
 	s.lines = s.cfg.CLI.Lines(agent.UsageEvent{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite, Total: true})
 	if s.turnState.begin(); cmd.KeepStdin {
-		s.unheard = []string{""} // the prompt
+		s.unheard = []string{prompt}
 	}
 	return nil
 }
@@ -286,7 +286,7 @@ func lastSaid(ms []rnixctx.Message, n int) (said []string) {
 // pending returns what the user has said and the command line has not heard: it was told, or is to be.
 func (t *turnState) pending() (said []string) {
 	for _, text := range t.unheard {
-		if text != "" { // not the prompt
+		if text != prompt {
 			said = append(said, text)
 		}
 	}

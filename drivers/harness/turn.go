@@ -185,15 +185,6 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 	}
 }
 
-// heard notes that it has taken a text in. What it has heard after the end of a turn begins another one.
-func (t *turnState) heard(text string) {
-	t.final, t.hears = nil, true
-	i := max(slices.Index(t.unheard, text), 0)
-	if i < len(t.unheard) {
-		t.unheard = slices.Delete(t.unheard, i, i+1)
-	}
-}
-
 // harmless are tools of the command lines that do nothing beside showing what there is.
 var harmless = map[string]bool{"DeferredToolPlaceholder": true, "ToolSearch": true, "ListMcpResourcesTool": true, "ReadMcpResourceTool": true, "TodoWrite": true}
 

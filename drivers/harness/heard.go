@@ -1,0 +1,34 @@
+package harness
+
+import (
+	"slices"
+	"strings"
+)
+
+// prompt stands among what a command line was told for the prompt, as which it says something else than it was given.
+const prompt = ""
+
+// heard notes that it has taken a text in. What it has heard after the end of a turn begins another one.
+func (t *turnState) heard(text string) {
+	t.final, t.hears = nil, true
+	from, to := heardOf(t.unheard, text)
+	t.unheard = slices.Delete(t.unheard, from, to)
+}
+
+// heardOf returns which of the texts that a command line was told are the one that it has taken in: one of them, or several
+// that follow each other, with a line break between two. That is how claude takes in what was said between two turns. A text that
+// nobody has told it is the first.
+func heardOf(told []string, text string) (from, to int) {
+	for from = range told {
+		all := ""
+		for to = from; to < len(told); to++ {
+			if to > from {
+				all += "\n"
+			}
+			if all += told[to]; all == text || told[from] == prompt && to > from && strings.HasSuffix(text, all) {
+				return from, to + 1
+			}
+		}
+	}
+	return 0, min(1, len(told))
+}
