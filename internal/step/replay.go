@@ -126,7 +126,7 @@ type growing struct {
 
 func (g *growing) Read(b []byte) (int, error) {
 	n, err := g.r.Read(b[:min(len(b), g.size)])
-	g.size *= 2
+	g.size = min(2*g.size, 64<<10)
 	return n, err
 }
 
