@@ -31,12 +31,17 @@ func (k *KernelImpl) run(p *Process, l *loop.Loop, end *loop.End) {
 	}()
 	k.enter(p)
 	if p.opts.Body != nil {
-		*end = p.opts.Body.Run(p.ctx)
+		runBody(p, end)
 		return
 	}
-	*end = l.Run(p.ctx)
+	*end = *loop.Steps(p.ctx, l)
 	k.endOutput(p, end)
 }
+
+// runBody is apart since what Run returns has its place on the stack while it runs, also of an agent that has no body.
+//
+//go:noinline
+func runBody(p *Process, end *loop.End) { *end = p.opts.Body.Run(p.ctx) }
 
 func (k *KernelImpl) panicked(p *Process, r any, end *loop.End) {
 	err := types.Errorf(types.ErrInternal, "Step", "", "panic: %v", r)

@@ -152,17 +152,20 @@ func New(cfg Config, host Host) (*Loop, error) {
 	return &Loop{cfg: cfg, host: host, req: req, progress: cfg.Start, scale: 1}, nil
 }
 
-// Run runs steps until the process is done, a limit is reached or ctx ends. Its frame, and that of question, are on the
-// stack of a process for as long as it waits for its model; what comes before and after that is in functions of its own,
-// so that the stacks of many waiting processes are small and none has to grow when it ends.
-func (l *Loop) Run(ctx context.Context) End {
+// Run runs steps until the process is done, a limit is reached or ctx ends.
+func (l *Loop) Run(ctx context.Context) End { return *Steps(ctx, l) }
+
+// Steps is Run for a caller whose stack has no room for an End. Its frame, and that of question, are on the stack of a
+// process for as long as it waits for its model; what comes before and after that is in functions of its own, so that
+// the stacks of many waiting processes are small and none has to grow when it ends.
+func Steps(ctx context.Context, l *Loop) *End {
 	for open := l.cfg.Open; ; open = nil {
 		end := ready(ctx, l, open)
 		if end == nil && open == nil {
 			end = l.step(ctx, question(ctx, l))
 		}
 		if end != nil {
-			return *end
+			return end
 		}
 	}
 }
