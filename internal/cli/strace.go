@@ -24,8 +24,8 @@ signals, waits and children between them; of several processes in the order of t
 second are marked [slow]. Without a process it shows those of all that the daemon knows of. With -f it goes
 on until the processes end or you press Ctrl+C, which only ends the looking.
 
-A call has failed if it ended with an error, and so has a command that ended with an exit code other than 0, by a
-signal or its time limit: [exit 1] stands behind it. The agent is told, and has not failed for that.
+A call has failed if it ended with an error, and so has a command that ended with an exit code other than 0, by
+a signal or its time limit: [exit 1] stands behind it. The agent is told, and has not failed for that.
 
 What is picked has to fit all of -e, --failed, --slow, --path and --since. Classes: tool (all calls on
 devices but the model's), llm, fs, shell, mcp, signal, process (spawns and ends), wait, message, storage, step,

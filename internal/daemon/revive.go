@@ -55,6 +55,9 @@ func (d reviver) open(ctx context.Context, id types.UUID) (_ *again, err error) 
 		a.from = "checkpoint"
 	}
 	if a.was, err = wasOf(state, d.journal, id); err != nil {
+		if damage != "" {
+			err = types.Errorf(types.CodeOf(err), "Resume", id.String(), "%w; %s", err, damage)
+		}
 		_ = rec.Close() // err matters more
 		return nil, err
 	}
