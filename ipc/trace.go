@@ -15,7 +15,7 @@ type TraceRequest struct {
 	Target   string `json:"target"`
 	Children *bool  `json:"children,omitempty"` // with all processes below it; null = true
 	Limit    int    `json:"limit,omitempty"`    // spans, at most 50,000; 0 = 5,000. What matters least is left out first
-	Content  bool   `json:"content,omitempty"`  // with what was said and answered, each text up to 64 KiB
+	Content  bool   `json:"content,omitempty"`  // with what was said and answered, each text up to 64 KiB, all up to 32 MiB
 }
 
 // TraceResponse is the spans of a process. Its lists are never null.
@@ -31,6 +31,8 @@ type TraceResponse struct {
 	Critical []trace.Part  `json:"critical"`
 	Blame    []trace.Blame `json:"blame"` // from the root down to what made it fail; empty = it has not failed
 	Cut      int           `json:"cut"`   // spans that are left out
+	// Withheld counts texts that were asked for and left out, since all together would be too many.
+	Withheld int `json:"withheld,omitempty"`
 	// Missing are processes below the root whose histories are archived or could not be read, each with why, at most
 	// some 20; and that there are too many.
 	Missing []string `json:"missing,omitempty"`

@@ -136,6 +136,9 @@ func traceTalk(r *ipc.TraceResponse, out *output) {
 	if r.Cut > 0 {
 		out.warn(fmt.Sprintf("%s left out; --limit shows more", plural(r.Cut, "span is", "spans are")))
 	}
+	if r.Withheld > 0 {
+		out.warn(fmt.Sprintf("%s left out: all together are 32 MiB at most; trace a child process for its own", plural(r.Withheld, "text is", "texts are")))
+	}
 	for _, m := range r.Missing {
 		out.warn("not in the trace: " + m)
 	}

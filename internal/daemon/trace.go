@@ -56,6 +56,7 @@ func (d tracer) trace(ctx context.Context, peer *ipc.Peer, req ipc.TraceRequest)
 	}
 	t := m.Trace()
 	r.Cut = t.Shorten(cmp.Or(req.Limit, fewSpans))
+	r.Withheld = t.Withheld
 	r.Spans, r.Critical, r.Blame = nonNil(t.Spans), nonNil(t.Critical), nonNil(t.Blame)
 	if root := t.Root(); root != nil {
 		r.Start, r.End = root.Start, root.End()

@@ -33,6 +33,7 @@ type node struct {
 // builder makes the spans of one history. The zero value of the times: it has not happened.
 type builder struct {
 	src   *Source
+	texts *texts
 	clock clock
 	proc  *node
 	ids   map[string]int
@@ -74,8 +75,8 @@ type callState struct {
 }
 
 // build makes the spans of a source, without those of others. now is when it was read.
-func build(src *Source, now time.Time) *node {
-	b := &builder{src: src, ids: map[string]int{}, calls: map[callKey]*callState{}, ledger: map[ledgerKey]*step.LedgerEntry{}}
+func build(src *Source, now time.Time, texts *texts) *node {
+	b := &builder{src: src, texts: texts, ids: map[string]int{}, calls: map[callKey]*callState{}, ledger: map[ledgerKey]*step.LedgerEntry{}}
 	h := src.History
 	info := h.Info()
 	b.proc = &node{Span: Span{UUID: h.UUID, Kind: Process, PID: info.PID, Name: cmp.Or(info.Name, info.Agent, line(info.Intent, nameLength), "process"), Status: Open,

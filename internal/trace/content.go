@@ -43,14 +43,30 @@ func (b *builder) promptOf(n int) string {
 	return b.content(t.String())
 }
 
-// maxContent bounds a text of a span, in bytes.
-const maxContent = 64 << 10
+// What bounds the texts of a trace, in bytes.
+const (
+	maxContent  = 64 << 10 // one
+	maxContents = 32 << 20 // all of them
+)
 
+// texts counts the texts of a trace. The zero value has none.
+type texts struct {
+	bytes    int
+	withheld int // left out, since there was no room for them
+}
+
+// content is a text as a span has it, if there is room for it.
 func (b *builder) content(s string) string {
-	if !b.src.Content {
+	if !b.src.Content || s == "" {
 		return ""
 	}
-	return rnixctx.Elide(strings.ToValidUTF8(s, "\uFFFD"), maxContent)
+	s = rnixctx.Elide(strings.ToValidUTF8(s, "\uFFFD"), maxContent)
+	if b.texts.bytes+len(s) > maxContents {
+		b.texts.withheld++
+		return ""
+	}
+	b.texts.bytes += len(s)
+	return s
 }
 
 // bounded is an error as a span keeps it.

@@ -13,6 +13,7 @@ type forest struct {
 	procs map[types.UUID]*node
 	all   []*node // of processes, in the order of the sources
 	spans int
+	texts texts
 
 	parents map[types.UUID]types.UUID // as the sources say
 }
@@ -22,7 +23,7 @@ func (f *forest) add(src *Source, now time.Time) {
 	if src.History == nil || f.procs[src.History.UUID] != nil {
 		return
 	}
-	p := build(src, now)
+	p := build(src, now, &f.texts)
 	f.procs[p.UUID], f.parents[p.UUID] = p, src.Parent
 	f.all = append(f.all, p)
 	f.spans += p.size()

@@ -190,3 +190,29 @@ func TestContentIsExportedOnlyIfItIsAskedFor(t *testing.T) {
 		t.Errorf("%v", a)
 	}
 }
+
+func TestTextsOfALongTraceAreBoundedAndCounted(t *testing.T) {
+	x := tell(t, 1, noon).begin()
+	const calls = maxContents/maxContent + 100
+	long := strings.Repeat("x", 2*maxContent)
+	for range calls {
+		x.ask(0, "shell").start(0, "shell", 0, false).answers(0, "shell", long).done()
+	}
+	src := x.exit(0, "fine").source()
+	src.Content = true
+	tr := of(t, x.now, src)
+	sum, with, without := 0, 0, 0
+	for i := range tr.Spans {
+		s := &tr.Spans[i]
+		if n := len(s.Output); n > maxContent+100 {
+			t.Errorf("a text has %d bytes", n)
+		} else if sum += n + len(s.Input); s.Kind == Tool && n > 0 {
+			with++
+		} else if s.Kind == Tool {
+			without++
+		}
+	}
+	if sum > maxContents || sum < maxContents-2*maxContent || with+without != calls || without == 0 || tr.Withheld < without {
+		t.Errorf("%d bytes, %d calls with their answer and %d without, %d texts left out", sum, with, without, tr.Withheld)
+	}
+}

@@ -135,7 +135,7 @@ type Source struct {
 	After []types.UUID
 	// Nodes are what became of the nodes of a run of a workflow; nil = it is none, or not known.
 	Nodes []compose.Status
-	// Content says that Input and Output are filled in.
+	// Content says that Input and Output are filled in, each with at most 64 KiB, and all of a trace with 32 MiB.
 	Content bool
 }
 
@@ -144,6 +144,7 @@ type Trace struct {
 	Spans    []Span // a parent before its children, those by their start
 	Critical []Part // in order; without the time between runs of the root they add up to how long that took
 	Blame    []Blame
+	Withheld int // texts for which there was no room
 }
 
 // Root returns the span of the process that was asked for; nil if there is none.
@@ -176,7 +177,7 @@ func (m *Maker) Add(src *Source) (spans int) {
 // Trace makes the trace, and ends the use of the Maker.
 func (m *Maker) Trace() *Trace {
 	f := &m.f
-	t := &Trace{}
+	t := &Trace{Withheld: m.f.texts.withheld}
 	if f.root == nil {
 		return t
 	}
