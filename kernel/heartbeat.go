@@ -121,7 +121,7 @@ func (u *pulse) limit(p *Process) time.Duration {
 // excuse says why a process need not make progress; "" = it must.
 func excuse(p *Process) string {
 	if p.kind != "" {
-		return "a " + p.kind + " has no steps"
+		return "has no steps of its own"
 	}
 	if _, shut := p.gate.Since(); shut {
 		return "paused"

@@ -32,14 +32,23 @@ func (d processes) resolve(text string) (target, error) {
 	if text == "" {
 		return target{}, types.Errorf(types.ErrInvalid, "Find", "", "no process was named: give a PID, a UUID or its beginning, or a name")
 	}
+	pid, perr := types.ParsePID(text)
+	if i, err := d.kernel.Info(pid); perr == nil && err == nil {
+		return d.living(&i), nil
+	}
+	var id types.UUID
+	if len(text) == len(id.String()) && id.UnmarshalText([]byte(strings.ToLower(text))) == nil {
+		if t, ok := d.byUUID(id); ok {
+			return t, nil
+		}
+	}
 	stored := d.journal.Index().List()
-	if pid, err := types.ParsePID(text); err == nil {
+	if perr == nil {
 		if t, ok := d.byPID(pid, stored); ok {
 			return t, nil
 		}
 	}
 	for _, match := range []func(id, name string) bool{
-		func(id, name string) bool { return id == strings.ToLower(text) },
 		func(_, name string) bool { return name == text },
 		func(id, _ string) bool { return len(text) >= minPrefix && strings.HasPrefix(id, strings.ToLower(text)) },
 	} {
@@ -92,11 +101,28 @@ func resolveKind(d processes, text, kind string) (target, error) {
 	return t, err
 }
 
-// byPID finds the process of which a run had the PID; the last run goes before earlier ones.
-func (d processes) byPID(pid types.PID, stored []step.ProcInfo) (target, bool) {
-	if i, err := d.kernel.Info(pid); err == nil {
-		return d.withStored(target{uuid: i.UUID, pid: pid, live: &i}, stored), true
+// living is the target that a process of the kernel is.
+func (d processes) living(i *kernel.Info) target {
+	t := target{uuid: i.UUID, pid: i.PID, live: i}
+	if s, ok := d.journal.Index().Get(i.UUID); ok {
+		t.info = &s
 	}
+	return t
+}
+
+// byUUID finds a process, alive or on disk.
+func (d processes) byUUID(id types.UUID) (target, bool) {
+	if p, ok := d.kernel.ByUUID(id); ok {
+		if i, err := d.kernel.Info(p.PID); err == nil {
+			return d.living(&i), true
+		}
+	}
+	s, ok := d.journal.Index().Get(id)
+	return target{uuid: id, pid: s.PID, info: &s}, ok
+}
+
+// byPID finds the process on disk of which a run had the PID; the last run goes before earlier ones.
+func (d processes) byPID(pid types.PID, stored []step.ProcInfo) (target, bool) {
 	for n := range stored {
 		if stored[n].PID == pid {
 			return target{uuid: stored[n].UUID, pid: pid, info: &stored[n]}, true
@@ -115,22 +141,13 @@ func (d processes) byPID(pid types.PID, stored []step.ProcInfo) (target, bool) {
 	return target{}, false
 }
 
-func (d processes) withStored(t target, stored []step.ProcInfo) target {
-	for n := range stored {
-		if stored[n].UUID == t.uuid {
-			t.info = &stored[n]
-		}
-	}
-	return t
-}
-
 // matching returns the living and the other processes that match.
 func (d processes) matching(match func(id, name string) bool, stored []step.ProcInfo) (live, dead []target) {
 	alive := map[types.UUID]bool{}
 	for _, i := range d.kernel.List() {
 		alive[i.UUID] = true
 		if match(i.UUID.String(), i.Name) {
-			live = append(live, d.withStored(target{uuid: i.UUID, pid: i.PID, live: &i}, stored))
+			live = append(live, d.living(&i))
 		}
 	}
 	for n := range stored {
