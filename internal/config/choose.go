@@ -91,6 +91,9 @@ func (c chooser) first(w Wish) (p Provider, model, why string, err error) {
 	}
 	p, why, err = c.automatic()
 	if err == nil && model != "" && p.Driver == DriverOffline {
+		if name, _, cut := strings.Cut(model, "/"); cut {
+			why += "; no provider is called " + name + ", if that is what stands before the slash"
+		}
 		err = types.Errorf(types.ErrUnavailable, "Provider", model, "%s", why) // the planner has no models
 	}
 	return p, model, why, err
