@@ -70,7 +70,7 @@ func (s StepRecord) concealed(secrets *redact.Set) StepRecord {
 	for i := range calls {
 		c := &calls[i]
 		c.Input = string(secrets.JSON([]byte(c.Input)))
-		secrets.Strings(&c.Result, &c.Error)
+		secrets.Strings(&c.Result, &c.Error, &c.Failure)
 	}
 	s.ToolCalls = calls
 	return s
