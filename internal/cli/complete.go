@@ -109,31 +109,31 @@ func completeAgents(a *app) completer {
 }
 
 func completeProviders(a *app) completer {
-	return completing(a, func(ctx context.Context, c *ipc.Client) []cobra.Completion {
-		r, err := ipc.Call(ctx, c, ipc.Providers, ipc.ProvidersRequest{ProjectRequest: a.project(false)})
-		if err != nil {
-			return nil
-		}
-		var out []cobra.Completion
-		for _, p := range r.Providers {
-			out = append(out, cobra.CompletionWithDesc(oneLine(p.Name), cut(oneLine(p.Detail), 60)))
-		}
-		return out
-	})
+	return ofProviders(a, func(p *ipc.Provider) string { return p.Name })
 }
 
 // completeModels offers the models of the providers that can be used, as provider/model. A provider has more than the one
 // that it takes by itself: any other can be typed.
 func completeModels(a *app) completer {
+	return ofProviders(a, func(p *ipc.Provider) string {
+		if !p.Available || p.Model == "" {
+			return ""
+		}
+		return p.Name + "/" + p.Model
+	})
+}
+
+// ofProviders offers a word for each provider; none for one whose word is empty.
+func ofProviders(a *app, word func(*ipc.Provider) string) completer {
 	return completing(a, func(ctx context.Context, c *ipc.Client) []cobra.Completion {
 		r, err := ipc.Call(ctx, c, ipc.Providers, ipc.ProvidersRequest{ProjectRequest: a.project(false)})
 		if err != nil {
 			return nil
 		}
 		var out []cobra.Completion
-		for _, p := range r.Providers {
-			if p.Available && p.Model != "" {
-				out = append(out, cobra.CompletionWithDesc(oneLine(p.Name+"/"+p.Model), cut(oneLine(p.Detail), 60)))
+		for i := range r.Providers {
+			if w := word(&r.Providers[i]); w != "" {
+				out = append(out, cobra.CompletionWithDesc(oneLine(w), cut(oneLine(r.Providers[i].Detail), 60)))
 			}
 		}
 		return out

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rnix/internal/price"
 	"rnix/ipc"
 )
 
@@ -108,7 +109,7 @@ func (b *board) lines(r *ipc.ComposeRun, room int) []string {
 		}
 		out = append(out, b.line(n, width))
 	}
-	total := fmt.Sprintf("%s | %s tokens%s | %s", nodeCounts(r), tokens(r.TokensUsed, false), costing(r.CostUSD, r.TokensUsed, r.Unpriced), duration(r.ElapsedMs))
+	total := fmt.Sprintf("%s | %s tokens%s | %s", nodeCounts(r), tokens(r.TokensUsed, false), price.Behind(r.CostUSD, r.TokensUsed, r.Unpriced), duration(r.ElapsedMs))
 	if hidden > 0 {
 		total = fmt.Sprintf("%s more nodes | %s", number(hidden), total)
 	}
@@ -127,7 +128,7 @@ func (b *board) line(n *ipc.ComposeNode, width int) string {
 		parts = append(parts, fmt.Sprintf("step %d", n.Step))
 	}
 	if n.TokensUsed > 0 {
-		parts = append(parts, tokens(n.TokensUsed, false)+" tokens"+costing(n.CostUSD, n.TokensUsed, n.Unpriced))
+		parts = append(parts, tokens(n.TokensUsed, false)+" tokens"+price.Behind(n.CostUSD, n.TokensUsed, n.Unpriced))
 	}
 	if n.ElapsedMs > 0 {
 		parts = append(parts, duration(n.ElapsedMs))

@@ -176,7 +176,7 @@ func showNodes(out *output, r *ipc.ComposeRun, now time.Time) {
 	if r.Budget > 0 {
 		budget = " of " + number(r.Budget)
 	}
-	out.talk("run %s (PID %d) %s | %s | %s%s tokens%s | %s", oneLine(r.Name), r.PID, oneLine(state), nodeCounts(r), number(r.TokensUsed), budget, costing(r.CostUSD, r.TokensUsed, r.Unpriced), duration(r.ElapsedMs))
+	out.talk("run %s (PID %d) %s | %s | %s%s tokens%s | %s", oneLine(r.Name), r.PID, oneLine(state), nodeCounts(r), number(r.TokensUsed), budget, price.Behind(r.CostUSD, r.TokensUsed, r.Unpriced), duration(r.ElapsedMs))
 	if r.Unpriced > 0 {
 		out.talk("%s", price.Unknown(number(r.Unpriced)))
 	}

@@ -324,21 +324,10 @@ func showRunEnd(out *output, r *ipc.ComposeRun, e *ipc.WaitResponse, asked os.Si
 		}
 	}
 	if out.talks() || code != ExitOK {
-		out.say(strings.Join([]string{head + out.err.paint(st, state), tokens(r.TokensUsed, false) + " tokens" + costing(r.CostUSD, r.TokensUsed, r.Unpriced), duration(r.ElapsedMs)}, " | "))
+		out.say(strings.Join([]string{head + out.err.paint(st, state), tokens(r.TokensUsed, false) + " tokens" + price.Behind(r.CostUSD, r.TokensUsed, r.Unpriced), duration(r.ElapsedMs)}, " | "))
 	}
 	if mend != "" {
 		out.say("  " + mend)
 	}
 	return leave(code)
-}
-
-// costing renders a cost behind something; nothing if none is known.
-func costing(usd float64, tokens, unpriced int) string {
-	switch s := price.Spent(usd, tokens, unpriced); {
-	case usd <= 0 && unpriced > 0:
-		return ", cost " + s
-	case usd > 0:
-		return ", " + s
-	}
-	return ""
 }

@@ -17,6 +17,17 @@ func Spent(usd float64, tokens, unpriced int) string {
 	return "-"
 }
 
+// Behind returns what is said behind a number of tokens, of which Spent says what they have cost: nothing of what is free.
+func Behind(usd float64, tokens, unpriced int) string {
+	switch s := Spent(usd, tokens, unpriced); {
+	case usd <= 0 && unpriced > 0:
+		return ", cost " + s
+	case usd > 0:
+		return ", " + s
+	}
+	return ""
+}
+
 // Unknown is the sentence that explains "?" and "+?" below a list. n is how many tokens have no known price.
 func Unknown(n string) string {
 	return n + " tokens have no known price and are in no sum of dollars; add their models to prices.yaml"

@@ -154,7 +154,7 @@ func (p *composePane) view(w, h int) string {
 			counts = append(counts, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	head := t.line(r.Name) + ": " + strings.Join(counts, t.dot()) + t.dot() + number(r.TokensUsed) + " tokens" + costing(r.CostUSD, r.TokensUsed, r.Unpriced)
+	head := t.line(r.Name) + ": " + strings.Join(counts, t.dot()) + t.dot() + number(r.TokensUsed) + " tokens" + price.Behind(r.CostUSD, r.TokensUsed, r.Unpriced)
 	if err := cmp.Or(p.status.err, p.plan.err); err != nil {
 		head = "as it was known; " + t.line(errorText(err))
 	}
@@ -187,17 +187,6 @@ func (p *composePane) view(w, h int) string {
 	}))
 }
 
-// costing says behind its tokens what a run or a node has cost; nothing of what is free.
-func costing(usd float64, tokens, unpriced int) string {
-	switch s := price.Spent(usd, tokens, unpriced); {
-	case usd <= 0 && unpriced > 0:
-		return ", cost " + s
-	case usd > 0:
-		return ", " + s
-	}
-	return ""
-}
-
 // nodeText says how a node stands, and for what it waits.
 func nodeText(t *Theme, l *graphLine, now time.Time) string {
 	n := l.node
@@ -218,7 +207,7 @@ func nodeText(t *Theme, l *graphLine, now time.Time) string {
 		parts = append(parts, fmt.Sprintf("step %d", n.Step))
 	}
 	if n.TokensUsed > 0 {
-		parts = append(parts, number(n.TokensUsed)+" tokens"+costing(n.CostUSD, n.TokensUsed, n.Unpriced))
+		parts = append(parts, number(n.TokensUsed)+" tokens"+price.Behind(n.CostUSD, n.TokensUsed, n.Unpriced))
 	}
 	if n.ElapsedMs > 0 {
 		parts = append(parts, debug.Age(time.Duration(n.ElapsedMs)*time.Millisecond))
