@@ -69,6 +69,9 @@ func TestKillBeforeAnAgentGoesOnByItself(t *testing.T) {
 	s, by := asleep(t, "a", "b", "c")
 	s.Kill()
 	s.Start()
+	for _, p := range by {
+		until(t, "all go on", func() bool { q := rowOf(t, s, p); return q.State == "running" && q.PID > p.PID })
+	}
 	s.Kill() // twice in one step: they wait some seconds before they go on now
 	s.Start()
 	s.Settle()
