@@ -51,6 +51,8 @@ type Options struct {
 	// Inside is called when what an earlier daemon has left was taken up, for tests that put a load on the kernel which no client could; ctx ends
 	// with the daemon. It may be nil; an error ends the daemon.
 	Inside func(ctx context.Context, k *kernel.KernelImpl, events *event.Log) error
+	// Events is how many events are kept in memory; 0 = event.DefaultCapacity.
+	Events int
 	// LogLevel is the least level that is logged.
 	LogLevel slog.Level
 }
@@ -267,7 +269,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	if err = guard(d, lock); err != nil {
 		return nil, back, err
 	}
-	d.events = event.New(0)
+	d.events = event.New(d.opt.Events)
 	d.files = event.WriteFiles(d.events, durable.OS, func(id types.UUID) string { return filepath.Join(d.journal.Dir(id), step.EventsFile) })
 	back.add(func() error { d.events.Close(); return d.files.Close() })
 	d.restore()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -137,11 +138,12 @@ func TestEventsAreFilteredCutAndCountedBackBeforeTheyAreSent(t *testing.T) {
 
 func TestOfAQuietProcessNothingIsMissedWhateverOthersDo(t *testing.T) {
 	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	const kept = 512
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, testenv.EventsEnv+"="+strconv.Itoa(kept))
 	quiet := s.Spawn(ipc.SpawnRequest{Intent: "think", Model: "fake"})
 	s.Await(quiet.PID, event.StepStarted, nil)
 	loud := s.Spawn(ipc.SpawnRequest{Intent: "think", Model: "fake"})
-	for range event.DefaultCapacity + 100 { // each is an event, and changes nothing
+	for range kept + 100 { // each is an event, and changes nothing
 		signal(t, s, loud.PID, types.SIGRESUME)
 	}
 	list, missed := seen(t, s, ipc.EventsRequest{Target: quiet.UUID.String(), History: true})

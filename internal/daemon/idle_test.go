@@ -74,7 +74,6 @@ func TestIdleStopWorksAfterEachKindOfWork(t *testing.T) { // A-5
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			_, url := llmtest.NewAPI(t, runsIntent)
 			s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, testenv.IdleEnv+"="+idle.String())
 			release := kept(t, s)

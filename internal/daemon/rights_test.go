@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,10 +37,11 @@ func TestEmptyListAllowsNothing(t *testing.T) { // A-53, A-54
 // A client that comes too late for the first events is told how many it will not get.
 func TestClientIsToldWhichEventsItMissed(t *testing.T) {
 	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	const kept = 512
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, testenv.EventsEnv+"="+strconv.Itoa(kept))
 	p := s.Spawn(ipc.SpawnRequest{Intent: "think", Model: "fake"})
 	s.Await(p.PID, event.StepStarted, nil)
-	for range event.DefaultCapacity { // each signal is an event, and what it does is another one
+	for range kept { // each signal is an event, and what it does is another one
 		signal(t, s, p.PID, types.SIGPAUSE)
 		signal(t, s, p.PID, types.SIGRESUME)
 	}
@@ -67,7 +69,7 @@ func TestClientIsToldWhichEventsItMissed(t *testing.T) { // A-25
 			next++
 		}
 	}
-	if missed < event.DefaultCapacity {
+	if missed < kept {
 		t.Errorf("told of %d missed events", missed)
 	}
 }

@@ -1,6 +1,10 @@
-// Package testenv runs a whole Rnix in a test: a daemon in a process of its own, with a home, a data
-// directory and a workspace of its own, and a client on its socket. The test's binary is the daemon's
-// program, so what is tested is what was compiled.
+// Package testenv runs a whole Rnix in a test: a daemon in a separate process, with a home, a data
+// directory and a workspace for this test alone, and a client on its socket. Tests that use it run beside each
+// other.
+//
+// The daemon's program is the test's binary, unless ProgramEnv names another one: "./test" builds one without
+// the race detector, which starts and works several times quicker. Tests whose promise needs the race detector
+// inside of the daemon add Checked to its environment.
 //
 // A package that uses it calls Main from its TestMain.
 package testenv
@@ -12,7 +16,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,6 +26,7 @@ import (
 	"rnix/internal/daemon"
 	"rnix/internal/event"
 	"rnix/internal/proc"
+	"rnix/internal/soak"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -44,6 +51,22 @@ func Daemon() (code int, asked bool) {
 	return runDaemon(), true
 }
 
+// ProgramEnv is the variable that names the program of internal/testenv/testdaemon; without it, the test's binary
+// is the daemon.
+const ProgramEnv = "RNIX_TEST_DAEMON"
+
+// Checked, in the environment of a system, makes its daemon the test's binary, with the race detector if the test
+// has it. RNIX_SOAK makes all daemons checked.
+const Checked = "RNIX_TESTENV_CHECKED=1"
+
+// program returns the daemon's program.
+func (s *System) program() (string, error) {
+	if p := os.Getenv(ProgramEnv); p != "" && os.Getenv(soak.Env) == "" && !slices.Contains(s.Env, Checked) {
+		return p, nil
+	}
+	return os.Executable()
+}
+
 // noTests is the first argument of a daemon's program: if that does not know what a daemon is, it does nothing.
 const noTests = "-test.run=^$"
 
@@ -56,12 +79,14 @@ func runDaemon() int {
 	} else {
 		err = errors.Join(err, werr)
 	}
-	var idle time.Duration
+	opt := daemon.Options{Version: "test", Guard: guard}
 	if text, said := os.LookupEnv(IdleEnv); said && err == nil {
-		idle, err = time.ParseDuration(text)
+		opt.Idle, err = time.ParseDuration(text)
+	}
+	if text, said := os.LookupEnv(EventsEnv); said && err == nil {
+		opt.Events, err = strconv.Atoi(text)
 	}
 	if err == nil {
-		opt := daemon.Options{Version: "test", Idle: idle, Guard: guard}
 		if socket := os.Getenv(stormEnv); socket != "" {
 			opt.Inside = func(ctx context.Context, k *kernel.KernelImpl, events *event.Log) error {
 				return storms(ctx, socket, k, events)
@@ -80,6 +105,9 @@ func runDaemon() int {
 // itself, as Go writes a duration; without it, never.
 const IdleEnv = "RNIX_TESTENV_IDLE"
 
+// EventsEnv is the variable that tells the daemon of a system how many events it keeps in memory.
+const EventsEnv = "RNIX_TESTENV_EVENTS"
+
 // System is a daemon with everything around it.
 type System struct {
 	*ipc.Client
@@ -97,9 +125,30 @@ type System struct {
 	status syscall.WaitStatus // then
 }
 
-// New starts a system. env is added to its environment, "NAME=value". It is stopped at the end of the
-// test, which fails if an OS child of one of its processes is left then.
+// New starts a system, beside those of other tests: it makes the test parallel. env is added to its environment,
+// "NAME=value". It is stopped at the end of the test, which fails if an OS child of one of its processes is left then.
 func New(t testing.TB, env ...string) *System {
+	t.Helper()
+	beside(t)
+	return NewAlone(t, env...)
+}
+
+// parallel are the tests that beside has made parallel, until they end.
+var parallel sync.Map // of testing.TB
+
+// beside makes a test parallel, once.
+func beside(t testing.TB) {
+	p, ok := t.(interface{ Parallel() })
+	if _, already := parallel.LoadOrStore(t, nil); !ok || already {
+		return
+	}
+	t.Cleanup(func() { parallel.Delete(t) })
+	p.Parallel()
+}
+
+// NewAlone is New for a test that measures, or that no other test of its package may disturb: it does not run beside
+// others.
+func NewAlone(t testing.TB, env ...string) *System {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rnix") // t.TempDir is too long for a socket
 	if err != nil {
@@ -159,7 +208,7 @@ func (s *System) Settle() {
 // Start starts the daemon and connects to it.
 func (s *System) Start() {
 	s.t.Helper()
-	exe, err := os.Executable()
+	exe, err := s.program()
 	if err != nil {
 		s.t.Fatal(err)
 	}
