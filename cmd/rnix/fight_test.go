@@ -23,6 +23,7 @@ import (
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/cli"
+	"rnix/internal/soak"
 	"rnix/ipc"
 )
 
@@ -32,7 +33,7 @@ var fightSeed = flag.Uint64("fight.seed", 1, "the seed of the fight of two daemo
 func fightTime(t *testing.T) time.Duration {
 	text := os.Getenv("RNIX_FIGHT")
 	if text == "" {
-		return 15 * time.Second
+		return soak.Pick(t, "length of the fight", 8*time.Second, time.Minute)
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -369,6 +370,7 @@ func (f *field) faults(ctx context.Context, both []*fighter, r *rand.Rand) {
 // RNIX_FIGHT (15 s), with a control plane in a process of its own, while requests are lost, late, doubled and cut, networks are
 // down, daemons stand still for longer than a lease and the control plane is killed.
 func TestTwoRealDaemonsFightAndTheSessionHasOneOwnerAtATime(t *testing.T) {
+	t.Parallel()
 	long := fightTime(t)
 	f := newField(t)
 	r := rand.New(rand.NewPCG(*fightSeed, 1))

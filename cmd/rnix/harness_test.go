@@ -30,7 +30,7 @@ type user struct {
 func newUser(t *testing.T, name string, script func(llmtest.Request) llmtest.Reply) *user {
 	t.Helper()
 	program := vendortest.Program(t, name)
-	exe, err := exec.LookPath("rnix") // this binary, which TestMain has put there
+	exe, err := exec.LookPath("rnix") // which TestMain has put there
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rnix/internal/event"
+	"rnix/internal/soak"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/runtime/statehome"
@@ -27,8 +28,24 @@ func TestMain(m *testing.M) {
 	if code, asked := testenv.Daemon(); asked {
 		os.Exit(code)
 	}
-	testscript.Main(m, map[string]func(){"rnix": main})
+	testscript.Main(withProgram{m}, map[string]func(){"rnix": main})
 }
+
+// withProgram runs the tests with the program of programEnv before the test's binary in PATH.
+type withProgram struct{ *testing.M }
+
+func (m withProgram) Run() int {
+	if built := os.Getenv(programEnv); built != "" && !soak.On() {
+		if err := os.Setenv("PATH", filepath.Dir(built)+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
+			panic(err)
+		}
+	}
+	return m.M.Run()
+}
+
+// programEnv is the variable that names the program "rnix" that the scripts run: "./test" builds it without the race
+// detector, with which it takes three times as long. Without the variable, and in a soak, it is the test's binary.
+const programEnv = "RNIX_TEST_PROGRAM"
 
 // TestScripts runs the program with a daemon of its own for each script, which is stopped at the end.
 func TestScripts(t *testing.T) {

@@ -22,6 +22,7 @@ func newScreen(t *testing.T) *screen {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("needs tmux")
 	}
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "rnix") // a short name: sockets lie in it
 	if err != nil {
 		t.Fatal(err)

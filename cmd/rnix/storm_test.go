@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -14,18 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"rnix/internal/soak"
 	"rnix/internal/testenv"
 )
 
 // stormSeconds is how long the storm blows: RNIX_STORM_SECONDS=60 go test -v -run DashboardInAStorm ./cmd/rnix
 func stormSeconds(t *testing.T) int {
 	t.Helper()
-	text := cmp.Or(os.Getenv("RNIX_STORM_SECONDS"), "8")
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("RNIX_STORM_SECONDS=%s is no number of seconds", text)
-	}
-	return n
+	return soak.Number(t, "RNIX_STORM_SECONDS", "seconds of storm", 4, 70)
 }
 
 // used is what a program has taken of the machine.

@@ -1,14 +1,12 @@
 package daemon_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +16,7 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/event"
 	"rnix/internal/recovery"
+	"rnix/internal/soak"
 	"rnix/internal/step"
 	"rnix/internal/testenv"
 	"rnix/ipc"
@@ -174,19 +173,9 @@ func (c *chaos) fill(n int) {
 // agents work, and lets them all go on by themselves. RNIX_CHAOS_CYCLES, RNIX_CHAOS_AGENTS and
 // RNIX_CHAOS_SEED make it longer, or the same again.
 func TestNothingIsLostOrDoneTwiceHoweverOftenTheDaemonIsKilled(t *testing.T) { // C-2, C-3, C-4
-	number := func(name string, or int) int {
-		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(or)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	cycles, agents := 6, 50
-	if testing.Short() {
-		cycles, agents = 3, 20
-	}
-	cycles, agents = number("RNIX_CHAOS_CYCLES", cycles), number("RNIX_CHAOS_AGENTS", agents)
-	seed := uint64(number("RNIX_CHAOS_SEED", int(rand.Uint32())))
+	cycles := soak.Number(t, "RNIX_CHAOS_CYCLES", "kills of the daemon", 5, 100)
+	agents := soak.Number(t, "RNIX_CHAOS_AGENTS", "agents", 30, 50)
+	seed := uint64(soak.Number(t, "RNIX_CHAOS_SEED", "the seed", 1+int(rand.Int32()), 1+int(rand.Int32())))
 	t.Logf("%d cycles, %d agents, RNIX_CHAOS_SEED=%d", cycles, agents, seed)
 	h := newHerd(6)
 	_, url := llmtest.NewAPI(t, h.reply)

@@ -1,17 +1,19 @@
 package daemon_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"rnix/internal/soak"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
 )
 
 func TestStepsOfALongHistoryComePageByPage(t *testing.T) {
-	const steps = 100_000
+	steps := soak.Pick(t, "steps of the history", 20_000, 100_000)
 	s := testenv.New(t)
 	s.Stop()
 	id := testenv.LongHistory(t, s.Data, steps).String()
@@ -37,7 +39,8 @@ func TestStepsOfALongHistoryComePageByPage(t *testing.T) {
 	if took := time.Since(began); took > 2*time.Second { // a whole reading takes longer, the page some milliseconds
 		t.Errorf("the last page has taken %v", took)
 	}
-	if r := list(ipc.StepsRequest{After: 50_000}); len(r.Steps) != ipc.PageSteps || r.Steps[0].StepNumber != 50_001 || r.Next != 50_100 || !strings.HasPrefix(r.Steps[0].RawResponse, "answer 50001") {
+	middle := steps / 2
+	if r := list(ipc.StepsRequest{After: middle}); len(r.Steps) != ipc.PageSteps || r.Steps[0].StepNumber != middle+1 || r.Next != middle+100 || !strings.HasPrefix(r.Steps[0].RawResponse, fmt.Sprint("answer ", middle+1)) {
 		t.Errorf("the middle: %d steps, %d", len(r.Steps), r.Next)
 	}
 	found := 0
@@ -50,8 +53,8 @@ func TestStepsOfALongHistoryComePageByPage(t *testing.T) {
 	if found != steps/3 {
 		t.Errorf("the needle is in step %d", found)
 	}
-	one, err := ipc.Call(t.Context(), s.Client, ipc.GetStepDetail, ipc.StepRequest{Target: id, Step: 77_777, Alone: true})
-	if err != nil || one.Step.StepNumber != 77_777 || len(one.Step.Messages) != 0 || one.Step.ToolCalls[0].Input != `{"path":"x"}` {
+	one, err := ipc.Call(t.Context(), s.Client, ipc.GetStepDetail, ipc.StepRequest{Target: id, Step: steps - 777, Alone: true})
+	if err != nil || one.Step.StepNumber != steps-777 || len(one.Step.Messages) != 0 || one.Step.ToolCalls[0].Input != `{"path":"x"}` {
 		t.Errorf("%+v, %v", one.Step, err)
 	}
 	for _, bad := range []ipc.StepsRequest{{Target: id, Limit: -1}, {Target: id, Limit: ipc.MaxPageSteps + 1}, {Target: id, After: -1}} {

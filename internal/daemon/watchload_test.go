@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"rnix/internal/daemon/storm"
+	"rnix/internal/soak"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -228,14 +228,7 @@ func (c *crowd) visit() {
 // told exactly what it missed, and memory stays as it is.
 func TestFiftyWatchersOfFiveThousandEventsASecondHoldNobodyUp(t *testing.T) {
 	const procs, rate, watchers = 200, 5000, 50
-	span := 4 * time.Second
-	if text := os.Getenv("RNIX_LOAD_SECONDS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		span = time.Duration(n) * time.Second
-	}
+	span := time.Duration(soak.Number(t, "RNIX_LOAD_SECONDS", "seconds of load", 3, 30)) * time.Second
 	d, _, all := inProcess(t, procs)
 	alone := storm.Blow(t.Context(), d.kernel, d.events, all, rate, span/8, false)
 	ctx, cancel := context.WithTimeout(t.Context(), span+2*time.Minute)
@@ -307,13 +300,9 @@ func cpu() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// However many processes there are, the first frame is there at once, and a change costs what it costs among few. With
-// RNIX_LOAD_SECONDS there are 10,000 of them.
+// However many processes there are, the first frame is there at once, and a change costs what it costs among few.
 func TestChangeAmongManyCostsNoListing(t *testing.T) {
-	n := 1000
-	if os.Getenv("RNIX_LOAD_SECONDS") != "" {
-		n = 10_000
-	}
+	n := soak.Number(t, "RNIX_LOAD_PROCESSES", "processes", 500, 10_000)
 	d, c, all := inProcess(t, n)
 	at := time.Now()
 	feed, err := ipc.Open(t.Context(), c, ipc.WatchProcs, ipc.WatchRequest{EveryMs: 33})

@@ -4,6 +4,7 @@ package soak
 
 import (
 	"os"
+	"strconv"
 	"testing"
 )
 
@@ -13,8 +14,8 @@ const Env = "RNIX_SOAK"
 // On reports whether tests are long.
 func On() bool { return os.Getenv(Env) != "" }
 
-// Pick returns gate, or soak if tests are long, and logs which: the report of "./test" counts and lists these lines.
-// what names the amount and its unit: "kills", "seconds of storm".
+// Pick returns gate, or soak if tests are long, and logs which: "./test" counts and lists these lines. what names the
+// amount and its unit: "kills", "seconds of storm".
 func Pick[T any](t testing.TB, what string, gate, soak T) T {
 	t.Helper()
 	if On() {
@@ -23,4 +24,18 @@ func Pick[T any](t testing.TB, what string, gate, soak T) T {
 	}
 	t.Logf("short: %s: %v (in a soak %v)", what, gate, soak)
 	return gate
+}
+
+// Number is Pick for numbers from 1 on, where the variable named env, if it is set, says another one.
+func Number(t testing.TB, env, what string, gate, soak int) int {
+	t.Helper()
+	text := os.Getenv(env)
+	if text == "" {
+		return Pick(t, what, gate, soak)
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("invalid %s=%q: want a number of %s, from 1 on", env, text, what)
+	}
+	return n
 }

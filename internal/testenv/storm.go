@@ -67,7 +67,7 @@ func newStorm(t testing.TB, r stormRequest, env []string) *Storm {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	s := &Storm{socket: filepath.Join(dir, "s")}
-	s.System = New(t, append(env, stormEnv+"="+s.socket)...)
+	s.System = NewAlone(t, append(env, stormEnv+"="+s.socket)...)
 	if _, err := s.ask(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}

@@ -18,13 +18,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"rnix/internal/daemon"
 	"rnix/internal/event"
+	"rnix/internal/parallel"
 	"rnix/internal/proc"
 	"rnix/internal/soak"
 	"rnix/ipc"
@@ -129,21 +129,8 @@ type System struct {
 // "NAME=value". It is stopped at the end of the test, which fails if an OS child of one of its processes is left then.
 func New(t testing.TB, env ...string) *System {
 	t.Helper()
-	beside(t)
+	parallel.Test(t)
 	return NewAlone(t, env...)
-}
-
-// parallel are the tests that beside has made parallel, until they end.
-var parallel sync.Map // of testing.TB
-
-// beside makes a test parallel, once.
-func beside(t testing.TB) {
-	p, ok := t.(interface{ Parallel() })
-	if _, already := parallel.LoadOrStore(t, nil); !ok || already {
-		return
-	}
-	t.Cleanup(func() { parallel.Delete(t) })
-	p.Parallel()
 }
 
 // NewAlone is New for a test that measures, or that no other test of its package may disturb: it does not run beside

@@ -15,11 +15,20 @@ import (
 	"time"
 
 	"rnix/internal/event"
+	"rnix/internal/parallel"
 	"rnix/ipc"
 )
 
-// needsBrowser skips a test without node, its packages and a Chromium, and returns the path of that.
+// needsBrowser is hasBrowser for a test that runs beside others.
 func needsBrowser(t *testing.T) string {
+	t.Helper()
+	path := hasBrowser(t)
+	parallel.Test(t)
+	return path
+}
+
+// hasBrowser skips a test without node, its packages and a Chromium, and returns the path of that.
+func hasBrowser(t *testing.T) string {
 	t.Helper()
 	needsNode(t)
 	if testing.Short() {

@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"rnix/internal/price"
+	"rnix/internal/soak"
 	"rnix/internal/testenv"
 )
 
 // A process with a long past is no slower to look at than one with a short one, and all of it can be reached.
 func TestStepsOfALongHistoryInABrowser(t *testing.T) {
 	chromium := needsBrowser(t)
-	const steps = 20_000
+	steps := soak.Pick(t, "steps of the history", 5_000, 20_000)
 	s := testenv.New(t)
 	s.Stop()
 	id := testenv.LongHistory(t, s.Data, steps).String()

@@ -1,14 +1,13 @@
 package web
 
 import (
-	"cmp"
 	"context"
-	"os"
 	"strconv"
 	"testing"
 	"time"
 
 	"rnix/internal/event"
+	"rnix/internal/soak"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
@@ -24,17 +23,12 @@ const (
 // stormSeconds is how long the storms blow: RNIX_STORM_SECONDS=60 go test -v -run Storm ./internal/web
 func stormSeconds(t *testing.T) int {
 	t.Helper()
-	text := cmp.Or(os.Getenv("RNIX_STORM_SECONDS"), "10")
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("RNIX_STORM_SECONDS=%s is no number of seconds", text)
-	}
-	return n
+	return soak.Number(t, "RNIX_STORM_SECONDS", "seconds of storm", 4, 70)
 }
 
 // A real daemon, fifty other readers, and a page: nobody holds an agent up, each reader is told what it missed, and memory stays as it is.
 func TestPageAndFiftyReadersInAStormOfARealDaemon(t *testing.T) {
-	chromium := needsBrowser(t)
+	chromium := hasBrowser(t)
 	seconds := stormSeconds(t)
 	s := testenv.NewStorm(t, 200)
 	crowd := s.Watch(t.Context(), 50)
@@ -80,7 +74,7 @@ func TestPageAndFiftyReadersInAStormOfARealDaemon(t *testing.T) {
 
 // Ten times as many rows, and twenty times as many changes of them, as the real daemon of the other storm has.
 func TestPageStaysUsableInAStorm(t *testing.T) {
-	chromium := needsBrowser(t)
+	chromium := hasBrowser(t)
 	seconds := strconv.Itoa(stormSeconds(t))
 	id := func(n int) types.UUID { return types.UUID{14: byte(n >> 8), 15: byte(n)} }
 	row := func(n, tick int) ipc.Proc {

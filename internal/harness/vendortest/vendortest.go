@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"rnix/drivers/llm/llmtest"
+	"rnix/internal/parallel"
 	"rnix/internal/proc"
 )
 
@@ -55,9 +56,10 @@ type Vendor struct {
 	Vars map[string]string // of the user, beside HOME and PATH
 }
 
-// New starts a stand-in for the time of a test. A request without Key gets status 401.
+// New starts a stand-in for the time of a test, and makes the test parallel. A request without Key gets status 401.
 func New(t testing.TB, script func(llmtest.Request) llmtest.Reply) *Vendor {
 	t.Helper()
+	parallel.Test(t)
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		t.Fatal(err)
