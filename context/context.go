@@ -18,11 +18,15 @@ type Context struct {
 	MaxSize int
 
 	mu           sync.RWMutex
-	SystemPrompt string    // +checklocks:mu
-	Messages     []Message // +checklocks:mu; only ever appended to, or replaced as a whole
-	encoded      encoding  // +checklocks:mu; the same messages, as JSON
-	generation   uint64    // +checklocks:mu; grows when Messages is replaced
-	tokens       int       // +checklocks:mu; estimate over Messages
+	SystemPrompt string // +checklocks:mu
+	// Only ever appended to, or replaced as a whole.
+	Messages []Message // +checklocks:mu
+	// The same messages, as JSON.
+	encoded encoding // +checklocks:mu
+	// Grows when Messages is replaced.
+	generation uint64 // +checklocks:mu
+	// An estimate over Messages.
+	tokens int // +checklocks:mu
 }
 
 // PromptResult is a snapshot of a conversation: what is sent to a model. Its slices are shared with

@@ -24,11 +24,15 @@ type kid struct {
 
 // kids are the children of an agent, and what its calls that concern them have found. Its lock is a leaf.
 type kids struct {
-	mu      sync.Mutex
-	list    []kid               // in the order of their start; +checklocks:mu
-	waiting map[types.UUID]int  // children that a call waits for, which need not be told of; +checklocks:mu
-	taken   map[string][]uint64 // messages that a call has taken, by its id, until it is answered; +checklocks:mu
-	warned  bool                // the model has been told that some still run; +checklocks:mu
+	mu sync.Mutex
+	// In the order of their start.
+	list []kid // +checklocks:mu
+	// Children that a call waits for, which need not be told of.
+	waiting map[types.UUID]int // +checklocks:mu
+	// Messages that a call has taken, by its id, until it is answered.
+	taken map[string][]uint64 // +checklocks:mu
+	// The model has been told that some still run.
+	warned bool // +checklocks:mu
 }
 
 // add notes a child, once, and the PID that it has, if that is known.

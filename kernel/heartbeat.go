@@ -60,9 +60,10 @@ type pulse struct {
 	end  context.CancelFunc
 	wg   sync.WaitGroup
 
-	mu         sync.Mutex
-	mon        *heartbeat.Monitor[types.UUID]   // +checklocks:mu
-	verdicts   map[types.UUID]heartbeat.Verdict // +checklocks:mu; of the last look
+	mu  sync.Mutex
+	mon *heartbeat.Monitor[types.UUID] // +checklocks:mu
+	// The result of the last look.
+	verdicts   map[types.UUID]heartbeat.Verdict // +checklocks:mu
 	restarting map[types.UUID]bool              // +checklocks:mu
 }
 

@@ -31,14 +31,20 @@ type post struct {
 
 	writing sync.Mutex // held by who writes a batch
 
-	mu     sync.Mutex
-	batch  *batch            // being collected; nil = none; +checklocks:mu
-	queued int               // accepted and not in the box yet; +checklocks:mu
-	bytes  int               // of the messages that are accepted and that nobody has taken; +checklocks:mu
-	keys   map[string]uint64 // of the latest messages that have one; +checklocks:mu
-	order  []string          // of keys, the oldest first; +checklocks:mu
-	closed bool              // +checklocks:mu
-	room   chan struct{}     // closed when a message is taken, or no more come; nil when nobody waits; +checklocks:mu
+	mu sync.Mutex
+	// The batch that is being collected; nil = none.
+	batch *batch // +checklocks:mu
+	// Messages that are accepted and not in the box yet.
+	queued int // +checklocks:mu
+	// The size of the messages that are accepted and not taken.
+	bytes int // +checklocks:mu
+	// The keys of the latest messages that have one.
+	keys map[string]uint64 // +checklocks:mu
+	// All keys of keys, the oldest first.
+	order  []string // +checklocks:mu
+	closed bool     // +checklocks:mu
+	// Closed when a message is taken, or no more come; nil when nobody waits.
+	room chan struct{} // +checklocks:mu
 }
 
 // batch is messages that are written in one piece. msgs is guarded by post.mu until it is taken out of the

@@ -128,12 +128,16 @@ func transcript(next func() (note, bool), yield func(string)) {
 
 // outlet holds notes until they are read. Its lock is a leaf.
 type outlet struct {
-	mu      sync.Mutex
-	notes   []note        // +checklocks:mu
-	ended   bool          // +checklocks:mu; no more notes come
-	broken  bool          // +checklocks:mu; nobody reads
-	inHand  bool          // +checklocks:mu; the last note that was read is still being worked on
-	changed chan struct{} // +checklocks:mu; closed at the next change; nil when nobody waits
+	mu    sync.Mutex
+	notes []note // +checklocks:mu
+	// No more notes come.
+	ended bool // +checklocks:mu
+	// The reader is gone.
+	broken bool // +checklocks:mu
+	// The last note that was read is still being worked on.
+	inHand bool // +checklocks:mu
+	// Closed at the next change; nil when nobody waits.
+	changed chan struct{} // +checklocks:mu
 }
 
 // put adds a note. It does not wait: an answer is in memory anyway.

@@ -50,34 +50,48 @@ type Process struct {
 
 	rel relations // guarded by table.mu
 
-	mu             sync.Mutex
-	state          types.ProcessState // +checklocks:mu
-	exit           *types.ExitStatus  // +checklocks:mu; set with Zombie
-	result         string             // +checklocks:mu
-	ended          time.Time          // +checklocks:mu
-	stopping       bool               // +checklocks:mu; ended because the kernel stops: suspended on disk
-	parked         string             // +checklocks:mu; what it waits for, if it has ended to wait: suspended on disk
-	wake           time.Time          // +checklocks:mu; when it can go on by itself
-	broke          *step.PurseWait    // +checklocks:mu; the budget that it waits for
-	cutOff         func()             // +checklocks:mu; cuts off the model call under way; nil = there is none
-	sigs           sigset.Set         // +checklocks:mu
-	progress       loop.Progress      // +checklocks:mu
-	waits          waiting            // +checklocks:mu
-	hands          []*Hand            // +checklocks:mu; the calls of tools in hand, oldest first
-	quiet          time.Time          // +checklocks:mu; since when it makes no progress, if it is suspect
-	plan           string             // +checklocks:mu
-	spawned        int                // +checklocks:mu; children that the model started
-	failedChildren []string           // +checklocks:mu; for people
-	trees          []string           // +checklocks:mu; work trees of its children, which it may read
+	mu    sync.Mutex
+	state types.ProcessState // +checklocks:mu
+	// Set when the process becomes a zombie.
+	exit   *types.ExitStatus // +checklocks:mu
+	result string            // +checklocks:mu
+	ended  time.Time         // +checklocks:mu
+	// It ended because the kernel stops: suspended on disk.
+	stopping bool // +checklocks:mu
+	// What it waits for, if it has ended to wait: suspended on disk.
+	parked string // +checklocks:mu
+	// When it can go on by itself.
+	wake time.Time // +checklocks:mu
+	// The budget that it waits for.
+	broke *step.PurseWait // +checklocks:mu
+	// Cuts off the model call under way; nil = there is none.
+	cutOff   func()        // +checklocks:mu
+	sigs     sigset.Set    // +checklocks:mu
+	progress loop.Progress // +checklocks:mu
+	waits    waiting       // +checklocks:mu
+	// The calls of tools in hand, oldest first.
+	hands []*Hand // +checklocks:mu
+	// Since when it makes no progress, if it is suspect.
+	quiet time.Time // +checklocks:mu
+	plan  string    // +checklocks:mu
+	// Children that the model started.
+	spawned int // +checklocks:mu
+	// Children that failed, for people.
+	failedChildren []string // +checklocks:mu
+	// Work trees of its children, which it may read.
+	trees []string // +checklocks:mu
 
 	threads    map[types.TID]*Thread     // +checklocks:mu
 	coroutines map[types.CoID]*Coroutine // +checklocks:mu
 	lastTID    types.TID                 // +checklocks:mu
 	lastCoID   types.CoID                // +checklocks:mu
-	cleared    bool                      // +checklocks:mu; no more threads and coroutines
-	silent     bool                      // +checklocks:mu; the loop has ended: no more outlets
+	// No more threads and coroutines.
+	cleared bool // +checklocks:mu
+	// The loop has ended: no more outlets.
+	silent bool // +checklocks:mu
 
-	clock *time.Timer // +checklocks:mu; calls checkClock; nil without a time limit, and after the end
+	// Calls checkClock; nil without a time limit, and after the end.
+	clock *time.Timer // +checklocks:mu
 
 	outlets atomic.Pointer[[]*outlet] // stored under mu; nil = there were none
 

@@ -11,12 +11,17 @@ import (
 type inbox struct {
 	wake chan struct{} // room for one: there is word
 
-	mu     sync.Mutex
-	asked  types.Signal // +checklocks:mu; to end; 0 = not
-	joins  []*Process   // +checklocks:mu; children that have become visible
-	exits  []*Process   // +checklocks:mu; children that have ended
-	adds   []*addition  // +checklocks:mu; children to be started
-	closed bool         // +checklocks:mu; no more children
+	mu sync.Mutex
+	// The signal to end with; 0 = it was not asked to end.
+	asked types.Signal // +checklocks:mu
+	// Children that have become visible.
+	joins []*Process // +checklocks:mu
+	// Children that have ended.
+	exits []*Process // +checklocks:mu
+	// Children to be started.
+	adds []*addition // +checklocks:mu
+	// No more children.
+	closed bool // +checklocks:mu
 }
 
 // addition is a child that somebody wants to be started. done is closed when pid or err is there.

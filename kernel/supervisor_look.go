@@ -89,9 +89,11 @@ func (s *supervisor) publish() {
 
 // statuses is the snapshot of the children for those who ask. Its lock is a leaf.
 type statuses struct {
-	mu       sync.Mutex
-	now      []ChildStatus // +checklocks:mu; replaced, never changed
-	restarts []time.Time   // +checklocks:mu; likewise
+	mu sync.Mutex
+	// Replaced, never changed.
+	now []ChildStatus // +checklocks:mu
+	// Replaced, never changed.
+	restarts []time.Time // +checklocks:mu
 }
 
 func (s *statuses) set(now []ChildStatus, restarts []time.Time) {

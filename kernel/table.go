@@ -18,16 +18,22 @@ type table struct {
 	next  func() (types.PID, error)
 	limit Limits
 
-	mu        sync.Mutex
-	byUUID    map[types.UUID]*Process // +checklocks:mu
-	root      relations               // +checklocks:mu; the children of PID 0
-	families  map[types.UUID]*kin     // +checklocks:mu; by root, of which a descendant has lived
-	groups    map[types.PGID]*group   // +checklocks:mu
-	lastGroup types.PGID              // +checklocks:mu; the last number that NewGroup gave away
-	order     []tomb                  // +checklocks:mu; tombstones, oldest first
-	weight    int                     // +checklocks:mu; bytes of the texts in tombs
-	closed    bool                    // +checklocks:mu
-	births    uint64                  // +checklocks:mu; how many were ever inserted
+	mu     sync.Mutex
+	byUUID map[types.UUID]*Process // +checklocks:mu
+	// The children of PID 0.
+	root relations // +checklocks:mu
+	// By root, of which a descendant has lived.
+	families map[types.UUID]*kin   // +checklocks:mu
+	groups   map[types.PGID]*group // +checklocks:mu
+	// The last number that NewGroup gave away.
+	lastGroup types.PGID // +checklocks:mu
+	// Tombstones, oldest first.
+	order []tomb // +checklocks:mu
+	// Bytes of the texts in tombs.
+	weight int  // +checklocks:mu
+	closed bool // +checklocks:mu
+	// How many were ever inserted.
+	births uint64 // +checklocks:mu
 }
 
 // relations are the links of a process to its relatives. Guarded by table.mu.

@@ -29,8 +29,9 @@ import (
 
 // platform is the other side: it counts the refreshes of leases.
 type platform struct {
-	mu   sync.Mutex
-	hits []string // "path worker"; +checklocks:mu
+	mu sync.Mutex
+	// Each is "path worker".
+	hits []string // +checklocks:mu
 }
 
 func (p *platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -17,8 +17,9 @@ const pageSize = 256
 type Numbered[K ~uint64, V any] struct {
 	pages atomic.Pointer[map[uint64]*page[V]] // replaced, never changed; nil = none
 
-	mu     sync.Mutex // held by who stores and deletes
-	newest uint64     // page with the highest numbers so far, which stays when it is empty; +checklocks:mu
+	mu sync.Mutex // held by who stores and deletes
+	// Page with the highest numbers so far, which stays when it is empty.
+	newest uint64 // +checklocks:mu
 	n      atomic.Int64
 }
 

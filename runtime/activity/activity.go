@@ -73,8 +73,9 @@ type Poster struct {
 	batch  atomic.Int64 // how many the platform takes at once; it says so
 	told   bool         // that the session runs; exclusive to the feed
 
-	mu     sync.Mutex           // held while an event is mapped and appended, so that their order is that of Send
-	starts map[string]time.Time // when tools began; +checklocks:mu
+	mu sync.Mutex // held while an event is mapped and appended, so that their order is that of Send
+	// When tools began.
+	starts map[string]time.Time // +checklocks:mu
 }
 
 // New checks a configuration: INVALID names what is missing or wrong.

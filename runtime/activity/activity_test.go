@@ -37,13 +37,18 @@ type platform struct {
 	status func(n int) int // of the n-th activity post; nil = 200
 	answer string
 
-	mu    sync.Mutex
-	acts  []activity.Activity // taken; +checklocks:mu
-	posts int                 // tried; +checklocks:mu
-	sizes []int               // of those that were taken; +checklocks:mu
-	paths []string            // of everything else; +checklocks:mu
-	auth  []string            // +checklocks:mu
-	last  map[string]any      // body; +checklocks:mu
+	mu sync.Mutex
+	// Activities that were taken.
+	acts []activity.Activity // +checklocks:mu
+	// Posts that were tried.
+	posts int // +checklocks:mu
+	// The sizes of the posts that were taken.
+	sizes []int // +checklocks:mu
+	// The paths of all other requests.
+	paths []string // +checklocks:mu
+	auth  []string // +checklocks:mu
+	// The last body.
+	last map[string]any // +checklocks:mu
 }
 
 func (p *platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -58,11 +58,14 @@ type Server struct {
 	lock io.Closer
 	mux  *http.ServeMux
 
-	mu       sync.Mutex
-	tokens   [][sha256.Size]byte // hashes of those that are accepted; +checklocks:mu
-	sessions map[string]*session // by ID; +checklocks:mu
-	used     uint64              // counts uses of sessions; +checklocks:mu
-	closed   bool                // +checklocks:mu
+	mu sync.Mutex
+	// Hashes of the tokens that are accepted.
+	tokens [][sha256.Size]byte // +checklocks:mu
+	// By ID.
+	sessions map[string]*session // +checklocks:mu
+	// Counts uses of sessions.
+	used   uint64 // +checklocks:mu
+	closed bool   // +checklocks:mu
 }
 
 // fileVersion is the newest form of the small files. Part of the on-disk format.

@@ -56,13 +56,16 @@ type session struct {
 	used   uint64 // guarded by Server.mu
 	open   atomic.Bool
 
-	mu      sync.Mutex
-	journal *journal.Journal // nil = not loaded; +checklocks:mu
+	mu sync.Mutex
+	// Not loaded while nil.
+	journal *journal.Journal // +checklocks:mu
 	lease   lease            // +checklocks:mu
-	beat    time.Time        // the last step-heartbeat; not kept on disk; +checklocks:mu
+	// The last step-heartbeat; not kept on disk.
+	beat time.Time // +checklocks:mu
 
-	folded                   // +checklocks:mu
-	seen   map[[16]byte]bool // event IDs, hashed; +checklocks:mu
+	folded // +checklocks:mu
+	// Event IDs, hashed.
+	seen map[[16]byte]bool // +checklocks:mu
 }
 
 // folded is what the journal says besides the lease and the IDs.

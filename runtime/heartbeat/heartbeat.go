@@ -86,20 +86,26 @@ type Pulser struct {
 	end    context.CancelFunc
 	done   sync.WaitGroup // the goroutine
 
-	mu       sync.Mutex
-	started  bool          // +checklocks:mu
-	stopped  bool          // +checklocks:mu
-	over     bool          // lost is closed; +checklocks:mu
-	stop     bool          // the platform wants the session to stop; +checklocks:mu
-	refused  bool          // the last answer was that another owner has it; +checklocks:mu
-	degraded bool          // +checklocks:mu
-	strikes  int           // +checklocks:mu
-	tick     int64         // of the last success, in ms; 0 = none; +checklocks:mu
-	held     bool          // a refresh has succeeded, at the moment since; +checklocks:mu
-	since    moment        // when that was asked for; +checklocks:mu
-	ttl      time.Duration // +checklocks:mu
-	token    uint64        // +checklocks:mu
-	post     postbag       // +checklocks:mu
+	mu      sync.Mutex
+	started bool // +checklocks:mu
+	stopped bool // +checklocks:mu
+	// The channel lost is closed.
+	over bool // +checklocks:mu
+	// The platform wants the session to stop.
+	stop bool // +checklocks:mu
+	// The last answer was that another owner has it.
+	refused  bool // +checklocks:mu
+	degraded bool // +checklocks:mu
+	strikes  int  // +checklocks:mu
+	// The tick of the last success, in ms; 0 = none.
+	tick int64 // +checklocks:mu
+	// A refresh has succeeded, at the moment since.
+	held bool // +checklocks:mu
+	// When that refresh was asked for.
+	since moment        // +checklocks:mu
+	ttl   time.Duration // +checklocks:mu
+	token uint64        // +checklocks:mu
+	post  postbag       // +checklocks:mu
 }
 
 // New checks a configuration: INVALID names what is missing or wrong.

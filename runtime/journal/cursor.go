@@ -15,8 +15,9 @@ type Cursor struct {
 	name    string
 	kinds   []string
 	reading sync.Mutex // Next
-	at      place      // where reading goes on; +checklocks:reading
-	saving  sync.Mutex // Ack
+	// Where reading goes on.
+	at     place      // +checklocks:reading
+	saving sync.Mutex // Ack
 
 	// All guarded by j.mu.
 	ready   bool     // unacked is whole; until then nothing after opened goes

@@ -56,18 +56,20 @@ type place struct {
 
 // files keeps events in files of a directory. One goroutine writes; release is called beside it.
 type files struct {
-	fs              durable.FS
-	dir             string
-	session, source string
-	max             int64 // bytes of a segment
-	lock            io.Closer
-	log             *durable.Log      // the last segment; exclusive to the goroutine that writes
-	next            uint64            // as found by openFiles; then exclusive to the goroutine that writes
-	cursors         map[string]uint64 // as found by openFiles; not used after it
-	cleaning        sync.Mutex        // release, forget
+	fs       durable.FS
+	dir      string
+	session  string
+	source   string
+	max      int64 // bytes of a segment
+	lock     io.Closer
+	log      *durable.Log      // the last segment; exclusive to the goroutine that writes
+	next     uint64            // as found by openFiles; then exclusive to the goroutine that writes
+	cursors  map[string]uint64 // as found by openFiles; not used after it
+	cleaning sync.Mutex        // release, forget
 
-	mu       sync.Mutex // a leaf
-	segments []segment  // by number, at least one; +checklocks:mu
+	mu sync.Mutex // a leaf
+	// By number, at least one.
+	segments []segment // +checklocks:mu
 }
 
 func newSource() string {

@@ -52,24 +52,35 @@ var ErrClosed = errors.New("the journal is closed")
 
 // Journal is the events of one session. Safe for concurrent use. Close it.
 type Journal struct {
-	session, source string
-	now             func() time.Time
-	store           store
+	session string
+	source  string
+	now     func() time.Time
+	store   store
 
 	saving sync.Mutex // save
 
-	mu        sync.Mutex
-	queue     []Event            // numbered and not yet written; +checklocks:mu
-	batch     []Event            // being written; +checklocks:mu
-	queued    int64              // bytes in queue; +checklocks:mu
-	last      uint64             // the number of the newest event; +checklocks:mu
-	committed uint64             // everything up to here is there after a crash; +checklocks:mu
-	changed   chan struct{}      // closed when committed, a cursor or err changes, and replaced; +checklocks:mu
-	writing   bool               // a goroutine writes; +checklocks:mu
-	err       error              // the first error of the disk: nothing is appended after it; +checklocks:mu
-	closed    bool               // +checklocks:mu
-	cursors   map[string]*Cursor // that are open; +checklocks:mu
-	saved     map[string]uint64  // what each cursor has acknowledged on disk, open or not; +checklocks:mu
+	mu sync.Mutex
+	// Events that are numbered and not yet written.
+	queue []Event // +checklocks:mu
+	// Events that are being written.
+	batch []Event // +checklocks:mu
+	// Bytes in queue.
+	queued int64 // +checklocks:mu
+	// The number of the newest event.
+	last uint64 // +checklocks:mu
+	// Everything up to here is there after a crash.
+	committed uint64 // +checklocks:mu
+	// Closed when committed, a cursor or err changes, and replaced.
+	changed chan struct{} // +checklocks:mu
+	// A goroutine writes.
+	writing bool // +checklocks:mu
+	// The first error of the disk: nothing is appended after it.
+	err    error // +checklocks:mu
+	closed bool  // +checklocks:mu
+	// The open cursors.
+	cursors map[string]*Cursor // +checklocks:mu
+	// What each cursor has acknowledged on disk, open or not.
+	saved map[string]uint64 // +checklocks:mu
 
 	writer sync.WaitGroup // the goroutine that writes; it ends when nothing waits
 }

@@ -7,14 +7,17 @@ import (
 
 // memory keeps events of a journal without a directory, the newest that there is room for.
 type memory struct {
-	session, source string
-	maxEvents       int
-	maxBytes        int64
+	session   string
+	source    string
+	maxEvents int
+	maxBytes  int64
 
 	mu     sync.Mutex // a leaf
 	events []Event    // +checklocks:mu
-	bytes  int64      // of data; +checklocks:mu
-	begin  uint64     // the number of the oldest; +checklocks:mu
+	// Bytes of data.
+	bytes int64 // +checklocks:mu
+	// The number of the oldest event.
+	begin uint64 // +checklocks:mu
 }
 
 func (m *memory) write(events []Event) error {

@@ -30,8 +30,9 @@ const lockWait = 10 * time.Second
 // Store reads and writes the states of work trees. The zero value is ready to use. Safe for concurrent use, also by
 // several processes: writers of one work tree take turns, however its path is spelled.
 type Store struct {
-	mu    sync.Mutex       // leaf
-	turns map[string]*turn // by canonical path; +checklocks:mu
+	mu sync.Mutex // leaf
+	// By canonical path.
+	turns map[string]*turn // +checklocks:mu
 
 	fsys func(worktree string) (durable.FS, error) // for tests; nil = the machine's
 }

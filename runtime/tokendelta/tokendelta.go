@@ -69,13 +69,17 @@ type Poster struct {
 	poster *deliver.Poster
 	cfg    Config
 
-	mu      sync.Mutex  // held while a batch is appended, so that their order is that of Send
-	started bool        // +checklocks:mu
-	stopped bool        // +checklocks:mu
-	turn    string      // of the frames that come; +checklocks:mu
-	frames  []Frame     // of that turn, not in the journal yet; +checklocks:mu
-	rest    string      // the beginning of a character whose end the next frame has; +checklocks:mu
-	timer   *time.Timer // flushes frames; nil if there are none; +checklocks:mu
+	mu      sync.Mutex // held while a batch is appended, so that their order is that of Send
+	started bool       // +checklocks:mu
+	stopped bool       // +checklocks:mu
+	// The turn of the frames that come.
+	turn string // +checklocks:mu
+	// The frames of that turn that are not in the journal yet.
+	frames []Frame // +checklocks:mu
+	// The beginning of a character whose end the next frame has.
+	rest string // +checklocks:mu
+	// Flushes frames; nil if there are none.
+	timer *time.Timer // +checklocks:mu
 }
 
 // batch is what is kept and posted: what a person sees at once. Part of the wire and on-disk formats.

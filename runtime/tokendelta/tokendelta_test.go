@@ -43,11 +43,13 @@ func (p post) String() string {
 }
 
 type platform struct {
-	mu     sync.Mutex
-	status int    // 0 = 200; +checklocks:mu
-	posts  []post // taken; +checklocks:mu
-	auth   string // +checklocks:mu
-	path   string // +checklocks:mu
+	mu sync.Mutex
+	// 0 = 200.
+	status int // +checklocks:mu
+	// Posts that were taken.
+	posts []post // +checklocks:mu
+	auth  string // +checklocks:mu
+	path  string // +checklocks:mu
 }
 
 func (p *platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {

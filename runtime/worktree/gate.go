@@ -23,8 +23,9 @@ type gate struct {
 // registry knows the gates and the fetches of all repositories of this process: several managers can
 // work in one repository.
 type registry struct {
-	mu      sync.Mutex
-	gates   map[string]*gate      // +checklocks:mu; by common git directory
+	mu sync.Mutex
+	// By common git directory.
+	gates   map[string]*gate      // +checklocks:mu
 	flights map[flightKey]*flight // +checklocks:mu
 }
 

@@ -10,11 +10,14 @@ import (
 
 // Gate is open as a zero value. Its lock is a leaf: nothing is called while it is held.
 type Gate struct {
-	mu    sync.Mutex
-	shut  bool          // +checklocks:mu
-	opens chan struct{} // +checklocks:mu; closed when it opens; nil while nobody waits
-	since time.Time     // +checklocks:mu; when it was shut
-	total time.Duration // +checklocks:mu; time spent shut, finished pauses only
+	mu   sync.Mutex
+	shut bool // +checklocks:mu
+	// Closed when it opens; nil while nobody waits.
+	opens chan struct{} // +checklocks:mu
+	// When it was shut.
+	since time.Time // +checklocks:mu
+	// Time spent shut, finished pauses only.
+	total time.Duration // +checklocks:mu
 }
 
 // Shut shuts the gate and reports whether it was open.

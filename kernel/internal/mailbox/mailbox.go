@@ -20,15 +20,21 @@ var (
 type Box[T any] struct {
 	Max int // messages; 0 = DefaultMax. Set before use.
 
-	mu     sync.Mutex
-	in     []T   // +checklocks:mu; what senders fill
-	out    []T   // +checklocks:mu; what the receiver empties, before in
-	taken  int   // +checklocks:mu; how many of out are gone
-	grown  queue // +checklocks:mu; for a message or the end
-	shrunk queue // +checklocks:mu; for room or the end
+	mu sync.Mutex
+	// What senders fill.
+	in []T // +checklocks:mu
+	// What the receiver empties, before in.
+	out []T // +checklocks:mu
+	// How many of out are gone.
+	taken int // +checklocks:mu
+	// Waits for a message or the end.
+	grown queue // +checklocks:mu
+	// Waits for room or the end.
+	shrunk queue // +checklocks:mu
 	closed bool  // +checklocks:mu
 
-	change chan struct{} // +checklocks:mu; closed when something comes or goes, or the box is closed; nil when nobody looks
+	// Closed when something comes or goes, or the box is closed; nil when nobody looks.
+	change chan struct{} // +checklocks:mu
 }
 
 // DefaultMax is the bound of a Box in messages.

@@ -17,14 +17,21 @@ var ErrBroken = errors.New("broken pipe: the reading end is closed")
 
 // Pipe is open and empty as a zero value; its buffer is made at the first write. Its lock is a leaf.
 type Pipe struct {
-	mu     sync.Mutex
-	buf    []byte        // +checklocks:mu; the ring
-	from   int           // +checklocks:mu; where the next byte is read
-	n      int           // +checklocks:mu; bytes in the ring
-	eof    bool          // +checklocks:mu; nothing more will be written
-	broken bool          // +checklocks:mu; nothing more will be read
-	filled chan struct{} // +checklocks:mu; closed when there is something to read; nil when nobody waits
-	freed  chan struct{} // +checklocks:mu; closed when there is room; nil when nobody waits
+	mu sync.Mutex
+	// The ring.
+	buf []byte // +checklocks:mu
+	// Where the next byte is read.
+	from int // +checklocks:mu
+	// Bytes in the ring.
+	n int // +checklocks:mu
+	// Nothing more will be written.
+	eof bool // +checklocks:mu
+	// Nothing more will be read.
+	broken bool // +checklocks:mu
+	// Closed when there is something to read; nil when nobody waits.
+	filled chan struct{} // +checklocks:mu
+	// Closed when there is room; nil when nobody waits.
+	freed chan struct{} // +checklocks:mu
 }
 
 // Write writes all of p, waiting for room as often as it takes. It returns how much the ring took, and

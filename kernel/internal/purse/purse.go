@@ -28,9 +28,10 @@ func (a Amount) minus(b Amount) Amount { return Amount{a.Tokens - b.Tokens, a.US
 
 // Tree holds the purses of a kernel. The zero value is ready to be used.
 type Tree struct {
-	mu      sync.Mutex
-	purses  map[types.UUID]*Purse // +checklocks:mu
-	waiting []*waiter             // +checklocks:mu; in the order in which they came
+	mu     sync.Mutex
+	purses map[types.UUID]*Purse // +checklocks:mu
+	// In the order in which they came.
+	waiting []*waiter // +checklocks:mu
 }
 
 // Purse is what one process and all that descend from it may use, and have used. Its fields are guarded by

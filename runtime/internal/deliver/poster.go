@@ -31,9 +31,10 @@ type Poster struct {
 	journal *journal.Journal
 	own     bool // the journal is ours to close
 	drain   time.Duration
-	failed  atomic.Int64       // events that the journal did not take
-	end     context.CancelFunc // ends the feed; nil until Start; +checklocks:mu
-	done    sync.WaitGroup     // the feed
+	failed  atomic.Int64 // events that the journal did not take
+	// Ends the feed; nil until Start.
+	end  context.CancelFunc // +checklocks:mu
+	done sync.WaitGroup     // the feed
 
 	mu      sync.RWMutex // held for reading while something is appended, so that Stop comes after it
 	started bool         // +checklocks:mu
