@@ -41,12 +41,12 @@ type fake struct {
 	intents  []string
 	results  []string
 	steps    []*step.StepRecord
-	events   []event.Event
 	record   error
 	undo     func(c *recovery.Call) error
 	deliver  func() error
 	leave    func(final bool) (bool, string)
 	mu       sync.Mutex
+	events   []event.Event // +checklocks:mu
 	progress Progress
 	purse
 }

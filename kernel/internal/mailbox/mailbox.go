@@ -54,6 +54,7 @@ func (b *Box[T]) Put(v T) error {
 	return b.putLocked(v)
 }
 
+// +checklocks:b.mu
 func (b *Box[T]) putLocked(v T) error {
 	switch {
 	case b.closed:
@@ -116,6 +117,7 @@ func (b *Box[T]) Len() int {
 	return b.lenLocked()
 }
 
+// +checklocks:b.mu
 func (b *Box[T]) lenLocked() int { return len(b.in) + len(b.out) - b.taken }
 
 // Close refuses further messages and wakes everybody. A second call does nothing.

@@ -35,6 +35,8 @@ func (q *queue) wake() bool {
 
 // wait waits to be woken, without the lock, until ctx ends, and then returns its cause. mu is held before
 // and after.
+//
+// +checklocks:mu
 func (q *queue) wait(ctx context.Context, mu *sync.Mutex) error {
 	w := q.spare
 	if q.spare = nil; w == nil {

@@ -65,6 +65,8 @@ func (p *Pipe) Write(ctx context.Context, data []byte) (int, error) {
 }
 
 // putLocked copies what fits and wakes the reader.
+//
+// +checklocks:p.mu
 func (p *Pipe) putLocked(data []byte) int {
 	if p.buf == nil && len(data) > 0 {
 		p.buf = make([]byte, Size)
@@ -115,6 +117,8 @@ func (p *Pipe) Read(ctx context.Context, buf []byte) (int, error) {
 
 // takeLocked copies out what there is. The writer is woken when half of the ring is free, so that two
 // sides that take turns do not meet at every byte.
+//
+// +checklocks:p.mu
 func (p *Pipe) takeLocked(buf []byte) (int, error) {
 	if p.broken {
 		return 0, io.ErrClosedPipe

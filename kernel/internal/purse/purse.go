@@ -158,18 +158,19 @@ type Short struct {
 
 // Spent returns the first limit from p upwards of which nothing is left; nil if there is none.
 func (p *Purse) Spent() *Short {
-	p.tree.mu.Lock()
-	defer p.tree.mu.Unlock()
+	t := p.tree
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	for q := p; q != nil; q = q.parent {
-		if s := q.spentLocked(); s != nil {
+		if s := t.spentLocked(q); s != nil {
 			return s
 		}
 	}
 	return nil
 }
 
-// +checklocks:p.tree.mu
-func (p *Purse) spentLocked() *Short {
+// +checklocks:t.mu
+func (t *Tree) spentLocked(p *Purse) *Short {
 	switch {
 	case p.limit.Tokens > 0 && p.used.Tokens >= p.limit.Tokens:
 		return &Short{ID: p.id, Limit: p.limit, Used: p.used}
@@ -196,14 +197,14 @@ func (p *Purse) Left() price.USD {
 func (p *Purse) Spend(used Amount) {
 	p.tree.mu.Lock()
 	defer p.tree.mu.Unlock()
-	p.countLocked(Amount{}, used)
+	p.tree.countLocked(p, Amount{}, used)
 	p.tree.pumpLocked() // who waits may wait in vain now
 }
 
 // countLocked puts what was used in the place of what was reserved.
 //
-// +checklocks:p.tree.mu
-func (p *Purse) countLocked(reserved, used Amount) {
+// +checklocks:t.mu
+func (t *Tree) countLocked(p *Purse, reserved, used Amount) {
 	for q := p; q != nil; q = q.parent {
 		q.reserved, q.used = q.reserved.minus(reserved), q.used.plus(used)
 	}

@@ -74,7 +74,7 @@ func (p *Purse) Reserve(ctx context.Context, w Want) (*Claim, *Short, error) {
 		t.waiting = slices.Delete(t.waiting, i, i+1)
 		t.pumpLocked() // it held up those behind it
 	} else if me.claim != nil {
-		me.claim.settleLocked(Amount{})
+		t.settleLocked(me.claim, Amount{})
 	}
 	return nil, nil, context.Cause(ctx)
 }
@@ -84,20 +84,21 @@ func (c *Claim) Amount() Amount { return c.amount }
 
 // Settle ends a reservation with what was really used.
 func (c *Claim) Settle(used Amount) {
-	c.purse.tree.mu.Lock()
-	defer c.purse.tree.mu.Unlock()
-	c.settleLocked(used)
+	t := c.purse.tree
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.settleLocked(c, used)
 }
 
-// +checklocks:c.purse.tree.mu
-func (c *Claim) settleLocked(used Amount) {
-	c.purse.countLocked(c.amount, used)
+// +checklocks:t.mu
+func (t *Tree) settleLocked(c *Claim, used Amount) {
+	t.countLocked(c.purse, c.amount, used)
 	if c.alone {
 		for q := c.purse; q != nil; q = q.parent {
 			q.alone--
 		}
 	}
-	c.purse.tree.pumpLocked()
+	t.pumpLocked()
 }
 
 // pumpLocked answers all who can be answered. Who waits goes before all who came later and draw on one of the
@@ -113,7 +114,7 @@ func (t *Tree) pumpLocked() {
 			behind = behind || held[q]
 		}
 		if !behind {
-			w.claim, w.short = w.purse.decideLocked(&w.want)
+			w.claim, w.short = t.decideLocked(w.purse, &w.want)
 		}
 		if w.claim != nil || w.short != nil {
 			close(w.ready)
@@ -135,35 +136,35 @@ func (t *Tree) pumpLocked() {
 
 // decideLocked makes a claim, or says why there can be none. Neither means that others have to settle first.
 //
-// +checklocks:p.tree.mu
-func (p *Purse) decideLocked(w *Want) (*Claim, *Short) {
+// +checklocks:t.mu
+func (t *Tree) decideLocked(p *Purse, w *Want) (*Claim, *Short) {
 	answer, whole := w.Answer, true
 	var tight *Purse
 	for q := p; q != nil; q = q.parent {
-		if s := q.spentLocked(); s != nil {
+		if s := t.spentLocked(q); s != nil {
 			return nil, s
 		}
 		if w.Alone {
 			continue
 		}
-		if n := q.roomLocked(w); n < answer {
+		if n := t.roomLocked(q, w); n < answer {
 			answer, tight, whole = n, q, false
 		}
 	}
 	if least := min(w.Least, w.Answer); answer < least {
-		if !p.soleLocked() {
-			return nil, tight.shortLocked(w, least)
+		if !t.soleLocked(p) {
+			return nil, t.shortLocked(tight, w, least)
 		}
 		answer = least // it is the only one, and has something left
 	}
 	claim := &Claim{purse: p, amount: w.of(answer), alone: w.Alone}
 	if w.Alone {
 		claim.amount = w.Fixed
-	} else if !whole || w.Answer > 0 && p.limitedLocked() {
+	} else if !whole || w.Answer > 0 && t.limitedLocked(p) {
 		claim.Answer = answer
 	}
 	for q := p; q != nil; q = q.parent {
-		if !q.freeLocked(claim, p.soleLocked()) {
+		if !t.freeLocked(q, claim, t.soleLocked(p)) {
 			return nil, nil
 		}
 	}
@@ -179,8 +180,8 @@ func (p *Purse) decideLocked(w *Want) (*Claim, *Short) {
 // roomLocked returns how many tokens an answer may have by the limits of one purse, if nobody else had
 // anything reserved. It may be negative.
 //
-// +checklocks:p.tree.mu
-func (p *Purse) roomLocked(w *Want) int {
+// +checklocks:t.mu
+func (t *Tree) roomLocked(p *Purse, w *Want) int {
 	n, left := w.Answer, p.limit.minus(p.used).minus(w.Fixed)
 	if p.limit.Tokens > 0 {
 		n = min(n, left.Tokens)
@@ -198,8 +199,8 @@ func (p *Purse) roomLocked(w *Want) int {
 
 // freeLocked reports whether a claim fits beside what others have reserved.
 //
-// +checklocks:p.tree.mu
-func (p *Purse) freeLocked(c *Claim, sole bool) bool {
+// +checklocks:t.mu
+func (t *Tree) freeLocked(p *Purse, c *Claim, sole bool) bool {
 	switch {
 	case p.limit == Amount{} || sole && p.reserved == Amount{}:
 		return true
@@ -215,16 +216,16 @@ func (p *Purse) freeLocked(c *Claim, sole bool) bool {
 // soleLocked reports whether the only limit is one of tokens that one process has for itself: then it may ask
 // as long as anything is left, as nobody else's share is at stake.
 //
-// +checklocks:p.tree.mu
-func (p *Purse) soleLocked() bool {
+// +checklocks:t.mu
+func (t *Tree) soleLocked(p *Purse) bool {
 	if p.shared || p.limit.Tokens == 0 || p.limit.USD > 0 {
 		return false
 	}
-	return p.parent == nil || !p.parent.limitedLocked()
+	return p.parent == nil || !t.limitedLocked(p.parent)
 }
 
-// +checklocks:p.tree.mu
-func (p *Purse) limitedLocked() bool {
+// +checklocks:t.mu
+func (t *Tree) limitedLocked(p *Purse) bool {
 	for q := p; q != nil; q = q.parent {
 		if q.limit != (Amount{}) {
 			return true
@@ -233,8 +234,8 @@ func (p *Purse) limitedLocked() bool {
 	return false
 }
 
-// +checklocks:p.tree.mu
-func (p *Purse) shortLocked(w *Want, least int) *Short {
+// +checklocks:t.mu
+func (t *Tree) shortLocked(p *Purse, w *Want, least int) *Short {
 	need := w.of(least)
 	s := &Short{ID: p.id, Limit: p.limit, Used: p.used, Need: need}
 	s.USD = p.limit.Tokens == 0 || p.limit.USD > 0 && p.limit.Tokens-p.used.Tokens >= need.Tokens
