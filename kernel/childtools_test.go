@@ -23,9 +23,11 @@ import (
 // that begins with "hang" waits until it is killed.
 type family struct {
 	*sys
-	mu    sync.Mutex
 	plays map[string][]reply
-	got   map[string][]string // what came between the turns
+
+	mu sync.Mutex
+	// What came between the turns.
+	got map[string][]string // +checklocks:mu
 }
 
 func newFamily(t *testing.T, plays map[string][]reply, change ...func(*Config)) *family {
@@ -45,12 +47,13 @@ func newFamily(t *testing.T, plays map[string][]reply, change ...func(*Config)) 
 			since = strings.TrimSuffix(m.Content+"\n"+since, "\n")
 		}
 		f.got[p.Intent] = append(f.got[p.Intent], since)
-		r := f.plays[p.Intent][min(turn, len(f.plays[p.Intent]))-1]
 		f.mu.Unlock()
+		r := f.plays[p.Intent][min(turn, len(f.plays[p.Intent]))-1]
 		if r.Content == "hang" {
 			<-ctx.Done()
 			return reply{}, ctx.Err()
 		}
+		r.Calls = slices.Clone(r.Calls) // agents with the same intent share the play
 		for i, call := range r.Calls {
 			r.Calls[i] = strings.ReplaceAll(call, "$SELF", c.PID.String())
 		}
@@ -66,6 +69,13 @@ func (f *family) told(intent string, turn int) string {
 		return ""
 	}
 	return f.got[intent][turn-1]
+}
+
+// heard returns all that came between the turns of an intent.
+func (f *family) heard(intent string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(f.got[intent], "\n")
 }
 
 // born returns the PID of the first process with an intent, when it works.
@@ -159,7 +169,7 @@ func TestParentIsToldOfEveryEndOfAChildWithItsCause(t *testing.T) { // A-26
 			_ = f.Kill(f.born("victim"), types.SIGKILL)
 		}()
 		i := f.run()
-		all := strings.Join(f.got["top"], "\n")
+		all := f.heard("top")
 		for _, want := range []string{"has completed.", "good result", "has failed: it ended with exit code 1 (max steps exceeded)", "killed"} {
 			if !strings.Contains(all, want) {
 				t.Errorf("no %q in\n%s", want, all)
@@ -255,7 +265,7 @@ func TestRelativesSendEachOtherMessagesAndStrangersDoNot(t *testing.T) {
 		if i := f.run(); i.Exit.Code != types.ExitOK {
 			t.Fatalf("%+v", i)
 		}
-		if all := strings.Join(f.got["top"], "\n"); !strings.Contains(all, `"from":3,"name":"2.1","text":"heard"`) && !strings.Contains(all, "| heard\n") {
+		if all := f.heard("top"); !strings.Contains(all, `"from":3,"name":"2.1","text":"heard"`) && !strings.Contains(all, "| heard\n") {
 			t.Error(all)
 		}
 		for turn, want := range map[int]string{4: "does not belong to the agents", 5: "is yourself", 6: "reads your result", 8: "no such process of your family", 9: "is not below you", 10: "is not below you", 11: `"pid":3,"ppid":2,`} {
@@ -263,7 +273,7 @@ func TestRelativesSendEachOtherMessagesAndStrangersDoNot(t *testing.T) {
 				t.Errorf("%d: %s", turn, got)
 			}
 		}
-		if all := strings.Join(f.got["ear"], "\n"); !strings.Contains(all, `{"messages":[{"seq":1,"from":2,"text":"hello"}]}`) && !strings.Contains(all, "| hello\n") || !strings.Contains(all, "no message has come") {
+		if all := f.heard("ear"); !strings.Contains(all, `{"messages":[{"seq":1,"from":2,"text":"hello"}]}`) && !strings.Contains(all, "| hello\n") || !strings.Contains(all, "no message has come") {
 			t.Error(all)
 		}
 		_ = f.Kill(stranger, types.SIGKILL)
@@ -350,8 +360,8 @@ func TestALookForMessagesDoesNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFamily(t, map[string][]reply{"top": {calls(`recv {"timeout_s":0}`), completes("fine")}})
 		began := time.Now()
-		if i := f.run(); i.Result != "fine" || !strings.Contains(strings.Join(f.got["top"], "\n"), "no message has come") || time.Since(began) > 0 {
-			t.Errorf("%q after %s: %v", i.Result, time.Since(began), f.got["top"])
+		if i := f.run(); i.Result != "fine" || !strings.Contains(f.heard("top"), "no message has come") || time.Since(began) > 0 {
+			t.Errorf("%q after %s: %v", i.Result, time.Since(began), f.heard("top"))
 		}
 	})
 }

@@ -43,7 +43,7 @@ func (p *Process) SpawnCoroutine(intent string, fn func(*Coroutine)) (types.CoID
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state != types.StateRunning || p.cleared {
-		return 0, &types.SyscallError{Syscall: "SpawnCoroutine", PID: p.PID, Code: types.ErrCancelled, Err: errEnded}
+		return 0, hasEnded("SpawnCoroutine", p)
 	}
 	p.lastCoID++
 	c := &Coroutine{CoID: p.lastCoID, ParentPID: p.PID, Intent: intent, turn: make(chan struct{}, 1)}

@@ -101,6 +101,7 @@ func (t *table) leave(p *Process, id types.PGID) bool {
 	return t.leaveLocked(p, id)
 }
 
+// +checklocks:t.mu
 func (t *table) leaveLocked(p *Process, id types.PGID) bool {
 	i := slices.Index(p.rel.groups, id)
 	if i < 0 {

@@ -165,7 +165,8 @@ func (u *pulse) look() {
 	now := u.clock()
 	u.mu.Lock()
 	naps := u.mon.Naps()
-	out := u.mon.Look(now, beats, func(id types.UUID) bool { return u.restarting[id] })
+	restarting := u.restarting
+	out := u.mon.Look(now, beats, func(id types.UUID) bool { return restarting[id] })
 	slept := u.mon.Naps() > naps
 	u.verdicts = make(map[types.UUID]heartbeat.Verdict, len(out))
 	for i := range out {

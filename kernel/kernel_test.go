@@ -30,7 +30,7 @@ type device struct {
 	mu     sync.Mutex
 	caller vfs.Caller
 	do     func(ctx context.Context, c vfs.Caller, data []byte) (string, error)
-	out    []byte
+	out    []byte // +checklocks:mu
 }
 
 func (d *device) BindCaller(c vfs.Caller) error { d.caller = c; return nil }
@@ -561,6 +561,7 @@ func TestStateMachine(t *testing.T) { // 003 §7.2
 	for from := types.StateCreated; from <= types.StateDead; from++ {
 		for to := types.StateCreated; to <= types.StateDead; to++ {
 			p := &Process{state: from}
+			p.mu.Lock()
 			err := p.transitionLocked(to, log, time.Now())
 			if (err == nil) != legal[[2]types.ProcessState{from, to}] {
 				t.Errorf("%v to %v: %v", from, to, err)
@@ -568,6 +569,7 @@ func TestStateMachine(t *testing.T) { // 003 §7.2
 			if err != nil && (types.CodeOf(err) != types.ErrInternal || p.state != from) {
 				t.Errorf("%v to %v: %v, now %v", from, to, err, p.state)
 			}
+			p.mu.Unlock()
 		}
 	}
 }
@@ -845,7 +847,7 @@ func TestUnwritableRecordEndsTheProcessAndSaysSo(t *testing.T) {
 // recorder notes the calls of KernelCallbacks.
 type recorder struct {
 	mu   sync.Mutex
-	said []string
+	said []string // +checklocks:mu
 }
 
 func (r *recorder) add(f string, a ...any) {
@@ -877,6 +879,8 @@ func TestCallbacksComeInOrder(t *testing.T) { // A-10
 		t.Fatal(err)
 	}
 	want := []string{"spawn 1 do it m/big", "step 1 1/50", "complete 1 fine 0 (completed)"}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if !slices.Equal(r.said, want) {
 		t.Errorf("%q", r.said)
 	}

@@ -60,13 +60,17 @@ func (k *KernelImpl) related(s, t *Process) error {
 func (t *table) related(a, b *Process) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	root := func(p *Process) *Process {
-		for p.rel.parent != nil {
-			p = p.rel.parent
-		}
-		return p
+	return a.rel.family == b.rel.family || t.rootLocked(a) == t.rootLocked(b)
+}
+
+// rootLocked returns the uppermost living process above p, or p.
+//
+// +checklocks:t.mu
+func (t *table) rootLocked(p *Process) *Process {
+	for p.rel.parent != nil {
+		p = p.rel.parent
 	}
-	return a.rel.family == b.rel.family || root(a) == root(b)
+	return p
 }
 
 // Delivered waits until a message has left the mailbox of a process, and reports whether it has before the

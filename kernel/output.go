@@ -151,18 +151,22 @@ func (o *outlet) put(n note) {
 }
 
 // end says that no more notes come.
-func (o *outlet) end() { o.set(&o.ended) }
-
-// cut says that nobody reads any more.
-func (o *outlet) cut() { o.set(&o.broken) }
-
-func (o *outlet) set(flag *bool) {
+func (o *outlet) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	*flag = true
+	o.ended = true
 	o.wakeLocked()
 }
 
+// cut says that nobody reads any more.
+func (o *outlet) cut() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.broken = true
+	o.wakeLocked()
+}
+
+// +checklocks:o.mu
 func (o *outlet) wakeLocked() {
 	if o.changed != nil {
 		close(o.changed)
@@ -173,21 +177,28 @@ func (o *outlet) wakeLocked() {
 // next waits for a note; false = there are no more.
 func (o *outlet) next(ctx context.Context) (n note, ok bool) {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.inHand = false
 	o.wakeLocked()
-	o.mu.Unlock()
-	err := o.until(ctx, func() bool {
-		if len(o.notes) > 0 {
-			n, o.notes, o.inHand, ok = o.notes[0], o.notes[1:], true, true
+	for len(o.notes) == 0 {
+		if o.ended || o.broken || o.waitLocked(ctx) != nil {
+			return note{}, false
 		}
-		return ok || o.ended || o.broken
-	})
-	return n, ok && err == nil
+	}
+	n, o.notes, o.inHand = o.notes[0], o.notes[1:], true
+	return n, true
 }
 
 // drained waits until everything has been handed over, or nobody reads.
 func (o *outlet) drained(ctx context.Context) error {
-	return o.until(ctx, func() bool { return !o.behindLocked() })
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.behindLocked() {
+		if err := o.waitLocked(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // behind reports whether something has not been handed over.
@@ -197,26 +208,24 @@ func (o *outlet) behind() bool {
 	return o.behindLocked()
 }
 
+// +checklocks:o.mu
 func (o *outlet) behindLocked() bool { return !o.broken && (len(o.notes) > 0 || o.inHand) }
 
-// until waits until done, which is called under the lock, or until ctx ends.
-func (o *outlet) until(ctx context.Context, done func() bool) error {
-	for {
-		o.mu.Lock()
-		if done() {
-			o.mu.Unlock()
-			return nil
-		}
-		if o.changed == nil {
-			o.changed = make(chan struct{})
-		}
-		changed := o.changed
-		o.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+// waitLocked waits for the next change, without the lock, and returns nil, or the cause of ctx's end.
+//
+// +checklocks:o.mu
+func (o *outlet) waitLocked(ctx context.Context) error {
+	if o.changed == nil {
+		o.changed = make(chan struct{})
+	}
+	changed := o.changed
+	o.mu.Unlock()
+	defer o.mu.Lock()
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -226,7 +235,7 @@ func (k *KernelImpl) connect(p *Process, o *outlet) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.silent {
-		return &types.SyscallError{Syscall: "PipeOutput", PID: p.PID, Code: types.ErrCancelled, Err: errEnded}
+		return hasEnded("PipeOutput", p)
 	}
 	prompt, err := k.ctxMgr.BuildPrompt(p.CtxID)
 	if err != nil {

@@ -126,10 +126,14 @@ var validTransitions = [...][]types.ProcessState{
 	types.StateDead:    nil,
 }
 
+func legal(from, to types.ProcessState) bool { return slices.Contains(validTransitions[from], to) }
+
 // transitionLocked moves the process to another state, p.mu held, and says so in the event log, as of now. An
 // illegal transition changes nothing and returns an INTERNAL error that names both states.
+//
+// +checklocks:p.mu
 func (p *Process) transitionLocked(to types.ProcessState, log *event.Log, now time.Time) error {
-	if !slices.Contains(validTransitions[p.state], to) {
+	if !legal(p.state, to) {
 		return illegal(p.PID, p.state, to)
 	}
 	from := p.state

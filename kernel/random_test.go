@@ -53,11 +53,15 @@ type mob struct {
 	*sys
 	seed uint64
 
-	mu     sync.Mutex
-	pids   []types.PID                      // every process that an actor has started
-	told   map[types.PID][]types.ExitStatus // what waiters were told
-	acked  map[types.PID][]string           // to mailboxes, in the order of each sender
-	got    map[types.PID][]string
+	mu sync.Mutex
+	// Every process that an actor has started.
+	pids []types.PID // +checklocks:mu
+	// What waiters were told.
+	told map[types.PID][]types.ExitStatus // +checklocks:mu
+	// What was sent to mailboxes, in the order of each sender.
+	acked map[types.PID][]string // +checklocks:mu
+	got   map[types.PID][]string // +checklocks:mu
+
 	boxes  []types.PID // processes that only receive
 	others sync.WaitGroup
 }
@@ -353,6 +357,8 @@ func (m *mob) judge() {
 			m.t.Errorf("process %d: %v", pid, l.kinds)
 		}
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for pid, exits := range m.told {
 		for _, e := range exits {
 			if l := lives[pid]; l == nil || l.exit == nil || e.String() != l.exit.String() {

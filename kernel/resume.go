@@ -40,7 +40,9 @@ func (f *From) take(p *Process) {
 	s, was := f.State, &f.Was
 	p.CreatedAt, p.Agent, p.Skills, p.parentUUID = was.CreatedAt, was.Agent, was.Skills, was.ParentUUID
 	p.before, p.runs = s.Active, s.Runs
+	p.mu.Lock()
 	p.plan, p.spawned, p.failedChildren = s.Plan, s.Spawned, slices.Clip(s.FailedChildren)
+	p.mu.Unlock()
 	p.basePrompt, p.inputs = was.SystemPrompt, was.Inputs
 	p.post.load(&p.box, &s.Mailbox)
 	p.kids.load(s.Children)

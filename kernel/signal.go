@@ -61,11 +61,13 @@ func (p *Process) resolveSignalDisposition(sig types.Signal, log *event.Log, now
 		return sigset.Decision{}, false
 	}
 	d := p.sigs.Deliver(sig)
-	log.Put(&event.Event{Time: now, Kind: event.Signalled, PID: p.PID, UUID: p.UUID, Name: sig.String(), Result: outcomes[d.Action]})
+	log.Put(&event.Event{Time: now, Kind: event.Signalled, PID: p.PID, UUID: p.UUID, Name: sig.String(), Result: outcome(d.Action)})
 	return d, true
 }
 
 var outcomes = [...]string{sigset.Ignore: "ignored", sigset.Pend: "pending", sigset.Handle: "handled", sigset.Default: "delivered"}
+
+func outcome(a sigset.Action) string { return outcomes[a] }
 
 // act does what was decided, as of now. No lock is held.
 func (k *KernelImpl) act(p *Process, d sigset.Decision, now time.Time) {

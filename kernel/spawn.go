@@ -195,7 +195,6 @@ func (k *KernelImpl) prepare(ctx context.Context, p, parent *Process, ag *agent.
 			p.model = m.ModelCard()
 		}
 	}
-	p.progress = loop.Progress{Provider: p.opts.Provider, Model: orDefault(p.opts.Model, p.model.Model)}
 	if err = k.priced(p); err != nil {
 		return nil, "", err
 	}
@@ -352,7 +351,8 @@ func (k *KernelImpl) begin(p *Process) error {
 // launch starts the reasoning goroutine of a process that is in the table.
 func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
 	k.events.Append(event.Event{Kind: event.Spawned, PID: p.PID, UUID: p.UUID, PPID: k.table.ppid(p), Intent: rnixctx.Elide(p.Intent, 4<<10), Agent: p.Agent,
-		Provider: p.progress.Provider, Model: p.progress.Model, Total: p.MaxSteps, Name: p.Name, Dur: time.Since(began)})
+		Provider: p.progress.Provider, Model: p.progress.Model, // +checklocksignore: it changes only in the goroutine that starts below
+		Total: p.MaxSteps, Name: p.Name, Dur: time.Since(began)})
 	if err := p.start(k.events); err != nil {
 		k.log.Error("start", "err", err) // cannot happen: the process is new
 	}

@@ -22,8 +22,8 @@ var errBoom = errors.New("boom")
 type troupe struct {
 	*sys
 	mu    sync.Mutex
-	runs  map[string]int
-	cur   *event.Cursor // of story
+	runs  map[string]int // +checklocks:mu
+	cur   *event.Cursor  // of story
 	names map[types.UUID]string
 	// play returns what a child does in its n-th run, from 1; nil = it works until it is ended.
 	play map[string]func(run int) func(ctx context.Context) (reply, error)

@@ -112,15 +112,14 @@ func (t *table) admit(parent *Process, again bool) (types.PID, int, error) {
 // roomLocked reports whether there is room for a child of parent, and how deep it would be. Limits are
 // checked here and nowhere else, whichever way a process starts: once before the work of starting, and
 // once when it is done, since others start meanwhile.
+//
+// +checklocks:t.mu
 func (t *table) roomLocked(parent *Process) (depth int, err error) {
-	refuse := func(format string, args ...any) (int, error) {
-		return 0, types.Errorf(types.ErrExhausted, "Spawn", "", format, args...)
-	}
 	switch {
 	case t.closed:
 		return 0, types.Errorf(types.ErrUnavailable, "Spawn", "", "%w; try again in a moment", errStopping)
 	case t.byPID.Len() >= t.limit.Total:
-		return refuse("%d processes are alive, the limit (limits.total)", t.limit.Total)
+		return 0, refused("%d processes are alive, the limit (limits.total)", t.limit.Total)
 	}
 	if parent != nil {
 		depth = parent.depth + 1
@@ -128,14 +127,19 @@ func (t *table) roomLocked(parent *Process) (depth int, err error) {
 		case parent.rel.dying || parent.ctx.Err() != nil:
 			return 0, types.Errorf(types.ErrCancelled, "Spawn", "", "the parent is ending")
 		case depth > t.limit.Depth:
-			return refuse("agents may start agents %d levels deep, the limit (limits.depth)", t.limit.Depth)
+			return 0, refused("agents may start agents %d levels deep, the limit (limits.depth)", t.limit.Depth)
 		case parent.rel.children >= t.limit.Children:
-			return refuse("the parent has %d living children, the limit (limits.children)", t.limit.Children)
+			return 0, refused("the parent has %d living children, the limit (limits.children)", t.limit.Children)
 		case parent.rel.family.living >= t.limit.Family:
-			return refuse("%d agents live that were started from one, the limit (limits.family)", t.limit.Family)
+			return 0, refused("%d agents live that were started from one, the limit (limits.family)", t.limit.Family)
 		}
 	}
 	return depth, nil
+}
+
+// refused is the error of a limit that is reached.
+func refused(format string, args ...any) error {
+	return types.Errorf(types.ErrExhausted, "Spawn", "", format, args...)
 }
 
 // insert makes a process visible. It fails if there is no room any more, the table was closed, the
@@ -153,20 +157,22 @@ func (t *table) insert(p *Process) error {
 	t.births++
 	t.joinFamilyLocked(p)
 	p.rel.held.Store(p.rel.parent != nil && p.rel.parent.rel.held.Load())
-	t.link(p, p.rel.parent)
+	t.linkLocked(p, p.rel.parent)
 	t.byPID.Store(p.PID, p)
 	return nil
 }
 
-func (t *table) of(parent *Process) *relations {
+// +checklocks:t.mu
+func (t *table) ofLocked(parent *Process) *relations {
 	if parent == nil {
 		return &t.root
 	}
 	return &parent.rel
 }
 
-func (t *table) link(p, parent *Process) {
-	r := t.of(parent)
+// +checklocks:t.mu
+func (t *table) linkLocked(p, parent *Process) {
+	r := t.ofLocked(parent)
 	p.rel.parent, p.rel.prev, p.rel.next = parent, nil, r.first
 	if r.first != nil {
 		r.first.rel.prev = p
@@ -175,8 +181,9 @@ func (t *table) link(p, parent *Process) {
 	r.children++
 }
 
-func (t *table) unlink(p *Process) {
-	r := t.of(p.rel.parent)
+// +checklocks:t.mu
+func (t *table) unlinkLocked(p *Process) {
+	r := t.ofLocked(p.rel.parent)
 	if p.rel.prev != nil {
 		p.rel.prev.rel.next = p.rel.next
 	} else {
@@ -193,8 +200,8 @@ func (t *table) unlink(p *Process) {
 func (t *table) remove(p *Process, r *remains) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r.ppid = ppidLocked(p)
-	t.unlink(p)
+	r.ppid = t.ppidLocked(p)
+	t.unlinkLocked(p)
 	t.leaveFamilyLocked(p)
 	delete(t.byUUID, p.UUID)
 	t.tombs.Store(p.PID, r)
@@ -225,8 +232,8 @@ func (t *table) orphan(p *Process) (children []*Process, grouped bool) {
 	children = make([]*Process, 0, p.rel.children)
 	for p.rel.first != nil {
 		c := p.rel.first
-		t.unlink(c)
-		t.link(c, nil)
+		t.unlinkLocked(c)
+		t.linkLocked(c, nil)
 		children = append(children, c)
 	}
 	return children, len(p.rel.groups) > 0
@@ -282,10 +289,11 @@ func (t *table) free(p *Process) {
 func (t *table) ppid(p *Process) types.PID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return ppidLocked(p)
+	return t.ppidLocked(p)
 }
 
-func ppidLocked(p *Process) types.PID {
+// +checklocks:t.mu
+func (t *table) ppidLocked(p *Process) types.PID {
 	if p.rel.parent == nil {
 		return 0
 	}
@@ -295,14 +303,15 @@ func ppidLocked(p *Process) types.PID {
 // info takes the snapshot of one process.
 func (t *table) info(p *Process, now time.Time) *Info {
 	t.mu.Lock()
-	ppid, children, groups := ppidLocked(p), childrenLocked(p), slices.Sorted(slices.Values(p.rel.groups))
+	ppid, children, groups := t.ppidLocked(p), t.childrenLocked(p), slices.Sorted(slices.Values(p.rel.groups))
 	t.mu.Unlock()
 	i := p.info(ppid, children, now)
 	i.Groups = groups
 	return i
 }
 
-func childrenLocked(p *Process) []types.PID {
+// +checklocks:t.mu
+func (t *table) childrenLocked(p *Process) []types.PID {
 	var out []types.PID
 	for c := p.rel.first; c != nil; c = c.rel.next {
 		out = append(out, c.PID)

@@ -70,13 +70,18 @@ func (t *Thread) forget() {
 
 var errEnded = errors.New("the process has ended")
 
+// hasEnded refuses what a process is asked for that has ended.
+func hasEnded(op string, p *Process) error {
+	return &types.SyscallError{Syscall: op, PID: p.PID, Code: types.ErrCancelled, Err: errEnded}
+}
+
 // SpawnThread starts fn as a thread of the process. fn must return soon after its Context ends: the
 // reaping of the process waits for it. A panic of fn becomes the thread's error.
 func (p *Process) SpawnThread(intent string, fn func(*Thread)) (types.TID, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state != types.StateRunning || p.cleared {
-		return 0, &types.SyscallError{Syscall: "SpawnThread", PID: p.PID, Code: types.ErrCancelled, Err: errEnded}
+		return 0, hasEnded("SpawnThread", p)
 	}
 	p.lastTID++
 	t := &Thread{p: p, TID: p.lastTID, ParentPID: p.PID, Intent: intent, CtxID: p.CtxID, Done: make(chan struct{}), state: types.StateRunning}

@@ -114,9 +114,11 @@ func TestReapClearsThreadsAndCoroutinesWhateverTheyBlockOn(t *testing.T) {
 			if e, err := s.Wait(pid); err != nil || e.Code != types.ExitCancelled {
 				t.Errorf("%v %v", e, err)
 			}
-			if len(p.threads)+len(p.coroutines) != 0 { // it is dead: nobody writes
+			p.mu.Lock()
+			if len(p.threads)+len(p.coroutines) != 0 {
 				t.Errorf("%d threads and %d coroutines are left", len(p.threads), len(p.coroutines))
 			}
+			p.mu.Unlock()
 			if _, err := p.SpawnCoroutine("late", func(*Coroutine) {}); types.CodeOf(err) != types.ErrCancelled {
 				t.Errorf("late: %v", err)
 			}
@@ -237,6 +239,8 @@ func TestParallelToolCallsAreThreads(t *testing.T) {
 			t.Errorf("afterwards: %v %v", threads, err)
 		}
 		p, _ := s.Process(pid)
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		if p.lastTID != 11 {
 			t.Errorf("%d threads for 11 calls", p.lastTID)
 		}

@@ -25,6 +25,8 @@ func TestMemoryOfTheDeadIsBounded(t *testing.T) {
 	if e, err := s.Wait(pids[len(pids)-1]); err != nil || e.Code != types.ExitOK {
 		t.Errorf("the last is forgotten: %v %v", e, err)
 	}
+	s.table.mu.Lock()
+	defer s.table.mu.Unlock()
 	if s.table.weight > maxTombWeight {
 		t.Errorf("%d bytes are kept", s.table.weight)
 	}

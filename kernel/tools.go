@@ -91,17 +91,19 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 	}
 	system := systemPrompt(p)
 	var open *loop.Open
+	progress := loop.Progress{Provider: p.opts.Provider, Model: orDefault(p.opts.Model, p.model.Model)}
 	if f := p.opts.From; f != nil {
-		p.progress, open = f.start(p.progress), f.open(k.cfg.Undo != nil)
+		progress, open = f.start(progress), f.open(k.cfg.Undo != nil)
 		if open != nil {
 			p.answered = open.Answer.Started
 		}
 	}
+	p.progress = progress // +checklocksignore: no other goroutine knows the process yet
 	l, err := loop.New(loop.Config{
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
 		Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, Budget: account{k, p}, Several: len(p.model.Others) > 0,
-		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: p.progress, Open: open, Thread: threadsOf(p),
+		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: progress, Open: open, Thread: threadsOf(p),
 	}, host{postman{k, p}})
 	if err != nil {
 		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "request: %w", err)
