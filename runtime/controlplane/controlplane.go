@@ -119,7 +119,7 @@ func Open(opt Options) (*Server, error) {
 	if opt.MaxOpen <= 0 {
 		opt.MaxOpen = 256
 	}
-	s := &Server{opt: opt, sessions: map[string]*session{}}
+	s := &Server{opt: opt}
 	if err := durable.MkdirAll(opt.FS, filepath.Join(opt.Dir, sessionsDir)); err != nil {
 		return nil, err
 	}
@@ -150,12 +150,13 @@ func (s *Server) load() error {
 	if err != nil && !errors.Is(err, types.ErrNotFound) {
 		return err
 	}
+	var hashes [][sha256.Size]byte
 	for _, text := range tokens.SHA256 {
 		b, err := hex.DecodeString(text)
 		if err != nil || len(b) != sha256.Size {
 			return types.Errorf(types.ErrStorage, "Open", filepath.Join(s.opt.Dir, tokensFile), "%q is not a SHA-256 sum; remove it", text)
 		}
-		s.tokens = append(s.tokens, [sha256.Size]byte(b))
+		hashes = append(hashes, [sha256.Size]byte(b))
 	}
 	dir := filepath.Join(s.opt.Dir, sessionsDir)
 	for _, d := range []string{filepath.Dir(s.opt.Dir), s.opt.Dir, dir} { // who made them may have been killed before it did this
@@ -170,6 +171,7 @@ func (s *Server) load() error {
 	if err != nil {
 		return types.Errorf(types.ErrStorage, "Open", dir, "%w", err)
 	}
+	sessions := map[string]*session{}
 	for _, e := range entries {
 		var doc nameDoc
 		err := s.read(filepath.Join(dir, e.Name(), nameFile), &doc, func() int { return doc.V })
@@ -183,8 +185,11 @@ func (s *Server) load() error {
 		if err != nil {
 			return err
 		}
-		s.sessions[doc.ID] = newSession(s, doc.ID)
+		sessions[doc.ID] = newSession(s, doc.ID)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tokens, s.sessions = hashes, sessions
 	return nil
 }
 
@@ -293,7 +298,7 @@ func (s *Server) idle(busy *session) {
 	s.mu.Unlock()
 	if oldest.mu.TryLock() { // one that is in use stays
 		defer oldest.mu.Unlock()
-		oldest.unloadLocked()
+		oldest.unloadLocked() // +checklocksforce: TryLock has taken it
 	}
 }
 

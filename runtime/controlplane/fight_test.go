@@ -220,7 +220,9 @@ func fight(t *testing.T, seed uint64) (owners, stalled int) {
 		f.net.Wait()
 	}
 	owners = tenures(t, all)
+	server.mu.Lock()
 	_ = server.s.Close()
+	server.mu.Unlock()
 	for _, f := range all {
 		if err := f.journal.Close(); err != nil {
 			t.Error(err)

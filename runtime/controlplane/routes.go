@@ -63,19 +63,20 @@ func (s *Server) routes() {
 	})
 }
 
-// in runs do with the session of a request, loaded and for itself.
-func (c call) in(create bool, do func(x *session, now time.Time) (any, error)) (answer any, err error) {
+// in runs do with the session of a request, loaded and locked.
+func in[R any](c call, create bool, req R, do func(x *session, c call, req R, now time.Time) (any, error)) (answer any, err error) {
 	x, err := c.server.session(c.r.PathValue("id"), create)
 	if err != nil {
 		return nil, err
 	}
 	err = x.with(func() error {
-		answer, err = do(x, c.server.opt.Now())
+		answer, err = do(x, c, req, c.server.opt.Now())
 		return err
 	})
 	return answer, err
 }
 
+// +checklocks:x.mu
 func (x *session) ownershipLocked(now time.Time) ownerAnswer {
 	l := x.lease
 	a := ownerAnswer{Owned: l.held(now), Owner: l.owner, Token: l.token}
@@ -86,6 +87,8 @@ func (x *session) ownershipLocked(now time.Time) ownerAnswer {
 }
 
 // grantLocked begins a lease.
+//
+// +checklocks:x.mu
 func (x *session) grantLocked(worker, claim string, now time.Time) error {
 	d := claimDoc{Owner: worker, Token: x.lease.token + 1, Claim: claim}
 	if err := x.appendLocked(journal.Draft{Kind: kindClaim, Data: d}); err != nil {
@@ -103,17 +106,20 @@ func (c call) claim() (any, error) {
 	if req.WorkerID == "" || len(req.WorkerID) > 256 || len(req.ClaimID) > 256 {
 		return nil, types.Errorf(types.ErrInvalid, "Claim", "workerId", "is required; it and claimId have at most 256 bytes")
 	}
-	return c.in(true, func(x *session, now time.Time) (any, error) {
-		switch x.lease.claimed(req.WorkerID, req.ClaimID, x.claims[req.ClaimID], now) {
-		case denied:
-			return nil, types.Errorf(types.ErrConflict, "Claim", x.id, "%q has the session under fencing token %d", x.lease.owner, x.lease.token)
-		case granted:
-			if err := x.grantLocked(req.WorkerID, req.ClaimID, now); err != nil {
-				return nil, err
-			}
+	return in(c, true, req, (*session).claimLocked)
+}
+
+// +checklocks:x.mu
+func (x *session) claimLocked(_ call, req claimRequest, now time.Time) (any, error) {
+	switch x.lease.claimed(req.WorkerID, req.ClaimID, x.claims[req.ClaimID], now) {
+	case denied:
+		return nil, types.Errorf(types.ErrConflict, "Claim", x.id, "%q has the session under fencing token %d", x.lease.owner, x.lease.token)
+	case granted:
+		if err := x.grantLocked(req.WorkerID, req.ClaimID, now); err != nil {
+			return nil, err
 		}
-		return x.ownershipLocked(now), nil
-	})
+	}
+	return x.ownershipLocked(now), nil
 }
 
 func (c call) release() (any, error) {
@@ -121,17 +127,25 @@ func (c call) release() (any, error) {
 	if err := decode(c.w, c.r, &req); err != nil {
 		return nil, err
 	}
-	return c.in(false, func(x *session, now time.Time) (any, error) {
-		if !x.lease.writes(req.WorkerID, c.token) {
-			return nil, x.lease.fenced(x.id, c.token)
-		}
-		err := x.appendLocked(journal.Draft{Kind: kindRelease, Data: releaseDoc{x.lease.token}})
-		return x.ownershipLocked(now), err
-	})
+	return in(c, false, req, (*session).releaseLocked)
+}
+
+// +checklocks:x.mu
+func (x *session) releaseLocked(c call, req workerRequest, now time.Time) (any, error) {
+	if !x.lease.writes(req.WorkerID, c.token) {
+		return nil, x.lease.fenced(x.id, c.token)
+	}
+	err := x.appendLocked(journal.Draft{Kind: kindRelease, Data: releaseDoc{x.lease.token}})
+	return x.ownershipLocked(now), err
 }
 
 func (c call) ownership() (any, error) {
-	return c.in(false, func(x *session, now time.Time) (any, error) { return x.ownershipLocked(now), nil })
+	return in(c, false, struct{}{}, (*session).showOwnershipLocked)
+}
+
+// +checklocks:x.mu
+func (x *session) showOwnershipLocked(_ call, _ struct{}, now time.Time) (any, error) {
+	return x.ownershipLocked(now), nil
 }
 
 // refresh renews a lease. Who is refused is told so in the answer, not in the status, as clients of old expect; what
@@ -141,30 +155,33 @@ func (c call) refresh() (any, error) {
 	if err := decode(c.w, c.r, &req); err != nil {
 		return nil, err
 	}
-	return c.in(true, func(x *session, now time.Time) (any, error) {
-		switch x.lease.refreshed(req.WorkerID, c.token, now) {
-		case denied:
-			return refreshAnswer{}, nil
-		case granted:
-			if err := x.grantLocked(req.WorkerID, "", now); err != nil {
-				return nil, err
-			}
-		}
-		dead := map[string]string{}
-		for _, d := range req.DeadLetters {
-			dead[d.DeliveryID] = d.Reason[:min(len(d.Reason), 1000)]
-		}
-		steps := x.injects.settle(append(req.AckedInjects, req.AckedInject), dead, x.lease.token)
-		if err := x.appendLocked(drafts(steps)...); err != nil {
+	return in(c, true, req, (*session).refreshLocked)
+}
+
+// +checklocks:x.mu
+func (x *session) refreshLocked(c call, req refreshRequest, now time.Time) (any, error) {
+	switch x.lease.refreshed(req.WorkerID, c.token, now) {
+	case denied:
+		return refreshAnswer{}, nil
+	case granted:
+		if err := x.grantLocked(req.WorkerID, "", now); err != nil {
 			return nil, err
 		}
-		x.lease.expires = now.Add(x.server.opt.TTL)
-		a := refreshAnswer{Refreshed: true, Stop: x.stop, TTLMs: x.server.opt.TTL.Milliseconds(), Token: x.lease.token}
-		if d, ok := x.injects.offer(); ok && !x.stop {
-			a.Inject = &injectAnswer{d.DeliveryID, d.Text, d.Kind, d.TurnID}
-		}
-		return a, nil
-	})
+	}
+	dead := map[string]string{}
+	for _, d := range req.DeadLetters {
+		dead[d.DeliveryID] = d.Reason[:min(len(d.Reason), 1000)]
+	}
+	steps := x.injects.settle(append(req.AckedInjects, req.AckedInject), dead, x.lease.token)
+	if err := x.appendLocked(drafts(steps)...); err != nil {
+		return nil, err
+	}
+	x.lease.expires = now.Add(x.server.opt.TTL)
+	a := refreshAnswer{Refreshed: true, Stop: x.stop, TTLMs: x.server.opt.TTL.Milliseconds(), Token: x.lease.token}
+	if d, ok := x.injects.offer(); ok && !x.stop {
+		a.Inject = &injectAnswer{d.DeliveryID, d.Text, d.Kind, d.TurnID}
+	}
+	return a, nil
 }
 
 func drafts(steps []injectDoc) (out []journal.Draft) {
@@ -180,27 +197,37 @@ type post struct {
 	body json.RawMessage
 }
 
+// posts is what an owner tells in one request.
+type posts struct {
+	kind, worker string
+	list         []post
+	maxBatch     int // for the answer; 0 = it does not say
+}
+
 // storeLocked writes what is new of posts. What is there already is answered with success whoever tells it: nothing is
 // written for it.
-func (x *session) storeLocked(kind, worker string, token uint64, posts []post) (a takenAnswer, err error) {
+//
+// +checklocks:x.mu
+func (x *session) storeLocked(c call, req posts, _ time.Time) (any, error) {
+	a := takenAnswer{MaxBatch: req.maxBatch}
 	var fresh []journal.Draft
 	now := map[[16]byte]bool{}
-	for _, p := range posts {
+	for _, p := range req.list {
 		if p.id != "" {
-			key := seenKey(kind, p.id)
+			key := seenKey(req.kind, p.id)
 			if x.seen[key] || now[key] {
 				a.Duplicates++
 				continue
 			}
 			now[key] = true
 		}
-		fresh = append(fresh, journal.Draft{Kind: kind, Data: told{EventID: p.id, Token: x.lease.token, Worker: worker, Body: p.body}})
+		fresh = append(fresh, journal.Draft{Kind: req.kind, Data: told{EventID: p.id, Token: x.lease.token, Worker: req.worker, Body: p.body}})
 	}
 	if len(fresh) == 0 {
 		return a, nil
 	}
-	if !x.lease.writes(worker, token) {
-		return a, x.lease.fenced(x.id, token)
+	if !x.lease.writes(req.worker, c.token) {
+		return a, x.lease.fenced(x.id, c.token)
 	}
 	a.Accepted = len(fresh)
 	return a, x.appendLocked(fresh...)
@@ -218,7 +245,7 @@ func (c call) activity() (any, error) {
 	if len(list) == 0 || len(list) > maxBatch {
 		return nil, types.Errorf(types.ErrInvalid, "Activity", "", "%d activities; send 1 to %d", len(list), maxBatch)
 	}
-	var posts []post
+	p := posts{kind: kindActivity, worker: req.WorkerID, maxBatch: maxBatch}
 	for i, raw := range list {
 		var a struct {
 			EventID string `json:"eventId"`
@@ -227,13 +254,9 @@ func (c call) activity() (any, error) {
 		if err := json.Unmarshal(raw, &a); err != nil || a.Type == "" || len(a.EventID) > 256 {
 			return nil, types.Errorf(types.ErrInvalid, "Activity", "", "activity %d is no object with a type and an eventId of at most 256 bytes", i+1)
 		}
-		posts = append(posts, post{a.EventID, raw})
+		p.list = append(p.list, post{a.EventID, raw})
 	}
-	return c.in(false, func(x *session, _ time.Time) (any, error) {
-		a, err := x.storeLocked(kindActivity, req.WorkerID, c.token, posts)
-		a.MaxBatch = maxBatch
-		return a, err
-	})
+	return in(c, false, p, (*session).storeLocked)
 }
 
 // tell stores a body as it is.
@@ -257,9 +280,7 @@ func (c call) tell(kind string) (any, error) {
 	if kind == kindDelta && len(head.Frames) == 0 {
 		return nil, types.Errorf(types.ErrInvalid, "Tell", kind, "has no frames")
 	}
-	return c.in(false, func(x *session, _ time.Time) (any, error) {
-		return x.storeLocked(kind, head.WorkerID, c.token, []post{{head.EventID, raw}})
-	})
+	return in(c, false, posts{kind: kind, worker: head.WorkerID, list: []post{{head.EventID, raw}}}, (*session).storeLocked)
 }
 
 func (c call) step() (any, error) {
@@ -267,13 +288,16 @@ func (c call) step() (any, error) {
 	if err := decode(c.w, c.r, &req); err != nil {
 		return nil, err
 	}
-	return c.in(false, func(x *session, now time.Time) (any, error) {
-		if !x.lease.writes(req.WorkerID, c.token) {
-			return nil, x.lease.fenced(x.id, c.token)
-		}
-		x.beat = now
-		return struct{}{}, nil
-	})
+	return in(c, false, req, (*session).stepLocked)
+}
+
+// +checklocks:x.mu
+func (x *session) stepLocked(c call, req workerRequest, now time.Time) (any, error) {
+	if !x.lease.writes(req.WorkerID, c.token) {
+		return nil, x.lease.fenced(x.id, c.token)
+	}
+	x.beat = now
+	return struct{}{}, nil
 }
 
 func (c call) inject() (any, error) {
@@ -287,24 +311,29 @@ func (c call) inject() (any, error) {
 	if req.DeliveryID == "" {
 		req.DeliveryID = "dlv_" + rand.Text()
 	}
-	return c.in(true, func(x *session, _ time.Time) (any, error) {
-		steps, err := x.injects.send(injectDoc{DeliveryID: req.DeliveryID, Text: req.Text, Kind: req.Kind, TurnID: req.TurnID})
-		if err == nil {
-			err = x.appendLocked(drafts(steps)...)
-		}
-		return map[string]string{"deliveryId": req.DeliveryID}, err
-	})
+	return in(c, true, req, (*session).injectLocked)
+}
+
+// +checklocks:x.mu
+func (x *session) injectLocked(_ call, req injectRequest, _ time.Time) (any, error) {
+	steps, err := x.injects.send(injectDoc{DeliveryID: req.DeliveryID, Text: req.Text, Kind: req.Kind, TurnID: req.TurnID})
+	if err == nil {
+		err = x.appendLocked(drafts(steps)...)
+	}
+	return map[string]string{"deliveryId": req.DeliveryID}, err
 }
 
 func (c call) requeue() (any, error) {
-	id := c.r.PathValue("delivery")
-	return c.in(false, func(x *session, _ time.Time) (any, error) {
-		steps, err := x.injects.requeue(id)
-		if err == nil {
-			err = x.appendLocked(drafts(steps)...)
-		}
-		return map[string]string{"deliveryId": id}, err
-	})
+	return in(c, false, c.r.PathValue("delivery"), (*session).requeueLocked)
+}
+
+// +checklocks:x.mu
+func (x *session) requeueLocked(_ call, id string, _ time.Time) (any, error) {
+	steps, err := x.injects.requeue(id)
+	if err == nil {
+		err = x.appendLocked(drafts(steps)...)
+	}
+	return map[string]string{"deliveryId": id}, err
 }
 
 func (c call) stop() (any, error) {
@@ -312,11 +341,13 @@ func (c call) stop() (any, error) {
 	if err := decode(c.w, c.r, &req); err != nil {
 		return nil, err
 	}
-	want := req.Stop == nil || *req.Stop
-	return c.in(false, func(x *session, _ time.Time) (any, error) {
-		if x.stop == want {
-			return stopDoc{want}, nil
-		}
-		return stopDoc{want}, x.appendLocked(journal.Draft{Kind: kindStop, Data: stopDoc{want}})
-	})
+	return in(c, false, stopDoc{req.Stop == nil || *req.Stop}, (*session).stopLocked)
+}
+
+// +checklocks:x.mu
+func (x *session) stopLocked(_ call, want stopDoc, _ time.Time) (any, error) {
+	if x.stop == want.Stop {
+		return want, nil
+	}
+	return want, x.appendLocked(journal.Draft{Kind: kindStop, Data: want})
 }

@@ -81,7 +81,7 @@ type folded struct {
 
 func newSession(s *Server, id string) *session { return &session{server: s, id: id} }
 
-// with runs do while the session is loaded and nobody else uses it.
+// with runs do while the session is loaded and its lock is held.
 func (x *session) with(do func() error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -98,6 +98,8 @@ func (x *session) with(do func() error) error {
 }
 
 // loadLocked opens the journal and folds it. A new session gets its name first.
+//
+// +checklocks:x.mu
 func (x *session) loadLocked() error {
 	x.server.mu.Lock()
 	closed := x.server.closed
@@ -161,6 +163,7 @@ func (x *session) loadLocked() error {
 	return nil
 }
 
+// +checklocks:x.mu
 func (x *session) unloadLocked() {
 	if x.journal == nil {
 		return
@@ -173,6 +176,8 @@ func (x *session) unloadLocked() {
 }
 
 // foldLocked adds one event to what is known. The one fold: of what is read and of what is written.
+//
+// +checklocks:x.mu
 func (x *session) foldLocked(e journal.Event) error {
 	x.bytes += int64(len(e.Data))
 	x.counts[e.Kind]++
@@ -226,6 +231,8 @@ func seenKey(kind, id string) [16]byte {
 }
 
 // appendLocked makes events durable and folds them. The lease's time is not in the fold.
+//
+// +checklocks:x.mu
 func (x *session) appendLocked(drafts ...journal.Draft) error {
 	if len(drafts) == 0 {
 		return nil

@@ -19,21 +19,22 @@ func (c call) list() (any, error) {
 	return map[string][]string{"sessions": ids[:min(len(ids), limit)]}, nil
 }
 
-func (c call) show() (any, error) {
-	return c.in(false, func(x *session, now time.Time) (any, error) {
-		a := sessionAnswer{ID: x.id, Owner: x.ownershipLocked(now), Stop: x.stop, Status: x.status, Completion: x.done,
-			Injects: []injectState{}, Counts: map[string]int{}, Bytes: x.bytes}
-		for kind, n := range x.counts {
-			a.Counts[kind] = n
-		}
-		for _, d := range x.injects.list {
-			a.Injects = append(a.Injects, injectState{d.DeliveryID, d.State, d.Text, d.Reason})
-		}
-		if !x.beat.IsZero() {
-			a.LastStepAt = x.beat.UTC().Format(time.RFC3339Nano)
-		}
-		return a, nil
-	})
+func (c call) show() (any, error) { return in(c, false, struct{}{}, (*session).showLocked) }
+
+// +checklocks:x.mu
+func (x *session) showLocked(_ call, _ struct{}, now time.Time) (any, error) {
+	a := sessionAnswer{ID: x.id, Owner: x.ownershipLocked(now), Stop: x.stop, Status: x.status, Completion: x.done,
+		Injects: []injectState{}, Counts: map[string]int{}, Bytes: x.bytes}
+	for kind, n := range x.counts {
+		a.Counts[kind] = n
+	}
+	for _, d := range x.injects.list {
+		a.Injects = append(a.Injects, injectState{d.DeliveryID, d.State, d.Text, d.Reason})
+	}
+	if !x.beat.IsZero() {
+		a.LastStepAt = x.beat.UTC().Format(time.RFC3339Nano)
+	}
+	return a, nil
 }
 
 // readable are the kinds that can be read.
@@ -55,18 +56,28 @@ func (c call) events() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.in(false, func(x *session, _ time.Time) (any, error) {
-		events, err := x.journal.Read(after, int(limit), kinds...)
-		if err != nil {
-			return nil, err
-		}
-		page := pageAnswer{Events: []eventAnswer{}, Next: after}
-		for _, e := range events {
-			page.Events = append(page.Events, eventAnswer{e.Seq, e.Time.Format(time.RFC3339Nano), e.Kind, e.Data})
-			page.Next = e.Seq
-		}
-		return page, nil
-	})
+	return in(c, false, pageRequest{after, int(limit), kinds}, (*session).readLocked)
+}
+
+// pageRequest asks for events after a number.
+type pageRequest struct {
+	after uint64
+	limit int
+	kinds []string
+}
+
+// +checklocks:x.mu
+func (x *session) readLocked(_ call, req pageRequest, _ time.Time) (any, error) {
+	events, err := x.journal.Read(req.after, req.limit, req.kinds...)
+	if err != nil {
+		return nil, err
+	}
+	page := pageAnswer{Events: []eventAnswer{}, Next: req.after}
+	for _, e := range events {
+		page.Events = append(page.Events, eventAnswer{e.Seq, e.Time.Format(time.RFC3339Nano), e.Kind, e.Data})
+		page.Next = e.Seq
+	}
+	return page, nil
 }
 
 func number(text string, missing, most uint64) (uint64, error) {
