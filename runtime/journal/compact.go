@@ -24,6 +24,8 @@ func (j *Journal) compact() error {
 }
 
 // floorLocked returns up to which number nobody needs events, and the cursors whose file says less.
+//
+// +checklocks:j.mu
 func (j *Journal) floorLocked() (floor uint64, behind map[string]uint64) {
 	floor, behind = j.committed, map[string]uint64{}
 	if len(j.saved) == 0 {
@@ -31,7 +33,7 @@ func (j *Journal) floorLocked() (floor uint64, behind map[string]uint64) {
 	}
 	for name, acked := range j.saved {
 		if c := j.cursors[name]; c != nil {
-			if f := c.floorLocked(); f > acked {
+			if f := j.floorOfLocked(c); f > acked {
 				behind[name], acked = f, f
 			}
 		}

@@ -74,7 +74,7 @@ func (j *Journal) Cursor(name string, kinds ...string) (*Cursor, error) {
 		return nil, err
 	}
 	c.unacked, c.ready = append(old, c.unacked...), true
-	c.skipLocked(j.store.first())
+	j.skipLocked(c, j.store.first())
 	return c, nil
 }
 
@@ -135,7 +135,7 @@ func (c *Cursor) Next(ctx context.Context, max, bytes int) ([]Event, error) {
 			return nil, err
 		}
 		j.mu.Lock()
-		c.skipLocked(j.store.first())
+		j.skipLocked(c, j.store.first())
 		if len(c.unacked) > 0 && c.unacked[0] == from { // else it went while it was read, and the next turn says so
 			c.hand = events
 			if len(events) == 0 {
@@ -198,10 +198,11 @@ func (c *Cursor) Ack(seq uint64) error {
 func (c *Cursor) Pending() int {
 	c.j.mu.Lock()
 	defer c.j.mu.Unlock()
-	return c.pendingLocked()
+	return c.j.pendingLocked(c)
 }
 
-func (c *Cursor) pendingLocked() int {
+// +checklocks:j.mu
+func (j *Journal) pendingLocked(c *Cursor) int {
 	n := len(c.unacked)
 	if c.lost.Count > 0 {
 		n++ // the entry that says so
@@ -224,7 +225,7 @@ func (c *Cursor) Dropped() int {
 func (c *Cursor) Drained(ctx context.Context) error {
 	c.j.mu.Lock()
 	defer c.j.mu.Unlock()
-	for c.pendingLocked() > 0 {
+	for c.j.pendingLocked(c) > 0 {
 		if c.j.err != nil && (len(c.unacked) == 0 || c.unacked[0] > c.j.committed) {
 			return c.j.err
 		}
@@ -239,7 +240,9 @@ func (c *Cursor) Drained(ctx context.Context) error {
 }
 
 // skipLocked turns what is gone from before first, and was not handed out, into a gap.
-func (c *Cursor) skipLocked(first uint64) {
+//
+// +checklocks:j.mu
+func (j *Journal) skipLocked(c *Cursor, first uint64) {
 	for len(c.unacked) > 0 && c.unacked[0] < first {
 		seq := c.unacked[0]
 		c.unacked = c.unacked[1:]
@@ -254,8 +257,10 @@ func (c *Cursor) skipLocked(first uint64) {
 	}
 }
 
-// floorLocked returns up to which number this cursor needs nothing.
-func (c *Cursor) floorLocked() uint64 {
+// floorOfLocked returns up to which number a cursor needs nothing.
+//
+// +checklocks:j.mu
+func (j *Journal) floorOfLocked(c *Cursor) uint64 {
 	if !c.ready {
 		return c.opened
 	}
@@ -263,9 +268,9 @@ func (c *Cursor) floorLocked() uint64 {
 		return c.hand[0].Seq - 1
 	}
 	if len(c.unacked) > 0 {
-		return min(c.unacked[0]-1, c.j.committed)
+		return min(c.unacked[0]-1, j.committed)
 	}
-	return c.j.committed
+	return j.committed
 }
 
 // Close ends the cursor: a Next that waits returns. Its place stays.

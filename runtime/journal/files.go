@@ -229,15 +229,18 @@ func (f *files) openLast(starts []uint64, log *slog.Logger) error {
 			f.log.Close()
 			return err
 		}
+		var segments []segment
 		for i, s := range starts[:len(starts)-1] {
 			info, err := f.fs.Stat(f.path(segmentName(s)))
 			if err != nil {
 				f.log.Close()
 				return types.Errorf(types.ErrStorage, "Open", f.path(segmentName(starts[i])), "%w", err)
 			}
-			f.segments = append(f.segments, segment{s, info.Size()})
+			segments = append(segments, segment{s, info.Size()})
 		}
-		f.segments = append(f.segments, segment{last, f.log.Size()})
+		f.mu.Lock()
+		f.segments = append(segments, segment{last, f.log.Size()})
+		f.mu.Unlock()
 		if next >= f.next {
 			f.next = next
 			return nil

@@ -241,27 +241,25 @@ func (j *Journal) write() {
 			j.err = err
 		} else {
 			j.committed = batch[len(batch)-1].Seq
-			j.skipLocked()
+			first := j.store.first()
+			for _, c := range j.cursors { // the store may have dropped what they did not get to
+				j.skipLocked(c, first)
+			}
 		}
 		j.announceLocked()
 	}
 	j.writing = false
 }
 
-// skipLocked tells cursors what the store had to drop before they got to it.
-func (j *Journal) skipLocked() {
-	first := j.store.first()
-	for _, c := range j.cursors {
-		c.skipLocked(first)
-	}
-}
-
+// +checklocks:j.mu
 func (j *Journal) announceLocked() {
 	close(j.changed)
 	j.changed = make(chan struct{})
 }
 
 // waitLocked waits for a change, without the lock.
+//
+// +checklocks:j.mu
 func (j *Journal) waitLocked(ctx context.Context) error {
 	changed := j.changed
 	j.mu.Unlock()

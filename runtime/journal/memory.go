@@ -32,6 +32,7 @@ func (m *memory) write(events []Event) error {
 	return nil
 }
 
+// +checklocks:m.mu
 func (m *memory) dropLocked(n int) {
 	for _, e := range m.events[:n] {
 		m.bytes -= int64(len(e.Data))
