@@ -126,8 +126,12 @@ func TestNoUpdateIsLostHoweverThePathIsSpelled(t *testing.T) {
 	if st, err := one.Read(wt); err != nil || st.AttemptCount != 50 {
 		t.Errorf("%+v, %v", st, err)
 	}
-	if len(one.turns)+len(other.turns) != 0 {
-		t.Errorf("locks are kept: %v %v", one.turns, other.turns)
+	for _, s := range []*Store{one, other} {
+		s.mu.Lock()
+		if len(s.turns) != 0 {
+			t.Errorf("locks are kept: %v", s.turns)
+		}
+		s.mu.Unlock()
 	}
 	onlyThese(t, wt, StateFileName, lockName)
 }

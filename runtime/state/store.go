@@ -115,7 +115,9 @@ func (s *Store) Heartbeat(worktree string, own Fence, at int64) error {
 // change is one write: it locks, reads, lets decide, and replaces the file. decide gets nil if there is no state that can be
 // read.
 func (s *Store) change(worktree string, decide func(old *State) (*State, error)) (*State, error) {
-	defer s.take(worktree)()
+	key := canonical(worktree)
+	t := s.take(key)
+	defer s.give(key, t)
 	fsys, err := s.open(worktree)
 	if err != nil {
 		return nil, err
@@ -154,14 +156,15 @@ func (s *Store) change(worktree string, decide func(old *State) (*State, error))
 	return st, write(fsys, path, st)
 }
 
-// take waits for this process's turn to write to a work tree.
-func (s *Store) take(worktree string) (done func()) {
-	key := canonical(worktree)
+// take waits for this process's turn to write to the work tree of a canonical path. The caller calls give.
+//
+// +checklocksacquire:t.mu
+func (s *Store) take(key string) (t *turn) {
 	s.mu.Lock()
 	if s.turns == nil {
 		s.turns = map[string]*turn{}
 	}
-	t := s.turns[key]
+	t = s.turns[key]
 	if t == nil {
 		t = &turn{}
 		s.turns[key] = t
@@ -169,14 +172,19 @@ func (s *Store) take(worktree string) (done func()) {
 	t.users++
 	s.mu.Unlock()
 	t.mu.Lock()
-	return func() {
-		t.mu.Unlock()
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if t.users--; t.users == 0 {
-			delete(s.turns, key)
-		}
+	return t
+}
+
+// give ends a turn.
+//
+// +checklocksrelease:t.mu
+func (s *Store) give(key string, t *turn) {
+	t.mu.Unlock()
+	s.mu.Lock()
+	if t.users--; t.users == 0 {
+		delete(s.turns, key)
 	}
+	s.mu.Unlock()
 }
 
 // canonical returns the one spelling of a path.
