@@ -28,10 +28,13 @@ var syscalls = []string{
 	"Checkpoint", "Snapshot",
 }
 
-var registry = struct {
+// names are the names of syscalls that are known.
+type names struct {
 	mu    sync.RWMutex
-	names map[string]bool // +checklocks:mu
-}{names: func() map[string]bool {
+	known map[string]bool // +checklocks:mu
+}
+
+var registry = names{known: func() map[string]bool {
 	m := make(map[string]bool, len(syscalls))
 	for _, s := range syscalls {
 		m[s] = true
@@ -43,22 +46,22 @@ var registry = struct {
 func Register(name string) {
 	registry.mu.Lock()
 	defer registry.mu.Unlock()
-	registry.names[name] = true
+	registry.known[name] = true
 }
 
 // Registered reports whether name is that of a syscall.
 func Registered(name string) bool {
 	registry.mu.RLock()
 	defer registry.mu.RUnlock()
-	return registry.names[name]
+	return registry.known[name]
 }
 
 // Syscalls returns all registered names, sorted.
 func Syscalls() []string {
 	registry.mu.RLock()
 	defer registry.mu.RUnlock()
-	out := make([]string, 0, len(registry.names))
-	for n := range registry.names {
+	out := make([]string, 0, len(registry.known))
+	for n := range registry.known {
 		out = append(out, n)
 	}
 	slices.Sort(out)
