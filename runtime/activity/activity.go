@@ -132,7 +132,7 @@ func (p *Poster) Start(ctx context.Context) { p.poster.Start(ctx) }
 func (p *Poster) Send(ctx context.Context, ev agent.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	a, ok := p.mapEvent(ev)
+	a, ok := p.mapLocked(ev)
 	if !ok {
 		return
 	}

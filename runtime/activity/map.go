@@ -29,8 +29,10 @@ type Activity struct {
 // maxStarts bounds what is remembered of tools that never end.
 const maxStarts = 4096
 
-// mapEvent makes an activity of an event, or none. The caller holds p.mu.
-func (p *Poster) mapEvent(ev agent.Event) (Activity, bool) {
+// mapLocked makes an activity of an event, or none.
+//
+// +checklocks:p.mu
+func (p *Poster) mapLocked(ev agent.Event) (Activity, bool) {
 	now := p.cfg.Now()
 	a := Activity{ProviderName: p.cfg.ProviderName, Timestamp: now.UTC().Format(time.RFC3339Nano)}
 	switch e := ev.(type) {

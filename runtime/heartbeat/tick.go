@@ -62,6 +62,8 @@ func (p *Pulser) beat(ctx context.Context) bool {
 }
 
 // settleLocked does what an outcome means and reports whether to go on.
+//
+// +checklocks:p.mu
 func (p *Pulser) settleLocked(o outcome) bool {
 	attended := p.cfg.SessionClass == SessionClassInteractive
 	switch o {
@@ -97,6 +99,7 @@ func (p *Pulser) settleLocked(o outcome) bool {
 	return true
 }
 
+// +checklocks:p.mu
 func (p *Pulser) overLocked(why string) {
 	if !p.over {
 		p.over = true
@@ -202,22 +205,23 @@ func (p *Pulser) Remaining() (since, left time.Duration) {
 func (p *Pulser) Check() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	refuse := func(why string) error {
-		return types.Errorf(types.ErrConflict, "Check", p.cfg.SessionID, "%s: %w", why, ErrLostOwnership)
-	}
 	switch {
 	case p.stop:
-		return refuse("the platform wants the session to stop")
+		return p.cfg.refuse("the platform wants the session to stop")
 	case p.over || p.refused:
-		return refuse("the platform says so")
+		return p.cfg.refuse("the platform says so")
 	case !p.held:
-		return refuse("the lease was not confirmed yet")
+		return p.cfg.refuse("the lease was not confirmed yet")
 	case p.cfg.now().since(p.since) >= p.ttl:
 		select {
 		case p.kick <- struct{}{}:
 		default:
 		}
-		return refuse("the lease has run out, and so it may be that it is so")
+		return p.cfg.refuse("the lease has run out, and so it may be that it is so")
 	}
 	return nil
+}
+
+func (c *Config) refuse(why string) error {
+	return types.Errorf(types.ErrConflict, "Check", c.SessionID, "%s: %w", why, ErrLostOwnership)
 }

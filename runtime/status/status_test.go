@@ -34,7 +34,7 @@ type platform struct {
 	answer func(n int, endpoint string) int
 
 	mu    sync.Mutex
-	n     int
+	n     int             // +checklocks:mu
 	taken []string        // +checklocks:mu
 	times []time.Time     // +checklocks:mu
 	ids   map[string]bool // +checklocks:mu

@@ -199,6 +199,8 @@ func (p *Poster) flush() {
 }
 
 // flushLocked puts the frames into the journal.
+//
+// +checklocks:p.mu
 func (p *Poster) flushLocked() {
 	if p.timer != nil {
 		p.timer.Stop()

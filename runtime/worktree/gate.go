@@ -79,6 +79,8 @@ func (g *registry) enter(ctx context.Context, repo string, write bool) (leave fu
 }
 
 // leftLocked tells those who wait that somebody has left.
+//
+// +checklocks:g.mu
 func (g *registry) leftLocked(repo string, e *gate) {
 	close(e.changed)
 	e.changed = make(chan struct{})

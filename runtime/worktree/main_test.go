@@ -33,11 +33,12 @@ func TestMain(m *testing.M) {
 
 // fake is a git that answers as it is told, and remembers what it was asked.
 type fake struct {
-	mu     sync.Mutex
-	calls  [][]string
-	env    [][]string
 	answer func(n int, verb string, args []string) ([]byte, error) // n counts the calls of one verb, from 1
-	counts map[string]int
+
+	mu     sync.Mutex
+	calls  [][]string     // +checklocks:mu
+	env    [][]string     // +checklocks:mu
+	counts map[string]int // +checklocks:mu
 }
 
 const someCommit = "1111111111111111111111111111111111111111"

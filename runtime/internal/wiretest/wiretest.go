@@ -75,10 +75,16 @@ func (n *Network) fate() (f fate) {
 	if n.rand == nil {
 		return f
 	}
-	hit := func(p float64) bool { return n.rand.Float64() < p }
-	wait := func() time.Duration { return time.Duration(n.rand.Float64() * float64(n.faults.Delay)) }
-	return fate{n.cut || hit(n.faults.Lost), hit(n.faults.Unheard), hit(n.faults.Doubled), hit(n.faults.Broken), hit(n.faults.LateTwice),
-		wait(), wait(), 10 * wait()}
+	return fate{n.cut || n.hitLocked(n.faults.Lost), n.hitLocked(n.faults.Unheard), n.hitLocked(n.faults.Doubled),
+		n.hitLocked(n.faults.Broken), n.hitLocked(n.faults.LateTwice), n.delayLocked(), n.delayLocked(), 10 * n.delayLocked()}
+}
+
+// +checklocks:n.mu
+func (n *Network) hitLocked(p float64) bool { return n.rand.Float64() < p }
+
+// +checklocks:n.mu
+func (n *Network) delayLocked() time.Duration {
+	return time.Duration(n.rand.Float64() * float64(n.faults.Delay))
 }
 
 // RoundTrip carries one request.
