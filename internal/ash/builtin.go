@@ -33,7 +33,7 @@ func (s builtins) wait(ctx context.Context, hc *interp.HandlerContext, args []st
 	case args[0] == "-n" && len(args) == 1:
 		return s.waitAny(ctx, hc)
 	case strings.HasPrefix(args[0], "-"):
-		return programs{s.Shell}.command(ctx, hc, append([]string{"wait"}, s.pids(args)...))
+		return programs(s).command(ctx, hc, append([]string{"wait"}, s.pids(args)...))
 	}
 	code := 0
 	for _, word := range args {
@@ -47,7 +47,7 @@ func (s builtins) wait(ctx context.Context, hc *interp.HandlerContext, args []st
 		case strings.HasPrefix(word, "%"):
 			code = s.fail(hc, exitUnknown, "wait: %s: no such job; see: jobs", word)
 		default:
-			code = programs{s.Shell}.command(ctx, hc, []string{"wait", word})
+			code = programs(s).command(ctx, hc, []string{"wait", word})
 		}
 	}
 	return code
@@ -144,7 +144,7 @@ func (s builtins) kill(ctx context.Context, hc *interp.HandlerContext, args []st
 		code = max(code, s.killJob(ctx, hc, j, sig, flags))
 	}
 	if len(targets) > 0 || len(jobs) == 0 {
-		code = max(code, programs{s.Shell}.command(ctx, hc, append(append([]string{"kill"}, flags...), targets...)))
+		code = max(code, programs(s).command(ctx, hc, append(append([]string{"kill"}, flags...), targets...)))
 	}
 	return code
 }
@@ -166,7 +166,7 @@ func (s builtins) killJob(ctx context.Context, hc *interp.HandlerContext, j *job
 	for _, a := range agents {
 		args = append(args, a.PID.String())
 	}
-	return programs{s.Shell}.command(ctx, hc, args)
+	return programs(s).command(ctx, hc, args)
 }
 
 // listJobs shows the background commands of this shell. What has ended is shown once.
@@ -230,7 +230,7 @@ func (s builtins) help(ctx context.Context, hc *interp.HandlerContext, args []st
 		return 0
 	}
 	if s.ours[args[0]] || systems[args[0]] || clashing[args[0]] {
-		return programs{s.Shell}.command(ctx, hc, append([]string{"help"}, args...))
+		return programs(s).command(ctx, hc, append([]string{"help"}, args...))
 	}
 	return s.fail(hc, exitError, "help: there is none for %q; try: %s --help, man %s", args[0], args[0], args[0])
 }
@@ -238,7 +238,7 @@ func (s builtins) help(ctx context.Context, hc *interp.HandlerContext, args []st
 // history shows the lines that were typed, or the history of a process.
 func (s builtins) history(ctx context.Context, hc *interp.HandlerContext, args []string) int {
 	if len(args) > 0 {
-		return programs{s.Shell}.command(ctx, hc, append([]string{"history"}, args...))
+		return programs(s).command(ctx, hc, append([]string{"history"}, args...))
 	}
 	if s.typed == nil {
 		return s.fail(hc, exitUsage, "history: name a process; the lines of a script are in its file")

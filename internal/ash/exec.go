@@ -62,7 +62,7 @@ func (s programs) dispatch(ctx context.Context, hc *interp.HandlerContext, args 
 		return s.whichOurs(hc, args[1:])
 	}
 	// call has put the prefix before it, unless the command comes from exec.
-	if run := (builtins{s.Shell}).named(strings.TrimPrefix(name, ownPrefix)); run != nil {
+	if run := (builtins(s)).named(strings.TrimPrefix(name, ownPrefix)); run != nil {
 		return run(ctx, hc, args[1:])
 	}
 	if name == "rnix" && len(args) > 1 && (args[1] == "sh" || args[1] == "daemon") {

@@ -154,7 +154,7 @@ func (d autoResumer) bury(ctx context.Context, info step.ProcInfo) {
 	if end.Exit == nil || end.Suspended {
 		return // it is suspended with an exit status, as a budget does that is used up
 	}
-	info = *processes{d.Daemon}.whole(&info) // which may be older than the line of the index
+	info = *processes(d).whole(&info) // which may be older than the line of the index
 	info.State, info.Exit, info.DeadAt, info.Suspended = end.State, end.Exit, end.DeadAt, false
 	info.Result, info.Step, info.TokensUsed, info.CostUSD = end.Result, end.Step, end.TokensUsed, end.CostUSD
 	d.put(&info)
@@ -189,7 +189,7 @@ func spread(id types.UUID) time.Duration {
 
 // continueQuietly goes on with a history and with those that wait for it.
 func (d autoResumer) continueQuietly(ctx context.Context, info step.ProcInfo) {
-	_, err := resumer{d.Daemon}.continued(ctx, target{uuid: info.UUID, pid: info.PID, info: &info}, &ipc.ResumeRequest{}, func(s *recovery.State) bool {
+	_, err := resumer(d).continued(ctx, target{uuid: info.UUID, pid: info.PID, info: &info}, &ipc.ResumeRequest{}, func(s *recovery.State) bool {
 		return s.Phase == recovery.Suspended && !s.Paused // nobody was quicker
 	})
 	if err == nil || types.CodeOf(err) == types.ErrConflict || ctx.Err() != nil {
@@ -205,14 +205,14 @@ func (d autoResumer) again(ctx context.Context, l left, hold chan struct{}) {
 	if _, alive := d.running(l.info.UUID); alive || ctx.Err() != nil {
 		return
 	}
-	a, err := reviver{d.Daemon}.open(ctx, l.info.UUID)
+	a, err := reviver(d).open(ctx, l.info.UUID)
 	if err == nil && (a.state.Seq < l.state.Seq || a.state.Paused || a.state.Phase == recovery.Ended || a.state.Phase == recovery.Suspended) {
 		a.close() // a person was quicker, and it has ended meanwhile
 		return
 	}
 	if err == nil {
 		var resp ipc.ResumeResponse
-		if resp, err = (reviver{d.Daemon}).start(ctx, a, &ipc.ResumeRequest{}, hold); err == nil {
+		if resp, err = (reviver(d)).start(ctx, a, &ipc.ResumeRequest{}, hold); err == nil {
 			d.auto.put(resp)
 			d.note("PID %d (%s) goes on as PID %d from step %d", l.info.PID, l.info.UUID, resp.PID, resp.Step)
 			return
@@ -240,7 +240,7 @@ func (d autoResumer) look(ctx context.Context, info step.ProcInfo) (left, bool) 
 		d.discard(ctx, info.UUID)
 		return left{}, false
 	}
-	if dead := (undertaker{d.Daemon}); dead.escaped(ctx, &info) || dead.endsRun(ctx, &info, state) {
+	if dead := (undertaker(d)); dead.escaped(ctx, &info) || dead.endsRun(ctx, &info, state) {
 		return left{}, false
 	}
 	if state.Phase == recovery.Running {
@@ -281,7 +281,7 @@ func (d autoResumer) brokenOff(ctx context.Context, info step.ProcInfo, state *r
 func (d autoResumer) refreshed(ctx context.Context, info step.ProcInfo, s *recovery.State) step.ProcInfo {
 	h, err := step.ReadHistory(ctx, d.journal, info.UUID)
 	if err != nil || len(h.Records) == 0 { // nothing can be read: what is known stands in the small file
-		info = *processes{d.Daemon}.whole(&info)
+		info = *processes(d).whole(&info)
 	} else {
 		active, runs := s.Active, s.Runs
 		info = h.Info()

@@ -60,11 +60,11 @@ func (d resumer) reviveChild(ctx context.Context, parent *kernel.Process, id typ
 	}
 	hold := make(chan struct{})
 	defer close(hold)
-	a, err := reviver{d.Daemon}.open(ctx, id)
+	a, err := reviver(d).open(ctx, id)
 	if err != nil {
 		return 0, err
 	}
-	switch crashes := (autoResumer{d.Daemon}).crashes(a.state); { // what goes on by itself does so here, too
+	switch crashes := (autoResumer(d)).crashes(a.state); { // what goes on by itself does so here, too
 	case a.state.Paused:
 		a.close()
 		return 0, types.Errorf(types.ErrUnavailable, "Resume", id.String(), "a person has paused it; it goes on with: rnix resume %s", id)
@@ -72,7 +72,7 @@ func (d resumer) reviveChild(ctx context.Context, parent *kernel.Process, id typ
 		a.close()
 		return 0, types.Errorf(types.ErrUnavailable, "Resume", id.String(), "the daemon has broken off %d times in its step %d; it goes on with: rnix resume %s", crashes, a.state.Step+1, id)
 	}
-	resp, err := reviver{d.Daemon}.start(ctx, a, req, hold)
+	resp, err := reviver(d).start(ctx, a, req, hold)
 	if err != nil {
 		return 0, err
 	}

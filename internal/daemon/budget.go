@@ -32,7 +32,7 @@ func (d budgets) usedUnder(id types.UUID, own kernel.Amount) kernel.Amount {
 	if b, ok := d.kernel.Budget(id); ok && b.Known {
 		return b.Used
 	}
-	below, _ := accounts{d.Daemon}.Below(id, nobody)
+	below, _ := accounts(d).Below(id, nobody)
 	return kernel.Amount{Tokens: own.Tokens + below.Tokens, USD: own.USD + below.USD}
 }
 
@@ -44,7 +44,7 @@ func (d reviver) limitOf(a *again, req *ipc.ResumeRequest) (kernel.Amount, error
 	if limit == (kernel.Amount{}) && req.Budget == nil && req.BudgetUSD == nil {
 		return limit, d.roomAbove(id, s)
 	}
-	used := budgets{d.Daemon}.usedUnder(id, kernel.Amount{Tokens: s.Tokens, USD: price.FromFloat(s.CostUSD)})
+	used := budgets(d).usedUnder(id, kernel.Amount{Tokens: s.Tokens, USD: price.FromFloat(s.CostUSD)})
 	waits := waitsForChild(s)
 	if req.Budget != nil && !(limit.Tokens == 0 && waits) { // else it is meant for the child
 		if limit.Tokens = 0; *req.Budget > 0 {
@@ -71,7 +71,7 @@ func (d reviver) roomAbove(id types.UUID, s *recovery.State) error {
 	if w == nil || w.UUID == id {
 		return nil
 	}
-	limit, used, ok := budgets{d.Daemon}.balance(w.UUID)
+	limit, used, ok := budgets(d).balance(w.UUID)
 	if !ok || !(limit.Tokens > 0 && used.Tokens >= limit.Tokens || limit.USD > 0 && used.USD >= limit.USD) {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (d budgets) balance(id types.UUID) (limit, used kernel.Amount, ok bool) {
 	if b, ok := d.kernel.Budget(id); ok && b.Known {
 		return b.Limit, b.Used, true
 	}
-	a, ok := accounts{d.Daemon}.Account(id)
+	a, ok := accounts(d).Account(id)
 	if !ok {
 		return limit, used, false
 	}
@@ -109,7 +109,7 @@ func (d budgets) add(ctx context.Context, peer *ipc.Peer, req ipc.AddBudgetReque
 	if owner, inside := d.agentOf(peer); inside {
 		return resp, outside("AddBudget", owner, "not raise budgets")
 	}
-	t, err := processes{d.Daemon}.resolve(req.Target)
+	t, err := processes(d).resolve(req.Target)
 	if err != nil {
 		return resp, err
 	}
@@ -140,7 +140,7 @@ const maxAdd = 1_000_000_000_000
 
 // addOnDisk raises the budget of a history that does not run.
 func (d budgets) addOnDisk(ctx context.Context, id types.UUID, more kernel.Amount) error {
-	a, err := reviver{d.Daemon}.open(ctx, id)
+	a, err := reviver(d).open(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (d budgets) addOnDisk(ctx context.Context, id types.UUID, more kernel.Amoun
 	}
 	d.kernel.RaiseBudget(id, more)
 	if info, ok := d.journal.Index().Get(id); ok {
-		info = *processes{d.Daemon}.whole(&info)
+		info = *processes(d).whole(&info)
 		info.ContextBudget, info.BudgetUSD = info.ContextBudget+more.Tokens, (price.FromFloat(info.BudgetUSD) + more.USD).Float()
 		d.put(&info)
 	}
@@ -181,7 +181,7 @@ func (d budgets) goOn(ctx context.Context, purse types.UUID, env []string) (pids
 		if info.Purse == nil || info.Purse.UUID != purse || !info.Suspended {
 			continue
 		}
-		resp, err := resumer{d.Daemon}.continued(ctx, target{uuid: info.UUID, pid: info.PID, info: &info}, &ipc.ResumeRequest{Env: env}, waitsFor(purse))
+		resp, err := resumer(d).continued(ctx, target{uuid: info.UUID, pid: info.PID, info: &info}, &ipc.ResumeRequest{Env: env}, waitsFor(purse))
 		if err == nil {
 			pids = append(append(pids, resp.PID), resp.Woken...)
 		} else if types.CodeOf(err) != types.ErrConflict { // else somebody was quicker
@@ -206,14 +206,14 @@ func (d autoResumer) wakeBroke(ctx context.Context, id types.UUID) {
 	if !ok || !info.Suspended || info.Purse == nil {
 		return
 	}
-	limit, _, ok := budgets{d.Daemon}.balance(info.Purse.UUID)
+	limit, _, ok := budgets(d).balance(info.Purse.UUID)
 	if !ok || limit.Tokens == info.Purse.Tokens && limit.USD == price.FromFloat(info.Purse.USD) {
 		return
 	}
 	if _, alive := d.running(id); alive {
 		return
 	}
-	_, err := resumer{d.Daemon}.continued(ctx, target{uuid: id, pid: info.PID, info: &info}, &ipc.ResumeRequest{}, waitsFor(info.Purse.UUID))
+	_, err := resumer(d).continued(ctx, target{uuid: id, pid: info.PID, info: &info}, &ipc.ResumeRequest{}, waitsFor(info.Purse.UUID))
 	if err != nil && types.CodeOf(err) != types.ErrConflict && ctx.Err() == nil {
 		d.note("PID %d (%s) cannot go on by itself: %v", info.PID, id, err)
 	}

@@ -28,7 +28,7 @@ func (d budgets) show(ctx context.Context, _ *ipc.Peer, req ipc.BudgetRequest) (
 		slices.SortFunc(resp.Budgets, func(a, b ipc.BudgetLine) int { return cmp.Compare(a.PID, b.PID) })
 		return resp, nil
 	}
-	t, err := processes{d.Daemon}.resolve(req.Target)
+	t, err := processes(d).resolve(req.Target)
 	if err != nil {
 		return resp, err
 	}
@@ -106,7 +106,7 @@ func (d budgets) everybody() map[types.UUID]*balance {
 		info(&stored[n], "")
 	}
 	for _, i := range d.kernel.List() {
-		p := processes{d.Daemon}.wireProc(&i)
+		p := processes(d).wireProc(&i)
 		out[i.UUID] = &balance{line: ipc.BudgetLine{PID: i.PID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, Intent: i.Intent, State: p.State, Wait: p.Wait, Unpriced: i.Progress.Unpriced},
 			limit: kernel.Amount{Tokens: i.Budget, USD: i.BudgetUSD}, used: ownOf(i.Progress.Provider, i.Progress.Tokens, i.Progress.CostUSD),
 			live: i.State < types.StateZombie}

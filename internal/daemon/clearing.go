@@ -30,7 +30,7 @@ type clearanceKey struct{}
 // Rescue refuses to give up a workspace in which somebody else works or will, and says where its files
 // will be: Remove keeps them, when nothing can keep the history from going any more.
 func (d clearing) Rescue(ctx context.Context, id types.UUID) (how string, err error) {
-	dir := worktrees{d.Daemon}.ownDir(id)
+	dir := worktrees(d).ownDir(id)
 	if !exists(dir) {
 		return "", nil
 	}
@@ -70,11 +70,11 @@ func (d worktrees) ownDir(id types.UUID) string {
 
 // Remove removes the directory that was made for a history, after its files were kept.
 func (d clearing) Remove(ctx context.Context, id types.UUID) error {
-	dir := worktrees{d.Daemon}.ownDir(id)
+	dir := worktrees(d).ownDir(id)
 	var rep workspace.Report
 	var err error
-	if exists((worktrees{d.Daemon}).treeHome(id)) {
-		err = worktrees{d.Daemon}.uproot(ctx, id, &rep)
+	if exists((worktrees(d)).treeHome(id)) {
+		err = worktrees(d).uproot(ctx, id, &rep)
 	} else if rep, err = d.kept.Remove(ctx, dir); types.CodeOf(err) == types.ErrNotFound && !exists(dir) {
 		return nil
 	}
@@ -109,7 +109,7 @@ func wayBack(s *workspace.Stored) string {
 // DropSnapshots forgets the snapshots of a history; their bytes go with the next sweep. What a platform was to be told
 // of it goes too.
 func (d clearing) DropSnapshots(ctx context.Context, id types.UUID) error {
-	if err := (platformer{d.Daemon}).forget(id); err != nil {
+	if err := (platformer(d)).forget(id); err != nil {
 		return err
 	}
 	err := d.kept.Drop(ctx, id)

@@ -68,7 +68,7 @@ func (d composer) up(ctx context.Context, peer *ipc.Peer, req ipc.ComposeUpReque
 	if opts.Settings, err = settingsOf(p, &agent.Agent{}, nil); err != nil {
 		return none, err
 	}
-	if opts.ParentPID, err = (spawner{d.Daemon}).parentOf(peer, req.Parent, p, p.trust); err != nil {
+	if opts.ParentPID, err = (spawner(d)).parentOf(peer, req.Parent, p, p.trust); err != nil {
 		return none, err
 	}
 	seq := d.events.Last()
@@ -162,7 +162,7 @@ func (d composer) preflight(ctx context.Context, req *ipc.ComposeUpRequest, p *p
 		}
 		run.Defaults(&n, f)
 		q := *p
-		_, _, _, err := (spawner{d.Daemon}).settle(&q, nodeRequest(&n))
+		_, _, _, err := (spawner(d)).settle(&q, nodeRequest(&n))
 		if err == nil && n.Cwd != "" && !exists(inDir(p.cwd, n.Cwd)) {
 			err = types.Errorf(types.ErrNotFound, "Spawn", n.Cwd, "no such directory")
 		}
@@ -222,12 +222,12 @@ func (d composer) StartNode(ctx context.Context, parent *kernel.Process, l *run.
 	}
 	req := nodeRequest(l.Node)
 	req.Intent, req.Inputs = l.Intent, l.Inputs
-	ag, opts, _, err := (spawner{d.Daemon}).settle(&p, req)
+	ag, opts, _, err := (spawner(d)).settle(&p, req)
 	if err != nil {
 		return 0, err
 	}
 	opts.UUID, opts.ParentPID, opts.Name = l.UUID, parent.PID, l.Name
-	_, undo, err := planter{worktrees{d.Daemon}}.forNode(ctx, p.cwd, l, &opts)
+	_, undo, err := planter{worktrees(d)}.forNode(ctx, p.cwd, l, &opts)
 	if err != nil {
 		return 0, err
 	}
@@ -264,7 +264,7 @@ func (d composer) foreground(pid types.PID) (*run.Run, bool) {
 // find finds a run: the process that is meant, or of several runs of one name the one that lives, or else
 // the latest.
 func (d composer) find(text string) (target, error) {
-	t, err := resolveKind(processes{d.Daemon}, text, run.Kind)
+	t, err := resolveKind(processes(d), text, run.Kind)
 	if types.CodeOf(err) == types.ErrAmbiguous {
 		var last *step.ProcInfo
 		stored, living := d.journal.Index().List(), 0
@@ -277,7 +277,7 @@ func (d composer) find(text string) (target, error) {
 			}
 		}
 		if last != nil && living == 0 { // else several live, and one must be named
-			t, err = processes{d.Daemon}.resolve(last.UUID.String())
+			t, err = processes(d).resolve(last.UUID.String())
 		}
 	}
 	if err != nil {

@@ -98,9 +98,9 @@ func (d composer) head(t *target) ipc.ComposeRun {
 	var result string
 	usd := 0.0
 	if t.live != nil {
-		p, result, usd = processes{d.Daemon}.wireProc(t.live), t.live.Result, t.live.BudgetUSD.Float()
+		p, result, usd = processes(d).wireProc(t.live), t.live.Result, t.live.BudgetUSD.Float()
 	} else {
-		i := processes{d.Daemon}.whole(t.info)
+		i := processes(d).whole(t.info)
 		p, result, usd = storedProc(i), i.Result, i.BudgetUSD
 	}
 	return ipc.ComposeRun{PID: p.PID, UUID: p.UUID, Name: p.Name, State: p.State, Wait: p.Wait, WaitUntil: p.WaitUntil, Intent: p.Intent,
@@ -187,7 +187,7 @@ func (d composer) node(n *run.Node) ipc.ComposeNode {
 	if n.UUID == (types.UUID{}) {
 		return c
 	}
-	if t, err := (worktrees{d.Daemon}).treeOf(n.UUID); err == nil {
+	if t, err := (worktrees(d)).treeOf(n.UUID); err == nil {
 		c.Branch = t.Branch
 	}
 	if n.PID != 0 {
@@ -275,13 +275,13 @@ func (d composer) down(ctx context.Context, peer *ipc.Peer, req ipc.ComposeDownR
 		if req.Pause {
 			err = runHolder{d}.hold(ctx, &t)
 		} else {
-			err = undertaker{d.Daemon}.dismiss(ctx, t.uuid, "terminated while it was suspended")
+			err = undertaker(d).dismiss(ctx, t.uuid, "terminated while it was suspended")
 		}
 		if err != nil {
 			return ipc.ComposeRun{}, err
 		}
 	}
-	if t, err = (processes{d.Daemon}).resolve(t.uuid.String()); err != nil {
+	if t, err = (processes(d)).resolve(t.uuid.String()); err != nil {
 		return ipc.ComposeRun{}, err
 	}
 	return d.describe(ctx, &t)

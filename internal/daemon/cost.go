@@ -22,7 +22,7 @@ func (d budgets) cost(ctx context.Context, _ *ipc.Peer, req ipc.CostRequest) (ip
 	}
 	all := d.spenders()
 	if req.Under != "" {
-		t, err := processes{d.Daemon}.resolve(req.Under)
+		t, err := processes(d).resolve(req.Under)
 		if err != nil {
 			return resp, err
 		}

@@ -43,7 +43,7 @@ func (d describer) status(ctx context.Context, _ *ipc.Peer, _ ipc.Empty) (ipc.St
 		Init: d.bootstrap.all(), Starting: !closed(d.bootstrap.done),
 	}
 	s.CheckpointFailures, s.CheckpointFailure = d.store.checkpoints.failures()
-	s.Storage = storage{d.Daemon}.status(ctx)
+	s.Storage = storage(d).status(ctx)
 	live := map[types.UUID]bool{}
 	for _, i := range d.kernel.List() {
 		live[i.UUID] = true
@@ -163,7 +163,7 @@ func (d describer) mcpTest(ctx context.Context, peer *ipc.Peer, req ipc.MCPTestR
 			cfg.MCPServer = s
 		}
 	}
-	caller, err := paths{d.Daemon}.userCaller(p)
+	caller, err := paths(d).userCaller(p)
 	if err != nil {
 		return ipc.MCPTestResponse{}, err
 	}

@@ -24,7 +24,7 @@ func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRe
 	if err != nil {
 		return none, err
 	}
-	if tree, terr := (worktrees{d.Daemon}).treeOf(p.uuid); terr == nil && req.To == nil && req.From == 0 && exists(tree.Dir) {
+	if tree, terr := (worktrees(d)).treeOf(p.uuid); terr == nil && req.To == nil && req.From == 0 && exists(tree.Dir) {
 		return d.diffTree(ctx, p, tree, req)
 	}
 	if req.To == nil {

@@ -44,7 +44,7 @@ func (d undertaker) dismiss(ctx context.Context, id types.UUID, reason string) e
 
 // endOnDisk writes the end of a history that is not running.
 func (d undertaker) endOnDisk(ctx context.Context, info *step.ProcInfo, exit types.ExitStatus) error {
-	a, err := reviver{d.Daemon}.open(ctx, info.UUID)
+	a, err := reviver(d).open(ctx, info.UUID)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (d undertaker) endOnDisk(ctx context.Context, info *step.ProcInfo, exit typ
 	if err != nil {
 		return err
 	}
-	autoResumer{d.Daemon}.bury(ctx, *info)
+	autoResumer(d).bury(ctx, *info)
 	d.store.Ended(info.UUID)
 	return nil
 }
@@ -71,7 +71,7 @@ func (d undertaker) escaped(ctx context.Context, info *step.ProcInfo) bool {
 	if !ok || up.Kind != kernel.SupervisorKind || up.Exit == nil || up.Suspended {
 		return false
 	}
-	state, was, err := superviser{d.Daemon}.stateOf(ctx, up.UUID)
+	state, was, err := superviser(d).stateOf(ctx, up.UUID)
 	if err != nil || was.Body == nil || state.Phase != recovery.Ended {
 		return false
 	}
@@ -79,7 +79,7 @@ func (d undertaker) escaped(ctx context.Context, info *step.ProcInfo) bool {
 	if err != nil {
 		return false
 	}
-	spec, err := superviser{d.Daemon}.plan(nil, &decl)
+	spec, err := superviser(d).plan(nil, &decl)
 	if err != nil {
 		return false
 	}
@@ -100,7 +100,7 @@ func (d undertaker) leftBehind(ctx context.Context, up, info *step.ProcInfo) boo
 	if up.Exit == nil || up.Suspended {
 		return false
 	}
-	nodes, _, state, err := composer{d.Daemon}.history(ctx, up.UUID)
+	nodes, _, state, err := composer(d).history(ctx, up.UUID)
 	if err != nil || state.Phase != recovery.Ended {
 		return false
 	}

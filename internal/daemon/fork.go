@@ -16,7 +16,7 @@ import (
 
 // forked makes a copy of a history up to a step and lets that go on. The original is only read.
 func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (resp ipc.ResumeResponse, err error) {
-	leave, err := storage{d.Daemon}.hold(t.uuid)
+	leave, err := storage(d).hold(t.uuid)
 	if err != nil {
 		return resp, err
 	}
@@ -54,7 +54,7 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 	if err := d.place(ctx, a, whole, cut, at, req); err != nil {
 		return resp, err
 	}
-	if resp, err = (reviver{d.Daemon}).start(ctx, a, req, nil); err != nil {
+	if resp, err = (reviver(d)).start(ctx, a, req, nil); err != nil {
 		return resp, err
 	}
 	begun = true
@@ -127,7 +127,7 @@ func (d resumer) place(ctx context.Context, a *again, whole, cut *recovery.State
 		if files == nil {
 			files = whole.FirstFiles // nothing was changed up to here, so what was there before the first change
 		}
-		dir, err := keeping{d.Daemon}.workspaceOf(ctx, a.rec.id, a.state.Origin.Origin, from, files, at)
+		dir, err := keeping(d).workspaceOf(ctx, a.rec.id, a.state.Origin.Origin, from, files, at)
 		if err != nil {
 			return err
 		}
@@ -138,7 +138,7 @@ func (d resumer) place(ctx context.Context, a *again, whole, cut *recovery.State
 		if req.Cwd == "" {
 			dir = d.forkDir(a.rec.id)
 		}
-		if err := (worktrees{d.Daemon}).forked(ctx, a, set.Tree, dir); err != nil {
+		if err := (worktrees(d)).forked(ctx, a, set.Tree, dir); err != nil {
 			return err
 		}
 	}

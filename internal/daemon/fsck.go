@@ -20,7 +20,7 @@ func (d storage) fsck(ctx context.Context, peer *ipc.Peer, req ipc.FsckRequest) 
 	o := fsck.Options{FS: durable.OS, DataDir: d.places.DataDir, Store: d.journal, Live: func(id types.UUID) bool { _, alive := d.kernel.ByUUID(id); return alive },
 		RaisePID: func(min uint64) error { d.pids.Raise(min); return d.pids.Settle() }, Snapshots: d.snapshotCheck(ctx)}
 	for _, text := range req.Targets {
-		t, err := processes{d.Daemon}.resolve(text)
+		t, err := processes(d).resolve(text)
 		if err != nil {
 			return resp, err
 		}
@@ -84,7 +84,7 @@ func (d storage) snapshotCheck(ctx context.Context) func(types.UUID, step.Snapsh
 		key := s.Kind + " " + s.ID
 		err, asked := known[key]
 		if !asked {
-			ref := refOf(keeping{d.Daemon}.takenBy(ctx, id, &s), &s)
+			ref := refOf(keeping(d).takenBy(ctx, id, &s), &s)
 			_, _, err = d.keeper.Diff(ctx, ref, ref, workspace.DiffOpts{NamesOnly: true})
 			known[key] = err
 		}

@@ -51,7 +51,7 @@ func (d groups) now(id types.PGID) ipc.Group {
 }
 
 func (d groups) join(_ context.Context, peer *ipc.Peer, req ipc.GroupRequest) (ipc.Group, error) {
-	t, err := processes{d.Daemon}.alive("JoinGroup", req.Target)
+	t, err := processes(d).alive("JoinGroup", req.Target)
 	if err == nil {
 		err = d.mayTouch(peer, "JoinGroup", t.pid)
 	}
@@ -69,7 +69,7 @@ func (d groups) join(_ context.Context, peer *ipc.Peer, req ipc.GroupRequest) (i
 }
 
 func (d groups) leave(_ context.Context, peer *ipc.Peer, req ipc.GroupRequest) (ipc.Group, error) {
-	t, err := processes{d.Daemon}.alive("LeaveGroup", req.Target)
+	t, err := processes(d).alive("LeaveGroup", req.Target)
 	if err == nil {
 		err = d.mayTouch(peer, "LeaveGroup", t.pid)
 	}
@@ -110,7 +110,7 @@ func (d groups) signal(_ context.Context, peer *ipc.Peer, req ipc.GroupSignalReq
 	}
 	var refused error
 	for _, pid := range r.Members {
-		if err := (insider{d.Daemon}).maySignal(peer, "SignalGroup", pid); err != nil {
+		if err := (insider(d)).maySignal(peer, "SignalGroup", pid); err != nil {
 			refused = err
 			r.Spared++
 			continue

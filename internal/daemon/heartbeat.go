@@ -38,7 +38,7 @@ func (d heart) restart(ctx context.Context, p *kernel.Process) error {
 	if err := d.kernel.Suspend(ctx, p.PID); err != nil {
 		return err
 	}
-	r := resumer{d.Daemon}
+	r := resumer(d)
 	r.parted(ctx, info.PPID)
 	resp, err := r.continued(ctx, target{uuid: p.UUID, pid: p.PID}, req, func(s *recovery.State) bool {
 		return s.Phase == recovery.Stopped && !s.Paused // nobody was quicker
@@ -58,7 +58,7 @@ func (d heart) beats(_ context.Context, _ *ipc.Peer, req ipc.HeartbeatRequest) (
 	resp := ipc.HeartbeatResponse{Enabled: c.Interval > 0, Policy: string(c.Policy), Stall: c.Stall, Interval: c.Interval, MaxRestarts: c.MaxRestarts, Beats: []ipc.Beat{}}
 	var only []types.PID
 	if req.Target != "" {
-		t, err := processes{d.Daemon}.alive("Heartbeat", req.Target)
+		t, err := processes(d).alive("Heartbeat", req.Target)
 		if err != nil {
 			return resp, err
 		}

@@ -42,24 +42,24 @@ func (p *past) ended() bool {
 
 // past finds the process that a caller names, as find does, and reads its history.
 func (d inspector) past(ctx context.Context, peer *ipc.Peer, op, text string) (*past, error) {
-	t, err := processes{d.Daemon}.find(peer, op, text)
+	t, err := processes(d).find(peer, op, text)
 	if err != nil {
 		return nil, err
 	}
 	h, err := step.ReadHistory(ctx, d.journal, t.uuid)
 	if err != nil {
-		return nil, departed{d.Daemon}.lost(&t, text, err)
+		return nil, departed(d).lost(&t, text, err)
 	}
 	return &past{target: t, h: h}, nil
 }
 
 // trailed is past with the trail of the history in place of all its records: for who asks for its files.
 func trailed(ctx context.Context, d inspector, peer *ipc.Peer, op, text string) (*past, error) {
-	t, err := processes{d.Daemon}.find(peer, op, text)
+	t, err := processes(d).find(peer, op, text)
 	if err != nil {
 		return nil, err
 	}
-	trail, _, err := outliner{d.Daemon}.trail(ctx, &t, text)
+	trail, _, err := outliner(d).trail(ctx, &t, text)
 	return &past{target: t, Trail: &trail}, err
 }
 
@@ -75,7 +75,7 @@ func (d inspector) workDir(p *past) string {
 	case p.live != nil:
 		return p.live.WorkDir
 	case p.info != nil:
-		return processes{d.Daemon}.whole(p.info).WorkDir
+		return processes(d).whole(p.info).WorkDir
 	}
 	var s step.Settled
 	if p.h != nil {

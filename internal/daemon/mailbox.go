@@ -26,7 +26,7 @@ func (d mailer) mailbox(ctx context.Context, peer *ipc.Peer, req ipc.MailboxRequ
 		}
 		req.Target = owner.String()
 	}
-	t, err := processes{d.Daemon}.resolve(req.Target)
+	t, err := processes(d).resolve(req.Target)
 	if err != nil {
 		return resp, err
 	}

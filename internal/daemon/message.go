@@ -60,7 +60,7 @@ func (d mailer) send(ctx context.Context, peer *ipc.Peer, req ipc.SendRequest, k
 	if err := d.settled(ctx); err != nil {
 		return resp, err
 	}
-	t, err := processes{d.Daemon}.resolve(req.Target)
+	t, err := processes(d).resolve(req.Target)
 	if err != nil {
 		return resp, err
 	}
@@ -180,7 +180,7 @@ func (d mailer) carry(ctx context.Context, id types.UUID, m step.Mail, waitRoom 
 // stored puts a message into the history of a process that is suspended. CONFLICT: somebody else writes it
 // just now. BROKEN_PIPE: it has ended.
 func (d mailer) stored(ctx context.Context, id types.UUID, m step.Mail) (uint64, error) {
-	a, err := reviver{d.Daemon}.open(ctx, id)
+	a, err := reviver(d).open(ctx, id)
 	if err != nil {
 		return 0, err
 	}
@@ -226,7 +226,7 @@ func (d mailer) delivered(ctx context.Context, _ *ipc.Peer, req ipc.DeliveredReq
 	if err := d.settled(ctx); err != nil {
 		return resp, err
 	}
-	t, err := processes{d.Daemon}.resolve(req.Target)
+	t, err := processes(d).resolve(req.Target)
 	if err != nil {
 		return resp, err
 	}
@@ -272,7 +272,7 @@ func (d mailer) recv(ctx context.Context, peer *ipc.Peer, req ipc.RecvRequest) (
 		}
 		req.Target = owner.String()
 	}
-	t, err := processes{d.Daemon}.alive("Recv", req.Target)
+	t, err := processes(d).alive("Recv", req.Target)
 	if err != nil {
 		return resp, err
 	}

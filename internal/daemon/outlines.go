@@ -93,7 +93,7 @@ func (d outliner) outline(ctx context.Context, t *target, text string) (out *ste
 	one.mu.Lock()
 	if err := one.upToDate(ctx, d.journal); err != nil {
 		one.mu.Unlock()
-		return nil, nil, departed{d.Daemon}.lost(t, text, err)
+		return nil, nil, departed(d).lost(t, text, err)
 	}
 	one.size.Store(int64(one.out.Places()))
 	d.outlines.trim()
@@ -115,7 +115,7 @@ func (d outliner) trail(ctx context.Context, t *target, text string) (trail step
 
 // keep writes outline.json, unless the history is just being taken away. It is a cache: a failure is only noted. one.mu is held.
 func (d outliner) keep(one *outlined) {
-	release, err := storage{d.Daemon}.hold(one.id)
+	release, err := storage(d).hold(one.id)
 	if err != nil {
 		return
 	}

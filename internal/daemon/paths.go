@@ -34,7 +34,7 @@ func (d paths) openAs(peer *ipc.Peer, req ipc.PathRequest, flags vfs.OpenFlag) (
 		return nil, outside("Open", owner, "")
 	}
 	if req.As != "" {
-		t, err := processes{d.Daemon}.alive("Open", req.As)
+		t, err := processes(d).alive("Open", req.As)
 		if err != nil {
 			return nil, err
 		}

@@ -157,7 +157,7 @@ func (d platformer) open(ctx context.Context, p *profile, id types.UUID, provide
 	session.Lost = func(stop bool) { d.lost(id, stop) }
 	session.Held = func(st platform.Standing) { d.held(id, st) }
 	session.Say = func(ctx context.Context, key, text string) error {
-		_, _, err := mailer{d.Daemon}.carry(ctx, id, step.Mail{Kind: step.MailSteer, Key: key, Text: text, Time: time.Now()}, true)
+		_, _, err := mailer(d).carry(ctx, id, step.Mail{Kind: step.MailSteer, Key: key, Text: text, Time: time.Now()}, true)
 		return err
 	}
 	hold, err := d.platforms.hold(ctx, session.SessionID, id, nil)

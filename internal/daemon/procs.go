@@ -168,8 +168,8 @@ func (d processes) wireProc(i *kernel.Info) ipc.Proc {
 		Step: i.Progress.Step, MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated, Budget: i.Budget,
 		Suspect: i.Suspect, BudgetUSD: i.BudgetUSD.Float(), Unpriced: i.Progress.Unpriced, Purse: i.Purse, CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.EndedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
 	}
-	p.Groups = groups{d.Daemon}.labels(i.Groups)
-	p.Session = platformer{d.Daemon}.wire(i.UUID)
+	p.Groups = groups(d).labels(i.Groups)
+	p.Session = platformer(d).wire(i.UUID)
 	if h := i.Hand; h != nil {
 		p.Doing = &ipc.Doing{Tool: h.Tool, Path: h.Path, Since: h.Since, Step: h.Step, Calls: h.Calls}
 	}
@@ -227,7 +227,7 @@ func (d processes) procDetail(ctx context.Context, _ *ipc.Peer, req ipc.TargetRe
 			}
 		}
 	}
-	trail, damage, err := outliner{d.Daemon}.trail(ctx, &t, req.Target)
+	trail, damage, err := outliner(d).trail(ctx, &t, req.Target)
 	switch {
 	case types.CodeOf(err) == types.ErrNotFound && !exists(r.Dir):
 		return ipc.ProcDetail{}, err

@@ -33,7 +33,7 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 	if err != nil {
 		return ipc.ResumeResponse{}, err
 	}
-	t, err := processes{d.Daemon}.resolve(req.Target)
+	t, err := processes(d).resolve(req.Target)
 	if err != nil {
 		return ipc.ResumeResponse{}, err
 	}
@@ -171,7 +171,7 @@ func (d resumer) thaw(t target, top types.PID) (ipc.ResumeResponse, error) {
 func (d resumer) continued(ctx context.Context, t target, req *ipc.ResumeRequest, still func(*recovery.State) bool) (ipc.ResumeResponse, error) {
 	hold := make(chan struct{})
 	defer close(hold) // all of them are there, or will not be
-	a, err := reviver{d.Daemon}.open(ctx, t.uuid)
+	a, err := reviver(d).open(ctx, t.uuid)
 	if err != nil {
 		return ipc.ResumeResponse{}, err
 	}
@@ -179,13 +179,13 @@ func (d resumer) continued(ctx context.Context, t target, req *ipc.ResumeRequest
 		a.close()
 		return ipc.ResumeResponse{}, types.Errorf(types.ErrConflict, "Resume", t.uuid.String(), "it has gone on meanwhile")
 	}
-	ready, err := reviver{d.Daemon}.settle(a, req)
+	ready, err := reviver(d).settle(a, req)
 	if err != nil {
 		a.close()
 		return ipc.ResumeResponse{}, err
 	}
 	woken, above := d.wakeAbove(ctx, a.was.ParentUUID, req, hold, still == nil)
-	resp, err := reviver{d.Daemon}.launch(ctx, ready, hold)
+	resp, err := reviver(d).launch(ctx, ready, hold)
 	if err != nil {
 		return resp, err
 	}
@@ -247,12 +247,12 @@ func (d resumer) wakeBelow(ctx context.Context, s *recovery.State, req *ipc.Resu
 		if info.Purse == nil || info.Purse.UUID == id { // it waits for its own budget, and not for that of one above it
 			how.Budget, how.BudgetUSD = req.Budget, req.BudgetUSD
 		}
-		a, err := reviver{d.Daemon}.open(ctx, id)
+		a, err := reviver(d).open(ctx, id)
 		if err != nil {
 			d.log.Warn("resume", "uuid", id, "err", err)
 			continue
 		}
-		resp, err := reviver{d.Daemon}.start(ctx, a, how, hold)
+		resp, err := reviver(d).start(ctx, a, how, hold)
 		if err != nil {
 			d.log.Warn("resume", "uuid", id, "err", err)
 			continue
@@ -267,10 +267,10 @@ const reasonPaused = "paused"
 
 // quietly resumes a history and only logs why it could not be.
 func (d resumer) quietly(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (types.PID, *recovery.State, bool) {
-	a, err := reviver{d.Daemon}.open(ctx, id)
+	a, err := reviver(d).open(ctx, id)
 	if err == nil {
 		var resp ipc.ResumeResponse
-		if resp, err = (reviver{d.Daemon}).start(ctx, a, req, hold); err == nil {
+		if resp, err = (reviver(d)).start(ctx, a, req, hold); err == nil {
 			return resp.PID, a.state, true
 		}
 	}
@@ -306,7 +306,7 @@ func (d resumer) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (ip
 	for _, i := range d.kernel.List() {
 		seen[i.UUID] = true
 		if i.Paused || i.State >= types.StateZombie {
-			p := processes{d.Daemon}.wireProc(&i)
+			p := processes(d).wireProc(&i)
 			if info, ok := d.stored(i.UUID); ok {
 				p.UpdatedAt = info.UpdatedAt
 			}

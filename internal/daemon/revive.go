@@ -34,7 +34,7 @@ type again struct {
 
 // open takes a history, keeps it where it is, and reads what it amounts to. Start ends that.
 func (d reviver) open(ctx context.Context, id types.UUID) (_ *again, err error) {
-	leave, err := storage{d.Daemon}.hold(id)
+	leave, err := storage(d).hold(id)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (d reviver) launch(ctx context.Context, r *ready, hold <-chan struct{}) (ip
 		r.opts.ParentPID = pid
 	}
 	if p, ok := r.opts.Profile.(*profile); ok {
-		if err := (platformer{d.Daemon}).open(ctx, p, r.opts.UUID, r.choice.Provider.Name); err != nil {
+		if err := (platformer(d)).open(ctx, p, r.opts.UUID, r.choice.Provider.Name); err != nil {
 			return resp, errors.Join(err, a.rec.Close())
 		}
 	}
@@ -216,10 +216,10 @@ func (d reviver) launch(ctx context.Context, r *ready, hold <-chan struct{}) (ip
 	pid, err := d.kernel.SpawnContext(ctx, a.was.Intent, r.agent, r.opts)
 	if err != nil {
 		sleep()
-		platformer{d.Daemon}.closed(r.opts.UUID)
+		platformer(d).closed(r.opts.UUID)
 		return resp, err
 	}
-	platformer{d.Daemon}.begun(r.opts.UUID)
+	platformer(d).begun(r.opts.UUID)
 	i, err := d.kernel.Info(pid)
 	if err != nil {
 		return resp, err
@@ -241,7 +241,7 @@ func (d reviver) wakes(id types.UUID) (sleep func()) {
 	if !ok || !info.Over() {
 		return func() {}
 	}
-	was := processes{d.Daemon}.whole(&info)
+	was := processes(d).whole(&info)
 	now := *was
 	now.State, now.Suspended, now.Exit, now.DeadAt = types.StateCreated, false, nil, time.Time{}
 	d.put(&now)

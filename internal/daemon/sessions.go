@@ -34,7 +34,7 @@ func (d sessions) dir(id string) string {
 // stateRoot is below which directory the state.json of a session is: its work tree if that is its own.
 func (d sessions) stateRoot(id, workDir string) string {
 	var u types.UUID
-	if u.UnmarshalText([]byte(id)) == nil && vfs.Below(workDir, worktrees{d.Daemon}.treeHome(u)) {
+	if u.UnmarshalText([]byte(id)) == nil && vfs.Below(workDir, worktrees(d).treeHome(u)) {
 		return workDir
 	}
 	return d.dir(id)

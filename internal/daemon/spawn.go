@@ -31,7 +31,7 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 		return ipc.SpawnResponse{}, err
 	}
 	if req.Group != "" {
-		id, err := groups{d.Daemon}.group("Spawn", req.Group, "")
+		id, err := groups(d).group("Spawn", req.Group, "")
 		if err != nil {
 			return ipc.SpawnResponse{}, err
 		}
@@ -44,28 +44,28 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 		return ipc.SpawnResponse{}, outside("Spawn", owner, "not take a session of a platform; a person does")
 	}
 	opts.UUID = types.NewUUID()
-	if err := (platformer{d.Daemon}).open(ctx, p, opts.UUID, choice.Provider.Name); err != nil { // before anything is made for it
+	if err := (platformer(d)).open(ctx, p, opts.UUID, choice.Provider.Name); err != nil { // before anything is made for it
 		return ipc.SpawnResponse{}, err
 	}
-	tree, undo, err := worktrees{d.Daemon}.plant(ctx, p.cwd, req.Worktree, &opts)
+	tree, undo, err := worktrees(d).plant(ctx, p.cwd, req.Worktree, &opts)
 	if err != nil {
-		platformer{d.Daemon}.closed(opts.UUID)
+		platformer(d).closed(opts.UUID)
 		return ipc.SpawnResponse{}, err
 	}
 	seq := d.events.Last()
 	pid, err := d.kernel.SpawnContext(ctx, req.Intent, ag, opts)
 	if err != nil {
-		platformer{d.Daemon}.closed(opts.UUID)
+		platformer(d).closed(opts.UUID)
 		undo()
 		return ipc.SpawnResponse{}, err
 	}
-	platformer{d.Daemon}.begun(opts.UUID)
+	platformer(d).begun(opts.UUID)
 	i, err := d.kernel.Info(pid)
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}
 	r := spawned(i, choice, seq, p.problems)
-	r.Worktree, r.Warnings = planted(tree, &i), append(r.Warnings, worktrees{d.Daemon}.apart(ctx, i.UUID, tree)...)
+	r.Worktree, r.Warnings = planted(tree, &i), append(r.Warnings, worktrees(d).apart(ctx, i.UUID, tree)...)
 	return r, nil
 }
 
@@ -183,7 +183,7 @@ func (d spawner) parentOf(peer *ipc.Peer, asked string, p *profile, trusts bool)
 	if asked == "" {
 		return owner, nil
 	}
-	t, err := processes{d.Daemon}.alive("Spawn", asked)
+	t, err := processes(d).alive("Spawn", asked)
 	if err != nil {
 		return 0, err
 	}

@@ -25,14 +25,14 @@ func (d processes) listSteps(ctx context.Context, peer *ipc.Peer, req ipc.StepsR
 		p, err := step.ReadPage(ctx, d.journal, t.uuid, step.PageQuery{After: req.After, Before: req.Before, Limit: req.Limit, Last: req.Last, Bare: req.Bare,
 			Find: req.Find, Span: ipc.FindSpan})
 		if err != nil {
-			return ipc.ListStepsResponse{}, departed{d.Daemon}.lost(&t, req.Target, err)
+			return ipc.ListStepsResponse{}, departed(d).lost(&t, req.Target, err)
 		}
 		r.Steps, r.Interrupted, r.Damage = p.Steps, p.Interrupted, p.Damage
 		r.First, r.Last, r.Next, r.Prev = p.First, p.Last, p.After, p.Before
 	} else {
 		h, err := step.ReadHistory(ctx, d.journal, t.uuid)
 		if err != nil {
-			return ipc.ListStepsResponse{}, departed{d.Daemon}.lost(&t, req.Target, err)
+			return ipc.ListStepsResponse{}, departed(d).lost(&t, req.Target, err)
 		}
 		r.Steps, r.Interrupted, r.Damage = h.Steps, h.Interrupted, h.Damage
 	}
@@ -73,7 +73,7 @@ func (d processes) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepR
 	}
 	h, err := step.ReadHistory(ctx, d.journal, t.uuid) // it says best why there is no such step
 	if err != nil {
-		return ipc.StepDetail{}, departed{d.Daemon}.lost(&t, req.Target, err)
+		return ipc.StepDetail{}, departed(d).lost(&t, req.Target, err)
 	}
 	rec, err := h.Step(req.Step)
 	if e, ok := errors.AsType[*types.SyscallError](err); ok {
@@ -102,7 +102,7 @@ func (d processes) oneStep(ctx context.Context, t *target, req *ipc.StepRequest)
 		}
 		return p.Steps[0], true
 	}
-	out, release, err := outliner{d.Daemon}.outline(ctx, t, req.Target)
+	out, release, err := outliner(d).outline(ctx, t, req.Target)
 	if err != nil {
 		return rec, false
 	}

@@ -37,7 +37,7 @@ func (d storage) open(ctx context.Context, cfg *config.Config) (err error) {
 	d.policy = gc.Policy{RetentionDays: cfg.GC.RetentionDays.V, MaxEntries: cfg.GC.MaxEntries.V, Grace: gc.DefaultGrace}
 	d.gcMode = gc.Mode(cfg.GC.Mode.V)
 	d.collector, err = gc.Open(gc.Options{
-		FS: durable.OS, DataDir: d.places.DataDir, Journal: d.journal, Index: d.journal.Index(), Workspaces: clearing{d.Daemon},
+		FS: durable.OS, DataDir: d.places.DataDir, Journal: d.journal, Index: d.journal.Index(), Workspaces: clearing(d),
 		Policy: d.policy, Mode: d.gcMode, Interval: time.Duration(cfg.GC.IntervalSeconds.V) * time.Second,
 		Report: func(r gc.Result, err error) { d.report(ctx, r, err) },
 	})
@@ -47,7 +47,7 @@ func (d storage) open(ctx context.Context, cfg *config.Config) (err error) {
 	for _, p := range d.collector.Problems() {
 		d.note("%s", p)
 	}
-	worktrees{d.Daemon}.sweep(ctx)
+	worktrees(d).sweep(ctx)
 	return nil
 }
 
@@ -156,7 +156,7 @@ func (d storage) keep(_ context.Context, peer *ipc.Peer, req ipc.KeepRequest) (r
 	if req.Off && (req.Note != "" || !req.Until.IsZero()) {
 		return resp, types.Errorf(types.ErrInvalid, "Keep", req.Target, "a mark that is taken away has no note and no end")
 	}
-	t, err := processes{d.Daemon}.resolve(req.Target)
+	t, err := processes(d).resolve(req.Target)
 	if err != nil {
 		return resp, err
 	}
@@ -203,14 +203,14 @@ func (d storage) unarchive(ctx context.Context, peer *ipc.Peer, req ipc.TargetRe
 
 // archivedBy returns the archived history that text names.
 func (d storage) archivedBy(text string) (types.UUID, error) {
-	ids, err := departed{d.Daemon}.by(text)
+	ids, err := departed(d).by(text)
 	if err != nil {
 		return types.UUID{}, err
 	}
 	if len(ids) == 1 {
 		return ids[0], nil // if it was deleted, the collector says so
 	}
-	t, err := processes{d.Daemon}.resolve(text)
+	t, err := processes(d).resolve(text)
 	if err != nil {
 		return types.UUID{}, err
 	}
@@ -245,11 +245,11 @@ func (d storage) du(ctx context.Context, peer *ipc.Peer, req ipc.DURequest) (res
 
 // stillThere returns the history that text names, also one that is archived.
 func (d storage) stillThere(text string) (types.UUID, error) {
-	t, err := processes{d.Daemon}.resolve(text)
+	t, err := processes(d).resolve(text)
 	if err == nil {
 		return t.uuid, nil
 	}
-	if ids, gerr := (departed{d.Daemon}).by(text); gerr == nil && len(ids) == 1 && exists(step.ArchivePath(d.places.DataDir, ids[0])) {
+	if ids, gerr := (departed(d)).by(text); gerr == nil && len(ids) == 1 && exists(step.ArchivePath(d.places.DataDir, ids[0])) {
 		return ids[0], nil
 	}
 	return types.UUID{}, err

@@ -96,7 +96,7 @@ func (d superviser) up(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseReq
 		return ipc.SuperviseResponse{}, err
 	}
 	trusts := p.trust || slices.ContainsFunc(f.Supervisors, func(s initfile.Supervisor) bool { return s.Trust })
-	parent, err := spawner{d.Daemon}.parentOf(peer, req.Parent, p, trusts)
+	parent, err := spawner(d).parentOf(peer, req.Parent, p, trusts)
 	if err != nil {
 		return ipc.SuperviseResponse{}, err
 	}
@@ -175,12 +175,12 @@ func (d superviser) add(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseAd
 	if err := d.settled(ctx); err != nil {
 		return ipc.SuperviseAddResponse{}, err
 	}
-	t, err := resolveKind(processes{d.Daemon}, req.Target, kernel.SupervisorKind)
+	t, err := resolveKind(processes(d), req.Target, kernel.SupervisorKind)
 	if err == nil {
 		err = mustLive("StartChild", req.Target, &t)
 	}
 	if err == nil {
-		err = insider{d.Daemon}.mayStart(peer, t.pid)
+		err = insider(d).mayStart(peer, t.pid)
 	}
 	if err != nil {
 		return ipc.SuperviseAddResponse{}, err
@@ -202,7 +202,7 @@ func (d superviser) stop(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	if err := d.settled(ctx); err != nil {
 		return resp, err
 	}
-	t, err := resolveKind(processes{d.Daemon}, req.Target, kernel.SupervisorKind)
+	t, err := resolveKind(processes(d), req.Target, kernel.SupervisorKind)
 	if err != nil {
 		return resp, err
 	}
@@ -214,7 +214,7 @@ func (d superviser) stop(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	case s.Exit != nil && s.State != "suspended":
 		return resp, &types.SyscallError{Syscall: "Signal", PID: s.PID, Device: req.Target, Code: types.ErrNotFound, Err: errEnded}
 	case t.live != nil && t.live.State < types.StateZombie:
-		if err := (insider{d.Daemon}).maySignal(peer, "Signal", t.pid); err != nil {
+		if err := (insider(d)).maySignal(peer, "Signal", t.pid); err != nil {
 			return resp, err
 		}
 		return resp, d.kernel.Signal(t.pid, types.SIGTERM)
@@ -222,7 +222,7 @@ func (d superviser) stop(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 		return resp, outside("Signal", owner, "act on its own subtree only")
 	}
 	resp.Dismissed = true
-	return resp, undertaker{d.Daemon}.dismiss(ctx, t.uuid, "terminated while it was suspended")
+	return resp, undertaker(d).dismiss(ctx, t.uuid, "terminated while it was suspended")
 }
 
 // errEnded is the cause of errors about processes that are not there any more.
@@ -232,7 +232,7 @@ var errEnded = errors.New("the process has ended")
 func (d superviser) list(ctx context.Context, _ *ipc.Peer, req ipc.SupervisorsRequest) (ipc.SupervisorsResponse, error) {
 	resp := ipc.SupervisorsResponse{Supervisors: []ipc.Supervisor{}}
 	if req.Target != "" {
-		t, err := resolveKind(processes{d.Daemon}, req.Target, kernel.SupervisorKind)
+		t, err := resolveKind(processes(d), req.Target, kernel.SupervisorKind)
 		if err != nil {
 			return resp, err
 		}
@@ -271,7 +271,7 @@ func (d superviser) list(ctx context.Context, _ *ipc.Peer, req ipc.SupervisorsRe
 func (d superviser) look(ctx context.Context, t target) (ipc.Supervisor, error) {
 	var proc ipc.Proc
 	if t.live != nil {
-		proc = processes{d.Daemon}.wireProc(t.live)
+		proc = processes(d).wireProc(t.live)
 	} else {
 		proc = storedProc(t.info)
 	}

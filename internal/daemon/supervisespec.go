@@ -86,7 +86,7 @@ func (d superviser) prepare(p *profile, c *initfile.Child) (*agent.Agent, kernel
 		return nil, kernel.SpawnOpts{}, err
 	}
 	cp.names = c.Env
-	ag, opts, _, err := spawner{d.Daemon}.settle(cp, ipc.SpawnRequest{Agent: c.Agent, Provider: c.Provider, Model: c.Model, Effort: c.Effort,
+	ag, opts, _, err := spawner(d).settle(cp, ipc.SpawnRequest{Agent: c.Agent, Provider: c.Provider, Model: c.Model, Effort: c.Effort,
 		MaxSteps: c.MaxSteps, ContextBudget: c.Budget, BudgetUSD: c.USD, TimeoutMs: c.Timeout.Or(0).Milliseconds(), Allow: c.Allow, Deny: c.Deny, MCP: c.MCP})
 	return ag, opts, err
 }

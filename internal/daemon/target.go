@@ -64,7 +64,7 @@ func (d processes) resolve(text string) (target, error) {
 			return target{}, types.Errorf(types.ErrAmbiguous, "Find", text, "%d processes match:%s\nname one of them by its PID or a longer UUID", len(live), candidates(live))
 		}
 	}
-	if err := (departed{d.Daemon}).explain(text); err != nil {
+	if err := (departed(d)).explain(text); err != nil {
 		return target{}, err
 	}
 	return target{}, types.Errorf(types.ErrNotFound, "Find", text, "no such process; `rnix ps -a` lists all")
@@ -77,7 +77,7 @@ func (d processes) find(peer *ipc.Peer, op, text string) (target, error) {
 	if err != nil {
 		return t, err
 	}
-	if owner, inside := d.agentOf(peer); inside && !(inspector{d.Daemon}).descends(t, owner) {
+	if owner, inside := d.agentOf(peer); inside && !(inspector(d)).descends(t, owner) {
 		e := outside(op, owner, "see the records of its own subtree only")
 		e.PID = t.pid
 		return target{}, e

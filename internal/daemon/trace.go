@@ -41,7 +41,7 @@ func (d tracer) trace(ctx context.Context, peer *ipc.Peer, req ipc.TraceRequest)
 	if req.Limit < 0 || req.Limit > mostSpans {
 		return ipc.TraceResponse{}, types.Errorf(types.ErrInvalid, "Trace", req.Target, "limit %d is not between 0 and %d", req.Limit, mostSpans)
 	}
-	p, err := inspector{d.Daemon}.past(ctx, peer, "Trace", req.Target)
+	p, err := inspector(d).past(ctx, peer, "Trace", req.Target)
 	if err != nil {
 		return ipc.TraceResponse{}, err
 	}

@@ -43,7 +43,7 @@ func working(tg target) bool {
 func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWorktreeRequest) (ipc.RemoveWorktreeResponse, error) {
 	const op = "RemoveWorktree"
 	none := ipc.RemoveWorktreeResponse{}
-	if err := (storage{d.Daemon}).people(peer, op, "not remove work trees"); err != nil {
+	if err := (storage(d)).people(peer, op, "not remove work trees"); err != nil {
 		return none, err
 	}
 	tg, t, err := d.treeFor(ctx, peer, req.Target)
@@ -59,12 +59,12 @@ func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWor
 	case onDisk && !req.Suspended:
 		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d is suspended and would go on there; remove it all the same with: rnix worktree rm --suspended %d", tg.pid, tg.pid)
 	}
-	leave, err := storage{d.Daemon}.hold(tg.uuid) // nobody resumes it meanwhile
+	leave, err := storage(d).hold(tg.uuid) // nobody resumes it meanwhile
 	if err != nil {
 		return none, err
 	}
 	defer leave()
-	if err := (clearing{d.Daemon}).othersIn(t.Dir, tg.uuid); err != nil {
+	if err := (clearing(d)).othersIn(t.Dir, tg.uuid); err != nil {
 		return none, err
 	}
 	var rep workspace.Report

@@ -244,7 +244,7 @@ func historyIn(e os.DirEntry) (id types.UUID, ok bool) {
 // describe looks at the work tree of a history.
 func (d worktrees) describe(ctx context.Context, id types.UUID, t workspace.Tree) (w ipc.Worktree, common string) {
 	w = ipc.Worktree{UUID: id, State: "unknown", Dir: t.Dir, Repo: t.Repo, Branch: t.Branch, Base: t.Base, BaseName: t.BaseName, Files: []ipc.FileChange{}}
-	if tg, err := (processes{d.Daemon}).resolve(id.String()); err == nil {
+	if tg, err := (processes(d)).resolve(id.String()); err == nil {
 		w.PID = tg.pid
 		switch {
 		case tg.live != nil:
@@ -286,7 +286,7 @@ func (d worktrees) list(ctx context.Context, peer *ipc.Peer, _ ipc.Empty) (ipc.W
 	var commons []string
 	for _, e := range entries { // UUIDs sort by age
 		id, ok := historyIn(e)
-		if !ok || inside && !(inspector{d.Daemon}).descends(target{uuid: id}, owner) {
+		if !ok || inside && !(inspector(d)).descends(target{uuid: id}, owner) {
 			continue
 		}
 		t, err := d.treeOf(id)
@@ -343,11 +343,11 @@ func (d worktrees) show(ctx context.Context, peer *ipc.Peer, req ipc.TargetReque
 
 // treeFor finds the work tree of the process that text names.
 func (d worktrees) treeFor(ctx context.Context, peer *ipc.Peer, text string) (target, workspace.Tree, error) {
-	tg, err := processes{d.Daemon}.resolve(text)
+	tg, err := processes(d).resolve(text)
 	if err != nil {
 		return tg, workspace.Tree{}, err
 	}
-	if owner, inside := d.agentOf(peer); inside && !(inspector{d.Daemon}).descends(tg, owner) {
+	if owner, inside := d.agentOf(peer); inside && !(inspector(d)).descends(tg, owner) {
 		return tg, workspace.Tree{}, outside("Worktree", owner, "see the work trees of its own subtree only")
 	}
 	t, err := d.treeOf(tg.uuid)

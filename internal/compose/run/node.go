@@ -208,7 +208,7 @@ const roomPatience = time.Minute
 
 // launch starts an attempt that was noted.
 func (r family) launch(ctx context.Context, k compose.Key) {
-	l, err := papers{r.Run}.prepare(k)
+	l, err := papers(r).prepare(k)
 	if err == nil {
 		_, err = r.start.StartNode(ctx, r.p, l)
 	}
