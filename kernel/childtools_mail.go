@@ -46,7 +46,7 @@ func (k *KernelImpl) sendTo(ctx context.Context, p *Process, a *loop.Action, key
 		if t.opts.Body != nil {
 			return "", &types.SyscallError{Syscall: "Send", PID: in.PID, Code: types.ErrInvalid, Err: errNoAgent}
 		}
-		if _, err := k.post(nil, t, m); err == nil { //nolint:staticcheck // nil: it does not wait for room
+		if _, err := k.post(ctx, t, m, false); err == nil {
 			return fmt.Sprintf("sent to PID %d", in.PID), nil
 		} else if types.CodeOf(err) != types.ErrBrokenPipe {
 			return "", err

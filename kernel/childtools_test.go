@@ -238,7 +238,7 @@ func TestSteerEndsAWait(t *testing.T) {
 		}
 		f.await(2, event.StepStarted)
 		synctest.Wait()
-		if _, err := f.Post(t.Context(), pid, step.Mail{Kind: step.MailSteer, Text: "stop it"}); err != nil {
+		if _, err := f.Post(t.Context(), pid, step.Mail{Kind: step.MailSteer, Text: "stop it"}, true); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := f.Wait(pid); err != nil {

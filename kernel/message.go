@@ -41,18 +41,18 @@ type Message struct {
 // A full mailbox is RESOURCE_EXHAUSTED, one of a process that is ending or has ended BROKEN_PIPE, and one of
 // a process that was reaped NOT_FOUND. More than MaxMessage bytes are INVALID.
 func (k *KernelImpl) Send(sender, target types.PID, data []byte) error {
-	_, err := k.send(nil, sender, target, data)
+	_, err := k.send(context.Background(), sender, target, data, false)
 	return err
 }
 
 // SendContext is Send that waits for room until ctx ends.
 func (k *KernelImpl) SendContext(ctx context.Context, sender, target types.PID, data []byte) error {
-	_, err := k.send(ctx, sender, target, data)
+	_, err := k.send(ctx, sender, target, data, true)
 	return err
 }
 
-// send is SendContext that returns the number of the message; without a context it does not wait for room.
-func (k *KernelImpl) send(ctx context.Context, sender, target types.PID, data []byte) (uint64, error) {
+// send is SendContext that returns the number of the message; without wait it does not wait for room.
+func (k *KernelImpl) send(ctx context.Context, sender, target types.PID, data []byte, wait bool) (uint64, error) {
 	p, err := k.table.lookup("Send", target)
 	if err != nil {
 		return 0, err
@@ -63,22 +63,22 @@ func (k *KernelImpl) send(ctx context.Context, sender, target types.PID, data []
 	if k.records(p) {
 		m := k.mailFrom(sender)
 		m.SetBytes(data)
-		return k.post(ctx, p, m)
+		return k.post(ctx, p, m, wait)
 	}
 	m := &Message{Seq: p.post.seq.Add(1), From: sender, Data: data}
-	if ctx == nil {
-		err = p.box.Put(m)
-	} else {
+	if wait {
 		err = p.box.PutWait(ctx, m)
+	} else {
+		err = p.box.Put(m)
 	}
 	return m.Seq, sendError(target, err)
 }
 
 // Post is SendContext for a message of which more is known than who sends it: m has its kind, its text, and
-// what it is to be recognised by. It returns the number of the message. With a nil ctx it does not wait for
-// room. What comes again with the same key is not put into the mailbox again. A process that keeps no
-// messages, such as a supervisor, is INVALID.
-func (k *KernelImpl) Post(ctx context.Context, target types.PID, m step.Mail) (uint64, error) {
+// what it is to be recognised by. It returns the number of the message. Without wait a full mailbox is
+// RESOURCE_EXHAUSTED, as for Send. What comes again with the same key is not put into the mailbox again. A
+// process that keeps no messages, such as a supervisor, is INVALID.
+func (k *KernelImpl) Post(ctx context.Context, target types.PID, m step.Mail, wait bool) (uint64, error) {
 	p, err := k.table.lookup("Send", target)
 	if err != nil {
 		return 0, err
@@ -89,7 +89,7 @@ func (k *KernelImpl) Post(ctx context.Context, target types.PID, m step.Mail) (u
 	if n := len(m.Bytes()); n > MaxMessage {
 		return 0, tooLarge(target, n)
 	}
-	return k.post(ctx, p, m)
+	return k.post(ctx, p, m, wait)
 }
 
 // errNoAgent is the cause when a message for an agent is sent to another process.

@@ -58,9 +58,9 @@ type batch struct {
 // records reports whether messages to a process are kept in its history.
 func (k *KernelImpl) records(p *Process) bool { return k.keeps && p.opts.Body == nil }
 
-// post puts a message into the mailbox of an agent and returns its number. With a nil ctx a full box is an
+// post puts a message into the mailbox of an agent and returns its number. Without wait a full box is an
 // error.
-func (k *KernelImpl) post(ctx context.Context, p *Process, m step.Mail) (uint64, error) {
+func (k *KernelImpl) post(ctx context.Context, p *Process, m step.Mail, wait bool) (uint64, error) {
 	k.concealMail(&m)
 	for {
 		p.post.mu.Lock()
@@ -84,7 +84,7 @@ func (k *KernelImpl) post(ctx context.Context, p *Process, m step.Mail) (uint64,
 			}
 			return m.Seq, nil
 		}
-		if ctx == nil {
+		if !wait {
 			p.post.mu.Unlock()
 			return 0, sendError(p.PID, mailbox.ErrFull)
 		}

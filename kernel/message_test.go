@@ -118,7 +118,7 @@ func TestSteerGoesBeforeMessagesAndBeforeTheEnd(t *testing.T) {
 			if err := s.Send(0, pid, []byte("data")); err != nil {
 				t.Fatal(err)
 			}
-			seq, err := s.Post(noWait, pid, step.Mail{Kind: step.MailSteer, Text: "do this instead"})
+			seq, err := s.Post(t.Context(), pid, step.Mail{Kind: step.MailSteer, Text: "do this instead"}, false)
 			if err != nil || seq != 2 {
 				t.Fatal(seq, err)
 			}
@@ -151,7 +151,7 @@ func TestRecvLeavesWhatAPersonHasSaidToTheModel(t *testing.T) {
 	s.model = m.model
 	pid := s.spawn()
 	<-m.asked
-	if _, err := s.Post(noWait, pid, step.Mail{Kind: step.MailSteer, Text: "do this instead"}); err != nil {
+	if _, err := s.Post(t.Context(), pid, step.Mail{Kind: step.MailSteer, Text: "do this instead"}, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Send(0, pid, []byte("data")); err != nil {
@@ -250,7 +250,7 @@ func TestFullMailboxIsAnErrorOrAWait(t *testing.T) {
 		if err := s.SendContext(ctx, 0, pid, big); types.CodeOf(err) != types.ErrTimeout {
 			t.Errorf("got %v", err)
 		}
-		if _, err := s.Post(noWait, pid, step.Mail{Kind: step.MailSteer, Text: "x"}); err != nil {
+		if _, err := s.Post(t.Context(), pid, step.Mail{Kind: step.MailSteer, Text: "x"}, false); err != nil {
 			t.Errorf("a person finds no room: %v", err)
 		}
 		sent := make(chan error, 1)
@@ -287,7 +287,7 @@ func TestWhatIsSentTwiceUnderOneKeyComesOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
-			if seq, err := s.Post(t.Context(), pid, step.Mail{Kind: step.MailMessage, Key: "k", Text: "x"}); err != nil || seq != 1 {
+			if seq, err := s.Post(t.Context(), pid, step.Mail{Kind: step.MailMessage, Key: "k", Text: "x"}, true); err != nil || seq != 1 {
 				t.Error(seq, err)
 			}
 		})
@@ -341,6 +341,3 @@ func TestTooMuchForOnePromptComesWithTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 }
-
-// noWait is the context of a message that does not wait for room.
-var noWait context.Context

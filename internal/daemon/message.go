@@ -150,11 +150,7 @@ const (
 func (d mailer) carry(ctx context.Context, id types.UUID, m step.Mail, waitRoom bool) (seq uint64, onDisk bool, err error) {
 	for end := time.Now().Add(carryTime); ; {
 		if p, alive := d.kernel.ByUUID(id); alive {
-			room := ctx
-			if !waitRoom {
-				room = nil
-			}
-			seq, err = d.kernel.Post(room, p.PID, m)
+			seq, err = d.kernel.Post(ctx, p.PID, m, waitRoom)
 			if code := types.CodeOf(err); err == nil || code != types.ErrBrokenPipe && code != types.ErrNotFound {
 				return seq, false, err
 			}
