@@ -140,9 +140,7 @@ func TestLastEventIsNotLostWhenNobodyReads(t *testing.T) {
 func TestPanicOfADriverIsAnErrorOfItsCall(t *testing.T) {
 	events := llm.Produce(t.Context(), func(_ context.Context, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
 		emit(llm.StreamEvent{Type: llm.EventText, Text: "so far"})
-		var answers map[string]int
-		answers["unexpected"]++
-		return nil, nil
+		panic("unexpected")
 	})
 	if _, err := llm.Collect(events); types.CodeOf(err) != types.ErrInternal || !strings.Contains(err.Error(), "panic") {
 		t.Errorf("got %v", err)

@@ -313,7 +313,9 @@ func TestHistoryIsBoundedAndPrivate(t *testing.T) {
 		t.Errorf("%d lines, the last ones %q", n, again.lines[max(n-2, 0):])
 	}
 	for range 3 {
-		again = openHistory(path)
+		if next := openHistory(path); !slices.Equal(next.lines, again.lines) {
+			t.Errorf("%d lines became %d", len(again.lines), len(next.lines))
+		}
 	}
 	if st, err = os.Stat(path); err != nil || st.Size() > 2*maxHistory || st.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", st, err)

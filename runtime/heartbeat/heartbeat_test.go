@@ -134,8 +134,8 @@ func TestFieldsAreRequiredAndAStartIsForOnce(t *testing.T) {
 	if err := p.Start(ctx); types.CodeOf(err) != types.ErrInvalid {
 		t.Errorf("a second Start: %v", err)
 	}
-	if p.Stop() != nil || p.Stop() != nil {
-		t.Error("Stop twice")
+	if err := errors.Join(p.Stop(), p.Stop()); err != nil {
+		t.Errorf("Stop twice: %v", err)
 	}
 	early, err := heartbeat.New(heartbeat.Config{SessionID: "s", BaseURL: "http://x"})
 	if err != nil || early.Stop() != nil {
