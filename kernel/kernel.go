@@ -224,7 +224,6 @@ type KernelImpl struct {
 	keeps   bool // there is a store
 	reaper  *reaper
 	pulse   *pulse
-	msgSeq  atomic.Uint64
 	stopped atomic.Bool
 	stop    sync.Once
 	holding sync.Mutex // held while Hold decides

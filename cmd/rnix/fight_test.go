@@ -16,7 +16,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -76,7 +75,6 @@ type fighter struct {
 	stops  []span      // when the daemon stood still; +checklocks:mu
 	ends   map[int]int // exit codes of rnix run; +checklocks:mu
 	failed []string    // what runs said that ended as none should; +checklocks:mu
-	began  atomic.Int64
 }
 
 type span struct{ from, to time.Time }

@@ -25,9 +25,6 @@ var told = [][]string{
 	{"Makefile", "makefile", "GNUmakefile"},
 }
 
-// markers are names at the top that make a directory a project.
-var markers = []string{"go.mod", "package.json", "Cargo.toml", "pyproject.toml", "setup.py", "Makefile", "CMakeLists.txt", "pom.xml", "build.gradle", "Gemfile", "composer.json", ".git/", ".rnix/", "src/"}
-
 func readWant(name string) offlineWant {
 	return offlineWant{"read_file", map[string]any{"path": name, "limit": 400}}
 }
@@ -115,11 +112,6 @@ func (p *project) telling() (names []string) {
 		}
 	}
 	return names
-}
-
-// isProject reports whether the directory looks like a project.
-func (p *project) isProject() bool {
-	return slices.ContainsFunc(markers, p.has) || slices.ContainsFunc(told[0], p.has)
 }
 
 // testCommand is how a project is tested, and how that is known.

@@ -123,7 +123,7 @@ func TestRefusalsOfAHostAreClear(t *testing.T) { // A-57
 		"429":      {status(429), types.ErrRateLimited, "429"},
 		"503":      {status(503), types.ErrUnavailable, "503"},
 		"404":      {status(404), types.ErrDriver, "Not Found"},
-		"redirect": {http.RedirectHandler(other.URL+"/mcp", 307), types.ErrPermission, "redirects to"},
+		"redirect": {http.RedirectHandler(other.URL+"/mcp", http.StatusTemporaryRedirect), types.ErrPermission, "redirects to"},
 		"html": {http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			_, _ = w.Write([]byte("<html>welcome</html>"))

@@ -22,7 +22,6 @@ var update = flag.Bool("update", false, "write the tables of docs/guarantees.md 
 // effectClass is one kind of effect with a tool that has it.
 type effectClass struct {
 	name, call, input string // "DIR" in the input is the directory of the process
-	tool              string
 	answer            string // is in what the model is told when it has run
 }
 

@@ -24,9 +24,8 @@ var watchSeed = flag.Uint64("watch.seed", 0, "seed of the random scenario that i
 
 // mirror folds the frames of watch_procs as every client does.
 type mirror struct {
-	t     *testing.T
-	limit int
-	done  chan struct{}
+	t    *testing.T
+	done chan struct{}
 
 	mu     sync.Mutex
 	now    sync.Cond

@@ -17,7 +17,6 @@ import (
 	"rnix/internal/harness"
 	"rnix/internal/harness/vendortest"
 	"rnix/internal/proc"
-	"rnix/types"
 )
 
 // session is one run of a real command line, as its Command says.
@@ -264,11 +263,4 @@ func call(tool string, input map[string]any) llmtest.Reply {
 		panic(err)
 	}
 	return llmtest.Reply{Text: "I call " + tool, ToolCalls: []llmtest.ToolCall{{Name: tool, Input: string(b)}}, Usage: used}
-}
-
-func errorCode(err error) types.ErrCode {
-	if err == nil {
-		return ""
-	}
-	return types.CodeOf(err)
 }

@@ -28,9 +28,6 @@ const wardenName = "rnix-warden"
 // stubborn is how long a killed process may take to end.
 const stubborn = 10 * time.Second
 
-// settled is how long after its start a warden gives back the memory that it does not need: its daemon starts meanwhile.
-const settled = 5 * time.Second
-
 // Warded has this program run under a warden. Where it was started without one, it becomes that itself and does not
 // return: it starts this program a second time, with the same arguments, environment and files, passes the signals on that it gets, and when
 // that one has ended, in whatever way, it ends everything that is left of what that one has started. Then it ends as that one

@@ -2,7 +2,6 @@ package tui
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -187,7 +186,7 @@ func TestTheScreensLookAsTheyShould(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-				t.Error(fmt.Sprintf("%s (with -update it is written anew):\n%s", path, diff))
+				t.Errorf("%s (with -update it is written anew):\n%s", path, diff)
 			}
 		})
 	}

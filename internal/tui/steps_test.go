@@ -16,7 +16,7 @@ import (
 )
 
 // hostile is what an agent may write: control sequences, characters that turn the direction, a picture, a long line.
-var hostile = "\x1b]0;title\x07\x1b[31mred\x1b[2J \u202eesrever\u202c <script> \U0001F469‍\U0001F4BB \r\bover\u009b31m " + strings.Repeat("x", 500)
+var hostile = "\x1b]0;title\x07\x1b[31mred\x1b[2J \u202eesrever\u202c <script> \U0001F469\u200d\U0001F4BB \r\bover\u009b31m " + strings.Repeat("x", 500)
 
 // fakeSteps are some steps of a process.
 func fakeSteps(n int) []step.StepRecord {

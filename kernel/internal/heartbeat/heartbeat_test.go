@@ -164,8 +164,8 @@ func TestVerdictsHoldInRandomHistories(t *testing.T) {
 		g := newRig(Config{Policy: Warn})
 		type proc struct {
 			Beat[int]
-			alive, suspect bool
-			quiet          time.Duration // since then it has had no excuse
+			suspect bool
+			quiet   time.Duration // since then it has had no excuse
 		}
 		procs := make([]proc, 4)
 		for i := range procs {
