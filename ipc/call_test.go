@@ -29,6 +29,8 @@ func TestCallBringsTheAnswerAndTheCallersUID(t *testing.T) {
 			t.Errorf("%d times: %d bytes, uid %d, %v", n, len(got.Text), got.UID, err)
 		}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if len(c.idle) != 1 {
 		t.Errorf("%d idle connections, want the one that was used again", len(c.idle))
 	}

@@ -26,8 +26,9 @@ type Client struct {
 	socket string
 	uid    uint32 // whose daemon we talk to
 
-	mu     sync.Mutex
-	idle   []*conn // +checklocks:mu; the one used last stands last
+	mu sync.Mutex
+	// +checklocks:mu
+	idle   []*conn // the one used last stands last
 	closed bool    // +checklocks:mu
 }
 

@@ -80,6 +80,8 @@ func (l *LogFile) Close() error {
 
 // rotateLocked puts the log aside. If that fails the old file is written on: a long log is better
 // than none. Renaming comes first, so whoever writes at the same moment loses nothing.
+//
+// +checklocks:l.mu
 func (l *LogFile) rotateLocked() {
 	l.size = 0 // if it fails, the next attempt comes after as many bytes again
 	if err := os.Rename(l.path, l.path+".1"); err != nil {

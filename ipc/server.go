@@ -53,8 +53,9 @@ type Server struct {
 	routes  map[string]*route // written by Handle and HandleStream before Serve, then only read
 	streams sync.WaitGroup    // of the streams that have taken over their connection
 
-	mu    sync.Mutex
-	fresh map[net.Conn]struct{} // +checklocks:mu; the connections on which nothing has been said yet
+	mu sync.Mutex
+	// +checklocks:mu
+	fresh map[net.Conn]struct{} // the connections on which nothing has been said yet
 }
 
 // NewServer returns a server without methods.

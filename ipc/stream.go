@@ -45,14 +45,19 @@ type Stream struct {
 	pumped chan struct{} // closed when the pump has written its last
 	tasks  sync.WaitGroup
 
-	mu    sync.Mutex
-	room  sync.Cond // of mu: buf became shorter, or err was set
-	buf   []byte    // +checklocks:mu
-	conn  net.Conn  // +checklocks:mu; nil until the stream has begun
-	err   error     // +checklocks:mu; why nothing can be sent any more
-	gone  bool      // +checklocks:mu; the connection is of no use any more
-	hurry bool      // +checklocks:mu; the stream was cut off: do not wait long for the client
-	done  bool      // +checklocks:mu; the handler has returned
+	mu   sync.Mutex
+	room sync.Cond // of mu: buf became shorter, or err was set
+	buf  []byte    // +checklocks:mu
+	// +checklocks:mu
+	conn net.Conn // nil until the stream has begun
+	// +checklocks:mu
+	err error // why nothing can be sent any more
+	// +checklocks:mu
+	gone bool // the connection is of no use any more
+	// +checklocks:mu
+	hurry bool // the stream was cut off: do not wait long for the client
+	// +checklocks:mu
+	done bool // the handler has returned
 }
 
 // serveStream runs the handler of rt on a new stream.
@@ -124,6 +129,8 @@ func (st *Stream) add(seq uint64, kind string, data []byte) error {
 }
 
 // putLocked appends an event and wakes the pump if it may be asleep.
+//
+// +checklocks:st.mu
 func (st *Stream) putLocked(seq uint64, kind string, data []byte) {
 	had := len(st.buf)
 	st.buf = appendFrame(st.buf, seq, kind, data)
@@ -141,6 +148,8 @@ func (st *Stream) poke() {
 
 // startLocked takes the connection over from net/http, whose framing would cost two more writes for
 // each of ours, and begins the response. The body ends with the connection.
+//
+// +checklocks:st.mu
 func (st *Stream) startLocked() error {
 	if st.err != nil || st.conn != nil {
 		return st.err

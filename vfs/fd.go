@@ -33,9 +33,11 @@ func (v *VFS) Devices() *DeviceRegistry { return v.devices }
 type fdTable struct {
 	caller func() Caller // who the process is; nil: ask the VFS's own source
 	mu     sync.Mutex
-	files  []openFile // +checklocks:mu; in order of their descriptors; few
-	next   types.FD   // +checklocks:mu
-	closed bool       // +checklocks:mu; set for good by CloseAll
+	// +checklocks:mu
+	files []openFile // in order of their descriptors; few
+	next  types.FD   // +checklocks:mu
+	// +checklocks:mu
+	closed bool // set for good by CloseAll
 }
 
 type openFile struct {
@@ -76,6 +78,8 @@ func (v *VFS) Open(pid types.PID, path string, flags OpenFlag) (types.FD, error)
 }
 
 // addLocked gives a file the next descriptor.
+//
+// +checklocks:t.mu
 func (t *fdTable) addLocked(f VFSFile, path string, flags OpenFlag) types.FD {
 	fd := t.next
 	t.next++
@@ -84,6 +88,8 @@ func (t *fdTable) addLocked(f VFSFile, path string, flags OpenFlag) types.FD {
 }
 
 // indexLocked returns where a descriptor stands in files, or -1. The newest are used most.
+//
+// +checklocks:t.mu
 func (t *fdTable) indexLocked(fd types.FD) int {
 	for i := len(t.files) - 1; i >= 0; i-- {
 		if t.files[i].fd == fd {
@@ -97,19 +103,14 @@ func (t *fdTable) indexLocked(fd types.FD) int {
 // name is shown where paths are. The file is closed with the table; if Install fails the caller keeps
 // it.
 func (v *VFS) Install(pid types.PID, name string, f VFSFile, flags OpenFlag) (types.FD, error) {
-	gone := func() (types.FD, error) {
-		return 0, &types.SyscallError{Syscall: "Install", PID: pid, Device: name, Code: types.ErrNotFound, Err: errors.New("process has no table of open files")}
+	if t := v.tables.Load(pid); t != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if !t.closed {
+			return t.addLocked(f, name, flags), nil
+		}
 	}
-	t := v.tables.Load(pid)
-	if t == nil {
-		return gone()
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return gone()
-	}
-	return t.addLocked(f, name, flags), nil
+	return 0, &types.SyscallError{Syscall: "Install", PID: pid, Device: name, Code: types.ErrNotFound, Err: errors.New("process has no table of open files")}
 }
 
 // OpenFile opens path on behalf of a process without giving it a descriptor. The caller closes it.

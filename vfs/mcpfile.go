@@ -149,8 +149,9 @@ func toolInput(data []byte) (json.RawMessage, error) {
 type mcpContent struct {
 	name string
 
-	mu     sync.Mutex
-	data   []byte // +checklocks:mu; what has not been read yet
+	mu sync.Mutex
+	// +checklocks:mu
+	data   []byte // what has not been read yet
 	closed bool   // +checklocks:mu
 }
 
@@ -188,7 +189,9 @@ func (f *mcpContent) Close() error {
 
 // Stat describes the file; its size is that of what is left.
 func (f *mcpContent) Stat() (FileStat, error) {
+	s := FileStat{Name: f.name, Mode: "r--", Type: "mcp"}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return FileStat{Name: f.name, Size: int64(len(f.data)), Mode: "r--", Type: "mcp"}, nil
+	s.Size = int64(len(f.data))
+	return s, nil
 }

@@ -23,8 +23,9 @@ type MountManager struct {
 	devices *DeviceRegistry
 	factory TransportFactory
 
-	mu     sync.Mutex
-	mounts map[string]*mount // +checklocks:mu; by path, from the start of a mount to the end of its unmount
+	mu sync.Mutex
+	// +checklocks:mu
+	mounts map[string]*mount // by path, from the start of a mount to the end of its unmount
 }
 
 // mount is one server, under way, up, or leaving.

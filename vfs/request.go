@@ -24,9 +24,12 @@ type RequestFile struct {
 
 	mu     sync.Mutex
 	caller Caller // +checklocks:mu
-	busy   bool   // +checklocks:mu; a request is under way
-	asked  bool   // +checklocks:mu; there is, or was, an answer
-	answer []byte // +checklocks:mu; what has not been read yet
+	// +checklocks:mu
+	busy bool // a request is under way
+	// +checklocks:mu
+	asked bool // there is, or was, an answer
+	// +checklocks:mu
+	answer []byte // what has not been read yet
 }
 
 // errFileClosed is the cause that Close gives to a request under way.
@@ -139,9 +142,9 @@ func (f *RequestFile) Close() error {
 
 // Stat describes the file; its size is that of the unread answer.
 func (f *RequestFile) Stat() (FileStat, error) {
+	s := f.stat
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := f.stat
 	if f.asked {
 		s.Size = int64(len(f.answer))
 	}
@@ -221,6 +224,8 @@ func NewTextFile(stat FileStat, text string) *RequestFile {
 	f := NewRequestFile(stat, func(context.Context, Caller, []byte) ([]byte, error) {
 		return nil, types.Errorf(types.ErrPermission, "Write", "", "the file is read-only")
 	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.answer, f.asked = []byte(text), true
 	return f
 }

@@ -82,12 +82,15 @@ func errUnbound(path string) error {
 type Content struct {
 	place Place
 	stat  vfs.FileStat
-	whole func(Place, Sum)
 
-	mu   sync.Mutex
-	file *os.File  // +checklocks:mu; nil for a directory, and once closed
-	src  io.Reader // +checklocks:mu; nil once closed
-	sum  hash.Hash // +checklocks:mu; of what was read so far; nil for a directory
+	mu    sync.Mutex
+	whole func(Place, Sum) // +checklocks:mu
+	// +checklocks:mu
+	file *os.File // nil for a directory, and once closed
+	// +checklocks:mu
+	src io.Reader // nil once closed
+	// +checklocks:mu
+	sum hash.Hash // of what was read so far; nil for a directory
 }
 
 // OpenContent opens path below roots. whole, unless nil, is called when a file has been read to its
@@ -136,9 +139,12 @@ func (c *Content) Read(length int) ([]byte, error) {
 		n, err := c.readLocked(buf)
 		return buf[:n], err
 	}
-	all, err := io.ReadAll(io.LimitReader(readerFunc(c.readLocked), maxRead+1))
-	switch {
-	case err != nil:
+	all, err := io.ReadAll(io.LimitReader(c.src, maxRead+1))
+	if err == nil && len(all) <= maxRead {
+		err = io.EOF
+	}
+	switch err := c.noteLocked(all, err); {
+	case err != nil && !errors.Is(err, io.EOF):
 		return nil, err
 	case len(all) > maxRead:
 		return nil, types.Errorf(types.ErrExhausted, "Read", c.place.Name, "more than %d MiB are left: read in pieces, by giving a length", maxRead>>20)
@@ -161,17 +167,24 @@ func (c *Content) ReadInto(buf []byte) (int, error) {
 // +checklocks:c.mu
 func (c *Content) readLocked(buf []byte) (int, error) {
 	n, err := c.src.Read(buf)
+	return n, c.noteLocked(buf[:n], err)
+}
+
+// noteLocked adds what was read to the hash, tells of the end of the file, and returns err as the file's.
+//
+// +checklocks:c.mu
+func (c *Content) noteLocked(read []byte, err error) error {
 	if c.sum != nil {
-		c.sum.Write(buf[:n])
+		c.sum.Write(read)
 		if errors.Is(err, io.EOF) && c.whole != nil {
 			c.whole(c.place, Sum(c.sum.Sum(nil)))
 			c.whole = nil
 		}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		return n, Failure("Read", c.place.Name, err)
+		return Failure("Read", c.place.Name, err)
 	}
-	return n, err
+	return err
 }
 
 // Close closes the file.
@@ -192,8 +205,3 @@ func (c *Content) Stat() (vfs.FileStat, error) { return c.stat, nil }
 func errClosed(name string) error {
 	return types.Errorf(types.ErrInvalid, "Read", name, "file is closed")
 }
-
-// readerFunc makes a function an io.Reader.
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(b []byte) (int, error) { return f(b) }

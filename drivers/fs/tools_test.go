@@ -208,6 +208,11 @@ func TestGrepOfAHugeTreeCanBeCancelled(t *testing.T) {
 	}
 }
 
+// readerFunc makes a function an io.Reader.
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
 func TestIgnoreRules(t *testing.T) {
 	files := []ignoreFile{
 		parseIgnore(".", "# comment\n\n*.log\n!important.log\n/top\nsub/deep\ndir/\n**/gen/*.go\n\\#hash\nsp\\ ace\n{a,b}\nbad[\ntrail \n"),

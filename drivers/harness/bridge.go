@@ -30,8 +30,9 @@ type Bridge struct {
 	socket  string
 	secrets *redact.Set // has the credentials while they are worth something; see Conceal
 
-	mu     sync.Mutex
-	grants map[[sha256.Size]byte]*grant // +checklocks:mu; by the hash of the credential
+	mu sync.Mutex
+	// +checklocks:mu
+	grants map[[sha256.Size]byte]*grant // by the hash of the credential
 }
 
 // grant is what a credential is good for: the calls of one run of a session's command line.

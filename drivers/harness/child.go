@@ -37,9 +37,11 @@ type child struct {
 	once   sync.Once
 	work   sync.WaitGroup // the reader, and the writer while there is something to say
 
-	mu      sync.Mutex
-	unsaid  [][]byte // +checklocks:mu; what is to be written to its standard input, in order
-	writing bool     // +checklocks:mu; somebody does
+	mu sync.Mutex
+	// +checklocks:mu
+	unsaid [][]byte // what is to be written to its standard input, in order
+	// +checklocks:mu
+	writing bool // somebody does
 }
 
 // launch starts a command line in the environment of the caller. Its life is not bound to ctx.

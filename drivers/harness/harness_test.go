@@ -88,6 +88,13 @@ type bench struct {
 	ms     []rnixctx.Message
 }
 
+// running returns the session of the conversation.
+func (b *bench) running() *session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sessions[sessionID]
+}
+
 func newBench(t *testing.T, mute bool, scripts ...string) *bench {
 	t.Helper()
 	procs, err := proc.NewManager(filepath.Join(t.TempDir(), "procs"), nil)

@@ -216,7 +216,7 @@ func TestWhatWasSaidBeforeTheFirstAnswerIsToldAfterACrash(t *testing.T) {
 func TestACallOfARunThatIsOverIsNotRun(t *testing.T) {
 	b := newBench(t, false, begun+heard+shell+"while [ ! -e die ]; do read -t 0.05 L </dev/null; done; kill -9 $$\n", begun+heard+finish+hang)
 	b.ask()
-	s := b.sessions[sessionID]
+	s := b.running()
 	got := b.wanting(t.Context(), b.credential())
 	for len(s.calls) == 0 && t.Context().Err() == nil { // it has arrived, and nobody asks
 	}
@@ -264,7 +264,7 @@ func TestWhoEndsByItselfAfterItsTurnIsStartedForTheNext(t *testing.T) {
 func TestWhatNobodyReadsIsBounded(t *testing.T) {
 	b := newBench(t, false, begun+heard+shell+"L=$(head -c 1000000 /dev/zero | tr '\\0' x); for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do echo $L; done\n"+finish+hang)
 	b.ask()
-	c := b.sessions[sessionID].child
+	c := b.running().child
 	for n := int64(0); n < 15_000_000 && t.Context().Err() == nil; n = c.unread.Load() { // until it is full
 	}
 	if n := c.unread.Load(); n > maxUnread {

@@ -40,8 +40,9 @@ type session struct {
 	idle   bool             // it has answered, and waits for what it is told next
 	turnState
 
-	mu    sync.Mutex
-	tools []llm.ToolSpec // +checklocks:mu; what it may call
+	mu sync.Mutex
+	// +checklocks:mu
+	tools []llm.ToolSpec // what it may call
 }
 
 func newSession(cfg *Config, id string) *session {

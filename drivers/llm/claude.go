@@ -48,8 +48,9 @@ type ClaudeCliDriver struct {
 
 	work sync.WaitGroup // who is ending children
 
-	mu     sync.Mutex
-	kept   map[string]*claudeChild // +checklocks:mu; by session; none of them is in use
+	mu sync.Mutex
+	// +checklocks:mu
+	kept   map[string]*claudeChild // by session; none of them is in use
 	closed bool                    // +checklocks:mu
 }
 

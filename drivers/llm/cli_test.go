@@ -63,10 +63,13 @@ func (c *children) Start(ctx context.Context, s proc.Spec) (*proc.Child, error) 
 	return child, err
 }
 
-func (c *children) count() int {
+func (c *children) count() int { return len(c.all()) }
+
+// all returns what was started, the first one first.
+func (c *children) all() []*proc.Child {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.started)
+	return slices.Clone(c.started)
 }
 
 // asCaller returns a context of a process with its own PATH, directory and secrets.
@@ -247,14 +250,14 @@ func TestClaudeChildIsKeptWhileItsConversationGoesOn(t *testing.T) {
 		t.Errorf("the second question: %d children, %+v", start.count(), two)
 	}
 	// A compaction changes what came before: a fresh child is told all of it.
-	first := start.started[0]
+	first := start.all()[0]
 	three := ask("a", user("shorter"), rnixctx.Message{Role: rnixctx.RoleAssistant, Content: "x"}, user("third"))
 	if start.count() != 2 || !strings.HasPrefix(three.Content, "1 ") || !strings.Contains(three.Content, "shorter") {
 		t.Errorf("after a compaction: %d children, %+v", start.count(), three)
 	}
 	first.Wait()
 	// One that died meanwhile is replaced.
-	for _, c := range start.started {
+	for _, c := range start.all() {
 		c.Kill()
 	}
 	ask("a", user("shorter"), rnixctx.Message{Role: rnixctx.RoleAssistant, Content: "x"}, user("third"),
@@ -264,7 +267,7 @@ func TestClaudeChildIsKeptWhileItsConversationGoesOn(t *testing.T) {
 	}
 	ask("b", user("x"))
 	ask("c", user("x")) // now a has to go
-	start.started[2].Wait()
+	start.all()[2].Wait()
 	if n := len(start.All()); n != 2 {
 		t.Errorf("%d children are kept, want 2", n)
 	}
@@ -287,7 +290,7 @@ func TestClaudeChildThatNobodyUsesIsEnded(t *testing.T) {
 	if _, err := d.Call(asCaller(t, standIn(t, "claude", claudeEcho), nil), llm.LLMRequest{Session: "a", Intent: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	start.started[0].Wait() // ended by its own timer
+	start.all()[0].Wait() // ended by its own timer
 }
 
 func TestToolResultsAreSentAsData(t *testing.T) {

@@ -10,10 +10,13 @@ import (
 
 // limit is what is known of a provider's rate limit. Its zero value is "none". Safe for concurrent use.
 type limit struct {
-	mu      sync.Mutex
-	until   time.Time     // +checklocks:mu; when it is expected to end; zero = there is none
-	probing bool          // +checklocks:mu; one call finds out whether it has ended
-	changed chan struct{} // +checklocks:mu; closed when any of the above changes; made by the first waiter
+	mu sync.Mutex
+	// +checklocks:mu
+	until time.Time // when it is expected to end; zero = there is none
+	// +checklocks:mu
+	probing bool // one call finds out whether it has ended
+	// +checklocks:mu
+	changed chan struct{} // closed when any of the above changes; made by the first waiter
 }
 
 // admit waits until a call may be made, and says so through emit. If it returns true the call is a

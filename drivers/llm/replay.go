@@ -24,8 +24,9 @@ type ReplayDriver struct {
 	name   string
 	script *replayScript
 
-	mu   sync.Mutex
-	next map[string]replayPlace // +checklocks:mu; by session
+	mu sync.Mutex
+	// +checklocks:mu
+	next map[string]replayPlace // by session
 }
 
 var _ LLMDriver = (*ReplayDriver)(nil)

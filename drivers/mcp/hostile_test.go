@@ -114,7 +114,10 @@ func TestFloodOfNotificationsDoesNotHoldUpAnAnswer(t *testing.T) {
 	if _, err := tr.Call(t.Context(), "tools/call", []byte(`{"name":"go"}`)); err != nil {
 		t.Fatal(err)
 	}
-	if n := tr.(*transport).session.conn.dropped.Load(); n < 90_000 {
+	own := tr.(*transport)
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	if n := own.session.conn.dropped.Load(); n < 90_000 {
 		t.Errorf("only %d were dropped", n)
 	}
 }

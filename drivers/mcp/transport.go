@@ -30,9 +30,11 @@ type transport struct {
 	retryAt time.Time // not before
 	reason  error     // of the last loss
 
-	mu      sync.Mutex
-	session *session      // +checklocks:mu; nil before the first one; not replaced after life has ended
-	dialing chan struct{} // +checklocks:mu; not nil while somebody is dialing; closed when that is over
+	mu sync.Mutex
+	// +checklocks:mu
+	session *session // nil before the first one; not replaced after life has ended
+	// +checklocks:mu
+	dialing chan struct{} // not nil while somebody is dialing; closed when that is over
 }
 
 // steady is how long a server must have lived for its loss to count as the first one again.

@@ -18,8 +18,9 @@ type pathFile struct {
 	name   string
 	flags  vfs.OpenFlag
 
-	mu      sync.Mutex
-	content *fs.Content // +checklocks:mu; nil for a file that is only written, or does not exist yet
+	mu sync.Mutex
+	// +checklocks:mu
+	content *fs.Content // nil for a file that is only written, or does not exist yet
 }
 
 func newPathFile(d *Device, name string, flags vfs.OpenFlag) *pathFile {

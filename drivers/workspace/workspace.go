@@ -36,8 +36,9 @@ type Device struct {
 	seed  maphash.Seed
 	paths [64]sync.Mutex // by hash of the path: changes of one file come one after another
 
-	mu    sync.Mutex
-	swept map[string]struct{} // +checklocks:mu; directories without leftovers of earlier runs
+	mu sync.Mutex
+	// +checklocks:mu
+	swept map[string]struct{} // directories without leftovers of earlier runs
 }
 
 // New returns the device. seen must be the ledger of the /dev/fs that the processes read with.
@@ -120,7 +121,7 @@ func (d *Device) lock(paths ...string) (unlock func()) {
 	}
 	return func() {
 		for _, i := range stripes {
-			d.paths[i].Unlock()
+			d.paths[i].Unlock() // +checklocksforce: locked above, each of them
 		}
 	}
 }

@@ -17,10 +17,11 @@ import (
 // as real clients use them. Script decides on the answers; nil echoes what the user said last. What was asked is kept
 // in memory only. Safe for concurrent use; Script is called from several goroutines.
 type API struct {
+	mu sync.Mutex
+	// +checklocks:mu
 	Script func(Request) Reply // set before it serves, or by Answer
-	Key    string              // if set, requests without this key get status 401; likewise, by Require
-
-	mu       sync.Mutex
+	// +checklocks:mu
+	Key      string    // if set, requests without this key get status 401; set likewise, or by Require
 	requests []Request // +checklocks:mu
 }
 

@@ -22,8 +22,10 @@ type Scripted struct {
 
 	mu       sync.Mutex
 	requests []llm.LLMRequest // +checklocks:mu
-	next     map[string]int   // +checklocks:mu; by session
-	peak     int64            // +checklocks:mu; the most calls at once
+	// +checklocks:mu
+	next map[string]int // by session
+	// +checklocks:mu
+	peak int64 // the most calls at once
 }
 
 var _ llm.LLMDriver = (*Scripted)(nil)
