@@ -58,11 +58,12 @@ func (k *Keeper) Diff(ctx context.Context, a, b Ref, opts DiffOpts) ([]byte, []F
 
 // present makes a Ref of the files as they are one of a snapshot without a name.
 func (k *Keeper) present(ctx context.Context, r *Ref) error {
-	h, leave, err := k.enter(ctx, r.UUID)
+	h, err := k.enter(ctx, r.UUID)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	k.awaitSweep(h)
+	defer k.leave(h)
 	st, err := k.freeze(ctx, h, r.UUID, r.Root, nil)
 	if err != nil {
 		return err

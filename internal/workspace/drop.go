@@ -15,11 +15,12 @@ import (
 // stay, because they may be all that is left of somebody's work. The bytes of copies go with the next
 // Sweep, those in repositories with git's own collection.
 func (k *Keeper) Drop(ctx context.Context, id types.UUID) error {
-	h, leave, err := k.enter(ctx, id)
+	h, err := k.enter(ctx, id)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	k.awaitSweep(h)
+	defer k.leave(h)
 	all, err := k.list(id)
 	if err != nil {
 		return err // a record that cannot be read may name a reference

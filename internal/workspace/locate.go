@@ -33,8 +33,9 @@ type repo struct {
 type survey struct {
 	*git
 
-	mu     sync.Mutex       // leaf
-	places map[string]place // +checklocks:mu; by work directory
+	mu sync.Mutex // leaf
+	// +checklocks:mu
+	places map[string]place // by work directory
 }
 
 // locate finds out what a work directory is. It asks git once and looks again when a .git between the

@@ -29,6 +29,13 @@ type bench struct {
 	id   types.UUID
 }
 
+// remembered returns what the keeper remembers of the history.
+func (b *bench) remembered() *history {
+	b.turns.mu.Lock()
+	defer b.turns.mu.Unlock()
+	return b.turns.histories[b.id]
+}
+
 func newBench(t testing.TB, change ...func(*Options)) *bench {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {

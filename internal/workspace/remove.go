@@ -50,11 +50,12 @@ func (k *Keeper) Remove(ctx context.Context, dir string) (Report, error) {
 			return Report{}, err
 		}
 	}
-	h, leave, err := k.enter(ctx, d.Ref.UUID)
+	h, err := k.enter(ctx, d.Ref.UUID)
 	if err != nil {
 		return Report{}, err
 	}
-	defer leave()
+	k.awaitSweep(h)
+	defer k.leave(h)
 	also, lost, err := k.desks.ignored(ctx, d)
 	if err != nil {
 		return Report{}, err

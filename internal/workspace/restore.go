@@ -119,11 +119,12 @@ func within(only []string, path string) bool {
 
 // replace makes a directory with files in it what a snapshot says, or some paths of it.
 func (k *Keeper) replace(ctx context.Context, ref Ref, src source, to string, want []entry, only []string) (Report, error) {
-	h, leave, err := k.enter(ctx, ref.UUID)
+	h, err := k.enter(ctx, ref.UUID)
 	if err != nil {
 		return Report{}, err
 	}
-	defer leave()
+	k.awaitSweep(h)
+	defer k.leave(h)
 	top, err := filepath.EvalSymlinks(to)
 	if err != nil {
 		return Report{}, fileError("Restore", to, err)

@@ -288,10 +288,10 @@ func TestSameSizeInTheSameMomentIsSeen(t *testing.T) {
 		s := b.take(dir, 0)
 		for step := 1; step < 8; step++ {
 			if step == 5 && s.Kind == KindGit { // as if some time had gone by
-				for _, sh := range b.histories[b.id].shadows {
+				for _, sh := range b.remembered().shadows {
 					must(t, sh.mark(time.Now().Add(-time.Minute)))
 				}
-				if s := b.take(dir, step); s.Changed || !b.histories[b.id].shadows[dir].settled {
+				if s := b.take(dir, step); s.Changed || !b.remembered().shadows[dir].settled {
 					t.Errorf("nothing was done: %+v", s)
 				}
 			}

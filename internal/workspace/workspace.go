@@ -13,8 +13,8 @@
 // bytes that they were given: no filter, no line-end conversion, no program but git itself is run.
 //
 // Locks: a history's turn, which is held over disk and git because one history takes one snapshot at a
-// time > Keeper.sweeping, which is held over disk because a sweep must not see half a snapshot >
-// Keeper.mu, a leaf.
+// time > turns.sweeping, which is held over disk because a sweep must not see half a snapshot >
+// turns.mu, a leaf.
 package workspace
 
 import (
@@ -91,9 +91,14 @@ type Keeper struct {
 	*copies
 	*archive
 	desks *desks
+	turns
+}
 
+// turns is whose turn it is with each history, and that no sweep comes between.
+type turns struct {
 	sweeping sync.RWMutex // read: a snapshot is being made; written: Sweep
-	sweeps   int          // +checklocks:sweeping; that there were
+	// +checklocks:sweeping
+	sweeps int // that there were
 
 	mu        sync.Mutex
 	histories map[types.UUID]*history // +checklocks:mu
@@ -101,7 +106,7 @@ type Keeper struct {
 
 // history is what is remembered of one UUID. Its fields belong to whoever has the turn.
 type history struct {
-	users   int           // who has the turn or waits for it; guarded by Keeper.mu
+	users   int           // who has the turn or waits for it; guarded by turns.mu
 	turn    chan struct{} // holds one token while somebody has it
 	sweeps  int           // that there were when caches were last good
 	loaded  bool          // last is what is on disk
@@ -127,11 +132,11 @@ func New(opts Options) *Keeper {
 	g := newGit(opts)
 	k := &Keeper{
 		opts: opts, git: g,
-		survey:    &survey{git: g, places: map[string]place{}},
-		trees:     &trees{git: g, data: opts.Dir, most: opts.MaxCopyBytes},
-		copies:    &copies{base: g.base, data: opts.Dir, mostBytes: opts.MaxCopyBytes, mostFiles: opts.MaxCopyFiles},
-		archive:   &archive{dir: filepath.Join(g.base, "history"), log: opts.Log},
-		histories: map[types.UUID]*history{},
+		survey:  &survey{git: g, places: map[string]place{}},
+		trees:   &trees{git: g, data: opts.Dir, most: opts.MaxCopyBytes},
+		copies:  &copies{base: g.base, data: opts.Dir, mostBytes: opts.MaxCopyBytes, mostFiles: opts.MaxCopyFiles},
+		archive: &archive{dir: filepath.Join(g.base, "history"), log: opts.Log},
+		turns:   turns{histories: map[types.UUID]*history{}},
 	}
 	k.desks = &desks{survey: k.survey, archive: k.archive, mostBytes: opts.MaxCopyBytes, mostFiles: opts.MaxCopyFiles}
 	return k
@@ -145,11 +150,12 @@ func (k *Keeper) Take(ctx context.Context, workDir string, id types.UUID, step i
 	if step < 0 {
 		return Snapshot{}, types.Errorf(types.ErrInvalid, "Take", workDir, "step %d: steps are counted from 0", step)
 	}
-	h, leave, err := k.enter(ctx, id)
+	h, err := k.enter(ctx, id)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	defer leave()
+	k.awaitSweep(h)
+	defer k.leave(h)
 	st, err := k.freeze(ctx, h, id, workDir, nil)
 	if err != nil {
 		return Snapshot{}, err
@@ -177,36 +183,52 @@ func (k *Keeper) Take(ctx context.Context, workDir string, id types.UUID, step i
 	return s, nil
 }
 
-// enter waits for the turn of a history and for a sweep to end. The caller calls leave.
-func (k *Keeper) enter(ctx context.Context, id types.UUID) (h *history, leave func(), err error) {
+// enter waits for the turn of a history. The caller calls awaitSweep and leave.
+func (t *turns) enter(ctx context.Context, id types.UUID) (*history, error) {
 	if id == (types.UUID{}) {
-		return nil, nil, types.Errorf(types.ErrInvalid, "Take", "", "no history is named: give its UUID")
+		return nil, types.Errorf(types.ErrInvalid, "Take", "", "no history is named: give its UUID")
 	}
-	k.mu.Lock()
-	h = k.histories[id]
+	t.mu.Lock()
+	h := t.histories[id]
 	if h == nil {
 		h = &history{turn: make(chan struct{}, 1), shadows: map[string]*shadow{}, caches: map[string]*statCache{}}
-		k.histories[id] = h
+		t.histories[id] = h
 	}
 	h.users++
-	k.mu.Unlock()
-	gone := func() {
-		k.mu.Lock()
-		h.users--
-		k.mu.Unlock()
-	}
+	t.mu.Unlock()
 	select {
 	case h.turn <- struct{}{}:
 	case <-ctx.Done():
-		gone()
-		return nil, nil, types.Errorf(types.ErrCancelled, "Take", id.String(), "waiting for the snapshot before: %w", context.Cause(ctx))
+		t.gone(h)
+		return nil, types.Errorf(types.ErrCancelled, "Take", id.String(), "waiting for the snapshot before: %w", context.Cause(ctx))
 	}
-	k.sweeping.RLock()
-	if h.sweeps != k.sweeps {
+	return h, nil
+}
+
+// awaitSweep waits for a sweep to end; the next one waits until leave is called. What h remembers from before a sweep is forgotten.
+//
+// +checklocksacquireread:t.sweeping
+func (t *turns) awaitSweep(h *history) {
+	t.sweeping.RLock()
+	if h.sweeps != t.sweeps {
 		clear(h.caches)
-		h.sweeps = k.sweeps
+		h.sweeps = t.sweeps
 	}
-	return h, func() { k.sweeping.RUnlock(); <-h.turn; gone() }, nil
+}
+
+// leave gives the turn of a history to the next one.
+//
+// +checklocksreleaseread:t.sweeping
+func (t *turns) leave(h *history) {
+	t.sweeping.RUnlock()
+	<-h.turn
+	t.gone(h)
+}
+
+func (t *turns) gone(h *history) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h.users--
 }
 
 // List returns the snapshots of a history, oldest first, rescues among them. A history without any
@@ -216,10 +238,11 @@ func (k *Keeper) List(_ context.Context, id types.UUID) ([]Stored, error) { retu
 // Forget releases the memory that a history takes up. What is on disk stays, and a later Take is
 // slower once.
 func (k *Keeper) Forget(id types.UUID) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if h := k.histories[id]; h != nil && h.users == 0 {
-		delete(k.histories, id)
+	t := &k.turns
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h := t.histories[id]; h != nil && h.users == 0 {
+		delete(t.histories, id)
 	}
 }
 
