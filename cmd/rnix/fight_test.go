@@ -56,11 +56,14 @@ type field struct {
 	token string
 	api   string
 
-	mu    sync.Mutex
-	addr  string    // of the control plane; +checklocks:mu
+	mu sync.Mutex
+	// +checklocks:mu
+	addr  string    // of the control plane
 	plane *exec.Cmd // +checklocks:mu
-	down  int       // how often it was killed; +checklocks:mu
-	had   []string  // whose processes have had the session, as they ended; +checklocks:mu
+	// +checklocks:mu
+	down int // how often it was killed
+	// +checklocks:mu
+	had []string // whose processes have had the session, as they ended
 }
 
 // fighter is a daemon, and who starts processes on it.
@@ -71,10 +74,13 @@ type fighter struct {
 	env  []string
 	data string
 
-	mu     sync.Mutex
-	stops  []span      // when the daemon stood still; +checklocks:mu
-	ends   map[int]int // exit codes of rnix run; +checklocks:mu
-	failed []string    // what runs said that ended as none should; +checklocks:mu
+	mu sync.Mutex
+	// +checklocks:mu
+	stops []span // when the daemon stood still
+	// +checklocks:mu
+	ends map[int]int // exit codes of rnix run
+	// +checklocks:mu
+	failed []string // what runs said that ended as none should
 }
 
 type span struct{ from, to time.Time }

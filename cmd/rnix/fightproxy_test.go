@@ -21,10 +21,11 @@ type badWire struct {
 	http *http.Transport
 	work sync.WaitGroup
 
-	mu     sync.Mutex
-	rand   *rand.Rand            // +checklocks:mu
-	peace  bool                  // +checklocks:mu
-	cut    chan struct{}         // closed when the cut ends; nil = there is none; +checklocks:mu
+	mu    sync.Mutex
+	rand  *rand.Rand // +checklocks:mu
+	peace bool       // +checklocks:mu
+	// +checklocks:mu
+	cut    chan struct{}         // closed when the cut ends; nil = there is none
 	closed bool                  // +checklocks:mu
 	conns  map[net.Conn]struct{} // +checklocks:mu
 	faults map[string]int        // +checklocks:mu

@@ -341,7 +341,9 @@ func (f *field) settled(both []*fighter) {
 
 // report says what kind of fight it was, and fails if it was none.
 func (v *verdict) report(both []*fighter, long time.Duration) {
+	v.f.mu.Lock()
 	faults, requests := map[string]int{"crashes of the control plane": v.f.down}, int64(0)
+	v.f.mu.Unlock()
 	for _, x := range both {
 		x.wire.counted(faults)
 		requests += x.wire.seen.Load()

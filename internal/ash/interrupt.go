@@ -22,12 +22,17 @@ func after(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // foreground is what runs and is not a job, and what becomes of it when somebody interrupts it.
 type foreground struct {
-	mu       sync.Mutex
-	programs map[int]*os.Process     // +checklocks:mu; by pid
-	subs     map[chan os.Signal]bool // +checklocks:mu; commands that handle signals themselves
-	broke    chan struct{}           // +checklocks:mu; closed by an interrupt; nil = nobody has asked for it
-	by       os.Signal               // +checklocks:mu; the signal that has come
-	cancel   context.CancelCauseFunc // +checklocks:mu; ends what runs, and the jobs that were started with it
+	mu sync.Mutex
+	// +checklocks:mu
+	programs map[int]*os.Process // by pid
+	// +checklocks:mu
+	subs map[chan os.Signal]bool // commands that handle signals themselves
+	// +checklocks:mu
+	broke chan struct{} // closed by an interrupt; nil = nobody has asked for it
+	// +checklocks:mu
+	by os.Signal // the signal that has come
+	// +checklocks:mu
+	cancel context.CancelCauseFunc // ends what runs, and the jobs that were started with it
 }
 
 // begin makes ready for a text, which cancel ends: an interrupt from now on is meant for it.
@@ -97,6 +102,7 @@ func (f *foreground) stop(sig os.Signal) {
 	f.stopLocked(sig)
 }
 
+// +checklocks:f.mu
 func (f *foreground) stopLocked(sig os.Signal) {
 	if f.by != nil {
 		return

@@ -113,8 +113,9 @@ type keeping struct {
 	link *os.File
 	cmd  *exec.Cmd
 
-	mu    sync.Mutex
-	open  map[types.UUID]Agent // +checklocks:mu; agents whose end is not known
+	mu sync.Mutex
+	// +checklocks:mu
+	open  map[types.UUID]Agent // agents whose end is not known
 	order []types.UUID         // +checklocks:mu
 }
 

@@ -14,11 +14,14 @@ const maxKept = 512
 // texts are the sources that were run, by number.
 type texts struct {
 	mu      sync.Mutex
-	sources map[int]*source     // +checklocks:mu
-	last    int                 // +checklocks:mu
-	lines   int                 // +checklocks:mu; the last one that came neither from eval nor from source
-	funcs   map[string]int      // +checklocks:mu; names of functions, to their sources
-	loops   map[string]*os.File // +checklocks:mu; kept so that no other file gets the same address
+	sources map[int]*source // +checklocks:mu
+	last    int             // +checklocks:mu
+	// +checklocks:mu
+	lines int // the last one that came neither from eval nor from source
+	// +checklocks:mu
+	funcs map[string]int // names of functions, to their sources
+	// +checklocks:mu
+	loops map[string]*os.File // kept so that no other file gets the same address
 }
 
 // add keeps a source and gives it its number.

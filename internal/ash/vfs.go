@@ -115,8 +115,9 @@ type space struct {
 	texts *texts
 	fail  func(hc *interp.HandlerContext, code int, format string, args ...any) int
 
-	mu     sync.Mutex
-	unsent map[string]int // +checklocks:mu; exit codes of writes that have failed, by job and path
+	mu sync.Mutex
+	// +checklocks:mu
+	unsent map[string]int // exit codes of writes that have failed, by job and path
 }
 
 // open opens what a redirection names.
@@ -211,7 +212,8 @@ type spaceWriter struct {
 
 	mu   sync.Mutex
 	data []byte // +checklocks:mu
-	long bool   // +checklocks:mu; there was more than can be written
+	// +checklocks:mu
+	long bool // there was more than can be written
 }
 
 func (w *spaceWriter) Read([]byte) (int, error) { return 0, fs.ErrPermission }

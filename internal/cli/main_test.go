@@ -61,8 +61,9 @@ type fake struct {
 	more   func(*ipc.Server) // adds methods
 	proc   func(target string) (ipc.ProcDetail, error)
 
-	mu   sync.Mutex
-	seen []string // +checklocks:mu; what was called, in a word or two
+	mu sync.Mutex
+	// +checklocks:mu
+	seen []string // what was called, in a word or two
 }
 
 // home makes a private place for one installation; its name is short, since a socket lies in it.

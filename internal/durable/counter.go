@@ -21,9 +21,10 @@ type Counter struct {
 	path  string
 	block uint64
 
-	mu       sync.Mutex // leaf; held while a block is reserved, which is what others would wait for
-	next     uint64     // +checklocks:mu
-	reserved uint64     // first number that is not ours yet; +checklocks:mu
+	mu   sync.Mutex // leaf; held while a block is reserved, which is what others would wait for
+	next uint64     // +checklocks:mu
+	// +checklocks:mu
+	reserved uint64 // first number that is not ours yet
 }
 
 // counterFile is the file. Part of the on-disk format.

@@ -25,12 +25,16 @@ type Log struct {
 	capacity uint64
 	secrets  *redact.Set // what is taken out of events; see Conceal
 
-	mu     sync.Mutex
-	chunks []*[chunk]Event // made when they are first reached; +checklocks:mu
-	last   uint64          // sequence number of the newest event; 0 = none; +checklocks:mu
-	newest time.Time       // time of the newest event; +checklocks:mu
-	grown  chan struct{}   // closed at the next Append or Close; nil while nobody waits; +checklocks:mu
-	closed bool            // +checklocks:mu
+	mu sync.Mutex
+	// +checklocks:mu
+	chunks []*[chunk]Event // made when they are first reached
+	// +checklocks:mu
+	last uint64 // sequence number of the newest event; 0 = none
+	// +checklocks:mu
+	newest time.Time // time of the newest event
+	// +checklocks:mu
+	grown  chan struct{} // closed at the next Append or Close; nil while nobody waits
+	closed bool          // +checklocks:mu
 }
 
 // New returns a log that keeps the last capacity events; 0 or less = DefaultCapacity. Memory is
@@ -77,6 +81,7 @@ func (l *Log) Put(e *Event) uint64 {
 	return seq
 }
 
+// +checklocks:l.mu
 func (l *Log) slotLocked(seq uint64) *Event {
 	i := (seq - 1) % l.capacity
 	c := &l.chunks[i/chunk]
@@ -92,6 +97,7 @@ func (l *Log) Last() uint64 { l.mu.Lock(); defer l.mu.Unlock(); return l.last }
 // Oldest returns the sequence number of the oldest event that is still there, or will be.
 func (l *Log) Oldest() uint64 { l.mu.Lock(); defer l.mu.Unlock(); return l.oldestLocked() }
 
+// +checklocks:l.mu
 func (l *Log) oldestLocked() uint64 {
 	if l.last < l.capacity {
 		return 1

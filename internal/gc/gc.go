@@ -95,8 +95,9 @@ type Collector struct {
 
 	turn chan struct{} // held by the one run of Collect
 
-	mu   sync.Mutex
-	busy map[types.UUID]string // who is at a history, for people; +checklocks:mu
+	mu sync.Mutex
+	// +checklocks:mu
+	busy map[types.UUID]string // who is at a history, for people
 }
 
 // Open returns a collector, after it has finished what a crash has cut in two. Nobody else may be

@@ -29,7 +29,8 @@ type session struct {
 
 	mu     sync.Mutex
 	events []agent.Event // +checklocks:mu
-	grown  chan struct{} // +checklocks:mu; closed and made anew with each event
+	// +checklocks:mu
+	grown  chan struct{} // closed and made anew with each event
 	read   chan struct{} // closed when the output has ended
 	stderr *proc.Ring
 	open   bool // standard input

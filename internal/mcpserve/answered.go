@@ -13,9 +13,11 @@ import (
 type answered struct {
 	mcp.Transport
 
-	mu   sync.Mutex
-	open int           // +checklocks:mu; calls that were read and not answered
-	none chan struct{} // +checklocks:mu; if somebody waits: closed when open is 0
+	mu sync.Mutex
+	// +checklocks:mu
+	open int // calls that were read and not answered
+	// +checklocks:mu
+	none chan struct{} // if somebody waits: closed when open is 0
 }
 
 // Connect returns a connection that counts.

@@ -27,9 +27,11 @@ type Processes struct {
 	Environ  []string // of what is started, "KEY=value"
 	ReadOnly bool     // only the tools that change nothing
 
-	mu     sync.Mutex
-	client *ipc.Client   // +checklocks:mu; nil until the first call
-	turn   chan struct{} // +checklocks:mu; closed when the connection is there that somebody makes; nil = nobody does
+	mu sync.Mutex
+	// +checklocks:mu
+	client *ipc.Client // nil until the first call
+	// +checklocks:mu
+	turn chan struct{} // closed when the connection is there that somebody makes; nil = nobody does
 }
 
 // instructions are what a client may tell its model about all of the tools.

@@ -59,10 +59,13 @@ type Session struct {
 	work   sync.WaitGroup // who watches the lease, and who hands over messages
 	beats  chan struct{}  // the lease was confirmed
 
-	mu    sync.Mutex
-	mine  chan struct{}     // closed when the lease is confirmed the next time; +checklocks:mu
-	told  bool              // how it ended is on its way; +checklocks:mu
-	names map[string]string // of tools that are called; +checklocks:mu
+	mu sync.Mutex
+	// +checklocks:mu
+	mine chan struct{} // closed when the lease is confirmed the next time
+	// +checklocks:mu
+	told bool // how it ended is on its way
+	// +checklocks:mu
+	names map[string]string // of tools that are called
 }
 
 // Open claims a session and begins to keep it. CONFLICT, with heartbeat.ErrLostOwnership in the chain, if

@@ -28,19 +28,27 @@ type Child struct {
 	acts sync.WaitGroup // what timers and callers are doing to it
 	ice  ice
 
-	mu       sync.Mutex
-	cause    Cause         // +checklocks:mu
-	exited   bool          // +checklocks:mu; it is a zombie, or was waited for
-	reaped   bool          // +checklocks:mu; its pid may belong to another
-	finished bool          // +checklocks:mu; no new acts
-	until    time.Time     // +checklocks:mu; end of the grace; zero = no SIGTERM was sent
-	grace    *time.Timer   // +checklocks:mu
-	timeout  *time.Timer   // +checklocks:mu
-	left     time.Duration // +checklocks:mu; of the timeout, when the clock was last set going
-	running  time.Time     // +checklocks:mu; when the clock was last set going
-	ran      time.Duration // +checklocks:mu; before that
-	frozen   bool          // +checklocks:mu
-	unfollow func() bool   // +checklocks:mu; lets go of the context
+	mu    sync.Mutex
+	cause Cause // +checklocks:mu
+	// +checklocks:mu
+	exited bool // it is a zombie, or was waited for
+	// +checklocks:mu
+	reaped bool // its pid may belong to another
+	// +checklocks:mu
+	finished bool // no new acts
+	// +checklocks:mu
+	until   time.Time   // end of the grace; zero = no SIGTERM was sent
+	grace   *time.Timer // +checklocks:mu
+	timeout *time.Timer // +checklocks:mu
+	// +checklocks:mu
+	left time.Duration // of the timeout, when the clock was last set going
+	// +checklocks:mu
+	running time.Time // when the clock was last set going
+	// +checklocks:mu
+	ran    time.Duration // before that
+	frozen bool          // +checklocks:mu
+	// +checklocks:mu
+	unfollow func() bool // lets go of the context
 }
 
 // PID returns the child's process id in the operating system.

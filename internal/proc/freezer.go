@@ -152,8 +152,9 @@ func best(places []place) Freezer {
 
 // ice is what makes the processes of one child stand still.
 type ice struct {
-	mu   sync.Mutex // taken before Child.mu, and held while files are written: who waits wants the opposite
-	cage *cage      // +checklocks:mu; nil = there is none, and signals were used if it is frozen
+	mu sync.Mutex // taken before Child.mu, and held while files are written: who waits wants the opposite
+	// +checklocks:mu
+	cage *cage // nil = there is none, and signals were used if it is frozen
 }
 
 // freezeLocked makes all processes of the child stand still and returns how many.

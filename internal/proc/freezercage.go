@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -321,7 +320,7 @@ func notBefore(a, b identity) bool { return a.Start > b.Start || a.Start == b.St
 func (t *tree) claim(ids map[identity]bool, root int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for id := range maps.Keys(ids) {
+	for id := range ids {
 		t.known[id] = root
 	}
 }

@@ -20,14 +20,20 @@ type HeadTail struct {
 	pattern string
 	limit   int64
 
-	mu      sync.Mutex
-	total   int64    // +checklocks:mu
-	head    []byte   // +checklocks:mu; grows to keep, or to twice that while nothing was left out
-	tail    *Ring    // +checklocks:mu; nil while nothing was left out
-	file    *os.File // +checklocks:mu; nil if there is none, or after Close
-	path    string   // +checklocks:mu; "" if there is none
-	written int64    // +checklocks:mu; to the file
-	fileErr error    // +checklocks:mu; why the file is not whole
+	mu    sync.Mutex
+	total int64 // +checklocks:mu
+	// +checklocks:mu
+	head []byte // grows to keep, or to twice that while nothing was left out
+	// +checklocks:mu
+	tail *Ring // nil while nothing was left out
+	// +checklocks:mu
+	file *os.File // nil if there is none, or after Close
+	// +checklocks:mu
+	path string // "" if there is none
+	// +checklocks:mu
+	written int64 // to the file
+	// +checklocks:mu
+	fileErr error // why the file is not whole
 }
 
 // NewHeadTail returns a writer that keeps the first and the last keep bytes. Its file is made in dir,

@@ -26,8 +26,9 @@ type Manager struct {
 
 	forking sync.RWMutex // held for reading from a fork until the child is among the children
 
-	mu       sync.Mutex
-	children map[int]*Child // +checklocks:mu; by pid, until it was waited for
+	mu sync.Mutex
+	// +checklocks:mu
+	children map[int]*Child // by pid, until it was waited for
 	closed   bool           // +checklocks:mu
 
 	guard *Guard // set before the first Start; nil = no warden

@@ -35,21 +35,23 @@ func TestWhoIsQuickerThanTheStartThatItComesFromHasItsOwner(t *testing.T) {
 		m.forking.RUnlock()
 		runtime.Gosched()
 	}
-	know := func(c *Child) {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.children[pid] = c; c == nil {
-			delete(m.children, pid)
-		}
-	}
-	know(&Child{process: cmd.Process, spec: Spec{Owner: 7}})
+	know(m, pid, &Child{process: cmd.Process, spec: Spec{Owner: 7}})
 	m.forking.RUnlock()
 	if got := <-owner; got != 7 {
 		t.Errorf("its owner is %d", got)
 	}
-	know(nil)
+	know(m, pid, nil)
 	if got, inside := m.Owner(pid); got != 0 || !inside {
 		t.Errorf("whom nobody has started belongs to %d, inside %t", got, inside)
+	}
+}
+
+// know makes c the child of a pid; nil makes it nobody's.
+func know(m *Manager, pid int, c *Child) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.children[pid] = c; c == nil {
+		delete(m.children, pid)
 	}
 }
 

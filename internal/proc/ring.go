@@ -14,10 +14,12 @@ const RingSize = 64 << 10
 type Ring struct {
 	size int
 
-	mu    sync.Mutex
-	buf   []byte // +checklocks:mu; grows up to size, then wraps around
-	next  int    // +checklocks:mu; where the oldest byte is, once buf is full
-	total int64  // +checklocks:mu
+	mu sync.Mutex
+	// +checklocks:mu
+	buf []byte // grows up to size, then wraps around
+	// +checklocks:mu
+	next  int   // where the oldest byte is, once buf is full
+	total int64 // +checklocks:mu
 }
 
 // NewRing returns a ring of size bytes; RingSize for 0 or less.

@@ -109,8 +109,9 @@ type tree struct {
 	roots []root
 	alone func() bool // no orphan is alive; nil = not known
 
-	mu    sync.Mutex
-	known map[identity]int // +checklocks:mu; to the index of its root
+	mu sync.Mutex
+	// +checklocks:mu
+	known map[identity]int // to the index of its root
 }
 
 func newTree(roots ...root) *tree { return &tree{roots: roots, known: make(map[identity]int)} }

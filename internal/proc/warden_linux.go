@@ -78,8 +78,9 @@ type warden struct {
 	pid    int  // of the daemon
 	socket int  // what the daemon says arrives here
 
-	mu   sync.Mutex
-	over bool // +checklocks:mu; the daemon was waited for: its pid may belong to another
+	mu sync.Mutex
+	// +checklocks:mu
+	over bool // the daemon was waited for: its pid may belong to another
 }
 
 // passedOn are the signals that a warden passes on to its daemon.

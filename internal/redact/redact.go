@@ -28,8 +28,9 @@ const maxValues = 4096
 // Set is a set of secrets. The zero value and nil are empty; without any, nothing is copied or looked at. Safe for
 // concurrent use.
 type Set struct {
-	mu    sync.Mutex             // held while values are added
-	names map[string]string      // by value; +checklocks:mu
+	mu sync.Mutex // held while values are added
+	// +checklocks:mu
+	names map[string]string      // by value
 	found atomic.Pointer[finder] // nil = the set is empty
 }
 

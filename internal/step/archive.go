@@ -104,10 +104,11 @@ type Archives struct {
 	dir  string
 	path string
 
-	mu       sync.Mutex              // leaf; held while a line is written
-	entries  map[types.UUID]Archived // +checklocks:mu
-	log      *durable.Log            // nil if it cannot be written; +checklocks:mu
-	problems []string                // +checklocks:mu
+	mu      sync.Mutex              // leaf; held while a line is written
+	entries map[types.UUID]Archived // +checklocks:mu
+	// +checklocks:mu
+	log      *durable.Log // nil if it cannot be written
+	problems []string     // +checklocks:mu
 }
 
 // archiveLine is one line of the index of the archives. It counts for the file that it was made of,

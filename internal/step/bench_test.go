@@ -25,6 +25,8 @@ func BenchmarkStep(b *testing.B) {
 				n++
 				writeStep(b, w, n, text)
 			}
+			j.mu.Lock()
+			defer j.mu.Unlock()
 			b.SetBytes(j.owned[w.id].size.Load() / int64(n))
 		})
 		b.Run("bare_"+name, func(b *testing.B) {

@@ -40,13 +40,17 @@ type Index struct {
 	// use the index. It is set before the index is used.
 	Changed func(types.UUID)
 
-	mu       sync.Mutex              // leaf; held while a line is written
-	infos    map[types.UUID]ProcInfo // +checklocks:mu
-	log      *durable.Log            // nil if it cannot be written; +checklocks:mu
-	lines    int                     // in the file; +checklocks:mu
-	clean    bool                    // the last line on the disk may say "closed"; +checklocks:mu
-	ended    bool                    // Close was called; +checklocks:mu
-	problems []string                // +checklocks:mu
+	mu    sync.Mutex              // leaf; held while a line is written
+	infos map[types.UUID]ProcInfo // +checklocks:mu
+	// +checklocks:mu
+	log *durable.Log // nil if it cannot be written
+	// +checklocks:mu
+	lines int // in the file
+	// +checklocks:mu
+	clean bool // the last line on the disk may say "closed"
+	// +checklocks:mu
+	ended    bool     // Close was called
+	problems []string // +checklocks:mu
 }
 
 // indexLine is one line. Part of the on-disk format.
@@ -114,22 +118,24 @@ func (x *Index) loadLocked() bool {
 		return false
 	}
 	defer f.Close()
+	infos, lines, clean := x.infos, 0, false
 	_, damage, err := durable.Scan(f, x.path, func(l durable.Line) error {
 		var line indexLine
 		if err := json.Unmarshal(l.Data, &line); err != nil || line.V != FormatVersion {
 			return types.Errorf(types.ErrStorage, "OpenIndex", x.path, "not a line of an index")
 		}
-		x.lines++
-		x.clean = line.Closed
+		lines++
+		clean = line.Closed
 		switch {
 		case line.Info != nil:
-			x.infos[line.Info.UUID] = *line.Info
+			infos[line.Info.UUID] = *line.Info
 		case line.Gone != nil:
-			delete(x.infos, *line.Gone)
+			delete(infos, *line.Gone)
 		}
 		return nil
 	})
-	return err == nil && damage == nil && x.clean
+	x.lines, x.clean = lines, clean
+	return err == nil && damage == nil && clean
 }
 
 // rebuildLocked takes a history from its proc-info.json or, if that is lost, from its records.

@@ -47,10 +47,11 @@ type Local struct {
 	generation uint64
 	index      *Index
 
-	mu     sync.Mutex
-	owned  map[types.UUID]*history // +checklocks:mu
-	epochs uint32                  // handed out so far; +checklocks:mu
-	closed bool                    // +checklocks:mu
+	mu    sync.Mutex
+	owned map[types.UUID]*history // +checklocks:mu
+	// +checklocks:mu
+	epochs uint32 // handed out so far
+	closed bool   // +checklocks:mu
 	// infos has the histories whose proc-info.json may be older than the index, now or after power loss.
 	infos map[types.UUID]infoState // +checklocks:mu
 }
@@ -61,8 +62,9 @@ type history struct {
 	owner string
 	size  atomic.Int64 // bytes committed; what a reader may look at
 
-	mu   sync.Mutex
-	log  *durable.Log // nil until opened and after Release; +checklocks:mu
+	mu sync.Mutex
+	// +checklocks:mu
+	log  *durable.Log // nil until opened and after Release
 	next uint64       // +checklocks:mu
 }
 
@@ -201,16 +203,16 @@ func (l *Local) disown(id types.UUID, h *history) {
 // +checklocks:h.mu
 func (l *Local) open(h *history, id types.UUID) (*durable.Damage, error) {
 	dir := l.Dir(id)
-	h.next = 1
-	log, damage, err := durable.OpenBatches(l.fs, filepath.Join(dir, StepsFile), inOrder(func(durable.Line) error { h.next++; return nil }), beginsCommit)
+	next := uint64(1)
+	log, damage, err := durable.OpenBatches(l.fs, filepath.Join(dir, StepsFile), inOrder(func(durable.Line) error { next++; return nil }), beginsCommit)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(durable.RemoveTemp(l.fs, dir), cleanInputs(l.fs, dir), dropAhead(l.fs, dir, h.next)); err != nil {
+	if err := errors.Join(durable.RemoveTemp(l.fs, dir), cleanInputs(l.fs, dir), dropAhead(l.fs, dir, next)); err != nil {
 		log.Close()
 		return nil, err
 	}
-	h.log = log
+	h.log, h.next = log, next
 	h.size.Store(log.Size())
 	return damage, nil
 }

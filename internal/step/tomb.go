@@ -48,9 +48,11 @@ type Tombs struct {
 	fs   durable.FS
 	path string
 
-	mu     sync.Mutex          // leaf; held while a line is written
-	tombs  map[types.UUID]Tomb // the latest of each; +checklocks:mu
-	broken error               // the file cannot be gone on with; +checklocks:mu
+	mu sync.Mutex // leaf; held while a line is written
+	// +checklocks:mu
+	tombs map[types.UUID]Tomb // the latest of each
+	// +checklocks:mu
+	broken error // the file cannot be gone on with
 }
 
 // OpenTombs reads deleted.jsonl; a missing file is an empty one. A file that is damaged is read up to
@@ -67,10 +69,11 @@ func OpenTombs(fsys durable.FS, dataDir string) *Tombs {
 		return t
 	}
 	defer f.Close()
+	tombs := t.tombs
 	_, damage, err := durable.Scan(f, t.path, func(l durable.Line) error {
 		tomb, err := t.decode(l)
 		if err == nil {
-			t.tombs[tomb.UUID] = tomb
+			tombs[tomb.UUID] = tomb
 		}
 		return err
 	})

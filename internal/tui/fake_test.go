@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,8 +33,9 @@ var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // fakeSource answers calls from a table, and writes down what it was asked.
 type fakeSource struct {
-	mu      sync.Mutex
-	asked   []string                          // +checklocks:mu; "method {request}"
+	mu sync.Mutex
+	// +checklocks:mu
+	asked   []string                          // "method {request}"
 	answers map[string]func(any) (any, error) // by method
 	streams []*fakeStream                     // +checklocks:mu
 	refuse  error                             // of Open
@@ -89,6 +91,20 @@ func (f *fakeSource) last(method string) string {
 		}
 	}
 	return ""
+}
+
+// all returns what was asked, the first question first.
+func (f *fakeSource) all() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.asked)
+}
+
+// opened returns the streams that were opened.
+func (f *fakeSource) opened() []*fakeStream {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.streams)
 }
 
 type fakeStream struct {

@@ -270,7 +270,7 @@ func TestEachKeyOfAPaneDoesWhatItSays(t *testing.T) {
 	for _, k := range paneKeys {
 		t.Run(k.pane+"/"+k.before+"/"+k.key, func(t *testing.T) {
 			b := bench(t, k.pane, k.before)
-			old := len(b.src.asked)
+			old := len(b.src.all())
 			i := slices.IndexFunc(b.pane().keys(), func(n binding) bool { return slices.Contains(n.keys, k.key) })
 			if i < 0 {
 				t.Fatal("the pane has no such key")
@@ -285,8 +285,8 @@ func TestEachKeyOfAPaneDoesWhatItSays(t *testing.T) {
 			case k.sees != "":
 				b.sees(k.sees)
 			}
-			if k.asked != "" && !strings.Contains(strings.Join(b.src.asked[old:], "\n"), k.asked) {
-				t.Errorf("asked %q, and not for %s", b.src.asked[old:], k.asked)
+			if k.asked != "" && !strings.Contains(strings.Join(b.src.all()[old:], "\n"), k.asked) {
+				t.Errorf("asked %q, and not for %s", b.src.all()[old:], k.asked)
 			}
 		})
 	}
@@ -342,7 +342,7 @@ func TestAStreamOfEventsEndsWhenItsPaneIsOutOfSight(t *testing.T) {
 	p := b.pane().(*logPane)
 	p.ear.done = false
 	b.settle()
-	if n := len(b.src.streams); n != 1 || p.ear.open {
+	if n := len(b.src.opened()); n != 1 || p.ear.open {
 		t.Errorf("%d streams were opened, one is open: %v", n, p.ear.open)
 	}
 	b.showPane("Detail")

@@ -203,7 +203,7 @@ func TestALostDaemonIsSaidAndNothingOfTheViewIsLost(t *testing.T) {
 	if b.chosen().PID != 2 {
 		t.Errorf("PID %d is chosen", b.chosen().PID)
 	}
-	for _, s := range b.src.streams {
+	for _, s := range b.src.opened() {
 		close(s.frames)
 	}
 }

@@ -344,7 +344,7 @@ func TestAPaneAsksOnlyAfterAChangeAndNotTooOften(t *testing.T) {
 	b := paneBench(t, "Steps", nil)
 	count := func() int {
 		n := 0
-		for _, a := range b.src.asked {
+		for _, a := range b.src.all() {
 			if strings.HasPrefix(a, "list_steps ") {
 				n++
 			}

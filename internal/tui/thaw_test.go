@@ -28,7 +28,7 @@ func TestPausedAgentGoesOnAlsoAfterARestart(t *testing.T) {
 		b.press("p")
 		b.run()
 		if went := b.src.last("resume") != ""; went != onDisk || !strings.Contains(b.src.last("signal_tree"), "SIGRESUME") {
-			t.Errorf("on disk %v: %q", onDisk, b.src.asked)
+			t.Errorf("on disk %v: %q", onDisk, b.src.all())
 		}
 		b.sees("goes on")
 	}

@@ -35,9 +35,11 @@ type examiner struct {
 	life context.Context // of the server
 	end  context.CancelFunc
 
-	mu       sync.Mutex
-	under    *examination  // +checklocks:mu; nil = none
-	patience time.Duration // +checklocks:mu; examPatience
+	mu sync.Mutex
+	// +checklocks:mu
+	under *examination // nil = none
+	// +checklocks:mu
+	patience time.Duration // examPatience
 }
 
 // examination is one round of checks.

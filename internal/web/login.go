@@ -40,10 +40,12 @@ type session struct {
 type doors struct {
 	cookie string // the name: ports share cookies, so each has its own
 
-	mu       sync.Mutex
-	links    []link     // +checklocks:mu; the oldest first
+	mu sync.Mutex
+	// +checklocks:mu
+	links    []link     // the oldest first
 	sessions []*session // +checklocks:mu
-	calls    int        // +checklocks:mu; under way, also of sessions that have ended
+	// +checklocks:mu
+	calls int // under way, also of sessions that have ended
 }
 
 func newDoors(cookie string) *doors { return &doors{cookie: cookie} }

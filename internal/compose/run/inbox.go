@@ -8,7 +8,7 @@ import (
 	"rnix/types"
 )
 
-// inbox is word for a run of what has happened. put never blocks.
+// inbox is word for a run of what has happened. Nothing that puts something in blocks.
 type inbox struct {
 	wake chan struct{} // room for one: there is something
 
@@ -25,10 +25,29 @@ type ending struct {
 	info kernel.Info
 }
 
-func (b *inbox) put(f func(*inbox)) {
+func (b *inbox) putJoined(p *kernel.Process) {
 	b.mu.Lock()
-	f(b)
+	b.joined = append(b.joined, p)
 	b.mu.Unlock()
+	b.poke()
+}
+
+func (b *inbox) putLeft(p *kernel.Process) {
+	b.mu.Lock()
+	b.left = append(b.left, p)
+	b.mu.Unlock()
+	b.poke()
+}
+
+func (b *inbox) putEnd(e ending) {
+	b.mu.Lock()
+	b.ends = append(b.ends, e)
+	b.mu.Unlock()
+	b.poke()
+}
+
+// poke wakes the run.
+func (b *inbox) poke() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -51,8 +70,9 @@ type Node struct {
 
 // view is what a run shows.
 type view struct {
-	mu    sync.Mutex
-	nodes []Node // +checklocks:mu; replaced, never changed
+	mu sync.Mutex
+	// +checklocks:mu
+	nodes []Node // replaced, never changed
 }
 
 // Nodes returns what has become of each node, in the order of the plan. Safe for concurrent use.

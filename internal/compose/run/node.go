@@ -103,7 +103,7 @@ func (r family) watch(ctx context.Context, k compose.Key, p *kernel.Process) {
 	_ = r.k.JoinGroup(p.PID, types.PGID(r.p.PID)) // it may have ended
 	r.wg.Go(func() {                              // one per living node; ends with it or with ctx
 		if info, err := r.k.WaitInfo(ctx, p.PID); err == nil {
-			r.in.put(func(b *inbox) { b.ends = append(b.ends, ending{k, p, info}) })
+			r.in.putEnd(ending{k, p, info})
 		}
 	})
 	r.publish()

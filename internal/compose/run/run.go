@@ -127,16 +127,16 @@ func (r *Run) Record() (step.BodyRecord, error) {
 
 // Joined implements kernel.Body: a node may go on because somebody else has resumed it.
 func (r *Run) Joined(child *kernel.Process) {
-	r.in.put(func(b *inbox) { b.joined = append(b.joined, child) })
+	r.in.putJoined(child)
 }
 
 // Ended implements kernel.Body: who is no node, such as a copy of one, has nobody else to reap it.
 func (r *Run) Ended(child *kernel.Process) {
-	r.in.put(func(b *inbox) { b.left = append(b.left, child) })
+	r.in.putLeft(child)
 }
 
 // GateMoved implements kernel.Pauser.
-func (r *Run) GateMoved() { r.in.put(func(*inbox) {}) }
+func (r *Run) GateMoved() { r.in.poke() }
 
 // Run starts nodes until all have ended, none can go on, or the context ends.
 func (r *Run) Run(ctx context.Context) kernel.End {

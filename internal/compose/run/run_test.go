@@ -21,12 +21,16 @@ type flow struct {
 	*testenv.System
 	t *testing.T
 
-	mu    sync.Mutex
-	says  map[string]func(r llmtest.Request, turn int) llmtest.Reply
-	asked map[string]int    // by the first word, how often a conversation began
+	says map[string]func(r llmtest.Request, turn int) llmtest.Reply // changed only while the model is not asked
+
+	mu sync.Mutex
+	// +checklocks:mu
+	asked map[string]int // by the first word, how often a conversation began
+	// +checklocks:mu
 	given map[string]string // by the first word, the first message of the last conversation
-	now   int               // conversations that the model is being asked about
-	most  int
+	// +checklocks:mu
+	now  int // conversations that the model is being asked about
+	most int // +checklocks:mu
 }
 
 func newFlow(t *testing.T, env ...string) *flow {
@@ -50,8 +54,8 @@ func (f *flow) reply(r llmtest.Request) llmtest.Reply {
 	}
 	f.now++
 	f.most = max(f.most, f.now)
-	say := f.says[who]
 	f.mu.Unlock()
+	say := f.says[who]
 	defer func() {
 		f.mu.Lock()
 		f.now--
@@ -64,6 +68,8 @@ func (f *flow) reply(r llmtest.Request) llmtest.Reply {
 }
 
 func (f *flow) times(who string) int { f.mu.Lock(); defer f.mu.Unlock(); return f.asked[who] }
+
+func (f *flow) peak() int { f.mu.Lock(); defer f.mu.Unlock(); return f.most }
 
 func (f *flow) told(who string) string { f.mu.Lock(); defer f.mu.Unlock(); return f.given[who] }
 
@@ -197,8 +203,8 @@ agents:
 			t.Errorf("%s: merge was told %q", name, told)
 		}
 	}
-	if f.most > 2 {
-		t.Errorf("%d ran at once", f.most)
+	if n := f.peak(); n > 2 {
+		t.Errorf("%d ran at once", n)
 	}
 	if !strings.Contains(f.told("list"), "fits this JSON Schema") {
 		t.Errorf("list was told %q", f.told("list"))
@@ -266,6 +272,8 @@ func TestWhatDependsOnAFailureIsSkippedAndTheRestGoesOn(t *testing.T) { // A-26,
 	}
 	f.end(again, types.ExitOK, "after=succeeded bad=succeeded clean=succeeded later=succeeded repair=succeeded side=succeeded")
 	if f.times("after") != 2 || f.times("later") != 2 || f.times("bad") != 3 || f.times("side") != 1 {
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		t.Errorf("%v", f.asked)
 	}
 	if _, err = ipc.Call(t.Context(), f.Client, ipc.ComposeResume, ipc.ComposeResumeRequest{Target: "w", Node: "afer", Env: f.Env}); types.CodeOf(err) != types.ErrNotFound {

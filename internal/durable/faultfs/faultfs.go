@@ -35,13 +35,16 @@ type Fault struct {
 
 // FS is the file system. Safe for concurrent use.
 type FS struct {
-	mu     sync.Mutex
-	root   *node          // +checklocks:mu
-	gen    int            // crashes so far; +checklocks:mu
-	made   int            // nodes and pairs of changes so far; +checklocks:mu
-	calls  int            // +checklocks:mu
-	fault  Fault          // +checklocks:mu
-	locks  map[string]int // name to generation; +checklocks:mu
+	mu   sync.Mutex
+	root *node // +checklocks:mu
+	// +checklocks:mu
+	gen int // crashes so far
+	// +checklocks:mu
+	made  int   // nodes and pairs of changes so far
+	calls int   // +checklocks:mu
+	fault Fault // +checklocks:mu
+	// +checklocks:mu
+	locks  map[string]int // name to generation
 	trace  []string       // +checklocks:mu
 	record bool           // +checklocks:mu
 	past   []moment       // +checklocks:mu

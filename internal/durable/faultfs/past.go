@@ -74,19 +74,19 @@ func (p *Past) Killed(n int, seed uint64) *FS {
 	f := p.fs
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	out := with(f.made, f.past[n].root.clone(map[*node]*node{}))
+	root := f.past[n].root.clone(map[*node]*node{})
 	if seed == 0 || n+1 >= len(f.past) || f.past[n+1].id == 0 {
-		return out
+		return with(f.made, root)
 	}
 	next := f.past[n+1]
 	e := next.edit
 	e.bytes = e.bytes[:rand.New(rand.NewPCG(seed, uint64(n))).IntN(len(e.bytes)+1)]
-	out.root.walk("", map[*node]bool{}, func(_ string, x *node) {
+	root.walk("", map[*node]bool{}, func(_ string, x *node) {
 		if x.id == next.id && len(e.bytes) > 0 {
 			x.edit(e)
 		}
 	})
-	return out
+	return with(f.made, root)
 }
 
 // Clone returns a file system that is the same, without fault, trace, locks and record.
