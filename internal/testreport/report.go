@@ -17,6 +17,8 @@ type report struct {
 	packages,
 	passed, failed int
 	skipped  []skip
+	slow     []timed // the slowest, slowest first
+	amounts  []skip  // how much statistical tests have tried, as package soak says it
 	failures []failure
 	flaky    []key  // failed, and passed when they were run again
 	exit     string // how the go command ended; "" = not told
@@ -40,6 +42,15 @@ type failure struct {
 // skip is a test that was not run.
 type skip struct{ pkg, test, reason string }
 
+// timed is a test and its seconds.
+type timed struct {
+	key
+	took float64
+}
+
+// mostSlow is how many of the slowest tests are shown.
+const mostSlow = 10
+
 func newReport(out io.Writer) *report {
 	return &report{out: out, running: map[key]*test{}, builds: map[string][]string{}}
 }
@@ -59,13 +70,37 @@ func (r *report) take(e entry) {
 		if t := r.running[k]; t != nil {
 			t.output = append(t.output, e.Output)
 		}
+		r.amount(k, e.Output)
 	case "pass", "fail", "skip":
 		if e.Test == "" {
 			r.endPackage(e)
 		} else {
 			r.endTest(k, e.Action)
+			r.timed(k, e.Elapsed)
 		}
 		delete(r.running, k)
+	}
+}
+
+// timed keeps how long a test took, if that is one of the longest so far. The go command counts neither the time that a
+// parallel test waits to begin, nor, for their parent, parallel subtests: so these are on the list, and others only
+// with their parent.
+func (r *report) timed(k key, took float64) {
+	r.slow = slices.DeleteFunc(r.slow, func(t timed) bool {
+		return t.pkg == k.pkg && t.took <= took && strings.HasPrefix(t.test, k.test+"/")
+	})
+	i, _ := slices.BinarySearchFunc(r.slow, took, func(t timed, took float64) int { return cmp.Compare(took, t.took) })
+	if r.slow = slices.Insert(r.slow, i, timed{k, took}); len(r.slow) > mostSlow {
+		r.slow = r.slow[:mostSlow]
+	}
+}
+
+var saysAmount = regexp.MustCompile(`^\s*\S+\.go:\d+: ((?:short|soak): .*)\n$`)
+
+// amount keeps what a test says of how much it tries.
+func (r *report) amount(k key, line string) {
+	if m := saysAmount.FindStringSubmatch(line); m != nil {
+		r.amounts = append(r.amounts, skip{k.pkg, k.test, m[1]})
 	}
 }
 
@@ -203,6 +238,22 @@ func (r *report) finish() int {
 		r.check("go test: exit status " + cmp.Or(r.exit, "unknown"))
 	}
 	fmt.Fprintln(r.out)
+	for _, t := range r.slow {
+		if t.took >= 1 {
+			fmt.Fprintf(r.out, "slow: %6.1fs %s %s\n", t.took, t.pkg, t.test)
+		}
+	}
+	short := 0
+	for _, a := range r.amounts {
+		if strings.HasPrefix(a.reason, "short") {
+			short++
+			continue
+		}
+		fmt.Fprintf(r.out, "%s (%s %s)\n", a.reason, a.pkg, a.test)
+	}
+	if short > 0 {
+		fmt.Fprintf(r.out, "short: %d amounts of statistical tests; make soak tries more\n", short)
+	}
 	for _, s := range r.skipped {
 		fmt.Fprintf(r.out, "skipped: %s %s: %s\n", s.pkg, s.test, s.reason)
 	}

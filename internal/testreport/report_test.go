@@ -45,6 +45,11 @@ exit status 0
 {"Action":"fail","Package":"m/a"}
 exit status 1
 `, nil, nil, "1 passed, 1 failed, 0 skipped", 1},
+		{"the slowest are named, and what statistical tests have tried", strings.NewReplacer(
+			`chatter\n`, `    a_test.go:7: soak: kills: 100 (in the gate 5)\n`, `"pass","Package":"m/a","Test"`, `"pass","Elapsed":12.34,"Package":"m/a","Test"`).Replace(passing) + "exit status 0\n",
+			[]string{"slow:   12.3s m/a TestX\n", "\nsoak: kills: 100 (in the gate 5) (m/a TestX)\n"}, nil, "1 passed, 0 failed, 0 skipped", 0},
+		{"short forms are counted", strings.Replace(passing, `chatter\n`, `    a_test.go:7: short: kills: 5 (in a soak 100)\n`, 1) + "exit status 0\n",
+			[]string{"short: 1 amounts"}, []string{"kills", "slow"}, "1 passed, 0 failed, 0 skipped", 0},
 		{"a package that does not build", `{"ImportPath":"m/a","Action":"build-output","Output":"a.go:1: broken\n"}
 {"ImportPath":"m/a","Action":"build-fail"}
 {"Action":"start","Package":"m/a"}
