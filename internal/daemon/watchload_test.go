@@ -302,7 +302,7 @@ func cpu() time.Duration {
 
 // However many processes there are, the first frame is there at once, and a change costs what it costs among few.
 func TestChangeAmongManyCostsNoListing(t *testing.T) {
-	n := soak.Number(t, "RNIX_LOAD_PROCESSES", "processes", 500, 10_000)
+	n := soak.Number(t, "RNIX_LOAD_PROCESSES", "processes", 1000, 10_000)
 	d, c, all := inProcess(t, n)
 	at := time.Now()
 	feed, err := ipc.Open(t.Context(), c, ipc.WatchProcs, ipc.WatchRequest{EveryMs: 33})
