@@ -18,7 +18,7 @@ import (
 // crew is a parent that starts three children at once, each of which takes two answers of 30,000 tokens.
 type crew struct {
 	mu    sync.Mutex
-	asked map[string]int
+	asked map[string]int // +checklocks:mu
 }
 
 func (c *crew) reply(r llmtest.Request) llmtest.Reply {

@@ -19,9 +19,11 @@ import (
 type herd struct {
 	steps int
 
-	mu   sync.Mutex
-	told map[string]string // by mark, what the model was told last; +checklocks:mu
-	said map[string]bool   // marks of calls that the model has asked for; +checklocks:mu
+	mu sync.Mutex
+	// +checklocks:mu
+	told map[string]string // by mark, what the model was told last
+	// +checklocks:mu
+	said map[string]bool // marks of calls that the model has asked for
 }
 
 func newHerd(steps int) *herd {

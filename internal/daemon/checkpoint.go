@@ -19,11 +19,13 @@ type checkpoints struct {
 
 	mu      sync.Mutex
 	waiting map[types.UUID]pending // +checklocks:mu
-	busy    bool                   // +checklocks:mu; the goroutine runs
-	idle    *sync.Cond             // on mu; nothing is waiting and nothing runs
-	written int                    // +checklocks:mu
-	failed  int                    // +checklocks:mu
-	last    string                 // +checklocks:mu; the last failure
+	// +checklocks:mu
+	busy    bool       // the goroutine runs
+	idle    *sync.Cond // on mu; nothing is waiting and nothing runs
+	written int        // +checklocks:mu
+	failed  int        // +checklocks:mu
+	// +checklocks:mu
+	last string // the last failure
 }
 
 type pending struct {

@@ -26,11 +26,16 @@ func (d conversations) list(ctx context.Context, peer *ipc.Peer, req ipc.Message
 	if err != nil {
 		return ipc.MessagesResponse{}, err
 	}
-	out, release, err := outliner{d.Daemon}.outline(ctx, &t, req.Target)
-	if err != nil {
-		return ipc.MessagesResponse{}, err
-	}
-	defer release()
+	var r ipc.MessagesResponse
+	err = outliner{d.Daemon}.outline(ctx, &t, req.Target, func(out *step.Outline) error {
+		r, err = d.part(ctx, &t, &req, out)
+		return err
+	})
+	return r, err
+}
+
+// part reads what a request wants of a conversation where its outline says that it stands.
+func (d conversations) part(ctx context.Context, t *target, req *ipc.MessagesRequest, out *step.Outline) (ipc.MessagesResponse, error) {
 	view, compactions, err := out.View(req.Step)
 	if err != nil {
 		return ipc.MessagesResponse{}, named(err, "list_messages", req.Target)
@@ -51,7 +56,7 @@ func (d conversations) list(ctx context.Context, peer *ipc.Peer, req ipc.Message
 		}
 		r.Messages[i] = wireMessage(&view[first+i], m, at, skip, req.MaxBytes)
 	})
-	return r, departed{d.Daemon}.lost(&t, req.Target, err)
+	return r, departed{d.Daemon}.lost(t, req.Target, err)
 }
 
 // fillMessages checks a request and fills in what it does not say.

@@ -74,9 +74,11 @@ type shift struct {
 	wake chan struct{} // one token: somebody has come, has gone, or wants everything again
 	news chan struct{} // one token: something was touched
 
-	mu    sync.Mutex
-	dirty map[types.UUID]struct{}    // to be read again; +checklocks:mu
-	views map[ipc.WatchRequest]*view // +checklocks:mu; what is in them is guarded likewise, unless it says otherwise
+	mu sync.Mutex
+	// +checklocks:mu
+	dirty map[types.UUID]struct{} // to be read again
+	// +checklocks:mu
+	views map[ipc.WatchRequest]*view // what is in them is guarded likewise, unless it says otherwise
 
 	// Of the goroutine of the shift alone.
 	cur    *event.Cursor // nil when the log is closed

@@ -10,9 +10,11 @@ import (
 
 // idler knows since when nothing has been asked of the daemon.
 type idler struct {
-	mu    sync.Mutex
-	calls int       // +checklocks:mu; under way, streams included
-	since time.Time // +checklocks:mu; when the last one ended
+	mu sync.Mutex
+	// +checklocks:mu
+	calls int // under way, streams included
+	// +checklocks:mu
+	since time.Time // when the last one ended
 }
 
 func newIdler(now time.Time) *idler { return &idler{since: now} }

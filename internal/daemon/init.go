@@ -27,8 +27,9 @@ type initer struct {
 type boot struct {
 	done chan struct{} // closed when what is required runs, or cannot
 
-	mu    sync.Mutex
-	err   error                // +checklocks:mu; something that is required cannot be started
+	mu sync.Mutex
+	// +checklocks:mu
+	err   error                // something that is required cannot be started
 	items []ipc.InitSupervisor // +checklocks:mu
 }
 

@@ -27,9 +27,11 @@ type models struct {
 	harnessDir func(session string) string
 	stateRoot  func(session, workDir string) string
 
-	mu      sync.Mutex
-	drivers map[string]model // +checklocks:mu; by the configuration as JSON
-	keepers []keeper         // +checklocks:mu; the drivers that keep something for a conversation
+	mu sync.Mutex
+	// +checklocks:mu
+	drivers map[string]model // by the configuration as JSON
+	// +checklocks:mu
+	keepers []keeper // the drivers that keep something for a conversation
 }
 
 // model is a driver with its decorators, in two forms that share one gate.

@@ -13,17 +13,19 @@ import (
 // outlines keeps where the messages of the conversations stand that were asked for last, so that a page costs the reading of
 // its own messages and of what is new. Safe for concurrent use.
 type outlines struct {
-	mu   sync.Mutex
-	list []*outlined // the latest first; +checklocks:mu
+	mu sync.Mutex
+	// +checklocks:mu
+	list []*outlined // the latest first
 }
 
 // outlined is the outline of one history.
 type outlined struct {
 	id types.UUID
 
-	mu  sync.Mutex // held while it is read; taken alone
-	out *step.Outline
-	at  step.Stamp // of the records, before it was brought up to date
+	mu  sync.Mutex    // held while it is read; taken alone
+	out *step.Outline // +checklocks:mu
+	// +checklocks:mu
+	at step.Stamp // of the records, before it was brought up to date
 
 	size atomic.Int64 // places of out
 }
@@ -65,7 +67,9 @@ func (o *outlines) trim() {
 	}
 }
 
-// upToDate brings the outline up to what is on the disk. one.mu is held.
+// upToDate brings the outline up to what is on the disk.
+//
+// +checklocks:one.mu
 func (one *outlined) upToDate(ctx context.Context, j *step.Local) error {
 	for load := step.LoadOutline; ; load = func(durable.FS, string, types.UUID) *step.Outline { return step.NewOutline() } {
 		if one.out == nil {
@@ -86,34 +90,35 @@ func (one *outlined) upToDate(ctx context.Context, j *step.Local) error {
 // outliner looks at histories by their outlines.
 type outliner struct{ *Daemon }
 
-// outline returns the outline of a history, up to date, for as long as release is not called. A history is read whole for it once; then
-// what is new of it is. Of one that is long it is kept in a file.
-func (d outliner) outline(ctx context.Context, t *target, text string) (out *step.Outline, release func(), err error) {
+// outline calls look with the outline of a history, up to date, which is look's until it returns. A history is read whole for it once;
+// then what is new of it is. Of one that is long it is kept in a file.
+func (d outliner) outline(ctx context.Context, t *target, text string, look func(*step.Outline) error) error {
 	one := d.outlines.of(t.uuid)
 	one.mu.Lock()
+	defer one.mu.Unlock()
 	if err := one.upToDate(ctx, d.journal); err != nil {
-		one.mu.Unlock()
-		return nil, nil, departed(d).lost(t, text, err)
+		return departed(d).lost(t, text, err)
 	}
 	one.size.Store(int64(one.out.Places()))
 	d.outlines.trim()
 	if one.out.Worth() {
 		d.keep(one)
 	}
-	return one.out, one.mu.Unlock, nil
+	return look(one.out)
 }
 
 // trail is what the outline of a history has besides the conversation, and why no more can be read, if so.
 func (d outliner) trail(ctx context.Context, t *target, text string) (trail step.Trail, damage string, err error) {
-	out, release, err := d.outline(ctx, t, text)
-	if err != nil {
-		return trail, "", err
-	}
-	defer release()
-	return out.Trail(), out.Damage, nil
+	err = d.outline(ctx, t, text, func(out *step.Outline) error {
+		trail, damage = out.Trail(), out.Damage
+		return nil
+	})
+	return trail, damage, err
 }
 
-// keep writes outline.json, unless the history is just being taken away. It is a cache: a failure is only noted. one.mu is held.
+// keep writes outline.json, unless the history is just being taken away. It is a cache: a failure is only noted.
+//
+// +checklocks:one.mu
 func (d outliner) keep(one *outlined) {
 	release, err := storage(d).hold(one.id)
 	if err != nil {

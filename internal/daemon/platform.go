@@ -24,10 +24,12 @@ type platforms struct {
 	life context.Context // of what tells of those that have ended
 	end  context.CancelFunc
 
-	mu    sync.Mutex
-	by    map[types.UUID]*tenure             // +checklocks:mu
-	owed  map[types.UUID]ipc.PlatformSession // of processes that have ended: what is told later; +checklocks:mu
-	holds map[string]*holding                // by the session's name; +checklocks:mu
+	mu sync.Mutex
+	by map[types.UUID]*tenure // +checklocks:mu
+	// +checklocks:mu
+	owed map[types.UUID]ipc.PlatformSession // of processes that have ended: what is told later
+	// +checklocks:mu
+	holds map[string]*holding // by the session's name
 }
 
 // tenure is the session of a process, with what it was opened with.

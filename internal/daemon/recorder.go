@@ -18,9 +18,10 @@ type recorder struct {
 	id    types.UUID
 	store *store
 
-	mu    sync.Mutex
-	w     *step.Writer    // +checklocks:mu
-	state *recovery.State // of everything that was added; +checklocks:mu
+	mu sync.Mutex
+	w  *step.Writer // +checklocks:mu
+	// +checklocks:mu
+	state *recovery.State // of everything that was added
 	due   dueness         // +checklocks:mu
 }
 

@@ -102,20 +102,24 @@ func (d processes) oneStep(ctx context.Context, t *target, req *ipc.StepRequest)
 		}
 		return p.Steps[0], true
 	}
-	out, release, err := outliner(d).outline(ctx, t, req.Target)
-	if err != nil {
-		return rec, false
-	}
-	defer release()
-	view, _, err := out.View(req.Step)
+	err := outliner(d).outline(ctx, t, req.Target, func(out *step.Outline) error {
+		rec, ok = d.stepBehind(ctx, t.uuid, req.Step, out)
+		return nil
+	})
+	return rec, ok && err == nil
+}
+
+// stepBehind reads a step behind the messages of its prompt, and these, where the outline says that they stand.
+func (d processes) stepBehind(ctx context.Context, id types.UUID, number int, out *step.Outline) (rec step.StepRecord, ok bool) {
+	view, _, err := out.View(number)
 	last := uint64(0)
 	if len(view) > 0 {
 		last = view[len(view)-1].Seq
 	}
-	if rec, ok = step.ReadStepBehind(ctx, d.journal, t.uuid, last, req.Step); err != nil || !ok || len(view) != rec.MessageCount { // it is being run a second time
+	if rec, ok = step.ReadStepBehind(ctx, d.journal, id, last, number); err != nil || !ok || len(view) != rec.MessageCount { // it is being run a second time
 		return rec, false
 	}
 	rec.Messages = make([]rnixctx.Message, len(view))
-	err = step.ReadPlaces(ctx, d.journal, t.uuid, view, func(i int, _ time.Time, m *rnixctx.Message) { rec.Messages[i] = *m })
+	err = step.ReadPlaces(ctx, d.journal, id, view, func(i int, _ time.Time, m *rnixctx.Message) { rec.Messages[i] = *m })
 	return rec, err == nil
 }

@@ -63,9 +63,10 @@ func (t *tally) totals() ipc.Totals {
 
 // memory is the resident memory of OS children, by pid, as it was not long ago.
 type memory struct {
-	mu   sync.Mutex
-	at   time.Time     // +checklocks:mu
-	byID map[int]int64 // replaced, never changed; +checklocks:mu
+	mu sync.Mutex
+	at time.Time // +checklocks:mu
+	// +checklocks:mu
+	byID map[int]int64 // replaced, never changed
 }
 
 // memoryAge is how old what memory says may be.

@@ -59,10 +59,13 @@ type virtual struct {
 
 	performed map[string]int // tool calls, as the events of all daemons say: by what was written
 
-	mu    sync.Mutex
-	full  time.Time // +checklocks:mu; when the limit ends; zero = nobody has met it
-	hits  int       // +checklocks:mu; answers that it is there
-	flaky int       // +checklocks:mu; answers that were errors
+	mu sync.Mutex
+	// +checklocks:mu
+	full time.Time // when the limit ends; zero = nobody has met it
+	// +checklocks:mu
+	hits int // answers that it is there
+	// +checklocks:mu
+	flaky int // answers that were errors
 }
 
 func newVirtual(t *testing.T, quota time.Duration) *virtual {
@@ -140,12 +143,15 @@ func (v *virtual) start() {
 	if err != nil {
 		v.t.Fatal(err)
 	}
+	v.d.models.mu.Lock()
 	for _, pr := range p.providers.List {
 		if key, n, err := driverKey(p, pr); err == nil && pr.Name == "anthropic" {
 			v.d.models.drivers[key] = decorate(llmtest.NewScriptedFunc(v.turn), n)
 		}
 	}
-	if len(v.d.models.drivers) != 1 {
+	n := len(v.d.models.drivers)
+	v.d.models.mu.Unlock()
+	if n != 1 {
 		v.t.Fatal("the model cannot be put in")
 	}
 	start := readInit(v.d)

@@ -27,14 +27,16 @@ type mirror struct {
 	t    *testing.T
 	done chan struct{}
 
-	mu     sync.Mutex
-	now    sync.Cond
-	rows   map[types.UUID]ipc.Proc
+	mu   sync.Mutex
+	now  sync.Cond
+	rows map[types.UUID]ipc.Proc // +checklocks:mu
+	// +checklocks:mu
 	last   ipc.ProcTable // without its rows
-	frames int
-	missed int
-	at     map[string]string // what was there at a seq and a time
-	err    error
+	frames int           // +checklocks:mu
+	missed int           // +checklocks:mu
+	// +checklocks:mu
+	at  map[string]string // what was there at a seq and a time
+	err error             // +checklocks:mu
 }
 
 // watch opens a mirror, which ends with ctx.
@@ -87,8 +89,15 @@ func (m *mirror) fold(f ipc.Frame[ipc.ProcTable], err error) {
 	}
 }
 
-// wait waits until what is mirrored is as wanted.
-func (m *mirror) wait(what string, ok func() bool) {
+// told returns what was there at each seq and time, and how often frames were missed.
+func (m *mirror) told() (at map[string]string, missed int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.at, m.missed
+}
+
+// wait waits until what is mirrored is as wanted. Nothing is folded while ok is called.
+func (m *mirror) wait(what string, ok func(rows map[types.UUID]ipc.Proc, last *ipc.ProcTable) bool) {
 	m.t.Helper()
 	timeout := time.AfterFunc(time.Minute, func() {
 		m.mu.Lock()
@@ -101,7 +110,7 @@ func (m *mirror) wait(what string, ok func() bool) {
 	defer timeout.Stop()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for !ok() {
+	for !ok(m.rows, &m.last) {
 		if m.err != nil {
 			m.t.Fatal(m.err)
 		}
@@ -170,20 +179,22 @@ func TestAllWhoLookSeeTheSame(t *testing.T) {
 	pairs := 0
 	for i, m := range mirrors {
 		<-m.done
+		mine, missed := m.told()
 		for j, o := range mirrors[:i] {
 			if requests[i].All != requests[j].All || requests[i].Limit != requests[j].Limit {
 				continue
 			}
-			for at, text := range m.at {
-				if other, both := o.at[at]; both {
+			its, _ := o.told()
+			for at, text := range mine {
+				if other, both := its[at]; both {
 					if pairs++; other != text {
 						t.Errorf("at %s %+v and %+v were told otherwise:\n%s", at, requests[i], requests[j], differ(text, other))
 					}
 				}
 			}
 		}
-		if m.missed > 0 {
-			t.Logf("%+v was passed over %d times", requests[i], m.missed)
+		if missed > 0 {
+			t.Logf("%+v was passed over %d times", requests[i], missed)
 		}
 	}
 	if t.Logf("%d frames were compared", pairs); pairs < rounds {
@@ -195,9 +206,7 @@ func TestAllWhoLookSeeTheSame(t *testing.T) {
 func quiet(t *testing.T, s *testenv.System, requests []ipc.WatchRequest, mirrors []*mirror) {
 	t.Helper()
 	for i, m := range mirrors {
-		m.wait("what ps says", func() bool {
-			m.mu.Unlock()
-			defer m.mu.Lock()
+		m.wait("what ps says", func(mirrored map[types.UUID]ipc.Proc, last *ipc.ProcTable) bool {
 			l, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{All: requests[i].All, Limit: requests[i].Limit})
 			if err != nil {
 				t.Error(err)
@@ -207,12 +216,10 @@ func quiet(t *testing.T, s *testenv.System, requests []ipc.WatchRequest, mirrors
 			for _, p := range l.Procs {
 				rows[p.UUID] = p
 			}
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			if l.Seq != m.last.Seq { // the next frame is at most a second away
+			if l.Seq != last.Seq { // the next frame is at most a second away
 				return false
 			}
-			told, asked := same(m.rows, m.last.Hidden, m.last.Totals), same(rows, l.Hidden, l.Totals)
+			told, asked := same(mirrored, last.Hidden, last.Totals), same(rows, l.Hidden, l.Totals)
 			if told != asked {
 				t.Logf("not yet: %s", differ(told, asked))
 			}
@@ -295,7 +302,10 @@ func TestWhoWatchesWhatStandsStillIsLeftAlone(t *testing.T) {
 	p := s.Spawn(ipc.SpawnRequest{Intent: "x", Model: "fake"})
 	ctx, cancel := context.WithCancel(t.Context())
 	m := watch(ctx, t, s.Client, ipc.WatchRequest{EveryMs: 33})
-	m.wait("the model is asked", func() bool { d := m.rows[p.UUID].Doing; return d != nil && d.Tool == "" && d.Step == 1 && d.Calls == 1 })
+	m.wait("the model is asked", func(rows map[types.UUID]ipc.Proc, _ *ipc.ProcTable) bool {
+		d := rows[p.UUID].Doing
+		return d != nil && d.Tool == "" && d.Step == 1 && d.Calls == 1
+	})
 	count := func() int { m.mu.Lock(); defer m.mu.Unlock(); return m.frames }
 	began := count()
 	for frames, end := -1, time.Now().Add(time.Minute); count() != frames; { // until three seconds bring none: it is told how far the log has come
@@ -306,12 +316,15 @@ func TestWhoWatchesWhatStandsStillIsLeftAlone(t *testing.T) {
 		<-time.After(3 * time.Second)
 	}
 	signal(t, s, p.PID, types.SIGPAUSE)
-	m.wait("it is paused", func() bool {
-		r := m.rows[p.UUID]
+	m.wait("it is paused", func(rows map[types.UUID]ipc.Proc, _ *ipc.ProcTable) bool {
+		r := rows[p.UUID]
 		return r.State == "suspended" && r.Wait == "paused" && !r.PausedAt.IsZero()
 	})
 	signal(t, s, p.PID, types.SIGKILL)
-	m.wait("it is gone", func() bool { _, there := m.rows[p.UUID]; return !there && m.last.Totals.Running == 0 })
+	m.wait("it is gone", func(rows map[types.UUID]ipc.Proc, last *ipc.ProcTable) bool {
+		_, there := rows[p.UUID]
+		return !there && last.Totals.Running == 0
+	})
 	cancel()
 	<-m.done
 }
@@ -328,12 +341,15 @@ func TestToolInHandAndItsProgramsAreSeen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	m := watch(ctx, t, s.Client, ipc.WatchRequest{})
 	p := s.Spawn(ipc.SpawnRequest{Intent: "x", Model: "fake"})
-	m.wait("it runs", func() bool {
-		r := m.rows[p.UUID]
+	m.wait("it runs", func(rows map[types.UUID]ipc.Proc, _ *ipc.ProcTable) bool {
+		r := rows[p.UUID]
 		return r.Doing != nil && r.Doing.Tool == "shell" && r.Doing.Path == "/dev/shell" && r.Doing.Calls == 1 && !r.Doing.Since.IsZero() &&
 			strings.HasPrefix(r.Wait, "shell sh -c") && !strings.Contains(r.Wait, " for ") && r.WaitSince.Equal(r.Doing.Since)
 	})
-	m.wait("its program", func() bool { r := m.rows[p.UUID]; return len(r.Children) == 1 && r.Children[0].RSSBytes > 1<<20 })
+	m.wait("its program", func(rows map[types.UUID]ipc.Proc, _ *ipc.ProcTable) bool {
+		r := rows[p.UUID]
+		return len(r.Children) == 1 && r.Children[0].RSSBytes > 1<<20
+	})
 	signal(t, s, p.PID, types.SIGKILL)
 	cancel()
 	<-m.done
