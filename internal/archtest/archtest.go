@@ -51,6 +51,7 @@ func Rules() []Rule {
 		{"print", checkPrint},
 		{"sleep", checkSleep},
 		{"skip", checkSkip},
+		{"locks", checkLocks},
 	}
 }
 

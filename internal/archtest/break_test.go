@@ -83,6 +83,12 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"skip", "low/x_test.go", "package low\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { t.Skip(\"flaky\") }\n", "says what is missing"},
 		{"skip", "low/x_test.go", "package low\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) { t.SkipNow() }\n", "says what is missing"},
 		{"skip", "suite/s.go", "package suite\n\nimport \"testing\"\n\nfunc run(t *testing.T) { t.Skip(\"the device is read-only\") }\n", "says what is missing"},
+		{"locks", "low/x.go", "package low\n\ntype t struct {\n\tmu int\n\tx  int // of all; +check" + "locks:mu\n}\n", "low/x.go:5: the analyzer does not read"},
+		{"locks", "low/x.go", "package low\n\ntype t struct {\n\tmu int\n\tx  int // +check" + "locks:mu; of all\n}\n", "does not read"},
+		{"locks", "low/x.go", "package low\n\n// +check" + "locksforce\nvar x int\n", "does not read"},
+		{"locks", "low/x.go", "package low\n\n// +check" + "locksforce: it is made here\nvar x int\n", ""},
+		{"locks", "low/x.go", "package low\n\ntype t struct {\n\ta, b int\n\tmu   int\n\tx    int // +check" + "locks:mu\n}\n", "low/x.go:4: the analyzer takes"},
+		{"locks", "low/x.go", "package low\n\ntype t struct {\n\tmu int\n\t// +check" + "locks:mu\n\tx    int // of all\n\ta, b int\n}\n", ""},
 		{"exceptions", exceptionsFile, "long-file low/low.go: it was long once\n", "exceptions.txt:1: nothing breaks the rule long-file"},
 	}
 	for _, c := range cases {
