@@ -24,7 +24,7 @@ const (
 	defaultFirstByte = 120 * time.Second
 	defaultIdle      = 90 * time.Second
 	defaultCall      = 30 * time.Minute
-	maxAnswer        = 64 << 20 // bytes of a whole answer
+	defaultAnswer    = 64 << 20 // bytes
 	maxErrorBody     = 64 << 10 // bytes of an error's text that are looked at
 )
 
@@ -44,6 +44,7 @@ type HTTPConfig struct {
 	FirstByteTimeout time.Duration // from the request to the first byte of the answer's body
 	IdleTimeout      time.Duration // between two pieces
 	CallTimeout      time.Duration // of a whole call whose request has no TimeoutMs
+	MaxAnswer        int64         // of a whole answer, in bytes
 }
 
 // httpClient posts requests and reads their answers as event streams.
@@ -72,6 +73,9 @@ func newHTTPClient(cfg HTTPConfig) (*httpClient, error) {
 		if *d.value <= 0 {
 			*d.value = d.std
 		}
+	}
+	if cfg.MaxAnswer <= 0 {
+		cfg.MaxAnswer = defaultAnswer
 	}
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DialContext = (&net.Dialer{Timeout: cfg.ConnectTimeout, KeepAlive: 30 * time.Second}).DialContext
@@ -157,7 +161,7 @@ func (c *httpClient) do(ctx context.Context, x exchange) error {
 // read hands the events to x.each until the last.
 func (c *httpClient) read(ctx context.Context, w *watchdog, x exchange, body io.Reader) error {
 	silence := types.Errorf(types.ErrUnavailable, "Call", c.cfg.Name, "the stream stalled: nothing came for %v", c.cfg.IdleTimeout)
-	in := &boundedReader{r: body, left: maxAnswer, heard: func() { w.set(c.cfg.IdleTimeout, silence) }}
+	in := &boundedReader{r: body, left: c.cfg.MaxAnswer, heard: func() { w.set(c.cfg.IdleTimeout, silence) }}
 	events := newSSEReader(in)
 	for {
 		ev, err := events.next()
@@ -196,7 +200,9 @@ func (c *httpClient) broken(ctx context.Context, w *watchdog, x exchange, err er
 		return vfs.Ended(ctx, "Call", c.cfg.Name)
 	case errors.As(context.Cause(w.ctx), &own):
 		return own
-	case errors.Is(err, errAnswerTooLong), errors.Is(err, errEventTooLong), errors.Is(err, errRedirect):
+	case errors.Is(err, errAnswerTooLong):
+		return types.Errorf(types.ErrDriver, "Call", c.cfg.Name, "the answer is larger than %d MiB", c.cfg.MaxAnswer>>20)
+	case errors.Is(err, errEventTooLong), errors.Is(err, errRedirect):
 		return types.Errorf(types.ErrDriver, "Call", c.cfg.Name, "%w", unwrapURL(err))
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return c.cut()

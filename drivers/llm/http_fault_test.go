@@ -2,6 +2,7 @@ package llm_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"rnix/drivers/llm"
 	"rnix/drivers/llm/llmtest"
+	"rnix/internal/soak"
 	"rnix/types"
 )
 
@@ -139,11 +141,16 @@ func TestSilenceIsBounded(t *testing.T) {
 }
 
 func TestHugeAnswerIsRefusedInBoundedMemory(t *testing.T) {
-	r := llmtest.Reply{Text: strings.Repeat("x", 4<<20), Endless: true}
+	size := soak.Pick(t, "MiB of the largest answer", 4, 64)
+	r := llmtest.Reply{Text: strings.Repeat("x", 1<<20), Endless: true}
 	both(t, reply(r), func(t *testing.T, d llm.LLMDriver, _ *llmtest.API) {
 		_, err := d.Call(t.Context(), llm.LLMRequest{Intent: "hi"})
-		if types.CodeOf(err) != types.ErrDriver || !strings.Contains(err.Error(), "larger than 64 MiB") {
+		if types.CodeOf(err) != types.ErrDriver || !strings.Contains(err.Error(), fmt.Sprintf("larger than %d MiB", size)) {
 			t.Errorf("error is %v", err)
+		}
+	}, func(c *llm.HTTPConfig) {
+		if size < 64 { // which is the default
+			c.MaxAnswer = int64(size) << 20
 		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-var errAnswerTooLong = errors.New("the answer is larger than 64 MiB")
+var errAnswerTooLong = errors.New("the answer is too large")
 
 // watchdog ends a context when something does not happen in time.
 type watchdog struct {
