@@ -1,9 +1,11 @@
 package step
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	rnixctx "rnix/context"
@@ -60,6 +62,14 @@ func writeStep(t testing.TB, w *Writer, n int, text string) {
 		w.Message(&rnixctx.Message{Role: rnixctx.RoleTool, Content: text, ToolCallID: id}),
 		w.Commit(t.Context()),
 	)
+}
+
+// differ is cmp.Diff, and quick for values that are the same.
+func differ(want, got any, opts ...cmp.Option) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return cmp.Diff(want, got, opts...)
 }
 
 func memory(t testing.TB) (*faultfs.FS, *Local) {

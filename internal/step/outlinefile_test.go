@@ -12,6 +12,7 @@ import (
 
 	rnixctx "rnix/context"
 	"rnix/internal/durable"
+	"rnix/internal/soak"
 	"rnix/types"
 )
 
@@ -60,7 +61,7 @@ func keeps(t *testing.T, w *Writer, r *rand.Rand, n int) {
 
 // An outline that was kept at any moment, and goes on with what came later, is the same as one that is made at once.
 func TestOutlineFromItsFileIsThatOfAllRecords(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range soak.Pick(t, "histories", uint64(6), 20) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		fsys, j := memory(t)
 		id := types.NewUUID()
@@ -86,7 +87,7 @@ func TestOutlineFromItsFileIsThatOfAllRecords(t *testing.T) {
 			for step := range 1100 {
 				a, na, aerr := kept.View(step)
 				b, nb, berr := fresh.View(step)
-				if d := cmp.Diff(b, a, cmpopts.IgnoreUnexported(Place{})); d != "" || na != nb || types.CodeOf(aerr) != types.CodeOf(berr) {
+				if d := differ(b, a, cmpopts.IgnoreUnexported(Place{})); d != "" || na != nb || types.CodeOf(aerr) != types.CodeOf(berr) {
 					t.Fatalf("seed %d, step %d: %d and %d compactions, %v, %v: %s", seed, step, na, nb, aerr, berr, d)
 				}
 			}
@@ -130,7 +131,7 @@ func TestOutlineFindsEachPromptOfAHistory(t *testing.T) {
 		if rec.Messages = got; !ok {
 			t.Fatalf("step %d is not found behind record %d", s.StepNumber, last)
 		}
-		if d := cmp.Diff(want, rec, cmpopts.EquateEmpty()); d != "" {
+		if d := differ(want, rec, cmpopts.EquateEmpty()); d != "" {
 			t.Fatalf("step %d: %s", s.StepNumber, d)
 		}
 	}

@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	rnixctx "rnix/context"
 	"rnix/internal/durable"
+	"rnix/internal/soak"
 	"rnix/types"
 )
 
@@ -59,7 +58,7 @@ func tangle(t *testing.T, w *Writer, r *rand.Rand, steps int) {
 }
 
 func TestPageOfStepsIsThatOfTheWholeHistory(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range soak.Pick(t, "histories", uint64(4), 12) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		_, j := memory(t)
 		id := types.NewUUID()
@@ -87,7 +86,7 @@ func TestPageOfStepsIsThatOfTheWholeHistory(t *testing.T) {
 			if len(want.Interrupted) == 0 {
 				want.Interrupted = nil
 			}
-			if d := cmp.Diff(want, got); d != "" {
+			if d := differ(want, got); d != "" {
 				t.Fatalf("seed %d, %+v (of %d to %d): %s", seed, q, want.First, want.Last, d)
 			}
 		}
@@ -162,12 +161,12 @@ func TestPageOfALongHistoryReadsNoMoreThanThePage(t *testing.T) {
 	t.Cleanup(func() { must(t, j.Close()) })
 	id := types.NewUUID()
 	w := newWriter(t, j, id)
-	const steps = 20_000
+	const steps = 4_000
 	for n := range steps {
 		writeStep(t, w, n+1, "some text")
 	}
 	c := &countingReads{Journal: j}
-	for _, q := range []PageQuery{{Limit: 100}, {Limit: 100, Last: true}, {After: 9_000, Limit: 100}, {Before: 12_345, Limit: 100, Last: true}} {
+	for _, q := range []PageQuery{{Limit: 100}, {Limit: 100, Last: true}, {After: 1_800, Limit: 100}, {Before: 2_345, Limit: 100, Last: true}} {
 		c.records = 0
 		p, err := ReadPage(t.Context(), c, id, q)
 		must(t, err)
