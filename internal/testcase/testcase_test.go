@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"rnix/internal/soak"
 	"rnix/types"
 )
 
@@ -372,7 +373,7 @@ func TestReportsAreReadByTheirReaders(t *testing.T) {
 func TestLongListsOfCallsAreCompared(t *testing.T) {
 	var want, got strings.Builder
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
+	for range soak.Pick(t, "calls that are expected", 700, 2000) {
 		r := rune('a' + random.IntN(3))
 		want.WriteRune(r)
 		if random.IntN(20) > 0 {
@@ -386,8 +387,8 @@ func TestLongListsOfCallsAreCompared(t *testing.T) {
 		{"", strings.Repeat("a", maxCalls+1), MatchExact, "no more than"},
 		{strings.Repeat("a", maxCalls+1), "", MatchExact, "no more than"},
 		{strings.Repeat("a", 3000), strings.Repeat("a", 3000), MatchUnordered, "too many to compare in any order"},
-		{strings.Repeat("a", 1000), strings.Repeat("a", 1000), MatchUnordered, ""},
-		{strings.Repeat("a", 1000), strings.Repeat("a", 999) + "b", MatchUnordered, "1 expected call was not made, 1 call was not expected"},
+		{strings.Repeat("a", 500), strings.Repeat("a", 500), MatchUnordered, ""},
+		{strings.Repeat("a", 500), strings.Repeat("a", 499) + "b", MatchUnordered, "1 expected call was not made, 1 call was not expected"},
 		{"x" + strings.Repeat("ab", 2000) + "x", "y" + strings.Repeat("acb", 3000) + "x", MatchExact, "not made"},
 		{strings.Repeat("ab", 2000) + "x", "y" + strings.Repeat("acb", 3000) + "xy", MatchOrdered, ""},
 		{strings.Repeat("ab", 2000) + "zx", "y" + strings.Repeat("acb", 3000) + "xy", MatchOrdered, "expected calls are not among"},
