@@ -179,7 +179,7 @@ func rough(mode string) {
 		case "tools/call":
 			switch mode {
 			case "flood":
-				for range 100_000 {
+				for range 25_000 {
 					fmt.Fprintln(out, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hear me"}}`)
 				}
 			case "wide":
