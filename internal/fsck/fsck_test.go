@@ -21,6 +21,7 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/recovery"
 	"rnix/internal/recovery/recoverytest"
+	"rnix/internal/soak"
 	"rnix/internal/step"
 	"rnix/types"
 )
@@ -566,13 +567,14 @@ func TestARepairNeedsTheJournal(t *testing.T) {
 }
 
 func TestACrashInTheMiddleOfARepairLosesNothing(t *testing.T) {
-	for _, name := range []string{"a flipped bit", "torn last line", "zeros at the end", "changed by hand at the end", "checkpoint that lies", "info is damaged"} {
+	stride := soak.Pick(t, "calls from one crash to the next", 3, 1)
+	for i, name := range []string{"a flipped bit", "torn last line", "zeros at the end", "changed by hand at the end", "checkpoint that lies", "info is damaged"} {
 		t.Run(name, func(t *testing.T) {
 			sick := makeWorld(t, 7, 2)
 			id, d := sick.ids[1], damages[name]
 			path := sick.plant(t, id, d)
 			spoilt := sick.read(t, path)
-			for n := 1; ; n++ {
+			for n := 1 + i%stride; ; n += stride {
 				w := &world{fs: sick.fs.Clone(), ids: sick.ids}
 				j := w.open(t)
 				o := w.options()
