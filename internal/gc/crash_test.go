@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rnix/internal/durable/faultfs"
+	"rnix/internal/soak"
 	"rnix/internal/step"
 	"rnix/types"
 )
@@ -18,9 +19,11 @@ import (
 // gives the house to check.
 func crash(t *testing.T, prepare func(*house, types.UUID), act func(*house, types.UUID), check func(t *testing.T, h *house, info step.ProcInfo, files map[string]string)) {
 	t.Helper()
+	seeds := soak.Pick(t, "seeds of each crash, of six", 2, 6)
 	for n := 1; ; n++ {
 		reached := true
-		for seed := range uint64(6) {
+		for k := range seeds {
+			seed := uint64(n*seeds+k) % 6
 			fsys := faultfs.New("/data/steps")
 			h, err := tryOpen(fsys, "/data", nil)
 			must(t, err)
