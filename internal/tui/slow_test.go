@@ -40,7 +40,7 @@ func (s *floodStream) Next(v any) (*ipc.Missed, error) {
 	select {
 	case <-s.ctx.Done():
 		return nil, io.EOF
-	case <-time.After(time.Millisecond):
+	case <-time.After(4 * time.Millisecond):
 	}
 	t, ok := v.(*ipc.ProcTable)
 	if !ok {
@@ -205,7 +205,7 @@ func TestASlowTerminalGetsFewerPicturesAndKeepsItsKeys(t *testing.T) {
 					return v, ok
 				}})
 			}()
-			<-time.After(2 * time.Second)
+			<-time.After(time.Second)
 			// A key is answered behind what was on its way: what the system keeps, the picture that is being written, and the one with the answer.
 			bound := systemKeeps(t) + 2*aPicture
 			if n := shown.answers(t, screen, "\x1b[?1002l", func() {}); n > bound {
@@ -215,7 +215,7 @@ func TestASlowTerminalGetsFewerPicturesAndKeepsItsKeys(t *testing.T) {
 			}
 			heap := heapNow()
 			rate.Store(-1) // it does not read at all
-			<-time.After(2 * time.Second)
+			<-time.After(time.Second)
 			frames := src.frames.Load()
 			if grown := int64(heapNow()) - int64(heap); grown > 16<<20 {
 				t.Errorf("the heap has grown by %d bytes while the terminal stood still (%d frames)", grown, frames)
