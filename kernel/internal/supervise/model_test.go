@@ -10,11 +10,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rnix/internal/soak"
 )
 
 var (
 	seedFlag = flag.Uint64("supervise.seed", 1, "first seed of the random histories")
-	runsFlag = flag.Int("supervise.runs", 20000, "how many random histories")
+	runsFlag = flag.Int("supervise.runs", 0, "how many random histories; 0 = 5000, and 20000 in a soak")
 )
 
 // world is what happens to the children of a supervisor and to itself, decided by a seed: two
@@ -573,10 +575,20 @@ func agree(t *testing.T, seed uint64) []string {
 	return got
 }
 
+// histories returns how many random histories are tried.
+func histories(t *testing.T) int {
+	t.Helper()
+	if *runsFlag > 0 {
+		return *runsFlag
+	}
+	return soak.Pick(t, "random histories", 5000, 20_000)
+}
+
 func TestPolicyDecidesAsTheModelOfOTP(t *testing.T) {
 	t.Logf("seeds from %d", *seedFlag)
 	seen := map[string]int{} // the histories must reach what they are for
-	for i := range uint64(*runsFlag) {
+	all := histories(t)
+	for i := range uint64(all) {
 		for _, line := range agree(t, *seedFlag+i) {
 			_, what, _ := strings.Cut(line, " ")
 			verb, _, _ := strings.Cut(what, " ")
@@ -591,8 +603,8 @@ func TestPolicyDecidesAsTheModelOfOTP(t *testing.T) {
 	}
 	t.Log(seen)
 	for _, verb := range []string{"start", "decide", "term", "kill", "end {1 0}", "end {2", "end {3", "for"} {
-		if seen[verb] < *runsFlag/100 {
-			t.Errorf("%q happened %d times in %d histories", verb, seen[verb], *runsFlag)
+		if seen[verb] < all/100 {
+			t.Errorf("%q happened %d times in %d histories", verb, seen[verb], all)
 		}
 	}
 }
