@@ -17,6 +17,7 @@ import (
 	rnixctx "rnix/context"
 	"rnix/internal/event"
 	"rnix/internal/recovery"
+	"rnix/internal/soak"
 	"rnix/internal/step"
 	"rnix/types"
 	"rnix/vfs"
@@ -424,6 +425,7 @@ func TestBudgetLeavesThePaidAnswerForLater(t *testing.T) {
 }
 
 func TestHonestPollingIsNotALoop(t *testing.T) { // A-52
+	polls := soak.Pick(t, "polls", 200, 500)
 	f := newFake(t)
 	n := 0
 	f.tool = func(context.Context, *Action) (string, error) {
@@ -431,7 +433,7 @@ func TestHonestPollingIsNotALoop(t *testing.T) { // A-52
 		return fmt.Sprint("still running, ", n, " s"), nil
 	}
 	f.model = func(_ context.Context, n int, _ []byte) (*Response, error) {
-		if n > 500 {
+		if n > polls {
 			return said("it is up"), nil
 		}
 		return calls(`shell {"command":"poll"}`), nil
