@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"rnix/internal/soak"
 	"rnix/types"
 )
 
@@ -258,7 +259,7 @@ func TestSilentStreamShowsThatItIsAlive(t *testing.T) {
 
 func TestHugeEventArrivesWhole(t *testing.T) {
 	text := Method[Empty, string]{Name: "text", Stream: true}
-	want := strings.Repeat("\n<ü>", 5<<20)
+	want := strings.Repeat("\n<ü>", soak.Pick(t, "MiB of text", 5, 25)<<20/5)
 	c, _ := serveOn(t, ServerOptions{}, func(s *Server) {
 		HandleStream(s, text, func(_ context.Context, _ *Peer, _ Empty, out *Stream) error { return out.Send(1, "t", want) })
 	})
