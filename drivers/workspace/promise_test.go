@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"rnix/drivers/fs"
+	"rnix/internal/soak"
 	"rnix/types"
 )
 
 // Whoever reads a file while it is replaced, or after a crash in the middle of that, sees the old
 // content or the new one, whole.
 func TestReaderSeesTheOldOrTheNewContentWhole(t *testing.T) { // A-48
-	const size, rounds = 256 << 10, 20
+	const size = 256 << 10
+	rounds := soak.Pick(t, "writes", 8, 20)
 	content := func(n int) string { return strings.Repeat(string(rune('a'+n%26)), size) }
 	d := newDesk(t, "f", content(0))
 	d.must(1, "read_file", `{"path":"f","limit":1}`)
