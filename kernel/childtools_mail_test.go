@@ -14,7 +14,7 @@ func TestRecvGivesWholeMessagesHoweverLongTheirEscapesAre(t *testing.T) {
 		for i := range ms {
 			ms[i] = &Message{Seq: uint64(i + 1), From: 7, Data: []byte(text)}
 		}
-		for left := ms; len(left) > 2900; {
+		for left := ms; len(left) > 2970; {
 			n := recvPortion(left[:portion(left)])
 			if n < 1 {
 				t.Fatalf("%.10q: none is given", text)

@@ -164,7 +164,7 @@ func TestASupervisorOfAnAgentStartsOnlyWhatItsFamilyMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tr := newTroupe(t, func(c *Config) { c.Limits.SpawnRate = 5 })
 		tr.play["flop"] = failing(1<<20, 0)
-		spec := SupervisorSpec{Intensity: Intensity{MaxRestarts: 1000, Period: time.Millisecond}, Children: []ChildSpec{child("flop")}}
+		spec := SupervisorSpec{Intensity: Intensity{MaxRestarts: 100, Period: time.Millisecond}, Children: []ChildSpec{child("flop")}}
 		spec.ParentPID = tr.spawn(func(o *SpawnOpts) { o.Name = "top" })
 		if _, err := tr.WaitInfo(t.Context(), tr.supervise(spec)); err != nil {
 			t.Error(err)

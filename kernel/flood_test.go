@@ -25,7 +25,7 @@ func TestProgramThatPrintsWithoutEndDoesNotFillTheLog(t *testing.T) {
 				err := c.Devices.RegisterTools("/dev/fountain", func(string, vfs.OpenFlag) (vfs.VFSFile, error) {
 					f := &fountain{}
 					f.do = func(context.Context, vfs.Caller, []byte) (string, error) {
-						for said := 0; said < 64<<20; said += len(text) {
+						for said := 0; said < 4*listenMax; said += len(text) {
 							f.notify(vfs.StreamPart{Kind: "output", Text: text})
 						}
 						return "the end", nil

@@ -17,6 +17,7 @@ type table struct {
 	tombs xsync.Numbered[types.PID, remains]
 	next  func() (types.PID, error)
 	limit Limits
+	most  int // bytes of texts in tombs; set once, to maxTombWeight
 
 	mu     sync.Mutex
 	byUUID map[types.UUID]*Process // +checklocks:mu
@@ -64,7 +65,7 @@ type tomb struct {
 }
 
 func newTable(next func() (types.PID, error), limit Limits) *table {
-	t := &table{next: next, limit: limit, byUUID: map[types.UUID]*Process{}, families: map[types.UUID]*kin{}, groups: map[types.PGID]*group{}}
+	t := &table{next: next, limit: limit, most: maxTombWeight, byUUID: map[types.UUID]*Process{}, families: map[types.UUID]*kin{}, groups: map[types.PGID]*group{}}
 	if next == nil {
 		var last atomic.Uint64
 		t.next = func() (types.PID, error) { return types.PID(last.Add(1)), nil }
@@ -209,7 +210,7 @@ func (t *table) remove(p *Process, r *remains) {
 	w := r.weight()
 	t.order = append(t.order, tomb{p.PID, w})
 	t.weight += w
-	for len(t.order) > maxTombs || t.weight > maxTombWeight && len(t.order) > 1 {
+	for len(t.order) > maxTombs || t.weight > t.most && len(t.order) > 1 {
 		t.weight -= t.order[0].weight
 		t.tombs.Delete(t.order[0].pid)
 		t.order = t.order[1:]

@@ -9,10 +9,11 @@ import (
 
 func TestMemoryOfTheDeadIsBounded(t *testing.T) {
 	s := newSys(t)
-	result := strings.Repeat("x", 8<<20)
+	s.table.most = 1 << 20 // in which nothing runs yet
+	result := strings.Repeat("x", 64<<10)
 	s.model = finish(result)
 	var pids []types.PID
-	for range maxTombWeight/len(result) + 3 {
+	for range s.table.most/len(result) + 3 {
 		pid := s.spawn()
 		pids = append(pids, pid)
 		if i, err := s.WaitInfo(t.Context(), pid); err != nil || len(i.Result) != len(result) {
@@ -27,7 +28,7 @@ func TestMemoryOfTheDeadIsBounded(t *testing.T) {
 	}
 	s.table.mu.Lock()
 	defer s.table.mu.Unlock()
-	if s.table.weight > maxTombWeight {
+	if s.table.weight > s.table.most {
 		t.Errorf("%d bytes are kept", s.table.weight)
 	}
 }

@@ -216,7 +216,7 @@ func (v *virtual) status(id types.UUID) ipc.ComposeRun {
 // until lets time pass, a second at a time, and fails when it was too much.
 func (v *virtual) until(what string, limit time.Duration, ok func() bool) {
 	v.t.Helper()
-	for end := time.Now().Add(limit); !ok(); <-time.After(time.Second) {
+	for end := time.Now().Add(limit); !ok(); <-time.After(limit / 500) {
 		if time.Now().After(end) {
 			log, _ := os.ReadFile(v.d.places.Log)
 			v.t.Fatalf("%s: not within %v\n%s", what, limit, log)
