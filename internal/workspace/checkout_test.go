@@ -23,6 +23,7 @@ func forked(b *bench, dir string) string {
 }
 
 func TestForkHasTheFilesOfTheSnapshotAndAnUsefulStatus(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	dir := b.repo(map[string]string{"a": "1\n", "b": "2\n", "in/f": "f\n", "out/f": "f\n"})
 	b.user(dir, "sparse-checkout", "set", "in")
@@ -51,6 +52,7 @@ func TestForkHasTheFilesOfTheSnapshotAndAnUsefulStatus(t *testing.T) {
 }
 
 func TestForkOfARepositoryWithoutCommits(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	dir := b.repo(nil)
 	b.write(dir, map[string]string{"a": "1\n"})
@@ -58,6 +60,7 @@ func TestForkOfARepositoryWithoutCommits(t *testing.T) {
 }
 
 func TestForkWithAnEmptySubmoduleCanBeRemoved(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	dir := b.repo(map[string]string{"a": "1\n"})
 	b.user(dir, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", b.repo(map[string]string{"in": "s"}), "sub")
@@ -72,6 +75,7 @@ func TestForkWithAnEmptySubmoduleCanBeRemoved(t *testing.T) {
 }
 
 func TestRemoveKeepsEverythingFirst(t *testing.T) {
+	t.Parallel()
 	both(t, map[string]string{"a": "1\n", "b": "2\n", ".gitignore": "*.env\n"}, func(t *testing.T, b *bench, dir string) {
 		to := forked(b, dir)
 		isGit := strings.Contains(t.Name(), string(KindGit))
@@ -109,6 +113,7 @@ func TestRemoveKeepsEverythingFirst(t *testing.T) {
 }
 
 func TestRemoveRefusesWhatItHasNotCovered(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	b := newBench(t)
 	dir := b.repo(map[string]string{"a": "1\n"})

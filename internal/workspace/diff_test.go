@@ -15,6 +15,7 @@ import (
 )
 
 func TestDiffSaysTheSameOfBothKinds(t *testing.T) {
+	t.Parallel()
 	texts, lists := map[Kind]string{}, map[Kind][]FileChange{}
 	both(t, map[string]string{"a": "1\n2\n3\n4\n5\n6\n7\n8\n9\n", "bin": "\x00\x01", "gone": "g\n", "run": "r\n", "open": "no end", "t": "file\n"}, func(t *testing.T, b *bench, dir string) {
 		s := b.take(dir, 1)
@@ -53,6 +54,7 @@ func TestDiffSaysTheSameOfBothKinds(t *testing.T) {
 }
 
 func TestDiffBetweenKindsAndOfTooMuch(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	repo, plain := b.repo(map[string]string{"a": "1\n", "b": "2\n"}), b.dir()
 	b.write(plain, map[string]string{"a": "1\n", "b": strings.Repeat("long\n", 1000)})
@@ -69,6 +71,7 @@ func TestDiffBetweenKindsAndOfTooMuch(t *testing.T) {
 // Applying the changes that compare has found turns the one list into the other, and nothing that is
 // called unchanged differs.
 func TestChangesTurnTheOneTextIntoTheOther(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		gen := rapid.SliceOfN(rapid.SampledFrom([]string{"a\n", "b\n", "c\n"}), 0, 30)
 		a, b := gen.Draw(t, "a"), gen.Draw(t, "b")

@@ -79,6 +79,7 @@ func writeWork(dir string, n int) error {
 // A program that takes copies is killed again and again, at any moment: what it has said it has taken can be
 // restored, so can all else that is recorded, and the next one goes on.
 func TestKilledWhileItTakesCopiesLosesNoneThatIsRecorded(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +150,7 @@ func taken(t *testing.T, line string) (n int) {
 // A power cut can leave a part of an object, which was not synced: the next snapshot with the same file
 // writes it whole again.
 func TestTornObjectIsWrittenAgain(t *testing.T) {
+	t.Parallel()
 	o := objects{t.TempDir()}
 	data := bytes.Repeat([]byte("some text that can be packed "), 100)
 	id, err := o.putBytes(data)

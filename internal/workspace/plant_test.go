@@ -36,6 +36,7 @@ func (b *bench) commit(dir, message string) string {
 }
 
 func TestAHistoryGetsAWorkTreeOfItsOwn(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	repo := b.repo(map[string]string{"a.txt": "a\n", "sub/b.txt": "b\n"})
 	head := strings.TrimSpace(b.user(repo, "rev-parse", "HEAD"))
@@ -75,6 +76,7 @@ func TestAHistoryGetsAWorkTreeOfItsOwn(t *testing.T) {
 }
 
 func TestTheWorkOfATreeIsCommittedAndMerged(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	repo := b.repo(map[string]string{"a.txt": "a\n", ".gitignore": "*.log\n"})
 	tree := b.plant(repo)
@@ -134,6 +136,7 @@ func (b *bench) read(dir, name string) string {
 }
 
 func TestAMergeThatCannotBeLeavesEverythingAsItIs(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		plant func(b *bench, repo string)
 		want  string
@@ -178,6 +181,7 @@ func TestAMergeThatCannotBeLeavesEverythingAsItIs(t *testing.T) {
 }
 
 func TestAMergeThatWasCutOffIsEnded(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	repo := b.repo(map[string]string{"a.txt": "a\n"})
 	tree := b.plant(repo)
@@ -194,6 +198,7 @@ func TestAMergeThatWasCutOffIsEnded(t *testing.T) {
 }
 
 func TestWhatAnAgentPlantsIsNotRunByAMerge(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	repo := b.repo(map[string]string{"a.txt": "1\n2\n3\n", ".gitattributes": "*.txt filter=evil diff=evil merge=evil\n"})
 	tree := b.plant(repo)
@@ -243,6 +248,7 @@ func TestWhatAnAgentPlantsIsNotRunByAMerge(t *testing.T) {
 }
 
 func TestWhatAnAgentPlantsInASubmoduleIsNotRun(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	lib, repo := b.repo(map[string]string{"l.txt": "l\n"}), b.repo(map[string]string{"a.txt": "a\n"})
 	tree := b.plant(repo)

@@ -32,6 +32,7 @@ func notRun(t *testing.T, note, what string) {
 
 // What is included under a condition is not in the list of a repository's settings while the condition does not hold.
 func TestWhatIsIncludedUnderAConditionIsNotRun(t *testing.T) {
+	t.Parallel()
 	for _, condition := range []string{"gitdir:**/worktrees/**", "onbranch:rnix/**", "gitdir/i:**/WORKTREES/**"} {
 		b := newBench(t)
 		program, note := b.trap("exec cat")
@@ -72,6 +73,7 @@ func TestWhatIsIncludedUnderAConditionIsNotRun(t *testing.T) {
 
 // A repository can say that objects which are missing are had from a server, and how that is asked.
 func TestAnObjectThatIsMissingIsNotFetchedByAProgram(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	program, note := b.trap("exit 1")
 	repo := b.repo(map[string]string{"a.txt": "a\n", "b.txt": "b\n"})
@@ -107,6 +109,7 @@ func TestAnObjectThatIsMissingIsNotFetchedByAProgram(t *testing.T) {
 }
 
 func TestABranchThatATagIsCalledLikeIsMergedInto(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	repo := b.repo(map[string]string{"a.txt": "a\n"})
 	b.user(repo, "tag", "main")
@@ -130,6 +133,7 @@ func TestABranchThatATagIsCalledLikeIsMergedInto(t *testing.T) {
 }
 
 func TestABranchThatStandsInTheWayOfTheNameIsGoneAround(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	repo := b.repo(map[string]string{"a.txt": "a\n"})
 	b.user(repo, "branch", "rnix")

@@ -30,6 +30,7 @@ func both(t *testing.T, files map[string]string, test func(t *testing.T, b *benc
 }
 
 func TestOverwriteRescuesWhatWasThereAndGivesItBack(t *testing.T) {
+	t.Parallel()
 	both(t, map[string]string{"a": "1\n", "d/b": "2\n", "d/c": "3\n", "same": "s\n"}, func(t *testing.T, b *bench, dir string) {
 		b.write(dir, map[string]string{"untracked": "u1\n", "file": "f\n"})
 		first := tree(t, dir)
@@ -70,6 +71,7 @@ func TestOverwriteRescuesWhatWasThereAndGivesItBack(t *testing.T) {
 }
 
 func TestIgnoredFilesAreNeverRemovedAndNeverLost(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	dir := b.repo(map[string]string{"a": "1\n", ".gitignore": "*.log\n"})
 	b.write(dir, map[string]string{"out.txt": "old\n"})
@@ -91,6 +93,7 @@ func TestIgnoredFilesAreNeverRemovedAndNeverLost(t *testing.T) {
 }
 
 func TestOnlySomePathsAreUndone(t *testing.T) {
+	t.Parallel()
 	both(t, map[string]string{"a": "1\n", "d/b": "2\n", "e/x": "x\n"}, func(t *testing.T, b *bench, dir string) {
 		s := b.take(dir, 1)
 		b.write(dir, map[string]string{"a": "kept change\n", "d/b": "undone\n", "d/new": "undone too\n", "lone": "undone as well\n"})
@@ -112,6 +115,7 @@ func TestOnlySomePathsAreUndone(t *testing.T) {
 }
 
 func TestRestoreDoesNotFollowLinksOutOfTheDirectory(t *testing.T) {
+	t.Parallel()
 	both(t, map[string]string{"d/f": "inside\n"}, func(t *testing.T, b *bench, dir string) {
 		s := b.take(dir, 1)
 		outside := b.dir()
@@ -129,6 +133,7 @@ func TestRestoreDoesNotFollowLinksOutOfTheDirectory(t *testing.T) {
 }
 
 func TestPermissionsEmptyDirectoriesAndTimesOfACopyComeBack(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	dir := b.dir()
 	b.write(dir, map[string]string{"secret": "s", "d/x": "x"})
@@ -147,6 +152,7 @@ func TestPermissionsEmptyDirectoriesAndTimesOfACopyComeBack(t *testing.T) {
 }
 
 func TestDamagedCopyIsReportedAndNothingIsMadeOfIt(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	dir := b.dir()
 	b.write(dir, map[string]string{"a": strings.Repeat("text ", 100)})

@@ -17,6 +17,7 @@ func noise(n int) string {
 }
 
 func TestRoomCountsWhatHistoriesShareForNoneOfThem(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	dir, big := b.dir(), noise(1<<20)
 	b.write(dir, map[string]string{"big": big})
@@ -40,6 +41,7 @@ func TestRoomCountsWhatHistoriesShareForNoneOfThem(t *testing.T) {
 }
 
 func TestRoomInARepositoryIsNotThatOfTheDataDirectory(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	dir := b.repo(map[string]string{"a": "1\n"})
 	b.take(dir, 1)

@@ -166,8 +166,10 @@ var situations = map[string]func(b *bench) (dir string, out []string){
 }
 
 func TestSnapshotGivesBackTheSameBytesAndTouchesNothingOfTheUser(t *testing.T) {
+	t.Parallel()
 	for name, make := range situations {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t)
 			dir, out := make(b)
 			_ = os.Remove(filepath.Join(b.home, "ran")) // by the user's own git
@@ -209,6 +211,7 @@ func TestSnapshotGivesBackTheSameBytesAndTouchesNothingOfTheUser(t *testing.T) {
 }
 
 func TestUnchangedTreeMakesNoReference(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	dir := b.repo(map[string]string{"a": "1\n"})
 	b.take(dir, 1)
@@ -227,6 +230,7 @@ func TestUnchangedTreeMakesNoReference(t *testing.T) {
 }
 
 func TestDirectoryWithoutUsableGitIsCopiedAndSaysSo(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	bare := b.dir()
 	b.user(bare, "init", "-q", "--bare")
@@ -249,6 +253,7 @@ func TestDirectoryWithoutUsableGitIsCopiedAndSaysSo(t *testing.T) {
 }
 
 func TestHomeAndRootAreRefused(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write(b.home, map[string]string{"a": "1\n"})
 	for _, dir := range []string{b.home, filepath.Dir(b.home), "/"} {
@@ -267,6 +272,7 @@ func TestHomeAndRootAreRefused(t *testing.T) {
 }
 
 func TestLimitsSayWhatWasLeftOut(t *testing.T) {
+	t.Parallel()
 	b := newBench(t, func(o *Options) { o.MaxCopyBytes, o.MaxCopyFiles = 1000, 3 })
 	dir, repo := b.dir(), b.repo(map[string]string{"a": "1\n"})
 	files := map[string]string{"big": strings.Repeat("x", 2000), "s1": "1", "s2": "2", "s3": "3", "s4": "4"}
@@ -283,6 +289,7 @@ func TestLimitsSayWhatWasLeftOut(t *testing.T) {
 }
 
 func TestSameSizeInTheSameMomentIsSeen(t *testing.T) {
+	t.Parallel()
 	both(t, map[string]string{"a": "1\n"}, func(t *testing.T, b *bench, dir string) {
 		path := filepath.Join(dir, "a")
 		s := b.take(dir, 0)

@@ -53,6 +53,7 @@ func edit(t testing.TB, r *rand.Rand, dir string) {
 }
 
 func TestEachOfManyRandomStepsComesBackByteForByte(t *testing.T) {
+	t.Parallel()
 	both(t, map[string]string{"a": "1\n", "d/a": "2\n"}, func(t *testing.T, b *bench, dir string) {
 		s := *seed
 		if s == 0 {
@@ -81,6 +82,7 @@ func TestEachOfManyRandomStepsComesBackByteForByte(t *testing.T) {
 }
 
 func TestHistoriesShareAWorkTreeWhileItIsChanged(t *testing.T) {
+	t.Parallel()
 	both(t, map[string]string{"a": "1\n", "still": "s\n"}, func(t *testing.T, b *bench, dir string) {
 		stop := make(chan struct{})
 		var writer, takers sync.WaitGroup
@@ -122,6 +124,7 @@ func TestHistoriesShareAWorkTreeWhileItIsChanged(t *testing.T) {
 }
 
 func TestCancelledTakeLeavesNoLock(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	files := map[string]string{}
 	for i := range 400 {
@@ -163,6 +166,7 @@ func firstShadow(t *testing.T, b *bench) string {
 }
 
 func TestWhatACrashHasLeftDoesNotDisturb(t *testing.T) {
+	t.Parallel()
 	both(t, map[string]string{"a": "1\n"}, func(t *testing.T, b *bench, dir string) {
 		b.take(dir, 1)
 		b.write(dir, map[string]string{"a": "2\n"})
@@ -185,6 +189,7 @@ func TestWhatACrashHasLeftDoesNotDisturb(t *testing.T) {
 }
 
 func TestDropForgetsSnapshotsAndSweepOnlyWhatNobodyHas(t *testing.T) {
+	t.Parallel()
 	both(t, map[string]string{"a": "1\n", "shared": "s\n"}, func(t *testing.T, b *bench, dir string) {
 		ctx := context.Background()
 		other := &bench{t, b.Keeper, b.home, types.NewUUID()}
