@@ -235,6 +235,7 @@ func subreaper(dir string) {
 }
 
 func TestOrphansAreReapedAndNoStatusIsStolen(t *testing.T) {
+	t.Parallel() // it is a program of its own
 	out, err := runHelper(t, "subreaper", filepath.Join(t.TempDir(), "children")).Output()
 	if err != nil || string(out) != "clean\n" {
 		t.Errorf("%q, %v", out, err)
@@ -311,6 +312,7 @@ func statOrPanic(pid int) stat {
 }
 
 func TestProcessThatShakesOffItsChildIsEndedAllTheSame(t *testing.T) {
+	t.Parallel() // it is a program of its own
 	out, err := runHelper(t, "strays", filepath.Join(t.TempDir(), "children")).Output()
 	if err != nil || string(out) != "clean\n" {
 		t.Errorf("%q, %v", out, err)
