@@ -191,7 +191,8 @@ func TestKillInTheMiddleOfAForkOrAResumeLeavesAllOrNothing(t *testing.T) {
 	procs := procsOf(t, s)
 	for id, at := range told {
 		q, there := procs[id]
-		if !there || q.Exit == nil || q.Exit.Code != 0 || q.Step != 4 {
+		// Killed between its last step and the marker of its end, it is asked once more.
+		if !there || q.Exit == nil || q.Exit.Code != 0 || q.Step < 4 || q.Step > 5 {
 			t.Errorf("the fork %s at step %d: %+v", id, at, q)
 		}
 		for n := 1; n <= at; n++ { // what comes behind may be in doubt
