@@ -5,7 +5,7 @@ export GOFLAGS
 FUZZTIME ?= 10s
 TOOL     := go tool -modfile=internal/devtools/go.mod
 
-.PHONY: build test short bench lint vuln fuzz
+.PHONY: build test short soak flaky bench lint vuln fuzz
 
 build: ## the static binary, bin/rnix
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/rnix ./cmd/rnix
@@ -16,13 +16,18 @@ test: ## everything, with real counterparts
 short: ## what is quick
 	./test --short
 
+soak: ## what is statistical at length, with the race detector in every daemon: hours; says what it ran
+	./test --soak
+
+PKG ?= ./...
+flaky: ## the tests of PKG many times under load, to find those that depend on luck
+	.ci/flaky $(PKG)
+
 bench: ## measure beside baselines and targets, and write docs/benchmarks.md
 	go run ./internal/benchtable -peers
 
-lint: ## the rules of the house, vet and staticcheck
-	go vet ./...
-	go test ./internal/archtest
-	$(TOOL) staticcheck ./...
+lint: ## gofmt, vet, the rules of the house, staticcheck and checklocks
+	.ci/lint
 
 vuln: ## known vulnerabilities; fetches their database
 	$(TOOL) govulncheck ./...
