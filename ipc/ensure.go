@@ -128,6 +128,9 @@ func (e *starter) advance() (again bool, err error) {
 		if _, held, _ := LockHolder(daemonLock(e.Socket)); !held {
 			// It may have been the one that listened, was connected to by others, and is gone
 			// again; whoever wants it now starts anew.
+			if f, ok := ReadStartFailure(e.DataDir); ok && e.DataDir != "" && !f.Time.Before(e.began) { // it says so itself, in fewer words than its log
+				return false, types.Errorf(types.ErrUnavailable, "Ensure", e.Socket, "the daemon (pid %d) ended before it listened: %s%s", child.pid, f.Text, e.seeLog())
+			}
 			return false, types.Errorf(types.ErrUnavailable, "Ensure", e.Socket, "the daemon (pid %d) ended before it listened: %s%s%s", child.pid, how, e.seeLog(), child.tail())
 		}
 	}
