@@ -54,8 +54,8 @@ func newUser(t *testing.T, name string, script func(llmtest.Request) llmtest.Rep
 		if out, code := u.rnix("daemon", "stop"); code != 0 {
 			t.Errorf("daemon stop: %s", out)
 		}
-		if log, err := os.ReadFile(filepath.Join(data, "log", "daemon.log")); err == nil && bytes.Contains(log, []byte("panic")) {
-			t.Errorf("the daemon's log has a panic:\n%s", log)
+		if log, err := os.ReadFile(filepath.Join(data, "log", "daemon.log")); err == nil && (bytes.Contains(log, []byte("panic")) || bytes.Contains(log, []byte("DATA RACE"))) {
+			t.Errorf("the daemon's log has a panic or a data race:\n%s", log)
 		}
 		_ = os.RemoveAll(run)
 	})

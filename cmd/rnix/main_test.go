@@ -193,8 +193,8 @@ func stopDaemon(t *testing.T, vars []string, data, run string) {
 			}
 		}
 	}
-	if log, err := os.ReadFile(filepath.Join(data, "log", "daemon.log")); err == nil && strings.Contains(string(log), "panic") {
-		t.Errorf("the daemon's log has a panic:\n%s", log)
+	if log, err := os.ReadFile(filepath.Join(data, "log", "daemon.log")); err == nil && (strings.Contains(string(log), "panic") || strings.Contains(string(log), "DATA RACE")) {
+		t.Errorf("the daemon's log has a panic or a data race:\n%s", log)
 	}
 	if err := os.RemoveAll(run); err != nil {
 		t.Error(err)

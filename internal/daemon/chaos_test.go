@@ -182,7 +182,7 @@ func TestNothingIsLostOrDoneTwiceHoweverOftenTheDaemonIsKilled(t *testing.T) { /
 	began := time.Now()
 	c := &chaos{t: t, herd: h, rng: rand.New(rand.NewPCG(seed, 0)), acked: map[types.UUID]types.PID{}, ended: map[ackedStep]int{},
 		spawned: map[types.PID]types.UUID{}, exits: map[types.UUID]*types.ExitStatus{}}
-	c.s = testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME_MAX=1000")
+	c.s = testenv.New(t, testenv.Checked, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME_MAX=1000")
 	early := 0
 	for n := range cycles {
 		if n > 0 {

@@ -187,7 +187,7 @@ func TestPauseAtAnyMomentLosesNothing(t *testing.T) { // A-20
 		}
 		return tool("shell", `{"command":"echo x >> log"}`)
 	})
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	s := testenv.New(t, testenv.Checked, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	p := s.Spawn(ipc.SpawnRequest{Intent: "count", Model: "fake"})
 	for {
 		if _, err := ipc.Call(t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: p.UUID.String(), Signal: types.SIGPAUSE}); err != nil {

@@ -367,7 +367,7 @@ func TestTwoResumesOfOneHistoryOneWins(t *testing.T) {
 	w := &worker{steps: 1, call: appends}
 	w.hang.Store(1)
 	_, url := llmtest.NewAPI(t, w.reply)
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
+	s := testenv.New(t, testenv.Checked, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
 	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
 	s.Await(p.PID, event.StepStarted, nil)
 	s.Stop()

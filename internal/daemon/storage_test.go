@@ -355,7 +355,7 @@ func TestArchiveTakesNothingAway(t *testing.T) { // C-6
 
 // Whoever is quicker, a history is resumed or archived, and never lost or there twice.
 func TestResumeAndCollectionDoNotMeet(t *testing.T) {
-	s := testenv.New(t)
+	s := testenv.New(t, testenv.Checked)
 	const n = 12
 	var ps []ipc.SpawnResponse
 	var ids []types.UUID

@@ -102,7 +102,7 @@ func histories(t *testing.T, s *testenv.System) int {
 func TestSupervisorsGoOnWithTheirChildrenWhateverEndsTheDaemon(t *testing.T) {
 	for name, end := range map[string]func(*testenv.System){"stop": (*testenv.System).Stop, "kill": (*testenv.System).Kill} {
 		t.Run(name, func(t *testing.T) {
-			s := stage(t)
+			s := stage(t, testenv.Checked)
 			up := supervise(t, s, troupeFile)
 			add, err := ipc.Call(t.Context(), s.Client, ipc.SuperviseAdd, ipc.SuperviseAddRequest{Target: "low", Intent: "wait for me"})
 			if err != nil || add.Name != "w.1" {
@@ -275,7 +275,7 @@ func TestKillsAtAnyMomentDoubleNobodyAndForgetNobody(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	s := stage(t)
+	s := stage(t, testenv.Checked)
 	up := supervise(t, s, `supervisors:
   - name: top
     strategy: one_for_all

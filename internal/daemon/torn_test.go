@@ -140,7 +140,7 @@ func TestKillInTheMiddleOfAForkOrAResumeLeavesAllOrNothing(t *testing.T) {
 		}
 		return w.reply(r)
 	})
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_CHECKPOINT_EVERY_STEPS=1")
+	s := testenv.New(t, testenv.Checked, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_CHECKPOINT_EVERY_STEPS=1")
 	for i := range 60 { // a snapshot takes its time
 		s.Write(fmt.Sprintf("src/%d", i), strings.Repeat(fmt.Sprint(i), 1000))
 	}
@@ -244,7 +244,7 @@ func TestStopAndPauseWhileChildrenAreStartedLoseNobody(t *testing.T) {
 		reply.ToolCalls = append(reply.ToolCalls, tool("spawn", fmt.Sprintf(`{"intent":"kid-%s-%d-1"}`, who, turnOf(r))).ToolCalls...)
 		return reply
 	})
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	s := testenv.New(t, testenv.Checked, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	var all []types.UUID
 	for n := range 8 {
 		p := s.Spawn(ipc.SpawnRequest{Intent: fmt.Sprintf("p%d", n), Model: "fake"})

@@ -157,7 +157,7 @@ func TestAllWhoLookSeeTheSame(t *testing.T) {
 	t.Logf("-watch.seed=%d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	_, url := llmtest.NewAPI(t, scenario)
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	s := testenv.New(t, testenv.Checked, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	ctx, cancel := context.WithCancel(t.Context())
 	requests := []ipc.WatchRequest{{}, {EveryMs: 33}, {EveryMs: 700}, {All: true}, {All: true, EveryMs: 50}, {All: true, Limit: 3}, {All: true, Limit: 3, EveryMs: 40}}
 	var mirrors []*mirror

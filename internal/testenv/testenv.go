@@ -10,6 +10,7 @@
 package testenv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -163,8 +164,11 @@ func NewAlone(t testing.TB, env ...string) *System {
 		if left := s.Survivors(); len(left) > 0 {
 			t.Errorf("OS children are left: %v", left)
 		}
+		log, _ := os.ReadFile(filepath.Join(s.Data, "log", "daemon.log")) // may not exist
+		if bytes.Contains(log, []byte("WARNING: DATA RACE")) {
+			t.Error("the daemon has a data race")
+		}
 		if t.Failed() {
-			log, _ := os.ReadFile(filepath.Join(s.Data, "log", "daemon.log")) // may not exist
 			t.Logf("the daemon's log:\n%s", log)
 		}
 		if err := os.RemoveAll(dir); err != nil {

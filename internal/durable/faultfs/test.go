@@ -2,15 +2,16 @@ package faultfs
 
 import (
 	"os"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"rnix/internal/soak"
 )
 
 // Share returns 1, or n with the race detector: a long test then tries one case of n, in turn.
 func Share(n int) int {
-	if raceDetector && os.Getenv("RNIX_CRASH_SEEDS") == "" {
+	if raceDetector && os.Getenv("RNIX_CRASH_SEEDS") == "" && !soak.On() {
 		return n
 	}
 	return 1
@@ -24,14 +25,14 @@ type size struct {
 }
 
 // Test tries every crash and every error on each operation, side by side, in bubbles of synctest.
-// RNIX_CRASH_SEEDS=N takes N seeds for each crash and tries all errors, instead of a few. The race detector,
+// RNIX_CRASH_SEEDS=N takes N seeds for each crash and tries all errors, instead of a few; a soak takes 50. The race detector,
 // which makes it ten times slower, has fewer still: it needs to see each line run, not each state.
 func Test(t *testing.T, ops ...*Op) {
 	sz := size{seeds: 16, points: 4, share: 2}
 	if raceDetector {
 		sz = size{seeds: 3, points: 1, share: 8}
 	}
-	if n, err := strconv.Atoi(os.Getenv("RNIX_CRASH_SEEDS")); err == nil && n > 0 {
+	if n := soak.Number(t, "RNIX_CRASH_SEEDS", "seeds for each crash", sz.seeds, 50); n != sz.seeds {
 		sz = size{seeds: n, points: 10, share: 1}
 	}
 	layers := map[string]func(*Op) Report{

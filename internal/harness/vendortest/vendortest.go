@@ -60,18 +60,7 @@ type Vendor struct {
 func New(t testing.TB, script func(llmtest.Request) llmtest.Reply) *Vendor {
 	t.Helper()
 	parallel.Test(t)
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	base := filepath.Join(cache, "rnix-test")
-	if err := os.MkdirAll(base, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	home, err := os.MkdirTemp(base, "home")
-	if err != nil {
-		t.Fatal(err)
-	}
+	home := newHome(t)
 	t.Cleanup(func() {
 		if err := os.RemoveAll(home); err != nil {
 			t.Error(err)
@@ -88,6 +77,32 @@ func New(t testing.TB, script func(llmtest.Request) llmtest.Reply) *Vendor {
 	return &Vendor{API: api, URL: url, Home: home, Work: work, Vars: map[string]string{
 		"ANTHROPIC_API_KEY": Key, "ANTHROPIC_BASE_URL": url, "OPENAI_API_KEY": Key, "CODEX_API_KEY": Key, "OPENAI_BASE_URL": url + "/v1",
 	}}
+}
+
+// newHome makes a directory that is not below /tmp, where the sandboxes of agent CLIs let everything be written: in the
+// user's cache directory, else in /var/tmp. It skips the test if neither will do.
+func newHome(t testing.TB) string {
+	t.Helper()
+	var bases []string
+	if cache, err := os.UserCacheDir(); err == nil {
+		bases = append(bases, filepath.Join(cache, "rnix-test"))
+	}
+	for _, base := range append(bases, "/var/tmp") {
+		if below("/tmp", base) || below(os.TempDir(), base) || os.MkdirAll(base, 0o700) != nil {
+			continue
+		}
+		if home, err := os.MkdirTemp(base, "home"); err == nil {
+			return home
+		}
+	}
+	t.Skip("needs a directory outside of /tmp that can be written: HOME, XDG_CACHE_HOME or /var/tmp")
+	return ""
+}
+
+// below reports whether a path is dir or lies in it.
+func below(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // Getenv looks up one of Vars.
