@@ -265,6 +265,7 @@ func waitChildren(t *testing.T, s *testenv.System, pid types.PID) {
 func TestStopSuspendsAndTheHistoryStaysReadable(t *testing.T) {
 	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
+	s.Settle() // before, it refuses names that a stored history may have, too
 	p := s.Spawn(ipc.SpawnRequest{Intent: "think for ever", Model: "fake", Name: "thinker"})
 	s.Await(p.PID, event.StepStarted, nil)
 	const waiters = 20 // a call that comes when the daemon stops already is refused
@@ -274,6 +275,8 @@ func TestStopSuspendsAndTheHistoryStaysReadable(t *testing.T) {
 			r, err := ipc.Call(context.Background(), s.Client, ipc.Wait, ipc.WaitRequest{Target: "thinker"})
 			if err == nil && !r.Suspended {
 				t.Errorf("a waiter was told %+v", r)
+			} else if err != nil {
+				t.Log(err)
 			}
 			waited <- r
 		}()
