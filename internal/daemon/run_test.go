@@ -281,7 +281,14 @@ func TestStopSuspendsAndTheHistoryStaysReadable(t *testing.T) {
 			waited <- r
 		}()
 	}
-	procsOf(t, s) // takes as long as the others need to get there
+	until(t, "all waiters are connected", func() bool {
+		sockets, err := os.ReadFile("/proc/net/unix")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(sockets), s.Socket()+"\n") > waiters // and the one that listens
+	})
+	procsOf(t, s) // takes as long as one of them needs to be heard
 	if _, err := ipc.Call(t.Context(), s.Client, ipc.Shutdown, ipc.Empty{}); err != nil {
 		t.Fatal(err)
 	}
