@@ -42,7 +42,7 @@ func (c *Coroutine) Yield(value any) {
 func (p *Process) SpawnCoroutine(intent string, fn func(*Coroutine)) (types.CoID, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.state != types.StateRunning || p.cleared {
+	if p.state != types.StateRunning || p.cleared || p.ctx.Err() != nil {
 		return 0, hasEnded("SpawnCoroutine", p)
 	}
 	p.lastCoID++

@@ -82,18 +82,19 @@ func (k *KernelImpl) finish(p *Process, end *loop.End) {
 	if k.cfg.Release != nil {
 		k.cfg.Release(p.PID)
 	}
-	exit := k.recordEnd(p, end)
+	exit, err := k.recordEnd(p, end)
 	k.publishEnd(p, end, exit)
 	p.box.Close()
 	k.undelivered(p)
 	k.save(p)
+	k.release(p, err)
 	k.tellParent(p)
 	close(p.left)
 }
 
 // recordEnd writes the end of a run into the record and returns the exit status; nil = the process has not ended, but
-// the kernel stops.
-func (k *KernelImpl) recordEnd(p *Process, end *loop.End) (exit *types.ExitStatus) {
+// the kernel stops. The error has been told.
+func (k *KernelImpl) recordEnd(p *Process, end *loop.End) (exit *types.ExitStatus, err error) {
 	_, shut := p.gate.Since()
 	marker := &step.Marker{Name: step.MarkerDaemonStop, PID: p.PID}
 	switch {
@@ -110,17 +111,21 @@ func (k *KernelImpl) recordEnd(p *Process, end *loop.End) (exit *types.ExitStatu
 		*exit = k.concealEnd(*exit, end)
 		marker.Name, marker.Text, marker.Exit = step.MarkerExit, end.Result, exit
 	}
-	err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: marker})
-	if err == nil {
+	if err = p.rec.Add(step.Record{Kind: step.KindMarker, Marker: marker}); err == nil {
 		err = p.rec.Commit()
-	}
-	if cerr := p.rec.Close(); err == nil {
-		err = cerr
 	}
 	if err != nil {
 		k.storageError(p, err)
 	}
-	return exit
+	return exit, err
+}
+
+// release gives the record back when its process's small files are written: from here on the history may have another
+// owner, who takes what is left of a write for something that a crash has left. told is an error that is known already.
+func (k *KernelImpl) release(p *Process, told error) {
+	if err := p.rec.Close(); err != nil && told == nil {
+		k.storageError(p, err)
+	}
 }
 
 // publishEnd makes a process whose end is recorded a zombie.

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rnix/internal/step"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -89,3 +90,82 @@ func TestFailedCloseIsTold(t *testing.T) { // A-53
 type writer func([]byte)
 
 func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
+
+// witnessed is a store that says when a small file is written of a history that another run may have begun: its record
+// is given back, and the table has forgotten the process.
+type witnessed struct {
+	*memStore
+	s    *sys
+	late []string
+}
+
+func (w *witnessed) SaveInfo(i step.ProcInfo) error {
+	if rec := w.of(i.UUID); rec != nil {
+		rec.mu.Lock()
+		closed := rec.closed
+		rec.mu.Unlock()
+		if _, there := w.s.ByUUID(i.UUID); closed && !there {
+			w.mu.Lock()
+			w.late = append(w.late, i.State.String())
+			w.mu.Unlock()
+		}
+	}
+	return w.memStore.SaveInfo(i)
+}
+
+// The write that a run ends with is over before somebody else can have its history: else it replaces the small file
+// of the next run, or is taken for what a crash has left.
+func TestNothingIsWrittenOfAHistoryThatIsGivenBack(t *testing.T) {
+	w := &witnessed{}
+	s := newSys(t, func(c *Config) { w.memStore = c.Store.(*memStore); c.Store = w })
+	w.s = s
+	s.model = finish("x")
+	for range 20 {
+		pid := s.spawn()
+		if _, err := s.WaitInfo(t.Context(), pid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.late) > 0 {
+		t.Errorf("written late: %v", w.late)
+	}
+}
+
+// A run whose model has given its last answer, and whose end was not recorded, ends so when it goes on.
+func TestWhoHasAnsweredIsNotAskedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		input string
+		asks  int
+	}{"nothing is said": {"", 0}, "a person says something": {"one more thing", 1}} {
+		t.Run(name, func(t *testing.T) {
+			s := newSys(t)
+			s.model = finish("the result")
+			first, err := s.WaitInfo(t.Context(), s.spawn())
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec := s.stores.of(first.UUID)
+			if last := rec.committed[len(rec.committed)-1]; last.Marker == nil || last.Marker.Name != step.MarkerExit {
+				t.Fatalf("the last record is %+v", last)
+			}
+			rec.committed = rec.committed[:len(rec.committed)-1]
+			again := newSys(t)
+			asks := 0
+			again.stores.recs = s.stores.recs
+			again.model = func(context.Context, vfs.Caller, int) (reply, error) {
+				asks++
+				return reply{Content: "more"}, nil
+			}
+			from := again.lastRun(first.UUID)
+			from.Input, from.Note = c.input, "go on"
+			pid, err := again.Spawn("do it", nil, opts(func(o *SpawnOpts) { o.UUID, o.From = first.UUID, from }))
+			if err != nil {
+				t.Fatal(err)
+			}
+			i, err := again.WaitInfo(t.Context(), pid)
+			if err != nil || i.Exit.Code != 0 || asks != c.asks || c.asks == 0 && i.Result != "the result" {
+				t.Errorf("asked %d times: %+v %v", asks, i, err)
+			}
+		})
+	}
+}

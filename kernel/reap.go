@@ -36,10 +36,11 @@ var reapSteps = []struct {
 	{"Reap", false, (*KernelImpl).bury},
 	{"RemoveProcess", false, func(k *KernelImpl, p *Process, now time.Time) {
 		p.tomb = tombstone(p, now)
-		k.table.remove(p, p.tomb)
-		if k.keeps {
+		if k.keeps { // before the table forgets it: its history may begin its next run then
+			p.tomb.ppid = k.table.ppid(p)
 			k.saveInfo(p, p.tomb.info())
 		}
+		k.table.remove(p, p.tomb)
 		p.purse.Leave()
 		k.store.Ended(p.UUID)
 	}},

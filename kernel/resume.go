@@ -98,6 +98,15 @@ func (f *From) open(undoable bool) *loop.Open {
 	return o
 }
 
+// end returns with what the last run has ended if nothing but the record of that is missing: what came since, from a
+// person or as mail, is for the model.
+func (f *From) end() *loop.End {
+	if !recovery.Finished(f.State) || f.Input != "" {
+		return nil
+	}
+	return &loop.End{Exit: f.State.Ending.Exit, Result: f.State.Ending.Result}
+}
+
 // inputs returns what persons have said that is not in the conversation yet.
 func (f *From) inputs() []string {
 	in := slices.Clip(f.State.Inputs)
@@ -122,7 +131,7 @@ func (k *KernelImpl) goOn(p *Process, f *From) error {
 	}
 	if f.State.Open == nil {
 		said := f.inputs()
-		if len(said) == 0 && f.Note != "" {
+		if len(said) == 0 && f.Note != "" && f.end() == nil {
 			said = []string{f.Note}
 		}
 		for _, text := range said {

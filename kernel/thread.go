@@ -80,7 +80,7 @@ func hasEnded(op string, p *Process) error {
 func (p *Process) SpawnThread(intent string, fn func(*Thread)) (types.TID, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.state != types.StateRunning || p.cleared {
+	if p.state != types.StateRunning || p.cleared || p.ctx.Err() != nil { // one that is ended starts nothing any more
 		return 0, hasEnded("SpawnThread", p)
 	}
 	p.lastTID++

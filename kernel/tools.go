@@ -91,9 +91,10 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 	}
 	system := systemPrompt(p)
 	var open *loop.Open
+	var end *loop.End
 	progress := loop.Progress{Provider: p.opts.Provider, Model: orDefault(p.opts.Model, p.model.Model)}
 	if f := p.opts.From; f != nil {
-		progress, open = f.start(progress), f.open(k.cfg.Undo != nil)
+		progress, open, end = f.start(progress), f.open(k.cfg.Undo != nil), f.end()
 		if open != nil {
 			p.answered = open.Answer.Started
 		}
@@ -103,7 +104,7 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
 		Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, Budget: account{k, p}, Several: len(p.model.Others) > 0,
-		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: progress, Open: open, Thread: threadsOf(p),
+		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: progress, Open: open, End: end, Thread: threadsOf(p),
 	}, host{postman{k, p}})
 	if err != nil {
 		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "request: %w", err)

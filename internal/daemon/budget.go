@@ -57,6 +57,8 @@ func (d reviver) limitOf(a *again, req *ipc.ResumeRequest) (kernel.Amount, error
 		}
 	}
 	switch {
+	case a.over(req):
+		return limit, nil
 	case limit.Tokens > 0 && used.Tokens >= limit.Tokens:
 		return limit, types.Errorf(types.ErrExhausted, "Resume", id.String(), "its budget is used up: %d of %d tokens; give it more with --budget N (so many more tokens)", used.Tokens, limit.Tokens)
 	case limit.USD > 0 && used.USD >= limit.USD:

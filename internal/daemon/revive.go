@@ -268,6 +268,11 @@ func waitsForChild(s *recovery.State) bool {
 	return len(recovery.Awaits(s)) > 0
 }
 
+// over reports whether nothing is left to do but to record how the last run has ended.
+func (a *again) over(req *ipc.ResumeRequest) bool {
+	return recovery.Finished(a.state) && req.NewInput == ""
+}
+
 // optsOf settles the options of a resumed process: limits and place as they were, but for what the
 // request changes. What cannot go on with these limits is refused, with what to do.
 func (d reviver) optsOf(a *again, p *profile, ag *agent.Agent, choice config.Choice, req *ipc.ResumeRequest) (kernel.SpawnOpts, error) {
@@ -284,7 +289,7 @@ func (d reviver) optsOf(a *again, p *profile, ag *agent.Agent, choice config.Cho
 		}
 	}
 	id := a.rec.id.String()
-	if steps > 0 && s.Step >= steps && s.Open == nil {
+	if steps > 0 && s.Step >= steps && s.Open == nil && !a.over(req) {
 		return kernel.SpawnOpts{}, types.Errorf(types.ErrExhausted, "Resume", id, "it has done %d of %d steps; give it more with --max-steps N (so many more steps)", s.Step, steps)
 	}
 	o := kernel.SpawnOpts{

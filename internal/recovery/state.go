@@ -81,6 +81,9 @@ type State struct {
 	Notes map[string]json.RawMessage `json:"notes,omitempty"`
 
 	Open *Open `json:"open,omitempty"` // the answer whose step has not ended
+	// Ending is how the run is to end by what its model has answered, as long as no end is recorded and nothing was
+	// said since; nil = it goes on.
+	Ending *step.Ending `json:"ending,omitempty"`
 
 	Active time.Duration `json:"active_ns"` // how long it has lived, without pauses and the time between runs
 	began  time.Time     // since when Active is to be counted on; zero = it stands still
@@ -148,7 +151,7 @@ func (s *State) pass(r *step.Record, now time.Time) {
 
 func (s *State) message(r *step.Record) {
 	m := *r.Message
-	s.Messages = append(s.Messages, m)
+	s.Messages, s.Ending = append(s.Messages, m), nil
 	switch m.Role {
 	case rnixctx.RoleAssistant:
 		a := step.Answer{Step: s.Step + 1}
@@ -246,7 +249,7 @@ func (s *State) step(r *step.StepRecord) {
 	if r.Files != nil {
 		s.files(r.Files)
 	}
-	s.Open = nil
+	s.Open, s.Ending = nil, r.End
 }
 
 func (s *State) files(f *step.Snapshot) {
@@ -352,7 +355,11 @@ func noted(notes map[string]json.RawMessage, m *step.Marker) map[string]json.Raw
 	return notes
 }
 
-func (s *State) end(p Phase) { s.Phase, s.began = p, time.Time{} }
+func (s *State) end(p Phase) {
+	if s.Phase, s.began = p, (time.Time{}); p == Ended || p == Suspended {
+		s.Ending = nil
+	}
+}
 
 // Unfinished reports whether the history is a fork that was never finished.
 func (s *State) Unfinished() bool { return s.Origin != nil && s.Seq < s.Origin.Records+1 }

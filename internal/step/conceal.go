@@ -73,6 +73,9 @@ func (s StepRecord) concealed(secrets *redact.Set) StepRecord {
 		secrets.Strings(&c.Result, &c.Error, &c.Failure)
 	}
 	s.ToolCalls = calls
+	if s.End != nil {
+		s.End = &Ending{Exit: secrets.Exit(s.End.Exit), Result: secrets.String(s.End.Result)}
+	}
 	return s
 }
 

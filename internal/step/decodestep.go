@@ -115,7 +115,23 @@ func (s *scanner) step(r *StepRecord) {
 	if f.has("files") {
 		r.Files = s.snapshot()
 	}
+	if f.has("end") {
+		r.End = s.ending()
+	}
 	f.end()
+}
+
+func (s *scanner) ending() *Ending {
+	e := new(Ending)
+	f := s.object()
+	if f.has("exit") {
+		s.into(&e.Exit)
+	}
+	if f.has("result") {
+		e.Result = s.string()
+	}
+	f.end()
+	return e
 }
 
 func (s *scanner) callDone() (c Call) {

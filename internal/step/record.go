@@ -165,6 +165,15 @@ type StepRecord struct {
 	Error      string        `json:"error,omitempty"`     // why the step failed, if it did
 	// Files is the snapshot of the workspace after the step, if it may have changed files.
 	Files *Snapshot `json:"files,omitempty"`
+	// End is how the run ends that this step has ended; nil = it goes on. It is here and not in the marker of the end
+	// alone, so that nobody who goes on after a crash asks the model once more for what it has answered.
+	End *Ending `json:"end,omitempty"`
+}
+
+// Ending is the end of a run by an answer of its model.
+type Ending struct {
+	Exit   types.ExitStatus `json:"exit"`
+	Result string           `json:"result,omitempty"`
 }
 
 // Call is one tool call of a step.

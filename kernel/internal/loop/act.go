@@ -137,7 +137,9 @@ func sideBySide(ctx context.Context, thread func(context.Context, string, func(c
 		})
 		if err != nil {
 			<-slots
-			outs[i].Err = err
+			if outs[i].Err = err; ctx.Err() != nil {
+				outs[i] = run(ctx, &actions[i]) // it says how it was cut off
+			}
 			continue
 		}
 		joins = append(joins, join)

@@ -89,6 +89,7 @@ type Config struct {
 	Thread func(ctx context.Context, intent string, f func(context.Context)) (join func(), err error)
 	Start  Progress
 	Open   *Open // what an earlier run has left open; nil = nothing
+	End    *End  // with what an earlier run has ended, whose end was not recorded; nil = it has not
 }
 
 // ErrHeld is what Host.Ask returns when a pause has cut the model off.
@@ -177,6 +178,9 @@ func ready(ctx context.Context, l *Loop, open *Open) *End {
 			return over(storage(err))
 		}
 		return &End{Cause: err, Paused: true}
+	}
+	if l.cfg.End != nil {
+		return l.cfg.End
 	}
 	if b := l.cfg.Budget.Spent(); b != nil {
 		return over(outOfBudget(b, l.partial))
@@ -299,11 +303,15 @@ func (l *Loop) conclude(ctx, work context.Context, rec *step.StepRecord, resp *R
 			i = -1
 		}
 	}
+	var end End
+	if i >= 0 {
+		end = ending(rec, types.ExitStatus{Reason: types.ReasonCompleted}, actions[i].result(resp.Content))
+	}
 	if err := l.close(rec); err != nil {
 		return storage(err), true
 	}
 	if i >= 0 {
-		return End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: actions[i].result(resp.Content)}, true
+		return end, true
 	}
 	switch {
 	case endErr != nil:
@@ -312,6 +320,12 @@ func (l *Loop) conclude(ctx, work context.Context, rec *step.StepRecord, resp *R
 		return fail(types.ExitNoProgress, stop, nil), true
 	}
 	return End{}, false
+}
+
+// ending ends a run by what its model has answered, and has the record of the step say so.
+func ending(rec *step.StepRecord, exit types.ExitStatus, result string) End {
+	rec.End = &step.Ending{Exit: exit, Result: result}
+	return End{Exit: exit, Result: result}
 }
 
 // storage ends a process whose record cannot be written: what is not recorded must not go on.

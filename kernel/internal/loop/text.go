@@ -59,16 +59,20 @@ func (l *Loop) text(rec *step.StepRecord, resp *Response) (End, bool) {
 			l.partial = "" // the next answer is the result
 		}
 	}
-	if err := l.close(rec); err != nil {
-		return storage(err), true
-	}
 	if more {
+		if err := l.close(rec); err != nil {
+			return storage(err), true
+		}
 		return End{}, false
 	}
-	end := End{Exit: types.ExitStatus{Reason: types.ReasonCompleted}, Result: l.partial}
+	exit := types.ExitStatus{Reason: types.ReasonCompleted}
 	if resp.StopReason == stopFailed {
 		err := types.Errorf(types.ErrDriver, "Process", "", "the task failed: %s", strings.TrimLeft(firstLine(l.partial), "# "))
-		end.Exit = types.ExitStatus{Code: types.ExitError, Reason: err.Err.Error(), Err: err}
+		exit = types.ExitStatus{Code: types.ExitError, Reason: err.Err.Error(), Err: err}
+	}
+	end := ending(rec, exit, l.partial)
+	if err := l.close(rec); err != nil {
+		return storage(err), true
 	}
 	return end, true
 }

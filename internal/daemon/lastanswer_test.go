@@ -1,0 +1,68 @@
+package daemon_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"rnix/drivers/llm/llmtest"
+	"rnix/internal/step"
+	"rnix/internal/testenv"
+	"rnix/ipc"
+)
+
+// A daemon that is killed between the last step of an agent and the record of its end finds the end in the step: the
+// model is not asked, and paid, once more. What a person or another process says meanwhile is heard.
+func TestAnAnswerThatEndsAnAgentIsNotAskedForAgainAfterAKill(t *testing.T) {
+	for _, how := range []struct {
+		name string
+		last llmtest.Reply
+		said string // by a person who resumes it
+		want string
+		asks int32 // after the kill
+		opts ipc.SpawnRequest
+	}{
+		{"text", llmtest.Reply{Text: "all is done"}, "", "all is done", 0, ipc.SpawnRequest{}},
+		{"complete", tool("complete", `{"result":"all is done"}`), "", "all is done", 0, ipc.SpawnRequest{}},
+		{"with its last step", llmtest.Reply{Text: "all is done"}, "", "all is done", 0, ipc.SpawnRequest{MaxSteps: new(2)}},
+		{"text, and a person says more", llmtest.Reply{Text: "all is done"}, "and now the other", "the other too", 1, ipc.SpawnRequest{}},
+	} {
+		t.Run(how.name, func(t *testing.T) {
+			var asks atomic.Int32
+			_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+				asks.Add(1)
+				if how.said != "" && r.Messages[len(r.Messages)-1].Text == how.said {
+					return llmtest.Reply{Text: "the other too"}
+				}
+				if _, told := r.LastResult(); told {
+					return how.last
+				}
+				return tool("write_file", `{"path":"a","content":"x"}`)
+			})
+			s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, fmt.Sprint("RNIX_DAEMON_AUTO_RESUME=", how.said == ""))
+			how.opts.Intent, how.opts.Model = "work", "fake"
+			p := s.Spawn(how.opts)
+			s.Wait(p.PID)
+			kill(t, s)
+			cut(t, s, p.UUID, false, func(r *step.Record) bool { return r.Kind == step.KindStep && r.Step.End != nil })
+			before := asks.Load()
+			s.Start()
+			s.Settle()
+			if how.said != "" {
+				if _, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Env: s.Env, NewInput: how.said}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			until(t, "it has ended", func() bool { return procsOf(t, s)[p.UUID].State == "dead" })
+			q := procsOf(t, s)[p.UUID]
+			result := s.Wait(q.PID).Result
+			if q.Exit == nil || q.Exit.Code != 0 || result != how.want || asks.Load()-before != how.asks {
+				t.Errorf("asked %d times more, ended with %+v %q", asks.Load()-before, q.Exit, result)
+			}
+			if how.asks == 0 && q.Step != 2 {
+				t.Errorf("it is at step %d", q.Step)
+			}
+			sound(t, s)
+		})
+	}
+}
