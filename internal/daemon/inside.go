@@ -15,7 +15,7 @@ func (d *Daemon) agentOf(peer *ipc.Peer) (owner types.PID, inside bool) {
 	if peer == nil || peer.PID <= 0 {
 		return 0, false
 	}
-	return d.procs.Owner(peer.PID)
+	return peer.Settle(d.procs.Owner)
 }
 
 // mayTouch refuses a caller inside an agent that acts on a process outside that agent's subtree.

@@ -6,9 +6,9 @@ import (
 	"rnix/types"
 )
 
-// Owner returns the agent that a process of the operating system works for: the owner of the child that
-// it is or descends from, whose session it is in or whose token it bears. inside is false for a process
-// that has nothing to do with any child of ours.
+// Owner returns the agent that a process of the operating system works for: the owner of the child that it is or descends
+// from, or whose session it is in. inside is false for a process that has nothing to do with any child of ours. Nothing
+// counts that a process has of itself: what stands in its environment may be copied from another's.
 //
 // It fails closed: a process that was adopted by us or our warden, because what stood between it and a child has
 // ended, one that is gone, and one with more ancestors than anybody has, are inside, with owner 0. Where
@@ -28,9 +28,9 @@ func ownerNow(m *Manager, pid int) (owner types.PID, inside bool) {
 	if _, see := statOf(self); !see {
 		return 0, false
 	}
-	leaders, bearers := make(map[int]types.PID), make(map[string]types.PID)
+	leaders := make(map[int]types.PID)
 	for _, c := range m.matching(func(*Child) bool { return true }) {
-		leaders[c.process.Pid], bearers[c.entry.Token] = c.spec.Owner, c.spec.Owner
+		leaders[c.process.Pid] = c.spec.Owner
 	}
 	at, ok := statOf(pid)
 	if !ok {
@@ -42,11 +42,6 @@ func ownerNow(m *Manager, pid int) (owner types.PID, inside bool) {
 				return owner, true
 			}
 		}
-		if len(bearers) > 0 {
-			if owner, ours := bearers[tokenOf(at.PID)]; ours {
-				return owner, true
-			}
-		}
 		switch {
 		case at.parent == self, m.guard != nil && at.identity == m.guard.warden:
 			return 0, true
@@ -54,12 +49,14 @@ func ownerNow(m *Manager, pid int) (owner types.PID, inside bool) {
 			return 0, false
 		}
 		above, ok := statOf(at.parent)
-		if !ok { // it has ended, and its children have another parent; or it is not for us to see
-			now, still := statOf(at.PID)
-			if !still || now.parent == at.parent {
-				return 0, !still
-			}
+		now, still := statOf(at.PID)
+		switch {
+		case !still || now.identity != at.identity:
+			return 0, true
+		case now.parent != at.parent: // it has ended, and its children have another parent: above is whoever has its number now
 			above = now
+		case !ok: // it is not for us to see
+			return 0, false
 		}
 		at = above
 	}
