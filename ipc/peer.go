@@ -32,7 +32,7 @@ type Peer struct {
 func (p *Peer) Settle(find func(pid int) (owner types.PID, inside bool)) (owner types.PID, inside bool) {
 	p.once.Do(func() {
 		p.owner, p.inside = 0, true
-		if p.gone {
+		if p.gone || p.PID <= 0 { // or it is in a place that is not for us to see
 			return
 		}
 		owner, inside := find(p.PID)

@@ -36,11 +36,8 @@ var reapSteps = []struct {
 	{"Reap", false, (*KernelImpl).bury},
 	{"RemoveProcess", false, func(k *KernelImpl, p *Process, now time.Time) {
 		p.tomb = tombstone(p, now)
-		if k.keeps { // before the table forgets it: its history may begin its next run then
-			p.tomb.ppid = k.table.ppid(p)
-			k.saveInfo(p, p.tomb.info())
-		}
 		k.table.remove(p, p.tomb)
+		k.touch(p) // what is on disk counts from here on
 		p.purse.Leave()
 		k.store.Ended(p.UUID)
 	}},
@@ -100,7 +97,17 @@ func (k *KernelImpl) freeContext(p *Process, _ time.Time) {
 	}
 }
 
+// saveDead writes the small file of a process as it is when the reap is over.
+func (k *KernelImpl) saveDead(p *Process) {
+	if k.keeps {
+		i := k.info(p)
+		i.State = types.StateDead
+		k.saveInfo(p, i)
+	}
+}
+
 func (k *KernelImpl) bury(p *Process, now time.Time) {
+	k.saveDead(p) // before the table forgets it: its history may begin its next run then
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.transitionLocked(types.StateDead, k.events, now); err != nil {

@@ -12,7 +12,7 @@ import (
 // agentOf returns the process inside which a caller runs. The owner is 0 for a caller that comes from
 // inside some agent and does not say which: it may do nothing that concerns processes or paths.
 func (d *Daemon) agentOf(peer *ipc.Peer) (owner types.PID, inside bool) {
-	if peer == nil || peer.PID <= 0 {
+	if peer == nil { // the daemon itself
 		return 0, false
 	}
 	return peer.Settle(d.procs.Owner)

@@ -241,7 +241,7 @@ func TestAWorkflowPassesAQuotaPauseByItself(t *testing.T) { // A-36, A-41, C-7, 
 				v.t = t
 				v.start()
 				defer func() { v.end() }()
-				up, err := composer{v.d}.up(t.Context(), &ipc.Peer{PID: os.Getpid()}, ipc.ComposeUpRequest{File: "compose.yaml", Text: dag, Name: "w", Cwd: v.work(), Env: v.environ()})
+				up, err := composer{v.d}.up(t.Context(), nil, ipc.ComposeUpRequest{File: "compose.yaml", Text: dag, Name: "w", Cwd: v.work(), Env: v.environ()})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -340,21 +340,6 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 	}
 }
 
-// noted keeps the latest note of a key; null takes it back.
-func noted(notes map[string]json.RawMessage, m *step.Marker) map[string]json.RawMessage {
-	if len(m.Detail) == 0 || string(m.Detail) == "null" {
-		if delete(notes, m.Text); len(notes) == 0 {
-			return nil
-		}
-		return notes
-	}
-	if notes == nil {
-		notes = map[string]json.RawMessage{}
-	}
-	notes[m.Text] = m.Detail
-	return notes
-}
-
 func (s *State) end(p Phase) {
 	if s.Phase, s.began = p, (time.Time{}); p == Ended || p == Suspended {
 		s.Ending = nil
