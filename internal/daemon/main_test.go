@@ -7,4 +7,9 @@ import (
 	"rnix/internal/testenv"
 )
 
-func TestMain(m *testing.M) { os.Exit(testenv.Main(m)) }
+func TestMain(m *testing.M) {
+	if what := os.Getenv(playVar); what != "" {
+		os.Exit(play(what))
+	}
+	os.Exit(testenv.Main(m))
+}
