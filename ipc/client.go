@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rnix/internal/proc"
 	"rnix/runtime/statehome"
 	"rnix/types"
 )
@@ -214,6 +215,9 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 			return nil, types.Errorf(types.ErrPermission, op, c.socket, "the system does not tell who listens: %w", err)
 		}
 		return nil, types.Errorf(types.ErrPermission, op, c.socket, "uid %d listens here, and you are uid %d; nothing was sent", p.UID, c.uid)
+	} else if warden, inside := proc.Within(p.PID); inside {
+		_ = nc.Close()
+		return nil, types.Errorf(types.ErrPermission, op, c.socket, "process %d listens here, which an agent has started (below the warden with pid %d): it is not your daemon, and nothing was sent to it. Look at what it is, end it, and stop the daemon with: kill %d", p.PID, warden, warden)
 	}
 	return newConn(nc), nil
 }

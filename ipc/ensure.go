@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"rnix/internal/proc"
 	"rnix/runtime/statehome"
 	"rnix/types"
 )
@@ -148,6 +149,9 @@ func (e *starter) advance() (again bool, err error) {
 	if held {
 		e.state = fmt.Sprintf("waiting for the daemon with pid %d, which runs but does not listen (it is starting, stopping or stopped; if it never answers, end it with: kill %d)", holder.PID, holder.PID)
 		return false, nil
+	}
+	if _, inside := proc.Within(os.Getpid()); inside {
+		return false, types.Errorf(types.ErrPermission, "Ensure", e.Socket, "no daemon runs here, and this command runs inside an agent, which cannot start one: its agents would be nobody's")
 	}
 	e.state = "starting the daemon"
 	e.child, err = launch(e.EnsureOptions)

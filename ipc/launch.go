@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rnix/internal/proc"
 	"rnix/runtime/statehome"
 	"rnix/types"
 )
@@ -96,7 +97,7 @@ func launch(o EnsureOptions) (*launched, error) {
 		again.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
 		cut := *cmd
 		cut.SysProcAttr = &again
-		if err = cut.Start(); err == nil {
+		if err = proc.Shown(cut.Start); err == nil {
 			cmd = &cut
 		} else if o.MustOffline {
 			return nil, types.Errorf(types.ErrUnavailable, op, "", "the network cannot be cut off: a network name space cannot be made: %w", reason(err))

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,12 +23,67 @@ func startLock(socket string) string  { return socket + ".lock" }   // held by t
 // listener is a Unix listener that holds the daemon's lock.
 type listener struct {
 	net.Listener
-	lock *Lock
+	socket string
+	lock   *Lock
+
+	mu sync.Mutex
+	// +checklocks:mu
+	file  fs.FileInfo    // of the socket as we have made it last
+	again []net.Listener // +checklocks:mu
 }
 
-// Close stops listening, removes the socket and then gives the lock back.
+// Close stops listening, removes the socket if it is still ours, and then gives the lock back.
 func (l *listener) Close() error {
-	return errors.Join(l.Listener.Close(), l.lock.Close())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	if fi, err := os.Lstat(l.socket); err == nil && os.SameFile(fi, l.file) {
+		errs = append(errs, os.Remove(l.socket))
+	}
+	for _, other := range l.again {
+		if err := other.Close(); !errors.Is(err, net.ErrClosed) { // whoever has accepted from it may have closed it
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(append(errs, l.Listener.Close(), l.lock.Close())...)
+}
+
+// Relisten looks whether the socket of a listener that Listen has made is still where clients look for it. If it was removed, or something
+// else was put there, it takes the place back and returns another listener, which ends with l; else nil. Connections that came to the old one stay.
+func Relisten(l net.Listener) (net.Listener, error) {
+	our, ok := l.(*listener)
+	if !ok {
+		return nil, nil
+	}
+	our.mu.Lock()
+	defer our.mu.Unlock()
+	fi, err := os.Lstat(our.socket)
+	if err == nil && os.SameFile(fi, our.file) {
+		return nil, nil
+	}
+	if err := statehome.CheckPrivateDir(filepath.Dir(our.socket)); err != nil { // it makes it anew
+		return nil, err
+	}
+	beside := our.socket + ".new"
+	if err := statehome.CheckSocketPath(beside); err != nil {
+		beside = filepath.Join(filepath.Dir(our.socket), ".new")
+	}
+	if err := os.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, types.Errorf(types.ErrInternal, "Listen", beside, "%w", err)
+	}
+	other, err := bind(beside)
+	if err != nil {
+		return nil, err
+	}
+	if err = os.Rename(beside, our.socket); err == nil {
+		fi, err = os.Lstat(our.socket)
+	}
+	if err != nil {
+		_ = other.Close()
+		return nil, types.Errorf(types.ErrInternal, "Listen", our.socket, "%w", err)
+	}
+	our.file, our.again = fi, append(our.again, other)
+	return other, nil
 }
 
 // Listen listens on socket for the daemon. The directory is made private, the daemon's lock is taken
@@ -50,6 +106,22 @@ func Listen(socket string) (net.Listener, error) {
 		_ = lock.Close()
 		return nil, err
 	}
+	l, err := bind(socket)
+	var fi fs.FileInfo
+	if err == nil {
+		if fi, err = os.Lstat(socket); err != nil {
+			_ = l.Close()
+		}
+	}
+	if err != nil {
+		_ = lock.Close()
+		return nil, types.Errorf(types.ErrInternal, op, socket, "%w", cause(err))
+	}
+	return &listener{Listener: l, socket: socket, lock: lock, file: fi}, nil
+}
+
+// bind makes a socket that only its owner can connect to, and listens on it. Closing it leaves the file.
+func bind(socket string) (net.Listener, error) {
 	// On Linux the mode of an unbound socket becomes that of its file. Unlike a umask that
 	// does not concern the files which others make in the meantime.
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
@@ -58,17 +130,14 @@ func Listen(socket string) (net.Listener, error) {
 		return errors.Join(err, merr)
 	}}
 	l, err := lc.Listen(context.Background(), "unix", socket)
-	if err == nil {
-		err = os.Chmod(socket, 0o600)
-		if err != nil {
-			_ = l.Close()
-		}
-	}
 	if err != nil {
-		_ = lock.Close()
-		return nil, types.Errorf(types.ErrInternal, op, socket, "%w", cause(err))
+		return nil, err
 	}
-	return &listener{l, lock}, nil
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // another may stand in its place by then
+	if err := os.Chmod(socket, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }
 
 // clearStale removes a socket on which nobody listens. Precondition: the daemon's lock is held.

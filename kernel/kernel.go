@@ -143,6 +143,8 @@ type Config struct {
 	Touched func(types.UUID)
 	// OSChildren counts the OS children of a process. It may be nil.
 	OSChildren func(types.PID) int
+	// Address has the variables (NAME=value) by which commands that a process starts find this kernel and no other. It may be nil.
+	Address []string
 	// Scratch returns a private directory for long outputs of a history. It may be nil.
 	Scratch func(types.UUID) string
 	// Inputs returns the directory in which the store keeps the inputs of a history. It may be nil.

@@ -219,7 +219,7 @@ func (k *KernelImpl) Caller(pid types.PID) (vfs.Caller, bool) {
 }
 
 func (p *Process) caller(k *KernelImpl) vfs.Caller {
-	c := vfs.Caller{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir, ReadRoots: readRoots(p), Env: withIdentity(p.opts.Env, p), Secret: p.opts.Secret, Profile: p.opts.Profile}
+	c := vfs.Caller{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir, ReadRoots: readRoots(p), Env: withIdentity(p.opts.Env, p, k.cfg.Address), Secret: p.opts.Secret, Profile: p.opts.Profile}
 	if k.cfg.Scratch != nil {
 		c.Scratch = k.cfg.Scratch(p.UUID)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -286,16 +287,18 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 	return p, nil
 }
 
-// withIdentity tells OS children to which process they belong, so that an rnix that they start makes
+// withIdentity tells OS children to which process of which kernel they belong, so that an rnix that they start makes
 // child processes of it.
-func withIdentity(env []string, p *Process) []string {
-	out := make([]string, 0, len(env)+2)
+func withIdentity(env []string, p *Process, address []string) []string {
+	own := append([]string{"RNIX_PARENT_PID=" + p.PID.String(), "RNIX_UUID=" + p.UUID.String()}, address...)
+	out := make([]string, 0, len(env)+len(own))
 	for _, kv := range env {
-		if !strings.HasPrefix(kv, "RNIX_PARENT_PID=") && !strings.HasPrefix(kv, "RNIX_UUID=") {
+		name, _, _ := strings.Cut(kv, "=")
+		if !slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") }) {
 			out = append(out, kv)
 		}
 	}
-	return append(out, "RNIX_PARENT_PID="+p.PID.String(), "RNIX_UUID="+p.UUID.String())
+	return append(out, own...)
 }
 
 func orDefault(s, def string) string {

@@ -29,6 +29,9 @@ func main() {
 	if strings.Join(os.Args[1:], " ") == ipc.DaemonCommand { // a warden stays small: it has no need of the commands
 		_, _ = warded() // runDaemon says why, if there is none
 	}
+	// Every command has the keys of the person, and an agent's commands may read what the same user may. The daemon and the page say
+	// where it cannot be.
+	_, _ = proc.ClearBlock(), proc.HideMemory()
 	os.Exit(cli.Main(context.Background(), cli.Host{
 		Name: filepath.Base(os.Args[0]), Version: version, Foreground: runDaemon, ControlPlane: runControlPlane,
 	}))

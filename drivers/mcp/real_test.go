@@ -114,7 +114,7 @@ func TestRealEverythingServerOverHTTP(t *testing.T) {
 	case <-up:
 	case <-server.Done():
 		t.Fatalf("the server ended: %+v", server.Wait())
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("the server does not come up")
 	}
 	b.mustMount(t, behind("http://127.0.0.1:"+strconv.Itoa(port)+"/mcp"))

@@ -155,7 +155,7 @@ func (o *composeUpOptions) settle(changed func(string) bool) error {
 	}
 	o.req.TimeoutMs = o.timeout.Milliseconds()
 	o.req.Cwd = absolutePath(a, o.cwd)
-	o.req.Env, o.req.Parent = a.host.Environ, a.getenv("RNIX_PARENT_PID")
+	o.req.Env, o.req.Parent = a.host.Environ, a.inherited()
 	return nil
 }
 

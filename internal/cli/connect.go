@@ -122,6 +122,15 @@ func (a *app) connected(ctx context.Context, c *ipc.Client) {
 	context.AfterFunc(ctx, func() { timer.Stop() })
 }
 
+// inherited names the process inside which this command runs; "" = none. A UUID is nobody else's, whatever daemon is asked; a PID may
+// be another process's there.
+func (a *app) inherited() string {
+	if id := a.getenv("RNIX_UUID"); id != "" {
+		return id
+	}
+	return a.getenv("RNIX_PARENT_PID")
+}
+
 // project says which project's configuration counts.
 func (a *app) project(trust bool) ipc.ProjectRequest {
 	return ipc.ProjectRequest{Cwd: a.host.Dir, Env: a.host.Environ, TrustProject: trust}

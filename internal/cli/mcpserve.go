@@ -151,7 +151,7 @@ func (o *mcpServeOptions) serveHTTP(ctx context.Context) error {
 // processes offers the processes of the daemon that the other commands talk to.
 func (o *mcpServeOptions) processes() *mcpserve.Processes {
 	a := o.app
-	return &mcpserve.Processes{Dir: a.host.Dir, Parent: a.getenv("RNIX_PARENT_PID"), Environ: a.host.Environ, ReadOnly: o.readOnly,
+	return &mcpserve.Processes{Dir: a.host.Dir, Parent: a.inherited(), Environ: a.host.Environ, ReadOnly: o.readOnly,
 		Connect: func(ctx context.Context) (*ipc.Client, error) {
 			p, err := a.places()
 			if err != nil {

@@ -236,7 +236,9 @@ func codesHelp(codes string) string {
 func examples(lines ...string) string { return "  " + strings.Join(lines, "\n  ") }
 
 const environmentHelp = `  RNIX_DATA_DIR       where histories are kept (default ~/.rnix/data)
-  RNIX_PARENT_PID     the parent of what run starts; set for the children of agents
+  RNIX_UUID, RNIX_PARENT_PID
+                      the parent of what run starts; set for the commands of agents, as is RNIX_DATA_DIR,
+                      by which they reach the daemon that runs the agent
   RNIX_DEFAULT_AGENT  the agent when nobody names one
   RNIX_MAX_STEPS, RNIX_CONTEXT_BUDGET, RNIX_BUDGET_USD, RNIX_SHELL_TIMEOUT, RNIX_CONCURRENCY, RNIX_DURABILITY
                       as in config.yaml

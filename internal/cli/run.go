@@ -109,7 +109,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.StringSliceVar(&o.req.MCP, "mcp", nil, "mount this MCP server too; may be repeated")
 	f.StringVar(&o.req.SystemPrompt, "system-prompt", "", "a text that goes before the agent's own instructions")
 	f.BoolVar(&o.req.TrustProject, "trust-project", false, "let the files of this project start MCP servers and set up providers")
-	f.StringVar(&o.req.Parent, "parent", "", "the parent process (default $RNIX_PARENT_PID)")
+	f.StringVar(&o.req.Parent, "parent", "", "the parent process (default: the agent in which this runs)")
 	f.BoolVar(&a.out.lastLine, "result-last-line", false, "of the result only the last line that is not empty")
 	f.StringVar(&o.format, "output-format", "text", "text, json or stream-json")
 	completeRun(a, c)
@@ -195,7 +195,7 @@ func (o *runOptions) settle(changed func(string) bool) error {
 		o.req.Worktree = &ipc.WorktreeRequest{Branch: o.branch, Base: o.base}
 	}
 	if !changed("parent") {
-		o.req.Parent = a.getenv("RNIX_PARENT_PID")
+		o.req.Parent = a.inherited()
 	}
 	o.req.Env = a.host.Environ
 	return nil

@@ -125,6 +125,9 @@ func Run(ctx context.Context, opt Options) (err error) {
 			return types.Errorf(types.ErrInternal, "Start", "", "this program cannot be found: %w", err)
 		}
 	}
+	if warden, inside := proc.Within(os.Getpid()); inside {
+		return types.Errorf(types.ErrPermission, "Start", "", "this program runs inside an agent of another daemon (below its warden, pid %d), and no daemon can be started there: its agents would have no parent, no limits and no budget", warden)
+	}
 	d := newDaemon(opt)
 	ctx, d.stop = context.WithCancel(ctx)
 	defer d.stop()
@@ -139,7 +142,8 @@ func Run(ctx context.Context, opt Options) (err error) {
 	d.server = ipc.NewServer(ipc.ServerOptions{Logger: d.log})
 	d.handle(d.server)
 	served := make(chan error, 1)
-	go func() { served <- d.server.Serve(l) }() // ends with Shutdown below
+	go func() { served <- d.server.Serve(l) }()        // ends with Shutdown below
+	d.background.Go(func() { watchSocket(ctx, d, l) }) // ends with ctx
 	d.log.Info("ready", "version", opt.Version, "pid", os.Getpid(), "data", d.places.DataDir, "socket", d.places.Socket)
 	if opt.Ready != nil {
 		opt.Ready(d.places)
@@ -161,6 +165,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	case err = <-served:
 		served <- nil
 	}
+	d.stop() // also when nobody is served any more
 	d.stopping.Store(true)
 	d.log.Info("stopping")
 	sctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
@@ -309,7 +314,7 @@ func (d *Daemon) boot() error {
 	}
 	cfg := kernel.Config{
 		Devices: d.devices, Mounts: d.mounts, Contexts: rnixctx.NewManager(), Events: d.events, Log: d.log, Secrets: d.secrets,
-		Store: d.store, Touched: d.hub.touch,
+		Store: d.store, Touched: d.hub.touch, Address: []string{statehome.EnvDataDir + "=" + d.places.DataDir},
 		NextPID: func() (types.PID, error) { n, err := d.pids.Next(); return types.PID(n), err },
 		// A model call is cut off by a pause, and an MCP server has nothing to do while nobody calls it.
 		Owns:  platformer{d}.owns,

@@ -41,6 +41,18 @@ func HideMemory() error {
 	return nil
 }
 
+// Shown calls f while the memory of this program is not hidden: a user who is not root can map users into a new name space only of a
+// program that is not.
+func Shown(f func() error) error {
+	was, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	if err == nil && was == 0 && os.Geteuid() != 0 {
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0); err == nil {
+			defer func() { _ = HideMemory() }()
+		}
+	}
+	return f()
+}
+
 func isSubreaper() bool {
 	var on int32
 	return unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&on)), 0, 0, 0) == nil && on != 0

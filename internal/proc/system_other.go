@@ -17,6 +17,12 @@ func BecomeSubreaper() error { return nil }
 // HideMemory does nothing: there is no such thing here.
 func HideMemory() error { return nil }
 
+// Shown calls f.
+func Shown(f func() error) error { return f() }
+
+// ClearBlock does nothing: there is no such thing here.
+func ClearBlock() error { return nil }
+
 // Warded returns nothing: there can be no warden here.
 func Warded() (*Guard, error) { return nil, nil }
 

@@ -22,9 +22,6 @@ import (
 // that one. Only the warden sets it, for one process, which removes it at once.
 const wardVar = "RNIX_WARDED"
 
-// wardenName is what lists of processes call a warden, whose arguments are those of its daemon.
-const wardenName = "rnix-warden"
-
 // stubborn is how long a killed process may take to end.
 const stubborn = 10 * time.Second
 
@@ -152,7 +149,7 @@ func (w *warden) pass(sig syscall.Signal) {
 
 // run waits for the end of the daemon, ends what that has left, and ends this program.
 func (w *warden) run() {
-	_ = os.WriteFile("/proc/self/comm", []byte(wardenName), 0) // for people alone
+	_ = os.WriteFile("/proc/self/comm", []byte(wardenName), 0) // for people, and for Within
 	_ = HideMemory()                                           // nobody of the same user may make it do something else; without it they may kill it all the same
 	debug.FreeOSMemory()                                       // it has nothing to do until then
 	status := w.await()
