@@ -1,7 +1,7 @@
 // Package fs serves /dev/fs: the files of the host, read-only and only below the directories that a
 // process may read, its workspace first.
 //
-// It owns the confinement of paths (roots.go), the ledger of what each process has seen of which
+// It owns the confinement of paths (roots.go), what belongs to Rnix and is served to none (own.go), the ledger of what each process has seen of which
 // file (seen.go) and the tools that read, list and search. It never changes a file: that is
 // drivers/workspace, which stands on this package's Roots and Seen. It knows no process but the
 // Caller that opens a file.
@@ -24,15 +24,18 @@ import (
 const Path = "/dev/fs"
 
 // Device is /dev/fs.
-type Device struct{ seen *Seen }
+type Device struct {
+	seen *Seen
+	own  *Own
+}
 
 // New returns the device. It notes in seen what each process has read, for the device that writes;
-// nil if there is none.
-func New(seen *Seen) *Device {
+// nil if there is none. It serves nothing in own; nil = there is nothing to keep from callers.
+func New(seen *Seen, own *Own) *Device {
 	if seen == nil {
 		seen = NewSeen()
 	}
-	return &Device{seen: seen}
+	return &Device{seen: seen, own: own}
 }
 
 // Open opens the device itself, or the file of the host that subpath names.
@@ -77,7 +80,7 @@ func (d *Device) perform(ctx context.Context, caller vfs.Caller, data []byte) ([
 		slices.Sort(names)
 		return nil, types.Errorf(types.ErrInvalid, "Write", Path, "unknown op %q: use %s", op, strings.Join(names, ", "))
 	}
-	roots, err := callerRoots(caller)
+	roots, err := d.own.callerRoots(caller)
 	if err != nil {
 		return nil, err
 	}

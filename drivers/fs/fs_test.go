@@ -66,7 +66,7 @@ func ask(t testing.TB, d *Device, c vfs.Caller, tool, input string) (string, err
 
 func answerTo(t testing.TB, dir, tool, input string) string {
 	t.Helper()
-	out, err := ask(t, New(nil), vfs.Caller{PID: 1, WorkDir: dir}, tool, input)
+	out, err := ask(t, New(nil, nil), vfs.Caller{PID: 1, WorkDir: dir}, tool, input)
 	if err != nil {
 		t.Fatalf("%s %s: %v", tool, input, err)
 	}
@@ -76,7 +76,7 @@ func answerTo(t testing.TB, dir, tool, input string) string {
 func TestDevice(t *testing.T) {
 	open := func(t testing.TB) (vfs.VFSFileFactory, vfs.Caller) {
 		dir := tree(t, "a.go", "package a\n\nfunc A() {}\n", "sub/b.txt", "one\ntwo\nthree\n", "empty", "")
-		return New(nil).Open, vfs.Caller{PID: 7, WorkDir: dir}
+		return New(nil, nil).Open, vfs.Caller{PID: 7, WorkDir: dir}
 	}
 	vfstest.Run(t, vfstest.Device{
 		Path: Path, Open: open, Tools: Tools(),
@@ -103,7 +103,7 @@ func TestHostFiles(t *testing.T) {
 	vfstest.Run(t, vfstest.Device{
 		Path: Path, ReadOnly: true,
 		Open: func(testing.TB) (vfs.VFSFileFactory, vfs.Caller) {
-			return New(nil).Open, vfs.Caller{PID: 7, WorkDir: dir}
+			return New(nil, nil).Open, vfs.Caller{PID: 7, WorkDir: dir}
 		},
 		Samples: []vfstest.Sample{
 			{Name: "file", Subpath: dir + "/a.txt", Want: "0123456789"},
@@ -140,12 +140,12 @@ func TestPathsCannotLeaveTheRoots(t *testing.T) { // A-47
 		{"loop", types.ErrInvalid}, {"fifo", types.ErrPermission}, {"in.txt/x", types.ErrNotFound}, {"nope", types.ErrNotFound}, {"dangling", types.ErrPermission},
 		{"in.txt\\u0000", types.ErrInvalid}, {strings.Repeat("x", 300), types.ErrInvalid}, {strings.Repeat("x/", 4000), types.ErrInvalid},
 	} {
-		_, err := ask(t, New(nil), caller, "read_file", fmt.Sprintf(`{"path":"%s"}`, c.path))
+		_, err := ask(t, New(nil, nil), caller, "read_file", fmt.Sprintf(`{"path":"%s"}`, c.path))
 		if types.CodeOf(err) != c.want {
 			t.Errorf("read_file %.60s: %v, want %q", c.path, err, c.want)
 		}
 	}
-	_, err := ask(t, New(nil), caller, "read_file", `{"path":"../out/secret"}`)
+	_, err := ask(t, New(nil, nil), caller, "read_file", `{"path":"../out/secret"}`)
 	if !strings.Contains(err.Error(), ws) || !strings.Contains(err.Error(), base+"/lib") {
 		t.Errorf("the refusal does not name the roots: %v", err)
 	}
@@ -155,7 +155,7 @@ func TestFilesOfTheKernelAreNotServed(t *testing.T) {
 	if _, err := os.Stat("/proc/self/environ"); err != nil {
 		t.Skip("needs a proc file system")
 	}
-	_, err := ask(t, New(nil), vfs.Caller{PID: 1, WorkDir: t.TempDir(), ReadRoots: []string{"/"}}, "read_file", `{"path":"/proc/self/environ"}`)
+	_, err := ask(t, New(nil, nil), vfs.Caller{PID: 1, WorkDir: t.TempDir(), ReadRoots: []string{"/"}}, "read_file", `{"path":"/proc/self/environ"}`)
 	if types.CodeOf(err) != types.ErrPermission {
 		t.Errorf("the daemon's own environment can be read: %v", err)
 	}
@@ -174,7 +174,7 @@ func TestRootsBehindSymbolicLinksWork(t *testing.T) {
 }
 
 func TestCallerWithoutWorkspaceReadsNothing(t *testing.T) {
-	_, err := ask(t, New(nil), vfs.Caller{PID: 1}, "list_files", `{}`)
+	_, err := ask(t, New(nil, nil), vfs.Caller{PID: 1}, "list_files", `{}`)
 	if types.CodeOf(err) != types.ErrPermission {
 		t.Errorf("got %v", err)
 	}
@@ -217,7 +217,7 @@ func TestHardLinksToFilesOfOthersAreRefused(t *testing.T) {
 	if out := answerTo(t, dir, "read_file", `{"path":"own2"}`); out != "1\to\n" {
 		t.Errorf("a hard link to a file of one's own: %q", out)
 	}
-	if _, err := ask(t, New(nil), vfs.Caller{PID: 1, WorkDir: dir}, "read_file", `{"path":"theirs2"}`); types.CodeOf(err) != types.ErrPermission {
+	if _, err := ask(t, New(nil, nil), vfs.Caller{PID: 1, WorkDir: dir}, "read_file", `{"path":"theirs2"}`); types.CodeOf(err) != types.ErrPermission {
 		t.Errorf("got %v", err)
 	}
 	if out := answerTo(t, dir, "grep", `{"pattern":"secret"}`); !strings.Contains(out, "no match") {
@@ -227,7 +227,7 @@ func TestHardLinksToFilesOfOthersAreRefused(t *testing.T) {
 
 func TestAProcessReadsItsInputsUnderTheNameOfProc(t *testing.T) {
 	work, inputs := tree(t, "a", "x"), tree(t, "log", "needle\n")
-	d := New(nil)
+	d := New(nil, nil)
 	c := vfs.Caller{PID: 7, WorkDir: work, Inputs: inputs}
 	for _, path := range []string{"/proc/self/inputs/log", "/proc/7/inputs/log", "/proc/self/./inputs/log", inputs + "/log"} {
 		if got, err := ask(t, d, c, "read_file", `{"path":"`+path+`"}`); err != nil || !strings.Contains(got, "needle") {

@@ -68,13 +68,13 @@ func (c *call) grep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := &walker{root: place.Root, all: s.All}
+	w := &walker{root: place.Root, start: place, all: s.All}
 	if isDir {
 		w.visit = func(e entry) error {
 			if !e.Type().IsRegular() || !match(e.below) {
 				return nil
 			}
-			return s.file(ctx, Place{Root: place.Root, Rel: e.rel, Name: c.roots.Name(filepath.Join(place.Abs, e.below))})
+			return s.file(ctx, Place{Root: place.Root, Rel: e.rel, Name: c.roots.Name(filepath.Join(place.Abs, e.below)), guard: place.guard})
 		}
 		err = w.walk(ctx, place.Rel)
 	} else if err = s.file(ctx, place); s.more {
@@ -90,6 +90,7 @@ func (c *call) grep(ctx context.Context) error {
 		c.note("no match in " + count(s.files, "file"))
 		w.noteLeftOut(&c.answer)
 	}
+	w.noteOwn(&c.answer)
 	return nil
 }
 

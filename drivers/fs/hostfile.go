@@ -28,7 +28,7 @@ type hostFile struct {
 
 // BindCaller opens the file for its caller.
 func (h *hostFile) BindCaller(c vfs.Caller) error {
-	roots, err := callerRoots(c)
+	roots, err := h.device.own.callerRoots(c)
 	if err != nil {
 		return err
 	}
@@ -111,11 +111,14 @@ func OpenContent(roots *Roots, path string, whole func(Place, Sum)) (*Content, e
 	if err != nil {
 		return nil, Failure("Open", path, err)
 	}
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
-		if e.IsDir() {
-			names[i] += "/"
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		switch {
+		case place.guard.named(filepath.Join(place.Abs, e.Name())) != nil:
+		case e.IsDir():
+			names = append(names, e.Name()+"/")
+		default:
+			names = append(names, e.Name())
 		}
 	}
 	slices.Sort(names)

@@ -43,7 +43,7 @@ func (c *call) listFiles(ctx context.Context) error {
 		return types.Errorf(types.ErrInvalid, "list_files", place.Name, "is a file: use read_file")
 	}
 	shown, total := 0, 0
-	w := &walker{root: place.Root, all: in.All, depth: max(in.Depth, 1)}
+	w := &walker{root: place.Root, start: place, all: in.All, depth: max(in.Depth, 1)}
 	w.visit = func(e entry) error {
 		if total++; shown < total-1 || shown == listEntries {
 			return nil
@@ -64,6 +64,7 @@ func (c *call) listFiles(ctx context.Context) error {
 		c.note(fmt.Sprintf("%d of %d entries shown: list a directory of it, or use a smaller depth", shown, total))
 	}
 	w.noteLeftOut(&c.answer)
+	w.noteOwn(&c.answer)
 	return nil
 }
 
@@ -135,7 +136,7 @@ func (c *call) glob(ctx context.Context) error {
 		time time.Time
 	}
 	var all []found
-	w := &walker{root: place.Root, all: in.All, depth: depth}
+	w := &walker{root: place.Root, start: place, all: in.All, depth: depth}
 	w.visit = func(e entry) error {
 		if !e.IsDir() && match(e.below) {
 			f := found{name: c.roots.Name(filepath.Join(place.Abs, e.below))}
@@ -163,6 +164,7 @@ func (c *call) glob(ctx context.Context) error {
 		c.note("no file matches " + in.Pattern)
 		w.noteLeftOut(&c.answer)
 	}
+	w.noteOwn(&c.answer)
 	return nil
 }
 

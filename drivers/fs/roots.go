@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ type Roots struct {
 	workDir string
 	dirs    []rootDir
 	aliases []alias
+	guard   guard // what is refused, though it is below a root
 }
 
 // alias is a name under which a caller knows one of its directories.
@@ -37,7 +39,7 @@ const maxPath = 4096
 // callerRoots opens what a caller may read: its workspace, its further directories, and the private
 // ones in which long outputs and its inputs are kept for it. The inputs have the name that they have in
 // /proc.
-func callerRoots(c vfs.Caller) (*Roots, error) {
+func (o *Own) callerRoots(c vfs.Caller) (*Roots, error) {
 	more := slices.Clone(c.ReadRoots)
 	if c.Scratch != "" {
 		more = append(more, c.Scratch)
@@ -46,10 +48,25 @@ func callerRoots(c vfs.Caller) (*Roots, error) {
 		more = append(more, c.Inputs)
 	}
 	r, err := OpenRoots(c.WorkDir, more...)
-	if err == nil && c.Inputs != "" {
+	if err != nil {
+		return nil, err
+	}
+	r.guard = o.guard(c)
+	if c.Inputs != "" {
 		r.aliases = []alias{{"/proc/self/inputs", c.Inputs}, {"/proc/" + c.PID.String() + "/inputs", c.Inputs}}
 	}
-	return r, err
+	return r, nil
+}
+
+// Workspace opens the workspace of a caller, in which it may change what is none of o. The caller closes the Roots.
+func (o *Own) Workspace(c vfs.Caller) (*Roots, error) {
+	r, err := OpenRoots(c.WorkDir)
+	if err != nil {
+		return nil, err
+	}
+	c.Scratch, c.Inputs = "", "" // they are to be read
+	r.guard = o.guard(c)
+	return r, nil
 }
 
 // OpenRoots opens a workspace and further directories. The workspace must exist; others that do not
@@ -94,6 +111,8 @@ type Place struct {
 	Rel  string // below Root; "." for the root itself
 	Abs  string // absolute, without symbolic links
 	Name string // as people see it: relative to the workspace where possible
+
+	guard *guard // of its Roots
 }
 
 // Locate finds where path leads, last symbolic link included. A relative path starts at the
@@ -103,7 +122,16 @@ func (r *Roots) Locate(path string) (Place, error) { return r.locate(path, true)
 
 // LocateEntry is Locate for what is to be moved or deleted: if the last element is a symbolic link,
 // the place is that of the link itself.
-func (r *Roots) LocateEntry(path string) (Place, error) { return r.locate(path, false) }
+// A directory that holds one of Rnix itself is refused, because that would go with it.
+func (r *Roots) LocateEntry(path string) (Place, error) {
+	p, err := r.locate(path, false)
+	if err == nil {
+		if d := r.guard.below(p.Abs); d != nil {
+			return Place{}, types.Errorf(types.ErrPermission, "Open", path, "the %s of Rnix (%s) lies in it and would be taken along; agents may not reach that", d.What, d.Path)
+		}
+	}
+	return p, err
+}
 
 func (r *Roots) locate(path string, follow bool) (Place, error) {
 	switch {
@@ -132,6 +160,9 @@ func (r *Roots) locate(path string, follow bool) (Place, error) {
 	if err != nil {
 		return Place{}, Failure("Open", path, err)
 	}
+	if err := refuse(path, r.guard.holding(real)); err != nil {
+		return Place{}, err
+	}
 	var best *rootDir
 	for i, d := range r.dirs {
 		if vfs.Below(real, d.real) && (best == nil || len(d.real) > len(best.real)) {
@@ -145,7 +176,7 @@ func (r *Roots) locate(path string, follow bool) (Place, error) {
 	if err != nil {
 		return Place{}, Failure("Open", path, err)
 	}
-	return Place{Root: best.dir, Rel: rel, Abs: real, Name: r.Name(real)}, nil
+	return Place{Root: best.dir, Rel: rel, Abs: real, Name: r.Name(real), guard: &r.guard}, nil
 }
 
 // holds reports whether abs is, by its text, below a root.
@@ -222,11 +253,35 @@ func (p Place) Open() (*os.File, fs.FileInfo, error) {
 	if err == nil && ofKernel(f) {
 		err = refused("files of the kernel are not served")
 	}
+	if err == nil && p.guard != nil {
+		err = p.guard.opened(f)
+	}
 	if err != nil {
 		_ = f.Close() // opened for reading only
 		return nil, nil, Failure("Open", p.Name, err)
 	}
 	return f, info, nil
+}
+
+// Parent opens the directory in which the place is, and returns the place's name there. From then on that directory is
+// meant, whatever is moved. The caller closes it.
+func (p Place) Parent() (*os.Root, string, error) {
+	dir, err := p.Root.OpenRoot(path.Dir(p.Rel))
+	if err != nil {
+		return nil, "", err
+	}
+	f, err := dir.Open(".")
+	if err == nil {
+		if p.guard != nil {
+			err = p.guard.opened(f)
+		}
+		_ = f.Close() // opened for reading only
+	}
+	if err != nil {
+		_ = dir.Close() // only a descriptor of a directory
+		return nil, "", err
+	}
+	return dir, path.Base(p.Rel), nil
 }
 
 // refused is the reason of a refusal of ours.

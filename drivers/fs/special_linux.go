@@ -2,6 +2,7 @@ package fs
 
 import (
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,4 +14,13 @@ func ofKernel(f *os.File) bool {
 		return false
 	}
 	return st.Type == unix.PROC_SUPER_MAGIC || st.Type == unix.SYSFS_MAGIC
+}
+
+// nameOf returns where an open file is, without symbolic links; "" if that cannot be found out.
+func nameOf(f *os.File) string {
+	name, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
+	if err != nil {
+		return ""
+	}
+	return name
 }

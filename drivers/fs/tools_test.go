@@ -36,7 +36,7 @@ func TestReadingSaysWhatWasCutAndHowToGoOn(t *testing.T) { // A-46
 			t.Errorf("%s: want %q in\n%.300s ... %s", c.input, c.want, out, out[max(0, len(out)-300):])
 		}
 	}
-	if _, err := ask(t, New(nil), vfs.Caller{PID: 1, WorkDir: dir}, "read_file", `{"path":"torn","offset":3}`); types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), "2 lines") {
+	if _, err := ask(t, New(nil, nil), vfs.Caller{PID: 1, WorkDir: dir}, "read_file", `{"path":"torn","offset":3}`); types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), "2 lines") {
 		t.Errorf("offset past the end: %v", err)
 	}
 	if out := answerTo(t, dir, "read_file", `{"path":"long","limit":100000}`); len(out) > maxAnswer+200 {
@@ -53,7 +53,7 @@ func TestHugeFilesAreReadInParts(t *testing.T) {
 	if !strings.Contains(out, "1099511627776 bytes") {
 		t.Errorf("got %q", out)
 	}
-	d := New(nil)
+	d := New(nil, nil)
 	f, err := d.Open(dir+"/huge", vfs.OpenRead)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestHugeFilesAreReadInParts(t *testing.T) {
 func TestReadingMakesKnown(t *testing.T) {
 	dir := tree(t, "a", "one\ntwo\n", "b", "x", "bin", "\x00\x01")
 	seen := NewSeen()
-	d, c := New(seen), vfs.Caller{PID: 3, WorkDir: dir}
+	d, c := New(seen, nil), vfs.Caller{PID: 3, WorkDir: dir}
 	for name, content := range map[string]string{"a": "one\ntwo\n", "bin": "\x00\x01"} {
 		if _, err := ask(t, d, c, "read_file", fmt.Sprintf(`{"path":%q,"limit":1}`, name)); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -24,13 +25,15 @@ const maxDepth = 200
 // walker visits what is below a directory, in order of names, without following symbolic links.
 type walker struct {
 	root  *os.Root
-	all   bool // also what is usually left out
-	depth int  // levels; 0 = maxDepth
+	start Place // where it begins
+	all   bool  // also what is usually left out
+	depth int   // levels; 0 = maxDepth
 	visit func(entry) error
 
 	leftOut    []string // the first few paths that were left out
 	leftCount  int
 	unreadable int
+	own        []string // the paths that were left out because they belong to Rnix
 }
 
 // entry is something that a walk meets.
@@ -68,6 +71,11 @@ func (w *walker) dir(ctx context.Context, dir, below string, level int, rules []
 		return err
 	}
 	entries, err := w.list(dir)
+	var ours refused
+	if errors.As(err, &ours) && level > 1 {
+		w.own = append(w.own, shownName(below))
+		return nil
+	}
 	if err != nil {
 		if level == 1 {
 			return err
@@ -83,6 +91,10 @@ func (w *walker) dir(ctx context.Context, dir, below string, level int, rules []
 			continue
 		}
 		e := entry{rel: path.Join(dir, d.Name()), below: path.Join(below, d.Name()), level: level, DirEntry: d}
+		if w.start.guard.named(filepath.Join(w.start.Abs, e.below)) != nil {
+			w.own = append(w.own, shownName(e.below))
+			continue
+		}
 		if !w.all && (d.IsDir() && alwaysLeftOut[d.Name()] || d.Name() == ".git" || ignored(rules, e.rel, d.IsDir())) {
 			if w.leftCount++; len(w.leftOut) < 5 {
 				w.leftOut = append(w.leftOut, shownName(e.below))
@@ -108,6 +120,9 @@ func (w *walker) list(dir string) ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	defer f.Close()
+	if err := w.start.guard.listed(f); err != nil {
+		return nil, err
+	}
 	entries, err := f.ReadDir(-1)
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, err
@@ -132,6 +147,18 @@ func (w *walker) load(rules []ignoreFile, dir string) []ignoreFile {
 		return rules
 	}
 	return append(rules, parseIgnore(dir, string(content)))
+}
+
+// noteOwn says what the walk has not shown and never will.
+func (w *walker) noteOwn(a *answer) {
+	const shown = 5
+	if n := len(w.own); n > 0 {
+		text := strings.Join(w.own[:min(n, shown)], ", ")
+		if n > shown {
+			text += fmt.Sprintf(" and %d more", n-shown)
+		}
+		a.note("left out, because it belongs to Rnix itself and agents may not reach it: " + text)
+	}
 }
 
 // noteLeftOut says what the walk has not shown.

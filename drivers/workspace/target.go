@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	iofs "io/fs"
-	"path"
 	"path/filepath"
 	"strings"
 
@@ -102,6 +101,3 @@ func (c *call) expect(p fs.Place, cur current) error {
 	}
 	return types.Errorf(types.ErrConflict, c.op, p.Name, "the file has changed since you read it%s: read it again with read_file, then repeat the change", by)
 }
-
-// split returns the directory and the name of a place below its root.
-func split(p fs.Place) (dir, base string) { return path.Dir(p.Rel), path.Base(p.Rel) }

@@ -82,17 +82,15 @@ func (c *call) move(ctx context.Context) (string, error) {
 }
 
 func rename(from, to fs.Place) error {
-	toDir, toBase := split(to)
-	if err := to.Root.MkdirAll(toDir, 0o777); err != nil {
+	if err := to.Root.MkdirAll(path.Dir(to.Rel), 0o777); err != nil {
 		return err
 	}
-	fromDir, fromBase := split(from)
-	source, err := from.Root.OpenRoot(fromDir)
+	source, fromBase, err := from.Parent()
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	dest, err := to.Root.OpenRoot(toDir)
+	dest, toBase, err := to.Parent()
 	if err != nil {
 		return err
 	}
@@ -122,7 +120,12 @@ func (c *call) delete(ctx context.Context) (string, error) {
 	if info.IsDir() && in.Recursive {
 		return c.deleteTree(ctx, p)
 	}
-	if err := p.Root.Remove(p.Rel); err != nil {
+	dir, base, err := p.Parent()
+	if err != nil {
+		return "", fs.Failure(c.op, p.Name, err)
+	}
+	defer dir.Close()
+	if err := dir.Remove(base); err != nil {
 		if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, iofs.ErrExist) {
 			return "", types.Errorf(types.ErrConflict, c.op, p.Name, "the directory is not empty: set recursive to delete it with all that is in it")
 		}
@@ -137,7 +140,12 @@ func (c *call) deleteTree(ctx context.Context, p fs.Place) (string, error) {
 	if err := noRepository(ctx, p.Root, p.Rel, c.op); err != nil {
 		return "", fs.Failure(c.op, p.Name, err)
 	}
-	n, err := remove(ctx, p.Root, p.Rel, c.op)
+	dir, base, err := p.Parent()
+	if err != nil {
+		return "", fs.Failure(c.op, p.Name, err)
+	}
+	defer dir.Close()
+	n, err := remove(ctx, dir, base, c.op)
 	if err != nil {
 		err = fs.Failure(c.op, p.Name, err)
 		return "", types.Errorf(types.CodeOf(err), c.op, p.Name, "%d entries are deleted, then: %w", n, err)

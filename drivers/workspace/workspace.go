@@ -31,6 +31,7 @@ const Path = "/dev/workspace"
 // Device is /dev/workspace.
 type Device struct {
 	seen *fs.Seen
+	own  *fs.Own
 	run  string // part of the names of this run's temporary files
 
 	seed  maphash.Seed
@@ -41,9 +42,10 @@ type Device struct {
 	swept map[string]struct{} // directories without leftovers of earlier runs
 }
 
-// New returns the device. seen must be the ledger of the /dev/fs that the processes read with.
-func New(seen *fs.Seen) *Device {
-	return &Device{seen: seen, run: rand.Text()[:8], seed: maphash.MakeSeed(), swept: make(map[string]struct{})}
+// New returns the device. seen must be the ledger of the /dev/fs that the processes read with, and own what that
+// serves to none; nil = there is nothing to keep from callers.
+func New(seen *fs.Seen, own *fs.Own) *Device {
+	return &Device{seen: seen, own: own, run: rand.Text()[:8], seed: maphash.MakeSeed(), swept: make(map[string]struct{})}
 }
 
 // Open opens the device itself, or a file of the workspace.
@@ -77,7 +79,7 @@ func (d *Device) begin(caller vfs.Caller, op string) (*call, error) {
 	if caller.WorkDir == "" {
 		return nil, types.Errorf(types.ErrPermission, op, "", "the caller has no workspace")
 	}
-	roots, err := fs.OpenRoots(caller.WorkDir)
+	roots, err := d.own.Workspace(caller)
 	if err != nil {
 		return nil, err
 	}

@@ -40,10 +40,10 @@ func newDesk(t testing.TB, files ...string) *desk {
 		d.put(files[i], files[i+1])
 	}
 	devices := vfs.NewDeviceRegistry()
-	if err := devices.RegisterTools(fs.Path, fs.New(d.seen).Open, fs.Tools()); err != nil {
+	if err := devices.RegisterTools(fs.Path, fs.New(d.seen, nil).Open, fs.Tools()); err != nil {
 		t.Fatal(err)
 	}
-	if err := devices.RegisterTools(Path, New(d.seen).Open, Tools()); err != nil {
+	if err := devices.RegisterTools(Path, New(d.seen, nil).Open, Tools()); err != nil {
 		t.Fatal(err)
 	}
 	d.vfs = vfs.New(devices, func(pid types.PID) (vfs.Caller, bool) { return vfs.Caller{PID: pid, WorkDir: d.dir}, true })
@@ -130,7 +130,7 @@ func TestDevice(t *testing.T) {
 	open := func(t testing.TB) (vfs.VFSFileFactory, vfs.Caller) {
 		d := newDesk(t, "a.txt", "one\ntwo\n", "dir/b", "b\n")
 		d.must(7, "read_file", `{"path":"a.txt"}`)
-		return New(d.seen).Open, vfs.Caller{PID: 7, WorkDir: d.dir}
+		return New(d.seen, nil).Open, vfs.Caller{PID: 7, WorkDir: d.dir}
 	}
 	vfstest.Run(t, vfstest.Device{
 		Path: Path, Open: open, Tools: Tools(),
@@ -158,7 +158,7 @@ func TestPaths(t *testing.T) {
 		Path: Path, RawWrite: true,
 		Open: func(t testing.TB) (vfs.VFSFileFactory, vfs.Caller) {
 			d := newDesk(t, "a.txt", "one\ntwo\n", "dir/b", "b\n")
-			return New(d.seen).Open, vfs.Caller{PID: 0, WorkDir: d.dir}
+			return New(d.seen, nil).Open, vfs.Caller{PID: 0, WorkDir: d.dir}
 		},
 		Samples: []vfstest.Sample{
 			{Name: "read", Subpath: "/a.txt", Want: "one\ntwo\n"},
@@ -344,7 +344,7 @@ func TestReplacingKeepsTheOwner(t *testing.T) {
 // checked.
 func TestAWriteAfterASwapIsRefused(t *testing.T) { // A-47
 	d := newDesk(t, "d/f", "f")
-	c, err := New(d.seen).begin(vfs.Caller{PID: 1, WorkDir: d.dir}, "write_file")
+	c, err := New(d.seen, nil).begin(vfs.Caller{PID: 1, WorkDir: d.dir}, "write_file")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	iofs "io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -74,13 +75,12 @@ func (c *call) replace(ctx context.Context, name string, change func(current) ([
 // and renamed. old describes the file that is replaced, whose permissions and owner are kept; nil
 // means that there must be none. Other names of a file with several (hard links) keep the old content.
 func (c *call) put(p fs.Place, content []byte, old iofs.FileInfo) (err error) {
-	rel, base := split(p)
 	if old == nil {
-		if err := p.Root.MkdirAll(rel, 0o777); err != nil {
+		if err := p.Root.MkdirAll(path.Dir(p.Rel), 0o777); err != nil {
 			return err
 		}
 	}
-	dir, err := p.Root.OpenRoot(rel) // from here on the directory is this one, whatever is moved
+	dir, base, err := p.Parent() // from here on the directory is this one, whatever is moved
 	if err != nil {
 		return err
 	}

@@ -303,10 +303,11 @@ func (d *Daemon) boot() error {
 	d.seen = fs.NewSeen()
 	d.transports = mcp.NewTransportFactory(d.procs, mcp.Options{Log: d.log, Version: d.opt.Version, Env: proc.ComposeEnv(os.Environ(), nil, nil)})
 	d.mounts = vfs.NewMountManager(d.devices, d.transports)
+	own := ownDirs(d)
 	err := errors.Join(
 		d.devices.Register("/dev/llm", d.models.open),
-		d.devices.RegisterTools(fs.Path, fs.New(d.seen).Open, fs.Tools()),
-		d.devices.RegisterTools(wsdriver.Path, wsdriver.New(d.seen).Open, wsdriver.Tools()),
+		d.devices.RegisterTools(fs.Path, fs.New(d.seen, own).Open, fs.Tools()),
+		d.devices.RegisterTools(wsdriver.Path, wsdriver.New(d.seen, own).Open, wsdriver.Tools()),
 		d.devices.RegisterTools("/dev/shell", shell.New(d.procs, shell.Options{TimeoutOf: shellTimeout}), shell.Tools("/dev/shell")),
 	)
 	if err != nil {

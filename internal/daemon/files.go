@@ -140,7 +140,8 @@ func (d keeping) takenBy(ctx context.Context, id types.UUID, s *step.Snapshot) t
 	return id
 }
 
+// forksDir holds the workspaces of forks.
+func forksDir(d *Daemon) string { return filepath.Join(d.places.DataDir, "workspaces") }
+
 // forkDir is where the workspace of a fork is.
-func (d *Daemon) forkDir(id types.UUID) string {
-	return filepath.Join(d.places.DataDir, "workspaces", id.String())
-}
+func (d *Daemon) forkDir(id types.UUID) string { return filepath.Join(forksDir(d), id.String()) }

@@ -50,7 +50,7 @@ func TestAThousandStepsStayLinear(t *testing.T) { // A-24
 	devices := vfs.NewDeviceRegistry()
 	for _, err := range []error{
 		devices.Register("/dev/llm", func(string, vfs.OpenFlag) (vfs.VFSFile, error) { return &reader{steps: steps}, nil }),
-		devices.RegisterTools(fs.Path, fs.New(fs.NewSeen()).Open, fs.Tools()),
+		devices.RegisterTools(fs.Path, fs.New(fs.NewSeen(), nil).Open, fs.Tools()),
 	} {
 		if err != nil {
 			t.Fatal(err)
