@@ -6,6 +6,8 @@ package agent
 import (
 	"strings"
 	"time"
+
+	"rnix/types"
 )
 
 // Manifest is agent.yaml. The zero value of a field means "not said".
@@ -47,7 +49,17 @@ type Agent struct {
 	Instructions string // instructions.md
 	Loaded       []Skill
 	MCPConfigs   []MCPServer
+	Wrong        Problems // in its list of devices: see MayStart
 	Doc          Document // AGENTS.md; the zero value if there is none
+}
+
+// MayStart refuses an agent whose list of devices names what has no effect there. A process that was started with it all
+// the same goes on. The error is of code INVALID.
+func (a *Agent) MayStart() error {
+	if len(a.Wrong) == 0 {
+		return nil
+	}
+	return types.Errorf(types.ErrInvalid, "LoadAgent", a.Name, "%s", strings.Join(a.Wrong.Strings(), "\n"))
 }
 
 // Document is a project's instruction file.

@@ -41,7 +41,7 @@ func (c *Catalog) Load(name string, o LoadOptions) (*Agent, error) {
 	if err := e.Problems.Err("LoadAgent", name); err != nil {
 		return nil, err
 	}
-	a := &Agent{Manifest: e.Manifest.clone(), Source: e.Source, Instructions: e.Instructions}
+	a := &Agent{Manifest: e.Manifest.clone(), Source: e.Source, Instructions: e.Instructions, Wrong: e.Problems.Under("devices")}
 	for _, s := range a.Skills {
 		skill, err := c.Skill(s)
 		if err != nil {

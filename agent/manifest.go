@@ -107,6 +107,12 @@ func (m *Manifest) check(d *yamlfile.Doc, dir string) {
 	names(d, "devices", m.Devices, "a device path, such as /dev/fs", func(p string) bool {
 		return strings.HasPrefix(p, "/") && (p == "/" || filepath.Clean(p) == p)
 	})
+	for i, p := range m.Devices {
+		at := "devices[" + itoa(i) + "]"
+		if err := CheckDevice(p, false, Devices()); err != nil && !reported(d, at) {
+			d.Warnf(at, "cannot allow %q, so the agent is not started: %v", p, err) // but one that was can go on
+		}
+	}
 }
 
 func (m Models) check(d *yamlfile.Doc) {

@@ -84,18 +84,11 @@ func (in *spawnInput) check(k *KernelImpl) error {
 	if err := CheckName(in.Name); err != nil {
 		return err
 	}
-	lists := [][]string{in.Deny}
+	var allow []string
 	if in.Allow != nil {
-		lists = append(lists, *in.Allow)
+		allow = *in.Allow
 	}
-	for _, list := range lists {
-		for _, path := range list {
-			if err := k.CheckPath(path); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return k.CheckDevices(allow, in.Deny)
 }
 
 // spawnChild starts a child process and waits for it, unless it is to run in the background. When ctx ends first,

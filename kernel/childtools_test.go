@@ -326,7 +326,7 @@ func TestChildHasNoMoreThanItWasGiven(t *testing.T) {
 			}
 		}},
 		"a slip":    {`spawn {"intent":"long","deny":["/dev/tol"]}`, "did you mean /dev/tool", nil},
-		"no path":   {`spawn {"intent":"long","allow":["shell"]}`, "not a device path", nil},
+		"no path":   {`spawn {"intent":"long","allow":["shell"]}`, "device paths begin with a slash", nil},
 		"a number":  {`spawn {"intent":"long","name":"7"}`, "must not be a number", nil},
 		"no budget": {`spawn {"intent":"long","budget":0}`, "give at least 1", nil},
 		"unknown":   {`spawn {"intent":"long","colour":"red"}`, "colour", nil},

@@ -3,11 +3,13 @@ package kernel
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"rnix/agent"
 	"rnix/internal/event"
+	"rnix/internal/yamlfile"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -81,6 +83,35 @@ func (k *KernelImpl) mountFor(ctx context.Context, p, parent *Process, list []ag
 	slices.Sort(p.MCPMounts)
 	if p.Rights.Allowed != nil {
 		p.Rights.Allowed = clean(append(slices.Clone(p.Rights.Allowed), p.MCPMounts...))
+	}
+	return k.deniedTools(p)
+}
+
+// deniedTools refuses a denial of a tool that a server of the process does not have: a slip in its name would deny nothing.
+func (k *KernelImpl) deniedTools(p *Process) error {
+	if p.opts.From != nil || p.opts.Recorded {
+		return nil
+	}
+	for _, denied := range p.opts.DeniedDevices {
+		for _, m := range p.MCPMounts {
+			server := mcpRoot + "/" + strings.TrimPrefix(m, mcpRoot+"/"+p.PID.String()+"-")
+			tool, ok := strings.CutPrefix(denied, server+"/tools/")
+			if !ok {
+				continue
+			}
+			var names []string
+			for _, t := range k.cfg.Devices.Tools(m) {
+				names = append(names, strings.TrimPrefix(t.Path, m+"/tools/"))
+			}
+			if slices.Contains(names, tool) {
+				continue
+			}
+			near := ""
+			if n := yamlfile.Nearest(tool, names); n != "" {
+				near = "; did you mean " + n + "?"
+			}
+			return types.Errorf(types.ErrInvalid, "Spawn", denied, "cannot deny %q: the server %s has no such tool%s; available: %s", denied, strings.TrimPrefix(server, mcpRoot+"/"), near, strings.Join(names, ", "))
+		}
 	}
 	return nil
 }

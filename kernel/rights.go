@@ -1,12 +1,13 @@
 package kernel
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
-	"rnix/internal/yamlfile"
+	"rnix/agent"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -23,7 +24,9 @@ type Rights struct {
 
 // Permits reports whether path may be opened.
 func (r Rights) Permits(path string) bool {
-	path = strings.TrimRight(path, "/")
+	if path = strings.TrimRight(path, "/"); path == "" {
+		path = "/"
+	}
 	if dotted(path) {
 		return false // "/dev/fs/../shell" is not below /dev/fs
 	}
@@ -91,23 +94,71 @@ func clean(paths []string) []string {
 	return slices.Compact(out)
 }
 
-// CheckPath refuses a path at which no device can be: a slip in a path that is to be denied would deny nothing.
-// What is mounted for a process, and the kernel's own rights, have no device yet.
-func (k *KernelImpl) CheckPath(path string) error {
-	if !strings.HasPrefix(path, "/") {
-		return types.Errorf(types.ErrInvalid, "Spawn", path, "not a device path; device paths begin with a slash, such as /dev/shell (see `rnix ls /dev`)")
-	}
-	known := k.cfg.Devices.Paths()
-	for _, device := range append([]string{"/mnt", "/sys"}, known...) {
-		if vfs.Below(path, device) || vfs.Below(device, path) {
-			return nil
+// CheckDevices refuses lists of devices in which a path stands that has no effect there: to deny it would deny nothing.
+func (k *KernelImpl) CheckDevices(allow, deny []string) error {
+	known := agent.Devices()
+	for _, path := range k.cfg.Devices.Paths() {
+		if !vfs.Below(path, mcpRoot) && !slices.Contains(known, path) { // the servers of one process have no name for others
+			known = append(known, path)
 		}
 	}
-	near := ""
-	if n := yamlfile.Nearest(path, known); n != "" {
-		near = "did you mean " + n + "? "
+	for _, path := range allow {
+		if err := agent.CheckDevice(path, false, known); err != nil {
+			return types.Errorf(types.ErrInvalid, "Spawn", path, "cannot allow %q: %w", path, err)
+		}
 	}
-	return types.Errorf(types.ErrInvalid, "Spawn", path, "there is no such device; %s`rnix ls /dev` lists them", near)
+	for _, path := range deny {
+		if err := agent.CheckDevice(path, true, known); err != nil {
+			return types.Errorf(types.ErrInvalid, "Spawn", path, "cannot deny %q: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// VoidDenials returns what rights deny to no effect, with the reason. Only a history of an earlier version has such rights.
+func (k *KernelImpl) VoidDenials(denied []string) (out []string) {
+	for _, path := range denied {
+		if err := k.CheckDevices(nil, []string{path}); err != nil {
+			out = append(out, fmt.Sprintf("it was started with a denial that has no effect: %v", err.(*types.SyscallError).Err))
+		}
+	}
+	return out
+}
+
+// refuses reports whether r denies what a process opens at path under another name that it has there: its own files
+// below /proc, and its servers, which the lists name as the configuration does.
+func (r Rights) refuses(p *Process, path string) bool {
+	if len(r.Denied) == 0 {
+		return false
+	}
+	names := []string{path, collapsed(path)} // devices that cut their paths at slashes see no empty elements
+	self, own := "/proc/self", "/proc/"+p.PID.String()
+	for _, name := range names[:2] {
+		if vfs.Below(name, self) {
+			names = append(names, own+strings.TrimPrefix(name, self))
+		} else if vfs.Below(name, own) {
+			names = append(names, self+strings.TrimPrefix(name, own))
+		}
+	}
+	if in, ok := strings.CutPrefix(path, mcpRoot+"/"+p.PID.String()+"-"); ok {
+		names = append(names, mcpRoot+"/"+in)
+	}
+	denied := Rights{Denied: r.Denied}
+	return slices.ContainsFunc(names, func(name string) bool { return !denied.Permits(name) })
+}
+
+// collapsed returns a path without empty elements.
+func collapsed(path string) string {
+	return "/" + strings.Join(strings.FieldsFunc(path, func(r rune) bool { return r == '/' }), "/")
+}
+
+// fallbackIn returns the path of the second model that a path of a model names; "" if there is none.
+func fallbackIn(path string) string {
+	parts := strings.Split(strings.TrimPrefix(collapsed(path), modelRoot+"/"), "/")
+	if !vfs.Below(collapsed(path), modelRoot) || len(parts) < 3 || parts[1] != "fallback" {
+		return ""
+	}
+	return modelRoot + "/" + parts[2]
 }
 
 // CheckName refuses a name that a process cannot have. None at all is one.

@@ -54,6 +54,9 @@ type SpawnOpts struct {
 
 	AllowedDevices []string // nil = what the agent and the parent allow; empty = nothing
 	DeniedDevices  []string
+	// Recorded says that the lists stand in a history, where one of an earlier version may hold what has no effect: it
+	// is kept and not refused.
+	Recorded bool
 
 	WorkDir   string // absolute; empty = the parent's
 	ReadRoots []string
@@ -266,6 +269,11 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 		}
 		if p.opts.Profile == nil {
 			p.opts.Profile = parent.opts.Profile
+		}
+	}
+	if opts.From == nil && !opts.Recorded {
+		if err := k.CheckDevices(append(slices.Clone(ag.Devices), opts.AllowedDevices...), opts.DeniedDevices); err != nil {
+			return nil, err
 		}
 	}
 	p.Rights = Rights{}.Narrow(ag.Devices).Narrow(opts.AllowedDevices).Without(opts.DeniedDevices).Within(outer)

@@ -63,7 +63,7 @@ type SupervisorSpec struct {
 	Strategy  Strategy
 	Intensity Intensity
 	Children  []ChildSpec // in order of their start; SimpleOneForOne: one, the template
-	// Opts holds what its children inherit: WorkDir, ReadRoots, rights, Env, Secret, Profile, and with
+	// Opts holds what its children inherit: WorkDir, ReadRoots, rights, Recorded, Env, Secret, Profile, and with
 	// ContextBudget and BudgetUSD what they may use, all in all and over all restarts. Nothing else of it
 	// may be set, except UUID.
 	Opts SpawnOpts
@@ -117,6 +117,7 @@ func (s SupervisorSpec) settled(at string) (SupervisorSpec, error) {
 	rest := s.Opts
 	rest.UUID, rest.WorkDir, rest.ReadRoots, rest.ContextBudget, rest.BudgetUSD = types.UUID{}, "", nil, nil, nil
 	rest.AllowedDevices, rest.DeniedDevices, rest.Env, rest.Secret, rest.Profile, rest.Settings = nil, nil, nil, nil, nil, nil
+	rest.Recorded = false
 	if !reflect.ValueOf(rest).IsZero() {
 		return bad("a supervisor has no model, no limits of steps and time and no servers: give them to its children")
 	}

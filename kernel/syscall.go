@@ -22,7 +22,8 @@ func (k *KernelImpl) permit(p *Process, path string) error {
 		e.PID = p.PID
 		return e
 	}
-	if !p.Rights.Permits(path) {
+	second := fallbackIn(path) // a model of which another one is the fallback is asked too
+	if !p.Rights.Permits(path) || p.Rights.refuses(p, path) || second != "" && !p.Rights.Permits(second) {
 		return deny("this process may not open it; it may open: %s", strings.Join(p.Rights.list(), " "))
 	}
 	if vfs.Below(path, mcpRoot) && path != mcpRoot {

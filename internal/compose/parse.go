@@ -2,7 +2,6 @@ package compose
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -174,8 +173,9 @@ func (c *checker) node(key string, n *Node) {
 	}
 	for list, paths := range map[string][]string{"allow": n.Allow, "deny": n.Deny} {
 		for i, p := range paths {
-			if !strings.HasPrefix(p, "/") || path.Clean(p) != p {
-				c.Problemf(fmt.Sprintf("%s.%s[%d]", key, list, i), "%q is not a device path, such as /dev/shell", p)
+			at := fmt.Sprintf("%s.%s[%d]", key, list, i)
+			if err := agent.CheckDevice(p, list == "deny", agent.Devices()); err != nil && len(c.problemsAt(at)) == 0 {
+				c.Problemf(at, "cannot %s %q: %v", list, p, err)
 			}
 		}
 	}

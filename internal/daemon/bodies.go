@@ -26,7 +26,7 @@ func (d reviver) settleBody(r *ready, p *profile, req *ipc.ResumeRequest) (err e
 	if req.NewInput != "" || req.Provider != "" || req.Model != "" || req.FallbackProvider != "" || req.FallbackModel != "" || req.MaxSteps != nil {
 		return types.Errorf(types.ErrInvalid, "Resume", id, "it is no agent (%s): it takes no input, no model and no step limit", was.Body.Kind)
 	}
-	r.agent = &agent.Agent{}
+	p.recorded, r.agent = true, &agent.Agent{}
 	if r.opts, err = d.optsOf(r.again, p, r.agent, config.Choice{}, req); err != nil {
 		return err
 	}

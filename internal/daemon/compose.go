@@ -219,6 +219,7 @@ func (d composer) StartNode(ctx context.Context, parent *kernel.Process, l *run.
 			return 0, err
 		}
 		p = *q
+		p.recorded = above.recorded
 	}
 	req := nodeRequest(l.Node)
 	req.Intent, req.Inputs = l.Intent, l.Inputs

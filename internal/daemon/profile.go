@@ -32,6 +32,7 @@ type profile struct {
 	tools     string      // which tools agents' command lines have: config.ToolsOwn, ToolsKernel; empty = as each provider says
 	member    member      // of a platform
 	names     []string    // of variables that OS children see besides the agent's
+	recorded  bool        // what is started with it is asked for by a history, perhaps of an earlier version
 }
 
 // choose settles the model of an agent, by what the client asked for.

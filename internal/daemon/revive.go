@@ -143,7 +143,7 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 	if err := p.giveTools(set.Tools); err != nil {
 		return nil, err
 	}
-	r := &ready{again: a, warnings: slices.Clone(p.problems)}
+	r := &ready{again: a, warnings: append(slices.Clone(p.problems), spawner(d).voidDenials(a.was.UUID.String(), a.was.DeniedDevices)...)}
 	if a.was.Body != nil {
 		return r, d.settleBody(r, p, req)
 	}

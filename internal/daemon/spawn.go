@@ -117,11 +117,14 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 		Env: proc.ComposeEnv(p.env, p.variables(ag), nil),
 	}
 	o.AllowedDevices = req.Allow // nil and empty are not the same
-	for _, list := range [][]string{req.Allow, req.Deny} {
-		for _, path := range list {
-			if err := d.kernel.CheckPath(path); err != nil {
-				return o, err
-			}
+	if o.Recorded = p.recorded; o.Recorded {
+		d.voidDenials(req.Intent, req.Deny)
+	} else {
+		if err := ag.MayStart(); err != nil {
+			return o, err
+		}
+		if err := d.kernel.CheckDevices(req.Allow, req.Deny); err != nil {
+			return o, err
 		}
 	}
 	if err := kernel.CheckName(req.Name); err != nil {
@@ -158,6 +161,15 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 	}
 	o.Timeout = time.Duration(min(req.TimeoutMs, maxTimeoutMs)) * time.Millisecond
 	return o, nil
+}
+
+// voidDenials warns of what a history denies to no effect.
+func (d spawner) voidDenials(of string, denied []string) []string {
+	void := d.kernel.VoidDenials(denied)
+	for _, w := range void {
+		d.log.Warn("rights", "process", of, "what", w)
+	}
+	return void
 }
 
 // maxTimeoutMs is a year: longer limits are no limits, and must not overflow.
@@ -210,9 +222,9 @@ func (d spawner) child(parent *kernel.Process, name string) (*agent.Agent, kerne
 	if !ok {
 		return nil, kernel.SpawnOpts{}, types.Errorf(types.ErrUnavailable, "Spawn", name, "the parent has no configuration")
 	}
-	if p.names != nil || p.member.Session != "" { // they are the parent's own
+	if p.names != nil || p.member.Session != "" || p.recorded { // they are the parent's own
 		own := *p
-		own.names, own.member, p = nil, member{}, &own
+		own.names, own.member, own.recorded, p = nil, member{}, false, &own
 	}
 	ag, err := p.load(name, nil)
 	if err != nil {

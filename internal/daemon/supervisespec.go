@@ -55,6 +55,7 @@ func (d superviser) plan(p *profile, decl *declared) (kernel.SupervisorSpec, err
 	if p != nil {
 		o := &out.Opts
 		o.WorkDir, o.ReadRoots, o.ContextBudget, o.BudgetUSD, o.AllowedDevices, o.DeniedDevices = s.Cwd, p.cfg.ReadRoots.V, s.ContextBudget, s.BudgetUSD, s.Allow, s.Deny
+		o.Recorded = p.recorded
 		o.Env, o.Secret, o.Profile = proc.ComposeEnv(p.env, nil, nil), p.lookup, p
 		if o.Settings, err = settingsOf(p, &agent.Agent{}, nil); err != nil {
 			return out, err
@@ -85,7 +86,7 @@ func (d superviser) prepare(p *profile, c *initfile.Child) (*agent.Agent, kernel
 	if err != nil {
 		return nil, kernel.SpawnOpts{}, err
 	}
-	cp.names = c.Env
+	cp.names, cp.recorded = c.Env, p.recorded
 	ag, opts, _, err := spawner(d).settle(cp, ipc.SpawnRequest{Agent: c.Agent, Provider: c.Provider, Model: c.Model, Effort: c.Effort,
 		MaxSteps: c.MaxSteps, ContextBudget: c.Budget, BudgetUSD: c.USD, TimeoutMs: c.Timeout.Or(0).Milliseconds(), Allow: c.Allow, Deny: c.Deny, MCP: c.MCP})
 	return ag, opts, err
@@ -93,11 +94,6 @@ func (d superviser) prepare(p *profile, c *initfile.Child) (*agent.Agent, kernel
 
 // examine reports at their places what cannot be started as things are.
 func (d superviser) examine(p *profile, f *initfile.File, key string, s *initfile.Supervisor) {
-	for _, path := range append(append([]string{}, s.Allow...), s.Deny...) {
-		if err := d.kernel.CheckPath(path); err != nil {
-			f.Problemf(key, "%s: %v", path, causeOf(err))
-		}
-	}
 	for i := range s.Children {
 		c, key := &s.Children[i], initfile.ChildKey(key, i)
 		if c.Supervisor != nil {
@@ -120,14 +116,6 @@ func (d superviser) examine(p *profile, f *initfile.File, key string, s *initfil
 			f.Problemf(key, "%v", err)
 		}
 	}
-}
-
-// causeOf is the text of an error without what it is about.
-func causeOf(err error) error {
-	if e, ok := errors.AsType[*types.SyscallError](err); ok {
-		return e.Err
-	}
-	return err
 }
 
 // supervisorAgain makes the body of a supervisor that goes on.

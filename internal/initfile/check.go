@@ -218,8 +218,9 @@ func (f *File) dollars(key string, usd *float64) {
 func (f *File) devices(key string, allow, deny []string) {
 	for sub, list := range map[string][]string{".allow": allow, ".deny": deny} {
 		for i, path := range list {
-			if path != "" && !strings.HasPrefix(path, "/") {
-				f.Problemf(key+sub+"["+strconv.Itoa(i)+"]", "%q is not a device path; they begin with a slash, such as /dev/shell", path)
+			at := key + sub + "[" + strconv.Itoa(i) + "]"
+			if err := agent.CheckDevice(path, sub == ".deny", agent.Devices()); err != nil && len(f.doc.Problems().Under(at)) == 0 {
+				f.Problemf(at, "cannot %s %q: %v", sub[1:], path, err)
 			}
 		}
 	}
