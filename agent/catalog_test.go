@@ -23,6 +23,7 @@ func skillText(name, body string) string {
 
 func TestTheFirstPlaceWinsAndSaysWhatItHides(t *testing.T) {
 	p := places(t)
+	p.TrustProject = true
 	order := []struct{ dir, scope string }{
 		{filepath.Join(p.ProjectDir, ".rnix/skills"), ScopeProject},
 		{filepath.Join(p.ProjectDir, ".agents/skills"), ScopeProject},

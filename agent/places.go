@@ -17,6 +17,11 @@ type Places struct {
 	UserConfigDir string // such as ~/.config/rnix
 	Home          string
 	BuiltIn       fs.FS // agents/ and skills/; nil = what is in the program
+	// TrustProject lets the project's agents and skills replace the user's and the built-in ones, whatever rights
+	// they ask for, and lets its agents hand variables of the user to their commands.
+	TrustProject bool
+	Defaults     Defaults // the limits of an agent that does not set its own
+	Most         Defaults // the highest limits that an agent of an untrusted project can set; 0 = any
 }
 
 // The scopes, in the order in which they are looked through.

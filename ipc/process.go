@@ -30,7 +30,7 @@ type SpawnRequest struct {
 	Skills           []string `json:"skills,omitempty"` // that are loaded from the beginning, besides the agent's
 	Parent           string   `json:"parent,omitempty"`
 	SystemPrompt     string   `json:"system_prompt,omitempty"`
-	TrustProject     bool     `json:"trust_project,omitempty"` // let the project's own files start MCP servers and set up providers
+	TrustProject     bool     `json:"trust_project,omitempty"` // the project's MCP servers, providers and agents count, whatever they ask for
 	// Env is the environment of the caller, "KEY=value". The daemon takes credentials and the
 	// allow-listed variables from it, keeps it in memory, and never writes or shows it.
 	Env []string `json:"env,omitempty"`

@@ -1,24 +1,37 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"rnix/ipc"
+	"rnix/types"
 )
 
 func agentsCmd(a *app) *cobra.Command {
+	var names []string
 	return projectCmd(a, &cobra.Command{
-		Use:         "agents",
-		Short:       "list the agents that can be run here",
-		Long:        "Agents lists the agents of this project, of the user and the built-in ones; of the same name the first counts.",
-		Example:     examples(`rnix agents`, `rnix agents --json | jq -r .name`, `rnix run --agent assistant "..."`),
-		Annotations: exits("0 1 2 12"),
-		Args:        noArgs,
-	}, listAgents)
+		Use:   "agents [NAME...]",
+		Short: "list the agents that can be run here, or show what some may do",
+		Long: `Agents lists the agents of this project, of the user and the built-in ones; of the same name the first counts.
+With names it shows where each comes from, and its devices, variables, servers and limits.
+
+An agent of a project replaces one of yours or a built-in one only if it may do no more than that one. With
+--trust-project it always does, and gets the variables that it names under env.`,
+		Example:     examples(`rnix agents`, `rnix agents reviewer`, `rnix agents --json | jq -r .name`, `rnix run --agent assistant "..."`),
+		Annotations: exits("0 1 2 10 12"),
+		Args: func(_ *cobra.Command, args []string) error {
+			names = args
+			return nil
+		},
+	}, func(ctx context.Context, c *ipc.Client, out *output, req ipc.ProjectRequest) error {
+		return listAgents(ctx, c, out, req, names)
+	})
 }
 
 func skillsCmd(a *app) *cobra.Command {
@@ -46,11 +59,26 @@ func projectCmd(a *app, c *cobra.Command, do func(context.Context, *ipc.Client, 
 	return c
 }
 
-// listAgents lists agents.
-func listAgents(ctx context.Context, c *ipc.Client, out *output, req ipc.ProjectRequest) error {
+// listAgents lists agents, or shows those of some names.
+func listAgents(ctx context.Context, c *ipc.Client, out *output, req ipc.ProjectRequest, names []string) error {
 	r, err := ipc.Call(ctx, c, ipc.ListAgents, req)
 	if err != nil {
 		return err
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(r.Agents, func(g ipc.AgentInfo) bool { return g.Name == name }) {
+			return withMend(types.Errorf(types.ErrNotFound, "", name, "no agent has this name"), "see: rnix agents")
+		}
+	}
+	if len(names) > 0 {
+		r.Agents = slices.DeleteFunc(r.Agents, func(g ipc.AgentInfo) bool { return !slices.Contains(names, g.Name) })
+		if !out.json() {
+			for i := range r.Agents {
+				showAgent(out, &r.Agents[i])
+			}
+			showProblems(out, r.Problems)
+			return nil
+		}
 	}
 	rows := make([][]cell, 0, len(r.Agents))
 	for i := range r.Agents {
@@ -64,6 +92,38 @@ func listAgents(ctx context.Context, c *ipc.Client, out *output, req ipc.Project
 	}
 	out.listing([]column{{name: "NAME"}, {name: "SCOPE"}, {name: "MODEL", max: 30, drop: 2}, {name: "SKILLS", max: 40, drop: 1}, {name: "DESCRIPTION"}}, rows, "there are no agents", r.Problems)
 	return nil
+}
+
+// showAgent shows what an agent may do. What its manifest does not set is left out, but for the devices.
+func showAgent(out *output, g *ipc.AgentInfo) {
+	line := func(key, value string) {
+		if value != "" {
+			out.print(fmt.Sprintf("%-15s %s\n", key, oneLine(value)))
+		}
+	}
+	line("name", g.Name)
+	line("scope", g.Scope)
+	line("source", g.Source)
+	line("description", g.Description)
+	line("model", strings.Trim(modelName(g.Models.Provider, g.Models.Preferred), "/"))
+	devices := strings.Join(g.Devices, ", ")
+	if g.Devices == nil {
+		devices = "all"
+	}
+	line("devices", cmp.Or(devices, "none"))
+	line("env", strings.Join(g.Env, ", "))
+	line("mcp", strings.Join(g.MCP, ", "))
+	line("skills", strings.Join(g.Skills, ", "))
+	if v := g.MaxSteps; v != nil {
+		line("max_steps", fmt.Sprint(*v))
+	}
+	if v := g.ContextBudget; v != nil {
+		line("context_budget", fmt.Sprint(*v))
+	}
+	if v := g.BudgetUSD; v != nil {
+		line("budget_usd", fmt.Sprint(*v))
+	}
+	line("step_timeout", g.StepTimeout.String())
 }
 
 // listSkills lists skills.
@@ -95,6 +155,11 @@ func (o *output) listing(cols []column, rows [][]cell, none string, problems []s
 	default:
 		o.table(cols, rows)
 	}
+	showProblems(o, problems)
+}
+
+// showProblems writes each problem once, as a warning.
+func showProblems(o *output, problems []string) {
 	for i, p := range problems {
 		if slices.Contains(problems[:i], p) {
 			continue

@@ -308,7 +308,7 @@ The command returns when the run goes on; with --follow it stays as up does.`,
 	f.Var(&budget, "budget", "so many tokens more than were used, such as 200k; 0 = unlimited")
 	f.Var(&usd, "budget-usd", "so many dollars more than were used, such as 2.50; 0 = unlimited")
 	f.StringVar(&req.OnInDoubt, "on-in-doubt", "tell", "what becomes of calls in doubt: tell, retry, skip, fail")
-	f.BoolVar(&req.TrustProject, "trust-project", false, "let the files of its project start MCP servers and set up providers")
+	f.BoolVar(&req.TrustProject, "trust-project", false, "trust the files of its project: its MCP servers, providers and agents")
 	f.BoolVarP(&follow, "follow", "f", false, "stay with it until it ends, as up does")
 	f.StringVar(&onInterrupt, "on-interrupt", interruptKill, "with --follow, what Ctrl+C does to the nodes: kill or pause")
 	_ = c.RegisterFlagCompletionFunc("node", completeNodes(a, false))

@@ -62,7 +62,7 @@ its exit codes. With --json it answers with what has begun, an object for each p
 	f.StringVarP(&o.req.Name, "name", "n", "", "a name for the fork")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory in which the fork works, as it is")
 	f.StringVar(&o.doubt, "on-in-doubt", "tell", "what becomes of calls in doubt: "+strings.Join(policies(), ", "))
-	f.BoolVar(&o.req.TrustProject, "trust-project", false, "let the files of its project start MCP servers and set up providers")
+	f.BoolVar(&o.req.TrustProject, "trust-project", false, "trust the files of its project: its MCP servers, providers and agents")
 	f.BoolVarP(&o.subtree, "subtree", "t", false, "let a paused process and its paused descendants go on")
 	f.BoolVarP(&o.follow, "follow", "f", false, "stay with it until it ends, as run does")
 	f.StringVar(&o.format, "output-format", "text", "text, json or, with --follow, stream-json")

@@ -108,7 +108,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.Var(deviceList{&o.req.Deny, true}, "deny", "deny these devices, such as /dev/shell; may be repeated")
 	f.StringSliceVar(&o.req.MCP, "mcp", nil, "mount this MCP server too; may be repeated")
 	f.StringVar(&o.req.SystemPrompt, "system-prompt", "", "a text that goes before the agent's own instructions")
-	f.BoolVar(&o.req.TrustProject, "trust-project", false, "let the files of this project start MCP servers and set up providers")
+	f.BoolVar(&o.req.TrustProject, "trust-project", false, "trust the files of this project: its MCP servers, providers and agents")
 	f.StringVar(&o.req.Parent, "parent", "", "the parent process (default: the agent in which this runs)")
 	f.BoolVar(&a.out.lastLine, "result-last-line", false, "of the result only the last line that is not empty")
 	f.StringVar(&o.format, "output-format", "text", "text, json or stream-json")

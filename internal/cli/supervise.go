@@ -65,7 +65,7 @@ alone. Paths in the file are relative to the current directory.`,
 			return superviseFile(c.Context(), a, args[0], trust, ipc.SuperviseUp)
 		},
 	}
-	c.Flags().BoolVar(&trust, "trust-project", false, "let the files of this project start MCP servers and set up providers")
+	c.Flags().BoolVar(&trust, "trust-project", false, "trust the files of this project: its MCP servers, providers and agents")
 	return c
 }
 

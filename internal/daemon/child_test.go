@@ -31,7 +31,7 @@ func TestAnAgentIsTheSameWhoeverStartsIt(t *testing.T) {
 	s.Write(".rnix/agents/kid/instructions.md", "Do as you are told.\n")
 
 	for _, c := range []struct{ asked, provider, model string }{{"", "openai", "small"}, {"anthropic", "anthropic", "big"}} {
-		req := ipc.SpawnRequest{Intent: "parent", Provider: c.asked}
+		req := ipc.SpawnRequest{Intent: "parent", Provider: c.asked, TrustProject: true}
 		if c.asked != "" {
 			req.Model = c.model
 		} else {

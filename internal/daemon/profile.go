@@ -10,6 +10,7 @@ import (
 	"rnix/agent"
 	"rnix/internal/config"
 	"rnix/internal/price"
+	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -74,8 +75,10 @@ func (d *Daemon) profileOf(cwd string, env []string, trust bool) (*profile, erro
 	var prices config.Problems
 	p.prices, prices = config.LoadPrices(src)
 	learn(d, secretsOf(env))
-	places := agent.Places{ProjectDir: p.project, UserConfigDir: d.configDir, Home: home}
+	places := agent.Places{ProjectDir: p.project, UserConfigDir: d.configDir, Home: home, TrustProject: trust}
+	places.Defaults, places.Most = limitsOf(&p.cfg)
 	p.catalog = agent.Discover(places)
+	p.keepDefaultAgent(src, places.Defaults)
 	var ps agent.Problems
 	p.servers, ps = agent.LoadMCP(places, p.lookup, trust)
 	learn(d, p.secrets())
@@ -85,6 +88,43 @@ func (d *Daemon) profileOf(cwd string, env []string, trust bool) (*profile, erro
 		}
 	}
 	return p, nil
+}
+
+// limitsOf returns the limits of an agent that sets none, and the highest that an agent of an untrusted project can
+// set: those that the configuration names.
+func limitsOf(c *config.Config) (defaults, most agent.Defaults) {
+	most = agent.Defaults{MaxSteps: c.MaxSteps.V, ContextBudget: c.ContextBudget.V, BudgetUSD: c.Budget.USD.V}
+	defaults = most
+	defaults.StepTimeout = c.Heartbeat.Stall.V.Or(0)
+	if c.MaxSteps.Origin == config.FromDefault {
+		defaults.MaxSteps = kernel.DefaultMaxSteps
+	}
+	return defaults, most
+}
+
+// keepDefaultAgent takes back a default agent that an untrusted project has chosen if it may do more than the one
+// that would run otherwise. The choice of a model is no such right: a project has it in its providers.yaml too.
+func (p *profile) keepDefaultAgent(src config.Sources, d agent.Defaults) {
+	chosen := p.cfg.DefaultAgent
+	if src.TrustProject || !strings.HasPrefix(chosen.Origin, filepath.Join(src.ProjectDir, ".rnix")+string(filepath.Separator)) {
+		return
+	}
+	src.ProjectDir = ""
+	own := config.Load(src).DefaultAgent
+	theirs, ours := p.catalog.Entry(chosen.V), p.catalog.Entry(own.V)
+	if theirs == nil || len(theirs.Problems.Errors()) > 0 {
+		return // it cannot run
+	}
+	why := "the agent " + own.V + " cannot be used, which would run otherwise"
+	if ours != nil && len(ours.Problems.Errors()) == 0 {
+		keys := slices.DeleteFunc(theirs.Exceeds(&ours.Manifest, d), func(key string) bool { return key == "models" })
+		if len(keys) == 0 {
+			return
+		}
+		why = "it asks for more than the agent " + own.V + ", which runs instead (" + strings.Join(keys, ", ") + ")"
+	}
+	p.cfg.DefaultAgent = own
+	p.problems = append(p.problems, chosen.Origin+": default_agent: the project's choice "+chosen.V+" is not used: "+why+"; name it with --agent "+chosen.V+", or allow it with --trust-project")
 }
 
 // lookupIn looks variables up in an environment; the last one of a name counts.
