@@ -28,6 +28,7 @@ type ProvidersResponse struct {
 	Why       string     `json:"why"`
 	Providers []Provider `json:"providers"`
 	Problems  []string   `json:"problems,omitempty"` // of configuration files, file:line:column
+	Mistakes  []string   `json:"mistakes,omitempty"` // those of the problems because of which no agent starts
 }
 
 // Provider is one model provider.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -176,7 +177,11 @@ func checkModel(ctx context.Context, c *ipc.Client, req ipc.ProvidersRequest) []
 	}
 	var out []check
 	for _, p := range r.Problems {
-		out = append(out, check{"config", broken, p, "mend that; until then what is wrong does not count"})
+		mend := "correct it; until then it does not count"
+		if slices.Contains(r.Mistakes, p) {
+			mend = "correct it; until then no agent starts, since a limit or a right may be missing"
+		}
+		out = append(out, check{"config", broken, p, mend})
 	}
 	if r.Chosen == "" {
 		return append(out, check{"model", broken, r.Why, "see: rnix providers"})

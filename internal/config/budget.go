@@ -75,10 +75,10 @@ func LoadPrices(s Sources) (book price.Book, ps Problems) {
 	}
 	if src, file, ok := s.projectFile("prices.yaml", &ps); ok {
 		t, problems := price.Parse(src, file)
-		if ps = append(ps, problems...); s.TrustProject {
-			book = append(book, t)
+		if s.TrustProject {
+			book, ps = append(book, t), append(ps, problems...)
 		} else {
-			ps = append(ps, Problem{File: file, Message: "prices of a project count only with --trust-project; it is not used"})
+			ps = append(ps, Problem{File: file, Message: "prices of a project count only with --trust-project; it is not used", Contained: true})
 		}
 	}
 	return append(book, price.BuiltIn()), ps

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -16,6 +17,9 @@ func (s Sources) userFile(name string, ps *Problems) (src []byte, file string, o
 	}
 	file = filepath.Join(s.UserDir, name)
 	src, err := yamlfile.ReadFile(file, yamlfile.MaxBytes+1)
+	if yamlfile.Missing(err) {
+		err = gone(err, os.Lstat, file, s.UserDir)
+	}
 	return src, file, readable(file, err, ps)
 }
 
@@ -32,12 +36,34 @@ func (s Sources) projectFile(name string, ps *Problems) (src []byte, file string
 	}
 	defer root.Close()
 	src, err = yamlfile.ReadFS(yamlfile.Inside(root), ".rnix/"+name, yamlfile.MaxBytes+1)
+	if yamlfile.Missing(err) {
+		err = gone(err, root.Lstat, ".rnix/"+name, ".rnix")
+	}
 	return src, file, readable(file, err, ps)
+}
+
+// gone returns err, which says that there is no file, or what stands in its place: a link that leads to nothing, or
+// something that is no directory where the file's should be.
+func gone(err error, lstat func(string) (os.FileInfo, error), file, dir string) error {
+	if _, lerr := lstat(file); lerr == nil {
+		return errors.New("the symbolic link leads to nothing; mend or remove it")
+	}
+	switch st, lerr := lstat(dir); {
+	case lerr != nil:
+		return err
+	case st.Mode()&os.ModeSymlink != 0:
+		if _, serr := lstat(dir + "/."); serr != nil {
+			return errors.New("the symbolic link " + dir + " leads to no directory; mend or remove it")
+		}
+	case st.Mode().IsRegular():
+		return errors.New(dir + " is not a directory; move it away")
+	}
+	return err
 }
 
 func readable(file string, err error, ps *Problems) bool {
 	if err != nil && !yamlfile.Missing(err) {
-		*ps = append(*ps, agent.Problem{File: file, Message: yamlfile.Cause(err).Error() + "; it is not used"})
+		*ps = append(*ps, agent.Problem{File: file, Message: yamlfile.Cause(err).Error() + "; it is not used, so make it a file that you can read, or remove it"})
 	}
 	return err == nil
 }

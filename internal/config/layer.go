@@ -38,6 +38,7 @@ type layer struct {
 type sink struct {
 	origin  func(key string) string
 	problem func(key, format string, args ...any)
+	contain func(key, format string, args ...any) // problem for what a project may not say; nothing is looser for it
 	home    string
 	project bool // may only tighten
 }
@@ -45,8 +46,25 @@ type sink struct {
 func (c *Config) readFile(src []byte, file, home string, project bool) {
 	var l layer
 	d := yamlfile.Decode(src, &l, yamlfile.Options{File: file, AllowEmpty: true})
-	c.apply(l, sink{origin: d.Origin, problem: d.Problemf, home: home, project: project})
+	if !project && l.DataDir == nil && len(d.Problems()) > 0 && !d.Has("data_dir") {
+		l.DataDir = dataDirIn(src)
+	}
+	c.apply(l, sink{origin: d.Origin, problem: d.Problemf, contain: d.Containf, home: home, project: project})
 	c.Problems = append(c.Problems, d.Problems()...)
+}
+
+// dataDirIn looks for the data directory in a file that is no YAML as a whole, so that what lies there is found
+// while the mistake is mended; nil if there is none.
+func dataDirIn(src []byte) *string {
+	for line := range strings.Lines(string(src)) {
+		var l struct {
+			DataDir *string `yaml:"data_dir"`
+		}
+		if strings.HasPrefix(line, "data_dir:") && len(yamlfile.Decode([]byte(line), &l, yamlfile.Options{}).Problems()) == 0 {
+			return l.DataDir
+		}
+	}
+	return nil
 }
 
 // variables reads the environment, whose names are those of the keys.
@@ -66,7 +84,7 @@ func (c *Config) readEnv(s Sources) {
 		home:   s.Home,
 		origin: func(key string) string { return "environment " + variable(key) },
 		problem: func(key, format string, args ...any) {
-			c.Problems = append(c.Problems, agent.Problem{File: "environment", Key: variable(key), Message: fmt.Sprintf(format, args...)})
+			c.Problems = append(c.Problems, agent.Problem{File: fromEnvironment, Key: variable(key), Message: fmt.Sprintf(format, args...)})
 		},
 	}}
 	v.text("data_dir", &l.DataDir)
@@ -210,13 +228,13 @@ func (s sink) limit(key string, v *int, have *Value[int]) {
 // usersOnly reports whether the layer may set the key at all.
 func (s sink) usersOnly(key string) bool {
 	if s.project {
-		s.problem(key, "a project cannot set this; write it into your own config.yaml")
+		s.contain(key, "a project cannot set this; write it into your own config.yaml")
 	}
 	return !s.project
 }
 
 func (s sink) loosens(key, origin string) {
-	s.problem(key, "a project may only tighten this, and it is tighter already (%s)", origin)
+	s.contain(key, "a project may only tighten this, and it is tighter already (%s)", origin)
 }
 
 // directory returns an absolute path; ~/ stands for the home directory.

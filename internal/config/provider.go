@@ -150,7 +150,7 @@ func (p *Providers) readEnv(s Sources) {
 			continue
 		}
 		e.Problem = prefix + "BASE_URL must begin with http:// or https:// and name a host"
-		p.Problems = append(p.Problems, agent.Problem{File: "environment", Key: prefix + "BASE_URL", Message: "must begin with http:// or https:// and name a host"})
+		p.Problems = append(p.Problems, agent.Problem{File: "environment", Key: prefix + "BASE_URL", Message: "must begin with http:// or https:// and name a host", Contained: true})
 	}
 }
 

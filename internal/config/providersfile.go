@@ -165,7 +165,7 @@ func (r reader) provider(key string, e providerEntry, have *Provider) Provider {
 		}
 		if e.Driver != "" && e.Driver != p.Driver {
 			if r.project {
-				d.Problemf(key+".driver", "%s has the driver %s already; give the project's provider another name", e.Name, p.Driver)
+				d.Containf(key+".driver", "%s has the driver %s already; give the project's provider another name", e.Name, p.Driver)
 				return p
 			}
 			p = Provider{Name: e.Name, Driver: e.Driver} // another thing of the same name
@@ -192,7 +192,7 @@ func (r reader) provider(key string, e providerEntry, have *Provider) Provider {
 		case !slices.Contains(own, k):
 			d.Warnf(at, "has no effect with the driver %s; remove it", p.Driver)
 		case r.project && slices.Contains(untrusted, k):
-			d.Problemf(at, "a project cannot set this, because it decides what is started and where the conversation goes; "+
+			d.Containf(at, "a project cannot set this, because it decides what is started and where the conversation goes; "+
 				"look at it, and write it into your own providers.yaml")
 		}
 	}
@@ -278,11 +278,12 @@ func (r reader) texts(key string, e providerEntry, p *Provider) {
 		p.Headers = map[string]string{}
 		for k, v := range e.Headers {
 			text, err := agent.Expand(v, r.s.Lookup)
-			if err == nil && (k == "" || strings.ContainsAny(k, " :\r\n\t") || strings.ContainsAny(text, "\r\n")) {
-				err = fmt.Errorf("is not a header")
+			if err != nil { // it depends on the environment; the provider cannot be used
+				d.Containf(key+".headers."+k, "%v", err)
+				continue
 			}
-			if err != nil {
-				d.Problemf(key+".headers."+k, "%v", err)
+			if k == "" || strings.ContainsAny(k, " :\r\n\t") || strings.ContainsAny(text, "\r\n") {
+				d.Problemf(key+".headers."+k, "is not a header")
 			}
 			p.Headers[k] = text
 		}

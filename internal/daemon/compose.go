@@ -50,7 +50,7 @@ func (d composer) up(ctx context.Context, peer *ipc.Peer, req ipc.ComposeUpReque
 	if err != nil {
 		return none, err
 	}
-	p, err := d.profileOf(req.Cwd, req.Env, req.TrustProject)
+	p, err := startProfile(d.Daemon, "Compose", req.Cwd, req.Env, req.TrustProject)
 	if err != nil {
 		return none, err
 	}
@@ -214,7 +214,7 @@ func (d composer) StartNode(ctx context.Context, parent *kernel.Process, l *run.
 	}
 	p := *above
 	if l.Node.Cwd != "" {
-		q, err := d.profileOf(inDir(parent.WorkDir, l.Node.Cwd), above.env, above.trust)
+		q, err := startProfile(d.Daemon, "Spawn", inDir(parent.WorkDir, l.Node.Cwd), above.env, above.trust)
 		if err != nil {
 			return 0, err
 		}

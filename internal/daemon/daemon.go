@@ -84,6 +84,7 @@ type Daemon struct {
 	server     *ipc.Server
 	idle       *idler
 	misread    []string          // what is wrong in the configuration
+	unread     config.Problems   // the mistakes of the configuration because of which this daemon starts nothing
 	keeper     *workspace.Keeper // nil = snapshots are switched off
 	kept       *workspace.Keeper // the same; also there where no more are made, for what was kept before
 	grove      *workspace.Grove  // the git work trees of histories, over kept
@@ -92,6 +93,7 @@ type Daemon struct {
 	collector  *gc.Collector
 	policy     gc.Policy
 	gcMode     gc.Mode
+	retention  config.Problems // why it is not known how long histories are kept; none goes then
 	holds      holds
 	works      works
 	memory     memory
@@ -200,7 +202,8 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	if d.configDir, err = statehome.ConfigDir(d.opt.Lookup); err != nil {
 		return nil, back, err
 	}
-	cfg := config.Load(config.Sources{UserDir: d.configDir, Home: d.home, Lookup: config.Lookup(d.opt.Lookup)})
+	cfg := ownConfig(d)
+	d.unread = cfg.MistakesAtStart()
 	if d.places, err = statehome.Find(d.opt.Lookup, cfg.DataDir.V); err != nil {
 		return nil, back, err
 	}
@@ -287,7 +290,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 		d.keeper = workspace.New(workspace.Options{Procs: d.procs, Dir: d.places.DataDir, MaxCopyBytes: int64(cfg.Snapshots.MaxBytes.V),
 			MaxCopyFiles: cfg.Snapshots.MaxFiles.V, Log: d.log})
 	}
-	if err = (storage{d}).open(ctx, &cfg); err != nil {
+	if err = (storage{d}).open(ctx, cfg); err != nil {
 		return nil, back, err
 	}
 	back.add(d.collector.Close)

@@ -21,6 +21,10 @@ type describer struct{ *Daemon }
 
 func (d describer) handle(s *ipc.Server) {
 	on(d.Daemon, s, ipc.Ping, func(context.Context, *ipc.Peer, ipc.Empty) (ipc.PingResponse, error) {
+		if outdated(d.Daemon) && d.stopping.CompareAndSwap(false, true) {
+			d.log.Info("stopping, since the configuration is mended that could not be read at the start")
+			d.stop() // what is under way ends first, such as this answer
+		}
 		return ipc.PingResponse{PID: os.Getpid(), Version: d.opt.Version, Stopping: d.stopping.Load()}, nil
 	})
 	on(d.Daemon, s, ipc.DaemonStatus, d.status)
@@ -67,7 +71,7 @@ func (d describer) providers(_ context.Context, _ *ipc.Peer, req ipc.ProvidersRe
 	if err != nil {
 		return ipc.ProvidersResponse{}, err
 	}
-	r := ipc.ProvidersResponse{Problems: p.problems, Providers: []ipc.Provider{}}
+	r := ipc.ProvidersResponse{Problems: p.problems, Mistakes: p.mistakes.Strings(), Providers: []ipc.Provider{}}
 	for _, pr := range p.providers.List {
 		ok, detail := p.available(pr)
 		r.Providers = append(r.Providers, ipc.Provider{Name: pr.Name, Driver: pr.Driver, Path: "/dev/llm/" + pr.Name, Model: pr.DefaultModel,
@@ -149,7 +153,7 @@ func (d describer) mcpTest(ctx context.Context, peer *ipc.Peer, req ipc.MCPTestR
 	if owner, inside := d.agentOf(peer); inside {
 		return ipc.MCPTestResponse{}, outside("MCPTest", owner, "not start servers of nobody")
 	}
-	p, err := d.profileOf(req.Cwd, req.Env, req.TrustProject)
+	p, err := startProfile(d.Daemon, "MCPTest", req.Cwd, req.Env, req.TrustProject)
 	if err != nil {
 		return ipc.MCPTestResponse{}, err
 	}

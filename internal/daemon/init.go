@@ -295,7 +295,9 @@ func (d initer) tend(ctx context.Context) {
 		d.background.Go(func() { autoResumer{d.Daemon}.wake(ctx) }) // ends with ctx
 	}
 	d.background.Go(func() { autoResumer{d.Daemon}.follow(ctx) }) // ends with ctx
-	d.background.Go(func() { d.collector.Run(ctx) })              // ends with ctx
+	if len(d.retention) == 0 {
+		d.background.Go(func() { d.collector.Run(ctx) }) // ends with ctx
+	}
 }
 
 // takeUp goes on in the background with what an earlier daemon has left, and starts what init.yaml says.

@@ -50,6 +50,11 @@ func (d paths) openAs(peer *ipc.Peer, req ipc.PathRequest, flags vfs.OpenFlag) (
 	if err != nil {
 		return nil, err
 	}
+	if flags != vfs.OpenRead {
+		if err := mayStart(d.Daemon, "Open", p); err != nil {
+			return nil, err
+		}
+	}
 	caller, err := d.userCaller(p)
 	if err != nil {
 		return nil, err

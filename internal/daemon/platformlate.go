@@ -100,7 +100,7 @@ func (d platformer) takeUp() {
 	if err != nil {
 		return // there are none
 	}
-	cfg := config.Load(config.Sources{UserDir: d.configDir, Home: d.home, Lookup: config.Lookup(d.opt.Lookup)})
+	cfg := ownConfig(d.Daemon)
 	for _, e := range entries {
 		id, ok := historyIn(e)
 		if !ok {

@@ -29,11 +29,12 @@ type profile struct {
 	catalog   *agent.Catalog
 	servers   []agent.MCPEntry
 	problems  []string
-	asked     config.Wish // the client's part of it
-	tools     string      // which tools agents' command lines have: config.ToolsOwn, ToolsKernel; empty = as each provider says
-	member    member      // of a platform
-	names     []string    // of variables that OS children see besides the agent's
-	recorded  bool        // what is started with it is asked for by a history, perhaps of an earlier version
+	mistakes  config.Problems // those of the problems because of which nothing may be started
+	asked     config.Wish     // the client's part of it
+	tools     string          // which tools agents' command lines have: config.ToolsOwn, ToolsKernel; empty = as each provider says
+	member    member          // of a platform
+	names     []string        // of variables that OS children see besides the agent's
+	recorded  bool            // what is started with it is asked for by a history, perhaps of an earlier version
 }
 
 // choose settles the model of an agent, by what the client asked for.
@@ -82,6 +83,7 @@ func (d *Daemon) profileOf(cwd string, env []string, trust bool) (*profile, erro
 	var ps agent.Problems
 	p.servers, ps = agent.LoadMCP(places, p.lookup, trust)
 	learn(d, p.secrets())
+	p.mistakes = config.Mistakes(p.cfg.Problems, p.providers.Problems, prices)
 	for _, list := range []agent.Problems{p.cfg.Problems, p.providers.Problems, prices, p.catalog.Problems(), ps} {
 		for _, problem := range list {
 			p.problems = append(p.problems, problem.String())

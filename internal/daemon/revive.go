@@ -132,7 +132,7 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 	if err := hasPlace(&a.was, &set); err != nil {
 		return nil, err
 	}
-	p, err := d.profileOf(set.Cwd, req.Env, set.Trust || req.TrustProject)
+	p, err := startProfile(d.Daemon, "Resume", set.Cwd, req.Env, set.Trust || req.TrustProject)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	if err := d.bootstrap.wait(ctx); err != nil {
 		return ipc.SpawnResponse{}, err
 	}
-	p, err := d.profileOf(req.Cwd, req.Env, req.TrustProject)
+	p, err := startProfile(d.Daemon, "Spawn", req.Cwd, req.Env, req.TrustProject)
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}

@@ -36,6 +36,7 @@ func (d storage) open(ctx context.Context, cfg *config.Config) (err error) {
 	d.grove = workspace.NewGrove(d.kept)
 	d.policy = gc.Policy{RetentionDays: cfg.GC.RetentionDays.V, MaxEntries: cfg.GC.MaxEntries.V, Grace: gc.DefaultGrace}
 	d.gcMode = gc.Mode(cfg.GC.Mode.V)
+	d.retention = cfg.RetentionUnknown()
 	d.collector, err = gc.Open(gc.Options{
 		FS: durable.OS, DataDir: d.places.DataDir, Journal: d.journal, Index: d.journal.Index(), Workspaces: clearing(d),
 		Policy: d.policy, Mode: d.gcMode, Interval: time.Duration(cfg.GC.IntervalSeconds.V) * time.Second,
@@ -89,6 +90,9 @@ func (d storage) people(peer *ipc.Peer, op, may string) error {
 func (d storage) gc(ctx context.Context, peer *ipc.Peer, req ipc.GCRequest) (resp ipc.GCResponse, err error) {
 	if err := d.people(peer, "GC", "not take histories away"); err != nil {
 		return resp, err
+	}
+	if len(d.retention) > 0 && !req.DryRun {
+		return resp, types.Errorf(types.ErrInvalid, "GC", "", "cannot take histories away: %s; correct it, then restart the daemon with: rnix daemon stop", d.retention[0])
 	}
 	run := &clearance{undo: map[types.UUID]string{}}
 	ask := gc.Request{DryRun: req.DryRun, Next: func(id types.UUID) {

@@ -35,7 +35,7 @@ const maxInitFile = 256 << 10
 func (d superviser) parsed(req *ipc.SuperviseRequest) (*initfile.File, *profile, error) {
 	const op = "Supervise"
 	name := cmp.Or(req.File, "the file")
-	p, err := d.profileOf(req.Cwd, req.Env, req.TrustProject)
+	p, err := startProfile(d.Daemon, op, req.Cwd, req.Env, req.TrustProject)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -82,7 +82,7 @@ func (d superviser) plan(p *profile, decl *declared) (kernel.SupervisorSpec, err
 // prepare settles with what a child is started: the same as what a client asks for that is spawned, as the
 // configuration is now.
 func (d superviser) prepare(p *profile, c *initfile.Child) (*agent.Agent, kernel.SpawnOpts, error) {
-	cp, err := d.profileOf(c.Cwd, p.env, p.trust)
+	cp, err := startProfile(d.Daemon, "Spawn", c.Cwd, p.env, p.trust)
 	if err != nil {
 		return nil, kernel.SpawnOpts{}, err
 	}

@@ -18,6 +18,9 @@ type Problem struct {
 	Key          string // such as "models.provider"; may be empty
 	Message      string
 	Warning      bool // the value was used all the same, or can be done without
+	// Contained says that nothing is looser for the mistake: what it concerns cannot be used, or the file may not say
+	// it and another one counts, which is stricter.
+	Contained bool
 }
 
 // String returns "file:line:column: key: message".
@@ -96,6 +99,12 @@ func (d *Doc) Problems() Problems {
 // Problemf reports a mistake in the value of a key.
 func (d *Doc) Problemf(path, format string, args ...any) {
 	d.report(d.find(path), path, false, format, args...)
+}
+
+// Containf is Problemf for a mistake for which nothing is looser; see Problem.Contained.
+func (d *Doc) Containf(path, format string, args ...any) {
+	d.report(d.find(path), path, false, format, args...)
+	d.problems[len(d.problems)-1].Contained = true
 }
 
 // Warnf reports something about a key that does not keep the file from being used.
