@@ -1,7 +1,8 @@
 // Package config settles what the user, the project and the environment say: config.yaml,
 // providers.yaml, and the choice of a model provider. Each value carries its origin. Whatever a
-// project says may only tighten what the user has, and a file with a mistake never loosens anything:
-// its right keys count, its wrong ones keep the default, and all are reported.
+// project says may only tighten what the user has. Loading never fails: the right keys of a file with a
+// mistake count, its wrong ones keep the default, and all are reported. A default may be looser than what
+// was meant, so whoever starts something asks Mistakes first, and refuses if there are any.
 //
 // It is pure over the directories and the environment that it is given, so that a daemon can ask it
 // with the environment of each client. It starts nothing, watches nothing, and never holds the value

@@ -131,6 +131,11 @@ func LoadProviders(s Sources) Providers {
 	if src, file, ok := s.projectFile("providers.yaml", &p.Problems); ok {
 		p.ProjectDefault = p.read(src, file, s, true)
 	}
+	if v := p.ProjectDefault; !s.TrustProject && v.V != p.UserDefault.V && p.Acts(v.V) {
+		p.Problems = append(p.Problems, Problem{File: v.Origin, Key: "default_provider", Contained: true,
+			Message: v.V + " is an agent's command line, whose own tools no agent.yaml bounds: a project cannot choose it for you; name it with --provider, or allow it with --trust-project"})
+		p.ProjectDefault = Value[string]{}
+	}
 	return p
 }
 
@@ -152,6 +157,13 @@ func (p *Providers) readEnv(s Sources) {
 		e.Problem = prefix + "BASE_URL must begin with http:// or https:// and name a host"
 		p.Problems = append(p.Problems, agent.Problem{File: "environment", Key: prefix + "BASE_URL", Message: "must begin with http:// or https:// and name a host", Contained: true})
 	}
+}
+
+// Acts reports whether name, or what stands before the "/" in it, is a provider that is an agent's command line.
+func (p *Providers) Acts(name string) bool {
+	name, _, _ = strings.Cut(name, "/")
+	pr := p.find(name)
+	return pr != nil && pr.Harness() != ""
 }
 
 // find returns the provider of a name, nil if there is none.

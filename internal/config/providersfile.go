@@ -191,6 +191,7 @@ func (r reader) provider(key string, e providerEntry, have *Provider) Provider {
 		case !d.Has(at):
 		case !slices.Contains(own, k):
 			d.Warnf(at, "has no effect with the driver %s; remove it", p.Driver)
+		case k == "sandbox" && e.Sandbox == "read-only" || k == "tools" && e.Tools == ToolsKernel: // nothing is tighter
 		case r.project && slices.Contains(untrusted, k):
 			d.Containf(at, "a project cannot set this, because it decides what is started and where the conversation goes; "+
 				"look at it, and write it into your own providers.yaml")

@@ -105,7 +105,8 @@ func limitsOf(c *config.Config) (defaults, most agent.Defaults) {
 }
 
 // keepDefaultAgent takes back a default agent that an untrusted project has chosen if it may do more than the one
-// that would run otherwise. The choice of a model is no such right: a project has it in its providers.yaml too.
+// that would run otherwise. The choice of a model is no such right, since a project has it in its providers.yaml too;
+// that of an agent's command line is one.
 func (p *profile) keepDefaultAgent(src config.Sources, d agent.Defaults) {
 	chosen := p.cfg.DefaultAgent
 	if src.TrustProject || !strings.HasPrefix(chosen.Origin, filepath.Join(src.ProjectDir, ".rnix")+string(filepath.Separator)) {
@@ -119,7 +120,9 @@ func (p *profile) keepDefaultAgent(src config.Sources, d agent.Defaults) {
 	}
 	why := "the agent " + own.V + " cannot be used, which would run otherwise"
 	if ours != nil && len(ours.Problems.Errors()) == 0 {
-		keys := slices.DeleteFunc(theirs.Exceeds(&ours.Manifest, d), func(key string) bool { return key == "models" })
+		m := &theirs.Models
+		acts := slices.ContainsFunc([]string{m.Provider, m.FallbackProvider, m.Preferred, m.Fallback}, p.providers.Acts)
+		keys := slices.DeleteFunc(theirs.Exceeds(&ours.Manifest, d), func(key string) bool { return key == "models" && !acts })
 		if len(keys) == 0 {
 			return
 		}
