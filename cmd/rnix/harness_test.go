@@ -349,6 +349,49 @@ func TestRealClaudeWithTheKernelsToolsAlone(t *testing.T) {
 	}
 }
 
+// Who may not run commands, or not change files, has no tools of its own that do: neither when a person denies it nor below a
+// parent that may not.
+func TestRealClaudeHasNoMoreThanItsProcessMay(t *testing.T) { // T5
+	u := newUser(t, "claude", func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "done"} })
+	for _, device := range []string{"/dev/shell", "/dev/workspace", "/dev/fs"} {
+		u.must("run", "--harness", "claude", "--deny", device, "x")
+		asked := u.Requests()
+		for _, name := range asked[len(asked)-1].Tools {
+			if !strings.HasPrefix(name, "mcp__rnix__") && name != "DeferredToolPlaceholder" {
+				t.Errorf("without %s it has a tool of its own: %s", device, name)
+			}
+		}
+	}
+	config := filepath.Join(u.Home, ".config", "rnix")
+	for name, text := range map[string]string{
+		"providers.yaml":           "providers:\n  - {name: parent, driver: replay, script: parent.yaml}\n",
+		"parent.yaml":              "version: \"1\"\nresponses:\n  - tool_calls: [{name: spawn, id: c1, input: {intent: x, agent: helper}}]\n  - content: the child is done\n",
+		"agents/boss/agent.yaml":   "name: boss\nmodels: {provider: parent}\n",
+		"agents/helper/agent.yaml": "name: helper\nmodels: {provider: claude-agent}\n",
+	} {
+		path := filepath.Join(config, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := len(u.Requests())
+	if out := u.must("run", "--agent", "boss", "--deny", "/dev/shell", "go"); !strings.Contains(out, "the child is done") {
+		t.Errorf("%s", out)
+	}
+	asked := u.Requests()
+	if len(asked) == n {
+		t.Fatalf("the child has not asked: %s", u.must("ps", "-a"))
+	}
+	for _, name := range asked[len(asked)-1].Tools {
+		if !strings.HasPrefix(name, "mcp__rnix__") && name != "DeferredToolPlaceholder" {
+			t.Errorf("below a parent without a shell it has a tool of its own: %s", name)
+		}
+	}
+}
+
 // kernelUse is a reply of codex's vendor that calls a tool of the kernel.
 func kernelUse(name string, input map[string]any) llmtest.Reply {
 	r := use(name, input)

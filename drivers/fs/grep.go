@@ -89,8 +89,8 @@ func (c *call) grep(ctx context.Context) error {
 	case s.hits == 0:
 		c.note("no match in " + count(s.files, "file"))
 		w.noteLeftOut(&c.answer)
+		w.noteOwn(&c.answer)
 	}
-	w.noteOwn(&c.answer)
 	return nil
 }
 

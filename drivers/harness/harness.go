@@ -36,9 +36,12 @@ type Config struct {
 	ExtraArgs []string    // behind ours
 	// OwnTools leaves it the tools that it brings along. Without, all that it can do is ask the kernel.
 	OwnTools bool
-	Sandbox  string      // agent.Spec.SandboxLevel, for its own tools
-	Start    llm.Starter // required
-	Bridge   *Bridge     // required
+	// MayAct reports whether the caller may do by itself what those tools do: run commands, read and write files. One that may not has
+	// the kernel's tools alone, and is refused if the others cannot be switched off. nil = every caller may.
+	MayAct  func(ctx context.Context) bool
+	Sandbox string      // agent.Spec.SandboxLevel, for its own tools
+	Start   llm.Starter // required
+	Bridge  *Bridge     // required
 	// Trusted reports whether the settings of the caller's project count, which may run programs; nil = they do not.
 	Trusted func(ctx context.Context) bool
 	// Dir returns the private directory of a session, which stays as long as its history does. Required.
@@ -145,8 +148,25 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// spec is what a session is started with.
-func (c *Config) spec(req *llm.LLMRequest, prompt, resume string) agent.Spec {
-	return agent.Spec{Prompt: prompt, CWD: req.WorkDir, Model: cmp.Or(req.Model, c.Model), Effort: cmp.Or(req.Effort, c.Effort),
-		SystemPromptAppend: req.SystemPrompt, Autonomous: true, SandboxLevel: c.Sandbox, NoOwnTools: !c.OwnTools, Resume: resume}
+// spec is what a session is started with. own says that it has tools of its own.
+func (c *Config) spec(req *llm.LLMRequest, prompt, resume string, own bool) agent.Spec {
+	s := agent.Spec{Prompt: prompt, CWD: req.WorkDir, Model: cmp.Or(req.Model, c.Model), Effort: cmp.Or(req.Effort, c.Effort),
+		SystemPromptAppend: req.SystemPrompt, Autonomous: true, SandboxLevel: c.Sandbox, NoOwnTools: !own, Resume: resume}
+	if !own && c.OwnTools { // the level was meant for its own tools
+		s.SandboxLevel = ""
+	}
+	return s
+}
+
+// own reports whether a caller's command line has the tools that it brings along.
+func (c *Config) own(ctx context.Context) (bool, error) {
+	switch {
+	case !c.OwnTools:
+		return false, nil
+	case c.MayAct == nil || c.MayAct(ctx):
+		return true, nil
+	case !c.CLI.Can().OwnToolsOff:
+		return false, types.Errorf(types.ErrPermission, "Call", c.Name, "the tools that %s brings along run commands and change files, which this process may not, and they cannot be switched off; give the process /dev/shell, /dev/fs and /dev/workspace, or another model", c.CLI.Name())
+	}
+	return false, nil
 }

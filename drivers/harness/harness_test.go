@@ -28,8 +28,10 @@ type sheet struct {
 	mute    bool // it cannot be told anything while it works
 }
 
-func (sheet) Name() string                         { return "sheet" }
-func (c sheet) Can() harness.Abilities             { return harness.Abilities{Resume: true, Steer: !c.mute} }
+func (sheet) Name() string { return "sheet" }
+func (c sheet) Can() harness.Abilities {
+	return harness.Abilities{Resume: true, Steer: !c.mute, OwnToolsOff: true}
+}
 func (sheet) Lines(agent.UsageEvent) harness.Lines { return &sheetLines{} }
 func (sheet) Interrupt() ([]byte, error)           { return nil, nil }
 func (c sheet) Steer(t string) ([]byte, error)     { return steerLine(c.mute, t) }

@@ -338,6 +338,18 @@ func TestWithTheKernelsToolsAloneAToolOfItsOwnEndsIt(t *testing.T) {
 	}
 }
 
+// Who may not do what its tools do has the kernel's alone.
+func TestOwnToolsAreForWhoMayDoWhatTheyDo(t *testing.T) {
+	for _, may := range []bool{true, false} {
+		b := newBench(t, false, begun+heard+finish+hang)
+		b.cfg.MayAct = func(context.Context) bool { return may }
+		b.ask()
+		if got := b.starts[0].NoOwnTools; got == may {
+			t.Errorf("may it act: %t; are its own tools off: %t", may, got)
+		}
+	}
+}
+
 func TestNamesThatItGivesAreBounded(t *testing.T) {
 	b := newBench(t, false, begun+heard+"X=$(head -c 100000 /dev/zero | tr '\\0' x)\n"+
 		`echo '{"kind":"tool_use","toolUseId":"'$X'","toolName":"\u001b[31m'$X'","input":{}}'; echo '{"kind":"tool_result","toolUseId":"'$X'","content":"a"}'`+"\n"+hang)

@@ -25,6 +25,7 @@ type session struct {
 
 	turn   chan struct{} // has room for one: who holds it may use what follows
 	child  *child        // nil = none runs
+	own    bool          // it has the tools that it brings along
 	where  crumbs        // where its state.json is
 	grant  *grant        // what its credential is good for
 	shut   func()        // takes its credential away
@@ -190,6 +191,10 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	if at.Session != "" {
 		prompt = goOn(at.missed, req.Messages[at.since:], callsBefore(req.Messages, at.since))
 	}
+	var err error
+	if s.own, err = s.cfg.own(ctx); err != nil {
+		return err
+	}
 	dir := s.cfg.Dir(s.id)
 	if err := privateDir(dir); err != nil {
 		return err
@@ -200,7 +205,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	}
 	s.where = s.crumbs(req)
 	note(s.where.begin())
-	spec := s.cfg.spec(req, prompt, at.Session)
+	spec := s.cfg.spec(req, prompt, at.Session, s.own)
 	spec.MCPServers = servers
 	cmd, err := s.cfg.CLI.Command(spec, harness.Place{Program: s.cfg.Program, Dir: dir, MCPConfig: config, Trusted: s.cfg.Trusted != nil && s.cfg.Trusted(ctx),
 		Env: func(name string) string { v, _ := llm.SecretFrom(ctx, name); return v }})

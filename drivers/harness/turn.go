@@ -152,7 +152,7 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 	case agent.ToolUseEvent:
 		s.final = nil
 		if !ours(e.ToolName) {
-			if forbidden(s.cfg, e.ToolName) && slices.Contains(s.offers, e.ToolName) {
+			if forbidden(s, e.ToolName) && slices.Contains(s.offers, e.ToolName) {
 				s.rogue = e.ToolName
 			}
 			s.running[e.ToolUseID] = tool{use: e, began: time.Now()}
@@ -161,7 +161,7 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 	case agent.ToolResultEvent:
 		if t, ok := s.running[e.ToolUseID]; ok {
 			delete(s.running, e.ToolUseID)
-			if forbidden(s.cfg, t.use.ToolName) && !e.IsError {
+			if forbidden(s, t.use.ToolName) && !e.IsError {
 				s.rogue = t.use.ToolName
 			}
 			t.result = &e
@@ -190,7 +190,7 @@ var harmless = map[string]bool{"DeferredToolPlaceholder": true, "ToolSearch": tr
 
 // forbidden reports whether a tool of its own is one that it must not have. That it asks for one that it has not, and is
 // told so, is no harm.
-func forbidden(c *Config, name string) bool { return !c.OwnTools && !harmless[name] }
+func forbidden(s *session, name string) bool { return !s.own && !harmless[name] }
 
 // ours reports whether a tool is one of the kernel's.
 func ours(name string) bool {

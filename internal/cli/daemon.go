@@ -245,15 +245,21 @@ daemon.auto_resume is false in config.yaml; then they go on with: rnix resume`,
 		Annotations: exits("0 1 2 12 124"),
 		Args:        noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			client, err := a.find(c.Context())
-			if err != nil {
-				return err
+			for tries := 1; ; tries++ {
+				client, err := a.find(c.Context())
+				if err != nil {
+					return err
+				}
+				if client == nil {
+					a.out.talk("no daemon is running")
+					return nil
+				}
+				err = daemonStop(c.Context(), client, a.out)
+				if types.CodeOf(err) != types.ErrDisconnected || tries == 5 {
+					return err
+				}
+				a.client = nil // it has ended before it answered, as one does that is killed: who is there now?
 			}
-			if client == nil {
-				a.out.talk("no daemon is running")
-				return nil
-			}
-			return daemonStop(c.Context(), client, a.out)
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -26,6 +27,8 @@ type models struct {
 	bridge     *harness.Bridge
 	harnessDir func(session string) string
 	stateRoot  func(session, workDir string) string
+	// mayAct reports whether the process that asks a model may itself do all that an agent's command line does by its own tools.
+	mayAct func(ctx context.Context) bool
 
 	mu sync.Mutex
 	// +checklocks:mu

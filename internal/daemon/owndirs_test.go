@@ -80,7 +80,7 @@ func TestAgentsReachNothingOfRnixItself(t *testing.T) { // T15
 	add(no, "grep", `{"pattern":"x","path":"rnix"}`)
 	add("left out, because it belongs to Rnix itself", "list_files", `{"all":true,"depth":4}`)
 	add("left out, because it belongs to Rnix itself", "glob", `{"pattern":"**","all":true}`)
-	add("left out, because it belongs to Rnix itself", "grep", `{"pattern":"token|free","all":true}`)
+	add("left out, because it belongs to Rnix itself", "grep", `{"pattern":"not to be found","all":true}`)
 	add("created", "write_file", `{"path":"home/.config/other/rnix.yaml","content":"free"}`)
 	add("free", "read_file", `{"path":"work/free.txt"}`)
 	s, run := toolRun(t, "", calls)

@@ -6,7 +6,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"rnix/drivers/fs"
 	"rnix/drivers/harness"
+	"rnix/drivers/llm"
+	wsdriver "rnix/drivers/workspace"
 	"rnix/ipc"
 	"rnix/types"
 	"rnix/vfs"
@@ -38,6 +41,21 @@ func (d sessions) stateRoot(id, workDir string) string {
 		return workDir
 	}
 	return d.dir(id)
+}
+
+// mayAct reports whether the process of a session may run commands, and read and write files: what a command line does by tools of
+// its own, of which the kernel is not asked.
+func (d sessions) mayAct(ctx context.Context) bool {
+	p, ok := d.kernel.Process(llm.CallerFrom(ctx).PID)
+	if !ok {
+		return false
+	}
+	for _, device := range []string{"/dev/shell", fs.Path, wsdriver.Path} {
+		if !p.Rights.Permits(device) {
+			return false
+		}
+	}
+	return true
 }
 
 // open makes the bridge over which sessions reach the kernel, after the sweep.

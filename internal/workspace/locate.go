@@ -105,12 +105,14 @@ func (k *survey) tooWide(dir string) string {
 	return ""
 }
 
-// stampOf describes every .git on the way from dir to the root. seems is true if there is one.
+// stampOf describes every .git on the way from dir to the root. seems is true if there is one that git would look into: a
+// directory without a HEAD is none, as what the sandbox of another program leaves behind.
 func stampOf(dir string) (stamp string, seems bool) {
 	var b strings.Builder
 	for {
 		if info, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			seems = true
+			_, headless := os.Lstat(filepath.Join(dir, ".git", "HEAD"))
+			seems = seems || !info.IsDir() || headless == nil
 			b.WriteString(dir + "\x00" + identity(info) + "\x00")
 			if head, err := os.Lstat(filepath.Join(dir, ".git", "config")); err == nil {
 				b.WriteString(identity(head))
