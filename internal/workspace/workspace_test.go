@@ -52,6 +52,24 @@ func edit(t testing.TB, r *rand.Rand, dir string) {
 	}
 }
 
+// Where a file was stands a directory now in which there is nothing but directories: git knows none of them, so no rescue can hold them.
+func TestEmptyDirectoriesAreInNobodysWay(t *testing.T) {
+	both(t, map[string]string{"a": "1\n", "b": "2\n"}, func(t *testing.T, b *bench, dir string) {
+		ref := b.ref(b.take(dir, 0), 0)
+		before := tree(t, dir)
+		for _, name := range []string{"a", "b"} {
+			must(t, os.Remove(filepath.Join(dir, name)))
+		}
+		must(t, os.MkdirAll(filepath.Join(dir, "a", "empty", "deep"), 0o755))
+		must(t, os.MkdirAll(filepath.Join(dir, "b"), 0o755))
+		b.take(dir, 1)
+		if rep, err := b.Restore(context.Background(), ref, dir, RestoreOpts{Overwrite: true}); err != nil || len(rep.Kept) > 0 {
+			t.Fatalf("%+v, %v", rep, err)
+		}
+		same(t, "restored", before, tree(t, dir))
+	})
+}
+
 func TestEachOfManyRandomStepsComesBackByteForByte(t *testing.T) {
 	t.Parallel()
 	both(t, map[string]string{"a": "1\n", "d/a": "2\n"}, func(t *testing.T, b *bench, dir string) {

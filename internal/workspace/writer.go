@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,7 +44,10 @@ func (w *writer) put(e entry, r io.Reader) error {
 	perm := e.Mode.Perm()
 	now, err := w.root.Lstat(e.Path)
 	if err == nil && now.IsDir() {
-		return errInTheWay
+		if !w.removeEmpty(e.Path) {
+			return errInTheWay
+		}
+		now = nil
 	}
 	open := fs.FileMode(0o666)
 	if !w.exact {
@@ -108,7 +112,7 @@ func (w *writer) link(e entry, r io.Reader) error {
 	if _, err := io.Copy(&target, io.LimitReader(r, 1<<16)); err != nil {
 		return err
 	}
-	if now, err := w.root.Lstat(e.Path); err == nil && now.IsDir() {
+	if now, err := w.root.Lstat(e.Path); err == nil && now.IsDir() && !w.removeEmpty(e.Path) {
 		return errInTheWay
 	}
 	tmp := path.Join(path.Dir(e.Path), tempPrefix+rand.Text())
@@ -158,6 +162,27 @@ func (w *writer) remove(e entry) error {
 		}
 	}
 	return err
+}
+
+// removeEmpty removes a directory in which there is nothing but empty directories, which no snapshot of git knows, and reports whether
+// it is gone. Nothing that somebody puts into it meanwhile goes.
+func (w *writer) removeEmpty(dir string) bool {
+	var all []string // each before what is in it
+	err := fs.WalkDir(w.root.FS(), dir, func(name string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			err = errInTheWay
+		}
+		all = append(all, name)
+		return err
+	})
+	for _, name := range slices.Backward(all) {
+		if err != nil {
+			return false
+		}
+		delete(w.dirs, name)
+		err = w.root.Remove(name)
+	}
+	return err == nil
 }
 
 // behindLink reports whether a directory is reached through a symbolic link, or is none.
