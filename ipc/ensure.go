@@ -151,7 +151,7 @@ func (e *starter) advance() (again bool, err error) {
 		return false, nil
 	}
 	if _, inside := proc.Within(os.Getpid()); inside {
-		return false, types.Errorf(types.ErrPermission, "Ensure", e.Socket, "no daemon runs here, and this command runs inside an agent, which cannot start one: its agents would be nobody's")
+		return false, types.Errorf(types.ErrPermission, "Ensure", e.Socket, "no daemon runs here, and one cannot be started inside an agent: its agents would have no parent, no limits and no budget")
 	}
 	e.state = "starting the daemon"
 	e.child, err = launch(e.EnsureOptions)

@@ -133,7 +133,7 @@ func LoadProviders(s Sources) Providers {
 	}
 	if v := p.ProjectDefault; !s.TrustProject && v.V != p.UserDefault.V && p.Acts(v.V) {
 		p.Problems = append(p.Problems, Problem{File: v.Origin, Key: "default_provider", Contained: true,
-			Message: v.V + " is an agent's command line, whose own tools no agent.yaml bounds: a project cannot choose it for you; name it with --provider, or allow it with --trust-project"})
+			Message: v.V + " is an agent's command line, and no agent.yaml limits the tools that it brings along, so a project cannot choose it for you; choose it with --provider, or allow it with --trust-project"})
 		p.ProjectDefault = Value[string]{}
 	}
 	return p

@@ -85,6 +85,29 @@ func play(what string) int {
 	return 0
 }
 
+// playing starts a daemon and an agent whose shell runs this test binary as play of a verb, on the daemon's socket and in a directory.
+func playing(t *testing.T, verb string) (s *testenv.System, p ipc.SpawnResponse, socket, dir string) {
+	t.Helper()
+	program, err := filepath.Abs(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	var command string
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if res, told := r.LastResult(); told {
+			return llmtest.Reply{Text: res.Text}
+		}
+		return tool("shell", fmt.Sprintf(`{"command":%q}`, command))
+	})
+	s = testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	sock, _ := filepath.Glob(filepath.Join(s.Dir, "rnix", "*.sock"))
+	command = playVar + "='" + verb + " " + sock[0] + " " + dir + "' " + program
+	budget := 100_000
+	p = s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake", ContextBudget: &budget})
+	return s, p, sock[0], dir
+}
+
 // An agent's shell keeps connections that its children have made, waits until the PIDs of these are others', and asks over them for
 // what only a person may have.
 func TestAnAgentIsNobodyElseByTheNumberOfAProcess(t *testing.T) { // T1
@@ -93,23 +116,7 @@ func TestAnAgentIsNobodyElseByTheNumberOfAProcess(t *testing.T) { // T1
 		t.Skip("needs to choose the PIDs of processes: ", err)
 	}
 	defer last.Close()
-	program, err := filepath.Abs(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	var command string
-	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
-		if res, told := r.LastResult(); told {
-			return llmtest.Reply{Text: res.Text}
-		}
-		return tool("shell", fmt.Sprintf(`{"command":%q}`, command))
-	})
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	sock, _ := filepath.Glob(filepath.Join(s.Dir, "rnix", "*.sock"))
-	command = playVar + "='keep " + sock[0] + " " + dir + "' " + program
-	budget := 100_000
-	p := s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake", ContextBudget: &budget})
+	s, p, _, dir := playing(t, "keep")
 	var pids []string
 	until(t, "the connections are made", func() bool {
 		b, err := os.ReadFile(filepath.Join(dir, "pids"))

@@ -30,7 +30,7 @@ func watchSocket(ctx context.Context, d *Daemon, l net.Listener) {
 			d.log.Error("the socket was removed or replaced, and cannot be made again", "socket", d.places.Socket, "err", err)
 		case again != nil:
 			failed = ""
-			d.log.Warn("the socket was removed or replaced by somebody; it is made again", "socket", d.places.Socket)
+			d.log.Warn("the socket was removed or replaced; the daemon has made it again", "socket", d.places.Socket)
 			d.background.Go(func() { _ = d.server.Serve(again) }) // ends with Shutdown, which closes it
 		}
 	}

@@ -1,7 +1,6 @@
 package daemon_test
 
 import (
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -9,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"rnix/drivers/llm/llmtest"
-	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -53,28 +50,13 @@ func TestWhoTakesTheSocketsPlaceIsToldNothing(t *testing.T) { // T17
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("needs /proc")
 	}
-	program, err := filepath.Abs(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	var command string
-	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
-		if res, told := r.LastResult(); told {
-			return llmtest.Reply{Text: res.Text}
-		}
-		return tool("shell", fmt.Sprintf(`{"command":%q}`, command))
-	})
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	sock, _ := filepath.Glob(filepath.Join(s.Dir, "rnix", "*.sock"))
-	command = playVar + "='listen " + sock[0] + " " + dir + "' " + program
-	p := s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake"})
+	s, p, socket, dir := playing(t, "listen")
 	refused, back := false, false
 	until(t, "the daemon has its place again", func() bool {
 		if _, err := os.Stat(filepath.Join(dir, "listens")); err != nil {
 			return false
 		}
-		c, err := ipc.Connect(t.Context(), sock[0])
+		c, err := ipc.Connect(t.Context(), socket)
 		switch {
 		case err == nil:
 			back = true
