@@ -66,3 +66,41 @@ func TestAnAnswerThatEndsAnAgentIsNotAskedForAgainAfterAKill(t *testing.T) {
 		})
 	}
 }
+
+// Who resumes an agent that went on by itself meanwhile, and has ended, is told that: it is not asked, and paid, once
+// more for what was wanted once. A second time it is what was meant.
+func TestWhoResumesWhatWentOnByItselfAndHasEndedPaysNothing(t *testing.T) {
+	var asks atomic.Int32
+	free := make(chan struct{})
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if asks.Add(1) == 1 {
+			<-free
+		}
+		return llmtest.Reply{Text: fmt.Sprint("answer ", asks.Load())}
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	until(t, "it is asked", func() bool { return asks.Load() == 1 })
+	kill(t, s)
+	close(free)
+	s.Start()
+	s.Settle()
+	until(t, "it has ended", func() bool { return procsOf(t, s)[p.UUID].State == "dead" })
+	for _, want := range []struct {
+		asks int32
+		warn int
+	}{{2, 1}, {3, 0}} {
+		r, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Env: s.Env})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Warnings) != want.warn {
+			t.Errorf("warnings: %q", r.Warnings)
+		}
+		until(t, "it has ended", func() bool { return procsOf(t, s)[p.UUID].State == "dead" })
+		if i := s.Wait(r.PID); asks.Load() != want.asks || i.Result != fmt.Sprint("answer ", want.asks) || r.UUID != p.UUID {
+			t.Errorf("asked %d times, not %d: %q", asks.Load(), want.asks, i.Result)
+		}
+	}
+	sound(t, s)
+}

@@ -46,8 +46,7 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 	if req.Fork {
 		return d.forked(ctx, t, &req)
 	}
-	if r, ok := d.auto.take(t.uuid); ok && t.live != nil && t.live.PID == r.PID && !t.live.Paused && !changes(&req) {
-		r.Warnings = append(r.Warnings, "it went on by itself when the daemon started")
+	if r, ok := d.byItself(ctx, t, &req); ok {
 		return r, nil // what was asked for is done already
 	}
 	if t.live != nil && t.live.State < types.StateZombie {

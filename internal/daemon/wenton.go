@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -31,6 +32,29 @@ func (w *wentOn) take(id types.UUID) (ipc.ResumeResponse, bool) {
 	r, ok := w.by[id]
 	delete(w.by, id)
 	return r, ok
+}
+
+// byItself answers who asks for a process that went on by itself when the daemon started, the first time: it runs, or
+// it has come to its end since, and would be paid for once more if it went on from there.
+func (d resumer) byItself(ctx context.Context, t target, req *ipc.ResumeRequest) (ipc.ResumeResponse, bool) {
+	r, ok := d.auto.take(t.uuid)
+	if !ok || changes(req) || t.pid != r.PID || t.live != nil && t.live.Paused {
+		return r, false
+	}
+	if t.live != nil && t.live.State < types.StateZombie {
+		r.Warnings = append(r.Warnings, "it went on by itself when the daemon started")
+		return r, true
+	}
+	if t.live != nil {
+		if _, err := d.kernel.WaitInfo(ctx, t.pid); err != nil {
+			return r, false
+		}
+	}
+	if info, ok := d.stored(t.uuid); !ok || !info.Over() {
+		return r, false
+	}
+	r.Warnings = append(r.Warnings, "it went on by itself when the daemon started, and has ended since")
+	return r, true
 }
 
 // cause is why a process cannot go on, for a line that says already which one it is.
