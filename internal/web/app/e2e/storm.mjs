@@ -9,7 +9,7 @@ await scenario(async ({ page, context }) => {
   const cdp = await context.newCDPSession(page);
   await cdp.send('Performance.enable');
   await page.goto(link);
-  await page.waitForSelector('.row[data-pid]');
+  await page.locator('.row[data-pid]').first().waitFor(); // a handle would hold the row for ever
   await ask('storm'); // where it does not blow already, it begins
   const look = async () => {
     await cdp.send('HeapProfiler.collectGarbage');
