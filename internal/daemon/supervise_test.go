@@ -275,7 +275,7 @@ func TestKillsAtAnyMomentDoubleNobodyAndForgetNobody(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	s := stage(t, testenv.Checked)
+	s := stage(t, testenv.Checked, "RNIX_DAEMON_AUTO_RESUME_MAX=1000") // kills may well meet one step three times
 	up := supervise(t, s, `supervisors:
   - name: top
     strategy: one_for_all

@@ -35,7 +35,7 @@ func (w *wentOn) take(id types.UUID) (ipc.ResumeResponse, bool) {
 }
 
 // byItself answers who asks for a process that went on by itself when the daemon started, the first time: it runs, or
-// it has come to its end since, and would be paid for once more if it went on from there.
+// it has completed since, and would be paid for once more if it went on from there.
 func (d resumer) byItself(ctx context.Context, t target, req *ipc.ResumeRequest) (ipc.ResumeResponse, bool) {
 	r, ok := d.auto.take(t.uuid)
 	if !ok || changes(req) || t.pid != r.PID || t.live != nil && t.live.Paused {
@@ -50,10 +50,10 @@ func (d resumer) byItself(ctx context.Context, t target, req *ipc.ResumeRequest)
 			return r, false
 		}
 	}
-	if info, ok := d.stored(t.uuid); !ok || !info.Over() {
+	if info, ok := d.stored(t.uuid); !ok || !info.Over() || info.Exit == nil || info.Exit.Code != 0 {
 		return r, false
 	}
-	r.Warnings = append(r.Warnings, "it went on by itself when the daemon started, and has ended since")
+	r.Warnings = append(r.Warnings, "it went on by itself when the daemon started, and has completed since")
 	return r, true
 }
 
