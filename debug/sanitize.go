@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
-)
 
-// maxSequence is the longest control string that is removed with its contents, in bytes. What is
-// longer, or does not end, loses only its introducer, so that nothing long is hidden by it.
-const maxSequence = 4096
+	"rnix/internal/hidden"
+)
 
 // Sanitize returns s without anything that a terminal would obey: control characters except newline
 // and tab, escape sequences (CSI, OSC, DCS, APC, PM, SOS, in both forms), and bytes that are no
@@ -27,13 +25,10 @@ func Sanitize(s string) string {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			b.WriteRune(utf8.RuneError)
-		case r == 0x1b:
-			n += escape(s[i+n:])
-		case r >= 0x80 && r < 0xa0:
-			n += sequence(r-0x40, s[i+n:])
 		case r == '\n' || r == '\t':
 			b.WriteRune(r)
-		case r < ' ' || r == 0x7f:
+		case r < ' ' || r >= 0x7f && r < 0xa0:
+			n, _ = hidden.Len(s[i:])
 		case deceptive(r):
 			fmt.Fprintf(&b, "<U+%04X>", r)
 		default:
@@ -75,61 +70,6 @@ func deceptive(r rune) bool {
 		return false
 	}
 	return true
-}
-
-// escape returns how many bytes behind an ESC belong to its sequence.
-func escape(s string) int {
-	if s == "" {
-		return 0
-	}
-	c := s[0]
-	switch {
-	case strings.IndexByte("[]PX^_", c) >= 0:
-		return 1 + sequence(rune(c), s[1:])
-	case c >= 0x20 && c <= 0x2f: // intermediate bytes, then a final one
-		for i := 0; i < len(s) && i < 16; i++ {
-			if s[i] >= 0x30 && s[i] <= 0x7e {
-				return i + 1
-			}
-			if s[i] < 0x20 || s[i] > 0x2f {
-				return i
-			}
-		}
-		return 1
-	case c >= 0x30 && c <= 0x7e:
-		return 1
-	}
-	return 0
-}
-
-// sequence returns how many bytes of s belong to the control sequence that introducer has begun, or
-// 0 if it is none.
-func sequence(introducer rune, s string) int {
-	switch introducer {
-	case '[': // CSI: parameters, intermediates, one final byte
-		for i := 0; i < len(s) && i < maxSequence; i++ {
-			if s[i] >= 0x40 && s[i] <= 0x7e {
-				return i + 1
-			}
-			if s[i] < 0x20 || s[i] > 0x3f {
-				return i
-			}
-		}
-	case ']', 'P', 'X', '^', '_': // OSC, DCS, SOS, PM, APC: a string up to ST; OSC also up to BEL
-		for i := 0; i < len(s) && i < maxSequence; i++ {
-			switch {
-			case s[i] == 0x07 && introducer == ']':
-				return i + 1
-			case s[i] == 0x1b && strings.HasPrefix(s[i+1:], `\`):
-				return i + 2
-			case strings.HasPrefix(s[i:], "\u009c"):
-				return i + 2
-			case s[i] == 0x1b || s[i] == 0x18 || s[i] == 0x1a: // aborted: it has no end
-				return 0
-			}
-		}
-	}
-	return 0
 }
 
 // Cut returns s in at most limit bytes: of a longer text the beginning and the end, and between them

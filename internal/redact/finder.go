@@ -3,16 +3,22 @@ package redact
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"rnix/internal/hidden"
 )
 
 // anchorLen is how many bytes of a form are looked for at once: as many as one word holds. What follows them is compared where
 // they are found, so the tables do not grow with the length of a secret.
 const anchorLen = 8
 
-// maxGap is how many bytes of a broken line may stand within a form: "\r\n".
-const maxGap = 2
+// Between two bytes of a form there may be one broken line, "\r\n", and so many bytes that no screen shows, such as colours.
+const (
+	maxEnds   = 2
+	maxUnseen = 2 * hidden.MaxSequence
+)
 
-// form is one way to write a secret, without line ends.
+// form is one way to write a secret, without line ends and what no screen shows.
 type form struct {
 	text string
 	name string // what takes its place
@@ -61,86 +67,184 @@ func (f *finder) add(x form) {
 // hash spreads the anchors over the 65536 bits.
 func hash(w uint64) uint64 { return w * 0x9E3779B97F4A7C15 >> 48 }
 
-// find returns the first secret in text at or behind from, the longest if several begin there; at is -1 if there is none.
-func (f *finder) find(text string, from int) (at, to int, name string) {
-	at, to, name, _ = f.search(text, from, true)
-	return at, to, name
+// hit is where a secret stands: from at to to. at is -1 if there is none; then open is where something begins that may be one
+// with what follows, and before open there is none.
+type hit struct {
+	at, to int
+	name   string
+	open   int
 }
 
-// search is find for a text that may go on, if last is not set: then open is where something begins that may be a
-// secret with what follows. Before open there is none.
-func (f *finder) search(text string, from int, last bool) (at, to int, name string, open int) {
+// scan finds the secrets of a text, one after the other. It reads the text as it stands, and as a screen shows it: a colour may
+// stand within a secret, or seem to begin with its first letter.
+type scan struct {
+	f       *finder
+	text    string
+	last    bool // nothing follows
+	written hit
+	seen    hit
+	twice   bool // the two are not the same
+}
+
+// scan begins with the secrets in a text that may go on, if last is not set.
+func (f *finder) scan(text string, last bool) *scan {
+	s := &scan{f: f, text: text, last: last, twice: unseenIn(text)}
+	s.written, s.seen = hit{at: -2}, hit{at: -2}
+	return s
+}
+
+// stale reports whether a hit says nothing of what is at or behind from.
+func (h hit) stale(from int) bool { return h.at < from && (h.at != -1 || h.open < from) }
+
+// next returns the first secret at or behind from, the longest if several begin there. It is called with the end of the one
+// before.
+func (s *scan) next(from int) hit {
+	if s.written.stale(from) {
+		s.written = s.f.search(s.text, from, s.last, false)
+	}
+	if !s.twice {
+		return s.written
+	}
+	if s.seen.stale(from) {
+		s.seen = s.f.search(s.text, from, s.last, true)
+	}
+	a, b := s.written, s.seen
+	switch {
+	case a.at < 0 && b.at < 0:
+		a.open = min(a.open, b.open)
+		return a
+	case a.at < 0:
+		a, b = b, a
+	case b.at >= 0 && (b.at < a.at || b.at == a.at && b.to > a.to):
+		a, b = b, a
+	}
+	if b.at < 0 && b.open < a.at { // what may begin there comes first
+		a = hit{at: -1, open: b.open}
+	}
+	return a
+}
+
+// unseenIn reports whether a text holds what no screen shows.
+func unseenIn(text string) bool {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c >= ' ' && c < 0x7f || c == '\n' || c == '\r' || c == '\t':
+		case c < utf8.RuneSelf:
+			return true
+		default:
+			if n, open := hidden.Len(text[i:]); n > 0 || open {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// search returns the first secret in text at or behind from, the longest if several begin there. With unseen, what no screen
+// shows may stand within it.
+func (f *finder) search(text string, from int, last, unseen bool) hit {
 	var w uint64
-	n, gap := 0, 0 // bytes since from that are no line ends; line ends since the last of them
-	for i := from; i < len(text); i++ {
+	var place [anchorLen]int // of the last bytes that count
+	n, gap, i := 0, gap{}, from
+	for i < len(text) {
 		c := text[i]
-		if c <= '\r' && lineEnd(c) {
-			if gap++; gap > maxGap {
+		if c <= '\r' && lineEnd(c) || unseen && (c < ' ' || c >= 0x7f) {
+			skip, whole := gap.skip(text[i:], last)
+			if !whole {
+				break
+			}
+			if gap.wide() {
 				n = 0
 			}
-			continue
+			if skip > 0 {
+				i += skip
+				continue
+			}
 		}
-		gap = 0
+		gap.end()
 		w = w<<8 | uint64(c)
+		place[n%anchorLen] = i
+		i++
 		n++
 		if h := hash(w); f.maybe[h>>6&(1<<10-1)]&(1<<(h&63)) == 0 || n < anchorLen {
 			continue
 		}
 		for _, x := range f.anchors[w] {
-			end, short := follows(text, i+1, x.text[anchorLen:])
+			end, short := follows(text, i, x.text[anchorLen:], last, unseen)
 			switch {
 			case end >= 0:
-				return back(text, i+1, anchorLen), end, x.name, 0
+				return hit{place[n%anchorLen], end, x.name, 0}
 			case short && !last:
-				return -1, 0, "", back(text, i+1, anchorLen)
+				return hit{at: -1, open: place[n%anchorLen]}
 			}
 		}
 	}
 	if last {
-		return -1, 0, "", len(text)
+		return hit{at: -1, open: len(text)}
 	}
 	for k := min(n, anchorLen-1); k > 0; k-- {
 		if f.heads[k][w&(1<<(8*k)-1)] {
-			return -1, 0, "", back(text, len(text), k)
+			return hit{at: -1, open: place[(n-k)%anchorLen]}
 		}
 	}
-	return -1, 0, "", len(text)
+	return hit{at: -1, open: i}
 }
 
-func lineEnd(c byte) bool { return c == '\n' || c == '\r' }
-
-// back returns the place of the k-th byte before i that is no line end.
-func back(text string, i, k int) int {
-	for k > 0 {
-		if i--; !lineEnd(text[i]) {
-			k--
-		}
-	}
-	return i
-}
-
-// follows returns where rest ends if it stands in text from i on, but for line ends; else -1. short says that text ends
-// before that is known.
-func follows(text string, i int, rest string) (end int, short bool) {
-	gap := 0
-	for j := 0; j < len(rest); i++ {
+// follows returns where rest ends if it stands in text from i on, but for what may stand between; else -1. short says that
+// text ends before that is known.
+func follows(text string, i int, rest string, last, unseen bool) (end int, short bool) {
+	gap := gap{}
+	for j := 0; j < len(rest); {
 		if i >= len(text) {
 			return -1, true
 		}
-		switch c := text[i]; {
-		case c == rest[j]:
+		if c := text[i]; c == rest[j] {
 			j++
-			gap = 0
-		case lineEnd(c) && gap < maxGap:
-			gap++
-		default:
+			i++
+			gap.end()
+			continue
+		} else if !lineEnd(c) && (!unseen || c >= ' ' && c < 0x7f) {
 			return -1, false
 		}
+		n, whole := gap.skip(text[i:], last)
+		switch {
+		case !whole:
+			return -1, true
+		case n == 0 || gap.wide():
+			return -1, false
+		}
+		i += n
 	}
 	return i, false
 }
 
-// withoutLineEnds returns a text without line ends.
-func withoutLineEnds(text string) string {
-	return strings.NewReplacer("\n", "", "\r", "").Replace(text)
+// gap is what stands between two bytes of a form: the end of a line, and what no screen shows.
+type gap struct{ ends, unseen int }
+
+// skip returns how many bytes at the start of text are no part of a form. whole is false if that is only known with what
+// follows.
+func (g *gap) skip(text string, last bool) (n int, whole bool) {
+	if lineEnd(text[0]) {
+		g.ends++
+		return 1, true
+	}
+	n, open := hidden.Len(text)
+	if open && !last {
+		return 0, false
+	}
+	g.unseen += n
+	return n, true
+}
+
+// wide reports whether what was skipped is more than stands within a form.
+func (g *gap) wide() bool { return g.ends > maxEnds || g.unseen > maxUnseen }
+
+// end is where the gap ends.
+func (g *gap) end() { g.ends, g.unseen = 0, 0 }
+
+func lineEnd(c byte) bool { return c == '\n' || c == '\r' }
+
+// bare returns a text without what may stand within a form.
+func bare(text string) string {
+	return strings.NewReplacer("\n", "", "\r", "").Replace(hidden.Strip(text))
 }

@@ -17,12 +17,12 @@ import (
 // minLine is the least length of a line of a value that is a secret by itself, such as one of a PEM file, in bytes.
 const minLine = 24
 
-// formsOf returns the ways to write a value, each once and without line ends.
+// formsOf returns the ways to write a value, each once, without line ends and what no screen shows.
 func formsOf(value string) []string {
 	var out []string
 	add := func(texts ...string) {
 		for _, t := range texts {
-			out = append(out, withoutLineEnds(t))
+			out = append(out, bare(t))
 		}
 	}
 	encode := func(v string) {

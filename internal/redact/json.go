@@ -41,7 +41,7 @@ func (s *Set) JSON(b []byte) []byte {
 		i = end
 	}
 	if out == nil {
-		if at, _, _, _ := f.search(string(b), 0, true); at < 0 || json.Valid(b) {
+		if f.scan(string(b), true).next(0).at < 0 || json.Valid(b) {
 			return b
 		}
 		return s.Bytes(b)
@@ -55,7 +55,7 @@ func (s *Set) JSON(b []byte) []byte {
 // token returns a string or a number without secrets; ok is false for a string that is none.
 func (s *Set) token(f *finder, t []byte) (clean []byte, changed, ok bool) {
 	if t[0] != '"' || bytes.IndexByte(t, '\\') < 0 {
-		if at, _, _, _ := f.search(string(t), 0, true); at < 0 {
+		if f.scan(string(t), true).next(0).at < 0 {
 			return t, false, true
 		}
 	}

@@ -2,7 +2,7 @@
 // them, and names to put in their place; it does not guess what could be a secret, and does not know where they come from.
 //
 // A value is found as it is, in base64 wherever it begins in what was encoded, in hexadecimal, and as URLs, JSON, Go and HTML
-// write it; also where a line was broken in the middle. A value that was cut, compressed or encrypted is not found: so redact
+// write it; also where a line was broken in the middle, or where colours and whatever else no screen shows stand within. A value that was cut, compressed or encrypted is not found: so redact
 // before cutting.
 package redact
 
@@ -97,18 +97,17 @@ func (s *Set) String(text string) string {
 	if s.Empty() {
 		return text
 	}
-	f := s.found.Load()
-	at, to, name := f.find(text, 0)
-	if at < 0 {
+	scan := s.found.Load().scan(text, true)
+	h := scan.next(0)
+	if h.at < 0 {
 		return text
 	}
 	var b strings.Builder
 	from := 0
-	for at >= 0 {
-		b.WriteString(text[from:at])
-		b.WriteString(name)
-		from = to
-		at, to, name = f.find(text, from)
+	for ; h.at >= 0; h = scan.next(from) {
+		b.WriteString(text[from:h.at])
+		b.WriteString(h.name)
+		from = h.to
 	}
 	b.WriteString(text[from:])
 	return b.String()

@@ -6,7 +6,8 @@ import (
 )
 
 // Writer passes on what is written to it without secrets, also such as are written in pieces. What may be the beginning of one
-// it keeps until more comes, at most three times the length of the longest form. For one goroutine.
+// it keeps until more comes: at most three times the length of the longest form, and 8 KiB between any two bytes of it that no
+// screen shows. For one goroutine.
 type Writer struct {
 	set  *Set
 	to   io.Writer
@@ -38,25 +39,21 @@ func (w *Writer) Flush() error {
 
 // pass writes text without secrets, up to what may be the beginning of one.
 func (w *Writer) pass(text string, last bool) error {
-	var f *finder
-	if !w.set.Empty() {
-		f = w.set.found.Load()
+	if w.set.Empty() {
+		return write(w.to, []byte(text))
 	}
-	for text != "" {
-		at, to, name, open := -1, 0, "", len(text)
-		if f != nil {
-			at, to, name, open = f.search(text, 0, last)
+	scan := w.set.found.Load().scan(text, last)
+	for from := 0; ; {
+		h := scan.next(from)
+		if h.at < 0 {
+			w.held = strings.Clone(text[h.open:])
+			return write(w.to, []byte(text[from:h.open]))
 		}
-		if at < 0 {
-			w.held = strings.Clone(text[open:])
-			return write(w.to, []byte(text[:open]))
-		}
-		if err := write(w.to, []byte(text[:at]+name)); err != nil {
+		if err := write(w.to, []byte(text[from:h.at]+h.name)); err != nil {
 			return err
 		}
-		text = text[to:]
+		from = h.to
 	}
-	return nil
 }
 
 func write(to io.Writer, b []byte) error {

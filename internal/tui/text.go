@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"rnix/debug"
+	"rnix/internal/hidden"
 )
 
 // Text that comes from an agent, a model or a file passes through clean or line before anything else is done with
@@ -50,7 +51,7 @@ func (t *Theme) clean(s string) string {
 			b.WriteByte('?')
 			column++
 			continue
-		case invisible(r), r == 0x200d && pictures:
+		case hidden.Widthless(r), r == 0x200d && pictures:
 			continue
 		case r == 0x2028, r == 0x2029:
 			b.WriteByte('\n')
@@ -74,17 +75,6 @@ func (t *Theme) clean(s string) string {
 		// A wide one counts once here: tabs behind it are a matter of looks.
 	}
 	return b.String()
-}
-
-// invisible reports whether r takes no cell and says nothing to who reads.
-func invisible(r rune) bool {
-	switch {
-	case r == 0xad, r == 0x34f, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x180e, r == 0x200b, r == 0x3164, r == 0xfeff, r == 0xffa0:
-	case r >= 0x2060 && r <= 0x206f, r >= 0xfe00 && r <= 0xfe0f, r >= 0xfff0 && r <= 0xfffb, r >= 0x1bca0 && r <= 0x1bca3, r >= 0x1d173 && r <= 0x1d17a:
-	default:
-		return false
-	}
-	return true
 }
 
 // plainASCII reports whether all of s is printable ASCII or a line break.
