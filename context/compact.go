@@ -122,10 +122,13 @@ func withNote(head []Message) []Message {
 	return head
 }
 
+// Slack is how many bytes more than it should a text may have to stay as it is: a note of what was left out would take as many.
+const Slack = 40
+
 // Elide returns s cut to about max bytes: its head and its tail, on characters' edges, with a note of
-// how much was left out between them.
+// how much was left out between them. Nothing is left out that is not longer than the note.
 func Elide(s string, max int) string {
-	if len(s) <= max {
+	if len(s) <= max+Slack {
 		return s
 	}
 	head, tail := max*2/3, max/3

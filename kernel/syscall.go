@@ -113,7 +113,7 @@ func fdName(fd types.FD) string { return "fd " + types.PID(fd).String() }
 
 // excerpt is the beginning and the end of data, as text. What is left out is not looked at.
 func excerpt(data []byte) string {
-	if len(data) <= traceMax {
+	if len(data) <= traceMax+rnixctx.Slack {
 		return valid(string(data))
 	}
 	head, tail := traceMax*2/3, len(data)-traceMax/3

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"rnix/debug"
+	"rnix/internal/hidden"
 	"rnix/types"
 )
 
@@ -99,11 +101,53 @@ func (t mcpTool) schema() (json.RawMessage, bool) {
 	case !said && len(shape) == 0:
 		return json.RawMessage(emptySchema), true
 	case !said: // every input is an object, so this changes nothing but what providers accept
-		return append([]byte(`{"type":"object",`), b.Bytes()[1:]...), true
+		return legibleSchema(append([]byte(`{"type":"object",`), b.Bytes()[1:]...)), true
 	case string(bytes.TrimSpace(kind)) != `"object"`:
 		return json.RawMessage(emptySchema), true
 	}
-	return b.Bytes(), true
+	return legibleSchema(b.Bytes()), true
+}
+
+// legible returns what a server says of itself as a person would see it: what no screen shows is gone, and what turns the
+// direction of writing is named. A model reads the same, and nothing beside it.
+func legible(text string) string {
+	return hidden.Strip(debug.Sanitize(text))
+}
+
+// legibleSchema makes the descriptions and titles in a schema legible. One that is so is returned as it is.
+func legibleSchema(schema json.RawMessage) json.RawMessage {
+	dec := json.NewDecoder(bytes.NewReader(schema))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil || !mend(v) {
+		return schema
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return schema
+	}
+	return out
+}
+
+// mend makes the texts in what was decoded legible, and reports whether that changed any.
+func mend(v any) (changed bool) {
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			changed = mend(x) || changed
+		}
+	case map[string]any:
+		for key, x := range v {
+			if text, ok := x.(string); ok && (key == "description" || key == "title") {
+				if clean := legible(text); clean != text {
+					v[key], changed = clean, true
+				}
+				continue
+			}
+			changed = mend(x) || changed
+		}
+	}
+	return changed
 }
 
 // describe returns the description, bounded and never empty.
@@ -114,7 +158,7 @@ func (t mcpTool) describe(schemaShown bool) string {
 			text = other
 		}
 	}
-	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = legible(text)
 	if !schemaShown {
 		text = "(The description of its input is too long and left out.) " + text
 	}

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"rnix/types"
 	"rnix/vfs"
@@ -22,6 +23,9 @@ const (
 	grepWhole  = 4 << 20 // size up to which a file is searched as a whole before it is cut into lines
 	maxContext = 50
 )
+
+// grepTime is how long one search may take: what it has found by then is the answer.
+const grepTime = 30 * time.Second
 
 // grepRequest is what a search looks for.
 type grepRequest struct {
@@ -46,11 +50,12 @@ type search struct {
 	files int            // searched
 	hits  int            // lines or files, whatever limit counts
 	more  bool           // the limit was reached
+	time  time.Duration  // the search may take
 }
 
 // grep answers with the lines that match an expression.
 func (c *call) grep(ctx context.Context) error {
-	s := &search{call: c}
+	s := &search{call: c, time: grepTime}
 	if err := vfs.DecodeRequest(c.data, &s.grepRequest); err != nil {
 		return err
 	}
@@ -64,10 +69,18 @@ func (c *call) grep(ctx context.Context) error {
 			return err
 		}
 	}
+	return s.run(ctx, match)
+}
+
+// run searches where it is asked to, for as long as it may.
+func (s *search) run(outer context.Context, match func(string) bool) error {
+	c := s.call
 	place, isDir, err := c.start(s.Path)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(outer, s.time)
+	defer cancel()
 	w := &walker{root: place.Root, start: place, all: s.All}
 	if isDir {
 		w.visit = func(e entry) error {
@@ -80,10 +93,13 @@ func (c *call) grep(ctx context.Context) error {
 	} else if err = s.file(ctx, place); s.more {
 		err = nil
 	}
-	if err != nil {
+	late := err != nil && ctx.Err() != nil && outer.Err() == nil
+	if err != nil && !late {
 		return Failure("grep", place.Name, err)
 	}
 	switch {
+	case late:
+		c.note(fmt.Sprintf("not finished: the search ended after %s, in the %d. file; narrow path or glob", s.time, s.files))
 	case s.more:
 		c.note(fmt.Sprintf("cut after %d: there may be more; narrow the pattern, path or glob, or raise limit", s.hits))
 	case s.hits == 0:
@@ -174,6 +190,7 @@ type near struct {
 // lines searches line by line.
 func (s *search) lines(ctx context.Context, src io.Reader, p Place) error {
 	l := newLineReader(src, grepKeep)
+	l.text = true
 	var before []near // the last lines that were not shown
 	number, matches, after, last := 0, 0, 0, 0
 	name := shownName(p.Name)

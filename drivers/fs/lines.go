@@ -19,6 +19,7 @@ type lineReader struct {
 	r    *bufio.Reader
 	keep int // bytes of a line that are kept
 	buf  []byte
+	text bool // a line with a NUL byte is not read to its end: a file with a hole may have one of any length
 
 	binary bool // a NUL byte has been met in a line
 	crlf   bool // a line ended with CR LF
@@ -55,6 +56,10 @@ func (l *lineReader) next() (line []byte, length int, err error) {
 			}
 			l.torn = true
 		default:
+			if l.text && bytes.IndexByte(piece, 0) >= 0 {
+				l.binary = true
+				return l.buf[:min(len(l.buf), l.keep)], length, nil
+			}
 			continue
 		}
 		if bytes.IndexByte(l.buf, 0) >= 0 {

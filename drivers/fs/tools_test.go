@@ -210,6 +210,40 @@ func TestGrepOfAHugeTreeCanBeCancelled(t *testing.T) {
 	}
 }
 
+// A search holds nobody: a file with a hole is left as soon as it is seen to be no text, however long its first line is, and what takes
+// too long ends with what was found.
+func TestGrepHoldsNobody(t *testing.T) {
+	dir := tree(t, "a.txt", "needle\n", "z.txt", "needle\n")
+	f, err := os.Create(filepath.Join(dir, "hole"))
+	if err == nil {
+		err = f.Truncate(1 << 42)
+	}
+	if err != nil {
+		t.Skip("needs a file system with sparse files:", err)
+	}
+	defer f.Close()
+	if out := answerTo(t, dir, "grep", `{"pattern":"needle"}`); !strings.Contains(out, "a.txt:1:needle") || !strings.Contains(out, "z.txt:1:needle") {
+		t.Errorf("%q", out)
+	}
+	l := newLineReader(f, grepKeep)
+	l.text = true
+	if _, length, err := l.next(); err != nil || length > 1<<20 || !l.binary {
+		t.Errorf("%d bytes of a hole were read as a line: %v", length, err)
+	}
+	roots, err := OpenRoots(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer roots.Close()
+	s := &search{call: &call{roots: roots}, grepRequest: grepRequest{Pattern: "needle"}}
+	if err := s.check(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.run(t.Context(), func(string) bool { return true }); err != nil || !strings.Contains(s.text.String()+fmt.Sprint(s.call.notes), "not finished") {
+		t.Errorf("%q %v: %v", s.text.String(), s.call.notes, err)
+	}
+}
+
 // readerFunc makes a function an io.Reader.
 type readerFunc func([]byte) (int, error)
 

@@ -13,8 +13,16 @@ var (
 		"list the files", "read the README and what tells of the build", "look for TODO and FIXME", "ask git for the history", "write the report",
 	}}}
 	todoWant   = offlineWant{"grep", map[string]any{"pattern": `(//|#|--|;|%|\*|<!--|^\s*-)\s*(TODO|FIXME|XXX)\b`, "limit": 200}}
-	logWant    = offlineWant{"shell", map[string]any{"command": "git log -n 10 --date=short --pretty='%h %ad %s'", "timeout_ms": 20_000}}
-	statusWant = offlineWant{"shell", map[string]any{"command": "git status --short --branch", "timeout_ms": 20_000}}
+	logWant    = offlineWant{"shell", map[string]any{"command": logCommand, "timeout_ms": 20_000}}
+	statusWant = offlineWant{"shell", map[string]any{"command": statusCommand, "timeout_ms": 20_000}}
+)
+
+// What is asked of git runs no program that the repository itself names: it may be a stranger's, and this is what Rnix does first. Those
+// are the check of signatures, fsmonitor, the hooks of a written index, what git runs within submodules, and filters: a
+// repository that has filters of its own is not asked how its files are.
+const (
+	logCommand    = "git log --no-show-signature -n 10 --date=short --pretty='%h %ad %s'"
+	statusCommand = "git config --show-scope --get-regexp '^filter\\.' | grep -q '^[lw]' || git --no-optional-locks -c core.fsmonitor=false status --short --branch --ignore-submodules=dirty"
 )
 
 // reportJob describes the directory.

@@ -163,10 +163,10 @@ var goProject = tree{
 		"clock/clock_test.go": "package clock\n", "clock/drift.go": "package clock\n", "docs/design.md": "# Design\n", ".gitignore": "bin\n",
 	},
 	shell: map[string]string{
-		"git log -n 10 --date=short --pretty='%h %ad %s'": "1f3c2aa 2026-10-02 clock: measure drift over a day\n77b0e1d 2026-09-30 first\n[exit code 0, 0.1 s]",
-		"git status --short --branch":                     "## main...origin/main [ahead 1]\n M main.go\n?? notes.txt\n[exit code 0, 0.1 s]",
-		"go test ./...":                                   "ok  \texample.com/tidepool/clock\t0.01s\n[exit code 0, 1.2 s]",
-		"make lint":                                       "lint: main.go:3: too short\n[exit code 2, 0.4 s]",
+		logCommand:      "1f3c2aa 2026-10-02 clock: measure drift over a day\n77b0e1d 2026-09-30 first\n[exit code 0, 0.1 s]",
+		statusCommand:   "## main...origin/main [ahead 1]\n M main.go\n?? notes.txt\n[exit code 0, 0.1 s]",
+		"go test ./...": "ok  \texample.com/tidepool/clock\t0.01s\n[exit code 0, 1.2 s]",
+		"make lint":     "lint: main.go:3: too short\n[exit code 2, 0.4 s]",
 	},
 }
 

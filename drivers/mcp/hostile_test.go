@@ -217,7 +217,7 @@ func FuzzLinesAreReadWholeOrRefused(f *testing.F) {
 			if len(want) == 0 {
 				continue
 			}
-			got, err := readLine(r, limit)
+			got, err := readLine(r, limit, 1<<20)
 			if len(want) > limit {
 				if !errors.Is(err, errTooLong) {
 					t.Fatalf("line of %d bytes, limit %d: %v", len(want), limit, err)
@@ -226,8 +226,26 @@ func FuzzLinesAreReadWholeOrRefused(f *testing.F) {
 				t.Fatalf("got %q, %v, want %q", got, err, want)
 			}
 		}
-		if _, err := readLine(r, limit); !errors.Is(err, io.EOF) {
+		if _, err := readLine(r, limit, 1<<20); !errors.Is(err, io.EOF) {
 			t.Fatalf("at the end: %v", err)
 		}
 	})
+}
+
+// What never ends is given up.
+func TestALineWithoutEndIsGivenUp(t *testing.T) {
+	r := bufio.NewReaderSize(endless{}, 16)
+	if _, err := readLine(r, 100, 10_000); !errors.Is(err, errEndless) || errors.Is(err, errTooLong) {
+		t.Errorf("%v", err)
+	}
+}
+
+// endless is a line without end.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 'x'
+	}
+	return len(b), nil
 }

@@ -16,6 +16,13 @@ import (
 // message was skipped; reading can go on.
 var errTooLong = errors.New("the server's message is too long")
 
+// maxSkipped is how many bytes of a message that is too long are skipped, waiting for its end. A server that sends more has no
+// end, and is given up: it would keep a processor busy for ever.
+const maxSkipped = 256 << 20
+
+// errEndless is what Read returns then. Nothing can be read any more.
+var errEndless = errors.New("the server's message does not end")
+
 // lines is a connection over a child's standard input and output: one JSON message on each line.
 // Writing never waits for the child: a writer of its own does.
 type lines struct {
@@ -43,7 +50,7 @@ func (l *lines) SessionID() string { return "" }
 // Read returns the next message. A line that is none is an error that quotes it.
 func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
 	for {
-		line, err := readLine(l.buf, l.limit)
+		line, err := readLine(l.buf, l.limit, maxSkipped)
 		if len(line) == 0 && err == nil {
 			continue
 		}
@@ -70,8 +77,9 @@ func (l *lines) Read(context.Context) (jsonrpc.Message, error) {
 }
 
 // readLine returns the next line without its end and the white space around it. It returns io.EOF
-// only when nothing is left, and errTooLong, after skipping it, for a line of more than limit bytes.
-func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+// only when nothing is left, and errTooLong, after skipping it, for a line of more than limit bytes. errEndless is one of more
+// than limit and skipped bytes.
+func readLine(r *bufio.Reader, limit, skipped int) ([]byte, error) {
 	var line []byte
 	size := 0
 	for {
@@ -81,6 +89,9 @@ func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 			line = append(line, piece...)
 		} else {
 			line = nil
+			if size > limit+skipped {
+				return nil, fmt.Errorf("%w (%d bytes without a line end)", errEndless, size)
+			}
 		}
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue

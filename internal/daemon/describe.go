@@ -12,6 +12,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/proc"
 	"rnix/ipc"
+	"rnix/runtime/env"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -127,7 +128,7 @@ func (d describer) mcpList(_ context.Context, _ *ipc.Peer, req ipc.ProjectReques
 	r := ipc.MCPListResponse{Servers: []ipc.MCPServerInfo{}, Mounts: []ipc.MCPMount{}}
 	for _, s := range p.servers {
 		r.Servers = append(r.Servers, ipc.MCPServerInfo{Name: s.Name, Type: orElse(s.Type, "stdio"), Source: s.Source, Disabled: s.Disabled,
-			Command: s.Shown, Problem: serverProblem(&s, req.TrustProject)})
+			Command: env.Conceal(s.Shown), Problem: serverProblem(&s, req.TrustProject)})
 	}
 	for _, m := range d.mounts.List() {
 		r.Mounts = append(r.Mounts, ipc.MCPMount{Path: m.Path, PID: m.PID, Since: m.Since, Tools: m.Tools})

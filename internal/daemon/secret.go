@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"os"
+	"strings"
 
 	"rnix/internal/redact"
 	"rnix/runtime/env"
@@ -40,6 +41,8 @@ func (p *profile) secrets() []env.Secret {
 		out = append(out, env.Granted(s.Env)...)
 		out = append(out, env.Headers(s.Headers)...)
 		out = append(out, env.SecretIn(s.Name, s.URL)...)
+		out = append(out, env.InWords(s.Name, s.URL)...)
+		out = append(out, env.InWords(s.Name, strings.Join(append([]string{s.Command}, s.Args...), " "))...)
 	}
 	return out
 }

@@ -1,12 +1,16 @@
 package daemon_test
 
 import (
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"rnix/drivers/llm/llmtest"
+	"rnix/internal/hidden"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 )
@@ -83,5 +87,48 @@ func TestSecretsInAURLAreNotTold(t *testing.T) { // A-68
 			}
 			nowhere(t, s, canary)
 		})
+	}
+}
+
+// Colours within a secret, as grep makes them, hide it from nobody: not from what writes records, and so not from who reads them
+// on a screen that takes the colours away. What is configured with a key in it is listed without.
+func TestColoursHideNoSecret(t *testing.T) {
+	const canary, key = "sk-canary-4713", "sk-canary-4714"
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if res, told := r.LastResult(); told {
+			return llmtest.Reply{Text: res.Text}
+		}
+		return tool("shell", `{"command":"cat keys | grep --color=always canary; sed s/can/$(printf '\\033[1m')can$(printf '\\033[0m')/ keys"}`)
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "MY_TOKEN="+canary)
+	s.Write("keys", "the key is "+canary+"\n")
+	configure(t, s, "mcp.yaml", "servers:\n  far:\n    url: https://u:"+key+"@127.0.0.1:1/mcp?access_token="+key+"\n  near:\n    command: sh\n    args: [-c, \"exit 1\", --api-key, "+key+"]\n")
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "look", Model: "fake"}).PID)
+	shown := hidden.Strip(w.Result)
+	if w.Exit.Code != 0 || strings.Count(w.Result, "[secret MY_TOKEN]") != 2 || strings.Contains(shown, canary) {
+		t.Errorf("%+v", w)
+	}
+	l, err := ipc.Call(t.Context(), s.Client, ipc.MCPList, ipc.ProjectRequest{Cwd: s.Work, Env: s.Env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := asJSON(t, l); strings.Contains(text, key) || strings.Count(text, "***") != 3 {
+		t.Errorf("%s", text)
+	}
+	err = filepath.WalkDir(s.Data, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Name() == "snapshots" {
+			return filepath.SkipDir // the file itself
+		}
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		if text := hidden.Strip(strings.ReplaceAll(string(b), `\u001b`, "\x1b")); strings.Contains(text, canary) || strings.Contains(text, key) {
+			t.Errorf("%s holds a secret", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -12,6 +12,10 @@ import (
 // without end must not fill the disk.
 const MaxOutputFile = 256 << 20
 
+// slack is how many bytes more than it should an output may have to be kept whole, as long as that is little: to say what was
+// left out takes as many.
+const slack = 200
+
 // HeadTail is a writer that keeps the first and the last bytes written to it. When it has to leave
 // something out, the whole goes to a file. Safe for concurrent use; Close must be called.
 type HeadTail struct {
@@ -23,7 +27,7 @@ type HeadTail struct {
 	mu    sync.Mutex
 	total int64 // +checklocks:mu
 	// +checklocks:mu
-	head []byte // grows to keep, or to twice that while nothing was left out
+	head []byte // grows to keep, or to twice that and slack while nothing was left out
 	// +checklocks:mu
 	tail *Ring // nil while nothing was left out
 	// +checklocks:mu
@@ -50,7 +54,7 @@ func (h *HeadTail) Write(p []byte) (int, error) {
 	h.total += int64(len(p))
 	if h.tail == nil {
 		h.head = append(h.head, p...)
-		if len(h.head) > 2*h.keep {
+		if len(h.head) > 2*h.keep+min(slack, h.keep/8) {
 			h.overflowLocked()
 		}
 		return len(p), nil

@@ -25,7 +25,8 @@ const (
 	SessionReadToken = "RNIX_SESSION_READ_TOKEN"
 )
 
-// runnerOnly are the variables that no child sees, whoever sets them: what opens the runner's own doors.
+// runnerOnly are the variables that no environment is composed with, whoever sets them: what opens the runner's own doors. A
+// daemon marks its children with OwnerVar itself, behind that.
 var runnerOnly = []string{OwnerVar, InjectedEnvKeysVar, "RNIX_SESSION_TOKEN", "ATTACH_TOKEN", "ATTACH_TOKEN_FILE", "ATTACH_URL"}
 
 // shimPrefix begins the names between a runner and what keeps a session alive for it.
@@ -34,7 +35,7 @@ const shimPrefix = "RNIX_SESSION_SHIM"
 // hostOwned are the variables that the host may set and a work item may not.
 var hostOwned = []string{"RNIX_CONFINEMENT", "RNIX_CONFINEMENT_READ", "RNIX_CONFINEMENT_READ_PATHS", "RNIX_DATA_DIR", "RNIX_API_URL"}
 
-// IsRunnerOnly reports whether no child may see a variable of this name, not even when it is set on purpose.
+// IsRunnerOnly reports whether no environment is composed with a variable of this name, not even when it is set on purpose.
 func IsRunnerOnly(key string) bool {
 	return slices.Contains(runnerOnly, key) || strings.HasPrefix(key, shimPrefix)
 }

@@ -31,15 +31,16 @@ func Secrets(environ []string) []Secret {
 	return out
 }
 
-// SecretIn is Secrets for one variable.
+// SecretIn is Secrets for one variable. Of a secret that is a URL, what opens it is one by itself, too.
 func SecretIn(name, value string) []Secret {
-	if (LooksSensitive(name) || matches(telling, name)) && !matches(pointing, name) && !isPlain(value) {
-		return []Secret{{name, value}}
+	var out []Secret
+	secret := (LooksSensitive(name) || matches(telling, name)) && !matches(pointing, name) && !isPlain(value)
+	if secret {
+		out = []Secret{{name, value}}
 	}
 	if !strings.Contains(value, "@") || !strings.Contains(value, "://") {
-		return nil
+		return out
 	}
-	var out []Secret
 	for part := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == ',' || r == '|' || r == ' ' }) {
 		u, err := url.Parse(part)
 		if err != nil || u.User == nil {
@@ -47,8 +48,8 @@ func SecretIn(name, value string) []Secret {
 		}
 		if password, has := u.User.Password(); has {
 			out = append(out, Secret{name, password})
-		} else if strings.HasPrefix(u.Scheme, "http") && isToken(u.User.Username()) {
-			out = append(out, Secret{name, u.User.Username()})
+		} else if user := u.User.Username(); isToken(user) || secret && !isPlain(user) { // as in the DSN of a service
+			out = append(out, Secret{name, user})
 		}
 	}
 	return out
@@ -93,5 +94,31 @@ const letters, digits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", 
 
 // isToken reports whether a value looks like something that was made at random.
 func isToken(value string) bool {
-	return len(value) >= 20 && strings.ContainsAny(value, letters) && strings.ContainsAny(value, digits) && strings.Trim(value, letters+digits+"-_+=") == ""
+	return len(value) >= 20 && strings.ContainsAny(value, letters) && strings.ContainsAny(value, digits) &&
+		(strings.Trim(value, letters+digits+"-_+=") == "" || isBase64(value))
+}
+
+// isBase64 reports whether a value with slashes is rather a key in base64 than a path: in that, words are of one case.
+func isBase64(value string) bool {
+	if len(value) < 32 || strings.Trim(value, letters+digits+"+/=") != "" {
+		return false
+	}
+	class := func(c byte) int {
+		switch {
+		case 'a' <= c && c <= 'z':
+			return 1
+		case 'A' <= c && c <= 'Z':
+			return 2
+		case '0' <= c && c <= '9':
+			return 3
+		}
+		return 0
+	}
+	changes := 0
+	for i := 1; i < len(value); i++ {
+		if a, b := class(value[i-1]), class(value[i]); a != b && a != 0 && b != 0 && !(a == 2 && b == 1) { // not a word that begins with a capital
+			changes++
+		}
+	}
+	return changes*6 >= len(value) // at random every third, in names every tenth
 }
