@@ -105,8 +105,10 @@ func testRunCmd(a *app) *cobra.Command {
 		Short: "run the cases in directories, and say what is not as expected",
 		Long: `Run runs each case below the directories in a copy of its files, with a daemon, a data directory and an
 environment of its own: no key, no configuration of yours, no network, and nothing is left behind. The
-answers are those of the script, the tools are real. Where the system lets nobody cut off the network,
-the cases have that of this machine, and the report says so; --offline require refuses to run them then.
+answers are those of the script, the tools are real: the commands of a case run as you, and can read what
+you can, as with any project's tests. Read the script.yaml of a stranger's case first. Where the system
+lets nobody cut off the network, the cases have that of this machine, and the report says so; --offline
+require refuses to run them then.
 
 Calls, result, exit code and files are compared with what case.yaml expects, and differences are
 shown. A case that takes longer than its timeout (a minute, unless it says so) is killed, and named.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -94,7 +93,7 @@ func (c *Case) compareFiles(r *Run, say func(key, diff, format string, args ...a
 			say(key, "", "%s is %s, and should be %s", path, was, x.Status)
 		}
 		if x.Same != "" {
-			want, err := os.ReadFile(filepath.Join(c.Dir, x.Same))
+			want, err := c.Content(x.Same)
 			if err != nil {
 				say(key+".same", "", "%v", err)
 			} else if string(want) != string(got) {

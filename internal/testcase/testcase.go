@@ -6,6 +6,7 @@ package testcase
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -349,4 +350,30 @@ func (c *Case) checkArgs(key string, v any) {
 			c.checkArgs(fmt.Sprintf("%s[%d]", key, i), x)
 		}
 	}
+}
+
+// Path returns the path of a file or a directory of the case. One to which a symbolic link leads out of the case's directory is
+// INVALID: what lies elsewhere is no part of it, and would be shown in its report.
+func (c *Case) Path(name string) (string, error) {
+	dir, err := filepath.EvalSymlinks(c.Dir)
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.EvalSymlinks(filepath.Join(dir, filepath.FromSlash(name)))
+	if err != nil {
+		return "", err
+	}
+	if rel, err := filepath.Rel(dir, path); err != nil || !filepath.IsLocal(rel) {
+		return "", types.Errorf(types.ErrInvalid, "Case", filepath.Join(c.Dir, name), "a symbolic link leads out of the case's directory")
+	}
+	return path, nil
+}
+
+// Content returns what is in a file of the case; see Path.
+func (c *Case) Content(name string) ([]byte, error) {
+	path, err := c.Path(name)
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path)
 }

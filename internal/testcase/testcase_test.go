@@ -3,6 +3,7 @@ package testcase
 import (
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -408,4 +409,25 @@ func FuzzParse(f *testing.F) {
 			c.Unconfirmed()
 		}
 	})
+}
+
+// What a link leads to elsewhere is no part of a case, and stands in no report.
+func TestACaseHasNothingThatLiesElsewhere(t *testing.T) {
+	out, dir := t.TempDir(), t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(out, "key"), []byte("sk-private\n"), 0o600), os.WriteFile(filepath.Join(dir, "own"), []byte("own\n"), 0o600),
+		os.Symlink(filepath.Join(out, "key"), filepath.Join(dir, "theirs")), os.Symlink(out, filepath.Join(dir, "there")), os.Symlink("own", filepath.Join(dir, "also"))); err != nil {
+		t.Fatal(err)
+	}
+	c := parse(t, least+"  files: {list: [{path: a, same: theirs}]}\n")
+	c.Dir = dir
+	for _, p := range c.Compare(&Run{After: map[string][]byte{"a": []byte("x\n")}}) {
+		if strings.Contains(p.What+p.Diff, "private") {
+			t.Errorf("%+v", p)
+		}
+	}
+	for name, code := range map[string]types.ErrCode{"theirs": types.ErrInvalid, "there/key": types.ErrInvalid, "there": types.ErrInvalid, "own": "", "also": ""} {
+		if b, err := c.Content(name); types.CodeOf(err) != code || code == "" && string(b) != "own\n" {
+			t.Errorf("%s: %q %v", name, b, err)
+		}
+	}
 }

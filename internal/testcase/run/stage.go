@@ -89,7 +89,7 @@ func newStage(c *testcase.Case, o *Options) (_ *stage, err error) {
 	if err = s.furnish(); err != nil {
 		return nil, err
 	}
-	script, err := os.ReadFile(filepath.Join(c.Dir, c.Script))
+	script, err := c.Content(c.Script)
 	if err != nil {
 		return nil, fmt.Errorf("the script: %w", err)
 	}
@@ -200,7 +200,7 @@ func (s *stage) request() (*ipc.SpawnRequest, error) {
 		Allow: c.Settings.Allow, Deny: c.Settings.Deny,
 		TimeoutMs: (c.Limit() + time.Minute).Milliseconds()} // nor an agent: while one runs the daemon is not idle
 	for _, name := range sorted(c.Inputs) {
-		b, err := os.ReadFile(filepath.Join(c.Dir, c.Inputs[name]))
+		b, err := c.Content(c.Inputs[name])
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.At("inputs."+name), err)
 		}
