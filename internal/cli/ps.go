@@ -107,16 +107,34 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 		}
 	}
 	out.table(cols, rows)
-	for i := range r.Procs {
-		if p := &r.Procs[i]; p.State == suspended && strings.HasPrefix(p.Wait, "budget") {
-			_, mend := whatParks(r.Procs, p.UUID, p.Wait)
-			out.talk("PID %s goes on with: %s", p.PID, mend)
-		}
-	}
+	sayParked(out, r.Procs)
 	if r.Hidden > 0 {
 		out.talk("%s more on disk; --limit 0 shows all", number(r.Hidden))
 	}
 	return nil
+}
+
+// sayParked says how the newest of those that wait for a budget goes on, and how many others do: who looks at the table often
+// knows it of the others.
+func sayParked(out *output, procs []ipc.Proc) {
+	var newest *ipc.Proc
+	parked := 0
+	for i := range procs {
+		if p := &procs[i]; p.State == suspended && strings.HasPrefix(p.Wait, "budget") {
+			if parked++; newest == nil || p.PID > newest.PID {
+				newest = p
+			}
+		}
+	}
+	if parked == 0 {
+		return
+	}
+	_, mend := whatParks(procs, newest.UUID, newest.Wait)
+	more := ""
+	if parked > 1 {
+		more = fmt.Sprintf("; %s for a budget, too", plural(parked-1, "waits", "wait"))
+	}
+	out.talk("PID %s goes on with: %s%s", newest.PID, mend, more)
 }
 
 // waitWidth is how wide the reasons for which processes wait may be, in cells: they tell more than what else stands

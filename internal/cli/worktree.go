@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -102,13 +104,51 @@ func worktreeList(ctx context.Context, c *ipc.Client, out *output) error {
 		if w.Problem != "" {
 			out.warn(fmt.Sprintf("PID %d: %s", w.PID, oneLine(w.Problem)))
 		}
+	}
+	for _, line := range overlaps(r.Worktrees) {
+		out.print(line + "\n")
+	}
+	return nil
+}
+
+// overlaps says which files several work trees have changed, in a line for all files that the same ones have.
+func overlaps(trees []ipc.Worktree) []string {
+	by := map[string][]types.PID{} // of each file in each repository
+	for i := range trees {
+		w := &trees[i]
 		for _, o := range w.Overlaps {
-			if w.UUID.String() < o.UUID.String() { // once for both
-				out.print(fmt.Sprintf("PID %d and PID %d have both changed: %s\n", w.PID, o.PID, someNames(o.Paths)))
+			for _, path := range o.Paths {
+				for _, pid := range []types.PID{w.PID, o.PID} {
+					if key := w.Repo + "\x00" + path; !slices.Contains(by[key], pid) {
+						by[key] = append(by[key], pid)
+					}
+				}
 			}
 		}
 	}
-	return nil
+	files := map[string][]string{} // by who has changed them
+	for key, pids := range by {
+		slices.Sort(pids)
+		repo, path, _ := strings.Cut(key, "\x00")
+		var who []string
+		for _, pid := range pids {
+			who = append(who, "PID "+pid.String())
+		}
+		last := len(who) - 1
+		all := "all"
+		if len(who) == 2 {
+			all = "both"
+		}
+		names := strings.Join(who[:last], ", ") + " and " + who[last] + " have " + all + " changed: "
+		files[repo+"\x00"+names] = append(files[repo+"\x00"+names], path)
+	}
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(files)) {
+		slices.Sort(files[key])
+		_, names, _ := strings.Cut(key, "\x00")
+		out = append(out, names+someNames(files[key]))
+	}
+	return out
 }
 
 // someNames joins the names of a few files.

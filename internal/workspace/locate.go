@@ -125,6 +125,9 @@ func stampOf(dir string) (stamp string, seems bool) {
 	}
 }
 
+// notATree is why there are no files of git's to work with in a repository.
+const notATree = "it is not inside a git work tree (a bare repository, or the insides of one)"
+
 // ask asks git what a directory is. A reason instead of a repo says why git cannot be used there.
 func (k *survey) ask(ctx context.Context, id types.UUID, dir string) (*repo, string, error) {
 	if k.program == "" {
@@ -142,7 +145,7 @@ func (k *survey) ask(ctx context.Context, id types.UUID, dir string) (*repo, str
 	}
 	facts := strings.Fields(string(out))
 	if len(facts) != 3 || facts[1] != "true" {
-		return nil, "it is not inside a git work tree (a bare repository, or the insides of one)", nil
+		return nil, notATree, nil
 	}
 	var at [3]string
 	for i, what := range []string{"--show-toplevel", "--git-dir", "--git-common-dir"} { // one by one: a path may hold a line end

@@ -88,6 +88,9 @@ func (k *Grove) plot(ctx context.Context, id types.UUID, p Planting) (t Tree, r 
 		}
 		if why == "" {
 			why = "it is in no git repository"
+			if _, reason, err := k.ask(ctx, id, p.From); err == nil && reason == notATree {
+				why = reason
+			}
 		}
 		return t, nil, types.Errorf(types.ErrInvalid, "Worktree", p.From, "there can be no work tree of it: %s; go into a repository, or leave --worktree out", why)
 	}

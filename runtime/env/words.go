@@ -3,17 +3,23 @@ package env
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Where a command line or a URL has a secret: the password of a URL, a parameter, a flag or a setting with a name that sounds
 // like one. The last group is the value.
 var (
-	passwordInURL = regexp.MustCompile(`://[^/\s@:]*:([^/\s@]+)@`)
-	parameter     = regexp.MustCompile(`[?&;]([A-Za-z0-9_.-]+)=([^&;\s#]+)`)
-	flag          = regexp.MustCompile(`(?:^|\s)--?([A-Za-z][A-Za-z0-9_-]*)(?:=|\s+)([^\s-]\S*)`)
-	setting       = regexp.MustCompile(`(?:^|[\s"'])([A-Za-z_][A-Za-z0-9_]*)=([^\s"']+)`)
-	header        = regexp.MustCompile(`(?i)(?:^|[\s"'=])((?:proxy-)?authorization|x-api-key|api-key|cookie)\s*:\s*(?:(?:bearer|basic|token)\s+)?([^\s"']+)`)
+	passwordInURL = lazy(`://[^/\s@:]*:([^/\s@]+)@`)
+	parameter     = lazy(`[?&;]([A-Za-z0-9_.-]+)=([^&;\s#]+)`)
+	flag          = lazy(`(?:^|\s)--?([A-Za-z][A-Za-z0-9_-]*)(?:=|\s+)([^\s-]\S*)`)
+	setting       = lazy(`(?:^|[\s"'])([A-Za-z_][A-Za-z0-9_]*)=([^\s"']+)`)
+	header        = lazy(`(?i)(?:^|[\s"'=])((?:proxy-)?authorization|x-api-key|api-key|cookie)\s*:\s*(?:(?:bearer|basic|token)\s+)?([^\s"']+)`)
 )
+
+// lazy makes a regular expression when it is first wanted.
+func lazy(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // InWords returns the secrets in a command line or a URL, without those that stand in variables there, as "${NAME}". It guesses by
 // names, so it is for redaction and decides no access.
@@ -45,17 +51,17 @@ func Conceal(text string) string {
 
 // secretWords calls found for each secret in a text.
 func secretWords(text string, found func(from, to int)) {
-	for _, m := range passwordInURL.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range passwordInURL().FindAllStringSubmatchIndex(text, -1) {
 		value(text, m[2], m[3], found)
 	}
-	for _, at := range []*regexp.Regexp{parameter, flag, setting, header} {
+	for _, at := range []*regexp.Regexp{parameter(), flag(), setting(), header()} {
 		for rest := 0; rest < len(text); {
 			m := at.FindStringSubmatchIndex(text[rest:])
 			if m == nil {
 				break
 			}
 			name := strings.ToUpper(strings.ReplaceAll(text[rest+m[2]:rest+m[3]], "-", "_"))
-			if at == header || (LooksSensitive(name) || matches(telling, name) || name == "KEY" || name == "AUTH" || name == "PASS") && !matches(pointing, name) {
+			if at == header() || (LooksSensitive(name) || matches(telling, name) || name == "KEY" || name == "AUTH" || name == "PASS") && !matches(pointing, name) {
 				value(text, rest+m[4], rest+m[5], found)
 			}
 			rest += m[3] // the value of one may be the name of the next
