@@ -101,5 +101,6 @@ type Status struct {
 	Misread            []string         `json:"misread,omitempty"`             // what is wrong in the configuration that it was started with, and does not count
 	CheckpointFailures int              `json:"checkpoint_failures,omitempty"` // how many could not be written since the start
 	CheckpointFailure  string           `json:"checkpoint_failure,omitempty"`  // the last one
+	Room               string           `json:"room,omitempty"`                // why agents wait for room on the disk; empty = they do not
 	Storage            StorageStatus    `json:"storage"`                       // of the histories that are out of the way, or will be
 }

@@ -23,15 +23,15 @@ type host struct{ postman }
 
 var _ loop.Host = host{}
 
-// Wait holds the process while its output is not taken, while its gate is shut, and while it does not own what it works
-// on. What it has said is made durable before: it may wait for days.
+// Wait holds the process while its output is not taken, while its gate is shut, and while it has to wait, see
+// Config.Waits. What it has said is made durable before: it may wait for days.
 func (h host) Wait(ctx context.Context) error {
 	if err := h.k.handedOver(ctx, h.p); err != nil {
 		return err
 	}
 	for {
 		_, shut := h.p.gate.Since()
-		changed := h.k.unowned(h.p)
+		reason, changed := h.k.held(h.p)
 		if !shut && changed == nil {
 			return context.Cause(ctx)
 		}
@@ -42,7 +42,7 @@ func (h host) Wait(ctx context.Context) error {
 		if err := h.p.gate.Wait(ctx); err != nil {
 			return err
 		}
-		if err := h.k.untilOwned(ctx, h.p, changed); err != nil {
+		if err := h.k.untilFree(ctx, h.p, reason, changed); err != nil {
 			return err
 		}
 	}

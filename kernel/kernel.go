@@ -134,10 +134,10 @@ type Config struct {
 	// Freeze, Thaw and Release act on the OS children of a process: on pause, resume and end. They
 	// may be nil.
 	Freeze, Thaw, Release func(types.PID)
-	// Owns reports whether what a process works on is its own at this moment, and what is closed when that may have
-	// changed. A process that does not own it does nothing until it does, or until it is ended. It is asked before each
-	// question to the model and each action, and must not block. It may be nil.
-	Owns func(*Process) (ours bool, changed <-chan struct{})
+	// Waits says what a process has to wait for at this moment, such as the lease of its session, and what is closed when that
+	// may have changed; nil = it may act. Until then it does nothing, unless it is ended. It is asked before each question
+	// to the model and each action, and must not block. It may be nil.
+	Waits func(*Process) (reason string, changed <-chan struct{})
 	// Touched is told of each process of which something has changed that Info shows, after the change, where the event log need not
 	// say so; nil: nobody is. It must not block, nor call the kernel.
 	Touched func(types.UUID)

@@ -27,9 +27,8 @@ func (k *KernelImpl) Revoke(pid types.PID, why string) error {
 	return nil
 }
 
-// Hold makes the OS children of a process, and of all that descend from it, stand still while it does not own what it works
-// on, or lets them go on unless the process is paused. The processes themselves are held by Config.Owns. NOT_FOUND if it
-// does not run.
+// Hold makes the OS children of a process, and of all that descend from it, stand still while it has to wait, or lets them go
+// on unless the process is paused. The processes themselves are held by Config.Waits. NOT_FOUND if it does not run.
 func (k *KernelImpl) Hold(pid types.PID, held bool) error {
 	p, err := k.table.lookup("Hold", pid)
 	if err != nil {
@@ -38,7 +37,8 @@ func (k *KernelImpl) Hold(pid types.PID, held bool) error {
 	procs := k.table.subtree(p)
 	k.holding.Lock() // whoever asks last decides
 	for _, p := range procs {
-		p.alien.Store(held || k.unowned(p) != nil) // its own session may be another one
+		_, waits := k.held(p) // its own session may be another one
+		p.alien.Store(held || waits != nil)
 	}
 	k.holding.Unlock()
 	for _, p := range procs {
@@ -71,24 +71,20 @@ func (k *KernelImpl) settleStill(p *Process) {
 	}
 }
 
-// unowned returns nil if a process owns what it works on, or what is closed when that may have changed.
-func (k *KernelImpl) unowned(p *Process) <-chan struct{} {
-	if k.cfg.Owns == nil {
-		return nil
+// held returns what a process has to wait for, and what is closed when that may have changed; nil = it may act.
+func (k *KernelImpl) held(p *Process) (reason string, changed <-chan struct{}) {
+	if k.cfg.Waits == nil {
+		return "", nil
 	}
-	ours, changed := k.cfg.Owns(p)
-	if ours {
-		return nil
-	}
-	return changed
+	return k.cfg.Waits(p)
 }
 
-// untilOwned waits until a process may own again what it works on; nil = it does. It returns the cause of ctx's end.
-func (k *KernelImpl) untilOwned(ctx context.Context, p *Process, changed <-chan struct{}) error {
+// untilFree waits until what a process waits for may have changed. It returns the cause of ctx's end.
+func (k *KernelImpl) untilFree(ctx context.Context, p *Process, reason string, changed <-chan struct{}) error {
 	if changed == nil {
 		return context.Cause(ctx)
 	}
-	k.setWait(p, waiting{reason: "the lease of its session", since: time.Now()})
+	k.setWait(p, waiting{reason: reason, since: time.Now()})
 	defer waitForNothing(k, p)
 	select {
 	case <-changed:

@@ -78,7 +78,14 @@ func TestWhoDoesNotOwnItsWorkDoesNothingUntilItDoes(t *testing.T) {
 		}
 		s := newSys(t, func(c *Config) {
 			c.Freeze, c.Thaw = freeze(true), freeze(false)
-			c.Owns = func(*Process) (bool, <-chan struct{}) { mu.Lock(); defer mu.Unlock(); return ours, changed }
+			c.Waits = func(*Process) (string, <-chan struct{}) {
+				mu.Lock()
+				defer mu.Unlock()
+				if ours {
+					return "", nil
+				}
+				return "the lease of its session", changed
+			}
 		})
 		asked, acted := 0, 0
 		s.tool = func(context.Context, vfs.Caller) (string, error) { acted++; return "x", nil }
@@ -125,10 +132,13 @@ func TestWhoseOwnSessionIsAwayStaysStillWhenAnothersComesBack(t *testing.T) {
 		}
 		s := newSys(t, func(c *Config) {
 			c.Freeze, c.Thaw = freeze(true), freeze(false)
-			c.Owns = func(p *Process) (bool, <-chan struct{}) {
+			c.Waits = func(p *Process) (string, <-chan struct{}) {
 				mu.Lock()
 				defer mu.Unlock()
-				return !away[p.PID] && !away[1], make(chan struct{}) // the first is above the other
+				if away[p.PID] || away[1] { // the first is above the other
+					return "the lease of its session", make(chan struct{})
+				}
+				return "", nil
 			}
 		})
 		s.model = func(ctx context.Context, c vfs.Caller, turn int) (reply, error) {

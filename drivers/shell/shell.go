@@ -42,7 +42,8 @@ type Options struct {
 	Timeout time.Duration // of a command that asks for none; DefaultTimeout
 	// TimeoutOf is Timeout for one caller; nil, or an answer of 0, means Timeout.
 	TimeoutOf func(vfs.Caller) time.Duration
-	Keep      int // bytes of an output that are kept at its head, and at its tail; DefaultKeep
+	Keep      int   // bytes of an output that are kept at its head, and at its tail; DefaultKeep
+	Quota     int64 // bytes that the outputs of one caller may take up as files, in all; 0 = no bound
 
 	// Confine changes how a command is started, such as to run it inside a sandbox. An error refuses
 	// the command. Nil means that commands are not confined.

@@ -213,6 +213,9 @@ func daemonStatus(ctx context.Context, c *ipc.Client, out *output, now time.Time
 	if n := s.CheckpointFailures; n > 0 {
 		line("warning", plural(n, "checkpoint", "checkpoints")+" could not be written, which makes a resume slower and nothing else: "+s.CheckpointFailure)
 	}
+	if s.Room != "" {
+		line("disk", s.Room)
+	}
 	for i := range s.Init {
 		in := &s.Init[i]
 		text := fmt.Sprintf("supervisor %s (PID %d) %s", in.Name, in.PID, in.How)

@@ -86,6 +86,7 @@ type Config struct {
 	Resume        Resume
 	Checkpoint    Checkpoint
 	Snapshots     Snapshots
+	Disk          Disk
 	Limits        Limits
 	Heartbeat     Heartbeat
 	Platform      Platform

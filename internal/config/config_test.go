@@ -61,6 +61,7 @@ func TestNothingSaidMeansTheDefaults(t *testing.T) {
 			Resume:     Resume{Value[bool]{true, "default"}, Value[int]{64, "default"}},
 			Checkpoint: Checkpoint{Value[int]{5, "default"}, Value[int]{30, "default"}},
 			Snapshots:  Snapshots{Value[bool]{true, "default"}, Value[Bytes]{1 << 30, "default"}, Value[int]{100_000, "default"}},
+			Disk:       Disk{Value[Bytes]{1 << 30, "default"}, Value[Bytes]{256 << 20, "default"}},
 			Limits:     Limits{Value[int]{8, "default"}, Value[int]{32, "default"}, Value[int]{256, "default"}, Value[int]{1 << 20, "default"}, Value[int]{240, "default"}},
 			Budget:     Budget{Value[float64]{0, "default"}, Value[float64]{0, "default"}},
 			Heartbeat: Heartbeat{Value[bool]{true, "default"}, Value[agent.Duration]{agent.Duration(30 * time.Minute), "default"},

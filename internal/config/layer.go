@@ -29,6 +29,7 @@ type layer struct {
 	Daemon      daemonLayer     `yaml:"daemon"`
 	Checkpoint  checkpointLayer `yaml:"checkpoint"`
 	Snapshots   snapshotsLayer  `yaml:"snapshots"`
+	Disk        diskLayer       `yaml:"disk"`
 	Limits      limitsLayer     `yaml:"limits"`
 	Heartbeat   heartbeatLayer  `yaml:"heartbeat"`
 	Platform    platformLayer   `yaml:"platform"`

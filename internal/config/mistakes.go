@@ -12,7 +12,7 @@ const fromEnvironment = "environment"
 var harmless = []string{"checkpoint", "gc"}
 
 // atStart are the keys that the daemon reads when it starts, and then not again.
-var atStart = []string{"data_dir", "durability", "limits", "heartbeat", "snapshots", "daemon"}
+var atStart = []string{"data_dir", "durability", "limits", "heartbeat", "snapshots", "daemon", "disk"}
 
 // Mistakes returns the problems because of which no agent may start: those that may have dropped a limit, a right,
 // a bound of the trust in a project or of a sandbox. Left out are warnings, what is Contained, and mistakes in the

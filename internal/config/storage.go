@@ -106,6 +106,16 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10)
 }
 
+// Short returns the size for people, in the largest unit that it fills.
+func (b Bytes) Short() string {
+	for _, u := range units[:4] {
+		if b >= u.factor {
+			return fmt.Sprintf("%.1f %s", float64(b)/float64(u.factor), u.suffix)
+		}
+	}
+	return strconv.FormatInt(int64(b), 10) + " B"
+}
+
 func cutSuffixFold(s, suffix string) (string, bool) {
 	if n := len(s) - len(suffix); n > 0 && strings.EqualFold(s[n:], suffix) {
 		return s[:n], true
@@ -155,6 +165,7 @@ func (c *Config) storageDefaults() {
 		MaxBytes: Value[Bytes]{DefaultSnapshotBytes, FromDefault},
 		MaxFiles: Value[int]{DefaultSnapshotFiles, FromDefault},
 	}
+	c.diskDefaults()
 }
 
 // readStorageEnv reads the variables of the keys that say what is kept.
@@ -170,6 +181,7 @@ func readStorageEnv(l *layer, v variables) {
 	v.flag("snapshots.enabled", &l.Snapshots.Enabled)
 	v.number("snapshots.max_files", &l.Snapshots.MaxFiles)
 	parse(v, "snapshots.max_bytes", &l.Snapshots.MaxBytes)
+	readDiskEnv(l, v)
 }
 
 // applyStorage takes over what a layer says about keeping.
@@ -189,10 +201,9 @@ func (c *Config) applyStorage(l layer, s sink) {
 	s.limit("checkpoint.every_steps", l.Checkpoint.EverySteps, &c.Checkpoint.EverySteps)
 	s.limit("checkpoint.every_seconds", l.Checkpoint.EverySeconds, &c.Checkpoint.EverySeconds)
 	s.truth("snapshots.enabled", l.Snapshots.Enabled, &c.Snapshots.Enabled)
-	if v := l.Snapshots.MaxBytes; v != nil && s.usersOnly("snapshots.max_bytes") {
-		c.Snapshots.MaxBytes = Value[Bytes]{*v, s.origin("snapshots.max_bytes")}
-	}
+	s.size("snapshots.max_bytes", l.Snapshots.MaxBytes, &c.Snapshots.MaxBytes)
 	s.between("snapshots.max_files", l.Snapshots.MaxFiles, 0, maxCount, &c.Snapshots.MaxFiles)
+	c.applyDisk(l, s)
 }
 
 // between takes over a number of the user's.

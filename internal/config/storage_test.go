@@ -40,7 +40,7 @@ func TestEveryKeyOfWhatIsKeptHasItsVariable(t *testing.T) {
 	env := map[string]string{
 		"gc.retention_days": "1", "gc.max_entries": "1", "gc.interval_seconds": "61", "gc.mode": "delete", "daemon.auto_resume": "false",
 		"daemon.auto_resume_max": "1", "checkpoint.every_steps": "1", "checkpoint.every_seconds": "1", "snapshots.enabled": "false",
-		"snapshots.max_bytes": "1KiB", "snapshots.max_files": "1",
+		"snapshots.max_bytes": "1KiB", "snapshots.max_files": "1", "disk.min_free": "0", "disk.outputs": "3MB",
 	}
 	origin := func(c Config) map[string]string {
 		return map[string]string{
@@ -48,6 +48,7 @@ func TestEveryKeyOfWhatIsKeptHasItsVariable(t *testing.T) {
 			"gc.mode": c.GC.Mode.Origin, "daemon.auto_resume": c.Resume.Auto.Origin, "daemon.auto_resume_max": c.Resume.Max.Origin,
 			"checkpoint.every_steps": c.Checkpoint.EverySteps.Origin, "checkpoint.every_seconds": c.Checkpoint.EverySeconds.Origin,
 			"snapshots.enabled": c.Snapshots.Enabled.Origin, "snapshots.max_bytes": c.Snapshots.MaxBytes.Origin, "snapshots.max_files": c.Snapshots.MaxFiles.Origin,
+			"disk.min_free": c.Disk.MinFree.Origin, "disk.outputs": c.Disk.Outputs.Origin,
 		}
 	}
 	for key, value := range env {
@@ -70,11 +71,11 @@ func TestEveryKeyOfWhatIsKeptHasItsVariable(t *testing.T) {
 
 func TestAProjectSaysNothingAboutWhatIsKept(t *testing.T) {
 	s := sources(t, map[string]string{"project/config.yaml": "gc: {retention_days: 1, max_entries: 1, interval_seconds: 60, mode: delete}\n" +
-		"daemon: {auto_resume: true, auto_resume_max: 9}\nsnapshots: {enabled: false, max_bytes: 1, max_files: 1}\ncheckpoint: {every_steps: 6, every_seconds: 0}\n"})
+		"daemon: {auto_resume: true, auto_resume_max: 9}\nsnapshots: {enabled: false, max_bytes: 1, max_files: 1}\ndisk: {min_free: 0, outputs: 1}\ncheckpoint: {every_steps: 6, every_seconds: 0}\n"})
 	c := Load(s)
 	var want []string
 	for _, key := range []string{"gc.retention_days", "gc.max_entries", "gc.interval_seconds", "gc.mode", "daemon.auto_resume", "daemon.auto_resume_max",
-		"snapshots.enabled", "snapshots.max_bytes", "snapshots.max_files"} {
+		"snapshots.enabled", "snapshots.max_bytes", "snapshots.max_files", "disk.min_free", "disk.outputs"} {
 		want = append(want, key+": a project cannot set this")
 	}
 	expect(t, c.Problems, append(want, "checkpoint.every_steps: a project may only tighten", "checkpoint.every_seconds: a project may only tighten")...)
@@ -99,12 +100,13 @@ snapshots:
   max_bytes: 1 lightyear
   max_files: -5
   retention: 3
+disk: {min_free: much}
 `}))
 	expect(t, c.Problems, "config.yaml:2:19: gc.retention_days: is negative; write 0", "config.yaml:3:16: gc.max_entries: 3000000000 must be between 0 and",
 		"config.yaml:4:21: gc.interval_seconds: 59 must be between 60 and", `config.yaml:5:9: gc.mode: "shred" is not known; write archive or delete`,
 		"config.yaml:7:16: daemon.auto_resume: ", "config.yaml:8:20: daemon.auto_resume_max: is negative", "config.yaml:10:16: checkpoint.every_steps: is negative",
 		`config.yaml:12:14: snapshots.max_bytes: "1 lightyear" is not a size`, "config.yaml:13:14: snapshots.max_files: is negative",
-		"config.yaml:14:3: snapshots.retention: unknown key")
+		"config.yaml:14:3: snapshots.retention: unknown key", `config.yaml:15:18: disk.min_free: "much" is not a size`)
 	c.Problems = nil
 	if diff := cmp.Diff(Load(Sources{}), c); diff != "" {
 		t.Error(diff)

@@ -28,7 +28,7 @@ func Template() map[string]string {
 # checkpoint:                # whichever comes first
 #   every_steps: 5           # 0 = not by steps
 #   every_seconds: 30        # 0 = not by time
-# Only your own config.yaml may have the sections gc, daemon, snapshots, budget, heartbeat and platform.
+# Only your own config.yaml may have the sections gc, daemon, snapshots, disk, budget, heartbeat and platform.
 `,
 		".rnix/mcp.yaml": `# MCP servers. An agent uses those that its agent.yaml names under "mcp".
 # Secrets stand here as ${VARIABLE}, never as themselves.

@@ -94,6 +94,8 @@ type Daemon struct {
 	policy     gc.Policy
 	gcMode     gc.Mode
 	retention  config.Problems // why it is not known how long histories are kept; none goes then
+	room       *room
+	outputs    int64 // bytes that the outputs of a process may take; 0 = no bound
 	holds      holds
 	works      works
 	memory     memory
@@ -146,6 +148,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	served := make(chan error, 1)
 	go func() { served <- d.server.Serve(l) }()        // ends with Shutdown below
 	d.background.Go(func() { watchSocket(ctx, d, l) }) // ends with ctx
+	d.background.Go(func() { watchRoom(ctx, d) })      // ends with ctx
 	d.log.Info("ready", "version", opt.Version, "pid", os.Getpid(), "data", d.places.DataDir, "socket", d.places.Socket)
 	if opt.Ready != nil {
 		opt.Ready(d.places)
@@ -281,6 +284,8 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	d.files = event.WriteFiles(d.events, durable.OS, func(id types.UUID) string { return filepath.Join(d.journal.Dir(id), step.EventsFile) })
 	back.add(func() error { d.events.Close(); return d.files.Close() })
 	d.restore()
+	d.room, d.outputs = newRoom(d.places.DataDir, cfg.Disk), int64(cfg.Disk.Outputs.V)
+	d.room.look(nil) // before anything goes on
 	d.heartbeat = heart{d}.heartbeatOf(cfg.Heartbeat)
 	if cfg.Resume.Auto.V {
 		d.autoMax = cfg.Resume.Max.V
@@ -311,7 +316,7 @@ func (d *Daemon) boot() error {
 		d.devices.Register("/dev/llm", d.models.open),
 		d.devices.RegisterTools(fs.Path, fs.New(d.seen, own).Open, fs.Tools()),
 		d.devices.RegisterTools(wsdriver.Path, wsdriver.New(d.seen, own).Open, wsdriver.Tools()),
-		d.devices.RegisterTools("/dev/shell", shell.New(d.procs, shell.Options{TimeoutOf: shellTimeout}), shell.Tools("/dev/shell")),
+		d.devices.RegisterTools("/dev/shell", shell.New(d.procs, shell.Options{TimeoutOf: shellTimeout, Quota: d.outputs}), shell.Tools("/dev/shell")),
 	)
 	if err != nil {
 		return err
@@ -321,7 +326,7 @@ func (d *Daemon) boot() error {
 		Store: d.store, Touched: d.hub.touch, Address: []string{statehome.EnvDataDir + "=" + d.places.DataDir},
 		NextPID: func() (types.PID, error) { n, err := d.pids.Next(); return types.PID(n), err },
 		// A model call is cut off by a pause, and an MCP server has nothing to do while nobody calls it.
-		Owns:  platformer{d}.owns,
+		Waits: waitsOf(d),
 		Plant: planter{worktrees{d}}.forChild, Planted: planter{worktrees{d}}.childTree, Trees: planter{worktrees{d}}.childTrees,
 		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell, proc.KindHarness) }, Thaw: d.procs.Thaw,
 		Release:    d.release,

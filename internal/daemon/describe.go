@@ -47,6 +47,7 @@ func (d describer) status(ctx context.Context, _ *ipc.Peer, _ ipc.Empty) (ipc.St
 		Children: len(d.procs.All()), Goroutines: runtime.NumGoroutine(), HeapBytes: mem.HeapAlloc, Freezer: string(proc.FreezerHere()), Recovered: d.notes.all(), Recovering: !closed(d.looked), Misread: d.misread,
 		Init: d.bootstrap.all(), Starting: !closed(d.bootstrap.done),
 	}
+	s.Room = d.room.why()
 	s.CheckpointFailures, s.CheckpointFailure = d.store.checkpoints.failures()
 	s.Storage = storage(d).status(ctx)
 	live := map[types.UUID]bool{}

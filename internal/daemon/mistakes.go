@@ -8,13 +8,20 @@ import (
 )
 
 // startProfile is profileOf for what starts a program or lets an agent go on. It refuses with INVALID while a file or
-// a variable of the configuration has a mistake that may have dropped a limit or a right, and names the mistake.
+// a variable of the configuration has a mistake that may have dropped a limit or a right, and names the mistake; and with EXHAUSTED
+// while the disk is too full for anything new.
 func startProfile(d *Daemon, op, cwd string, env []string, trust bool) (*profile, error) {
 	p, err := d.profileOf(cwd, env, trust)
 	if err != nil {
 		return nil, err
 	}
-	return p, mayStart(d, op, p)
+	if err := mayStart(d, op, p); err != nil {
+		return p, err
+	}
+	if op != "Resume" { // what goes on by itself waits instead
+		err = d.room.refusal(op)
+	}
+	return p, err
 }
 
 // mayStart is the refusal of startProfile for a profile that was read for another purpose.

@@ -22,17 +22,16 @@ func (d platformer) begun(id types.UUID) {
 	}
 }
 
-// owns is the kernel's question whether a process may act: not while the lease of its session, or of that of one above it,
-// has run out.
-func (d platformer) owns(p *kernel.Process) (ours bool, changed <-chan struct{}) {
+// unconfirmed is what a process waits for whose session, or that of one above it, has a lease that has run out; nil = none.
+func (d platformer) unconfirmed(p *kernel.Process) (reason string, changed <-chan struct{}) {
 	if !d.platforms.any.Load() {
-		return true, nil
+		return "", nil
 	}
 	id, pid := p.UUID, p.PID
 	for range maxAncestors {
 		if s := d.platforms.of(id); s != nil {
 			if ours, changed := s.Owns(); !ours {
-				return false, changed
+				return "the lease of its session", changed
 			}
 		}
 		i, err := d.kernel.Info(pid)
@@ -43,11 +42,11 @@ func (d platformer) owns(p *kernel.Process) (ours bool, changed <-chan struct{})
 			break
 		}
 	}
-	return true, nil
+	return "", nil
 }
 
 // held makes the commands of a process and of its children stand still while nobody knows whose its session is, and says
-// since when that is so. The processes wait by themselves: see owns.
+// since when that is so. The processes wait by themselves: see unconfirmed.
 func (d platformer) held(id types.UUID, st platform.Standing) {
 	s := d.platforms.of(id)
 	pid, ok := d.running(id)

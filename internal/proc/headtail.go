@@ -38,7 +38,20 @@ type HeadTail struct {
 	written int64 // to the file
 	// +checklocks:mu
 	fileErr error // why the file is not whole
+
+	quota int64 // of all files in dir, in bytes; 0 = none
+	// +checklocks:mu
+	looked int64 // how much was written when it was last looked how much the others take
+	// +checklocks:mu
+	full bool // the quota is used up
 }
+
+// quotaEvery is how many bytes are written between two looks at what the other files take, which others may be writing.
+const quotaEvery = 1 << 20
+
+// Quota bounds what the file may take together with all others that are in its directory, in bytes; what is over that is not
+// kept. 0 = no bound. It is called before the first Write.
+func (h *HeadTail) Quota(n int64) { h.quota = n }
 
 // NewHeadTail returns a writer that keeps the first and the last keep bytes. Its file is made in dir,
 // for the owner only, when it is needed, with a name after pattern as os.CreateTemp makes it; dir is
@@ -88,10 +101,39 @@ func (h *HeadTail) saveLocked(p []byte) {
 	if h.file == nil || h.fileErr != nil {
 		return
 	}
-	p = p[:min(int64(len(p)), h.limit-h.written)]
-	n, err := h.file.Write(p)
-	h.written += int64(n)
-	h.fileErr = err
+	for len(p) > 0 && h.fileErr == nil {
+		if h.quota > 0 && h.written >= h.looked {
+			h.lookLocked()
+		}
+		piece := p[:min(int64(len(p)), h.limit-h.written, quotaEvery)]
+		if len(piece) == 0 {
+			return
+		}
+		n, err := h.file.Write(piece)
+		h.written += int64(n)
+		h.fileErr = err
+		p = p[len(piece):]
+	}
+}
+
+// lookLocked lowers the limit to what the quota has left.
+//
+// +checklocks:h.mu
+func (h *HeadTail) lookLocked() {
+	h.looked = h.written + quotaEvery
+	entries, err := os.ReadDir(h.dir)
+	if h.fileErr = err; err != nil {
+		return
+	}
+	left := h.quota
+	for _, e := range entries {
+		if i, err := e.Info(); err == nil && i.Mode().IsRegular() {
+			left -= i.Size()
+		}
+	}
+	if most := h.written + max(0, left); most < min(h.limit, h.looked) {
+		h.limit, h.full = most, true
+	}
 }
 
 // Text returns what is kept as valid text. Where something was left out it says how many bytes, and
@@ -110,6 +152,8 @@ func (h *HeadTail) Text() string {
 		where = fmt.Sprintf("; they could not be kept: %v", h.fileErr)
 	case h.fileErr != nil:
 		where = fmt.Sprintf("; the first %d bytes are in %s, the rest could not be written: %v", h.written, h.path, h.fileErr)
+	case h.full && h.written < h.total:
+		where = fmt.Sprintf("; the first %d bytes are in %s, and more are not kept: all outputs of this process may take %d bytes (disk.outputs)", h.written, h.path, h.quota)
 	case h.path != "" && h.written < h.total:
 		where = fmt.Sprintf("; the first %d bytes are in %s", h.written, h.path)
 	case h.path != "":

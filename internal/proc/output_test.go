@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,7 +43,7 @@ func TestLongOutputKeepsHeadTailAndFile(t *testing.T) {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) || h.Total() != int64(len(whole)) {
 			t.Fatalf("text is %q of %d bytes", text, h.Total())
 		}
-		if len(whole) <= 2*h.keep {
+		if len(whole) <= 2*h.keep+h.keep/8 {
 			if text != validText(whole) || h.File() != "" {
 				t.Fatalf("%q became %q", whole, text)
 			}
@@ -56,6 +57,47 @@ func TestLongOutputKeepsHeadTailAndFile(t *testing.T) {
 		}
 		_ = os.Remove(h.File())
 	})
+}
+
+// What all outputs of a process take together is bounded, also of those that are written at once; what is over it is not kept, and
+// that is said.
+func TestOutputsHaveAQuota(t *testing.T) {
+	dir := t.TempDir()
+	const quota = 3 << 20
+	a, b := NewHeadTail(16, dir, "a-*.txt"), NewHeadTail(16, dir, "b-*.txt")
+	a.Quota(quota)
+	b.Quota(quota)
+	piece := bytes.Repeat([]byte("x"), 300<<10)
+	for range 10 {
+		_, _ = a.Write(piece)
+		_, _ = b.Write(piece)
+	}
+	var sum int64
+	for _, h := range []*HeadTail{a, b} {
+		i, err := os.Stat(h.File())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += i.Size()
+		if text := h.Text(); !strings.Contains(text, fmt.Sprintf("the first %d bytes are in %s, and more are not kept: all outputs of this process may take %d bytes", i.Size(), h.File(), quota)) {
+			t.Errorf("%s", text)
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if sum < quota/2 || sum > quota+2*quotaEvery {
+		t.Errorf("%d bytes are kept of a quota of %d", sum, quota)
+	}
+	c := NewHeadTail(16, dir, "c-*.txt")
+	c.Quota(quota + 4*quotaEvery)
+	_, _ = c.Write(piece)
+	if text := c.Text(); !strings.Contains(text, "the whole output is in "+c.File()) {
+		t.Errorf("%s", text)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestCharactersAreNotCutInTwo(t *testing.T) {

@@ -1,8 +1,6 @@
 package run
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,27 +11,19 @@ import (
 // furnish copies the files of the case into the workspace.
 func (s *stage) furnish() error {
 	c := s.c
-	from, err := c.Path(cmp.Or(c.Workspace, "workspace"))
-	if i, serr := os.Stat(from); err == nil && (serr != nil || !i.IsDir()) {
-		err = fmt.Errorf("it is no directory")
+	from := filepath.Join(c.Dir, "workspace")
+	if c.Workspace != "" {
+		from = filepath.Join(c.Dir, c.Workspace)
+		if i, err := os.Stat(from); err != nil || !i.IsDir() {
+			return fmt.Errorf("%s: the workspace %s is no directory", c.At("workspace"), from)
+		}
 	}
-	switch {
-	case err == nil:
-		err = s.lay("", from)
-	case c.Workspace == "" && errors.Is(err, fs.ErrNotExist):
-		err = nil // it begins with nothing
-	default:
-		err = fmt.Errorf("%s: the workspace: %w", c.At("workspace"), err)
-	}
-	if err != nil {
+	if err := s.lay("", from); err != nil {
 		return err
 	}
 	for _, to := range sorted(c.Overlay) {
-		var i os.FileInfo
-		from, err := c.Path(c.Overlay[to])
-		if err == nil {
-			i, err = os.Stat(from)
-		}
+		from := filepath.Join(c.Dir, c.Overlay[to])
+		i, err := os.Stat(from)
 		switch {
 		case err != nil:
 		case i.IsDir():

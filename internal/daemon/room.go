@@ -1,0 +1,142 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"rnix/internal/config"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// room sees to it that agents leave some of the disk free on which their histories are: with less, all of them wait, with their
+// commands, and nothing new starts. Nothing is written for it, so it works where there is no room at all, and a daemon
+// that starts again finds out by itself.
+type room struct {
+	dir  string
+	disk config.Disk // as it was when the daemon started
+	// measure returns the size of the disk on which dir is, and how much of it is free, in bytes.
+	measure func(dir string) (size, free int64, err error)
+
+	mu    sync.Mutex
+	short *shortage // +checklocks:mu
+}
+
+// shortage is a time in which there is too little room.
+type shortage struct {
+	text string
+	over chan struct{}
+}
+
+// roomEvery is how often it is looked how much of the disk is free.
+const roomEvery = 2 * time.Second
+
+func newRoom(dir string, disk config.Disk) *room { return &room{dir: dir, disk: disk, measure: statfs} }
+
+func statfs(dir string) (size, free int64, err error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, 0, err
+	}
+	block := uint64(max(st.Bsize, 1))
+	return int64(min(st.Blocks*block, math.MaxInt64)), int64(min(st.Bavail*block, math.MaxInt64)), nil
+}
+
+// look compares what is free with what should be, and reports whether agents have to wait now, and whether that is new. now
+// is what the user has configured at this moment, which may be less than at the start.
+func (r *room) look(now func() config.Disk) (short, changed bool) {
+	size, free, err := r.measure(r.dir)
+	if err != nil {
+		return r.why() != "", false // as it was
+	}
+	r.mu.Lock()
+	was := r.short
+	r.mu.Unlock()
+	keep := r.disk.Keep(size)
+	if was != nil {
+		keep = min(keep, now().Keep(size))
+		keep += keep / 16 // not to and fro
+	}
+	if short = free < keep; short == (was != nil) {
+		return short, false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if short {
+		r.short = &shortage{fmt.Sprintf("%s has %s free, and %s are to stay so (disk.min_free)", r.dir, config.Bytes(free).Short(), config.Bytes(keep).Short()), make(chan struct{})}
+	} else {
+		close(r.short.over)
+		r.short = nil
+	}
+	return short, true
+}
+
+// why says why agents wait for room; empty = they do not.
+func (r *room) why() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.short == nil {
+		return ""
+	}
+	return r.short.text
+}
+
+// waits is what each process waits for, and what is closed when there is room again; nil = there is.
+func (r *room) waits() (reason string, changed <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.short == nil {
+		return "", nil
+	}
+	return "room on the disk", r.short.over
+}
+
+// refusal is why nothing new starts; nil = it may.
+func (r *room) refusal(op string) error {
+	why := r.why()
+	if why == "" {
+		return nil
+	}
+	return types.Errorf(types.ErrExhausted, op, "", "cannot start: %s; what runs waits until there is room: see rnix du and rnix gc, or lower that number in config.yaml", why)
+}
+
+// waitsOf answers the kernel's question what a process has to wait for.
+func waitsOf(d *Daemon) func(*kernel.Process) (string, <-chan struct{}) {
+	return func(p *kernel.Process) (string, <-chan struct{}) {
+		if reason, changed := d.room.waits(); changed != nil {
+			return reason, changed
+		}
+		return platformer{d}.unconfirmed(p)
+	}
+}
+
+// watchRoom looks at the disk until ctx ends, and makes the commands of all processes stand still while there is too little room.
+func watchRoom(ctx context.Context, d *Daemon) {
+	tick := time.NewTicker(roomEvery)
+	defer tick.Stop()
+	for {
+		short, changed := d.room.look(func() config.Disk { return ownConfig(d).Disk })
+		if changed && short {
+			d.log.Warn("agents wait for room on the disk", "why", d.room.why())
+		} else if changed {
+			d.log.Info("there is room on the disk again; agents go on")
+		}
+		if changed || short { // somebody may have gone on from disk meanwhile
+			for _, i := range d.kernel.List() {
+				if i.State < types.StateZombie && d.kernel.Hold(i.PID, short) != nil {
+					continue // it has ended meanwhile
+				}
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
