@@ -163,7 +163,7 @@ func branchName(name string, id types.UUID) string {
 		return '-'
 	}, name)
 	if clean = strings.Trim(clean, "-"); clean == "" {
-		clean = id.String()[:13]
+		clean = id.String()[:13] + "-" + id.String()[28:] // the first part is the time, which others have, too
 	}
 	return "rnix/" + clean
 }

@@ -40,6 +40,9 @@ type Planting struct {
 // plantPatience is how long another git is waited for that has locked the repository.
 const plantPatience = 200 * time.Millisecond
 
+// plantTries is how often another name is taken for a branch because somebody else, who wanted the same at the same time, was quicker.
+const plantTries = 64
+
 // Plant makes a work tree for a history and returns it, with the place in it that stands for p.From. A
 // branch that exists is used as it is, and must not be checked out elsewhere. INVALID if p.From is in
 // no repository, NOT_FOUND if there is no such commit, CONFLICT if the branch is in use.
@@ -52,8 +55,16 @@ func (k *Grove) Plant(ctx context.Context, id types.UUID, p Planting) (t Tree, w
 	if err != nil {
 		return t, "", err
 	}
-	t.Dir, err = m.Provision(ctx, worktree.ProvisionSpec{SessionID: id.String(), LeafName: leafOf(r.root), Strategy: worktree.StrategyWorktreeAdd,
-		ParentRepoPath: r.root, Branch: t.Branch, BaseCommit: t.Base})
+	for try := 1; ; try++ {
+		t.Dir, err = m.Provision(ctx, worktree.ProvisionSpec{SessionID: id.String(), LeafName: leafOf(r.root), Strategy: worktree.StrategyWorktreeAdd,
+			ParentRepoPath: r.root, Branch: t.Branch, NewBranch: p.Branch == "", BaseCommit: t.Base})
+		if !errors.Is(err, worktree.ErrBranchTaken) || try == plantTries {
+			break
+		}
+		if t, r, err = k.plot(ctx, id, p); err != nil {
+			return t, "", err
+		}
+	}
 	if err != nil {
 		return t, "", err
 	}

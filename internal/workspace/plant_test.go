@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"rnix/types"
@@ -33,6 +35,35 @@ func (b *bench) commit(dir, message string) string {
 	b.user(dir, "add", "-A")
 	b.user(dir, "commit", "-q", "-m", message)
 	return strings.TrimSpace(b.user(dir, "rev-parse", "HEAD"))
+}
+
+// However many want the same name at once, also from several daemons, each gets a branch of its own, and none is left over.
+func TestWhoWantsTheSameNameAtOnceGetsTheNextFreeOne(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	repo := b.repo(map[string]string{"a.txt": "a\n"})
+	const n = 12
+	branches := make([]string, n)
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		opts := b.opts
+		opts.Dir = filepath.Join(b.dir(), "daemon"+string(rune('0'+i%3)))
+		all.Go(func() {
+			var tree Tree
+			id := types.NewUUID()
+			tree, _, errs[i] = NewGrove(New(opts)).Plant(context.Background(), id, Planting{From: repo, Parent: filepath.Join(opts.Dir, "worktrees", id.String()), Name: "rnix/fix"})
+			branches[i] = tree.Branch
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(branches)
+	if got := strings.Fields(b.user(repo, "for-each-ref", "--format=%(refname:short)", "refs/heads/rnix")); len(slices.Compact(slices.Clone(branches))) != n || len(got) != n {
+		t.Errorf("%d branches for %d: %v, %v", len(got), n, branches, got)
+	}
 }
 
 func TestAHistoryGetsAWorkTreeOfItsOwn(t *testing.T) {

@@ -155,6 +155,9 @@ func (p *attempt) add(ctx context.Context, start string) error {
 	if tip == "" {
 		return err
 	}
+	if p.spec.NewBranch {
+		return types.Errorf(types.ErrConflict, "Provision", branch, "%w: %w", ErrBranchTaken, err)
+	}
 	if where := p.checkedOut(ctx, local); where != "" {
 		return types.Errorf(types.ErrConflict, "Provision", branch, "%w: it is checked out at %s: %w", errInUse, where, err)
 	}
@@ -231,7 +234,7 @@ func parseWorktrees(out string) (list []linked) {
 // these, so where looking does not tell, its words do: those of the versions before 2.42 and after.
 func (p *attempt) retriable(ctx context.Context, err error) bool {
 	switch {
-	case ctx.Err() != nil, errors.Is(err, ErrWorkareaRootOccupied), errors.Is(err, ErrBaseFetch), errors.Is(err, ErrInvalidBaseRef), errors.Is(err, ErrLostOwnership):
+	case ctx.Err() != nil, errors.Is(err, ErrWorkareaRootOccupied), errors.Is(err, ErrBaseFetch), errors.Is(err, ErrBranchTaken), errors.Is(err, ErrInvalidBaseRef), errors.Is(err, ErrLostOwnership):
 		return false
 	case errors.Is(err, errInUse):
 		return true

@@ -23,6 +23,8 @@ type ProvisionSpec struct {
 	// base has not stays; one that is only behind its base is brought forward. "" = for a clone the
 	// remote's own, for a work tree none.
 	Branch string
+	// NewBranch refuses a Branch of a work tree that is there already (ErrBranchTaken).
+	NewBranch bool
 
 	// BaseRef is the branch of the remote at which a new Branch begins: main, origin/main,
 	// refs/heads/main and refs/remotes/origin/main are the same. "" = Branch. For a work tree it is

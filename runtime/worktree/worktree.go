@@ -71,6 +71,8 @@ var (
 	ErrNoParentDir = errors.New("no parent directory is given")
 	// ErrInvalidBaseRef says that a base is no name of a branch, or that the remote has no such branch.
 	ErrInvalidBaseRef = errors.New("the base is no branch")
+	// ErrBranchTaken says that a branch that was to be new is there already. Nothing was made.
+	ErrBranchTaken = errors.New("there is a branch of that name")
 	// ErrBaseFetch says that the base could not be brought up to date. Nothing was made.
 	ErrBaseFetch = errors.New("the base could not be fetched")
 	// ErrWorkareaRootOccupied says that there is something at the place of a checkout. It was not touched.
