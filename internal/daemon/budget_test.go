@@ -19,12 +19,15 @@ import (
 type crew struct {
 	mu    sync.Mutex
 	asked map[string]int // +checklocks:mu
+	all   chan struct{}  // closed when the parent and its three children have been asked
 }
 
 func (c *crew) reply(r llmtest.Request) llmtest.Reply {
 	who := r.Messages[0].Text
 	c.mu.Lock()
-	c.asked[who]++
+	if c.asked[who]++; len(c.asked) == 4 && c.asked[who] == 1 {
+		close(c.all)
+	}
 	c.mu.Unlock()
 	cost := func(reply llmtest.Reply, n int) llmtest.Reply {
 		reply.Usage = &llmtest.Usage{Input: n}
@@ -39,6 +42,7 @@ func (c *crew) reply(r llmtest.Request) llmtest.Reply {
 	case told:
 		return cost(llmtest.Reply{Text: who + " is done"}, 30_000)
 	}
+	<-c.all // nobody has his second answer before all have had their first
 	return cost(tool("shell", fmt.Sprintf(`{"command":"echo %s >>effects"}`, who)), 30_000)
 }
 
@@ -66,7 +70,7 @@ func budgetOf(t *testing.T, s *testenv.System, target string) map[string]ipc.Bud
 
 // Three children on one budget stop below it, a crash changes nothing, and more of it lets all go on.
 func TestSharedBudgetSuspendsTheFamilyAndATopUpWakesIt(t *testing.T) {
-	c := &crew{asked: map[string]int{}}
+	c := &crew{asked: map[string]int{}, all: make(chan struct{})}
 	_, url := llmtest.NewAPI(t, c.reply)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	budget := 100_000
