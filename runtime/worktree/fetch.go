@@ -16,36 +16,57 @@ type flight struct {
 	done chan struct{} // closed when err and took are set
 	err  error
 	took time.Duration
+
+	until time.Time   // the latest moment until which somebody waits for it; guarded by shared.mu
+	stop  *time.Timer // ends it then
 }
 
 // fetch brings a branch of the remote up to date in a repository. Those who want the same one at the
-// same time share one fetch, which goes on when the one who began it gives up.
+// same time share one fetch, which goes on when the one who began it gives up. Each waits for it as long as it said, and
+// it lasts as long as the most patient of them waits.
 func (m *Manager) fetch(ctx context.Context, repo string, ref string, set []pair, where []string, timeout time.Duration) (time.Duration, error) {
 	key := flightKey{repo, ref}
+	until := time.Now().Add(timeout)
 	shared.mu.Lock()
 	f := shared.flights[key]
-	if f == nil {
-		f = &flight{done: make(chan struct{})}
+	switch {
+	case f == nil:
+		apart, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		f = &flight{done: make(chan struct{}), until: until, stop: time.AfterFunc(timeout, cancel)}
 		shared.flights[key] = f
-		apart, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
-		go func() { // begun by the first who asks; ends by itself after timeout; those who wait see done
-			defer cancel()
+		go func() { // begun by the first who asks; ends by itself when stop does; those who wait see done
 			began := time.Now()
 			f.err = m.fetchAlone(apart, repo, ref, set, where)
 			f.took = time.Since(began)
 			shared.mu.Lock()
 			delete(shared.flights, key)
 			shared.mu.Unlock()
+			f.stop.Stop()
+			cancel()
 			close(f.done)
 		}()
+	case until.After(f.until) && f.stop.Stop(): // it has not been ended yet
+		f.until = until
+		f.stop.Reset(timeout)
 	}
 	shared.mu.Unlock()
+	late := time.NewTimer(timeout)
+	defer late.Stop()
 	select {
 	case <-f.done:
 		return f.took, f.err
+	case <-late.C:
 	case <-ctx.Done():
 		return 0, types.Errorf(types.ErrCancelled, "Fetch", ref, "%w", context.Cause(ctx))
 	}
+	select {
+	case <-f.done: // at the same moment, with a better reason
+		return f.took, f.err
+	case <-time.After(stopGrace + time.Second): // what git gets to end
+	case <-ctx.Done():
+		return 0, types.Errorf(types.ErrCancelled, "Fetch", ref, "%w", context.Cause(ctx))
+	}
+	return 0, types.Errorf(types.ErrTimeout, "Fetch", ref, "%w: the remote has not answered in time", ErrBaseFetch)
 }
 
 func (m *Manager) fetchAlone(ctx context.Context, repo, ref string, set []pair, where []string) error {
