@@ -13,7 +13,7 @@ import (
 )
 
 // unseen are pieces that a screen shows nothing of.
-var unseen = []string{"\x1b[01;31m\x1b[K", "\x1b[m\x1b[K", "\x1b]8;;https://example.org/a\x1b\\", "\x1b]0;title\x07", "\x00", "\x08", "\u009b31m", "\x1b(B", "\u200b", "\ufeff", "\u2060", "\r\n", "\x1b\x1b[1m", "\x7f"}
+var unseen = []string{"\x1b[01;31m\x1b[K", "\x1b[m\x1b[K", "\x1b]8;;https://example.org/a\x1b\\", "\x1b]0;title\x07", "\x00", "\x08", "\u009b31m", "\x1b(B", "\u200b", "\ufeff", "\u2060", "\r\n", "\x1b\x1b[1m", "\x7f", "\u200d", "\u200c", "\u202e", "\U000e0101", "\u180b", "\u009d\u009d"}
 
 // What a person sees, and what is put together from it, has no secret: colours and whatever else is taken away from a text before it
 // is shown hide none, wherever they stand, and wherever the text was cut into pieces.

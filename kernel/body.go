@@ -91,8 +91,11 @@ func (k *KernelImpl) SetProgress(p *Process, pr Progress) {
 // WaitIfPaused holds the caller while a process is paused. It returns the cause of ctx's end.
 func (k *KernelImpl) WaitIfPaused(ctx context.Context, p *Process) error { return p.gate.Wait(ctx) }
 
-// PausedSince returns since when a process is paused; false if it is not.
+// PausedSince returns since when a person has paused a process; false if nobody has.
 func (k *KernelImpl) PausedSince(p *Process) (time.Time, bool) { return p.gate.Since() }
+
+// Held reports whether a process is paused, or has to wait for something; see Hold.
+func (k *KernelImpl) Held(p *Process) bool { return p.gate.Closed() }
 
 // Revive lets a suspended history go on as a child of p, whose body needs it. NOT_FOUND if there is none,
 // CONFLICT if it runs already or has ended, unless a signal ended it: then it goes on where it was.

@@ -12,20 +12,20 @@ func startClock(p *Process) {
 }
 
 // checkClock ends the process if its time is over, and otherwise comes again when it will be. While the
-// process is paused its time stands still: whoever resumes it checks again.
+// process is paused, or has to wait, its time stands still: whoever lets it go on checks again.
 func checkClock(p *Process) {
 	if p.opts.Timeout <= 0 {
 		return
 	}
 	left := p.opts.Timeout - p.Elapsed(time.Now())
-	_, shut := p.gate.Since()
+	closed := p.gate.Closed()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.clock == nil:
 	case left <= 0:
 		p.cancel(timedOut{p.opts.Timeout})
-	case !shut:
+	case !closed:
 		p.clock.Reset(left)
 	}
 }

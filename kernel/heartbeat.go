@@ -127,6 +127,9 @@ func excuse(p *Process) string {
 	if _, shut := p.gate.Since(); shut {
 		return "paused"
 	}
+	if bar := p.gate.Barred(); bar != "" {
+		return bar
+	}
 	if p.others.Load() > 0 {
 		return "waits for other processes"
 	}

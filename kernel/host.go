@@ -30,7 +30,7 @@ func (h host) Wait(ctx context.Context) error {
 		return err
 	}
 	for {
-		_, shut := h.p.gate.Since()
+		shut := h.p.gate.Closed()
 		reason, changed := h.k.held(h.p)
 		if !shut && changed == nil {
 			return context.Cause(ctx)

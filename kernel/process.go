@@ -100,7 +100,6 @@ type Process struct {
 	kids kids // of an agent
 
 	gate   gate.Gate
-	alien  atomic.Bool // its OS children stand still since it does not own what it works on: see Hold
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
@@ -294,6 +293,8 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) *Inf
 	case p.state != types.StateRunning:
 	case shut:
 		i.Wait = "paused for " + now.Sub(since).Round(time.Second).String()
+	case p.gate.Barred() != "":
+		i.Wait = p.gate.Barred()
 	case p.waits.reason != "":
 		i.Wait, i.WaitUntil = p.waits.reason, p.waits.until
 	case p.waits.tool != "":

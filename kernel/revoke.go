@@ -27,22 +27,38 @@ func (k *KernelImpl) Revoke(pid types.PID, why string) error {
 	return nil
 }
 
-// Hold makes the OS children of a process, and of all that descend from it, stand still while it has to wait, or lets them go
-// on unless the process is paused. The processes themselves are held by Config.Waits. NOT_FOUND if it does not run.
+// Hold makes a process, and all that descend from it, stand still while it has to wait, with its OS children and its clocks, or
+// lets them go on unless somebody has paused them. It is a pause that no person has made and that stands in no record;
+// what is waited for says Config.Waits. An answer that a model is giving is still taken. NOT_FOUND if it does not run.
 func (k *KernelImpl) Hold(pid types.PID, held bool) error {
 	p, err := k.table.lookup("Hold", pid)
 	if err != nil {
 		return err
 	}
 	procs := k.table.subtree(p)
+	var moved []*Process
+	now := time.Now()
 	k.holding.Lock() // whoever asks last decides
 	for _, p := range procs {
-		_, waits := k.held(p) // its own session may be another one
-		p.alien.Store(held || waits != nil)
+		reason, waits := k.held(p) // its own session may be another one
+		if waits == nil {
+			reason = ""
+		}
+		if held {
+			reason = orDefault(reason, "what is above it")
+		}
+		if changed := p.gate.Bar(now, reason); changed {
+			moved = append(moved, p)
+		}
 	}
 	k.holding.Unlock()
 	for _, p := range procs {
 		k.settleStill(p)
+	}
+	for _, p := range moved {
+		checkClock(p)
+		gateMoved(p)
+		k.touch(p)
 	}
 	return nil
 }
@@ -53,10 +69,7 @@ func (k *KernelImpl) settleStill(p *Process) {
 	if k.cfg.Freeze == nil && k.cfg.Thaw == nil {
 		return
 	}
-	still := func() bool {
-		_, shut := p.gate.Since()
-		return shut || p.alien.Load()
-	}
+	still := p.gate.Closed
 	for {
 		want, do := still(), k.cfg.Thaw
 		if want {

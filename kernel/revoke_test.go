@@ -173,3 +173,62 @@ func TestWhoseOwnSessionIsAwayStaysStillWhenAnothersComesBack(t *testing.T) {
 		_, _ = s.Wait(pid)
 	})
 }
+
+// The time in which a process has to wait is no part of its life: its time limit stands still, it is not taken for one that makes
+// no progress, and what a person does with a pause meanwhile is a matter of its own.
+func TestTheTimeInWhichAProcessWaitsDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		free, blocked := make(chan struct{}), false
+		s := newSys(t, func(c *Config) {
+			c.Waits = func(*Process) (string, <-chan struct{}) {
+				mu.Lock()
+				defer mu.Unlock()
+				if !blocked {
+					return "", nil
+				}
+				return "room on the disk", free
+			}
+			c.Heartbeat = Heartbeat{Stall: 30 * time.Minute, Policy: "kill", Interval: 30 * time.Second}
+		})
+		turns := 0
+		s.tool = func(context.Context, vfs.Caller) (string, error) { time.Sleep(10 * time.Minute); return "x", nil }
+		s.model = func(context.Context, vfs.Caller, int) (reply, error) {
+			if turns++; turns == 3 {
+				return reply{Content: "done"}, nil
+			}
+			return reply{Calls: []string{"tool {}"}}, nil
+		}
+		pid := s.spawn(func(o *SpawnOpts) { o.Timeout = time.Hour })
+		time.Sleep(time.Minute)
+		mu.Lock()
+		blocked = true
+		mu.Unlock()
+		if err := s.Hold(pid, true); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Hour)
+		i, err := s.Info(pid)
+		if err != nil || i.Wait != "room on the disk" || i.Paused || i.Elapsed != time.Minute || turns != 1 {
+			t.Errorf("%d turns: %+v %v", turns, i, err)
+		}
+		if err := s.Signal(pid, types.SIGPAUSE); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		blocked = false
+		close(free)
+		mu.Unlock()
+		if err := s.Hold(pid, false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Hour)
+		if i, err := s.Info(pid); err != nil || !i.Paused || i.Elapsed != time.Minute || turns != 1 {
+			t.Errorf("who is paused was let go: %d turns: %+v %v", turns, i, err)
+		}
+		_ = s.Signal(pid, types.SIGRESUME)
+		if e, err := s.Wait(pid); err != nil || e.Code != 0 || turns != 3 {
+			t.Errorf("%+v %v after %d turns", e, err, turns)
+		}
+	})
+}

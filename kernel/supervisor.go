@@ -82,7 +82,7 @@ func (k *KernelImpl) StartChild(supervisor types.PID, intent string) (types.PID,
 	if s.spec.Strategy != SimpleOneForOne {
 		return fail(types.ErrInvalid, "its strategy is "+string(s.spec.Strategy)+", and only one of "+string(SimpleOneForOne)+" takes children at run time")
 	}
-	_, shut := s.p.gate.Since()
+	shut := s.p.gate.Closed()
 	switch template := &s.spec.Children[0]; {
 	case template.Supervisor != nil && intent != "":
 		return fail(types.ErrInvalid, "its children are supervisors, which have no intent: leave it out")

@@ -193,7 +193,7 @@ func (s *supervisor) listen() {
 	for _, c := range exits {
 		s.exited(c)
 	}
-	if _, shut := s.p.gate.Since(); shut != s.held {
+	if shut := s.p.gate.Closed(); shut != s.held {
 		s.held = shut
 		s.policy.Hold(shut)
 	}

@@ -152,13 +152,12 @@ func mend(v any) (changed bool) {
 
 // describe returns the description, bounded and never empty.
 func (t mcpTool) describe(schemaShown bool) string {
-	text := t.Description
-	for _, other := range []string{t.Annotations.Title, t.Title, t.Name} {
+	text := legible(t.Description)
+	for _, other := range []string{t.Annotations.Title, t.Title, t.Name, "a tool without a description"} {
 		if strings.TrimSpace(text) == "" {
-			text = other
+			text = legible(other)
 		}
 	}
-	text = legible(text)
 	if !schemaShown {
 		text = "(The description of its input is too long and left out.) " + text
 	}

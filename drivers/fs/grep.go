@@ -99,7 +99,7 @@ func (s *search) run(outer context.Context, match func(string) bool) error {
 	}
 	switch {
 	case late:
-		c.note(fmt.Sprintf("not finished: the search ended after %s, in the %d. file; narrow path or glob", s.time, s.files))
+		c.note(fmt.Sprintf("not finished: the search ended after %s, while it read file %d; narrow path or glob", s.time, s.files))
 	case s.more:
 		c.note(fmt.Sprintf("cut after %d: there may be more; narrow the pattern, path or glob, or raise limit", s.hits))
 	case s.hits == 0:
@@ -204,6 +204,8 @@ func (s *search) lines(ctx context.Context, src io.Reader, p Place) error {
 		}
 		if l.binary && matches == 0 {
 			return nil
+		} else if l.binary {
+			break // what was text has a hole, which may be of any length
 		}
 		number++
 		at := s.line.FindIndex(line)

@@ -94,7 +94,7 @@ func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.S
 			if s.final != nil {
 				return s.concluded(ctx, req, emit)
 			}
-			if len(s.running) > 0 { // its own command may take as long as it takes
+			if len(s.running) > 0 || s.child != nil && s.child.Info().Frozen { // its own command may take as long as it takes, and who stands still says nothing
 				quiet.Reset(s.cfg.Silence)
 				continue
 			}

@@ -18,11 +18,12 @@ var (
 )
 
 // What is asked of git runs no program that the repository itself names: it may be a stranger's, and this is what Rnix does first. Those
-// are the check of signatures, fsmonitor, the hooks of a written index, what git runs within submodules, and filters: a
-// repository that has filters of its own is not asked how its files are.
+// are the check of signatures, fsmonitor, the hooks of a written index, what git runs within submodules, what fetches missing objects, and filters: a
+// repository that has filters of its own, or of which that is not known, is not asked how its files are.
 const (
-	logCommand    = "git log --no-show-signature -n 10 --date=short --pretty='%h %ad %s'"
-	statusCommand = "git config --show-scope --get-regexp '^filter\\.' | grep -q '^[lw]' || git --no-optional-locks -c core.fsmonitor=false status --short --branch --ignore-submodules=dirty"
+	noFetch       = "GIT_ALLOW_PROTOCOL=none GIT_NO_LAZY_FETCH=1 "
+	logCommand    = noFetch + "git log --no-show-signature -n 10 --date=short --pretty='%h %ad %s'"
+	statusCommand = "c=$(git config --show-scope --list) && ! printf '%s' \"$c\" | grep -q '^[lw][a-z]*.filter[.]' && " + noFetch + "git --no-optional-locks -c core.fsmonitor=false status --short --branch --ignore-submodules=dirty"
 )
 
 // reportJob describes the directory.

@@ -51,6 +51,9 @@ func (d composer) up(ctx context.Context, peer *ipc.Peer, req ipc.ComposeUpReque
 		return none, err
 	}
 	p, err := startProfile(d.Daemon, "Compose", req.Cwd, req.Env, req.TrustProject)
+	if err == nil {
+		err = d.room.refusal("Compose")
+	}
 	if err != nil {
 		return none, err
 	}

@@ -21,6 +21,9 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 		return resp, err
 	}
 	defer leave()
+	if err := d.room.refusal("Resume"); err != nil { // the copy of its files is the most that is ever written at once
+		return resp, err
+	}
 	whole, _, damage, err := d.store.read(ctx, t.uuid)
 	if err != nil {
 		return resp, err

@@ -8,20 +8,13 @@ import (
 )
 
 // startProfile is profileOf for what starts a program or lets an agent go on. It refuses with INVALID while a file or
-// a variable of the configuration has a mistake that may have dropped a limit or a right, and names the mistake; and with EXHAUSTED
-// while the disk is too full for anything new.
+// a variable of the configuration has a mistake that may have dropped a limit or a right, and names the mistake.
 func startProfile(d *Daemon, op, cwd string, env []string, trust bool) (*profile, error) {
 	p, err := d.profileOf(cwd, env, trust)
 	if err != nil {
 		return nil, err
 	}
-	if err := mayStart(d, op, p); err != nil {
-		return p, err
-	}
-	if op != "Resume" { // what goes on by itself waits instead
-		err = d.room.refusal(op)
-	}
-	return p, err
+	return p, mayStart(d, op, p)
 }
 
 // mayStart is the refusal of startProfile for a profile that was read for another purpose.

@@ -15,8 +15,7 @@ import (
 )
 
 // room sees to it that agents leave some of the disk free on which their histories are: with less, all of them wait, with their
-// commands, and nothing new starts. Nothing is written for it, so it works where there is no room at all, and a daemon
-// that starts again finds out by itself.
+// commands and their clocks, and nothing new starts. No record says so: a daemon that starts again finds out by itself.
 type room struct {
 	dir  string
 	disk config.Disk // as it was when the daemon started
@@ -48,32 +47,33 @@ func statfs(dir string) (size, free int64, err error) {
 }
 
 // look compares what is free with what should be, and reports whether agents have to wait now, and whether that is new. now
-// is what the user has configured at this moment, which may be less than at the start.
+// returns what the user has configured at this moment, which may be less than when the daemon started; it may be nil.
 func (r *room) look(now func() config.Disk) (short, changed bool) {
 	size, free, err := r.measure(r.dir)
 	if err != nil {
 		return r.why() != "", false // as it was
 	}
 	r.mu.Lock()
-	was := r.short
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	was := r.short != nil
 	keep := r.disk.Keep(size)
-	if was != nil {
+	if now != nil && (was || free < keep) {
 		keep = min(keep, now().Keep(size))
+	}
+	if was {
 		keep += keep / 16 // not to and fro
 	}
-	if short = free < keep; short == (was != nil) {
-		return short, false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if short {
-		r.short = &shortage{fmt.Sprintf("%s has %s free, and %s are to stay so (disk.min_free)", r.dir, config.Bytes(free).Short(), config.Bytes(keep).Short()), make(chan struct{})}
-	} else {
+	switch short = free < keep; {
+	case short && !was:
+		r.short = &shortage{over: make(chan struct{})}
+	case !short && was:
 		close(r.short.over)
 		r.short = nil
 	}
-	return short, true
+	if short {
+		r.short.text = fmt.Sprintf("%s has %s free, and %s must stay free (disk.min_free)", r.dir, config.Bytes(free).Short(), config.Bytes(keep).Short())
+	}
+	return short, short != was
 }
 
 // why says why agents wait for room; empty = they do not.
@@ -102,7 +102,7 @@ func (r *room) refusal(op string) error {
 	if why == "" {
 		return nil
 	}
-	return types.Errorf(types.ErrExhausted, op, "", "cannot start: %s; what runs waits until there is room: see rnix du and rnix gc, or lower that number in config.yaml", why)
+	return types.Errorf(types.ErrExhausted, op, "", "cannot start: %s; what runs waits until there is room: see rnix du and rnix gc, or lower that number", why)
 }
 
 // waitsOf answers the kernel's question what a process has to wait for.
@@ -119,9 +119,11 @@ func waitsOf(d *Daemon) func(*kernel.Process) (string, <-chan struct{}) {
 func watchRoom(ctx context.Context, d *Daemon) {
 	tick := time.NewTicker(roomEvery)
 	defer tick.Stop()
+	told := false
 	for {
-		short, changed := d.room.look(func() config.Disk { return ownConfig(d).Disk })
-		if changed && short {
+		short, _ := d.room.look(func() config.Disk { return diskNow(d) })
+		changed := short != told
+		if told = short; changed && short {
 			d.log.Warn("agents wait for room on the disk", "why", d.room.why())
 		} else if changed {
 			d.log.Info("there is room on the disk again; agents go on")
@@ -139,4 +141,12 @@ func watchRoom(ctx context.Context, d *Daemon) {
 			return
 		}
 	}
+}
+
+// diskNow is what the user has configured now; what it was at the start, as long as that has a mistake.
+func diskNow(d *Daemon) config.Disk {
+	if cfg := ownConfig(d); len(cfg.MistakesAtStart()) == 0 {
+		return cfg.Disk
+	}
+	return d.room.disk
 }

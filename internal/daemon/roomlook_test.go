@@ -49,6 +49,7 @@ func TestRoomOnTheDisk(t *testing.T) {
 	step("a small disk is nearly full", true, true)
 	now.MinFree = config.Value[config.Bytes]{V: 0, Origin: "user"}
 	step("the user wants none free", false, true)
+	step("and still does", false, false)
 	r.disk.MinFree = config.Value[config.Bytes]{V: 95 << 20, Origin: "user"}
 	now = r.disk
 	step("what the user says counts as it is", true, true)

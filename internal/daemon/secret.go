@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 
+	"rnix/agent"
 	"rnix/internal/redact"
 	"rnix/runtime/env"
 )
@@ -38,6 +39,9 @@ func (p *profile) secrets() []env.Secret {
 		out = append(out, env.Headers(pr.Headers)...)
 	}
 	for _, s := range p.servers {
+		if s.Scope == agent.ScopeProject && !p.trust { // it is not started, and a stranger's words would be taken out of every text
+			continue
+		}
 		out = append(out, env.Granted(s.Env)...)
 		out = append(out, env.Headers(s.Headers)...)
 		out = append(out, env.SecretIn(s.Name, s.URL)...)

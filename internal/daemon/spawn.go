@@ -23,6 +23,9 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 		return ipc.SpawnResponse{}, err
 	}
 	p, err := startProfile(d.Daemon, "Spawn", req.Cwd, req.Env, req.TrustProject)
+	if err == nil {
+		err = d.room.refusal("Spawn")
+	}
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}

@@ -86,6 +86,9 @@ func supervised(s *initfile.Supervisor) ipc.Supervised {
 // up starts the supervisors of a file, all or none. One that runs already, as the file says, is left alone.
 func (d superviser) up(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseRequest) (ipc.SuperviseResponse, error) {
 	f, p, err := d.parsed(&req)
+	if err == nil {
+		err = d.room.refusal("Supervise")
+	}
 	if err != nil {
 		return ipc.SuperviseResponse{}, err
 	}
@@ -181,6 +184,9 @@ func (d superviser) add(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseAd
 	}
 	if err == nil {
 		err = insider(d).mayStart(peer, t.pid)
+	}
+	if err == nil {
+		err = d.room.refusal("StartChild")
 	}
 	if err != nil {
 		return ipc.SuperviseAddResponse{}, err

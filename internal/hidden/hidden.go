@@ -36,10 +36,20 @@ func Len(s string) (n int, open bool) {
 	case r < 0xa0:
 		n, open = sequence(r-0x40, s[size:])
 		return n + size, open
-	case Widthless(r):
+	case Widthless(r), joining(r):
 		return size, false
 	}
 	return 0, false
+}
+
+// joining reports whether r joins, turns or varies what stands around it, or is a tag, and is not seen itself. A screen needs it
+// for some scripts and pictures; who looks for a word in a text does not.
+func joining(r rune) bool {
+	switch {
+	case r >= 0x200c && r <= 0x200f, r == 0x061c, r >= 0x202a && r <= 0x202e, r >= 0x180b && r <= 0x180f, r >= 0xe0000 && r <= 0xe0fff:
+		return true
+	}
+	return false
 }
 
 // Widthless reports whether r takes no cell and says nothing to who reads.
@@ -124,7 +134,9 @@ func sequence(introducer rune, s string) (n int, open bool) {
 				return i + 2, false
 			case strings.HasPrefix(s[i:], "\u009c"):
 				return i + 2, false
-			case s[i] == 0x1b || s[i] == 0x18 || s[i] == 0x1a: // aborted: it has no end
+			case s[i] == 0xc2 && i+1 == len(s):
+				return 0, true
+			case s[i] == 0x1b || s[i] == 0x18 || s[i] == 0x1a || s[i] == 0xc2 && s[i+1] < 0xa0: // aborted, or another begins: it has no end
 				return 0, false
 			}
 		}

@@ -198,7 +198,7 @@ func follows(text string, i int, rest string, last, unseen bool) (end int, short
 		if i >= len(text) {
 			return -1, true
 		}
-		if c := text[i]; c == rest[j] {
+		if c := text[i]; c == rest[j] && (c < utf8.RuneSelf || !unseen) {
 			j++
 			i++
 			gap.end()
@@ -210,6 +210,10 @@ func follows(text string, i int, rest string, last, unseen bool) (end int, short
 		switch {
 		case !whole:
 			return -1, true
+		case n == 0 && text[i] == rest[j]:
+			j++
+			gap.end()
+			n = 1
 		case n == 0 || gap.wide():
 			return -1, false
 		}

@@ -59,18 +59,24 @@ func TestWhatAServerIsGivenIsASecretIfItLooksLikeOne(t *testing.T) {
 
 func TestACommandLineIsShownWithoutItsSecrets(t *testing.T) {
 	for text, want := range map[string]string{
-		"https://u:p@ss@host/mcp":                                  "https://u:***@ss@host/mcp",
+		"https://u:p@ss@host/mcp":                                  "https://u:***@host/mcp",
 		"https://u:s3cret@host/mcp?api_key=k1&page=2&token=t2#x":   "https://u:***@host/mcp?api_key=***&page=2&token=***#x",
 		"https://${USER}:${PASS}@host/mcp?key=${KEY}":              "https://${USER}:${PASS}@host/mcp?key=${KEY}",
 		"npx server --api-key sk-1 --port 80 --token=t2 --verbose": "npx server --api-key *** --port 80 --token=*** --verbose",
 		"docker run -e GITHUB_TOKEN=ghp1 -e GITHUB_TOKEN image":    "docker run -e GITHUB_TOKEN=*** -e GITHUB_TOKEN image",
 		"curl -H Authorization: Bearer abc1 --token --next":        "curl -H Authorization: Bearer *** --token --next",
 		"mcp --token-file /run/t --keyboard us":                    "mcp --token-file /run/t --keyboard us",
+		"https://ghp0123456789abcdefghij@host/x https://me@host/":  "https://***@host/x https://me@host/",
+		"x -H PRIVATE-TOKEN: glpat-1 -H Accept: text/plain":        "x -H PRIVATE-TOKEN: *** -H Accept: text/plain",
+		"x -H Authorization: ApiKey abc1":                          "x -H Authorization: ApiKey ***",
 		"":                                                         "",
 	} {
 		if got := Conceal(text); got != want {
 			t.Errorf("%s\n%s, want\n%s", text, got, want)
 		}
+	}
+	if got := InWords("s", "x --auth disabled --key /etc/ssl/me.pem --token function ?key=documents"); len(got) > 0 {
+		t.Errorf("words and paths are secrets: %v", got)
 	}
 	if got := InWords("s", "x --token abc1 https://u:pw2@h"); len(got) != 2 || !slices.Contains(got, Secret{"s", "abc1"}) || !slices.Contains(got, Secret{"s", "pw2"}) {
 		t.Errorf("%v", got)

@@ -9,11 +9,12 @@ import (
 // Where a command line or a URL has a secret: the password of a URL, a parameter, a flag or a setting with a name that sounds
 // like one. The last group is the value.
 var (
-	passwordInURL = lazy(`://[^/\s@:]*:([^/\s@]+)@`)
+	passwordInURL = lazy(`://[^/\s@:]*:([^/\s]+)@`)
+	userInURL     = lazy(`://([^/\s@:]+)@`)
 	parameter     = lazy(`[?&;]([A-Za-z0-9_.-]+)=([^&;\s#]+)`)
 	flag          = lazy(`(?:^|\s)--?([A-Za-z][A-Za-z0-9_-]*)(?:=|\s+)([^\s-]\S*)`)
 	setting       = lazy(`(?:^|[\s"'])([A-Za-z_][A-Za-z0-9_]*)=([^\s"']+)`)
-	header        = lazy(`(?i)(?:^|[\s"'=])((?:proxy-)?authorization|x-api-key|api-key|cookie)\s*:\s*(?:(?:bearer|basic|token)\s+)?([^\s"']+)`)
+	header        = lazy(`(?i)(?:^|[\s"'=])([a-z][a-z0-9-]*):\s*(?:(?:bearer|basic|token|apikey|key|digest)\s+)?([^\s"']+)`)
 )
 
 // lazy makes a regular expression when it is first wanted.
@@ -25,7 +26,12 @@ func lazy(expr string) func() *regexp.Regexp {
 // names, so it is for redaction and decides no access.
 func InWords(name, text string) []Secret {
 	var out []Secret
-	secretWords(text, func(from, to int) { out = append(out, Secret{name, text[from:to]}) })
+	secretWords(text, func(from, to int) {
+		v := text[from:to]
+		if !isPlain(v) && !strings.ContainsAny(v[:1], "/.~") { // nor a path, or half of all texts would be secret
+			out = append(out, Secret{name, v})
+		}
+	})
 	return out
 }
 
@@ -54,6 +60,11 @@ func secretWords(text string, found func(from, to int)) {
 	for _, m := range passwordInURL().FindAllStringSubmatchIndex(text, -1) {
 		value(text, m[2], m[3], found)
 	}
+	for _, m := range userInURL().FindAllStringSubmatchIndex(text, -1) {
+		if isToken(text[m[2]:m[3]]) {
+			value(text, m[2], m[3], found)
+		}
+	}
 	for _, at := range []*regexp.Regexp{parameter(), flag(), setting(), header()} {
 		for rest := 0; rest < len(text); {
 			m := at.FindStringSubmatchIndex(text[rest:])
@@ -61,7 +72,7 @@ func secretWords(text string, found func(from, to int)) {
 				break
 			}
 			name := strings.ToUpper(strings.ReplaceAll(text[rest+m[2]:rest+m[3]], "-", "_"))
-			if at == header() || (LooksSensitive(name) || matches(telling, name) || name == "KEY" || name == "AUTH" || name == "PASS") && !matches(pointing, name) {
+			if (LooksSensitive(name) || matches(telling, name) || name == "KEY" || name == "AUTH" || name == "PASS") && !matches(pointing, name) {
 				value(text, rest+m[4], rest+m[5], found)
 			}
 			rest += m[3] // the value of one may be the name of the next

@@ -199,7 +199,7 @@ func (r *Run) act(ctx context.Context, acts []compose.Action) (kernel.End, bool)
 
 func (r *Run) paused() bool {
 	_, shut := r.k.PausedSince(r.p)
-	return shut != r.held || shut
+	return shut != r.held || r.k.Held(r.p)
 }
 
 // note makes durable what has become of a node, and then counts on it.

@@ -1,5 +1,6 @@
-// Package gate is the pause of a process: a gate that is open or shut, where the reasoning loop
-// waits, and the time that it has spent shut. It knows no process.
+// Package gate is the pause of a process: a gate that is open or closed, where the reasoning loop
+// waits, and the time that it has spent closed. A person shuts it; and it is barred while the process has to wait
+// for something, such as room on the disk. It is open when neither is so. It knows no process.
 package gate
 
 import (
@@ -10,17 +11,21 @@ import (
 
 // Gate is open as a zero value. Its lock is a leaf: nothing is called while it is held.
 type Gate struct {
-	mu   sync.Mutex
-	shut bool // +checklocks:mu
+	mu sync.Mutex
+	// By a person, and since when.
+	shut  bool      // +checklocks:mu
+	since time.Time // +checklocks:mu
+	// What is waited for; empty = it is not barred.
+	bar string // +checklocks:mu
 	// Closed when it opens; nil while nobody waits.
 	opens chan struct{} // +checklocks:mu
-	// When it was shut.
-	since time.Time // +checklocks:mu
-	// Time spent shut, finished pauses only.
+	// Since when it is shut or barred; zero = it is open.
+	closed time.Time // +checklocks:mu
+	// Time spent closed, finished times only.
 	total time.Duration // +checklocks:mu
 }
 
-// Shut shuts the gate and reports whether it was open.
+// Shut shuts the gate and reports whether it was not shut.
 func (g *Gate) Shut(now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -28,23 +33,68 @@ func (g *Gate) Shut(now time.Time) bool {
 		return false
 	}
 	g.shut, g.since = true, now
+	g.closeLocked(now)
 	return true
 }
 
-// Open opens the gate, wakes whoever waits, and returns how long it was shut. It reports false if it
-// was open.
+// Bar bars the gate until Bar is called without a reason, and reports whether that changes what it is. A reason is what the
+// process waits for.
+func (g *Gate) Bar(now time.Time, reason string) (changed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	changed = (g.bar == "") != (reason == "")
+	if g.bar = reason; reason != "" {
+		g.closeLocked(now)
+	} else if changed {
+		g.openLocked(now)
+	}
+	return changed
+}
+
+// Barred returns what the gate is barred for; empty = it is not.
+func (g *Gate) Barred() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.bar
+}
+
+// Closed reports whether the gate is shut or barred.
+func (g *Gate) Closed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.closed.IsZero()
+}
+
+// +checklocks:g.mu
+func (g *Gate) closeLocked(now time.Time) {
+	if g.closed.IsZero() {
+		g.closed = now
+	}
+}
+
+// +checklocks:g.mu
+func (g *Gate) openLocked(now time.Time) {
+	if g.shut || g.bar != "" {
+		return
+	}
+	if g.opens != nil {
+		close(g.opens)
+	}
+	g.total += max(now.Sub(g.closed), 0) // who opens it may have looked at the clock before who has closed it
+	g.opens, g.closed = nil, time.Time{}
+}
+
+// Open ends what Shut began, and returns how long it was shut. It reports false if it was not. If the gate is not barred, it
+// wakes whoever waits.
 func (g *Gate) Open(now time.Time) (time.Duration, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.shut {
 		return 0, false
 	}
-	if g.opens != nil {
-		close(g.opens)
-	}
-	d := max(now.Sub(g.since), 0) // who opens it may have looked at the clock before who has shut it
-	g.shut, g.opens, g.since = false, nil, time.Time{}
-	g.total += d
+	d := max(now.Sub(g.since), 0) // as in openLocked
+	g.shut, g.since = false, time.Time{}
+	g.openLocked(now)
 	return d, true
 }
 
@@ -62,7 +112,7 @@ func (g *Gate) State(now time.Time) (since time.Time, shut bool, paused time.Dur
 	return g.since, g.shut, g.pausedLocked(now)
 }
 
-// Paused returns the whole time spent shut until now.
+// Paused returns the whole time spent closed until now.
 func (g *Gate) Paused(now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,8 +121,8 @@ func (g *Gate) Paused(now time.Time) time.Duration {
 
 // +checklocks:g.mu
 func (g *Gate) pausedLocked(now time.Time) time.Duration {
-	if g.shut {
-		return g.total + now.Sub(g.since)
+	if !g.closed.IsZero() {
+		return g.total + now.Sub(g.closed)
 	}
 	return g.total
 }
@@ -81,7 +131,7 @@ func (g *Gate) pausedLocked(now time.Time) time.Duration {
 func (g *Gate) Wait(ctx context.Context) error {
 	for {
 		g.mu.Lock()
-		if !g.shut {
+		if g.closed.IsZero() {
 			g.mu.Unlock()
 			return context.Cause(ctx)
 		}
