@@ -24,7 +24,7 @@ func TestOverlapsAreALineForTheSameTrees(t *testing.T) {
 		tree(1, "/a", map[types.PID][]string{2: {"x", "y"}, 3: {"x"}}), tree(2, "/a", map[types.PID][]string{1: {"x", "y"}, 3: {"x"}}), tree(3, "/a", map[types.PID][]string{1: {"x"}, 2: {"x"}}),
 		tree(4, "/b", map[types.PID][]string{5: {"x"}}), tree(5, "/b", map[types.PID][]string{4: {"x"}}),
 	})
-	want := []string{"PID 1 and PID 2 have both changed: y", "PID 1, PID 2 and PID 3 have all changed: x", "PID 4 and PID 5 have both changed: x"}
+	want := []string{"PID 1, PID 2 and PID 3 have all changed: x", "PID 1 and PID 2 have both changed: y", "PID 4 and PID 5 have both changed: x"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

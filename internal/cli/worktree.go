@@ -131,8 +131,10 @@ func overlaps(trees []ipc.Worktree) []string {
 		slices.Sort(pids)
 		repo, path, _ := strings.Cut(key, "\x00")
 		var who []string
+		order := repo
 		for _, pid := range pids {
 			who = append(who, "PID "+pid.String())
+			order += fmt.Sprintf("\x00%20d", pid)
 		}
 		last := len(who) - 1
 		all := "all"
@@ -140,13 +142,12 @@ func overlaps(trees []ipc.Worktree) []string {
 			all = "both"
 		}
 		names := strings.Join(who[:last], ", ") + " and " + who[last] + " have " + all + " changed: "
-		files[repo+"\x00"+names] = append(files[repo+"\x00"+names], path)
+		files[order+"\x00"+names] = append(files[order+"\x00"+names], path)
 	}
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(files)) {
 		slices.Sort(files[key])
-		_, names, _ := strings.Cut(key, "\x00")
-		out = append(out, names+someNames(files[key]))
+		out = append(out, key[strings.LastIndexByte(key, 0)+1:]+someNames(files[key]))
 	}
 	return out
 }

@@ -189,9 +189,12 @@ func spread(id types.UUID) time.Duration {
 
 // continueQuietly goes on with a history and with those that wait for it.
 func (d autoResumer) continueQuietly(ctx context.Context, info step.ProcInfo) {
-	_, err := resumer(d).continued(ctx, target{uuid: info.UUID, pid: info.PID, info: &info}, &ipc.ResumeRequest{}, func(s *recovery.State) bool {
+	r, err := resumer(d).continued(ctx, target{uuid: info.UUID, pid: info.PID, info: &info}, &ipc.ResumeRequest{}, func(s *recovery.State) bool {
 		return s.Phase == recovery.Suspended && !s.Paused // nobody was quicker
 	})
+	if err == nil {
+		d.auto.moved(r)
+	}
 	if err == nil || types.CodeOf(err) == types.ErrConflict || ctx.Err() != nil {
 		return
 	}

@@ -25,6 +25,15 @@ func (w *wentOn) put(r ipc.ResumeResponse) {
 	w.by[r.UUID] = r
 }
 
+// moved notes that what went on by itself, and that nobody has asked for yet, has gone on by itself once more.
+func (w *wentOn) moved(r ipc.ResumeResponse) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, waits := w.by[r.UUID]; waits {
+		w.by[r.UUID] = r
+	}
+}
+
 // take returns how a process went on by itself, once.
 func (w *wentOn) take(id types.UUID) (ipc.ResumeResponse, bool) {
 	w.mu.Lock()

@@ -59,12 +59,16 @@ func (m *Manager) fetch(ctx context.Context, repo string, ref string, set []pair
 	case <-ctx.Done():
 		return 0, types.Errorf(types.ErrCancelled, "Fetch", ref, "%w", context.Cause(ctx))
 	}
-	select {
-	case <-f.done: // at the same moment, with a better reason
-		return f.took, f.err
-	case <-time.After(stopGrace + time.Second): // what git gets to end
-	case <-ctx.Done():
-		return 0, types.Errorf(types.ErrCancelled, "Fetch", ref, "%w", context.Cause(ctx))
+	shared.mu.Lock()
+	goesOn := f.until.After(until)
+	shared.mu.Unlock()
+	if !goesOn { // it is ending now, and says why
+		select {
+		case <-f.done:
+			return f.took, f.err
+		case <-ctx.Done():
+			return 0, types.Errorf(types.ErrCancelled, "Fetch", ref, "%w", context.Cause(ctx))
+		}
 	}
 	return 0, types.Errorf(types.ErrTimeout, "Fetch", ref, "%w: the remote has not answered in time", ErrBaseFetch)
 }

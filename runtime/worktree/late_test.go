@@ -52,6 +52,48 @@ func TestAFetchThatIsNotAnsweredInTimeLeavesNothing(t *testing.T) {
 	})
 }
 
+// Who shares a fetch waits for it as long as it said itself, whoever came first.
+func TestASharedFetchLastsAsLongAsTheMostPatientWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 10 * time.Second
+		fetches := 0
+		m := manager(t, Options{EnvCommandRunner: func(ctx context.Context, _ []string, _ string, args ...string) ([]byte, error) {
+			if verbOf(args) != "fetch" {
+				return nil, nil
+			}
+			fetches++
+			select {
+			case <-time.After(takes):
+				return nil, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}})
+		repo := t.TempDir()
+		try := func(after, patience, want time.Duration, code types.ErrCode) func() {
+			return func() {
+				time.Sleep(after)
+				began := time.Now()
+				_, err := m.fetch(t.Context(), repo, "main", nil, nil, patience)
+				if took := time.Since(began); took != want || types.CodeOf(err) != code || code != "" && !errors.Is(err, ErrBaseFetch) {
+					t.Errorf("who waits for %s: %v after %s", patience, err, took)
+				}
+			}
+		}
+		var all sync.WaitGroup
+		all.Go(try(0, time.Second, time.Second, types.ErrTimeout))
+		all.Go(try(time.Second/2, time.Minute, takes-time.Second/2, ""))
+		all.Go(try(2*time.Second, 3*time.Second, 3*time.Second, types.ErrTimeout))
+		all.Wait()
+		all.Go(try(0, time.Second, time.Second, types.ErrTimeout)) // nobody is more patient: it ends
+		all.Wait()
+		if fetches != 2 {
+			t.Errorf("%d fetches", fetches)
+		}
+		registryIsEmpty(t)
+	})
+}
+
 func TestWorkTreesOfOneRepositoryAreChangedOneAfterTheOther(t *testing.T) {
 	_, clone := origin(t)
 	link := filepath.Join(t.TempDir(), "link")
