@@ -8,7 +8,7 @@
 //
 //	table      which processes exist, relations, groups, tombstones   table.mu
 //	Process    identity; state, exit, signals, progress               Process.mu
-//	gate       shut or open                                           leaf
+//	gate       shut, barred or open                                   leaf
 //	purse.Tree limits, what was used, what is reserved                leaf
 //	event.Log  sequence numbers, ring                                 last of all
 //

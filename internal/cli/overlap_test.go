@@ -33,14 +33,14 @@ func TestOverlapsAreALineForTheSameTrees(t *testing.T) {
 	}
 }
 
-// Ps says how the newest of those that wait for a budget goes on, and counts the others.
+// Ps says how to resume the newest process that waits for a budget, and counts the others.
 func TestPsSaysOnceHowThoseWithoutBudgetGoOn(t *testing.T) {
 	f := newFake(t).serve()
 	for pid, wait := range []string{"budget: 5 of 5 tokens are used", "paused", "budget: 9 of 5 tokens are used", "budget: 7 of 5 tokens are used"} {
 		f.procs = append(f.procs, ipc.Proc{PID: types.PID(pid + 1), UUID: id(byte(pid + 1)), State: suspended, Wait: wait})
 	}
 	r := f.run("ps")
-	if n := strings.Count(r.err, "goes on with"); n != 1 || !strings.Contains(r.err, "PID 4 goes on with: ") || !strings.Contains(r.err, "; 2 wait for a budget, too") {
+	if n := strings.Count(r.err, "is resumed with"); n != 1 || !strings.Contains(r.err, "PID 4 is resumed with: ") || !strings.Contains(r.err, "; 2 more wait for a budget") {
 		t.Errorf("%s", r.err)
 	}
 }

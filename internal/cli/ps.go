@@ -114,8 +114,8 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 	return nil
 }
 
-// sayParked says how the newest of those that wait for a budget goes on, and how many others do: who looks at the table often
-// knows it of the others.
+// sayParked says how to resume the newest process that waits for a budget, and how many more wait: a person who lists
+// processes often has read it for the others.
 func sayParked(out *output, procs []ipc.Proc) {
 	var newest *ipc.Proc
 	parked := 0
@@ -132,9 +132,9 @@ func sayParked(out *output, procs []ipc.Proc) {
 	_, mend := whatParks(procs, newest.UUID, newest.Wait)
 	more := ""
 	if parked > 1 {
-		more = fmt.Sprintf("; %s for a budget, too", plural(parked-1, "waits", "wait"))
+		more = fmt.Sprintf("; %s for a budget", plural(parked-1, "more waits", "more wait"))
 	}
-	out.talk("PID %s goes on with: %s%s", newest.PID, mend, more)
+	out.talk("PID %s is resumed with: %s%s", newest.PID, mend, more)
 }
 
 // waitWidth is how wide the reasons for which processes wait may be, in cells: they tell more than what else stands

@@ -102,7 +102,7 @@ func (r *room) refusal(op string) error {
 	if why == "" {
 		return nil
 	}
-	return types.Errorf(types.ErrExhausted, op, "", "cannot start: %s; what runs waits until there is room: see rnix du and rnix gc, or lower that number", why)
+	return types.Errorf(types.ErrExhausted, op, "", "cannot start: %s; running agents wait until there is room: see rnix du and rnix gc, or lower the limit", why)
 }
 
 // waitsOf answers the kernel's question what a process has to wait for.
@@ -126,7 +126,7 @@ func watchRoom(ctx context.Context, d *Daemon) {
 		if told = short; changed && short {
 			d.log.Warn("agents wait for room on the disk", "why", d.room.why())
 		} else if changed {
-			d.log.Info("there is room on the disk again; agents go on")
+			d.log.Info("there is room on the disk again; agents resume")
 		}
 		if changed || short { // somebody may have gone on from disk meanwhile
 			for _, i := range d.kernel.List() {

@@ -51,7 +51,7 @@ func (d resumer) byItself(ctx context.Context, t target, req *ipc.ResumeRequest)
 		return r, false
 	}
 	if t.live != nil && t.live.State < types.StateZombie {
-		r.Warnings = append(r.Warnings, "it went on by itself when the daemon started")
+		r.Warnings = append(r.Warnings, "it was resumed automatically when the daemon started")
 		return r, true
 	}
 	if t.live != nil {
@@ -62,7 +62,7 @@ func (d resumer) byItself(ctx context.Context, t target, req *ipc.ResumeRequest)
 	if info, ok := d.stored(t.uuid); !ok || !info.Over() || info.Exit == nil || info.Exit.Code != 0 {
 		return r, false
 	}
-	r.Warnings = append(r.Warnings, "it went on by itself when the daemon started, and has completed since")
+	r.Warnings = append(r.Warnings, "it was resumed automatically when the daemon started, and has completed since; the same command again resumes it once more")
 	return r, true
 }
 
