@@ -20,6 +20,7 @@ type Child struct {
 	entry   entry
 	process *os.Process
 	started time.Time
+	adopts  bool // it is a subreaper: see adopter
 	tree    *tree
 	pipes   pipes
 	done    chan struct{} // closed when exit is set and nothing of the child is left

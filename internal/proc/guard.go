@@ -73,24 +73,40 @@ func (m *Manager) Guard(g *Guard, lost func(), held ...*os.File) error {
 	return nil
 }
 
-// disown ends at once what the program of a manager has adopted: nobody would, if it were killed now.
+// disown ends at once what would not be found if the program of a manager were killed now: what it has adopted, and below its
+// children what has dropped their mark.
 func disown(m *Manager) {
+	lost := adoptedBy(m)
+	for _, c := range m.matching(func(c *Child) bool { return c.adopts }) {
+		for _, id := range c.tree.find() {
+			if id != c.entry.Leader && tokenOf(id.PID) != c.tree.roots[0].token {
+				lost = append(lost, id)
+			}
+		}
+	}
+	for _, id := range lost {
+		killed := newTree(root{leader: id}).kill()
+		awaitGone(killed, time.Now().Add(time.Second))
+		toldOrphans(m.log, killed)
+	}
+}
+
+// adoptedBy returns the living orphans that the program of a manager has adopted.
+func adoptedBy(m *Manager) (out []identity) {
 	m.forking.Lock() // who is being started is not taken for an orphan
 	defer m.forking.Unlock()
 	self := os.Getpid()
 	table := processTable()
 	at := slices.IndexFunc(table, func(p stat) bool { return p.PID == self })
 	if at < 0 {
-		return
+		return nil
 	}
 	for _, p := range table {
-		if p.parent != self || p.dead() || p.session == table[at].session || m.mine(p.PID) {
-			continue
+		if p.parent == self && !p.dead() && p.session != table[at].session && !m.mine(p.PID) {
+			out = append(out, p.identity)
 		}
-		killed := newTree(root{leader: p.identity}).kill()
-		awaitGone(killed, time.Now().Add(time.Second))
-		toldOrphans(m.log, killed)
 	}
+	return out
 }
 
 // pidsOf returns the pids of some processes, in order.

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	ossignal "os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -83,12 +84,34 @@ func toldOrphans(log *slog.Logger, killed []identity) {
 // session or leads one of its own; who is in the session of another was started by that one's people.
 func adopted(p stat, session int) bool { return p.session != session && p.session != p.PID }
 
-// stray reports whether a living orphan belongs to nobody any more: it has dropped the token, left the
-// session, and every child that could have started it has ended. Only then it may be ended: while one
-// of them lives, it may be what that one works with.
+// stray reports whether a living orphan of ours can only have been left by a child that has ended, and no child is at ending it.
+// Children that adopt what descends from them leave nobody to us before they end. While one that does not is alive, what is younger may be
+// what that one works with.
 func (m *Manager) stray(p stat, session int) bool {
-	if p.dead() || p.session == session || tokenOf(p.PID) != "" {
+	if p.dead() || p.session == session {
 		return false
 	}
-	return len(m.matching(func(c *Child) bool { return c.entry.Leader.Start <= p.Start })) == 0
+	return len(m.matching(func(c *Child) bool {
+		return !c.adopts && c.entry.Leader.Start <= p.Start || c.tree.knows(p.identity)
+	})) == 0
+}
+
+// leftBehind returns the orphans of ours that a child has left at its end; none while it lives. Which of two children that end at the same time
+// has left somebody whom nothing marks cannot be seen: who looks first takes them all.
+func (c *Child) leftBehind(table []stat) (out []stat) {
+	m, self, session := c.manager, os.Getpid(), 0
+	for _, p := range table {
+		switch {
+		case p.PID == self:
+			session = p.session
+		case p.parent == self && !p.dead() && p.Start >= c.entry.Leader.Start && !m.mine(p.PID):
+			out = append(out, p)
+		}
+	}
+	if len(out) == 0 || !isSubreaper() || !hasExited(c.process.Pid) {
+		return nil
+	}
+	m.forking.Lock() // who was being started when the table was read is among the children now
+	defer m.forking.Unlock()
+	return slices.DeleteFunc(out, func(p stat) bool { return m.mine(p.PID) || !m.stray(p, session) })
 }

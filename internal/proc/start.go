@@ -52,6 +52,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	c.entry.Leader = identityOf(c.process.Pid)
 	c.tree = newTree(root{c.entry.Leader, token})
 	c.tree.alone = func() bool { return noOrphans(m.matching(func(*Child) bool { return true })) }
+	c.tree.left = c.leftBehind
 	c.arm()
 	m.mu.Lock()
 	m.children[c.process.Pid] = c
@@ -122,7 +123,7 @@ func (m *Manager) fork(c *Child, path, token string) error {
 	job := func() {
 		c.started = time.Now()
 		var err error
-		c.process, err = os.StartProcess(path, argv, attr)
+		c.process, c.adopts, err = startProcess(path, argv, attr)
 		forked <- err
 	}
 	m.jobs <- job // the launcher cannot end before this start has

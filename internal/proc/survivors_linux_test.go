@@ -29,7 +29,6 @@ var helpers = map[string]func(dir string){
 	"deep":      deepDaemon,
 	"headless":  headless,
 	"subreaper": subreaper,
-	"strays":    strays,
 }
 
 func runHelper(t *testing.T, role, dir string) *exec.Cmd {
@@ -248,9 +247,9 @@ func behind(seconds, file string) string {
 	return "(env -i setsid sh -c 'echo > " + file + "; exec sleep " + seconds + "' &); until [ -e " + file + " ]; do sleep 0.01; done"
 }
 
-// strays leaves a process behind that no child can be found by, beside a child that could have started
-// it and then without one, and checks when it goes.
-func strays(dir string) {
+// straysOfOld leaves a process behind that no child can be found by, beside a child that could have started
+// it and then without one, and checks when it goes. No child adopts.
+func straysOfOld(dir string) {
 	if err := BecomeSubreaper(); err != nil {
 		panic(err)
 	}
@@ -313,7 +312,7 @@ func statOrPanic(pid int) stat {
 
 func TestProcessThatShakesOffItsChildIsEndedAllTheSame(t *testing.T) {
 	t.Parallel() // it is a program of its own
-	out, err := runHelper(t, "strays", filepath.Join(t.TempDir(), "children")).Output()
+	out, err := runHelper(t, "strays-of-old", filepath.Join(t.TempDir(), "children")).Output()
 	if err != nil || string(out) != "clean\n" {
 		t.Errorf("%q, %v", out, err)
 	}

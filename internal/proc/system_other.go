@@ -42,6 +42,11 @@ func reapZombie(int) bool                        { return false }
 func hasExited(int) bool                         { return false }
 func noOrphans([]*Child) bool                    { return false }
 
+func startProcess(path string, argv []string, attr *os.ProcAttr) (*os.Process, bool, error) {
+	p, err := os.StartProcess(path, argv, attr)
+	return p, false, err
+}
+
 // reap waits for a child and takes its status, then calls exited.
 func reap(p *os.Process, exited func()) (*os.ProcessState, error) {
 	state, err := p.Wait()

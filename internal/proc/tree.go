@@ -107,7 +107,8 @@ func ancestors(table []stat, self int) map[int]bool {
 // a process still belongs when its parent is gone. Safe for concurrent use.
 type tree struct {
 	roots []root
-	alone func() bool // no orphan is alive; nil = not known
+	alone func() bool               // no orphan is alive; nil = not known
+	left  func(table []stat) []stat // orphans of the first root, which has ended, that nothing else tells to be its; nil = not known
 
 	mu sync.Mutex
 	// +checklocks:mu
@@ -129,11 +130,24 @@ func (t *tree) look() map[identity]int {
 	t.mu.Lock()
 	known := maps.Clone(t.known)
 	t.mu.Unlock()
+	if t.left != nil {
+		for _, p := range t.left(table) {
+			known[p.identity] = 0
+		}
+	}
 	found := members(table, t.roots, known, spared(table), tokenOf)
 	t.mu.Lock()
 	maps.Copy(t.known, found)
 	t.mu.Unlock()
 	return found
+}
+
+// knows reports whether a process was found to belong to the tree.
+func (t *tree) knows(id identity) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.known[id]
+	return ok
 }
 
 // over reports that nothing of the tree can be alive, as far as that can be seen without reading the

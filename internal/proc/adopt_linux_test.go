@@ -1,0 +1,193 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func init() {
+	helpers["strays-of-old"] = func(dir string) {
+		adopter = func() *os.File { return nil }
+		straysOfOld(dir)
+	}
+	helpers["nobody"] = nobody
+}
+
+// escape runs a script in a session, an environment and a group of its own, below a parent that ends at once.
+func escape(t *testing.T, script string) string {
+	return "(" + lookup(t, "env") + " -i %s " + lookup(t, "setsid") + " " + lookup(t, "sh") + " -c '(" + script + ") & exit' &)"
+}
+
+// TestWhateverAChildStartsStandsStillAndEndsWithIt has a child whose descendant has left session, group and environment and has no parent
+// of its own any more, beside another child whose mark it may have taken.
+func TestWhateverAChildStartsStandsStillAndEndsWithIt(t *testing.T) {
+	subreap(t)
+	eachFreezer(t, func(t *testing.T, m *Manager, f Freezer) {
+		other := start(t, m, sh("sleep 1000", nil))
+		for name, mark := range map[string]string{"unmarked": "", "with the mark of another": "RNIX_OWNER=" + other.tree.roots[0].token, "with a mark of nobody": "RNIX_OWNER=x"} {
+			for _, end := range []string{"killed", "over"} {
+				t.Run(name+" "+end, func(t *testing.T) {
+					out := newLines(t)
+					spec := sh(fmt.Sprintf(escape(t, `sh -c "echo \$\$"; exec `+lookup(t, "sh")+` -c "echo \$\$; `+walker+`"`), mark)+"; read x", out)
+					spec.StdinPipe, spec.Owner = true, 11
+					c := start(t, m, spec)
+					if !c.adopts {
+						t.Skip("needs a processor for which there is an adopter, and a system that runs it")
+					}
+					out.pid(t)
+					id := out.pid(t)
+					mustRun(t, out)
+					if n := m.Freeze(11); n < 2 {
+						t.Errorf("%d processes were frozen", n)
+					}
+					clock(t, m) // what was written before is read
+					wrote := len(out.bytes)
+					clock(t, m)
+					if now := len(out.bytes); now != wrote {
+						t.Errorf("it has written %d bytes while it was frozen", now-wrote)
+					}
+					m.Thaw(11)
+					mustRun(t, out)
+					if end == "killed" {
+						c.Kill()
+					} else {
+						_ = c.Stdin().Close()
+						if e := c.Wait(); e.Left < 1 {
+							t.Errorf("nothing was left: %+v", e)
+						}
+					}
+					if alive(id) {
+						t.Error("it lives on")
+					}
+					if !alive(other.entry.Leader) {
+						t.Error("another child was ended with it")
+					}
+				})
+			}
+		}
+	})
+}
+
+// TestErrorsOfAStartAreThoseOfTheSystem starts what cannot run.
+func TestErrorsOfAStartAreThoseOfTheSystem(t *testing.T) {
+	if adopter() == nil {
+		t.Skip("needs a processor for which there is an adopter, and a system that runs it")
+	}
+	dir := t.TempDir()
+	write := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	long := []string{"true", strings.Repeat("x", 1<<20)}
+	for path, args := range map[string][]string{
+		filepath.Join(dir, "missing"):       {"missing"},
+		dir:                                 {"dir"},
+		write("text", "echo hi\n", 0o755):   {"text"},
+		write("empty", "", 0o755):           {"empty"},
+		write("mode", "#!/bin/sh\n", 0o644): {"mode"},
+		write("interpreter", "#!"+dir+"/nothing\n", 0o755):          {"interpreter"},
+		write("file", "", 0o644) + "/below":                         {"below"},
+		lookup(t, "true"):                                           long,
+		filepath.Join(dir, strings.Repeat("n", syscall.NAME_MAX+1)): {"name"},
+	} {
+		attr := &os.ProcAttr{Files: []*os.File{nil, nil, nil}}
+		want, errWant := os.StartProcess(path, args, attr)
+		got, _, err := startProcess(path, args, attr)
+		for _, p := range []*os.Process{want, got} {
+			if p != nil {
+				_ = p.Kill()
+				_, _ = p.Wait()
+			}
+		}
+		var no, noWant syscall.Errno
+		if errors.As(err, &no); !errors.As(errWant, &noWant) || no != noWant || err.Error() != errWant.Error() {
+			t.Errorf("%.60s: %v, want %v", path, err, errWant)
+		}
+	}
+}
+
+func TestChildHasNoMoreDescriptorsThanItsStreams(t *testing.T) {
+	var out bytes.Buffer
+	start(t, newManager(t), sh("cd /proc/$$/fd && echo *; echo $0 $PPID", &out)).Wait()
+	if want := fmt.Sprintf("0 1 2\nsh %d\n", os.Getpid()); out.String() != want && !strings.HasPrefix(out.String(), "0 1 2 ") { // a shell may open its script
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+// nobody starts a child as a user without rights whose memory is hidden, as that of the daemon is.
+func nobody(dir string) {
+	if err := HideMemory(); err != nil {
+		panic(err)
+	}
+	m, err := NewManager(dir, nil)
+	if err != nil {
+		panic(err)
+	}
+	defer m.Close()
+	var out bytes.Buffer
+	c, err := m.Start(context.Background(), sh("echo hello", &out))
+	if err != nil {
+		panic(err)
+	}
+	c.Wait()
+	fmt.Print(c.adopts, " ", out.String())
+}
+
+func TestChildrenOfWhoeverHidesHisMemoryAdoptToo(t *testing.T) {
+	dir := t.TempDir()
+	cmd := runHelper(t, "nobody", filepath.Join(dir, "children"))
+	if os.Geteuid() == 0 {
+		for at := dir; at != filepath.Dir(os.TempDir()) && at != "/"; at = filepath.Dir(at) {
+			if info, err := os.Stat(at); err == nil && info.Mode()&0o005 != 0o005 {
+				_ = os.Chmod(at, 0o755) // the other user has to come here
+			}
+		}
+		if err := os.Chown(dir, 65534, 65534); err != nil {
+			t.Skipf("needs to give a directory away: %v", err)
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	out, err := cmd.Output()
+	if errors.Is(err, syscall.EACCES) {
+		t.Skipf("needs a place that another user reaches: %v", err)
+	}
+	if want := fmt.Sprintf("%v hello\n", adopter() != nil); err != nil || string(out) != want {
+		t.Errorf("%q, %v, want %q", out, err, want)
+	}
+}
+
+// BenchmarkStart starts and awaits a program that does nothing, with and without the adopter.
+func BenchmarkStart(b *testing.B) {
+	m, err := NewManager(filepath.Join(b.TempDir(), "children"), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	of := adopter
+	defer func() { adopter = of }()
+	for _, c := range []struct {
+		name string
+		with func() *os.File
+	}{{"plain", func() *os.File { return nil }}, {"adopting", of}} {
+		b.Run(c.name, func(b *testing.B) {
+			adopter = c.with
+			for b.Loop() {
+				child, err := m.Start(b.Context(), sh("exit 0", nil))
+				if err != nil {
+					b.Fatal(err)
+				}
+				child.Wait()
+			}
+		})
+	}
+}
