@@ -110,7 +110,6 @@ type DUResponse struct {
 	Histories []HistoryUsage `json:"histories"`
 	Shared    BytesUsed      `json:"shared"` // what belongs to no history, or to more than one
 	Total     BytesUsed      `json:"total"`  // Shared is in it
-	Repos     int64          `json:"repos"`  // new in snapshots that lie in repositories, before compression; not in Total
 	Warnings  []string       `json:"warnings"`
 	DataDir   string         `json:"data_dir"`
 }

@@ -6,7 +6,7 @@ import "rnix/types"
 var (
 	ListWorktrees  = Method[Empty, WorktreesResponse]{Name: "list_worktrees", Doc: "list_worktrees lists the git work trees of processes, and which of them have changed the same files"}
 	ShowWorktree   = Method[TargetRequest, Worktree]{Name: "show_worktree", Doc: "show_worktree describes the git work tree of a process"}
-	RemoveWorktree = Method[RemoveWorktreeRequest, RemoveWorktreeResponse]{Name: "remove_worktree", Doc: "remove_worktree removes the git work tree of a process that has ended, behind a rescue; its branch stays"}
+	RemoveWorktree = Method[RemoveWorktreeRequest, RemoveWorktreeResponse]{Name: "remove_worktree", Doc: "remove_worktree removes the git work tree of a process that has ended, behind a rescue; its branch stays if it holds work"}
 	Merge          = Method[TargetRequest, MergeResponse]{Name: "merge", Doc: "merge merges the work of a process in its git work tree into the branch that is checked out where it was started"}
 )
 
@@ -64,6 +64,7 @@ type RemoveWorktreeResponse struct {
 	UUID    types.UUID `json:"uuid"`
 	Dir     string     `json:"dir"`
 	Branch  string     `json:"branch,omitempty"`  // stays
+	Dropped string     `json:"dropped,omitempty"` // the branch, if it was removed too: rnix had named it, and all its commits are elsewhere
 	Rescued string     `json:"rescued,omitempty"` // how what was in it is got back
 	Lost    []string   `json:"lost,omitempty"`    // what was not kept: large files that git ignores
 }

@@ -61,9 +61,6 @@ func du(ctx context.Context, c *ipc.Client, out *output, targets []string) error
 	if r.Shared.Total > 0 {
 		out.talk("%s of it belongs to no history alone%s", size(r.Shared.Total), with(": ", sharedText(&r.Shared)))
 	}
-	if r.Repos > 0 {
-		out.talk("%s more are snapshots in git repositories, before compression", size(r.Repos))
-	}
 	if len(targets) == 0 && len(r.Histories) > 0 {
 		out.talk("everything is in %s; what may go is shown by: rnix gc --dry-run", oneLine(r.DataDir))
 	}

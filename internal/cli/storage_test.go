@@ -175,7 +175,7 @@ func TestReasonsAreCountedAndBounded(t *testing.T) {
 
 func TestRoomIsShownLargestFirstWithItsTotal(t *testing.T) {
 	f := newFake(t)
-	r := ipc.DUResponse{DataDir: "/d", Shared: ipc.BytesUsed{Scratch: 1024, Total: 1024}, Repos: 5 << 20, Warnings: []string{"cannot look at x"}, Total: ipc.BytesUsed{Steps: 1 << 20, Scratch: 3 << 20, Total: 4 << 20},
+	r := ipc.DUResponse{DataDir: "/d", Shared: ipc.BytesUsed{Scratch: 1024, Total: 1024}, Warnings: []string{"cannot look at x"}, Total: ipc.BytesUsed{Steps: 1 << 20, Scratch: 3 << 20, Total: 4 << 20},
 		Histories: []ipc.HistoryUsage{{HistoryRef: ipc.HistoryRef{UUID: id(1), PID: 1, Name: "big", Intent: "fill\x1b[31m"}, State: "dead", BytesUsed: ipc.BytesUsed{Scratch: 3 << 20, Total: 3 << 20}},
 			{HistoryRef: ipc.HistoryRef{UUID: id(2), PID: 2}, State: "archived", BytesUsed: ipc.BytesUsed{Steps: 1 << 20, Total: 1 << 20}}}}
 	f.more = func(s *ipc.Server) { value(s, ipc.DU, &r) }

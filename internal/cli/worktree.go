@@ -331,9 +331,10 @@ func worktreeRemoveCmd(a *app) *cobra.Command {
 		Aliases:    []string{"remove"},
 		SuggestFor: []string{"delete", "prune"},
 		Short:      "remove work trees whose processes have ended",
-		Long: `Rm removes the work tree of each process. Before that it keeps what is in it in a commit of the repository,
-below refs/rnix/rescue: changed and untracked files, small ignored ones, what is staged, and commits that no
-branch holds; it says how to get that back. The branch stays. It refuses, and removes nothing, while a process
+		Long: `Rm removes the work tree of each process. Before that it keeps what is in it in the data directory, as a
+commit: changed and untracked files, small ignored ones, what is staged, and commits that no
+branch holds; it prints the command that gives that back. The branch stays, unless rnix has named it and all
+its commits are on another branch, a tag or a remote. It refuses, and removes nothing, while a process
 works there or is suspended there, while the work tree is locked, if it holds another repository, or if
 something could not be kept. rnix gc does the same when the history of a process goes.`,
 		Example:           examples(`rnix worktree rm fix`, `rnix worktree rm 3 4`),
@@ -366,7 +367,7 @@ func worktreeRemove(ctx context.Context, c *ipc.Client, out *output, req ipc.Rem
 		out.object(&r)
 		return nil
 	}
-	out.talk("removed %s%s", oneLine(r.Dir), with("; its branch stays: ", oneLine(r.Branch)))
+	out.talk("removed %s%s", oneLine(r.Dir), with("; its branch stays: ", oneLine(r.Branch))+with("; its branch is removed too, since all its commits are elsewhere: ", oneLine(r.Dropped)))
 	if r.Rescued != "" {
 		out.talk("what was in it is got back with: %s", oneLine(r.Rescued))
 	}

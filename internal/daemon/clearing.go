@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
-	"strings"
 
 	"rnix/internal/gc"
 	"rnix/internal/workspace"
@@ -37,10 +35,10 @@ func (d clearing) Rescue(ctx context.Context, id types.UUID) (how string, err er
 	if err := d.othersIn(dir, id); err != nil {
 		return "", err
 	}
-	if !exists(filepath.Join(dir, ".git")) {
-		return "its files are kept below " + filepath.Join(d.places.DataDir, "snapshots"), nil
+	if list := d.kept.ListRescues(dir); list != "" {
+		return "its files are kept in a commit that is listed by: " + list, nil
 	}
-	return fmt.Sprintf("its files are kept in its repository, in a commit that is listed by: git for-each-ref refs/rnix/rescue (workspace %s)", dir), nil
+	return "its files are kept below " + filepath.Join(d.places.DataDir, "snapshots"), nil
 }
 
 // othersIn refuses if another process works in a directory, or will when it is resumed.
@@ -81,10 +79,10 @@ func (d clearing) Remove(ctx context.Context, id types.UUID) error {
 	if err != nil {
 		return err
 	}
-	how := wayBack(rep.Rescue)
-	if how == "" {
+	if rep.Rescue == nil {
 		return nil
 	}
+	how := d.kept.WayBack(rep.Rescue)
 	for _, k := range rep.Kept {
 		how += "; " + k
 	}
@@ -93,17 +91,6 @@ func (d clearing) Remove(ctx context.Context, id types.UUID) error {
 		run.undo[id] = how
 	}
 	return nil
-}
-
-// wayBack says how what a rescue holds is got back, where its directory is gone; "" if there is none.
-func wayBack(s *workspace.Stored) string {
-	switch {
-	case s == nil:
-		return ""
-	case s.Kind == workspace.KindGit:
-		return fmt.Sprintf("git --git-dir='%s' worktree add --detach DIR %s", strings.ReplaceAll(s.Common, "'", `'\''`), s.Pin)
-	}
-	return fmt.Sprintf("snapshot %s (copy) of %s", s.ID, s.Root)
 }
 
 // DropSnapshots forgets the snapshots of a history; their bytes go with the next sweep. What a platform was to be told

@@ -121,7 +121,7 @@ func (d storage) gc(ctx context.Context, peer *ipc.Peer, req ipc.GCRequest) (res
 	}
 	sizes := map[types.UUID]int64{}
 	if req.DryRun && len(r.Candidates) > 0 {
-		u, _, err := d.usage(ctx)
+		u, err := d.usage(ctx)
 		if err != nil {
 			return resp, err
 		}
@@ -139,18 +139,18 @@ func (d storage) gc(ctx context.Context, peer *ipc.Peer, req ipc.GCRequest) (res
 	return resp, nil
 }
 
-// usage returns the room that everything takes up, and that of the snapshots. Snapshots that cannot be
+// usage returns the room that everything takes up. Snapshots that cannot be
 // measured are a warning in it.
-func (d storage) usage(ctx context.Context) (gc.Usage, workspace.Room, error) {
+func (d storage) usage(ctx context.Context) (gc.Usage, error) {
 	room, rerr := d.kept.Room(ctx)
 	if types.CodeOf(rerr) == types.ErrCancelled {
-		return gc.Usage{}, room, rerr
+		return gc.Usage{}, rerr
 	}
 	u, err := d.collector.Usage(ctx, func(id types.UUID) int64 { return room.Own[id] })
 	if err == nil && rerr != nil {
 		u.Warnings = append(u.Warnings, rerr.Error())
 	}
-	return u, room, err
+	return u, err
 }
 
 func (d storage) keep(_ context.Context, peer *ipc.Peer, req ipc.KeepRequest) (resp ipc.KeepResponse, err error) {
@@ -233,7 +233,7 @@ func (d storage) du(ctx context.Context, peer *ipc.Peer, req ipc.DURequest) (res
 		}
 		only[id] = true
 	}
-	u, room, err := d.usage(ctx)
+	u, err := d.usage(ctx)
 	if err != nil {
 		return resp, err
 	}
@@ -244,7 +244,7 @@ func (d storage) du(ctx context.Context, peer *ipc.Peer, req ipc.DURequest) (res
 			}
 		}
 	}
-	return wireUsage(&u, room.Repos, only, d.places.DataDir), nil
+	return wireUsage(&u, only, d.places.DataDir), nil
 }
 
 // stillThere returns the history that text names, also one that is archived.

@@ -50,9 +50,8 @@ func wireGC(r *gc.Result, sizes map[types.UUID]int64, undo map[types.UUID]string
 	return resp
 }
 
-// wireUsage is the room on the wire: of the histories in only, or of all if that is empty. repos is what each
-// has in repositories.
-func wireUsage(u *gc.Usage, repos map[types.UUID]int64, only map[types.UUID]bool, dataDir string) ipc.DUResponse {
+// wireUsage is the room on the wire: of the histories in only, or of all if that is empty.
+func wireUsage(u *gc.Usage, only map[types.UUID]bool, dataDir string) ipc.DUResponse {
 	resp := ipc.DUResponse{Histories: []ipc.HistoryUsage{}, Shared: ipc.BytesUsed(u.Shared), Total: ipc.BytesUsed(u.Total), Warnings: u.Warnings, DataDir: dataDir}
 	if len(only) > 0 {
 		resp.Shared, resp.Total = ipc.BytesUsed{}, ipc.BytesUsed{}
@@ -63,7 +62,6 @@ func wireUsage(u *gc.Usage, repos map[types.UUID]int64, only map[types.UUID]bool
 			continue
 		}
 		resp.Histories = append(resp.Histories, ipc.HistoryUsage{HistoryRef: wireRef(&h.Ref), State: h.State, BytesUsed: ipc.BytesUsed(h.Bytes)})
-		resp.Repos += repos[h.UUID]
 		if t := &resp.Total; len(only) > 0 {
 			t.Steps += h.Steps
 			t.Events += h.Events

@@ -8,14 +8,14 @@ import (
 	"rnix/types"
 )
 
-// goneTree returns the error for a process whose work tree is not there any more: what stays of it is its branch. It is
+// goneTree returns the error for a process whose work tree is not there any more: the error says what stays of it. It is
 // nil for a process that has one, or never had any.
 func goneTree(ctx context.Context, d *Daemon, op string, id types.UUID) error {
 	trail, _, err := outliner{d}.trail(ctx, &target{uuid: id}, id.String())
 	if err != nil {
 		return nil // it is not told by this
 	}
-	return branchStays(op, id, lastTree(&trail))
+	return treeRemains(ctx, d.kept, op, id, lastTree(&trail))
 }
 
 // lastTree returns the work tree in which a process was settled last; nil = none.
@@ -27,10 +27,10 @@ func lastTree(t *step.Trail) *workspace.Tree {
 	return settingsIn(&was).Tree
 }
 
-func branchStays(op string, id types.UUID, t *workspace.Tree) error {
-	if t == nil || t.Branch == "" || exists(t.Dir) {
+// treeRemains says what stays of a work tree that was removed; nil for one that is there, and for none.
+func treeRemains(ctx context.Context, k *workspace.Keeper, op string, id types.UUID, t *workspace.Tree) error {
+	if t == nil || t.Dir == "" || exists(t.Dir) {
 		return nil
 	}
-	return types.Errorf(types.ErrNotFound, op, id.String(), "its work tree was removed; its branch %s stays in %s, and what was not committed on it below refs/rnix/rescue/%s, which git for-each-ref lists",
-		t.Branch, t.Repo, id)
+	return types.Errorf(types.ErrNotFound, op, id.String(), "its work tree was removed; %s", k.Remains(ctx, id, *t))
 }

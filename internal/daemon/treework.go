@@ -71,7 +71,10 @@ func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWor
 	if err := d.uproot(ctx, tg.uuid, &rep); err != nil {
 		return none, err
 	}
-	return ipc.RemoveWorktreeResponse{UUID: tg.uuid, Dir: t.Dir, Branch: t.Branch, Rescued: wayBack(rep.Rescue), Lost: rep.Kept}, nil
+	if t.Branch == rep.Dropped {
+		t.Branch = ""
+	}
+	return ipc.RemoveWorktreeResponse{UUID: tg.uuid, Dir: t.Dir, Branch: t.Branch, Dropped: rep.Dropped, Rescued: d.kept.WayBack(rep.Rescue), Lost: rep.Kept}, nil
 }
 
 func (d worktrees) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.MergeResponse, error) {

@@ -135,6 +135,15 @@ func (p *project) lost(list []*planted) (lost []string) {
 	for _, l := range strings.Split(p.git(p.dir, "rev-list", "--objects", "--all", "--reflog", "--indexed-objects"), "\n") {
 		have[strings.Fields(l)[0]] = true
 	}
+	stores, err := filepath.Glob(filepath.Join(p.s.Data, "snapshots", "stores", "*", "repo.git"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, dir := range stores {
+		for l := range strings.Lines(p.git(p.dir, "--git-dir="+dir, "rev-list", "--objects", "--all")) {
+			have[strings.Fields(l)[0]] = true
+		}
+	}
 	for _, w := range list {
 		files := ""
 		_ = filepath.WalkDir(w.dir(), func(path string, e fs.DirEntry, err error) error { // what is not there is looked for elsewhere

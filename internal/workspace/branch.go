@@ -22,6 +22,15 @@ func (k *git) branchIn(ctx context.Context, id types.UUID, gitDir string) (strin
 	return name, nil
 }
 
+// headOf returns the commit that is checked out in the work tree of a git directory; "" = none is.
+func (k *git) headOf(ctx context.Context, id types.UUID, gitDir string) (string, error) {
+	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + gitDir, "rev-parse", "-q", "--verify", "HEAD^{commit}"}})
+	if types.CodeOf(err) == types.ErrDriver {
+		return "", nil
+	}
+	return line(out), err
+}
+
 // freeBranch returns the name of a branch that can be made: name, or that with a number, or with other signs for
 // its slashes where a branch is called as the part before one.
 func (k *git) freeBranch(ctx context.Context, id types.UUID, gitDir, name string) (string, error) {

@@ -24,6 +24,7 @@ type desk struct {
 	Dir     string    `json:"dir"`
 	Ref     Ref       `json:"ref"`              // what it was made from
 	Common  string    `json:"common,omitempty"` // the repository of a linked work tree; "" = a plain directory
+	Branch  string    `json:"branch,omitempty"` // that was made for it under a name that nobody has chosen: it goes with it if it holds nothing
 	Time    time.Time `json:"time"`
 }
 
@@ -65,7 +66,7 @@ func (k *Keeper) Checkout(ctx context.Context, ref Ref, dir string) (Report, err
 	d := desk{Version: deskVersion, Dir: dir, Ref: ref, Time: time.Now().UTC()}
 	g, isGit := src.(gitSource)
 	if isGit {
-		d.Common = g.common
+		d.Common = g.store.common
 	}
 	b, err := json.Marshal(d)
 	if err != nil {
@@ -92,16 +93,15 @@ func (k *Keeper) Checkout(ctx context.Context, ref Ref, dir string) (Report, err
 // link makes a linked work tree without files, whose index is that of its commit.
 func (k *desks) link(ctx context.Context, g gitSource, ref Ref, dir string) error {
 	s, ok := k.find(ref)
-	if !ok || s.Commit == "" {
+	if !ok || s.Version > 1 && s.Pin == "" {
 		return types.Errorf(types.ErrNotFound, "Checkout", ref.ID, "no record says over which commit the snapshot was made: restore it into a plain directory")
 	}
-	base := s.Commit
-	if out, err := k.run(ctx, g.id, call{args: g.args("rev-parse", "-q", "--verify", s.Commit+"^1")}); err == nil {
-		base = line(out)
-	} else if types.CodeOf(err) != types.ErrDriver { // without a commit before, it is the snapshot's own
+	theirs := []string{"--git-dir=" + g.store.common}
+	base, err := k.baseOf(ctx, g, s)
+	if err != nil {
 		return err
 	}
-	if _, err := k.run(ctx, g.id, call{args: g.args("worktree", "add", "--detach", "--no-checkout", "--", dir, base)}); err != nil {
+	if _, err := k.run(ctx, g.id, call{args: append(theirs, "worktree", "add", "--detach", "--no-checkout", "--", dir, base)}); err != nil {
 		return err
 	}
 	gitDir, err := k.run(ctx, g.id, call{dir: dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
@@ -109,10 +109,46 @@ func (k *desks) link(ctx context.Context, g gitSource, ref Ref, dir string) erro
 		_, err = k.run(ctx, g.id, call{args: []string{"--git-dir=" + line(gitDir), "read-tree", base}})
 	}
 	if err != nil {
-		_, rerr := k.run(ctx, g.id, call{args: g.args("worktree", "remove", "--force", "--", dir)}) // it is empty
+		_, rerr := k.run(ctx, g.id, call{args: append(theirs, "worktree", "remove", "--force", "--", dir)}) // it is empty
 		return errors.Join(err, rerr)
 	}
 	return k.sparse(ctx, g, s, dir, line(gitDir), base)
+}
+
+// baseOf returns the commit of the user's repository over which a snapshot was made. If that is gone, or there was none, it is what is checked
+// out there now, and in a repository without a commit one that is made of the snapshot itself.
+func (k *desks) baseOf(ctx context.Context, g gitSource, s Stored) (string, error) {
+	there := func(rev string) (string, error) {
+		out, err := k.run(ctx, g.id, call{args: []string{"--git-dir=" + g.store.common, "rev-parse", "-q", "--verify", rev + "^{commit}"}})
+		if types.CodeOf(err) == types.ErrDriver {
+			return "", nil
+		}
+		return line(out), err
+	}
+	base := s.Base
+	if base == "" && s.Commit != "" { // format 1: the commit over it, which may name one that is gone
+		if out, err := k.run(ctx, g.id, call{args: g.args("rev-parse", "-q", "--verify", s.Commit+"^1")}); err == nil {
+			base = line(out)
+		} else if types.CodeOf(err) != types.ErrDriver {
+			return "", err
+		}
+	}
+	for _, rev := range []string{base, "HEAD"} {
+		if rev != "" {
+			if found, err := there(rev); found != "" || err != nil {
+				return found, err
+			}
+		}
+	}
+	ids, err := k.treesBelow(ctx, g.id, g.store.gitDir(), []string{g.tree}, nil)
+	if err != nil {
+		return "", err
+	}
+	if err := k.pack(ctx, g.id, g.store.args(), nil, filepath.Join(g.store.common, "objects"), ids); err != nil {
+		return "", err
+	}
+	out, err := k.run(ctx, g.id, call{args: []string{"--git-dir=" + g.store.common, "commit-tree", "-m", "rnix step", g.tree}})
+	return line(out), err
 }
 
 // sparse tells a linked work tree which files are not there on purpose: those of its commit that the

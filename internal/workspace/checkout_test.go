@@ -101,8 +101,8 @@ func TestRemoveKeepsEverythingFirst(t *testing.T) {
 		same(t, "the rescue", want, tree(t, b.restored(rep.Rescue.Ref)))
 		if isGit {
 			b.user(dir, "gc", "-q", "--prune=now")
-			b.user(dir, "merge-base", "--is-ancestor", head, rep.Rescue.Pin)
-			if staged := b.user(dir, "show", rep.Rescue.Pin+"^2:a"); staged != "staged only\n" {
+			b.user(dir, "--git-dir="+b.git.storeGit(rep.Rescue), "merge-base", "--is-ancestor", head, rep.Rescue.Pin)
+			if staged := b.user(dir, "--git-dir="+b.git.storeGit(rep.Rescue), "show", rep.Rescue.Pin+"^2:a"); staged != "staged only\n" {
 				t.Errorf("staged was %q", staged)
 			}
 		}

@@ -50,7 +50,7 @@ func (k *Keeper) Diff(ctx context.Context, a, b Ref, opts DiffOpts) ([]byte, []F
 		return nil, nil, err
 	}
 	g, isGit := from.(gitSource)
-	if h, both := to.(gitSource); isGit && both && g.common == h.common {
+	if h, both := to.(gitSource); isGit && both && g.store == h.store {
 		return diffGit(ctx, g, h, opts)
 	}
 	return diffSources(ctx, from, to, a.Kind == b.Kind && len(a.ID) == len(b.ID), opts)

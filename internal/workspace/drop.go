@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"rnix/internal/durable"
 	"rnix/types"
 )
 
-// Drop forgets the snapshots of a history: the references in the repositories and the records. Rescues
-// stay, because they may be all that is left of somebody's work. The bytes of copies go with the next
-// Sweep, those in repositories with git's own collection.
+// Drop forgets the snapshots of a history: references and records. Rescues
+// stay, because they may be all that is left of somebody's work. The bytes go with the next Sweep.
 func (k *Keeper) Drop(ctx context.Context, id types.UUID) error {
 	h, err := k.enter(ctx, id)
 	if err != nil {
@@ -33,9 +33,15 @@ func (k *Keeper) Drop(ctx context.Context, id types.UUID) error {
 		}
 	}
 	for common, list := range byRepo {
-		if err := k.unpin(ctx, id, common); err != nil {
-			problems = append(problems, err)
-			continue
+		if common != "" {
+			s, err := k.storeOf(ctx, id, common, formatOf(list[0].ID))
+			if err == nil {
+				err = k.unpin(ctx, id, s)
+			}
+			if err != nil {
+				problems = append(problems, err)
+				continue
+			}
 		}
 		for _, s := range list {
 			path := filepath.Join(k.recordDir(id), stepName(s.Step)+".json")
@@ -57,20 +63,16 @@ func (k *Keeper) Drop(ctx context.Context, id types.UUID) error {
 	return errors.Join(problems...)
 }
 
-// unpin removes the references of the steps of a history from a repository. One that is gone is no
-// problem.
-func (k *trees) unpin(ctx context.Context, id types.UUID, common string) error {
-	if common == "" {
-		return nil
-	}
-	if _, err := os.Stat(common); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + common, "for-each-ref", "--format=delete %(refname)", refPrefix(id)}})
+// unpin removes the references of the steps of a history from a store. What they held goes with the next sweep.
+func (k *stores) unpin(ctx context.Context, id types.UUID, s *store) error {
+	out, err := k.run(ctx, id, call{args: s.args("for-each-ref", "--format=delete %(refname)", refPrefix(id))})
 	if err != nil || len(out) == 0 {
 		return err
 	}
-	_, err = k.run(ctx, id, call{args: []string{"--git-dir=" + common, "update-ref", "--no-deref", "--stdin"}, input: out})
+	if err := durable.WriteFile(durable.OS, s.dropped(), nil, durable.Cached); err != nil {
+		return err
+	}
+	_, err = k.run(ctx, id, call{args: s.args("update-ref", "--no-deref", "--stdin"), input: out})
 	return err
 }
 
@@ -124,8 +126,8 @@ func (k *Keeper) Sweep(ctx context.Context) (Swept, error) {
 		return out, err
 	}
 	out.Manifests, err = sweep(ctx, k.manifests(), manifests, &out.Bytes)
-	k.sweeps++ // what histories remember may name what is gone
-	return out, errors.Join(err, os.RemoveAll(filepath.Join(k.git.base, "cache")))
+	k.turns.sweeps++ // what histories remember may name what is gone
+	return out, errors.Join(err, k.sweepStores(ctx, &out), os.RemoveAll(filepath.Join(k.git.base, "cache")))
 }
 
 // sweep removes all objects but some.

@@ -16,15 +16,13 @@ import (
 // gitSource is a snapshot of kind git. The bytes of its files are those of the blobs: nothing stands
 // between.
 type gitSource struct {
-	git    *git
-	id     types.UUID
-	common string // the repository
-	tree   string
+	git   *git
+	id    types.UUID
+	store *store
+	tree  string
 }
 
-func (g gitSource) args(args ...string) []string {
-	return append([]string{"--git-dir=" + g.common}, args...)
-}
+func (g gitSource) args(args ...string) []string { return g.store.args(args...) }
 
 // gitMode returns the mode that a file of a tree has, before the umask.
 func gitMode(octal string) fs.FileMode {
@@ -49,7 +47,7 @@ func (g gitSource) entries(ctx context.Context) ([]entry, error) {
 		meta, path, _ := strings.Cut(r, "\t")
 		f := strings.Fields(meta)
 		if len(f) != 4 {
-			return nil, types.Errorf(types.ErrDriver, "Git", g.common, "git ls-tree: a line %q that cannot be read", r)
+			return nil, types.Errorf(types.ErrDriver, "Git", g.store.dir, "git ls-tree: a line %q that cannot be read", r)
 		}
 		size, _ := strconv.ParseInt(f[3], 10, 64) // a submodule has "-"
 		all = append(all, entry{Path: path, Mode: gitMode(f[0]), Size: size, Hash: f[2]})
@@ -94,7 +92,7 @@ func (g gitSource) one(r *bufio.Reader, e entry, fn func(entry, io.Reader) error
 	head, err := r.ReadString('\n')
 	f := strings.Fields(head)
 	if err != nil || len(f) != 3 || f[0] != e.Hash || f[1] != "blob" {
-		return types.Errorf(types.ErrStorage, "Restore", e.Path, "object %s is not in the repository %s, or is no file", e.Hash, g.common)
+		return types.Errorf(types.ErrStorage, "Restore", e.Path, "object %s is neither in %s nor in the repository %s, or is no file", e.Hash, g.store.dir, g.store.common)
 	}
 	size, err := strconv.ParseInt(f[2], 10, 64)
 	if err != nil {
@@ -126,7 +124,11 @@ func (k *Keeper) open(ctx context.Context, ref Ref) (source, error) {
 		return nil, types.Errorf(types.ErrInvalid, "Restore", ref.ID, "there is no kind of snapshot %q", ref.Kind)
 	}
 	common, err := k.commonOf(ctx, ref)
-	return gitSource{k.git, ref.UUID, common, ref.ID}, err
+	if err != nil {
+		return nil, err
+	}
+	s, err := k.storeOf(ctx, ref.UUID, common, formatOf(ref.ID))
+	return gitSource{k.git, ref.UUID, s, ref.ID}, err
 }
 
 // commonOf returns the directory of the repository that holds a snapshot.

@@ -60,7 +60,7 @@ func (k *trees) look(ctx context.Context, id types.UUID, s *shadow) (*state, err
 	}
 	return &state{
 		Kind: KindGit, ID: s.tree, Root: s.repo.root, Common: s.repo.common, Files: n,
-		Bytes: c.bytes, Limited: strings.Join(c.notes, "; "), repo: s.repo,
+		Bytes: c.bytes, Limited: strings.Join(c.notes, "; "), repo: s.repo, store: s.store,
 	}, nil
 }
 
@@ -120,7 +120,7 @@ func (k *trees) with(ctx context.Context, id types.UUID, s *shadow, also []strin
 	if len(c.put) == 0 {
 		return s.tree, nil
 	}
-	wide := &shadow{dir: s.dir + ".wide", repo: s.repo, partial: s.partial}
+	wide := &shadow{dir: s.dir + ".wide", repo: s.repo, store: s.store, partial: s.partial}
 	defer os.RemoveAll(wide.dir) // what stays is removed by the next one
 	if err := os.RemoveAll(wide.dir); err != nil {
 		return "", storage(wide.dir, err)

@@ -31,7 +31,7 @@ type repo struct {
 
 // survey knows what directories are. Safe for concurrent use.
 type survey struct {
-	*git
+	*stores
 
 	mu sync.Mutex // leaf
 	// +checklocks:mu

@@ -90,11 +90,8 @@ func (k *desks) rescueGone(ctx context.Context, d desk) (*Stored, error) {
 		out, err := k.run(ctx, d.Ref.UUID, call{args: append([]string{"--git-dir=" + gitDir}, args...)})
 		return line(out), err
 	}
-	head, err := run("rev-parse", "-q", "--verify", "HEAD^{commit}")
-	if types.CodeOf(err) == types.ErrDriver {
-		return nil, nil // nothing was ever checked out
-	}
-	if err != nil {
+	head, err := k.headOf(ctx, d.Ref.UUID, gitDir)
+	if err != nil || head == "" { // nothing was ever checked out
 		return nil, err
 	}
 	parents, err := k.abandoned(ctx, d, gitDir)
@@ -105,19 +102,22 @@ func (k *desks) rescueGone(ctx context.Context, d desk) (*Stored, error) {
 	if err != nil {
 		return nil, conflict(d.Dir, "what was staged there cannot be kept: %v", err)
 	}
-	args := []string{"commit-tree", "-m", "rnix rescue " + d.Ref.UUID.String(), "-p", head}
-	for _, p := range parents {
-		args = append(args, "-p", p)
-	}
-	commit, err := run(append(args, tree)...)
+	s, err := k.storeOf(ctx, d.Ref.UUID, d.Common, formatOf(tree))
 	if err != nil {
 		return nil, err
 	}
+	ids, err := k.treesBelow(ctx, d.Ref.UUID, gitDir, []string{tree}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.fill(ctx, d.Ref.UUID, s, gitDir, ids); err != nil {
+		return nil, err
+	}
 	now := time.Now().UTC()
-	name := now.Format("20060102T150405.000000000Z")
-	rec := &Stored{Version: recordVersion, Ref: Ref{UUID: d.Ref.UUID, Kind: KindGit, ID: tree, Root: d.Dir}, Common: d.Common, Time: now, Rescue: true,
-		Pin: "refs/rnix/rescue/" + d.Ref.UUID.String() + "/" + name, Commit: commit}
-	if _, err := k.run(ctx, d.Ref.UUID, call{args: []string{"--git-dir=" + d.Common, "update-ref", "--no-deref", rec.Pin, commit}}); err != nil {
+	name := now.Format(rescueTime)
+	rec := &Stored{Version: recordVersion, Ref: Ref{UUID: d.Ref.UUID, Kind: KindGit, ID: tree, Root: d.Dir}, Base: head, Common: d.Common, Time: now, Rescue: true,
+		Pin: rescueRef(d.Ref.UUID, name)}
+	if rec.Commit, err = k.pinRescue(ctx, d.Ref.UUID, s, gitDir, tree, rec.Pin, head, parents...); err != nil {
 		return nil, err
 	}
 	return rec, k.record(d.Ref.UUID, rescuePrefix+name, rec)

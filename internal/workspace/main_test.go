@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -203,11 +202,7 @@ func (b *bench) belongings(dir string) map[string]string {
 			if err != nil {
 				return err
 			}
-			rel, _ := filepath.Rel(d, p)
 			if e.IsDir() {
-				if rel == "objects" || rel == "refs/rnix" {
-					return filepath.SkipDir
-				}
 				return nil
 			}
 			data, err := os.ReadFile(p)
@@ -220,12 +215,6 @@ func (b *bench) belongings(dir string) map[string]string {
 	}
 	out["status"] = b.user(dir, "--no-optional-locks", "status", "--porcelain=v2", "--branch", "--untracked-files=all")
 	out["stash"] = b.user(dir, "stash", "list")
-	var refs bytes.Buffer
-	for l := range strings.Lines(b.user(dir, "for-each-ref")) {
-		if !strings.Contains(l, "\trefs/rnix/") {
-			refs.WriteString(l)
-		}
-	}
-	out["refs"] = refs.String()
+	out["refs"] = b.user(dir, "for-each-ref")
 	return out
 }

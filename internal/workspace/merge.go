@@ -76,8 +76,10 @@ func (k *Grove) Merge(ctx context.Context, id types.UUID, t Tree, commit, messag
 	}
 	trees, err := c.treesOf(ctx, id, t.Common, m.Before, m.Commit)
 	if err == nil {
-		a, b := gitSource{k.git, id, t.Common, trees[0]}, gitSource{k.git, id, t.Common, trees[1]}
-		_, m.Files, err = diffGit(ctx, a, b, DiffOpts{NamesOnly: true})
+		var s *store
+		if s, err = k.storeOf(ctx, id, t.Common, formatOf(trees[0])); err == nil {
+			_, m.Files, err = diffGit(ctx, gitSource{k.git, id, s, trees[0]}, gitSource{k.git, id, s, trees[1]}, DiffOpts{NamesOnly: true})
+		}
 	}
 	return m, err
 }
@@ -255,10 +257,17 @@ func (k *Grove) Branch(ctx context.Context, id types.UUID, dir, common, name str
 	if err != nil || s.branch != "" {
 		return s.branch, s.head, err
 	}
+	d, err := k.desks.readDesk(dir)
+	if err != nil {
+		return "", "", err
+	}
 	none := strings.Repeat("0", len(s.head))
 	for range 10 { // others look for a name at the same time
 		if branch, err = k.git.freeBranch(ctx, id, common, name); err != nil {
 			return "", "", err
+		}
+		if d.Branch = branch; k.desks.note(d) != nil { // before it is there: a crash leaves no branch that nobody removes
+			break
 		}
 		_, err = k.git.run(ctx, id, call{args: []string{"--git-dir=" + common, "update-ref", "refs/heads/" + branch, s.head, none}})
 		if err == nil || types.CodeOf(err) != types.ErrDriver {

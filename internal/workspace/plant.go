@@ -56,6 +56,9 @@ func (k *Grove) Plant(ctx context.Context, id types.UUID, p Planting) (t Tree, w
 		return t, "", err
 	}
 	for try := 1; ; try++ {
+		if err = k.desks.noteSeed(id, p, t); err != nil {
+			return t, "", err
+		}
 		t.Dir, err = m.Provision(ctx, worktree.ProvisionSpec{SessionID: id.String(), LeafName: leafOf(r.root), Strategy: worktree.StrategyWorktreeAdd,
 			ParentRepoPath: r.root, Branch: t.Branch, NewBranch: p.Branch == "", BaseCommit: t.Base})
 		if !errors.Is(err, worktree.ErrBranchTaken) || try == plantTries {
@@ -68,7 +71,14 @@ func (k *Grove) Plant(ctx context.Context, id types.UUID, p Planting) (t Tree, w
 	if err != nil {
 		return t, "", err
 	}
-	if err := k.desks.note(desk{Dir: t.Dir, Ref: Ref{UUID: id, Kind: KindGit, Root: t.Repo}, Common: t.Common}); err != nil {
+	d := desk{Dir: t.Dir, Ref: Ref{UUID: id, Kind: KindGit, Root: t.Repo}, Common: t.Common}
+	if p.Branch == "" {
+		d.Branch = t.Branch
+	}
+	if err := k.desks.note(d); err != nil {
+		return t, "", errors.Join(err, m.Teardown(context.WithoutCancel(ctx), id.String()))
+	}
+	if err := k.desks.forgetSeed(p.Parent); err != nil {
 		return t, "", errors.Join(err, m.Teardown(context.WithoutCancel(ctx), id.String()))
 	}
 	workDir = t.Dir
@@ -78,6 +88,23 @@ func (k *Grove) Plant(ctx context.Context, id types.UUID, p Planting) (t Tree, w
 		}
 	}
 	return t, workDir, nil
+}
+
+// noteSeed notes a branch before it is made for a work tree, in place of the note on that: a crash before there is one leaves no branch
+// of which nobody knows.
+func (k *desks) noteSeed(id types.UUID, p Planting, t Tree) error {
+	if p.Branch != "" {
+		return nil
+	}
+	return k.note(desk{Dir: p.Parent, Ref: Ref{UUID: id, Kind: KindGit, Root: t.Repo}, Common: t.Common, Branch: t.Branch})
+}
+
+// forgetSeed removes the note of noteSeed.
+func (k *desks) forgetSeed(parent string) error {
+	if err := os.Remove(k.deskPath(parent)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return storage(parent, err)
+	}
+	return nil
 }
 
 // Fits reports why Plant would make no work tree as things are, with its errors.
@@ -240,6 +267,15 @@ func (e *gitExit) ExitCode() int { return e.code }
 // Uproot removes what is left below parent of a work tree that Plant has made for a history: one that
 // was never handed out, or that Remove has removed. Work in it is rescued first.
 func (k *Grove) Uproot(ctx context.Context, id types.UUID, parent string) error {
+	seed, serr := k.desks.readDesk(parent)
+	if err := k.uproot(ctx, id, parent); err != nil || serr != nil {
+		return err
+	}
+	k.desks.dropBranch(ctx, seed)
+	return k.desks.forgetSeed(parent)
+}
+
+func (k *Grove) uproot(ctx context.Context, id types.UUID, parent string) error {
 	if _, err := os.Lstat(parent); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -18,15 +18,16 @@ import (
 )
 
 // recordVersion is the format of the records that this program writes.
-const recordVersion = 1
+const recordVersion = 2
 
 // Stored is a snapshot that is kept. Part of the on-disk format.
 type Stored struct {
 	Version int `json:"v"`
 	Ref
 	Rescue  bool      `json:"rescue,omitempty"` // what was there before Restore, RestorePaths or Remove; Step is 0
-	Pin     string    `json:"pin,omitempty"`    // git: the reference that holds it
-	Commit  string    `json:"commit,omitempty"` // git: what the reference points to
+	Pin     string    `json:"pin,omitempty"`    // git: the reference that holds it, in the store of the repository
+	Base    string    `json:"base,omitempty"`   // git: the commit that was checked out; "" = there was none
+	Commit  string    `json:"commit,omitempty"` // git: what the reference of a rescue points to, and in format 1 that of a step: a commit over Base
 	Common  string    `json:"common,omitempty"` // git: the directory of the repository
 	Files   int       `json:"files"`
 	Bytes   int64     `json:"bytes"` // that were new in it

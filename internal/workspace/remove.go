@@ -40,7 +40,9 @@ func (k *Keeper) Remove(ctx context.Context, dir string) (Report, error) {
 		if err != nil {
 			return Report{}, err
 		}
-		return Report{Rescue: rec}, k.desks.clear(ctx, d)
+		rep := Report{Rescue: rec}
+		rep.Dropped, err = k.desks.clear(ctx, d)
+		return rep, err
 	}
 	if pid, name := workerIn(dir); pid != 0 {
 		return Report{}, conflict(dir, "process %d (%s) works there: end it first", pid, name)
@@ -75,7 +77,7 @@ func (k *Keeper) Remove(ctx context.Context, dir string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	rep := Report{Rescue: rec, Undo: undo(rec), Kept: lost}
+	rep := Report{Rescue: rec, Undo: k.git.undo(rec), Kept: lost}
 	if rec.Limited != "" {
 		return rep, conflict(dir, "not everything in it could be rescued: %s", rec.Limited)
 	}
@@ -98,11 +100,49 @@ func (k *Keeper) Remove(ctx context.Context, dir string) (Report, error) {
 	rep.Removed = rec.Files
 	delete(h.shadows, dir)
 	delete(h.caches, dir)
-	return rep, k.desks.clear(ctx, d)
+	rep.Dropped, err = k.desks.clear(ctx, d)
+	return rep, err
 }
 
 func conflict(dir, format string, args ...any) error {
 	return types.Errorf(types.ErrConflict, "Remove", dir, format, args...)
+}
+
+// ListRescues returns the command that lists the rescues of a workspace that is a git work tree; "" if it is none.
+func (k *Keeper) ListRescues(dir string) string {
+	d, err := k.desks.readDesk(resolve(dir))
+	if err != nil || d.Common == "" {
+		return ""
+	}
+	return k.git.RescueList(d.Common, d.Ref.UUID)
+}
+
+// RescueList returns the command that lists the rescues of a history in the repository with a git directory.
+func (k *git) RescueList(common string, id types.UUID) string {
+	return fmt.Sprintf("git --git-dir=%s for-each-ref refs/rnix/rescue/%s", shellQuote(k.keptOf(common)), id)
+}
+
+// Remains says what there is of a work tree that is gone: its branch, as far as that is there, and where what was rescued is listed.
+func (k *git) Remains(ctx context.Context, id types.UUID, t Tree) string {
+	branch := ""
+	if t.Branch != "" {
+		if _, err := k.run(ctx, id, call{args: []string{"--git-dir=" + t.Common, "rev-parse", "-q", "--verify", "refs/heads/" + t.Branch}}); err == nil {
+			branch = fmt.Sprintf("its branch %s is still in %s, and ", t.Branch, t.Repo)
+		}
+	}
+	return branch + "what was kept of its files is listed by: " + k.RescueList(t.Common, id)
+}
+
+// WayBack returns the command that makes a directory, DIR, with the files of a rescue; of one that is no tree of git's it says where
+// they are. nil gives "".
+func (k *git) WayBack(s *Stored) string {
+	if s == nil {
+		return ""
+	}
+	if s.Kind == KindGit {
+		return fmt.Sprintf("git --git-dir=%s worktree add --detach DIR %s", shellQuote(k.storeGit(s)), s.Pin)
+	}
+	return fmt.Sprintf("snapshot %s (copy) of %s", s.ID, s.Root)
 }
 
 // readDesk returns the note on a workspace.
@@ -213,20 +253,41 @@ func (k *desks) staged(ctx context.Context, d desk) ([]string, error) {
 	return []string{commit}, nil
 }
 
-// clear removes a workspace whose files are kept, and the note on it.
-func (k *desks) clear(ctx context.Context, d desk) error {
+// clear removes a workspace whose files are kept, the note on it, and its branch if that was made for it and holds nothing. It returns
+// such a branch.
+func (k *desks) clear(ctx context.Context, d desk) (dropped string, err error) {
 	if _, err := os.Lstat(d.Dir); d.Common != "" && (err == nil || worktree.Registration(d.Common, d.Dir) != "") {
 		// Every reason for which git refuses without --force was looked at before.
 		if _, err := k.run(ctx, d.Ref.UUID, call{args: []string{"--git-dir=" + d.Common, "worktree", "remove", "--force", "--", d.Dir}}); err != nil {
-			return err
+			return "", err
 		}
 	} else if err := os.RemoveAll(d.Dir); err != nil {
-		return fileError("Remove", d.Dir, err)
+		return "", fileError("Remove", d.Dir, err)
+	}
+	if d.Branch != "" && k.dropBranch(ctx, d) {
+		dropped = d.Branch
 	}
 	if err := os.Remove(k.deskPath(d.Dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return storage(k.deskPath(d.Dir), err)
+		return dropped, storage(k.deskPath(d.Dir), err)
 	}
-	return nil
+	return dropped, nil
+}
+
+// dropBranch removes the branch that was made for a workspace, unless it is checked out, or has commits that no other branch, tag or
+// remote has. One that cannot be looked at stays.
+func (k *desks) dropBranch(ctx context.Context, d desk) bool {
+	ref, git := "refs/heads/"+d.Branch, "--git-dir="+d.Common
+	out, err := k.run(ctx, d.Ref.UUID, call{args: []string{git, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", escapeGlob(ref)}})
+	f := strings.Split(line(out), "\x00")
+	if err != nil || len(f) != 3 || f[0] != ref || f[2] != "" {
+		return false
+	}
+	out, err = k.run(ctx, d.Ref.UUID, call{args: []string{git, "rev-list", "--count", f[1], "--not", "--exclude=" + escapeGlob(d.Branch), "--branches", "--remotes", "--tags"}})
+	if err != nil || line(out) != "0" {
+		return false
+	}
+	_, err = k.run(ctx, d.Ref.UUID, call{args: []string{git, "update-ref", "--no-deref", "-d", ref, f[1]}})
+	return err == nil
 }
 
 // workerIn returns a process whose working directory is a directory or below it; 0 = none, or none that

@@ -28,6 +28,7 @@ type Report struct {
 	Kept             []string // what was left as it is, and why; the directory differs from the snapshot there
 	Rescue           *Stored  // what was there before; nil if nothing was
 	Undo             string   // for people: how to get that back; "" if there is nothing to get back
+	Dropped          string   // a branch that went with a work tree: it had been made for it and held nothing; "" = none
 }
 
 // Restore writes the files of a snapshot into a directory, which is made if need be. Without
@@ -152,14 +153,14 @@ func (k *Keeper) replace(ctx context.Context, ref Ref, src source, to string, wa
 	}
 	j.write, j.remove = plan(want, have, sameHash)
 	rep, err := apply(ctx, src, ref.Kind, top, j)
-	rep.Rescue, rep.Undo = rescued, undo(rescued)
+	rep.Rescue, rep.Undo = rescued, k.git.undo(rescued)
 	return rep, err
 }
 
 // undo says how a rescue is used.
-func undo(s *Stored) string {
+func (k *git) undo(s *Stored) string {
 	if s.Kind == KindGit {
-		return fmt.Sprintf("git -C %s restore --source=%s --worktree -- . gives back what was there before", shellQuote(s.Root), s.Pin)
+		return fmt.Sprintf("git -C %s --git-dir=%s --work-tree=. restore --source=%s --worktree -- . gives back what was there before", shellQuote(s.Root), shellQuote(k.storeGit(s)), s.Pin)
 	}
 	return fmt.Sprintf("what was there before is kept as snapshot %s (copy) of %s", s.ID, s.Root)
 }
@@ -197,15 +198,18 @@ func (k *Keeper) rescue(ctx context.Context, h *history, id types.UUID, dir stri
 	if st.Root != dir {
 		return nil, nil, types.Errorf(types.ErrInvalid, "Restore", dir, "is inside the git work tree %s: restore that, some of its paths, or a directory outside", st.Root)
 	}
-	now := time.Now().UTC().Format("20060102T150405.000000000Z")
+	now := time.Now().UTC().Format(rescueTime)
 	rec := st.stored(id, 0)
 	rec.Rescue = true
 	if st.Kind == KindGit {
-		rec.Pin = "refs/rnix/rescue/" + id.String() + "/" + now
-		if rec.Commit, err = k.pin(ctx, id, st, rec.Pin, "rescue", parents...); err != nil {
+		rec.Pin = rescueRef(id, now)
+		if rec.Base, err = k.git.headOf(ctx, id, st.repo.gitDir); err != nil {
 			return nil, nil, err
 		}
-		out, err := k.git.run(ctx, id, call{args: []string{"--git-dir=" + st.Common, "rev-parse", "-q", "--verify", rec.Pin + "^{tree}"}})
+		if rec.Commit, err = k.pinRescue(ctx, id, st.store, st.repo.gitDir, st.ID, rec.Pin, rec.Base, parents...); err != nil {
+			return nil, nil, err
+		}
+		out, err := k.git.run(ctx, id, call{args: st.store.args("rev-parse", "-q", "--verify", rec.Pin+"^{tree}")})
 		if err != nil || line(out) != st.ID {
 			return nil, nil, types.Errorf(types.ErrStorage, "Restore", rec.Pin, "the rescue is not what was to be rescued (%q, not %s): nothing is changed", line(out), st.ID)
 		}

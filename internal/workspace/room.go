@@ -15,10 +15,8 @@ import (
 // without snapshots.
 type Room struct {
 	// Own is on the disk below the data directory and belongs to one history alone: it would be free without
-	// that history. What several share, or nobody has any more, is the rest of <data>/snapshots.
+	// that history. What several share, as the histories of one git repository do, or nobody has any more, is the rest of <data>/snapshots.
 	Own map[types.UUID]int64
-	// Repos was new in snapshots whose bytes lie in the repositories of the user, before git's compression.
-	Repos map[types.UUID]int64
 }
 
 // several stands in Keeper.Room for the owner of what more than one history has.
@@ -28,7 +26,7 @@ var several = types.UUID{}
 // other file but records. What cannot be read is counted as shared, and is an error beside the rest. What is
 // removed meanwhile may be missing.
 func (k *Keeper) Room(ctx context.Context) (Room, error) {
-	r := Room{Own: map[types.UUID]int64{}, Repos: map[types.UUID]int64{}}
+	r := Room{Own: map[types.UUID]int64{}}
 	dirs, err := os.ReadDir(k.archive.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, storage(k.archive.dir, err)
@@ -43,11 +41,8 @@ func (k *Keeper) Room(ctx context.Context) (Room, error) {
 		all, err := k.list(id)
 		problems = append(problems, err)
 		for i := range all {
-			switch s := &all[i]; s.Kind {
-			case KindCopy:
+			if s := &all[i]; s.Kind == KindCopy {
 				claim(manifests, s.ID, id)
-			default:
-				r.Repos[id] += s.Bytes
 			}
 		}
 		r.Own[id] += weigh(filepath.Join(k.archive.dir, d.Name())) + weigh(filepath.Join(k.git.base, "git", d.Name()))

@@ -85,7 +85,7 @@ func (k *canopy) stand(ctx context.Context, id types.UUID, t Tree) (standing, er
 	const op = "Worktree"
 	s := standing{Tree: t}
 	if info, err := os.Stat(t.Dir); err != nil || !info.IsDir() {
-		return s, types.Errorf(types.ErrNotFound, op, t.Dir, "the work tree is gone; its branch %s is still in %s, and what else was in it in a rescue if rnix has removed it: git for-each-ref refs/rnix/rescue/%s", t.Branch, t.Repo, id)
+		return s, types.Errorf(types.ErrNotFound, op, t.Dir, "the work tree is gone; %s", k.Remains(ctx, id, t))
 	}
 	out, err := k.run(ctx, id, call{dir: t.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
 	if err != nil {

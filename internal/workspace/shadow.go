@@ -15,23 +15,24 @@ import (
 )
 
 // shadowVersion is the format of a private git directory; one of another is made anew.
-const shadowVersion = "1"
+const shadowVersion = "2"
 
 // plainBytes makes git take every file as it is. info/attributes goes before all other attributes.
 const plainBytes = "* -text !eol !crlf -ident !filter !working-tree-encoding\n"
 
-// trees writes work trees as trees of their repositories.
+// trees writes work trees as trees of git's, into the store of their repository.
 type trees struct {
-	*git
+	*stores
 	data string // the data directory, which is not work
 	most int64  // bytes that may be new in one snapshot
 }
 
-// shadow is a git directory of our own over the user's work tree and object store: an index that
-// belongs to one history, and a configuration without anything of the user's but what is ignored.
+// shadow is a git directory of our own over the user's work tree and our store: an index that
+// belongs to one history, and a configuration without anything of the user's but what is ignored. Every file that the index has is in the store.
 type shadow struct {
-	dir  string
-	repo *repo
+	dir   string
+	repo  *repo
+	store *store
 
 	tree       string    // of the index; "" = not known
 	submodules []string  // recorded by their commit only
@@ -57,8 +58,10 @@ func (k *trees) shadow(ctx context.Context, h *history, id types.UUID, r *repo) 
 	}
 	sum := sha256.Sum256([]byte(r.root + "\x00" + r.gitDir + "\x00" + r.common + "\x00" + r.format))
 	s := &shadow{dir: filepath.Join(k.base, "git", id.String(), hex.EncodeToString(sum[:8])), repo: r}
-	promisors, err := filepath.Glob(filepath.Join(escapeGlob(r.common), "objects", "pack", "*.promisor"))
-	s.partial = err == nil && len(promisors) > 0
+	var err error
+	if s.store, err = k.storeOf(ctx, id, r.common, r.format); err != nil {
+		return nil, err
+	}
 	ready := filepath.Join(s.dir, "ready")
 	if b, err := os.ReadFile(ready); err != nil || string(b) != shadowVersion {
 		if err := os.RemoveAll(s.dir); err != nil {
@@ -90,6 +93,10 @@ func (k *trees) shadow(ctx context.Context, h *history, id types.UUID, r *repo) 
 			s.submodules = append(s.submodules, path)
 		}
 	}
+	if err := k.fill(ctx, id, s.store, r.gitDir, blobsOf(records(out))); err != nil {
+		return nil, err
+	}
+	s.partial = s.store.borrows()
 	h.shadows[r.root] = s
 	return s, nil
 }
@@ -123,8 +130,8 @@ func (s *shadow) furnish(exclude string) error {
 			return err
 		}
 	}
-	for name, target := range map[string]string{"objects": "objects", "info/exclude": "info/exclude"} {
-		path, target := filepath.Join(s.dir, name), filepath.Join(s.repo.common, target)
+	for name, target := range map[string]string{"objects": s.store.objects(), "info/exclude": filepath.Join(s.repo.common, "info", "exclude")} {
+		path := filepath.Join(s.dir, name)
 		if now, err := os.Readlink(path); err == nil && now == target {
 			continue
 		}

@@ -2,13 +2,12 @@
 // is different between two, directories made from one, and the rescue of what is about to be
 // overwritten or removed.
 //
-// It owns everything below <data>/snapshots and the references below refs/rnix in the repositories of
-// the user. It knows UUIDs and step numbers, and neither processes nor why somebody wants a file back.
+// It owns everything below <data>/snapshots. It knows UUIDs and step numbers, and neither processes nor why somebody wants a file back.
 //
-// In a git work tree a snapshot is a tree of the user's own object store, pinned by a reference; it is
-// made with a private git directory (shadow.go) that shares nothing but the objects, so that the
-// user's index, HEAD, branches, stash and locks are not touched, and of the user's configuration only
-// what is to be ignored is obeyed.
+// In a git work tree a snapshot is a tree of git's in an object store of our own (store.go), one for each repository, with all that it holds; it is
+// made with a private git directory (shadow.go) that shares nothing with the user's, so that the
+// user's index, HEAD, branches, stash, locks, references and objects are not touched, and of the user's configuration only
+// what is to be ignored is obeyed. What was committed when the first snapshot was made is copied, packed as it is.
 // Elsewhere it is a manifest over content-addressed files (copy.go, blob.go). Both give back the same
 // bytes that they were given: no filter, no line-end conversion, no program but git itself is run.
 //
@@ -86,6 +85,7 @@ func Now(id types.UUID, workDir string) Ref { return Ref{UUID: id, Root: workDir
 type Keeper struct {
 	opts Options
 	git  *git
+	*stores
 	*survey
 	*trees
 	*copies
@@ -130,10 +130,12 @@ func New(opts Options) *Keeper {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	g := newGit(opts)
+	own := &stores{git: g, most: opts.MaxCopyBytes, open: map[string]*store{}}
 	k := &Keeper{
 		opts: opts, git: g,
-		survey:  &survey{git: g, places: map[string]place{}},
-		trees:   &trees{git: g, data: opts.Dir, most: opts.MaxCopyBytes},
+		stores:  own,
+		survey:  &survey{stores: own, places: map[string]place{}},
+		trees:   &trees{stores: own, data: opts.Dir, most: opts.MaxCopyBytes},
 		copies:  &copies{base: g.base, data: opts.Dir, mostBytes: opts.MaxCopyBytes, mostFiles: opts.MaxCopyFiles},
 		archive: &archive{dir: filepath.Join(g.base, "history"), log: opts.Log},
 		turns:   turns{histories: map[types.UUID]*history{}},
@@ -170,11 +172,10 @@ func (k *Keeper) Take(ctx context.Context, workDir string, id types.UUID, step i
 	s.Changed = true
 	rec := st.stored(id, step)
 	if st.Kind == KindGit {
-		ref := stepRef(id, step)
-		if rec.Commit, err = k.pin(ctx, id, st, ref, "step"); err != nil {
+		rec.Pin = stepRef(id, step)
+		if rec.Base, err = k.pin(ctx, id, st, rec.Pin); err != nil {
 			return s, err
 		}
-		rec.Pin = ref
 	}
 	if err := k.record(id, stepName(step), rec); err != nil {
 		return s, err
@@ -212,6 +213,9 @@ func (t *turns) awaitSweep(h *history) {
 	t.sweeping.RLock()
 	if h.sweeps != t.sweeps {
 		clear(h.caches)
+		for _, s := range h.shadows {
+			s.tree = ""
+		}
 		h.sweeps = t.sweeps
 	}
 }
@@ -256,6 +260,7 @@ type state struct {
 	Bytes   int64
 	Limited string
 	repo    *repo
+	store   *store // git: where it is kept
 }
 
 func (s *state) snapshot() Snapshot {
@@ -314,6 +319,14 @@ func (k *Keeper) freezeGit(ctx context.Context, h *history, id types.UUID, r *re
 
 // stepRef returns the reference that pins a step. Part of the on-disk format.
 func stepRef(id types.UUID, step int) string { return refPrefix(id) + stepName(step) }
+
+// rescueTime is how the time of a rescue is written in its names, which sort as the times do. Part of the on-disk format.
+const rescueTime = "20060102T150405.000000000Z"
+
+// rescueRef returns the reference that holds a rescue. Part of the on-disk format.
+func rescueRef(id types.UUID, name string) string {
+	return "refs/rnix/rescue/" + id.String() + "/" + name
+}
 
 // refPrefix returns what the references of the steps of a history begin with.
 func refPrefix(id types.UUID) string { return "refs/rnix/" + id.String() + "/" }

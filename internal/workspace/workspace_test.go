@@ -225,7 +225,7 @@ func TestDropForgetsSnapshotsAndSweepOnlyWhatNobodyHas(t *testing.T) {
 			t.Errorf("swept %+v, %v", swept, err)
 		}
 		if kept.Kind == KindGit {
-			refs := b.user(dir, "for-each-ref", "--format=%(refname)", "refs/rnix")
+			refs := b.user(dir, "--git-dir="+b.git.keptOf(filepath.Join(dir, ".git")), "for-each-ref", "--format=%(refname)", "refs/rnix")
 			if strings.TrimSpace(refs) != stepRef(other.id, 1) {
 				t.Errorf("references are %q", refs)
 			}
