@@ -74,6 +74,29 @@ func TestForkWithAnEmptySubmoduleCanBeRemoved(t *testing.T) {
 	}
 }
 
+func TestFileInTheDirectoryOfAnEmptySubmoduleIsKept(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	dir := b.repo(map[string]string{"a": "1\n"})
+	b.user(dir, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", b.repo(map[string]string{"in": "s"}), "sub")
+	b.user(dir, "commit", "-q", "-m", "sub")
+	to := forked(b, dir)
+	b.write(to, map[string]string{"sub/deep/new": "of an agent\n", "sub/.env": "KEY\n"})
+	files := tree(t, to)
+	own := &bench{t, b.Keeper, b.home, types.NewUUID()}
+	s := own.take(to, 1)
+	same(t, "a snapshot", files, tree(t, own.restored(own.ref(s, 1))))
+	rep, err := b.Remove(context.Background(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "the rescue", files, tree(t, b.restored(rep.Rescue.Ref)))
+	b.user(dir, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
+	if later := own.take(dir, 2); !strings.Contains(later.Limited, "submodules") {
+		t.Errorf("with a repository there: %+v", later)
+	}
+}
+
 func TestRemoveKeepsEverythingFirst(t *testing.T) {
 	t.Parallel()
 	both(t, map[string]string{"a": "1\n", "b": "2\n", ".gitignore": "*.env\n"}, func(t *testing.T, b *bench, dir string) {

@@ -137,6 +137,22 @@ func (k *trees) with(ctx context.Context, id types.UUID, s *shadow, also []strin
 	return k.writeTree(ctx, id, wide)
 }
 
+// strayed returns the files, at most so many, in the directories of submodules that have no repository: git lists them nowhere. A tree has them in
+// place of the submodule.
+func strayed(s *shadow, most int) (files []string) {
+	for _, p := range s.submodules {
+		dir := filepath.Join(s.repo.root, p)
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			continue
+		}
+		files = append(files, filesBelow(s.repo.root, p, most-len(files))...)
+	}
+	return files
+}
+
 // resync compares what is ignored: files that the user has tracked although they are ignored are kept,
 // and files that were kept before they were ignored are not. It asks git only when the user's index or
 // a .gitignore has changed.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"rnix/runtime/worktree"
 	"rnix/types"
 )
 
@@ -308,5 +309,34 @@ func TestWhatAnAgentPlantsInASubmoduleIsNotRun(t *testing.T) {
 	}
 	if data, err := os.ReadFile(mark); err == nil {
 		t.Errorf("these were run:\n%s", data)
+	}
+}
+
+// TestBranchOfAWorkTreeThatWasNeverReadyGoesWithIt has what a crash leaves at each moment at which a work tree is made.
+func TestBranchOfAWorkTreeThatWasNeverReadyGoesWithIt(t *testing.T) {
+	t.Parallel()
+	for _, made := range []bool{false, true} {
+		b := newBench(t)
+		repo := b.repo(map[string]string{"a": "1\n"})
+		refs := b.user(repo, "for-each-ref")
+		p := Planting{From: repo, Parent: filepath.Join(b.dir(), "home"), Name: "rnix/x"}
+		tree, _, err := b.grove().plot(t.Context(), b.id, p)
+		must(t, err)
+		must(t, b.desks.noteSeed(b.id, p, tree))
+		if made {
+			m, err := b.desks.nursery(b.id, p.Parent)
+			must(t, err)
+			_, err = m.Provision(t.Context(), worktree.ProvisionSpec{SessionID: b.id.String(), LeafName: "repo", Strategy: worktree.StrategyWorktreeAdd,
+				ParentRepoPath: repo, Branch: tree.Branch, NewBranch: true, BaseCommit: tree.Base})
+			must(t, err)
+		} else {
+			b.user(repo, "branch", tree.Branch)
+		}
+		later := NewGrove(New(b.opts))
+		must(t, later.Uproot(t.Context(), b.id, p.Parent))
+		if now := b.user(repo, "for-each-ref"); now != refs {
+			t.Errorf("made: %t; left behind: %s", made, now)
+		}
+		must(t, later.Uproot(t.Context(), b.id, p.Parent))
 	}
 }

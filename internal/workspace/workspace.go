@@ -309,6 +309,7 @@ func (k *Keeper) freezeGit(ctx context.Context, h *history, id types.UUID, r *re
 	if err != nil {
 		return nil, err
 	}
+	also = append(also, strayed(s, k.opts.MaxCopyFiles)...)
 	if len(also) > 0 {
 		if st.ID, err = k.with(ctx, id, s, also); err != nil {
 			return nil, err
