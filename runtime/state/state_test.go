@@ -133,7 +133,7 @@ func TestNoUpdateIsLostHoweverThePathIsSpelled(t *testing.T) {
 		}
 		s.mu.Unlock()
 	}
-	onlyThese(t, wt, StateFileName, lockName)
+	onlyThese(t, wt, ignoreName, StateFileName, lockName)
 }
 
 // onlyThese fails if there are other files beside the state than these.
@@ -359,4 +359,58 @@ func TestWhatAKilledWriterLeftIsClearedAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	onlyThese(t, wt, StateFileName, lockName)
+}
+
+func TestGitShowsNothingOfADirectoryThatWasMadeHere(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("needs git")
+	}
+	git := func(wt string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-C", wt}, args...)...)
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("git %v: %v: %s", args, err, out)
+		}
+		return string(out)
+	}
+	wt, s := t.TempDir(), NewStore()
+	git(wt, "init", "-q")
+	if err := s.Write(wt, &State{}); err != nil {
+		t.Fatal(err)
+	}
+	put(t, wt, "{") // what cannot be read is kept beside it
+	if err := s.Write(wt, &State{}); err != nil {
+		t.Fatal(err)
+	}
+	onlyThese(t, wt, ignoreName, StateFileName, badName, lockName)
+	if said := git(wt, "status", "--porcelain", "--untracked-files=all"); said != "" {
+		t.Errorf("git shows %q", said)
+	}
+}
+
+func TestADirectoryThatWasThereIsLeftAsItIs(t *testing.T) {
+	s := NewStore()
+	bare := t.TempDir()
+	if err := os.Mkdir(filepath.Join(bare, AgentDirName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mine := t.TempDir()
+	put(t, mine, "{}")
+	ignore := filepath.Join(mine, AgentDirName, ignoreName)
+	if err := os.WriteFile(ignore, []byte("mine\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, wt := range []string{bare, mine} {
+		for range 2 {
+			if err := s.Write(wt, &State{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	onlyThese(t, bare, StateFileName, lockName)
+	if got := text(t, ignore); got != "mine\n" {
+		t.Errorf("it is %q now", got)
+	}
 }

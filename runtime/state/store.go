@@ -15,11 +15,16 @@ import (
 	"rnix/types"
 )
 
-// The files beside the state.
+// The files beside the state. Each of them, and the temporary ones of internal/durable, is overlooked by
+// runtime/worktree, which has the same names.
 const (
-	badName  = StateFileName + ".bad" // the last document that could not be read, for whoever wants to look
-	lockName = "state.lock"
+	badName    = StateFileName + ".bad" // the last document that could not be read, for whoever wants to look
+	lockName   = "state.lock"
+	ignoreName = ".gitignore" // that git overlooks the directory, itself included
 )
+
+// ignoreText is what is in it.
+const ignoreText = "*\n"
 
 // maxState bounds a document, in bytes.
 const maxState = 16 << 20
@@ -123,7 +128,7 @@ func (s *Store) change(worktree string, decide func(old *State) (*State, error))
 		return nil, err
 	}
 	path := Path(worktree)
-	if err := durable.MkdirAll(fsys, filepath.Dir(path)); err != nil {
+	if err := makeDir(fsys, filepath.Dir(path)); err != nil {
 		return nil, err
 	}
 	unlock, err := lock(fsys, filepath.Join(filepath.Dir(path), lockName))
@@ -154,6 +159,33 @@ func (s *Store) change(worktree string, decide func(old *State) (*State, error))
 		}
 	}
 	return st, write(fsys, path, st)
+}
+
+// makeDir makes the directory of the state, if it is not there, such that no git shows it: what it is told to overlook
+// stands in the directory itself, and no configuration says it. One that is there is somebody's, and is left as it is.
+func makeDir(fsys durable.FS, dir string) error {
+	if _, err := fsys.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return durable.MkdirAll(fsys, dir)
+	}
+	if err := fsys.Mkdir(dir, durable.DirPerm); err != nil {
+		return durable.MkdirAll(fsys, dir) // somebody was faster, or what it is made in is not there either
+	}
+	path := filepath.Join(dir, ignoreName)
+	f, err := fsys.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, durable.FilePerm)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		_, err = f.Write([]byte(ignoreText))
+		err = errors.Join(err, f.Sync(), f.Close())
+		if err != nil {
+			err = errors.Join(err, fsys.Remove(path))
+		}
+	}
+	if err != nil { // the next one makes it again
+		return types.Errorf(types.ErrStorage, "Write", path, "%w", errors.Join(err, fsys.Remove(dir)))
+	}
+	return nil
 }
 
 // take waits for this process's turn to write to the work tree of a canonical path. The caller calls give.
