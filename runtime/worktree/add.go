@@ -16,7 +16,7 @@ var objectName = lazy(`(?m)^([0-9a-f]{64}|[0-9a-f]{40})$`)
 // that it names are not run, and with programs that it names nothing is fetched.
 func (p *attempt) fetchBase(ctx context.Context) error {
 	parent := []string{"-C", p.rec.Parent}
-	conf, err := p.configOf(ctx, parent...)
+	conf, err := p.git.configOf(ctx, parent...)
 	if err != nil {
 		return types.Errorf(types.ErrDriver, "Provision", p.rec.Parent, "its repository cannot be read: %w", err)
 	}

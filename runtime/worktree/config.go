@@ -14,11 +14,15 @@ type foreign struct {
 	programs []string // keys that name a program that a fetch would run
 	included []string // keys that include files under a condition: what these say is seen only where it holds
 	remote   string   // the URL of origin
+	// remotes are the URLs of all remotes, those for pushing too, by their names. One that is reached
+	// through a program has one of the kind that helperURL knows.
+	remotes   map[string][]string
+	rewritten bool // it says that URLs mean others
 }
 
 // configOf reads the configuration of a repository.
-func (m *Manager) configOf(ctx context.Context, where ...string) (foreign, error) {
-	out, err := m.git.git(ctx, nil, append(where, "config", "--show-scope", "-z", "--list")...)
+func (r runner) configOf(ctx context.Context, where ...string) (foreign, error) {
+	out, err := r.git(ctx, nil, append(slices.Clone(where), "config", "--show-scope", "-z", "--list")...)
 	if err != nil {
 		return foreign{}, err
 	}
@@ -30,6 +34,7 @@ func (m *Manager) configOf(ctx context.Context, where ...string) (foreign, error
 // parseConfig reads what git config --show-scope -z --list says: scope, NUL, key, line end, value, NUL.
 func parseConfig(out string) (f foreign) {
 	words := strings.Split(out, "\x00")
+	f.remotes = map[string][]string{}
 	seen := map[string]bool{}
 	protocols := []string{"protocol", "protocol.file", "protocol.git", "protocol.ssh", "protocol.http", "protocol.https"}
 	for i := 0; i+1 < len(words); i += 2 {
@@ -41,6 +46,14 @@ func parseConfig(out string) (f foreign) {
 		if key == "remote.origin.url" {
 			f.remote = value
 		}
+		if remote, ok := strings.CutPrefix(section, "remote."); ok {
+			switch name {
+			case "url", "pushurl":
+				f.remotes[remote] = append(f.remotes[remote], value)
+			case "vcs":
+				f.remotes[remote] = append(f.remotes[remote], value+"::")
+			}
+		}
 		if words[i] != "local" && words[i] != "worktree" {
 			continue
 		}
@@ -50,6 +63,9 @@ func parseConfig(out string) (f foreign) {
 		}
 		if runsOnFetch(section, name, value) {
 			f.programs = append(f.programs, key)
+		}
+		if strings.HasPrefix(section, "url.") && (name == "insteadof" || name == "pushinsteadof") {
+			f.rewritten = true
 		}
 		if strings.HasPrefix(section, "includeif.") {
 			f.included = append(f.included, key)

@@ -203,44 +203,6 @@ func TestSpellingsOfAParentAreOneRepository(t *testing.T) {
 	}
 }
 
-func TestDirectoriesOfAgentsAreNoChanges(t *testing.T) {
-	bare, clone := origin(t)
-	m := manager(t, Options{})
-	tree := added(t, m, clone, "s")
-	whole, err := m.Provision(t.Context(), ProvisionSpec{SessionID: "c", RepoURL: bare})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{tree, whole} {
-		for _, d := range HarnessDirs() {
-			write(t, filepath.Join(path, d, "state.json"), "{}")
-		}
-		if s := git(t, path, "status", "--porcelain"); s != "" {
-			t.Errorf("status %q", s)
-		}
-		write(t, filepath.Join(path, "new.go"), "package x")
-		if s := git(t, path, "status", "--porcelain"); s != "?? new.go" {
-			t.Errorf("status %q", s)
-		}
-		os.Remove(filepath.Join(path, "new.go"))
-		if b, _ := os.ReadFile(filepath.Join(path, ".gitignore")); string(b) != "*.log\n" {
-			t.Errorf(".gitignore was changed: %q", b)
-		}
-	}
-	before, _ := os.ReadFile(filepath.Join(clone, ".git", "info", "exclude"))
-	if err := Exclude(tree); err != nil {
-		t.Fatal(err)
-	}
-	if after, _ := os.ReadFile(filepath.Join(clone, ".git", "info", "exclude")); string(after) != string(before) {
-		t.Error("lines are added twice")
-	}
-	for _, id := range []string{"s", "c"} {
-		if err := m.Teardown(t.Context(), id); err != nil {
-			t.Errorf("%s: %v", id, err)
-		}
-	}
-}
-
 func TestWhatARepositoryNamesIsNotRun(t *testing.T) {
 	bare, clone := origin(t)
 	mark := filepath.Join(t.TempDir(), "ran")

@@ -42,7 +42,9 @@ type record struct {
 	Attempts int           `json:"attempts,omitempty"`
 	Device   uint64        `json:"device,omitempty"` // of the directory that was made, with Inode
 	Inode    uint64        `json:"inode,omitempty"`
-	Tags     []string      `json:"tags,omitempty"` // clone: that the remote had
+	URL      string        `json:"url,omitempty"`  // clone: of the remote, without a password
+	Tags     []string      `json:"tags,omitempty"` // clone: that the remote had, each as its object and its name
+	Tips     []string      `json:"tips,omitempty"` // clone: the commits of the branches that the remote had
 	Time     time.Time     `json:"time"`
 
 	BaseRef     string        `json:"base_ref,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -138,11 +139,6 @@ func (p *attempt) once(ctx context.Context) error {
 	err := p.make(ctx)
 	if err == nil {
 		p.rec.State = stateReady
-		if p.rec.Strategy != StrategyEmpty {
-			if err := Exclude(p.rec.Path); err != nil {
-				p.log.Warn("git shows the directories of agents as changes", "path", p.rec.Path, "error", err)
-			}
-		}
 		if err = p.ledger.write(p.rec); err == nil {
 			return nil
 		}
@@ -264,11 +260,14 @@ func (p *attempt) clone(ctx context.Context) error {
 	if first != "" {
 		args = append(args, "--branch", first)
 	}
-	if _, err := p.git.git(ctx, p.auth.set, append(args, "--", p.auth.clean, p.rec.Path)...); err != nil {
+	// What the remote had is read from these files, and so is what was pushed later.
+	files := append(slices.Clone(p.auth.set), pair{"init.defaultRefFormat", "files"})
+	if _, err := p.git.git(ctx, files, append(args, "--", p.auth.clean, p.rec.Path)...); err != nil {
 		return types.Errorf(types.ErrDriver, "Provision", shown(p.auth.clean), "%w", err)
 	}
 	p.rec.BaseRef = first
-	p.rec.Tags = packedTags(filepath.Join(p.rec.Path, ".git"))
+	p.rec.URL = p.auth.clean
+	p.rec.Tips, p.rec.Tags = packed(filepath.Join(p.rec.Path, ".git"))
 	if then != "" && then != first {
 		if _, err := p.git.git(ctx, p.auth.set, "-C", p.rec.Path, "checkout", "--quiet", "--no-track", "-b", then); err != nil {
 			return types.Errorf(types.ErrDriver, "Provision", p.rec.Path, "%w", err)
@@ -280,19 +279,23 @@ func (p *attempt) clone(ctx context.Context) error {
 	return p.narrow(ctx)
 }
 
-// packedTags returns the tags that a fresh clone has, each as its commit and its name. They are the
-// remote's.
-func packedTags(gitDir string) []string {
+// packed returns what a fresh clone has of its remote: the commits of the branches, and the tags, each as
+// its object and its name.
+func packed(gitDir string) (tips, tags []string) {
 	b, err := os.ReadFile(filepath.Join(gitDir, "packed-refs"))
 	if err != nil {
-		return nil // none, or kept otherwise: then they count as nobody's, and the clone is kept rather than removed
+		return nil, nil // none, or kept otherwise: then they count as nobody's, and the clone is kept rather than removed
 	}
-	var out []string
 	for l := range strings.Lines(string(b)) {
 		l = strings.TrimSuffix(l, "\n")
-		if _, name, ok := strings.Cut(l, " "); ok && strings.HasPrefix(name, "refs/tags/") {
-			out = append(out, l)
+		object, name, ok := strings.Cut(l, " ")
+		switch {
+		case ok && strings.HasPrefix(name, "refs/tags/"):
+			tags = append(tags, l)
+		case ok && strings.HasPrefix(name, "refs/remotes/") && commitName().MatchString(object):
+			tips = append(tips, object)
 		}
 	}
-	return out
+	slices.Sort(tips)
+	return slices.Compact(tips), tags
 }

@@ -61,11 +61,11 @@ func (o Roots) remove(ctx context.Context, r *rootRecord) error {
 			why = append(why, l.Name+": another directory has taken its place")
 			continue
 		}
-		said, err := o.m.reasons(ctx, rec)
+		h, err := o.m.holdings(ctx, rec, rec.Path)
 		if err != nil {
 			return err
 		}
-		for _, s := range said {
+		for _, s := range h.Reasons() {
 			why = append(why, l.Name+": "+s)
 		}
 	}
@@ -98,32 +98,31 @@ func (o Roots) remove(ctx context.Context, r *rootRecord) error {
 
 // strangers adds a reason if there is something in a root beside its checkouts.
 func (r *rootRecord) strangers(why []string) ([]string, error) {
-	entries, err := os.ReadDir(r.Path)
+	names, err := besides(r.Path)
 	if err != nil {
 		return nil, types.Errorf(types.ErrStorage, "Teardown", r.Path, "%w", err)
 	}
 	var found []string
-	for _, e := range entries {
-		isLeaf := slices.ContainsFunc(r.Leaves, func(l rootLeaf) bool { return l.Name == e.Name() })
-		if !isLeaf && !isHarness(e.Name()) {
-			found = append(found, e.Name())
+	for _, name := range names {
+		if !slices.ContainsFunc(r.Leaves, func(l rootLeaf) bool { return l.Name == name }) {
+			found = append(found, name)
 		}
 	}
-	l := look{why: why}
-	l.list("files are in it beside the repositories", found)
-	return l.why, nil
+	all := reasons(why)
+	all.list("files are in it beside the repositories", found)
+	return all, nil
 }
 
 // removeTop removes the directory of a root whose checkouts are gone. What has come since is kept.
 func (r *rootRecord) removeTop() error {
-	for _, name := range harnessDirs {
-		path := filepath.Join(r.Path, name)
-		if _, err := os.Lstat(path); err != nil {
-			continue
+	dir := filepath.Join(r.Path, agentDir)
+	if entries, err := os.ReadDir(dir); err == nil {
+		for _, e := range entries {
+			if isState(r.Path, agentDir+"/"+e.Name()) {
+				_ = os.Remove(filepath.Join(dir, e.Name())) // what stays is found below
+			}
 		}
-		if err := sweepAway(path); err != nil {
-			return err
-		}
+		_ = os.Remove(dir)
 	}
 	if err := os.Remove(r.Path); errors.Is(err, os.ErrExist) {
 		return r.parked([]string{"something has come into it"})

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rnix/internal/durable"
 	"rnix/types"
 )
 
@@ -48,13 +49,14 @@ func parked(r *record, reasons []string) error {
 // quoted writes a path for a shell.
 func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
-// Teardown removes the checkout of a session, if all that is in it is somewhere else too: nothing is
-// changed, untracked, ignored (but the directories of HarnessDirs), stashed or staged there, each
-// commit is on a remote or, for a work tree, on another branch, no operation of git's is half-way, it
-// holds no other repository, and nobody works there or has locked it. Else it is parked: it stays as it
-// is, the session stays known, and the error is a *ParkedError. The branch of a work tree stays in its
-// repository. A session that is not known is no error, so Teardown can be called again. One that is
-// leased is removed when the lease ends, so that is no error either: Path still knows it then.
+// Teardown removes the checkout of a session, if Look finds no reason against it: nothing is changed,
+// untracked, ignored, stashed or staged there, wherever in it; each commit is on a remote or, for a work
+// tree, on another branch; no tag is in a clone only; no operation of git's is half-way; it holds no other
+// repository; and nobody works there or has locked it. The files that runtime/state writes do not count. Else it is
+// parked: it stays as it is, the session stays known, and the error is a *ParkedError. The branch of a
+// work tree stays in its repository. A session that is not known is no error, so Teardown can be
+// called again. One that is leased is removed when the lease ends, so that is no error either: Path
+// still knows it then.
 func (m *Manager) Teardown(ctx context.Context, sessionID string) error {
 	if checkSession("Teardown", sessionID) != nil {
 		return nil // nothing was ever made under such a name
@@ -89,15 +91,15 @@ func (m *Manager) remove(ctx context.Context, r *record) error {
 	if !r.isThere() {
 		return parked(r, []string{"another directory has taken its place"})
 	}
-	why, err := m.reasons(ctx, r)
+	h, err := m.holdings(ctx, r, r.Path)
 	if err != nil {
 		return err
 	}
-	if len(why) > 0 {
+	if why := h.Reasons(); len(why) > 0 {
 		return parked(r, why)
 	}
 	if r.Strategy == StrategyWorktreeAdd {
-		err = m.removeLinked(ctx, r)
+		err = m.removeLinked(ctx, r, h.shown)
 	} else {
 		err = m.removeWhole(ctx, r)
 	}
@@ -105,6 +107,15 @@ func (m *Manager) remove(ctx context.Context, r *record) error {
 		return err
 	}
 	return m.ledger.forget(r.Session)
+}
+
+// holdings looks at the checkout of a record, which is in a directory now.
+func (m *Manager) holdings(ctx context.Context, r *record, dir string) (Holdings, error) {
+	at := Place{Dir: dir, GitDir: r.GitDir, Common: r.Common, Strategy: r.Strategy}
+	if r.Strategy == StrategyClone {
+		at.GitDir, at.noted, at.home = filepath.Join(resolved(dir), ".git"), heard{r.URL, r.Tips, r.Tags}, r.Path
+	}
+	return m.git.look(ctx, at, 0)
 }
 
 // removeGone forgets a checkout that somebody else has removed.
@@ -126,14 +137,24 @@ func (m *Manager) removeGone(ctx context.Context, r *record) error {
 	return m.ledger.forget(r.Session)
 }
 
-// removeLinked lets git remove a work tree. Git looks once more, and refuses what is not clean.
-func (m *Manager) removeLinked(ctx context.Context, r *record) error {
+// removeLinked lets git remove a work tree. Git looks once more, and refuses what is not clean. shown are
+// files of runtime/state in it that git has to be told to overlook.
+func (m *Manager) removeLinked(ctx context.Context, r *record, shown []string) error {
 	leave, err := shared.enter(ctx, r.Common, true)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	conf, err := m.configOf(ctx, "-C", r.Path)
+	conf, err := m.git.configOf(ctx, "-C", r.Path)
+	if err == nil && len(shown) > 0 {
+		list := filepath.Join(m.ledger.dir, r.Session+".overlooked")
+		defer os.Remove(list)
+		if err := os.WriteFile(list, []byte("/"+strings.Join(shown, "\n/")+"\n"), durable.FilePerm); err != nil {
+			return types.Errorf(types.ErrStorage, "Teardown", list, "%w", err)
+		}
+		// In place of the user's own list: of what that hides nothing was found.
+		conf.quiet = append(conf.quiet, pair{"core.excludesFile", list})
+	}
 	if err == nil {
 		_, err = m.git.git(ctx, conf.quiet, "-C", r.Parent, "worktree", "remove", "--", r.Path)
 	}
@@ -159,9 +180,8 @@ func (m *Manager) removeWhole(ctx context.Context, r *record) error {
 	if err := os.Rename(r.Path, aside); err != nil {
 		return types.Errorf(types.ErrStorage, "Teardown", r.Path, "%w", err)
 	}
-	moved := *r
-	moved.Path = aside
-	why, err := m.reasons(ctx, &moved)
+	h, err := m.holdings(ctx, r, aside)
+	why := h.Reasons()
 	if err == nil && len(why) == 0 {
 		err = sweepAway(aside)
 	}

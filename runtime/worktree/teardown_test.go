@@ -69,7 +69,7 @@ func TestWorkThatIsNowhereElseKeepsItsCheckout(t *testing.T) {
 			git(t, p, "commit", "-q", "--allow-empty", "-m", "x")
 			git(t, p, "tag", "mine")
 			git(t, p, "checkout", "-q", "-")
-		}, "", "under tags only"},
+		}, "", "tags are in it"},
 	} {
 		for _, strategy := range []CloneStrategy{StrategyWorktreeAdd, StrategyClone} {
 			want := tt.tree
