@@ -54,7 +54,11 @@ func Look(ctx context.Context, at Place) (Holdings, error) {
 	if at.Runner == nil {
 		git.run = execute
 	}
-	at.Dir, at.GitDir, at.Common = resolved(at.Dir), resolved(at.GitDir), resolved(at.Common)
+	for _, path := range []*string{&at.Dir, &at.GitDir, &at.Common} {
+		if *path != "" {
+			*path = resolved(*path)
+		}
+	}
 	return git.look(ctx, at, 0)
 }
 

@@ -89,6 +89,29 @@ var agentActs = []agentAct{
 		w.put("README.md", text)
 		w.git(".", "update-index", "--assume-unchanged", "README.md")
 	}},
+	{"leave out", func(w *workplace, text string) {
+		w.git(".", "update-index", "--skip-worktree", "README.md")
+		w.put("README.md", text)
+	}},
+	{"place of a submodule", func(w *workplace, text string) {
+		if c, ok := w.git(".", "rev-parse", "origin/main"); ok {
+			w.git(".", "update-index", "--add", "--cacheinfo", "160000,"+c+",place")
+			w.git(".", "commit", "-qm", text)
+			w.put("place/"+text, text)
+		}
+	}},
+	{"work tree of its own", func(w *workplace, text string) {
+		w.git(".", "worktree", "add", "-q", "own-"+text)
+		w.put("own-"+text+"/"+text, text)
+	}},
+	{"delete a branch", func(w *workplace, text string) {
+		w.git(".", "checkout", "-q", "-b", text)
+		w.git(".", "commit", "-q", "--allow-empty", "-m", text)
+		w.git(".", "checkout", "-q", "-")
+		w.git(".", "branch", "-q", "-D", text)
+	}},
+	{"no history", func(w *workplace, text string) { w.git(".", "checkout", "-q", "--orphan", text) }},
+	{"merge half-way", func(w *workplace, _ string) { w.git(".", "merge", "-q", "--no-commit", "--no-ff", "origin/main") }},
 	{"push", func(w *workplace, _ string) { w.git(".", "push", "-q", "-f", "origin", "HEAD") }},
 	{"push all", func(w *workplace, _ string) { w.git(".", "push", "-q", "-f", "origin", "--all") }},
 	{"fetch", func(w *workplace, _ string) { w.git(".", "fetch", "-q", "origin") }},
@@ -192,8 +215,8 @@ func (p precious) missing(t *testing.T, repos ...string) (out []string) {
 // Whatever is done in a checkout: what is in it and nowhere else is still there after Teardown.
 func TestNoTeardownLosesWhatIsNowhereElse(t *testing.T) {
 	t.Parallel()
-	runs := soak.Number(t, "RNIX_LOST_RUNS", "checkouts in which things are done at random", 16, 1000)
-	seed := uint64(soak.Number(t, "RNIX_LOST_SEED", "first seed", 1, 1000))
+	runs := soak.Number(t, "RNIX_LOST_RUNS", "checkouts in which things are done at random", 16, 400)
+	seed := uint64(soak.Number(t, "RNIX_LOST_SEED", "first seed", 1, 1+int(rand.Int32())))
 	for i := range runs {
 		t.Run(fmt.Sprint(seed+uint64(i)), func(t *testing.T) {
 			t.Parallel()

@@ -234,7 +234,8 @@ func TestARepositoryThatCannotBeHad(t *testing.T) {
 func TestARootStaysWholeWhileOneOfItsCheckoutsHoldsWork(t *testing.T) {
 	for name, tt := range map[string]struct {
 		file, words string
-	}{"the last": {"api/new.txt", "api: files are not under version control"}, "the first": {"docs/README.md", "docs: files are changed"}, "beside them": {"plan.md", "beside the repositories"}} {
+	}{"the last": {"api/new.txt", "api: files are not under version control"}, "the first": {"docs/README.md", "docs: files are changed"}, "beside them": {"plan.md", "beside the repositories"},
+		"an agent's": {".claude/x.md", "beside the repositories"}, "beside the state": {".agent/notes.md", "beside the repositories"}} {
 		s, _, _ := pair2(t, "s")
 		m := manager(t, Options{})
 		r := mustRoot(t, m, s)
@@ -251,6 +252,7 @@ func TestARootStaysWholeWhileOneOfItsCheckoutsHoldsWork(t *testing.T) {
 		git(t, filepath.Join(r.Path, "docs"), "checkout", "-q", "--", ".")
 		if tt.file != "docs/README.md" {
 			os.Remove(filepath.Join(r.Path, tt.file))
+			os.Remove(filepath.Join(r.Path, ".claude"))
 		}
 		if err := NewRoots(m).Teardown(t.Context(), r.ID, "s"); err != nil || len(left(t, m)) > 0 {
 			t.Errorf("%s: %v, left %q", name, err, left(t, m))
