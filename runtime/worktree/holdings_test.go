@@ -8,32 +8,12 @@ import (
 	"testing"
 )
 
-// submodules adds a submodule at sub to the repository that is cloned, and returns the repository of
-// it. The clone knows of it.
-func submodules(t *testing.T, bare, clone string) (subBare string) {
-	t.Helper()
-	subBare = filepath.Join(filepath.Dir(bare), "sub.git")
-	git(t, "/", "clone", "-q", "--bare", bare, subBare)
-	commitAt(t, subBare, "main", "of-sub.txt")
-	git(t, clone, "submodule", "add", "-q", subBare, "sub")
-	git(t, clone, "commit", "-qm", "submodule")
-	git(t, clone, "push", "-q", "origin", "main")
-	git(t, clone, "submodule", "deinit", "-q", "-f", "sub")
-	if err := os.RemoveAll(filepath.Join(clone, ".git", "modules")); err != nil {
-		t.Fatal(err)
-	}
-	return subBare
-}
-
-// both makes a clone and a work tree, each of a fresh repository that prepare may change before.
-func both(t *testing.T, prepare func(t *testing.T, bare, clone string), with func(t *testing.T, m *Manager, path string)) {
+// both makes a clone and a work tree, each of a repository of its own.
+func both(t *testing.T, repository func(t *testing.T) (bare, clone string), with func(t *testing.T, m *Manager, path string)) {
 	for _, strategy := range []CloneStrategy{StrategyWorktreeAdd, StrategyClone} {
 		t.Run(strategy.String(), func(t *testing.T) {
 			t.Parallel()
-			bare, clone := origin(t)
-			if prepare != nil {
-				prepare(t, bare, clone)
-			}
+			bare, clone := repository(t)
 			m := manager(t, Options{})
 			if strategy == StrategyWorktreeAdd {
 				with(t, m, added(t, m, clone, "s"))
@@ -60,34 +40,37 @@ func goes(t *testing.T, m *Manager, path string) {
 }
 
 func TestWorkInDirectoriesOfAgentsIsWork(t *testing.T) {
-	for _, file := range []string{".claude/agents/x.md", ".codex/config.toml", ".pi/x", ".rnix/x", ".scratch/x", ".agent/notes.md", ".agent/deep/state.json", ".agent/.gitignore"} {
-		t.Run(file, func(t *testing.T) {
-			t.Parallel()
-			both(t, nil, func(t *testing.T, m *Manager, path string) {
-				write(t, filepath.Join(path, ".agent", ".gitignore"), "*\n")
-				write(t, filepath.Join(path, file), "mine\n")
-				mustPark(t, m.Teardown(t.Context(), "s"), file)
-				if strings.HasPrefix(file, ".agent") {
-					return
-				}
-				git(t, path, "add", ".")
-				if said := git(t, path, "diff", "--cached", "--name-only"); said != file {
-					t.Errorf("git adds %q", said)
-				}
-				git(t, path, "commit", "-qm", "mine")
-				git(t, path, "push", "-q", "origin", "HEAD")
-				goes(t, m, path)
-			})
-		})
-	}
+	files := []string{".claude/agents/x.md", ".codex/config.toml", ".pi/x", ".rnix/x", ".scratch/x"}
+	both(t, origin, func(t *testing.T, m *Manager, path string) {
+		for _, file := range append([]string{".agent/notes.md", ".agent/deep/state.json", ".agent/.gitignore"}, files...) {
+			write(t, filepath.Join(path, ".agent", ".gitignore"), "*\n")
+			write(t, filepath.Join(path, file), "mine\n")
+			mustPark(t, m.Teardown(t.Context(), "s"), `["`+file+`"]`)
+			if err := os.Remove(filepath.Join(path, file)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, file := range files {
+			write(t, filepath.Join(path, file), "mine\n")
+		}
+		git(t, path, "add", ".")
+		if said := git(t, path, "diff", "--cached", "--name-only"); said != strings.Join(files, "\n") {
+			t.Errorf("git adds %q", said)
+		}
+		git(t, path, "commit", "-qm", "mine")
+		git(t, path, "push", "-q", "origin", "HEAD")
+		goes(t, m, path)
+	})
 }
 
 // Earlier versions had git overlook these directories, and people may rely on that by now.
 func TestWorkThatAnOldExcludeHidesKeepsItsCheckout(t *testing.T) {
-	prepare := func(t *testing.T, bare, clone string) {
+	old := func(t *testing.T) (bare, clone string) {
+		bare, clone = origin(t)
 		write(t, filepath.Join(clone, ".git", "info", "exclude"), "/.agent/\n/.claude/\n")
+		return bare, clone
 	}
-	both(t, prepare, func(t *testing.T, m *Manager, path string) {
+	both(t, old, func(t *testing.T, m *Manager, path string) {
 		write(t, filepath.Join(path, ".agent", "state.json"), "{}")
 		write(t, filepath.Join(path, ".claude", "commands", "deploy.md"), "mine")
 		mustPark(t, m.Teardown(t.Context(), "s"), ".claude/commands/deploy.md")
@@ -102,7 +85,7 @@ func TestTheStateOfASessionKeepsNoCheckout(t *testing.T) {
 	for name, ignore := range map[string]string{"hidden": "*\n", "shown": ""} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			both(t, nil, func(t *testing.T, m *Manager, path string) {
+			both(t, origin, func(t *testing.T, m *Manager, path string) {
 				for _, f := range []string{"state.json", "state.json.bad", "state.lock", ".state.json.00112233445566ff.tmp~"} {
 					write(t, filepath.Join(path, ".agent", f), "{}")
 				}
@@ -116,7 +99,6 @@ func TestTheStateOfASessionKeepsNoCheckout(t *testing.T) {
 }
 
 func TestWhatIsInThePlaceOfASubmoduleKeepsItsCheckout(t *testing.T) {
-	prepare := func(t *testing.T, bare, clone string) { submodules(t, bare, clone) }
 	for name, tt := range map[string]struct {
 		plant func(t *testing.T, path string)
 		want  string
@@ -140,7 +122,7 @@ func TestWhatIsInThePlaceOfASubmoduleKeepsItsCheckout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			both(t, prepare, func(t *testing.T, m *Manager, path string) {
+			both(t, submodules, func(t *testing.T, m *Manager, path string) {
 				if tt.init {
 					git(t, path, "submodule", "--quiet", "update", "--init")
 				}
@@ -161,13 +143,12 @@ func TestWhatIsInThePlaceOfASubmoduleKeepsItsCheckout(t *testing.T) {
 
 func TestLookSaysWhatIsThereAsData(t *testing.T) {
 	t.Parallel()
-	bare, clone := origin(t)
-	subBare := submodules(t, bare, clone)
+	bare, clone := submodules(t)
 	m := manager(t, Options{})
 	path := added(t, m, clone, "s")
 	at := Place{Dir: path, GitDir: gitDirOf(path), Common: filepath.Join(clone, ".git"), Strategy: StrategyWorktreeAdd}
 	base := git(t, path, "rev-parse", "HEAD")
-	sub := Submodule{Path: "sub", Recorded: git(t, subBare, "rev-parse", "main")}
+	sub := Submodule{Path: "sub", Recorded: git(t, filepath.Join(filepath.Dir(bare), "sub.git"), "rev-parse", "main")}
 	look := func() Holdings {
 		t.Helper()
 		h, err := Look(t.Context(), at)

@@ -162,24 +162,44 @@ func exists(path string) bool { _, err := os.Lstat(path); return err == nil }
 
 // template is a repository to clone from and a clone of it, made once: each test works on a copy.
 var template = sync.OnceValue(func() string {
+	return made(`git init -q work && cd work && echo hello >README.md && echo '*.log' >.gitignore && git add . && git commit -qm one && cd .. &&
+		git clone -q --bare work origin.git && git clone -q "$PWD/origin.git" clone && rm -r work`)
+})
+
+// subTemplate is the same with a submodule at sub, which is not checked out, and the repository of that.
+var subTemplate = sync.OnceValue(func() string {
+	return made(`cp -r ` + template() + `/* . && git -C clone remote set-url origin "$PWD/origin.git" && git clone -q --bare origin.git sub.git &&
+		git clone -q sub.git work && cd work && echo x >of-sub.txt && git add . && git commit -qm two && git push -q && cd .. && rm -rf work &&
+		cd clone && git submodule --quiet add ../sub.git sub && git commit -qm submodule && git push -q origin main && git submodule deinit -q -f sub && rm -r .git/modules`)
+})
+
+// made runs a script in a directory that no test writes in, and returns it.
+func made(script string) string {
 	top, err := os.MkdirTemp(os.Getenv("HOME"), "template")
 	if err != nil {
 		panic(err)
 	}
-	script := `git init -q work && cd work && echo hello >README.md && echo '*.log' >.gitignore && git add . && git commit -qm one && cd .. &&
-		git clone -q --bare work origin.git && git clone -q "$PWD/origin.git" clone && rm -r work`
 	c := exec.Command("sh", "-ec", script)
-	if c.Dir = resolved(top); err == nil {
-		var out []byte
-		if out, err = c.CombinedOutput(); err != nil {
-			panic(string(out))
-		}
+	c.Dir = resolved(top)
+	if out, err := c.CombinedOutput(); err != nil {
+		panic(string(out))
 	}
 	return c.Dir
-})
+}
 
 // origin returns a repository to clone from, and a clone of it.
 func origin(t *testing.T) (bare, clone string) {
+	t.Helper()
+	return copied(t, template)
+}
+
+// submodules is origin with a submodule at sub, whose repository is sub.git beside the other.
+func submodules(t *testing.T) (bare, clone string) {
+	t.Helper()
+	return copied(t, subTemplate)
+}
+
+func copied(t *testing.T, template func() string) (bare, clone string) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("needs git")
