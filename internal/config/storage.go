@@ -19,8 +19,8 @@ const (
 const (
 	DefaultRetentionDays     = 30
 	DefaultMaxEntries        = 500
-	DefaultGCInterval        = 3600 // seconds
-	DefaultAutoResumeMax     = 64
+	DefaultGCInterval        = 3600     // seconds
+	DefaultAutoResumeMax     = maxCount // all
 	DefaultCheckpointSteps   = 5
 	DefaultCheckpointSeconds = 30
 	DefaultSnapshotBytes     = Bytes(1 << 30)
@@ -44,7 +44,7 @@ type GC struct {
 // Resume says what a daemon runs again when it starts. It is the user's only.
 type Resume struct {
 	Auto Value[bool] // daemon.auto_resume
-	Max  Value[int]  // daemon.auto_resume_max: how many at one start; 0 = none
+	Max  Value[int]  // daemon.auto_resume_max: how many at one start at most, families whole; 0 = none
 }
 
 // Checkpoint says how often a checkpoint is written, whichever comes first. A project may only ask

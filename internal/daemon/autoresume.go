@@ -55,12 +55,14 @@ func (d autoResumer) goOn(ctx context.Context, max int) {
 			due = append(due, l)
 		}
 	}
-	if len(due) > max {
-		if max > 0 {
-			d.note("%d processes were running, and %d of them go on (daemon.auto_resume_max); the others are resumed with: rnix resume", len(due), max)
-		}
-		slices.SortStableFunc(due, func(a, b left) int { return b.state.Time.Compare(a.state.Time) })
-		due = due[:max]
+	all := len(due)
+	due, stay := atMost(due, max)
+	if max > 0 && len(stay) > 0 {
+		d.note("%d processes were running, and %d of them are resumed (daemon.auto_resume_max); the others are resumed with: rnix resume", all, len(due))
+	}
+	for _, l := range stay {
+		l.info.SuspendReason = fmt.Sprintf("more processes were running than are resumed at a start (daemon.auto_resume_max: %d); it is resumed with: rnix resume %d", max, l.info.PID)
+		d.put(&l.info)
 	}
 	hold := make(chan struct{})
 	later := map[time.Duration][]left{}
@@ -89,30 +91,66 @@ func (d autoResumer) goOn(ctx context.Context, max int) {
 	}
 }
 
-// waits returns how long each history waits until it goes on. A family goes on together, when all of it
-// may: a parent that finds its child suspended is suspended too, and nobody would wake it.
-func (d autoResumer) waits(ls []left) map[types.UUID]time.Duration {
-	byID := map[types.UUID]left{}
+// heads returns the head of the family of each history: the farthest ancestor of it that is among them.
+func heads(ls []left) map[types.UUID]types.UUID {
+	byID, out := map[types.UUID]left{}, map[types.UUID]types.UUID{}
 	for _, l := range ls {
 		byID[l.info.UUID] = l
 	}
-	head := func(l left) types.UUID {
+	for _, l := range ls {
+		at := l
 		for range maxAncestors {
-			parent, due := byID[l.info.ParentUUID]
+			parent, due := byID[at.info.ParentUUID]
 			if !due {
 				break
 			}
-			l = parent
+			at = parent
 		}
-		return l.info.UUID
+		out[l.info.UUID] = at.info.UUID
 	}
+	return out
+}
+
+// atMost returns at most max histories, and the others. Families stay whole, since a parent whose child stays would wait for it for good: the
+// one that has done something last comes first, and one that does not fit any more stays.
+func atMost(ls []left, max int) (due, stay []left) {
+	if len(ls) <= max {
+		return ls, nil
+	}
+	head, families, last := heads(ls), map[types.UUID][]left{}, map[types.UUID]time.Time{}
+	var order []types.UUID
+	for _, l := range ls {
+		h := head[l.info.UUID]
+		if families[h] == nil {
+			order = append(order, h)
+		}
+		families[h] = append(families[h], l)
+		if t := l.state.Time; t.After(last[h]) {
+			last[h] = t
+		}
+	}
+	slices.SortStableFunc(order, func(a, b types.UUID) int { return last[b].Compare(last[a]) })
+	for _, h := range order {
+		if f := families[h]; len(due)+len(f) <= max {
+			due = append(due, f...)
+		} else {
+			stay = append(stay, f...)
+		}
+	}
+	return due, stay
+}
+
+// waits returns how long each history waits until it goes on. A family goes on together, when all of it
+// may: a parent that finds its child suspended is suspended too, and nobody would wake it.
+func (d autoResumer) waits(ls []left) map[types.UUID]time.Duration {
+	head := heads(ls)
 	family := map[types.UUID]time.Duration{}
 	for _, l := range ls {
-		family[head(l)] = max(family[head(l)], backOff(d.crashes(l.state)))
+		family[head[l.info.UUID]] = max(family[head[l.info.UUID]], backOff(d.crashes(l.state)))
 	}
 	waits := map[types.UUID]time.Duration{}
 	for _, l := range ls {
-		waits[l.info.UUID] = family[head(l)]
+		waits[l.info.UUID] = family[head[l.info.UUID]]
 	}
 	return waits
 }
