@@ -59,6 +59,8 @@ type DiffResponse struct {
 	Diff      string `json:"diff,omitempty"`
 	DiffBytes []byte `json:"diff_bytes,omitempty"`
 	Missing   int64  `json:"missing,omitempty"` // so many bytes more of it there are
+	// Unseen says for people what is in a git work tree beside it: in submodules, in other repositories.
+	Unseen []string `json:"unseen,omitempty"`
 }
 
 // Text returns the text of the difference.

@@ -38,6 +38,7 @@ type Worktree struct {
 	Overlaps    []Overlap    `json:"overlaps,omitempty"`
 	Remote      string       `json:"remote,omitempty"`     // the one to push to
 	RemoteURL   string       `json:"remote_url,omitempty"` // without a password
+	Unseen      []string     `json:"unseen,omitempty"`     // what is in it that no diff and no merge has, for people: in submodules, in other repositories; not in lists
 	Problem     string       `json:"problem,omitempty"`    // why it could not be looked at
 }
 
@@ -82,4 +83,5 @@ type MergeResponse struct {
 	Already   bool         `json:"already"`          // nothing was left to do
 	Committed string       `json:"committed,omitempty"`
 	Files     []FileChange `json:"files"`
+	Unseen    []string     `json:"unseen,omitempty"` // what is in the work tree and was not merged, for people: in submodules, in other repositories
 }

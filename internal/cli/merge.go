@@ -49,7 +49,14 @@ func merge(ctx context.Context, c *ipc.Client, out *output, target string) error
 	if r.Committed != "" {
 		out.talk("committed on %s what was not committed there: %s", oneLine(r.Branch), short(r.Committed))
 	}
-	if r.Already {
+	for _, u := range r.Unseen {
+		out.warn("not merged: " + oneLine(u))
+	}
+	switch {
+	case r.Already && len(r.Unseen) > 0:
+		out.talk("%s has all of its commits already", oneLine(r.Target))
+		return nil
+	case r.Already:
 		out.talk("%s has all of it already", oneLine(r.Target))
 		return nil
 	}
@@ -90,6 +97,12 @@ func showTree(out *output, t *ipc.Worktree) {
 		return
 	}
 	name := t.PID.String()
+	for _, u := range t.Unseen {
+		out.warn("in its work tree " + oneLine(t.Dir) + ", in no diff and no merge: " + oneLine(u))
+	}
+	if len(t.Files) == 0 && len(t.Unseen) > 0 {
+		return
+	}
 	if len(t.Files) == 0 {
 		out.talk("[kernel] nothing is changed in its work tree %s, on branch %s; remove it with: rnix worktree rm %s", oneLine(t.Dir), oneLine(t.Branch), name)
 		return

@@ -32,7 +32,17 @@ func (d inspector) diffTree(ctx context.Context, p *past, t workspace.Tree, req 
 	r.Files = wireChanges(changes)
 	text, r.Missing = whole(text)
 	r.SetText(text)
+	r.Unseen = unseenIn(ctx, d.Daemon, p.uuid, t)
 	return r, nil
+}
+
+// unseenIn says what is in a work tree that no diff and no merge has; that it cannot be told is said, too.
+func unseenIn(ctx context.Context, d *Daemon, id types.UUID, t workspace.Tree) []string {
+	out, err := d.grove.Unseen(ctx, id, t)
+	if err != nil {
+		return []string{"it cannot be told what is in submodules and other repositories: " + err.Error()}
+	}
+	return out
 }
 
 // working reports that a process is at work in its tree.
@@ -111,6 +121,7 @@ func (d worktrees) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	if made {
 		r.Committed = commit
 	}
+	r.Unseen = unseenIn(ctx, d.Daemon, tg.uuid, t)
 	d.log.Info("the work of a process was merged", "uuid", tg.uuid, "into", m.Target, "commit", m.Commit)
 	return r, nil
 }

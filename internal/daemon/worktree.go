@@ -129,20 +129,26 @@ func (d worktrees) plantAs(ctx context.Context, p workspace.Planting, parent typ
 	return &t, func() { _ = back() }, nil
 }
 
-// apart warns of what the user has changed and a new work tree does not have.
+// apart warns of what the user has and a new work tree does not: what is not committed, and the files of submodules.
 func (d worktrees) apart(ctx context.Context, id types.UUID, t *workspace.Tree) []string {
 	if t == nil {
 		return nil
 	}
-	files := d.grove.Apart(ctx, id, *t)
-	if len(files) == 0 {
-		return nil
+	some := func(files []string) string {
+		text := strings.Join(files[:min(len(files), 3)], ", ")
+		if n := len(files) - 3; n > 0 {
+			text += fmt.Sprintf(" and %d more", n)
+		}
+		return text
 	}
-	some := strings.Join(files[:min(len(files), 3)], ", ")
-	if n := len(files) - 3; n > 0 {
-		some += fmt.Sprintf(" and %d more", n)
+	var out []string
+	if files := d.grove.Apart(ctx, id, *t); len(files) > 0 {
+		out = append(out, "what you have not committed is not in its work tree: "+some(files))
 	}
-	return []string{"what you have not committed is not in its work tree: " + some}
+	if empty, err := d.grove.Empty(ctx, id, *t); err == nil && len(empty) > 0 {
+		out = append(out, fmt.Sprintf("the submodules of the repository are empty in its work tree: %s; fill them with: git -C %s submodule update --init", some(empty), t.Dir))
+	}
+	return out
 }
 
 // planted is what a client is told of the work tree of a new process.
@@ -338,6 +344,9 @@ func (d worktrees) show(ctx context.Context, peer *ipc.Peer, req ipc.TargetReque
 	w, _ := d.describe(ctx, tg.uuid, t)
 	name, raw := d.grove.Remote(ctx, tg.uuid, t)
 	w.Remote, w.RemoteURL = name, withoutPassword(raw)
+	if !w.Gone && w.Problem == "" {
+		w.Unseen = unseenIn(ctx, d.Daemon, tg.uuid, t)
+	}
 	return w, ctx.Err()
 }
 

@@ -30,5 +30,5 @@ func childEnv(spec Spec, token string) []string {
 // told reports whether a variable is how a child of ours is told what to do: nobody else starts a git of
 // this kind, so what is in its environment was written for it and is not inherited.
 func told(kind Kind, name string) bool {
-	return kind == KindGit && (strings.HasPrefix(name, "GIT_CONFIG_") || name == "GIT_INDEX_FILE" || name == "GIT_OBJECT_DIRECTORY" || name == "GIT_ASKPASS" || name == "GIT_ALLOW_PROTOCOL")
+	return kind == KindGit && (strings.HasPrefix(name, "GIT_CONFIG_") || name == "GIT_INDEX_FILE" || name == "GIT_OBJECT_DIRECTORY" || name == "GIT_ALTERNATE_OBJECT_DIRECTORIES" || name == "GIT_ASKPASS" || name == "GIT_ALLOW_PROTOCOL")
 }

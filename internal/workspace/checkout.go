@@ -144,7 +144,8 @@ func (k *desks) baseOf(ctx context.Context, g gitSource, s Stored) (string, erro
 	if err != nil {
 		return "", err
 	}
-	if err := k.pack(ctx, g.id, g.store.args(), nil, filepath.Join(g.store.common, "objects"), ids); err != nil {
+	env := []string{"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quoteConfig(g.store.objects())}
+	if err := k.pack(ctx, g.id, []string{"--git-dir=" + g.store.common}, env, filepath.Join(g.store.common, "objects"), ids); err != nil {
 		return "", err
 	}
 	out, err := k.run(ctx, g.id, call{args: []string{"--git-dir=" + g.store.common, "commit-tree", "-m", "rnix step", g.tree}})

@@ -166,6 +166,9 @@ func TestRemoveRefusesWhatItHasNotCovered(t *testing.T) {
 	b.user(to, "init", "-q", "nested")
 	refused("nested", to)
 	must(t, os.RemoveAll(filepath.Join(to, "nested")))
+	b.user(to, "update-ref", "refs/worktree/mine", "HEAD")
+	refused("refs/worktree/mine", to)
+	b.user(to, "update-ref", "-d", "refs/worktree/mine")
 	if _, err := b.Remove(ctx, to); err != nil {
 		t.Errorf("then: %v", err)
 	}

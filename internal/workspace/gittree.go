@@ -43,7 +43,7 @@ func (k *trees) look(ctx context.Context, id types.UUID, s *shadow) (*state, err
 	if err := k.resync(ctx, id, s, c); err != nil {
 		return nil, err
 	}
-	c.notes = append(c.notes, notes("the files of submodules, of which the commit is kept", slices.DeleteFunc(slices.Clone(s.submodules), func(p string) bool {
+	c.notes = append(c.notes, notes(submoduleFiles, slices.DeleteFunc(slices.Clone(s.submodules), func(p string) bool {
 		_, err := os.Lstat(filepath.Join(s.repo.root, p, ".git"))
 		return err != nil // it has no files
 	}))...)
@@ -63,6 +63,9 @@ func (k *trees) look(ctx context.Context, id types.UUID, s *shadow) (*state, err
 		Bytes: c.bytes, Limited: strings.Join(c.notes, "; "), repo: s.repo, store: s.store,
 	}, nil
 }
+
+// submoduleFiles are left out of snapshots: a submodule has a repository of its own.
+const submoduleFiles = "the files of submodules, of which the commit is kept"
 
 // foreign leaves what is ours out of the new files of a work tree, if the data directory is in it.
 func (k *trees) foreign(root string, paths []string) []string {

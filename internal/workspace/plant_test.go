@@ -80,7 +80,7 @@ func TestAHistoryGetsAWorkTreeOfItsOwn(t *testing.T) {
 		t.Errorf("%+v, %s", tree, dir)
 	}
 	b.write(tree.Dir, map[string]string{".claude/state": "x", "new.txt": "n"})
-	if s := b.user(tree.Dir, "status", "--porcelain"); s != "?? new.txt\n" {
+	if s := b.user(tree.Dir, "status", "--porcelain"); s != "?? .claude/\n?? new.txt\n" {
 		t.Errorf("status %q", s)
 	}
 	if s := b.user(repo, "status", "--porcelain"); s != "" {

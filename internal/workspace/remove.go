@@ -78,7 +78,7 @@ func (k *Keeper) Remove(ctx context.Context, dir string) (Report, error) {
 		return Report{}, err
 	}
 	rep := Report{Rescue: rec, Undo: k.git.undo(rec), Kept: lost}
-	if rec.Limited != "" {
+	if !onlySubmodules(rec.Limited) {
 		return rep, conflict(dir, "not everything in it could be rescued: %s", rec.Limited)
 	}
 	if (rec.Kind == KindGit) != (d.Common != "") {
@@ -102,6 +102,16 @@ func (k *Keeper) Remove(ctx context.Context, dir string) (Report, error) {
 	delete(h.caches, dir)
 	rep.Dropped, err = k.desks.clear(ctx, d)
 	return rep, err
+}
+
+// onlySubmodules reports that nothing was left out of a rescue but the files of submodules: refusals has looked at these.
+func onlySubmodules(limited string) bool {
+	for note := range strings.SplitSeq(limited, "; ") {
+		if note != "" && !strings.HasPrefix(note, "left out "+submoduleFiles) {
+			return false
+		}
+	}
+	return true
 }
 
 func conflict(dir, format string, args ...any) error {
@@ -164,8 +174,8 @@ func (k *desks) readDesk(dir string) (d desk, err error) {
 	return d, nil
 }
 
-// refusals looks for the reasons for which git would refuse to remove a work tree, but for changed and
-// untracked files, which are rescued. Git itself is not asked: it would run the repository's filters.
+// refusals looks for the reasons for which a work tree must stay: what is in it that is nowhere else, but for what a rescue holds.
+// Git itself is not asked to remove it without --force: it would run the repository's filters.
 func (k *desks) refusals(ctx context.Context, d desk) error {
 	out, err := k.run(ctx, d.Ref.UUID, call{dir: d.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
 	if err != nil {
@@ -178,21 +188,38 @@ func (k *desks) refusals(ctx context.Context, d desk) error {
 	if why, err := os.ReadFile(filepath.Join(gitDir, "locked")); err == nil {
 		return conflict(d.Dir, "its work tree is locked (%q): unlock it with git worktree unlock", strings.TrimSpace(string(why)))
 	}
-	nested := ""
-	err = filepath.WalkDir(d.Dir, func(p string, e fs.DirEntry, err error) error {
-		if err == nil && e.Name() == ".git" && filepath.Dir(p) != d.Dir {
-			nested = filepath.Dir(p)
-			return filepath.SkipAll
-		}
+	h, err := k.holdings(ctx, d.Ref.UUID, d.Dir, gitDir, d.Common)
+	if err != nil {
 		return err
-	})
-	switch {
-	case err != nil:
-		return fileError("Remove", d.Dir, err)
-	case nested != "":
-		return conflict(d.Dir, "it holds another repository, %s, which no rescue holds: move that away first", nested)
+	}
+	switch why := unseen(&h); {
+	case len(h.Unknown) > 0:
+		return conflict(d.Dir, "nobody can tell all that is in it: %s", h.Unknown[0])
+	case len(h.Nested) > 0:
+		return conflict(d.Dir, "it holds another repository, %s, which no rescue holds: move that away first", h.Nested[0])
+	case len(h.Inside) > 0:
+		return conflict(d.Dir, "its git directory holds another repository, %s, which no rescue holds: move that away first", h.Inside[0])
+	case len(h.Refs) > 0:
+		return conflict(d.Dir, "it has references of its own, such as %s, which go with it: make branches of them, or delete them", h.Refs[0])
+	case len(why) > 0:
+		return conflict(d.Dir, "%s, which no rescue holds: push it from there, or move it away first", why[0])
 	}
 	return nil
+}
+
+// holdings says what is in a work tree that may be nowhere else.
+func (k *git) holdings(ctx context.Context, id types.UUID, dir, gitDir, common string) (worktree.Holdings, error) {
+	return worktree.Look(ctx, worktree.Place{Dir: dir, GitDir: gitDir, Common: common, Strategy: worktree.StrategyWorktreeAdd, Runner: k.runner(id)})
+}
+
+// unseen says for people what is in submodules that have repositories: no diff and no merge has it.
+func unseen(h *worktree.Holdings) (out []string) {
+	for _, s := range h.Submodules {
+		for _, w := range s.Work {
+			out = append(out, fmt.Sprintf("in the submodule %q: %s", s.Path, w))
+		}
+	}
+	return out
 }
 
 // ignored returns the ignored files of a work tree that are rescued, and says which are not.

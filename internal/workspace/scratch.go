@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"rnix/internal/durable"
@@ -207,6 +208,52 @@ func (k *Grove) Survey(ctx context.Context, id types.UUID, t Tree) (Standing, er
 		_, err = fmt.Sscan(line(out), &st.Commits)
 	}
 	return st, err
+}
+
+// Unseen says for people what is in a work tree that no diff and no merge of it has: what is in submodules, initialised or not, and other
+// repositories. None = there is nothing of the kind.
+func (k *Grove) Unseen(ctx context.Context, id types.UUID, t Tree) ([]string, error) {
+	h, err := k.git.holdings(ctx, id, t.Dir, worktree.Registration(t.Common, t.Dir), t.Common)
+	if err != nil {
+		return nil, err
+	}
+	out := unseen(&h)
+	for _, s := range h.Submodules {
+		if len(s.Files) > 0 {
+			out = append(out, fmt.Sprintf("in the directory of the submodule %q, which is not initialised: %s", s.Path, some(s.Files)))
+		}
+	}
+	if len(h.Nested) > 0 {
+		out = append(out, "other repositories: "+some(h.Nested))
+	}
+	return out, nil
+}
+
+// Empty returns the submodules of a work tree whose files are not there.
+func (k *Grove) Empty(ctx context.Context, id types.UUID, t Tree) ([]string, error) {
+	out, err := k.git.run(ctx, id, call{args: []string{"--git-dir=" + t.Common, "ls-tree", "-r", "-z", "--full-tree", t.Base}})
+	var empty []string
+	for _, e := range records(out) {
+		if meta, path, _ := strings.Cut(e, "\t"); strings.HasPrefix(meta, "160000 ") {
+			if _, err := os.Lstat(filepath.Join(t.Dir, path, ".git")); err != nil {
+				empty = append(empty, path)
+			}
+		}
+	}
+	return empty, err
+}
+
+// some lists the first of some paths, and how many more there are.
+func some(paths []string) string {
+	out := make([]string, min(len(paths), 3))
+	for i := range out {
+		out[i] = strconv.Quote(paths[i])
+	}
+	text := strings.Join(out, ", ")
+	if n := len(paths) - len(out); n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
 }
 
 // treesOf returns the trees of commits.

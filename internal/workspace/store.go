@@ -119,6 +119,15 @@ func (s *store) furnish() error {
 			return err
 		}
 	}
+	for _, dir := range []string{s.objects(), filepath.Join(s.gitDir(), "objects")} {
+		left, err := filepath.Glob(filepath.Join(escapeGlob(dir), "pack", "tmp_*")) // of gits of ours that were killed
+		if err != nil {
+			return storage(dir, err)
+		}
+		for _, path := range left {
+			_ = os.Remove(path) // it is in nobody's way
+		}
+	}
 	version, extensions := 0, ""
 	if s.format != "sha1" {
 		version, extensions = 1, "[extensions]\n\tobjectFormat = "+s.format+"\n"
@@ -187,10 +196,11 @@ func (k *stores) fill(ctx context.Context, id types.UUID, s *store, gitDir strin
 	if total > k.most {
 		return s.borrow()
 	}
-	return k.pack(ctx, id, []string{"--git-dir=" + gitDir}, nil, s.objects(), ids)
+	return k.pack(ctx, id, s.args(), nil, s.objects(), ids)
 }
 
-// pack copies objects from where a git finds them into a directory of objects.
+// pack copies objects from where a git finds them into a directory of objects. Its temporary file is in the git's own directory of objects, and is
+// renamed.
 func (k *git) pack(ctx context.Context, id types.UUID, where, env []string, objects string, ids []string) error {
 	args := append(slices.Clone(where), "pack-objects", "-q", "--window=0", "--delta-base-offset", filepath.Join(objects, "pack", "pack"))
 	_, err := k.run(ctx, id, call{env: env, args: args, input: []byte(strings.Join(ids, "\n") + "\n")})

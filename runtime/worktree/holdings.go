@@ -96,15 +96,15 @@ func (h Holdings) Reasons() []string {
 		}
 		why.list("tags are in it that its remote does not have", h.Tags)
 		why.list("references are in it to what is no commit", h.Refs)
-		why.count(h.Unpublished, "commits are in it that its remote does not have")
+		why.count(h.Unpublished, "commits in it that its remote does not have")
 		return why
 	}
 	if h.Stashed {
 		why.add("something is stashed on its branch")
 	}
 	why.list("it has references of its own", h.Refs)
-	why.count(h.Unpublished, "commits are on its branch only, and on no remote")
-	why.count(h.Abandoned, "commits were made there that no branch holds")
+	why.count(h.Unpublished, "commits on its branch only, and on no remote")
+	why.count(h.Abandoned, "commits made there that no branch holds")
 	return why
 }
 
@@ -129,9 +129,9 @@ func (r *reasons) list(what string, names []string) {
 func (r *reasons) count(list []string, what string) {
 	switch {
 	case len(list) > maxLost:
-		r.add("more than %d %s", maxLost, what)
+		r.add("%s: more than %d", what, maxLost)
 	case len(list) > 0:
-		r.add("%d %s", len(list), what)
+		r.add("%s: %d", what, len(list))
 	}
 }
 

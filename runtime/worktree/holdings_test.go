@@ -111,7 +111,7 @@ func TestWhatIsInThePlaceOfASubmoduleKeepsItsCheckout(t *testing.T) {
 		"a file in its way": {func(t *testing.T, path string) { os.Remove(path + "/sub"); write(t, filepath.Join(path, "sub"), "new") }, `["sub"]`, false},
 		"a repository":      {func(t *testing.T, path string) { git(t, path, "init", "-q", "sub") }, "other repositories", false},
 		"clean":             {func(t *testing.T, path string) {}, `other repositories: ["sub"]`, true},
-		"a commit":          {func(t *testing.T, path string) { git(t, path+"/sub", "commit", "-q", "--allow-empty", "-m", "x") }, `in the submodule "sub": 1 commits`, true},
+		"a commit":          {func(t *testing.T, path string) { git(t, path+"/sub", "commit", "-q", "--allow-empty", "-m", "x") }, `in the submodule "sub": commits in it that its remote does not have: 1`, true},
 		"a change":          {func(t *testing.T, path string) { write(t, path+"/sub/README.md", "n") }, `in the submodule "sub": files are changed`, true},
 		"untracked":         {func(t *testing.T, path string) { write(t, path+"/sub/new.txt", "n") }, `in the submodule "sub": files are not under`, true},
 		"ignored":           {func(t *testing.T, path string) { write(t, path+"/sub/a.log", "n") }, `in the submodule "sub": git ignores`, true},

@@ -28,7 +28,7 @@ func second(t *testing.T, bare string) string {
 }
 
 func TestACloneGoesOnlyIfItsCommitsAndTagsAreProvenElsewhere(t *testing.T) {
-	const goes, commits, tags = "", "commits are in it", "tags are in it"
+	const goes, commits, tags = "", "commits in it", "tags are in it"
 	type plant func(t *testing.T, path, bare string, url func(bare string) string)
 	for name, tt := range map[string]struct {
 		plant     plant
@@ -200,7 +200,7 @@ func TestACloneOfWhichNothingWasNotedIsKept(t *testing.T) {
 		}
 		err = m.Teardown(t.Context(), "s")
 		if kind == "far" {
-			mustPark(t, err, "commits are in it")
+			mustPark(t, err, "commits in it")
 		} else if err != nil || exists(path) { // its remote can be asked
 			t.Errorf("it stays: %v", err)
 		}
