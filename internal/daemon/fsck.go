@@ -18,7 +18,7 @@ func (d storage) fsck(ctx context.Context, peer *ipc.Peer, req ipc.FsckRequest) 
 		return resp, err
 	}
 	o := fsck.Options{FS: durable.OS, DataDir: d.places.DataDir, Store: d.journal, Live: func(id types.UUID) bool { _, alive := d.kernel.ByUUID(id); return alive },
-		RaisePID: func(min uint64) error { d.pids.Raise(min); return d.pids.Settle() }, Snapshots: d.snapshotCheck(ctx)}
+		RaisePID: func(min uint64) error { d.pids.Raise(min); return d.pids.Settle() }, Snapshots: d.snapshotCheck(ctx), Hold: d.hold}
 	for _, text := range req.Targets {
 		t, err := processes(d).resolve(text)
 		if err != nil {

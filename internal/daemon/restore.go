@@ -54,7 +54,7 @@ func (n *notes) all() []string {
 
 // mark appends the fact of the interruption to the record of a history.
 func (d *Daemon) mark(ctx context.Context, info step.ProcInfo) error {
-	lease, err := d.journal.Acquire(ctx, info.UUID, "rnix daemon, recovery")
+	lease, err := d.journal.Open(ctx, info.UUID, "rnix daemon, recovery")
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (s *store) Create(id types.UUID) (kernel.Recorder, error) {
 // open takes the lease of a history that exists and reads it. used says that a checkpoint made it
 // quicker; damage is what was cut off or could not be read.
 func (s *store) open(ctx context.Context, id types.UUID) (_ *recorder, state *recovery.State, used bool, damage string, err error) {
-	lease, err := s.journal.Acquire(ctx, id, s.owner)
+	lease, err := s.journal.Open(ctx, id, s.owner)
 	if code := types.CodeOf(err); code == types.ErrStorage || code == types.ErrInvalid {
 		return nil, nil, false, "", types.Errorf(code, "Resume", id.String(), damagedRecord+": %w; `rnix fsck --repair %s` keeps what is before the damage, and puts the rest aside", err, id)
 	}

@@ -54,7 +54,16 @@ func OpenBatches(fsys FS, path string, check Check, begins func(line []byte) boo
 	if err := fsys.Mkdir(dir, DirPerm); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, nil, wrap("OpenLog", path, err)
 	}
-	f, err := fsys.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, FilePerm)
+	return openBatches(fsys, path, os.O_CREATE, check, begins)
+}
+
+// ReopenBatches is OpenBatches for a log that is there. One that is not is NOT_FOUND, and nothing is made.
+func ReopenBatches(fsys FS, path string, check Check, begins func(line []byte) bool) (*Log, *Damage, error) {
+	return openBatches(fsys, path, 0, check, begins)
+}
+
+func openBatches(fsys FS, path string, create int, check Check, begins func(line []byte) bool) (*Log, *Damage, error) {
+	f, err := fsys.OpenFile(path, os.O_RDWR|os.O_APPEND|create, FilePerm)
 	if err != nil {
 		return nil, nil, wrap("OpenLog", path, err)
 	}

@@ -55,6 +55,7 @@ const (
 	temps        // what an interrupted write has left is removed
 	unlist       // the index forgets a history that is gone
 	counter      // the PID counter goes on behind the highest PID
+	ghost        // a history without a record is removed
 )
 
 // Store is the journal as the daemon has it. *step.Local is one.
@@ -74,6 +75,8 @@ type Options struct {
 	// Live reports whether a history is being written, so that a line which is just being appended is not
 	// taken for a torn one; nil: none is.
 	Live func(types.UUID) bool
+	// Hold keeps a history from being archived, deleted or resumed while it is mended; nil: nobody does that meanwhile.
+	Hold func(id types.UUID) (release func(), err error)
 	// Snapshots returns an error if a snapshot of a history is not there; nil: it is not asked.
 	Snapshots func(id types.UUID, s step.Snapshot) error
 	// RaisePID makes the next PID at least min; nil: the counter is not in use, and its file is written.
@@ -122,6 +125,9 @@ func check(ctx context.Context, o *Options) (Report, []*history, error) {
 			o.Progress(i, len(ids), id)
 		}
 		h := o.history(id)
+		if len(h.findings) > 0 && o.Only == nil && !o.there(h) {
+			continue // it was archived or deleted while it was looked at
+		}
 		r.Findings = append(r.Findings, h.findings...)
 		r.Histories, r.Records = r.Histories+1, r.Records+len(h.records)
 		h.records, h.places = nil, nil // a thousand histories must not be in memory at once
@@ -135,6 +141,12 @@ func check(ctx context.Context, o *Options) (Report, []*history, error) {
 		}
 	}
 	return r, all, nil
+}
+
+// there reports whether a history has its directory still.
+func (o *Options) there(h *history) bool {
+	_, err := o.FS.Stat(h.dir)
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // histories returns which histories there are, oldest first.

@@ -94,6 +94,7 @@ func (o *Options) journal(h *history) {
 		s.line, s.base = line+damage.Line, base+good+max(damage.Bytes, 1)
 	}
 	if s.faults == 0 {
+		o.empty(h, s.base)
 		return
 	}
 	h.torn = s.tail
@@ -107,6 +108,15 @@ func (o *Options) journal(h *history) {
 	default:
 		first.fix = divide
 		first.Repair = fmt.Sprintf("keep the %d records before it; put what stands from there on, with %d records that can be read, into a file of its own", len(h.records), h.behind)
+	}
+}
+
+// empty finds a history that has nothing but a journal without a record.
+func (o *Options) empty(h *history, read int64) {
+	entries, err := o.FS.ReadDir(h.dir)
+	if err == nil && !h.live && read == 0 && len(h.records) == 0 && len(entries) == 1 {
+		h.find(Finding{File: step.StepsFile, Severity: Warning, What: "the history is empty: there is no record in it, and nothing else",
+			Repair: "remove it, so that an archive of it can be put back", fix: ghost})
 	}
 }
 

@@ -59,7 +59,7 @@ func Repair(ctx context.Context, o Options) (Report, error) {
 			if ctx.Err() != nil {
 				return r, types.Errorf(types.ErrCancelled, "Fsck", o.DataDir, "%w", context.Cause(ctx))
 			}
-			m.mend(ctx, h, fs)
+			m.held(ctx, h, fs)
 		}
 	}
 	return r, nil
@@ -73,6 +73,50 @@ func (f *Finding) done(what string, err error) {
 	if f.Done = what; err != nil {
 		f.Done = "not repaired: " + err.Error()
 	}
+}
+
+// held mends a history that it holds, if it is there still: it was seen before the hold was taken.
+func (m *mender) held(ctx context.Context, h *history, fs []*Finding) {
+	all := func(what string, err error) {
+		for _, f := range fs {
+			f.done(what, err)
+		}
+	}
+	if m.Hold != nil && !slices.Contains(m.Only, h.id) { // of those the caller has the hold
+		release, err := m.Hold(h.id)
+		if err != nil && m.there(h) {
+			all("", err)
+			return
+		}
+		if err == nil {
+			defer release()
+		}
+	}
+	switch {
+	case !m.there(h):
+		all("it was archived or deleted meanwhile", nil)
+	case fs[0].fix == ghost:
+		all("removed", m.exorcise(ctx, h))
+	default:
+		m.mend(ctx, h, fs)
+	}
+}
+
+// exorcise removes the directory of a history without a record: an earlier version made one when a repair and a collection met.
+func (m *mender) exorcise(ctx context.Context, h *history) error {
+	lease, err := m.Store.Open(ctx, h.id, owner) // who is just beginning it has it
+	if err != nil {
+		return err
+	}
+	defer func() { _ = m.Store.Release(context.WithoutCancel(ctx), h.id, lease.Epoch) }() // nothing of it is there
+	path := filepath.Join(h.dir, step.StepsFile)
+	if st, err := m.FS.Stat(path); err != nil || st.Size() > 0 {
+		return types.Errorf(types.ErrConflict, "Fsck", h.id.String(), "the history is not empty any more")
+	}
+	if err := m.FS.Remove(path); err != nil {
+		return err
+	}
+	return m.FS.Remove(h.dir)
 }
 
 // mend repairs one history: its journal first, and then what is derived from it.
@@ -159,7 +203,7 @@ func (m *mender) lease(ctx context.Context, h *history, fs []*Finding) (step.Lea
 		return step.Lease{}, err
 	}
 	path := filepath.Join(h.dir, step.StepsFile)
-	lease, err := m.Store.Acquire(ctx, h.id, owner)
+	lease, err := m.Store.Open(ctx, h.id, owner)
 	if types.CodeOf(err) == types.ErrConflict { // somebody writes it, so nothing is changed
 		for _, name := range copies {
 			err = errors.Join(err, m.FS.Remove(name))
@@ -172,7 +216,7 @@ func (m *mender) lease(ctx context.Context, h *history, fs []*Finding) (step.Lea
 			return step.Lease{}, derr
 		}
 		broken.Done = fmt.Sprintf("the history ends before it now; what was behind is in %s", filepath.Base(side))
-		return m.Store.Acquire(ctx, h.id, owner)
+		return m.Store.Open(ctx, h.id, owner)
 	}
 	if err == nil && lease.Damage != "" && broken != nil {
 		broken.Done = lease.Damage

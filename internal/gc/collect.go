@@ -182,7 +182,7 @@ func (t taker) one(ctx context.Context, cand Candidate) (done Done, warning stri
 	if !t.present(id) {
 		return done, "", types.Errorf(types.ErrNotFound, "GC", t.dir(id), "the history is gone")
 	}
-	lease, err := t.o.Journal.Acquire(ctx, id, owner)
+	lease, err := t.o.Journal.Open(ctx, id, owner)
 	if err != nil {
 		return done, "", err
 	}

@@ -150,17 +150,34 @@ func adopterProgram(processor string) []byte {
 
 // adopter is the program that children begin with, or nil where it does not work: another processor, no /proc, a system that runs
 // nothing out of memory, or that does not let it ask. It is kept until the program ends.
-var adopter = sync.OnceValue(func() *os.File {
-	program := adopterProgram(runtime.GOARCH)
+var adopter = func() *os.File {
+	adopting.Lock()
+	defer adopting.Unlock()
+	if !adopting.tried {
+		var err error
+		adopting.file, err = makeAdopter(adopterProgram(runtime.GOARCH))
+		adopting.tried = !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.ENOMEM) && !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE)
+	}
+	return adopting.file
+}
+
+var adopting struct {
+	sync.Mutex
+	tried bool     // +checklocks:Mutex
+	file  *os.File // +checklocks:Mutex
+}
+
+// makeAdopter puts a program into memory and proves that it works.
+func makeAdopter(program []byte) (*os.File, error) {
 	if program == nil {
-		return nil
+		return nil, errors.ErrUnsupported
 	}
 	fd, err := unix.MemfdCreate("rnix-start", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
 	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
 		fd, err = unix.MemfdCreate("rnix-start", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	}
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), "rnix-start")
 	_, err = f.Write(program)
@@ -168,14 +185,13 @@ var adopter = sync.OnceValue(func() *os.File {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_WRITE|unix.F_SEAL_GROW|unix.F_SEAL_SHRINK|unix.F_SEAL_SEAL)
 	}
 	if err == nil { // the proof that all of it works: it says that a directory is no program
-		_, err = startBy(f, "/", []string{"/"}, &os.ProcAttr{Env: []string{}, Files: []*os.File{nil, nil, nil}})
-		if errors.Is(err, syscall.EACCES) {
-			return f
+		if _, err = startBy(f, "/", []string{"/"}, &os.ProcAttr{Env: []string{}, Files: []*os.File{nil, nil, nil}}); errors.Is(err, syscall.EACCES) {
+			return f, nil
 		}
 	}
 	_ = f.Close() // nothing is lost
-	return nil
-})
+	return nil, errors.Join(err, errors.ErrUnsupported)
+}
 
 // startProcess starts a program as os.StartProcess does, as a subreaper where that can be had. attr.Files has three files.
 func startProcess(path string, argv []string, attr *os.ProcAttr) (p *os.Process, subreaper bool, err error) {

@@ -62,7 +62,7 @@ func (m *Manager) tend(seen map[identity]bool, last bool) (unsure map[identity]b
 		case p.dead():
 			unsure[p.identity] = true
 		case !m.stray(p, session):
-		case seen[p.identity] || last:
+		case (seen[p.identity] || last) && m.startedByNobody(p):
 			killed := newTree(root{leader: p.identity}).kill()
 			awaitGone(killed, time.Now().Add(time.Second))
 			toldOrphans(m.log, killed)
@@ -71,6 +71,13 @@ func (m *Manager) tend(seen map[identity]bool, last bool) (unsure map[identity]b
 		}
 	}
 	return unsure
+}
+
+// startedByNobody reports that an orphan is not a child that is just being started.
+func (m *Manager) startedByNobody(p stat) bool {
+	m.forking.Lock()
+	defer m.forking.Unlock()
+	return !m.mine(p.PID)
 }
 
 // toldOrphans says in the log who was ended; some end by themselves before.

@@ -32,6 +32,9 @@ type Journal interface {
 	// was written by a newer program, cannot be continued and is left alone; it can be replayed up
 	// to there.
 	Acquire(ctx context.Context, id types.UUID, owner string) (Lease, error)
+	// Open is Acquire for a history that is there. One that is not is NOT_FOUND, and nothing is made: somebody may have removed it since
+	// it was seen.
+	Open(ctx context.Context, id types.UUID, owner string) (Lease, error)
 	// Renew says that the owner is alive. ErrFenced if it is no longer the owner.
 	Renew(ctx context.Context, id types.UUID, epoch uint64) error
 	// Release gives the right back. ErrFenced if it is not there.

@@ -150,6 +150,18 @@ func (l *Local) FS() durable.FS { return l.fs }
 
 // Acquire implements Journal.
 func (l *Local) Acquire(ctx context.Context, id types.UUID, owner string) (Lease, error) {
+	return l.acquire(ctx, id, owner, durable.OpenBatches)
+}
+
+// Open implements Journal.
+func (l *Local) Open(ctx context.Context, id types.UUID, owner string) (Lease, error) {
+	return l.acquire(ctx, id, owner, durable.ReopenBatches)
+}
+
+// openLog opens the log of a history.
+type openLog func(durable.FS, string, durable.Check, func([]byte) bool) (*durable.Log, *durable.Damage, error)
+
+func (l *Local) acquire(ctx context.Context, id types.UUID, owner string, how openLog) (Lease, error) {
 	if err := ctxErr(ctx, "Acquire", id); err != nil {
 		return Lease{}, err
 	}
@@ -162,7 +174,7 @@ func (l *Local) Acquire(ctx context.Context, id types.UUID, owner string) (Lease
 	if err := l.claim(id, h); err != nil {
 		return Lease{}, err
 	}
-	damage, err := l.open(h, id)
+	damage, err := l.open(h, id, how)
 	if err != nil {
 		l.disown(id, h)
 		return Lease{}, err
@@ -201,10 +213,10 @@ func (l *Local) disown(id types.UUID, h *history) {
 // open opens the log of a history.
 //
 // +checklocks:h.mu
-func (l *Local) open(h *history, id types.UUID) (*durable.Damage, error) {
+func (l *Local) open(h *history, id types.UUID, how openLog) (*durable.Damage, error) {
 	dir := l.Dir(id)
 	next := uint64(1)
-	log, damage, err := durable.OpenBatches(l.fs, filepath.Join(dir, StepsFile), inOrder(func(durable.Line) error { next++; return nil }), beginsCommit)
+	log, damage, err := how(l.fs, filepath.Join(dir, StepsFile), inOrder(func(durable.Line) error { next++; return nil }), beginsCommit)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"rnix/internal/durable"
@@ -34,6 +35,8 @@ type desks struct {
 	*archive
 	mostBytes int64
 	mostFiles int
+
+	dropping sync.Mutex // held over git while it is decided whether a branch goes
 }
 
 func (k *desks) deskPath(dir string) string {
@@ -140,7 +143,7 @@ func (k *desks) baseOf(ctx context.Context, g gitSource, s Stored) (string, erro
 			}
 		}
 	}
-	ids, err := k.treesBelow(ctx, g.id, g.store.gitDir(), []string{g.tree}, nil)
+	ids, err := k.below(ctx, g.id, g.store, g.store.common, []string{g.tree}, nil)
 	if err != nil {
 		return "", err
 	}

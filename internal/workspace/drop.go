@@ -72,7 +72,11 @@ func (k *stores) unpin(ctx context.Context, id types.UUID, s *store) error {
 	if err := durable.WriteFile(durable.OS, s.dropped(), nil, durable.Cached); err != nil {
 		return err
 	}
-	_, err = k.run(ctx, id, call{args: s.args("update-ref", "--no-deref", "--stdin"), input: out})
+	remove := call{args: s.args("update-ref", "--no-deref", "--stdin"), input: out}
+	if _, err = k.run(ctx, id, remove); types.CodeOf(err) == types.ErrDriver {
+		s.unlock()
+		_, err = k.run(ctx, id, remove)
+	}
 	return err
 }
 

@@ -113,34 +113,36 @@ func (k *trees) writeTree(ctx context.Context, id types.UUID, s *shadow) (string
 }
 
 // with returns the tree of a shadow's index and of further files, which the index does not get.
-func (k *trees) with(ctx context.Context, id types.UUID, s *shadow, also []string) (string, error) {
+func (k *trees) with(ctx context.Context, id types.UUID, s *shadow, also []string) (tree string, left []string, err error) {
 	c, links := &changes{}, map[string]bool{}
 	for _, path := range also {
 		if !behindLink(s.repo.root, filepath.Dir(path), links) {
 			c.sort(s.repo.root, path, true)
 		}
 	}
+	left = slices.Concat(notes("files that cannot be read", c.unreadable), notes("neither files nor links", c.special))
 	if len(c.put) == 0 {
-		return s.tree, nil
+		return s.tree, left, nil
 	}
 	wide := &shadow{dir: s.dir + ".wide", repo: s.repo, store: s.store, partial: s.partial}
 	defer os.RemoveAll(wide.dir) // what stays is removed by the next one
 	if err := os.RemoveAll(wide.dir); err != nil {
-		return "", storage(wide.dir, err)
+		return "", left, storage(wide.dir, err)
 	}
 	if err := wide.furnish(os.DevNull); err != nil {
-		return "", err
+		return "", left, err
 	}
 	if _, err := copyWithTime(s.index(), wide.index()); err != nil {
-		return "", err
+		return "", left, err
 	}
 	if _, err := k.run(ctx, id, call{dir: s.repo.root, args: wide.args("update-index", "-z", "--add", "--remove", "--replace", "--stdin"), input: zlist(c.put)}); err != nil {
-		return "", err
+		return "", left, err
 	}
-	return k.writeTree(ctx, id, wide)
+	tree, err = k.writeTree(ctx, id, wide)
+	return tree, left, err
 }
 
-// strayed returns the files, at most so many, in the directories of submodules that have no repository: git lists them nowhere. A tree has them in
+// strayed returns the files, at most so many and one more, in the directories of submodules that have no repository: git lists them nowhere. A tree has them in
 // place of the submodule.
 func strayed(s *shadow, most int) (files []string) {
 	for _, p := range s.submodules {
@@ -151,7 +153,7 @@ func strayed(s *shadow, most int) (files []string) {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
 			continue
 		}
-		files = append(files, filesBelow(s.repo.root, p, most-len(files))...)
+		files = append(files, filesBelow(s.repo.root, p, most+1-len(files))...)
 	}
 	return files
 }

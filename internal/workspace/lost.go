@@ -106,11 +106,11 @@ func (k *desks) rescueGone(ctx context.Context, d desk) (*Stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := k.treesBelow(ctx, d.Ref.UUID, gitDir, []string{tree}, nil)
+	ids, err := k.below(ctx, d.Ref.UUID, s, gitDir, []string{tree}, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := k.fill(ctx, d.Ref.UUID, s, gitDir, ids); err != nil {
+	if err := k.fill(ctx, d.Ref.UUID, s, ids); err != nil {
 		return nil, err
 	}
 	now := time.Now().UTC()

@@ -266,8 +266,9 @@ func (k *Grove) Branch(ctx context.Context, id types.UUID, dir, common, name str
 		if branch, err = k.git.freeBranch(ctx, id, common, name); err != nil {
 			return "", "", err
 		}
-		if d.Branch = branch; k.desks.note(d) != nil { // before it is there: a crash leaves no branch that nobody removes
-			break
+		d.Branch = branch // noted before it is there: a crash leaves no branch that nobody removes
+		if err := k.desks.note(d); err != nil {
+			return "", "", err
 		}
 		_, err = k.git.run(ctx, id, call{args: []string{"--git-dir=" + common, "update-ref", "refs/heads/" + branch, s.head, none}})
 		if err == nil || types.CodeOf(err) != types.ErrDriver {

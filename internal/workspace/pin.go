@@ -26,11 +26,11 @@ func (k *stores) pinRescue(ctx context.Context, id types.UUID, s *store, gitDir,
 	}
 	parents = append(parents, further...)
 	if len(parents) > 0 {
-		ids, err := k.treesBelow(ctx, id, gitDir, nil, parents)
+		ids, err := k.below(ctx, id, s, gitDir, nil, parents)
 		if err != nil {
 			return "", err
 		}
-		if err := k.fill(ctx, id, s, gitDir, ids); err != nil {
+		if err := k.fill(ctx, id, s, ids); err != nil {
 			return "", err
 		}
 	}

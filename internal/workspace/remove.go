@@ -35,6 +35,12 @@ func (k *Keeper) Remove(ctx context.Context, dir string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	h, err := k.enter(ctx, d.Ref.UUID)
+	if err != nil {
+		return Report{}, err
+	}
+	k.awaitSweep(h)
+	defer k.leave(h)
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) { // somebody was faster
 		rec, err := k.desks.rescueGone(ctx, d)
 		if err != nil {
@@ -52,12 +58,6 @@ func (k *Keeper) Remove(ctx context.Context, dir string) (Report, error) {
 			return Report{}, err
 		}
 	}
-	h, err := k.enter(ctx, d.Ref.UUID)
-	if err != nil {
-		return Report{}, err
-	}
-	k.awaitSweep(h)
-	defer k.leave(h)
 	also, lost, err := k.desks.ignored(ctx, d)
 	if err != nil {
 		return Report{}, err
@@ -303,6 +303,8 @@ func (k *desks) clear(ctx context.Context, d desk) (dropped string, err error) {
 // dropBranch removes the branch that was made for a workspace, unless it is checked out, or has commits that no other branch, tag or
 // remote has. One that cannot be looked at stays.
 func (k *desks) dropBranch(ctx context.Context, d desk) bool {
+	k.dropping.Lock() // of two at the same commit each would see that the other has it
+	defer k.dropping.Unlock()
 	ref, git := "refs/heads/"+d.Branch, "--git-dir="+d.Common
 	out, err := k.run(ctx, d.Ref.UUID, call{args: []string{git, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", escapeGlob(ref)}})
 	f := strings.Split(line(out), "\x00")

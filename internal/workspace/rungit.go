@@ -3,6 +3,7 @@ package workspace
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ const gitGrace = 2 * time.Second
 // hardened are the options of every git that sees a configuration of the user's: none of them may make
 // git start a program, ask a question, talk to a server or write a reflog.
 var hardened = []string{
+	"--no-replace-objects",
 	"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.pager=cat", "-c", "core.askPass=",
 	"-c", "credential.helper=", "-c", "protocol.allow=never", "-c", "core.logAllRefUpdates=false",
 	"-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "commit.gpgSign=false",
@@ -33,11 +35,12 @@ type git struct {
 	source  []string // the environment of the daemon
 	env     []string // what every git gets of it
 	home    string   // of the user; "" = not known
+	log     *slog.Logger
 }
 
 // newGit finds git in the environment of the daemon.
 func newGit(opts Options) *git {
-	k := &git{procs: opts.Procs, base: filepath.Join(opts.Dir, "snapshots"), source: opts.Env}
+	k := &git{procs: opts.Procs, base: filepath.Join(opts.Dir, "snapshots"), source: opts.Env, log: opts.Log}
 	k.program, k.missing = proc.LookPath("git", opts.Env)
 	for _, kv := range opts.Env {
 		if v, ok := strings.CutPrefix(kv, "HOME="); ok {

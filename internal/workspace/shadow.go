@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -93,10 +94,13 @@ func (k *trees) shadow(ctx context.Context, h *history, id types.UUID, r *repo) 
 			s.submodules = append(s.submodules, path)
 		}
 	}
-	if err := k.fill(ctx, id, s.store, r.gitDir, blobsOf(records(out))); err != nil {
+	if err := k.fill(ctx, id, s.store, blobsOf(records(out))); err != nil {
+		if types.CodeOf(err) == types.ErrDriver { // an index that names what was lost: the next one is made of the user's
+			return nil, errors.Join(err, os.RemoveAll(s.dir))
+		}
 		return nil, err
 	}
-	s.partial = s.store.borrows()
+	s.partial = partial(r.common)
 	h.shadows[r.root] = s
 	return s, nil
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -23,7 +22,6 @@ import (
 // collected by its own git. Safe for concurrent use.
 type stores struct {
 	*git
-	most int64 // bytes that a repository may have in what is checked out; of a larger one the objects are borrowed, not copied
 
 	mu sync.Mutex // leaf
 	// +checklocks:mu
@@ -105,7 +103,13 @@ func (k *stores) storeOf(ctx context.Context, id types.UUID, common, format stri
 	if err := s.furnish(); err != nil {
 		return nil, err
 	}
-	if err := k.move(ctx, id, s); err != nil {
+	if _, err := k.run(ctx, id, call{env: s.alone(), args: s.args("hash-object", "-w", "--stdin"), input: []byte{}}); err != nil {
+		return nil, err
+	}
+	switch err := k.move(ctx, id, s); {
+	case types.CodeOf(err) == types.ErrDriver: // a repository that git cannot read any more; what is in the store can be read
+		k.log.Warn("references of an earlier version stay in a repository", "path", common, "error", err)
+	case err != nil:
 		return nil, err
 	}
 	s.moved = true
@@ -128,6 +132,7 @@ func (s *store) furnish() error {
 			_ = os.Remove(path) // it is in nobody's way
 		}
 	}
+	s.unlock()
 	version, extensions := 0, ""
 	if s.format != "sha1" {
 		version, extensions = 1, "[extensions]\n\tobjectFormat = "+s.format+"\n"
@@ -149,6 +154,16 @@ func (s *store) furnish() error {
 	return nil
 }
 
+// unlock removes the locks that gits of ours have left that were killed. Nobody else writes references of a store.
+func (s *store) unlock() {
+	_ = os.Remove(filepath.Join(s.gitDir(), "packed-refs.lock")) // what cannot be removed shows when a reference is written
+	walkFiles(filepath.Join(s.gitDir(), "refs", "rnix"), func(path string, _ fs.DirEntry) {
+		if strings.HasSuffix(path, ".lock") {
+			_ = os.Remove(path) // the same
+		}
+	})
+}
+
 // alternate writes a line of a file of alternates: a path that could be taken for something else stands in quotes.
 func alternate(dir string) string {
 	if q := quotePath(dir); q != dir || strings.HasPrefix(dir, "#") {
@@ -157,44 +172,31 @@ func alternate(dir string) string {
 	return dir + "\n"
 }
 
-// borrows reports whether a store has objects of the user's repository in place of copies.
-func (s *store) borrows() bool {
-	_, err := os.Lstat(filepath.Join(s.objects(), "info", "alternates"))
-	return err == nil
+// partial reports whether objects of a repository may be with a server only.
+func partial(common string) bool {
+	promisors, err := filepath.Glob(filepath.Join(escapeGlob(common), "objects", "pack", "*.promisor"))
+	return err == nil && len(promisors) > 0
 }
 
-// borrow makes a store find objects in the user's repository.
-func (s *store) borrow() error {
-	return durable.WriteFile(durable.OS, filepath.Join(s.objects(), "info", "alternates"), []byte(alternate(filepath.Join(s.common, "objects"))), durable.Cached)
-}
-
-// fill copies objects of the user's repository, of which gitDir is a git directory, into a store, as far as they are not there. Objects that
-// are in neither are DRIVER. Of a repository whose objects are with a server, or that is larger than what one may be, the objects are borrowed.
-func (k *stores) fill(ctx context.Context, id types.UUID, s *store, gitDir string, ids []string) error {
+// fill copies objects of the user's repository into a store, as far as they are not there. Objects that are in neither are DRIVER, unless a
+// server may have them: nothing is asked of one.
+func (k *stores) fill(ctx context.Context, id types.UUID, s *store, ids []string) error {
 	s.filling.Lock()
 	defer s.filling.Unlock()
-	ids, err := k.lacking(ctx, id, s, ids)
+	ids, err := k.lacking(ctx, id, s, s.alone(), ids)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	promisors, err := filepath.Glob(filepath.Join(escapeGlob(s.common), "objects", "pack", "*.promisor"))
-	if err == nil && len(promisors) > 0 {
-		return s.borrow()
-	}
-	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + gitDir, "cat-file", "--batch-check=%(objectsize:disk)"}, input: []byte(strings.Join(ids, "\n") + "\n")})
+	nowhere, err := k.lacking(ctx, id, s, nil, ids) // by a git directory that knows of no server
 	if err != nil {
 		return err
 	}
-	var total int64
-	for i, l := range strings.Split(line(out), "\n") {
-		n, err := strconv.ParseInt(l, 10, 64)
-		if err != nil {
-			return types.Errorf(types.ErrDriver, "Snapshot", s.common, "an object is not in the repository: %s", ids[min(i, len(ids)-1)])
-		}
-		total += n
+	if len(nowhere) > 0 && !partial(s.common) {
+		return types.Errorf(types.ErrDriver, "Snapshot", s.common, "%d objects are not in the repository, such as %s", len(nowhere), nowhere[0])
 	}
-	if total > k.most {
-		return s.borrow()
+	ids = slices.DeleteFunc(ids, func(o string) bool { _, gone := slices.BinarySearch(nowhere, o); return gone })
+	if len(ids) == 0 {
+		return nil
 	}
 	return k.pack(ctx, id, s.args(), nil, s.objects(), ids)
 }
@@ -207,12 +209,12 @@ func (k *git) pack(ctx context.Context, id types.UUID, where, env []string, obje
 	return err
 }
 
-// lacking returns which of some objects are not in a store.
-func (k *stores) lacking(ctx context.Context, id types.UUID, s *store, ids []string) (missing []string, err error) {
+// lacking returns which of some objects a git that reads a store does not see, sorted; env says whether that is the store alone.
+func (k *stores) lacking(ctx context.Context, id types.UUID, s *store, env, ids []string) (missing []string, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	out, err := k.run(ctx, id, call{env: s.alone(), args: s.args("cat-file", "--batch-check=%(objectname)"), input: []byte(strings.Join(ids, "\n") + "\n")})
+	out, err := k.run(ctx, id, call{env: env, args: s.args("cat-file", "--batch-check=%(objectname)"), input: []byte(strings.Join(ids, "\n") + "\n")})
 	if err != nil {
 		return nil, err
 	}
@@ -225,56 +227,62 @@ func (k *stores) lacking(ctx context.Context, id types.UUID, s *store, ids []str
 	return slices.Compact(missing), nil
 }
 
-// blobsOf returns the objects of files in the output of ls-files -s -z, but the empty one: a file that was only announced has it, and
-// then it need not be there.
+// emptyBlob is the object of a file without content. It is in each store: a file that was only announced to git has it, and then the user's
+// repository need not have it.
+func emptyBlob(format string) string {
+	if format == "sha256" {
+		return "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"
+	}
+	return "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+}
+
+// blobsOf returns the objects of files in the output of ls-files -s -z.
 func blobsOf(listed []string) (ids []string) {
-	const none1, none256 = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391", "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813"
 	for _, e := range listed {
 		meta, _, _ := strings.Cut(e, "\t")
-		f := strings.Fields(meta)
-		if len(f) == 3 && f[0] != "160000" && f[1] != none1 && f[1] != none256 {
+		if f := strings.Fields(meta); len(f) == 3 && f[0] != "160000" {
 			ids = append(ids, f[1])
 		}
 	}
 	return ids
 }
 
-// treesBelow returns all objects of trees and commits, and with commits all that led to them but what the references of the user's
-// repository hold.
-func (k *git) treesBelow(ctx context.Context, id types.UUID, gitDir string, trees, commits []string) (ids []string, err error) {
-	in := strings.Join(trees, "\n") + "\n"
-	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + gitDir, "rev-list", "--objects", "--no-object-names", "--stdin"}, input: []byte(in)})
-	if err != nil {
-		return nil, err
-	}
-	ids = strings.Fields(string(out))
+// below returns all objects of trees, of those of some commits, and of the commits that led to these but what the references of the user's
+// repository hold, of which gitDir is a git directory.
+func (k *stores) below(ctx context.Context, id types.UUID, s *store, gitDir string, trees, commits []string) (ids []string, err error) {
+	trees = slices.Clone(trees)
 	if len(commits) > 0 {
-		out, err = k.run(ctx, id, call{args: []string{"--git-dir=" + gitDir, "rev-list", "--stdin", "--not", "--branches", "--remotes", "--tags"}, input: []byte(strings.Join(commits, "\n") + "\n")})
+		out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + gitDir, "rev-list", "--stdin", "--not", "--branches", "--remotes", "--tags"}, input: lines(commits)})
 		if err != nil {
 			return nil, err
 		}
-		own := strings.Fields(string(out))
-		ids = append(append(ids, own...), commits...)
-		in := strings.Join(own, "^{tree}\n") + "^{tree}\n"
-		if len(own) > 0 {
-			out, err = k.run(ctx, id, call{args: []string{"--git-dir=" + gitDir, "rev-list", "--objects", "--no-object-names", "--stdin"}, input: []byte(in)})
-			ids = append(ids, strings.Fields(string(out))...)
+		own := append(strings.Fields(string(out)), commits...)
+		ids = append(ids, own...)
+		for _, c := range own {
+			trees = append(trees, c+"^{tree}")
 		}
 	}
+	if len(trees) > 0 {
+		args := []string{"rev-list", "--objects", "--no-object-names", "--stdin"}
+		if partial(s.common) {
+			args = append(args, "--missing=allow-any")
+		}
+		out, err := k.run(ctx, id, call{args: s.args(args...), input: lines(trees)})
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, strings.Fields(string(out))...)
+	}
 	slices.Sort(ids)
-	return slices.Compact(ids), err
+	return slices.Compact(ids), nil
 }
+
+// lines is the input of a git that reads lines.
+func lines(list []string) []byte { return []byte(strings.Join(list, "\n") + "\n") }
 
 // hold makes a reference of a store to an object that is there.
 func (k *stores) hold(ctx context.Context, id types.UUID, s *store, ref, object string) error {
-	update := call{args: s.args("update-ref", "--no-deref", ref, object)}
-	_, err := k.run(ctx, id, update)
-	if types.CodeOf(err) == types.ErrDriver {
-		lock := filepath.Join(s.gitDir(), filepath.FromSlash(ref)+".lock")
-		if os.Remove(lock) == nil { // of a git of ours that was killed: nobody else writes this reference
-			_, err = k.run(ctx, id, update)
-		}
-	}
+	_, err := k.run(ctx, id, call{args: s.args("update-ref", "--no-deref", ref, object)})
 	return err
 }
 
@@ -301,11 +309,11 @@ func (k *stores) move(ctx context.Context, id types.UUID, s *store) error {
 	if len(refs) == 0 {
 		return nil
 	}
-	ids, err := k.treesBelow(ctx, id, s.common, trees, objects)
+	ids, err := k.below(ctx, id, s, s.common, trees, objects)
 	if err != nil {
 		return err
 	}
-	if err := k.fill(ctx, id, s, s.common, ids); err != nil {
+	if err := k.fill(ctx, id, s, ids); err != nil {
 		return err
 	}
 	var made, gone strings.Builder

@@ -217,7 +217,7 @@ func TestSweepRemovesWhatADroppedHistoryHadAndNothingElse(t *testing.T) {
 	}
 	s := b.storeIn(dir)
 	has := func(id string) bool {
-		lacking, err := b.lacking(t.Context(), b.id, s, []string{id})
+		lacking, err := b.lacking(t.Context(), b.id, s, s.alone(), []string{id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,18 +254,120 @@ func TestSweepRemovesWhatADroppedHistoryHadAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestLargeRepositoryLendsItsObjects has a checkout that is over the limit on what is copied.
-func TestLargeRepositoryLendsItsObjects(t *testing.T) {
+// TestEmptyFileIsAFileLikeAnyOther has one that is committed and one that is only announced, and a sweep between.
+func TestEmptyFileIsAFileLikeAnyOther(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(o *Options) { o.MaxCopyBytes = 1000 })
-	dir := b.repo(map[string]string{"big": noise(4000), "a": "1\n"})
-	b.user(dir, "gc", "-q")
-	b.write(dir, map[string]string{"a": "2\n"})
-	s, files := b.take(dir, 1), tree(t, dir)
-	if !b.storeIn(dir).borrows() || weigh(b.storeIn(dir).objects()) > 2000 {
-		t.Errorf("%d bytes are in the store", weigh(b.storeIn(dir).objects()))
+	b := newBench(t)
+	dir := b.repo(map[string]string{"pkg/__init__.py": "", "a": "1\n"})
+	b.write(dir, map[string]string{"announced": ""})
+	b.user(dir, "add", "-N", "announced")
+	other := &bench{t, b.Keeper, b.home, types.NewUUID()}
+	other.take(dir, 1)
+	must(t, other.Drop(t.Context(), other.id))
+	for n := range 3 {
+		s, files := b.take(dir, n), tree(t, dir)
+		if s.Kind != KindGit || s.Limited != "" {
+			t.Errorf("%d: %+v", n, s)
+		}
+		same(t, "what was restored", files, tree(t, b.restored(b.ref(s, n))))
+		if _, err := b.Sweep(t.Context()); err != nil {
+			t.Error(err)
+		}
+		b.write(dir, map[string]string{fmt.Sprint("new", n): ""})
 	}
-	same(t, "what was restored", files, tree(t, b.restored(b.ref(s, 1))))
+	to := filepath.Join(b.dir(), "fork")
+	s := b.take(dir, 9)
+	if _, err := b.Checkout(t.Context(), b.ref(s, 9), to); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Remove(t.Context(), to); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRescueInAPartialCloneHasAllThatIsNowhereElse collects the repository when the work tree is gone.
+func TestRescueInAPartialCloneHasAllThatIsNowhereElse(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	origin := b.repo(map[string]string{"a": "1\n", "big": noise(5000), "far/c": "c\n"})
+	b.user(origin, "config", "uploadpack.allowFilter", "true")
+	b.user(origin, "config", "uploadpack.allowAnySHA1InWant", "true")
+	dir := filepath.Join(b.dir(), "clone")
+	b.user(b.dir(), "-c", "protocol.file.allow=always", "clone", "-q", "--filter=blob:none", "--sparse", "file://"+origin, dir)
+	to := forked(b, dir)
+	b.write(to, map[string]string{"staged": "and committed nowhere\n"})
+	b.user(to, "add", "staged")
+	b.write(to, map[string]string{"c": "of an abandoned commit\n"})
+	b.user(to, "add", "c")
+	b.user(to, "commit", "-q", "-m", "c")
+	b.user(to, "commit", "-q", "--amend", "-m", "d")
+	files := tree(t, to)
+	rep, err := b.Remove(t.Context(), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.user(dir, "reflog", "expire", "--expire=now", "--all")
+	b.user(dir, "gc", "-q", "--prune=now")
+	same(t, "the rescue", files, tree(t, b.restored(rep.Rescue.Ref)))
+	must(t, b.Drop(t.Context(), b.id))
+	if _, err := b.Sweep(t.Context()); err != nil {
+		t.Error(err)
+	}
+	same(t, "the rescue after a sweep", files, tree(t, b.restored(rep.Rescue.Ref)))
+}
+
+// TestStoreIsReadWhateverBecameOfItsRepository breaks what git looks at first, one after the other, and leaves the locks of a git that was killed.
+func TestStoreIsReadWhateverBecameOfItsRepository(t *testing.T) {
+	t.Parallel()
+	for _, broken := range []string{".git/HEAD", ".git/objects", ".git/config", ".git"} {
+		b := newBench(t)
+		dir := b.repo(map[string]string{"a": "1\n"})
+		b.write(dir, map[string]string{"a": "2\n"})
+		s, files := b.take(dir, 1), tree(t, dir)
+		must(t, os.RemoveAll(filepath.Join(dir, broken)))
+		gitDir := b.git.keptOf(filepath.Join(dir, ".git"))
+		for _, lock := range []string{"packed-refs.lock", stepRef(b.id, 1) + ".lock"} {
+			must(t, os.WriteFile(filepath.Join(gitDir, lock), nil, 0o600))
+		}
+		later := &bench{t, New(b.opts), b.home, b.id}
+		same(t, broken, files, tree(t, later.restored(b.ref(s, 1))))
+		must(t, later.Drop(t.Context(), b.id))
+	}
+}
+
+// TestIndexThatNamesWhatWasLostIsMadeAnew is a power failure that has kept the index of a history and not an object.
+func TestIndexThatNamesWhatWasLostIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	dir := b.repo(map[string]string{"a": "1\n"})
+	b.write(dir, map[string]string{"new": "n\n"})
+	b.take(dir, 1)
+	id := strings.TrimSpace(b.user(dir, "hash-object", "new"))
+	must(t, os.Remove(filepath.Join(b.storeIn(dir).objects(), id[:2], id[2:])))
+	later := &bench{t, New(b.opts), b.home, b.id}
+	later.take(dir, 2) // this one may be a copy
+	s, files := later.take(dir, 3), tree(t, dir)
+	if s.Kind != KindGit {
+		t.Errorf("%+v", s)
+	}
+	same(t, "what was restored", files, tree(t, later.restored(later.ref(s, 3))))
+}
+
+// TestRemoveKeepsAWorkspaceOfWhichItCannotReadAll has more files where no submodule is than are kept.
+func TestRemoveKeepsAWorkspaceOfWhichItCannotReadAll(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(o *Options) { o.MaxCopyFiles = 2 })
+	dir := b.repo(map[string]string{"a": "1\n"})
+	b.user(dir, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", b.repo(map[string]string{"in": "s"}), "sub")
+	b.user(dir, "commit", "-q", "-m", "sub")
+	to := forked(b, dir)
+	b.write(to, map[string]string{"sub/1": "1", "sub/2": "2", "sub/3": "3"})
+	if _, err := b.Remove(t.Context(), to); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "empty submodules") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(to, "sub", "3")); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestStoreOfARepositoryWithAnOddName(t *testing.T) {

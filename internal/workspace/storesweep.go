@@ -45,6 +45,9 @@ func (k *stores) sweepStores(ctx context.Context, out *Swept) error {
 }
 
 func (k *stores) sweepStore(ctx context.Context, s *store, out *Swept) error {
+	if entries, err := os.ReadDir(filepath.Join(s.gitDir(), "worktrees")); err == nil && len(entries) > 0 {
+		return nil // somebody works with what a rescue holds; the mark stays
+	}
 	keep, err := k.needed(ctx, s)
 	if err != nil {
 		return err
@@ -81,7 +84,7 @@ func (k *stores) sweepStore(ctx context.Context, s *store, out *Swept) error {
 
 // needed returns the objects that references and the indexes of histories have.
 func (k *stores) needed(ctx context.Context, s *store) (map[string]bool, error) {
-	keep := map[string]bool{}
+	keep := map[string]bool{emptyBlob("sha1"): true, emptyBlob("sha256"): true}
 	out, err := k.run(ctx, types.UUID{}, call{args: s.args("for-each-ref", "--format=%(objectname) %(objecttype)")})
 	if err != nil {
 		return nil, err
@@ -128,7 +131,7 @@ func (k *stores) needed(ctx context.Context, s *store) (map[string]bool, error) 
 		}
 	}
 	if len(trees) > 0 {
-		out, err := k.run(ctx, types.UUID{}, call{args: s.args("rev-list", "--objects", "--no-object-names", "--stdin"), input: []byte(strings.Join(trees, "\n") + "\n")})
+		out, err := k.run(ctx, types.UUID{}, call{args: s.args("rev-list", "--objects", "--no-object-names", "--missing=allow-any", "--stdin"), input: lines(trees)})
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,7 @@ package workspace
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -130,7 +131,7 @@ func New(opts Options) *Keeper {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
 	g := newGit(opts)
-	own := &stores{git: g, most: opts.MaxCopyBytes, open: map[string]*store{}}
+	own := &stores{git: g, open: map[string]*store{}}
 	k := &Keeper{
 		opts: opts, git: g,
 		stores:  own,
@@ -309,13 +310,29 @@ func (k *Keeper) freezeGit(ctx context.Context, h *history, id types.UUID, r *re
 	if err != nil {
 		return nil, err
 	}
-	also = append(also, strayed(s, k.opts.MaxCopyFiles)...)
-	if len(also) > 0 {
-		if st.ID, err = k.with(ctx, id, s, also); err != nil {
+	stray := strayed(s, k.opts.MaxCopyFiles)
+	if len(stray) > k.opts.MaxCopyFiles {
+		stray, st.Limited = nil, noted(st.Limited, fmt.Sprintf("left out more than %d files in the directories of empty submodules", k.opts.MaxCopyFiles))
+	}
+	if also = append(also, stray...); len(also) > 0 {
+		var left []string
+		if st.ID, left, err = k.with(ctx, id, s, also); err != nil {
 			return nil, err
 		}
+		st.Limited = noted(st.Limited, left...)
 	}
 	return st, nil
+}
+
+// noted adds to what was left out.
+func noted(limited string, more ...string) string {
+	for _, m := range more {
+		if limited != "" && m != "" {
+			limited += "; "
+		}
+		limited += m
+	}
+	return limited
 }
 
 // stepRef returns the reference that pins a step. Part of the on-disk format.

@@ -119,10 +119,6 @@ func (l *look) unknown(format string, args ...any) {
 
 // run asks git. ok is false if it could not say.
 func (l *look) run(args ...string) (out string, ok bool) {
-	return l.ask(l.where, l.conf.quiet, args...)
-}
-
-func (l *look) ask(where []string, quiet []pair, args ...string) (out string, ok bool) {
 	if l.err != nil {
 		return "", false
 	}

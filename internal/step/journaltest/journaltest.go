@@ -238,6 +238,16 @@ func unknown(t *testing.T, j step.Journal, _ func() step.Journal) {
 	if n != 1 {
 		t.Errorf("%d pairs", n)
 	}
+	id := types.NewUUID()
+	for range 2 {
+		_, err := j.Open(ctx, id, "x")
+		wantErr(t, "Open", err, nil, types.ErrNotFound)
+	}
+	e := acquire(t, j, id).Epoch // nobody has it, and nothing was made
+	commit(t, j, id, e, 1, "a")
+	if _, err := j.Open(ctx, id, "y"); types.CodeOf(err) != types.ErrConflict {
+		t.Errorf("Open of one that has an owner: %v", err)
+	}
 	wantErr(t, "Commit", j.Commit(ctx, types.NewUUID(), 1, 1, line(t, 1, "x")), step.ErrFenced, types.ErrConflict)
 }
 
