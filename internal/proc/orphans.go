@@ -62,7 +62,7 @@ func (m *Manager) tend(seen map[identity]bool, last bool) (unsure map[identity]b
 		case p.dead():
 			unsure[p.identity] = true
 		case !m.stray(p, session):
-		case (seen[p.identity] || last) && m.startedByNobody(p):
+		case (seen[p.identity] || last) && notBeingStarted(m, p):
 			killed := newTree(root{leader: p.identity}).kill()
 			awaitGone(killed, time.Now().Add(time.Second))
 			toldOrphans(m.log, killed)
@@ -73,8 +73,8 @@ func (m *Manager) tend(seen map[identity]bool, last bool) (unsure map[identity]b
 	return unsure
 }
 
-// startedByNobody reports that an orphan is not a child that is just being started.
-func (m *Manager) startedByNobody(p stat) bool {
+// notBeingStarted reports that an orphan is not a child that is just being started.
+func notBeingStarted(m *Manager, p stat) bool {
 	m.forking.Lock()
 	defer m.forking.Unlock()
 	return !m.mine(p.PID)

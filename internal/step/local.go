@@ -150,18 +150,18 @@ func (l *Local) FS() durable.FS { return l.fs }
 
 // Acquire implements Journal.
 func (l *Local) Acquire(ctx context.Context, id types.UUID, owner string) (Lease, error) {
-	return l.acquire(ctx, id, owner, durable.OpenBatches)
+	return acquire(ctx, l, id, owner, durable.OpenBatches)
 }
 
 // Open implements Journal.
 func (l *Local) Open(ctx context.Context, id types.UUID, owner string) (Lease, error) {
-	return l.acquire(ctx, id, owner, durable.ReopenBatches)
+	return acquire(ctx, l, id, owner, durable.ReopenBatches)
 }
 
 // openLog opens the log of a history.
 type openLog func(durable.FS, string, durable.Check, func([]byte) bool) (*durable.Log, *durable.Damage, error)
 
-func (l *Local) acquire(ctx context.Context, id types.UUID, owner string, how openLog) (Lease, error) {
+func acquire(ctx context.Context, l *Local, id types.UUID, owner string, how openLog) (Lease, error) {
 	if err := ctxErr(ctx, "Acquire", id); err != nil {
 		return Lease{}, err
 	}
@@ -174,7 +174,7 @@ func (l *Local) acquire(ctx context.Context, id types.UUID, owner string, how op
 	if err := l.claim(id, h); err != nil {
 		return Lease{}, err
 	}
-	damage, err := l.open(h, id, how)
+	damage, err := openHistory(l, h, id, how)
 	if err != nil {
 		l.disown(id, h)
 		return Lease{}, err
@@ -210,10 +210,10 @@ func (l *Local) disown(id types.UUID, h *history) {
 	}
 }
 
-// open opens the log of a history.
+// openHistory opens the log of a history.
 //
 // +checklocks:h.mu
-func (l *Local) open(h *history, id types.UUID, how openLog) (*durable.Damage, error) {
+func openHistory(l *Local, h *history, id types.UUID, how openLog) (*durable.Damage, error) {
 	dir := l.Dir(id)
 	next := uint64(1)
 	log, damage, err := how(l.fs, filepath.Join(dir, StepsFile), inOrder(func(durable.Line) error { next++; return nil }), beginsCommit)
