@@ -100,6 +100,10 @@ func showTree(out *output, t *ipc.Worktree) {
 	for _, u := range t.Unseen {
 		out.warn("in its work tree " + oneLine(t.Dir) + ", in no diff and no merge: " + oneLine(u))
 	}
+	if t.Problem != "" {
+		out.warn("it cannot be told what is changed in its work tree " + oneLine(t.Dir) + ": " + oneLine(t.Problem))
+		return
+	}
 	if len(t.Files) == 0 && len(t.Unseen) > 0 {
 		return
 	}

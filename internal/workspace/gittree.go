@@ -67,6 +67,9 @@ func (k *trees) look(ctx context.Context, id types.UUID, s *shadow) (*state, err
 // submoduleFiles are left out of snapshots: a submodule has a repository of its own.
 const submoduleFiles = "the files of submodules, of which the commit is kept"
 
+// pathlessFiles are left out, too.
+const pathlessFiles = "files in directories that are called as git's own"
+
 // foreign leaves what is ours out of the new files of a work tree, if the data directory is in it.
 func (k *trees) foreign(root string, paths []string) []string {
 	rel, err := filepath.Rel(root, k.data)
@@ -120,7 +123,7 @@ func (k *trees) with(ctx context.Context, id types.UUID, s *shadow, also []strin
 			c.sort(s.repo.root, path, true)
 		}
 	}
-	left = slices.Concat(notes("files that cannot be read", c.unreadable), notes("neither files nor links", c.special))
+	left = slices.Concat(notes("files that cannot be read", c.unreadable), notes("neither files nor links", c.special), notes(pathlessFiles, c.pathless))
 	if len(c.put) == 0 {
 		return s.tree, left, nil
 	}
@@ -217,7 +220,7 @@ type changes struct {
 	bytes int64    // of put
 	notes []string // what is left out
 
-	special, unreadable, nested, large []string
+	special, unreadable, nested, large, pathless []string
 }
 
 func (c *changes) empty() bool { return len(c.put)+len(c.gone)+len(c.force) == 0 }
@@ -267,7 +270,7 @@ func sortChanges(root string, diff, others []string, most int64) *changes {
 	}
 	c.notes = slices.Concat(
 		notes("nested repositories", c.nested), notes("files over the limit on new bytes", c.large),
-		notes("files that cannot be read", c.unreadable), notes("neither files nor links", c.special))
+		notes("files that cannot be read", c.unreadable), notes("neither files nor links", c.special), notes(pathlessFiles, c.pathless))
 	return c
 }
 
@@ -287,6 +290,8 @@ func (c *changes) sort(root, path string, known bool) int64 {
 	switch {
 	case err != nil:
 		return out(nil)
+	case noPath(path):
+		return out(&c.pathless)
 	case info.IsDir(): // a submodule with another commit, or a directory where a file was
 		if _, err := os.Lstat(filepath.Join(full, ".git")); err != nil {
 			return out(nil)

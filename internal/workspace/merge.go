@@ -190,12 +190,19 @@ func (k *canopy) identity(ctx context.Context, id types.UUID, at standing) []str
 // land brings the files and the branch of a work tree without changes to a commit. Git looks at all
 // files before it writes the first one, and refuses if one would be lost.
 func (k *canopy) land(ctx context.Context, id types.UUID, at standing, env []string, commit string) error {
+	files, err := k.endangered(ctx, id, at, commit)
+	if err == nil {
+		err = refuseEndangered(at.Dir, files)
+	}
+	if err != nil {
+		return err
+	}
 	move := func(ctx context.Context, from, to string) error {
 		_, err := k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "read-tree", "-m", "-u", from, to}})
 		return err
 	}
 	// Files that were written, and are as git has them, count as changed until the index says that it has looked.
-	_, err := k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "update-index", "-q", "--refresh"}})
+	_, err = k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "update-index", "-q", "--refresh"}})
 	if err != nil && types.CodeOf(err) != types.ErrDriver {
 		return err
 	}

@@ -159,14 +159,30 @@ func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing) (tree, i
 	}
 	// Git would ask the repository of a submodule what is changed there, with that one's own configuration and its programs. So
 	// a submodule stays at the commit at which the index has it.
-	add := []string{"add", "-A", "--", "."}
+	add, known := []string{"add", "-A", "--", "."}, map[string]bool{}
 	for _, e := range records(out) {
 		if meta, path, _ := strings.Cut(e, "\t"); strings.HasPrefix(meta, "160000 ") {
+			known[path] = true
 			add = append(add, ":(top,exclude,literal)"+path)
 		}
 	}
 	if _, err := do(add...); err != nil {
 		return fail(err)
+	}
+	// Add has made links of repositories that are no submodules, to commits that nobody else has.
+	if out, err = do("diff-index", "--cached", "-z", "--no-renames", "--diff-filter=A", "--ignore-submodules=none", s.head); err != nil {
+		return fail(err)
+	}
+	var links []string
+	for f := records(out); len(f) > 1; f = f[2:] {
+		if strings.HasPrefix(f[0], ":000000 160000 ") && !known[f[1]] {
+			links = append(links, f[1])
+		}
+	}
+	if len(links) > 0 {
+		if _, err = k.run(ctx, id, call{dir: s.Dir, user: true, env: env, input: zlist(links), args: []string{"--git-dir=" + s.gitDir, "--work-tree=" + s.Dir, "update-index", "-z", "--force-remove", "--stdin"}}); err != nil {
+			return fail(err)
+		}
 	}
 	out, err = do("write-tree")
 	if err != nil {

@@ -118,7 +118,7 @@ func (s *shadow) furnish(exclude string) error {
 		version, extensions = 1, "[extensions]\n\tobjectFormat = "+s.repo.format+"\n"
 	}
 	config := fmt.Sprintf("[core]\n\trepositoryFormatVersion = %d\n\tbare = false\n\tfileMode = true\n\tsymlinks = true\n"+
-		"\tautocrlf = false\n\tsafecrlf = false\n\tattributesFile = /dev/null\n\texcludesFile = %s\n%s",
+		"\tautocrlf = false\n\tsafecrlf = false\n\tprotectNTFS = false\n\tprotectHFS = false\n\tattributesFile = /dev/null\n\texcludesFile = %s\n%s",
 		version, quoteConfig(exclude), extensions)
 	for _, dir := range []string{"refs", "info"} {
 		if err := mkdir(filepath.Join(s.dir, dir)); err != nil {
