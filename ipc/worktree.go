@@ -58,6 +58,8 @@ type WorktreesResponse struct {
 type RemoveWorktreeRequest struct {
 	Target    string `json:"target"`
 	Suspended bool   `json:"suspended,omitempty"` // even if it is suspended and would go on there
+	// LoseIgnored removes it even if files that git ignores are too large to be kept, and lost with it.
+	LoseIgnored bool `json:"lose_ignored,omitempty"`
 }
 
 // RemoveWorktreeResponse says what became of a work tree.

@@ -335,8 +335,9 @@ func worktreeRemoveCmd(a *app) *cobra.Command {
 commit: changed and untracked files, small ignored ones, what is staged, and commits that no
 branch holds; it prints the command that gives that back. The branch stays, unless rnix has named it and all
 its commits are on another branch, a tag or a remote. It refuses, and removes nothing, while a process
-works there or is suspended there, while the work tree is locked, if it holds another repository, or if
-something could not be kept. rnix gc does the same when the history of a process goes.`,
+works there or is suspended there, while the work tree is locked, if it holds another repository or work in a
+submodule, if files over 1 MiB are in it that git ignores (--lose-ignored gives them up), or if something
+else could not be kept. rnix gc does the same when the history of a process goes, and gives such files up.`,
 		Example:           examples(`rnix worktree rm fix`, `rnix worktree rm 3 4`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(1, -1, process),
@@ -353,6 +354,7 @@ something could not be kept. rnix gc does the same when the history of a process
 			return first
 		},
 	}
+	c.Flags().BoolVar(&req.LoseIgnored, "lose-ignored", false, "also if files that git ignores are too large to be kept, and lost with it")
 	c.Flags().BoolVar(&req.Suspended, "suspended", false, "also if the process is suspended; it can go on as a fork elsewhere then")
 	return c
 }

@@ -35,7 +35,7 @@ func (d clearing) Rescue(ctx context.Context, id types.UUID) (how string, err er
 	if err := d.othersIn(dir, id); err != nil {
 		return "", err
 	}
-	if list := d.kept.ListRescues(dir); list != "" {
+	if list := d.grove.ListRescues(dir); list != "" {
 		return "its files are kept in a commit that is listed by: " + list, nil
 	}
 	return "its files are kept below " + filepath.Join(d.places.DataDir, "snapshots"), nil
@@ -72,8 +72,8 @@ func (d clearing) Remove(ctx context.Context, id types.UUID) error {
 	var rep workspace.Report
 	var err error
 	if exists((worktrees(d)).treeHome(id)) {
-		err = worktrees(d).uproot(ctx, id, &rep)
-	} else if rep, err = d.kept.Remove(ctx, dir); types.CodeOf(err) == types.ErrNotFound && !exists(dir) {
+		err = worktrees(d).uproot(ctx, id, true, &rep)
+	} else if rep, err = d.kept.Discard(ctx, dir); types.CodeOf(err) == types.ErrNotFound && !exists(dir) {
 		return nil
 	}
 	if err != nil {
@@ -84,7 +84,8 @@ func (d clearing) Remove(ctx context.Context, id types.UUID) error {
 	}
 	how := d.kept.WayBack(rep.Rescue)
 	for _, k := range rep.Kept {
-		how += "; " + k
+		how += "; lost: " + k
+		d.log.Warn("files were lost with the workspace of a history", "uuid", id, "dir", dir, "what", k)
 	}
 	d.log.Info("the workspace of a history was removed", "uuid", id, "dir", dir, "way back", how)
 	if run, ok := ctx.Value(clearanceKey{}).(*clearance); ok {

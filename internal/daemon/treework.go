@@ -78,7 +78,7 @@ func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWor
 		return none, err
 	}
 	var rep workspace.Report
-	if err := d.uproot(ctx, tg.uuid, &rep); err != nil {
+	if err := d.uproot(ctx, tg.uuid, req.LoseIgnored, &rep); err != nil {
 		return none, err
 	}
 	if t.Branch == rep.Dropped {

@@ -113,7 +113,7 @@ func (d worktrees) plant(ctx context.Context, cwd string, req *ipc.WorktreeReque
 // plantAs is plant for a process whose UUID is settled.
 func (d worktrees) plantAs(ctx context.Context, p workspace.Planting, parent types.UUID, o *kernel.SpawnOpts) (_ *workspace.Tree, undo func(), err error) {
 	id := o.UUID
-	back := func() error { return d.uproot(context.WithoutCancel(ctx), id, nil) }
+	back := func() error { return d.uproot(context.WithoutCancel(ctx), id, false, nil) }
 	p.Parent = d.treeHome(id)
 	t, dir, err := d.grove.Plant(ctx, id, p)
 	if err == nil {
@@ -174,15 +174,19 @@ func branchName(name string, id types.UUID) string {
 	return "rnix/" + clean
 }
 
-// uproot removes the work tree of a history, behind a rescue, and the note on it. rep is told what was
-// rescued.
-func (d worktrees) uproot(ctx context.Context, id types.UUID, rep *workspace.Report) error {
+// uproot removes the work tree of a history, behind a rescue, and the note on it; with lose also if large files that git ignores are lost with
+// it. rep is told what was rescued.
+func (d worktrees) uproot(ctx context.Context, id types.UUID, lose bool, rep *workspace.Report) error {
 	t, err := d.treeOf(id)
 	if err != nil && types.CodeOf(err) != types.ErrNotFound {
 		return err
 	}
 	if t.Dir != "" {
-		r, err := d.kept.Remove(ctx, t.Dir)
+		remove := d.kept.Remove
+		if lose {
+			remove = d.kept.Discard
+		}
+		r, err := remove(ctx, t.Dir)
 		if types.CodeOf(err) == types.ErrNotFound && !exists(t.Dir) {
 			err = nil // an earlier try came so far
 		}
@@ -235,7 +239,7 @@ func (d worktrees) sweep(ctx context.Context) {
 		if _, known := d.journal.Index().Get(id); known {
 			continue
 		}
-		if err := d.uproot(ctx, id, nil); err != nil {
+		if err := d.uproot(ctx, id, false, nil); err != nil {
 			d.note("the work tree of a process that was never started stays in %s: %v", d.treeHome(id), err)
 		}
 	}

@@ -111,3 +111,39 @@ func TestCommitHasNoLinkToARepositoryThatIsNoSubmodule(t *testing.T) {
 		t.Errorf("%q, %v", notes, err)
 	}
 }
+
+func TestFilesBehindAFilterAreNotCommittedRaw(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	repo := b.repo(map[string]string{".gitattributes": "*.bin filter=up -text\n", "a": "1\n"})
+	tree, _, err := b.grove().Plant(t.Context(), b.id, Planting{From: repo, Parent: filepath.Join(b.dir(), "w"), Name: "rnix/x"})
+	must(t, err)
+	b.write(tree.Dir, map[string]string{"new.bin": "HELLO\n", "new.txt": "n\n"})
+	b.user(repo, "config", "--global", "filter.up.clean", "sha1sum")
+	if _, _, err := b.grove().CommitWork(t.Context(), b.id, tree, "m\n"); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "new.bin") || strings.Contains(err.Error(), "new.txt") {
+		t.Errorf("%v", err)
+	}
+	b.user(repo, "config", "--global", "--unset", "filter.up.clean") // a name that says nothing
+	if _, made, err := b.grove().CommitWork(t.Context(), b.id, tree, "m\n"); err != nil || !made {
+		t.Error(made, err)
+	}
+}
+
+func TestRemoveGivesNothingUpUnasked(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	dir := b.repo(map[string]string{".gitignore": "*.log\n"})
+	to := forked(b, dir)
+	b.write(to, map[string]string{"large.log": noise(smallFile + 1), "small.log": "s"})
+	files := tree(t, to)
+	if _, err := b.Remove(t.Context(), to); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "large.log") {
+		t.Errorf("%v", err)
+	}
+	same(t, "what is there", files, tree(t, to))
+	rep, err := b.Discard(t.Context(), to)
+	if err != nil || len(rep.Kept) != 1 || !strings.Contains(rep.Kept[0], "large.log") {
+		t.Errorf("%+v, %v", rep, err)
+	}
+	delete(files, "large.log")
+	same(t, "the rescue", files, tree(t, b.restored(rep.Rescue.Ref)))
+}

@@ -23,10 +23,19 @@ const smallFile = 1 << 20
 
 // Remove removes a workspace that Checkout has made, and nothing else: another directory is NOT_FOUND.
 // Before that it keeps all that is in it: changed and untracked files, small ignored files, what is in
-// the index only, and the commit that is checked out. It fails with CONFLICT, and removes nothing, while
-// a process works there, while the work tree is locked, if it holds repositories of others, if
+// the index only, and the commit that is checked out. It fails with CONFLICT, and removes nothing, if ignored files in it are too large to be kept,
+// while a process works there, while the work tree is locked, if it holds repositories of others, if
 // something could not be rescued, or if files change meanwhile.
 func (k *Keeper) Remove(ctx context.Context, dir string) (Report, error) {
+	return remove(ctx, k, dir, false)
+}
+
+// Discard is Remove that does not stay for ignored files which are over the limits on a rescue: they are lost, and Report.Kept names them.
+func (k *Keeper) Discard(ctx context.Context, dir string) (Report, error) {
+	return remove(ctx, k, dir, true)
+}
+
+func remove(ctx context.Context, k *Keeper, dir string, lose bool) (Report, error) {
 	dir = filepath.Clean(dir)
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
@@ -61,6 +70,9 @@ func (k *Keeper) Remove(ctx context.Context, dir string) (Report, error) {
 	also, lost, err := k.desks.ignored(ctx, d)
 	if err != nil {
 		return Report{}, err
+	}
+	if len(lost) > 0 && !lose {
+		return Report{}, conflict(dir, "%s; move them away, or give them up with --lose-ignored", lost[0])
 	}
 	staged, err := k.desks.staged(ctx, d)
 	if err != nil {
@@ -119,7 +131,7 @@ func conflict(dir, format string, args ...any) error {
 }
 
 // ListRescues returns the command that lists the rescues of a workspace that is a git work tree; "" if it is none.
-func (k *Keeper) ListRescues(dir string) string {
+func (k *Grove) ListRescues(dir string) string {
 	d, err := k.desks.readDesk(resolve(dir))
 	if err != nil || d.Common == "" {
 		return ""
@@ -231,20 +243,21 @@ func (k *desks) ignored(ctx context.Context, d desk) (also, lost []string, err e
 	if err != nil {
 		return nil, nil, err
 	}
-	left, count, bytes := k.mostBytes, 0, int64(0)
+	left, bytes := k.mostBytes, int64(0)
+	var large []string
 	for _, p := range records(out) {
 		info, err := os.Lstat(filepath.Join(d.Dir, p))
 		if err != nil || info.IsDir() {
 			continue
 		}
 		if info.Size() > smallFile || info.Size() > left || len(also) == k.mostFiles {
-			count, bytes = count+1, bytes+info.Size()
+			large, bytes = append(large, p), bytes+info.Size()
 			continue
 		}
 		also, left = append(also, p), left-info.Size()
 	}
-	if count > 0 {
-		lost = []string{fmt.Sprintf("%d ignored files of %d bytes were not kept: they are over the limits on a rescue", count, bytes)}
+	if len(large) > 0 {
+		lost = []string{fmt.Sprintf("files that git ignores are too large for a rescue (%d bytes): %s", bytes, some(large))}
 	}
 	return also, lost, nil
 }

@@ -320,6 +320,12 @@ func (k *Grove) CommitWork(ctx context.Context, id types.UUID, t Tree, message s
 	if err != nil || was[0] == tree {
 		return s.head, false, err
 	}
+	if files, err := c.filtered(ctx, id, s, was[0], tree); err != nil {
+		return "", false, err
+	} else if len(files) > 0 {
+		return "", false, types.Errorf(types.ErrConflict, op, t.Dir, "%w", &MergeError{Files: files,
+			Why: "nothing was committed, since a filter that git would run (such as that of git lfs) is not run by this program; commit them there yourself"})
+	}
 	out, err := c.run(ctx, id, call{input: []byte(message), args: []string{"--git-dir=" + s.gitDir, "commit-tree", tree, "-p", s.head}})
 	if err != nil {
 		return "", false, err
