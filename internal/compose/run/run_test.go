@@ -387,7 +387,6 @@ func TestASuspendedNodeSuspendsTheRunAndGoesOnWithIt(t *testing.T) { // A-38, C-
 func TestANodeThatAPersonResumesWakesItsRun(t *testing.T) {
 	f := newFlow(t)
 	up := f.up("agents:\n  tight: {intent: tight work, budget: 50}\n  after: {intent: after work, depends_on: [tight]}\n")
-	f.says["tight"] = nil
 	w := f.Wait(up.PID)
 	r := f.status(up.UUID)
 	if !w.Suspended {
