@@ -60,6 +60,9 @@ func (d autoResumer) goOn(ctx context.Context, max int) {
 		d.note("%d processes were running, and %d of them are resumed (daemon.auto_resume_max); the others are resumed with: rnix resume", all, len(due))
 	}
 	for _, l := range stay {
+		if max == 0 { // nothing is resumed, and that is no news
+			break
+		}
 		l.info.SuspendReason = fmt.Sprintf("more processes were running than are resumed at a start (daemon.auto_resume_max: %d); it is resumed with: rnix resume %d", max, l.info.PID)
 		d.put(&l.info)
 	}

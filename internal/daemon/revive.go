@@ -129,7 +129,7 @@ func (d reviver) start(ctx context.Context, a *again, req *ipc.ResumeRequest, ho
 // settle decides with what a history goes on, or why it cannot. It changes nothing.
 func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 	set := settingsIn(&a.was)
-	if err := hasPlace(&a.was, &set); err != nil {
+	if err := hasPlace(&a.was, &set, a.state.Step); err != nil {
 		return nil, err
 	}
 	p, err := startProfile(d.Daemon, "Resume", set.Cwd, req.Env, set.Trust || req.TrustProject)
@@ -179,12 +179,12 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 	return r, err
 }
 
-// hasPlace refuses a history whose directory is gone, with what to do. Without its project it finds its
+// hasPlace refuses a history whose directory is gone, with what to do; last is its last step that has ended. Without its project it finds its
 // configuration where it works.
-func hasPlace(was *step.Settled, set *settings) error {
+func hasPlace(was *step.Settled, set *settings, last int) error {
 	id := was.UUID.String()
 	if was.WorkDir != "" && !exists(was.WorkDir) {
-		return types.Errorf(types.ErrNotFound, "Resume", was.WorkDir, "the directory in which it works is gone; put its files back with `rnix restore %s --step %d --to DIR`, and let a copy of it work there with `rnix resume --fork --cwd DIR %s`, or make the directory again", id, was.Step, id)
+		return types.Errorf(types.ErrNotFound, "Resume", was.WorkDir, "the directory in which it works is gone; put its files back with `rnix restore %s --step %d --to DIR`, and let a copy of it work there with `rnix resume --fork --cwd DIR %s`, or make the directory again", id, last, id)
 	}
 	if set.Cwd != "" && !exists(set.Cwd) {
 		set.Cwd = was.WorkDir

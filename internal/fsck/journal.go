@@ -115,7 +115,7 @@ func (o *Options) journal(h *history) {
 func (o *Options) empty(h *history, read int64) {
 	entries, err := o.FS.ReadDir(h.dir)
 	if err == nil && !h.live && read == 0 && len(h.records) == 0 && len(entries) == 1 {
-		h.find(Finding{File: step.StepsFile, Severity: Warning, What: "the history is empty: there is no record in it, and nothing else",
+		h.find(Finding{File: step.StepsFile, Severity: Note, What: "the history is empty: there is no record in it, and nothing else",
 			Repair: "remove it, so that an archive of it can be put back", fix: ghost})
 	}
 }

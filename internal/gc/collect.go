@@ -183,6 +183,9 @@ func (t taker) one(ctx context.Context, cand Candidate) (done Done, warning stri
 		return done, "", types.Errorf(types.ErrNotFound, "GC", t.dir(id), "the history is gone")
 	}
 	lease, err := t.o.Journal.Open(ctx, id, owner)
+	if types.CodeOf(err) == types.ErrNotFound && t.present(id) { // a history without a journal; nobody else makes one while it is held
+		lease, err = t.o.Journal.Acquire(ctx, id, owner)
+	}
 	if err != nil {
 		return done, "", err
 	}

@@ -44,6 +44,7 @@ const (
 
 // Journal is what gc needs of a step.Journal: the right to a history, without which it is not touched.
 type Journal interface {
+	Acquire(ctx context.Context, id types.UUID, owner string) (step.Lease, error)
 	Open(ctx context.Context, id types.UUID, owner string) (step.Lease, error)
 	Release(ctx context.Context, id types.UUID, epoch uint64) error
 }
