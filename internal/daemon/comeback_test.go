@@ -72,7 +72,7 @@ func listed(t *testing.T, s *testenv.System) []ipc.Proc {
 func TestEveryAgentThatWasAliveComesBack(t *testing.T) { // R1
 	for _, end := range []string{"killed", "stopped"} {
 		t.Run(end, func(t *testing.T) {
-			s, alive := crowd(t, soak.Number(t, "RNIX_COMEBACK_FAMILIES", "families of ten agents", 8, 200), "")
+			s, alive := crowd(t, soak.Number(t, "RNIX_COMEBACK_FAMILIES", "families of ten agents", 7, 200), "")
 			if end == "killed" {
 				s.Kill()
 			} else {

@@ -215,7 +215,7 @@ func (p precious) missing(t *testing.T, repos ...string) (out []string) {
 // Whatever is done in a checkout: what is in it and nowhere else is still there after Teardown.
 func TestNoTeardownLosesWhatIsNowhereElse(t *testing.T) {
 	t.Parallel()
-	runs := soak.Number(t, "RNIX_LOST_RUNS", "checkouts in which things are done at random", 16, 400)
+	runs := soak.Number(t, "RNIX_LOST_RUNS", "checkouts in which things are done at random", 6, 400)
 	seed := uint64(soak.Number(t, "RNIX_LOST_SEED", "first seed", 1, 1+int(rand.Int32())))
 	for i := range runs {
 		t.Run(fmt.Sprint(seed+uint64(i)), func(t *testing.T) {
