@@ -20,12 +20,7 @@ func crowd(t *testing.T, families int, config string) (s *testenv.System, alive 
 	t.Helper()
 	const children = 9
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
-		turns := 0
-		for _, m := range r.Messages {
-			if m.Role == "assistant" {
-				turns++
-			}
-		}
+		turns := r.Turns()
 		switch {
 		case r.Messages[0].Text == "parent" && turns == 0:
 			var calls []llmtest.ToolCall

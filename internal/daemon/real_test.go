@@ -148,12 +148,7 @@ func TestResumedProcessHasItsServersAgain(t *testing.T) { // A-43
 	var hang atomic.Bool
 	hang.Store(true)
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
-		turns := 0
-		for _, m := range r.Messages {
-			if m.Role == "assistant" {
-				turns++
-			}
-		}
+		turns := r.Turns()
 		res, _ := r.LastResult()
 		switch {
 		case turns == 0:

@@ -93,12 +93,7 @@ func TestWaitForABackgroundChildSurvivesTheDaemon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var stop atomic.Bool
 			_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
-				turns := 0
-				for _, m := range r.Messages {
-					if m.Role == "assistant" {
-						turns++
-					}
-				}
+				turns := r.Turns()
 				switch {
 				case r.Messages[0].Text == "kid" && turns == 0:
 					return tool("list_files", `{}`)

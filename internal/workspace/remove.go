@@ -206,7 +206,7 @@ func (k *desks) refusals(ctx context.Context, d desk) error {
 	}
 	switch why := unseen(&h); {
 	case len(h.Unknown) > 0:
-		return conflict(d.Dir, "nobody can tell all that is in it: %s", h.Unknown[0])
+		return conflict(d.Dir, "not all that is in it can be listed: %s", h.Unknown[0])
 	case len(h.Nested) > 0:
 		return conflict(d.Dir, "it holds another repository, %s, which no rescue holds: move that away first", h.Nested[0])
 	case len(h.Inside) > 0:

@@ -252,7 +252,7 @@ func (l *look) lock() {
 		said := strings.TrimSpace(string(why))
 		l.h.Locked = &said
 	} else if !os.IsNotExist(err) {
-		l.unknown("nobody knows whether its work tree is locked: %v", err)
+		l.unknown("it is not known whether its work tree is locked: %v", err)
 	}
 	if Registration(l.at.Common, resolved(l.at.Dir)) != l.at.GitDir {
 		l.unknown("its repository does not know it")

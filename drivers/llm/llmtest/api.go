@@ -53,6 +53,16 @@ type Result struct {
 	IsError  bool
 }
 
+// Turns returns how often the model has answered before.
+func (r Request) Turns() (n int) {
+	for _, m := range r.Messages {
+		if m.Role == "assistant" {
+			n++
+		}
+	}
+	return n
+}
+
 // LastUser returns the text that the user said last.
 func (r Request) LastUser() string {
 	for _, m := range slices.Backward(r.Messages) {
