@@ -36,6 +36,7 @@ func TestWhoeverIsLeftIsFoundWhereverHeHides(t *testing.T) {
 		{"(exit 3) & wait", 0},
 		{"sleep 100 </dev/null >/dev/null 2>&1 &", 1},
 		{"setsid sleep 100 </dev/null >/dev/null 2>&1 & sleep 0.1", 1},
+		{"(env -i PATH=\"$PATH\" setsid sleep 100 </dev/null >/dev/null 2>&1 &); sleep 0.1", 1},
 		{"setsid sh -c 'sleep 100 & exec sleep 100' </dev/null >/dev/null 2>&1 & sleep 0.1", 2},
 	} {
 		child := start(t, m, Spec{Kind: KindShell, Path: "sh", Args: []string{"-c", c.script}, Env: []string{"PATH=" + os.Getenv("PATH")}})
