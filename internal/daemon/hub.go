@@ -215,11 +215,12 @@ func (s *shift) anything() bool {
 // look reads what has changed. What it reads is not older than the events up to its seq.
 func (s *shift) look() {
 	missed := s.follow()
+	t := s.table
 	s.mu.Lock()
 	dirty := s.dirty
 	s.dirty = make(map[types.UUID]struct{}, min(len(dirty), 64))
+	t.release(s.views)
 	s.mu.Unlock()
-	t := s.table
 	t.at = time.Now()
 	s.looked = t.at
 	if s.cur != nil {

@@ -23,10 +23,12 @@ type table struct {
 	rev   uint64 // grows with each change of a row
 	store uint64 // grows when a row comes to those on disk, or leaves them
 
-	changed func(types.UUID) // is told of each row that has changed
+	changed func(types.UUID)        // is told of each row that has changed
+	fresh   map[types.UUID]struct{} // those that have ended, and have their text for whom it is still to be shown
 }
 
-// row is a process in the table. The text of what has ended is not kept: it is read again when it is to be shown.
+// row is a process in the table. The text of what has ended is kept only until all views have shown what was read: it is
+// read again when somebody new wants it.
 type row struct {
 	id     types.UUID
 	pid    types.PID
@@ -40,7 +42,7 @@ type row struct {
 }
 
 func newTable(d watching) *table {
-	return &table{d: d, rows: map[types.UUID]*row{}, changed: func(types.UUID) {}}
+	return &table{d: d, rows: map[types.UUID]*row{}, changed: func(types.UUID) {}, fresh: map[types.UUID]struct{}{}}
 }
 
 // load reads everything into an empty table.
@@ -111,7 +113,29 @@ func (t *table) read(id types.UUID) {
 		t.drop(id)
 		return
 	}
-	t.enter(rowOf(&p, stored))
+	r := rowOf(&p, stored)
+	if r.head == nil { // all who are shown this look are shown the same, at whatever pace
+		r.head, r.tail = encodeRow(&p)
+		t.fresh[id] = struct{}{}
+	}
+	t.enter(r)
+}
+
+// release drops the texts of what has ended that no view has still to show.
+func (t *table) release(views map[ipc.WatchRequest]*view) {
+	for id := range t.fresh {
+		owed := false
+		for _, v := range views {
+			_, due := v.dirty[id]
+			owed = owed || due
+		}
+		if r := t.rows[id]; owed && r != nil {
+			continue
+		} else if r != nil && settled(r.state) {
+			r.head, r.tail = nil, nil
+		}
+		delete(t.fresh, id)
+	}
 }
 
 // enter puts a row in, and tells of it if it has changed.

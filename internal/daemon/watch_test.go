@@ -176,7 +176,15 @@ func TestAllWhoLookSeeTheSame(t *testing.T) {
 		quiet(t, s, requests, mirrors)
 	}
 	cancel()
-	pairs := 0
+	pairs := comparePaces(t, requests, mirrors)
+	if t.Logf("%d frames were compared", pairs); pairs < rounds {
+		t.Error("that is no comparison")
+	}
+}
+
+// comparePaces compares what watchers that have ended were told of the same moment, and returns how many moments there were.
+func comparePaces(t *testing.T, requests []ipc.WatchRequest, mirrors []*mirror) (pairs int) {
+	t.Helper()
 	for i, m := range mirrors {
 		<-m.done
 		mine, missed := m.told()
@@ -197,9 +205,7 @@ func TestAllWhoLookSeeTheSame(t *testing.T) {
 			t.Logf("%+v was passed over %d times", requests[i], missed)
 		}
 	}
-	if t.Logf("%d frames were compared", pairs); pairs < rounds {
-		t.Error("that is no comparison")
-	}
+	return pairs
 }
 
 // quiet waits until nothing happens and compares what is seen then.
