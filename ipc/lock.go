@@ -96,6 +96,28 @@ func (l *Lock) Share(warden int) (*os.File, error) {
 	return l.f, l.write()
 }
 
+// Keep makes the lock file again if somebody has removed or replaced it, and reports whether it did. A warden that shares the lock has no
+// share in the new one.
+func (l *Lock) Keep() (again bool, err error) {
+	held, err := l.f.Stat()
+	if err != nil {
+		return false, types.Errorf(types.ErrStorage, "Lock", l.f.Name(), "%w", err)
+	}
+	if now, err := os.Lstat(l.f.Name()); err == nil && os.SameFile(held, now) {
+		return false, nil
+	}
+	fresh, err := tryLock(l.f.Name())
+	if err != nil {
+		return false, err
+	}
+	if fresh == nil {
+		return false, types.Errorf(types.ErrConflict, "Lock", l.f.Name(), "another process has locked what is in its place")
+	}
+	old := l.f
+	l.f, l.note.Warden = fresh.f, 0
+	return true, errors.Join(l.write(), old.Close())
+}
+
 // tryLock takes the lock on path without a note. It returns nil if somebody else holds it.
 func tryLock(path string) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)

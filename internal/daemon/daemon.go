@@ -135,7 +135,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	d := newDaemon(opt)
 	ctx, d.stop = context.WithCancel(ctx)
 	defer d.stop()
-	l, undo, err := d.open(ctx)
+	l, lock, undo, err := d.open(ctx)
 	defer func() { err = errors.Join(err, undo.run()) }()
 	if err != nil {
 		return err
@@ -149,6 +149,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	go func() { served <- d.server.Serve(l) }()        // ends with Shutdown below
 	d.background.Go(func() { watchSocket(ctx, d, l) }) // ends with ctx
 	d.background.Go(func() { watchRoom(ctx, d) })      // ends with ctx
+	d.background.Go(func() { watchClaim(ctx, d, lock) })
 	d.log.Info("ready", "version", opt.Version, "pid", os.Getpid(), "data", d.places.DataDir, "socket", d.places.Socket)
 	if opt.Ready != nil {
 		opt.Ready(d.places)
@@ -169,6 +170,9 @@ func Run(ctx context.Context, opt Options) (err error) {
 	case <-ctx.Done():
 	case err = <-served:
 		served <- nil
+	case <-d.journal.Claim.Lost():
+		err = d.journal.Claim.Check()
+		d.log.Error("all agents are ended as they are: nothing that they do can be recorded", "err", err)
 	}
 	d.stop() // also when nobody is served any more
 	d.stopping.Store(true)
@@ -198,33 +202,42 @@ func (u undo) run() error {
 
 // open takes the locks, listens, and brings up everything below the handlers. It listens first, so
 // that a client can connect while histories are loaded.
-func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error) {
+func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back undo, err error) {
 	if d.home, _ = d.opt.Lookup("HOME"); d.home == "" {
 		d.home = "/"
 	}
 	if d.configDir, err = statehome.ConfigDir(d.opt.Lookup); err != nil {
-		return nil, back, err
+		return nil, nil, back, err
 	}
 	cfg := ownConfig(d)
 	d.unread = cfg.MistakesAtStart()
 	if d.places, err = statehome.Find(d.opt.Lookup, cfg.DataDir.V); err != nil {
-		return nil, back, err
+		return nil, nil, back, err
 	}
 	for _, dir := range []string{d.places.DataDir, filepath.Dir(d.places.Socket)} {
 		if err = statehome.CheckPrivateDir(dir); err != nil {
-			return nil, back, err
+			return nil, nil, back, err
 		}
 	}
 	if err = durable.CheckLocal(d.places.DataDir); err != nil {
-		return nil, back, err
+		return nil, nil, back, err
 	}
-	lock, err := takeLock(ctx, d)
-	if err != nil {
-		return nil, back, err
+	if lock, err = takeLock(ctx, d); err != nil {
+		return nil, nil, back, err
 	}
 	back.add(lock.Close)
+	claim, err := step.TakeClaim(durable.OS, d.places.DataDir) // before clients find a daemon that has none
+	if err != nil {
+		return nil, nil, back, err
+	}
+	back.add(func() error {
+		if d.journal != nil { // which gives it back
+			return nil
+		}
+		return claim.Close()
+	})
 	if l, err = ipc.Listen(d.places.Socket); err != nil {
-		return nil, back, err
+		return nil, nil, back, err
 	}
 	listening := l // l is nil when open returns an error
 	back.add(func() error {
@@ -235,7 +248,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	})
 	logFile, err := ipc.OpenLog(d.places.Log)
 	if err != nil {
-		return nil, back, err
+		return nil, nil, back, err
 	}
 	back.add(logFile.Close)
 	d.log = slog.New(slog.NewTextHandler(d.secrets.Lines(logFile), &slog.HandlerOptions{Level: d.opt.LogLevel}))
@@ -248,14 +261,14 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 	if cfg.Durability.V == config.DurabilityNone {
 		durability = step.Unsynced
 	}
-	if d.journal, err = step.OpenLocal(durable.OS, d.places.DataDir, durability); err != nil {
-		return nil, back, err
+	if d.journal, err = step.OpenClaimed(claim, durability); err != nil {
+		return nil, nil, back, err
 	}
 	back.add(d.journal.Close)
 	if d.pids, err = d.journal.PIDs(); err != nil {
-		return nil, back, err
+		return nil, nil, back, err
 	}
-	back.add(d.pids.Settle)
+	back.add(func() error { return settle(d) })
 	d.journal.Index().Changed = d.hub.touch
 	d.store = newStore(d.journal, "rnix daemon "+d.opt.Version, cfg.Checkpoint, d.log)
 	d.store.ended = func(id types.UUID) { d.ends.put(id); platformer{d}.closed(id) }
@@ -273,12 +286,12 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 		d.log.Warn("orphans of children cannot be adopted", "err", serr)
 	}
 	if d.procs, err = proc.NewManager(filepath.Join(d.places.DataDir, "children"), d.log); err != nil {
-		return nil, back, err
+		return nil, nil, back, err
 	}
 	back.add(func() error { d.procs.Close(); return nil })
 	d.procs.Conceal(d.secrets)
 	if err = guard(d, lock); err != nil {
-		return nil, back, err
+		return nil, nil, back, err
 	}
 	d.events = event.New(d.opt.Events)
 	d.files = event.WriteFiles(d.events, durable.OS, func(id types.UUID) string { return filepath.Join(d.journal.Dir(id), step.EventsFile) })
@@ -296,13 +309,13 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, back undo, err error
 			MaxCopyFiles: cfg.Snapshots.MaxFiles.V, Log: d.log})
 	}
 	if err = (storage{d}).open(ctx, cfg); err != nil {
-		return nil, back, err
+		return nil, nil, back, err
 	}
 	back.add(d.collector.Close)
 	d.bridge = sessions{d}.open()
 	d.models = &models{procs: d.procs, log: d.log, bridge: d.bridge, harnessDir: sessions{d}.dir, stateRoot: sessions{d}.stateRoot, mayAct: sessions{d}.mayAct, drivers: map[string]model{}}
 	back.add(d.models.close)
-	return l, back, d.boot()
+	return l, lock, back, d.boot()
 }
 
 // boot registers the devices and makes the kernel.
@@ -324,7 +337,7 @@ func (d *Daemon) boot() error {
 	cfg := kernel.Config{
 		Devices: d.devices, Mounts: d.mounts, Contexts: rnixctx.NewManager(), Events: d.events, Log: d.log, Secrets: d.secrets,
 		Store: d.store, Touched: d.hub.touch, Address: []string{statehome.EnvDataDir + "=" + d.places.DataDir},
-		NextPID: func() (types.PID, error) { n, err := d.pids.Next(); return types.PID(n), err },
+		NextPID: func() (types.PID, error) { return nextPID(d) },
 		// A model call is cut off by a pause, and an MCP server has nothing to do while nobody calls it.
 		Waits: waitsOf(d),
 		Plant: planter{worktrees{d}}.forChild, Planted: planter{worktrees{d}}.childTree, Trees: planter{worktrees{d}}.childTrees,

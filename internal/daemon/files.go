@@ -23,6 +23,9 @@ func (d keeping) snapshot(ctx context.Context, p *kernel.Process, n int) (*step.
 	if p.WorkDir == "" {
 		return nil, false, nil
 	}
+	if err := d.journal.Claim.Check(); err != nil { // it would make anew what is gone
+		return nil, false, err
+	}
 	s, err := d.keeper.Take(ctx, p.WorkDir, p.UUID, n)
 	if err != nil || s.ID == "" {
 		return nil, false, err

@@ -59,3 +59,43 @@ func guard(d *Daemon, lock *ipc.Lock) error {
 	}
 	return d.procs.Guard(d.opt.Guard, d.stop, held)
 }
+
+// claimLook is how often the daemon looks whether the data directory is still the one that it has locked.
+const claimLook = time.Second
+
+// watchClaim looks whether the data directory is still where it was; if it is not, Claim.Lost tells of it. Lock files that somebody has
+// removed are made again: by them clients find the daemon.
+func watchClaim(ctx context.Context, d *Daemon, lock *ipc.Lock) {
+	tick := time.NewTicker(claimLook)
+	defer tick.Stop()
+	claim := d.journal.Claim
+	for claim.Check() == nil {
+		for _, keep := range []func() (bool, error){lock.Keep, claim.Keep} {
+			if again, err := keep(); again || err != nil {
+				d.log.Warn("a lock file was removed or replaced", "made_again", again, "err", err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// nextPID returns a PID that no process has had.
+func nextPID(d *Daemon) (types.PID, error) {
+	if err := d.journal.Claim.Check(); err != nil { // it would be counted elsewhere
+		return 0, err
+	}
+	n, err := d.pids.Next()
+	return types.PID(n), err
+}
+
+// settle gives back the PIDs that were reserved and not used.
+func settle(d *Daemon) error {
+	if d.journal.Claim.Check() != nil {
+		return nil // as after kill -9
+	}
+	return d.pids.Settle()
+}

@@ -135,7 +135,7 @@ func (v *virtual) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	v.d = newDaemon(Options{Lookup: func(name string) (string, bool) { s, ok := env[name]; return s, ok }})
 	v.d.stop = cancel
-	_, undo, err := v.d.open(ctx) // nobody asks
+	_, _, undo, err := v.d.open(ctx) // nobody asks
 	if err != nil {
 		v.t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func inProcessIn(t testing.TB, dir string, procs int) (*Daemon, *ipc.Client, []*
 	d := newDaemon(Options{Version: "test", Lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
 	ctx, cancel := context.WithCancel(context.Background())
 	d.stop = cancel
-	l, undo, err := d.open(ctx)
+	l, _, undo, err := d.open(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

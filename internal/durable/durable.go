@@ -33,10 +33,19 @@ type FS interface {
 	Remove(name string) error
 	// SyncDir makes the names in a directory durable.
 	SyncDir(name string) error
-	// Lock takes an exclusive lock on a file that it creates if need be. If another process has it,
-	// the error has code CONFLICT and names that process. Closing gives the lock back; so does the
-	// end of the process, however it ends.
-	Lock(name string) (io.Closer, error)
+	// Lock takes an exclusive lock on a directory that is there, or on a file that it creates if need be. If
+	// another process has it, the error has code CONFLICT and names that process. Closing gives the lock back;
+	// so does the end of the process, however it ends.
+	Lock(name string) (Lock, error)
+}
+
+// Lock is a lock that is held.
+type Lock interface {
+	io.Closer
+	// Check returns an error with code CONFLICT if what is locked no longer has the name by which it was
+	// locked: somebody has removed or replaced it, and the lock keeps no other process from what is there now.
+	// It costs one call of the system.
+	Check() error
 }
 
 // File is an open file.

@@ -40,9 +40,14 @@ func (osFS) SyncDir(name string) error {
 }
 
 // Lock writes the number of this process into the file after it has the lock, for the message that
-// others get. The file is never removed: that would let two processes lock two files of one name.
-func (osFS) Lock(name string) (io.Closer, error) {
+// others get. The file is never removed: that would let two processes lock two files of one name. Into a
+// directory nothing is written: whoever holds it is asked of the system.
+func (osFS) Lock(name string) (Lock, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, FilePerm)
+	dir := errors.Is(err, syscall.EISDIR)
+	if dir {
+		f, err = os.Open(name)
+	}
 	if err != nil {
 		return nil, wrap("Lock", name, err)
 	}
@@ -51,21 +56,53 @@ func (osFS) Lock(name string) (io.Closer, error) {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	}
 	if err == syscall.EWOULDBLOCK {
-		holder, _ := io.ReadAll(io.LimitReader(f, 20))
+		holder := lockHolder(f)
+		if holder == "" && !dir {
+			note, _ := io.ReadAll(io.LimitReader(f, 20))
+			holder = strings.TrimSpace(string(note))
+		}
 		f.Close()
-		return nil, lockedError(name, strings.TrimSpace(string(holder)))
+		return nil, lockedError(name, holder)
 	}
-	if err == nil {
+	if err == nil && !dir {
 		err = f.Truncate(0)
 	}
-	if err == nil {
+	if err == nil && !dir {
 		_, err = fmt.Fprintln(f, os.Getpid())
 	}
 	if err != nil {
 		f.Close()
 		return nil, wrap("Lock", name, err)
 	}
-	return f, nil
+	return LockedFile(f, os.Stat)
+}
+
+// LockedFile makes a Lock of an open file that is locked, and is the Lock's from then on. stat looks at its name, as os.Stat does.
+func LockedFile(f *os.File, stat func(name string) (fs.FileInfo, error)) (Lock, error) {
+	held, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, wrap("Lock", f.Name(), err)
+	}
+	return &lockedFile{f, held, stat}, nil
+}
+
+type lockedFile struct {
+	*os.File
+	held fs.FileInfo
+	stat func(name string) (fs.FileInfo, error)
+}
+
+// Check implements Lock.
+func (l *lockedFile) Check() error {
+	now, err := l.stat(l.Name())
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err == nil && !os.SameFile(l.held, now):
+		return types.Errorf(types.ErrConflict, "Lock", l.Name(), "it was removed or replaced while it was locked")
+	case err != nil:
+		return wrap("Lock", l.Name(), err)
+	}
+	return nil
 }
 
 func lockedError(name, holder string) error {

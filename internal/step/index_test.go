@@ -51,7 +51,7 @@ func TestIndexIsRebuiltWhenItCannotBeTrusted(t *testing.T) {
 		"missing": func(fsys *faultfs.FS, j *Local) error {
 			return errors.Join(j.Close(), fsys.Remove("/data/index.jsonl"))
 		},
-		"killed":  func(fsys *faultfs.FS, j *Local) error { return j.lock.Close() },
+		"killed":  func(fsys *faultfs.FS, j *Local) error { return j.Claim.Close() },
 		"foreign": func(fsys *faultfs.FS, j *Local) error { return spoilt(fsys, j, "hello\n{\"v\":1,\"closed\":true}\n") },
 		"damaged": func(fsys *faultfs.FS, j *Local) error {
 			return spoilt(fsys, j, "\x00\x00\n{\"v\":1,\"closed\":true}\n")

@@ -3,7 +3,6 @@ package step
 import (
 	"context"
 	"errors"
-	"io"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -43,7 +42,7 @@ type Local struct {
 	fs         durable.FS
 	dir        string
 	durability Durability
-	lock       io.Closer
+	Claim      *Claim // the right by which it writes
 	generation uint64
 	index      *Index
 
@@ -80,19 +79,21 @@ const (
 // OpenLocal opens the data directory, and makes it if it is missing. If another process has it, the
 // error has code CONFLICT and names that process.
 func OpenLocal(fsys durable.FS, dataDir string, d Durability) (*Local, error) {
-	if err := durable.MkdirAll(fsys, filepath.Join(dataDir, stepsDir)); err != nil {
-		return nil, err
-	}
-	lock, err := fsys.Lock(filepath.Join(dataDir, lockFile))
+	claim, err := TakeClaim(fsys, dataDir)
 	if err != nil {
-		if types.CodeOf(err) == types.ErrConflict {
-			err = types.Errorf(types.ErrConflict, "Open", dataDir, "the data directory is in use; stop that daemon or choose another directory with RNIX_DATA_DIR: %w", err)
-		}
 		return nil, err
 	}
-	l := &Local{fs: fsys, dir: dataDir, durability: d, lock: lock, owned: map[types.UUID]*history{}, infos: map[types.UUID]infoState{}}
+	l, err := OpenClaimed(claim, d)
+	if err != nil {
+		claim.Close()
+	}
+	return l, err
+}
+
+// OpenClaimed opens a claimed data directory. Close gives the claim back; an error leaves it to the caller.
+func OpenClaimed(c *Claim, d Durability) (*Local, error) {
+	l := &Local{fs: c.fs, dir: c.dir, durability: d, Claim: c, owned: map[types.UUID]*history{}, infos: map[types.UUID]infoState{}}
 	if err := l.start(); err != nil {
-		lock.Close()
 		return nil, err
 	}
 	return l, nil
@@ -168,10 +169,13 @@ func acquire(ctx context.Context, l *Local, id types.UUID, owner string, how ope
 	if err := l.index.begin(); err != nil {
 		return Lease{}, err
 	}
+	if err := l.Claim.Check(); err != nil {
+		return Lease{}, err
+	}
 	h := &history{owner: owner}
 	h.mu.Lock() // before anybody can see it: readers wait until it is open
 	defer h.mu.Unlock()
-	if err := l.claim(id, h); err != nil {
+	if err := l.enter(id, h); err != nil {
 		return Lease{}, err
 	}
 	damage, err := openHistory(l, h, id, how)
@@ -186,8 +190,8 @@ func acquire(ctx context.Context, l *Local, id types.UUID, owner string, how ope
 	return lease, nil
 }
 
-// claim enters h as the owner and gives it an epoch.
-func (l *Local) claim(id types.UUID, h *history) error {
+// enter enters h as the owner and gives it an epoch.
+func (l *Local) enter(id types.UUID, h *history) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -289,6 +293,9 @@ func (l *Local) Commit(ctx context.Context, id types.UUID, epoch, seq uint64, li
 	if err != nil {
 		return types.Errorf(types.ErrInvalid, "Commit", id.String(), "%w", err)
 	}
+	if err := l.Claim.Check(); err != nil {
+		return err
+	}
 	if err := h.log.Append(lines); err != nil {
 		return err
 	}
@@ -345,8 +352,12 @@ func (l *Local) Close() error {
 		}
 		h.mu.Unlock()
 	}
-	if serr := l.syncInfos(); serr != nil {
-		return errors.Join(err, serr, l.index.abandon(), l.lock.Close())
+	serr := l.Claim.Check() // what is elsewhere now is as after kill -9
+	if serr == nil {
+		serr = l.syncInfos()
 	}
-	return errors.Join(err, l.index.Close(), l.lock.Close())
+	if serr != nil {
+		return errors.Join(err, serr, l.index.abandon(), l.Claim.Close())
+	}
+	return errors.Join(err, l.index.Close(), l.Claim.Close())
 }

@@ -2,7 +2,6 @@ package state
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -109,7 +108,7 @@ func (r rooted) SyncDir(name string) error {
 }
 
 // Lock locks a file in which nothing is written: a link of its name could lead to another.
-func (r rooted) Lock(name string) (io.Closer, error) {
+func (r rooted) Lock(name string) (durable.Lock, error) {
 	f, err := in(r, name, func(root *os.Root, name string) (*os.File, error) {
 		return root.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NONBLOCK, durable.FilePerm)
 	})
@@ -121,7 +120,7 @@ func (r rooted) Lock(name string) (io.Closer, error) {
 	}
 	switch {
 	case err == nil:
-		return f, nil
+		return durable.LockedFile(f, func(string) (fs.FileInfo, error) { return r.Stat(name) })
 	case err == unix.EWOULDBLOCK:
 		err = types.Errorf(types.ErrConflict, "Lock", name, "somebody else writes the state of this work tree, and does not come to an end")
 	default:

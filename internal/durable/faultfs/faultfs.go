@@ -8,7 +8,6 @@ package faultfs
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -264,7 +263,7 @@ func (n *node) keepPairs(pairs map[int]bool, seen map[*node]bool) {
 }
 
 // Lock takes a lock that ends with its Close or with a crash.
-func (f *FS) Lock(name string) (io.Closer, error) {
+func (f *FS) Lock(name string) (durable.Lock, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.call("lock", name); err != nil {
@@ -291,5 +290,8 @@ func (u *unlock) Close() error {
 	}
 	return nil
 }
+
+// Check implements durable.Lock: in this file system only whoever holds a lock is there.
+func (u *unlock) Check() error { return nil }
 
 var _ durable.FS = (*FS)(nil)
