@@ -3,6 +3,7 @@ package ipc
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -21,6 +22,8 @@ type LockInfo struct {
 	Started time.Time `json:"started"`
 	// Warden is the process that holds the lock too, until it has ended what the holder has left; 0 = none does.
 	Warden int `json:"warden,omitempty"`
+
+	path string // of the lock, where LockHolder has found this
 }
 
 // Ended reports whether the holder has ended: then its warden is at work, and whoever wants the lock need only wait.
@@ -35,6 +38,23 @@ func (i LockInfo) Ended() bool {
 	defer unix.Close(fd)
 	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0) // also of one that was not waited for
 	return err == nil && n > 0
+}
+
+// Kill kills the holder. It does nothing if it has ended.
+func (i LockInfo) Kill() error {
+	fd, err := unix.PidfdOpen(i.PID, 0)
+	if err == nil {
+		defer unix.Close(fd)
+		// Now no other process can have its number: is it still the holder?
+		if now, held, lerr := LockHolder(i.path); lerr != nil || !held || now.PID != i.PID || !now.Started.Equal(i.Started) {
+			return lerr
+		}
+		err = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	}
+	if err != nil && err != unix.ESRCH {
+		return types.Errorf(types.ErrPermission, "Kill", fmt.Sprint(i.PID), "%w", err)
+	}
+	return nil
 }
 
 // WakeWarden has the warden of a holder that has ended do its work, if somebody has stopped that.
@@ -158,5 +178,6 @@ func LockHolder(path string) (info LockInfo, held bool, err error) {
 	}
 	note, _ := io.ReadAll(io.LimitReader(f, 4<<10))
 	_ = json.Unmarshal(note, &info) // a note that is half written tells nothing yet
+	info.path = path
 	return info, true, nil
 }

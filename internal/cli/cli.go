@@ -9,6 +9,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 
@@ -42,9 +43,12 @@ type Host struct {
 func Main(ctx context.Context, h Host) int {
 	a, err := newApp(h)
 	if err == nil {
-		ctx, cancel := context.WithCancel(ctx)
-		err = a.execute(ctx)
-		cancel()
+		ctx, cancel := context.WithCancelCause(ctx)
+		a.abandon = cancel
+		if err = a.execute(ctx); errors.As(context.Cause(ctx), new(*hung)) {
+			err = context.Cause(ctx)
+		}
+		cancel(nil)
 	}
 	if a.client != nil {
 		_ = a.client.Close()
@@ -59,6 +63,8 @@ type app struct {
 	out    *output
 	ran    bool        // a command's own work has begun: errors are no longer those of usage
 	client *ipc.Client // set by the first connection
+	// abandon ends the command, which waits for what will not come.
+	abandon context.CancelCauseFunc
 }
 
 func newApp(h Host) (*app, error) {

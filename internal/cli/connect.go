@@ -3,11 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"rnix/internal/config"
 	"rnix/ipc"
@@ -98,28 +96,6 @@ func (a *app) find(ctx context.Context) (*ipc.Client, error) {
 	}
 	a.connected(ctx, c)
 	return c, nil
-}
-
-// How long a daemon may be silent before that is said, and how long it then has to show itself.
-const (
-	silence     = 3 * time.Second
-	pingTimeout = 2 * time.Second
-)
-
-// connected keeps the connection. If the command takes long, it is found out whether the daemon answers
-// at all: many commands wait for good reasons, and one that hangs should not look like them.
-func (a *app) connected(ctx context.Context, c *ipc.Client) {
-	a.client = c
-	timer := time.AfterFunc(silence, func() { // owned by ctx, which ends with the command
-		ctx, cancel := context.WithTimeout(ctx, pingTimeout)
-		defer cancel()
-		_, err := ipc.Call(ctx, c, ipc.Ping, ipc.Empty{})
-		if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && a.out.talks() {
-			// Not through say, which belongs to the goroutine of the command.
-			_, _ = io.WriteString(a.out.err.w, "[kernel] the daemon does not answer; Ctrl+C ends the waiting\n")
-		}
-	})
-	context.AfterFunc(ctx, func() { timer.Stop() })
 }
 
 // inherited names the process inside which this command runs; "" = none. A UUID is nobody else's, whatever daemon is asked; a PID may

@@ -238,16 +238,23 @@ func daemonStatus(ctx context.Context, c *ipc.Client, out *output, now time.Time
 }
 
 func daemonStopCmd(a *app) *cobra.Command {
-	return &cobra.Command{
+	force := false
+	c := &cobra.Command{
 		Use:   "stop",
 		Short: "stop the daemon; its agents are suspended, not ended",
 		Long: `Stop stops the daemon and waits until it is gone. Agents that are running finish the write that is
 under way and are suspended on disk. They go on by themselves when a daemon starts again, unless
-daemon.auto_resume is false in config.yaml; then they go on with: rnix resume`,
-		Example:     examples(`rnix daemon stop`),
+daemon.auto_resume is false in config.yaml; then they go on with: rnix resume
+
+With --force, a daemon that has not stopped after 10 s is killed, with the commands of its agents. What
+was recorded is kept, as after any crash.`,
+		Example:     examples(`rnix daemon stop`, `rnix daemon stop --force`),
 		Annotations: exits("0 1 2 12 124"),
 		Args:        noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if force {
+				return forceStop(c.Context(), a)
+			}
 			for tries := 1; ; tries++ {
 				client, err := a.find(c.Context())
 				if err != nil {
@@ -265,6 +272,8 @@ daemon.auto_resume is false in config.yaml; then they go on with: rnix resume`,
 			}
 		},
 	}
+	c.Flags().BoolVar(&force, "force", false, "kill it if it does not stop within 10 s")
+	return c
 }
 
 // daemonStop stops the daemon and waits until it has given its lock back.

@@ -27,6 +27,12 @@ type stat struct {
 // calls it a zombie.
 func (s stat) dead() bool { return s.state == 'Z' && s.threads < 2 || s.state == 'X' }
 
+// IsStopped reports whether the process with this id stands still because of a signal (SIGSTOP, SIGTSTP), or of a debugger.
+func IsStopped(pid int) bool {
+	s, ok := statOf(pid)
+	return ok && (s.state == 'T' || s.state == 't')
+}
+
 // root is what a family of processes descends from.
 type root struct {
 	leader identity // the child itself; PID 0 if the fork was not recorded

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"rnix/internal/proc"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// How long a daemon may be silent before that is said, how often it is asked whether it is there, and how long it has to show itself.
+const (
+	silence     = 3 * time.Second
+	pingTimeout = 2 * time.Second
+	hungAfter   = 20 * time.Second
+)
+
+// hung is the error of a command whose daemon does not answer at all.
+type hung struct{ error }
+
+func (h *hung) Unwrap() error { return h.error }
+
+// connected keeps the connection. If the command takes long, it is found out whether the daemon answers
+// at all: many commands wait for good reasons, and one that hangs should not look like them. It is said who does not
+// answer, and the command ends if that stays so.
+func (a *app) connected(ctx context.Context, c *ipc.Client) {
+	a.client = c
+	timer := time.AfterFunc(silence, func() { // owned by ctx, which ends with the command
+		for began, told := time.Now().Add(-silence), false; !answers(ctx, c); told = true {
+			switch waited := time.Since(began); {
+			case ctx.Err() != nil:
+				return
+			case waited >= hungAfter && a.abandon != nil:
+				a.abandon(hungError(a, waited))
+				return
+			case !told && a.out.talks():
+				// Not through say, which belongs to the goroutine of the command.
+				_, _ = io.WriteString(a.out.err.w, "[kernel] "+silentText(a)+fmt.Sprintf("; waiting for it, at most %d s\n", int(hungAfter.Seconds())))
+			}
+		}
+	})
+	context.AfterFunc(ctx, func() { timer.Stop() })
+}
+
+// answers asks a daemon whether it is there. It is, too, if it says no or has gone: the command itself will be told.
+func answers(ctx context.Context, c *ipc.Client) bool {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	_, err := ipc.Call(ctx, c, ipc.Ping, ipc.Empty{})
+	return err == nil || ctx.Err() == nil
+}
+
+// silentText names the daemon that does not answer, and what is known of why.
+func silentText(a *app) string {
+	h, ok := lockHolder(a)
+	switch {
+	case !ok:
+		return "the daemon does not answer"
+	case proc.IsStopped(h.PID):
+		return fmt.Sprintf("the daemon (pid %d) is stopped by a signal and does not answer", h.PID)
+	}
+	return fmt.Sprintf("the daemon (pid %d) does not answer", h.PID)
+}
+
+func hungError(a *app, waited time.Duration) error {
+	mend := "end it, which loses nothing that was recorded: rnix daemon stop --force"
+	if h, ok := lockHolder(a); ok && proc.IsStopped(h.PID) {
+		mend = fmt.Sprintf("let it continue: kill -CONT %d; or %s", h.PID, mend)
+	}
+	return &hung{withMend(unreachable(types.Errorf(types.ErrTimeout, "", "", "after %d s: %s", int(waited.Seconds()), silentText(a))), mend)}
+}
+
+// lockHolder returns who holds the lock of our data directory.
+func lockHolder(a *app) (ipc.LockInfo, bool) {
+	p, err := a.places()
+	if err != nil {
+		return ipc.LockInfo{}, false
+	}
+	h, held, err := ipc.LockHolder(ipc.DataLock(p.DataDir))
+	return h, err == nil && held && h.PID > 0
+}
+
+// forcePatience is how long a daemon that is stopped by force has to stop as it should.
+const forcePatience = 10 * time.Second
+
+// forceStop stops the daemon, and kills it if it does not stop within forcePatience.
+func forceStop(ctx context.Context, a *app) error {
+	h, ok := lockHolder(a)
+	if !ok {
+		a.out.talk("no daemon is running")
+		return nil
+	}
+	if !proc.IsStopped(h.PID) {
+		err := stopWithin(ctx, a)
+		if !errors.Is(err, context.DeadlineExceeded) && types.CodeOf(err) != types.ErrTimeout {
+			return err
+		}
+	}
+	if err := h.Kill(); err != nil {
+		return err
+	}
+	p, err := a.places()
+	if err != nil {
+		return err
+	}
+	if err := awaitStop(ctx, p.DataDir, h.PID, func() {
+		a.out.talk("the daemon (pid %d) was killed; what its commands have left is being ended", h.PID)
+	}); err != nil {
+		return err
+	}
+	if a.out.json() {
+		a.out.object(struct {
+			PID    int  `json:"pid"`
+			Killed bool `json:"killed"`
+		}{h.PID, true})
+		return nil
+	}
+	a.out.talk("the daemon (pid %d) did not answer and was killed; its agents resume when a daemon starts again", h.PID)
+	return nil
+}
+
+// stopWithin stops the daemon gracefully, if that takes at most forcePatience.
+func stopWithin(ctx context.Context, a *app) error {
+	ctx, cancel := context.WithTimeout(ctx, forcePatience)
+	defer cancel()
+	p, err := a.places()
+	if err != nil {
+		return err
+	}
+	h, _ := lockHolder(a)
+	socket := h.Socket
+	if socket == "" {
+		socket = p.Socket
+	}
+	c, err := ipc.Connect(ctx, socket)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return daemonStop(ctx, c, a.out)
+}
