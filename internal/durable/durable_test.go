@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -195,13 +196,52 @@ func TestCounterStartsAboveItsSeed(t *testing.T) {
 
 func TestCounterRefusesWhatItCannotRead(t *testing.T) {
 	for text, code := range map[string]types.ErrCode{
-		"": types.ErrStorage, "\x00\x00": types.ErrStorage, `{"v":1}`: types.ErrStorage, `{"v":9,"next":3}`: types.ErrVersion,
+		"": types.ErrStorage, "\x00\x00": types.ErrStorage, `{"v":1}`: types.ErrStorage, `{"v":9,"next":3}`: types.ErrStorage, `{"v":9,"next":3,"sum":2}`: types.ErrStorage,
+		`{"v":9,"next":3,"sum":SUM}`:          types.ErrVersion,
 		`{"v":1,"next":18446744073709551615}`: types.ErrStorage, // it would go on with 0
 	} {
 		fsys := faultfs.New("/d")
+		text = strings.Replace(text, "SUM", fmt.Sprint(crc32.Checksum([]byte("9 3"), crc32.MakeTable(crc32.Castagnoli))), 1)
 		durable.WriteFile(fsys, "/d/pid", []byte(text), durable.Durable)
 		if _, err := durable.OpenCounter(fsys, "/d/pid", 64, 1); types.CodeOf(err) != code {
 			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestAFlippedBitOfACounterIsFoundAndItCountsOn(t *testing.T) {
+	fsys := faultfs.New("/d")
+	c, err := durable.OpenCounter(fsys, "/d/pid", 1, 4711)
+	if err == nil {
+		_, err = c.Next()
+	}
+	whole, rerr := durable.ReadFile(fsys, "/d/pid")
+	if err != nil || rerr != nil {
+		t.Fatal(err, rerr)
+	}
+	for bit := range 8 * len(whole) {
+		b := bytes.Clone(whole)
+		b[bit/8] ^= 1 << (bit % 8)
+		_ = durable.WriteFile(fsys, "/d/pid", b, durable.Durable)
+		c, mended, err := durable.MendCounter(fsys, "/d/pid", 1, 5000)
+		if err != nil {
+			t.Fatalf("%q: %v", b, err)
+		}
+		if mended != "" && !strings.Contains(mended, "/d/pid was damaged, and counts on from 5000") {
+			t.Errorf("%q: %s", b, mended)
+		}
+		if n, err := c.Next(); n != 5000 || err != nil {
+			t.Errorf("%q: the next is %d, %v", b, n, err)
+		}
+		_, aside, _ := strings.Cut(mended, "what it was is now ")
+		if was, err := durable.ReadFile(fsys, aside); mended != "" && (err != nil || !bytes.Equal(was, b)) {
+			t.Errorf("%q: %q, %v is kept", b, was, err)
+		}
+		_ = fsys.Remove(aside)
+
+		_ = durable.WriteFile(fsys, "/d/pid", b, durable.Durable)
+		if next, err := durable.ReadCounter(fsys, "/d/pid"); err == nil && next != 4712 || err != nil && !errors.Is(err, durable.ErrNotCounter) {
+			t.Errorf("%q is taken for %d, %v", b, next, err)
 		}
 	}
 }

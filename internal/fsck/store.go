@@ -132,22 +132,16 @@ func (o *Options) counter(all []*history) []Finding {
 		return nil
 	}
 	what := ""
-	b, err := durable.ReadFile(o.FS, filepath.Join(o.DataDir, pidFile))
-	var c struct {
-		V    int    `json:"v"`
-		Next uint64 `json:"next"`
-	}
-	switch {
-	case types.CodeOf(err) == types.ErrNotFound: // it is made anew above every PID
+	next, err := durable.ReadCounter(o.FS, filepath.Join(o.DataDir, pidFile))
+	switch code := types.CodeOf(err); {
+	case code == types.ErrNotFound, code == types.ErrVersion, err == nil && next > uint64(highest): // a missing one is made anew above every PID
 		return nil
+	case errors.Is(err, durable.ErrNotCounter):
+		what = durable.ErrNotCounter.Error()
 	case err != nil:
 		what = err.Error()
-	case json.Unmarshal(b, &c) != nil || c.V < 1 || c.Next < 1 || c.Next > durable.MaxCounter:
-		what = fmt.Sprintf("it is not a counter (%d bytes)", len(b))
-	case c.V > 1 || c.Next > uint64(highest):
-		return nil
 	default:
-		what = fmt.Sprintf("it would go on at %d, and a history has PID %d: PIDs could be used twice", c.Next, highest)
+		what = fmt.Sprintf("it would go on at %d, and a history has PID %d: PIDs could be used twice", next, highest)
 	}
 	return []Finding{{File: filepath.Join(o.DataDir, pidFile), Severity: Error, What: what, Repair: fmt.Sprintf("go on at %d", uint64(highest)+1), fix: counter}}
 }
@@ -165,12 +159,7 @@ func (m *mender) raise(all []*history) error {
 	if _, err := m.keep(path); err != nil {
 		return err
 	}
-	c, err := durable.OpenCounter(m.FS, path, 1, uint64(highest)+1)
-	if types.CodeOf(err) == types.ErrStorage {
-		if err = m.FS.Remove(path); err == nil {
-			c, err = durable.OpenCounter(m.FS, path, 1, uint64(highest)+1)
-		}
-	}
+	c, _, err := durable.MendCounter(m.FS, path, 1, uint64(highest)+1)
 	if err != nil {
 		return err
 	}

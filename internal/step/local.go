@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"rnix/internal/durable"
 	"rnix/types"
@@ -45,6 +46,7 @@ type Local struct {
 	Claim      *Claim // the right by which it writes
 	generation uint64
 	index      *Index
+	Mended     []string // what was damaged at the start and is mended; complete after PIDs
 
 	mu    sync.Mutex
 	owned map[types.UUID]*history // +checklocks:mu
@@ -103,10 +105,12 @@ func (l *Local) start() error {
 	if err := errors.Join(durable.RemoveTemp(l.fs, l.dir), durable.RemoveTemp(l.fs, filepath.Join(l.dir, stepsDir))); err != nil {
 		return err
 	}
-	generations, err := durable.OpenCounter(l.fs, filepath.Join(l.dir, epochFile), 1, 1)
+	// If it is damaged: nobody opens a data directory more than once a second, all in all.
+	generations, mended, err := durable.MendCounter(l.fs, filepath.Join(l.dir, epochFile), 1, uint64(time.Now().Unix()))
 	if err != nil {
 		return err
 	}
+	note(l, mended)
 	if l.generation, err = generations.Next(); err != nil {
 		return err
 	}
@@ -121,7 +125,7 @@ func (l *Local) start() error {
 	return nil
 }
 
-// PIDs opens the counter of PIDs. It starts above every PID that a history has; if the counter is lost,
+// PIDs opens the counter of PIDs. It starts above every PID that a history has; if the counter is lost or damaged,
 // also above those of histories that are archived or deleted.
 func (l *Local) PIDs() (*durable.Counter, error) {
 	highest := types.PID(0)
@@ -130,14 +134,24 @@ func (l *Local) PIDs() (*durable.Counter, error) {
 			highest = max(highest, info.PID)
 		}
 	}
-	if _, err := l.fs.Stat(filepath.Join(l.dir, pidFile)); missing(err) {
+	path := filepath.Join(l.dir, pidFile)
+	if _, err := durable.ReadCounter(l.fs, path); types.CodeOf(err) == types.ErrNotFound || errors.Is(err, durable.ErrNotCounter) {
 		gone, err := l.gonePID()
 		if err != nil {
 			return nil, err
 		}
 		highest = max(highest, gone)
 	}
-	return durable.OpenCounter(l.fs, filepath.Join(l.dir, pidFile), 64, uint64(highest)+1)
+	c, mended, err := durable.MendCounter(l.fs, path, 64, uint64(highest)+1)
+	note(l, mended)
+	return c, err
+}
+
+// note keeps what was mended, if something was.
+func note(l *Local, what string) {
+	if what != "" {
+		l.Mended = append(l.Mended, what)
+	}
 }
 
 // Index returns the index of the histories.
