@@ -34,6 +34,9 @@ type ResumeRequest struct {
 
 	TrustProject bool     `json:"trust_project,omitempty"`
 	Env          []string `json:"env,omitempty"` // as in SpawnRequest
+
+	// Person is set by the daemon, of a request that a person has made.
+	Person bool `json:"-"`
 }
 
 // ResumeResponse names the process that goes on.

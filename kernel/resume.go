@@ -25,6 +25,8 @@ type From struct {
 	Was step.Settled
 	// Input is what a person says at the point of resume; empty = nothing.
 	Input string
+	// Person says that a person wants it: however often the daemon has broken off in its step, it counts anew.
+	Person bool
 	// Note is said to the model before it goes on, if the conversation does not say what to do next; empty
 	// = nothing.
 	Note string
@@ -125,7 +127,11 @@ func (k *KernelImpl) goOn(p *Process, f *From) error {
 	if err != nil {
 		return err
 	}
-	recs := []step.Record{{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerResumed, PID: p.PID, Detail: detail}}}
+	begins := &step.Marker{Name: step.MarkerResumed, PID: p.PID, Detail: detail}
+	if f.Person {
+		begins.Text = step.ByPerson
+	}
+	recs := []step.Record{{Kind: step.KindMarker, Marker: begins}}
 	if f.Input != "" {
 		recs = append(recs, step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerInput, PID: p.PID, Text: f.Input}})
 	}

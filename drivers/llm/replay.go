@@ -70,7 +70,7 @@ func NewReplay(name, path string) (*ReplayDriver, error) {
 //	      - tool_calls: [{name: read_file, input: {path: "${1}"}}]   # the first group; ${name} is a group with a name
 //	      - content: "It says: ${result}"                            # of the last call; ${result.1} of the first
 func ParseReplay(name, path string, src []byte) (*ReplayDriver, error) {
-	s, err := parseReplay(path, src)
+	s, err := sharedScript(path, src)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ func (d reviver) fromOf(a *again, req *ipc.ResumeRequest) (*kernel.From, []ipc.I
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &kernel.From{State: a.state, Rec: a.rec, Was: a.was, Input: req.NewInput, Policy: policy, Choices: map[string]recovery.Policy{}}
+	f := &kernel.From{State: a.state, Rec: a.rec, Was: a.was, Input: req.NewInput, Person: req.Person, Policy: policy, Choices: map[string]recovery.Policy{}}
 	for id, text := range req.Choices {
 		if f.Choices[id], err = recovery.ParsePolicy(text); err != nil {
 			return nil, nil, err

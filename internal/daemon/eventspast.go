@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"rnix/internal/durable"
 	"rnix/internal/event"
 	"rnix/internal/step"
 	"rnix/types"
@@ -176,7 +177,7 @@ type blockFile struct {
 }
 
 func (b *blockFile) Read(p []byte) (int, error) {
-	file, err := os.Open(b.path)
+	file, err := durable.OS.OpenFile(b.path, os.O_RDONLY, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, io.EOF
 	}

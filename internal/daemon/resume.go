@@ -38,6 +38,7 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 		return ipc.ResumeResponse{}, err
 	}
 	owner, inside := d.agentOf(peer)
+	req.Person = !inside
 	if inside && (req.Fork || changes(&req) || t.live == nil || !t.live.Paused || !d.inSubtree(owner, t.pid)) {
 		e := outside("Resume", owner, "resume paused processes of its own subtree only, and as they are")
 		e.PID = t.pid

@@ -16,6 +16,7 @@ import (
 
 	"rnix/internal/compose"
 	"rnix/internal/compose/run"
+	"rnix/internal/durable"
 	"rnix/internal/event"
 	"rnix/internal/step"
 	"rnix/internal/trace"
@@ -207,7 +208,7 @@ func specOf(h *step.History) (spec *run.Spec) {
 // tracedEvents returns what a trace needs of the events of a history: starts of steps, waits, and the last sign of
 // life of each run. What cannot be read is left out: the records say the rest.
 func (d tracer) tracedEvents(id types.UUID) (out []event.Event) {
-	file, err := os.Open(filepath.Join(d.journal.Dir(id), step.EventsFile))
+	file, err := durable.OS.OpenFile(filepath.Join(d.journal.Dir(id), step.EventsFile), os.O_RDONLY, 0)
 	if err != nil {
 		return nil
 	}

@@ -17,12 +17,33 @@ var OS FS = osFS{}
 
 type osFS struct{}
 
+// OpenFile opens regular files only, and waits for nobody: a pipe in the place of a file would keep whoever opens it for ever.
 func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	f, err := os.OpenFile(name, flag, perm)
+	f, err := os.OpenFile(name, flag|syscall.O_NONBLOCK, perm)
 	if err != nil {
 		return nil, err // not a File that holds a nil pointer
 	}
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		f.Close()
+		if err == nil {
+			err = fmt.Errorf("is no regular file but a %s", kindOf(st.Mode()))
+		}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
 	return osFile{f}, nil
+}
+
+// kindOf names what is not a regular file.
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "pipe"
+	case m&fs.ModeSocket != 0:
+		return "socket"
+	}
+	return "device"
 }
 
 func (osFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }

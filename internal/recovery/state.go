@@ -285,7 +285,9 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 		}
 		s.Phase, s.Paused, s.Exit, s.Result, s.Wait, s.Hint, s.Wake = Running, false, nil, "", "", "", time.Time{}
 		s.Limit, s.Purse = nil, nil
-		s.began = now
+		if s.began = now; m.Text == step.ByPerson { // who knows what has happened, and says to go on
+			s.Crashes = 0
+		}
 	case step.MarkerFork:
 		var f step.ForkDetail
 		if seq == 1 && json.Unmarshal(m.Detail, &f) == nil { // others are those of its origin

@@ -24,7 +24,7 @@ const (
 	MarkerCompaction  = "compaction" // Detail: {"messages": [...]}, which take the place of all before
 	MarkerDaemonStop  = "daemon_stop"
 	MarkerInterrupted = "interrupted" // the daemon ended without warning
-	MarkerResumed     = "resumed"     // a new run; Detail: the settled options, as of spawn
+	MarkerResumed     = "resumed"     // a new run; Detail: the settled options, as of spawn; Text: ByPerson, or empty
 	MarkerFork        = "fork"        // the first record of a fork; Detail: ForkDetail
 	MarkerSuspended   = "suspended"   // ended this run, to be resumed; Text: what it waits for; Detail: SuspendDetail
 	MarkerNote        = "note"        // what a process without a model keeps; Text: under which key, Detail: its own
@@ -34,6 +34,9 @@ const (
 	MarkerTaken       = "taken"       // messages left the mailbox, and not for the conversation; Detail: their numbers
 	MarkerCutOff      = "cut_off"     // a request to the model that has no answer and may be billed; Detail: Answer, with an estimate
 )
+
+// ByPerson is the text of a MarkerResumed of a run that a person has asked for.
+const ByPerson = "by a person"
 
 // ForkDetail is the Detail of a fork marker. The Records that follow it are copies of the first ones of
 // Origin; a fork that has fewer was never finished.

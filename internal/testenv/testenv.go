@@ -199,19 +199,27 @@ func (s *System) Settle() {
 // Start starts the daemon and connects to it.
 func (s *System) Start() {
 	s.t.Helper()
+	if err := s.TryStart(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TryStart is Start where it may be that the daemon does not start.
+func (s *System) TryStart() error {
+	s.t.Helper()
 	exe, err := s.program()
 	if err != nil {
-		s.t.Fatal(err)
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	socket, err := socketOf(s)
 	if err != nil {
-		s.t.Fatal(err)
+		return err
 	}
 	s.Client, err = ipc.Ensure(ctx, ipc.EnsureOptions{Socket: socket, DataDir: s.Data, Executable: exe, Args: []string{noTests}, Env: s.DaemonEnv()})
 	if err != nil {
-		s.t.Fatal(err)
+		return err
 	}
 	ping, err := ipc.Call(ctx, s.Client, ipc.Ping, ipc.Empty{})
 	if err != nil {
@@ -226,6 +234,7 @@ func (s *System) Start() {
 		s.status = reap(pid)
 		close(ended)
 	}(holder.Warden, s.ended)
+	return nil
 }
 
 // patience is how long a graceful stop may take.
