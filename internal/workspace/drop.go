@@ -44,7 +44,7 @@ func (k *Keeper) Drop(ctx context.Context, id types.UUID) error {
 			}
 		}
 		for _, s := range list {
-			path := filepath.Join(k.recordDir(id), stepName(s.Step)+".json")
+			path := filepath.Join(k.recordDir(id), s.name+".json")
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				problems = append(problems, storage(path, err))
 			}

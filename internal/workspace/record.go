@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -33,6 +34,8 @@ type Stored struct {
 	Bytes   int64     `json:"bytes"` // that were new in it
 	Limited string    `json:"limited,omitempty"`
 	Time    time.Time `json:"time"`
+
+	name string // of its file, without the suffix; from list
 }
 
 // archive is the records of all histories.
@@ -50,6 +53,18 @@ func (s *Stored) same(st *state) bool {
 func stepName(step int) string {
 	s := strconv.Itoa(step)
 	return strings.Repeat("0", max(0, 6-len(s))) + s
+}
+
+// freeName returns the name for one more snapshot of a step. A step can have several: before calls that can be taken back, one after it, and
+// again after a crash in it. Whatever a record names stays. Part of the on-disk format.
+func (k *archive) freeName(id types.UUID, step int) string {
+	name := stepName(step)
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(filepath.Join(k.recordDir(id), name+".json")); err != nil {
+			return name
+		}
+		name = fmt.Sprintf("%s-%d", stepName(step), n)
+	}
 }
 
 const rescuePrefix = "rescue-"
@@ -92,6 +107,7 @@ func (k *archive) list(id types.UUID) ([]Stored, error) {
 			bad = append(bad, err)
 			continue
 		}
+		s.name = strings.TrimSuffix(n.Name(), ".json")
 		out = append(out, s)
 	}
 	slices.SortStableFunc(out, func(a, b Stored) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Step, b.Step)) })

@@ -171,14 +171,14 @@ func (k *Keeper) Take(ctx context.Context, workDir string, id types.UUID, step i
 		return s, nil
 	}
 	s.Changed = true
-	rec := st.stored(id, step)
+	rec, name := st.stored(id, step), k.freeName(id, step)
 	if st.Kind == KindGit {
-		rec.Pin = stepRef(id, step)
+		rec.Pin = refPrefix(id) + name
 		if rec.Base, err = k.pin(ctx, id, st, rec.Pin); err != nil {
 			return s, err
 		}
 	}
-	if err := k.record(id, stepName(step), rec); err != nil {
+	if err := k.record(id, name, rec); err != nil {
 		return s, err
 	}
 	h.last = rec
@@ -334,9 +334,6 @@ func noted(limited string, more ...string) string {
 	}
 	return limited
 }
-
-// stepRef returns the reference that pins a step. Part of the on-disk format.
-func stepRef(id types.UUID, step int) string { return refPrefix(id) + stepName(step) }
 
 // rescueTime is how the time of a rescue is written in its names, which sort as the times do. Part of the on-disk format.
 const rescueTime = "20060102T150405.000000000Z"
