@@ -183,6 +183,8 @@ func (k *KernelImpl) listen(p *Process, f vfs.VFSFile, category string) (done fu
 		switch part.Kind {
 		case "wait":
 			k.waitOutside(p, part)
+		case "warning":
+			line("warning", part.Text)
 		case "reasoning":
 			say("think").add(part.Text)
 		default:

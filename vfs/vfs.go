@@ -116,7 +116,7 @@ type Modeler interface {
 
 // StreamPart is a piece of an answer under way, or a note about it.
 type StreamPart struct {
-	Kind string // "text", "reasoning", "output", or "wait"
+	Kind string // "text", "reasoning", "output", "wait", or "warning", a line for the user
 	Text string
 	// Until is set for "wait": the device is waiting for something outside (a rate limit, a
 	// queue) until about this time. A zero Until ends the wait.

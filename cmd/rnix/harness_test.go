@@ -545,6 +545,19 @@ func TestRealOpencodeWithTheKernelsToolsAlone(t *testing.T) {
 		}
 		return use("rnix_shell", map[string]any{"command": "echo from the kernel"})
 	})
+	u.opencodeConfig()
+	out := u.must("run", "--harness", "opencode", "--tools", "kernel", "--name", "p", "ask the kernel")
+	if !strings.Contains(out, "it says") || !strings.Contains(out, "from the kernel") {
+		t.Errorf("%s\n%s", out, u.must("log", "p"))
+	}
+	if steps := u.must("steps", "p"); !strings.Contains(steps, "shell echo from the kernel") {
+		t.Errorf("%s", steps)
+	}
+}
+
+// opencodeConfig has opencode ask the stand-in.
+func (u *user) opencodeConfig() {
+	u.t.Helper()
 	dir := filepath.Join(u.Home, ".config", "opencode")
 	config, err := json.Marshal(map[string]any{"model": "fake/m1", "provider": map[string]any{"fake": map[string]any{
 		"npm": "@ai-sdk/openai-compatible", "name": "fake", "options": map[string]string{"baseURL": u.URL + "/v1", "apiKey": "{env:OPENAI_API_KEY}"},
@@ -556,13 +569,6 @@ func TestRealOpencodeWithTheKernelsToolsAlone(t *testing.T) {
 		err = os.WriteFile(filepath.Join(dir, "opencode.json"), config, 0o600)
 	}
 	if err != nil {
-		t.Fatal(err)
-	}
-	out := u.must("run", "--harness", "opencode", "--tools", "kernel", "--name", "p", "ask the kernel")
-	if !strings.Contains(out, "it says") || !strings.Contains(out, "from the kernel") {
-		t.Errorf("%s\n%s", out, u.must("log", "p"))
-	}
-	if steps := u.must("steps", "p"); !strings.Contains(steps, "shell echo from the kernel") {
-		t.Errorf("%s", steps)
+		u.t.Fatal(err)
 	}
 }

@@ -149,9 +149,9 @@ func (d *Driver) Close() error {
 }
 
 // spec is what a session is started with. own says that it has tools of its own.
-func (c *Config) spec(req *llm.LLMRequest, prompt, resume string, own bool) agent.Spec {
+func (c *Config) spec(req *llm.LLMRequest, prompt, instructions, resume string, own bool) agent.Spec {
 	s := agent.Spec{Prompt: prompt, CWD: req.WorkDir, Model: cmp.Or(req.Model, c.Model), Effort: cmp.Or(req.Effort, c.Effort),
-		SystemPromptAppend: req.SystemPrompt, Autonomous: true, SandboxLevel: c.Sandbox, NoOwnTools: !own, Resume: resume}
+		SystemPromptAppend: instructions, Autonomous: true, SandboxLevel: c.Sandbox, NoOwnTools: !own, Resume: resume}
 	if !own && c.OwnTools { // the level was meant for its own tools
 		s.SandboxLevel = ""
 	}

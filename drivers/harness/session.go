@@ -38,6 +38,7 @@ type session struct {
 	last   *llm.LLMResponse // an answer that may not have reached the conversation
 	answer string           // its id
 	given  int              // how often it was given
+	asked  *llm.LLMRequest  // what the command line was started with
 	idle   bool             // it has answered, and waits for what it is told next
 	turnState
 
@@ -187,6 +188,10 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 		s.drop(s.idle)
 	}
 	at := s.wasAt(req)
+	if at.Session != "" && lacks(ctx, s, req, at.Session) {
+		lose(s, at.Session, "its record lacks answers that it has given", emit)
+		at = origin{}
+	}
 	prompt := llm.Transcript(req.Messages)
 	if at.Session != "" {
 		prompt = goOn(at.missed, req.Messages[at.since:], callsBefore(req.Messages, at.since))
@@ -205,7 +210,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	}
 	s.where = s.crumbs(req)
 	note(s.where.begin())
-	spec := s.cfg.spec(req, prompt, at.Session, s.own)
+	spec := s.cfg.spec(req, prompt, instructions(s.cfg.CLI, req.SystemPrompt, req.Tools, s.own), at.Session, s.own)
 	spec.MCPServers = servers
 	cmd, err := s.cfg.CLI.Command(spec, harness.Place{Program: s.cfg.Program, Dir: dir, MCPConfig: config, Trusted: s.cfg.Trusted != nil && s.cfg.Trusted(ctx),
 		Env: func(name string) string { v, _ := llm.SecretFrom(ctx, name); return v }})
@@ -228,7 +233,8 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	if at.Session != "" && at.Session == s.cliID { // what it has used since its last answer too
 		used = s.before
 	}
-	s.before, s.told, s.idle, s.resumed = used, len(req.Messages)-1-lastAnswer(req.Messages), false, at.Session != ""
+	s.before, s.told, s.idle, s.resumed = used, len(req.Messages)-1-lastAnswer(req.Messages), false, at.Session
+	s.asked = req
 	s.lines = s.cfg.CLI.Lines(agent.UsageEvent{Input: used.Input, Output: used.Output, CacheRead: used.CacheRead, CacheWrite: used.CacheWrite, Total: true})
 	if s.turnState.begin(); cmd.KeepStdin {
 		s.unheard = []string{prompt}

@@ -29,7 +29,7 @@ type turnState struct {
 	counted llm.Usage // what earlier answers to us have counted of this run of the command line
 	model   string
 	began   bool               // it has said that its session has begun
-	resumed bool               // it was told to go on with an earlier one
+	resumed string             // the session that it was told to resume
 	lost    bool               // that one was not there: the next start begins anew
 	hears   bool               // it says what it hears
 	unheard []string           // what it was told and has not said that it has heard; the prompt is empty
@@ -242,7 +242,7 @@ func (s *session) wants(first *call) *llm.LLMResponse {
 
 func (t *turnState) callID() string {
 	t.number++
-	return "mcp-" + strconv.Itoa(t.number)
+	return kernelCall + strconv.Itoa(t.number)
 }
 
 // toolCall makes a call whose input is an object.
@@ -257,6 +257,12 @@ func toolCall(id, name string, input json.RawMessage) rnixctx.ToolCall {
 	return c
 }
 
+// How ids of calls begin that are ours: of calls of the kernel, and of those whose own id cannot be one.
+const (
+	kernelCall   = "mcp-"
+	namelessCall = "own-"
+)
+
 // maxName is how long the name or the id of a call of its own may be, in bytes.
 const maxName = 100
 
@@ -266,7 +272,7 @@ func callName(id string) string {
 		return id
 	}
 	sum := sha256.Sum256([]byte(id))
-	return "own-" + hex.EncodeToString(sum[:8])
+	return namelessCall + hex.EncodeToString(sum[:8])
 }
 
 // label is the name of a tool of its own, without what a terminal could take for more.
@@ -304,6 +310,9 @@ func (s *session) ran() *llm.LLMResponse {
 func (s *session) concluded(ctx context.Context, req *llm.LLMRequest, emit func(llm.StreamEvent)) (*llm.LLMResponse, error) {
 	end := s.final
 	s.final = nil
+	if s.turnState.gone(end) {
+		return s.anew(ctx, req, strings.Join(end.Errors, "; "), emit)
+	}
 	if !end.Success {
 		err := s.cfg.failure(end, s.began)
 		s.drop(false)
@@ -347,6 +356,9 @@ func (s *session) ended(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	if !good {
 		exit := s.child.stop(true) // who has closed its output is about to end
 		s.take(s.lines.End(exitOf(exit, s.child.stderr.String())), emit)
+		if exit.Signal != 0 { // something has ended it, which says nothing of its session
+			s.resumed = ""
+		}
 	}
 	if (good || s.final == nil) && len(s.pending()) > 0 { // its last turn was good, and it did not hear what was said since
 		s.later = s.pending()
@@ -355,11 +367,8 @@ func (s *session) ended(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	if s.final == nil {
 		s.final = &agent.ResultEvent{Subtype: harness.WhyNoResult, Errors: []string{s.cfg.CLI.Name() + " ended without a result"}}
 	}
-	if !s.final.Success { // said at once: whether it is tried again is decided elsewhere
+	if !s.final.Success && !s.turnState.gone(s.final) { // said at once: whether it is tried again is decided elsewhere
 		emit(llm.StreamEvent{Type: llm.EventReasoning, Text: "[" + rnixctx.Elide(strings.Join(s.final.Errors, "; "), 2000) + "]\n"})
-	}
-	if s.resumed && !s.began && !s.final.Success { // the session that it was to go on with is not there any more
-		s.cliID, s.lost = "", true
 	}
 	return s.concluded(ctx, req, emit)
 }

@@ -111,6 +111,7 @@ const (
 	EventText      EventType = "text"      // Text was added to the answer
 	EventReasoning EventType = "reasoning" // Text was added to the reasoning
 	EventWait      EventType = "wait"      // the call waits until Until (rate limit, queue); zero Until ends it
+	EventWarning   EventType = "warning"   // Text is for the user, who may have to know it: a line
 	EventDone      EventType = "done"      // Response is the whole answer
 	EventError     EventType = "error"     // Err says why there is none
 )

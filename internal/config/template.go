@@ -65,7 +65,7 @@ skills: [write-tests]
 - Look at the files that a task concerns before you change them, and follow the way things are done there.
 - Make the smallest change that solves the task.
 - Run the project's tests before you finish; if they cannot be run, say why.
-- Call ` + "`complete`" + ` with a short result: what was done, what was checked, what is left open.
+- Finish with a short result: what was done, what was checked, what is left open.
 `,
 	}
 }

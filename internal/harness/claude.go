@@ -126,6 +126,15 @@ func (claude) tools(b *builder, s *agent.Spec) {
 	}
 }
 
+func (claude) ToolName(server, tool string) string { return "mcp__" + server + "__" + tool }
+
+// Kept is a file for each session, in a directory for each project.
+func (claude) Kept(session string, env func(string) string) Kept {
+	k := keptFiles(env, "CLAUDE_CONFIG_DIR", ".claude", "projects/*/"+session+".jsonl")
+	k.CallIDs = true
+	return k
+}
+
 // Steer is heard before the next request to the model, or begins the next turn.
 func (claude) Steer(text string) ([]byte, error) {
 	return jsonLine(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": text}})

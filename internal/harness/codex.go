@@ -173,6 +173,14 @@ func toml(v any) string {
 	return strings.ReplaceAll(string(b), "\x7f", `\u007f`)
 }
 
+// ToolName is the name of a namespace, and of the tool in it.
+func (codex) ToolName(server, tool string) string { return "mcp__" + server + "." + tool }
+
+// Kept is a file for each session, below a directory for each day.
+func (codex) Kept(session string, env func(string) string) Kept {
+	return keptFiles(env, "CODEX_HOME", ".codex", "sessions/*/*/*/*"+session+".jsonl")
+}
+
 func (codex) Steer(string) ([]byte, error) {
 	return nil, types.Errorf(types.ErrUnavailable, "Steer", "codex", "codex hears nothing while it runs; end the session and resume it with what you have to say")
 }

@@ -5,6 +5,7 @@
 package harness
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -25,6 +26,10 @@ type CLI interface {
 	// Lines returns a reader for the output of one run. before is what all earlier runs of the session have
 	// used, the sum of their Totals; nothing for a new session.
 	Lines(before agent.UsageEvent) Lines
+	// ToolName is the name under which the model is offered a tool of an MCP server.
+	ToolName(server, tool string) string
+	// Kept says where the record of a session is. env looks up a variable that the program has.
+	Kept(session string, env func(string) string) Kept
 	// Steer returns what has to be written to its standard input so that it hears text while it runs;
 	// UNAVAILABLE if it hears nothing then.
 	Steer(text string) ([]byte, error)
@@ -42,6 +47,25 @@ type Abilities struct {
 	Turns       bool // it keeps Spec.MaxTurns
 	Dollars     bool // it keeps Spec.MaxBudgetUSD, for each run of a session anew
 	CountsCost  bool // it says what it has cost
+}
+
+// Kept says where a command line keeps its record of a session: in a file, or where only the program can read it.
+type Kept struct {
+	Files   []string // patterns of filepath.Glob, one of which finds it; none = Args
+	Args    []string // of the program, which prints it as JSON, an item a line
+	CallIDs bool     // the ids of ToolUseEvents are in it
+}
+
+// keptFiles are the files of a session below the directory of a command line: what a variable says, or one in the user's home.
+func keptFiles(env func(string) string, variable, home, pattern string) Kept {
+	dir := env(variable)
+	if dir == "" {
+		dir = filepath.Join(env("HOME"), home)
+	}
+	if !filepath.IsAbs(dir) || strings.ContainsAny(dir, `*?[\`) { // it cannot be told apart from a pattern
+		return Kept{}
+	}
+	return Kept{Files: []string{filepath.Join(dir, pattern)}}
 }
 
 // Place says where a session runs.

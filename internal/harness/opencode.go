@@ -155,6 +155,13 @@ func (opencode) permissions(b *builder, s *agent.Spec) map[string]string {
 	return p
 }
 
+func (opencode) ToolName(server, tool string) string { return server + "_" + tool }
+
+// Kept is a database, which the program reads.
+func (opencode) Kept(session string, _ func(string) string) Kept {
+	return Kept{Args: []string{"export", session}, CallIDs: true}
+}
+
 func (opencode) Steer(string) ([]byte, error) {
 	return nil, types.Errorf(types.ErrUnavailable, "Steer", "opencode", "opencode hears nothing while it runs; end the session and resume it with what you have to say")
 }

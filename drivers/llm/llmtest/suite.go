@@ -138,7 +138,7 @@ func run(t *testing.T, ctx context.Context, d llm.LLMDriver, req llm.LLMRequest)
 				}
 			case llm.EventText:
 				text += ev.Text
-			case llm.EventReasoning, llm.EventWait:
+			case llm.EventReasoning, llm.EventWait, llm.EventWarning:
 			default:
 				t.Errorf("unknown event type %q", ev.Type)
 			}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"rnix/drivers/llm/llmtest"
+)
+
+// ourPrompt returns what a request says on behalf of an agent of Rnix.
+func ourPrompt(t *testing.T, r llmtest.Request) string {
+	t.Helper()
+	all := r.System + "\n" + texts(r)
+	_, rest, ok := strings.Cut(all, "You are a process of Rnix")
+	prompt, _, end := strings.Cut(rest, "Relative paths start there.")
+	if !ok || !end {
+		t.Fatalf("no instructions of ours in\n%s", all)
+	}
+	return prompt
+}
+
+func TestInstructionsOfRealCommandLinesNameOnlyToolsThatTheyHave(t *testing.T) { // N2
+	backquoted, deferred := regexp.MustCompile("`([A-Za-z_.]+)`"), regexp.MustCompile(`\bmcp__rnix__[a-z_]+`)
+	for name, k := range keeps {
+		for _, tools := range []string{"own", "kernel"} {
+			t.Run(name+" "+tools, func(t *testing.T) {
+				u := newUser(t, name, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "done"} })
+				agents := []string{"assistant"}
+				if name == "opencode" {
+					u.opencodeConfig()
+				} else if tools == "kernel" {
+					agents = append(agents, "explorer", "reviewer")
+				}
+				for _, agent := range agents {
+					u.must(append([]string{"run", "--agent", agent, "--tools", tools, "the task"}, k.args...)...)
+					asked := u.Requests()
+					r := asked[len(asked)-1]
+					var has []string
+					for _, tool := range r.Tools {
+						has = append(has, strings.ReplaceAll(tool, "/", ".")) // of a namespace
+					}
+					prompt := ourPrompt(t, r)
+					for _, m := range r.Messages { // tools that it looks up when it needs them
+						if !strings.Contains(m.Text, prompt) {
+							has = append(has, deferred.FindAllString(m.Text, -1)...)
+						}
+					}
+					named := 0
+					for _, m := range backquoted.FindAllStringSubmatch(prompt, -1) {
+						if named++; !slices.Contains(has, m[1]) {
+							t.Errorf("the instructions of %s name %s; it has %v", agent, m[1], has)
+						}
+					}
+					if named < 2 || strings.Contains(prompt, "`complete`") {
+						t.Errorf("%s is told\n%s", agent, prompt)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package harness
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	rnixctx "rnix/context"
+)
+
+func TestAFragmentStandsInTheTextAndInItsJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "done": "done", "a \"b\" and c\nis longer here\n": "is longer here",
+		"short\n[... 700 bytes left out ...]\nend of it": "end of it",
+		"the key is [secret API_KEY], I say":             "the key is",
+		"- [ ] open\nit is all":                          "it is all",
+	} {
+		if got := fragment(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.String().Draw(t, "text")
+		f := fragment(text)
+		b, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(text, f) || len(f) > maxPiece || !utf8.ValidString(f) {
+			t.Errorf("%q: %q", text, f)
+		}
+		if !strings.ContainsAny(f, "<>&") && !strings.Contains(string(b), f) { // which only Go escapes
+			t.Errorf("%s has not %q", b, f)
+		}
+	})
+}
+
+func TestWhatARecordLacksIsFoundWhereverItLies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before := strings.Repeat("x", rapid.IntRange(0, 600<<10).Draw(t, "before"))
+		piece := strings.Repeat("y", rapid.IntRange(1, maxPiece).Draw(t, "piece"))
+		left, err := without(iotest.DataErrReader(strings.NewReader(before+piece+"x")), []string{"not there", piece})
+		if err != nil || len(left) != 1 || left[0] != "not there" {
+			t.Errorf("%v %v", left, err)
+		}
+	})
+}
+
+func TestTheEvidenceOfASessionIsWhatItHasAnswered(t *testing.T) {
+	c := &Config{CLI: sheet{}}
+	answer := func(session, text, call string) rnixctx.Message {
+		b, err := json.Marshal(place{Session: session, UUID: "u"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := rnixctx.Message{Role: rnixctx.RoleAssistant, Content: text, Reasoning: []rnixctx.Block{{Provider: c.blockName(), Data: b}}}
+		if call != "" {
+			m.ToolCalls = []rnixctx.ToolCall{{ID: call}}
+		}
+		return m
+	}
+	ms := []rnixctx.Message{{Role: rnixctx.RoleUser, Content: "the task"}, answer("old", "by the old one", ""), {Role: rnixctx.RoleUser, Content: "more"},
+		answer("new", "I look", "toolu_1"), {Role: rnixctx.RoleTool, ToolCallID: "toolu_1"}, answer("new", "", kernelCall+"1")}
+	for _, x := range []struct {
+		session string
+		ids     bool
+		want    string
+	}{{"new", true, "I look toolu_1"}, {"new", false, "I look"}, {"old", true, "by the old one"}, {"begun", true, "the task"}} {
+		if got := strings.Join(c.evidence(ms, x.session, x.ids), " "); got != x.want {
+			t.Errorf("%s: %q, want %q", x.session, got, x.want)
+		}
+	}
+}
