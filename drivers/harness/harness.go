@@ -47,14 +47,20 @@ type Config struct {
 	// Dir returns the private directory of a session, which stays as long as its history does. Required.
 	Dir func(session string) string
 
-	// StateRoot returns below which directory .agent/state.json of a session is: its work tree if that is its own,
-	// else the private directory. Required.
-	StateRoot func(session, workDir string) string
+	// StateOf returns where the state of a session is, and what is to stand in it. Required.
+	StateOf func(session, workDir string) StatePlace
 
 	Silence time.Duration // without a word from it, while none of its own tools runs; 10 min
 
 	states  *state.Store
 	hearing time.Duration // how long after the end of a turn it may take to hear what was said during it; 20 s
+}
+
+// StatePlace says where .agent/state.json of a session is.
+type StatePlace struct {
+	Root   string // the directory above: its work tree if that is its own, else its private directory
+	Issue  string // that it works on; empty = none is known
+	Worker string // as which a platform knows it; empty = it is a session of none
 }
 
 // Driver is an agent's command line as a model. Safe for concurrent use; requests of one session wait for

@@ -108,8 +108,8 @@ func newBench(t *testing.T, mute bool, scripts ...string) *bench {
 	t.Cleanup(procs.Close)
 	b := &bench{t: t, dir: t.TempDir(), bridge: NewBridge("/opt/rnix", "/run/rnix.sock")}
 	b.Driver = New(Config{Name: "sheet-agent", CLI: sheet{scripts: scripts, starts: &b.starts, mute: mute}, OwnTools: true, Start: procs, Bridge: b.bridge,
-		Dir:       func(id string) string { return filepath.Join(b.dir, id) },
-		StateRoot: func(id, _ string) string { return filepath.Join(b.dir, id) }})
+		Dir:     func(id string) string { return filepath.Join(b.dir, id) },
+		StateOf: func(id, _ string) StatePlace { return StatePlace{filepath.Join(b.dir, id), "I-1", "w-1"} }})
 	t.Cleanup(func() { _ = b.Close() })
 	b.ms = []rnixctx.Message{{Role: rnixctx.RoleUser, Content: "the task"}}
 	return b

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"time"
 
 	"rnix/agent"
 	rnixctx "rnix/context"
@@ -27,6 +28,7 @@ type session struct {
 	child  *child        // nil = none runs
 	own    bool          // it has the tools that it brings along
 	where  crumbs        // where its state.json is
+	beat   time.Time     // when that was last written
 	grant  *grant        // what its credential is good for
 	shut   func()        // takes its credential away
 	lines  harness.Lines
@@ -355,4 +357,5 @@ func (s *session) end() {
 	s.turn <- struct{}{} // a request under way gives it back soon
 	defer func() { <-s.turn }()
 	s.drop(s.idle)
+	s.where.ended()
 }

@@ -63,6 +63,7 @@ func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.S
 				return s.ended(ctx, req, emit)
 			}
 			s.child.read(line)
+			noting(emit)(s.where.alive())
 			waited := s.final != nil
 			for _, e := range s.lines.Line(line) {
 				s.take(e, emit)

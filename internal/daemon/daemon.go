@@ -313,7 +313,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	}
 	back.add(d.collector.Close)
 	d.bridge = sessions{d}.open()
-	d.models = &models{procs: d.procs, log: d.log, bridge: d.bridge, harnessDir: sessions{d}.dir, stateRoot: sessions{d}.stateRoot, mayAct: sessions{d}.mayAct, drivers: map[string]model{}}
+	d.models = &models{procs: d.procs, log: d.log, bridge: d.bridge, harnessDir: sessions{d}.dir, stateOf: sessions{d}.stateOf, mayAct: sessions{d}.mayAct, drivers: map[string]model{}}
 	back.add(d.models.close)
 	return l, lock, back, d.boot()
 }

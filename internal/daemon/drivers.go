@@ -62,7 +62,7 @@ func (m *models) makeHarness(name string, pr config.Provider) (llm.LLMDriver, er
 	}
 	return harnessdriver.New(harnessdriver.Config{Name: pr.Name, CLI: cli, Program: pr.Command, Model: pr.DefaultModel, Effort: pr.ReasoningEffort,
 		ExtraArgs: pr.ExtraArgs, OwnTools: pr.Tools != config.ToolsKernel, Sandbox: pr.Sandbox, Start: m.procs, Bridge: m.bridge, Dir: m.harnessDir,
-		MayAct:    m.mayAct,
-		Trusted:   func(ctx context.Context) bool { p, ok := llm.CallerFrom(ctx).Profile.(*profile); return ok && p.trust },
-		StateRoot: m.stateRoot}), nil
+		MayAct:  m.mayAct,
+		Trusted: func(ctx context.Context) bool { p, ok := llm.CallerFrom(ctx).Profile.(*profile); return ok && p.trust },
+		StateOf: m.stateOf}), nil
 }

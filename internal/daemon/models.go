@@ -26,7 +26,7 @@ type models struct {
 	log        *slog.Logger
 	bridge     *harness.Bridge
 	harnessDir func(session string) string
-	stateRoot  func(session, workDir string) string
+	stateOf    func(session, workDir string) harness.StatePlace
 	// mayAct reports whether the process that asks a model may itself do all that an agent's command line does by its own tools.
 	mayAct func(ctx context.Context) bool
 

@@ -158,6 +158,7 @@ func (d platformer) open(ctx context.Context, p *profile, id types.UUID, provide
 	session.Provider = provider
 	session.Lost = func(stop bool) { d.lost(id, stop) }
 	session.Held = func(st platform.Standing) { d.held(id, st) }
+	session.Beat = func(at int64) { sessions(d).confirmed(id, at) }
 	session.Say = func(ctx context.Context, key, text string) error {
 		_, _, err := mailer(d).carry(ctx, id, step.Mail{Kind: step.MailSteer, Key: key, Text: text, Time: time.Now()}, true)
 		return err

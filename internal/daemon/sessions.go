@@ -34,6 +34,29 @@ func (d sessions) dir(id string) string {
 	return filepath.Join(d.journal.Dir(u), "harness")
 }
 
+// stateOf says where the state.json of a session is, and what a platform calls it.
+func (d sessions) stateOf(id, workDir string) harness.StatePlace {
+	at := harness.StatePlace{Root: d.stateRoot(id, workDir)}
+	var u types.UUID
+	if u.UnmarshalText([]byte(id)) == nil {
+		if s := d.platforms.of(u); s != nil {
+			at.Issue, at.Worker = s.cfg.IssueID, s.cfg.WorkerID
+		}
+	}
+	return at
+}
+
+// confirmed notes in its state.json that the platform has confirmed the lease of a session, at a time in ms since 1970.
+func (d sessions) confirmed(id types.UUID, at int64) {
+	info, ok := d.journal.Index().Get(id)
+	if !ok {
+		return
+	}
+	if err := harness.Beat(d.stateRoot(id.String(), info.WorkDir), id.String(), at); err != nil {
+		d.log.Debug("the state of a session does not say when the platform has confirmed it", "uuid", id, "err", err)
+	}
+}
+
 // stateRoot is below which directory the state.json of a session is: its work tree if that is its own.
 func (d sessions) stateRoot(id, workDir string) string {
 	var u types.UUID
@@ -85,6 +108,9 @@ func (d sessions) sweep() {
 		}
 		if err := harness.Sweep(d.dir(all[i].UUID.String())); err != nil {
 			d.note("what a session has left cannot be removed: %v", err)
+		}
+		if err := harness.Stopped(d.stateRoot(all[i].UUID.String(), all[i].WorkDir), all[i].UUID.String()); err != nil {
+			d.note("the state of a session does not say that it has stopped: %v", err)
 		}
 	}
 }

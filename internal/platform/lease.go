@@ -27,7 +27,10 @@ func (s *Session) Owns() (ours bool, changed <-chan struct{}) {
 }
 
 // confirmed is called when the platform has confirmed the lease.
-func (s *Session) confirmed() {
+func (s *Session) confirmed(at int64) {
+	if s.cfg.Beat != nil {
+		s.work.Go(func() { s.cfg.Beat(at) }) // a write of a file, for which no heartbeat waits
+	}
 	s.mu.Lock()
 	close(s.mine)
 	s.mine = make(chan struct{})

@@ -4,9 +4,11 @@
 package platform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -42,6 +44,9 @@ type Config struct {
 	// Held is called, from a goroutine of the session, when the lease has run out, so that nobody knows whose the session
 	// is, and when it is ours again. nil = nobody is told.
 	Held func(Standing)
+	// Beat is called, from a goroutine of the session, with the time in ms since 1970 at which the platform has confirmed the
+	// lease. nil = nobody is told.
+	Beat func(at int64)
 	// Say gives the process what a person has said on the platform, durably. An error means that it will never
 	// take it. key names the message: what comes twice under one is one. nil = messages stay with the platform.
 	Say func(ctx context.Context, key, text string) error
@@ -79,8 +84,9 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 	}
 	cfg.last = cfg.last.claimed(lease.FencingToken)
 	s := &Session{cfg: cfg, names: map[string]string{}, beats: make(chan struct{}, 1), mine: make(chan struct{})}
-	hb.OnHeartbeatAck = func(int64) { s.confirmed() }
-	hb.FencingToken, hb.TTL = lease.FencingToken, lease.TTL
+	hb.OnHeartbeatAck = s.confirmed
+	hb.FencingToken, hb.TTL = lease.FencingToken, leaseFor(lease.TTL, cfg.Interval)
+	hb.StrikesUntilLost = math.MaxInt // an outage holds the session, however long it lasts: only the platform says that it is lost
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if cfg.Say != nil {
 		hb.OnInject = s.inject
@@ -96,6 +102,11 @@ func Open(ctx context.Context, cfg Config) (*Session, error) {
 	s.stat.Start(s.ctx)
 	s.work.Go(s.watch) // ends with the session
 	return s, nil
+}
+
+// leaseFor is how long a lease is good if a platform says ttl, or does not.
+func leaseFor(ttl, interval time.Duration) time.Duration {
+	return cmp.Or(ttl, heartbeat.DefaultStrikesUntilLost*cmp.Or(interval, heartbeat.DefaultInterval))
 }
 
 // open makes the parts.
@@ -249,7 +260,7 @@ func (s *Session) Close(ctx context.Context) error {
 // did is told all the same, but not how it ended: that is not how the session stands any more.
 func Settle(ctx context.Context, cfg Config) (left int, err error) {
 	over := make(chan struct{})
-	cfg.Over, cfg.Say, cfg.Held, cfg.Lost = true, nil, nil, func(bool) { close(over) }
+	cfg.Over, cfg.Say, cfg.Held, cfg.Beat, cfg.Lost = true, nil, nil, nil, func(bool) { close(over) }
 	if cfg.last, err = cfg.look(ctx); err != nil {
 		return 0, err
 	}

@@ -55,6 +55,9 @@ type Child struct {
 // PID returns the child's process id in the operating system.
 func (c *Child) PID() int { return c.process.Pid }
 
+// StartTime says, with PID, which process of that number it is: when it began, as the system counts; 0 = not known.
+func (c *Child) StartTime() uint64 { return c.entry.Leader.Start }
+
 // Done returns a channel that is closed when the child has ended and nothing of it is left.
 func (c *Child) Done() <-chan struct{} { return c.done }
 

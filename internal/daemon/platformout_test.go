@@ -1,0 +1,133 @@
+package daemon_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"rnix/drivers/llm/llmtest"
+	"rnix/internal/event"
+	"rnix/internal/testenv"
+	"rnix/ipc"
+	"rnix/runtime/controlplane"
+	"rnix/runtime/heartbeat"
+	"rnix/types"
+)
+
+// outages is a way to a control plane that can be closed.
+type outages struct {
+	*board
+	direct  string // past it
+	away    atomic.Bool
+	refused atomic.Int32 // requests
+}
+
+// newOutages gives a test a control plane with leases of a second, and a way to it.
+func newOutages(t *testing.T) *outages {
+	t.Helper()
+	cp, err := controlplane.Open(controlplane.Options{Dir: t.TempDir(), TTL: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cp.AddToken("secret-token-of-a-test"); err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(cp)
+	to, err := url.Parse(s.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, way := &outages{direct: s.URL}, httputil.NewSingleHostReverseProxy(to)
+	gate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if o.away.Load() {
+			o.refused.Add(1)
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		way.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		gate.Close()
+		s.Close()
+		if err := cp.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	o.board = &board{t, gate.URL}
+	return o
+}
+
+// lasts waits until the outage has lasted for longer than all strikes of a heartbeat.
+func (o *outages) lasts(leased <-chan struct{}) {
+	o.t.Helper()
+	<-leased
+	for end := time.Now().Add(2 * time.Minute); o.refused.Load() < 5*heartbeat.DefaultStrikesUntilLost; {
+		if time.Now().After(end) {
+			o.t.Fatalf("the platform is asked %d times only", o.refused.Load())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestAnOutageLongerThanTheLeaseHoldsASessionUntilThePlatformAnswers(t *testing.T) { // C8
+	for _, how := range []string{"free", "claimed"} {
+		t.Run(how, func(t *testing.T) {
+			o := newOutages(t)
+			_, api := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+				if _, ok := r.LastResult(); ok {
+					return llmtest.Reply{Text: "done after the outage"}
+				}
+				return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{Name: "shell", Input: `{"command":"until [ -e gate ]; do echo x >> beats; read -t 0.05 < /dev/zero; done"}`}}}
+			})
+			s := testenv.New(t, append(o.env(api), "RNIX_PLATFORM_INTERVAL=1s")...)
+			p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1"})
+			o.until("S-1", "owned", func(st stands) bool { return st.Ownership.Owned })
+			o.away.Store(true)
+			leased := make(chan struct{})
+			go func() {
+				defer close(leased)
+				s.Await(p.PID, event.Leased, func(e *event.Event) bool { return e.Result == "run out" })
+			}()
+			o.lasts(leased)
+			list, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{})
+			if err != nil || len(list.Procs) != 1 || list.Procs[0].State == "zombie" {
+				t.Fatalf("%+v, %v", list.Procs, err)
+			}
+			size := func() int64 {
+				st, err := os.Stat(filepath.Join(s.Work, "beats"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return st.Size()
+			}
+			before, asked := size(), o.refused.Load()
+			for o.refused.Load() < asked+3 {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if now := size(); now != before {
+				t.Errorf("its command works while nothing says whose the session is: %d bytes, then %d", before, now)
+			}
+			if how == "claimed" {
+				if _, err := heartbeat.Claim(context.Background(), heartbeat.Config{SessionID: "S-1", WorkerID: "another", BaseURL: o.direct, AuthToken: "secret-token-of-a-test"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.WriteFile(filepath.Join(s.Work, "gate"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			o.away.Store(false)
+			exit := s.Wait(p.PID)
+			if how == "claimed" && exit.Exit.Code != types.ExitLostOwnership || how == "free" && (exit.Exit.Code != 0 || !strings.Contains(exit.Result, "done after the outage")) {
+				t.Errorf("%+v", exit)
+			}
+		})
+	}
+}
