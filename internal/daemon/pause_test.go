@@ -202,3 +202,24 @@ func TestPauseAtAnyMomentLosesNothing(t *testing.T) { // A-20
 		t.Errorf("%d calls were made and %d were run", steps, n)
 	}
 }
+
+func TestKilledWhilePausedHasOneEndWhereverItWasPaused(t *testing.T) { // A7
+	_, api := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if strings.Contains(r.Messages[len(r.Messages)-1].Text, "run") {
+			return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{Name: "shell", Input: `{"command":"sleep 1000"}`}}}
+		}
+		return llmtest.Reply{Hang: true}
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+api)
+	for sig, reason := range map[types.Signal]string{types.SIGKILL: "killed", types.SIGTERM: "terminated"} {
+		for _, task := range []string{"think", "run"} {
+			p := s.Spawn(ipc.SpawnRequest{Intent: task, Model: "fake"})
+			until(t, "it has begun to "+task, func() bool { r := rowOf(t, s, p); return r.State == "running" && (task == "think" || r.Doing != nil && r.Doing.Tool == "shell") })
+			signal(t, s, p.PID, types.SIGPAUSE)
+			signal(t, s, p.PID, sig)
+			if w := s.Wait(p.PID); w.Exit.Code != types.ExitCancelled || w.Exit.Reason != reason {
+				t.Errorf("%v of one that is paused while it is to %s: %+v", sig, task, w.Exit)
+			}
+		}
+	}
+}
