@@ -104,6 +104,29 @@ await scenario(async ({ page }) => {
   await page.locator('dialog').getByRole('button', { name: 'End it' }).click();
   await until(async () => (await text('.head .badge')).includes('exit'), 'it has ended');
 
+  // What is done is not resumed before a person has said what is to be done: no model is paid for a click.
+  let resumed = 0;
+  page.on('request', (r) => { resumed += r.url().endsWith('/api/v1/resume') ? 1 : 0; });
+  const question = page.locator('dialog');
+  for (const hash of ['/history?q=builder', `/process/${ids.builder}/summary`]) {
+    await at(hash);
+    await page.getByRole('button', { name: 'Resume…' }).first().click();
+    await question.getByRole('textbox', { name: 'What to do next' }).waitFor();
+    await question.getByRole('button', { name: 'Resume' }).click();
+    await page.waitForTimeout(200);
+    want((await question.count()) === 1 && resumed === 0, `${hash}: resumed with nothing to do`);
+    await shot(page, 'resume-' + hash.split(/[/?]/)[1]);
+    await accessible(page, 'the question of a resume');
+    await question.getByRole('button', { name: 'Cancel' }).click();
+    want(resumed === 0, `${hash}: resumed after Cancel`);
+  }
+  await page.keyboard.press('R');
+  await question.getByRole('textbox', { name: 'What to do next' }).fill('go on now');
+  await question.getByRole('button', { name: 'Resume' }).click();
+  await until(() => resumed === 1, 'it is resumed');
+  await at(`/process/${ids.builder}/conversation`);
+  await has('I was steered.');
+
   // Dark, and on a phone.
   await page.emulateMedia({ colorScheme: 'dark' });
   for (const hash of [`/process/${ids.builder}/timeline`, `/compose/${ids.run}`, `/process/${ids.builder}/steps`, '/history', '/cost', '/system']) {

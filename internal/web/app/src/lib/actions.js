@@ -32,7 +32,18 @@ export const pause = (p) => act(() => call('signal_tree', { target: p.uuid, sign
 // refused is an error in the words of this page, where they are others.
 export const refused = (err, p) => (err.code === 'RESOURCE_EXHAUSTED' && p ? new Error(usedUp(p)) : err);
 
-export const resume = (p) => act(() => call('resume', { target: p.uuid }).catch((err) => { throw refused(err, p); }), (r) => `${who({ ...p, pid: r.pid })} goes on` + (r.warnings?.length ? ': ' + r.warnings.join('; ') : ''));
+export const resume = (p, input = '') => act(() => call('resume', { target: p.uuid, ...(input.trim() ? { new_input: input } : {}) }).catch((err) => { throw refused(err, p); }), (r) => `${who({ ...p, pid: r.pid })} goes on` + (r.warnings?.length ? ': ' + r.warnings.join('; ') : ''));
+
+// resumeEnded resumes a process that has ended. It asks first: what it does then is paid for, and one that was done needs a task.
+export async function resumeEnded(p) {
+  const done = p.exit && (p.exit.code ?? 0) === 0;
+  const a = await ask({
+    title: `Resume ${who(p)}?`, yes: 'Resume',
+    body: html`<p><bdi>${line(p.intent, 200)}</bdi></p><p>${p.kind ? 'What it runs uses models again, which costs tokens.' : 'It has ended. Its model is asked again with the whole conversation, which costs tokens.'}</p>`,
+    fields: p.kind ? [] : [{ name: 'text', type: 'area', required: done, label: 'What to do next', hint: done ? 'It was done: say what it should do now.' : 'May be empty: then it continues with its task.' }],
+  });
+  return a && resume(p, a.text);
+}
 
 export async function kill(p) {
   const a = await ask({
@@ -94,7 +105,7 @@ export function actions(p) {
   if (live && !p.kind) list.push({ name: 'steer', key: 's', text: 'Steer', run: () => steer(p) });
   if (live && raisable(p)) list.push({ name: 'budget', key: 'b', text: 'Budget', run: () => addBudget(p) });
   if (!p.kind && p.step > 0) list.push({ name: 'fork', key: 'F', text: 'Fork', run: () => fork(p) });
-  if (!live) list.push({ name: 'resume', key: 'R', text: 'Go on', run: () => resume(p) });
+  if (!live) list.push({ name: 'resume', key: 'R', text: 'Resume…', run: () => resumeEnded(p) });
   if (live) list.push({ name: 'kill', key: 'K', text: 'End', danger: true, run: () => kill(p) });
   return list;
 }

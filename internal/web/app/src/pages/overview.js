@@ -141,7 +141,7 @@ function Overview() {
       { key: 't', text: 'tree or list', run: () => setView((v) => ({ ...v, tree: !v.tree })) },
       { key: 'e', text: 'show those that have ended, or not', run: () => want(!everything.value) },
       { key: 'p', text: 'pause the chosen one, with its descendants', run: on('pause') },
-      { key: 'R', text: 'let the chosen one go on', run: on('resume') },
+      { key: 'R', text: 'resume the chosen one', run: on('resume') },
       { key: 's', text: 'say something to the chosen one', run: on('steer') },
       { key: 'b', text: 'raise its budget', run: () => now_.current.at && now_.current.row && addBudget(now_.current.row.p) },
       { key: 'F', text: 'fork it', run: on('fork') },

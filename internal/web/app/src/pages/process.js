@@ -76,7 +76,7 @@ function Process({ params, query }) {
     shown.value = [
       ...tabs.map((t, i) => ({ key: String(i + 1), text: t.text.toLowerCase(), run: () => go(href('process', { id, tab: t.name })) })),
       { key: 'p', text: 'pause it, with its descendants', run: on('pause') },
-      { key: 'R', text: 'let it go on', run: on('resume') },
+      { key: 'R', text: 'resume it', run: on('resume') },
       { key: 's', text: 'say something to it', run: on('steer') },
       { key: 'F', text: 'fork it', run: on('fork') },
       { key: 'b', text: 'raise its budget', run: () => here.current && addBudget(here.current) },
