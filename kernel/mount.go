@@ -64,10 +64,17 @@ func servers(ag *agent.Agent, opts SpawnOpts) []agent.MCPServer {
 func (k *KernelImpl) mountFor(ctx context.Context, p, parent *Process, list []agent.MCPServer) error {
 	var set []vfs.PathConfig
 	for _, s := range list {
-		if !s.Disabled && mayMount(p, parent, s.Name) {
-			set = append(set, vfs.PathConfig{Path: mcpRoot + "/" + p.PID.String() + "-" + s.Name,
-				Config: vfs.MCPConfig{MCPServer: s, Dir: p.WorkDir, Owner: p.caller(k)}})
+		if s.Disabled {
+			continue
 		}
+		if !mayMount(p, parent, s.Name) {
+			if p.opts.From == nil {
+				k.Say(p, "warning", "the MCP server "+s.Name+" is left out: the process may not open "+mcpRoot+"/"+s.Name+" (--allow, --deny, or what its parent may)")
+			}
+			continue
+		}
+		set = append(set, vfs.PathConfig{Path: mcpRoot + "/" + p.PID.String() + "-" + s.Name,
+			Config: vfs.MCPConfig{MCPServer: s, Dir: p.WorkDir, Owner: p.caller(k)}})
 	}
 	if len(set) == 0 {
 		return nil

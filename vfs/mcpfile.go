@@ -19,7 +19,8 @@ const (
 //
 //	/                 ["tools","resources"]
 //	/tools            the list of tools
-//	/tools/<name>     Write calls the tool with the input, Read returns what it answered
+//	/tools/<name>     Write calls the tool with the input, Read returns what it answered; opened for reading, what it
+//	                  answered last
 //	/resources        the list of resources
 //	/resources/<uri>  the resource; everything after the slash is the URI, as it stands
 //
@@ -30,6 +31,7 @@ type mcpFiles struct {
 	transport MCPTransport
 	limit     int             // bytes of one answer
 	tools     json.RawMessage // the result of tools/list at the time of the mount
+	last      *lastResults
 }
 
 // mcpFileFactory opens the files of the server behind transport.
@@ -38,28 +40,49 @@ func mcpFileFactory(transport MCPTransport, maxOutput int, tools json.RawMessage
 	if m.limit <= 0 {
 		m.limit = defaultMaxOutput
 	}
+	m.last = newLastResults(4 * m.limit)
 	return m.open
 }
 
 func (m mcpFiles) open(subpath string, flags OpenFlag) (VFSFile, error) {
 	switch {
 	case subpath == "" || subpath == "/":
-		return &mcpContent{name: "/", data: []byte(`["tools","resources"]`)}, nil
+		return &mcpContent{name: "/", data: []byte(`["tools","resources"]`), names: []string{"resources/", "tools/"}}, nil
 	case subpath == "/tools" || subpath == "/tools/":
 		if !flags.CanWrite() { // known since the mount
-			return m.fetched("tools", flags, func(context.Context) ([]byte, error) { return listText(m.tools, "tools", m.limit) })
+			return listed("tools", m.tools, m.limit)
 		}
 		return m.fetched("tools", flags, m.list("tools/list", "tools"))
 	case subpath == "/resources" || subpath == "/resources/":
+		if !flags.CanWrite() {
+			list, err := m.transport.Call(context.Background(), "resources/list", nil) // the transport has its own time limit
+			if err != nil {
+				return nil, err
+			}
+			return listed("resources", list, m.limit)
+		}
 		return m.fetched("resources", flags, m.list("resources/list", "resources"))
 	}
 	if name, ok := strings.CutPrefix(subpath, "/tools/"); ok {
+		if !flags.CanWrite() {
+			text, err := m.last.of(name)
+			return &mcpContent{name: name, data: text, err: err}, nil
+		}
 		return NewRequestFile(FileStat{Name: name, Size: -1, Mode: "rw-", Type: "mcp"}, m.call(name)), nil
 	}
 	if uri, ok := strings.CutPrefix(subpath, "/resources/"); ok {
 		return m.fetched(uri, flags, m.read(uri))
 	}
 	return nil, types.Errorf(types.ErrNotFound, "Open", "", "a server has tools and resources, and nothing else: open tools/<name> or resources/<uri>")
+}
+
+// listed returns a file with the result of a list.
+func listed(key string, list json.RawMessage, limit int) (VFSFile, error) {
+	text, err := listText(list, key, limit)
+	if err != nil {
+		return nil, err
+	}
+	return &mcpContent{name: key, data: text, names: listNames(list, key)}, nil
 }
 
 // fetch gets a document from the server.
@@ -127,7 +150,9 @@ func (m mcpFiles) call(name string) func(context.Context, Caller, []byte) ([]byt
 		if err != nil {
 			return nil, err
 		}
-		return callText(result, m.limit)
+		text, err := callText(result, m.limit)
+		m.last.set(name, text, err)
+		return text, err
 	}
 }
 
@@ -147,7 +172,9 @@ func toolInput(data []byte) (json.RawMessage, error) {
 
 // mcpContent is a file with a fixed content.
 type mcpContent struct {
-	name string
+	name  string
+	names []string // of what is below
+	err   error    // why there is no content
 
 	mu sync.Mutex
 	// +checklocks:mu
@@ -162,6 +189,8 @@ func (f *mcpContent) Read(length int) ([]byte, error) {
 	switch {
 	case f.closed:
 		return nil, types.Errorf(types.ErrInvalid, "Read", "", "%w", errFileClosed)
+	case f.err != nil:
+		return nil, f.err
 	case len(f.data) == 0:
 		return nil, io.EOF
 	}
@@ -173,6 +202,9 @@ func (f *mcpContent) Read(length int) ([]byte, error) {
 	f.data = f.data[n:]
 	return out, nil
 }
+
+// Names are those of what is below.
+func (f *mcpContent) Names() []string { return f.names }
 
 // Write is refused.
 func (f *mcpContent) Write(context.Context, []byte) error {

@@ -223,6 +223,37 @@ func TestToolThatIsOnlyOpenedIsNotCalled(t *testing.T) {
 	}
 }
 
+func TestAToolOpenedForReadingGivesItsLastResult(t *testing.T) { // A9
+	devices := mountFake(t, fake{calls: make(chan string, 100)})
+	read := func() (string, error) {
+		f, err := devices.Open(mountPath+"/tools/echo", vfs.OpenRead)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		b, err := f.Read(0)
+		return string(b), err
+	}
+	call := func(input string) {
+		f, err := devices.Open(mountPath+"/tools/echo", vfs.OpenReadWrite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := f.Write(t.Context(), []byte(input)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, input := range []string{`{"n":1}`, `{"n":2}`} {
+		call(input)
+		for range 2 {
+			if got, err := read(); err != nil || !strings.Contains(got, input) {
+				t.Errorf("%q %v, want that of %s", got, err, input)
+			}
+		}
+	}
+}
+
 func FuzzServersAnswersAreNeverTooLongAndAlwaysText(f *testing.F) {
 	f.Add([]byte(`{"content":[{"type":"text","text":"x"}]}`))
 	f.Add([]byte(`{"isError":true,"structuredContent":1}`))

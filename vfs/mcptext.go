@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -28,6 +29,24 @@ type contents struct {
 	MIMEType string  `json:"mimeType"`
 	Text     *string `json:"text"`
 	Blob     *string `json:"blob"` // base64
+}
+
+// listNames returns the names in the result of a list, or the URIs of what has one.
+func listNames(result json.RawMessage, key string) (names []string) {
+	var in map[string]json.RawMessage
+	var items []struct {
+		Name string `json:"name"`
+		URI  string `json:"uri"`
+	}
+	if json.Unmarshal(result, &in) != nil || json.Unmarshal(in[key], &items) != nil {
+		return nil
+	}
+	for _, i := range items {
+		if name := cmp.Or(i.URI, i.Name); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // callText returns the result of tools/call as a model reads it. A result that the tool itself calls

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -71,6 +72,8 @@ func readOffer(path, server string, list json.RawMessage) (offer, error) {
 			Effect: t.effect(), Independent: t.Annotations.ReadOnlyHint,
 		})
 	}
+	// A server may list its tools in any order. In one that changes, nothing behind them is in a provider's cache.
+	slices.SortFunc(o.tools, func(a, b Tool) int { return strings.Compare(a.Name, b.Name) })
 	return o, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -314,6 +315,30 @@ func TestDescriptionsHideNothing(t *testing.T) {
 	}
 }
 
+func TestToolsOfAServerComeInOneOrderHoweverItListsThem(t *testing.T) { // A9
+	offered := func(names ...string) (out []string) {
+		var list []map[string]string
+		for _, n := range names {
+			list = append(list, map[string]string{"name": n})
+		}
+		b, err := json.Marshal(map[string]any{"tools": list})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := readOffer("/mnt/mcp/1-s", "s", b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range o.tools {
+			out = append(out, tool.Name)
+		}
+		return out
+	}
+	if a, b := offered("b", "c", "a"), offered("c", "a", "b"); !slices.Equal(a, b) || !slices.IsSorted(a) || len(a) != 3 {
+		t.Errorf("%v, then %v", a, b)
+	}
+}
+
 func TestToolsCarryHintsSchemasAndBoundedDescriptions(t *testing.T) {
 	list := fmt.Sprintf(`{"truncated":true,"tools":[
 		{"name":"ro","annotations":{"readOnlyHint":true,"idempotentHint":true},"inputSchema":{"type":"object","required":["b","a"],"x":12345678901234567890}},
@@ -335,24 +360,24 @@ func TestToolsCarryHintsSchemasAndBoundedDescriptions(t *testing.T) {
 		independent bool
 		schema      string
 	}{
-		{EffectNone, true, `{"type":"object","required":["b","a"],"x":12345678901234567890}`},
+		{EffectExternal, false, emptySchema}, // by name: ext, huge, idem, null, ro
+		{EffectExternal, false, emptySchema},
 		{EffectIdempotent, false, `{"type":"object","properties":{"a":{}}}`},
 		{EffectExternal, false, emptySchema},
-		{EffectExternal, false, emptySchema},
-		{EffectExternal, false, emptySchema},
+		{EffectNone, true, `{"type":"object","required":["b","a"],"x":12345678901234567890}`},
 	}
 	for i, w := range want {
 		if g := o.tools[i]; g.Effect != w.effect || g.Independent != w.independent || string(g.Schema) != w.schema {
 			t.Errorf("%s: %s %v %s", g.Name, g.Effect, g.Independent, g.Schema)
 		}
 	}
-	if d := o.tools[2].Description; d != "a title" {
+	if d := o.tools[0].Description; d != "a title" {
 		t.Errorf("description %q", d)
 	}
 	if d := o.tools[3].Description; len(d) > maxToolDescription || !strings.HasSuffix(d, "ü [cut]") {
 		t.Errorf("description of %d bytes ends in %q", len(d), d[len(d)-10:])
 	}
-	if d := o.tools[4].Description; !strings.Contains(d, "left out") || !strings.HasSuffix(d, "does it") {
+	if d := o.tools[1].Description; !strings.Contains(d, "left out") || !strings.HasSuffix(d, "does it") {
 		t.Errorf("description %q", d)
 	}
 }

@@ -77,6 +77,12 @@ type CallerBinder interface {
 	BindCaller(Caller) error
 }
 
+// Lister is offered by files below which there are others, but which Read does not list line by line.
+type Lister interface {
+	// Names are those of what is below; a directory's ends in a slash. None = there is nothing.
+	Names() []string
+}
+
 // StreamNotifier is offered by files whose Write produces its answer bit by bit. The handler is
 // set before Write, is called from inside Write, and must not block.
 type StreamNotifier interface {

@@ -42,7 +42,9 @@ servers:
 #    type: http
 #    url: https://mcp.example.com/
 #    headers: {Authorization: "Bearer ${SEARCH_TOKEN}"}
-#    request_timeout: 30s
+#    request_timeout: 30s    # of one call; 60s if left out
+#    mount_timeout: 10s      # until its tools can be used; 30s
+#    max_output: 200000      # bytes of one answer, beyond which it is cut; 1 MiB
 `,
 		".rnix/agents/project/agent.yaml": `name: project
 description: Works on this project and knows its rules.

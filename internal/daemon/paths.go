@@ -134,10 +134,18 @@ func (d paths) device(peer *ipc.Peer, req ipc.PathRequest, path, name string) ip
 	if f, err := d.openAs(peer, req, vfs.OpenRead); err == nil {
 		defer f.Close()
 		if st, err := f.Stat(); err == nil {
-			e.IsDir = st.IsDir
+			e.IsDir = st.IsDir || len(namesOf(f)) > 0
 		}
 	}
 	return e
+}
+
+// namesOf returns the names of what is below a file that does not list it line by line; nil = it does, or there is nothing.
+func namesOf(f vfs.VFSFile) []string {
+	if l, ok := f.(vfs.Lister); ok {
+		return l.Names()
+	}
+	return nil
 }
 
 // maxStat bounds how many entries of a directory are looked at one by one.
@@ -179,12 +187,16 @@ func (d paths) listPath(_ context.Context, peer *ipc.Peer, req ipc.PathRequest) 
 	if err == nil {
 		defer f.Close()
 		st, serr := f.Stat()
-		if serr == nil && st.IsDir {
-			r, rerr := readUpTo(f, req)
-			if rerr != nil {
-				return ipc.ListPathResponse{}, rerr
+		names := namesOf(f)
+		if serr == nil && (st.IsDir || len(names) > 0) {
+			if len(names) == 0 {
+				r, rerr := readUpTo(f, req)
+				if rerr != nil {
+					return ipc.ListPathResponse{}, rerr
+				}
+				names = slices.Collect(strings.Lines(string(r.Data)))
 			}
-			for name := range strings.Lines(string(r.Data)) {
+			for _, name := range names {
 				name = strings.TrimSuffix(name, "\n")
 				isDir := strings.HasSuffix(name, "/")
 				name = strings.TrimSuffix(name, "/")

@@ -214,7 +214,10 @@ func TestKilledWhilePausedHasOneEndWhereverItWasPaused(t *testing.T) { // A7
 	for sig, reason := range map[types.Signal]string{types.SIGKILL: "killed", types.SIGTERM: "terminated"} {
 		for _, task := range []string{"think", "run"} {
 			p := s.Spawn(ipc.SpawnRequest{Intent: task, Model: "fake"})
-			until(t, "it has begun to "+task, func() bool { r := rowOf(t, s, p); return r.State == "running" && (task == "think" || r.Doing != nil && r.Doing.Tool == "shell") })
+			until(t, "it has begun to "+task, func() bool {
+				r := rowOf(t, s, p)
+				return r.State == "running" && (task == "think" || r.Doing != nil && r.Doing.Tool == "shell")
+			})
 			signal(t, s, p.PID, types.SIGPAUSE)
 			signal(t, s, p.PID, sig)
 			if w := s.Wait(p.PID); w.Exit.Code != types.ExitCancelled || w.Exit.Reason != reason {
