@@ -12,6 +12,7 @@ import (
 
 	"rnix/internal/config"
 	"rnix/internal/platform"
+	"rnix/internal/proc"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -158,7 +159,10 @@ func (d platformer) open(ctx context.Context, p *profile, id types.UUID, provide
 	session.Provider = provider
 	session.Lost = func(stop bool) { d.lost(id, stop) }
 	session.Held = func(st platform.Standing) { d.held(id, st) }
-	session.Beat = func(at int64) { sessions(d).confirmed(id, at) }
+	session.Beat = func(at int64) {
+		d.bounded(id)
+		sessions(d).confirmed(id, at)
+	}
 	session.Say = func(ctx context.Context, key, text string) error {
 		_, _, err := mailer(d).carry(ctx, id, step.Mail{Kind: step.MailSteer, Key: key, Text: text, Time: time.Now()}, true)
 		return err
@@ -176,6 +180,7 @@ func (d platformer) open(ctx context.Context, p *profile, id types.UUID, provide
 	d.platforms.mu.Lock()
 	d.platforms.by[id] = &tenure{s, session, hold}
 	d.platforms.mu.Unlock()
+	d.bounded(id)
 	return nil
 }
 
@@ -209,6 +214,7 @@ func (d platformer) closed(id types.UUID) {
 		ctx, cancel := context.WithCancel(context.Background())
 		stop := context.AfterFunc(d.platforms.life, func() { time.AfterFunc(tellingAtStop, cancel) })
 		err := s.Close(ctx)
+		proc.Lease(d.procs, id, 0)
 		stop()
 		cancel()
 		d.platforms.drop(s.cfg.SessionID, s.hold)

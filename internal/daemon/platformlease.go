@@ -5,6 +5,7 @@ import (
 
 	"rnix/internal/event"
 	"rnix/internal/platform"
+	"rnix/internal/proc"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -27,12 +28,24 @@ func (d platformer) unconfirmed(p *kernel.Process) (reason string, changed <-cha
 	if !d.platforms.any.Load() {
 		return "", nil
 	}
-	id, pid := p.UUID, p.PID
-	for range maxAncestors {
+	for _, id := range d.sessionsAbove(p.PID, p.UUID) {
 		if s := d.platforms.of(id); s != nil {
 			if ours, changed := s.Owns(); !ours {
 				return "the lease of its session", changed
 			}
+		}
+	}
+	return "", nil
+}
+
+// sessionsAbove returns the processes that have sessions for which a process acts, itself included.
+func (d platformer) sessionsAbove(pid types.PID, id types.UUID) (ids []types.UUID) {
+	if !d.platforms.any.Load() {
+		return nil
+	}
+	for range maxAncestors {
+		if d.platforms.of(id) != nil {
+			ids = append(ids, id)
 		}
 		i, err := d.kernel.Info(pid)
 		if err != nil || i.PPID == 0 {
@@ -42,7 +55,22 @@ func (d platformer) unconfirmed(p *kernel.Process) (reason string, changed <-cha
 			break
 		}
 	}
-	return "", nil
+	return ids
+}
+
+// leaseOf returns the process for whose session the children of another one act; none if there is no session.
+func (d platformer) leaseOf(pid types.PID, id types.UUID) (holder types.UUID) {
+	for _, holder := range d.sessionsAbove(pid, id) {
+		return holder
+	}
+	return holder
+}
+
+// bounded has the children of a session end when its lease runs out, should this program stand still then.
+func (d platformer) bounded(id types.UUID) {
+	if s := d.platforms.of(id); s != nil {
+		proc.Lease(d.procs, id, max(s.Standing().Left, 0))
+	}
 }
 
 // held makes the commands of a process and of its children stand still while nobody knows whose its session is, and says
@@ -52,6 +80,9 @@ func (d platformer) held(id types.UUID, st platform.Standing) {
 	pid, ok := d.running(id)
 	if s == nil || !ok {
 		return
+	}
+	if !st.Ours {
+		proc.Lease(d.procs, id, 0) // we are awake
 	}
 	if err := d.kernel.Hold(pid, !st.Ours); err != nil {
 		return // it has ended meanwhile

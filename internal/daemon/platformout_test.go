@@ -8,8 +8,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,16 +67,10 @@ func newOutages(t *testing.T) *outages {
 	return o
 }
 
-// lasts waits until the outage has lasted for longer than all strikes of a heartbeat.
-func (o *outages) lasts(leased <-chan struct{}) {
+// refuses waits until the outage has refused so many requests.
+func (o *outages) refuses(n int32) {
 	o.t.Helper()
-	<-leased
-	for end := time.Now().Add(2 * time.Minute); o.refused.Load() < 5*heartbeat.DefaultStrikesUntilLost; {
-		if time.Now().After(end) {
-			o.t.Fatalf("the platform is asked %d times only", o.refused.Load())
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	until(o.t, "the platform is asked again and again", func() bool { return o.refused.Load() >= n })
 }
 
 func TestAnOutageLongerThanTheLeaseHoldsASessionUntilThePlatformAnswers(t *testing.T) { // C8
@@ -91,28 +87,15 @@ func TestAnOutageLongerThanTheLeaseHoldsASessionUntilThePlatformAnswers(t *testi
 			p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1"})
 			o.until("S-1", "owned", func(st stands) bool { return st.Ownership.Owned })
 			o.away.Store(true)
-			leased := make(chan struct{})
-			go func() {
-				defer close(leased)
-				s.Await(p.PID, event.Leased, func(e *event.Event) bool { return e.Result == "run out" })
-			}()
-			o.lasts(leased)
+			s.Await(p.PID, event.Leased, func(e *event.Event) bool { return e.Result == "run out" })
+			o.refuses(5 * heartbeat.DefaultStrikesUntilLost) // longer than all strikes of a heartbeat
 			list, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{})
 			if err != nil || len(list.Procs) != 1 || list.Procs[0].State == "zombie" {
 				t.Fatalf("%+v, %v", list.Procs, err)
 			}
-			size := func() int64 {
-				st, err := os.Stat(filepath.Join(s.Work, "beats"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				return st.Size()
-			}
-			before, asked := size(), o.refused.Load()
-			for o.refused.Load() < asked+3 {
-				time.Sleep(10 * time.Millisecond)
-			}
-			if now := size(); now != before {
+			before := len(s.Read("beats"))
+			o.refuses(o.refused.Load() + 3)
+			if now := len(s.Read("beats")); now != before {
 				t.Errorf("its command works while nothing says whose the session is: %d bytes, then %d", before, now)
 			}
 			if how == "claimed" {
@@ -129,5 +112,54 @@ func TestAnOutageLongerThanTheLeaseHoldsASessionUntilThePlatformAnswers(t *testi
 				t.Errorf("%+v", exit)
 			}
 		})
+	}
+}
+
+func TestWhatActsForASessionEndsWithItsLeaseWhileTheDaemonStandsStill(t *testing.T) { // C8
+	o := newOutages(t)
+	_, api := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if _, ok := r.LastResult(); ok {
+			return llmtest.Reply{Hang: true}
+		}
+		return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{Name: "shell", Input: `{"command":"echo $$ > pid; while :; do echo x >> beats; read -t 0.05 < /dev/zero; done"}`}}}
+	})
+	s := testenv.New(t, append(o.env(api), "RNIX_PLATFORM_INTERVAL=1s")...)
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1"})
+	other := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Cwd: t.TempDir()})
+	pid := func(dir string) int {
+		path := filepath.Join(dir, "pid")
+		until(t, "its command runs", func() bool { b, _ := os.ReadFile(path); return strings.HasSuffix(string(b), "\n") })
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return number(t, string(b))
+	}
+	leased := pid(s.Work)
+	d, err := ipc.Call(t.Context(), s.Client, ipc.GetProcDetail, ipc.TargetRequest{Target: other.UUID.String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := pid(d.WorkDir)
+	daemon := s.PID()
+	if err := syscall.Kill(daemon, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(daemon, syscall.SIGCONT) })
+	dead := func(pid int) bool {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		return err != nil || strings.Contains(string(b), ") Z ")
+	}
+	until(t, "its command ends with its lease", func() bool { return dead(leased) })
+	if dead(free) {
+		t.Error("what acts for no session was ended too")
+	}
+	lease := heartbeat.Config{SessionID: "S-1", WorkerID: "another", BaseURL: o.direct, AuthToken: "secret-token-of-a-test"}
+	until(t, "another owner has the session", func() bool { _, err := heartbeat.Claim(context.Background(), lease); return err == nil })
+	if err := syscall.Kill(daemon, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if w := s.Wait(p.PID); w.Exit.Code != types.ExitLostOwnership {
+		t.Errorf("%+v", w.Exit)
 	}
 }

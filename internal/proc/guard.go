@@ -27,9 +27,9 @@ func (g *Guard) Warden() int {
 	return g.warden.PID
 }
 
-// tell says to the warden what there is to do when this program has ended. It need not be awake, nor live to hear of it
-// before: what is told lies in its socket, and the files with it.
-func (g *Guard) tell(dir string, held []*os.File) error {
+// tell says something to the warden: first where the registrations are, and what is to be held. It need not be awake to hear
+// it: what is told lies in its socket, and the files with it.
+func (g *Guard) tell(text string, held []*os.File) error {
 	fds := make([]int, len(held))
 	for i, f := range held {
 		fds[i] = int(f.Fd())
@@ -40,7 +40,11 @@ func (g *Guard) tell(dir string, held []*os.File) error {
 	}
 	var sent error
 	err = raw.Control(func(fd uintptr) {
-		sent = unix.Sendmsg(int(fd), []byte(dir), unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL)
+		var rights []byte
+		if len(fds) > 0 {
+			rights = unix.UnixRights(fds...)
+		}
+		sent = unix.Sendmsg(int(fd), []byte(text), rights, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 	})
 	return errors.Join(err, sent)
 }

@@ -31,6 +31,8 @@ type Manager struct {
 	children map[int]*Child // by pid, until it was waited for
 	closed   bool           // +checklocks:mu
 
+	leaseOf func(types.PID, types.UUID) types.UUID // see LeaseOf; nil = no child acts for a session
+
 	guard *Guard // set before the first Start; nil = no warden
 }
 

@@ -31,6 +31,7 @@ type entry struct {
 	Boot      string     `json:"boot"`
 	Daemon    identity   `json:"daemon"`           // who started it
 	Leader    identity   `json:"leader,omitzero"`  // the child; absent if the daemon died while forking
+	Lease     types.UUID `json:"lease,omitzero"`   // of the process for whose session the child acts
 	Killed    []int      `json:"killed,omitempty"` // the pids that the warden has ended, for the next daemon to tell of
 }
 

@@ -40,6 +40,9 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	token := rand.Text()
 	c.screen(m.secrets)
 	c.entry = m.registry.entry(token, spec, c.command)
+	if m.leaseOf != nil {
+		c.entry.Lease = m.leaseOf(spec.Owner, spec.OwnerUUID)
+	}
 	if err := m.registry.write(c.entry); err != nil {
 		return nil, types.Errorf(types.ErrStorage, "Start", spec.Path, "cannot register the child: %w", err)
 	}

@@ -74,6 +74,10 @@ type warden struct {
 	front  bool // it waits for a warden, and ends nobody
 	pid    int  // of the daemon
 	socket int  // what the daemon says arrives here
+	leases leases
+	heard  chan struct{} // closed when nothing more arrives; then what follows is complete
+	dir    string        // of the registrations; "" if the daemon has not said it, and so has started nobody
+	held   []int         // files that are held until all is done
 
 	mu sync.Mutex
 	// +checklocks:mu
@@ -89,7 +93,7 @@ func newWarden(front bool) (*warden, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, env := &warden{front: front}, os.Environ()
+	w, env := &warden{front: front, heard: make(chan struct{})}, os.Environ()
 	if !front {
 		if err := BecomeSubreaper(); err != nil {
 			return nil, err
@@ -152,11 +156,16 @@ func (w *warden) run() {
 	_ = os.WriteFile("/proc/self/comm", []byte(wardenName), 0) // for people, and for Within
 	_ = HideMemory()                                           // nobody of the same user may make it do something else; without it they may kill it all the same
 	debug.FreeOSMemory()                                       // it has nothing to do until then
+	if !w.front {
+		go w.listening() // ends when the socket is shut below
+	}
 	status := w.await()
 	if !w.front {
-		if dir, held := w.told(); !reapAll() {
-			clearAfter(dir, identity{PID: w.pid})
-			for _, f := range held { // until here nobody else could be a daemon of these data
+		_ = unix.Shutdown(w.socket, unix.SHUT_RD) // what lies in it is read all the same
+		<-w.heard
+		if !reapAll() {
+			clearAfter(w.dir, identity{PID: w.pid})
+			for _, f := range w.held { // until here nobody else could be a daemon of these data
 				_ = unix.Close(f)
 			}
 		}
@@ -189,24 +198,46 @@ func (w *warden) await() (how unix.WaitStatus) {
 	return how
 }
 
-// told returns what the daemon has said: where its registrations are, and what is to be held until all is done. dir is "" if it ended before it said
-// anything; then it has started nobody.
-func (w *warden) told() (dir string, held []int) {
+// listening takes in what the daemon says: first where its registrations are, with what is to be held until all is done, then
+// until when the children of sessions may act.
+func (w *warden) listening() {
+	defer close(w.heard)
 	text, rights := make([]byte, unix.PathMax), make([]byte, unix.CmsgSpace(16*4))
-	var n, more int
-	_, err := retried(func() (_ int, err error) {
-		n, more, _, _, err = unix.Recvmsg(w.socket, text, rights, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
-		return 0, err
-	})
-	if err != nil {
-		return "", nil
+	watched := false
+	for {
+		n, more, _, _, err := unix.Recvmsg(w.socket, text, rights, unix.MSG_CMSG_CLOEXEC)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n == 0 {
+			return
+		}
+		if said := string(text[:n]); strings.HasPrefix(said, leaseMark) {
+			if w.leases.heard(said); !watched {
+				watched = true
+				go w.watch(newRegistry(w.dir)) // ends with the program
+			}
+			continue
+		}
+		messages, _ := unix.ParseSocketControlMessage(rights[:more]) // written by our own program
+		for i := range messages {
+			fds, _ := unix.ParseUnixRights(&messages[i])
+			w.held = append(w.held, fds...)
+		}
+		w.dir = string(text[:n])
 	}
-	messages, _ := unix.ParseSocketControlMessage(rights[:more]) // written by our own program
-	for i := range messages {
-		fds, _ := unix.ParseUnixRights(&messages[i])
-		held = append(held, fds...)
+}
+
+// watch ends the children of sessions for which the daemon has not got more time.
+func (w *warden) watch(r registry) {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	for now := range time.Tick(leaseGrace / 4) {
+		for _, id := range w.leases.due(sinceBoot(), now) {
+			if killed := r.endLeased(id); len(killed) > 0 {
+				log.Warn("the lease of a session has run out while the daemon stood still; ended what acts for it", "process", id, "pids", pidsOf(killed))
+			}
+		}
 	}
-	return string(text[:n]), held
 }
 
 // reapAll takes the status of all children that have ended, and reports whether no child is left.

@@ -362,14 +362,19 @@ func TestWhatIsToldIsHeldBeforeItIsHeard(t *testing.T) {
 	if free() {
 		t.Error("the lock is free when its holder has ended and the warden has not looked yet")
 	}
-	dir, held := (&warden{socket: pair[0]}).told()
+	told := func() (string, []int) {
+		w := &warden{socket: pair[0], heard: make(chan struct{})}
+		w.listening()
+		return w.dir, w.held
+	}
+	dir, held := told()
 	if dir != "/some/where" || len(held) != 1 || free() {
 		t.Fatalf("told %q, %v", dir, held)
 	}
 	if err := unix.Close(held[0]); err != nil || !free() {
 		t.Errorf("it is held on; %v", err)
 	}
-	if dir, held := (&warden{socket: pair[0]}).told(); dir != "" || held != nil {
+	if dir, held := told(); dir != "" || held != nil {
 		t.Errorf("nothing was told, and it is %q, %v", dir, held)
 	}
 }
