@@ -113,6 +113,7 @@ type ComposeResumeRequest struct {
 	Node         string   `json:"node,omitempty"`   // do this one again, and those below it
 	Budget       *int     `json:"budget,omitempty"` // so many tokens more than were used; 0 = unlimited
 	BudgetUSD    *float64 `json:"budget_usd,omitempty"`
+	TimeoutMs    *int64   `json:"timeout_ms,omitempty"`  // as of resume
 	OnInDoubt    string   `json:"on_in_doubt,omitempty"` // as of resume
 	Env          []string `json:"env,omitempty"`
 	TrustProject bool     `json:"trust_project,omitempty"`

@@ -22,6 +22,7 @@ type ResumeRequest struct {
 	Budget           *int     `json:"budget,omitempty"`     // so many tokens more than are used; 0 = unlimited
 	BudgetUSD        *float64 `json:"budget_usd,omitempty"` // so many dollars more than are used; 0 = unlimited
 	MaxSteps         *int     `json:"max_steps,omitempty"`  // so many steps more than are done; 0 = no limit
+	TimeoutMs        *int64   `json:"timeout_ms,omitempty"` // so much longer than it has lived; 0 = no limit
 	Name             string   `json:"name,omitempty"`       // of a fork
 	// Cwd is where a fork works: a directory that is used as it is. Empty = a workspace of its own, with
 	// the files as they were at its step.

@@ -1,21 +1,39 @@
 package kernel
 
-import "time"
+import (
+	"time"
 
-// startClock has the process ended when it has lived for its time limit, pauses left out.
-func startClock(p *Process) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.opts.Timeout > 0 {
-		p.clock = time.AfterFunc(p.opts.Timeout, func() { checkClock(p) })
-	}
-}
+	"rnix/internal/step"
+	"rnix/types"
+)
 
-// checkClock ends the process if its time is over, and otherwise comes again when it will be. While the
-// process is paused, or has to wait, its time stands still: whoever lets it go on checks again.
-func checkClock(p *Process) {
+// startClock has the process ended when it has lived for its time limit: over all its runs, and without the time
+// that it was paused or stopped.
+func startClock(p *Process, k *KernelImpl) {
 	if p.opts.Timeout <= 0 {
 		return
+	}
+	left := p.opts.Timeout - p.Elapsed(time.Now())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clock = time.AfterFunc(nextLook(p.opts.Timeout, left), func() {
+		if checkClock(p) {
+			k.markAlive(p)
+		}
+	})
+}
+
+// nextLook is when a clock is looked at again of which so much is left: at its end, and often enough before that a
+// crash takes at most a twentieth of the limit from what is known of it, or a minute.
+func nextLook(limit, left time.Duration) time.Duration {
+	return max(min(left, limit/20, time.Minute), 0)
+}
+
+// checkClock ends the process if its time is over, and otherwise comes again; it reports whether the process lives and its
+// time passes. While it is paused, or has to wait, its time stands still: whoever lets it go on checks again.
+func checkClock(p *Process) (passes bool) {
+	if p.opts.Timeout <= 0 {
+		return false
 	}
 	left := p.opts.Timeout - p.Elapsed(time.Now())
 	closed := p.gate.Closed()
@@ -26,7 +44,23 @@ func checkClock(p *Process) {
 	case left <= 0:
 		p.cancel(timedOut{p.opts.Timeout})
 	case !closed:
-		p.clock.Reset(left)
+		p.clock.Reset(nextLook(p.opts.Timeout, left))
+		return true
+	}
+	return false
+}
+
+// markAlive writes into the record that the process still lives, so that a crash does not begin its time limit anew.
+func (k *KernelImpl) markAlive(p *Process) {
+	if !k.keeps || p.State() >= types.StateZombie {
+		return
+	}
+	err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerAlive, PID: p.PID}})
+	if err == nil {
+		err = p.rec.Commit()
+	}
+	if err != nil && p.State() < types.StateZombie { // else it has ended meanwhile, and its record is closed
+		k.storageError(p, err)
 	}
 }
 

@@ -29,7 +29,7 @@ func (s signalled) Error() string { return "ended by " + s.sig.String() }
 // timedOut is the cause when the process's own time limit ended it.
 type timedOut struct{ after time.Duration }
 
-func (t timedOut) Error() string { return "timeout after " + t.after.String() }
+func (t timedOut) Error() string { return types.ReasonTimeout + t.after.String() }
 
 // signalExits are the exit statuses of processes that a signal ended; they share the error.
 var signalExits = map[types.Signal]types.ExitStatus{

@@ -210,7 +210,10 @@ func (m *memStore) of(id types.UUID) *memRecord { m.mu.Lock(); defer m.mu.Unlock
 func (r *memRecord) Add(recs ...step.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pending = append(r.pending, recs...)
+	for _, rec := range recs {
+		rec.Time = time.Now()
+		r.pending = append(r.pending, rec)
+	}
 	return r.fail
 }
 func (r *memRecord) Commit() error {

@@ -367,7 +367,7 @@ func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
 	if err := p.start(k.events); err != nil {
 		k.log.Error("start", "err", err) // cannot happen: the process is new
 	}
-	startClock(p)
+	startClock(p, k)
 	if k.table.held(p) { // born into a tree that is paused
 		if k.pause(p, time.Now()); !k.table.held(p) { // and resumed meanwhile
 			k.resume(p, time.Now())

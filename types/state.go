@@ -1,6 +1,9 @@
 package types
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // ProcessState is where a process is in its life. The values are part of the wire format.
 type ProcessState int
@@ -56,6 +59,7 @@ const (
 	ReasonMaxSteps        = "max steps exceeded"
 	ReasonBudget          = "budget_exceeded"
 	ReasonCancelledPaused = "context cancelled while paused"
+	ReasonTimeout         = "timeout after " // and the time limit
 )
 
 // ExitStatus is how a process ended.
@@ -67,3 +71,10 @@ type ExitStatus struct {
 
 // String returns "code (reason)".
 func (e ExitStatus) String() string { return fmt.Sprintf("%d (%s)", e.Code, e.Reason) }
+
+// TimedOut returns the time limit of the whole process that ended it, and false if something else did.
+func (e ExitStatus) TimedOut() (limit string, ok bool) {
+	limit, ok = strings.CutPrefix(e.Reason, ReasonTimeout)
+	limit, _, _ = strings.Cut(limit, ";") // what is told of its children follows
+	return limit, ok && e.Code == ExitError
+}

@@ -92,7 +92,7 @@ the end, with all nodes.`,
 	f.Var(&o.budget, "budget", "tokens for all nodes together, such as 500k; 0 = unlimited")
 	f.Var(&o.usd, "budget-usd", "dollars for all nodes together, such as 2.50; 0 = unlimited")
 	f.IntVar(&o.req.MaxParallel, "max-parallel", 0, fmt.Sprintf("so many nodes at once, at most %d", compose.MaxParallel))
-	f.DurationVar(&o.timeout, "timeout", 0, "end the run after this time, such as 1h")
+	f.DurationVar(&o.timeout, "timeout", 0, "end the run when it has lived so long, such as 1h; time stopped or paused does not count")
 	f.BoolVarP(&o.detach, "detach", "d", false, "do not wait: print the PID and leave the run to itself")
 	f.StringVar(&o.onInterrupt, "on-interrupt", interruptKill, "what Ctrl+C does to the nodes: kill or pause")
 	f.BoolVar(&o.req.TrustProject, "trust-project", false, "trust the files of this project: its MCP servers, providers and agents")

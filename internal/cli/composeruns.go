@@ -284,6 +284,7 @@ func composeResumeCmd(a *app) *cobra.Command {
 	var req ipc.ComposeResumeRequest
 	var budget count
 	var usd money
+	var timeout time.Duration
 	var follow bool
 	var onInterrupt string
 	c := &cobra.Command{
@@ -307,6 +308,7 @@ The command returns when the run goes on; with --follow it stays as up does.`,
 	f.StringVar(&req.Node, "node", "", "do this node again, and those below it")
 	f.Var(&budget, "budget", "so many tokens more than were used, such as 200k; 0 = unlimited")
 	f.Var(&usd, "budget-usd", "so many dollars more than were used, such as 2.50; 0 = unlimited")
+	f.DurationVar(&timeout, "timeout", 0, "end the run when it has lived so much longer, such as 10m; 0 = no limit")
 	f.StringVar(&req.OnInDoubt, "on-in-doubt", "tell", "what becomes of calls in doubt: tell, retry, skip, fail")
 	f.BoolVar(&req.TrustProject, "trust-project", false, "trust the files of its project: its MCP servers, providers and agents")
 	f.BoolVarP(&follow, "follow", "f", false, "stay with it until it ends, as up does")
@@ -326,6 +328,12 @@ The command returns when the run goes on; with --follow it stays as up does.`,
 		if c.Flags().Changed("budget-usd") {
 			dollars := price.USD(usd).Float()
 			req.BudgetUSD = &dollars
+		}
+		if c.Flags().Changed("timeout") {
+			if !mayLast(timeout) {
+				return usagef("", "--timeout %s: give a time such as 90s or 10m, or 0 for no limit", timeout)
+			}
+			req.TimeoutMs = new(timeout.Milliseconds())
 		}
 		client, err := a.connect(c.Context())
 		if err != nil {

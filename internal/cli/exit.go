@@ -95,7 +95,8 @@ func processExit(e types.ExitStatus) int {
 
 // timedOut reports whether an agent was ended by the time limit of the whole process.
 func timedOut(e types.ExitStatus) bool {
-	return types.CodeOf(e.Err) == types.ErrTimeout && strings.HasPrefix(e.Reason, "timeout after ")
+	_, ok := e.TimedOut()
+	return ok
 }
 
 // exitError ends the program with a code. A nil err means that everything has been said.

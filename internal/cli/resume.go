@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,8 @@ func resumeCmd(a *app) *cobra.Command {
 		Short:      "let processes go on: paused, suspended, ended or killed ones",
 		Long: `Resume lets each process go on where it stopped: one that is paused, one that is suspended on disk,
 and one that has ended, however that came. It keeps its UUID, its conversation, what it has used and
-its limits, unless a flag changes them. What ran for it and what waits for it goes on too.
+its limits, unless a flag changes them. What ran for it and what waits for it goes on too. A time limit
+counts over all its runs; a fork begins it anew.
 
 With --fork the original is not touched: a copy goes on, with a UUID of its own, from the end of
 step N with --from-step N, and with the files as they were then in a directory of its own.
@@ -59,6 +61,7 @@ its exit codes. With --json it answers with what has begun, an object for each p
 	f.Var(&o.budget, "budget", "so many tokens more than it has used, such as 200k; 0 = unlimited")
 	f.Var(&o.usd, "budget-usd", "so many dollars more than it has used, such as 2.50; 0 = unlimited")
 	f.IntVar(&o.maxSteps, "max-steps", 0, "so many steps more than it has done; 0 = no limit")
+	f.DurationVar(&o.timeout, "timeout", 0, "end it when it has lived so much longer, such as 10m; 0 = no limit")
 	f.StringVarP(&o.req.Name, "name", "n", "", "a name for the fork")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory in which the fork works, as it is")
 	f.StringVar(&o.doubt, "on-in-doubt", "tell", "what becomes of calls in doubt: "+strings.Join(policies(), ", "))
@@ -70,6 +73,9 @@ its exit codes. With --json it answers with what has begun, an object for each p
 	c.RunE = func(c *cobra.Command, args []string) error { return o.run(c, args) }
 	return c
 }
+
+// mayLast reports whether a time limit can be meant; 0 is none.
+func mayLast(d time.Duration) bool { return d == 0 || d >= time.Millisecond }
 
 // policies are the values of --on-in-doubt.
 func policies() []string { return []string{"tell", "retry", "skip", "fail", ask} }
@@ -83,6 +89,7 @@ type resumeOptions struct {
 	req      ipc.ResumeRequest
 	fromStep int
 	maxSteps int
+	timeout  time.Duration
 	budget   count
 	usd      money
 	cwd      string
@@ -142,7 +149,7 @@ func (o *resumeOptions) check(changed func(string) bool, targets []string) error
 		}
 	}
 	if o.subtree {
-		for _, name := range []string{"fork", "new-input", "provider", "model", "fallback-provider", "fallback-model", "budget", "budget-usd", "max-steps",
+		for _, name := range []string{"fork", "new-input", "provider", "model", "fallback-provider", "fallback-model", "budget", "budget-usd", "max-steps", "timeout",
 			"on-in-doubt", "trust-project", "follow"} {
 			if changed(name) {
 				return usagef("resume without --subtree changes a process", "--subtree only ends a pause, so --%s cannot be given with it", name)
@@ -152,6 +159,8 @@ func (o *resumeOptions) check(changed func(string) bool, targets []string) error
 	switch {
 	case o.fromStep < 0:
 		return usagef("", "--from-step %d is negative; 0 means that the fork begins anew", o.fromStep)
+	case changed("timeout") && !mayLast(o.timeout):
+		return usagef("", "--timeout %s: give a time such as 90s or 10m, or 0 for no limit", o.timeout)
 	case o.maxSteps < 0:
 		return usagef("", "--max-steps %d is negative; 0 means no limit", o.maxSteps)
 	}
@@ -173,6 +182,9 @@ func (o *resumeOptions) settle(changed func(string) bool) error {
 	}
 	if changed("max-steps") {
 		o.req.MaxSteps = &o.maxSteps
+	}
+	if changed("timeout") {
+		o.req.TimeoutMs = new(o.timeout.Milliseconds())
 	}
 	if changed("budget") {
 		n := int(o.budget)
@@ -315,6 +327,10 @@ func resumeMend(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err 
 		return withMend(&exitError{ExitBudget, err}, purseMend(&p.Proc))
 	case p.MaxSteps > 0 && p.Step >= p.MaxSteps:
 		return withMend(&exitError{ExitAgentFailed, err}, fmt.Sprintf("%s --max-steps %d", again, p.MaxSteps))
+	case p.Exit != nil:
+		if limit, late := p.Exit.TimedOut(); late {
+			return withMend(&exitError{ExitTimeout, err}, again+" --timeout "+limit)
+		}
 	}
 	return err
 }

@@ -96,7 +96,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.IntVar(&o.maxSteps, "max-steps", 0, "end after so many steps; 0 = no limit")
 	f.Var(&o.budget, "budget", "tokens over the life of the agent and its children, such as 200k; 0 = unlimited")
 	f.Var(&o.usd, "budget-usd", "dollars, likewise, such as 2.50; 0 = unlimited")
-	f.DurationVar(&o.timeout, "timeout", 0, "end the agent after this time, such as 10m")
+	f.DurationVar(&o.timeout, "timeout", 0, "end the agent when it has lived so long, such as 10m; time stopped or paused does not count")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory to work in")
 	f.BoolVar(&o.tree, "worktree", false, "work in a git work tree of its own, on a branch of its own (see: rnix worktree)")
 	f.StringVar(&o.branch, "branch", "", "with --worktree: the branch, new or not checked out anywhere (default rnix/NAME)")

@@ -23,7 +23,7 @@ func (d runResumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ComposeR
 	if owner, inside := d.agentOf(peer); inside {
 		return none, outside("Compose", owner, "not let runs go on")
 	}
-	on := ipc.ResumeRequest{Target: req.Target, Env: req.Env, OnInDoubt: req.OnInDoubt, TrustProject: req.TrustProject}
+	on := ipc.ResumeRequest{Target: req.Target, Env: req.Env, OnInDoubt: req.OnInDoubt, TimeoutMs: req.TimeoutMs, TrustProject: req.TrustProject}
 	if err := checkResume(&on); err != nil {
 		return none, err
 	}
@@ -57,6 +57,8 @@ func (d runResumer) thawed(ctx context.Context, t *target, req *ipc.ComposeResum
 	switch {
 	case req.Node != "":
 		return resp, busy("it is running; wait for its end, or end it with `rnix compose down`, and do the node again then")
+	case req.TimeoutMs != nil:
+		return resp, busy("it is running; end it with `rnix compose down`, and give it another time limit then")
 	case req.Budget != nil || req.BudgetUSD != nil:
 		return resp, busy("it is running; give it more with `rnix budget add`")
 	}

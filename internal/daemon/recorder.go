@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -94,13 +95,16 @@ func (r *recorder) add(rec *step.Record) error {
 		r.due.steps++
 		return r.w.Step(rec.Step)
 	case step.KindMarker:
-		if gate := rec.Marker.Name == step.MarkerPause || rec.Marker.Name == step.MarkerResume; gate && r.state.Phase != recovery.Running {
+		if late := slices.Contains(ofARun, rec.Marker.Name); late && r.state.Phase != recovery.Running {
 			return nil // the run has ended: it came too late
 		}
 		return r.w.Marker(rec.Marker)
 	}
 	return types.Errorf(types.ErrInternal, "Record", "", "record of kind %q", rec.Kind)
 }
+
+// ofARun are the markers that say nothing when the run has ended, and may come at that moment.
+var ofARun = []string{step.MarkerPause, step.MarkerResume, step.MarkerAlive}
 
 // hold records that a person has paused a history that is suspended, durably.
 func (r *recorder) hold(pid types.PID) error {

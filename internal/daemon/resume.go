@@ -117,6 +117,8 @@ func checkResume(req *ipc.ResumeRequest) error {
 		return bad("the budget is %d; 0 means unlimited", *req.Budget)
 	case req.BudgetUSD != nil && !(*req.BudgetUSD >= 0 && *req.BudgetUSD <= price.Max.Float()):
 		return bad("the budget is %v dollars; give at most %.0f; 0 means unlimited", *req.BudgetUSD, price.Max.Float())
+	case req.TimeoutMs != nil && *req.TimeoutMs < 0:
+		return bad("the time limit is negative; 0 means none")
 	case req.MaxSteps != nil && *req.MaxSteps < 0:
 		return bad("the step limit is %d; 0 means none", *req.MaxSteps)
 	case len(req.NewInput) > maxInput:
@@ -140,7 +142,7 @@ func valuesOf(m map[string]string) []string {
 // changes reports whether a request asks for more than to go on.
 func changes(req *ipc.ResumeRequest) bool {
 	return req.NewInput != "" || req.Provider != "" || req.Model != "" || req.FallbackProvider != "" || req.FallbackModel != "" ||
-		req.Budget != nil || req.BudgetUSD != nil || req.MaxSteps != nil
+		req.Budget != nil || req.BudgetUSD != nil || req.MaxSteps != nil || req.TimeoutMs != nil
 }
 
 // thaw lets a paused process go on that is in the kernel's table, and the paused processes above it: those

@@ -292,9 +292,13 @@ func (d reviver) optsOf(a *again, p *profile, ag *agent.Agent, choice config.Cho
 	if steps > 0 && s.Step >= steps && s.Open == nil && !a.over(req) {
 		return kernel.SpawnOpts{}, types.Errorf(types.ErrExhausted, "Resume", id, "it has done %d of %d steps; give it more with --max-steps N (so many more steps)", s.Step, steps)
 	}
+	timeout, err := timeLimit(a, req)
+	if err != nil {
+		return kernel.SpawnOpts{}, err
+	}
 	o := kernel.SpawnOpts{
 		UUID: a.rec.id, Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort),
-		MaxSteps: &steps, ContextBudget: &limit.Tokens, BudgetUSD: &usd, Timeout: was.Timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
+		MaxSteps: &steps, ContextBudget: &limit.Tokens, BudgetUSD: &usd, Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
 		Env: proc.ComposeEnv(p.env, p.variables(ag), nil), Secret: p.lookup, Profile: p,
 	}
 	if f := choice.Fallback; f != nil {

@@ -92,6 +92,7 @@ type resumeIn struct {
 	BudgetTokens *int     `json:"budget_tokens,omitempty" jsonschema:"so many tokens more than it has used; 0 = unlimited"`
 	BudgetUSD    *float64 `json:"budget_usd,omitempty" jsonschema:"so many dollars more than it has used; 0 = unlimited"`
 	MaxSteps     *int     `json:"max_steps,omitempty" jsonschema:"so many steps more than it has done; 0 = no limit"`
+	Timeout      *float64 `json:"timeout_seconds,omitempty" jsonschema:"end it when it has lived so much longer; 0 = no limit"`
 }
 
 type resumeOut struct {
@@ -103,8 +104,12 @@ type resumeOut struct {
 }
 
 func (p changer) resume(ctx context.Context, in resumeIn) (out resumeOut, _ string, err error) {
-	r, err := call(ctx, p.Processes, ipc.Resume, ipc.ResumeRequest{Target: string(in.Process), NewInput: in.NewInput, Budget: in.BudgetTokens, BudgetUSD: in.BudgetUSD, MaxSteps: in.MaxSteps,
-		OnInDoubt: "tell", Env: p.Environ})
+	req := ipc.ResumeRequest{Target: string(in.Process), NewInput: in.NewInput, Budget: in.BudgetTokens, BudgetUSD: in.BudgetUSD, MaxSteps: in.MaxSteps,
+		OnInDoubt: "tell", Env: p.Environ}
+	if in.Timeout != nil {
+		req.TimeoutMs = new(int64(*in.Timeout * 1000))
+	}
+	r, err := call(ctx, p.Processes, ipc.Resume, req)
 	if err != nil {
 		return out, "", err
 	}

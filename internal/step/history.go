@@ -32,6 +32,7 @@ const (
 	MarkerInput       = "input"       // a person's words at the point of resume; the message follows
 	MarkerMail        = "mail"        // a message to the process; Text: what it says, Detail: Mail
 	MarkerTaken       = "taken"       // messages left the mailbox, and not for the conversation; Detail: their numbers
+	MarkerAlive       = "alive"       // a process with a time limit still lives, so a crash takes little from what it has lived
 	MarkerCutOff      = "cut_off"     // a request to the model that has no answer and may be billed; Detail: Answer, with an estimate
 )
 
@@ -269,7 +270,7 @@ func (h *History) Info() ProcInfo {
 			p.Intent = m.Text
 		}
 		switch m.Name {
-		case MarkerInput, MarkerMail, MarkerTaken, MarkerCutOff: // they come at any time
+		case MarkerInput, MarkerMail, MarkerTaken, MarkerCutOff, MarkerAlive: // they come at any time
 			continue
 		case MarkerLimit:
 			var d LimitDetail
