@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -62,7 +61,7 @@ func (k *KernelImpl) waitChildren(ctx context.Context, p *Process, a *loop.Actio
 		return "", err
 	}
 	if len(kids) == 0 {
-		return `{"children":[],"note":"no child runs in the background"}`, nil
+		return noChildren(p), nil
 	}
 	late, stop, err := alarm("wait", in.TimeoutS)
 	if err != nil {
@@ -104,6 +103,15 @@ func (k *KernelImpl) waitChildren(ctx context.Context, p *Process, a *loop.Actio
 		}
 		return k.waited(p, a, ended, asleep, awake, note)
 	}
+}
+
+// noChildren is the answer of wait to a process that has no child to wait for. A fork reads in its conversation of
+// those of its origin.
+func noChildren(p *Process) string {
+	if p.origin != (types.UUID{}) {
+		return `{"children":[],"note":"no child of yours runs in the background; those that were started before you were forked belong to the process that you are a copy of"}`
+	}
+	return `{"children":[],"note":"no child runs in the background"}`
 }
 
 // anyOf waits for the first of several things. timeout says that it was the alarm; the error is the end of ctx.
@@ -178,7 +186,11 @@ func (k *KernelImpl) children(p *Process, pids []types.PID) (out []kid, err erro
 	for _, pid := range pids {
 		c, ok := k.childOf(p, all, pid)
 		if !ok {
-			return nil, &types.SyscallError{Syscall: "Wait", PID: pid, Code: types.ErrPermission, Err: fmt.Errorf("it is no child of yours; ps lists them")}
+			why := "it is no child of yours; ps lists them"
+			if p.origin != (types.UUID{}) {
+				why = "it is no child of yours (ps lists them): what was started before you were forked belongs to the process that you are a copy of"
+			}
+			return nil, &types.SyscallError{Syscall: "Wait", PID: pid, Code: types.ErrPermission, Err: errors.New(why)}
 		}
 		if !slices.ContainsFunc(out, func(o kid) bool { return o.id == c.id }) {
 			out = append(out, c)

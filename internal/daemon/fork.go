@@ -150,6 +150,7 @@ func (d resumer) place(ctx context.Context, a *again, whole, cut *recovery.State
 	if a.was.WorkDir == from {
 		note = fmt.Sprintf("[This process is a fork of an earlier one, from the end of its step %d. Go on from here.]", at)
 	}
+	note += d.leftBehind(cut.Unheard())
 	if req.NewInput != "" {
 		note += "\n\n" + req.NewInput
 	}

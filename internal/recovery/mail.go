@@ -110,6 +110,16 @@ func Awaits(s *State) (out []Awaited) {
 	return out
 }
 
+// Unheard returns the children of whose ends the conversation does not say yet.
+func (s *Mailbox) Unheard() (ids []types.UUID) {
+	for _, c := range s.Children {
+		if !c.Ended || slices.ContainsFunc(s.Mail, func(m step.Mail) bool { return m.Child == c.UUID }) {
+			ids = append(ids, c.UUID)
+		}
+	}
+	return ids
+}
+
 // Waits reports whether a call is one of the wait action, which does nothing but wait for children.
 func Waits(c *Call) bool {
 	return c.Name == WaitTool && c.Intent != nil && c.Intent.Path == WaitPath
