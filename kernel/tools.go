@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,8 +21,8 @@ import (
 // same rights and no servers of their own share one. It never changes.
 type kit struct {
 	tools map[string]vfs.Tool
-	list  []vfs.Tool // in the order in which they are offered
-	names []string   // sorted
+	list  []vfs.Tool // the tools and actions in the order in which they are offered
+	names []string   // of the list, sorted
 	meta  map[string]loop.Kind
 	specs json.RawMessage // the tools and actions as they are offered to a model
 }
@@ -47,7 +48,6 @@ func (k *KernelImpl) kitFor(p *Process) (*kit, error) {
 
 func (k *KernelImpl) makeKit(p *Process) (*kit, error) {
 	kt := &kit{tools: map[string]vfs.Tool{}, meta: map[string]loop.Kind{}}
-	var specs []loop.ToolSpec
 	add := func(tools []vfs.Tool) {
 		for _, t := range tools {
 			if _, taken := kt.tools[t.Name]; taken || k.permit(p, t.Path) != nil {
@@ -55,23 +55,26 @@ func (k *KernelImpl) makeKit(p *Process) (*kit, error) {
 			}
 			kt.tools[t.Name] = t
 			kt.list = append(kt.list, t)
-			kt.names = append(kt.names, t.Name)
-			specs = append(specs, loop.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema})
 		}
 	}
 	add(k.tools)
 	for _, m := range p.MCPMounts {
 		add(k.cfg.Devices.Tools(m))
 	}
-	slices.Sort(kt.names)
 	for _, kind := range loop.Kinds {
 		if !k.offers(p, kind) {
 			continue
 		}
 		spec := loop.Meta[kind]
 		kt.meta[spec.Name] = kind
-		specs = append(specs, spec)
+		kt.list = append(kt.list, vfs.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema, Path: ownPaths[kind],
+			Effect: cmp.Or(ownEffects[kind], vfs.EffectNone), Independent: kind == loop.Spawn})
 	}
+	specs := make([]loop.ToolSpec, len(kt.list))
+	for i, t := range kt.list {
+		kt.names, specs[i] = append(kt.names, t.Name), loop.ToolSpec{Name: t.Name, Description: t.Description, Schema: t.Schema}
+	}
+	slices.Sort(kt.names)
 	var err error
 	if kt.specs, err = json.Marshal(specs); err != nil {
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "tools: %w", err)

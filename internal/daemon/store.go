@@ -126,12 +126,13 @@ func (s *store) SaveInfo(info step.ProcInfo) error {
 
 // SaveMeta writes process-meta.json.
 func (s *store) SaveMeta(id types.UUID, system string, tools []vfs.Tool, model vfs.ModelCard) error {
-	m := step.Meta{V: step.FormatVersion, SystemPrompt: s.secrets.String(system)}
+	m := step.Meta{V: step.FormatVersion, UUID: id, SystemPrompt: s.secrets.String(system)}
 	if model.Driver != "" {
 		m.Model = &step.ModelDef{Provider: model.Provider, Driver: model.Driver, Model: model.Model, ContextWindow: model.ContextWindow, WindowFrom: model.WindowFrom}
 	}
 	for _, t := range tools {
-		m.Tools = append(m.Tools, step.ToolDef{Name: t.Name, Description: s.secrets.String(t.Description), Schema: s.secrets.JSON(t.Schema), Path: t.Path, Effect: string(t.Effect)})
+		m.Tools = append(m.Tools, step.ToolDef{Name: t.Name, Description: s.secrets.String(t.Description), Schema: s.secrets.JSON(t.Schema),
+			Path: t.Path, Op: t.Op, Effect: string(t.Effect), Independent: t.Independent})
 	}
 	return step.WriteMeta(s.journal.FS(), s.journal.Dir(id), &m)
 }

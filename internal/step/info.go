@@ -32,12 +32,12 @@ type ModelDef struct {
 	WindowFrom    string `json:"window_from,omitempty"`    // where that stands
 }
 
-// ToolDef is a tool as it was offered to the model, with the keys of vfs.Tool.
+// ToolDef is a tool, or an action of the kernel's own, as it was offered to the model, with the keys of vfs.Tool.
 type ToolDef struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Schema      json.RawMessage `json:"input_schema"`
-	Path        string          `json:"path"`
+	Path        string          `json:"path,omitempty"` // empty: an action of the process itself, such as plan
 	Op          string          `json:"op,omitempty"`
 	Effect      string          `json:"effect"`
 	Independent bool            `json:"independent"`
