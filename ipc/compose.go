@@ -73,7 +73,7 @@ type ComposeRun struct {
 type ComposeNode struct {
 	Name       string     `json:"name"`           // node, or node[3]
 	Item       string     `json:"item,omitempty"` // of node[3]: what it is for, in one line
-	State      string     `json:"state"`          // waiting, running, paused, suspended, retrying, expanded, succeeded, failed, skipped
+	State      string     `json:"state"`          // waiting, running, paused, suspended, stopped, retrying, expanded, succeeded, failed, skipped
 	Why        string     `json:"why,omitempty"`
 	Kind       string     `json:"kind,omitempty"`    // of a failure: failed, timeout, output, no_progress, cancelled
 	Needs      []string   `json:"needs,omitempty"`   // of one that waits: nodes that have not ended

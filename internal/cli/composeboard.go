@@ -74,7 +74,7 @@ func (b *board) print(r *ipc.ComposeRun) {
 // weight says which nodes are left out first where not all have room.
 func weight(state string) int {
 	switch state {
-	case "running", "failed", "retrying", suspended, "paused":
+	case "running", "failed", "retrying", suspended, "stopped", "paused":
 		return 2
 	case "waiting", "expanded":
 		return 1
@@ -171,7 +171,7 @@ func nodeStyle(state string) style {
 		return green
 	case "failed":
 		return red
-	case "retrying", suspended, "paused":
+	case "retrying", suspended, "stopped", "paused":
 		return yellow
 	}
 	return dim
@@ -180,7 +180,7 @@ func nodeStyle(state string) style {
 // nodeCounts is how many nodes are in which state.
 func nodeCounts(r *ipc.ComposeRun) string {
 	var parts []string
-	for _, state := range []string{"succeeded", "failed", "skipped", "running", "retrying", "paused", suspended, "waiting", "expanded"} {
+	for _, state := range []string{"succeeded", "failed", "skipped", "running", "retrying", "paused", suspended, "stopped", "waiting", "expanded"} {
 		if n := r.Counts[state]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, state))
 		}

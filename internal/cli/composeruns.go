@@ -64,8 +64,9 @@ func composePsCmd(a *app) *cobra.Command {
 they depend on each other.
 
 A node is waiting (for others, or for a place), running, paused, suspended (it waits for a budget, a
-quota or a person), retrying (an attempt has failed and the next one comes), expanded (its items are
-known), succeeded, failed, or skipped (what it waits for can not come about any more).`,
+quota or a person), stopped (it was ended with its run, and goes on with it), retrying (an attempt has
+failed and the next one comes), expanded (its items are known), succeeded, failed, or skipped (what it
+waits for can not come about any more).`,
 		Example:           examples(`rnix compose ps`, `rnix compose ps review`, `rnix compose ps review --json | jq '.nodes[]|select(.state=="failed")'`),
 		Annotations:       exits("0 1 2 10 12"),
 		Args:              argsOf(0, 1, ""),

@@ -340,8 +340,9 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// MayRedo refuses to do a node again that has not ended, or whose conditions do not hold.
-func (s *State) MayRedo(node string) error {
+// MayRedo refuses to do a node again that has not ended, or whose conditions do not hold. stopped says of an attempt
+// that has no end here whether it was ended with the run.
+func (s *State) MayRedo(node string, stopped func(types.UUID) bool) error {
 	i, ok := s.place[node]
 	if !ok {
 		return fmt.Errorf("there is no node %q; nodes are %s", node, few(s.plan.Order))
@@ -349,7 +350,7 @@ func (s *State) MayRedo(node string) error {
 	for below := range s.plan.From(node) {
 		n := &s.nodes[s.place[below]]
 		for j := range n.inst {
-			if p := n.inst[j].phase; p == Running || p == Suspended {
+			if p := n.inst[j].phase; (p == Running || p == Suspended) && !stopped(n.inst[j].note.UUID) {
 				return fmt.Errorf("%s was begun and has not come to its end; let the whole run go on, without naming a node", n.inst[j].key)
 			}
 		}
@@ -358,7 +359,7 @@ func (s *State) MayRedo(node string) error {
 		cond, _ := s.nodes[i].node.Needs(up)
 		p := s.Phase(up)
 		if !p.Final() {
-			return fmt.Errorf("%s needs %s to have %s, and it has not ended; let the whole run go on, or do that node again", node, up, cond)
+			return fmt.Errorf("%s needs %s to have %s, and it has not got so far; let the whole run go on, or do that node again", node, up, cond)
 		}
 		if cond == OnSucceeded && p != Succeeded || cond == OnFailed && p != Failed {
 			return fmt.Errorf("%s needs %s to have %s, and it %s; do that node again", node, up, cond, became[p])

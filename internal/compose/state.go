@@ -20,6 +20,7 @@ const (
 	Waiting   Phase = "waiting"   // for what it depends on, or for a place
 	Running   Phase = "running"   // also while it is paused
 	Suspended Phase = "suspended" // it waits for a budget, a quota or a person; not ended
+	Stopped   Phase = "stopped"   // it was ended with its run, and goes on with it; only of a run that has ended
 	Retrying  Phase = "retrying"  // an attempt has failed, and the next one is due later
 	Expanded  Phase = "expanded"  // of a node with foreach: its items are known
 	Succeeded Phase = "succeeded"

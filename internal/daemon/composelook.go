@@ -116,7 +116,7 @@ func (d composer) nodes(ctx context.Context, t *target) ([]run.Node, run.Spec, e
 			return r.Nodes(), r.Spec(), nil
 		}
 	}
-	state, spec, _, err := d.history(ctx, t.uuid)
+	state, spec, was, err := d.history(ctx, t.uuid)
 	if err != nil {
 		return nil, spec, err
 	}
@@ -124,7 +124,7 @@ func (d composer) nodes(ctx context.Context, t *target) ([]run.Node, run.Spec, e
 	out := make([]run.Node, len(report))
 	for i, st := range report {
 		out[i].Status = st
-		d.asItIs(&out[i])
+		d.asItIs(&out[i], was.Phase == recovery.Ended)
 	}
 	return out, spec, nil
 }
@@ -156,8 +156,16 @@ func composeState(s *recovery.State) (*compose.State, run.Spec, error) {
 	return state, spec, nil
 }
 
-// asItIs corrects what a run that is not alive has noted last of a node: its own history knows better.
-func (d composer) asItIs(n *run.Node) {
+// over reports whether the process of a node has ended.
+func (d composer) over(id types.UUID) bool {
+	info, ok := d.journal.Index().Get(id)
+	_, alive := d.running(id)
+	return !alive && (!ok || info.Exit != nil && !info.Suspended)
+}
+
+// asItIs corrects what a run that is not alive has noted last of a node: its own history knows better. A node that was
+// ended with its run goes on with it.
+func (d composer) asItIs(n *run.Node, ended bool) {
 	if n.Phase != compose.Running {
 		return
 	}
@@ -174,6 +182,9 @@ func (d composer) asItIs(n *run.Node) {
 		n.Tokens, n.CostUSD, n.Unpriced = n.Tokens+info.TokensUsed, n.CostUSD+info.CostUSD, n.Unpriced+info.Unpriced
 		if n.Kind != "" {
 			n.Phase, n.Why = compose.Failed, info.Exit.Reason
+		}
+		if ended && (n.Kind == compose.Cancelled || info.Exit.Reason == types.ReasonCancelledPaused) {
+			n.Phase, n.Kind, n.Why = compose.Stopped, "", "it was ended with its run"
 		}
 	default:
 		n.Phase, n.Why, n.Until = compose.Suspended, info.SuspendReason, info.WakeAt

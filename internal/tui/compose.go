@@ -149,7 +149,7 @@ func (p *composePane) view(w, h int) string {
 	}
 	r := &p.status.got
 	var counts []string
-	for _, state := range []string{"running", "waiting", "paused", "suspended", "retrying", "expanded", "succeeded", "failed", "skipped"} {
+	for _, state := range []string{"running", "waiting", "paused", "suspended", "stopped", "retrying", "expanded", "succeeded", "failed", "skipped"} {
 		if n := r.Counts[state]; n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, state))
 		}
@@ -227,7 +227,7 @@ func nodeStyle(state string) style {
 		return red
 	case "running":
 		return green
-	case "paused", "suspended", "retrying":
+	case "paused", "suspended", "stopped", "retrying":
 		return yellow
 	case "skipped":
 		return dim

@@ -196,7 +196,8 @@ func KindOf(exit types.ExitStatus) compose.Kind {
 		return compose.Cancelled
 	case exit.Code == types.ExitNoProgress, exit.Reason == types.ReasonMaxSteps:
 		return compose.NoProgress
-	case types.CodeOf(exit.Err) == types.ErrTimeout && strings.HasPrefix(exit.Reason, "timeout after "):
+	}
+	if _, late := exit.TimedOut(); late {
 		return compose.TimedOut
 	}
 	return compose.Error

@@ -1,7 +1,7 @@
 // A run of a workflow as a graph. Pure.
 
 // order of states, the gravest first: a node that runs for each item is as the gravest of its instances.
-const gravest = ['failed', 'retrying', 'running', 'paused', 'suspended', 'waiting', 'skipped', 'succeeded', 'expanded'];
+const gravest = ['failed', 'retrying', 'running', 'paused', 'suspended', 'stopped', 'waiting', 'skipped', 'succeeded', 'expanded'];
 
 // workflow joins the plan of a run with how its nodes are: {nodes: [{key, node, state, instances, tokens, cost, critical}], edges: [{from, to, on}]}.
 // critical is a Set of UUIDs of processes on the critical path.

@@ -15,8 +15,8 @@ import { said, failed } from '../ui/toast.js';
 import { Answer, Facts, Table } from '../ui/answer.js';
 import { Line, Text } from '../ui/text.js';
 
-const tones = { succeeded: 'run', failed: 'bad', running: 'main', retrying: 'wait', paused: 'hold', suspended: 'hold', skipped: 'done', waiting: 'done', expanded: 'done' };
-const marks = { succeeded: '✔', failed: '✖', running: '▶', retrying: '↻', paused: '❚❚', suspended: '❚❚', skipped: '–', waiting: '◔', expanded: '◔' };
+const tones = { succeeded: 'run', failed: 'bad', running: 'main', retrying: 'wait', paused: 'hold', suspended: 'hold', stopped: 'hold', skipped: 'done', waiting: 'done', expanded: 'done' };
+const marks = { succeeded: '✔', failed: '✖', running: '▶', retrying: '↻', paused: '❚❚', suspended: '❚❚', stopped: '■', skipped: '–', waiting: '◔', expanded: '◔' };
 const wide = 236, high = 64;
 
 const State = ({ s }) => html`<span class=${'badge ' + (tones[s] || 'done')}><span aria-hidden="true">${marks[s] || ''}</span> ${s}</span>`;
@@ -93,7 +93,7 @@ function Run({ id, query }) {
       { text: 'State', cell: (n) => html`<${State} s=${n.state} /> <${Line} value=${n.why || (n.needs?.length ? 'after ' + n.needs.join(', ') : '')} most=${100} />` },
       { text: 'Attempt', num: true, cell: (n) => n.attempt || '' }, { text: 'PID', num: true, cell: (n) => n.pid || '' }, { text: 'Step', num: true, cell: (n) => n.step || '' },
       { text: 'Tokens', num: true, cell: (n) => count(n.tokens_used) }, { text: 'Cost', num: true, cell: (n) => cost(n) }, { text: 'Time', num: true, cell: (n) => (n.elapsed_ms ? duration(n.elapsed_ms) : '') },
-      { text: '', cell: (n) => (['succeeded', 'failed', 'skipped'].includes(n.state) && (!row || ended(row)) ? html`<button type="button" class="quiet" onClick=${() => goOn(r, row, n.name)}>Do again</button>` : '') },
+      { text: '', cell: (n) => (['succeeded', 'failed', 'stopped', 'skipped'].includes(n.state) && (!row || ended(row)) ? html`<button type="button" class="quiet" onClick=${() => goOn(r, row, n.name)}>Do again</button>` : '') },
     ]} />
     ${r.result && html`<h2>Result</h2><${Text} value=${r.result} class="box" />`}
     <${Facts} facts=${[['File', r.path && html`<${Line} value=${r.path} class="mono" />`], ['Works in', r.work_dir && html`<${Line} value=${r.work_dir} class="mono" />`], ['UUID', html`<code>${r.uuid}</code>`]]} />`} />`;
