@@ -141,6 +141,7 @@ func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
 	now := time.Now()
 	in := takeUp(h.p, a, now)
 	h.k.setWaitAt(h.p, waiting{tool: inHand(a), since: now}, now)
+	h.k.logCall(h.p, a)
 	defer h.k.touch(h.p)
 	defer putDown(h.p, in)
 	switch a.Kind {
@@ -188,7 +189,7 @@ func (k *KernelImpl) runTool(ctx context.Context, p *Process, a *loop.Action) (s
 	}
 	defer k.close(p, fd, a.Tool.Path)
 	if f, ferr := k.vfs.File(p.PID, fd); ferr == nil {
-		defer k.listen(p, f, "tool")()
+		defer k.listen(p, f, toolLine)()
 	}
 	werr := k.write(ctx, p, fd, a.Tool.Path, a.Tool.Input(a.Call.Input))
 	out, rerr := k.read(p, fd, a.Tool.Path)

@@ -192,7 +192,7 @@ func composeLogsCmd(a *app) *cobra.Command {
 		Use:        "logs RUN [NODE]",
 		Aliases:    []string{"log"},
 		SuggestFor: []string{"tail"},
-		Short:      "show what the nodes of a run think, say and read",
+		Short:      "show what the nodes of a run think, say and do",
 		Long: `Logs shows the log of a run: what becomes of its nodes, and what each of them thinks and says. With a
 node, such as merge or review[3], only that of its latest attempt. With -f it goes on until the end, or
 until Ctrl+C, which only ends the looking.`,

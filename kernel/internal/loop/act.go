@@ -275,6 +275,15 @@ func fill(rec *step.StepRecord, actions []Action, outs []Outcome) {
 
 // summary says in a few words what an action was and whether it worked.
 func summary(a *Action, o *Outcome) string {
+	s := a.Brief()
+	if o.Err != nil {
+		s += " (failed: " + strings.ToLower(string(types.CodeOf(o.Err))) + ")"
+	}
+	return rnixctx.Elide(s, 100)
+}
+
+// Brief names an action, and what it acts on, in a line.
+func (a *Action) Brief() string {
 	s := a.Call.Name
 	for _, key := range []string{"path", "file_path", "command", "pattern", "intent", "skill", "from", "query", "uri"} {
 		if v := a.Field(key); v != "" {
@@ -282,8 +291,5 @@ func summary(a *Action, o *Outcome) string {
 			break
 		}
 	}
-	if o.Err != nil {
-		s += " (failed: " + strings.ToLower(string(types.CodeOf(o.Err))) + ")"
-	}
-	return rnixctx.Elide(s, 100)
+	return s
 }
