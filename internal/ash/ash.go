@@ -17,6 +17,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 
 	"mvdan.cc/sh/v3/expand"
@@ -52,6 +53,8 @@ type Call struct {
 	Where   string // what messages begin with: file:line:column and the name; "" = as the program does
 	// Input is what an agent is given with its intent; nil = nothing.
 	Input io.Reader
+	// Unread says that the script has standard input, and that the command is not given it: of the first one only.
+	Unread bool
 	// Background says that the command has neither a terminal nor its signals.
 	Background bool
 	// Signals is called by a command that wants to handle interrupts itself. The channel is open until
@@ -87,6 +90,7 @@ type Shell struct {
 	ours   map[string]bool
 	jobs   jobs
 	typed  func() []string // the lines that a person has typed; nil = nobody types
+	told   atomic.Bool     // that a command does not read the script's standard input
 
 	texts texts
 	space space

@@ -90,6 +90,8 @@ func (s programs) command(ctx context.Context, hc *interp.HandlerContext, args [
 	}
 	if f := s.input(hc); f != nil {
 		c.Input = f
+	} else if slices.Contains([]string{"spawn", "run"}, args[0]) && s.unread(hc) {
+		c.Unread = s.told.CompareAndSwap(false, true)
 	}
 	if c.Stdin == io.Reader(s.stdin) {
 		c.Stdin = s.cfg.Stdin

@@ -4,7 +4,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"rnix/internal/step"
@@ -73,8 +72,7 @@ func (a *app) inputs(stdin bool, files []string) ([]step.Input, error) {
 			return nil, err
 		}
 		if last := len(out) - 1; out[last].Text == "" {
-			a.out.talk("[kernel] standard input was empty: the agent gets no input from it")
-			out = slices.Delete(out, last, last+1)
+			a.out.talk("[kernel] standard input was empty: the agent gets an empty input")
 		}
 	}
 	if err := step.CheckInputs(out); err != nil {

@@ -132,6 +132,7 @@ func (o *runOptions) start(c *cobra.Command, args []string) error {
 	if stdin = stdin || o.stdin; stdin && !given && (len(args) == 0 || args[0] == "-") {
 		return usagef(`say what is to be done with it: rnix run - "..."`, "there is no intent beside standard input")
 	}
+	o.leftUnread(stdin)
 	var err error
 	if o.req.Intent, err = a.intent(args, o.intent, given); err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
 	"os"
 	"strings"
 	"time"
@@ -69,7 +68,8 @@ A script may have ` + number(ash.MaxSource) + ` bytes and 1 GiB of memory.`,
 
 // shellHelp is what the shell adds to what people know. It is what the word help shows in it.
 const shellHelp = `  spawn "INTENT" [FLAGS]   an agent; the flags are those of run. Its result is standard output, its end the
-                           exit status. What is piped into it or redirected to it it gets as [PIPE_INPUT]
+                           exit status. What is piped into it or redirected to it it gets as [PIPE_INPUT];
+                           spawn - "INTENT" takes the standard input of the script
   run, steps, log, ...     every command of this program, as: rnix steps (see: rnix --help)
   cmd & ; $! ; wait ; jobs background; $! is the PID of the agent after "spawn ... &", else %N. wait takes
                            PIDs, %N, nothing for all, or -n for the next; its status is that of the last
@@ -207,6 +207,16 @@ func spawnCmd(a *app) *cobra.Command {
 	c := runCmd(a)
 	c.Use, c.Hidden = "spawn [intent]", true
 	return c
+}
+
+// leftUnread tells that the standard input of the script is not the agent's: several agents may start, and the
+// first would take all of it.
+func (o *runOptions) leftUnread(stdin bool) {
+	sh := o.app.host.Shell
+	if stdin || sh == nil || !sh.Unread {
+		return
+	}
+	o.app.out.warn("the agent does not get the standard input of the script; to give it to one, write: spawn - \"INTENT\"")
 }
 
 // piped reports whether a shell hands input to an agent with this intent.

@@ -1,0 +1,35 @@
+package ash
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"mvdan.cc/sh/v3/interp"
+)
+
+// unread reports whether a script has standard input that a command does not read: the command has the input of the
+// script itself, and that is a pipe or a file in which something is left, or may come.
+func (s programs) unread(hc *interp.HandlerContext) bool {
+	f, ok := hc.Stdin.(*os.File)
+	return ok && f == s.stdin && !s.cfg.Terminal && mayBring(f)
+}
+
+// mayBring reports whether a pipe or a file can still be read. A pipe that nobody writes to any more and that is empty
+// cannot; a terminal, a socket and /dev/null are not looked at.
+func mayBring(f *os.File) bool {
+	st, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	if st.Mode().IsRegular() {
+		at, err := f.Seek(0, 1)
+		return err == nil && at < st.Size()
+	}
+	if st.Mode()&os.ModeNamedPipe == 0 {
+		return false
+	}
+	p := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}
+	_, err = unix.Poll(p, 0)
+	return err == nil && (p[0].Revents&unix.POLLIN != 0 || p[0].Revents&unix.POLLHUP == 0)
+}
