@@ -299,6 +299,12 @@ func shellWord(s string) string {
 // resumeMend adds to the error of a resume what to do about it: the command, as far as it is known.
 func resumeMend(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err error) error {
 	target, again := req.Target, againText(req)
+	if e, ok := errors.AsType[*types.SyscallError](err); ok && e.Syscall == "Provider" {
+		if req.Provider == "" && req.Model == "" && req.FallbackProvider == "" { // it had this one before, and it is not set up any more
+			err = &exitError{ExitNoModel, err}
+		}
+		return withMend(err, fmt.Sprintf("set it up, or let another one go on with: rnix resume %s --provider NAME (see: rnix providers)", oneLine(target)))
+	}
 	switch types.CodeOf(err) {
 	case types.ErrNotFound:
 		if e, ok := errors.AsType[*types.SyscallError](err); ok && req.Cwd != "" && e.Device == req.Cwd { // it is the directory

@@ -47,6 +47,9 @@ func (d reviver) open(ctx context.Context, id types.UUID) (_ *again, err error) 
 	for end := time.Now().Add(openTime); types.CodeOf(err) == types.ErrConflict && d.brief(ctx, id, end); {
 		rec, state, used, damage, err = d.store.open(ctx, id)
 	}
+	if types.CodeOf(err) == types.ErrConflict {
+		return nil, d.beaten(id)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +66,15 @@ func (d reviver) open(ctx context.Context, id types.UUID) (_ *again, err error) 
 	}
 	state.Disown(under(resolved(a.was.WorkDir), resolved(d.forkDir(id)))) // of a fork whose first step has not ended
 	return a, nil
+}
+
+// beaten is the error for who wants to resume a history that somebody else has taken first.
+func (d reviver) beaten(id types.UUID) error {
+	if pid, alive := d.running(id); alive {
+		return &types.SyscallError{Syscall: "Resume", PID: pid, Device: id.String(), Code: types.ErrConflict,
+			Err: fmt.Errorf("another client has resumed it: it is running as PID %d", pid)}
+	}
+	return types.Errorf(types.ErrConflict, "Resume", id.String(), "another command resumes it, or writes to its record, at this moment; try again")
 }
 
 // openTime is how long a history is waited for that somebody writes who does not run it, such as a message.
@@ -159,7 +171,7 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 	}
 	if r.choice, err = p.chooseBy(r.agent.Models, wishOf(a, req)); err != nil {
 		if names := set.missing(req.Env); len(names) > 0 && types.CodeOf(err) == types.ErrUnavailable {
-			err = types.Errorf(types.ErrUnavailable, "Resume", a.rec.id.String(), "%w (when it was started these variables were set, which are not now: %s)", err, strings.Join(names, ", "))
+			err = unset(err, names)
 		}
 		return nil, err
 	}
@@ -177,6 +189,16 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 	}
 	r.opts.From, r.doubts, err = d.fromOf(a, req)
 	return r, err
+}
+
+// unset adds to the error of a provider that cannot be used which variables it had when the process was started.
+func unset(err error, names []string) error {
+	e := types.SyscallError{Syscall: "Provider", Code: types.CodeOf(err), Err: err}
+	if was, ok := errors.AsType[*types.SyscallError](err); ok {
+		e = *was
+	}
+	e.Err = fmt.Errorf("%w (when it was started these variables were set, which are not now: %s)", e.Err, strings.Join(names, ", "))
+	return &e
 }
 
 // hasPlace refuses a history whose directory is gone, with what to do; last is its last step that has ended. Without its project it finds its

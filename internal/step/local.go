@@ -212,7 +212,7 @@ func (l *Local) enter(id types.UUID, h *history) error {
 		return types.Errorf(types.ErrUnavailable, "Acquire", id.String(), "the journal is closed")
 	}
 	if other := l.owned[id]; other != nil {
-		return types.Errorf(types.ErrConflict, "Acquire", id.String(), "the history is being written by %s", other.owner)
+		return types.Errorf(types.ErrConflict, "Acquire", id.String(), "something else writes to this history at this moment (for %s)", other.owner)
 	}
 	l.epochs++
 	h.epoch = l.generation<<32 | uint64(l.epochs)
@@ -338,7 +338,7 @@ func (l *Local) Discard(id types.UUID) error {
 	other := l.owned[id]
 	l.mu.Unlock()
 	if other != nil {
-		return types.Errorf(types.ErrConflict, "Discard", id.String(), "the history is being written by %s", other.owner)
+		return types.Errorf(types.ErrConflict, "Discard", id.String(), "something else writes to this history at this moment (for %s)", other.owner)
 	}
 	if err := durable.RemoveDir(l.fs, l.Dir(id)); err != nil {
 		return err
