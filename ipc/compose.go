@@ -109,7 +109,7 @@ type ComposeDownRequest struct {
 
 // ComposeResumeRequest lets a run go on.
 type ComposeResumeRequest struct {
-	Target       string   `json:"target"`
+	Target       string   `json:"target"`           // empty with a Node: the one run that can be meant
 	Node         string   `json:"node,omitempty"`   // do this one again, and those below it
 	Budget       *int     `json:"budget,omitempty"` // so many tokens more than were used; 0 = unlimited
 	BudgetUSD    *float64 `json:"budget_usd,omitempty"`

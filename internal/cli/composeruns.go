@@ -289,19 +289,20 @@ func composeResumeCmd(a *app) *cobra.Command {
 	var follow bool
 	var onInterrupt string
 	c := &cobra.Command{
-		Use:        "resume RUN",
+		Use:        "resume [RUN]",
 		SuggestFor: []string{"continue", "retry", "restart"},
 		Short:      "let a run go on: paused, suspended, failed, ended or broken off",
 		Long: `Resume lets a run go on where it was. Nothing that has succeeded is done again: of a run that has ended, what
 failed and what was skipped for that; nodes that were ended with their run go on where they were.
 
 With --node that node is done again, and all below it, whatever became of them; it is refused if what the node
-waits for is not there.
+waits for is not there. Without a RUN it is that of the one run, of those that have stopped, in which the node has
+not succeeded, or that has it at all; with several of them they are listed.
 
 The command returns when the run goes on; with --follow it stays as up does.`,
-		Example:           examples(`rnix compose resume review`, `rnix compose resume review --node merge --follow`, `rnix compose resume review --budget 200k`),
+		Example:           examples(`rnix compose resume review`, `rnix compose resume review --node merge --follow`, `rnix compose resume --node merge`, `rnix compose resume review --budget 200k`),
 		Annotations:       exits("0 1 2 3 4 5 6 9 10 11 12 13 124 129 130 143"),
-		Args:              argsOf(1, 1, theRun),
+		Args:              argsOf(0, 1, ""),
 		ValidArgsFunction: completeRuns(a, true),
 	}
 	f := c.Flags()
@@ -321,7 +322,11 @@ The command returns when the run goes on; with --follow it stays as up does.`,
 		if err := checkInterrupt(onInterrupt); err != nil {
 			return err
 		}
-		req.Target, req.Env = args[0], a.host.Environ
+		if req.Env = a.host.Environ; len(args) > 0 {
+			req.Target = args[0]
+		} else if req.Node == "" {
+			return usagef("name it, or a node: rnix compose resume --node NAME", "compose resume needs %s", theRun)
+		}
 		if c.Flags().Changed("budget") {
 			n := int(budget)
 			req.Budget = &n

@@ -33,7 +33,7 @@ func (d runResumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ComposeR
 	if err := d.settled(ctx); err != nil {
 		return none, err
 	}
-	t, err := d.find(req.Target)
+	t, err := d.meant(ctx, &req)
 	if err != nil {
 		return none, err
 	}
