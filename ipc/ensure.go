@@ -91,7 +91,7 @@ func (e *starter) run(ctx context.Context) (*Client, error) {
 	defer tick.Stop()
 	for {
 		c, err := Connect(ctx, e.Socket)
-		if err == nil || !nobodyListens(err) && !justDied(err) {
+		if (err == nil && e.answers(ctx, c)) || err != nil && !nobodyListens(err) && !justDied(err) {
 			return c, err
 		}
 		if c := e.elsewhere(ctx); c != nil {
@@ -113,6 +113,22 @@ func (e *starter) run(ctx context.Context) (*Client, error) {
 			return nil, types.Errorf(types.ErrTimeout, "Ensure", e.Socket, "after %s still %s%s", e.Patience, e.state, e.seeLog())
 		}
 	}
+}
+
+// answers reports whether a daemon to which there is a connection can be used: one that we have just started may listen and
+// end before it answers, and then it is to be told why.
+func (e *starter) answers(ctx context.Context, c *Client) bool {
+	if e.child == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.Patience)
+	defer cancel()
+	_, err := Call(ctx, c, Ping, Empty{})
+	if code := types.CodeOf(err); code != types.ErrUnavailable && code != types.ErrDisconnected {
+		return true // what is wrong shows again in the call for which the client is wanted
+	}
+	_ = c.Close()
+	return false
 }
 
 // advance does the next thing towards a running daemon, and reports whether to look again at once.

@@ -37,7 +37,7 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
+	for tries := 1; ; tries++ {
 		c, err := ipc.Ensure(ctx, ipc.EnsureOptions{Socket: p.Socket, DataDir: p.DataDir, Log: p.Log, Env: a.host.Environ,
 			Progress: func(msg string) { a.out.talk("[kernel] %s", msg) }})
 		if err != nil {
@@ -45,7 +45,7 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 		}
 		a.connected(ctx, c)
 		again, err := outlasts(ctx, a, c, p.DataDir)
-		if !again && err == nil {
+		if !again && err == nil || again && tries == maxConnects {
 			return c, nil
 		}
 		a.client = nil
@@ -54,6 +54,9 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 		}
 	}
 }
+
+// maxConnects is how many daemons in turn may end under a command before it gives up; then its call says so.
+const maxConnects = 5
 
 // misplaced adds to an error what to do if the directory of the data or of the socket cannot be one.
 func misplaced(err error, p statehome.Places) error {

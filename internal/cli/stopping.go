@@ -45,9 +45,14 @@ func awaitStop(ctx context.Context, data string, pid int, slow func()) error {
 	}
 }
 
-// outlasts reports whether a daemon stops, which would refuse what is wanted of it. Then it has ended when this returns.
+// outlasts reports whether a daemon stops, which would refuse what is wanted of it, or has ended since we connected, as one does
+// that cannot start. Then it has ended when this returns; who asks again is told why, or gets the next one.
 func outlasts(ctx context.Context, a *app, c *ipc.Client, data string) (bool, error) {
 	p, err := ipc.Call(ctx, c, ipc.Ping, ipc.Empty{})
+	if code := types.CodeOf(err); code == types.ErrUnavailable || code == types.ErrDisconnected {
+		_ = c.Close()
+		return true, nil
+	}
 	if err != nil || !p.Stopping { // an error shows again in the call for which it is asked
 		return false, nil
 	}
