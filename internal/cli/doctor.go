@@ -69,9 +69,8 @@ func (a *app) examine(ctx context.Context, trust bool) []check {
 		out = append(out, checkModel(ctx, client, ipc.ProvidersRequest{ProjectRequest: a.project(trust)})...)
 	}
 	path := a.getenv("PATH")
-	out = append(out,
-		checkProgram(path, warned, "git", "needed for worktrees and for what agents find out about history"),
-		checkProgram(path, warned, "bwrap", "it is the strongest sandbox for the commands of agents"))
+	git := checkProgram(path, warned, "git", "needed for worktrees and for what agents find out about history")
+	out = append(out, checkRuns(ctx, git, a.host.Environ, "version"))
 	return append(out, checkAgents(a.getenv)...)
 }
 

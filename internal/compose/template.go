@@ -26,7 +26,7 @@ agents:
   review:                       # once for each file, side by side
     foreach: {from: list, max: 50}     # or a list, or {files: "src/**/*.go"}
     intent: Review the file ${item} and name what is wrong in it, with line numbers.
-    deny: [/dev/workspace]
+    deny: [/dev/workspace, /dev/shell] # it reads files, and cannot write: a shell could
     max_steps: 20
     timeout: 10m
 
