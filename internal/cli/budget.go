@@ -25,11 +25,10 @@ have a budget.
 
 A budget is that of a whole family: children draw from their parent's, and may have one of their own
 below it. Before a model is asked, the most that the answer can take is reserved, from all budgets above;
-when the answer is there it is settled for what it took. So a budget that several share, or one in
-dollars, is not exceeded, and a process that has a budget of tokens for itself alone can go over it by
-its last prompt. A model whose answers nobody can bound (the CLIs) has the whole budget for itself while
-it answers, and can go over it by that one answer. What a provider bills for an answer that broke off,
-nobody tells us.
+when the answer is there it is settled for what it took. So a budget in dollars is not exceeded, and one
+in tokens by one call at most: while anything of it is left, one process of the family may ask, alone. A
+model whose answers cannot be bounded (the CLIs) has the whole budget for itself while it answers,
+and can go over it by that one answer. No provider tells what it bills for an answer that broke off.
 
 A process whose budget is used up is suspended, and goes on after: rnix budget add`,
 		Example:           examples(`rnix budget`, `rnix budget night`, `rnix budget add night --tokens 200k`, `rnix budget add 3 --usd 2.50 --no-resume`),

@@ -44,7 +44,7 @@ more. With --pause they are paused instead, until: rnix compose resume. Either w
 			case r.Exit != nil && r.State != suspended:
 				a.out.talk("[compose] run %s has ended (%s): %s", oneLine(r.Name), exitText(r.Exit), nodeCounts(&r))
 			default:
-				a.out.talk("[compose] run %s is %s: %s; it goes on with: rnix compose resume %d", oneLine(r.Name), r.State, nodeCounts(&r), r.PID)
+				a.out.talk("[compose] run %s is %s: %s; it goes on with: %s", oneLine(r.Name), r.State, nodeCounts(&r), runMend(&r))
 			}
 			return nil
 		},
@@ -182,7 +182,7 @@ func showNodes(out *output, r *ipc.ComposeRun, now time.Time) {
 		out.talk("%s", price.Unknown(number(r.Unpriced)))
 	}
 	if r.State == suspended {
-		out.talk("  %s; it goes on with: rnix compose resume %d", oneLine(r.Wait), r.PID)
+		out.talk("  %s; it goes on with: %s", oneLine(r.Wait), runMend(r))
 	}
 }
 

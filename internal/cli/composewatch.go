@@ -277,7 +277,7 @@ func (w *runWatch) finish(ctx context.Context, c *ipc.Client, changes <-chan eve
 // showRunEnd shows a run that has ended or was suspended.
 func showRunEnd(out *output, r *ipc.ComposeRun, e *ipc.WaitResponse, asked os.Signal) error {
 	code, mend := ExitSuspended, ""
-	goesOn := fmt.Sprintf("rnix compose resume %d", r.PID)
+	goesOn := runMend(r)
 	err := endError(e.Exit)
 	switch {
 	case e.Suspended:

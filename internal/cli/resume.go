@@ -324,9 +324,9 @@ func resumeMend(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err 
 	case perr != nil:
 		return err
 	case p.Budget > 0 && p.TokensUsed >= p.Budget:
-		return withMend(&exitError{ExitBudget, err}, fmt.Sprintf("%s --budget %d", again, p.Budget))
+		return withMend(&exitError{ExitBudget, err}, tokenMend(&p.Proc, again))
 	case p.BudgetUSD > 0 && p.CostUSD >= p.BudgetUSD:
-		return withMend(&exitError{ExitBudget, err}, fmt.Sprintf("%s --budget-usd %.2f", again, p.BudgetUSD))
+		return withMend(&exitError{ExitBudget, err}, dollarMend(&p.Proc, again))
 	case p.Budget > 0 || p.BudgetUSD > 0: // its children have used the rest
 		return withMend(&exitError{ExitBudget, err}, budgetMend(&p.Proc, again))
 	case p.Purse != nil:

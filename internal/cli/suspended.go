@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"rnix/debug"
+	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -103,7 +105,7 @@ func whatParks(procs []ipc.Proc, id types.UUID, given string) (reason, mend stri
 		given = waitReason(last)
 	}
 	for range procs { // a chain has no more links; damaged files may make a circle
-		if !strings.HasPrefix(last.Wait, "child ") || !find(func(p *ipc.Proc) bool { return p.ParentUUID == last.UUID }) {
+		if !strings.HasPrefix(last.Wait, "child ") && !strings.HasPrefix(last.Wait, "its nodes, ") || !find(func(p *ipc.Proc) bool { return p.ParentUUID == last.UUID }) {
 			break
 		}
 	}
@@ -119,22 +121,56 @@ func whatParks(procs []ipc.Proc, id types.UUID, given string) (reason, mend stri
 	return given, mend
 }
 
-// budgetMend is the command, which begins with again, that gives a process as much of its own budget as it had.
+// budgetMend is the command, which begins with again, that gives a process enough of its own budget to go on: as much as
+// it had, or as it has used.
 func budgetMend(p *ipc.Proc, again string) string {
 	if strings.Contains(p.Wait, "$") || p.Budget == 0 && p.BudgetUSD > 0 {
-		return again + fmt.Sprintf(" --budget-usd %.2f", max(p.BudgetUSD, 0.01))
+		return dollarMend(p, again)
 	}
-	return again + fmt.Sprintf(" --budget %d", max(cmp.Or(p.Budget, p.TokensUsed), 1))
+	return tokenMend(p, again)
+}
+
+// tokenMend is budgetMend for a budget of tokens. The flag is so many more than were used.
+func tokenMend(p *ipc.Proc, again string) string {
+	more := cmp.Or(p.Purse, new(step.PurseWait)).MoreTokens - max(p.TokensUsed-p.Budget, 0)
+	return again + fmt.Sprintf(" --budget %d", max(cmp.Or(p.Budget, p.TokensUsed), more, 1))
+}
+
+// dollarMend is budgetMend for a budget in dollars.
+func dollarMend(p *ipc.Proc, again string) string {
+	usd := p.BudgetUSD
+	if more := cmp.Or(p.Purse, new(step.PurseWait)).MoreUSD; more > usd {
+		usd = more + max(p.BudgetUSD-p.CostUSD, 0)
+	}
+	return again + " --budget-usd " + cents(usd)
+}
+
+// runMend is the command that lets a run of a workflow go on.
+func runMend(r *ipc.ComposeRun) string {
+	again := fmt.Sprintf("rnix compose resume %d", r.PID)
+	switch p := r.Purse; {
+	case r.State != suspended || p == nil:
+		return again
+	case p.UUID != r.UUID:
+		return purseMend(&ipc.Proc{Purse: p})
+	case p.MoreUSD > 0:
+		return again + " --budget-usd " + cents(max(r.BudgetUSD, p.MoreUSD))
+	default:
+		return again + fmt.Sprintf(" --budget %d", max(r.Budget, r.TokensUsed, 1))
+	}
 }
 
 // purseMend is the command that raises the budget of an ancestor for which a process waits.
 func purseMend(p *ipc.Proc) string {
 	mend := "rnix budget add " + p.Purse.UUID.String()
-	if strings.Contains(p.Wait, "$") {
-		return mend + fmt.Sprintf(" --usd %.2f", max(p.Purse.USD, 0.01))
+	if strings.Contains(p.Wait, "$") || p.Purse.MoreUSD > 0 {
+		return mend + " --usd " + cents(max(p.Purse.MoreUSD, p.Purse.USD))
 	}
-	return mend + fmt.Sprintf(" --tokens %d", max(p.Purse.Tokens, 1))
+	return mend + fmt.Sprintf(" --tokens %d", max(p.Purse.MoreTokens, p.Purse.Tokens, 1))
 }
+
+// cents writes an amount of dollars for a flag, rounded up.
+func cents(usd float64) string { return fmt.Sprintf("%.2f", max(math.Ceil(usd*100-1e-6)/100, 0.01)) }
 
 // waitReason is why a process is suspended, on one line.
 func waitReason(p *ipc.Proc) string {

@@ -68,7 +68,8 @@ func budgetOf(t *testing.T, s *testenv.System, target string) map[string]ipc.Bud
 	return out
 }
 
-// Three children on one budget stop below it, a crash changes nothing, and more of it lets all go on.
+// Of three children on one budget one may use the last of it, the others stop, a crash changes nothing, and more of it
+// lets all go on.
 func TestSharedBudgetSuspendsTheFamilyAndATopUpWakesIt(t *testing.T) {
 	c := &crew{asked: map[string]int{}, all: make(chan struct{})}
 	_, url := llmtest.NewAPI(t, c.reply)
@@ -81,7 +82,7 @@ func TestSharedBudgetSuspendsTheFamilyAndATopUpWakesIt(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		top := budgetOf(t, s, lead.UUID.String())["lead"]
-		if top.Tokens.Used != 90_010 || top.Tokens.Reserved != 0 || top.Tokens.Limit == nil || *top.Tokens.Limit != budget || *top.Tokens.Left != 9990 {
+		if top.Tokens.Used != 120_010 || top.Tokens.Reserved != 0 || top.Tokens.Limit == nil || *top.Tokens.Limit != budget || *top.Tokens.Left != 0 {
 			t.Errorf("%s: %+v", when, top.Tokens)
 		}
 	}
@@ -90,19 +91,22 @@ func TestSharedBudgetSuspendsTheFamilyAndATopUpWakesIt(t *testing.T) {
 	s.Start()
 	s.Settle()
 	check("after a crash")
+	done := 0
 	for _, p := range procsOf(t, s) {
-		if p.State != "suspended" || p.Intent != "lead" && !strings.Contains(p.Wait, "budget of ") {
+		switch {
+		case p.State == "dead":
+			done++
+		case p.State != "suspended" || p.Intent != "lead" && !strings.Contains(p.Wait, "budget of PID 1: 120,010 of 100,000 tokens are used"):
 			t.Errorf("%s is %s: %q", p.Intent, p.State, p.Wait)
-		}
-	}
-	kids := procsOf(t, s)
-	for _, p := range kids {
-		if p.Intent == "a" {
+		case p.Intent != "lead":
 			line := budgetOf(t, s, p.UUID.String())
-			if !line["lead"].Above || line["a"].Tokens.Limit != nil || line["a"].Tokens.Used != 30_000 {
+			if !line["lead"].Above || line[p.Intent].Tokens.Limit != nil || line[p.Intent].Tokens.Used != 30_000 {
 				t.Errorf("%+v", line)
 			}
 		}
+	}
+	if done != 1 {
+		t.Errorf("%d have used the last of it", done)
 	}
 	add := func(req ipc.AddBudgetRequest) (ipc.AddBudgetResponse, error) {
 		req.Env = s.Env
@@ -118,14 +122,14 @@ func TestSharedBudgetSuspendsTheFamilyAndATopUpWakesIt(t *testing.T) {
 		}
 	}
 	r, err := add(ipc.AddBudgetRequest{Target: lead.UUID.String(), Tokens: 40_000, NoResume: true})
-	if err != nil || len(r.Resumed) != 0 || *r.Tokens.Limit != 140_000 || *r.Tokens.Left != 49_990 {
+	if err != nil || len(r.Resumed) != 0 || *r.Tokens.Limit != 140_000 || *r.Tokens.Left != 19_990 {
 		t.Fatalf("%+v %v", r, err)
 	}
 	s.Kill()
 	s.Start()
 	s.Settle()
 	r, err = add(ipc.AddBudgetRequest{Target: lead.UUID.String(), Tokens: 260_000})
-	if err != nil || *r.Tokens.Limit != 400_000 || len(r.Resumed) != 4 || len(r.Warnings) != 0 {
+	if err != nil || *r.Tokens.Limit != 400_000 || len(r.Resumed) != 3 || len(r.Warnings) != 0 {
 		t.Fatalf("%+v %v", r, err)
 	}
 	var last types.PID
@@ -142,6 +146,105 @@ func TestSharedBudgetSuspendsTheFamilyAndATopUpWakesIt(t *testing.T) {
 	}
 	if n := c.total(); n != 8 {
 		t.Errorf("the models were asked %d times", n)
+	}
+}
+
+// thrifty is a model that counts 150 tokens for each call: a lead starts two children at once, each child and each node of
+// a workflow calls a tool twice before it answers.
+func thrifty(r llmtest.Request) llmtest.Reply {
+	said := 0
+	for _, m := range r.Messages {
+		if m.Role == "assistant" {
+			said++
+		}
+	}
+	reply := llmtest.Reply{Text: "done"}
+	switch {
+	case r.Messages[0].Text == "lead" && said == 0:
+		reply = llmtest.Reply{ToolCalls: []llmtest.ToolCall{{Name: "spawn", Input: `{"intent":"a"}`}, {Name: "spawn", Input: `{"intent":"b"}`}}}
+	case r.Messages[0].Text != "lead" && said < 2:
+		reply = tool("shell", `{"command":"echo x"}`)
+	}
+	reply.Usage = &llmtest.Usage{Input: 140, Output: 10}
+	return reply
+}
+
+// A family asks its model for as long as anything is left of a small budget, far smaller than its prompts are in bytes:
+// as children, as nodes of a workflow, after a restart, and as a fork. What is said to be enough when it is used up is.
+func TestFamilyUsesItsSmallBudgetToTheEnd(t *testing.T) {
+	_, url := llmtest.NewAPI(t, thrifty)
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	budget := 1500
+	spawn := func(intent string, budget int) ipc.WaitResponse {
+		t.Helper()
+		return s.Wait(s.Spawn(ipc.SpawnRequest{Intent: intent, Model: "fake", ContextBudget: &budget}).PID)
+	}
+	lead := spawn("lead", budget)
+	if lead.Suspended || lead.Result != "done" {
+		t.Fatalf("%+v", lead)
+	}
+	used := func(id types.UUID, want int) {
+		t.Helper()
+		for _, p := range procsOf(t, s) {
+			if p.UUID == id {
+				if got := budgetOf(t, s, id.String())[p.Intent]; got.Tokens.Used != want {
+					t.Errorf("%s has used %d, want %d", p.Intent, got.Tokens.Used, want)
+				}
+			}
+		}
+	}
+	used(lead.UUID, 1200)
+	run := func(name string, budget int) ipc.ComposeUpResponse {
+		t.Helper()
+		up, err := ipc.Call(t.Context(), s.Client, ipc.ComposeUp, ipc.ComposeUpRequest{File: "compose.yaml", Name: name, Cwd: s.Work, Env: s.Env,
+			Text: fmt.Sprintf("budget: %d\nagents:\n  one: {intent: one, model: fake}\n  two: {intent: two, model: fake}\n  three: {intent: three, model: fake, depends_on: [one, two]}\n", budget)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return up
+	}
+	small := run("small", budget)
+	composed(t, s, small.UUID.String(), runEnded)
+	used(small.UUID, 1350)
+	s.Kill()
+	s.Start()
+	s.Settle()
+	more, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: lead.UUID.String(), NewInput: "once more", Env: s.Env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := s.Wait(more.PID); w.Suspended || w.Result != "done" {
+		t.Errorf("%+v", w)
+	}
+	used(lead.UUID, 1350)
+	fork, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: lead.UUID.String(), Fork: true, NewInput: "and another way", Env: s.Env, Cwd: s.Work})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := s.Wait(fork.PID); w.Suspended || w.Result != "done" {
+		t.Errorf("%+v", w)
+	}
+	broke := spawn("lead", 500)
+	if !broke.Suspended {
+		t.Fatalf("%+v", broke)
+	}
+	purse := 0
+	for _, p := range procsOf(t, s) {
+		if p.ParentUUID == broke.UUID && p.Purse != nil && p.Purse.UUID == broke.UUID {
+			purse = max(purse, p.Purse.MoreTokens)
+		}
+	}
+	if purse < 500 {
+		t.Fatalf("%d are said to be enough", purse)
+	}
+	r, err := ipc.Call(t.Context(), s.Client, ipc.AddBudget, ipc.AddBudgetRequest{Target: broke.UUID.String(), Tokens: purse, Env: s.Env})
+	if err != nil || len(r.Resumed) == 0 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	for _, pid := range r.Resumed {
+		if w := s.Wait(pid); w.UUID == broke.UUID && w.Suspended && budgetOf(t, s, broke.UUID.String())["lead"].Tokens.Used < 500+purse {
+			t.Errorf("%+v", w)
+		}
 	}
 }
 
@@ -197,7 +300,7 @@ func TestBudgetInDollarsIsKeptOrRefused(t *testing.T) {
 	if !w.Suspended || w.CostUSD > usd || w.CostUSD < usd/4 {
 		t.Errorf("%+v", w)
 	}
-	if l := budgetOf(t, s, p.UUID.String())["work"]; l.USD.Limit == nil || *l.USD.Limit != usd || math.Abs(l.USD.Used-w.CostUSD) > 1e-9 || !strings.Contains(l.Wait, "of $0.500 are used") {
+	if l := budgetOf(t, s, p.UUID.String())["work"]; l.USD.Limit == nil || *l.USD.Limit != usd || math.Abs(l.USD.Used-w.CostUSD) > 1e-9 || !strings.HasPrefix(l.Wait, "budget: too little left for the next call (needs about $0.") || !strings.HasSuffix(l.Wait, " of $0.500)") {
 		t.Errorf("%+v", l)
 	}
 	if err := os.MkdirAll(filepath.Join(s.Home, ".config", "rnix"), 0o700); err != nil {

@@ -76,9 +76,19 @@ func (d composer) describe(ctx context.Context, t *target) (ipc.ComposeRun, erro
 	c.Nodes = make([]ipc.ComposeNode, len(nodes))
 	for i := range nodes {
 		c.Nodes[i] = d.node(&nodes[i])
+		c.Purse = cmp.Or(c.Purse, d.purseOf(&nodes[i]))
 	}
 	count(&c)
 	return c, nil
+}
+
+// purseOf returns the budget that a node waits for; nil = it waits for none.
+func (d composer) purseOf(n *run.Node) *step.PurseWait {
+	if n.Phase != compose.Suspended {
+		return nil
+	}
+	info, _ := d.journal.Index().Get(n.UUID)
+	return info.Purse
 }
 
 // count sums up what the nodes of a run have come to.

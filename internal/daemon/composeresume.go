@@ -177,7 +177,9 @@ func (d runResumer) settle(a *again, req *ipc.ComposeResumeRequest, on *ipc.Resu
 			}
 		}
 	}
-	ready, err := reviver{d.Daemon}.settle(a, on)
+	with := *on // the nodes have budgets of their own
+	with.Budget, with.BudgetUSD = req.Budget, req.BudgetUSD
+	ready, err := reviver{d.Daemon}.settle(a, &with)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -187,24 +189,6 @@ func (d runResumer) settle(a *again, req *ipc.ComposeResumeRequest, on *ipc.Resu
 	}
 	if redo != nil {
 		body.Redo(*redo)
-	}
-	tokens, usd := 0, 0.0
-	for _, st := range state.Report() {
-		tokens, usd = tokens+st.Tokens, usd+st.CostUSD
-	}
-	if req.Budget != nil {
-		n := 0
-		if *req.Budget > 0 {
-			n = tokens + *req.Budget
-		}
-		ready.opts.ContextBudget = &n
-	}
-	if req.BudgetUSD != nil {
-		x := 0.0
-		if *req.BudgetUSD > 0 {
-			x = usd + *req.BudgetUSD
-		}
-		ready.opts.BudgetUSD = &x
 	}
 	return ready, names, nil
 }

@@ -61,6 +61,9 @@ type PurseWait struct {
 	UUID   types.UUID `json:"uuid"` // of the history whose budget it is
 	Tokens int        `json:"tokens,omitempty"`
 	USD    float64    `json:"usd,omitempty"`
+	// MoreTokens and MoreUSD are how much more is enough for a while: one of them.
+	MoreTokens int     `json:"more_tokens,omitempty"`
+	MoreUSD    float64 `json:"more_usd,omitempty"`
 }
 
 // LimitDetail is the Detail of a limit marker: how much more the budget has from there on.

@@ -93,8 +93,11 @@ func (l *Loop) count(p *rnixctx.PromptResult, resp *Response, rec *step.StepReco
 	l.counted = counted{}
 	if sent := u.Input + u.CacheRead + u.CacheWrite; sent > 0 && p.Tokens > 0 {
 		l.scale = min(max(float64(sent)/float64(l.size(p)), 0.5), 4)
-		if !u.Estimated && !l.cfg.Several {
-			l.counted = counted{p.Generation, p.EncodedLen(), sent}
+		if !u.Estimated {
+			l.cfg.Budget.Counted(resp.Provider, l.req.size(p), sent)
+			if !l.cfg.Several {
+				l.counted = counted{p.Generation, p.EncodedLen(), sent}
+			}
 		}
 	}
 	cost := l.cfg.Budget.Settle(resp)

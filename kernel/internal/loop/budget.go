@@ -3,9 +3,11 @@ package loop
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	rnixctx "rnix/context"
+	"rnix/internal/event"
 	"rnix/internal/step"
 	"rnix/types"
 	"rnix/vfs"
@@ -16,6 +18,7 @@ import (
 type Broke struct {
 	Wait string // what it waits for, beginning with "budget"
 	Hint string // the command that lets it go on, without the name of the process
+	Log  string // what the log says of it besides; may be empty
 	// Purse is the budget; nil = no other one would help.
 	Purse *step.PurseWait
 }
@@ -33,7 +36,12 @@ type Cost struct {
 type Budget interface {
 	// Spent returns the limit that is used up, of the process or of one above it; nil if there is none.
 	Spent() *Broke
-	// Reserve sets aside what the next answer can take at most, of a prompt of at most so many tokens, and
+	// PerByte estimates how many tokens a byte of a prompt has, at most, by what was counted of the model's prompts so
+	// far. counted is false if that is none.
+	PerByte() (tokens float64, counted bool)
+	// Counted takes what a provider has counted of a prompt of so many bytes.
+	Counted(provider string, bytes, tokens int)
+	// Reserve sets aside what the next answer can take at most, of a prompt of about so many tokens, and
 	// returns how many tokens the answer may have; 0 = as many as the model likes. It may wait for others. The
 	// error is a *Broke if too little is left.
 	Reserve(ctx context.Context, prompt int) (answer int, err error)
@@ -46,7 +54,10 @@ type Budget interface {
 
 // outOfBudget suspends the process. A step that is open stays so: what was answered is paid for, and is
 // done when there is more budget.
-func outOfBudget(b *Broke, said string) End {
+func outOfBudget(l *Loop, b *Broke, said string) End {
+	if b.Log != "" {
+		l.host.Emit(event.Event{Kind: event.LogLine, Name: "warning", Text: b.Log})
+	}
 	return End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, Result: said,
 		Wait: b.Wait, Hint: b.Hint, Purse: b.Purse}
 }
@@ -58,23 +69,28 @@ type counted struct {
 	tokens     int    // of the whole prompt; 0 = nothing was counted
 }
 
-// promptRoom is what a provider may add to a prompt, in tokens: its own words about tools, and the frame.
+// promptRoom is what a provider may add to a prompt, in tokens: its own words about tools, and the frame. In what was
+// counted it is contained.
 const promptRoom = 1024
 
-// promptBound returns more tokens than a prompt has. What a provider has counted stays as it is as long as the
-// conversation only grows; of the rest a token has at least one byte, in every tokenizer that works on bytes,
-// and the encoding only makes texts longer.
-func (c counted) promptBound(generation uint64, conversation, whole int) int {
+// promptSize estimates the tokens of a prompt, rather too many. What a provider has counted stays as it is as long as
+// the conversation only grows; the rest has perByte tokens in a byte.
+func (c counted) promptSize(generation uint64, conversation, whole int, perByte float64, known bool) int {
 	if c.tokens > 0 && c.generation == generation && conversation >= c.bytes {
-		return c.tokens + conversation - c.bytes
+		return c.tokens + int(math.Ceil(float64(conversation-c.bytes)*perByte))
 	}
-	return whole + promptRoom
+	n := int(math.Ceil(float64(whole) * perByte))
+	if !known {
+		n += promptRoom
+	}
+	return n
 }
 
 // once reserves what an answer may take and asks. What was reserved is settled by count, or here if there is no
 // answer.
 func (l *Loop) once(ctx context.Context, p *rnixctx.PromptResult) (*Response, error) {
-	bound := l.counted.promptBound(p.Generation, p.EncodedLen(), l.req.size(p))
+	perByte, known := l.cfg.Budget.PerByte()
+	bound := l.counted.promptSize(p.Generation, p.EncodedLen(), l.req.size(p), perByte, known)
 	n, err := l.cfg.Budget.Reserve(ctx, bound)
 	if err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ type purse struct {
 	answer   int   // what an answer may have
 	refuse   error // of the next reservation
 	prompts  []int
+	counts   []int // of prompts, by the provider
 	reserved bool
 	settled  int
 	cut      []*Response    // what was counted of requests without an answer
@@ -35,6 +36,10 @@ func (f *fake) Spent() *Broke {
 	}
 	return &Broke{Wait: fmt.Sprintf("budget: %d of %d tokens are used", f.used, f.limit), Hint: "--budget N"}
 }
+
+func (f *fake) PerByte() (float64, bool) { return 0.5, false }
+
+func (f *fake) Counted(_ string, _, tokens int) { f.counts = append(f.counts, tokens) }
 
 func (f *fake) Reserve(_ context.Context, prompt int) (int, error) {
 	if f.reserved {
@@ -102,7 +107,7 @@ func TestEveryAnswerIsReservedForAndSettled(t *testing.T) {
 	}
 }
 
-func TestPromptIsNeverLargerThanReserved(t *testing.T) {
+func TestPromptIsReservedByWhatItsProviderCounts(t *testing.T) {
 	f := newFake(t)
 	f.tool = func(context.Context, *Action) (string, error) { return strings.Repeat("x", 3000), nil }
 	var sizes []int
@@ -116,16 +121,22 @@ func TestPromptIsNeverLargerThanReserved(t *testing.T) {
 		return r, nil
 	}
 	run(t, f, t.Context(), Config{})
-	if len(f.prompts) != 4 || f.prompts[0] < sizes[0] {
+	if len(f.prompts) != 4 || f.prompts[0] < sizes[0]/2+promptRoom || f.prompts[0] > sizes[0]/2+promptRoom+64 {
 		t.Fatalf("%v for %v", f.prompts, sizes)
 	}
-	for n := 1; n < 4; n++ { // what was counted, and no less than a token for a byte of what is new
-		if got, least := f.prompts[n], 100*n+50+3000; got < least || got > least+400 {
+	for n := 1; n < 4; n++ { // what was counted, and half a token for a byte of what is new
+		if got, least := f.prompts[n], 100*n+50+1500; got < least || got > least+200 {
 			t.Errorf("prompt %d: %d were reserved, and %d are enough", n+1, got, least)
 		}
 	}
-	if c := (counted{generation: 1, bytes: 100, tokens: 40}); c.promptBound(2, 120, 130) != 130+promptRoom || c.promptBound(1, 90, 130) != 130+promptRoom {
-		t.Error("another conversation is bounded by the count of the last one")
+	if len(f.counts) != 4 || f.counts[1] != 250 {
+		t.Errorf("%v were counted", f.counts)
+	}
+	c := counted{generation: 1, bytes: 100, tokens: 40}
+	for _, got := range []int{c.promptSize(2, 120, 130, 0.5, true), c.promptSize(1, 90, 130, 0.5, true)} {
+		if got != 65 {
+			t.Error("another conversation is bounded by the count of the last one")
+		}
 	}
 }
 

@@ -182,8 +182,8 @@ func ready(ctx context.Context, l *Loop, open *Open) *End {
 	if l.cfg.End != nil {
 		return l.cfg.End
 	}
-	if b := l.cfg.Budget.Spent(); b != nil {
-		return over(outOfBudget(b, l.partial))
+	if b := l.cfg.Budget.Spent(); b != nil && (open == nil || !open.mayEnd(l.cfg.Meta)) {
+		return over(outOfBudget(l, b, l.partial))
 	}
 	if open != nil {
 		if end, done := l.reopen(ctx, open); done {

@@ -70,7 +70,7 @@ func (q *asked) broken(ctx context.Context, l *Loop) (End, bool) {
 	if b, ok := errors.AsType[*Broke](q.err); ok {
 		l.progress.Step-- // it is begun again when the process goes on
 		l.host.Progress(l.progress)
-		return outOfBudget(b, l.partial), true
+		return outOfBudget(l, b, l.partial), true
 	}
 	return l.unanswered(q.rec, q.err, context.Cause(q.work))
 }
@@ -87,8 +87,8 @@ func (q *asked) answered(ctx context.Context, l *Loop) (End, bool) {
 	if err := l.host.Said(said, rec.Answer()); err != nil {
 		return storage(err), true
 	}
-	if b := l.cfg.Budget.Spent(); b != nil && !allElsewhere(actions) { // what has run is put on record first
-		return outOfBudget(b, l.partial+resp.Content), true
+	if b := l.cfg.Budget.Spent(); b != nil && !allElsewhere(actions) && !mayEnd(actions) { // what has run is put on record first
+		return outOfBudget(l, b, l.partial+resp.Content), true
 	}
 	return l.conclude(ctx, q.work, rec, resp, actions, nil)
 }

@@ -18,7 +18,7 @@ func (l *Loop) nothing(rec *step.StepRecord, resp *Response) (End, bool) {
 	spent := l.cfg.Budget.Spent()
 	switch {
 	case spent != nil:
-		return outOfBudget(spent, l.partial), true
+		return outOfBudget(l, spent, l.partial), true
 	case resp.StopReason == "refusal":
 		return l.giveUp(types.ExitError, "the model refused to answer"), true
 	case l.empties > 1:

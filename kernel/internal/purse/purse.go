@@ -4,7 +4,8 @@
 // Every process has a purse in the purse of its parent. What is used counts in its own and in all above it. A
 // reservation is taken before a model is asked, from all of them or from none, for the worst case; when the
 // answer is there it is settled for what the answer really took. So what is used and reserved never exceeds
-// a limit, however many ask at once.
+// a limit of dollars, however many ask at once. The last tokens of a limit can be used too: whoever finds too few
+// left for its worst case asks alone, so that a limit of tokens is exceeded by one answer at most.
 //
 // One lock guards a whole Tree. It is a leaf: nothing is called under it.
 package purse
@@ -153,7 +154,7 @@ type Short struct {
 	Limit Amount
 	Used  Amount
 	Need  Amount // at least, for the next answer; zero = nothing is left at all
-	USD   bool   // it is the dollars of which there are too few, not the tokens
+	USD   bool   // it is the limit of dollars, not that of tokens
 }
 
 // Spent returns the first limit from p upwards of which nothing is left; nil if there is none.

@@ -136,10 +136,13 @@ func (t *Tree) pumpLocked() {
 
 // decideLocked makes a claim, or says why there can be none. Neither means that others have to settle first.
 //
+// Too few tokens make an answer shorter, down to the least; a limit of tokens of which anything is left is gone over for
+// that, by one claim at a time (freeLocked). A limit of dollars is never gone over.
+//
 // +checklocks:t.mu
 func (t *Tree) decideLocked(p *Purse, w *Want) (*Claim, *Short) {
 	answer, whole := w.Answer, true
-	var tight *Purse
+	least := min(w.Least, w.Answer)
 	for q := p; q != nil; q = q.parent {
 		if s := t.spentLocked(q); s != nil {
 			return nil, s
@@ -147,15 +150,13 @@ func (t *Tree) decideLocked(p *Purse, w *Want) (*Claim, *Short) {
 		if w.Alone {
 			continue
 		}
-		if n := t.roomLocked(q, w); n < answer {
-			answer, tight, whole = n, q, false
+		n, affordable := t.roomLocked(q, w)
+		if affordable < least {
+			return nil, t.shortLocked(q, w, least)
 		}
-	}
-	if least := min(w.Least, w.Answer); answer < least {
-		if !t.soleLocked(p) {
-			return nil, t.shortLocked(tight, w, least)
+		if n = max(min(n, affordable), least); n < answer {
+			answer, whole = n, false
 		}
-		answer = least // it is the only one, and has something left
 	}
 	claim := &Claim{purse: p, amount: w.of(answer), alone: w.Alone}
 	if w.Alone {
@@ -164,7 +165,7 @@ func (t *Tree) decideLocked(p *Purse, w *Want) (*Claim, *Short) {
 		claim.Answer = answer
 	}
 	for q := p; q != nil; q = q.parent {
-		if !t.freeLocked(q, claim, t.soleLocked(p)) {
+		if !t.freeLocked(q, claim) {
 			return nil, nil
 		}
 	}
@@ -177,51 +178,40 @@ func (t *Tree) decideLocked(p *Purse, w *Want) (*Claim, *Short) {
 	return claim, nil
 }
 
-// roomLocked returns how many tokens an answer may have by the limits of one purse, if nobody else had
-// anything reserved. It may be negative.
+// roomLocked returns how many tokens an answer may have by the limits of one purse, if nobody else had anything
+// reserved: by that of tokens, and by that of dollars. Each may be negative.
 //
 // +checklocks:t.mu
-func (t *Tree) roomLocked(p *Purse, w *Want) int {
-	n, left := w.Answer, p.limit.minus(p.used).minus(w.Fixed)
+func (t *Tree) roomLocked(p *Purse, w *Want) (tokens, affordable int) {
+	tokens, affordable = w.Answer, w.Answer
+	left := p.limit.minus(p.used).minus(w.Fixed)
 	if p.limit.Tokens > 0 {
-		n = min(n, left.Tokens)
+		tokens = min(tokens, left.Tokens)
 	}
 	if p.limit.USD > 0 {
 		switch {
 		case left.USD < 0:
-			n = -1
+			affordable = -1
 		case w.Each > 0:
-			n = min(n, int(left.USD/w.Each))
+			affordable = min(affordable, int(left.USD/w.Each))
 		}
 	}
-	return n
+	return tokens, affordable
 }
 
-// freeLocked reports whether a claim fits beside what others have reserved.
+// freeLocked reports whether a claim fits beside what others have reserved. One that is alone always does: its dollars
+// have been seen to fit, and somebody has to be able to use the last tokens.
 //
 // +checklocks:t.mu
-func (t *Tree) freeLocked(p *Purse, c *Claim, sole bool) bool {
+func (t *Tree) freeLocked(p *Purse, c *Claim) bool {
 	switch {
-	case p.limit == Amount{} || sole && p.reserved == Amount{}:
+	case p.limit == Amount{} || p.reserved == Amount{} && p.alone == 0:
 		return true
-	case p.alone > 0:
+	case p.alone > 0 || c.alone:
 		return false
-	case c.alone:
-		return p.reserved == Amount{}
 	}
 	left := p.limit.minus(p.used).minus(p.reserved).minus(c.amount)
 	return (p.limit.Tokens == 0 || left.Tokens >= 0) && (p.limit.USD == 0 || left.USD >= 0)
-}
-
-// soleLocked reports whether the only limit is one of tokens that one process has for itself: then it may ask
-// as long as anything is left, as nobody else's share is at stake.
-//
-// +checklocks:t.mu
-func (t *Tree) soleLocked(p *Purse) bool {
-	if p.shared || p.limit.Tokens == 0 || p.limit.USD > 0 {
-		return false
-	}
-	return p.parent == nil || !t.limitedLocked(p.parent)
 }
 
 // +checklocks:t.mu
@@ -234,10 +224,9 @@ func (t *Tree) limitedLocked(p *Purse) bool {
 	return false
 }
 
+// shortLocked says that a limit of dollars is too small for the least answer.
+//
 // +checklocks:t.mu
 func (t *Tree) shortLocked(p *Purse, w *Want, least int) *Short {
-	need := w.of(least)
-	s := &Short{ID: p.id, Limit: p.limit, Used: p.used, Need: need}
-	s.USD = p.limit.Tokens == 0 || p.limit.USD > 0 && p.limit.Tokens-p.used.Tokens >= need.Tokens
-	return s
+	return &Short{ID: p.id, Limit: p.limit, Used: p.used, Need: w.of(least), USD: true}
 }
