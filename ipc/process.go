@@ -85,9 +85,12 @@ type WaitResponse struct {
 	TokensUsed int              `json:"tokens_used"`
 	Estimated  bool             `json:"estimated,omitempty"`
 	CostUSD    float64          `json:"cost_usd,omitempty"`
-	ElapsedMs  int64            `json:"elapsed_ms"`
-	Steps      int              `json:"steps"`
-	Suspended  bool             `json:"suspended,omitempty"` // stopped by a pause of the daemon, not ended
+	// With those of its children and theirs; 0 = it has none.
+	FamilyTokens int     `json:"family_tokens_used,omitempty"`
+	FamilyUSD    float64 `json:"family_cost_usd,omitempty"`
+	ElapsedMs    int64   `json:"elapsed_ms"`
+	Steps        int     `json:"steps"`
+	Suspended    bool    `json:"suspended,omitempty"` // stopped by a pause of the daemon, not ended
 }
 
 // SignalRequest sends a signal.

@@ -262,6 +262,11 @@ func (v *VFS) List(pid types.PID) []FDInfo {
 
 // withPID gives an error of a device the operation, process and path that the device did not know.
 func withPID(err error, op string, pid types.PID, path string) error {
+	if c, ok := err.(*CutOff); ok { //nolint:errorlint // it stands before the error that is completed
+		whole := *c
+		whole.Err = withPID(c.Err, op, pid, path)
+		return &whole
+	}
 	if e, ok := err.(*types.SyscallError); ok { //nolint:errorlint // only the outermost error is completed
 		filled := *e
 		if filled.PID == 0 {

@@ -60,10 +60,10 @@ type answerBlock struct {
 }
 
 // each takes one event.
-func (a *anthropicAnswer) each(ev sseEvent) (last bool, err error) {
+func (a *anthropicAnswer) each(ev sseEvent) (piece, error) {
 	var e anthropicEvent
 	if err := json.Unmarshal(ev.data, &e); err != nil {
-		return false, a.garbled("not JSON: %.100q", ev.data)
+		return lifeSign, a.garbled("not JSON: %.100q", ev.data)
 	}
 	switch e.Type {
 	case "message_start":
@@ -72,13 +72,13 @@ func (a *anthropicAnswer) each(ev sseEvent) (last bool, err error) {
 		}
 		a.count(e.Message.Usage)
 	case "content_block_start":
-		return false, a.begin(e)
+		return something, a.begin(e)
 	case "content_block_delta":
-		return false, a.add(e)
+		return something, a.add(e)
 	case "content_block_stop":
 		b, err := a.block(e.Index)
 		if err != nil {
-			return false, err
+			return lifeSign, err
 		}
 		b.closed = true
 	case "message_delta":
@@ -87,11 +87,13 @@ func (a *anthropicAnswer) each(ev sseEvent) (last bool, err error) {
 		}
 		a.count(e.Usage)
 	case "message_stop":
-		return true, nil
+		return theLast, nil
 	case "error":
-		return false, a.http.problem(explain(ev.data), a.model)
+		return lifeSign, a.http.problem(explain(ev.data), a.model)
+	default: // pings, and types that are newer than we
+		return lifeSign, nil
 	}
-	return false, nil // pings, and types that are newer than we
+	return something, nil
 }
 
 func (a *anthropicAnswer) garbled(format string, args ...any) error {

@@ -75,10 +75,8 @@ func (c *claudeChild) ask(ctx context.Context, prompt string, tools, last bool, 
 	if err != nil {
 		return nil, err
 	}
-	late := func(d time.Duration, what string) error {
-		return types.Errorf(types.ErrTimeout, "Call", cfg.Name, "%s within %v", what, d)
-	}
-	w := watch(ctx, cfg.FirstByte, late(cfg.FirstByte, "no answer"))
+	idle := types.Errorf(types.ErrUnavailable, "Call", cfg.Name, "the answer broke off: nothing more came within %v", cfg.Idle)
+	w := watch(ctx, cfg.FirstByte, types.Errorf(types.ErrTimeout, "Call", cfg.Name, "no answer within %v", cfg.FirstByte))
 	defer w.stop()
 	c.write(append(question, '\n'), last)
 	t := claudeTurn{tools: tools, emit: emit, sent: len(prompt)}
@@ -90,7 +88,7 @@ func (c *claudeChild) ask(ctx context.Context, prompt string, tools, last bool, 
 			}
 			c.removePrompt() // it has read it by now
 			if t.line(line) {
-				w.set(cfg.Idle, late(cfg.Idle, "the answer broke off: nothing more came"))
+				w.set(cfg.Idle, idle)
 			}
 			if t.result != nil {
 				return c.conclude(&t)

@@ -167,7 +167,7 @@ func ClaudeFault(status int, terminal, text string) (types.ErrCode, string) {
 	case s == http.StatusRequestEntityTooLarge, terminal == "prompt_too_long", tooLong(strings.ToLower(text)):
 		return types.ErrInvalid, "prompt is too long: " + text
 	case s == http.StatusNotFound:
-		return types.ErrInvalid, "the model cannot be used: " + text
+		return types.ErrNotFound, "the model cannot be used: " + text
 	case s >= 500, s == http.StatusRequestTimeout, s == http.StatusConflict:
 		return types.ErrUnavailable, text
 	case s >= 400:

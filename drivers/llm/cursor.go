@@ -104,10 +104,8 @@ func (d *CursorCliDriver) perform(ctx context.Context, req LLMRequest, emit func
 
 // read reads lines until the end of the output.
 func (d *CursorCliDriver) read(ctx context.Context, c *cliChild, t *cursorTurn) error {
-	late := func(d time.Duration, what string) error {
-		return types.Errorf(types.ErrTimeout, "Call", c.launch.provider, "%s within %v", what, d)
-	}
-	w := watch(ctx, d.cfg.FirstByte, late(d.cfg.FirstByte, "no answer"))
+	idle := types.Errorf(types.ErrUnavailable, "Call", d.cfg.Name, "the answer broke off: nothing more came within %v", d.cfg.Idle)
+	w := watch(ctx, d.cfg.FirstByte, types.Errorf(types.ErrTimeout, "Call", d.cfg.Name, "no answer within %v", d.cfg.FirstByte))
 	defer w.stop()
 	for {
 		select {
@@ -116,7 +114,7 @@ func (d *CursorCliDriver) read(ctx context.Context, c *cliChild, t *cursorTurn) 
 				return nil
 			}
 			if t.line(line) {
-				w.set(d.cfg.Idle, late(d.cfg.Idle, "the answer broke off: nothing more came"))
+				w.set(d.cfg.Idle, idle)
 			}
 		case <-w.ctx.Done():
 			if e := vfs.Ended(ctx, "Call", d.cfg.Name); e != nil {

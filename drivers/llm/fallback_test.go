@@ -26,6 +26,7 @@ func TestSecondModelAnswersWhenTheFirstCannot(t *testing.T) {
 		{llmtest.Say("x"), "main"},
 		{llmtest.Fail(types.ErrAuth, "bad key"), "spare"},
 		{unavailable(), "spare"},
+		{llmtest.Fail(types.ErrNotFound, "no model of this name"), "spare"},
 		{llmtest.Limited(time.Hour), "spare"},
 		{llmtest.CutOff("half"), "spare"},
 		{llmtest.Fail(types.ErrInvalid, "prompt is too long"), ""},

@@ -23,6 +23,7 @@ const (
 	defaultConnect   = 10 * time.Second
 	defaultFirstByte = 120 * time.Second
 	defaultIdle      = 90 * time.Second
+	defaultSilence   = 5 * time.Minute
 	defaultCall      = 30 * time.Minute
 	defaultAnswer    = 64 << 20 // bytes
 	maxErrorBody     = 64 << 10 // bytes of an error's text that are looked at
@@ -42,7 +43,8 @@ type HTTPConfig struct {
 
 	ConnectTimeout   time.Duration // to reach the server, TLS included
 	FirstByteTimeout time.Duration // from the request to the first byte of the answer's body
-	IdleTimeout      time.Duration // between two pieces
+	IdleTimeout      time.Duration // between two events, signs of life too
+	SilenceTimeout   time.Duration // without a piece of the answer, however many signs of life come
 	CallTimeout      time.Duration // of a whole call whose request has no TimeoutMs
 	MaxAnswer        int64         // of a whole answer, in bytes
 }
@@ -69,7 +71,7 @@ func newHTTPClient(cfg HTTPConfig) (*httpClient, error) {
 	for _, d := range []struct {
 		value *time.Duration
 		std   time.Duration
-	}{{&cfg.ConnectTimeout, defaultConnect}, {&cfg.FirstByteTimeout, defaultFirstByte}, {&cfg.IdleTimeout, defaultIdle}, {&cfg.CallTimeout, defaultCall}} {
+	}{{&cfg.ConnectTimeout, defaultConnect}, {&cfg.FirstByteTimeout, defaultFirstByte}, {&cfg.IdleTimeout, defaultIdle}, {&cfg.SilenceTimeout, defaultSilence}, {&cfg.CallTimeout, defaultCall}} {
 		if *d.value <= 0 {
 			*d.value = d.std
 		}
@@ -125,9 +127,18 @@ type exchange struct {
 	key    string // never shown
 	model  string
 	body   []byte
-	// each takes the events in order and says when the last one was there.
-	each func(sseEvent) (last bool, err error)
+	// each takes the events in order and says what each was.
+	each func(sseEvent) (piece, error)
 }
+
+// piece is what an event is.
+type piece int
+
+const (
+	lifeSign  piece = iota // nothing of the answer: a ping, or an event that is newer than we
+	something              // a piece of the answer
+	theLast                // nothing more comes
+)
 
 // do performs x. Its errors have codes and hold neither key nor headers.
 func (c *httpClient) do(ctx context.Context, x exchange) error {
@@ -160,8 +171,17 @@ func (c *httpClient) do(ctx context.Context, x exchange) error {
 
 // read hands the events to x.each until the last.
 func (c *httpClient) read(ctx context.Context, w *watchdog, x exchange, body io.Reader) error {
-	silence := types.Errorf(types.ErrUnavailable, "Call", c.cfg.Name, "the stream stalled: nothing came for %v", c.cfg.IdleTimeout)
-	in := &boundedReader{r: body, left: c.cfg.MaxAnswer, heard: func() { w.set(c.cfg.IdleTimeout, silence) }}
+	idle := types.Errorf(types.ErrUnavailable, "Call", c.cfg.Name, "the stream stalled: nothing came for %v", c.cfg.IdleTimeout)
+	silent := types.Errorf(types.ErrUnavailable, "Call", c.cfg.Name, "the stream stalled: no piece of the answer came for %v, only signs of life", c.cfg.SilenceTimeout)
+	last := time.Now() // when a piece of the answer came, or its beginning
+	heard := func() {
+		if left := c.cfg.SilenceTimeout - time.Since(last); left < c.cfg.IdleTimeout {
+			w.set(max(left, 0), silent)
+			return
+		}
+		w.set(c.cfg.IdleTimeout, idle)
+	}
+	in := &boundedReader{r: body, left: c.cfg.MaxAnswer, heard: heard}
 	events := newSSEReader(in)
 	for {
 		ev, err := events.next()
@@ -171,14 +191,18 @@ func (c *httpClient) read(ctx context.Context, w *watchdog, x exchange, body io.
 		if err != nil {
 			return c.broken(ctx, w, x, err)
 		}
-		last, err := x.each(ev)
+		what, err := x.each(ev)
 		if err != nil {
 			if ev.torn && types.CodeOf(err) == types.ErrUnavailable {
 				return c.cut()
 			}
 			return c.cleaned(x, err)
 		}
-		if last {
+		switch what {
+		case something:
+			last = time.Now()
+			heard()
+		case theLast:
 			w.set(100*time.Millisecond, errDrained)
 			_, _ = io.CopyN(io.Discard, body, 4<<10) // lets the connection be used again, if the rest comes soon
 			return nil
@@ -239,9 +263,9 @@ func (c *httpClient) secrets(x exchange) []string {
 
 // cleaned returns err without secrets in its text: servers repeat keys that they refuse.
 func (c *httpClient) cleaned(x exchange, err error) error {
-	text := err.Error()
+	text := causeOf(err).Error()
 	for _, s := range c.secrets(x) {
-		if strings.Contains(text, s) {
+		if strings.Contains(err.Error(), s) {
 			e := types.Errorf(types.CodeOf(err), "Call", c.cfg.Name, "%s", redact(text, c.secrets(x)))
 			var limit *RateLimit
 			if errors.As(err, &limit) {
@@ -249,6 +273,14 @@ func (c *httpClient) cleaned(x exchange, err error) error {
 			}
 			return e
 		}
+	}
+	return err
+}
+
+// causeOf is an error of a driver without the words that name the call and the provider, for one that names them again.
+func causeOf(err error) error {
+	if e, ok := errors.AsType[*types.SyscallError](err); ok && e.Err != nil {
+		return e.Err
 	}
 	return err
 }

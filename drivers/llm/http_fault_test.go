@@ -42,7 +42,7 @@ func TestRefusalsHaveTheRightCode(t *testing.T) {
 		{"forbidden", llmtest.Reply{Status: 403, Text: "not for you"}, types.ErrAuth, ""},
 		{"no credit", llmtest.Reply{Status: 400, Text: "Your credit balance is too low"}, types.ErrAuth, "no credit"},
 		{"quota", llmtest.Reply{Status: 429, Raw: `{"error":{"message":"pay","type":"insufficient_quota","code":"insufficient_quota"}}`}, types.ErrAuth, "no credit"},
-		{"no model", llmtest.Reply{Status: 404, Text: "model: fake-1"}, types.ErrInvalid, `no model "fake-1"`},
+		{"no model", llmtest.Reply{Status: 404, Text: "model: fake-1"}, types.ErrNotFound, `no model "fake-1"`},
 		{"bad request", llmtest.Reply{Status: 400, Text: "temperature: too hot"}, types.ErrInvalid, "too hot"},
 		{"too long 1", llmtest.Reply{Status: 400, Text: "prompt is too long: 200001 tokens > 200000 maximum"}, types.ErrInvalid, "prompt is too long"},
 		{"too long 2", llmtest.Reply{Status: 400, Raw: `{"error":{"message":"This model's maximum context length is 8192 tokens","code":"context_length_exceeded"}}`}, types.ErrInvalid, "prompt is too long"},
@@ -73,6 +73,9 @@ func TestRefusalsHaveTheRightCode(t *testing.T) {
 				_, err := d.Call(t.Context(), llm.LLMRequest{Intent: "hi"})
 				if types.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text) {
 					t.Errorf("error is %v with code %s, want %s with %q", err, types.CodeOf(err), c.code, c.text)
+				}
+				if s := fmt.Sprintf("HTTP %d", c.r.Status); c.r.Status >= 400 && strings.Count(err.Error(), s) != 1 || strings.Count(err.Error(), "Call ") > 1 {
+					t.Errorf("%v does not name %s once, or the call twice", err, s)
 				}
 			})
 		})
@@ -127,6 +130,7 @@ func TestSilenceIsBounded(t *testing.T) {
 		set  func(c *llm.HTTPConfig)
 	}{
 		"no first byte": {llmtest.Reply{Delay: time.Hour}, types.ErrTimeout, "no answer within", func(c *llm.HTTPConfig) { c.FirstByteTimeout = 100 * time.Millisecond }},
+		"no content":    {llmtest.Reply{Text: "half", Ping: 20 * time.Millisecond}, types.ErrUnavailable, "no piece of the answer came for", func(c *llm.HTTPConfig) { c.SilenceTimeout = 200 * time.Millisecond }},
 		"stall":         {llmtest.Reply{Text: "half", Hang: true}, types.ErrUnavailable, "stalled", func(c *llm.HTTPConfig) { c.IdleTimeout = 100 * time.Millisecond }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -164,7 +168,7 @@ func TestKeysAreSentAndNeverShown(t *testing.T) { // A-68
 		script := reply(llmtest.Reply{Status: status, Text: "not good: sk-very-secret-123 and gate-secret"})
 		both(t, script, func(t *testing.T, d llm.LLMDriver, api *llmtest.API) {
 			_, err := d.Call(t.Context(), llm.LLMRequest{Intent: "hi"})
-			if err == nil || strings.Contains(err.Error(), "secret-123") || strings.Contains(err.Error(), "gate-secret") {
+			if err == nil || strings.Contains(err.Error(), "secret-123") || strings.Contains(err.Error(), "gate-secret") || strings.Count(err.Error(), "Call ") != 1 {
 				t.Errorf("error is %v", err)
 			}
 			h := api.Requests()[0].Header

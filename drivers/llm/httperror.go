@@ -2,7 +2,9 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -66,9 +68,6 @@ func (c *httpClient) refused(x exchange, resp *http.Response, body []byte) error
 	if p.message == "" {
 		p.message = firstLine(body, resp.Header.Get("Content-Type"))
 	}
-	if p.message == "" {
-		p.message = "status " + resp.Status
-	}
 	if d := retryAfter(resp.Header, time.Now()); d > 0 || p.status == http.StatusTooManyRequests {
 		p.limit = &RateLimit{RetryAfter: d, Message: p.message}
 	}
@@ -84,12 +83,28 @@ func firstLine(body []byte, contentType string) string {
 	return line[:min(len(line), 300)]
 }
 
-// problem classifies what a provider said.
-func (c *httpClient) problem(p problem, model string) error {
+// text is what the provider said, with the HTTP status or, inside a stream, its own word for the failure.
+func (p problem) text() string {
 	message := strings.ToValidUTF8(p.message, "")
 	if len(message) > 1000 {
 		message = strings.ToValidUTF8(message[:1000], "") + "..."
 	}
+	status := strings.TrimSpace(p.kind)
+	if p.status != 0 {
+		status = strings.TrimSpace(fmt.Sprintf("HTTP %d %s", p.status, http.StatusText(p.status)))
+	}
+	switch {
+	case message == "":
+		return cmp.Or(status, "it does not say why")
+	case status == "" || strings.Contains(message, status):
+		return message
+	}
+	return message + " (" + status + ")"
+}
+
+// problem classifies what a provider said.
+func (c *httpClient) problem(p problem, model string) error {
+	message := p.text()
 	fail := func(code types.ErrCode, format string, args ...any) error {
 		return types.Errorf(code, "Call", c.cfg.Name, format, args...)
 	}
@@ -130,7 +145,7 @@ func (c *httpClient) problem(p problem, model string) error {
 	case p.status == http.StatusRequestEntityTooLarge || tooLong(text):
 		return fail(types.ErrInvalid, "prompt is too long: %s", message)
 	case p.status == http.StatusNotFound || has("model_not_found", "not_found_error"):
-		return fail(types.ErrInvalid, "no model %q at %s: %s", model, c.base, message)
+		return fail(types.ErrNotFound, "no model %q at %s: %s", model, c.base, message)
 	case p.status >= 300 && p.status < 400:
 		return fail(types.ErrDriver, "%w", errRedirect)
 	case p.status >= 400 || has("invalid_request"):

@@ -96,40 +96,44 @@ type openaiPending struct {
 }
 
 // each takes one event.
-func (a *openaiAnswer) each(ev sseEvent) (last bool, err error) {
+func (a *openaiAnswer) each(ev sseEvent) (piece, error) {
 	data := bytes.TrimSpace(ev.data)
 	if string(data) == "[DONE]" {
-		return true, nil
+		return theLast, nil
 	}
 	var c openaiChunk
 	if err := json.Unmarshal(data, &c); err != nil {
-		return false, types.Errorf(types.ErrUnavailable, "Call", a.http.cfg.Name, "the stream is garbled: not a piece of an answer: %.100q", data)
+		return lifeSign, types.Errorf(types.ErrUnavailable, "Call", a.http.cfg.Name, "the stream is garbled: not a piece of an answer: %.100q", data)
 	}
 	if ev.name == "error" || len(c.Error) > 0 && string(c.Error) != "null" {
-		return false, a.http.problem(explain(data), a.model)
+		return lifeSign, a.http.problem(explain(data), a.model)
 	}
 	a.begun = true
+	what := lifeSign
 	if c.Model != "" {
 		a.model = c.Model
 	}
 	for _, u := range []*openaiUsage{c.Usage, c.XGroq.Usage} {
 		if u != nil {
-			a.usage = u
+			a.usage, what = u, something
 		}
 	}
 	for _, choice := range c.Choices {
 		if choice.Index != 0 {
 			continue // we asked for one
 		}
-		a.add(choice.Delta)
+		if a.add(choice.Delta) {
+			what = something
+		}
 		if choice.Finish != "" {
-			a.finish = choice.Finish
+			a.finish, what = choice.Finish, something
 		}
 	}
-	return false, nil
+	return what, nil
 }
 
-func (a *openaiAnswer) add(d openaiDelta) {
+// add takes a piece, and reports whether anything is in it.
+func (a *openaiAnswer) add(d openaiDelta) bool {
 	if d.ReasoningContent != "" {
 		a.keep = true
 	} else {
@@ -154,6 +158,7 @@ func (a *openaiAnswer) add(d openaiDelta) {
 		}
 		p.args.WriteString(string(t.Function.Arguments))
 	}
+	return d.ReasoningContent != "" || d.Content != "" || d.Refusal != "" || len(d.ToolCalls) > 0
 }
 
 // pending finds the call that a piece belongs to. A new id begins a new call, even where the index is

@@ -13,7 +13,7 @@ import (
 
 // RetryConfig says how often and how long Retry tries. Zero values mean the default.
 type RetryConfig struct {
-	Tries    int           // of one call that fails with UNAVAILABLE, or TIMEOUT before anything came; 3
+	Tries    int           // of one call that fails with UNAVAILABLE or TIMEOUT; 3
 	First    time.Duration // before the second try, doubled each time, with jitter; 500 ms
 	Max      time.Duration // the longest of these pauses, also when the provider asks for more; 30 s
 	LimitMax time.Duration // the longest time that one call waits for rate limits; 10 min; negative = none
@@ -93,7 +93,7 @@ func (c *retrying) run(ctx context.Context, req LLMRequest) (*LLMResponse, error
 			wait := c.limited(err)
 			c.r.limit.hit(c.probe, time.Now().Add(wait))
 			if time.Since(c.began)+wait > c.r.cfg.LimitMax {
-				return nil, types.Errorf(types.ErrRateLimited, "Call", c.r.Info().Name, "not waiting longer than %v: %w", max(c.r.cfg.LimitMax, 0), err)
+				return nil, types.Errorf(types.ErrRateLimited, "Call", c.r.Info().Name, "not waiting longer than %v: %w", max(c.r.cfg.LimitMax, 0), causeOf(err))
 			}
 			continue // admit waits
 		}
@@ -135,8 +135,13 @@ func (c *retrying) again(err error, came bool) bool {
 	if c.tries >= c.r.cfg.Tries {
 		return false
 	}
-	code := types.CodeOf(err)
-	return code == types.ErrUnavailable || code == types.ErrTimeout && !came
+	switch types.CodeOf(err) {
+	case types.ErrUnavailable:
+		return true
+	case types.ErrTimeout:
+		return !came || !c.r.Info().Acts // one that has acted meanwhile would do it twice
+	}
+	return false
 }
 
 // limited returns how long to wait for a rate limit.

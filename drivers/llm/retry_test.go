@@ -77,7 +77,7 @@ func TestRetryGivesUp(t *testing.T) {
 			{llmtest.Fail(types.ErrInvalid, "prompt is too long"), 1},
 			{llmtest.Fail(types.ErrAuth, "no"), 1},
 			{llmtest.Fail(types.ErrDriver, "odd"), 1},
-			{llmtest.Turn{Text: "half", Err: types.Errorf(types.ErrTimeout, "Call", "", "too slow")}, 1},
+			{llmtest.Turn{Text: "half", Err: types.Errorf(types.ErrTimeout, "Call", "", "too slow")}, 3},
 		} {
 			m := shared(c.turn)
 			_, err := llm.NewRetry(m, llm.RetryConfig{}).Call(t.Context(), llm.LLMRequest{})

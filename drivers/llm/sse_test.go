@@ -99,14 +99,14 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in string) {
 		a := anthropicAnswer{http: c, emit: func(StreamEvent) {}}
 		o := openaiAnswer{http: c, emit: func(StreamEvent) {}}
-		for _, each := range []func(sseEvent) (bool, error){a.each, o.each} {
+		for _, each := range []func(sseEvent) (piece, error){a.each, o.each} {
 			events := newSSEReader(strings.NewReader(in))
 			for {
 				ev, err := events.next()
 				if err != nil {
 					break
 				}
-				if last, err := each(ev); last || err != nil {
+				if what, err := each(ev); what == theLast || err != nil {
 					break
 				}
 			}

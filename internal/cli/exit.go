@@ -51,7 +51,7 @@ func exitTable() []exitRow {
 		{ExitNotFound, "no such process, path or name, or several that match"},
 		{ExitDenied, "permission denied; nothing was done"},
 		{ExitUnreachable, "the daemon cannot be reached, does not start, or went away"},
-		{ExitNoModel, "no model can be used: the provider is not set up, or refused"},
+		{ExitNoModel, "no model can be used: its provider is not set up, refuses the key, or does not have the model"},
 		{ExitTimeout, "a time limit was reached: --timeout of run or wait"},
 		{ExitHangup, "the terminal was closed; the agent goes on"},
 		{ExitInterrupted, "Ctrl+C"},
@@ -87,10 +87,16 @@ func processExit(e types.ExitStatus) int {
 	switch {
 	case timedOut(e):
 		return ExitTimeout
-	case types.CodeOf(e.Err) == types.ErrAuth:
+	case noModel(e.Err):
 		return ExitNoModel
 	}
 	return ExitAgentFailed
+}
+
+// noModel reports whether an agent has ended because its provider refuses it, or does not have its model.
+func noModel(err error) bool {
+	code := types.CodeOf(err)
+	return code == types.ErrAuth || code == types.ErrNotFound
 }
 
 // timedOut reports whether an agent was ended by the time limit of the whole process.

@@ -17,12 +17,15 @@ type runData struct {
 	TokensUsed int        `json:"tokens_used"`
 	Estimated  bool       `json:"estimated,omitempty"`
 	CostUSD    float64    `json:"cost_usd,omitempty"`
-	ElapsedMs  int64      `json:"elapsed_ms"`
-	Steps      int        `json:"steps"`
-	ExitCode   int        `json:"exit_code"` // of the process
-	ExitReason string     `json:"exit_reason,omitempty"`
-	Suspended  bool       `json:"suspended,omitempty"`
-	Warnings   []string   `json:"warnings,omitempty"`
+	// With those of its children and theirs; 0 = it has none.
+	FamilyTokens int      `json:"family_tokens_used,omitempty"`
+	FamilyUSD    float64  `json:"family_cost_usd,omitempty"`
+	ElapsedMs    int64    `json:"elapsed_ms"`
+	Steps        int      `json:"steps"`
+	ExitCode     int      `json:"exit_code"` // of the process
+	ExitReason   string   `json:"exit_reason,omitempty"`
+	Suspended    bool     `json:"suspended,omitempty"`
+	Warnings     []string `json:"warnings,omitempty"`
 
 	Worktree *ipc.Worktree `json:"worktree,omitempty"`
 }
@@ -178,7 +181,7 @@ func showEnd(out *output, r *ipc.WaitResponse, tree *ipc.Worktree, warnings []st
 	switch out.format {
 	case asJSON:
 		out.object(&runAnswer{OK: err == nil, Error: types.ToWire(err), Data: &runData{PID: r.PID, UUID: r.UUID, Result: r.Result,
-			TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, ElapsedMs: r.ElapsedMs, Steps: r.Steps,
+			TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, FamilyTokens: r.FamilyTokens, FamilyUSD: r.FamilyUSD, ElapsedMs: r.ElapsedMs, Steps: r.Steps,
 			ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Warnings: warnings, Worktree: tree}})
 	case asStream:
 		last := streamResult(r, subtype(r.Exit, interrupted), err)
@@ -208,6 +211,8 @@ func exitMend(r *ipc.WaitResponse) string {
 		return fmt.Sprintf("it goes on with: rnix resume %d --budget %d (so many more tokens; 0 = unlimited)", r.PID, max(r.TokensUsed, 1))
 	case e.Code == types.ExitCancelled:
 		return fmt.Sprintf("it goes on where it stopped with: rnix resume %d", r.PID)
+	case types.CodeOf(e.Err) == types.ErrNotFound:
+		return "name another model with: rnix resume " + r.PID.String() + " --model MODEL; `rnix providers` shows the default models"
 	case types.CodeOf(e.Err) == types.ErrAuth:
 		return "which key is used, and from where, says: rnix providers"
 	}
@@ -224,6 +229,13 @@ func exitLine(out *output, r *ipc.WaitResponse) string {
 		tokens(r.TokensUsed, r.Estimated) + " tokens", duration(r.ElapsedMs)}
 	if r.CostUSD > 0 {
 		parts = append(parts, dollars(r.CostUSD))
+	}
+	if r.FamilyTokens > r.TokensUsed {
+		with := "with its children " + number(r.FamilyTokens) + " tokens"
+		if r.FamilyUSD > 0 {
+			with += ", " + dollars(r.FamilyUSD)
+		}
+		parts = append(parts, with)
 	}
 	return strings.Join(parts, " | ")
 }

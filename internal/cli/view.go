@@ -128,13 +128,17 @@ func (v *view) stepEnded(e *event.Event, p *seen) {
 	if e.Name == "text" && e.Err == "" {
 		what = "answers" // the text itself is the result, and is shown once
 	}
+	unanswered := strings.HasPrefix(what, "no answer")
+	if unanswered {
+		what = "no answer" // the end of the process follows, and says why
+	}
 	line := what
 	for _, part := range []string{tokensOf(e.Tokens), debug.Duration(e.Dur)} {
 		if part != "" {
 			line += " | " + part
 		}
 	}
-	if e.Err != "" && !strings.Contains(e.Text, e.Err) {
+	if e.Err != "" && !unanswered && !strings.Contains(e.Text, e.Err) {
 		line += " | " + v.out.err.paint(red, oneLine(e.Err))
 	}
 	if v.out.live == nil {
@@ -154,6 +158,9 @@ func tokensOf(n int) string {
 func (v *view) logLine(e *event.Event, p *seen) {
 	switch e.Name {
 	case "warning":
+		if strings.HasPrefix(e.Text, "Token budget exceeded: ") {
+			break // so does the end of the run
+		}
 		v.out.warn(fmt.Sprintf("PID %d: %s", e.PID, e.Text))
 	case "think":
 		p.doing = "thinks: " + oneLine(e.Text)

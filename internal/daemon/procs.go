@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"rnix/internal/price"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -48,7 +49,8 @@ func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (
 		defer cancel()
 	}
 	if t.live == nil {
-		return waitedOnDisk(d.whole(t.info)), nil
+		i := d.whole(t.info)
+		return d.withFamily(waitedOnDisk(i), i.Provider), nil
 	}
 	i, err := d.kernel.WaitInfo(ctx, t.pid)
 	if err != nil {
@@ -59,7 +61,19 @@ func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (
 	if i.Exit != nil {
 		r.Exit = *i.Exit
 	}
-	return r, nil
+	return d.withFamily(r, i.Progress.Provider), nil
+}
+
+// withFamily adds what the descendants of a process have used, if it has any. One that has no provider shows what they have
+// used as its own.
+func (d processes) withFamily(r ipc.WaitResponse, provider string) ipc.WaitResponse {
+	if provider == "" {
+		return r
+	}
+	if below, any := accounts(d).Below(r.UUID, nobody); any {
+		r.FamilyTokens, r.FamilyUSD = r.TokensUsed+below.Tokens, (price.FromFloat(r.CostUSD) + below.USD).Float()
+	}
+	return r
 }
 
 // whole returns what a history looks like with its texts in full, which the index cuts.

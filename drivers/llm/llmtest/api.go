@@ -114,6 +114,7 @@ type Reply struct {
 	Pause    time.Duration // before each piece
 	Endless  bool          // Text again and again, until the client goes away
 	Hang     bool          // after Text nothing, until the client goes away
+	Ping     time.Duration // after Text nothing but a ping each time, until the client goes away
 	Cut      bool          // the stream ends properly after Text, but without its end mark
 	Reset    bool          // the connection is dropped after Text
 	MidError string        // after Text an error event of this type, such as overloaded_error

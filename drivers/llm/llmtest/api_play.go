@@ -113,6 +113,10 @@ func (e *events) after(r Reply) bool {
 	case r.Hang:
 		<-e.ctx.Done()
 		return false
+	case r.Ping > 0:
+		for pause(e.ctx, r.Ping) == nil && e.raw("ping", `{"type":"ping"}`) {
+		}
+		return false
 	case r.Reset:
 		panic(http.ErrAbortHandler) // how net/http is told to drop a connection
 	case r.MidError != "":
