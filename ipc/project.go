@@ -40,6 +40,8 @@ type Provider struct {
 	Available bool   `json:"available"`
 	Detail    string `json:"detail"` // why, or why not and how to mend it
 	Source    string `json:"source"` // built-in, environment, or a file
+	// AtOnce is how many calls it gets at once, the others wait; 0 = any number.
+	AtOnce int `json:"concurrency,omitempty"`
 }
 
 // AgentsResponse is the agents.

@@ -205,7 +205,7 @@ func (k *KernelImpl) listen(p *Process, f vfs.VFSFile, category string) (done fu
 // waitOutside shows that a process waits for something outside: a rate limit, a queue.
 func (k *KernelImpl) waitOutside(p *Process, part vfs.StreamPart) {
 	w := waiting{reason: part.Text, until: part.Until}
-	if part.Until.IsZero() {
+	if part.Until.IsZero() && part.Text == "" {
 		w = waiting{tool: modelInHand, since: time.Now()}
 	}
 	k.setWait(p, w)

@@ -124,8 +124,8 @@ type Modeler interface {
 type StreamPart struct {
 	Kind string // "text", "reasoning", "output", "wait", or "warning", a line for the user
 	Text string
-	// Until is set for "wait": the device is waiting for something outside (a rate limit, a
-	// queue) until about this time. A zero Until ends the wait.
+	// Of "wait", Text says for what the device waits (a rate limit, a queue), and Until until about when; zero = that is
+	// not known. Without both the wait is over.
 	Until time.Time
 }
 

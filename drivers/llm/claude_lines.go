@@ -124,7 +124,11 @@ func (t *claudeTurn) event(l *claudeLine) {
 // wait announces that the CLI itself waits before it tries again, or that this is over.
 func (t *claudeTurn) wait(until time.Time) {
 	if t.waiting || !until.IsZero() {
-		t.emit(StreamEvent{Type: EventWait, Until: until})
+		text := ""
+		if !until.IsZero() {
+			text = "its own next try"
+		}
+		t.emit(StreamEvent{Type: EventWait, Until: until, Text: text})
 	}
 	t.waiting = !until.IsZero()
 }

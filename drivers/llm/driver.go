@@ -110,7 +110,7 @@ type EventType string
 const (
 	EventText      EventType = "text"      // Text was added to the answer
 	EventReasoning EventType = "reasoning" // Text was added to the reasoning
-	EventWait      EventType = "wait"      // the call waits until Until (rate limit, queue); zero Until ends it
+	EventWait      EventType = "wait"      // the call waits for Text, until Until if that is known; with neither it goes on
 	EventWarning   EventType = "warning"   // Text is for the user, who may have to know it: a line
 	EventDone      EventType = "done"      // Response is the whole answer
 	EventError     EventType = "error"     // Err says why there is none
@@ -123,6 +123,11 @@ type StreamEvent struct {
 	Until    time.Time
 	Response *LLMResponse
 	Err      error
+}
+
+// waits reports whether a wait begins or changes; else, of type EventWait, it is over.
+func (e *StreamEvent) waits() bool {
+	return e.Type == EventWait && (e.Text != "" || !e.Until.IsZero())
 }
 
 // DriverInfo describes a driver.

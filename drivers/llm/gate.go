@@ -2,7 +2,9 @@ package llm
 
 import (
 	"context"
-	"time"
+	"fmt"
+	"slices"
+	"sync"
 
 	"rnix/vfs"
 )
@@ -10,23 +12,32 @@ import (
 // defaultGate is how many calls one provider gets at once.
 const defaultGate = 4
 
-// queueGuess is how long a place in the queue is announced to take, for want of knowledge.
-const queueGuess = 30 * time.Second
-
 // Gate lets a bounded number of calls run at once. The others wait, visibly (EventWait), in the order
 // in which they came. The errors of calls that were cut off on their way say so (vfs.CutOff).
 type Gate struct {
 	LLMDriver // Info
-	places    chan struct{}
+	most      int
+	mu        sync.Mutex // leaf
+	// +checklocks:mu
+	running int
+	// In the order in which they came.
+	// +checklocks:mu
+	queue []*queued
+}
+
+// queued is a call that waits at a gate.
+type queued struct {
+	moved chan int // how many are before it; -1 = it has a place. It holds the last word only.
+	told  int      // the number that it was told last; the gate's mu guards it
 }
 
 // NewGate puts a gate before a driver: n calls at once, 4 if n is 0 or less. Put it inside Retry, so
-// that nobody holds a place while waiting for a rate limit.
+// that no call holds a place while it waits for a rate limit.
 func NewGate(driver LLMDriver, n int) *Gate {
 	if n <= 0 {
 		n = defaultGate
 	}
-	return &Gate{LLMDriver: driver, places: make(chan struct{}, n)}
+	return &Gate{LLMDriver: driver, most: n}
 }
 
 // Call performs one completion.
@@ -40,26 +51,95 @@ func (g *Gate) Stream(ctx context.Context, req LLMRequest) (<-chan StreamEvent, 
 		if err := g.enter(ctx, emit); err != nil {
 			return nil, err
 		}
-		defer func() { <-g.places }()
+		defer g.leave()
 		return counted(ctx, g.LLMDriver, req, emit)
 	}), nil
 }
 
+// enter returns when the call has a place.
 func (g *Gate) enter(ctx context.Context, emit func(StreamEvent)) error {
 	if err := vfs.Ended(ctx, "Call", g.Info().Name); err != nil {
 		return err
 	}
-	select {
-	case g.places <- struct{}{}:
+	g.mu.Lock()
+	if g.running < g.most {
+		g.running++
+		g.mu.Unlock()
 		return nil
+	}
+	before := len(g.queue)
+	q := &queued{moved: make(chan int, 1), told: before}
+	g.queue = append(g.queue, q)
+	g.mu.Unlock()
+	g.show(emit, before)
+	defer emit(StreamEvent{Type: EventWait})
+	for {
+		select {
+		case before = <-q.moved:
+			if before < 0 {
+				return nil
+			}
+			g.show(emit, before)
+		case <-ctx.Done():
+			g.desert(q)
+			return vfs.Ended(ctx, "Call", g.Info().Name)
+		}
+	}
+}
+
+// show says how many calls are before one that waits.
+func (g *Gate) show(emit func(StreamEvent), before int) {
+	emit(StreamEvent{Type: EventWait, Text: fmt.Sprintf("%d before it in the queue of %s (%d at once)", before, g.Info().Name, g.most)})
+}
+
+// leave gives a place back, to the first of those that wait.
+func (g *Gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.queue) == 0 {
+		g.running--
+		return
+	}
+	g.queue[0].tell(-1)
+	g.queue = slices.Delete(g.queue, 0, 1)
+	g.movedLocked(0)
+}
+
+// desert takes a call that has ended out of the queue, or gives back the place that it was given.
+func (g *Gate) desert(q *queued) {
+	g.mu.Lock()
+	i := slices.Index(g.queue, q)
+	if i >= 0 {
+		g.queue = slices.Delete(g.queue, i, i+1)
+		g.movedLocked(i)
+	}
+	g.mu.Unlock()
+	if i < 0 {
+		g.leave()
+	}
+}
+
+// nearby is how many calls of a queue are told of each that goes before them. Those behind are told when half of those
+// before them have gone: a queue of a thousand must not say a million things.
+const nearby = 8
+
+// movedLocked tells the calls from the i-th of the queue on how many are before them now.
+//
+// +checklocks:g.mu
+func (g *Gate) movedLocked(i int) {
+	for ; i < len(g.queue); i++ {
+		if q := g.queue[i]; i < nearby || i <= q.told/2 {
+			q.told = i
+			q.tell(i)
+		}
+	}
+}
+
+// tell puts a word in the place of one that was not taken. Its callers hold the lock of the gate.
+func (q *queued) tell(before int) {
+	select {
+	case <-q.moved:
 	default:
 	}
-	emit(StreamEvent{Type: EventWait, Until: time.Now().Add(queueGuess), Text: "queue"})
-	defer emit(StreamEvent{Type: EventWait})
-	select {
-	case g.places <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return vfs.Ended(ctx, "Call", g.Info().Name)
-	}
+	q.moved <- before
 }

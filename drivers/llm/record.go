@@ -50,9 +50,9 @@ func (r *Record) Stream(ctx context.Context, req LLMRequest) (<-chan StreamEvent
 		var waits time.Time // since when; zero = it does not
 		resp, err := attempt(ctx, r.LLMDriver, req, func(ev StreamEvent) {
 			switch {
-			case ev.Type == EventWait && !ev.Until.IsZero() && waits.IsZero():
+			case ev.waits() && waits.IsZero():
 				waits = time.Now()
-			case ev.Type == EventWait && ev.Until.IsZero() && !waits.IsZero():
+			case ev.Type == EventWait && !ev.waits() && !waits.IsZero():
 				x.Waited += time.Since(waits)
 				waits = time.Time{}
 			case ev.Type != EventWait && x.FirstPiece == 0:

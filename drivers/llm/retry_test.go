@@ -3,8 +3,10 @@ package llm_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,7 +42,7 @@ func watch(t *testing.T, d llm.LLMDriver, req llm.LLMRequest) (string, *llm.LLMR
 	var kinds []string
 	for ev := range ch {
 		k := string(ev.Type)
-		if ev.Type == llm.EventWait && ev.Until.IsZero() {
+		if ev.Type == llm.EventWait && ev.Until.IsZero() && ev.Text == "" {
 			k = "go"
 		}
 		kinds = append(kinds, k)
@@ -205,7 +207,7 @@ func TestGateBoundsCallsInOrder(t *testing.T) {
 				kinds, _, err := watch(t, g, llm.LLMRequest{})
 				mu.Lock()
 				defer mu.Unlock()
-				if strings.HasPrefix(kinds, "wait go") {
+				if strings.HasPrefix(kinds, "wait ") {
 					waits++
 				}
 				if err != nil {
@@ -233,6 +235,68 @@ func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 		defer stop()
 		if _, err := g.Call(short, llm.LLMRequest{}); types.CodeOf(err) != types.ErrTimeout {
 			t.Errorf("error is %v", err)
+		}
+	})
+}
+
+func TestQueueSaysHowManyAreBeforeACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := llm.NewGate(shared(llmtest.Say("x").After(time.Second)), 2)
+		texts := make([]string, 5)
+		var wg sync.WaitGroup
+		for i := range texts {
+			wg.Go(func() {
+				ch, err := g.Stream(t.Context(), llm.LLMRequest{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for ev := range ch {
+					if ev.Type == llm.EventWait && !ev.Until.IsZero() {
+						t.Errorf("%v is made up", ev.Until)
+					}
+					if ev.Type == llm.EventWait {
+						texts[i] += ev.Text + "; "
+					}
+				}
+			})
+			synctest.Wait() // in this order
+		}
+		wg.Wait()
+		say := func(n int) string { return fmt.Sprintf("%d before it in the queue of scripted (2 at once); ", n) }
+		want := []string{"", "", say(0) + "; ", say(1), say(2)}
+		for i, w := range want {
+			if i < 3 && texts[i] != w || !strings.HasPrefix(texts[i], w) {
+				t.Errorf("call %d: %q, want %q", i, texts[i], w)
+			}
+		}
+		if !strings.Contains(texts[4], say(0)) {
+			t.Errorf("the last was never the next: %q", texts[4])
+		}
+	})
+}
+
+func TestLongQueueIsNotToldOfEachMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := llm.NewGate(shared(llmtest.Say("x").After(time.Second)), 1)
+		var told atomic.Int64
+		var wg sync.WaitGroup
+		for range 300 {
+			wg.Go(func() {
+				ch, err := g.Stream(t.Context(), llm.LLMRequest{})
+				for ev := range ch {
+					if ev.Type == llm.EventWait {
+						told.Add(1)
+					}
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := told.Load(); n < 300 || n > 300*20 {
+			t.Errorf("300 calls were told %d times", n)
 		}
 	})
 }

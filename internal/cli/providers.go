@@ -15,7 +15,9 @@ func providersCmd(a *app) *cobra.Command {
 		Use:   "providers",
 		Short: "list the model providers, which one would be chosen, and why",
 		Long: `Providers lists the model providers as a run in this directory and with this environment would see
-them. The one that it would choose is marked with a star.`,
+them. The one that it would choose is marked with a star. CALLS is how many calls a provider gets at
+once, from all agents of the daemon; the others wait, and ps shows how many are before them. It is
+concurrency in config.yaml (4), or of the provider in providers.yaml.`,
 		Example:     examples(`rnix providers`, `rnix providers --agent reviewer`, `rnix providers --json | jq 'select(.available).name'`),
 		Annotations: exits("0 1 2 10 12"),
 		Args:        noArgs,
@@ -67,9 +69,13 @@ func providers(ctx context.Context, c *ipc.Client, out *output, req ipc.Provider
 		if p.Available {
 			state = cell{"yes", green}
 		}
-		rows = append(rows, []cell{{star, green}, {oneLine(p.Name), bold}, text(oneLine(p.Driver)), text(orDash(oneLine(p.Model))), state, text(oneLine(p.Source)), text(oneLine(p.Detail))})
+		atOnce := "any"
+		if p.AtOnce > 0 {
+			atOnce = number(p.AtOnce)
+		}
+		rows = append(rows, []cell{{star, green}, {oneLine(p.Name), bold}, text(oneLine(p.Driver)), text(orDash(oneLine(p.Model))), text(atOnce), state, text(oneLine(p.Source)), text(oneLine(p.Detail))})
 	}
-	out.listing([]column{{name: ""}, {name: "NAME"}, {name: "DRIVER", drop: 1}, {name: "MODEL", max: 36, drop: 3}, {name: "USABLE"}, {name: "SOURCE", max: 32, drop: 2}, {name: "DETAIL"}}, rows, "there are no providers", r.Problems)
+	out.listing([]column{{name: ""}, {name: "NAME"}, {name: "DRIVER", drop: 1}, {name: "MODEL", max: 36, drop: 3}, {name: "CALLS", right: true, drop: 4}, {name: "USABLE"}, {name: "SOURCE", max: 32, drop: 2}, {name: "DETAIL"}}, rows, "there are no providers", r.Problems)
 	if r.Chosen != "" {
 		out.talk("%s would be chosen: %s", oneLine(r.Chosen), oneLine(r.Why))
 	} else {

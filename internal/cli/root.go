@@ -241,7 +241,7 @@ const environmentHelp = `  RNIX_DATA_DIR       where histories are kept (default
                       by which they reach the daemon that runs the agent
   RNIX_DEFAULT_AGENT  the agent when nobody names one
   RNIX_MAX_STEPS, RNIX_CONTEXT_BUDGET, RNIX_BUDGET_USD, RNIX_SHELL_TIMEOUT, RNIX_CONCURRENCY, RNIX_DURABILITY
-                      as in config.yaml
+                      as in config.yaml; concurrency is how many calls a provider gets at once (4)
   RNIX_IDLE           stop the daemon after so long without agents and clients, such as 30m
                       (default: never)
   RNIX_LOG_LEVEL      what the daemon logs: debug, info (default), warn or error
@@ -250,5 +250,11 @@ const environmentHelp = `  RNIX_DATA_DIR       where histories are kept (default
   XDG_CONFIG_HOME     config.yaml and providers.yaml lie below it (default ~/.config)
   NO_COLOR, CLICOLOR_FORCE, TERM, COLUMNS
                       colours and width
+  ANTHROPIC_API_KEY, OPENAI_API_KEY
+                      the keys of the built-in providers
+  ANTHROPIC_BASE_URL, OPENAI_BASE_URL
+                      where they are reached, for another server with the same API
+  ANTHROPIC_MODEL, OPENAI_MODEL
+                      their default models
   The keys of model providers are read from your environment at each run and are never written
   down; which one a provider uses is shown by: rnix providers`

@@ -96,10 +96,18 @@ func (p Provider) WindowFrom(model string) string {
 	return key + " of provider " + p.Name + ", " + p.Source
 }
 
+// The model that is used when only a key of Anthropic's is set, and its context window in tokens, as
+// platform.claude.com/docs/models states it.
+const (
+	builtInModel  = "claude-opus-5-5"
+	builtInWindow = 1_000_000
+)
+
 // builtIns are the providers that need no file, in the order in which they are tried.
 func builtIns() []Provider {
 	return []Provider{
-		{Name: "anthropic", Driver: DriverAnthropic, APIKeyEnv: "ANTHROPIC_API_KEY", DefaultModel: "claude-opus-5-5", Source: agent.ScopeBuiltIn, Automatic: true},
+		{Name: "anthropic", Driver: DriverAnthropic, APIKeyEnv: "ANTHROPIC_API_KEY", DefaultModel: builtInModel, Windows: map[string]int{builtInModel: builtInWindow},
+			Source: agent.ScopeBuiltIn, Automatic: true},
 		{Name: "openai", Driver: DriverOpenAI, APIKeyEnv: "OPENAI_API_KEY", Source: agent.ScopeBuiltIn, Automatic: true},
 		{Name: "claude", Driver: DriverClaude, Source: agent.ScopeBuiltIn, Automatic: true},
 		{Name: "cursor", Driver: DriverCursor, Source: agent.ScopeBuiltIn, Automatic: true},

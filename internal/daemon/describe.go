@@ -77,7 +77,7 @@ func (d describer) providers(_ context.Context, _ *ipc.Peer, req ipc.ProvidersRe
 	for _, pr := range p.providers.List {
 		ok, detail := p.available(pr)
 		r.Providers = append(r.Providers, ipc.Provider{Name: pr.Name, Driver: pr.Driver, Path: "/dev/llm/" + pr.Name, Model: pr.DefaultModel,
-			Available: ok, Detail: detail, Source: pr.Source})
+			Available: ok, Detail: detail, Source: pr.Source, AtOnce: atOnce(p, pr)})
 	}
 	wish := config.Wish{Provider: req.Provider, ProjectDefault: p.providers.ProjectDefault, UserDefault: p.providers.UserDefault}
 	ag, err := p.load(req.Agent, nil)

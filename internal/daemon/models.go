@@ -107,9 +107,7 @@ func (m *models) driver(p *profile, pr config.Provider) (model, error) {
 // driverKey is what is the same for who shares a driver, and how many calls it makes at once; 0 = any number. An agent's
 // command line is at work for hours in one call: who waits for that would wait with the answer to its own call.
 func driverKey(p *profile, pr config.Provider) (key string, concurrency int, err error) {
-	if concurrency = pr.Concurrency; concurrency == 0 && pr.Harness() == "" {
-		concurrency = p.cfg.Concurrency.V
-	}
+	concurrency = atOnce(p, pr)
 	b, err := json.Marshal(struct {
 		config.Provider
 		Concurrency int
@@ -118,6 +116,14 @@ func driverKey(p *profile, pr config.Provider) (key string, concurrency int, err
 		return "", 0, types.Errorf(types.ErrInternal, "Open", pr.Name, "%w", err)
 	}
 	return string(b), concurrency, nil
+}
+
+// atOnce is how many calls a provider gets at once; 0 = any number.
+func atOnce(p *profile, pr config.Provider) int {
+	if pr.Concurrency == 0 && pr.Harness() == "" {
+		return p.cfg.Concurrency.V
+	}
+	return pr.Concurrency
 }
 
 // decorate puts the decorators around a driver.
