@@ -25,6 +25,8 @@ type Context struct {
 	encoded encoding // +checklocks:mu
 	// Grows when Messages is replaced.
 	generation uint64 // +checklocks:mu
+	// How often the conversation was made shorter.
+	compactions int // +checklocks:mu
 	// An estimate over Messages.
 	tokens int // +checklocks:mu
 }
@@ -76,7 +78,11 @@ func (c *Context) append(ms ...Message) error {
 func (c *Context) replace(ms []Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.replaceLocked(ms)
+	err := c.replaceLocked(ms)
+	if err == nil {
+		c.compactions++
+	}
+	return err
 }
 
 // set puts m in the place of the n-th message, from 1.
@@ -127,7 +133,7 @@ func (c *Context) summary() string {
 	}
 	return fmt.Sprintf("messages %d (user %d, assistant %d, tool %d), about %d tokens, %d bytes, system prompt %d bytes, %d compactions",
 		len(c.Messages), by[RoleUser], by[RoleAssistant], by[RoleTool],
-		c.tokens+EstimateTokens(c.SystemPrompt), c.encoded.len(), len(c.SystemPrompt), c.generation)
+		c.tokens+EstimateTokens(c.SystemPrompt), c.encoded.len(), len(c.SystemPrompt), c.compactions)
 }
 
 func ctxErr(code types.ErrCode, op string, cid types.CtxID, format string, args ...any) error {

@@ -248,3 +248,24 @@ func TestReplacingOneMessageLosesNoAppendBesideIt(t *testing.T) {
 		t.Fatalf("%d messages, first %q", len(p.Messages), p.Messages[0].Content)
 	}
 }
+
+func TestOnlyWhatMakesAConversationShorterCountsAsACompaction(t *testing.T) {
+	m := NewManager()
+	cid, err := m.CtxAlloc(0)
+	must(t, err)
+	must(t, m.AppendMessage(cid, RoleUser, "do it"))
+	must(t, m.CtxWrite(cid, 1, []byte(`{"role":"user","content":"do that"}`)))
+	said := func() string {
+		t.Helper()
+		s, err := m.GetContextSummary(cid)
+		must(t, err)
+		return s
+	}
+	if s := said(); !strings.HasSuffix(s, ", 0 compactions") {
+		t.Error(s)
+	}
+	must(t, m.Replace(cid, []Message{{Role: RoleUser, Content: "in short"}}))
+	if s := said(); !strings.HasSuffix(s, ", 1 compactions") {
+		t.Error(s)
+	}
+}

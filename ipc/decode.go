@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,6 +70,7 @@ func decodeRequest(name string, body []byte, dst any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
+	body = byPID(body, reflect.TypeOf(dst).Elem())
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(dst); err != nil {
@@ -78,6 +80,26 @@ func decodeRequest(name string, body []byte, dst any) error {
 		return types.Errorf(types.ErrInvalid, name, "", "there is more after the request, from byte %d on; send one JSON object", d.InputOffset())
 	}
 	return nil
+}
+
+// byPID returns a request for a target that names it by "pid", as the answers do, as one that names it by "target".
+func byPID(body []byte, t reflect.Type) []byte {
+	fields := fieldNames(t)
+	if !bytes.Contains(body, []byte(`"pid"`)) || !slices.Contains(fields, "target") || slices.Contains(fields, "pid") {
+		return body
+	}
+	var given map[string]json.RawMessage
+	var pid uint64
+	if json.Unmarshal(body, &given) != nil || given["target"] != nil || json.Unmarshal(given["pid"], &pid) != nil {
+		return body
+	}
+	delete(given, "pid")
+	given["target"] = strconv.AppendQuote(nil, strconv.FormatUint(pid, 10))
+	named, err := json.Marshal(given)
+	if err != nil {
+		return body
+	}
+	return named
 }
 
 // explain says in our words what encoding/json did not like.

@@ -36,7 +36,9 @@ type ListStepsResponse struct {
 	UUID        types.UUID        `json:"uuid"`
 	Steps       []step.StepRecord `json:"steps"`
 	Interrupted []step.Intent     `json:"interrupted,omitempty"`
-	Damage      string            `json:"damage,omitempty"`
+	// Open is the answer of a step that has not ended; it is paid for. A page has it that reaches the end.
+	Open   *step.Answer `json:"open,omitempty"`
+	Damage string       `json:"damage,omitempty"`
 	// Of a page, in which a step that was run twice is there once, as it was the second time:
 	First int `json:"first,omitempty"` // number of the first step that there is
 	Last  int `json:"last,omitempty"`  // and of the last one

@@ -133,6 +133,10 @@ func steps(ctx context.Context, c *ipc.Client, out *output, target string, f ste
 	if err != nil || out.json() {
 		return err
 	}
+	if a := r.Open; a != nil && f.find == "" {
+		rows = append(rows, []cell{text(strconv.Itoa(a.Step)), text("open"), text(tokens(a.TokensUsed, a.Estimated)), text(debug.Duration(a.ModelTime)), text(modelName(a.Provider, a.Model)),
+			text("answered; what it asks for has not ended")})
+	}
 	switch {
 	case len(rows) > 0:
 		out.table([]column{{name: "STEP", right: true}, {name: "ACTION"}, {name: "TOKENS", right: true, drop: 2}, {name: "TIME", right: true}, {name: "MODEL", max: 28, drop: 1}, {name: "SUMMARY"}}, rows)

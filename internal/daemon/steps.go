@@ -28,6 +28,7 @@ func (d processes) listSteps(ctx context.Context, peer *ipc.Peer, req ipc.StepsR
 			return ipc.ListStepsResponse{}, departed(d).lost(&t, req.Target, err)
 		}
 		r.Steps, r.Interrupted, r.Damage = p.Steps, p.Interrupted, p.Damage
+		r.Open = p.Open
 		r.First, r.Last, r.Next, r.Prev = p.First, p.Last, p.After, p.Before
 	} else {
 		h, err := step.ReadHistory(ctx, d.journal, t.uuid)
@@ -35,6 +36,7 @@ func (d processes) listSteps(ctx context.Context, peer *ipc.Peer, req ipc.StepsR
 			return ipc.ListStepsResponse{}, departed(d).lost(&t, req.Target, err)
 		}
 		r.Steps, r.Interrupted, r.Damage = h.Steps, h.Interrupted, h.Damage
+		r.Open = h.OpenAnswer()
 	}
 	step.ShowFailures(r.Steps)
 	if r.Steps == nil {

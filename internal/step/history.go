@@ -309,7 +309,7 @@ func (h *History) Info() ProcInfo {
 		p.SuspendReason, p.PausedAt = "paused", paused
 	}
 	p.Step, p.TokensUsed, p.CostUSD, p.Unpriced = 0, 0, 0, 0
-	if a := h.openAnswer(); a != nil {
+	if a := h.OpenAnswer(); a != nil {
 		p.Step, p.TokensUsed, p.CostUSD, p.Unpriced = a.Step, a.TokensUsed, a.CostUSD, a.Unpriced()
 	}
 	p.Spending = h.Spending()
@@ -334,8 +334,8 @@ func (h *History) Info() ProcInfo {
 	return p
 }
 
-// openAnswer returns what is known of an answer behind the last step; nil if there is none.
-func (h *History) openAnswer() *Answer {
+// OpenAnswer returns what is known of an answer behind the last step, whose own has not ended; nil if there is none.
+func (h *History) OpenAnswer() *Answer {
 	for _, r := range slices.Backward(h.Records) {
 		switch {
 		case r.Kind == KindStep:

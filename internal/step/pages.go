@@ -31,6 +31,7 @@ type StepPage struct {
 	// After and Before are the cursors of the pages behind this one and before it; 0 = there is none.
 	After, Before int
 	Interrupted   []Intent // calls of these steps, and behind the last one, that were begun and have no result
+	Open          *Answer  // of a page that reaches the end: the answer of a step that has not ended
 	Damage        string   // as of History
 }
 
@@ -228,6 +229,8 @@ func (out *StepPage) cut(f *folder, from, to int) {
 	}
 	if to <= out.Last {
 		out.After = to - 1
+	} else {
+		out.Open = f.answer
 	}
 	if from > out.First && out.First > 0 {
 		out.Before = from
@@ -354,7 +357,7 @@ func (h *History) page(q PageQuery) StepPage {
 	case q.Find != "":
 		to = min(to, from+q.Span)
 	}
-	f := folder{q: q, from: from, to: to, last: out.Last, open: slices.Clone(h.Interrupted)}
+	f := folder{q: q, from: from, to: to, last: out.Last, open: slices.Clone(h.Interrupted), answer: h.OpenAnswer()}
 	for i := range h.Steps {
 		s := h.Steps[i]
 		again := i+1 < len(h.Steps) && h.Steps[i+1].StepNumber == s.StepNumber

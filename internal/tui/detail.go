@@ -18,8 +18,11 @@ type detailPane struct {
 	long  *long
 	id    types.UUID // the process that is shown
 	known bool       // there was an answer for it
-	busy  bool       // a question is under way
-	again bool       // ... and what it asks for has changed since
+	r     *ipc.ProcDetail
+	at    time.Time // when it came; its process works on
+	drawn time.Time // when its text was made
+	busy  bool      // a question is under way
+	again bool      // ... and what it asks for has changed since
 }
 
 func newDetailPane(e *env) pane { return &detailPane{e: e, long: newLong(e.t)} }
@@ -41,7 +44,7 @@ func (d *detailPane) show(p *ipc.Proc) tea.Cmd {
 		return nil
 	}
 	if p.UUID != d.id {
-		d.id, d.known, d.busy = p.UUID, false, false
+		d.id, d.known, d.busy, d.r = p.UUID, false, false, nil
 		d.long.home()
 	}
 	return d.ask()
@@ -69,9 +72,11 @@ func (d *detailPane) update(msg tea.Msg) tea.Cmd {
 	switch {
 	case m.err == nil:
 		d.known = true
-		d.long.set(detailText(d.e.t, &m.r, d.e.now()))
+		d.r, d.at = &m.r, d.e.now()
+		d.drawn = d.at
+		d.long.set(detailText(d.e.t, d.r, d.at, d.at))
 	case !d.known: // else the last answer stays, and the status line says that the daemon is gone
-		d.known = true
+		d.known, d.r = true, nil
 		d.long.set(errorText(m.err))
 	}
 	if d.again {
@@ -87,18 +92,24 @@ func (d *detailPane) view(w, h int) string {
 	case !d.known:
 		return "..."
 	}
+	if d.r != nil {
+		if now := d.e.now(); now.Sub(d.drawn) >= time.Second { // as the table beside it
+			d.drawn = now
+			d.long.set(detailText(d.e.t, d.r, d.at, now))
+		}
+	}
 	return d.long.view(w, h)
 }
 
-// detailText renders what is known of a process. Everything in it is cleaned where it is shown.
-func detailText(t *Theme, d *ipc.ProcDetail, now time.Time) string {
+// detailText renders what was known of a process at a time, now. Everything in it is cleaned where it is shown.
+func detailText(t *Theme, d *ipc.ProcDetail, at, now time.Time) string {
 	var b strings.Builder
 	field := func(name, value string) {
 		if value != "" {
 			fmt.Fprintf(&b, "%-10s %s\n", name, value)
 		}
 	}
-	r := &row{Proc: d.Proc, at: now, gone: true}
+	r := &row{Proc: d.Proc, at: at}
 	field("pid", d.PID.String())
 	field("uuid", d.UUID.String())
 	field("name", t.line(d.Name))

@@ -257,3 +257,11 @@ func TestAmountsAreTokensOrDollars(t *testing.T) {
 		}
 	}
 }
+
+func TestDetailShowsTheElapsedTimeOfTheTable(t *testing.T) {
+	b := newBench(t, false, proc(1, 0, "a"))
+	b.run()
+	b.now = begin.Add(time.Minute)
+	b.send(tickMsg{})
+	b.sees("elapsed    1m01s")
+}
