@@ -210,7 +210,7 @@ func actionPath(a *loop.Action) string {
 func (h host) Finish(n int, actions []loop.Action, outs []loop.Outcome) error {
 	h.touched(actions)
 	for i := range actions {
-		h.logEnd(&actions[i], outs[i].Err)
+		logEnd(h, &actions[i], outs[i].Err)
 		if a := &actions[i]; !effective(a) && (a.Settled == nil || a.Closed) {
 			continue
 		}
@@ -229,7 +229,7 @@ func (h host) Finish(n int, actions []loop.Action, outs []loop.Outcome) error {
 }
 
 // logEnd says in the log that a call was made elsewhere, and that one has failed. One that waits has not ended.
-func (h host) logEnd(a *loop.Action, err error) {
+func logEnd(h host, a *loop.Action, err error) {
 	_, waits := err.(*loop.Waiting) //nolint:errorlint // made by Run, as it is
 	switch {
 	case waits:

@@ -167,7 +167,7 @@ func composeState(s *recovery.State) (*compose.State, run.Spec, error) {
 }
 
 // over reports whether the process of a node has ended.
-func (d composer) over(id types.UUID) bool {
+func over(d composer, id types.UUID) bool {
 	info, ok := d.journal.Index().Get(id)
 	_, alive := d.running(id)
 	return !alive && (!ok || info.Exit != nil && !info.Suspended)

@@ -230,12 +230,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	if err != nil {
 		return nil, nil, back, err
 	}
-	back.add(func() error {
-		if d.journal != nil { // which gives it back
-			return nil
-		}
-		return claim.Close()
-	})
+	back.add(func() error { return unclaim(d, claim) })
 	if l, err = ipc.Listen(d.places.Socket); err != nil {
 		return nil, nil, back, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -98,4 +99,12 @@ func settle(d *Daemon) error {
 		return nil // as after kill -9
 	}
 	return d.pids.Settle()
+}
+
+// unclaim gives a claim back, unless the journal does.
+func unclaim(d *Daemon, c *step.Claim) error {
+	if d.journal != nil {
+		return nil
+	}
+	return c.Close()
 }

@@ -50,7 +50,7 @@ func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (
 	}
 	if t.live == nil {
 		i := d.whole(t.info)
-		return d.withFamily(waitedOnDisk(i), i.Provider), nil
+		return withFamily(d, waitedOnDisk(i), i.Provider), nil
 	}
 	i, err := d.kernel.WaitInfo(ctx, t.pid)
 	if err != nil {
@@ -61,12 +61,12 @@ func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (
 	if i.Exit != nil {
 		r.Exit = *i.Exit
 	}
-	return d.withFamily(r, i.Progress.Provider), nil
+	return withFamily(d, r, i.Progress.Provider), nil
 }
 
 // withFamily adds what the descendants of a process have used, if it has any. One that has no provider shows what they have
 // used as its own.
-func (d processes) withFamily(r ipc.WaitResponse, provider string) ipc.WaitResponse {
+func withFamily(d processes, r ipc.WaitResponse, provider string) ipc.WaitResponse {
 	if provider == "" {
 		return r
 	}
