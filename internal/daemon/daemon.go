@@ -285,7 +285,6 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	}
 	back.add(func() error { d.procs.Close(); return nil })
 	d.procs.Conceal(d.secrets)
-	proc.LeaseOf(d.procs, platformer{d}.leaseOf)
 	if err = guard(d, lock); err != nil {
 		return nil, nil, back, err
 	}

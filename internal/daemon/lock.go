@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"rnix/internal/proc"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -54,6 +55,7 @@ func guard(d *Daemon, lock *ipc.Lock) error {
 		d.log.Warn("there is no warden: if the daemon is killed, what commands have started lives on until the next one starts, and what has hidden itself for longer")
 		return nil
 	}
+	proc.LeaseOf(d.procs, platformer{d}.leaseOf)
 	held, err := lock.Share(d.opt.Guard.Warden())
 	if err != nil {
 		return err
