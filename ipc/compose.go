@@ -44,6 +44,7 @@ type ComposeUpResponse struct {
 	Redo     []string   `json:"redo,omitempty"` // what is done again
 	Seq      uint64     `json:"seq"`            // event log position just before its first event
 	Warnings []string   `json:"warnings,omitempty"`
+	Notes    []string   `json:"notes,omitempty"` // what is right, and may not be meant
 }
 
 // ComposeRun is a run. Its lists are never null.

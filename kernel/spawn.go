@@ -44,7 +44,9 @@ type SpawnOpts struct {
 
 	Provider, Model                 string
 	FallbackProvider, FallbackModel string
-	Effort                          string
+	// FailedSteps is after how many steps in a row in which every call failed it ends; 0 = 40, negative = never.
+	FailedSteps int
+	Effort      string
 
 	MaxSteps      *int          // 0 = no limit
 	ContextBudget *int          // tokens, with those of its descendants; 0 or less = unlimited

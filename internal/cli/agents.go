@@ -38,7 +38,7 @@ func skillsCmd(a *app) *cobra.Command {
 	return projectCmd(a, &cobra.Command{
 		Use:         "skills",
 		Short:       "list the skills that agents can use here",
-		Long:        "Skills lists the skills (directories with a SKILL.md) of this project, of the user and the built-in ones.",
+		Long:        "Skills lists the skills (directories with a SKILL.md) of this project, of the user and the built-in ones. The\nallowed-tools of a skill limit nothing: what an agent may use is in its agent.yaml and in --allow and --deny.",
 		Example:     examples(`rnix skills`, `rnix skills --json | jq -r .dir`),
 		Annotations: exits("0 1 2 12"),
 		Args:        noArgs,
@@ -135,6 +135,9 @@ func listSkills(ctx context.Context, c *ipc.Client, out *output, req ipc.Project
 	rows := make([][]cell, 0, len(r.Skills))
 	for i := range r.Skills {
 		s := &r.Skills[i]
+		if s.AllowedTools != "" {
+			r.Problems = append(r.Problems, s.Name+": allowed-tools limits nothing here; what an agent may use is in its agent.yaml (devices) and in --allow and --deny")
+		}
 		if out.json() {
 			out.object(s)
 			continue

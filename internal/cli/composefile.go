@@ -53,10 +53,14 @@ without a value are taken for given; agents, skills and models are looked for wh
 					OK    bool     `json:"ok"`
 					File  string   `json:"file"`
 					Nodes []string `json:"nodes"`
-				}{true, shown, p.Order})
+					Notes []string `json:"notes,omitempty"`
+				}{true, shown, p.Order, f.Notes()})
 				return nil
 			}
 			a.out.talk("%s is right: %s", shown, plural(len(p.Order), "node", "nodes"))
+			for _, note := range f.Notes() {
+				a.out.talk("  note: %s", note)
+			}
 			return nil
 		},
 	}

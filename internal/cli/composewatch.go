@@ -64,6 +64,9 @@ func (w *runWatch) began() {
 		w.out.object(composeInit{"init", w.run})
 		return
 	}
+	for _, text := range w.run.Notes {
+		w.out.talk("[compose] note: %s", text)
+	}
 	again := ""
 	if len(w.run.Redo) > 0 {
 		again = "; it does again: " + strings.Join(w.run.Redo, ", ")

@@ -240,8 +240,11 @@ const environmentHelp = `  RNIX_DATA_DIR       where histories are kept (default
                       the parent of what run starts; set for the commands of agents, as is RNIX_DATA_DIR,
                       by which they reach the daemon that runs the agent
   RNIX_DEFAULT_AGENT  the agent when nobody names one
-  RNIX_MAX_STEPS, RNIX_CONTEXT_BUDGET, RNIX_BUDGET_USD, RNIX_SHELL_TIMEOUT, RNIX_CONCURRENCY, RNIX_DURABILITY
-                      as in config.yaml; concurrency is how many calls a provider gets at once (4)
+  RNIX_MAX_STEPS, RNIX_MAX_FAILED_STEPS, RNIX_CONTEXT_BUDGET, RNIX_BUDGET_USD, RNIX_SHELL_TIMEOUT,
+  RNIX_CONCURRENCY, RNIX_DURABILITY
+                      as in config.yaml; concurrency is how many calls a provider gets at once (4),
+                      max_failed_steps after how many steps in a row in which every call failed an
+                      agent ends (40)
   RNIX_IDLE           stop the daemon after so long without agents and clients, such as 30m
                       (default: never)
   RNIX_LOG_LEVEL      what the daemon logs: debug, info (default), warn or error

@@ -68,6 +68,7 @@ const (
 const (
 	DefaultShellTimeout = 2 * time.Minute
 	DefaultConcurrency  = 4
+	DefaultFailedSteps  = 40
 	maxConcurrency      = 256
 )
 
@@ -76,6 +77,7 @@ type Config struct {
 	DataDir       Value[string]         // "" = the usual place; the user's only
 	DefaultAgent  Value[string]         // agent.DefaultAgent unless said
 	MaxSteps      Value[int]            // 0 = no limit
+	FailedSteps   Value[int]            // steps in a row in which every call failed, after which an agent ends; 0 = no limit
 	ContextBudget Value[int]            // tokens; 0 = unlimited
 	Budget        Budget                // dollars
 	Durability    Value[Durability]     //
@@ -101,6 +103,7 @@ func Load(s Sources) Config {
 		DataDir:       Value[string]{"", FromDefault},
 		DefaultAgent:  Value[string]{agent.DefaultAgent, FromDefault},
 		MaxSteps:      Value[int]{0, FromDefault},
+		FailedSteps:   Value[int]{DefaultFailedSteps, FromDefault},
 		ContextBudget: Value[int]{0, FromDefault},
 		Durability:    Value[Durability]{DurabilityFull, FromDefault},
 		ShellTimeout:  Value[agent.Duration]{agent.Duration(DefaultShellTimeout), FromDefault},

@@ -56,7 +56,7 @@ func TestNothingSaidMeansTheDefaults(t *testing.T) {
 		want := Config{
 			DataDir: Value[string]{"", "default"}, DefaultAgent: Value[string]{"assistant", "default"}, MaxSteps: Value[int]{0, "default"},
 			ContextBudget: Value[int]{0, "default"}, Durability: Value[Durability]{"full", "default"},
-			ShellTimeout: Value[agent.Duration]{agent.Duration(2 * time.Minute), "default"}, ReadRoots: Value[[]string]{nil, "default"}, Concurrency: Value[int]{4, "default"},
+			ShellTimeout: Value[agent.Duration]{agent.Duration(2 * time.Minute), "default"}, ReadRoots: Value[[]string]{nil, "default"}, Concurrency: Value[int]{4, "default"}, FailedSteps: Value[int]{40, "default"},
 			GC:         GC{Value[int]{30, "default"}, Value[int]{500, "default"}, Value[int]{3600, "default"}, Value[GCMode]{"archive", "default"}},
 			Resume:     Resume{Value[bool]{true, "default"}, Value[int]{DefaultAutoResumeMax, "default"}},
 			Checkpoint: Checkpoint{Value[int]{5, "default"}, Value[int]{30, "default"}},
@@ -85,7 +85,7 @@ func TestEveryValueSaysWhereItComesFrom(t *testing.T) {
 		DataDir: Value[string]{"/home/u/data", user + ":1"}, DefaultAgent: Value[string]{"mine", project + ":1"},
 		MaxSteps: Value[int]{90, "environment RNIX_MAX_STEPS"}, ContextBudget: Value[int]{1000, "environment RNIX_CONTEXT_BUDGET"},
 		Durability: Value[Durability]{"full", project + ":5"}, ShellTimeout: Value[agent.Duration]{agent.Duration(30 * time.Second), project + ":4"},
-		ReadRoots: Value[[]string]{[]string{"/usr/share", "/home/u/docs"}, user + ":3"}, Concurrency: Value[int]{2, project + ":6"},
+		ReadRoots: Value[[]string]{[]string{"/usr/share", "/home/u/docs"}, user + ":3"}, Concurrency: Value[int]{2, project + ":6"}, FailedSteps: Value[int]{40, "default"},
 	}
 	want.storageDefaults()
 	want.limitsDefaults()

@@ -16,6 +16,7 @@ type layer struct {
 	DataDir       *string     `yaml:"data_dir"`
 	DefaultAgent  *string     `yaml:"default_agent"`
 	MaxSteps      *int        `yaml:"max_steps"`
+	FailedSteps   *int        `yaml:"max_failed_steps"`
 	ContextBudget *int        `yaml:"context_budget"`
 	BudgetUSD     *float64    `yaml:"budget_usd"`
 	Budget        budgetLayer `yaml:"budget"`
@@ -92,6 +93,7 @@ func (c *Config) readEnv(s Sources) {
 	v.text("default_agent", &l.DefaultAgent)
 	v.text("durability", &l.Durability)
 	v.number("max_steps", &l.MaxSteps)
+	v.number("max_failed_steps", &l.FailedSteps)
 	v.number("context_budget", &l.ContextBudget)
 	v.number("concurrency", &l.Concurrency)
 	parse(v, "shell.timeout", &l.Shell.Timeout)
@@ -177,6 +179,7 @@ func (c *Config) apply(l layer, s sink) {
 		}
 	}
 	s.limit("max_steps", l.MaxSteps, &c.MaxSteps)
+	s.limit("max_failed_steps", l.FailedSteps, &c.FailedSteps)
 	s.limit("context_budget", l.ContextBudget, &c.ContextBudget)
 	if v := l.Durability; v != nil {
 		switch d := Durability(*v); {

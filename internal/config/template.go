@@ -20,6 +20,7 @@ func Template() map[string]string {
 
 # default_agent: project     # the agent when nobody names one; "assistant" is built in
 # max_steps: 100             # 0 = no limit
+# max_failed_steps: 10       # in a row, in which every call failed, until an agent ends; 0 = no limit
 # context_budget: 500000     # tokens over the life of a process and its descendants; 0 = unlimited
 # budget_usd: 5              # dollars, likewise
 # shell:

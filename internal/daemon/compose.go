@@ -87,7 +87,7 @@ func (d composer) up(ctx context.Context, peer *ipc.Peer, req ipc.ComposeUpReque
 	if err != nil {
 		return none, err
 	}
-	return ipc.ComposeUpResponse{PID: pid, UUID: i.UUID, Name: i.Name, Nodes: len(f.Agents), Seq: seq, Warnings: p.problems}, nil
+	return ipc.ComposeUpResponse{PID: pid, UUID: i.UUID, Name: i.Name, Nodes: len(f.Agents), Seq: seq, Warnings: p.problems, Notes: f.Notes()}, nil
 }
 
 // parse reads the file of a run, and what the request says instead.

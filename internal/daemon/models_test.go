@@ -1,6 +1,7 @@
 package daemon_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,5 +75,61 @@ func TestCallThatWaitsForItsTurnShowsItsPlace(t *testing.T) {
 		if p.Name == "anthropic" && p.AtOnce != 1 || p.Name == "claude-agent" && p.AtOnce != 0 {
 			t.Errorf("%s gets %d at once", p.Name, p.AtOnce)
 		}
+	}
+}
+
+// What a person asks for one agent does not change what the agents of its children name; those that name nothing have it.
+func TestChildrenKeepTheModelThatTheirOwnAgentNames(t *testing.T) {
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		_, told := r.LastResult()
+		switch {
+		case r.Messages[0].Text == "lead" && !told:
+			return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{Name: "spawn", Input: `{"intent":"a","agent":"picky"}`}, {Name: "spawn", Input: `{"intent":"b","agent":"plain"}`}, {Name: "spawn", Input: `{"intent":"c","agent":"sized"}`}}}
+		case r.Messages[0].Text == "lead":
+			return llmtest.Reply{Text: "all done"}
+		}
+		return llmtest.Reply{Text: r.Model}
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "OPENAI_API_KEY=k", "OPENAI_BASE_URL="+url+"/v1")
+	for name, models := range map[string]string{"picky": "models: {provider: anthropic, preferred: own}\n", "plain": "", "sized": "models: {preferred: small}\n"} {
+		s.Write(".rnix/agents/"+name+"/agent.yaml", "name: "+name+"\ndescription: d\n"+models)
+		s.Write(".rnix/agents/"+name+"/instructions.md", "Work.\n")
+	}
+	lead := s.Spawn(ipc.SpawnRequest{Intent: "lead", Provider: "openai", Model: "asked"})
+	if w := s.Wait(lead.PID); w.Exit.Code != 0 {
+		t.Fatalf("%+v", w)
+	}
+	want := map[string]string{"lead": "openai/asked", "a": "anthropic/own", "b": "openai/asked", "c": "openai/small"}
+	for _, p := range procsOf(t, s) {
+		if got := p.Provider + "/" + p.Model; got != want[p.Intent] {
+			t.Errorf("%s has %s, want %s", p.Intent, got, want[p.Intent])
+		}
+		delete(want, p.Intent)
+	}
+	if len(want) != 0 {
+		t.Errorf("%v were not started", want)
+	}
+}
+
+// How patient an agent is with itself is a setting, also after a restart.
+func TestFailingStepsBeforeAnAgentEndsAreASetting(t *testing.T) {
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		return tool("read_file", fmt.Sprintf(`{"path":"nothing%d"}`, len(r.Messages)))
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_MAX_FAILED_STEPS=3")
+	p := s.Spawn(ipc.SpawnRequest{Intent: "hi", Model: "fake"})
+	w := s.Wait(p.PID)
+	if w.Exit.Code != types.ExitNoProgress || w.Steps != 3 || !strings.Contains(w.Exit.Reason, "3 steps in a row") {
+		t.Errorf("%+v", w)
+	}
+	s.Kill()
+	s.Start()
+	s.Settle()
+	r, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), NewInput: "again", Env: s.Env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := s.Wait(r.PID); w.Exit.Code != types.ExitNoProgress || w.Steps != 6 {
+		t.Errorf("%+v", w)
 	}
 }

@@ -38,6 +38,14 @@ type profile struct {
 }
 
 // choose settles the model of an agent, by what the client asked for.
+// failedSteps is kernel.SpawnOpts.FailedSteps.
+func (p *profile) failedSteps() int {
+	if n := p.cfg.FailedSteps.V; n > 0 {
+		return n
+	}
+	return -1
+}
+
 func (p *profile) choose(m agent.Models) (config.Choice, error) { return p.chooseBy(m, p.asked) }
 
 func (p *profile) chooseBy(m agent.Models, w config.Wish) (config.Choice, error) {

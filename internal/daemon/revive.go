@@ -320,7 +320,7 @@ func (d reviver) optsOf(a *again, p *profile, ag *agent.Agent, choice config.Cho
 	}
 	o := kernel.SpawnOpts{
 		UUID: a.rec.id, Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort),
-		MaxSteps: &steps, ContextBudget: &limit.Tokens, BudgetUSD: &usd, Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
+		MaxSteps: &steps, FailedSteps: p.failedSteps(), ContextBudget: &limit.Tokens, BudgetUSD: &usd, Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
 		Env: proc.ComposeEnv(p.env, p.variables(ag), nil), Secret: p.lookup, Profile: p,
 	}
 	if f := choice.Fallback; f != nil {

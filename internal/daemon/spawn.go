@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"rnix/agent"
@@ -115,7 +116,7 @@ func spawned(i kernel.Info, choice config.Choice, seq uint64, problems []string)
 func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, req ipc.SpawnRequest) (kernel.SpawnOpts, error) {
 	o := kernel.SpawnOpts{
 		Name: req.Name, SystemPrompt: req.SystemPrompt, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(req.Effort, choice.Effort),
-		MaxSteps: req.MaxSteps, ContextBudget: req.ContextBudget, BudgetUSD: req.BudgetUSD, WorkDir: p.cwd, ReadRoots: p.cfg.ReadRoots.V,
+		MaxSteps: req.MaxSteps, FailedSteps: p.failedSteps(), ContextBudget: req.ContextBudget, BudgetUSD: req.BudgetUSD, WorkDir: p.cwd, ReadRoots: p.cfg.ReadRoots.V,
 		Inputs: req.Inputs, DeniedDevices: req.Deny, Secret: p.lookup, Profile: p,
 		Env: proc.ComposeEnv(p.env, p.variables(ag), nil),
 	}
@@ -219,7 +220,7 @@ func (d *Daemon) inSubtree(root, pid types.PID) bool {
 }
 
 // child settles the agent of a child that a model starts, as spawn does it for a client. An agent that
-// names no model has its parent's; what the client asked for goes before what an agent names.
+// names no model has its parent's; one that names a provider keeps to that, whatever the client asked for the parent.
 func (d spawner) child(parent *kernel.Process, name string) (*agent.Agent, kernel.SpawnOpts, error) {
 	p, ok := parent.Profile().(*profile)
 	if !ok {
@@ -235,7 +236,7 @@ func (d spawner) child(parent *kernel.Process, name string) (*agent.Agent, kerne
 	}
 	var choice config.Choice
 	if ag.Models.Provider != "" || ag.Models.Preferred != "" {
-		if choice, err = p.choose(ag.Models); err != nil {
+		if choice, err = p.chooseBy(ag.Models, ofChild(p.asked, ag.Models)); err != nil {
 			return nil, kernel.SpawnOpts{}, err
 		}
 	}
@@ -245,6 +246,19 @@ func (d spawner) child(parent *kernel.Process, name string) (*agent.Agent, kerne
 	}
 	opts.WorkDir, opts.ReadRoots = parent.WorkDir, parent.ReadRoots
 	return ag, opts, err
+}
+
+// ofChild returns what a client has asked for that counts for a child which a model starts, too: the model that the child's
+// agent names stays, and its provider, if it names one.
+func ofChild(asked config.Wish, m agent.Models) config.Wish {
+	if m.Provider != "" {
+		return config.Wish{}
+	}
+	provider, _, named := strings.Cut(asked.Model, "/")
+	if asked.Model = ""; asked.Provider == "" && named {
+		asked.Provider = provider
+	}
+	return asked
 }
 
 // loadSkill finds a skill for a process.

@@ -77,6 +77,7 @@ type Config struct {
 	Tools    map[string]vfs.Tool
 	Meta     map[string]Kind
 	MaxSteps int // 0 = no limit
+	FailStop int // it ends after so many steps in a row in which every call failed; 0 = 40, negative = never
 	Budget   Budget
 	Window   int // context window in tokens; 0 = unknown
 	// Several says that more than one model may answer, whose counts of a prompt differ.
@@ -150,7 +151,7 @@ func New(cfg Config, host Host) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Loop{cfg: cfg, host: host, req: req, progress: cfg.Start, scale: 1}, nil
+	return &Loop{cfg: cfg, host: host, req: req, progress: cfg.Start, scale: 1, repeats: repeats{most: cfg.FailStop}}, nil
 }
 
 // Run runs steps until the process is done, a limit is reached or ctx ends.

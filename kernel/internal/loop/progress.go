@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"fmt"
 	"hash/maphash"
 )
@@ -10,7 +11,7 @@ import (
 const (
 	repeatNote = 10 // after so many equal steps the model is told
 	repeatStop = 60 // after so many the process ends with ExitNoProgress
-	failStop   = 40 // after so many steps in a row in which every call failed, likewise
+	failStop   = 40 // after so many steps in a row in which every call failed, likewise; see Config.FailStop
 )
 
 // repeats counts steps that bring nothing new: the same calls with the same answers, and steps in
@@ -18,6 +19,7 @@ const (
 type repeats struct {
 	last        uint64
 	same, fails int
+	most        int // fails at which the process ends; 0 = failStop, negative = never
 }
 
 var seed = maphash.MakeSeed()
@@ -50,7 +52,7 @@ func (r *repeats) see(actions []Action, outs []Outcome) (note, stop string) {
 	switch {
 	case r.same >= repeatStop:
 		return "", fmt.Sprintf("no progress: the same calls gave the same answers %d times in a row", r.same)
-	case r.fails >= failStop:
+	case r.most >= 0 && r.fails >= cmp.Or(r.most, failStop):
 		return "", fmt.Sprintf("no progress: every call failed in %d steps in a row", r.fails)
 	case r.same == repeatNote:
 		return fmt.Sprintf("[The same calls have given the same answers %d times in a row. If you are waiting for something, wait longer between looks; otherwise try another way or finish.]", r.same), ""
