@@ -70,6 +70,7 @@ func TestJSONRunIsOneFinalObject(t *testing.T) {
 
 func TestFailedRunIsNotOKInJSONAndInItsExitCode(t *testing.T) {
 	cause := types.Errorf(types.ErrAuth, "Write", "/dev/llm/deepseek", "the key was refused")
+	gone := types.Errorf(types.ErrNotFound, "Write", "/dev/llm/deepseek", "no model of this name")
 	for _, c := range []struct {
 		exit       types.ExitStatus
 		code       int
@@ -78,6 +79,7 @@ func TestFailedRunIsNotOKInJSONAndInItsExitCode(t *testing.T) { // A-8, A-9
 	}{
 		{types.ExitStatus{Code: types.ExitError, Reason: types.ReasonMaxSteps}, ExitAgentFailed, types.ErrExhausted, "error_max_steps"},
 		{types.ExitStatus{Code: types.ExitError, Reason: cause.Error(), Err: cause}, ExitNoModel, types.ErrAuth, "error"},
+		{types.ExitStatus{Code: types.ExitError, Reason: gone.Error(), Err: gone}, ExitNoModel, types.ErrNotFound, "error"},
 		{types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, ExitBudget, types.ErrExhausted, "error_budget"},
 		{types.ExitStatus{Code: types.ExitCancelled, Reason: "terminated"}, ExitCancelled, types.ErrCancelled, "cancelled"},
 		{types.ExitStatus{Code: types.ExitError, Reason: "timeout after 1s", Err: types.Errorf(types.ErrTimeout, "Process", "", "late")}, ExitTimeout, types.ErrTimeout, "error_timeout"},

@@ -135,7 +135,7 @@ func family() map[string]any {
 	return map[string]any{"seq": 9, "at": now, "whole": true, "totals": map[string]any{"running": 4, "suspended": 1, "waiting": 2, "failed": 1, "tokens": 345678, "cost_usd": 1.25},
 		"procs": []any{
 			proc(1, 0, map[string]any{"name": "night", "intent": "Review all open TODOs and mend what is simple", "doing": map[string]any{"tool": "", "since": now.Add(-4 * time.Second), "step": 1, "calls": 1}}),
-			proc(2, 1, map[string]any{"name": "tests", "doing": map[string]any{"tool": "run_command", "since": now.Add(-40 * time.Second), "step": 2, "calls": 3}}),
+			proc(2, 1, map[string]any{"name": "tests", "doing": map[string]any{"tool": "shell", "since": now.Add(-40 * time.Second), "step": 2, "calls": 3}}),
 			proc(3, 2, map[string]any{"agent": "reviewer", "wait": "rate limit of anthropic", "wait_until": now.Add(31 * time.Second)}),
 			proc(4, 1, map[string]any{"state": "suspended", "wait": "paused", "paused_at": now.Add(-12 * time.Second), "intent": "Find the needle in the logs of March"}),
 			proc(5, 0, map[string]any{"name": "docs", "wait": "budget: tokens"}),

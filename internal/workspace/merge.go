@@ -172,7 +172,7 @@ func (k *canopy) join(ctx context.Context, id types.UUID, at standing, commit, m
 	return line(out), err
 }
 
-// identity returns whose commit a merge is: the user's, as far as git knows a name.
+// identity returns the author of what goes into the user's branch: the user, as far as git knows a name and an address.
 func (k *canopy) identity(ctx context.Context, id types.UUID, at standing) []string {
 	var env []string
 	for key, vars := range map[string][]string{"user.name": {"GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"}, "user.email": {"GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"}} {

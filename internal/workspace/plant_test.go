@@ -141,11 +141,14 @@ func TestTheWorkOfATreeIsCommittedAndMerged(t *testing.T) {
 	b.write(repo, map[string]string{"mine.txt": "m\n"})
 	b.commit(repo, "mine")
 	b.write(tree.Dir, map[string]string{"later.txt": "l\n"})
+	b.user(repo, "config", "user.name", "U Ser")
+	b.user(repo, "config", "user.email", "u@ser")
 	if commit, _, err = b.grove().CommitWork(context.Background(), b.id, tree, "more\n"); err != nil {
 		t.Fatal(err)
 	}
-	b.user(repo, "config", "user.name", "U Ser")
-	b.user(repo, "config", "user.email", "u@ser")
+	if who := b.user(tree.Dir, "log", "-1", "--format=%an <%ae> %cn <%ce>"); strings.TrimSpace(who) != "U Ser <u@ser> U Ser <u@ser>" {
+		t.Errorf("the work is committed by %s", who)
+	}
 	m, err = b.grove().Merge(context.Background(), b.id, tree, commit, "merge\n")
 	if err != nil || m.Forward || b.read(repo, "later.txt") != "l\n" || b.read(repo, "mine.txt") != "m\n" {
 		t.Fatalf("%+v, %v", m, err)

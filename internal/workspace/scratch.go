@@ -326,7 +326,7 @@ func (k *Grove) CommitWork(ctx context.Context, id types.UUID, t Tree, message s
 		return "", false, types.Errorf(types.ErrConflict, op, t.Dir, "%w", &MergeError{Files: files,
 			Why: "nothing was committed, since a filter that git would run (such as that of git lfs) is not run by this program; commit them there yourself"})
 	}
-	out, err := c.run(ctx, id, call{input: []byte(message), args: []string{"--git-dir=" + s.gitDir, "commit-tree", tree, "-p", s.head}})
+	out, err := c.run(ctx, id, call{input: []byte(message), env: c.identity(ctx, id, s), args: []string{"--git-dir=" + s.gitDir, "commit-tree", tree, "-p", s.head}})
 	if err != nil {
 		return "", false, err
 	}
