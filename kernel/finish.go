@@ -40,10 +40,12 @@ func exitBy(sig types.Signal, reason string) types.ExitStatus {
 	return types.ExitStatus{Code: types.ExitCancelled, Reason: reason, Err: &types.SyscallError{Syscall: "Process", Code: types.ErrCancelled, Err: signalled{sig}}}
 }
 
-// ExitBySignal returns the exit status of a process that a signal ends by default, whether it was paused or not, and whether
-// it ends one.
-func ExitBySignal(sig types.Signal) (types.ExitStatus, bool) {
+// ExitBySignal returns the exit status of a process that a signal ends by default, and whether it ends one.
+func ExitBySignal(sig types.Signal, paused bool) (types.ExitStatus, bool) {
 	exit, ends := signalExits[sig]
+	if ends && paused {
+		return types.ExitStatus{Code: types.ExitError, Reason: types.ReasonCancelledPaused}, true
+	}
 	return types.ExitStatus{Code: exit.Code, Reason: exit.Reason}, ends
 }
 
@@ -51,6 +53,9 @@ func ExitBySignal(sig types.Signal) (types.ExitStatus, bool) {
 func exitFor(end *loop.End, paused bool) types.ExitStatus {
 	if lost, ok := end.Cause.(revoked); ok { //nolint:errorlint // as below
 		return types.ExitStatus{Code: types.ExitLostOwnership, Reason: lost.Error(), Err: types.Errorf(types.ErrConflict, "Process", "", "%w", end.Cause)}
+	}
+	if end.Cause != nil && paused { // wherever it stood: at the gate, at the model or inside a frozen command
+		return types.ExitStatus{Code: types.ExitError, Reason: types.ReasonCancelledPaused, Err: end.Cause}
 	}
 	switch cause := end.Cause.(type) { //nolint:errorlint // a cause is given by the kernel, as it is
 	case nil:
@@ -64,9 +69,6 @@ func exitFor(end *loop.End, paused bool) types.ExitStatus {
 		return types.ExitStatus{Code: types.ExitNoProgress, Reason: cause.Error(), Err: types.Errorf(types.ErrTimeout, "Process", "", "%w", end.Cause)}
 	case timedOut:
 		return types.ExitStatus{Code: types.ExitError, Reason: cause.Error(), Err: types.Errorf(types.ErrTimeout, "Process", "", "%w", end.Cause)}
-	}
-	if end.Paused && paused {
-		return types.ExitStatus{Code: types.ExitError, Reason: types.ReasonCancelledPaused, Err: end.Cause}
 	}
 	return types.ExitStatus{Code: types.ExitError, Reason: types.ReasonUnexpected, Err: end.Cause}
 }

@@ -460,7 +460,7 @@ func TestKillWhilePaused(t *testing.T) {
 		synctest.Wait() // it stands at the gate
 		_ = s.Signal(pid, types.SIGKILL)
 		e, _ := s.Wait(pid)
-		if e.Code != types.ExitCancelled || e.Reason != "killed" {
+		if e.Code != 1 || e.Reason != "context cancelled while paused" {
 			t.Errorf("%+v", e)
 		}
 	})

@@ -417,7 +417,7 @@ func TestPauseHoldsRestartsAndNotTheEnd(t *testing.T) {
 		_ = tr.Kill(tr.run(pid, "b"), types.SIGKILL)
 		tr.tells("paused again", "-b")
 		_ = tr.Kill(pid, types.SIGTERM)
-		tr.ends(pid, types.ExitCancelled, "terminated")
+		tr.ends(pid, types.ExitError, types.ReasonCancelledPaused)
 		tr.tells("ended", "-a -sup")
 	})
 }

@@ -211,7 +211,7 @@ func TestKilledWhilePausedHasOneEndWhereverItWasPaused(t *testing.T) { // A7
 		return llmtest.Reply{Hang: true}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+api)
-	for sig, reason := range map[types.Signal]string{types.SIGKILL: "killed", types.SIGTERM: "terminated"} {
+	for _, sig := range []types.Signal{types.SIGKILL, types.SIGTERM} {
 		for _, task := range []string{"think", "run"} {
 			p := s.Spawn(ipc.SpawnRequest{Intent: task, Model: "fake"})
 			until(t, "it has begun to "+task, func() bool {
@@ -220,7 +220,7 @@ func TestKilledWhilePausedHasOneEndWhereverItWasPaused(t *testing.T) { // A7
 			})
 			signal(t, s, p.PID, types.SIGPAUSE)
 			signal(t, s, p.PID, sig)
-			if w := s.Wait(p.PID); w.Exit.Code != types.ExitCancelled || w.Exit.Reason != reason {
+			if w := s.Wait(p.PID); w.Exit.Code != types.ExitError || w.Exit.Reason != types.ReasonCancelledPaused {
 				t.Errorf("%v of one that is paused while it is to %s: %+v", sig, task, w.Exit)
 			}
 		}

@@ -89,7 +89,7 @@ func (d signaller) onDisk(ctx context.Context, t *target, sig types.Signal, tree
 	if sig == types.SIGPAUSE && (paused || t.info.Exit == nil || !t.info.WakeAt.IsZero()) { // else it stands still anyway, until a person comes
 		return 1, runHolder{composer{d.Daemon}}.holdOne(ctx, t.uuid)
 	}
-	exit, ends := kernel.ExitBySignal(sig)
+	exit, ends := kernel.ExitBySignal(sig, paused)
 	if !ends {
 		return 0, refusal
 	}

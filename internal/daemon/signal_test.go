@@ -59,7 +59,7 @@ func TestPausedAgentLooksTheSameAfterARestart(t *testing.T) {
 		signal(t, s, p.PID, types.SIGPAUSE) // as one that is paused in memory takes it
 	}
 	signal(t, s, p.PID, types.SIGKILL)
-	if w := s.Wait(p.PID); w.Suspended || w.Exit.Code != types.ExitCancelled || w.Exit.Reason != "killed" {
+	if w := s.Wait(p.PID); w.Suspended || w.Exit.Code != types.ExitError || w.Exit.Reason != types.ReasonCancelledPaused {
 		t.Errorf("%+v", w)
 	}
 }
