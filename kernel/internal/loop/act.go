@@ -252,12 +252,6 @@ func completed(actions []Action, outs []Outcome) int {
 	return -1
 }
 
-// mayEnd reports whether an answer may be the last one: a text, or one with complete. It asks for nothing more, so it
-// counts though it has used up the budget.
-func mayEnd(actions []Action) bool {
-	return slices.ContainsFunc(actions, func(a Action) bool { return a.Kind == Text || a.Kind == Complete })
-}
-
 // fill writes the calls into the record.
 func fill(rec *step.StepRecord, actions []Action, outs []Outcome) {
 	rec.Action = string(actions[0].Kind)

@@ -183,7 +183,7 @@ func ready(ctx context.Context, l *Loop, open *Open) *End {
 	if l.cfg.End != nil {
 		return l.cfg.End
 	}
-	if b := l.cfg.Budget.Spent(); b != nil && (open == nil || !open.mayEnd(l.cfg.Meta)) {
+	if b := l.cfg.Budget.Spent(); b != nil {
 		return over(outOfBudget(l, b, l.partial))
 	}
 	if open != nil {

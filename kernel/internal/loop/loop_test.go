@@ -398,9 +398,9 @@ func TestLimits(t *testing.T) {
 		"empty twice":   {Config{}, purse{}, script(said(""), said(" \n")), 1, "the model gave an empty answer twice", 2},
 		"empty once":    {Config{}, purse{}, script(said(""), said("here")), 0, "completed", 2},
 		"refusal":       {Config{}, purse{}, script(&Response{StopReason: "refusal"}), 1, "the model refused to answer", 1},
-		"negative use":  {Config{}, purse{limit: 5}, script(&Response{Content: strings.Repeat("word ", 20), StopReason: "max_tokens", Usage: Usage{Input: -5}}), 2, "budget_exceeded", 1},
-		"last answer":   {Config{}, purse{limit: 5}, script(said("done")), 0, "completed", 1},
-		"last call":     {Config{}, purse{limit: 5}, script(calls(`complete {"result":"done"}`)), 0, "completed", 1},
+		"negative use":  {Config{}, purse{limit: 5}, script(&Response{Content: strings.Repeat("word ", 20), StopReason: "max_tokens", Usage: Usage{Input: -5}}), 2, "budget_exceeded", 0},
+		"last answer":   {Config{}, purse{limit: 5}, script(said("done")), 2, "budget_exceeded", 0},
+		"last call":     {Config{}, purse{limit: 5}, script(calls(`complete {"result":"done"}`)), 2, "budget_exceeded", 0},
 		"explicit zero": {Config{MaxSteps: 0}, purse{}, script(said("x")), 0, "completed", 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,7 +87,7 @@ func (q *asked) answered(ctx context.Context, l *Loop) (End, bool) {
 	if err := l.host.Said(said, rec.Answer()); err != nil {
 		return storage(err), true
 	}
-	if b := l.cfg.Budget.Spent(); b != nil && !allElsewhere(actions) && !mayEnd(actions) { // what has run is put on record first
+	if b := l.cfg.Budget.Spent(); b != nil && !allElsewhere(actions) { // what has run is put on record first
 		return outOfBudget(l, b, l.partial+resp.Content), true
 	}
 	return l.conclude(ctx, q.work, rec, resp, actions, nil)

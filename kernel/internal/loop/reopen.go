@@ -2,7 +2,6 @@ package loop
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	rnixctx "rnix/context"
@@ -22,12 +21,6 @@ type Open struct {
 	Choices  map[string]recovery.Policy
 	// After is said by the user when the step has ended.
 	After []rnixctx.Message
-}
-
-// mayEnd is mayEnd of its actions.
-func (o *Open) mayEnd(meta map[string]Kind) bool {
-	calls := o.Said.ToolCalls
-	return len(calls) == 0 || slices.ContainsFunc(calls, func(c rnixctx.ToolCall) bool { return meta[c.Name] == Complete })
 }
 
 // reopen ends the step that an earlier run has left open.
