@@ -82,7 +82,8 @@ func TestLowLevelWriteAppendsAndOverwrites(t *testing.T) {
 	if want := `[{"role":"assistant","content":"c"}]`; string(got) != want {
 		t.Fatalf("got %s", got)
 	}
-	for _, err := range []error{m.CtxWrite(cid, 3, []byte(`{}`)), m.CtxWrite(cid, 0, []byte(`{`))} {
+	for _, err := range []error{m.CtxWrite(cid, 3, []byte(`{}`)), m.CtxWrite(cid, 0, []byte(`{`)),
+		m.CtxWrite(cid, 0, []byte(`{"role":"wizard","content":"x"}`)), m.CtxWrite(cid, 1, []byte(`{"content":"x"}`))} {
 		if types.CodeOf(err) != types.ErrInvalid {
 			t.Errorf("got %v", err)
 		}

@@ -2,6 +2,7 @@ package context
 
 import (
 	"encoding/json"
+	"slices"
 	"sync/atomic"
 
 	"rnix/internal/redact"
@@ -96,6 +97,9 @@ func (m *Manager) CtxWrite(cid types.CtxID, offset int, data []byte) error {
 	var msg Message
 	if err := json.Unmarshal(data, &msg); err != nil {
 		return ctxErr(types.ErrInvalid, "CtxWrite", cid, "not a message: %w", err)
+	}
+	if !slices.Contains([]Role{RoleSystem, RoleUser, RoleAssistant, RoleTool}, msg.Role) {
+		return ctxErr(types.ErrInvalid, "CtxWrite", cid, "invalid role %q: want system, user, assistant or tool", msg.Role)
 	}
 	msg = msg.Concealed(m.secrets)
 	if offset == 0 {

@@ -18,7 +18,7 @@ import (
 )
 
 // theRun is how a run is named in usage errors.
-const theRun = "a run: its PID, its UUID or the beginning of that, or its name"
+const theRun = "a run: its PID, its UUID or the beginning or end of that, or its name"
 
 func composeCmd(a *app) *cobra.Command {
 	c := &cobra.Command{

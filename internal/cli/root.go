@@ -20,7 +20,7 @@ func newRoot(a *app) *cobra.Command {
 		Long: `Rnix runs AI agents as processes: with PIDs, signals, a file system and a record on disk of
 everything that they do. Give it an intent in quotes, and an agent works on it in this directory.
 
-Processes are named by PID, by a UUID or its beginning, or by name.`,
+Processes are named by PID, by a UUID or its beginning or end, or by name.`,
 		Example: examples(`rnix "Report on this project"`,
 			`rnix "Fix the failing test" --agent assistant --max-steps 30`,
 			`rnix run --detach --name night "Review all open TODOs"`,

@@ -132,6 +132,11 @@ func (o *runOptions) start(c *cobra.Command, args []string) error {
 	if stdin = stdin || o.stdin; stdin && !given && (len(args) == 0 || args[0] == "-") {
 		return usagef(`say what is to be done with it: rnix run - "..."`, "there is no intent beside standard input")
 	}
+	if !given {
+		if err := a.noScript(args); err != nil {
+			return err
+		}
+	}
 	o.leftUnread(stdin)
 	var err error
 	if o.req.Intent, err = a.intent(args, o.intent, given); err != nil {
@@ -293,4 +298,19 @@ func runAgent(ctx context.Context, c *ipc.Client, out *output, req ipc.SpawnRequ
 		sh.Ended(s)
 	}
 	return err
+}
+
+// noScript refuses the name of a script that is there as an intent: an agent would be asked to do "t.ash".
+func (a *app) noScript(args []string) error {
+	if len(args) != 1 || filepath.Ext(args[0]) != ".ash" {
+		return nil
+	}
+	path := args[0]
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.host.Dir, path)
+	}
+	if st, err := os.Stat(path); err != nil || st.IsDir() {
+		return nil
+	}
+	return usagef("run it with: rnix sh "+shellWord(args[0]), "%s is a script and no intent (an intent that reads so is given by --intent)", oneLine(args[0]))
 }

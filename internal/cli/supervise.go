@@ -17,7 +17,7 @@ import (
 )
 
 // aSupervisor is what argsOf says is missing.
-const aSupervisor = "a supervisor: its PID, its UUID or the beginning of that, or its name (see: rnix supervise ls)"
+const aSupervisor = "a supervisor: its PID, its UUID or the beginning or end of that, or its name (see: rnix supervise ls)"
 
 func superviseCmd(a *app) *cobra.Command {
 	c := &cobra.Command{

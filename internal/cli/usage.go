@@ -32,7 +32,7 @@ func nameOf(c *cobra.Command) string {
 }
 
 // process is what most commands need.
-const process = "a process: its PID, its UUID or the beginning of that, or its name"
+const process = "a process: its PID, its UUID or the beginning or end of that, or its name"
 
 // noArgs refuses arguments.
 func noArgs(c *cobra.Command, args []string) error { return argsOf(0, 0, "")(c, args) }

@@ -36,6 +36,7 @@ func (d departed) by(text string) ([]types.UUID, error) {
 		func(g *gone) bool { return g.id.String() == low },
 		func(g *gone) bool { return g.name != "" && g.name == text },
 		func(g *gone) bool { return len(low) >= minPrefix && strings.HasPrefix(g.id.String(), low) },
+		func(g *gone) bool { return len(low) >= minPrefix && strings.HasSuffix(g.id.String(), low) },
 	} {
 		var ids []types.UUID
 		list := ""

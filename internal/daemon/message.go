@@ -264,7 +264,7 @@ func (d mailer) recv(ctx context.Context, peer *ipc.Peer, req ipc.RecvRequest) (
 	owner, inside := d.agentOf(peer)
 	if req.Target == "" {
 		if !inside || owner == 0 {
-			return resp, types.Errorf(types.ErrInvalid, "Recv", "", "no process was named: give a PID, a UUID or its beginning, or a name")
+			return resp, types.Errorf(types.ErrInvalid, "Recv", "", "no process was named: give a PID, a UUID or its beginning or end, or a name")
 		}
 		req.Target = owner.String()
 	}

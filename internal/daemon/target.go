@@ -30,7 +30,7 @@ const minPrefix = 4
 func (d processes) resolve(text string) (target, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
-		return target{}, types.Errorf(types.ErrInvalid, "Find", "", "no process was named: give a PID, a UUID or its beginning, or a name")
+		return target{}, types.Errorf(types.ErrInvalid, "Find", "", "no process was named: give a PID, a UUID or its beginning or end, or a name")
 	}
 	pid, perr := types.ParsePID(text)
 	if i, err := d.kernel.Info(pid); perr == nil && err == nil {
@@ -51,6 +51,7 @@ func (d processes) resolve(text string) (target, error) {
 	for _, match := range []func(id, name string) bool{
 		func(_, name string) bool { return name == text },
 		func(id, _ string) bool { return len(text) >= minPrefix && strings.HasPrefix(id, strings.ToLower(text)) },
+		func(id, _ string) bool { return len(text) >= minPrefix && strings.HasSuffix(id, strings.ToLower(text)) }, // those of a second share their beginning
 	} {
 		live, dead := d.matching(match, stored)
 		if len(live) == 0 {

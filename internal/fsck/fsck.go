@@ -92,16 +92,6 @@ type Report struct {
 	Findings  []Finding `json:"findings"`
 }
 
-// Worst returns the highest severity that was found; empty = nothing was.
-func (r *Report) Worst() Severity {
-	for _, s := range []Severity{Error, Warning, Note} {
-		if slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == s }) {
-			return s
-		}
-	}
-	return ""
-}
-
 // Check looks at histories and changes nothing. The error is CANCELLED, or says that the data directory
 // cannot be listed; whatever is wrong with a history is a finding.
 func Check(ctx context.Context, o Options) (Report, error) {

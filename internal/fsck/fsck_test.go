@@ -611,3 +611,13 @@ func (w *world) has(t testing.TB, dir, text string) bool {
 	}
 	return false
 }
+
+// Worst returns the highest severity that was found; empty = nothing was.
+func (r *Report) Worst() Severity {
+	for _, s := range []Severity{Error, Warning, Note} {
+		if slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == s }) {
+			return s
+		}
+	}
+	return ""
+}

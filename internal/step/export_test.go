@@ -1,5 +1,11 @@
 package step
 
+import (
+	"path/filepath"
+
+	"rnix/internal/durable"
+)
+
 // What the tests outside of the package need of it.
 var (
 	Must      = must
@@ -24,3 +30,13 @@ func (x *Index) Age(lines int) {
 
 // Holds reports whether a record holds what its kind says and nothing else.
 func (r *Record) Holds() bool { return r.holds(r.Kind) }
+
+// ReadProfile reads ctx-profile.json.
+func ReadProfile(fsys durable.FS, dir string) (*Profile, error) {
+	path := filepath.Join(dir, ProfileFile)
+	b, err := durable.ReadFile(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	return parseVersioned[Profile](path, b, ProfileVersion)
+}

@@ -1,7 +1,6 @@
 package step
 
 import (
-	"path/filepath"
 	"time"
 
 	rnixctx "rnix/context"
@@ -147,14 +146,4 @@ func WriteProfile(fsys durable.FS, dir string, p *Profile) error {
 	c := *p
 	c.V = ProfileVersion
 	return writeJSON(fsys, dir, ProfileFile, &c, durable.Cached)
-}
-
-// ReadProfile reads ctx-profile.json.
-func ReadProfile(fsys durable.FS, dir string) (*Profile, error) {
-	path := filepath.Join(dir, ProfileFile)
-	b, err := durable.ReadFile(fsys, path)
-	if err != nil {
-		return nil, err
-	}
-	return parseVersioned[Profile](path, b, ProfileVersion)
 }

@@ -202,9 +202,3 @@ func (l *long) bound() {
 		l.at = e
 	}
 }
-
-// atEnd reports whether the last row is to be seen.
-func (l *long) atEnd() bool {
-	e := l.last()
-	return l.at.part > e.part || l.at.part == e.part && l.at.row >= e.row
-}

@@ -160,3 +160,9 @@ func BenchmarkLongPage(b *testing.B) {
 		l.view(80, 24)
 	}
 }
+
+// atEnd reports whether the last row is to be seen.
+func (l *long) atEnd() bool {
+	e := l.last()
+	return l.at.part > e.part || l.at.part == e.part && l.at.row >= e.row
+}

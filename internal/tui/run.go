@@ -23,7 +23,7 @@ type Options struct {
 	Out     io.Writer
 	Environ []string         // of the user; what resumes a process gets it too
 	Env     statehome.Lookup // the same, to look up in
-	Target  string           // the process that is chosen at the start: a PID, a UUID or its beginning, or a name
+	Target  string           // the process that is chosen at the start: a PID, a UUID or its beginning or end, or a name
 	All     bool             // ended processes, too
 	Top     bool             // the table; else the dashboard
 	Theme   *Theme           // nil = as Env says

@@ -154,10 +154,7 @@ func New(cfg Config, host Host) (*Loop, error) {
 	return &Loop{cfg: cfg, host: host, req: req, progress: cfg.Start, scale: 1, repeats: repeats{most: cfg.FailStop}}, nil
 }
 
-// Run runs steps until the process is done, a limit is reached or ctx ends.
-func (l *Loop) Run(ctx context.Context) End { return *Steps(ctx, l) }
-
-// Steps is Run for a caller whose stack has no room for an End. Its frame, and that of question, are on the stack of a
+// Steps runs steps until the process is done, a limit is reached or ctx ends. The End is not on the stack of the caller. Its frame, and that of question, are on the stack of a
 // process for as long as it waits for its model; what comes before and after that is in functions of its own, so that
 // the stacks of many waiting processes are small and none has to grow when it ends.
 func Steps(ctx context.Context, l *Loop) *End {

@@ -630,3 +630,6 @@ func TestPauseTakesEffectBetweenTheCallsOfOneAnswer(t *testing.T) { // A-20
 		t.Errorf("%+v", c)
 	}
 }
+
+// Run runs steps until the process is done, a limit is reached or ctx ends.
+func (l *Loop) Run(ctx context.Context) End { return *Steps(ctx, l) }
