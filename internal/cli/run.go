@@ -133,7 +133,7 @@ func (o *runOptions) start(c *cobra.Command, args []string) error {
 		return usagef(`say what is to be done with it: rnix run - "..."`, "there is no intent beside standard input")
 	}
 	if !given {
-		if err := a.noScript(args); err != nil {
+		if err := noScript(a, args); err != nil {
 			return err
 		}
 	}
@@ -301,7 +301,7 @@ func runAgent(ctx context.Context, c *ipc.Client, out *output, req ipc.SpawnRequ
 }
 
 // noScript refuses the name of a script that is there as an intent: an agent would be asked to do "t.ash".
-func (a *app) noScript(args []string) error {
+func noScript(a *app, args []string) error {
 	if len(args) != 1 || filepath.Ext(args[0]) != ".ash" {
 		return nil
 	}

@@ -166,8 +166,8 @@ func composeState(s *recovery.State) (*compose.State, run.Spec, error) {
 	return state, spec, nil
 }
 
-// over reports whether the process of a node has ended.
-func over(d composer, id types.UUID) bool {
+// nodeOver reports whether the process of a node has ended.
+func nodeOver(d *Daemon, id types.UUID) bool {
 	info, ok := d.journal.Index().Get(id)
 	_, alive := d.running(id)
 	return !alive && (!ok || info.Exit != nil && !info.Suspended)

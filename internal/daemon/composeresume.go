@@ -164,7 +164,7 @@ func (d runResumer) settle(a *again, req *ipc.ComposeResumeRequest, on *ipc.Resu
 		if !slices.Contains(plan.Order, req.Node) {
 			return nil, nil, types.Errorf(types.ErrNotFound, "Compose", req.Target, "%w", state.MayRedo(req.Node, nil))
 		}
-		if err := state.MayRedo(req.Node, func(id types.UUID) bool { return ended && over(d.composer, id) }); err != nil {
+		if err := state.MayRedo(req.Node, func(id types.UUID) bool { return ended && nodeOver(d.Daemon, id) }); err != nil {
 			return nil, nil, refuse("%w", err)
 		}
 		redo, names = &compose.Redo{Node: req.Node}, plan.Below(req.Node)
