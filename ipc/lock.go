@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rnix/internal/durable"
 	"rnix/types"
 )
 
@@ -100,11 +101,13 @@ func TakeLock(path, socket string) (*Lock, error) {
 // write writes the note.
 func (l *Lock) write() error {
 	note, _ := json.Marshal(l.note)
-	err := l.f.Truncate(0)
+	note = append(note, '\n')
+	_, err := l.f.WriteAt(note, 0) // what is there takes its room already
 	if err == nil {
-		_, err = l.f.WriteAt(append(note, '\n'), 0)
+		err = l.f.Truncate(int64(len(note)))
 	}
-	if err != nil {
+	if err != nil && !durable.NoRoom(err) { // the lock is what counts; the socket is where it always is
+
 		return types.Errorf(types.ErrStorage, "Lock", l.f.Name(), "%w", err)
 	}
 	return nil

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 
 	rnixctx "rnix/context"
+	"rnix/internal/durable"
 	"rnix/internal/event"
 	"rnix/internal/step"
 	"rnix/kernel/internal/loop"
@@ -20,6 +20,9 @@ var (
 	errStopping = errors.New("the daemon is stopping")
 	errReaped   = errors.New("the process was reaped")
 )
+
+// WaitsForRoom is what a process waits for while the disk is full. Of one whose record could not be written, no record says so.
+const WaitsForRoom = "room on the disk"
 
 // signalled is the cause when a signal ended the process.
 type signalled struct{ sig types.Signal }
@@ -99,6 +102,9 @@ func (k *KernelImpl) recordEnd(p *Process, end *loop.End) (exit *types.ExitStatu
 	marker := &step.Marker{Name: step.MarkerDaemonStop, PID: p.PID}
 	switch {
 	case errors.Is(end.Cause, errStopping):
+	case end.Cause == nil && durable.NoRoom(end.Exit.Err): // nothing is wrong with it: it resumes with room, here or under another daemon
+		end.Wait = WaitsForRoom
+		fallthrough
 	case end.Wait != "":
 		exit = new(end.Exit)
 		detail, _ := json.Marshal(step.SuspendDetail{Wake: end.Wake, Hint: end.Hint, Purse: end.Purse}) // two strings and a time
@@ -157,11 +163,8 @@ func tellExit(p *Process, log *event.Log, now time.Time, elapsed time.Duration) 
 // unwritten says what to do when a process has ended because its record could not be written; "" if that is
 // not why.
 func unwritten(err error, id types.UUID) string {
-	switch {
-	case types.CodeOf(err) != types.ErrStorage:
+	if types.CodeOf(err) != types.ErrStorage {
 		return ""
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
-		return "; make room, then: rnix resume " + id.String()
 	}
 	return "; see to the disk, then: rnix resume " + id.String()
 }

@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"rnix/internal/durable"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
 	"rnix/ipc"
+	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -178,20 +180,24 @@ func spread(id types.UUID) time.Duration {
 	return (time.Duration(id[14])<<8 + time.Duration(id[15])) * time.Millisecond / 2
 }
 
-// continueQuietly goes on with a history and with those that wait for it.
-func (d autoResumer) continueQuietly(ctx context.Context, info step.ProcInfo) {
+// continueQuietly goes on with a history and with those that wait for it. It reports false if the disk is full.
+func (d autoResumer) continueQuietly(ctx context.Context, info step.ProcInfo) bool {
 	r, err := resumer(d).continued(ctx, target{uuid: info.UUID, pid: info.PID, info: &info}, &ipc.ResumeRequest{}, func(s *recovery.State) bool {
-		return s.Phase == recovery.Suspended && !s.Paused // nobody was quicker
+		return (s.Phase == recovery.Suspended || info.SuspendReason == kernel.WaitsForRoom && s.Phase != recovery.Ended) && !s.Paused // nobody was quicker
 	})
 	if err == nil {
 		d.auto.moved(r)
 	}
 	if err == nil || types.CodeOf(err) == types.ErrConflict || ctx.Err() != nil {
-		return
+		return true
+	}
+	if durable.NoRoom(err) {
+		return false
 	}
 	d.note("PID %d (%s) cannot go on by itself: %v", info.PID, info.UUID, err)
 	info.WakeAt, info.SuspendReason = time.Time{}, stuck(err)
 	d.put(&info)
+	return true
 }
 
 // again resumes one history by itself.
@@ -214,6 +220,12 @@ func (d autoResumer) again(ctx context.Context, l left, hold chan struct{}) {
 	}
 	if types.CodeOf(err) == types.ErrConflict {
 		return // a person was quicker
+	}
+	if durable.NoRoom(err) {
+		l.info.Suspended, l.info.SuspendReason = true, kernel.WaitsForRoom
+		d.put(&l.info)
+		d.room.cutOff(l.info.UUID)
+		return
 	}
 	d.note("PID %d (%s) cannot go on by itself: %v", l.info.PID, l.info.UUID, err)
 	l.info.SuspendReason = stuck(err)

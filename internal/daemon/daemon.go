@@ -266,7 +266,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	back.add(func() error { return settle(d) })
 	d.journal.Index().Changed = d.hub.touch
 	d.store = newStore(d.journal, "rnix daemon "+d.opt.Version, cfg.Checkpoint, d.log)
-	d.store.ended = func(id types.UUID) { d.ends.put(id); platformer{d}.closed(id) }
+	d.store.ended = func(id types.UUID) { d.ends.put(id); noteCut(d, id); platformer{d}.closed(id) }
 	d.platforms = newPlatforms()
 	d.store.tap = d.platforms.tap
 	back.add(platformer{d}.close)

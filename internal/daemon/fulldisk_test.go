@@ -17,11 +17,12 @@ import (
 	"rnix/internal/step"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
-// TestDiskThatTakesNoMoreEndsTheProcessAndLosesNothing lets no file of the daemon grow any more, as a full
-// disk does, in the middle of a write if it has to be, and then gives the room back.
-func TestDiskThatTakesNoMoreEndsTheProcessAndLosesNothing(t *testing.T) { // C-3
+// TestDiskThatTakesNoMoreSuspendsTheProcessAndLosesNothing lets no file of the daemon grow any more, as a full
+// disk does, in the middle of a write if it has to be, and then gives the room back: the process resumes.
+func TestDiskThatTakesNoMoreSuspendsTheProcessAndLosesNothing(t *testing.T) { // C-3
 	w := &worker{steps: 4, call: appends}
 	w.hang.Store(3)
 	asked := make(chan struct{}, 100)
@@ -58,8 +59,8 @@ func TestDiskThatTakesNoMoreEndsTheProcessAndLosesNothing(t *testing.T) { // C-3
 		t.Errorf("the error does not name the file: %q", e.Err)
 	}
 	r := s.Wait(p.PID)
-	if r.Exit.Code == 0 || !strings.HasPrefix(r.Exit.Reason, "storage: ") || strings.Count(r.Exit.Reason, path) != 1 || !strings.HasSuffix(r.Exit.Reason, "; make room, then: rnix resume "+p.UUID.String()) {
-		t.Errorf("%+v", r)
+	if !r.Suspended || r.Exit.Code == 0 || !strings.HasPrefix(r.Exit.Reason, "storage: ") || strings.Count(r.Exit.Reason, path) != 1 || procsOf(t, s)[p.UUID].Wait != "room on the disk" {
+		t.Errorf("%+v, which waits for %q", r, procsOf(t, s)[p.UUID].Wait)
 	}
 	if got := strings.Join(lines(s, "effects"), " "); got != effects(2) {
 		t.Errorf("a call has run whose intent could not be written: %s", got)
@@ -68,11 +69,9 @@ func TestDiskThatTakesNoMoreEndsTheProcessAndLosesNothing(t *testing.T) { // C-3
 		t.Errorf("what was acknowledged is not there any more: %v", err)
 	}
 	room(unix.RLIM_INFINITY)
-	g, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Env: s.Env})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := s.Wait(g.PID); r.Exit.Code != 0 || r.Result != "done after 5" || r.Steps != 5 {
+	var pid types.PID
+	until(t, "it resumes", func() bool { pid = procsOf(t, s)[p.UUID].PID; return pid != p.PID })
+	if r := s.Wait(pid); r.Exit.Code != 0 || r.Result != "done after 5" || r.Steps != 5 {
 		t.Errorf("with room again: %+v", r)
 	}
 	if got := strings.Join(lines(s, "effects"), " "); got != effects(4) {

@@ -24,6 +24,8 @@ type room struct {
 
 	mu    sync.Mutex
 	short *shortage // +checklocks:mu
+	// +checklocks:mu
+	cut []types.UUID // whose records could not be written
 }
 
 // shortage is a time in which there is too little room.
@@ -93,7 +95,7 @@ func (r *room) waits() (reason string, changed <-chan struct{}) {
 	if r.short == nil {
 		return "", nil
 	}
-	return "room on the disk", r.short.over
+	return kernel.WaitsForRoom, r.short.over
 }
 
 // refusal is why nothing new starts; nil = it may.
@@ -122,6 +124,9 @@ func watchRoom(ctx context.Context, d *Daemon) {
 	told := false
 	for {
 		short, _ := d.room.look(func() config.Disk { return diskNow(d) })
+		if !short {
+			wakeCut(ctx, d)
+		}
 		changed := short != told
 		if told = short; changed && short {
 			d.log.Warn("agents wait for room on the disk", "why", d.room.why())

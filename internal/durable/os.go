@@ -89,7 +89,9 @@ func (osFS) Lock(name string) (Lock, error) {
 		err = f.Truncate(0)
 	}
 	if err == nil && !dir {
-		_, err = fmt.Fprintln(f, os.Getpid())
+		if _, err = fmt.Fprintln(f, os.Getpid()); NoRoom(err) {
+			err = nil // the lock is what counts
+		}
 	}
 	if err != nil {
 		f.Close()

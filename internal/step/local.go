@@ -111,7 +111,10 @@ func (l *Local) start() error {
 		return err
 	}
 	note(l, mended)
-	if l.generation, err = generations.Next(); err != nil {
+	if l.generation, err = generations.Next(); durable.NoRoom(err) { // what is there can be read all the same
+		l.generation, err = uint64(time.Now().Unix()), nil
+	}
+	if err != nil {
 		return err
 	}
 	if l.index, err = OpenIndex(l.fs, l.dir); err != nil {
