@@ -296,8 +296,8 @@ func composeResumeCmd(a *app) *cobra.Command {
 failed and what was skipped for that; nodes that were ended with their run go on where they were.
 
 With --node that node is done again, and all below it, whatever became of them; it is refused if what the node
-waits for is not there. Without a RUN it is that of the one run, of those that have stopped, in which the node has
-not succeeded, or that has it at all; with several of them they are listed.
+waits for is not there. Without a RUN it is that of the one run, of those that have stopped, in which the
+node has not succeeded, or that has it at all; with several of them they are listed.
 
 The command returns when the run goes on; with --follow it stays as up does.`,
 		Example:           examples(`rnix compose resume review`, `rnix compose resume review --node merge --follow`, `rnix compose resume --node merge`, `rnix compose resume review --budget 200k`),

@@ -22,8 +22,8 @@ func logCmd(a *app) *cobra.Command {
 		Short:      "show what agents think, say and do",
 		Long: `Log shows the log of processes, alive or dead: what they think, what their models say, which tools they call
 and what these print, what went wrong, and how they ended if that was no success; of several in the order of
-time. Without a process it shows those of all that the daemon knows of. With -f it goes on until they end or you press
-Ctrl+C, which only ends the looking.
+time. Without a process it shows those of all that the daemon knows of. With -f it goes on until they end
+or you press Ctrl+C, which only ends the looking.
 
 Levels: debug (think), info (tool, output), warning, error (what failed). --level shows one and those above
 it. Where lines are missing, it says so.`,

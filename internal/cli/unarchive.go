@@ -18,8 +18,8 @@ func unarchiveCmd(a *app) *cobra.Command {
 removes their archives. Everything can be done with them again: steps, log, resume. They are kept for
 gc.retention_days from now on, as if they had just ended.
 
-What is archived is shown by: rnix ps -a. One can also be named by the beginning or end of its UUID, by the PID of
-its last run, or by its name.`,
+What is archived is shown by: rnix ps -a. One can also be named by the beginning or end of its UUID, by
+the PID of its last run, or by its name.`,
 		Example:           examples(`rnix unarchive 0191f3a2-7c3e`, `rnix ps -a --json | jq -r 'select(.state=="archived").uuid' | xargs rnix unarchive`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(1, -1, "an archived history: its UUID or the beginning or end of that"),
