@@ -64,7 +64,7 @@ func TestIdleStopWorksAfterEachKindOfWork(t *testing.T) { // A-5
 			up(s, p.PID)
 			signal(t, s, p.PID, types.SIGPAUSE)
 			signal(t, s, p.PID, types.SIGKILL)
-			return "killed"
+			return types.ReasonCancelledPaused
 		},
 		"a spawn that failed": func(t *testing.T, s *testenv.System) string {
 			if _, err := s.TrySpawn(ipc.SpawnRequest{Intent: "x", Agent: "nobody"}); err == nil {
