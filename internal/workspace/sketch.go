@@ -1,0 +1,155 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rnix/types"
+)
+
+// sketch writes the files of a work tree, but those that git ignores, as a tree, by way of an index of
+// its own that begins as a copy of the work tree's: so files that were not changed are taken as git has
+// them. The caller removes the index.
+func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing) (tree, index string, err error) {
+	env, err := k.inert(ctx, id, s.gitDir, false)
+	if err != nil {
+		return "", "", err
+	}
+	dir := filepath.Join(k.base, "scratch")
+	if err := mkdir(dir); err != nil {
+		return "", "", err
+	}
+	f, err := os.CreateTemp(dir, id.String()+"-*.index")
+	if err != nil {
+		return "", "", storage(dir, err)
+	}
+	index = f.Name()
+	data, err := os.ReadFile(filepath.Join(s.gitDir, "index"))
+	if err == nil {
+		_, err = f.Write(data)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	fresh := errors.Is(err, fs.ErrNotExist)
+	if fresh { // git makes one
+		err = os.Remove(index)
+	}
+	fail := func(err error) (string, string, error) {
+		_ = os.Remove(index)
+		_ = os.Remove(index + ".lock")
+		return "", "", err
+	}
+	if err != nil {
+		return fail(storage(index, err))
+	}
+	env = append(env, "GIT_INDEX_FILE="+index)
+	// What is in it counts, also what is outside of a sparse checkout.
+	do := func(input []byte, args ...string) ([]byte, error) {
+		fixed := []string{"--git-dir=" + s.gitDir, "--work-tree=" + s.Dir, "-c", "core.sparseCheckout=false"}
+		return k.run(ctx, id, call{dir: s.Dir, user: true, env: env, input: input, args: append(fixed, args...)})
+	}
+	if fresh {
+		_, err = do(nil, "read-tree", s.head)
+	} else if _, err = do(nil, "update-index", "-q", "--really-refresh"); types.CodeOf(err) == types.ErrDriver {
+		err = nil // files were changed: what it was asked for is that none is taken for unchanged
+	}
+	if err != nil {
+		return fail(err)
+	}
+	out, err := do(nil, "ls-files", "-s", "-v", "-z")
+	if err != nil {
+		return fail(err)
+	}
+	all := parseTracked(out)
+	known := submodulesOf(all)
+	if skipped := skippedHere(s.Dir, all); len(skipped) > 0 { // git was told that they are not there
+		if _, err = do(zlist(skipped), "update-index", "-z", "--no-skip-worktree", "--stdin"); err != nil {
+			return fail(err)
+		}
+	}
+	if err := addAll(do, known); err != nil {
+		return fail(err)
+	}
+	// Add has made links of repositories that are no submodules, to commits that nobody else has.
+	if out, err = do(nil, "diff-index", "--cached", "-z", "--no-renames", "--diff-filter=A", "--ignore-submodules=none", s.head); err != nil {
+		return fail(err)
+	}
+	var links []string
+	for f := records(out); len(f) > 1; f = f[2:] {
+		if strings.HasPrefix(f[0], ":000000 160000 ") && !slices.Contains(known, f[1]) {
+			links = append(links, f[1])
+		}
+	}
+	if len(links) > 0 {
+		if _, err = do(zlist(links), "update-index", "-z", "--force-remove", "--stdin"); err != nil {
+			return fail(err)
+		}
+	}
+	out, err = do(nil, "write-tree")
+	if err != nil {
+		return fail(err)
+	}
+	return line(out), index, nil
+}
+
+// addAll adds the files of a work tree to an index, by do, which runs git there. Git would ask the repository of a submodule what is
+// changed there, with that one's own configuration and its programs. So a submodule stays at the commit at which the index has it.
+func addAll(do func([]byte, ...string) ([]byte, error), submodules []string) error {
+	add := []string{"add", "-A", "--", "."}
+	without := func(paths []string) {
+		for _, p := range paths {
+			add = append(add, ":(top,exclude,literal)"+p)
+		}
+	}
+	without(submodules)
+	_, err := do(nil, add...)
+	if types.CodeOf(err) != types.ErrDriver {
+		return err
+	}
+	// It fails over a repository that has no commit yet. Its files are its own.
+	others, lerr := do(nil, "ls-files", "-z", "--others", "--exclude-standard")
+	if lerr != nil {
+		return err
+	}
+	var nested []string
+	for _, path := range records(others) {
+		if dir, ok := strings.CutSuffix(path, "/"); ok {
+			nested = append(nested, dir)
+		}
+	}
+	if len(nested) == 0 {
+		return err
+	}
+	without(nested)
+	_, err = do(nil, add...)
+	return err
+}
+
+// skippedHere returns the files that git was told to take for absent, and that are in dir.
+func skippedHere(dir string, all []tracked) (paths []string) {
+	for _, t := range all {
+		if t.flag != 'S' && t.flag != 's' {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(dir, t.path)); err == nil {
+			paths = append(paths, t.path)
+		}
+	}
+	return paths
+}
+
+// submodulesOf returns the places of an index at which other repositories belong.
+func submodulesOf(all []tracked) (paths []string) {
+	for _, t := range all {
+		if t.mode == "160000" {
+			paths = append(paths, t.path)
+		}
+	}
+	return paths
+}

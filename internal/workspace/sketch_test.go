@@ -1,0 +1,68 @@
+package workspace
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What an agent has written is in the diff and in the commit, whatever git was told to overlook.
+func TestWorkThatGitOverlooksIsCommitted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		repo func(b *bench, dir string) // before the work tree is made
+		work func(b *bench, dir string)
+		want map[string]string // in the commit; "" = it is not there
+	}{
+		"outside of a sparse checkout": {
+			repo: func(b *bench, dir string) { b.user(dir, "sparse-checkout", "set", "in") },
+			work: func(b *bench, dir string) {
+				b.write(dir, map[string]string{"in/f": "changed\n", "out/new": "new\n", "out/f": "made again\n", "else/where": "new\n"})
+			},
+			want: map[string]string{"in/f": "changed\n", "out/new": "new\n", "out/f": "made again\n", "else/where": "new\n", "out/g": "g\n", "a": "1\n"},
+		},
+		"outside of a sparse index": {
+			repo: func(b *bench, dir string) { b.user(dir, "sparse-checkout", "set", "--cone", "--sparse-index", "in") },
+			work: func(b *bench, dir string) { b.write(dir, map[string]string{"out/new": "new\n"}) },
+			want: map[string]string{"out/new": "new\n", "out/f": "f\n", "out/g": "g\n", "in/f": "f\n", "a": "1\n"},
+		},
+		"taken for absent": {
+			work: func(b *bench, dir string) {
+				b.user(dir, "update-index", "--skip-worktree", "a", "out/g")
+				b.write(dir, map[string]string{"a": "changed\n"})
+				must(b, os.Remove(filepath.Join(dir, "out/g"))) // this one is: git says that it was not removed
+			},
+			want: map[string]string{"a": "changed\n", "out/g": "g\n", "out/f": "f\n"},
+		},
+		"beside a repository without a commit": {
+			work: func(b *bench, dir string) {
+				b.user(dir, "init", "-q", "new/repo")
+				b.write(dir, map[string]string{"new/repo/x": "x\n", "new/y": "y\n", "a": "changed\n"})
+			},
+			want: map[string]string{"a": "changed\n", "new/y": "y\n", "new/repo": "", "new/repo/x": ""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			repo := b.repo(map[string]string{"a": "1\n", "in/f": "f\n", "out/f": "f\n", "out/g": "g\n"})
+			if c.repo != nil {
+				c.repo(b, repo)
+			}
+			made, commit := b.grown(repo, func(dir string) { c.work(b, dir) })
+			for path, want := range c.want {
+				got, err := b.try(repo, "cat-file", "blob", commit+":"+path)
+				if want == "" && err == nil || want != "" && got != want {
+					t.Errorf("%s is %q, %v; want %q", path, got, err, want)
+				}
+			}
+			if _, err := b.grove().Merge(t.Context(), b.id, made, commit, "m\n"); err != nil {
+				t.Error(err)
+			}
+			if s := b.user(repo, "status", "--porcelain"); strings.TrimSpace(s) != "" {
+				t.Errorf("status of the user's work tree is %q", s)
+			}
+		})
+	}
+}
