@@ -61,6 +61,9 @@ type DiffResponse struct {
 	Missing   int64  `json:"missing,omitempty"` // so many bytes more of it there are
 	// Unseen says for people what is in a git work tree beside it: in submodules, in other repositories.
 	Unseen []string `json:"unseen,omitempty"`
+	// Programs are the settings and hooks of the repository of a git work tree by which git runs programs, and which are new or others
+	// since that was made: the process may have set them.
+	Programs []string `json:"programs,omitempty"`
 }
 
 // Text returns the text of the difference.

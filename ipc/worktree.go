@@ -85,5 +85,6 @@ type MergeResponse struct {
 	Already   bool         `json:"already"`          // nothing was left to do
 	Committed string       `json:"committed,omitempty"`
 	Files     []FileChange `json:"files"`
-	Unseen    []string     `json:"unseen,omitempty"` // what is in the work tree and was not merged, for people: in submodules, in other repositories
+	Programs  []string     `json:"programs,omitempty"` // as in DiffResponse
+	Unseen    []string     `json:"unseen,omitempty"`   // what is in the work tree and was not merged, for people: in submodules, in other repositories
 }

@@ -106,6 +106,7 @@ func diffFiles(ctx context.Context, c *ipc.Client, out *output, req ipc.DiffRequ
 	for _, u := range r.Unseen {
 		out.warn("not in it: " + oneLine(u))
 	}
+	warnPrograms(out, r.Programs)
 	if r.Missing > 0 {
 		out.warn(fmt.Sprintf("%s more of the text are not shown: name some paths (rnix diff ... -- PATH), list the files with --stat, or give a larger --max-bytes", size(r.Missing)))
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,6 +53,7 @@ func merge(ctx context.Context, c *ipc.Client, out *output, target string) error
 	for _, u := range r.Unseen {
 		out.warn("not merged: " + oneLine(u))
 	}
+	warnPrograms(out, r.Programs)
 	switch {
 	case r.Already && len(r.Unseen) > 0:
 		out.talk("%s has all of its commits already", oneLine(r.Target))
@@ -69,6 +71,14 @@ func merge(ctx context.Context, c *ipc.Client, out *output, target string) error
 	}
 	out.talk("%s %s: it was at %s and is at %s; undo: git -C %s reset --keep %s", how, oneLine(r.Target), short(r.Before), short(r.Commit), word(r.Repo), short(r.Before))
 	return nil
+}
+
+// warnPrograms says what a person should look at before git is used in the repository again.
+func warnPrograms(out *output, names []string) {
+	if len(names) > 0 {
+		out.warn("since the work tree was made, the repository got settings or hooks by which your next git command may run programs: " +
+			oneLine(strings.Join(names, ", ")) + "; look at them first, in .git/config and .git/hooks")
+	}
 }
 
 // short returns the beginning of the name of a commit.

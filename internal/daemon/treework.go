@@ -33,6 +33,7 @@ func (d inspector) diffTree(ctx context.Context, p *past, t workspace.Tree, req 
 	text, r.Missing = whole(text)
 	r.SetText(text)
 	r.Unseen = unseenIn(ctx, d.Daemon, p.uuid, t)
+	r.Programs = newsIn(ctx, d.Daemon, p.uuid, t)
 	return r, nil
 }
 
@@ -41,6 +42,15 @@ func unseenIn(ctx context.Context, d *Daemon, id types.UUID, t workspace.Tree) [
 	out, err := d.grove.Unseen(ctx, id, t)
 	if err != nil {
 		return []string{"it cannot be told what is in submodules and other repositories: " + err.Error()}
+	}
+	return out
+}
+
+// newsIn says by what git runs programs in the repository of a work tree that was not so when that was made.
+func newsIn(ctx context.Context, d *Daemon, id types.UUID, t workspace.Tree) []string {
+	out, err := d.grove.News(ctx, id, t)
+	if err != nil {
+		return []string{"not known (" + err.Error() + ")"}
 	}
 	return out
 }
@@ -122,6 +132,7 @@ func (d worktrees) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 		r.Committed = commit
 	}
 	r.Unseen = unseenIn(ctx, d.Daemon, tg.uuid, t)
+	r.Programs = newsIn(ctx, d.Daemon, tg.uuid, t)
 	d.log.Info("the work of a process was merged", "uuid", tg.uuid, "into", m.Target, "commit", m.Commit)
 	return r, nil
 }

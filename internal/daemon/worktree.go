@@ -212,7 +212,7 @@ func (d worktrees) forked(ctx context.Context, a *again, origin *workspace.Tree,
 		if code := types.CodeOf(err); code == types.ErrConflict || code == types.ErrDriver { // it is a plain directory, since git could not keep its files
 			branch, err = "", nil
 		} else if err == nil {
-			own = &workspace.Tree{Dir: dir, Repo: origin.Repo, Common: origin.Common, Branch: branch, Base: origin.Base, BaseName: origin.BaseName}
+			own = &workspace.Tree{Dir: dir, Repo: origin.Repo, Common: origin.Common, Branch: branch, Base: origin.Base, BaseName: origin.BaseName, Programs: origin.Programs}
 			err = d.noteTree(a.rec.id, *own, types.UUID{})
 		}
 		if err != nil {

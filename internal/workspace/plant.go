@@ -26,6 +26,7 @@ type Tree struct {
 	Branch   string `json:"branch,omitempty"`    // as it was made; "" = none
 	Base     string `json:"base"`                // the commit at which its work began
 	BaseName string `json:"base_name,omitempty"` // what that was called
+	Programs string `json:"programs,omitempty"`  // by which git ran programs in the repository then, for News; "" = not known
 }
 
 // Planting says which work tree is to be made.
@@ -134,6 +135,9 @@ func (k *Grove) plot(ctx context.Context, id types.UUID, p Planting) (t Tree, r 
 	}
 	r = pl.repo
 	t = Tree{Repo: r.root, Common: r.common}
+	if t.Programs, err = k.git.programs(ctx, id, r.common); err != nil {
+		return t, r, err
+	}
 	t.Branch, t.Base, t.BaseName, err = k.desks.branchFor(ctx, id, r, p)
 	return t, r, err
 }

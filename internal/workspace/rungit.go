@@ -121,11 +121,7 @@ func (k *git) run(ctx context.Context, id types.UUID, c call) ([]byte, error) {
 
 // gitError says how a git has failed; nil if it has not.
 func gitError(ctx context.Context, c call, exit proc.ExitInfo, errs *proc.Ring) error {
-	verb := slices.IndexFunc(c.args, func(a string) bool { return !strings.HasPrefix(a, "-") })
-	name := "git"
-	if verb >= 0 {
-		name += " " + c.args[verb]
-	}
+	name := strings.TrimSpace("git " + verbOf(c.args))
 	switch {
 	case exit.Cause == proc.Cancelled:
 		return types.Errorf(types.ErrCancelled, "Git", c.dir, "%s: %w", name, context.Cause(ctx))
@@ -135,6 +131,19 @@ func gitError(ctx context.Context, c call, exit proc.ExitInfo, errs *proc.Ring) 
 		return types.Errorf(types.ErrDriver, "Git", c.dir, "%s: exit status %d: %s", name, exit.Code, strings.TrimSpace(errs.String()))
 	}
 	return nil
+}
+
+// verbOf returns what git is asked to do; "" = nothing.
+func verbOf(args []string) string {
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "-c":
+			i++ // its value
+		case !strings.HasPrefix(args[i], "-"):
+			return args[i]
+		}
+	}
+	return ""
 }
 
 // records splits the output of a -z option.

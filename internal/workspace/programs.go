@@ -1,0 +1,120 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"rnix/types"
+)
+
+// noPrograms begins what programs returns, so that "there are none" is not "it is not known".
+const noPrograms = "-"
+
+// maxHook is how many bytes of a hook are looked at, besides its size.
+const maxHook = 1 << 20
+
+// beginning returns at most so many bytes of a file. It never waits, whatever has taken the file's place.
+func beginning(path string, max int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, max))
+}
+
+// programs names the settings and hooks of a repository by which git runs programs for whoever works in it, each on a line with a mark
+// of what it says. What the user's own configuration says is not among them.
+func (k *git) programs(ctx context.Context, id types.UUID, common string) (string, error) {
+	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + common, "config", "--show-scope", "-z", "--list"}})
+	if err != nil {
+		return "", err
+	}
+	lines := []string{noPrograms}
+	add := func(name string, content []byte) {
+		sum := sha256.Sum256(content)
+		lines = append(lines, hex.EncodeToString(sum[:8])+" "+name)
+	}
+	for f := records(out); len(f) > 1; f = f[2:] {
+		key, value, _ := strings.Cut(f[1], "\n")
+		if (f[0] == "local" || f[0] == "worktree") && runsProgram(key, value) {
+			add(key, []byte(f[1]))
+		}
+	}
+	hooks, err := os.ReadDir(filepath.Join(common, "hooks"))
+	if err != nil && !os.IsNotExist(err) {
+		return "", storage(common, err)
+	}
+	for _, h := range hooks {
+		path := filepath.Join(common, "hooks", h.Name())
+		info, err := os.Stat(path)
+		if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 || strings.HasSuffix(h.Name(), ".sample") {
+			continue
+		}
+		content, err := beginning(path, maxHook)
+		if err != nil {
+			return "", storage(path, err)
+		}
+		add("the hook "+h.Name(), fmt.Appendf(content, "\x00%d", info.Size()))
+	}
+	slices.Sort(lines[1:])
+	return strings.Join(slices.Compact(lines), "\n"), nil
+}
+
+// runsProgram reports whether git may run a program because of a setting, or read more settings.
+func runsProgram(key, value string) bool {
+	section, name := key, ""
+	if dot := strings.LastIndexByte(key, '.'); dot >= 0 {
+		section, name = key[:dot], key[dot+1:]
+	}
+	kind, _, _ := strings.Cut(section, ".")
+	in := func(names ...string) bool { return slices.Contains(names, name) }
+	switch kind {
+	case "include", "includeif":
+		return true
+	case "core":
+		return name == "fsmonitor" && value != "true" && value != "false" ||
+			in("hookspath", "sshcommand", "gitproxy", "pager", "editor", "askpass", "alternaterefscommand")
+	case "alias":
+		return strings.HasPrefix(value, "!")
+	case "pager":
+		return value != "true" && value != "false"
+	case "submodule":
+		return name == "update" && strings.HasPrefix(value, "!")
+	case "remote":
+		return in("uploadpack", "receivepack", "vcs") || in("url", "pushurl") && strings.Contains(value, "::")
+	case "filter":
+		return in("clean", "smudge", "process")
+	}
+	return in("external", "command", "textconv", "driver", "cmd", "helper", "program", "editor", "difffilter", "defaultkeycommand", "packobjectshook")
+}
+
+// News returns, for people, which settings and hooks by which git runs programs are new in the repository since its work tree was made, or
+// are others. None = there are none, or it is not known what there was.
+func (k *Grove) News(ctx context.Context, id types.UUID, t Tree) ([]string, error) {
+	if t.Programs == "" {
+		return nil, nil
+	}
+	now, err := k.git.programs(ctx, id, t.Common)
+	if err != nil {
+		return nil, err
+	}
+	before := strings.Split(t.Programs, "\n")
+	var news []string
+	for _, l := range strings.Split(now, "\n") {
+		if _, name, ok := strings.Cut(l, " "); ok && !slices.Contains(before, l) {
+			news = append(news, name)
+		}
+	}
+	slices.Sort(news)
+	return slices.Compact(news), nil
+}
