@@ -100,6 +100,10 @@ func forceStop(ctx context.Context, a *app) error {
 			return err
 		}
 	}
+	if !h.Ended() && !proc.MayBeDaemon(h.PID) {
+		return withMend(types.Errorf(types.ErrConflict, "Shutdown", "", "process %d, which the lock of the data directory names, is no daemon with a warden, and was not killed", h.PID),
+			fmt.Sprintf("look what it is (ps -fp %d) and whether the lock file was changed, then end the daemon by hand", h.PID))
+	}
 	if err := h.Kill(); err != nil {
 		return err
 	}

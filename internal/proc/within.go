@@ -24,6 +24,16 @@ func Within(pid int) (warden int, inside bool) {
 	return 0, false
 }
 
+// MayBeDaemon reports whether a process may be a daemon: it is the child of a warden, or processes cannot be seen here. A note of a PID
+// can be anybody's writing.
+func MayBeDaemon(pid int) bool {
+	if _, see := statOf(os.Getpid()); !see {
+		return true
+	}
+	at, ok := statOf(pid)
+	return ok && at.parent > 1 && calledWarden(at.parent)
+}
+
 func calledWarden(pid int) bool {
 	name, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm") // it may be gone, or hidden
 	return string(bytes.TrimSpace(name)) == wardenName
