@@ -93,6 +93,27 @@ func TestRemoveKeepsAWorkTreeWithAPathThatGitCannotKeep(t *testing.T) {
 	}
 }
 
+func TestRemoveFollowsNoLinkInThePlaceOfAWorkTree(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	tr, _, err := b.grove().Plant(t.Context(), b.id, Planting{From: b.repo(map[string]string{"a": "1\n"}), Parent: filepath.Join(b.dir(), "w"), Name: "rnix/x"})
+	must(t, err)
+	precious := b.dir()
+	b.write(precious, map[string]string{"p": "the user's\n"})
+	files := tree(t, precious)
+	must(t, os.Rename(tr.Dir, tr.Dir+".moved"))
+	must(t, os.Symlink(precious, tr.Dir))
+	if _, err := b.Remove(t.Context(), tr.Dir); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "remove the link by hand") {
+		t.Errorf("%v", err)
+	}
+	same(t, "the user's", files, tree(t, precious))
+	must(t, os.Remove(tr.Dir))
+	must(t, os.Rename(tr.Dir+".moved", tr.Dir))
+	if _, err := b.Remove(t.Context(), tr.Dir); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCommitHasNoLinkToARepositoryThatIsNoSubmodule(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -37,7 +37,13 @@ func (k *Keeper) Discard(ctx context.Context, dir string) (Report, error) {
 
 func remove(ctx context.Context, k *Keeper, dir string, lose bool) (Report, error) {
 	dir = filepath.Clean(dir)
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
+	if above, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {
+		dir = filepath.Join(above, filepath.Base(dir))
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
+		if _, err := k.desks.readDesk(dir); err == nil { // what the link leads to is somebody else's
+			return Report{}, conflict(dir, "a symbolic link to %s is in its place: look for what was there, and remove the link by hand", real)
+		}
 		dir = real
 	}
 	d, err := k.desks.readDesk(dir)
