@@ -265,3 +265,27 @@ func TestDamageAheadIsNamedWhereverReadingBegins(t *testing.T) {
 		t.Errorf("%d records are read behind the damage", n)
 	}
 }
+
+// A step says nothing a second time that is in message lines: its line has no field for it, not an empty one. Lines of
+// earlier versions, which have an empty one, are read by the same decoder and mean the same.
+func TestAStepHasNoEmptyFieldsAndOldOnesAreReadWithTheirs(t *testing.T) {
+	r := full()[3]
+	bare := *r.Step
+	bare.ToolCalls = []Call{{ID: "1", Name: "n", Path: "p"}}
+	r.Step = &bare
+	line, err := Encode(nil, r)
+	must(t, err)
+	for _, name := range []string{"messages", "raw_response", "tool_input", "tool_result", "tool_error"} {
+		if strings.Contains(string(line), `"`+name+`"`) {
+			t.Errorf("it has %s: %s", name, line)
+		}
+	}
+	old := strings.Replace(string(line[:len(line)-1-crcTail]), `"action":`, `"raw_response":"","action":`, 1)
+	s, got := scanner{lexer: lexer{text: old}}, new(Record)
+	if s.record(got); !s.done() {
+		t.Fatalf("refused: %s", old)
+	}
+	if d := differ(r, got, sameError); d != "" {
+		t.Errorf("%s: %s", old, d)
+	}
+}

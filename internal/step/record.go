@@ -140,7 +140,7 @@ type StepRecord struct {
 	Messages     []rnixctx.Message `json:"messages,omitempty"`
 	MessageCount int               `json:"message_count"`
 	TokensUsed   int               `json:"tokens_used"`
-	RawResponse  string            `json:"raw_response"`
+	RawResponse  string            `json:"raw_response,omitempty"`
 	Action       string            `json:"action"` // tool_call, plan, spawn, complete, specialize, replan, text
 	Summary      string            `json:"summary"`
 	ToolPath     string            `json:"tool_path,omitempty"`
