@@ -28,7 +28,7 @@ func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRe
 		return d.diffTree(ctx, p, tree, req)
 	}
 	if req.To == nil {
-		if gone := treeRemains(ctx, d.kept, op, p.uuid, lastTree(p.Trail)); gone != nil {
+		if gone := treeRemains(ctx, d.kept, op, p.uuid, lastTree(d.Daemon, p.Trail)); gone != nil {
 			return none, gone
 		}
 	}

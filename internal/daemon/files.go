@@ -34,8 +34,8 @@ func (d keeping) snapshot(ctx context.Context, p *kernel.Process, n int) (*step.
 }
 
 // refOf names a snapshot of a history.
-func refOf(id types.UUID, s *step.Snapshot) workspace.Ref {
-	return workspace.Ref{UUID: id, Step: s.Step, Kind: workspace.Kind(s.Kind), ID: s.ID, Root: s.Root}
+func refOf(d *Daemon, id types.UUID, s *step.Snapshot) workspace.Ref {
+	return workspace.Ref{UUID: id, Step: s.Step, Kind: workspace.Kind(s.Kind), ID: s.ID, Root: here(d, s.Root)}
 }
 
 // undo puts the files back that an interrupted call may have changed: those that its input names. It
@@ -50,7 +50,7 @@ func (d keeping) undo(ctx context.Context, p *kernel.Process, call *step.Intent)
 			paths[i] = filepath.Join(p.WorkDir, path)
 		}
 	}
-	report, err := d.keeper.RestorePaths(ctx, refOf(p.UUID, call.Before), p.WorkDir, paths)
+	report, err := d.keeper.RestorePaths(ctx, refOf(d.Daemon, p.UUID, call.Before), p.WorkDir, paths)
 	if err != nil {
 		return err
 	}
@@ -117,10 +117,10 @@ func (d keeping) workspaceOf(ctx context.Context, id, origin types.UUID, from st
 		owner = d.takenBy(ctx, origin, s)
 	}
 	dir := d.forkDir(id)
-	if _, err := d.keeper.Checkout(ctx, refOf(owner, s), dir); err != nil {
+	if _, err := d.keeper.Checkout(ctx, refOf(d.Daemon, owner, s), dir); err != nil {
 		return "", err
 	}
-	rel, err := filepath.Rel(s.Root, from)
+	rel, err := filepath.Rel(here(d.Daemon, s.Root), from)
 	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
 		return dir, nil
 	}

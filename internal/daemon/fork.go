@@ -35,7 +35,7 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 		}
 		at = *req.FromStep
 	}
-	was, err := wasOf(cut, d.journal, t.uuid)
+	was, err := wasOf(d.Daemon, cut, t.uuid)
 	if err != nil {
 		return resp, err
 	}
@@ -102,7 +102,7 @@ func (d resumer) copied(ctx context.Context, origin types.UUID, cut *recovery.St
 	}
 	a := &again{state: state, from: "history", fork: true, damage: damage}
 	if err == nil {
-		a.was, err = wasOf(state, d.journal, origin)
+		a.was, err = wasOf(d.Daemon, state, origin)
 	}
 	if err != nil {
 		_ = d.journal.Release(context.WithoutCancel(ctx), id, lease.Epoch)

@@ -84,7 +84,7 @@ func (d storage) snapshotCheck(ctx context.Context) func(types.UUID, step.Snapsh
 		key := s.Kind + " " + s.ID
 		err, asked := known[key]
 		if !asked {
-			ref := refOf(keeping(d).takenBy(ctx, id, &s), &s)
+			ref := refOf(d.Daemon, keeping(d).takenBy(ctx, id, &s), &s)
 			_, _, err = d.keeper.Diff(ctx, ref, ref, workspace.DiffOpts{NamesOnly: true})
 			known[key] = err
 		}

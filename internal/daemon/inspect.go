@@ -75,14 +75,14 @@ func (d inspector) workDir(p *past) string {
 	case p.live != nil:
 		return p.live.WorkDir
 	case p.info != nil:
-		return processes(d).whole(p.info).WorkDir
+		return here(d.Daemon, processes(d).whole(p.info).WorkDir)
 	}
 	var s step.Settled
 	if p.h != nil {
-		return p.h.Info().WorkDir
+		return here(d.Daemon, p.h.Info().WorkDir)
 	}
 	_ = json.Unmarshal(p.Settled, &s) // it says nothing then
-	return s.WorkDir
+	return here(d.Daemon, s.WorkDir)
 }
 
 func (d inspector) ledger(ctx context.Context, peer *ipc.Peer, req ipc.LedgerRequest) (ipc.LedgerResponse, error) {

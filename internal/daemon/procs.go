@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"rnix/internal/moved"
 	"rnix/internal/price"
 	"rnix/internal/step"
 	"rnix/ipc"
@@ -79,6 +80,7 @@ func withFamily(d processes, r ipc.WaitResponse, provider string) ipc.WaitRespon
 // whole returns what a history looks like with its texts in full, which the index cuts.
 func (d processes) whole(i *step.ProcInfo) *step.ProcInfo {
 	if full, err := step.ReadInfo(d.journal.FS(), d.journal.Dir(i.UUID)); err == nil {
+		full.WorkDir, full.ReadRoots = here(d.Daemon, full.WorkDir), moved.All(d.places.DataDir, full.ReadRoots)
 		return full
 	}
 	return i

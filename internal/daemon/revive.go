@@ -10,6 +10,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/config"
+	"rnix/internal/moved"
 	"rnix/internal/proc"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
@@ -57,7 +58,7 @@ func (d reviver) open(ctx context.Context, id types.UUID) (_ *again, err error) 
 	if used {
 		a.from = "checkpoint"
 	}
-	if a.was, err = wasOf(state, d.journal, id); err != nil {
+	if a.was, err = wasOf(d.Daemon, state, id); err != nil {
 		if damage != "" {
 			err = types.Errorf(types.CodeOf(err), "Resume", id.String(), "%w; %s", err, damage)
 		}
@@ -95,14 +96,16 @@ func (d reviver) brief(ctx context.Context, id types.UUID, end time.Time) bool {
 }
 
 // wasOf returns what the last run was started with.
-func wasOf(s *recovery.State, j *step.Local, id types.UUID) (step.Settled, error) {
-	was, err := s.Was()
+func wasOf(d *Daemon, s *recovery.State, id types.UUID) (step.Settled, error) {
+	now := *s
+	now.Settled = moved.JSON(d.places.DataDir, s.Settled)
+	was, err := now.Was()
 	switch {
 	case err != nil:
 		return was, types.Errorf(types.ErrStorage, "Resume", id.String(), "the history does not say how it was started: %w", err)
 	}
 	if was.SystemPrompt == "" { // written by an early version
-		if m, merr := step.ReadMeta(j.FS(), j.Dir(id)); merr == nil {
+		if m, merr := step.ReadMeta(d.journal.FS(), d.journal.Dir(id)); merr == nil {
 			was.SystemPrompt, _, _ = strings.Cut(m.SystemPrompt, "\n\nYour working directory is ")
 		}
 	}

@@ -48,6 +48,7 @@ func (d storage) open(ctx context.Context, cfg *config.Config) (err error) {
 	for _, p := range d.collector.Problems() {
 		d.note("%s", p)
 	}
+	moveIn(ctx, d.Daemon)
 	worktrees(d).sweep(ctx)
 	return nil
 }

@@ -162,7 +162,7 @@ func (d superviser) stateOf(ctx context.Context, id types.UUID) (*recovery.State
 	if err != nil {
 		return nil, step.Settled{}, err
 	}
-	was, err := wasOf(s, d.journal, id)
+	was, err := wasOf(d.Daemon, s, id)
 	return s, was, err
 }
 

@@ -28,7 +28,7 @@ type timeline struct {
 // timelineOf puts together what a history says of snapshots and what the keeper has: the first one, which
 // no step has made, only the keeper knows. stored is that of the process and of its origins, each up to
 // the step that the process has of it, the process itself first.
-func timelineOf(self types.UUID, trail *step.Trail, stored []workspace.Stored) timeline {
+func timelineOf(d *Daemon, self types.UUID, trail *step.Trail, stored []workspace.Stored) timeline {
 	byStep := map[int]kept{}
 	owner := map[string]types.UUID{}
 	for _, s := range slices.Backward(stored) { // so that the process's own count
@@ -41,7 +41,7 @@ func timelineOf(self types.UUID, trail *step.Trail, stored []workspace.Stored) t
 		if !ok {
 			id = self
 		}
-		ref := refOf(id, s)
+		ref := refOf(d, id, s)
 		ref.Step = n
 		byStep[n] = kept{ref, s.Limited}
 	}
@@ -99,12 +99,12 @@ func (d inspector) timeline(ctx context.Context, p *past, op, target string, ste
 		return t, nil, types.Errorf(types.ErrUnavailable, op, target, "snapshots are switched off, so no files are kept; switch them on with snapshots.enabled in config.yaml and start the daemon again")
 	}
 	if len(steps) > 0 && tells(p.Trail, slices.Min(steps)) {
-		return timelineOf(p.uuid, p.Trail, nil), nil, nil
+		return timelineOf(d.Daemon, p.uuid, p.Trail, nil), nil, nil
 	}
 	if stored, err = d.storedFiles(ctx, p); err != nil {
 		d.log.Warn("records of snapshots", "uuid", p.uuid, "err", err) // what can be read is there
 	}
-	if t = timelineOf(p.uuid, p.Trail, stored); len(t.list) > 0 {
+	if t = timelineOf(d.Daemon, p.uuid, p.Trail, stored); len(t.list) > 0 {
 		return t, stored, nil
 	}
 	return t, stored, types.Errorf(types.ErrNotFound, op, target, "no files are kept: %s", d.whyNone(ctx, p))

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 
+	"rnix/internal/moved"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
 	"rnix/types"
@@ -15,15 +16,15 @@ func goneTree(ctx context.Context, d *Daemon, op string, id types.UUID) error {
 	if err != nil {
 		return nil // it is not told by this
 	}
-	return treeRemains(ctx, d.kept, op, id, lastTree(&trail))
+	return treeRemains(ctx, d.kept, op, id, lastTree(d, &trail))
 }
 
 // lastTree returns the work tree in which a process was settled last; nil = none.
-func lastTree(t *step.Trail) *workspace.Tree {
+func lastTree(d *Daemon, t *step.Trail) *workspace.Tree {
 	if t.Settled == nil {
 		return nil
 	}
-	was := settledIn(&step.Marker{Detail: t.Settled})
+	was := settledIn(&step.Marker{Detail: moved.JSON(d.places.DataDir, t.Settled)})
 	return settingsIn(&was).Tree
 }
 

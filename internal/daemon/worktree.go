@@ -68,6 +68,7 @@ func (d worktrees) treeNoteOf(id types.UUID) (n treeNote, err error) {
 			err = types.Errorf(types.ErrVersion, "Worktree", path, "written in format %d by a newer program, this one reads up to %d", n.Version, treeNoteVersion)
 		}
 	}
+	n.Dir, n.Repo = here(d.Daemon, n.Dir), here(d.Daemon, n.Repo) // a fork's directory can be the repository of its children
 	return n, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"rnix/internal/durable"
+	"rnix/internal/moved"
 	"rnix/types"
 )
 
@@ -128,7 +129,7 @@ func (x *Index) loadLocked() bool {
 		clean = line.Closed
 		switch {
 		case line.Info != nil:
-			infos[line.Info.UUID] = *line.Info
+			infos[line.Info.UUID] = here(x.dir, *line.Info)
 		case line.Gone != nil:
 			delete(infos, *line.Gone)
 		}
@@ -175,7 +176,13 @@ func (x *Index) rebuildLocked(id types.UUID) {
 		x.problems = append(x.problems, err.Error())
 		return
 	}
-	x.infos[id] = info.summary()
+	x.infos[id] = here(x.dir, info.summary())
+}
+
+// here returns p with its directories where they are now, if the data directory was moved.
+func here(dataDir string, p ProcInfo) ProcInfo {
+	p.WorkDir, p.ReadRoots = moved.Here(dataDir, p.WorkDir), moved.All(dataDir, p.ReadRoots)
+	return p
 }
 
 // Problems returns what could not be read when the index was rebuilt, a line each.
@@ -239,7 +246,7 @@ func (x *Index) sortedLocked() []ProcInfo {
 // Put enters a history or what is new of it. After an error the index is right in memory, and will
 // be rebuilt at the next start.
 func (x *Index) Put(p ProcInfo) error {
-	p = p.summary()
+	p = here(x.dir, p.summary())
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.infos[p.UUID] = p

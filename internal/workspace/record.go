@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rnix/internal/durable"
+	"rnix/internal/moved"
 	"rnix/types"
 )
 
@@ -107,7 +108,7 @@ func (k *archive) list(id types.UUID) ([]Stored, error) {
 			bad = append(bad, err)
 			continue
 		}
-		s.name = strings.TrimSuffix(n.Name(), ".json")
+		s.name, s.Root = strings.TrimSuffix(n.Name(), ".json"), moved.Here(filepath.Dir(filepath.Dir(k.dir)), s.Root)
 		out = append(out, s)
 	}
 	slices.SortStableFunc(out, func(a, b Stored) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Step, b.Step)) })
