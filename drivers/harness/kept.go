@@ -15,6 +15,7 @@ import (
 	"rnix/agent"
 	rnixctx "rnix/context"
 	"rnix/drivers/llm"
+	"rnix/internal/durable"
 	"rnix/internal/harness"
 )
 
@@ -131,7 +132,7 @@ func lacks(ctx context.Context, s *session, req *llm.LLMRequest, id string) bool
 	for _, pattern := range where.Files {
 		files, _ := filepath.Glob(pattern) // its one error is that of a pattern, which is ours
 		for _, path := range files {
-			f, err := os.Open(path)
+			f, err := durable.OS.OpenFile(path, os.O_RDONLY, 0) // an agent can put a pipe there
 			if err != nil {
 				continue
 			}

@@ -2,7 +2,10 @@ package harness
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 	"unicode/utf8"
@@ -10,6 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	rnixctx "rnix/context"
+	"rnix/drivers/llm"
+	"rnix/internal/harness"
 )
 
 func TestAFragmentStandsInTheTextAndInItsJSON(t *testing.T) {
@@ -73,5 +78,32 @@ func TestTheEvidenceOfASessionIsWhatItHasAnswered(t *testing.T) {
 		if got := strings.Join(c.evidence(ms, x.session, x.ids), " "); got != x.want {
 			t.Errorf("%s: %q, want %q", x.session, got, x.want)
 		}
+	}
+}
+
+// keeper is a CLI whose records are files.
+type keeper struct {
+	sheet
+	files []string
+}
+
+func (k keeper) Kept(string, func(string) string) harness.Kept { return harness.Kept{Files: k.files} }
+
+// What an agent has put in the place of a CLI's record, such as a pipe, hangs nothing and is no record.
+func TestAPipeInThePlaceOfARecordHangsNothing(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(dir, "a.jsonl"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &session{cfg: &Config{CLI: keeper{files: []string{filepath.Join(dir, "*.jsonl")}}}}
+	req := &llm.LLMRequest{Messages: []rnixctx.Message{{Role: rnixctx.RoleUser, Content: "the task"}}}
+	if lacks(t.Context(), s, req, "id") {
+		t.Error("a pipe is taken for a record")
+	}
+	if err := os.WriteFile(filepath.Join(dir, "b.jsonl"), []byte("another task"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !lacks(t.Context(), s, req, "id") {
+		t.Error("the record beside it was not read")
 	}
 }
