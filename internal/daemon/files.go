@@ -49,6 +49,7 @@ func (d keeping) undo(ctx context.Context, p *kernel.Process, call *step.Intent)
 		if !filepath.IsAbs(path) {
 			paths[i] = filepath.Join(p.WorkDir, path)
 		}
+		paths[i] = here(d.Daemon, paths[i])
 	}
 	report, err := d.keeper.RestorePaths(ctx, refOf(d.Daemon, p.UUID, call.Before), p.WorkDir, paths)
 	if err != nil {

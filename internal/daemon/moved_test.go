@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"rnix/drivers/llm/llmtest"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
@@ -68,6 +69,9 @@ func TestADataDirectoryThatWasRenamedKeepsForksAndWorkTrees(t *testing.T) {
 			}
 			s.Start()
 			s.Settle()
+			if r, err := ipc.Call(t.Context(), s.Client, ipc.Fsck, ipc.FsckRequest{}); err != nil || r.Errors > 0 || len(r.Findings) > 0 {
+				t.Errorf("fsck finds %+v, %v", r.Findings, err)
+			}
 
 			here := func(dir string) string { return s.Data + strings.TrimPrefix(dir, old) }
 			resume := func(id types.UUID, dir string) {
@@ -145,5 +149,26 @@ func TestADataDirectoryThatWasRenamedKeepsForksAndWorkTrees(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What was at work when its daemon was killed goes on in the new place when its data directory was moved meanwhile.
+func TestWhatWasAtWorkIsAutoResumedInADataDirectoryThatWasMoved(t *testing.T) {
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	p := newProject(t, s)
+	w := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Cwd: p.dir, Worktree: &ipc.WorktreeRequest{}})
+	write(t, filepath.Join(w.Worktree.Dir, "half.txt"), "half done\n")
+	s.Kill()
+	old := moveData(t, s)
+	s.Start()
+	s.Settle()
+	now := s.Data + strings.TrimPrefix(w.Worktree.Dir, old)
+	until(t, "it is resumed", func() bool {
+		d, err := ipc.Call(t.Context(), s.Client, ipc.GetProcDetail, ipc.TargetRequest{Target: w.UUID.String()})
+		return err == nil && d.State == "running" && d.WorkDir == now
+	})
+	if got := p.git(now, "status", "--short"); !strings.Contains(got, "half.txt") {
+		t.Errorf("git status in the work tree: %q", got)
 	}
 }

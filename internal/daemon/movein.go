@@ -24,12 +24,13 @@ func moveIn(ctx context.Context, d *Daemon) {
 	}
 	n, err := d.grove.Moved(ctx)
 	if n > 0 {
-		d.note("this data directory was moved here; %d workspaces of forks and git work trees were moved with it", n)
-	}
-	if err == nil {
-		err = durable.WriteFile(durable.OS, path, []byte(d.places.DataDir+"\n"), durable.Durable)
+		d.note("this data directory was moved here; forks and git work trees that are used in their new place: %d", n)
 	}
 	if err != nil {
-		d.note("this data directory was moved, and not all workspaces in it can be used: %v", err)
+		d.note("this data directory was moved here, and these forks and git work trees cannot be used: %v", err)
+		return
+	}
+	if err := durable.WriteFile(durable.OS, path, []byte(d.places.DataDir+"\n"), durable.Durable); err != nil {
+		d.log.Warn("the path of the data directory is not noted", "err", err) // the next start looks again
 	}
 }
