@@ -320,7 +320,7 @@ func suspendedText(n int) string {
 	case 0:
 		return ""
 	case 1:
-		return "; 1 agent is suspended on disk (see: rnix list-resumable)"
+		return "; 1 agent is suspended on disk (see: rnix ps -a)"
 	}
-	return "; " + number(n) + " agents are suspended on disk (see: rnix list-resumable)"
+	return "; " + number(n) + " agents are suspended on disk (see: rnix ps -a)"
 }

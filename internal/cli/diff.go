@@ -108,7 +108,7 @@ func diffFiles(ctx context.Context, c *ipc.Client, out *output, req ipc.DiffRequ
 	}
 	warnPrograms(out, r.Programs)
 	if r.Missing > 0 {
-		out.warn(fmt.Sprintf("%s more of the text are not shown: name some paths (rnix diff ... -- PATH), list the files with --stat, or give a larger --max-bytes", size(r.Missing)))
+		out.warn(fmt.Sprintf("%s more of the text are not shown: name some paths (rnix diff %s -- PATH), list the files with --stat, or give a larger --max-bytes", size(r.Missing), req.Target))
 	}
 	if n := r.To.Broken; n > 0 {
 		out.warn(fmt.Sprintf("step %d did not end, so what it has changed is not among this: rnix diff --now %s shows the files as they are", n, req.Target))

@@ -30,9 +30,9 @@ func callText(i *step.Intent) string {
 
 // undecided completes the error about a process that is not resumed because nobody has decided what
 // becomes of its calls in doubt: it names them, and the ways to decide.
-func undecided(ctx context.Context, c *ipc.Client, target string, err error) error {
-	mend := "decide with --on-in-doubt tell, retry or skip; on a terminal, --on-in-doubt ask asks for each call"
-	if calls, lerr := inDoubt(ctx, c, target); lerr == nil { // without the list the error still names one
+func undecided(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err error) error {
+	mend := "decide with: " + againText(req) + " --on-in-doubt tell (or retry, or skip; on a terminal, ask asks for each call)"
+	if calls, lerr := inDoubt(ctx, c, req.Target); lerr == nil { // without the list the error still names one
 		for i := range calls {
 			mend = callText(&calls[i]) + "\n" + mend
 		}
@@ -42,11 +42,11 @@ func undecided(ctx context.Context, c *ipc.Client, target string, err error) err
 
 // askInDoubt asks a person about each call in doubt, and returns what was chosen, by the id of the call.
 // It asks nothing where no person is: then, and when the person gives up, the error has code IN_DOUBT.
-func (a *app) askInDoubt(ctx context.Context, c *ipc.Client, target string, refused error) (map[string]string, error) {
+func (a *app) askInDoubt(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, refused error) (map[string]string, error) {
 	if a.out.json() || !a.out.err.terminal || !terminal(a.host.In) {
-		return nil, undecided(ctx, c, target, refused)
+		return nil, undecided(ctx, c, req, refused)
 	}
-	calls, err := inDoubt(ctx, c, target)
+	calls, err := inDoubt(ctx, c, req.Target)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (a *app) askInDoubt(ctx context.Context, c *ipc.Client, target string, refu
 			case "t", "tell", "r", "retry", "s", "skip":
 				choices[calls[i].CallID] = map[byte]string{'t': "tell", 'r': "retry", 's': "skip"}[answer[0]]
 			case "a", "abort":
-				return nil, types.Errorf(types.ErrInDoubt, "Resume", target, "nothing was decided, so it stays as it is")
+				return nil, types.Errorf(types.ErrInDoubt, "Resume", req.Target, "nothing was decided, so it stays as it is")
 			}
 		}
 	}

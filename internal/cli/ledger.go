@@ -75,7 +75,7 @@ func ledger(ctx context.Context, c *ipc.Client, out *output, req ipc.LedgerReque
 		out.talk("PID %d is a fork: the calls up to step %d are those of %s", r.PID, r.OriginStep, r.OriginUUID)
 	}
 	if n := r.Counts[step.LedgerInDoubt]; n > 0 {
-		out.warn(fmt.Sprintf("nobody knows whether %s taken effect; when PID %d goes on that is decided with: rnix resume %d --on-in-doubt tell|retry|skip|ask",
+		out.warn(fmt.Sprintf("nobody knows whether %s taken effect; when PID %d goes on that is decided with: rnix resume %d --on-in-doubt tell (or retry, skip, ask)",
 			map[bool]string{true: "this call has", false: "these calls have"}[n == 1], r.PID, r.PID))
 	}
 	if r.Damage != "" {

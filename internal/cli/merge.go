@@ -118,7 +118,7 @@ func showTree(out *output, t *ipc.Worktree) {
 		return
 	}
 	if len(t.Files) == 0 {
-		out.talk("[kernel] nothing is changed in its work tree %s, on branch %s; remove it with: rnix worktree rm %s", oneLine(t.Dir), oneLine(t.Branch), name)
+		out.talk("[kernel] nothing is changed in its work tree %s, on %s; remove it with: rnix worktree rm %s", oneLine(t.Dir), branchText(t), name)
 		return
 	}
 	state := plural(t.Commits, "commit", "commits")
@@ -128,8 +128,16 @@ func showTree(out *output, t *ipc.Worktree) {
 	case t.Uncommitted:
 		state += ", and more that is not committed"
 	}
-	out.talk("[kernel] %s changed on branch %s (%s), in %s", plural(len(t.Files), "file", "files"), oneLine(t.Branch), state, oneLine(t.Dir))
+	out.talk("[kernel] %s changed on %s (%s), in %s", plural(len(t.Files), "file", "files"), branchText(t), state, oneLine(t.Dir))
 	for _, l := range [][2]string{{"rnix diff " + name, "shows what"}, {"rnix merge " + name, "takes it into your branch"}, {"rnix worktree pr " + name, "says how to make a pull request"}} {
 		out.say(fmt.Sprintf("  %-24s %s", l[0], l[1]))
 	}
+}
+
+// branchText names what is checked out in a work tree.
+func branchText(t *ipc.Worktree) string {
+	if t.Branch == "" {
+		return "no branch"
+	}
+	return "branch " + oneLine(t.Branch)
 }

@@ -228,7 +228,7 @@ func (o *resumeOptions) settle(changed func(string) bool) error {
 func (o *resumeOptions) one(ctx context.Context, c *ipc.Client, req ipc.ResumeRequest) error {
 	err := o.attempt(ctx, c, req)
 	if o.doubt == ask && types.CodeOf(err) == types.ErrInDoubt {
-		if req.Choices, err = o.app.askInDoubt(ctx, c, req.Target, err); err != nil {
+		if req.Choices, err = o.app.askInDoubt(ctx, c, &req, err); err != nil {
 			return err
 		}
 		req.OnInDoubt = "tell" // of the processes that go on with it
@@ -314,7 +314,7 @@ func resumeMend(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err 
 	case types.ErrConflict:
 		return withMend(err, fmt.Sprintf("rnix wait %[1]s waits for its end, rnix pause %[1]s stops it, rnix resume --fork %[1]s makes a copy", target))
 	case types.ErrInDoubt:
-		return undecided(ctx, c, target, err)
+		return undecided(ctx, c, req, err)
 	case types.ErrExhausted:
 	default:
 		return err

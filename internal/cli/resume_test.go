@@ -195,7 +195,7 @@ func TestCallsInDoubtAreNamedWhereNobodyCanBeAsked(t *testing.T) {
 		requests := f.doubts()
 		r := f.run("resume", "3", "--on-in-doubt", policy)
 		if r.code != ExitBlocked || len(requests()) != 1 || !strings.Contains(r.err, `call c7 of shell in step 10: {"command":"make release"}`) ||
-			!strings.Contains(r.err, "call c10 of write_file") || strings.Contains(r.err, "c8") || strings.Contains(r.err, "c9") || !strings.Contains(r.err, "--on-in-doubt tell, retry or skip") {
+			!strings.Contains(r.err, "call c10 of write_file") || strings.Contains(r.err, "c8") || strings.Contains(r.err, "c9") || !strings.Contains(r.err, "rnix resume 3 --on-in-doubt tell (or retry, or skip") {
 			t.Errorf("%s: %+v", policy, r)
 		}
 	}

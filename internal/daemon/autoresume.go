@@ -59,7 +59,7 @@ func (d autoResumer) goOn(ctx context.Context, max int) {
 	all := len(due)
 	due, stay := atMost(due, max)
 	if max > 0 && len(stay) > 0 {
-		d.note("%d processes were running, and %d of them are resumed (daemon.auto_resume_max); the others are resumed with: rnix resume", all, len(due))
+		d.note("%d processes were running, and %d of them are resumed (daemon.auto_resume_max); the others are resumed with: rnix resume PROCESS (see: rnix list-resumable)", all, len(due))
 	}
 	for _, l := range stay {
 		if max == 0 { // nothing is resumed, and that is no news

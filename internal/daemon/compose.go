@@ -288,7 +288,7 @@ func (d composer) find(text string) (target, error) {
 		return t, err
 	}
 	if kind := kindOf(&t); kind != run.Kind {
-		return t, &types.SyscallError{Syscall: "Compose", Device: text, PID: t.pid, Code: types.ErrInvalid, Err: errors.New("it is no run of a workflow; `rnix compose ps` lists them")}
+		return t, &types.SyscallError{Syscall: "Compose", Device: text, PID: t.pid, Code: types.ErrInvalid, Err: errors.New("it is no run of a workflow; `rnix compose ps -a` lists them")}
 	}
 	return t, nil
 }

@@ -56,11 +56,11 @@ func (d runResumer) thawed(ctx context.Context, t *target, req *ipc.ComposeResum
 	resp := ipc.ComposeUpResponse{PID: t.pid, UUID: t.uuid, Name: t.live.Name, Seq: d.events.Last()}
 	switch {
 	case req.Node != "":
-		return resp, busy("it is running; wait for its end, or end it with `rnix compose down`, and do the node again then")
+		return resp, busy("it is running; wait for its end, or end it with `rnix compose down " + t.live.Name + "`, and do the node again then")
 	case req.TimeoutMs != nil:
-		return resp, busy("it is running; end it with `rnix compose down`, and give it another time limit then")
+		return resp, busy("it is running; end it with `rnix compose down " + t.live.Name + "`, and give it another time limit then")
 	case req.Budget != nil || req.BudgetUSD != nil:
-		return resp, busy("it is running; give it more with `rnix budget add`")
+		return resp, busy("it is running; give it more with `rnix budget add " + t.live.Name + " --tokens N` (or --usd X)")
 	}
 	r, ok := d.foreground(t.pid)
 	if !ok {
@@ -110,7 +110,7 @@ func (d runResumer) again(ctx context.Context, t *target, req *ipc.ComposeResume
 	var none ipc.ComposeUpResponse
 	a, err := reviver{d.Daemon}.open(ctx, t.uuid)
 	if pid, alive := d.running(t.uuid); alive && types.CodeOf(err) == types.ErrConflict {
-		return none, &types.SyscallError{Syscall: "Compose", Device: req.Target, PID: pid, Code: types.ErrConflict, Err: errors.New("it has just gone on by itself; see it with `rnix compose ps`")}
+		return none, &types.SyscallError{Syscall: "Compose", Device: req.Target, PID: pid, Code: types.ErrConflict, Err: errors.New("it has just gone on by itself; see it with `rnix compose ps " + pid.String() + "`")}
 	}
 	if err != nil {
 		return none, err

@@ -123,7 +123,7 @@ func mustLive(op, text string, t *target) error {
 	}
 	what := "has ended"
 	if t.info != nil && t.info.Suspended {
-		what = "is suspended on disk; `rnix resume` lets it go on"
+		what = "is suspended on disk; `rnix resume " + t.uuid.String() + "` lets it go on"
 	}
 	return &types.SyscallError{Syscall: op, PID: t.pid, Device: text, Code: types.ErrNotFound, Err: errors.New("the process " + what)}
 }

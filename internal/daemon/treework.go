@@ -143,5 +143,5 @@ func byHand(err error, t workspace.Tree) error {
 	if t.Branch == "" || !errors.As(err, &in) || !in.Both {
 		return err
 	}
-	return types.Errorf(types.ErrConflict, "Merge", t.Repo, "%w; merge by hand: git -C %s merge %s", in, t.Repo, t.Branch)
+	return types.Errorf(types.ErrConflict, "Merge", t.Repo, "%w; merge by hand: git -C %s merge %s", in, workspace.ShellQuote(t.Repo), workspace.ShellQuote(t.Branch))
 }

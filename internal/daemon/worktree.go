@@ -147,7 +147,7 @@ func (d worktrees) apart(ctx context.Context, id types.UUID, t *workspace.Tree) 
 		out = append(out, "what you have not committed is not in its work tree: "+some(files))
 	}
 	if empty, err := d.grove.Empty(ctx, id, *t); err == nil && len(empty) > 0 {
-		out = append(out, fmt.Sprintf("the submodules of the repository are empty in its work tree: %s; fill them with: git -C %s submodule update --init", some(empty), t.Dir))
+		out = append(out, fmt.Sprintf("the submodules of the repository are empty in its work tree: %s; fill them with: git -C %s submodule update --init", some(empty), workspace.ShellQuote(t.Dir)))
 	}
 	return out
 }
@@ -273,9 +273,7 @@ func (d worktrees) describe(ctx context.Context, id types.UUID, t workspace.Tree
 	st, err := d.grove.Survey(ctx, id, t)
 	if err == nil {
 		w.Head, w.Commits, w.Uncommitted = st.Head, st.Commits, st.Uncommitted
-		if st.Branch != "" {
-			w.Branch = st.Branch
-		}
+		w.Branch = st.Branch // "" where none is checked out: a push of the first one would lack the work
 		var changes []workspace.FileChange
 		if _, changes, err = d.kept.Diff(ctx, st.Base, st.Files, workspace.DiffOpts{NamesOnly: true}); err == nil {
 			w.Files = wireChanges(changes)

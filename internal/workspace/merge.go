@@ -99,7 +99,7 @@ func (k *canopy) target(ctx context.Context, id types.UUID, t Tree) (standing, e
 		return s, types.Errorf(types.ErrConflict, op, t.Repo, "an operation of git's is half-way there (%s): end it or abort it first", what)
 	}
 	if s.branch, err = k.branchIn(ctx, id, s.gitDir); types.CodeOf(err) == types.ErrDriver {
-		return s, types.Errorf(types.ErrInvalid, op, t.Repo, "no branch is checked out there: check one out (git switch BRANCH)")
+		return s, types.Errorf(types.ErrInvalid, op, t.Repo, "no branch is checked out there: check one out with: git -C %s switch BRANCH", ShellQuote(t.Repo))
 	}
 	if err != nil {
 		return s, err
@@ -126,7 +126,7 @@ func (k *canopy) clean(ctx context.Context, id types.UUID, s standing, env []str
 		}
 	}
 	if len(files) > 0 {
-		return types.Errorf(types.ErrConflict, "Merge", s.Dir, "%w", &MergeError{Files: files, Why: "nothing was merged, since changes there are not committed (commit them, or git stash)"})
+		return types.Errorf(types.ErrConflict, "Merge", s.Dir, "%w", &MergeError{Files: files, Why: "nothing was merged, since changes there are not committed (commit them, or put them aside with: git -C " + ShellQuote(s.Dir) + " stash)"})
 	}
 	return nil
 }

@@ -147,7 +147,7 @@ func (k *Grove) ListRescues(dir string) string {
 
 // RescueList returns the command that lists the rescues of a history in the repository with a git directory.
 func (k *git) RescueList(common string, id types.UUID) string {
-	return fmt.Sprintf("git --git-dir=%s for-each-ref refs/rnix/rescue/%s", shellQuote(k.keptOf(common)), id)
+	return fmt.Sprintf("git --git-dir=%s for-each-ref refs/rnix/rescue/%s", ShellQuote(k.keptOf(common)), id)
 }
 
 // Remains says what there is of a work tree that is gone: its branch, as far as that is there, and where what was rescued is listed.
@@ -168,7 +168,7 @@ func (k *git) WayBack(s *Stored) string {
 		return ""
 	}
 	if s.Kind == KindGit {
-		return fmt.Sprintf("git --git-dir=%s worktree add --detach DIR %s", shellQuote(k.storeGit(s)), s.Pin)
+		return fmt.Sprintf("git --git-dir=%s worktree add --detach DIR %s", ShellQuote(k.storeGit(s)), s.Pin)
 	}
 	return fmt.Sprintf("snapshot %s (copy) of %s", s.ID, s.Root)
 }
@@ -204,7 +204,7 @@ func (k *desks) refusals(ctx context.Context, d desk) error {
 		return conflict(d.Dir, "it is not the linked work tree that was made there, but of %s: remove it by hand", gitDir)
 	}
 	if why, err := os.ReadFile(filepath.Join(gitDir, "locked")); err == nil {
-		return conflict(d.Dir, "its work tree is locked (%q): unlock it with git worktree unlock", strings.TrimSpace(string(why)))
+		return conflict(d.Dir, "its work tree is locked (%q): unlock it with: git --git-dir=%s worktree unlock %s", strings.TrimSpace(string(why)), ShellQuote(d.Common), ShellQuote(d.Dir))
 	}
 	h, err := k.holdings(ctx, d.Ref.UUID, d.Dir, gitDir, d.Common)
 	if err != nil {

@@ -160,13 +160,13 @@ func (k *Keeper) replace(ctx context.Context, ref Ref, src source, to string, wa
 // undo says how a rescue is used.
 func (k *git) undo(s *Stored) string {
 	if s.Kind == KindGit {
-		return fmt.Sprintf("git -C %s --git-dir=%s --work-tree=. restore --source=%s --worktree -- . gives back what was there before", shellQuote(s.Root), shellQuote(k.storeGit(s)), s.Pin)
+		return fmt.Sprintf("git -C %s --git-dir=%s --work-tree=. restore --source=%s --worktree -- . gives back what was there before", ShellQuote(s.Root), ShellQuote(k.storeGit(s)), s.Pin)
 	}
 	return fmt.Sprintf("what was there before is kept as snapshot %s (copy) of %s", s.ID, s.Root)
 }
 
-// shellQuote quotes a path for people who paste it.
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// ShellQuote quotes a path for people who paste it into a shell.
+func ShellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // filesBelow returns a path and, if it is a directory, the files in it, at most so many.
 func filesBelow(root, path string, most int) (out []string) {

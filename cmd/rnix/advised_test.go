@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// advised runs the command that the last one has printed as advice, as a person does who pastes it into a shell:
+// the one that the pattern matches, or its group. It fails if the command was not printed once, or does not end with
+// the code, 0 if none is given. What stands for something that a person puts in is given as NAME=VALUE:
+// advised 'rnix restore \S+ --to DIR' DIR=../there
+// advised 2 'with: (rnix unarchive UUID)' UUID=3
+func advised(ts *testscript.TestScript, neg bool, args []string) {
+	want := 0
+	if len(args) > 1 {
+		if n, err := strconv.Atoi(args[0]); err == nil {
+			want, args = n, args[1:]
+		}
+	}
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: advised [code] pattern [NAME=value...]")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	var commands []string
+	for _, m := range pattern.FindAllStringSubmatch(ts.ReadFile("stdout")+"\n"+ts.ReadFile("stderr"), -1) {
+		commands = append(commands, m[len(m)-1])
+	}
+	if len(commands) != 1 {
+		ts.Fatalf("%d commands were printed that match %s: %q", len(commands), args[0], commands)
+	}
+	command := commands[0]
+	for _, a := range args[1:] {
+		name, value, _ := strings.Cut(a, "=")
+		if !strings.Contains(command, name) {
+			ts.Fatalf("there is no %s in %s", name, command)
+		}
+		command = strings.ReplaceAll(command, name, value)
+	}
+	ts.Logf("$ %s", command)
+	got := 0
+	if err := ts.Exec("sh", "-c", command); err != nil {
+		exit, ok := err.(*exec.ExitError)
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
