@@ -199,7 +199,7 @@ func joined(e ast.Expr) (text string, literal bool) {
 // commandsIn returns the commands in a text, each as far as its words are those of a command.
 func commandsIn(root *cobra.Command, text string) []string {
 	var out []string
-	begin := regexp.MustCompile("(?:^|[^\\w-./])(rnix [a-z][a-z-]+|git (?:-|[a-z])|kill -)")
+	begin := regexp.MustCompile(`(?:^|[^\w-./])(rnix [a-z][a-z-]+|git (?:-|[a-z])|kill -)`)
 	end := regexp.MustCompile("[`;,()<>\n]|: ")
 	for _, at := range begin.FindAllStringSubmatchIndex(text, -1) {
 		words := strings.Fields(end.Split(text[at[2]:], 2)[0])

@@ -78,6 +78,10 @@ func (d runResumer) thawed(ctx context.Context, t *target, req *ipc.ComposeResum
 		asleep = asleep || nodes[i].Phase == compose.Suspended
 	}
 	if !paused && !asleep {
+		if r, ok := d.auto.take(t.uuid); ok && r.PID == t.pid { // it was asked for, and the daemon was quicker
+			resp.Warnings = append(resp.Warnings, "it was resumed automatically when the daemon started")
+			return resp, nil
+		}
 		return resp, busy("it is running already; see it with `rnix compose ps " + t.live.Name + "`")
 	}
 	if _, err := d.kernel.SignalTree(t.pid, types.SIGRESUME); err != nil {
