@@ -14,7 +14,7 @@ import (
 )
 
 // An agent is the same whether a person starts it or another agent does: its model, its environment and
-// its limits are its own; what the person asked for goes before the model that it names.
+// its limits are its own, also where the person has asked for another model.
 func TestAnAgentIsTheSameWhoeverStartsIt(t *testing.T) {
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
 		result, told := r.LastResult()
@@ -30,10 +30,10 @@ func TestAnAgentIsTheSameWhoeverStartsIt(t *testing.T) {
 	s.Write(".rnix/agents/kid/agent.yaml", "name: kid\ndescription: a child\nmodels: {provider: openai, preferred: small}\nenv: [KID_WORD]\nmax_steps: 7\n")
 	s.Write(".rnix/agents/kid/instructions.md", "Do as you are told.\n")
 
-	for _, c := range []struct{ asked, provider, model string }{{"", "openai", "small"}, {"anthropic", "anthropic", "big"}} {
+	for _, c := range []struct{ asked, provider, model string }{{"", "openai", "small"}, {"anthropic", "openai", "small"}} {
 		req := ipc.SpawnRequest{Intent: "parent", Provider: c.asked, TrustProject: true}
 		if c.asked != "" {
-			req.Model = c.model
+			req.Model = "big" // of the parent: a child keeps what its own agent names
 		} else {
 			configure(t, s, "providers.yaml", "version: \"1\"\ndefault_provider: anthropic\n")
 		}
