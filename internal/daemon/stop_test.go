@@ -57,7 +57,7 @@ func busy(r llmtest.Request) llmtest.Reply {
 
 // up waits until the shell of a process has printed its first line.
 func up(s *testenv.System, pid types.PID) {
-	s.Await(pid, event.LogLine, func(e *event.Event) bool { return e.Name != "tool" && strings.Contains(e.Text, "up") })
+	s.Await(pid, event.LogLine, func(e *event.Event) bool { return strings.HasPrefix(e.Text, "up") }) // not the line of the call
 }
 
 func TestOneSIGTERMStopsTheDaemonInTheMiddleOfWork(t *testing.T) {
