@@ -29,13 +29,14 @@ func TestADataDirectoryHasOneDaemonAlsoWithoutItsLockFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := errors.Join(os.Remove(filepath.Join(s.Data, "lock")), os.Remove(ipc.DataLock(s.Data)))
+	elsewhere := filepath.Join(s.Dir, "b") // where another one would listen: a short name, for a socket
 	exe, xerr := os.Executable()
-	if err = errors.Join(err, xerr); err != nil {
+	if err = errors.Join(err, xerr, os.Mkdir(elsewhere, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
 	second := exec.Command(exe, "-test.run=^$")
-	second.Env, second.Stderr, second.Stdout = append(s.DaemonEnv(), "XDG_RUNTIME_DIR="+t.TempDir()), &said, &said
+	second.Env, second.Stderr, second.Stdout = append(s.DaemonEnv(), "XDG_RUNTIME_DIR="+elsewhere), &said, &said
 	if err := second.Run(); err == nil || !strings.Contains(said.String(), fmt.Sprintf("pid %d", pid)) {
 		t.Errorf("another daemon ends with %v and says: %s", err, said.String())
 	}
