@@ -37,6 +37,7 @@ func Rules() []Rule {
 		{"parse", checkParse},
 		{"floors", checkFloors},
 		{"only", checkOnly},
+		{"set", checkSet},
 		{"page", checkPage},
 		{"modules", checkModules},
 		{"rnixctx", checkContextName},

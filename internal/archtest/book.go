@@ -20,6 +20,7 @@ const (
 type Book struct {
 	Floors     []Floor
 	Only       []Only
+	Sets       []Set
 	Suites     []string // packages that tests of any floor may import
 	Modules    []Module
 	Exceptions []Exception
@@ -110,10 +111,16 @@ func (b *Book) readFloors(line string) error {
 	case words[0] == "only" && slices.Index(words, "<-") > 1:
 		i := slices.Index(words, "<-")
 		b.Only = append(b.Only, Only{Packages: words[1:i], Importers: words[i+1:]})
+	case words[0] == "set" && len(words) > 2:
+		set, err := readSet(words)
+		if err != nil {
+			return err
+		}
+		b.Sets = append(b.Sets, set)
 	case words[0] == "suites":
 		b.Suites = append(b.Suites, words[1:]...)
 	default:
-		return fmt.Errorf("%q: use \"floor N name packages\", \"only packages <- importers\" or \"suites packages\"", line)
+		return fmt.Errorf("%q: use \"floor N name packages\", \"only packages <- importers\", \"set package Type.Field\" or \"suites packages\"", line)
 	}
 	b.Lines = append(b.Lines, line)
 	return nil
