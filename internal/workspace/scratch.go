@@ -115,17 +115,16 @@ type Standing struct {
 	Commits     int    // since the base
 }
 
-// Survey looks at a work tree. Nothing in it is changed.
+// Survey looks at a work tree. Nothing in it is changed, and nothing in its repository: what git writes to look is in a store of ours.
 func (k *Grove) Survey(ctx context.Context, id types.UUID, t Tree) (Standing, error) {
 	s, err := k.canopy.stand(ctx, id, t)
 	if err != nil {
 		return Standing{}, err
 	}
-	tree, index, err := k.canopy.sketch(ctx, id, s)
+	tree, err := k.filesOf(ctx, id, s)
 	if err != nil {
 		return Standing{}, err
 	}
-	defer os.Remove(index)
 	st := Standing{Head: s.head, Branch: s.branch, Files: Ref{UUID: id, Kind: KindGit, ID: tree, Root: t.Dir}}
 	trees, err := k.canopy.treesOf(ctx, id, t.Common, s.head, t.Base)
 	if err != nil {
@@ -138,6 +137,22 @@ func (k *Grove) Survey(ctx context.Context, id types.UUID, t Tree) (Standing, er
 		_, err = fmt.Sscan(line(out), &st.Commits)
 	}
 	return st, err
+}
+
+// filesOf returns a tree, in the store of the repository, of the files of a work tree. It goes with a sweep that comes later.
+func (k *Grove) filesOf(ctx context.Context, id types.UUID, s standing) (string, error) {
+	own, err := k.stores.storeOf(ctx, id, s.Common, formatOf(s.head))
+	if err != nil {
+		return "", err
+	}
+	k.turns.sweeping.RLock()
+	defer k.turns.sweeping.RUnlock()
+	if err := durable.WriteFile(durable.OS, own.dropped(), nil, durable.Cached); err != nil {
+		return "", err
+	}
+	tree, index, err := k.canopy.sketch(ctx, id, s, own)
+	_ = os.Remove(index) // "" if there was an error
+	return tree, err
 }
 
 // Unseen says for people what is in a work tree that no diff and no merge of it has: what is in submodules, initialised or not, and other
@@ -225,7 +240,7 @@ func (k *Grove) CommitWork(ctx context.Context, id types.UUID, t Tree, message s
 	if what := unfinished(s.gitDir); what != "" {
 		return "", false, types.Errorf(types.ErrConflict, op, t.Dir, "an operation of git's is half-way there (%s): end it or abort it there first", what)
 	}
-	tree, index, err := c.sketch(ctx, id, s)
+	tree, index, err := c.sketch(ctx, id, s, nil)
 	if err != nil {
 		return "", false, err
 	}

@@ -14,8 +14,8 @@ import (
 
 // sketch writes the files of a work tree, but those that git ignores, as a tree, by way of an index of
 // its own that begins as a copy of the work tree's: so files that were not changed are taken as git has
-// them. The caller removes the index.
-func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing) (tree, index string, err error) {
+// them. What is new is written into a store of ours, or into the repository where into is nil. The caller removes the index.
+func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing, into *store) (tree, index string, err error) {
 	env, err := k.inert(ctx, id, s.gitDir, false)
 	if err != nil {
 		return "", "", err
@@ -49,6 +49,9 @@ func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing) (tree, i
 		return fail(storage(index, err))
 	}
 	env = append(env, "GIT_INDEX_FILE="+index)
+	if into != nil {
+		env = append(env, "GIT_OBJECT_DIRECTORY="+into.objects(), "GIT_ALTERNATE_OBJECT_DIRECTORIES="+quoteConfig(filepath.Join(s.Common, "objects")))
+	}
 	// What is in it counts, also what is outside of a sparse checkout.
 	do := func(input []byte, args ...string) ([]byte, error) {
 		fixed := []string{"--git-dir=" + s.gitDir, "--work-tree=" + s.Dir, "-c", "core.sparseCheckout=false"}
@@ -73,6 +76,12 @@ func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing) (tree, i
 			return fail(err)
 		}
 	}
+	if out, err = do(nil, "ls-files", "-z", "--modified", "--others", "--exclude-standard"); err != nil {
+		return fail(err)
+	}
+	if err := tooLarge(s.Dir, records(out)); err != nil {
+		return fail(err)
+	}
 	if err := addAll(do, known); err != nil {
 		return fail(err)
 	}
@@ -96,6 +105,29 @@ func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing) (tree, i
 		return fail(err)
 	}
 	return line(out), index, nil
+}
+
+// maxSketch is how many bytes the files may have together that were changed or are new in a work tree: git reads and packs all of them.
+const maxSketch = 2 << 30
+
+// tooLarge refuses files that together have more than maxSketch bytes.
+func tooLarge(dir string, paths []string) error {
+	var total, most int64
+	var largest string
+	for _, p := range paths {
+		info, err := os.Lstat(filepath.Join(dir, p))
+		if err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if total += info.Size(); info.Size() > most {
+			most, largest = info.Size(), p
+		}
+	}
+	if total <= maxSketch {
+		return nil
+	}
+	return types.Errorf(types.ErrConflict, "Worktree", dir, "the new and changed files in it have %d MiB, of which %q has %d, and git is given at most %d: remove what is large, or name it in a .gitignore",
+		total>>20, largest, most>>20, maxSketch>>20)
 }
 
 // addAll adds the files of a work tree to an index, by do, which runs git there. Git would ask the repository of a submodule what is

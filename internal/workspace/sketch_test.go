@@ -3,8 +3,11 @@ package workspace
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"rnix/types"
 )
 
 // What an agent has written is in the diff and in the commit, whatever git was told to overlook.
@@ -64,5 +67,61 @@ func TestWorkThatGitOverlooksIsCommitted(t *testing.T) {
 				t.Errorf("status of the user's work tree is %q", s)
 			}
 		})
+	}
+}
+
+// To look at a work tree writes nothing into the repository of the user, and what git wrote elsewhere goes with the next sweep.
+func TestALookAtAWorkTreeWritesNothingIntoTheRepository(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	repo := b.repo(map[string]string{"a": "1\n", "in: a/f": "f\n"})
+	made := b.plant(repo)
+	before := b.objectsOf(filepath.Join(repo, ".git"))
+	b.write(made.Dir, map[string]string{"a": "changed\n", "new/file": "new\n"})
+	st, err := b.grove().Survey(t.Context(), b.id, made)
+	must(b, err)
+	if !st.Uncommitted {
+		t.Error("nothing is changed there")
+	}
+	text, changes, err := b.Diff(t.Context(), st.Base, st.Files, DiffOpts{})
+	must(b, err)
+	if len(changes) != 2 || !strings.Contains(string(text), "+changed") || !strings.Contains(string(text), "+new") {
+		t.Errorf("the diff has %v:\n%s", changes, text)
+	}
+	if after := b.objectsOf(filepath.Join(repo, ".git")); !slices.Equal(before, after) {
+		t.Errorf("the repository had the objects %q, and has %q", before, after)
+	}
+	swept, err := b.Sweep(t.Context())
+	must(b, err)
+	if swept.Objects == 0 {
+		t.Error("nothing was swept")
+	}
+	commit, _, err := b.grove().CommitWork(t.Context(), b.id, made, "m\n") // in the repository, after all
+	must(b, err)
+	b.user(repo, "fsck", "--strict")
+	if got := b.user(repo, "cat-file", "blob", commit+":new/file"); got != "new\n" {
+		t.Errorf("new/file is %q", got)
+	}
+}
+
+// Git is not given a file that it would read for hours.
+func TestAnEnormousFileIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	made := b.plant(b.repo(map[string]string{"a": "1\n", ".gitignore": "*.img\n"}))
+	b.write(made.Dir, map[string]string{"disk": "", "ignored.img": ""})
+	for _, name := range []string{"disk", "ignored.img"} {
+		must(b, os.Truncate(filepath.Join(made.Dir, name), 500<<30))
+	}
+	_, err := b.grove().Survey(t.Context(), b.id, made)
+	if types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), `"disk"`) {
+		t.Errorf("got %v", err)
+	}
+	if _, _, err = b.grove().CommitWork(t.Context(), b.id, made, "m\n"); types.CodeOf(err) != types.ErrConflict {
+		t.Errorf("got %v", err)
+	}
+	must(b, os.Remove(filepath.Join(made.Dir, "disk")))
+	if _, err = b.grove().Survey(t.Context(), b.id, made); err != nil {
+		t.Error(err)
 	}
 }
