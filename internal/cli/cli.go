@@ -12,6 +12,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync/atomic"
 
 	"rnix/internal/ash"
 	"rnix/ipc"
@@ -65,6 +66,8 @@ type app struct {
 	client *ipc.Client // set by the first connection
 	// abandon ends the command, which waits for what will not come.
 	abandon context.CancelCauseFunc
+	heard   *atomic.Bool // the daemon has answered since the command began to look
+	filled  *atomic.Bool // a program fills the terminal
 }
 
 func newApp(h Host) (*app, error) {
@@ -89,7 +92,7 @@ func newApp(h Host) (*app, error) {
 	if h.Version == "" {
 		h.Version = "dev"
 	}
-	a := &app{host: h, env: lookupIn(h.Environ)}
+	a := &app{host: h, env: lookupIn(h.Environ), heard: new(atomic.Bool), filled: new(atomic.Bool)}
 	a.out = newOutput(h.Out, h.Err, a.env)
 	a.out.format = formatOf(h.Args)
 	if h.Shell != nil && h.Shell.Where != "" {

@@ -24,34 +24,77 @@ type hung struct{ error }
 
 func (h *hung) Unwrap() error { return h.error }
 
-// connected keeps the connection. If the command takes long, it is found out whether the daemon answers
-// at all: many commands wait for good reasons, and one that hangs should not look like them. It is said who does not
-// answer, and the command ends if that stays so.
+// connected keeps the connection. As long as the command takes, it is found out whether the daemon answers at all: many commands wait for
+// good reasons, and one that hangs should not look like them.
 func (a *app) connected(ctx context.Context, c *ipc.Client) {
 	a.client = c
-	timer := time.AfterFunc(silence, func() { // owned by ctx, which ends with the command
-		for began, told := time.Now().Add(-silence), false; !answers(ctx, c); told = true {
-			switch waited := time.Since(began); {
-			case ctx.Err() != nil:
-				return
-			case waited >= hungAfter && a.abandon != nil:
-				a.abandon(hungError(a, waited))
-				return
-			case !told && a.out.talks():
-				// Not through say, which belongs to the goroutine of the command.
-				_, _ = io.WriteString(a.out.err.w, "[kernel] "+silentText(a)+fmt.Sprintf("; waiting for it, at most %d s\n", int(hungAfter.Seconds())))
-			}
-		}
-	})
+	timer := time.AfterFunc(silence, func() { listen(ctx, a, c) }) // owned by ctx, which ends with the command
 	context.AfterFunc(ctx, func() { timer.Stop() })
 }
 
-// answers asks a daemon whether it is there. It is, too, if it says no or has gone: the command itself will be told.
-func answers(ctx context.Context, c *ipc.Client) bool {
+// listen says who does not answer, and who answers again. A command whose daemon has never answered ends; one that was told something waits
+// as long as it is let: whoever stopped the daemon may let it continue.
+func listen(ctx context.Context, a *app, c *ipc.Client) {
+	for began := time.Now().Add(-silence); ctx.Err() == nil; began = time.Now() {
+		told := false
+		for {
+			r := sign(ctx, c)
+			if r == signOff || ctx.Err() != nil {
+				return
+			}
+			if r == signAnswer {
+				break
+			}
+			waited := time.Since(began)
+			if !a.heard.Load() && waited >= hungAfter && a.abandon != nil {
+				a.abandon(hungError(a, waited))
+				return
+			}
+			if !told {
+				text := "; waiting for it"
+				if !a.heard.Load() {
+					text += fmt.Sprintf(", at most %d s", int(hungAfter.Seconds()))
+				}
+				notice(a, silentText(a)+text)
+			}
+			told = true
+		}
+		if told {
+			notice(a, "the daemon answers again")
+		}
+		a.heard.Store(true)
+		select {
+		case <-time.After(silence):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// notice writes a line of progress for people. It is not said through say, which belongs to the goroutine of the command.
+func notice(a *app, text string) {
+	if !a.filled.Load() && a.out.talks() {
+		_, _ = io.WriteString(a.out.err.w, a.out.drawn("[kernel] "+text)+"\n")
+	}
+}
+
+// What came of asking a daemon whether it is there.
+const (
+	signAnswer = iota
+	signNone
+	signOff // the connection has ended: the command itself will be told
+)
+
+// sign asks a daemon whether it is there.
+func sign(ctx context.Context, c *ipc.Client) int {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
-	_, err := ipc.Call(ctx, c, ipc.Ping, ipc.Empty{})
-	return err == nil || ctx.Err() == nil
+	switch _, err := ipc.Call(ctx, c, ipc.Ping, ipc.Empty{}); {
+	case err == nil:
+		return signAnswer
+	case ctx.Err() != nil:
+		return signNone
+	}
+	return signOff
 }
 
 // silentText names the daemon that does not answer, and what is known of why.

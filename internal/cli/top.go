@@ -107,6 +107,7 @@ func (a screenCommand) screen(ctx context.Context, o tui.Options) error {
 	if err != nil {
 		return err
 	}
+	a.filled.Store(true)
 	a.out.quiet = true // nobody else writes to the terminal from now on
 	o.Source, o.In, o.Out, o.Environ, o.Env, o.Theme = tui.NewSource(client), a.host.In, a.host.Out, a.host.Environ, a.env, a.theme()
 	o.State = statehome.UIState(p.DataDir)
