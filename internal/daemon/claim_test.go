@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -35,7 +36,9 @@ func TestADataDirectoryHasOneDaemonAlsoWithoutItsLockFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	second := exec.Command(exe, "-test.run=^$")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // it would run until it is told to stop
+	defer cancel()
+	second := exec.CommandContext(ctx, exe, "-test.run=^$")
 	second.Env, second.Stderr, second.Stdout = append(s.DaemonEnv(), "XDG_RUNTIME_DIR="+elsewhere), &said, &said
 	if err := second.Run(); err == nil || !strings.Contains(said.String(), fmt.Sprintf("pid %d", pid)) {
 		t.Errorf("another daemon ends with %v and says: %s", err, said.String())
