@@ -105,6 +105,8 @@ type SignalResponse struct {
 	UUID     types.UUID `json:"uuid"`
 	Affected int        `json:"affected"`
 	Stored   bool       `json:"stored,omitempty"` // it was suspended on disk, and has ended, or is paused, there
+	// Working are, of a pause of one process, the processes below it that still work.
+	Working []types.PID `json:"working,omitempty"`
 }
 
 // ListRequest lists processes.

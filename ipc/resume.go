@@ -10,6 +10,8 @@ type ResumeRequest struct {
 	Target string `json:"target"` // a PID, a UUID or a prefix of one, or a name
 	// Fork makes a copy with a UUID of its own and lets that go on; the original is not touched.
 	Fork bool `json:"fork,omitempty"`
+	// Tree resumes all below it, too, that stand still, wherever they lie; each as it is. Not with Fork, nor with what changes a process.
+	Tree bool `json:"tree,omitempty"`
 	// FromStep is the last step that a fork has of the original; 0 = none of them. Only with Fork.
 	FromStep *int `json:"from_step,omitempty"`
 	// NewInput is a message of the user at the point of resume.
@@ -54,6 +56,18 @@ type ResumeResponse struct {
 	InDoubt []InDoubt `json:"in_doubt,omitempty"`
 	// Woken are the other processes that go on with it: those that it waits for, and those that wait for it.
 	Woken []types.PID `json:"woken,omitempty"`
+	// Paused are the processes below it that stay paused; Tree would resume them.
+	Paused []types.PID `json:"paused,omitempty"`
+	// Affected is how many processes Tree has resumed, and Still are those that it could not.
+	Affected int         `json:"affected,omitempty"`
+	Still    []StillProc `json:"still,omitempty"`
+}
+
+// StillProc is a process that could not be resumed with those above it.
+type StillProc struct {
+	PID  types.PID  `json:"pid"`
+	UUID types.UUID `json:"uuid"`
+	Why  string     `json:"why"`
 }
 
 // InDoubt is a call that was begun and has no result.

@@ -104,6 +104,9 @@ func signalAll(ctx context.Context, c *ipc.Client, out *output, targets []string
 			default:
 				out.talk("[kernel] %s sent to PID %d%s", sig, r.PID, also)
 			}
+			if len(r.Working) > 0 {
+				out.talk("[kernel] below it %s at work: %s; pause them all with: rnix pause --subtree %d", stay(len(r.Working)), namedPIDs(r.Working), r.PID)
+			}
 		}
 		first = firstError(out, first, err, len(targets) > 1)
 	}

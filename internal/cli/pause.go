@@ -15,7 +15,8 @@ func pauseCmd(a *app) *cobra.Command {
 that it has started are frozen. A model call that is under way is cut off and is made again when the
 process goes on; an answer that is there counts.
 
-A pause is on disk at once. It holds over restarts of the daemon, and ends with: rnix resume`,
+One process is meant, and what it has started works on; with --subtree all below it are paused too, wherever
+they lie. A pause is on disk at once. It holds over restarts of the daemon, and ends with: rnix resume`,
 		Example:           examples(`rnix pause 3`, `rnix pause --subtree night`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(1, -1, process),

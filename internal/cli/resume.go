@@ -28,8 +28,9 @@ func resumeCmd(a *app) *cobra.Command {
 		Short:      "let processes go on: paused, suspended, ended or killed ones",
 		Long: `Resume lets each process go on where it stopped: one that is paused, one that is suspended on disk,
 and one that has ended, however that came. It keeps its UUID, its conversation, what it has used and
-its limits, unless a flag changes them. What ran for it and what waits for it goes on too. A time limit
-counts over all its runs; a fork begins it anew.
+its limits, unless a flag changes them. What ran for it and what waits for it goes on too, but not what a
+person has paused below it: that takes --subtree, which resumes a whole family as it is, in memory and on
+disk. A time limit counts over all its runs; a fork begins it anew.
 
 With --fork the original is not touched: a copy goes on, with a UUID of its own, from the end of
 step N with --from-step N, and with the files as they were then in a directory of its own.
@@ -66,7 +67,7 @@ its exit codes. With --json it answers with what has begun, an object for each p
 	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory in which the fork works, as it is")
 	f.StringVar(&o.doubt, "on-in-doubt", "tell", "what becomes of calls in doubt: "+strings.Join(policies(), ", "))
 	f.BoolVar(&o.req.TrustProject, "trust-project", false, "trust the files of its project: its MCP servers, providers and agents")
-	f.BoolVarP(&o.subtree, "subtree", "t", false, "let a paused process and its paused descendants go on")
+	f.BoolVarP(&o.subtree, "subtree", "t", false, "all descendants too that are paused or suspended")
 	f.BoolVarP(&o.follow, "follow", "f", false, "stay with it until it ends, as run does")
 	f.StringVar(&o.format, "output-format", "text", "text, json or, with --follow, stream-json")
 	completeResume(a, c)
@@ -104,13 +105,7 @@ func (o *resumeOptions) run(c *cobra.Command, targets []string) error {
 	if err := o.check(c.Flags().Changed, targets); err != nil {
 		return err
 	}
-	if o.subtree {
-		client, err := a.running(ctx, targets[0])
-		if err != nil {
-			return err
-		}
-		return signalAll(ctx, client, a.out, targets, types.SIGRESUME, true)
-	}
+	o.req.Tree = o.subtree
 	if err := o.settle(c.Flags().Changed); err != nil {
 		return err
 	}
@@ -150,9 +145,9 @@ func (o *resumeOptions) check(changed func(string) bool, targets []string) error
 	}
 	if o.subtree {
 		for _, name := range []string{"fork", "new-input", "provider", "model", "fallback-provider", "fallback-model", "budget", "budget-usd", "max-steps", "timeout",
-			"on-in-doubt", "trust-project", "follow"} {
+			"follow"} {
 			if changed(name) {
-				return usagef("resume without --subtree changes a process", "--subtree only ends a pause, so --%s cannot be given with it", name)
+				return usagef("resume without --subtree changes a process", "--subtree resumes a family as it is, so --%s cannot be given with it", name)
 			}
 		}
 	}

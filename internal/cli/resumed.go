@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -38,11 +39,13 @@ func showResumed(out *output, r *ipc.ResumeResponse, followed bool) {
 		out.detail("[kernel]   %s", cut(oneLine(d.Input), 200))
 	}
 	if len(r.Woken) > 0 {
-		pids := make([]string, len(r.Woken))
-		for i, pid := range r.Woken {
-			pids[i] = "PID " + pid.String()
-		}
-		out.talk("[kernel] with it go on: %s", strings.Join(pids, ", "))
+		out.talk("[kernel] with it go on: %s", namedPIDs(r.Woken))
+	}
+	for _, p := range r.Still {
+		out.warn(fmt.Sprintf("PID %d stays suspended: %s", p.PID, oneLine(p.Why)))
+	}
+	if len(r.Paused) > 0 {
+		out.talk("[kernel] below it %s paused: %s; resume them all with: rnix resume --subtree %d", stay(len(r.Paused)), namedPIDs(r.Paused), r.PID)
 	}
 	for _, text := range r.Warnings {
 		out.warn(text)
@@ -90,4 +93,21 @@ func shortIDs(ids ...types.UUID) func(types.UUID) string {
 		}
 		return s[:n]
 	}
+}
+
+// namedPIDs names some processes.
+func namedPIDs(pids []types.PID) string {
+	all := make([]string, len(pids))
+	for i, pid := range pids {
+		all[i] = "PID " + pid.String()
+	}
+	return strings.Join(all, ", ")
+}
+
+// stay is the verb of so many that stay.
+func stay(n int) string {
+	if n == 1 {
+		return "stays"
+	}
+	return "stay"
 }

@@ -182,7 +182,7 @@ func spread(id types.UUID) time.Duration {
 
 // continueQuietly goes on with a history and with those that wait for it. It reports false if the disk is full.
 func (d autoResumer) continueQuietly(ctx context.Context, info step.ProcInfo) bool {
-	r, err := resumer(d).continued(ctx, target{uuid: info.UUID, pid: info.PID, info: &info}, &ipc.ResumeRequest{}, func(s *recovery.State) bool {
+	r, err := resumer(d).continued(ctx, target{UUID: info.UUID, PID: info.PID, Info: &info}, &ipc.ResumeRequest{}, func(s *recovery.State) bool {
 		return (s.Phase == recovery.Suspended || info.SuspendReason == kernel.WaitsForRoom && s.Phase != recovery.Ended) && !s.Paused // nobody was quicker
 	})
 	if err == nil {

@@ -111,28 +111,28 @@ func (d budgets) add(ctx context.Context, peer *ipc.Peer, req ipc.AddBudgetReque
 	if owner, inside := d.agentOf(peer); inside {
 		return resp, outside("AddBudget", owner, "not raise budgets")
 	}
-	t, err := processes(d).resolve(req.Target)
+	t, err := d.names.Resolve(req.Target)
 	if err != nil {
 		return resp, err
 	}
 	more := kernel.Amount{Tokens: req.Tokens, USD: price.FromFloat(req.USD)}
-	if t.live != nil && t.live.State < types.StateZombie {
-		_, err = d.kernel.AddBudget(t.pid, more)
+	if t.Live != nil && t.Live.State < types.StateZombie {
+		_, err = d.kernel.AddBudget(t.PID, more)
 	} else {
-		if t.live != nil { // it is about to be on disk only
-			if _, err := d.kernel.WaitInfo(ctx, t.pid); err != nil {
+		if t.Live != nil { // it is about to be on disk only
+			if _, err := d.kernel.WaitInfo(ctx, t.PID); err != nil {
 				return resp, err
 			}
 		}
-		err = d.addOnDisk(ctx, t.uuid, more)
+		err = d.addOnDisk(ctx, t.UUID, more)
 	}
 	if err != nil {
 		return resp, err
 	}
 	if !req.NoResume {
-		resp.Resumed, resp.Warnings = d.goOn(ctx, t.uuid, req.Env)
+		resp.Resumed, resp.Warnings = d.goOn(ctx, t.UUID, req.Env)
 	}
-	line, err := d.lineOf(t.uuid)
+	line, err := d.lineOf(t.UUID)
 	resp.BudgetLine = line
 	return resp, err
 }
@@ -183,7 +183,7 @@ func (d budgets) goOn(ctx context.Context, purse types.UUID, env []string) (pids
 		if info.Purse == nil || info.Purse.UUID != purse || !info.Suspended {
 			continue
 		}
-		resp, err := resumer(d).continued(ctx, target{uuid: info.UUID, pid: info.PID, info: &info}, &ipc.ResumeRequest{Env: env}, waitsFor(purse))
+		resp, err := resumer(d).continued(ctx, target{UUID: info.UUID, PID: info.PID, Info: &info}, &ipc.ResumeRequest{Env: env}, waitsFor(purse))
 		if err == nil {
 			pids = append(append(pids, resp.PID), resp.Woken...)
 		} else if types.CodeOf(err) != types.ErrConflict { // else somebody was quicker
@@ -215,7 +215,7 @@ func (d autoResumer) wakeBroke(ctx context.Context, id types.UUID) {
 	if _, alive := d.running(id); alive {
 		return
 	}
-	_, err := resumer(d).continued(ctx, target{uuid: id, pid: info.PID, info: &info}, &ipc.ResumeRequest{}, waitsFor(info.Purse.UUID))
+	_, err := resumer(d).continued(ctx, target{UUID: id, PID: info.PID, Info: &info}, &ipc.ResumeRequest{}, waitsFor(info.Purse.UUID))
 	if err != nil && types.CodeOf(err) != types.ErrConflict && ctx.Err() == nil {
 		d.note("PID %d (%s) cannot go on by itself: %v", info.PID, id, err)
 	}

@@ -28,11 +28,11 @@ func (d budgets) show(ctx context.Context, _ *ipc.Peer, req ipc.BudgetRequest) (
 		slices.SortFunc(resp.Budgets, func(a, b ipc.BudgetLine) int { return cmp.Compare(a.PID, b.PID) })
 		return resp, nil
 	}
-	t, err := processes(d).resolve(req.Target)
+	t, err := d.names.Resolve(req.Target)
 	if err != nil {
 		return resp, err
 	}
-	root, ok := known[t.uuid]
+	root, ok := known[t.UUID]
 	if !ok {
 		return resp, types.Errorf(types.ErrNotFound, "Budget", req.Target, "no such process; `rnix ps -a` lists all")
 	}

@@ -268,7 +268,7 @@ func (d composer) foreground(pid types.PID) (*run.Run, bool) {
 // find finds a run: the process that is meant, or of several runs of one name the one that lives, or else
 // the latest.
 func (d composer) find(text string) (target, error) {
-	t, err := resolveKind(processes(d), text, run.Kind)
+	t, err := d.names.ResolveKind(text, run.Kind)
 	if types.CodeOf(err) == types.ErrAmbiguous {
 		var last *step.ProcInfo
 		stored, living := d.journal.Index().List(), 0
@@ -281,21 +281,14 @@ func (d composer) find(text string) (target, error) {
 			}
 		}
 		if last != nil && living == 0 { // else several live, and one must be named
-			t, err = processes(d).resolve(last.UUID.String())
+			t, err = d.names.Resolve(last.UUID.String())
 		}
 	}
 	if err != nil {
 		return t, err
 	}
-	if kind := kindOf(&t); kind != run.Kind {
-		return t, &types.SyscallError{Syscall: "Compose", Device: text, PID: t.pid, Code: types.ErrInvalid, Err: errors.New("it is no run of a workflow; `rnix compose ps -a` lists them")}
+	if kind := t.Kind(); kind != run.Kind {
+		return t, &types.SyscallError{Syscall: "Compose", Device: text, PID: t.PID, Code: types.ErrInvalid, Err: errors.New("it is no run of a workflow; `rnix compose ps -a` lists them")}
 	}
 	return t, nil
-}
-
-func kindOf(t *target) string {
-	if t.live != nil {
-		return t.live.Kind
-	}
-	return t.info.Kind
 }

@@ -13,11 +13,11 @@ type runHolder struct{ composer }
 // hold pauses a run that is on disk, and the nodes of it that are: none of them goes on when its time has come. One
 // that somebody lets go on in this moment is paused where it lives.
 func (d runHolder) hold(ctx context.Context, t *target) error {
-	state, _, _, err := d.history(ctx, t.uuid)
+	state, _, _, err := d.history(ctx, t.UUID)
 	if err != nil {
 		return err
 	}
-	ids := []types.UUID{t.uuid} // before its nodes: they do not wake it then
+	ids := []types.UUID{t.UUID} // before its nodes: they do not wake it then
 	for _, id := range state.Live() {
 		ids = append(ids, id)
 	}

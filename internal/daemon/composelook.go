@@ -107,10 +107,10 @@ func (d composer) head(t *target) ipc.ComposeRun {
 	var p ipc.Proc
 	var result string
 	usd := 0.0
-	if t.live != nil {
-		p, result, usd = processes(d).wireProc(t.live), t.live.Result, t.live.BudgetUSD.Float()
+	if t.Live != nil {
+		p, result, usd = processes(d).wireProc(t.Live), t.Live.Result, t.Live.BudgetUSD.Float()
 	} else {
-		i := processes(d).whole(t.info)
+		i := processes(d).whole(t.Info)
 		p, result, usd = storedProc(i), i.Result, i.BudgetUSD
 	}
 	return ipc.ComposeRun{PID: p.PID, UUID: p.UUID, Name: p.Name, State: p.State, Wait: p.Wait, WaitUntil: p.WaitUntil, Intent: p.Intent,
@@ -121,12 +121,12 @@ func (d composer) head(t *target) ipc.ComposeRun {
 // nodes returns what has become of the nodes of a run: of one that lives it says so itself, else its
 // history does.
 func (d composer) nodes(ctx context.Context, t *target) ([]run.Node, run.Spec, error) {
-	if t.live != nil {
-		if r, ok := d.foreground(t.pid); ok {
+	if t.Live != nil {
+		if r, ok := d.foreground(t.PID); ok {
 			return r.Nodes(), r.Spec(), nil
 		}
 	}
-	state, spec, was, err := d.history(ctx, t.uuid)
+	state, spec, was, err := d.history(ctx, t.UUID)
 	if err != nil {
 		return nil, spec, err
 	}
@@ -239,7 +239,7 @@ func (d composer) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (i
 	resp := ipc.ComposeListResponse{Runs: []ipc.ComposeRun{}}
 	seen := map[types.UUID]bool{}
 	add := func(t target) {
-		seen[t.uuid] = true
+		seen[t.UUID] = true
 		c, err := d.describe(ctx, &t)
 		if err != nil {
 			c.Wait = err.Error()
@@ -249,7 +249,7 @@ func (d composer) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (i
 	}
 	for _, i := range d.kernel.List() {
 		if i.Kind == run.Kind {
-			add(target{uuid: i.UUID, pid: i.PID, live: &i})
+			add(target{UUID: i.UUID, PID: i.PID, Live: &i})
 		}
 	}
 	var stored []step.ProcInfo
@@ -266,7 +266,7 @@ func (d composer) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (i
 		stored = stored[len(stored)-req.Limit:]
 	}
 	for i := range stored {
-		add(target{uuid: stored[i].UUID, pid: stored[i].PID, info: &stored[i]})
+		add(target{UUID: stored[i].UUID, PID: stored[i].PID, Info: &stored[i]})
 	}
 	slices.SortStableFunc(resp.Runs, func(a, b ipc.ComposeRun) int { return cmp.Compare(a.PID, b.PID) })
 	return resp, nil
@@ -281,28 +281,28 @@ func (d composer) down(ctx context.Context, peer *ipc.Peer, req ipc.ComposeDownR
 	if err != nil {
 		return ipc.ComposeRun{}, err
 	}
-	if t.live != nil && t.live.State < types.StateZombie {
-		if err := d.mayTouch(peer, "Compose", t.pid); err != nil {
+	if t.Live != nil && t.Live.State < types.StateZombie {
+		if err := d.mayTouch(peer, "Compose", t.PID); err != nil {
 			return ipc.ComposeRun{}, err
 		}
 		if err := d.halt(ctx, &t, req.Pause); err != nil {
 			return ipc.ComposeRun{}, err
 		}
 	}
-	if t.live == nil && t.info.Suspended { // it would go on when its time has come, or with one of its nodes
+	if t.Live == nil && t.Info.Suspended { // it would go on when its time has come, or with one of its nodes
 		if owner, inside := d.agentOf(peer); inside {
 			return ipc.ComposeRun{}, outside("Compose", owner, "act on its own subtree only")
 		}
 		if req.Pause {
 			err = runHolder{d}.hold(ctx, &t)
 		} else {
-			err = undertaker(d).dismiss(ctx, t.uuid, "terminated while it was suspended")
+			err = undertaker(d).dismiss(ctx, t.UUID, "terminated while it was suspended")
 		}
 		if err != nil {
 			return ipc.ComposeRun{}, err
 		}
 	}
-	if t, err = (processes(d)).resolve(t.uuid.String()); err != nil {
+	if t, err = d.names.Resolve(t.UUID.String()); err != nil {
 		return ipc.ComposeRun{}, err
 	}
 	return d.describe(ctx, &t)
@@ -325,14 +325,14 @@ func (d composer) stands(ctx context.Context, t *target) error {
 		return n.PID == 0 || err == nil && i.State == types.StateRunning && !i.Paused
 	}
 	for {
-		r, ok := d.foreground(t.pid)
+		r, ok := d.foreground(t.PID)
 		if !ok || !slices.ContainsFunc(r.Nodes(), works) {
 			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return types.Errorf(types.ErrTimeout, "Compose", t.live.Name, "it is paused, and nodes that were being started are not yet")
+			return types.Errorf(types.ErrTimeout, "Compose", t.Live.Name, "it is paused, and nodes that were being started are not yet")
 		}
 	}
 }
@@ -340,7 +340,7 @@ func (d composer) stands(ctx context.Context, t *target) error {
 // halt pauses or ends a run that lives.
 func (d composer) halt(ctx context.Context, t *target, pause bool) error {
 	if pause {
-		if _, err := d.kernel.SignalTree(t.pid, types.SIGPAUSE); err != nil {
+		if _, err := d.kernel.SignalTree(t.PID, types.SIGPAUSE); err != nil {
 			if types.CodeOf(err) == types.ErrNotFound {
 				return nil // it has ended meanwhile
 			}
@@ -348,13 +348,13 @@ func (d composer) halt(ctx context.Context, t *target, pause bool) error {
 		}
 		return d.stands(ctx, t)
 	}
-	if err := d.kernel.Signal(t.pid, types.SIGTERM); err != nil && types.CodeOf(err) != types.ErrNotFound {
+	if err := d.kernel.Signal(t.PID, types.SIGTERM); err != nil && types.CodeOf(err) != types.ErrNotFound {
 		return err
 	}
-	if _, err := d.kernel.WaitInfo(ctx, t.pid); err != nil && types.CodeOf(err) != types.ErrNotFound {
+	if _, err := d.kernel.WaitInfo(ctx, t.PID); err != nil && types.CodeOf(err) != types.ErrNotFound {
 		return err
 	}
-	state, _, _, err := d.history(ctx, t.uuid)
+	state, _, _, err := d.history(ctx, t.UUID)
 	if err != nil {
 		return err
 	}

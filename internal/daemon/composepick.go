@@ -17,7 +17,7 @@ func (d runResumer) meant(ctx context.Context, req *ipc.ComposeResumeRequest) (t
 		return d.find(req.Target)
 	}
 	if t, err = d.theRun(ctx, req.Node); err == nil {
-		req.Target = t.uuid.String()
+		req.Target = t.UUID.String()
 	}
 	return t, err
 }
@@ -32,7 +32,7 @@ func (d runResumer) theRun(ctx context.Context, node string) (target, error) {
 		if _, alive := d.running(info.UUID); alive || info.Kind != run.Kind {
 			continue
 		}
-		c, err := d.describe(ctx, &target{uuid: info.UUID, pid: info.PID, info: info})
+		c, err := d.describe(ctx, &target{UUID: info.UUID, PID: info.PID, Info: info})
 		if err != nil {
 			continue // it cannot be read, so it cannot go on
 		}

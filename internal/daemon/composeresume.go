@@ -37,11 +37,11 @@ func (d runResumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ComposeR
 	if err != nil {
 		return none, err
 	}
-	if t.live != nil && t.live.State < types.StateZombie {
+	if t.Live != nil && t.Live.State < types.StateZombie {
 		return d.thawed(ctx, &t, &req, &on)
 	}
-	if t.live != nil {
-		if _, err := d.kernel.WaitInfo(ctx, t.pid); err != nil {
+	if t.Live != nil {
+		if _, err := d.kernel.WaitInfo(ctx, t.PID); err != nil {
 			return none, err
 		}
 	}
@@ -51,24 +51,24 @@ func (d runResumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ComposeR
 // thawed lets a run go on that lives: its pause ends, and so does the wait of its suspended nodes.
 func (d runResumer) thawed(ctx context.Context, t *target, req *ipc.ComposeResumeRequest, on *ipc.ResumeRequest) (ipc.ComposeUpResponse, error) {
 	busy := func(text string) error {
-		return &types.SyscallError{Syscall: "Compose", Device: req.Target, PID: t.pid, Code: types.ErrConflict, Err: errors.New(text)}
+		return &types.SyscallError{Syscall: "Compose", Device: req.Target, PID: t.PID, Code: types.ErrConflict, Err: errors.New(text)}
 	}
-	resp := ipc.ComposeUpResponse{PID: t.pid, UUID: t.uuid, Name: t.live.Name, Seq: d.events.Last()}
+	resp := ipc.ComposeUpResponse{PID: t.PID, UUID: t.UUID, Name: t.Live.Name, Seq: d.events.Last()}
 	switch {
 	case req.Node != "":
-		return resp, busy("it is running; wait for its end, or end it with `rnix compose down " + t.live.Name + "`, and do the node again then")
+		return resp, busy("it is running; wait for its end, or end it with `rnix compose down " + t.Live.Name + "`, and do the node again then")
 	case req.TimeoutMs != nil:
-		return resp, busy("it is running; end it with `rnix compose down " + t.live.Name + "`, and give it another time limit then")
+		return resp, busy("it is running; end it with `rnix compose down " + t.Live.Name + "`, and give it another time limit then")
 	case req.Budget != nil || req.BudgetUSD != nil:
-		return resp, busy("it is running; give it more with `rnix budget add " + t.live.Name + " --tokens N` (or --usd X)")
+		return resp, busy("it is running; give it more with `rnix budget add " + t.Live.Name + " --tokens N` (or --usd X)")
 	}
-	r, ok := d.foreground(t.pid)
+	r, ok := d.foreground(t.PID)
 	if !ok {
 		return resp, busy("it is ending; try again in a moment")
 	}
 	nodes := r.Nodes()
 	resp.Nodes = len(r.Spec().File.Agents)
-	asleep, paused := false, t.live.Paused
+	asleep, paused := false, t.Live.Paused
 	for i := range nodes {
 		if pid := nodes[i].PID; pid != 0 {
 			if in, err := d.kernel.Info(pid); err == nil {
@@ -78,13 +78,13 @@ func (d runResumer) thawed(ctx context.Context, t *target, req *ipc.ComposeResum
 		asleep = asleep || nodes[i].Phase == compose.Suspended
 	}
 	if !paused && !asleep {
-		if r, ok := d.auto.take(t.uuid); ok && r.PID == t.pid { // it was asked for, and the daemon was quicker
+		if r, ok := d.auto.take(t.UUID); ok && r.PID == t.PID { // it was asked for, and the daemon was quicker
 			resp.Warnings = append(resp.Warnings, "it was resumed automatically when the daemon started")
 			return resp, nil
 		}
-		return resp, busy("it is running already; see it with `rnix compose ps " + t.live.Name + "`")
+		return resp, busy("it is running already; see it with `rnix compose ps " + t.Live.Name + "`")
 	}
-	if _, err := d.kernel.SignalTree(t.pid, types.SIGRESUME); err != nil {
+	if _, err := d.kernel.SignalTree(t.PID, types.SIGRESUME); err != nil {
 		return resp, err
 	}
 	d.wakeNodes(ctx, nodes, on, &resp)
@@ -102,7 +102,7 @@ func (d runResumer) wakeNodes(ctx context.Context, nodes []run.Node, on *ipc.Res
 		if _, alive := d.running(n.UUID); alive || !ok || !info.Suspended {
 			continue
 		}
-		_, err := resumer{d.Daemon}.continued(ctx, target{uuid: info.UUID, pid: info.PID, info: &info}, onlyOn(on), nil)
+		_, err := resumer{d.Daemon}.continued(ctx, target{UUID: info.UUID, PID: info.PID, Info: &info}, onlyOn(on), nil)
 		if err != nil && types.CodeOf(err) != types.ErrConflict {
 			resp.Warnings = append(resp.Warnings, n.Key.String()+" stays suspended: "+err.Error())
 		}
@@ -112,8 +112,8 @@ func (d runResumer) wakeNodes(ctx context.Context, nodes []run.Node, on *ipc.Res
 // again lets a run go on that is only on disk.
 func (d runResumer) again(ctx context.Context, t *target, req *ipc.ComposeResumeRequest, on *ipc.ResumeRequest) (ipc.ComposeUpResponse, error) {
 	var none ipc.ComposeUpResponse
-	a, err := reviver{d.Daemon}.open(ctx, t.uuid)
-	if pid, alive := d.running(t.uuid); alive && types.CodeOf(err) == types.ErrConflict {
+	a, err := reviver{d.Daemon}.open(ctx, t.UUID)
+	if pid, alive := d.running(t.UUID); alive && types.CodeOf(err) == types.ErrConflict {
 		return none, &types.SyscallError{Syscall: "Compose", Device: req.Target, PID: pid, Code: types.ErrConflict, Err: errors.New("it has just gone on by itself; see it with `rnix compose ps " + pid.String() + "`")}
 	}
 	if err != nil {
@@ -126,15 +126,15 @@ func (d runResumer) again(ctx context.Context, t *target, req *ipc.ComposeResume
 	}
 	body, _ := ready.opts.Body.(*run.Run) // settle has made it
 	hold := make(chan struct{})
-	defer close(hold) // the run looks for its nodes when all of them are there
-	woken, _ := resumer{d.Daemon}.wakeAbove(ctx, a.was.ParentUUID, on, hold, true)
+	defer close(hold)                                                                 // the run looks for its nodes when all of them are there
+	_, _, above := resumer{d.Daemon}.wakeAbove(ctx, a.was.ParentUUID, on, hold, true) // they wait for the run as before
 	started, err := reviver{d.Daemon}.launch(ctx, ready, hold)
 	if err != nil {
 		return none, err
 	}
 	resp := ipc.ComposeUpResponse{PID: started.PID, UUID: started.UUID, Name: started.Name, Nodes: len(body.Spec().File.Agents), Redo: redo,
 		Seq: started.Seq, Warnings: started.Warnings}
-	_ = woken // they wait for the run as before
+	_ = resumer{d.Daemon}.thawAbove(above, 0)
 	for _, n := range body.Nodes() {
 		if n.Phase != compose.Running {
 			continue

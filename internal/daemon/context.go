@@ -48,14 +48,14 @@ func (d profiles) context(ctx context.Context, peer *ipc.Peer, req ipc.ContextRe
 	if err != nil {
 		return ipc.ContextResponse{}, err
 	}
-	prof, err := p.h.Profile(step.ProfileOptions{Now: time.Now(), Meta: d.store.meta(p.uuid), Step: req.Step, Preview: previewBytes})
+	prof, err := p.h.Profile(step.ProfileOptions{Now: time.Now(), Meta: d.store.meta(p.UUID), Step: req.Step, Preview: previewBytes})
 	if e, ok := errors.AsType[*types.SyscallError](err); ok {
-		e.PID, e.Device = p.pid, req.Target
+		e.PID, e.Device = p.PID, req.Target
 	}
 	if err != nil {
 		return ipc.ContextResponse{}, err
 	}
-	r := ipc.ContextResponse{PID: p.pid, Live: p.living(), Damage: p.h.Damage, Profile: prof, Largest: largest(prof.Segments, cmp.Or(req.Largest, usualLargest))}
+	r := ipc.ContextResponse{PID: p.PID, Live: p.living(), Damage: p.h.Damage, Profile: prof, Largest: largest(prof.Segments, cmp.Or(req.Largest, usualLargest))}
 	if !req.Segments {
 		r.Segments = []step.Segment{}
 	}

@@ -40,7 +40,7 @@ func (d conversations) part(ctx context.Context, t *target, req *ipc.MessagesReq
 	if err != nil {
 		return ipc.MessagesResponse{}, named(err, "list_messages", req.Target)
 	}
-	r := ipc.MessagesResponse{PID: t.pid, UUID: t.uuid, Total: len(view), Compactions: compactions, Damage: out.Damage}
+	r := ipc.MessagesResponse{PID: t.PID, UUID: t.UUID, Total: len(view), Compactions: compactions, Damage: out.Damage}
 	first, behind := page(view, req.From, req.Limit)
 	r.Messages = make([]ipc.ConversationMessage, behind-first)
 	if first > 0 {
@@ -49,7 +49,7 @@ func (d conversations) part(ctx context.Context, t *target, req *ipc.MessagesReq
 	if behind < len(view) {
 		r.Next = view[behind].N
 	}
-	err = step.ReadPlaces(ctx, d.journal, t.uuid, view[first:behind], func(i int, at time.Time, m *rnixctx.Message) {
+	err = step.ReadPlaces(ctx, d.journal, t.UUID, view[first:behind], func(i int, at time.Time, m *rnixctx.Message) {
 		skip := 0
 		if i == 0 {
 			skip = req.Skip

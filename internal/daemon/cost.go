@@ -22,11 +22,11 @@ func (d budgets) cost(ctx context.Context, _ *ipc.Peer, req ipc.CostRequest) (ip
 	}
 	all := d.spenders()
 	if req.Under != "" {
-		t, err := processes(d).resolve(req.Under)
+		t, err := d.names.Resolve(req.Under)
 		if err != nil {
 			return resp, err
 		}
-		all = descending(all, t.uuid)
+		all = descending(all, t.UUID)
 	}
 	if !req.Since.IsZero() {
 		resp.Since = req.Since.UTC().Format(time.DateOnly)

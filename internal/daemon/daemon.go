@@ -26,6 +26,7 @@ import (
 	"rnix/internal/gc"
 	"rnix/internal/proc"
 	"rnix/internal/redact"
+	"rnix/internal/service/lifecycle"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
 	"rnix/ipc"
@@ -81,6 +82,7 @@ type Daemon struct {
 	models     *models
 	seen       *fs.Seen
 	kernel     *kernel.KernelImpl
+	names      *lifecycle.Names // says what a name means
 	server     *ipc.Server
 	idle       *idler
 	misread    []string          // what is wrong in the configuration
@@ -346,6 +348,7 @@ func (d *Daemon) boot() error {
 	}
 	cfg.Post, cfg.Limits = mailer{d}.post, d.limits
 	d.kernel = kernel.New(cfg, nil)
+	d.names = &lifecycle.Names{Table: d.kernel, Index: d.journal.Index(), Gone: departed{d}.explain}
 	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel, d.kernel.VFS()).Open)
 }
 

@@ -24,11 +24,11 @@ func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRe
 	if err != nil {
 		return none, err
 	}
-	if tree, terr := (worktrees(d)).treeOf(p.uuid); terr == nil && req.To == nil && req.From == 0 && exists(tree.Dir) {
+	if tree, terr := (worktrees(d)).treeOf(p.UUID); terr == nil && req.To == nil && req.From == 0 && exists(tree.Dir) {
 		return d.diffTree(ctx, p, tree, req)
 	}
 	if req.To == nil {
-		if gone := treeRemains(ctx, d.kept, op, p.uuid, lastTree(d.Daemon, p.Trail)); gone != nil {
+		if gone := treeRemains(ctx, d.kept, op, p.UUID, lastTree(d.Daemon, p.Trail)); gone != nil {
 			return none, gone
 		}
 	}
@@ -54,8 +54,8 @@ func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRe
 		return none, err
 	}
 	from, dir := t.at(req.From), d.workDir(p)
-	to := kept{ref: workspace.Now(p.uuid, dir)}
-	r := ipc.DiffResponse{PID: p.pid, UUID: p.uuid, From: filesAt(req.From, from), To: ipc.FilesAt{Now: true, Step: t.last, Kept: t.last, Root: dir}, Files: []ipc.FileChange{}}
+	to := kept{ref: workspace.Now(p.UUID, dir)}
+	r := ipc.DiffResponse{PID: p.PID, UUID: p.UUID, From: filesAt(req.From, from), To: ipc.FilesAt{Now: true, Step: t.last, Kept: t.last, Root: dir}, Files: []ipc.FileChange{}}
 	if req.To != nil {
 		to = t.at(*req.To)
 		r.To = filesAt(*req.To, to)

@@ -104,8 +104,8 @@ func (d eventReader) sendLive(ctx context.Context, cur *event.Cursor, f *filter,
 
 // ended reports whether a process is over.
 func (d eventReader) ended(id types.UUID) bool {
-	t, err := d.resolve(id.String())
-	return err != nil || t.live == nil || t.live.State >= types.StateZombie
+	t, err := d.names.Resolve(id.String())
+	return err != nil || t.Live == nil || t.Live.State >= types.StateZombie
 }
 
 // sink sends events, or keeps the last of them until it is known which these are.

@@ -44,9 +44,9 @@ func (d eventReader) filter(peer *ipc.Peer, req *ipc.EventsRequest) (*filter, er
 		if err != nil {
 			return nil, err
 		}
-		f.ids[t.uuid], f.named[t.uuid], f.pids[t.pid] = true, true, true
-		if t.live != nil && t.live.State < types.StateZombie {
-			f.running[t.uuid] = true
+		f.ids[t.UUID], f.named[t.UUID], f.pids[t.PID] = true, true, true
+		if t.Live != nil && t.Live.State < types.StateZombie {
+			f.running[t.UUID] = true
 		}
 	}
 	if f.some {

@@ -38,8 +38,8 @@ func (d exporter) export(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	}
 	r.Procs = append(r.Procs, one)
 	size := textsOf(&one)
-	below := d.below(p.uuid)
-	if id, is := d.archivedBelow(p.uuid, below); is {
+	below := d.below(p.UUID)
+	if id, is := d.archivedBelow(p.UUID, below); is {
 		return none, types.Errorf(types.ErrNotFound, opExport, req.Target, "a process below it, %s, is archived: put it back with rnix unarchive %s", id, id)
 	}
 	for _, id := range below {
@@ -123,20 +123,20 @@ func family(root types.UUID, list []step.ProcInfo) []types.UUID {
 // one is what one process did.
 func (d exporter) one(p *past) (ipc.ExportedProc, error) {
 	i := p.h.Info()
-	x := ipc.ExportedProc{PID: p.pid, UUID: p.uuid, ParentUUID: i.ParentUUID, Name: i.Name, State: "dead", Kind: i.Kind, Intent: i.Intent, Agent: i.Agent,
-		Skills: i.Skills, Provider: i.Provider, WorkDir: d.workDir(p), Dir: d.journal.Dir(p.uuid), MaxSteps: i.MaxSteps, AllowedDevices: i.AllowedDevices, DeniedDevices: i.DeniedDevices,
+	x := ipc.ExportedProc{PID: p.PID, UUID: p.UUID, ParentUUID: i.ParentUUID, Name: i.Name, State: "dead", Kind: i.Kind, Intent: i.Intent, Agent: i.Agent,
+		Skills: i.Skills, Provider: i.Provider, WorkDir: d.workDir(p), Dir: d.journal.Dir(p.UUID), MaxSteps: i.MaxSteps, AllowedDevices: i.AllowedDevices, DeniedDevices: i.DeniedDevices,
 		MCPMounts: i.MCPMounts, OriginUUID: i.OriginUUID, OriginStep: i.OriginStep, Turns: []ipc.Turn{}, Exit: i.Exit, Result: i.Result, Damage: p.h.Damage}
 	switch {
-	case p.live != nil:
-		x.State = p.live.StateName()
+	case p.Live != nil:
+		x.State = p.Live.StateName()
 	case i.Suspended:
 		x.State = "suspended"
 	}
-	if m := d.store.meta(p.uuid); m != nil && m.Model != nil {
+	if m := d.store.meta(p.UUID); m != nil && m.Model != nil {
 		x.Driver, x.Window = m.Model.Driver, m.Model.ContextWindow
 	}
 	for _, ref := range refsOf(p.h) {
-		text, err := d.store.Input(p.uuid, ref)
+		text, err := d.store.Input(p.UUID, ref)
 		if err != nil {
 			return x, err
 		}

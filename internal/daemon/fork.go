@@ -16,7 +16,7 @@ import (
 
 // forked makes a copy of a history up to a step and lets that go on. The original is only read.
 func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (resp ipc.ResumeResponse, err error) {
-	leave, err := storage(d).hold(t.uuid)
+	leave, err := storage(d).hold(t.UUID)
 	if err != nil {
 		return resp, err
 	}
@@ -24,25 +24,25 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 	if err := d.room.refusal("Resume"); err != nil { // the copy of its files is the most that is ever written at once
 		return resp, err
 	}
-	whole, _, damage, err := d.store.read(ctx, t.uuid)
+	whole, _, damage, err := d.store.read(ctx, t.UUID)
 	if err != nil {
 		return resp, err
 	}
 	cut, at := whole, whole.Step
 	if req.FromStep != nil {
-		if cut, err = recovery.Until(t.uuid, d.store.source(ctx, t.uuid), *req.FromStep); err != nil {
+		if cut, err = recovery.Until(t.UUID, d.store.source(ctx, t.UUID), *req.FromStep); err != nil {
 			return resp, err
 		}
 		at = *req.FromStep
 	}
-	was, err := wasOf(d.Daemon, cut, t.uuid)
+	was, err := wasOf(d.Daemon, cut, t.UUID)
 	if err != nil {
 		return resp, err
 	}
 	if was.Body != nil {
-		return resp, types.Errorf(types.ErrInvalid, "Resume", t.uuid.String(), "it is a %s and no agent: its children would be those of two, so it cannot be forked; fork one of its children", was.Body.Kind)
+		return resp, types.Errorf(types.ErrInvalid, "Resume", t.UUID.String(), "it is a %s and no agent: its children would be those of two, so it cannot be forked; fork one of its children", was.Body.Kind)
 	}
-	a, err := d.copied(ctx, t.uuid, cut, at)
+	a, err := d.copied(ctx, t.UUID, cut, at)
 	if err != nil {
 		return resp, err
 	}
@@ -61,7 +61,7 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 		return resp, err
 	}
 	begun = true
-	resp.Mode, resp.OriginUUID, resp.OriginPID, resp.Step = "fork", t.uuid, t.pid, at
+	resp.Mode, resp.OriginUUID, resp.OriginPID, resp.Step = "fork", t.UUID, t.PID, at
 	return resp, nil
 }
 

@@ -20,16 +20,16 @@ func (d storage) fsck(ctx context.Context, peer *ipc.Peer, req ipc.FsckRequest) 
 	o := fsck.Options{FS: durable.OS, DataDir: d.places.DataDir, Store: d.journal, Live: func(id types.UUID) bool { _, alive := d.kernel.ByUUID(id); return alive },
 		RaisePID: func(min uint64) error { d.pids.Raise(min); return d.pids.Settle() }, Snapshots: d.snapshotCheck(ctx), Hold: d.hold}
 	for _, text := range req.Targets {
-		t, err := processes(d).resolve(text)
+		t, err := d.names.Resolve(text)
 		if err != nil {
 			return resp, err
 		}
-		release, err := d.hold(t.uuid) // so that it is not archived meanwhile
+		release, err := d.hold(t.UUID) // so that it is not archived meanwhile
 		if err != nil {
 			return resp, err
 		}
 		defer release()
-		o.Only = append(o.Only, t.uuid)
+		o.Only = append(o.Only, t.UUID)
 	}
 	work := d.works.begin(ipc.Fsck.Name)
 	defer work.end()

@@ -3,6 +3,7 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"rnix/internal/service/lifecycle"
 	"strings"
 	"sync"
 
@@ -35,15 +36,15 @@ func (d departed) by(text string) ([]types.UUID, error) {
 		func(g *gone) bool { return perr == nil && g.pid == pid },
 		func(g *gone) bool { return g.id.String() == low },
 		func(g *gone) bool { return g.name != "" && g.name == text },
-		func(g *gone) bool { return len(low) >= minPrefix && strings.HasPrefix(g.id.String(), low) },
-		func(g *gone) bool { return len(low) >= minPrefix && strings.HasSuffix(g.id.String(), low) },
+		func(g *gone) bool { return len(low) >= lifecycle.MinPrefix && strings.HasPrefix(g.id.String(), low) },
+		func(g *gone) bool { return len(low) >= lifecycle.MinPrefix && strings.HasSuffix(g.id.String(), low) },
 	} {
 		var ids []types.UUID
 		list := ""
 		for i := range all {
 			if g := &all[i]; match(g) {
-				if ids = append(ids, g.id); len(ids) <= maxCandidates {
-					list += fmt.Sprintf("\n  PID %-4d %s  %s", g.pid, g.id, firstLine(g.intent, 50))
+				if ids = append(ids, g.id); len(ids) <= lifecycle.MaxCandidates {
+					list += fmt.Sprintf("\n  PID %-4d %s  %s", g.pid, g.id, lifecycle.FirstLine(g.intent, 50))
 				}
 			}
 		}
@@ -68,11 +69,11 @@ func (d departed) explain(text string) error {
 
 // lost says of the error of who reads a history that was there a moment ago what became of it. Any other error goes through as it is.
 func (d departed) lost(t *target, text string, err error) error {
-	if types.CodeOf(err) != types.ErrNotFound || exists(d.journal.Dir(t.uuid)) {
+	if types.CodeOf(err) != types.ErrNotFound || exists(d.journal.Dir(t.UUID)) {
 		return err
 	}
-	if why := d.collector.Explain(t.uuid); why != nil {
-		return calledAs(why, t.uuid, text)
+	if why := d.collector.Explain(t.UUID); why != nil {
+		return calledAs(why, t.UUID, text)
 	}
 	return types.Errorf(types.ErrNotFound, "Find", text, "its record is not there any more; `rnix ps -a` lists what is")
 }

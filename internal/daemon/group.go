@@ -53,14 +53,14 @@ func (d groups) now(id types.PGID) ipc.Group {
 func (d groups) join(_ context.Context, peer *ipc.Peer, req ipc.GroupRequest) (ipc.Group, error) {
 	t, err := processes(d).alive("JoinGroup", req.Target)
 	if err == nil {
-		err = d.mayTouch(peer, "JoinGroup", t.pid)
+		err = d.mayTouch(peer, "JoinGroup", t.PID)
 	}
 	if err != nil {
 		return ipc.Group{}, err
 	}
 	id, err := d.group("JoinGroup", req.Group, req.Name)
 	if err == nil {
-		err = d.kernel.JoinGroup(t.pid, id)
+		err = d.kernel.JoinGroup(t.PID, id)
 	}
 	if err != nil {
 		return ipc.Group{}, err
@@ -71,17 +71,17 @@ func (d groups) join(_ context.Context, peer *ipc.Peer, req ipc.GroupRequest) (i
 func (d groups) leave(_ context.Context, peer *ipc.Peer, req ipc.GroupRequest) (ipc.Group, error) {
 	t, err := processes(d).alive("LeaveGroup", req.Target)
 	if err == nil {
-		err = d.mayTouch(peer, "LeaveGroup", t.pid)
+		err = d.mayTouch(peer, "LeaveGroup", t.PID)
 	}
 	if err != nil {
 		return ipc.Group{}, err
 	}
 	id, err := d.known("LeaveGroup", req.Group)
 	if err == nil {
-		err = d.kernel.LeaveGroup(t.pid, id)
+		err = d.kernel.LeaveGroup(t.PID, id)
 	}
 	if types.CodeOf(err) == types.ErrNotFound {
-		err = types.Errorf(types.ErrNotFound, "LeaveGroup", req.Group, "process %d is no member of this group; `rnix group ls` lists the groups", t.pid)
+		err = types.Errorf(types.ErrNotFound, "LeaveGroup", req.Group, "process %d is no member of this group; `rnix group ls` lists the groups", t.PID)
 	}
 	if err != nil {
 		return ipc.Group{}, err

@@ -40,7 +40,7 @@ func (d heart) restart(ctx context.Context, p *kernel.Process) error {
 	}
 	r := resumer(d)
 	r.parted(ctx, info.PPID)
-	resp, err := r.continued(ctx, target{uuid: p.UUID, pid: p.PID}, req, func(s *recovery.State) bool {
+	resp, err := r.continued(ctx, target{UUID: p.UUID, PID: p.PID}, req, func(s *recovery.State) bool {
 		return s.Phase == recovery.Stopped && !s.Paused // nobody was quicker
 	})
 	if types.CodeOf(err) == types.ErrConflict { // the supervisor above it was quicker, or a person
@@ -62,7 +62,7 @@ func (d heart) beats(_ context.Context, _ *ipc.Peer, req ipc.HeartbeatRequest) (
 		if err != nil {
 			return resp, err
 		}
-		if only, err = d.kernel.Subtree(t.pid); err != nil {
+		if only, err = d.kernel.Subtree(t.PID); err != nil {
 			return resp, err
 		}
 	}

@@ -252,7 +252,7 @@ func (d initer) again(ctx context.Context, info step.ProcInfo) (types.PID, strin
 	if info.SuspendReason == reasonPaused {
 		return info.PID, "paused", nil
 	}
-	resp, err := resumer{d.Daemon}.continued(ctx, target{uuid: info.UUID, pid: info.PID, info: &info}, &ipc.ResumeRequest{}, nil)
+	resp, err := resumer{d.Daemon}.continued(ctx, target{UUID: info.UUID, PID: info.PID, Info: &info}, &ipc.ResumeRequest{}, nil)
 	if types.CodeOf(err) == types.ErrConflict { // somebody was quicker
 		if pid, alive := d.running(info.UUID); alive {
 			return pid, "goes on", nil

@@ -30,14 +30,14 @@ type past struct {
 }
 
 // living reports whether the process runs, or is paused.
-func (p *past) living() bool { return p.live != nil && p.live.State < types.StateZombie }
+func (p *past) living() bool { return p.Live != nil && p.Live.State < types.StateZombie }
 
 // ended reports whether it has come to its end, and is not suspended.
 func (p *past) ended() bool {
-	if p.live != nil {
-		return p.live.State >= types.StateZombie && !p.live.Suspended
+	if p.Live != nil {
+		return p.Live.State >= types.StateZombie && !p.Live.Suspended
 	}
-	return p.info != nil && storedProc(p.info).State == types.StateDead.String()
+	return p.Info != nil && storedProc(p.Info).State == types.StateDead.String()
 }
 
 // past finds the process that a caller names, as find does, and reads its history.
@@ -46,7 +46,7 @@ func (d inspector) past(ctx context.Context, peer *ipc.Peer, op, text string) (*
 	if err != nil {
 		return nil, err
 	}
-	h, err := step.ReadHistory(ctx, d.journal, t.uuid)
+	h, err := step.ReadHistory(ctx, d.journal, t.UUID)
 	if err != nil {
 		return nil, departed(d).lost(&t, text, err)
 	}
@@ -66,16 +66,16 @@ func trailed(ctx context.Context, d inspector, peer *ipc.Peer, op, text string) 
 // descends reports whether a process, alive or on disk, is another one or was started below it.
 func (d inspector) descends(t target, root types.PID) bool {
 	top, err := d.kernel.Info(root)
-	return err == nil && d.kernel.Descends(t.uuid, top.UUID)
+	return err == nil && d.kernel.Descends(t.UUID, top.UUID)
 }
 
 // workDir is where the process works, or did.
 func (d inspector) workDir(p *past) string {
 	switch {
-	case p.live != nil:
-		return p.live.WorkDir
-	case p.info != nil:
-		return here(d.Daemon, processes(d).whole(p.info).WorkDir)
+	case p.Live != nil:
+		return p.Live.WorkDir
+	case p.Info != nil:
+		return here(d.Daemon, processes(d).whole(p.Info).WorkDir)
 	}
 	var s step.Settled
 	if p.h != nil {
@@ -94,7 +94,7 @@ func (d inspector) ledger(ctx context.Context, peer *ipc.Peer, req ipc.LedgerReq
 	if p.living() {
 		calls = p.h.LiveLedger()
 	}
-	r := ipc.LedgerResponse{PID: p.pid, UUID: p.uuid, Counts: map[step.LedgerVerdict]int{}, Damage: p.h.Damage}
+	r := ipc.LedgerResponse{PID: p.PID, UUID: p.UUID, Counts: map[step.LedgerVerdict]int{}, Damage: p.h.Damage}
 	for i := range calls {
 		r.Counts[calls[i].Verdict]++
 	}

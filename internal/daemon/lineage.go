@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"rnix/internal/service/lifecycle"
 	"slices"
 	"time"
 
@@ -21,12 +22,12 @@ func (d inspector) lineage(ctx context.Context, peer *ipc.Peer, req ipc.TargetRe
 	if err != nil {
 		return ipc.LineageResponse{}, err
 	}
-	r := ipc.LineageResponse{PID: p.pid, UUID: p.uuid, Runs: runsOf(p.h), Damage: p.h.Damage}
+	r := ipc.LineageResponse{PID: p.PID, UUID: p.UUID, Runs: runsOf(p.h), Damage: p.h.Damage}
 	if n := len(r.Runs); n > 0 {
 		last := &r.Runs[n-1]
 		switch {
 		case p.living():
-			last.ActiveMs = max(last.ActiveMs, (p.live.Elapsed - earlier(r.Runs)).Milliseconds())
+			last.ActiveMs = max(last.ActiveMs, (p.Live.Elapsed - earlier(r.Runs)).Milliseconds())
 		case last.End == "": // nobody has written down that the daemon broke off
 			last.End, last.Ended = step.MarkerInterrupted, p.h.Records[len(p.h.Records)-1].Time
 		}
@@ -88,7 +89,7 @@ func runsOf(h *step.History) []ipc.Run {
 			}
 			last.LastStep = max(last.LastStep, r.Step.StepNumber)
 		case m != nil && m.Name == step.MarkerInput && last.FirstStep == 0:
-			last.Input = firstLine(m.Text, maxSaid)
+			last.Input = lifecycle.FirstLine(m.Text, maxSaid)
 		case m != nil && last.End == "":
 			finished(last, m, r.Time, before)
 		}
@@ -163,7 +164,7 @@ func (d inspector) family(p *past) []ipc.Relative {
 		if n >= here {
 			r.State = "archived"
 		}
-		if r.UUID == p.uuid {
+		if r.UUID == p.UUID {
 			if f, ok := forkOf(p.h); ok {
 				r.OriginUUID, r.OriginStep = f.Origin, f.Step
 			}
@@ -172,7 +173,7 @@ func (d inspector) family(p *past) []ipc.Relative {
 			forks[r.OriginUUID] = append(forks[r.OriginUUID], r.UUID)
 		}
 	}
-	root := p.uuid
+	root := p.UUID
 	for range maxAncestors {
 		up := known[root].OriginUUID
 		if up == (types.UUID{}) {

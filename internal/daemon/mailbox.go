@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"rnix/internal/service/lifecycle"
 	"unicode/utf8"
 
 	"rnix/internal/step"
@@ -26,26 +27,26 @@ func (d mailer) mailbox(ctx context.Context, peer *ipc.Peer, req ipc.MailboxRequ
 		}
 		req.Target = owner.String()
 	}
-	t, err := processes(d).resolve(req.Target)
+	t, err := d.names.Resolve(req.Target)
 	if err != nil {
 		return resp, err
 	}
-	if inside && (owner == 0 || t.pid != owner) {
+	if inside && (owner == 0 || t.PID != owner) {
 		return resp, outside("Mailbox", owner, "look into its own mailbox only")
 	}
 	var list []kernel.Waiting
-	live := t.live != nil && t.live.State < types.StateZombie
+	live := t.Live != nil && t.Live.State < types.StateZombie
 	if live {
-		list, resp.LastSeq, err = d.kernel.Waiting(t.pid)
+		list, resp.LastSeq, err = d.kernel.Waiting(t.PID)
 		live = types.CodeOf(err) != types.ErrNotFound // it has just gone
 	}
 	if !live {
-		list, resp.LastSeq, err = d.storedMail(ctx, t.uuid)
+		list, resp.LastSeq, err = d.storedMail(ctx, t.UUID)
 	}
 	if err != nil {
 		return ipc.MailboxResponse{}, err
 	}
-	resp.PID, resp.UUID, resp.Total, resp.Letters = t.pid, t.uuid, len(list), []ipc.Letter{}
+	resp.PID, resp.UUID, resp.Total, resp.Letters = t.PID, t.UUID, len(list), []ipc.Letter{}
 	for i := range list {
 		resp.Bytes += list[i].Size
 		if i < req.Limit {
@@ -87,7 +88,7 @@ func (d mailer) wireLetter(w *kernel.Waiting) ipc.Letter {
 		}
 	}
 	if l.Binary = !utf8.Valid(head); !l.Binary {
-		l.Line = firstLine(string(head), lineLength)
+		l.Line = lifecycle.FirstLine(string(head), lineLength)
 	}
 	return l
 }

@@ -60,7 +60,7 @@ func (d mailer) send(ctx context.Context, peer *ipc.Peer, req ipc.SendRequest, k
 	if err := d.settled(ctx); err != nil {
 		return resp, err
 	}
-	t, err := processes(d).resolve(req.Target)
+	t, err := d.names.Resolve(req.Target)
 	if err != nil {
 		return resp, err
 	}
@@ -73,15 +73,15 @@ func (d mailer) send(ctx context.Context, peer *ipc.Peer, req ipc.SendRequest, k
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(min(req.TimeoutMs, maxTimeoutMs))*time.Millisecond)
 		defer cancel()
 	}
-	resp = ipc.SendResponse{PID: t.pid, UUID: t.uuid, State: "running"}
-	if t.live != nil {
-		resp.Name = t.live.Name
+	resp = ipc.SendResponse{PID: t.PID, UUID: t.UUID, State: "running"}
+	if t.Live != nil {
+		resp.Name = t.Live.Name
 	} else {
-		resp.Name = t.info.Name
+		resp.Name = t.Info.Name
 	}
 	var onDisk bool
-	resp.Seq, onDisk, err = d.carry(ctx, t.uuid, m, req.WaitRoom)
-	switch pid, alive := d.running(t.uuid); {
+	resp.Seq, onDisk, err = d.carry(ctx, t.UUID, m, req.WaitRoom)
+	switch pid, alive := d.running(t.UUID); {
 	case err != nil:
 		return resp, d.unsent(t, err)
 	case onDisk:
@@ -116,15 +116,15 @@ func (d mailer) speakFor(peer *ipc.Peer, t target, m *step.Mail) error {
 		return err
 	}
 	m.From, m.FromUUID, m.Name = owner, i.UUID, i.Name
-	if t.live != nil && t.live.State < types.StateZombie {
-		return d.kernel.MaySend(owner, t.pid)
+	if t.Live != nil && t.Live.State < types.StateZombie {
+		return d.kernel.MaySend(owner, t.PID)
 	}
 	if !i.Rights.Permits(kernel.SendRight) {
 		return types.Errorf(types.ErrPermission, "Send", kernel.SendRight, "this process may not send messages")
 	}
-	if t.info == nil || t.info.ParentUUID != i.UUID && t.uuid != i.ParentUUID {
+	if t.Info == nil || t.Info.ParentUUID != i.UUID && t.UUID != i.ParentUUID {
 		e := outside("Send", owner, "send to suspended processes only if they are its parent or its children")
-		e.PID = t.pid
+		e.PID = t.PID
 		return e
 	}
 	return nil
@@ -135,8 +135,8 @@ func (d mailer) unsent(t target, err error) error {
 	if types.CodeOf(err) != types.ErrBrokenPipe {
 		return err
 	}
-	return &types.SyscallError{Syscall: "Send", PID: t.pid, Device: t.uuid.String(), Code: types.ErrBrokenPipe,
-		Err: fmt.Errorf("it has ended, and gets no messages; it goes on, and is told something, with: rnix resume --new-input TEXT %s", t.uuid)}
+	return &types.SyscallError{Syscall: "Send", PID: t.PID, Device: t.UUID.String(), Code: types.ErrBrokenPipe,
+		Err: fmt.Errorf("it has ended, and gets no messages; it goes on, and is told something, with: rnix resume --new-input TEXT %s", t.UUID)}
 }
 
 // How long a message is tried while its receiver is neither running nor suspended, and how often.
@@ -222,19 +222,19 @@ func (d mailer) delivered(ctx context.Context, _ *ipc.Peer, req ipc.DeliveredReq
 	if err := d.settled(ctx); err != nil {
 		return resp, err
 	}
-	t, err := processes(d).resolve(req.Target)
+	t, err := d.names.Resolve(req.Target)
 	if err != nil {
 		return resp, err
 	}
-	resp.UUID, resp.PID = t.uuid, t.pid
-	if t.live != nil && t.live.State < types.StateZombie {
+	resp.UUID, resp.PID = t.UUID, t.PID
+	if t.Live != nil && t.Live.State < types.StateZombie {
 		wait, cancel := context.WithTimeout(ctx, min(time.Duration(max(req.TimeoutMs, 0))*time.Millisecond, maxWait))
-		resp.Delivered, err = d.kernel.Delivered(wait, t.pid, req.Seq)
+		resp.Delivered, err = d.kernel.Delivered(wait, t.PID, req.Seq)
 		cancel()
 		if code := types.CodeOf(err); err != nil && code != types.ErrTimeout && code != types.ErrNotFound {
 			return resp, err
 		}
-		i, ierr := d.kernel.Info(t.pid)
+		i, ierr := d.kernel.Info(t.PID)
 		if ierr == nil && (i.State < types.StateZombie || resp.Delivered) {
 			if err != nil && types.CodeOf(err) == types.ErrNotFound {
 				return resp, err
@@ -243,7 +243,7 @@ func (d mailer) delivered(ctx context.Context, _ *ipc.Peer, req ipc.DeliveredReq
 			return resp, nil
 		}
 	}
-	s, _, _, err := d.store.read(ctx, t.uuid)
+	s, _, _, err := d.store.read(ctx, t.UUID)
 	if err != nil {
 		return resp, err
 	}
@@ -251,8 +251,8 @@ func (d mailer) delivered(ctx context.Context, _ *ipc.Peer, req ipc.DeliveredReq
 		return resp, types.Errorf(types.ErrNotFound, "Delivered", req.Target, "no message %d: %d have come", req.Seq, s.MailSeq)
 	}
 	resp.Delivered, resp.State, resp.Step, resp.Wait = !s.Waits(req.Seq), "suspended", s.Step, s.Wait
-	if t.info != nil {
-		resp.Wait = storedProc(t.info).Wait
+	if t.Info != nil {
+		resp.Wait = storedProc(t.Info).Wait
 	}
 	if s.Phase == recovery.Ended {
 		resp.State = "dead"
@@ -272,7 +272,7 @@ func (d mailer) recv(ctx context.Context, peer *ipc.Peer, req ipc.RecvRequest) (
 	if err != nil {
 		return resp, err
 	}
-	if inside && t.pid != owner {
+	if inside && t.PID != owner {
 		return resp, outside("Recv", owner, "take its own messages only")
 	}
 	if req.TimeoutMs > 0 {
@@ -280,7 +280,7 @@ func (d mailer) recv(ctx context.Context, peer *ipc.Peer, req ipc.RecvRequest) (
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(min(req.TimeoutMs, maxTimeoutMs))*time.Millisecond)
 		defer cancel()
 	}
-	m, err := d.kernel.RecvContext(ctx, t.pid)
+	m, err := d.kernel.RecvContext(ctx, t.PID)
 	if err != nil {
 		return resp, err
 	}

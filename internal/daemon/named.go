@@ -16,11 +16,11 @@ func inTheirWords(d *Daemon, req any, err error) error {
 		return err
 	}
 	for _, said := range namesIn(req) {
-		t, unknown := processes{d}.resolve(said)
-		if unknown != nil || t.uuid == (types.UUID{}) {
+		t, unknown := d.names.Resolve(said)
+		if unknown != nil || t.UUID == (types.UUID{}) {
 			continue
 		}
-		err = reworded(err, t.uuid.String(), strings.TrimSpace(said))
+		err = reworded(err, t.UUID.String(), strings.TrimSpace(said))
 	}
 	return err
 }

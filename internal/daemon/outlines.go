@@ -93,7 +93,7 @@ type outliner struct{ *Daemon }
 // outline calls look with the outline of a history, up to date, which is look's until it returns. A history is read whole for it once;
 // then what is new of it is. Of one that is long it is kept in a file.
 func (d outliner) outline(ctx context.Context, t *target, text string, look func(*step.Outline) error) error {
-	one := d.outlines.of(t.uuid)
+	one := d.outlines.of(t.UUID)
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	if err := one.upToDate(ctx, d.journal); err != nil {

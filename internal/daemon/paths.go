@@ -38,10 +38,10 @@ func (d paths) openAs(peer *ipc.Peer, req ipc.PathRequest, flags vfs.OpenFlag) (
 		if err != nil {
 			return nil, err
 		}
-		if inside && !d.inSubtree(owner, t.pid) {
+		if inside && !d.inSubtree(owner, t.PID) {
 			return nil, outside("Open", owner, "open paths for its own subtree only")
 		}
-		owner, inside = t.pid, true
+		owner, inside = t.PID, true
 	}
 	if inside {
 		return d.kernel.OpenAs(owner, req.Path, flags)

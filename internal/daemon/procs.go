@@ -3,7 +3,6 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +36,7 @@ func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (
 	if err := d.settled(ctx); err != nil {
 		return ipc.WaitResponse{}, err
 	}
-	t, err := d.resolve(req.Target)
+	t, err := d.names.Resolve(req.Target)
 	if err != nil {
 		return ipc.WaitResponse{}, err
 	}
@@ -49,11 +48,11 @@ func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(min(req.TimeoutMs, maxTimeoutMs))*time.Millisecond)
 		defer cancel()
 	}
-	if t.live == nil {
-		i := d.whole(t.info)
+	if t.Live == nil {
+		i := d.whole(t.Info)
 		return withFamily(d, waitedOnDisk(i), i.Provider), nil
 	}
-	i, err := d.kernel.WaitInfo(ctx, t.pid)
+	i, err := d.kernel.WaitInfo(ctx, t.PID)
 	if err != nil {
 		return ipc.WaitResponse{}, err
 	}
@@ -109,23 +108,11 @@ func storedElapsed(i *step.ProcInfo) time.Duration {
 
 // alive resolves a target that must be running in this kernel.
 func (d processes) alive(op, text string) (target, error) {
-	t, err := d.resolve(text)
+	t, err := d.names.Resolve(text)
 	if err == nil {
-		err = mustLive(op, text, &t)
+		err = t.MustRun(op, text)
 	}
 	return t, err
-}
-
-// mustLive refuses what does not run in this kernel.
-func mustLive(op, text string, t *target) error {
-	if t.live != nil && t.live.State < types.StateZombie {
-		return nil
-	}
-	what := "has ended"
-	if t.info != nil && t.info.Suspended {
-		what = "is suspended on disk; `rnix resume " + t.uuid.String() + "` lets it go on"
-	}
-	return &types.SyscallError{Syscall: op, PID: t.pid, Device: text, Code: types.ErrNotFound, Err: errors.New("the process " + what)}
 }
 
 func (d processes) listProcs(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (ipc.ListResponse, error) {
@@ -222,19 +209,19 @@ func storedProc(i *step.ProcInfo) ipc.Proc {
 }
 
 func (d processes) procDetail(ctx context.Context, _ *ipc.Peer, req ipc.TargetRequest) (ipc.ProcDetail, error) {
-	t, err := d.resolve(req.Target)
+	t, err := d.names.Resolve(req.Target)
 	if err != nil {
 		return ipc.ProcDetail{}, err
 	}
-	r := ipc.ProcDetail{Dir: d.journal.Dir(t.uuid)}
-	if i := t.live; i != nil {
+	r := ipc.ProcDetail{Dir: d.journal.Dir(t.UUID)}
+	if i := t.Live; i != nil {
 		r.Proc = d.wireProc(i)
 		r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.ReadRoots, i.Rights.Allowed, i.Rights.Denied
 		r.MCPMounts, r.Skills, r.Tools, r.Result, r.Plan = i.MCPMounts, i.Skills, i.Tools, i.Result, i.Plan
 	} else {
-		i := d.whole(t.info)
+		i := d.whole(t.Info)
 		r.Proc = storedProc(i)
-		r.Session = d.platforms.owing(t.uuid)
+		r.Session = d.platforms.owing(t.UUID)
 		r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.ReadRoots, i.AllowedDevices, i.DeniedDevices
 		r.MCPMounts, r.Skills, r.Result = i.MCPMounts, i.Skills, i.Result
 		if m, err := step.ReadMeta(d.journal.FS(), r.Dir); err == nil {
@@ -252,7 +239,7 @@ func (d processes) procDetail(ctx context.Context, _ *ipc.Peer, req ipc.TargetRe
 		return r, nil
 	}
 	r.Damage = damage
-	if t.live == nil || t.live.State >= types.StateZombie {
+	if t.Live == nil || t.Live.State >= types.StateZombie {
 		r.Interrupted = trail.Interrupted()
 	}
 	return r, nil

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"rnix/internal/service/lifecycle"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ func (d inspector) restoreFiles(ctx context.Context, peer *ipc.Peer, req ipc.Res
 	if err != nil {
 		return none, err
 	}
-	r := ipc.RestoreResponse{PID: p.pid, UUID: p.uuid, Files: filesAt(what.ref.Step, what)}
+	r := ipc.RestoreResponse{PID: p.PID, UUID: p.UUID, Files: filesAt(what.ref.Step, what)}
 	if req.Step != nil {
 		r.Files.Step = *req.Step
 	}
@@ -51,8 +52,8 @@ func checkRestore(req *ipc.RestoreRequest) error {
 	switch {
 	case (req.Step == nil) == (req.Snapshot == ""):
 		return bad("say which files: a step or a snapshot, and not both")
-	case req.Snapshot != "" && (len(req.Snapshot) < minPrefix || strings.Trim(req.Snapshot, "0123456789abcdef") != ""):
-		return bad("%q is not the beginning of the id of a snapshot: at least %d characters of 0-9 and a-f", req.Snapshot, minPrefix)
+	case req.Snapshot != "" && (len(req.Snapshot) < lifecycle.MinPrefix || strings.Trim(req.Snapshot, "0123456789abcdef") != ""):
+		return bad("%q is not the beginning of the id of a snapshot: at least %d characters of 0-9 and a-f", req.Snapshot, lifecycle.MinPrefix)
 	case req.To != "" && !filepath.IsAbs(req.To):
 		return bad("the directory %s is not an absolute path", req.To)
 	case req.To != "" && req.DryRun:
@@ -89,7 +90,7 @@ func (d inspector) wanted(ctx context.Context, p *past, req *ipc.RestoreRequest)
 		found = s
 	}
 	if found == nil {
-		return kept{}, types.Errorf(types.ErrNotFound, opRestore, req.Snapshot, "PID %d has no snapshot that begins so", p.pid)
+		return kept{}, types.Errorf(types.ErrNotFound, opRestore, req.Snapshot, "PID %d has no snapshot that begins so", p.PID)
 	}
 	return kept{found.Ref, found.Limited}, nil
 }
@@ -111,7 +112,7 @@ func (d inspector) putBack(ctx context.Context, p *past, what kept, req *ipc.Res
 	if err != nil {
 		return err
 	}
-	_, changes, err := d.keeper.Diff(ctx, workspace.Now(p.uuid, dir), what.ref, workspace.DiffOpts{NamesOnly: true, Paths: only})
+	_, changes, err := d.keeper.Diff(ctx, workspace.Now(p.UUID, dir), what.ref, workspace.DiffOpts{NamesOnly: true, Paths: only})
 	if err != nil {
 		return err
 	}
@@ -122,7 +123,7 @@ func (d inspector) putBack(ctx context.Context, p *past, what kept, req *ipc.Res
 		return nil
 	}
 	ref := what.ref
-	ref.UUID, ref.Root = p.uuid, top // whose rescue it is, also where a fork has the files of its origin
+	ref.UUID, ref.Root = p.UUID, top // whose rescue it is, also where a fork has the files of its origin
 	var rep workspace.Report
 	if len(only) == 0 {
 		rep, err = d.keeper.Restore(ctx, ref, top, workspace.RestoreOpts{Overwrite: true})

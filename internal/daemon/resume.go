@@ -33,41 +33,58 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 	if err != nil {
 		return ipc.ResumeResponse{}, err
 	}
-	t, err := processes(d).resolve(req.Target)
+	t, err := d.names.Resolve(req.Target)
 	if err != nil {
 		return ipc.ResumeResponse{}, err
 	}
 	owner, inside := d.agentOf(peer)
 	req.Person = !inside
-	if inside && (req.Fork || changes(&req) || t.live == nil || !t.live.Paused || !d.inSubtree(owner, t.pid)) {
+	if inside && (req.Fork || changes(&req) || t.Live == nil || !t.Live.Paused || !d.inSubtree(owner, t.PID)) {
 		e := outside("Resume", owner, "resume paused processes of its own subtree only, and as they are")
-		e.PID = t.pid
+		e.PID = t.PID
 		return ipc.ResumeResponse{}, e
 	}
-	if req.Fork {
+	switch {
+	case req.Fork:
 		return d.forked(ctx, t, &req)
+	case req.Tree && inside:
+		n, err := d.kernel.SignalTree(t.PID, types.SIGRESUME)
+		return ipc.ResumeResponse{Mode: "live", SpawnResponse: ipc.SpawnResponse{PID: t.PID, UUID: t.UUID}, Affected: n}, err
+	case req.Tree:
+		return d.family(ctx, t, &req)
 	}
-	if r, ok := d.byItself(ctx, t, &req); ok {
+	r, err := d.one(ctx, t, &req, owner)
+	if err == nil {
+		if now, ok := d.names.ByUUID(t.UUID); ok {
+			r.Paused = d.apart(now, true)
+		}
+	}
+	return r, err
+}
+
+// one lets one process go on, with those for which it waits and that wait for it.
+func (d resumer) one(ctx context.Context, t target, req *ipc.ResumeRequest, owner types.PID) (ipc.ResumeResponse, error) {
+	if r, ok := d.byItself(ctx, t, req); ok {
 		return r, nil // what was asked for is done already
 	}
-	if t.live != nil && t.live.State < types.StateZombie {
-		if !t.live.Paused {
-			return ipc.ResumeResponse{}, &types.SyscallError{Syscall: "Resume", PID: t.pid, Device: t.uuid.String(), Code: types.ErrConflict,
-				Err: fmt.Errorf("it is running as PID %d; pause it first, or make a copy of it with --fork", t.pid)}
+	if t.Live != nil && t.Live.State < types.StateZombie {
+		if !t.Live.Paused {
+			return ipc.ResumeResponse{}, &types.SyscallError{Syscall: "Resume", PID: t.PID, Device: t.UUID.String(), Code: types.ErrConflict,
+				Err: fmt.Errorf("it is running as PID %d; pause it first, or make a copy of it with --fork", t.PID)}
 		}
-		if !changes(&req) {
+		if !changes(req) {
 			return d.thaw(t, owner)
 		}
-		if err := d.kernel.Suspend(ctx, t.pid); err != nil {
+		if err := d.kernel.Suspend(ctx, t.PID); err != nil {
 			return ipc.ResumeResponse{}, err
 		}
-		d.parted(ctx, t.live.PPID)
-	} else if t.live != nil {
-		if _, err := d.kernel.WaitInfo(ctx, t.pid); err != nil {
+		d.parted(ctx, t.Live.PPID)
+	} else if t.Live != nil {
+		if _, err := d.kernel.WaitInfo(ctx, t.PID); err != nil {
 			return ipc.ResumeResponse{}, err
 		}
 	}
-	return d.continued(ctx, t, &req, nil)
+	return d.continued(ctx, t, req, nil)
 }
 
 // partTime is how long a resume waits for a parent to be suspended. One that has other children to wait
@@ -105,6 +122,8 @@ func checkResume(req *ipc.ResumeRequest) error {
 		}
 	}
 	switch {
+	case req.Tree && (req.Fork || changes(req)):
+		return bad("a family goes on as it is: nothing can be changed in it at once, and no copy is made of it")
 	case req.FromStep != nil && !req.Fork:
 		return bad("--from-step needs --fork: a history is never cut, a copy of its beginning is made")
 	case req.FromStep != nil && *req.FromStep < 0:
@@ -145,24 +164,22 @@ func changes(req *ipc.ResumeRequest) bool {
 		req.Budget != nil || req.BudgetUSD != nil || req.MaxSteps != nil || req.TimeoutMs != nil
 }
 
+// liveResponse says of a process that runs that it goes on as it is.
+func liveResponse(t *target, seq uint64) ipc.ResumeResponse {
+	return ipc.ResumeResponse{Mode: "live", Step: t.Live.Progress.Step, WorkDir: t.Live.WorkDir,
+		SpawnResponse: ipc.SpawnResponse{PID: t.PID, UUID: t.UUID, Name: t.Live.Name, Provider: t.Live.Progress.Provider, Model: t.Live.Progress.Model,
+			MaxSteps: t.Live.MaxSteps, Seq: seq}}
+}
+
 // thaw lets a paused process go on that is in the kernel's table, and the paused processes above it: those
 // below top, if an agent asks for it, or all.
 func (d resumer) thaw(t target, top types.PID) (ipc.ResumeResponse, error) {
-	resp := ipc.ResumeResponse{Mode: "live", Step: t.live.Progress.Step, WorkDir: t.live.WorkDir,
-		SpawnResponse: ipc.SpawnResponse{PID: t.pid, UUID: t.uuid, Name: t.live.Name, Provider: t.live.Progress.Provider, Model: t.live.Progress.Model,
-			MaxSteps: t.live.MaxSteps, Seq: d.events.Last()}}
-	if err := d.kernel.Signal(t.pid, types.SIGRESUME); err != nil {
+	resp := liveResponse(&t, d.events.Last())
+	if err := d.kernel.Signal(t.PID, types.SIGRESUME); err != nil {
 		return resp, err
 	}
-	for up := t.live.PPID; up != 0 && up != top && t.pid != top; {
-		i, err := d.kernel.Info(up)
-		if err != nil {
-			break
-		}
-		if i.Paused && d.kernel.Signal(up, types.SIGRESUME) == nil {
-			resp.Woken = append(resp.Woken, up)
-		}
-		up = i.PPID
+	if t.PID != top {
+		resp.Woken = d.thawAbove(t.Live.PPID, top)
 	}
 	return resp, nil
 }
@@ -173,23 +190,26 @@ func (d resumer) thaw(t target, top types.PID) (ipc.ResumeResponse, error) {
 func (d resumer) continued(ctx context.Context, t target, req *ipc.ResumeRequest, still func(*recovery.State) bool) (ipc.ResumeResponse, error) {
 	hold := make(chan struct{})
 	defer close(hold) // all of them are there, or will not be
-	a, err := reviver(d).open(ctx, t.uuid)
+	a, err := reviver(d).open(ctx, t.UUID)
 	if err != nil {
 		return ipc.ResumeResponse{}, err
 	}
 	if still != nil && !still(a.state) {
 		a.close()
-		return ipc.ResumeResponse{}, types.Errorf(types.ErrConflict, "Resume", t.uuid.String(), "it has gone on meanwhile")
+		return ipc.ResumeResponse{}, types.Errorf(types.ErrConflict, "Resume", t.UUID.String(), "it has gone on meanwhile")
 	}
 	ready, err := reviver(d).settle(a, req)
 	if err != nil {
 		a.close()
 		return ipc.ResumeResponse{}, err
 	}
-	woken, above := d.wakeAbove(ctx, a.was.ParentUUID, req, hold, still == nil)
+	woken, above, live := d.wakeAbove(ctx, a.was.ParentUUID, req, hold, still == nil)
 	resp, err := reviver(d).launch(ctx, ready, hold)
 	if err != nil {
 		return resp, err
+	}
+	if still == nil { // not before it is there: who waits for it would end without it
+		woken = append(woken, d.thawAbove(live, 0)...)
 	}
 	resp.Woken = append(woken, d.wakeBelow(ctx, a.state, req, hold)...)
 	for _, s := range above { // they wait for others too
@@ -204,15 +224,13 @@ func onlyOn(req *ipc.ResumeRequest) *ipc.ResumeRequest {
 }
 
 // wakeAbove resumes the suspended processes above a history, the uppermost first, so that each finds its
-// child alive, and returns what they had come to. One that cannot go on is left alone, and its child goes
-// on without it. thaw ends pauses too.
-func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.ResumeRequest, hold chan struct{}, thaw bool) (woken []types.PID, states []*recovery.State) {
+// child alive, and returns what they had come to, and the PID of the first above that runs; 0 = none. One that cannot go on is left alone, and
+// its child goes on without it. With thaw, what a person has paused goes on too, but what runs: the caller ends its pause when all are there.
+func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.ResumeRequest, hold chan struct{}, thaw bool) (woken []types.PID, states []*recovery.State, live types.PID) {
 	var above []types.UUID
 	for id := parent; id != (types.UUID{}) && len(above) < maxAncestors; {
 		if pid, ok := d.running(id); ok {
-			if thaw {
-				_ = d.kernel.Signal(pid, types.SIGRESUME) // it may have ended meanwhile
-			}
+			live = pid
 			break
 		}
 		info, ok := d.stored(id)
@@ -227,7 +245,7 @@ func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.Resu
 			woken, states = append(woken, pid), append(states, s)
 		}
 	}
-	return woken, states
+	return woken, states, live
 }
 
 // maxAncestors bounds a chain of parents; a longer one is a circle in damaged files.

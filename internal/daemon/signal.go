@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"rnix/internal/step"
+	"rnix/internal/service/lifecycle"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -28,10 +28,10 @@ type signaller struct{ processes }
 // paused; one that goes on in this moment gets the signal when it has.
 func (d signaller) send(ctx context.Context, peer *ipc.Peer, op string, req ipc.SignalRequest, tree bool) (ipc.SignalResponse, error) {
 	for began := time.Now(); ; {
-		t, err := d.resolve(req.Target)
-		if err == nil && (t.live == nil || t.live.State >= types.StateZombie) && t.info != nil && t.info.Exit == nil {
+		t, err := d.names.Resolve(req.Target)
+		if err == nil && t.Place() == lifecycle.Stored && t.Info.Exit == nil {
 			if err = d.settled(ctx); err == nil { // what an earlier daemon has left is about to go on, or is not
-				t, err = d.resolve(req.Target)
+				t, err = d.names.Resolve(req.Target)
 			}
 		}
 		if err != nil {
@@ -51,87 +51,81 @@ func (d signaller) send(ctx context.Context, peer *ipc.Peer, op string, req ipc.
 
 // toOne sends a signal to what a name means now. CONFLICT: it goes on in this moment, or somebody else is at its history.
 func (d signaller) toOne(ctx context.Context, peer *ipc.Peer, op string, t *target, req ipc.SignalRequest, tree bool) (ipc.SignalResponse, error) {
-	refusal := mustLive(op, req.Target, t)
-	if refusal != nil && (t.live != nil || !t.info.Suspended) {
-		return ipc.SignalResponse{}, refusal
+	place := t.Place()
+	if place == lifecycle.Over {
+		return ipc.SignalResponse{}, t.MustRun(op, req.Target)
 	}
-	if owner, inside := d.agentOf(peer); inside && refusal != nil {
+	if owner, inside := d.agentOf(peer); inside && place == lifecycle.Stored {
 		if !(inspector{d.Daemon}).descends(*t, owner) {
 			return ipc.SignalResponse{}, outside(op, owner, "act on its own subtree only")
 		}
 		if err := d.kernel.MaySignal(owner); err != nil {
 			return ipc.SignalResponse{}, err
 		}
-	} else if err := (insider{d.Daemon}).maySignal(peer, op, t.pid); err != nil {
+	} else if err := (insider{d.Daemon}).maySignal(peer, op, t.PID); err != nil {
 		return ipc.SignalResponse{}, err
 	}
-	r := ipc.SignalResponse{PID: t.pid, UUID: t.uuid, Affected: 1}
+	r := ipc.SignalResponse{PID: t.PID, UUID: t.UUID, Stored: place == lifecycle.Stored}
 	var err error
-	switch {
-	case refusal != nil:
-		r.Stored = true
-		r.Affected, err = d.onDisk(ctx, t, req.Signal, tree, refusal)
-	case tree:
-		r.Affected, err = d.kernel.SignalTree(t.pid, req.Signal)
-	default:
-		err = d.kernel.Signal(t.pid, req.Signal)
+	if tree || r.Stored && t.Kind() != "" { // what has no model takes what it has started with it
+		r.Affected, err = d.toFamily(ctx, op, t, req)
+	} else {
+		r.Affected, err = 1, d.toMember(ctx, op, t, req)
 	}
 	if err != nil {
 		return ipc.SignalResponse{}, err
 	}
+	if req.Signal == types.SIGPAUSE && !tree {
+		r.Working = resumer{d.Daemon}.apart(*t, false)
+	}
 	return r, nil
 }
 
-// onDisk does to a suspended history what a signal would do to its process, and with tree to those below it that are suspended
-// or alive. It returns how many there were, or refusal where nothing can be done to it.
-func (d signaller) onDisk(ctx context.Context, t *target, sig types.Signal, tree bool, refusal error) (n int, err error) {
-	paused := t.info.SuspendReason == reasonPaused
-	if sig == types.SIGPAUSE && (paused || t.info.Exit == nil || !t.info.WakeAt.IsZero()) { // else it stands still anyway, until a person comes
-		return 1, runHolder{composer{d.Daemon}}.holdOne(ctx, t.uuid)
-	}
-	exit, ends := kernel.ExitBySignal(sig, paused)
-	if !ends {
-		return 0, refusal
-	}
-	if up, ok := d.kernel.ByUUID(t.info.ParentUUID); ok { // it is told of ends in the kernel, and waits for this one to go on
-		if i, err := d.kernel.Info(up.PID); err == nil && i.Kind != "" {
-			return 0, types.Errorf(types.ErrInvalid, "Signal", t.uuid.String(), "it is suspended, and PID %d (%s), which runs, waits for it: resume it first, or end that one", i.PID, i.Kind)
+// toFamily sends a signal to a process and to all below it, wherever they lie: those first that are above, so that nobody
+// wakes another one. It returns how many got it.
+func (d signaller) toFamily(ctx context.Context, op string, t *target, req ipc.SignalRequest) (n int, err error) {
+	running := t.Place() == lifecycle.Runs
+	if running { // all at once: none is born meanwhile that does not get it
+		if n, err = d.kernel.SignalTree(t.PID, req.Signal); err != nil {
+			return n, err
 		}
+	} else if err = d.toMember(ctx, op, t, req); err != nil {
+		return 0, err
+	} else {
+		n = 1
 	}
-	tree = tree || t.info.Kind != "" // what has no model takes what it has started with it
-	if n, err = d.end(ctx, t.info, exit, tree); err != nil || !tree {
-		return n, err
-	}
-	for _, i := range d.kernel.List() {
-		if i.State < types.StateZombie && d.kernel.Descends(i.UUID, t.uuid) && d.kernel.Signal(i.PID, sig) == nil {
+	for _, m := range d.names.Family(*t)[1:] {
+		if running && m.Place() == lifecycle.Runs {
+			continue // it has it
+		}
+		switch err := d.toMember(ctx, op, &m, req); types.CodeOf(err) {
+		case "":
 			n++
+		case types.ErrCancelled:
+			return n, err
+		default: // it resumes in this moment and gets the signal then, it has ended, or who waits for it ends it
+			d.log.Debug("signal", "uuid", m.UUID, "err", err)
 		}
 	}
 	return n, nil
 }
 
-// end ends a suspended history and, with tree, the suspended ones below it: those first that are above, so that nobody
-// wakes another one.
-func (d signaller) end(ctx context.Context, info *step.ProcInfo, exit types.ExitStatus, tree bool) (int, error) {
-	if err := (undertaker{d.Daemon}).endOnDisk(ctx, info, exit); err != nil {
-		return 0, err
+// toMember sends a signal to one process: where it runs by the kernel, and on disk by what the signal would do.
+func (d signaller) toMember(ctx context.Context, op string, t *target, req ipc.SignalRequest) error {
+	if t.Place() == lifecycle.Runs {
+		return d.kernel.Signal(t.PID, req.Signal)
 	}
-	n := 1
-	if !tree {
-		return n, nil
+	if req.Signal == types.SIGPAUSE {
+		return runHolder{composer{d.Daemon}}.holdOne(ctx, t.UUID)
 	}
-	for _, below := range d.journal.Index().Open() {
-		_, alive := d.running(below.UUID)
-		if alive || !below.Suspended || !d.kernel.Descends(below.UUID, info.UUID) || below.UUID == info.UUID {
-			continue
-		}
-		switch err := (undertaker{d.Daemon}).endOnDisk(ctx, &below, exit); types.CodeOf(err) {
-		case types.ErrConflict: // it goes on in this moment, and gets the signal then
-		case "":
-			n++
-		default:
-			return n, err
+	exit, ends := kernel.ExitBySignal(req.Signal, t.Info.SuspendReason == reasonPaused)
+	if !ends {
+		return t.MustRun(op, req.Target)
+	}
+	if up, ok := d.kernel.ByUUID(t.Info.ParentUUID); ok { // it is told of ends in the kernel, and waits for this one to go on
+		if i, err := d.kernel.Info(up.PID); err == nil && i.Kind != "" {
+			return types.Errorf(types.ErrInvalid, "Signal", t.UUID.String(), "it is suspended, and PID %d (%s), which runs, waits for it: resume it first, or end that one", i.PID, i.Kind)
 		}
 	}
-	return n, nil
+	return undertaker{d.Daemon}.endOnDisk(ctx, t.Info, exit)
 }

@@ -203,15 +203,15 @@ func (d spawner) parentOf(peer *ipc.Peer, asked string, p *profile, trusts bool)
 	if err != nil {
 		return 0, err
 	}
-	if inside && !d.inSubtree(owner, t.pid) {
+	if inside && !d.inSubtree(owner, t.PID) {
 		e := outside("Spawn", owner, "not act for others")
-		e.PID = t.pid
+		e.PID = t.PID
 		return 0, e
 	}
 	if inside {
-		return t.pid, d.bind(t.pid, p, trusts) // what it denied its child, it cannot have through it
+		return t.PID, d.bind(t.PID, p, trusts) // what it denied its child, it cannot have through it
 	}
-	return t.pid, nil
+	return t.PID, nil
 }
 
 func (d *Daemon) inSubtree(root, pid types.PID) bool {

@@ -20,9 +20,9 @@ func (d processes) listSteps(ctx context.Context, peer *ipc.Peer, req ipc.StepsR
 	if err != nil {
 		return ipc.ListStepsResponse{}, err
 	}
-	r := ipc.ListStepsResponse{PID: t.pid, UUID: t.uuid}
+	r := ipc.ListStepsResponse{PID: t.PID, UUID: t.UUID}
 	if req.Page() {
-		p, err := step.ReadPage(ctx, d.journal, t.uuid, step.PageQuery{After: req.After, Before: req.Before, Limit: req.Limit, Last: req.Last, Bare: req.Bare,
+		p, err := step.ReadPage(ctx, d.journal, t.UUID, step.PageQuery{After: req.After, Before: req.Before, Limit: req.Limit, Last: req.Last, Bare: req.Bare,
 			Find: req.Find, Span: ipc.FindSpan})
 		if err != nil {
 			return ipc.ListStepsResponse{}, departed(d).lost(&t, req.Target, err)
@@ -31,7 +31,7 @@ func (d processes) listSteps(ctx context.Context, peer *ipc.Peer, req ipc.StepsR
 		r.Open = p.Open
 		r.First, r.Last, r.Next, r.Prev = p.First, p.Last, p.After, p.Before
 	} else {
-		h, err := step.ReadHistory(ctx, d.journal, t.uuid)
+		h, err := step.ReadHistory(ctx, d.journal, t.UUID)
 		if err != nil {
 			return ipc.ListStepsResponse{}, departed(d).lost(&t, req.Target, err)
 		}
@@ -42,7 +42,7 @@ func (d processes) listSteps(ctx context.Context, peer *ipc.Peer, req ipc.StepsR
 	if r.Steps == nil {
 		r.Steps = []step.StepRecord{}
 	}
-	if t.live != nil && t.live.State < types.StateZombie {
+	if t.Live != nil && t.Live.State < types.StateZombie {
 		r.Interrupted = nil // they are under way
 	}
 	return r, nil
@@ -71,15 +71,15 @@ func (d processes) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepR
 	}
 	if rec, ok := d.oneStep(ctx, &t, &req); ok {
 		step.ShowFailures([]step.StepRecord{rec}) // its calls are shared
-		return ipc.StepDetail{PID: t.pid, UUID: t.uuid, Step: rec}, nil
+		return ipc.StepDetail{PID: t.PID, UUID: t.UUID, Step: rec}, nil
 	}
-	h, err := step.ReadHistory(ctx, d.journal, t.uuid) // it says best why there is no such step
+	h, err := step.ReadHistory(ctx, d.journal, t.UUID) // it says best why there is no such step
 	if err != nil {
 		return ipc.StepDetail{}, departed(d).lost(&t, req.Target, err)
 	}
 	rec, err := h.Step(req.Step)
 	if e, ok := errors.AsType[*types.SyscallError](err); ok {
-		e.PID, e.Device = t.pid, req.Target // as the client knows it
+		e.PID, e.Device = t.PID, req.Target // as the client knows it
 	}
 	if req.Alone {
 		rec.Messages = nil
@@ -88,7 +88,7 @@ func (d processes) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepR
 		return ipc.StepDetail{}, err
 	}
 	step.ShowFailures([]step.StepRecord{rec}) // its calls are shared
-	return ipc.StepDetail{PID: t.pid, UUID: t.uuid, Step: rec}, nil
+	return ipc.StepDetail{PID: t.PID, UUID: t.UUID, Step: rec}, nil
 }
 
 // oneStep reads one step, and the prompt that it had where its messages stand. It reports false if that cannot be, and the history has to be
@@ -98,14 +98,14 @@ func (d processes) oneStep(ctx context.Context, t *target, req *ipc.StepRequest)
 		return rec, false
 	}
 	if req.Alone {
-		p, err := step.ReadPage(ctx, d.journal, t.uuid, step.PageQuery{After: req.Step - 1, Before: req.Step + 1, Limit: 1})
+		p, err := step.ReadPage(ctx, d.journal, t.UUID, step.PageQuery{After: req.Step - 1, Before: req.Step + 1, Limit: 1})
 		if err != nil || len(p.Steps) != 1 {
 			return rec, false
 		}
 		return p.Steps[0], true
 	}
 	err := outliner(d).outline(ctx, t, req.Target, func(out *step.Outline) error {
-		rec, ok = d.stepBehind(ctx, t.uuid, req.Step, out)
+		rec, ok = d.stepBehind(ctx, t.UUID, req.Step, out)
 		return nil
 	})
 	return rec, ok && err == nil

@@ -161,25 +161,25 @@ func (d storage) keep(_ context.Context, peer *ipc.Peer, req ipc.KeepRequest) (r
 	if req.Off && (req.Note != "" || !req.Until.IsZero()) {
 		return resp, types.Errorf(types.ErrInvalid, "Keep", req.Target, "a mark that is taken away has no note and no end")
 	}
-	t, err := processes(d).resolve(req.Target)
+	t, err := d.names.Resolve(req.Target)
 	if err != nil {
 		return resp, err
 	}
-	resp = ipc.KeepResponse{PID: t.pid, UUID: t.uuid}
-	if t.live != nil {
-		resp.Name = t.live.Name
+	resp = ipc.KeepResponse{PID: t.PID, UUID: t.UUID}
+	if t.Live != nil {
+		resp.Name = t.Live.Name
 	} else {
-		resp.Name = t.info.Name
+		resp.Name = t.Info.Name
 	}
-	before, err := d.collector.Kept(t.uuid)
+	before, err := d.collector.Kept(t.UUID)
 	if resp.Was = before != nil || err != nil; req.Off { // a mark that cannot be read counts, and can be replaced
-		_, err = d.collector.Unkeep(t.uuid)
+		_, err = d.collector.Unkeep(t.UUID)
 		return resp, err
 	}
-	if err := d.collector.Keep(t.uuid, req.Note, req.Until); err != nil {
+	if err := d.collector.Keep(t.UUID, req.Note, req.Until); err != nil {
 		return resp, err
 	}
-	pin, err := d.collector.Kept(t.uuid)
+	pin, err := d.collector.Kept(t.UUID)
 	if pin != nil {
 		resp.Kept, resp.Note, resp.Until = true, pin.Note, pin.Until
 	}
@@ -215,11 +215,11 @@ func (d storage) archivedBy(text string) (types.UUID, error) {
 	if len(ids) == 1 {
 		return ids[0], nil // if it was deleted, the collector says so
 	}
-	t, err := processes(d).resolve(text)
+	t, err := d.names.Resolve(text)
 	if err != nil {
 		return types.UUID{}, err
 	}
-	return types.UUID{}, types.Errorf(types.ErrConflict, "Unarchive", text, "PID %d is not archived: its history is in %s", t.pid, d.journal.Dir(t.uuid))
+	return types.UUID{}, types.Errorf(types.ErrConflict, "Unarchive", text, "PID %d is not archived: its history is in %s", t.PID, d.journal.Dir(t.UUID))
 }
 
 func (d storage) du(ctx context.Context, peer *ipc.Peer, req ipc.DURequest) (resp ipc.DUResponse, err error) {
@@ -250,9 +250,9 @@ func (d storage) du(ctx context.Context, peer *ipc.Peer, req ipc.DURequest) (res
 
 // stillThere returns the history that text names, also one that is archived.
 func (d storage) stillThere(text string) (types.UUID, error) {
-	t, err := processes(d).resolve(text)
+	t, err := d.names.Resolve(text)
 	if err == nil {
-		return t.uuid, nil
+		return t.UUID, nil
 	}
 	if ids, gerr := (departed(d)).by(text); gerr == nil && len(ids) == 1 && exists(step.ArchivePath(d.places.DataDir, ids[0])) {
 		return ids[0], nil

@@ -178,12 +178,12 @@ func (d superviser) add(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseAd
 	if err := d.settled(ctx); err != nil {
 		return ipc.SuperviseAddResponse{}, err
 	}
-	t, err := resolveKind(processes(d), req.Target, kernel.SupervisorKind)
+	t, err := d.names.ResolveKind(req.Target, kernel.SupervisorKind)
 	if err == nil {
-		err = mustLive("StartChild", req.Target, &t)
+		err = t.MustRun("StartChild", req.Target)
 	}
 	if err == nil {
-		err = insider(d).mayStart(peer, t.pid)
+		err = insider(d).mayStart(peer, t.PID)
 	}
 	if err == nil {
 		err = d.room.refusal("StartChild")
@@ -191,11 +191,11 @@ func (d superviser) add(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseAd
 	if err != nil {
 		return ipc.SuperviseAddResponse{}, err
 	}
-	pid, err := d.kernel.StartChild(t.pid, req.Intent)
+	pid, err := d.kernel.StartChild(t.PID, req.Intent)
 	if err != nil {
 		return ipc.SuperviseAddResponse{}, err
 	}
-	resp := ipc.SuperviseAddResponse{PID: pid, Supervisor: t.pid}
+	resp := ipc.SuperviseAddResponse{PID: pid, Supervisor: t.PID}
 	if i, err := d.kernel.Info(pid); err == nil {
 		resp.UUID, resp.Name = i.UUID, i.Name
 	}
@@ -208,7 +208,7 @@ func (d superviser) stop(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	if err := d.settled(ctx); err != nil {
 		return resp, err
 	}
-	t, err := resolveKind(processes(d), req.Target, kernel.SupervisorKind)
+	t, err := d.names.ResolveKind(req.Target, kernel.SupervisorKind)
 	if err != nil {
 		return resp, err
 	}
@@ -219,16 +219,16 @@ func (d superviser) stop(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 		return resp, err
 	case s.Exit != nil && s.State != "suspended":
 		return resp, &types.SyscallError{Syscall: "Signal", PID: s.PID, Device: req.Target, Code: types.ErrNotFound, Err: errEnded}
-	case t.live != nil && t.live.State < types.StateZombie:
-		if err := (insider(d)).maySignal(peer, "Signal", t.pid); err != nil {
+	case t.Live != nil && t.Live.State < types.StateZombie:
+		if err := (insider(d)).maySignal(peer, "Signal", t.PID); err != nil {
 			return resp, err
 		}
-		return resp, d.kernel.Signal(t.pid, types.SIGTERM)
+		return resp, d.kernel.Signal(t.PID, types.SIGTERM)
 	case inside:
 		return resp, outside("Signal", owner, "act on its own subtree only")
 	}
 	resp.Dismissed = true
-	return resp, undertaker(d).dismiss(ctx, t.uuid, "terminated while it was suspended")
+	return resp, undertaker(d).dismiss(ctx, t.UUID, "terminated while it was suspended")
 }
 
 // errEnded is the cause of errors about processes that are not there any more.
@@ -238,7 +238,7 @@ var errEnded = errors.New("the process has ended")
 func (d superviser) list(ctx context.Context, _ *ipc.Peer, req ipc.SupervisorsRequest) (ipc.SupervisorsResponse, error) {
 	resp := ipc.SupervisorsResponse{Supervisors: []ipc.Supervisor{}}
 	if req.Target != "" {
-		t, err := resolveKind(processes(d), req.Target, kernel.SupervisorKind)
+		t, err := d.names.ResolveKind(req.Target, kernel.SupervisorKind)
 		if err != nil {
 			return resp, err
 		}
@@ -253,7 +253,7 @@ func (d superviser) list(ctx context.Context, _ *ipc.Peer, req ipc.SupervisorsRe
 		if i.Kind != kernel.SupervisorKind {
 			continue
 		}
-		if s, err := d.look(ctx, target{uuid: i.UUID, pid: i.PID, live: &i}); err == nil { // else it has ended meanwhile
+		if s, err := d.look(ctx, target{UUID: i.UUID, PID: i.PID, Live: &i}); err == nil { // else it has ended meanwhile
 			resp.Supervisors = append(resp.Supervisors, s)
 		}
 	}
@@ -263,7 +263,7 @@ func (d superviser) list(ctx context.Context, _ *ipc.Peer, req ipc.SupervisorsRe
 		if seen[info.UUID] || info.Kind != kernel.SupervisorKind || storedProc(info).State != "suspended" {
 			continue
 		}
-		s, err := d.look(ctx, target{uuid: info.UUID, pid: info.PID, info: info})
+		s, err := d.look(ctx, target{UUID: info.UUID, PID: info.PID, Info: info})
 		if err != nil {
 			s = ipc.Supervisor{PID: info.PID, UUID: info.UUID, Name: info.Name, State: "suspended", Wait: err.Error(), Children: []ipc.SupervisedChild{}}
 		}
@@ -276,30 +276,30 @@ func (d superviser) list(ctx context.Context, _ *ipc.Peer, req ipc.SupervisorsRe
 // look describes a supervisor.
 func (d superviser) look(ctx context.Context, t target) (ipc.Supervisor, error) {
 	var proc ipc.Proc
-	if t.live != nil {
-		proc = processes(d).wireProc(t.live)
+	if t.Live != nil {
+		proc = processes(d).wireProc(t.Live)
 	} else {
-		proc = storedProc(t.info)
+		proc = storedProc(t.Info)
 	}
 	out := ipc.Supervisor{PID: proc.PID, UUID: proc.UUID, ParentUUID: proc.ParentUUID, Name: proc.Name, State: proc.State, Wait: proc.Wait, Created: proc.CreatedAt, Exit: proc.Exit}
 	if proc.Kind != kernel.SupervisorKind {
 		return out, &types.SyscallError{Syscall: "Supervisors", PID: proc.PID, Code: types.ErrInvalid,
 			Err: fmt.Errorf("%w; `rnix supervise ls` lists them", kernel.ErrNoSupervisor)}
 	}
-	state, was, err := d.stateOf(ctx, t.uuid)
+	state, was, err := d.stateOf(ctx, t.UUID)
 	if err != nil {
 		return out, err
 	}
-	decl, err := declaredIn(was.Body.Spec, t.uuid)
+	decl, err := declaredIn(was.Body.Spec, t.UUID)
 	if err != nil {
 		return out, err
 	}
 	out.Init = decl.Init
 	var s kernel.SupervisorStatus
-	if t.live != nil && t.live.State < types.StateZombie {
-		s, err = d.kernel.SupervisorInfo(t.pid)
+	if t.Live != nil && t.Live.State < types.StateZombie {
+		s, err = d.kernel.SupervisorInfo(t.PID)
 	}
-	if t.live == nil || err != nil || t.live.State >= types.StateZombie {
+	if t.Live == nil || err != nil || t.Live.State >= types.StateZombie {
 		spec, perr := d.plan(nil, &decl)
 		if perr != nil {
 			return out, perr

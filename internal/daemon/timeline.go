@@ -99,12 +99,12 @@ func (d inspector) timeline(ctx context.Context, p *past, op, target string, ste
 		return t, nil, types.Errorf(types.ErrUnavailable, op, target, "snapshots are switched off, so no files are kept; switch them on with snapshots.enabled in config.yaml and start the daemon again")
 	}
 	if len(steps) > 0 && tells(p.Trail, slices.Min(steps)) {
-		return timelineOf(d.Daemon, p.uuid, p.Trail, nil), nil, nil
+		return timelineOf(d.Daemon, p.UUID, p.Trail, nil), nil, nil
 	}
 	if stored, err = d.storedFiles(ctx, p); err != nil {
-		d.log.Warn("records of snapshots", "uuid", p.uuid, "err", err) // what can be read is there
+		d.log.Warn("records of snapshots", "uuid", p.UUID, "err", err) // what can be read is there
 	}
-	if t = timelineOf(d.Daemon, p.uuid, p.Trail, stored); len(t.list) > 0 {
+	if t = timelineOf(d.Daemon, p.UUID, p.Trail, stored); len(t.list) > 0 {
 		return t, stored, nil
 	}
 	return t, stored, types.Errorf(types.ErrNotFound, op, target, "no files are kept: %s", d.whyNone(ctx, p))
@@ -118,7 +118,7 @@ func tells(t *step.Trail, n int) bool {
 
 // storedFiles returns the keeper's records of a process and of its origins.
 func (d inspector) storedFiles(ctx context.Context, p *past) ([]workspace.Stored, error) {
-	out, err := d.keeper.List(ctx, p.uuid)
+	out, err := d.keeper.List(ctx, p.UUID)
 	var f step.ForkDetail
 	if p.Origin != nil {
 		f = *p.Origin
@@ -140,7 +140,7 @@ func (d inspector) storedFiles(ctx context.Context, p *past) ([]workspace.Stored
 // whyNone says why a process has no snapshots.
 func (d inspector) whyNone(ctx context.Context, p *past) string {
 	dir := d.workDir(p)
-	now := workspace.Now(p.uuid, dir)
+	now := workspace.Now(p.UUID, dir)
 	if dir == "" {
 		return "the process has no directory"
 	}
@@ -170,7 +170,7 @@ func under(path, dir string) bool {
 // workspace that was made for a fork. "" = neither, and the files of the snapshot were elsewhere.
 func (d inspector) topOf(p *past, workDir string, ref workspace.Ref) string {
 	dir := resolved(workDir)
-	for _, top := range []string{resolved(ref.Root), resolved(d.forkDir(p.uuid))} {
+	for _, top := range []string{resolved(ref.Root), resolved(d.forkDir(p.UUID))} {
 		if under(dir, top) {
 			return top
 		}

@@ -49,7 +49,7 @@ func (d tracer) trace(ctx context.Context, peer *ipc.Peer, req ipc.TraceRequest)
 	now := time.Now()
 	m := trace.NewMaker(now)
 	spans := m.Add(d.source(p.h, types.UUID{}, p.living(), req.Content))
-	r := ipc.TraceResponse{Root: p.uuid, PID: p.pid, Live: p.living()}
+	r := ipc.TraceResponse{Root: p.UUID, PID: p.PID, Live: p.living()}
 	if req.Children == nil || *req.Children {
 		if r.Missing, err = d.below(ctx, m, spans, p.h, req.Content); err != nil {
 			return r, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"rnix/internal/service/lifecycle"
 
 	"rnix/internal/workspace"
 	"rnix/ipc"
@@ -14,11 +15,11 @@ import (
 // diffTree compares a work tree, as it is, with the commit at which its work began.
 func (d inspector) diffTree(ctx context.Context, p *past, t workspace.Tree, req ipc.DiffRequest) (ipc.DiffResponse, error) {
 	none := ipc.DiffResponse{}
-	st, err := d.grove.Survey(ctx, p.uuid, t)
+	st, err := d.grove.Survey(ctx, p.UUID, t)
 	if err != nil {
 		return none, err
 	}
-	r := ipc.DiffResponse{PID: p.pid, UUID: p.uuid, Files: []ipc.FileChange{},
+	r := ipc.DiffResponse{PID: p.PID, UUID: p.UUID, Files: []ipc.FileChange{},
 		From: ipc.FilesAt{Base: t.Base, Kind: string(st.Base.Kind), ID: st.Base.ID, Root: t.Dir},
 		To:   ipc.FilesAt{Now: true, Kind: string(st.Files.Kind), ID: st.Files.ID, Root: t.Dir}}
 	opts := workspace.DiffOpts{NamesOnly: req.Stat, MaxBytes: min(cmp.Or(req.MaxBytes, ipc.DiffBytes), ipc.MaxDiffBytes)}
@@ -32,8 +33,8 @@ func (d inspector) diffTree(ctx context.Context, p *past, t workspace.Tree, req 
 	r.Files = wireChanges(changes)
 	text, r.Missing = whole(text)
 	r.SetText(text)
-	r.Unseen = unseenIn(ctx, d.Daemon, p.uuid, t)
-	r.Programs = newsIn(ctx, d.Daemon, p.uuid, t)
+	r.Unseen = unseenIn(ctx, d.Daemon, p.UUID, t)
+	r.Programs = newsIn(ctx, d.Daemon, p.UUID, t)
 	return r, nil
 }
 
@@ -57,7 +58,7 @@ func newsIn(ctx context.Context, d *Daemon, id types.UUID, t workspace.Tree) []s
 
 // working reports that a process is at work in its tree.
 func working(tg target) bool {
-	return tg.live != nil && tg.live.State < types.StateZombie && !tg.live.Suspended
+	return tg.Live != nil && tg.Live.State < types.StateZombie && !tg.Live.Suspended
 }
 
 func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWorktreeRequest) (ipc.RemoveWorktreeResponse, error) {
@@ -71,30 +72,30 @@ func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWor
 		return none, err
 	}
 	if working(tg) {
-		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d works there: wait for it (rnix wait %d) or end it (rnix kill %d)", tg.pid, tg.pid, tg.pid)
+		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d works there: wait for it (rnix wait %d) or end it (rnix kill %d)", tg.PID, tg.PID, tg.PID)
 	}
-	switch onDisk := tg.info != nil && tg.info.Suspended; {
-	case tg.live != nil && tg.live.State < types.StateZombie:
-		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d is paused and will go on there: end it first (rnix kill %d)", tg.pid, tg.pid)
+	switch onDisk := tg.Info != nil && tg.Info.Suspended; {
+	case tg.Live != nil && tg.Live.State < types.StateZombie:
+		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d is paused and will go on there: end it first (rnix kill %d)", tg.PID, tg.PID)
 	case onDisk && !req.Suspended:
-		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d is suspended and would go on there; remove it all the same with: rnix worktree rm --suspended %d", tg.pid, tg.pid)
+		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d is suspended and would go on there; remove it all the same with: rnix worktree rm --suspended %d", tg.PID, tg.PID)
 	}
-	leave, err := storage(d).hold(tg.uuid) // nobody resumes it meanwhile
+	leave, err := storage(d).hold(tg.UUID) // nobody resumes it meanwhile
 	if err != nil {
 		return none, err
 	}
 	defer leave()
-	if err := (clearing(d)).othersIn(t.Dir, tg.uuid); err != nil {
+	if err := (clearing(d)).othersIn(t.Dir, tg.UUID); err != nil {
 		return none, err
 	}
 	var rep workspace.Report
-	if err := d.uproot(ctx, tg.uuid, req.LoseIgnored, &rep); err != nil {
+	if err := d.uproot(ctx, tg.UUID, req.LoseIgnored, &rep); err != nil {
 		return none, err
 	}
 	if t.Branch == rep.Dropped {
 		t.Branch = ""
 	}
-	return ipc.RemoveWorktreeResponse{UUID: tg.uuid, Dir: t.Dir, Branch: t.Branch, Dropped: rep.Dropped, Rescued: d.kept.WayBack(rep.Rescue), Lost: rep.Kept}, nil
+	return ipc.RemoveWorktreeResponse{UUID: tg.UUID, Dir: t.Dir, Branch: t.Branch, Dropped: rep.Dropped, Rescued: d.kept.WayBack(rep.Rescue), Lost: rep.Kept}, nil
 }
 
 func (d worktrees) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.MergeResponse, error) {
@@ -108,32 +109,32 @@ func (d worktrees) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 		return none, err
 	}
 	if working(tg) {
-		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d still works there, so what it has may be half done: wait for it (rnix wait %d), pause it (rnix pause %d) or end it (rnix kill %d)", tg.pid, tg.pid, tg.pid, tg.pid)
+		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d still works there, so what it has may be half done: wait for it (rnix wait %d), pause it (rnix pause %d) or end it (rnix kill %d)", tg.PID, tg.PID, tg.PID, tg.PID)
 	}
 	intent := ""
-	if tg.live != nil {
-		intent = tg.live.Intent
-	} else if tg.info != nil {
-		intent = tg.info.Intent
+	if tg.Live != nil {
+		intent = tg.Live.Intent
+	} else if tg.Info != nil {
+		intent = tg.Info.Intent
 	}
-	subject := cmp.Or(firstLine(intent, 60), "the work of a process")
-	trailer := fmt.Sprintf("\n\nThe work of the rnix process %d, %s.\n", tg.pid, tg.uuid)
-	commit, made, err := d.grove.CommitWork(ctx, tg.uuid, t, subject+trailer)
+	subject := cmp.Or(lifecycle.FirstLine(intent, 60), "the work of a process")
+	trailer := fmt.Sprintf("\n\nThe work of the rnix process %d, %s.\n", tg.PID, tg.UUID)
+	commit, made, err := d.grove.CommitWork(ctx, tg.UUID, t, subject+trailer)
 	if err != nil {
 		return none, err
 	}
-	m, err := d.grove.Merge(ctx, tg.uuid, t, commit, "Merge "+cmp.Or(t.Branch, commit)+": "+subject+trailer)
+	m, err := d.grove.Merge(ctx, tg.UUID, t, commit, "Merge "+cmp.Or(t.Branch, commit)+": "+subject+trailer)
 	if err != nil {
 		return none, byHand(err, t)
 	}
-	r := ipc.MergeResponse{PID: tg.pid, UUID: tg.uuid, Repo: t.Repo, Branch: t.Branch, Target: m.Target, Before: m.Before, Commit: m.Commit,
+	r := ipc.MergeResponse{PID: tg.PID, UUID: tg.UUID, Repo: t.Repo, Branch: t.Branch, Target: m.Target, Before: m.Before, Commit: m.Commit,
 		Forward: m.Forward, Already: m.Already, Files: wireChanges(m.Files)}
 	if made {
 		r.Committed = commit
 	}
-	r.Unseen = unseenIn(ctx, d.Daemon, tg.uuid, t)
-	r.Programs = newsIn(ctx, d.Daemon, tg.uuid, t)
-	d.log.Info("the work of a process was merged", "uuid", tg.uuid, "into", m.Target, "commit", m.Commit)
+	r.Unseen = unseenIn(ctx, d.Daemon, tg.UUID, t)
+	r.Programs = newsIn(ctx, d.Daemon, tg.UUID, t)
+	d.log.Info("the work of a process was merged", "uuid", tg.UUID, "into", m.Target, "commit", m.Commit)
 	return r, nil
 }
 

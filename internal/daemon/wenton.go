@@ -46,20 +46,20 @@ func (w *wentOn) take(id types.UUID) (ipc.ResumeResponse, bool) {
 // byItself answers who asks for a process that went on by itself when the daemon started, the first time: it runs, or
 // it has completed since, and would be paid for once more if it went on from there.
 func (d resumer) byItself(ctx context.Context, t target, req *ipc.ResumeRequest) (ipc.ResumeResponse, bool) {
-	r, ok := d.auto.take(t.uuid)
-	if !ok || changes(req) || t.pid != r.PID || t.live != nil && t.live.Paused {
+	r, ok := d.auto.take(t.UUID)
+	if !ok || changes(req) || t.PID != r.PID || t.Live != nil && t.Live.Paused {
 		return r, false
 	}
-	if t.live != nil && t.live.State < types.StateZombie {
+	if t.Live != nil && t.Live.State < types.StateZombie {
 		r.Warnings = append(r.Warnings, "it was resumed automatically when the daemon started")
 		return r, true
 	}
-	if t.live != nil {
-		if _, err := d.kernel.WaitInfo(ctx, t.pid); err != nil {
+	if t.Live != nil {
+		if _, err := d.kernel.WaitInfo(ctx, t.PID); err != nil {
 			return r, false
 		}
 	}
-	if info, ok := d.stored(t.uuid); !ok || !info.Over() || info.Exit == nil || info.Exit.Code != 0 {
+	if info, ok := d.stored(t.UUID); !ok || !info.Over() || info.Exit == nil || info.Exit.Code != 0 {
 		return r, false
 	}
 	r.Warnings = append(r.Warnings, "it was resumed automatically when the daemon started, and has completed since; the same command again resumes it once more")

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"rnix/internal/service/lifecycle"
 	"slices"
 	"strings"
 
@@ -255,14 +256,14 @@ func historyIn(e os.DirEntry) (id types.UUID, ok bool) {
 // describe looks at the work tree of a history.
 func (d worktrees) describe(ctx context.Context, id types.UUID, t workspace.Tree) (w ipc.Worktree, common string) {
 	w = ipc.Worktree{UUID: id, State: "unknown", Dir: t.Dir, Repo: t.Repo, Branch: t.Branch, Base: t.Base, BaseName: t.BaseName, Files: []ipc.FileChange{}}
-	if tg, err := (processes(d)).resolve(id.String()); err == nil {
-		w.PID = tg.pid
+	if tg, err := d.names.Resolve(id.String()); err == nil {
+		w.PID = tg.PID
 		switch {
-		case tg.live != nil:
-			w.Name, w.State, w.Intent = tg.live.Name, tg.live.StateName(), firstLine(tg.live.Intent, maxSaid)
-		case tg.info != nil:
-			w.Name, w.State, w.Intent = tg.info.Name, tg.info.State.String(), firstLine(tg.info.Intent, maxSaid)
-			if tg.info.Suspended {
+		case tg.Live != nil:
+			w.Name, w.State, w.Intent = tg.Live.Name, tg.Live.StateName(), lifecycle.FirstLine(tg.Live.Intent, maxSaid)
+		case tg.Info != nil:
+			w.Name, w.State, w.Intent = tg.Info.Name, tg.Info.State.String(), lifecycle.FirstLine(tg.Info.Intent, maxSaid)
+			if tg.Info.Suspended {
 				w.State = "suspended"
 			}
 		}
@@ -295,7 +296,7 @@ func (d worktrees) list(ctx context.Context, peer *ipc.Peer, _ ipc.Empty) (ipc.W
 	var commons []string
 	for _, e := range entries { // UUIDs sort by age
 		id, ok := historyIn(e)
-		if !ok || inside && !(inspector(d)).descends(target{uuid: id}, owner) {
+		if !ok || inside && !(inspector(d)).descends(target{UUID: id}, owner) {
 			continue
 		}
 		t, err := d.treeOf(id)
@@ -344,27 +345,27 @@ func (d worktrees) show(ctx context.Context, peer *ipc.Peer, req ipc.TargetReque
 	if err != nil {
 		return ipc.Worktree{}, err
 	}
-	w, _ := d.describe(ctx, tg.uuid, t)
-	name, raw := d.grove.Remote(ctx, tg.uuid, t)
+	w, _ := d.describe(ctx, tg.UUID, t)
+	name, raw := d.grove.Remote(ctx, tg.UUID, t)
 	w.Remote, w.RemoteURL = name, withoutPassword(raw)
 	if !w.Gone && w.Problem == "" {
-		w.Unseen = unseenIn(ctx, d.Daemon, tg.uuid, t)
+		w.Unseen = unseenIn(ctx, d.Daemon, tg.UUID, t)
 	}
 	return w, ctx.Err()
 }
 
 // treeFor finds the work tree of the process that text names.
 func (d worktrees) treeFor(ctx context.Context, peer *ipc.Peer, text string) (target, workspace.Tree, error) {
-	tg, err := processes(d).resolve(text)
+	tg, err := d.names.Resolve(text)
 	if err != nil {
 		return tg, workspace.Tree{}, err
 	}
 	if owner, inside := d.agentOf(peer); inside && !(inspector(d)).descends(tg, owner) {
 		return tg, workspace.Tree{}, outside("Worktree", owner, "see the work trees of its own subtree only")
 	}
-	t, err := d.treeOf(tg.uuid)
+	t, err := d.treeOf(tg.UUID)
 	if types.CodeOf(err) == types.ErrNotFound {
-		if gone := goneTree(ctx, d.Daemon, "Worktree", tg.uuid); gone != nil {
+		if gone := goneTree(ctx, d.Daemon, "Worktree", tg.UUID); gone != nil {
 			err = gone
 		}
 	}

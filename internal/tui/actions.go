@@ -86,7 +86,7 @@ func pause(m *Model) tea.Cmd {
 	switch {
 	case p == nil:
 	case p.paused():
-		return thaw(m, p)
+		return goOn(m, ipc.ResumeRequest{Target: p.UUID.String(), Tree: true}, m.who(p)) // with those below it
 	case p.ended():
 		m.say(m.who(p) + " has ended; R lets it go on")
 	case p.State == stateSuspended:
@@ -106,22 +106,9 @@ func resume(m *Model) tea.Cmd {
 		m.say(m.who(p) + " runs")
 		return nil
 	case p.paused():
-		return thaw(m, p)
+		return goOn(m, ipc.ResumeRequest{Target: p.UUID.String(), Tree: true}, m.who(p)) // with those below it
 	}
 	return goOn(m, ipc.ResumeRequest{Target: p.UUID.String()}, m.who(p))
-}
-
-// thaw lets a paused process go on, and those below it. One that the daemon has not had in memory since it started goes on
-// from its record.
-func thaw(m *Model, p *row) tea.Cmd {
-	on, again := sendSignal(m, p, types.SIGRESUME, true, "goes on"), goOn(m, ipc.ResumeRequest{Target: p.UUID.String()}, m.who(p))
-	return func() tea.Msg {
-		msg := on()
-		if d, ok := msg.(doneMsg); ok && types.CodeOf(d.err) == types.ErrNotFound {
-			return again()
-		}
-		return msg
-	}
 }
 
 // goOn resumes or forks.

@@ -1,0 +1,110 @@
+package daemon
+
+import (
+	"context"
+	"slices"
+
+	"rnix/internal/service/lifecycle"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// family lets a process and all below it go on that stand still, wherever they lie. Those that lie on disk are there before any of them begins: so
+// each finds those for which it waits, and those that it waits for find their parent. The pauses of those above end last.
+func (d resumer) family(ctx context.Context, t target, req *ipc.ResumeRequest) (ipc.ResumeResponse, error) {
+	var resp ipc.ResumeResponse
+	hold := make(chan struct{})
+	defer close(hold)
+	var above types.PID
+	switch t.Place() {
+	case lifecycle.Over:
+		return resp, t.MustRun("Resume", req.Target)
+	case lifecycle.Runs:
+		resp = liveResponse(&t, d.events.Last())
+		above = t.Live.PPID
+	case lifecycle.Stored:
+		a, err := reviver(d).open(ctx, t.UUID)
+		if err != nil {
+			return resp, err
+		}
+		ready, err := reviver(d).settle(a, req)
+		if err != nil {
+			a.close()
+			return resp, err
+		}
+		var woken []types.PID
+		woken, _, above = d.wakeAbove(ctx, a.was.ParentUUID, req, hold, true)
+		if resp, err = (reviver(d)).launch(ctx, ready, hold); err != nil {
+			return resp, err
+		}
+		resp.Woken = woken
+	}
+	moved := 0
+	for _, m := range d.names.Family(t)[1:] {
+		if m.Place() == lifecycle.Runs {
+			if m.Live.Paused && t.Place() != lifecycle.Runs && d.kernel.Signal(m.PID, types.SIGRESUME) == nil {
+				resp.Woken = append(resp.Woken, m.PID)
+			}
+			continue
+		}
+		r, err := d.member(ctx, m.UUID, req, hold)
+		switch types.CodeOf(err) {
+		case "":
+			moved++
+			resp.Woken = append(resp.Woken, r.PID)
+		case types.ErrConflict: // somebody was quicker
+		case types.ErrCancelled:
+			return resp, err
+		default:
+			resp.Still = append(resp.Still, ipc.StillProc{PID: m.PID, UUID: m.UUID, Why: err.Error()})
+		}
+	}
+	if t.Place() == lifecycle.Runs {
+		n, err := d.kernel.SignalTree(t.PID, types.SIGRESUME)
+		if err != nil {
+			return resp, err
+		}
+		resp.Affected = n
+	} else {
+		resp.Affected = 1
+	}
+	resp.Affected += moved
+	resp.Woken = append(resp.Woken, d.thawAbove(above, 0)...)
+	return resp, nil
+}
+
+// member resumes one history of a family, as it is.
+func (d resumer) member(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (ipc.ResumeResponse, error) {
+	a, err := reviver(d).open(ctx, id)
+	if err != nil {
+		return ipc.ResumeResponse{}, err
+	}
+	return reviver(d).start(ctx, a, onlyOn(req), hold)
+}
+
+// thawAbove ends the pauses of a process and of those above it, up to top, and returns which of them were paused.
+func (d resumer) thawAbove(pid, top types.PID) (woken []types.PID) {
+	for pid != 0 && pid != top && len(woken) < maxAncestors {
+		i, err := d.kernel.Info(pid)
+		if err != nil {
+			break
+		}
+		if i.Paused && d.kernel.Signal(pid, types.SIGRESUME) == nil {
+			woken = append(woken, pid)
+		}
+		pid = i.PPID
+	}
+	return woken
+}
+
+// apart returns those below a process that are paused, or those that work.
+func (d resumer) apart(t target, paused bool) (pids []types.PID) {
+	for _, m := range d.names.Family(t)[1:] {
+		runs := m.Place() == lifecycle.Runs
+		if !runs && paused && m.Info.SuspendReason == reasonPaused || runs && m.Live.Paused == paused {
+			pids = append(pids, m.PID)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}

@@ -1,0 +1,242 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"rnix/internal/step"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// Table is what of the kernel's table of processes is asked.
+type Table interface {
+	// Info describes a process, also one that has ended as long as the kernel remembers it. NOT_FOUND if it does not.
+	Info(pid types.PID) (kernel.Info, error)
+	// ByUUID returns a process that runs.
+	ByUUID(id types.UUID) (*kernel.Process, bool)
+	// List describes all that run.
+	List() []kernel.Info
+	// Descends reports whether a process is another one or below it, wherever those between them lie.
+	Descends(id, root types.UUID) bool
+}
+
+// Index is what of the index of histories is asked.
+type Index interface {
+	Get(id types.UUID) (step.ProcInfo, bool)
+	// List returns all, and Open those that have no end.
+	List() []step.ProcInfo
+	Open() []step.ProcInfo
+}
+
+// Names finds processes by what people call them. Safe for concurrent use.
+type Names struct {
+	Table Table
+	Index Index
+	// Gone says what became of a history that is archived or was deleted; nil if the text names none of these.
+	Gone func(text string) error
+}
+
+// MinPrefix is the least number of characters of a UUID that name a process. Version 7 UUIDs of one day share their
+// first characters, so shorter ones would rarely be unique anyway.
+const MinPrefix = 4
+
+// Resolve finds the process that text names: a PID, a UUID or its beginning or end, or a name. A living
+// process goes before those on disk, and one that is suspended before those that have ended; of the children
+// that a process gives one name, one after the other, the latest is meant. Several that match are AMBIGUOUS,
+// with the candidates; none is NOT_FOUND, and of one that is archived or was deleted the error says so.
+func (n *Names) Resolve(text string) (Target, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return Target{}, types.Errorf(types.ErrInvalid, "Find", "", "no process was named: give a PID, a UUID or its beginning or end, or a name")
+	}
+	pid, perr := types.ParsePID(text)
+	if i, err := n.Table.Info(pid); perr == nil && err == nil {
+		return n.Of(&i), nil
+	}
+	var id types.UUID
+	if len(text) == len(id.String()) && id.UnmarshalText([]byte(strings.ToLower(text))) == nil {
+		if t, ok := n.ByUUID(id); ok {
+			return t, nil
+		}
+	}
+	stored := n.Index.List()
+	if perr == nil {
+		if t, ok := n.byPID(pid, stored); ok {
+			return t, nil
+		}
+	}
+	for _, match := range []func(id, name string) bool{
+		func(_, name string) bool { return name == text },
+		func(id, _ string) bool { return len(text) >= MinPrefix && strings.HasPrefix(id, strings.ToLower(text)) },
+		func(id, _ string) bool { return len(text) >= MinPrefix && strings.HasSuffix(id, strings.ToLower(text)) }, // those of a second share their beginning
+	} {
+		live, dead := n.matching(match, stored)
+		if len(live) == 0 {
+			live = preferred(dead, text)
+		}
+		switch len(live) {
+		case 0:
+		case 1:
+			return live[0], nil
+		default:
+			return Target{}, types.Errorf(types.ErrAmbiguous, "Find", text, "%d processes match:%s\nname one of them by its PID or a longer UUID", len(live), candidates(live))
+		}
+	}
+	if err := n.Gone(text); err != nil {
+		return Target{}, err
+	}
+	return Target{}, types.Errorf(types.ErrNotFound, "Find", text, "no such process; `rnix ps -a` lists all")
+}
+
+// ResolveKind finds a process of a kind as Resolve does: where a name is that of others, too, it means the one
+// of the kind, if only one of the kind lives.
+func (n *Names) ResolveKind(text, kind string) (Target, error) {
+	t, err := n.Resolve(text)
+	if types.CodeOf(err) != types.ErrAmbiguous {
+		return t, err
+	}
+	named := strings.TrimSpace(text)
+	live, _ := n.matching(func(_, name string) bool { return name == named }, n.Index.List())
+	live = slices.DeleteFunc(live, func(t Target) bool { return t.Kind() != kind })
+	if len(live) == 1 {
+		return live[0], nil
+	}
+	return t, err
+}
+
+// Of is the target that the kernel describes.
+func (n *Names) Of(i *kernel.Info) Target {
+	t := Target{UUID: i.UUID, PID: i.PID, Live: i}
+	if s, ok := n.Index.Get(i.UUID); ok {
+		t.Info = &s
+	}
+	return t
+}
+
+// ByUUID finds a process, alive or on disk.
+func (n *Names) ByUUID(id types.UUID) (Target, bool) {
+	if t, ok := n.living(id); ok {
+		return t, true
+	}
+	s, ok := n.Index.Get(id)
+	return Target{UUID: id, PID: s.PID, Info: &s}, ok
+}
+
+// living finds a process that runs.
+func (n *Names) living(id types.UUID) (Target, bool) {
+	p, ok := n.Table.ByUUID(id)
+	if !ok {
+		return Target{}, false
+	}
+	i, err := n.Table.Info(p.PID)
+	if err != nil {
+		return Target{}, false
+	}
+	return n.Of(&i), true
+}
+
+// byPID finds the process on disk of which a run had the PID; the last run goes before earlier ones.
+func (n *Names) byPID(pid types.PID, stored []step.ProcInfo) (Target, bool) {
+	for i := range stored {
+		if stored[i].PID == pid {
+			return Target{UUID: stored[i].UUID, PID: pid, Info: &stored[i]}, true
+		}
+	}
+	for i := range stored { // an earlier run of a process means the process
+		if s := &stored[i]; slices.Contains(s.EarlierPIDs, pid) {
+			if t, ok := n.living(s.UUID); ok {
+				return t, true
+			}
+			return Target{UUID: s.UUID, PID: s.PID, Info: s}, true
+		}
+	}
+	return Target{}, false
+}
+
+// matching returns the living and the other processes that match.
+func (n *Names) matching(match func(id, name string) bool, stored []step.ProcInfo) (live, dead []Target) {
+	alive := map[types.UUID]bool{}
+	for _, i := range n.Table.List() {
+		alive[i.UUID] = true
+		if match(i.UUID.String(), i.Name) {
+			live = append(live, n.Of(&i))
+		}
+	}
+	for i := range stored {
+		s := &stored[i]
+		if !alive[s.UUID] && match(s.UUID.String(), s.Name) {
+			dead = append(dead, Target{UUID: s.UUID, PID: s.PID, Info: s})
+		}
+	}
+	return live, dead
+}
+
+// preferred returns those of several processes on disk that a name means. A file gives the children of a supervisor
+// their names, run after run; what people have named themselves, they must tell apart themselves.
+func preferred(dead []Target, name string) []Target {
+	if len(dead) < 2 {
+		return dead
+	}
+	var suspended []Target
+	last := 0
+	for i, t := range dead {
+		if t.Info.Suspended && t.Info.Name == name {
+			suspended = append(suspended, t)
+		}
+		if t.Info.CreatedAt.After(dead[last].Info.CreatedAt) {
+			last = i
+		}
+	}
+	if len(suspended) > 0 {
+		return suspended
+	}
+	for _, t := range dead {
+		if t.Info.Name != name || t.Info.PPID == 0 {
+			return dead
+		}
+	}
+	return dead[last : last+1]
+}
+
+// MaxCandidates bounds the list in an error.
+const MaxCandidates = 10
+
+func candidates(ts []Target) string {
+	var b strings.Builder
+	for i, t := range ts {
+		if i == MaxCandidates {
+			fmt.Fprintf(&b, "\n  and %d more", len(ts)-i)
+			break
+		}
+		state, intent, name := "", "", ""
+		if t.Live != nil {
+			state, intent, name = t.Live.StateName(), t.Live.Intent, t.Live.Name
+		} else {
+			state, intent, name = stateOf(t.Info), t.Info.Intent, t.Info.Name
+		}
+		if name != "" {
+			name += ": "
+		}
+		fmt.Fprintf(&b, "\n  PID %-4d %s  %-9s  %s%s", t.PID, t.UUID, state, name, FirstLine(intent, 50))
+	}
+	return b.String()
+}
+
+// stateOf is what a process on disk is called.
+func stateOf(i *step.ProcInfo) string {
+	if i.Suspended || i.State < types.StateDead && i.Exit == nil {
+		return "suspended"
+	}
+	return i.State.String()
+}
+
+// FirstLine returns the first line of s, at most max characters.
+func FirstLine(s string, max int) string {
+	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
+	if r := []rune(s); len(r) > max {
+		return string(r[:max-1]) + "…"
+	}
+	return s
+}
