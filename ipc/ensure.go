@@ -58,6 +58,7 @@ func Ensure(ctx context.Context, o EnsureOptions) (*Client, error) {
 	if err := statehome.CheckPrivateDir(filepath.Dir(o.Socket)); err != nil {
 		return nil, err
 	}
+	o.Log = LogPath(o.Log, o.Socket)
 	e := &starter{EnsureOptions: o, began: time.Now()}
 	defer e.close()
 	return e.run(ctx)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -25,12 +26,13 @@ type LockInfo struct {
 	Warden int `json:"warden,omitempty"`
 
 	path string // of the lock, where LockHolder has found this
+	mute bool   // the holder could write no note, as on a read-only file system: only its PID is known, as long as it lives
 }
 
 // Ended reports whether the holder has ended: then its warden is at work, and whoever wants the lock need only wait.
 func (i LockInfo) Ended() bool {
 	if i.PID <= 0 {
-		return false
+		return i.mute
 	}
 	fd, err := unix.PidfdOpen(i.PID, 0)
 	if err != nil {
@@ -71,6 +73,7 @@ func (i LockInfo) WakeWarden() {
 type Lock struct {
 	f    *os.File
 	note LockInfo
+	mute bool // f was opened for reading: nothing can be written into it
 }
 
 // DataLock returns the path of the lock that the daemon of a data directory holds. By it a client
@@ -87,8 +90,11 @@ func TakeLock(path, socket string) (*Lock, error) {
 	}
 	if l == nil {
 		holder, _, _ := LockHolder(path)
-		return nil, types.Errorf(types.ErrConflict, "Lock", path, "a daemon runs already, as pid %d since %s; stop it with: rnix daemon stop",
-			holder.PID, holder.Started.Local().Format(time.DateTime))
+		since := ""
+		if !holder.Started.IsZero() {
+			since = " since " + holder.Started.Local().Format(time.DateTime)
+		}
+		return nil, types.Errorf(types.ErrConflict, "Lock", path, "a daemon runs already, as pid %d%s; stop it with: rnix daemon stop", holder.PID, since)
 	}
 	l.note = LockInfo{V: 1, PID: os.Getpid(), Socket: socket, Started: time.Now().Truncate(time.Second)}
 	if err := l.write(); err != nil {
@@ -100,14 +106,16 @@ func TakeLock(path, socket string) (*Lock, error) {
 
 // write writes the note.
 func (l *Lock) write() error {
+	if l.mute {
+		return nil
+	}
 	note, _ := json.Marshal(l.note)
 	note = append(note, '\n')
 	_, err := l.f.WriteAt(note, 0) // what is there takes its room already
 	if err == nil {
 		err = l.f.Truncate(int64(len(note)))
 	}
-	if err != nil && !durable.NoRoom(err) { // the lock is what counts; the socket is where it always is
-
+	if err != nil && !durable.Unwritable(err) { // the lock is what counts; the socket is where it always is
 		return types.Errorf(types.ErrStorage, "Lock", l.f.Name(), "%w", err)
 	}
 	return nil
@@ -137,19 +145,30 @@ func (l *Lock) Keep() (again bool, err error) {
 		return false, types.Errorf(types.ErrConflict, "Lock", l.f.Name(), "another process has locked what is in its place")
 	}
 	old := l.f
-	l.f, l.note.Warden = fresh.f, 0
+	l.f, l.note.Warden, l.mute = fresh.f, 0, fresh.mute
 	return true, errors.Join(l.write(), old.Close())
 }
 
 // tryLock takes the lock on path without a note. It returns nil if somebody else holds it.
 func tryLock(path string) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	mute := durable.ReadOnly(err)
+	if mute {
+		f, err = openLocked(path)
+	}
 	if err != nil {
 		return nil, types.Errorf(types.ErrPermission, "Lock", path, "%w", err)
 	}
-	err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+	kind := int16(unix.F_WRLCK)
+	if mute { // a lock for writing needs a file that is open for it: this one keeps out whoever wants that, the other one our like
+		kind = unix.F_RDLCK
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
 	if err == nil {
-		return &Lock{f: f}, nil
+		err = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind})
+	}
+	if err == nil {
+		return &Lock{f: f, mute: mute}, nil
 	}
 	_ = f.Close()
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
@@ -158,13 +177,22 @@ func tryLock(path string) (*Lock, error) {
 	return nil, types.Errorf(types.ErrInternal, "Lock", path, "%w", err)
 }
 
+// openLocked opens for reading what is locked for path: where nothing can be made and there is no file, the directory.
+func openLocked(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) // a pipe of that name would keep us for ever
+	if errors.Is(err, os.ErrNotExist) {
+		return os.Open(filepath.Dir(path))
+	}
+	return f, err
+}
+
 // Close gives the lock back.
 func (l *Lock) Close() error { return l.f.Close() }
 
 // LockHolder reports whether somebody holds the lock on path, and who. It only asks, and never holds
 // the lock itself, not even for a moment. The PID is 0 while the holder has not yet written its note.
 func LockHolder(path string) (info LockInfo, held bool, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0) // a pipe of that name would keep us for ever
+	f, err := openLocked(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return info, false, nil
 	}
@@ -178,6 +206,11 @@ func LockHolder(path string) (info LockInfo, held bool, err error) {
 	}
 	if q.Type == unix.F_UNLCK {
 		return info, false, nil
+	}
+	if q.Type == unix.F_RDLCK { // whoever holds it could write no note: there may be that of an earlier one
+		info.PID, _ = strconv.Atoi(durable.LockHolder(f))
+		info.mute, info.path = true, path
+		return info, true, nil
 	}
 	note, _ := io.ReadAll(io.LimitReader(f, 4<<10))
 	_ = json.Unmarshal(note, &info) // a note that is half written tells nothing yet

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rnix/internal/durable"
 	"rnix/runtime/statehome"
 	"rnix/types"
 )
@@ -39,6 +40,14 @@ type LogFile struct {
 	mu   sync.Mutex
 	f    *os.File // +checklocks:mu
 	size int64    // +checklocks:mu
+}
+
+// LogPath returns where the log is kept that belongs to path: there, or beside the socket as long as the file system of path is read-only.
+func LogPath(path, socket string) string {
+	if path == "" || !durable.OnReadOnly(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(socket), filepath.Base(path))
 }
 
 // OpenLog opens the log at path, in a private directory that is made if need be.

@@ -21,8 +21,22 @@ var (
 	errReaped   = errors.New("the process was reaped")
 )
 
-// WaitsForRoom is what a process waits for while the disk is full. Of one whose record could not be written, no record says so.
-const WaitsForRoom = "room on the disk"
+// What a process waits for while the disk is full, and while it is read-only. Of one whose record could not be written, no record says so.
+const (
+	WaitsForRoom  = "room on the disk"
+	WaitsForWrite = "a writable disk"
+)
+
+// WaitsForDisk returns what a process waits for whose record could not be written for err; "" = err does not pass.
+func WaitsForDisk(err error) string {
+	switch {
+	case durable.NoRoom(err):
+		return WaitsForRoom
+	case durable.ReadOnly(err):
+		return WaitsForWrite
+	}
+	return ""
+}
 
 // signalled is the cause when a signal ended the process.
 type signalled struct{ sig types.Signal }
@@ -102,8 +116,8 @@ func (k *KernelImpl) recordEnd(p *Process, end *loop.End) (exit *types.ExitStatu
 	marker := &step.Marker{Name: step.MarkerDaemonStop, PID: p.PID}
 	switch {
 	case errors.Is(end.Cause, errStopping):
-	case end.Cause == nil && durable.NoRoom(end.Exit.Err): // nothing is wrong with it: it resumes with room, here or under another daemon
-		end.Wait = WaitsForRoom
+	case end.Cause == nil && WaitsForDisk(end.Exit.Err) != "": // nothing is wrong with it: it resumes when the disk takes more, here or under another daemon
+		end.Wait = WaitsForDisk(end.Exit.Err)
 		fallthrough
 	case end.Wait != "":
 		exit = new(end.Exit)

@@ -180,10 +180,10 @@ func spread(id types.UUID) time.Duration {
 	return (time.Duration(id[14])<<8 + time.Duration(id[15])) * time.Millisecond / 2
 }
 
-// continueQuietly goes on with a history and with those that wait for it. It reports false if the disk is full.
+// continueQuietly goes on with a history and with those that wait for it. It reports false if the disk takes no more.
 func (d autoResumer) continueQuietly(ctx context.Context, info step.ProcInfo) bool {
 	r, err := resumer(d).continued(ctx, target{UUID: info.UUID, PID: info.PID, Info: &info}, &ipc.ResumeRequest{}, func(s *recovery.State) bool {
-		return (s.Phase == recovery.Suspended || info.SuspendReason == kernel.WaitsForRoom && s.Phase != recovery.Ended) && !s.Paused // nobody was quicker
+		return (s.Phase == recovery.Suspended || waitsForDisk(&info) && s.Phase != recovery.Ended) && !s.Paused // nobody was quicker
 	})
 	if err == nil {
 		d.auto.moved(r)
@@ -191,7 +191,7 @@ func (d autoResumer) continueQuietly(ctx context.Context, info step.ProcInfo) bo
 	if err == nil || types.CodeOf(err) == types.ErrConflict || ctx.Err() != nil {
 		return true
 	}
-	if durable.NoRoom(err) {
+	if durable.Unwritable(err) {
 		return false
 	}
 	d.note("PID %d (%s) cannot go on by itself: %v", info.PID, info.UUID, err)
@@ -221,8 +221,8 @@ func (d autoResumer) again(ctx context.Context, l left, hold chan struct{}) {
 	if types.CodeOf(err) == types.ErrConflict {
 		return // a person was quicker
 	}
-	if durable.NoRoom(err) {
-		l.info.Suspended, l.info.SuspendReason = true, kernel.WaitsForRoom
+	if durable.Unwritable(err) {
+		l.info.Suspended, l.info.SuspendReason = true, kernel.WaitsForDisk(err)
 		d.put(&l.info)
 		d.room.cutOff(l.info.UUID)
 		return
@@ -327,7 +327,7 @@ func (d autoResumer) discard(ctx context.Context, id types.UUID) {
 }
 
 func (d *Daemon) put(info *step.ProcInfo) {
-	if err := d.journal.PutInfo(info); err != nil {
+	if err := d.journal.PutInfo(info); err != nil && !durable.Unwritable(err) { // the record counts; the room says what is wrong
 		d.note("proc-info.json of %s: %v", info.UUID, err)
 	}
 }

@@ -229,6 +229,9 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	}
 	back.add(lock.Close)
 	claim, err := step.TakeClaim(durable.OS, d.places.DataDir) // before clients find a daemon that has none
+	if durable.ReadOnly(err) {
+		err = types.Errorf(types.ErrStorage, "Start", "", "the file system of %s is read-only, and it holds no histories; %s", d.places.DataDir, writable)
+	}
 	if err != nil {
 		return nil, nil, back, err
 	}
@@ -243,6 +246,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 		}
 		return nil
 	})
+	d.places.Log = ipc.LogPath(d.places.Log, d.places.Socket)
 	logFile, err := ipc.OpenLog(d.places.Log)
 	if err != nil {
 		return nil, nil, back, err

@@ -55,7 +55,7 @@ func on[Req, Resp any](d *Daemon, s *ipc.Server, m ipc.Method[Req, Resp], fn fun
 		d.idle.begin()
 		defer func() { d.idle.end(time.Now()) }()
 		resp, err := fn(ctx, peer, req)
-		return resp, inTheirWords(d, req, err)
+		return resp, inTheirWords(d, req, onReadOnly(d, err))
 	})
 }
 
@@ -64,7 +64,7 @@ func onStream[Req, Resp any](d *Daemon, s *ipc.Server, m ipc.Method[Req, Resp], 
 	ipc.HandleStream(s, m, func(ctx context.Context, peer *ipc.Peer, req Req, out *ipc.Stream) error {
 		d.idle.begin()
 		defer func() { d.idle.end(time.Now()) }()
-		return inTheirWords(d, req, fn(ctx, peer, req, out))
+		return inTheirWords(d, req, onReadOnly(d, fn(ctx, peer, req, out)))
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"rnix/internal/durable"
 	"rnix/internal/initfile"
 	"rnix/internal/step"
 	"rnix/internal/yamlfile"
@@ -283,7 +284,7 @@ func (d initer) run(ctx context.Context, goOn func()) {
 		return
 	}
 	if ctx.Err() == nil {
-		if cerr := ipc.ClearStartFailure(d.places.DataDir); cerr != nil && !errors.Is(cerr, context.Canceled) {
+		if cerr := ipc.ClearStartFailure(d.places.DataDir); cerr != nil && !errors.Is(cerr, context.Canceled) && !durable.Unwritable(cerr) {
 			d.log.Warn("start", "err", cerr)
 		}
 	}

@@ -5,11 +5,17 @@ import (
 	"path/filepath"
 
 	"rnix/internal/durable"
+	"rnix/internal/step"
 	"rnix/kernel"
 	"rnix/types"
 )
 
-// cutOff notes a process that has ended this run because its record could not be written on a full disk.
+// waitsForDisk reports whether a history is suspended until its record can be written again.
+func waitsForDisk(info *step.ProcInfo) bool {
+	return info.Suspended && (info.SuspendReason == kernel.WaitsForRoom || info.SuspendReason == kernel.WaitsForWrite)
+}
+
+// cutOff notes a process that has ended this run because its record could not be written on a full disk, or a read-only one.
 func (r *room) cutOff(id types.UUID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -26,7 +32,7 @@ func (r *room) takeCut() []types.UUID {
 
 // noteCut is told of each end of a run.
 func noteCut(d *Daemon, id types.UUID) {
-	if info, ok := d.journal.Index().Get(id); ok && info.Suspended && info.SuspendReason == kernel.WaitsForRoom {
+	if info, ok := d.journal.Index().Get(id); ok && waitsForDisk(&info) {
 		d.room.cutOff(id)
 	}
 }
@@ -48,11 +54,11 @@ func wakeCut(ctx context.Context, d *Daemon) {
 	for _, id := range ids {
 		info, ok := d.journal.Index().Get(id)
 		switch _, alive := d.running(id); {
-		case !ok, alive, !info.Suspended, info.SuspendReason != kernel.WaitsForRoom: // a person was quicker
+		case !ok, alive, !waitsForDisk(&info): // a person was quicker
 		case err != nil:
 			d.room.cutOff(id)
 		default:
-			if d.log.Info("resumes: there is room on the disk again", "uuid", id); !(autoResumer{d}).continueQuietly(ctx, info) {
+			if d.log.Info("resumes: the disk can be written again", "uuid", id); !(autoResumer{d}).continueQuietly(ctx, info) {
 				d.room.cutOff(id)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"rnix/internal/config"
+	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -53,4 +54,23 @@ func TestRoomOnTheDisk(t *testing.T) {
 	r.disk.MinFree = config.Value[config.Bytes]{V: 95 << 20, Origin: "user"}
 	now = r.disk
 	step("what the user says counts as it is", true, true)
+
+	_, over = r.waits()
+	r.readOnly = func(string) bool { return true }
+	if short, changed := r.look(nil); !short || !changed || r.reason() != kernel.WaitsForWrite {
+		t.Errorf("read-only: short %v, changed %v, waits for %q", short, changed, r.reason())
+	}
+	select {
+	case <-over:
+	default:
+		t.Error("those that wait for room are not told that they wait for something else")
+	}
+	if err := r.refusal("Spawn"); types.CodeOf(err) != types.ErrStorage || !strings.Contains(err.Error(), "the file system of /data is read-only") {
+		t.Errorf("read-only: %v", err)
+	}
+	if short, changed := r.look(nil); !short || changed {
+		t.Errorf("still read-only: short %v, changed %v", short, changed)
+	}
+	r.readOnly, free = func(string) bool { return false }, 2<<30
+	step("it can be written again", false, true)
 }

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockHolder returns the PID of whoever holds the lock on an open file; "" if that is not known. The kernel's table says it,
+// LockHolder returns the PID of whoever holds the lock of flock(2) on an open file; "" if that is not known. The kernel's table says it,
 // also when the file has lost its name: see proc_locks(5).
-func lockHolder(f *os.File) string {
+func LockHolder(f *os.File) string {
 	var st unix.Stat_t
 	if unix.Fstat(int(f.Fd()), &st) != nil {
 		return ""

@@ -4,5 +4,5 @@ package durable
 
 import "os"
 
-// lockHolder returns the PID of whoever holds the lock on an open file; "" if that is not known.
-func lockHolder(*os.File) string { return "" }
+// LockHolder returns the PID of whoever holds the lock of flock(2) on an open file; "" if that is not known.
+func LockHolder(*os.File) string { return "" }

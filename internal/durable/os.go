@@ -62,11 +62,15 @@ func (osFS) SyncDir(name string) error {
 
 // Lock writes the number of this process into the file after it has the lock, for the message that
 // others get. The file is never removed: that would let two processes lock two files of one name. Into a
-// directory nothing is written: whoever holds it is asked of the system.
+// directory, and where the file system is read-only, nothing is written: whoever holds it is asked of the system.
 func (osFS) Lock(name string) (Lock, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, FilePerm)
 	dir := errors.Is(err, syscall.EISDIR)
 	if dir {
+		f, err = os.Open(name)
+	}
+	shown := ReadOnly(err) // it can be locked, and nothing can be written into it
+	if shown {
 		f, err = os.Open(name)
 	}
 	if err != nil {
@@ -77,7 +81,7 @@ func (osFS) Lock(name string) (Lock, error) {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	}
 	if err == syscall.EWOULDBLOCK {
-		holder := lockHolder(f)
+		holder := LockHolder(f)
 		if holder == "" && !dir {
 			note, _ := io.ReadAll(io.LimitReader(f, 20))
 			holder = strings.TrimSpace(string(note))
@@ -85,10 +89,10 @@ func (osFS) Lock(name string) (Lock, error) {
 		f.Close()
 		return nil, lockedError(name, holder)
 	}
-	if err == nil && !dir {
+	if err == nil && !dir && !shown {
 		err = f.Truncate(0)
 	}
-	if err == nil && !dir {
+	if err == nil && !dir && !shown {
 		if _, err = fmt.Fprintln(f, os.Getpid()); NoRoom(err) {
 			err = nil // the lock is what counts
 		}

@@ -2,6 +2,7 @@ package step
 
 import (
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"sync"
 
@@ -17,9 +18,11 @@ type Claim struct {
 	dir  string
 	hold durable.Lock // on the directory of the histories
 
-	mu   sync.Mutex
-	file durable.Lock // +checklocks:mu
-	lost error        // +checklocks:mu
+	mu sync.Mutex
+	// file is nil where it is missing and the file system is read-only.
+	// +checklocks:mu
+	file durable.Lock
+	lost error // +checklocks:mu
 	gone chan struct{}
 }
 
@@ -32,12 +35,15 @@ func TakeClaim(fsys durable.FS, dataDir string) (*Claim, error) {
 	}
 	hold, err := fsys.Lock(dir)
 	if err == nil {
-		if file, ferr := fsys.Lock(filepath.Join(dataDir, lockFile)); ferr == nil {
-			return &Claim{fs: fsys, dir: dataDir, hold: hold, file: file, gone: make(chan struct{})}, nil
-		} else {
-			err = ferr
-			hold.Close()
+		file, ferr := fsys.Lock(filepath.Join(dataDir, lockFile))
+		if durable.ReadOnly(ferr) || errors.Is(ferr, fs.ErrNotExist) { // it cannot be made: Keep does, when it can
+			file, ferr = nil, nil
 		}
+		if ferr == nil {
+			return &Claim{fs: fsys, dir: dataDir, hold: hold, file: file, gone: make(chan struct{})}, nil
+		}
+		err = ferr
+		hold.Close()
 	}
 	if types.CodeOf(err) == types.ErrConflict {
 		err = types.Errorf(types.ErrConflict, "Open", dataDir, "the data directory is in use; stop that daemon or choose another directory with RNIX_DATA_DIR: %w", err)
@@ -70,10 +76,16 @@ func (c *Claim) Lost() <-chan struct{} { return c.gone }
 func (c *Claim) Keep() (again bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if types.CodeOf(c.file.Check()) != types.ErrConflict {
+	if c.file != nil && types.CodeOf(c.file.Check()) != types.ErrConflict {
 		return false, nil
 	}
 	file, err := c.fs.Lock(filepath.Join(c.dir, lockFile))
+	if c.file == nil {
+		if err == nil {
+			c.file = file
+		}
+		return false, nil
+	}
 	if err != nil {
 		return false, err
 	}
@@ -86,5 +98,8 @@ func (c *Claim) Keep() (again bool, err error) {
 func (c *Claim) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.file == nil {
+		return c.hold.Close()
+	}
 	return errors.Join(c.file.Close(), c.hold.Close())
 }

@@ -85,13 +85,13 @@ func OpenIndex(fsys durable.FS, dataDir string) (*Index, error) {
 			}
 		}
 		x.log, _, err = durable.OpenLog(fsys, x.path, nil)
-		return x, err
+		return x, unlessUnwritable(err)
 	}
 	x.infos = map[types.UUID]ProcInfo{}
 	for id := range names {
 		x.rebuildLocked(id)
 	}
-	return x, x.compactLocked(durable.Cached)
+	return x, unlessUnwritable(x.compactLocked(durable.Cached))
 }
 
 // names returns which histories have a directory.
@@ -299,7 +299,7 @@ func (x *Index) appendLocked(l *indexLine) error {
 		return x.compactLocked(durable.Cached)
 	}
 	if x.log == nil {
-		if x.clean && !x.ended {
+		if !x.ended {
 			return x.compactLocked(durable.Durable)
 		}
 		return types.Errorf(types.ErrUnavailable, "Put", x.path, "the index is closed")

@@ -102,7 +102,7 @@ func OpenClaimed(c *Claim, d Durability) (*Local, error) {
 }
 
 func (l *Local) start() error {
-	if err := errors.Join(durable.RemoveTemp(l.fs, l.dir), durable.RemoveTemp(l.fs, filepath.Join(l.dir, stepsDir))); err != nil {
+	if err := errors.Join(durable.RemoveTemp(l.fs, l.dir), durable.RemoveTemp(l.fs, filepath.Join(l.dir, stepsDir))); err != nil && !durable.ReadOnly(err) {
 		return err
 	}
 	// If it is damaged: nobody opens a data directory more than once a second, all in all.
@@ -111,7 +111,7 @@ func (l *Local) start() error {
 		return err
 	}
 	note(l, mended)
-	if l.generation, err = generations.Next(); durable.NoRoom(err) { // what is there can be read all the same
+	if l.generation, err = generations.Next(); durable.Unwritable(err) { // what is there can be read all the same
 		l.generation, err = uint64(time.Now().Unix()), nil
 	}
 	if err != nil {
@@ -148,6 +148,14 @@ func (l *Local) PIDs() (*durable.Counter, error) {
 	c, mended, err := durable.MendCounter(l.fs, path, 64, uint64(highest)+1)
 	note(l, mended)
 	return c, err
+}
+
+// unlessUnwritable passes over a disk that is full or read-only: what is there can be read, and what is written later tries again.
+func unlessUnwritable(err error) error {
+	if durable.Unwritable(err) {
+		return nil
+	}
+	return err
 }
 
 // note keeps what was mended, if something was.
