@@ -68,8 +68,10 @@ type RemoveWorktreeResponse struct {
 	Dir     string     `json:"dir"`
 	Branch  string     `json:"branch,omitempty"`  // stays
 	Dropped string     `json:"dropped,omitempty"` // the branch, if it was removed too: rnix had named it, and all its commits are elsewhere
-	Rescued string     `json:"rescued,omitempty"` // how what was in it is got back
-	Lost    []string   `json:"lost,omitempty"`    // what was not kept: large files that git ignores
+	// BranchGone is the branch that it was made with, if that was not there any more.
+	BranchGone string   `json:"branch_gone,omitempty"`
+	Rescued    string   `json:"rescued,omitempty"` // how what was in it is got back
+	Lost       []string `json:"lost,omitempty"`    // what was not kept: large files that git ignores
 }
 
 // MergeResponse says what a merge has done.

@@ -92,10 +92,13 @@ func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWor
 	if err := d.uproot(ctx, tg.UUID, req.LoseIgnored, &rep); err != nil {
 		return none, err
 	}
+	gone := ""
 	if t.Branch == rep.Dropped {
 		t.Branch = ""
+	} else if !d.kept.HasBranch(ctx, tg.UUID, t) { // the process may have removed it
+		gone, t.Branch = t.Branch, ""
 	}
-	return ipc.RemoveWorktreeResponse{UUID: tg.UUID, Dir: t.Dir, Branch: t.Branch, Dropped: rep.Dropped, Rescued: d.kept.WayBack(rep.Rescue), Lost: rep.Kept}, nil
+	return ipc.RemoveWorktreeResponse{BranchGone: gone, UUID: tg.UUID, Dir: t.Dir, Branch: t.Branch, Dropped: rep.Dropped, Rescued: d.kept.WayBack(rep.Rescue), Lost: rep.Kept}, nil
 }
 
 func (d worktrees) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.MergeResponse, error) {

@@ -150,11 +150,17 @@ func (k *git) RescueList(common string, id types.UUID) string {
 	return fmt.Sprintf("git --git-dir=%s for-each-ref refs/rnix/rescue/%s", ShellQuote(k.keptOf(common)), id)
 }
 
+// HasBranch reports whether the branch that a work tree was made with is still there.
+func (k *git) HasBranch(ctx context.Context, id types.UUID, t Tree) bool {
+	_, err := k.run(ctx, id, call{args: []string{"--git-dir=" + t.Common, "rev-parse", "-q", "--verify", "refs/heads/" + t.Branch}})
+	return err == nil
+}
+
 // Remains says what there is of a work tree that is gone: its branch, as far as that is there, and where what was rescued is listed.
 func (k *git) Remains(ctx context.Context, id types.UUID, t Tree) string {
 	branch := ""
 	if t.Branch != "" {
-		if _, err := k.run(ctx, id, call{args: []string{"--git-dir=" + t.Common, "rev-parse", "-q", "--verify", "refs/heads/" + t.Branch}}); err == nil {
+		if k.HasBranch(ctx, id, t) {
 			branch = fmt.Sprintf("its branch %s is still in %s, and ", t.Branch, t.Repo)
 		}
 	}

@@ -90,6 +90,9 @@ func (k *canopy) stand(ctx context.Context, id types.UUID, t Tree) (standing, er
 	}
 	out, err := k.run(ctx, id, call{dir: t.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
 	if err != nil {
+		if fault := worktree.Fault(t.Common, t.Dir); types.CodeOf(err) == types.ErrDriver && fault != "" {
+			err = types.Errorf(types.ErrConflict, op, t.Dir, "git does not take it for a work tree: %s", fault)
+		}
 		return s, err
 	}
 	if s.gitDir = line(out); s.gitDir != worktree.Registration(t.Common, t.Dir) {

@@ -29,6 +29,28 @@ func Registration(common, path string) string {
 	return ""
 }
 
+// Fault says in which file the registration of the work tree at path in the repository with that common git directory is damaged,
+// and what helps; "" = nothing is wrong with it that is known.
+func Fault(common, path string) string {
+	common, path = resolved(common), resolved(path)
+	dir := Registration(common, path)
+	if dir == "" {
+		return "no directory in " + filepath.Join(common, "worktrees") + " leads to it; git --git-dir=" + common + " worktree repair " + path + " may mend it"
+	}
+	for _, f := range []struct{ file, word, from, want, text string }{
+		{filepath.Join(path, ".git"), "gitdir: ", path, dir, "gitdir: " + dir},
+		{filepath.Join(dir, "commondir"), "", dir, common, "../.."},
+	} {
+		if pointer(f.file, f.word, f.from) != f.want {
+			return f.file + " was removed or overwritten; its line is: " + f.text
+		}
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "HEAD")); err != nil || len(strings.TrimSpace(string(b))) == 0 {
+		return filepath.Join(dir, "HEAD") + " is missing or empty; its line is: ref: refs/heads/BRANCH"
+	}
+	return ""
+}
+
 // dropStale takes a registration away whose work tree is not there any more, from the place where one
 // is about to be made: git would refuse. One that holds commits or staged files that are nowhere else
 // is an error.

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -33,7 +34,7 @@ func (l *look) walk() {
 			return nil
 		}
 		if e.IsDir() {
-			if _, err := os.Lstat(filepath.Join(p, ".git")); err == nil {
+			if holdsRepository(p) {
 				if _, ok := l.links[rel]; ok {
 					here[rel] = true
 				} else {
@@ -67,6 +68,22 @@ func (l *look) walk() {
 	}
 	l.inside(known)
 }
+
+// holdsRepository reports whether there is a repository at dir: something named .git that is not merely a directory without a file.
+func holdsRepository(dir string) bool {
+	top := filepath.Join(dir, ".git")
+	if _, err := os.Lstat(top); err != nil {
+		return false
+	}
+	return filepath.WalkDir(top, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() { // what cannot be read may hold one
+			return errFound
+		}
+		return nil
+	}) != nil
+}
+
+var errFound = errors.New("found")
 
 // placeOf returns the place of a submodule in which a file is, or which it takes; "" = none.
 func placeOf(links map[string]string, rel string) string {
