@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
+import { html } from '../src/lib/html.js';
 import { frames } from '../src/lib/sse.js';
 import { newTable, fold, arrange, elapsed, condition } from '../src/lib/fold.js';
 import { holds, raisable, unlimited, usedUp } from '../src/lib/budget.js';
@@ -9,6 +10,14 @@ import { newCurve, addStep, series } from '../src/lib/curve.js';
 import { beside, entries, found, missing, newBook, newest, newHunt, quest, take } from '../src/lib/stepbook.js';
 import { verdict } from '../src/pages/system/doctor.js';
 import { age, duration, count, dollars, bytes, spent } from '../src/lib/format.js';
+
+test('no part of a template outlives what it was made for', () => {
+  const made = () => html`<div><b>always the same</b>${1}</div>`.props.children[0];
+  assert.equal(made().type, 'b');
+  assert.notEqual(made(), made());
+  const alone = () => html`<i>always the same</i>`;
+  assert.notEqual(alone(), alone());
+});
 
 test('what doctor finds is said in a sentence', () => {
   const of = (...list) => verdict(list.map((status) => ({ status })));
