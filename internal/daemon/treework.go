@@ -95,7 +95,7 @@ func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWor
 	gone := ""
 	if t.Branch == rep.Dropped {
 		t.Branch = ""
-	} else if !d.kept.HasBranch(ctx, tg.UUID, t) { // the process may have removed it
+	} else if !workspace.HasBranch(ctx, d.kept, tg.UUID, t) { // the process may have removed it
 		gone, t.Branch = t.Branch, ""
 	}
 	return ipc.RemoveWorktreeResponse{BranchGone: gone, UUID: tg.UUID, Dir: t.Dir, Branch: t.Branch, Dropped: rep.Dropped, Rescued: d.kept.WayBack(rep.Rescue), Lost: rep.Kept}, nil

@@ -151,7 +151,11 @@ func (k *git) RescueList(common string, id types.UUID) string {
 }
 
 // HasBranch reports whether the branch that a work tree was made with is still there.
-func (k *git) HasBranch(ctx context.Context, id types.UUID, t Tree) bool {
+func HasBranch(ctx context.Context, k *Keeper, id types.UUID, t Tree) bool {
+	return hasBranch(ctx, k.git, id, t)
+}
+
+func hasBranch(ctx context.Context, k *git, id types.UUID, t Tree) bool {
 	_, err := k.run(ctx, id, call{args: []string{"--git-dir=" + t.Common, "rev-parse", "-q", "--verify", "refs/heads/" + t.Branch}})
 	return err == nil
 }
@@ -160,7 +164,7 @@ func (k *git) HasBranch(ctx context.Context, id types.UUID, t Tree) bool {
 func (k *git) Remains(ctx context.Context, id types.UUID, t Tree) string {
 	branch := ""
 	if t.Branch != "" {
-		if k.HasBranch(ctx, id, t) {
+		if hasBranch(ctx, k, id, t) {
 			branch = fmt.Sprintf("its branch %s is still in %s, and ", t.Branch, t.Repo)
 		}
 	}

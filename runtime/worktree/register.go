@@ -35,7 +35,7 @@ func Fault(common, path string) string {
 	common, path = resolved(common), resolved(path)
 	dir := Registration(common, path)
 	if dir == "" {
-		return "no directory in " + filepath.Join(common, "worktrees") + " leads to it; git --git-dir=" + common + " worktree repair " + path + " may mend it"
+		return "no directory in " + filepath.Join(common, "worktrees") + " leads to it; its files are as they were"
 	}
 	for _, f := range []struct{ file, word, from, want, text string }{
 		{filepath.Join(path, ".git"), "gitdir: ", path, dir, "gitdir: " + dir},
