@@ -1,0 +1,106 @@
+package daemon_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"rnix/types"
+)
+
+// deviation says of some cells that they do not do yet what the model says: each of them. Values of an axis are separated by " | "; "" = all.
+type deviation struct {
+	verbs, namings, places, families string
+	finding                          string        // its ID, and what happens
+	code                             types.ErrCode // how it is refused; "" = it is accepted
+}
+
+// deviations are what is wrong today. Who mends one takes its line out.
+var deviations = []deviation{
+	{killVerbs, "PID", "parked", "", "A1: a kill by PID is refused, as the kernel still knows the PID; by UUID or name it ends on disk", types.ErrNotFound},
+	{killVerbs, "PID", "over parked", "run", "A1: a run that is suspended with its node", types.ErrNotFound},
+	{pauseVerbs, "", "parked", "", "A1: what waits for a budget cannot be paused, so that more budget wakes it", types.ErrNotFound},
+	{pauseVerbs, "", "over parked", "run", "A1: a run that is suspended with its node", types.ErrNotFound},
+	{killTrees + " | pause --subtree", "", "over parked", "parent | middle", "new: --subtree at one that runs leaves out who is suspended below it, and those below that", ""},
+	{"pause", "", onDisk, "alone | parent | middle | child | node", "new: ps does not show the pause of what is on disk", ""},
+	{"pause --subtree", "", onDisk, "alone | child | node", "new: ps does not show the pause of what is on disk", ""},
+	{"pause", "", onDisk, "run", "B7: the nodes of a run on disk are not paused with it", ""},
+	{"pause --subtree", "", onDisk, "parent | middle | run", "B7: those below it are not paused with it", ""},
+	{"resume --subtree", "", "paused, stop | " + onDisk, "", "B2: only what is paused in memory goes on", types.ErrNotFound},
+	{"resume --subtree", "", "parked", "", "B2: the refusal does not say that the budget is used up", types.ErrNotFound},
+	{"resume --subtree", "", "over parked", "run", "B2: the refusal does not say that the budget is used up", types.ErrNotFound},
+	{"resume", "", "paused, stop", "run", "B2: its nodes stay paused, so that it is suspended again at once", ""},
+	{"resume", "", "over parked", "run", "new: it is suspended again at once, without a word about the budget of its node", ""},
+	{"resume", "", "paused | paused, stop | ended below", "middle | child | node", "B3: it ends the pause of those above it", ""},
+}
+
+// Values of the axes that several deviations have.
+const (
+	killTrees  = "kill -TERM --subtree | kill -KILL --subtree | kill -INT --subtree"
+	killVerbs  = "kill -TERM | kill -KILL | kill -INT | " + killTrees
+	pauseVerbs = "pause | pause --subtree"
+	onDisk     = "stopped | cut off"
+)
+
+// has reports whether a deviation is one of a cell.
+func (d *deviation) has(c square) bool {
+	for _, axis := range [][2]string{{d.verbs, c.verb}, {d.namings, c.naming}, {d.places, c.place}, {d.families, c.family}} {
+		if axis[0] != "" && !slices.Contains(strings.Split(axis[0], " | "), axis[1]) {
+			return false
+		}
+	}
+	return true
+}
+
+// findingOf returns the deviation of a cell; nil = it has none.
+func findingOf(c square) *deviation {
+	for i := range deviations {
+		if deviations[i].has(c) {
+			return &deviations[i]
+		}
+	}
+	return nil
+}
+
+func TestMatrixDeviationsAreOfCellsThatThereAre(t *testing.T) {
+	cells := matrixCells()
+	for i := range deviations {
+		if !slices.ContainsFunc(cells, deviations[i].has) {
+			t.Errorf("no cell is meant by %+v", deviations[i])
+		}
+	}
+	for _, c := range cells {
+		if i := slices.IndexFunc(deviations, func(d deviation) bool { return d.has(c) }); i >= 0 {
+			if j := slices.IndexFunc(deviations[i+1:], func(d deviation) bool { return d.has(c) }); j >= 0 {
+				t.Errorf("%s is in two lines: %q and %q", c, deviations[i].finding, deviations[i+1+j].finding)
+			}
+		}
+	}
+}
+
+// The short form leaves out no value of an axis, and none together with any of another axis where there is such a cell.
+func TestMatrixOfPairsHasEachPairAndEachDeviation(t *testing.T) {
+	cells := matrixCells()
+	picked := pairwise(cells)
+	if len(picked) > len(cells)/10 {
+		t.Errorf("%d of %d cells are many for the short form", len(picked), len(cells))
+	}
+	met := map[pair]bool{}
+	for _, c := range picked {
+		for _, p := range c.pairs() {
+			met[p] = true
+		}
+	}
+	for _, c := range cells {
+		for _, p := range c.pairs() {
+			if !met[p] {
+				t.Errorf("%q with %q is left out", p[0], p[1])
+			}
+		}
+	}
+	for i := range deviations {
+		if !slices.ContainsFunc(picked, deviations[i].has) {
+			t.Errorf("%+v is left out", deviations[i])
+		}
+	}
+}
