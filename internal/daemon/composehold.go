@@ -53,6 +53,7 @@ func (d runHolder) holdOne(ctx context.Context, id types.UUID) error {
 	if err := a.rec.hold(info.PID); err != nil {
 		return err
 	}
+	a.state.Paused = true
 	info = autoResumer{d.Daemon}.refreshed(ctx, info, a.state)
 	d.put(&info)
 	return nil

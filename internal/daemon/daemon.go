@@ -189,19 +189,6 @@ func Run(ctx context.Context, opt Options) (err error) {
 // stopTimeout bounds a graceful stop.
 const stopTimeout = 20 * time.Second
 
-// undo is what takes back what was opened, last first.
-type undo []func() error
-
-func (u *undo) add(f func() error) { *u = append(*u, f) }
-
-func (u undo) run() error {
-	var errs []error
-	for i := len(u) - 1; i >= 0; i-- {
-		errs = append(errs, u[i]())
-	}
-	return errors.Join(errs...)
-}
-
 // open takes the locks, listens, and brings up everything below the handlers. It listens first, so
 // that a client can connect while histories are loaded.
 func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back undo, err error) {

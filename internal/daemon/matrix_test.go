@@ -202,11 +202,7 @@ func (w *world) act(ctx context.Context, c square, of *clan, target string) (o o
 	case "pause":
 		signal(types.SIGPAUSE)
 	case "resume":
-		if tree {
-			signal(types.SIGRESUME)
-			break
-		}
-		r, rerr := ipc.Call(ctx, client, ipc.Resume, ipc.ResumeRequest{Target: target, Env: w.s.Env})
+		r, rerr := ipc.Call(ctx, client, ipc.Resume, ipc.ResumeRequest{Target: target, Tree: tree, Env: w.s.Env})
 		id, err = r.UUID, rerr
 	case "budget add":
 		r, rerr := ipc.Call(ctx, client, ipc.AddBudget, ipc.AddBudgetRequest{Target: target, Tokens: moreBudget, Env: w.s.Env})

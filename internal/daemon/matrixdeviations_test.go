@@ -15,32 +15,8 @@ type deviation struct {
 	code                             types.ErrCode // how it is refused; "" = it is accepted
 }
 
-// deviations are what is wrong today. Who mends one takes its line out.
-var deviations = []deviation{
-	{killVerbs, "PID", "parked", "", "A1: a kill by PID is refused, as the kernel still knows the PID; by UUID or name it ends on disk", types.ErrNotFound},
-	{killVerbs, "PID", "over parked", "run", "A1: a run that is suspended with its node", types.ErrNotFound},
-	{pauseVerbs, "", "parked", "", "A1: what waits for a budget cannot be paused, so that more budget wakes it", types.ErrNotFound},
-	{pauseVerbs, "", "over parked", "run", "A1: a run that is suspended with its node", types.ErrNotFound},
-	{killTrees + " | pause --subtree", "", "over parked", "parent | middle", "new: --subtree at one that runs leaves out who is suspended below it, and those below that", ""},
-	{"pause", "", onDisk, "alone | parent | middle | child | node", "new: ps does not show the pause of what is on disk", ""},
-	{"pause --subtree", "", onDisk, "alone | child | node", "new: ps does not show the pause of what is on disk", ""},
-	{"pause", "", onDisk, "run", "B7: the nodes of a run on disk are not paused with it", ""},
-	{"pause --subtree", "", onDisk, "parent | middle | run", "B7: those below it are not paused with it", ""},
-	{"resume --subtree", "", "paused, stop | " + onDisk, "", "B2: only what is paused in memory goes on", types.ErrNotFound},
-	{"resume --subtree", "", "parked", "", "B2: the refusal does not say that the budget is used up", types.ErrNotFound},
-	{"resume --subtree", "", "over parked", "run", "B2: the refusal does not say that the budget is used up", types.ErrNotFound},
-	{"resume", "", "paused, stop", "run", "B2: its nodes stay paused, so that it is suspended again at once", ""},
-	{"resume", "", "over parked", "run", "new: it is suspended again at once, without a word about the budget of its node", ""},
-	{"resume", "", "paused | paused, stop | ended below", "middle | child | node", "B3: it ends the pause of those above it", ""},
-}
-
-// Values of the axes that several deviations have.
-const (
-	killTrees  = "kill -TERM --subtree | kill -KILL --subtree | kill -INT --subtree"
-	killVerbs  = "kill -TERM | kill -KILL | kill -INT | " + killTrees
-	pauseVerbs = "pause | pause --subtree"
-	onDisk     = "stopped | cut off"
-)
+// deviations are what is wrong today; nothing is. Who mends one takes its line out.
+var deviations []deviation
 
 // has reports whether a deviation is one of a cell.
 func (d *deviation) has(c square) bool {

@@ -249,8 +249,8 @@ func (o *outcome) pause(k kinship, tree bool) {
 	}
 }
 
-// resume lets one process go on, or with --subtree all below it too. It wakes those above it that are suspended (001, "Resume
-// propagates upward"), but ends the pause of nobody else. What runs already is a CONFLICT for one, and nothing for a tree (003 §7.6).
+// resume lets one process go on, or with --subtree all below it too. It wakes those above it that are suspended or paused (001, "Resume
+// propagates upward"). What runs already is a CONFLICT for one, and nothing for a tree (003 §7.6).
 func (o *outcome) resume(k kinship, tree bool) {
 	me := k.chain[k.target]
 	switch {
@@ -266,12 +266,12 @@ func (o *outcome) resume(k kinship, tree bool) {
 	for _, i := range meant(k, tree) {
 		o.after[i] = runs
 	}
-	o.wakeAbove(k)
+	o.wakeAbove(k, true)
 }
 
-// wakeAbove wakes those above the named one that are suspended.
-func (o *outcome) wakeAbove(k kinship) {
-	for i := k.target - 1; i >= 0 && o.after[i] == suspended; i-- {
+// wakeAbove wakes those above the named one that are suspended, and with thaw those that are paused.
+func (o *outcome) wakeAbove(k kinship, thaw bool) {
+	for i := k.target - 1; i >= 0 && (o.after[i] == suspended || thaw && o.after[i] == isPaused); i-- {
 		o.after[i] = runs
 	}
 }
@@ -283,7 +283,7 @@ func (o *outcome) quiet(k kinship, verb string) {
 	case "budget add":
 		if me.poor {
 			o.after[k.target] = runs
-			o.wakeAbove(k)
+			o.wakeAbove(k, false)
 		}
 	case "steer", "send":
 		switch {
@@ -320,8 +320,8 @@ func TestMatrixModelSaysWhatTheSpecificationsDo(t *testing.T) {
 		{"kill -TERM", "ended", "alone", "NOT_FOUND: ended 4"},
 		{"pause", "parked", "parent", "accepted: paused, running, running"},
 		{"pause --subtree", "parked", "parent", "accepted: paused, paused, paused"},
-		{"resume", "paused", "child", "accepted: paused, paused, running"},
-		{"resume", "ended below", "child", "accepted: paused, paused, running"},
+		{"resume", "paused", "child", "accepted: running, running, running"},
+		{"resume", "ended below", "child", "accepted: running, running, running"},
 		{"resume", "stopped", "child", "accepted: running, running, running"},
 		{"resume", "stopped", "parent", "accepted: running, suspended, suspended"},
 		{"resume", "stopped", "run", "accepted: running, running"},
@@ -331,7 +331,7 @@ func TestMatrixModelSaysWhatTheSpecificationsDo(t *testing.T) {
 		{"budget add", "over parked", "run", "accepted: suspended, suspended"},
 		{"budget add", "parked", "node", "accepted: running, running"},
 		{"resume --subtree", "paused, stop", "parent", "accepted: running, running, running"},
-		{"resume --subtree", "paused, stop", "middle", "accepted: paused, running, running"},
+		{"resume --subtree", "paused, stop", "middle", "accepted: running, running, running"},
 		{"resume", "parked", "alone", "RESOURCE_EXHAUSTED: suspended"},
 		{"resume", "tool", "alone", "CONFLICT: running"},
 		{"budget add", "parked", "middle", "accepted: running, running, running"},

@@ -11,6 +11,7 @@ import (
 
 	"rnix/internal/price"
 	"rnix/internal/recovery"
+	"rnix/internal/service/lifecycle"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -50,13 +51,13 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 	case req.Tree && inside:
 		n, err := d.kernel.SignalTree(t.PID, types.SIGRESUME)
 		return ipc.ResumeResponse{Mode: "live", SpawnResponse: ipc.SpawnResponse{PID: t.PID, UUID: t.UUID}, Affected: n}, err
-	case req.Tree:
+	case req.Tree, !changes(&req) && d.names.StandsForAll(t):
 		return d.family(ctx, t, &req)
 	}
 	r, err := d.one(ctx, t, &req, owner)
 	if err == nil {
 		if now, ok := d.names.ByUUID(t.UUID); ok {
-			r.Paused = d.apart(now, true)
+			r.Paused = d.names.Apart(now, true)
 		}
 	}
 	return r, err
@@ -209,6 +210,7 @@ func (d resumer) continued(ctx context.Context, t target, req *ipc.ResumeRequest
 		return resp, err
 	}
 	if still == nil { // not before it is there: who waits for it would end without it
+		_ = d.kernel.Signal(resp.PID, types.SIGRESUME) // below a parent that is paused, it is too
 		woken = append(woken, d.thawAbove(live, 0)...)
 	}
 	resp.Woken = append(woken, d.wakeBelow(ctx, a.state, req, hold)...)
@@ -283,7 +285,7 @@ func (d resumer) wakeBelow(ctx context.Context, s *recovery.State, req *ipc.Resu
 }
 
 // reasonPaused is the suspend reason of what a person has paused.
-const reasonPaused = "paused"
+const reasonPaused = lifecycle.ReasonPaused
 
 // quietly resumes a history and only logs why it could not be.
 func (d resumer) quietly(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (types.PID, *recovery.State, bool) {

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"slices"
 
 	"rnix/internal/service/lifecycle"
 	"rnix/ipc"
@@ -13,6 +12,7 @@ import (
 // each finds those for which it waits, and those that it waits for find their parent. The pauses of those above end last.
 func (d resumer) family(ctx context.Context, t target, req *ipc.ResumeRequest) (ipc.ResumeResponse, error) {
 	var resp ipc.ResumeResponse
+	var err error
 	hold := make(chan struct{})
 	defer close(hold)
 	var above types.PID
@@ -39,7 +39,7 @@ func (d resumer) family(ctx context.Context, t target, req *ipc.ResumeRequest) (
 		}
 		resp.Woken = woken
 	}
-	moved := 0
+	moved, refused := 0, error(nil)
 	for _, m := range d.names.Family(t)[1:] {
 		if m.Place() == lifecycle.Runs {
 			if m.Live.Paused && t.Place() != lifecycle.Runs && d.kernel.Signal(m.PID, types.SIGRESUME) == nil {
@@ -56,19 +56,16 @@ func (d resumer) family(ctx context.Context, t target, req *ipc.ResumeRequest) (
 		case types.ErrCancelled:
 			return resp, err
 		default:
+			refused = err
 			resp.Still = append(resp.Still, ipc.StillProc{PID: m.PID, UUID: m.UUID, Why: err.Error()})
 		}
 	}
-	if t.Place() == lifecycle.Runs {
-		n, err := d.kernel.SignalTree(t.PID, types.SIGRESUME)
-		if err != nil {
-			return resp, err
-		}
-		resp.Affected = n
-	} else {
-		resp.Affected = 1
+	if t.Kind() != "" && t.Place() == lifecycle.Stored && moved == 0 && refused != nil { // it does nothing but to wait for them
+		return resp, refused
 	}
-	resp.Affected += moved
+	if resp.Affected, err = d.kernel.SignalTree(resp.PID, types.SIGRESUME); err != nil { // below one that is paused, all that are launched are too
+		return resp, err
+	}
 	resp.Woken = append(resp.Woken, d.thawAbove(above, 0)...)
 	return resp, nil
 }
@@ -95,16 +92,4 @@ func (d resumer) thawAbove(pid, top types.PID) (woken []types.PID) {
 		pid = i.PPID
 	}
 	return woken
-}
-
-// apart returns those below a process that are paused, or those that work.
-func (d resumer) apart(t target, paused bool) (pids []types.PID) {
-	for _, m := range d.names.Family(t)[1:] {
-		runs := m.Place() == lifecycle.Runs
-		if !runs && paused && m.Info.SuspendReason == reasonPaused || runs && m.Live.Paused == paused {
-			pids = append(pids, m.PID)
-		}
-	}
-	slices.Sort(pids)
-	return pids
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"rnix/internal/service/lifecycle"
@@ -76,7 +77,7 @@ func (d signaller) toOne(ctx context.Context, peer *ipc.Peer, op string, t *targ
 		return ipc.SignalResponse{}, err
 	}
 	if req.Signal == types.SIGPAUSE && !tree {
-		r.Working = resumer{d.Daemon}.apart(*t, false)
+		r.Working = d.names.Apart(*t, false)
 	}
 	return r, nil
 }
@@ -84,9 +85,12 @@ func (d signaller) toOne(ctx context.Context, peer *ipc.Peer, op string, t *targ
 // toFamily sends a signal to a process and to all below it, wherever they lie: those first that are above, so that nobody
 // wakes another one. It returns how many got it.
 func (d signaller) toFamily(ctx context.Context, op string, t *target, req ipc.SignalRequest) (n int, err error) {
-	running := t.Place() == lifecycle.Runs
-	if running { // all at once: none is born meanwhile that does not get it
-		if n, err = d.kernel.SignalTree(t.PID, req.Signal); err != nil {
+	var reached []types.PID // by the kernel, all at once: none is born meanwhile that does not get it
+	if t.Place() == lifecycle.Runs {
+		if reached, err = d.kernel.Subtree(t.PID); err == nil {
+			n, err = d.kernel.SignalTree(t.PID, req.Signal)
+		}
+		if err != nil {
 			return n, err
 		}
 	} else if err = d.toMember(ctx, op, t, req); err != nil {
@@ -95,8 +99,8 @@ func (d signaller) toFamily(ctx context.Context, op string, t *target, req ipc.S
 		n = 1
 	}
 	for _, m := range d.names.Family(*t)[1:] {
-		if running && m.Place() == lifecycle.Runs {
-			continue // it has it
+		if m.Place() == lifecycle.Runs && slices.Contains(reached, m.PID) {
+			continue
 		}
 		switch err := d.toMember(ctx, op, &m, req); types.CodeOf(err) {
 		case "":
@@ -118,7 +122,7 @@ func (d signaller) toMember(ctx context.Context, op string, t *target, req ipc.S
 	if req.Signal == types.SIGPAUSE {
 		return runHolder{composer{d.Daemon}}.holdOne(ctx, t.UUID)
 	}
-	exit, ends := kernel.ExitBySignal(req.Signal, t.Info.SuspendReason == reasonPaused)
+	exit, ends := kernel.ExitBySignal(req.Signal, t.Paused())
 	if !ends {
 		return t.MustRun(op, req.Target)
 	}

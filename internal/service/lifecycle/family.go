@@ -45,3 +45,25 @@ func depth(id types.UUID, parents map[types.UUID]types.UUID) (n int) {
 	}
 	return n
 }
+
+// Apart returns those below a process that are paused, or those that work, by their PIDs.
+func (n *Names) Apart(t Target, paused bool) (pids []types.PID) {
+	for _, m := range n.Family(t)[1:] {
+		if m.Paused() == paused && (paused || m.Place() == Runs) {
+			pids = append(pids, m.PID)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// StandsForAll reports whether a process is nothing without what it has started, having no model of its own, and some of that stands still.
+func (n *Names) StandsForAll(t Target) bool {
+	switch {
+	case t.Kind() == "":
+		return false
+	case t.Place() == Runs:
+		return t.Paused() || len(n.Apart(t, true)) > 0
+	}
+	return t.Place() == Stored
+}
