@@ -60,6 +60,8 @@ type AddBudgetRequest struct {
 	Target   string   `json:"target"`
 	Tokens   int      `json:"tokens,omitempty"` // so many more
 	USD      float64  `json:"usd,omitempty"`    // so many more
+	// Tree raises the limits of all below it, too, that have one of their own, wherever they lie.
+	Tree     bool     `json:"tree,omitempty"`
 	NoResume bool     `json:"no_resume,omitempty"`
 	Env      []string `json:"env,omitempty"` // as in SpawnRequest, for what goes on
 }
@@ -67,6 +69,7 @@ type AddBudgetRequest struct {
 // AddBudgetResponse is the budget as it is now, and what goes on with it.
 type AddBudgetResponse struct {
 	BudgetLine
+	Raised   []types.PID `json:"raised,omitempty"` // with Tree: those that have more now
 	Resumed  []types.PID `json:"resumed,omitempty"`
 	Warnings []string    `json:"warnings,omitempty"` // what could not go on, and why
 }

@@ -63,8 +63,9 @@ this budget, the process itself and any of its descendants, goes on by itself, u
 given.
 
 A process without a limit of its own has nothing to which something could be added: raise that of the
-ancestor whose budget it draws from, which rnix budget PROCESS shows.`,
-		Example:           examples(`rnix budget add night --tokens 200k`, `rnix budget add 3 --tokens 50000 --usd 2.50`, `rnix budget add 3 --usd 1 --no-resume`),
+ancestor whose budget it draws from, which rnix budget PROCESS shows. With --subtree each of the family that
+has a limit of its own gets so much more.`,
+		Example:           examples(`rnix budget add night --tokens 200k`, `rnix budget add --subtree night --tokens 50k`, `rnix budget add 3 --tokens 50000 --usd 2.50`, `rnix budget add 3 --usd 1 --no-resume`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(1, 1, process),
 		ValidArgsFunction: completeProcs(a, false),
@@ -84,6 +85,7 @@ ancestor whose budget it draws from, which rnix budget PROCESS shows.`,
 	f.SortFlags = false
 	f.Var(&tokens, "tokens", "so many tokens more, such as 200k")
 	f.Var(&usd, "usd", "so many dollars more, such as 2.50")
+	f.BoolVarP(&req.Tree, "subtree", "t", false, "each of its descendants, too, that has a limit of its own")
 	f.BoolVar(&req.NoResume, "no-resume", false, "leave what waits for the budget suspended")
 	return c
 }
@@ -203,6 +205,9 @@ func addBudget(ctx context.Context, c *ipc.Client, out *output, req ipc.AddBudge
 	if out.json() {
 		out.object(&r)
 	} else {
+		if req.Tree {
+			out.talk("[kernel] raised: %s", namedPIDs(r.Raised))
+		}
 		var parts []string
 		if r.Tokens.Limit != nil {
 			parts = append(parts, fmt.Sprintf("%s tokens, %s left", number(*r.Tokens.Limit), number(*r.Tokens.Left)))
@@ -210,13 +215,11 @@ func addBudget(ctx context.Context, c *ipc.Client, out *output, req ipc.AddBudge
 		if r.USD.Limit != nil {
 			parts = append(parts, fmt.Sprintf("%s, %s left", usdText(r.USD.Limit), usdText(r.USD.Left)))
 		}
-		out.talk("[kernel] PID %s has a budget of %s", r.PID, strings.Join(parts, "; and of "))
+		if len(parts) > 0 {
+			out.talk("[kernel] PID %s has a budget of %s", r.PID, strings.Join(parts, "; and of "))
+		}
 		if len(r.Resumed) > 0 {
-			pids := make([]string, len(r.Resumed))
-			for i, pid := range r.Resumed {
-				pids[i] = "PID " + pid.String()
-			}
-			out.talk("[kernel] with it go on: %s", strings.Join(pids, ", "))
+			out.talk("[kernel] with it go on: %s", namedPIDs(r.Resumed))
 		}
 	}
 	for _, text := range r.Warnings {

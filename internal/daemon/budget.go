@@ -8,6 +8,7 @@ import (
 
 	"rnix/internal/price"
 	"rnix/internal/recovery"
+	"rnix/internal/service/lifecycle"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -115,26 +116,64 @@ func (d budgets) add(ctx context.Context, peer *ipc.Peer, req ipc.AddBudgetReque
 	if err != nil {
 		return resp, err
 	}
-	more := kernel.Amount{Tokens: req.Tokens, USD: price.FromFloat(req.USD)}
-	if t.Live != nil && t.Live.State < types.StateZombie {
-		_, err = d.kernel.AddBudget(t.PID, more)
+	more, raised := kernel.Amount{Tokens: req.Tokens, USD: price.FromFloat(req.USD)}, []types.UUID{t.UUID}
+	if req.Tree {
+		resp.Raised, raised, err = d.raiseFamily(ctx, t, more)
 	} else {
-		if t.Live != nil { // it is about to be on disk only
-			if _, err := d.kernel.WaitInfo(ctx, t.PID); err != nil {
-				return resp, err
-			}
-		}
-		err = d.addOnDisk(ctx, t.UUID, more)
+		err = d.raise(ctx, &t, more)
 	}
 	if err != nil {
 		return resp, err
 	}
-	if !req.NoResume {
-		resp.Resumed, resp.Warnings = d.goOn(ctx, t.UUID, req.Env)
+	for _, id := range raised {
+		if req.NoResume {
+			break
+		}
+		pids, warnings := d.goOn(ctx, id, req.Env)
+		resp.Resumed, resp.Warnings = append(resp.Resumed, pids...), append(resp.Warnings, warnings...)
 	}
 	line, err := d.lineOf(t.UUID)
 	resp.BudgetLine = line
 	return resp, err
+}
+
+// raise raises the budget of one process, wherever it lies.
+func (d budgets) raise(ctx context.Context, t *target, more kernel.Amount) error {
+	if t.Place() == lifecycle.Runs {
+		_, err := d.kernel.AddBudget(t.PID, more)
+		return err
+	}
+	if t.Live != nil { // it is about to be on disk only
+		if _, err := d.kernel.WaitInfo(ctx, t.PID); err != nil {
+			return err
+		}
+	}
+	return d.addOnDisk(ctx, t.UUID, more)
+}
+
+// raiseFamily raises the limits of a process and of all below it that have one of their own, of tokens, of dollars or of both. INVALID if none has.
+func (d budgets) raiseFamily(ctx context.Context, t target, more kernel.Amount) (pids []types.PID, ids []types.UUID, err error) {
+	for _, m := range d.names.Family(t) {
+		for _, part := range []kernel.Amount{{Tokens: more.Tokens}, {USD: more.USD}} {
+			if part == (kernel.Amount{}) {
+				continue
+			}
+			switch rerr := d.raise(ctx, &m, part); types.CodeOf(rerr) {
+			case "":
+				pids, ids = append(pids, m.PID), append(ids, m.UUID)
+			case types.ErrInvalid, types.ErrNotFound, types.ErrConflict: // it has no such limit, has ended, or is at its end
+				if err == nil {
+					err = rerr
+				}
+			default:
+				return pids, ids, rerr
+			}
+		}
+	}
+	if len(ids) > 0 {
+		err = nil
+	}
+	return slices.Compact(pids), slices.Compact(ids), err
 }
 
 // maxAdd bounds what is added at once, in tokens.

@@ -205,7 +205,7 @@ func (w *world) act(ctx context.Context, c square, of *clan, target string) (o o
 		r, rerr := ipc.Call(ctx, client, ipc.Resume, ipc.ResumeRequest{Target: target, Tree: tree, Env: w.s.Env})
 		id, err = r.UUID, rerr
 	case "budget add":
-		r, rerr := ipc.Call(ctx, client, ipc.AddBudget, ipc.AddBudgetRequest{Target: target, Tokens: moreBudget, Env: w.s.Env})
+		r, rerr := ipc.Call(ctx, client, ipc.AddBudget, ipc.AddBudgetRequest{Target: target, Tree: tree, Tokens: moreBudget, Env: w.s.Env})
 		id, err = r.UUID, rerr
 	case "steer", "send":
 		method := ipc.Send

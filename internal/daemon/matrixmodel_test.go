@@ -12,7 +12,7 @@ import (
 var (
 	matrixVerbs = []string{"kill -TERM", "kill -KILL", "kill -INT", "pause", "resume",
 		"kill -TERM --subtree", "kill -KILL --subtree", "kill -INT --subtree", "pause --subtree", "resume --subtree",
-		"budget add", "steer", "send", "wait", "log", "steps", "diff"}
+		"budget add", "budget add --subtree", "steer", "send", "wait", "log", "steps", "diff"}
 	// The name of a node is run/node.
 	matrixNamings = []string{"PID", "UUID", "prefix", "name"}
 	// Where the process lies that is named.
@@ -141,7 +141,7 @@ func decided(verb, place, family string) bool {
 	case verb == "resume":
 		return family != "run" && family != "node"
 	}
-	return verb != "resume --subtree" && verb != "budget add"
+	return verb != "resume --subtree" && !strings.HasPrefix(verb, "budget add")
 }
 
 // outcome is what a verb does.
@@ -193,7 +193,7 @@ func expect(verb string, k kinship) outcome {
 	case action == "resume":
 		o.resume(k, tree)
 	default:
-		o.quiet(k, action)
+		o.quiet(k, action, tree)
 	}
 	return o
 }
@@ -266,24 +266,26 @@ func (o *outcome) resume(k kinship, tree bool) {
 	for _, i := range meant(k, tree) {
 		o.after[i] = runs
 	}
-	o.wakeAbove(k, true)
+	o.wakeAbove(k.target, true)
 }
 
 // wakeAbove wakes those above the named one that are suspended, and with thaw those that are paused.
-func (o *outcome) wakeAbove(k kinship, thaw bool) {
-	for i := k.target - 1; i >= 0 && (o.after[i] == suspended || thaw && o.after[i] == isPaused); i-- {
+func (o *outcome) wakeAbove(i int, thaw bool) {
+	for i--; i >= 0 && (o.after[i] == suspended || thaw && o.after[i] == isPaused); i-- {
 		o.after[i] = runs
 	}
 }
 
 // quiet is the model of the verbs that move nobody, but for more budget for who waits for it.
-func (o *outcome) quiet(k kinship, verb string) {
+func (o *outcome) quiet(k kinship, verb string, tree bool) {
 	me := k.chain[k.target]
 	switch verb {
 	case "budget add":
-		if me.poor {
-			o.after[k.target] = runs
-			o.wakeAbove(k, false)
+		for i := k.target; i < len(k.chain) && (tree || i == k.target); i++ {
+			if k.chain[i].poor {
+				o.after[i] = runs
+				o.wakeAbove(i, false)
+			}
 		}
 	case "steer", "send":
 		switch {
@@ -329,6 +331,7 @@ func TestMatrixModelSaysWhatTheSpecificationsDo(t *testing.T) {
 		{"pause", "waiting", "run", "accepted: paused, paused"},
 		{"resume", "over parked", "run", "RESOURCE_EXHAUSTED: suspended, suspended"},
 		{"budget add", "over parked", "run", "accepted: suspended, suspended"},
+		{"budget add --subtree", "over parked", "run", "accepted: running, running"},
 		{"budget add", "parked", "node", "accepted: running, running"},
 		{"resume --subtree", "paused, stop", "parent", "accepted: running, running, running"},
 		{"resume --subtree", "paused, stop", "middle", "accepted: running, running, running"},
