@@ -77,7 +77,7 @@ func TestPsWithoutDaemonStartsNone(t *testing.T) {
 	if r := f.run("ps", "--json"); r.code != 0 || r.out+r.err != "" {
 		t.Errorf("%+v", r)
 	}
-	for _, args := range [][]string{{"kill", "3"}, {"pause", "3"}, {"resume", "--subtree", "3"}} {
+	for _, args := range [][]string{{"kill", "3"}, {"pause", "3"}} {
 		if r := f.run(args...); r.code != ExitNotFound || !strings.Contains(r.err, "rnix ps -a") {
 			t.Errorf("%v: %+v", args, r)
 		}
@@ -202,7 +202,7 @@ func TestKillTakesSignalsAsPeopleWriteThem(t *testing.T) {
 	}{
 		{"kill 3", "signal 3 SIGTERM", 0}, {"kill -9 3", "signal 3 SIGKILL", 0}, {"kill -TERM 3", "signal 3 SIGTERM", 0}, {"kill -s int 3", "signal 3 SIGINT", 0},
 		{"--json kill -SIGKILL 3", "signal 3 SIGKILL", 0}, {"kill -19 --subtree 3", "signal_tree 3 SIGPAUSE", 0}, {"pause 3", "signal 3 SIGPAUSE", 0},
-		{"resume -t 3", "signal_tree 3 SIGRESUME", 0}, {"kill gone 3", "signal gone SIGTERM; signal 3 SIGTERM", ExitNotFound}, {"kill -FROB 3", "", ExitUsage}, {"kill", "", ExitUsage},
+		{"kill -RESUME -t 3", "signal_tree 3 SIGRESUME", 0}, {"kill gone 3", "signal gone SIGTERM; signal 3 SIGTERM", ExitNotFound}, {"kill -FROB 3", "", ExitUsage}, {"kill", "", ExitUsage},
 	} {
 		f.mu.Lock()
 		f.seen = nil

@@ -30,6 +30,10 @@ func TestMain(m *testing.M) {
 	if os.Getenv(roleEnv) == "rnix" {
 		os.Exit(Main(context.Background(), Host{Args: os.Args[1:]}))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "daemon" { // a command of a test has started one: it would run all tests again, without end
+		fmt.Fprintln(os.Stderr, "a test of the command line starts no daemon")
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -95,12 +95,12 @@ func TestBadResumesChangeNothing(t *testing.T) {
 		"3 --budget many":                       "want a number of tokens",
 		"3 4 --follow":                          "--follow fits one process only, and 2 are named",
 		"3 4 --fork --name x":                   "fits one process only",
-		"3 --subtree --budget 5":                "--subtree only ends a pause",
+		"3 --subtree --budget 5":                "--subtree resumes a family as it is",
 		"3 --on-in-doubt guess":                 "none of tell, retry, skip, fail, ask",
 		"3 --output-format stream-json":         "while it is followed",
 		"3 --output-format xml":                 "none of text, json, stream-json",
 		"3 --new-input -":                       "the new input is empty",
-		"3 --subtree --new-input x --fork":      "--subtree only ends a pause",
+		"3 --subtree --new-input x --fork":      "--subtree resumes a family as it is",
 		"3 --fork --from-step 1 --name a --frb": "unknown flag",
 	} {
 		if r := f.run(append([]string{"resume"}, strings.Fields(args)...)...); r.code != ExitUsage || !strings.Contains(r.out+r.err, says) {

@@ -103,7 +103,7 @@ func TestSignalsToWhatIsOnDiskSayWhatIsLeft(t *testing.T) {
 		return ipc.PathResponse{}, types.Errorf(types.ErrNotFound, "Open", "/proc/3/status", "no process 3 is alive")
 	}
 	f.proc = func(string) (ipc.ProcDetail, error) { return ipc.ProcDetail{Proc: ipc.Proc{PID: 3}}, nil }
-	if r := f.run("resume", "--subtree", "3"); r.code != ExitNotFound || !strings.Contains(r.err, "rnix resume 3\n") {
+	if r := f.run("kill", "-RESUME", "3"); r.code != ExitNotFound || !strings.Contains(r.err, "rnix resume 3\n") {
 		t.Errorf("%+v", r)
 	}
 	if r := f.run("kill", "3"); r.code != ExitNotFound || !strings.Contains(r.err, "rnix wait 3") {
