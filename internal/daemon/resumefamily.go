@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"slices"
 
 	"rnix/internal/service/lifecycle"
 	"rnix/ipc"
@@ -16,11 +17,15 @@ func (d resumer) family(ctx context.Context, t target, req *ipc.ResumeRequest) (
 	hold := make(chan struct{})
 	defer close(hold)
 	var above types.PID
+	var reached []types.PID // by the kernel, as those below a process that runs
 	switch t.Place() {
 	case lifecycle.Over:
 		return resp, t.MustRun("Resume", req.Target)
 	case lifecycle.Runs:
 		resp = liveResponse(&t, d.events.Last())
+		if reached, err = d.kernel.Subtree(t.PID); err != nil {
+			return resp, err
+		}
 		above = t.Live.PPID
 	case lifecycle.Stored:
 		a, err := reviver(d).open(ctx, t.UUID)
@@ -42,7 +47,7 @@ func (d resumer) family(ctx context.Context, t target, req *ipc.ResumeRequest) (
 	moved, refused := 0, error(nil)
 	for _, m := range d.names.Family(t)[1:] {
 		if m.Place() == lifecycle.Runs {
-			if m.Live.Paused && t.Place() != lifecycle.Runs && d.kernel.Signal(m.PID, types.SIGRESUME) == nil {
+			if m.Live.Paused && !slices.Contains(reached, m.PID) && d.kernel.Signal(m.PID, types.SIGRESUME) == nil {
 				resp.Woken = append(resp.Woken, m.PID)
 			}
 			continue

@@ -53,6 +53,9 @@ func (n *Names) Resolve(text string) (Target, error) {
 	}
 	pid, perr := types.ParsePID(text)
 	if i, err := n.Table.Info(pid); perr == nil && err == nil {
+		if t, ok := n.living(i.UUID); ok { // an earlier run of a process means the process
+			return t, nil
+		}
 		return n.Of(&i), nil
 	}
 	var id types.UUID
