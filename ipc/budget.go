@@ -57,9 +57,9 @@ type USDLine struct {
 
 // AddBudgetRequest raises a budget.
 type AddBudgetRequest struct {
-	Target   string   `json:"target"`
-	Tokens   int      `json:"tokens,omitempty"` // so many more
-	USD      float64  `json:"usd,omitempty"`    // so many more
+	Target string  `json:"target"`
+	Tokens int     `json:"tokens,omitempty"` // so many more
+	USD    float64 `json:"usd,omitempty"`    // so many more
 	// Tree raises the limits of all below it, too, that have one of their own, wherever they lie.
 	Tree     bool     `json:"tree,omitempty"`
 	NoResume bool     `json:"no_resume,omitempty"`
