@@ -78,7 +78,7 @@ func (k *keeper) took(what string, err error) bool {
 		k.done[what]++
 		return true
 	case types.ErrConflict, types.ErrNotFound:
-	case types.ErrDisconnected: // the daemon was killed
+	case types.ErrDisconnected, types.ErrUnavailable: // the daemon was killed
 	default:
 		k.t.Errorf("%s: %v", what, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"rnix/ipc"
-	"rnix/types"
 )
 
 // A paused agent looks and goes on in the same way whether or not the daemon was started anew since.
@@ -14,20 +13,19 @@ func TestPausedAgentGoesOnAlsoAfterARestart(t *testing.T) {
 	for _, onDisk := range []bool{false, true} {
 		p := ipc.Proc{PID: 1, UUID: uuid(1), State: stateSuspended, Wait: "paused", PausedAt: begin.Add(-time.Minute), WaitSince: begin.Add(-time.Minute), Intent: "sleeps", ElapsedMs: 5000}
 		b := newBench(t, true, p)
-		b.src.answers["signal_tree"] = func(any) (any, error) {
+		b.src.answers["resume"] = func(any) (any, error) {
 			if onDisk {
-				return nil, types.Errorf(types.ErrNotFound, "SignalTree", "1", "the process is suspended on disk")
+				return ipc.ResumeResponse{Mode: "continue", SpawnResponse: ipc.SpawnResponse{PID: 7}}, nil
 			}
-			return ipc.SignalResponse{PID: 1, Affected: 1}, nil
+			return ipc.ResumeResponse{Mode: "live", SpawnResponse: ipc.SpawnResponse{PID: 1}}, nil
 		}
-		b.src.answers["resume"] = func(any) (any, error) { return ipc.ResumeResponse{SpawnResponse: ipc.SpawnResponse{PID: 7}}, nil }
 		b.now = begin.Add(time.Hour)
 		b.sees("⏸ ")
 		b.sees("paused")
 		b.seesNot("1h00m") // its time stands still
 		b.press("p")
 		b.run()
-		if went := b.src.last("resume") != ""; went != onDisk || !strings.Contains(b.src.last("signal_tree"), "SIGRESUME") {
+		if !strings.Contains(b.src.last("resume"), `"tree":true`) { // with those below it
 			t.Errorf("on disk %v: %q", onDisk, b.src.all())
 		}
 		b.sees("goes on")
