@@ -362,8 +362,8 @@ func (f *feud) finish() {
 // Whatever a person does to the members of a family, and however often the daemon ends meanwhile: what was paused stays paused, what was
 // resumed goes on, and each that nobody has ended comes to its end, once, with all that it does done once.
 func TestFamiliesDoAsAPersonSaysWhateverEndsTheDaemon(t *testing.T) {
-	families := soak.Number(t, "RNIX_FEUD_FAMILIES", "families", 4, 150)
-	verbs := soak.Number(t, "RNIX_FEUD_VERBS", "commands for each", 14, 40)
+	families := soak.Number(t, "RNIX_FEUD_FAMILIES", "families", 3, 150)
+	verbs := soak.Number(t, "RNIX_FEUD_VERBS", "commands for each", 10, 40)
 	seed := uint64(soak.Number(t, "RNIX_FEUD_SEED", "the seed", 1+int(rand.Int32()), 1+int(rand.Int32())))
 	for n := range families {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -146,8 +146,8 @@ func (f *forker) known(l lie) bool {
 // Whenever a fork is made, of whatever: each file that its conversation says was made is in its directory as the conversation says, and it is
 // told which children are not its own.
 func TestForksAtAnyMomentHaveWhatTheirConversationSays(t *testing.T) {
-	rounds := soak.Number(t, "RNIX_FORKS_ROUNDS", "origins", 3, 60)
-	forks := soak.Number(t, "RNIX_FORKS_FORKS", "forks of each", 6, 20)
+	rounds := soak.Number(t, "RNIX_FORKS_ROUNDS", "origins", 2, 60)
+	forks := soak.Number(t, "RNIX_FORKS_FORKS", "forks of each", 4, 20)
 	seed := uint64(soak.Number(t, "RNIX_FORKS_SEED", "the seed", 1+int(rand.Int32()), 1+int(rand.Int32())))
 	for n := range rounds {
 		where := []string{"plain", "git", "tree"}[n%3]

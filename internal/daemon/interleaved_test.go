@@ -133,7 +133,7 @@ func TestNoHistoryIsLostHoweverItsKeepingIsInterleaved(t *testing.T) {
 	s.Settle()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	for round := range soak.Number(t, "RNIX_INTERLEAVED_ROUNDS", "rounds of keeping histories, each with a kill", 5, 100) {
+	for round := range soak.Number(t, "RNIX_INTERLEAVED_ROUNDS", "rounds of keeping histories, each with a kill", 3, 100) {
 		var all sync.WaitGroup
 		moment, over := 10+rand.New(rand.NewPCG(seed, uint64(round))).IntN(50), make(chan struct{}) // after how many acts it is killed
 		begun := make(chan struct{})
