@@ -53,7 +53,7 @@ func (a *app) askInDoubt(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequ
 	in := bufio.NewScanner(a.host.In)
 	choices := make(map[string]string, len(calls))
 	for i := range calls {
-		a.out.say("[kernel] nobody knows whether this has run: " + callText(&calls[i]))
+		a.out.say("[kernel] it is not known whether this has run: " + callText(&calls[i]))
 		for choices[calls[i].CallID] == "" {
 			a.out.say("[t]ell the model to check, [r]etry, [s]kip, [a]bort?")
 			answer := "a" // the end of the input is no answer

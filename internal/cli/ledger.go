@@ -29,7 +29,7 @@ Columns: STEP; CALL, its id; TOOL; PATH; EFFECT (none, idempotent, reversible, e
 VERDICT; RESULT, the first line of the result or the error. --wide adds RUN, TRY and the KEY, which is
 the same each time that the same call is made. A narrow terminal shows fewer columns.
 
-Verdicts: done, failed, running, not begun; of a call that was cut off: in doubt (nobody knows whether it
+Verdicts: done, failed, running, not begun; of a call that was cut off: in doubt (it is not known whether it
 has taken effect, and nothing is decided), told unknown, skipped, run again, undone and run again,
 attached (the process that it had started was found again).`,
 		Example: examples(`rnix ledger 3`, `rnix ledger --in-doubt night`, `rnix ledger --wide 0191f3a2-7c3e`,
@@ -45,7 +45,7 @@ attached (the process that it had started was found again).`,
 			return ledger(c.Context(), client, a.out, ipc.LedgerRequest{Target: args[0], InDoubt: doubt}, wide || a.out.verbose, time.Now())
 		},
 	}
-	c.Flags().BoolVar(&doubt, "in-doubt", false, "only the calls of which nobody knows whether they have run")
+	c.Flags().BoolVar(&doubt, "in-doubt", false, "only the calls of which it is not known whether they have run")
 	c.Flags().BoolVarP(&wide, "wide", "w", false, "all columns, in full")
 	return c
 }
@@ -75,7 +75,7 @@ func ledger(ctx context.Context, c *ipc.Client, out *output, req ipc.LedgerReque
 		out.talk("PID %d is a fork: the calls up to step %d are those of %s", r.PID, r.OriginStep, r.OriginUUID)
 	}
 	if n := r.Counts[step.LedgerInDoubt]; n > 0 {
-		out.warn(fmt.Sprintf("nobody knows whether %s taken effect; when PID %d goes on that is decided with: rnix resume %d --on-in-doubt tell (or retry, skip, ask)",
+		out.warn(fmt.Sprintf("it is not known whether %s taken effect; when PID %d is resumed, decide it with: rnix resume %d --on-in-doubt tell (or retry, skip, ask)",
 			map[bool]string{true: "this call has", false: "these calls have"}[n == 1], r.PID, r.PID))
 	}
 	if r.Damage != "" {

@@ -35,7 +35,7 @@ disk. A time limit counts over all its runs; a fork begins it anew.
 With --fork the original is not touched: a copy goes on, with a UUID of its own, from the end of
 step N with --from-step N, and with the files as they were then in a directory of its own.
 
-A call that was begun and has no result is in doubt: nobody knows whether it has run. What does no harm is
+A call that was begun and has no result is in doubt: it is not known whether it has run. What does no harm is
 run again, and what changed files is taken back first, where that can be. About the rest --on-in-doubt
 decides: tell (the model is told to check), retry, skip (the model is told that it was not run), fail
 (nothing is resumed), or ask, for each call, on a terminal.

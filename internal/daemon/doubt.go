@@ -37,7 +37,7 @@ func (d reviver) fromOf(a *again, req *ipc.ResumeRequest) (*kernel.From, []ipc.I
 	for _, c := range doubts {
 		if c.Verdict == string(recovery.Refuse) {
 			return nil, nil, types.Errorf(types.ErrInDoubt, "Resume", a.rec.id.String(),
-				"nobody knows whether the call %s of %s in step %d has run; see it with `rnix ledger %s`, then choose with --on-in-doubt tell, retry or skip", c.CallID, c.Tool, c.Step, a.rec.id)
+				"it is not known whether the call %s of %s in step %d has run; see it with `rnix ledger %s`, then choose with --on-in-doubt tell, retry or skip", c.CallID, c.Tool, c.Step, a.rec.id)
 		}
 	}
 	return f, doubts, nil

@@ -136,7 +136,7 @@ func (d mailer) unsent(t target, err error) error {
 		return err
 	}
 	return &types.SyscallError{Syscall: "Send", PID: t.PID, Device: t.UUID.String(), Code: types.ErrBrokenPipe,
-		Err: fmt.Errorf("it has ended, and gets no messages; it goes on, and is told something, with: rnix resume --new-input TEXT %s", t.UUID)}
+		Err: fmt.Errorf("it has ended, and gets no messages; to resume it and tell it something: rnix resume --new-input TEXT %s", t.UUID)}
 }
 
 // How long a message is tried while its receiver is neither running nor suspended, and how often.

@@ -124,7 +124,7 @@ func checkResume(req *ipc.ResumeRequest) error {
 	}
 	switch {
 	case req.Tree && (req.Fork || changes(req)):
-		return bad("a family goes on as it is: nothing can be changed in it at once, and no copy is made of it")
+		return bad("a family is resumed as it is: no setting of it can be changed at once, and no copy of it is made")
 	case req.FromStep != nil && !req.Fork:
 		return bad("--from-step needs --fork: a history is never cut, a copy of its beginning is made")
 	case req.FromStep != nil && *req.FromStep < 0:
