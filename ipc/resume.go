@@ -52,6 +52,8 @@ type ResumeResponse struct {
 	OriginUUID types.UUID `json:"origin_uuid,omitzero"`
 	OriginPID  types.PID  `json:"origin_pid,omitempty"`
 	WorkDir    string     `json:"work_dir,omitempty"`
+	// LeftOut is how many calls a fork does not have, of a step of its origin that had not ended: it is told of them.
+	LeftOut int `json:"left_out,omitempty"`
 	// InDoubt are the calls whose outcome nobody knows, with what becomes of each.
 	InDoubt []InDoubt `json:"in_doubt,omitempty"`
 	// Woken are the other processes that go on with it: those that it waits for, and those that wait for it.

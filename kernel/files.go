@@ -16,8 +16,8 @@ import (
 // goroutine.
 type snapshots struct {
 	last  *step.Snapshot // the latest one; nil = none yet
-	first bool           // it is the first one, and nothing that is recorded names it
-	dirty bool           // files may have changed since
+	named *step.Snapshot // that of which the history says that it is how the files were last, see recovery.State.Files
+	dirty bool           // files may have changed since the latest one
 	ended int            // the last step that has ended
 }
 
@@ -39,7 +39,6 @@ func (h host) keepBefore(n int, actions []loop.Action) {
 		}
 		if f.last == nil {
 			h.keep(n - 1)
-			f.first = f.last != nil
 		} else if f.dirty && effectOf(a) == vfs.EffectReversible {
 			h.keep(n)
 		}
@@ -56,7 +55,6 @@ func keepFirst(h host) {
 	}
 	if f.last == nil {
 		h.keep(f.ended)
-		f.first = f.last != nil
 	}
 	f.dirty = true
 }
@@ -70,22 +68,25 @@ func (h host) touched(actions []loop.Action) {
 	}
 }
 
-// keepAfter takes a snapshot at the end of a step that may have changed files, and returns it if it has.
+// keepAfter takes a snapshot at the end of a step that may have changed files. It returns the latest one, unless the history names it already: it
+// may have been taken in the middle of the step, or before the daemon was killed, with nothing changed since.
 func (h host) keepAfter(n int) *step.Snapshot {
-	if !h.p.files.dirty {
+	f := &h.p.files
+	if f.dirty {
+		h.keep(n)
+	}
+	if a, b := f.named, f.last; b == nil || a != nil && a.ID == b.ID && a.Kind == b.Kind && a.Root == b.Root {
 		return nil
 	}
-	if s, changed := h.keep(n); changed {
-		return s
-	}
-	return nil
+	f.named = f.last
+	return f.last
 }
 
 // keep takes a snapshot. One that fails costs the way back to this step and nothing else, so it is only
 // reported.
-func (h host) keep(n int) (_ *step.Snapshot, changed bool) {
+func (h host) keep(n int) {
 	if h.k.cfg.Snapshot == nil {
-		return nil, false
+		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.p.ctx), snapshotTime)
 	defer cancel()
@@ -94,17 +95,16 @@ func (h host) keep(n int) (_ *step.Snapshot, changed bool) {
 	if err != nil {
 		h.k.log.Warn("snapshot", "pid", h.p.PID, "uuid", h.p.UUID, "step", n, "err", err)
 		h.Emit(event.Event{Kind: event.Snapshot, Step: n, Err: err.Error(), Dur: time.Since(start)})
-		return nil, false
+		return
 	}
 	if s == nil {
 		h.p.files.dirty = false
-		return nil, false
+		return
 	}
 	if changed {
 		h.Emit(event.Event{Kind: event.Snapshot, Step: n, Name: s.Kind, Text: s.ID, Dur: time.Since(start)})
 	}
 	h.p.files.last, h.p.files.dirty = s, false
-	return s, changed
 }
 
 // Undo implements loop.Host.

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -165,8 +166,9 @@ func (h host) Intend(n int, actions []loop.Action) error {
 			in.Child, in.Background = &a.Child, recovery.Background(a.Call.Input)
 		case a.Undo:
 			in.Before = a.Earlier.Intent.Before
-		case effectOf(a) == vfs.EffectReversible || h.p.files.first:
-			in.Before, h.p.files.first = h.p.files.last, false
+		case effectOf(a) == vfs.EffectReversible || h.p.files.named == nil:
+			in.Before = h.p.files.last
+			h.p.files.named = cmp.Or(h.p.files.named, in.Before)
 		}
 		if err := h.p.rec.Add(step.Record{Kind: step.KindIntent, Intent: in}); err != nil {
 			return err

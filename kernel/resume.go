@@ -51,7 +51,7 @@ func (f *From) take(p *Process) {
 	if s.Runs > 0 { // else it is the first run of a fork
 		p.earlier = append(slices.Clip(was.EarlierPIDs), was.PID)
 	}
-	p.files.last, p.files.ended, p.files.dirty = s.Files, s.Step, true // what was changed since it was taken, nobody has counted
+	p.files.last, p.files.named, p.files.ended, p.files.dirty = s.Files, s.Files, s.Step, true // what was changed since it was taken, nobody has counted
 	if s.Origin != nil {
 		p.origin, p.originStep = s.Origin.Origin, s.Origin.Step
 	}

@@ -33,7 +33,8 @@ person has paused below it: that takes --subtree, which resumes a whole family a
 disk. A time limit counts over all its runs; a fork begins it anew.
 
 With --fork the original is not touched: a copy goes on, with a UUID of its own, from the end of
-step N with --from-step N, and with the files as they were then in a directory of its own.
+step N with --from-step N, and with the files as they were then in a directory of its own. Without N it
+is the last step that has ended; what has begun since is left out, and the copy is told what that was.
 
 A call that was begun and has no result is in doubt: it is not known whether it has run. What does no harm is
 run again, and what changed files is taken back first, where that can be. About the rest --on-in-doubt

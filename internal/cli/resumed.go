@@ -26,6 +26,9 @@ func showResumed(out *output, r *ipc.ResumeResponse, followed bool) {
 	case "fork":
 		out.talk("[kernel] forking from %s%snew UUID %s...", short(r.OriginUUID)+dots, arrow, short(r.UUID))
 		out.talk("[kernel] PID %d spawned (%s) | forked from %s at step %d | works in %s", r.PID, model, short(r.OriginUUID)+dots, r.Step, oneLine(r.WorkDir))
+		if r.LeftOut > 0 {
+			out.talk("[kernel] step %d had not ended: its %s left out, and the fork is told what they were", r.Step+1, callsAre(r.LeftOut))
+		}
 	default:
 		out.talk("[kernel] resuming UUID %s from %s (step %s)...", short(r.UUID)+dots, oneLine(r.From), stepOf(r.Step, r.MaxSteps))
 		out.talk("[kernel] PID %d spawned (%s) | resumed from %s", r.PID, model, short(r.UUID)+dots)
@@ -50,6 +53,14 @@ func showResumed(out *output, r *ipc.ResumeResponse, followed bool) {
 	for _, text := range r.Warnings {
 		out.warn(text)
 	}
+}
+
+// callsAre is "call is", or "5 calls are".
+func callsAre(n int) string {
+	if n == 1 {
+		return "call is"
+	}
+	return fmt.Sprintf("%d calls are", n)
 }
 
 // becomes says what becomes of a call whose outcome nobody knows.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"rnix/drivers/fs"
 	"rnix/internal/step"
@@ -96,36 +95,6 @@ func pathsOf(input json.RawMessage) []string {
 		}
 	}
 	return out
-}
-
-// workspaceOf makes a directory for a fork with the files of a snapshot or, without one, with those that
-// are in from now. It returns the directory in it that stands for from.
-func (d keeping) workspaceOf(ctx context.Context, id, origin types.UUID, from string, s *step.Snapshot, at int) (string, error) {
-	owner := id
-	if d.keeper == nil {
-		return "", types.Errorf(types.ErrUnavailable, "Resume", from, "snapshots are switched off, so a fork cannot get files of its own; say where it is to work with --cwd DIR")
-	}
-	if s == nil {
-		now, err := d.keeper.Take(ctx, from, id, at)
-		if err != nil {
-			return "", err
-		}
-		if now.ID == "" {
-			return "", types.Errorf(types.ErrUnavailable, "Resume", from, "the files cannot be kept (%s), so a fork cannot get files of its own; say where it is to work with --cwd DIR", now.Limited)
-		}
-		s = &step.Snapshot{Step: at, Kind: string(now.Kind), ID: now.ID, Root: now.Root}
-	} else {
-		owner = d.takenBy(ctx, origin, s)
-	}
-	dir := d.forkDir(id)
-	if _, err := d.keeper.Checkout(ctx, refOf(d.Daemon, owner, s), dir); err != nil {
-		return "", err
-	}
-	rel, err := filepath.Rel(here(d.Daemon, s.Root), from)
-	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
-		return dir, nil
-	}
-	return filepath.Join(dir, rel), nil
 }
 
 // takenBy returns the history that has taken a snapshot: id, or the one of which it is a fork, and so on.

@@ -29,11 +29,14 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 		return resp, err
 	}
 	cut, at := whole, whole.Step
+	begunCalls := whole.BegunCalls()
 	if req.FromStep != nil {
-		if cut, err = recovery.Until(t.UUID, d.store.source(ctx, t.UUID), *req.FromStep); err != nil {
+		at = *req.FromStep
+	}
+	if req.FromStep != nil || len(begunCalls) > 0 { // what calls of a step that has not ended have done is in no files that the fork could get
+		if cut, err = recovery.Until(t.UUID, d.store.source(ctx, t.UUID), at); err != nil {
 			return resp, err
 		}
-		at = *req.FromStep
 	}
 	was, err := wasOf(d.Daemon, cut, t.UUID)
 	if err != nil {
@@ -54,14 +57,19 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 			_ = d.abandon(context.WithoutCancel(ctx), a.rec.id) // err matters more
 		}
 	}()
-	if err := d.place(ctx, a, whole, cut, at, req); err != nil {
+	if err := d.place(ctx, a, &t, whole, cut, at, req); err != nil {
 		return resp, err
+	}
+	if req.FromStep != nil {
+		begunCalls = nil // whoever says from where knows what is behind it
+	} else if len(begunCalls) > 0 {
+		req.NewInput += leftOut(whole, at, req.Cwd != "") + saidSince(whole, cut)
 	}
 	if resp, err = (reviver(d)).start(ctx, a, req, nil); err != nil {
 		return resp, err
 	}
 	begun = true
-	resp.Mode, resp.OriginUUID, resp.OriginPID, resp.Step = "fork", t.UUID, t.PID, at
+	resp.Mode, resp.OriginUUID, resp.OriginPID, resp.Step, resp.LeftOut = "fork", t.UUID, t.PID, at, len(begunCalls)
 	return resp, nil
 }
 
@@ -117,22 +125,25 @@ func (d resumer) copied(ctx context.Context, origin types.UUID, cut *recovery.St
 }
 
 // place settles where a fork works and what it is told about that.
-func (d resumer) place(ctx context.Context, a *again, whole, cut *recovery.State, at int, req *ipc.ResumeRequest) error {
+func (d resumer) place(ctx context.Context, a *again, t *target, whole, cut *recovery.State, at int, req *ipc.ResumeRequest) error {
 	a.was.Name = req.Name
-	from := a.was.WorkDir
+	from, left := a.was.WorkDir, ""
 	if req.Cwd != "" {
 		if err := mustBeDir(req.Cwd); err != nil {
 			return err
 		}
 		a.was.WorkDir = filepath.Clean(req.Cwd)
 	} else {
-		files := cut.Files
-		if files == nil {
-			files = whole.FirstFiles // nothing was changed up to here, so what was there before the first change
-		}
-		dir, err := keeping(d).workspaceOf(ctx, a.rec.id, a.state.Origin.Origin, from, files, at)
+		now, err := wasOf(d.Daemon, whole, t.UUID)
 		if err != nil {
 			return err
+		}
+		dir, limited, err := (forkFiles(d)).made(ctx, a.rec.id, t, at, from, now.WorkDir)
+		if err != nil {
+			return err
+		}
+		if limited != "" {
+			left = " Not all of its files could be kept: " + limited + "."
 		}
 		a.was.WorkDir = dir
 	}
@@ -145,8 +156,7 @@ func (d resumer) place(ctx context.Context, a *again, whole, cut *recovery.State
 			return err
 		}
 	}
-	a.state.Disown(req.Cwd == "")
-	note := fmt.Sprintf("[This process is a fork of an earlier one, from the end of its step %d. It works in %s; what was there before was in %s. Go on from here.]", at, a.was.WorkDir, from)
+	note := fmt.Sprintf("[This process is a fork of an earlier one, from the end of its step %d. It works in %s; what was there before was in %s.%s Go on from here.]", at, a.was.WorkDir, from, left)
 	if a.was.WorkDir == from {
 		note = fmt.Sprintf("[This process is a fork of an earlier one, from the end of its step %d. Go on from here.]", at)
 	}

@@ -2,36 +2,48 @@ package daemon_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/event"
+	"rnix/internal/step"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
 )
 
-// A fork that the daemon breaks off in its first step does not take the children of its origin for its own.
+// A fork of a parent in the middle of starting a child is told of it, has no part in it, and starts one of its own: also if the daemon breaks it
+// off in its first step.
 func TestForkHasNoneOfTheChildrenOfItsOriginAlsoAfterACrash(t *testing.T) {
 	var stop atomic.Bool
-	s, p, _ := led(t, &stop, "RNIX_DAEMON_AUTO_RESUME=false")
+	s, p, kid := led(t, &stop, "RNIX_DAEMON_AUTO_RESUME=false")
 	f, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Env: s.Env, Fork: true, Cwd: s.Work})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Wait(f.PID)
+	s.Await(0, event.Spawned, func(e *event.Event) bool { return e.PPID == f.PID && e.UUID != kid.UUID })
 	s.Kill()
 	cutBehind(t, s, f.UUID, `"name":"input"`)
 	s.Start()
 	s.Settle()
+	stop.Store(true)
 	r, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: f.UUID.String(), Env: s.Env})
 	if err != nil || len(r.Woken) != 0 {
 		t.Errorf("%+v %v", r, err)
 	}
-	if w := s.Wait(r.PID); w.Suspended || !strings.Contains(w.Result, "outcome is unknown") {
+	if w := s.Wait(r.PID); w.Suspended || w.Result != "the kid said: kid done" {
 		t.Errorf("%+v", w)
+	}
+	if d := detail(t, s, kid.UUID.String()); d.State != "suspended" {
+		t.Errorf("the child of the origin is %s", d.State)
+	}
+	told, err := os.ReadFile(filepath.Join(step.Dir(s.Data, f.UUID), step.StepsFile))
+	if err != nil || !strings.Contains(string(told), "which had not ended. It had called:") || !strings.Contains(string(told), `- spawn {\"intent\":\"kid`) {
+		t.Errorf("%v: %s", err, told)
 	}
 }
 

@@ -1,8 +1,13 @@
 package daemon
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
+	rnixctx "rnix/context"
+	"rnix/internal/recovery"
+	"rnix/internal/service/lifecycle"
 	"rnix/types"
 )
 
@@ -25,4 +30,52 @@ func (d resumer) leftBehind(children []types.UUID) string {
 		return " [The child that was started in the background before, " + names[0] + ", belongs to the process that you are a copy of. It does not report to you, and you cannot wait for it. Start another one if you need what it does.]"
 	}
 	return " [The children that were started in the background before, " + strings.Join(names, ", ") + ", belong to the process that you are a copy of. They do not report to you, and you cannot wait for them. Start others if you need what they do.]"
+}
+
+// How many calls that are left out a fork is told of, and how much of each, in characters.
+const (
+	mostLeftOut = 20
+	eachLeftOut = 300
+)
+
+// leftOut tells a fork of the calls of the step that had not ended when it was made: they are not in its conversation, and what they have
+// done is not in its files. shared says that it works in a directory as that is.
+func leftOut(whole *recovery.State, at int, shared bool) string {
+	calls := whole.BegunCalls()
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n\n[When this copy was made, the earlier process was in its step %d, which had not ended. It had called:", at+1)
+	for i, c := range calls {
+		if i == mostLeftOut {
+			fmt.Fprintf(&b, "\n- and %d more", len(calls)-i)
+			break
+		}
+		fmt.Fprintf(&b, "\n- %s %s", c.Name, lifecycle.FirstLine(string(whole.InputOf(c.ID)), eachLeftOut))
+	}
+	if shared {
+		b.WriteString("\nWhat these calls have done may be in your files, or not: look before you rely on it. ")
+	} else {
+		b.WriteString("\nWhat these calls have done is not in your files. ")
+	}
+	b.WriteString("Processes that they have started belong to the earlier process. Do again what you need of it.]")
+	return b.String()
+}
+
+// saidSince returns what persons have said between the step at which a fork begins and the one that is left out.
+func saidSince(whole, cut *recovery.State) string {
+	n := len(cut.Messages)
+	if len(whole.Messages) < n {
+		return "" // it was summed up meanwhile
+	}
+	var b strings.Builder
+	for _, m := range whole.Messages[n:] {
+		if m.Role == rnixctx.RoleUser && m.Content != "" {
+			b.WriteString("\n\n" + m.Content)
+		}
+	}
+	for _, text := range whole.Inputs { // of a resume of which the model has not heard yet
+		if !slices.Contains(cut.Inputs, text) {
+			b.WriteString("\n\n" + text)
+		}
+	}
+	return b.String()
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"rnix/drivers/llm/llmtest"
-	"rnix/internal/soak"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
@@ -29,6 +28,8 @@ type maker struct {
 	lies []lie
 	// +checklocks:mu
 	asked map[string]int // by the directory in which the agent works
+	// +checklocks:mu
+	told map[string]string // what a fork was told last, by the directory in which it works
 }
 
 // lie is something that a conversation says and that is not so.
@@ -55,6 +56,9 @@ func (m *maker) reply(r llmtest.Request) llmtest.Reply {
 	m.mu.Lock()
 	m.lies = append(m.lies, lies...)
 	m.asked[dir]++
+	if last := r.LastUser(); strings.Contains(last, isFork) {
+		m.told[dir] = last
+	}
 	m.mu.Unlock()
 	if m.hang.Load() {
 		return llmtest.Reply{Hang: true}
@@ -187,28 +191,32 @@ func TestForkInTheMiddleOfAStepHasTheFilesOfItsConversation(t *testing.T) { // B
 				return forkOf(t, s, id, nil)
 			},
 			"fork of a fork": func(t *testing.T, s *testenv.System, id types.UUID, middle func()) ipc.ResumeResponse {
+				again := filepath.Join(s.Dir, "stay")
+				if err := os.WriteFile(again, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
 				f := forkOf(t, s, id, new(1))
 				middle()
 				return forkOf(t, s, f.UUID, nil)
 			},
 		} {
-			if waiting("B1") && how != "running" && !soak.On() {
-				continue // all of them fail in the same way
-			}
 			t.Run(name+", "+how, func(t *testing.T) {
-				var up string
-				m := &maker{asked: map[string]int{}, calls: func(turn int) []llmtest.ToolCall {
+				var stay, up string // whoever takes the first stays in the middle of the step, and says so with the second
+				m := &maker{asked: map[string]int{}, told: map[string]string{}, calls: func(turn int) []llmtest.ToolCall {
 					switch {
 					case turn == 1:
 						return []llmtest.ToolCall{makes(3, 1, 1)}
 					case turn == 2:
-						return []llmtest.ToolCall{makes(3, 2, 1), makes(0, 2, 2), {Name: "shell", Input: fmt.Sprintf(`{"command":"touch %s; sleep 600"}`, up)}}
+						return []llmtest.ToolCall{makes(3, 2, 1), makes(0, 2, 2), {Name: "shell", Input: fmt.Sprintf(`{"command":"rm %s && touch %s && sleep 600; true"}`, stay, up)}}
 					}
 					return nil
 				}}
 				_, url := llmtest.NewAPI(t, m.reply)
 				s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
-				up = filepath.Join(s.Dir, "up")
+				stay, up = filepath.Join(s.Dir, "stay"), filepath.Join(s.Dir, "up")
+				if err := os.WriteFile(stay, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
 				middle := func() {
 					t.Helper()
 					until(t, "it is in the middle of step 2", func() bool { _, err := os.Stat(up); return err == nil })
@@ -237,6 +245,11 @@ func TestForkInTheMiddleOfAStepHasTheFilesOfItsConversation(t *testing.T) { // B
 					t.Errorf("the fork, which works in %s, was never asked: %v", f.WorkDir, m.asked)
 				}
 				expects(t, "B1", wrong)
+				for _, want := range []string{"end of its step 1.", "in its step 2, which had not ended", "write_file {", "file-2-1", "file-2-2", "sleep 600", "is not in your files"} {
+					if told := m.told[f.WorkDir]; !strings.Contains(told, want) {
+						t.Errorf("the fork is not told %q: %q", want, told)
+					}
+				}
 				_, _ = ipc.Call(t.Context(), s.Client, ipc.SignalTree, ipc.SignalRequest{Target: p.UUID.String(), Signal: types.SIGKILL})
 			})
 		}
@@ -248,7 +261,7 @@ func TestForkInTheMiddleOfAStepHasTheFilesOfItsConversation(t *testing.T) { // B
 func TestForkOfAForkThatHasDoneNothingHasTheFilesOfTheStep(t *testing.T) { // B17
 	for name, place := range places {
 		t.Run(name, func(t *testing.T) {
-			m := &maker{asked: map[string]int{}, calls: func(turn int) []llmtest.ToolCall {
+			m := &maker{asked: map[string]int{}, told: map[string]string{}, calls: func(turn int) []llmtest.ToolCall {
 				if turn > 1 {
 					return nil
 				}
@@ -284,7 +297,7 @@ func TestForkOfAForkThatHasDoneNothingHasTheFilesOfTheStep(t *testing.T) { // B1
 
 // What a step has made is there in a fork from it, also if the last call of the step has changed nothing.
 func TestForkFromAStepOfWhichTheLastCallHasFailedHasItsFiles(t *testing.T) { // B18
-	m := &maker{asked: map[string]int{}, calls: func(turn int) []llmtest.ToolCall {
+	m := &maker{asked: map[string]int{}, told: map[string]string{}, calls: func(turn int) []llmtest.ToolCall {
 		switch turn {
 		case 1:
 			return []llmtest.ToolCall{makes(3, 1, 1)}

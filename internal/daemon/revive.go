@@ -65,7 +65,7 @@ func (d reviver) open(ctx context.Context, id types.UUID) (_ *again, err error) 
 		_ = rec.Close() // err matters more
 		return nil, err
 	}
-	state.Disown(under(resolved(a.was.WorkDir), resolved(d.forkDir(id)))) // of a fork whose first step has not ended
+	state.Disown(under(resolved(a.was.WorkDir), resolved(d.forkDir(id)))) // of a fork that an earlier version has made in the middle of a step
 	return a, nil
 }
 

@@ -9,10 +9,7 @@ import (
 // A scenario of such a shape is expected to fail, and says so when it does not any more; tests with random scenarios leave
 // these shapes out. Who mends a fault removes its line, and nothing else.
 var waits = map[string]string{
-	"B1":  "a process is forked without a step while it is in the middle of one in which calls have made files",
-	"B17": "what has changed nothing yet is forked from a step: a fork, of which the origin has gone on, or one that begins to at that moment",
 	"B19": "a process or a tree is resumed at the moment when a parent in it is being suspended (no scenario of its own: it needs the moment)",
-	"B18": "the last snapshot of a step is taken before the end of the step, nothing changes behind it, and the process is forked from the step",
 }
 
 // expects judges what a scenario of a shape has found wrong.

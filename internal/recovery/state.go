@@ -70,7 +70,6 @@ type State struct {
 	Spawned        int            `json:"spawned,omitempty"` // children that the model started
 	FailedChildren []string       `json:"failed_children,omitempty"`
 	Files          *step.Snapshot `json:"files,omitempty"` // the latest snapshot of the workspace
-	FirstFiles     *step.Snapshot `json:"first_files,omitempty"`
 
 	// Inputs is what persons have said that is not in the conversation yet.
 	Inputs []string `json:"inputs,omitempty"`
@@ -120,7 +119,7 @@ func (s *State) Apply(r *step.Record) {
 		s.message(r)
 	case step.KindIntent:
 		if b := r.Intent.Before; b != nil && s.Files == nil {
-			s.files(b)
+			s.Files = b
 		}
 		if c := s.call(r.Intent.CallID); c != nil {
 			in := *r.Intent
@@ -247,15 +246,9 @@ func (s *State) step(r *step.StepRecord) {
 		}
 	}
 	if r.Files != nil {
-		s.files(r.Files)
+		s.Files = r.Files
 	}
 	s.Open, s.Ending = nil, r.End
-}
-
-func (s *State) files(f *step.Snapshot) {
-	if s.Files = f; s.FirstFiles == nil {
-		s.FirstFiles = f
-	}
 }
 
 // inputOf returns the input of a call of the last answer.

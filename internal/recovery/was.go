@@ -52,3 +52,16 @@ func (s *State) Disown(ownFiles bool) {
 		}
 	}
 }
+
+// BegunCalls returns the calls of an answer whose step has no record yet that have run or may have, in order.
+func (s *State) BegunCalls() []Call {
+	var out []Call
+	if s.Open != nil {
+		for _, c := range s.Open.Calls {
+			if c.Begun {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
