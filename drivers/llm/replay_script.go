@@ -2,7 +2,6 @@ package llm
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -211,7 +210,7 @@ func (c *replayCall) check() error {
 	err := c.Input.Decode(&v)
 	if err == nil {
 		var b []byte
-		if b, err = json.Marshal(v); err == nil {
+		if b, err = encode(v); err == nil {
 			c.input, c.value = string(b), v
 			return nil
 		}

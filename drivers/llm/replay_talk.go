@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -184,7 +183,7 @@ func (r *replayResponse) filled(replace func(string) (string, error)) (*replayRe
 	for i, c := range r.ToolCalls {
 		if c.value == nil {
 			c.input = fill(c.input)
-		} else if b, err := json.Marshal(inTexts(c.value, fill)); err == nil { // it could be written before
+		} else if b, err := encode(inTexts(c.value, fill)); err == nil { // it could be written before
 			c.input = string(b)
 		}
 		out.ToolCalls[i] = c
