@@ -297,7 +297,7 @@ func (d autoResumer) refreshed(ctx context.Context, info step.ProcInfo, s *recov
 		info.Suspended = true
 		switch {
 		case s.Paused:
-			info.SuspendReason = reasonPaused
+			info.SuspendReason = step.ReasonPaused
 		case d.crashes(s) >= maxCrashes:
 			info.SuspendReason = fmt.Sprintf("the daemon has broken off %d times in step %d; it goes on when a person resumes it", s.Crashes, s.Step+1)
 		case s.Phase == recovery.Stopped:

@@ -8,6 +8,7 @@ import (
 
 	"rnix/internal/price"
 	"rnix/internal/recovery"
+	"rnix/internal/service"
 	"rnix/internal/service/lifecycle"
 	"rnix/internal/step"
 	"rnix/ipc"
@@ -110,7 +111,7 @@ func (d budgets) add(ctx context.Context, peer *ipc.Peer, req ipc.AddBudgetReque
 		return resp, err
 	}
 	if owner, inside := d.agentOf(peer); inside {
-		return resp, outside("AddBudget", owner, "not raise budgets")
+		return resp, service.Outside("AddBudget", owner, "not raise budgets")
 	}
 	t, err := d.names.Resolve(req.Target)
 	if err != nil {

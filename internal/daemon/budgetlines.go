@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"rnix/internal/price"
+	"rnix/internal/procview"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -91,7 +92,7 @@ func children(known map[types.UUID]*balance) map[types.UUID][]*balance {
 func (d budgets) everybody() map[types.UUID]*balance {
 	out := map[types.UUID]*balance{}
 	info := func(i *step.ProcInfo, state string) {
-		p := storedProc(i)
+		p := procview.Stored(i)
 		out[i.UUID] = &balance{line: ipc.BudgetLine{PID: i.PID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, Intent: i.Intent, State: cmp.Or(state, p.State), Wait: p.Wait, Unpriced: i.Unpriced},
 			limit: kernel.Amount{Tokens: i.ContextBudget, USD: price.FromFloat(i.BudgetUSD)}, used: ownOf(i.Provider, i.TokensUsed, i.CostUSD)}
 	}
@@ -106,7 +107,7 @@ func (d budgets) everybody() map[types.UUID]*balance {
 		info(&stored[n], "")
 	}
 	for _, i := range d.kernel.List() {
-		p := processes(d).wireProc(&i)
+		p := d.looks.Living(&i)
 		out[i.UUID] = &balance{line: ipc.BudgetLine{PID: i.PID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, Intent: i.Intent, State: p.State, Wait: p.Wait, Unpriced: i.Progress.Unpriced},
 			limit: kernel.Amount{Tokens: i.Budget, USD: i.BudgetUSD}, used: ownOf(i.Progress.Provider, i.Progress.Tokens, i.Progress.CostUSD),
 			live: i.State < types.StateZombie}

@@ -11,7 +11,9 @@ import (
 
 	"rnix/internal/compose"
 	"rnix/internal/compose/run"
+	"rnix/internal/procview"
 	"rnix/internal/recovery"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -108,10 +110,10 @@ func (d composer) head(t *target) ipc.ComposeRun {
 	var result string
 	usd := 0.0
 	if t.Live != nil {
-		p, result, usd = processes(d).wireProc(t.Live), t.Live.Result, t.Live.BudgetUSD.Float()
+		p, result, usd = d.looks.Living(t.Live), t.Live.Result, t.Live.BudgetUSD.Float()
 	} else {
 		i := processes(d).whole(t.Info)
-		p, result, usd = storedProc(i), i.Result, i.BudgetUSD
+		p, result, usd = procview.Stored(i), i.Result, i.BudgetUSD
 	}
 	return ipc.ComposeRun{PID: p.PID, UUID: p.UUID, Name: p.Name, State: p.State, Wait: p.Wait, WaitUntil: p.WaitUntil, Intent: p.Intent,
 		WorkDir: p.WorkDir, Budget: p.Budget, BudgetUSD: usd, ElapsedMs: p.ElapsedMs, CreatedAt: p.CreatedAt, Exit: p.Exit, Result: result,
@@ -222,7 +224,7 @@ func (d composer) node(n *run.Node) ipc.ComposeNode {
 		}
 	}
 	if info, ok := d.journal.Index().Get(n.UUID); ok {
-		c.PID, c.Step, c.ElapsedMs = info.PID, info.Step, storedElapsed(&info).Milliseconds()
+		c.PID, c.Step, c.ElapsedMs = info.PID, info.Step, procview.Elapsed(&info).Milliseconds()
 		if !n.Phase.Final() && n.Phase != compose.Retrying {
 			c.TokensUsed, c.CostUSD, c.Unpriced = n.Tokens+info.TokensUsed, n.CostUSD+info.CostUSD, n.Unpriced+info.Unpriced
 		}
@@ -291,7 +293,7 @@ func (d composer) down(ctx context.Context, peer *ipc.Peer, req ipc.ComposeDownR
 	}
 	if t.Live == nil && t.Info.Suspended { // it would go on when its time has come, or with one of its nodes
 		if owner, inside := d.agentOf(peer); inside {
-			return ipc.ComposeRun{}, outside("Compose", owner, "act on its own subtree only")
+			return ipc.ComposeRun{}, service.Outside("Compose", owner, "act on its own subtree only")
 		}
 		if req.Pause {
 			err = runHolder{d}.hold(ctx, &t)

@@ -8,6 +8,7 @@ import (
 	"rnix/internal/compose"
 	"rnix/internal/compose/run"
 	"rnix/internal/recovery"
+	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -21,7 +22,7 @@ type runResumer struct{ composer }
 func (d runResumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ComposeResumeRequest) (ipc.ComposeUpResponse, error) {
 	var none ipc.ComposeUpResponse
 	if owner, inside := d.agentOf(peer); inside {
-		return none, outside("Compose", owner, "not let runs go on")
+		return none, service.Outside("Compose", owner, "not let runs go on")
 	}
 	on := ipc.ResumeRequest{Target: req.Target, Env: req.Env, OnInDoubt: req.OnInDoubt, TimeoutMs: req.TimeoutMs, TrustProject: req.TrustProject}
 	if err := checkResume(&on); err != nil {

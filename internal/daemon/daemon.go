@@ -26,7 +26,9 @@ import (
 	"rnix/internal/gc"
 	"rnix/internal/proc"
 	"rnix/internal/redact"
+	"rnix/internal/service"
 	"rnix/internal/service/lifecycle"
+	"rnix/internal/service/watch"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
 	"rnix/ipc"
@@ -100,8 +102,8 @@ type Daemon struct {
 	outputs    int64 // bytes that the outputs of a process may take; 0 = no bound
 	holds      holds
 	works      works
-	memory     memory
-	hub        hub
+	looks      *looks
+	watch      *watch.Service
 	outlines   outlines
 	notes      notes
 	background sync.WaitGroup // what runs beside the handlers; ends with the daemon's context
@@ -117,7 +119,7 @@ type Daemon struct {
 }
 
 func newDaemon(opt Options) *Daemon {
-	return &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), ends: newEnds(), bootstrap: newBoot()}
+	return &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), ends: newEnds(), bootstrap: newBoot(), watch: new(watch.Service)}
 }
 
 // Run runs a daemon until ctx ends, somebody calls shutdown, or it was idle for long enough. It returns
@@ -257,7 +259,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 		return nil, nil, back, err
 	}
 	back.add(func() error { return settle(d) })
-	d.journal.Index().Changed = d.hub.touch
+	d.journal.Index().Changed = d.watch.Touch
 	d.store = newStore(d.journal, "rnix daemon "+d.opt.Version, cfg.Checkpoint, d.log)
 	d.store.ended = func(id types.UUID) { d.ends.put(id); noteCut(d, id); platformer{d}.closed(id) }
 	d.platforms = newPlatforms()
@@ -324,7 +326,7 @@ func (d *Daemon) boot() error {
 	}
 	cfg := kernel.Config{
 		Devices: d.devices, Mounts: d.mounts, Contexts: rnixctx.NewManager(), Events: d.events, Log: d.log, Secrets: d.secrets,
-		Store: d.store, Touched: d.hub.touch, Address: []string{statehome.EnvDataDir + "=" + d.places.DataDir},
+		Store: d.store, Touched: d.watch.Touch, Address: []string{statehome.EnvDataDir + "=" + d.places.DataDir},
 		NextPID: func() (types.PID, error) { return nextPID(d) },
 		// A model call is cut off by a pause, and an MCP server has nothing to do while nobody calls it.
 		Waits: waitsOf(d),
@@ -340,6 +342,7 @@ func (d *Daemon) boot() error {
 	cfg.Post, cfg.Limits = mailer{d}.post, d.limits
 	d.kernel = kernel.New(cfg, nil)
 	d.names = &lifecycle.Names{Table: d.kernel, Index: d.journal.Index(), Gone: departed{d}.explain}
+	startWatch(d)
 	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel, d.kernel.VFS()).Open)
 }
 
@@ -360,6 +363,7 @@ func (d *Daemon) handle(s *ipc.Server) {
 	describer{d}.handle(s)
 	processes{d}.handle(s)
 	inspector{d}.handle(s)
+	d.watch.Register(wire(d, s))
 	tracer{d}.handle(s)
 	paths{d}.handle(s)
 	groups{d}.handle(s)
@@ -380,7 +384,7 @@ func (d *Daemon) handle(s *ipc.Server) {
 // shutdown stops the daemon after its answer is on its way.
 func (d *Daemon) shutdown(_ context.Context, peer *ipc.Peer, _ ipc.Empty) (ipc.Empty, error) {
 	if owner, inside := d.agentOf(peer); inside {
-		return ipc.Empty{}, outside("Shutdown", owner, "not stop the daemon")
+		return ipc.Empty{}, service.Outside("Shutdown", owner, "not stop the daemon")
 	}
 	d.log.Info("asked to stop", "by", peer.PID)
 	d.stopping.Store(true)

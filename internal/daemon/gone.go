@@ -3,11 +3,10 @@ package daemon
 import (
 	"errors"
 	"fmt"
-	"rnix/internal/service/lifecycle"
 	"strings"
 	"sync"
 
-	"rnix/ipc"
+	"rnix/internal/service/lifecycle"
 	"rnix/types"
 )
 
@@ -138,15 +137,4 @@ func (h *holds) take(id types.UUID, first func() (func(), error)) (release func(
 			one.release()
 		}
 	}), nil
-}
-
-// stateArchived is what a history in an archive is called. Part of the wire format.
-const stateArchived = "archived"
-
-// archived returns the archived histories as ps shows them.
-func (d processes) archived() (out []ipc.Proc) {
-	for _, a := range d.collector.Archived() {
-		out = append(out, archivedProc(&a))
-	}
-	return out
 }

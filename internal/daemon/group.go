@@ -196,9 +196,9 @@ func groupName(op, name string) error {
 }
 
 // labels names groups for people: by name where they have one.
-func (d groups) labels(ids []types.PGID) (out []string) {
+func (g *groupNames) labels(ids []types.PGID) (out []string) {
 	for _, id := range ids {
-		out = append(out, orElse(d.groupNames.of(id), strconv.FormatUint(uint64(id), 10)))
+		out = append(out, orElse(g.of(id), strconv.FormatUint(uint64(id), 10)))
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"rnix/internal/service"
 	"rnix/ipc"
 )
 
@@ -49,23 +50,18 @@ func (i *idler) idleFor(now time.Time) time.Duration {
 	return now.Sub(i.since)
 }
 
-// on registers a handler whose calls count as work.
-func on[Req, Resp any](d *Daemon, s *ipc.Server, m ipc.Method[Req, Resp], fn func(context.Context, *ipc.Peer, Req) (Resp, error)) {
-	ipc.Handle(s, m, func(ctx context.Context, peer *ipc.Peer, req Req) (Resp, error) {
+// wire returns where services register what they answer: each call counts as work, and its error is told in the words of whoever called.
+func wire(d *Daemon, s *ipc.Server) *service.Wire {
+	return &service.Wire{Server: s, Around: func(req any, call func() error) error {
 		d.idle.begin()
 		defer func() { d.idle.end(time.Now()) }()
-		resp, err := fn(ctx, peer, req)
-		return resp, inTheirWords(d, req, onReadOnly(d, err))
-	})
+		return inTheirWords(d, req, onReadOnly(d, call()))
+	}}
 }
 
-// onStream is on for a stream.
-func onStream[Req, Resp any](d *Daemon, s *ipc.Server, m ipc.Method[Req, Resp], fn func(context.Context, *ipc.Peer, Req, *ipc.Stream) error) {
-	ipc.HandleStream(s, m, func(ctx context.Context, peer *ipc.Peer, req Req, out *ipc.Stream) error {
-		d.idle.begin()
-		defer func() { d.idle.end(time.Now()) }()
-		return inTheirWords(d, req, onReadOnly(d, fn(ctx, peer, req, out)))
-	})
+// on registers a handler.
+func on[Req, Resp any](d *Daemon, s *ipc.Server, m ipc.Method[Req, Resp], fn func(context.Context, *ipc.Peer, Req) (Resp, error)) {
+	service.Handle(wire(d, s), m, fn)
 }
 
 // stopWhenIdle stops the daemon when it has had nothing to do for long enough: no processes, paused

@@ -250,7 +250,7 @@ func (d initer) one(ctx context.Context, i int) (types.PID, string, error) {
 
 // again lets a suspended supervisor go on, unless a person has paused it.
 func (d initer) again(ctx context.Context, info step.ProcInfo) (types.PID, string, error) {
-	if info.SuspendReason == reasonPaused {
+	if info.SuspendReason == step.ReasonPaused {
 		return info.PID, "paused", nil
 	}
 	resp, err := resumer{d.Daemon}.continued(ctx, target{UUID: info.UUID, PID: info.PID, Info: &info}, &ipc.ResumeRequest{}, nil)

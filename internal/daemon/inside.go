@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -24,7 +25,7 @@ func (d *Daemon) mayTouch(peer *ipc.Peer, op string, pid types.PID) error {
 	if !inside || d.inSubtree(owner, pid) {
 		return nil
 	}
-	e := outside(op, owner, "act on its own subtree only")
+	e := service.Outside(op, owner, "act on its own subtree only")
 	e.PID = pid
 	return e
 }
@@ -56,7 +57,7 @@ func (d insider) mayAct(peer *ipc.Peer, op string, pid types.PID, may func(types
 // the trust of a person in a project nor the prices by which budgets are kept are an agent's to give.
 func (d spawner) bind(owner types.PID, p *profile, trusts bool) error {
 	if owner == 0 {
-		return outside("Spawn", owner, "")
+		return service.Outside("Spawn", owner, "")
 	}
 	if err := d.kernel.MaySpawn(owner); err != nil {
 		return err
@@ -69,7 +70,7 @@ func (d spawner) bind(owner types.PID, p *profile, trusts bool) error {
 		return nil
 	}
 	if trusts && !above.trust {
-		return outside("Spawn", owner, "not trust the files of a project; a person does, with: rnix run --trust-project")
+		return service.Outside("Spawn", owner, "not trust the files of a project; a person does, with: rnix run --trust-project")
 	}
 	p.prices, p.cfg.Budget.UnknownPrice = above.prices, above.cfg.Budget.UnknownPrice
 	p.env = slices.DeleteFunc(slices.Clone(p.env), func(kv string) bool { return strings.HasPrefix(kv, unknownPrice) })
@@ -81,11 +82,3 @@ func (d spawner) bind(owner types.PID, p *profile, trusts bool) error {
 
 // unknownPrice is the variable of config.Budget.UnknownPrice, up to its value.
 const unknownPrice = "RNIX_BUDGET_UNKNOWN_PRICE_USD_PER_MTOK="
-
-// outside is the refusal of what a caller inside an agent may not do.
-func outside(op string, owner types.PID, may string) *types.SyscallError {
-	if owner == 0 {
-		return types.Errorf(types.ErrPermission, op, "", "the caller was started by an agent that it has left, and may do nothing here; start it as a child of the command that uses it")
-	}
-	return types.Errorf(types.ErrPermission, op, "", "the caller runs inside process %d and may %s", owner, may)
-}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"rnix/internal/procview"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -37,7 +38,7 @@ func (p *past) ended() bool {
 	if p.Live != nil {
 		return p.Live.State >= types.StateZombie && !p.Live.Suspended
 	}
-	return p.Info != nil && storedProc(p.Info).State == types.StateDead.String()
+	return p.Info != nil && procview.Stored(p.Info).State == types.StateDead.String()
 }
 
 // past finds the process that a caller names, as find does, and reads its history.

@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"rnix/internal/service/lifecycle"
 	"slices"
 	"time"
 
+	"rnix/internal/procview"
 	"rnix/internal/recovery"
+	"rnix/internal/service/lifecycle"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -205,7 +206,7 @@ func (d inspector) family(p *past) []ipc.Relative {
 // relative describes a process of a family, as it is now if it lives.
 func (d inspector) relative(info *step.ProcInfo) ipc.Relative {
 	r := ipc.Relative{UUID: info.UUID, PID: info.PID, OriginUUID: info.OriginUUID, OriginStep: info.OriginStep, Name: info.Name,
-		State: storedProc(info).State, Step: info.Step, Runs: info.Runs, Intent: info.Intent, Model: info.Model,
+		State: procview.Stored(info).State, Step: info.Step, Runs: info.Runs, Intent: info.Intent, Model: info.Model,
 		WorkDir: info.WorkDir, CreatedAt: info.CreatedAt}
 	if p, ok := d.kernel.ByUUID(info.UUID); ok {
 		if i, err := d.kernel.Info(p.PID); err == nil {

@@ -2,9 +2,10 @@ package daemon
 
 import (
 	"context"
-	"rnix/internal/service/lifecycle"
 	"unicode/utf8"
 
+	"rnix/internal/service"
+	"rnix/internal/service/lifecycle"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -32,7 +33,7 @@ func (d mailer) mailbox(ctx context.Context, peer *ipc.Peer, req ipc.MailboxRequ
 		return resp, err
 	}
 	if inside && (owner == 0 || t.PID != owner) {
-		return resp, outside("Mailbox", owner, "look into its own mailbox only")
+		return resp, service.Outside("Mailbox", owner, "look into its own mailbox only")
 	}
 	var list []kernel.Waiting
 	live := t.Live != nil && t.Live.State < types.StateZombie

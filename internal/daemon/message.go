@@ -8,7 +8,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"rnix/internal/procview"
 	"rnix/internal/recovery"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -103,10 +105,10 @@ func (d mailer) speakFor(peer *ipc.Peer, t target, m *step.Mail) error {
 		return nil
 	}
 	if owner == 0 {
-		return outside("Send", owner, "")
+		return service.Outside("Send", owner, "")
 	}
 	if m.Kind == step.MailSteer {
-		return outside("Steer", owner, "not speak as the person whom an agent works for; use: rnix send")
+		return service.Outside("Steer", owner, "not speak as the person whom an agent works for; use: rnix send")
 	}
 	if m.Key != "" {
 		m.Key = "client:" + owner.String() + ":" + m.Key // none of the kernel's
@@ -123,7 +125,7 @@ func (d mailer) speakFor(peer *ipc.Peer, t target, m *step.Mail) error {
 		return types.Errorf(types.ErrPermission, "Send", kernel.SendRight, "this process may not send messages")
 	}
 	if t.Info == nil || t.Info.ParentUUID != i.UUID && t.UUID != i.ParentUUID {
-		e := outside("Send", owner, "send to suspended processes only if they are its parent or its children")
+		e := service.Outside("Send", owner, "send to suspended processes only if they are its parent or its children")
 		e.PID = t.PID
 		return e
 	}
@@ -252,7 +254,7 @@ func (d mailer) delivered(ctx context.Context, _ *ipc.Peer, req ipc.DeliveredReq
 	}
 	resp.Delivered, resp.State, resp.Step, resp.Wait = !s.Waits(req.Seq), "suspended", s.Step, s.Wait
 	if t.Info != nil {
-		resp.Wait = storedProc(t.Info).Wait
+		resp.Wait = procview.Stored(t.Info).Wait
 	}
 	if s.Phase == recovery.Ended {
 		resp.State = "dead"
@@ -273,7 +275,7 @@ func (d mailer) recv(ctx context.Context, peer *ipc.Peer, req ipc.RecvRequest) (
 		return resp, err
 	}
 	if inside && t.PID != owner {
-		return resp, outside("Recv", owner, "take its own messages only")
+		return resp, service.Outside("Recv", owner, "take its own messages only")
 	}
 	if req.TimeoutMs > 0 {
 		var cancel context.CancelFunc

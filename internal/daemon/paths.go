@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"rnix/internal/proc"
+	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/types"
 	"rnix/vfs"
@@ -31,7 +32,7 @@ const maxRead = 1 << 20
 func (d paths) openAs(peer *ipc.Peer, req ipc.PathRequest, flags vfs.OpenFlag) (vfs.VFSFile, error) {
 	owner, inside := d.agentOf(peer)
 	if inside && owner == 0 {
-		return nil, outside("Open", owner, "")
+		return nil, service.Outside("Open", owner, "")
 	}
 	if req.As != "" {
 		t, err := processes(d).alive("Open", req.As)
@@ -39,7 +40,7 @@ func (d paths) openAs(peer *ipc.Peer, req ipc.PathRequest, flags vfs.OpenFlag) (
 			return nil, err
 		}
 		if inside && !d.inSubtree(owner, t.PID) {
-			return nil, outside("Open", owner, "open paths for its own subtree only")
+			return nil, service.Outside("Open", owner, "open paths for its own subtree only")
 		}
 		owner, inside = t.PID, true
 	}

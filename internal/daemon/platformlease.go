@@ -129,10 +129,10 @@ func (d platformer) lost(id types.UUID, stop bool) {
 
 // wire describes the session of a process, or what a platform has still to be told of one that has ended; nil if there is
 // neither.
-func (d platformer) wire(id types.UUID) *ipc.PlatformSession {
-	s := d.platforms.of(id)
+func (p *platforms) wire(id types.UUID) *ipc.PlatformSession {
+	s := p.of(id)
 	if s == nil {
-		return d.platforms.owing(id)
+		return p.owing(id)
 	}
 	st := s.State()
 	return &ipc.PlatformSession{Session: st.SessionID, FencingToken: st.FencingToken, LastTick: st.LastTick, Pending: st.Pending, Trouble: st.Trouble}

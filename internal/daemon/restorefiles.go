@@ -7,10 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"rnix/internal/service/lifecycle"
 	"slices"
 	"strings"
 
+	"rnix/internal/service"
+	"rnix/internal/service/lifecycle"
 	"rnix/internal/workspace"
 	"rnix/ipc"
 	"rnix/types"
@@ -21,7 +22,7 @@ const opRestore = "RestoreFiles"
 func (d inspector) restoreFiles(ctx context.Context, peer *ipc.Peer, req ipc.RestoreRequest) (ipc.RestoreResponse, error) {
 	none := ipc.RestoreResponse{}
 	if owner, inside := d.agentOf(peer); inside {
-		return none, outside(opRestore, owner, "not put files back; tell the person who runs it to use: rnix restore")
+		return none, service.Outside(opRestore, owner, "not put files back; tell the person who runs it to use: rnix restore")
 	}
 	if err := checkRestore(&req); err != nil {
 		return none, err

@@ -10,8 +10,9 @@ import (
 	"unicode/utf8"
 
 	"rnix/internal/price"
+	"rnix/internal/procview"
 	"rnix/internal/recovery"
-	"rnix/internal/service/lifecycle"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -41,7 +42,7 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 	owner, inside := d.agentOf(peer)
 	req.Person = !inside
 	if inside && (req.Fork || changes(&req) || t.Live == nil || !t.Live.Paused || !d.inSubtree(owner, t.PID)) {
-		e := outside("Resume", owner, "resume paused processes of its own subtree only, and as they are")
+		e := service.Outside("Resume", owner, "resume paused processes of its own subtree only, and as they are")
 		e.PID = t.PID
 		return ipc.ResumeResponse{}, e
 	}
@@ -236,7 +237,7 @@ func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.Resu
 			break
 		}
 		info, ok := d.stored(id)
-		if !ok || !info.Suspended || !thaw && info.SuspendReason == reasonPaused {
+		if !ok || !info.Suspended || !thaw && info.SuspendReason == step.ReasonPaused {
 			break
 		}
 		above = append(above, id)
@@ -262,7 +263,7 @@ func (d resumer) wakeBelow(ctx context.Context, s *recovery.State, req *ipc.Resu
 	}
 	for _, id := range below {
 		info, ok := d.stored(id)
-		if _, alive := d.running(id); alive || !ok || !info.Suspended || info.SuspendReason == reasonPaused {
+		if _, alive := d.running(id); alive || !ok || !info.Suspended || info.SuspendReason == step.ReasonPaused {
 			continue
 		}
 		how := onlyOn(req)
@@ -283,9 +284,6 @@ func (d resumer) wakeBelow(ctx context.Context, s *recovery.State, req *ipc.Resu
 	}
 	return woken
 }
-
-// reasonPaused is the suspend reason of what a person has paused.
-const reasonPaused = lifecycle.ReasonPaused
 
 // quietly resumes a history and only logs why it could not be.
 func (d resumer) quietly(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (types.PID, *recovery.State, bool) {
@@ -328,7 +326,7 @@ func (d resumer) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (ip
 	for _, i := range d.kernel.List() {
 		seen[i.UUID] = true
 		if i.Paused || i.State >= types.StateZombie {
-			p := processes(d).wireProc(&i)
+			p := d.looks.Living(&i)
 			if info, ok := d.stored(i.UUID); ok {
 				p.UpdatedAt = info.UpdatedAt
 			}
@@ -338,7 +336,7 @@ func (d resumer) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (ip
 	stored := d.journal.Index().List()
 	for n := range stored {
 		if !seen[stored[n].UUID] {
-			resp.Procs = append(resp.Procs, storedProc(&stored[n]))
+			resp.Procs = append(resp.Procs, procview.Stored(&stored[n]))
 		}
 	}
 	slices.SortStableFunc(resp.Procs, func(a, b ipc.Proc) int { return cmp.Compare(b.PID, a.PID) })

@@ -10,6 +10,7 @@ import (
 	"rnix/drivers/harness"
 	"rnix/drivers/llm"
 	wsdriver "rnix/drivers/workspace"
+	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/types"
 	"rnix/vfs"
@@ -160,7 +161,7 @@ func (d sessions) own(peer *ipc.Peer, id string) (types.PID, error) {
 		return 0, types.Errorf(types.ErrNotFound, "Session", id, "its process has ended")
 	}
 	if owner, inside := d.agentOf(peer); inside && owner != pid {
-		return 0, outside("Session", owner, "not act for another process")
+		return 0, service.Outside("Session", owner, "not act for another process")
 	}
 	return pid, nil
 }

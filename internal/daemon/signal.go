@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"rnix/internal/service"
 	"rnix/internal/service/lifecycle"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -58,7 +59,7 @@ func (d signaller) toOne(ctx context.Context, peer *ipc.Peer, op string, t *targ
 	}
 	if owner, inside := d.agentOf(peer); inside && place == lifecycle.Stored {
 		if !(inspector{d.Daemon}).descends(*t, owner) {
-			return ipc.SignalResponse{}, outside(op, owner, "act on its own subtree only")
+			return ipc.SignalResponse{}, service.Outside(op, owner, "act on its own subtree only")
 		}
 		if err := d.kernel.MaySignal(owner); err != nil {
 			return ipc.SignalResponse{}, err

@@ -10,6 +10,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/price"
 	"rnix/internal/proc"
+	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -45,7 +46,7 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 		return ipc.SpawnResponse{}, err
 	}
 	if owner, inside := d.agentOf(peer); inside && req.Session != "" {
-		return ipc.SpawnResponse{}, outside("Spawn", owner, "not take a session of a platform; a person does")
+		return ipc.SpawnResponse{}, service.Outside("Spawn", owner, "not take a session of a platform; a person does")
 	}
 	opts.UUID = types.NewUUID()
 	if err := (platformer(d)).open(ctx, p, opts.UUID, choice.Provider.Name); err != nil { // before anything is made for it
@@ -204,7 +205,7 @@ func (d spawner) parentOf(peer *ipc.Peer, asked string, p *profile, trusts bool)
 		return 0, err
 	}
 	if inside && !d.inSubtree(owner, t.PID) {
-		e := outside("Spawn", owner, "not act for others")
+		e := service.Outside("Spawn", owner, "not act for others")
 		e.PID = t.PID
 		return 0, e
 	}

@@ -7,6 +7,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/durable"
 	"rnix/internal/gc"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
 	"rnix/ipc"
@@ -83,7 +84,7 @@ func (d storage) sweep(ctx context.Context) int64 {
 // people refuses a caller inside an agent: what is kept of agents is not theirs to decide.
 func (d storage) people(peer *ipc.Peer, op, may string) error {
 	if owner, inside := d.agentOf(peer); inside {
-		return outside(op, owner, may)
+		return service.Outside(op, owner, may)
 	}
 	return nil
 }

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"rnix/internal/initfile"
+	"rnix/internal/procview"
 	"rnix/internal/recovery"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -225,7 +227,7 @@ func (d superviser) stop(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 		}
 		return resp, d.kernel.Signal(t.PID, types.SIGTERM)
 	case inside:
-		return resp, outside("Signal", owner, "act on its own subtree only")
+		return resp, service.Outside("Signal", owner, "act on its own subtree only")
 	}
 	resp.Dismissed = true
 	return resp, undertaker(d).dismiss(ctx, t.UUID, "terminated while it was suspended")
@@ -260,7 +262,7 @@ func (d superviser) list(ctx context.Context, _ *ipc.Peer, req ipc.SupervisorsRe
 	stored := d.journal.Index().Open()
 	for n := range stored {
 		info := &stored[n]
-		if seen[info.UUID] || info.Kind != kernel.SupervisorKind || storedProc(info).State != "suspended" {
+		if seen[info.UUID] || info.Kind != kernel.SupervisorKind || procview.Stored(info).State != "suspended" {
 			continue
 		}
 		s, err := d.look(ctx, target{UUID: info.UUID, PID: info.PID, Info: info})
@@ -277,9 +279,9 @@ func (d superviser) list(ctx context.Context, _ *ipc.Peer, req ipc.SupervisorsRe
 func (d superviser) look(ctx context.Context, t target) (ipc.Supervisor, error) {
 	var proc ipc.Proc
 	if t.Live != nil {
-		proc = processes(d).wireProc(t.Live)
+		proc = d.looks.Living(t.Live)
 	} else {
-		proc = storedProc(t.Info)
+		proc = procview.Stored(t.Info)
 	}
 	out := ipc.Supervisor{PID: proc.PID, UUID: proc.UUID, ParentUUID: proc.ParentUUID, Name: proc.Name, State: proc.State, Wait: proc.Wait, Created: proc.CreatedAt, Exit: proc.Exit}
 	if proc.Kind != kernel.SupervisorKind {
@@ -337,7 +339,7 @@ func (d superviser) child(c *kernel.ChildStatus) ipc.SupervisedChild {
 	if info, ok := d.journal.Index().Get(c.UUID); ok {
 		out.PID, out.Step, out.Tokens = info.PID, info.Step, info.TokensUsed
 		if out.State == "" {
-			p := storedProc(&info)
+			p := procview.Stored(&info)
 			out.State, out.Wait = p.State, p.Wait
 		}
 	}

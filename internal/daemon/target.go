@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"rnix/internal/service"
 	"rnix/internal/service/lifecycle"
 	"rnix/ipc"
 )
@@ -16,7 +17,7 @@ func (d processes) find(peer *ipc.Peer, op, text string) (target, error) {
 		return t, err
 	}
 	if owner, inside := d.agentOf(peer); inside && !(inspector(d)).descends(t, owner) {
-		e := outside(op, owner, "see the records of its own subtree only")
+		e := service.Outside(op, owner, "see the records of its own subtree only")
 		e.PID = t.PID
 		return target{}, e
 	}

@@ -5,8 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"rnix/internal/service/lifecycle"
 
+	"rnix/internal/service"
+	"rnix/internal/service/lifecycle"
 	"rnix/internal/workspace"
 	"rnix/ipc"
 	"rnix/types"
@@ -105,7 +106,7 @@ func (d worktrees) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	const op = "Merge"
 	none := ipc.MergeResponse{}
 	if owner, inside := d.agentOf(peer); inside {
-		return none, outside(op, owner, "not merge into your files; tell the person who runs it to use: rnix merge")
+		return none, service.Outside(op, owner, "not merge into your files; tell the person who runs it to use: rnix merge")
 	}
 	tg, t, err := d.treeFor(ctx, peer, req.Target)
 	if err != nil {

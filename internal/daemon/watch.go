@@ -3,112 +3,38 @@ package daemon
 import (
 	"context"
 
-	"rnix/internal/event"
 	"rnix/internal/gc"
+	"rnix/internal/service/watch"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
 
-// watching answers who watches the table of processes.
-type watching struct{ processes }
-
-// kindProcs is the event name of the frames of watch_procs. Part of the wire format.
-const kindProcs = "procs"
-
-// watch sends the table of processes, and then what changes of it. Whoever reads slowly is passed over, is told so, and gets
-// all of it again.
-func (d watching) watch(ctx context.Context, _ *ipc.Peer, req ipc.WatchRequest, out *ipc.Stream) error {
-	if err := fillWatch(&req); err != nil {
-		return err
-	}
-	settledSoon(ctx, d.Daemon)
-	if err := out.Start(); err != nil {
-		return err
-	}
-	s, leave := d.hub.join(d, req)
-	defer leave()
-	for {
-		f, missed, ok := s.take()
-		if !ok {
-			select {
-			case <-s.ready:
-				continue
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-		if missed != nil {
-			if err := out.Missed(missed.From, missed.To); err != nil {
-				return err
-			}
-		}
-		if len(f.data) > maxTable {
-			return types.Errorf(types.ErrInvalid, "watch_procs", "", "the table has %d MiB and %d are allowed; give a limit", len(f.data)>>20, maxTable>>20)
-		}
-		if err := out.SendRaw(f.seq, kindProcs, f.data); err != nil {
-			return err
-		}
-	}
+// startWatch gives the service that shows the table of processes and their events what it needs of the others.
+func startWatch(d *Daemon) {
+	d.looks = &looks{groups: &d.groupNames, platforms: d.platforms, procs: d.procs}
+	w := d.watch
+	w.Kernel, w.Index, w.Archive, w.Looks, w.Callers = d.kernel, d.journal.Index(), archive{d.collector}, d.looks, callers{d}
+	w.Files, w.Log, w.Started = d.files, d.events, d.started
 }
 
-// maxTable is the longest frame in bytes.
-const maxTable = 48 << 20
+// archive knows the histories that are archived.
+type archive struct{ collector *gc.Collector }
 
-// fillWatch checks a request and fills in what it does not say.
-func fillWatch(req *ipc.WatchRequest) error {
-	if req.Limit < 0 {
-		return types.Errorf(types.ErrInvalid, "watch_procs", "", "limit %d is negative; 0 means all", req.Limit)
-	}
-	if req.EveryMs == 0 {
-		req.EveryMs = ipc.WatchEvery
-	}
-	if req.EveryMs < ipc.MinWatchEvery || req.EveryMs > ipc.MaxWatchEvery {
-		return types.Errorf(types.ErrInvalid, "watch_procs", "", "every_ms is %d, and may be %d to %d; 0 means %d", req.EveryMs, ipc.MinWatchEvery, ipc.MaxWatchEvery, ipc.WatchEvery)
-	}
-	return nil
+func (a archive) Archived() []step.Archived { return a.collector.Archived() }
+
+func (a archive) Find(id types.UUID) (step.Archived, bool) { return gc.ArchiveOf(a.collector, id) }
+
+// callers knows who asks, and what of whom.
+type callers struct{ daemon *Daemon }
+
+func (c callers) AgentOf(peer *ipc.Peer) (owner types.PID, inside bool) {
+	return c.daemon.agentOf(peer)
 }
 
-// row returns the process of a history as ps shows it, and whether it is only on disk; false if there is none. Of those that
-// have ended it returns none unless all is set.
-func (d watching) row(id types.UUID, all bool) (p ipc.Proc, stored, ok bool) {
-	if i, lives := d.kernel.InfoOf(id); lives {
-		return d.wireProc(&i), false, true
-	}
-	if i, is := d.journal.Index().Get(id); is {
-		p = storedProc(&i)
-		p.Session = d.platforms.owing(id)
-		return p, true, all || p.State == stateSuspended
-	}
-	if a, is := gc.ArchiveOf(d.collector, id); is && all {
-		return archivedProc(&a), true, true
-	}
-	return p, false, false
-}
+func (c callers) Settled(ctx context.Context) { settledSoon(ctx, c.daemon) }
 
-// stateSuspended is the state of what is paused, or goes on later. Part of the wire format.
-const stateSuspended = "suspended"
-
-// archivedProc is a process whose history is in an archive.
-func archivedProc(a *step.Archived) ipc.Proc {
-	p := storedProc(&a.Info)
-	p.State, p.Wait = stateArchived, ""
-	return p
-}
-
-// settled reports whether nothing of a process but its record can change: its row is read when somebody is to see it.
-func settled(state string) bool { return state == "dead" || state == stateArchived }
-
-// ticks reports whether the time of a process goes on.
-func ticks(state string) bool { return state == "created" || state == "running" }
-
-// reachesTable reports whether an event of a kind may change a row of the table. What a process has in hand, what it
-// waits for and what it has used is told by kernel.Config.Touched, what becomes of those on disk by step.Index.Changed.
-func reachesTable(kind event.Kind) bool {
-	switch kind {
-	case event.LogLine, event.Syscall, event.Signalled, event.Compacted, event.Mounted, event.Unmounted, event.StorageError, event.Snapshot,
-		event.Messaged, event.Delivered, event.Lag:
-		return false
-	}
-	return true
+func (c callers) Find(peer *ipc.Peer, op, text string) (watch.Found, error) {
+	t, err := processes{c.daemon}.find(peer, op, text)
+	return watch.Found{UUID: t.UUID, PID: t.PID, Live: t.Live != nil && t.Live.State < types.StateZombie}, err
 }

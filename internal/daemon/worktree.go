@@ -9,11 +9,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"rnix/internal/service/lifecycle"
 	"slices"
 	"strings"
 
 	"rnix/internal/durable"
+	"rnix/internal/service"
+	"rnix/internal/service/lifecycle"
 	"rnix/internal/workspace"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -361,7 +362,7 @@ func (d worktrees) treeFor(ctx context.Context, peer *ipc.Peer, text string) (ta
 		return tg, workspace.Tree{}, err
 	}
 	if owner, inside := d.agentOf(peer); inside && !(inspector(d)).descends(tg, owner) {
-		return tg, workspace.Tree{}, outside("Worktree", owner, "see the work trees of its own subtree only")
+		return tg, workspace.Tree{}, service.Outside("Worktree", owner, "see the work trees of its own subtree only")
 	}
 	t, err := d.treeOf(tg.UUID)
 	if types.CodeOf(err) == types.ErrNotFound {

@@ -71,6 +71,9 @@ func WriteFiles(log *Log, fsys durable.FS, path func(types.UUID) string) *Files 
 	return f
 }
 
+// Path returns where the events of a history are.
+func (f *Files) Path(id types.UUID) string { return f.path(id) }
+
 // Close writes and syncs what has been appended before it was called, and closes all files.
 func (f *Files) Close() error {
 	f.cancel()

@@ -306,7 +306,7 @@ func (h *History) Info() ProcInfo {
 	}
 	p.V, p.UUID = FormatVersion, h.UUID
 	if p.Suspended = p.State != types.StateDead; p.Suspended && !paused.IsZero() {
-		p.SuspendReason, p.PausedAt = "paused", paused
+		p.SuspendReason, p.PausedAt = ReasonPaused, paused
 	}
 	p.Step, p.TokensUsed, p.CostUSD, p.Unpriced = 0, 0, 0, 0
 	if a := h.OpenAnswer(); a != nil {

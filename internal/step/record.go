@@ -225,6 +225,9 @@ type BodyRecord struct {
 	Spec json.RawMessage `json:"spec"`
 }
 
+// ReasonPaused is the SuspendReason of what a person has paused.
+const ReasonPaused = "paused"
+
 // ProcInfo is proc-info.json: what a history looks like without reading it. It holds no environment
 // values and no secrets.
 type ProcInfo struct {

@@ -13,9 +13,6 @@ import (
 	"rnix/types"
 )
 
-// reasonPaused is why a history is suspended that a person has paused.
-const reasonPaused = "paused"
-
 // family is what a run does about its children.
 type family struct{ *Run }
 
@@ -51,7 +48,7 @@ func (r family) adopt(ctx context.Context, k compose.Key, id types.UUID) {
 			return
 		}
 		// It was ended with the run, and goes on with it where it was.
-	case info.SuspendReason == reasonPaused && !r.thaw, info.WakeAt.After(time.Now()):
+	case info.SuspendReason == step.ReasonPaused && !r.thaw, info.WakeAt.After(time.Now()):
 		r.park(k, info.SuspendReason, info.WakeAt)
 		return
 	}

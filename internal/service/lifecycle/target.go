@@ -57,16 +57,13 @@ func (t *Target) MustRun(op, text string) error {
 	return &types.SyscallError{Syscall: op, PID: t.PID, Device: text, Code: types.ErrNotFound, Err: errors.New("the process " + what)}
 }
 
-// ReasonPaused is the suspend reason of what a person has paused.
-const ReasonPaused = "paused"
-
 // Paused reports whether a person has paused a process, in memory or on disk.
 func (t *Target) Paused() bool {
 	switch t.Place() {
 	case Runs:
 		return t.Live.Paused
 	case Stored:
-		return t.Info.SuspendReason == ReasonPaused
+		return t.Info.SuspendReason == step.ReasonPaused
 	}
 	return false
 }

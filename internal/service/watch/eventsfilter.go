@@ -1,4 +1,4 @@
-package daemon
+package watch
 
 import (
 	"slices"
@@ -22,7 +22,7 @@ type filter struct {
 }
 
 // filter reads a request. Targets that cannot be found, or that the caller may not see, and a filter that cannot be are errors.
-func (d eventReader) filter(peer *ipc.Peer, req *ipc.EventsRequest) (*filter, error) {
+func (w *Service) filter(peer *ipc.Peer, req *ipc.EventsRequest) (*filter, error) {
 	match, err := req.Filter.Matcher()
 	if err != nil {
 		return nil, err
@@ -40,31 +40,31 @@ func (d eventReader) filter(peer *ipc.Peer, req *ipc.EventsRequest) (*filter, er
 	f := &filter{req: req, match: match, some: len(names) > 0, ids: map[types.UUID]bool{}, named: map[types.UUID]bool{}, pids: map[types.PID]bool{}, running: map[types.UUID]bool{},
 		sent: map[types.UUID]uint64{}, stored: map[types.UUID]storedFrom{}}
 	for _, name := range names {
-		t, err := d.find(peer, "Events", name)
+		t, err := w.Callers.Find(peer, "Events", name)
 		if err != nil {
 			return nil, err
 		}
 		f.ids[t.UUID], f.named[t.UUID], f.pids[t.PID] = true, true, true
-		if t.Live != nil && t.Live.State < types.StateZombie {
+		if t.Live {
 			f.running[t.UUID] = true
 		}
 	}
 	if f.some {
-		d.below(f)
+		w.below(f)
 	}
 	return f, nil
 }
 
 // below adds the processes below those that were named, dead ones too, if they were asked for, and where the
 // files of all begin.
-func (d eventReader) below(f *filter) {
+func (w *Service) below(f *filter) {
 	kids, parents := map[types.UUID][]types.UUID{}, map[types.UUID]types.UUID{}
-	for _, info := range d.journal.Index().List() {
+	for _, info := range w.Index.List() {
 		kids[info.ParentUUID], parents[info.UUID] = append(kids[info.ParentUUID], info.UUID), info.ParentUUID
 		f.stored[info.UUID] = storedFrom{info.CreatedAt, info.PID}
 	}
-	for _, i := range d.kernel.List() {
-		if p, err := d.kernel.Info(i.PPID); err == nil && parents[i.UUID] != p.UUID {
+	for _, i := range w.Kernel.List() {
+		if p, err := w.Kernel.Info(i.PPID); err == nil && parents[i.UUID] != p.UUID {
 			kids[p.UUID] = append(kids[p.UUID], i.UUID)
 		}
 		f.stored[i.UUID] = storedFrom{f.stored[i.UUID].at, i.PID}

@@ -1,4 +1,4 @@
-package daemon
+package watch
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"rnix/internal/event"
+	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -16,20 +17,17 @@ const (
 	maxTargets = 1_000  // processes that are named in one request
 )
 
-// eventReader reads the log and the events of histories for clients.
-type eventReader struct{ processes }
-
 // streamEvents sends events: first those of the past that were asked for, from the files of histories, then
 // those of the log as they come. A caller inside an agent gets those of the agent's own subtree only.
-func (d eventReader) streamEvents(ctx context.Context, peer *ipc.Peer, req ipc.EventsRequest, out *ipc.Stream) error {
-	written := d.files.Written() // before we look who lives: what is born later is in the log behind it
-	switch owner, inside := d.agentOf(peer); {
+func (w *Service) streamEvents(ctx context.Context, peer *ipc.Peer, req ipc.EventsRequest, out *ipc.Stream) error {
+	written := w.Files.Written() // before we look who lives: what is born later is in the log behind it
+	switch owner, inside := w.Callers.AgentOf(peer); {
 	case inside && owner == 0:
-		return outside("Events", owner, "")
+		return service.Outside("Events", owner, "")
 	case inside && req.Target == "" && len(req.Targets) == 0:
 		req.Target, req.Tree = strconv.FormatInt(int64(owner), 10), true
 	}
-	f, err := d.filter(peer, &req)
+	f, err := w.filter(peer, &req)
 	if err != nil {
 		return err
 	}
@@ -39,26 +37,26 @@ func (d eventReader) streamEvents(ctx context.Context, peer *ipc.Peer, req ipc.E
 	s := &sink{out: out}
 	from := req.From
 	if from == 0 {
-		from = d.events.Last() + 1
+		from = w.Log.Last() + 1
 		if req.History && !f.some {
-			from = d.events.Oldest()
+			from = w.Log.Oldest()
 		}
 	}
 	if req.History && req.From == 0 {
 		s.tail = req.Tail
 		if f.some {
-			if err := d.sendPast(ctx, f, s); err != nil {
+			if err := w.sendPast(ctx, f, s); err != nil {
 				return err
 			}
 			from = written + 1 // what the files have of it comes no second time
 		}
 	}
-	return d.sendLive(ctx, d.events.Cursor(from), f, s)
+	return w.sendLive(ctx, w.Log.Cursor(from), f, s)
 }
 
 // sendLive sends what the log has and gets, until the request is served.
-func (d eventReader) sendLive(ctx context.Context, cur *event.Cursor, f *filter, s *sink) error {
-	stop := d.events.Last()
+func (w *Service) sendLive(ctx context.Context, cur *event.Cursor, f *filter, s *sink) error {
+	stop := w.Log.Last()
 	var buf []byte
 	for {
 		if cur.Pos() > stop {
@@ -76,7 +74,7 @@ func (d eventReader) sendLive(ctx context.Context, cur *event.Cursor, f *filter,
 			if err := s.missed(missed.From, missed.To); err != nil {
 				return err
 			}
-			f.ended(d.ended) // their ends may be among what was missed
+			f.ended(w.ended) // their ends may be among what was missed
 			stop = max(stop, missed.To)
 			continue
 		case errors.Is(err, io.EOF):
@@ -103,9 +101,9 @@ func (d eventReader) sendLive(ctx context.Context, cur *event.Cursor, f *filter,
 }
 
 // ended reports whether a process is over.
-func (d eventReader) ended(id types.UUID) bool {
-	t, err := d.names.Resolve(id.String())
-	return err != nil || t.Live == nil || t.Live.State >= types.StateZombie
+func (w *Service) ended(id types.UUID) bool {
+	i, known := w.Kernel.InfoOf(id)
+	return !known || i.State >= types.StateZombie
 }
 
 // sink sends events, or keeps the last of them until it is known which these are.

@@ -1,4 +1,4 @@
-package daemon
+package watch
 
 import (
 	"bytes"
@@ -8,13 +8,14 @@ import (
 	"strconv"
 	"time"
 
+	"rnix/internal/procview"
 	"rnix/ipc"
 	"rnix/types"
 )
 
 // table is the rows as they were read last, each encoded once. It is for one goroutine.
 type table struct {
-	d     watching
+	w     *Service
 	all   bool // with those that have ended
 	seq   uint64
 	at    time.Time
@@ -41,35 +42,34 @@ type row struct {
 	read       time.Time // then
 }
 
-func newTable(d watching) *table {
-	return &table{d: d, rows: map[types.UUID]*row{}, changed: func(types.UUID) {}, fresh: map[types.UUID]struct{}{}}
+func newTable(w *Service) *table {
+	return &table{w: w, rows: map[types.UUID]*row{}, changed: func(types.UUID) {}, fresh: map[types.UUID]struct{}{}}
 }
 
 // load reads everything into an empty table.
 func (t *table) load() {
-	for _, i := range t.d.kernel.List() {
-		p := t.d.wireProc(&i)
+	for _, i := range t.w.Kernel.List() {
+		p := t.w.Looks.Living(&i)
 		t.put(rowOf(&p, false))
 	}
-	list := t.d.journal.Index().Open()
+	list := t.w.Index.Open()
 	if t.all {
-		list = t.d.journal.Index().List()
+		list = t.w.Index.List()
 	}
 	for i := range list {
 		if t.rows[list[i].UUID] != nil {
 			continue
 		}
-		if p := storedProc(&list[i]); t.all || p.State == stateSuspended {
-			p.Session = t.d.platforms.owing(p.UUID)
+		if p := t.w.Looks.Stored(&list[i]); t.all || p.State == procview.Suspended {
 			t.put(rowOf(&p, true))
 		}
 	}
 	if !t.all {
 		return
 	}
-	for _, a := range t.d.collector.Archived() {
+	for _, a := range t.w.Archive.Archived() {
 		if t.rows[a.Info.UUID] == nil {
-			p := archivedProc(&a)
+			p := procview.InArchive(&a)
 			t.put(rowOf(&p, true))
 		}
 	}
@@ -77,7 +77,7 @@ func (t *table) load() {
 
 // reload reads everything again, when it is not known what has changed.
 func (t *table) reload() {
-	fresh := newTable(t.d)
+	fresh := newTable(t.w)
 	fresh.all = t.all
 	fresh.load()
 	for id := range t.rows {
@@ -108,7 +108,7 @@ func (t *table) cover(all bool) {
 
 // read reads a row again.
 func (t *table) read(id types.UUID) {
-	p, stored, ok := t.d.row(id, t.all)
+	p, stored, ok := t.w.row(id, t.all)
 	if !ok {
 		t.drop(id)
 		return
@@ -208,7 +208,7 @@ func encodeRow(p *ipc.Proc) (head, tail []byte) {
 func (t *table) appendRow(b []byte, r *row) ([]byte, bool) {
 	head, tail, elapsed := r.head, r.tail, r.elapsed
 	if head == nil {
-		p, _, ok := t.d.row(r.id, true)
+		p, _, ok := t.w.row(r.id, true)
 		if !ok {
 			return b, false
 		}

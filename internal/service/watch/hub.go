@@ -1,9 +1,8 @@
-package daemon
+package watch
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"rnix/internal/event"
+	"rnix/internal/procview"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -34,12 +34,12 @@ func (h *hub) touch(id types.UUID) {
 }
 
 // join adds a watcher, who must call leave.
-func (h *hub) join(d watching, req ipc.WatchRequest) (sub *subscriber, leave func()) {
+func (h *hub) join(w *Service, req ipc.WatchRequest) (sub *subscriber, leave func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.now.Load()
 	if s == nil {
-		s = newShift(d)
+		s = newShift(w)
 		h.now.Store(s)
 		go s.run() // ends when the last watcher leaves, who waits for it
 	}
@@ -62,12 +62,15 @@ func (h *hub) join(d watching, req ipc.WatchRequest) (sub *subscriber, leave fun
 const (
 	maxLag     = 250 * time.Millisecond          // between two looks while things happen, however rarely frames are wanted
 	quietFrame = time.Second                     // between two frames that say only how far the log has come
-	lookAround = memoryAge + 50*time.Millisecond // at OS children and sessions: by then their memory is read anew
+	lookAround = MemoryAge + 50*time.Millisecond // at OS children and sessions: by then their memory is read anew
 )
+
+// MemoryAge is how old what is shown of the memory of OS children may be.
+const MemoryAge = 2 * time.Second
 
 // shift is the time during which somebody watches.
 type shift struct {
-	d    watching
+	w    *Service
 	ctx  context.Context
 	end  context.CancelFunc
 	over chan struct{} // closed when its goroutine has ended
@@ -90,9 +93,9 @@ type shift struct {
 	told   []types.UUID         // who had a session with a platform
 }
 
-func newShift(d watching) *shift {
-	s := &shift{d: d, over: make(chan struct{}), wake: make(chan struct{}, 1), news: make(chan struct{}, 1),
-		dirty: map[types.UUID]struct{}{}, views: map[ipc.WatchRequest]*view{}, cur: d.events.Cursor(0), table: newTable(d), kids: map[types.PID]string{}}
+func newShift(w *Service) *shift {
+	s := &shift{w: w, over: make(chan struct{}), wake: make(chan struct{}, 1), news: make(chan struct{}, 1),
+		dirty: map[types.UUID]struct{}{}, views: map[ipc.WatchRequest]*view{}, cur: w.Log.Cursor(0), table: newTable(w), kids: map[types.PID]string{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.table.changed = func(id types.UUID) { s.moved = append(s.moved, id) }
 	return s
@@ -196,7 +199,7 @@ func (s *shift) tell(views []*view) {
 	for _, id := range s.moved {
 		r := s.table.rows[id]
 		for _, v := range views {
-			if _, had := v.shown[id]; had || r != nil && v.begun && (!r.stored || v.req.All || r.state == stateSuspended) {
+			if _, had := v.shown[id]; had || r != nil && v.begun && (!r.stored || v.req.All || r.state == procview.Suspended) {
 				v.dirty[id] = struct{}{}
 			}
 		}
@@ -209,7 +212,7 @@ func (s *shift) anything() bool {
 	s.mu.Lock()
 	n := len(s.dirty)
 	s.mu.Unlock()
-	return n > 0 || s.cur != nil && s.cur.Pos() <= s.d.events.Last()
+	return n > 0 || s.cur != nil && s.cur.Pos() <= s.w.Log.Last()
 }
 
 // look reads what has changed. What it reads is not older than the events up to its seq.
@@ -237,7 +240,7 @@ func (s *shift) look() {
 
 // follow notes which processes the events concern that have come. It reports whether it came too late for some.
 func (s *shift) follow() (missed bool) {
-	for last := s.d.events.Last(); s.cur != nil && s.cur.Pos() <= last; {
+	for last := s.w.Log.Last(); s.cur != nil && s.cur.Pos() <= last; {
 		n, err := s.cur.TryRead(s.events[:])
 		var m *event.Missed
 		switch {
@@ -260,15 +263,7 @@ func (s *shift) follow() (missed bool) {
 
 // lookAround looks at what nothing tells of: OS children, what they take of memory, and sessions with platforms.
 func (s *shift) lookAround() {
-	all := s.d.procs.All()
-	var rss map[int]int64
-	if len(all) > 0 {
-		rss = s.d.memory.of(s.d.procs)
-	}
-	kids := make(map[types.PID]string, len(s.kids))
-	for _, c := range all {
-		kids[c.Owner] += fmt.Sprintf("%d %d,", c.PID, rss[c.PID])
-	}
+	kids := s.w.Looks.Children()
 	for pid := range s.kids {
 		if _, there := kids[pid]; !there {
 			s.touchPID(pid)
@@ -280,7 +275,7 @@ func (s *shift) lookAround() {
 		}
 	}
 	s.kids = kids
-	told := s.d.platforms.all()
+	told := s.w.Looks.Sessions()
 	for _, id := range slices.Concat(s.told, told) { // also those that have none any more
 		s.touch(id)
 	}
@@ -288,7 +283,7 @@ func (s *shift) lookAround() {
 }
 
 func (s *shift) touchPID(pid types.PID) {
-	if p, ok := s.d.kernel.Process(pid); ok {
-		s.touch(p.UUID)
+	if i, err := s.w.Kernel.Info(pid); err == nil {
+		s.touch(i.UUID)
 	}
 }

@@ -1,12 +1,9 @@
-package daemon
+package watch
 
 import (
 	"strings"
-	"sync"
-	"time"
 
 	"rnix/internal/price"
-	"rnix/internal/proc"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -59,25 +56,4 @@ func awaitsLimit(p *ipc.Proc) bool {
 
 func (t *tally) totals() ipc.Totals {
 	return ipc.Totals{Running: t.running, Suspended: t.suspended, Waiting: t.waiting, Failed: t.failed, Tokens: t.tokens, CostUSD: t.cost.Float(), Unpriced: t.unpriced}
-}
-
-// memory is the resident memory of OS children, by pid, as it was not long ago.
-type memory struct {
-	mu sync.Mutex
-	at time.Time // +checklocks:mu
-	// +checklocks:mu
-	byID map[int]int64 // replaced, never changed
-}
-
-// memoryAge is how old what memory says may be.
-const memoryAge = 2 * time.Second
-
-// of returns how much each child has. The map is not changed any more.
-func (m *memory) of(procs *proc.Manager) map[int]int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if now := time.Now(); now.Sub(m.at) >= memoryAge {
-		m.byID, m.at = proc.Resident(procs), now
-	}
-	return m.byID
 }

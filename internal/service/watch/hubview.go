@@ -1,4 +1,4 @@
-package daemon
+package watch
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"rnix/internal/procview"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -259,7 +260,7 @@ func (v *view) sees(r *row) bool {
 	switch {
 	case !r.stored:
 		return true
-	case !v.req.All && r.state != stateSuspended:
+	case !v.req.All && r.state != procview.Suspended:
 		return false
 	case v.req.Limit == 0:
 		return true
@@ -276,12 +277,12 @@ func (t *table) keep(v *view) {
 	}
 	var stored []*row
 	for _, r := range t.rows {
-		if r.stored && (v.req.All || r.state == stateSuspended) {
+		if r.stored && (v.req.All || r.state == procview.Suspended) {
 			stored = append(stored, r)
 		}
 	}
 	slices.SortFunc(stored, func(a, b *row) int { // as list_procs has them: archived ones count as older than all others
-		if x, y := a.state == stateArchived, b.state == stateArchived; x != y {
+		if x, y := a.state == procview.Archived, b.state == procview.Archived; x != y {
 			if x {
 				return -1
 			}

@@ -1,4 +1,4 @@
-package daemon
+package watch
 
 import (
 	"bufio"
@@ -9,13 +9,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"rnix/internal/durable"
 	"rnix/internal/event"
-	"rnix/internal/step"
 	"rnix/types"
 )
 
@@ -27,10 +25,10 @@ type storedFrom struct {
 
 // sendPast sends the events in the files of the histories of a request, those of all together in the order of
 // their time.
-func (d eventReader) sendPast(ctx context.Context, f *filter, s *sink) error {
+func (w *Service) sendPast(ctx context.Context, f *filter, s *sink) error {
 	var waiting []*pastFile
 	for id := range f.ids {
-		p := &pastFile{id: id, from: f.stored[id].at, pid: f.stored[id].pid, at: &blockFile{path: filepath.Join(d.journal.Dir(id), step.EventsFile)}}
+		p := &pastFile{id: id, from: f.stored[id].at, pid: f.stored[id].pid, at: &blockFile{path: w.Files.Path(id)}}
 		waiting = append(waiting, p)
 	}
 	slices.SortFunc(waiting, func(a, b *pastFile) int { return a.from.Compare(b.from) })
@@ -54,7 +52,7 @@ func (d eventReader) sendPast(ctx context.Context, f *filter, s *sink) error {
 			continue
 		}
 		p := open[0]
-		if err := d.sendOld(f, s, p); err != nil {
+		if err := w.sendOld(f, s, p); err != nil {
 			return err
 		}
 		switch ok, err := p.next(); {
@@ -70,16 +68,16 @@ func (d eventReader) sendPast(ctx context.Context, f *filter, s *sink) error {
 }
 
 // sendOld sends an event of a file.
-func (d eventReader) sendOld(f *filter, s *sink, p *pastFile) error {
+func (w *Service) sendOld(f *filter, s *sink, p *pastFile) error {
 	e := &p.head
-	mine := !e.Time.Before(d.started) // this daemon has written it, so its number counts
+	mine := !e.Time.Before(w.Started) // this daemon has written it, so its number counts
 	if mine {
 		f.sent[p.id] = max(f.sent[p.id], e.Seq)
 		if e.Kind == event.Exited {
 			delete(f.running, p.id) // it may have ended since we looked
 		}
 	}
-	if e.Kind == event.Spawned && mine && f.named[p.id] && !d.ended(p.id) {
+	if e.Kind == event.Spawned && mine && f.named[p.id] && !w.ended(p.id) {
 		f.running[p.id] = true // that was an earlier run
 	}
 	if !f.picks(e) {

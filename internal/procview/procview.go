@@ -1,0 +1,76 @@
+// Package procview says how a process looks to whoever looks at it, wherever it lies: one row, as `rnix ps`, the screens and the page
+// show it. It decides nothing: who is asked for a process gives what the kernel or the disk has of it.
+package procview
+
+import (
+	"time"
+
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// States that only what does not run can have. Part of the wire format.
+const (
+	Suspended = "suspended" // it is paused, or is to be resumed
+	Archived  = "archived"  // its history is in an archive
+)
+
+// Living is a process that the kernel has, without what others know of it: its groups by their names, its session with a platform, and its
+// OS children.
+func Living(i *kernel.Info) ipc.Proc {
+	p := ipc.Proc{
+		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(), Wait: i.Reason,
+		WaitSince: i.WaitSince, WaitUntil: i.WaitUntil, PausedAt: i.PausedAt, Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Kind: i.Kind,
+		Provider: i.Progress.Provider, Model: i.Progress.Model, Step: i.Progress.Step, MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens,
+		Estimated: i.Progress.Estimated, Budget: i.Budget, Suspect: i.Suspect, BudgetUSD: i.BudgetUSD.Float(), Unpriced: i.Progress.Unpriced,
+		Purse: i.Purse, CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.EndedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
+	}
+	if h := i.Hand; h != nil {
+		p.Doing = &ipc.Doing{Tool: h.Tool, Path: h.Path, Since: h.Since, Step: h.Step, Calls: h.Calls}
+	}
+	return p
+}
+
+// Stored is a process that is only on disk.
+func Stored(i *step.ProcInfo) ipc.Proc {
+	state, wait := i.State.String(), i.SuspendReason
+	switch {
+	case i.Suspended:
+		state = Suspended
+	case i.State < types.StateDead && i.Exit == nil: // nobody has looked at it since the daemon started
+		state, wait = Suspended, "the daemon ended without warning"
+	}
+	paused := i.PausedAt
+	if state != Suspended || wait != step.ReasonPaused {
+		paused = time.Time{}
+	} else if paused.IsZero() { // an older file does not say when
+		paused = i.UpdatedAt
+	}
+	return ipc.Proc{
+		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: state, Wait: wait, WaitUntil: i.WakeAt, WaitSince: paused, PausedAt: paused,
+		Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Kind: i.Kind, Provider: i.Provider, Model: i.Model, Step: i.Step, MaxSteps: i.MaxSteps,
+		TokensUsed: i.TokensUsed, Budget: i.ContextBudget, BudgetUSD: i.BudgetUSD, Unpriced: i.Unpriced, Purse: i.Purse, CostUSD: i.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt,
+		ElapsedMs: Elapsed(i).Milliseconds(), Exit: i.Exit,
+	}
+}
+
+// InArchive is a process whose history is in an archive.
+func InArchive(a *step.Archived) ipc.Proc {
+	p := Stored(&a.Info)
+	p.State, p.Wait = Archived, ""
+	return p
+}
+
+// Elapsed returns how long a process that is on disk has lived in all its runs.
+func Elapsed(i *step.ProcInfo) time.Duration {
+	if i.ActiveTotal > 0 {
+		return i.ActiveTotal
+	}
+	end := i.DeadAt
+	if end.IsZero() {
+		end = i.UpdatedAt
+	}
+	return max(end.Sub(i.CreatedAt)-i.PausedTotal, 0)
+}
