@@ -9,7 +9,6 @@ import (
 	"rnix/internal/price"
 	"rnix/internal/recovery"
 	"rnix/internal/service"
-	"rnix/internal/service/lifecycle"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -140,7 +139,7 @@ func (d budgets) add(ctx context.Context, peer *ipc.Peer, req ipc.AddBudgetReque
 
 // raise raises the budget of one process, wherever it lies.
 func (d budgets) raise(ctx context.Context, t *target, more kernel.Amount) error {
-	if t.Place() == lifecycle.Runs {
+	if t.Place() == service.Runs {
 		_, err := d.kernel.AddBudget(t.PID, more)
 		return err
 	}

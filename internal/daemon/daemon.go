@@ -27,6 +27,7 @@ import (
 	"rnix/internal/proc"
 	"rnix/internal/redact"
 	"rnix/internal/service"
+	"rnix/internal/service/histories"
 	"rnix/internal/service/lifecycle"
 	"rnix/internal/service/watch"
 	"rnix/internal/step"
@@ -104,7 +105,7 @@ type Daemon struct {
 	works      works
 	looks      *looks
 	watch      *watch.Service
-	outlines   outlines
+	histories  *histories.Service
 	notes      notes
 	background sync.WaitGroup // what runs beside the handlers; ends with the daemon's context
 	looked     chan struct{}  // closed when it is known what an earlier daemon has left
@@ -343,6 +344,7 @@ func (d *Daemon) boot() error {
 	d.kernel = kernel.New(cfg, nil)
 	d.names = &lifecycle.Names{Table: d.kernel, Index: d.journal.Index(), Gone: departed{d}.explain}
 	startWatch(d)
+	startHistories(d)
 	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel, d.kernel.VFS()).Open)
 }
 
@@ -364,7 +366,7 @@ func (d *Daemon) handle(s *ipc.Server) {
 	processes{d}.handle(s)
 	inspector{d}.handle(s)
 	d.watch.Register(wire(d, s))
-	tracer{d}.handle(s)
+	d.histories.Register(wire(d, s))
 	paths{d}.handle(s)
 	groups{d}.handle(s)
 	mailer{d}.handle(s)

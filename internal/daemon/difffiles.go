@@ -20,7 +20,7 @@ func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRe
 	if req.MaxBytes < 0 {
 		return none, types.Errorf(types.ErrInvalid, op, req.Target, "max_bytes %d is negative", req.MaxBytes)
 	}
-	p, err := trailed(ctx, d, peer, op, req.Target)
+	p, err := d.histories.Trailed(ctx, peer, op, req.Target)
 	if err != nil {
 		return none, err
 	}
@@ -33,7 +33,7 @@ func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRe
 		}
 	}
 	broken := 0
-	if last := p.Last; req.To == nil && !req.Now && p.ended() && last > 0 {
+	if last := p.Last; req.To == nil && !req.Now && p.Ended() && last > 0 {
 		req.To = &last
 		if p.Acts > last {
 			broken = p.Acts
@@ -53,7 +53,7 @@ func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRe
 	if err != nil {
 		return none, err
 	}
-	from, dir := t.at(req.From), d.workDir(p)
+	from, dir := t.at(req.From), d.histories.WorkDir(p)
 	to := kept{ref: workspace.Now(p.UUID, dir)}
 	r := ipc.DiffResponse{PID: p.PID, UUID: p.UUID, From: filesAt(req.From, from), To: ipc.FilesAt{Now: true, Step: t.last, Kept: t.last, Root: dir}, Files: []ipc.FileChange{}}
 	if req.To != nil {

@@ -2,7 +2,7 @@ package daemon
 
 import (
 	"rnix/internal/recovery"
-	"rnix/internal/service/lifecycle"
+	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -53,7 +53,7 @@ func (d reviver) doubts(a *again, f *kernel.From) []ipc.InDoubt {
 		}
 		restorable := c.Intent.Before != nil && a.state.Origin == nil && d.keeper != nil
 		out = append(out, ipc.InDoubt{CallID: c.ID, Tool: c.Name, Path: c.Intent.Path, Effect: c.Intent.Effect, Step: c.Intent.Step,
-			Input: lifecycle.FirstLine(string(a.state.InputOf(c.ID)), 200), Verdict: string(recovery.Decide(&c, policy, restorable))})
+			Input: service.FirstLine(string(a.state.InputOf(c.ID)), 200), Verdict: string(recovery.Decide(&c, policy, restorable))})
 	}
 	return out
 }

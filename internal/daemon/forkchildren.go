@@ -7,7 +7,7 @@ import (
 
 	rnixctx "rnix/context"
 	"rnix/internal/recovery"
-	"rnix/internal/service/lifecycle"
+	"rnix/internal/service"
 	"rnix/types"
 )
 
@@ -49,7 +49,7 @@ func leftOut(whole *recovery.State, at int, shared bool) string {
 			fmt.Fprintf(&b, "\n- and %d more", len(calls)-i)
 			break
 		}
-		fmt.Fprintf(&b, "\n- %s %s", c.Name, lifecycle.FirstLine(string(whole.InputOf(c.ID)), eachLeftOut))
+		fmt.Fprintf(&b, "\n- %s %s", c.Name, service.FirstLine(string(whole.InputOf(c.ID)), eachLeftOut))
 	}
 	if shared {
 		b.WriteString("\nWhat these calls have done may be in your files, or not: look before you rely on it. ")

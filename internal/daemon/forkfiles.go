@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"rnix/internal/service/histories"
 	"rnix/internal/workspace"
 	"rnix/types"
 )
@@ -57,11 +58,11 @@ func (d forkFiles) at(ctx context.Context, id types.UUID, of *target, at int, di
 // kept returns the snapshot that a process has of its files at the end of a step. It is NOT_FOUND if none was taken yet: one is before a process
 // changes anything.
 func (d forkFiles) kept(ctx context.Context, of *target, at int) (kept, error) {
-	trail, _, err := outliner(d).trail(ctx, of, of.UUID.String())
+	trail, _, err := d.histories.Trail(ctx, of, of.UUID.String())
 	if err != nil {
 		return kept{}, err
 	}
-	t, _, err := inspector(d).timeline(ctx, &past{target: *of, Trail: &trail}, "Resume", of.UUID.String(), at)
+	t, _, err := inspector(d).timeline(ctx, &histories.Past{Target: *of, Trail: &trail}, "Resume", of.UUID.String(), at)
 	if err != nil {
 		return kept{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"rnix/internal/service"
 	"rnix/internal/service/lifecycle"
 	"rnix/types"
 )
@@ -43,7 +44,7 @@ func (d departed) by(text string) ([]types.UUID, error) {
 		for i := range all {
 			if g := &all[i]; match(g) {
 				if ids = append(ids, g.id); len(ids) <= lifecycle.MaxCandidates {
-					list += fmt.Sprintf("\n  PID %-4d %s  %s", g.pid, g.id, lifecycle.FirstLine(g.intent, 50))
+					list += fmt.Sprintf("\n  PID %-4d %s  %s", g.pid, g.id, service.FirstLine(g.intent, 50))
 				}
 			}
 		}

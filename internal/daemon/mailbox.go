@@ -5,7 +5,6 @@ import (
 	"unicode/utf8"
 
 	"rnix/internal/service"
-	"rnix/internal/service/lifecycle"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -89,7 +88,7 @@ func (d mailer) wireLetter(w *kernel.Waiting) ipc.Letter {
 		}
 	}
 	if l.Binary = !utf8.Valid(head); !l.Binary {
-		l.Line = lifecycle.FirstLine(string(head), lineLength)
+		l.Line = service.FirstLine(string(head), lineLength)
 	}
 	return l
 }

@@ -88,7 +88,7 @@ func (d paths) writePath(ctx context.Context, peer *ipc.Peer, req ipc.PathReques
 	}
 	defer f.Close()
 	if err := f.Write(ctx, req.Data); err != nil {
-		return ipc.PathResponse{}, named(err, "Write", req.Path)
+		return ipc.PathResponse{}, service.Named(err, "Write", req.Path)
 	}
 	return readUpTo(f, req)
 }
@@ -112,19 +112,9 @@ func readUpTo(f vfs.VFSFile, req ipc.PathRequest) (ipc.PathResponse, error) {
 		case errors.Is(err, io.EOF), err == nil && len(b) == 0:
 			return r, nil
 		case err != nil:
-			return r, named(err, "Read", req.Path)
+			return r, service.Named(err, "Read", req.Path)
 		}
 	}
-}
-
-// named gives a device's error the path that the device did not know.
-func named(err error, op, path string) error {
-	if e, ok := err.(*types.SyscallError); ok && e.Device == "" { //nolint:errorlint // only the outermost is completed
-		filled := *e
-		filled.Device, filled.Syscall = path, orElse(e.Syscall, op)
-		return &filled
-	}
-	return err
 }
 
 // device describes a device as an entry of the directory above it. One that the caller may not open is
@@ -213,7 +203,7 @@ func (d paths) listPath(_ context.Context, peer *ipc.Peer, req ipc.PathRequest) 
 			}
 		} else if len(entries) == 0 {
 			if serr != nil {
-				return ipc.ListPathResponse{}, named(serr, "Stat", dir)
+				return ipc.ListPathResponse{}, service.Named(serr, "Stat", dir)
 			}
 			entries[st.Name] = ipc.PathEntry{Name: orElse(st.Name, dir), Size: st.Size, Mtime: st.Mtime, Type: st.Type}
 		}

@@ -22,9 +22,6 @@ func (d processes) handle(s *ipc.Server) {
 	on(d.Daemon, s, ipc.Signal, d.signal)
 	on(d.Daemon, s, ipc.SignalTree, d.signalTree)
 	on(d.Daemon, s, ipc.GetProcDetail, d.procDetail)
-	on(d.Daemon, s, ipc.ListSteps, d.listSteps)
-	on(d.Daemon, s, ipc.GetStepDetail, d.stepDetail)
-	on(d.Daemon, s, ipc.ListMessages, conversations{d}.list)
 }
 
 func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (ipc.WaitResponse, error) {
@@ -121,7 +118,7 @@ func (d processes) procDetail(ctx context.Context, _ *ipc.Peer, req ipc.TargetRe
 			}
 		}
 	}
-	trail, damage, err := outliner(d).trail(ctx, &t, req.Target)
+	trail, damage, err := d.histories.Trail(ctx, &t, req.Target)
 	switch {
 	case types.CodeOf(err) == types.ErrNotFound && !exists(r.Dir):
 		return ipc.ProcDetail{}, err

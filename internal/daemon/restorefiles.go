@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"rnix/internal/service"
+	"rnix/internal/service/histories"
 	"rnix/internal/service/lifecycle"
 	"rnix/internal/workspace"
 	"rnix/ipc"
@@ -27,7 +28,7 @@ func (d inspector) restoreFiles(ctx context.Context, peer *ipc.Peer, req ipc.Res
 	if err := checkRestore(&req); err != nil {
 		return none, err
 	}
-	p, err := trailed(ctx, d, peer, opRestore, req.Target)
+	p, err := d.histories.Trailed(ctx, peer, opRestore, req.Target)
 	if err != nil {
 		return none, err
 	}
@@ -64,7 +65,7 @@ func checkRestore(req *ipc.RestoreRequest) error {
 }
 
 // wanted returns the snapshot that a request names.
-func (d inspector) wanted(ctx context.Context, p *past, req *ipc.RestoreRequest) (kept, error) {
+func (d inspector) wanted(ctx context.Context, p *histories.Past, req *ipc.RestoreRequest) (kept, error) {
 	var steps []int
 	if req.Step != nil {
 		steps = []int{*req.Step}
@@ -97,8 +98,8 @@ func (d inspector) wanted(ctx context.Context, p *past, req *ipc.RestoreRequest)
 }
 
 // putBack brings the work directory of a process into the state of a snapshot, behind a rescue.
-func (d inspector) putBack(ctx context.Context, p *past, what kept, req *ipc.RestoreRequest, r *ipc.RestoreResponse) error {
-	r.Dir = d.workDir(p)
+func (d inspector) putBack(ctx context.Context, p *histories.Past, what kept, req *ipc.RestoreRequest, r *ipc.RestoreResponse) error {
+	r.Dir = d.histories.WorkDir(p)
 	dir, top := resolved(r.Dir), d.topOf(p, r.Dir, what.ref)
 	if top == "" {
 		return types.Errorf(types.ErrInvalid, opRestore, r.Dir, "these files were in %s, and the process works elsewhere: give a new directory for them with --to DIR", what.ref.Root)
@@ -185,9 +186,9 @@ func (d inspector) busy(dir string) error {
 }
 
 // writeOut writes a snapshot, or some paths of it, into a new directory.
-func (d inspector) writeOut(ctx context.Context, p *past, what kept, req *ipc.RestoreRequest, r *ipc.RestoreResponse) error {
+func (d inspector) writeOut(ctx context.Context, p *histories.Past, what kept, req *ipc.RestoreRequest, r *ipc.RestoreResponse) error {
 	r.Dir = filepath.Clean(req.To)
-	dir := d.workDir(p)
+	dir := d.histories.WorkDir(p)
 	top := d.topOf(p, dir, what.ref)
 	if top == "" {
 		top, dir = resolved(what.ref.Root), what.ref.Root

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"rnix/internal/service/lifecycle"
+	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -19,15 +19,15 @@ func (d resumer) family(ctx context.Context, t target, req *ipc.ResumeRequest) (
 	var above types.PID
 	var reached []types.PID // by the kernel, as those below a process that runs
 	switch t.Place() {
-	case lifecycle.Over:
+	case service.Over:
 		return resp, t.MustRun("Resume", req.Target)
-	case lifecycle.Runs:
+	case service.Runs:
 		resp = liveResponse(&t, d.events.Last())
 		if reached, err = d.kernel.Subtree(t.PID); err != nil {
 			return resp, err
 		}
 		above = t.Live.PPID
-	case lifecycle.Stored:
+	case service.Stored:
 		a, err := reviver(d).open(ctx, t.UUID)
 		if err != nil {
 			return resp, err
@@ -46,7 +46,7 @@ func (d resumer) family(ctx context.Context, t target, req *ipc.ResumeRequest) (
 	}
 	moved, refused := 0, error(nil)
 	for _, m := range d.names.Family(t)[1:] {
-		if m.Place() == lifecycle.Runs {
+		if m.Place() == service.Runs {
 			if m.Live.Paused && !slices.Contains(reached, m.PID) && d.kernel.Signal(m.PID, types.SIGRESUME) == nil {
 				resp.Woken = append(resp.Woken, m.PID)
 			}
@@ -65,7 +65,7 @@ func (d resumer) family(ctx context.Context, t target, req *ipc.ResumeRequest) (
 			resp.Still = append(resp.Still, ipc.StillProc{PID: m.PID, UUID: m.UUID, Why: err.Error()})
 		}
 	}
-	if t.Kind() != "" && t.Place() == lifecycle.Stored && moved == 0 && refused != nil { // it does nothing but to wait for them
+	if t.Kind() != "" && t.Place() == service.Stored && moved == 0 && refused != nil { // it does nothing but to wait for them
 		return resp, refused
 	}
 	if resp.Affected, err = d.kernel.SignalTree(resp.PID, types.SIGRESUME); err != nil { // below one that is paused, all that are launched are too

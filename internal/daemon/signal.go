@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"rnix/internal/service"
-	"rnix/internal/service/lifecycle"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -31,7 +30,7 @@ type signaller struct{ processes }
 func (d signaller) send(ctx context.Context, peer *ipc.Peer, op string, req ipc.SignalRequest, tree bool) (ipc.SignalResponse, error) {
 	for began := time.Now(); ; {
 		t, err := d.names.Resolve(req.Target)
-		if err == nil && t.Place() == lifecycle.Stored && t.Info.Exit == nil {
+		if err == nil && t.Place() == service.Stored && t.Info.Exit == nil {
 			if err = d.settled(ctx); err == nil { // what an earlier daemon has left is about to go on, or is not
 				t, err = d.names.Resolve(req.Target)
 			}
@@ -54,11 +53,11 @@ func (d signaller) send(ctx context.Context, peer *ipc.Peer, op string, req ipc.
 // toOne sends a signal to what a name means now. CONFLICT: it goes on in this moment, or somebody else is at its history.
 func (d signaller) toOne(ctx context.Context, peer *ipc.Peer, op string, t *target, req ipc.SignalRequest, tree bool) (ipc.SignalResponse, error) {
 	place := t.Place()
-	if place == lifecycle.Over {
+	if place == service.Over {
 		return ipc.SignalResponse{}, t.MustRun(op, req.Target)
 	}
-	if owner, inside := d.agentOf(peer); inside && place == lifecycle.Stored {
-		if !(inspector{d.Daemon}).descends(*t, owner) {
+	if owner, inside := d.agentOf(peer); inside && place == service.Stored {
+		if !descends(d.Daemon, *t, owner) {
 			return ipc.SignalResponse{}, service.Outside(op, owner, "act on its own subtree only")
 		}
 		if err := d.kernel.MaySignal(owner); err != nil {
@@ -67,7 +66,7 @@ func (d signaller) toOne(ctx context.Context, peer *ipc.Peer, op string, t *targ
 	} else if err := (insider{d.Daemon}).maySignal(peer, op, t.PID); err != nil {
 		return ipc.SignalResponse{}, err
 	}
-	r := ipc.SignalResponse{PID: t.PID, UUID: t.UUID, Stored: place == lifecycle.Stored}
+	r := ipc.SignalResponse{PID: t.PID, UUID: t.UUID, Stored: place == service.Stored}
 	var err error
 	if tree || r.Stored && t.Kind() != "" { // what has no model takes what it has started with it
 		r.Affected, err = d.toFamily(ctx, op, t, req)
@@ -87,7 +86,7 @@ func (d signaller) toOne(ctx context.Context, peer *ipc.Peer, op string, t *targ
 // wakes another one. It returns how many got it.
 func (d signaller) toFamily(ctx context.Context, op string, t *target, req ipc.SignalRequest) (n int, err error) {
 	var reached []types.PID // by the kernel, all at once: none is born meanwhile that does not get it
-	if t.Place() == lifecycle.Runs {
+	if t.Place() == service.Runs {
 		if reached, err = d.kernel.Subtree(t.PID); err == nil {
 			n, err = d.kernel.SignalTree(t.PID, req.Signal)
 		}
@@ -100,7 +99,7 @@ func (d signaller) toFamily(ctx context.Context, op string, t *target, req ipc.S
 		n = 1
 	}
 	for _, m := range d.names.Family(*t)[1:] {
-		if m.Place() == lifecycle.Runs && slices.Contains(reached, m.PID) {
+		if m.Place() == service.Runs && slices.Contains(reached, m.PID) {
 			continue
 		}
 		switch err := d.toMember(ctx, op, &m, req); types.CodeOf(err) {
@@ -117,7 +116,7 @@ func (d signaller) toFamily(ctx context.Context, op string, t *target, req ipc.S
 
 // toMember sends a signal to one process: where it runs by the kernel, and on disk by what the signal would do.
 func (d signaller) toMember(ctx context.Context, op string, t *target, req ipc.SignalRequest) error {
-	if t.Place() == lifecycle.Runs {
+	if t.Place() == service.Runs {
 		return d.kernel.Signal(t.PID, req.Signal)
 	}
 	if req.Signal == types.SIGPAUSE {

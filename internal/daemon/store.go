@@ -145,3 +145,18 @@ func (s *store) Steps(id types.UUID) ([]step.StepRecord, error) {
 	}
 	return h.Steps, nil
 }
+
+// Parent returns which process has started another one, whatever became of both; false if nobody knows.
+func (s *store) Parent(id types.UUID) (types.UUID, bool) {
+	info, ok := s.journal.Index().Get(id)
+	return info.ParentUUID, ok
+}
+
+// Ledger reads the calls of a history, as far as it is on disk, for /proc.
+func (s *store) Ledger(id types.UUID) ([]step.LedgerEntry, error) {
+	h, err := step.ReadHistory(context.Background(), s.journal, id)
+	if err != nil {
+		return nil, err
+	}
+	return h.LiveLedger(), nil
+}

@@ -2,12 +2,12 @@ package daemon
 
 import (
 	"rnix/internal/service"
-	"rnix/internal/service/lifecycle"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // target is a process that somebody named, wherever it lies.
-type target = lifecycle.Target
+type target = service.Target
 
 // find finds the process that a caller names, to read what it did and said. A caller inside an agent sees the
 // agent's own subtree only.
@@ -16,10 +16,16 @@ func (d processes) find(peer *ipc.Peer, op, text string) (target, error) {
 	if err != nil {
 		return t, err
 	}
-	if owner, inside := d.agentOf(peer); inside && !(inspector(d)).descends(t, owner) {
+	if owner, inside := d.agentOf(peer); inside && !descends(d.Daemon, t, owner) {
 		e := service.Outside(op, owner, "see the records of its own subtree only")
 		e.PID = t.PID
 		return target{}, e
 	}
 	return t, nil
+}
+
+// descends reports whether a process, alive or on disk, is another one or was started below it.
+func descends(d *Daemon, t target, root types.PID) bool {
+	top, err := d.kernel.Info(root)
+	return err == nil && d.kernel.Descends(t.UUID, top.UUID)
 }

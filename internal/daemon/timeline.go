@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/service/histories"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
 	"rnix/ipc"
@@ -94,7 +95,7 @@ func filesAt(n int, k kept) ipc.FilesAt {
 
 // timeline returns the snapshots of a process that somebody needs who asks for its files at the end of steps; without steps all, and what the
 // keeper has of them. Without any it is an error that says why.
-func (d inspector) timeline(ctx context.Context, p *past, op, target string, steps ...int) (t timeline, stored []workspace.Stored, err error) {
+func (d inspector) timeline(ctx context.Context, p *histories.Past, op, target string, steps ...int) (t timeline, stored []workspace.Stored, err error) {
 	if d.keeper == nil {
 		return t, nil, types.Errorf(types.ErrUnavailable, op, target, "snapshots are switched off, so no files are kept; switch them on with snapshots.enabled in config.yaml and start the daemon again")
 	}
@@ -117,7 +118,7 @@ func tells(t *step.Trail, n int) bool {
 }
 
 // storedFiles returns the keeper's records of a process and of its origins.
-func (d inspector) storedFiles(ctx context.Context, p *past) ([]workspace.Stored, error) {
+func (d inspector) storedFiles(ctx context.Context, p *histories.Past) ([]workspace.Stored, error) {
 	out, err := d.keeper.List(ctx, p.UUID)
 	var f step.ForkDetail
 	if p.Origin != nil {
@@ -138,8 +139,8 @@ func (d inspector) storedFiles(ctx context.Context, p *past) ([]workspace.Stored
 }
 
 // whyNone says why a process has no snapshots.
-func (d inspector) whyNone(ctx context.Context, p *past) string {
-	dir := d.workDir(p)
+func (d inspector) whyNone(ctx context.Context, p *histories.Past) string {
+	dir := d.histories.WorkDir(p)
 	now := workspace.Now(p.UUID, dir)
 	if dir == "" {
 		return "the process has no directory"
@@ -168,7 +169,7 @@ func under(path, dir string) bool {
 
 // topOf returns the directory of a process that stands for the root of a snapshot: that root itself, or the
 // workspace that was made for a fork. "" = neither, and the files of the snapshot were elsewhere.
-func (d inspector) topOf(p *past, workDir string, ref workspace.Ref) string {
+func (d inspector) topOf(p *histories.Past, workDir string, ref workspace.Ref) string {
 	dir := resolved(workDir)
 	for _, top := range []string{resolved(ref.Root), resolved(d.forkDir(p.UUID))} {
 		if under(dir, top) {

@@ -12,7 +12,7 @@ import (
 // goneTree returns the error for a process whose work tree is not there any more: the error says what stays of it. It is
 // nil for a process that has one, or never had any.
 func goneTree(ctx context.Context, d *Daemon, op string, id types.UUID) error {
-	trail, _, err := outliner{d}.trail(ctx, &target{UUID: id}, id.String())
+	trail, _, err := d.histories.Trail(ctx, &target{UUID: id}, id.String())
 	if err != nil {
 		return nil // it is not told by this
 	}
@@ -24,7 +24,7 @@ func lastTree(d *Daemon, t *step.Trail) *workspace.Tree {
 	if t.Settled == nil {
 		return nil
 	}
-	was := settledIn(&step.Marker{Detail: moved.JSON(d.places.DataDir, t.Settled)})
+	was := step.Marker{Detail: moved.JSON(d.places.DataDir, t.Settled)}.Settled()
 	return settingsIn(&was).Tree
 }
 

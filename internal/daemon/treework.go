@@ -7,14 +7,14 @@ import (
 	"fmt"
 
 	"rnix/internal/service"
-	"rnix/internal/service/lifecycle"
+	"rnix/internal/service/histories"
 	"rnix/internal/workspace"
 	"rnix/ipc"
 	"rnix/types"
 )
 
 // diffTree compares a work tree, as it is, with the commit at which its work began.
-func (d inspector) diffTree(ctx context.Context, p *past, t workspace.Tree, req ipc.DiffRequest) (ipc.DiffResponse, error) {
+func (d inspector) diffTree(ctx context.Context, p *histories.Past, t workspace.Tree, req ipc.DiffRequest) (ipc.DiffResponse, error) {
 	none := ipc.DiffResponse{}
 	st, err := d.grove.Survey(ctx, p.UUID, t)
 	if err != nil {
@@ -24,7 +24,7 @@ func (d inspector) diffTree(ctx context.Context, p *past, t workspace.Tree, req 
 		From: ipc.FilesAt{Base: t.Base, Kind: string(st.Base.Kind), ID: st.Base.ID, Root: t.Dir},
 		To:   ipc.FilesAt{Now: true, Kind: string(st.Files.Kind), ID: st.Files.ID, Root: t.Dir}}
 	opts := workspace.DiffOpts{NamesOnly: req.Stat, MaxBytes: min(cmp.Or(req.MaxBytes, ipc.DiffBytes), ipc.MaxDiffBytes)}
-	if opts.Paths, err = below("DiffFiles", t.Dir, d.workDir(p), req.Paths); err != nil {
+	if opts.Paths, err = below("DiffFiles", t.Dir, d.histories.WorkDir(p), req.Paths); err != nil {
 		return none, err
 	}
 	text, changes, err := d.kept.Diff(ctx, st.Base, st.Files, opts)
@@ -121,7 +121,7 @@ func (d worktrees) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	} else if tg.Info != nil {
 		intent = tg.Info.Intent
 	}
-	subject := cmp.Or(lifecycle.FirstLine(intent, 60), "the work of a process")
+	subject := cmp.Or(service.FirstLine(intent, 60), "the work of a process")
 	trailer := fmt.Sprintf("\n\nThe work of the rnix process %d, %s.\n", tg.PID, tg.UUID)
 	commit, made, err := d.grove.CommitWork(ctx, tg.UUID, t, subject+trailer)
 	if err != nil {

@@ -14,7 +14,6 @@ import (
 
 	"rnix/internal/durable"
 	"rnix/internal/service"
-	"rnix/internal/service/lifecycle"
 	"rnix/internal/workspace"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -254,6 +253,9 @@ func historyIn(e os.DirEntry) (id types.UUID, ok bool) {
 	return id, err == nil && id.String() == e.Name()
 }
 
+// maxIntent bounds what a work tree shows of what its process is to do, in characters.
+const maxIntent = 200
+
 // describe looks at the work tree of a history.
 func (d worktrees) describe(ctx context.Context, id types.UUID, t workspace.Tree) (w ipc.Worktree, common string) {
 	w = ipc.Worktree{UUID: id, State: "unknown", Dir: t.Dir, Repo: t.Repo, Branch: t.Branch, Base: t.Base, BaseName: t.BaseName, Files: []ipc.FileChange{}}
@@ -261,9 +263,9 @@ func (d worktrees) describe(ctx context.Context, id types.UUID, t workspace.Tree
 		w.PID = tg.PID
 		switch {
 		case tg.Live != nil:
-			w.Name, w.State, w.Intent = tg.Live.Name, tg.Live.StateName(), lifecycle.FirstLine(tg.Live.Intent, maxSaid)
+			w.Name, w.State, w.Intent = tg.Live.Name, tg.Live.StateName(), service.FirstLine(tg.Live.Intent, maxIntent)
 		case tg.Info != nil:
-			w.Name, w.State, w.Intent = tg.Info.Name, tg.Info.State.String(), lifecycle.FirstLine(tg.Info.Intent, maxSaid)
+			w.Name, w.State, w.Intent = tg.Info.Name, tg.Info.State.String(), service.FirstLine(tg.Info.Intent, maxIntent)
 			if tg.Info.Suspended {
 				w.State = "suspended"
 			}
@@ -297,7 +299,7 @@ func (d worktrees) list(ctx context.Context, peer *ipc.Peer, _ ipc.Empty) (ipc.W
 	var commons []string
 	for _, e := range entries { // UUIDs sort by age
 		id, ok := historyIn(e)
-		if !ok || inside && !(inspector(d)).descends(target{UUID: id}, owner) {
+		if !ok || inside && !descends(d.Daemon, target{UUID: id}, owner) {
 			continue
 		}
 		t, err := d.treeOf(id)
@@ -361,7 +363,7 @@ func (d worktrees) treeFor(ctx context.Context, peer *ipc.Peer, text string) (ta
 	if err != nil {
 		return tg, workspace.Tree{}, err
 	}
-	if owner, inside := d.agentOf(peer); inside && !(inspector(d)).descends(tg, owner) {
+	if owner, inside := d.agentOf(peer); inside && !descends(d.Daemon, tg, owner) {
 		return tg, workspace.Tree{}, service.Outside("Worktree", owner, "see the work trees of its own subtree only")
 	}
 	t, err := d.treeOf(tg.UUID)

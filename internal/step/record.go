@@ -130,6 +130,14 @@ type Marker struct {
 	Detail json.RawMessage   `json:"detail,omitempty"` // see the constants
 }
 
+// Settled returns what a run was started with, of the marker of its beginning. An early version wrote nothing there.
+func (m Marker) Settled() (s Settled) {
+	if json.Unmarshal(m.Detail, &s) != nil {
+		return Settled{}
+	}
+	return s
+}
+
 // StepRecord is one iteration of the reasoning loop: the fields of the specification, and those that
 // they do not cover. On disk MessageCount says how many message lines the prompt of this step consisted
 // of, and what stands in message lines (the prompt, the answer, inputs and results of calls) is left

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"rnix/internal/service"
 	"rnix/types"
 )
 
@@ -12,12 +13,12 @@ const maxDepth = 64
 
 // Family returns a process and all below it that have no end, wherever they lie: those above before those below. The process itself is the first,
 // whatever has become of it.
-func (n *Names) Family(root Target) []Target {
-	family := []Target{root}
+func (n *Names) Family(root service.Target) []service.Target {
+	family := []service.Target{root}
 	parents := map[types.UUID]types.UUID{}
 	seen := map[types.UUID]bool{root.UUID: true}
-	add := func(t Target, parent types.UUID) {
-		if !seen[t.UUID] && t.Place() != Over && n.Table.Descends(t.UUID, root.UUID) {
+	add := func(t service.Target, parent types.UUID) {
+		if !seen[t.UUID] && t.Place() != service.Over && n.Table.Descends(t.UUID, root.UUID) {
 			seen[t.UUID], parents[t.UUID] = true, parent
 			family = append(family, t)
 		}
@@ -30,7 +31,7 @@ func (n *Names) Family(root Target) []Target {
 			add(t, s.ParentUUID)
 		}
 	}
-	slices.SortStableFunc(family[1:], func(a, b Target) int { return cmp.Compare(depth(a.UUID, parents), depth(b.UUID, parents)) })
+	slices.SortStableFunc(family[1:], func(a, b service.Target) int { return cmp.Compare(depth(a.UUID, parents), depth(b.UUID, parents)) })
 	return family
 }
 
@@ -47,9 +48,9 @@ func depth(id types.UUID, parents map[types.UUID]types.UUID) (n int) {
 }
 
 // Apart returns those below a process that are paused, or those that work, by their PIDs.
-func (n *Names) Apart(t Target, paused bool) (pids []types.PID) {
+func (n *Names) Apart(t service.Target, paused bool) (pids []types.PID) {
 	for _, m := range n.Family(t)[1:] {
-		if m.Paused() == paused && (paused || m.Place() == Runs) {
+		if m.Paused() == paused && (paused || m.Place() == service.Runs) {
 			pids = append(pids, m.PID)
 		}
 	}
@@ -58,12 +59,12 @@ func (n *Names) Apart(t Target, paused bool) (pids []types.PID) {
 }
 
 // StandsForAll reports whether a process is nothing without what it has started, having no model of its own, and some of that stands still.
-func (n *Names) StandsForAll(t Target) bool {
+func (n *Names) StandsForAll(t service.Target) bool {
 	switch {
 	case t.Kind() == "":
 		return false
-	case t.Place() == Runs:
+	case t.Place() == service.Runs:
 		return t.Paused() || len(n.Apart(t, true)) > 0
 	}
-	return t.Place() == Stored
+	return t.Place() == service.Stored
 }

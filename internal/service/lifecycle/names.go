@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/kernel"
 	"rnix/types"
@@ -46,10 +47,10 @@ const MinPrefix = 4
 // process goes before those on disk, and one that is suspended before those that have ended; of the children
 // that a process gives one name, one after the other, the latest is meant. Several that match are AMBIGUOUS,
 // with the candidates; none is NOT_FOUND, and of one that is archived or was deleted the error says so.
-func (n *Names) Resolve(text string) (Target, error) {
+func (n *Names) Resolve(text string) (service.Target, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
-		return Target{}, types.Errorf(types.ErrInvalid, "Find", "", "no process was named: give a PID, a UUID or its beginning or end, or a name")
+		return service.Target{}, types.Errorf(types.ErrInvalid, "Find", "", "no process was named: give a PID, a UUID or its beginning or end, or a name")
 	}
 	pid, perr := types.ParsePID(text)
 	if i, err := n.Table.Info(pid); perr == nil && err == nil {
@@ -84,25 +85,25 @@ func (n *Names) Resolve(text string) (Target, error) {
 		case 1:
 			return live[0], nil
 		default:
-			return Target{}, types.Errorf(types.ErrAmbiguous, "Find", text, "%d processes match:%s\nname one of them by its PID or a longer UUID", len(live), candidates(live))
+			return service.Target{}, types.Errorf(types.ErrAmbiguous, "Find", text, "%d processes match:%s\nname one of them by its PID or a longer UUID", len(live), candidates(live))
 		}
 	}
 	if err := n.Gone(text); err != nil {
-		return Target{}, err
+		return service.Target{}, err
 	}
-	return Target{}, types.Errorf(types.ErrNotFound, "Find", text, "no such process; `rnix ps -a` lists all")
+	return service.Target{}, types.Errorf(types.ErrNotFound, "Find", text, "no such process; `rnix ps -a` lists all")
 }
 
 // ResolveKind finds a process of a kind as Resolve does: where a name is that of others, too, it means the one
 // of the kind, if only one of the kind lives.
-func (n *Names) ResolveKind(text, kind string) (Target, error) {
+func (n *Names) ResolveKind(text, kind string) (service.Target, error) {
 	t, err := n.Resolve(text)
 	if types.CodeOf(err) != types.ErrAmbiguous {
 		return t, err
 	}
 	named := strings.TrimSpace(text)
 	live, _ := n.matching(func(_, name string) bool { return name == named }, n.Index.List())
-	live = slices.DeleteFunc(live, func(t Target) bool { return t.Kind() != kind })
+	live = slices.DeleteFunc(live, func(t service.Target) bool { return t.Kind() != kind })
 	if len(live) == 1 {
 		return live[0], nil
 	}
@@ -110,8 +111,8 @@ func (n *Names) ResolveKind(text, kind string) (Target, error) {
 }
 
 // Of is the target that the kernel describes.
-func (n *Names) Of(i *kernel.Info) Target {
-	t := Target{UUID: i.UUID, PID: i.PID, Live: i}
+func (n *Names) Of(i *kernel.Info) service.Target {
+	t := service.Target{UUID: i.UUID, PID: i.PID, Live: i}
 	if s, ok := n.Index.Get(i.UUID); ok {
 		t.Info = &s
 	}
@@ -119,32 +120,32 @@ func (n *Names) Of(i *kernel.Info) Target {
 }
 
 // ByUUID finds a process, alive or on disk.
-func (n *Names) ByUUID(id types.UUID) (Target, bool) {
+func (n *Names) ByUUID(id types.UUID) (service.Target, bool) {
 	if t, ok := n.living(id); ok {
 		return t, true
 	}
 	s, ok := n.Index.Get(id)
-	return Target{UUID: id, PID: s.PID, Info: &s}, ok
+	return service.Target{UUID: id, PID: s.PID, Info: &s}, ok
 }
 
 // living finds a process that runs.
-func (n *Names) living(id types.UUID) (Target, bool) {
+func (n *Names) living(id types.UUID) (service.Target, bool) {
 	p, ok := n.Table.ByUUID(id)
 	if !ok {
-		return Target{}, false
+		return service.Target{}, false
 	}
 	i, err := n.Table.Info(p.PID)
 	if err != nil {
-		return Target{}, false
+		return service.Target{}, false
 	}
 	return n.Of(&i), true
 }
 
 // byPID finds the process on disk of which a run had the PID; the last run goes before earlier ones.
-func (n *Names) byPID(pid types.PID, stored []step.ProcInfo) (Target, bool) {
+func (n *Names) byPID(pid types.PID, stored []step.ProcInfo) (service.Target, bool) {
 	for i := range stored {
 		if stored[i].PID == pid {
-			return Target{UUID: stored[i].UUID, PID: pid, Info: &stored[i]}, true
+			return service.Target{UUID: stored[i].UUID, PID: pid, Info: &stored[i]}, true
 		}
 	}
 	for i := range stored { // an earlier run of a process means the process
@@ -152,14 +153,14 @@ func (n *Names) byPID(pid types.PID, stored []step.ProcInfo) (Target, bool) {
 			if t, ok := n.living(s.UUID); ok {
 				return t, true
 			}
-			return Target{UUID: s.UUID, PID: s.PID, Info: s}, true
+			return service.Target{UUID: s.UUID, PID: s.PID, Info: s}, true
 		}
 	}
-	return Target{}, false
+	return service.Target{}, false
 }
 
 // matching returns the living and the other processes that match.
-func (n *Names) matching(match func(id, name string) bool, stored []step.ProcInfo) (live, dead []Target) {
+func (n *Names) matching(match func(id, name string) bool, stored []step.ProcInfo) (live, dead []service.Target) {
 	alive := map[types.UUID]bool{}
 	for _, i := range n.Table.List() {
 		alive[i.UUID] = true
@@ -170,7 +171,7 @@ func (n *Names) matching(match func(id, name string) bool, stored []step.ProcInf
 	for i := range stored {
 		s := &stored[i]
 		if !alive[s.UUID] && match(s.UUID.String(), s.Name) {
-			dead = append(dead, Target{UUID: s.UUID, PID: s.PID, Info: s})
+			dead = append(dead, service.Target{UUID: s.UUID, PID: s.PID, Info: s})
 		}
 	}
 	return live, dead
@@ -178,11 +179,11 @@ func (n *Names) matching(match func(id, name string) bool, stored []step.ProcInf
 
 // preferred returns those of several processes on disk that a name means. A file gives the children of a supervisor
 // their names, run after run; what people have named themselves, they must tell apart themselves.
-func preferred(dead []Target, name string) []Target {
+func preferred(dead []service.Target, name string) []service.Target {
 	if len(dead) < 2 {
 		return dead
 	}
-	var suspended []Target
+	var suspended []service.Target
 	last := 0
 	for i, t := range dead {
 		if t.Info.Suspended && t.Info.Name == name {
@@ -206,7 +207,7 @@ func preferred(dead []Target, name string) []Target {
 // MaxCandidates bounds the list in an error.
 const MaxCandidates = 10
 
-func candidates(ts []Target) string {
+func candidates(ts []service.Target) string {
 	var b strings.Builder
 	for i, t := range ts {
 		if i == MaxCandidates {
@@ -222,7 +223,7 @@ func candidates(ts []Target) string {
 		if name != "" {
 			name += ": "
 		}
-		fmt.Fprintf(&b, "\n  PID %-4d %s  %-9s  %s%s", t.PID, t.UUID, state, name, FirstLine(intent, 50))
+		fmt.Fprintf(&b, "\n  PID %-4d %s  %-9s  %s%s", t.PID, t.UUID, state, name, service.FirstLine(intent, 50))
 	}
 	return b.String()
 }
@@ -233,13 +234,4 @@ func stateOf(i *step.ProcInfo) string {
 		return "suspended"
 	}
 	return i.State.String()
-}
-
-// FirstLine returns the first line of s, at most max characters.
-func FirstLine(s string, max int) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	if r := []rune(s); len(r) > max {
-		return string(r[:max-1]) + "…"
-	}
-	return s
 }

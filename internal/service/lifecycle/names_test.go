@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/kernel"
 	"rnix/types"
@@ -12,22 +13,22 @@ import (
 
 func TestANameMeansWhatIsNotOverOrTheLatestChild(t *testing.T) {
 	now := time.Now()
-	of := func(pid types.PID, name string, parent types.PID, suspended bool, age int) Target {
-		return Target{PID: pid, Info: &step.ProcInfo{PID: pid, Name: name, PPID: parent, Suspended: suspended, CreatedAt: now.Add(-time.Duration(age) * time.Hour)}}
+	of := func(pid types.PID, name string, parent types.PID, suspended bool, age int) service.Target {
+		return service.Target{PID: pid, Info: &step.ProcInfo{PID: pid, Name: name, PPID: parent, Suspended: suspended, CreatedAt: now.Add(-time.Duration(age) * time.Hour)}}
 	}
 	for what, c := range map[string]struct {
-		in   []Target
+		in   []service.Target
 		want []types.PID
 	}{
 		"none":                   {nil, nil},
-		"one that has ended":     {[]Target{of(1, "a", 0, false, 1)}, []types.PID{1}},
-		"those of people":        {[]Target{of(1, "a", 0, false, 2), of(2, "a", 0, false, 1)}, []types.PID{1, 2}},
-		"a child and another":    {[]Target{of(1, "a", 0, false, 2), of(2, "a", 1, false, 1)}, []types.PID{1, 2}},
-		"children, one by one":   {[]Target{of(3, "a", 1, false, 2), of(5, "a", 4, false, 1), of(2, "a", 1, false, 3)}, []types.PID{5}},
-		"a suspended one":        {[]Target{of(1, "a", 0, false, 2), of(2, "a", 0, true, 3), of(3, "a", 9, false, 1)}, []types.PID{2}},
-		"several that go on":     {[]Target{of(1, "a", 0, true, 2), of(2, "a", 0, true, 3)}, []types.PID{1, 2}},
-		"beginnings of a UUID":   {[]Target{of(1, "x", 7, false, 2), of(2, "y", 7, false, 3)}, []types.PID{1, 2}},
-		"a beginning, suspended": {[]Target{of(1, "x", 7, true, 2), of(2, "y", 7, false, 3)}, []types.PID{1, 2}},
+		"one that has ended":     {[]service.Target{of(1, "a", 0, false, 1)}, []types.PID{1}},
+		"those of people":        {[]service.Target{of(1, "a", 0, false, 2), of(2, "a", 0, false, 1)}, []types.PID{1, 2}},
+		"a child and another":    {[]service.Target{of(1, "a", 0, false, 2), of(2, "a", 1, false, 1)}, []types.PID{1, 2}},
+		"children, one by one":   {[]service.Target{of(3, "a", 1, false, 2), of(5, "a", 4, false, 1), of(2, "a", 1, false, 3)}, []types.PID{5}},
+		"a suspended one":        {[]service.Target{of(1, "a", 0, false, 2), of(2, "a", 0, true, 3), of(3, "a", 9, false, 1)}, []types.PID{2}},
+		"several that go on":     {[]service.Target{of(1, "a", 0, true, 2), of(2, "a", 0, true, 3)}, []types.PID{1, 2}},
+		"beginnings of a UUID":   {[]service.Target{of(1, "x", 7, false, 2), of(2, "y", 7, false, 3)}, []types.PID{1, 2}},
+		"a beginning, suspended": {[]service.Target{of(1, "x", 7, true, 2), of(2, "y", 7, false, 3)}, []types.PID{1, 2}},
 	} {
 		got := preferred(c.in, "a")
 		if len(got) != len(c.want) {
@@ -120,7 +121,7 @@ func TestAFamilyIsWholeWhereverItsMembersLie(t *testing.T) {
 	names := &Names{Table: b, Index: index{b}, Gone: func(string) error { return nil }}
 	for _, name := range []string{"1", "b", ids[1].String()} {
 		root, err := names.Resolve(name)
-		if err != nil || root.Place() != Stored {
+		if err != nil || root.Place() != service.Stored {
 			t.Fatalf("%s: %+v, %v", name, root, err)
 		}
 		at := map[types.PID]int{}
@@ -131,7 +132,7 @@ func TestAFamilyIsWholeWhereverItsMembersLie(t *testing.T) {
 			t.Errorf("%s: the family is %v", name, at)
 		}
 	}
-	for pid, want := range map[string]Place{"2": Runs, "3": Stored, "5": Over, "6": Stored} {
+	for pid, want := range map[string]service.Place{"2": service.Runs, "3": service.Stored, "5": service.Over, "6": service.Stored} {
 		if m, err := names.Resolve(pid); err != nil || m.Place() != want {
 			t.Errorf("PID %s lies at %v, %v", pid, m.Place(), err)
 		}

@@ -1,4 +1,4 @@
-package daemon
+package histories
 
 import (
 	"context"
@@ -7,33 +7,34 @@ import (
 	"time"
 
 	rnixctx "rnix/context"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
 
-func (d processes) listSteps(ctx context.Context, peer *ipc.Peer, req ipc.StepsRequest) (ipc.ListStepsResponse, error) {
+func (d *Service) listSteps(ctx context.Context, peer *ipc.Peer, req ipc.StepsRequest) (ipc.ListStepsResponse, error) {
 	if err := fillSteps(&req); err != nil {
 		return ipc.ListStepsResponse{}, err
 	}
-	t, err := d.find(peer, "list_steps", req.Target)
+	t, err := d.Finder.Find(peer, "list_steps", req.Target)
 	if err != nil {
 		return ipc.ListStepsResponse{}, err
 	}
 	r := ipc.ListStepsResponse{PID: t.PID, UUID: t.UUID}
 	if req.Page() {
-		p, err := step.ReadPage(ctx, d.journal, t.UUID, step.PageQuery{After: req.After, Before: req.Before, Limit: req.Limit, Last: req.Last, Bare: req.Bare,
+		p, err := step.ReadPage(ctx, d.Journal, t.UUID, step.PageQuery{After: req.After, Before: req.Before, Limit: req.Limit, Last: req.Last, Bare: req.Bare,
 			Find: req.Find, Span: ipc.FindSpan})
 		if err != nil {
-			return ipc.ListStepsResponse{}, departed(d).lost(&t, req.Target, err)
+			return ipc.ListStepsResponse{}, d.Finder.Lost(&t, req.Target, err)
 		}
 		r.Steps, r.Interrupted, r.Damage = p.Steps, p.Interrupted, p.Damage
 		r.Open = p.Open
 		r.First, r.Last, r.Next, r.Prev = p.First, p.Last, p.After, p.Before
 	} else {
-		h, err := step.ReadHistory(ctx, d.journal, t.UUID)
+		h, err := step.ReadHistory(ctx, d.Journal, t.UUID)
 		if err != nil {
-			return ipc.ListStepsResponse{}, departed(d).lost(&t, req.Target, err)
+			return ipc.ListStepsResponse{}, d.Finder.Lost(&t, req.Target, err)
 		}
 		r.Steps, r.Interrupted, r.Damage = h.Steps, h.Interrupted, h.Damage
 		r.Open = h.OpenAnswer()
@@ -64,8 +65,8 @@ func fillSteps(req *ipc.StepsRequest) error {
 	return nil
 }
 
-func (d processes) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepRequest) (ipc.StepDetail, error) {
-	t, err := d.find(peer, "get_step_detail", req.Target)
+func (d *Service) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepRequest) (ipc.StepDetail, error) {
+	t, err := d.Finder.Find(peer, "get_step_detail", req.Target)
 	if err != nil {
 		return ipc.StepDetail{}, err
 	}
@@ -73,9 +74,9 @@ func (d processes) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepR
 		step.ShowFailures([]step.StepRecord{rec}) // its calls are shared
 		return ipc.StepDetail{PID: t.PID, UUID: t.UUID, Step: rec}, nil
 	}
-	h, err := step.ReadHistory(ctx, d.journal, t.UUID) // it says best why there is no such step
+	h, err := step.ReadHistory(ctx, d.Journal, t.UUID) // it says best why there is no such step
 	if err != nil {
-		return ipc.StepDetail{}, departed(d).lost(&t, req.Target, err)
+		return ipc.StepDetail{}, d.Finder.Lost(&t, req.Target, err)
 	}
 	rec, err := h.Step(req.Step)
 	if e, ok := errors.AsType[*types.SyscallError](err); ok {
@@ -93,18 +94,18 @@ func (d processes) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepR
 
 // oneStep reads one step, and the prompt that it had where its messages stand. It reports false if that cannot be, and the history has to be
 // read whole.
-func (d processes) oneStep(ctx context.Context, t *target, req *ipc.StepRequest) (rec step.StepRecord, ok bool) {
+func (d *Service) oneStep(ctx context.Context, t *service.Target, req *ipc.StepRequest) (rec step.StepRecord, ok bool) {
 	if req.Step <= 0 || req.Step >= math.MaxInt32 {
 		return rec, false
 	}
 	if req.Alone {
-		p, err := step.ReadPage(ctx, d.journal, t.UUID, step.PageQuery{After: req.Step - 1, Before: req.Step + 1, Limit: 1})
+		p, err := step.ReadPage(ctx, d.Journal, t.UUID, step.PageQuery{After: req.Step - 1, Before: req.Step + 1, Limit: 1})
 		if err != nil || len(p.Steps) != 1 {
 			return rec, false
 		}
 		return p.Steps[0], true
 	}
-	err := outliner(d).outline(ctx, t, req.Target, func(out *step.Outline) error {
+	err := d.outline(ctx, t, req.Target, func(out *step.Outline) error {
 		rec, ok = d.stepBehind(ctx, t.UUID, req.Step, out)
 		return nil
 	})
@@ -112,16 +113,16 @@ func (d processes) oneStep(ctx context.Context, t *target, req *ipc.StepRequest)
 }
 
 // stepBehind reads a step behind the messages of its prompt, and these, where the outline says that they stand.
-func (d processes) stepBehind(ctx context.Context, id types.UUID, number int, out *step.Outline) (rec step.StepRecord, ok bool) {
+func (d *Service) stepBehind(ctx context.Context, id types.UUID, number int, out *step.Outline) (rec step.StepRecord, ok bool) {
 	view, _, err := out.View(number)
 	last := uint64(0)
 	if len(view) > 0 {
 		last = view[len(view)-1].Seq
 	}
-	if rec, ok = step.ReadStepBehind(ctx, d.journal, id, last, number); err != nil || !ok || len(view) != rec.MessageCount { // it is being run a second time
+	if rec, ok = step.ReadStepBehind(ctx, d.Journal, id, last, number); err != nil || !ok || len(view) != rec.MessageCount { // it is being run a second time
 		return rec, false
 	}
 	rec.Messages = make([]rnixctx.Message, len(view))
-	err = step.ReadPlaces(ctx, d.journal, id, view, func(i int, _ time.Time, m *rnixctx.Message) { rec.Messages[i] = *m })
+	err = step.ReadPlaces(ctx, d.Journal, id, view, func(i int, _ time.Time, m *rnixctx.Message) { rec.Messages[i] = *m })
 	return rec, err == nil
 }

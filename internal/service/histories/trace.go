@@ -1,4 +1,4 @@
-package daemon
+package histories
 
 import (
 	"bufio"
@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,33 +34,38 @@ const (
 )
 
 // tracer shows where the time of processes went.
-type tracer struct{ *Daemon }
-
-func (d tracer) handle(s *ipc.Server) { on(d.Daemon, s, ipc.ShowTrace, d.trace) }
+type tracer struct {
+	past    func(ctx context.Context, peer *ipc.Peer, op, text string) (*Past, error)
+	journal Journal
+	index   Index
+	kernel  Kernel
+	archive Archive
+	log     *slog.Logger
+}
 
 // trace answers with the spans of a process and of those below it.
-func (d tracer) trace(ctx context.Context, peer *ipc.Peer, req ipc.TraceRequest) (ipc.TraceResponse, error) {
+func (t tracer) trace(ctx context.Context, peer *ipc.Peer, req ipc.TraceRequest) (ipc.TraceResponse, error) {
 	if req.Limit < 0 || req.Limit > mostSpans {
 		return ipc.TraceResponse{}, types.Errorf(types.ErrInvalid, "Trace", req.Target, "limit %d is not between 0 and %d", req.Limit, mostSpans)
 	}
-	p, err := inspector(d).past(ctx, peer, "Trace", req.Target)
+	p, err := t.past(ctx, peer, "Trace", req.Target)
 	if err != nil {
 		return ipc.TraceResponse{}, err
 	}
 	now := time.Now()
 	m := trace.NewMaker(now)
-	spans := m.Add(d.source(p.h, types.UUID{}, p.living(), req.Content))
+	spans := m.Add(t.source(p.h, types.UUID{}, p.living(), req.Content))
 	r := ipc.TraceResponse{Root: p.UUID, PID: p.PID, Live: p.living()}
 	if req.Children == nil || *req.Children {
-		if r.Missing, err = d.below(ctx, m, spans, p.h, req.Content); err != nil {
+		if r.Missing, err = t.below(ctx, m, spans, p.h, req.Content); err != nil {
 			return r, err
 		}
 	}
-	t := m.Trace()
-	r.Cut = t.Shorten(cmp.Or(req.Limit, fewSpans))
-	r.Withheld = t.Withheld
-	r.Spans, r.Critical, r.Blame = nonNil(t.Spans), nonNil(t.Critical), nonNil(t.Blame)
-	if root := t.Root(); root != nil {
+	all := m.Trace()
+	r.Cut = all.Shorten(cmp.Or(req.Limit, fewSpans))
+	r.Withheld = all.Withheld
+	r.Spans, r.Critical, r.Blame = nonNil(all.Spans), nonNil(all.Critical), nonNil(all.Blame)
+	if root := all.Root(); root != nil {
 		r.Start, r.End = root.Start, root.End()
 	}
 	for i := range r.Spans {
@@ -78,18 +84,18 @@ func nonNil[T any](list []T) []T {
 }
 
 // source is a history, with what its events say.
-func (d tracer) source(h *step.History, parent types.UUID, live, content bool) *trace.Source {
-	return &trace.Source{History: h, Parent: parent, Live: live, Content: content, Events: d.tracedEvents(h.UUID), Nodes: nodesOf(h)}
+func (t tracer) source(h *step.History, parent types.UUID, live, content bool) *trace.Source {
+	return &trace.Source{History: h, Parent: parent, Live: live, Content: content, Events: t.tracedEvents(h.UUID), Nodes: nodesOf(h)}
 }
 
 // below adds the processes that descend from root, those above before those below, and keeps no history but that
 // of root. spans is how many there are already. missing names those whose histories are not there, or cannot be read.
-func (d tracer) below(ctx context.Context, m *trace.Maker, spans int, root *step.History, content bool) (missing []string, err error) {
+func (t tracer) below(ctx context.Context, m *trace.Maker, spans int, root *step.History, content bool) (missing []string, err error) {
 	kids, archived, living := map[types.UUID][]types.UUID{}, map[types.UUID][]types.UUID{}, map[types.UUID]bool{}
-	for _, info := range d.journal.Index().List() {
+	for _, info := range t.index.List() {
 		kids[info.ParentUUID] = append(kids[info.ParentUUID], info.UUID)
 	}
-	for _, a := range d.collector.Archived() {
+	for _, a := range t.archive.Archived() {
 		archived[a.Info.ParentUUID] = append(archived[a.Info.ParentUUID], a.Info.UUID)
 	}
 	miss := func(id types.UUID, why string) {
@@ -98,7 +104,7 @@ func (d tracer) below(ctx context.Context, m *trace.Maker, spans int, root *step
 		}
 	}
 	known := map[types.UUID]bool{root.UUID: true}
-	for _, i := range d.kernel.List() {
+	for _, i := range t.kernel.List() {
 		living[i.UUID] = i.State < types.StateZombie
 	}
 	type above struct {
@@ -120,7 +126,7 @@ func (d tracer) below(ctx context.Context, m *trace.Maker, spans int, root *step
 			if len(queue) == maxTraced || spans > manyTraced {
 				return append(missing, fmt.Sprintf("more than %d processes or %d spans: the other processes are left out", maxTraced, manyTraced)), nil
 			}
-			child, err := step.ReadHistory(ctx, d.journal, id)
+			child, err := step.ReadHistory(ctx, t.journal, id)
 			if err != nil {
 				if ctx.Err() != nil {
 					return nil, err
@@ -128,7 +134,7 @@ func (d tracer) below(ctx context.Context, m *trace.Maker, spans int, root *step
 				miss(id, err.Error())
 				continue
 			}
-			s := d.source(child, up.id, living[id], content)
+			s := t.source(child, up.id, living[id], content)
 			s.After = up.after[id]
 			spans = m.Add(s)
 			queue = append(queue, above{id, after(child)})
@@ -207,8 +213,8 @@ func specOf(h *step.History) (spec *run.Spec) {
 
 // tracedEvents returns what a trace needs of the events of a history: starts of steps, waits, and the last sign of
 // life of each run. What cannot be read is left out: the records say the rest.
-func (d tracer) tracedEvents(id types.UUID) (out []event.Event) {
-	file, err := durable.OS.OpenFile(filepath.Join(d.journal.Dir(id), step.EventsFile), os.O_RDONLY, 0)
+func (t tracer) tracedEvents(id types.UUID) (out []event.Event) {
+	file, err := durable.OS.OpenFile(filepath.Join(t.journal.Dir(id), step.EventsFile), os.O_RDONLY, 0)
 	if err != nil {
 		return nil
 	}
@@ -233,7 +239,7 @@ func (d tracer) tracedEvents(id types.UUID) (out []event.Event) {
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				d.log.Warn("events of a trace", "uuid", id, "err", err)
+				t.log.Warn("events of a trace", "uuid", id, "err", err)
 			}
 			break
 		}

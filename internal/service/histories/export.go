@@ -1,4 +1,4 @@
-package daemon
+package histories
 
 import (
 	"cmp"
@@ -22,10 +22,7 @@ const (
 
 const opExport = "ExportRun"
 
-// exporter hands out what it takes to play a run again.
-type exporter struct{ inspector }
-
-func (d exporter) export(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.ExportResponse, error) {
+func (d *Service) export(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.ExportResponse, error) {
 	none := ipc.ExportResponse{}
 	p, err := d.past(ctx, peer, opExport, req.Target)
 	if err != nil {
@@ -38,8 +35,8 @@ func (d exporter) export(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequ
 	}
 	r.Procs = append(r.Procs, one)
 	size := textsOf(&one)
-	below := d.below(p.UUID)
-	if id, is := d.archivedBelow(p.UUID, below); is {
+	below := family(p.UUID, d.Index.List())
+	if id, is := archivedBelow(d.Archive.Archived(), p.UUID, below); is {
 		return none, types.Errorf(types.ErrNotFound, opExport, req.Target, "a process below it, %s, is archived: put it back with rnix unarchive %s", id, id)
 	}
 	for _, id := range below {
@@ -77,18 +74,13 @@ func textsOf(x *ipc.ExportedProc) int {
 }
 
 // archivedBelow returns an archived history that a process or one below it has started, if there is one.
-func (d exporter) archivedBelow(root types.UUID, below []types.UUID) (types.UUID, bool) {
-	for _, a := range d.collector.Archived() {
+func archivedBelow(archived []step.Archived, root types.UUID, below []types.UUID) (types.UUID, bool) {
+	for _, a := range archived {
 		if p := a.Info.ParentUUID; p == root || slices.Contains(below, p) {
 			return a.Info.UUID, true
 		}
 	}
 	return types.UUID{}, false
-}
-
-// below returns the histories of the descendants of one, in the order in which they were started.
-func (d exporter) below(root types.UUID) []types.UUID {
-	return family(root, d.journal.Index().List())
 }
 
 // family returns the descendants of a process, in the order of when they were started. A clock that was set back
@@ -121,10 +113,10 @@ func family(root types.UUID, list []step.ProcInfo) []types.UUID {
 }
 
 // one is what one process did.
-func (d exporter) one(p *past) (ipc.ExportedProc, error) {
+func (d *Service) one(p *Past) (ipc.ExportedProc, error) {
 	i := p.h.Info()
 	x := ipc.ExportedProc{PID: p.PID, UUID: p.UUID, ParentUUID: i.ParentUUID, Name: i.Name, State: "dead", Kind: i.Kind, Intent: i.Intent, Agent: i.Agent,
-		Skills: i.Skills, Provider: i.Provider, WorkDir: d.workDir(p), Dir: d.journal.Dir(p.UUID), MaxSteps: i.MaxSteps, AllowedDevices: i.AllowedDevices, DeniedDevices: i.DeniedDevices,
+		Skills: i.Skills, Provider: i.Provider, WorkDir: d.WorkDir(p), Dir: d.Journal.Dir(p.UUID), MaxSteps: i.MaxSteps, AllowedDevices: i.AllowedDevices, DeniedDevices: i.DeniedDevices,
 		MCPMounts: i.MCPMounts, OriginUUID: i.OriginUUID, OriginStep: i.OriginStep, Turns: []ipc.Turn{}, Exit: i.Exit, Result: i.Result, Damage: p.h.Damage}
 	switch {
 	case p.Live != nil:
@@ -132,17 +124,17 @@ func (d exporter) one(p *past) (ipc.ExportedProc, error) {
 	case i.Suspended:
 		x.State = "suspended"
 	}
-	if m := d.store.meta(p.UUID); m != nil && m.Model != nil {
+	if m := d.meta(p.UUID); m != nil && m.Model != nil {
 		x.Driver, x.Window = m.Model.Driver, m.Model.ContextWindow
 	}
 	for _, ref := range refsOf(p.h) {
-		text, err := d.store.Input(p.UUID, ref)
+		text, err := step.ReadInput(d.Journal.FS(), d.Journal.Dir(p.UUID), ref)
 		if err != nil {
 			return x, err
 		}
 		x.Inputs = append(x.Inputs, step.Input{Name: ref.Name, Text: text})
 	}
-	d.turns(p.h, &x)
+	turns(p.h, &x)
 	return x, nil
 }
 
@@ -160,7 +152,7 @@ func refsOf(h *step.History) []step.InputRef {
 }
 
 // turns reads the answers of a history, and what came of their calls.
-func (d exporter) turns(h *step.History, x *ipc.ExportedProc) {
+func turns(h *step.History, x *ipc.ExportedProc) {
 	first := true
 	last := func(id string) *ipc.TurnCall {
 		if len(x.Turns) == 0 {

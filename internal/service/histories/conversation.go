@@ -1,4 +1,4 @@
-package daemon
+package histories
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	rnixctx "rnix/context"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -14,20 +15,17 @@ import (
 // pageBytes bounds the texts of one answer.
 const pageBytes = 16 << 20
 
-// conversations answers who reads what was said.
-type conversations struct{ processes }
-
 // list returns a part of a conversation.
-func (d conversations) list(ctx context.Context, peer *ipc.Peer, req ipc.MessagesRequest) (ipc.MessagesResponse, error) {
+func (d *Service) list(ctx context.Context, peer *ipc.Peer, req ipc.MessagesRequest) (ipc.MessagesResponse, error) {
 	if err := fillMessages(&req); err != nil {
 		return ipc.MessagesResponse{}, err
 	}
-	t, err := d.find(peer, "list_messages", req.Target)
+	t, err := d.Finder.Find(peer, "list_messages", req.Target)
 	if err != nil {
 		return ipc.MessagesResponse{}, err
 	}
 	var r ipc.MessagesResponse
-	err = outliner{d.Daemon}.outline(ctx, &t, req.Target, func(out *step.Outline) error {
+	err = d.outline(ctx, &t, req.Target, func(out *step.Outline) error {
 		r, err = d.part(ctx, &t, &req, out)
 		return err
 	})
@@ -35,10 +33,10 @@ func (d conversations) list(ctx context.Context, peer *ipc.Peer, req ipc.Message
 }
 
 // part reads what a request wants of a conversation where its outline says that it stands.
-func (d conversations) part(ctx context.Context, t *target, req *ipc.MessagesRequest, out *step.Outline) (ipc.MessagesResponse, error) {
+func (d *Service) part(ctx context.Context, t *service.Target, req *ipc.MessagesRequest, out *step.Outline) (ipc.MessagesResponse, error) {
 	view, compactions, err := out.View(req.Step)
 	if err != nil {
-		return ipc.MessagesResponse{}, named(err, "list_messages", req.Target)
+		return ipc.MessagesResponse{}, service.Named(err, "list_messages", req.Target)
 	}
 	r := ipc.MessagesResponse{PID: t.PID, UUID: t.UUID, Total: len(view), Compactions: compactions, Damage: out.Damage}
 	first, behind := page(view, req.From, req.Limit)
@@ -49,14 +47,14 @@ func (d conversations) part(ctx context.Context, t *target, req *ipc.MessagesReq
 	if behind < len(view) {
 		r.Next = view[behind].N
 	}
-	err = step.ReadPlaces(ctx, d.journal, t.UUID, view[first:behind], func(i int, at time.Time, m *rnixctx.Message) {
+	err = step.ReadPlaces(ctx, d.Journal, t.UUID, view[first:behind], func(i int, at time.Time, m *rnixctx.Message) {
 		skip := 0
 		if i == 0 {
 			skip = req.Skip
 		}
 		r.Messages[i] = wireMessage(&view[first+i], m, at, skip, req.MaxBytes)
 	})
-	return r, departed{d.Daemon}.lost(t, req.Target, err)
+	return r, d.Finder.Lost(t, req.Target, err)
 }
 
 // fillMessages checks a request and fills in what it does not say.

@@ -1,4 +1,4 @@
-package daemon
+package histories
 
 import (
 	"cmp"
@@ -9,7 +9,7 @@ import (
 
 	"rnix/internal/procview"
 	"rnix/internal/recovery"
-	"rnix/internal/service/lifecycle"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -18,7 +18,7 @@ import (
 // maxSaid bounds what a run shows of a person's words, in characters.
 const maxSaid = 200
 
-func (d inspector) lineage(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.LineageResponse, error) {
+func (d *Service) lineage(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.LineageResponse, error) {
 	p, err := d.past(ctx, peer, "Lineage", req.Target)
 	if err != nil {
 		return ipc.LineageResponse{}, err
@@ -33,7 +33,7 @@ func (d inspector) lineage(ctx context.Context, peer *ipc.Peer, req ipc.TargetRe
 			last.End, last.Ended = step.MarkerInterrupted, p.h.Records[len(p.h.Records)-1].Time
 		}
 	}
-	r.Family = d.family(p)
+	r.Family = kin{d.Index, d.Kernel, d.Archive}.family(p)
 	return r, nil
 }
 
@@ -77,7 +77,7 @@ func runsOf(h *step.History) []ipc.Run {
 			if last != nil && last.End == "" {
 				last.End, last.Ended = step.MarkerInterrupted, before
 			}
-			now := settledIn(m)
+			now := m.Settled()
 			if !copied {
 				began = s.Active
 				runs = append(runs, begun(m, r.Time, len(runs)+1, &was, &now))
@@ -90,7 +90,7 @@ func runsOf(h *step.History) []ipc.Run {
 			}
 			last.LastStep = max(last.LastStep, r.Step.StepNumber)
 		case m != nil && m.Name == step.MarkerInput && last.FirstStep == 0:
-			last.Input = lifecycle.FirstLine(m.Text, maxSaid)
+			last.Input = service.FirstLine(m.Text, maxSaid)
 		case m != nil && last.End == "":
 			finished(last, m, r.Time, before)
 		}
@@ -100,13 +100,6 @@ func runsOf(h *step.History) []ipc.Run {
 		before = r.Time
 	}
 	return runs
-}
-
-func settledIn(m *step.Marker) (s step.Settled) {
-	if json.Unmarshal(m.Detail, &s) != nil { // an early version wrote none
-		return step.Settled{}
-	}
-	return s
 }
 
 // begun is a run at its beginning, beside what the run before was started with.
@@ -150,18 +143,25 @@ func finished(r *ipc.Run, m *step.Marker, at, before time.Time) {
 	r.End, r.Ended = m.Name, at
 }
 
+// kin knows who was forked from whom.
+type kin struct {
+	index   Index
+	kernel  Kernel
+	archive Archive
+}
+
 // family returns the processes from which a process was forked, directly or not, and everything that was
 // forked from those.
-func (d inspector) family(p *past) []ipc.Relative {
+func (k kin) family(p *Past) []ipc.Relative {
 	known := map[types.UUID]ipc.Relative{}
 	forks := map[types.UUID][]types.UUID{}
-	all := d.journal.Index().List()
+	all := k.index.List()
 	here := len(all)
-	for _, a := range d.collector.Archived() {
+	for _, a := range k.archive.Archived() {
 		all = append(all, a.Info)
 	}
 	for n := range all {
-		r := d.relative(&all[n])
+		r := k.relative(&all[n])
 		if n >= here {
 			r.State = "archived"
 		}
@@ -181,7 +181,7 @@ func (d inspector) family(p *past) []ipc.Relative {
 			break
 		}
 		if _, ok := known[up]; !ok {
-			known[up] = d.absent(up)
+			known[up] = k.absent(up)
 		}
 		root = up
 	}
@@ -204,21 +204,19 @@ func (d inspector) family(p *past) []ipc.Relative {
 }
 
 // relative describes a process of a family, as it is now if it lives.
-func (d inspector) relative(info *step.ProcInfo) ipc.Relative {
+func (k kin) relative(info *step.ProcInfo) ipc.Relative {
 	r := ipc.Relative{UUID: info.UUID, PID: info.PID, OriginUUID: info.OriginUUID, OriginStep: info.OriginStep, Name: info.Name,
 		State: procview.Stored(info).State, Step: info.Step, Runs: info.Runs, Intent: info.Intent, Model: info.Model,
 		WorkDir: info.WorkDir, CreatedAt: info.CreatedAt}
-	if p, ok := d.kernel.ByUUID(info.UUID); ok {
-		if i, err := d.kernel.Info(p.PID); err == nil {
-			r.PID, r.State, r.Step, r.Model, r.WorkDir = i.PID, i.StateName(), i.Progress.Step, cmp.Or(i.Progress.Model, r.Model), i.WorkDir
-		}
+	if i, ok := k.kernel.InfoOf(info.UUID); ok {
+		r.PID, r.State, r.Step, r.Model, r.WorkDir = i.PID, i.StateName(), i.Progress.Step, cmp.Or(i.Progress.Model, r.Model), i.WorkDir
 	}
 	return r
 }
 
 // absent describes a history that is not there any more, and not archived.
-func (d inspector) absent(id types.UUID) ipc.Relative {
-	for _, t := range d.collector.Deleted() {
+func (k kin) absent(id types.UUID) ipc.Relative {
+	for _, t := range k.archive.Deleted() {
 		if t.UUID == id {
 			return ipc.Relative{UUID: id, State: "deleted", PID: t.PID, Name: t.Name, Intent: t.Intent}
 		}

@@ -1,4 +1,4 @@
-package daemon
+package histories
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"rnix/internal/durable"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/types"
 )
@@ -70,7 +71,7 @@ func (o *outlines) trim() {
 // upToDate brings the outline up to what is on the disk.
 //
 // +checklocks:one.mu
-func (one *outlined) upToDate(ctx context.Context, j *step.Local) error {
+func (one *outlined) upToDate(ctx context.Context, j Journal) error {
 	for load := step.LoadOutline; ; load = func(durable.FS, string, types.UUID) *step.Outline { return step.NewOutline() } {
 		if one.out == nil {
 			one.out = load(j.FS(), j.Dir(one.id), one.id)
@@ -87,17 +88,14 @@ func (one *outlined) upToDate(ctx context.Context, j *step.Local) error {
 	}
 }
 
-// outliner looks at histories by their outlines.
-type outliner struct{ *Daemon }
-
 // outline calls look with the outline of a history, up to date, which is look's until it returns. A history is read whole for it once;
 // then what is new of it is. Of one that is long it is kept in a file.
-func (d outliner) outline(ctx context.Context, t *target, text string, look func(*step.Outline) error) error {
+func (d *Service) outline(ctx context.Context, t *service.Target, text string, look func(*step.Outline) error) error {
 	one := d.outlines.of(t.UUID)
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	if err := one.upToDate(ctx, d.journal); err != nil {
-		return departed(d).lost(t, text, err)
+	if err := one.upToDate(ctx, d.Journal); err != nil {
+		return d.Finder.Lost(t, text, err)
 	}
 	one.size.Store(int64(one.out.Places()))
 	d.outlines.trim()
@@ -107,8 +105,8 @@ func (d outliner) outline(ctx context.Context, t *target, text string, look func
 	return look(one.out)
 }
 
-// trail is what the outline of a history has besides the conversation, and why no more can be read, if so.
-func (d outliner) trail(ctx context.Context, t *target, text string) (trail step.Trail, damage string, err error) {
+// Trail is what the outline of a history has besides the conversation, and why no more can be read, if so.
+func (d *Service) Trail(ctx context.Context, t *service.Target, text string) (trail step.Trail, damage string, err error) {
 	err = d.outline(ctx, t, text, func(out *step.Outline) error {
 		trail, damage = out.Trail(), out.Damage
 		return nil
@@ -119,13 +117,13 @@ func (d outliner) trail(ctx context.Context, t *target, text string) (trail step
 // keep writes outline.json, unless the history is just being taken away. It is a cache: a failure is only noted.
 //
 // +checklocks:one.mu
-func (d outliner) keep(one *outlined) {
-	release, err := storage(d).hold(one.id)
+func (d *Service) keep(one *outlined) {
+	release, err := d.Finder.Hold(one.id)
 	if err != nil {
 		return
 	}
 	defer release()
-	if err := one.out.Save(d.journal.FS(), d.journal.Dir(one.id), one.id, one.at); err != nil {
-		d.log.Warn(step.OutlineFile, "uuid", one.id, "err", err)
+	if err := one.out.Save(d.Journal.FS(), d.Journal.Dir(one.id), one.id, one.at); err != nil {
+		d.Log.Warn(step.OutlineFile, "uuid", one.id, "err", err)
 	}
 }

@@ -1,0 +1,79 @@
+// Package histories shows what processes have done and said, of their records: steps, calls, conversations, traces, what fills a context, where
+// a process comes from. It reads, and changes nothing.
+package histories
+
+import (
+	"log/slog"
+
+	"rnix/internal/durable"
+	"rnix/internal/service"
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// Service answers who reads histories. Its fields are set before it is registered.
+type Service struct {
+	Journal Journal
+	Index   Index
+	Kernel  Kernel
+	Archive Archive
+	Finder  Finder
+	Log     *slog.Logger
+
+	outlines outlines
+}
+
+// Journal is where the records are. *step.Local is one.
+type Journal interface {
+	step.Journal
+	FS() durable.FS
+	Dir(id types.UUID) string
+}
+
+// Index knows the histories on disk. *step.Index is one.
+type Index interface {
+	List() []step.ProcInfo
+}
+
+// Kernel knows the processes that live. *kernel.KernelImpl is one.
+type Kernel interface {
+	List() []kernel.Info
+	InfoOf(id types.UUID) (kernel.Info, bool)
+}
+
+// Archive knows the histories that are archived, and those that were deleted. *gc.Collector is one.
+type Archive interface {
+	Archived() []step.Archived
+	Deleted() []step.Tomb
+}
+
+// Finder finds what a caller names.
+type Finder interface {
+	// Find finds a process, and refuses what that caller may not see.
+	Find(peer *ipc.Peer, op, text string) (service.Target, error)
+	// Lost says of the error of who reads a history that was there a moment ago what became of it. Any other error goes through.
+	Lost(t *service.Target, text string, err error) error
+	// Whole returns what a history looks like with its texts in full, which the index cuts.
+	Whole(i *step.ProcInfo) *step.ProcInfo
+	// Here returns where a path is now that a record names: the data directory may have been moved.
+	Here(path string) string
+	// Hold keeps a history where it is until release is called.
+	Hold(id types.UUID) (release func(), err error)
+}
+
+// Register registers what the service answers.
+func (d *Service) Register(on *service.Wire) {
+	service.Handle(on, ipc.ListSteps, d.listSteps)
+	service.Handle(on, ipc.GetStepDetail, d.stepDetail)
+	service.Handle(on, ipc.ListMessages, d.list)
+	service.Handle(on, ipc.Ledger, d.ledger)
+	service.Handle(on, ipc.Lineage, d.lineage)
+	service.Handle(on, ipc.ContextProfile, d.profile)
+	service.Handle(on, ipc.ExportRun, d.export)
+	service.Handle(on, ipc.ShowTrace, tracer{d.past, d.Journal, d.Index, d.Kernel, d.Archive, d.Log}.trace)
+}
+
+// maxAncestors bounds how far up is looked: what goes round in a circle is damaged.
+const maxAncestors = 64
