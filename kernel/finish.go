@@ -109,9 +109,21 @@ func (k *KernelImpl) finish(p *Process, end *loop.End) {
 	close(p.left)
 }
 
+// decideEnd decides how a run ends: a process that is being suspended and was sent a signal that ends it has ended. No signal counts
+// after it.
+func decideEnd(p *Process, end *loop.End) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.decided = true
+	if suspends := end.Wait != "" || errors.Is(end.Cause, errStopping) || end.Cause == nil && WaitsForDisk(end.Exit.Err) != ""; suspends && p.fatal != 0 {
+		*end = loop.End{Cause: signalled{p.fatal}}
+	}
+}
+
 // recordEnd writes the end of a run into the record and returns the exit status; nil = the process has not ended, but
 // the kernel stops. The error has been told.
 func (k *KernelImpl) recordEnd(p *Process, end *loop.End) (exit *types.ExitStatus, err error) {
+	decideEnd(p, end)
 	_, shut := p.gate.Since()
 	marker := &step.Marker{Name: step.MarkerDaemonStop, PID: p.PID}
 	switch {
@@ -235,10 +247,11 @@ func (p *Process) procInfo(i *Info) step.ProcInfo {
 	switch {
 	case i.Parked != "":
 		s.SuspendReason, s.WakeAt, s.Purse = i.Parked, i.Wake, i.Purse
-	case i.Suspended && i.Paused:
-		s.SuspendReason, s.PausedAt = "paused", i.PausedAt
 	case i.Suspended:
 		s.SuspendReason = "the daemon was stopped"
+	}
+	if i.Suspended && i.Paused { // whatever else it waits for
+		s.SuspendReason, s.PausedAt = "paused", i.PausedAt
 	}
 	if i.State == types.StateDead && !i.Suspended {
 		s.DeadAt = i.EndedAt

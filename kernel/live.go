@@ -63,6 +63,7 @@ func (k *KernelImpl) leave(p *Process, end *loop.End) {
 	defer k.closeAll(p)
 	defer stopClock(p)
 	account{k, p}.Settle(nil) // what a panic has left reserved
+	k.table.leaves(p)
 	k.finish(p, end)
 }
 

@@ -87,6 +87,10 @@ type Process struct {
 	lastCoID   types.CoID                // +checklocks:mu
 	// No more threads and coroutines.
 	cleared bool // +checklocks:mu
+	// The signal that ends it, also if it is being suspended at that moment; 0 = none.
+	fatal types.Signal // +checklocks:mu
+	// How its run ends is decided: a signal counts no more.
+	decided bool // +checklocks:mu
 	// The loop has ended: no more outlets.
 	silent bool // +checklocks:mu
 
@@ -275,6 +279,8 @@ type Info struct {
 	Plan       string
 	Children   []types.PID
 	Groups     []types.PGID // in order
+	Leaving    bool         // its run is over, or ends now: it takes no children any more
+	Decided    bool         // how its run ends is decided: no signal counts any more
 }
 
 // info takes the snapshot of a process whose relations are given.
@@ -284,7 +290,7 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) *Inf
 	defer p.mu.Unlock()
 	r.takeLocked(p, now)
 	i := r.info()
-	i.Children, i.Hand = children, handLocked(p)
+	i.Children, i.Hand, i.Decided = children, handLocked(p), p.decided
 	shut, since := r.shut, r.pausedAt
 	if p.state == types.StateRunning {
 		i.Reason, i.WaitSince = reasonLocked(p, shut, since)

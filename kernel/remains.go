@@ -73,7 +73,7 @@ func (r *remains) takeLocked(p *Process, now time.Time) {
 	r.suspended = shut && p.state == types.StateRunning || p.stopping || p.parked != ""
 	r.parked, r.wake, r.broke, r.progress, r.ended = p.parked, p.wake, p.broke, p.progress, p.ended
 	r.elapsed, r.pausing, r.exit, r.result, r.plan = elapsed, paused, p.exit, p.result, p.plan
-	if shut && (p.state == types.StateRunning || p.stopping) {
+	if shut && (p.state == types.StateRunning || p.stopping || p.parked != "") {
 		r.pausedAt = since
 	}
 }

@@ -154,6 +154,18 @@ func (k *KernelImpl) goOn(p *Process, f *From) error {
 	return p.rec.Commit()
 }
 
+// refusedAgain writes that a run has ended which its record says has begun, and which there is no room for: the history is suspended, and does not look as if it
+// had been broken off.
+func (k *KernelImpl) refusedAgain(p *Process, err error) {
+	if p.opts.From == nil || !k.keeps {
+		return // it is discarded
+	}
+	m := step.Marker{Name: step.MarkerSuspended, PID: p.PID, Text: "it could not be resumed: " + err.Error()}
+	if err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &m}); err == nil {
+		_ = p.rec.Commit() // the caller hears of what counts
+	}
+}
+
 // settled is the Detail of a spawn or resumed marker: everything that a later run needs.
 func (p *Process) settled(i *Info) (json.RawMessage, error) {
 	o := &p.opts

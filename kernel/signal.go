@@ -57,12 +57,22 @@ func (k *KernelImpl) waits(d sigset.Decision) bool {
 func (p *Process) resolveSignalDisposition(sig types.Signal, log *event.Log, now time.Time) (sigset.Decision, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.state >= types.StateZombie {
+	if p.state >= types.StateZombie || p.decided {
 		return sigset.Decision{}, false
 	}
 	d := p.sigs.Deliver(sig)
+	endsByLocked(p, d)
 	log.Put(&event.Event{Time: now, Kind: event.Signalled, PID: p.PID, UUID: p.UUID, Name: sig.String(), Result: outcome(d.Action)})
 	return d, true
+}
+
+// endsByLocked notes that a signal ends a process, p.mu held.
+//
+// +checklocks:p.mu
+func endsByLocked(p *Process, d sigset.Decision) {
+	if d.Action == sigset.Default && d.Signal != types.SIGPAUSE && d.Signal != types.SIGRESUME && p.fatal == 0 {
+		p.fatal = d.Signal
+	}
 }
 
 var outcomes = [...]string{sigset.Ignore: "ignored", sigset.Pend: "pending", sigset.Handle: "handled", sigset.Default: "delivered"}
@@ -186,7 +196,9 @@ func (k *KernelImpl) SigUnblock(pid types.PID, sig types.Signal) error {
 	}
 	p.mu.Lock()
 	d, pending := p.sigs.Unblock(sig)
-	pending = pending && p.state < types.StateZombie
+	if pending = pending && p.state < types.StateZombie && !p.decided; pending {
+		endsByLocked(p, d)
+	}
 	p.mu.Unlock()
 	if pending {
 		k.act(p, d, time.Now())

@@ -34,6 +34,13 @@ const maxIntent = 1 << 20
 // errNoProcess is the cause of NOT_FOUND errors about processes.
 var errNoProcess = errors.New("no such process")
 
+// errLeaving is the cause of errors about a parent that takes no children any more.
+var errLeaving = errors.New("the parent is ending")
+
+// Passing reports whether a call has failed because a process has left the table, or is about to: it has ended then or is
+// suspended, and the call can be made again.
+func Passing(err error) bool { return errors.Is(err, errNoProcess) || errors.Is(err, errLeaving) }
+
 // SpawnOpts says how to start a process. The zero value is a top-level process with the agent's own
 // settings and all rights. Pointers tell "not said" from zero.
 type SpawnOpts struct {
@@ -175,6 +182,7 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	}
 	p.began = time.Now() // not before its record says so: what it has lived must not be less after a resume
 	if err = k.table.insert(p); err != nil {
+		k.refusedAgain(p, err)
 		return nil, err
 	}
 	for _, id := range opts.Groups {

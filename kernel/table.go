@@ -125,8 +125,8 @@ func (t *table) roomLocked(parent *Process) (depth int, err error) {
 	if parent != nil {
 		depth = parent.depth + 1
 		switch {
-		case parent.rel.dying || parent.ctx.Err() != nil:
-			return 0, types.Errorf(types.ErrCancelled, "Spawn", "", "the parent is ending")
+		case leavingLocked(parent):
+			return 0, types.Errorf(types.ErrCancelled, "Spawn", "", "%w", errLeaving)
 		case depth > t.limit.Depth:
 			return 0, refused("agents may start agents %d levels deep, the limit (limits.depth)", t.limit.Depth)
 		case parent.rel.children >= t.limit.Children:
@@ -136,6 +136,16 @@ func (t *table) roomLocked(parent *Process) (depth int, err error) {
 		}
 	}
 	return depth, nil
+}
+
+// leavingLocked reports whether a process takes no children any more, the lock of its table held.
+func leavingLocked(p *Process) bool { return p.rel.dying || p.ctx.Err() != nil }
+
+// leaves forbids new children of a process whose run is over.
+func (t *table) leaves(p *Process) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	p.rel.dying = true
 }
 
 // refused is the error of a limit that is reached.
@@ -304,10 +314,10 @@ func (t *table) ppidLocked(p *Process) types.PID {
 // info takes the snapshot of one process.
 func (t *table) info(p *Process, now time.Time) *Info {
 	t.mu.Lock()
-	ppid, children, groups := t.ppidLocked(p), t.childrenLocked(p), slices.Sorted(slices.Values(p.rel.groups))
+	ppid, children, groups, leaving := t.ppidLocked(p), t.childrenLocked(p), slices.Sorted(slices.Values(p.rel.groups)), leavingLocked(p)
 	t.mu.Unlock()
 	i := p.info(ppid, children, now)
-	i.Groups = groups
+	i.Groups, i.Leaving = groups, leaving
 	return i
 }
 

@@ -93,14 +93,14 @@ func signalAll(ctx context.Context, c *ipc.Client, out *output, targets []string
 				out.object(r)
 			}
 			also := ""
-			if subtree && r.Affected > 1 {
+			if r.Affected > 1 && (subtree || r.Stored) {
 				also = " and " + plural(r.Affected-1, "descendant", "descendants")
 			}
 			switch {
 			case r.Stored && sig == types.SIGPAUSE:
-				out.talk("[kernel] PID %d is paused, on disk%s", r.PID, also)
+				out.talk("[kernel] paused on disk: PID %d%s", r.PID, also)
 			case r.Stored:
-				out.talk("[kernel] PID %d has ended (%s), on disk, where it was suspended%s", r.PID, sig, also)
+				out.talk("[kernel] ended on disk (%s): PID %d%s", sig, r.PID, also)
 			default:
 				out.talk("[kernel] %s sent to PID %d%s", sig, r.PID, also)
 			}

@@ -306,6 +306,11 @@ func resumeMend(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err 
 		if e, ok := errors.AsType[*types.SyscallError](err); ok && req.Cwd != "" && e.Device == req.Cwd { // it is the directory
 			return withMend(err, "name one that is there with --cwd DIR, or leave it out for a copy of the files")
 		}
+		if req.Tree { // the head of a family that has ended is no head any more
+			if p, perr := ipc.Call(ctx, c, ipc.GetProcDetail, ipc.TargetRequest{Target: target}); perr == nil {
+				return withMend(err, fmt.Sprintf("to resume it alone, where it stopped: rnix resume %d", p.PID))
+			}
+		}
 		return withMend(err, "what can be resumed is listed by: rnix list-resumable")
 	case types.ErrConflict:
 		return withMend(err, fmt.Sprintf("rnix wait %[1]s waits for its end, rnix pause %[1]s stops it, rnix resume --fork %[1]s makes a copy", target))

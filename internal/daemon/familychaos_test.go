@@ -21,11 +21,9 @@ type feud struct {
 	rng    *rand.Rand
 	head   *relative           // of all; its name is that of the root
 	agents []*relative         // all that are agents
-	pids   map[string][]string // by name, each PID that a relative has had in earlier lives of the daemon
-	young  map[string][]string // and in this one
+	pids   map[string][]string // by name, each PID that a relative has had
 	paused map[string]bool     // what the person has paused, and not resumed
 	killed map[string]bool     // what the person has ended
-	disk   map[string]bool     // what is suspended on disk
 	did    []string            // for the log of a failure
 }
 
@@ -49,7 +47,7 @@ func randomFamily(rng *rand.Rand, name string, depth int, left *int) *relative {
 
 // newFeud starts a family, below a supervisor if supervised.
 func newFeud(t *testing.T, rng *rand.Rand, supervised bool) *feud {
-	f := &feud{kindred: newKindred(t), rng: rng, pids: map[string][]string{}, young: map[string][]string{}, paused: map[string]bool{}, killed: map[string]bool{}, disk: map[string]bool{}}
+	f := &feud{kindred: newKindred(t), rng: rng, pids: map[string][]string{}, paused: map[string]bool{}, killed: map[string]bool{}}
 	pace := rand.New(rand.NewPCG(rng.Uint64(), 0))
 	f.mu.Lock()
 	f.delay = func(string) time.Duration { return time.Duration(pace.IntN(20)) * time.Millisecond }
@@ -80,13 +78,8 @@ func (f *feud) look(after string) map[string]ipc.Proc {
 	f.t.Helper()
 	now := f.family()
 	for name, p := range now {
-		if pid := p.PID.String(); p.PID != 0 && !slices.Contains(slices.Concat(f.pids[name], f.young[name]), pid) {
-			f.young[name] = append(f.young[name], pid)
-		}
-		if p.State != "suspended" {
-			f.disk[name] = false
-		} else if !standsPaused(p) {
-			f.disk[name] = true
+		if pid := p.PID.String(); p.PID != 0 && !slices.Contains(f.pids[name], pid) {
+			f.pids[name] = append(f.pids[name], pid)
 		}
 		if f.paused[name] && !f.killed[name] && p.State != "suspended" { // it may be suspended for another reason, too
 			if f.paused[name] = false; !over(p) || p.Exit == nil || p.Exit.Code != types.ExitOK { // else its last answer was there
@@ -100,10 +93,7 @@ func (f *feud) look(after string) map[string]ipc.Proc {
 // named names a relative in one of the ways that a person has.
 func (f *feud) named(p ipc.Proc) string {
 	id := p.UUID.String()
-	ways := append([]string{id, id[len(id)-12:], p.Name}, f.pids[p.Name]...)
-	if young := f.young[p.Name]; !waiting("A1") || len(young) == 1 && !f.disk[p.Name] {
-		ways = append(ways, young...)
-	}
+	ways := slices.Concat([]string{id, id[len(id)-12:], p.Name}, f.pids[p.Name])
 	return ways[f.rng.IntN(len(ways))]
 }
 
@@ -121,10 +111,9 @@ func (m *relative) ancestors() (out []*relative) {
 	return out
 }
 
-// verb is something that a person does to a relative; of those that are known to be faulty it does nothing.
+// verb is something that a person does to a relative.
 func (f *feud) verb(m *relative, p ipc.Proc) {
 	tree, target := m.all(), f.named(p)
-	torn := slices.ContainsFunc(tree, func(x *relative) bool { return f.disk[x.name] })
 	do := func(args ...string) (bool, string) {
 		code, text := f.rnix(args...)
 		f.did = append(f.did, fmt.Sprintf("%s (%s): %d", strings.Join(args, " "), m.name, code))
@@ -137,16 +126,13 @@ func (f *feud) verb(m *relative, p ipc.Proc) {
 		if x := now[m.name]; ok && !over(x) {
 			f.paused[m.name] = true
 			f.look("pause " + m.name)
-		} else if !ok && !over(x) && x.State != "suspended" && !goesOnNow(text) {
+		} else if !ok && !over(x) && x.State != "suspended" {
 			f.t.Errorf("pause %s, which is %s: %s", m.name, x.State, text)
 		}
 	case what < 7:
-		if torn && waiting("B7") {
-			return
-		}
 		ok, text := do("pause", "--subtree", target)
 		now := f.look("pause --subtree")
-		if x := now[m.name]; !ok && !over(x) && x.State != "suspended" && !goesOnNow(text) {
+		if x := now[m.name]; !ok && !over(x) && x.State != "suspended" {
 			f.t.Errorf("pause --subtree %s, which is %s: %s", m.name, x.State, text)
 		}
 		for _, x := range tree {
@@ -171,15 +157,11 @@ func (f *feud) verb(m *relative, p ipc.Proc) {
 		case ok && standsPaused(x):
 			f.t.Errorf("after resume %s: it is %s (%s)", m.name, x.State, x.Wait)
 		case ok || x.State != "suspended":
-		case parentEnds(text):
 		default:
 			f.t.Errorf("resume %s, which is %s (%s): %s", m.name, x.State, x.Wait, text)
 		}
 		f.look("resume " + m.name)
 	case what < 14:
-		if torn && waiting("B2") {
-			return
-		}
 		ok, text := do("resume", "--subtree", target)
 		if ok {
 			for _, x := range tree {
@@ -190,7 +172,7 @@ func (f *feud) verb(m *relative, p ipc.Proc) {
 		if f.settles(now, m.ancestors()...); !ok { // a part of it may go on
 			f.settles(now, tree...)
 		}
-		if x := now[m.name]; !ok && x.State == "suspended" && !parentEnds(text) {
+		if x := now[m.name]; !ok && x.State == "suspended" {
 			f.t.Errorf("resume --subtree %s, which is %s (%s): %s", m.name, x.State, x.Wait, text)
 		}
 		for _, x := range tree {
@@ -201,7 +183,7 @@ func (f *feud) verb(m *relative, p ipc.Proc) {
 		f.look("resume --subtree " + m.name)
 	case what < 16 && m.up != nil:
 		args, whom := []string{"kill", "-9", target}, []*relative{m}
-		if what == 15 && !(torn && waiting("B7")) {
+		if what == 15 {
 			args, whom = []string{"kill", "-9", "--subtree", target}, tree
 		}
 		ok, text := do(args...)
@@ -209,7 +191,7 @@ func (f *feud) verb(m *relative, p ipc.Proc) {
 			f.killed[x.name] = f.killed[x.name] || ok
 		}
 		now := f.look0()
-		if x := now[m.name]; !ok && !over(x) && !strings.Contains(text, "waits for it") && !goesOnNow(text) {
+		if x := now[m.name]; !ok && !over(x) && !strings.Contains(text, "waits for it") {
 			f.t.Errorf("kill %s, which is %s (%s): %s", m.name, x.State, x.Wait, text)
 		}
 		f.settles(now, whom...)
@@ -233,17 +215,12 @@ func (f *feud) look0() map[string]ipc.Proc {
 	return now
 }
 
-// goesOnNow reports whether a refusal is that of a process which goes on or is suspended at this moment, and is taken for what it was.
-func goesOnNow(text string) bool {
-	return waiting("A1") && (strings.Contains(text, "the process has ended") || strings.Contains(text, "the process is suspended on disk"))
-}
-
 // orphan reports whether a relative is in no tree of top's: an ancestor between them has ended, and PID 0 is its parent. One whose
 // parent was suspended meanwhile should be in it.
 func (f *feud) orphan(now map[string]ipc.Proc, m, top *relative) bool {
 	for ; m.up != nil && m != top; m = m.up {
 		up := now[m.up.name]
-		if m.up != top && over(up) || waiting("B20") && now[m.name].PPID != up.PID {
+		if m.up != top && over(up) {
 			return true
 		}
 	}
@@ -260,41 +237,31 @@ func (f *feud) crashes(hard bool) {
 		f.s.Start()
 		f.s.Settle()
 	}
-	for name, pids := range f.young {
-		f.pids[name] = append(f.pids[name], pids...)
-	}
-	clear(f.young)
-	for name, p := range f.look("a restart") {
-		f.disk[name] = p.State == "suspended"
-	}
+	f.look("a restart")
 }
 
 // resumeAll resumes all that is suspended, by one command where that is known to work.
 func (f *feud) resumeAll() {
 	f.did = append(f.did, "all are resumed")
 	clear(f.paused)
-	if !waiting("B2") {
-		until(f.t, "the tree is resumed", func() bool { // a person who hears that one of it goes on already says it again
-			code, text := f.rnix("resume", "--subtree", f.head.name)
-			again := strings.Contains(text, "has resumed it") || strings.Contains(text, "at this moment") || parentEnds(text)
-			if code != types.ExitOK && !again && !over(f.family()[f.head.name]) {
-				f.t.Errorf("resume --subtree %s: %s", f.head.name, text)
-			}
-			return !again
-		})
-	}
+	until(f.t, "the tree is resumed", func() bool { // a person who hears that one of it goes on already says it again
+		code, text := f.rnix("resume", "--subtree", f.head.name)
+		again := strings.Contains(text, "has resumed it") || strings.Contains(text, "at this moment")
+		if code != types.ExitOK && !again && !over(f.family()[f.head.name]) {
+			f.t.Errorf("resume --subtree %s: %s", f.head.name, text)
+		}
+		return !again
+	})
 	deepest := f.head.all()
 	slices.Reverse(deepest)
 	for _, m := range deepest {
 		p := f.family()[m.name]
-		if p.State != "suspended" || !waiting("B2") && !waiting("B20") && !f.orphan(f.family(), m, f.head) {
+		if p.State != "suspended" || !f.orphan(f.family(), m, f.head) {
 			continue
 		}
-		until(f.t, m.name+" is resumed", func() bool {
-			code, text := f.rnix("resume", p.UUID.String())
-			p = f.family()[m.name]
-			return code == types.ExitOK || p.State != "suspended" || !parentEnds(text)
-		})
+		if code, text := f.rnix("resume", p.UUID.String()); code != types.ExitOK && f.family()[m.name].State == "suspended" {
+			f.t.Errorf("resume %s: %s", m.name, text)
+		}
 	}
 }
 

@@ -52,11 +52,15 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 	case req.Tree && inside:
 		n, err := d.kernel.SignalTree(t.PID, types.SIGRESUME)
 		return ipc.ResumeResponse{Mode: "live", SpawnResponse: ipc.SpawnResponse{PID: t.PID, UUID: t.UUID}, Affected: n}, err
-	case req.Tree, !changes(&req) && d.names.StandsForAll(t):
-		return d.family(ctx, t, &req)
 	}
-	r, err := d.one(ctx, t, &req, owner)
-	if err == nil {
+	var family bool
+	r, err := d.passing(ctx, t, func(t target) (ipc.ResumeResponse, error) {
+		if family = req.Tree || !changes(&req) && d.names.StandsForAll(t); family {
+			return d.family(ctx, t, &req)
+		}
+		return d.one(ctx, t, &req, owner)
+	})
+	if err == nil && !family {
 		if now, ok := d.names.ByUUID(t.UUID); ok {
 			r.Paused = d.names.Apart(now, true)
 		}
@@ -81,10 +85,6 @@ func (d resumer) one(ctx context.Context, t target, req *ipc.ResumeRequest, owne
 			return ipc.ResumeResponse{}, err
 		}
 		d.parted(ctx, t.Live.PPID)
-	} else if t.Live != nil {
-		if _, err := d.kernel.WaitInfo(ctx, t.PID); err != nil {
-			return ipc.ResumeResponse{}, err
-		}
 	}
 	return d.continued(ctx, t, req, nil)
 }
@@ -200,13 +200,18 @@ func (d resumer) continued(ctx context.Context, t target, req *ipc.ResumeRequest
 		a.close()
 		return ipc.ResumeResponse{}, types.Errorf(types.ErrConflict, "Resume", t.UUID.String(), "it has gone on meanwhile")
 	}
-	ready, err := reviver(d).settle(a, req)
+	next, err := reviver(d).settle(a, req)
 	if err != nil {
 		a.close()
 		return ipc.ResumeResponse{}, err
 	}
 	woken, above, live := d.wakeAbove(ctx, a.was.ParentUUID, req, hold, still == nil)
-	resp, err := reviver(d).launch(ctx, ready, hold)
+	next.retry = func(again *again) (*ready, error) { // its parent was suspended meanwhile, and goes on with it
+		w, s, l := d.wakeAbove(ctx, a.was.ParentUUID, req, hold, still == nil)
+		woken, above, live = append(woken, w...), append(above, s...), cmp.Or(l, live)
+		return reviver(d).settle(again, req)
+	}
+	resp, err := reviver(d).launch(ctx, next, hold)
 	if err != nil {
 		return resp, err
 	}
@@ -232,7 +237,7 @@ func onlyOn(req *ipc.ResumeRequest) *ipc.ResumeRequest {
 func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.ResumeRequest, hold chan struct{}, thaw bool) (woken []types.PID, states []*recovery.State, live types.PID) {
 	var above []types.UUID
 	for id := parent; id != (types.UUID{}) && len(above) < maxAncestors; {
-		if pid, ok := d.running(id); ok {
+		if pid, ok := stays(ctx, d.Daemon, id); ok {
 			live = pid
 			break
 		}
@@ -270,7 +275,7 @@ func (d resumer) wakeBelow(ctx context.Context, s *recovery.State, req *ipc.Resu
 		if info.Purse == nil || info.Purse.UUID == id { // it waits for its own budget, and not for that of one above it
 			how.Budget, how.BudgetUSD = req.Budget, req.BudgetUSD
 		}
-		a, err := reviver(d).open(ctx, id)
+		a, err := reviver(d).unended(ctx, id)
 		if err != nil {
 			d.log.Warn("resume", "uuid", id, "err", err)
 			continue
@@ -287,7 +292,7 @@ func (d resumer) wakeBelow(ctx context.Context, s *recovery.State, req *ipc.Resu
 
 // quietly resumes a history and only logs why it could not be.
 func (d resumer) quietly(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (types.PID, *recovery.State, bool) {
-	a, err := reviver(d).open(ctx, id)
+	a, err := reviver(d).unended(ctx, id)
 	if err == nil {
 		var resp ipc.ResumeResponse
 		if resp, err = (reviver(d)).start(ctx, a, req, hold); err == nil {

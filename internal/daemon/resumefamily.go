@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
+	"rnix/internal/recovery"
 	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/types"
@@ -29,17 +31,25 @@ func (d resumer) family(ctx context.Context, t target, req *ipc.ResumeRequest) (
 		above = t.Live.PPID
 	case service.Stored:
 		a, err := reviver(d).open(ctx, t.UUID)
+		if now, ok := d.names.ByUUID(t.UUID); ok && types.CodeOf(err) == types.ErrConflict && now.Place() == service.Runs { // somebody was quicker with the head
+			return d.family(ctx, now, req)
+		}
 		if err != nil {
 			return resp, err
 		}
-		ready, err := reviver(d).settle(a, req)
+		next, err := reviver(d).settle(a, req)
 		if err != nil {
 			a.close()
 			return resp, err
 		}
 		var woken []types.PID
 		woken, _, above = d.wakeAbove(ctx, a.was.ParentUUID, req, hold, true)
-		if resp, err = (reviver(d)).launch(ctx, ready, hold); err != nil {
+		next.retry = func(again *again) (*ready, error) {
+			w, _, up := d.wakeAbove(ctx, a.was.ParentUUID, req, hold, true)
+			woken, above = append(woken, w...), cmp.Or(up, above)
+			return reviver(d).settle(again, req)
+		}
+		if resp, err = (reviver(d)).launch(ctx, next, hold); err != nil {
 			return resp, err
 		}
 		resp.Woken = woken
@@ -75,13 +85,23 @@ func (d resumer) family(ctx context.Context, t target, req *ipc.ResumeRequest) (
 	return resp, nil
 }
 
-// member resumes one history of a family, as it is.
+// member resumes one history of a family, as it is. CONFLICT: it has ended meanwhile, or somebody was quicker.
 func (d resumer) member(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, hold chan struct{}) (ipc.ResumeResponse, error) {
-	a, err := reviver(d).open(ctx, id)
+	a, err := reviver(d).unended(ctx, id)
 	if err != nil {
 		return ipc.ResumeResponse{}, err
 	}
 	return reviver(d).start(ctx, a, onlyOn(req), hold)
+}
+
+// unended opens a history that is resumed with others. One that was ended since it was listed is CONFLICT: nobody has asked for it to begin again.
+func (d reviver) unended(ctx context.Context, id types.UUID) (*again, error) {
+	a, err := d.open(ctx, id)
+	if err == nil && a.state.Phase == recovery.Ended {
+		a.close()
+		return nil, types.Errorf(types.ErrConflict, "Resume", id.String(), "it was ended meanwhile")
+	}
+	return a, err
 }
 
 // thawAbove ends the pauses of a process and of those above it, up to top, and returns which of them were paused.

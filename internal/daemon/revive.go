@@ -44,9 +44,9 @@ func (d reviver) open(ctx context.Context, id types.UUID) (_ *again, err error) 
 			leave()
 		}
 	}()
-	rec, state, used, damage, err := d.store.open(ctx, id)
+	rec, state, used, damage, err := d.opened(ctx, id)
 	for end := time.Now().Add(openTime); types.CodeOf(err) == types.ErrConflict && d.brief(ctx, id, end); {
-		rec, state, used, damage, err = d.store.open(ctx, id)
+		rec, state, used, damage, err = d.opened(ctx, id)
 	}
 	if types.CodeOf(err) == types.ErrConflict {
 		return nil, d.beaten(id)
@@ -84,7 +84,7 @@ const openTime = 2 * time.Second
 // brief waits a little for a history that is being written, and reports whether to try again: not if it is
 // running, as somebody was quicker then.
 func (d reviver) brief(ctx context.Context, id types.UUID, end time.Time) bool {
-	if _, alive := d.running(id); alive || time.Now().After(end) {
+	if _, alive := stays(ctx, d.Daemon, id); alive || time.Now().After(end) {
 		return false
 	}
 	select {
@@ -121,6 +121,7 @@ type ready struct {
 	opts     kernel.SpawnOpts
 	doubts   []ipc.InDoubt
 	warnings []string
+	retry    func(a *again) (*ready, error) // settles it once more, when its history was opened anew
 }
 
 // close gives an opened history back.
@@ -159,6 +160,7 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 		return nil, err
 	}
 	r := &ready{again: a, warnings: append(slices.Clone(p.problems), spawner(d).voidDenials(a.was.UUID.String(), a.was.DeniedDevices)...)}
+	r.retry = func(a *again) (*ready, error) { return d.settle(a, req) }
 	if a.was.Body != nil {
 		return r, d.settleBody(r, p, req)
 	}
@@ -217,16 +219,13 @@ func hasPlace(was *step.Settled, set *settings, last int) error {
 	return nil
 }
 
-// launch starts the process of a history, below its parent if that is alive. Its lease is given back if
+// launchOnce tries to start the process of a history, below its parent if that is alive. Its lease is given back if
 // that fails.
-func (d reviver) launch(ctx context.Context, r *ready, hold <-chan struct{}) (ipc.ResumeResponse, error) {
+func (d reviver) launchOnce(ctx context.Context, r *ready, hold <-chan struct{}) (ipc.ResumeResponse, error) {
 	a := r.again
-	if a.leave != nil {
-		defer a.leave()
-	}
 	resp := ipc.ResumeResponse{Mode: "continue", From: a.from, Step: a.state.Step}
 	r.opts.From.Hold = hold
-	if pid, ok := d.running(a.was.ParentUUID); ok && !a.fork {
+	if pid, ok := stays(ctx, d.Daemon, a.was.ParentUUID); ok && !a.fork {
 		r.opts.ParentPID = pid
 	}
 	if p, ok := r.opts.Profile.(*profile); ok {

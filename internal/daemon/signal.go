@@ -39,7 +39,7 @@ func (d signaller) send(ctx context.Context, peer *ipc.Peer, op string, req ipc.
 			return ipc.SignalResponse{}, err
 		}
 		r, err := d.toOne(ctx, peer, op, &t, req, tree)
-		if types.CodeOf(err) != types.ErrConflict || time.Since(began) > goingOn {
+		if types.CodeOf(err) != types.ErrConflict && !kernel.Passing(err) || time.Since(began) > goingOn {
 			return r, err
 		}
 		select {
@@ -88,7 +88,9 @@ func (d signaller) toFamily(ctx context.Context, op string, t *target, req ipc.S
 	var reached []types.PID // by the kernel, all at once: none is born meanwhile that does not get it
 	if t.Place() == service.Runs {
 		if reached, err = d.kernel.Subtree(t.PID); err == nil {
-			n, err = d.kernel.SignalTree(t.PID, req.Signal)
+			if n, err = d.kernel.SignalTree(t.PID, req.Signal); err == nil {
+				err = d.afterSignal(ctx, op, t.UUID, req)
+			}
 		}
 		if err != nil {
 			return n, err
@@ -98,16 +100,17 @@ func (d signaller) toFamily(ctx context.Context, op string, t *target, req ipc.S
 	} else {
 		n = 1
 	}
+	late := time.Now().Add(goingOn)
 	for _, m := range d.names.Family(*t)[1:] {
-		if m.Place() == service.Runs && slices.Contains(reached, m.PID) {
+		if m.Place() == service.Runs && !m.Live.Decided && slices.Contains(reached, m.PID) {
 			continue
 		}
-		switch err := d.toMember(ctx, op, &m, req); types.CodeOf(err) {
+		switch err := d.insist(ctx, op, m, req, late); types.CodeOf(err) {
 		case "":
 			n++
-		case types.ErrCancelled:
+		case types.ErrCancelled, types.ErrConflict:
 			return n, err
-		default: // it resumes in this moment and gets the signal then, it has ended, or who waits for it ends it
+		default: // it has ended, or who waits for it ends it
 			d.log.Debug("signal", "uuid", m.UUID, "err", err)
 		}
 	}
@@ -117,7 +120,10 @@ func (d signaller) toFamily(ctx context.Context, op string, t *target, req ipc.S
 // toMember sends a signal to one process: where it runs by the kernel, and on disk by what the signal would do.
 func (d signaller) toMember(ctx context.Context, op string, t *target, req ipc.SignalRequest) error {
 	if t.Place() == service.Runs {
-		return d.kernel.Signal(t.PID, req.Signal)
+		if err := d.kernel.Signal(t.PID, req.Signal); err != nil {
+			return err
+		}
+		return d.afterSignal(ctx, op, t.UUID, req)
 	}
 	if req.Signal == types.SIGPAUSE {
 		return runHolder{composer{d.Daemon}}.holdOne(ctx, t.UUID)

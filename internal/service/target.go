@@ -31,7 +31,7 @@ func (t *Target) Place() Place {
 	switch {
 	case t.Live != nil && t.Live.State < types.StateZombie:
 		return Runs
-	case t.Info != nil && (t.Info.Suspended || t.Info.Exit == nil && t.Live == nil):
+	case t.Info != nil && (t.Info.Suspended || t.Info.Exit == nil && t.Live == nil || t.Live != nil && t.Live.State == types.StateZombie && t.Live.Suspended):
 		return Stored
 	}
 	return Over

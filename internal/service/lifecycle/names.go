@@ -116,6 +116,13 @@ func (n *Names) Of(i *kernel.Info) service.Target {
 	if s, ok := n.Index.Get(i.UUID); ok {
 		t.Info = &s
 	}
+	if i.State == types.StateDead && t.Info != nil && !t.Info.Suspended && t.Info.Exit == nil { // its next run has begun since it was looked up
+		if p, ok := n.Table.ByUUID(i.UUID); ok {
+			if now, err := n.Table.Info(p.PID); err == nil {
+				t.PID, t.Live = now.PID, &now
+			}
+		}
+	}
 	return t
 }
 
