@@ -1,12 +1,15 @@
 package main
 
 import (
+	"net/http"
 	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"rnix/drivers/llm/llmtest"
 )
 
 // advised runs the command that the last one has printed as advice, as a person does who pastes it into a shell:
@@ -53,4 +56,22 @@ func advised(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// vendor serves the APIs of model vendors, which know each model but "gone", and sets the variables that lead there.
+func vendor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: vendor")
+	}
+	api := &llmtest.API{Script: func(r llmtest.Request) llmtest.Reply {
+		if r.Model == "gone" {
+			return llmtest.Reply{Status: http.StatusNotFound, Text: "model: " + r.Model}
+		}
+		return llmtest.Reply{Text: "Answered."}
+	}}
+	url, stop, err := api.Start()
+	ts.Check(err)
+	ts.Defer(stop)
+	ts.Setenv("ANTHROPIC_BASE_URL", url)
+	ts.Setenv("ANTHROPIC_API_KEY", "k")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"os"
@@ -61,7 +62,11 @@ func TestScripts(t *testing.T) {
 			if err := os.MkdirAll(home, 0o700); err != nil {
 				return err
 			}
-			for k, v := range map[string]string{"HOME": home, "XDG_RUNTIME_DIR": run, "XDG_CONFIG_HOME": "", "RNIX_DATA_DIR": filepath.Join(home, "data"),
+			other, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			for k, v := range map[string]string{"OTHER_DAEMON": cmp.Or(os.Getenv(testenv.ProgramEnv), other), "HOME": home, "XDG_RUNTIME_DIR": run, "XDG_CONFIG_HOME": "", "RNIX_DATA_DIR": filepath.Join(home, "data"),
 				"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "TERM": "dumb", "GORACE": "atexit_sleep_ms=0"} {
 				e.Setenv(k, v)
 			}
@@ -72,7 +77,7 @@ func TestScripts(t *testing.T) {
 		Condition: func(cond string) (bool, error) {
 			return cond == "namespaces" && exec.Command("unshare", "-Ur", "sh", "-c", "echo 0 >/proc/sys/user/max_user_namespaces").Run() == nil, nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "using": using, "crash": crash, "recovered": recovered, "claim": claim, "advised": advised},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "using": using, "crash": crash, "recovered": recovered, "claim": claim, "advised": advised, "vendor": vendor},
 	})
 }
 

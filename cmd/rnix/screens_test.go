@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +107,17 @@ func (s *screen) rnix(args ...string) string {
 		s.t.Fatalf("rnix %v: %v", args, err)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// follows runs the command that stands on the screen once, with more words, beside the terminal.
+func (s *screen) follows(pattern, more string) {
+	s.t.Helper()
+	found := regexp.MustCompile(pattern).FindAllStringSubmatch(s.text(), -1)
+	if len(found) != 1 {
+		s.t.Fatalf("%d commands match %s:\n%s", len(found), pattern, s.text())
+	}
+	words := strings.Fields(found[0][1] + " " + more)
+	s.rnix(words[1:]...)
 }
 
 // open starts a terminal with a command in a shell.
@@ -249,7 +261,7 @@ func TestAPersonSeesAndSteersInATerminal(t *testing.T) {
 	// the daemon goes and comes back: the view stays
 	s.rnix("daemon", "stop")
 	s.sees("the daemon is gone since", "lead")
-	s.rnix("daemon", "start")
+	s.follows(`elsewhere: (rnix daemon start) `, "")
 	s.seesNot("the daemon is gone since")
 	s.rnix("run", "-d", "--name", "again", "Bring the parser up to the new grammar")
 	s.rnix("run", "-d", "--name", "check", "--parent", "again", "Run the tests and mend what fails")
@@ -303,12 +315,12 @@ agents:
 // TestEveryPaneInATerminal looks at all there is to one process, with real keys.
 func TestEveryPaneInATerminal(t *testing.T) {
 	s := newScreen(t)
-	if err := os.WriteFile(filepath.Join(s.dir, "flow.yaml"), []byte(screenFlow), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, "compose.yaml"), []byte(screenFlow), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.rnix("daemon", "start")
 	s.rnix("run", "-d", "--name", "tests", "Run the tests and mend what fails")
-	s.rnix("compose", "up", "-d", "-f", "flow.yaml")
+	s.rnix("compose", "up", "-d")
 	s.open("120", "36", "rnix dashboard tests")
 	s.sees("name       tests", "step       2/50")
 	for _, p := range []struct {
@@ -327,8 +339,11 @@ func TestEveryPaneInATerminal(t *testing.T) {
 	s.keys("Enter", "Enter") // to the right side, and its first step opened
 	s.sees("The whole suite first.", "echo ok")
 	s.picture("pane_step")
+	s.keys("7")
+	s.sees("no run of a workflow")
+	s.follows(`with: (rnix compose up)`, "-d --name second")
 	s.leave("q")
-	s.run("rnix dashboard release")
+	s.run("rnix dashboard second")
 	s.keys("7")
 	s.sees("plan", "notes", "check", "publish")
 	s.picture("pane_graph")

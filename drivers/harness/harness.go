@@ -102,7 +102,7 @@ func (d *Driver) Call(ctx context.Context, req llm.LLMRequest) (*llm.LLMResponse
 // has ended. When ctx ends, the session stays as it is: the next request goes on with it.
 func (d *Driver) Stream(ctx context.Context, req llm.LLMRequest) (<-chan llm.StreamEvent, error) {
 	if caller := llm.CallerFrom(ctx); req.Session == "" || req.Session != caller.UUID.String() { // nobody speaks in another's session
-		return nil, types.Errorf(types.ErrInvalid, "Call", d.cfg.Name, "an agent's command line needs a process of its own: rnix run --provider %s", d.cfg.Name)
+		return nil, types.Errorf(types.ErrInvalid, "Call", d.cfg.Name, "an agent CLI answers its own process only; start a process for it: rnix run --provider %s \"...\"", d.cfg.Name)
 	}
 	s, err := d.session(req.Session)
 	if err != nil {

@@ -39,7 +39,7 @@ func TestEveryAdviceIsFollowedByATest(t *testing.T) {
 		key := file + " | " + command
 		switch {
 		case !ok || by == "":
-			t.Errorf("%s:%d: want FILE | COMMAND | SCRIPT, TestNAME, as SCRIPT or reason: WHY", adviceList, i+1)
+			t.Errorf("%s:%d: want FILE | COMMAND | SCRIPT, TestNAME or reason: WHY", adviceList, i+1)
 		case listed[key] != "":
 			t.Errorf("%s:%d: %s stands there twice", adviceList, i+1, key)
 		case !slices.Contains(found, key):
@@ -65,9 +65,8 @@ func follows(command, by string) error {
 		}
 		return nil
 	}
-	by = strings.TrimPrefix(by, "as ")
 	if strings.HasPrefix(by, "Test") {
-		for _, pattern := range []string{"*_test.go", "../daemon/*_test.go", "../web/*_test.go", "../tui/*_test.go", "../../cmd/rnix/*_test.go"} {
+		for _, pattern := range []string{"*_test.go", "../daemon/*_test.go", "../web/*_test.go", "../tui/*_test.go", "../workspace/*_test.go", "../../cmd/rnix/*_test.go"} {
 			files, err := filepath.Glob(pattern)
 			if err != nil {
 				return err
@@ -232,15 +231,20 @@ func argument(word string) bool {
 	return strings.ContainsAny(word[:1], "-%\"'.$") || strings.ToUpper(word) == word
 }
 
-// known checks that a command of this program has the flags that are named.
+// known checks that a command of this program has the flags that are named, and takes the arguments, if there are any.
 func known(root *cobra.Command, command string) error {
 	words := strings.Fields(command)
 	if words[0] != "rnix" {
 		return nil
 	}
-	c, _, err := root.Find(words[1:])
+	c, rest, err := root.Find(words[1:])
 	if err != nil {
 		return err
+	}
+	if c.Args != nil && slices.ContainsFunc(rest, func(w string) bool { return !strings.HasPrefix(w, "-") }) {
+		if err := parses(words[1:]); err != nil && !strings.Contains(err.Error(), " needs ") { // a text may go on with a word
+			return err
+		}
 	}
 	for _, w := range words {
 		if name, ok := strings.CutPrefix(w, "--"); ok && !slices.Contains([]string{"", "help"}, name) && c.Flag(name) == nil && c.InheritedFlags().Lookup(name) == nil {
@@ -248,4 +252,29 @@ func known(root *cobra.Command, command string) error {
 		}
 	}
 	return nil
+}
+
+// parses checks that the command takes these words. What stands for something else is a number, which is a name too.
+func parses(words []string) error {
+	a, err := newApp(Host{Args: []string{}, Dir: "/"})
+	if err != nil {
+		return err
+	}
+	c, rest, err := newRoot(a).Find(signalFlags(words))
+	if err != nil {
+		return err
+	}
+	rest = slices.Clone(rest)
+	for i, w := range rest {
+		if strings.Contains(w, "%") || strings.ToUpper(w) == w && !strings.HasPrefix(w, "-") {
+			rest[i] = "1"
+		}
+	}
+	if err := c.ParseFlags(rest); err != nil {
+		return err
+	}
+	if err := c.ValidateArgs(c.Flags().Args()); err != nil {
+		return err
+	}
+	return c.ValidateFlagGroups()
 }

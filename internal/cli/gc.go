@@ -207,7 +207,7 @@ func showSkipped(out *output, list []ipc.GCSkip) {
 		out.warn(number(n) + " more stay; -v names all")
 	}
 	if damaged > 0 {
-		out.talk("what is damaged is never taken; it is looked at, and mended, by: rnix fsck")
+		out.talk("damaged histories stay; check them with: rnix fsck")
 	}
 }
 

@@ -39,7 +39,7 @@ A message has at most 1 MiB; "-" reads it from standard input. A full mailbox is
 			}
 			r, err := ipc.Call(c.Context(), client, ipc.Send, req)
 			if err != nil {
-				return fullMailbox(err)
+				return fullMailbox(err, req.Target)
 			}
 			if a.out.json() {
 				a.out.object(r)
@@ -87,9 +87,9 @@ func (a *app) prepareSend(c *cobra.Command, args []string, req *ipc.SendRequest,
 }
 
 // fullMailbox adds what can be done about a full mailbox.
-func fullMailbox(err error) error {
+func fullMailbox(err error, target string) error {
 	if types.CodeOf(err) == types.ErrExhausted {
-		return withMend(err, "wait until the agent has taken some of its messages with: rnix send --wait-room")
+		return withMend(err, "wait until the agent has taken some of its messages with: rnix send --wait-room "+shellWord(target)+" TEXT")
 	}
 	return err
 }

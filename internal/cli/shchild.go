@@ -138,7 +138,7 @@ func (h *shellHost) Read(ctx context.Context, dir, path string) ([]byte, error) 
 	case err != nil:
 		return nil, notInSpace(err, path)
 	case r.Cut:
-		return nil, types.Errorf(types.ErrExhausted, "", path, "it has more than %s bytes; read its beginning with: rnix cat --max N %s", number(req.Max), path)
+		return nil, types.Errorf(types.ErrExhausted, "", path, "it has more than %s bytes; read its beginning with: rnix cat --max N %s", number(req.Max), shellWord(path))
 	}
 	return r.Data, nil
 }

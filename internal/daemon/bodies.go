@@ -67,10 +67,10 @@ func (d resumer) reviveChild(ctx context.Context, parent *kernel.Process, id typ
 	switch crashes := (autoResumer(d)).crashes(a.state); { // what goes on by itself does so here, too
 	case a.state.Paused:
 		a.close()
-		return 0, types.Errorf(types.ErrUnavailable, "Resume", id.String(), "a person has paused it; it goes on with: rnix resume %s", id)
+		return 0, types.Errorf(types.ErrUnavailable, "", "", "paused; it goes on with: rnix resume %d", a.was.PID)
 	case crashes >= maxCrashes:
 		a.close()
-		return 0, types.Errorf(types.ErrUnavailable, "Resume", id.String(), "the daemon has broken off %d times in its step %d; it goes on with: rnix resume %s", crashes, a.state.Step+1, id)
+		return 0, types.Errorf(types.ErrUnavailable, "", "", "%d crashes; it goes on with: rnix resume %d (the daemon has broken off in its step %d each time)", crashes, a.was.PID, a.state.Step+1)
 	}
 	resp, err := reviver(d).start(ctx, a, req, hold)
 	if err != nil {

@@ -3,11 +3,15 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 
 	"rnix/internal/service"
 	"rnix/internal/service/lifecycle"
+	"rnix/internal/step"
 	"rnix/types"
 )
 
@@ -67,15 +71,27 @@ func (d departed) explain(text string) error {
 	return calledAs(d.collector.Explain(ids[0]), ids[0], text)
 }
 
-// lost says of the error of who reads a history that was there a moment ago what became of it. Any other error goes through as it is.
+// lost explains an error about a history that was listed: it was archived or deleted since, or its directory was removed
+// by hand, and then it is not listed any more. Any other error goes through as it is.
 func (d departed) lost(t *target, text string, err error) error {
-	if types.CodeOf(err) != types.ErrNotFound || exists(d.journal.Dir(t.UUID)) {
+	if types.CodeOf(err) != types.ErrNotFound || t.Live != nil && t.Live.State < types.StateZombie {
 		return err
+	}
+	for _, name := range []string{step.StepsFile, step.InfoFile} { // a late checkpoint alone is no history
+		if _, serr := os.Stat(filepath.Join(d.journal.Dir(t.UUID), name)); !errors.Is(serr, fs.ErrNotExist) {
+			return err
+		}
 	}
 	if why := d.collector.Explain(t.UUID); why != nil {
 		return calledAs(why, t.UUID, text)
 	}
-	return types.Errorf(types.ErrNotFound, "Find", text, "its record is not there any more; `rnix ps -a` lists what is")
+	if cerr := d.journal.Claim.Check(); cerr != nil { // not this history is gone, but the data directory
+		return cerr
+	}
+	if derr := d.journal.Index().Delete(t.UUID); derr != nil {
+		d.log.Warn("index", "err", derr)
+	}
+	return types.Errorf(types.ErrNotFound, "Find", text, "its record was removed from the disk; `rnix ps -a` lists what is there")
 }
 
 // calledAs gives an error about a history the name that the caller knows it by.

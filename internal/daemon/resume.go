@@ -65,7 +65,7 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 			r.Paused = d.names.Apart(now, true)
 		}
 	}
-	return r, err
+	return r, departed(d).lost(&t, req.Target, err)
 }
 
 // one lets one process go on, with those for which it waits and that wait for it.

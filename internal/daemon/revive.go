@@ -172,7 +172,7 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 		r.agent = &agent.Agent{Manifest: agent.Manifest{Name: a.was.Agent}}
 	}
 	if name := set.changed(r.agent); name != "" && !req.TrustProject {
-		return nil, types.Errorf(types.ErrPermission, "Resume", name, "the MCP server is not what it was when you trusted this project; look at its configuration (`rnix mcp list`), then resume with --trust-project")
+		return nil, types.Errorf(types.ErrPermission, "Resume", name, "the MCP server is not what it was when you trusted this project; look at its configuration (`rnix mcp list`), then resume with: rnix resume %d --trust-project", a.was.PID)
 	}
 	if r.choice, err = p.chooseBy(r.agent.Models, wishOf(a, req)); err != nil {
 		if names := set.missing(req.Env); len(names) > 0 && types.CodeOf(err) == types.ErrUnavailable {

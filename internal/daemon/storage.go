@@ -175,10 +175,10 @@ func (d storage) keep(_ context.Context, peer *ipc.Peer, req ipc.KeepRequest) (r
 	before, err := d.collector.Kept(t.UUID)
 	if resp.Was = before != nil || err != nil; req.Off { // a mark that cannot be read counts, and can be replaced
 		_, err = d.collector.Unkeep(t.UUID)
-		return resp, err
+		return resp, departed(d).lost(&t, req.Target, err)
 	}
 	if err := d.collector.Keep(t.UUID, req.Note, req.Until); err != nil {
-		return resp, err
+		return resp, departed(d).lost(&t, req.Target, err)
 	}
 	pin, err := d.collector.Kept(t.UUID)
 	if pin != nil {

@@ -3,6 +3,7 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -151,7 +152,7 @@ func (d inspector) whyNone(ctx context.Context, p *histories.Past) string {
 	if _, _, err := d.keeper.Diff(ctx, now, now, workspace.DiffOpts{NamesOnly: true}); err != nil {
 		return err.Error()
 	}
-	return "they were switched off, or could not be made, when it ran; `rnix strace` shows the failures"
+	return fmt.Sprintf("they were switched off, or could not be made, when it ran; see what failed with: rnix strace %d", p.PID)
 }
 
 // resolved returns a path without symbolic links, as far as it is there.

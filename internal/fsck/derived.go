@@ -19,6 +19,9 @@ import (
 // previousCheckpoint is the checkpoint before the last one. Part of the on-disk format.
 const previousCheckpoint = "checkpoint.prev.json"
 
+// missing is why a small file that should be there cannot be read.
+const missing = "it is missing"
+
 // small is what stands in the small files of a history.
 type small struct {
 	checkpoints map[string]*step.Checkpoint // by file; nil = it cannot be read
@@ -49,7 +52,7 @@ func (o *Options) small(h *history) small {
 	if h.info = info; err != nil {
 		h.info, s.why[step.InfoFile] = nil, reason(err)
 		if types.CodeOf(err) == types.ErrNotFound {
-			s.why[step.InfoFile] = "it is missing"
+			s.why[step.InfoFile] = missing
 		}
 		if types.CodeOf(err) == types.ErrVersion {
 			s.why[step.InfoFile] = ""
@@ -68,6 +71,9 @@ func (o *Options) derived(h *history, s small) {
 		if h.info != nil && h.info.Step > 0 && len(h.findings) == 0 {
 			h.find(Finding{File: step.StepsFile, Severity: Error, What: fmt.Sprintf("it has no records, and %s says %s: what was in it was cut off or removed; a file %s.cut-0 beside it has what was cut off",
 				step.InfoFile, count(h.info.Step), step.StepsFile)})
+		}
+		if why := s.why[step.InfoFile]; h.info == nil && why != "" && why != missing && !h.live && len(h.findings) == 0 {
+			h.find(Finding{File: step.InfoFile, Severity: Error, What: why + "; there are no records to make it anew from, so nothing is left of this history: remove its directory"})
 		}
 		return
 	}

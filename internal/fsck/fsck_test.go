@@ -517,6 +517,17 @@ func TestAHistoryWhoseRecordsAreGoneIsNotWhole(t *testing.T) {
 	}
 }
 
+func TestAHistoryOfWhichNothingCanBeReadIsNamed(t *testing.T) {
+	w := makeWorld(t, 7, 3)
+	path := filepath.Join(step.Dir("/data", w.ids[1]), step.InfoFile)
+	w.write(t, path, "junk")
+	w.write(t, filepath.Join(filepath.Dir(path), step.StepsFile), "")
+	r := w.check(t, w.options())
+	if len(r.Findings) != 1 || r.Worst() != Error || r.Findings[0].File != step.InfoFile || !strings.Contains(r.Findings[0].What, "there are no records to make it anew from") {
+		t.Errorf("%s", show(r))
+	}
+}
+
 func TestAMissingSnapshotIsNamed(t *testing.T) {
 	w := makeWorld(t, 1, 6)
 	o := w.options()

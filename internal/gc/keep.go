@@ -54,5 +54,5 @@ func (c *Collector) there(op string, id types.UUID) (release func(), err error) 
 	if err := c.Explain(id); err != nil {
 		return nil, err
 	}
-	return nil, types.Errorf(types.ErrNotFound, op, id.String(), "there is no history of this UUID; rnix ps -a lists them")
+	return nil, types.Errorf(types.ErrNotFound, op, id.String(), "there is no history of this UUID")
 }

@@ -173,7 +173,7 @@ func Read(dir string) (*Case, error) {
 	path := filepath.Join(dir, File)
 	src, err := yamlfile.ReadFile(path, maxFile)
 	if yamlfile.Missing(err) {
-		return nil, types.Errorf(types.ErrNotFound, "Case", path, "there is no case: a case is a directory with a %s; `rnix test import` makes one", File)
+		return nil, types.Errorf(types.ErrNotFound, "Case", path, "there is no case: a case is a directory with a %s; make one with: rnix test import PROCESS --dir DIR", File)
 	}
 	if err != nil {
 		return nil, types.Errorf(types.ErrInvalid, "Case", path, "%w", yamlfile.Cause(err))

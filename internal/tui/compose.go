@@ -142,7 +142,7 @@ func (p *composePane) view(w, h int) string {
 	case p.sub.none():
 		return noProcess
 	case p.sub.proc.Kind != compose.ProcessKind:
-		return t.cut("this process is no run of a workflow; rnix compose up starts one", w)
+		return t.cut("this process is no run of a workflow; start one with: rnix compose up", w)
 	}
 	if state := p.status.state(t); state != "" {
 		return t.cut(state, w)

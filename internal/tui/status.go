@@ -64,9 +64,9 @@ func statusLine(m *Model, w int) (string, int) {
 func lostText(m *Model) string {
 	why := m.env.t.line(errorText(m.link.err))
 	if c := types.CodeOf(m.link.err); c == types.ErrUnavailable || c == types.ErrDisconnected {
-		why = "start it in another terminal: rnix daemon start"
+		why = "start it elsewhere: rnix daemon start"
 	}
-	return fmt.Sprintf("the daemon is gone since %s; this is what was known, and it is tried again. %s", m.link.since.Local().Format("15:04:05"), why)
+	return fmt.Sprintf("the daemon is gone since %s; %s (the screen shows what was known then)", m.link.since.Local().Format("15:04:05"), why)
 }
 
 // hints are the keys of this place that have a word for it.

@@ -4,6 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +52,7 @@ func TestAgentsAreWatchedAndSteeredInABrowser(t *testing.T) {
 		s.Write(fmt.Sprintf("d/%d/file", i), "x")
 	}
 	none := 0
+	s.Write("flow.yaml", "agents:\n  a: {intent: run true, provider: offline}\n")
 	parent := s.Spawn(ipc.SpawnRequest{Intent: "hang until the others are done", Name: "parent"})
 	worker := s.Spawn(ipc.SpawnRequest{Intent: "work without end", Name: "worker", Parent: parent.PID.String(), MaxSteps: &none})
 	listener := s.Spawn(ipc.SpawnRequest{Intent: "listen to what a person says", MaxSteps: &none})
@@ -79,6 +84,8 @@ func TestAgentsAreWatchedAndSteeredInABrowser(t *testing.T) {
 			s.Stop()
 		case "start":
 			s.Start()
+		case "run":
+			return command(t, s, arg)
 		}
 		return "done"
 	}, "RNIX_PIDS="+string(pids))
@@ -126,4 +133,27 @@ func TestHostileTextIsText(t *testing.T) {
 		})
 	})
 	serve(t, Options{Socket: socket}).scenario(chromium, "hostile.mjs", nil)
+}
+
+// command runs what a page has advised, as a person does who pastes it into a shell.
+func command(t *testing.T, s *testenv.System, line string) string {
+	run := func(line string) error {
+		c := exec.CommandContext(context.Background(), "sh", "-c", line)
+		c.Dir, c.Env = s.Work, append(slices.Clone(s.Env), "PATH="+filepath.Dir(os.Getenv("RNIX_TEST_PROGRAM"))+":"+os.Getenv("PATH"))
+		if out, err := c.CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+	if line == "rnix daemon start" {
+		t.Cleanup(func() {
+			if err := run("rnix daemon stop"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err := run(line); err != nil {
+		return strings.ReplaceAll(err.Error(), "\n", " ")
+	}
+	return "done"
 }

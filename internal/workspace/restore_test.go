@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,6 +69,25 @@ func TestOverwriteRescuesWhatWasThereAndGivesItBack(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestTheCommandInTheReportGivesBackWhatWasThere(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	dir := b.repo(map[string]string{"a": "1\n", "d/b": "2\n"})
+	s := b.take(dir, 1)
+	b.write(dir, map[string]string{"a": "changed\n", "it's new": "n\n"})
+	second := tree(t, dir)
+	rep, err := b.Restore(context.Background(), b.ref(s, 1), dir, RestoreOpts{Overwrite: true})
+	must(t, err)
+	command, _, ok := strings.Cut(rep.Undo, " gives back what was there before")
+	if !ok {
+		t.Fatalf("it says %q", rep.Undo)
+	}
+	if out, err := exec.CommandContext(t.Context(), "sh", "-c", command).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	same(t, "after "+command, second, tree(t, dir))
 }
 
 func TestIgnoredFilesAreNeverRemovedAndNeverLost(t *testing.T) {

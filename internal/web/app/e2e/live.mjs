@@ -1,8 +1,9 @@
 // A run of several agents is watched, paused, steered and ended in the browser; the daemon goes away and comes back.
-import { scenario, shot, want, until, accessible, ask } from './browser.mjs';
+import { scenario, shot, want, until, accessible, ask, origin } from './browser.mjs';
 
 import { cost, count } from '../src/lib/format.js';
 
+const program = process.env.RNIX_TEST_PROGRAM; // which "./test" builds; without it no advice is followed
 const { parent, worker, listener, hostile } = JSON.parse(process.env.RNIX_PIDS);
 
 await scenario(async ({ page, problems }) => {
@@ -78,13 +79,31 @@ await scenario(async ({ page, problems }) => {
     want(JSON.stringify(shown) === JSON.stringify(wanted), `PID ${p.pid} has ${shown}, and in ps ${wanted}`);
   }
 
+  // What the page advises is a command, and does what it says.
+  const advised = async (sel, pattern, put = (c) => c) => {
+    const text = await page.locator(sel).innerText();
+    const found = text.match(pattern);
+    want(found, `no ${pattern} in ${text}`);
+    const said = await ask('run ' + put(found[1]));
+    want(said === 'done', `${found[1]}: ${said}`);
+  };
+  if (program) {
+    await page.goto(origin + '/#/compose');
+    await page.locator('main', { hasText: 'No workflow was run' }).waitFor();
+    await advised('main', /in a terminal: (rnix compose up -f FILE)/, (c) => c.replace('FILE', 'flow.yaml -d --name flow'));
+    await page.getByRole('link', { name: 'flow' }).waitFor();
+    await page.goto(origin + '/');
+    await page.locator('.wire.live').waitFor();
+  }
+
   // The daemon goes away, and comes back: so does the page.
   problems.length = 0;
   await ask('stop');
   await page.locator('.away', { hasText: 'rnix daemon start' }).waitFor();
   await shot(page, 'away');
   await accessible(page, 'without a daemon');
-  await ask('start');
+  if (!program) await ask('start');
+  else await advised('.away', /Start it in a terminal: (rnix daemon start)/);
   await page.locator('.wire.live').waitFor();
   await until(async () => (await page.locator('.away').count()) === 0, 'the page says no more that the daemon is away');
   problems.length = 0; // that nobody answered for a while is told on the console

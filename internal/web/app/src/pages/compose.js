@@ -23,7 +23,7 @@ const State = ({ s }) => html`<span class=${'badge ' + (tones[s] || 'done')}><sp
 
 function Runs() {
   const of = useCall('compose_list', { all: true }, { on: procs.value.turn, every: 2000 });
-  return html`<h1>Workflows</h1><${Answer} of=${of} draw=${(d) => html`<${Table} label="Runs" empty="No workflow was run. Start one in a terminal: rnix compose up FILE" rows=${d.runs.toReversed()} columns=${[
+  return html`<h1>Workflows</h1><${Answer} of=${of} draw=${(d) => html`<${Table} label="Runs" empty="No workflow was run. Start one in a terminal: rnix compose up -f FILE" rows=${d.runs.toReversed()} columns=${[
     { text: 'PID', num: true, cell: (r) => r.pid }, { text: 'Run', cell: (r) => html`<a href=${href('compose', { id: r.uuid })}><${Line} value=${r.name || r.uuid.slice(0, 8)} most=${60} /></a> <small><${Line} value=${r.intent || ''} most=${80} /></small>` },
     { text: 'State', cell: (r) => html`${r.state} <small><${Line} value=${r.wait || (r.exit ? `exit ${r.exit.code ?? 0}` : '')} most=${60} /></small>` },
     { text: 'Nodes', cell: (r) => Object.entries(r.counts || {}).map(([s, n]) => `${n} ${s}`).join(', ') },
