@@ -46,6 +46,7 @@ func Rules() []Rule {
 		{"doc-comment", checkDocComments},
 		{"long-file", checkLength},
 		{"many-methods", checkMethods},
+		{"reach", checkReach},
 		{"gofmt", checkFormat},
 		{"unfinished", checkUnfinished},
 		{"machine-path", checkMachinePaths},

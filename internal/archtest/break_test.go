@@ -46,6 +46,12 @@ func TestEachRuleCanFail(t *testing.T) {
 		many += "\nfunc (T) " + string(c) + "() {}\n"
 		wide += "\t" + string(c) + "()\n"
 	}
+	lent := "// Package low is low.\npackage low\n\n// T is too much.\ntype T struct{}\n\ntype a struct{ *T }\n\ntype b struct{ a }\n\ntype c struct{ *T }\n"
+	for _, m := range "abcdefghijklmnopqrstu" {
+		for _, of := range []string{"T", "a", "b", "c"} {
+			lent += "\nfunc (" + of + ") " + string(m) + "() {}\n"
+		}
+	}
 	cases := []struct{ rule, file, text, want string }{
 		{"parse", "low/bad.go", "package", "low/bad.go:1: does not parse"},
 		{"floors", "low/up.go", "package low\n\nimport _ \"m/high\"\n", "low/up.go:3: low (floor 0, words) imports high (floor 1, engines)"},
@@ -75,6 +81,7 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"long-file", "low/low_test.go", "package low\n" + strings.Repeat("\n// x\n", 450), "over 800"},
 		{"many-methods", "low/low.go", many, "low/low.go:5: T has 21 methods"},
 		{"many-methods", "low/low.go", wide + "}\n", "I has 21 methods"},
+		{"reach", "low/low.go", lent, "low/low.go:5: 84 methods stand over T"},
 		{"gofmt", "low/low.go", "// Package low is low.\npackage low\n\nvar  x int\n", "low/low.go:4: gofmt would change it"},
 		{"unfinished", "low/x.go", "package low\n\n// TO" + "DO: later\n", "low/x.go:3: an unfinished mark"},
 		{"unfinished", "low/x.go", "package low\n\n/*\n * FIX" + "ME\n */\n", "low/x.go:4: an unfinished mark"},

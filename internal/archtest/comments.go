@@ -3,7 +3,6 @@ package archtest
 import (
 	"fmt"
 	"go/ast"
-	"go/token"
 	"slices"
 	"strings"
 )
@@ -107,41 +106,3 @@ func receiver(d *ast.FuncDecl) string {
 
 // maxMethods is how many methods a type may have before it is really two.
 const maxMethods = 20
-
-// checkMethods finds types with too many methods, interfaces included.
-func checkMethods(t *Tree, _ *Book) (out []Finding) {
-	for _, files := range t.packages() {
-		counts, where := map[string]int{}, map[string]string{}
-		for _, f := range files {
-			if f.Test {
-				continue
-			}
-			for _, d := range f.AST.Decls {
-				switch d := d.(type) {
-				case *ast.FuncDecl:
-					if d.Recv != nil {
-						counts[receiver(d)]++
-					}
-				case *ast.GenDecl:
-					if d.Tok != token.TYPE {
-						continue
-					}
-					for _, s := range d.Specs {
-						s := s.(*ast.TypeSpec)
-						where[s.Name.Name] = t.at(f, s.Pos())
-						if i, ok := s.Type.(*ast.InterfaceType); ok {
-							counts[s.Name.Name] += i.Methods.NumFields()
-						}
-					}
-				}
-			}
-		}
-		for name, n := range counts {
-			if n > maxMethods {
-				out = append(out, Finding{Key: files[0].Pkg + "." + name, Pos: where[name],
-					Text: fmt.Sprintf("%s has %d methods, over %d: it is two types, or give a reason in %s", name, n, maxMethods, exceptionsFile)})
-			}
-		}
-	}
-	return out
-}
