@@ -231,7 +231,7 @@ func (c *crowd) visit() {
 // told exactly what it missed, and memory stays as it is.
 func TestFiftyWatchersOfFiveThousandEventsASecondHoldNobodyUp(t *testing.T) {
 	const procs, rate, watchers = 200, 5000, 50
-	span := time.Duration(soak.Number(t, "RNIX_LOAD_SECONDS", "seconds of load", 3, 30)) * time.Second
+	span := time.Duration(soak.Number(t, "RNIX_LOAD_SECONDS", "seconds of load", 2, 30)) * time.Second
 	d, _, all := inProcess(t, procs)
 	alone := storm.Blow(t.Context(), d.kernel, d.events, all, rate, span/8, false)
 	ctx, cancel := context.WithTimeout(t.Context(), span+2*time.Minute)
@@ -305,7 +305,7 @@ func cpu() time.Duration {
 
 // However many processes there are, the first frame is there at once, and a change costs what it costs among few.
 func TestChangeAmongManyCostsNoListing(t *testing.T) {
-	n := soak.Number(t, "RNIX_LOAD_PROCESSES", "processes", 1000, 10_000)
+	n := soak.Number(t, "RNIX_LOAD_PROCESSES", "processes", 300, 10_000)
 	d, c, all := inProcess(t, n)
 	at := time.Now()
 	feed, err := ipc.Open(t.Context(), c, ipc.WatchProcs, ipc.WatchRequest{EveryMs: 33})
@@ -327,7 +327,7 @@ func TestChangeAmongManyCostsNoListing(t *testing.T) {
 	const changes = 100
 	at = time.Now()
 	for i := range changes {
-		d.kernel.SetProgress(all[i*7], kernel.Progress{Step: i + 1})
+		d.kernel.SetProgress(all[i*n/changes], kernel.Progress{Step: i + 1})
 	}
 	got := 0
 	for got < changes {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -197,7 +198,10 @@ func TestNoWorkInAWorkTreeIsLost(t *testing.T) {
 			for name, plant := range treeStates(p, lib, live) {
 				begun, ready := filepath.Join(s.Dir, "begun-"+strings.ReplaceAll(name, " ", "")), filepath.Join(s.Dir, "go-"+strings.ReplaceAll(name, " ", ""))
 				w := &planted{name: name}
-				w.spawn = s.Spawn(ipc.SpawnRequest{Intent: fmt.Sprintf("run `cd /; touch %s; until [ -e %s ]; do sleep 0.02; done`", begun, ready), Cwd: p.dir, Worktree: &ipc.WorktreeRequest{}})
+				if err := syscall.Mkfifo(ready, 0o600); err != nil { // whoever reads it waits without doing anything
+					t.Fatal(err)
+				}
+				w.spawn = s.Spawn(ipc.SpawnRequest{Intent: fmt.Sprintf("run `cd /; touch %s; cat %s`", begun, ready), Cwd: p.dir, Worktree: &ipc.WorktreeRequest{}})
 				until(t, "it works", func() bool { _, err := os.Stat(begun); return err == nil })
 				plant(w.dir(), func() string {
 					n++
