@@ -41,13 +41,25 @@ func firstMessage(intent string, inputs []Input, room int) string {
 	for i := range inputs {
 		in := &inputs[i]
 		label := inputLabel(in.Name)
-		fmt.Fprintf(&b, "\n\n%s begin %s (%d bytes of data)\n%s", label, mark, len(in.Text), shown(in, each))
+		fmt.Fprintf(&b, "\n\n%s begin %s (%d bytes of data%s)\n%s", label, mark, len(in.Text), wrongWith(in), shown(in, each))
 		if !strings.HasSuffix(in.Text, "\n") {
 			b.WriteByte('\n')
 		}
 		fmt.Fprintf(&b, "%s end %s", label, mark)
 	}
 	return b.String()
+}
+
+// wrongWith says that an input is empty, or may not be all that was to come.
+func wrongWith(in *Input) string {
+	s := ""
+	if in.Text == "" {
+		s = "; it is empty"
+	}
+	if in.Broken != "" {
+		s += "; it may be broken off: " + in.Broken
+	}
+	return s
 }
 
 func inputLabel(name string) string {

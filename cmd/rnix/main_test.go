@@ -67,7 +67,7 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			for k, v := range map[string]string{"OTHER_DAEMON": cmp.Or(os.Getenv(testenv.ProgramEnv), other), "HOME": home, "XDG_RUNTIME_DIR": run, "XDG_CONFIG_HOME": "", "RNIX_DATA_DIR": filepath.Join(home, "data"),
-				"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "TERM": "dumb", "GORACE": "atexit_sleep_ms=0"} {
+				"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "TERM": "dumb", "GORACE": "atexit_sleep_ms=0", "RNIX_DAEMON_WAIT": "0"} {
 				e.Setenv(k, v)
 			}
 			e.Defer(func() { stopDaemon(t, e.Vars, filepath.Join(home, "data"), run) })
@@ -77,7 +77,7 @@ func TestScripts(t *testing.T) {
 		Condition: func(cond string) (bool, error) {
 			return cond == "namespaces" && exec.Command("unshare", "-Ur", "sh", "-c", "echo 0 >/proc/sys/user/max_user_namespaces").Run() == nil, nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "using": using, "crash": crash, "recovered": recovered, "claim": claim, "advised": advised, "vendor": vendor},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "using": using, "crash": crash, "recovered": recovered, "claim": claim, "advised": advised, "vendor": vendor, "connected": connected},
 	})
 }
 
@@ -144,10 +144,12 @@ func placesOf(ts *testscript.TestScript) statehome.Places {
 	return places
 }
 
-// crash ends the daemon of the script without warning, and waits until its lock is free.
+// crash ends the daemon of the script without warning, and waits until its lock is free; with "under", a client is there that starts the
+// next daemon, and the lock is not waited for: crash [under]
 func crash(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 0 {
-		ts.Fatalf("usage: crash")
+	under := len(args) == 1 && args[0] == "under"
+	if neg || len(args) != 0 && !under {
+		ts.Fatalf("usage: crash [under]")
 	}
 	path := ipc.DataLock(placesOf(ts).DataDir)
 	h, held, err := ipc.LockHolder(path)
@@ -156,6 +158,9 @@ func crash(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("no daemon is running")
 	}
 	ts.Check(unix.Kill(h.PID, unix.SIGKILL))
+	if under {
+		return
+	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	ts.Check(err)
 	defer f.Close() // gives the lock back

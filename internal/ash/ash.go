@@ -53,6 +53,10 @@ type Call struct {
 	Where   string // what messages begin with: file:line:column and the name; "" = as the program does
 	// Input is what an agent is given with its intent; nil = nothing.
 	Input io.Reader
+	// Before returns what went wrong on the writing side of Input, when that was read to its end.
+	Before func() (Source, bool)
+	// Unfinished is told that the command has shown an agent that has not ended: it is suspended, and its result is still to come.
+	Unfinished func()
 	// Unread says that the script has standard input, and that the command is not given it: of the first one only.
 	Unread bool
 	// Background says that the command has neither a terminal nor its signals.
@@ -94,6 +98,7 @@ type Shell struct {
 
 	texts texts
 	space space
+	pipes pipes
 	front foreground
 }
 

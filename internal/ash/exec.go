@@ -79,17 +79,25 @@ func (s programs) dispatch(ctx context.Context, hc *interp.HandlerContext, args 
 
 // command runs a command of this program.
 func (s programs) command(ctx context.Context, hc *interp.HandlerContext, args []string) int {
+	var unfinished atomic.Bool
+	code := s.attended(ctx, hc, args, func() { unfinished.Store(true) })
+	s.pipes.ended(hc.Stdout, args, code, unfinished.Load())
+	return code
+}
+
+// attended is command for who is told of an agent that is left suspended.
+func (s programs) attended(ctx context.Context, hc *interp.HandlerContext, args []string, unfinished func()) int {
 	id := jobOf(hc)
 	j := s.jobs.get(id)
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	c := Call{Args: args, Stdin: hc.Stdin, Stdout: hc.Stdout, Stderr: hc.Stderr, Environ: environment(hc.Env, s.cfg.Environ), Dir: hc.Dir,
-		Background: id != 0}
+		Background: id != 0, Unfinished: unfinished}
 	if at := s.where(hc); at != "" {
 		c.Where = at + ": " + args[0]
 	}
 	if f := s.input(hc); f != nil {
-		c.Input = f
+		c.Input, c.Before = f, func() (Source, bool) { return s.pipes.of(f) }
 	} else if slices.Contains([]string{"spawn", "run"}, args[0]) && s.unread(hc) {
 		c.Unread = s.told.CompareAndSwap(false, true)
 	}
@@ -196,7 +204,9 @@ func (s programs) program(ctx context.Context, hc *interp.HandlerContext, args [
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
-	return s.result(hc, args[0], cmd.Wait())
+	err = cmd.Wait()
+	s.pipes.through(hc.Stdin, out)
+	return s.result(hc, args[0], err)
 }
 
 // result returns the exit status of a program that has ended. One that an interrupt has ended ends the

@@ -64,6 +64,7 @@ type app struct {
 	out    *output
 	ran    bool        // a command's own work has begun: errors are no longer those of usage
 	client *ipc.Client // set by the first connection
+	daemon int         // the pid of the daemon that it talks to; 0 = not known
 	// abandon ends the command, which waits for what will not come.
 	abandon context.CancelCauseFunc
 	heard   *atomic.Bool // the daemon has answered since the command began to look

@@ -108,12 +108,12 @@ func (o *composeUpOptions) run(c *cobra.Command) error {
 	if err := o.settle(c.Flags().Changed); err != nil {
 		return err
 	}
-	client, err := a.connect(ctx)
+	fl, err := connectFollower(ctx, a)
 	if err != nil {
 		return err
 	}
 	return a.withInterrupts(func(sigs <-chan os.Signal) error {
-		r, by, err := begin(ctx, client, a.out, ipc.ComposeUp, o.req, sigs)
+		r, by, err := begin(ctx, fl.client, a.out, ipc.ComposeUp, o.req, sigs)
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (o *composeUpOptions) run(c *cobra.Command) error {
 		if o.detach && by == nil {
 			return w.detached()
 		}
-		return w.follow(ctx, client, sigs, by)
+		return w.follow(ctx, fl, sigs, by)
 	})
 }
 

@@ -209,11 +209,11 @@ until Ctrl+C, which only ends the looking.`,
 			return completeNodes(a, true)(c, args, typed)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			client, err := a.connect(c.Context())
+			fl, err := connectFollower(c.Context(), a)
 			if err != nil {
 				return err
 			}
-			return composeLogs(c.Context(), client, a.out, args, follow)
+			return composeLogs(c.Context(), fl, a.out, args, follow)
 		},
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the end")
@@ -222,8 +222,8 @@ until Ctrl+C, which only ends the looking.`,
 
 // composeLogs shows the log of a run and of its nodes, or of one node. Nodes that have ended come from
 // their files, one after the other.
-func composeLogs(ctx context.Context, c *ipc.Client, out *output, args []string, follow bool) error {
-	r, err := ipc.Call(ctx, c, ipc.ComposeStatus, ipc.TargetRequest{Target: args[0]})
+func composeLogs(ctx context.Context, fl *follower, out *output, args []string, follow bool) error {
+	r, err := ipc.Call(ctx, fl.client, ipc.ComposeStatus, ipc.TargetRequest{Target: args[0]})
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func composeLogs(ctx context.Context, c *ipc.Client, out *output, args []string,
 		}
 		req := about([]string{n.UUID.String()}, follow, false)
 		req.Kinds = kinds
-		return showEvents(ctx, c, out, req, wants, line)
+		return showEvents(ctx, fl, out, req, wants, line)
 	}
 	live := follow && r.Exit == nil && r.State != suspended
 	for i := range r.Nodes {
@@ -248,14 +248,14 @@ func composeLogs(ctx context.Context, c *ipc.Client, out *output, args []string,
 		req := about([]string{n.UUID.String()}, false, false)
 		req.Kinds = []event.Kind{event.LogLine}
 		out.talk("== %s", n.Name)
-		if err := showEvents(ctx, c, out, req, wants, line); err != nil && types.CodeOf(err) != types.ErrNotFound {
+		if err := showEvents(ctx, fl, out, req, wants, line); err != nil && types.CodeOf(err) != types.ErrNotFound {
 			return err
 		}
 	}
 	req := about([]string{r.UUID.String()}, live, live)
 	req.Kinds = kinds
 	out.talk("== run %s", oneLine(r.Name))
-	return showEvents(ctx, c, out, req, wants, line)
+	return showEvents(ctx, fl, out, req, wants, line)
 }
 
 func composeLogLine(out *output, e *event.Event) string {
@@ -341,12 +341,12 @@ The command returns when the run goes on; with --follow it stays as up does.`,
 			}
 			req.TimeoutMs = new(timeout.Milliseconds())
 		}
-		client, err := a.connect(c.Context())
+		fl, err := connectFollower(c.Context(), a)
 		if err != nil {
 			return err
 		}
 		return a.withInterrupts(func(sigs <-chan os.Signal) error {
-			r, by, err := begin(c.Context(), client, a.out, ipc.ComposeResume, req, sigs)
+			r, by, err := begin(c.Context(), fl.client, a.out, ipc.ComposeResume, req, sigs)
 			if err != nil {
 				return err
 			}
@@ -355,7 +355,7 @@ The command returns when the run goes on; with --follow it stays as up does.`,
 			if !follow && by == nil {
 				return nil
 			}
-			return w.follow(c.Context(), client, sigs, by)
+			return w.follow(c.Context(), fl, sigs, by)
 		})
 	}
 	return c

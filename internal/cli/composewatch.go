@@ -22,6 +22,8 @@ type runWatch struct {
 	board       *board // nil where no terminal can show it
 	asked       os.Signal
 	said        map[string]string // by node, its last state in lines
+	seen        seenEvents
+	later       bool // it is not the first daemon that is asked
 }
 
 func newRunWatch(out *output, r ipc.ComposeUpResponse, onInterrupt string) *runWatch {
@@ -87,8 +89,35 @@ func (w *runWatch) detached() error {
 const lookEvery = 250 * time.Millisecond
 
 // follow shows what the nodes do and returns when the run has ended, or somebody wants to leave. by is a
-// signal that came while it was being started.
-func (w *runWatch) follow(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal, by os.Signal) error {
+// signal that came while it was being started. A daemon that goes away is waited for, and the run followed on.
+func (w *runWatch) follow(ctx context.Context, fl *follower, sigs <-chan os.Signal, by os.Signal) error {
+	for {
+		end, err := w.round(ctx, fl.client, sigs, by)
+		if end == nil {
+			return err
+		}
+		if away := end.err != nil && gone(end.err) || end.err == nil && stopped(&end.r) && fl.left(ctx); !away {
+			return w.finish(ctx, fl.client, end)
+		}
+		sig, err := fl.backOr(ctx, sigs)
+		switch {
+		case sig != nil:
+			w.out.talk("[compose] leaving; the run is on disk, and resumes when a daemon starts again; see: rnix compose ps %s", w.run.UUID)
+			return leave(signalExit(sig))
+		case err != nil && !stayed(err):
+			return err
+		case err != nil:
+			return w.finish(ctx, fl.client, end)
+		}
+		by, w.later = w.asked, true // what was asked of the run may not have reached it
+		if p, err := ipc.Call(ctx, fl.client, ipc.GetProcDetail, ipc.TargetRequest{Target: w.run.UUID.String()}); err == nil {
+			w.run.PID = p.PID
+		}
+	}
+}
+
+// round is follow for one daemon: it returns how the run ended there, or nil if somebody wants to leave.
+func (w *runWatch) round(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal, by os.Signal) (*waited, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changes := w.read(ctx, c)
@@ -121,18 +150,38 @@ func (w *runWatch) follow(ctx context.Context, c *ipc.Client, sigs <-chan os.Sig
 			w.look(ctx, c)
 		case sig := <-sigs:
 			if w.asked != nil || sig == syscall.SIGHUP {
-				return w.quit(sig)
+				return nil, w.quit(sig)
 			}
 			w.halt(ctx, c, sig, halted)
 		case err := <-halted:
+			if gone(err) {
+				continue // it is asked again of the next daemon
+			}
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if w.onInterrupt == interruptPause {
-				return w.paused(ctx, c)
+				return nil, w.paused(ctx, c)
 			}
 		case e := <-ended:
-			return w.finish(ctx, c, changes, &e)
+			w.drain(changes)
+			return &e, nil
+		}
+	}
+}
+
+// drain shows the changes that are still to come when the run has ended.
+func (w *runWatch) drain(changes <-chan event.Event) {
+	late := time.After(drainTime)
+	for changes != nil {
+		select {
+		case ch, more := <-changes:
+			if !more {
+				return
+			}
+			w.change(&ch)
+		case <-late:
+			return
 		}
 	}
 }
@@ -140,10 +189,14 @@ func (w *runWatch) follow(ctx context.Context, c *ipc.Client, sigs <-chan os.Sig
 // read reads the changes of nodes. The channel is closed when there are no more.
 func (w *runWatch) read(ctx context.Context, c *ipc.Client) <-chan event.Event {
 	changes := make(chan event.Event)
+	req := ipc.EventsRequest{Target: w.run.UUID.String(), From: w.run.Seq + 1, Follow: true, UntilEnd: true,
+		Kinds: []event.Kind{event.NodeChanged, event.Exited, event.Reaped}}
+	if w.later {
+		req = w.seen.rest(req)
+	}
 	go func() { // ends with ctx, or with the run
 		defer close(changes)
-		feed, err := ipc.Open(ctx, c, ipc.Events, ipc.EventsRequest{Target: w.run.UUID.String(), From: w.run.Seq + 1, Follow: true, UntilEnd: true,
-			Kinds: []event.Kind{event.NodeChanged, event.Exited, event.Reaped}})
+		feed, err := ipc.Open(ctx, c, ipc.Events, req)
 		if err != nil {
 			return
 		}
@@ -167,6 +220,9 @@ func (w *runWatch) read(ctx context.Context, c *ipc.Client) <-chan event.Event {
 
 // change tells of a change of a node: as an object, or as a line where no board does.
 func (w *runWatch) change(e *event.Event) {
+	if !w.seen.take(e) {
+		return
+	}
 	if w.out.json() {
 		w.out.object(composeChange{"node", e.Time, e.Name, e.Result, e.Step, e.Args, e.Total, e.Text})
 		return
@@ -245,20 +301,7 @@ func (w *runWatch) quit(sig os.Signal) error {
 }
 
 // finish shows what the run has come to, and returns the exit code for that.
-func (w *runWatch) finish(ctx context.Context, c *ipc.Client, changes <-chan event.Event, e *waited) error {
-	late := time.After(drainTime)
-	for changes != nil {
-		select {
-		case ch, more := <-changes:
-			if !more {
-				changes = nil
-				continue
-			}
-			w.change(&ch)
-		case <-late:
-			changes = nil
-		}
-	}
+func (w *runWatch) finish(ctx context.Context, c *ipc.Client, e *waited) error {
 	w.board.clear()
 	if e.err != nil {
 		if gone(e.err) {
@@ -279,6 +322,7 @@ func (w *runWatch) finish(ctx context.Context, c *ipc.Client, changes <-chan eve
 
 // showRunEnd shows a run that has ended or was suspended.
 func showRunEnd(out *output, r *ipc.ComposeRun, e *ipc.WaitResponse, asked os.Signal) error {
+	out.unfinished = e.Suspended
 	code, mend := ExitSuspended, ""
 	goesOn := runMend(r)
 	err := endError(e.Exit)

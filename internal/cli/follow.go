@@ -14,10 +14,10 @@ import (
 
 // showEvents writes the events that req selects, one line each. render returns "" for what is not
 // to be shown.
-func showEvents(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsRequest, wants func(*event.Event) bool, render func(*event.Event) string) error {
+func showEvents(ctx context.Context, fl *follower, out *output, req ipc.EventsRequest, wants func(*event.Event) bool, render func(*event.Event) string) error {
 	shown := false
 	m := &misses{}
-	err := eachEvent(ctx, c, out, req, m, func(f *ipc.Frame[event.Event]) {
+	err := eachEvent(ctx, fl, out, req, m, func(f *ipc.Frame[event.Event]) {
 		switch {
 		case wants != nil && f.Data.Kind != event.Lag && !wants(&f.Data):
 		case out.json():
@@ -56,8 +56,36 @@ func nothingShown(req *ipc.EventsRequest) string {
 }
 
 // eachEvent hands on the events that req selects, and what was missed in the place where it would have been. It
-// returns nil when the stream is complete, or nobody reads what is written.
-func eachEvent(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsRequest, m *misses, got func(*ipc.Frame[event.Event]), lost func(missed)) error {
+// returns nil when the stream is complete, or nobody reads what is written. A stream that follows survives its daemon.
+func eachEvent(ctx context.Context, fl *follower, out *output, req ipc.EventsRequest, m *misses, got func(*ipc.Frame[event.Event]), lost func(missed)) error {
+	if req.Follow && req.Target != "" {
+		procs := fl.identify(ctx, append([]string{req.Target}, req.Targets...))
+		req.Target = procs[0].name
+		req.Targets = nil
+		for i := range procs[1:] {
+			req.Targets = append(req.Targets, procs[1+i].name)
+		}
+	}
+	var seen seenEvents
+	for rest := req; ; rest = seen.rest(req) {
+		err := oneStream(ctx, fl.client, out, rest, &seen, m, got, lost)
+		if err != nil && !gone(err) || !req.Follow || out.broken != nil || err == nil && !fl.left(ctx) {
+			return err
+		}
+		switch berr := fl.back(ctx); {
+		case berr == nil:
+		case fl.limit <= 0 && err != nil:
+			return unreachable(err)
+		case fl.limit <= 0:
+			return nil
+		default:
+			return berr
+		}
+	}
+}
+
+// oneStream is eachEvent for one daemon.
+func oneStream(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsRequest, seen *seenEvents, m *misses, got func(*ipc.Frame[event.Event]), lost func(missed)) error {
 	feed, err := ipc.Open(ctx, c, ipc.Events, req)
 	if err != nil {
 		return err
@@ -68,15 +96,13 @@ func eachEvent(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsRe
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case err != nil && gone(err) && req.Follow:
-			return unreachable(err)
 		case err != nil:
 			return err
 		case out.broken != nil:
 			return nil // the reason is reported at the end
 		case f.Missed != nil:
 			lost(m.range_(f.Missed.From, f.Missed.To, time.Now()))
-		default:
+		case seen.take(&f.Data):
 			m.event(&f.Data)
 			got(&f)
 		}

@@ -48,10 +48,22 @@ Columns: PID; NAME; STEP; AGE, since its last progress; LIMIT; VERDICT; POLICY; 
 				a.out.talk("no daemon is running, so no process is")
 				return nil
 			}
+			fl, err := following(a, client)
+			if err != nil {
+				return err
+			}
+			if watch && req.Target != "" {
+				req.Target = fl.identify(c.Context(), []string{req.Target})[0].name
+			}
 			for {
-				r, err := ipc.Call(c.Context(), client, ipc.Heartbeat, req)
+				r, err := ipc.Call(c.Context(), fl.client, ipc.Heartbeat, req)
 				switch {
 				case err != nil && watch && gone(err):
+					if berr := fl.back(c.Context()); berr == nil {
+						continue
+					} else if fl.limit > 0 {
+						return berr
+					}
 					return unreachable(err)
 				case err != nil:
 					return err

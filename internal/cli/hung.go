@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"rnix/internal/durable"
 	"rnix/internal/proc"
 	"rnix/ipc"
 	"rnix/types"
@@ -147,12 +148,15 @@ func forceStop(ctx context.Context, a *app) error {
 		return withMend(types.Errorf(types.ErrConflict, "Shutdown", "", "process %d, which the lock of the data directory names, is no daemon with a warden, and was not killed", h.PID),
 			fmt.Sprintf("look what it is (ps -fp %d) and whether the lock file was changed, then end the daemon by hand", h.PID))
 	}
-	if err := h.Kill(); err != nil {
-		return err
-	}
 	p, err := a.places()
 	if err != nil {
 		return err
+	}
+	if err := ipc.WriteStopNote(p.DataDir, "rnix daemon stop --force"); err != nil && !durable.Unwritable(err) {
+		return err
+	}
+	if err := h.Kill(); err != nil {
+		return errors.Join(err, ipc.ClearStopNote(p.DataDir))
 	}
 	if err := awaitStop(ctx, p.DataDir, h.PID, func() {
 		a.out.talk("the daemon (pid %d) was killed; what its commands have left is being ended", h.PID)

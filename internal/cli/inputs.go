@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 
 	"rnix/internal/step"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // maxInputs is how many bytes of inputs are read: more does not fit into a request.
@@ -71,7 +73,11 @@ func (a *app) inputs(stdin bool, files []string) ([]step.Input, error) {
 		if err != nil {
 			return nil, err
 		}
-		if last := len(out) - 1; out[last].Text == "" {
+		last := len(out) - 1
+		if out[last].Broken, err = brokenOff(a, out[last].Text == ""); err != nil {
+			return nil, err
+		}
+		if out[last].Text == "" {
 			a.out.talk("[kernel] standard input was empty: the agent gets an empty input")
 		}
 	}
@@ -92,4 +98,23 @@ func readHead(path string, limit int) ([]byte, error) {
 		}
 	}
 	return nil, usagef("", "--input: %w", err)
+}
+
+// brokenOff says why standard input, which was read to its end, is not the whole result of the agent that it comes from; "" if it is, or
+// comes from elsewhere. It fails if there is nothing to work on: no agent is started then, and the exit code is that of what comes before.
+func brokenOff(a *app, empty bool) (string, error) {
+	sh := a.host.Shell
+	if sh == nil || sh.Before == nil {
+		return "", nil
+	}
+	from, ok := sh.Before()
+	switch {
+	case !ok:
+		return "", nil
+	case from.Last && from.Unfinished:
+		return "", &exitError{from.Code, types.Errorf(types.ErrUnavailable, "Spawn", "", "the agent was not started: the process that its input comes from is suspended and has brought no result yet")}
+	case from.Last && empty:
+		return "", &exitError{from.Code, types.Errorf(types.ErrUnavailable, "Spawn", "", "the agent was not started: what its input comes from (%s) ended with exit code %d and brought nothing", from.Name, from.Code)}
+	}
+	return fmt.Sprintf("%s, which it comes from, did not complete (exit code %d)", from.Name, from.Code), nil
 }

@@ -23,7 +23,8 @@ func logCmd(a *app) *cobra.Command {
 		Long: `Log shows the log of processes, alive or dead: what they think, what their models say, which tools they call
 and what these print, what went wrong, and how they ended if that was no success; of several in the order of
 time. Without a process it shows those of all that the daemon knows of. With -f it goes on until they end
-or you press Ctrl+C, which only ends the looking.
+or you press Ctrl+C, which only ends the looking; a daemon that crashes meanwhile is started again, and one
+that was stopped is waited for (RNIX_DAEMON_WAIT, default 30s).
 
 Levels: debug (think), info (tool, output), warning, error (what failed). --level shows one and those above
 it. Where lines are missing, it says so.`,
@@ -44,12 +45,12 @@ it. Where lines are missing, it says so.`,
 			if c.Flags().Changed("level") && level == "" {
 				return usagef("", "--level is empty")
 			}
-			client, err := a.connect(c.Context())
+			fl, err := connectFollower(c.Context(), a)
 			if err != nil {
 				return err
 			}
 			req.Kinds = []event.Kind{event.LogLine, event.Exited, event.StorageError, event.Stalled, event.Lag}
-			return showEvents(c.Context(), client, a.out, req, nil, func(e *event.Event) string { return logLine(&a.out.out, e) })
+			return showEvents(c.Context(), fl, a.out, req, nil, func(e *event.Event) string { return logLine(&a.out.out, e) })
 		},
 	}
 	past.add(c)

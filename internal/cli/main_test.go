@@ -82,7 +82,7 @@ func home(t *testing.T) (dir string, env []string) {
 			t.Error(err)
 		}
 	})
-	return dir, []string{"HOME=" + dir, "XDG_RUNTIME_DIR=" + dir + "/run", "PATH=/usr/bin:/bin", "TERM=xterm"}
+	return dir, []string{"HOME=" + dir, "XDG_RUNTIME_DIR=" + dir + "/run", "PATH=/usr/bin:/bin", "TERM=xterm", EnvDaemonWait + "=0"}
 }
 
 func newFake(t *testing.T) *fake {
@@ -193,7 +193,12 @@ func (f *fake) handle(s *ipc.Server) {
 	value(s, ipc.ListPath, &f.list)
 	answer(s, ipc.ReadPath, func(_ context.Context, r ipc.PathRequest) (ipc.PathResponse, error) { return f.path("read", r) })
 	answer(s, ipc.WritePath, func(_ context.Context, r ipc.PathRequest) (ipc.PathResponse, error) { return f.path("write", r) })
-	answer(s, ipc.GetProcDetail, func(_ context.Context, r ipc.TargetRequest) (ipc.ProcDetail, error) { return f.proc(r.Target) })
+	answer(s, ipc.GetProcDetail, func(_ context.Context, r ipc.TargetRequest) (ipc.ProcDetail, error) {
+		if f.proc == nil {
+			return ipc.ProcDetail{}, types.Errorf(types.ErrNotFound, "Find", r.Target, "no such process")
+		}
+		return f.proc(r.Target)
+	})
 }
 
 // ran is what a run of the program did.

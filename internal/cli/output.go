@@ -35,6 +35,8 @@ type output struct {
 	broken         error   // the first failure to write the answer
 	live           *status // the line that is being kept at the bottom of the terminal; nil = none
 	prog           string
+	// unfinished is set when a process was shown that has not ended, but is suspended.
+	unfinished bool
 }
 
 // stream is standard output or standard error.

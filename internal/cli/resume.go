@@ -247,6 +247,10 @@ func (o *resumeOptions) attempt(ctx context.Context, c *ipc.Client, req ipc.Resu
 		showResumed(out, &r, false)
 		return nil
 	}
+	fl, err := following(o.app, c)
+	if err != nil {
+		return err
+	}
 	return o.app.withInterrupts(func(sigs <-chan os.Signal) error {
 		r, by, err := begin(ctx, c, out, ipc.Resume, req, sigs)
 		if err != nil {
@@ -255,7 +259,7 @@ func (o *resumeOptions) attempt(ctx context.Context, c *ipc.Client, req ipc.Resu
 		w := newWatch(out, r.SpawnResponse, ipc.SpawnRequest{Cwd: r.WorkDir})
 		showResumed(out, &r, true)
 		w.streams()
-		return w.follow(ctx, c, sigs, by)
+		return w.follow(ctx, fl, sigs, by)
 	})
 }
 

@@ -245,6 +245,8 @@ const environmentHelp = `  RNIX_DATA_DIR       where histories are kept (default
                       as in config.yaml; concurrency is how many calls a provider gets at once (4),
                       max_failed_steps after how many steps in a row in which every call failed an
                       agent ends (40)
+  RNIX_DAEMON_WAIT    how long commands that follow a process wait for a daemon that was stopped (default 30s);
+                      0 = they end when the daemon goes away
   RNIX_IDLE           stop the daemon after so long without agents and clients, such as 30m
                       (default: never)
   RNIX_LOG_LEVEL      what the daemon logs: debug, info (default), warn or error

@@ -38,7 +38,8 @@ said, so that a run in a script or a loop neither waits for nor swallows what is
 
 Ctrl+C asks the agent and its children to stop: they end before their next action, and everything until
 then is on record. A second Ctrl+C leaves at once. With --detach, or when the terminal is closed, the
-agent goes on without you.
+agent goes on without you. If the daemon crashes, run starts it again and stays with the agent; one that
+was stopped it waits for (RNIX_DAEMON_WAIT, default 30s).
 
 --output-format json writes one object at the end:
   {"ok":true,"data":{"pid","uuid","result","tokens_used","elapsed_ms","exit_code",...}}
@@ -145,12 +146,12 @@ func (o *runOptions) start(c *cobra.Command, args []string) error {
 	if o.req.Inputs, err = a.inputs(stdin, o.inputs); err != nil {
 		return err
 	}
-	client, err := a.connect(c.Context())
+	fl, err := connectFollower(c.Context(), a)
 	if err != nil {
 		return err
 	}
 	return a.withInterrupts(func(sigs <-chan os.Signal) error {
-		return runAgent(c.Context(), client, a.out, o.req, o.detach, sigs, a.host.Shell)
+		return runAgent(c.Context(), fl, a.out, o.req, o.detach, sigs, a.host.Shell)
 	})
 }
 
@@ -280,8 +281,8 @@ func (n *count) Set(s string) error {
 }
 
 // runAgent spawns a process and stays with it until it ends, as the format of out asks.
-func runAgent(ctx context.Context, c *ipc.Client, out *output, req ipc.SpawnRequest, detach bool, sigs <-chan os.Signal, sh *ash.Call) error {
-	s, by, err := begin(ctx, c, out, ipc.Spawn, req, sigs)
+func runAgent(ctx context.Context, fl *follower, out *output, req ipc.SpawnRequest, detach bool, sigs <-chan os.Signal, sh *ash.Call) error {
+	s, by, err := begin(ctx, fl.client, out, ipc.Spawn, req, sigs)
 	if err != nil {
 		return err
 	}
@@ -293,7 +294,7 @@ func runAgent(ctx context.Context, c *ipc.Client, out *output, req ipc.SpawnRequ
 	if detach && by == nil {
 		return w.detached()
 	}
-	err = w.follow(ctx, c, sigs, by)
+	err = w.follow(ctx, fl, sigs, by)
 	if sh != nil && !w.left {
 		sh.Ended(s)
 	}

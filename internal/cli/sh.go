@@ -69,7 +69,9 @@ A script may have ` + number(ash.MaxSource) + ` bytes and 1 GiB of memory.`,
 // shellHelp is what the shell adds to what people know. It is what the word help shows in it.
 const shellHelp = `  spawn "INTENT" [FLAGS]   an agent; the flags are those of run. Its result is standard output, its end the
                            exit status. What is piped into it or redirected to it it gets as [PIPE_INPUT];
-                           spawn - "INTENT" takes the standard input of the script
+                           spawn - "INTENT" takes the standard input of the script. It is not started on the
+                           result of an agent that is suspended, or has failed and brought nothing; of a
+                           result that is empty or may be broken off it is told
   run, steps, log, ...     every command of this program, as: rnix steps (see: rnix --help)
   cmd & ; $! ; wait ; jobs background; $! is the PID of the agent after "spawn ... &", else %N. wait takes
                            PIDs, %N, nothing for all, or -n for the next; its status is that of the last

@@ -85,6 +85,9 @@ func (h *shellHost) Run(ctx context.Context, c ash.Call) int {
 		}
 		err = a.execute(ctx)
 	}
+	if a.out.unfinished && c.Unfinished != nil {
+		c.Unfinished()
+	}
 	if a.client != nil {
 		_ = a.client.Close()
 	}

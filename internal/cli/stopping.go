@@ -49,6 +49,7 @@ func awaitStop(ctx context.Context, data string, pid int, slow func()) error {
 // that cannot start. Then it has ended when this returns; who asks again is told why, or gets the next one.
 func outlasts(ctx context.Context, a *app, c *ipc.Client, data string) (bool, error) {
 	p, err := ipc.Call(ctx, c, ipc.Ping, ipc.Empty{})
+	a.daemon = p.PID
 	if code := types.CodeOf(err); code == types.ErrUnavailable || code == types.ErrDisconnected {
 		_ = c.Close()
 		return true, nil

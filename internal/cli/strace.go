@@ -43,14 +43,14 @@ how many in all.`,
 			if err != nil {
 				return err
 			}
-			client, err := a.connect(c.Context())
+			fl, err := connectFollower(c.Context(), a)
 			if err != nil {
 				return err
 			}
 			if o.count {
-				return countCalls(c.Context(), client, a.out, req, o.sort)
+				return countCalls(c.Context(), fl, a.out, req, o.sort)
 			}
-			return showEvents(c.Context(), client, a.out, req, nil, func(e *event.Event) string { return straceLine(&a.out.out, e) })
+			return showEvents(c.Context(), fl, a.out, req, nil, func(e *event.Event) string { return straceLine(&a.out.out, e) })
 		},
 	}
 	o.add(c)
@@ -77,10 +77,10 @@ func straceLine(s *stream, e *event.Event) string {
 
 // countCalls shows how many syscalls there were and what they took, when the stream has ended or the person has
 // seen enough.
-func countCalls(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsRequest, order string) error {
+func countCalls(ctx context.Context, fl *follower, out *output, req ipc.EventsRequest, order string) error {
 	var sum debug.Summary
 	m := &misses{}
-	err := eachEvent(ctx, c, out, req, m, func(f *ipc.Frame[event.Event]) { sum.Add(&f.Data) }, func(missed) {})
+	err := eachEvent(ctx, fl, out, req, m, func(f *ipc.Frame[event.Event]) { sum.Add(&f.Data) }, func(missed) {})
 	if err != nil && ctx.Err() == nil {
 		return err
 	}

@@ -241,7 +241,7 @@ func superviseStop(ctx context.Context, c *ipc.Client, out *output, target strin
 		go func() { // ends with wctx
 			defer close(told)
 			if out.talks() {
-				_ = superviseFollow(wctx, c, out, r.UUID.String(), false)
+				_ = superviseFollow(wctx, &follower{client: c}, out, r.UUID.String(), false)
 			}
 		}()
 		_, err = ipc.Call(ctx, c, ipc.Wait, ipc.WaitRequest{Target: r.UUID.String()})

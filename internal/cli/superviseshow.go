@@ -90,11 +90,11 @@ before; WAIT.`,
 		Args:              argsOf(1, 1, aSupervisor),
 		ValidArgsFunction: onlyFirst(completeSupervisors(a)),
 		RunE: func(c *cobra.Command, args []string) error {
-			client, err := a.connect(c.Context())
+			fl, err := connectFollower(c.Context(), a)
 			if err != nil {
 				return err
 			}
-			s, err := supervisorOf(c.Context(), client, args[0])
+			s, err := supervisorOf(c.Context(), fl.client, args[0])
 			if err != nil {
 				return err
 			}
@@ -106,7 +106,7 @@ before; WAIT.`,
 			if !follow || s.Exit != nil {
 				return nil
 			}
-			return superviseFollow(c.Context(), client, a.out, s.UUID.String(), true)
+			return superviseFollow(c.Context(), fl, a.out, s.UUID.String(), true)
 		},
 	}
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what changes, until it has ended")
@@ -186,16 +186,21 @@ func childStyle(state string) style {
 
 // superviseFollow says what changes at a supervisor until it has ended, or ctx has. answer: on standard output, as the
 // answer, or as talk.
-func superviseFollow(ctx context.Context, c *ipc.Client, out *output, target string, answer bool) error {
+func superviseFollow(ctx context.Context, fl *follower, out *output, target string, answer bool) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	var was *ipc.Supervisor
 	for {
-		s, err := supervisorOf(ctx, c, target)
+		s, err := supervisorOf(ctx, fl.client, target)
 		switch {
 		case ctx.Err() != nil && !answer:
 			return nil
 		case err != nil && gone(err):
+			if berr := fl.back(ctx); berr == nil {
+				continue
+			} else if fl.limit > 0 {
+				return berr
+			}
 			return unreachable(err)
 		case err != nil:
 			return err

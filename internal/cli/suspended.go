@@ -23,6 +23,7 @@ func stopped(r *ipc.WaitResponse) bool {
 // showSuspended says that a process is suspended on disk. why is the reason if it is not that the daemon
 // has just stopped.
 func showSuspended(out *output, pid types.PID, id types.UUID, e *waited, why string) error {
+	out.unfinished = true
 	err := types.Errorf(types.ErrUnavailable, "Wait", "", "the daemon stopped; PID %d is suspended on disk with everything that it has done", pid)
 	goesOn := "it goes on when a daemon starts again, or else with: "
 	if why != "" {
@@ -53,6 +54,7 @@ func suspendedData(r *ipc.WaitResponse) *runData {
 // showParked says that a process is suspended because it waits for something that a person decides, such
 // as more budget, and how it goes on. It returns the exit code of the end that this would have been.
 func showParked(ctx context.Context, c *ipc.Client, out *output, r *ipc.WaitResponse, warnings []string) error {
+	out.unfinished = true
 	reason, mend := r.Exit.Reason, "rnix resume "+r.UUID.String()
 	goesOn := "it goes on with: "
 	list, err := ipc.Call(ctx, c, ipc.ListProcs, ipc.ListRequest{})

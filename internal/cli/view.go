@@ -104,6 +104,14 @@ func (v *view) event(e *event.Event) {
 	}
 }
 
+// renumber gives the process that is watched another PID.
+func (v *view) renumber(pid types.PID) {
+	v.procs[pid] = v.procs[v.pid]
+	delete(v.procs, v.pid)
+	v.pid = pid
+	v.procs[pid].ended = false
+}
+
 func (v *view) say(format string, args ...any) { v.out.talk(format, args...) }
 
 // agent is the beginning of a line of an agent: the first one has no number.

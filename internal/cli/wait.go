@@ -16,7 +16,10 @@ func waitCmd(a *app) *cobra.Command {
 		Use:   "wait PROCESS...",
 		Short: "wait for a process to end and show its result",
 		Long: `Wait waits until each process has ended, writes its result to standard output, and exits with the
-code of the first one that did not complete. Ctrl+C ends the waiting and leaves the process alone.`,
+code of the first one that did not complete. Ctrl+C ends the waiting and leaves the process alone.
+
+A daemon that crashes meanwhile is started again, and one that was stopped is waited for (RNIX_DAEMON_WAIT,
+default 30s); the processes are found again by their UUIDs.`,
 		Example:           examples(`rnix wait 3`, `rnix wait night --timeout 10m`, `pid=$(rnix run -q --detach "..."); rnix wait --json $pid`),
 		Annotations:       exits("0 1 2 3 4 5 6 7 8 9 10 12 124 130"),
 		Args:              argsOf(1, -1, process),
@@ -25,11 +28,11 @@ code of the first one that did not complete. Ctrl+C ends the waiting and leaves 
 			if c.Flags().Changed("timeout") && timeout < time.Millisecond {
 				return usagef("", "--timeout %s: give a time such as 90s or 10m", timeout)
 			}
-			client, err := a.connect(c.Context())
+			f, err := connectFollower(c.Context(), a)
 			if err != nil {
 				return err
 			}
-			return wait(c.Context(), client, a.out, args, timeout)
+			return wait(c.Context(), f, a.out, args, timeout)
 		},
 	}
 	c.Flags().DurationVar(&timeout, "timeout", 0, "give up after this time, such as 30s (exit code 124)")
@@ -37,24 +40,24 @@ code of the first one that did not complete. Ctrl+C ends the waiting and leaves 
 }
 
 // wait waits for the targets one after the other. The timeout is for all of them.
-func wait(ctx context.Context, c *ipc.Client, out *output, targets []string, timeout time.Duration) error {
-	until := time.Now().Add(timeout)
+func wait(ctx context.Context, f *follower, out *output, targets []string, timeout time.Duration) error {
+	var until time.Time
+	if timeout > 0 {
+		until = time.Now().Add(timeout)
+	}
 	var first error
-	for _, target := range targets {
-		req := ipc.WaitRequest{Target: target}
-		if timeout > 0 {
-			req.TimeoutMs = max(time.Until(until).Milliseconds(), 1)
-		}
-		r, err := ipc.Call(ctx, c, ipc.Wait, req)
+	procs := f.identify(ctx, targets)
+	for i := range procs {
+		r, err := f.wait(ctx, &procs[i], until)
 		switch {
 		case err == nil && stopped(&r):
-			err = showSuspended(out, r.PID, r.UUID, &waited{r: r}, whySuspended(ctx, c, r.UUID))
+			err = showSuspended(out, r.PID, r.UUID, &waited{r: r}, whySuspended(ctx, f.client, r.UUID))
 		case err == nil && r.Suspended:
-			err = showParked(ctx, c, out, &r, nil)
+			err = showParked(ctx, f.client, out, &r, nil)
 		case err == nil:
 			err = showEnd(out, &r, nil, nil, false)
 		case types.CodeOf(err) == types.ErrTimeout && timeout > 0:
-			err = withMend(types.Errorf(types.ErrTimeout, "Wait", target, "it has not ended within %s", timeout), "it goes on; see: rnix ps")
+			err = withMend(types.Errorf(types.ErrTimeout, "Wait", targets[i], "it has not ended within %s", timeout), "it goes on; see: rnix ps")
 		}
 		first = firstError(out, first, err, len(targets) > 1)
 	}

@@ -23,8 +23,11 @@ type watch struct {
 
 	asked     os.Signal // the signal of ours that was passed on to the agent; nil = none
 	left      bool      // somebody wanted to leave before the end
-	exited    bool      // the stream has shown the end
-	suspended bool      // ... and that it was the daemon's
+	away      bool      // ... while no daemon answered
+	seen      seenEvents
+	later     bool // it is not the first daemon that is asked
+	exited    bool // the stream has shown the end
+	suspended bool // ... and that it was the daemon's
 }
 
 func newWatch(out *output, s ipc.SpawnResponse, req ipc.SpawnRequest) *watch {
@@ -85,6 +88,7 @@ type frame struct {
 	e      event.Event
 	raw    []byte // for stream-json
 	missed *ipc.Missed
+	old    bool  // of a daemon before the one that sends it
 	err    error // the last one
 }
 
@@ -98,8 +102,33 @@ type waited struct {
 const drainTime = time.Second
 
 // follow shows the events of the process and returns when it has ended, or when somebody wants to
-// leave. by is a signal that came while the process was being started.
-func (w *watch) follow(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal, by os.Signal) error {
+// leave. by is a signal that came while the process was being started. A daemon that goes away is waited for, and the process followed on.
+func (w *watch) follow(ctx context.Context, fl *follower, sigs <-chan os.Signal, by os.Signal) error {
+	for {
+		end, err := w.round(ctx, fl.client, sigs, by)
+		if end == nil {
+			return err
+		}
+		if away := end.err != nil && gone(end.err) || (w.suspended || end.err == nil && stopped(&end.r)) && fl.left(ctx); !away {
+			return w.finish(ctx, fl.client, end)
+		}
+		sig, err := fl.backOr(ctx, sigs)
+		switch {
+		case sig != nil:
+			w.away = true
+			return w.quit(sig)
+		case err != nil && !stayed(err):
+			w.out.talk("[kernel] when a daemon runs again, the process is found with: rnix wait %s", w.spawn.UUID)
+			return err
+		case err != nil:
+			return showSuspended(w.out, w.spawn.PID, w.spawn.UUID, end, "")
+		}
+		by, w.later, w.exited, w.suspended = w.asked, true, false, false // what was asked of the process may not have reached it
+	}
+}
+
+// round is follow for one daemon: it returns how the process ended there, or nil if somebody wants to leave.
+func (w *watch) round(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal, by os.Signal) (*waited, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	frames := w.read(ctx, c)
@@ -121,7 +150,7 @@ func (w *watch) follow(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal
 	var enough <-chan time.Time
 	for {
 		if end != nil && (w.exited || frames == nil) {
-			return w.finish(ctx, c, end)
+			return end, nil
 		}
 		select {
 		case f := <-frames:
@@ -134,18 +163,18 @@ func (w *watch) follow(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal
 		case e := <-ended:
 			end, enough = &e, time.After(drainTime)
 		case <-enough:
-			return w.finish(ctx, c, end)
+			return end, nil
 		case sig := <-sigs:
 			if w.asked != nil || sig == syscall.SIGHUP {
-				return w.quit(sig)
+				return nil, w.quit(sig)
 			}
 			w.ask(ctx, c, sig, passed)
 		case err := <-passed:
-			if err != nil && types.CodeOf(err) != types.ErrNotFound {
+			if err != nil && types.CodeOf(err) != types.ErrNotFound && !gone(err) {
 				w.out.warn("the agent could not be asked to stop: " + err.Error())
 			}
-			if w.asked == syscall.SIGTERM {
-				return w.quit(w.asked)
+			if w.asked == syscall.SIGTERM && !gone(err) {
+				return nil, w.quit(w.asked)
 			}
 		case <-tick.C:
 			w.out.live.tick()
@@ -157,6 +186,9 @@ func (w *watch) follow(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal
 func (w *watch) read(ctx context.Context, c *ipc.Client) <-chan frame {
 	frames := make(chan frame)
 	req := ipc.EventsRequest{Target: w.spawn.UUID.String(), From: w.spawn.Seq + 1, Tree: true, Follow: true, UntilEnd: true, Kinds: w.view.kinds()}
+	if w.later {
+		req = w.seen.rest(req)
+	}
 	send := func(f frame) bool {
 		select {
 		case frames <- f:
@@ -175,7 +207,7 @@ func (w *watch) read(ctx context.Context, c *ipc.Client) <-chan frame {
 		defer feed.Close()
 		for {
 			f, err := feed.Next()
-			if err != nil || !send(frame{e: f.Data, raw: bytes.Clone(f.Raw), missed: f.Missed}) {
+			if err != nil || !send(frame{e: f.Data, raw: bytes.Clone(f.Raw), missed: f.Missed, old: f.Seq == 0}) {
 				send(frame{err: err})
 				return
 			}
@@ -185,6 +217,12 @@ func (w *watch) read(ctx context.Context, c *ipc.Client) <-chan frame {
 }
 
 func (w *watch) show(f *frame) {
+	if f.missed == nil {
+		if !w.seen.take(&f.e) {
+			return
+		}
+		w.renumber(&f.e)
+	}
 	if w.out.format == asStream {
 		w.streamLine(f)
 	}
@@ -192,10 +230,20 @@ func (w *watch) show(f *frame) {
 		w.out.talk("[kernel] events %d to %d came too fast and are not shown; rnix strace %d has them", f.missed.From, f.missed.To, w.spawn.PID)
 		return
 	}
-	if f.e.Kind == event.Exited && f.e.UUID == w.spawn.UUID {
+	if f.e.Kind == event.Exited && f.e.UUID == w.spawn.UUID && !f.old {
 		w.exited, w.suspended = true, f.e.Exit == nil
 	}
 	w.view.event(&f.e)
+}
+
+// renumber notes the PID that the process has from an event on: each daemon gives it another one.
+func (w *watch) renumber(e *event.Event) {
+	if e.UUID != w.spawn.UUID || e.PID == 0 || e.PID == w.spawn.PID || !w.later {
+		return
+	}
+	w.out.talk("[kernel] PID %d is PID %d now, and continues", w.spawn.PID, e.PID)
+	w.spawn.PID = e.PID
+	w.view.renumber(e.PID)
 }
 
 // lost takes note of the end of the stream. How the process ended, wait says.
@@ -231,6 +279,8 @@ func (w *watch) quit(sig os.Signal) error {
 	w.out.live.end()
 	pid := w.spawn.PID
 	switch {
+	case w.away:
+		w.out.talk("[kernel] leaving; the process is on disk, and resumes when a daemon starts again; see: rnix wait %s", w.spawn.UUID)
 	case w.asked == nil:
 		w.out.talk("[kernel] PID %d goes on without this terminal; see: rnix log -f %d", pid, pid)
 	default:
@@ -256,7 +306,9 @@ func (w *watch) finish(ctx context.Context, c *ipc.Client, e *waited) error {
 	w.out.live.end()
 	interrupted := w.asked != nil
 	switch {
-	case w.suspended || e.err == nil && stopped(&e.r), e.err != nil && gone(e.err):
+	case e.err == nil && stopped(&e.r):
+		return showSuspended(w.out, e.r.PID, w.spawn.UUID, e, whySuspended(ctx, c, w.spawn.UUID))
+	case w.suspended:
 		return showSuspended(w.out, w.spawn.PID, w.spawn.UUID, e, "")
 	case e.err != nil:
 		return e.err

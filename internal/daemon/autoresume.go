@@ -80,7 +80,9 @@ func (d autoResumer) goOn(ctx context.Context, max int) {
 	}
 	close(hold)
 	for wait, ls := range later {
+		over := d.delayed.put(ls)
 		d.background.Go(func() { // ends with ctx
+			defer over()
 			select {
 			case <-time.After(wait):
 			case <-ctx.Done():

@@ -117,6 +117,8 @@ type Daemon struct {
 	autoMax    int // how many processes go on by themselves at the start
 	stop       context.CancelFunc
 	stopping   atomic.Bool // set before the first refusal, and never taken back
+	stopper    stopper
+	delayed    delayed // what is resumed a little later
 }
 
 func newDaemon(opt Options) *Daemon {
@@ -181,6 +183,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	}
 	d.stop() // also when nobody is served any more
 	d.stopping.Store(true)
+	noteStop(d, err)
 	d.log.Info("stopping")
 	sctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
@@ -389,6 +392,7 @@ func (d *Daemon) shutdown(_ context.Context, peer *ipc.Peer, _ ipc.Empty) (ipc.E
 		return ipc.Empty{}, service.Outside("Shutdown", owner, "not stop the daemon")
 	}
 	d.log.Info("asked to stop", "by", peer.PID)
+	d.stopper.is("rnix daemon stop")
 	d.stopping.Store(true)
 	d.stop()
 	return ipc.Empty{}, nil

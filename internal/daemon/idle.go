@@ -82,6 +82,7 @@ func (d *Daemon) stopWhenIdle(ctx context.Context) {
 		}
 		if d.idle.idleFor(now) >= d.opt.Idle {
 			d.log.Info("idle", "for", d.opt.Idle)
+			d.stopper.is("RNIX_IDLE")
 			d.stop()
 			return
 		}

@@ -51,6 +51,9 @@ func takeLock(ctx context.Context, d *Daemon) (*ipc.Lock, error) {
 // guard has the warden end what children leave behind if this program is killed, and hold the lock until it has. A daemon without
 // one runs too, and says so in its log.
 func guard(d *Daemon, lock *ipc.Lock) error {
+	if err := clearStop(d); err != nil {
+		return err
+	}
 	if d.opt.Guard == nil {
 		d.log.Warn("there is no warden: if the daemon is killed, what commands have started lives on until the next one starts, and what has hidden itself for longer")
 		return nil

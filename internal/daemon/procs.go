@@ -40,6 +40,9 @@ func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(min(req.TimeoutMs, maxTimeoutMs))*time.Millisecond)
 		defer cancel()
 	}
+	if t, err = resumedLater(ctx, d, t); err != nil {
+		return ipc.WaitResponse{}, err
+	}
 	if t.Live == nil {
 		i := d.whole(t.Info)
 		return withFamily(d, waitedOnDisk(i), i.Provider), nil

@@ -34,7 +34,22 @@ func (c callers) AgentOf(peer *ipc.Peer) (owner types.PID, inside bool) {
 
 func (c callers) Settled(ctx context.Context) { settledSoon(ctx, c.daemon) }
 
+func (c callers) Await(ctx context.Context, peer *ipc.Peer, op, text string) (watch.Found, error) {
+	if err := c.daemon.settled(ctx); err != nil {
+		return watch.Found{}, err
+	}
+	t, err := processes{c.daemon}.find(peer, op, text)
+	if err == nil {
+		t, err = resumedLater(ctx, processes{c.daemon}, t)
+	}
+	return found(t), err
+}
+
 func (c callers) Find(peer *ipc.Peer, op, text string) (watch.Found, error) {
 	t, err := processes{c.daemon}.find(peer, op, text)
-	return watch.Found{UUID: t.UUID, PID: t.PID, Live: t.Live != nil && t.Live.State < types.StateZombie}, err
+	return found(t), err
+}
+
+func found(t target) watch.Found {
+	return watch.Found{UUID: t.UUID, PID: t.PID, Live: t.Live != nil && t.Live.State < types.StateZombie}
 }

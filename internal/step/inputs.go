@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"path/filepath"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"rnix/internal/durable"
@@ -18,6 +19,7 @@ const (
 
 	MaxInputCount = 1024 // inputs of a process
 	maxInputName  = 64
+	maxBroken     = 200 // bytes of why an input is broken off
 )
 
 // PipeInput is the name of the input that comes out of a pipe.
@@ -31,6 +33,8 @@ const inputsDir = "inputs"
 type Input struct {
 	Name string `json:"name"` // 1 to 64 of A-Z a-z 0-9 . _ -
 	Text string `json:"text"` // UTF-8 without NUL
+	// Broken says why the text may not be all that was to come, in a few words on one line; empty = it is.
+	Broken string `json:"broken,omitempty"`
 }
 
 // InputRef says what an input was, so that damage to its file is found. Part of the on-disk format.
@@ -38,12 +42,13 @@ type InputRef struct {
 	Name   string `json:"name"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"` // in hexadecimal
+	Broken string `json:"broken,omitempty"`
 }
 
 // Ref returns the reference to an input.
 func (in *Input) Ref() InputRef {
 	sum := sha256.Sum256([]byte(in.Text))
-	return InputRef{Name: in.Name, Bytes: int64(len(in.Text)), SHA256: hex.EncodeToString(sum[:])}
+	return InputRef{Name: in.Name, Bytes: int64(len(in.Text)), SHA256: hex.EncodeToString(sum[:]), Broken: in.Broken}
 }
 
 // CheckInputs refuses, as INVALID, inputs that cannot be kept or shown: a name that is none or is there
@@ -67,6 +72,9 @@ func CheckInputs(inputs []Input) error {
 			return invalid(in.Name, "it has %d bytes and at most %d are taken: put it into a file and tell the agent to read that", len(in.Text), MaxInput)
 		case !utf8.ValidString(in.Text) || strings.IndexByte(in.Text, 0) >= 0:
 			return invalid(in.Name, "it is not text in UTF-8: put it into a file and tell the agent where that is")
+		}
+		if len(in.Broken) > maxBroken || !utf8.ValidString(in.Broken) || strings.ContainsFunc(in.Broken, unicode.IsControl) {
+			return invalid(in.Name, "why it is broken off has to be one line of at most %d bytes", maxBroken)
 		}
 		names[in.Name] = true
 	}

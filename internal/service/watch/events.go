@@ -27,7 +27,7 @@ func (w *Service) streamEvents(ctx context.Context, peer *ipc.Peer, req ipc.Even
 	case inside && req.Target == "" && len(req.Targets) == 0:
 		req.Target, req.Tree = strconv.FormatInt(int64(owner), 10), true
 	}
-	f, err := w.filter(peer, &req)
+	f, err := w.filter(ctx, peer, &req)
 	if err != nil {
 		return err
 	}

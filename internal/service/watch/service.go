@@ -64,6 +64,9 @@ type Callers interface {
 	AgentOf(peer *ipc.Peer) (owner types.PID, inside bool)
 	// Find finds the process that a caller names, and refuses what that caller may not see.
 	Find(peer *ipc.Peer, op, text string) (Found, error)
+	// Await is Find for who follows the process to its end: what an earlier daemon has left, and is resumed now or a little later, runs
+	// when it returns.
+	Await(ctx context.Context, peer *ipc.Peer, op, text string) (Found, error)
 	// Settled waits a moment until it is known what an earlier daemon has left.
 	Settled(ctx context.Context)
 }
