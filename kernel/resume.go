@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 
 	rnixctx "rnix/context"
@@ -161,6 +162,9 @@ func (k *KernelImpl) refusedAgain(p *Process, err error) {
 		return // it is discarded
 	}
 	m := step.Marker{Name: step.MarkerSuspended, PID: p.PID, Text: "it could not be resumed: " + err.Error()}
+	if errors.Is(err, errStopping) || errors.Is(err, errLeaving) { // it passes: the next start resumes it, if nobody does before
+		m.Name, m.Text = step.MarkerDaemonStop, ""
+	}
 	if err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &m}); err == nil {
 		_ = p.rec.Commit() // the caller hears of what counts
 	}

@@ -183,7 +183,9 @@ func (f *follower) running(ctx context.Context) *ipc.Client {
 	if err != nil || c == nil {
 		return nil // it starts, stops, or is not there: all of them pass
 	}
-	p, err := ipc.Call(ctx, c, ipc.Ping, ipc.Empty{})
+	pctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	p, err := ipc.Call(pctx, c, ipc.Ping, ipc.Empty{})
 	if err != nil || p.Stopping {
 		f.bye = f.bye || err == nil
 		_ = c.Close()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"rnix/internal/config"
 	"rnix/ipc"
@@ -37,6 +38,7 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	began := time.Now()
 	for tries := 1; ; tries++ {
 		c, err := ipc.Ensure(ctx, ipc.EnsureOptions{Socket: p.Socket, DataDir: p.DataDir, Log: p.Log, Env: a.host.Environ,
 			Progress: func(msg string) { a.out.talk("[kernel] %s", msg) }})
@@ -45,7 +47,14 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 		}
 		a.connected(ctx, c)
 		again, err := outlasts(ctx, a, c, p.DataDir)
-		if !again && err == nil || again && tries == maxConnects {
+		if !again && err == nil {
+			return c, nil
+		}
+		if again && tries == maxConnects {
+			if f, ok := startFailure(a); ok && !f.Time.Before(began) { // each has ended by what is wrong with all
+				a.client = nil
+				return nil, unreachable(types.Errorf(types.ErrUnavailable, "", "", "the daemon does not start: %s", lines(f.Text)))
+			}
 			return c, nil
 		}
 		a.client = nil

@@ -115,9 +115,15 @@ func startFailure(a *app) (ipc.StartFailure, bool) {
 	return ipc.ReadStartFailure(p.DataDir)
 }
 
+// failureTime is how long a daemon takes at most to note why it does not start, when it has closed its connections.
+const failureTime = 500 * time.Millisecond
+
 // explained adds to an error about a daemon that cannot be reached why the last one did not start.
 func explained(a *app, err error) error {
 	f, ok := startFailure(a)
+	for began := time.Now(); !ok && gone(err) && time.Since(began) < failureTime; f, ok = startFailure(a) {
+		time.Sleep(startPoll)
+	}
 	if !ok || strings.Contains(err.Error(), f.Text) || errors.As(err, new(*mended)) {
 		return err
 	}

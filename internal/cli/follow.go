@@ -69,7 +69,7 @@ func eachEvent(ctx context.Context, fl *follower, out *output, req ipc.EventsReq
 	var seen seenEvents
 	for rest := req; ; rest = seen.rest(req) {
 		err := oneStream(ctx, fl.client, out, rest, &seen, m, got, lost)
-		if err != nil && !gone(err) || !req.Follow || out.broken != nil || err == nil && !fl.left(ctx) {
+		if err != nil && !gone(err) || !req.Follow || out.broken != nil || err == nil && (allOver(ctx, fl.client, &req) || !fl.left(ctx)) {
 			return err
 		}
 		switch berr := fl.back(ctx); {
@@ -82,6 +82,20 @@ func eachEvent(ctx context.Context, fl *follower, out *output, req ipc.EventsReq
 			return berr
 		}
 	}
+}
+
+// allOver reports whether all processes have ended that a stream was to follow until their end.
+func allOver(ctx context.Context, c *ipc.Client, req *ipc.EventsRequest) bool {
+	if !req.UntilEnd || req.Target == "" {
+		return false
+	}
+	for _, name := range append([]string{req.Target}, req.Targets...) {
+		p, err := ipc.Call(ctx, c, ipc.GetProcDetail, ipc.TargetRequest{Target: name})
+		if err != nil || p.Exit == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // oneStream is eachEvent for one daemon.

@@ -57,7 +57,14 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 			_ = d.abandon(context.WithoutCancel(ctx), a.rec.id) // err matters more
 		}
 	}()
-	if err := d.place(ctx, a, &t, whole, cut, at, req); err != nil {
+	from := a.was.WorkDir    // when it did what the fork has
+	if req.FromStep == nil { // with what it was resumed with since, and what its budget was raised by
+		if a.was, err = wasOf(d.Daemon, whole, t.UUID); err != nil {
+			return resp, err
+		}
+		a.asForked()
+	}
+	if err := d.place(ctx, a, &t, from, whole, cut, at, req); err != nil {
 		return resp, err
 	}
 	if req.FromStep != nil {
@@ -118,16 +125,24 @@ func (d resumer) copied(ctx context.Context, origin types.UUID, cut *recovery.St
 		return nil, err
 	}
 	a.rec = newRecorder(d.store, id, lease, state.Clone())
-	a.was.CreatedAt, a.was.ParentUUID, a.was.Name = time.Now(), types.UUID{}, ""
+	a.asForked()
 	a.state.Active, a.state.Runs = 0, 0
 	a.state.Born()
 	return a, nil
 }
 
+// forkNote begins what a fork is told of where it comes from.
+const forkNote = "[This process is a fork of an earlier one"
+
+// asForked makes what the origin was started with that of a process of its own.
+func (a *again) asForked() {
+	a.was.CreatedAt, a.was.ParentUUID, a.was.Name = time.Now(), types.UUID{}, ""
+}
+
 // place settles where a fork works and what it is told about that.
-func (d resumer) place(ctx context.Context, a *again, t *target, whole, cut *recovery.State, at int, req *ipc.ResumeRequest) error {
+func (d resumer) place(ctx context.Context, a *again, t *target, from string, whole, cut *recovery.State, at int, req *ipc.ResumeRequest) error {
 	a.was.Name = req.Name
-	from, left := a.was.WorkDir, ""
+	left := ""
 	if req.Cwd != "" {
 		if err := mustBeDir(req.Cwd); err != nil {
 			return err
@@ -143,7 +158,7 @@ func (d resumer) place(ctx context.Context, a *again, t *target, whole, cut *rec
 			return err
 		}
 		if limited != "" {
-			left = " Not all of its files could be kept: " + limited + "."
+			left = " Not all of its files are as they were then: " + limited + "."
 		}
 		a.was.WorkDir = dir
 	}
@@ -156,9 +171,9 @@ func (d resumer) place(ctx context.Context, a *again, t *target, whole, cut *rec
 			return err
 		}
 	}
-	note := fmt.Sprintf("[This process is a fork of an earlier one, from the end of its step %d. It works in %s; what was there before was in %s.%s Go on from here.]", at, a.was.WorkDir, from, left)
+	note := fmt.Sprintf(forkNote+", from the end of its step %d. It works in %s; what was there before was in %s.%s Go on from here.]", at, a.was.WorkDir, from, left)
 	if a.was.WorkDir == from {
-		note = fmt.Sprintf("[This process is a fork of an earlier one, from the end of its step %d. Go on from here.]", at)
+		note = fmt.Sprintf(forkNote+", from the end of its step %d. Go on from here.]", at)
 	}
 	note += d.leftBehind(cut.Unheard())
 	if req.NewInput != "" {

@@ -68,7 +68,7 @@ func saidSince(whole, cut *recovery.State) string {
 	}
 	var b strings.Builder
 	for _, m := range whole.Messages[n:] {
-		if m.Role == rnixctx.RoleUser && m.Content != "" {
+		if m.Role == rnixctx.RoleUser && m.Content != "" && !slices.Contains(cut.Inputs, m.Content) && !strings.HasPrefix(m.Content, forkNote) {
 			b.WriteString("\n\n" + m.Content)
 		}
 	}

@@ -38,7 +38,7 @@ func (d forkFiles) made(ctx context.Context, id types.UUID, of *target, at int, 
 // at returns the files that a process had at the end of a step. If it has changed none yet, they are those in its directory, unless it begins
 // to at this moment: then they are those from before its first change.
 func (d forkFiles) at(ctx context.Context, id types.UUID, of *target, at int, dir string) (kept, error) {
-	files, err := d.kept(ctx, of, at)
+	files, _, err := d.kept(ctx, of, at)
 	if types.CodeOf(err) != types.ErrNotFound {
 		return files, err
 	}
@@ -49,22 +49,26 @@ func (d forkFiles) at(ctx context.Context, id types.UUID, of *target, at int, di
 	if now.ID == "" {
 		return kept{}, types.Errorf(types.ErrUnavailable, "Resume", dir, "the files cannot be kept (%s), so a fork cannot get files of its own; say where it is to work with --cwd DIR", now.Limited)
 	}
-	if files, err = d.kept(ctx, of, at); types.CodeOf(err) != types.ErrNotFound {
+	files, acts, err := d.kept(ctx, of, at)
+	if types.CodeOf(err) != types.ErrNotFound {
 		return files, err
+	}
+	if acts > 0 {
+		now.Limited = strings.Trim("no snapshots were taken when it ran, so they are as they are now; "+now.Limited, "; ")
 	}
 	return kept{workspace.Ref{UUID: id, Step: at, Kind: now.Kind, ID: now.ID, Root: now.Root}, now.Limited}, nil
 }
 
-// kept returns the snapshot that a process has of its files at the end of a step. It is NOT_FOUND if none was taken yet: one is before a process
+// kept returns the snapshot that a process has of its files at the end of a step, and the last step in which it has called what may change files. It is NOT_FOUND if none was taken yet: one is before a process
 // changes anything.
-func (d forkFiles) kept(ctx context.Context, of *target, at int) (kept, error) {
+func (d forkFiles) kept(ctx context.Context, of *target, at int) (files kept, acts int, err error) {
 	trail, _, err := d.histories.Trail(ctx, of, of.UUID.String())
 	if err != nil {
-		return kept{}, err
+		return kept{}, 0, err
 	}
 	t, _, err := inspector(d).timeline(ctx, &histories.Past{Target: *of, Trail: &trail}, "Resume", of.UUID.String(), at)
 	if err != nil {
-		return kept{}, err
+		return kept{}, trail.Acts, err
 	}
-	return t.at(at), nil
+	return t.at(at), trail.Acts, nil
 }

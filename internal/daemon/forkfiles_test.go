@@ -320,3 +320,52 @@ func TestForkFromAStepOfWhichTheLastCallHasFailedHasItsFiles(t *testing.T) { // 
 	}
 	allRight(t, wrong)
 }
+
+// A fork in the middle of the first step of a run has what its origin was resumed with, and hears what was said to that once.
+func TestForkInTheMiddleOfAStepHasWhatItsOriginWasResumedWith(t *testing.T) {
+	var stay, up string
+	m := &maker{asked: map[string]int{}, told: map[string]string{}, calls: func(turn int) []llmtest.ToolCall {
+		switch turn {
+		case 1:
+			return []llmtest.ToolCall{makes(3, 1, 1)}
+		case 2:
+			return []llmtest.ToolCall{{Name: "shell", Input: fmt.Sprintf(`{"command":"rm %s && touch %s && sleep 600; true"}`, stay, up)}}
+		}
+		return nil
+	}}
+	heard := map[string]int{} // by directory
+	var mu sync.Mutex
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if found := worksIn.FindStringSubmatch(r.System); found != nil {
+			n := 0
+			for _, msg := range r.Messages {
+				n += strings.Count(msg.Text, "and more of it")
+			}
+			mu.Lock()
+			heard[found[1]] = n
+			mu.Unlock()
+		}
+		return m.reply(r)
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	stay, up = filepath.Join(s.Dir, "stay"), filepath.Join(s.Dir, "up")
+	if err := os.WriteFile(stay, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := s.Spawn(ipc.SpawnRequest{Intent: "make files", Model: "fake", MaxSteps: new(1)})
+	s.Wait(p.PID)
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Env: s.Env, MaxSteps: new(9), NewInput: "and more of it"}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it is in the middle of step 2", func() bool { _, err := os.Stat(up); return err == nil })
+	f := forkOf(t, s, p.UUID, nil)
+	if w := s.Wait(f.PID); w.Exit.Code != 0 || f.Step != 1 || f.LeftOut != 1 {
+		t.Errorf("%+v, %+v", w.Exit, f)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if heard[f.WorkDir] != 1 {
+		t.Errorf("the fork has heard %d times what its origin was told", heard[f.WorkDir])
+	}
+	_, _ = ipc.Call(t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: p.UUID.String(), Signal: types.SIGKILL})
+}

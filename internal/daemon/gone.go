@@ -88,6 +88,11 @@ func (d departed) lost(t *target, text string, err error) error {
 	if cerr := d.journal.Claim.Check(); cerr != nil { // not this history is gone, but the data directory
 		return cerr
 	}
+	release, herr := storage(d).hold(t.UUID)
+	if herr != nil { // it is just being archived, deleted or put back
+		return err
+	}
+	defer release()
 	if derr := d.journal.Index().Delete(t.UUID); derr != nil {
 		d.log.Warn("index", "err", derr)
 	}

@@ -75,6 +75,7 @@ func (d resumer) passing(ctx context.Context, t target, do func(t target) (ipc.R
 // launch starts the process of a history, below its parent if that is alive. Its lease is given back if that fails. One whose parent leaves before
 // it is there is started again without it, or below its next run.
 func (d reviver) launch(ctx context.Context, r *ready, hold <-chan struct{}) (ipc.ResumeResponse, error) {
+	paused := r.state.Paused
 	for began := time.Now(); ; {
 		id, from := r.rec.id, r.state.Seq
 		resp, err := d.launchOnce(ctx, r, hold)
@@ -88,9 +89,9 @@ func (d reviver) launch(ctx context.Context, r *ready, hold <-chan struct{}) (ip
 		if oerr != nil {
 			return resp, oerr
 		}
-		if a.state.Phase == recovery.Ended && a.state.Seq > from { // a person was quicker
+		if a.state.Phase == recovery.Ended && a.state.Seq > from || a.state.Paused && !paused { // a person was quicker
 			a.close()
-			return resp, types.Errorf(types.ErrConflict, "Resume", id.String(), "it was ended meanwhile")
+			return resp, types.Errorf(types.ErrConflict, "Resume", id.String(), "it was ended or paused meanwhile")
 		}
 		if r, err = r.retry(a); err != nil {
 			a.close()
@@ -106,7 +107,7 @@ func (d signaller) afterSignal(ctx context.Context, op string, id types.UUID, re
 		return nil
 	}
 	t = present(ctx, d.Daemon, t)
-	if t.Live != nil && t.Live.Decided || t.Place() == service.Over || req.Signal == types.SIGPAUSE && t.Paused() {
+	if t.Live != nil && t.Live.Decided || t.Place() == service.Over {
 		return nil
 	}
 	return d.toMember(ctx, op, &t, req)

@@ -68,9 +68,10 @@ func (d resumer) family(ctx context.Context, t target, req *ipc.ResumeRequest) (
 			moved++
 			resp.Woken = append(resp.Woken, r.PID)
 		case types.ErrConflict: // somebody was quicker
-		case types.ErrCancelled:
-			return resp, err
 		default:
+			if ctx.Err() != nil {
+				return resp, err
+			}
 			refused = err
 			resp.Still = append(resp.Still, ipc.StillProc{PID: m.PID, UUID: m.UUID, Why: err.Error()})
 		}

@@ -84,7 +84,8 @@ const openTime = 2 * time.Second
 // brief waits a little for a history that is being written, and reports whether to try again: not if it is
 // running, as somebody was quicker then.
 func (d reviver) brief(ctx context.Context, id types.UUID, end time.Time) bool {
-	if _, alive := stays(ctx, d.Daemon, id); alive || time.Now().After(end) {
+	late := time.Now().After(end) // else there is one more try behind it, however long it leaves
+	if _, alive := stays(ctx, d.Daemon, id); alive || late {
 		return false
 	}
 	select {

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -100,7 +101,7 @@ func (d signaller) toFamily(ctx context.Context, op string, t *target, req ipc.S
 	} else {
 		n = 1
 	}
-	late := time.Now().Add(goingOn)
+	late, held := time.Now().Add(goingOn), error(nil)
 	for _, m := range d.names.Family(*t)[1:] {
 		if m.Place() == service.Runs && !m.Live.Decided && slices.Contains(reached, m.PID) {
 			continue
@@ -108,13 +109,18 @@ func (d signaller) toFamily(ctx context.Context, op string, t *target, req ipc.S
 		switch err := d.insist(ctx, op, m, req, late); types.CodeOf(err) {
 		case "":
 			n++
-		case types.ErrCancelled, types.ErrConflict:
-			return n, err
+		case types.ErrConflict: // somebody holds its record: the others get it all the same
+			held = cmp.Or(held, err)
+		case types.ErrCancelled:
+			if ctx.Err() != nil {
+				return n, err
+			}
+			held = cmp.Or(held, err)
 		default: // it has ended, or who waits for it ends it
 			d.log.Debug("signal", "uuid", m.UUID, "err", err)
 		}
 	}
-	return n, nil
+	return n, held
 }
 
 // toMember sends a signal to one process: where it runs by the kernel, and on disk by what the signal would do.

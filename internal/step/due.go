@@ -8,7 +8,7 @@ func (x *Index) Due(now time.Time) []ProcInfo {
 	defer x.mu.Unlock()
 	var out []ProcInfo
 	for _, p := range x.infos {
-		if p.Suspended && !p.WakeAt.IsZero() && !now.Before(p.WakeAt) {
+		if p.sleeps() && !now.Before(p.WakeAt) {
 			out = append(out, p)
 		}
 	}
@@ -20,9 +20,14 @@ func (x *Index) Sleeps() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, p := range x.infos {
-		if p.Suspended && !p.WakeAt.IsZero() {
+		if p.sleeps() {
 			return true
 		}
 	}
 	return false
+}
+
+// sleeps reports whether a history is suspended until a time. What a person has paused meanwhile waits for the person.
+func (i *ProcInfo) sleeps() bool {
+	return i.Suspended && !i.WakeAt.IsZero() && i.SuspendReason != ReasonPaused
 }

@@ -20,14 +20,21 @@ const (
 // streamEvents sends events: first those of the past that were asked for, from the files of histories, then
 // those of the log as they come. A caller inside an agent gets those of the agent's own subtree only.
 func (w *Service) streamEvents(ctx context.Context, peer *ipc.Peer, req ipc.EventsRequest, out *ipc.Stream) error {
-	written := w.Files.Written() // before we look who lives: what is born later is in the log behind it
 	switch owner, inside := w.Callers.AgentOf(peer); {
 	case inside && owner == 0:
 		return service.Outside("Events", owner, "")
 	case inside && req.Target == "" && len(req.Targets) == 0:
 		req.Target, req.Tree = strconv.FormatInt(int64(owner), 10), true
 	}
-	f, err := w.filter(ctx, peer, &req)
+	if req.Follow && req.UntilEnd {
+		for _, name := range append([]string{req.Target}, req.Targets...) {
+			if name != "" {
+				_, _ = w.Callers.Await(ctx, peer, "Events", name) // what is wrong with it, the filter says
+			}
+		}
+	}
+	written := w.Files.Written() // before we look who lives: what is born later is in the log behind it
+	f, err := w.filter(peer, &req)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"context"
 	"slices"
 
 	"rnix/internal/event"
@@ -23,7 +22,7 @@ type filter struct {
 }
 
 // filter reads a request. Targets that cannot be found, or that the caller may not see, and a filter that cannot be are errors.
-func (w *Service) filter(ctx context.Context, peer *ipc.Peer, req *ipc.EventsRequest) (*filter, error) {
+func (w *Service) filter(peer *ipc.Peer, req *ipc.EventsRequest) (*filter, error) {
 	match, err := req.Filter.Matcher()
 	if err != nil {
 		return nil, err
@@ -41,11 +40,7 @@ func (w *Service) filter(ctx context.Context, peer *ipc.Peer, req *ipc.EventsReq
 	f := &filter{req: req, match: match, some: len(names) > 0, ids: map[types.UUID]bool{}, named: map[types.UUID]bool{}, pids: map[types.PID]bool{}, running: map[types.UUID]bool{},
 		sent: map[types.UUID]uint64{}, stored: map[types.UUID]storedFrom{}}
 	for _, name := range names {
-		find := w.Callers.Find
-		if req.Follow && req.UntilEnd {
-			find = func(peer *ipc.Peer, op, text string) (Found, error) { return w.Callers.Await(ctx, peer, op, text) }
-		}
-		t, err := find(peer, "Events", name)
+		t, err := w.Callers.Find(peer, "Events", name)
 		if err != nil {
 			return nil, err
 		}
