@@ -57,7 +57,7 @@ func wait(ctx context.Context, f *follower, out *output, targets []string, timeo
 		case err == nil:
 			err = showEnd(out, &r, nil, nil, false)
 		case types.CodeOf(err) == types.ErrTimeout && timeout > 0:
-			err = withMend(types.Errorf(types.ErrTimeout, "Wait", targets[i], "it has not ended within %s", timeout), "it goes on; see: rnix ps")
+			err = withMend(types.Errorf(types.ErrTimeout, "Wait", targets[i], "it has not ended within %s", timeout), "it still works; see: rnix ps")
 		}
 		first = firstError(out, first, err, len(targets) > 1)
 	}

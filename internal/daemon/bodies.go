@@ -67,10 +67,10 @@ func (d resumer) reviveChild(ctx context.Context, parent *kernel.Process, id typ
 	switch crashes := (autoResumer(d)).crashes(a.state); { // what goes on by itself does so here, too
 	case a.state.Paused:
 		a.close()
-		return 0, types.Errorf(types.ErrUnavailable, "", "", "paused; it goes on with: rnix resume %d", a.was.PID)
+		return 0, types.Errorf(types.ErrUnavailable, "", "", "paused; resume it: rnix resume %d", a.was.PID)
 	case crashes >= maxCrashes:
 		a.close()
-		return 0, types.Errorf(types.ErrUnavailable, "", "", "%d crashes; it goes on with: rnix resume %d (the daemon has broken off in its step %d each time)", crashes, a.was.PID, a.state.Step+1)
+		return 0, types.Errorf(types.ErrUnavailable, "", "", "%d crashes; resume it: rnix resume %d (the daemon has broken off in its step %d each time)", crashes, a.was.PID, a.state.Step+1)
 	}
 	resp, err := reviver(d).start(ctx, a, req, hold)
 	if err != nil {

@@ -154,7 +154,7 @@ func serverProblem(s *agent.MCPEntry, trust bool) string {
 // project's files needs trust, since it is started.
 func (d describer) mcpTest(ctx context.Context, peer *ipc.Peer, req ipc.MCPTestRequest) (ipc.MCPTestResponse, error) {
 	if owner, inside := d.agentOf(peer); inside {
-		return ipc.MCPTestResponse{}, service.Outside("MCPTest", owner, "not start servers of nobody")
+		return ipc.MCPTestResponse{}, service.Outside("MCPTest", owner, "not start MCP servers by hand")
 	}
 	p, err := startProfile(d.Daemon, "MCPTest", req.Cwd, req.Env, req.TrustProject)
 	if err != nil {
