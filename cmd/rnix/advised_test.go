@@ -39,10 +39,11 @@ func advised(ts *testscript.TestScript, neg bool, args []string) {
 	command := commands[0]
 	for _, a := range args[1:] {
 		name, value, _ := strings.Cut(a, "=")
-		if !strings.Contains(command, name) {
+		word := regexp.MustCompile(`(^|[^0-9A-Za-z])` + regexp.QuoteMeta(name) + `([^0-9A-Za-z]|$)`) // a directory's random name may hold its letters
+		if !word.MatchString(command) {
 			ts.Fatalf("there is no %s in %s", name, command)
 		}
-		command = strings.ReplaceAll(command, name, value)
+		command = word.ReplaceAllString(command, "${1}"+strings.ReplaceAll(value, "$", "$$")+"${2}")
 	}
 	ts.Logf("$ %s", command)
 	got := 0

@@ -115,19 +115,33 @@ func startFailure(a *app) (ipc.StartFailure, bool) {
 	return ipc.ReadStartFailure(p.DataDir)
 }
 
-// failureTime is how long a daemon takes at most to note why it does not start, when it has closed its connections.
-const failureTime = 500 * time.Millisecond
+// When a daemon has closed its connections it notes why it does not start: within failureTime, or, on a busy machine, while it still
+// holds the data directory, endingTime at most.
+const (
+	failureTime = 500 * time.Millisecond
+	endingTime  = 10 * failureTime
+)
 
 // explained adds to an error about a daemon that cannot be reached why the last one did not start.
 func explained(a *app, err error) error {
 	f, ok := startFailure(a)
-	for began := time.Now(); !ok && gone(err) && time.Since(began) < failureTime; f, ok = startFailure(a) {
+	for began := time.Now(); !ok && gone(err) && (time.Since(began) < failureTime || holds(a) && time.Since(began) < endingTime); f, ok = startFailure(a) {
 		time.Sleep(startPoll)
 	}
 	if !ok || strings.Contains(err.Error(), f.Text) || errors.As(err, new(*mended)) {
 		return err
 	}
 	return withMend(err, "the last daemon did not start ("+clock(f.Time, time.Now())+"): "+lines(f.Text))
+}
+
+// holds says whether a daemon has the data directory.
+func holds(a *app) bool {
+	p, err := a.places()
+	if err != nil {
+		return false
+	}
+	_, held, err := ipc.LockHolder(ipc.DataLock(p.DataDir))
+	return err == nil && held
 }
 
 // letGo waits until a daemon that does not start has given everything back, so that the next one can.

@@ -229,6 +229,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 		return nil, nil, back, err
 	}
 	back.add(func() error { return unclaim(d, claim) })
+	defer func() { noteFailure(d, err) }() // before a client that is connected already finds the socket closed
 	if l, err = ipc.Listen(d.places.Socket); err != nil {
 		return nil, nil, back, err
 	}

@@ -64,7 +64,7 @@ func (b *boot) wait(ctx context.Context) error {
 		return types.Errorf(types.ErrUnavailable, "Ensure", "", "the daemon is still starting what init.yaml requires; try again in a moment")
 	}
 	if err := b.failed(); err != nil {
-		return types.Errorf(types.ErrUnavailable, "Ensure", "", "the daemon does not start: %s", strings.TrimPrefix(err.Error(), "Start "))
+		return types.Errorf(types.ErrUnavailable, "Ensure", "", "the daemon does not start: %s", failureText(err))
 	}
 	return nil
 }
@@ -79,10 +79,26 @@ func (d initer) fail(err error) {
 	}
 	d.bootstrap.mu.Unlock()
 	if first {
-		if werr := ipc.WriteStartFailure(d.places.DataDir, strings.TrimPrefix(err.Error(), "Start ")); werr != nil {
+		if werr := ipc.WriteStartFailure(d.places.DataDir, failureText(err)); werr != nil {
 			d.log.Warn("start", "err", werr)
 		}
 	}
+}
+
+// noteFailure notes why a daemon does not start, if err says so. Where that cannot be written, err says as much.
+func noteFailure(d *Daemon, err error) {
+	if err != nil {
+		_ = ipc.WriteStartFailure(d.places.DataDir, failureText(err))
+	}
+}
+
+// failureText says why a daemon does not start, without the operation: it names the place or the thing first.
+func failureText(err error) string {
+	text := err.Error()
+	if s := new(types.SyscallError); errors.As(err, &s) {
+		text = strings.TrimPrefix(strings.TrimPrefix(text, s.Syscall), ": ")
+	}
+	return strings.TrimSpace(text)
 }
 
 // unstartable is the error about a required supervisor that cannot be started.

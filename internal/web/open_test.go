@@ -14,7 +14,7 @@ func desktop(t *testing.T) (told string) {
 	t.Helper()
 	dir := t.TempDir()
 	told = filepath.Join(dir, "told")
-	script := "#!/bin/sh\n{ printf '%s\\n' \"$*\"; cat \"$1\"; } >" + told + ".new && mv " + told + ".new " + told + "\n"
+	script := "#!/bin/sh\n{ printf '%s\\n' \"$*\"; cat \"$1\"; } >" + told + ".new; mv " + told + ".new " + told + "\n"
 	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +84,7 @@ func TestFileWithTheLinkGoesByItselfAndAtTheEnd(t *testing.T) {
 			comes(t, name, left)
 		}
 		done()
+		comes(t, "xdg-open ends", func() bool { return os.Remove(told) == nil })
 	}
 }
 
