@@ -27,6 +27,7 @@ import (
 	"rnix/internal/proc"
 	"rnix/internal/redact"
 	"rnix/internal/service"
+	"rnix/internal/service/billing"
 	"rnix/internal/service/histories"
 	"rnix/internal/service/lifecycle"
 	"rnix/internal/service/watch"
@@ -106,6 +107,7 @@ type Daemon struct {
 	looks      *looks
 	watch      *watch.Service
 	histories  *histories.Service
+	billing    *billing.Service
 	notes      notes
 	background sync.WaitGroup // what runs beside the handlers; ends with the daemon's context
 	looked     chan struct{}  // closed when it is known what an earlier daemon has left
@@ -122,7 +124,7 @@ type Daemon struct {
 }
 
 func newDaemon(opt Options) *Daemon {
-	return &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), ends: newEnds(), bootstrap: newBoot(), watch: new(watch.Service)}
+	return &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), ends: newEnds(), bootstrap: newBoot(), watch: new(watch.Service), billing: new(billing.Service)}
 }
 
 // Run runs a daemon until ctx ends, somebody calls shutdown, or it was idle for long enough. It returns
@@ -339,7 +341,7 @@ func (d *Daemon) boot() error {
 		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell, proc.KindHarness) }, Thaw: d.procs.Thaw,
 		Release:    d.release,
 		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
-		Scratch:    d.scratch, Inputs: d.store.inputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Price: priceFor, Accounts: accounts{d}, Revive: resumer{d}.reviveChild, Dismiss: undertaker{d}.dismiss, Heartbeat: d.heartbeat,
+		Scratch:    d.scratch, Inputs: d.store.inputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Price: priceFor, Accounts: d.billing, Revive: resumer{d}.reviveChild, Dismiss: undertaker{d}.dismiss, Heartbeat: d.heartbeat,
 	}
 	if d.keeper != nil {
 		cfg.Snapshot, cfg.Undo = keeping{d}.snapshot, keeping{d}.undo
@@ -347,8 +349,7 @@ func (d *Daemon) boot() error {
 	cfg.Post, cfg.Limits = mailer{d}.post, d.limits
 	d.kernel = kernel.New(cfg, nil)
 	d.names = &lifecycle.Names{Table: d.kernel, Index: d.journal.Index(), Gone: departed{d}.explain}
-	startWatch(d)
-	startHistories(d)
+	startServices(d)
 	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel, d.kernel.VFS()).Open)
 }
 
@@ -369,15 +370,13 @@ func (d *Daemon) handle(s *ipc.Server) {
 	describer{d}.handle(s)
 	processes{d}.handle(s)
 	inspector{d}.handle(s)
-	d.watch.Register(wire(d, s))
-	d.histories.Register(wire(d, s))
+	registerServices(d, wire(d, s))
 	paths{d}.handle(s)
 	groups{d}.handle(s)
 	mailer{d}.handle(s)
 	storage{d}.handle(s)
 	superviser{d}.handle(s)
 	composer{d}.handle(s)
-	budgets{d}.handle(s)
 	worktrees{d}.handle(s)
 	sessions{d}.handle(s)
 	on(d, s, ipc.Heartbeat, heart{d}.beats)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"rnix/internal/service"
 	"rnix/types"
 )
 
@@ -15,7 +16,7 @@ func heads(ls []left) map[types.UUID]types.UUID {
 	}
 	for _, l := range ls {
 		at := l
-		for range maxAncestors {
+		for range service.MaxAncestors {
 			parent, due := byID[at.info.ParentUUID]
 			if !due {
 				break
@@ -65,7 +66,7 @@ func parentsFirst(ls []left) []left {
 	var out []left
 	var add func(l left, depth int)
 	add = func(l left, depth int) {
-		if _, due := byID[l.info.UUID]; !due || depth > maxAncestors {
+		if _, due := byID[l.info.UUID]; !due || depth > service.MaxAncestors {
 			return
 		}
 		delete(byID, l.info.UUID)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"rnix/drivers/fs"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
 	"rnix/kernel"
@@ -99,7 +100,7 @@ func pathsOf(input json.RawMessage) []string {
 
 // takenBy returns the history that has taken a snapshot: id, or the one of which it is a fork, and so on.
 func (d keeping) takenBy(ctx context.Context, id types.UUID, s *step.Snapshot) types.UUID {
-	for up, n := id, 0; up != (types.UUID{}) && n < maxAncestors; n++ {
+	for up, n := id, 0; up != (types.UUID{}) && n < service.MaxAncestors; n++ {
 		all, err := d.keeper.List(ctx, up)
 		if err == nil && slices.ContainsFunc(all, func(k workspace.Stored) bool { return k.ID == s.ID }) {
 			return up

@@ -1,6 +1,8 @@
 package daemon
 
 import (
+	"context"
+
 	"rnix/internal/service"
 	"rnix/internal/service/histories"
 	"rnix/internal/step"
@@ -27,6 +29,14 @@ type finder struct{ daemon *Daemon }
 func (f finder) Find(peer *ipc.Peer, op, text string) (service.Target, error) {
 	return processes{f.daemon}.find(peer, op, text)
 }
+
+func (f finder) Settled(ctx context.Context) error { return f.daemon.settled(ctx) }
+
+func (f finder) AgentOf(peer *ipc.Peer) (owner types.PID, inside bool) { return f.daemon.agentOf(peer) }
+
+func (f finder) Resolve(text string) (service.Target, error) { return f.daemon.names.Resolve(text) }
+
+func (f finder) Family(t service.Target) []service.Target { return f.daemon.names.Family(t) }
 
 func (f finder) Lost(t *service.Target, text string, err error) error {
 	return departed{f.daemon}.lost(t, text, err)

@@ -6,6 +6,7 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/platform"
 	"rnix/internal/proc"
+	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -43,7 +44,7 @@ func (d platformer) sessionsAbove(pid types.PID, id types.UUID) (ids []types.UUI
 	if !d.platforms.any.Load() {
 		return nil
 	}
-	for range maxAncestors {
+	for range service.MaxAncestors {
 		if d.platforms.of(id) != nil {
 			ids = append(ids, id)
 		}

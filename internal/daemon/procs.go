@@ -65,7 +65,7 @@ func withFamily(d processes, r ipc.WaitResponse, provider string) ipc.WaitRespon
 	if provider == "" {
 		return r
 	}
-	if below, any := accounts(d).Below(r.UUID, nobody); any {
+	if below, any := d.billing.Below(r.UUID, nil); any {
 		r.FamilyTokens, r.FamilyUSD = r.TokensUsed+below.Tokens, (price.FromFloat(r.CostUSD) + below.USD).Float()
 	}
 	return r

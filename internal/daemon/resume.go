@@ -236,7 +236,7 @@ func onlyOn(req *ipc.ResumeRequest) *ipc.ResumeRequest {
 // its child goes on without it. With thaw, what a person has paused goes on too, but what runs: the caller ends its pause when all are there.
 func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.ResumeRequest, hold chan struct{}, thaw bool) (woken []types.PID, states []*recovery.State, live types.PID) {
 	var above []types.UUID
-	for id := parent; id != (types.UUID{}) && len(above) < maxAncestors; {
+	for id := parent; id != (types.UUID{}) && len(above) < service.MaxAncestors; {
 		if pid, ok := stays(ctx, d.Daemon, id); ok {
 			live = pid
 			break
@@ -255,9 +255,6 @@ func (d resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.Resu
 	}
 	return woken, states, live
 }
-
-// maxAncestors bounds a chain of parents; a longer one is a circle in damaged files.
-const maxAncestors = 64
 
 // wakeBelow resumes the suspended processes for which a history waits, and those for which they wait.
 // What a person has paused stays so.

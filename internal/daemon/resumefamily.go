@@ -107,7 +107,7 @@ func (d reviver) unended(ctx context.Context, id types.UUID) (*again, error) {
 
 // thawAbove ends the pauses of a process and of those above it, up to top, and returns which of them were paused.
 func (d resumer) thawAbove(pid, top types.PID) (woken []types.PID) {
-	for pid != 0 && pid != top && len(woken) < maxAncestors {
+	for pid != 0 && pid != top && len(woken) < service.MaxAncestors {
 		i, err := d.kernel.Info(pid)
 		if err != nil {
 			break

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/service"
 	"rnix/internal/service/histories"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
@@ -126,7 +127,7 @@ func (d inspector) storedFiles(ctx context.Context, p *histories.Past) ([]worksp
 		f = *p.Origin
 	}
 	id, at := f.Origin, f.Step
-	for n := 0; n < maxAncestors && id != (types.UUID{}); n++ {
+	for n := 0; n < service.MaxAncestors && id != (types.UUID{}); n++ {
 		more, merr := d.keeper.List(ctx, id)
 		err = cmp.Or(err, merr)
 		out = append(out, slices.DeleteFunc(more, func(s workspace.Stored) bool { return s.Rescue || s.Step > at })...)

@@ -67,3 +67,6 @@ func (t *Target) Paused() bool {
 	}
 	return false
 }
+
+// MaxAncestors bounds a chain of parents; a longer one is a circle in damaged files.
+const MaxAncestors = 64

@@ -216,6 +216,7 @@ func TestASlowTerminalGetsFewerPicturesAndKeepsItsKeys(t *testing.T) {
 			heap := heapNow()
 			rate.Store(-1) // it does not read at all
 			<-time.After(time.Second)
+			comes(t, "a hundred frames", func() bool { return src.frames.Load() >= 100 })
 			frames := src.frames.Load()
 			if grown := int64(heapNow()) - int64(heap); grown > 16<<20 {
 				t.Errorf("the heap has grown by %d bytes while the terminal stood still (%d frames)", grown, frames)
@@ -241,7 +242,7 @@ func TestASlowTerminalGetsFewerPicturesAndKeepsItsKeys(t *testing.T) {
 			if err != nil || *after != *before {
 				t.Errorf("the terminal is left as %+v, was %+v, %v", after, before, err)
 			}
-			if all := src.frames.Load(); all < 100 || len(shown.String()) > 256<<10 {
+			if all := src.frames.Load(); len(shown.String()) > 256<<10 {
 				t.Errorf("%d frames were taken in, and %d bytes came: none were passed over", all, len(shown.String()))
 			}
 			close(stopped)

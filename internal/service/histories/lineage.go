@@ -175,7 +175,7 @@ func (k kin) family(p *Past) []ipc.Relative {
 		}
 	}
 	root := p.UUID
-	for range maxAncestors {
+	for range service.MaxAncestors {
 		up := known[root].OriginUUID
 		if up == (types.UUID{}) {
 			break

@@ -74,6 +74,3 @@ func (d *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.ExportRun, d.export)
 	service.Handle(on, ipc.ShowTrace, tracer{d.past, d.Journal, d.Index, d.Kernel, d.Archive, d.Log}.trace)
 }
-
-// maxAncestors bounds how far up is looked: what goes round in a circle is damaged.
-const maxAncestors = 64

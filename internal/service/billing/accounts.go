@@ -1,19 +1,13 @@
-package daemon
+package billing
 
 import (
-	"cmp"
-	"time"
-
 	"rnix/internal/price"
 	"rnix/internal/step"
 	"rnix/kernel"
 	"rnix/types"
 )
 
-// accounts knows what histories have used that are not running: suspended, ended, archived and deleted ones.
-type accounts struct{ *Daemon }
-
-var _ kernel.Accounts = accounts{}
+var _ kernel.Accounts = (*Service)(nil)
 
 // usedBy returns what a history has used itself.
 func usedBy(spending []step.Spending) (a kernel.Amount) {
@@ -32,17 +26,17 @@ func usedByInfo(i *step.ProcInfo) kernel.Amount {
 	return usedBy(i.Spending)
 }
 
-// Account implements kernel.Accounts.
-func (d accounts) Account(id types.UUID) (kernel.Account, bool) {
-	if i, ok := d.journal.Index().Get(id); ok {
+// Account returns the account of a history that does not run: suspended, ended, archived or deleted. It implements kernel.Accounts.
+func (d *Service) Account(id types.UUID) (kernel.Account, bool) {
+	if i, ok := d.Index.Get(id); ok {
 		return accountOf(&i), true
 	}
-	for _, a := range d.collector.Archived() {
+	for _, a := range d.Removed.Archived() {
 		if a.Info.UUID == id {
 			return accountOf(&a.Info), true
 		}
 	}
-	for _, t := range d.collector.Deleted() {
+	for _, t := range d.Removed.Deleted() {
 		if t.UUID == id {
 			return kernel.Account{Up: t.Parent, Used: usedBy(t.Spending)}, true
 		}
@@ -54,23 +48,24 @@ func accountOf(i *step.ProcInfo) kernel.Account {
 	return kernel.Account{Up: i.ParentUUID, Limit: kernel.Amount{Tokens: i.ContextBudget, USD: price.FromFloat(i.BudgetUSD)}, Used: usedByInfo(i)}
 }
 
-// Below implements kernel.Accounts.
-func (d accounts) Below(id types.UUID, covered func(types.UUID) bool) (sum kernel.Amount, any bool) {
+// Below returns what the histories below one have used that do not run, but for those that are covered and what is below these (nil = none
+// is), and whether there are any. It implements kernel.Accounts.
+func (d *Service) Below(id types.UUID, covered func(types.UUID) bool) (sum kernel.Amount, any bool) {
 	type child struct {
 		id   types.UUID
 		used kernel.Amount
 	}
 	below := map[types.UUID][]child{}
 	put := func(up, id types.UUID, used kernel.Amount) { below[up] = append(below[up], child{id, used}) }
-	infos := d.journal.Index().Descended()
+	infos := d.Index.Descended()
 	for i := range infos {
 		put(infos[i].ParentUUID, infos[i].UUID, usedByInfo(&infos[i]))
 	}
-	archived := d.collector.Archived()
+	archived := d.Removed.Archived()
 	for i := range archived {
 		put(archived[i].Info.ParentUUID, archived[i].Info.UUID, usedByInfo(&archived[i].Info))
 	}
-	for _, t := range d.collector.Deleted() {
+	for _, t := range d.Removed.Deleted() {
 		put(t.Parent, t.UUID, usedBy(t.Spending))
 	}
 	delete(below, types.UUID{})
@@ -78,7 +73,7 @@ func (d accounts) Below(id types.UUID, covered func(types.UUID) bool) (sum kerne
 	for todo := []types.UUID{id}; len(todo) > 0; todo = todo[1:] {
 		for _, c := range below[todo[0]] {
 			any = true
-			if seen[c.id] || covered(c.id) {
+			if seen[c.id] || covered != nil && covered(c.id) {
 				continue
 			}
 			seen[c.id] = true
@@ -89,23 +84,24 @@ func (d accounts) Below(id types.UUID, covered func(types.UUID) bool) (sum kerne
 	return sum, any
 }
 
-// priceFor returns what a model costs a process.
-func priceFor(proc *kernel.Process, provider, driver, model string, needed bool) (price.Rate, string) {
-	p, ok := proc.Profile().(*profile)
-	if !ok {
-		return price.Rate{}, ""
+// UsedUnder returns what a history and its descendants have used. own is what it has used itself, with what a
+// fork has from its origin.
+func (d *Service) UsedUnder(id types.UUID, own kernel.Amount) kernel.Amount {
+	if b, ok := d.Kernel.Budget(id); ok && b.Known {
+		return b.Used
 	}
-	return p.priceOf(provider, driver, model, needed)
+	below, _ := d.Below(id, nil)
+	return kernel.Amount{Tokens: own.Tokens + below.Tokens, USD: own.USD + below.USD}
 }
 
-// priceOf returns what a model costs, and where that stands; "" if nobody knows. needed says that an assumed
-// price will do.
-func (p *profile) priceOf(provider, driver, model string, needed bool) (price.Rate, string) {
-	if rate, from, ok := p.prices.Lookup([]string{provider, driver}, model, time.Now()); ok {
-		return rate, from
+// Balance returns the limit of a history, running or not, and what was used of it.
+func (d *Service) Balance(id types.UUID) (limit, used kernel.Amount, ok bool) {
+	if b, ok := d.Kernel.Budget(id); ok && b.Known {
+		return b.Limit, b.Used, true
 	}
-	if v := p.cfg.Budget.UnknownPrice; needed && v.V > 0 {
-		return price.Flat(v.V), cmp.Or(v.Origin, "config.yaml")
+	a, ok := d.Account(id)
+	if !ok {
+		return limit, used, false
 	}
-	return price.Rate{}, ""
+	return a.Limit, d.UsedUnder(id, a.Used), true
 }

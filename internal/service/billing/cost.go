@@ -1,4 +1,4 @@
-package daemon
+package billing
 
 import (
 	"cmp"
@@ -6,23 +6,24 @@ import (
 	"slices"
 	"time"
 
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
 
 // cost adds up what was used, from what the index says of each history; no history is read.
-func (d budgets) cost(ctx context.Context, _ *ipc.Peer, req ipc.CostRequest) (ipc.CostResponse, error) {
+func (d *Service) cost(ctx context.Context, _ *ipc.Peer, req ipc.CostRequest) (ipc.CostResponse, error) {
 	resp := ipc.CostResponse{Lines: []ipc.CostLine{}}
 	if !slices.Contains([]string{"agent", "model", "day", "process"}, req.By) {
 		return resp, types.Errorf(types.ErrInvalid, "Cost", req.By, "costs are shown by agent, model, day or process")
 	}
-	if err := d.settled(ctx); err != nil {
+	if err := d.Finder.Settled(ctx); err != nil {
 		return resp, err
 	}
 	all := d.spenders()
 	if req.Under != "" {
-		t, err := d.names.Resolve(req.Under)
+		t, err := d.Finder.Resolve(req.Under)
 		if err != nil {
 			return resp, err
 		}
@@ -45,7 +46,7 @@ type spender struct {
 }
 
 // spenders returns all histories: living, stored, archived and deleted ones.
-func (d budgets) spenders() []spender {
+func (d *Service) spenders() []spender {
 	seen := map[types.UUID]bool{}
 	var out []spender
 	put := func(s spender) {
@@ -54,21 +55,21 @@ func (d budgets) spenders() []spender {
 			out = append(out, s)
 		}
 	}
-	for _, i := range d.kernel.List() {
+	for _, i := range d.Kernel.List() {
 		put(spender{i.UUID, i.ParentUUID, i.PID, i.Name, i.Agent, i.Intent, i.Progress.Spending})
 	}
 	info := func(i *step.ProcInfo) {
 		put(spender{i.UUID, i.ParentUUID, i.PID, i.Name, i.Agent, i.Intent, spendingOf(i)})
 	}
-	stored := d.journal.Index().List()
+	stored := d.Index.List()
 	for n := range stored {
 		info(&stored[n])
 	}
-	archived := d.collector.Archived()
+	archived := d.Removed.Archived()
 	for n := range archived {
 		info(&archived[n].Info)
 	}
-	for _, t := range d.collector.Deleted() {
+	for _, t := range d.Removed.Deleted() {
 		put(spender{t.UUID, t.Parent, t.PID, t.Name, t.Agent, t.Intent, t.Spending})
 	}
 	return out
@@ -95,7 +96,7 @@ func descending(all []spender, root types.UUID) []spender {
 	}
 	return slices.DeleteFunc(all, func(s spender) bool {
 		id := s.uuid
-		for range maxAncestors {
+		for range service.MaxAncestors {
 			if id == root {
 				return false
 			}

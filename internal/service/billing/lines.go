@@ -1,4 +1,4 @@
-package daemon
+package billing
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 
 	"rnix/internal/price"
 	"rnix/internal/procview"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -14,9 +15,9 @@ import (
 )
 
 // show lists budgets.
-func (d budgets) show(ctx context.Context, _ *ipc.Peer, req ipc.BudgetRequest) (ipc.BudgetResponse, error) {
+func (d *Service) show(ctx context.Context, _ *ipc.Peer, req ipc.BudgetRequest) (ipc.BudgetResponse, error) {
 	resp := ipc.BudgetResponse{Budgets: []ipc.BudgetLine{}}
-	if err := d.settled(ctx); err != nil {
+	if err := d.Finder.Settled(ctx); err != nil {
 		return resp, err
 	}
 	known := d.everybody()
@@ -29,7 +30,7 @@ func (d budgets) show(ctx context.Context, _ *ipc.Peer, req ipc.BudgetRequest) (
 		slices.SortFunc(resp.Budgets, func(a, b ipc.BudgetLine) int { return cmp.Compare(a.PID, b.PID) })
 		return resp, nil
 	}
-	t, err := d.names.Resolve(req.Target)
+	t, err := d.Finder.Resolve(req.Target)
 	if err != nil {
 		return resp, err
 	}
@@ -37,7 +38,7 @@ func (d budgets) show(ctx context.Context, _ *ipc.Peer, req ipc.BudgetRequest) (
 	if !ok {
 		return resp, types.Errorf(types.ErrNotFound, "Budget", req.Target, "no such process; `rnix ps -a` lists all")
 	}
-	for up := root.line.ParentUUID; len(resp.Budgets) < maxAncestors; {
+	for up := root.line.ParentUUID; len(resp.Budgets) < service.MaxAncestors; {
 		e, ok := known[up]
 		if !ok {
 			break
@@ -89,25 +90,25 @@ func children(known map[types.UUID]*balance) map[types.UUID][]*balance {
 }
 
 // everybody returns the balances of all histories, those that are archived or deleted too.
-func (d budgets) everybody() map[types.UUID]*balance {
+func (d *Service) everybody() map[types.UUID]*balance {
 	out := map[types.UUID]*balance{}
 	info := func(i *step.ProcInfo, state string) {
 		p := procview.Stored(i)
 		out[i.UUID] = &balance{line: ipc.BudgetLine{PID: i.PID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, Intent: i.Intent, State: cmp.Or(state, p.State), Wait: p.Wait, Unpriced: i.Unpriced},
 			limit: kernel.Amount{Tokens: i.ContextBudget, USD: price.FromFloat(i.BudgetUSD)}, used: ownOf(i.Provider, i.TokensUsed, i.CostUSD)}
 	}
-	for _, t := range d.collector.Deleted() {
+	for _, t := range d.Removed.Deleted() {
 		out[t.UUID] = &balance{line: ipc.BudgetLine{PID: t.PID, UUID: t.UUID, ParentUUID: t.Parent, Name: t.Name, Intent: t.Intent, State: "deleted"}, used: usedBy(t.Spending)}
 	}
-	archived, stored := d.collector.Archived(), d.journal.Index().List()
+	archived, stored := d.Removed.Archived(), d.Index.List()
 	for n := range archived {
 		info(&archived[n].Info, "archived")
 	}
 	for n := range stored {
 		info(&stored[n], "")
 	}
-	for _, i := range d.kernel.List() {
-		p := d.looks.Living(&i)
+	for _, i := range d.Kernel.List() {
+		p := d.Looks.Living(&i)
 		out[i.UUID] = &balance{line: ipc.BudgetLine{PID: i.PID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, Intent: i.Intent, State: p.State, Wait: p.Wait, Unpriced: i.Progress.Unpriced},
 			limit: kernel.Amount{Tokens: i.Budget, USD: i.BudgetUSD}, used: ownOf(i.Progress.Provider, i.Progress.Tokens, i.Progress.CostUSD),
 			live: i.State < types.StateZombie}
@@ -116,7 +117,7 @@ func (d budgets) everybody() map[types.UUID]*balance {
 	done := map[types.UUID]bool{}
 	var sum func(e *balance, depth int)
 	sum = func(e *balance, depth int) {
-		if done[e.line.UUID] || depth > maxAncestors {
+		if done[e.line.UUID] || depth > service.MaxAncestors {
 			return // a circle, which only damaged files can make
 		}
 		done[e.line.UUID] = true
@@ -141,7 +142,7 @@ func ownOf(provider string, tokens int, usd float64) kernel.Amount {
 }
 
 // lineOf describes the budget of one history.
-func (d budgets) lineOf(id types.UUID) (ipc.BudgetLine, error) {
+func (d *Service) lineOf(id types.UUID) (ipc.BudgetLine, error) {
 	e, ok := d.everybody()[id]
 	if !ok {
 		return ipc.BudgetLine{}, types.Errorf(types.ErrNotFound, "Budget", id.String(), "no such process")
@@ -150,9 +151,9 @@ func (d budgets) lineOf(id types.UUID) (ipc.BudgetLine, error) {
 }
 
 // line puts the amounts in.
-func (d budgets) line(e *balance) ipc.BudgetLine {
+func (d *Service) line(e *balance) ipc.BudgetLine {
 	l, limit, used, reserved := e.line, e.limit, e.used, kernel.Amount{}
-	if b, ok := d.kernel.Budget(l.UUID); ok {
+	if b, ok := d.Kernel.Budget(l.UUID); ok {
 		if limit, reserved = b.Limit, b.Reserved; b.Known {
 			used = b.Used
 		}

@@ -1,0 +1,17 @@
+package daemon
+
+import "rnix/internal/service"
+
+// startServices gives each service what it needs of the others.
+func startServices(d *Daemon) {
+	startWatch(d)
+	startHistories(d)
+	startBilling(d)
+}
+
+// registerServices registers what the services answer.
+func registerServices(d *Daemon, on *service.Wire) {
+	d.watch.Register(on)
+	d.histories.Register(on)
+	d.billing.Register(on)
+}
