@@ -17,6 +17,11 @@ import (
 
 // TestMain gives git a home of its own, so that no test depends on whose machine it runs on.
 func TestMain(m *testing.M) {
+	const ours = "WORKTREE_TEST_HOME"
+	if os.Getenv(ours) != "" { // a test has started it, and removes what it leaves
+		goleak.VerifyTestMain(m)
+		return
+	}
 	home, err := os.MkdirTemp("", "wt")
 	if err != nil {
 		panic(err)
@@ -31,6 +36,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Setenv("HOME", home)
+	os.Setenv(ours, home)
 	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
 	os.Unsetenv("XDG_CONFIG_HOME")
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { os.RemoveAll(home); os.Exit(code) }))

@@ -30,7 +30,7 @@ type size struct {
 func Test(t *testing.T, ops ...*Op) {
 	sz := size{seeds: 16, points: 4, share: 2}
 	if raceDetector {
-		sz = size{seeds: 3, points: 1, share: 8}
+		sz = size{seeds: 2, points: 1, share: 16}
 	}
 	if n := soak.Number(t, "RNIX_CRASH_SEEDS", "seeds for each crash", sz.seeds, 50); n != sz.seeds {
 		sz = size{seeds: n, points: 10, share: 1}
