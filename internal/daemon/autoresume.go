@@ -8,6 +8,7 @@ import (
 
 	"rnix/internal/durable"
 	"rnix/internal/recovery"
+	"rnix/internal/service/room"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -185,7 +186,7 @@ func spread(id types.UUID) time.Duration {
 // continueQuietly goes on with a history and with those that wait for it. It reports false if the disk takes no more.
 func (d autoResumer) continueQuietly(ctx context.Context, info step.ProcInfo) bool {
 	r, err := resumer(d).continued(ctx, target{UUID: info.UUID, PID: info.PID, Info: &info}, &ipc.ResumeRequest{}, func(s *recovery.State) bool {
-		return (s.Phase == recovery.Suspended || waitsForDisk(&info) && s.Phase != recovery.Ended) && !s.Paused // nobody was quicker
+		return (s.Phase == recovery.Suspended || room.CutBy(&info) && s.Phase != recovery.Ended) && !s.Paused // nobody was quicker
 	})
 	if err == nil {
 		d.auto.moved(r)
@@ -226,7 +227,7 @@ func (d autoResumer) again(ctx context.Context, l left, hold chan struct{}) {
 	if durable.Unwritable(err) {
 		l.info.Suspended, l.info.SuspendReason = true, kernel.WaitsForDisk(err)
 		d.put(&l.info)
-		d.room.cutOff(l.info.UUID)
+		d.room.CutOff(l.info.UUID)
 		return
 	}
 	d.note("PID %d (%s) cannot go on by itself: %v", l.info.PID, l.info.UUID, err)

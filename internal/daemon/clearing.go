@@ -15,16 +15,6 @@ type clearing struct{ *Daemon }
 
 var _ gc.Workspaces = clearing{}
 
-// clearance is one run that somebody has asked for, in its context: he is told how far it is, and how
-// the work is got back.
-type clearance struct {
-	work *work
-	seen int
-	undo map[types.UUID]string
-}
-
-type clearanceKey struct{}
-
 // Rescue refuses to give up a workspace in which somebody else works or will, and says where its files
 // will be: Remove keeps them, when nothing can keep the history from going any more.
 func (d clearing) Rescue(ctx context.Context, id types.UUID) (how string, err error) {
@@ -67,31 +57,24 @@ func (d worktrees) ownDir(id types.UUID) string {
 }
 
 // Remove removes the directory that was made for a history, after its files were kept.
-func (d clearing) Remove(ctx context.Context, id types.UUID) error {
+func (d clearing) Remove(ctx context.Context, id types.UUID) (how string, err error) {
 	dir := worktrees(d).ownDir(id)
 	var rep workspace.Report
-	var err error
 	if exists((worktrees(d)).treeHome(id)) {
 		err = worktrees(d).uproot(ctx, id, true, &rep)
 	} else if rep, err = d.kept.Discard(ctx, dir); types.CodeOf(err) == types.ErrNotFound && !exists(dir) {
-		return nil
+		return "", nil
 	}
-	if err != nil {
-		return err
+	if err != nil || rep.Rescue == nil {
+		return "", err
 	}
-	if rep.Rescue == nil {
-		return nil
-	}
-	how := d.kept.WayBack(rep.Rescue)
+	how = d.kept.WayBack(rep.Rescue)
 	for _, k := range rep.Kept {
 		how += "; lost: " + k
 		d.log.Warn("files were lost with the workspace of a history", "uuid", id, "dir", dir, "what", k)
 	}
 	d.log.Info("the workspace of a history was removed", "uuid", id, "dir", dir, "way back", how)
-	if run, ok := ctx.Value(clearanceKey{}).(*clearance); ok {
-		run.undo[id] = how
-	}
-	return nil
+	return how, nil
 }
 
 // DropSnapshots forgets the snapshots of a history; their bytes go with the next sweep. What a platform was to be told

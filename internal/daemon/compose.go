@@ -52,7 +52,7 @@ func (d composer) up(ctx context.Context, peer *ipc.Peer, req ipc.ComposeUpReque
 	}
 	p, err := startProfile(d.Daemon, "Compose", req.Cwd, req.Env, req.TrustProject)
 	if err == nil {
-		err = d.room.refusal("Compose")
+		err = d.room.Refusal("Compose")
 	}
 	if err != nil {
 		return none, err

@@ -30,6 +30,8 @@ import (
 	"rnix/internal/service/billing"
 	"rnix/internal/service/histories"
 	"rnix/internal/service/lifecycle"
+	"rnix/internal/service/room"
+	"rnix/internal/service/storage"
 	"rnix/internal/service/watch"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
@@ -97,13 +99,10 @@ type Daemon struct {
 	bridge     *harness.Bridge
 	platforms  *platforms
 	collector  *gc.Collector
-	policy     gc.Policy
-	gcMode     gc.Mode
 	retention  config.Problems // why it is not known how long histories are kept; none goes then
-	room       *room
+	room       *room.Room
 	outputs    int64 // bytes that the outputs of a process may take; 0 = no bound
-	holds      holds
-	works      works
+	storage    *storage.Service
 	looks      *looks
 	watch      *watch.Service
 	histories  *histories.Service
@@ -124,7 +123,7 @@ type Daemon struct {
 }
 
 func newDaemon(opt Options) *Daemon {
-	return &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), ends: newEnds(), bootstrap: newBoot(), watch: new(watch.Service), billing: new(billing.Service)}
+	return &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), ends: newEnds(), bootstrap: newBoot(), watch: new(watch.Service), billing: new(billing.Service), storage: new(storage.Service)}
 }
 
 // Run runs a daemon until ctx ends, somebody calls shutdown, or it was idle for long enough. It returns
@@ -157,7 +156,9 @@ func Run(ctx context.Context, opt Options) (err error) {
 	served := make(chan error, 1)
 	go func() { served <- d.server.Serve(l) }()        // ends with Shutdown below
 	d.background.Go(func() { watchSocket(ctx, d, l) }) // ends with ctx
-	d.background.Go(func() { watchRoom(ctx, d) })      // ends with ctx
+	d.background.Go(func() {
+		(&room.Watch{Room: d.room, Kernel: d.kernel, Cut: cutOff{d}, Now: func() config.Disk { return diskNow(d) }, Log: d.log}).Run(ctx)
+	}) // ends with ctx
 	d.background.Go(func() { watchClaim(ctx, d, lock) })
 	d.log.Info("ready", "version", opt.Version, "pid", os.Getpid(), "data", d.places.DataDir, "socket", d.places.Socket)
 	if opt.Ready != nil {
@@ -225,7 +226,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	back.add(lock.Close)
 	claim, err := step.TakeClaim(durable.OS, d.places.DataDir) // before clients find a daemon that has none
 	if durable.ReadOnly(err) {
-		err = types.Errorf(types.ErrStorage, "Start", "", "the file system of %s is read-only, and it holds no histories; %s", d.places.DataDir, writable)
+		err = types.Errorf(types.ErrStorage, "Start", "", "the file system of %s is read-only, and it holds no histories; %s", d.places.DataDir, room.Writable)
 	}
 	if err != nil {
 		return nil, nil, back, err
@@ -294,8 +295,8 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	d.files = event.WriteFiles(d.events, durable.OS, func(id types.UUID) string { return filepath.Join(d.journal.Dir(id), step.EventsFile) })
 	back.add(func() error { d.events.Close(); return d.files.Close() })
 	d.restore()
-	d.room, d.outputs = newRoom(d.places.DataDir, cfg.Disk), int64(cfg.Disk.Outputs.V)
-	d.room.look(nil) // before anything goes on
+	d.room, d.outputs = room.New(d.places.DataDir, cfg.Disk), int64(cfg.Disk.Outputs.V)
+	d.room.Look(nil) // before anything goes on
 	d.heartbeat = heart{d}.heartbeatOf(cfg.Heartbeat)
 	if cfg.Resume.Auto.V {
 		d.autoMax = cfg.Resume.Max.V
@@ -305,7 +306,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 		d.keeper = workspace.New(workspace.Options{Procs: d.procs, Dir: d.places.DataDir, MaxCopyBytes: int64(cfg.Snapshots.MaxBytes.V),
 			MaxCopyFiles: cfg.Snapshots.MaxFiles.V, Log: d.log})
 	}
-	if err = (storage{d}).open(ctx, cfg); err != nil {
+	if err = openStorage(ctx, d, cfg); err != nil {
 		return nil, nil, back, err
 	}
 	back.add(d.collector.Close)
@@ -348,7 +349,7 @@ func (d *Daemon) boot() error {
 	}
 	cfg.Post, cfg.Limits = mailer{d}.post, d.limits
 	d.kernel = kernel.New(cfg, nil)
-	d.names = &lifecycle.Names{Table: d.kernel, Index: d.journal.Index(), Gone: departed{d}.explain}
+	d.names = &lifecycle.Names{Table: d.kernel, Index: d.journal.Index(), Gone: d.storage.Explain}
 	startServices(d)
 	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel, d.kernel.VFS()).Open)
 }
@@ -374,7 +375,6 @@ func (d *Daemon) handle(s *ipc.Server) {
 	paths{d}.handle(s)
 	groups{d}.handle(s)
 	mailer{d}.handle(s)
-	storage{d}.handle(s)
 	superviser{d}.handle(s)
 	composer{d}.handle(s)
 	worktrees{d}.handle(s)

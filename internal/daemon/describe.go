@@ -48,9 +48,9 @@ func (d describer) status(ctx context.Context, _ *ipc.Peer, _ ipc.Empty) (ipc.St
 		Children: len(d.procs.All()), Goroutines: runtime.NumGoroutine(), HeapBytes: mem.HeapAlloc, Freezer: string(proc.FreezerHere()), Recovered: d.notes.all(), Recovering: !closed(d.looked), Misread: d.misread,
 		Init: d.bootstrap.all(), Starting: !closed(d.bootstrap.done),
 	}
-	s.Room = d.room.why()
+	s.Room = d.room.Why()
 	s.CheckpointFailures, s.CheckpointFailure = d.store.checkpoints.failures()
-	s.Storage = storage(d).status(ctx)
+	s.Storage = d.storage.Status(ctx)
 	live := map[types.UUID]bool{}
 	for _, i := range d.kernel.List() {
 		live[i.UUID] = true

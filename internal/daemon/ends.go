@@ -111,18 +111,3 @@ func (d autoResumer) sleeps(id types.UUID) bool {
 	info, err := d.storedInfo(id)
 	return err != nil || info.Suspended || info.Exit == nil
 }
-
-// takenAway describes an archived history for a parent that waits for it: it can be put back, and must
-// not begin anew. Of a deleted one the error says so.
-func (d departed) takenAway(id types.UUID) (*step.ProcInfo, error) {
-	for _, a := range d.collector.Archived() {
-		if info := a.Info; info.UUID == id {
-			info.Suspended, info.Exit, info.SuspendReason = true, nil, "it is archived; put it back with: rnix unarchive "+id.String()
-			return &info, nil
-		}
-	}
-	if err := d.collector.Explain(id); err != nil {
-		return nil, types.Errorf(types.ErrInDoubt, "Find", id.String(), "what it has brought is not known any more: %w", err)
-	}
-	return nil, types.Errorf(types.ErrNotFound, "Find", id.String(), "no such history")
-}

@@ -16,12 +16,12 @@ import (
 
 // forked makes a copy of a history up to a step and lets that go on. The original is only read.
 func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (resp ipc.ResumeResponse, err error) {
-	leave, err := storage(d).hold(t.UUID)
+	leave, err := d.storage.Hold(t.UUID)
 	if err != nil {
 		return resp, err
 	}
 	defer leave()
-	if err := d.room.refusal("Resume"); err != nil { // the copy of its files is the most that is ever written at once
+	if err := d.room.Refusal("Resume"); err != nil { // the copy of its files is the most that is ever written at once
 		return resp, err
 	}
 	whole, _, damage, err := d.store.read(ctx, t.UUID)
@@ -83,7 +83,7 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 // abandon takes away all that there is of a fork that has not begun: nobody has been told of it, and
 // nobody has worked in its files. Its history goes last, so that the next start ends what a crash cuts off.
 func (d *Daemon) abandon(ctx context.Context, id types.UUID) error {
-	err := clearing{d}.Remove(ctx, id)
+	_, err := clearing{d}.Remove(ctx, id)
 	if types.CodeOf(err) == types.ErrNotFound { // it was not a whole workspace yet
 		err = os.RemoveAll(d.forkDir(id))
 	}

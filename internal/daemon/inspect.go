@@ -39,11 +39,11 @@ func (f finder) Resolve(text string) (service.Target, error) { return f.daemon.n
 func (f finder) Family(t service.Target) []service.Target { return f.daemon.names.Family(t) }
 
 func (f finder) Lost(t *service.Target, text string, err error) error {
-	return departed{f.daemon}.lost(t, text, err)
+	return f.daemon.storage.Lost(t, text, err)
 }
 
 func (f finder) Whole(i *step.ProcInfo) *step.ProcInfo { return processes{f.daemon}.whole(i) }
 
 func (f finder) Here(path string) string { return here(f.daemon, path) }
 
-func (f finder) Hold(id types.UUID) (release func(), err error) { return storage{f.daemon}.hold(id) }
+func (f finder) Hold(id types.UUID) (release func(), err error) { return f.daemon.storage.Hold(id) }

@@ -12,7 +12,6 @@ import (
 
 	"rnix/internal/service"
 	"rnix/internal/service/histories"
-	"rnix/internal/service/lifecycle"
 	"rnix/internal/workspace"
 	"rnix/ipc"
 	"rnix/types"
@@ -54,8 +53,8 @@ func checkRestore(req *ipc.RestoreRequest) error {
 	switch {
 	case (req.Step == nil) == (req.Snapshot == ""):
 		return bad("say which files: a step or a snapshot, and not both")
-	case req.Snapshot != "" && (len(req.Snapshot) < lifecycle.MinPrefix || strings.Trim(req.Snapshot, "0123456789abcdef") != ""):
-		return bad("%q is not the beginning of the id of a snapshot: at least %d characters of 0-9 and a-f", req.Snapshot, lifecycle.MinPrefix)
+	case req.Snapshot != "" && (len(req.Snapshot) < service.MinPrefix || strings.Trim(req.Snapshot, "0123456789abcdef") != ""):
+		return bad("%q is not the beginning of the id of a snapshot: at least %d characters of 0-9 and a-f", req.Snapshot, service.MinPrefix)
 	case req.To != "" && !filepath.IsAbs(req.To):
 		return bad("the directory %s is not an absolute path", req.To)
 	case req.To != "" && req.DryRun:

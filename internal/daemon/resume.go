@@ -65,7 +65,7 @@ func (d resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeReque
 			r.Paused = d.names.Apart(now, true)
 		}
 	}
-	return r, departed(d).lost(&t, req.Target, err)
+	return r, d.storage.Lost(&t, req.Target, err)
 }
 
 // one lets one process go on, with those for which it waits and that wait for it.
@@ -352,7 +352,7 @@ func (d resumer) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (ip
 func (d *Daemon) storedInfo(id types.UUID) (*step.ProcInfo, error) {
 	info, ok := d.journal.Index().Get(id)
 	if !ok {
-		return departed{d}.takenAway(id)
+		return d.storage.TakenAway(id)
 	}
 	return processes{d}.whole(&info), nil
 }

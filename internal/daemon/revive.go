@@ -35,7 +35,7 @@ type again struct {
 
 // open takes a history, keeps it where it is, and reads what it amounts to. Start ends that.
 func (d reviver) open(ctx context.Context, id types.UUID) (_ *again, err error) {
-	leave, err := storage(d).hold(id)
+	leave, err := d.storage.Hold(id)
 	if err != nil {
 		return nil, err
 	}

@@ -1,12 +1,15 @@
 package daemon
 
-import "rnix/internal/service"
+import (
+	"rnix/internal/service"
+)
 
 // startServices gives each service what it needs of the others.
 func startServices(d *Daemon) {
 	startWatch(d)
 	startHistories(d)
 	startBilling(d)
+	d.storage.Kernel = d.kernel
 }
 
 // registerServices registers what the services answer.
@@ -14,4 +17,5 @@ func registerServices(d *Daemon, on *service.Wire) {
 	d.watch.Register(on)
 	d.histories.Register(on)
 	d.billing.Register(on)
+	d.storage.Register(on)
 }

@@ -26,7 +26,7 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	}
 	p, err := startProfile(d.Daemon, "Spawn", req.Cwd, req.Env, req.TrustProject)
 	if err == nil {
-		err = d.room.refusal("Spawn")
+		err = d.room.Refusal("Spawn")
 	}
 	if err != nil {
 		return ipc.SpawnResponse{}, err

@@ -89,7 +89,7 @@ func supervised(s *initfile.Supervisor) ipc.Supervised {
 func (d superviser) up(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseRequest) (ipc.SuperviseResponse, error) {
 	f, p, err := d.parsed(&req)
 	if err == nil {
-		err = d.room.refusal("Supervise")
+		err = d.room.Refusal("Supervise")
 	}
 	if err != nil {
 		return ipc.SuperviseResponse{}, err
@@ -188,7 +188,7 @@ func (d superviser) add(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseAd
 		err = insider(d).mayStart(peer, t.PID)
 	}
 	if err == nil {
-		err = d.room.refusal("StartChild")
+		err = d.room.Refusal("StartChild")
 	}
 	if err != nil {
 		return ipc.SuperviseAddResponse{}, err

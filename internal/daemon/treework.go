@@ -65,7 +65,7 @@ func working(tg target) bool {
 func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWorktreeRequest) (ipc.RemoveWorktreeResponse, error) {
 	const op = "RemoveWorktree"
 	none := ipc.RemoveWorktreeResponse{}
-	if err := (storage(d)).people(peer, op, "not remove work trees"); err != nil {
+	if err := service.People(finder{d.Daemon}, peer, op, "not remove work trees"); err != nil {
 		return none, err
 	}
 	tg, t, err := d.treeFor(ctx, peer, req.Target)
@@ -81,7 +81,7 @@ func (d worktrees) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWor
 	case onDisk && !req.Suspended:
 		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d is suspended and would go on there; remove it all the same with: rnix worktree rm --suspended %d", tg.PID, tg.PID)
 	}
-	leave, err := storage(d).hold(tg.UUID) // nobody resumes it meanwhile
+	leave, err := d.storage.Hold(tg.UUID) // nobody resumes it meanwhile
 	if err != nil {
 		return none, err
 	}

@@ -1,6 +1,7 @@
 package gc
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -214,7 +215,7 @@ func (t taker) one(ctx context.Context, cand Candidate) (done Done, warning stri
 	if t.mode == Archive {
 		head, done.ArchiveSize, err = t.archive(ctx, info, &done)
 	} else {
-		err = t.bury(ctx, info, cand.Why)
+		err = t.bury(ctx, info, &done)
 	}
 	if err != nil {
 		return done, "", err
@@ -291,14 +292,16 @@ func (t taker) archive(ctx context.Context, info *step.ProcInfo, done *Done) (st
 }
 
 // bury says durably that a history is deleted.
-func (t taker) bury(ctx context.Context, info *step.ProcInfo, why string) error {
+func (t taker) bury(ctx context.Context, info *step.ProcInfo, done *Done) error {
 	if err := t.tombs.Problem(); err != nil {
 		return err
 	}
-	if err := t.clear(ctx, info.UUID); err != nil {
+	how, err := t.clear(ctx, info.UUID)
+	if err != nil {
 		return err
 	}
-	return t.tombs.Add(step.NewTomb(info, why))
+	done.Rescued = cmp.Or(how, done.Rescued)
+	return t.tombs.Add(step.NewTomb(info, done.Why))
 }
 
 // rescue makes sure that no work is lost when the workspace of a history goes.
@@ -312,17 +315,16 @@ func rescue(ctx context.Context, w Workspaces, id types.UUID) (how string, err e
 	return how, nil
 }
 
-// clear removes the workspace and its snapshots.
-func (c *Collector) clear(ctx context.Context, id types.UUID) error {
+// clear removes the workspace and its snapshots, and says how what was in it is got back; "" = as Rescue has said.
+func (c *Collector) clear(ctx context.Context, id types.UUID) (how string, err error) {
 	if c.o.Workspaces == nil {
-		return nil
+		return "", nil
 	}
-	err := c.o.Workspaces.Remove(ctx, id)
-	if err == nil {
+	if how, err = c.o.Workspaces.Remove(ctx, id); err == nil {
 		err = c.o.Workspaces.DropSnapshots(ctx, id)
 	}
 	if err != nil {
-		return types.Errorf(types.CodeOf(err), "GC", id.String(), "its workspace cannot be removed: %w", err)
+		return "", types.Errorf(types.CodeOf(err), "GC", id.String(), "its workspace cannot be removed: %w", err)
 	}
-	return nil
+	return how, nil
 }

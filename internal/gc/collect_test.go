@@ -268,8 +268,8 @@ func (s *spaces) do(what string) error {
 func (s *spaces) Rescue(context.Context, types.UUID) (string, error) {
 	return "git show refs/rescue", s.do("rescue")
 }
-func (s *spaces) Remove(context.Context, types.UUID) error        { return s.do("remove") }
-func (s *spaces) DropSnapshots(context.Context, types.UUID) error { return s.do("drop") }
+func (s *spaces) Remove(context.Context, types.UUID) (string, error) { return "", s.do("remove") }
+func (s *spaces) DropSnapshots(context.Context, types.UUID) error    { return s.do("drop") }
 
 func TestWorkspaceThatCannotGoKeepsItsHistory(t *testing.T) {
 	for _, mode := range []Mode{Delete} {

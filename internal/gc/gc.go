@@ -62,8 +62,9 @@ type Workspaces interface {
 	// Rescue makes sure that no work is lost when the workspace goes, and says how a person gets it
 	// back; "" if there is nothing to keep. An error keeps the history.
 	Rescue(ctx context.Context, id types.UUID) (how string, err error)
-	// Remove removes the workspace. It is called after Rescue. An error keeps the history.
-	Remove(ctx context.Context, id types.UUID) error
+	// Remove removes the workspace, and says how a person gets back what was in it; "" = as Rescue has said. It is called after Rescue. An
+	// error keeps the history.
+	Remove(ctx context.Context, id types.UUID) (how string, err error)
 	// DropSnapshots removes the snapshots of the workspace. An error keeps the history.
 	DropSnapshots(ctx context.Context, id types.UUID) error
 }

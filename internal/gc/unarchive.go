@@ -185,7 +185,7 @@ func (c *Collector) DeleteArchive(ctx context.Context, id types.UUID, why string
 	if _, err := rescue(ctx, c.o.Workspaces, id); err != nil {
 		return err
 	}
-	if err := c.clear(ctx, id); err != nil {
+	if _, err := c.clear(ctx, id); err != nil {
 		return err
 	}
 	if err := c.tombs.Add(step.NewTomb(&a.Info, why)); err != nil {

@@ -42,3 +42,16 @@ func Outside(op string, owner types.PID, may string) *types.SyscallError {
 	}
 	return types.Errorf(types.ErrPermission, op, "", "the caller runs inside process %d and may %s", owner, may)
 }
+
+// Callers knows inside which process a caller runs.
+type Callers interface {
+	AgentOf(peer *ipc.Peer) (owner types.PID, inside bool)
+}
+
+// People refuses a caller inside an agent what only people decide: may says what it may.
+func People(who Callers, peer *ipc.Peer, op, may string) error {
+	if owner, inside := who.AgentOf(peer); inside {
+		return Outside(op, owner, may)
+	}
+	return nil
+}

@@ -70,3 +70,10 @@ func (t *Target) Paused() bool {
 
 // MaxAncestors bounds a chain of parents; a longer one is a circle in damaged files.
 const MaxAncestors = 64
+
+// MinPrefix is the least number of characters of a UUID that name a process. Version 7 UUIDs of one day share their
+// first characters, so shorter ones would rarely be unique anyway.
+const MinPrefix = 4
+
+// MaxCandidates bounds the list in an error that says what a name may mean.
+const MaxCandidates = 10

@@ -39,10 +39,6 @@ type Names struct {
 	Gone func(text string) error
 }
 
-// MinPrefix is the least number of characters of a UUID that name a process. Version 7 UUIDs of one day share their
-// first characters, so shorter ones would rarely be unique anyway.
-const MinPrefix = 4
-
 // Resolve finds the process that text names: a PID, a UUID or its beginning or end, or a name. A living
 // process goes before those on disk, and one that is suspended before those that have ended; of the children
 // that a process gives one name, one after the other, the latest is meant. Several that match are AMBIGUOUS,
@@ -73,8 +69,12 @@ func (n *Names) Resolve(text string) (service.Target, error) {
 	}
 	for _, match := range []func(id, name string) bool{
 		func(_, name string) bool { return name == text },
-		func(id, _ string) bool { return len(text) >= MinPrefix && strings.HasPrefix(id, strings.ToLower(text)) },
-		func(id, _ string) bool { return len(text) >= MinPrefix && strings.HasSuffix(id, strings.ToLower(text)) }, // those of a second share their beginning
+		func(id, _ string) bool {
+			return len(text) >= service.MinPrefix && strings.HasPrefix(id, strings.ToLower(text))
+		},
+		func(id, _ string) bool {
+			return len(text) >= service.MinPrefix && strings.HasSuffix(id, strings.ToLower(text))
+		}, // those of a second share their beginning
 	} {
 		live, dead := n.matching(match, stored)
 		if len(live) == 0 {
@@ -211,13 +211,10 @@ func preferred(dead []service.Target, name string) []service.Target {
 	return dead[last : last+1]
 }
 
-// MaxCandidates bounds the list in an error.
-const MaxCandidates = 10
-
 func candidates(ts []service.Target) string {
 	var b strings.Builder
 	for i, t := range ts {
-		if i == MaxCandidates {
+		if i == service.MaxCandidates {
 			fmt.Fprintf(&b, "\n  and %d more", len(ts)-i)
 			break
 		}

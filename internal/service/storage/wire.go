@@ -1,10 +1,7 @@
-package daemon
+package storage
 
 import (
-	"cmp"
 	"slices"
-	"sync"
-	"time"
 
 	"rnix/internal/gc"
 	"rnix/ipc"
@@ -13,9 +10,8 @@ import (
 
 func wireRef(r *gc.Ref) ipc.HistoryRef { return ipc.HistoryRef(*r) }
 
-// wireGC is the result of a run on the wire. sizes is what is known of those that have not gone; undo is
-// how the work of those that went is got back.
-func wireGC(r *gc.Result, sizes map[types.UUID]int64, undo map[types.UUID]string) ipc.GCResponse {
+// wireGC is the result of a run on the wire. sizes is what is known of those that have not gone.
+func wireGC(r *gc.Result, sizes map[types.UUID]int64) ipc.GCResponse {
 	resp := ipc.GCResponse{Mode: string(r.Mode), DryRun: r.DryRun, Started: r.Started, TookNs: r.Took, Examined: r.Examined, Kept: r.Kept, Freed: r.Freed,
 		Warnings: r.Warnings, Candidates: []ipc.GCCandidate{}, Skipped: []ipc.GCSkip{}, Exempt: []ipc.GCExempt{}}
 	for i := range r.Candidates {
@@ -27,7 +23,7 @@ func wireGC(r *gc.Result, sizes map[types.UUID]int64, undo map[types.UUID]string
 		for i := range list {
 			d := &list[i]
 			out = append(out, ipc.GCDone{GCCandidate: ipc.GCCandidate{HistoryRef: wireRef(&d.Ref), Bytes: d.Bytes, Why: d.Why},
-				ArchiveBytes: d.ArchiveSize, Archive: d.Archive, Rescued: cmp.Or(undo[d.UUID], d.Rescued)})
+				ArchiveBytes: d.ArchiveSize, Archive: d.Archive, Rescued: d.Rescued})
 		}
 		return out
 	}
@@ -74,54 +70,4 @@ func wireUsage(u *gc.Usage, only map[types.UUID]bool, dataDir string) ipc.DUResp
 		}
 	}
 	return resp
-}
-
-// works is the long work on histories that is under way.
-type works struct {
-	mu   sync.Mutex
-	list []*work // +checklocks:mu
-}
-
-// work is one piece of it; nil is none. Its fields belong to the works.
-type work struct {
-	all *works
-	at  ipc.Work
-}
-
-func (w *works) begin(method string) *work {
-	n := &work{w, ipc.Work{Method: method, Since: time.Now()}}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.list = append(w.list, n)
-	return n
-}
-
-func (w *works) all() []ipc.Work {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := make([]ipc.Work, 0, len(w.list))
-	for _, n := range w.list {
-		out = append(out, n.at)
-	}
-	return out
-}
-
-// of says how many histories there are to look at.
-func (n *work) of(total int) {
-	n.all.mu.Lock()
-	defer n.all.mu.Unlock()
-	n.at.Total = total
-}
-
-// next says which history comes now.
-func (n *work) next(done int, id types.UUID) {
-	n.all.mu.Lock()
-	defer n.all.mu.Unlock()
-	n.at.Done, n.at.At = done, id.String()
-}
-
-func (n *work) end() {
-	n.all.mu.Lock()
-	defer n.all.mu.Unlock()
-	n.all.list = slices.DeleteFunc(n.all.list, func(x *work) bool { return x == n })
 }
