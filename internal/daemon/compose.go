@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"rnix/agent"
 	"rnix/internal/compose"
 	"rnix/internal/compose/run"
 	"rnix/internal/proc"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/internal/yamlfile"
 	"rnix/ipc"
@@ -130,7 +130,7 @@ func (d composer) parse(peer *ipc.Peer, req *ipc.ComposeUpRequest) (*compose.Fil
 		f.BudgetUSD = req.BudgetUSD
 	}
 	if req.TimeoutMs > 0 {
-		f.Timeout = agent.Duration(time.Duration(min(req.TimeoutMs, maxTimeoutMs)) * time.Millisecond)
+		f.Timeout = agent.Duration(service.Timeout(req.TimeoutMs))
 	}
 	return f, nil
 }

@@ -28,8 +28,10 @@ import (
 	"rnix/internal/redact"
 	"rnix/internal/service"
 	"rnix/internal/service/billing"
+	"rnix/internal/service/groups"
 	"rnix/internal/service/histories"
 	"rnix/internal/service/lifecycle"
+	"rnix/internal/service/mail"
 	"rnix/internal/service/room"
 	"rnix/internal/service/storage"
 	"rnix/internal/service/watch"
@@ -70,7 +72,6 @@ type Daemon struct {
 	places      statehome.Places
 	home        string
 	configDir   string
-	groupNames  groupNames
 	userScratch string // for outputs that belong to no process
 	started     time.Time
 	log         *slog.Logger
@@ -103,6 +104,8 @@ type Daemon struct {
 	room       *room.Room
 	outputs    int64 // bytes that the outputs of a process may take; 0 = no bound
 	storage    *storage.Service
+	mail       *mail.Service
+	groups     *groups.Service
 	looks      *looks
 	watch      *watch.Service
 	histories  *histories.Service
@@ -123,7 +126,7 @@ type Daemon struct {
 }
 
 func newDaemon(opt Options) *Daemon {
-	return &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), ends: newEnds(), bootstrap: newBoot(), watch: new(watch.Service), billing: new(billing.Service), storage: new(storage.Service)}
+	return &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), ends: newEnds(), bootstrap: newBoot(), watch: new(watch.Service), billing: new(billing.Service), storage: new(storage.Service), mail: new(mail.Service), groups: new(groups.Service)}
 }
 
 // Run runs a daemon until ctx ends, somebody calls shutdown, or it was idle for long enough. It returns
@@ -347,7 +350,7 @@ func (d *Daemon) boot() error {
 	if d.keeper != nil {
 		cfg.Snapshot, cfg.Undo = keeping{d}.snapshot, keeping{d}.undo
 	}
-	cfg.Post, cfg.Limits = mailer{d}.post, d.limits
+	cfg.Post, cfg.Limits = d.mail.Post, d.limits
 	d.kernel = kernel.New(cfg, nil)
 	d.names = &lifecycle.Names{Table: d.kernel, Index: d.journal.Index(), Gone: d.storage.Explain}
 	startServices(d)
@@ -373,8 +376,6 @@ func (d *Daemon) handle(s *ipc.Server) {
 	inspector{d}.handle(s)
 	registerServices(d, wire(d, s))
 	paths{d}.handle(s)
-	groups{d}.handle(s)
-	mailer{d}.handle(s)
 	superviser{d}.handle(s)
 	composer{d}.handle(s)
 	worktrees{d}.handle(s)

@@ -34,6 +34,14 @@ func (f finder) Settled(ctx context.Context) error { return f.daemon.settled(ctx
 
 func (f finder) AgentOf(peer *ipc.Peer) (owner types.PID, inside bool) { return f.daemon.agentOf(peer) }
 
+func (f finder) MayTouch(peer *ipc.Peer, op string, pid types.PID) error {
+	return f.daemon.mayTouch(peer, op, pid)
+}
+
+func (f finder) MaySignal(peer *ipc.Peer, op string, pid types.PID) error {
+	return insider{f.daemon}.maySignal(peer, op, pid)
+}
+
 func (f finder) Resolve(text string) (service.Target, error) { return f.daemon.names.Resolve(text) }
 
 func (f finder) Family(t service.Target) []service.Target { return f.daemon.names.Family(t) }

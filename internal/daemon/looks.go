@@ -7,6 +7,7 @@ import (
 
 	"rnix/internal/proc"
 	"rnix/internal/procview"
+	"rnix/internal/service/groups"
 	"rnix/internal/service/watch"
 	"rnix/internal/step"
 	"rnix/ipc"
@@ -16,7 +17,7 @@ import (
 
 // looks says how processes look, with what others than the kernel know of them.
 type looks struct {
-	groups    *groupNames
+	groups    *groups.Names
 	platforms *platforms
 	procs     *proc.Manager
 	memory    memory
@@ -25,7 +26,7 @@ type looks struct {
 // Living is a process that the kernel has.
 func (l *looks) Living(i *kernel.Info) ipc.Proc {
 	p := procview.Living(i)
-	p.Groups, p.Session = l.groups.labels(i.Groups), l.platforms.wire(i.UUID)
+	p.Groups, p.Session = l.groups.Labels(i.Groups), l.platforms.wire(i.UUID)
 	if all := l.procs.Children(i.PID); len(all) > 0 {
 		rss := l.memory.of(l.procs)
 		for _, c := range all {

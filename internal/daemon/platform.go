@@ -164,7 +164,7 @@ func (d platformer) open(ctx context.Context, p *profile, id types.UUID, provide
 		sessions(d).confirmed(id, at)
 	}
 	session.Say = func(ctx context.Context, key, text string) error {
-		_, _, err := mailer(d).carry(ctx, id, step.Mail{Kind: step.MailSteer, Key: key, Text: text, Time: time.Now()}, true)
+		_, _, err := d.mail.Carry(ctx, id, step.Mail{Kind: step.MailSteer, Key: key, Text: text, Time: time.Now()}, true)
 		return err
 	}
 	hold, err := d.platforms.hold(ctx, session.SessionID, id, nil)

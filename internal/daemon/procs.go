@@ -4,11 +4,11 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"time"
 
 	"rnix/internal/moved"
 	"rnix/internal/price"
 	"rnix/internal/procview"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -37,7 +37,7 @@ func (d processes) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (
 		return ipc.WaitResponse{}, types.Errorf(types.ErrInvalid, "Wait", "", "the time limit is negative; 0 means none")
 	case req.TimeoutMs > 0:
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(min(req.TimeoutMs, maxTimeoutMs))*time.Millisecond)
+		ctx, cancel = context.WithTimeout(ctx, service.Timeout(req.TimeoutMs))
 		defer cancel()
 	}
 	if t, err = resumedLater(ctx, d, t); err != nil {

@@ -81,6 +81,9 @@ func (d reviver) beaten(id types.UUID) error {
 // openTime is how long a history is waited for that somebody writes who does not run it, such as a message.
 const openTime = 2 * time.Second
 
+// passAgain is how often a history is tried that is being written.
+const passAgain = 20 * time.Millisecond
+
 // brief waits a little for a history that is being written, and reports whether to try again: not if it is
 // running, as somebody was quicker then.
 func (d reviver) brief(ctx context.Context, id types.UUID, end time.Time) bool {
@@ -89,7 +92,7 @@ func (d reviver) brief(ctx context.Context, id types.UUID, end time.Time) bool {
 		return false
 	}
 	select {
-	case <-time.After(carryAgain):
+	case <-time.After(passAgain):
 		return true
 	case <-ctx.Done():
 		return false

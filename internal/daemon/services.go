@@ -10,6 +10,8 @@ func startServices(d *Daemon) {
 	startHistories(d)
 	startBilling(d)
 	d.storage.Kernel = d.kernel
+	startMail(d)
+	d.groups.Kernel, d.groups.Callers = d.kernel, finder{d}
 }
 
 // registerServices registers what the services answer.
@@ -18,4 +20,6 @@ func registerServices(d *Daemon, on *service.Wire) {
 	d.histories.Register(on)
 	d.billing.Register(on)
 	d.storage.Register(on)
+	d.mail.Register(on)
+	d.groups.Register(on)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"rnix/agent"
 	"rnix/internal/config"
@@ -36,7 +35,7 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 		return ipc.SpawnResponse{}, err
 	}
 	if req.Group != "" {
-		id, err := groups(d).group("Spawn", req.Group, "")
+		id, err := d.groups.Group("Spawn", req.Group, "")
 		if err != nil {
 			return ipc.SpawnResponse{}, err
 		}
@@ -164,7 +163,7 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 	if req.TimeoutMs < 0 {
 		return o, types.Errorf(types.ErrInvalid, "Spawn", "", "the time limit is negative")
 	}
-	o.Timeout = time.Duration(min(req.TimeoutMs, maxTimeoutMs)) * time.Millisecond
+	o.Timeout = service.Timeout(req.TimeoutMs)
 	return o, nil
 }
 
@@ -176,9 +175,6 @@ func (d spawner) voidDenials(of string, denied []string) []string {
 	}
 	return void
 }
-
-// maxTimeoutMs is a year: longer limits are no limits, and must not overflow.
-const maxTimeoutMs = 366 * 24 * 3600 * 1000
 
 func orElse(s, def string) string {
 	if s != "" {

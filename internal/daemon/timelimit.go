@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"rnix/internal/recovery"
+	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -17,7 +18,7 @@ func timeLimit(a *again, req *ipc.ResumeRequest) (time.Duration, error) {
 		if *ms == 0 {
 			return 0, nil
 		}
-		return s.Active + time.Duration(min(*ms, maxTimeoutMs))*time.Millisecond, nil
+		return s.Active + service.Timeout(*ms), nil
 	}
 	if a.fork || limit <= 0 || s.Phase != recovery.Ended || s.Exit == nil || a.over(req) {
 		return limit, nil

@@ -12,7 +12,7 @@ import (
 
 // startWatch gives the service that shows the table of processes and their events what it needs of the others.
 func startWatch(d *Daemon) {
-	d.looks = &looks{groups: &d.groupNames, platforms: d.platforms, procs: d.procs}
+	d.looks = &looks{groups: &d.groups.Names, platforms: d.platforms, procs: d.procs}
 	w := d.watch
 	w.Kernel, w.Index, w.Archive, w.Looks, w.Callers = d.kernel, d.journal.Index(), archive{d.collector}, d.looks, callers{d}
 	w.Files, w.Log, w.Started = d.files, d.events, d.started

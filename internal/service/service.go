@@ -4,6 +4,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"rnix/ipc"
 	"rnix/types"
@@ -55,3 +56,9 @@ func People(who Callers, peer *ipc.Peer, op, may string) error {
 	}
 	return nil
 }
+
+// MaxTimeoutMs is a year: longer limits are no limits, and must not overflow.
+const MaxTimeoutMs = 366 * 24 * 3600 * 1000
+
+// Timeout is a time limit of a request, in milliseconds, at most MaxTimeoutMs.
+func Timeout(ms int64) time.Duration { return time.Duration(min(ms, MaxTimeoutMs)) * time.Millisecond }

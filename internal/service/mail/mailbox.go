@@ -1,4 +1,4 @@
-package daemon
+package mail
 
 import (
 	"context"
@@ -13,21 +13,21 @@ import (
 
 // mailbox shows what waits in a mailbox: of a process that runs, what it has in memory, which is more than its record may say; else what its
 // record says.
-func (d mailer) mailbox(ctx context.Context, peer *ipc.Peer, req ipc.MailboxRequest) (resp ipc.MailboxResponse, err error) {
+func (d *Service) mailbox(ctx context.Context, peer *ipc.Peer, req ipc.MailboxRequest) (resp ipc.MailboxResponse, err error) {
 	if req.Limit < 0 || req.Limit > ipc.MaxLetters {
 		return resp, types.Errorf(types.ErrInvalid, "Mailbox", req.Target, "limit is %d, and may be 0 to %d", req.Limit, ipc.MaxLetters)
 	}
 	if req.Limit == 0 {
 		req.Limit = ipc.MaxLetters
 	}
-	owner, inside := d.agentOf(peer)
+	owner, inside := d.Finder.AgentOf(peer)
 	if req.Target == "" {
 		if !inside || owner == 0 {
 			return resp, types.Errorf(types.ErrInvalid, "Mailbox", "", "no process was named: give a PID, a UUID or its beginning or end, or a name")
 		}
 		req.Target = owner.String()
 	}
-	t, err := d.names.Resolve(req.Target)
+	t, err := d.Finder.Resolve(req.Target)
 	if err != nil {
 		return resp, err
 	}
@@ -37,7 +37,7 @@ func (d mailer) mailbox(ctx context.Context, peer *ipc.Peer, req ipc.MailboxRequ
 	var list []kernel.Waiting
 	live := t.Live != nil && t.Live.State < types.StateZombie
 	if live {
-		list, resp.LastSeq, err = d.kernel.Waiting(t.PID)
+		list, resp.LastSeq, err = d.Kernel.Waiting(t.PID)
 		live = types.CodeOf(err) != types.ErrNotFound // it has just gone
 	}
 	if !live {
@@ -57,8 +57,8 @@ func (d mailer) mailbox(ctx context.Context, peer *ipc.Peer, req ipc.MailboxRequ
 }
 
 // storedMail is Waiting of a process that does not run.
-func (d mailer) storedMail(ctx context.Context, id types.UUID) (list []kernel.Waiting, last uint64, err error) {
-	s, _, _, err := d.store.read(ctx, id)
+func (d *Service) storedMail(ctx context.Context, id types.UUID) (list []kernel.Waiting, last uint64, err error) {
+	s, err := d.Stored.Read(ctx, id)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -73,14 +73,14 @@ func (d mailer) storedMail(ctx context.Context, id types.UUID) (list []kernel.Wa
 // lineLength is how much of the first line of a message is shown, in characters.
 const lineLength = 200
 
-func (d mailer) wireLetter(w *kernel.Waiting) ipc.Letter {
+func (d *Service) wireLetter(w *kernel.Waiting) ipc.Letter {
 	l := ipc.Letter{Seq: w.Seq, Kind: string(w.Kind), From: w.From, FromUUID: w.FromUUID, Name: w.Name, Time: w.Time, Bytes: w.Size}
 	if l.Kind == "" {
 		l.Kind = string(step.MailMessage)
 	}
 	head := w.Head
-	if !d.secrets.Empty() {
-		head = d.secrets.Bytes(head)
+	if !d.Secrets.Empty() {
+		head = d.Secrets.Bytes(head)
 	}
 	if len(head) < w.Size { // it may end within a character
 		for n := 0; n < utf8.UTFMax && len(head) > 0 && !utf8.Valid(head); n++ {

@@ -1,0 +1,141 @@
+package mail
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rnix/internal/recovery"
+	"rnix/internal/service"
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// post is a kernel in which nothing runs but the agent that asks, histories on disk, and who asks.
+type post struct {
+	Kernel  // what a test does not need is nil
+	caller  types.PID
+	inside  bool
+	answers []types.ErrCode // of the tries to write into a history, one after the other; "" = it is written
+	tries   int
+	got     []step.Mail
+	state   recovery.State
+	parents types.UUID
+}
+
+func (p *post) ByUUID(types.UUID) (*kernel.Process, bool) { return nil, false }
+
+func (p *post) Info(pid types.PID) (kernel.Info, error) {
+	return kernel.Info{PID: pid, UUID: types.UUID{9}, Name: "agent"}, nil
+}
+
+func (p *post) Put(_ context.Context, _ types.UUID, m step.Mail) (uint64, error) {
+	p.tries++
+	if n := p.tries - 1; n < len(p.answers) && p.answers[n] != "" {
+		return 0, types.Errorf(p.answers[n], "Send", "", "not now")
+	}
+	p.got = append(p.got, m)
+	return uint64(len(p.got)), nil
+}
+
+func (p *post) Read(context.Context, types.UUID) (*recovery.State, error) { return &p.state, nil }
+
+func (p *post) Settled(context.Context) error { return nil }
+
+func (p *post) AgentOf(*ipc.Peer) (types.PID, bool) { return p.caller, p.inside }
+
+func (p *post) Resolve(string) (service.Target, error) {
+	return service.Target{UUID: types.UUID{1}, PID: 3, Info: &step.ProcInfo{UUID: types.UUID{1}, PID: 3, Name: "sleeper", Suspended: true, ParentUUID: p.parents}}, nil
+}
+
+func (p *post) Empty() bool { return false }
+
+func (p *post) Bytes(b []byte) []byte { return []byte(strings.ReplaceAll(string(b), "hunter2", "***")) }
+
+func office(p *post) *Service { return &Service{Kernel: p, Stored: p, Finder: p, Secrets: p} }
+
+func TestMessageIsTriedAgainWhileAHistoryIsBeingWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []types.ErrCode
+		room    bool
+		want    types.ErrCode
+		tries   int
+	}{
+		"at once":                {nil, false, "", 1},
+		"somebody writes":        {[]types.ErrCode{types.ErrConflict, types.ErrConflict, ""}, false, "", 3},
+		"full":                   {[]types.ErrCode{types.ErrExhausted}, false, types.ErrExhausted, 1},
+		"full, and it may wait":  {[]types.ErrCode{types.ErrExhausted, types.ErrExhausted, ""}, true, "", 3},
+		"it has ended":           {[]types.ErrCode{types.ErrConflict, types.ErrBrokenPipe}, true, types.ErrBrokenPipe, 2},
+		"somebody writes always": {slow(1000), false, types.ErrConflict, int(carryTime/carryAgain) + 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &post{answers: c.answers}
+				_, onDisk, err := office(p).Carry(t.Context(), types.UUID{1}, step.Mail{Text: "hello"}, c.room)
+				if types.CodeOf(err) != c.want || !onDisk || p.tries > c.tries || p.tries < c.tries-1 {
+					t.Errorf("on disk %v, %v, after %d tries", onDisk, err, p.tries)
+				}
+				if delivered := len(p.got); (delivered == 1) != (c.want == "") {
+					t.Errorf("delivered %d times", delivered)
+				}
+			})
+		})
+	}
+}
+
+func slow(n int) (all []types.ErrCode) {
+	for range n {
+		all = append(all, types.ErrConflict)
+	}
+	return all
+}
+
+func TestMessageWithALimitGivesUpInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &post{answers: slow(1000)}
+		began := time.Now()
+		_, err := office(p).send(t.Context(), nil, ipc.SendRequest{Target: "3", Text: "hello", TimeoutMs: 300}, step.MailMessage)
+		if types.CodeOf(err) != types.ErrTimeout || time.Since(began) != 300*time.Millisecond || len(p.got) != 0 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestAgentsSpeakForThemselvesAndToTheirFamily(t *testing.T) {
+	p := &post{caller: 9, inside: true, parents: types.UUID{9}}
+	s := office(p)
+	if _, err := s.send(t.Context(), nil, ipc.SendRequest{Target: "3", Text: "do it", Key: "k"}, step.MailSteer); types.CodeOf(err) != types.ErrPermission {
+		t.Errorf("an agent steers: %v", err)
+	}
+	p.caller = 0
+	if _, err := s.send(t.Context(), nil, ipc.SendRequest{Target: "3", Text: "do it"}, step.MailMessage); types.CodeOf(err) != types.ErrPermission {
+		t.Errorf("one that has left its agent: %v", err)
+	}
+	if len(p.got) != 0 {
+		t.Errorf("%+v came", p.got)
+	}
+	for name, req := range map[string]ipc.SendRequest{"empty": {Text: " \n"}, "bytes": {Text: "\xff"}, "key": {Text: "x", Key: strings.Repeat("k", maxKey+1)},
+		"limit": {Text: "x", TimeoutMs: -1}, "long": {Text: strings.Repeat("x", kernel.MaxMessage+1)}} {
+		if _, err := s.send(t.Context(), nil, req, step.MailMessage); types.CodeOf(err) != types.ErrInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestMailboxShowsWholeCharactersAndNoSecrets(t *testing.T) {
+	s := office(new(post))
+	if l := s.wireLetter(&kernel.Waiting{Head: []byte("the key is hunter2\nmore"), Size: 23}); l.Line != "the key is ***" || l.Binary || l.Kind != string(step.MailMessage) {
+		t.Errorf("%+v", l)
+	}
+	cut := []byte("naïve")[:3] // within the ï
+	if l := s.wireLetter(&kernel.Waiting{Head: cut, Size: 6}); l.Line != "na" || l.Binary {
+		t.Errorf("%+v", l)
+	}
+	if l := s.wireLetter(&kernel.Waiting{Head: []byte{0xff, 0xfe, 0, 1}, Size: 4}); !l.Binary || l.Line != "" {
+		t.Errorf("%+v", l)
+	}
+}
