@@ -238,7 +238,7 @@ func (d autoResumer) again(ctx context.Context, l left, hold chan struct{}) {
 // look reads a history without an end, marks it if the daemon broke it off, brings its small files up to
 // date, and reports whether it is to go on by itself.
 func (d autoResumer) look(ctx context.Context, info step.ProcInfo) (left, bool) {
-	state, _, damage, err := d.store.read(ctx, info.UUID)
+	state, _, damage, err := d.store.Read(ctx, info.UUID)
 	if err != nil {
 		d.note("history %s: %v", info.UUID, err)
 		info.Suspended, info.SuspendReason = true, cause(err)

@@ -18,7 +18,7 @@ import (
 // limitOf settles the budget with which a history goes on: what it had, or so much more than was used as the
 // request says. A budget that is used up is EXHAUSTED, its own and one above it.
 func (d reviver) limitOf(a *again, req *ipc.ResumeRequest) (kernel.Amount, error) {
-	was, s, id := &a.was, a.state, a.rec.id
+	was, s, id := &a.was, a.state, a.rec.ID
 	limit := kernel.Amount{Tokens: was.ContextBudget, USD: price.FromFloat(was.BudgetUSD)}
 	if limit == (kernel.Amount{}) && req.Budget == nil && req.BudgetUSD == nil {
 		return limit, d.roomAbove(id, s)

@@ -50,7 +50,7 @@ func (d runHolder) holdOne(ctx context.Context, id types.UUID) error {
 	if a.state.Phase == recovery.Ended || a.state.Paused {
 		return nil
 	}
-	if err := a.rec.hold(info.PID); err != nil {
+	if err := a.rec.Pause(info.PID); err != nil {
 		return err
 	}
 	a.state.Paused = true

@@ -143,7 +143,7 @@ func (d composer) nodes(ctx context.Context, t *target) ([]run.Node, run.Spec, e
 
 // history reads what the history of a run amounts to.
 func (d composer) history(ctx context.Context, id types.UUID) (*compose.State, run.Spec, *recovery.State, error) {
-	state, _, _, err := d.store.read(ctx, id)
+	state, _, _, err := d.store.Read(ctx, id)
 	if err != nil {
 		return nil, run.Spec{}, nil, err
 	}

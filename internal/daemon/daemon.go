@@ -32,6 +32,7 @@ import (
 	"rnix/internal/service/histories"
 	"rnix/internal/service/lifecycle"
 	"rnix/internal/service/mail"
+	"rnix/internal/service/records"
 	"rnix/internal/service/room"
 	"rnix/internal/service/storage"
 	"rnix/internal/service/watch"
@@ -78,7 +79,7 @@ type Daemon struct {
 	secrets     *redact.Set // of all clients so far; see learn
 
 	journal    *step.Local
-	store      *store
+	store      *records.Store
 	pids       *durable.Counter
 	events     *event.Log
 	files      *event.Files
@@ -271,14 +272,13 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	}
 	back.add(func() error { return settle(d) })
 	d.journal.Index().Changed = d.watch.Touch
-	d.store = newStore(d.journal, "rnix daemon "+d.opt.Version, cfg.Checkpoint, d.log)
-	d.store.ended = func(id types.UUID) { d.ends.put(id); noteCut(d, id); platformer{d}.closed(id) }
+	d.store = records.New(d.journal, "rnix daemon "+d.opt.Version, cfg.Checkpoint, d.log)
+	d.store.OnEnd = func(id types.UUID) { d.ends.put(id); noteCut(d, id); platformer{d}.closed(id) }
 	d.platforms = newPlatforms()
-	d.store.tap = d.platforms.tap
+	d.store.Tap, d.store.Secrets = d.platforms.tap, d.secrets
 	back.add(platformer{d}.close)
-	d.store.secrets = d.secrets
 	learn(d, secretsOf(os.Environ()))
-	back.add(d.store.close)
+	back.add(d.store.Close)
 	d.userScratch = filepath.Join(d.places.DataDir, "scratch")
 	if herr := proc.HideMemory(); herr != nil {
 		d.log.Warn("the keys in this program's memory are not hidden from the commands of agents", "err", herr)
@@ -345,7 +345,7 @@ func (d *Daemon) boot() error {
 		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell, proc.KindHarness) }, Thaw: d.procs.Thaw,
 		Release:    d.release,
 		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
-		Scratch:    d.scratch, Inputs: d.store.inputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Price: priceFor, Accounts: d.billing, Revive: resumer{d}.reviveChild, Dismiss: undertaker{d}.dismiss, Heartbeat: d.heartbeat,
+		Scratch:    d.scratch, Inputs: d.store.InputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Price: priceFor, Accounts: d.billing, Revive: resumer{d}.reviveChild, Dismiss: undertaker{d}.dismiss, Heartbeat: d.heartbeat,
 	}
 	if d.keeper != nil {
 		cfg.Snapshot, cfg.Undo = keeping{d}.snapshot, keeping{d}.undo

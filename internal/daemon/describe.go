@@ -49,7 +49,7 @@ func (d describer) status(ctx context.Context, _ *ipc.Peer, _ ipc.Empty) (ipc.St
 		Init: d.bootstrap.all(), Starting: !closed(d.bootstrap.done),
 	}
 	s.Room = d.room.Why()
-	s.CheckpointFailures, s.CheckpointFailure = d.store.checkpoints.failures()
+	s.CheckpointFailures, s.CheckpointFailure = d.store.CheckpointFailures()
 	s.Storage = d.storage.Status(ctx)
 	live := map[types.UUID]bool{}
 	for _, i := range d.kernel.List() {

@@ -36,8 +36,8 @@ func (d reviver) fromOf(a *again, req *ipc.ResumeRequest) (*kernel.From, []ipc.I
 	doubts := d.doubts(a, f)
 	for _, c := range doubts {
 		if c.Verdict == string(recovery.Refuse) {
-			return nil, nil, types.Errorf(types.ErrInDoubt, "Resume", a.rec.id.String(),
-				"it is not known whether the call %s of %s in step %d has run; see it with `rnix ledger %s`, then choose with --on-in-doubt tell, retry or skip", c.CallID, c.Tool, c.Step, a.rec.id)
+			return nil, nil, types.Errorf(types.ErrInDoubt, "Resume", a.rec.ID.String(),
+				"it is not known whether the call %s of %s in step %d has run; see it with `rnix ledger %s`, then choose with --on-in-doubt tell, retry or skip", c.CallID, c.Tool, c.Step, a.rec.ID)
 		}
 	}
 	return f, doubts, nil

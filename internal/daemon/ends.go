@@ -77,7 +77,7 @@ func (d autoResumer) wakeWaiting(ctx context.Context, id types.UUID) {
 	if _, alive := d.running(id); alive {
 		return
 	}
-	state, _, _, err := d.store.read(ctx, id)
+	state, _, _, err := d.store.Read(ctx, id)
 	if err != nil || !d.mayGoOn(state) {
 		return // what is wrong with it, a person is told who resumes it
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"rnix/internal/recovery"
+	"rnix/internal/service/records"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -24,7 +25,7 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 	if err := d.room.Refusal("Resume"); err != nil { // the copy of its files is the most that is ever written at once
 		return resp, err
 	}
-	whole, _, damage, err := d.store.read(ctx, t.UUID)
+	whole, _, damage, err := d.store.Read(ctx, t.UUID)
 	if err != nil {
 		return resp, err
 	}
@@ -34,7 +35,7 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 		at = *req.FromStep
 	}
 	if req.FromStep != nil || len(begunCalls) > 0 { // what calls of a step that has not ended have done is in no files that the fork could get
-		if cut, err = recovery.Until(t.UUID, d.store.source(ctx, t.UUID), at); err != nil {
+		if cut, err = recovery.Until(t.UUID, d.store.Source(ctx, t.UUID), at); err != nil {
 			return resp, err
 		}
 	}
@@ -54,7 +55,7 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 	defer func() {
 		if !begun {
 			_ = a.rec.Close()
-			_ = d.abandon(context.WithoutCancel(ctx), a.rec.id) // err matters more
+			_ = d.abandon(context.WithoutCancel(ctx), a.rec.ID) // err matters more
 		}
 	}()
 	from := a.was.WorkDir    // when it did what the fork has
@@ -99,7 +100,7 @@ func (d *Daemon) abandon(ctx context.Context, id types.UUID) error {
 // copied makes the history of a fork and opens it.
 func (d resumer) copied(ctx context.Context, origin types.UUID, cut *recovery.State, at int) (*again, error) {
 	id := types.NewUUID()
-	lease, err := d.journal.Acquire(ctx, id, d.store.owner)
+	lease, err := d.store.Acquire(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (d resumer) copied(ctx context.Context, origin types.UUID, cut *recovery.St
 		lease, err = step.Fork(ctx, d.journal, id, lease, origin, cut.Seq, at)
 	}
 	if err == nil {
-		state, _, _, err = recovery.Read(d.store.source(ctx, id), nil)
+		state, _, _, err = recovery.Read(d.store.Source(ctx, id), nil)
 	}
 	a := &again{state: state, from: "history", fork: true, damage: damage}
 	if err == nil {
@@ -124,7 +125,7 @@ func (d resumer) copied(ctx context.Context, origin types.UUID, cut *recovery.St
 		_ = d.store.Discard(id) // err matters more
 		return nil, err
 	}
-	a.rec = newRecorder(d.store, id, lease, state.Clone())
+	a.rec = records.NewRecorder(d.store, id, lease, state.Clone())
 	a.asForked()
 	a.state.Active, a.state.Runs = 0, 0
 	a.state.Born()
@@ -153,7 +154,7 @@ func (d resumer) place(ctx context.Context, a *again, t *target, from string, wh
 		if err != nil {
 			return err
 		}
-		dir, limited, err := (forkFiles(d)).made(ctx, a.rec.id, t, at, from, now.WorkDir)
+		dir, limited, err := (forkFiles(d)).made(ctx, a.rec.ID, t, at, from, now.WorkDir)
 		if err != nil {
 			return err
 		}
@@ -165,7 +166,7 @@ func (d resumer) place(ctx context.Context, a *again, t *target, from string, wh
 	if set := settingsIn(&a.was); set.Tree != nil {
 		dir := ""
 		if req.Cwd == "" {
-			dir = d.forkDir(a.rec.id)
+			dir = d.forkDir(a.rec.ID)
 		}
 		if err := (worktrees(d)).forked(ctx, a, set.Tree, dir); err != nil {
 			return err

@@ -22,9 +22,9 @@ var wasDir = filepath.Join(faultfs.DataDir, "was")
 func forkOp(name string, upTo *int) *faultfs.Op {
 	op := crashOp(name, nil, func(d *Daemon, ack func(string)) error {
 		ctx := context.Background()
-		cut, _, _, err := d.store.read(ctx, histA)
+		cut, _, _, err := d.store.Read(ctx, histA)
 		if upTo != nil {
-			cut, err = recovery.Until(histA, d.store.source(ctx, histA), 1)
+			cut, err = recovery.Until(histA, d.store.Source(ctx, histA), 1)
 		}
 		if err != nil {
 			return err
@@ -36,7 +36,7 @@ func forkOp(name string, upTo *int) *faultfs.Op {
 		begun := false
 		err = goneOn(d, a.rec, a.state, true, func(s string) { begun = true; ack(s) }, func(*diary, int) {})
 		if err != nil && !begun {
-			_ = d.abandon(ctx, a.rec.id) // nobody has been told of it
+			_ = d.abandon(ctx, a.rec.ID) // nobody has been told of it
 		}
 		return err
 	})
@@ -85,7 +85,7 @@ func forksAreWhole(d *Daemon) error {
 			continue
 		}
 		h, err := step.ReadHistory(ctx, d.journal, info.UUID)
-		s, _, damage, serr := recovery.Read(d.store.source(ctx, info.UUID), nil)
+		s, _, damage, serr := recovery.Read(d.store.Source(ctx, info.UUID), nil)
 		if err = errors.Join(err, serr); err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/durable/faultfs"
 	"rnix/internal/recovery"
+	"rnix/internal/service/records"
 	"rnix/internal/step"
 	"rnix/internal/step/crashtest"
 	"rnix/internal/workspace"
@@ -43,8 +44,8 @@ func house(fsys durable.FS, do func(*Daemon) error) error {
 	return crashtest.Session(fsys, func(j *step.Local) (err error) {
 		d := &Daemon{journal: j, log: slog.New(slog.DiscardHandler), platforms: newPlatforms()}
 		d.places.DataDir, d.kept = nowhere, workspace.New(workspace.Options{Dir: nowhere, Env: []string{}})
-		d.store = newStore(j, "test", config.Checkpoint{EverySteps: config.Value[int]{V: 1}}, d.log)
-		defer func() { err = errors.Join(err, d.store.close()) }()
+		d.store = records.New(j, "test", config.Checkpoint{EverySteps: config.Value[int]{V: 1}}, d.log)
+		defer func() { err = errors.Join(err, d.store.Close()) }()
 		return do(d)
 	})
 }
@@ -77,7 +78,7 @@ func taken(fsys durable.FS) error {
 // diary writes records as a process does. Each has a text of its own, also over all runs of an operation.
 type diary struct {
 	d    *Daemon
-	rec  *recorder
+	rec  *records.Recorder
 	run  uint64 // with what number this run began
 	name string // of the writer
 	n    int
@@ -98,7 +99,7 @@ func (y *diary) add(recs ...step.Record) {
 		y.err = y.rec.Add(recs...)
 	}
 	for i := range recs {
-		y.due = append(y.due, crashtest.Holds(y.rec.id, crashtest.Label(&recs[i])))
+		y.due = append(y.due, crashtest.Holds(y.rec.ID, crashtest.Label(&recs[i])))
 	}
 }
 
@@ -148,7 +149,7 @@ func (y *diary) answered(n, calls int) (ids []string) {
 	y.add(intents...)
 	if y.commit() {
 		for _, id := range ids {
-			y.ack(crashtest.Effect(y.rec.id, id))
+			y.ack(crashtest.Effect(y.rec.ID, id))
 		}
 	}
 	return ids
@@ -165,7 +166,7 @@ func (y *diary) closed(n int, ids []string) {
 	}
 	y.add(step.Record{Kind: step.KindStep, Step: s})
 	if y.commit() {
-		y.ack(fmt.Sprintf("amounts %s %d", y.rec.id, n))
+		y.ack(fmt.Sprintf("amounts %s %d", y.rec.ID, n))
 	}
 }
 
@@ -180,7 +181,7 @@ func (y *diary) close() error {
 
 // save replaces the small file as the kernel does.
 func (y *diary) save(info step.ProcInfo) {
-	info.UUID, info.PID, info.Intent, info.UpdatedAt = y.rec.id, 7, "work", time.Now()
+	info.UUID, info.PID, info.Intent, info.UpdatedAt = y.rec.ID, 7, "work", time.Now()
 	if y.err == nil {
 		y.err = y.d.store.SaveInfo(info)
 	}
@@ -193,7 +194,7 @@ func (y *diary) end(name string, phase recovery.Phase, n int) {
 	if !y.commit() {
 		return
 	}
-	y.ack(fmt.Sprintf("ended %s %s %s", y.rec.id, phase, text))
+	y.ack(fmt.Sprintf("ended %s %s %s", y.rec.ID, phase, text))
 	y.close()
 	info := step.ProcInfo{State: types.StateDead, Step: n, Suspended: true, SuspendReason: text}
 	if phase == recovery.Ended {
@@ -201,7 +202,7 @@ func (y *diary) end(name string, phase recovery.Phase, n int) {
 	}
 	y.save(info)
 	if phase == recovery.Ended && y.err == nil {
-		y.d.store.Ended(y.rec.id)
+		y.d.store.Ended(y.rec.ID)
 	}
 }
 
@@ -211,7 +212,7 @@ func spawnedIn(d *Daemon, id types.UUID, ack func(string), do func(*diary)) erro
 	if err != nil {
 		return err
 	}
-	y := &diary{d: d, rec: r.(*recorder), run: 1, ack: ack}
+	y := &diary{d: d, rec: r.(*records.Recorder), run: 1, ack: ack}
 	_ = d.store.SaveMeta(id, "be good", []vfs.Tool{{Name: "shell", Path: "/dev/shell"}}, vfs.ModelCard{}) // nothing depends on it
 	y.add(y.marker(step.MarkerSpawn, y.text("work")), y.message(rnixctx.RoleUser, y.text("do")))
 	if !y.commit() {
@@ -225,14 +226,14 @@ func spawnedIn(d *Daemon, id types.UUID, ack func(string), do func(*diary)) erro
 
 // resumed goes on with a history, as the kernel does: its open calls get their answers first.
 func resumed(d *Daemon, id types.UUID, input bool, ack func(string), do func(y *diary, next int)) error {
-	rec, state, _, _, err := d.store.open(context.Background(), id)
+	rec, state, _, _, err := d.store.Open(context.Background(), id)
 	if err != nil {
 		return err
 	}
 	return goneOn(d, rec, state, input, ack, do)
 }
 
-func goneOn(d *Daemon, rec *recorder, state *recovery.State, input bool, ack func(string), do func(y *diary, next int)) error {
+func goneOn(d *Daemon, rec *records.Recorder, state *recovery.State, input bool, ack func(string), do func(y *diary, next int)) error {
 	y := &diary{d: d, rec: rec, run: state.Seq + 1, ack: ack}
 	y.add(y.marker(step.MarkerResumed, y.text("resumed")))
 	text := y.text("said")
@@ -345,7 +346,7 @@ func daemonOps() []*faultfs.Op {
 			if err := looked(d); err != nil {
 				return err
 			}
-			s, _, _, err := d.store.read(context.Background(), histA)
+			s, _, _, err := d.store.Read(context.Background(), histA)
 			if err != nil {
 				return err
 			}
@@ -372,7 +373,7 @@ func told(d *Daemon, acked []string) (err error) {
 
 func toldOf(d *Daemon, info *step.ProcInfo, acked []string) error {
 	id := info.UUID
-	s, _, damage, err := recovery.Read(d.store.source(context.Background(), id), nil)
+	s, _, damage, err := recovery.Read(d.store.Source(context.Background(), id), nil)
 	if err != nil || damage != "" {
 		return fmt.Errorf("%q, %w", damage, err)
 	}
@@ -425,7 +426,7 @@ func toldOf(d *Daemon, info *step.ProcInfo, acked []string) error {
 
 // quicker checks that a checkpoint, if it is used, changes nothing.
 func quicker(d *Daemon, id types.UUID, want *recovery.State) error {
-	got, _, damage, err := d.store.read(context.Background(), id)
+	got, _, damage, err := d.store.Read(context.Background(), id)
 	if err != nil || damage != "" {
 		return fmt.Errorf("with a checkpoint: %q, %w", damage, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"rnix/internal/recovery"
 	"rnix/internal/service"
+	"rnix/internal/service/records"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -48,8 +49,8 @@ func stays(ctx context.Context, d *Daemon, id types.UUID) (types.PID, bool) {
 
 // opened is store.open, but CONFLICT for a history of which the last run has given the record back and has not left the kernel yet: a run that
 // began now would be refused when its record says already that it has begun.
-func (d reviver) opened(ctx context.Context, id types.UUID) (rec *recorder, state *recovery.State, used bool, damage string, err error) {
-	rec, state, used, damage, err = d.store.open(ctx, id)
+func (d reviver) opened(ctx context.Context, id types.UUID) (rec *records.Recorder, state *recovery.State, used bool, damage string, err error) {
+	rec, state, used, damage, err = d.store.Open(ctx, id)
 	if _, leaves := d.running(id); err == nil && leaves {
 		err = errors.Join(types.Errorf(types.ErrConflict, "Resume", id.String(), "its last run is not over yet"), rec.Close())
 	}
@@ -77,7 +78,7 @@ func (d resumer) passing(ctx context.Context, t target, do func(t target) (ipc.R
 func (d reviver) launch(ctx context.Context, r *ready, hold <-chan struct{}) (ipc.ResumeResponse, error) {
 	paused := r.state.Paused
 	for began := time.Now(); ; {
-		id, from := r.rec.id, r.state.Seq
+		id, from := r.rec.ID, r.state.Seq
 		resp, err := d.launchOnce(ctx, r, hold)
 		if r.leave != nil {
 			r.leave()

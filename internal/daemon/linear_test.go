@@ -16,6 +16,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/durable"
 	"rnix/internal/event"
+	"rnix/internal/service/records"
 	"rnix/internal/step"
 	"rnix/kernel"
 	"rnix/types"
@@ -58,7 +59,7 @@ func TestAThousandStepsStayLinear(t *testing.T) { // A-24
 	}
 	events := event.New(1 << 20)
 	files := event.WriteFiles(events, durable.OS, func(id types.UUID) string { return filepath.Join(j.Dir(id), step.EventsFile) })
-	k := kernel.New(kernel.Config{Devices: devices, Contexts: rnixctx.NewManager(), Events: events, Store: newStore(j, "test", config.Checkpoint{}, slog.New(slog.DiscardHandler))}, nil)
+	k := kernel.New(kernel.Config{Devices: devices, Contexts: rnixctx.NewManager(), Events: events, Store: records.New(j, "test", config.Checkpoint{}, slog.New(slog.DiscardHandler))}, nil)
 	none := 0
 	pid, err := k.Spawn("read on", &agent.Agent{}, kernel.SpawnOpts{Provider: "m", WorkDir: work, MaxSteps: &none})
 	if err != nil {

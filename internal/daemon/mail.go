@@ -20,7 +20,7 @@ func startMail(d *Daemon) {
 type letters struct{ daemon *Daemon }
 
 func (l letters) Read(ctx context.Context, id types.UUID) (*recovery.State, error) {
-	s, _, _, err := l.daemon.store.read(ctx, id)
+	s, _, _, err := l.daemon.store.Read(ctx, id)
 	return s, err
 }
 
@@ -59,9 +59,4 @@ func (l letters) Put(ctx context.Context, id types.UUID, m step.Mail) (uint64, e
 		return 0, err
 	}
 	return m.Seq, a.rec.Commit()
-}
-
-// Letters reads the messages of a history, as far as it is on disk, for /proc.
-func (s *store) Letters(id types.UUID) ([]step.Letter, error) {
-	return step.Letters(s.journal.Replay(context.Background(), id, 1))
 }

@@ -13,6 +13,7 @@ import (
 	"rnix/internal/moved"
 	"rnix/internal/proc"
 	"rnix/internal/recovery"
+	"rnix/internal/service/records"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -26,7 +27,7 @@ type reviver struct{ *Daemon }
 type again struct {
 	state  *recovery.State
 	was    step.Settled
-	rec    *recorder
+	rec    *records.Recorder
 	from   string // checkpoint or history
 	damage string
 	fork   bool
@@ -239,7 +240,7 @@ func (d reviver) launchOnce(ctx context.Context, r *ready, hold <-chan struct{})
 	}
 	seq, sleep := d.events.Last(), func() {}
 	if !a.fork {
-		sleep = d.wakes(a.rec.id)
+		sleep = d.wakes(a.rec.ID)
 	}
 	pid, err := d.kernel.SpawnContext(ctx, a.was.Intent, r.agent, r.opts)
 	if err != nil {
@@ -316,7 +317,7 @@ func (d reviver) optsOf(a *again, p *profile, ag *agent.Agent, choice config.Cho
 			steps = s.Step + *req.MaxSteps
 		}
 	}
-	id := a.rec.id.String()
+	id := a.rec.ID.String()
 	if steps > 0 && s.Step >= steps && s.Open == nil && !a.over(req) {
 		return kernel.SpawnOpts{}, types.Errorf(types.ErrExhausted, "Resume", id, "it has done %d of %d steps; give it more with --max-steps N (so many more steps)", s.Step, steps)
 	}
@@ -325,7 +326,7 @@ func (d reviver) optsOf(a *again, p *profile, ag *agent.Agent, choice config.Cho
 		return kernel.SpawnOpts{}, err
 	}
 	o := kernel.SpawnOpts{
-		UUID: a.rec.id, Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort),
+		UUID: a.rec.ID, Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort),
 		MaxSteps: &steps, FailedSteps: p.failedSteps(), ContextBudget: &limit.Tokens, BudgetUSD: &usd, Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
 		Env: proc.ComposeEnv(p.env, p.variables(ag), nil), Secret: p.lookup, Profile: p,
 	}

@@ -160,7 +160,7 @@ func (d superviser) same(ctx context.Context, id types.UUID, decl *declared) (bo
 
 // stateOf reads what a history amounts to, and with what its last run was started.
 func (d superviser) stateOf(ctx context.Context, id types.UUID) (*recovery.State, step.Settled, error) {
-	s, _, _, err := d.store.read(ctx, id)
+	s, _, _, err := d.store.Read(ctx, id)
 	if err != nil {
 		return nil, step.Settled{}, err
 	}

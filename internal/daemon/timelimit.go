@@ -24,7 +24,7 @@ func timeLimit(a *again, req *ipc.ResumeRequest) (time.Duration, error) {
 		return limit, nil
 	}
 	if _, late := s.Exit.TimedOut(); late || s.Active >= limit {
-		return 0, types.Errorf(types.ErrExhausted, "Resume", a.rec.id.String(), "its time limit of %v is used up; give it more with --timeout TIME (so much longer)", limit)
+		return 0, types.Errorf(types.ErrExhausted, "Resume", a.rec.ID.String(), "its time limit of %v is used up; give it more with --timeout TIME (so much longer)", limit)
 	}
 	return limit, nil
 }

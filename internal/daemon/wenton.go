@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"rnix/internal/service/records"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -77,7 +78,7 @@ func cause(err error) string {
 // stuck is cause for what was to go on by itself.
 func stuck(err error) string {
 	why := cause(err)
-	if strings.HasPrefix(why, damagedRecord) { // a person would find the same
+	if strings.HasPrefix(why, records.Damaged) { // a person would find the same
 		return why
 	}
 	return "it could not go on by itself: " + why

@@ -210,12 +210,12 @@ func (d worktrees) uproot(ctx context.Context, id types.UUID, lose bool, rep *wo
 func (d worktrees) forked(ctx context.Context, a *again, origin *workspace.Tree, dir string) error {
 	var own *workspace.Tree
 	if dir != "" {
-		branch, _, err := d.grove.Branch(ctx, a.rec.id, dir, origin.Common, branchName(a.was.Name, a.rec.id))
+		branch, _, err := d.grove.Branch(ctx, a.rec.ID, dir, origin.Common, branchName(a.was.Name, a.rec.ID))
 		if code := types.CodeOf(err); code == types.ErrConflict || code == types.ErrDriver { // it is a plain directory, since git could not keep its files
 			branch, err = "", nil
 		} else if err == nil {
 			own = &workspace.Tree{Dir: dir, Repo: origin.Repo, Common: origin.Common, Branch: branch, Base: origin.Base, BaseName: origin.BaseName, Programs: origin.Programs}
-			err = d.noteTree(a.rec.id, *own, types.UUID{})
+			err = d.noteTree(a.rec.ID, *own, types.UUID{})
 		}
 		if err != nil {
 			return err

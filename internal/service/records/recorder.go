@@ -1,4 +1,4 @@
-package daemon
+package records
 
 import (
 	"context"
@@ -12,12 +12,12 @@ import (
 	"rnix/types"
 )
 
-// recorder is the writer of one history with its lease, and what its records amount to. Its calls do not
+// Recorder is the writer of one history with its lease, and what its records amount to. Its calls do not
 // depend on the context of the process: what happened is written down also when the process is being
 // ended. Safe for concurrent use.
-type recorder struct {
-	id    types.UUID
-	store *store
+type Recorder struct {
+	ID    types.UUID
+	store *Store
 
 	mu sync.Mutex
 	w  *step.Writer // +checklocks:mu
@@ -47,36 +47,37 @@ func (d *dueness) due(now time.Time, every int, after time.Duration) bool {
 	return (bySteps || byTime) && d.grown*share >= d.size
 }
 
-func newRecorder(s *store, id types.UUID, lease step.Lease, state *recovery.State) *recorder {
-	r := &recorder{id: id, store: s, w: step.NewWriter(s.journal, id, lease), state: state, due: dueness{since: time.Now()}}
+// NewRecorder returns the writer of a history with the lease that the caller has. state is what its records amount to so far.
+func NewRecorder(s *Store, id types.UUID, lease step.Lease, state *recovery.State) *Recorder {
+	r := &Recorder{ID: id, store: s, w: step.NewWriter(s.journal, id, lease), state: state, due: dueness{since: time.Now()}}
 	r.w.Seen = r.state.Apply
 	return r
 }
 
-var _ kernel.Recorder = (*recorder)(nil)
+var _ kernel.Recorder = (*Recorder)(nil)
 
 // Add notes records; they reach the disk with the next Commit.
-func (r *recorder) Add(recs ...step.Record) error {
+func (r *Recorder) Add(recs ...step.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range recs {
 		rec := &recs[i]
-		if !r.store.secrets.Empty() {
-			clean := rec.Concealed(r.store.secrets)
+		if !r.store.Secrets.Empty() {
+			clean := rec.Concealed(r.store.Secrets)
 			rec = &clean
 		}
 		if err := r.add(rec); err != nil {
 			return err
 		}
-		if r.store.tap != nil {
-			r.store.tap(r.id, rec) // what leaves the machine has no secrets either
+		if r.store.Tap != nil {
+			r.store.Tap(r.ID, rec) // what leaves the machine has no secrets either
 		}
 	}
 	return nil
 }
 
 // +checklocks:r.mu
-func (r *recorder) add(rec *step.Record) error {
+func (r *Recorder) add(rec *step.Record) error {
 	r.due.changed = true
 	switch rec.Kind {
 	case step.KindMessage:
@@ -106,8 +107,8 @@ func (r *recorder) add(rec *step.Record) error {
 // ofARun are the markers that say nothing when the run has ended, and may come at that moment.
 var ofARun = []string{step.MarkerPause, step.MarkerResume, step.MarkerAlive}
 
-// hold records that a person has paused a history that is suspended, durably.
-func (r *recorder) hold(pid types.PID) error {
+// Pause records that a person has paused a history that is suspended, durably.
+func (r *Recorder) Pause(pid types.PID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.due.changed = true
@@ -118,7 +119,7 @@ func (r *recorder) hold(pid types.PID) error {
 }
 
 // Commit makes durable what was added, and has a checkpoint made in the background when one is due.
-func (r *recorder) Commit() error {
+func (r *Recorder) Commit() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.due.grown += r.w.Collected()
@@ -132,10 +133,10 @@ func (r *recorder) Commit() error {
 }
 
 // +checklocks:r.mu
-func (r *recorder) checkpoint() {
+func (r *Recorder) checkpoint() {
 	size := &r.due.size
 	r.due = dueness{since: time.Now(), size: *size}
-	r.store.checkpoints.put(r.id, r.state.Clone(), func(bytes int) {
+	r.store.checkpoints.put(r.ID, r.state.Clone(), func(bytes int) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.due.size = bytes
@@ -143,7 +144,7 @@ func (r *recorder) checkpoint() {
 }
 
 // Close commits what is left, has a last checkpoint made, and gives the lease back.
-func (r *recorder) Close() error {
+func (r *Recorder) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.w.Err() == nil && r.due.changed && r.store.every+int(r.store.after) > 0 {

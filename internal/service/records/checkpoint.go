@@ -1,4 +1,4 @@
-package daemon
+package records
 
 import (
 	"log/slog"

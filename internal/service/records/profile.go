@@ -1,4 +1,4 @@
-package daemon
+package records
 
 import (
 	"time"
@@ -8,7 +8,7 @@ import (
 )
 
 // profile writes ctx-profile.json of a history.
-func (s *store) profile(h *step.History, id types.UUID) error {
+func (s *Store) profile(h *step.History, id types.UUID) error {
 	p, err := h.Profile(step.ProfileOptions{Now: time.Now(), Meta: s.meta(id)})
 	if err != nil {
 		return err
@@ -17,7 +17,7 @@ func (s *store) profile(h *step.History, id types.UUID) error {
 }
 
 // meta returns process-meta.json; nil if it cannot be read.
-func (s *store) meta(id types.UUID) *step.Meta {
+func (s *Store) meta(id types.UUID) *step.Meta {
 	m, err := step.ReadMeta(s.journal.FS(), s.journal.Dir(id))
 	if err != nil {
 		return nil

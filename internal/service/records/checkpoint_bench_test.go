@@ -1,4 +1,4 @@
-package daemon
+package records
 
 import (
 	"fmt"
@@ -67,7 +67,7 @@ func BenchmarkCheckpoints(b *testing.B) {
 			b.Fatal(err)
 		}
 		cfg := config.Checkpoint{EverySteps: config.Value[int]{V: config.DefaultCheckpointSteps}}
-		s := newStore(j, "benchmark", cfg, slog.New(slog.DiscardHandler))
+		s := New(j, "benchmark", cfg, slog.New(slog.DiscardHandler))
 		measure := func(b *testing.B) {
 			written.Store(0)
 			id := types.NewUUID()

@@ -1,0 +1,33 @@
+package records
+
+import (
+	"context"
+	"slices"
+
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// InputsDir is where the inputs of a history are kept.
+func (s *Store) InputsDir(id types.UUID) string { return step.InputsDir(s.journal.Dir(id)) }
+
+// SaveInputs makes the inputs of a history durable.
+func (s *Store) SaveInputs(id types.UUID, inputs []step.Input) ([]step.InputRef, error) {
+	if !s.Secrets.Empty() {
+		inputs = slices.Clone(inputs)
+	}
+	for i := range inputs {
+		s.Secrets.Strings(&inputs[i].Text)
+	}
+	return step.WriteInputs(s.journal.FS(), s.journal.Dir(id), inputs)
+}
+
+// Input reads an input of a history.
+func (s *Store) Input(id types.UUID, ref step.InputRef) (string, error) {
+	return step.ReadInput(s.journal.FS(), s.journal.Dir(id), ref)
+}
+
+// Letters reads the messages of a history, as far as it is on disk, for /proc.
+func (s *Store) Letters(id types.UUID) ([]step.Letter, error) {
+	return step.Letters(s.journal.Replay(context.Background(), id, 1))
+}
