@@ -7,6 +7,7 @@ import (
 	"rnix/agent"
 	"rnix/internal/compose/run"
 	"rnix/internal/config"
+	"rnix/internal/profile"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -14,19 +15,19 @@ import (
 
 // bodies make the bodies of processes without a model again, from what their histories keep: by the kind
 // that step.BodyRecord names.
-var bodies = map[string]func(d *Daemon, p *profile, spec json.RawMessage) (kernel.Body, error){
+var bodies = map[string]func(d *Daemon, p *profile.Profile, spec json.RawMessage) (kernel.Body, error){
 	kernel.SupervisorKind: supervisorAgain,
 	run.Kind:              composeBody,
 }
 
 // settleBody decides with what a process without a model goes on.
-func (d reviver) settleBody(r *ready, p *profile, req *ipc.ResumeRequest) (err error) {
+func (d reviver) settleBody(r *ready, p *profile.Profile, req *ipc.ResumeRequest) (err error) {
 	was := &r.was
 	id := was.UUID.String()
 	if req.NewInput != "" || req.Provider != "" || req.Model != "" || req.FallbackProvider != "" || req.FallbackModel != "" || req.MaxSteps != nil {
 		return types.Errorf(types.ErrInvalid, "Resume", id, "it is no agent (%s): it takes no input, no model and no step limit", was.Body.Kind)
 	}
-	p.recorded, r.agent = true, &agent.Agent{}
+	p.Recorded, r.agent = true, &agent.Agent{}
 	if r.opts, err = d.optsOf(r.again, p, r.agent, config.Choice{}, req); err != nil {
 		return err
 	}
@@ -48,8 +49,8 @@ func (d reviver) settleBody(r *ready, p *profile, req *ipc.ResumeRequest) (err e
 // reviveChild resumes a suspended history for the body of its parent, with the parent's environment.
 func (d resumer) reviveChild(ctx context.Context, parent *kernel.Process, id types.UUID) (types.PID, error) {
 	req := &ipc.ResumeRequest{}
-	if p, ok := parent.Profile().(*profile); ok {
-		req.Env = p.env
+	if p, ok := profile.Of(parent); ok {
+		req.Env = p.Env
 	}
 	info, ok := d.stored(id)
 	switch {

@@ -12,6 +12,7 @@ import (
 	"rnix/internal/compose"
 	"rnix/internal/compose/run"
 	"rnix/internal/proc"
+	"rnix/internal/profile"
 	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/internal/yamlfile"
@@ -33,7 +34,7 @@ func (d composer) handle(s *ipc.Server) {
 }
 
 // composeBody makes the body of a run again.
-func composeBody(d *Daemon, _ *profile, raw json.RawMessage) (kernel.Body, error) {
+func composeBody(d *Daemon, _ *profile.Profile, raw json.RawMessage) (kernel.Body, error) {
 	spec, err := run.ParseSpec(raw)
 	if err != nil {
 		return nil, err
@@ -50,28 +51,28 @@ func (d composer) up(ctx context.Context, peer *ipc.Peer, req ipc.ComposeUpReque
 	if err != nil {
 		return none, err
 	}
-	p, err := startProfile(d.Daemon, "Compose", req.Cwd, req.Env, req.TrustProject)
+	p, err := d.profiles.ForStart("Compose", req.Cwd, req.Env, req.TrustProject)
 	if err == nil {
 		err = d.room.Refusal("Compose")
 	}
 	if err != nil {
 		return none, err
 	}
-	spec := run.Spec{File: f, Path: req.Path, Name: runName(&req, f), Dir: p.cwd}
+	spec := run.Spec{File: f, Path: req.Path, Name: runName(&req, f), Dir: p.Cwd}
 	if err := d.preflight(ctx, &req, p, f); err != nil {
 		return none, err
 	}
 	steps := 0
-	opts := kernel.SpawnOpts{Name: spec.Name, MaxSteps: &steps, WorkDir: p.cwd, ReadRoots: p.cfg.ReadRoots.V, Secret: p.lookup, Profile: p,
-		Env: proc.ComposeEnv(p.env, nil, nil), Timeout: f.Timeout.Or(0), BudgetUSD: f.BudgetUSD, Body: run.New(spec, d)}
+	opts := kernel.SpawnOpts{Name: spec.Name, MaxSteps: &steps, WorkDir: p.Cwd, ReadRoots: p.Config.ReadRoots.V, Secret: p.Lookup, Profile: p,
+		Env: proc.ComposeEnv(p.Env, nil, nil), Timeout: f.Timeout.Or(0), BudgetUSD: f.BudgetUSD, Body: run.New(spec, d)}
 	if f.Budget != nil {
 		n := int(*f.Budget)
 		opts.ContextBudget = &n
 	}
-	if opts.Settings, err = settingsOf(p, &agent.Agent{}, nil); err != nil {
+	if opts.Settings, err = p.Settings(&agent.Agent{}, nil); err != nil {
 		return none, err
 	}
-	if opts.ParentPID, err = (spawner(d)).parentOf(peer, req.Parent, p, p.trust); err != nil {
+	if opts.ParentPID, err = (spawner(d)).parentOf(peer, req.Parent, p, p.Trust); err != nil {
 		return none, err
 	}
 	seq := d.events.Last()
@@ -87,7 +88,7 @@ func (d composer) up(ctx context.Context, peer *ipc.Peer, req ipc.ComposeUpReque
 	if err != nil {
 		return none, err
 	}
-	return ipc.ComposeUpResponse{PID: pid, UUID: i.UUID, Name: i.Name, Nodes: len(f.Agents), Seq: seq, Warnings: p.problems, Notes: f.Notes()}, nil
+	return ipc.ComposeUpResponse{PID: pid, UUID: i.UUID, Name: i.Name, Nodes: len(f.Agents), Seq: seq, Warnings: p.Problems, Notes: f.Notes()}, nil
 }
 
 // parse reads the file of a run, and what the request says instead.
@@ -152,7 +153,7 @@ func runName(req *ipc.ComposeUpRequest, f *compose.File) string {
 }
 
 // preflight looks for agents, skills and models that are not there, of all nodes of which they are known.
-func (d composer) preflight(ctx context.Context, req *ipc.ComposeUpRequest, p *profile, f *compose.File) error {
+func (d composer) preflight(ctx context.Context, req *ipc.ComposeUpRequest, p *profile.Profile, f *compose.File) error {
 	if req.Name != "" && !compose.ValidName(req.Name) {
 		return types.Errorf(types.ErrInvalid, "Compose", req.Name, "it cannot be the name of a run; use letters, digits, '-' and '_', a letter first, at most 48")
 	}
@@ -166,11 +167,11 @@ func (d composer) preflight(ctx context.Context, req *ipc.ComposeUpRequest, p *p
 		run.Defaults(&n, f)
 		q := *p
 		_, _, _, err := (spawner(d)).settle(&q, nodeRequest(&n))
-		if err == nil && n.Cwd != "" && !exists(inDir(p.cwd, n.Cwd)) {
+		if err == nil && n.Cwd != "" && !exists(inDir(p.Cwd, n.Cwd)) {
 			err = types.Errorf(types.ErrNotFound, "Spawn", n.Cwd, "no such directory")
 		}
 		if err == nil && n.Worktree != nil {
-			err = d.grove.Fits(ctx, types.UUID{}, planting(inDir(p.cwd, n.Cwd), n.Worktree))
+			err = d.grove.Fits(ctx, types.UUID{}, planting(inDir(p.Cwd, n.Cwd), n.Worktree))
 		}
 		if err == nil {
 			continue
@@ -211,18 +212,18 @@ func inDir(dir, path string) string {
 // StartNode implements run.Starter: a node is settled as if a person had started it with the flags that
 // its file has.
 func (d composer) StartNode(ctx context.Context, parent *kernel.Process, l *run.Launch) (types.PID, error) {
-	above, ok := parent.Profile().(*profile)
+	above, ok := profile.Of(parent)
 	if !ok {
 		return 0, types.Errorf(types.ErrUnavailable, "Spawn", l.Name, "the run has no configuration")
 	}
 	p := *above
 	if l.Node.Cwd != "" {
-		q, err := startProfile(d.Daemon, "Spawn", inDir(parent.WorkDir, l.Node.Cwd), above.env, above.trust)
+		q, err := d.profiles.ForStart("Spawn", inDir(parent.WorkDir, l.Node.Cwd), above.Env, above.Trust)
 		if err != nil {
 			return 0, err
 		}
 		p = *q
-		p.recorded = above.recorded
+		p.Recorded = above.Recorded
 	}
 	req := nodeRequest(l.Node)
 	req.Intent, req.Inputs = l.Intent, l.Inputs
@@ -231,7 +232,7 @@ func (d composer) StartNode(ctx context.Context, parent *kernel.Process, l *run.
 		return 0, err
 	}
 	opts.UUID, opts.ParentPID, opts.Name = l.UUID, parent.PID, l.Name
-	_, undo, err := planter{worktrees(d)}.forNode(ctx, p.cwd, l, &opts)
+	_, undo, err := planter{worktrees(d)}.forNode(ctx, p.Cwd, l, &opts)
 	if err != nil {
 		return 0, err
 	}

@@ -25,13 +25,16 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/gc"
 	"rnix/internal/proc"
+	"rnix/internal/profile"
 	"rnix/internal/redact"
-	"rnix/internal/service"
 	"rnix/internal/service/billing"
+	"rnix/internal/service/catalog"
+	"rnix/internal/service/control"
 	"rnix/internal/service/groups"
 	"rnix/internal/service/histories"
 	"rnix/internal/service/lifecycle"
 	"rnix/internal/service/mail"
+	"rnix/internal/service/paths"
 	"rnix/internal/service/records"
 	"rnix/internal/service/room"
 	"rnix/internal/service/storage"
@@ -40,6 +43,7 @@ import (
 	"rnix/internal/workspace"
 	"rnix/ipc"
 	"rnix/kernel"
+	"rnix/runtime/env"
 	"rnix/runtime/statehome"
 	"rnix/types"
 	"rnix/vfs"
@@ -77,6 +81,7 @@ type Daemon struct {
 	started     time.Time
 	log         *slog.Logger
 	secrets     *redact.Set // of all clients so far; see learn
+	profiles    *profile.Reader
 
 	journal    *step.Local
 	store      *records.Store
@@ -86,15 +91,13 @@ type Daemon struct {
 	procs      *proc.Manager
 	devices    *vfs.DeviceRegistry
 	mounts     *vfs.MountManager
-	transports vfs.TransportFactory
-	models     *models
+	models     *catalog.Models
 	seen       *fs.Seen
 	kernel     *kernel.KernelImpl
 	names      *lifecycle.Names // says what a name means
 	server     *ipc.Server
 	idle       *idler
 	misread    []string          // what is wrong in the configuration
-	unread     config.Problems   // the mistakes of the configuration because of which this daemon starts nothing
 	keeper     *workspace.Keeper // nil = snapshots are switched off
 	kept       *workspace.Keeper // the same; also there where no more are made, for what was kept before
 	grove      *workspace.Grove  // the git work trees of histories, over kept
@@ -111,6 +114,9 @@ type Daemon struct {
 	watch      *watch.Service
 	histories  *histories.Service
 	billing    *billing.Service
+	catalog    *catalog.Service
+	paths      *paths.Service
+	control    *control.Service
 	notes      notes
 	background sync.WaitGroup // what runs beside the handlers; ends with the daemon's context
 	looked     chan struct{}  // closed when it is known what an earlier daemon has left
@@ -211,8 +217,8 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	if d.configDir, err = statehome.ConfigDir(d.opt.Lookup); err != nil {
 		return nil, nil, back, err
 	}
-	cfg := ownConfig(d)
-	d.unread = cfg.MistakesAtStart()
+	d.profiles = &profile.Reader{UserDir: d.configDir, Home: d.home, Lookup: config.Lookup(d.opt.Lookup), Learn: func(s []env.Secret) { learn(d, s) }}
+	cfg := d.profiles.Start()
 	if d.places, err = statehome.Find(d.opt.Lookup, cfg.DataDir.V); err != nil {
 		return nil, nil, back, err
 	}
@@ -314,8 +320,8 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	}
 	back.add(d.collector.Close)
 	d.bridge = sessions{d}.open()
-	d.models = &models{procs: d.procs, log: d.log, bridge: d.bridge, harnessDir: sessions{d}.dir, stateOf: sessions{d}.stateOf, mayAct: sessions{d}.mayAct, drivers: map[string]model{}}
-	back.add(d.models.close)
+	d.models = &catalog.Models{Drivers: &catalog.Makers{Start: d.procs, Bridge: d.bridge, Sessions: clis{d}}, Log: d.log}
+	back.add(d.models.Close)
 	return l, lock, back, d.boot()
 }
 
@@ -323,14 +329,14 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 func (d *Daemon) boot() error {
 	d.devices = vfs.NewDeviceRegistry()
 	d.seen = fs.NewSeen()
-	d.transports = mcp.NewTransportFactory(d.procs, mcp.Options{Log: d.log, Version: d.opt.Version, Env: proc.ComposeEnv(os.Environ(), nil, nil)})
-	d.mounts = vfs.NewMountManager(d.devices, d.transports)
+	transports := mcp.NewTransportFactory(d.procs, mcp.Options{Log: d.log, Version: d.opt.Version, Env: proc.ComposeEnv(os.Environ(), nil, nil)})
+	d.mounts = vfs.NewMountManager(d.devices, transports)
 	own := ownDirs(d)
 	err := errors.Join(
-		d.devices.Register("/dev/llm", d.models.open),
+		d.devices.Register("/dev/llm", d.models.Open),
 		d.devices.RegisterTools(fs.Path, fs.New(d.seen, own).Open, fs.Tools()),
 		d.devices.RegisterTools(wsdriver.Path, wsdriver.New(d.seen, own).Open, wsdriver.Tools()),
-		d.devices.RegisterTools("/dev/shell", shell.New(d.procs, shell.Options{TimeoutOf: shellTimeout, Quota: d.outputs}), shell.Tools("/dev/shell")),
+		d.devices.RegisterTools("/dev/shell", shell.New(d.procs, shell.Options{TimeoutOf: profile.ShellTimeout, Quota: d.outputs}), shell.Tools("/dev/shell")),
 	)
 	if err != nil {
 		return err
@@ -345,7 +351,7 @@ func (d *Daemon) boot() error {
 		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell, proc.KindHarness) }, Thaw: d.procs.Thaw,
 		Release:    d.release,
 		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
-		Scratch:    d.scratch, Inputs: d.store.InputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Price: priceFor, Accounts: d.billing, Revive: resumer{d}.reviveChild, Dismiss: undertaker{d}.dismiss, Heartbeat: d.heartbeat,
+		Scratch:    d.scratch, Inputs: d.store.InputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Price: profile.PriceFor, Accounts: d.billing, Revive: resumer{d}.reviveChild, Dismiss: undertaker{d}.dismiss, Heartbeat: d.heartbeat,
 	}
 	if d.keeper != nil {
 		cfg.Snapshot, cfg.Undo = keeping{d}.snapshot, keeping{d}.undo
@@ -353,14 +359,14 @@ func (d *Daemon) boot() error {
 	cfg.Post, cfg.Limits = d.mail.Post, d.limits
 	d.kernel = kernel.New(cfg, nil)
 	d.names = &lifecycle.Names{Table: d.kernel, Index: d.journal.Index(), Gone: d.storage.Explain}
-	startServices(d)
+	startServices(d, transports)
 	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel, d.kernel.VFS()).Open)
 }
 
 // release ends what an ending process has outside the kernel.
 func (d *Daemon) release(p types.PID) {
 	if i, err := d.kernel.Info(p); err == nil {
-		d.models.closeSession(i.UUID)
+		d.models.CloseSession(i.UUID)
 		if d.keeper != nil {
 			d.keeper.Forget(i.UUID)
 		}
@@ -371,11 +377,9 @@ func (d *Daemon) release(p types.PID) {
 
 // handle registers all methods.
 func (d *Daemon) handle(s *ipc.Server) {
-	describer{d}.handle(s)
 	processes{d}.handle(s)
 	inspector{d}.handle(s)
 	registerServices(d, wire(d, s))
-	paths{d}.handle(s)
 	superviser{d}.handle(s)
 	composer{d}.handle(s)
 	worktrees{d}.handle(s)
@@ -384,17 +388,4 @@ func (d *Daemon) handle(s *ipc.Server) {
 	on(d, s, ipc.Spawn, spawner{d}.spawn)
 	on(d, s, ipc.Resume, resumer{d}.resume)
 	on(d, s, ipc.ListResumable, resumer{d}.list)
-	on(d, s, ipc.Shutdown, d.shutdown)
-}
-
-// shutdown stops the daemon after its answer is on its way.
-func (d *Daemon) shutdown(_ context.Context, peer *ipc.Peer, _ ipc.Empty) (ipc.Empty, error) {
-	if owner, inside := d.agentOf(peer); inside {
-		return ipc.Empty{}, service.Outside("Shutdown", owner, "not stop the daemon")
-	}
-	d.log.Info("asked to stop", "by", peer.PID)
-	d.stopper.is("rnix daemon stop")
-	d.stopping.Store(true)
-	d.stop()
-	return ipc.Empty{}, nil
 }

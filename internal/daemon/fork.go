@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"rnix/internal/profile"
 	"rnix/internal/recovery"
 	"rnix/internal/service/records"
 	"rnix/internal/step"
@@ -163,7 +164,7 @@ func (d resumer) place(ctx context.Context, a *again, t *target, from string, wh
 		}
 		a.was.WorkDir = dir
 	}
-	if set := settingsIn(&a.was); set.Tree != nil {
+	if set := profile.SettingsIn(&a.was); set.Tree != nil {
 		dir := ""
 		if req.Cwd == "" {
 			dir = d.forkDir(a.rec.ID)

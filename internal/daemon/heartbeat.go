@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"rnix/internal/config"
+	"rnix/internal/profile"
 	"rnix/internal/recovery"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -32,8 +33,8 @@ func (d heart) restart(ctx context.Context, p *kernel.Process) error {
 		return err
 	}
 	req := &ipc.ResumeRequest{}
-	if own, ok := p.Profile().(*profile); ok {
-		req.Env = own.env
+	if own, ok := profile.Of(p); ok {
+		req.Env = own.Env
 	}
 	if err := d.kernel.Suspend(ctx, p.PID); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"rnix/internal/durable"
 	"rnix/internal/initfile"
+	"rnix/internal/profile"
 	"rnix/internal/step"
 	"rnix/internal/yamlfile"
 	"rnix/ipc"
@@ -21,7 +22,7 @@ import (
 type initer struct {
 	*Daemon
 	file *initfile.File // nil = there is none, or it cannot be read
-	p    *profile
+	p    *profile.Profile
 }
 
 // boot is how far that has come. Its lock is a leaf.
@@ -116,21 +117,21 @@ func readInit(d *Daemon) initer {
 		return in
 	}
 	if err == nil {
-		in.p, err = d.profileOf(d.home, nil, false)
+		in.p, err = d.profiles.Read(d.home, nil, false)
 	}
 	if err != nil {
 		in.fail(types.Errorf(types.ErrUnavailable, "Start", path, "what is to be kept running cannot be read: %w", yamlfile.Cause(err)))
 		return in
 	}
 	f := initfile.Parse(src, path)
-	home, _ := in.p.lookup("HOME")
+	home, _ := in.p.Lookup("HOME")
 	f.Settle(d.home, home)
 	whole := f.Whole()
 	if len(whole) == 0 {
 		in.file = f
 		for i := range f.Supervisors {
 			if s := &f.Supervisors[i]; !f.Bad(i) {
-				superviser{d}.examine(superviser{d}.trusting(in.p, s), f, initfile.Key(i), s)
+				superviser{d}.examine(trusting(in.p, s), f, initfile.Key(i), s)
 			}
 		}
 	}
@@ -257,7 +258,7 @@ func (d initer) one(ctx context.Context, i int) (types.PID, string, error) {
 		}
 		return d.again(ctx, info)
 	}
-	pid, was, err := superviser{d.Daemon}.start(ctx, superviser{d.Daemon}.trusting(d.p, &decl.Spec), decl, 0)
+	pid, was, err := superviser{d.Daemon}.start(ctx, trusting(d.p, &decl.Spec), decl, 0)
 	if was {
 		return pid, "goes on", err
 	}

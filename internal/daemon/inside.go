@@ -1,10 +1,7 @@
 package daemon
 
 import (
-	"slices"
-	"strconv"
-	"strings"
-
+	"rnix/internal/profile"
 	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/types"
@@ -55,30 +52,23 @@ func (d insider) mayAct(peer *ipc.Peer, op string, pid types.PID, may func(types
 
 // bind refuses what a caller inside an agent may not start, and makes p cost what the agent itself does: neither
 // the trust of a person in a project nor the prices by which budgets are kept are an agent's to give.
-func (d spawner) bind(owner types.PID, p *profile, trusts bool) error {
+func (d spawner) bind(owner types.PID, p *profile.Profile, trusts bool) error {
 	if owner == 0 {
 		return service.Outside("Spawn", owner, "")
 	}
 	if err := d.kernel.MaySpawn(owner); err != nil {
 		return err
 	}
-	var above *profile
+	var above *profile.Profile
 	if proc, ok := d.kernel.Process(owner); ok {
-		above, _ = proc.Profile().(*profile)
+		above, _ = profile.Of(proc)
 	}
 	if above == nil {
 		return nil
 	}
-	if trusts && !above.trust {
+	if trusts && !above.Trust {
 		return service.Outside("Spawn", owner, "not trust the files of a project; a person does, with: rnix run --trust-project")
 	}
-	p.prices, p.cfg.Budget.UnknownPrice = above.prices, above.cfg.Budget.UnknownPrice
-	p.env = slices.DeleteFunc(slices.Clone(p.env), func(kv string) bool { return strings.HasPrefix(kv, unknownPrice) })
-	if v := above.cfg.Budget.UnknownPrice.V; v > 0 { // for what reads the configuration again
-		p.env = append(p.env, unknownPrice+strconv.FormatFloat(v, 'f', -1, 64))
-	}
+	p.CostAs(above)
 	return nil
 }
-
-// unknownPrice is the variable of config.Budget.UnknownPrice, up to its value.
-const unknownPrice = "RNIX_BUDGET_UNKNOWN_PRICE_USD_PER_MTOK="

@@ -13,6 +13,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/platform"
 	"rnix/internal/proc"
+	"rnix/internal/profile"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -133,26 +134,20 @@ func (p *platforms) take(id types.UUID) *tenure {
 	return s
 }
 
-// member is what makes a process part of a platform. Part of the on-disk format.
-type member struct {
-	Session string `json:"session,omitempty"` // as the platform names it
-	Issue   string `json:"issue,omitempty"`
-}
-
 // platformer gives processes their sessions.
 type platformer struct{ *Daemon }
 
 // open claims the session of a process that is about to start or to go on. It does nothing for those that
 // belong to no platform.
-func (d platformer) open(ctx context.Context, p *profile, id types.UUID, provider string) error {
-	if p.member.Session == "" {
+func (d platformer) open(ctx context.Context, p *profile.Profile, id types.UUID, provider string) error {
+	if p.Member.Session == "" {
 		return nil
 	}
-	cfg := &p.cfg.Platform
+	cfg := &p.Config.Platform
 	if cfg.URL.V == "" {
-		return types.Errorf(types.ErrInvalid, "Spawn", p.member.Session, "no platform is configured: set platform.url in config.yaml, or RNIX_PLATFORM_URL")
+		return types.Errorf(types.ErrInvalid, "Spawn", p.Member.Session, "no platform is configured: set platform.url in config.yaml, or RNIX_PLATFORM_URL")
 	}
-	session, err := d.configFor(cfg, p.lookup, p.member, id)
+	session, err := d.configFor(cfg, p.Lookup, p.Member, id)
 	if err != nil {
 		return err
 	}
@@ -185,7 +180,7 @@ func (d platformer) open(ctx context.Context, p *profile, id types.UUID, provide
 }
 
 // configFor says where a session is told of, and as whom.
-func (d platformer) configFor(cfg *config.Platform, lookup config.Lookup, m member, id types.UUID) (platform.Config, error) {
+func (d platformer) configFor(cfg *config.Platform, lookup config.Lookup, m profile.Member, id types.UUID) (platform.Config, error) {
 	token, _ := lookup(cfg.TokenEnv.V)
 	worker := cfg.Worker.V
 	if worker == "" {

@@ -12,6 +12,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/durable"
 	"rnix/internal/platform"
+	"rnix/internal/profile"
 	"rnix/runtime/heartbeat"
 	"rnix/runtime/journal"
 	"rnix/types"
@@ -100,7 +101,7 @@ func (d platformer) takeUp() {
 	if err != nil {
 		return // there are none
 	}
-	cfg := ownConfig(d.Daemon)
+	cfg := d.profiles.Own()
 	for _, e := range entries {
 		id, ok := historyIn(e)
 		if !ok {
@@ -125,7 +126,7 @@ func (d platformer) takeUp() {
 			d.note("a platform does not know yet how its session %s has ended: it is told by a daemon that knows where it is (platform.url in config.yaml, or RNIX_PLATFORM_URL)", name)
 			continue
 		}
-		s, err := d.configFor(&cfg.Platform, config.Lookup(d.opt.Lookup), member{Session: name}, id)
+		s, err := d.configFor(&cfg.Platform, config.Lookup(d.opt.Lookup), profile.Member{Session: name}, id)
 		if err != nil {
 			d.note("a platform does not know yet how its session %s has ended: %v", name, err)
 			continue

@@ -12,6 +12,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/moved"
 	"rnix/internal/proc"
+	"rnix/internal/profile"
 	"rnix/internal/recovery"
 	"rnix/internal/service/records"
 	"rnix/internal/step"
@@ -149,38 +150,38 @@ func (d reviver) start(ctx context.Context, a *again, req *ipc.ResumeRequest, ho
 
 // settle decides with what a history goes on, or why it cannot. It changes nothing.
 func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
-	set := settingsIn(&a.was)
+	set := profile.SettingsIn(&a.was)
 	if err := hasPlace(&a.was, &set, a.state.Step); err != nil {
 		return nil, err
 	}
-	p, err := startProfile(d.Daemon, "Resume", set.Cwd, req.Env, set.Trust || req.TrustProject)
+	p, err := d.profiles.ForStart("Resume", set.Cwd, req.Env, set.Trust || req.TrustProject)
 	if err != nil {
 		return nil, err
 	}
-	p.asked, p.names = set.asked(), set.Names
+	p.Asked, p.Names = set.Wish(), set.Names
 	if !a.fork { // a copy is nobody's session
-		p.member = set.member
+		p.Member = set.Member
 	}
-	if err := p.giveTools(set.Tools); err != nil {
+	if err := p.GiveTools(set.Tools); err != nil {
 		return nil, err
 	}
-	r := &ready{again: a, warnings: append(slices.Clone(p.problems), spawner(d).voidDenials(a.was.UUID.String(), a.was.DeniedDevices)...)}
+	r := &ready{again: a, warnings: append(slices.Clone(p.Problems), spawner(d).voidDenials(a.was.UUID.String(), a.was.DeniedDevices)...)}
 	r.retry = func(a *again) (*ready, error) { return d.settle(a, req) }
 	if a.was.Body != nil {
 		return r, d.settleBody(r, p, req)
 	}
-	if r.agent, err = p.load(a.was.Agent, set.MCP); err != nil {
+	if r.agent, err = p.Load(a.was.Agent, set.MCP); err != nil {
 		if len(a.was.MCPMounts) > 0 {
 			return nil, err
 		}
 		r.warnings = append(r.warnings, fmt.Sprintf("the agent %s cannot be read any more, so the process goes on with what it was told before: %v", a.was.Agent, err))
 		r.agent = &agent.Agent{Manifest: agent.Manifest{Name: a.was.Agent}}
 	}
-	if name := set.changed(r.agent); name != "" && !req.TrustProject {
+	if name := set.Changed(r.agent); name != "" && !req.TrustProject {
 		return nil, types.Errorf(types.ErrPermission, "Resume", name, "the MCP server is not what it was when you trusted this project; look at its configuration (`rnix mcp list`), then resume with: rnix resume %d --trust-project", a.was.PID)
 	}
-	if r.choice, err = p.chooseBy(r.agent.Models, wishOf(a, req)); err != nil {
-		if names := set.missing(req.Env); len(names) > 0 && types.CodeOf(err) == types.ErrUnavailable {
+	if r.choice, err = p.ChooseBy(r.agent.Models, wishOf(a, req)); err != nil {
+		if names := set.Missing(req.Env); len(names) > 0 && types.CodeOf(err) == types.ErrUnavailable {
 			err = unset(err, names)
 		}
 		return nil, err
@@ -191,8 +192,8 @@ func (d reviver) settle(a *again, req *ipc.ResumeRequest) (*ready, error) {
 	if r.opts, err = d.optsOf(a, p, r.agent, r.choice, req); err != nil {
 		return nil, err
 	}
-	if r.opts.Settings, err = settingsOf(p, r.agent, set.MCP); err == nil && set.Tree != nil {
-		r.opts.Settings, err = withTree(r.opts.Settings, set.Tree)
+	if r.opts.Settings, err = p.Settings(r.agent, set.MCP); err == nil && set.Tree != nil {
+		r.opts.Settings, err = profile.WithTree(r.opts.Settings, set.Tree)
 	}
 	if err != nil {
 		return nil, err
@@ -213,7 +214,7 @@ func unset(err error, names []string) error {
 
 // hasPlace refuses a history whose directory is gone, with what to do; last is its last step that has ended. Without its project it finds its
 // configuration where it works.
-func hasPlace(was *step.Settled, set *settings, last int) error {
+func hasPlace(was *step.Settled, set *profile.Settings, last int) error {
 	id := was.UUID.String()
 	if was.WorkDir != "" && !exists(was.WorkDir) {
 		return types.Errorf(types.ErrNotFound, "Resume", was.WorkDir, "the directory in which it works is gone; put its files back with `rnix restore %s --step %d --to DIR`, and let a copy of it work there with `rnix resume --fork --cwd DIR %s`, or make the directory again", id, last, id)
@@ -233,7 +234,7 @@ func (d reviver) launchOnce(ctx context.Context, r *ready, hold <-chan struct{})
 	if pid, ok := stays(ctx, d.Daemon, a.was.ParentUUID); ok && !a.fork {
 		r.opts.ParentPID = pid
 	}
-	if p, ok := r.opts.Profile.(*profile); ok {
+	if p, ok := r.opts.Profile.(*profile.Profile); ok {
 		if err := (platformer(d)).open(ctx, p, r.opts.UUID, r.choice.Provider.Name); err != nil {
 			return resp, errors.Join(err, a.rec.Close())
 		}
@@ -254,7 +255,7 @@ func (d reviver) launchOnce(ctx context.Context, r *ready, hold <-chan struct{})
 		return resp, err
 	}
 	resp.SpawnResponse, resp.WorkDir, resp.InDoubt = spawned(i, r.choice, seq, r.warnings), i.WorkDir, r.doubts
-	if set := settingsIn(&step.Settled{Settings: r.opts.Settings}); set.Tree != nil {
+	if set := profile.SettingsIn(&step.Settled{Settings: r.opts.Settings}); set.Tree != nil {
 		resp.Worktree = planted(set.Tree, &i)
 	}
 	if o := a.state.Origin; o != nil {
@@ -304,7 +305,7 @@ func (a *again) over(req *ipc.ResumeRequest) bool {
 
 // optsOf settles the options of a resumed process: limits and place as they were, but for what the
 // request changes. What cannot go on with these limits is refused, with what to do.
-func (d reviver) optsOf(a *again, p *profile, ag *agent.Agent, choice config.Choice, req *ipc.ResumeRequest) (kernel.SpawnOpts, error) {
+func (d reviver) optsOf(a *again, p *profile.Profile, ag *agent.Agent, choice config.Choice, req *ipc.ResumeRequest) (kernel.SpawnOpts, error) {
 	was, s := &a.was, a.state
 	steps := was.MaxSteps
 	limit, err := d.limitOf(a, req)
@@ -327,8 +328,8 @@ func (d reviver) optsOf(a *again, p *profile, ag *agent.Agent, choice config.Cho
 	}
 	o := kernel.SpawnOpts{
 		UUID: a.rec.ID, Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort),
-		MaxSteps: &steps, FailedSteps: p.failedSteps(), ContextBudget: &limit.Tokens, BudgetUSD: &usd, Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
-		Env: proc.ComposeEnv(p.env, p.variables(ag), nil), Secret: p.lookup, Profile: p,
+		MaxSteps: &steps, FailedSteps: p.FailedSteps(), ContextBudget: &limit.Tokens, BudgetUSD: &usd, Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
+		Env: proc.ComposeEnv(p.Env, p.Variables(ag), nil), Secret: p.Lookup, Profile: p,
 	}
 	if f := choice.Fallback; f != nil {
 		o.FallbackProvider, o.FallbackModel = f.Provider.Name, f.Model

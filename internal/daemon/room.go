@@ -32,7 +32,7 @@ func waitsOf(d *Daemon) func(*kernel.Process) (string, <-chan struct{}) {
 
 // diskNow is what the user has configured now; what it was at the start, as long as that has a mistake.
 func diskNow(d *Daemon) config.Disk {
-	if cfg := ownConfig(d); len(cfg.MistakesAtStart()) == 0 {
+	if cfg := d.profiles.Own(); len(cfg.MistakesAtStart()) == 0 {
 		return cfg.Disk
 	}
 	return d.room.Disk()

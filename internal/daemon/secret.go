@@ -1,10 +1,6 @@
 package daemon
 
 import (
-	"os"
-	"strings"
-
-	"rnix/agent"
 	"rnix/internal/redact"
 	"rnix/runtime/env"
 )
@@ -23,30 +19,3 @@ func learn(d *Daemon, secrets []env.Secret) {
 
 // secretsOf returns what of an environment is secret by its name.
 func secretsOf(environ []string) []env.Secret { return env.Secrets(environ) }
-
-// secrets returns what the configuration makes secret, whatever it is called: the keys of providers, and what is handed to them and to MCP
-// servers in headers and variables.
-func (p *profile) secrets() []env.Secret {
-	var out []env.Secret
-	for _, pr := range p.providers.List {
-		if pr.APIKeyEnv != "" {
-			key, ok := p.lookup(pr.APIKeyEnv)
-			if !ok || key == "" {
-				key = os.Getenv(pr.APIKeyEnv)
-			}
-			out = append(out, env.Secret{Name: pr.APIKeyEnv, Value: key})
-		}
-		out = append(out, env.Headers(pr.Headers)...)
-	}
-	for _, s := range p.servers {
-		if s.Scope == agent.ScopeProject && !p.trust { // it is not started, and a stranger's words would be taken out of every text
-			continue
-		}
-		out = append(out, env.Granted(s.Env)...)
-		out = append(out, env.Headers(s.Headers)...)
-		out = append(out, env.SecretIn(s.Name, s.URL)...)
-		out = append(out, env.InWords(s.Name, s.URL)...)
-		out = append(out, env.InWords(s.Name, strings.Join(append([]string{s.Command}, s.Args...), " "))...)
-	}
-	return out
-}

@@ -2,16 +2,19 @@ package daemon
 
 import (
 	"rnix/internal/service"
+	"rnix/vfs"
 )
 
 // startServices gives each service what it needs of the others.
-func startServices(d *Daemon) {
+func startServices(d *Daemon, transports vfs.TransportFactory) {
 	startWatch(d)
 	startHistories(d)
 	startBilling(d)
 	d.storage.Kernel = d.kernel
 	startMail(d)
 	d.groups.Kernel, d.groups.Callers = d.kernel, finder{d}
+	startCatalog(d, transports)
+	startControl(d)
 }
 
 // registerServices registers what the services answer.
@@ -22,4 +25,7 @@ func registerServices(d *Daemon, on *service.Wire) {
 	d.storage.Register(on)
 	d.mail.Register(on)
 	d.groups.Register(on)
+	d.catalog.Register(on)
+	d.paths.Register(on)
+	d.control.Register(on)
 }

@@ -9,6 +9,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/price"
 	"rnix/internal/proc"
+	"rnix/internal/profile"
 	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -23,7 +24,7 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	if err := d.bootstrap.wait(ctx); err != nil {
 		return ipc.SpawnResponse{}, err
 	}
-	p, err := startProfile(d.Daemon, "Spawn", req.Cwd, req.Env, req.TrustProject)
+	p, err := d.profiles.ForStart("Spawn", req.Cwd, req.Env, req.TrustProject)
 	if err == nil {
 		err = d.room.Refusal("Spawn")
 	}
@@ -41,7 +42,7 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 		}
 		opts.Groups = []types.PGID{id}
 	}
-	if opts.ParentPID, err = d.parentOf(peer, req.Parent, p, p.trust); err != nil {
+	if opts.ParentPID, err = d.parentOf(peer, req.Parent, p, p.Trust); err != nil {
 		return ipc.SpawnResponse{}, err
 	}
 	if owner, inside := d.agentOf(peer); inside && req.Session != "" {
@@ -51,7 +52,7 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	if err := (platformer(d)).open(ctx, p, opts.UUID, choice.Provider.Name); err != nil { // before anything is made for it
 		return ipc.SpawnResponse{}, err
 	}
-	tree, undo, err := worktrees(d).plant(ctx, p.cwd, req.Worktree, &opts)
+	tree, undo, err := worktrees(d).plant(ctx, p.Cwd, req.Worktree, &opts)
 	if err != nil {
 		platformer(d).closed(opts.UUID)
 		return ipc.SpawnResponse{}, err
@@ -68,39 +69,39 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}
-	r := spawned(i, choice, seq, p.problems)
+	r := spawned(i, choice, seq, p.Problems)
 	r.Worktree, r.Warnings = planted(tree, &i), append(r.Warnings, worktrees(d).apart(ctx, i.UUID, tree)...)
 	return r, nil
 }
 
 // settle decides with what a process is started: what the request says, else the agent, else the configuration.
-func (d spawner) settle(p *profile, req ipc.SpawnRequest) (ag *agent.Agent, opts kernel.SpawnOpts, choice config.Choice, err error) {
-	if ag, err = p.load(req.Agent, req.MCP); err != nil {
+func (d spawner) settle(p *profile.Profile, req ipc.SpawnRequest) (ag *agent.Agent, opts kernel.SpawnOpts, choice config.Choice, err error) {
+	if ag, err = p.Load(req.Agent, req.MCP); err != nil {
 		return nil, opts, choice, err
 	}
 	for _, name := range req.Skills {
 		if slices.ContainsFunc(ag.Loaded, func(s agent.Skill) bool { return s.Name == name }) {
 			continue
 		}
-		skill, err := p.catalog.Skill(name)
+		skill, err := p.Catalog.Skill(name)
 		if err != nil {
 			return nil, opts, choice, err
 		}
 		ag.Loaded = append(ag.Loaded, skill)
 	}
-	p.asked = config.Wish{Provider: req.Provider, Model: req.Model, FallbackProvider: req.FallbackProvider, FallbackModel: req.FallbackModel}
-	p.member = member{Session: req.Session, Issue: req.Issue}
-	if err = p.giveTools(req.Tools); err != nil {
+	p.Asked = config.Wish{Provider: req.Provider, Model: req.Model, FallbackProvider: req.FallbackProvider, FallbackModel: req.FallbackModel}
+	p.Member = profile.Member{Session: req.Session, Issue: req.Issue}
+	if err = p.GiveTools(req.Tools); err != nil {
 		return nil, opts, choice, err
 	}
-	if choice, err = p.choose(ag.Models); err != nil {
+	if choice, err = p.Choose(ag.Models); err != nil {
 		return nil, opts, choice, err
 	}
 	if req.Tools != "" && choice.Provider.Harness() == "" {
 		return nil, opts, choice, types.Errorf(types.ErrInvalid, "Spawn", choice.Provider.Name, "it is a model and has no tools of its own: --tools is for agents' command lines (--harness)")
 	}
 	if opts, err = d.spawnOpts(p, ag, choice, req); err == nil {
-		opts.Settings, err = settingsOf(p, ag, req.MCP)
+		opts.Settings, err = p.Settings(ag, req.MCP)
 	}
 	return ag, opts, choice, err
 }
@@ -113,15 +114,15 @@ func spawned(i kernel.Info, choice config.Choice, seq uint64, problems []string)
 
 // spawnOpts settles the options of a spawn: what the request says, else the agent, else the
 // configuration.
-func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, req ipc.SpawnRequest) (kernel.SpawnOpts, error) {
+func (d spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.Choice, req ipc.SpawnRequest) (kernel.SpawnOpts, error) {
 	o := kernel.SpawnOpts{
 		Name: req.Name, SystemPrompt: req.SystemPrompt, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(req.Effort, choice.Effort),
-		MaxSteps: req.MaxSteps, FailedSteps: p.failedSteps(), ContextBudget: req.ContextBudget, BudgetUSD: req.BudgetUSD, WorkDir: p.cwd, ReadRoots: p.cfg.ReadRoots.V,
-		Inputs: req.Inputs, DeniedDevices: req.Deny, Secret: p.lookup, Profile: p,
-		Env: proc.ComposeEnv(p.env, p.variables(ag), nil),
+		MaxSteps: req.MaxSteps, FailedSteps: p.FailedSteps(), ContextBudget: req.ContextBudget, BudgetUSD: req.BudgetUSD, WorkDir: p.Cwd, ReadRoots: p.Config.ReadRoots.V,
+		Inputs: req.Inputs, DeniedDevices: req.Deny, Secret: p.Lookup, Profile: p,
+		Env: proc.ComposeEnv(p.Env, p.Variables(ag), nil),
 	}
 	o.AllowedDevices = req.Allow // nil and empty are not the same
-	if o.Recorded = p.recorded; o.Recorded {
+	if o.Recorded = p.Recorded; o.Recorded {
 		d.voidDenials(req.Intent, req.Deny)
 	} else {
 		if err := ag.MayStart(); err != nil {
@@ -145,17 +146,17 @@ func (d spawner) spawnOpts(p *profile, ag *agent.Agent, choice config.Choice, re
 	if f := choice.Fallback; f != nil {
 		o.FallbackProvider, o.FallbackModel = f.Provider.Name, f.Model
 	}
-	if o.MaxSteps == nil && ag.MaxSteps == nil && p.cfg.MaxSteps.Origin != config.FromDefault {
-		o.MaxSteps = &p.cfg.MaxSteps.V
+	if o.MaxSteps == nil && ag.MaxSteps == nil && p.Config.MaxSteps.Origin != config.FromDefault {
+		o.MaxSteps = &p.Config.MaxSteps.V
 	}
 	if o.MaxSteps == nil && ag.MaxSteps == nil && choice.Provider.Harness() != "" { // it counts by itself, and each of its calls is a step
 		o.MaxSteps = new(int)
 	}
-	if o.ContextBudget == nil && ag.ContextBudget == nil && p.cfg.ContextBudget.V > 0 {
-		o.ContextBudget = &p.cfg.ContextBudget.V
+	if o.ContextBudget == nil && ag.ContextBudget == nil && p.Config.ContextBudget.V > 0 {
+		o.ContextBudget = &p.Config.ContextBudget.V
 	}
-	if o.BudgetUSD == nil && ag.BudgetUSD == nil && p.cfg.Budget.USD.V > 0 {
-		o.BudgetUSD = &p.cfg.Budget.USD.V
+	if o.BudgetUSD == nil && ag.BudgetUSD == nil && p.Config.Budget.USD.V > 0 {
+		o.BudgetUSD = &p.Config.Budget.USD.V
 	}
 	if o.MaxSteps != nil && *o.MaxSteps < 0 {
 		return o, types.Errorf(types.ErrInvalid, "Spawn", "", "the step limit %d is negative; 0 means none", *o.MaxSteps)
@@ -186,7 +187,7 @@ func orElse(s, def string) string {
 // parentOf returns the PID of the parent for a spawn: what was asked for, or the agent that the caller
 // runs in. A caller inside an agent cannot name another parent, so that limits and rights hold on this
 // way too; p is bound to that agent then. trusts says that files of a project are to be trusted.
-func (d spawner) parentOf(peer *ipc.Peer, asked string, p *profile, trusts bool) (types.PID, error) {
+func (d spawner) parentOf(peer *ipc.Peer, asked string, p *profile.Profile, trusts bool) (types.PID, error) {
 	owner, inside := d.agentOf(peer)
 	if inside {
 		if err := d.bind(owner, p, trusts); err != nil {
@@ -219,27 +220,24 @@ func (d *Daemon) inSubtree(root, pid types.PID) bool {
 // child settles the agent of a child that a model starts, as spawn does it for a client. An agent that
 // names no model has its parent's; one that names a provider keeps to that, whatever the client asked for the parent.
 func (d spawner) child(parent *kernel.Process, name string) (*agent.Agent, kernel.SpawnOpts, error) {
-	p, ok := parent.Profile().(*profile)
+	p, ok := profile.Of(parent)
 	if !ok {
 		return nil, kernel.SpawnOpts{}, types.Errorf(types.ErrUnavailable, "Spawn", name, "the parent has no configuration")
 	}
-	if p.names != nil || p.member.Session != "" || p.recorded { // they are the parent's own
-		own := *p
-		own.names, own.member, own.recorded, p = nil, member{}, false, &own
-	}
-	ag, err := p.load(name, nil)
+	p = p.ForChild()
+	ag, err := p.Load(name, nil)
 	if err != nil {
 		return nil, kernel.SpawnOpts{}, err
 	}
 	var choice config.Choice
 	if ag.Models.Provider != "" || ag.Models.Preferred != "" {
-		if choice, err = p.chooseBy(ag.Models, ofChild(p.asked, ag.Models)); err != nil {
+		if choice, err = p.ChooseBy(ag.Models, ofChild(p.Asked, ag.Models)); err != nil {
 			return nil, kernel.SpawnOpts{}, err
 		}
 	}
 	opts, err := d.spawnOpts(p, ag, choice, ipc.SpawnRequest{})
 	if err == nil {
-		opts.Settings, err = settingsOf(p, ag, nil)
+		opts.Settings, err = p.Settings(ag, nil)
 	}
 	opts.WorkDir, opts.ReadRoots = parent.WorkDir, parent.ReadRoots
 	return ag, opts, err
@@ -260,9 +258,9 @@ func ofChild(asked config.Wish, m agent.Models) config.Wish {
 
 // loadSkill finds a skill for a process.
 func (d spawner) loadSkill(proc *kernel.Process, name string) (agent.Skill, error) {
-	p, ok := proc.Profile().(*profile)
+	p, ok := profile.Of(proc)
 	if !ok {
 		return agent.Skill{}, types.Errorf(types.ErrUnavailable, "Specialize", name, "the process has no configuration")
 	}
-	return p.catalog.Skill(name)
+	return p.Catalog.Skill(name)
 }

@@ -11,6 +11,7 @@ import (
 
 	"rnix/internal/initfile"
 	"rnix/internal/procview"
+	"rnix/internal/profile"
 	"rnix/internal/recovery"
 	"rnix/internal/service"
 	"rnix/internal/step"
@@ -34,10 +35,10 @@ func (d superviser) handle(s *ipc.Server) {
 const maxInitFile = 256 << 10
 
 // parsed reads the file of a request and finds out whether all of it can be started.
-func (d superviser) parsed(req *ipc.SuperviseRequest) (*initfile.File, *profile, error) {
+func (d superviser) parsed(req *ipc.SuperviseRequest) (*initfile.File, *profile.Profile, error) {
 	const op = "Supervise"
 	name := cmp.Or(req.File, "the file")
-	p, err := startProfile(d.Daemon, op, req.Cwd, req.Env, req.TrustProject)
+	p, err := d.profiles.ForStart(op, req.Cwd, req.Env, req.TrustProject)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,10 +46,10 @@ func (d superviser) parsed(req *ipc.SuperviseRequest) (*initfile.File, *profile,
 	if err := f.Problems().Err(op, ""); err != nil {
 		return nil, nil, err
 	}
-	home, _ := p.lookup("HOME")
-	f.Settle(p.cwd, home)
+	home, _ := p.Lookup("HOME")
+	f.Settle(p.Cwd, home)
 	for i := range f.Supervisors {
-		d.examine(d.trusting(p, &f.Supervisors[i]), f, initfile.Key(i), &f.Supervisors[i])
+		d.examine(trusting(p, &f.Supervisors[i]), f, initfile.Key(i), &f.Supervisors[i])
 	}
 	if err := f.Problems().Err(op, ""); err != nil {
 		return nil, nil, err
@@ -60,13 +61,11 @@ func (d superviser) parsed(req *ipc.SuperviseRequest) (*initfile.File, *profile,
 }
 
 // trusting is a profile with the trust that a supervisor asks for.
-func (d superviser) trusting(p *profile, s *initfile.Supervisor) *profile {
-	if !s.Trust || p.trust {
-		return p
+func trusting(p *profile.Profile, s *initfile.Supervisor) *profile.Profile {
+	if s.Trust {
+		return p.Trusting()
 	}
-	q := *p
-	q.trust = true
-	return &q
+	return p
 }
 
 func (d superviser) check(_ context.Context, _ *ipc.Peer, req ipc.SuperviseRequest) (ipc.SuperviseResponse, error) {
@@ -74,7 +73,7 @@ func (d superviser) check(_ context.Context, _ *ipc.Peer, req ipc.SuperviseReque
 	if err != nil {
 		return ipc.SuperviseResponse{}, err
 	}
-	resp := ipc.SuperviseResponse{Warnings: append(f.Problems().Strings(), p.problems...)}
+	resp := ipc.SuperviseResponse{Warnings: append(f.Problems().Strings(), p.Problems...)}
 	for i := range f.Supervisors {
 		resp.Supervisors = append(resp.Supervisors, supervised(&f.Supervisors[i]))
 	}
@@ -100,17 +99,17 @@ func (d superviser) up(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseReq
 	if err := d.settled(ctx); err != nil {
 		return ipc.SuperviseResponse{}, err
 	}
-	trusts := p.trust || slices.ContainsFunc(f.Supervisors, func(s initfile.Supervisor) bool { return s.Trust })
+	trusts := p.Trust || slices.ContainsFunc(f.Supervisors, func(s initfile.Supervisor) bool { return s.Trust })
 	parent, err := spawner(d).parentOf(peer, req.Parent, p, trusts)
 	if err != nil {
 		return ipc.SuperviseResponse{}, err
 	}
-	resp := ipc.SuperviseResponse{Warnings: append(f.Problems().Strings(), p.problems...)}
+	resp := ipc.SuperviseResponse{Warnings: append(f.Problems().Strings(), p.Problems...)}
 	var started []types.PID
 	for i := range f.Supervisors {
 		s := &f.Supervisors[i]
 		one := supervised(s)
-		if one.PID, one.Was, err = d.start(ctx, d.trusting(p, s), &declared{Spec: *s}, parent); err != nil {
+		if one.PID, one.Was, err = d.start(ctx, trusting(p, s), &declared{Spec: *s}, parent); err != nil {
 			for _, pid := range slices.Backward(started) {
 				d.end(context.WithoutCancel(ctx), pid)
 			}
@@ -128,7 +127,7 @@ func (d superviser) up(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseReq
 }
 
 // start starts a supervisor, unless it is there already. One of the same name that is something else is a CONFLICT.
-func (d superviser) start(ctx context.Context, p *profile, decl *declared, parent types.PID) (pid types.PID, was bool, err error) {
+func (d superviser) start(ctx context.Context, p *profile.Profile, decl *declared, parent types.PID) (pid types.PID, was bool, err error) {
 	name := decl.Spec.Name
 	for _, i := range d.kernel.List() {
 		if i.Name != name || i.Kind != kernel.SupervisorKind || i.PPID != parent || i.State >= types.StateZombie {

@@ -9,6 +9,7 @@ import (
 	"rnix/agent"
 	"rnix/internal/initfile"
 	"rnix/internal/proc"
+	"rnix/internal/profile"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -38,7 +39,7 @@ func (d *declared) text() (json.RawMessage, error) {
 }
 
 // plan turns what is declared into what the kernel takes. With a nil profile it can be looked at and not started.
-func (d superviser) plan(p *profile, decl *declared) (kernel.SupervisorSpec, error) {
+func (d superviser) plan(p *profile.Profile, decl *declared) (kernel.SupervisorSpec, error) {
 	raw, err := decl.text()
 	if err != nil {
 		return kernel.SupervisorSpec{}, err
@@ -54,10 +55,10 @@ func (d superviser) plan(p *profile, decl *declared) (kernel.SupervisorSpec, err
 	}
 	if p != nil {
 		o := &out.Opts
-		o.WorkDir, o.ReadRoots, o.ContextBudget, o.BudgetUSD, o.AllowedDevices, o.DeniedDevices = s.Cwd, p.cfg.ReadRoots.V, s.ContextBudget, s.BudgetUSD, s.Allow, s.Deny
-		o.Recorded = p.recorded
-		o.Env, o.Secret, o.Profile = proc.ComposeEnv(p.env, nil, nil), p.lookup, p
-		if o.Settings, err = settingsOf(p, &agent.Agent{}, nil); err != nil {
+		o.WorkDir, o.ReadRoots, o.ContextBudget, o.BudgetUSD, o.AllowedDevices, o.DeniedDevices = s.Cwd, p.Config.ReadRoots.V, s.ContextBudget, s.BudgetUSD, s.Allow, s.Deny
+		o.Recorded = p.Recorded
+		o.Env, o.Secret, o.Profile = proc.ComposeEnv(p.Env, nil, nil), p.Lookup, p
+		if o.Settings, err = p.Settings(&agent.Agent{}, nil); err != nil {
 			return out, err
 		}
 	}
@@ -81,19 +82,19 @@ func (d superviser) plan(p *profile, decl *declared) (kernel.SupervisorSpec, err
 
 // prepare settles with what a child is started: the same as what a client asks for that is spawned, as the
 // configuration is now.
-func (d superviser) prepare(p *profile, c *initfile.Child) (*agent.Agent, kernel.SpawnOpts, error) {
-	cp, err := startProfile(d.Daemon, "Spawn", c.Cwd, p.env, p.trust)
+func (d superviser) prepare(p *profile.Profile, c *initfile.Child) (*agent.Agent, kernel.SpawnOpts, error) {
+	cp, err := d.profiles.ForStart("Spawn", c.Cwd, p.Env, p.Trust)
 	if err != nil {
 		return nil, kernel.SpawnOpts{}, err
 	}
-	cp.names, cp.recorded = c.Env, p.recorded
+	cp.Names, cp.Recorded = c.Env, p.Recorded
 	ag, opts, _, err := spawner(d).settle(cp, ipc.SpawnRequest{Agent: c.Agent, Provider: c.Provider, Model: c.Model, Effort: c.Effort,
 		MaxSteps: c.MaxSteps, ContextBudget: c.Budget, BudgetUSD: c.USD, TimeoutMs: c.Timeout.Or(0).Milliseconds(), Allow: c.Allow, Deny: c.Deny, MCP: c.MCP})
 	return ag, opts, err
 }
 
 // examine reports at their places what cannot be started as things are.
-func (d superviser) examine(p *profile, f *initfile.File, key string, s *initfile.Supervisor) {
+func (d superviser) examine(p *profile.Profile, f *initfile.File, key string, s *initfile.Supervisor) {
 	for i := range s.Children {
 		c, key := &s.Children[i], initfile.ChildKey(key, i)
 		if c.Supervisor != nil {
@@ -119,7 +120,7 @@ func (d superviser) examine(p *profile, f *initfile.File, key string, s *initfil
 }
 
 // supervisorAgain makes the body of a supervisor that goes on.
-func supervisorAgain(d *Daemon, p *profile, spec json.RawMessage) (kernel.Body, error) {
+func supervisorAgain(d *Daemon, p *profile.Profile, spec json.RawMessage) (kernel.Body, error) {
 	decl, err := declaredIn(spec, types.UUID{})
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"rnix/internal/moved"
+	"rnix/internal/profile"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
 	"rnix/types"
@@ -25,7 +26,7 @@ func lastTree(d *Daemon, t *step.Trail) *workspace.Tree {
 		return nil
 	}
 	was := step.Marker{Detail: moved.JSON(d.places.DataDir, t.Settled)}.Settled()
-	return settingsIn(&was).Tree
+	return profile.SettingsIn(&was).Tree
 }
 
 // treeRemains says what stays of a work tree that was removed; nil for one that is there, and for none.

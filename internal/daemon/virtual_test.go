@@ -15,6 +15,7 @@ import (
 	rnixctx "rnix/context"
 	"rnix/drivers/llm"
 	"rnix/drivers/llm/llmtest"
+	"rnix/internal/config"
 	"rnix/internal/event"
 	"rnix/ipc"
 	"rnix/types"
@@ -125,6 +126,11 @@ func (v *virtual) turn(_ int, r llm.LLMRequest) llmtest.Turn {
 	return llmtest.Turn{Delay: time.Second, Text: "result of " + who}
 }
 
+// Make makes the driver of a provider: of each the same script.
+func (v *virtual) Make(config.Provider) (llm.LLMDriver, error) {
+	return llmtest.NewScriptedFunc(v.turn), nil
+}
+
 // start begins a daemon on the data of the last one.
 func (v *virtual) start() {
 	v.t.Helper()
@@ -139,21 +145,7 @@ func (v *virtual) start() {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	p, err := v.d.profileOf(v.work(), v.environ(), false)
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	v.d.models.mu.Lock()
-	for _, pr := range p.providers.List {
-		if key, n, err := driverKey(p, pr); err == nil && pr.Name == "anthropic" {
-			v.d.models.drivers[key] = decorate(llmtest.NewScriptedFunc(v.turn), n)
-		}
-	}
-	n := len(v.d.models.drivers)
-	v.d.models.mu.Unlock()
-	if n != 1 {
-		v.t.Fatal("the model cannot be put in")
-	}
+	v.d.models.Drivers = v
 	start := readInit(v.d)
 	start.tend(ctx)
 	start.takeUp(ctx)

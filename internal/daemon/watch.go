@@ -32,6 +32,13 @@ func (c callers) AgentOf(peer *ipc.Peer) (owner types.PID, inside bool) {
 	return c.daemon.agentOf(peer)
 }
 
+func (c callers) Alive(op, text string) (types.PID, error) {
+	t, err := processes{c.daemon}.alive(op, text)
+	return t.PID, err
+}
+
+func (c callers) InSubtree(root, pid types.PID) bool { return c.daemon.inSubtree(root, pid) }
+
 func (c callers) Settled(ctx context.Context) { settledSoon(ctx, c.daemon) }
 
 func (c callers) Await(ctx context.Context, peer *ipc.Peer, op, text string) (watch.Found, error) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"rnix/internal/durable"
+	"rnix/internal/profile"
 	"rnix/internal/service"
 	"rnix/internal/workspace"
 	"rnix/ipc"
@@ -21,7 +22,7 @@ import (
 )
 
 // worktrees gives processes git work trees of their own and brings their work back. Which tree belongs to a history,
-// its spawn record says (settings.Tree); the note beside the tree says it without reading that.
+// its spawn record says (profile.Settings.Tree); the note beside the tree says it without reading that.
 type worktrees struct{ *Daemon }
 
 func (d worktrees) handle(s *ipc.Server) {
@@ -84,22 +85,6 @@ func (d worktrees) noteTree(id types.UUID, t workspace.Tree, parent types.UUID) 
 	return durable.WriteFile(durable.OS, d.treeNotePath(id), append(b, '\n'), durable.Durable)
 }
 
-// withTree puts a work tree into the settings of a process, or with nil takes it out.
-func withTree(raw json.RawMessage, t *workspace.Tree) (json.RawMessage, error) {
-	var s settings
-	if len(raw) > 0 {
-		if err := json.Unmarshal(raw, &s); err != nil {
-			return nil, types.Errorf(types.ErrInternal, "Worktree", "", "settings: %w", err)
-		}
-	}
-	s.Tree = t
-	b, err := json.Marshal(&s)
-	if err != nil {
-		return nil, types.Errorf(types.ErrInternal, "Worktree", "", "settings: %w", err)
-	}
-	return b, nil
-}
-
 // plant makes a work tree for a process that is about to be started, if one is asked for, and lets it work there.
 // The caller calls undo if it is not started: what that leaves, the next start of the daemon removes.
 func (d worktrees) plant(ctx context.Context, cwd string, req *ipc.WorktreeRequest, o *kernel.SpawnOpts) (_ *workspace.Tree, undo func(), err error) {
@@ -122,7 +107,7 @@ func (d worktrees) plantAs(ctx context.Context, p workspace.Planting, parent typ
 		err = d.noteTree(id, t, parent)
 	}
 	if err == nil {
-		o.Settings, err = withTree(o.Settings, &t)
+		o.Settings, err = profile.WithTree(o.Settings, &t)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, back())
@@ -222,7 +207,7 @@ func (d worktrees) forked(ctx context.Context, a *again, origin *workspace.Tree,
 		}
 	}
 	var err error
-	a.was.Settings, err = withTree(a.was.Settings, own)
+	a.was.Settings, err = profile.WithTree(a.was.Settings, own)
 	return err
 }
 

@@ -1,4 +1,4 @@
-package daemon
+package catalog
 
 import (
 	"context"
@@ -7,12 +7,29 @@ import (
 	"rnix/drivers/llm"
 	"rnix/internal/config"
 	"rnix/internal/harness"
+	"rnix/internal/profile"
 	"rnix/types"
 )
 
-// makeDriver makes the driver of a provider.
-func (m *models) makeDriver(pr config.Provider) (llm.LLMDriver, error) {
-	procs := m.procs
+// Makers makes the drivers of providers. Its fields are set before it is used.
+type Makers struct {
+	Start    llm.Starter // of the command lines
+	Bridge   *harnessdriver.Bridge
+	Sessions Sessions
+}
+
+// Sessions knows the agents' command lines that run as processes.
+type Sessions interface {
+	// Dir is the private directory of a session.
+	Dir(session string) string
+	// StateOf says where the state.json of a session is, and what a platform calls it.
+	StateOf(session, workDir string) harnessdriver.StatePlace
+	// MayAct reports whether the process that asks a model may itself do all that an agent's command line does by its own tools.
+	MayAct(ctx context.Context) bool
+}
+
+// Make makes the driver of a provider.
+func (m *Makers) Make(pr config.Provider) (llm.LLMDriver, error) {
 	if pr.Problem != "" {
 		return nil, types.Errorf(types.ErrInvalid, "Open", pr.Name, "%s", pr.Problem)
 	}
@@ -29,10 +46,10 @@ func (m *models) makeDriver(pr config.Provider) (llm.LLMDriver, error) {
 		return d, nil
 	case config.DriverClaude:
 		return llm.NewClaudeCliDriver(llm.ClaudeConfig{Name: pr.Name, Command: pr.Command, Model: pr.DefaultModel, Effort: pr.ReasoningEffort,
-			ExtraArgs: pr.ExtraArgs, ContextWindow: window, Start: procs, Total: pr.Timeout}), nil
+			ExtraArgs: pr.ExtraArgs, ContextWindow: window, Start: m.Start, Total: pr.Timeout}), nil
 	case config.DriverCursor:
 		return llm.NewCursorCliDriver(llm.CursorConfig{Name: pr.Name, Command: pr.Command, Model: pr.DefaultModel,
-			ExtraArgs: pr.ExtraArgs, ContextWindow: window, Start: procs, Total: pr.Timeout}), nil
+			ExtraArgs: pr.ExtraArgs, ContextWindow: window, Start: m.Start, Total: pr.Timeout}), nil
 	}
 	if name := pr.Harness(); name != "" {
 		return m.makeHarness(name, pr)
@@ -49,7 +66,7 @@ func (m *models) makeDriver(pr config.Provider) (llm.LLMDriver, error) {
 }
 
 // makeHarness makes the driver of an agent's command line.
-func (m *models) makeHarness(name string, pr config.Provider) (llm.LLMDriver, error) {
+func (m *Makers) makeHarness(name string, pr config.Provider) (llm.LLMDriver, error) {
 	cli, err := harness.Lookup(name)
 	if err != nil {
 		return nil, err
@@ -61,8 +78,11 @@ func (m *models) makeHarness(name string, pr config.Provider) (llm.LLMDriver, er
 		pr.Sandbox = harness.SandboxWorkspace // its own default lets it change nothing
 	}
 	return harnessdriver.New(harnessdriver.Config{Name: pr.Name, CLI: cli, Program: pr.Command, Model: pr.DefaultModel, Effort: pr.ReasoningEffort,
-		ExtraArgs: pr.ExtraArgs, OwnTools: pr.Tools != config.ToolsKernel, Sandbox: pr.Sandbox, Start: m.procs, Bridge: m.bridge, Dir: m.harnessDir,
-		MayAct:  m.mayAct,
-		Trusted: func(ctx context.Context) bool { p, ok := llm.CallerFrom(ctx).Profile.(*profile); return ok && p.trust },
-		StateOf: m.stateOf}), nil
+		ExtraArgs: pr.ExtraArgs, OwnTools: pr.Tools != config.ToolsKernel, Sandbox: pr.Sandbox, Start: m.Start, Bridge: m.Bridge, Dir: m.Sessions.Dir,
+		MayAct: m.Sessions.MayAct,
+		Trusted: func(ctx context.Context) bool {
+			p, ok := llm.CallerFrom(ctx).Profile.(*profile.Profile)
+			return ok && p.Trust
+		},
+		StateOf: m.Sessions.StateOf}), nil
 }

@@ -1,4 +1,4 @@
-package daemon
+package profile
 
 import (
 	"crypto/sha256"
@@ -15,9 +15,9 @@ import (
 	"rnix/types"
 )
 
-// settings is what a history keeps of the configuration of its process, so that a later run finds the
+// Settings is what a history keeps of the configuration of its process, so that a later run finds the
 // same again: where it comes from, never the values of variables. Part of the on-disk format.
-type settings struct {
+type Settings struct {
 	Cwd       string   `json:"cwd"` // whose project counts
 	Trust     bool     `json:"trust_project,omitempty"`
 	MCP       []string `json:"mcp,omitempty"`       // servers besides the agent's
@@ -31,7 +31,7 @@ type settings struct {
 	FallbackProvider string `json:"fallback_provider,omitempty"`
 	FallbackModel    string `json:"fallback_model,omitempty"`
 	Tools            string `json:"tools,omitempty"` // of agents' command lines
-	member
+	Member
 	// Tree is the git work tree that was made for it; null = none.
 	Tree *workspace.Tree `json:"tree,omitempty"`
 }
@@ -48,9 +48,9 @@ func serverSums(ag *agent.Agent) map[string]string {
 	return out
 }
 
-// changed returns a server of which the project's files say something else than when the project was
+// Changed returns a server of which the project's files say something else than when the project was
 // trusted; "" if there is none. An agent may have written it there.
-func (s *settings) changed(ag *agent.Agent) string {
+func (s *Settings) Changed(ag *agent.Agent) string {
 	for name, sum := range serverSums(ag) {
 		if s.Trust && s.Servers[name] != sum {
 			return name
@@ -59,19 +59,19 @@ func (s *settings) changed(ag *agent.Agent) string {
 	return ""
 }
 
-// asked is what the client asked for.
-func (s *settings) asked() config.Wish {
+// Wish is what the client asked for.
+func (s *Settings) Wish() config.Wish {
 	return config.Wish{Provider: s.Provider, Model: s.Model, FallbackProvider: s.FallbackProvider, FallbackModel: s.FallbackModel}
 }
 
-// settingsOf returns the settings of a process with a profile.
-func settingsOf(p *profile, ag *agent.Agent, mcp []string) (json.RawMessage, error) {
-	s := settings{Cwd: p.cwd, Trust: p.trust, MCP: mcp, Names: p.names, Provider: p.asked.Provider, Model: p.asked.Model,
-		FallbackProvider: p.asked.FallbackProvider, FallbackModel: p.asked.FallbackModel, Tools: p.tools, member: p.member}
-	if p.trust {
+// Settings returns what the history of a process with this profile keeps of it; mcp are the servers that it was given besides the agent's.
+func (p *Profile) Settings(ag *agent.Agent, mcp []string) (json.RawMessage, error) {
+	s := Settings{Cwd: p.Cwd, Trust: p.Trust, MCP: mcp, Names: p.Names, Provider: p.Asked.Provider, Model: p.Asked.Model,
+		FallbackProvider: p.Asked.FallbackProvider, FallbackModel: p.Asked.FallbackModel, Tools: p.tools, Member: p.Member}
+	if p.Trust {
 		s.Servers = serverSums(ag)
 	}
-	for _, kv := range p.env {
+	for _, kv := range p.Env {
 		if name, _, ok := strings.Cut(kv, "="); ok {
 			s.Variables = append(s.Variables, name)
 		}
@@ -85,11 +85,27 @@ func settingsOf(p *profile, ag *agent.Agent, mcp []string) (json.RawMessage, err
 	return b, nil
 }
 
-// settingsIn returns the settings that a history has kept. One without any worked in its directory.
-func settingsIn(was *step.Settled) settings {
-	var s settings
+// WithTree puts a work tree into the settings of a process, or with nil takes it out.
+func WithTree(raw json.RawMessage, t *workspace.Tree) (json.RawMessage, error) {
+	var s Settings
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return nil, types.Errorf(types.ErrInternal, "Worktree", "", "settings: %w", err)
+		}
+	}
+	s.Tree = t
+	b, err := json.Marshal(&s)
+	if err != nil {
+		return nil, types.Errorf(types.ErrInternal, "Worktree", "", "settings: %w", err)
+	}
+	return b, nil
+}
+
+// SettingsIn returns the settings that a history has kept. One without any worked in its directory.
+func SettingsIn(was *step.Settled) Settings {
+	var s Settings
 	if len(was.Settings) == 0 || json.Unmarshal(was.Settings, &s) != nil {
-		s = settings{}
+		s = Settings{}
 	}
 	if s.Cwd == "" {
 		s.Cwd = was.WorkDir
@@ -97,12 +113,12 @@ func settingsIn(was *step.Settled) settings {
 	return s
 }
 
-// missing returns the names of variables that the first run had and env has not.
-func (s *settings) missing(env []string) []string {
-	if len(env) == 0 {
-		env = os.Environ()
+// Missing returns the names of variables that the first run had and environ has not, which is the daemon's if it is empty.
+func (s *Settings) Missing(environ []string) []string {
+	if len(environ) == 0 {
+		environ = os.Environ()
 	}
-	lookup := lookupIn(env)
+	lookup := lookupIn(environ)
 	var out []string
 	for _, name := range s.Variables {
 		if _, ok := lookup(name); !ok && !strings.HasPrefix(name, "RNIX_") {

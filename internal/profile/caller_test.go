@@ -1,4 +1,4 @@
-package daemon
+package profile
 
 import (
 	"testing"
@@ -14,12 +14,12 @@ func TestShellTimeoutIsWhatTheCallersConfigurationSays(t *testing.T) { // A-51
 	for said, want := range map[agent.Duration]time.Duration{
 		0: 0, agent.Off: shell.MaxTimeout, agent.Duration(time.Hour): time.Hour,
 	} {
-		p := &profile{cfg: config.Config{ShellTimeout: config.Value[agent.Duration]{V: said}}}
-		if got := shellTimeout(vfs.Caller{Profile: p}); got != want {
+		p := &Profile{Config: config.Config{ShellTimeout: config.Value[agent.Duration]{V: said}}}
+		if got := ShellTimeout(vfs.Caller{Profile: p}); got != want {
 			t.Errorf("%q: %v, want %v", said, got, want)
 		}
 	}
-	if got := shellTimeout(vfs.Caller{}); got != 0 {
+	if got := ShellTimeout(vfs.Caller{}); got != 0 {
 		t.Errorf("a caller without configuration: %v", got)
 	}
 }

@@ -1,7 +1,6 @@
-package daemon
+package catalog
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -10,25 +9,19 @@ import (
 	"sync"
 	"time"
 
-	"rnix/drivers/harness"
 	"rnix/drivers/llm"
 	"rnix/internal/config"
-	"rnix/internal/proc"
+	"rnix/internal/profile"
 	"rnix/types"
 	"rnix/vfs"
 )
 
-// models serves /dev/llm: one device for all providers, because which providers there are, and with
+// Models serves /dev/llm: one device for all providers, because which providers there are, and with
 // what address, depends on the client that started the process. A driver is made once for each
-// distinct configuration and shared, with its concurrency gate.
-type models struct {
-	procs      *proc.Manager
-	log        *slog.Logger
-	bridge     *harness.Bridge
-	harnessDir func(session string) string
-	stateOf    func(session, workDir string) harness.StatePlace
-	// mayAct reports whether the process that asks a model may itself do all that an agent's command line does by its own tools.
-	mayAct func(ctx context.Context) bool
+// distinct configuration and shared, with its concurrency gate. Its fields are set before it is used.
+type Models struct {
+	Drivers Drivers
+	Log     *slog.Logger
 
 	mu sync.Mutex
 	// +checklocks:mu
@@ -37,10 +30,15 @@ type models struct {
 	keepers []keeper // the drivers that keep something for a conversation
 }
 
+// Drivers makes the drivers of providers.
+type Drivers interface {
+	Make(pr config.Provider) (llm.LLMDriver, error)
+}
+
 // model is a driver with its decorators, in two forms that share one gate.
 type model struct {
 	patient llm.LLMDriver // waits out rate limits
-	hasty   llm.LLMDriver // waits for a short one only: somebody else can answer
+	hasty   llm.LLMDriver // waits for a short one only: another can answer
 }
 
 // hastyWait is the longest rate limit that is waited for when there is a fallback.
@@ -52,15 +50,15 @@ type keeper interface {
 	Close() error
 }
 
-// closeSession ends what the drivers keep for a process.
-func (m *models) closeSession(id types.UUID) {
+// CloseSession ends what the drivers keep for a process.
+func (m *Models) CloseSession(id types.UUID) {
 	for _, k := range m.all() {
 		k.CloseSession(id.String())
 	}
 }
 
-// close ends what the drivers keep.
-func (m *models) close() error {
+// Close ends what the drivers keep.
+func (m *Models) Close() error {
 	var errs []error
 	for _, k := range m.all() {
 		errs = append(errs, k.Close())
@@ -68,20 +66,20 @@ func (m *models) close() error {
 	return errors.Join(errs...)
 }
 
-func (m *models) all() []keeper {
+func (m *Models) all() []keeper {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.keepers)
 }
 
 // driver returns the driver of a provider as a client has it.
-func (m *models) driver(p *profile, pr config.Provider) (model, error) {
+func (m *Models) driver(p *profile.Profile, pr config.Provider) (model, error) {
 	key, concurrency, err := driverKey(p, pr)
 	if err != nil {
 		return model{}, err
 	}
 	if pr.Driver == config.DriverReplay { // a script may be edited between two runs
-		d, err := m.makeDriver(pr)
+		d, err := m.Drivers.Make(pr)
 		if err != nil {
 			return model{}, err
 		}
@@ -92,7 +90,7 @@ func (m *models) driver(p *profile, pr config.Provider) (model, error) {
 	if d, ok := m.drivers[key]; ok {
 		return d, nil
 	}
-	d, err := m.makeDriver(pr)
+	d, err := m.Drivers.Make(pr)
 	if err != nil {
 		return model{}, err
 	}
@@ -100,13 +98,16 @@ func (m *models) driver(p *profile, pr config.Provider) (model, error) {
 		m.keepers = append(m.keepers, k)
 	}
 	both := decorate(d, concurrency)
+	if m.drivers == nil {
+		m.drivers = map[string]model{}
+	}
 	m.drivers[key] = both
 	return both, nil
 }
 
 // driverKey is what is the same for who shares a driver, and how many calls it makes at once; 0 = any number. An agent's
 // command line is at work for hours in one call: who waits for that would wait with the answer to its own call.
-func driverKey(p *profile, pr config.Provider) (key string, concurrency int, err error) {
+func driverKey(p *profile.Profile, pr config.Provider) (key string, concurrency int, err error) {
 	concurrency = atOnce(p, pr)
 	b, err := json.Marshal(struct {
 		config.Provider
@@ -119,9 +120,9 @@ func driverKey(p *profile, pr config.Provider) (key string, concurrency int, err
 }
 
 // atOnce is how many calls a provider gets at once; 0 = any number.
-func atOnce(p *profile, pr config.Provider) int {
+func atOnce(p *profile.Profile, pr config.Provider) int {
 	if pr.Concurrency == 0 && pr.Harness() == "" {
-		return p.cfg.Concurrency.V
+		return p.Config.Concurrency.V
 	}
 	return pr.Concurrency
 }
@@ -135,14 +136,14 @@ func decorate(d llm.LLMDriver, concurrency int) model {
 	return model{patient: llm.NewRetry(gated, llm.RetryConfig{}), hasty: llm.NewRetry(gated, llm.RetryConfig{LimitMax: hastyWait})}
 }
 
-// open makes a file of /dev/llm. It becomes a file of a driver when it learns who opened it.
-func (m *models) open(subpath string, flags vfs.OpenFlag) (vfs.VFSFile, error) {
+// Open makes a file of /dev/llm. It becomes a file of a driver when it learns who opened it.
+func (m *Models) Open(subpath string, flags vfs.OpenFlag) (vfs.VFSFile, error) {
 	return &modelFile{models: m, subpath: subpath, flags: flags}, nil
 }
 
 // modelFile is a file of /dev/llm/<provider>[/fallback/<provider>[/<model>]].
 type modelFile struct {
-	models  *models
+	models  *Models
 	subpath string
 	flags   vfs.OpenFlag
 	used    []config.Provider // that may answer
@@ -151,7 +152,7 @@ type modelFile struct {
 
 // BindCaller finds the driver in the caller's configuration.
 func (f *modelFile) BindCaller(c vfs.Caller) error {
-	p, ok := c.Profile.(*profile)
+	p, ok := c.Profile.(*profile.Profile)
 	if !ok {
 		return types.Errorf(types.ErrUnavailable, "Open", "", "the caller has no configuration")
 	}
@@ -191,13 +192,13 @@ func (f *modelFile) BindCaller(c vfs.Caller) error {
 }
 
 // tell notes a call of a model, without anything that was said.
-func (m *models) tell(x llm.Exchange) {
-	m.log.Debug("model", "session", x.Session, "provider", x.Provider, "model", x.Model, "messages", x.Messages, "first", x.FirstPiece,
+func (m *Models) tell(x llm.Exchange) {
+	m.Log.Debug("model", "session", x.Session, "provider", x.Provider, "model", x.Model, "messages", x.Messages, "first", x.FirstPiece,
 		"waited", x.Waited, "took", x.Total, "tokens", x.Usage.Total(), "stop", x.StopReason, "code", x.Code)
 }
 
-func (f *modelFile) named(p *profile, name string) (model, error) {
-	for _, pr := range p.providers.List {
+func (f *modelFile) named(p *profile.Profile, name string) (model, error) {
+	for _, pr := range p.Providers.List {
 		if pr.Name == name {
 			f.used = append(f.used, pr)
 			return f.models.driver(p, pr)
@@ -236,9 +237,9 @@ func (f *modelFile) NotifyStream(h func(vfs.StreamPart)) {
 	}
 }
 
-func providerList(p *profile) string {
+func providerList(p *profile.Profile) string {
 	var b strings.Builder
-	for _, pr := range p.providers.List {
+	for _, pr := range p.Providers.List {
 		b.WriteString(pr.Name + "\n")
 	}
 	return b.String()

@@ -1,0 +1,57 @@
+package daemon
+
+import (
+	"context"
+
+	"rnix/internal/proc"
+	"rnix/internal/service/control"
+	"rnix/ipc"
+)
+
+// startControl gives the service that answers for the daemon itself what it needs of the others.
+func startControl(d *Daemon) {
+	d.control = &control.Service{Version: d.opt.Version, Daemon: self{d}, Kernel: d.kernel, Index: d.journal.Index(), Callers: callers{d}}
+}
+
+// self is the daemon as a whole.
+type self struct{ daemon *Daemon }
+
+func (s self) Broken(ctx context.Context) error {
+	if s.daemon.bootstrap.failed() == nil {
+		return nil
+	}
+	return s.daemon.bootstrap.wait(ctx)
+}
+
+func (s self) Outdated() bool { return s.daemon.profiles.Outdated() }
+
+func (s self) Stopping() bool { return s.daemon.stopping.Load() }
+
+func (s self) Stop(by string, asked *ipc.Peer) {
+	d := s.daemon
+	d.log.Info("asked to stop", "by", asked.PID, "what", by)
+	d.stopper.is(by)
+	d.stopping.Store(true)
+	d.stop()
+}
+
+// Status is what the parts of the daemon say of themselves.
+func (s self) Status(ctx context.Context) ipc.Status {
+	d := s.daemon
+	out := ipc.Status{
+		Started: d.started, Socket: d.places.Socket, DataDir: d.places.DataDir, Log: d.places.Log,
+		Children: len(d.procs.All()), Freezer: string(proc.FreezerHere()), Recovered: d.notes.all(), Recovering: !closed(d.looked), Misread: d.misread,
+		Init: d.bootstrap.all(), Starting: !closed(d.bootstrap.done), Room: d.room.Why(), Storage: d.storage.Status(ctx),
+	}
+	out.CheckpointFailures, out.CheckpointFailure = d.store.CheckpointFailures()
+	return out
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

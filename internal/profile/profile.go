@@ -1,0 +1,137 @@
+// Package profile is the configuration as one client sees it: its environment, its project, what the files say, and what it asked for. It is
+// read anew for each start of a process, handed to the process and to its children, and what a later run needs of it is kept in the history.
+package profile
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"rnix/agent"
+	"rnix/internal/config"
+	"rnix/internal/price"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// Profile is the configuration that one client sees: its environment, its project, what the files say,
+// and which model it asked for. It is made for each spawn, does not change once there is a process, and
+// is handed to the process's devices and to its children.
+type Profile struct {
+	Cwd       string // absolute
+	Env       []string
+	Lookup    config.Lookup
+	Trust     bool
+	Config    config.Config
+	Providers config.Providers
+	Catalog   *agent.Catalog
+	Servers   []agent.MCPEntry
+	Problems  []string
+	Mistakes  config.Problems // those of the problems because of which nothing may be started
+	Asked     config.Wish     // the client's part of it
+	Member    Member          // of a platform
+	Names     []string        // of variables that OS children see besides the agent's
+	Recorded  bool            // what is started with it is asked for by a history, perhaps of an earlier version
+
+	project string // the project's root; Cwd if there is none
+	prices  price.Book
+	tools   string // which tools agents' command lines have: config.ToolsOwn, ToolsKernel; empty = as each provider says
+}
+
+// Member is what makes a process part of a platform. Part of the on-disk format.
+type Member struct {
+	Session string `json:"session,omitempty"` // as the platform names it
+	Issue   string `json:"issue,omitempty"`
+}
+
+// Of returns the profile of a process; false if it has none.
+func Of(p *kernel.Process) (*Profile, bool) {
+	own, ok := p.Profile().(*Profile)
+	return own, ok
+}
+
+// FailedSteps is kernel.SpawnOpts.FailedSteps.
+func (p *Profile) FailedSteps() int {
+	if n := p.Config.FailedSteps.V; n > 0 {
+		return n
+	}
+	return -1
+}
+
+// Choose settles the model of an agent, by what the client asked for.
+func (p *Profile) Choose(m agent.Models) (config.Choice, error) { return p.ChooseBy(m, p.Asked) }
+
+// ChooseBy settles the model of an agent, by what w asks for.
+func (p *Profile) ChooseBy(m agent.Models, w config.Wish) (config.Choice, error) {
+	w.Agent, w.ProjectDefault, w.UserDefault = m, p.Providers.ProjectDefault, p.Providers.UserDefault
+	return config.Choose(p.Providers.List, w, p.Available)
+}
+
+// Available reports whether a provider can be used by this client, and why, or how to make it so.
+func (p *Profile) Available(pr config.Provider) (bool, string) {
+	return config.Available(p.Lookup)(pr)
+}
+
+// Load returns an agent with everything that it names; an empty name is the default agent.
+func (p *Profile) Load(name string, extraMCP []string) (*agent.Agent, error) {
+	if name == "" {
+		name = p.Config.DefaultAgent.V
+	}
+	return p.Catalog.Load(name, agent.LoadOptions{WorkDir: p.Cwd, ProjectDir: p.project, Servers: p.Servers, ExtraMCP: extraMCP, TrustProject: p.Trust})
+}
+
+// Variables are the names of the variables that the OS children of an agent see besides what all do.
+func (p *Profile) Variables(ag *agent.Agent) []string {
+	return append(slices.Clip(ag.Env), p.Names...)
+}
+
+// GiveTools settles which tools agents' command lines have that are started with this profile.
+func (p *Profile) GiveTools(which string) error {
+	switch which {
+	case "":
+		return nil
+	case config.ToolsOwn, config.ToolsKernel:
+	default:
+		return types.Errorf(types.ErrInvalid, "Spawn", which, "the tools of an agent's command line are %q, its own beside the kernel's, or %q, the kernel's alone", config.ToolsOwn, config.ToolsKernel)
+	}
+	p.tools = which
+	p.Providers.List = slices.Clone(p.Providers.List)
+	for i := range p.Providers.List {
+		if pr := &p.Providers.List[i]; pr.Harness() != "" {
+			pr.Tools = which
+		}
+	}
+	return nil
+}
+
+// ForChild returns the profile of a child that a model starts: without what is the parent's own.
+func (p *Profile) ForChild() *Profile {
+	if p.Names == nil && p.Member.Session == "" && !p.Recorded {
+		return p
+	}
+	own := *p
+	own.Names, own.Member, own.Recorded = nil, Member{}, false
+	return &own
+}
+
+// Trusting returns the profile with trust in the files of its project.
+func (p *Profile) Trusting() *Profile {
+	if p.Trust {
+		return p
+	}
+	own := *p
+	own.Trust = true
+	return &own
+}
+
+// CostAs makes p cost what above does: prices by which budgets are kept are not an agent's to give.
+func (p *Profile) CostAs(above *Profile) {
+	p.prices, p.Config.Budget.UnknownPrice = above.prices, above.Config.Budget.UnknownPrice
+	p.Env = slices.DeleteFunc(slices.Clone(p.Env), func(kv string) bool { return strings.HasPrefix(kv, unknownPrice) })
+	if v := above.Config.Budget.UnknownPrice.V; v > 0 { // for what reads the configuration again
+		p.Env = append(p.Env, unknownPrice+strconv.FormatFloat(v, 'f', -1, 64))
+	}
+}
+
+// unknownPrice is the variable of config.Budget.UnknownPrice, up to its value.
+const unknownPrice = "RNIX_BUDGET_UNKNOWN_PRICE_USD_PER_MTOK="

@@ -1,0 +1,183 @@
+package profile
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"rnix/agent"
+	"rnix/internal/config"
+	"rnix/internal/price"
+	"rnix/internal/step"
+	"rnix/internal/workspace"
+	"rnix/runtime/env"
+	"rnix/types"
+)
+
+// host is a directory with a user's configuration and a project.
+type host struct {
+	t       *testing.T
+	dir     string
+	learned []env.Secret
+	Reader
+}
+
+func newHost(t *testing.T) *host {
+	h := &host{t: t, dir: t.TempDir()}
+	h.Reader = Reader{UserDir: filepath.Join(h.dir, "config"), Home: filepath.Join(h.dir, "home"), Lookup: func(string) (string, bool) { return "", false },
+		Learn: func(s []env.Secret) { h.learned = append(h.learned, s...) }}
+	h.write("home/p/.rnix/agents/own/agent.yaml", "name: own\ndescription: d\n")
+	return h
+}
+
+func (h *host) write(path, text string) {
+	h.t.Helper()
+	path = filepath.Join(h.dir, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// read reads the configuration in the project, with a few variables besides.
+func (h *host) read(trust bool, vars ...string) *Profile {
+	h.t.Helper()
+	p, err := h.Read(filepath.Join(h.dir, "home/p"), append([]string{"HOME=" + h.Home}, vars...), trust)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return p
+}
+
+func TestMistakeInTheConfigurationForbidsEachStartUntilItIsCorrected(t *testing.T) {
+	h := newHost(t)
+	project := filepath.Join(h.dir, "home/p")
+	environ := []string{"HOME=" + h.Home}
+	h.write("config/config.yaml", "limit: {depth: 2}\n") // it means limits
+	h.Start()
+	if _, err := h.ForStart("Spawn", project, environ, false); types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), "limit") {
+		t.Errorf("with a mistake: %v", err)
+	}
+	if p := h.read(false); len(p.Mistakes) == 0 || len(p.Problems) < len(p.Mistakes) {
+		t.Errorf("who only looks is not told: %+v", p.Problems)
+	}
+	if h.Outdated() {
+		t.Error("outdated, while the mistake is still there")
+	}
+	h.write("config/config.yaml", "limits: {depth: 2}\n")
+	if _, err := h.ForStart("Spawn", project, environ, false); types.CodeOf(err) != types.ErrUnavailable || !h.Outdated() {
+		t.Errorf("a daemon without its limits starts something: %v, outdated %v", err, h.Outdated())
+	}
+	h.Start()
+	if _, err := h.ForStart("Spawn", project, environ, false); err != nil || h.Outdated() {
+		t.Errorf("corrected, and read again: %v", err)
+	}
+}
+
+func TestDirectoryOfAClientIsOne(t *testing.T) {
+	h := newHost(t)
+	h.write("file", "")
+	for cwd, code := range map[string]types.ErrCode{"home/p": types.ErrInvalid, h.dir + "/file": types.ErrInvalid, h.dir + "/none": types.ErrNotFound} {
+		if _, err := h.Read(cwd, []string{"HOME=" + h.Home}, false); types.CodeOf(err) != code {
+			t.Errorf("%s: %v, want %s", cwd, err, code)
+		}
+	}
+	if p, err := h.Read("", []string{"HOME=" + h.Home}, false); err != nil || p.Cwd != h.Home {
+		t.Errorf("without a directory: %+v, %v", p, err)
+	}
+}
+
+func TestSecretsAreLearnedWithTheConfigurationThatNamesThem(t *testing.T) {
+	h := newHost(t)
+	h.write("config/providers.yaml", "providers:\n  - {name: mine, driver: openai-compat, base_url: http://127.0.0.1:1, api_key_env: MINE, default_model: m}\n")
+	h.write("home/p/.rnix/mcp.yaml", "servers:\n  s: {command: a, env: {S_TOKEN: of-a-stranger-01}}\n")
+	h.read(false, "MINE=0123456789abcdef", "A_PASSWORD=correct-horse-battery")
+	knows := func(value string) bool {
+		return slices.ContainsFunc(h.learned, func(s env.Secret) bool { return s.Value == value })
+	}
+	if !knows("0123456789abcdef") || !knows("correct-horse-battery") {
+		t.Error("a provider's key, or a variable that sounds like a secret, is not known to be one")
+	}
+	if knows("of-a-stranger-01") {
+		t.Error("what a project says that is not trusted is taken out of every text")
+	}
+	if h.read(true); !knows("of-a-stranger-01") {
+		t.Error("what an MCP server is given is not known to be secret")
+	}
+}
+
+func TestHistoryKeepsNamesOfVariablesAndFindsTheSameAgain(t *testing.T) {
+	h := newHost(t)
+	p := h.read(true, "KEY=do-not-keep-this", "KEY=do-not-keep-this", "RNIX_X=1")
+	p.Asked, p.Member, p.Names = config.Wish{Provider: "anthropic", Model: "m"}, Member{Session: "s1", Issue: "i"}, []string{"KEY"}
+	if err := p.GiveTools(config.ToolsKernel); err != nil {
+		t.Fatal(err)
+	}
+	ag := &agent.Agent{MCPConfigs: []agent.MCPServer{{Name: "db", Command: "run-db"}}}
+	raw, err := p.Settings(ag, []string{"db"})
+	if err != nil || strings.Contains(string(raw), "do-not-keep") {
+		t.Fatalf("%s, %v", raw, err)
+	}
+	if raw, err = WithTree(raw, &workspace.Tree{Dir: "/tree"}); err != nil {
+		t.Fatal(err)
+	}
+	s := SettingsIn(&step.Settled{Settings: raw, ProcInfo: step.ProcInfo{WorkDir: "/elsewhere"}})
+	if s.Cwd != p.Cwd || s.Wish() != p.Asked || s.Member != p.Member || s.Tools != config.ToolsKernel || !slices.Equal(s.MCP, []string{"db"}) || s.Tree == nil || s.Tree.Dir != "/tree" {
+		t.Errorf("%+v", s)
+	}
+	if got := s.Missing([]string{"HOME=/"}); !slices.Equal(got, []string{"KEY"}) {
+		t.Errorf("missing: %q", got)
+	}
+	if name := s.Changed(ag); name != "" {
+		t.Errorf("%s is what it was", name)
+	}
+	ag.MCPConfigs[0].Args = []string{"--evil"}
+	if name := s.Changed(ag); name != "db" {
+		t.Error("a server that runs something else now keeps the trust of before")
+	}
+	for _, old := range []string{"", "null", "[1]"} { // of a history that keeps none, or is damaged
+		if s := SettingsIn(&step.Settled{Settings: json.RawMessage(old), ProcInfo: step.ProcInfo{WorkDir: "/elsewhere"}}); s.Cwd != "/elsewhere" || s.Trust {
+			t.Errorf("%q: %+v", old, s)
+		}
+	}
+}
+
+func TestChildHasNothingThatIsItsParentsAlone(t *testing.T) {
+	p := &Profile{Cwd: "/w", Names: []string{"N"}, Member: Member{Session: "s"}, Recorded: true}
+	c := p.ForChild()
+	if c.Names != nil || c.Member != (Member{}) || c.Recorded || c.Cwd != "/w" || !p.Recorded || p.Member.Session != "s" {
+		t.Errorf("child %+v of %+v", c, p)
+	}
+	if plain := (&Profile{Cwd: "/w"}); plain.ForChild() != plain {
+		t.Error("a profile that has nothing of its own is copied")
+	}
+	if q := p.Trusting(); !q.Trust || p.Trust || q.Trusting() != q {
+		t.Errorf("trust of one supervisor reaches another: %+v, %+v", q, p)
+	}
+}
+
+func TestAgentCannotSetThePricesByWhichItsBudgetIsKept(t *testing.T) {
+	h := newHost(t)
+	above := h.read(false, unknownPrice+"3")
+	p := h.read(false, unknownPrice+"0.01")
+	p.CostAs(above)
+	rate, _ := p.priceOf("nosuch", "nosuch", "nosuch", true)
+	if rate != price.Flat(3) {
+		t.Errorf("%+v", rate)
+	}
+	again, err := h.Read(p.Cwd, p.Env, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rate, _ := again.priceOf("nosuch", "nosuch", "nosuch", true); rate != price.Flat(3) {
+		t.Errorf("when the configuration is read again: %+v", rate)
+	}
+	if rate, from := p.priceOf("nosuch", "nosuch", "nosuch", false); from != "" {
+		t.Errorf("a price that is assumed where none is needed: %+v", rate)
+	}
+}

@@ -1,0 +1,131 @@
+package profile
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rnix/agent"
+	"rnix/internal/config"
+	"rnix/kernel"
+	"rnix/runtime/env"
+	"rnix/types"
+)
+
+// Reader reads the configuration, as clients see it and as the daemon itself does.
+type Reader struct {
+	UserDir string        // the user's configuration directory
+	Home    string        // the user's
+	Lookup  config.Lookup // the variables that the daemon was started with
+	// Learn is told of what is secret before anything is done with it.
+	Learn func([]env.Secret)
+
+	unread config.Problems // the mistakes of the configuration because of which this daemon starts nothing
+}
+
+// Read reads the configuration for a client in cwd with the environment environ, which is the daemon's if it is empty. An empty cwd is the
+// user's home.
+func (r *Reader) Read(cwd string, environ []string, trust bool) (*Profile, error) {
+	cwd, err := directory(cmp.Or(cwd, r.Home))
+	if err != nil {
+		return nil, err
+	}
+	if len(environ) == 0 {
+		environ = os.Environ()
+	}
+	p := &Profile{Cwd: cwd, Env: environ, Trust: trust, Lookup: lookupIn(environ)}
+	home, _ := p.Lookup("HOME")
+	p.project, _ = agent.ProjectRoot(cwd, home)
+	p.project = cmp.Or(p.project, cwd)
+	src := config.Sources{UserDir: r.UserDir, ProjectDir: p.project, Home: home, Lookup: p.Lookup, TrustProject: trust}
+	p.Config = config.Load(src)
+	p.Providers = config.LoadProviders(src)
+	var prices config.Problems
+	p.prices, prices = config.LoadPrices(src)
+	r.Learn(env.Secrets(environ))
+	places := agent.Places{ProjectDir: p.project, UserConfigDir: r.UserDir, Home: home, TrustProject: trust}
+	places.Defaults, places.Most = limitsOf(&p.Config)
+	p.Catalog = agent.Discover(places)
+	p.keepDefaultAgent(src, places.Defaults)
+	var servers agent.Problems
+	p.Servers, servers = agent.LoadMCP(places, p.Lookup, trust)
+	r.Learn(p.secrets())
+	p.Mistakes = config.Mistakes(p.Config.Problems, p.Providers.Problems, prices)
+	for _, list := range []agent.Problems{p.Config.Problems, p.Providers.Problems, prices, p.Catalog.Problems(), servers} {
+		p.Problems = append(p.Problems, list.Strings()...)
+	}
+	return p, nil
+}
+
+// directory returns the clean path of a working directory, or why it is none.
+func directory(cwd string) (string, error) {
+	if !filepath.IsAbs(cwd) {
+		return "", types.Errorf(types.ErrInvalid, "Spawn", cwd, "the working directory is not an absolute path")
+	}
+	cwd = filepath.Clean(cwd)
+	s, err := os.Stat(cwd)
+	if err == nil && !s.IsDir() {
+		return "", types.Errorf(types.ErrInvalid, "Spawn", cwd, "not a directory")
+	}
+	if err != nil {
+		if p := (*os.PathError)(nil); errors.As(err, &p) {
+			err = p.Err // the path is named already
+		}
+		return "", types.Errorf(types.ErrNotFound, "Spawn", cwd, "%w", err)
+	}
+	return cwd, nil
+}
+
+// lookupIn looks variables up in an environment; the last one of a name counts.
+func lookupIn(environ []string) config.Lookup {
+	m := make(map[string]string, len(environ))
+	for _, kv := range environ {
+		if k, v, ok := strings.Cut(kv, "="); ok {
+			m[k] = v
+		}
+	}
+	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
+}
+
+// limitsOf returns the limits of an agent that sets none, and the highest that an agent of an untrusted project can
+// set: those that the configuration names.
+func limitsOf(c *config.Config) (defaults, most agent.Defaults) {
+	most = agent.Defaults{MaxSteps: c.MaxSteps.V, ContextBudget: c.ContextBudget.V, BudgetUSD: c.Budget.USD.V}
+	defaults = most
+	defaults.StepTimeout = c.Heartbeat.Stall.V.Or(0)
+	if c.MaxSteps.Origin == config.FromDefault {
+		defaults.MaxSteps = kernel.DefaultMaxSteps
+	}
+	return defaults, most
+}
+
+// keepDefaultAgent takes back a default agent that an untrusted project has chosen if it may do more than the one
+// that would run otherwise. The choice of a model is no such right, since a project has it in its providers.yaml too;
+// that of an agent's command line is one.
+func (p *Profile) keepDefaultAgent(src config.Sources, d agent.Defaults) {
+	chosen := p.Config.DefaultAgent
+	if src.TrustProject || !strings.HasPrefix(chosen.Origin, filepath.Join(src.ProjectDir, ".rnix")+string(filepath.Separator)) {
+		return
+	}
+	src.ProjectDir = ""
+	own := config.Load(src).DefaultAgent
+	theirs, ours := p.Catalog.Entry(chosen.V), p.Catalog.Entry(own.V)
+	if theirs == nil || len(theirs.Problems.Errors()) > 0 {
+		return // it cannot run
+	}
+	why := "the agent " + own.V + " cannot be used, which would run otherwise"
+	if ours != nil && len(ours.Problems.Errors()) == 0 {
+		m := &theirs.Models
+		acts := slices.ContainsFunc([]string{m.Provider, m.FallbackProvider, m.Preferred, m.Fallback}, p.Providers.Acts)
+		keys := slices.DeleteFunc(theirs.Exceeds(&ours.Manifest, d), func(key string) bool { return key == "models" && !acts })
+		if len(keys) == 0 {
+			return
+		}
+		why = "it asks for more than the agent " + own.V + ", which runs instead (" + strings.Join(keys, ", ") + ")"
+	}
+	p.Config.DefaultAgent = own
+	p.Problems = append(p.Problems, chosen.Origin+": default_agent: the project's choice "+chosen.V+" is not used: "+why+"; name it with --agent "+chosen.V+", or allow it with --trust-project")
+}

@@ -1,0 +1,91 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"time"
+
+	"rnix/agent"
+	"rnix/internal/service"
+	"rnix/ipc"
+	"rnix/runtime/env"
+	"rnix/vfs"
+)
+
+func (c *Service) mcpList(_ context.Context, _ *ipc.Peer, req ipc.ProjectRequest) (ipc.MCPListResponse, error) {
+	p, err := c.Profiles.Read(req.Cwd, req.Env, req.TrustProject)
+	if err != nil {
+		return ipc.MCPListResponse{}, err
+	}
+	r := ipc.MCPListResponse{Servers: []ipc.MCPServerInfo{}, Mounts: []ipc.MCPMount{}}
+	for _, s := range p.Servers {
+		r.Servers = append(r.Servers, ipc.MCPServerInfo{Name: s.Name, Type: cmp.Or(s.Type, "stdio"), Source: s.Source, Disabled: s.Disabled,
+			Command: env.Conceal(s.Shown), Problem: serverProblem(&s, req.TrustProject)})
+	}
+	for _, m := range c.Mounts.List() {
+		r.Mounts = append(r.Mounts, ipc.MCPMount{Path: m.Path, PID: m.PID, Since: m.Since, Tools: m.Tools})
+	}
+	r.Problems = append(r.Problems, p.Problems...)
+	return r, nil
+}
+
+// serverProblem says why a configured server cannot be used, or nothing.
+func serverProblem(s *agent.MCPEntry, trust bool) string {
+	if list := s.Problems.Errors(); len(list) > 0 {
+		return list[0].String()
+	}
+	if s.Scope == agent.ScopeProject && !trust {
+		return "it comes from the project, which is not trusted: look at " + s.Source + ", then say --trust-project"
+	}
+	return ""
+}
+
+// mcpTest starts a configured server, lists what it offers and ends it. Naming a server of the
+// project's files needs trust, since it is started.
+func (c *Service) mcpTest(ctx context.Context, peer *ipc.Peer, req ipc.MCPTestRequest) (ipc.MCPTestResponse, error) {
+	if owner, inside := c.Callers.AgentOf(peer); inside {
+		return ipc.MCPTestResponse{}, service.Outside("MCPTest", owner, "not start MCP servers by hand")
+	}
+	p, err := c.Profiles.ForStart("MCPTest", req.Cwd, req.Env, req.TrustProject)
+	if err != nil {
+		return ipc.MCPTestResponse{}, err
+	}
+	ag, err := p.Load("", []string{req.Server})
+	if err != nil {
+		return ipc.MCPTestResponse{}, err
+	}
+	var cfg vfs.MCPConfig
+	for _, s := range ag.MCPConfigs {
+		if s.Name == req.Server {
+			cfg.MCPServer = s
+		}
+	}
+	caller, err := p.Caller(c.Scratch)
+	if err != nil {
+		return ipc.MCPTestResponse{}, err
+	}
+	cfg.Dir, cfg.Owner = p.Cwd, caller
+	t, err := c.Transports(cfg)
+	if err != nil {
+		return ipc.MCPTestResponse{}, err
+	}
+	defer t.Close()
+	start := time.Now()
+	cctx, cancel := context.WithTimeout(ctx, time.Duration(cfg.MountTimeout.Or(defaultMountTimeout)))
+	defer cancel()
+	if err := t.Connect(cctx); err != nil {
+		return ipc.MCPTestResponse{}, err
+	}
+	r := ipc.MCPTestResponse{ConnectMs: time.Since(start).Milliseconds()}
+	if r.Tools, err = t.Call(cctx, "tools/list", json.RawMessage("{}")); err != nil {
+		return r, err
+	}
+	if res, rerr := t.Call(cctx, "resources/list", json.RawMessage("{}")); rerr == nil { // a server need not have any
+		r.Resources = res
+	}
+	return r, nil
+}
+
+// defaultMountTimeout is how long a test waits for a server that says nothing else.
+const defaultMountTimeout = 30 * time.Second

@@ -1,0 +1,116 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"rnix/internal/profile"
+	"rnix/ipc"
+	"rnix/runtime/env"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// server is an MCP server of a user, as all that the service needs of others.
+type server struct {
+	inside  bool
+	started []vfs.MCPConfig
+	ended   int
+	fails   error
+}
+
+func (s *server) AgentOf(*ipc.Peer) (types.PID, bool) { return 7, s.inside }
+
+func (s *server) List() []vfs.MountInfo {
+	return []vfs.MountInfo{{Path: "/dev/mcp/db", PID: 3, Tools: 1}}
+}
+
+func (s *server) start(c vfs.MCPConfig) (vfs.MCPTransport, error) {
+	s.started = append(s.started, c)
+	return s, nil
+}
+
+func (s *server) Connect(context.Context) error { return nil }
+
+func (s *server) Call(_ context.Context, method string, _ json.RawMessage) (json.RawMessage, error) {
+	switch {
+	case s.fails != nil:
+		return nil, s.fails
+	case method == "tools/list":
+		return json.RawMessage(`{"tools":[]}`), nil
+	}
+	return nil, errors.New("it has none")
+}
+
+func (s *server) Close() error { s.ended++; return nil }
+
+func (s *server) Ping(context.Context) error { return nil }
+
+// with is the service of a user who has a server, and in the directory "p" a project that has another one.
+func with(t *testing.T, s *server) (*Service, ipc.ProjectRequest) {
+	dir := t.TempDir()
+	for path, text := range map[string]string{
+		"config/mcp.yaml": "servers:\n  db: {command: run-db}\n", "p/.rnix/mcp.yaml": "servers:\n  theirs: {command: evil}\n",
+	} {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &profile.Reader{UserDir: filepath.Join(dir, "config"), Home: dir, Lookup: func(string) (string, bool) { return "", false }, Learn: func([]env.Secret) {}}
+	return &Service{Profiles: r, Mounts: s, Callers: s, Transports: s.start, Scratch: filepath.Join(dir, "scratch")},
+		ipc.ProjectRequest{Cwd: filepath.Join(dir, "p"), Env: []string{"HOME=" + dir}}
+}
+
+func TestMCPServersAreListedWithWhyTheyCannotBeUsed(t *testing.T) {
+	c, where := with(t, &server{})
+	problems := func() map[string]string {
+		r, err := c.mcpList(t.Context(), nil, where)
+		if err != nil || len(r.Servers) != 2 || len(r.Mounts) != 1 || r.Mounts[0].PID != 3 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		return map[string]string{r.Servers[0].Name: r.Servers[0].Problem, r.Servers[1].Name: r.Servers[1].Problem}
+	}
+	if p := problems(); p["db"] != "" || p["theirs"] == "" {
+		t.Errorf("%q", p)
+	}
+	where.TrustProject = true
+	if p := problems(); p["theirs"] != "" {
+		t.Errorf("trusted: %q", p)
+	}
+}
+
+func TestMCPServerIsTriedAndEnded(t *testing.T) {
+	s := &server{}
+	c, where := with(t, s)
+	req := ipc.MCPTestRequest{ProjectRequest: where, Server: "db"}
+	r, err := c.mcpTest(t.Context(), nil, req)
+	if err != nil || string(r.Tools) != `{"tools":[]}` || r.Resources != nil || s.ended != 1 { // a server need not have resources
+		t.Errorf("%+v, %v, ended %d", r, err, s.ended)
+	}
+	if len(s.started) != 1 || s.started[0].Command != "run-db" || s.started[0].Dir != where.Cwd || s.started[0].Owner.PID != 0 {
+		t.Errorf("started %+v", s.started)
+	}
+	s.fails = errors.New("broken")
+	if _, err := c.mcpTest(t.Context(), nil, req); err == nil || s.ended != 2 {
+		t.Errorf("%v, ended %d", err, s.ended)
+	}
+	req.Server = "theirs"
+	if _, err := c.mcpTest(t.Context(), nil, req); err == nil {
+		t.Error("a server of a project that is not trusted is started")
+	}
+	s.inside, req.Server = true, "db"
+	if _, err := c.mcpTest(t.Context(), nil, req); types.CodeOf(err) != types.ErrPermission {
+		t.Errorf("by an agent: %v", err)
+	}
+	if len(s.started) != 2 {
+		t.Errorf("started %+v", s.started)
+	}
+}

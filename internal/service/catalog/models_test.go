@@ -1,0 +1,130 @@
+package catalog
+
+import (
+	"io"
+	"log/slog"
+	"slices"
+	"testing"
+
+	"rnix/drivers/llm"
+	"rnix/drivers/llm/llmtest"
+	"rnix/internal/config"
+	"rnix/internal/profile"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// maker makes models and notes for which providers, and what it was told to end.
+type maker struct {
+	made  []string // by the address
+	ended []string
+}
+
+func (m *maker) Make(pr config.Provider) (llm.LLMDriver, error) {
+	m.made = append(m.made, pr.Name+" "+pr.BaseURL)
+	return &kept{llmtest.NewScripted(), m}, nil
+}
+
+// kept is a model that keeps something for a conversation.
+type kept struct {
+	*llmtest.Scripted
+	of *maker
+}
+
+func (k *kept) CloseSession(session string) { k.of.ended = append(k.of.ended, session) }
+
+func (k *kept) Close() error { k.of.ended = append(k.of.ended, "all"); return nil }
+
+// of is the profile of a client with providers.
+func of(providers ...config.Provider) *profile.Profile {
+	p := &profile.Profile{Lookup: func(string) (string, bool) { return "", false }}
+	p.Providers.List = providers
+	return p
+}
+
+func (m *maker) models() *Models {
+	return &Models{Drivers: m, Log: slog.New(slog.DiscardHandler)}
+}
+
+// open opens a path below /dev/llm as a client with a profile.
+func open(t *testing.T, m *Models, p any, path string) (vfs.VFSFile, error) {
+	t.Helper()
+	f, err := m.Open(path, vfs.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f, f.(vfs.CallerBinder).BindCaller(vfs.Caller{Profile: p})
+}
+
+func TestClientsWithTheSameConfigurationShareADriver(t *testing.T) {
+	made := &maker{}
+	m := made.models()
+	here := config.Provider{Name: "p", Driver: config.DriverOpenAI, BaseURL: "http://a"}
+	there := here
+	there.BaseURL = "http://b"
+	script := config.Provider{Name: "s", Driver: config.DriverReplay}
+	for _, p := range []*profile.Profile{of(here, script), of(here, script), of(there), of(here)} {
+		if _, err := open(t, m, p, "/p"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"p http://a", "p http://b"}; !slices.Equal(made.made, want) {
+		t.Errorf("made %q, want %q", made.made, want)
+	}
+	for range 2 { // it may be edited meanwhile
+		if _, err := open(t, m, of(script), "/s"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(made.made) != 4 {
+		t.Errorf("a script is read once for two runs: made %q", made.made)
+	}
+	id := types.UUID{1}
+	m.CloseSession(id)
+	if err := m.Close(); err != nil || !slices.Equal(made.ended, []string{id.String(), id.String(), "all", "all"}) {
+		t.Errorf("ended %q, %v", made.ended, err)
+	}
+}
+
+func TestProviderTakesAsManyCallsAtOnceAsItsConfigurationSays(t *testing.T) {
+	p := of()
+	p.Config.Concurrency.V = 8
+	for want, pr := range map[int]config.Provider{8: {Driver: config.DriverOpenAI}, 2: {Driver: config.DriverOpenAI, Concurrency: 2}, 0: {Driver: config.DriverClaudeAgent}} {
+		if got := atOnce(p, pr); got != want {
+			t.Errorf("%+v: %d, want %d", pr, got, want)
+		}
+	}
+	one, _, _ := driverKey(p, config.Provider{Name: "p"})
+	p.Config.Concurrency.V = 9
+	if other, _, _ := driverKey(p, config.Provider{Name: "p"}); one == other {
+		t.Error("clients with other limits share a gate")
+	}
+}
+
+func TestModelsAreThoseOfWhoOpensThem(t *testing.T) {
+	made := &maker{}
+	m := made.models()
+	a, b := config.Provider{Name: "a", Driver: config.DriverOpenAI}, config.Provider{Name: "b", Driver: config.DriverOpenAI}
+	for path, code := range map[string]types.ErrCode{"/c": types.ErrNotFound, "/a/x": types.ErrNotFound, "/a/fallback": types.ErrNotFound, "/a/fallback/c": types.ErrNotFound} {
+		if _, err := open(t, m, of(a, b), path); types.CodeOf(err) != code {
+			t.Errorf("%s: %v, want %s", path, err, code)
+		}
+	}
+	if _, err := open(t, m, nil, "/a"); types.CodeOf(err) != types.ErrUnavailable {
+		t.Errorf("without a configuration: %v", err)
+	}
+	f, err := open(t, m, of(a, b), "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := f.Read(100); string(text) != "a\nb\n" || err != nil && err != io.EOF {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := open(t, m, of(a, b), "/a/fallback/b/other-model"); err != nil {
+		t.Error(err)
+	}
+	if slices.Sort(made.made); !slices.Equal(slices.Compact(made.made), []string{"a ", "b "}) {
+		t.Errorf("made %q", made.made)
+	}
+}
