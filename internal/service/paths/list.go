@@ -8,6 +8,7 @@ import (
 
 	"rnix/internal/service"
 	"rnix/ipc"
+	"rnix/types"
 	"rnix/vfs"
 )
 
@@ -55,7 +56,29 @@ func (s *Service) measure(peer *ipc.Peer, req ipc.PathRequest, e *ipc.PathEntry)
 
 // list lists a directory: the entries of a device's file, and the devices below the path.
 func (s *Service) list(_ context.Context, peer *ipc.Peer, req ipc.PathRequest) (ipc.ListPathResponse, error) {
-	dir := "/" + strings.Trim(req.Path, "/")
+	req.Path = "/" + strings.Trim(req.Path, "/")
+	entries := s.devicesBelow(peer, req)
+	f, err := s.open(peer, req, vfs.OpenRead)
+	if err == nil {
+		defer f.Close()
+		err = s.entriesOf(peer, req, f, entries)
+	} else if len(entries) > 0 {
+		err = nil
+	}
+	if err != nil {
+		return ipc.ListPathResponse{}, err
+	}
+	resp := ipc.ListPathResponse{Entries: make([]ipc.PathEntry, 0, len(entries))}
+	for _, e := range entries {
+		resp.Entries = append(resp.Entries, e)
+	}
+	slices.SortFunc(resp.Entries, func(a, b ipc.PathEntry) int { return strings.Compare(a.Name, b.Name) })
+	return resp, nil
+}
+
+// devicesBelow returns what of the paths of devices stands in the directory that req names.
+func (s *Service) devicesBelow(peer *ipc.Peer, req ipc.PathRequest) map[string]ipc.PathEntry {
+	dir := req.Path
 	entries := map[string]ipc.PathEntry{}
 	for _, path := range s.Devices.Paths() {
 		if path != dir && vfs.Below(path, dir) {
@@ -67,47 +90,54 @@ func (s *Service) list(_ context.Context, peer *ipc.Peer, req ipc.PathRequest) (
 			entries[name] = e
 		}
 	}
-	req.Path = dir
-	f, err := s.open(peer, req, vfs.OpenRead)
-	if err == nil {
-		defer f.Close()
-		st, serr := f.Stat()
-		names := namesOf(f)
-		if serr == nil && (st.IsDir || len(names) > 0) {
-			if len(names) == 0 {
-				r, rerr := readUpTo(f, req)
-				if rerr != nil {
-					return ipc.ListPathResponse{}, rerr
-				}
-				names = slices.Collect(strings.Lines(string(r.Data)))
-			}
-			for _, name := range names {
-				name = strings.TrimSuffix(name, "\n")
-				isDir := strings.HasSuffix(name, "/")
-				name = strings.TrimSuffix(name, "/")
-				if _, known := entries[name]; !known && name != "" {
-					e := ipc.PathEntry{Name: name, IsDir: isDir, Size: -1, Type: "file"}
-					if isDir {
-						e.Type = "dir"
-					} else if len(entries) < maxStat && onHost(dir) {
-						s.measure(peer, req, &e)
-					}
-					entries[name] = e
-				}
-			}
-		} else if len(entries) == 0 {
-			if serr != nil {
-				return ipc.ListPathResponse{}, service.Named(serr, "Stat", dir)
-			}
-			entries[st.Name] = ipc.PathEntry{Name: cmp.Or(st.Name, dir), Size: st.Size, Mtime: st.Mtime, Type: st.Type}
+	return entries
+}
+
+// entriesOf adds what a device's file lists, or the file itself if it lists nothing and there is nothing else.
+func (s *Service) entriesOf(peer *ipc.Peer, req ipc.PathRequest, f vfs.VFSFile, entries map[string]ipc.PathEntry) error {
+	st, err := f.Stat()
+	names := namesOf(f)
+	switch {
+	case err == nil && len(names) > 0:
+	case err == nil && st.IsDir:
+		if names, err = linesOf(f, req.Path); err != nil {
+			return err
 		}
-	} else if len(entries) == 0 {
-		return ipc.ListPathResponse{}, err
+	case len(entries) > 0:
+		return nil
+	case err != nil:
+		return service.Named(err, "Stat", req.Path)
+	default:
+		entries[st.Name] = ipc.PathEntry{Name: cmp.Or(st.Name, req.Path), Size: st.Size, Mtime: st.Mtime, Type: st.Type}
+		return nil
 	}
-	resp := ipc.ListPathResponse{Entries: make([]ipc.PathEntry, 0, len(entries))}
-	for _, e := range entries {
-		resp.Entries = append(resp.Entries, e)
+	for _, name := range names {
+		name, isDir := strings.CutSuffix(strings.TrimSuffix(name, "\n"), "/")
+		if _, known := entries[name]; known || name == "" {
+			continue
+		}
+		e := ipc.PathEntry{Name: name, IsDir: isDir, Size: -1, Type: "file"}
+		if isDir {
+			e.Type = "dir"
+		} else if len(entries) < maxStat && onHost(req.Path) {
+			s.measure(peer, req, &e)
+		}
+		entries[name] = e
 	}
-	slices.SortFunc(resp.Entries, func(a, b ipc.PathEntry) int { return strings.Compare(a.Name, b.Name) })
-	return resp, nil
+	return nil
+}
+
+// maxNames bounds the names that are read of a directory, in bytes: a few hundred thousand entries.
+const maxNames = 8 << 20
+
+// linesOf returns the names that a file lists line by line. Rather than a part of them, it returns an error.
+func linesOf(f vfs.VFSFile, path string) ([]string, error) {
+	data, cut, err := readUpTo(f, path, maxNames)
+	if err != nil {
+		return nil, err
+	}
+	if cut {
+		return nil, types.Errorf(types.ErrExhausted, "List", path, "it has too many entries to list: their names are longer than %d MiB", maxNames>>20)
+	}
+	return slices.Collect(strings.Lines(string(data))), nil
 }

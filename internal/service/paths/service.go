@@ -107,7 +107,7 @@ func (s *Service) read(_ context.Context, peer *ipc.Peer, req ipc.PathRequest) (
 		return ipc.PathResponse{}, err
 	}
 	defer f.Close()
-	return readUpTo(f, req)
+	return answer(f, req)
 }
 
 func (s *Service) write(ctx context.Context, peer *ipc.Peer, req ipc.PathRequest) (ipc.PathResponse, error) {
@@ -119,29 +119,33 @@ func (s *Service) write(ctx context.Context, peer *ipc.Peer, req ipc.PathRequest
 	if err := f.Write(ctx, req.Data); err != nil {
 		return ipc.PathResponse{}, service.Named(err, "Write", req.Path)
 	}
-	return readUpTo(f, req)
+	return answer(f, req)
 }
 
-// readUpTo reads at most what the request asks for, and says whether there was more.
-func readUpTo(f vfs.VFSFile, req ipc.PathRequest) (ipc.PathResponse, error) {
+// answer reads at most what the request asks for.
+func answer(f vfs.VFSFile, req ipc.PathRequest) (r ipc.PathResponse, err error) {
 	limit := req.Max
 	if limit <= 0 {
 		limit = maxRead
 	}
-	limit = min(limit, ipc.MaxBody)
-	r := ipc.PathResponse{Data: []byte{}}
+	r.Data, r.Cut, err = readUpTo(f, req.Path, min(limit, ipc.MaxBody))
+	return r, err
+}
+
+// readUpTo reads a file up to a limit in bytes. cut says that there was more.
+func readUpTo(f vfs.VFSFile, path string, limit int) (data []byte, cut bool, err error) {
+	data = []byte{}
 	for {
-		b, err := f.Read(limit + 1 - len(r.Data))
-		r.Data = append(r.Data, b...)
-		if len(r.Data) > limit {
-			r.Data, r.Cut = r.Data[:limit], true
-			return r, nil
+		b, err := f.Read(limit + 1 - len(data))
+		data = append(data, b...)
+		if len(data) > limit {
+			return data[:limit], true, nil
 		}
 		switch {
 		case errors.Is(err, io.EOF), err == nil && len(b) == 0:
-			return r, nil
+			return data, false, nil
 		case err != nil:
-			return r, service.Named(err, "Read", req.Path)
+			return data, false, service.Named(err, "Read", path)
 		}
 	}
 }
