@@ -148,6 +148,27 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
+// Who follows a process is told what has stopped the daemon: no signal has, where it makes room for one that reads a corrected configuration.
+func TestDaemonThatIsReplacedSinceItsConfigurationWasCorrectedSaysSo(t *testing.T) {
+	s := testenv.New(t)
+	s.Stop()
+	configure(t, s, "config.yaml", "limits: {depth: many}\n")
+	s.Start()
+	if _, err := s.TrySpawn(ipc.SpawnRequest{Intent: "x"}); types.CodeOf(err) != types.ErrInvalid {
+		t.Fatalf("with a mistake in the configuration: %v", err)
+	}
+	configure(t, s, "config.yaml", "limits: {depth: 2}\n")
+	if r, err := ipc.Call(t.Context(), s.Client, ipc.Ping, ipc.Empty{}); err != nil || !r.Stopping {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if _, ended := s.Ended(time.Minute); !ended {
+		t.Fatal("it does not end")
+	}
+	if n, ok := ipc.ReadStopNote(s.Data); !ok || !strings.Contains(n.By, "configuration") {
+		t.Errorf("stopped by %q", n.By)
+	}
+}
+
 // children returns the OS children of a process.
 func children(t *testing.T, s *testenv.System, pid types.PID) []ipc.OSChild {
 	t.Helper()
