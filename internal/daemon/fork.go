@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"rnix/internal/profile"
+	"rnix/internal/records"
 	"rnix/internal/recovery"
-	"rnix/internal/service/records"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"rnix/internal/records"
 	"rnix/internal/recovery"
 	"rnix/internal/service"
-	"rnix/internal/service/records"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"

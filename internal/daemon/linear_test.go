@@ -16,7 +16,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/durable"
 	"rnix/internal/event"
-	"rnix/internal/service/records"
+	"rnix/internal/records"
 	"rnix/internal/step"
 	"rnix/kernel"
 	"rnix/types"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"rnix/internal/service/records"
+	"rnix/internal/records"
 	"rnix/ipc"
 	"rnix/types"
 )
