@@ -80,7 +80,7 @@ func (d clearing) Remove(ctx context.Context, id types.UUID) (how string, err er
 // DropSnapshots forgets the snapshots of a history; their bytes go with the next sweep. What a platform was to be told
 // of it goes too.
 func (d clearing) DropSnapshots(ctx context.Context, id types.UUID) error {
-	if err := (platformer(d)).forget(id); err != nil {
+	if err := d.platforms.Forget(id); err != nil {
 		return err
 	}
 	err := d.kept.Drop(ctx, id)

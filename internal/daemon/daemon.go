@@ -36,6 +36,7 @@ import (
 	"rnix/internal/service/lifecycle"
 	"rnix/internal/service/mail"
 	"rnix/internal/service/paths"
+	"rnix/internal/service/platform"
 	"rnix/internal/service/room"
 	"rnix/internal/service/storage"
 	"rnix/internal/service/watch"
@@ -102,7 +103,7 @@ type Daemon struct {
 	kept       *workspace.Keeper // the same; also there where no more are made, for what was kept before
 	grove      *workspace.Grove  // the git work trees of histories, over kept
 	bridge     *harness.Bridge
-	platforms  *platforms
+	platforms  *platform.Service
 	collector  *gc.Collector
 	retention  config.Problems // why it is not known how long histories are kept; none goes then
 	room       *room.Room
@@ -175,7 +176,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 		opt.Ready(d.places)
 	}
 	start.takeUp(ctx)
-	platformer{d}.takeUp()
+	tellPlatform(d)
 	if opt.Inside != nil {
 		if err := opt.Inside(ctx, d.kernel, d.events); err != nil {
 			d.log.Error("inside", "err", err)
@@ -279,10 +280,10 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	back.add(func() error { return settle(d) })
 	d.journal.Index().Changed = d.watch.Touch
 	d.store = records.New(d.journal, "rnix daemon "+d.opt.Version, cfg.Checkpoint, d.log)
-	d.store.OnEnd = func(id types.UUID) { d.ends.put(id); noteCut(d, id); platformer{d}.closed(id) }
-	d.platforms = newPlatforms()
-	d.store.Tap, d.store.Secrets = d.platforms.tap, d.secrets
-	back.add(platformer{d}.close)
+	d.store.OnEnd = func(id types.UUID) { d.ends.put(id); noteCut(d, id); d.platforms.Ended(id) }
+	d.platforms = newPlatform(d)
+	d.store.Tap, d.store.Secrets = d.platforms.Record, d.secrets
+	back.add(d.platforms.Stop)
 	learn(d, secretsOf(os.Environ()))
 	back.add(d.store.Close)
 	d.userScratch = filepath.Join(d.places.DataDir, "scratch")

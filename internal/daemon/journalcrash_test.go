@@ -24,6 +24,7 @@ import (
 	"rnix/internal/durable/faultfs"
 	"rnix/internal/records"
 	"rnix/internal/recovery"
+	"rnix/internal/service/platform"
 	"rnix/internal/step"
 	"rnix/internal/step/crashtest"
 	"rnix/internal/workspace"
@@ -42,7 +43,7 @@ var nowhere = filepath.Join(os.TempDir(), "rnix-"+rand.Text())
 // it in every case.
 func house(fsys durable.FS, do func(*Daemon) error) error {
 	return crashtest.Session(fsys, func(j *step.Local) (err error) {
-		d := &Daemon{journal: j, log: slog.New(slog.DiscardHandler), platforms: newPlatforms()}
+		d := &Daemon{journal: j, log: slog.New(slog.DiscardHandler), platforms: platform.New(nowhere)}
 		d.places.DataDir, d.kept = nowhere, workspace.New(workspace.Options{Dir: nowhere, Env: []string{}})
 		d.store = records.New(j, "test", config.Checkpoint{EverySteps: config.Value[int]{V: 1}}, d.log)
 		defer func() { err = errors.Join(err, d.store.Close()) }()

@@ -58,7 +58,7 @@ func guard(d *Daemon, lock *ipc.Lock) error {
 		d.log.Warn("there is no warden: if the daemon is killed, what commands have started lives on until the next one starts, and what has hidden itself for longer")
 		return nil
 	}
-	proc.LeaseOf(d.procs, platformer{d}.leaseOf)
+	proc.LeaseOf(d.procs, d.platforms.Holder)
 	held, err := lock.Share(d.opt.Guard.Warden())
 	if err != nil {
 		return err

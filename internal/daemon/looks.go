@@ -8,6 +8,7 @@ import (
 	"rnix/internal/proc"
 	"rnix/internal/procview"
 	"rnix/internal/service/groups"
+	"rnix/internal/service/platform"
 	"rnix/internal/service/watch"
 	"rnix/internal/step"
 	"rnix/ipc"
@@ -18,7 +19,7 @@ import (
 // looks says how processes look, with what others than the kernel know of them.
 type looks struct {
 	groups    *groups.Names
-	platforms *platforms
+	platforms *platform.Service
 	procs     *proc.Manager
 	memory    memory
 }
@@ -26,7 +27,7 @@ type looks struct {
 // Living is a process that the kernel has.
 func (l *looks) Living(i *kernel.Info) ipc.Proc {
 	p := procview.Living(i)
-	p.Groups, p.Session = l.groups.Labels(i.Groups), l.platforms.wire(i.UUID)
+	p.Groups, p.Session = l.groups.Labels(i.Groups), l.platforms.State(i.UUID)
 	if all := l.procs.Children(i.PID); len(all) > 0 {
 		rss := l.memory.of(l.procs)
 		for _, c := range all {
@@ -39,7 +40,7 @@ func (l *looks) Living(i *kernel.Info) ipc.Proc {
 // Stored is a process that is only on disk.
 func (l *looks) Stored(i *step.ProcInfo) ipc.Proc {
 	p := procview.Stored(i)
-	p.Session = l.platforms.owing(i.UUID)
+	p.Session = l.platforms.Owing(i.UUID)
 	return p
 }
 
@@ -58,7 +59,7 @@ func (l *looks) Children() map[types.PID]string {
 }
 
 // Sessions returns the processes of which a platform knows, or has still to be told something.
-func (l *looks) Sessions() []types.UUID { return l.platforms.all() }
+func (l *looks) Sessions() []types.UUID { return l.platforms.Sessions() }
 
 // memory is the resident memory of OS children, by pid, as it was not long ago.
 type memory struct {

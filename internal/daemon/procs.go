@@ -112,7 +112,7 @@ func (d processes) procDetail(ctx context.Context, _ *ipc.Peer, req ipc.TargetRe
 	} else {
 		i := d.whole(t.Info)
 		r.Proc = procview.Stored(i)
-		r.Session = d.platforms.owing(t.UUID)
+		r.Session = d.platforms.Owing(t.UUID)
 		r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.ReadRoots, i.AllowedDevices, i.DeniedDevices
 		r.MCPMounts, r.Skills, r.Result = i.MCPMounts, i.Skills, i.Result
 		if m, err := step.ReadMeta(d.journal.FS(), r.Dir); err == nil {

@@ -235,7 +235,7 @@ func (d reviver) launchOnce(ctx context.Context, r *ready, hold <-chan struct{})
 		r.opts.ParentPID = pid
 	}
 	if p, ok := r.opts.Profile.(*profile.Profile); ok {
-		if err := (platformer(d)).open(ctx, p, r.opts.UUID, r.choice.Provider.Name); err != nil {
+		if err := d.platforms.Open(ctx, r.opts.UUID, requestOf(p, r.choice.Provider.Name)); err != nil {
 			return resp, errors.Join(err, a.rec.Close())
 		}
 	}
@@ -246,10 +246,10 @@ func (d reviver) launchOnce(ctx context.Context, r *ready, hold <-chan struct{})
 	pid, err := d.kernel.SpawnContext(ctx, a.was.Intent, r.agent, r.opts)
 	if err != nil {
 		sleep()
-		platformer(d).closed(r.opts.UUID)
+		d.platforms.Ended(r.opts.UUID)
 		return resp, err
 	}
-	platformer(d).begun(r.opts.UUID)
+	d.platforms.Begun(r.opts.UUID)
 	i, err := d.kernel.Info(pid)
 	if err != nil {
 		return resp, err

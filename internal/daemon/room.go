@@ -26,7 +26,7 @@ func waitsOf(d *Daemon) func(*kernel.Process) (string, <-chan struct{}) {
 		if reason, changed := d.room.Waits(); changed != nil {
 			return reason, changed
 		}
-		return platformer{d}.unconfirmed(p)
+		return d.platforms.Waits(p.PID, p.UUID)
 	}
 }
 

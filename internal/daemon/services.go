@@ -15,6 +15,7 @@ func startServices(d *Daemon, transports vfs.TransportFactory) {
 	d.groups.Kernel, d.groups.Callers = d.kernel, finder{d}
 	startCatalog(d, transports)
 	startControl(d)
+	startPlatform(d)
 }
 
 // registerServices registers what the services answer.

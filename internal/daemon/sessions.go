@@ -40,9 +40,7 @@ func (d sessions) stateOf(id, workDir string) harness.StatePlace {
 	at := harness.StatePlace{Root: d.stateRoot(id, workDir)}
 	var u types.UUID
 	if u.UnmarshalText([]byte(id)) == nil {
-		if s := d.platforms.of(u); s != nil {
-			at.Issue, at.Worker = s.cfg.IssueID, s.cfg.WorkerID
-		}
+		at.Issue, at.Worker = d.platforms.Names(u)
 	}
 	return at
 }

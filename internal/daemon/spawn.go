@@ -49,22 +49,22 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 		return ipc.SpawnResponse{}, service.Outside("Spawn", owner, "not take a session of a platform; a person does")
 	}
 	opts.UUID = types.NewUUID()
-	if err := (platformer(d)).open(ctx, p, opts.UUID, choice.Provider.Name); err != nil { // before anything is made for it
+	if err := d.platforms.Open(ctx, opts.UUID, requestOf(p, choice.Provider.Name)); err != nil { // before anything is made for it
 		return ipc.SpawnResponse{}, err
 	}
 	tree, undo, err := worktrees(d).plant(ctx, p.Cwd, req.Worktree, &opts)
 	if err != nil {
-		platformer(d).closed(opts.UUID)
+		d.platforms.Ended(opts.UUID)
 		return ipc.SpawnResponse{}, err
 	}
 	seq := d.events.Last()
 	pid, err := d.kernel.SpawnContext(ctx, req.Intent, ag, opts)
 	if err != nil {
-		platformer(d).closed(opts.UUID)
+		d.platforms.Ended(opts.UUID)
 		undo()
 		return ipc.SpawnResponse{}, err
 	}
-	platformer(d).begun(opts.UUID)
+	d.platforms.Begun(opts.UUID)
 	i, err := d.kernel.Info(pid)
 	if err != nil {
 		return ipc.SpawnResponse{}, err
