@@ -72,6 +72,18 @@ func (c *claims) drop(session string, mine *claim) {
 	close(mine.gone)
 }
 
+// keeps reports whether a process that runs, or is about to, has a session.
+func (c *claims) keeps(id types.UUID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, had := range c.by {
+		if had.by == id && had.yield == nil {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *claims) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -79,7 +79,7 @@ func (s *Service) settleOnce(id types.UUID, cfg engine.Config) (left int, err er
 
 // Forget removes what the platform was to be told of a history. CONFLICT if its process has its session still.
 func (s *Service) Forget(id types.UUID) error {
-	if s.open.of(id) != nil {
+	if s.claims.keeps(id) {
 		return types.Errorf(types.ErrConflict, "Forget", id.String(), "its session is open")
 	}
 	if !exists(s.journalOf(id)) {
@@ -101,6 +101,9 @@ func (s *Service) TakeUp(cfg *config.Platform, lookup config.Lookup) (notes []st
 		var id types.UUID
 		if id.UnmarshalText([]byte(e.Name())) != nil || id.String() != e.Name() {
 			continue
+		}
+		if s.claims.keeps(id) {
+			continue // it has been started meanwhile, or is about to: there may be no history yet
 		}
 		info, known := s.Index.Get(id)
 		if !known && !exists(s.Journal.Dir(id)) {

@@ -28,13 +28,17 @@ func (s *Service) Holder(pid types.PID, id types.UUID) types.UUID {
 }
 
 // held makes the commands of a process and of its children stand still while it is not known which owner its session has, and says since
-// when that is so. The processes themselves wait at their next step: see Waits.
-func (s *Service) held(id types.UUID, st engine.Standing) {
+// when that is so. The processes themselves wait at their next step: see Waits. It looks at the lease itself: a call that comes late must
+// not undo what a later one has done.
+func (s *Service) held(id types.UUID) {
 	had := s.open.of(id)
 	p, ok := s.Kernel.ByUUID(id)
 	if had == nil || !ok {
 		return
 	}
+	had.holding.Lock()
+	defer had.holding.Unlock()
+	st := had.lease.Standing()
 	if !st.Ours {
 		s.Processes.Bound(id, 0) // we are awake
 	}

@@ -33,7 +33,7 @@ func (s *Service) Open(ctx context.Context, id types.UUID, req Request) error {
 		return err
 	}
 	cfg.Lost = func(stop bool) { s.lost(id, stop) }
-	cfg.Held = func(st engine.Standing) { s.held(id, st) }
+	cfg.Held = func(engine.Standing) { s.held(id) }
 	bound := func() { // its OS children end when the lease runs out, should this program stand still then
 		if had := s.open.of(id); had != nil {
 			s.Processes.Bound(id, max(had.lease.Standing().Left, 0))
@@ -87,7 +87,7 @@ func (s *Service) Begun(id types.UUID) {
 	if had == nil {
 		return
 	}
-	s.held(id, had.lease.Standing())
+	s.held(id)
 	if lost, stop := had.lease.Lost(); lost {
 		s.lost(id, stop)
 	}

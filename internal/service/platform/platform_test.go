@@ -95,8 +95,9 @@ func TestAProcessWaitsForTheLeaseOfEachSessionAboveIt(t *testing.T) {
 		if did := w.done(); !slices.Equal(did, []string{"bound 1 0s", "hold 1 true", "event 1 S-1 run out"}) {
 			t.Errorf("%q", did)
 		}
+		late := top.Standing()
 		top.is(func(at *state) { at.standing.Ours = true })
-		for _, st := range []engine.Standing{top.Standing()} {
+		for _, st := range []engine.Standing{top.Standing(), late} { // one that is late holds no process that may act
 			top.cfg.Held(st)
 			if did := w.done(); !slices.Equal(did, []string{"hold 1 false", "event 1 S-1 ours"}) {
 				t.Errorf("%q", did)
@@ -259,6 +260,34 @@ func TestAStartTellsWhatIsLeftOfProcessesThatHaveEndedAndOfNoOthers(t *testing.T
 		}
 		if err := s.Stop(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A client can start a process while its daemon starts: the journal is there before the history.
+func TestAStartLeavesTheJournalOfAProcessThatIsBeingStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, s := newWorld(t)
+		w.claim = func(engine.Config) error {
+			kept(t, s, 1, "S")
+			if notes := s.TakeUp(request("").Config, request("").Lookup); len(notes) != 0 {
+				t.Errorf("%q", notes)
+			}
+			if err := s.Forget(id(1)); types.CodeOf(err) != types.ErrConflict {
+				t.Errorf("forgotten: %v", err)
+			}
+			return nil
+		}
+		w.opened(t, s, 1, "S")
+		if !exists(s.journalOf(id(1))) {
+			t.Error("its journal is gone")
+		}
+		s.Ended(id(1))
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+		if err := s.Forget(id(1)); err != nil || exists(s.journalOf(id(1))) {
+			t.Errorf("the journal is still there: %v", err)
 		}
 	})
 }

@@ -27,6 +27,8 @@ type session struct {
 	lease lease
 	cfg   engine.Config
 	claim *claim
+
+	holding sync.Mutex // its process is held, or let go on
 }
 
 // put notes the session of a process.
