@@ -8,6 +8,7 @@ import (
 	"rnix/internal/compose/run"
 	"rnix/internal/config"
 	"rnix/internal/profile"
+	"rnix/internal/service/flows"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -16,8 +17,12 @@ import (
 // bodies make the bodies of processes without a model again, from what their histories keep: by the kind
 // that step.BodyRecord names.
 var bodies = map[string]func(d *Daemon, p *profile.Profile, spec json.RawMessage) (kernel.Body, error){
-	kernel.SupervisorKind: supervisorAgain,
-	run.Kind:              composeBody,
+	kernel.SupervisorKind: func(d *Daemon, p *profile.Profile, spec json.RawMessage) (kernel.Body, error) {
+		return flows.SupervisorAgain(flowProfile{d, p}, spec)
+	},
+	run.Kind: func(d *Daemon, _ *profile.Profile, spec json.RawMessage) (kernel.Body, error) {
+		return d.flows.RunAgain(spec)
+	},
 }
 
 // settleBody decides with what a process without a model goes on.

@@ -31,6 +31,7 @@ import (
 	"rnix/internal/service/billing"
 	"rnix/internal/service/catalog"
 	"rnix/internal/service/control"
+	"rnix/internal/service/flows"
 	"rnix/internal/service/groups"
 	"rnix/internal/service/histories"
 	"rnix/internal/service/lifecycle"
@@ -118,6 +119,7 @@ type Daemon struct {
 	catalog    *catalog.Service
 	paths      *paths.Service
 	control    *control.Service
+	flows      *flows.Service
 	notes      notes
 	background sync.WaitGroup // what runs beside the handlers; ends with the daemon's context
 	looked     chan struct{}  // closed when it is known what an earlier daemon has left
@@ -381,8 +383,6 @@ func (d *Daemon) handle(s *ipc.Server) {
 	processes{d}.handle(s)
 	inspector{d}.handle(s)
 	registerServices(d, wire(d, s))
-	superviser{d}.handle(s)
-	composer{d}.handle(s)
 	worktrees{d}.handle(s)
 	sessions{d}.handle(s)
 	on(d, s, ipc.Heartbeat, heart{d}.beats)

@@ -3,16 +3,15 @@ package daemon
 import (
 	"context"
 	"slices"
-	"time"
 
 	"rnix/internal/compose/run"
 	"rnix/internal/recovery"
+	"rnix/internal/service/flows"
 	"rnix/internal/step"
-	"rnix/kernel"
 	"rnix/types"
 )
 
-// undertaker ends histories that are not running.
+// undertaker ends and pauses histories that are not running.
 type undertaker struct{ *Daemon }
 
 // dismiss ends a suspended history, and the suspended ones below it, without running them. CONFLICT: it is running, or
@@ -61,59 +60,53 @@ func (d undertaker) endOnDisk(ctx context.Context, info *step.ProcInfo, exit typ
 	return nil
 }
 
-// escaped ends a child of a supervisor that was killed, if the daemon was, before the child could be. It reports
-// whether the history was one.
-func (d undertaker) escaped(ctx context.Context, info *step.ProcInfo) bool {
-	up, ok := d.journal.Index().Get(info.ParentUUID)
-	if ok && up.Kind == run.Kind {
-		return d.leftBehind(ctx, &up, info)
+// pause pauses a history, and nothing if it has ended or never begun. One that somebody lets go on in this moment is paused where it lives.
+func (d undertaker) pause(ctx context.Context, id types.UUID) error {
+	info, ok := d.journal.Index().Get(id)
+	if !ok || info.Exit != nil && !info.Suspended {
+		return nil
 	}
-	if !ok || up.Kind != kernel.SupervisorKind || up.Exit == nil || up.Suspended {
-		return false
+	a, err := reviver(d).open(ctx, id)
+	if pid, alive := d.running(id); alive && types.CodeOf(err) == types.ErrConflict {
+		_, err = d.kernel.SignalTree(pid, types.SIGPAUSE)
+		if types.CodeOf(err) == types.ErrNotFound {
+			return nil
+		}
+		return err
 	}
-	state, was, err := superviser(d).stateOf(ctx, up.UUID)
-	if err != nil || was.Body == nil || state.Phase != recovery.Ended {
-		return false
-	}
-	decl, err := declaredIn(was.Body.Spec, up.UUID)
 	if err != nil {
-		return false
+		return err
 	}
-	spec, err := superviser(d).plan(nil, &decl)
-	if err != nil {
-		return false
+	defer a.close()
+	if a.state.Phase == recovery.Ended || a.state.Paused {
+		return nil
 	}
-	s, err := kernel.StoredSupervisor(spec, state, time.Now())
-	if err != nil || !slices.ContainsFunc(s.Children, func(c kernel.ChildStatus) bool { return c.UUID == info.UUID }) {
-		return false
+	if err := a.rec.Pause(info.PID); err != nil {
+		return err
 	}
-	if err := d.dismiss(ctx, info.UUID, "terminated: its supervisor has ended"); err != nil {
-		d.note("PID %d (%s), whose supervisor has ended, cannot be ended: %v", info.PID, info.UUID, err)
-		return true
-	}
-	d.note("PID %d (%s) is ended, as its supervisor was", info.PID, info.UUID)
-	return true
+	a.state.Paused = true
+	info = autoResumer(d).refreshed(ctx, info, a.state)
+	d.put(&info)
+	return nil
 }
 
-// leftBehind is escaped for a node of a run of a workflow.
-func (d undertaker) leftBehind(ctx context.Context, up, info *step.ProcInfo) bool {
-	if up.Exit == nil || up.Suspended {
+// escaped ends a child of a supervisor that was killed, or a node of a run that was ended, if the daemon was killed before the child could be
+// ended. It reports whether the history was one.
+func (d undertaker) escaped(ctx context.Context, info *step.ProcInfo) bool {
+	up, ok := d.journal.Index().Get(info.ParentUUID)
+	if !ok || !slices.Contains(d.flows.Left(ctx, &up), info.UUID) {
 		return false
 	}
-	nodes, _, state, err := composer(d).history(ctx, up.UUID)
-	if err != nil || state.Phase != recovery.Ended {
-		return false
+	isNode, reason, what := up.Kind == run.Kind, "terminated: its supervisor has ended", "supervisor has ended"
+	if isNode {
+		reason, what = run.ReasonEnded, "run was ended"
 	}
-	for _, id := range nodes.Live() {
-		if id != info.UUID {
-			continue
-		}
-		if err := d.dismiss(ctx, id, run.ReasonEnded); err != nil {
-			d.note("PID %d (%s), whose run was ended, cannot be ended: %v", info.PID, info.UUID, err)
-		}
-		return true
+	if err := d.dismiss(ctx, info.UUID, reason); err != nil {
+		d.note("PID %d (%s), whose %s, cannot be ended: %v", info.PID, info.UUID, what, err)
+	} else if !isNode {
+		d.note("PID %d (%s) is ended, as its supervisor was", info.PID, info.UUID)
 	}
-	return false
+	return true
 }
 
 // endsRun brings a run to its end that was ending when the daemon was killed, with its nodes. It reports whether
@@ -122,20 +115,16 @@ func (d undertaker) endsRun(ctx context.Context, info *step.ProcInfo, state *rec
 	if info.Kind != run.Kind || state.Phase == recovery.Ended {
 		return false
 	}
-	nodes, spec, err := composeState(state)
-	if err != nil {
-		return false
-	}
-	e, ending := run.EndingIn(state.Notes, len(spec.Rounds))
+	exit, nodes, ending := flows.Ending(state)
 	if !ending {
 		return false
 	}
-	for _, id := range nodes.Live() {
+	for _, id := range nodes {
 		if err := d.dismiss(ctx, id, run.ReasonEnded); err != nil && types.CodeOf(err) != types.ErrNotFound {
 			d.note("%s, a node of PID %d (%s), which was ending, cannot be ended: %v", id, info.PID, info.UUID, err)
 		}
 	}
-	if err := d.endOnDisk(ctx, info, e.Exit); err != nil {
+	if err := d.endOnDisk(ctx, info, exit); err != nil {
 		d.note("PID %d (%s) was ending, and cannot be ended: %v", info.PID, info.UUID, err)
 		return true
 	}

@@ -7,6 +7,7 @@ import (
 
 	"rnix/internal/compose/run"
 	"rnix/internal/recovery"
+	"rnix/internal/service/flows"
 	"rnix/internal/step"
 	"rnix/types"
 )
@@ -88,7 +89,7 @@ func (d autoResumer) wakeWaiting(ctx context.Context, id types.UUID) {
 func (d autoResumer) mayGoOn(s *recovery.State) bool {
 	was, err := s.Was()
 	if err == nil && was.Body != nil && was.Body.Kind == run.Kind { // one of its nodes is enough
-		return s.Phase == recovery.Suspended && !s.Paused && slices.ContainsFunc(waitedFor(was.Body.Spec, s.Notes), func(id types.UUID) bool { return !d.sleeps(id) })
+		return s.Phase == recovery.Suspended && !s.Paused && slices.ContainsFunc(flows.Awaited(was.Body.Spec, s.Notes), func(id types.UUID) bool { return !d.sleeps(id) })
 	}
 	if err != nil || s.Phase != recovery.Suspended || s.Paused || !waitsForChild(s) || was.ContextBudget > 0 && s.Tokens >= was.ContextBudget {
 		return false

@@ -11,6 +11,7 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/initfile"
 	"rnix/internal/profile"
+	"rnix/internal/service/flows"
 	"rnix/internal/step"
 	"rnix/internal/yamlfile"
 	"rnix/ipc"
@@ -111,7 +112,7 @@ func unstartable(name string, err error) error {
 func readInit(d *Daemon) initer {
 	in := initer{Daemon: d}
 	path := filepath.Join(d.configDir, initfile.Name)
-	src, err := yamlfile.ReadFile(path, maxInitFile+1)
+	src, err := yamlfile.ReadFile(path, flows.MaxFile+1)
 	if yamlfile.Missing(err) {
 		in.file = initfile.Parse(nil, path)
 		return in
@@ -130,8 +131,8 @@ func readInit(d *Daemon) initer {
 	if len(whole) == 0 {
 		in.file = f
 		for i := range f.Supervisors {
-			if s := &f.Supervisors[i]; !f.Bad(i) {
-				superviser{d}.examine(trusting(in.p, s), f, initfile.Key(i), s)
+			if !f.Bad(i) {
+				flows.Examine(flowProfile{d, in.p}, f, i)
 			}
 		}
 	}
@@ -167,7 +168,7 @@ func (d initer) retire(ctx context.Context) {
 		if info.Kind != kernel.SupervisorKind || info.ParentUUID != (types.UUID{}) || ctx.Err() != nil {
 			continue
 		}
-		was, err := d.declared(ctx, info.UUID)
+		was, err := d.flows.Supervisors().Declared(ctx, info.UUID)
 		if err != nil || !was.Init {
 			continue // resuming it says what is wrong with it
 		}
@@ -186,18 +187,6 @@ func (d initer) retire(ctx context.Context) {
 	}
 }
 
-// declared returns what a history says that its supervisor is.
-func (d initer) declared(ctx context.Context, id types.UUID) (declared, error) {
-	_, was, err := superviser{d.Daemon}.stateOf(ctx, id)
-	if err != nil {
-		return declared{}, err
-	}
-	if was.Body == nil {
-		return declared{}, types.Errorf(types.ErrStorage, "Start", id.String(), "the history does not say what it is")
-	}
-	return declaredIn(was.Body.Spec, id)
-}
-
 // index returns where a supervisor stands in the file; -1 = nowhere.
 func (d initer) index(name string) int {
 	return slices.IndexFunc(d.file.Supervisors, func(s initfile.Supervisor) bool { return s.Name == name })
@@ -205,7 +194,7 @@ func (d initer) index(name string) int {
 
 // same reports whether a history is that of a supervisor of the file, as it stands there.
 func (d initer) same(ctx context.Context, id types.UUID, i int) (bool, error) {
-	return superviser{d.Daemon}.same(ctx, id, &declared{Init: true, Spec: d.file.Supervisors[i]})
+	return d.flows.Supervisors().Same(ctx, id, &flows.Declared{Init: true, Spec: d.file.Supervisors[i]})
 }
 
 // start starts the supervisors of the file, in its order, or lets them go on. An error means that one that is required
@@ -245,7 +234,7 @@ func (d initer) start(ctx context.Context) error {
 
 // one starts one supervisor, or lets it go on.
 func (d initer) one(ctx context.Context, i int) (types.PID, string, error) {
-	decl := &declared{Init: true, Spec: d.file.Supervisors[i]}
+	decl := &flows.Declared{Init: true, Spec: d.file.Supervisors[i]}
 	for _, info := range d.journal.Index().Open() {
 		if info.Name != decl.Spec.Name || info.Kind != kernel.SupervisorKind || info.ParentUUID != (types.UUID{}) {
 			continue
@@ -258,7 +247,7 @@ func (d initer) one(ctx context.Context, i int) (types.PID, string, error) {
 		}
 		return d.again(ctx, info)
 	}
-	pid, was, err := superviser{d.Daemon}.start(ctx, trusting(d.p, &decl.Spec), decl, 0)
+	pid, was, err := d.flows.Supervisors().Start(ctx, flowProfile{d.Daemon, d.p}, decl, 0)
 	if was {
 		return pid, "goes on", err
 	}

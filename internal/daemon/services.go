@@ -16,6 +16,7 @@ func startServices(d *Daemon, transports vfs.TransportFactory) {
 	startCatalog(d, transports)
 	startControl(d)
 	startPlatform(d)
+	startFlows(d)
 }
 
 // registerServices registers what the services answer.
@@ -29,4 +30,5 @@ func registerServices(d *Daemon, on *service.Wire) {
 	d.catalog.Register(on)
 	d.paths.Register(on)
 	d.control.Register(on)
+	d.flows.Register(on)
 }

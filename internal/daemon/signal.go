@@ -132,7 +132,7 @@ func (d signaller) toMember(ctx context.Context, op string, t *target, req ipc.S
 		return d.afterSignal(ctx, op, t.UUID, req)
 	}
 	if req.Signal == types.SIGPAUSE {
-		return runHolder{composer{d.Daemon}}.holdOne(ctx, t.UUID)
+		return undertaker{d.Daemon}.pause(ctx, t.UUID)
 	}
 	exit, ends := kernel.ExitBySignal(req.Signal, t.Paused())
 	if !ends {

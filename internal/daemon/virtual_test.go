@@ -198,7 +198,7 @@ func (v *virtual) kill() {
 
 func (v *virtual) status(id types.UUID) ipc.ComposeRun {
 	v.t.Helper()
-	r, err := composer{v.d}.status(context.Background(), nil, ipc.TargetRequest{Target: id.String()})
+	r, err := v.d.flows.Status(context.Background(), nil, ipc.TargetRequest{Target: id.String()})
 	if err != nil {
 		v.t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestAWorkflowPassesAQuotaPauseByItself(t *testing.T) { // A-36, A-41, C-7, 
 				v.t = t
 				v.start()
 				defer func() { v.end() }()
-				up, err := composer{v.d}.up(t.Context(), nil, ipc.ComposeUpRequest{File: "compose.yaml", Text: dag, Name: "w", Cwd: v.work(), Env: v.environ()})
+				up, err := v.d.flows.Up(t.Context(), nil, ipc.ComposeUpRequest{File: "compose.yaml", Text: dag, Name: "w", Cwd: v.work(), Env: v.environ()})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,4 +1,4 @@
-package daemon
+package flows
 
 import (
 	"context"
@@ -7,32 +7,36 @@ import (
 
 	"rnix/internal/compose"
 	"rnix/internal/compose/run"
+	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/types"
 )
 
 // meant returns the run that a request is about, and names it there.
-func (d runResumer) meant(ctx context.Context, req *ipc.ComposeResumeRequest) (t target, err error) {
+func (s resumer) meant(ctx context.Context, req *ipc.ComposeResumeRequest) (t service.Target, err error) {
 	if req.Target != "" || req.Node == "" {
-		return d.find(req.Target)
+		return s.runs.find(req.Target)
 	}
-	if t, err = d.theRun(ctx, req.Node); err == nil {
+	if t, err = s.runs.withNode(ctx, req.Node); err == nil {
 		req.Target = t.UUID.String()
 	}
 	return t, err
 }
 
-// theRun returns the one run whose node can be meant where no run was named: of those that do not run, the one in
+// withNode returns the one run whose node can be meant where no run was named: of those that do not run, the one in
 // which this node has not succeeded; if there is none, the one that has this node. With several the error lists them.
-func (d runResumer) theRun(ctx context.Context, node string) (target, error) {
+func (r *runs) withNode(ctx context.Context, node string) (service.Target, error) {
 	var has, open []ipc.ComposeRun
-	stored := d.journal.Index().List()
+	stored := r.index.List()
 	for i := range stored {
 		info := &stored[i]
-		if _, alive := d.running(info.UUID); alive || info.Kind != run.Kind {
+		if info.Kind != run.Kind {
 			continue
 		}
-		c, err := d.describe(ctx, &target{UUID: info.UUID, PID: info.PID, Info: info})
+		if _, alive := r.running(info.UUID); alive {
+			continue
+		}
+		c, err := r.describe(ctx, &service.Target{UUID: info.UUID, PID: info.PID, Info: info})
 		if err != nil {
 			continue // it cannot be read, so it cannot go on
 		}
@@ -49,9 +53,9 @@ func (d runResumer) theRun(ctx context.Context, node string) (target, error) {
 	}
 	switch len(has) {
 	case 0:
-		return target{}, types.Errorf(types.ErrNotFound, "Compose", node, "no run that has stopped has a node of this name; `rnix compose ps -a` lists the runs")
+		return service.Target{}, types.Errorf(types.ErrNotFound, "Compose", node, "no run that has stopped has a node of this name; `rnix compose ps -a` lists the runs")
 	case 1:
-		return d.find(has[0].UUID.String())
+		return r.find(has[0].UUID.String())
 	}
 	var names []string
 	for i := range has {
@@ -61,7 +65,7 @@ func (d runResumer) theRun(ctx context.Context, node string) (target, error) {
 	if n := len(names) - 8; n > 0 {
 		names = append([]string{"..."}, names[n:]...)
 	}
-	return target{}, types.Errorf(types.ErrAmbiguous, "Compose", node, "%d runs have a node of this name: %s; name one: rnix compose resume RUN --node %s", len(has), strings.Join(names, ", "), node)
+	return service.Target{}, types.Errorf(types.ErrAmbiguous, "Compose", node, "%d runs have a node of this name: %s; name one: rnix compose resume RUN --node %s", len(has), strings.Join(names, ", "), node)
 }
 
 // statesOf returns the states of a node in a run, of each of its instances.

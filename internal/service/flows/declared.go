@@ -1,4 +1,4 @@
-package daemon
+package flows
 
 import (
 	"context"
@@ -8,21 +8,31 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/initfile"
-	"rnix/internal/proc"
-	"rnix/internal/profile"
+	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
 )
 
-// declared is what the history of a supervisor keeps: what a file says of it. Part of the on-disk format.
-type declared struct {
+// MaxFile bounds a file of supervisors, in bytes.
+const MaxFile = 256 << 10
+
+// Declared is what the history of a supervisor keeps: what a file says of it. Part of the on-disk format.
+type Declared struct {
 	Init bool                `json:"init,omitempty"` // it is of init.yaml
 	Spec initfile.Supervisor `json:"spec"`
 }
 
-// declaredIn reads what a history has kept.
-func declaredIn(spec json.RawMessage, id types.UUID) (d declared, err error) {
+// declaredIn returns what a history says that its supervisor is. was is what its last run was started with.
+func declaredIn(was *step.Settled, id types.UUID) (d Declared, err error) {
+	if was.Body == nil {
+		return d, types.Errorf(types.ErrStorage, "Start", id.String(), "the history does not say what it is")
+	}
+	return parsed(was.Body.Spec, id)
+}
+
+// parsed reads what a history has kept.
+func parsed(spec json.RawMessage, id types.UUID) (d Declared, err error) {
 	if err = json.Unmarshal(spec, &d); err != nil {
 		err = types.Errorf(types.ErrStorage, "Resume", id.String(), "what the supervisor is cannot be read: %w", err)
 	}
@@ -30,7 +40,7 @@ func declaredIn(spec json.RawMessage, id types.UUID) (d declared, err error) {
 }
 
 // text returns what is compared to find out whether a file says the same as before.
-func (d *declared) text() (json.RawMessage, error) {
+func (d *Declared) text() (json.RawMessage, error) {
 	b, err := json.Marshal(d)
 	if err != nil {
 		return nil, types.Errorf(types.ErrInternal, "Supervise", d.Spec.Name, "encode: %w", err)
@@ -39,12 +49,12 @@ func (d *declared) text() (json.RawMessage, error) {
 }
 
 // plan turns what is declared into what the kernel takes. With a nil profile it can be looked at and not started.
-func (d superviser) plan(p *profile.Profile, decl *declared) (kernel.SupervisorSpec, error) {
-	raw, err := decl.text()
+func (d *Declared) plan(p Profile) (kernel.SupervisorSpec, error) {
+	raw, err := d.text()
 	if err != nil {
 		return kernel.SupervisorSpec{}, err
 	}
-	s := &decl.Spec
+	s := &d.Spec
 	out := kernel.SupervisorSpec{Name: s.Name, Strategy: kernel.Strategy(s.Strategy), Declared: raw}
 	if s.MaxRestarts != nil || s.MaxWindow != 0 {
 		out.Intensity = kernel.DefaultIntensity
@@ -54,26 +64,24 @@ func (d superviser) plan(p *profile.Profile, decl *declared) (kernel.SupervisorS
 		}
 	}
 	if p != nil {
-		o := &out.Opts
-		o.WorkDir, o.ReadRoots, o.ContextBudget, o.BudgetUSD, o.AllowedDevices, o.DeniedDevices = s.Cwd, p.Config.ReadRoots.V, s.ContextBudget, s.BudgetUSD, s.Allow, s.Deny
-		o.Recorded = p.Recorded
-		o.Env, o.Secret, o.Profile = proc.ComposeEnv(p.Env, nil, nil), p.Lookup, p
-		if o.Settings, err = p.Settings(&agent.Agent{}, nil); err != nil {
+		if out.Opts, err = p.Program(); err != nil {
 			return out, err
 		}
+		o := &out.Opts
+		o.WorkDir, o.ContextBudget, o.BudgetUSD, o.AllowedDevices, o.DeniedDevices = s.Cwd, s.ContextBudget, s.BudgetUSD, s.Allow, s.Deny
 	}
 	for i := range s.Children {
 		c := &s.Children[i]
 		k := kernel.ChildSpec{Name: c.Name, Restart: kernel.Restart(c.Restart), Shutdown: time.Duration(c.Shutdown), Intent: c.Intent,
 			Backoff: kernel.Backoff{Initial: c.Backoff.Initial.Or(0), Factor: c.Backoff.Factor, Max: c.Backoff.Max.Or(0)}}
 		if c.Supervisor != nil {
-			below, err := d.plan(p, &declared{Spec: *c.Supervisor})
+			below, err := (&Declared{Spec: *c.Supervisor}).plan(p)
 			if err != nil {
 				return out, err
 			}
 			k.Supervisor = &below
 		} else if p != nil {
-			k.Prepare = func(context.Context) (*agent.Agent, kernel.SpawnOpts, error) { return d.prepare(p, c) }
+			k.Prepare = func(context.Context) (*agent.Agent, kernel.SpawnOpts, error) { return prepare(p, c) }
 		}
 		out.Children = append(out.Children, k)
 	}
@@ -82,26 +90,37 @@ func (d superviser) plan(p *profile.Profile, decl *declared) (kernel.SupervisorS
 
 // prepare settles with what a child is started: the same as what a client asks for that is spawned, as the
 // configuration is now.
-func (d superviser) prepare(p *profile.Profile, c *initfile.Child) (*agent.Agent, kernel.SpawnOpts, error) {
-	cp, err := d.profiles.ForStart("Spawn", c.Cwd, p.Env, p.Trust)
+func prepare(p Profile, c *initfile.Child) (*agent.Agent, kernel.SpawnOpts, error) {
+	p, err := p.In("Spawn", c.Cwd, c.Env)
 	if err != nil {
 		return nil, kernel.SpawnOpts{}, err
 	}
-	cp.Names, cp.Recorded = c.Env, p.Recorded
-	ag, opts, _, err := spawner(d).settle(cp, ipc.SpawnRequest{Agent: c.Agent, Provider: c.Provider, Model: c.Model, Effort: c.Effort,
-		MaxSteps: c.MaxSteps, ContextBudget: c.Budget, BudgetUSD: c.USD, TimeoutMs: c.Timeout.Or(0).Milliseconds(), Allow: c.Allow, Deny: c.Deny, MCP: c.MCP})
-	return ag, opts, err
+	return p.Agent(&ipc.SpawnRequest{Agent: c.Agent, Provider: c.Provider, Model: c.Model, Effort: c.Effort, MaxSteps: c.MaxSteps,
+		ContextBudget: c.Budget, BudgetUSD: c.USD, TimeoutMs: c.Timeout.Or(0).Milliseconds(), Allow: c.Allow, Deny: c.Deny, MCP: c.MCP})
 }
 
-// examine reports at their places what cannot be started as things are.
-func (d superviser) examine(p *profile.Profile, f *initfile.File, key string, s *initfile.Supervisor) {
+// trusting is a profile with the trust that a supervisor asks for.
+func trusting(p Profile, s *initfile.Supervisor) Profile {
+	if s.Trust {
+		return p.Trusting()
+	}
+	return p
+}
+
+// Examine reports at their places in a file what of a supervisor cannot be started as things are.
+func Examine(p Profile, f *initfile.File, i int) {
+	s := &f.Supervisors[i]
+	examine(trusting(p, s), f, initfile.Key(i), s)
+}
+
+func examine(p Profile, f *initfile.File, key string, s *initfile.Supervisor) {
 	for i := range s.Children {
 		c, key := &s.Children[i], initfile.ChildKey(key, i)
 		if c.Supervisor != nil {
-			d.examine(p, f, key+".supervisor", c.Supervisor)
+			examine(p, f, key+".supervisor", c.Supervisor)
 			continue
 		}
-		_, _, err := d.prepare(p, c)
+		_, _, err := prepare(p, c)
 		if err == nil {
 			continue
 		}
@@ -119,13 +138,13 @@ func (d superviser) examine(p *profile.Profile, f *initfile.File, key string, s 
 	}
 }
 
-// supervisorAgain makes the body of a supervisor that goes on.
-func supervisorAgain(d *Daemon, p *profile.Profile, spec json.RawMessage) (kernel.Body, error) {
-	decl, err := declaredIn(spec, types.UUID{})
+// SupervisorAgain makes the body of a supervisor that is resumed, from what its history keeps.
+func SupervisorAgain(p Profile, spec json.RawMessage) (kernel.Body, error) {
+	decl, err := parsed(spec, types.UUID{})
 	if err != nil {
 		return nil, err
 	}
-	s, err := superviser{d}.plan(p, &decl)
+	s, err := decl.plan(p)
 	if err != nil {
 		return nil, err
 	}
