@@ -80,6 +80,24 @@ func TestARunThatIsSuspendedCanBeEnded(t *testing.T) {
 	f.end(f.again(up.UUID), types.ExitOK, "after=succeeded quota=succeeded")
 }
 
+// The kernel remembers a run that was suspended, by the PID that it had.
+func TestARunThatIsSuspendedIsPausedAndEndedByItsPIDToo(t *testing.T) {
+	f := newFlow(t)
+	f.says["quota"] = noQuota(make(chan struct{}))
+	up := f.up("agents:\n  quota: {intent: quota work}\n")
+	if w := f.Wait(up.PID); !w.Suspended {
+		t.Fatalf("%+v", w)
+	}
+	r, err := ipc.Call(t.Context(), f.Client, ipc.ComposeDown, ipc.ComposeDownRequest{Target: up.PID.String(), Pause: true})
+	if err != nil || r.State != "suspended" || r.Wait != step.ReasonPaused || states(&r) != "quota=suspended" || r.Nodes[0].Why != step.ReasonPaused {
+		t.Fatalf("%s %+v %v", states(&r), r, err)
+	}
+	r, err = ipc.Call(t.Context(), f.Client, ipc.ComposeDown, ipc.ComposeDownRequest{Target: up.PID.String()})
+	if err != nil || r.Exit == nil || r.Exit.Code != types.ExitCancelled || states(&r) != "quota=stopped" {
+		t.Fatalf("%s %+v %v", states(&r), r, err)
+	}
+}
+
 func TestANodeThatIsStoppedAndGoesOnDoesNotSuspendItsRun(t *testing.T) {
 	f := newFlow(t)
 	began, go1 := make(chan struct{}, 9), make(chan struct{})

@@ -29,26 +29,27 @@ func (s stopper) down(ctx context.Context, peer *ipc.Peer, req ipc.ComposeDownRe
 	if err != nil {
 		return ipc.ComposeRun{}, err
 	}
-	if t.Live != nil && t.Live.State < types.StateZombie {
-		if err := s.finder.MayTouch(peer, "Compose", t.PID); err != nil {
-			return ipc.ComposeRun{}, err
+	switch t.Place() {
+	case service.Runs:
+		if err = s.finder.MayTouch(peer, "Compose", t.PID); err == nil {
+			err = s.halt(ctx, &t, req.Pause)
 		}
-		if err := s.halt(ctx, &t, req.Pause); err != nil {
-			return ipc.ComposeRun{}, err
-		}
-	}
-	if t.Live == nil && t.Info.Suspended { // it would go on when its time has come, or with one of its nodes
+	case service.Stored: // it would go on when its time has come, or with one of its nodes
 		if owner, inside := s.finder.AgentOf(peer); inside {
 			return ipc.ComposeRun{}, service.Outside("Compose", owner, "act on its own subtree only")
+		}
+		if err = s.runs.left(ctx, &t); err != nil {
+			break
 		}
 		if req.Pause {
 			err = s.pause(ctx, t.UUID)
 		} else {
 			err = s.stored.Dismiss(ctx, t.UUID, "terminated while it was suspended")
 		}
-		if err != nil {
-			return ipc.ComposeRun{}, err
-		}
+	case service.Over:
+	}
+	if err != nil {
+		return ipc.ComposeRun{}, err
 	}
 	if t, err = s.finder.Resolve(t.UUID.String()); err != nil {
 		return ipc.ComposeRun{}, err

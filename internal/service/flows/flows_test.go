@@ -40,6 +40,28 @@ func TestNodesOfARunOnDiskAreAsTheirOwnHistoriesSay(t *testing.T) {
 	}
 }
 
+func TestARunOnDiskIsEndedAndPausedWhateverTheKernelRemembersOfIt(t *testing.T) {
+	for name, known := range map[string]bool{"forgotten": false, "remembered": true} {
+		for _, target := range []string{"1", "flow", id(1).String()} {
+			w := workflow(t, step.ProcInfo{Name: "node", Suspended: true})
+			if known {
+				w.live[id(1)] = kernel.Info{UUID: id(1), PID: 1, Name: "flow", Kind: run.Kind, State: types.StateDead, Suspended: true}
+			}
+			stop := stopper{w.service().runs(), w, finder{w}, w}
+			if _, err := stop.down(t.Context(), nil, ipc.ComposeDownRequest{Target: target, Pause: true}); err != nil || !slices.Equal(w.done, []string{"pause flow", "pause node"}) {
+				t.Errorf("%s, %s: %q, %v", name, target, w.done, err)
+			}
+			w.done = nil
+			if _, err := stop.down(t.Context(), new(ipc.Peer), ipc.ComposeDownRequest{Target: target}); types.CodeOf(err) != types.ErrPermission || w.done != nil {
+				t.Errorf("%s, %s, by an agent: %q, %v", name, target, w.done, err)
+			}
+			if _, err := stop.down(t.Context(), nil, ipc.ComposeDownRequest{Target: target}); err != nil || !slices.Equal(w.done, []string{"dismiss flow"}) {
+				t.Errorf("%s, %s: %q, %v", name, target, w.done, err)
+			}
+		}
+	}
+}
+
 // A run whose parent leaves while it is resumed is opened once more, and made anew.
 func TestANodeIsDoneAgainHoweverOftenItsRunIsOpened(t *testing.T) {
 	for opened := 1; opened <= 3; opened++ {
