@@ -31,6 +31,7 @@ import (
 	"rnix/internal/service/billing"
 	"rnix/internal/service/catalog"
 	"rnix/internal/service/control"
+	"rnix/internal/service/files"
 	"rnix/internal/service/flows"
 	"rnix/internal/service/groups"
 	"rnix/internal/service/histories"
@@ -42,7 +43,6 @@ import (
 	"rnix/internal/service/storage"
 	"rnix/internal/service/watch"
 	"rnix/internal/step"
-	"rnix/internal/workspace"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/runtime/env"
@@ -89,7 +89,7 @@ type Daemon struct {
 	store      *records.Store
 	pids       *durable.Counter
 	events     *event.Log
-	files      *event.Files
+	written    *event.Files
 	procs      *proc.Manager
 	devices    *vfs.DeviceRegistry
 	mounts     *vfs.MountManager
@@ -99,10 +99,7 @@ type Daemon struct {
 	names      *lifecycle.Names // says what a name means
 	server     *ipc.Server
 	idle       *idler
-	misread    []string          // what is wrong in the configuration
-	keeper     *workspace.Keeper // nil = snapshots are switched off
-	kept       *workspace.Keeper // the same; also there where no more are made, for what was kept before
-	grove      *workspace.Grove  // the git work trees of histories, over kept
+	misread    []string // what is wrong in the configuration
 	bridge     *harness.Bridge
 	platforms  *platform.Service
 	collector  *gc.Collector
@@ -116,6 +113,9 @@ type Daemon struct {
 	watch      *watch.Service
 	histories  *histories.Service
 	billing    *billing.Service
+	files      *files.Service
+	snapshots  *files.Snapshots // what files shows of files
+	trees      *files.Trees     // and the git work trees of processes
 	catalog    *catalog.Service
 	paths      *paths.Service
 	control    *control.Service
@@ -304,8 +304,8 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 		return nil, nil, back, err
 	}
 	d.events = event.New(d.opt.Events)
-	d.files = event.WriteFiles(d.events, durable.OS, func(id types.UUID) string { return filepath.Join(d.journal.Dir(id), step.EventsFile) })
-	back.add(func() error { d.events.Close(); return d.files.Close() })
+	d.written = event.WriteFiles(d.events, durable.OS, func(id types.UUID) string { return filepath.Join(d.journal.Dir(id), step.EventsFile) })
+	back.add(func() error { d.events.Close(); return d.written.Close() })
 	d.restore()
 	d.room, d.outputs = room.New(d.places.DataDir, cfg.Disk), int64(cfg.Disk.Outputs.V)
 	d.room.Look(nil) // before anything goes on
@@ -314,14 +314,14 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 		d.autoMax = cfg.Resume.Max.V
 	}
 	d.limits = kernel.Limits{Depth: cfg.Limits.Depth.V, Children: cfg.Limits.Children.V, Family: cfg.Limits.Family.V, Total: cfg.Limits.Total.V, SpawnRate: cfg.Limits.SpawnRate.V}
-	if cfg.Snapshots.Enabled.V {
-		d.keeper = workspace.New(workspace.Options{Procs: d.procs, Dir: d.places.DataDir, MaxCopyBytes: int64(cfg.Snapshots.MaxBytes.V),
-			MaxCopyFiles: cfg.Snapshots.MaxFiles.V, Log: d.log})
-	}
+	openFiles(d, cfg.Snapshots)
 	if err = openStorage(ctx, d, cfg); err != nil {
 		return nil, nil, back, err
 	}
 	back.add(d.collector.Close)
+	for _, line := range d.files.TakeUp(ctx) {
+		d.note("%s", line)
+	}
 	d.bridge = sessions{d}.open()
 	d.models = &catalog.Models{Drivers: &catalog.Makers{Start: d.procs, Bridge: d.bridge, Sessions: clis{d}}, Log: d.log}
 	back.add(d.models.Close)
@@ -349,16 +349,13 @@ func (d *Daemon) boot() error {
 		Store: d.store, Touched: d.watch.Touch, Address: []string{statehome.EnvDataDir + "=" + d.places.DataDir},
 		NextPID: func() (types.PID, error) { return nextPID(d) },
 		// A model call is cut off by a pause, and an MCP server has nothing to do while nobody calls it.
-		Waits: waitsOf(d),
-		Plant: planter{worktrees{d}}.forChild, Planted: planter{worktrees{d}}.childTree, Trees: planter{worktrees{d}}.childTrees,
+		Waits:  waitsOf(d),
 		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell, proc.KindHarness) }, Thaw: d.procs.Thaw,
 		Release:    d.release,
 		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
 		Scratch:    d.scratch, Inputs: d.store.InputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Price: profile.PriceFor, Accounts: d.billing, Revive: resumer{d}.reviveChild, Dismiss: undertaker{d}.dismiss, Heartbeat: d.heartbeat,
 	}
-	if d.keeper != nil {
-		cfg.Snapshot, cfg.Undo = keeping{d}.snapshot, keeping{d}.undo
-	}
+	filesFor(d, &cfg)
 	cfg.Post, cfg.Limits = d.mail.Post, d.limits
 	d.kernel = kernel.New(cfg, nil)
 	d.names = &lifecycle.Names{Table: d.kernel, Index: d.journal.Index(), Gone: d.storage.Explain}
@@ -370,9 +367,7 @@ func (d *Daemon) boot() error {
 func (d *Daemon) release(p types.PID) {
 	if i, err := d.kernel.Info(p); err == nil {
 		d.models.CloseSession(i.UUID)
-		if d.keeper != nil {
-			d.keeper.Forget(i.UUID)
-		}
+		d.snapshots.Forget(i.UUID)
 	}
 	d.procs.KillOwner(p)
 	d.seen.Drop(p)
@@ -381,9 +376,7 @@ func (d *Daemon) release(p types.PID) {
 // handle registers all methods.
 func (d *Daemon) handle(s *ipc.Server) {
 	processes{d}.handle(s)
-	inspector{d}.handle(s)
 	registerServices(d, wire(d, s))
-	worktrees{d}.handle(s)
 	sessions{d}.handle(s)
 	on(d, s, ipc.Heartbeat, heart{d}.beats)
 	on(d, s, ipc.Spawn, spawner{d}.spawn)

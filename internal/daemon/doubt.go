@@ -51,7 +51,7 @@ func (d reviver) doubts(a *again, f *kernel.From) []ipc.InDoubt {
 		if p, ok := f.Choices[c.ID]; ok {
 			policy = p
 		}
-		restorable := c.Intent.Before != nil && a.state.Origin == nil && d.keeper != nil
+		restorable := c.Intent.Before != nil && a.state.Origin == nil && !d.snapshots.Off()
 		out = append(out, ipc.InDoubt{CallID: c.ID, Tool: c.Name, Path: c.Intent.Path, Effect: c.Intent.Effect, Step: c.Intent.Step,
 			Input: service.FirstLine(string(a.state.InputOf(c.ID)), 200), Verdict: string(recovery.Decide(&c, policy, restorable))})
 	}

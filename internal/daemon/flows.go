@@ -40,7 +40,7 @@ func (l flowLooks) Living(i *kernel.Info) ipc.Proc { return l.daemon.looks.Livin
 func (l flowLooks) Whole(i *step.ProcInfo) *step.ProcInfo { return processes{l.daemon}.whole(i) }
 
 func (l flowLooks) Branch(id types.UUID) string {
-	t, _ := worktrees{l.daemon}.treeOf(id) // a note that cannot be read names none
+	t, _ := l.daemon.trees.Of(id) // a note that cannot be read names none
 	return t.Branch
 }
 
@@ -112,11 +112,11 @@ func (f flowProfile) Agent(req *ipc.SpawnRequest) (*agent.Agent, kernel.SpawnOpt
 }
 
 func (f flowProfile) Fits(ctx context.Context, cwd string, w *compose.Worktree) error {
-	return f.daemon.grove.Fits(ctx, types.UUID{}, planting(cwd, w))
+	return f.daemon.trees.Fits(ctx, planting(cwd, w))
 }
 
 func (f flowProfile) Plant(ctx context.Context, l *run.Launch, o *kernel.SpawnOpts) (undo func(), err error) {
-	_, undo, err = planter{worktrees{f.daemon}}.forNode(ctx, f.profile.Cwd, l, o)
+	_, undo, err = treeForNode(ctx, f.daemon.trees, f.profile.Cwd, l, o)
 	return undo, err
 }
 

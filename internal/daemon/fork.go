@@ -87,7 +87,7 @@ func (d resumer) forked(ctx context.Context, t target, req *ipc.ResumeRequest) (
 func (d *Daemon) abandon(ctx context.Context, id types.UUID) error {
 	_, err := clearing{d}.Remove(ctx, id)
 	if types.CodeOf(err) == types.ErrNotFound { // it was not a whole workspace yet
-		err = os.RemoveAll(d.forkDir(id))
+		err = os.RemoveAll(d.snapshots.ForkDir(id))
 	}
 	if err == nil {
 		err = clearing{d}.DropSnapshots(ctx, id)
@@ -155,7 +155,7 @@ func (d resumer) place(ctx context.Context, a *again, t *target, from string, wh
 		if err != nil {
 			return err
 		}
-		dir, limited, err := (forkFiles(d)).made(ctx, a.rec.ID, t, at, from, now.WorkDir)
+		dir, limited, err := d.snapshots.Fork(ctx, a.rec.ID, t, at, from, now.WorkDir)
 		if err != nil {
 			return err
 		}
@@ -167,9 +167,10 @@ func (d resumer) place(ctx context.Context, a *again, t *target, from string, wh
 	if set := profile.SettingsIn(&a.was); set.Tree != nil {
 		dir := ""
 		if req.Cwd == "" {
-			dir = d.forkDir(a.rec.ID)
+			dir = d.snapshots.ForkDir(a.rec.ID)
 		}
-		if err := (worktrees(d)).forked(ctx, a, set.Tree, dir); err != nil {
+		var err error
+		if a.was.Settings, err = d.trees.Fork(ctx, a.rec.ID, a.was.Name, a.was.Settings, set.Tree, dir); err != nil {
 			return err
 		}
 	}

@@ -10,14 +10,6 @@ import (
 	"rnix/types"
 )
 
-// inspector answers what concerns the files of a process: what it has changed, and how they were.
-type inspector struct{ *Daemon }
-
-func (d inspector) handle(s *ipc.Server) {
-	on(d.Daemon, s, ipc.DiffFiles, d.diffFiles)
-	on(d.Daemon, s, ipc.RestoreFiles, d.restoreFiles)
-}
-
 // startHistories gives the service that shows what processes have done what it needs of the others.
 func startHistories(d *Daemon) {
 	d.histories = &histories.Service{Journal: d.journal, Index: d.journal.Index(), Kernel: d.kernel, Archive: d.collector, Finder: finder{d}, Log: d.log}
@@ -43,6 +35,10 @@ func (f finder) MaySignal(peer *ipc.Peer, op string, pid types.PID) error {
 }
 
 func (f finder) Resolve(text string) (service.Target, error) { return f.daemon.names.Resolve(text) }
+
+func (f finder) Below(id types.UUID, top types.PID) bool {
+	return descends(f.daemon, target{UUID: id}, top)
+}
 
 func (f finder) Family(t service.Target) []service.Target { return f.daemon.names.Family(t) }
 

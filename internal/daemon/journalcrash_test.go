@@ -44,7 +44,8 @@ var nowhere = filepath.Join(os.TempDir(), "rnix-"+rand.Text())
 func house(fsys durable.FS, do func(*Daemon) error) error {
 	return crashtest.Session(fsys, func(j *step.Local) (err error) {
 		d := &Daemon{journal: j, log: slog.New(slog.DiscardHandler), platforms: platform.New(nowhere)}
-		d.places.DataDir, d.kept = nowhere, workspace.New(workspace.Options{Dir: nowhere, Env: []string{}})
+		d.places.DataDir = nowhere
+		keepFiles(d, workspace.New(workspace.Options{Dir: nowhere, Env: []string{}}), true)
 		d.store = records.New(j, "test", config.Checkpoint{EverySteps: config.Value[int]{V: 1}}, d.log)
 		defer func() { err = errors.Join(err, d.store.Close()) }()
 		return do(d)

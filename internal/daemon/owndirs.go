@@ -21,5 +21,5 @@ func ownDirs(d *Daemon) *fs.Own {
 			dirs = append(dirs, fs.OwnDir{Path: home, What: "home directory of Rnix"})
 		}
 	}
-	return fs.NewOwn(dirs, fs.WorkPlace{Path: worktrees{d}.treesDir(), Depth: 2}, fs.WorkPlace{Path: forksDir(d), Depth: 1})
+	return fs.NewOwn(dirs, fs.WorkPlace{Path: d.trees.Dir(), Depth: 2}, fs.WorkPlace{Path: d.snapshots.ForksDir(), Depth: 1})
 }

@@ -15,6 +15,7 @@ import (
 	"rnix/internal/profile"
 	"rnix/internal/records"
 	"rnix/internal/recovery"
+	"rnix/internal/service/files"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -67,7 +68,7 @@ func (d reviver) open(ctx context.Context, id types.UUID) (_ *again, err error) 
 		_ = rec.Close() // err matters more
 		return nil, err
 	}
-	state.Disown(under(resolved(a.was.WorkDir), resolved(d.forkDir(id)))) // of a fork that an earlier version has made in the middle of a step
+	state.Disown(files.Within(a.was.WorkDir, d.snapshots.ForkDir(id))) // of a fork that an earlier version has made in the middle of a step
 	return a, nil
 }
 
@@ -256,7 +257,7 @@ func (d reviver) launchOnce(ctx context.Context, r *ready, hold <-chan struct{})
 	}
 	resp.SpawnResponse, resp.WorkDir, resp.InDoubt = spawned(i, r.choice, seq, r.warnings), i.WorkDir, r.doubts
 	if set := profile.SettingsIn(&step.Settled{Settings: r.opts.Settings}); set.Tree != nil {
-		resp.Worktree = planted(set.Tree, &i)
+		resp.Worktree = files.Created(set.Tree, &i)
 	}
 	if o := a.state.Origin; o != nil {
 		resp.OriginUUID = o.Origin

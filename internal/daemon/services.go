@@ -10,6 +10,7 @@ func startServices(d *Daemon, transports vfs.TransportFactory) {
 	startWatch(d)
 	startHistories(d)
 	startBilling(d)
+	startFiles(d)
 	d.storage.Kernel = d.kernel
 	startMail(d)
 	d.groups.Kernel, d.groups.Callers = d.kernel, finder{d}
@@ -24,6 +25,7 @@ func registerServices(d *Daemon, on *service.Wire) {
 	d.watch.Register(on)
 	d.histories.Register(on)
 	d.billing.Register(on)
+	d.files.Register(on)
 	d.storage.Register(on)
 	d.mail.Register(on)
 	d.groups.Register(on)

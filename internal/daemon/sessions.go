@@ -59,7 +59,7 @@ func (d sessions) confirmed(id types.UUID, at int64) {
 // stateRoot is below which directory the state.json of a session is: its work tree if that is its own.
 func (d sessions) stateRoot(id, workDir string) string {
 	var u types.UUID
-	if u.UnmarshalText([]byte(id)) == nil && vfs.Below(workDir, worktrees(d).treeHome(u)) {
+	if u.UnmarshalText([]byte(id)) == nil && vfs.Below(workDir, d.trees.Home(u)) {
 		return workDir
 	}
 	return d.dir(id)

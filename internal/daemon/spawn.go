@@ -11,6 +11,7 @@ import (
 	"rnix/internal/proc"
 	"rnix/internal/profile"
 	"rnix/internal/service"
+	"rnix/internal/service/files"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -52,7 +53,7 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 	if err := d.platforms.Open(ctx, opts.UUID, requestOf(p, choice.Provider.Name)); err != nil { // before anything is made for it
 		return ipc.SpawnResponse{}, err
 	}
-	tree, undo, err := worktrees(d).plant(ctx, p.Cwd, req.Worktree, &opts)
+	tree, undo, err := d.trees.Create(ctx, p.Cwd, req.Worktree, &opts)
 	if err != nil {
 		d.platforms.Ended(opts.UUID)
 		return ipc.SpawnResponse{}, err
@@ -70,7 +71,7 @@ func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest
 		return ipc.SpawnResponse{}, err
 	}
 	r := spawned(i, choice, seq, p.Problems)
-	r.Worktree, r.Warnings = planted(tree, &i), append(r.Warnings, worktrees(d).apart(ctx, i.UUID, tree)...)
+	r.Worktree, r.Warnings = files.Created(tree, &i), append(r.Warnings, d.trees.Lacks(ctx, i.UUID, tree)...)
 	return r, nil
 }
 

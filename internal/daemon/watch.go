@@ -15,7 +15,7 @@ func startWatch(d *Daemon) {
 	d.looks = &looks{groups: &d.groups.Names, platforms: d.platforms, procs: d.procs}
 	w := d.watch
 	w.Kernel, w.Index, w.Archive, w.Looks, w.Callers = d.kernel, d.journal.Index(), archive{d.collector}, d.looks, callers{d}
-	w.Files, w.Log, w.Started = d.files, d.events, d.started
+	w.Files, w.Log, w.Started = d.written, d.events, d.started
 }
 
 // archive knows the histories that are archived.

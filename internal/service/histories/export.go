@@ -113,10 +113,10 @@ func family(root types.UUID, list []step.ProcInfo) []types.UUID {
 }
 
 // one is what one process did.
-func (d *Service) one(p *Past) (ipc.ExportedProc, error) {
+func (d *Service) one(p *past) (ipc.ExportedProc, error) {
 	i := p.h.Info()
 	x := ipc.ExportedProc{PID: p.PID, UUID: p.UUID, ParentUUID: i.ParentUUID, Name: i.Name, State: "dead", Kind: i.Kind, Intent: i.Intent, Agent: i.Agent,
-		Skills: i.Skills, Provider: i.Provider, WorkDir: d.WorkDir(p), Dir: d.Journal.Dir(p.UUID), MaxSteps: i.MaxSteps, AllowedDevices: i.AllowedDevices, DeniedDevices: i.DeniedDevices,
+		Skills: i.Skills, Provider: i.Provider, WorkDir: d.WorkDir(&p.Target, i.WorkDir), Dir: d.Journal.Dir(p.UUID), MaxSteps: i.MaxSteps, AllowedDevices: i.AllowedDevices, DeniedDevices: i.DeniedDevices,
 		MCPMounts: i.MCPMounts, OriginUUID: i.OriginUUID, OriginStep: i.OriginStep, Turns: []ipc.Turn{}, Exit: i.Exit, Result: i.Result, Damage: p.h.Damage}
 	switch {
 	case p.Live != nil:

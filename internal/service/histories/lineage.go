@@ -152,7 +152,7 @@ type kin struct {
 
 // family returns the processes from which a process was forked, directly or not, and everything that was
 // forked from those.
-func (k kin) family(p *Past) []ipc.Relative {
+func (k kin) family(p *past) []ipc.Relative {
 	known := map[types.UUID]ipc.Relative{}
 	forks := map[types.UUID][]types.UUID{}
 	all := k.index.List()

@@ -2,36 +2,25 @@ package histories
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
-	"rnix/internal/procview"
 	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
 
-// Past is a process with its history.
-type Past struct {
+// past is a process with its history.
+type past struct {
 	service.Target
-	h *step.History // nil = only the trail was read
-	*step.Trail
+	h *step.History
 }
 
 // living reports whether the process runs, or is paused.
-func (p *Past) living() bool { return p.Live != nil && p.Live.State < types.StateZombie }
-
-// Ended reports whether it has come to its end, and is not suspended.
-func (p *Past) Ended() bool {
-	if p.Live != nil {
-		return p.Live.State >= types.StateZombie && !p.Live.Suspended
-	}
-	return p.Info != nil && procview.Stored(p.Info).State == types.StateDead.String()
-}
+func (p *past) living() bool { return p.Live != nil && p.Live.State < types.StateZombie }
 
 // past finds the process that a caller names, as find does, and reads its history.
-func (d *Service) past(ctx context.Context, peer *ipc.Peer, op, text string) (*Past, error) {
+func (d *Service) past(ctx context.Context, peer *ipc.Peer, op, text string) (*past, error) {
 	t, err := d.Finder.Find(peer, op, text)
 	if err != nil {
 		return nil, err
@@ -40,33 +29,18 @@ func (d *Service) past(ctx context.Context, peer *ipc.Peer, op, text string) (*P
 	if err != nil {
 		return nil, d.Finder.Lost(&t, text, err)
 	}
-	return &Past{Target: t, h: h}, nil
+	return &past{Target: t, h: h}, nil
 }
 
-// Trailed is past with the trail of the history in place of all its records: for who asks for its files.
-func (d *Service) Trailed(ctx context.Context, peer *ipc.Peer, op, text string) (*Past, error) {
-	t, err := d.Finder.Find(peer, op, text)
-	if err != nil {
-		return nil, err
-	}
-	trail, _, err := d.Trail(ctx, &t, text)
-	return &Past{Target: t, Trail: &trail}, err
-}
-
-// WorkDir is where the process works, or did.
-func (d *Service) WorkDir(p *Past) string {
+// WorkDir is where a process works, or did; recorded is what its history says of that.
+func (d *Service) WorkDir(t *service.Target, recorded string) string {
 	switch {
-	case p.Live != nil:
-		return p.Live.WorkDir
-	case p.Info != nil:
-		return d.Finder.Here(d.Finder.Whole(p.Info).WorkDir)
+	case t.Live != nil:
+		return t.Live.WorkDir
+	case t.Info != nil:
+		recorded = d.Finder.Whole(t.Info).WorkDir
 	}
-	var s step.Settled
-	if p.h != nil {
-		return d.Finder.Here(p.h.Info().WorkDir)
-	}
-	_ = json.Unmarshal(p.Settled, &s) // it says nothing then
-	return d.Finder.Here(s.WorkDir)
+	return d.Finder.Here(recorded)
 }
 
 func (d *Service) ledger(ctx context.Context, peer *ipc.Peer, req ipc.LedgerRequest) (ipc.LedgerResponse, error) {

@@ -35,7 +35,7 @@ const (
 
 // tracer shows where the time of processes went.
 type tracer struct {
-	past    func(ctx context.Context, peer *ipc.Peer, op, text string) (*Past, error)
+	past    func(ctx context.Context, peer *ipc.Peer, op, text string) (*past, error)
 	journal Journal
 	index   Index
 	kernel  Kernel

@@ -1,4 +1,4 @@
-package daemon
+package files
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"rnix/types"
 )
 
-func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRequest) (ipc.DiffResponse, error) {
+func (s *Service) diff(ctx context.Context, peer *ipc.Peer, req ipc.DiffRequest) (ipc.DiffResponse, error) {
 	const op = "DiffFiles"
 	none := ipc.DiffResponse{}
 	if req.To != nil && req.Now {
@@ -20,20 +20,20 @@ func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRe
 	if req.MaxBytes < 0 {
 		return none, types.Errorf(types.ErrInvalid, op, req.Target, "max_bytes %d is negative", req.MaxBytes)
 	}
-	p, err := d.histories.Trailed(ctx, peer, op, req.Target)
+	p, err := s.find(ctx, peer, op, req.Target)
 	if err != nil {
 		return none, err
 	}
-	if tree, terr := (worktrees(d)).treeOf(p.UUID); terr == nil && req.To == nil && req.From == 0 && exists(tree.Dir) {
-		return d.diffTree(ctx, p, tree, req)
+	if tree, terr := s.Trees.Of(p.UUID); terr == nil && req.To == nil && req.From == 0 && exists(tree.Dir) {
+		return s.diffTree(ctx, p, tree, req)
 	}
 	if req.To == nil {
-		if gone := treeRemains(ctx, d.kept, op, p.UUID, lastTree(d.Daemon, p.Trail)); gone != nil {
+		if gone := s.Trees.remains(ctx, op, p.UUID, s.Trees.last(p.Trail)); gone != nil {
 			return none, gone
 		}
 	}
 	broken := 0
-	if last := p.Last; req.To == nil && !req.Now && p.Ended() && last > 0 {
+	if last := p.Last; req.To == nil && !req.Now && p.ended() && last > 0 {
 		req.To = &last
 		if p.Acts > last {
 			broken = p.Acts
@@ -43,7 +43,7 @@ func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRe
 	if req.To != nil {
 		steps = append(steps, *req.To)
 	}
-	t, _, err := d.timeline(ctx, p, op, req.Target, steps...)
+	t, _, err := s.Snapshots.timeline(ctx, p, op, req.Target, steps...)
 	if err == nil && req.To != nil {
 		err = t.check(op, req.Target, *req.To)
 	}
@@ -53,8 +53,8 @@ func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRe
 	if err != nil {
 		return none, err
 	}
-	from, dir := t.at(req.From), d.histories.WorkDir(p)
-	to := kept{ref: workspace.Now(p.UUID, dir)}
+	from, dir := t.at(req.From), p.workDir(s.Histories)
+	to := snapshot{ref: workspace.Now(p.UUID, dir)}
 	r := ipc.DiffResponse{PID: p.PID, UUID: p.UUID, From: filesAt(req.From, from), To: ipc.FilesAt{Now: true, Step: t.last, Kept: t.last, Root: dir}, Files: []ipc.FileChange{}}
 	if req.To != nil {
 		to = t.at(*req.To)
@@ -64,12 +64,12 @@ func (d inspector) diffFiles(ctx context.Context, peer *ipc.Peer, req ipc.DiffRe
 	if to.ref.ID == from.ref.ID {
 		return r, nil
 	}
-	top := cmp.Or(d.topOf(p, dir, from.ref), resolved(dir))
+	top := cmp.Or(s.Snapshots.topOf(p, dir, from.ref), resolved(dir))
 	opts := workspace.DiffOpts{NamesOnly: req.Stat, MaxBytes: min(cmp.Or(req.MaxBytes, ipc.DiffBytes), ipc.MaxDiffBytes)}
 	if opts.Paths, err = below(op, top, dir, req.Paths); err != nil {
 		return none, err
 	}
-	text, changes, err := d.keeper.Diff(ctx, from.ref, to.ref, opts)
+	text, changes, err := s.Snapshots.keeper.Diff(ctx, from.ref, to.ref, opts)
 	if err != nil {
 		return none, err
 	}

@@ -1,4 +1,4 @@
-package daemon
+package files
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"rnix/internal/service"
-	"rnix/internal/service/histories"
 	"rnix/internal/workspace"
 	"rnix/ipc"
 	"rnix/types"
@@ -19,19 +18,19 @@ import (
 
 const opRestore = "RestoreFiles"
 
-func (d inspector) restoreFiles(ctx context.Context, peer *ipc.Peer, req ipc.RestoreRequest) (ipc.RestoreResponse, error) {
+func (s *Service) restore(ctx context.Context, peer *ipc.Peer, req ipc.RestoreRequest) (ipc.RestoreResponse, error) {
 	none := ipc.RestoreResponse{}
-	if owner, inside := d.agentOf(peer); inside {
-		return none, service.Outside(opRestore, owner, "not put files back; tell the person who runs it to use: rnix restore")
+	if err := service.People(s.Callers, peer, opRestore, "not put files back; tell the person who runs it to use: rnix restore"); err != nil {
+		return none, err
 	}
 	if err := checkRestore(&req); err != nil {
 		return none, err
 	}
-	p, err := d.histories.Trailed(ctx, peer, opRestore, req.Target)
+	p, err := s.find(ctx, peer, opRestore, req.Target)
 	if err != nil {
 		return none, err
 	}
-	what, err := d.wanted(ctx, p, &req)
+	what, err := s.wanted(ctx, p, &req)
 	if err != nil {
 		return none, err
 	}
@@ -40,9 +39,9 @@ func (d inspector) restoreFiles(ctx context.Context, peer *ipc.Peer, req ipc.Res
 		r.Files.Step = *req.Step
 	}
 	if req.To != "" {
-		return r, d.writeOut(ctx, p, what, &req, &r)
+		return r, s.writeOut(ctx, p, what, &req, &r)
 	}
-	return r, d.putBack(ctx, p, what, &req, &r)
+	return r, s.putBack(ctx, p, what, &req, &r)
 }
 
 // checkRestore refuses what cannot be meant.
@@ -64,46 +63,46 @@ func checkRestore(req *ipc.RestoreRequest) error {
 }
 
 // wanted returns the snapshot that a request names.
-func (d inspector) wanted(ctx context.Context, p *histories.Past, req *ipc.RestoreRequest) (kept, error) {
+func (s *Service) wanted(ctx context.Context, p *past, req *ipc.RestoreRequest) (snapshot, error) {
 	var steps []int
 	if req.Step != nil {
 		steps = []int{*req.Step}
 	}
-	t, stored, err := d.timeline(ctx, p, opRestore, req.Target, steps...)
+	t, stored, err := s.Snapshots.timeline(ctx, p, opRestore, req.Target, steps...)
 	if req.Step != nil {
 		if err == nil {
 			err = t.check(opRestore, req.Target, *req.Step)
 		}
 		if err != nil {
-			return kept{}, err
+			return snapshot{}, err
 		}
 		return t.at(*req.Step), nil
 	}
 	var found *workspace.Stored
 	for i := range stored {
-		s := &stored[i]
-		if !strings.HasPrefix(s.ID, req.Snapshot) {
+		one := &stored[i]
+		if !strings.HasPrefix(one.ID, req.Snapshot) {
 			continue
 		}
-		if found != nil && found.ID != s.ID {
-			return kept{}, types.Errorf(types.ErrAmbiguous, opRestore, req.Snapshot, "several snapshots begin so: %s and %s", found.ID, s.ID)
+		if found != nil && found.ID != one.ID {
+			return snapshot{}, types.Errorf(types.ErrAmbiguous, opRestore, req.Snapshot, "several snapshots begin so: %s and %s", found.ID, one.ID)
 		}
-		found = s
+		found = one
 	}
 	if found == nil {
-		return kept{}, types.Errorf(types.ErrNotFound, opRestore, req.Snapshot, "PID %d has no snapshot that begins so", p.PID)
+		return snapshot{}, types.Errorf(types.ErrNotFound, opRestore, req.Snapshot, "PID %d has no snapshot that begins so", p.PID)
 	}
-	return kept{found.Ref, found.Limited}, nil
+	return snapshot{found.Ref, found.Limited}, nil
 }
 
 // putBack brings the work directory of a process into the state of a snapshot, behind a rescue.
-func (d inspector) putBack(ctx context.Context, p *histories.Past, what kept, req *ipc.RestoreRequest, r *ipc.RestoreResponse) error {
-	r.Dir = d.histories.WorkDir(p)
-	dir, top := resolved(r.Dir), d.topOf(p, r.Dir, what.ref)
+func (s *Service) putBack(ctx context.Context, p *past, what snapshot, req *ipc.RestoreRequest, r *ipc.RestoreResponse) error {
+	r.Dir = p.workDir(s.Histories)
+	dir, top := resolved(r.Dir), s.Snapshots.topOf(p, r.Dir, what.ref)
 	if top == "" {
 		return types.Errorf(types.ErrInvalid, opRestore, r.Dir, "these files were in %s, and the process works elsewhere: give a new directory for them with --to DIR", what.ref.Root)
 	}
-	if err := d.busy(dir); err != nil {
+	if err := busy(s.Kernel, dir); err != nil {
 		return err
 	}
 	only, err := below(opRestore, top, dir, req.Paths)
@@ -113,7 +112,7 @@ func (d inspector) putBack(ctx context.Context, p *histories.Past, what kept, re
 	if err != nil {
 		return err
 	}
-	_, changes, err := d.keeper.Diff(ctx, workspace.Now(p.UUID, dir), what.ref, workspace.DiffOpts{NamesOnly: true, Paths: only})
+	_, changes, err := s.Snapshots.keeper.Diff(ctx, workspace.Now(p.UUID, dir), what.ref, workspace.DiffOpts{NamesOnly: true, Paths: only})
 	if err != nil {
 		return err
 	}
@@ -127,18 +126,18 @@ func (d inspector) putBack(ctx context.Context, p *histories.Past, what kept, re
 	ref.UUID, ref.Root = p.UUID, top // whose rescue it is, also where a fork has the files of its origin
 	var rep workspace.Report
 	if len(only) == 0 {
-		rep, err = d.keeper.Restore(ctx, ref, top, workspace.RestoreOpts{Overwrite: true})
+		rep, err = s.Snapshots.keeper.Restore(ctx, ref, top, workspace.RestoreOpts{Overwrite: true})
 	} else {
 		abs := make([]string, len(only))
 		for i, path := range only {
 			abs[i] = filepath.Join(top, path)
 		}
-		rep, err = d.keeper.RestorePaths(ctx, ref, dir, abs)
+		rep, err = s.Snapshots.keeper.RestorePaths(ctx, ref, dir, abs)
 	}
 	r.Written, r.Removed, r.Kept = rep.Written, rep.Removed, rep.Kept
-	if s := rep.Rescue; s != nil {
-		r.Rescue, r.RescuePin = s.ID, s.Pin
-		if r.Undo = undoOf(s, req.Paths); err != nil {
+	if rescue := rep.Rescue; rescue != nil {
+		r.Rescue, r.RescuePin = rescue.ID, rescue.Pin
+		if r.Undo = undoOf(rescue, req.Paths); err != nil {
 			err = types.Errorf(types.CodeOf(err), opRestore, r.Dir, "not finished: %w; what was there before comes back with: %s", err, r.Undo)
 		}
 	}
@@ -171,8 +170,8 @@ func undoOf(s *workspace.Stored, paths []string) string {
 }
 
 // busy refuses to change files with which a process is at work.
-func (d inspector) busy(dir string) error {
-	for _, i := range d.kernel.List() {
+func busy(k Kernel, dir string) error {
+	for _, i := range k.List() {
 		if i.State >= types.StateZombie || i.Paused || i.WorkDir == "" {
 			continue
 		}
@@ -185,10 +184,10 @@ func (d inspector) busy(dir string) error {
 }
 
 // writeOut writes a snapshot, or some paths of it, into a new directory.
-func (d inspector) writeOut(ctx context.Context, p *histories.Past, what kept, req *ipc.RestoreRequest, r *ipc.RestoreResponse) error {
+func (s *Service) writeOut(ctx context.Context, p *past, what snapshot, req *ipc.RestoreRequest, r *ipc.RestoreResponse) error {
 	r.Dir = filepath.Clean(req.To)
-	dir := d.histories.WorkDir(p)
-	top := d.topOf(p, dir, what.ref)
+	dir := p.workDir(s.Histories)
+	top := s.Snapshots.topOf(p, dir, what.ref)
 	if top == "" {
 		top, dir = resolved(what.ref.Root), what.ref.Root
 	}
@@ -197,7 +196,7 @@ func (d inspector) writeOut(ctx context.Context, p *histories.Past, what kept, r
 		return err
 	}
 	if len(only) == 0 {
-		rep, err := d.keeper.Restore(ctx, what.ref, r.Dir, workspace.RestoreOpts{})
+		rep, err := s.Snapshots.keeper.Restore(ctx, what.ref, r.Dir, workspace.RestoreOpts{})
 		r.Written, r.Kept = rep.Written, rep.Kept
 		return err
 	}
@@ -209,7 +208,7 @@ func (d inspector) writeOut(ctx context.Context, p *histories.Past, what kept, r
 		return types.Errorf(types.ErrInvalid, opRestore, r.Dir, "%w", err)
 	}
 	stage := filepath.Join(r.Dir, ".rnix-restore")
-	rep, err := d.keeper.Restore(ctx, what.ref, stage, workspace.RestoreOpts{})
+	rep, err := s.Snapshots.keeper.Restore(ctx, what.ref, stage, workspace.RestoreOpts{})
 	r.Kept = rep.Kept
 	if err == nil {
 		err = take(r, only)

@@ -1,0 +1,107 @@
+package files
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"rnix/internal/service"
+	"rnix/internal/workspace"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// working reports that a process is at work in its tree.
+func working(tg *service.Target) bool {
+	return tg.Live != nil && tg.Live.State < types.StateZombie && !tg.Live.Suspended
+}
+
+func (s *Service) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWorktreeRequest) (ipc.RemoveWorktreeResponse, error) {
+	const op = "RemoveWorktree"
+	none := ipc.RemoveWorktreeResponse{}
+	if err := service.People(s.Callers, peer, op, "not remove work trees"); err != nil {
+		return none, err
+	}
+	tg, t, err := s.treeFor(ctx, peer, req.Target)
+	if err != nil {
+		return none, err
+	}
+	if working(&tg) {
+		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d works there: wait for it (rnix wait %d) or end it (rnix kill %d)", tg.PID, tg.PID, tg.PID)
+	}
+	switch onDisk := tg.Info != nil && tg.Info.Suspended; {
+	case tg.Live != nil && tg.Live.State < types.StateZombie:
+		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d is paused and will go on there: end it first (rnix kill %d)", tg.PID, tg.PID)
+	case onDisk && !req.Suspended:
+		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d is suspended and would go on there; remove it all the same with: rnix worktree rm --suspended %d", tg.PID, tg.PID)
+	}
+	leave, err := s.Histories.Hold(tg.UUID)
+	if err != nil {
+		return none, err
+	}
+	defer leave()
+	if err := s.othersIn(t.Dir, tg.UUID); err != nil {
+		return none, err
+	}
+	rep, err := s.Trees.remove(ctx, tg.UUID, req.LoseIgnored)
+	if err != nil {
+		return none, err
+	}
+	gone := ""
+	if t.Branch == rep.Dropped {
+		t.Branch = ""
+	} else if !workspace.HasBranch(ctx, s.Trees.git.Keeper, tg.UUID, t) { // the process may have removed it
+		gone, t.Branch = t.Branch, ""
+	}
+	return ipc.RemoveWorktreeResponse{BranchGone: gone, UUID: tg.UUID, Dir: t.Dir, Branch: t.Branch, Dropped: rep.Dropped, Rescued: s.Trees.git.WayBack(rep.Rescue), Lost: rep.Kept}, nil
+}
+
+func (s *Service) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.MergeResponse, error) {
+	const op = "Merge"
+	none := ipc.MergeResponse{}
+	if err := service.People(s.Callers, peer, op, "not merge into your files; tell the person who runs it to use: rnix merge"); err != nil {
+		return none, err
+	}
+	tg, t, err := s.treeFor(ctx, peer, req.Target)
+	if err != nil {
+		return none, err
+	}
+	if working(&tg) {
+		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d still works there, so what it has may be half done: wait for it (rnix wait %d), pause it (rnix pause %d) or end it (rnix kill %d)", tg.PID, tg.PID, tg.PID, tg.PID)
+	}
+	intent := ""
+	if tg.Live != nil {
+		intent = tg.Live.Intent
+	} else if tg.Info != nil {
+		intent = tg.Info.Intent
+	}
+	subject := cmp.Or(service.FirstLine(intent, 60), "the work of a process")
+	trailer := fmt.Sprintf("\n\nThe work of the rnix process %d, %s.\n", tg.PID, tg.UUID)
+	commit, made, err := s.Trees.git.CommitWork(ctx, tg.UUID, t, subject+trailer)
+	if err != nil {
+		return none, err
+	}
+	m, err := s.Trees.git.Merge(ctx, tg.UUID, t, commit, "Merge "+cmp.Or(t.Branch, commit)+": "+subject+trailer)
+	if err != nil {
+		return none, byHand(err, t)
+	}
+	r := ipc.MergeResponse{PID: tg.PID, UUID: tg.UUID, Repo: t.Repo, Branch: t.Branch, Target: m.Target, Before: m.Before, Commit: m.Commit,
+		Forward: m.Forward, Already: m.Already, Files: wireChanges(m.Files)}
+	if made {
+		r.Committed = commit
+	}
+	r.Unseen = s.Trees.unseen(ctx, tg.UUID, t)
+	r.Programs = s.Trees.news(ctx, tg.UUID, t)
+	s.Log.Info("the work of a process was merged", "uuid", tg.UUID, "into", m.Target, "commit", m.Commit)
+	return r, nil
+}
+
+// byHand adds to the error of a merge how a person merges what both sides have changed.
+func byHand(err error, t workspace.Tree) error {
+	var in *workspace.MergeError
+	if t.Branch == "" || !errors.As(err, &in) || !in.Both {
+		return err
+	}
+	return types.Errorf(types.ErrConflict, "Merge", t.Repo, "%w; merge by hand: git -C %s merge %s", in, workspace.ShellQuote(t.Repo), workspace.ShellQuote(t.Branch))
+}
