@@ -77,7 +77,9 @@ func (r onDisk) WorkDir(t *service.Target, recorded string) string {
 
 func (r onDisk) Claimed() error { return r.daemon.journal.Claim.Check() }
 
-func (r onDisk) Hold(id types.UUID) (release func(), err error) { return r.daemon.storage.Hold(id) }
+func (r onDisk) Reserve(id types.UUID, who string) (release func(), err error) {
+	return r.daemon.storage.Reserve(id, who)
+}
 
 // here returns where a path is that a record names: records of a data directory that was moved name the old one.
 func here(d *Daemon, path string) string { return moved.Here(d.places.DataDir, path) }

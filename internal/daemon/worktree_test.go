@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -267,6 +268,42 @@ func TestNoWorkInAWorkTreeIsLost(t *testing.T) {
 				t.Errorf("after git's own collection these are lost: %q", lost)
 			}
 		})
+	}
+}
+
+// Who resumes a process while its work tree is being removed is refused, or keeps the work tree: nothing works in a directory that is not there.
+func TestAWorkTreeIsRemovedOrItsProcessResumedButNeverBoth(t *testing.T) {
+	s := testenv.New(t)
+	p := newProject(t, s)
+	for n := range 4 {
+		begun, ready := filepath.Join(s.Dir, fmt.Sprint("begun", n)), filepath.Join(s.Dir, fmt.Sprint("ready", n))
+		if err := syscall.Mkfifo(ready, 0o600); err != nil { // whoever reads it waits without doing anything
+			t.Fatal(err)
+		}
+		w := s.Spawn(ipc.SpawnRequest{Intent: fmt.Sprintf("run `cd /; touch %s; cat %s`", begun, ready), Cwd: p.dir, Worktree: &ipc.WorktreeRequest{}})
+		until(t, "it works", func() bool { _, err := os.Stat(begun); return err == nil })
+		if _, err := ipc.Call(t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: w.UUID.String(), Signal: types.SIGKILL}); err != nil {
+			t.Fatal(err)
+		}
+		s.Wait(w.PID)
+		var removed, resumed error
+		var both sync.WaitGroup
+		both.Go(func() {
+			_, removed = ipc.Call(t.Context(), s.Client, ipc.RemoveWorktree, ipc.RemoveWorktreeRequest{Target: w.UUID.String()})
+		})
+		both.Go(func() {
+			_, resumed = ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: w.UUID.String(), OnInDoubt: "retry"})
+		})
+		both.Wait()
+		_, gone := os.Stat(w.Worktree.Dir)
+		switch {
+		case removed == nil && resumed == nil:
+			t.Errorf("it was resumed, and its work tree was removed")
+		case removed == nil && (gone == nil || types.CodeOf(resumed) != types.ErrConflict && types.CodeOf(resumed) != types.ErrNotFound):
+			t.Errorf("its work tree was removed: it is there: %v, and the resume says: %v", gone == nil, resumed)
+		case removed != nil && (gone != nil || types.CodeOf(removed) != types.ErrConflict || resumed != nil):
+			t.Errorf("its work tree stays (%v): %v, %v", removed, gone, resumed)
+		}
 	}
 }
 

@@ -29,16 +29,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type world struct {
 	testing.TB
 	*Service
-	data   string
-	home   string
-	live   []kernel.Info
-	stored []step.ProcInfo
-	trails map[types.UUID]step.Trail
-	begun  map[types.UUID]bool
-	inside types.PID // the agent in which callers run; 0 = none
-	held   []types.UUID
-	onHold func() // is called while a history is held
-	known  []string
+	data      string
+	home      string
+	live      []kernel.Info
+	stored    []step.ProcInfo
+	trails    map[types.UUID]step.Trail
+	begun     map[types.UUID]bool
+	inside    types.PID    // the agent in which callers run; 0 = none
+	held      []types.UUID // are reserved
+	onReserve func()       // is called when one was reserved
+	known     []string
 }
 
 func newWorld(t testing.TB) *world {
@@ -52,7 +52,7 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(procs.Close)
-	w := &world{TB: t, data: filepath.Join(dir, "data"), home: filepath.Join(dir, "home"), trails: map[types.UUID]step.Trail{}, begun: map[types.UUID]bool{}, onHold: func() {}}
+	w := &world{TB: t, data: filepath.Join(dir, "data"), home: filepath.Join(dir, "home"), trails: map[types.UUID]step.Trail{}, begun: map[types.UUID]bool{}, onReserve: func() {}}
 	for _, d := range []string{w.data, w.home} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			t.Fatal(err)
@@ -104,9 +104,9 @@ func (w *world) WorkDir(t *service.Target, recorded string) string {
 
 func (w *world) Claimed() error { return nil }
 
-func (w *world) Hold(id types.UUID) (func(), error) {
+func (w *world) Reserve(id types.UUID, _ string) (func(), error) {
 	w.held = append(w.held, id)
-	w.onHold()
+	w.onReserve()
 	return func() { w.held = slices.DeleteFunc(w.held, func(h types.UUID) bool { return h == id }) }, nil
 }
 

@@ -17,30 +17,43 @@ func working(tg *service.Target) bool {
 	return tg.Live != nil && tg.Live.State < types.StateZombie && !tg.Live.Suspended
 }
 
-func (s *Service) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWorktreeRequest) (ipc.RemoveWorktreeResponse, error) {
+// removable refuses to remove the work tree of a process that works there, or will; suspended says that one which is suspended need not.
+func removable(tg *service.Target, dir string, suspended bool) error {
 	const op = "RemoveWorktree"
+	switch onDisk := tg.Info != nil && tg.Info.Suspended; {
+	case working(tg):
+		return types.Errorf(types.ErrConflict, op, dir, "PID %d works there: wait for it (rnix wait %d) or end it (rnix kill %d)", tg.PID, tg.PID, tg.PID)
+	case tg.Live != nil && tg.Live.State < types.StateZombie:
+		return types.Errorf(types.ErrConflict, op, dir, "PID %d is paused and will go on there: end it first (rnix kill %d)", tg.PID, tg.PID)
+	case onDisk && !suspended:
+		return types.Errorf(types.ErrConflict, op, dir, "PID %d is suspended and would go on there; remove it all the same with: rnix worktree rm --suspended %d", tg.PID, tg.PID)
+	}
+	return nil
+}
+
+func (s *Service) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWorktreeRequest) (ipc.RemoveWorktreeResponse, error) {
 	none := ipc.RemoveWorktreeResponse{}
-	if err := service.People(s.Callers, peer, op, "not remove work trees"); err != nil {
+	if err := service.People(s.Callers, peer, "RemoveWorktree", "not remove work trees"); err != nil {
 		return none, err
 	}
 	tg, t, err := s.treeFor(ctx, peer, req.Target)
 	if err != nil {
 		return none, err
 	}
-	if working(&tg) {
-		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d works there: wait for it (rnix wait %d) or end it (rnix kill %d)", tg.PID, tg.PID, tg.PID)
+	if err := removable(&tg, t.Dir, req.Suspended); err != nil {
+		return none, err
 	}
-	switch onDisk := tg.Info != nil && tg.Info.Suspended; {
-	case tg.Live != nil && tg.Live.State < types.StateZombie:
-		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d is paused and will go on there: end it first (rnix kill %d)", tg.PID, tg.PID)
-	case onDisk && !req.Suspended:
-		return none, types.Errorf(types.ErrConflict, op, t.Dir, "PID %d is suspended and would go on there; remove it all the same with: rnix worktree rm --suspended %d", tg.PID, tg.PID)
-	}
-	leave, err := s.Histories.Hold(tg.UUID)
+	release, err := s.Histories.Reserve(tg.UUID, "rnix worktree rm")
 	if err != nil {
 		return none, err
 	}
-	defer leave()
+	defer release()
+	if tg, err = s.Callers.Resolve(tg.UUID.String()); err == nil {
+		err = removable(&tg, t.Dir, req.Suspended) // it may have been resumed before
+	}
+	if err != nil {
+		return none, err
+	}
 	if err := s.othersIn(t.Dir, tg.UUID); err != nil {
 		return none, err
 	}

@@ -42,8 +42,9 @@ type Histories interface {
 	WorkDir(t *service.Target, recorded string) string
 	// Claimed is an error when the data directory is another daemon's now: then nothing may be written there.
 	Claimed() error
-	// Hold keeps a history where it is until release is called.
-	Hold(id types.UUID) (release func(), err error)
+	// Reserve keeps all others from a history until release is called: nothing resumes or copies it, nor takes it away. CONFLICT: one of these
+	// is at it.
+	Reserve(id types.UUID, who string) (release func(), err error)
 }
 
 // Callers knows who asks, and what of whom.

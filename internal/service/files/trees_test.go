@@ -68,6 +68,18 @@ func TestAWorkTreeIsNotRemovedBelowWhoWorksThere(t *testing.T) {
 	}
 }
 
+// A process that was resumed while its work tree was about to be removed keeps it.
+func TestAWorkTreeStaysIfItsProcessIsResumedAtThatMoment(t *testing.T) {
+	w := newWorld(t)
+	id, tree := w.tree(1, "it", w.repo())
+	w.onReserve = func() {
+		w.live = append(w.live, kernel.Info{PID: 2, UUID: id, Name: "it", WorkDir: tree.Dir, State: types.StateRunning})
+	}
+	if _, err := w.remove(t.Context(), nil, ipc.RemoveWorktreeRequest{Target: "it"}); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "PID 2 works there") || !exists(tree.Dir) {
+		t.Errorf("it is there: %v, %v", exists(tree.Dir), err)
+	}
+}
+
 // What an agent sees of work trees are those of its subtree, and it changes none.
 func TestAnAgentSeesTheWorkTreesOfItsSubtreeOnly(t *testing.T) {
 	w := newWorld(t)

@@ -161,6 +161,33 @@ func (caller) AgentOf(*ipc.Peer) (types.PID, bool) { return 7, true }
 
 func (caller) Resolve(string) (service.Target, error) { return service.Target{}, nil }
 
+func TestAReservedHistoryIsHeldByNoOther(t *testing.T) {
+	d, c, _ := opened(t)
+	release, err := d.Reserve(id(9), "rnix worktree rm")
+	if err != nil || c.holds != 1 {
+		t.Fatalf("%d, %v", c.holds, err)
+	}
+	c.busy = types.Errorf(types.ErrConflict, "Hold", id(9).String(), "rnix worktree rm is at this history")
+	if _, err := d.Hold(id(9)); types.CodeOf(err) != types.ErrConflict {
+		t.Error(err)
+	}
+	release()
+	c.busy = nil
+	held, err := d.Hold(id(9))
+	if err != nil || c.holds != 1 {
+		t.Fatalf("%d, %v", c.holds, err)
+	}
+	c.busy = types.Errorf(types.ErrConflict, "Hold", id(9).String(), "rnix resume is at this history")
+	if _, err := d.Reserve(id(9), "rnix worktree rm"); types.CodeOf(err) != types.ErrConflict {
+		t.Error(err)
+	}
+	held()
+	c.busy, c.archived = nil, []step.Archived{archived(8, "gone")}
+	if _, err := d.Reserve(id(8), "rnix worktree rm"); types.CodeOf(err) != types.ErrNotFound || c.holds != 0 {
+		t.Errorf("%d, %v", c.holds, err)
+	}
+}
+
 func TestAgentsDecideNothingAboutWhatIsKept(t *testing.T) {
 	s, _, _ := opened(t)
 	s.Finder = caller{}
