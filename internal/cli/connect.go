@@ -61,6 +61,9 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 		if err != nil {
 			return nil, err
 		}
+		ended, cancel := context.WithTimeout(ctx, endingTime)
+		letGo(ended, a) // else the next one would find that a daemon runs
+		cancel()
 	}
 }
 
