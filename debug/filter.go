@@ -40,7 +40,7 @@ func ClassesOf(e *event.Event) []string {
 		return []string{"mcp"}
 	case event.Signalled, event.Paused, event.Resumed:
 		return []string{"signal"}
-	case event.Spawned, event.Exited, event.Reaped, event.Reparented, event.StateChanged, event.Grouped, event.NodeChanged:
+	case event.Spawned, event.Exited, event.Reaped, event.Reparented, event.StateChanged, event.Renamed, event.Grouped, event.NodeChanged:
 		return []string{"process"}
 	case event.Waiting, event.Stalled, event.Leased:
 		return []string{"wait"}

@@ -103,6 +103,8 @@ func about(e *event.Event) string {
 		return fmt.Sprintf("step %d/%d", e.Step, e.Total)
 	case event.StateChanged:
 		return fmt.Sprintf("%s -> %s", e.From, e.To)
+	case event.Renamed:
+		return renamed(text(e.Text), text(e.Name))
 	case event.Signalled:
 		return text(e.Name) + " " + text(e.Result)
 	case event.Paused:
@@ -242,4 +244,15 @@ func thousands(n int) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// renamed says how the name of a process has changed; empty = it has none.
+func renamed(was, name string) string {
+	if name == "" {
+		return "lost its name " + strconv.Quote(was)
+	}
+	if was == "" {
+		return "is named " + strconv.Quote(name)
+	}
+	return "renamed from " + strconv.Quote(was) + " to " + strconv.Quote(name)
 }

@@ -37,7 +37,7 @@ func (k *KernelImpl) sendTo(ctx context.Context, p *Process, a *loop.Action, key
 	case len(in.Text) > MaxMessage:
 		return "", tooLarge(in.PID, len(in.Text))
 	}
-	m := step.Mail{Kind: step.MailMessage, From: p.PID, FromUUID: p.UUID, Name: p.Name, Time: time.Now(), Text: in.Text, Key: "call:" + key}
+	m := step.Mail{Kind: step.MailMessage, From: p.PID, FromUUID: p.UUID, Name: p.Name(), Time: time.Now(), Text: in.Text, Key: "call:" + key}
 	t, alive := k.table.get(in.PID)
 	if alive {
 		if err := k.related(p, t); err != nil {

@@ -120,7 +120,7 @@ func TestAFamilyStartsOnlySoManyWithinAMinute(t *testing.T) { // A-28
 		s.model = finish("done")
 		inner := s.model
 		s.model = func(ctx context.Context, c vfs.Caller, turn int) (reply, error) {
-			if p, _ := s.Process(c.PID); p.Name == "top" || p.Name == "other" {
+			if p, _ := s.Process(c.PID); p.Name() == "top" || p.Name() == "other" {
 				return untilKilled(ctx, c, turn)
 			}
 			return inner(ctx, c, turn)

@@ -216,9 +216,23 @@ func (k *KernelImpl) storageError(p *Process, err error) {
 
 // save writes proc-info.json. The journal can rebuild it, so a failure is only reported.
 func (k *KernelImpl) save(p *Process) {
-	if k.keeps {
-		k.saveInfo(p, k.info(p))
+	if !k.keeps {
+		return
 	}
+	p.small.mu.Lock()
+	defer p.small.mu.Unlock()
+	k.saveLocked(p)
+}
+
+// saveLocked is save with the small file held.
+//
+// +checklocks:p.small.mu
+func (k *KernelImpl) saveLocked(p *Process) {
+	i := k.info(p)
+	if p.small.last {
+		i.State = types.StateDead
+	}
+	k.saveInfo(p, i)
 }
 
 // saveInfo is apart so that what it encodes is not on the stack of a process that has nothing to save.

@@ -250,7 +250,7 @@ func (k *KernelImpl) Heartbeats() (beats []Beat, naps int) {
 			continue
 		}
 		b := u.beat(p)
-		out := Beat{PID: p.PID, UUID: p.UUID, Name: p.Name, Step: b.Step, Limit: b.Limit, Exempt: b.Exempt, Age: max(now.Mono-b.Last, 0)}
+		out := Beat{PID: p.PID, UUID: p.UUID, Name: p.Name(), Step: b.Step, Limit: b.Limit, Exempt: b.Exempt, Age: max(now.Mono-b.Last, 0)}
 		if v, ok := verdicts[p.UUID]; ok && v.Suspect != 0 && b.Exempt == "" && out.Age >= v.Age {
 			out.Suspect = u.base.Add(v.Suspect).Round(0)
 		}

@@ -99,7 +99,7 @@ var errNoAgent = errors.New("it has no model, which could read the message")
 func (k *KernelImpl) mailFrom(sender types.PID) step.Mail {
 	m := step.Mail{Kind: step.MailMessage, From: sender, Time: time.Now()}
 	if s, ok := k.table.get(sender); ok {
-		m.FromUUID, m.Name = s.UUID, s.Name
+		m.FromUUID, m.Name = s.UUID, s.Name()
 	}
 	return m
 }

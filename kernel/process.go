@@ -45,6 +45,7 @@ type Process struct {
 	claim *purse.Claim // for the answer that is asked for; exclusive to the process's goroutine
 
 	rec      Recorder
+	small    smallFile
 	files    snapshots // exclusive to the process's goroutine while it runs
 	answered time.Time // when the answer in hand was asked for; exclusive likewise
 

@@ -99,11 +99,13 @@ func (k *KernelImpl) freeContext(p *Process, _ time.Time) {
 
 // saveDead writes the small file of a process as it is when the reap is over.
 func (k *KernelImpl) saveDead(p *Process) {
-	if k.keeps {
-		i := k.info(p)
-		i.State = types.StateDead
-		k.saveInfo(p, i)
+	if !k.keeps {
+		return
 	}
+	p.small.mu.Lock()
+	defer p.small.mu.Unlock()
+	p.small.last = true
+	k.saveLocked(p)
 }
 
 func (k *KernelImpl) bury(p *Process, now time.Time) {

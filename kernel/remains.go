@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"sync/atomic"
 	"time"
 
 	"rnix/internal/step"
@@ -8,14 +9,14 @@ import (
 	"rnix/types"
 )
 
-// card is what is told of a process and never changes once it is visible. The process and its tombstone share it, so
-// that an end has nothing of it to copy. What an end looks at stands together.
+// card is what is told of a process and, but for its name, never changes once it is visible. The process and its tombstone
+// share it, so that an end has nothing of it to copy. What an end looks at stands together.
 type card struct {
 	Intent     string
 	MCPMounts  []string // paths of the servers that were mounted for it
 	parentUUID types.UUID
 
-	Name       string
+	name       atomic.Pointer[string] // nil = none; see Name
 	Agent      string
 	Skills     []string
 	CreatedAt  time.Time
@@ -35,6 +36,23 @@ type card struct {
 	depth      int
 	root       types.UUID // the history of the uppermost above it, or its own
 	byAgent    bool       // an agent is above it, or was
+}
+
+// Name is how people call the process; empty = it has no name. Rename changes it.
+func (c *card) Name() string {
+	if name := c.name.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
+
+// call gives the process a name; an empty one takes it away.
+func (c *card) call(name string) {
+	if name == "" {
+		c.name.Store(nil)
+		return
+	}
+	c.name.Store(&name)
 }
 
 // remains are what a snapshot holds of a process in any state, and all that its tombstone keeps.
@@ -91,7 +109,7 @@ func tombstone(p *Process, now time.Time) *remains {
 // info is the snapshot that a tombstone stands for.
 func (r *remains) info() *Info {
 	i := &Info{
-		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name, State: r.state,
+		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name(), State: r.state,
 		Intent: r.Intent, Agent: r.Agent, Kind: r.kind, Skills: r.Skills, Progress: r.progress, MaxSteps: r.MaxSteps,
 		Budget: r.limit.Tokens, BudgetUSD: r.limit.USD, CreatedAt: r.CreatedAt, EndedAt: r.ended, Elapsed: r.elapsed,
 		PausedFor: r.pausing, Result: r.result, WorkDir: r.WorkDir, ReadRoots: r.ReadRoots,

@@ -240,9 +240,10 @@ func (k *KernelImpl) abandon(p *Process) {
 func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opts SpawnOpts) (*Process, error) {
 	p := &Process{
 		UUID: opts.UUID, opts: opts,
-		card: &card{Name: opts.Name, Intent: intent, Agent: ag.Name, CreatedAt: time.Now(), WorkDir: opts.WorkDir, ReadRoots: opts.ReadRoots, modelPath: modelPath(opts)},
+		card: &card{Intent: intent, Agent: ag.Name, CreatedAt: time.Now(), WorkDir: opts.WorkDir, ReadRoots: opts.ReadRoots, modelPath: modelPath(opts)},
 		left: make(chan struct{}), gone: make(chan struct{}),
 	}
+	p.call(opts.Name)
 	if k.records(p) {
 		p.box.Max = 4 * mailMax // the post keeps the bound
 	}
@@ -373,7 +374,7 @@ func (k *KernelImpl) begin(p *Process) error {
 func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
 	k.events.Append(event.Event{Kind: event.Spawned, PID: p.PID, UUID: p.UUID, PPID: k.table.ppid(p), Intent: rnixctx.Elide(p.Intent, 4<<10), Agent: p.Agent,
 		Provider: p.progress.Provider, Model: p.progress.Model, // +checklocksignore: it changes only in the goroutine that starts below
-		Total: p.MaxSteps, Name: p.Name, Dur: time.Since(began)})
+		Total: p.MaxSteps, Name: p.Name(), Dur: time.Since(began)})
 	if err := p.start(k.events); err != nil {
 		k.log.Error("start", "err", err) // cannot happen: the process is new
 	}
@@ -389,5 +390,5 @@ func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
 
 // childName is the name of a child process that was given none.
 func childName(parent *Process, n int) string {
-	return orDefault(parent.Name, parent.PID.String()) + "." + strconv.Itoa(n)
+	return orDefault(parent.Name(), parent.PID.String()) + "." + strconv.Itoa(n)
 }

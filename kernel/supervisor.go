@@ -132,7 +132,7 @@ func (k *KernelImpl) SupervisorInfo(pid types.PID) (SupervisorStatus, error) {
 		return SupervisorStatus{}, err
 	}
 	restarts, children := s.now.get(time.Now(), s.spec.Intensity)
-	return SupervisorStatus{PID: pid, Name: s.p.Name, Strategy: s.spec.Strategy, Intensity: s.spec.Intensity, Restarts: restarts, Children: children}, nil
+	return SupervisorStatus{PID: pid, Name: s.p.Name(), Strategy: s.spec.Strategy, Intensity: s.spec.Intensity, Restarts: restarts, Children: children}, nil
 }
 
 func (k *KernelImpl) supervisor(op string, pid types.PID) (*supervisor, error) {

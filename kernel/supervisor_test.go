@@ -35,8 +35,8 @@ func newTroupe(t *testing.T, change ...func(*Config)) *troupe {
 	tr.model = func(ctx context.Context, c vfs.Caller, turn int) (reply, error) {
 		p, _ := tr.Process(c.PID)
 		tr.mu.Lock()
-		tr.runs[p.Name]++
-		run, play := tr.runs[p.Name], tr.play[p.Name]
+		tr.runs[p.Name()]++
+		run, play := tr.runs[p.Name()], tr.play[p.Name()]
 		tr.mu.Unlock()
 		if play != nil {
 			if do := play(run); do != nil {

@@ -23,6 +23,7 @@ const (
 	Syscall      Kind = "syscall"         // Name, Path, Args, Result, Err, Code, Dur, Step
 	LogLine      Kind = "log"             // Name (category: think, tool, output, warning), Text
 	StateChanged Kind = "state"           // From, To
+	Renamed      Kind = "renamed"         // Name (the new one; empty = it has none), Text (the old one)
 	Signalled    Kind = "signal"          // Name (signal), Result (delivered, blocked, handled, ignored)
 	Paused       Kind = "paused"          // Text (why)
 	Resumed      Kind = "resumed"         // Dur (how long it was paused)

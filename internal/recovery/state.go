@@ -47,10 +47,12 @@ type State struct {
 	Crashes int               `json:"crashes,omitempty"` // how often the daemon broke off since a step has ended
 
 	// Settled is the Detail of the latest spawn or resumed marker: what that run was started with.
-	Settled json.RawMessage  `json:"settled,omitempty"`
-	PID     types.PID        `json:"pid,omitempty"`
-	Runs    int              `json:"runs,omitempty"`
-	Origin  *step.ForkDetail `json:"origin,omitempty"`
+	Settled json.RawMessage `json:"settled,omitempty"`
+	// Name is what the process was renamed to since that run began, empty = to none; nil = it was not.
+	Name   *string          `json:"name,omitempty"`
+	PID    types.PID        `json:"pid,omitempty"`
+	Runs   int              `json:"runs,omitempty"`
+	Origin *step.ForkDetail `json:"origin,omitempty"`
 
 	Messages []rnixctx.Message `json:"-"` // the conversation as it stands, after compactions
 	Step     int               `json:"step"`
@@ -277,7 +279,7 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 			s.Born()
 		}
 		s.Phase, s.Paused, s.Exit, s.Result, s.Wait, s.Hint, s.Wake = Running, false, nil, "", "", "", time.Time{}
-		s.Limit, s.Purse = nil, nil
+		s.Limit, s.Purse, s.Name = nil, nil, nil
 		if s.began = now; m.Text == step.ByPerson { // who knows what has happened, and says to go on
 			s.Crashes = 0
 		}
@@ -313,6 +315,9 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 		_ = json.Unmarshal(m.Detail, &d) // it says less then
 		s.end(Suspended)
 		s.Wait, s.Wake, s.Hint, s.Exit, s.Purse = m.Text, d.Wake, d.Hint, m.Exit, d.Purse
+	case step.MarkerName:
+		name := m.Text
+		s.Name = &name
 	case step.MarkerLimit:
 		var d step.LimitDetail
 		if json.Unmarshal(m.Detail, &d) == nil {

@@ -15,6 +15,9 @@ func (s *State) Was() (step.Settled, error) {
 		return was, errors.New("it has no spawn record")
 	}
 	err := json.Unmarshal(s.Settled, &was)
+	if s.Name != nil {
+		was.Name = *s.Name
+	}
 	if l := s.Limit; l != nil {
 		was.ContextBudget, was.BudgetUSD = was.ContextBudget+l.Tokens, was.BudgetUSD+l.USD
 	}

@@ -28,6 +28,7 @@ const (
 	MarkerFork        = "fork"        // the first record of a fork; Detail: ForkDetail
 	MarkerSuspended   = "suspended"   // ended this run, to be resumed; Text: what it waits for; Detail: SuspendDetail
 	MarkerNote        = "note"        // what a process without a model keeps; Text: under which key, Detail: its own
+	MarkerName        = "name"        // people call it by another name from here on; Text: the name, empty = none
 	MarkerLimit       = "limit"       // the budget was raised; Detail: LimitDetail
 	MarkerInput       = "input"       // a person's words at the point of resume; the message follows
 	MarkerMail        = "mail"        // a message to the process; Text: what it says, Detail: Mail
@@ -274,6 +275,9 @@ func (h *History) Info() ProcInfo {
 		}
 		switch m.Name {
 		case MarkerInput, MarkerMail, MarkerTaken, MarkerCutOff, MarkerAlive: // they come at any time
+			continue
+		case MarkerName:
+			p.Name = m.Text
 			continue
 		case MarkerLimit:
 			var d LimitDetail

@@ -26,6 +26,10 @@ func (t *teller) turn() {
 		t.marker(step.Marker{Name: step.MarkerNote, PID: t.pid, Text: fmt.Sprint("note", t.r.IntN(3)), Detail: detail})
 		t.commit()
 	}
+	if t.odd(10) {
+		t.marker(step.Marker{Name: step.MarkerName, PID: t.pid, Text: []string{"", "night", "day"}[t.r.IntN(3)]})
+		t.commit()
+	}
 	if t.odd(8) {
 		t.compact()
 	}

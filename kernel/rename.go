@@ -1,0 +1,82 @@
+package kernel
+
+import (
+	"sync"
+
+	"rnix/internal/event"
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// smallFile orders what is written of a process outside its records, and its names: the last that is written is the newest.
+type smallFile struct {
+	mu   sync.Mutex
+	last bool // +checklocks:mu
+}
+
+// Rename gives a process that runs another name, durably, and returns the one that it had; an empty name takes it away. One whose record is
+// closed already, or that is not there any more, is NOT_FOUND, and Passing: its history on disk can be renamed.
+func (k *KernelImpl) Rename(pid types.PID, name string) (was string, err error) {
+	if err := CheckName(name); err != nil {
+		return "", err
+	}
+	p, err := k.table.lookup("Rename", pid)
+	if err != nil {
+		return "", err
+	}
+	p.small.mu.Lock()
+	defer p.small.mu.Unlock()
+	was = p.Name()
+	if p.State() >= types.StateZombie {
+		return "", passed(pid)
+	}
+	if was == name {
+		return was, nil
+	}
+	if err := k.mark(p, step.Marker{Name: step.MarkerName, PID: pid, Text: name}); err != nil {
+		if p.State() >= types.StateZombie { // its record was closed meanwhile
+			return "", passed(pid)
+		}
+		return "", err
+	}
+	k.calledLocked(p, name, was)
+	return was, nil
+}
+
+// passed is the error about a process whose record is closed.
+func passed(pid types.PID) error {
+	return &types.SyscallError{Syscall: "Rename", PID: pid, Code: types.ErrNotFound, Err: errNoProcess}
+}
+
+// calledLocked shows the name that the record of a process has. What ends meanwhile writes its small file after this.
+//
+// +checklocks:p.small.mu
+func (k *KernelImpl) calledLocked(p *Process, name, was string) {
+	p.call(name)
+	if k.keeps {
+		k.saveLocked(p)
+	}
+	k.events.Append(event.Event{Kind: event.Renamed, PID: p.PID, UUID: p.UUID, Name: name, Text: was})
+	k.touch(p)
+}
+
+// Renamed is what Rename does in memory, for a history that does not run and that the caller keeps from running meanwhile: the kernel may
+// remember the process. It reports whether it has written the small file, which it does of one that nobody has reaped yet.
+func (k *KernelImpl) Renamed(pid types.PID, id types.UUID, name string) (saved bool) {
+	if p := k.table.byPID.Load(pid); p != nil && p.UUID == id {
+		p.small.mu.Lock()
+		defer p.small.mu.Unlock()
+		k.calledLocked(p, name, p.Name())
+		return k.keeps
+	}
+	was := ""
+	if r := k.table.tombs.Load(pid); r != nil && r.uuid == id {
+		was = r.Name()
+		r.call(name)
+	}
+	k.events.Append(event.Event{Kind: event.Renamed, PID: pid, UUID: id, Name: name, Text: was})
+	if k.cfg.Touched != nil {
+		k.cfg.Touched(id)
+	}
+	return false
+}
