@@ -20,7 +20,7 @@ process, the mailbox is the agent's own; that of others it cannot take from.`,
 		Example:           examples(`rnix recv 3`, `rnix recv --timeout 30s --json`),
 		Annotations:       exits("0 1 2 10 11 12 124"),
 		Args:              argsOf(0, 1, process),
-		ValidArgsFunction: firstProc(a),
+		ValidArgsFunction: firstProc(a, false),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkTimeout(c, timeout); err != nil {
 				return err

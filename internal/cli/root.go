@@ -64,7 +64,7 @@ type entry struct {
 
 func entries() []entry {
 	return []entry{
-		{"run", "run", runCmd}, {"wait", "run", waitCmd}, {"kill", "run", killCmd}, {"group groups", "run", groupCmd}, {"pause", "run", pauseCmd}, {"resume", "run", resumeCmd},
+		{"run", "run", runCmd}, {"wait", "run", waitCmd}, {"kill", "run", killCmd}, {"group groups", "run", groupCmd}, {"pause", "run", pauseCmd}, {"resume", "run", resumeCmd}, {"rename", "run", renameCmd},
 		{"compose", "run", composeCmd},
 		{"list-resumable", "run", listResumableCmd}, {"budget", "run", budgetCmd}, {"cost", "see", costCmd}, {"supervise", "run", superviseCmd},
 		{"send", "run", sendCmd}, {"steer", "run", steerCmd}, {"recv", "run", recvCmd}, {"mailbox", "see", mailboxCmd},

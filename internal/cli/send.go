@@ -28,7 +28,7 @@ A message has at most 1 MiB; "-" reads it from standard input. A full mailbox is
 		Example:           examples(`rnix send 3 "The build is at /tmp/build"`, `make 2>&1 | rnix send night -`, `rnix send --wait-room --timeout 1m 3 "next"`),
 		Annotations:       exits("0 1 2 10 11 12 124"),
 		Args:              argsOf(2, 2, "a process and a text"),
-		ValidArgsFunction: firstProc(a),
+		ValidArgsFunction: firstProc(a, false),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkTimeout(c, timeout); err != nil {
 				return err
@@ -94,9 +94,9 @@ func fullMailbox(err error, target string) error {
 	return err
 }
 
-// firstProc offers processes as the first argument.
-func firstProc(a *app) completer {
-	procs := completeProcs(a, false)
+// firstProc offers processes as the first argument, with ended ones if those can be meant too.
+func firstProc(a *app, ended bool) completer {
+	procs := completeProcs(a, ended)
 	return func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

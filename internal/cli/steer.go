@@ -30,7 +30,7 @@ something with: rnix resume --new-input`,
 		Example:           examples(`rnix steer 3 "Leave the tests alone, and look at main.go only"`, `rnix steer night - < notes.txt`, `rnix steer --no-wait 3 "Hurry"`),
 		Annotations:       exits("0 1 2 9 10 11 12 124"),
 		Args:              argsOf(2, 2, "a process and a text"),
-		ValidArgsFunction: firstProc(a),
+		ValidArgsFunction: firstProc(a, false),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := checkTimeout(c, timeout); err != nil {
 				return err

@@ -148,10 +148,15 @@ func (d autoResumer) bury(ctx context.Context, info step.ProcInfo) {
 	}
 	end := h.Info()
 	if end.Exit == nil || end.Suspended {
+		if end.Name != info.Name {
+			info = *processes(d).whole(&info)
+			info.Name = end.Name
+			d.put(&info)
+		}
 		return // it is suspended with an exit status, as a budget does that is used up
 	}
 	info = *processes(d).whole(&info) // which may be older than the line of the index
-	info.State, info.Exit, info.DeadAt, info.Suspended = end.State, end.Exit, end.DeadAt, false
+	info.Name, info.State, info.Exit, info.DeadAt, info.Suspended = end.Name, end.State, end.Exit, end.DeadAt, false
 	info.Result, info.Step, info.TokensUsed, info.CostUSD = end.Result, end.Step, end.TokensUsed, end.CostUSD
 	d.put(&info)
 }
@@ -198,6 +203,7 @@ func (d autoResumer) continueQuietly(ctx context.Context, info step.ProcInfo) bo
 		return false
 	}
 	d.note("PID %d (%s) cannot go on by itself: %v", info.PID, info.UUID, err)
+	info = d.calledNow(info)
 	info.WakeAt, info.SuspendReason = time.Time{}, stuck(err)
 	d.put(&info)
 	return true
@@ -224,6 +230,7 @@ func (d autoResumer) again(ctx context.Context, l left, hold chan struct{}) {
 	if types.CodeOf(err) == types.ErrConflict {
 		return // a person was quicker
 	}
+	l.info = d.calledNow(l.info)
 	if durable.Unwritable(err) {
 		l.info.Suspended, l.info.SuspendReason = true, kernel.WaitsForDisk(err)
 		d.put(&l.info)

@@ -22,6 +22,7 @@ func startServices(d *Daemon, transports vfs.TransportFactory) {
 
 // registerServices registers what the services answer.
 func registerServices(d *Daemon, on *service.Wire) {
+	newLifecycle(d).Register(on)
 	d.watch.Register(on)
 	d.histories.Register(on)
 	d.billing.Register(on)
