@@ -3,8 +3,6 @@ package ipc
 import (
 	"time"
 
-	"rnix/internal/compose"
-	"rnix/internal/step"
 	"rnix/types"
 )
 
@@ -66,7 +64,7 @@ type ComposeRun struct {
 	ElapsedMs  int64             `json:"elapsed_ms"`
 	CreatedAt  time.Time         `json:"created_at"`
 	Exit       *types.ExitStatus `json:"exit,omitempty"`
-	Purse      *step.PurseWait   `json:"purse,omitempty"`  // of a suspended one: the budget that a node waits for
+	Purse      *BudgetWait       `json:"purse,omitempty"`  // of a suspended one: the budget that a node waits for
 	Result     string            `json:"result,omitempty"` // of those nodes for which no other waits
 	Counts     map[string]int    `json:"counts"`           // nodes by state
 	Nodes      []ComposeNode     `json:"nodes"`            // in the order of the plan
@@ -95,7 +93,7 @@ type ComposeNode struct {
 
 // ComposePlanResponse is the workflow of a run.
 type ComposePlanResponse struct {
-	File   *compose.File     `json:"file"`
+	File   *Workflow         `json:"file"`
 	States map[string]string `json:"states"` // by node
 }
 

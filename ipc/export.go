@@ -1,9 +1,6 @@
 package ipc
 
-import (
-	"rnix/internal/step"
-	"rnix/types"
-)
+import "rnix/types"
 
 // The method of this file.
 var ExportRun = Method[TargetRequest, ExportResponse]{Name: "export_run",
@@ -37,7 +34,7 @@ type ExportedProc struct {
 	OriginUUID     types.UUID        `json:"origin_uuid,omitzero"` // of a fork, which has what its origin did up to OriginStep
 	OriginStep     int               `json:"origin_step,omitempty"`
 	Runs           int               `json:"runs"`
-	Inputs         []step.Input      `json:"inputs,omitempty"`
+	Inputs         []Input           `json:"inputs,omitempty"`
 	First          string            `json:"first"`          // its first message
 	Said           int               `json:"said,omitempty"` // messages that came to it on its way
 	Turns          []Turn            `json:"turns"`

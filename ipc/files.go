@@ -4,28 +4,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"rnix/internal/step"
 	"rnix/types"
 )
-
-// LedgerRequest asks for the calls of a process.
-type LedgerRequest struct {
-	Target  string `json:"target"`             // a PID, a UUID or a prefix of one, or a name
-	InDoubt bool   `json:"in_doubt,omitempty"` // only those whose outcome nobody knows
-}
-
-// LedgerResponse is every attempt of every call, in the order in which they were asked for. Counts is
-// of all of them, also where only those in doubt were asked for.
-type LedgerResponse struct {
-	PID    types.PID                  `json:"pid"`
-	UUID   types.UUID                 `json:"uuid"`
-	Calls  []step.LedgerEntry         `json:"calls"`
-	Counts map[step.LedgerVerdict]int `json:"counts"`
-	// OriginUUID is what a fork was made from: the calls up to OriginStep are those of the origin.
-	OriginUUID types.UUID `json:"origin_uuid,omitzero"`
-	OriginStep int        `json:"origin_step,omitempty"`
-	Damage     string     `json:"damage,omitempty"` // where the history could not be read any further, and why
-}
 
 // DiffRequest asks what is different between the files of a process at two moments. Steps are counted
 // from 1, and 0 is before the first one.

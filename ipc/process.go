@@ -3,9 +3,6 @@ package ipc
 import (
 	"time"
 
-	"rnix/debug"
-	"rnix/internal/event"
-	"rnix/internal/step"
 	"rnix/types"
 )
 
@@ -44,9 +41,18 @@ type SpawnRequest struct {
 	Session string `json:"session,omitempty"`
 	Issue   string `json:"issue,omitempty"`
 	// Inputs are data that the process is given with its intent, marked as data.
-	Inputs []step.Input `json:"inputs,omitempty"`
+	Inputs []Input `json:"inputs,omitempty"`
 	// Worktree asks for a git work tree of its own to work in; null = it works in Cwd.
 	Worktree *WorktreeRequest `json:"worktree,omitempty"`
+}
+
+// Input is data that a process is given with its intent: what came before it in a pipe, or what the
+// processes brought on which it depends.
+type Input struct {
+	Name string `json:"name"` // 1 to 64 of A-Z a-z 0-9 . _ -
+	Text string `json:"text"` // UTF-8 without NUL
+	// Broken says why the text may not be all that was to come, in a few words on one line; empty = it is.
+	Broken string `json:"broken,omitempty"`
 }
 
 // SpawnResponse names the new process.
@@ -153,13 +159,23 @@ type Proc struct {
 	BudgetUSD  float64           `json:"budget_usd,omitempty"`     // likewise
 	CostUSD    float64           `json:"cost_usd,omitempty"`
 	Unpriced   int               `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost
-	Purse      *step.PurseWait   `json:"purse,omitempty"`           // of a suspended one: the budget that it waits for
+	Purse      *BudgetWait       `json:"purse,omitempty"`           // of a suspended one: the budget that it waits for
 	CreatedAt  time.Time         `json:"created_at"`
 	UpdatedAt  time.Time         `json:"updated_at,omitzero"` // when its record last changed; zero = not known
 	ElapsedMs  int64             `json:"elapsed_ms"`          // frozen while paused and after the end
 	Exit       *types.ExitStatus `json:"exit,omitempty"`
 	Groups     []string          `json:"groups,omitempty"` // by name where they have one
 	Children   []OSChild         `json:"os_children,omitempty"`
+}
+
+// BudgetWait names a budget of which there was too little, with its limits at that time: with others, the process that waits for it can continue.
+type BudgetWait struct {
+	UUID   types.UUID `json:"uuid"` // of the history whose budget it is
+	Tokens int        `json:"tokens,omitempty"`
+	USD    float64    `json:"usd,omitempty"`
+	// MoreTokens and MoreUSD are how much more is enough for a while: one of them.
+	MoreTokens int     `json:"more_tokens,omitempty"`
+	MoreUSD    float64 `json:"more_usd,omitempty"`
 }
 
 // OSChild is a process of the operating system that an agent started.
@@ -174,32 +190,32 @@ type OSChild struct {
 // ProcDetail is everything that /proc shows of a process, living or dead.
 type ProcDetail struct {
 	Proc
-	ReadRoots      []string      `json:"read_roots,omitempty"`
-	AllowedDevices []string      `json:"allowed_devices"` // null = all
-	DeniedDevices  []string      `json:"denied_devices,omitempty"`
-	MCPMounts      []string      `json:"mcp_mounts,omitempty"`
-	Skills         []string      `json:"skills,omitempty"`
-	Tools          []string      `json:"tools,omitempty"`
-	Plan           string        `json:"plan,omitempty"`
-	Result         string        `json:"result,omitempty"`
-	Interrupted    []step.Intent `json:"interrupted,omitempty"` // calls that were begun and have no result
-	Damage         string        `json:"damage,omitempty"`      // what was wrong with its files, and what was cut
-	Dir            string        `json:"dir"`                   // where its files are
+	ReadRoots      []string     `json:"read_roots,omitempty"`
+	AllowedDevices []string     `json:"allowed_devices"` // null = all
+	DeniedDevices  []string     `json:"denied_devices,omitempty"`
+	MCPMounts      []string     `json:"mcp_mounts,omitempty"`
+	Skills         []string     `json:"skills,omitempty"`
+	Tools          []string     `json:"tools,omitempty"`
+	Plan           string       `json:"plan,omitempty"`
+	Result         string       `json:"result,omitempty"`
+	Interrupted    []CallIntent `json:"interrupted,omitempty"` // calls that were begun and have no result
+	Damage         string       `json:"damage,omitempty"`      // what was wrong with its files, and what was cut
+	Dir            string       `json:"dir"`                   // where its files are
 }
 
 // EventsRequest selects events.
 type EventsRequest struct {
-	Target   string       `json:"target,omitempty"`    // empty = all processes; inside an agent, its own subtree
-	Tree     bool         `json:"tree,omitempty"`      // with the descendants of Target
-	From     uint64       `json:"from,omitempty"`      // first sequence number; 0 = from now on
-	History  bool         `json:"history,omitempty"`   // begin with what is still known of the past
-	Follow   bool         `json:"follow"`              // go on until the client leaves; else end at what is there
-	UntilEnd bool         `json:"until_end,omitempty"` // end after the Reaped or Exited event of Target
-	Kinds    []event.Kind `json:"kinds,omitempty"`     // empty = all
+	Target   string            `json:"target,omitempty"`    // empty = all processes; inside an agent, its own subtree
+	Tree     bool              `json:"tree,omitempty"`      // with the descendants of Target
+	From     uint64            `json:"from,omitempty"`      // first sequence number; 0 = from now on
+	History  bool              `json:"history,omitempty"`   // begin with what is still known of the past
+	Follow   bool              `json:"follow"`              // go on until the client leaves; else end at what is there
+	UntilEnd bool              `json:"until_end,omitempty"` // end after the Reaped or Exited event of Target
+	Kinds    []types.EventKind `json:"kinds,omitempty"`     // empty = all
 	// Targets are further processes, besides Target. With UntilEnd all of them have to end.
 	Targets []string `json:"targets,omitempty"`
 	// Filter picks events; null = all. What is missing is always told.
-	Filter *debug.Filter `json:"filter,omitempty"`
-	Since  time.Time     `json:"since,omitzero"` // only events that are not older
-	Tail   int           `json:"tail,omitempty"` // of the past, only the last so many that are picked, at most 10,000; 0 = all
+	Filter *EventFilter `json:"filter,omitempty"`
+	Since  time.Time    `json:"since,omitzero"` // only events that are not older
+	Tail   int          `json:"tail,omitempty"` // of the past, only the last so many that are picked, at most 10,000; 0 = all
 }

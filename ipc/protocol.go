@@ -5,8 +5,6 @@ package ipc
 
 import (
 	"time"
-
-	"rnix/internal/event"
 )
 
 // Version is the protocol's version: the first element of every path. Part of the wire format.
@@ -41,7 +39,7 @@ var (
 	GetProcDetail = Method[TargetRequest, ProcDetail]{Name: "get_proc_detail", Doc: "get_proc_detail describes one process"}
 	ListSteps     = Method[StepsRequest, ListStepsResponse]{Name: "list_steps", Doc: "list_steps lists the steps of a process, living or dead, without their messages; all, a page of them, or those that have a text"}
 	GetStepDetail = Method[StepRequest, StepDetail]{Name: "get_step_detail", Doc: "get_step_detail returns one step with its messages in full"}
-	Events        = Method[EventsRequest, event.Event]{Name: "events", Doc: "events streams the event log, from a sequence number on", Stream: true}
+	Events        = Method[EventsRequest, Event]{Name: "events", Doc: "events streams the event log, from a sequence number on", Stream: true}
 
 	Resume        = Method[ResumeRequest, ResumeResponse]{Name: "resume", Doc: "resume lets a process go on: a paused one, or one that is only on disk; with fork, a copy of it"}
 	ListResumable = Method[ListRequest, ListResponse]{Name: "list_resumable", Doc: "list_resumable lists what can be resumed, the latest first"}

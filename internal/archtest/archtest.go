@@ -37,6 +37,7 @@ func Rules() []Rule {
 		{"parse", checkParse},
 		{"floors", checkFloors},
 		{"only", checkOnly},
+		{"never", checkNever},
 		{"set", checkSet},
 		{"page", checkPage},
 		{"modules", checkModules},

@@ -20,6 +20,7 @@ const (
 type Book struct {
 	Floors     []Floor
 	Only       []Only
+	Never      []Never
 	Sets       []Set
 	Suites     []string // packages that tests of any floor may import
 	Modules    []Module
@@ -38,6 +39,11 @@ type Floor struct {
 // Only is one line "only packages... <- importers...": nobody else imports these packages.
 type Only struct {
 	Packages, Importers []string
+}
+
+// Never is one line "never importers... -> packages...": these do not import these packages, though they stand before them.
+type Never struct {
+	Importers, Packages []string
 }
 
 // Module is one line "module <- importers...: reason". The importer "tests" is every test file and
@@ -111,6 +117,9 @@ func (b *Book) readFloors(line string) error {
 	case words[0] == "only" && slices.Index(words, "<-") > 1:
 		i := slices.Index(words, "<-")
 		b.Only = append(b.Only, Only{Packages: words[1:i], Importers: words[i+1:]})
+	case words[0] == "never" && slices.Index(words, "->") > 1:
+		i := slices.Index(words, "->")
+		b.Never = append(b.Never, Never{Importers: words[1:i], Packages: words[i+1:]})
 	case words[0] == "set" && len(words) > 2:
 		set, err := readSet(words)
 		if err != nil {
@@ -120,7 +129,7 @@ func (b *Book) readFloors(line string) error {
 	case words[0] == "suites":
 		b.Suites = append(b.Suites, words[1:]...)
 	default:
-		return fmt.Errorf("%q: use \"floor N name packages\", \"only packages <- importers\", \"set package Type.Field\" or \"suites packages\"", line)
+		return fmt.Errorf("%q: use \"floor N name packages\", \"only packages <- importers\", \"never importers -> packages\", \"set package Type.Field\" or \"suites packages\"", line)
 	}
 	b.Lines = append(b.Lines, line)
 	return nil

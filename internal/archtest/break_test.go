@@ -10,11 +10,11 @@ import (
 // sound is a small module that breaks no rule. Each case below changes a file or adds one.
 var sound = map[string]string{
 	"go.mod":       "module m\n\nrequire example.org/x v1.0.0\n\nrequire (\n\texample.org/y v1.0.0 // indirect\n)\n",
-	floorsFile:     "floor 0 words low low2 internal/archtest suite p/*\nfloor 1 engines context high\nsuites suite\nonly os/exec <- high\nset low Opts.Run\n",
+	floorsFile:     "floor 0 words low low2 internal/archtest suite p/*\nfloor 1 engines context high\nsuites suite\nonly os/exec <- high\nnever low2 -> suite\nset low Opts.Run\n",
 	modulesFile:    "example.org/x <- high: it saves much\n",
 	exceptionsFile: "# none\n",
 	"ARCHITECTURE.md": "floor 0 words low low2 internal/archtest suite p/*\nfloor 1 engines context high\n" +
-		"suites suite\nonly os/exec <- high\nset low Opts.Run\n",
+		"suites suite\nonly os/exec <- high\nnever low2 -> suite\nset low Opts.Run\n",
 	"low/low.go":       "// Package low is low.\npackage low\n\n// Do does.\nfunc Do() {}\n",
 	"low2/low2.go":     "// Package low2 is beside it.\npackage low2\n\nimport _ \"m/low\"\n",
 	"high/high.go":     "// Package high is high.\npackage high\n\nimport (\n\t_ \"os/exec\"\n\n\t_ \"example.org/x/sub\"\n\n\trnixctx \"m/context\"\n\t_ \"m/low\"\n)\n\nvar _ = rnixctx.X\n",
@@ -59,6 +59,7 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"floors", "p/a/side.go", "package a\n\nimport _ \"m/p/b\"\n", "imports p/b"},
 		{"floors", "low/up_test.go", "package low\n\nimport _ \"m/high\"\n", "imports high"},
 		{"floors", "lost/lost.go", "// Package lost is nowhere.\npackage lost\n", "stands on no floor"},
+		{"never", "low2/never.go", "package low2\n\nimport _ \"m/suite\"\n", "low2/never.go:3: low2 imports suite, which it must not"},
 		{"only", "low/run.go", "package low\n\nimport _ \"os/exec\"\n", "low/run.go:3: low imports os/exec, which only high may"},
 		{"set", "low2/x.go", "package low2\n\nimport \"m/low\"\n\nvar _ = low.Opts{Dir: \"x\"}\n", "low2/x.go:5: a low.Opts without Run"},
 		{"set", "low2/x.go", "package low2\n\nimport l \"m/low\"\n\nvar _ = &l.Opts{}\n", "without Run"},

@@ -65,6 +65,24 @@ func checkOnly(t *Tree, b *Book) (out []Finding) {
 	return out
 }
 
+// checkNever finds imports that a line refuses though the floors allow them. Tests obey it, too, for their own package's sake.
+func checkNever(t *Tree, b *Book) (out []Finding) {
+	for _, f := range t.Files {
+		if !f.Own {
+			continue
+		}
+		for _, im := range t.imports(f) {
+			for _, n := range b.Never {
+				if im.Own != "" && matchesAny(n.Importers, f.Pkg) && matchesAny(n.Packages, im.Own) {
+					out = append(out, Finding{Key: f.Path, Pos: f.line(im.Line), Text: fmt.Sprintf(
+						"%s imports %s, which it must not: give it a type that it owns", f.Pkg, im.Own)})
+				}
+			}
+		}
+	}
+	return out
+}
+
 // checkPage finds lines of floors.txt that ARCHITECTURE.md does not repeat.
 func checkPage(t *Tree, b *Book) (out []Finding) {
 	const page = "ARCHITECTURE.md"

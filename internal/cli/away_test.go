@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"rnix/internal/event"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -50,15 +49,15 @@ func TestHowLongADaemonIsWaitedFor(t *testing.T) {
 // The next daemon is asked from a little before the last event on, and what was shown is not shown again, also at the same moment.
 func TestEventsAreShownOnceOverDaemons(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	at := func(process byte, seq uint64, after time.Duration) *event.Event {
-		return &event.Event{UUID: id(process), Seq: seq, Time: start.Add(after)}
+	at := func(process byte, seq uint64, after time.Duration) *ipc.Event {
+		return &ipc.Event{UUID: id(process), Seq: seq, Time: start.Add(after)}
 	}
 	var s seenEvents
 	asked := ipc.EventsRequest{Target: "x", From: 7, Tail: 3, Follow: true, Since: start.Add(-time.Hour)}
 	if r := s.rest(asked); r.From != 0 || !r.History || r.Tail != 3 || !r.Since.Equal(asked.Since) {
 		t.Errorf("before any event: %+v", r)
 	}
-	for _, e := range []*event.Event{at(1, 7, 0), at(1, 8, time.Second), at(2, 9, time.Second), at(2, 6, 0), at(1, 10, 10*time.Second)} { // as they come, whatever their order
+	for _, e := range []*ipc.Event{at(1, 7, 0), at(1, 8, time.Second), at(2, 9, time.Second), at(2, 6, 0), at(1, 10, 10*time.Second)} { // as they come, whatever their order
 		if !s.take(e) {
 			t.Errorf("the first daemon: %+v is not shown", e)
 		}
@@ -67,7 +66,7 @@ func TestEventsAreShownOnceOverDaemons(t *testing.T) {
 		t.Errorf("the next daemon is asked for %+v", r)
 	}
 	for _, c := range []struct {
-		e    *event.Event
+		e    *ipc.Event
 		want bool
 	}{
 		{at(1, 6, -time.Second), false}, // before the first that was asked for

@@ -40,10 +40,10 @@ func showBlame(ctx context.Context, c *ipc.Client, out *output, target string) e
 	}
 	if out.json() {
 		out.object(struct {
-			PID   any           `json:"pid"`
-			UUID  any           `json:"uuid"`
-			Live  bool          `json:"live"`
-			Blame []trace.Blame `json:"blame"`
+			PID   any         `json:"pid"`
+			UUID  any         `json:"uuid"`
+			Live  bool        `json:"live"`
+			Blame []ipc.Blame `json:"blame"`
 		}{r.PID, r.Root, r.Live, r.Blame})
 		return nil
 	}
@@ -102,7 +102,7 @@ func fewOf(names []string) string {
 }
 
 // blamed names a link of the chain.
-func blamed(x *trace.Blame) string {
+func blamed(x *ipc.Blame) string {
 	switch x.Kind {
 	case trace.Process:
 		return fmt.Sprintf("PID %d %s", x.PID, oneLine(x.Name))

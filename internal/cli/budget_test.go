@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -60,9 +59,9 @@ func TestWhoWaitsForTheBudgetOfAnotherIsToldWhose(t *testing.T) {
 	exit := &types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}
 	procs := []ipc.Proc{
 		{PID: 1, UUID: id(1), State: suspended, Exit: exit, Wait: "child PID 2 (x), which is suspended: budget of PID 1: 5 of 6 tokens are used", Budget: 6},
-		{PID: 2, UUID: id(2), ParentUUID: id(1), State: suspended, Exit: exit, Wait: "budget of PID 1: 5 of 6 tokens are used", Purse: &step.PurseWait{UUID: id(1), Tokens: 6}},
-		{PID: 3, UUID: id(3), State: suspended, Exit: exit, Wait: "budget of PID 9: $1.00 of $1.00 are used", Purse: &step.PurseWait{UUID: id(9), USD: 1}},
-		{PID: 4, UUID: id(4), State: suspended, Exit: exit, Wait: "budget: $2.00 of $2.00 are used", Purse: &step.PurseWait{UUID: id(4), USD: 2}, BudgetUSD: 2},
+		{PID: 2, UUID: id(2), ParentUUID: id(1), State: suspended, Exit: exit, Wait: "budget of PID 1: 5 of 6 tokens are used", Purse: &ipc.BudgetWait{UUID: id(1), Tokens: 6}},
+		{PID: 3, UUID: id(3), State: suspended, Exit: exit, Wait: "budget of PID 9: $1.00 of $1.00 are used", Purse: &ipc.BudgetWait{UUID: id(9), USD: 1}},
+		{PID: 4, UUID: id(4), State: suspended, Exit: exit, Wait: "budget: $2.00 of $2.00 are used", Purse: &ipc.BudgetWait{UUID: id(4), USD: 2}, BudgetUSD: 2},
 	}
 	for n, want := range map[byte]string{
 		1: "rnix budget add " + id(1).String() + " --tokens 6", 2: "rnix budget add " + id(1).String() + " --tokens 6",

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"rnix/debug"
 	"rnix/internal/event"
 	"rnix/ipc"
 	"rnix/types"
@@ -152,9 +153,9 @@ func TestEventsAreCleanOrRaw(t *testing.T) {
 	f.events = func(_ context.Context, r ipc.EventsRequest, out *ipc.Stream) error {
 		asked = r
 		picked := func(*event.Event) bool { return true }
-		if r.Filter != nil {
+		if x := r.Filter; x != nil {
 			var err error
-			if picked, err = r.Filter.Matcher(); err != nil {
+			if picked, err = (&debug.Filter{Classes: x.Classes, Log: x.Log, Categories: x.Categories, Level: debug.Level(x.Level)}).Matcher(); err != nil {
 				return err
 			}
 		}

@@ -9,13 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"rnix/internal/compose"
-	"rnix/internal/event"
 	"rnix/internal/yamlfile"
 	"rnix/ipc"
 	"rnix/types"
 )
 
-func eventLine(s *stream, e *event.Event) string { return straceLine(s, e) }
+func eventLine(s *stream, e *ipc.Event) string { return straceLine(s, e) }
 
 // nearNode is the mend for a node that is not there.
 func nearNode(name string, names []string) string {
@@ -131,7 +130,7 @@ func drawGraph(a *app, ctx context.Context, name, format string) error {
 		if err != nil {
 			return err
 		}
-		f, state = r.File, r.States
+		f, state = drawable(r.File), r.States
 	}
 	text, err := f.Plan().Draw(format, func(node string) string { return state[node] })
 	if err != nil {
@@ -146,6 +145,22 @@ func drawGraph(a *app, ctx context.Context, name, format string) error {
 	}
 	a.out.print(text)
 	return nil
+}
+
+// drawable is as much of the workflow of a run as its graph shows.
+func drawable(w *ipc.Workflow) *compose.File {
+	f := &compose.File{Agents: map[string]*compose.Node{}}
+	for name, n := range w.Agents {
+		node := &compose.Node{Worktree: (*compose.Worktree)(n.Worktree), ForEach: (*compose.ForEach)(n.ForEach), Line: n.Line}
+		if n.DependsOn != nil {
+			node.DependsOn = &compose.Depends{On: map[string]compose.Condition{}}
+			for up, cond := range n.DependsOn.On {
+				node.DependsOn.On[up] = compose.Condition(cond)
+			}
+		}
+		f.Agents[name] = node
+	}
+	return f
 }
 
 func composeInitCmd(a *app) *cobra.Command {

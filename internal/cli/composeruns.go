@@ -228,8 +228,8 @@ func composeLogs(ctx context.Context, fl *follower, out *output, args []string, 
 		return err
 	}
 	kinds := []event.Kind{event.LogLine, event.NodeChanged, event.Exited}
-	wants := func(e *event.Event) bool { return e.Kind != event.Exited }
-	line := func(e *event.Event) string { return composeLogLine(out, e) }
+	wants := func(e *ipc.Event) bool { return e.Kind != event.Exited }
+	line := func(e *ipc.Event) string { return composeLogLine(out, e) }
 	if len(args) == 2 {
 		n, err := nodeOf(&r, args[1])
 		if err != nil {
@@ -258,7 +258,7 @@ func composeLogs(ctx context.Context, fl *follower, out *output, args []string, 
 	return showEvents(ctx, fl, out, req, wants, line)
 }
 
-func composeLogLine(out *output, e *event.Event) string {
+func composeLogLine(out *output, e *ipc.Event) string {
 	if e.Kind == event.LogLine {
 		return logLine(&out.out, e)
 	}

@@ -171,7 +171,7 @@ func (w *runWatch) round(ctx context.Context, c *ipc.Client, sigs <-chan os.Sign
 }
 
 // drain shows the changes that are still to come when the run has ended.
-func (w *runWatch) drain(changes <-chan event.Event) {
+func (w *runWatch) drain(changes <-chan ipc.Event) {
 	late := time.After(drainTime)
 	for changes != nil {
 		select {
@@ -187,8 +187,8 @@ func (w *runWatch) drain(changes <-chan event.Event) {
 }
 
 // read reads the changes of nodes. The channel is closed when there are no more.
-func (w *runWatch) read(ctx context.Context, c *ipc.Client) <-chan event.Event {
-	changes := make(chan event.Event)
+func (w *runWatch) read(ctx context.Context, c *ipc.Client) <-chan ipc.Event {
+	changes := make(chan ipc.Event)
 	req := ipc.EventsRequest{Target: w.run.UUID.String(), From: w.run.Seq + 1, Follow: true, UntilEnd: true,
 		Kinds: []event.Kind{event.NodeChanged, event.Exited, event.Reaped}}
 	if w.later {
@@ -219,7 +219,7 @@ func (w *runWatch) read(ctx context.Context, c *ipc.Client) <-chan event.Event {
 }
 
 // change tells of a change of a node: as an object, or as a line where no board does.
-func (w *runWatch) change(e *event.Event) {
+func (w *runWatch) change(e *ipc.Event) {
 	if !w.seen.take(e) {
 		return
 	}

@@ -187,7 +187,7 @@ func sectionName(section, name string) string {
 	return oneLine(section)
 }
 
-func messageTable(list []step.Segment) ([]column, [][]cell) {
+func messageTable(list []ipc.ContextSegment) ([]column, [][]cell) {
 	cols := []column{{name: "MESSAGE", right: true}, {name: "SECTION", max: 24}, {name: "TOKENS", right: true}, {name: "BYTES", right: true, drop: 1}, {name: "SINCE STEP", right: true, drop: 2}, {name: "BEGINS"}}
 	rows := make([][]cell, len(list))
 	for i := range list {
@@ -279,7 +279,7 @@ func cacheText(r *ipc.ContextResponse, out *output) string {
 	return b.String()
 }
 
-func brokeBy(k *step.Break) string {
+func brokeBy(k *ipc.ContextBreak) string {
 	at := ""
 	if k.Message > 0 {
 		at = fmt.Sprintf(" from message %d on", k.Message)

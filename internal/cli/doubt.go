@@ -7,24 +7,23 @@ import (
 	"slices"
 	"strings"
 
-	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
 
 // inDoubt returns the calls of a history that a person can decide about: those that were begun, have no
 // result, and must not simply be run again.
-func inDoubt(ctx context.Context, c *ipc.Client, target string) ([]step.Intent, error) {
+func inDoubt(ctx context.Context, c *ipc.Client, target string) ([]ipc.CallIntent, error) {
 	p, err := ipc.Call(ctx, c, ipc.GetProcDetail, ipc.TargetRequest{Target: target})
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(p.Interrupted, func(i step.Intent) bool {
+	return slices.DeleteFunc(p.Interrupted, func(i ipc.CallIntent) bool {
 		return i.Child != nil || i.Effect == "none" || i.Effect == "idempotent"
 	}), nil
 }
 
-func callText(i *step.Intent) string {
+func callText(i *ipc.CallIntent) string {
 	return fmt.Sprintf("call %s of %s in step %d: %s", oneLine(i.CallID), oneLine(i.Tool), i.Step, cut(oneLine(string(i.Input)), 200))
 }
 

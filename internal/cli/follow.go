@@ -14,10 +14,10 @@ import (
 
 // showEvents writes the events that req selects, one line each. render returns "" for what is not
 // to be shown.
-func showEvents(ctx context.Context, fl *follower, out *output, req ipc.EventsRequest, wants func(*event.Event) bool, render func(*event.Event) string) error {
+func showEvents(ctx context.Context, fl *follower, out *output, req ipc.EventsRequest, wants func(*ipc.Event) bool, render func(*ipc.Event) string) error {
 	shown := false
 	m := &misses{}
-	err := eachEvent(ctx, fl, out, req, m, func(f *ipc.Frame[event.Event]) {
+	err := eachEvent(ctx, fl, out, req, m, func(f *ipc.Frame[ipc.Event]) {
 		switch {
 		case wants != nil && f.Data.Kind != event.Lag && !wants(&f.Data):
 		case out.json():
@@ -57,7 +57,7 @@ func nothingShown(req *ipc.EventsRequest) string {
 
 // eachEvent hands on the events that req selects, and what was missed in the place where it would have been. It
 // returns nil when the stream is complete, or nobody reads what is written. A stream that follows survives its daemon.
-func eachEvent(ctx context.Context, fl *follower, out *output, req ipc.EventsRequest, m *misses, got func(*ipc.Frame[event.Event]), lost func(missed)) error {
+func eachEvent(ctx context.Context, fl *follower, out *output, req ipc.EventsRequest, m *misses, got func(*ipc.Frame[ipc.Event]), lost func(missed)) error {
 	if req.Follow && req.Target != "" {
 		procs := fl.identify(ctx, append([]string{req.Target}, req.Targets...))
 		req.Target = procs[0].name
@@ -99,7 +99,7 @@ func allOver(ctx context.Context, c *ipc.Client, req *ipc.EventsRequest) bool {
 }
 
 // oneStream is eachEvent for one daemon.
-func oneStream(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsRequest, seen *seenEvents, m *misses, got func(*ipc.Frame[event.Event]), lost func(missed)) error {
+func oneStream(ctx context.Context, c *ipc.Client, out *output, req ipc.EventsRequest, seen *seenEvents, m *misses, got func(*ipc.Frame[ipc.Event]), lost func(missed)) error {
 	feed, err := ipc.Open(ctx, c, ipc.Events, req)
 	if err != nil {
 		return err
@@ -151,8 +151,8 @@ func (m *misses) range_(from, to uint64, now time.Time) missed {
 }
 
 // event notes an event; one of a file may say that others are missing before it.
-func (m *misses) event(e *event.Event) {
-	if from, to, ok := event.Missing(e); ok {
+func (m *misses) event(e *ipc.Event) {
+	if from, to, ok := event.Missing((*event.Event)(e)); ok {
 		m.ranges++
 		m.events += to - from + 1
 		m.most = true
@@ -195,8 +195,8 @@ func about(args []string, follow, tree bool) ipc.EventsRequest {
 }
 
 // lagLine says which events a file does not have: how many at most, and since when.
-func lagLine(e *event.Event) string {
-	if from, to, ok := event.Missing(e); ok {
+func lagLine(e *ipc.Event) string {
+	if from, to, ok := event.Missing((*event.Event)(e)); ok {
 		return fmt.Sprintf("%s %s at most %s may be missing here, %d to %d: the file could not be written in time", e.Time.Local().Format("15:04:05.000"), e.PID, plural(int(to-from+1), "event", "events"), from, to)
 	}
 	return e.Time.Local().Format("15:04:05.000") + " " + e.PID.String() + " " + debug.Sanitize(e.Text)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"rnix/internal/event"
+	"rnix/ipc"
 )
 
 func TestWhatWasMissedIsSaidInItsPlaceAndInAll(t *testing.T) {
@@ -18,12 +19,12 @@ func TestWhatWasMissedIsSaidInItsPlaceAndInAll(t *testing.T) {
 		t.Error("nothing is said in all")
 	}
 	m = misses{}
-	m.event(&event.Event{Kind: event.Syscall, Time: at})
+	m.event(&ipc.Event{Kind: event.Syscall, Time: at})
 	x = m.range_(5001, 5120, at.Add(1500*time.Millisecond))
 	if got, want := x.line(), "missed 120 events, 5001 to 5120, between 12:00:00.000 and 12:00:01.500: they came faster than they could be shown"; got != want {
 		t.Errorf("%s", got)
 	}
-	lag := event.Event{Kind: event.Lag, Time: at, PID: 3, Text: "events 7 to 9 may be missing here, as far as they belong to this process"}
+	lag := ipc.Event{Kind: event.Lag, Time: at, PID: 3, Text: "events 7 to 9 may be missing here, as far as they belong to this process"}
 	m.event(&lag)
 	if got, want := lagLine(&lag), "12:00:00.000 3 at most 3 events may be missing here, 7 to 9: the file could not be written in time"; got != want {
 		t.Errorf("%s", got)
@@ -32,7 +33,7 @@ func TestWhatWasMissedIsSaidInItsPlaceAndInAll(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	m = misses{}
-	m.event(&event.Event{Kind: event.Lag, Time: at, PID: 3, Text: "2 lines of its events cannot be read"})
+	m.event(&ipc.Event{Kind: event.Lag, Time: at, PID: 3, Text: "2 lines of its events cannot be read"})
 	if got, want := m.text(), "events are missing in 1 place"; got != want {
 		t.Errorf("%s", got)
 	}

@@ -31,8 +31,8 @@ func takeStdin(args []string, intentGiven bool) (rest []string, stdin bool) {
 }
 
 // inputs reads what the agent is given with its intent: standard input, and files as NAME=FILE.
-func (a *app) inputs(stdin bool, files []string) ([]step.Input, error) {
-	var out []step.Input
+func (a *app) inputs(stdin bool, files []string) ([]ipc.Input, error) {
+	var out []ipc.Input
 	left := maxInputs
 	add := func(name, what string, read func(limit int) ([]byte, error)) error {
 		b, err := read(left)
@@ -43,7 +43,7 @@ func (a *app) inputs(stdin bool, files []string) ([]step.Input, error) {
 			return usagef("put it into a file, and tell the agent to read that", "%s: there are more than the %s bytes that all inputs may have", what, number(maxInputs))
 		}
 		left -= len(b)
-		out = append(out, step.Input{Name: name, Text: string(b)})
+		out = append(out, ipc.Input{Name: name, Text: string(b)})
 		return nil
 	}
 	for _, nf := range files {
@@ -81,7 +81,11 @@ func (a *app) inputs(stdin bool, files []string) ([]step.Input, error) {
 			a.out.talk("[kernel] standard input was empty: the agent gets an empty input")
 		}
 	}
-	if err := step.CheckInputs(out); err != nil {
+	checked := make([]step.Input, len(out))
+	for i := range out {
+		checked[i] = step.Input(out[i])
+	}
+	if err := step.CheckInputs(checked); err != nil {
 		return nil, usagef("", "%s", errorText(err))
 	}
 	return out, nil

@@ -66,8 +66,8 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)
 
 func someCalls() ipc.LedgerResponse {
 	return ipc.LedgerResponse{PID: 3, UUID: id(3), OriginUUID: id(1), OriginStep: 1,
-		Counts: map[step.LedgerVerdict]int{step.LedgerDone: 1, step.LedgerFailed: 1, step.LedgerInDoubt: 1, step.LedgerNotBegun: 1},
-		Calls: []step.LedgerEntry{
+		Counts: map[types.LedgerVerdict]int{step.LedgerDone: 1, step.LedgerFailed: 1, step.LedgerInDoubt: 1, step.LedgerNotBegun: 1},
+		Calls: []ipc.LedgerEntry{
 			{Step: 1, Run: 1, CallID: "call_1", Attempt: 1, Tool: "read_file", Path: "/dev/fs", Effect: "none", Key: "0f0f", Began: noon, Took: 1500 * time.Microsecond, Verdict: step.LedgerDone, Result: "1\tpackage \x1b[31mx"},
 			{Step: 1, Run: 1, CallID: "call_2", Attempt: 1, Tool: "edit_file", Path: "/dev/workspace", Effect: "reversible", Key: "1f1f", Began: noon, Took: time.Second, Verdict: step.LedgerFailed, Error: "a.go was changed", Code: types.ErrConflict},
 			{Step: 2, Run: 2, CallID: "call_1", Attempt: 1, Tool: "shell", Path: "/dev/shell", Effect: "external", Key: "2f2f", Began: noon, Took: 241, Verdict: step.LedgerInDoubt},
@@ -94,7 +94,7 @@ func TestLedgerAtEachWidth(t *testing.T) {
 
 func TestLedgerSaysWhereADamagedHistoryEnds(t *testing.T) {
 	f := newPastFake(t)
-	f.ledger = ipc.LedgerResponse{PID: 3, UUID: id(3), Calls: []step.LedgerEntry{}, Damage: "line 7 is broken"}
+	f.ledger = ipc.LedgerResponse{PID: 3, UUID: id(3), Calls: []ipc.LedgerEntry{}, Damage: "line 7 is broken"}
 	if r := f.run("ledger", "3"); r.code != 0 || r.out != "" || !strings.Contains(r.err, "line 7 is broken") || !strings.Contains(r.err, "no calls") {
 		t.Errorf("%+v", r)
 	}

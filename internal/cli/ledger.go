@@ -13,6 +13,7 @@ import (
 	"rnix/debug"
 	"rnix/internal/step"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 func ledgerCmd(a *app) *cobra.Command {
@@ -84,7 +85,7 @@ func ledger(ctx context.Context, c *ipc.Client, out *output, req ipc.LedgerReque
 	return nil
 }
 
-func ledgerTable(out *output, calls []step.LedgerEntry, wide bool, now time.Time) {
+func ledgerTable(out *output, calls []ipc.LedgerEntry, wide bool, now time.Time) {
 	cols := []column{{name: "STEP", right: true}, {name: "CALL", max: 16, drop: 1}, {name: "TOOL", max: 24}, {name: "PATH", max: 28, drop: 2},
 		{name: "EFFECT", drop: 5}, {name: "BEGAN", drop: 3}, {name: "TOOK", right: true, drop: 4}, {name: "VERDICT"}, {name: "RESULT"}}
 	if wide {
@@ -128,9 +129,9 @@ func dash(s string) string {
 }
 
 // cutOff are the verdicts on calls of which nobody has seen the end, and so not how long they took.
-var cutOff = []step.LedgerVerdict{step.LedgerInDoubt, step.LedgerTold, step.LedgerSkipped}
+var cutOff = []types.LedgerVerdict{step.LedgerInDoubt, step.LedgerTold, step.LedgerSkipped}
 
-func verdictStyle(v step.LedgerVerdict) style {
+func verdictStyle(v types.LedgerVerdict) style {
 	switch v {
 	case step.LedgerDone, step.LedgerAttached:
 		return plain
@@ -145,7 +146,7 @@ func verdictStyle(v step.LedgerVerdict) style {
 }
 
 // verdicts is the order in which the summary counts.
-var verdicts = []step.LedgerVerdict{step.LedgerDone, step.LedgerFailed, step.LedgerRunning, step.LedgerInDoubt, step.LedgerTold, step.LedgerSkipped,
+var verdicts = []types.LedgerVerdict{step.LedgerDone, step.LedgerFailed, step.LedgerRunning, step.LedgerInDoubt, step.LedgerTold, step.LedgerSkipped,
 	step.LedgerAgain, step.LedgerUndone, step.LedgerAttached, step.LedgerNotBegun}
 
 // ledgerSummary is the last line: 42 calls: 40 done, 1 failed, 1 in doubt.

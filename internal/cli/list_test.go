@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"rnix/agent"
-	rnixctx "rnix/context"
-	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -99,7 +97,7 @@ func TestPsWithoutDaemonStartsNone(t *testing.T) {
 func TestEachListingIsOneObjectPerLineInJSON(t *testing.T) {
 	f := newFake(t).serve()
 	f.procs = someProcs()
-	f.steps = ipc.ListStepsResponse{PID: 3, UUID: id(3), Steps: []step.StepRecord{{StepNumber: 1, Action: "text", Summary: "one"}, {StepNumber: 2, Action: "complete"}}}
+	f.steps = ipc.ListStepsResponse{PID: 3, UUID: id(3), Steps: []ipc.StepRecord{{StepNumber: 1, Action: "text", Summary: "one"}, {StepNumber: 2, Action: "complete"}}}
 	f.provs = ipc.ProvidersResponse{Chosen: "b", Why: "asked for", Providers: []ipc.Provider{{Name: "a"}, {Name: "b", Available: true}}, Problems: []string{"x.yaml:1:2: bad"}}
 	f.agents = ipc.AgentsResponse{Agents: []ipc.AgentInfo{{Manifest: agent.Manifest{Name: "coder"}, Scope: "project"}}, Problems: []string{"y.yaml:3: worse"}}
 	f.skills = ipc.SkillsResponse{Skills: []agent.Skill{{Name: "s", Scope: "user"}}}
@@ -136,10 +134,10 @@ func TestEachListingIsOneObjectPerLineInJSON(t *testing.T) {
 
 func TestStepIsShownInDetailAndClean(t *testing.T) {
 	f := newFake(t).serve()
-	f.detail = ipc.StepDetail{PID: 3, UUID: id(3), Step: step.StepRecord{StepNumber: 2, Timestamp: time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local), Duration: 1500 * time.Millisecond, ModelTime: time.Second,
+	f.detail = ipc.StepDetail{PID: 3, UUID: id(3), Step: ipc.StepRecord{StepNumber: 2, Timestamp: time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local), Duration: 1500 * time.Millisecond, ModelTime: time.Second,
 		Provider: "deepseek", Model: "v4", TokensUsed: 1300, Input: 1000, Output: 300, CacheRead: 800, CostUSD: 0.0123, Action: "tool_call", Summary: "shell ls", RawResponse: "I look.\x1b[2J",
-		ToolCalls: []step.Call{{Name: "shell", Path: "/dev/shell", Input: `{"command":"ls"}`, Result: "a\nb\n", Duration: time.Second}, {Name: "x", Error: "no such tool", Code: types.ErrNotFound}},
-		Messages:  []rnixctx.Message{{Role: "user", Content: "do it"}, {Role: "assistant", ToolCalls: []rnixctx.ToolCall{{Name: "shell", Input: []byte(`{}`)}}}}}}
+		ToolCalls: []ipc.StepCall{{Name: "shell", Path: "/dev/shell", Input: `{"command":"ls"}`, Result: "a\nb\n", Duration: time.Second}, {Name: "x", Error: "no such tool", Code: types.ErrNotFound}},
+		Messages:  []ipc.StepMessage{{Role: "user", Content: "do it"}, {Role: "assistant", ToolCalls: []ipc.StepMessageCall{{Name: "shell", Input: []byte(`{}`)}}}}}}
 	r := f.run("steps", "3", "2", "--messages")
 	if r.code != 0 {
 		t.Errorf("%+v", r)

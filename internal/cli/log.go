@@ -8,6 +8,7 @@ import (
 
 	"rnix/debug"
 	"rnix/internal/event"
+	"rnix/ipc"
 	"rnix/types"
 )
 
@@ -38,8 +39,8 @@ it. Where lines are missing, it says so.`,
 			if err != nil {
 				return err
 			}
-			req.Filter = &debug.Filter{Log: true, Categories: category, Level: debug.Level(level)}
-			if _, err := req.Filter.Matcher(); err != nil {
+			req.Filter = &ipc.EventFilter{Log: true, Categories: category, Level: level}
+			if err := checkFilter(req.Filter); err != nil {
 				return usagef("", "%s", reasonOf(err))
 			}
 			if c.Flags().Changed("level") && level == "" {
@@ -50,7 +51,7 @@ it. Where lines are missing, it says so.`,
 				return err
 			}
 			req.Kinds = []event.Kind{event.LogLine, event.Exited, event.StorageError, event.Stalled, event.Lag}
-			return showEvents(c.Context(), fl, a.out, req, nil, func(e *event.Event) string { return logLine(&a.out.out, e) })
+			return showEvents(c.Context(), fl, a.out, req, nil, func(e *ipc.Event) string { return logLine(&a.out.out, e) })
 		},
 	}
 	past.add(c)
@@ -73,17 +74,17 @@ func levelWords() string {
 }
 
 // logLine renders a line of a log, with its category coloured.
-func logLine(s *stream, e *event.Event) string {
-	l, said := debug.LogEntry(e)
+func logLine(s *stream, e *ipc.Event) string {
+	l, said := debug.LogEntry((*event.Event)(e))
 	name := e.Name
 	if !said { // it has ended without success, which may be all there is
-		name = debug.CategoryOf(e)
+		name = debug.CategoryOf((*event.Event)(e))
 		l = types.LogEntry{Seq: e.Seq, Time: e.Time, PID: e.PID, Category: name, Text: logText(e)}
 	}
 	l.Time = l.Time.Local()
 	line := debug.LogLine(l)
 	st, ok := map[string]style{"think": dim, "tool": cyan, "output": green, "warning": yellow}[name]
-	if debug.LevelOf(e) == debug.LevelError {
+	if debug.LevelOf((*event.Event)(e)) == debug.LevelError {
 		st = red
 	}
 	if !ok || !s.color {
@@ -93,7 +94,7 @@ func logLine(s *stream, e *event.Event) string {
 }
 
 // logText says what an event is about that is no line of a log.
-func logText(e *event.Event) string {
+func logText(e *ipc.Event) string {
 	switch e.Kind {
 	case event.Lag:
 		_, text, _ := strings.Cut(lagLine(e), " "+e.PID.String()+" ")

@@ -239,7 +239,7 @@ func golden(t *testing.T, name, got string) {
 func id(n byte) types.UUID { return types.UUID{1, 0x91, 0xf3, 0xa2, 0, 0, 0x70, 0, 0x80, 15: n} }
 
 // theRun makes the fake one process, PID 3, that emits events and then ends.
-func (f *fake) theRun(events []event.Event, end ipc.WaitResponse) {
+func (f *fake) theRun(events []ipc.Event, end ipc.WaitResponse) {
 	done := make(chan struct{})
 	end.PID, end.UUID = 3, id(3)
 	f.spawn = func(context.Context, ipc.SpawnRequest) (ipc.SpawnResponse, error) {
@@ -259,7 +259,7 @@ func (f *fake) theRun(events []event.Event, end ipc.WaitResponse) {
 			if len(r.Kinds) > 0 && !contains(r.Kinds, e.Kind) {
 				continue
 			}
-			if err := out.SendRaw(e.Seq, string(e.Kind), event.AppendJSON(nil, e)); err != nil {
+			if err := out.SendRaw(e.Seq, string(e.Kind), event.AppendJSON(nil, (*event.Event)(e))); err != nil {
 				return err
 			}
 		}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"rnix/internal/event"
-	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -166,7 +165,7 @@ func TestResumeThatIsRefusedSaysWhatToDo(t *testing.T) {
 func (f *fake) doubts() (requests func() []ipc.ResumeRequest) {
 	child := id(8)
 	f.proc = func(string) (ipc.ProcDetail, error) {
-		return ipc.ProcDetail{Proc: ipc.Proc{PID: 3, State: suspended}, Interrupted: []step.Intent{
+		return ipc.ProcDetail{Proc: ipc.Proc{PID: 3, State: suspended}, Interrupted: []ipc.CallIntent{
 			{Step: 10, CallID: "c7", Tool: "shell", Effect: "external", Input: []byte(`{"command":"make release"}`)},
 			{Step: 10, CallID: "c8", Tool: "read_file", Effect: "none"},
 			{Step: 10, CallID: "c9", Tool: "spawn", Effect: "external", Child: &child},
@@ -260,7 +259,7 @@ func TestProcessWithoutBudgetIsSuspendedAndSaysHowItGoesOn(t *testing.T) {
 	f := newFake(t).serve()
 	f.procs = []ipc.Proc{{PID: 3, UUID: id(3), State: suspended, Wait: "budget: 1,234 of 1,000 tokens are used", Exit: &exit, TokensUsed: 1234, Budget: 1000}}
 	child := types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}
-	events := []event.Event{{Kind: event.Exited, PID: 4, UUID: id(4), Exit: &child, Result: suspended, Tokens: 9, Dur: time.Second}, {Kind: event.Exited, Exit: &exit, Result: suspended}}
+	events := []ipc.Event{{Kind: event.Exited, PID: 4, UUID: id(4), Exit: &child, Result: suspended, Tokens: 9, Dur: time.Second}, {Kind: event.Exited, Exit: &exit, Result: suspended}}
 	end := ipc.WaitResponse{Exit: exit, Suspended: true, Result: "half", Steps: 2, TokensUsed: 1234, ElapsedMs: 2100}
 	command := "rnix resume " + id(3).String() + " --budget 1000"
 	f.theRun(events, end)

@@ -16,8 +16,8 @@ import (
 var done = types.ExitStatus{Reason: types.ReasonCompleted}
 
 // aRun has something of everything that is shown.
-func aRun() []event.Event {
-	return []event.Event{
+func aRun() []ipc.Event {
+	return []ipc.Event{
 		{Kind: event.Spawned, Intent: "do it", Provider: "deepseek", Model: "v4-flash"},
 		{Kind: event.StepStarted, Step: 1, Total: 10},
 		{Kind: event.Waiting, Text: "the rate limit of deepseek", Until: time.Date(2020, 1, 2, 3, 4, 5, 0, time.Local)},
@@ -85,7 +85,7 @@ func TestFailedRunIsNotOKInJSONAndInItsExitCode(t *testing.T) { // A-8, A-9
 		{types.ExitStatus{Code: types.ExitError, Reason: "timeout after 1s", Err: types.Errorf(types.ErrTimeout, "Process", "", "late")}, ExitTimeout, types.ErrTimeout, "error_timeout"},
 	} {
 		f := newFake(t).serve()
-		f.theRun([]event.Event{{Kind: event.Exited, Exit: &c.exit}}, ipc.WaitResponse{Exit: c.exit, Result: "half"})
+		f.theRun([]ipc.Event{{Kind: event.Exited, Exit: &c.exit}}, ipc.WaitResponse{Exit: c.exit, Result: "half"})
 		r := f.run("run", "--output-format", "json", "do it")
 		var got runAnswer
 		if err := json.Unmarshal([]byte(r.out), &got); err != nil {
@@ -97,7 +97,7 @@ func TestFailedRunIsNotOKInJSONAndInItsExitCode(t *testing.T) { // A-8, A-9
 		if strings.Count(got.Error.Message, "Write") > 1 {
 			t.Errorf("the message says it twice: %s", got.Error.Message)
 		}
-		f.theRun([]event.Event{{Kind: event.Exited, Exit: &c.exit}}, ipc.WaitResponse{Exit: c.exit})
+		f.theRun([]ipc.Event{{Kind: event.Exited, Exit: &c.exit}}, ipc.WaitResponse{Exit: c.exit})
 		r = f.run("run", "--output-format", "stream-json", "do it")
 		last := lastLine(r.out)
 		if r.code != c.code || !strings.Contains(last, `"type":"result","subtype":"`+c.streamType+`","is_error":true`) {

@@ -3,7 +3,6 @@ package cli
 import (
 	"time"
 
-	"rnix/internal/event"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -26,7 +25,7 @@ type mark struct {
 const overlap = 2 * time.Second
 
 // take notes an event, and reports whether it is new.
-func (s *seenEvents) take(e *event.Event) bool {
+func (s *seenEvents) take(e *ipc.Event) bool {
 	if s.marks == nil {
 		s.marks, s.first = map[types.UUID]mark{}, e.Time
 	}

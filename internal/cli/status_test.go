@@ -78,11 +78,11 @@ func TestTerminalHasOneLiveLineThatGoesAway(t *testing.T) {
 	f.theRun(nil, ipc.WaitResponse{})
 	seen := make(chan struct{})
 	f.events = func(ctx context.Context, _ ipc.EventsRequest, out *ipc.Stream) error {
-		for i, e := range []event.Event{
+		for i, e := range []ipc.Event{
 			{Kind: event.StepStarted, Step: 2, Total: 9}, {Kind: event.Syscall, Name: "Open", Path: "/dev/shell\x1b[2J"},
 		} {
 			e.Seq, e.PID, e.UUID = uint64(101+i), 3, id(3)
-			_ = out.SendRaw(e.Seq, string(e.Kind), event.AppendJSON(nil, &e))
+			_ = out.SendRaw(e.Seq, string(e.Kind), event.AppendJSON(nil, (*event.Event)(&e)))
 		}
 		<-seen
 		return nil

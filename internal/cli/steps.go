@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"rnix/debug"
-	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -68,7 +67,7 @@ errors; small letters find capital ones too.`,
 
 // eachStep calls yield for the steps that f picks, in their order, a page at a time, and returns what the last page says, with the
 // interrupted calls of all.
-func eachStep(ctx context.Context, c *ipc.Client, target string, f stepsFlags, bare bool, yield func(*step.StepRecord)) (ipc.ListStepsResponse, error) {
+func eachStep(ctx context.Context, c *ipc.Client, target string, f stepsFlags, bare bool, yield func(*ipc.StepRecord)) (ipc.ListStepsResponse, error) {
 	const page = 500 // steps
 	req := ipc.StepsRequest{Target: target, Limit: page, Bare: bare, Find: f.find}
 	if f.last > 0 {
@@ -78,7 +77,7 @@ func eachStep(ctx context.Context, c *ipc.Client, target string, f stepsFlags, b
 		}
 		req.After = after
 	}
-	var open []step.Intent
+	var open []ipc.CallIntent
 	for {
 		r, err := ipc.Call(ctx, c, ipc.ListSteps, req)
 		if err != nil {
@@ -119,7 +118,7 @@ func beforeLast(ctx context.Context, c *ipc.Client, req ipc.StepsRequest, n int)
 // steps lists the steps of a process.
 func steps(ctx context.Context, c *ipc.Client, out *output, target string, f stepsFlags) error {
 	var rows [][]cell
-	r, err := eachStep(ctx, c, target, f, !out.json(), func(s *step.StepRecord) {
+	r, err := eachStep(ctx, c, target, f, !out.json(), func(s *ipc.StepRecord) {
 		if out.json() {
 			out.object(s)
 			return
@@ -214,7 +213,7 @@ func stepText(r *ipc.StepDetail, messages bool, out *output) string {
 	return b.String()
 }
 
-func tokenText(s *step.StepRecord) string {
+func tokenText(s *ipc.StepRecord) string {
 	t := tokens(s.TokensUsed, s.Estimated)
 	if s.Input+s.Output > 0 {
 		t += fmt.Sprintf(" (%s in, %s out", number(s.Input), number(s.Output))

@@ -50,7 +50,7 @@ how many in all.`,
 			if o.count {
 				return countCalls(c.Context(), fl, a.out, req, o.sort)
 			}
-			return showEvents(c.Context(), fl, a.out, req, nil, func(e *event.Event) string { return straceLine(&a.out.out, e) })
+			return showEvents(c.Context(), fl, a.out, req, nil, func(e *ipc.Event) string { return straceLine(&a.out.out, e) })
 		},
 	}
 	o.add(c)
@@ -58,16 +58,16 @@ how many in all.`,
 }
 
 // straceLine renders an event; failures and slow calls stand out.
-func straceLine(s *stream, e *event.Event) string {
+func straceLine(s *stream, e *ipc.Event) string {
 	if e.Kind == event.Lag {
 		return s.paint(yellow, lagLine(e))
 	}
 	e.Time = e.Time.Local()
-	line := strings.TrimRight(debug.Line(e), "\n")
+	line := strings.TrimRight(debug.Line((*event.Event)(e)), "\n")
 	switch {
 	case e.Kind != event.Syscall:
 		return s.paint(cyan, line)
-	case debug.Failed(e):
+	case debug.Failed((*event.Event)(e)):
 		return s.paint(red, line)
 	case e.Dur >= time.Second:
 		return s.paint(yellow, line)
@@ -80,7 +80,7 @@ func straceLine(s *stream, e *event.Event) string {
 func countCalls(ctx context.Context, fl *follower, out *output, req ipc.EventsRequest, order string) error {
 	var sum debug.Summary
 	m := &misses{}
-	err := eachEvent(ctx, fl, out, req, m, func(f *ipc.Frame[event.Event]) { sum.Add(&f.Data) }, func(missed) {})
+	err := eachEvent(ctx, fl, out, req, m, func(f *ipc.Frame[ipc.Event]) { sum.Add((*event.Event)(&f.Data)) }, func(missed) {})
 	if err != nil && ctx.Err() == nil {
 		return err
 	}

@@ -137,6 +137,12 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
+// checkFilter says what is wrong with a filter before the daemon is asked; nil = nothing is.
+func checkFilter(f *ipc.EventFilter) error {
+	_, err := (&debug.Filter{Classes: f.Classes, Failed: f.Failed, Slow: f.Slow, Path: f.Path, Categories: f.Categories, Log: f.Log, Level: debug.Level(f.Level)}).Matcher()
+	return err
+}
+
 // request returns what is asked for. What cannot be is a usage error.
 func (o *straceFlags) request(c *cobra.Command, args []string, now time.Time) (ipc.EventsRequest, error) {
 	req, err := o.pastFlags.request(c, args, now)
@@ -147,8 +153,8 @@ func (o *straceFlags) request(c *cobra.Command, args []string, now time.Time) (i
 	for i := range o.classes {
 		o.classes[i] = strings.TrimPrefix(strings.TrimSpace(o.classes[i]), "trace=") // as strace writes it
 	}
-	filter := &debug.Filter{Classes: o.classes, Failed: o.failed, Slow: o.slow, Path: o.path}
-	switch _, err := filter.Matcher(); {
+	filter := &ipc.EventFilter{Classes: o.classes, Failed: o.failed, Slow: o.slow, Path: o.path}
+	switch err := checkFilter(filter); {
 	case err != nil:
 		return req, usagef("", "%s", reasonOf(err))
 	case changed("slow") && o.slow <= 0:

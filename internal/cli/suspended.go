@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"rnix/debug"
-	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -134,14 +133,14 @@ func budgetMend(p *ipc.Proc, again string) string {
 
 // tokenMend is budgetMend for a budget of tokens. The flag is so many more than were used.
 func tokenMend(p *ipc.Proc, again string) string {
-	more := cmp.Or(p.Purse, new(step.PurseWait)).MoreTokens - max(p.TokensUsed-p.Budget, 0)
+	more := cmp.Or(p.Purse, new(ipc.BudgetWait)).MoreTokens - max(p.TokensUsed-p.Budget, 0)
 	return again + fmt.Sprintf(" --budget %d", max(cmp.Or(p.Budget, p.TokensUsed), more, 1))
 }
 
 // dollarMend is budgetMend for a budget in dollars.
 func dollarMend(p *ipc.Proc, again string) string {
 	usd := p.BudgetUSD
-	if more := cmp.Or(p.Purse, new(step.PurseWait)).MoreUSD; more > usd {
+	if more := cmp.Or(p.Purse, new(ipc.BudgetWait)).MoreUSD; more > usd {
 		usd = more + max(p.BudgetUSD-p.CostUSD, 0)
 	}
 	return again + " --budget-usd " + cents(usd)

@@ -153,9 +153,9 @@ func traceTalk(r *ipc.TraceResponse, out *output) {
 }
 
 // shownSpans are those that the flags leave.
-func shownSpans(r *ipc.TraceResponse, o *traceOptions) []trace.Span {
+func shownSpans(r *ipc.TraceResponse, o *traceOptions) []ipc.Span {
 	depth := map[string]int{}
-	shown := []trace.Span{}
+	shown := []ipc.Span{}
 	for i := range r.Spans {
 		s := &r.Spans[i]
 		if s.Parent != "" {
@@ -219,8 +219,12 @@ func exportTrace(ctx context.Context, c *ipc.Client, out *output, target string,
 	if err != nil {
 		return err
 	}
+	spans := make([]trace.Span, len(r.Spans))
+	for i := range r.Spans {
+		spans[i] = trace.Span(r.Spans[i])
+	}
 	var b bytes.Buffer
-	if err := trace.WriteOTLP(&b, r.Root, r.Spans, "rnix", version); err != nil {
+	if err := trace.WriteOTLP(&b, r.Root, spans, "rnix", version); err != nil {
 		return types.Errorf(types.ErrInternal, "Export", o.otlp, "%w", err)
 	}
 	if o.otlp == "-" {

@@ -51,7 +51,7 @@ func (v *view) kinds() []event.Kind {
 }
 
 // event takes note of an event and says what is worth a line.
-func (v *view) event(e *event.Event) {
+func (v *view) event(e *ipc.Event) {
 	p := v.procs[e.PID]
 	if p == nil {
 		p = &seen{at: e.Time}
@@ -122,14 +122,14 @@ func (v *view) agent(pid types.PID) string {
 	return fmt.Sprintf("[agent %d]", pid)
 }
 
-func (v *view) spawned(e *event.Event) {
+func (v *view) spawned(e *ipc.Event) {
 	if e.UUID == v.uuid {
 		return // said when the daemon answered
 	}
 	v.say("[kernel] spawning PID %d (%s), child of PID %d: %s", e.PID, modelName(e.Provider, e.Model), e.PPID, cut(oneLine(e.Intent), 100))
 }
 
-func (v *view) stepEnded(e *event.Event, p *seen) {
+func (v *view) stepEnded(e *ipc.Event, p *seen) {
 	p.tokens += e.Tokens
 	p.at, p.doing = e.Time, "next step"
 	what := oneLine(e.Text)
@@ -163,7 +163,7 @@ func tokensOf(n int) string {
 	return number(n) + " tokens"
 }
 
-func (v *view) logLine(e *event.Event, p *seen) {
+func (v *view) logLine(e *ipc.Event, p *seen) {
 	switch e.Name {
 	case "warning":
 		if strings.HasPrefix(e.Text, "Token budget exceeded: ") {
@@ -181,7 +181,7 @@ func (v *view) logLine(e *event.Event, p *seen) {
 	}
 }
 
-func (v *view) waits(e *event.Event, p *seen) {
+func (v *view) waits(e *ipc.Event, p *seen) {
 	p.waiting, p.at = e.Text != "", e.Time
 	if e.Text == "" {
 		p.doing = "goes on"
@@ -197,7 +197,7 @@ func (v *view) waits(e *event.Event, p *seen) {
 }
 
 // doing is what a process does after a syscall: that which follows an opened file is usually long.
-func doing(e *event.Event, before string) string {
+func doing(e *ipc.Event, before string) string {
 	switch {
 	case e.Name == "Open" && !strings.HasPrefix(e.Path, "/dev/llm"):
 		return "uses " + oneLine(e.Path)

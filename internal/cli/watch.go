@@ -85,7 +85,7 @@ type detached struct {
 
 // frame is what the reader of the stream hands over.
 type frame struct {
-	e      event.Event
+	e      ipc.Event
 	raw    []byte // for stream-json
 	missed *ipc.Missed
 	old    bool  // of a daemon before the one that sends it
@@ -237,7 +237,7 @@ func (w *watch) show(f *frame) {
 }
 
 // renumber notes the PID that the process has from an event on: each daemon gives it another one.
-func (w *watch) renumber(e *event.Event) {
+func (w *watch) renumber(e *ipc.Event) {
 	if e.UUID != w.spawn.UUID || e.PID == 0 || e.PID == w.spawn.PID || !w.later {
 		return
 	}

@@ -125,7 +125,7 @@ func TestKnownSecretsAreWrittenNowhere(t *testing.T) {
 	configure(t, s, "mcp.yaml", "servers:\n  speaks:\n    command: sh\n    args: [speaks.sh]\n    env: {DECLARED: \"${SERVER_KEY}\"}\n"+
 		"  unused:\n    url: http://127.0.0.1:1/\n    headers: {X-Custom: "+canaryHeader+"}\n")
 	p := s.Spawn(ipc.SpawnRequest{Intent: "use " + canaryDeploy, Model: "fake", MCP: []string{"speaks"}, SystemPrompt: "The key is " + canaryServer,
-		Inputs: []step.Input{{Name: "pipe", Text: outside}}})
+		Inputs: []ipc.Input{{Name: "pipe", Text: outside}}})
 	id := p.UUID.String()
 	for _, text := range []string{"the key is " + canaryURL, "\xff" + canaryHeader} {
 		if _, err := ipc.Call(t.Context(), s.Client, ipc.Send, ipc.SendRequest{Target: id, Text: text}); err != nil {

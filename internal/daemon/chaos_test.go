@@ -53,7 +53,7 @@ func (c *chaos) follow() (wait func()) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	var exited []event.Event
+	var exited []ipc.Event
 	go func() { // ends with the daemon; wait waits for it
 		defer close(done)
 		defer cancel()
@@ -85,7 +85,7 @@ func (c *chaos) follow() (wait func()) {
 	}
 }
 
-func (c *chaos) saw(e *event.Event) {
+func (c *chaos) saw(e *ipc.Event) {
 	switch e.Kind {
 	case event.Spawned:
 		if id, ok := c.spawned[e.PID]; ok && id != e.UUID {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"rnix/debug"
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/event"
 	"rnix/internal/testenv"
@@ -19,7 +18,7 @@ import (
 )
 
 // seen reads a stream of events to its end.
-func seen(t *testing.T, s *testenv.System, req ipc.EventsRequest) (list []event.Event, missed uint64) {
+func seen(t *testing.T, s *testenv.System, req ipc.EventsRequest) (list []ipc.Event, missed uint64) {
 	t.Helper()
 	feed, err := ipc.Open(t.Context(), s.Client, ipc.Events, req)
 	if err != nil {
@@ -61,7 +60,7 @@ func eventFamily(t *testing.T) (s *testenv.System, parent, other ipc.SpawnRespon
 }
 
 // of counts events by PID and kind.
-func of(list []event.Event, k event.Kind) map[types.PID]int {
+func of(list []ipc.Event, k event.Kind) map[types.PID]int {
 	out := map[types.PID]int{}
 	for i := range list {
 		if list[i].Kind == k {
@@ -83,8 +82,8 @@ func TestEventsOfSeveralAndOfATreeComeInTheOrderOfTimeAlsoFromTheDead(t *testing
 			t.Errorf("of a tree: %v, missed %d", got, missed)
 		}
 		all := append(slices.Clip(both), tree...)
-		for _, list := range [][]event.Event{both, tree} {
-			if !slices.IsSortedFunc(list, func(a, b event.Event) int { return a.Time.Compare(b.Time) }) {
+		for _, list := range [][]ipc.Event{both, tree} {
+			if !slices.IsSortedFunc(list, func(a, b ipc.Event) int { return a.Time.Compare(b.Time) }) {
 				t.Error("not in the order of time")
 			}
 		}
@@ -102,7 +101,7 @@ func TestEventsOfSeveralAndOfATreeComeInTheOrderOfTimeAlsoFromTheDead(t *testing
 
 func TestEventsAreFilteredCutAndCountedBackBeforeTheyAreSent(t *testing.T) {
 	s, parent, other := eventFamily(t)
-	req := ipc.EventsRequest{Target: parent.UUID.String(), Targets: []string{other.UUID.String()}, Tree: true, History: true, Filter: &debug.Filter{Classes: []string{"shell"}}}
+	req := ipc.EventsRequest{Target: parent.UUID.String(), Targets: []string{other.UUID.String()}, Tree: true, History: true, Filter: &ipc.EventFilter{Classes: []string{"shell"}}}
 	all, _ := seen(t, s, req)
 	for i := range all {
 		if all[i].Path != "/dev/shell" {
@@ -124,7 +123,7 @@ func TestEventsAreFilteredCutAndCountedBackBeforeTheyAreSent(t *testing.T) {
 	if none, _ := seen(t, s, req); len(none) != 0 {
 		t.Errorf("ends are no calls of the shell: %v", none)
 	}
-	for _, bad := range []ipc.EventsRequest{{Tail: -1}, {Tail: 10001}, {Filter: &debug.Filter{Level: "high"}}, {Filter: &debug.Filter{Path: "["}}, {Targets: make([]string, 1001)},
+	for _, bad := range []ipc.EventsRequest{{Tail: -1}, {Tail: 10001}, {Filter: &ipc.EventFilter{Level: "high"}}, {Filter: &ipc.EventFilter{Path: "["}}, {Targets: make([]string, 1001)},
 		{Target: parent.UUID.String(), Targets: []string{"nobody"}}} {
 		feed, err := ipc.Open(t.Context(), s.Client, ipc.Events, bad)
 		if err == nil {

@@ -131,7 +131,7 @@ func (d processes) procDetail(ctx context.Context, _ *ipc.Peer, req ipc.TargetRe
 	}
 	r.Damage = damage
 	if t.Live == nil || t.Live.State >= types.StateZombie {
-		r.Interrupted = trail.Interrupted()
+		r.Interrupted = service.Each(trail.Interrupted(), service.WireIntent)
 	}
 	return r, nil
 }

@@ -119,7 +119,7 @@ func (d spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.Ch
 	o := kernel.SpawnOpts{
 		Name: req.Name, SystemPrompt: req.SystemPrompt, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(req.Effort, choice.Effort),
 		MaxSteps: req.MaxSteps, FailedSteps: p.FailedSteps(), ContextBudget: req.ContextBudget, BudgetUSD: req.BudgetUSD, WorkDir: p.Cwd, ReadRoots: p.Config.ReadRoots.V,
-		Inputs: req.Inputs, DeniedDevices: req.Deny, Secret: p.Lookup, Profile: p,
+		Inputs: service.Each(req.Inputs, service.FromInput), DeniedDevices: req.Deny, Secret: p.Lookup, Profile: p,
 		Env: proc.ComposeEnv(p.Env, p.Variables(ag), nil),
 	}
 	o.AllowedDevices = req.Allow // nil and empty are not the same

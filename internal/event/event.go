@@ -13,7 +13,7 @@ import (
 )
 
 // Kind says what happened. Part of the wire format; new kinds go to the end.
-type Kind string
+type Kind = types.EventKind
 
 // The kinds, with the fields of Event that they fill besides Seq, Time, PID, UUID and Kind.
 const (

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"rnix/internal/event"
+	"rnix/ipc"
 )
 
 func TestLogWindowGoesOnWhereItEndedAndKeepsItsBounds(t *testing.T) {
-	events := make([]event.Event, 25)
+	events := make([]ipc.Event, 25)
 	for i := range events {
-		events[i] = event.Event{Kind: event.LogLine, Name: []string{"think", "tool"}[i%2], Text: fmt.Sprint("line ", i+1)}
+		events[i] = ipc.Event{Kind: event.LogLine, Name: []string{"think", "tool"}[i%2], Text: fmt.Sprint("line ", i+1)}
 	}
 	read := func(w logWindow) logOut {
 		for i := range events {
@@ -51,7 +52,7 @@ func TestLogWindowGoesOnWhereItEndedAndKeepsItsBounds(t *testing.T) {
 		}
 	}
 	w := logWindow{limit: 1, bytes: maxLog, last: true}
-	w.take(&event.Event{Kind: event.LogLine, Text: strings.Repeat("é", maxLine)})
+	w.take(&ipc.Event{Kind: event.LogLine, Text: strings.Repeat("é", maxLine)})
 	if got := w.lines[0].Text; len(got) > maxLine+len("…") || !strings.HasSuffix(got, "é…") {
 		t.Errorf("a long line has %d bytes and ends in %q", len(got), got[len(got)-5:])
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -74,7 +73,7 @@ func (p looker) stepsText(ctx context.Context, id string) (string, error) {
 		UUID    types.UUID        `json:"uuid"`
 		Omitted int               `json:"omitted,omitempty"` // earlier steps, for want of room
 		Steps   []json.RawMessage `json:"steps"`
-		Open    []step.Intent     `json:"interrupted,omitempty"`
+		Open    []ipc.CallIntent  `json:"interrupted,omitempty"`
 		Damage  string            `json:"damage,omitempty"`
 	}{Steps: []json.RawMessage{}}
 	size := 0

@@ -123,7 +123,7 @@ type logWindow struct {
 }
 
 // take looks at the next line.
-func (w *logWindow) take(e *event.Event) {
+func (w *logWindow) take(e *ipc.Event) {
 	w.seen++
 	if !w.last && w.seen <= w.since {
 		return

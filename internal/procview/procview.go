@@ -25,7 +25,7 @@ func Living(i *kernel.Info) ipc.Proc {
 		WaitSince: i.WaitSince, WaitUntil: i.WaitUntil, PausedAt: i.PausedAt, Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Kind: i.Kind,
 		Provider: i.Progress.Provider, Model: i.Progress.Model, Step: i.Progress.Step, MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens,
 		Estimated: i.Progress.Estimated, Budget: i.Budget, Suspect: i.Suspect, BudgetUSD: i.BudgetUSD.Float(), Unpriced: i.Progress.Unpriced,
-		Purse: i.Purse, CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.EndedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
+		Purse: (*ipc.BudgetWait)(i.Purse), CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.EndedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
 	}
 	if h := i.Hand; h != nil {
 		p.Doing = &ipc.Doing{Tool: h.Tool, Path: h.Path, Since: h.Since, Step: h.Step, Calls: h.Calls}
@@ -51,7 +51,7 @@ func Stored(i *step.ProcInfo) ipc.Proc {
 	return ipc.Proc{
 		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: state, Wait: wait, WaitUntil: i.WakeAt, WaitSince: paused, PausedAt: paused,
 		Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Kind: i.Kind, Provider: i.Provider, Model: i.Model, Step: i.Step, MaxSteps: i.MaxSteps,
-		TokensUsed: i.TokensUsed, Budget: i.ContextBudget, BudgetUSD: i.BudgetUSD, Unpriced: i.Unpriced, Purse: i.Purse, CostUSD: i.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt,
+		TokensUsed: i.TokensUsed, Budget: i.ContextBudget, BudgetUSD: i.BudgetUSD, Unpriced: i.Unpriced, Purse: (*ipc.BudgetWait)(i.Purse), CostUSD: i.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt,
 		ElapsedMs: Elapsed(i).Milliseconds(), Exit: i.Exit,
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // FailureKind says in one word how a call failed. Part of the wire format.
-type FailureKind string
+type FailureKind = types.FailureKind
 
 // The kinds.
 const (

@@ -10,7 +10,7 @@ import (
 )
 
 // LedgerVerdict says what became of one attempt of a call. Part of the wire format.
-type LedgerVerdict string
+type LedgerVerdict = types.LedgerVerdict
 
 // The verdicts.
 const (

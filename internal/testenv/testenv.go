@@ -343,8 +343,8 @@ func (s *System) Await(pid types.PID, kind event.Kind, match func(*event.Event) 
 		if err != nil {
 			s.t.Fatalf("waiting for %s of %d: %v", kind, pid, err)
 		}
-		if f.Missed == nil && (match == nil || match(&f.Data)) {
-			return f.Data
+		if e := event.Event(f.Data); f.Missed == nil && (match == nil || match(&e)) {
+			return e
 		}
 	}
 	s.t.Fatalf("no %s of %d", kind, pid)

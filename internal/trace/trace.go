@@ -16,7 +16,7 @@ import (
 )
 
 // Kind says what a span is of. Part of the wire format.
-type Kind string
+type Kind = types.SpanKind
 
 // The kinds.
 const (
@@ -29,7 +29,7 @@ const (
 )
 
 // Status says how a span ended. Part of the wire format.
-type Status string
+type Status = types.SpanStatus
 
 // The states.
 const (

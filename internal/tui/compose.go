@@ -89,7 +89,7 @@ func (p *composePane) update(msg tea.Msg) tea.Cmd {
 
 // graph puts nodes into layers: a node stands one below the lowest of those for which it waits. What waits for itself
 // in the end, which no checked file says, stands in the first layer. file may be nil: then all are in one.
-func graph(file *compose.File, nodes []ipc.ComposeNode) []graphLine {
+func graph(file *ipc.Workflow, nodes []ipc.ComposeNode) []graphLine {
 	on := func(name string) []string {
 		if file == nil {
 			return nil

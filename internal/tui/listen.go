@@ -8,7 +8,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"rnix/internal/event"
 	"rnix/ipc"
 )
 
@@ -35,7 +34,7 @@ const (
 
 // heard is a piece of a stream: an event, a range that was missed, or the end.
 type heard struct {
-	ev     event.Event
+	ev     ipc.Event
 	missed *ipc.Missed
 	err    error
 }

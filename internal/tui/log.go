@@ -183,7 +183,7 @@ func lineOf(h *heard) logLine {
 	case event.Lag:
 		cat = catLost
 	}
-	text := debug.Line(ev)
+	text := debug.Line((*event.Event)(ev))
 	if len(text) > logLineSize {
 		text = text[:logLineSize] + fmt.Sprintf(" (%s more bytes)", number(len(text)-logLineSize))
 	}

@@ -11,7 +11,6 @@ import (
 
 	"rnix/internal/compose"
 	"rnix/internal/event"
-	"rnix/internal/step"
 	"rnix/internal/trace"
 	"rnix/ipc"
 )
@@ -19,21 +18,21 @@ import (
 // everything makes a source answer all that panes ask, with hostile text wherever an agent writes.
 func everything(s *fakeSource) {
 	s.answers["context_profile"] = func(any) (any, error) {
-		r := ipc.ContextResponse{Profile: step.Profile{Tokens: 5000, Steps: 3, Shown: 12, Estimated: true, Window: step.WindowUse{Tokens: 10000, From: "the driver " + hostile, Used: 500, Growth: 700, Over: 3, CompactAt: 9000, StepsLeft: new(int)},
-			Sections: []step.Section{{Section: "system", Tokens: 1000, Estimated: true}, {Section: "tool_result", Name: "read" + hostile, Tokens: 4000, Estimated: true}},
-			Prompts:  []step.PromptSize{{Step: 1, Tokens: 1000}, {Step: 2, Tokens: 2500}, {Step: 3, Tokens: 5000}}, Cache: step.CacheUse{Stable: 50, Sent: 100, Said: true, Read: 77, Breaks: 1, BreakSteps: []int{2}}}}
-		r.Largest = []step.Segment{{N: 7, Tokens: 3000, Section: "tool_result", Name: "read", Preview: hostile}}
+		r := ipc.ContextResponse{Profile: ipc.Profile{Tokens: 5000, Steps: 3, Shown: 12, Estimated: true, Window: ipc.ContextWindow{Tokens: 10000, From: "the driver " + hostile, Used: 500, Growth: 700, Over: 3, CompactAt: 9000, StepsLeft: new(int)},
+			Sections: []ipc.ContextSection{{Section: "system", Tokens: 1000, Estimated: true}, {Section: "tool_result", Name: "read" + hostile, Tokens: 4000, Estimated: true}},
+			Prompts:  []ipc.ContextPrompt{{Step: 1, Tokens: 1000}, {Step: 2, Tokens: 2500}, {Step: 3, Tokens: 5000}}, Cache: ipc.ContextCache{Stable: 50, Sent: 100, Said: true, Read: 77, Breaks: 1, BreakSteps: []int{2}}}}
+		r.Largest = []ipc.ContextSegment{{N: 7, Tokens: 3000, Section: "tool_result", Name: "read", Preview: hostile}}
 		return r, nil
 	}
 	s.answers["compose_plan"] = func(any) (any, error) {
-		on := func(names ...string) *compose.Depends {
-			d := &compose.Depends{On: map[string]compose.Condition{}}
+		on := func(names ...string) *ipc.WorkflowDepends {
+			d := &ipc.WorkflowDepends{On: map[string]string{}}
 			for _, n := range names {
-				d.On[n] = compose.OnSucceeded
+				d.On[n] = "succeeded"
 			}
 			return d
 		}
-		return ipc.ComposePlanResponse{File: &compose.File{Agents: map[string]*compose.Node{"plan": {}, "code": {DependsOn: on("plan")}, "test": {DependsOn: on("plan")}, "ship": {DependsOn: on("code", "test")}}}}, nil
+		return ipc.ComposePlanResponse{File: &ipc.Workflow{Agents: map[string]*ipc.WorkflowNode{"plan": {}, "code": {DependsOn: on("plan")}, "test": {DependsOn: on("plan")}, "ship": {DependsOn: on("code", "test")}}}}, nil
 	}
 	s.answers["compose_status"] = func(any) (any, error) {
 		return ipc.ComposeRun{Name: "release", Counts: map[string]int{"running": 1, "waiting": 1, "succeeded": 1, "failed": 1}, TokensUsed: 900, Nodes: []ipc.ComposeNode{
@@ -56,24 +55,24 @@ func everything(s *fakeSource) {
 			Runs: []ipc.Run{{Number: 1, How: "spawn", Began: begin, End: "suspended", Reason: hostile, FirstStep: 1, LastStep: 4}, {Number: 2, How: "resume", Began: begin, FirstStep: 5, LastStep: 6}}}, nil
 	}
 	s.answers["trace"] = func(any) (any, error) {
-		return ipc.TraceResponse{Root: uuid(1), Start: begin, End: begin.Add(10 * time.Second), Spans: []trace.Span{
+		return ipc.TraceResponse{Root: uuid(1), Start: begin, End: begin.Add(10 * time.Second), Spans: []ipc.Span{
 			{ID: "a", PID: 1, UUID: uuid(1), Kind: trace.Process, Name: "lead" + hostile, Start: begin, Dur: 10 * time.Second, Runs: 1, Critical: true},
 			{ID: "b", Parent: "a", PID: 1, UUID: uuid(1), Kind: trace.Tool, Name: "slowtool", Start: begin, Dur: 6 * time.Second, Critical: true, CriticalNs: 6 * time.Second, Status: trace.Failed, Err: hostile},
 			{ID: "c", Parent: "a", PID: 1, UUID: uuid(1), Kind: trace.Tool, Name: "beside", Start: begin, Dur: time.Second}},
-			Critical: []trace.Part{{Span: "b", From: begin, To: begin.Add(6 * time.Second)}}, Blame: []trace.Blame{{Span: "b", PID: 1, Kind: trace.Tool, Name: "slowtool", Step: 2, Err: hostile}}}, nil
+			Critical: []ipc.PathPart{{Span: "b", From: begin, To: begin.Add(6 * time.Second)}}, Blame: []ipc.Blame{{Span: "b", PID: 1, Kind: trace.Tool, Name: "slowtool", Step: 2, Err: hostile}}}, nil
 	}
 	s.answers["mailbox"] = func(any) (any, error) {
 		return ipc.MailboxResponse{Total: 3, Bytes: 1234, LastSeq: 9, Letters: []ipc.Letter{
 			{Seq: 7, Kind: "message", From: 2, Name: "other" + hostile, Time: begin, Bytes: 1000, Line: "look here " + hostile}, {Seq: 8, Kind: "steer", Bytes: 4, Binary: true}}}, nil
 	}
 	s.events = []any{
-		event.Event{Seq: 1, Time: begin, PID: 1, UUID: uuid(1), Kind: event.Spawned, Intent: hostile},
-		event.Event{Seq: 2, Time: begin, PID: 1, Kind: event.LogLine, Name: "think", Text: "a thought " + hostile},
-		event.Event{Seq: 3, Time: begin, PID: 1, Kind: event.LogLine, Name: "tool", Text: "a tool's line"},
+		ipc.Event{Seq: 1, Time: begin, PID: 1, UUID: uuid(1), Kind: event.Spawned, Intent: hostile},
+		ipc.Event{Seq: 2, Time: begin, PID: 1, Kind: event.LogLine, Name: "think", Text: "a thought " + hostile},
+		ipc.Event{Seq: 3, Time: begin, PID: 1, Kind: event.LogLine, Name: "tool", Text: "a tool's line"},
 		ipc.Missed{From: 4, To: 9},
-		event.Event{Seq: 10, Time: begin, PID: 1, Kind: event.LogLine, Name: "output", Text: "an output"},
-		event.Event{Seq: 11, Time: begin, PID: 1, Kind: event.LogLine, Name: "warning", Text: "a warning"},
-		event.Event{Seq: 12, Time: begin, PID: 1, Kind: event.Messaged, Name: "steer", Args: "3", Text: "turn left " + hostile},
+		ipc.Event{Seq: 10, Time: begin, PID: 1, Kind: event.LogLine, Name: "output", Text: "an output"},
+		ipc.Event{Seq: 11, Time: begin, PID: 1, Kind: event.LogLine, Name: "warning", Text: "a warning"},
+		ipc.Event{Seq: 12, Time: begin, PID: 1, Kind: event.Messaged, Name: "steer", Args: "3", Text: "turn left " + hostile},
 	}
 }
 
@@ -133,7 +132,7 @@ func TestEachPaneKeepsToItsRoomAndShowsNothingHostile(t *testing.T) {
 func TestALogThatIsTooLongIsKeptToABoundAndSaysSo(t *testing.T) {
 	b := paneBench(t, "Log", func(s *fakeSource) {
 		for i := range 3 * logLines {
-			s.events = append(s.events, event.Event{Seq: uint64(i + 1), Time: begin, PID: 1, Kind: event.LogLine, Name: "output", Text: fmt.Sprintf("line %d", i)})
+			s.events = append(s.events, ipc.Event{Seq: uint64(i + 1), Time: begin, PID: 1, Kind: event.LogLine, Name: "output", Text: fmt.Sprintf("line %d", i)})
 		}
 	})
 	b.sees(fmt.Sprintf("line %d", 3*logLines-1))
@@ -196,9 +195,9 @@ func TestEarlierMessagesStandBeforeWhatIsInSight(t *testing.T) {
 }
 
 func TestALayerStandsBelowAllThatItWaitsFor(t *testing.T) {
-	file := &compose.File{Agents: map[string]*compose.Node{
-		"a": {}, "b": {DependsOn: &compose.Depends{On: map[string]compose.Condition{"a": compose.OnSucceeded}}}, "c": {DependsOn: &compose.Depends{On: map[string]compose.Condition{"a": "", "b": ""}}},
-		"each": {ForEach: &compose.ForEach{From: "c"}}, "loop": {DependsOn: &compose.Depends{On: map[string]compose.Condition{"loop": ""}}}}}
+	file := &ipc.Workflow{Agents: map[string]*ipc.WorkflowNode{
+		"a": {}, "b": {DependsOn: &ipc.WorkflowDepends{On: map[string]string{"a": "succeeded"}}}, "c": {DependsOn: &ipc.WorkflowDepends{On: map[string]string{"a": "", "b": ""}}},
+		"each": {ForEach: &ipc.WorkflowForEach{From: "c"}}, "loop": {DependsOn: &ipc.WorkflowDepends{On: map[string]string{"loop": ""}}}}}
 	nodes := []ipc.ComposeNode{{Name: "each[2]"}, {Name: "c"}, {Name: "b"}, {Name: "a"}, {Name: "loop"}, {Name: "unknown"}}
 	var got []string
 	for _, l := range graph(file, nodes) {
@@ -359,7 +358,7 @@ func BenchmarkLogBatch(b *testing.B) {
 	p.long.tail = true
 	var got []heard
 	for i := range 500 {
-		got = append(got, heard{ev: event.Event{Seq: uint64(i), Time: begin, PID: 1, Kind: event.LogLine, Name: "output", Text: "an output of one line that is about as long as lines are"}})
+		got = append(got, heard{ev: ipc.Event{Seq: uint64(i), Time: begin, PID: 1, Kind: event.LogLine, Name: "output", Text: "an output of one line that is about as long as lines are"}})
 	}
 	for b.Loop() {
 		p.hear(got)

@@ -3,7 +3,6 @@ package tui
 import (
 	tea "charm.land/bubbletea/v2"
 
-	"rnix/internal/step"
 	"rnix/ipc"
 )
 
@@ -19,19 +18,19 @@ type stepBook struct {
 	tail        *fetch[ipc.StepsRequest, ipc.ListStepsResponse] // the last ones, and what comes
 	near        *fetch[ipc.StepsRequest, ipc.ListStepsResponse] // those in sight
 	first, last int                                             // numbers of the first and the last step; 0 = there is none
-	known       map[int]*step.StepRecord                        // by number; nil = there is no such step
+	known       map[int]*ipc.StepRecord                         // by number; nil = there is no such step
 	damage      string
 }
 
 func newStepBook(e *env) *stepBook {
-	return &stepBook{tail: newFetch(e, ipc.ListSteps), near: newFetch(e, ipc.ListSteps), known: map[int]*step.StepRecord{}}
+	return &stepBook{tail: newFetch(e, ipc.ListSteps), near: newFetch(e, ipc.ListSteps), known: map[int]*ipc.StepRecord{}}
 }
 
 // forget begins anew, with another process.
 func (b *stepBook) forget() {
 	b.tail.forget()
 	b.near.forget()
-	b.first, b.last, b.known, b.damage = 0, 0, map[int]*step.StepRecord{}, ""
+	b.first, b.last, b.known, b.damage = 0, 0, map[int]*ipc.StepRecord{}, ""
 }
 
 // refresh asks for what is new at the end.
@@ -102,7 +101,7 @@ func (b *stepBook) entry(n int) (int, bool) {
 }
 
 // at returns the step of an entry; nil = it is not known, or with known there is none of that number.
-func (b *stepBook) at(i int) (rec *step.StepRecord, known bool) {
+func (b *stepBook) at(i int) (rec *ipc.StepRecord, known bool) {
 	rec, known = b.known[b.number(i)]
 	return rec, known
 }

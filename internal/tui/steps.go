@@ -7,7 +7,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"rnix/debug"
-	"rnix/internal/step"
 	"rnix/ipc"
 )
 
@@ -279,7 +278,7 @@ func (s *stepsPane) head() string {
 }
 
 // stepLine is a step in a list.
-func stepLine(t *Theme, r *step.StepRecord) string {
+func stepLine(t *Theme, r *ipc.StepRecord) string {
 	what := t.line(r.Action) + with(": ", t.line(r.Summary))
 	switch {
 	case r.Error != "":

@@ -11,7 +11,6 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"rnix/internal/compose"
-	"rnix/internal/step"
 	"rnix/ipc"
 )
 
@@ -19,18 +18,18 @@ import (
 var hostile = "\x1b]0;title\x07\x1b[31mred\x1b[2J \u202eesrever\u202c <script> \U0001F469\u200d\U0001F4BB \r\bover\u009b31m " + strings.Repeat("x", 500)
 
 // fakeSteps are some steps of a process.
-func fakeSteps(n int) []step.StepRecord {
-	var out []step.StepRecord
+func fakeSteps(n int) []ipc.StepRecord {
+	var out []ipc.StepRecord
 	for i := 1; i <= n; i++ {
-		out = append(out, step.StepRecord{StepNumber: i, Timestamp: begin, MessageCount: 2 * i, TokensUsed: 100 * i, RawResponse: fmt.Sprintf("first line\nanswer of step %d\n%s", i, hostile),
+		out = append(out, ipc.StepRecord{StepNumber: i, Timestamp: begin, MessageCount: 2 * i, TokensUsed: 100 * i, RawResponse: fmt.Sprintf("first line\nanswer of step %d\n%s", i, hostile),
 			Action: "tool_call", Summary: fmt.Sprintf("did %d %s", i, hostile), Provider: "offline", Model: "script", Duration: 2 * time.Second, ModelTime: time.Second, Input: 80 * i, Output: 20 * i,
-			ToolCalls: []step.Call{{ID: "c", Name: "read", Path: "/dev/fs/x", Input: fmt.Sprintf(`{"path":"file%d"}`, i), Result: "a result " + hostile, Duration: time.Second}}})
+			ToolCalls: []ipc.StepCall{{ID: "c", Name: "read", Path: "/dev/fs/x", Input: fmt.Sprintf(`{"path":"file%d"}`, i), Result: "a result " + hostile, Duration: time.Second}}})
 	}
 	return out
 }
 
 // keepSteps lets a source answer as a daemon does that has these steps.
-func keepSteps(src *fakeSource, all []step.StepRecord) {
+func keepSteps(src *fakeSource, all []ipc.StepRecord) {
 	src.answers["get_step_detail"] = func(req any) (any, error) {
 		for _, s := range all {
 			if s.StepNumber == req.(ipc.StepRequest).Step {
@@ -41,7 +40,7 @@ func keepSteps(src *fakeSource, all []step.StepRecord) {
 	}
 	src.answers["list_steps"] = func(req any) (any, error) {
 		q := req.(ipc.StepsRequest)
-		r := ipc.ListStepsResponse{Steps: []step.StepRecord{}, First: all[0].StepNumber, Last: all[len(all)-1].StepNumber}
+		r := ipc.ListStepsResponse{Steps: []ipc.StepRecord{}, First: all[0].StepNumber, Last: all[len(all)-1].StepNumber}
 		from, to := max(q.After+1, r.First), r.Last+1
 		if q.Before > 0 {
 			to = min(to, q.Before)
@@ -59,7 +58,7 @@ func keepSteps(src *fakeSource, all []step.StepRecord) {
 		for _, s := range all[at(from):max(at(to), at(from))] {
 			if strings.Contains(s.Summary+s.RawResponse, q.Find) {
 				if s.RawResponse = ""; len(s.ToolCalls) > 0 {
-					s.ToolCalls = []step.Call{{ID: "c", Name: "read", Path: "/dev/fs/x"}}
+					s.ToolCalls = []ipc.StepCall{{ID: "c", Name: "read", Path: "/dev/fs/x"}}
 				}
 				r.Steps = append(r.Steps, s)
 			}
@@ -83,9 +82,9 @@ func keepSteps(src *fakeSource, all []step.StepRecord) {
 
 func TestLongHistoryIsReadWhereItIsLookedAt(t *testing.T) {
 	const steps = 100_000
-	all := make([]step.StepRecord, steps)
+	all := make([]ipc.StepRecord, steps)
 	for i := range all {
-		all[i] = step.StepRecord{StepNumber: i + 1, Action: "text", Summary: fmt.Sprint("did ", i+1), RawResponse: "said"}
+		all[i] = ipc.StepRecord{StepNumber: i + 1, Action: "text", Summary: fmt.Sprint("did ", i+1), RawResponse: "said"}
 	}
 	all[4].RawResponse = "a needle early"
 	all[70_001].RawResponse = "a needle late"
@@ -115,7 +114,7 @@ func TestLongHistoryIsReadWhereItIsLookedAt(t *testing.T) {
 	b.does("G")
 	p100 := proc(1, 0, "lead")
 	p100.Step = steps + 2
-	all = append(all, step.StepRecord{StepNumber: steps + 1, Summary: "one more"}, step.StepRecord{StepNumber: steps + 3, Summary: "after a gap"})
+	all = append(all, ipc.StepRecord{StepNumber: steps + 1, Summary: "one more"}, ipc.StepRecord{StepNumber: steps + 3, Summary: "after a gap"})
 	keepSteps(b.src, all)
 	b.frame(false, p100)
 	b.settle()

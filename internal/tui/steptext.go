@@ -6,7 +6,6 @@ import (
 
 	"rnix/debug"
 	"rnix/internal/price"
-	"rnix/internal/step"
 	"rnix/internal/workspace"
 	"rnix/ipc"
 )
@@ -31,7 +30,7 @@ func heading(b *strings.Builder, name, text string) {
 }
 
 // writeStep writes a step, without its prompt.
-func writeStep(b *strings.Builder, t *Theme, r *step.StepRecord, of int) {
+func writeStep(b *strings.Builder, t *Theme, r *ipc.StepRecord, of int) {
 	fmt.Fprintf(b, "step %d of %d   %s   took %s, %s of it the model\n", r.StepNumber, of, r.Timestamp.Local().Format("2006-01-02 15:04:05"), debug.Duration(r.Duration), debug.Duration(r.ModelTime))
 	fmt.Fprintf(b, "%s   %s tokens", t.modelName(&ipc.Proc{Provider: r.Provider, Model: r.Model}), approx(r.TokensUsed, r.Estimated))
 	for _, part := range []struct {
@@ -42,8 +41,8 @@ func writeStep(b *strings.Builder, t *Theme, r *step.StepRecord, of int) {
 			fmt.Fprintf(b, ", %s %s", number(part.n), part.what)
 		}
 	}
-	if a := r.Answer(); r.TokensUsed > 0 {
-		b.WriteString("   " + price.Spent(r.CostUSD, r.TokensUsed, a.Unpriced()))
+	if r.TokensUsed > 0 {
+		b.WriteString("   " + price.Spent(r.CostUSD, r.TokensUsed, r.Unpriced()))
 	}
 	if r.StopReason != "" {
 		b.WriteString("   stopped: " + t.line(r.StopReason))
@@ -68,7 +67,7 @@ func writeStep(b *strings.Builder, t *Theme, r *step.StepRecord, of int) {
 }
 
 // failing says behind a call how its command failed.
-func failing(t *Theme, c *step.Call) string {
+func failing(t *Theme, c *ipc.StepCall) string {
 	if c.Failure == "" {
 		return ""
 	}
@@ -82,12 +81,12 @@ func orNothing(s string) string {
 	return s
 }
 
-func answerOf(r *step.StepRecord) string { return orNothing(r.RawResponse) }
+func answerOf(r *ipc.StepRecord) string { return orNothing(r.RawResponse) }
 
 // callsOf returns the calls of a step.
-func callsOf(r *step.StepRecord) []step.Call {
+func callsOf(r *ipc.StepRecord) []ipc.StepCall {
 	if len(r.ToolCalls) == 0 && r.ToolPath != "" {
-		return []step.Call{{Name: r.Action, Path: r.ToolPath, Input: r.ToolInput, Result: r.ToolResult, Error: r.ToolError}}
+		return []ipc.StepCall{{Name: r.Action, Path: r.ToolPath, Input: r.ToolInput, Result: r.ToolResult, Error: r.ToolError}}
 	}
 	return r.ToolCalls
 }
@@ -152,7 +151,7 @@ func (s *stepsPane) compared() string {
 }
 
 // said is the answer and the calls of a step, for comparing.
-func said(r *step.StepRecord) string {
+func said(r *ipc.StepRecord) string {
 	var b strings.Builder
 	b.WriteString(bounded(r.RawResponse) + "\n")
 	for _, c := range callsOf(r) {

@@ -6,7 +6,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"rnix/internal/trace"
 	"rnix/ipc"
 )
 
@@ -75,7 +74,7 @@ func (p *tracePane) waterfall(w int) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-func blameText(t *Theme, f *trace.Blame) string {
+func blameText(t *Theme, f *ipc.Blame) string {
 	s := "PID " + f.PID.String() + " " + string(f.Kind) + " " + t.line(f.Name)
 	if f.Step > 0 {
 		s += ", step " + number(f.Step)

@@ -22,7 +22,7 @@ const (
 // axis is the time of a trace without that in which its root did not run, in so many cells.
 type axis struct {
 	start time.Time
-	gaps  []trace.Span
+	gaps  []ipc.Span
 	whole time.Duration
 	cells int
 }
@@ -34,7 +34,7 @@ func newAxis(r *ipc.TraceResponse, cells int) *axis {
 			x.gaps = append(x.gaps, *s)
 		}
 	}
-	slices.SortFunc(x.gaps, func(a, b trace.Span) int { return a.Start.Compare(b.Start) })
+	slices.SortFunc(x.gaps, func(a, b ipc.Span) int { return a.Start.Compare(b.Start) })
 	x.whole = max(x.at(r.End), 1)
 	return x
 }
@@ -63,7 +63,7 @@ func (x *axis) place(from, to time.Time) (first, last int) {
 }
 
 // bar draws a span: its time, and on it the parts of the critical path that are its own.
-func (x *axis) bar(s *trace.Span, parts []trace.Part) string {
+func (x *axis) bar(s *ipc.Span, parts []ipc.PathPart) string {
 	cells := slices.Repeat([]byte{' '}, x.cells)
 	fill := byte('-')
 	if s.Kind == trace.Wait {
@@ -89,7 +89,7 @@ func (x *axis) bar(s *trace.Span, parts []trace.Part) string {
 
 // Waterfall draws the spans of a trace in lines of so many cells, one line each: spans are those of r that are to be seen. width 0 = there
 // is no terminal.
-func Waterfall(t *Theme, r *ipc.TraceResponse, spans []trace.Span, width int) string {
+func Waterfall(t *Theme, r *ipc.TraceResponse, spans []ipc.Span, width int) string {
 	if width <= 0 {
 		width = waterfallWidth
 	}
@@ -111,7 +111,7 @@ func Waterfall(t *Theme, r *ipc.TraceResponse, spans []trace.Span, width int) st
 		label = most
 	}
 	x := newAxis(r, max(rest-label-2, leastBars))
-	own := map[string][]trace.Part{}
+	own := map[string][]ipc.PathPart{}
 	for _, p := range r.Critical {
 		own[p.Span] = append(own[p.Span], p)
 	}
@@ -150,7 +150,7 @@ func (t *Theme) took(d time.Duration) string {
 	return debug.Duration(d)
 }
 
-func spanStyle(s *trace.Span) style {
+func spanStyle(s *ipc.Span) style {
 	switch {
 	case s.Status == trace.Failed:
 		return red
@@ -163,7 +163,7 @@ func spanStyle(s *trace.Span) style {
 }
 
 // spanFailed says how a call failed; a command that answered with an exit code has its own words.
-func spanFailed(t *Theme, s *trace.Span) string {
+func spanFailed(t *Theme, s *ipc.Span) string {
 	if s.ExitCode != nil {
 		return "failed: " + t.line(s.Err)
 	}
@@ -171,7 +171,7 @@ func spanFailed(t *Theme, s *trace.Span) string {
 }
 
 // spanLabel says what a span is of.
-func (t *Theme) spanLabel(s *trace.Span) string {
+func (t *Theme) spanLabel(s *ipc.Span) string {
 	var text string
 	switch s.Kind {
 	case trace.Process:
@@ -209,8 +209,8 @@ func (t *Theme) spanLabel(s *trace.Span) string {
 // pathLine says what the critical path consists of.
 func pathLine(t *Theme, r *ipc.TraceResponse) string {
 	var whole time.Duration
-	by := map[trace.Kind]time.Duration{}
-	kind := map[string]trace.Kind{}
+	by := map[types.SpanKind]time.Duration{}
+	kind := map[string]types.SpanKind{}
 	for i := range r.Spans {
 		kind[r.Spans[i].ID] = r.Spans[i].Kind
 	}
@@ -226,7 +226,7 @@ func pathLine(t *Theme, r *ipc.TraceResponse) string {
 	line := "critical path " + t.took(whole)
 	var shares []string
 	for _, k := range []struct {
-		kind trace.Kind
+		kind types.SpanKind
 		name string
 	}{{trace.Model, "model"}, {trace.Tool, "tools"}, {trace.Wait, "waits"}, {trace.Process, "the rest"}} {
 		if by[k.kind] > 0 {

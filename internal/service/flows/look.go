@@ -93,7 +93,7 @@ func (r *runs) showPlan(ctx context.Context, _ *ipc.Peer, req ipc.TargetRequest)
 	if err != nil {
 		return ipc.ComposePlanResponse{}, err
 	}
-	resp := ipc.ComposePlanResponse{File: spec.File, States: map[string]string{}}
+	resp := ipc.ComposePlanResponse{File: wireWorkflow(spec.File), States: map[string]string{}}
 	counts := map[string]map[string]int{}
 	for i := range nodes {
 		n := &nodes[i]
@@ -134,12 +134,12 @@ func (r *runs) describe(ctx context.Context, t *service.Target) (ipc.ComposeRun,
 }
 
 // purseOf returns the budget that a node waits for; nil = it waits for none.
-func (r *runs) purseOf(n *run.Node) *step.PurseWait {
+func (r *runs) purseOf(n *run.Node) *ipc.BudgetWait {
 	if n.Phase != compose.Suspended {
 		return nil
 	}
 	info, _ := r.index.Get(n.UUID)
-	return info.Purse
+	return (*ipc.BudgetWait)(info.Purse)
 }
 
 // count sums up what the nodes of a run have come to.

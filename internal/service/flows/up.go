@@ -214,7 +214,7 @@ func (s *starter) StartNode(ctx context.Context, parent *kernel.Process, l *run.
 		}
 	}
 	req := nodeRequest(l.Node)
-	req.Intent, req.Inputs = l.Intent, l.Inputs
+	req.Intent, req.Inputs = l.Intent, service.Each(l.Inputs, service.WireInput)
 	ag, opts, err := p.Agent(req)
 	if err != nil {
 		return 0, err

@@ -132,7 +132,7 @@ func (d *Service) one(p *past) (ipc.ExportedProc, error) {
 		if err != nil {
 			return x, err
 		}
-		x.Inputs = append(x.Inputs, step.Input{Name: ref.Name, Text: text, Broken: ref.Broken})
+		x.Inputs = append(x.Inputs, ipc.Input{Name: ref.Name, Text: text, Broken: ref.Broken})
 	}
 	turns(p.h, &x)
 	return x, nil

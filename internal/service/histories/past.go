@@ -52,16 +52,14 @@ func (d *Service) ledger(ctx context.Context, peer *ipc.Peer, req ipc.LedgerRequ
 	if p.living() {
 		calls = p.h.LiveLedger()
 	}
-	r := ipc.LedgerResponse{PID: p.PID, UUID: p.UUID, Counts: map[step.LedgerVerdict]int{}, Damage: p.h.Damage}
+	r := ipc.LedgerResponse{PID: p.PID, UUID: p.UUID, Counts: map[types.LedgerVerdict]int{}, Damage: p.h.Damage}
 	for i := range calls {
 		r.Counts[calls[i].Verdict]++
 	}
 	if req.InDoubt {
 		calls = slices.DeleteFunc(calls, func(e step.LedgerEntry) bool { return e.Verdict != step.LedgerInDoubt })
 	}
-	if r.Calls = calls; calls == nil {
-		r.Calls = []step.LedgerEntry{}
-	}
+	r.Calls = nonNil(service.Each(calls, wireLedgerEntry))
 	if f, ok := forkOf(p.h); ok {
 		r.OriginUUID, r.OriginStep = f.Origin, f.Step
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -34,9 +35,10 @@ func (d *Service) profile(ctx context.Context, peer *ipc.Peer, req ipc.ContextRe
 	if err != nil {
 		return ipc.ContextResponse{}, err
 	}
-	r := ipc.ContextResponse{PID: p.PID, Live: p.living(), Damage: p.h.Damage, Profile: prof, Largest: largest(prof.Segments, cmp.Or(req.Largest, usualLargest))}
+	r := ipc.ContextResponse{PID: p.PID, Live: p.living(), Damage: p.h.Damage, Profile: wireProfile(&prof),
+		Largest: service.Each(largest(prof.Segments, cmp.Or(req.Largest, usualLargest)), wireSegment)}
 	if !req.Segments {
-		r.Segments = []step.Segment{}
+		r.Segments = []ipc.ContextSegment{}
 	}
 	return r, nil
 }

@@ -22,29 +22,29 @@ func (d *Service) listSteps(ctx context.Context, peer *ipc.Peer, req ipc.StepsRe
 		return ipc.ListStepsResponse{}, err
 	}
 	r := ipc.ListStepsResponse{PID: t.PID, UUID: t.UUID}
+	var steps []step.StepRecord
+	var cut []step.Intent
 	if req.Page() {
 		p, err := step.ReadPage(ctx, d.Journal, t.UUID, step.PageQuery{After: req.After, Before: req.Before, Limit: req.Limit, Last: req.Last, Bare: req.Bare,
 			Find: req.Find, Span: ipc.FindSpan})
 		if err != nil {
 			return ipc.ListStepsResponse{}, d.Finder.Lost(&t, req.Target, err)
 		}
-		r.Steps, r.Interrupted, r.Damage = p.Steps, p.Interrupted, p.Damage
-		r.Open = p.Open
+		steps, cut, r.Damage = p.Steps, p.Interrupted, p.Damage
+		r.Open = wireAnswer(p.Open)
 		r.First, r.Last, r.Next, r.Prev = p.First, p.Last, p.After, p.Before
 	} else {
 		h, err := step.ReadHistory(ctx, d.Journal, t.UUID)
 		if err != nil {
 			return ipc.ListStepsResponse{}, d.Finder.Lost(&t, req.Target, err)
 		}
-		r.Steps, r.Interrupted, r.Damage = h.Steps, h.Interrupted, h.Damage
-		r.Open = h.OpenAnswer()
+		steps, cut, r.Damage = h.Steps, h.Interrupted, h.Damage
+		r.Open = wireAnswer(h.OpenAnswer())
 	}
-	step.ShowFailures(r.Steps)
-	if r.Steps == nil {
-		r.Steps = []step.StepRecord{}
-	}
-	if t.Live != nil && t.Live.State < types.StateZombie {
-		r.Interrupted = nil // they are under way
+	step.ShowFailures(steps)
+	r.Steps = nonNil(service.Each(steps, wireStep))
+	if t.Live == nil || t.Live.State >= types.StateZombie { // else they are under way
+		r.Interrupted = service.Each(cut, service.WireIntent)
 	}
 	return r, nil
 }
@@ -72,7 +72,7 @@ func (d *Service) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepRe
 	}
 	if rec, ok := d.oneStep(ctx, &t, &req); ok {
 		step.ShowFailures([]step.StepRecord{rec}) // its calls are shared
-		return ipc.StepDetail{PID: t.PID, UUID: t.UUID, Step: rec}, nil
+		return ipc.StepDetail{PID: t.PID, UUID: t.UUID, Step: wireStep(&rec)}, nil
 	}
 	h, err := step.ReadHistory(ctx, d.Journal, t.UUID) // it says best why there is no such step
 	if err != nil {
@@ -89,7 +89,7 @@ func (d *Service) stepDetail(ctx context.Context, peer *ipc.Peer, req ipc.StepRe
 		return ipc.StepDetail{}, err
 	}
 	step.ShowFailures([]step.StepRecord{rec}) // its calls are shared
-	return ipc.StepDetail{PID: t.PID, UUID: t.UUID, Step: rec}, nil
+	return ipc.StepDetail{PID: t.PID, UUID: t.UUID, Step: wireStep(&rec)}, nil
 }
 
 // oneStep reads one step, and the prompt that it had where its messages stand. It reports false if that cannot be, and the history has to be

@@ -19,6 +19,7 @@ import (
 	"rnix/internal/compose/run"
 	"rnix/internal/durable"
 	"rnix/internal/event"
+	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/internal/trace"
 	"rnix/ipc"
@@ -64,7 +65,7 @@ func (t tracer) trace(ctx context.Context, peer *ipc.Peer, req ipc.TraceRequest)
 	all := m.Trace()
 	r.Cut = all.Shorten(cmp.Or(req.Limit, fewSpans))
 	r.Withheld = all.Withheld
-	r.Spans, r.Critical, r.Blame = nonNil(all.Spans), nonNil(all.Critical), nonNil(all.Blame)
+	r.Spans, r.Critical, r.Blame = nonNil(service.Each(all.Spans, wireSpan)), nonNil(service.Each(all.Critical, wirePart)), nonNil(service.Each(all.Blame, wireBlame))
 	if root := all.Root(); root != nil {
 		r.Start, r.End = root.Start, root.End()
 	}

@@ -23,7 +23,7 @@ type filter struct {
 
 // filter reads a request. Targets that cannot be found, or that the caller may not see, and a filter that cannot be are errors.
 func (w *Service) filter(peer *ipc.Peer, req *ipc.EventsRequest) (*filter, error) {
-	match, err := req.Filter.Matcher()
+	match, err := filterOf(req.Filter).Matcher()
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rnix/internal/step"
 	"rnix/internal/testcase"
 	"rnix/ipc"
 	"rnix/runtime/statehome"
@@ -204,7 +203,7 @@ func (s *stage) request() (*ipc.SpawnRequest, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", c.At("inputs."+name), err)
 		}
-		req.Inputs = append(req.Inputs, step.Input{Name: name, Text: in(string(b), s.work)})
+		req.Inputs = append(req.Inputs, ipc.Input{Name: name, Text: in(string(b), s.work)})
 	}
 	return req, nil
 }

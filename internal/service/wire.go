@@ -1,0 +1,30 @@
+package service
+
+import (
+	"rnix/internal/step"
+	"rnix/ipc"
+)
+
+// Each returns what wire makes of each element of list; null stays null.
+func Each[A, B any](list []A, wire func(*A) B) []B {
+	if list == nil {
+		return nil
+	}
+	out := make([]B, len(list))
+	for i := range list {
+		out[i] = wire(&list[i])
+	}
+	return out
+}
+
+// WireIntent is a call on the wire that was about to run.
+func WireIntent(c *step.Intent) ipc.CallIntent {
+	return ipc.CallIntent{Step: c.Step, CallID: c.CallID, Tool: c.Tool, Path: c.Path, Input: c.Input, Effect: c.Effect, Child: c.Child,
+		Background: c.Background, Key: c.Key, Before: (*ipc.FilesSnapshot)(c.Before)}
+}
+
+// WireInput is an input on the wire.
+func WireInput(in *step.Input) ipc.Input { return ipc.Input(*in) }
+
+// FromInput is an input of a request.
+func FromInput(in *ipc.Input) step.Input { return step.Input(*in) }
