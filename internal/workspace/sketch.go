@@ -2,8 +2,6 @@ package workspace
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,14 +27,11 @@ func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing, into *st
 		return "", "", storage(dir, err)
 	}
 	index = f.Name()
-	data, err := os.ReadFile(filepath.Join(s.gitDir, "index"))
-	if err == nil {
-		_, err = f.Write(data)
+	if err := f.Close(); err != nil {
+		return "", "", storage(index, err)
 	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	fresh := errors.Is(err, fs.ErrNotExist)
+	warm, err := copyWithTime(filepath.Join(s.gitDir, "index"), index)
+	fresh := err == nil && !warm
 	if fresh { // git makes one
 		err = os.Remove(index)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"rnix/types"
 )
@@ -123,5 +124,30 @@ func TestAnEnormousFileIsRefusedAtOnce(t *testing.T) {
 	must(b, os.Remove(filepath.Join(made.Dir, "disk")))
 	if _, err = b.grove().Survey(t.Context(), b.id, made); err != nil {
 		t.Error(err)
+	}
+}
+
+// A file that is changed in the moment in which its index is written has the size and the times that stand there: only because the index is
+// not younger does git compare the bytes.
+func TestWorkOfTheMomentInWhichTheIndexIsWrittenIsSeen(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	repo := b.repo(map[string]string{"a": "one\n"})
+	b.user(repo, "config", "core.trustctime", "false") // no test can set that time
+	tree := b.plant(repo)
+	moment := time.Now().Add(-time.Hour).Truncate(time.Second)
+	at := func(path string) { must(t, os.Chtimes(path, moment, moment)) }
+	file, index := filepath.Join(tree.Dir, "a"), filepath.Join(strings.TrimSpace(b.user(tree.Dir, "rev-parse", "--absolute-git-dir")), "index")
+	at(file)
+	b.user(tree.Dir, "update-index", "--refresh")
+	at(index)
+	b.write(tree.Dir, map[string]string{"a": "two\n"})
+	at(file)
+	commit, _, err := b.grove().CommitWork(t.Context(), b.id, tree, "work\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := b.user(repo, "show", commit+":a"); got != "two\n" {
+		t.Errorf("the commit has %q", got)
 	}
 }
