@@ -291,14 +291,18 @@ func TestAWorkTreeIsRemovedOrItsProcessResumedButNeverBoth(t *testing.T) {
 		both.Go(func() {
 			_, removed = ipc.Call(t.Context(), s.Client, ipc.RemoveWorktree, ipc.RemoveWorktreeRequest{Target: w.UUID.String()})
 		})
+		var again ipc.ResumeResponse
 		both.Go(func() {
-			_, resumed = ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: w.UUID.String(), OnInDoubt: "retry"})
+			again, resumed = ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: w.UUID.String(), OnInDoubt: "retry"})
 		})
 		both.Wait()
 		_, gone := os.Stat(w.Worktree.Dir)
 		switch {
 		case removed == nil && resumed == nil:
-			t.Errorf("it was resumed, and its work tree was removed")
+			// Else its call was known to be cut off, so that it had ended, and its work tree went after it.
+			if now, err := ipc.Call(t.Context(), s.Client, ipc.GetProcDetail, ipc.TargetRequest{Target: w.UUID.String()}); err != nil || now.State != "dead" || strings.Contains(now.Result, "no such") {
+				t.Errorf("it was resumed, and its work tree was removed (%v): %+v; it is %+v, %v", gone, again, now, err)
+			}
 		case removed == nil && (gone == nil || types.CodeOf(resumed) != types.ErrConflict && types.CodeOf(resumed) != types.ErrNotFound):
 			t.Errorf("its work tree was removed: it is there: %v, and the resume says: %v", gone == nil, resumed)
 		case removed != nil && (gone != nil || types.CodeOf(removed) != types.ErrConflict || resumed != nil):
