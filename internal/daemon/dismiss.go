@@ -102,7 +102,7 @@ func (d undertaker) escaped(ctx context.Context, info *step.ProcInfo) bool {
 		reason, what = run.ReasonEnded, "run was ended"
 	}
 	if err := d.dismiss(ctx, info.UUID, reason); err != nil {
-		d.note("PID %d (%s), whose %s, cannot be ended: %v", info.PID, info.UUID, what, err)
+		d.note("PID %d (%s) cannot be ended, and its %s: %v", info.PID, info.UUID, what, err)
 	} else if !isNode {
 		d.note("PID %d (%s) is ended, as its supervisor was", info.PID, info.UUID)
 	}
