@@ -1,9 +1,7 @@
 package daemon
 
 import (
-	"context"
-
-	"rnix/drivers/harness"
+	"rnix/internal/service/agentcli"
 	"rnix/internal/service/catalog"
 	"rnix/internal/service/paths"
 	"rnix/vfs"
@@ -11,17 +9,12 @@ import (
 
 // startCatalog gives the services that say what there is to start agents with, and what the name space has, what they need of the others.
 func startCatalog(d *Daemon, transports vfs.TransportFactory) {
-	d.catalog = &catalog.Service{Profiles: d.profiles, Mounts: d.mounts, Callers: callers{d}, Transports: transports, Scratch: d.userScratch}
-	d.paths = &paths.Service{Agents: d.kernel, Space: d.kernel.VFS(), Devices: d.devices, Profiles: d.profiles, Callers: callers{d}, Scratch: d.userScratch}
+	d.catalog = &catalog.Service{Profiles: d.profiles, Mounts: d.mounts, Callers: d.access, Transports: transports, Scratch: d.userScratch}
+	d.paths = &paths.Service{Agents: d.kernel, Space: d.kernel.VFS(), Devices: d.devices, Profiles: d.profiles, Callers: d.access, Scratch: d.userScratch}
 }
 
-// clis knows the agents' command lines that run as processes.
-type clis struct{ daemon *Daemon }
-
-func (c clis) Dir(session string) string { return sessions{c.daemon}.dir(session) }
-
-func (c clis) StateOf(session, workDir string) harness.StatePlace {
-	return sessions{c.daemon}.stateOf(session, workDir)
+// newCLIs makes the service that looks after agent CLIs, before the kernel.
+func newCLIs(d *Daemon) *agentcli.Service {
+	return &agentcli.Service{Index: d.journal.Index(), Trees: d.trees, Platforms: d.platforms, Histories: d.journal.Dir, Program: d.opt.Program, Socket: d.places.Socket,
+		Secrets: d.secrets, Note: d.note, Log: d.log}
 }
-
-func (c clis) MayAct(ctx context.Context) bool { return sessions{c.daemon}.mayAct(ctx) }

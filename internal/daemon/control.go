@@ -10,7 +10,7 @@ import (
 
 // startControl gives the service that answers for the daemon itself what it needs of the others.
 func startControl(d *Daemon) {
-	d.control = &control.Service{Version: d.opt.Version, Daemon: self{d}, Kernel: d.kernel, Index: d.journal.Index(), Callers: callers{d}}
+	d.control = &control.Service{Version: d.opt.Version, Daemon: self{d}, Kernel: d.kernel, Index: d.journal.Index(), Callers: d.access}
 }
 
 // self is the daemon as a whole.

@@ -24,10 +24,13 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/event"
 	"rnix/internal/gc"
+	"rnix/internal/launch"
 	"rnix/internal/proc"
 	"rnix/internal/profile"
 	"rnix/internal/records"
 	"rnix/internal/redact"
+	"rnix/internal/service/agentcli"
+	"rnix/internal/service/autoresume"
 	"rnix/internal/service/billing"
 	"rnix/internal/service/catalog"
 	"rnix/internal/service/control"
@@ -96,7 +99,13 @@ type Daemon struct {
 	models     *catalog.Models
 	seen       *fs.Seen
 	kernel     *kernel.KernelImpl
+	stored     *launch.Stored
+	launcher   *launch.Launcher
 	names      *lifecycle.Names // says what a name means
+	access     *lifecycle.Access
+	lifecycle  *lifecycle.Service
+	auto       *autoresume.Service
+	clis       *agentcli.Service
 	server     *ipc.Server
 	idle       *idler
 	misread    []string // what is wrong in the configuration
@@ -121,22 +130,18 @@ type Daemon struct {
 	control    *control.Service
 	flows      *flows.Service
 	notes      notes
-	background sync.WaitGroup // what runs beside the handlers; ends with the daemon's context
-	looked     chan struct{}  // closed when it is known what an earlier daemon has left
-	auto       wentOn
-	ends       *ends
+	background sync.WaitGroup   // what runs beside the handlers; ends with the daemon's context
+	looked     chan struct{}    // closed when it is known what an earlier daemon has left
 	heartbeat  kernel.Heartbeat // how processes without progress are looked for
 	bootstrap  *boot
 	limits     kernel.Limits
-	autoMax    int // how many processes go on by themselves at the start
 	stop       context.CancelFunc
 	stopping   atomic.Bool // set before the first refusal, and never taken back
 	stopper    stopper
-	delayed    delayed // what is resumed a little later
 }
 
 func newDaemon(opt Options) *Daemon {
-	return &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), ends: newEnds(), bootstrap: newBoot(), watch: new(watch.Service), billing: new(billing.Service), storage: new(storage.Service), mail: new(mail.Service), groups: new(groups.Service)}
+	return &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), access: new(lifecycle.Access), auto: autoresume.New(), bootstrap: newBoot(), watch: new(watch.Service), billing: new(billing.Service), storage: new(storage.Service), mail: new(mail.Service), groups: new(groups.Service)}
 }
 
 // Run runs a daemon until ctx ends, somebody calls shutdown, or it was idle for long enough. It returns
@@ -282,7 +287,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	back.add(func() error { return settle(d) })
 	d.journal.Index().Changed = d.watch.Touch
 	d.store = records.New(d.journal, "rnix daemon "+d.opt.Version, cfg.Checkpoint, d.log)
-	d.store.OnEnd = func(id types.UUID) { d.ends.put(id); noteCut(d, id); d.platforms.Ended(id) }
+	d.store.OnEnd = func(id types.UUID) { d.auto.Ended(id); noteCut(d, id); d.platforms.Ended(id) }
 	d.platforms = newPlatform(d)
 	d.store.Tap, d.store.Secrets = d.platforms.Record, d.secrets
 	back.add(d.platforms.Stop)
@@ -309,9 +314,9 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	d.restore()
 	d.room, d.outputs = room.New(d.places.DataDir, cfg.Disk), int64(cfg.Disk.Outputs.V)
 	d.room.Look(nil) // before anything goes on
-	d.heartbeat = heart{d}.heartbeatOf(cfg.Heartbeat)
+	d.heartbeat = lifecycle.HeartbeatOf(cfg.Heartbeat, func(ctx context.Context, p *kernel.Process) error { return d.lifecycle.Resumer.Restart(ctx, p) })
 	if cfg.Resume.Auto.V {
-		d.autoMax = cfg.Resume.Max.V
+		d.auto.Max = cfg.Resume.Max.V
 	}
 	d.limits = kernel.Limits{Depth: cfg.Limits.Depth.V, Children: cfg.Limits.Children.V, Family: cfg.Limits.Family.V, Total: cfg.Limits.Total.V, SpawnRate: cfg.Limits.SpawnRate.V}
 	openFiles(d, cfg.Snapshots)
@@ -322,8 +327,9 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	for _, line := range d.files.TakeUp(ctx) {
 		d.note("%s", line)
 	}
-	d.bridge = sessions{d}.open()
-	d.models = &catalog.Models{Drivers: &catalog.Makers{Start: d.procs, Bridge: d.bridge, Sessions: clis{d}}, Log: d.log}
+	d.clis = newCLIs(d)
+	d.bridge = d.clis.Open()
+	d.models = &catalog.Models{Drivers: &catalog.Makers{Start: d.procs, Bridge: d.bridge, Sessions: d.clis}, Log: d.log}
 	back.add(d.models.Close)
 	return l, lock, back, d.boot()
 }
@@ -335,6 +341,7 @@ func (d *Daemon) boot() error {
 	transports := mcp.NewTransportFactory(d.procs, mcp.Options{Log: d.log, Version: d.opt.Version, Env: proc.ComposeEnv(os.Environ(), nil, nil)})
 	d.mounts = vfs.NewMountManager(d.devices, transports)
 	own := ownDirs(d)
+	openLaunch(d)
 	err := errors.Join(
 		d.devices.Register("/dev/llm", d.models.Open),
 		d.devices.RegisterTools(fs.Path, fs.New(d.seen, own).Open, fs.Tools()),
@@ -353,12 +360,13 @@ func (d *Daemon) boot() error {
 		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell, proc.KindHarness) }, Thaw: d.procs.Thaw,
 		Release:    d.release,
 		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
-		Scratch:    d.scratch, Inputs: d.store.InputsDir, LoadAgent: spawner{d}.child, LoadSkill: spawner{d}.loadSkill, Stored: d.storedInfo, Price: profile.PriceFor, Accounts: d.billing, Revive: resumer{d}.reviveChild, Dismiss: undertaker{d}.dismiss, Heartbeat: d.heartbeat,
+		Scratch:    ground{d}.Scratch, Inputs: d.store.InputsDir, LoadAgent: d.launcher.Spawner.Child, LoadSkill: d.launcher.Spawner.LoadSkill, Stored: ground{d}.Described, Price: profile.PriceFor, Accounts: d.billing, Revive: func(ctx context.Context, parent *kernel.Process, id types.UUID) (types.PID, error) {
+			return d.lifecycle.Resumer.ReviveChild(ctx, parent, id)
+		}, Dismiss: d.stored.Dismiss, Heartbeat: d.heartbeat,
 	}
 	filesFor(d, &cfg)
 	cfg.Post, cfg.Limits = d.mail.Post, d.limits
 	d.kernel = kernel.New(cfg, nil)
-	d.names = &lifecycle.Names{Table: d.kernel, Index: d.journal.Index(), Gone: d.storage.Explain}
 	startServices(d, transports)
 	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel, d.kernel.VFS()).Open)
 }
@@ -375,11 +383,5 @@ func (d *Daemon) release(p types.PID) {
 
 // handle registers all methods.
 func (d *Daemon) handle(s *ipc.Server) {
-	processes{d}.handle(s)
 	registerServices(d, wire(d, s))
-	sessions{d}.handle(s)
-	on(d, s, ipc.Heartbeat, heart{d}.beats)
-	on(d, s, ipc.Spawn, spawner{d}.spawn)
-	on(d, s, ipc.Resume, resumer{d}.resume)
-	on(d, s, ipc.ListResumable, resumer{d}.list)
 }

@@ -2,9 +2,9 @@ package daemon
 
 import (
 	"context"
+	"os"
 
 	"rnix/internal/config"
-	"rnix/internal/moved"
 	"rnix/internal/service"
 	"rnix/internal/service/files"
 	"rnix/internal/step"
@@ -27,7 +27,7 @@ func keepFiles(d *Daemon, k *workspace.Keeper, off bool) {
 	all := onDisk{d.journal.Index(), d}
 	d.snapshots, d.trees = files.NewSnapshots(k, off, d.places.DataDir, d.log), files.NewTrees(k, d.places.DataDir)
 	d.snapshots.Histories = all
-	d.files = &files.Service{Snapshots: d.snapshots, Trees: d.trees, Histories: all, Callers: finder{d}, Log: d.log}
+	d.files = &files.Service{Snapshots: d.snapshots, Trees: d.trees, Histories: all, Callers: d.access, Log: d.log}
 }
 
 // filesFor gives the kernel what it asks of the files of processes.
@@ -63,7 +63,8 @@ type onDisk struct {
 
 func (r onDisk) Begun(id types.UUID) bool {
 	_, known := r.Get(id)
-	return known || exists(r.daemon.journal.Dir(id))
+	_, err := os.Stat(r.daemon.journal.Dir(id))
+	return known || err == nil
 }
 
 func (r onDisk) Trail(ctx context.Context, t *service.Target, text string) (step.Trail, error) {
@@ -80,6 +81,3 @@ func (r onDisk) Claimed() error { return r.daemon.journal.Claim.Check() }
 func (r onDisk) Reserve(id types.UUID, who string) (release func(), err error) {
 	return r.daemon.storage.Reserve(id, who)
 }
-
-// here returns where a path is that a record names: records of a data directory that was moved name the old one.
-func here(d *Daemon, path string) string { return moved.Here(d.places.DataDir, path) }

@@ -1,15 +1,16 @@
 package daemon
 
 import (
-	"cmp"
 	"context"
 
 	"rnix/agent"
 	"rnix/internal/compose"
 	"rnix/internal/compose/run"
+	"rnix/internal/launch"
 	"rnix/internal/proc"
 	"rnix/internal/profile"
 	"rnix/internal/recovery"
+	"rnix/internal/service"
 	"rnix/internal/service/flows"
 	"rnix/internal/step"
 	"rnix/ipc"
@@ -19,17 +20,7 @@ import (
 
 // startFlows gives the service of workflows and supervisors what it needs of the others.
 func startFlows(d *Daemon) {
-	d.flows = &flows.Service{Kernel: d.kernel, Index: d.journal.Index(), Finder: finder{d}, Looks: flowLooks{d}, Starts: starts{d}, Stored: flowHistories{d}}
-}
-
-func (f finder) SettledSoon(ctx context.Context) { settledSoon(ctx, f.daemon) }
-
-func (f finder) ResolveKind(text, kind string) (target, error) {
-	return f.daemon.names.ResolveKind(text, kind)
-}
-
-func (f finder) MayStart(peer *ipc.Peer, pid types.PID) error {
-	return insider{f.daemon}.mayStart(peer, pid)
+	d.flows = &flows.Service{Kernel: d.kernel, Index: d.journal.Index(), Finder: d.access, Looks: flowLooks{d}, Starts: starts{d}, Stored: flowHistories{d}}
 }
 
 // flowLooks says how workflows, supervisors and what they start look.
@@ -37,7 +28,7 @@ type flowLooks struct{ daemon *Daemon }
 
 func (l flowLooks) Living(i *kernel.Info) ipc.Proc { return l.daemon.looks.Living(i) }
 
-func (l flowLooks) Whole(i *step.ProcInfo) *step.ProcInfo { return processes{l.daemon}.whole(i) }
+func (l flowLooks) Whole(i *step.ProcInfo) *step.ProcInfo { return l.daemon.stored.Cards.Whole(i) }
 
 func (l flowLooks) Branch(id types.UUID) string {
 	t, _ := l.daemon.trees.Of(id) // a note that cannot be read names none
@@ -62,7 +53,7 @@ func (s starts) Parent(peer *ipc.Peer, asked string, p flows.Profile, trusts boo
 	if !ok {
 		return 0, types.Errorf(types.ErrInternal, "Spawn", asked, "the configuration is another service's")
 	}
-	return spawner{s.daemon}.parentOf(peer, asked, of.profile, trusts)
+	return s.daemon.lifecycle.Parent(peer, asked, of.profile, trusts)
 }
 
 func (s starts) Ready(ctx context.Context) error { return s.daemon.bootstrap.wait(ctx) }
@@ -107,7 +98,7 @@ func (f flowProfile) Program() (o kernel.SpawnOpts, err error) {
 
 func (f flowProfile) Agent(req *ipc.SpawnRequest) (*agent.Agent, kernel.SpawnOpts, error) {
 	p := *f.profile
-	ag, opts, _, err := spawner{f.daemon}.settle(&p, *req)
+	ag, opts, _, err := f.daemon.launcher.Spawner.Plan(&p, *req)
 	return ag, opts, err
 }
 
@@ -129,69 +120,29 @@ func (h flowHistories) Read(ctx context.Context, id types.UUID) (*recovery.State
 }
 
 func (h flowHistories) Was(s *recovery.State, id types.UUID) (step.Settled, error) {
-	return wasOf(h.daemon, s, id)
+	return h.daemon.stored.WasOf(s, id)
 }
 
 func (h flowHistories) Dismiss(ctx context.Context, id types.UUID, reason string) error {
-	return undertaker{h.daemon}.dismiss(ctx, id, reason)
+	return h.daemon.stored.Dismiss(ctx, id, reason)
 }
 
 func (h flowHistories) Pause(ctx context.Context, id types.UUID) error {
-	return undertaker{h.daemon}.pause(ctx, id)
+	return h.daemon.stored.Pause(ctx, id)
 }
 
-func (h flowHistories) CheckResume(req *ipc.ResumeRequest) error { return checkResume(req) }
+func (h flowHistories) CheckResume(req *ipc.ResumeRequest) error { return launch.CheckResume(req) }
 
 func (h flowHistories) Resume(ctx context.Context, id types.UUID, how *ipc.ResumeRequest) error {
-	_, err := resumer{h.daemon}.continued(ctx, target{UUID: id}, onlyOn(how), nil)
+	_, err := h.daemon.lifecycle.Resumer.Continued(ctx, service.Target{UUID: id}, launch.OnlyOn(how), nil)
 	return err
 }
 
-func (h flowHistories) Automatic(id types.UUID) (types.PID, bool) {
-	r, ok := h.daemon.auto.take(id)
-	return r.PID, ok
+func (h flowHistories) ResumeRun(ctx context.Context, id types.UUID, how *ipc.ResumeRequest, r flows.Revival) (ipc.ResumeResponse, error) {
+	return h.daemon.lifecycle.Resumer.ResumeRun(ctx, id, how, r)
 }
 
-func (h flowHistories) ResumeRun(ctx context.Context, id types.UUID, how *ipc.ResumeRequest, r flows.Revival) (ipc.ResumeResponse, error) {
-	revive, wake := reviver{h.daemon}, resumer{h.daemon}
-	hold := make(chan struct{})
-	defer close(hold) // the run looks for its nodes when all of them are there
-	var above types.PID
-	var settled func(a *again) (*ready, error)
-	settled = func(a *again) (*ready, error) {
-		req, err := r.Decide(a.state)
-		if err != nil {
-			return nil, err
-		}
-		next, err := revive.settle(a, req)
-		if err == nil {
-			err = r.Begin(next.opts.Body)
-		}
-		if err != nil {
-			return nil, err
-		}
-		next.retry = settled // its parent was suspended meanwhile, and goes on with it
-		_, _, up := wake.wakeAbove(ctx, a.was.ParentUUID, how, hold, true)
-		above = cmp.Or(up, above)
-		return next, nil
-	}
-	a, err := revive.open(ctx, id)
-	if err != nil {
-		return ipc.ResumeResponse{}, err
-	}
-	next, err := settled(a)
-	if err != nil {
-		a.close()
-		return ipc.ResumeResponse{}, err
-	}
-	resp, err := revive.launch(ctx, next, hold)
-	if err != nil {
-		return resp, err
-	}
-	_ = wake.thawAbove(above, 0)
-	r.Begun(func(id types.UUID) bool {
-		_, _, ok := wake.quietly(ctx, id, onlyOn(how), hold)
-		return ok
-	})
-	return resp, nil
+func (h flowHistories) Automatic(id types.UUID) (types.PID, bool) {
+	r, ok := h.daemon.auto.Take(id)
+	return r.PID, ok
 }

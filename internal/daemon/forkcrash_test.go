@@ -29,14 +29,14 @@ func forkOp(name string, upTo *int) *faultfs.Op {
 		if err != nil {
 			return err
 		}
-		a, err := resumer{d}.copied(ctx, histA, cut, cut.Step)
+		a, err := d.stored.Copy(ctx, histA, cut, cut.Step)
 		if err != nil {
 			return err
 		}
 		begun := false
-		err = goneOn(d, a.rec, a.state, true, func(s string) { begun = true; ack(s) }, func(*diary, int) {})
+		err = goneOn(d, a.Rec, a.State, true, func(s string) { begun = true; ack(s) }, func(*diary, int) {})
 		if err != nil && !begun {
-			_ = d.abandon(ctx, a.rec.ID) // nobody has been told of it
+			_ = directories{d}.Abandon(ctx, a.Rec.ID) // nobody has been told of it
 		}
 		return err
 	})

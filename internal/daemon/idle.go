@@ -59,11 +59,6 @@ func wire(d *Daemon, s *ipc.Server) *service.Wire {
 	}}
 }
 
-// on registers a handler.
-func on[Req, Resp any](d *Daemon, s *ipc.Server, m ipc.Method[Req, Resp], fn func(context.Context, *ipc.Peer, Req) (Resp, error)) {
-	service.Handle(wire(d, s), m, fn)
-}
-
 // stopWhenIdle stops the daemon when it has had nothing to do for long enough: no processes, paused
 // ones and those that are to be woken included, and no calls.
 func (d *Daemon) stopWhenIdle(ctx context.Context) {
@@ -77,7 +72,7 @@ func (d *Daemon) stopWhenIdle(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
-		if len(d.kernel.Processes()) > 0 || d.autoMax > 0 && d.journal.Index().Sleeps() {
+		if len(d.kernel.Processes()) > 0 || d.auto.Max > 0 && d.journal.Index().Sleeps() {
 			d.idle.note(now)
 		}
 		if d.idle.idleFor(now) >= d.opt.Idle {

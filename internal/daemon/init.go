@@ -11,6 +11,7 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/initfile"
 	"rnix/internal/profile"
+	"rnix/internal/service"
 	"rnix/internal/service/flows"
 	"rnix/internal/step"
 	"rnix/internal/yamlfile"
@@ -179,7 +180,7 @@ func (d initer) retire(ctx context.Context) {
 			}
 			why = "init.yaml says something else of it now"
 		}
-		if err := (undertaker{d.Daemon}).dismiss(ctx, info.UUID, "terminated: "+why); err != nil {
+		if err := d.stored.Dismiss(ctx, info.UUID, "terminated: "+why); err != nil {
 			d.note("the supervisor %q (PID %d) was to be ended, since %s: %v", info.Name, info.PID, why, err)
 			continue
 		}
@@ -242,7 +243,7 @@ func (d initer) one(ctx context.Context, i int) (types.PID, string, error) {
 		if same, err := d.same(ctx, info.UUID, i); err != nil || !same {
 			continue
 		}
-		if pid, alive := d.running(info.UUID); alive {
+		if pid, alive := d.stored.Running(info.UUID); alive {
 			return pid, "goes on", nil
 		}
 		return d.again(ctx, info)
@@ -259,9 +260,9 @@ func (d initer) again(ctx context.Context, info step.ProcInfo) (types.PID, strin
 	if info.SuspendReason == step.ReasonPaused {
 		return info.PID, "paused", nil
 	}
-	resp, err := resumer{d.Daemon}.continued(ctx, target{UUID: info.UUID, PID: info.PID, Info: &info}, &ipc.ResumeRequest{}, nil)
+	resp, err := d.lifecycle.Resumer.Continued(ctx, service.Target{UUID: info.UUID, PID: info.PID, Info: &info}, &ipc.ResumeRequest{}, nil)
 	if types.CodeOf(err) == types.ErrConflict { // somebody was quicker
-		if pid, alive := d.running(info.UUID); alive {
+		if pid, alive := d.stored.Running(info.UUID); alive {
 			return pid, "goes on", nil
 		}
 	}
@@ -298,10 +299,10 @@ func (d initer) run(ctx context.Context, goOn func()) {
 
 // tend begins what looks after processes while the daemon runs.
 func (d initer) tend(ctx context.Context) {
-	if d.autoMax > 0 {
-		d.background.Go(func() { autoResumer{d.Daemon}.wake(ctx) }) // ends with ctx
+	if d.auto.Max > 0 {
+		d.background.Go(func() { d.auto.Wake(ctx) }) // ends with ctx
 	}
-	d.background.Go(func() { autoResumer{d.Daemon}.follow(ctx) }) // ends with ctx
+	d.background.Go(func() { d.auto.Follow(ctx) }) // ends with ctx
 	if len(d.retention) == 0 {
 		d.background.Go(func() { d.collector.Run(ctx) }) // ends with ctx
 	}
@@ -309,5 +310,5 @@ func (d initer) tend(ctx context.Context) {
 
 // takeUp goes on in the background with what an earlier daemon has left, and starts what init.yaml says.
 func (d initer) takeUp(ctx context.Context) {
-	d.background.Go(func() { d.run(ctx, func() { autoResumer{d.Daemon}.goOn(ctx, d.autoMax) }) }) // ends with ctx
+	d.background.Go(func() { d.run(ctx, func() { d.auto.GoOn(ctx) }) }) // ends with ctx
 }

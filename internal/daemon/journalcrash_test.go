@@ -43,11 +43,13 @@ var nowhere = filepath.Join(os.TempDir(), "rnix-"+rand.Text())
 // it in every case.
 func house(fsys durable.FS, do func(*Daemon) error) error {
 	return crashtest.Session(fsys, func(j *step.Local) (err error) {
-		d := &Daemon{journal: j, log: slog.New(slog.DiscardHandler), platforms: platform.New(nowhere)}
+		d := newDaemon(Options{})
+		d.journal, d.log, d.platforms = j, slog.New(slog.DiscardHandler), platform.New(nowhere)
 		d.places.DataDir = nowhere
 		keepFiles(d, workspace.New(workspace.Options{Dir: nowhere, Env: []string{}}), true)
 		d.store = records.New(j, "test", config.Checkpoint{EverySteps: config.Value[int]{V: 1}}, d.log)
 		defer func() { err = errors.Join(err, d.store.Close()) }()
+		openLaunch(d)
 		return do(d)
 	})
 }
@@ -58,7 +60,9 @@ func started(fsys durable.FS) error { return house(fsys, looked) }
 func looked(d *Daemon) (err error) {
 	d.kernel = kernel.New(kernel.Config{Devices: vfs.NewDeviceRegistry()}, nil) // in which nothing runs
 	defer func() { err = errors.Join(err, d.kernel.Shutdown(context.Background())) }()
-	autoResumer{d}.goOn(context.Background(), 0)
+	d.clis = newCLIs(d)
+	startLifecycle(d)
+	d.auto.GoOn(context.Background())
 	return nil
 }
 

@@ -37,6 +37,13 @@ func requestOf(p *profile.Profile, provider string) platform.Request {
 	return platform.Request{Session: p.Member.Session, Issue: p.Member.Issue, Config: &p.Config.Platform, Lookup: p.Lookup, Provider: provider}
 }
 
+// memberships opens the sessions that a platform has for processes.
+type memberships struct{ *platform.Service }
+
+func (m memberships) Open(ctx context.Context, id types.UUID, p *profile.Profile, provider string) error {
+	return m.Service.Open(ctx, id, requestOf(p, provider))
+}
+
 // tenants are the processes that have sessions of a platform.
 type tenants struct{ daemon *Daemon }
 
@@ -47,4 +54,4 @@ func (t tenants) Say(ctx context.Context, id types.UUID, key, text string) error
 
 func (t tenants) Bound(id types.UUID, left time.Duration) { proc.Lease(t.daemon.procs, id, left) }
 
-func (t tenants) Confirmed(id types.UUID, at int64) { sessions{t.daemon}.confirmed(id, at) }
+func (t tenants) Confirmed(id types.UUID, at int64) { t.daemon.clis.Confirmed(id, at) }

@@ -1,12 +1,9 @@
 package daemon
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
-
-	"rnix/internal/step"
 )
 
 // restore mends what an earlier daemon left outside its histories when it was killed: OS children that
@@ -50,20 +47,4 @@ func (n *notes) all() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.lines)
-}
-
-// mark appends the fact of the interruption to the record of a history.
-func (d *Daemon) mark(ctx context.Context, info step.ProcInfo) error {
-	lease, err := d.journal.Open(ctx, info.UUID, "rnix daemon, recovery")
-	if err != nil {
-		return err
-	}
-	if lease.Damage != "" {
-		d.note("PID %d (%s): %s", info.PID, info.UUID, lease.Damage)
-	}
-	w := step.NewWriter(d.journal, info.UUID, lease)
-	if err := w.Marker(&step.Marker{Name: step.MarkerInterrupted, PID: info.PID, Text: "the daemon ended without warning"}); err != nil {
-		return err
-	}
-	return w.Close(ctx)
 }

@@ -40,7 +40,7 @@ func diskNow(d *Daemon) config.Disk {
 
 // noteCut is told of each end of a run.
 func noteCut(d *Daemon, id types.UUID) {
-	if info, ok := d.journal.Index().Get(id); ok && room.CutBy(&info) {
+	if info, ok := d.journal.Index().Get(id); ok && d.room.CutBy(&info) {
 		d.room.CutOff(id)
 	}
 }
@@ -49,12 +49,12 @@ func noteCut(d *Daemon, id types.UUID) {
 type cutOff struct{ daemon *Daemon }
 
 func (c cutOff) Suspended(id types.UUID) (step.ProcInfo, bool) {
-	if _, alive := c.daemon.running(id); alive {
+	if _, alive := c.daemon.stored.Running(id); alive {
 		return step.ProcInfo{}, false
 	}
 	return c.daemon.journal.Index().Get(id)
 }
 
 func (c cutOff) Resume(ctx context.Context, info step.ProcInfo) bool {
-	return autoResumer{c.daemon}.continueQuietly(ctx, info)
+	return c.daemon.auto.ContinueQuietly(ctx, info)
 }

@@ -8,21 +8,23 @@ import (
 // startServices gives each service what it needs of the others.
 func startServices(d *Daemon, transports vfs.TransportFactory) {
 	startWatch(d)
+	startFlows(d)
+	startLifecycle(d)
 	startHistories(d)
 	startBilling(d)
 	startFiles(d)
 	d.storage.Kernel = d.kernel
 	startMail(d)
-	d.groups.Kernel, d.groups.Callers = d.kernel, finder{d}
+	d.groups.Kernel, d.groups.Callers = d.kernel, d.access
 	startCatalog(d, transports)
 	startControl(d)
 	startPlatform(d)
-	startFlows(d)
 }
 
 // registerServices registers what the services answer.
 func registerServices(d *Daemon, on *service.Wire) {
-	newLifecycle(d).Register(on)
+	d.lifecycle.Register(on)
+	d.clis.Register(on)
 	d.watch.Register(on)
 	d.histories.Register(on)
 	d.billing.Register(on)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"rnix/internal/gc"
+	"rnix/internal/service"
 	"rnix/internal/service/watch"
 	"rnix/internal/step"
 	"rnix/ipc"
@@ -14,7 +15,7 @@ import (
 func startWatch(d *Daemon) {
 	d.looks = &looks{groups: &d.groups.Names, platforms: d.platforms, procs: d.procs}
 	w := d.watch
-	w.Kernel, w.Index, w.Archive, w.Looks, w.Callers = d.kernel, d.journal.Index(), archive{d.collector}, d.looks, callers{d}
+	w.Kernel, w.Index, w.Archive, w.Looks, w.Callers = d.kernel, d.journal.Index(), archive{d.collector}, d.looks, watchers{d}
 	w.Files, w.Log, w.Started = d.written, d.events, d.started
 }
 
@@ -25,38 +26,35 @@ func (a archive) Archived() []step.Archived { return a.collector.Archived() }
 
 func (a archive) Find(id types.UUID) (step.Archived, bool) { return gc.ArchiveOf(a.collector, id) }
 
-// callers knows who asks, and what of whom.
-type callers struct{ daemon *Daemon }
+// watchers knows who watches, and what of whom.
+type watchers struct{ daemon *Daemon }
 
-func (c callers) AgentOf(peer *ipc.Peer) (owner types.PID, inside bool) {
-	return c.daemon.agentOf(peer)
+func (c watchers) AgentOf(peer *ipc.Peer) (owner types.PID, inside bool) {
+	return c.daemon.access.AgentOf(peer)
 }
 
-func (c callers) Alive(op, text string) (types.PID, error) {
-	t, err := processes{c.daemon}.alive(op, text)
-	return t.PID, err
-}
+func (c watchers) Alive(op, text string) (types.PID, error) { return c.daemon.access.Alive(op, text) }
 
-func (c callers) InSubtree(root, pid types.PID) bool { return c.daemon.inSubtree(root, pid) }
+func (c watchers) InSubtree(root, pid types.PID) bool { return c.daemon.access.InSubtree(root, pid) }
 
-func (c callers) Settled(ctx context.Context) { settledSoon(ctx, c.daemon) }
+func (c watchers) Settled(ctx context.Context) { c.daemon.access.SettledSoon(ctx) }
 
-func (c callers) Await(ctx context.Context, peer *ipc.Peer, op, text string) (watch.Found, error) {
-	if err := c.daemon.settled(ctx); err != nil {
+func (c watchers) Await(ctx context.Context, peer *ipc.Peer, op, text string) (watch.Found, error) {
+	if err := c.daemon.access.Settled(ctx); err != nil {
 		return watch.Found{}, err
 	}
-	t, err := processes{c.daemon}.find(peer, op, text)
+	t, err := c.daemon.access.Find(peer, op, text)
 	if err == nil {
-		t, err = resumedLater(ctx, processes{c.daemon}, t)
+		t, err = c.daemon.lifecycle.Await(ctx, t)
 	}
 	return found(t), err
 }
 
-func (c callers) Find(peer *ipc.Peer, op, text string) (watch.Found, error) {
-	t, err := processes{c.daemon}.find(peer, op, text)
+func (c watchers) Find(peer *ipc.Peer, op, text string) (watch.Found, error) {
+	t, err := c.daemon.access.Find(peer, op, text)
 	return found(t), err
 }
 
-func found(t target) watch.Found {
+func found(t service.Target) watch.Found {
 	return watch.Found{UUID: t.UUID, PID: t.PID, Live: t.Live != nil && t.Live.State < types.StateZombie}
 }

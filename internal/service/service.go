@@ -62,3 +62,6 @@ const MaxTimeoutMs = 366 * 24 * 3600 * 1000
 
 // Timeout is a time limit of a request, in milliseconds, at most MaxTimeoutMs.
 func Timeout(ms int64) time.Duration { return time.Duration(min(ms, MaxTimeoutMs)) * time.Millisecond }
+
+// MaxTokens bounds what is added to a budget at once, in tokens.
+const MaxTokens = 1_000_000_000_000

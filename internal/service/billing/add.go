@@ -19,8 +19,8 @@ func (d *Service) add(ctx context.Context, peer *ipc.Peer, req ipc.AddBudgetRequ
 	switch {
 	case req.Tokens < 0 || !(req.USD >= 0 && req.USD <= price.Max.Float()):
 		return bad("%d tokens and %v dollars cannot be added; give numbers that are not negative, and at most %.0f dollars", req.Tokens, req.USD, price.Max.Float())
-	case req.Tokens > MaxAdd:
-		return bad("%d tokens are more than any budget needs; give at most %d, or resume it with --budget 0, which is unlimited", req.Tokens, MaxAdd)
+	case req.Tokens > service.MaxTokens:
+		return bad("%d tokens are more than any budget needs; give at most %d, or resume it with --budget 0, which is unlimited", req.Tokens, service.MaxTokens)
 	case req.Tokens == 0 && req.USD == 0:
 		return bad("nothing is to be added: give tokens, dollars or both")
 	}
@@ -93,6 +93,3 @@ func (d *Service) raiseFamily(ctx context.Context, t service.Target, more kernel
 	}
 	return slices.Compact(pids), slices.Compact(ids), err
 }
-
-// MaxAdd bounds what is added at once, in tokens.
-const MaxAdd = 1_000_000_000_000

@@ -195,7 +195,7 @@ func TestBudgetIsRaisedWhereverItsOwnerLies(t *testing.T) {
 	if resp, err := s.add(t.Context(), nil, ipc.AddBudgetRequest{Target: "top", Tree: true, Tokens: 5, NoResume: true}); err != nil || len(resp.Raised) != 1 || len(w.woken) != 2 {
 		t.Errorf("%+v, woken %v, %v", resp, w.woken, err)
 	}
-	for name, req := range map[string]ipc.AddBudgetRequest{"nothing": {Target: "top"}, "less": {Target: "top", Tokens: -1}, "too much": {Target: "top", Tokens: MaxAdd + 1}, "no limit": {Target: "mid", Tokens: 1}} {
+	for name, req := range map[string]ipc.AddBudgetRequest{"nothing": {Target: "top"}, "less": {Target: "top", Tokens: -1}, "too much": {Target: "top", Tokens: service.MaxTokens + 1}, "no limit": {Target: "mid", Tokens: 1}} {
 		if _, err := s.add(t.Context(), nil, req); types.CodeOf(err) != types.ErrInvalid {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -190,14 +190,6 @@ func (t *Trees) Lacks(ctx context.Context, id types.UUID, tree *workspace.Tree) 
 	return out
 }
 
-// Created is what a client is told of the work tree of a new process.
-func Created(tree *workspace.Tree, i *kernel.Info) *ipc.Worktree {
-	if tree == nil {
-		return nil
-	}
-	return &ipc.Worktree{UUID: i.UUID, PID: i.PID, Name: i.Name, State: i.StateName(), Dir: tree.Dir, Repo: tree.Repo, Branch: tree.Branch, Base: tree.Base, BaseName: tree.BaseName, Files: []ipc.FileChange{}}
-}
-
 // BranchName is what the branch of a process is called.
 func BranchName(name string, id types.UUID) string {
 	clean := strings.Map(func(r rune) rune {

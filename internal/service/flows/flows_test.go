@@ -157,11 +157,11 @@ func TestWhatEndedOnesHaveLeftIsKnownOfTheirHistories(t *testing.T) {
 			t.Errorf("%+v: %v", end, ids)
 		}
 	}
-	if exit, nodes, ending := Ending(w.states[id(1)]); ending {
+	if exit, nodes, ending := new(Service).Ending(w.states[id(1)]); ending {
 		t.Error(exit, nodes)
 	}
 	w.states[id(1)].Notes["!ending"] = json.RawMessage(`{"exit":{"code":4,"reason":"killed"}}`)
-	if exit, nodes, ending := Ending(w.states[id(1)]); !ending || exit.Code != 4 || len(nodes) != 2 {
+	if exit, nodes, ending := new(Service).Ending(w.states[id(1)]); !ending || exit.Code != 4 || len(nodes) != 2 {
 		t.Error(exit, nodes, ending)
 	}
 }

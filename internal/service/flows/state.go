@@ -40,7 +40,7 @@ func attempts(s *compose.State) (ids []types.UUID) {
 }
 
 // Awaited returns the attempts of nodes that a run has started and that have not ended, as its notes say.
-func Awaited(spec json.RawMessage, notes map[string]json.RawMessage) []types.UUID {
+func (*Service) Awaited(spec json.RawMessage, notes map[string]json.RawMessage) []types.UUID {
 	sp, err := run.ParseSpec(spec)
 	if err != nil {
 		return nil
@@ -53,7 +53,7 @@ func Awaited(spec json.RawMessage, notes map[string]json.RawMessage) []types.UUI
 }
 
 // Ending reports whether the history of a run says that it is ending, with which exit status, and the nodes that are to end before.
-func Ending(s *recovery.State) (exit types.ExitStatus, nodes []types.UUID, ending bool) {
+func (*Service) Ending(s *recovery.State) (exit types.ExitStatus, nodes []types.UUID, ending bool) {
 	state, spec, err := stateOf(s)
 	if err != nil {
 		return exit, nil, false

@@ -20,6 +20,7 @@ type Service struct {
 	Kernel  Kernel
 	Archive Archive
 	Finder  Finder
+	Looks   Looks
 	Log     *slog.Logger
 
 	outlines outlines
@@ -53,6 +54,8 @@ type Archive interface {
 type Finder interface {
 	// Find finds a process, and refuses what that caller may not see.
 	Find(peer *ipc.Peer, op, text string) (service.Target, error)
+	// Resolve is Find for who sees only how a process is.
+	Resolve(text string) (service.Target, error)
 	// Lost says of the error of who reads a history that was there a moment ago what became of it. Any other error goes through.
 	Lost(t *service.Target, text string, err error) error
 	// Whole returns what a history looks like with its texts in full, which the index cuts.
@@ -63,8 +66,15 @@ type Finder interface {
 	Hold(id types.UUID) (release func(), err error)
 }
 
+// Looks says how a process looks.
+type Looks interface {
+	Living(i *kernel.Info) ipc.Proc
+	Stored(i *step.ProcInfo) ipc.Proc
+}
+
 // Register registers what the service answers.
 func (d *Service) Register(on *service.Wire) {
+	service.Handle(on, ipc.GetProcDetail, d.describe)
 	service.Handle(on, ipc.ListSteps, d.listSteps)
 	service.Handle(on, ipc.GetStepDetail, d.stepDetail)
 	service.Handle(on, ipc.ListMessages, d.list)

@@ -7,40 +7,11 @@ import (
 
 	"rnix/internal/compose"
 	"rnix/internal/service"
+	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
 )
-
-// Service answers what changes how a process is called. Its fields are set before it is registered.
-type Service struct {
-	Names  *Names
-	Finder Finder
-	Kernel Renamer
-	Stored Stored
-}
-
-// Finder knows who asks.
-type Finder interface {
-	// Settled waits until it is known what an earlier daemon has left.
-	Settled(ctx context.Context) error
-	// MayChange refuses a caller inside an agent that acts on a process outside that agent's subtree.
-	MayChange(peer *ipc.Peer, op string, t service.Target) error
-}
-
-// Renamer names processes that run. *kernel.KernelImpl is one.
-type Renamer interface {
-	Rename(pid types.PID, name string) (was string, err error)
-}
-
-// Stored names histories that do not run.
-type Stored interface {
-	// Rename is CONFLICT if somebody else writes the history at this moment, or it runs.
-	Rename(ctx context.Context, t *service.Target, name string) (was string, err error)
-}
-
-// Register registers what the service answers.
-func (s *Service) Register(on *service.Wire) { service.Handle(on, ipc.Rename, s.rename) }
 
 // How long a rename is tried while its process neither runs nor lies still, and how often.
 const (
@@ -49,19 +20,19 @@ const (
 )
 
 // rename gives a process another name, wherever it lies.
-func (s *Service) rename(ctx context.Context, peer *ipc.Peer, req ipc.RenameRequest) (resp ipc.RenameResponse, err error) {
+func (d *Service) rename(ctx context.Context, peer *ipc.Peer, req ipc.RenameRequest) (resp ipc.RenameResponse, err error) {
 	if err := kernel.CheckName(req.Name); err != nil {
 		return resp, renaming(err)
 	}
-	if err := s.Finder.Settled(ctx); err != nil {
+	if err := d.Ground.Settled(ctx); err != nil {
 		return resp, err
 	}
-	t, err := s.Names.Resolve(req.Target)
+	t, err := d.Names.Resolve(req.Target)
 	if err == nil {
-		err = s.Finder.MayChange(peer, "Rename", t)
+		err = d.Access.MayChange(peer, "Rename", t)
 	}
 	if err == nil {
-		err = s.namedByPeople(t)
+		err = d.namedByPeople(t)
 	}
 	if err != nil {
 		return resp, err
@@ -70,9 +41,9 @@ func (s *Service) rename(ctx context.Context, peer *ipc.Peer, req ipc.RenameRequ
 	for began := time.Now(); ; {
 		resp.PID = t.PID
 		if t.Place() == service.Runs {
-			resp.Was, err = s.Kernel.Rename(t.PID, req.Name)
+			resp.Was, err = d.Kernel.Rename(t.PID, req.Name)
 		} else {
-			resp.Was, err = s.Stored.Rename(ctx, &t, req.Name)
+			resp.Was, err = d.renameStored(ctx, &t, req.Name)
 		}
 		if types.CodeOf(err) != types.ErrConflict && !kernel.Passing(err) || time.Since(began) > renameTime {
 			return resp, err
@@ -82,7 +53,7 @@ func (s *Service) rename(ctx context.Context, peer *ipc.Peer, req ipc.RenameRequ
 		case <-ctx.Done():
 			return resp, err
 		}
-		if now, ok := s.Names.ByUUID(t.UUID); ok {
+		if now, ok := d.Names.ByUUID(t.UUID); ok {
 			t = now
 		}
 	}
@@ -99,11 +70,11 @@ func renaming(err error) error {
 }
 
 // namedByPeople refuses a process that a file names: what its file says finds it by this name, or gives the next of it the same name.
-func (s *Service) namedByPeople(t service.Target) error {
+func (d *Service) namedByPeople(t service.Target) error {
 	why := ""
 	if t.Kind() != "" {
 		why = "a " + kindWord(t.Kind()) + " has its name from its file, which finds it by that name; change it there"
-	} else if up, ok := s.Names.ByUUID(parentOf(&t)); ok && up.Kind() != "" {
+	} else if up, ok := d.Names.ByUUID(parentOf(&t)); ok && up.Kind() != "" {
 		why = "its name is that which the file of its " + kindWord(up.Kind()) + " gives it, also after a restart; change it there"
 	}
 	if why == "" {
@@ -126,4 +97,43 @@ func parentOf(t *service.Target) types.UUID {
 		return t.Live.ParentUUID
 	}
 	return t.Info.ParentUUID
+}
+
+// renameStored writes the name into the record of a history that does not run, and then where lists find it. CONFLICT: somebody else writes the
+// history at this moment, or it runs.
+func (d *Service) renameStored(ctx context.Context, t *service.Target, name string) (was string, err error) {
+	leave, err := d.Ground.Hold(t.UUID)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	rec, state, _, _, err := d.Stored.Store.Open(ctx, t.UUID)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, rec.Close()) }()
+	old, err := d.Stored.WasOf(state, t.UUID)
+	if err != nil || old.Name == name {
+		return old.Name, err
+	}
+	cards := d.Stored.Cards
+	info, known := cards.Index().Get(t.UUID)
+	if known {
+		info = *cards.Whole(&info)
+	}
+	if over := info; known && info.Over() { // after a crash nobody looks at the records of what is over
+		over.State = types.StateZombie
+		cards.Put(&over)
+	}
+	if err := rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerName, Text: name}}); err != nil {
+		return "", err
+	}
+	if err := rec.Commit(); err != nil {
+		return "", err
+	}
+	if !d.Kernel.Renamed(t.PID, t.UUID, name) && known {
+		info.Name = d.Stored.Store.Secrets.String(name)
+		cards.Put(&info)
+	}
+	return old.Name, nil
 }

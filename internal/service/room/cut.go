@@ -7,7 +7,7 @@ import (
 )
 
 // CutBy reports whether a history is suspended until its record can be written again.
-func CutBy(info *step.ProcInfo) bool {
+func (*Room) CutBy(info *step.ProcInfo) bool {
 	return info.Suspended && (info.SuspendReason == kernel.WaitsForRoom || info.SuspendReason == kernel.WaitsForWrite)
 }
 

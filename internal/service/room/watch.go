@@ -85,7 +85,7 @@ func (w *Watch) wake(ctx context.Context) {
 	}
 	for _, id := range ids {
 		switch info, ok := w.Cut.Suspended(id); {
-		case !ok, !CutBy(&info): // a person was quicker
+		case !ok, !w.Room.CutBy(&info): // a person was quicker
 		case err != nil:
 			w.Room.CutOff(id)
 		default:

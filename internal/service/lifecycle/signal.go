@@ -1,4 +1,4 @@
-package daemon
+package lifecycle
 
 import (
 	"cmp"
@@ -15,25 +15,17 @@ import (
 // goingOn is how long a signal waits for a process that is just going on from its history.
 const goingOn = 5 * time.Second
 
-func (d processes) signal(ctx context.Context, peer *ipc.Peer, req ipc.SignalRequest) (ipc.SignalResponse, error) {
-	return signaller{d}.send(ctx, peer, "Signal", req, false)
-}
-
-func (d processes) signalTree(ctx context.Context, peer *ipc.Peer, req ipc.SignalRequest) (ipc.SignalResponse, error) {
-	return signaller{d}.send(ctx, peer, "SignalTree", req, true)
-}
-
 // signaller sends signals to processes, alive or suspended on disk.
-type signaller struct{ processes }
+type signaller struct{ Deps }
 
 // send sends a signal to a process, with tree also to all below it. One that is suspended on disk is ended there, or
 // paused; one that goes on in this moment gets the signal when it has.
-func (d signaller) send(ctx context.Context, peer *ipc.Peer, op string, req ipc.SignalRequest, tree bool) (ipc.SignalResponse, error) {
+func (d *signaller) send(ctx context.Context, peer *ipc.Peer, op string, req ipc.SignalRequest, tree bool) (ipc.SignalResponse, error) {
 	for began := time.Now(); ; {
-		t, err := d.names.Resolve(req.Target)
+		t, err := d.Names.Resolve(req.Target)
 		if err == nil && t.Place() == service.Stored && t.Info.Exit == nil {
-			if err = d.settled(ctx); err == nil { // what an earlier daemon has left is about to go on, or is not
-				t, err = d.names.Resolve(req.Target)
+			if err = d.Ground.Settled(ctx); err == nil { // what an earlier daemon has left is about to go on, or is not
+				t, err = d.Names.Resolve(req.Target)
 			}
 		}
 		if err != nil {
@@ -52,19 +44,19 @@ func (d signaller) send(ctx context.Context, peer *ipc.Peer, op string, req ipc.
 }
 
 // toOne sends a signal to what a name means now. CONFLICT: it goes on in this moment, or somebody else is at its history.
-func (d signaller) toOne(ctx context.Context, peer *ipc.Peer, op string, t *target, req ipc.SignalRequest, tree bool) (ipc.SignalResponse, error) {
+func (d *signaller) toOne(ctx context.Context, peer *ipc.Peer, op string, t *service.Target, req ipc.SignalRequest, tree bool) (ipc.SignalResponse, error) {
 	place := t.Place()
 	if place == service.Over {
 		return ipc.SignalResponse{}, t.MustRun(op, req.Target)
 	}
-	if owner, inside := d.agentOf(peer); inside && place == service.Stored {
-		if !descends(d.Daemon, *t, owner) {
+	if owner, inside := d.Access.AgentOf(peer); inside && place == service.Stored {
+		if !d.Access.Below(t.UUID, owner) {
 			return ipc.SignalResponse{}, service.Outside(op, owner, "act on its own subtree only")
 		}
-		if err := d.kernel.MaySignal(owner); err != nil {
+		if err := d.Kernel.MaySignal(owner); err != nil {
 			return ipc.SignalResponse{}, err
 		}
-	} else if err := (insider{d.Daemon}).maySignal(peer, op, t.PID); err != nil {
+	} else if err := d.Access.MaySignal(peer, op, t.PID); err != nil {
 		return ipc.SignalResponse{}, err
 	}
 	r := ipc.SignalResponse{PID: t.PID, UUID: t.UUID, Stored: place == service.Stored}
@@ -78,18 +70,18 @@ func (d signaller) toOne(ctx context.Context, peer *ipc.Peer, op string, t *targ
 		return ipc.SignalResponse{}, err
 	}
 	if req.Signal == types.SIGPAUSE && !tree {
-		r.Working = d.names.Apart(*t, false)
+		r.Working = d.Names.Apart(*t, false)
 	}
 	return r, nil
 }
 
 // toFamily sends a signal to a process and to all below it, wherever they lie: those first that are above, so that nobody
 // wakes another one. It returns how many got it.
-func (d signaller) toFamily(ctx context.Context, op string, t *target, req ipc.SignalRequest) (n int, err error) {
+func (d *signaller) toFamily(ctx context.Context, op string, t *service.Target, req ipc.SignalRequest) (n int, err error) {
 	var reached []types.PID // by the kernel, all at once: none is born meanwhile that does not get it
 	if t.Place() == service.Runs {
-		if reached, err = d.kernel.Subtree(t.PID); err == nil {
-			if n, err = d.kernel.SignalTree(t.PID, req.Signal); err == nil {
+		if reached, err = d.Kernel.Subtree(t.PID); err == nil {
+			if n, err = d.Kernel.SignalTree(t.PID, req.Signal); err == nil {
 				err = d.afterSignal(ctx, op, t.UUID, req)
 			}
 		}
@@ -102,7 +94,7 @@ func (d signaller) toFamily(ctx context.Context, op string, t *target, req ipc.S
 		n = 1
 	}
 	late, held := time.Now().Add(goingOn), error(nil)
-	for _, m := range d.names.Family(*t)[1:] {
+	for _, m := range d.Names.Family(*t)[1:] {
 		if m.Place() == service.Runs && !m.Live.Decided && slices.Contains(reached, m.PID) {
 			continue
 		}
@@ -117,31 +109,64 @@ func (d signaller) toFamily(ctx context.Context, op string, t *target, req ipc.S
 			}
 			held = cmp.Or(held, err)
 		default: // it has ended, or who waits for it ends it
-			d.log.Debug("signal", "uuid", m.UUID, "err", err)
+			d.Log.Debug("signal", "uuid", m.UUID, "err", err)
 		}
 	}
 	return n, held
 }
 
 // toMember sends a signal to one process: where it runs by the kernel, and on disk by what the signal would do.
-func (d signaller) toMember(ctx context.Context, op string, t *target, req ipc.SignalRequest) error {
+func (d *signaller) toMember(ctx context.Context, op string, t *service.Target, req ipc.SignalRequest) error {
 	if t.Place() == service.Runs {
-		if err := d.kernel.Signal(t.PID, req.Signal); err != nil {
+		if err := d.Kernel.Signal(t.PID, req.Signal); err != nil {
 			return err
 		}
 		return d.afterSignal(ctx, op, t.UUID, req)
 	}
 	if req.Signal == types.SIGPAUSE {
-		return undertaker{d.Daemon}.pause(ctx, t.UUID)
+		return d.Stored.Pause(ctx, t.UUID)
 	}
 	exit, ends := kernel.ExitBySignal(req.Signal, t.Paused())
 	if !ends {
 		return t.MustRun(op, req.Target)
 	}
-	if up, ok := d.kernel.ByUUID(t.Info.ParentUUID); ok { // it is told of ends in the kernel, and waits for this one to go on
-		if i, err := d.kernel.Info(up.PID); err == nil && i.Kind != "" {
+	if up, ok := d.Kernel.ByUUID(t.Info.ParentUUID); ok { // it is told of ends in the kernel, and waits for this one to go on
+		if i, err := d.Kernel.Info(up.PID); err == nil && i.Kind != "" {
 			return types.Errorf(types.ErrInvalid, "Signal", t.UUID.String(), "it is suspended, and PID %d (%s), which runs, waits for it: resume it first, or end that one", i.PID, i.Kind)
 		}
 	}
-	return undertaker{d.Daemon}.endOnDisk(ctx, t.Info, exit)
+	return d.Stored.End(ctx, t.Info, exit)
+}
+
+// afterSignal does to a process that left before a signal to it counted what the signal does where it is then.
+func (d *signaller) afterSignal(ctx context.Context, op string, id types.UUID, req ipc.SignalRequest) error {
+	t, ok := d.Names.ByUUID(id)
+	if !ok || t.Live != nil && !t.Live.Decided {
+		return nil
+	}
+	t = d.Names.present(ctx, d.Kernel, t)
+	if t.Live != nil && t.Live.Decided || t.Place() == service.Over {
+		return nil
+	}
+	return d.toMember(ctx, op, &t, req)
+}
+
+// insist sends a signal to a member of a family. One that is resumed or written to at this moment gets it when that is done.
+func (d *signaller) insist(ctx context.Context, op string, m service.Target, req ipc.SignalRequest, late time.Time) error {
+	for {
+		err := d.toMember(ctx, op, &m, req)
+		if types.CodeOf(err) != types.ErrConflict && !kernel.Passing(err) || time.Now().After(late) {
+			return err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+		now, ok := d.Names.ByUUID(m.UUID)
+		if !ok || now.Place() == service.Over {
+			return nil
+		}
+		m = now
+	}
 }

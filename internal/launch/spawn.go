@@ -1,7 +1,7 @@
-package daemon
+package launch
 
 import (
-	"context"
+	"os"
 	"slices"
 	"strings"
 
@@ -11,77 +11,18 @@ import (
 	"rnix/internal/proc"
 	"rnix/internal/profile"
 	"rnix/internal/service"
-	"rnix/internal/service/files"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
 )
 
-// spawner starts processes, for clients and for agents.
-type spawner struct{ *Daemon }
-
-// spawn starts a process for a client.
-func (d spawner) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest) (ipc.SpawnResponse, error) {
-	if err := d.bootstrap.wait(ctx); err != nil {
-		return ipc.SpawnResponse{}, err
-	}
-	p, err := d.profiles.ForStart("Spawn", req.Cwd, req.Env, req.TrustProject)
-	if err == nil {
-		err = d.room.Refusal("Spawn")
-	}
-	if err != nil {
-		return ipc.SpawnResponse{}, err
-	}
-	ag, opts, choice, err := d.settle(p, req)
-	if err != nil {
-		return ipc.SpawnResponse{}, err
-	}
-	if req.Group != "" {
-		id, err := d.groups.Group("Spawn", req.Group, "")
-		if err != nil {
-			return ipc.SpawnResponse{}, err
-		}
-		opts.Groups = []types.PGID{id}
-	}
-	if opts.ParentPID, err = d.parentOf(peer, req.Parent, p, p.Trust); err != nil {
-		return ipc.SpawnResponse{}, err
-	}
-	if owner, inside := d.agentOf(peer); inside && req.Session != "" {
-		return ipc.SpawnResponse{}, service.Outside("Spawn", owner, "not take a session of a platform; a person does")
-	}
-	opts.UUID = types.NewUUID()
-	if err := d.platforms.Open(ctx, opts.UUID, requestOf(p, choice.Provider.Name)); err != nil { // before anything is made for it
-		return ipc.SpawnResponse{}, err
-	}
-	tree, undo, err := d.trees.Create(ctx, p.Cwd, req.Worktree, &opts)
-	if err != nil {
-		d.platforms.Ended(opts.UUID)
-		return ipc.SpawnResponse{}, err
-	}
-	seq := d.events.Last()
-	pid, err := d.kernel.SpawnContext(ctx, req.Intent, ag, opts)
-	if err != nil {
-		d.platforms.Ended(opts.UUID)
-		undo()
-		return ipc.SpawnResponse{}, err
-	}
-	d.platforms.Begun(opts.UUID)
-	i, err := d.kernel.Info(pid)
-	if err != nil {
-		return ipc.SpawnResponse{}, err
-	}
-	r := spawned(i, choice, seq, p.Problems)
-	r.Worktree, r.Warnings = files.Created(tree, &i), append(r.Warnings, d.trees.Lacks(ctx, i.UUID, tree)...)
-	return r, nil
-}
-
-// settle decides with what a process is started: what the request says, else the agent, else the configuration.
-func (d spawner) settle(p *profile.Profile, req ipc.SpawnRequest) (ag *agent.Agent, opts kernel.SpawnOpts, choice config.Choice, err error) {
+// Plan decides with what a process is started: what the request says, else the agent, else the configuration.
+func (s *Spawner) Plan(p *profile.Profile, req ipc.SpawnRequest) (ag *agent.Agent, opts kernel.SpawnOpts, choice config.Choice, err error) {
 	if ag, err = p.Load(req.Agent, req.MCP); err != nil {
 		return nil, opts, choice, err
 	}
 	for _, name := range req.Skills {
-		if slices.ContainsFunc(ag.Loaded, func(s agent.Skill) bool { return s.Name == name }) {
+		if slices.ContainsFunc(ag.Loaded, func(has agent.Skill) bool { return has.Name == name }) {
 			continue
 		}
 		skill, err := p.Catalog.Skill(name)
@@ -101,21 +42,21 @@ func (d spawner) settle(p *profile.Profile, req ipc.SpawnRequest) (ag *agent.Age
 	if req.Tools != "" && choice.Provider.Harness() == "" {
 		return nil, opts, choice, types.Errorf(types.ErrInvalid, "Spawn", choice.Provider.Name, "it is a model and has no tools of its own: --tools is for agents' command lines (--harness)")
 	}
-	if opts, err = d.spawnOpts(p, ag, choice, req); err == nil {
+	if opts, err = s.spawnOpts(p, ag, choice, req); err == nil {
 		opts.Settings, err = p.Settings(ag, req.MCP)
 	}
 	return ag, opts, choice, err
 }
 
-// spawned is what a client is told of a process that was started.
-func spawned(i kernel.Info, choice config.Choice, seq uint64, problems []string) ipc.SpawnResponse {
+// Spawned is what a client is told of a process that was started.
+func Spawned(i kernel.Info, choice config.Choice, seq uint64, problems []string) ipc.SpawnResponse {
 	return ipc.SpawnResponse{PID: i.PID, UUID: i.UUID, Name: i.Name, Provider: choice.Provider.Name, Model: i.Progress.Model, Why: choice.Why,
 		MaxSteps: i.MaxSteps, Seq: seq, Warnings: append(slices.Clone(problems), choice.Warnings...)}
 }
 
 // spawnOpts settles the options of a spawn: what the request says, else the agent, else the
 // configuration.
-func (d spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.Choice, req ipc.SpawnRequest) (kernel.SpawnOpts, error) {
+func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.Choice, req ipc.SpawnRequest) (kernel.SpawnOpts, error) {
 	o := kernel.SpawnOpts{
 		Name: req.Name, SystemPrompt: req.SystemPrompt, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(req.Effort, choice.Effort),
 		MaxSteps: req.MaxSteps, FailedSteps: p.FailedSteps(), ContextBudget: req.ContextBudget, BudgetUSD: req.BudgetUSD, WorkDir: p.Cwd, ReadRoots: p.Config.ReadRoots.V,
@@ -124,12 +65,12 @@ func (d spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.Ch
 	}
 	o.AllowedDevices = req.Allow // nil and empty are not the same
 	if o.Recorded = p.Recorded; o.Recorded {
-		d.voidDenials(req.Intent, req.Deny)
+		s.voidDenials(req.Intent, req.Deny)
 	} else {
 		if err := ag.MayStart(); err != nil {
 			return o, err
 		}
-		if err := d.kernel.CheckDevices(req.Allow, req.Deny); err != nil {
+		if err := s.Kernel.CheckDevices(req.Allow, req.Deny); err != nil {
 			return o, err
 		}
 	}
@@ -170,10 +111,10 @@ func (d spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.Ch
 }
 
 // voidDenials warns of what a history denies to no effect.
-func (d spawner) voidDenials(of string, denied []string) []string {
-	void := d.kernel.VoidDenials(denied)
+func (s *Spawner) voidDenials(of string, denied []string) []string {
+	void := s.Kernel.VoidDenials(denied)
 	for _, w := range void {
-		d.log.Warn("rights", "process", of, "what", w)
+		s.Log.Warn("rights", "process", of, "what", w)
 	}
 	return void
 }
@@ -185,42 +126,9 @@ func orElse(s, def string) string {
 	return def
 }
 
-// parentOf returns the PID of the parent for a spawn: what was asked for, or the agent that the caller
-// runs in. A caller inside an agent cannot name another parent, so that limits and rights hold on this
-// way too; p is bound to that agent then. trusts says that files of a project are to be trusted.
-func (d spawner) parentOf(peer *ipc.Peer, asked string, p *profile.Profile, trusts bool) (types.PID, error) {
-	owner, inside := d.agentOf(peer)
-	if inside {
-		if err := d.bind(owner, p, trusts); err != nil {
-			return 0, err
-		}
-	}
-	if asked == "" {
-		return owner, nil
-	}
-	t, err := processes(d).alive("Spawn", asked)
-	if err != nil {
-		return 0, err
-	}
-	if inside && !d.inSubtree(owner, t.PID) {
-		e := service.Outside("Spawn", owner, "not act for others")
-		e.PID = t.PID
-		return 0, e
-	}
-	if inside {
-		return t.PID, d.bind(t.PID, p, trusts) // what it denied its child, it cannot have through it
-	}
-	return t.PID, nil
-}
-
-func (d *Daemon) inSubtree(root, pid types.PID) bool {
-	tree, err := d.kernel.Subtree(root)
-	return err == nil && slices.Contains(tree, pid)
-}
-
-// child settles the agent of a child that a model starts, as spawn does it for a client. An agent that
+// Child settles the agent of a child that a model starts, as spawn does it for a client. An agent that
 // names no model has its parent's; one that names a provider keeps to that, whatever the client asked for the parent.
-func (d spawner) child(parent *kernel.Process, name string) (*agent.Agent, kernel.SpawnOpts, error) {
+func (s *Spawner) Child(parent *kernel.Process, name string) (*agent.Agent, kernel.SpawnOpts, error) {
 	p, ok := profile.Of(parent)
 	if !ok {
 		return nil, kernel.SpawnOpts{}, types.Errorf(types.ErrUnavailable, "Spawn", name, "the parent has no configuration")
@@ -236,7 +144,7 @@ func (d spawner) child(parent *kernel.Process, name string) (*agent.Agent, kerne
 			return nil, kernel.SpawnOpts{}, err
 		}
 	}
-	opts, err := d.spawnOpts(p, ag, choice, ipc.SpawnRequest{})
+	opts, err := s.spawnOpts(p, ag, choice, ipc.SpawnRequest{})
 	if err == nil {
 		opts.Settings, err = p.Settings(ag, nil)
 	}
@@ -257,11 +165,14 @@ func ofChild(asked config.Wish, m agent.Models) config.Wish {
 	return asked
 }
 
-// loadSkill finds a skill for a process.
-func (d spawner) loadSkill(proc *kernel.Process, name string) (agent.Skill, error) {
+// LoadSkill finds a skill for a process.
+func (s *Spawner) LoadSkill(proc *kernel.Process, name string) (agent.Skill, error) {
 	p, ok := profile.Of(proc)
 	if !ok {
 		return agent.Skill{}, types.Errorf(types.ErrUnavailable, "Specialize", name, "the process has no configuration")
 	}
 	return p.Catalog.Skill(name)
 }
+
+// exists reports whether a path is there.
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }

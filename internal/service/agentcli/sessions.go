@@ -1,4 +1,4 @@
-package daemon
+package agentcli
 
 import (
 	"context"
@@ -16,59 +16,50 @@ import (
 	"rnix/vfs"
 )
 
-// sessions are the agents' command lines that run as processes: how they reach the kernel, and where they
-// keep what is theirs.
-type sessions struct{ *Daemon }
-
-func (d sessions) handle(s *ipc.Server) {
-	on(d.Daemon, s, ipc.SessionTools, d.tools)
-	on(d.Daemon, s, ipc.SessionCall, d.call)
-}
-
-// dir is the private directory of a session, below its history. A command line may keep its own record
+// Dir is the private directory of a session, below its history. A command line may keep its own record
 // of the session there, so it is archived and removed with the history.
-func (d sessions) dir(id string) string {
+func (d *Service) Dir(id string) string {
 	var u types.UUID
 	if u.UnmarshalText([]byte(id)) != nil { // a request that no process has made
 		return filepath.Join(os.TempDir(), "rnix-harness")
 	}
-	return filepath.Join(d.journal.Dir(u), "harness")
+	return filepath.Join(d.Histories(u), "harness")
 }
 
-// stateOf says where the state.json of a session is, and what a platform calls it.
-func (d sessions) stateOf(id, workDir string) harness.StatePlace {
+// StateOf says where the state.json of a session is, and what a platform calls it.
+func (d *Service) StateOf(id, workDir string) harness.StatePlace {
 	at := harness.StatePlace{Root: d.stateRoot(id, workDir)}
 	var u types.UUID
 	if u.UnmarshalText([]byte(id)) == nil {
-		at.Issue, at.Worker = d.platforms.Names(u)
+		at.Issue, at.Worker = d.Platforms.Names(u)
 	}
 	return at
 }
 
-// confirmed notes in its state.json that the platform has confirmed the lease of a session, at a time in ms since 1970.
-func (d sessions) confirmed(id types.UUID, at int64) {
-	info, ok := d.journal.Index().Get(id)
+// Confirmed notes in its state.json that the platform has confirmed the lease of a session, at a time in ms since 1970.
+func (d *Service) Confirmed(id types.UUID, at int64) {
+	info, ok := d.Index.Get(id)
 	if !ok {
 		return
 	}
 	if err := harness.Beat(d.stateRoot(id.String(), info.WorkDir), id.String(), at); err != nil {
-		d.log.Debug("the state of a session does not say when the platform has confirmed it", "uuid", id, "err", err)
+		d.Log.Debug("the state of a session does not say when the platform has confirmed it", "uuid", id, "err", err)
 	}
 }
 
 // stateRoot is below which directory the state.json of a session is: its work tree if that is its own.
-func (d sessions) stateRoot(id, workDir string) string {
+func (d *Service) stateRoot(id, workDir string) string {
 	var u types.UUID
-	if u.UnmarshalText([]byte(id)) == nil && vfs.Below(workDir, d.trees.Home(u)) {
+	if u.UnmarshalText([]byte(id)) == nil && vfs.Below(workDir, d.Trees.Home(u)) {
 		return workDir
 	}
-	return d.dir(id)
+	return d.Dir(id)
 }
 
-// mayAct reports whether the process of a session may run commands, and read and write files: what a command line does by tools of
+// MayAct reports whether the process of a session may run commands, and read and write files: what a command line does by tools of
 // its own, of which the kernel is not asked.
-func (d sessions) mayAct(ctx context.Context) bool {
-	p, ok := d.kernel.Process(llm.CallerFrom(ctx).PID)
+func (d *Service) MayAct(ctx context.Context) bool {
+	p, ok := d.Kernel.Process(llm.CallerFrom(ctx).PID)
 	if !ok {
 		return false
 	}
@@ -80,12 +71,12 @@ func (d sessions) mayAct(ctx context.Context) bool {
 	return true
 }
 
-// open makes the bridge over which sessions reach the kernel, after the sweep.
-func (d sessions) open() *harness.Bridge {
+// Open makes the bridge over which sessions reach the kernel, after the sweep.
+func (d *Service) Open() *harness.Bridge {
 	d.sweep()
-	b := harness.NewBridge(d.opt.Program, d.places.Socket)
-	b.Conceal(d.secrets)
-	return b
+	d.bridge = harness.NewBridge(d.Program, d.Socket)
+	d.bridge.Conceal(d.Secrets)
+	return d.bridge
 }
 
 // dying is how long before the end of a daemon a process may have ended whose session it could not close any more.
@@ -93,8 +84,8 @@ const dying = time.Hour
 
 // sweep removes what command lines of a daemon that crashed have left and what could be used to act for them. They had
 // not ended, or only just.
-func (d sessions) sweep() {
-	all := d.journal.Index().List()
+func (d *Service) sweep() {
+	all := d.Index.List()
 	var last time.Time
 	for i := range all {
 		if t := all[i].UpdatedAt; t.After(last) {
@@ -105,17 +96,17 @@ func (d sessions) sweep() {
 		if p := &all[i]; p.Exit != nil && last.Sub(p.UpdatedAt) > dying {
 			continue
 		}
-		if err := harness.Sweep(d.dir(all[i].UUID.String())); err != nil {
-			d.note("what a session has left cannot be removed: %v", err)
+		if err := harness.Sweep(d.Dir(all[i].UUID.String())); err != nil {
+			d.Note("what a session has left cannot be removed: %v", err)
 		}
 		if err := harness.Stopped(d.stateRoot(all[i].UUID.String(), all[i].WorkDir), all[i].UUID.String()); err != nil {
-			d.note("the state of a session does not say that it has stopped: %v", err)
+			d.Note("the state of a session does not say that it has stopped: %v", err)
 		}
 	}
 }
 
 // tools lists what a session may call.
-func (d sessions) tools(_ context.Context, peer *ipc.Peer, req ipc.SessionToolsRequest) (ipc.SessionToolsResponse, error) {
+func (d *Service) tools(_ context.Context, peer *ipc.Peer, req ipc.SessionToolsRequest) (ipc.SessionToolsResponse, error) {
 	id, tools, err := d.bridge.Tools(req.Credential)
 	if err != nil {
 		return ipc.SessionToolsResponse{}, err
@@ -136,7 +127,7 @@ func (d sessions) tools(_ context.Context, peer *ipc.Peer, req ipc.SessionToolsR
 }
 
 // call has the kernel run a call of a session. It counts as work for as long as the call takes.
-func (d sessions) call(ctx context.Context, peer *ipc.Peer, req ipc.SessionCallRequest) (ipc.SessionCallResponse, error) {
+func (d *Service) call(ctx context.Context, peer *ipc.Peer, req ipc.SessionCallRequest) (ipc.SessionCallResponse, error) {
 	id, _, err := d.bridge.Tools(req.Credential)
 	if err != nil {
 		return ipc.SessionCallResponse{}, err
@@ -149,16 +140,17 @@ func (d sessions) call(ctx context.Context, peer *ipc.Peer, req ipc.SessionCallR
 }
 
 // own refuses a caller inside another agent: a credential that it has found somewhere is worth nothing to it.
-func (d sessions) own(peer *ipc.Peer, id string) (types.PID, error) {
+func (d *Service) own(peer *ipc.Peer, id string) (types.PID, error) {
 	var u types.UUID
 	if err := u.UnmarshalText([]byte(id)); err != nil {
 		return 0, types.Errorf(types.ErrInternal, "Session", id, "%w", err)
 	}
-	pid, ok := d.running(u)
+	p, ok := d.Kernel.ByUUID(u)
 	if !ok {
 		return 0, types.Errorf(types.ErrNotFound, "Session", id, "its process has ended")
 	}
-	if owner, inside := d.agentOf(peer); inside && owner != pid {
+	pid := p.PID
+	if owner, inside := d.Callers.AgentOf(peer); inside && owner != pid {
 		return 0, service.Outside("Session", owner, "not act for another process")
 	}
 	return pid, nil

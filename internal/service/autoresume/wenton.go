@@ -1,7 +1,6 @@
-package daemon
+package autoresume
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -42,29 +41,6 @@ func (w *wentOn) take(id types.UUID) (ipc.ResumeResponse, bool) {
 	r, ok := w.by[id]
 	delete(w.by, id)
 	return r, ok
-}
-
-// byItself answers who asks for a process that went on by itself when the daemon started, the first time: it runs, or
-// it has completed since, and would be paid for once more if it went on from there.
-func (d resumer) byItself(ctx context.Context, t target, req *ipc.ResumeRequest) (ipc.ResumeResponse, bool) {
-	r, ok := d.auto.take(t.UUID)
-	if !ok || changes(req) || t.PID != r.PID || t.Live != nil && t.Live.Paused {
-		return r, false
-	}
-	if t.Live != nil && t.Live.State < types.StateZombie {
-		r.Warnings = append(r.Warnings, "it was resumed automatically when the daemon started")
-		return r, true
-	}
-	if t.Live != nil {
-		if _, err := d.kernel.WaitInfo(ctx, t.PID); err != nil {
-			return r, false
-		}
-	}
-	if info, ok := d.stored(t.UUID); !ok || !info.Over() || info.Exit == nil || info.Exit.Code != 0 {
-		return r, false
-	}
-	r.Warnings = append(r.Warnings, "it was resumed automatically when the daemon started, and has completed since; the same command again resumes it once more")
-	return r, true
 }
 
 // cause is why a process cannot go on, for a line that says already which one it is.

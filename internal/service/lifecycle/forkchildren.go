@@ -1,4 +1,4 @@
-package daemon
+package lifecycle
 
 import (
 	"fmt"
@@ -12,11 +12,11 @@ import (
 )
 
 // leftBehind tells a fork which processes that its conversation has started in the background are not its own.
-func (d resumer) leftBehind(children []types.UUID) string {
+func (d *forks) leftBehind(children []types.UUID) string {
 	var names []string
 	for _, id := range children {
 		name := id.String()
-		if info, ok := d.stored(id); ok && info.PID != 0 {
+		if info, ok := d.Stored.Get(id); ok && info.PID != 0 {
 			if name = "PID " + info.PID.String(); info.Name != "" {
 				name += " (" + info.Name + ")"
 			}

@@ -1,8 +1,6 @@
-package daemon
+package autoresume
 
 import (
-	"context"
-	"errors"
 	"sync"
 
 	"rnix/types"
@@ -37,22 +35,9 @@ func (l *delayed) put(ls []left) (over func()) {
 	}
 }
 
-// resumedLater waits until a target is not delayed any more, and says what it is then.
-func resumedLater(ctx context.Context, d processes, t target) (target, error) {
-	d.delayed.mu.Lock()
-	done := d.delayed.until[t.UUID]
-	d.delayed.mu.Unlock()
-	if t.Live != nil || done == nil {
-		return t, nil
-	}
-	select {
-	case <-done:
-		return d.names.Resolve(t.UUID.String())
-	case <-ctx.Done():
-	}
-	code := types.ErrCancelled
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		code = types.ErrTimeout
-	}
-	return t, types.Errorf(code, "Wait", t.UUID.String(), "%w", context.Cause(ctx))
+// of returns what is closed when a history was resumed, or cannot be; nil = it is not delayed.
+func (l *delayed) of(id types.UUID) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until[id]
 }

@@ -1,4 +1,4 @@
-package daemon
+package lifecycle
 
 import (
 	"context"
@@ -8,27 +8,16 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/profile"
 	"rnix/internal/recovery"
+	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
 )
 
-// heart looks for processes that make no progress.
-type heart struct{ *Daemon }
-
-// heartbeatOf is how the kernel looks, as the configuration says.
-func (d heart) heartbeatOf(c config.Heartbeat) kernel.Heartbeat {
-	if !c.Enabled.V {
-		return kernel.Heartbeat{}
-	}
-	return kernel.Heartbeat{Interval: time.Duration(c.Interval.V), Stall: c.Stall.V.Or(0), Policy: kernel.HeartbeatPolicy(c.Policy.V),
-		MaxRestarts: c.MaxRestarts.V, Restart: d.restart}
-}
-
-// restart suspends a process and lets it go on from its record, with the environment that it had: the step in hand is cut
+// Restart suspends a process and lets it go on from its record, with the environment that it had: the step in hand is cut
 // off and done again.
-func (d heart) restart(ctx context.Context, p *kernel.Process) error {
-	info, err := d.kernel.Info(p.PID)
+func (d *Resumer) Restart(ctx context.Context, p *kernel.Process) error {
+	info, err := d.Kernel.Info(p.PID)
 	if err != nil {
 		return err
 	}
@@ -36,39 +25,38 @@ func (d heart) restart(ctx context.Context, p *kernel.Process) error {
 	if own, ok := profile.Of(p); ok {
 		req.Env = own.Env
 	}
-	if err := d.kernel.Suspend(ctx, p.PID); err != nil {
+	if err := d.Kernel.Suspend(ctx, p.PID); err != nil {
 		return err
 	}
-	r := resumer(d)
-	r.parted(ctx, info.PPID)
-	resp, err := r.continued(ctx, target{UUID: p.UUID, PID: p.PID}, req, func(s *recovery.State) bool {
+	d.parted(ctx, info.PPID)
+	resp, err := d.Continued(ctx, service.Target{UUID: p.UUID, PID: p.PID}, req, func(s *recovery.State) bool {
 		return s.Phase == recovery.Stopped && !s.Paused // nobody was quicker
 	})
 	if types.CodeOf(err) == types.ErrConflict { // the supervisor above it was quicker, or a person
 		return nil
 	}
 	if err == nil {
-		d.log.Info("heartbeat", "uuid", p.UUID, "was", p.PID, "pid", resp.PID, "step", resp.Step)
+		d.Log.Info("heartbeat", "uuid", p.UUID, "was", p.PID, "pid", resp.PID, "step", resp.Step)
 	}
 	return err
 }
 
 // beats answers rnix heartbeat.
-func (d heart) beats(_ context.Context, _ *ipc.Peer, req ipc.HeartbeatRequest) (ipc.HeartbeatResponse, error) {
-	c := d.heartbeat
+func (d *Service) beats(_ context.Context, _ *ipc.Peer, req ipc.HeartbeatRequest) (ipc.HeartbeatResponse, error) {
+	c := d.Heartbeat
 	resp := ipc.HeartbeatResponse{Enabled: c.Interval > 0, Policy: string(c.Policy), Stall: c.Stall, Interval: c.Interval, MaxRestarts: c.MaxRestarts, Beats: []ipc.Beat{}}
 	var only []types.PID
 	if req.Target != "" {
-		t, err := processes(d).alive("Heartbeat", req.Target)
+		pid, err := d.Access.Alive("Heartbeat", req.Target)
 		if err != nil {
 			return resp, err
 		}
-		if only, err = d.kernel.Subtree(t.PID); err != nil {
+		if only, err = d.Kernel.Subtree(pid); err != nil {
 			return resp, err
 		}
 	}
 	var list []kernel.Beat
-	list, resp.Naps = d.kernel.Heartbeats()
+	list, resp.Naps = d.Kernel.Heartbeats()
 	for _, b := range list {
 		if req.Target != "" && !slices.Contains(only, b.PID) {
 			continue
@@ -83,4 +71,13 @@ func (d heart) beats(_ context.Context, _ *ipc.Peer, req ipc.HeartbeatRequest) (
 		resp.Beats = append(resp.Beats, out)
 	}
 	return resp, nil
+}
+
+// HeartbeatOf is how the kernel looks for processes that make no progress, as the configuration says. restart is Resumer.Restart.
+func HeartbeatOf(c config.Heartbeat, restart func(context.Context, *kernel.Process) error) kernel.Heartbeat {
+	if !c.Enabled.V {
+		return kernel.Heartbeat{}
+	}
+	return kernel.Heartbeat{Interval: time.Duration(c.Interval.V), Stall: c.Stall.V.Or(0), Policy: kernel.HeartbeatPolicy(c.Policy.V),
+		MaxRestarts: c.MaxRestarts.V, Restart: restart}
 }

@@ -1,0 +1,115 @@
+package launch
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"rnix/internal/durable"
+	"rnix/internal/moved"
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// MaxCrashes is after how many ends of the daemon in the same step of a process it is not resumed by
+// itself any more: it may be what brings the daemon down.
+const MaxCrashes = 3
+
+// Crashes returns how often the daemon has broken off in the step of a process, or 0 if all that it did was
+// to wait for children, as a process without a model does: these count for themselves.
+func (c *Cards) Crashes(s *recovery.State) int {
+	if was, err := s.Was(); err == nil && was.Body != nil { // it does nothing itself
+		return 0
+	}
+	waits := false
+	for _, call := range s.Unknown() {
+		if recovery.Waits(&call) {
+			waits = true
+			continue
+		}
+		if call.Intent.Child == nil {
+			return s.Crashes
+		}
+		if _, begun := c.Journal.Index().Get(*call.Intent.Child); !begun {
+			return s.Crashes
+		}
+		waits = true
+	}
+	if waits {
+		return 0
+	}
+	return s.Crashes
+}
+
+// Bury makes a history dead that has ended, but that nobody had reaped when the daemon broke off.
+func (c *Cards) Bury(ctx context.Context, info step.ProcInfo) {
+	h, err := step.ReadHistory(ctx, c.Journal, info.UUID)
+	if err != nil {
+		c.Note("history %s: %v", info.UUID, err)
+		return
+	}
+	end := h.Info()
+	if end.Exit == nil || end.Suspended {
+		if end.Name != info.Name {
+			info = *c.Whole(&info)
+			info.Name = end.Name
+			c.Put(&info)
+		}
+		return // it is suspended with an exit status, as a budget does that is used up
+	}
+	info = *c.Whole(&info) // which may be older than the line of the index
+	info.Name, info.State, info.Exit, info.DeadAt, info.Suspended = end.Name, end.State, end.Exit, end.DeadAt, false
+	info.Result, info.Step, info.TokensUsed, info.CostUSD = end.Result, end.Step, end.TokensUsed, end.CostUSD
+	c.Put(&info)
+}
+
+// Refreshed is the info of a history that is not running, made of its record, which is newer.
+func (c *Cards) Refreshed(ctx context.Context, info step.ProcInfo, s *recovery.State) step.ProcInfo {
+	h, err := step.ReadHistory(ctx, c.Journal, info.UUID)
+	if err != nil || len(h.Records) == 0 { // nothing can be read: what is known stands in the small file
+		info = *c.Whole(&info)
+	} else {
+		active, runs := s.Active, s.Runs
+		info = h.Info()
+		info.ActiveTotal, info.Runs = active, runs
+	}
+	if info.Exit == nil || info.Suspended {
+		info.Suspended = true
+		switch {
+		case s.Paused:
+			info.SuspendReason = step.ReasonPaused
+		case c.Crashes(s) >= MaxCrashes:
+			info.SuspendReason = fmt.Sprintf("the daemon has broken off %d times in step %d; it goes on when a person resumes it", s.Crashes, s.Step+1)
+		case s.Phase == recovery.Stopped:
+			info.SuspendReason = "the daemon was stopped"
+		case s.Phase != recovery.Suspended:
+			info.SuspendReason = "the daemon ended without warning"
+		}
+	}
+	return info
+}
+
+// Put writes the small file of a history. What cannot be written is noted: the record counts.
+func (c *Cards) Put(info *step.ProcInfo) {
+	if err := c.Journal.PutInfo(info); err != nil && !durable.Unwritable(err) { // the record counts; the room says what is wrong
+		c.Note("proc-info.json of %s: %v", info.UUID, err)
+	}
+}
+
+// Whole returns what a history looks like with its texts in full, which the index cuts.
+func (c *Cards) Whole(i *step.ProcInfo) *step.ProcInfo {
+	if full, err := step.ReadInfo(c.Journal.FS(), c.Journal.Dir(i.UUID)); err == nil {
+		full.WorkDir, full.ReadRoots = moved.Here(c.DataDir, full.WorkDir), moved.All(c.DataDir, full.ReadRoots)
+		return full
+	}
+	return i
+}
+
+// Index lists the histories on disk.
+func (c *Cards) Index() *step.Index { return c.Journal.Index() }
+
+// Written reports whether a history has a card: it is written when its process is started.
+func (c *Cards) Written(id types.UUID) bool {
+	return exists(filepath.Join(c.Journal.Dir(id), step.InfoFile))
+}

@@ -1,0 +1,63 @@
+// Package agentcli looks after the agent CLIs that run as processes, or as the models of some: how they reach the kernel, where they keep what is
+// theirs, and what of them is left after a crash.
+package agentcli
+
+import (
+	"log/slog"
+
+	"rnix/drivers/harness"
+	"rnix/internal/redact"
+	"rnix/internal/service"
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// Service answers the sessions of agent CLIs. Its fields are set before it is registered; Open, which comes earlier, needs neither Kernel nor
+// Callers.
+type Service struct {
+	Kernel    Kernel
+	Callers   service.Callers
+	Index     Index
+	Trees     Trees
+	Platforms Platforms
+
+	Histories func(id types.UUID) string // the directory of a history
+	Program   string                     // serves the kernel to agent CLIs
+	Socket    string
+	Secrets   *redact.Set
+	Note      func(format string, args ...any)
+	Log       *slog.Logger
+
+	bridge *harness.Bridge
+}
+
+// Kernel has the processes that live. *kernel.KernelImpl is one.
+type Kernel interface {
+	Process(pid types.PID) (*kernel.Process, bool)
+	ByUUID(id types.UUID) (*kernel.Process, bool)
+}
+
+// Index knows the histories on disk. *step.Index is one.
+type Index interface {
+	Get(id types.UUID) (step.ProcInfo, bool)
+	List() []step.ProcInfo
+}
+
+// Trees knows the git work trees of processes.
+type Trees interface {
+	// Home is below which directory the work tree of a process is, if it has one.
+	Home(id types.UUID) string
+}
+
+// Platforms knows what a platform calls a process.
+type Platforms interface {
+	Names(id types.UUID) (issue, worker string)
+}
+
+// Register registers what the service answers.
+func (d *Service) Register(on *service.Wire) {
+	service.Handle(on, ipc.SessionTools, d.tools)
+	service.Handle(on, ipc.SessionCall, d.call)
+}

@@ -1,0 +1,147 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"rnix/internal/launch"
+	"rnix/internal/profile"
+	"rnix/internal/recovery"
+	"rnix/internal/service"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// forks makes copies of histories.
+type forks struct{ Deps }
+
+// fork makes a copy of a history up to a step and lets that go on. The original is only read.
+func (d *forks) fork(ctx context.Context, t service.Target, req *ipc.ResumeRequest) (resp ipc.ResumeResponse, err error) {
+	leave, err := d.Ground.Hold(t.UUID)
+	if err != nil {
+		return resp, err
+	}
+	defer leave()
+	if err := d.Ground.Room("Resume"); err != nil { // the copy of its files is the most that is ever written at once
+		return resp, err
+	}
+	whole, _, damage, err := d.Stored.Store.Read(ctx, t.UUID)
+	if err != nil {
+		return resp, err
+	}
+	cut, at := whole, whole.Step
+	begunCalls := whole.BegunCalls()
+	if req.FromStep != nil {
+		at = *req.FromStep
+	}
+	if req.FromStep != nil || len(begunCalls) > 0 { // what calls of a step that has not ended have done is in no files that the fork could get
+		if cut, err = recovery.Until(t.UUID, d.Stored.Store.Source(ctx, t.UUID), at); err != nil {
+			return resp, err
+		}
+	}
+	was, err := d.Stored.WasOf(cut, t.UUID)
+	if err != nil {
+		return resp, err
+	}
+	if was.Body != nil {
+		return resp, types.Errorf(types.ErrInvalid, "Resume", t.UUID.String(), "it is a %s and no agent: its children would be those of two, so it cannot be forked; fork one of its children", was.Body.Kind)
+	}
+	a, err := d.Stored.Copy(ctx, t.UUID, cut, at)
+	if err != nil {
+		return resp, err
+	}
+	a.Damage = strings.Trim(a.Damage+"; "+damage, "; ")
+	begun := false
+	defer func() {
+		if !begun {
+			_ = a.Rec.Close()
+			_ = d.Files.Abandon(context.WithoutCancel(ctx), a.Rec.ID) // err matters more
+		}
+	}()
+	from := a.Was.WorkDir    // when it did what the fork has
+	if req.FromStep == nil { // with what it was resumed with since, and what its budget was raised by
+		if a.Was, err = d.Stored.WasOf(whole, t.UUID); err != nil {
+			return resp, err
+		}
+		a.AsForked()
+	}
+	if err := d.place(ctx, a, &t, from, whole, cut, at, req); err != nil {
+		return resp, err
+	}
+	if req.FromStep != nil {
+		begunCalls = nil // whoever says from where knows what is behind it
+	} else if len(begunCalls) > 0 {
+		req.NewInput += leftOut(whole, at, req.Cwd != "") + saidSince(whole, cut)
+	}
+	if resp, err = d.Launcher.Start(ctx, a, req, nil); err != nil {
+		return resp, err
+	}
+	begun = true
+	resp.Mode, resp.OriginUUID, resp.OriginPID, resp.Step, resp.LeftOut = "fork", t.UUID, t.PID, at, len(begunCalls)
+	return resp, nil
+}
+
+// forkNote begins what a fork is told of where it comes from.
+const forkNote = "[This process is a fork of an earlier one"
+
+// place settles where a fork works and what it is told about that.
+func (d *forks) place(ctx context.Context, a *launch.Opened, t *service.Target, from string, whole, cut *recovery.State, at int, req *ipc.ResumeRequest) error {
+	a.Was.Name = req.Name
+	left := ""
+	if req.Cwd != "" {
+		if err := mustBeDir(req.Cwd); err != nil {
+			return err
+		}
+		a.Was.WorkDir = filepath.Clean(req.Cwd)
+	} else {
+		now, err := d.Stored.WasOf(whole, t.UUID)
+		if err != nil {
+			return err
+		}
+		dir, limited, err := d.Files.Fork(ctx, a.Rec.ID, t, at, from, now.WorkDir)
+		if err != nil {
+			return err
+		}
+		if limited != "" {
+			left = " Not all of its files are as they were then: " + limited + "."
+		}
+		a.Was.WorkDir = dir
+	}
+	if set := profile.SettingsIn(&a.Was); set.Tree != nil {
+		dir := ""
+		if req.Cwd == "" {
+			dir = d.Files.ForkDir(a.Rec.ID)
+		}
+		var err error
+		if a.Was.Settings, err = d.Files.ForkTree(ctx, a.Rec.ID, a.Was.Name, a.Was.Settings, set.Tree, dir); err != nil {
+			return err
+		}
+	}
+	note := fmt.Sprintf(forkNote+", from the end of its step %d. It works in %s; what was there before was in %s.%s Go on from here.]", at, a.Was.WorkDir, from, left)
+	if a.Was.WorkDir == from {
+		note = fmt.Sprintf(forkNote+", from the end of its step %d. Go on from here.]", at)
+	}
+	note += d.leftBehind(cut.Unheard())
+	if req.NewInput != "" {
+		note += "\n\n" + req.NewInput
+	}
+	req.NewInput = note
+	return nil
+}
+
+func mustBeDir(dir string) error {
+	if !filepath.IsAbs(dir) {
+		return types.Errorf(types.ErrInvalid, "Resume", dir, "the directory is not an absolute path")
+	}
+	s, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return types.Errorf(types.ErrNotFound, "Resume", dir, "%w", err)
+	case !s.IsDir():
+		return types.Errorf(types.ErrInvalid, "Resume", dir, "not a directory")
+	}
+	return nil
+}
