@@ -48,6 +48,8 @@ func Rules() []Rule {
 		{"long-file", checkLength},
 		{"many-methods", checkMethods},
 		{"reach", checkReach},
+		{"small", checkSmall},
+		{"plain", checkPlain},
 		{"gofmt", checkFormat},
 		{"unfinished", checkUnfinished},
 		{"machine-path", checkMachinePaths},

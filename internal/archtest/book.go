@@ -22,6 +22,8 @@ type Book struct {
 	Only       []Only
 	Never      []Never
 	Sets       []Set
+	Small      []Small
+	Plain      []string // packages in which no type is nothing but another one
 	Suites     []string // packages that tests of any floor may import
 	Modules    []Module
 	Exceptions []Exception
@@ -126,10 +128,18 @@ func (b *Book) readFloors(line string) error {
 			return err
 		}
 		b.Sets = append(b.Sets, set)
+	case words[0] == "small" && len(words) == 3:
+		small, err := readSmall(words)
+		if err != nil {
+			return err
+		}
+		b.Small = append(b.Small, small)
+	case words[0] == "plain" && len(words) > 1:
+		b.Plain = append(b.Plain, words[1:]...)
 	case words[0] == "suites":
 		b.Suites = append(b.Suites, words[1:]...)
 	default:
-		return fmt.Errorf("%q: use \"floor N name packages\", \"only packages <- importers\", \"never importers -> packages\", \"set package Type.Field\" or \"suites packages\"", line)
+		return fmt.Errorf("%q: use \"floor N name packages\", \"only packages <- importers\", \"never importers -> packages\", \"set package Type.Field\", \"small package LINES\", \"plain packages\" or \"suites packages\"", line)
 	}
 	b.Lines = append(b.Lines, line)
 	return nil

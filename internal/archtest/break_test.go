@@ -10,11 +10,11 @@ import (
 // sound is a small module that breaks no rule. Each case below changes a file or adds one.
 var sound = map[string]string{
 	"go.mod":       "module m\n\nrequire example.org/x v1.0.0\n\nrequire (\n\texample.org/y v1.0.0 // indirect\n)\n",
-	floorsFile:     "floor 0 words low low2 internal/archtest suite p/*\nfloor 1 engines context high\nsuites suite\nonly os/exec <- high\nnever low2 -> suite\nset low Opts.Run\n",
+	floorsFile:     "floor 0 words low low2 internal/archtest suite p/*\nfloor 1 engines context high\nsuites suite\nonly os/exec <- high\nnever low2 -> suite\nset low Opts.Run\nsmall low2 9\nplain low\n",
 	modulesFile:    "example.org/x <- high: it saves much\n",
 	exceptionsFile: "# none\n",
 	"ARCHITECTURE.md": "floor 0 words low low2 internal/archtest suite p/*\nfloor 1 engines context high\n" +
-		"suites suite\nonly os/exec <- high\nnever low2 -> suite\nset low Opts.Run\n",
+		"suites suite\nonly os/exec <- high\nnever low2 -> suite\nset low Opts.Run\nsmall low2 9\nplain low\n",
 	"low/low.go":       "// Package low is low.\npackage low\n\n// Do does.\nfunc Do() {}\n",
 	"low2/low2.go":     "// Package low2 is beside it.\npackage low2\n\nimport _ \"m/low\"\n",
 	"high/high.go":     "// Package high is high.\npackage high\n\nimport (\n\t_ \"os/exec\"\n\n\t_ \"example.org/x/sub\"\n\n\trnixctx \"m/context\"\n\t_ \"m/low\"\n)\n\nvar _ = rnixctx.X\n",
@@ -83,6 +83,11 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"many-methods", "low/low.go", many, "low/low.go:5: T has 21 methods"},
 		{"many-methods", "low/low.go", wide + "}\n", "I has 21 methods"},
 		{"reach", "low/low.go", lent, "low/low.go:5: 84 methods stand over T"},
+		{"small", "low2/more.go", "package low2\n" + strings.Repeat("\n", 9), "low2: 14 lines, over 9"},
+		{"small", "low2/more.go", "package low2\n", ""},
+		{"plain", "low/x.go", "package low\n\ntype t int\n\nfunc (t) do() {}\n\ntype u struct{ *t }\n", "low/x.go:7: u is nothing but another type"},
+		{"plain", "low/x.go", "package low\n\nimport \"io\"\n\ntype u struct{ io.Reader }\n", "u is nothing but another type"},
+		{"plain", "low/x.go", "package low\n\ntype deps struct{ x int }\n\ntype u struct{ deps }\n", ""},
 		{"gofmt", "low/low.go", "// Package low is low.\npackage low\n\nvar  x int\n", "low/low.go:4: gofmt would change it"},
 		{"unfinished", "low/x.go", "package low\n\n// TO" + "DO: later\n", "low/x.go:3: an unfinished mark"},
 		{"unfinished", "low/x.go", "package low\n\n/*\n * FIX" + "ME\n */\n", "low/x.go:4: an unfinished mark"},

@@ -17,10 +17,10 @@ func startControl(d *Daemon) {
 type self struct{ daemon *Daemon }
 
 func (s self) Broken(ctx context.Context) error {
-	if s.daemon.bootstrap.failed() == nil {
+	if s.daemon.bootstrap.Failed() == nil {
 		return nil
 	}
-	return s.daemon.bootstrap.wait(ctx)
+	return s.daemon.bootstrap.Wait(ctx)
 }
 
 func (s self) Outdated() bool { return s.daemon.profiles.Outdated() }
@@ -41,7 +41,7 @@ func (s self) Status(ctx context.Context) ipc.Status {
 	out := ipc.Status{
 		Started: d.started, Socket: d.places.Socket, DataDir: d.places.DataDir, Log: d.places.Log,
 		Children: len(d.procs.All()), Freezer: string(proc.FreezerHere()), Recovered: d.notes.all(), Recovering: !closed(d.looked), Misread: d.misread,
-		Init: d.bootstrap.all(), Starting: !closed(d.bootstrap.done), Room: d.room.Why(), Storage: d.storage.Status(ctx),
+		Init: d.bootstrap.All(), Starting: d.bootstrap.Starting(), Room: d.room.Why(), Storage: d.storage.Status(ctx),
 	}
 	out.CheckpointFailures, out.CheckpointFailure = d.store.CheckpointFailures()
 	return out

@@ -24,6 +24,7 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/event"
 	"rnix/internal/gc"
+	"rnix/internal/instance"
 	"rnix/internal/launch"
 	"rnix/internal/proc"
 	"rnix/internal/profile"
@@ -107,7 +108,7 @@ type Daemon struct {
 	auto       *autoresume.Service
 	clis       *agentcli.Service
 	server     *ipc.Server
-	idle       *idler
+	idle       *control.Idle
 	misread    []string // what is wrong in the configuration
 	bridge     *harness.Bridge
 	platforms  *platform.Service
@@ -129,11 +130,12 @@ type Daemon struct {
 	paths      *paths.Service
 	control    *control.Service
 	flows      *flows.Service
+	flowing    *flows.Profiles // with which they start processes
 	notes      notes
 	background sync.WaitGroup   // what runs beside the handlers; ends with the daemon's context
 	looked     chan struct{}    // closed when it is known what an earlier daemon has left
 	heartbeat  kernel.Heartbeat // how processes without progress are looked for
-	bootstrap  *boot
+	bootstrap  *flows.Boot
 	limits     kernel.Limits
 	stop       context.CancelFunc
 	stopping   atomic.Bool // set before the first refusal, and never taken back
@@ -141,7 +143,9 @@ type Daemon struct {
 }
 
 func newDaemon(opt Options) *Daemon {
-	return &Daemon{opt: opt, started: time.Now(), idle: newIdler(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), access: new(lifecycle.Access), auto: autoresume.New(), bootstrap: newBoot(), watch: new(watch.Service), billing: new(billing.Service), storage: new(storage.Service), mail: new(mail.Service), groups: new(groups.Service)}
+	d := &Daemon{opt: opt, started: time.Now(), idle: control.NewIdle(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), access: new(lifecycle.Access), auto: autoresume.New(), watch: new(watch.Service), billing: new(billing.Service), storage: new(storage.Service), mail: new(mail.Service), groups: new(groups.Service)}
+	d.bootstrap = newBoot(d)
+	return d
 }
 
 // Run runs a daemon until ctx ends, somebody calls shutdown, or it was idle for long enough. It returns
@@ -166,23 +170,24 @@ func Run(ctx context.Context, opt Options) (err error) {
 	if err != nil {
 		return err
 	}
-	start := readInit(d)
-	start.tend(ctx)
+	init := readInit(d)
+	tend(ctx, d)
 	defer d.background.Wait()
 	d.server = ipc.NewServer(ipc.ServerOptions{Logger: d.log})
 	d.handle(d.server)
 	served := make(chan error, 1)
-	go func() { served <- d.server.Serve(l) }()        // ends with Shutdown below
-	d.background.Go(func() { watchSocket(ctx, d, l) }) // ends with ctx
+	go func() { served <- d.server.Serve(l) }()                                                 // ends with Shutdown below
+	serve := func(again net.Listener) { d.background.Go(func() { _ = d.server.Serve(again) }) } // ends with Shutdown, which closes it
+	d.background.Go(func() { instance.WatchSocket(ctx, l, d.places.Socket, serve, d.log) })     // ends with ctx
 	d.background.Go(func() {
 		(&room.Watch{Room: d.room, Kernel: d.kernel, Cut: cutOff{d}, Now: func() config.Disk { return diskNow(d) }, Log: d.log}).Run(ctx)
 	}) // ends with ctx
-	d.background.Go(func() { watchClaim(ctx, d, lock) })
+	d.background.Go(func() { instance.WatchClaim(ctx, d.journal.Claim, lock, d.log) })
 	d.log.Info("ready", "version", opt.Version, "pid", os.Getpid(), "data", d.places.DataDir, "socket", d.places.Socket)
 	if opt.Ready != nil {
 		opt.Ready(d.places)
 	}
-	start.takeUp(ctx)
+	takeUp(ctx, d, init)
 	tellPlatform(d)
 	if opt.Inside != nil {
 		if err := opt.Inside(ctx, d.kernel, d.events); err != nil {
@@ -191,8 +196,8 @@ func Run(ctx context.Context, opt Options) (err error) {
 		}
 	}
 	if opt.Idle > 0 {
-		d.idle.note(time.Now()) // to load what is stored was work
-		go d.stopWhenIdle(ctx)  // ends with ctx
+		d.idle.Note(time.Now()) // to load what is stored was work
+		go stopWhenIdle(ctx, d) // ends with ctx
 	}
 	select {
 	case <-ctx.Done():
@@ -208,7 +213,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	d.log.Info("stopping")
 	sctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
-	err = errors.Join(err, d.bootstrap.failed(), d.kernel.Shutdown(sctx), d.server.Shutdown(sctx))
+	err = errors.Join(err, d.bootstrap.Failed(), d.kernel.Shutdown(sctx), d.server.Shutdown(sctx))
 	<-served
 	return err
 }
@@ -238,7 +243,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	if err = durable.CheckLocal(d.places.DataDir); err != nil {
 		return nil, nil, back, err
 	}
-	if lock, err = takeLock(ctx, d); err != nil {
+	if lock, err = instance.TakeLock(ctx, &d.places); err != nil {
 		return nil, nil, back, err
 	}
 	back.add(lock.Close)

@@ -26,12 +26,14 @@ func openLaunch(d *Daemon) {
 	cards := &launch.Cards{Journal: d.journal, DataDir: d.places.DataDir, Note: d.note}
 	forked := func(id types.UUID, dir string) bool { return files.Within(dir, d.snapshots.ForkDir(id)) }
 	d.stored = &launch.Stored{Cards: cards, Store: d.store, Ground: d.storage, Forked: forked}
+	spawner := &launch.Spawner{Log: d.log}
+	d.flowing = &flows.Profiles{Reader: d.profiles, Spawner: spawner, Trees: files.NodeTrees{Trees: d.trees}}
 	d.launcher = &launch.Launcher{
-		Stored: d.stored, Spawner: &launch.Spawner{Log: d.log}, Profiles: d.profiles, Sessions: memberships{d.platforms}, Budgets: d.billing,
+		Stored: d.stored, Spawner: spawner, Profiles: d.profiles, Sessions: memberships{d.platforms}, Budgets: d.billing,
 		Snapshots: !d.snapshots.Off(), Seq: d.events.Last,
 		Programs: map[string]launch.Program{
 			kernel.SupervisorKind: func(p *profile.Profile, spec json.RawMessage) (kernel.Body, error) {
-				return flows.SupervisorAgain(flowProfile{d, p}, spec)
+				return flows.SupervisorAgain(d.flowing.Of(p), spec)
 			},
 			run.Kind: func(_ *profile.Profile, spec json.RawMessage) (kernel.Body, error) { return d.flows.RunAgain(spec) },
 		},
@@ -66,7 +68,7 @@ func (g ground) Settled(ctx context.Context) error {
 	}
 }
 
-func (g ground) Ready(ctx context.Context) error { return g.daemon.bootstrap.wait(ctx) }
+func (g ground) Ready(ctx context.Context) error { return g.daemon.bootstrap.Wait(ctx) }
 
 func (g ground) Room(op string) error { return g.daemon.room.Refusal(op) }
 

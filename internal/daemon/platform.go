@@ -38,11 +38,15 @@ func requestOf(p *profile.Profile, provider string) platform.Request {
 }
 
 // memberships opens the sessions that a platform has for processes.
-type memberships struct{ *platform.Service }
+type memberships struct{ service *platform.Service }
 
 func (m memberships) Open(ctx context.Context, id types.UUID, p *profile.Profile, provider string) error {
-	return m.Service.Open(ctx, id, requestOf(p, provider))
+	return m.service.Open(ctx, id, requestOf(p, provider))
 }
+
+func (m memberships) Begun(id types.UUID) { m.service.Begun(id) }
+
+func (m memberships) Ended(id types.UUID) { m.service.Ended(id) }
 
 // tenants are the processes that have sessions of a platform.
 type tenants struct{ daemon *Daemon }

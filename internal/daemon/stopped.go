@@ -16,7 +16,7 @@ func (s *stopper) is(by string) { s.by.CompareAndSwap(nil, &by) }
 // noteStop notes for clients that the daemon is being stopped, and by what: they wait for the next one then, and start none. One that
 // cannot start, or has lost its data, is not stopped by anybody.
 func noteStop(d *Daemon, failed error) {
-	if failed != nil || d.bootstrap.failed() != nil {
+	if failed != nil || d.bootstrap.Failed() != nil {
 		return
 	}
 	d.stopper.is("a signal")

@@ -146,9 +146,9 @@ func (v *virtual) start() {
 		v.t.Fatal(err)
 	}
 	v.d.models.Drivers = v
-	start := readInit(v.d)
-	start.tend(ctx)
-	start.takeUp(ctx)
+	init := readInit(v.d)
+	tend(ctx, v.d)
+	takeUp(ctx, v.d, init)
 	v.end = func() {
 		cancel()
 		if err := v.d.kernel.Shutdown(context.Background()); err != nil {

@@ -126,17 +126,17 @@ func TestASupervisorThatRunsIsLeftAloneByTheSameFile(t *testing.T) {
 	decl := Declared{Spec: initfile.Supervisor{Name: "one", Strategy: "one_for_all"}}
 	w.states = map[types.UUID]*recovery.State{id(1): stored(t, kernel.SupervisorKind, decl, nil)}
 	v := w.service().Supervisors()
-	if pid, was, err := v.Start(t.Context(), profile{w: w}, &decl, 0); pid != 7 || !was || err != nil {
+	if pid, was, err := v.Start(t.Context(), client{w: w}, &decl, 0); pid != 7 || !was || err != nil {
 		t.Error(pid, was, err)
 	}
 	if got, err := v.Declared(t.Context(), id(1)); err != nil || got.Init || got.Spec.Name != "one" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	decl.Init = true
-	if _, _, err := v.Start(t.Context(), profile{w: w}, &decl, 0); types.CodeOf(err) != types.ErrConflict || w.started != nil {
+	if _, _, err := v.Start(t.Context(), client{w: w}, &decl, 0); types.CodeOf(err) != types.ErrConflict || w.started != nil {
 		t.Error(w.started, err)
 	}
-	if pid, was, err := v.Start(t.Context(), profile{w: w}, &decl, 3); pid != 1 || was || err != nil { // below another process
+	if pid, was, err := v.Start(t.Context(), client{w: w}, &decl, 3); pid != 1 || was || err != nil { // below another process
 		t.Error(pid, was, err)
 	}
 }

@@ -104,7 +104,7 @@ func (s resumer) wakeNodes(ctx context.Context, nodes []run.Node, on *ipc.Resume
 		if n.Phase != compose.Suspended || !s.runs.suspended(n.UUID) {
 			continue
 		}
-		if err := s.stored.Resume(ctx, n.UUID, on); err != nil && types.CodeOf(err) != types.ErrConflict {
+		if _, err := s.stored.Resume(ctx, n.UUID, on); err != nil && types.CodeOf(err) != types.ErrConflict {
 			resp.Warnings = append(resp.Warnings, n.Key.String()+" stays suspended: "+err.Error())
 		}
 	}

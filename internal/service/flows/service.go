@@ -125,7 +125,7 @@ type Stored interface {
 	// CheckResume refuses a request to resume that cannot be meant.
 	CheckResume(req *ipc.ResumeRequest) error
 	// Resume resumes a suspended history as it is, with those that wait for it or that it waits for. CONFLICT: another client was quicker.
-	Resume(ctx context.Context, id types.UUID, how *ipc.ResumeRequest) error
+	Resume(ctx context.Context, id types.UUID, how *ipc.ResumeRequest) (types.PID, error)
 	// ResumeRun resumes the history of a workflow, and what is suspended above it.
 	ResumeRun(ctx context.Context, id types.UUID, how *ipc.ResumeRequest, r Revival) (ipc.ResumeResponse, error)
 	// Automatic returns as which process a history was resumed when the daemon started, for the first who asks.

@@ -173,7 +173,7 @@ func (looks) Branch(types.UUID) string { return "" }
 type starts struct{ *world }
 
 func (s starts) Profile(_, cwd string, _ []string, trust bool) (Profile, error) {
-	return profile{w: s.world, cwd: cwd, trusts: trust}, s.broken[cwd]
+	return client{w: s.world, cwd: cwd, trusts: trust}, s.broken[cwd]
 }
 
 func (s starts) ProfileOf(*kernel.Process) (Profile, bool) { return nil, false }
@@ -186,40 +186,40 @@ func (s starts) Room(string) error { return nil }
 
 func (s starts) Seq() uint64 { return 0 }
 
-// profile starts what is not broken.
-type profile struct {
+// client starts what is not broken.
+type client struct {
 	w      *world
 	cwd    string
 	trusts bool
 }
 
-func (p profile) Cwd() string { return p.cwd }
+func (p client) Cwd() string { return p.cwd }
 
-func (profile) Lookup(string) (string, bool) { return "/home", true }
+func (client) Lookup(string) (string, bool) { return "/home", true }
 
-func (profile) Problems() []string { return nil }
+func (client) Problems() []string { return nil }
 
-func (p profile) Trusts() bool { return p.trusts }
+func (p client) Trusts() bool { return p.trusts }
 
-func (p profile) Trusting() Profile { p.trusts = true; return p }
+func (p client) Trusting() Profile { p.trusts = true; return p }
 
-func (p profile) In(_, cwd string, _ []string) (Profile, error) {
+func (p client) In(_, cwd string, _ []string) (Profile, error) {
 	p.cwd = cwd
 	return p, p.w.broken[cwd]
 }
 
-func (p profile) Program() (kernel.SpawnOpts, error) { return kernel.SpawnOpts{WorkDir: p.cwd}, nil }
+func (p client) Program() (kernel.SpawnOpts, error) { return kernel.SpawnOpts{WorkDir: p.cwd}, nil }
 
-func (p profile) Agent(req *ipc.SpawnRequest) (*agent.Agent, kernel.SpawnOpts, error) {
+func (p client) Agent(req *ipc.SpawnRequest) (*agent.Agent, kernel.SpawnOpts, error) {
 	if req.Agent == "trusted" && !p.trusts {
 		return nil, kernel.SpawnOpts{}, errors.New("the project is not trusted")
 	}
 	return nil, kernel.SpawnOpts{}, p.w.broken[req.Agent]
 }
 
-func (p profile) Fits(context.Context, string, *compose.Worktree) error { return p.w.broken["tree"] }
+func (p client) Fits(context.Context, string, *compose.Worktree) error { return p.w.broken["tree"] }
 
-func (profile) Plant(context.Context, *run.Launch, *kernel.SpawnOpts) (func(), error) {
+func (client) Plant(context.Context, *run.Launch, *kernel.SpawnOpts) (func(), error) {
 	return func() {}, nil
 }
 

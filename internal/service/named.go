@@ -1,4 +1,4 @@
-package daemon
+package service
 
 import (
 	"errors"
@@ -9,14 +9,14 @@ import (
 	"rnix/types"
 )
 
-// inTheirWords returns err with the name that the caller used in the place of the UUID that we know the process
+// InTheirWords returns err with the name that the caller used in the place of the UUID that we know the process
 // by: who typed 3 is told of 3. err goes through as it is where it names no UUID, or that was what was typed.
-func inTheirWords(d *Daemon, req any, err error) error {
+func InTheirWords(resolve func(text string) (Target, error), req any, err error) error {
 	if err == nil || !strings.Contains(err.Error(), "-") {
 		return err
 	}
 	for _, said := range namesIn(req) {
-		t, unknown := d.names.Resolve(said)
+		t, unknown := resolve(said)
 		if unknown != nil || t.UUID == (types.UUID{}) {
 			continue
 		}
