@@ -13,35 +13,25 @@ type ExportResponse struct {
 
 // ExportedProc is what one process was started with and did, over all its runs.
 type ExportedProc struct {
-	PID            types.PID         `json:"pid"` // of its last run
-	UUID           types.UUID        `json:"uuid"`
-	ParentUUID     types.UUID        `json:"parent_uuid,omitzero"`
-	Name           string            `json:"name,omitempty"`
-	State          string            `json:"state"` // running, suspended, zombie or dead
-	Kind           string            `json:"kind,omitempty"`
-	Intent         string            `json:"intent"`
-	Agent          string            `json:"agent,omitempty"`
-	Skills         []string          `json:"skills,omitempty"`
-	Provider       string            `json:"provider"`
-	Driver         string            `json:"driver,omitempty"` // empty = not recorded
-	Window         int               `json:"context_window,omitempty"`
-	WorkDir        string            `json:"work_dir"`
-	Dir            string            `json:"dir"` // where the files of its history are
-	MaxSteps       int               `json:"max_steps"`
-	AllowedDevices []string          `json:"allowed_devices"` // null = all
-	DeniedDevices  []string          `json:"denied_devices,omitempty"`
-	MCPMounts      []string          `json:"mcp_mounts,omitempty"`
-	OriginUUID     types.UUID        `json:"origin_uuid,omitzero"` // of a fork, which has what its origin did up to OriginStep
-	OriginStep     int               `json:"origin_step,omitempty"`
-	Runs           int               `json:"runs"`
-	Inputs         []Input           `json:"inputs,omitempty"`
-	First          string            `json:"first"`          // its first message
-	Said           int               `json:"said,omitempty"` // messages that came to it on its way
-	Turns          []Turn            `json:"turns"`
-	Exit           *types.ExitStatus `json:"exit,omitempty"`
-	Result         string            `json:"result,omitempty"`
-	Changes        bool              `json:"changes"`          // it has called what can change files
-	Damage         string            `json:"damage,omitempty"` // why its record could not be read to the end
+	types.ProcStatus
+	State          string     `json:"state"` // running, suspended, zombie or dead
+	Skills         []string   `json:"skills,omitempty"`
+	Driver         string     `json:"driver,omitempty"` // empty = not recorded
+	Window         int        `json:"context_window,omitempty"`
+	Dir            string     `json:"dir"`             // where the files of its history are
+	AllowedDevices []string   `json:"allowed_devices"` // null = all
+	DeniedDevices  []string   `json:"denied_devices,omitempty"`
+	MCPMounts      []string   `json:"mcp_mounts,omitempty"`
+	OriginUUID     types.UUID `json:"origin_uuid,omitzero"` // of a fork, which has what its origin did up to OriginStep
+	OriginStep     int        `json:"origin_step,omitempty"`
+	Runs           int        `json:"runs"`
+	Inputs         []Input    `json:"inputs,omitempty"`
+	First          string     `json:"first"`          // its first message
+	Said           int        `json:"said,omitempty"` // messages that came to it on its way
+	Turns          []Turn     `json:"turns"`
+	Result         string     `json:"result,omitempty"`
+	Changes        bool       `json:"changes"`          // it has called what can change files
+	Damage         string     `json:"damage,omitempty"` // why its record could not be read to the end
 }
 
 // Turn is one answer of the model, and what came of its calls.

@@ -8,26 +8,15 @@ import (
 
 // SpawnRequest starts a process. Pointers tell "not said" from zero.
 type SpawnRequest struct {
-	Intent           string   `json:"intent"`
-	Agent            string   `json:"agent,omitempty"`
-	Provider         string   `json:"provider,omitempty"`
-	Model            string   `json:"model,omitempty"`
-	FallbackProvider string   `json:"fallback_provider,omitempty"`
-	FallbackModel    string   `json:"fallback_model,omitempty"`
-	Effort           string   `json:"reasoning_effort,omitempty"`
-	MaxSteps         *int     `json:"max_steps,omitempty"`      // 0 = no limit
-	ContextBudget    *int     `json:"context_budget,omitempty"` // tokens, with those of its descendants; 0 = unlimited
-	BudgetUSD        *float64 `json:"budget_usd,omitempty"`     // dollars, likewise
-	TimeoutMs        int64    `json:"timeout_ms,omitempty"`     // of the whole process; 0 = none
-	Cwd              string   `json:"cwd,omitempty"`            // absolute
-	Name             string   `json:"name,omitempty"`
-	Allow            []string `json:"allow,omitzero"` // device paths; null = what the agent has, [] = nothing
-	Deny             []string `json:"deny,omitempty"`
-	MCP              []string `json:"mcp,omitempty"`    // servers to mount besides the agent's
-	Skills           []string `json:"skills,omitempty"` // that are loaded from the beginning, besides the agent's
-	Parent           string   `json:"parent,omitempty"`
-	SystemPrompt     string   `json:"system_prompt,omitempty"`
-	TrustProject     bool     `json:"trust_project,omitempty"` // the project's MCP servers, providers and agents count, whatever they ask for
+	types.ProcSpec
+	Intent       string   `json:"intent"`
+	Agent        string   `json:"agent,omitempty"`
+	TimeoutMs    int64    `json:"timeout_ms,omitempty"` // of the whole process; 0 = none
+	Cwd          string   `json:"cwd,omitempty"`        // absolute
+	MCP          []string `json:"mcp,omitempty"`        // servers to mount besides the agent's
+	Skills       []string `json:"skills,omitempty"`     // that are loaded from the beginning, besides the agent's
+	Parent       string   `json:"parent,omitempty"`
+	TrustProject bool     `json:"trust_project,omitempty"` // the project's MCP servers, providers and agents count, whatever they ask for
 	// Env is the environment of the caller, "KEY=value". The daemon takes credentials and the
 	// allow-listed variables from it, keeps it in memory, and never writes or shows it.
 	Env []string `json:"env,omitempty"`
@@ -132,40 +121,19 @@ type ListResponse struct {
 
 // Proc is one line of ps.
 type Proc struct {
-	PID        types.PID         `json:"pid"`
-	UUID       types.UUID        `json:"uuid"`
-	PPID       types.PID         `json:"ppid"`
-	ParentUUID types.UUID        `json:"parent_uuid,omitzero"`
-	Name       string            `json:"name,omitempty"`
-	State      string            `json:"state"`               // created, running, suspended, zombie, dead, archived
-	Wait       string            `json:"wait,omitempty"`      // what it waits for, or has in hand, without how long
-	WaitSince  time.Time         `json:"wait_since,omitzero"` // since when; zero = not known
-	WaitUntil  time.Time         `json:"wait_until,omitzero"`
-	PausedAt   time.Time         `json:"paused_at,omitzero"`     // when it was paused, also if it is on disk by now; zero = it is not
-	Doing      *Doing            `json:"doing,omitempty"`        // the call in hand, also while that stands still
-	Suspect    time.Time         `json:"suspect_since,omitzero"` // since when it makes no progress, if the heartbeat says so
-	Intent     string            `json:"intent"`
-	WorkDir    string            `json:"work_dir,omitempty"`
-	Agent      string            `json:"agent,omitempty"`
-	Session    *PlatformSession  `json:"session,omitempty"` // with a platform, if it runs, or if the platform does not know all of it yet
-	Kind       string            `json:"kind,omitempty"`    // what it is that is no agent: supervisor and the like
-	Provider   string            `json:"provider"`
-	Model      string            `json:"model,omitempty"`
-	Step       int               `json:"step"`
-	MaxSteps   int               `json:"max_steps"`
-	TokensUsed int               `json:"tokens_used"`
-	Estimated  bool              `json:"estimated,omitempty"`
-	Budget     int               `json:"context_budget,omitempty"` // tokens, with those of its descendants
-	BudgetUSD  float64           `json:"budget_usd,omitempty"`     // likewise
-	CostUSD    float64           `json:"cost_usd,omitempty"`
-	Unpriced   int               `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost
-	Purse      *BudgetWait       `json:"purse,omitempty"`           // of a suspended one: the budget that it waits for
-	CreatedAt  time.Time         `json:"created_at"`
-	UpdatedAt  time.Time         `json:"updated_at,omitzero"` // when its record last changed; zero = not known
-	ElapsedMs  int64             `json:"elapsed_ms"`          // frozen while paused and after the end
-	Exit       *types.ExitStatus `json:"exit,omitempty"`
-	Groups     []string          `json:"groups,omitempty"` // by name where they have one
-	Children   []OSChild         `json:"os_children,omitempty"`
+	types.ProcStatus
+	State     string           `json:"state"`               // created, running, suspended, zombie, dead, archived
+	Wait      string           `json:"wait,omitempty"`      // what it waits for, or has in hand, without how long
+	WaitSince time.Time        `json:"wait_since,omitzero"` // since when; zero = not known
+	WaitUntil time.Time        `json:"wait_until,omitzero"`
+	Doing     *Doing           `json:"doing,omitempty"`        // the call in hand, also while that stands still
+	Suspect   time.Time        `json:"suspect_since,omitzero"` // since when it makes no progress, if the heartbeat says so
+	Session   *PlatformSession `json:"session,omitempty"`      // with a platform, if it runs, or if the platform does not know all of it yet
+	Estimated bool             `json:"estimated,omitempty"`
+	Purse     *BudgetWait      `json:"purse,omitempty"`  // of a suspended one: the budget that it waits for
+	ElapsedMs int64            `json:"elapsed_ms"`       // frozen while paused and after the end
+	Groups    []string         `json:"groups,omitempty"` // by name where they have one
+	Children  []OSChild        `json:"os_children,omitempty"`
 }
 
 // BudgetWait names a budget of which there was too little, with its limits at that time: with others, the process that waits for it can continue.

@@ -102,7 +102,7 @@ func benchParked(b testing.TB, store Store) (*KernelImpl, *atomic.Int64) {
 }
 
 func benchSpawn(b *testing.B, k *KernelImpl, provider string, parent types.PID) types.PID {
-	pid, err := k.Spawn("x", nil, SpawnOpts{Provider: provider, WorkDir: "/", ParentPID: parent})
+	pid, err := k.Spawn("x", nil, SpawnOpts{ProcSpec: types.ProcSpec{Provider: provider}, WorkDir: "/", ParentPID: parent})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func BenchmarkSpawnExitWait(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			k := benchKernel(b, nil)
 			b.ReportAllocs()
-			opts := SpawnOpts{Provider: "instant", WorkDir: "/"}
+			opts := SpawnOpts{ProcSpec: types.ProcSpec{Provider: "instant"}, WorkDir: "/"}
 			var cpu meter
 			cpu.start()
 			for b.Loop() {
@@ -539,7 +539,7 @@ func BenchmarkStep(b *testing.B) {
 				}
 				var unlimited int
 				for b.Loop() {
-					pid, err := k.Spawn("x", nil, SpawnOpts{Provider: "steps", WorkDir: "/", MaxSteps: &unlimited})
+					pid, err := k.Spawn("x", nil, SpawnOpts{ProcSpec: types.ProcSpec{Provider: "steps", MaxSteps: &unlimited}, WorkDir: "/"})
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -31,7 +31,7 @@ func (c *clerk) Joined(child *Process) { c.joined <- child.PID }
 func (c *clerk) Ended(child *Process) { c.ended <- child }
 
 func (c *clerk) Run(ctx context.Context) End {
-	pid, err := c.k.SpawnContext(ctx, "help", nil, SpawnOpts{ParentPID: c.p.PID, Provider: "m"})
+	pid, err := c.k.SpawnContext(ctx, "help", nil, SpawnOpts{ParentPID: c.p.PID, ProcSpec: types.ProcSpec{Provider: "m"}})
 	if err == nil {
 		err = c.k.Note(c.p, "child", map[string]types.PID{"pid": pid})
 	}

@@ -105,7 +105,7 @@ func TestFamilyNeverExceedsItsBudgetByTwoAnswers(t *testing.T) {
 		s.tool = func(context.Context, vfs.Caller) (string, error) { return "ok", nil }
 		tokens, usd := rapid.IntRange(5_000, 60_000).Draw(r, "tokens"), float64(rapid.IntRange(0, 60).Draw(r, "cents"))/100
 		below := func(up types.PID, o *SpawnOpts) { o.Provider, o.ParentPID = "greedy", up }
-		root, err := s.Spawn("lead", nil, SpawnOpts{Body: idler{}, ContextBudget: &tokens, BudgetUSD: &usd, WorkDir: "/"})
+		root, err := s.Spawn("lead", nil, SpawnOpts{Body: idler{}, ProcSpec: types.ProcSpec{ContextBudget: &tokens, BudgetUSD: &usd}, WorkDir: "/"})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -155,12 +155,12 @@ func TestBudgetInDollarsNeedsAPrice(t *testing.T) {
 		t.Errorf("%d processes are left", i)
 	}
 	i, err := s.WaitInfo(t.Context(), s.spawn(func(o *SpawnOpts) { o.BudgetUSD = &usd; o.Provider = "greedy" }))
-	if err != nil || !strings.HasPrefix(i.Parked, "budget: too little left for the next call (needs about $") || i.Progress.CostUSD == 0 || i.Progress.CostUSD > usd || i.Progress.Unpriced != 0 {
+	if err != nil || !strings.HasPrefix(i.Parked, "budget: too little left for the next call (needs about $") || i.CostUSD == 0 || i.CostUSD > usd || i.Unpriced != 0 {
 		t.Errorf("%+v %v", i, err)
 	}
 	// without a budget in dollars what is not known stays so
-	if i, err = s.WaitInfo(t.Context(), s.spawn()); err != nil || i.Progress.Unpriced != 7 || i.Progress.CostUSD != 0 || len(i.Progress.Spending) != 1 || i.Progress.Spending[0].Unpriced != 7 {
-		t.Errorf("%+v %v", i.Progress, err)
+	if i, err = s.WaitInfo(t.Context(), s.spawn()); err != nil || i.Unpriced != 7 || i.CostUSD != 0 || len(i.Spending) != 1 || i.Spending[0].Unpriced != 7 {
+		t.Errorf("%+v %v", i, err)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestRaisedBudgetIsInTheRecordAndWakesWhoWaits(t *testing.T) {
 	limit, none := 100, 0
 	pid := s.spawn(func(o *SpawnOpts) { o.ContextBudget = &limit })
 	got, err := s.AddBudget(pid, Amount{Tokens: 50})
-	if i, _ := s.Info(pid); err != nil || got.Tokens != 150 || i.Budget != 150 {
+	if i, _ := s.Info(pid); err != nil || got.Tokens != 150 || i.ContextBudget != 150 {
 		t.Errorf("%+v %v", got, err)
 	}
 	if _, err := s.AddBudget(pid, Amount{USD: 1}); types.CodeOf(err) != types.ErrInvalid {

@@ -51,7 +51,7 @@ func TestAModelCannotRaiseTheLimitsOfItsChild(t *testing.T) {
 	got := map[int]bool{}
 	for _, kid := range []types.PID{2, 3} {
 		i, err := s.Info(kid)
-		if err != nil || i.Budget != 20 {
+		if err != nil || i.ContextBudget != 20 {
 			t.Errorf("%+v %v", i, err)
 		}
 		got[i.MaxSteps] = true

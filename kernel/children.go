@@ -273,8 +273,8 @@ func (k *KernelImpl) fate(c kid) (i Info, p *Process, ok bool) {
 	if err != nil {
 		return Info{}, nil, false
 	}
-	i = Info{PID: s.PID, UUID: s.UUID, ParentUUID: s.ParentUUID, Name: s.Name, Intent: s.Intent, Exit: s.Exit, Result: s.Result, Earlier: s.EarlierPIDs}
-	i.Progress.Step, i.Progress.Tokens, i.State = s.Step, s.TokensUsed, s.State
+	i = Info{ProcStatus: types.ProcStatus{PID: s.PID, UUID: s.UUID, ParentUUID: s.ParentUUID, Name: s.Name, Intent: s.Intent, Exit: s.Exit}, Result: s.Result, Earlier: s.EarlierPIDs}
+	i.Step, i.TokensUsed, i.State = s.Step, s.TokensUsed, s.State
 	if s.Suspended || s.Exit == nil {
 		i.Suspended, i.Parked = true, orDefault(s.SuspendReason, "suspended")
 	}

@@ -179,7 +179,7 @@ func (k *KernelImpl) attach(ctx context.Context, p *Process, a *loop.Action) (st
 	case info.Suspended || info.Exit == nil:
 		return "", waitsFor(info.PID, info.UUID, orDefault(info.SuspendReason, "suspended"))
 	}
-	return k.childEnded(p, Info{PID: info.PID, UUID: info.UUID, Exit: info.Exit, Result: info.Result})
+	return k.childEnded(p, Info{ProcStatus: types.ProcStatus{PID: info.PID, UUID: info.UUID, Exit: info.Exit}, Result: info.Result})
 }
 
 // waitsFor is the end of a call that waits for a suspended child.

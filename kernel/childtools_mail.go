@@ -257,7 +257,7 @@ func (k *KernelImpl) listChildren(p *Process) (string, error) {
 	add := func(i *Info) {
 		seen[i.UUID] = true
 		first, _, _ := strings.Cut(strings.TrimSpace(i.Intent), "\n")
-		out = append(out, line{i.PID, i.PPID, i.Name, i.StateName(), i.Progress.Step, i.Progress.Tokens, orDefault(i.Wait, i.Parked), excerpt([]byte(first))})
+		out = append(out, line{i.PID, i.PPID, i.Name, i.StateName(), i.Step, i.TokensUsed, orDefault(i.Wait, i.Parked), excerpt([]byte(first))})
 	}
 	for _, pid := range below {
 		if i, err := k.Info(pid); err == nil {

@@ -321,7 +321,7 @@ func TestChildHasNoMoreThanItWasGiven(t *testing.T) {
 			}
 		}},
 		"deny": {`spawn {"intent":"long","background":true,"deny":["/dev/tool"],"budget":70,"max_steps":3}`, "", func(t *testing.T, i Info) {
-			if i.Rights.Permits("/dev/tool") || !i.Rights.Permits("/sys/spawn") || i.Budget != 70 || i.MaxSteps != 3 {
+			if i.Rights.Permits("/dev/tool") || !i.Rights.Permits("/sys/spawn") || i.ContextBudget != 70 || i.MaxSteps != 3 {
 				t.Errorf("%+v", i)
 			}
 		}},

@@ -97,17 +97,17 @@ func TestWhatWasCutOffIsPaidForOnceAndStaysPaid(t *testing.T) {
 				c.cut(s, p)
 				synctest.Wait()
 				i, rate := s.info(p), price.Flat(10)
-				got, used := i.Progress, p.purse.State()
-				each := got.Tokens / c.times
-				if each <= 40 || got.Tokens != c.times*each || !got.Estimated || got.Unpriced != 0 || used.Used.Tokens != got.Tokens || used.Reserved != (Amount{}) ||
-					used.Used.USD != price.FromFloat(got.CostUSD) || used.Used.USD != rate.Cost(price.Tokens{Input: got.Tokens}) {
+				got, used := i, p.purse.State()
+				each := got.TokensUsed / c.times
+				if each <= 40 || got.TokensUsed != c.times*each || !got.Estimated || got.Unpriced != 0 || used.Used.Tokens != got.TokensUsed || used.Reserved != (Amount{}) ||
+					used.Used.USD != price.FromFloat(got.CostUSD) || used.Used.USD != rate.Cost(price.Tokens{Input: got.TokensUsed}) {
 					t.Fatalf("%+v, the purse has %+v", got, used)
 				}
-				if sp := got.Spending; len(sp) != 1 || sp[0].Tokens() != got.Tokens || sp[0].Output != 40*c.times || sp[0].Answers != 0 || sp[0].Model != "big" || !sp[0].Estimated {
+				if sp := got.Spending; len(sp) != 1 || sp[0].Tokens() != got.TokensUsed || sp[0].Output != 40*c.times || sp[0].Answers != 0 || sp[0].Model != "big" || !sp[0].Estimated {
 					t.Errorf("%+v", sp)
 				}
 				st := s.state(p.UUID)
-				if st.Tokens != got.Tokens || st.CostUSD != got.CostUSD || !st.Estimate || len(st.Spending) != 1 || st.Spending[0] != got.Spending[0] {
+				if st.Tokens != got.TokensUsed || st.CostUSD != got.CostUSD || !st.Estimate || len(st.Spending) != 1 || st.Spending[0] != got.Spending[0] {
 					t.Errorf("recorded is %+v", st)
 				}
 				h, err := step.Fold(p.UUID, func(yield func(step.Record, error) bool) {
@@ -117,7 +117,7 @@ func TestWhatWasCutOffIsPaidForOnceAndStaysPaid(t *testing.T) {
 						}
 					}
 				})
-				if info := h.Info(); err != nil || info.TokensUsed != got.Tokens || info.CostUSD != got.CostUSD || info.Spending[0] != got.Spending[0] {
+				if info := h.Info(); err != nil || info.TokensUsed != got.TokensUsed || info.CostUSD != got.CostUSD || info.Spending[0] != got.Spending[0] {
 					t.Errorf("the small file has %+v, %v", info, err)
 				}
 				again := newSys(t, flat)
@@ -130,7 +130,7 @@ func TestWhatWasCutOffIsPaidForOnceAndStaysPaid(t *testing.T) {
 				}
 				synctest.Wait()
 				q, _ := again.Process(resumed)
-				if u := q.purse.State().Used; u != used.Used || again.info(q).Progress.Tokens != got.Tokens {
+				if u := q.purse.State().Used; u != used.Used || again.info(q).TokensUsed != got.TokensUsed {
 					t.Errorf("a later run begins with %+v of %+v", u, used.Used)
 				}
 			})
@@ -163,7 +163,7 @@ func TestCutOffWithoutAPriceCountsInTokens(t *testing.T) {
 		_ = s.Signal(pid, types.SIGRESUME)
 		synctest.Wait()
 		i, err := s.Info(pid)
-		if err != nil || i.Parked != "" || i.Progress.Tokens == 0 || i.Progress.Unpriced != i.Progress.Tokens || i.Progress.CostUSD != 0 {
+		if err != nil || i.Parked != "" || i.TokensUsed == 0 || i.Unpriced != i.TokensUsed || i.CostUSD != 0 {
 			t.Errorf("%+v %v", i, err)
 		}
 	})
@@ -212,7 +212,7 @@ func TestFamilyWhoseCallsAreCutOffKeepsItsBudget(t *testing.T) {
 		})
 		s.tool = func(context.Context, vfs.Caller) (string, error) { return "ok", nil }
 		tokens, usd := rapid.IntRange(5_000, 60_000).Draw(r, "tokens"), float64(rapid.IntRange(0, 60).Draw(r, "cents"))/100
-		root, err := s.Spawn("lead", nil, SpawnOpts{Body: idler{}, ContextBudget: &tokens, BudgetUSD: &usd, WorkDir: "/"})
+		root, err := s.Spawn("lead", nil, SpawnOpts{Body: idler{}, ProcSpec: types.ProcSpec{ContextBudget: &tokens, BudgetUSD: &usd}, WorkDir: "/"})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -255,8 +255,8 @@ func TestFamilyWhoseCallsAreCutOffKeepsItsBudget(t *testing.T) {
 					return
 				}
 				st := s.state(p.UUID)
-				if st.Tokens != i.Progress.Tokens || st.CostUSD != i.Progress.CostUSD {
-					r.Errorf("recorded are %d tokens, $%v, counted %d, $%v", st.Tokens, st.CostUSD, i.Progress.Tokens, i.Progress.CostUSD)
+				if st.Tokens != i.TokensUsed || st.CostUSD != i.CostUSD {
+					r.Errorf("recorded are %d tokens, $%v, counted %d, $%v", st.Tokens, st.CostUSD, i.TokensUsed, i.CostUSD)
 				}
 				used <- Amount{Tokens: st.Tokens, USD: price.FromFloat(st.CostUSD)}
 			})

@@ -61,8 +61,8 @@ func TestChildDrawsOnTheBudgetOfItsParent(t *testing.T) {
 		pid := s.spawn(below, change)
 		i, err := s.Info(pid)
 		p, _ := s.Process(pid)
-		if err != nil || i.Budget != asked { // its own, below that of its parent
-			t.Errorf("%d of %d: %v", i.Budget, asked, err)
+		if err != nil || i.ContextBudget != asked { // its own, below that of its parent
+			t.Errorf("%d of %d: %v", i.ContextBudget, asked, err)
 		}
 		p.purse.Spend(Amount{Tokens: 100})
 	}
@@ -101,7 +101,7 @@ func TestPauseOfATreeHoldsWhoIsJustBeingBorn(t *testing.T) {
 		close(come)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if i, err := s.Info(2); err != nil || !i.Paused || i.Progress.Step != 0 {
+		if i, err := s.Info(2); err != nil || !i.Paused || i.Step != 0 {
 			t.Errorf("the kid: %+v %v", i, err)
 		}
 		if n, err := s.SignalTree(pid, types.SIGRESUME); n != 2 || err != nil {

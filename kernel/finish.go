@@ -249,14 +249,10 @@ func (k *KernelImpl) info(p *Process) *Info { return k.table.info(p, time.Now())
 // procInfo is the form of a snapshot on disk. It holds no environment and no secrets.
 func (p *Process) procInfo(i *Info) step.ProcInfo {
 	s := step.ProcInfo{
-		V: step.FormatVersion, UUID: i.UUID, PID: i.PID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.State,
-		Suspended: i.Suspended, Intent: i.Intent, Agent: i.Agent, Kind: i.Kind, Skills: i.Skills, Provider: i.Progress.Provider,
-		Model: i.Progress.Model, CreatedAt: i.CreatedAt, UpdatedAt: time.Now(), PausedTotal: i.PausedFor, Step: i.Progress.Step,
-		MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens, ContextBudget: i.Budget, BudgetUSD: i.BudgetUSD.Float(), CostUSD: i.Progress.CostUSD,
-		Unpriced: i.Progress.Unpriced, Spending: i.Progress.Spending,
-		AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots,
-		MCPMounts: i.MCPMounts, Result: i.Result, Exit: i.Exit,
+		V: step.FormatVersion, ProcStatus: i.ProcStatus, State: i.State, Suspended: i.Suspended, Skills: i.Skills, PausedTotal: i.PausedFor,
+		Spending: i.Spending, AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied, ReadRoots: i.ReadRoots, MCPMounts: i.MCPMounts, Result: i.Result,
 	}
+	s.UpdatedAt, s.PausedAt = time.Now(), time.Time{}
 	s.OriginUUID, s.OriginStep, s.Runs, s.ActiveTotal, s.EarlierPIDs = i.Origin, i.OriginStep, i.Runs, i.Elapsed, i.Earlier
 	switch {
 	case i.Parked != "":

@@ -207,7 +207,7 @@ func (u *pulse) stalled(p *Process, v *heartbeat.Verdict) {
 		act = StallWarn
 	}
 	i := u.k.info(p)
-	u.k.events.Append(event.Event{Kind: event.Stalled, PID: p.PID, UUID: p.UUID, Step: i.Progress.Step, Name: string(act), Result: "suspect", Dur: v.Age, Text: i.Doing})
+	u.k.events.Append(event.Event{Kind: event.Stalled, PID: p.PID, UUID: p.UUID, Step: i.Step, Name: string(act), Result: "suspect", Dur: v.Age, Text: i.Doing})
 	u.k.Say(p, "warning", with(fmt.Sprintf("no progress for %s (heartbeat: %s)", v.Age.Round(time.Second), act), i.Doing))
 	u.k.log.Warn("heartbeat", "pid", p.PID, "uuid", p.UUID, "silent", v.Age.Round(time.Second), "at", i.Doing, "policy", string(act))
 	switch act {

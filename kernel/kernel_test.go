@@ -126,7 +126,7 @@ func newSys(t *testing.T, change ...func(*Config)) *sys {
 
 // opts is what every spawn of the tests needs.
 func opts(change ...func(*SpawnOpts)) SpawnOpts {
-	o := SpawnOpts{Provider: "m", WorkDir: "/"}
+	o := SpawnOpts{ProcSpec: types.ProcSpec{Provider: "m"}, WorkDir: "/"}
 	for _, c := range change {
 		c(&o)
 	}
@@ -251,7 +251,7 @@ func TestProcessCompletesAndIsRecorded(t *testing.T) {
 	}
 	pid := s.spawn()
 	i, err := s.WaitInfo(t.Context(), pid)
-	if err != nil || i.Exit.Code != 0 || i.Exit.Reason != "completed" || i.Result != "the result" || i.Progress.Tokens != 11 || i.Progress.Step != 2 || i.State != types.StateDead {
+	if err != nil || i.Exit.Code != 0 || i.Exit.Reason != "completed" || i.Result != "the result" || i.TokensUsed != 11 || i.Step != 2 || i.State != types.StateDead {
 		t.Fatalf("%+v %v", i, err)
 	}
 	want := "spawn message message intent result message step message step exit"
@@ -803,7 +803,7 @@ func TestBudgetExceededIsExitCodeTwo(t *testing.T) {
 	}
 	n := 100
 	i, _ := s.WaitInfo(t.Context(), s.spawn(func(o *SpawnOpts) { o.ContextBudget = &n }))
-	if i.Exit.Code != 2 || i.Exit.Reason != "budget_exceeded" || i.Progress.Tokens != 120 {
+	if i.Exit.Code != 2 || i.Exit.Reason != "budget_exceeded" || i.TokensUsed != 120 {
 		t.Errorf("%+v", i)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"rnix/internal/event"
-	"rnix/internal/price"
 	"rnix/internal/step"
 	"rnix/kernel/internal/gate"
 	"rnix/kernel/internal/loop"
@@ -235,11 +234,7 @@ func (p *Process) caller(k *KernelImpl) vfs.Caller {
 
 // Info is a snapshot of a process.
 type Info struct {
-	PID        types.PID
-	PPID       types.PID
-	UUID       types.UUID
-	ParentUUID types.UUID
-	Name       string
+	types.ProcStatus
 	State      types.ProcessState
 	Suspended  bool            // paused, or ended because the kernel stopped or because it waits
 	Paused     bool            // by a person
@@ -253,26 +248,17 @@ type Info struct {
 	Wait       string
 	Reason     string    // what it waits for, or has in hand, without how long
 	WaitSince  time.Time // since when; zero = not known
-	PausedAt   time.Time // by a person; zero = it is not
 	Hand       *Hand     // the call in hand; nil = there is none
 	Doing      string    // Wait without what the heartbeat says
 	Suspect    time.Time // since when it makes no progress, if the heartbeat says so
 	WaitUntil  time.Time
-	Intent     string
-	Agent      string
-	Kind       string // of its body; empty = an agent
 	Skills     []string
-	Progress   loop.Progress
-	MaxSteps   int
-	Budget     int       // tokens, with those of its descendants; 0 = unlimited
-	BudgetUSD  price.USD // likewise
-	CreatedAt  time.Time
+	Estimated  bool            // some of the tokens were counted by us
+	Spending   []step.Spending // what was used when, and of which model; never changed, only replaced
 	EndedAt    time.Time
 	Elapsed    time.Duration
 	PausedFor  time.Duration
-	Exit       *types.ExitStatus
 	Result     string
-	WorkDir    string
 	ReadRoots  []string
 	Rights     Rights
 	MCPMounts  []string

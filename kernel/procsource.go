@@ -31,9 +31,9 @@ func (k *KernelImpl) Status(pid types.PID) (vfs.ProcStatus, bool) {
 	i := k.info(p)
 	s := vfs.ProcStatus{
 		PID: i.PID, PPID: i.PPID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(),
-		Wait: i.Wait, WaitUntil: i.WaitUntil, Intent: i.Intent, Agent: i.Agent, Provider: i.Progress.Provider,
-		Model: i.Progress.Model, Skills: i.Skills, Step: i.Progress.Step, MaxSteps: i.MaxSteps,
-		TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated, ContextBudget: i.Budget, BudgetUSD: i.BudgetUSD.Float(), CostUSD: i.Progress.CostUSD, Unpriced: i.Progress.Unpriced,
+		Wait: i.Wait, WaitUntil: i.WaitUntil, Intent: i.Intent, Agent: i.Agent, Provider: i.Provider,
+		Model: i.Model, Skills: i.Skills, Step: i.Step, MaxSteps: i.MaxSteps,
+		TokensUsed: i.TokensUsed, Estimated: i.Estimated, ContextBudget: i.ContextBudget, BudgetUSD: i.BudgetUSD, CostUSD: i.CostUSD, Unpriced: i.Unpriced,
 		CreatedAt: i.CreatedAt, Elapsed: i.Elapsed, Timeout: p.opts.Timeout, StepTimeout: p.stepTimeout,
 		AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied,
 		MCPMounts: i.MCPMounts, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots, Children: i.Children, Exit: i.Exit,

@@ -106,23 +106,32 @@ func tombstone(p *Process, now time.Time) *remains {
 	return r
 }
 
+// status is what all show that show processes.
+func (r *remains) status() types.ProcStatus {
+	s := types.ProcStatus{
+		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name(), Kind: r.kind, Intent: r.Intent, Agent: r.Agent, WorkDir: r.WorkDir,
+		Provider: r.progress.Provider, Model: r.progress.Model, Step: r.progress.Step, MaxSteps: r.MaxSteps,
+		TokensUsed: r.progress.Tokens, CostUSD: r.progress.CostUSD, Unpriced: r.progress.Unpriced,
+		ContextBudget: r.limit.Tokens, BudgetUSD: r.limit.USD.Float(), PausedAt: r.pausedAt, CreatedAt: r.CreatedAt,
+	}
+	if r.exit != nil {
+		e := *r.exit
+		s.Exit = &e
+	}
+	return s
+}
+
 // info is the snapshot that a tombstone stands for.
 func (r *remains) info() *Info {
 	i := &Info{
-		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name(), State: r.state,
-		Intent: r.Intent, Agent: r.Agent, Kind: r.kind, Skills: r.Skills, Progress: r.progress, MaxSteps: r.MaxSteps,
-		Budget: r.limit.Tokens, BudgetUSD: r.limit.USD, CreatedAt: r.CreatedAt, EndedAt: r.ended, Elapsed: r.elapsed,
-		PausedFor: r.pausing, Result: r.result, WorkDir: r.WorkDir, ReadRoots: r.ReadRoots,
+		ProcStatus: r.status(), State: r.state, Skills: r.Skills, Estimated: r.progress.Estimated, Spending: r.progress.Spending,
+		EndedAt: r.ended, Elapsed: r.elapsed, PausedFor: r.pausing, Result: r.result, ReadRoots: r.ReadRoots,
 		Rights: r.Rights, MCPMounts: r.MCPMounts, Plan: r.plan, Tools: r.tools,
-		Suspended: r.suspended, Paused: r.shut, PausedAt: r.pausedAt, Parked: r.parked, Wake: r.wake, Purse: r.broke,
+		Suspended: r.suspended, Paused: r.shut, Parked: r.parked, Wake: r.wake, Purse: r.broke,
 		Origin: r.origin, OriginStep: r.originStep, Runs: r.runs, Earlier: r.earlier,
 	}
 	if r.state != types.StateRunning {
 		i.Reason, i.WaitSince = r.parked, r.ended
-	}
-	if r.exit != nil {
-		e := *r.exit
-		i.Exit = &e
 	}
 	return i
 }

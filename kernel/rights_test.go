@@ -109,7 +109,7 @@ func TestWhatIsDeniedCannotBeOpened(t *testing.T) { // T4
 		if err := k.CheckDevices([]string{void}, nil); types.CodeOf(err) != types.ErrInvalid {
 			t.Errorf("%q is allowed: %v", void, err)
 		}
-		if _, err := k.Spawn("x", nil, SpawnOpts{Provider: "m", DeniedDevices: []string{void}}); types.CodeOf(err) != types.ErrInvalid {
+		if _, err := k.Spawn("x", nil, SpawnOpts{ProcSpec: types.ProcSpec{Provider: "m", DeniedDevices: []string{void}}}); types.CodeOf(err) != types.ErrInvalid {
 			t.Errorf("spawned with %q denied: %v", void, err)
 		}
 	}

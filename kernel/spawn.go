@@ -44,25 +44,16 @@ func Passing(err error) bool { return errors.Is(err, errNoProcess) || errors.Is(
 // SpawnOpts says how to start a process. The zero value is a top-level process with the agent's own
 // settings and all rights. Pointers tell "not said" from zero.
 type SpawnOpts struct {
-	UUID         types.UUID // zero = a new one
-	Name         string
-	ParentPID    types.PID // 0 = started by a person
-	SystemPrompt string    // put before the agent's
+	types.ProcSpec
+	UUID      types.UUID // zero = a new one
+	ParentPID types.PID  // 0 = started by a person
 
-	Provider, Model                 string
-	FallbackProvider, FallbackModel string
 	// FailedSteps is after how many steps in a row in which every call failed it ends; 0 = 40, negative = never.
 	FailedSteps int
-	Effort      string
 
-	MaxSteps      *int          // 0 = no limit
-	ContextBudget *int          // tokens, with those of its descendants; 0 or less = unlimited
-	BudgetUSD     *float64      // dollars, likewise
-	CtxSize       int           // messages; 0 = no limit (budgets and windows count tokens)
-	Timeout       time.Duration // of the whole process, pauses left out; 0 = none
+	CtxSize int           // messages; 0 = no limit (budgets and windows count tokens)
+	Timeout time.Duration // of the whole process, pauses left out; 0 = none
 
-	AllowedDevices []string // nil = what the agent and the parent allow; empty = nothing
-	DeniedDevices  []string
 	// Recorded says that the lists stand in a history, where one of an earlier version may hold what has no effect: it
 	// is kept and not refused.
 	Recorded bool

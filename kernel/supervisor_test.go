@@ -550,7 +550,7 @@ func TestChildrenHaveWhatTheirSupervisorHas(t *testing.T) {
 		budget := 25
 		tr.play["a"] = func(int) func(context.Context) (reply, error) { return after(time.Second, true) } // 10 tokens
 		pid := tr.supervise(SupervisorSpec{Children: []ChildSpec{child("a", func(c *ChildSpec) { c.Opts.WorkDir = "" })},
-			Opts: SpawnOpts{WorkDir: "/tmp", DeniedDevices: []string{"/dev/tool"}, ContextBudget: &budget, Env: []string{"A=b"}}})
+			Opts: SpawnOpts{WorkDir: "/tmp", ProcSpec: types.ProcSpec{DeniedDevices: []string{"/dev/tool"}, ContextBudget: &budget}, Env: []string{"A=b"}}})
 		for used := range 3 {
 			p, ok := tr.Process(tr.run(pid, "a"))
 			if !ok || p.WorkDir != "/tmp" || p.Rights.Permits("/dev/tool") || !slices.Contains(p.opts.Env, "A=b") {

@@ -87,7 +87,7 @@ func (o *oldData) details(p *ipc.Proc, d *ipc.ProcDetail, resumable bool, runs i
 	add(len(d.Skills) > 0, "skills %q", d.Skills)
 	add(len(d.MCPMounts) > 0, "MCP %q", d.MCPMounts)
 	add(len(p.Groups) > 0, "groups %q", p.Groups)
-	add(p.Budget > 0, "budget %d", p.Budget)
+	add(p.ContextBudget > 0, "budget %d", p.ContextBudget)
 	for _, in := range d.Interrupted {
 		add(true, "in doubt: %s", in.Tool)
 	}

@@ -59,7 +59,7 @@ func (o *oldData) resumes() {
 			continue // it was resumed with its family
 		}
 		req := ipc.ResumeRequest{Target: p.UUID.String(), Tree: p.Name == "lead", Env: o.Env}
-		if more := 100_000; p.Budget > 0 {
+		if more := 100_000; p.ContextBudget > 0 {
 			req.Budget = &more
 		}
 		ask(o, ipc.Resume, req)

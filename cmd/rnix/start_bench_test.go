@@ -68,8 +68,7 @@ func stored(b *testing.B, data string, n int) {
 	}
 	now := time.Now().UTC()
 	for i := range n {
-		info := step.ProcInfo{UUID: types.NewUUID(), PID: types.PID(i + 1), State: types.StateDead, Intent: fmt.Sprint("intent ", i), Provider: "p", CreatedAt: now, UpdatedAt: now, DeadAt: now,
-			Exit: &types.ExitStatus{Reason: types.ReasonCompleted}}
+		info := step.ProcInfo{ProcStatus: types.ProcStatus{UUID: types.NewUUID(), PID: types.PID(i + 1), Intent: fmt.Sprint("intent ", i), Provider: "p", CreatedAt: now, UpdatedAt: now, Exit: &types.ExitStatus{Reason: types.ReasonCompleted}}, State: types.StateDead, DeadAt: now}
 		if err := j.PutInfo(&info); err != nil {
 			b.Fatal(err)
 		}

@@ -93,12 +93,12 @@ func run(ctx context.Context, out io.Writer) (err error) {
 
 // busy starts an agent that works until it is killed.
 func (p *program) busy(parent types.PID) (types.PID, error) {
-	return p.kern.Spawn("Keep working", nil, kernel.SpawnOpts{Provider: "busy", ParentPID: parent})
+	return p.kern.Spawn("Keep working", nil, kernel.SpawnOpts{ProcSpec: types.ProcSpec{Provider: "busy"}, ParentPID: parent})
 }
 
 // inputs gives the result of one agent to the next: spawn "..." | spawn "..." in Go.
 func (p *program) inputs(ctx context.Context) error {
-	first, err := p.kern.Spawn("Analyze the code", nil, kernel.SpawnOpts{Provider: "analyst"})
+	first, err := p.kern.Spawn("Analyze the code", nil, kernel.SpawnOpts{ProcSpec: types.ProcSpec{Provider: "analyst"}})
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (p *program) inputs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	second, err := p.kern.Spawn("Generate docs", nil, kernel.SpawnOpts{Provider: "writer",
+	second, err := p.kern.Spawn("Generate docs", nil, kernel.SpawnOpts{ProcSpec: types.ProcSpec{Provider: "writer"},
 		Inputs: []kernel.Input{{Name: "pipe", Text: analysis.Result}}})
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (p *program) stream(ctx context.Context) error {
 	if _, err := p.kern.SignalTree(reader, types.SIGPAUSE); err != nil {
 		return err
 	}
-	writer, err := p.kern.Spawn("Analyze the code", nil, kernel.SpawnOpts{Provider: "analyst", ParentPID: reader})
+	writer, err := p.kern.Spawn("Analyze the code", nil, kernel.SpawnOpts{ProcSpec: types.ProcSpec{Provider: "analyst"}, ParentPID: reader})
 	if err != nil {
 		return err
 	}

@@ -58,10 +58,10 @@ func TestSince(t *testing.T) {
 func TestWhoWaitsForTheBudgetOfAnotherIsToldWhose(t *testing.T) {
 	exit := &types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}
 	procs := []ipc.Proc{
-		{PID: 1, UUID: id(1), State: suspended, Exit: exit, Wait: "child PID 2 (x), which is suspended: budget of PID 1: 5 of 6 tokens are used", Budget: 6},
-		{PID: 2, UUID: id(2), ParentUUID: id(1), State: suspended, Exit: exit, Wait: "budget of PID 1: 5 of 6 tokens are used", Purse: &ipc.BudgetWait{UUID: id(1), Tokens: 6}},
-		{PID: 3, UUID: id(3), State: suspended, Exit: exit, Wait: "budget of PID 9: $1.00 of $1.00 are used", Purse: &ipc.BudgetWait{UUID: id(9), USD: 1}},
-		{PID: 4, UUID: id(4), State: suspended, Exit: exit, Wait: "budget: $2.00 of $2.00 are used", Purse: &ipc.BudgetWait{UUID: id(4), USD: 2}, BudgetUSD: 2},
+		{ProcStatus: types.ProcStatus{PID: 1, UUID: id(1), Exit: exit, ContextBudget: 6}, State: suspended, Wait: "child PID 2 (x), which is suspended: budget of PID 1: 5 of 6 tokens are used"},
+		{ProcStatus: types.ProcStatus{PID: 2, UUID: id(2), ParentUUID: id(1), Exit: exit}, State: suspended, Wait: "budget of PID 1: 5 of 6 tokens are used", Purse: &ipc.BudgetWait{UUID: id(1), Tokens: 6}},
+		{ProcStatus: types.ProcStatus{PID: 3, UUID: id(3), Exit: exit}, State: suspended, Wait: "budget of PID 9: $1.00 of $1.00 are used", Purse: &ipc.BudgetWait{UUID: id(9), USD: 1}},
+		{ProcStatus: types.ProcStatus{PID: 4, UUID: id(4), Exit: exit, BudgetUSD: 2}, State: suspended, Wait: "budget: $2.00 of $2.00 are used", Purse: &ipc.BudgetWait{UUID: id(4), USD: 2}},
 	}
 	for n, want := range map[byte]string{
 		1: "rnix budget add " + id(1).String() + " --tokens 6", 2: "rnix budget add " + id(1).String() + " --tokens 6",

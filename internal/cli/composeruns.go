@@ -114,7 +114,7 @@ func listRuns(ctx context.Context, c *ipc.Client, out *output, all bool) error {
 	var rows [][]cell
 	for i := range r.Runs {
 		x := &r.Runs[i]
-		p := ipc.Proc{State: x.State, Exit: x.Exit}
+		p := ipc.Proc{State: x.State, ProcStatus: types.ProcStatus{Exit: x.Exit}}
 		state := x.State
 		if x.Exit != nil && x.State != suspended {
 			state = exitText(x.Exit)

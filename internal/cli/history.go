@@ -67,7 +67,7 @@ func familyTable(out *output, r *ipc.LineageResponse) {
 	at := map[*ipc.Proc]*ipc.Relative{}
 	for i := range r.Family {
 		f := &r.Family[i]
-		procs[i] = ipc.Proc{PID: f.PID, UUID: f.UUID, ParentUUID: f.OriginUUID, State: f.State, Name: f.Name, Intent: f.Intent}
+		procs[i] = ipc.Proc{ProcStatus: types.ProcStatus{PID: f.PID, UUID: f.UUID, ParentUUID: f.OriginUUID, Name: f.Name, Intent: f.Intent}, State: f.State}
 		at[&procs[i]] = f
 	}
 	cols := []column{{name: " "}, {name: "PID", right: true}, {name: "UUID", drop: 4}, {name: "STATE"}, {name: "FROM", right: true}, {name: "STEP", right: true, drop: 2},

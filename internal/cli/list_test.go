@@ -15,12 +15,12 @@ import (
 
 func someProcs() []ipc.Proc {
 	return []ipc.Proc{
-		{PID: 5, UUID: id(5), PPID: 3, ParentUUID: id(3), State: "running", Wait: "model for 3s", Intent: "grandchild: 数据库をしらべる and a very long story that goes on and on", Provider: "deepseek", Model: "v4-flash", Step: 2, TokensUsed: 1234, ElapsedMs: 3200,
+		{ProcStatus: types.ProcStatus{PID: 5, UUID: id(5), PPID: 3, ParentUUID: id(3), Intent: "grandchild: 数据库をしらべる and a very long story that goes on and on", Provider: "deepseek", Model: "v4-flash", Step: 2, TokensUsed: 1234}, State: "running", Wait: "model for 3s", ElapsedMs: 3200,
 			Children: []ipc.OSChild{{PID: 4711, Kind: "shell", Command: "/bin/bash -c sleep 100"}, {PID: 4712, Kind: "mcp", Command: "npx \x1b[31mserver"}}},
-		{PID: 1, UUID: id(1), State: "running", Name: "night", Agent: "coder", Intent: "build\nit", Provider: "claude", Step: 3, MaxSteps: 20, TokensUsed: 1234567, Estimated: true, ElapsedMs: 65000},
-		{PID: 3, UUID: id(3), PPID: 1, ParentUUID: id(1), State: "suspended", Wait: "rate limit", WaitUntil: time.Date(2026, 1, 2, 14, 3, 20, 0, time.Local), Intent: "child", Provider: "deepseek", ElapsedMs: 10},
-		{PID: 2, UUID: id(2), PPID: 1, ParentUUID: id(1), State: "dead", Exit: &types.ExitStatus{Code: 1, Reason: "max steps exceeded"}, Intent: "first child", Provider: "deepseek", Step: 20, MaxSteps: 20},
-		{PID: 9, UUID: id(9), PPID: 8, ParentUUID: id(8), State: "running", Intent: "its parent is not here", Provider: "offline"},
+		{ProcStatus: types.ProcStatus{PID: 1, UUID: id(1), Name: "night", Agent: "coder", Intent: "build\nit", Provider: "claude", Step: 3, MaxSteps: 20, TokensUsed: 1234567}, State: "running", Estimated: true, ElapsedMs: 65000},
+		{ProcStatus: types.ProcStatus{PID: 3, UUID: id(3), PPID: 1, ParentUUID: id(1), Intent: "child", Provider: "deepseek"}, State: "suspended", Wait: "rate limit", WaitUntil: time.Date(2026, 1, 2, 14, 3, 20, 0, time.Local), ElapsedMs: 10},
+		{ProcStatus: types.ProcStatus{PID: 2, UUID: id(2), PPID: 1, ParentUUID: id(1), Exit: &types.ExitStatus{Code: 1, Reason: "max steps exceeded"}, Intent: "first child", Provider: "deepseek", Step: 20, MaxSteps: 20}, State: "dead"},
+		{ProcStatus: types.ProcStatus{PID: 9, UUID: id(9), PPID: 8, ParentUUID: id(8), Intent: "its parent is not here", Provider: "offline"}, State: "running"},
 	}
 }
 
@@ -60,7 +60,7 @@ func TestPsIsATreeAtEachWidth(t *testing.T) {
 }
 
 func TestPsShowsDamagedTreesWhole(t *testing.T) {
-	procs := []ipc.Proc{{PID: 1, UUID: id(1), ParentUUID: id(2)}, {PID: 2, UUID: id(2), ParentUUID: id(1)}, {PID: 3, UUID: id(3), ParentUUID: id(3)}}
+	procs := []ipc.Proc{{ProcStatus: types.ProcStatus{PID: 1, UUID: id(1), ParentUUID: id(2)}}, {ProcStatus: types.ProcStatus{PID: 2, UUID: id(2), ParentUUID: id(1)}}, {ProcStatus: types.ProcStatus{PID: 3, UUID: id(3), ParentUUID: id(3)}}}
 	if got := processTree(procs); len(got) != 3 {
 		t.Errorf("%d of 3", len(got))
 	}
@@ -159,7 +159,7 @@ func TestCatWritesBytesAsTheyAreAndLsQuotesNames(t *testing.T) {
 		if target != "night" {
 			return ipc.ProcDetail{}, types.Errorf(types.ErrNotFound, "Find", target, "no such process")
 		}
-		return ipc.ProcDetail{Proc: ipc.Proc{PID: 7}}, nil
+		return ipc.ProcDetail{Proc: ipc.Proc{ProcStatus: types.ProcStatus{PID: 7}}}, nil
 	}
 	r := f.run("cat", "/proc/night/status", "--as", "3")
 	if r.out != "\x00\xff\x1b[2J" || got.Path != "/proc/7/status" || got.As != "3" || !strings.Contains(r.err, "--max") || r.code != 0 {

@@ -37,7 +37,7 @@ func TestOverlapsAreALineForTheSameTrees(t *testing.T) {
 func TestPsSaysOnceHowThoseWithoutBudgetGoOn(t *testing.T) {
 	f := newFake(t).serve()
 	for pid, wait := range []string{"budget: 5 of 5 tokens are used", "paused", "budget: 9 of 5 tokens are used", "budget: 7 of 5 tokens are used"} {
-		f.procs = append(f.procs, ipc.Proc{PID: types.PID(pid + 1), UUID: id(byte(pid + 1)), State: suspended, Wait: wait})
+		f.procs = append(f.procs, ipc.Proc{ProcStatus: types.ProcStatus{PID: types.PID(pid + 1), UUID: id(byte(pid + 1))}, State: suspended, Wait: wait})
 	}
 	r := f.run("ps")
 	if n := strings.Count(r.err, "is resumed with"); n != 1 || !strings.Contains(r.err, "PID 4 is resumed with: ") || !strings.Contains(r.err, "; 2 more wait for a budget") {

@@ -328,11 +328,11 @@ func resumeMend(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err 
 	switch {
 	case perr != nil:
 		return err
-	case p.Budget > 0 && p.TokensUsed >= p.Budget:
+	case p.ContextBudget > 0 && p.TokensUsed >= p.ContextBudget:
 		return withMend(&exitError{ExitBudget, err}, tokenMend(&p.Proc, again))
 	case p.BudgetUSD > 0 && p.CostUSD >= p.BudgetUSD:
 		return withMend(&exitError{ExitBudget, err}, dollarMend(&p.Proc, again))
-	case p.Budget > 0 || p.BudgetUSD > 0: // its children have used the rest
+	case p.ContextBudget > 0 || p.BudgetUSD > 0: // its children have used the rest
 		return withMend(&exitError{ExitBudget, err}, budgetMend(&p.Proc, again))
 	case p.Purse != nil:
 		return withMend(&exitError{ExitBudget, err}, purseMend(&p.Proc))

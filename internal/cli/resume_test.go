@@ -135,7 +135,7 @@ func TestOneOfSeveralThatFailsStopsNoOther(t *testing.T) {
 
 func TestResumeThatIsRefusedSaysWhatToDo(t *testing.T) {
 	f := newFake(t).serve()
-	used := ipc.ProcDetail{Proc: ipc.Proc{PID: 3, Step: 20, MaxSteps: 20, TokensUsed: 1234, Budget: 1000}}
+	used := ipc.ProcDetail{Proc: ipc.Proc{ProcStatus: types.ProcStatus{PID: 3, Step: 20, MaxSteps: 20, TokensUsed: 1234, ContextBudget: 1000}}}
 	f.proc = func(string) (ipc.ProcDetail, error) { return used, nil }
 	refuse := func(e *types.SyscallError) {
 		f.resume = func(ipc.ResumeRequest) (ipc.ResumeResponse, error) { return ipc.ResumeResponse{}, e }
@@ -150,7 +150,7 @@ func TestResumeThatIsRefusedSaysWhatToDo(t *testing.T) {
 	if r := f.run("resume", "--fork", "3"); !strings.Contains(r.err, "  rnix resume --fork 3 --budget 1000\n") {
 		t.Errorf("%+v", r)
 	}
-	used.Budget = 0
+	used.ContextBudget = 0
 	if r := f.run("resume", "--json", "3"); r.code != ExitAgentFailed || !strings.Contains(r.out, `"code":"RESOURCE_EXHAUSTED"`) || !strings.Contains(r.out, `"mend":"rnix resume 3 --max-steps 20"`) {
 		t.Errorf("%+v", r)
 	}
@@ -165,7 +165,7 @@ func TestResumeThatIsRefusedSaysWhatToDo(t *testing.T) {
 func (f *fake) doubts() (requests func() []ipc.ResumeRequest) {
 	child := id(8)
 	f.proc = func(string) (ipc.ProcDetail, error) {
-		return ipc.ProcDetail{Proc: ipc.Proc{PID: 3, State: suspended}, Interrupted: []ipc.CallIntent{
+		return ipc.ProcDetail{Proc: ipc.Proc{ProcStatus: types.ProcStatus{PID: 3}, State: suspended}, Interrupted: []ipc.CallIntent{
 			{Step: 10, CallID: "c7", Tool: "shell", Effect: "external", Input: []byte(`{"command":"make release"}`)},
 			{Step: 10, CallID: "c8", Tool: "read_file", Effect: "none"},
 			{Step: 10, CallID: "c9", Tool: "spawn", Effect: "external", Child: &child},
@@ -257,7 +257,7 @@ func TestFollowedResumeEndsAsARunDoes(t *testing.T) {
 func TestProcessWithoutBudgetIsSuspendedAndSaysHowItGoesOn(t *testing.T) {
 	exit := types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}
 	f := newFake(t).serve()
-	f.procs = []ipc.Proc{{PID: 3, UUID: id(3), State: suspended, Wait: "budget: 1,234 of 1,000 tokens are used", Exit: &exit, TokensUsed: 1234, Budget: 1000}}
+	f.procs = []ipc.Proc{{ProcStatus: types.ProcStatus{PID: 3, UUID: id(3), Exit: &exit, TokensUsed: 1234, ContextBudget: 1000}, State: suspended, Wait: "budget: 1,234 of 1,000 tokens are used"}}
 	child := types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}
 	events := []ipc.Event{{Kind: event.Exited, PID: 4, UUID: id(4), Exit: &child, Result: suspended, Tokens: 9, Dur: time.Second}, {Kind: event.Exited, Exit: &exit, Result: suspended}}
 	end := ipc.WaitResponse{Exit: exit, Suspended: true, Result: "half", Steps: 2, TokensUsed: 1234, ElapsedMs: 2100}
@@ -288,7 +288,7 @@ func TestProcessWithoutBudgetIsSuspendedAndSaysHowItGoesOn(t *testing.T) {
 		return ipc.WaitResponse{PID: 3, UUID: id(3), Suspended: true}, nil
 	}
 	f.proc = func(string) (ipc.ProcDetail, error) {
-		return ipc.ProcDetail{Proc: ipc.Proc{PID: 3, State: suspended, Wait: "paused"}}, nil
+		return ipc.ProcDetail{Proc: ipc.Proc{ProcStatus: types.ProcStatus{PID: 3}, State: suspended, Wait: "paused"}}, nil
 	}
 	if r := f.run("wait", "3"); r.code != ExitSuspended || !strings.Contains(r.err, "it has done: paused\n  it goes on with: rnix resume "+id(3).String()) {
 		t.Errorf("%+v", r)
@@ -299,10 +299,9 @@ func TestWhatCanBeResumedIsListedWithItsReason(t *testing.T) {
 	now := time.Date(2026, 1, 2, 15, 0, 0, 0, time.Local)
 	f := newFake(t)
 	f.procs = []ipc.Proc{
-		{PID: 9, UUID: id(9), Name: "night", State: suspended, Wait: "budget: 1,234 of 1,000 tokens are used", Exit: &types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget},
-			Step: 3, MaxSteps: 20, TokensUsed: 1234, UpdatedAt: now.Add(-time.Hour), Intent: "build\nit"},
-		{PID: 2, UUID: types.UUID{1, 0x91, 0xf3, 0xa2, 1, 15: 2}, State: "dead", Exit: &types.ExitStatus{Code: 1, Reason: "max steps exceeded"}, Step: 20, MaxSteps: 20, UpdatedAt: now.Add(-48 * time.Hour), Intent: "第二"},
-		{PID: 1, UUID: id(1), State: suspended, Wait: "paused for 3s", Intent: "first"},
+		{ProcStatus: types.ProcStatus{PID: 9, UUID: id(9), Name: "night", Exit: &types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}, Step: 3, MaxSteps: 20, TokensUsed: 1234, UpdatedAt: now.Add(-time.Hour), Intent: "build\nit"}, State: suspended, Wait: "budget: 1,234 of 1,000 tokens are used"},
+		{ProcStatus: types.ProcStatus{PID: 2, UUID: types.UUID{1, 0x91, 0xf3, 0xa2, 1, 15: 2}, Exit: &types.ExitStatus{Code: 1, Reason: "max steps exceeded"}, Step: 20, MaxSteps: 20, UpdatedAt: now.Add(-48 * time.Hour), Intent: "第二"}, State: "dead"},
+		{ProcStatus: types.ProcStatus{PID: 1, UUID: id(1), Intent: "first"}, State: suspended, Wait: "paused for 3s"},
 	}
 	f.hidden = 4
 	client := f.serve().client()
@@ -358,11 +357,11 @@ func TestShortUUIDsAreUnique(t *testing.T) {
 func TestWhoWaitsForASuspendedChildGoesOnWithIt(t *testing.T) {
 	blocked, budget := &types.ExitStatus{Code: types.ExitBudget, Reason: "waits for child PID 4"}, &types.ExitStatus{Code: types.ExitBudget, Reason: types.ReasonBudget}
 	procs := []ipc.Proc{
-		{PID: 3, UUID: id(3), State: suspended, Exit: blocked, Wait: "child PID 4"},
-		{PID: 4, UUID: id(4), ParentUUID: id(3), State: suspended, Exit: blocked, Wait: "child PID 5"},
-		{PID: 5, UUID: id(5), ParentUUID: id(4), State: suspended, Exit: budget, Wait: "budget: 1,234 of 1,000 tokens are used", TokensUsed: 1234, Budget: 1000},
-		{PID: 6, UUID: id(6), ParentUUID: id(4), State: "running"},
-		{PID: 7, UUID: id(7), ParentUUID: id(8), State: suspended, Wait: "child x"}, {PID: 8, UUID: id(8), ParentUUID: id(7), State: suspended, Wait: "child y"},
+		{ProcStatus: types.ProcStatus{PID: 3, UUID: id(3), Exit: blocked}, State: suspended, Wait: "child PID 4"},
+		{ProcStatus: types.ProcStatus{PID: 4, UUID: id(4), ParentUUID: id(3), Exit: blocked}, State: suspended, Wait: "child PID 5"},
+		{ProcStatus: types.ProcStatus{PID: 5, UUID: id(5), ParentUUID: id(4), Exit: budget, TokensUsed: 1234, ContextBudget: 1000}, State: suspended, Wait: "budget: 1,234 of 1,000 tokens are used"},
+		{ProcStatus: types.ProcStatus{PID: 6, UUID: id(6), ParentUUID: id(4)}, State: "running"},
+		{ProcStatus: types.ProcStatus{PID: 7, UUID: id(7), ParentUUID: id(8)}, State: suspended, Wait: "child x"}, {ProcStatus: types.ProcStatus{PID: 8, UUID: id(8), ParentUUID: id(7)}, State: suspended, Wait: "child y"},
 	}
 	for _, c := range []struct {
 		of           byte

@@ -94,7 +94,7 @@ func showParked(ctx context.Context, c *ipc.Client, out *output, r *ipc.WaitResp
 // the end of the chain of suspended ones which wait for each other, since those above it go on with it.
 // Without the process among procs the reason is the given one.
 func whatParks(procs []ipc.Proc, id types.UUID, given string) (reason, mend string) {
-	last := &ipc.Proc{UUID: id, Wait: given}
+	last := &ipc.Proc{ProcStatus: types.ProcStatus{UUID: id}, Wait: given}
 	find := func(is func(*ipc.Proc) bool) bool {
 		i := slices.IndexFunc(procs, func(p ipc.Proc) bool { return p.State == suspended && is(&p) })
 		if i >= 0 {
@@ -125,7 +125,7 @@ func whatParks(procs []ipc.Proc, id types.UUID, given string) (reason, mend stri
 // budgetMend is the command, which begins with again, that gives a process enough of its own budget to go on: as much as
 // it had, or as it has used.
 func budgetMend(p *ipc.Proc, again string) string {
-	if strings.Contains(p.Wait, "$") || p.Budget == 0 && p.BudgetUSD > 0 {
+	if strings.Contains(p.Wait, "$") || p.ContextBudget == 0 && p.BudgetUSD > 0 {
 		return dollarMend(p, again)
 	}
 	return tokenMend(p, again)
@@ -133,8 +133,8 @@ func budgetMend(p *ipc.Proc, again string) string {
 
 // tokenMend is budgetMend for a budget of tokens. The flag is so many more than were used.
 func tokenMend(p *ipc.Proc, again string) string {
-	more := cmp.Or(p.Purse, new(ipc.BudgetWait)).MoreTokens - max(p.TokensUsed-p.Budget, 0)
-	return again + fmt.Sprintf(" --budget %d", max(cmp.Or(p.Budget, p.TokensUsed), more, 1))
+	more := cmp.Or(p.Purse, new(ipc.BudgetWait)).MoreTokens - max(p.TokensUsed-p.ContextBudget, 0)
+	return again + fmt.Sprintf(" --budget %d", max(cmp.Or(p.ContextBudget, p.TokensUsed), more, 1))
 }
 
 // dollarMend is budgetMend for a budget in dollars.

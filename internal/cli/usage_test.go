@@ -102,7 +102,9 @@ func TestSignalsToWhatIsOnDiskSayWhatIsLeft(t *testing.T) {
 	f.path = func(string, ipc.PathRequest) (ipc.PathResponse, error) {
 		return ipc.PathResponse{}, types.Errorf(types.ErrNotFound, "Open", "/proc/3/status", "no process 3 is alive")
 	}
-	f.proc = func(string) (ipc.ProcDetail, error) { return ipc.ProcDetail{Proc: ipc.Proc{PID: 3}}, nil }
+	f.proc = func(string) (ipc.ProcDetail, error) {
+		return ipc.ProcDetail{Proc: ipc.Proc{ProcStatus: types.ProcStatus{PID: 3}}}, nil
+	}
 	if r := f.run("kill", "-RESUME", "3"); r.code != ExitNotFound || !strings.Contains(r.err, "rnix resume 3\n") {
 		t.Errorf("%+v", r)
 	}

@@ -75,7 +75,7 @@ func TestSharedBudgetSuspendsTheFamilyAndATopUpWakesIt(t *testing.T) {
 	_, url := llmtest.NewAPI(t, c.reply)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	budget := 100_000
-	lead := s.Spawn(ipc.SpawnRequest{Intent: "lead", Model: "fake", ContextBudget: &budget})
+	lead := s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Model: "fake", ContextBudget: &budget}})
 	if w := s.Wait(lead.PID); !w.Suspended || w.Exit.Code != types.ExitBudget {
 		t.Fatalf("%+v", w)
 	}
@@ -177,7 +177,7 @@ func TestFamilyUsesItsSmallBudgetToTheEnd(t *testing.T) {
 	budget := 1500
 	spawn := func(intent string, budget int) ipc.WaitResponse {
 		t.Helper()
-		return s.Wait(s.Spawn(ipc.SpawnRequest{Intent: intent, Model: "fake", ContextBudget: &budget}).PID)
+		return s.Wait(s.Spawn(ipc.SpawnRequest{Intent: intent, ProcSpec: types.ProcSpec{Model: "fake", ContextBudget: &budget}}).PID)
 	}
 	lead := spawn("lead", budget)
 	if lead.Suspended || lead.Result != "done" {
@@ -254,7 +254,7 @@ func TestCostIsAddedUpFromAllHistories(t *testing.T) {
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	for i, model := range []string{"claude-opus-5-5", "claude-opus-5-5", "fake"} {
-		s.Wait(s.Spawn(ipc.SpawnRequest{Intent: fmt.Sprint("task ", i), Model: model}).PID)
+		s.Wait(s.Spawn(ipc.SpawnRequest{Intent: fmt.Sprint("task ", i), ProcSpec: types.ProcSpec{Model: model}}).PID)
 	}
 	cost := func(by string) ipc.CostResponse {
 		t.Helper()
@@ -291,11 +291,11 @@ func TestBudgetInDollarsIsKeptOrRefused(t *testing.T) {
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	usd := 0.50
-	_, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "work", Model: "fake", BudgetUSD: &usd, Env: s.Env, Cwd: s.Work})
+	_, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake", BudgetUSD: &usd}, Env: s.Env, Cwd: s.Work})
 	if types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), "prices.yaml") || !strings.Contains(err.Error(), "unknown_price_usd_per_mtok") {
 		t.Errorf("a model without a price: %v", err)
 	}
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "claude-opus-5-5", BudgetUSD: &usd})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "claude-opus-5-5", BudgetUSD: &usd}})
 	w := s.Wait(p.PID)
 	if !w.Suspended || w.CostUSD > usd || w.CostUSD < usd/4 {
 		t.Errorf("%+v", w)
@@ -309,7 +309,7 @@ func TestBudgetInDollarsIsKeptOrRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.Home, ".config", "rnix", "config.yaml"), []byte("budget: {unknown_price_usd_per_mtok: 20}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	q := s.Spawn(ipc.SpawnRequest{Intent: "dear", Model: "fake", BudgetUSD: &usd})
+	q := s.Spawn(ipc.SpawnRequest{Intent: "dear", ProcSpec: types.ProcSpec{Model: "fake", BudgetUSD: &usd}})
 	if w := s.Wait(q.PID); !w.Suspended || w.CostUSD > usd || w.CostUSD == 0 {
 		t.Errorf("at an assumed price: %+v", w)
 	}

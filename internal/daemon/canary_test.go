@@ -19,6 +19,7 @@ import (
 	"rnix/internal/step"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // The canaries: one for each place where the kernel knows a secret from.
@@ -124,8 +125,7 @@ func TestKnownSecretsAreWrittenNowhere(t *testing.T) {
 	s.Write("speaks.sh", said)
 	configure(t, s, "mcp.yaml", "servers:\n  speaks:\n    command: sh\n    args: [speaks.sh]\n    env: {DECLARED: \"${SERVER_KEY}\"}\n"+
 		"  unused:\n    url: http://127.0.0.1:1/\n    headers: {X-Custom: "+canaryHeader+"}\n")
-	p := s.Spawn(ipc.SpawnRequest{Intent: "use " + canaryDeploy, Model: "fake", MCP: []string{"speaks"}, SystemPrompt: "The key is " + canaryServer,
-		Inputs: []ipc.Input{{Name: "pipe", Text: outside}}})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "use " + canaryDeploy, ProcSpec: types.ProcSpec{Model: "fake", SystemPrompt: "The key is " + canaryServer}, MCP: []string{"speaks"}, Inputs: []ipc.Input{{Name: "pipe", Text: outside}}})
 	id := p.UUID.String()
 	for _, text := range []string{"the key is " + canaryURL, "\xff" + canaryHeader} {
 		if _, err := ipc.Call(t.Context(), s.Client, ipc.Send, ipc.SendRequest{Target: id, Text: text}); err != nil {
@@ -218,7 +218,7 @@ func TestAKeyThatAProviderSendsBackIsNotWritten(t *testing.T) {
 	}))
 	defer api.Close()
 	s := testenv.New(t, "ANTHROPIC_API_KEY="+canaryProvider, "ANTHROPIC_BASE_URL="+api.URL)
-	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "x", Model: "fake"}).PID)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Model: "fake"}}).PID)
 	if w.Exit.Code == 0 || betrayed(fmt.Sprint(w.Exit, w.Exit.Err)) != "" || !strings.Contains(fmt.Sprint(w.Exit, w.Exit.Err), "invalid x-api-key") {
 		t.Errorf("the exit status is %v, %v", w.Exit, w.Exit.Err)
 	}

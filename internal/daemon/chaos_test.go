@@ -161,7 +161,7 @@ func (c *chaos) fill(n int) {
 			c.t.Error(err)
 			return
 		}
-		p, err := c.s.TrySpawn(ipc.SpawnRequest{Intent: name, Model: "fake", Cwd: dir})
+		p, err := c.s.TrySpawn(ipc.SpawnRequest{Intent: name, ProcSpec: types.ProcSpec{Model: "fake"}, Cwd: dir})
 		if err != nil {
 			return // killed meanwhile: it is there or not
 		}

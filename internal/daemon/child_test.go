@@ -31,7 +31,7 @@ func TestAnAgentIsTheSameWhoeverStartsIt(t *testing.T) {
 	s.Write(".rnix/agents/kid/instructions.md", "Do as you are told.\n")
 
 	for _, c := range []struct{ asked, provider, model string }{{"", "openai", "small"}, {"anthropic", "openai", "small"}} {
-		req := ipc.SpawnRequest{Intent: "parent", Provider: c.asked, TrustProject: true}
+		req := ipc.SpawnRequest{Intent: "parent", ProcSpec: types.ProcSpec{Provider: c.asked}, TrustProject: true}
 		if c.asked != "" {
 			req.Model = "big" // of the parent: a child keeps what its own agent names
 		} else {
@@ -56,7 +56,7 @@ func TestAnEditedScriptIsReadAgain(t *testing.T) {
 		if err := os.WriteFile(script, []byte("version: \"1\"\nresponses:\n  - content: "+text+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "x", Provider: "tape"}).PID); w.Result != text {
+		if w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Provider: "tape"}}).PID); w.Result != text {
 			t.Errorf("got %q, want %q", w.Result, text)
 		}
 	}

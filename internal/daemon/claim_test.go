@@ -24,7 +24,7 @@ import (
 func TestADataDirectoryHasOneDaemonAlsoWithoutItsLockFiles(t *testing.T) {
 	_, url := llmtest.NewAPI(t, hangs)
 	s := testenv.New(t, testenv.Checked, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	s.Spawn(ipc.SpawnRequest{Intent: "x", Model: "fake"})
+	s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Model: "fake"}})
 	pid := s.PID()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestADataDirectoryHasOneDaemonAlsoWithoutItsLockFiles(t *testing.T) {
 		_, lerr := os.Stat(filepath.Join(s.Data, "lock"))
 		return err == nil && held && h.PID == pid && lerr == nil
 	})
-	if p := s.Spawn(ipc.SpawnRequest{Intent: "y", Model: "fake"}); p.PID != 2 {
+	if p := s.Spawn(ipc.SpawnRequest{Intent: "y", ProcSpec: types.ProcSpec{Model: "fake"}}); p.PID != 2 {
 		t.Errorf("the next process is %d", p.PID)
 	}
 }
@@ -84,7 +84,7 @@ func TestADaemonWhoseDataDirectoryIsGoneEndsWhatItCannotRecord(t *testing.T) {
 		t.Run(fmt.Sprint("replaced=", replaced), func(t *testing.T) {
 			_, url := llmtest.NewAPI(t, counting)
 			s := testenv.New(t, testenv.Checked, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-			p := s.Spawn(ipc.SpawnRequest{Intent: "x", Model: "fake"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Model: "fake"}})
 			until(t, "it works", func() bool { return tallyOf(s) > 3 })
 			away := s.Data + ".away"
 			err := os.Rename(s.Data, away)

@@ -41,7 +41,7 @@ func crowd(t *testing.T, families int, config string) (s *testenv.System, alive 
 	s.Start()
 	s.Settle()
 	for range families {
-		s.Spawn(ipc.SpawnRequest{Intent: "parent", Model: "fake"})
+		s.Spawn(ipc.SpawnRequest{Intent: "parent", ProcSpec: types.ProcSpec{Model: "fake"}})
 	}
 	until(t, "all are alive", func() bool {
 		alive = map[types.UUID]ipc.Proc{}

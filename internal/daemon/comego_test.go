@@ -136,7 +136,7 @@ func one(ctx context.Context, s *testenv.System, slot int, pace time.Duration) b
 	if rand.IntN(5) == 0 {
 		intent = "family"
 	}
-	p, err := ipc.Call(ctx, s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: intent, Model: "fake", Name: fmt.Sprint("slot", slot), Cwd: s.Work, Env: s.Env})
+	p, err := ipc.Call(ctx, s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: intent, ProcSpec: types.ProcSpec{Model: "fake", Name: fmt.Sprint("slot", slot)}, Cwd: s.Work, Env: s.Env})
 	if err != nil {
 		return false
 	}

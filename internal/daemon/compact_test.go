@@ -12,6 +12,7 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // answered reports the first thing that a vendor's API would refuse: a call without an answer right
@@ -82,7 +83,7 @@ func TestRefusedPromptIsCompactedUntilTheProviderTakesIt(t *testing.T) { // A-62
 			line := strings.Repeat("x", 9) + "\n"
 			s.Write("small", strings.Repeat(line, 500))
 			s.Write("large", strings.Repeat(strings.Repeat("y", 99)+"\n", 2000)) // alone far more than the provider takes
-			p := s.Spawn(ipc.SpawnRequest{Intent: "read it all", Provider: name, Model: "fake"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: "read it all", ProcSpec: types.ProcSpec{Provider: name, Model: "fake"}})
 			w := s.Wait(p.PID)
 			if w.Exit.Code != 0 || w.Result != "done" || w.Steps != rounds+1 {
 				t.Fatalf("%+v after %d refusals", w, refused.Load())

@@ -48,7 +48,7 @@ func TestConversationIsReadPageByPage(t *testing.T) {
 		return tool("shell", `{"command":"echo hello"}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "begin", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "begin", ProcSpec: types.ProcSpec{Model: "fake"}})
 	<-asked
 	target := p.UUID.String()
 	live := messages(t, s, ipc.MessagesRequest{Target: target})

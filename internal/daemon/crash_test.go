@@ -11,6 +11,7 @@ import (
 	"rnix/internal/step"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // The daemon is killed while it writes: the whole lines are there at the next start, and what was cut
@@ -24,7 +25,7 @@ func TestTornRecordIsMendedAndToldAtTheNextStart(t *testing.T) { // A-22
 		return tool("list_files", `{}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
-	p := s.Spawn(ipc.SpawnRequest{Intent: "look", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "look", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Await(p.PID, event.StepStarted, func(e *event.Event) bool { return e.Step == done+1 })
 	s.Kill()
 	path := filepath.Join(s.Data, "steps", p.UUID.String(), step.StepsFile)

@@ -78,7 +78,7 @@ func TestWhatWasDoneBeforeAnInterruptedEditStays(t *testing.T) { // C-4
 				return llmtest.Reply{Text: "done"}
 			})
 			s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
-			p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 			s.Wait(p.PID)
 			again := func(before bool, text string) {
 				s.Stop()

@@ -27,7 +27,7 @@ func TestQuestionsThatAreCutOffArePaidForOverEveryEndOfTheDaemon(t *testing.T) {
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
 	budget := 100_000
 	spawn := func(intent string) ipc.SpawnResponse {
-		p := s.Spawn(ipc.SpawnRequest{Intent: intent, Model: "claude-opus-5-5", ContextBudget: &budget})
+		p := s.Spawn(ipc.SpawnRequest{Intent: intent, ProcSpec: types.ProcSpec{Model: "claude-opus-5-5", ContextBudget: &budget}})
 		if got := <-asked; got != intent {
 			t.Fatalf("%q was asked, not %q", got, intent)
 		}

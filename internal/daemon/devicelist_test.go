@@ -28,16 +28,16 @@ func TestDenialsWithoutEffectAreRefused(t *testing.T) { // T4
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	for _, path := range []string{"/dev/fs/sub", "/dev/workspace/sub", "/dev/shell/..", "/sys/nonsense", "", "/dev/shell/", "dev/shell", "/mnt/mcp/x/y", "/proc/1/context"} {
-		_, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "x", Model: "fake", Cwd: s.Work, Env: s.Env, Deny: []string{path}})
+		_, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Model: "fake", DeniedDevices: []string{path}}, Cwd: s.Work, Env: s.Env})
 		if types.CodeOf(err) != types.ErrInvalid || !strings.Contains(fmt.Sprint(err), fmt.Sprintf("cannot deny %q", path)) {
 			t.Errorf("%q: %v", path, err)
 		}
 	}
-	if w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "lead", Model: "fake"}).PID); !strings.Contains(w.Result, `cannot deny \"/dev/fs/sub\": rights end at the device`) && !strings.Contains(w.Result, `cannot deny "/dev/fs/sub": rights end at the device`) {
+	if w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Model: "fake"}}).PID); !strings.Contains(w.Result, `cannot deny \"/dev/fs/sub\": rights end at the device`) && !strings.Contains(w.Result, `cannot deny "/dev/fs/sub": rights end at the device`) {
 		t.Errorf("by an agent: %+v", w)
 	}
 	s.Write(".rnix/agents/part/agent.yaml", "name: part\ndevices:\n  - /dev/fs\n  - /dev/workspace/sub\n")
-	if _, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "x", Agent: "part", Model: "fake", Cwd: s.Work, Env: s.Env}); types.CodeOf(err) != types.ErrInvalid ||
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "x", Agent: "part", ProcSpec: types.ProcSpec{Model: "fake"}, Cwd: s.Work, Env: s.Env}); types.CodeOf(err) != types.ErrInvalid ||
 		!strings.Contains(fmt.Sprint(err), `agent.yaml:4:5: devices[1]`) {
 		t.Errorf("agent.yaml: %v", err)
 	}
@@ -81,11 +81,11 @@ func TestDeniedToolOfAServerCannotBeCalled(t *testing.T) { // T4
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	s.Write("counts.sh", counts)
 	configure(t, s, "mcp.yaml", "servers:\n  counts:\n    command: sh\n    args: ["+filepath.Join(s.Work, "counts.sh")+"]\n")
-	req := ipc.SpawnRequest{Intent: "set", Model: "fake", MCP: []string{"counts"}}
+	req := ipc.SpawnRequest{Intent: "set", ProcSpec: types.ProcSpec{Model: "fake"}, MCP: []string{"counts"}}
 	if w := s.Wait(s.Spawn(req).PID); !strings.Contains(w.Result, "counted") {
 		t.Fatalf("%+v", w)
 	}
-	req.Deny = []string{"/mnt/mcp/counts/tools/set"}
+	req.DeniedDevices = []string{"/mnt/mcp/counts/tools/set"}
 	if w := s.Wait(s.Spawn(req).PID); strings.Contains(w.Result, "counted") || strings.Contains(w.Result, "counts__set ") || !strings.Contains(w.Result, "mcp__counts__look") {
 		t.Errorf("%+v", w)
 	}
@@ -99,7 +99,7 @@ func TestDeniedToolOfAServerCannotBeCalled(t *testing.T) { // T4
 		}
 	}
 	signal(t, s, p.PID, types.SIGKILL)
-	req.Deny = []string{"/mnt/mcp/counts/tools/sett"}
+	req.DeniedDevices = []string{"/mnt/mcp/counts/tools/sett"}
 	req.Cwd, req.Env = s.Work, s.Env
 	if _, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, req); types.CodeOf(err) != types.ErrInvalid || !strings.Contains(fmt.Sprint(err), "did you mean set?") {
 		t.Errorf("a slip: %v", err)
@@ -150,7 +150,7 @@ func TestHistoryWithAVoidDenialGoesOn(t *testing.T) { // T4
 		return llmtest.Reply{Text: "first"}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "x", Model: "fake", Deny: []string{"/dev/shell", "/dev/llm/nobody"}})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Model: "fake", DeniedDevices: []string{"/dev/shell", "/dev/llm/nobody"}}})
 	s.Wait(p.PID)
 	s.Stop()
 	asAnEarlierVersion(t, s)

@@ -155,7 +155,7 @@ func TestHowOftenAnEffectHappensForEveryMomentOfACrash(t *testing.T) { // C-4
 				mu.Lock()
 				cells[name] = c
 				mu.Unlock()
-				req := ipc.SpawnRequest{Intent: name, Model: "fake", Cwd: c.dir}
+				req := ipc.SpawnRequest{Intent: name, ProcSpec: types.ProcSpec{Model: "fake"}, Cwd: c.dir}
 				if strings.HasPrefix(c.class.call, "mcp__") {
 					req.MCP = []string{"counts"}
 				}

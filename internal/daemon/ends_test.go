@@ -21,7 +21,7 @@ func led(t *testing.T, stop *atomic.Bool, env ...string) (s *testenv.System, p i
 	t.Helper()
 	_, url := llmtest.NewAPI(t, family(stop))
 	s = testenv.New(t, append(env, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)...)
-	p = s.Spawn(ipc.SpawnRequest{Intent: "lead", Model: "fake"})
+	p = s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Model: "fake"}})
 	kid = s.Await(0, event.Spawned, func(e *event.Event) bool { return e.PPID == p.PID })
 	s.Await(kid.PID, event.StepStarted, func(e *event.Event) bool { return e.Step == 2 })
 	return s, p, kid

@@ -52,9 +52,9 @@ func eventFamily(t *testing.T) (s *testenv.System, parent, other ipc.SpawnRespon
 		return tool("shell", `{"command":"echo from `+r.LastUser()+`"}`)
 	})
 	s = testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	parent = s.Spawn(ipc.SpawnRequest{Intent: "parent", Model: "fake"})
+	parent = s.Spawn(ipc.SpawnRequest{Intent: "parent", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Wait(parent.PID)
-	other = s.Spawn(ipc.SpawnRequest{Intent: "other", Model: "fake"})
+	other = s.Spawn(ipc.SpawnRequest{Intent: "other", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Wait(other.PID)
 	return s, parent, other
 }
@@ -139,9 +139,9 @@ func TestOfAQuietProcessNothingIsMissedWhateverOthersDo(t *testing.T) {
 	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
 	const kept = 512
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, testenv.EventsEnv+"="+strconv.Itoa(kept))
-	quiet := s.Spawn(ipc.SpawnRequest{Intent: "think", Model: "fake"})
+	quiet := s.Spawn(ipc.SpawnRequest{Intent: "think", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Await(quiet.PID, event.StepStarted, nil)
-	loud := s.Spawn(ipc.SpawnRequest{Intent: "think", Model: "fake"})
+	loud := s.Spawn(ipc.SpawnRequest{Intent: "think", ProcSpec: types.ProcSpec{Model: "fake"}})
 	for range kept + 100 { // each is an event, and changes nothing
 		signal(t, s, loud.PID, types.SIGRESUME)
 	}

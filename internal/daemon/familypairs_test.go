@@ -8,6 +8,7 @@ import (
 
 	"rnix/internal/step"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // The budgets of the children of a supervisor are raised with one command, and each that has waited for its own goes on; so do those that draw on
@@ -51,9 +52,9 @@ func TestFamilyWithWorkTreesIsResumed(t *testing.T) {
 			p := newProject(t, c.s)
 			top, kid := c.grow(&relative{name: "p1"}), c.grow(&relative{name: "p2", turns: 1})
 			c.shut("p1", "p2")
-			c.s.Spawn(ipc.SpawnRequest{Intent: "p1", Name: "p1", Model: "fake", Cwd: p.dir})
+			c.s.Spawn(ipc.SpawnRequest{Intent: "p1", ProcSpec: types.ProcSpec{Name: "p1", Model: "fake"}, Cwd: p.dir})
 			c.runs("p1")
-			made := c.s.Spawn(ipc.SpawnRequest{Intent: "p2", Name: "p2", Model: "fake", Parent: "p1", Cwd: p.dir, Worktree: &ipc.WorktreeRequest{}})
+			made := c.s.Spawn(ipc.SpawnRequest{Intent: "p2", ProcSpec: types.ProcSpec{Name: "p2", Model: "fake"}, Parent: "p1", Cwd: p.dir, Worktree: &ipc.WorktreeRequest{}})
 			c.runs("p2")
 			arranged(t, c.does("pause", "--subtree", "p1"))
 			gone := false

@@ -185,7 +185,7 @@ func TestKilledChildOfAPausedParentIsResumed(t *testing.T) { // B3
 	c.start(top)
 	c.s.Write("serve.sh", slowly+strings.TrimPrefix(counts, "#!/bin/sh\n"))
 	configure(t, c.s, "mcp.yaml", "servers:\n  counts:\n    command: sh\n    args: ["+filepath.Join(c.s.Work, "serve.sh")+"]\n")
-	c.s.Spawn(ipc.SpawnRequest{Intent: "p2", Name: "p2", Model: "fake", Parent: "p1", MCP: []string{"counts"}})
+	c.s.Spawn(ipc.SpawnRequest{Intent: "p2", ProcSpec: types.ProcSpec{Name: "p2", Model: "fake"}, Parent: "p1", MCP: []string{"counts"}})
 	c.runs("p1", "p2")
 	arranged(t, c.does("pause", "p1"))
 	arranged(t, c.does("kill", "-9", "p2"))

@@ -69,7 +69,7 @@ func TestForkOfAParentIsToldThatBackgroundChildrenAreNotItsOwn(t *testing.T) {
 		return tool("wait", `{}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "lead", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Model: "fake"}})
 	kid := s.Await(0, event.Spawned, func(e *event.Event) bool { return e.PPID == p.PID })
 	s.Await(p.PID, event.StepStarted, func(e *event.Event) bool { return e.Step == 2 })
 	named := fmt.Sprintf("PID %d (kid)", kid.PID)

@@ -308,7 +308,7 @@ func TestForkFromAStepOfWhichTheLastCallHasFailedHasItsFiles(t *testing.T) { // 
 	}}
 	_, url := llmtest.NewAPI(t, m.reply)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "make files", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "make files", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Wait(p.PID)
 	f := forkOf(t, s, p.UUID, new(2))
 	s.Wait(f.PID)
@@ -352,7 +352,7 @@ func TestForkInTheMiddleOfAStepHasWhatItsOriginWasResumedWith(t *testing.T) {
 	if err := os.WriteFile(stay, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := s.Spawn(ipc.SpawnRequest{Intent: "make files", Model: "fake", MaxSteps: new(1)})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "make files", ProcSpec: types.ProcSpec{Model: "fake", MaxSteps: new(1)}})
 	s.Wait(p.PID)
 	if _, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Env: s.Env, MaxSteps: new(9), NewInput: "and more of it"}); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // A fork gets no message that was sent to its origin, hears nothing of the origin's children, and takes what is
@@ -58,7 +59,7 @@ func forkable(t *testing.T) (*testenv.System, ipc.SpawnResponse) {
 		return llmtest.Reply{Hang: true}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "go", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Await(p.PID, event.StepStarted, func(e *event.Event) bool { return e.Step == 2 })
 	s.Wait(p.PID + 1)
 	return s, p

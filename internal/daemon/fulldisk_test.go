@@ -36,7 +36,7 @@ func TestDiskThatTakesNoMoreSuspendsTheProcessAndLosesNothing(t *testing.T) { //
 		return w.reply(r)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 	<-asked
 	path := filepath.Join(s.Data, "steps", p.UUID.String(), step.StepsFile)
 	before, err := os.ReadFile(path)
@@ -112,7 +112,7 @@ func TestCommandThatIsKilledIsToldAndItsAgentGoesOn(t *testing.T) {
 		return tool("shell", `{"command":"echo before; echo $$ > pid; exec sleep 60"}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 	until(t, "the command runs", func() bool { b, _ := os.ReadFile(filepath.Join(s.Work, "pid")); return len(b) > 1 })
 	if err := unix.Kill(number(t, s.Read("pid")), unix.SIGKILL); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func TestRepairBesideACollectionMakesNoGhosts(t *testing.T) { // R2
 	s := testenv.New(t)
 	var ids []types.UUID
 	for range soak.Number(t, "RNIX_GHOST_HISTORIES", "histories", 20, 600) {
-		p := s.Spawn(ipc.SpawnRequest{Intent: "old", Provider: "offline"})
+		p := s.Spawn(ipc.SpawnRequest{Intent: "old", ProcSpec: types.ProcSpec{Provider: "offline"}})
 		s.Wait(p.PID)
 		ids = append(ids, p.UUID)
 	}

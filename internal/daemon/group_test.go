@@ -28,7 +28,7 @@ func TestAnAgentReachesOnlyItsOwnMembersOfAGroup(t *testing.T) {
 		return tool("shell", `{"command":"sh ask.sh"}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	victim := s.Spawn(ipc.SpawnRequest{Intent: "victim", Model: "fake", Group: "all"})
+	victim := s.Spawn(ipc.SpawnRequest{Intent: "victim", ProcSpec: types.ProcSpec{Model: "fake"}, Group: "all"})
 	sock, _ := filepath.Glob(filepath.Join(s.Dir, "rnix", "*.sock"))
 	call := func(method, body string) string {
 		return fmt.Sprintf("curl -s --unix-socket %s -d '%s' http://x/v1/%s\n", sock[0], body, method)
@@ -39,7 +39,7 @@ func TestAnAgentReachesOnlyItsOwnMembersOfAGroup(t *testing.T) {
 		call("leave_group", `{"group":"all","target":"`+victim.PID.String()+`"}`)+
 		call("signal_group", `{"group":"all","signal":"SIGKILL"}`)+
 		call("signal_group", `{"group":"all","signal":"SIGTERM","tree":true}`))
-	p := s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "go", ProcSpec: types.ProcSpec{Model: "fake"}})
 	w := s.Wait(p.PID)
 	answers := strings.Split(strings.ReplaceAll(w.Result, "\n\n", "\n"), "\n")
 	for i, want := range []string{`"code":"PERMISSION"`, `"ok":true`, `"code":"PERMISSION"`, `"code":"PERMISSION"`, `"affected":1,"spared":1`} {

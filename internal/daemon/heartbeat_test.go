@@ -31,8 +31,8 @@ func still(r llmtest.Request) llmtest.Reply {
 func TestWhatTalksMakesProgressAndWhatIsMuteIsOnlyTold(t *testing.T) {
 	_, url := llmtest.NewAPI(t, still)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_HEARTBEAT_INTERVAL=1s", "RNIX_HEARTBEAT_STALL=2s")
-	talk := s.Spawn(ipc.SpawnRequest{Intent: "talk", Model: "m"})
-	mute := s.Spawn(ipc.SpawnRequest{Intent: "mute", Model: "m"})
+	talk := s.Spawn(ipc.SpawnRequest{Intent: "talk", ProcSpec: types.ProcSpec{Model: "m"}})
+	mute := s.Spawn(ipc.SpawnRequest{Intent: "mute", ProcSpec: types.ProcSpec{Model: "m"}})
 	e := s.Await(mute.PID, event.Stalled, nil)
 	if e.Name != "warn" || e.Dur < 2*time.Second || !strings.Contains(e.Text, "shell") {
 		t.Errorf("%+v", e)
@@ -83,7 +83,7 @@ func TestAStalledStepIsDoneAgainFromTheRecord(t *testing.T) {
 		return llmtest.Reply{Text: "here I am"}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_HEARTBEAT_INTERVAL=1s", "RNIX_HEARTBEAT_STALL=2s", "RNIX_HEARTBEAT_POLICY=restart")
-	parent := s.Spawn(ipc.SpawnRequest{Intent: "parent", Model: "m"})
+	parent := s.Spawn(ipc.SpawnRequest{Intent: "parent", ProcSpec: types.ProcSpec{Model: "m"}})
 	child := s.Await(0, event.Spawned, func(e *event.Event) bool { return e.PPID == parent.PID })
 	if e := s.Await(child.PID, event.Stalled, nil); e.Name != "restart" {
 		t.Errorf("%+v", e)

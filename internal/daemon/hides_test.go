@@ -30,7 +30,7 @@ func TestWhatACommandHidesIsPausedAndEndedWithIt(t *testing.T) {
 		return tool("shell", `{"command":"`+hide+`echo over"}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	busy := s.Spawn(ipc.SpawnRequest{Intent: "keep busy", Model: "fake"})
+	busy := s.Spawn(ipc.SpawnRequest{Intent: "keep busy", ProcSpec: types.ProcSpec{Model: "fake"}})
 	waitChildren(t, s, busy.PID)
 	hidden := func() int {
 		until(t, "it hides", func() bool {
@@ -41,7 +41,7 @@ func TestWhatACommandHidesIsPausedAndEndedWithIt(t *testing.T) {
 	}
 	beats := func() int { return len(s.Read("beats")) }
 
-	p := s.Spawn(ipc.SpawnRequest{Intent: "hide and stay", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "hide and stay", ProcSpec: types.ProcSpec{Model: "fake"}})
 	pid := hidden()
 	paused(t, s, p)
 	before := beats()
@@ -62,7 +62,7 @@ func TestWhatACommandHidesIsPausedAndEndedWithIt(t *testing.T) {
 	if err := os.Remove(filepath.Join(s.Work, "hidden")); err != nil {
 		t.Fatal(err)
 	}
-	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "hide and end", Model: "fake"}).PID)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "hide and end", ProcSpec: types.ProcSpec{Model: "fake"}}).PID)
 	if !strings.Contains(w.Result, "over") {
 		t.Errorf("%+v", w)
 	}

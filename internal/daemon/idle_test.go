@@ -38,29 +38,29 @@ func TestIdleStopWorksAfterEachKindOfWork(t *testing.T) { // A-5
 			return ""
 		},
 		"a detached process": func(t *testing.T, s *testenv.System) string {
-			s.Spawn(ipc.SpawnRequest{Intent: slow, Model: "fake"})
+			s.Spawn(ipc.SpawnRequest{Intent: slow, ProcSpec: types.ProcSpec{Model: "fake"}})
 			return types.ReasonCompleted
 		},
 		"a client that left its stream": func(t *testing.T, s *testenv.System) string {
-			p := s.Spawn(ipc.SpawnRequest{Intent: slow, Model: "fake"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: slow, ProcSpec: types.ProcSpec{Model: "fake"}})
 			up(s, p.PID)
 			return types.ReasonCompleted
 		},
 		"a client that vanished while it waited": func(t *testing.T, s *testenv.System) string {
-			p := s.Spawn(ipc.SpawnRequest{Intent: slow, Model: "fake"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: slow, ProcSpec: types.ProcSpec{Model: "fake"}})
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
 			_, _ = ipc.Call(ctx, s.Client, ipc.Wait, ipc.WaitRequest{Target: p.PID.String()})
 			return types.ReasonCompleted
 		},
 		"a kill": func(t *testing.T, s *testenv.System) string {
-			p := s.Spawn(ipc.SpawnRequest{Intent: `{"command":"echo up; sleep 3600"}`, Model: "fake"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: `{"command":"echo up; sleep 3600"}`, ProcSpec: types.ProcSpec{Model: "fake"}})
 			up(s, p.PID)
 			signal(t, s, p.PID, types.SIGKILL)
 			return "killed"
 		},
 		"a kill while paused": func(t *testing.T, s *testenv.System) string {
-			p := s.Spawn(ipc.SpawnRequest{Intent: `{"command":"echo up; sleep 3600"}`, Model: "fake"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: `{"command":"echo up; sleep 3600"}`, ProcSpec: types.ProcSpec{Model: "fake"}})
 			up(s, p.PID)
 			signal(t, s, p.PID, types.SIGPAUSE)
 			signal(t, s, p.PID, types.SIGKILL)
@@ -113,7 +113,7 @@ func TestPausedProcessKeepsTheDaemonUntilItHasEnded(t *testing.T) { // A-5
 	_, url := llmtest.NewAPI(t, runsIntent)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, testenv.IdleEnv+"="+idle.String())
 	release := kept(t, s)
-	p := s.Spawn(ipc.SpawnRequest{Intent: `{"command":"echo up; until [ -e gate ]; do sleep 0.1; done"}`, Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: `{"command":"echo up; until [ -e gate ]; do sleep 0.1; done"}`, ProcSpec: types.ProcSpec{Model: "fake"}})
 	up(s, p.PID)
 	signal(t, s, p.PID, types.SIGPAUSE)
 	release()
@@ -141,7 +141,7 @@ func TestShellTimeoutOfTheClientCounts(t *testing.T) { // A-51
 		return tool("shell", r.LastUser())
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: `{"command":"exec sleep 1000"}`, Model: "fake", Env: append(s.Env, "RNIX_SHELL_TIMEOUT=300ms")})
+	p := s.Spawn(ipc.SpawnRequest{Intent: `{"command":"exec sleep 1000"}`, ProcSpec: types.ProcSpec{Model: "fake"}, Env: append(s.Env, "RNIX_SHELL_TIMEOUT=300ms")})
 	if w := s.Wait(p.PID); w.Exit.Code != 0 || w.Result != "[timed out after 0.3 s; killed]\n" {
 		t.Errorf("%+v", w)
 	}

@@ -10,6 +10,7 @@ import (
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // An agent cannot give its children more than they have: a resume is not a way round its own limits.
@@ -35,7 +36,7 @@ func TestAgentCannotLoosenALimitByAResume(t *testing.T) {
 	s.Write("ask.sh", "me=$RNIX_PARENT_PID\nkid=$((me+1))\n"+
 		call("spawn", `{"intent":"victim","model":"fake","cwd":"`+s.Work+`","env":["HOME=`+s.Home+`","ANTHROPIC_API_KEY=k","ANTHROPIC_BASE_URL=`+url+`"]}`)+
 		strings.ReplaceAll(call("signal", `{"target":"KID","signal":"SIGPAUSE"}`)+call("resume", `{"target":"KID","budget":90000000}`), "KID", `'$kid'`))
-	p := s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake", ContextBudget: &budget})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "go", ProcSpec: types.ProcSpec{Model: "fake", ContextBudget: &budget}})
 	w := s.Wait(p.PID)
 	if n := strings.Count(w.Result, `"ok":true`); n != 2 || !strings.Contains(w.Result, `"code":"PERMISSION"`) {
 		t.Errorf("%+v", w)

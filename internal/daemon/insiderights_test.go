@@ -11,6 +11,7 @@ import (
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // insider is a system in which the agent "go" runs ask.sh in its shell and answers with what that printed.
@@ -48,7 +49,7 @@ func TestRightsOfAnAgentHoldForItsCommands(t *testing.T) {
 		call("supervise_up", `{"source":"version: \"1\"\nsupervisors:\n  - {name: s, children: [{name: a, intent: kid}]}\n",HERE}`)+
 		call("signal", `{"target":"SELF","signal":"SIGPAUSE"}`)+
 		call("signal_tree", `{"target":"SELF","signal":"SIGPAUSE"}`))
-	p := s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake", Deny: []string{"/sys/spawn", "/sys/signal"}})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "go", ProcSpec: types.ProcSpec{Model: "fake", DeniedDevices: []string{"/sys/spawn", "/sys/signal"}}})
 	w := s.Wait(p.PID)
 	if n := strings.Count(w.Result, `"code":"PERMISSION"`); n != 5 {
 		t.Errorf("%d of 5 were refused: %s", n, w.Result)
@@ -61,14 +62,14 @@ func TestRightsOfAnAgentHoldForItsCommands(t *testing.T) {
 // What others have said and done is not an agent's to read; what it did itself is.
 func TestAgentReadsNoConversationButThoseOfItsSubtree(t *testing.T) {
 	s, call := insider(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "a secret of another"} })
-	other := s.Spawn(ipc.SpawnRequest{Intent: "other", Model: "fake"})
+	other := s.Spawn(ipc.SpawnRequest{Intent: "other", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Wait(other.PID)
 	var script strings.Builder
 	for _, target := range []string{other.UUID.String(), "SELF"} {
 		script.WriteString(call("list_messages", `{"target":"`+target+`"}`) + call("list_steps", `{"target":"`+target+`"}`) + call("get_step_detail", `{"target":"`+target+`","step":1}`))
 	}
 	s.Write("ask.sh", script.String())
-	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake"}).PID)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "go", ProcSpec: types.ProcSpec{Model: "fake"}}).PID)
 	if n := strings.Count(w.Result, `"code":"PERMISSION"`); n != 3 || strings.Contains(w.Result, "a secret") || !strings.Contains(w.Result, `"content":"go"`) {
 		t.Errorf("%d of 3 were refused: %s", n, w.Result)
 	}
@@ -84,7 +85,7 @@ func TestAgentReadsNoFileOfProcInWhichOthersSpeak(t *testing.T) {
 		}
 		return llmtest.Reply{Hang: true}
 	})
-	other := s.Spawn(ipc.SpawnRequest{Intent: "a word of another", Model: "fake"})
+	other := s.Spawn(ipc.SpawnRequest{Intent: "a word of another", ProcSpec: types.ProcSpec{Model: "fake"}})
 	var script strings.Builder
 	for _, file := range []string{"context", "inputs", "ledger", "messages", "steps", "steps/1"} {
 		script.WriteString(call("read_path", `{"path":"/proc/`+other.PID.String()+"/"+file+`"}`))
@@ -93,7 +94,7 @@ func TestAgentReadsNoFileOfProcInWhichOthersSpeak(t *testing.T) {
 		call("spawn", `{"intent":"mid","model":"fake",HERE}`) + call("wait", `{"target":"'$((RNIX_PARENT_PID+1))'"}`) +
 		call("read_path", `{"path":"/proc/'$((RNIX_PARENT_PID+2))'/context"}`))
 	s.Write("ask.sh", script.String())
-	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake"}).PID)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "go", ProcSpec: types.ProcSpec{Model: "fake"}}).PID)
 	if n := strings.Count(w.Result, `"code":"PERMISSION"`); n != 6 || strings.Count(w.Result, `"ok":true`) != 5 {
 		t.Errorf("%d of 6 were refused: %s", n, w.Result)
 	}
@@ -105,7 +106,7 @@ func TestAgentCannotTrustAProject(t *testing.T) {
 	s.Write("ask.sh", call("spawn", `{"intent":"kid","model":"fake","trust_project":true,HERE}`)+
 		call("compose_up", `{"text":"version: \"1\"\nagents:\n  a: {intent: kid}\n","trust_project":true,HERE}`)+
 		call("supervise_up", `{"source":"version: \"1\"\nsupervisors:\n  - {name: s, trust_project: true, children: [{name: a, intent: kid}]}\n",HERE}`))
-	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake"}).PID)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "go", ProcSpec: types.ProcSpec{Model: "fake"}}).PID)
 	if n := strings.Count(w.Result, `"code":"PERMISSION"`); n != 3 {
 		t.Errorf("%d of 3 were refused: %s", n, w.Result)
 	}
@@ -120,7 +121,7 @@ func TestAgentCannotMakeItsChildrenCheap(t *testing.T) {
 	s.Write("ask.sh", call("spawn", `{"intent":"kid","model":"fake",MORE,"RNIX_BUDGET_UNKNOWN_PRICE_USD_PER_MTOK=0.000001"]}`)+
 		call("wait", `{"target":"'$((RNIX_PARENT_PID+1))'"}`))
 	usd := 5.0
-	p := s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake", BudgetUSD: &usd, Env: append(slices.Clip(s.Env), "RNIX_BUDGET_UNKNOWN_PRICE_USD_PER_MTOK=10")})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "go", ProcSpec: types.ProcSpec{Model: "fake", BudgetUSD: &usd}, Env: append(slices.Clip(s.Env), "RNIX_BUDGET_UNKNOWN_PRICE_USD_PER_MTOK=10")})
 	w := s.Wait(p.PID)
 	if used := budgetOf(t, s, p.UUID.String())["go"].USD.Used; used < 0.5 {
 		t.Errorf("50,000 tokens at $10 a million are $0.50, and $%v were counted: %+v", used, w)

@@ -40,7 +40,7 @@ func written(t *testing.T, git bool) (*testenv.System, ipc.SpawnResponse) {
 			}
 		}
 	}
-	p := s.Spawn(ipc.SpawnRequest{Intent: "write", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "write", ProcSpec: types.ProcSpec{Model: "fake"}})
 	if r := s.Wait(p.PID); r.Exit.Code != 0 {
 		t.Fatalf("%+v", r)
 	}
@@ -190,7 +190,7 @@ func TestRestoreWaitsForNobodyAtWork(t *testing.T) {
 	w.hang.Store(3)
 	_, url := llmtest.NewAPI(t, w.reply)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "write", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "write", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Await(p.PID, event.StepStarted, func(e *event.Event) bool { return e.Step == 3 })
 	req := ipc.RestoreRequest{Target: p.UUID.String(), Step: at(1)}
 	refused := func(who string) {
@@ -202,7 +202,7 @@ func TestRestoreWaitsForNobodyAtWork(t *testing.T) {
 	}
 	refused(p.PID.String())
 	signal(t, s, p.PID, types.SIGPAUSE)
-	other := s.Spawn(ipc.SpawnRequest{Intent: "write", Model: "fake", Cwd: filepath.Join(s.Work, "sub")})
+	other := s.Spawn(ipc.SpawnRequest{Intent: "write", ProcSpec: types.ProcSpec{Model: "fake"}, Cwd: filepath.Join(s.Work, "sub")})
 	s.Await(other.PID, event.StepStarted, func(e *event.Event) bool { return e.Step == 3 })
 	refused(other.PID.String())
 	signal(t, s, other.PID, types.SIGPAUSE)
@@ -214,7 +214,7 @@ func TestRestoreWaitsForNobodyAtWork(t *testing.T) {
 func TestRestoreStaysInTheDirectoryOfTheProcess(t *testing.T) {
 	s, _ := written(t, true)
 	dir := filepath.Join(s.Work, "sub")
-	p := s.Spawn(ipc.SpawnRequest{Intent: "write", Model: "fake", Cwd: dir})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "write", ProcSpec: types.ProcSpec{Model: "fake"}, Cwd: dir})
 	if r := s.Wait(p.PID); r.Exit.Code != 0 {
 		t.Fatalf("%+v", r)
 	}
@@ -245,7 +245,7 @@ func TestRestoreStaysInTheDirectoryOfTheProcess(t *testing.T) {
 func TestSnapshotsThatAreSwitchedOffAreNamedAsTheReason(t *testing.T) {
 	_, url := llmtest.NewAPI(t, (&worker{steps: 1, call: writes}).reply)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_SNAPSHOTS_ENABLED=false")
-	p := s.Spawn(ipc.SpawnRequest{Intent: "write", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "write", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Wait(p.PID)
 	_, err := ipc.Call(t.Context(), s.Client, ipc.DiffFiles, ipc.DiffRequest{Target: p.UUID.String()})
 	if types.CodeOf(err) != types.ErrUnavailable || !strings.Contains(err.Error(), "snapshots.enabled") {
@@ -256,7 +256,7 @@ func TestSnapshotsThatAreSwitchedOffAreNamedAsTheReason(t *testing.T) {
 func TestHistoryWithoutChangesSaysThatNothingIsKept(t *testing.T) {
 	_, url := llmtest.NewAPI(t, (&worker{steps: 1, call: func(int) llmtest.Reply { return tool("list_files", `{"path":"."}`) }}).reply)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "look", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "look", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Wait(p.PID)
 	_, err := ipc.Call(t.Context(), s.Client, ipc.RestoreFiles, ipc.RestoreRequest{Target: p.UUID.String(), Step: at(1)})
 	if types.CodeOf(err) != types.ErrNotFound || !strings.Contains(err.Error(), "could change any") {
@@ -324,7 +324,7 @@ func TestLineageShowsTheRunsAndHowTheyEnded(t *testing.T) {
 	w.hang.Store(2)
 	_, url := llmtest.NewAPI(t, w.reply)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
-	p := s.Spawn(ipc.SpawnRequest{Intent: "write", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "write", ProcSpec: types.ProcSpec{Model: "fake"}})
 	id := p.UUID.String()
 	runs := func() []ipc.Run {
 		t.Helper()

@@ -124,7 +124,7 @@ func TestNoHistoryIsLostHoweverItsKeepingIsInterleaved(t *testing.T) {
 	s := testenv.New(t)
 	k := &keeper{t: t, s: s, steps: map[types.UUID]int{}, done: map[string]int{}}
 	for range 6 {
-		p := s.Spawn(ipc.SpawnRequest{Intent: "old", Provider: "offline"})
+		p := s.Spawn(ipc.SpawnRequest{Intent: "old", ProcSpec: types.ProcSpec{Provider: "offline"}})
 		k.saw(p.UUID, s.Wait(p.PID).Steps)
 	}
 	s.Stop()

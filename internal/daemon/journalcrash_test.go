@@ -131,7 +131,7 @@ func (y *diary) marker(name, text string) step.Record {
 	m := step.Marker{Name: name, PID: 7, Text: text}
 	switch name {
 	case step.MarkerSpawn, step.MarkerResumed:
-		m.Detail, y.err = json.Marshal(step.Settled{ProcInfo: step.ProcInfo{PID: 7, Intent: "work", WorkDir: "/w"}, SystemPrompt: "be good"})
+		m.Detail, y.err = json.Marshal(step.Settled{ProcInfo: step.ProcInfo{ProcStatus: types.ProcStatus{PID: 7, Intent: "work", WorkDir: "/w"}}, SystemPrompt: "be good"})
 	case step.MarkerExit:
 		m.Exit = &types.ExitStatus{Reason: "done"}
 	case step.MarkerSuspended:
@@ -202,7 +202,7 @@ func (y *diary) end(name string, phase recovery.Phase, n int) {
 	}
 	y.ack(fmt.Sprintf("ended %s %s %s", y.rec.ID, phase, text))
 	y.close()
-	info := step.ProcInfo{State: types.StateDead, Step: n, Suspended: true, SuspendReason: text}
+	info := step.ProcInfo{State: types.StateDead, ProcStatus: types.ProcStatus{Step: n}, Suspended: true, SuspendReason: text}
 	if phase == recovery.Ended {
 		info.Suspended, info.SuspendReason, info.Exit, info.DeadAt = false, "", &types.ExitStatus{Reason: "done"}, time.Now()
 	}
@@ -324,7 +324,7 @@ func daemonOps() []*faultfs.Op {
 				for i := range 2 {
 					y.closed(n+i, y.answered(n+i, i))
 				}
-				y.save(step.ProcInfo{State: types.StateRunning, Step: n + 1})
+				y.save(step.ProcInfo{State: types.StateRunning, ProcStatus: types.ProcStatus{Step: n + 1}})
 			})
 		}),
 		crashOp("pause beside the loop", leftBehind(false), func(d *Daemon, ack func(string)) error {

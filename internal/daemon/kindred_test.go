@@ -17,6 +17,7 @@ import (
 	"rnix/internal/cli"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // relative is an agent of a family: what it does in a turn depends on its place in the family and on what it was told.
@@ -196,7 +197,7 @@ func waitsOn(r llmtest.Request) bool {
 
 // start starts the head of a family.
 func (c *kindred) start(m *relative) {
-	c.s.Spawn(ipc.SpawnRequest{Intent: m.name, Name: m.name, Model: "fake"})
+	c.s.Spawn(ipc.SpawnRequest{Intent: m.name, ProcSpec: types.ProcSpec{Name: m.name, Model: "fake"}})
 }
 
 // rnix runs a command as a person does, and returns its exit code and all that it has said.

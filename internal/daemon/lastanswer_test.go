@@ -9,6 +9,7 @@ import (
 	"rnix/internal/step"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // A daemon that is killed between the last step of an agent and the record of its end finds the end in the step: the
@@ -24,7 +25,7 @@ func TestAnAnswerThatEndsAnAgentIsNotAskedForAgainAfterAKill(t *testing.T) {
 	}{
 		{"text", llmtest.Reply{Text: "all is done"}, "", "all is done", 0, ipc.SpawnRequest{}},
 		{"complete", tool("complete", `{"result":"all is done"}`), "", "all is done", 0, ipc.SpawnRequest{}},
-		{"with its last step", llmtest.Reply{Text: "all is done"}, "", "all is done", 0, ipc.SpawnRequest{MaxSteps: new(2)}},
+		{"with its last step", llmtest.Reply{Text: "all is done"}, "", "all is done", 0, ipc.SpawnRequest{ProcSpec: types.ProcSpec{MaxSteps: new(2)}}},
 		{"text, and a person says more", llmtest.Reply{Text: "all is done"}, "and now the other", "the other too", 1, ipc.SpawnRequest{}},
 	} {
 		t.Run(how.name, func(t *testing.T) {
@@ -79,7 +80,7 @@ func TestWhoResumesWhatWentOnByItselfAndHasEndedPaysNothing(t *testing.T) {
 		return llmtest.Reply{Text: fmt.Sprint("answer ", asks.Load())}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 	until(t, "it is asked", func() bool { return asks.Load() == 1 })
 	kill(t, s)
 	close(free)

@@ -61,12 +61,12 @@ func TestAThousandStepsStayLinear(t *testing.T) { // A-24
 	files := event.WriteFiles(events, durable.OS, func(id types.UUID) string { return filepath.Join(j.Dir(id), step.EventsFile) })
 	k := kernel.New(kernel.Config{Devices: devices, Contexts: rnixctx.NewManager(), Events: events, Store: records.New(j, "test", config.Checkpoint{}, slog.New(slog.DiscardHandler))}, nil)
 	none := 0
-	pid, err := k.Spawn("read on", &agent.Agent{}, kernel.SpawnOpts{Provider: "m", WorkDir: work, MaxSteps: &none})
+	pid, err := k.Spawn("read on", &agent.Agent{}, kernel.SpawnOpts{ProcSpec: types.ProcSpec{Provider: "m", MaxSteps: &none}, WorkDir: work})
 	if err != nil {
 		t.Fatal(err)
 	}
 	i, err := k.WaitInfo(t.Context(), pid)
-	if err != nil || i.Exit.Code != 0 || i.Progress.Step != steps {
+	if err != nil || i.Exit.Code != 0 || i.Step != steps {
 		t.Fatalf("%+v %v", i, err)
 	}
 	err = k.Shutdown(t.Context())

@@ -192,7 +192,7 @@ func (c *clan) start(t *testing.T, s *testenv.System, m *actors) error {
 		_, err := ipc.Call(t.Context(), s.Client, ipc.ComposeUp, req)
 		return err
 	}
-	req := ipc.SpawnRequest{Intent: member + c.label(0), Model: "fake", Name: c.label(0), Cwd: s.Work, Env: s.Env}
+	req := ipc.SpawnRequest{Intent: member + c.label(0), ProcSpec: types.ProcSpec{Model: "fake", Name: c.label(0)}, Cwd: s.Work, Env: s.Env}
 	if budget > 0 {
 		req.ContextBudget = &budget
 	}

@@ -31,7 +31,7 @@ func TestAcknowledgedMessagesAreDeliveredOnceAfterAKill(t *testing.T) {
 		return llmtest.Reply{Hang: true}
 	})
 	s := testenv.New(t, testenv.Checked, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
-	p := s.Spawn(ipc.SpawnRequest{Intent: "listen", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "listen", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Await(p.PID, event.StepStarted, nil)
 	var acked sync.Map
 	var n atomic.Int64

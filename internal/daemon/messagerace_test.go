@@ -24,7 +24,7 @@ func TestProcessGoesOnWhileMessagesAreWrittenForIt(t *testing.T) {
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	for range 4 {
 		budget := 1000
-		p := s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake", ContextBudget: &budget})
+		p := s.Spawn(ipc.SpawnRequest{Intent: "go", ProcSpec: types.ProcSpec{Model: "fake", ContextBudget: &budget}})
 		s.Wait(p.PID)
 		stop := make(chan struct{})
 		var senders sync.WaitGroup

@@ -10,6 +10,7 @@ import (
 	"rnix/internal/step"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // process-meta.json has every tool and action that the model was offered, in that order, whatever its rights; what is
@@ -26,7 +27,7 @@ func TestMetaListsAllThatTheModelWasOffered(t *testing.T) {
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
 	shown := map[string][]string{}
 	for name, allow := range map[string][]string{"all": nil, "files": {"/dev/fs"}, "none": {}} {
-		p := s.Spawn(ipc.SpawnRequest{Intent: "x", Model: "fake", Name: name, Allow: allow})
+		p := s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Model: "fake", Name: name, AllowedDevices: allow}})
 		want := <-offered
 		m, err := step.ReadMeta(durable.OS, filepath.Join(s.Data, "steps", p.UUID.String()))
 		if err != nil {

@@ -28,7 +28,7 @@ func TestModelThatDoesNotExistReachesTheFallback(t *testing.T) {
 	if w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "hi", Agent: "careful"}).PID); w.Exit.Code != 0 || w.Result != "answered by small" {
 		t.Errorf("%+v", w)
 	}
-	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "hi", Model: "gone"}).PID)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "hi", ProcSpec: types.ProcSpec{Model: "gone"}}).PID)
 	if types.CodeOf(w.Exit.Err) != types.ErrNotFound || !strings.Contains(w.Exit.Reason, `no model "gone"`) || strings.Count(w.Exit.Reason, "HTTP 404") != 1 {
 		t.Errorf("%+v", w)
 	}
@@ -49,11 +49,11 @@ func TestCallThatWaitsForItsTurnShowsItsPlace(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.Home, ".config", "rnix", "config.yaml"), []byte("concurrency: 1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	first := s.Spawn(ipc.SpawnRequest{Intent: "first", Model: "fake"})
+	first := s.Spawn(ipc.SpawnRequest{Intent: "first", ProcSpec: types.ProcSpec{Model: "fake"}})
 	<-begun
-	second := s.Spawn(ipc.SpawnRequest{Intent: "second", Model: "fake"})
+	second := s.Spawn(ipc.SpawnRequest{Intent: "second", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Await(second.PID, event.Waiting, func(*event.Event) bool { return true })
-	third := s.Spawn(ipc.SpawnRequest{Intent: "third", Model: "fake"})
+	third := s.Spawn(ipc.SpawnRequest{Intent: "third", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Await(third.PID, event.Waiting, func(*event.Event) bool { return true })
 	for _, p := range procsOf(t, s) {
 		want := map[string]string{"second": "0 before it in the queue of anthropic (1 at once)", "third": "1 before it in the queue of anthropic (1 at once)"}[p.Intent]
@@ -95,7 +95,7 @@ func TestChildrenKeepTheModelThatTheirOwnAgentNames(t *testing.T) {
 		s.Write(".rnix/agents/"+name+"/agent.yaml", "name: "+name+"\ndescription: d\n"+models)
 		s.Write(".rnix/agents/"+name+"/instructions.md", "Work.\n")
 	}
-	lead := s.Spawn(ipc.SpawnRequest{Intent: "lead", Provider: "openai", Model: "asked"})
+	lead := s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Provider: "openai", Model: "asked"}})
 	if w := s.Wait(lead.PID); w.Exit.Code != 0 {
 		t.Fatalf("%+v", w)
 	}
@@ -117,7 +117,7 @@ func TestFailingStepsBeforeAnAgentEndsAreASetting(t *testing.T) {
 		return tool("read_file", fmt.Sprintf(`{"path":"nothing%d"}`, len(r.Messages)))
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_MAX_FAILED_STEPS=3")
-	p := s.Spawn(ipc.SpawnRequest{Intent: "hi", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "hi", ProcSpec: types.ProcSpec{Model: "fake"}})
 	w := s.Wait(p.PID)
 	if w.Exit.Code != types.ExitNoProgress || w.Steps != 3 || !strings.Contains(w.Exit.Reason, "3 steps in a row") {
 		t.Errorf("%+v", w)

@@ -42,10 +42,10 @@ func TestADataDirectoryThatWasRenamedKeepsForksAndWorkTrees(t *testing.T) {
 			plain := filepath.Join(s.Work, "plain")
 			write(t, filepath.Join(plain, "a.txt"), "a\n")
 
-			tree := s.Spawn(ipc.SpawnRequest{Intent: "run `echo one >one.txt`", Cwd: filepath.Join(p.dir, "sub"), Name: "tree", Worktree: &ipc.WorktreeRequest{}})
-			second := s.Spawn(ipc.SpawnRequest{Intent: "run `echo kept >kept.txt`", Cwd: p.dir, Name: "second", Worktree: &ipc.WorktreeRequest{}})
-			inGit := s.Spawn(ipc.SpawnRequest{Intent: "run `echo g >g.txt`", Cwd: filepath.Join(p.dir, "sub"), Name: "in-git"})
-			inPlain := s.Spawn(ipc.SpawnRequest{Intent: "run `echo f >f.txt`", Cwd: plain, Name: "in-plain"})
+			tree := s.Spawn(ipc.SpawnRequest{Intent: "run `echo one >one.txt`", Cwd: filepath.Join(p.dir, "sub"), ProcSpec: types.ProcSpec{Name: "tree"}, Worktree: &ipc.WorktreeRequest{}})
+			second := s.Spawn(ipc.SpawnRequest{Intent: "run `echo kept >kept.txt`", Cwd: p.dir, ProcSpec: types.ProcSpec{Name: "second"}, Worktree: &ipc.WorktreeRequest{}})
+			inGit := s.Spawn(ipc.SpawnRequest{Intent: "run `echo g >g.txt`", Cwd: filepath.Join(p.dir, "sub"), ProcSpec: types.ProcSpec{Name: "in-git"}})
+			inPlain := s.Spawn(ipc.SpawnRequest{Intent: "run `echo f >f.txt`", Cwd: plain, ProcSpec: types.ProcSpec{Name: "in-plain"}})
 			for _, w := range []types.PID{tree.PID, second.PID, inGit.PID, inPlain.PID} {
 				s.Wait(w)
 			}
@@ -157,7 +157,7 @@ func TestWhatWasAtWorkIsAutoResumedInADataDirectoryThatWasMoved(t *testing.T) {
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	p := newProject(t, s)
-	w := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Cwd: p.dir, Worktree: &ipc.WorktreeRequest{}})
+	w := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Cwd: p.dir, Worktree: &ipc.WorktreeRequest{}})
 	write(t, filepath.Join(w.Worktree.Dir, "half.txt"), "half done\n")
 	s.Kill()
 	old := moveData(t, s)

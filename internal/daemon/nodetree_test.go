@@ -14,6 +14,7 @@ import (
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // toolCall is a reply that calls a tool.
@@ -198,7 +199,7 @@ func TestChildrenCanHaveWorkTreesOfTheirOwnAndTheirParentReadsThem(t *testing.T)
 		}
 		return llmtest.Reply{Text: "read: " + told["c3"]}
 	})
-	run := s.Spawn(ipc.SpawnRequest{Intent: "lead", Provider: "anthropic", Model: "fake", Cwd: p.dir, Name: "lead"})
+	run := s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Provider: "anthropic", Model: "fake", Name: "lead"}, Cwd: p.dir})
 	for end := time.Now().Add(3 * time.Minute); ; { // both have written
 		all, err := ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.Empty{})
 		n := 0

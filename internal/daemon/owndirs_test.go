@@ -10,6 +10,7 @@ import (
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // toolRun lets an agent without a shell make calls in dir, all in one answer, and returns what it got for each.
@@ -31,7 +32,7 @@ func toolRun(t *testing.T, dir string, calls []llmtest.ToolCall) (s *testenv.Sys
 	})
 	s = testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	return s, func() []llmtest.Result {
-		p, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "look around", Model: "fake", Cwd: filepath.Join(s.Dir, dir), Env: s.Env, Deny: []string{"/dev/shell"}})
+		p, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "look around", ProcSpec: types.ProcSpec{Model: "fake", DeniedDevices: []string{"/dev/shell"}}, Cwd: filepath.Join(s.Dir, dir), Env: s.Env})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func TestPauseCutsTheModelCallOffAndAsksAgain(t *testing.T) { // A-20, C-13
 		return tool("write_file", `{"path":"made","content":"x"}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "make it", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "make it", ProcSpec: types.ProcSpec{Model: "fake"}})
 	<-asked
 	paused(t, s, p)
 	held(t, s, p)
@@ -81,7 +81,7 @@ func TestPauseHoldsOverTheEndOfTheDaemon(t *testing.T) { // C-13
 		return llmtest.Reply{Hang: hang.Load(), Text: "done"}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "think", Model: "fake", Name: "thinker"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "think", ProcSpec: types.ProcSpec{Model: "fake", Name: "thinker"}})
 	<-asked
 	signal(t, s, p.PID, types.SIGPAUSE)
 	hang.Store(false)
@@ -114,7 +114,7 @@ func TestPauseDuringACommandFreezesItsWholeTree(t *testing.T) { // A-20
 		return tool("shell", `{"command":"sh -c 'echo $$ > inner; echo up; while [ ! -e go ]; do sleep 0.01; done'; echo on"}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "wait", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "wait", ProcSpec: types.ProcSpec{Model: "fake"}})
 	up(s, p.PID)
 	kids := children(t, s, p.PID)
 	if len(kids) != 1 {
@@ -151,7 +151,7 @@ func TestPauseOfAParentWaitingForItsChild(t *testing.T) { // A-20
 		return tool("spawn", `{"intent":"child"}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "parent", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "parent", ProcSpec: types.ProcSpec{Model: "fake"}})
 	<-asked
 	paused(t, s, p)
 	close(answer)
@@ -171,7 +171,7 @@ func TestPauseWhileARateLimitIsWaitedFor(t *testing.T) { // A-20
 		return tool("complete", `{"result":"done"}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "x", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Await(p.PID, event.Waiting, nil)
 	paused(t, s, p)
 	held(t, s, p)
@@ -188,7 +188,7 @@ func TestPauseAtAnyMomentLosesNothing(t *testing.T) { // A-20
 		return tool("shell", `{"command":"echo x >> log"}`)
 	})
 	s := testenv.New(t, testenv.Checked, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "count", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "count", ProcSpec: types.ProcSpec{Model: "fake"}})
 	for {
 		if _, err := ipc.Call(t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: p.UUID.String(), Signal: types.SIGPAUSE}); err != nil {
 			break // it has ended
@@ -213,7 +213,7 @@ func TestKilledWhilePausedHasOneEndWhereverItWasPaused(t *testing.T) { // A7
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+api)
 	for _, sig := range []types.Signal{types.SIGKILL, types.SIGTERM} {
 		for _, task := range []string{"think", "run"} {
-			p := s.Spawn(ipc.SpawnRequest{Intent: task, Model: "fake"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: task, ProcSpec: types.ProcSpec{Model: "fake"}})
 			until(t, "it has begun to "+task, func() bool {
 				r := rowOf(t, s, p)
 				return r.State == "running" && (task == "think" || r.Doing != nil && r.Doing.Tool == "shell")

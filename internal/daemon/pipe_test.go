@@ -21,7 +21,7 @@ import (
 func TestAPipeInThePlaceOfAFileHangsNobody(t *testing.T) { // R12
 	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "done"} })
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "x", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Wait(p.PID)
 	s.Stop()
 	var files []string

@@ -116,11 +116,11 @@ func TestASessionOfAPlatformIsToldInOrderAndGivenBack(t *testing.T) {
 		return llmtest.Reply{Text: "I look.", ToolCalls: []llmtest.ToolCall{{Name: "shell", Input: `{"command":"sleep 0.2; echo looked"}`}}}
 	})
 	s := testenv.New(t, b.env(api)...)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1", Issue: "I-1"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-1", Issue: "I-1"})
 	b.until("S-1", "owned and told of", func(st stands) bool {
 		return st.Ownership.Owner == "host-1" && st.Counts["activity"] > 2 && st.Status.Status == "running"
 	})
-	if _, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1", Cwd: s.Work, Env: append(s.Env, "RNIX_PLATFORM_WORKER=host-2")}); types.CodeOf(err) != types.ErrConflict {
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-1", Cwd: s.Work, Env: append(s.Env, "RNIX_PLATFORM_WORKER=host-2")}); types.CodeOf(err) != types.ErrConflict {
 		t.Errorf("another host takes the session: %v", err)
 	}
 	b.ask(http.MethodPost, "/api/sessions/S-1/inject", map[string]string{"text": "be quick"}, nil)
@@ -158,7 +158,7 @@ func TestWhoLosesItsSessionEndsAndAStopIsObeyed(t *testing.T) {
 	b := newBoard(t)
 	_, api := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
 	s := testenv.New(t, b.env(api)...)
-	lost := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1"})
+	lost := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-1"})
 	s.Await(lost.PID, event.StepStarted, nil)
 	st := b.until("S-1", "owned", func(st stands) bool { return st.Ownership.Owned })
 	// Somebody who says to be the same host claims it anew: the old token is worth nothing from then on.
@@ -169,7 +169,7 @@ func TestWhoLosesItsSessionEndsAndAStopIsObeyed(t *testing.T) {
 	if exit := s.Wait(lost.PID); exit.Exit.Code != types.ExitLostOwnership {
 		t.Errorf("%+v", exit.Exit)
 	}
-	stop := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-2"})
+	stop := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-2"})
 	s.Await(stop.PID, event.StepStarted, nil)
 	b.ask(http.MethodPost, "/api/sessions/S-2/stop", map[string]bool{}, nil)
 	if exit := s.Wait(stop.PID); exit.Exit.Code != types.ExitCancelled {
@@ -182,10 +182,10 @@ func TestASessionHasOneOwnerAlsoOnOneHost(t *testing.T) {
 	_, api := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
 	nameless := slices.DeleteFunc(b.env(api), func(v string) bool { return strings.HasPrefix(v, "RNIX_PLATFORM_WORKER=") })
 	one, two := testenv.New(t, nameless...), testenv.New(t, nameless...)
-	p := one.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1"})
+	p := one.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-1"})
 	one.Await(p.PID, event.StepStarted, nil)
 	for name, s := range map[string]*testenv.System{"the same daemon": one, "another daemon": two} {
-		_, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "steal", Model: "fake", Session: "S-1", Cwd: s.Work, Env: s.Env})
+		_, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "steal", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-1", Cwd: s.Work, Env: s.Env})
 		if types.CodeOf(err) != types.ErrConflict {
 			t.Errorf("%s: %v", name, err)
 		} else {
@@ -201,7 +201,7 @@ func TestASessionGoesOnWithANewToken(t *testing.T) {
 	b := newBoard(t)
 	_, api := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
 	s := testenv.New(t, b.env(api)...)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-1"})
 	s.Await(p.PID, event.StepStarted, nil)
 	first := b.until("S-1", "owned", func(st stands) bool { return st.Ownership.Owned })
 	s.Stop()
@@ -216,7 +216,7 @@ func TestASessionGoesOnWithANewToken(t *testing.T) {
 	if err != nil || len(list.Procs) != 1 || list.Procs[0].Session == nil || list.Procs[0].Session.Session != "S-1" {
 		t.Errorf("%+v, %v", list.Procs, err)
 	}
-	if _, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "x", Provider: "offline", Session: "S-3", Cwd: s.Work, Env: []string{"HOME=" + s.Home}}); types.CodeOf(err) != types.ErrInvalid {
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.Spawn, ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Provider: "offline"}, Session: "S-3", Cwd: s.Work, Env: []string{"HOME=" + s.Home}}); types.CodeOf(err) != types.ErrInvalid {
 		t.Errorf("without a platform: %v", err)
 	}
 }

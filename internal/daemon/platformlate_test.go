@@ -62,7 +62,7 @@ func TestAResultIsToldByTheNextDaemonIfThePlatformWasAway(t *testing.T) {
 		return llmtest.Reply{Text: "worth knowing"}
 	})
 	s := testenv.New(t, append(b.env(api), "RNIX_PLATFORM_URL="+front)...)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-1"})
 	if exit := s.Wait(p.PID); exit.Exit.Code != 0 {
 		t.Fatalf("%+v", exit)
 	}
@@ -100,9 +100,9 @@ func TestASessionBelongsToOneProcessAndToNoneOfItsChildren(t *testing.T) {
 		return llmtest.Reply{Hang: true}
 	})
 	s := testenv.New(t, b.env(api)...)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-1"})
 	kid := s.Await(0, event.StepStarted, func(e *event.Event) bool { return e.PID != p.PID })
-	if _, err := s.TrySpawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1"}); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), p.UUID.String()) {
+	if _, err := s.TrySpawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-1"}); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), p.UUID.String()) {
 		t.Errorf("a second process has the session: %v", err)
 	}
 	first := b.until("S-1", "owned", func(st stands) bool { return st.Ownership.Owned })

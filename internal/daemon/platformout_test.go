@@ -84,7 +84,7 @@ func TestAnOutageLongerThanTheLeaseHoldsASessionUntilThePlatformAnswers(t *testi
 				return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{Name: "shell", Input: `{"command":"until [ -e gate ]; do echo x >> beats; read -t 0.05 < /dev/zero; done"}`}}}
 			})
 			s := testenv.New(t, append(o.env(api), "RNIX_PLATFORM_INTERVAL=1s")...)
-			p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-1"})
 			o.until("S-1", "owned", func(st stands) bool { return st.Ownership.Owned })
 			o.away.Store(true)
 			s.Await(p.PID, event.Leased, func(e *event.Event) bool { return e.Result == "run out" })
@@ -124,8 +124,8 @@ func TestWhatActsForASessionEndsWithItsLeaseWhileTheDaemonStandsStill(t *testing
 		return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{Name: "shell", Input: `{"command":"echo $$ > pid; while :; do echo x >> beats; read -t 0.05 < /dev/zero; done"}`}}}
 	})
 	s := testenv.New(t, append(o.env(api), "RNIX_PLATFORM_INTERVAL=1s")...)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1"})
-	other := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Cwd: t.TempDir()})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-1"})
+	other := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Cwd: t.TempDir()})
 	pid := func(dir string) int {
 		path := filepath.Join(dir, "pid")
 		until(t, "its command runs", func() bool { b, _ := os.ReadFile(path); return strings.HasSuffix(string(b), "\n") })

@@ -43,7 +43,7 @@ func TestWhoLosesItsSessionInTheMiddleOfAPushPushesNothing(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.Work, "far.git", "hooks", "pre-receive"), []byte(hook), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", Session: "S-1"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, Session: "S-1"})
 	st := b.until("S-1", "in the middle of a push", func(st stands) bool {
 		_, err := os.Stat(pushing)
 		return err == nil && st.Ownership.Owned

@@ -45,8 +45,8 @@ func TestProcessThatBringsTheDaemonDownThreeTimesStaysSuspendedAndOthersGoOn(t *
 		return appends(n)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	bad := s.Spawn(ipc.SpawnRequest{Intent: "bad", Model: "fake"})
-	good := s.Spawn(ipc.SpawnRequest{Intent: "good", Model: "fake"})
+	bad := s.Spawn(ipc.SpawnRequest{Intent: "bad", ProcSpec: types.ProcSpec{Model: "fake"}})
+	good := s.Spawn(ipc.SpawnRequest{Intent: "good", ProcSpec: types.ProcSpec{Model: "fake"}})
 	for life := range 3 {
 		reaches(s, bad.UUID, 2)
 		reaches(s, good.UUID, life+2)
@@ -104,7 +104,7 @@ func TestParentThatWaitsIsNotTakenForTheCauseOfACrash(t *testing.T) { // C-3
 		return tool("spawn", `{"intent":"kid"}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "parent", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "parent", ProcSpec: types.ProcSpec{Model: "fake"}})
 	kid := s.Await(0, event.Spawned, func(e *event.Event) bool { return e.PPID == p.PID }).UUID
 	for i, at := range []int{1, 1, 2, 3} { // twice in the same step: then it waits before it goes on
 		reaches(s, kid, at)
@@ -145,7 +145,7 @@ func TestResumeOfOneChildWakesTheWholeFamily(t *testing.T) {
 		return reply
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
-	p := s.Spawn(ipc.SpawnRequest{Intent: "parent", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "parent", ProcSpec: types.ProcSpec{Model: "fake"}})
 	var kids []types.UUID
 	for _, name := range []string{"kid-1", "kid-2"} {
 		kids = append(kids, s.Await(0, event.Spawned, func(e *event.Event) bool { return e.Intent == name }).UUID)

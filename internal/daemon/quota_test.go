@@ -29,7 +29,7 @@ func TestQuotaSuspendsUntilItsTimeAndWakesByItself(t *testing.T) { // C-8
 		return llmtest.Reply{Text: "done"}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 	w := s.Wait(p.PID)
 	if !w.Suspended || w.Exit.Code != types.ExitBudget {
 		t.Fatalf("%+v", w)

@@ -61,7 +61,7 @@ func TestRealClaudeAsAModelMendsABug(t *testing.T) {
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=sk-ant-dummy", "ANTHROPIC_BASE_URL="+url, "PATH="+filepath.Dir(claude)+":"+os.Getenv("PATH"))
 	bug(s)
-	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "mend the sum", Provider: "claude"}).PID)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "mend the sum", ProcSpec: types.ProcSpec{Provider: "claude"}}).PID)
 	if w.Exit.Code != 0 || w.Result != "mended, the tests pass" || !strings.Contains(s.Read("sum.go"), "a + b") {
 		t.Fatalf("%+v", w)
 	}
@@ -96,7 +96,7 @@ func TestRealMCPServersAreMountedUsedAndGone(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(config, "mcp.yaml"), []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := s.Spawn(ipc.SpawnRequest{Intent: "use them", Model: "fake", MCP: []string{"everything", "files"}})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "use them", ProcSpec: types.ProcSpec{Model: "fake"}, MCP: []string{"everything", "files"}})
 	w := s.Wait(p.PID)
 	if w.Exit.Code != 0 || !strings.Contains(w.Result, "hello.txt") {
 		t.Fatalf("%+v", w)
@@ -129,7 +129,7 @@ func TestOneBadServerOfSeveralLeavesNothing(t *testing.T) { // A-16
 	if err := os.WriteFile(filepath.Join(config, "mcp.yaml"), []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.TrySpawn(ipc.SpawnRequest{Intent: "x", Provider: "offline", MCP: []string{"good", "bad"}})
+	_, err := s.TrySpawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Provider: "offline"}, MCP: []string{"good", "bad"}})
 	if err == nil || !strings.Contains(err.Error(), "bad") || !strings.Contains(err.Error(), "no such key") {
 		t.Errorf("%v", err)
 	}
@@ -137,7 +137,7 @@ func TestOneBadServerOfSeveralLeavesNothing(t *testing.T) { // A-16
 	if serr != nil || st.Children != 0 || st.Running != 0 || st.Stored != 0 {
 		t.Errorf("%+v %v", st, serr)
 	}
-	if p := s.Spawn(ipc.SpawnRequest{Intent: "help", Provider: "offline"}); s.Await(p.PID, event.Exited, nil).Exit.Code != 0 {
+	if p := s.Spawn(ipc.SpawnRequest{Intent: "help", ProcSpec: types.ProcSpec{Provider: "offline"}}); s.Await(p.PID, event.Exited, nil).Exit.Code != 0 {
 		t.Error("the next spawn does not work")
 	}
 }
@@ -170,7 +170,7 @@ func TestResumedProcessHasItsServersAgain(t *testing.T) { // A-43
 		if err := os.WriteFile(filepath.Join(config, "mcp.yaml"), []byte("servers:\n  everything:\n    command: node\n    args: ["+everything+"]\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p := s.Spawn(ipc.SpawnRequest{Intent: "use it", Model: "fake", MCP: []string{"everything"}, Allow: allow})
+		p := s.Spawn(ipc.SpawnRequest{Intent: "use it", ProcSpec: types.ProcSpec{Model: "fake", AllowedDevices: allow}, MCP: []string{"everything"}})
 		s.Await(p.PID, event.StepStarted, func(e *event.Event) bool { return e.Step == 2 })
 		before := detail(t, s, p.UUID.String())
 		s.Kill()
@@ -199,7 +199,7 @@ func TestChangedServerOfATrustedProjectIsNotRunByAResume(t *testing.T) {
 	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: "done"} })
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	s.Write(".rnix/mcp.yaml", "servers:\n  everything:\n    command: node\n    args: ["+everything+"]\n")
-	p := s.Spawn(ipc.SpawnRequest{Intent: "use it", Model: "fake", MCP: []string{"everything"}, TrustProject: true})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "use it", ProcSpec: types.ProcSpec{Model: "fake"}, MCP: []string{"everything"}, TrustProject: true})
 	s.Wait(p.PID)
 	resume := func(trust bool) error {
 		r, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Env: s.Env, NewInput: "more", TrustProject: trust})

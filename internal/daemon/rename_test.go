@@ -58,9 +58,9 @@ func TestANewNameIsThereAfterEveryKill(t *testing.T) {
 		return llmtest.Reply{Hang: true}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	runs := s.Spawn(ipc.SpawnRequest{Intent: "run", Name: "runs", Model: "fake"})
-	held := s.Spawn(ipc.SpawnRequest{Intent: "hold", Name: "held", Model: "fake"})
-	over := s.Spawn(ipc.SpawnRequest{Intent: "end", Name: "over", Model: "fake"})
+	runs := s.Spawn(ipc.SpawnRequest{Intent: "run", ProcSpec: types.ProcSpec{Name: "runs", Model: "fake"}})
+	held := s.Spawn(ipc.SpawnRequest{Intent: "hold", ProcSpec: types.ProcSpec{Name: "held", Model: "fake"}})
+	over := s.Spawn(ipc.SpawnRequest{Intent: "end", ProcSpec: types.ProcSpec{Name: "over", Model: "fake"}})
 	s.Await(runs.PID, event.StepStarted, nil)
 	if _, err := ipc.Call(t.Context(), s.Client, ipc.Wait, ipc.WaitRequest{Target: "over"}); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestNamesGivenAtOnceAreOneOfThemEverywhere(t *testing.T) {
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	steps := 0
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Name: "zero", Model: "fake", MaxSteps: &steps})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Name: "zero", Model: "fake", MaxSteps: &steps}})
 	s.Await(p.PID, event.StepEnded, nil)
 	var many sync.WaitGroup
 	for who := range 4 {

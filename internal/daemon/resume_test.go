@@ -68,7 +68,7 @@ func TestProcessGoesOnByItselfAfterTheDaemonWasKilled(t *testing.T) { // C-3, C-
 			w.hang.Store(9)
 			_, url := llmtest.NewAPI(t, w.reply)
 			s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-			p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 			s.Await(p.PID, event.StepStarted, func(e *event.Event) bool { return e.Step == 9 })
 			end(s)
 			w.hang.Store(0)
@@ -105,7 +105,7 @@ func TestDeletingTheCheckpointChangesNothing(t *testing.T) { // design 2.11
 	for _, from := range []string{"checkpoint", "history"} {
 		s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
 		w.hang.Store(8)
-		p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+		p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 		s.Await(p.PID, event.StepStarted, func(e *event.Event) bool { return e.Step == 8 })
 		dir := filepath.Join(s.Data, "steps", p.UUID.String())
 		until(t, "a checkpoint is there", func() bool { _, err := os.Stat(filepath.Join(dir, step.CheckpointFile)); return err == nil })
@@ -148,7 +148,7 @@ func TestInterruptedCallIsNeverSilentlyRunAgain(t *testing.T) { // C-4, A-43
 				return tool("shell", `{"command":"echo ran >> effects; if [ -e second ]; then echo again; else touch second; sleep 60; fi"}`)
 			})
 			s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
-			p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 			until(t, "the command runs", func() bool { return len(lines(s, "effects")) == 1 && has(s, "second") })
 			s.Kill()
 			s.Start()
@@ -173,7 +173,7 @@ func TestInterruptedCallIsNeverSilentlyRunAgain(t *testing.T) { // C-4, A-43
 func TestResumeInDoubtCanBeRefused(t *testing.T) { // C-4
 	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return tool("shell", `{"command":"touch begun; sleep 60"}`) })
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 	until(t, "the command runs", func() bool { return has(s, "begun") })
 	s.Kill()
 	s.Start()
@@ -194,7 +194,7 @@ func TestBudgetSuspendsAndMoreOfItGoesOn(t *testing.T) { // C-7, C-8
 	_, url := llmtest.NewAPI(t, w.reply)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	budget := 1
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", ContextBudget: &budget})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake", ContextBudget: &budget}})
 	r := s.Wait(p.PID)
 	if r.Exit.Code != types.ExitBudget || !r.Suspended || len(lines(s, "effects")) != 0 {
 		t.Fatalf("%+v, effects %v", r, lines(s, "effects"))
@@ -223,7 +223,7 @@ func TestForkLeavesItsOriginByteForByte(t *testing.T) {
 	}}
 	_, url := llmtest.NewAPI(t, w.reply)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 	if r := s.Wait(p.PID); r.Exit.Code != 0 {
 		t.Fatalf("%+v", r)
 	}
@@ -270,7 +270,7 @@ func TestForkHasTheFilesOfItsStep(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 		}
-		p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+		p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 		if r := s.Wait(p.PID); r.Exit.Code != 0 {
 			t.Fatalf("%+v", r)
 		}
@@ -305,7 +305,7 @@ func TestInterruptedEditIsTakenBackAndDoneOnce(t *testing.T) { // C-4
 	}}
 	_, url := llmtest.NewAPI(t, w.reply)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Wait(p.PID)
 	if s.Read("text") != "one two "+big {
 		t.Fatalf("text is %q", s.Read("text"))
@@ -368,7 +368,7 @@ func TestTwoResumesOfOneHistoryOneWins(t *testing.T) {
 	w.hang.Store(1)
 	_, url := llmtest.NewAPI(t, w.reply)
 	s := testenv.New(t, testenv.Checked, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Await(p.PID, event.StepStarted, nil)
 	s.Stop()
 	s.Start()
@@ -404,7 +404,7 @@ func TestFinishedProcessTakesNewInput(t *testing.T) {
 		return llmtest.Reply{Text: "answer to " + last.Text}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "one", Model: "fake", Name: "talk"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "one", ProcSpec: types.ProcSpec{Model: "fake", Name: "talk"}})
 	s.Wait(p.PID)
 	r, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: "talk", Env: s.Env, NewInput: "two"})
 	if err != nil {

@@ -20,7 +20,7 @@ func TestTheLoserOfTwoResumesReadsWhatIsTrue(t *testing.T) {
 		return llmtest.Reply{Hang: true}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Wait(p.PID)
 	for range 5 {
 		errs := make([]error, 8)

@@ -19,6 +19,7 @@ import (
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // The test binary plays what an agent's shell runs when this variable has what it is to do.
@@ -104,7 +105,7 @@ func playing(t *testing.T, verb string) (s *testenv.System, p ipc.SpawnResponse,
 	sock, _ := filepath.Glob(filepath.Join(s.Dir, "rnix", "*.sock"))
 	command = playVar + "='" + verb + " " + sock[0] + " " + dir + "' " + program
 	budget := 100_000
-	p = s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake", ContextBudget: &budget})
+	p = s.Spawn(ipc.SpawnRequest{Intent: "go", ProcSpec: types.ProcSpec{Model: "fake", ContextBudget: &budget}})
 	return s, p, sock[0], dir
 }
 

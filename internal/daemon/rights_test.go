@@ -27,7 +27,7 @@ func TestEmptyListAllowsNothing(t *testing.T) { // A-53, A-54
 	}{
 		"no list": {nil, "ran\n"}, "empty": {[]string{}, "there is no such tool"}, "shell": {[]string{"/dev/shell"}, "ran\n"}, "other": {[]string{"/dev/fs"}, "there is no such tool"},
 	} {
-		w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "run it", Model: "fake", Allow: c.allow}).PID)
+		w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "run it", ProcSpec: types.ProcSpec{Model: "fake", AllowedDevices: c.allow}}).PID)
 		if !strings.Contains(w.Result, c.want) {
 			t.Errorf("%s: %+v, want %q", name, w, c.want)
 		}
@@ -39,7 +39,7 @@ func TestClientIsToldWhichEventsItMissed(t *testing.T) { // A-25
 	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
 	const kept = 512
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, testenv.EventsEnv+"="+strconv.Itoa(kept))
-	p := s.Spawn(ipc.SpawnRequest{Intent: "think", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "think", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Await(p.PID, event.StepStarted, nil)
 	for range kept { // each signal is an event, and what it does is another one
 		signal(t, s, p.PID, types.SIGPAUSE)

@@ -190,7 +190,7 @@ func TestNobodyHasARightThatWhoStartedItHasNot(t *testing.T) {
 	g.socket = sockets[0]
 	var roots []ipc.SpawnResponse
 	for n := range soak.Number(t, "RNIX_RIGHTS_TREES", "trees of agents", 6, 200) {
-		roots = append(roots, g.s.Spawn(ipc.SpawnRequest{Intent: fmt.Sprintf("grow 3 s%d-%dx", seed%1000, n), Model: "fake", Allow: g.list(rnd), Deny: slices.DeleteFunc(g.list(rnd), func(p string) bool { return p == "/dev" || p == "/dev/llm" })}))
+		roots = append(roots, g.s.Spawn(ipc.SpawnRequest{Intent: fmt.Sprintf("grow 3 s%d-%dx", seed%1000, n), ProcSpec: types.ProcSpec{Model: "fake", AllowedDevices: g.list(rnd), DeniedDevices: slices.DeleteFunc(g.list(rnd), func(p string) bool { return p == "/dev" || p == "/dev/llm" })}}))
 	}
 	<-time.After(time.Duration(rnd.IntN(150)) * time.Millisecond) // the moment of the kill is what is tried
 	g.s.Kill()

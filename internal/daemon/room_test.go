@@ -28,7 +28,7 @@ func TestAgentsWaitForRoomOnTheDisk(t *testing.T) {
 		return tool("shell", `{"command":"echo x >>effects"}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 	until(t, "it is asked", func() bool { return asks.Load() == 1 })
 	kill(t, s)
 	close(free)
@@ -36,7 +36,7 @@ func TestAgentsWaitForRoomOnTheDisk(t *testing.T) {
 	s.Start()
 	s.Settle()
 	until(t, "it waits for room", func() bool { return strings.Contains(procsOf(t, s)[p.UUID].Wait, "room on the disk") })
-	_, err := s.TrySpawn(ipc.SpawnRequest{Intent: "more", Model: "fake"})
+	_, err := s.TrySpawn(ipc.SpawnRequest{Intent: "more", ProcSpec: types.ProcSpec{Model: "fake"}})
 	if types.CodeOf(err) != types.ErrExhausted || !strings.Contains(err.Error(), "disk.min_free") || !strings.Contains(err.Error(), "rnix du") {
 		t.Errorf("a new one: %v", err)
 	}

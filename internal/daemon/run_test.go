@@ -67,7 +67,7 @@ func TestAgentMendsABugThroughEachAPI(t *testing.T) {
 			api, url := llmtest.NewAPI(t, work)
 			s := testenv.New(t, env(url)...)
 			bug(s)
-			p := s.Spawn(ipc.SpawnRequest{Intent: "mend the sum", Provider: provider, Model: "fake"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: "mend the sum", ProcSpec: types.ProcSpec{Provider: provider, Model: "fake"}})
 			w := s.Wait(p.PID)
 			if w.Exit.Code != 0 || w.Result != "mended, the tests pass" || !strings.Contains(s.Read("sum.go"), "a + b") {
 				t.Fatalf("%+v", w)
@@ -163,7 +163,7 @@ func TestProviderFailuresAreClearOutcomes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return c.reply })
 			s := testenv.New(t, "ANTHROPIC_API_KEY=sk-secret-value", "ANTHROPIC_BASE_URL="+url)
-			w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "x", Model: "fake"}).PID)
+			w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Model: "fake"}}).PID)
 			if w.Exit.Code != types.ExitError || c.code != "" && types.CodeOf(w.Exit.Err) != c.code || !strings.Contains(w.Exit.Reason, c.says) {
 				t.Errorf("%+v (%s)", w.Exit, types.CodeOf(w.Exit.Err))
 			}
@@ -202,7 +202,7 @@ func TestSecretsReachNoChildAndNoFile(t *testing.T) { // A-68, C-12
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=sk-canary-1", "ANTHROPIC_BASE_URL="+url, "AWS_SECRET_ACCESS_KEY=sk-canary-2", "MY_TOKEN=sk-canary-3",
 		"INNOCENT=sk-canary-4", "GOPROXY=https://me:sk-canary-5@proxy.invalid") // no list of names knows these
-	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "show the environment", Model: "fake"}).PID)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "show the environment", ProcSpec: types.ProcSpec{Model: "fake"}}).PID)
 	if w.Exit.Code != 0 || !strings.Contains(w.Result, "RNIX_PARENT_PID=") {
 		t.Fatalf("%+v", w)
 	}
@@ -217,7 +217,7 @@ func TestKilledDaemonLeavesNoChildAndShowsTheInterruptedCall(t *testing.T) {
 		return tool("shell", `{"command":"(setsid sleep 3600 &) ; sleep 3601"}`)
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
-	p := s.Spawn(ipc.SpawnRequest{Intent: "sleep", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "sleep", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Await(p.PID, event.Syscall, func(e *event.Event) bool { return e.Name == "Open" && e.Path == "/dev/shell" })
 	waitChildren(t, s, p.PID)
 	for !slices.ContainsFunc(s.Survivors(), func(command string) bool { return strings.HasSuffix(strings.TrimSpace(command), " sleep 3600") }) && t.Context().Err() == nil {
@@ -239,7 +239,7 @@ func TestKilledDaemonLeavesNoChildAndShowsTheInterruptedCall(t *testing.T) {
 	if err != nil || !strings.Contains(strings.Join(st.Recovered, "\n"), "was interrupted in step 1") || !strings.Contains(strings.Join(st.Recovered, "\n"), "ended the shell of process 1") {
 		t.Errorf("%q %v", st.Recovered, err)
 	}
-	next := s.Spawn(ipc.SpawnRequest{Intent: "Report", Provider: "offline"})
+	next := s.Spawn(ipc.SpawnRequest{Intent: "Report", ProcSpec: types.ProcSpec{Provider: "offline"}})
 	if next.PID <= p.PID {
 		t.Errorf("PID %d after %d", next.PID, p.PID) // A-19
 	}
@@ -266,7 +266,7 @@ func TestStopSuspendsAndTheHistoryStaysReadable(t *testing.T) {
 	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
 	s.Settle() // before, it refuses names that a stored history may have, too
-	p := s.Spawn(ipc.SpawnRequest{Intent: "think for ever", Model: "fake", Name: "thinker"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "think for ever", ProcSpec: types.ProcSpec{Model: "fake", Name: "thinker"}})
 	s.Await(p.PID, event.StepStarted, nil)
 	const waiters = 20 // a call that comes when the daemon stops already is refused
 	waited := make(chan ipc.WaitResponse, waiters)
@@ -308,7 +308,7 @@ func TestStopSuspendsAndTheHistoryStaysReadable(t *testing.T) {
 	if err != nil || len(l.Procs) != 1 || l.Procs[0].State != "suspended" || l.Procs[0].Exit != nil {
 		t.Errorf("%+v %v", l, err)
 	}
-	if next := s.Spawn(ipc.SpawnRequest{Intent: "help", Provider: "offline"}); next.PID != p.PID+1 {
+	if next := s.Spawn(ipc.SpawnRequest{Intent: "help", ProcSpec: types.ProcSpec{Provider: "offline"}}); next.PID != p.PID+1 {
 		t.Errorf("PID %d after %d", next.PID, p.PID)
 	}
 }
@@ -316,7 +316,7 @@ func TestStopSuspendsAndTheHistoryStaysReadable(t *testing.T) {
 func TestAmbiguityListsTheCandidates(t *testing.T) {
 	s := testenv.New(t)
 	for range 2 {
-		s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "help", Name: "twin", Provider: "offline"}).PID)
+		s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "help", ProcSpec: types.ProcSpec{Name: "twin", Provider: "offline"}}).PID)
 	}
 	_, err := ipc.Call(t.Context(), s.Client, ipc.GetProcDetail, ipc.TargetRequest{Target: "twin"})
 	if types.CodeOf(err) != types.ErrAmbiguous || !strings.Contains(err.Error(), "PID 1 ") || !strings.Contains(err.Error(), "PID 2 ") {
@@ -338,9 +338,9 @@ func TestAgentInsideAShellCannotLeaveItsSubtree(t *testing.T) { // A-28
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	socket = s.Socket()
-	victim := s.Spawn(ipc.SpawnRequest{Intent: "help", Provider: "offline"})
+	victim := s.Spawn(ipc.SpawnRequest{Intent: "help", ProcSpec: types.ProcSpec{Provider: "offline"}})
 	s.Wait(victim.PID)
-	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "break out", Model: "fake"}).PID)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "break out", ProcSpec: types.ProcSpec{Model: "fake"}}).PID)
 	if !strings.Contains(w.Result, "may not stop the daemon") {
 		t.Errorf("the daemon could be stopped: %s", w.Result)
 	}
@@ -354,7 +354,7 @@ func TestWaitForAnEndedProcessGivesItsWholeResultAfterARestart(t *testing.T) {
 	result := strings.Repeat("a long report. ", 1000) + "its end"
 	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Text: result} })
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "report", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "report", ProcSpec: types.ProcSpec{Model: "fake"}})
 	for _, when := range []string{"at once", "after a restart"} {
 		if w := s.Wait(p.PID); w.Result != result {
 			t.Errorf("%s: %d bytes of %d", when, len(w.Result), len(result))
@@ -377,7 +377,7 @@ func TestAgentThatLeavesItsShellBehindIsNotTakenForTheUser(t *testing.T) { // A-
 			}
 			return tool("shell", `{"command":"rm -f said; (`+clean+`setsid sh leave.sh > said 2>&1 &); until grep -q END said; do sleep 0.1; done; cat said"}`)
 		})
-		w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "break out", Model: "fake", Env: append(s.Env, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url), Deny: []string{"/dev/workspace"}}).PID)
+		w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "break out", ProcSpec: types.ProcSpec{Model: "fake", DeniedDevices: []string{"/dev/workspace"}}, Env: append(s.Env, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)}).PID)
 		if n := strings.Count(w.Result, `"PERMISSION"`); n < 3 {
 			t.Errorf("%q: %d refusals: %s", clean, n, w.Result)
 		}
@@ -405,7 +405,7 @@ func TestWholeOutputThatTheShellNamesCanBeRead(t *testing.T) {
 		return llmtest.Reply{Text: res.Text}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "count", Model: "fake"}).PID)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "count", ProcSpec: types.ProcSpec{Model: "fake"}}).PID)
 	if w.Exit.Code != 0 || !strings.HasPrefix(w.Result, "50000\t50000") {
 		t.Errorf("%+v", w)
 	}
@@ -416,7 +416,7 @@ var scratchPath = regexp.MustCompile(`/\S+/scratch/[\w.-]+`)
 
 func TestStreamOfAnEndedProcessEnds(t *testing.T) {
 	s := testenv.New(t)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "help", Provider: "offline"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "help", ProcSpec: types.ProcSpec{Provider: "offline"}})
 	s.Wait(p.PID)
 	for _, from := range []uint64{1, 1 << 40} {
 		feed, err := ipc.Open(t.Context(), s.Client, ipc.Events, ipc.EventsRequest{Target: p.UUID.String(), From: from, Follow: true, UntilEnd: true})

@@ -33,7 +33,7 @@ func seed(t *testing.T, dir string, ended, running int) {
 			t.Fatal(err)
 		}
 		w := step.NewWriter(j, id, lease)
-		info := step.ProcInfo{UUID: id, PID: pid, State: types.StateRunning, Intent: fmt.Sprint("history ", n), CreatedAt: time.Now(), UpdatedAt: time.Now(), Step: 1}
+		info := step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id, PID: pid, Intent: fmt.Sprint("history ", n), CreatedAt: time.Now(), UpdatedAt: time.Now(), Step: 1}, State: types.StateRunning}
 		errs := []error{
 			w.Marker(&step.Marker{Name: step.MarkerSpawn, PID: pid, Text: info.Intent}),
 			w.Message(&rnixctx.Message{Role: rnixctx.RoleUser, Content: info.Intent}),
@@ -101,7 +101,7 @@ func TestTenThousandHistoriesAndADeadProviderDelayNobody(t *testing.T) { // A-4
 		if took, asked := time.Since(began), called(); took > time.Minute || asked {
 			t.Errorf("%s: it took %v to connect and list; the provider was asked: %v", name, took, asked)
 		}
-		p := s.Spawn(ipc.SpawnRequest{Intent: "think", Model: "fake"})
+		p := s.Spawn(ipc.SpawnRequest{Intent: "think", ProcSpec: types.ProcSpec{Model: "fake"}})
 		if p.PID <= stored+cut {
 			t.Errorf("%s: PID %d is used a second time", name, p.PID)
 		}

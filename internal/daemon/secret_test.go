@@ -13,6 +13,7 @@ import (
 	"rnix/internal/hidden"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // speaks is an MCP server in a few lines of shell with one tool, which says what it was started with.
@@ -41,7 +42,7 @@ func TestSecretsOfAServerReachTheServerOnly(t *testing.T) { // A-68
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "SERVER_KEY="+canary)
 	s.Write("speaks.sh", speaks)
 	configure(t, s, "mcp.yaml", "servers:\n  speaks:\n    command: sh\n    args: [speaks.sh, \"${SERVER_KEY}\"]\n    env: {DECLARED: \"${SERVER_KEY}\"}\n")
-	p := s.Spawn(ipc.SpawnRequest{Intent: "use it", Model: "fake", MCP: []string{"speaks"}})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "use it", ProcSpec: types.ProcSpec{Model: "fake"}, MCP: []string{"speaks"}})
 	d, err := ipc.Call(t.Context(), s.Client, ipc.GetProcDetail, ipc.TargetRequest{Target: p.UUID.String()})
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +82,7 @@ func TestSecretsInAURLAreNotTold(t *testing.T) { // A-68
 			defer site.Close()
 			s := testenv.New(t, "SERVER_KEY="+canary)
 			configure(t, s, "mcp.yaml", "servers:\n  far:\n    url: "+site.URL+"/mcp?key=${SERVER_KEY}\n")
-			_, err := s.TrySpawn(ipc.SpawnRequest{Intent: "x", Provider: "offline", MCP: []string{"far"}})
+			_, err := s.TrySpawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Provider: "offline"}, MCP: []string{"far"}})
 			if err == nil || strings.Contains(err.Error(), canary) {
 				t.Errorf("the error is %v", err)
 			}
@@ -103,7 +104,7 @@ func TestColoursHideNoSecret(t *testing.T) {
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "MY_TOKEN="+canary)
 	s.Write("keys", "the key is "+canary+"\n")
 	configure(t, s, "mcp.yaml", "servers:\n  far:\n    url: https://u:"+key+"@127.0.0.1:1/mcp?access_token="+key+"\n  near:\n    command: sh\n    args: [-c, \"exit 1\", --api-key, "+key+"]\n")
-	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "look", Model: "fake"}).PID)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "look", ProcSpec: types.ProcSpec{Model: "fake"}}).PID)
 	shown := hidden.Strip(w.Result)
 	if w.Exit.Code != 0 || strings.Count(w.Result, "[secret MY_TOKEN]") != 2 || strings.Contains(shown, canary) {
 		t.Errorf("%+v", w)

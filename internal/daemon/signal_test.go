@@ -21,7 +21,7 @@ func asleep(t *testing.T, intents ...string) (*testenv.System, map[string]ipc.Sp
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	by := map[string]ipc.SpawnResponse{}
 	for _, intent := range intents {
-		by[intent] = s.Spawn(ipc.SpawnRequest{Intent: intent, Model: "fake", Name: intent})
+		by[intent] = s.Spawn(ipc.SpawnRequest{Intent: intent, ProcSpec: types.ProcSpec{Model: "fake", Name: intent}})
 		<-asked
 	}
 	return s, by

@@ -28,7 +28,7 @@ func TestEveryWayToStartAProcessSettlesEveryField(t *testing.T) { // A-71
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	nine, budget := 9, 400_000
-	p := s.Spawn(ipc.SpawnRequest{Intent: "lead", Model: "fake", ContextBudget: &budget, Allow: []string{"/dev/fs", "/sys/spawn", "/proc"}, Deny: []string{"/proc/1"}})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Model: "fake", ContextBudget: &budget, AllowedDevices: []string{"/dev/fs", "/sys/spawn", "/proc"}, DeniedDevices: []string{"/proc/1"}}})
 	seen := map[types.PID]bool{p.PID: true}
 	next := func() ipc.ProcDetail {
 		e := s.Await(0, event.StepStarted, func(e *event.Event) bool { return !seen[e.PID] })
@@ -37,7 +37,7 @@ func TestEveryWayToStartAProcessSettlesEveryField(t *testing.T) { // A-71
 	}
 	want := next()
 	ways := map[string]ipc.ProcDetail{"the other tool call": next()}
-	s.Spawn(ipc.SpawnRequest{Intent: "kid", Model: "fake", MaxSteps: &nine, Parent: p.PID.String()})
+	s.Spawn(ipc.SpawnRequest{Intent: "kid", ProcSpec: types.ProcSpec{Model: "fake", MaxSteps: &nine}, Parent: p.PID.String()})
 	ways["client"] = next()
 	f, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: want.UUID.String(), Fork: true, Cwd: want.WorkDir, Env: s.Env})
 	if err != nil {
@@ -110,7 +110,7 @@ func TestWaitForABackgroundChildSurvivesTheDaemon(t *testing.T) {
 				return llmtest.Reply{Text: res.Text}
 			})
 			s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-			p := s.Spawn(ipc.SpawnRequest{Intent: "lead", Model: "fake"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Model: "fake"}})
 			kid := s.Await(0, event.StepStarted, func(e *event.Event) bool { return e.PID != p.PID && e.Step == 2 })
 			s.Await(p.PID, event.StepStarted, func(e *event.Event) bool { return e.Step == 2 })
 			end(s)
@@ -148,13 +148,13 @@ func TestMessagesFromInsideAnAgentAreTheAgents(t *testing.T) {
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	sock, _ := filepath.Glob(filepath.Join(s.Dir, "rnix", "*.sock"))
-	other := s.Spawn(ipc.SpawnRequest{Intent: "other", Model: "fake"})
+	other := s.Spawn(ipc.SpawnRequest{Intent: "other", ProcSpec: types.ProcSpec{Model: "fake"}})
 	script := ""
 	for method, more := range map[string]string{"send": `,"text":"x"`, "steer": `,"text":"x"`, "recv": ""} {
 		script += "curl -s --unix-socket " + sock[0] + ` -d '{"target":"` + other.PID.String() + `"` + more + "}' http://x/v1/" + method + "\n"
 	}
 	s.Write("ask.sh", script)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "lead", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Model: "fake"}})
 	w := s.Wait(p.PID)
 	if n := strings.Count(w.Result, `"code":"PERMISSION"`); n != 3 {
 		t.Errorf("%d of 3 were refused: %s", n, w.Result)

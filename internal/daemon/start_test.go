@@ -65,7 +65,7 @@ func TestRefusedModelIsAnErrorAndNotAMistakeOfTheDaemon(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(config, "providers.yaml"), []byte(torn), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.TrySpawn(ipc.SpawnRequest{Intent: "hello", Provider: "torn"}); err == nil || types.CodeOf(err) == types.ErrInternal {
+	if _, err := s.TrySpawn(ipc.SpawnRequest{Intent: "hello", ProcSpec: types.ProcSpec{Provider: "torn"}}); err == nil || types.CodeOf(err) == types.ErrInternal {
 		t.Errorf("a provider whose script is gone: %v", err)
 	}
 }
@@ -76,13 +76,13 @@ func TestBadSpawnIsRefusedAndNamed(t *testing.T) {
 	for want, req := range map[string]ipc.SpawnRequest{
 		"intent has":     {Intent: strings.Repeat("x", 1<<20+1)},
 		"intent is":      {Intent: " \n"},
-		"a name has":     {Intent: "hi", Name: "\x1b]0;title\x07"},
-		"no blank":       {Intent: "hi", Name: "night "},
-		"number":         {Intent: "hi", Name: "17"},
-		"max_steps is":   {Intent: "hi", MaxSteps: &minus},
-		"context_budget": {Intent: "hi", ContextBudget: &minus},
+		"a name has":     {Intent: "hi", ProcSpec: types.ProcSpec{Name: "\x1b]0;title\x07"}},
+		"no blank":       {Intent: "hi", ProcSpec: types.ProcSpec{Name: "night "}},
+		"number":         {Intent: "hi", ProcSpec: types.ProcSpec{Name: "17"}},
+		"max_steps is":   {Intent: "hi", ProcSpec: types.ProcSpec{MaxSteps: &minus}},
+		"context_budget": {Intent: "hi", ProcSpec: types.ProcSpec{ContextBudget: &minus}},
 		"time limit":     {Intent: "hi", TimeoutMs: -1},
-		"device path":    {Intent: "hi", Deny: []string{"shell"}},
+		"device path":    {Intent: "hi", ProcSpec: types.ProcSpec{DeniedDevices: []string{"shell"}}},
 	} {
 		_, err := s.TrySpawn(req)
 		if types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), want) {
@@ -103,7 +103,7 @@ func TestKilledProcessWhoseRecordIsLostIsStillKnown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
-			p := s.Spawn(ipc.SpawnRequest{Intent: "wait for ever", Model: "fake", Name: "patience"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: "wait for ever", ProcSpec: types.ProcSpec{Model: "fake", Name: "patience"}})
 			s.Await(p.PID, event.StepStarted, nil)
 			s.Kill()
 			if err := hurt(filepath.Join(s.Data, "steps", p.UUID.String(), "steps.jsonl")); err != nil {
@@ -115,7 +115,7 @@ func TestKilledProcessWhoseRecordIsLostIsStillKnown(t *testing.T) {
 			if err != nil || d.PID != p.PID || d.Intent != "wait for ever" || d.State != "suspended" || d.Damage == "" {
 				t.Errorf("%+v %v", d, err)
 			}
-			if next := s.Spawn(ipc.SpawnRequest{Intent: "help", Provider: "offline"}); next.PID <= p.PID {
+			if next := s.Spawn(ipc.SpawnRequest{Intent: "help", ProcSpec: types.ProcSpec{Provider: "offline"}}); next.PID <= p.PID {
 				t.Errorf("PID %d after %d", next.PID, p.PID)
 			}
 		})

@@ -67,7 +67,7 @@ func TestOneSIGTERMStopsTheDaemonInTheMiddleOfWork(t *testing.T) { // A-2
 	pids := map[string]types.PID{}
 	start := func(intents ...string) {
 		for _, intent := range intents {
-			pids[intent] = s.Spawn(ipc.SpawnRequest{Intent: intent, Model: "fake"}).PID
+			pids[intent] = s.Spawn(ipc.SpawnRequest{Intent: intent, ProcSpec: types.ProcSpec{Model: "fake"}}).PID
 		}
 	}
 	start("think", "deaf", "escape", "freeze", "parent")
@@ -92,7 +92,7 @@ func TestOneSIGTERMStopsTheDaemonInTheMiddleOfWork(t *testing.T) { // A-2
 		t.Fatal(err)
 	}
 	defer feed.Close()
-	mounting := ipc.SpawnRequest{Intent: "mute", Model: "fake", MCP: []string{"mute"}, Cwd: s.Work, Env: s.Env}
+	mounting := ipc.SpawnRequest{Intent: "mute", ProcSpec: types.ProcSpec{Model: "fake"}, MCP: []string{"mute"}, Cwd: s.Work, Env: s.Env}
 	clients.Go(func() { _, _ = ipc.Call(ctx, client, ipc.Spawn, mounting) })
 	until(t, "the mute server runs", func() bool { b, _ := os.ReadFile(filepath.Join(s.Home, "mute")); return len(b) > 0 })
 

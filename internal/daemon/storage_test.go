@@ -25,7 +25,7 @@ import (
 // ended runs a process to its end.
 func ended(t *testing.T, s *testenv.System, name string) ipc.SpawnResponse {
 	t.Helper()
-	p := s.Spawn(ipc.SpawnRequest{Intent: "run `echo " + name + "`", Name: name})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "run `echo " + name + "`", ProcSpec: types.ProcSpec{Name: name}})
 	if w := s.Wait(p.PID); w.Exit.Code != 0 {
 		t.Fatalf("%+v", w)
 	}
@@ -249,7 +249,7 @@ func TestWorkspaceOfAForkIsRescuedBeforeItGoes(t *testing.T) {
 					t.Fatalf("%v: %s", err, out)
 				}
 			}
-			p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+			p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 			s.Wait(p.PID)
 			f, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Env: s.Env, Fork: true})
 			if err != nil {
@@ -260,7 +260,7 @@ func TestWorkspaceOfAForkIsRescuedBeforeItGoes(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.hang.Store(1) // of another process, which a person has started in the fork's directory
-			other := s.Spawn(ipc.SpawnRequest{Intent: "look", Model: "fake", Cwd: f.WorkDir})
+			other := s.Spawn(ipc.SpawnRequest{Intent: "look", ProcSpec: types.ProcSpec{Model: "fake"}, Cwd: f.WorkDir})
 			signal(t, s, other.PID, types.SIGPAUSE)
 			age(t, s, f.UUID)
 			r := collect(t, s, ipc.GCRequest{Delete: true})
@@ -314,7 +314,7 @@ func TestArchiveTakesNothingAway(t *testing.T) { // C-6
 		if kind == "git" {
 			git("init", "-q")
 		}
-		p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+		p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 		s.Wait(p.PID)
 		at := 2
 		f, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Env: s.Env, Fork: true, FromStep: &at})

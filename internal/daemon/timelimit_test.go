@@ -17,7 +17,7 @@ func TestTimeLimitCountsOverRestartsAndCrashes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
 			s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-			p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake", TimeoutMs: 2000})
+			p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}, TimeoutMs: 2000})
 			detail := func() ipc.ProcDetail {
 				d, err := ipc.Call(t.Context(), s.Client, ipc.GetProcDetail, ipc.TargetRequest{Target: p.UUID.String()})
 				if err != nil {

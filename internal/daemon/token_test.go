@@ -10,6 +10,7 @@ import (
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // What another agent's commands have in their environment, and what stands in our files, can be read by an agent's shell. It makes
@@ -29,7 +30,7 @@ func TestAnAgentIsNobodyElseByWhatItCanRead(t *testing.T) { // T2
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	sock, _ := filepath.Glob(filepath.Join(s.Dir, "rnix", "*.sock"))
-	victim := s.Spawn(ipc.SpawnRequest{Intent: "victim", Model: "fake"})
+	victim := s.Spawn(ipc.SpawnRequest{Intent: "victim", ProcSpec: types.ProcSpec{Model: "fake"}})
 	until(t, "its command runs", func() bool {
 		all, _ := filepath.Glob(filepath.Join(s.Data, "children", "*.json"))
 		return len(all) > 0
@@ -43,7 +44,7 @@ env RNIX_OWNER=$token setsid $ask; echo
 (env -i PATH="$PATH" RNIX_OWNER=$token setsid sh -c 'sleep 0.3; '"$(echo "$ask" | sed 's/"/\\"/g')"' >left 2>&1; echo >>left' &)
 until [ -s left ]; do sleep 0.1; done; cat left
 `, s.Data, sock[0], victim.UUID))
-	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "thief", Model: "fake"}).PID)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "thief", ProcSpec: types.ProcSpec{Model: "fake"}}).PID)
 	if n := strings.Count(w.Result, `"code":"PERMISSION"`); n != 3 || strings.Contains(w.Result, `"ok":true`) {
 		t.Errorf("%d of 3 refused: %s", n, w.Result)
 	}

@@ -84,7 +84,7 @@ func TestForkThatAKillHasCutOffIsGoneAtTheNextStart(t *testing.T) {
 	}}
 	_, url := llmtest.NewAPI(t, w.reply)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Wait(p.PID)
 	origin := filepath.Join(s.Data, "steps", p.UUID.String())
 	for _, left := range []struct {
@@ -144,9 +144,9 @@ func TestKillInTheMiddleOfAForkOrAResumeLeavesAllOrNothing(t *testing.T) {
 	for i := range 60 { // a snapshot takes its time
 		s.Write(fmt.Sprintf("src/%d", i), strings.Repeat(fmt.Sprint(i), 1000))
 	}
-	p := s.Spawn(ipc.SpawnRequest{Intent: "work", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "work", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Wait(p.PID)
-	again := s.Spawn(ipc.SpawnRequest{Intent: "again", Model: "fake"})
+	again := s.Spawn(ipc.SpawnRequest{Intent: "again", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Wait(again.PID)
 	told := map[types.UUID]int{} // forks of which we were told, with their step
 	var inputs []string          // of resumes of which we were told
@@ -246,7 +246,7 @@ func TestStopAndPauseWhileChildrenAreStartedLoseNobody(t *testing.T) {
 	s := testenv.New(t, testenv.Checked, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	var all []types.UUID
 	for n := range 8 {
-		p := s.Spawn(ipc.SpawnRequest{Intent: fmt.Sprintf("p%d", n), Model: "fake"})
+		p := s.Spawn(ipc.SpawnRequest{Intent: fmt.Sprintf("p%d", n), ProcSpec: types.ProcSpec{Model: "fake"}})
 		all = append(all, p.UUID)
 		<-time.After(time.Duration(rng.IntN(60)) * time.Millisecond)
 		if n%2 == 0 {
@@ -313,7 +313,7 @@ func TestBudgetOfAChildParksTheFamilyAndMoreForTheTopWakesAll(t *testing.T) { //
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	budget := 100_000
-	top := s.Spawn(ipc.SpawnRequest{Intent: "top", Model: "fake", ContextBudget: &budget})
+	top := s.Spawn(ipc.SpawnRequest{Intent: "top", ProcSpec: types.ProcSpec{Model: "fake", ContextBudget: &budget}})
 	w := s.Wait(top.PID)
 	if !w.Suspended || w.Exit.Code != types.ExitBudget {
 		t.Fatalf("%+v", w)

@@ -68,7 +68,7 @@ func TestThirtyRunsLeaveTheRepositoryAsItWas(t *testing.T) {
 	var all []ipc.SpawnResponse
 	runs := soak.Number(t, "RNIX_UNTOUCHED_RUNS", "runs of agents in one repository", 12, 30) - 3 // and three forks
 	for i := range runs {
-		r := ipc.SpawnRequest{Intent: []string{"look", "write", "commit"}[i%3], Model: "fake", Cwd: p.dir, Worktree: &ipc.WorktreeRequest{}}
+		r := ipc.SpawnRequest{Intent: []string{"look", "write", "commit"}[i%3], ProcSpec: types.ProcSpec{Model: "fake"}, Cwd: p.dir, Worktree: &ipc.WorktreeRequest{}}
 		if i%9 == 0 {
 			r.Worktree = nil // in the user's own: it looks only
 		}

@@ -14,6 +14,7 @@ import (
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // hider is a system with an agent whose command has left a process behind that is known by nothing, and has another one under way. It
@@ -27,7 +28,7 @@ func hider(t *testing.T) (s *testenv.System, hidden int) {
 		return tool("shell", `{"command":"(env -i PATH=\"$PATH\" setsid sh -c 'echo $$ >hidden; exec sleep 1000' >/dev/null 2>&1 </dev/null &); sleep 60"}`)
 	})
 	s = testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	s.Spawn(ipc.SpawnRequest{Intent: "hide", Model: "fake"})
+	s.Spawn(ipc.SpawnRequest{Intent: "hide", ProcSpec: types.ProcSpec{Model: "fake"}})
 	until(t, "it hides", func() bool {
 		b, _ := os.ReadFile(filepath.Join(s.Work, "hidden"))
 		return strings.HasSuffix(string(b), "\n")

@@ -268,7 +268,7 @@ func (x *walk) do() {
 	if len(x.procs) == 0 || x.rng.IntN(3) == 0 {
 		budget := 100_000
 		intent := []string{"work", "hang", "family"}[x.rng.IntN(3)]
-		x.procs = append(x.procs, s.Spawn(ipc.SpawnRequest{Intent: intent, Model: "fake", ContextBudget: &budget, Name: fmt.Sprint("p", len(x.procs))}).UUID)
+		x.procs = append(x.procs, s.Spawn(ipc.SpawnRequest{Intent: intent, ProcSpec: types.ProcSpec{Model: "fake", ContextBudget: &budget, Name: fmt.Sprint("p", len(x.procs))}}).UUID)
 		return
 	}
 	target := x.procs[x.rng.IntN(len(x.procs))].String()
@@ -305,7 +305,7 @@ func (x *walk) do() {
 func TestWhoWatchesWhatStandsStillIsLeftAlone(t *testing.T) {
 	_, url := llmtest.NewAPI(t, hangs)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	p := s.Spawn(ipc.SpawnRequest{Intent: "x", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Model: "fake"}})
 	ctx, cancel := context.WithCancel(t.Context())
 	m := watch(ctx, t, s.Client, ipc.WatchRequest{EveryMs: 33})
 	m.wait("the model is asked", func(rows map[types.UUID]ipc.Proc, _ *ipc.ProcTable) bool {
@@ -346,7 +346,7 @@ func TestToolInHandAndItsProgramsAreSeen(t *testing.T) {
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	ctx, cancel := context.WithCancel(t.Context())
 	m := watch(ctx, t, s.Client, ipc.WatchRequest{})
-	p := s.Spawn(ipc.SpawnRequest{Intent: "x", Model: "fake"})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Model: "fake"}})
 	m.wait("it runs", func(rows map[types.UUID]ipc.Proc, _ *ipc.ProcTable) bool {
 		r := rows[p.UUID]
 		return r.Doing != nil && r.Doing.Tool == "shell" && r.Doing.Path == "/dev/shell" && r.Doing.Calls == 1 && !r.Doing.Since.IsZero() &&
@@ -369,7 +369,7 @@ func TestAgentMayWatch(t *testing.T) {
 	s, _ := insider(t, hangs)
 	sock, _ := filepath.Glob(filepath.Join(s.Dir, "rnix", "*.sock"))
 	s.Write("ask.sh", fmt.Sprintf("curl -sN -m 2 --unix-socket %s -d '{}' http://x/v1/watch_procs\ntrue\n", sock[0]))
-	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "go", Model: "fake"}).PID)
+	w := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: "go", ProcSpec: types.ProcSpec{Model: "fake"}}).PID)
 	if !strings.Contains(w.Result, `"whole":true`) || !strings.Contains(w.Result, "event: procs") {
 		t.Errorf("%+v", w)
 	}

@@ -22,7 +22,7 @@ func TestWhatHasEndedIsTheSameAtEachPace(t *testing.T) {
 		mirrors = append(mirrors, watch(ctx, t, s.Client, req))
 	}
 	budget := 100_000
-	p := s.Spawn(ipc.SpawnRequest{Intent: "x", Model: "fake", ContextBudget: &budget})
+	p := s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Model: "fake", ContextBudget: &budget}})
 	signal(t, s, p.PID, types.SIGKILL)
 	s.Wait(p.PID)
 	const times = 150
@@ -33,7 +33,7 @@ func TestWhatHasEndedIsTheSameAtEachPace(t *testing.T) {
 	}
 	for _, m := range mirrors {
 		m.wait("all that was added", func(rows map[types.UUID]ipc.Proc, _ *ipc.ProcTable) bool {
-			return rows[p.UUID].Budget == budget+times
+			return rows[p.UUID].ContextBudget == budget+times
 		})
 	}
 	cancel()

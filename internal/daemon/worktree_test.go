@@ -351,7 +351,7 @@ func TestAWorkTreeOfNobodyIsRemovedAtTheStart(t *testing.T) {
 func TestAgentsNeitherMergeNorRemoveWorkTrees(t *testing.T) {
 	s := testenv.New(t)
 	p := newProject(t, s)
-	w := s.Spawn(ipc.SpawnRequest{Intent: "run `echo x >x`", Cwd: p.dir, Name: "tree", Worktree: &ipc.WorktreeRequest{}})
+	w := s.Spawn(ipc.SpawnRequest{Intent: "run `echo x >x`", Cwd: p.dir, ProcSpec: types.ProcSpec{Name: "tree"}, Worktree: &ipc.WorktreeRequest{}})
 	s.Wait(w.PID)
 	for _, name := range []string{ipc.Merge.Name, ipc.RemoveWorktree.Name} {
 		r := s.Wait(s.Spawn(ipc.SpawnRequest{Intent: fmt.Sprintf("run `curl -s --unix-socket %s http://d/v1/%s -d '{\"target\":\"tree\"}'`", s.Socket(), name)}).PID)

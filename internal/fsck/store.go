@@ -87,7 +87,7 @@ func (m *mender) unlist(id types.UUID) error {
 	if !m.gone(id) {
 		return types.Errorf(types.ErrConflict, "Fsck", id.String(), "it has a directory now")
 	}
-	if err := m.Store.Index().Put(step.ProcInfo{UUID: id}); err != nil {
+	if err := m.Store.Index().Put(step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id}}); err != nil {
 		return err
 	}
 	return m.Store.Index().Delete(id)

@@ -100,7 +100,7 @@ func (c *Collector) entries(ctx context.Context, now time.Time) ([]Entry, error)
 			}
 			out = append(out, e)
 		default:
-			e := c.entry(&step.ProcInfo{UUID: id})
+			e := c.entry(&step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id}})
 			e.Problem = err.Error()
 			out = append(out, e)
 		}

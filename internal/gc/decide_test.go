@@ -22,7 +22,7 @@ func uuid(n int) types.UUID { return types.UUID{14: byte(n >> 8), 15: byte(n)} }
 // ended returns a history that ended that long before epoch.
 func dead(n int, ago time.Duration) Entry {
 	return Entry{File: fmt.Sprintf("/data/steps/%d/proc-info.json", n),
-		ProcInfo: step.ProcInfo{UUID: uuid(n), PID: types.PID(n), State: types.StateDead, Intent: fmt.Sprint("task ", n), DeadAt: epoch.Add(-ago)}}
+		ProcInfo: step.ProcInfo{ProcStatus: types.ProcStatus{UUID: uuid(n), PID: types.PID(n), Intent: fmt.Sprint("task ", n)}, State: types.StateDead, DeadAt: epoch.Add(-ago)}}
 }
 
 func with(e Entry, change func(*Entry)) Entry { change(&e); return e }
@@ -82,7 +82,7 @@ func TestEveryRuleOfWhatGoes(t *testing.T) {
 		{name: "node of a workflow that has ended", entries: []Entry{with(dead(1, day), func(e *Entry) { e.Kind = "compose" }), with(dead(2, 90*day), func(e *Entry) { e.ParentUUID = uuid(1) })}, policy: both, goes: []int{2}, kept: 1},
 		{name: "circles", entries: []Entry{with(dead(1, 90*day), func(e *Entry) { e.ParentUUID, e.OriginUUID = uuid(2), uuid(1) }), with(dead(2, 90*day), func(e *Entry) { e.ParentUUID = uuid(1) }),
 			running(3, func(e *Entry) { e.ParentUUID, e.OriginUUID = uuid(1), uuid(1) })}, policy: both, exempt: "PID 3"},
-		{name: "unreadable", entries: []Entry{{ProcInfo: step.ProcInfo{UUID: uuid(1)}, Problem: "/d/proc-info.json: damaged"}}, policy: both, warnings: []string{"/d/proc-info.json: damaged; it is kept"}},
+		{name: "unreadable", entries: []Entry{{ProcInfo: step.ProcInfo{ProcStatus: types.ProcStatus{UUID: uuid(1)}}, Problem: "/d/proc-info.json: damaged"}}, policy: both, warnings: []string{"/d/proc-info.json: damaged; it is kept"}},
 		{name: "no dead_at", entries: []Entry{with(dead(1, 0), func(e *Entry) { e.DeadAt = time.Time{} })}, policy: both, warnings: []string{"/data/steps/1/proc-info.json: dead_at is missing"}},
 		{name: "ended in the future", entries: []Entry{dead(1, -time.Second)}, policy: both, warnings: []string{"/data/steps/1/proc-info.json: dead_at is 2026-03-01T12:00:01Z, which is in the future"}},
 		{name: "just ended", entries: []Entry{dead(1, time.Second), dead(2, time.Minute)}, policy: Policy{MaxEntries: 1, Grace: 2 * time.Second}, exempt: "it ended less than 2s ago", kept: 1},

@@ -71,8 +71,7 @@ func (h *house) close() {
 func (h *house) old(t testing.TB, pid types.PID, days int) step.ProcInfo {
 	t.Helper()
 	at := time.Now().UTC().Add(-time.Duration(days) * day)
-	info := step.ProcInfo{V: step.FormatVersion, UUID: types.NewUUID(), PID: pid, Name: fmt.Sprint("p", pid), Intent: fmt.Sprintf("task %d\nmore of it", pid),
-		State: types.StateDead, CreatedAt: at.Add(-time.Hour), UpdatedAt: at, DeadAt: at, Result: "done"}
+	info := step.ProcInfo{V: step.FormatVersion, ProcStatus: types.ProcStatus{UUID: types.NewUUID(), PID: pid, Name: fmt.Sprint("p", pid), Intent: fmt.Sprintf("task %d\nmore of it", pid), CreatedAt: at.Add(-time.Hour), UpdatedAt: at}, State: types.StateDead, DeadAt: at, Result: "done"}
 	lease, err := h.j.Acquire(t.Context(), info.UUID, "test")
 	must(t, err)
 	w := step.NewWriter(h.j, info.UUID, lease)

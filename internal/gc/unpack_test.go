@@ -51,7 +51,7 @@ func packed(items ...item) []byte {
 
 // honest returns the archive of files with what stands in them.
 func honest(id types.UUID, entries ...item) []item {
-	head := step.ArchiveHead{V: 1, Info: step.ProcInfo{UUID: id}}
+	head := step.ArchiveHead{V: 1, Info: step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id}}}
 	m := manifest{V: 1, Files: []packedFile{}}
 	for _, e := range entries {
 		if e.Typeflag == tar.TypeReg {
@@ -82,10 +82,10 @@ func TestHostileArchiveIsRefusedAndTouchesNothing(t *testing.T) {
 			return b.Bytes()
 		}(),
 		"no head":                       packed(records),
-		"only a head":                   packed(document(step.ArchiveHeadFile, step.ArchiveHead{V: 1, Info: step.ProcInfo{UUID: id}})),
+		"only a head":                   packed(document(step.ArchiveHeadFile, step.ArchiveHead{V: 1, Info: step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id}}})),
 		"head of another":               packed(honest(uuid(8), records)...),
 		"head of nobody":                packed(honest(types.UUID{}, records)...),
-		"head of a newer program":       packed(append([]item{document(step.ArchiveHeadFile, step.ArchiveHead{V: 2, Info: step.ProcInfo{UUID: id}})}, honest(id, records)[1:]...)...),
+		"head of a newer program":       packed(append([]item{document(step.ArchiveHeadFile, step.ArchiveHead{V: 2, Info: step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id}}})}, honest(id, records)[1:]...)...),
 		"absolute path":                 packed(honest(id, file("/etc/passwd", "x"))...),
 		"path beside the history":       packed(honest(id, file("history/../../../out", "x"))...),
 		"path up":                       packed(honest(id, file("../out", "x"))...),
@@ -104,9 +104,9 @@ func TestHostileArchiveIsRefusedAndTouchesNothing(t *testing.T) {
 		"hard link":                     packed(honest(id, special(tar.TypeLink, "history/a", "/etc/passwd"))...),
 		"device":                        packed(honest(id, special(tar.TypeChar, "history/a", ""))...),
 		"pipe":                          packed(honest(id, special(tar.TypeFifo, "history/a", ""))...),
-		"size that cannot be":           packed(document(step.ArchiveHeadFile, step.ArchiveHead{V: 1, Info: step.ProcInfo{UUID: id}, Files: 1, Bytes: 1 << 50}), item{tar.Header{Typeflag: tar.TypeReg, Name: "history/a", Size: 1 << 50}, "x"}),
-		"size over what the head says":  packed(document(step.ArchiveHeadFile, step.ArchiveHead{V: 1, Info: step.ProcInfo{UUID: id}, Files: 1, Bytes: 1}), file("history/a", "xx"), document(manifestFile, manifest{V: 1})),
-		"files over what the head says": packed(document(step.ArchiveHeadFile, step.ArchiveHead{V: 1, Info: step.ProcInfo{UUID: id}}), file("history/a", ""), document(manifestFile, manifest{V: 1})),
+		"size that cannot be":           packed(document(step.ArchiveHeadFile, step.ArchiveHead{V: 1, Info: step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id}}, Files: 1, Bytes: 1 << 50}), item{tar.Header{Typeflag: tar.TypeReg, Name: "history/a", Size: 1 << 50}, "x"}),
+		"size over what the head says":  packed(document(step.ArchiveHeadFile, step.ArchiveHead{V: 1, Info: step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id}}, Files: 1, Bytes: 1}), file("history/a", "xx"), document(manifestFile, manifest{V: 1})),
+		"files over what the head says": packed(document(step.ArchiveHeadFile, step.ArchiveHead{V: 1, Info: step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id}}}), file("history/a", ""), document(manifestFile, manifest{V: 1})),
 		"other content than listed":     packed(append(honest(id, records)[:1], file(records.Name, "RECORDS\n"), honest(id, records)[2])...),
 		"less than listed":              packed(append(honest(id, records)[:1], honest(id, records)[2])...),
 		"no manifest":                   packed(honest(id, records)[:2]...),

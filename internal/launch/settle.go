@@ -151,8 +151,7 @@ func (l *Launcher) optsOf(a *Opened, p *profile.Profile, ag *agent.Agent, choice
 		return kernel.SpawnOpts{}, err
 	}
 	o := kernel.SpawnOpts{
-		UUID: a.Rec.ID, Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort),
-		MaxSteps: &steps, FailedSteps: p.FailedSteps(), ContextBudget: &limit.Tokens, BudgetUSD: &usd, Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
+		UUID: a.Rec.ID, ProcSpec: types.ProcSpec{Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort), MaxSteps: &steps, ContextBudget: &limit.Tokens, BudgetUSD: &usd}, FailedSteps: p.FailedSteps(), Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
 		Env: proc.ComposeEnv(p.Env, p.Variables(ag), nil), Secret: p.Lookup, Profile: p,
 	}
 	if f := choice.Fallback; f != nil {

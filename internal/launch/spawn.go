@@ -50,7 +50,7 @@ func (s *Spawner) Plan(p *profile.Profile, req ipc.SpawnRequest) (ag *agent.Agen
 
 // Spawned is what a client is told of a process that was started.
 func Spawned(i kernel.Info, choice config.Choice, seq uint64, problems []string) ipc.SpawnResponse {
-	return ipc.SpawnResponse{PID: i.PID, UUID: i.UUID, Name: i.Name, Provider: choice.Provider.Name, Model: i.Progress.Model, Why: choice.Why,
+	return ipc.SpawnResponse{PID: i.PID, UUID: i.UUID, Name: i.Name, Provider: choice.Provider.Name, Model: i.Model, Why: choice.Why,
 		MaxSteps: i.MaxSteps, Seq: seq, Warnings: append(slices.Clone(problems), choice.Warnings...)}
 }
 
@@ -58,19 +58,18 @@ func Spawned(i kernel.Info, choice config.Choice, seq uint64, problems []string)
 // configuration.
 func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.Choice, req ipc.SpawnRequest) (kernel.SpawnOpts, error) {
 	o := kernel.SpawnOpts{
-		Name: req.Name, SystemPrompt: req.SystemPrompt, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(req.Effort, choice.Effort),
-		MaxSteps: req.MaxSteps, FailedSteps: p.FailedSteps(), ContextBudget: req.ContextBudget, BudgetUSD: req.BudgetUSD, WorkDir: p.Cwd, ReadRoots: p.Config.ReadRoots.V,
-		Inputs: service.Each(req.Inputs, service.FromInput), DeniedDevices: req.Deny, Secret: p.Lookup, Profile: p,
-		Env: proc.ComposeEnv(p.Env, p.Variables(ag), nil),
+		ProcSpec: req.ProcSpec, FailedSteps: p.FailedSteps(), WorkDir: p.Cwd, ReadRoots: p.Config.ReadRoots.V,
+		Inputs: service.Each(req.Inputs, service.FromInput), Secret: p.Lookup, Profile: p, Env: proc.ComposeEnv(p.Env, p.Variables(ag), nil),
 	}
-	o.AllowedDevices = req.Allow // nil and empty are not the same
+	o.Provider, o.Model, o.Effort = choice.Provider.Name, choice.Model, orElse(req.Effort, choice.Effort)
+	o.FallbackProvider, o.FallbackModel = "", ""
 	if o.Recorded = p.Recorded; o.Recorded {
-		s.voidDenials(req.Intent, req.Deny)
+		s.voidDenials(req.Intent, req.DeniedDevices)
 	} else {
 		if err := ag.MayStart(); err != nil {
 			return o, err
 		}
-		if err := s.Kernel.CheckDevices(req.Allow, req.Deny); err != nil {
+		if err := s.Kernel.CheckDevices(req.AllowedDevices, req.DeniedDevices); err != nil {
 			return o, err
 		}
 	}

@@ -59,8 +59,7 @@ func (p changer) spawn(ctx context.Context, in spawnIn) (out spawnOut, words str
 	if timeMs, err = seconds("timeout_seconds", in.Timeout, 0, 365*24*time.Hour); err != nil {
 		return out, "", err
 	}
-	req := ipc.SpawnRequest{Intent: in.Intent, Agent: in.Agent, Provider: in.Provider, Model: in.Model, Name: in.Name, ContextBudget: in.BudgetTokens, BudgetUSD: in.BudgetUSD,
-		MaxSteps: in.MaxSteps, TimeoutMs: timeMs, Cwd: p.Dir, Allow: in.Allow, Deny: in.Deny, Parent: p.Parent, Env: p.Environ}
+	req := ipc.SpawnRequest{Intent: in.Intent, Agent: in.Agent, ProcSpec: types.ProcSpec{Provider: in.Provider, Model: in.Model, Name: in.Name, ContextBudget: in.BudgetTokens, BudgetUSD: in.BudgetUSD, MaxSteps: in.MaxSteps, AllowedDevices: in.Allow, DeniedDevices: in.Deny}, TimeoutMs: timeMs, Cwd: p.Dir, Parent: p.Parent, Env: p.Environ}
 	if in.Cwd != "" {
 		req.Cwd = in.Cwd
 		if !filepath.IsAbs(in.Cwd) {

@@ -21,12 +21,10 @@ const (
 // OS children.
 func Living(i *kernel.Info) ipc.Proc {
 	p := ipc.Proc{
-		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(), Wait: i.Reason,
-		WaitSince: i.WaitSince, WaitUntil: i.WaitUntil, PausedAt: i.PausedAt, Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Kind: i.Kind,
-		Provider: i.Progress.Provider, Model: i.Progress.Model, Step: i.Progress.Step, MaxSteps: i.MaxSteps, TokensUsed: i.Progress.Tokens,
-		Estimated: i.Progress.Estimated, Budget: i.Budget, Suspect: i.Suspect, BudgetUSD: i.BudgetUSD.Float(), Unpriced: i.Progress.Unpriced,
-		Purse: (*ipc.BudgetWait)(i.Purse), CostUSD: i.Progress.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.EndedAt, ElapsedMs: i.Elapsed.Milliseconds(), Exit: i.Exit,
+		ProcStatus: i.ProcStatus, State: i.StateName(), Wait: i.Reason, WaitSince: i.WaitSince, WaitUntil: i.WaitUntil,
+		Estimated: i.Estimated, Suspect: i.Suspect, Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: i.Elapsed.Milliseconds(),
 	}
+	p.UpdatedAt = i.EndedAt
 	if h := i.Hand; h != nil {
 		p.Doing = &ipc.Doing{Tool: h.Tool, Path: h.Path, Since: h.Since, Step: h.Step, Calls: h.Calls}
 	}
@@ -48,12 +46,12 @@ func Stored(i *step.ProcInfo) ipc.Proc {
 	} else if paused.IsZero() { // an older file does not say when
 		paused = i.UpdatedAt
 	}
-	return ipc.Proc{
-		PID: i.PID, UUID: i.UUID, PPID: i.PPID, ParentUUID: i.ParentUUID, Name: i.Name, State: state, Wait: wait, WaitUntil: i.WakeAt, WaitSince: paused, PausedAt: paused,
-		Intent: i.Intent, WorkDir: i.WorkDir, Agent: i.Agent, Kind: i.Kind, Provider: i.Provider, Model: i.Model, Step: i.Step, MaxSteps: i.MaxSteps,
-		TokensUsed: i.TokensUsed, Budget: i.ContextBudget, BudgetUSD: i.BudgetUSD, Unpriced: i.Unpriced, Purse: (*ipc.BudgetWait)(i.Purse), CostUSD: i.CostUSD, CreatedAt: i.CreatedAt, UpdatedAt: i.UpdatedAt,
-		ElapsedMs: Elapsed(i).Milliseconds(), Exit: i.Exit,
+	p := ipc.Proc{
+		ProcStatus: i.ProcStatus, State: state, Wait: wait, WaitUntil: i.WakeAt, WaitSince: paused,
+		Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: Elapsed(i).Milliseconds(),
 	}
+	p.PausedAt = paused
+	return p
 }
 
 // InArchive is a process whose history is in an archive.

@@ -126,7 +126,7 @@ func TestHistoryKeepsNamesOfVariablesAndFindsTheSameAgain(t *testing.T) {
 	if raw, err = WithTree(raw, &workspace.Tree{Dir: "/tree"}); err != nil {
 		t.Fatal(err)
 	}
-	s := SettingsIn(&step.Settled{Settings: raw, ProcInfo: step.ProcInfo{WorkDir: "/elsewhere"}})
+	s := SettingsIn(&step.Settled{Settings: raw, ProcInfo: step.ProcInfo{ProcStatus: types.ProcStatus{WorkDir: "/elsewhere"}}})
 	if s.Cwd != p.Cwd || s.Wish() != p.Asked || s.Member != p.Member || s.Tools != config.ToolsKernel || !slices.Equal(s.MCP, []string{"db"}) || s.Tree == nil || s.Tree.Dir != "/tree" {
 		t.Errorf("%+v", s)
 	}
@@ -141,7 +141,7 @@ func TestHistoryKeepsNamesOfVariablesAndFindsTheSameAgain(t *testing.T) {
 		t.Error("a server that runs something else now keeps the trust of before")
 	}
 	for _, old := range []string{"", "null", "[1]"} { // of a history that keeps none, or is damaged
-		if s := SettingsIn(&step.Settled{Settings: json.RawMessage(old), ProcInfo: step.ProcInfo{WorkDir: "/elsewhere"}}); s.Cwd != "/elsewhere" || s.Trust {
+		if s := SettingsIn(&step.Settled{Settings: json.RawMessage(old), ProcInfo: step.ProcInfo{ProcStatus: types.ProcStatus{WorkDir: "/elsewhere"}}}); s.Cwd != "/elsewhere" || s.Trust {
 			t.Errorf("%q: %+v", old, s)
 		}
 	}

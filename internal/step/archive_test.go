@@ -34,7 +34,7 @@ func archived(t testing.TB, name string, v any) []byte {
 func TestArchivesAreListedWithoutBeingOpened(t *testing.T) {
 	fsys := faultfs.New("/data/archive")
 	for i := range 20 {
-		h := NewArchiveHead(&ProcInfo{UUID: types.NewUUID(), PID: types.PID(i + 1), Intent: strings.Repeat("x", 9000)}, time.Now(), "old")
+		h := NewArchiveHead(&ProcInfo{ProcStatus: types.ProcStatus{UUID: types.NewUUID(), PID: types.PID(i + 1), Intent: strings.Repeat("x", 9000)}}, time.Now(), "old")
 		must(t, durable.WriteFile(fsys, ArchivePath("/data", h.Info.UUID), archived(t, ArchiveHeadFile, h), durable.Durable))
 	}
 	for round := range 3 {
@@ -62,7 +62,7 @@ func TestArchivesAreListedWithoutBeingOpened(t *testing.T) {
 }
 
 func TestHeadThatIsNoneIsRefused(t *testing.T) {
-	good := ArchiveHead{V: FormatVersion, Info: ProcInfo{UUID: types.NewUUID()}}
+	good := ArchiveHead{V: FormatVersion, Info: ProcInfo{ProcStatus: types.ProcStatus{UUID: types.NewUUID()}}}
 	if _, err := ReadArchiveHead(bytes.NewReader(archived(t, ArchiveHeadFile, good))); err != nil {
 		t.Fatal(err)
 	}
@@ -85,9 +85,9 @@ func TestHeadThatIsNoneIsRefused(t *testing.T) {
 
 func TestCounterThatIsLostCountsOnAboveAllThatIsGone(t *testing.T) {
 	fsys, j := memory(t)
-	must(t, j.PutInfo(&ProcInfo{UUID: types.NewUUID(), PID: 5}))
+	must(t, j.PutInfo(&ProcInfo{ProcStatus: types.ProcStatus{UUID: types.NewUUID(), PID: 5}}))
 	must(t, OpenTombs(fsys, "/data").Add(Tomb{UUID: types.NewUUID(), PID: 40, Why: "old"}))
-	h := NewArchiveHead(&ProcInfo{UUID: types.NewUUID(), PID: 30}, time.Now(), "old")
+	h := NewArchiveHead(&ProcInfo{ProcStatus: types.ProcStatus{UUID: types.NewUUID(), PID: 30}}, time.Now(), "old")
 	must(t, fsys.Mkdir(ArchiveDir("/data"), 0o700), durable.WriteFile(fsys, ArchivePath("/data", h.Info.UUID), archived(t, ArchiveHeadFile, h), durable.Durable))
 	next := func() uint64 {
 		c, err := j.PIDs()

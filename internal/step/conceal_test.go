@@ -23,8 +23,8 @@ var structural = []string{
 	"Result.CallID", "Result.Tool", "Result.Code", "Marker.Name",
 	"StepRecord.Action", "StepRecord.ToolPath", "StepRecord.Provider", "StepRecord.Model", "StepRecord.StopReason", "StepRecord.CostFrom",
 	"Call.ID", "Call.Name", "Call.Path", "Call.Code",
-	"ProcInfo.Name", "ProcInfo.State", "ProcInfo.Agent", "ProcInfo.Kind", "ProcInfo.Skills", "ProcInfo.Provider", "ProcInfo.Model", "ProcInfo.AllowedDevices",
-	"ProcInfo.DeniedDevices", "ProcInfo.WorkDir", "ProcInfo.ReadRoots", "ProcInfo.MCPMounts", "Spending.Model", "Spending.Provider", "Spending.Day",
+	"ProcStatus.Name", "ProcInfo.State", "ProcStatus.Agent", "ProcStatus.Kind", "ProcInfo.Skills", "ProcStatus.Provider", "ProcStatus.Model", "ProcInfo.AllowedDevices",
+	"ProcInfo.DeniedDevices", "ProcStatus.WorkDir", "ProcInfo.ReadRoots", "ProcInfo.MCPMounts", "Spending.Model", "Spending.Provider", "Spending.Day",
 }
 
 // plant puts a canary into every text of a value, and the name of the field into those that are left alone.
@@ -109,7 +109,7 @@ func TestAConcealedRecordCanBeWritten(t *testing.T) {
 func TestADirectoryKeepsItsNameWhatTheSecretsAre(t *testing.T) {
 	set := new(redact.Set)
 	set.Add(redact.Secret{Name: "KEY", Value: "project-1234"})
-	in := Settled{ProcInfo: ProcInfo{WorkDir: "/home/u/project-1234", Intent: "say project-1234"}, SystemPrompt: "it is project-1234", Body: &BodyRecord{Kind: "k", Spec: json.RawMessage(`{"a":"project-1234"}`)}}
+	in := Settled{ProcInfo: ProcInfo{ProcStatus: types.ProcStatus{WorkDir: "/home/u/project-1234", Intent: "say project-1234"}}, SystemPrompt: "it is project-1234", Body: &BodyRecord{Kind: "k", Spec: json.RawMessage(`{"a":"project-1234"}`)}}
 	r := Record{Kind: KindMarker, Marker: &Marker{Name: MarkerSpawn, Detail: json.RawMessage(jsonOf(t, in))}}
 	var out Settled
 	if err := json.Unmarshal(r.Concealed(set).Marker.Detail, &out); err != nil {

@@ -117,7 +117,7 @@ func (a *author) whole(n, calls, size int) {
 }
 
 func running(id types.UUID, pid types.PID, n int) *step.ProcInfo {
-	return &step.ProcInfo{UUID: id, PID: pid, State: types.StateRunning, Intent: "work", Step: n}
+	return &step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id, PID: pid, Intent: "work", Step: n}, State: types.StateRunning}
 }
 
 // restart does what a daemon does with the files when it starts.
@@ -288,7 +288,7 @@ func crashOps() []*faultfs.Op {
 			if err := errors.Join(j.PutInfo(running(histC, 9, 2)), j.Discard(histC)); err != nil {
 				return err
 			}
-			return j.PutInfo(&step.ProcInfo{UUID: histA, PID: 1, State: types.StateDead, Exit: &types.ExitStatus{}})
+			return j.PutInfo(&step.ProcInfo{ProcStatus: types.ProcStatus{UUID: histA, PID: 1, Exit: &types.ExitStatus{}}, State: types.StateDead})
 		}),
 		op("interrupted", func(fsys durable.FS) error {
 			return crashtest.Session(fsys, func(j *step.Local) error {

@@ -113,7 +113,7 @@ func TestLostInfoIsMadeAnewFromTheSteps(t *testing.T) {
 	_, j := memory(t)
 	id := types.NewUUID()
 	w := newWriter(t, j, id)
-	detail, _ := json.Marshal(ProcInfo{Name: "n", Intent: "do it", MaxSteps: 20, WorkDir: "/w", TokensUsed: 77})
+	detail, _ := json.Marshal(ProcInfo{ProcStatus: types.ProcStatus{Name: "n", Intent: "do it", MaxSteps: 20, WorkDir: "/w", TokensUsed: 77}})
 	must(t, w.Marker(&Marker{Name: MarkerSpawn, PID: 5, Text: "do it", Detail: detail}))
 	writeStep(t, w, 1, "x")
 	writeStep(t, w, 2, "y")
@@ -122,9 +122,8 @@ func TestLostInfoIsMadeAnewFromTheSteps(t *testing.T) {
 		t.Errorf("times %v, %v", got.CreatedAt, got.UpdatedAt)
 	}
 	got.CreatedAt, got.UpdatedAt = time.Time{}, time.Time{}
-	want := ProcInfo{V: 1, UUID: id, PID: 5, Name: "n", Intent: "do it", MaxSteps: 20, WorkDir: "/w", State: types.StateRunning, Suspended: true,
-		SuspendReason: "interrupted", Step: 2, TokensUsed: 20, CostUSD: 1, Provider: "p", Model: "m",
-		Spending: []Spending{{Day: "0001-01-01", Provider: "p", Model: "m", Answers: 2, Input: 20, CostUSD: 1}}}
+	want := ProcInfo{V: 1, ProcStatus: types.ProcStatus{UUID: id, PID: 5, Name: "n", Intent: "do it", MaxSteps: 20, WorkDir: "/w", Step: 2, TokensUsed: 20, CostUSD: 1, Provider: "p", Model: "m"}, State: types.StateRunning, Suspended: true,
+		SuspendReason: "interrupted", Spending: []Spending{{Day: "0001-01-01", Provider: "p", Model: "m", Answers: 2, Input: 20, CostUSD: 1}}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -20,7 +20,7 @@ import (
 func fill(t testing.TB, j *Local, n int) []ProcInfo {
 	t.Helper()
 	for i := range n {
-		must(t, j.PutInfo(&ProcInfo{UUID: types.NewUUID(), PID: types.PID(i + 1), Intent: fmt.Sprint("intent ", i)}))
+		must(t, j.PutInfo(&ProcInfo{ProcStatus: types.ProcStatus{UUID: types.NewUUID(), PID: types.PID(i + 1), Intent: fmt.Sprint("intent ", i)}}))
 	}
 	infos, err := j.List(t.Context())
 	must(t, err)
@@ -62,7 +62,7 @@ func TestIndexIsRebuiltWhenItCannotBeTrusted(t *testing.T) {
 		},
 		"incomplete": func(fsys *faultfs.FS, j *Local) error { return spoilt(fsys, j, "{\"v\":1,\"closed\":true}\n") },
 		"with ghosts": func(fsys *faultfs.FS, j *Local) error {
-			return errors.Join(j.index.Put(ProcInfo{UUID: types.NewUUID()}), j.Close())
+			return errors.Join(j.index.Put(ProcInfo{ProcStatus: types.ProcStatus{UUID: types.NewUUID()}}), j.Close())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestListAgreesWithTheFilesAfterAnyCrash(t *testing.T) {
 			fsys.CrashAt(n)
 			if j, err := OpenLocal(fsys, "/data", Synced); err == nil {
 				for i := range 3 {
-					j.PutInfo(&ProcInfo{UUID: types.NewUUID(), Step: i})
+					j.PutInfo(&ProcInfo{ProcStatus: types.ProcStatus{UUID: types.NewUUID(), Step: i}})
 				}
 				for _, p := range j.index.List() {
 					p.Step += 10
@@ -145,7 +145,7 @@ func TestDamagedInfoIsReportedAndMadeAnew(t *testing.T) {
 
 func TestIndexIsCompacted(t *testing.T) {
 	fsys, j := memory(t)
-	info := ProcInfo{UUID: types.NewUUID(), Intent: "x"}
+	info := ProcInfo{ProcStatus: types.ProcStatus{UUID: types.NewUUID(), Intent: "x"}}
 	must(t, j.PutInfo(&info))
 	for n := range 3000 {
 		info.Step = n
@@ -174,7 +174,7 @@ func TestDeletedHistoryIsNotListed(t *testing.T) {
 func TestIndexCutsLongTextsOnly(t *testing.T) {
 	_, j := memory(t)
 	long := strings.Repeat("é", 5000)
-	must(t, j.PutInfo(&ProcInfo{UUID: types.NewUUID(), Intent: long, Result: "short"}))
+	must(t, j.PutInfo(&ProcInfo{ProcStatus: types.ProcStatus{UUID: types.NewUUID(), Intent: long}, Result: "short"}))
 	got := j.index.List()[0]
 	if len(got.Intent) > 600 || !strings.HasSuffix(got.Intent, "é… (10000 bytes)") || got.Result != "short" {
 		t.Errorf("got %q, %q", got.Intent, got.Result)
@@ -185,7 +185,7 @@ func TestFullDiskLeavesTheListRight(t *testing.T) {
 	fsys, j := memory(t)
 	fsys.Fail(faultfs.Fault{At: 1, Err: syscall.ENOSPC, Persistent: true})
 	id := types.NewUUID()
-	if err := j.PutInfo(&ProcInfo{UUID: id}); types.CodeOf(err) != types.ErrStorage {
+	if err := j.PutInfo(&ProcInfo{ProcStatus: types.ProcStatus{UUID: id}}); types.CodeOf(err) != types.ErrStorage {
 		t.Errorf("got %v", err)
 	}
 	if got := j.index.List(); len(got) != 1 || got[0].UUID != id {

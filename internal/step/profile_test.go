@@ -82,7 +82,7 @@ func (s *story) profile(t testing.TB, o ProfileOptions) Profile {
 
 func begin(intent string) *story {
 	s := &story{}
-	s.mark(MarkerSpawn, intent, Settled{ProcInfo: ProcInfo{Intent: intent, WorkDir: "/w", Skills: []string{"tests"}}, SystemPrompt: "Be good."})
+	s.mark(MarkerSpawn, intent, Settled{ProcInfo: ProcInfo{ProcStatus: types.ProcStatus{Intent: intent, WorkDir: "/w"}, Skills: []string{"tests"}}, SystemPrompt: "Be good."})
 	s.say(*user(intent))
 	return s
 }
@@ -121,7 +121,7 @@ func TestEverySectionOfAPromptIsNamed(t *testing.T) {
 		}
 	}
 	in := begin("sum up")
-	in.recs[0].Marker.Detail, _ = json.Marshal(Settled{ProcInfo: ProcInfo{Intent: "sum up"}, Inputs: []InputRef{{Name: "a"}}})
+	in.recs[0].Marker.Detail, _ = json.Marshal(Settled{ProcInfo: ProcInfo{ProcStatus: types.ProcStatus{Intent: "sum up"}}, Inputs: []InputRef{{Name: "a"}}})
 	in.recs[1].Message.Content = "sum up\n\nWhat follows was handed over with this task. data data data"
 	p = in.profile(t, ProfileOptions{})
 	if got := sectionsOf(&p); got != "intent inputs" || p.Sections[0].Bytes != 6 || len(p.Missing) != 1 {
@@ -228,7 +228,7 @@ func TestWhatBreaksTheBeginningIsNamed(t *testing.T) {
 	s.step("read_file", "two", 1100)
 	s.compact(*user("do it well"), rnixctx.Message{Role: rnixctx.RoleAssistant, Content: "shorter"})
 	s.step("read_file", "three", 600)
-	s.mark(MarkerResumed, "", Settled{ProcInfo: ProcInfo{Intent: "do it well", WorkDir: "/other"}, SystemPrompt: "Be good."})
+	s.mark(MarkerResumed, "", Settled{ProcInfo: ProcInfo{ProcStatus: types.ProcStatus{Intent: "do it well", WorkDir: "/other"}}, SystemPrompt: "Be good."})
 	s.step("read_file", "four", 700)
 	s.add(Record{Kind: KindStep, Step: &StepRecord{StepNumber: 5, MessageCount: s.msgs, Input: 900, Provider: "p", Model: "other"}})
 	p := s.profile(t, ProfileOptions{Meta: metaOf(0)})

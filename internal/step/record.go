@@ -239,46 +239,25 @@ const ReasonPaused = "paused"
 // ProcInfo is proc-info.json: what a history looks like without reading it. It holds no environment
 // values and no secrets.
 type ProcInfo struct {
-	V              int                `json:"v"`
-	UUID           types.UUID         `json:"uuid"`
-	PID            types.PID          `json:"pid"`                    // of the last run
+	V int `json:"v"`
+	types.ProcStatus
 	EarlierPIDs    []types.PID        `json:"earlier_pids,omitempty"` // of the runs before, the first one first
-	PPID           types.PID          `json:"ppid"`
-	ParentUUID     types.UUID         `json:"parent_uuid"`
 	OriginUUID     types.UUID         `json:"origin_uuid"`
-	Name           string             `json:"name,omitempty"`
 	State          types.ProcessState `json:"state"`
 	Suspended      bool               `json:"suspended,omitempty"`
 	SuspendReason  string             `json:"suspend_reason,omitempty"`
-	PausedAt       time.Time          `json:"paused_at,omitzero"`        // by a person who has not resumed it; zero = it is not
 	WakeAt         time.Time          `json:"wake_at,omitzero"`          // when a suspended process goes on by itself
 	OriginStep     int                `json:"origin_step,omitempty"`     // of a fork: the last step that it has of its origin
 	Runs           int                `json:"runs,omitempty"`            // how often it was started or resumed
 	ActiveTotal    time.Duration      `json:"active_total_ns,omitempty"` // lived, without pauses and the time between runs
-	Intent         string             `json:"intent"`
-	Agent          string             `json:"agent,omitempty"`
-	Kind           string             `json:"kind,omitempty"` // what it is that is no agent: supervisor and the like
 	Skills         []string           `json:"skills,omitempty"`
-	Provider       string             `json:"provider"`
-	Model          string             `json:"model,omitempty"`
-	CreatedAt      time.Time          `json:"created_at"`
-	UpdatedAt      time.Time          `json:"updated_at"`
 	DeadAt         time.Time          `json:"dead_at,omitzero"`
 	PausedTotal    time.Duration      `json:"paused_total_ns,omitempty"`
-	Step           int                `json:"step"`
-	MaxSteps       int                `json:"max_steps"`
-	TokensUsed     int                `json:"tokens_used"`
-	ContextBudget  int                `json:"context_budget,omitempty"` // tokens, with those of its descendants
-	BudgetUSD      float64            `json:"budget_usd,omitempty"`     // likewise
-	CostUSD        float64            `json:"cost_usd,omitempty"`
-	Unpriced       int                `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost
-	Spending       []Spending         `json:"spending,omitempty"`        // what it has used itself, of which model and on which day
-	Purse          *PurseWait         `json:"purse,omitempty"`           // of a suspended one: the budget that it waits for
-	AllowedDevices []string           `json:"allowed_devices"`           // null = all
+	Spending       []Spending         `json:"spending,omitempty"` // what it has used itself, of which model and on which day
+	Purse          *PurseWait         `json:"purse,omitempty"`    // of a suspended one: the budget that it waits for
+	AllowedDevices []string           `json:"allowed_devices"`    // null = all
 	DeniedDevices  []string           `json:"denied_devices,omitempty"`
-	WorkDir        string             `json:"work_dir"`
 	ReadRoots      []string           `json:"read_roots,omitempty"`
 	MCPMounts      []string           `json:"mcp_mounts,omitempty"`
 	Result         string             `json:"result,omitempty"`
-	Exit           *types.ExitStatus  `json:"exit,omitempty"`
 }

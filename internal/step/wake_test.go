@@ -18,7 +18,7 @@ func wakeOp() *faultfs.Op {
 		Prepare: func(fsys durable.FS) error {
 			err := prepared(1, histA)(fsys)
 			return errors.Join(err, crashtest.Session(fsys, func(j *step.Local) error {
-				return j.PutInfo(&step.ProcInfo{UUID: histA, PID: 1, State: types.StateDead, Exit: &types.ExitStatus{}})
+				return j.PutInfo(&step.ProcInfo{ProcStatus: types.ProcStatus{UUID: histA, PID: 1, Exit: &types.ExitStatus{}}, State: types.StateDead})
 			}))
 		},
 		Run: func(fsys durable.FS, ack func(string)) error {

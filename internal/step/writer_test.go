@@ -192,7 +192,7 @@ func TestFilesArePrivate(t *testing.T) { // A-68
 	id := types.NewUUID()
 	w := newWriter(t, j, id)
 	writeStep(t, w, 1, "one")
-	must(t, j.PutInfo(&ProcInfo{UUID: id}), WriteMeta(durable.OS, j.Dir(id), &Meta{}))
+	must(t, j.PutInfo(&ProcInfo{ProcStatus: types.ProcStatus{UUID: id}}), WriteMeta(durable.OS, j.Dir(id), &Meta{}))
 	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		info, _ := d.Info()
 		want := os.FileMode(0o600)

@@ -43,7 +43,7 @@ func (x *teller) pass(d time.Duration) *teller { x.now = x.now.Add(d); return x 
 
 func (x *teller) mark(m step.Marker) *teller {
 	if m.Name == step.MarkerSpawn || m.Name == step.MarkerResumed {
-		m.Detail, _ = json.Marshal(step.Settled{ProcInfo: step.ProcInfo{UUID: x.id, PID: m.PID, Name: fmt.Sprintf("p%d", x.id[15]), Model: "m"}})
+		m.Detail, _ = json.Marshal(step.Settled{ProcInfo: step.ProcInfo{ProcStatus: types.ProcStatus{UUID: x.id, PID: m.PID, Name: fmt.Sprintf("p%d", x.id[15]), Model: "m"}}})
 	}
 	x.add(step.Record{Kind: step.KindMarker, Marker: &m})
 	return x

@@ -246,8 +246,7 @@ func uuid(n int) types.UUID {
 
 // proc returns a running process.
 func proc(n int, parent int, name string) ipc.Proc {
-	p := ipc.Proc{PID: types.PID(n), UUID: uuid(n), Name: name, State: stateRunning, Intent: "Work on " + name, Provider: "offline", Model: "script",
-		Step: n, MaxSteps: 20, TokensUsed: 1000 * n, CostUSD: 0.01 * float64(n), CreatedAt: begin, ElapsedMs: int64(n) * 1000}
+	p := ipc.Proc{ProcStatus: types.ProcStatus{PID: types.PID(n), UUID: uuid(n), Name: name, Intent: "Work on " + name, Provider: "offline", Model: "script", Step: n, MaxSteps: 20, TokensUsed: 1000 * n, CostUSD: 0.01 * float64(n), CreatedAt: begin}, State: stateRunning, ElapsedMs: int64(n) * 1000}
 	if parent > 0 {
 		p.PPID, p.ParentUUID = types.PID(parent), uuid(parent)
 	}

@@ -23,9 +23,9 @@ func TestPsAndTheScreensHaveTheSameNumbers(t *testing.T) {
 		return llmtest.Reply{Text: "done", Usage: &llmtest.Usage{Input: 1000 * len(r.LastUser()), Output: 7, CacheRead: 3}}
 	})
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	parent := s.Spawn(ipc.SpawnRequest{Intent: "hang", Name: "parent"})
+	parent := s.Spawn(ipc.SpawnRequest{Intent: "hang", ProcSpec: types.ProcSpec{Name: "parent"}})
 	for i := range 3 {
-		p := s.Spawn(ipc.SpawnRequest{Intent: strings.Repeat("work ", i+1), Name: fmt.Sprint("worker", i), Parent: parent.PID.String(), Model: "claude-sonnet-4-5"})
+		p := s.Spawn(ipc.SpawnRequest{Intent: strings.Repeat("work ", i+1), ProcSpec: types.ProcSpec{Name: fmt.Sprint("worker", i), Model: "claude-sonnet-4-5"}, Parent: parent.PID.String()})
 		s.Wait(p.PID)
 	}
 	paused := s.Spawn(ipc.SpawnRequest{Intent: "hang too"})

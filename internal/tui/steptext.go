@@ -8,6 +8,7 @@ import (
 	"rnix/internal/price"
 	"rnix/internal/workspace"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // shownText is how much of one text of a step is shown, in bytes.
@@ -32,7 +33,7 @@ func heading(b *strings.Builder, name, text string) {
 // writeStep writes a step, without its prompt.
 func writeStep(b *strings.Builder, t *Theme, r *ipc.StepRecord, of int) {
 	fmt.Fprintf(b, "step %d of %d   %s   took %s, %s of it the model\n", r.StepNumber, of, r.Timestamp.Local().Format("2006-01-02 15:04:05"), debug.Duration(r.Duration), debug.Duration(r.ModelTime))
-	fmt.Fprintf(b, "%s   %s tokens", t.modelName(&ipc.Proc{Provider: r.Provider, Model: r.Model}), approx(r.TokensUsed, r.Estimated))
+	fmt.Fprintf(b, "%s   %s tokens", t.modelName(&ipc.Proc{ProcStatus: types.ProcStatus{Provider: r.Provider, Model: r.Model}}), approx(r.TokensUsed, r.Estimated))
 	for _, part := range []struct {
 		n    int
 		what string

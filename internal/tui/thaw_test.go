@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // A paused agent looks and goes on in the same way whether or not the daemon was started anew since.
 func TestPausedAgentGoesOnAlsoAfterARestart(t *testing.T) {
 	for _, onDisk := range []bool{false, true} {
-		p := ipc.Proc{PID: 1, UUID: uuid(1), State: stateSuspended, Wait: "paused", PausedAt: begin.Add(-time.Minute), WaitSince: begin.Add(-time.Minute), Intent: "sleeps", ElapsedMs: 5000}
+		p := ipc.Proc{ProcStatus: types.ProcStatus{PID: 1, UUID: uuid(1), PausedAt: begin.Add(-time.Minute), Intent: "sleeps"}, State: stateSuspended, Wait: "paused", WaitSince: begin.Add(-time.Minute), ElapsedMs: 5000}
 		b := newBench(t, true, p)
 		b.src.answers["resume"] = func(any) (any, error) {
 			if onDisk {

@@ -11,6 +11,7 @@ import (
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // checks is a doctor whose rounds end when the test says so.
@@ -111,7 +112,7 @@ func TestSystemPageSaysWhatIsBrokenAndHowToMendIt(t *testing.T) {
 	chromium := needsBrowser(t)
 	_, url := llmtest.NewAPI(t, busy)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	s.Spawn(ipc.SpawnRequest{Intent: "hang", Name: "alive"})
+	s.Spawn(ipc.SpawnRequest{Intent: "hang", ProcSpec: types.ProcSpec{Name: "alive"}})
 	c := &checks{rounds: make(chan []Finding, 1), well: make(chan struct{})}
 	d := serve(t, Options{Socket: s.Socket(), Env: s.Env, Dir: s.Work, Doctor: c.doctor})
 	d.exam.wait(time.Minute)

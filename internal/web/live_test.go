@@ -53,9 +53,9 @@ func TestAgentsAreWatchedAndSteeredInABrowser(t *testing.T) {
 	}
 	none := 0
 	s.Write("flow.yaml", "agents:\n  a: {intent: run true, provider: offline}\n")
-	parent := s.Spawn(ipc.SpawnRequest{Intent: "hang until the others are done", Name: "parent"})
-	worker := s.Spawn(ipc.SpawnRequest{Intent: "work without end", Name: "worker", Parent: parent.PID.String(), MaxSteps: &none})
-	listener := s.Spawn(ipc.SpawnRequest{Intent: "listen to what a person says", MaxSteps: &none})
+	parent := s.Spawn(ipc.SpawnRequest{Intent: "hang until the others are done", ProcSpec: types.ProcSpec{Name: "parent"}})
+	worker := s.Spawn(ipc.SpawnRequest{Intent: "work without end", ProcSpec: types.ProcSpec{Name: "worker", MaxSteps: &none}, Parent: parent.PID.String()})
+	listener := s.Spawn(ipc.SpawnRequest{Intent: "listen to what a person says", ProcSpec: types.ProcSpec{MaxSteps: &none}})
 	hostile := s.Spawn(ipc.SpawnRequest{Intent: hostileText})
 	d := serve(t, Options{Socket: s.Socket(), Env: s.Env, Dir: s.Work})
 	pids, err := json.Marshal(map[string]types.PID{"parent": parent.PID, "worker": worker.PID, "listener": listener.PID, "hostile": hostile.PID})
@@ -95,8 +95,8 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	chromium := needsBrowser(t)
 	_, url := llmtest.NewAPI(t, busy)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
-	parent := s.Spawn(ipc.SpawnRequest{Intent: "hang " + hostileText, Name: "parent"})
-	child := s.Spawn(ipc.SpawnRequest{Intent: "go on now", Name: "child", Parent: parent.PID.String()})
+	parent := s.Spawn(ipc.SpawnRequest{Intent: "hang " + hostileText, ProcSpec: types.ProcSpec{Name: "parent"}})
+	child := s.Spawn(ipc.SpawnRequest{Intent: "go on now", ProcSpec: types.ProcSpec{Name: "child"}, Parent: parent.PID.String()})
 	s.Await(child.PID, event.Exited, nil)
 	d := serve(t, Options{Socket: s.Socket(), Env: s.Env, Dir: s.Work, Doctor: healthy})
 	params, err := json.Marshal(map[string]string{"process.id": child.UUID.String()})

@@ -11,6 +11,7 @@ import (
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/testenv"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // flow is a workflow with a chain, a fan and a node that fails.
@@ -72,11 +73,11 @@ func TestEveryPageInABrowser(t *testing.T) {
 	_, url := llmtest.NewAPI(t, script)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	s.Write("hostile.txt", hostileText+"\n\x1b[2J"+strings.Repeat("y", 5<<20))
-	builder := s.Spawn(ipc.SpawnRequest{Intent: "build a thing", Name: "builder", Model: "claude-sonnet-4-5"})
+	builder := s.Spawn(ipc.SpawnRequest{Intent: "build a thing", ProcSpec: types.ProcSpec{Name: "builder", Model: "claude-sonnet-4-5"}})
 	s.Wait(builder.PID)
-	hostile := s.Spawn(ipc.SpawnRequest{Intent: "hostile " + hostileText, Name: "mallory"})
+	hostile := s.Spawn(ipc.SpawnRequest{Intent: "hostile " + hostileText, ProcSpec: types.ProcSpec{Name: "mallory"}})
 	s.Wait(hostile.PID)
-	alive := s.Spawn(ipc.SpawnRequest{Intent: "hang around", Name: "alive"})
+	alive := s.Spawn(ipc.SpawnRequest{Intent: "hang around", ProcSpec: types.ProcSpec{Name: "alive"}})
 	run, err := ipc.Call(t.Context(), s.Client, ipc.ComposeUp, ipc.ComposeUpRequest{File: "flow.yaml", Text: flow, Name: "release", Cwd: s.Work, Env: s.Env})
 	if err != nil {
 		t.Fatal(err)

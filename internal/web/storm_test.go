@@ -78,8 +78,7 @@ func TestPageStaysUsableInAStorm(t *testing.T) {
 	seconds := strconv.Itoa(stormSeconds(t))
 	id := func(n int) types.UUID { return types.UUID{14: byte(n >> 8), 15: byte(n)} }
 	row := func(n, tick int) ipc.Proc {
-		p := ipc.Proc{PID: types.PID(n), UUID: id(n), State: "running", Intent: "Report on this project", Agent: "assistant", Provider: "p", Model: "m",
-			Step: tick, TokensUsed: 100 * tick, CostUSD: 0.001 * float64(tick), ElapsedMs: int64(tick) * 200, CreatedAt: time.Now()}
+		p := ipc.Proc{ProcStatus: types.ProcStatus{PID: types.PID(n), UUID: id(n), Intent: "Report on this project", Agent: "assistant", Provider: "p", Model: "m", Step: tick, TokensUsed: 100 * tick, CostUSD: 0.001 * float64(tick), CreatedAt: time.Now()}, State: "running", ElapsedMs: int64(tick) * 200}
 		if n > 10 {
 			p.PPID, p.ParentUUID = types.PID(n/10), id(n/10)
 		}

@@ -148,7 +148,7 @@ func (r family) ended(ctx context.Context, k compose.Key, p *kernel.Process, i k
 	case i.Exit == nil:
 		r.away[k] = time.Now()
 	default:
-		r.over1(k, r.outcome(k, *i.Exit, i.Result, compose.Outcome{Tokens: i.Progress.Tokens, CostUSD: i.Progress.CostUSD, Unpriced: i.Progress.Unpriced}))
+		r.over1(k, r.outcome(k, *i.Exit, i.Result, compose.Outcome{Tokens: i.TokensUsed, CostUSD: i.CostUSD, Unpriced: i.Unpriced}))
 	}
 }
 

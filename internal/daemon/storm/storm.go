@@ -18,6 +18,7 @@ import (
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
+	"rnix/types"
 )
 
 // idle is the body of a process that does nothing until it is ended.
@@ -42,7 +43,7 @@ func Spawn(ctx context.Context, k *kernel.KernelImpl, n int, dir string, tree bo
 		if i == n-1 {
 			intent += ", the needle"
 		}
-		opts := kernel.SpawnOpts{Body: idle{}, Name: fmt.Sprint("p", i), WorkDir: dir}
+		opts := kernel.SpawnOpts{Body: idle{}, ProcSpec: types.ProcSpec{Name: fmt.Sprint("p", i)}, WorkDir: dir}
 		if tree && i > 0 {
 			opts.ParentPID = out[(i-1)/16].PID // one may have so many children, and not many more
 		}

@@ -122,7 +122,7 @@ func (p *pen) marker(m step.Marker) {
 
 func (t *teller) begin(name string) {
 	t.pid++
-	detail, err := json.Marshal(step.ProcInfo{PID: t.pid, Name: t.text(2), Intent: "count <b> & \"c\"", Provider: "p", MaxSteps: 50, WorkDir: "/w"})
+	detail, err := json.Marshal(step.ProcInfo{ProcStatus: types.ProcStatus{PID: t.pid, Name: t.text(2), Intent: "count <b> & \"c\"", Provider: "p", MaxSteps: 50, WorkDir: "/w"}})
 	if err != nil && t.err == nil {
 		t.err = err
 	}

@@ -127,9 +127,9 @@ func used(tokens int) []step.Spending {
 func family() (*world, *Service) {
 	day := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	w := &world{
-		live:    []kernel.Info{{PID: 1, UUID: id(1), Name: "top", State: types.StateRunning, Budget: 1000, Progress: kernel.Progress{Provider: "p", Tokens: 100, CostUSD: .1, Spending: used(100)}}},
-		stored:  []step.ProcInfo{{PID: 2, UUID: id(2), ParentUUID: id(1), Name: "mid", CreatedAt: day, Suspended: true, Provider: "p", TokensUsed: 20, CostUSD: .02, Spending: used(20), ContextBudget: 50}},
-		archive: []step.Archived{{ArchiveHead: step.ArchiveHead{Info: step.ProcInfo{PID: 3, UUID: id(3), ParentUUID: id(2), CreatedAt: day, Provider: "p", TokensUsed: 3, CostUSD: .003, Spending: used(3)}}}},
+		live:    []kernel.Info{{ProcStatus: types.ProcStatus{PID: 1, UUID: id(1), Name: "top", ContextBudget: 1000, Provider: "p", TokensUsed: 100, CostUSD: .1}, State: types.StateRunning, Spending: used(100)}},
+		stored:  []step.ProcInfo{{ProcStatus: types.ProcStatus{PID: 2, UUID: id(2), ParentUUID: id(1), Name: "mid", CreatedAt: day, Provider: "p", TokensUsed: 20, CostUSD: .02, ContextBudget: 50}, Suspended: true, Spending: used(20)}},
+		archive: []step.Archived{{ArchiveHead: step.ArchiveHead{Info: step.ProcInfo{ProcStatus: types.ProcStatus{PID: 3, UUID: id(3), ParentUUID: id(2), CreatedAt: day, Provider: "p", TokensUsed: 3, CostUSD: .003}, Spending: used(3)}}}},
 		tombs:   []step.Tomb{{PID: 4, UUID: id(4), Parent: id(3), Spending: used(4000)}},
 	}
 	return w, &Service{Kernel: w, Index: disk{w}, Removed: w, Finder: w, Looks: w, Stored: w}

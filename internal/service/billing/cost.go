@@ -56,7 +56,7 @@ func (d *Service) spenders() []spender {
 		}
 	}
 	for _, i := range d.Kernel.List() {
-		put(spender{i.UUID, i.ParentUUID, i.PID, i.Name, i.Agent, i.Intent, i.Progress.Spending})
+		put(spender{i.UUID, i.ParentUUID, i.PID, i.Name, i.Agent, i.Intent, i.Spending})
 	}
 	info := func(i *step.ProcInfo) {
 		put(spender{i.UUID, i.ParentUUID, i.PID, i.Name, i.Agent, i.Intent, spendingOf(i)})

@@ -109,8 +109,8 @@ func (d *Service) everybody() map[types.UUID]*balance {
 	}
 	for _, i := range d.Kernel.List() {
 		p := d.Looks.Living(&i)
-		out[i.UUID] = &balance{line: ipc.BudgetLine{PID: i.PID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, Intent: i.Intent, State: p.State, Wait: p.Wait, Unpriced: i.Progress.Unpriced},
-			limit: kernel.Amount{Tokens: i.Budget, USD: i.BudgetUSD}, used: ownOf(i.Progress.Provider, i.Progress.Tokens, i.Progress.CostUSD),
+		out[i.UUID] = &balance{line: ipc.BudgetLine{PID: i.PID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, Intent: i.Intent, State: p.State, Wait: p.Wait, Unpriced: i.Unpriced},
+			limit: kernel.Amount{Tokens: i.ContextBudget, USD: price.FromFloat(i.BudgetUSD)}, used: ownOf(i.Provider, i.TokensUsed, i.CostUSD),
 			live: i.State < types.StateZombie}
 	}
 	below := children(out)

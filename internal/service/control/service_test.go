@@ -73,8 +73,8 @@ func TestAgentCannotStopTheDaemon(t *testing.T) {
 func TestStatusCountsEachProcessOnce(t *testing.T) {
 	parked, frozen := types.UUID{1}, types.UUID{2}
 	f := &fake{
-		live:   []kernel.Info{{UUID: types.UUID{3}, State: types.StateRunning}, {UUID: frozen, State: types.StateRunning, Suspended: true}, {UUID: types.UUID{4}, State: types.StateZombie}},
-		stored: []step.ProcInfo{{UUID: parked, Suspended: true}, {UUID: frozen, Suspended: true}, {UUID: types.UUID{5}}},
+		live:   []kernel.Info{{ProcStatus: types.ProcStatus{UUID: types.UUID{3}}, State: types.StateRunning}, {ProcStatus: types.ProcStatus{UUID: frozen}, State: types.StateRunning, Suspended: true}, {ProcStatus: types.ProcStatus{UUID: types.UUID{4}}, State: types.StateZombie}},
+		stored: []step.ProcInfo{{ProcStatus: types.ProcStatus{UUID: parked}, Suspended: true}, {ProcStatus: types.ProcStatus{UUID: frozen}, Suspended: true}, {ProcStatus: types.ProcStatus{UUID: types.UUID{5}}}},
 	}
 	r, err := serve(f).status(t.Context(), nil, ipc.Empty{})
 	if err != nil || r.Running != 1 || r.Suspended != 2 || r.Stored != 3 || r.Socket != "s" || r.PID == 0 {

@@ -188,7 +188,7 @@ func (w *world) take(id types.UUID, dir string, n int) {
 
 // ended puts a process that has ended into a world.
 func (w *world) ended(pid types.PID, name, dir string) types.UUID {
-	i := step.ProcInfo{PID: pid, UUID: types.NewUUID(), Name: name, WorkDir: dir, State: types.StateDead, Exit: &types.ExitStatus{}}
+	i := step.ProcInfo{ProcStatus: types.ProcStatus{PID: pid, UUID: types.NewUUID(), Name: name, WorkDir: dir, Exit: &types.ExitStatus{}}, State: types.StateDead}
 	w.stored = append(w.stored, i)
 	w.trails[i.UUID] = step.Trail{}
 	w.begun[i.UUID] = true
@@ -225,13 +225,13 @@ func (w *world) git(dir string, args ...string) string {
 func (w *world) tree(pid types.PID, name, repo string) (types.UUID, workspace.Tree) {
 	w.Helper()
 	id := w.ended(pid, name, "")
-	o := kernel.SpawnOpts{UUID: id, Name: name}
+	o := kernel.SpawnOpts{UUID: id, ProcSpec: types.ProcSpec{Name: name}}
 	t, _, err := w.Trees.Create(w.Context(), repo, &ipc.WorktreeRequest{}, &o)
 	if err != nil {
 		w.Fatal(err)
 	}
 	w.stored[len(w.stored)-1].WorkDir = o.WorkDir
-	detail, err := json.Marshal(step.Settled{ProcInfo: step.ProcInfo{UUID: id, WorkDir: o.WorkDir}, Settings: o.Settings})
+	detail, err := json.Marshal(step.Settled{ProcInfo: step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id, WorkDir: o.WorkDir}}, Settings: o.Settings})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -86,12 +86,12 @@ func TestNoFilesArePutBackBelowWhoWorksThere(t *testing.T) {
 		i    kernel.Info
 		free bool
 	}{
-		"there":     {kernel.Info{WorkDir: dir, State: types.StateRunning}, false},
-		"above":     {kernel.Info{WorkDir: filepath.Dir(dir), State: types.StateRunning}, false},
-		"below":     {kernel.Info{WorkDir: filepath.Join(dir, "sub"), State: types.StateRunning}, false},
-		"beside":    {kernel.Info{WorkDir: dir + "x", State: types.StateRunning}, true},
-		"paused":    {kernel.Info{WorkDir: dir, State: types.StateRunning, Paused: true}, true},
-		"ended":     {kernel.Info{WorkDir: dir, State: types.StateDead}, true},
+		"there":     {kernel.Info{ProcStatus: types.ProcStatus{WorkDir: dir}, State: types.StateRunning}, false},
+		"above":     {kernel.Info{ProcStatus: types.ProcStatus{WorkDir: filepath.Dir(dir)}, State: types.StateRunning}, false},
+		"below":     {kernel.Info{ProcStatus: types.ProcStatus{WorkDir: filepath.Join(dir, "sub")}, State: types.StateRunning}, false},
+		"beside":    {kernel.Info{ProcStatus: types.ProcStatus{WorkDir: dir + "x"}, State: types.StateRunning}, true},
+		"paused":    {kernel.Info{ProcStatus: types.ProcStatus{WorkDir: dir}, State: types.StateRunning, Paused: true}, true},
+		"ended":     {kernel.Info{ProcStatus: types.ProcStatus{WorkDir: dir}, State: types.StateDead}, true},
 		"elsewhere": {kernel.Info{State: types.StateRunning}, true},
 	} {
 		c.i.PID, c.i.UUID = 7, types.NewUUID()

@@ -73,7 +73,7 @@ func TestAWorkTreeStaysIfItsProcessIsResumedAtThatMoment(t *testing.T) {
 	w := newWorld(t)
 	id, tree := w.tree(1, "it", w.repo())
 	w.onReserve = func() {
-		w.live = append(w.live, kernel.Info{PID: 2, UUID: id, Name: "it", WorkDir: tree.Dir, State: types.StateRunning})
+		w.live = append(w.live, kernel.Info{ProcStatus: types.ProcStatus{PID: 2, UUID: id, Name: "it", WorkDir: tree.Dir}, State: types.StateRunning})
 	}
 	if _, err := w.remove(t.Context(), nil, ipc.RemoveWorktreeRequest{Target: "it"}); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "PID 2 works there") || !exists(tree.Dir) {
 		t.Errorf("it is there: %v, %v", exists(tree.Dir), err)
@@ -86,7 +86,7 @@ func TestAnAgentSeesTheWorkTreesOfItsSubtreeOnly(t *testing.T) {
 	repo := w.repo()
 	child, _ := w.tree(2, "child", repo)
 	_, other := w.tree(3, "other", repo)
-	w.live = []kernel.Info{{PID: 1, UUID: types.NewUUID()}, {PID: 2, PPID: 1, UUID: child, Name: "child", State: types.StateZombie}}
+	w.live = []kernel.Info{{ProcStatus: types.ProcStatus{PID: 1, UUID: types.NewUUID()}}, {ProcStatus: types.ProcStatus{PID: 2, PPID: 1, UUID: child, Name: "child"}, State: types.StateZombie}}
 	w.inside = 1
 	if r, err := w.list(t.Context(), nil, ipc.Empty{}); err != nil || len(r.Worktrees) != 1 || r.Worktrees[0].UUID != child {
 		t.Errorf("%+v, %v", r, err)

@@ -95,8 +95,7 @@ func prepare(p Profile, c *initfile.Child) (*agent.Agent, kernel.SpawnOpts, erro
 	if err != nil {
 		return nil, kernel.SpawnOpts{}, err
 	}
-	return p.Agent(&ipc.SpawnRequest{Agent: c.Agent, Provider: c.Provider, Model: c.Model, Effort: c.Effort, MaxSteps: c.MaxSteps,
-		ContextBudget: c.Budget, BudgetUSD: c.USD, TimeoutMs: c.Timeout.Or(0).Milliseconds(), Allow: c.Allow, Deny: c.Deny, MCP: c.MCP})
+	return p.Agent(&ipc.SpawnRequest{Agent: c.Agent, ProcSpec: types.ProcSpec{Provider: c.Provider, Model: c.Model, Effort: c.Effort, MaxSteps: c.MaxSteps, ContextBudget: c.Budget, BudgetUSD: c.USD, AllowedDevices: c.Allow, DeniedDevices: c.Deny}, TimeoutMs: c.Timeout.Or(0).Milliseconds(), MCP: c.MCP})
 }
 
 // trusting is a profile with the trust that a supervisor asks for.

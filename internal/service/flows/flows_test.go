@@ -20,9 +20,9 @@ import (
 )
 
 func TestNodesOfARunOnDiskAreAsTheirOwnHistoriesSay(t *testing.T) {
-	w := workflow(t, step.ProcInfo{Name: "well", Exit: exited(types.ExitOK), TokensUsed: 7}, step.ProcInfo{Name: "badly", Exit: exited(types.ExitError)},
-		step.ProcInfo{Name: "waits", Suspended: true, SuspendReason: "quota"}, step.ProcInfo{Name: "alive"}, step.ProcInfo{Name: "unborn"}, step.ProcInfo{Name: "ended", Exit: exited(types.ExitCancelled)})
-	w.live[id(5)] = kernel.Info{UUID: id(5), PID: 50, State: types.StateRunning, Paused: true}
+	w := workflow(t, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "well", Exit: exited(types.ExitOK), TokensUsed: 7}}, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "badly", Exit: exited(types.ExitError)}},
+		step.ProcInfo{ProcStatus: types.ProcStatus{Name: "waits"}, Suspended: true, SuspendReason: "quota"}, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "alive"}}, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "unborn"}}, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "ended", Exit: exited(types.ExitCancelled)}})
+	w.live[id(5)] = kernel.Info{ProcStatus: types.ProcStatus{UUID: id(5), PID: 50}, State: types.StateRunning, Paused: true}
 	delete(w.disk, id(6))
 	for phase, ended := range map[recovery.Phase]string{recovery.Suspended: "failed", recovery.Ended: "stopped"} {
 		w.states[id(1)].Phase = phase
@@ -43,9 +43,9 @@ func TestNodesOfARunOnDiskAreAsTheirOwnHistoriesSay(t *testing.T) {
 func TestARunOnDiskIsEndedAndPausedWhateverTheKernelRemembersOfIt(t *testing.T) {
 	for name, known := range map[string]bool{"forgotten": false, "remembered": true} {
 		for _, target := range []string{"1", "flow", id(1).String()} {
-			w := workflow(t, step.ProcInfo{Name: "node", Suspended: true})
+			w := workflow(t, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "node"}, Suspended: true})
 			if known {
-				w.live[id(1)] = kernel.Info{UUID: id(1), PID: 1, Name: "flow", Kind: run.Kind, State: types.StateDead, Suspended: true}
+				w.live[id(1)] = kernel.Info{ProcStatus: types.ProcStatus{UUID: id(1), PID: 1, Name: "flow", Kind: run.Kind}, State: types.StateDead, Suspended: true}
 			}
 			stop := stopper{w.service().runs(), w, finder{w}, w}
 			if _, err := stop.down(t.Context(), nil, ipc.ComposeDownRequest{Target: target, Pause: true}); err != nil || !slices.Equal(w.done, []string{"pause flow", "pause node"}) {
@@ -65,7 +65,7 @@ func TestARunOnDiskIsEndedAndPausedWhateverTheKernelRemembersOfIt(t *testing.T) 
 // A run whose parent leaves while it is resumed is opened once more, and made anew.
 func TestANodeIsDoneAgainHoweverOftenItsRunIsOpened(t *testing.T) {
 	for opened := 1; opened <= 3; opened++ {
-		w := workflow(t, step.ProcInfo{Name: "bad", Exit: exited(types.ExitError)})
+		w := workflow(t, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "bad", Exit: exited(types.ExitError)}})
 		w.opened = opened
 		w.states[id(1)].Phase, w.states[id(1)].Exit = recovery.Ended, exited(types.ExitError)
 		s := w.service()
@@ -122,7 +122,7 @@ func TestSupervisorsOfAFileAreStartedAllOrNone(t *testing.T) {
 
 // A supervisor that runs is left alone by the same file, and is a conflict for another one of its name.
 func TestASupervisorThatRunsIsLeftAloneByTheSameFile(t *testing.T) {
-	w := &world{live: map[types.UUID]kernel.Info{id(1): {UUID: id(1), PID: 7, Name: "one", Kind: kernel.SupervisorKind, State: types.StateRunning}}}
+	w := &world{live: map[types.UUID]kernel.Info{id(1): {ProcStatus: types.ProcStatus{UUID: id(1), PID: 7, Name: "one", Kind: kernel.SupervisorKind}, State: types.StateRunning}}}
 	decl := Declared{Spec: initfile.Supervisor{Name: "one", Strategy: "one_for_all"}}
 	w.states = map[types.UUID]*recovery.State{id(1): stored(t, kernel.SupervisorKind, decl, nil)}
 	v := w.service().Supervisors()
@@ -143,7 +143,7 @@ func TestASupervisorThatRunsIsLeftAloneByTheSameFile(t *testing.T) {
 
 // What an ended run or supervisor has left was to end with it, and the daemon was killed before.
 func TestWhatEndedOnesHaveLeftIsKnownOfTheirHistories(t *testing.T) {
-	w := workflow(t, step.ProcInfo{Name: "a"}, step.ProcInfo{Name: "b"})
+	w := workflow(t, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "a"}}, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "b"}})
 	s := w.service()
 	up := w.disk[id(1)]
 	for _, end := range []struct {

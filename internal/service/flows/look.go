@@ -159,13 +159,13 @@ func (r *runs) head(t *service.Target) ipc.ComposeRun {
 	var result string
 	usd := 0.0
 	if t.Live != nil {
-		p, result, usd = r.looks.Living(t.Live), t.Live.Result, t.Live.BudgetUSD.Float()
+		p, result, usd = r.looks.Living(t.Live), t.Live.Result, t.Live.BudgetUSD
 	} else {
 		i := r.looks.Whole(t.Info)
 		p, result, usd = procview.Stored(i), i.Result, i.BudgetUSD
 	}
 	return ipc.ComposeRun{PID: p.PID, UUID: p.UUID, Name: p.Name, State: p.State, Wait: p.Wait, WaitUntil: p.WaitUntil, Intent: p.Intent,
-		WorkDir: p.WorkDir, Budget: p.Budget, BudgetUSD: usd, ElapsedMs: p.ElapsedMs, CreatedAt: p.CreatedAt, Exit: p.Exit, Result: result,
+		WorkDir: p.WorkDir, Budget: p.ContextBudget, BudgetUSD: usd, ElapsedMs: p.ElapsedMs, CreatedAt: p.CreatedAt, Exit: p.Exit, Result: result,
 		Counts: map[string]int{}, Nodes: []ipc.ComposeNode{}}
 }
 
@@ -263,8 +263,8 @@ func (r *runs) node(n *run.Node) ipc.ComposeNode {
 	c.Branch = r.looks.Branch(n.UUID)
 	if n.PID != 0 {
 		if i, err := r.kernel.Info(n.PID); err == nil {
-			c.Step, c.ElapsedMs = i.Progress.Step, i.Elapsed.Milliseconds()
-			c.TokensUsed, c.CostUSD, c.Unpriced = n.Tokens+i.Progress.Tokens, n.CostUSD+i.Progress.CostUSD, n.Unpriced+i.Progress.Unpriced
+			c.Step, c.ElapsedMs = i.Step, i.Elapsed.Milliseconds()
+			c.TokensUsed, c.CostUSD, c.Unpriced = n.Tokens+i.TokensUsed, n.CostUSD+i.CostUSD, n.Unpriced+i.Unpriced
 			if c.Why = i.Wait; i.Paused {
 				c.State = "paused"
 			}

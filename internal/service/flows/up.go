@@ -175,9 +175,7 @@ func preflight(ctx context.Context, req *ipc.ComposeUpRequest, p Profile, f *com
 
 // nodeRequest is what a client would ask for to start a node.
 func nodeRequest(n *compose.Node) *ipc.SpawnRequest {
-	req := &ipc.SpawnRequest{Intent: n.Intent, Agent: n.Agent, Provider: n.Provider, Model: n.Model, FallbackProvider: n.FallbackProvider,
-		FallbackModel: n.FallbackModel, Effort: n.Effort, SystemPrompt: n.SystemPrompt, Skills: n.Skills, MCP: n.MCP, Allow: n.Allow, Deny: n.Deny,
-		MaxSteps: n.MaxSteps, BudgetUSD: n.BudgetUSD, TimeoutMs: n.Timeout.Or(0).Milliseconds()}
+	req := &ipc.SpawnRequest{Intent: n.Intent, Agent: n.Agent, ProcSpec: types.ProcSpec{Provider: n.Provider, Model: n.Model, FallbackProvider: n.FallbackProvider, FallbackModel: n.FallbackModel, Effort: n.Effort, SystemPrompt: n.SystemPrompt, AllowedDevices: n.Allow, DeniedDevices: n.Deny, MaxSteps: n.MaxSteps, BudgetUSD: n.BudgetUSD}, Skills: n.Skills, MCP: n.MCP, TimeoutMs: n.Timeout.Or(0).Milliseconds()}
 	if n.Budget != nil {
 		b := int(*n.Budget)
 		req.ContextBudget = &b

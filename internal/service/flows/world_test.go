@@ -246,7 +246,7 @@ func stored(t *testing.T, kind string, spec any, notes map[string]any) *recovery
 func workflow(t *testing.T, infos ...step.ProcInfo) *world {
 	t.Helper()
 	w := &world{live: map[types.UUID]kernel.Info{}, disk: map[types.UUID]step.ProcInfo{}, states: map[types.UUID]*recovery.State{}}
-	w.disk[id(1)] = step.ProcInfo{UUID: id(1), PID: 1, Name: "flow", Kind: run.Kind, State: types.StateDead, Suspended: true}
+	w.disk[id(1)] = step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id(1), PID: 1, Name: "flow", Kind: run.Kind}, State: types.StateDead, Suspended: true}
 	text, notes := "agents:\n", map[string]any{}
 	for n, i := range infos {
 		i.UUID, i.PID = id(byte(n+2)), types.PID(n+2)

@@ -20,7 +20,9 @@ type table struct {
 	reached []types.PID
 }
 
-func (k *table) Info(pid types.PID) (kernel.Info, error) { return kernel.Info{PID: pid}, nil }
+func (k *table) Info(pid types.PID) (kernel.Info, error) {
+	return kernel.Info{ProcStatus: types.ProcStatus{PID: pid}}, nil
+}
 
 func (k *table) NewGroup() types.PGID { k.last++; return k.last }
 
@@ -68,7 +70,7 @@ func (k *table) SignalGroup(id types.PGID, _ types.Signal) error {
 
 func (k *table) Resolve(text string) (service.Target, error) {
 	n, err := strconv.Atoi(text)
-	return service.Target{PID: types.PID(n), Live: &kernel.Info{PID: types.PID(n)}}, err
+	return service.Target{PID: types.PID(n), Live: &kernel.Info{ProcStatus: types.ProcStatus{PID: types.PID(n)}}}, err
 }
 
 func (k *table) AgentOf(*ipc.Peer) (types.PID, bool) { return 2, k.inside }

@@ -115,9 +115,9 @@ func family(root types.UUID, list []step.ProcInfo) []types.UUID {
 // one is what one process did.
 func (d *Service) one(p *past) (ipc.ExportedProc, error) {
 	i := p.h.Info()
-	x := ipc.ExportedProc{PID: p.PID, UUID: p.UUID, ParentUUID: i.ParentUUID, Name: i.Name, State: "dead", Kind: i.Kind, Intent: i.Intent, Agent: i.Agent,
-		Skills: i.Skills, Provider: i.Provider, WorkDir: d.WorkDir(&p.Target, i.WorkDir), Dir: d.Journal.Dir(p.UUID), MaxSteps: i.MaxSteps, AllowedDevices: i.AllowedDevices, DeniedDevices: i.DeniedDevices,
-		MCPMounts: i.MCPMounts, OriginUUID: i.OriginUUID, OriginStep: i.OriginStep, Turns: []ipc.Turn{}, Exit: i.Exit, Result: i.Result, Damage: p.h.Damage}
+	x := ipc.ExportedProc{ProcStatus: i.ProcStatus, State: "dead", Skills: i.Skills, Dir: d.Journal.Dir(p.UUID), AllowedDevices: i.AllowedDevices,
+		DeniedDevices: i.DeniedDevices, MCPMounts: i.MCPMounts, OriginUUID: i.OriginUUID, OriginStep: i.OriginStep, Turns: []ipc.Turn{}, Result: i.Result, Damage: p.h.Damage}
+	x.PID, x.UUID, x.WorkDir = p.PID, p.UUID, d.WorkDir(&p.Target, i.WorkDir)
 	switch {
 	case p.Live != nil:
 		x.State = p.Live.StateName()

@@ -209,7 +209,7 @@ func (k kin) relative(info *step.ProcInfo) ipc.Relative {
 		State: procview.Stored(info).State, Step: info.Step, Runs: info.Runs, Intent: info.Intent, Model: info.Model,
 		WorkDir: info.WorkDir, CreatedAt: info.CreatedAt}
 	if i, ok := k.kernel.InfoOf(info.UUID); ok {
-		r.PID, r.State, r.Step, r.Model, r.WorkDir = i.PID, i.StateName(), i.Progress.Step, cmp.Or(i.Progress.Model, r.Model), i.WorkDir
+		r.PID, r.State, r.Step, r.Model, r.WorkDir = i.PID, i.StateName(), i.Step, cmp.Or(i.Model, r.Model), i.WorkDir
 	}
 	return r
 }

@@ -15,8 +15,8 @@ import (
 func TestFamilyDoesNotDependOnTheClock(t *testing.T) {
 	id := func(n byte) types.UUID { return types.UUID{15: n} }
 	at := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	list := []step.ProcInfo{{UUID: id(4), ParentUUID: id(3), CreatedAt: at.Add(-2 * time.Hour)}, {UUID: id(2), ParentUUID: id(1), CreatedAt: at},
-		{UUID: id(3), ParentUUID: id(2), CreatedAt: at.Add(-time.Hour)}, {UUID: id(1), ParentUUID: id(4), CreatedAt: at}, {UUID: id(9), CreatedAt: at}}
+	list := []step.ProcInfo{{ProcStatus: types.ProcStatus{UUID: id(4), ParentUUID: id(3), CreatedAt: at.Add(-2 * time.Hour)}}, {ProcStatus: types.ProcStatus{UUID: id(2), ParentUUID: id(1), CreatedAt: at}},
+		{ProcStatus: types.ProcStatus{UUID: id(3), ParentUUID: id(2), CreatedAt: at.Add(-time.Hour)}}, {ProcStatus: types.ProcStatus{UUID: id(1), ParentUUID: id(4), CreatedAt: at}}, {ProcStatus: types.ProcStatus{UUID: id(9), CreatedAt: at}}}
 	if got, want := family(id(1), list), []types.UUID{id(4), id(3), id(2)}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -39,7 +39,7 @@ func TestOutlinesThatAreKeptAreBounded(t *testing.T) {
 }
 
 func TestWhatIsExportedIsCounted(t *testing.T) {
-	x := ipc.ExportedProc{First: "12", Intent: "12", Turns: []ipc.Turn{{Content: "12", Calls: []ipc.TurnCall{{Input: "123", Output: "1"}}}}}
+	x := ipc.ExportedProc{First: "12", ProcStatus: types.ProcStatus{Intent: "12"}, Turns: []ipc.Turn{{Content: "12", Calls: []ipc.TurnCall{{Input: "123", Output: "1"}}}}}
 	if n := textsOf(&x); n != 10 {
 		t.Errorf("%d bytes", n)
 	}

@@ -14,7 +14,7 @@ import (
 func TestANameMeansWhatIsNotOverOrTheLatestChild(t *testing.T) {
 	now := time.Now()
 	of := func(pid types.PID, name string, parent types.PID, suspended bool, age int) service.Target {
-		return service.Target{PID: pid, Info: &step.ProcInfo{PID: pid, Name: name, PPID: parent, Suspended: suspended, CreatedAt: now.Add(-time.Duration(age) * time.Hour)}}
+		return service.Target{PID: pid, Info: &step.ProcInfo{ProcStatus: types.ProcStatus{PID: pid, Name: name, PPID: parent, CreatedAt: now.Add(-time.Duration(age) * time.Hour)}, Suspended: suspended}}
 	}
 	for what, c := range map[string]struct {
 		in   []service.Target
@@ -107,10 +107,10 @@ func TestAFamilyIsWholeWhereverItsMembersLie(t *testing.T) {
 		ids[i] = types.NewUUID()
 	}
 	runs := func(n, parent int, state types.ProcessState) kernel.Info {
-		return kernel.Info{PID: types.PID(n), UUID: ids[n], ParentUUID: ids[parent], State: state, Name: string(rune('a' + n))}
+		return kernel.Info{ProcStatus: types.ProcStatus{PID: types.PID(n), UUID: ids[n], ParentUUID: ids[parent], Name: string(rune('a' + n))}, State: state}
 	}
 	lies := func(n, parent int, suspended bool, exit *types.ExitStatus) step.ProcInfo {
-		return step.ProcInfo{PID: types.PID(n), UUID: ids[n], ParentUUID: ids[parent], Suspended: suspended, Exit: exit, Name: string(rune('a' + n))}
+		return step.ProcInfo{ProcStatus: types.ProcStatus{PID: types.PID(n), UUID: ids[n], ParentUUID: ids[parent], Exit: exit, Name: string(rune('a' + n))}, Suspended: suspended}
 	}
 	ids[0] = types.UUID{}
 	ended := &types.ExitStatus{}

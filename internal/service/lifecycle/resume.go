@@ -82,8 +82,8 @@ func (d *resumes) one(ctx context.Context, t service.Target, req *ipc.ResumeRequ
 
 // liveResponse says of a process that runs that it goes on as it is.
 func liveResponse(t *service.Target, seq uint64) ipc.ResumeResponse {
-	return ipc.ResumeResponse{Mode: "live", Step: t.Live.Progress.Step, WorkDir: t.Live.WorkDir,
-		SpawnResponse: ipc.SpawnResponse{PID: t.PID, UUID: t.UUID, Name: t.Live.Name, Provider: t.Live.Progress.Provider, Model: t.Live.Progress.Model,
+	return ipc.ResumeResponse{Mode: "live", Step: t.Live.Step, WorkDir: t.Live.WorkDir,
+		SpawnResponse: ipc.SpawnResponse{PID: t.PID, UUID: t.UUID, Name: t.Live.Name, Provider: t.Live.Provider, Model: t.Live.Model,
 			MaxSteps: t.Live.MaxSteps, Seq: seq}}
 }
 

@@ -40,12 +40,12 @@ func (d *Service) wait(ctx context.Context, _ *ipc.Peer, req ipc.WaitRequest) (i
 	if err != nil {
 		return ipc.WaitResponse{}, err
 	}
-	r := ipc.WaitResponse{PID: i.PID, UUID: i.UUID, Result: i.Result, TokensUsed: i.Progress.Tokens, Estimated: i.Progress.Estimated,
-		CostUSD: i.Progress.CostUSD, ElapsedMs: i.Elapsed.Milliseconds(), Steps: i.Progress.Step, Suspended: i.Suspended || i.Exit == nil}
+	r := ipc.WaitResponse{PID: i.PID, UUID: i.UUID, Result: i.Result, TokensUsed: i.TokensUsed, Estimated: i.Estimated,
+		CostUSD: i.CostUSD, ElapsedMs: i.Elapsed.Milliseconds(), Steps: i.Step, Suspended: i.Suspended || i.Exit == nil}
 	if i.Exit != nil {
 		r.Exit = *i.Exit
 	}
-	return d.withFamily(r, i.Progress.Provider), nil
+	return d.withFamily(r, i.Provider), nil
 }
 
 // withFamily adds what the descendants of a process have used, if it has any. One that has no provider shows what they have

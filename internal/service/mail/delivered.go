@@ -35,7 +35,7 @@ func (d *Service) delivered(ctx context.Context, _ *ipc.Peer, req ipc.DeliveredR
 			if err != nil && types.CodeOf(err) == types.ErrNotFound {
 				return resp, err
 			}
-			resp.State, resp.Step, resp.Wait = i.StateName(), i.Progress.Step, i.Wait
+			resp.State, resp.Step, resp.Wait = i.StateName(), i.Step, i.Wait
 			return resp, nil
 		}
 	}

@@ -30,7 +30,7 @@ type post struct {
 func (p *post) ByUUID(types.UUID) (*kernel.Process, bool) { return nil, false }
 
 func (p *post) Info(pid types.PID) (kernel.Info, error) {
-	return kernel.Info{PID: pid, UUID: types.UUID{9}, Name: "agent"}, nil
+	return kernel.Info{ProcStatus: types.ProcStatus{PID: pid, UUID: types.UUID{9}, Name: "agent"}}, nil
 }
 
 func (p *post) Put(_ context.Context, _ types.UUID, m step.Mail) (uint64, error) {
@@ -49,7 +49,7 @@ func (p *post) Settled(context.Context) error { return nil }
 func (p *post) AgentOf(*ipc.Peer) (types.PID, bool) { return p.caller, p.inside }
 
 func (p *post) Resolve(string) (service.Target, error) {
-	return service.Target{UUID: types.UUID{1}, PID: 3, Info: &step.ProcInfo{UUID: types.UUID{1}, PID: 3, Name: "sleeper", Suspended: true, ParentUUID: p.parents}}, nil
+	return service.Target{UUID: types.UUID{1}, PID: 3, Info: &step.ProcInfo{ProcStatus: types.ProcStatus{UUID: types.UUID{1}, PID: 3, Name: "sleeper", ParentUUID: p.parents}, Suspended: true}}, nil
 }
 
 func (p *post) Empty() bool { return false }

@@ -181,7 +181,7 @@ func TestAProcessThatAsksForASessionComesBeforeWhatIsLeftToTellOfIt(t *testing.T
 	synctest.Test(t, func(t *testing.T) {
 		w, s := newWorld(t)
 		kept(t, s, 1, "S")
-		w.stored[id(1)] = step.ProcInfo{UUID: id(1), Exit: &types.ExitStatus{}}
+		w.stored[id(1)] = step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id(1), Exit: &types.ExitStatus{}}}
 		ended := make(chan struct{})
 		w.tell = func(ctx context.Context, _ engine.Config) (int, error) {
 			<-ctx.Done() // the platform takes its time
@@ -237,7 +237,7 @@ func TestAStartTellsWhatIsLeftOfProcessesThatHaveEndedAndOfNoOthers(t *testing.T
 			kept(t, s, n+1, "S-"+id(n + 1).String()[35:])
 		}
 		over := &types.ExitStatus{}
-		w.stored = map[types.UUID]step.ProcInfo{id(1): {Exit: over}, id(2): {}, id(3): {Exit: over, Suspended: true}}
+		w.stored = map[types.UUID]step.ProcInfo{id(1): {ProcStatus: types.ProcStatus{Exit: over}}, id(2): {}, id(3): {ProcStatus: types.ProcStatus{Exit: over}, Suspended: true}}
 		if err := os.MkdirAll(w.Dir(id(4)), 0o700); err != nil { // a history that cannot be read; 5 has none
 			t.Fatal(err)
 		}

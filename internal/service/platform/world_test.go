@@ -97,7 +97,7 @@ func (w *world) Info(pid types.PID) (kernel.Info, error) {
 	if !ok {
 		return kernel.Info{}, types.Errorf(types.ErrNotFound, "Info", "", "no such process")
 	}
-	i := kernel.Info{PID: pid, UUID: id(pid), PPID: up}
+	i := kernel.Info{ProcStatus: types.ProcStatus{PID: pid, UUID: id(pid), PPID: up}}
 	if up != 0 {
 		i.ParentUUID = id(up)
 	}

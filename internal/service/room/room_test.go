@@ -104,8 +104,8 @@ func due(r *Room) []types.UUID {
 
 func TestThoseThatAFullDiskHasCutOffResumeOnceItCanBeWritten(t *testing.T) {
 	one, two, over := types.UUID{1}, types.UUID{2}, types.UUID{3}
-	suspended := step.ProcInfo{UUID: one, Suspended: true, SuspendReason: kernel.WaitsForRoom}
-	c := &cut{infos: map[types.UUID]step.ProcInfo{one: suspended, over: {UUID: over}}}
+	suspended := step.ProcInfo{ProcStatus: types.ProcStatus{UUID: one}, Suspended: true, SuspendReason: kernel.WaitsForRoom}
+	c := &cut{infos: map[types.UUID]step.ProcInfo{one: suspended, over: {ProcStatus: types.ProcStatus{UUID: over}}}}
 	r := New(t.TempDir(), config.Disk{})
 	w := &Watch{Room: r, Cut: c, Log: slog.New(slog.DiscardHandler)}
 	r.CutOff(one)

@@ -50,7 +50,7 @@ func (c *taken) Hold(types.UUID, string) (func(), error) {
 func id(n byte) types.UUID { return types.UUID{0: 0xab, 1: n, 15: n} }
 
 func archived(n byte, name string) step.Archived {
-	return step.Archived{ArchiveHead: step.ArchiveHead{Info: step.ProcInfo{UUID: id(n), PID: types.PID(n), Name: name, Intent: "do it"}}}
+	return step.Archived{ArchiveHead: step.ArchiveHead{Info: step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id(n), PID: types.PID(n), Name: name, Intent: "do it"}}}}
 }
 
 func opened(t *testing.T) (*Service, *taken, *step.Local) {
@@ -91,7 +91,7 @@ func TestWhatWasTakenAwayIsFoundByEachOfItsNames(t *testing.T) {
 
 func TestLostHistoryIsForgottenOnlyWhereTheDataDirectoryIsStillThere(t *testing.T) {
 	s, c, l := opened(t)
-	gone := step.ProcInfo{UUID: id(9), PID: 9, Intent: "x"}
+	gone := step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id(9), PID: 9, Intent: "x"}}
 	if err := l.Index().Put(gone); err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func (nothing) Find(types.UUID) (step.Archived, bool) { return step.Archived{}, 
 type plain struct{}
 
 func (plain) Living(i *kernel.Info) ipc.Proc {
-	return ipc.Proc{PID: i.PID, UUID: i.UUID, State: i.StateName(), Step: i.Progress.Step}
+	return ipc.Proc{ProcStatus: types.ProcStatus{PID: i.PID, UUID: i.UUID, Step: i.Step}, State: i.StateName()}
 }
 func (plain) Stored(*step.ProcInfo) ipc.Proc { return ipc.Proc{} }
 func (plain) Children() map[types.PID]string { return nil }
@@ -62,7 +62,7 @@ func TestAChangeAmongManyListsNothing(t *testing.T) {
 	c, lists := &crowd{procs: map[types.UUID]*kernel.Info{}}, 0
 	for i := range n {
 		id := types.NewUUID()
-		c.procs[id] = &kernel.Info{PID: types.PID(i + 1), UUID: id, State: types.StateRunning}
+		c.procs[id] = &kernel.Info{ProcStatus: types.ProcStatus{PID: types.PID(i + 1), UUID: id}, State: types.StateRunning}
 	}
 	tab := newTable(&Service{Kernel: c, Index: nothing{&lists}, Archive: nothing{&lists}, Looks: plain{}})
 	tab.load()
@@ -74,7 +74,7 @@ func TestAChangeAmongManyListsNothing(t *testing.T) {
 		if changes++; changes > 100 {
 			break
 		}
-		i.Progress.Step++
+		i.Step++
 		tab.at = tab.at.Add(time.Second)
 		tab.read(id)
 		if g := tab.delta(v); len(g.data) > 2*len(whole.data)/n+500 {

@@ -197,7 +197,7 @@ func encodeRow(p *ipc.Proc) (head, tail []byte) {
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(&q); err != nil { // a time beyond the year 9999: the least that there is to say
 		b.Reset()
-		_ = enc.Encode(&ipc.Proc{PID: p.PID, UUID: p.UUID, PPID: p.PPID, State: p.State, Intent: p.Intent})
+		_ = enc.Encode(&ipc.Proc{ProcStatus: types.ProcStatus{PID: p.PID, UUID: p.UUID, PPID: p.PPID, Intent: p.Intent}, State: p.State})
 	}
 	text := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 	i := bytes.Index(text, elapsedKey) + len(elapsedKey)

@@ -51,7 +51,7 @@ func Long(t testing.TB, dir string, n int) types.UUID {
 			must(w.Commit(ctx))
 		}
 	}
-	info := step.ProcInfo{UUID: id, PID: 1, State: types.StateDead, Intent: "long", CreatedAt: now, UpdatedAt: now, DeadAt: now, Step: n, Exit: &types.ExitStatus{Reason: types.ReasonCompleted}}
+	info := step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id, PID: 1, Intent: "long", CreatedAt: now, UpdatedAt: now, Step: n, Exit: &types.ExitStatus{Reason: types.ReasonCompleted}}, State: types.StateDead, DeadAt: now}
 	must(w.Marker(&step.Marker{Name: step.MarkerExit, PID: 1, Exit: info.Exit}), w.Close(ctx), j.PutInfo(&info), j.Close())
 	return id
 }

@@ -41,7 +41,7 @@ func TestPathsOfARunHaveAWord(t *testing.T) {
 }
 
 func TestProcessesAreAskedForByTheNumbersOfANewDaemon(t *testing.T) {
-	change := renumbering(&ipc.ExportResponse{Procs: []ipc.ExportedProc{{PID: 40}, {PID: 57}, {PID: 61}}})
+	change := renumbering(&ipc.ExportResponse{Procs: []ipc.ExportedProc{{ProcStatus: types.ProcStatus{PID: 40}}, {ProcStatus: types.ProcStatus{PID: 57}}, {ProcStatus: types.ProcStatus{PID: 61}}}})
 	for _, c := range [][3]string{
 		{"wait", `{"pids":[61,57,99]}`, `{"pids":[3,2,99]}`},
 		{"send", `{"pid":57,"text":"57"}`, `{"pid":2,"text":"57"}`},
@@ -71,7 +71,7 @@ func TestSecretsAreNotHandedOn(t *testing.T) {
 }
 
 func TestOfManyFilesThoseAreTakenThatTheRunNeeds(t *testing.T) {
-	m := &importer{x: ipc.ExportResponse{Procs: []ipc.ExportedProc{{WorkDir: "/w", Turns: []ipc.Turn{{Calls: []ipc.TurnCall{
+	m := &importer{x: ipc.ExportResponse{Procs: []ipc.ExportedProc{{ProcStatus: types.ProcStatus{WorkDir: "/w"}, Turns: []ipc.Turn{{Calls: []ipc.TurnCall{
 		{Name: "read_file", Input: `{"path":"/w/docs/one.md"}`}, {Name: "shell", Input: `{"command":"go vet ./sub && cat x.go"}`}}}}}}}}
 	m.top = &m.x.Procs[0]
 	m.before = map[string][]byte{"docs/one.md": nil, "docs/two.md": nil, "sub/a.go": nil, "x.go": nil, ".rnix/agents/a/agent.yaml": nil, "sub/AGENTS.md": nil, "changed.txt": []byte("1")}
@@ -96,7 +96,7 @@ func TestOfManyFilesThoseAreTakenThatTheRunNeeds(t *testing.T) {
 }
 
 func TestWhatCannotBePlayedAgainIsRefused(t *testing.T) {
-	good := ipc.ExportedProc{PID: 3, State: "dead", Driver: "anthropic", Exit: &types.ExitStatus{}, Turns: []ipc.Turn{{}}, Runs: 1}
+	good := ipc.ExportedProc{ProcStatus: types.ProcStatus{PID: 3, Exit: &types.ExitStatus{}}, State: "dead", Driver: "anthropic", Turns: []ipc.Turn{{}}, Runs: 1}
 	for want, spoil := range map[string]func(*ipc.ExportedProc){
 		"is suspended":                        func(p *ipc.ExportedProc) { p.State = "suspended" },
 		"is still running":                    func(p *ipc.ExportedProc) { p.State = "running" },
@@ -221,7 +221,7 @@ func TestNoLinkLeadsOutOfAWorkspace(t *testing.T) {
 	if err := os.Symlink(other, filepath.Join(dir, "again")); err != nil {
 		t.Fatal(err)
 	}
-	m := &importer{x: ipc.ExportResponse{Procs: []ipc.ExportedProc{{WorkDir: dir, Turns: []ipc.Turn{{Calls: []ipc.TurnCall{{Input: `{"command":"cat again/there near ../x /etc/passwd"}`}}}}}}}}
+	m := &importer{x: ipc.ExportResponse{Procs: []ipc.ExportedProc{{ProcStatus: types.ProcStatus{WorkDir: dir}, Turns: []ipc.Turn{{Calls: []ipc.TurnCall{{Input: `{"command":"cat again/there near ../x /etc/passwd"}`}}}}}}}}
 	m.top = &m.x.Procs[0]
 	if files, err := m.some(dir); err != nil || fmt.Sprint(sorted(files)) != "[near]" {
 		t.Errorf("%v, %v", sorted(files), err)

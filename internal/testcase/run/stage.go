@@ -195,8 +195,7 @@ func (s *stage) shell(ctx context.Context, command string) error {
 
 func (s *stage) request() (*ipc.SpawnRequest, error) {
 	c := s.c
-	req := &ipc.SpawnRequest{Intent: in(c.Intent, s.work), Agent: c.Agent, Provider: "script", Cwd: s.work, Env: s.env, MaxSteps: c.Settings.MaxSteps, Skills: c.Settings.Skills,
-		Allow: c.Settings.Allow, Deny: c.Settings.Deny,
+	req := &ipc.SpawnRequest{Intent: in(c.Intent, s.work), Agent: c.Agent, ProcSpec: types.ProcSpec{Provider: "script", MaxSteps: c.Settings.MaxSteps, AllowedDevices: c.Settings.Allow, DeniedDevices: c.Settings.Deny}, Cwd: s.work, Env: s.env, Skills: c.Settings.Skills,
 		TimeoutMs: (c.Limit() + time.Minute).Milliseconds()} // nor an agent: while one runs the daemon is not idle
 	for _, name := range sorted(c.Inputs) {
 		b, err := c.Content(c.Inputs[name])

@@ -1,0 +1,20 @@
+package types
+
+// ProcSpec is what is asked for when a process is started. A request on the wire and the options of a start have it as it stands here; the files
+// of workflows and supervisors, in which a person writes the same, are turned into it. A nil number leaves the choice to the agent, then to the
+// configuration.
+type ProcSpec struct {
+	Name             string   `json:"name,omitempty"`
+	SystemPrompt     string   `json:"system_prompt,omitempty"` // put before the agent's
+	Provider         string   `json:"provider,omitempty"`
+	Model            string   `json:"model,omitempty"`
+	FallbackProvider string   `json:"fallback_provider,omitempty"`
+	FallbackModel    string   `json:"fallback_model,omitempty"`
+	Effort           string   `json:"reasoning_effort,omitempty"`
+	MaxSteps         *int     `json:"max_steps,omitempty"`      // 0 = no limit
+	ContextBudget    *int     `json:"context_budget,omitempty"` // tokens, with those of its descendants; 0 = unlimited
+	BudgetUSD        *float64 `json:"budget_usd,omitempty"`     // dollars, with those of its descendants; 0 = unlimited
+	// AllowedDevices are paths of devices; nil = what the agent has, empty = nothing.
+	AllowedDevices []string `json:"allow,omitzero"`
+	DeniedDevices  []string `json:"deny,omitempty"`
+}
