@@ -1,5 +1,5 @@
 // Package launch starts processes: new ones, and those of histories that do not run. It opens a history, decides with what its process goes on
-// or why it cannot, and starts it; it also ends and pauses a history that stays on disk, and keeps the small file up to date by which lists
+// or why it cannot, and starts it; it also ends, pauses and renames a history that stays on disk, and keeps the small file up to date by which lists
 // find it.
 //
 // It decides nothing about families: which of them are started, in which order and for whom, is the business of the services above it.
@@ -32,6 +32,8 @@ type Table interface {
 	ByUUID(id types.UUID) (*kernel.Process, bool)
 	WaitInfo(ctx context.Context, pid types.PID) (kernel.Info, error)
 	SignalTree(pid types.PID, sig types.Signal) (int, error)
+	// Renamed tells the last run of a history, which has ended, its new name. It reports whether it has written the small file.
+	Renamed(pid types.PID, id types.UUID, name string) (saved bool)
 }
 
 // Holds keeps histories where they are: neither archived nor deleted until release is called.
@@ -39,7 +41,7 @@ type Holds interface {
 	Hold(id types.UUID) (release func(), err error)
 }
 
-// Stored opens, ends and pauses histories that do not run.
+// Stored opens, ends, pauses and renames histories that do not run.
 type Stored struct {
 	Cards  *Cards
 	Kernel Table

@@ -26,8 +26,6 @@ type Kernel interface {
 	SignalTree(pid types.PID, sig types.Signal) (int, error)
 	Suspend(ctx context.Context, pid types.PID) error
 	Rename(pid types.PID, name string) (was string, err error)
-	// Renamed tells the last run of a history, which has ended, its new name; false = the kernel does not remember it.
-	Renamed(pid types.PID, id types.UUID, name string) bool
 	MaySignal(pid types.PID) error
 	MaySpawn(pid types.PID) error
 	Heartbeats() (beats []kernel.Beat, naps int)

@@ -7,7 +7,6 @@ import (
 
 	"rnix/internal/compose"
 	"rnix/internal/service"
-	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -43,7 +42,7 @@ func (d *Service) rename(ctx context.Context, peer *ipc.Peer, req ipc.RenameRequ
 		if t.Place() == service.Runs {
 			resp.Was, err = d.Kernel.Rename(t.PID, req.Name)
 		} else {
-			resp.Was, err = d.renameStored(ctx, &t, req.Name)
+			resp.Was, err = d.Stored.Rename(ctx, t.UUID, t.PID, req.Name)
 		}
 		if types.CodeOf(err) != types.ErrConflict && !kernel.Passing(err) || time.Since(began) > renameTime {
 			return resp, err
@@ -97,43 +96,4 @@ func parentOf(t *service.Target) types.UUID {
 		return t.Live.ParentUUID
 	}
 	return t.Info.ParentUUID
-}
-
-// renameStored writes the name into the record of a history that does not run, and then where lists find it. CONFLICT: somebody else writes the
-// history at this moment, or it runs.
-func (d *Service) renameStored(ctx context.Context, t *service.Target, name string) (was string, err error) {
-	leave, err := d.Ground.Hold(t.UUID)
-	if err != nil {
-		return "", err
-	}
-	defer leave()
-	rec, state, _, _, err := d.Stored.Store.Open(ctx, t.UUID)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, rec.Close()) }()
-	old, err := d.Stored.WasOf(state, t.UUID)
-	if err != nil || old.Name == name {
-		return old.Name, err
-	}
-	cards := d.Stored.Cards
-	info, known := cards.Index().Get(t.UUID)
-	if known {
-		info = *cards.Whole(&info)
-	}
-	if over := info; known && info.Over() { // after a crash nobody looks at the records of what is over
-		over.State = types.StateZombie
-		cards.Put(&over)
-	}
-	if err := rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerName, Text: name}}); err != nil {
-		return "", err
-	}
-	if err := rec.Commit(); err != nil {
-		return "", err
-	}
-	if !d.Kernel.Renamed(t.PID, t.UUID, name) && known {
-		info.Name = d.Stored.Store.Secrets.String(name)
-		cards.Put(&info)
-	}
-	return old.Name, nil
 }

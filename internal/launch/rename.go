@@ -1,0 +1,47 @@
+package launch
+
+import (
+	"context"
+	"errors"
+
+	"rnix/internal/step"
+	"rnix/types"
+)
+
+// Rename writes a name into the record of a history that does not run, and then where lists find it. CONFLICT: somebody else writes the
+// history at this moment, or it runs.
+func (h *Stored) Rename(ctx context.Context, id types.UUID, pid types.PID, name string) (was string, err error) {
+	leave, err := h.Ground.Hold(id)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	rec, state, _, _, err := h.Store.Open(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, rec.Close()) }()
+	old, err := h.WasOf(state, id)
+	if err != nil || old.Name == name {
+		return old.Name, err
+	}
+	info, known := h.Cards.Index().Get(id)
+	if known {
+		info = *h.Cards.Whole(&info)
+	}
+	if over := info; known && info.Over() { // after a crash nobody looks at the records of what is over
+		over.State = types.StateZombie
+		h.Cards.Put(&over)
+	}
+	if err := rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerName, Text: name}}); err != nil {
+		return "", err
+	}
+	if err := rec.Commit(); err != nil {
+		return "", err
+	}
+	if !h.Kernel.Renamed(pid, id, name) && known {
+		info.Name = h.Store.Secrets.String(name)
+		h.Cards.Put(&info)
+	}
+	return old.Name, nil
+}
