@@ -57,13 +57,20 @@ func house(fsys durable.FS, do func(*Daemon) error) error {
 // started does with the histories what a daemon does when it starts, but lets none go on.
 func started(fsys durable.FS) error { return house(fsys, looked) }
 
-func looked(d *Daemon) (err error) {
-	d.kernel = kernel.New(kernel.Config{Devices: vfs.NewDeviceRegistry()}, nil) // in which nothing runs
+func looked(d *Daemon) error {
+	return withKernel(d, func() error {
+		d.auto.GoOn(context.Background())
+		return nil
+	})
+}
+
+// withKernel does something in a daemon with a kernel in which nothing runs.
+func withKernel(d *Daemon, do func() error) (err error) {
+	d.kernel = kernel.New(kernel.Config{Devices: vfs.NewDeviceRegistry()}, nil)
 	defer func() { err = errors.Join(err, d.kernel.Shutdown(context.Background())) }()
 	d.clis = newCLIs(d)
 	startLifecycle(d)
-	d.auto.GoOn(context.Background())
-	return nil
+	return do()
 }
 
 // taken is started, and takes each history once, as who resumes it does: of one at rest, no start removes what

@@ -97,6 +97,25 @@ func (c *Cards) Put(info *step.ProcInfo) {
 	}
 }
 
+// Reopen says of a history that is over that it is not, durably, before its record says so: the next start does not look at the records of what is
+// over, and would miss what is written there now. Until then as is what it looks like. undo puts back what stood there.
+func (c *Cards) Reopen(id types.UUID, as func(info *step.ProcInfo)) (undo func(), err error) {
+	info, ok := c.Index().Get(id)
+	if !ok || !info.Over() {
+		return func() {}, nil
+	}
+	was := c.Whole(&info)
+	now := *was
+	as(&now)
+	if err := c.Journal.PutInfo(&now); err != nil {
+		if card, rerr := step.ReadInfo(c.Journal.FS(), c.Journal.Dir(id)); rerr != nil || card.Over() { // else only the index could not be written, which is made anew
+			c.Put(was)
+			return nil, err
+		}
+	}
+	return func() { c.Put(was) }, nil
+}
+
 // Whole returns what a history looks like with its texts in full, which the index cuts.
 func (c *Cards) Whole(i *step.ProcInfo) *step.ProcInfo {
 	if full, err := step.ReadInfo(c.Journal.FS(), c.Journal.Dir(i.UUID)); err == nil {

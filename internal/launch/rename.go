@@ -29,9 +29,8 @@ func (h *Stored) Rename(ctx context.Context, id types.UUID, pid types.PID, name 
 	if known {
 		info = *h.Cards.Whole(&info)
 	}
-	if over := info; known && info.Over() { // after a crash nobody looks at the records of what is over
-		over.State = types.StateZombie
-		h.Cards.Put(&over)
+	if _, err := h.Cards.Reopen(id, func(over *step.ProcInfo) { over.State = types.StateZombie }); err != nil {
+		return old.Name, err
 	}
 	if err := rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerName, Text: name}}); err != nil {
 		return "", err

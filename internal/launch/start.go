@@ -39,7 +39,11 @@ func (l *Launcher) launchOnce(ctx context.Context, r *Ready, hold <-chan struct{
 	}
 	seq, sleep := l.Seq(), func() {}
 	if !a.Fork {
-		sleep = l.wakes(a.Rec.ID)
+		var err error
+		if sleep, err = l.Stored.Cards.Reopen(a.Rec.ID, wakes); err != nil {
+			l.Sessions.Ended(r.Opts.UUID)
+			return resp, errors.Join(err, a.Rec.Close())
+		}
 	}
 	pid, err := l.Kernel.SpawnContext(ctx, a.Was.Intent, r.Agent, r.Opts)
 	if err != nil {
@@ -62,18 +66,9 @@ func (l *Launcher) launchOnce(ctx context.Context, r *Ready, hold <-chan struct{
 	return resp, nil
 }
 
-// wakes says of a history that is over that it is not, before its record says so: after a crash, the records of what is over are
-// not looked at, and what somebody was told of would not go on. Sleep puts back what stood there.
-func (l *Launcher) wakes(id types.UUID) (sleep func()) {
-	info, ok := l.Stored.Cards.Journal.Index().Get(id)
-	if !ok || !info.Over() {
-		return func() {}
-	}
-	was := l.Stored.Cards.Whole(&info)
-	now := *was
-	now.State, now.Suspended, now.Exit, now.DeadAt = types.StateCreated, false, nil, time.Time{}
-	l.Stored.Cards.Put(&now)
-	return func() { l.Stored.Cards.Put(was) }
+// wakes is how a history looks that is resumed and has not begun yet.
+func wakes(info *step.ProcInfo) {
+	info.State, info.Suspended, info.Exit, info.DeadAt = types.StateCreated, false, nil, time.Time{}
 }
 
 // Launch starts the process of a history, below its parent if that is alive. Its lease is given back if that fails. One whose parent leaves before

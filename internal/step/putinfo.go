@@ -23,14 +23,15 @@ func (p *ProcInfo) Over() bool {
 }
 
 // PutInfo replaces the proc-info.json of a history and its line of the index. The index comes first:
-// while it says that it was closed, no file may be newer. That a history is at rest is made durable:
-// nobody would look at its records again. That it is not any more is durable with the next record of it.
+// while it says that it was closed, no file may be newer. That a history is at rest is made durable, and so is that
+// it is not over any more, before its next record: a start does not look at the records of what is over.
 func (l *Local) PutInfo(info *ProcInfo) error {
+	was, _ := l.index.Get(info.UUID)
 	err := l.index.Put(*info)
 	if l.index.closed() {
 		return err
 	}
-	class := durable.Class(l.durability == Synced && (info.State == types.StateDead || info.Suspended))
+	class := durable.Class(l.durability == Synced && (info.State == types.StateDead || info.Suspended || was.Over()))
 	werr := writeInfo(l.fs, l.Dir(info.UUID), info, class)
 	l.mu.Lock()
 	defer l.mu.Unlock()

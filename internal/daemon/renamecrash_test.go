@@ -1,0 +1,98 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"rnix/internal/durable"
+	"rnix/internal/durable/faultfs"
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/internal/step/crashtest"
+	"rnix/types"
+)
+
+// restOp does something to a history whose last run has ended with a marker; "" = the daemon broke it off.
+func restOp(name, marker string, phase recovery.Phase, run func(d *Daemon, ack func(string)) error) *faultfs.Op {
+	op := crashOp(name, func(fsys durable.FS) error {
+		err := leftBehind(false)(fsys)
+		if marker != "" {
+			err = errors.Join(err, house(fsys, func(d *Daemon) error {
+				return resumed(d, histA, false, func(string) {}, func(y *diary, n int) { y.end(marker, phase, n-1) })
+			}))
+		}
+		return errors.Join(err, started(fsys))
+	}, run)
+	op.Recover = taken
+	op.Check = func(fsys durable.FS, acked []string) error {
+		return errors.Join(house(fsys, func(d *Daemon) error { return errors.Join(told(d, acked), namesAreRecorded(d)) }), crashtest.Sound(fsys, acked))
+	}
+	return op
+}
+
+// renameOp renames a history that does not run.
+func renameOp(name, marker string, phase recovery.Phase) *faultfs.Op {
+	return restOp(name, marker, phase, func(d *Daemon, ack func(string)) error {
+		d.stored.Ground = noHolds{}
+		return withKernel(d, func() error {
+			s, _, _, err := d.store.Read(context.Background(), histA)
+			if err != nil {
+				return err
+			}
+			called := fmt.Sprintf("name%d", s.Seq+1)
+			if _, err = d.stored.Rename(context.Background(), histA, 7, called); err == nil {
+				ack(crashtest.Holds(histA, called))
+			}
+			return err
+		})
+	})
+}
+
+// wokenOp resumes a history that is over. Its small file says first that it is not, as launch.Launcher does it.
+func wokenOp() *faultfs.Op {
+	return restOp("resume of an end", step.MarkerExit, recovery.Ended, func(d *Daemon, ack func(string)) error {
+		_, err := d.stored.Cards.Reopen(histA, func(info *step.ProcInfo) { info.State, info.Exit, info.DeadAt = types.StateCreated, nil, time.Time{} })
+		if err != nil {
+			return err
+		}
+		return resumed(d, histA, true, ack, func(*diary, int) {})
+	})
+}
+
+// noHolds are those of a daemon that archives nothing.
+type noHolds struct{}
+
+func (noHolds) Hold(types.UUID) (release func(), err error) { return func() {}, nil }
+
+// namesAreRecorded checks that lists show the name and the state that the records of a history have.
+func namesAreRecorded(d *Daemon) error {
+	for _, info := range d.journal.Index().List() {
+		h, err := step.ReadHistory(context.Background(), d.journal, info.UUID)
+		if err != nil {
+			return err
+		}
+		card, err := step.ReadInfo(d.journal.FS(), d.journal.Dir(info.UUID))
+		if err != nil { // power loss has torn it, and the index stands for it
+			card = &info
+		}
+		is := h.Info()
+		if info.Name != is.Name || card.Name != is.Name {
+			return fmt.Errorf("it is called %q in the index and %q in its small file, and its records say %q", info.Name, card.Name, is.Name)
+		}
+		if over := is.State == types.StateDead && is.Exit != nil; over && (!info.Over() || !card.Over()) {
+			return fmt.Errorf("it is over, and shown as %s, its small file says %s", info.State, card.State)
+		}
+	}
+	return nil
+}
+
+func TestEveryCrashInARenameOrAWakingIsSeenByTheNextStart(t *testing.T) {
+	faultfs.Test(t,
+		renameOp("rename of an end", step.MarkerExit, recovery.Ended),
+		renameOp("rename of a budget used up", step.MarkerSuspended, recovery.Suspended),
+		renameOp("rename of a run broken off", "", recovery.Broken),
+		wokenOp())
+}
