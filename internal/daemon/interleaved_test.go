@@ -1,9 +1,11 @@
 package daemon_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -25,6 +27,36 @@ type keeper struct {
 	steps map[types.UUID]int // that were seen in it
 	// +checklocks:mu
 	done map[string]int // what has succeeded
+	// +checklocks:mu
+	names map[types.UUID][]string // what each may be called: the last name that was acknowledged, and those after it that were not
+	// +checklocks:mu
+	naming map[types.UUID]bool // it gets a name at this moment
+	// +checklocks:mu
+	given int
+}
+
+// rename gives a history a name that no other one has, unless somebody does so just now.
+func (k *keeper) rename(id types.UUID) {
+	k.mu.Lock()
+	if k.naming[id] {
+		k.mu.Unlock()
+		return
+	}
+	k.naming[id] = true
+	k.given++
+	name := fmt.Sprintf("name %d", k.given)
+	k.mu.Unlock()
+	_, err := ipc.Call(k.t.Context(), k.s.Client, ipc.Rename, ipc.RenameRequest{Target: id.String(), Name: name})
+	given := k.took("rename", err)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.naming[id] = false
+	if given {
+		k.names[id] = nil
+	}
+	if given || len(k.names[id]) > 0 {
+		k.names[id] = append(k.names[id], name)
+	}
 }
 
 // pick returns one of the histories.
@@ -89,7 +121,7 @@ func (k *keeper) took(what string, err error) bool {
 func (k *keeper) act(r *rand.Rand) {
 	ctx, c := k.t.Context(), k.s.Client
 	id := k.pick(r)
-	switch target := id.String(); r.IntN(7) {
+	switch target := id.String(); r.IntN(8) {
 	case 0:
 		_, err := ipc.Call(ctx, c, ipc.GC, ipc.GCRequest{})
 		k.took("gc", err)
@@ -102,6 +134,8 @@ func (k *keeper) act(r *rand.Rand) {
 	case 3, 4:
 		_, err := ipc.Call(ctx, c, ipc.Unarchive, ipc.TargetRequest{Target: target})
 		k.took("unarchive", err)
+	case 5:
+		k.rename(id)
 	default:
 		req := ipc.ResumeRequest{Target: target, NewInput: "once more", Env: k.s.Env}
 		what := "resume"
@@ -118,11 +152,12 @@ func (k *keeper) act(r *rand.Rand) {
 	}
 }
 
-// TestNoHistoryIsLostHoweverItsKeepingIsInterleaved collects, checks, repairs, puts back, resumes and copies histories, all beside each other, and kills the
-// daemon in between. Each history is there at the end, with at least the steps that were seen in it, and none is empty.
+// TestNoHistoryIsLostHoweverItsKeepingIsInterleaved collects, checks, repairs, puts back, renames, resumes and copies histories, all beside each other, and kills the
+// daemon in between. Each history is there at the end, with at least the steps that were seen in it and the name that it got last,
+// and none is empty.
 func TestNoHistoryIsLostHoweverItsKeepingIsInterleaved(t *testing.T) {
 	s := testenv.New(t)
-	k := &keeper{t: t, s: s, steps: map[types.UUID]int{}, done: map[string]int{}}
+	k := &keeper{t: t, s: s, steps: map[types.UUID]int{}, done: map[string]int{}, names: map[types.UUID][]string{}, naming: map[types.UUID]bool{}}
 	for range 6 {
 		p := s.Spawn(ipc.SpawnRequest{Intent: "old", ProcSpec: types.ProcSpec{Provider: "offline"}})
 		k.saw(p.UUID, s.Wait(p.PID).Steps)
@@ -175,6 +210,10 @@ func TestNoHistoryIsLostHoweverItsKeepingIsInterleaved(t *testing.T) {
 		l, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.StepsRequest{Target: id.String()})
 		if err != nil || len(l.Steps) < steps {
 			t.Errorf("%s has %d steps and had %d: %v", id, len(l.Steps), steps, err)
+		}
+		d, err := ipc.Call(t.Context(), s.Client, ipc.GetProcDetail, ipc.TargetRequest{Target: id.String()})
+		if may := k.names[id]; err != nil || len(may) > 0 && !slices.Contains(may, d.Name) {
+			t.Errorf("%s is called %q, and was given %q: %v", id, d.Name, may, err)
 		}
 	}
 	dirs, err := os.ReadDir(filepath.Join(s.Data, "steps"))
