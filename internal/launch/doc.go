@@ -2,7 +2,8 @@
 // or why it cannot, and starts it; it also ends, pauses and renames a history that stays on disk, and keeps the small file up to date by which lists
 // find it.
 //
-// It decides nothing about families: which of them are started, in which order and for whom, is the business of the services above it.
+// It starts one process at a time: which of a family are started, in which order and for whom, is the business of the services above it.
+// Dismiss alone also ends what is suspended below.
 package launch
 
 import (

@@ -25,7 +25,7 @@ type Opened struct {
 	leave  func() // ends the hold on the history; nil = there is none
 }
 
-// Open takes a history, keeps it where it is, and reads what it amounts to. Start ends that.
+// Open takes a history, keeps it where it is, and reads what it amounts to. Close and Launcher.Launch end that.
 func (h *Stored) Open(ctx context.Context, id types.UUID) (_ *Opened, err error) {
 	leave, err := h.Ground.Hold(id)
 	if err != nil {
