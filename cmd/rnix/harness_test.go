@@ -553,6 +553,8 @@ func TestRealOpencodeWithTheKernelsToolsAlone(t *testing.T) {
 	if steps := u.must("steps", "p"); !strings.Contains(steps, "shell echo from the kernel") {
 		t.Errorf("%s", steps)
 	}
+	asked := u.Requests()
+	namesItsTools(t, "the agent", asked[len(asked)-1])
 }
 
 // opencodeConfig has opencode ask the stand-in.
