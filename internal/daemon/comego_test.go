@@ -71,8 +71,8 @@ func comers(pace time.Duration) func(llmtest.Request) llmtest.Reply {
 // TestMemoryIsFlatWhileAgentsComeAndGo keeps many agents alive for a while, each of which is followed by another: single ones, families, and
 // such that are killed or paused in the middle. What the daemon takes of memory does not grow with what has been.
 func TestMemoryIsFlatWhileAgentsComeAndGo(t *testing.T) { // R13
-	length := time.Duration(soak.Number(t, "RNIX_COMEGO_SECONDS", "seconds of agents coming and going", 4, 1800)) * time.Second
-	agents := soak.Number(t, "RNIX_COMEGO_AGENTS", "agents at once", 40, 1000)
+	length := time.Duration(soak.Number(t, "RNIX_COMEGO_SECONDS", "seconds of agents coming and going", 2, 1800)) * time.Second
+	agents := soak.Number(t, "RNIX_COMEGO_AGENTS", "agents at once", 20, 1000)
 	pace := length / 400 // of one model call, of which 256 are made at once
 	_, url := llmtest.NewAPI(t, comers(pace))
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)

@@ -37,7 +37,7 @@ func TestEmptyListAllowsNothing(t *testing.T) { // A-53, A-54
 // A client that comes too late for the first events is told how many it will not get.
 func TestClientIsToldWhichEventsItMissed(t *testing.T) {
 	_, url := llmtest.NewAPI(t, func(llmtest.Request) llmtest.Reply { return llmtest.Reply{Hang: true} })
-	const kept = 512
+	const kept = 128
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, testenv.EventsEnv+"="+strconv.Itoa(kept))
 	p := s.Spawn(ipc.SpawnRequest{Intent: "think", ProcSpec: types.ProcSpec{Model: "fake"}})
 	s.Await(p.PID, event.StepStarted, nil)

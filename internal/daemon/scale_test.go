@@ -11,6 +11,7 @@ import (
 
 	rnixctx "rnix/context"
 	"rnix/internal/durable"
+	"rnix/internal/soak"
 	"rnix/internal/step"
 	"rnix/internal/testenv"
 	"rnix/ipc"
@@ -74,7 +75,8 @@ func silent(t *testing.T) (url string, called func() bool) {
 }
 
 func TestTenThousandHistoriesAndADeadProviderDelayNobody(t *testing.T) {
-	const stored, cut = 10_000, 20
+	const cut = 20
+	stored := soak.Pick(t, "histories", 2_000, 10_000) // all ten thousand in a soak: most of the time goes into writing them
 	url, called := silent(t)
 	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
 	s.Stop()
@@ -102,7 +104,7 @@ func TestTenThousandHistoriesAndADeadProviderDelayNobody(t *testing.T) { // A-4
 			t.Errorf("%s: it took %v to connect and list; the provider was asked: %v", name, took, asked)
 		}
 		p := s.Spawn(ipc.SpawnRequest{Intent: "think", ProcSpec: types.ProcSpec{Model: "fake"}})
-		if p.PID <= stored+cut {
+		if p.PID <= types.PID(stored+cut) {
 			t.Errorf("%s: PID %d is used a second time", name, p.PID)
 		}
 		until(t, "the provider is asked", called)

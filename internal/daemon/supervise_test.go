@@ -11,6 +11,7 @@ import (
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/event"
+	"rnix/internal/soak"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
@@ -286,11 +287,7 @@ func TestKillsAtAnyMomentDoubleNobodyAndForgetNobody(t *testing.T) {
       - {name: b, intent: wait b, model: m, shutdown: kill, backoff: {initial: 5ms}}
       - {name: c, intent: wait c, model: m, shutdown: kill}
 `)
-	rounds := 8
-	if testing.Short() {
-		rounds = 3
-	}
-	for n := range rounds {
+	for n := range soak.Pick(t, "kills of the daemon", 8, 40) {
 		got := states(t, s, "top", "a running, b running, c running")
 		hit := r.IntN(3)
 		go func(pid types.PID, c *ipc.Client) { // ends with the call, at the latest with the daemon
