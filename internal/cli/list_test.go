@@ -132,6 +132,17 @@ func TestEachListingIsOneObjectPerLineInJSON(t *testing.T) {
 	}
 }
 
+func TestSkillsThatWantToLimitToolsAreWarnedOf(t *testing.T) {
+	f := newFake(t).serve()
+	f.skills = ipc.SkillsResponse{Skills: []agent.Skill{{Name: "strict", AllowedTools: "Read Grep"}, {Name: "plain"}}}
+	for _, args := range [][]string{{"skills"}, {"skills", "--json"}} {
+		r := f.run(args...)
+		if r.code != 0 || strings.Count(r.err, "warning: ") != 1 || !strings.Contains(r.err, "warning: strict: allowed-tools limits nothing here; ") || !strings.Contains(r.err, "agent.yaml (devices) and in --allow and --deny") {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+}
+
 func TestStepIsShownInDetailAndClean(t *testing.T) {
 	f := newFake(t).serve()
 	f.detail = ipc.StepDetail{PID: 3, UUID: id(3), Step: ipc.StepRecord{StepNumber: 2, Timestamp: time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local), Duration: 1500 * time.Millisecond, ModelTime: time.Second,
