@@ -190,6 +190,18 @@ func TestElideKeepsHeadAndTailOnCharacterEdges(t *testing.T) {
 	}
 }
 
+func TestElideLeavesOutMoreThanItsNoteTakes(t *testing.T) {
+	for _, over := range []int{1, 2, Slack} {
+		if text := strings.Repeat("x", 400+over); Elide(text, 400) != text {
+			t.Errorf("%d bytes too many: %q", over, Elide(text, 400))
+		}
+	}
+	text := strings.Repeat("x", 401+Slack)
+	if got := Elide(text, 400); len(got) >= len(text) || !strings.Contains(got, "[... 42 bytes left out ...]") {
+		t.Errorf("%d bytes of %d: %q", len(got), len(text), got)
+	}
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	rnixctx "rnix/context"
 	"rnix/internal/redact"
 )
 
@@ -17,6 +18,15 @@ func TestNoPartOfASecretIsShownWhereALineOfTheLogIsCut(t *testing.T) {
 		line := logText(k, strings.Repeat("x", at)+secret+strings.Repeat("y", 2*traceMax-at))
 		if strings.Contains(line, secret[:8]) || strings.Contains(line, secret[len(secret)-8:]) {
 			t.Fatalf("behind %d bytes: %s", at, line)
+		}
+	}
+}
+
+func TestTracedTextIsCutAsAllTexts(t *testing.T) {
+	for n := range traceMax + 3*rnixctx.Slack {
+		text := strings.Repeat("ö", n/2) + strings.Repeat("x", n%2)
+		if got, want := excerpt([]byte(text)), rnixctx.Elide(text, traceMax); got != want {
+			t.Fatalf("%d bytes: %q and %q", n, got, want)
 		}
 	}
 }
