@@ -14,6 +14,7 @@ import (
 	"rnix/internal/price"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
+	"rnix/kernel/internal/purse"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -161,6 +162,20 @@ func TestBudgetInDollarsNeedsAPrice(t *testing.T) {
 	// without a budget in dollars what is not known stays so
 	if i, err = s.WaitInfo(t.Context(), s.spawn()); err != nil || i.Unpriced != 7 || i.CostUSD != 0 || len(i.Spending) != 1 || i.Spending[0].Unpriced != 7 {
 		t.Errorf("%+v %v", i, err)
+	}
+}
+
+func TestBudgetThatIsTooSmallSaysWhatIsNeededAndWhatIsThere(t *testing.T) {
+	dollars := func(f float64) Amount { return Amount{USD: price.FromFloat(f)} }
+	for want, s := range map[string]purse.Short{
+		"too little left for the next call (needs about $0.200, has $0.100 of $0.500)": {Need: dollars(0.2), Limit: dollars(0.5), Used: dollars(0.4), USD: true},
+		"too little left for the next call (needs about $0.200, has $0 of $0.500)":     {Need: dollars(0.2), Limit: dollars(0.5), Used: dollars(0.6), USD: true},
+		"$0.600 of $0.500 are used":        {Limit: dollars(0.5), Used: dollars(0.6), USD: true},
+		"32,010 of 30,000 tokens are used": {Limit: Amount{Tokens: 30000}, Used: Amount{Tokens: 32010}},
+	} {
+		if got := shortText(&s); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 
