@@ -66,7 +66,11 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			for k, v := range map[string]string{"OTHER_DAEMON": cmp.Or(os.Getenv(testenv.ProgramEnv), other), "HOME": home, "XDG_RUNTIME_DIR": run, "XDG_CONFIG_HOME": "", "RNIX_DATA_DIR": filepath.Join(home, "data"),
+			readme, err := filepath.Abs(filepath.Join("..", "..", "README.md"))
+			if err != nil {
+				return err
+			}
+			for k, v := range map[string]string{"README": readme, "OTHER_DAEMON": cmp.Or(os.Getenv(testenv.ProgramEnv), other), "HOME": home, "XDG_RUNTIME_DIR": run, "XDG_CONFIG_HOME": "", "RNIX_DATA_DIR": filepath.Join(home, "data"),
 				"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "TERM": "dumb", "GORACE": "atexit_sleep_ms=0", "RNIX_DAEMON_WAIT": "0"} {
 				e.Setenv(k, v)
 			}
