@@ -35,6 +35,14 @@ func TestTheVendorsVariablesChangeTheBuiltInProviders(t *testing.T) {
 	expect(t, p.Problems, "environment: ANTHROPIC_BASE_URL: must begin with")
 }
 
+func TestContextWindowOfTheBuiltInModelIsKnown(t *testing.T) {
+	p := LoadProviders(sources(t, nil))
+	q := p.find("anthropic")
+	if q == nil || q.DefaultModel == "" || q.Window(q.DefaultModel) < 100_000 || q.WindowFrom(q.DefaultModel) != "models."+q.DefaultModel+".context_window of provider anthropic, built-in" || q.Window("another") != 0 {
+		t.Errorf("%+v", q)
+	}
+}
+
 func TestProvidersAreJoinedByName(t *testing.T) {
 	s := sources(t, map[string]string{
 		"user/providers.yaml": `version: "1"
