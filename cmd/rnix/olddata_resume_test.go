@@ -26,6 +26,7 @@ func (o *oldData) comes(req ipc.ResumeRequest) string {
 	req.Env = o.Env
 	r, err := ipc.Call(o.t.Context(), o.Client, ipc.Resume, req)
 	if err != nil {
+		o.t.Logf("resume of %s: %v", req.Target, err)
 		return "refused, " + string(types.CodeOf(err))
 	}
 	if last := o.procs[len(o.procs)-1].PID; r.PID <= last {
