@@ -41,7 +41,11 @@ func rewrite(t *testing.T, s *testenv.System, id types.UUID, change func(*step.P
 		t.Fatal(err)
 	}
 	change(info)
-	if err := step.WriteInfo(durable.OS, dir, info); err != nil {
+	b, err := json.Marshal(info)
+	if err == nil {
+		err = durable.WriteFile(durable.OS, filepath.Join(dir, step.InfoFile), b, durable.Cached)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.RemoveAll(filepath.Join(s.Data, step.IndexFile)); err != nil {

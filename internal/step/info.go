@@ -61,12 +61,6 @@ type Checkpoint struct {
 // Of reports whether the checkpoint covers records that h has. If not, it is to be ignored.
 func (c *Checkpoint) Of(h *History) bool { return c.UUID == h.UUID && c.Seq < h.Next }
 
-// WriteInfo writes proc-info.json. The directory of the history must exist, or be missing under an
-// existing parent.
-func WriteInfo(fsys durable.FS, dir string, p *ProcInfo) error {
-	return writeInfo(fsys, dir, p, durable.Cached)
-}
-
 func writeInfo(fsys durable.FS, dir string, p *ProcInfo, class durable.Class) error {
 	c := *p
 	c.V = FormatVersion
