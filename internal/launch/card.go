@@ -80,7 +80,7 @@ func (c *Cards) Refreshed(ctx context.Context, info step.ProcInfo, s *recovery.S
 		case s.Paused:
 			info.SuspendReason = step.ReasonPaused
 		case c.Crashes(s) >= MaxCrashes:
-			info.SuspendReason = fmt.Sprintf("the daemon has broken off %d times in step %d; it goes on when a person resumes it", s.Crashes, s.Step+1)
+			info.SuspendReason = fmt.Sprintf("the daemon has broken off %d times in step %d; it stays suspended until a person resumes it", s.Crashes, s.Step+1)
 		case s.Phase == recovery.Stopped:
 			info.SuspendReason = "the daemon was stopped"
 		case s.Phase != recovery.Suspended:

@@ -56,7 +56,7 @@ func (l *Launcher) Plan(a *Opened, req *ipc.ResumeRequest) (*Ready, error) {
 		if len(a.Was.MCPMounts) > 0 {
 			return nil, err
 		}
-		r.Warnings = append(r.Warnings, fmt.Sprintf("the agent %s cannot be read any more, so the process goes on with what it was told before: %v", a.Was.Agent, err))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("the agent %s cannot be read any more, so the process is resumed with what it was told before: %v", a.Was.Agent, err))
 		r.Agent = &agent.Agent{Manifest: agent.Manifest{Name: a.Was.Agent}}
 	}
 	if name := set.Changed(r.Agent); name != "" && !req.TrustProject {

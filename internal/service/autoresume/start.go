@@ -169,7 +169,7 @@ func (d *Service) again(ctx context.Context, l left, hold chan struct{}) {
 		var resp ipc.ResumeResponse
 		if resp, err = d.Launcher.Start(ctx, a, &ipc.ResumeRequest{}, hold); err == nil {
 			d.auto.put(resp)
-			d.Note("PID %d (%s) goes on as PID %d from step %d", l.info.PID, l.info.UUID, resp.PID, resp.Step)
+			d.Note("PID %d (%s) is resumed as PID %d from step %d", l.info.PID, l.info.UUID, resp.PID, resp.Step)
 			return
 		}
 	}
