@@ -91,6 +91,34 @@ func TestAgentsAreWatchedAndSteeredInABrowser(t *testing.T) {
 	}, "RNIX_PIDS="+string(pids))
 }
 
+func TestAdviceAboutOneProcessIsFollowedInABrowser(t *testing.T) {
+	chromium := needsBrowser(t)
+	if os.Getenv("RNIX_TEST_PROGRAM") == "" {
+		t.Skip("needs the program, which ./test builds")
+	}
+	s := testenv.New(t, "RNIX_DAEMON_AUTO_RESUME=false")
+	big := s.Spawn(ipc.SpawnRequest{Intent: "run `seq 400000 >big`", ProcSpec: types.ProcSpec{Provider: "offline"}})
+	s.Wait(big.PID)
+	bytes := s.Spawn(ipc.SpawnRequest{Intent: "run `printf 'a\\351b\\n' >latin1`", ProcSpec: types.ProcSpec{Provider: "offline"}})
+	s.Wait(bytes.PID)
+	cut := s.Spawn(ipc.SpawnRequest{Intent: "run `echo up; sleep 600`", ProcSpec: types.ProcSpec{Provider: "offline"}})
+	s.Await(cut.PID, event.LogLine, func(e *event.Event) bool { return strings.HasPrefix(e.Text, "up") })
+	s.Stop() // in the middle of the call
+	s.Start()
+	d := serve(t, Options{Socket: s.Socket(), Env: s.Env, Dir: s.Work})
+	uuids, err := json.Marshal(map[string]types.UUID{"big": big.UUID, "bytes": bytes.UUID, "cut": cut.UUID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.scenario(chromium, "advice.mjs", func(word string) string {
+		if word == "gone" {
+			d.stop()
+			return "done"
+		}
+		return command(t, s, strings.TrimPrefix(word, "run "))
+	}, "RNIX_UUIDS="+string(uuids))
+}
+
 func TestEveryPageIsAccessible(t *testing.T) {
 	chromium := needsBrowser(t)
 	_, url := llmtest.NewAPI(t, busy)

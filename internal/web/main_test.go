@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -80,6 +81,7 @@ type dashboard struct {
 	*Server
 	t    *testing.T
 	host string
+	stop func() // ends it early
 }
 
 func serve(t *testing.T, o Options) *dashboard {
@@ -92,13 +94,14 @@ func serve(t *testing.T, o Options) *dashboard {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx) }() // ends with ctx
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
-	return &dashboard{s, t, l.Addr().(*net.TCPAddr).String()}
+	t.Cleanup(stop)
+	return &dashboard{s, t, l.Addr().(*net.TCPAddr).String(), stop}
 }
 
 // browser is a client that keeps cookies and follows nothing.

@@ -91,3 +91,14 @@ export async function accessible(page, where) {
   want(bad.length === 0, `axe finds on ${where}: ${JSON.stringify(bad, null, 1)}`);
   return found;
 }
+
+// advised finds a command that a page prints at sel, and has the test run it as a person does who pastes it. put completes it.
+export async function advised(page, sel, pattern, put = (c) => c) {
+  const place = page.locator(sel, { hasText: pattern });
+  await place.waitFor();
+  const text = await place.innerText();
+  const found = text.match(pattern);
+  want(found, `no ${pattern} in ${text}`);
+  const said = await ask('run ' + put(found[1]));
+  want(said === 'done', `${found[1]}: ${said}`);
+}

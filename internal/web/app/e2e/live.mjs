@@ -1,5 +1,5 @@
 // A run of several agents is watched, paused, steered and ended in the browser; the daemon goes away and comes back.
-import { scenario, shot, want, until, accessible, ask, origin } from './browser.mjs';
+import { scenario, shot, want, until, accessible, advised, ask, origin } from './browser.mjs';
 
 import { cost, count } from '../src/lib/format.js';
 
@@ -80,17 +80,10 @@ await scenario(async ({ page, problems }) => {
   }
 
   // What the page advises is a command, and does what it says.
-  const advised = async (sel, pattern, put = (c) => c) => {
-    const text = await page.locator(sel).innerText();
-    const found = text.match(pattern);
-    want(found, `no ${pattern} in ${text}`);
-    const said = await ask('run ' + put(found[1]));
-    want(said === 'done', `${found[1]}: ${said}`);
-  };
   if (program) {
     await page.goto(origin + '/#/compose');
     await page.locator('main', { hasText: 'No workflow was run' }).waitFor();
-    await advised('main', /in a terminal: (rnix compose up -f FILE)/, (c) => c.replace('FILE', 'flow.yaml -d --name flow'));
+    await advised(page, 'main', /in a terminal: (rnix compose up -f FILE)/, (c) => c.replace('FILE', 'flow.yaml -d --name flow'));
     await page.getByRole('link', { name: 'flow' }).waitFor();
     await page.goto(origin + '/');
     await page.locator('.wire.live').waitFor();
@@ -103,7 +96,7 @@ await scenario(async ({ page, problems }) => {
   await shot(page, 'away');
   await accessible(page, 'without a daemon');
   if (!program) await ask('start');
-  else await advised('.away', /Start it in a terminal: (rnix daemon start)/);
+  else await advised(page, '.away', /Start it in a terminal: (rnix daemon start)/);
   await page.locator('.wire.live').waitFor();
   await until(async () => (await page.locator('.away').count()) === 0, 'the page says no more that the daemon is away');
   problems.length = 0; // that nobody answered for a while is told on the console

@@ -4,6 +4,7 @@ import { count } from '../../lib/format.js';
 import { href, go } from '../../lib/router.js';
 import { useCall } from '../../lib/ask.js';
 import { ended } from '../../lib/fold.js';
+import { diffCommand } from '../../lib/advice.js';
 import { visible, head } from '../../lib/visible.js';
 import { Answer, Table } from '../../ui/answer.js';
 import { Line } from '../../ui/text.js';
@@ -16,8 +17,9 @@ function tone(l) {
   return l[0] === '+' ? 'add' : l[0] === '-' ? 'del' : l[0] === '@' ? 'hunk' : '';
 }
 
-// Diff is a difference, a line each; what a line says by its colour its first character says, too.
-export function Diff({ d }) {
+// Diff is the difference d of process p, a line each; what a line says by its colour its first character says, too. steps
+// are those that `rnix diff` takes for it.
+export function Diff({ d, p, steps }) {
   const [shown, setShown] = useState(most);
   const lines = useMemo(() => (d.diff || '').split('\n'), [d]);
   return html`${d.to.limited && html`<p class="problem">Not all files are kept: <${Line} value=${d.to.limited} most=${400} /></p>`}
@@ -27,8 +29,8 @@ export function Diff({ d }) {
     ]} />
     ${d.diff && html`<div class="diff mono" tabindex="0" role="region" aria-label="Differences">${lines.slice(0, shown).map((l, i) => html`<div key=${i} class=${tone(l)}>${visible(head(l, 2000)) || ' '}${l.length > 2000 ? ` … ${count(l.length - 2000)} more characters` : ''}</div>`)}</div>`}
     ${lines.length > shown && html`<p><button type="button" onClick=${() => setShown(shown + 10 * most)}>Show ${count(lines.length - shown)} more lines</button></p>`}
-    ${d.missing > 0 && html`<p><small>${count(d.missing)} bytes more: <code>rnix diff</code> has them.</small></p>`}
-    ${d.diff_bytes && html`<p><small>The difference is not UTF-8: <code>rnix diff</code> has it.</small></p>`}`;
+    ${d.missing > 0 && html`<p><small>${count(d.missing)} bytes more are not shown. In a terminal: <code>${diffCommand(p, steps, d.missing)}</code></small></p>`}
+    ${d.diff_bytes && html`<p><small>The difference is not UTF-8. In a terminal: <code>${diffCommand(p, steps)}</code></small></p>`}`;
 }
 
 // until says up to when a difference is.
@@ -42,8 +44,9 @@ export function Files({ id, p, query, turn }) {
   const from = Number(query.get('from')) || 0, to = query.get('to');
   const request = { target: id, from, ...(to ? { to: Number(to) } : {}) };
   const of = useCall('diff_files', request, { on: turn, every: 3000 });
+  const steps = to ? [from, to] : from ? [from, p.step] : [];
   const at = (f, t) => go(href('process', { id, tab: 'files' }, { from: f || undefined, to: t || undefined }), true);
   return html`<div class="tools"><label>From the end of step <input type="number" min="0" max=${p.step} value=${from} onChange=${(e) => at(e.target.value, to)} /></label>
       <label>to the end of step <input type="number" min="0" max=${p.step} placeholder=${ended(p) ? 'its last' : 'now'} value=${to ?? ''} onChange=${(e) => at(from, e.target.value)} /></label></div>
-    <${Answer} of=${of} draw=${(d) => html`<p>${until(d)}</p><${Diff} d=${d} />`} />`;
+    <${Answer} of=${of} draw=${(d) => html`<p>${until(d)}</p><${Diff} d=${d} p=${p} steps=${steps} />`} />`;
 }

@@ -22,17 +22,17 @@ function Prompt({ id, step }) {
   return html`<${Answer} of=${of} draw=${(d) => html`<p><small>${d.messages.length} of ${d.total} messages${d.prev ? ', the last ones' : ''}; <a href=${href('process', { id, tab: 'conversation' }, { step })}>all</a></small></p>${d.messages.map((m) => html`<${Message} key=${m.n} m=${m} id=${id} />`)}`} />`;
 }
 
-function Changes({ id, step }) {
+function Changes({ id, p, step }) {
   const [open, setOpen] = useState(false);
   const of = useCall('diff_files', open ? { target: id, from: step - 1, to: step } : null);
   if (!open) return html`<p><button type="button" onClick=${() => setOpen(true)}>Show what it changed</button></p>`;
-  return html`<${Answer} of=${of} draw=${(d) => html`<${Diff} d=${d} />`} />`;
+  return html`<${Answer} of=${of} draw=${(d) => html`<${Diff} d=${d} p=${p} steps=${[step]} />`} />`;
 }
 
 // unpriced is how many tokens of a step have no known price.
 const unpriced = (s) => (s.cost_from || s.cost_usd > 0 ? 0 : s.tokens_used);
 
-function Told({ s, id }) {
+function Told({ s, p, id }) {
   return html`<${Facts} facts=${[
       ['When', moment(s.timestamp)], ['Took', `${ms(s.duration_ns)}, of it the model ${ms(s.model_ns)}`],
       ['Model', (s.provider || s.model) && html`<${Line} value=${[s.provider, s.model].filter(Boolean).join('/')} />`], ['Stopped because of', s.stop_reason],
@@ -47,7 +47,7 @@ function Told({ s, id }) {
       ${c.error && html`<p class="problem"><${Line} value=${c.error} most=${1000} /></p>`}
       ${(c.result || c.output) && html`<${Text} value=${c.result || c.output} class="box mono" start=${3000} />`}</section>`)}
     <${Prompt} id=${id} step=${s.step_number} />
-    ${s.files && html`<${Changes} id=${id} step=${s.step_number} />`}`;
+    ${s.files && html`<${Changes} id=${id} p=${p} step=${s.step_number} />`}`;
 }
 
 // Step is one step in full. s is what its line in the list says, if that is known; turn changes when it may have been run again.
@@ -55,7 +55,7 @@ function Step({ n, s, p, id, turn }) {
   const of = useCall('get_step_detail', { target: id, step: n, alone: true }, { on: turn, every: 2000 });
   return html`<article class="step" aria-label=${'Step ' + n}>
     <h2>Step ${n} <small>${(of.data?.step || s)?.action}</small> ${of.data && html`<button type="button" onClick=${() => fork(p, n)}>Fork from here</button>`}</h2>
-    <${Answer} of=${of} draw=${(d) => html`<${Told} s=${d.step} id=${id} />`} />
+    <${Answer} of=${of} draw=${(d) => html`<${Told} s=${d.step} p=${p} id=${id} />`} />
   </article>`;
 }
 

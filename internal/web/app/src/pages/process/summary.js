@@ -8,6 +8,7 @@ import { ended } from '../../lib/fold.js';
 import { Answer, Facts, Table } from '../../ui/answer.js';
 import { Line, Text } from '../../ui/text.js';
 import { holds } from '../../lib/budget.js';
+import { doubtCommand } from '../../lib/advice.js';
 
 const list = (l) => (l?.length ? l.join(', ') : '');
 
@@ -34,7 +35,7 @@ export function Summary({ id, p, detail, turn }) {
       ${d?.result && html`<${Text} value=${d.result} class="box" />`}`}
     ${d?.plan && html`<h2>Plan</h2><${Text} value=${d.plan} class="box" />`}
     ${d?.damage && html`<p class="problem"><${Line} value=${d.damage} most=${1000} /></p>`}
-    ${d?.interrupted?.length > 0 && html`<h2>Interrupted</h2><p>Nobody knows how these calls have ended; it is told so when it goes on, or decide with <code>rnix resume --on-in-doubt</code>.</p>
+    ${d?.interrupted?.length > 0 && html`<h2>Interrupted</h2><p>It is not known whether these calls have run. When it is resumed, the agent is told so. To run them again instead, or to skip them, in a terminal: <code>${doubtCommand(p, 'retry')}</code> or <code>${doubtCommand(p, 'skip')}</code></p>
       <${Table} label="Interrupted calls" rows=${d.interrupted} columns=${[{ text: 'Step', num: true, cell: (c) => c.step }, { text: 'Tool', cell: (c) => html`<${Line} value=${c.tool} />` }, { text: 'Path', cell: (c) => html`<${Line} value=${c.path} />` }]} />`}
     <h2>What it is</h2>
     <${Facts} facts=${[
