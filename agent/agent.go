@@ -17,7 +17,7 @@ type Manifest struct {
 	Models      Models `yaml:"models" json:"models,omitzero"`
 
 	ContextBudget *int     `yaml:"context_budget" json:"context_budget,omitempty"` // tokens over the life of the process and its descendants; 0 = unlimited
-	BudgetUSD     *float64 `yaml:"budget_usd" json:"budget_usd,omitempty"`         // dollars, likewise
+	BudgetUSD     *float64 `yaml:"budget_usd" json:"budget_usd,omitempty"`         // the same in dollars
 	MaxSteps      *int     `yaml:"max_steps" json:"max_steps,omitempty"`           // 0 = no limit
 	Skills        []string `yaml:"skills" json:"skills,omitempty"`                 // names; their bodies go into the prompt
 	Devices       []string `yaml:"devices" json:"devices,omitzero"`                // allowed device paths; absent = all, [] = none

@@ -160,7 +160,7 @@ func readAgent(pl place, name, at string) *AgentEntry {
 	file = pl.path(name, InstructionsFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		e.Problems = append(e.Problems, Problem{File: file, Message: "missing; the agent has no instructions of its own", Warning: true})
+		e.Problems = append(e.Problems, Problem{File: file, Message: "missing; the agent has no own instructions", Warning: true})
 	case err != nil:
 		e.Problems = append(e.Problems, Problem{File: file, Message: yamlfile.Cause(err).Error()})
 	case len(text) > maxInstructions:

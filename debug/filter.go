@@ -86,11 +86,11 @@ func (f *Filter) Matcher() (func(*event.Event) bool, error) {
 	}
 	for _, c := range f.Categories {
 		if !slices.Contains(categories, c) {
-			return nil, types.Errorf(types.ErrInvalid, "Filter", "category", "%q is none of %s", c, strings.Join(categories, ", "))
+			return nil, types.Errorf(types.ErrInvalid, "Filter", "category", "%q is invalid: want one of %s", c, strings.Join(categories, ", "))
 		}
 	}
 	if f.Level != "" && f.Level.rank() < 0 {
-		return nil, types.Errorf(types.ErrInvalid, "Filter", "level", "%q is none of %s", f.Level, levelNames())
+		return nil, types.Errorf(types.ErrInvalid, "Filter", "level", "%q is invalid: want one of %s", f.Level, levelNames())
 	}
 	var path *regexp.Regexp
 	if f.Path != "" {

@@ -114,7 +114,7 @@ func about(e *event.Event) string {
 	case event.Waiting:
 		switch {
 		case e.Text == "":
-			return "goes on"
+			return "waits no more"
 		case e.Until.IsZero():
 			return with("waits", text(e.Text))
 		}

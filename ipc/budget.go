@@ -9,7 +9,7 @@ import (
 // The methods for budgets and costs.
 var (
 	ShowBudget = Method[BudgetRequest, BudgetResponse]{Name: "budget", Doc: "budget shows what processes and their descendants may use, have used, and have reserved"}
-	AddBudget  = Method[AddBudgetRequest, AddBudgetResponse]{Name: "add_budget", Doc: "add_budget raises the budget of a process, and lets go on what waits for it"}
+	AddBudget  = Method[AddBudgetRequest, AddBudgetResponse]{Name: "add_budget", Doc: "add_budget raises the budget of a process, and resumes what waits for it"}
 	ShowCost   = Method[CostRequest, CostResponse]{Name: "cost", Doc: "cost adds up what agents have used and what that costs, over all histories"}
 )
 

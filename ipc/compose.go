@@ -8,12 +8,12 @@ import (
 
 // The methods about runs of workflows.
 var (
-	ComposeUp     = Method[ComposeUpRequest, ComposeUpResponse]{Name: "compose_up", Doc: "compose_up starts a run of a workflow: a process whose children are the nodes"}
+	ComposeUp     = Method[ComposeUpRequest, ComposeUpResponse]{Name: "compose_up", Doc: "compose_up starts a run of a workflow: a process, with a child for each node"}
 	ComposeStatus = Method[TargetRequest, ComposeRun]{Name: "compose_status", Doc: "compose_status describes a run and each of its nodes"}
 	ComposeList   = Method[ListRequest, ComposeListResponse]{Name: "compose_list", Doc: "compose_list lists the runs of workflows; with all, also those that have ended"}
 	ComposeDown   = Method[ComposeDownRequest, ComposeRun]{Name: "compose_down", Doc: "compose_down ends a run with all its nodes, or pauses it, and returns when that is so"}
 	ComposePlan   = Method[TargetRequest, ComposePlanResponse]{Name: "compose_plan", Doc: "compose_plan returns the workflow of a run, and what has become of its nodes"}
-	ComposeResume = Method[ComposeResumeRequest, ComposeUpResponse]{Name: "compose_resume", Doc: "compose_resume lets a run go on; of one that has ended it does again what failed, or one node and those below it"}
+	ComposeResume = Method[ComposeResumeRequest, ComposeUpResponse]{Name: "compose_resume", Doc: "compose_resume resumes a run; of one that has ended it does again what failed, or one node and those below it"}
 )
 
 // ComposeUpRequest starts a run. What is not said is as the file says.

@@ -125,7 +125,7 @@ func (r *response) all() ([]byte, error) {
 }
 
 func protocolError(format string, args ...any) error {
-	return types.Errorf(types.ErrInternal, "", "", "whoever listens here is no rnix daemon: "+format, args...)
+	return types.Errorf(types.ErrInternal, "", "", "what listens here is not an rnix daemon: "+format, args...)
 }
 
 // readHead reads the status line and the header of an answer, and passes over interim ones.

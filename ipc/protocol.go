@@ -41,7 +41,7 @@ var (
 	GetStepDetail = Method[StepRequest, StepDetail]{Name: "get_step_detail", Doc: "get_step_detail returns one step with its messages in full"}
 	Events        = Method[EventsRequest, Event]{Name: "events", Doc: "events streams the event log, from a sequence number on", Stream: true}
 
-	Resume        = Method[ResumeRequest, ResumeResponse]{Name: "resume", Doc: "resume lets a process go on: a paused one, or one that is only on disk; with fork, a copy of it"}
+	Resume        = Method[ResumeRequest, ResumeResponse]{Name: "resume", Doc: "resume continues a process: a paused one, or one that is only on disk; with fork, a copy of it"}
 	ListResumable = Method[ListRequest, ListResponse]{Name: "list_resumable", Doc: "list_resumable lists what can be resumed, the latest first"}
 
 	Ledger       = Method[LedgerRequest, LedgerResponse]{Name: "ledger", Doc: "ledger lists every call of a process, with what became of it"}

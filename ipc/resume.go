@@ -56,7 +56,7 @@ type ResumeResponse struct {
 	LeftOut int `json:"left_out,omitempty"`
 	// InDoubt are the calls whose outcome nobody knows, with what becomes of each.
 	InDoubt []InDoubt `json:"in_doubt,omitempty"`
-	// Woken are the other processes that go on with it: those that it waits for, and those that wait for it.
+	// Woken are the other processes that are resumed with it: those that it waits for, and those that wait for it.
 	Woken []types.PID `json:"woken,omitempty"`
 	// Paused are the processes below it that stay paused; Tree would resume them.
 	Paused []types.PID `json:"paused,omitempty"`

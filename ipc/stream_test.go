@@ -313,7 +313,7 @@ func FuzzResponseHead(f *testing.F) {
 func TestStrangerOnTheSocketIsNamedAsSuch(t *testing.T) {
 	_, err := readHead(bufio.NewReader(strings.NewReader("SSH-2.0-x\r\n")))
 	var e *types.SyscallError
-	if !errors.As(err, &e) || !strings.Contains(err.Error(), "no rnix daemon") {
+	if !errors.As(err, &e) || !strings.Contains(err.Error(), "not an rnix daemon") {
 		t.Errorf("err = %v", err)
 	}
 }

@@ -334,5 +334,5 @@ func mayAdd(pid types.PID, limit, more Amount) error {
 	default:
 		return nil
 	}
-	return &types.SyscallError{Syscall: "AddBudget", PID: pid, Code: types.ErrInvalid, Err: fmt.Errorf("it has no limit of %s of its own, so there is nothing to add to; `rnix budget` shows which budget it draws from", what)}
+	return &types.SyscallError{Syscall: "AddBudget", PID: pid, Code: types.ErrInvalid, Err: fmt.Errorf("it has no own limit of %s, so there is nothing to add to; `rnix budget` shows which budget it draws from", what)}
 }

@@ -155,7 +155,7 @@ const noticeMax = 8 << 10
 func notice(i *Info) (m step.Mail, failed string) {
 	m = step.Mail{Kind: step.MailChild, From: i.PID, FromUUID: i.UUID, Name: i.Name, Time: time.Now(), Key: fmt.Sprintf("ended:%s:%d", i.UUID, i.PID)}
 	if i.Exit == nil || i.Parked != "" {
-		m.Text = fmt.Sprintf("Your child PID %d is suspended, and goes on when somebody sees to it: %s", i.PID, orDefault(i.Parked, "stopped"))
+		m.Text = fmt.Sprintf("Your child PID %d is suspended until a person resumes it: %s", i.PID, orDefault(i.Parked, "stopped"))
 		return m, ""
 	}
 	m.Child = i.UUID

@@ -64,7 +64,7 @@ func (k *KernelImpl) sendTo(ctx context.Context, p *Process, a *loop.Action, key
 	} else if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("sent to PID %d, which is suspended and gets it when it goes on", in.PID), nil
+	return fmt.Sprintf("sent to PID %d, which is suspended and gets it when it is resumed", in.PID), nil
 }
 
 func sendEnded(pid types.PID) error {

@@ -122,7 +122,7 @@ func (u *pulse) limit(p *Process) time.Duration {
 // excuse says why a process need not make progress; "" = it must.
 func excuse(p *Process) string {
 	if p.kind != "" {
-		return "has no steps of its own"
+		return "takes no steps"
 	}
 	if _, shut := p.gate.Since(); shut {
 		return "paused"

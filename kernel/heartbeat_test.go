@@ -103,7 +103,7 @@ func TestWhatMayBeSilentIsExempt(t *testing.T) {
 		if got := s.stalls(); got != "" {
 			t.Errorf("%s", got)
 		}
-		for pid, why := range map[types.PID]string{paused: "paused", sup: "has no steps of its own", limited: "a rate limit", endless: ""} {
+		for pid, why := range map[types.PID]string{paused: "paused", sup: "takes no steps", limited: "a rate limit", endless: ""} {
 			if b := s.beatOf(pid); b.Exempt != why || !b.Suspect.IsZero() {
 				t.Errorf("PID %d: %+v", pid, b)
 			}

@@ -129,7 +129,7 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	}
 	intent = k.conceal(intent, &opts)
 	if opts.From != nil && len(opts.Inputs) > 0 {
-		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "a history that goes on has the inputs that it began with: give From.Input")
+		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "a resumed history has the inputs that it began with: give From.Input")
 	}
 	var parent *Process
 	if opts.ParentPID != 0 {

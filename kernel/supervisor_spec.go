@@ -129,7 +129,7 @@ func (s SupervisorSpec) settled(at string) (SupervisorSpec, error) {
 		case strings.TrimSpace(c.Name) == "":
 			return bad("child %d has no name", i+1)
 		case seen[c.Name]:
-			return bad("two children are called %q: give each a name of its own", c.Name)
+			return bad("two children are called %q: give each its own name", c.Name)
 		}
 		seen[c.Name] = true
 		var err error
@@ -166,7 +166,7 @@ func (c ChildSpec) settled(at string, template bool) (ChildSpec, error) {
 	case b.Max != 0 && b.Max < b.Initial:
 		return bad("the delay before a restart is %s in the beginning and %s at most", b.Initial, b.Max)
 	case c.Opts.UUID != types.UUID{} || c.Opts.ParentPID != 0:
-		return bad("a child has neither a UUID nor a parent of its own: each run gets a new UUID, and the supervisor is the parent")
+		return bad("a child is given neither a UUID nor a parent: each run gets a new UUID, and the supervisor is the parent")
 	case c.Supervisor == nil && !template && strings.TrimSpace(c.Intent) == "":
 		return bad("the intent is empty")
 	case c.Prepare != nil && (c.Agent != nil || !reflect.ValueOf(c.Opts).IsZero()):
@@ -176,7 +176,7 @@ func (c ChildSpec) settled(at string, template bool) (ChildSpec, error) {
 	case c.Intent != "" || c.Agent != nil || c.Prepare != nil || !reflect.ValueOf(c.Opts).IsZero():
 		return bad("it is a supervisor and an agent: give either a supervisor, or intent, agent and options")
 	case c.Supervisor.Name != "" || c.Supervisor.ParentPID != 0 || c.Supervisor.Opts.UUID != types.UUID{}:
-		return bad("a supervisor below has its child's name, and neither a parent nor a UUID of its own")
+		return bad("a supervisor below has its child's name, and is given neither a parent nor a UUID")
 	}
 	below, err := c.Supervisor.settled(at)
 	c.Supervisor = &below
@@ -189,7 +189,7 @@ func (s *SupervisorSpec) intent() string {
 	for i := range s.Children {
 		names[i] = s.Children[i].Name
 	}
-	return strings.TrimSpace("keep running: " + orDefault(strings.Join(names, ", "), "nobody"))
+	return strings.TrimSpace("keep running: " + orDefault(strings.Join(names, ", "), "no children yet"))
 }
 
 // title is what a supervisor is called where an agent has its agent's name.

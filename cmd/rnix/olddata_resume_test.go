@@ -39,9 +39,13 @@ func (o *oldData) comes(req ipc.ResumeRequest) string {
 func (o *oldData) forks() {
 	o.t.Helper()
 	o.each(o.those(func(p *ipc.Proc) bool { return slices.Contains(ofEachKind, p.Name) }), func(p *ipc.Proc) string {
-		first := min(1, p.Step)
-		return fmt.Sprintf("fork of %s: %s; from step %d: %s", p.Name, o.comes(ipc.ResumeRequest{Target: p.UUID.String(), Fork: true}),
-			first, o.comes(ipc.ResumeRequest{Target: p.UUID.String(), Fork: true, FromStep: &first}))
+		req := ipc.ResumeRequest{Target: p.UUID.String(), Fork: true}
+		if p.Name == "timeout" { // its 300 ms, which are for the fork too, are little on a machine that is busy
+			req.TimeoutMs = new(int64(600_000))
+		}
+		first, begin := min(1, p.Step), req
+		begin.FromStep = &first
+		return fmt.Sprintf("fork of %s: %s; from step %d: %s", p.Name, o.comes(req), first, o.comes(begin))
 	})
 	for i, p := range ask(o, ipc.ListProcs, ipc.ListRequest{All: true}).Procs[:len(o.procs)] {
 		if was := &o.procs[i]; p.UUID != was.UUID || p.State != was.State || p.Step != was.Step || p.TokensUsed != was.TokensUsed || p.Wait != was.Wait {

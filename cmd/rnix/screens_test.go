@@ -218,7 +218,7 @@ func TestAPersonSeesAndSteersInATerminal(t *testing.T) {
 	s.sees("with 2 below it", "├ ⏸ tests", "3 suspended")
 	s.picture("top_paused")
 	s.keys("p")
-	s.sees("goes on", "├ ● tests")
+	s.sees("resumed as PID", "├ ● tests")
 	s.keys("?")
 	s.sees("In top", "open the dashboard on the process")
 	s.picture("help")
@@ -254,7 +254,7 @@ func TestAPersonSeesAndSteersInATerminal(t *testing.T) {
 	s.sees("name       hello", "Done. red <U+202E>turned <script>alert(1)</script>")
 	s.picture("history")
 	s.keys("F")
-	s.sees("a copy of PID 4 (hello) goes on after step: 1")
+	s.sees("a copy of PID 4 (hello) resumes after step: 1")
 	s.keys("C-u", "0", "Enter")
 	s.sees("is a copy of PID 4 (hello)")
 

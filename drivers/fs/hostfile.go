@@ -73,7 +73,7 @@ func (h *hostFile) Write(context.Context, []byte) error {
 }
 
 func errUnbound(path string) error {
-	return types.Errorf(types.ErrPermission, "Read", Path+shorten(path), "the file was opened on behalf of nobody")
+	return types.Errorf(types.ErrPermission, "Read", Path+shorten(path), "the file was opened for no process")
 }
 
 // Content reads a file from its beginning to its end, or the names in a directory, one per line,

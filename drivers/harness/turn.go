@@ -69,7 +69,7 @@ func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.S
 				s.take(e, emit)
 			}
 			if s.rogue != "" {
-				err := types.Errorf(types.ErrPermission, "Call", s.cfg.Name, "%s used %s, a tool of its own, in spite of --tools kernel, and was ended; --tools own allows it",
+				err := types.Errorf(types.ErrPermission, "Call", s.cfg.Name, "%s used %s, one of the CLI's own tools, in spite of --tools kernel, and was ended; --tools own allows it",
 					s.cfg.CLI.Name(), label(s.rogue))
 				s.drop(false)
 				return nil, err

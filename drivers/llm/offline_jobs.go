@@ -86,7 +86,7 @@ func outcome(t *offlineTurn, w offlineWant) string {
 	m := exitLine().FindStringSubmatch(strings.TrimSpace(text))
 	switch {
 	case !ok && cutOff().MatchString(text):
-		return "the command was cut off, and nobody knows how far it had come"
+		return "the command was cut off, and how far it came is not known"
 	case !ok:
 		return "the command could not be run"
 	case m == nil:

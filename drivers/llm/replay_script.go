@@ -168,7 +168,7 @@ func places(path string, err error) []string {
 // check finds what the types cannot say, and turns the inputs into text.
 func (r *replayResponse) check() error {
 	if !slices.Contains(replayStops, r.StopReason) {
-		return fmt.Errorf("stop_reason %q is none of %s", r.StopReason, strings.Join(replayStops[1:], ", "))
+		return fmt.Errorf("invalid stop_reason %q: want one of %s", r.StopReason, strings.Join(replayStops[1:], ", "))
 	}
 	if u := r.Usage; u.Input < 0 || u.Output < 0 || u.Cached < 0 || u.Cached > u.Input {
 		return errors.New("usage must not be negative, and cached_input_tokens is a part of input_tokens")
@@ -181,7 +181,7 @@ func (r *replayResponse) check() error {
 			e.Code = string(types.ErrUnavailable)
 		}
 		if !slices.Contains(replayCodes, e.Code) {
-			return fmt.Errorf("error code %q is none of %s", e.Code, strings.Join(replayCodes, ", "))
+			return fmt.Errorf("invalid error code %q: want one of %s", e.Code, strings.Join(replayCodes, ", "))
 		}
 		if e.Message == "" {
 			e.Message = types.ErrCode(e.Code).Error()

@@ -72,7 +72,7 @@ func TestMistakesInConversationsAreNamed(t *testing.T) {
 		"conversations: [{prompt: '(a)', responses: [{content: '${2}'}]}]":                     "${2} stands for nothing",
 		"conversations: [{responses: [{content: '${result.0}'}]}]":                             "${result.0} stands for nothing",
 		"conversations: [{responses: [{tool_calls: [{name: x, input: {a: ['${nosuch}']}}]}]}]": "response 1: ${nosuch} stands for nothing",
-		"conversations: [{responses: [{error: {code: OOPS}}]}]":                                `conversation 1: response 1: error code "OOPS"`,
+		"conversations: [{responses: [{error: {code: OOPS}}]}]":                                `conversation 1: response 1: invalid error code "OOPS"`,
 		"conversations: [{reponses: []}]":                                                      `unknown key "reponses"`,
 	} {
 		_, err := llm.ParseReplay("", "script.yaml", []byte("version: \"1\"\n"+in+"\n"))

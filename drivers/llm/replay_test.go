@@ -92,7 +92,7 @@ func TestMistakesInAScriptAreNamedWithTheirPlace(t *testing.T) {
 		"duration":      {"version: \"1\"\nresponses:\n  - delay: soon\n", `script.yaml:3:12: "soon" is not a duration`},
 		"version":       {"responses: []\n", `write version: "1"`},
 		"empty":         {"", `write version: "1"`},
-		"code":          {"version: \"1\"\nresponses:\n  - error: {code: OOPS}\n", `response 1: error code "OOPS" is none of`},
+		"code":          {"version: \"1\"\nresponses:\n  - error: {code: OOPS}\n", `response 1: invalid error code "OOPS": want one of`},
 		"stop":          {"version: \"1\"\nresponses:\n  - stop_reason: tired\n", `stop_reason "tired"`},
 		"usage":         {"version: \"1\"\nresponses:\n  - usage: {cached_input_tokens: 4}\n", "part of input_tokens"},
 		"nameless tool": {"version: \"1\"\nresponses:\n  - tool_calls: [{input: {}}]\n", "tool call 1: no name"},

@@ -38,7 +38,7 @@ type httpClient struct {
 func (f *factory) httpClient(config vfs.MCPConfig) (*httpClient, error) {
 	u, err := url.Parse(config.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, types.Errorf(types.ErrInvalid, "", "", "url %q is none of a server: it must begin with https:// (or http:// on this machine) and name a host", redactURL(config.URL))
+		return nil, types.Errorf(types.ErrInvalid, "", "", "url %q is not that of a server: it must begin with https:// (or http:// on this machine) and name a host", redactURL(config.URL))
 	}
 	g := guard{loopback: isLoopback(u.Hostname()), private: f.opts.AllowPrivate}
 	if u.Scheme == "http" && !g.loopback && !g.private {

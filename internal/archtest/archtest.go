@@ -53,6 +53,7 @@ func Rules() []Rule {
 		{"gofmt", checkFormat},
 		{"unfinished", checkUnfinished},
 		{"machine-path", checkMachinePaths},
+		{"words", checkWords},
 		{"print", checkPrint},
 		{"sleep", checkSleep},
 		{"skip", checkSkip},

@@ -87,6 +87,8 @@ func isText(p string) bool {
 	switch path.Ext(p) {
 	case ".md", ".txt", ".yaml", ".sh", ".mod":
 		return true
+	case ".js":
+		return strings.HasPrefix(p, pageTexts)
 	}
 	return p == "test" || p == "Makefile" || p == ".ci/run"
 }

@@ -83,7 +83,7 @@ func TestMessagesNameThePlace(t *testing.T) {
 		"missing":       {"cat /proc/9/x", "x.ash:1:1: cat: /proc/9/x: no such path"},
 		"cd":            {"cd /proc/1", "x.ash:1:1: cd: /proc/1 is in the name space of agents; the shell stays in directories of this system"},
 		"follow":        {"tail -f /proc/1/status", "x.ash:1:1: tail: a path of the name space cannot be followed; use: log -f PROCESS"},
-		"bg":            {"bg", "x.ash:1:1: bg: a job that was started with & is in the background already; a paused agent goes on with: resume PID"},
+		"bg":            {"bg", "x.ash:1:1: bg: a job that was started with & is in the background already; resume a paused agent with: resume PID"},
 		"no such job":   {"kill %4", "x.ash:1:1: kill: %4: no such job; see: jobs"},
 		"source itself": {"source nothing.sh", "x.ash:1:1: source: DIR/nothing.sh: no such file or directory"},
 	} {

@@ -201,7 +201,7 @@ func (s builtins) fg(ctx context.Context, hc *interp.HandlerContext, args []stri
 }
 
 func (s builtins) bg(_ context.Context, hc *interp.HandlerContext, _ []string) int {
-	return s.fail(hc, exitError, "bg: a job that was started with & is in the background already; a paused agent goes on with: resume PID")
+	return s.fail(hc, exitError, "bg: a job that was started with & is in the background already; resume a paused agent with: resume PID")
 }
 
 // disown forgets a job: wait and jobs do not know it any more.

@@ -20,17 +20,17 @@ func budgetCmd(a *app) *cobra.Command {
 		Short:      "show what processes may use and have used, and give them more",
 		Long: `Budget shows what a process may use, in tokens and in dollars, what it has used with all that descend
 from it, ended ones too, what is reserved for answers under way, and what is left; above it the ancestors
-whose budget limits it too, below it its descendants. Without PROCESS: all that run or are suspended and
+with budgets that limit it too, below it its descendants. Without PROCESS: all that run or are suspended and
 have a budget.
 
 A budget is that of a whole family: children draw from their parent's, and may have one of their own
 below it. Before a model is asked, the most that the answer can take is reserved, from all budgets above;
 when the answer is there it is settled for what it took. So a budget in dollars is not exceeded, and one
 in tokens by one call at most: while anything of it is left, one process of the family may ask, alone. A
-model whose answers cannot be bounded (the CLIs) has the whole budget for itself while it answers,
+model with answers that cannot be bounded (the CLIs) has the whole budget to itself while it answers,
 and can go over it by that one answer. No provider tells what it bills for an answer that broke off.
 
-A process whose budget is used up is suspended, and goes on after: rnix budget add`,
+A process that runs out of budget is suspended until you raise it with: rnix budget add`,
 		Example:           examples(`rnix budget`, `rnix budget night`, `rnix budget add night --tokens 200k`, `rnix budget add 3 --usd 2.50 --no-resume`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(0, 1, process),
@@ -57,14 +57,14 @@ func budgetAddCmd(a *app) *cobra.Command {
 	var req ipc.AddBudgetRequest
 	c := &cobra.Command{
 		Use:   "add PROCESS",
-		Short: "raise the budget of a process, and let go on what waits for it",
+		Short: "raise the budget of a process, and resume what waits for it",
 		Long: `Add raises the budget of a process, running or suspended, durably. What is suspended because it waits for
-this budget, the process itself and any of its descendants, goes on by itself, unless --no-resume is
+this budget, the process and any of its descendants, is resumed, unless --no-resume is
 given.
 
-A process without a limit of its own has nothing to which something could be added: raise that of the
-ancestor whose budget it draws from, which rnix budget PROCESS shows. With --subtree each of the family that
-has a limit of its own gets so much more.`,
+A process without its own limit has nothing to add to: raise the budget of the ancestor that it draws
+from, which rnix budget PROCESS shows. With --subtree each of the family that has its own limit gets
+so much more.`,
 		Example:           examples(`rnix budget add night --tokens 200k`, `rnix budget add --subtree night --tokens 50k`, `rnix budget add 3 --tokens 50000 --usd 2.50`, `rnix budget add 3 --usd 1 --no-resume`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(1, 1, process),
@@ -85,7 +85,7 @@ has a limit of its own gets so much more.`,
 	f.SortFlags = false
 	f.Var(&tokens, "tokens", "so many tokens more, such as 200k")
 	f.Var(&usd, "usd", "so many dollars more, such as 2.50")
-	f.BoolVarP(&req.Tree, "subtree", "t", false, "each of its descendants, too, that has a limit of its own")
+	f.BoolVarP(&req.Tree, "subtree", "t", false, "also each descendant that has its own limit")
 	f.BoolVar(&req.NoResume, "no-resume", false, "leave what waits for the budget suspended")
 	return c
 }
@@ -219,7 +219,7 @@ func addBudget(ctx context.Context, c *ipc.Client, out *output, req ipc.AddBudge
 			out.talk("[kernel] PID %s has a budget of %s", r.PID, strings.Join(parts, "; and of "))
 		}
 		if len(r.Resumed) > 0 {
-			out.talk("[kernel] with it go on: %s", namedPIDs(r.Resumed))
+			out.talk("[kernel] resumed with it: %s", namedPIDs(r.Resumed))
 		}
 	}
 	for _, text := range r.Warnings {

@@ -37,7 +37,7 @@ directory as the workspace, or with --as as a process: then it is what that proc
 			return first
 		},
 	}
-	c.Flags().StringVar(&as, "as", "", "the process on whose behalf it is read")
+	c.Flags().StringVar(&as, "as", "", "read as this process does")
 	c.Flags().IntVar(&limit, "max", limit, "bytes to read at most")
 	_ = c.RegisterFlagCompletionFunc("as", completeProcs(a, false))
 	return c

@@ -25,11 +25,11 @@ func composeCmd(a *app) *cobra.Command {
 		Use:        "compose",
 		SuggestFor: []string{"workflow", "flow", "dag", "pipeline", "up"},
 		Short:      "run workflows: many agents that wait for each other",
-		Long: `Compose runs the nodes of a workflow file, each as an agent of its own. A node starts as soon as those that
+		Long: `Compose runs the nodes of a workflow file, each as a separate agent. A node starts as soon as those that
 it waits for have ended as it wants, and is given their results as data.
 
-A run is a process whose children are the nodes: ps, log, pause, kill and budget work on it as on others. It
-goes on after a stop or a crash of the daemon, and nothing that has succeeded is done again.
+A run is a process, and its nodes are the children: ps, log, pause, kill and budget work on it as on others. It
+is resumed after a stop or a crash of the daemon, and nothing that has succeeded is done again.
 
 The file is compose.yaml or .rnix/compose.yaml here, or that of -f. "rnix compose init" writes one with
 everything that it can say.`,
@@ -70,11 +70,11 @@ func composeUpCmd(a *app) *cobra.Command {
 result: that of the node for which no other waits, or of several, each below its name.
 
 Ctrl+C ends all nodes before their next action; with --on-interrupt pause they are paused instead. Either way
-"rnix compose resume" lets the run go on where it was, and nothing that has succeeded is done again. A second
-Ctrl+C leaves at once. With --detach, or when the terminal is closed, the run goes on without you.
+"rnix compose resume" resumes the run where it was, and nothing that has succeeded is done again. A second
+Ctrl+C leaves at once. With --detach, or when the terminal is closed, the run continues without you.
 
 A node that waits for a budget or a quota has not failed: when nothing else is left to do, the run is
-suspended with it, and goes on with it. A run succeeds if no node has failed.
+suspended with it, and resumed with it. A run succeeds if no node has failed.
 
 --json writes a line of type "init", one of type "node" for each change of a node, and one "result" at
 the end, with all nodes.`,

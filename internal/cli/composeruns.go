@@ -44,7 +44,7 @@ more. With --pause they are paused instead, until: rnix compose resume. Either w
 			case r.Exit != nil && r.State != suspended:
 				a.out.talk("[compose] run %s has ended (%s): %s", oneLine(r.Name), exitText(r.Exit), nodeCounts(&r))
 			default:
-				a.out.talk("[compose] run %s is %s: %s; it goes on with: %s", oneLine(r.Name), r.State, nodeCounts(&r), runMend(&r))
+				a.out.talk("[compose] run %s is %s: %s; resume it with: %s", oneLine(r.Name), r.State, nodeCounts(&r), runMend(&r))
 			}
 			return nil
 		},
@@ -64,7 +64,7 @@ func composePsCmd(a *app) *cobra.Command {
 they depend on each other.
 
 A node is waiting (for others, or for a place), running, paused, suspended (it waits for a budget, a
-quota or a person), stopped (it was ended with its run, and goes on with it), retrying (an attempt has
+quota or a person), stopped (it was ended with its run, and is resumed with it), retrying (an attempt has
 failed and the next one comes), expanded (its items are known), succeeded, failed, or skipped (what it
 waits for can not come about any more).`,
 		Example:           examples(`rnix compose ps`, `rnix compose ps review`, `rnix compose ps review --json | jq '.nodes[]|select(.state=="failed")'`),
@@ -182,7 +182,7 @@ func showNodes(out *output, r *ipc.ComposeRun, now time.Time) {
 		out.talk("%s", price.Unknown(number(r.Unpriced)))
 	}
 	if r.State == suspended {
-		out.talk("  %s; it goes on with: %s", oneLine(r.Wait), runMend(r))
+		out.talk("  %s; resume it with: %s", oneLine(r.Wait), runMend(r))
 	}
 }
 
@@ -194,7 +194,7 @@ func composeLogsCmd(a *app) *cobra.Command {
 		SuggestFor: []string{"tail"},
 		Short:      "show what the nodes of a run think, say and do",
 		Long: `Logs shows the log of a run: what becomes of its nodes, and what each of them thinks and says. With a
-node, such as merge or review[3], only that of its latest attempt. With -f it goes on until the end, or
+node, such as merge or review[3], only that of its latest attempt. With -f it follows until the end, or
 until Ctrl+C, which only ends the looking.`,
 		Example:     examples(`rnix compose logs review`, `rnix compose logs -f review merge`, `rnix compose logs review 'file[2]' --json`),
 		Annotations: exits("0 1 2 10 12 130"),
@@ -291,15 +291,15 @@ func composeResumeCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:        "resume [RUN]",
 		SuggestFor: []string{"continue", "retry", "restart"},
-		Short:      "let a run go on: paused, suspended, failed, ended or broken off",
-		Long: `Resume lets a run go on where it was. Nothing that has succeeded is done again: of a run that has ended, what
-failed and what was skipped for that; nodes that were ended with their run go on where they were.
+		Short:      "resume a run: paused, suspended, failed, ended or cut off",
+		Long: `Resume continues a run where it was. Nothing that has succeeded is done again: of a run that has ended, what
+failed and what was skipped for that; nodes that were ended with their run resume where they were.
 
 With --node that node is done again, and all below it, whatever became of them; it is refused if what the node
 waits for is not there. Without a RUN it is that of the one run, of those that have stopped, in which the
 node has not succeeded, or that has it at all; with several of them they are listed.
 
-The command returns when the run goes on; with --follow it stays as up does.`,
+The command returns when the run is resumed; with --follow it stays as up does.`,
 		Example:           examples(`rnix compose resume review`, `rnix compose resume review --node merge --follow`, `rnix compose resume --node merge`, `rnix compose resume review --budget 200k`),
 		Annotations:       exits("0 1 2 3 4 5 6 9 10 11 12 13 124 129 130 143"),
 		Args:              argsOf(0, 1, ""),

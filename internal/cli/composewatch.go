@@ -285,7 +285,7 @@ func (w *runWatch) paused(ctx context.Context, c *ipc.Client) error {
 			Error: types.ToWire(types.Errorf(types.ErrCancelled, "Compose", w.run.Name, "it was paused (exit code %d)", code))})
 		return leave(code)
 	}
-	w.out.talk("[compose] the run is paused, and so are all its nodes; it goes on with: %s", w.goesOn())
+	w.out.talk("[compose] the run is paused, and so are all its nodes; resume it with: %s", w.goesOn())
 	return leave(code)
 }
 
@@ -293,7 +293,7 @@ func (w *runWatch) paused(ctx context.Context, c *ipc.Client) error {
 func (w *runWatch) quit(sig os.Signal) error {
 	w.board.clear()
 	if w.asked == nil {
-		w.out.talk("[compose] run %s goes on without this terminal; see: rnix compose ps %d", w.run.Name, w.run.PID)
+		w.out.talk("[compose] run %s runs on without this terminal; see: rnix compose ps %d", w.run.Name, w.run.PID)
 	} else {
 		w.out.talk("[compose] leaving; the run was asked to stop (see: rnix compose ps %d)", w.run.PID)
 	}
@@ -305,7 +305,7 @@ func (w *runWatch) finish(ctx context.Context, c *ipc.Client, e *waited) error {
 	w.board.clear()
 	if e.err != nil {
 		if gone(e.err) {
-			w.out.talk("[compose] the daemon went away; the run goes on when it runs again, or with: rnix compose resume %s", w.run.UUID)
+			w.out.talk("[compose] the daemon went away; the run is resumed when it runs again, or with: rnix compose resume %s", w.run.UUID)
 			return leave(ExitSuspended)
 		}
 		return e.err
@@ -331,9 +331,9 @@ func showRunEnd(out *output, r *ipc.ComposeRun, e *ipc.WaitResponse, asked os.Si
 		if e.Exit.Code != types.ExitOK {
 			code = processExit(e.Exit)
 		}
-		mend = "it goes on with: " + goesOn
+		mend = "resume it with: " + goesOn
 		if !r.WaitUntil.IsZero() {
-			mend = "it goes on by itself at " + r.WaitUntil.Local().Format("15:04 on 2 Jan") + ", or at once with: " + goesOn
+			mend = "it is resumed at " + r.WaitUntil.Local().Format("15:04 on 2 Jan") + ", or at once with: " + goesOn
 		}
 		if err == nil {
 			err = types.Errorf(types.ErrUnavailable, "Compose", r.Name, "suspended: %s", r.Wait)
@@ -346,7 +346,7 @@ func showRunEnd(out *output, r *ipc.ComposeRun, e *ipc.WaitResponse, asked os.Si
 			mend = "do again what failed, and nothing else, with: " + goesOn
 		}
 		if e.Exit.Code == types.ExitCancelled {
-			mend = "it goes on where it stopped with: " + goesOn
+			mend = "resume it where it stopped with: " + goesOn
 		}
 	}
 	if out.json() {

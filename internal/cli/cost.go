@@ -27,8 +27,8 @@ func costCmd(a *app) *cobra.Command {
 process, or of PROCESS and its descendants. A fork counts from where it began.
 
 What an answer costs, its provider says, or else the table of prices: the built-in one, which prices.yaml
-in your configuration directory goes before. "free" is a known price of nothing; "?" stands where nobody
-knows the price, and nothing is added for that; "-" where no tokens were used. Days are those of UTC.
+in your configuration directory goes before. "free" is a known price of nothing; "?" stands where the
+price is not known, and nothing is added for that; "-" where no tokens were used. Days are those of UTC.
 
 WHEN is a day (2026-11-01) or a number of days, hours or weeks back (7d, 24h, 2w); the whole day counts.`,
 		Example:           examples(`rnix cost`, `rnix cost --by day --since 7d`, `rnix cost --by process night`, `rnix cost --json --by agent | jq .cost_usd`),
@@ -37,7 +37,7 @@ WHEN is a day (2026-11-01) or a number of days, hours or weeks back (7d, 24h, 2w
 		ValidArgsFunction: completeProcs(a, true),
 		RunE: func(c *cobra.Command, args []string) error {
 			if !slices.Contains(costBy, req.By) {
-				return usagef("", "--by %q is none of %s", req.By, strings.Join(costBy, ", "))
+				return usagef("", "invalid --by %q: want one of %s", req.By, strings.Join(costBy, ", "))
 			}
 			if c.Flags().Changed("since") {
 				var err error

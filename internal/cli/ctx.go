@@ -225,7 +225,7 @@ func growthText(r *ipc.ContextResponse, out *output) string {
 	case w.StepsLeft != nil:
 		fmt.Fprintf(&b, "        %s: about %s until it is compacted, over %s tokens\n", each, plural(*w.StepsLeft, "step", "steps"), number(w.CompactAt))
 	case w.Tokens == 0 && each != "":
-		fmt.Fprintf(&b, "        %s; how many are left nobody can say without the size of the window\n", each)
+		fmt.Fprintf(&b, "        %s; how many are left is not known without the size of the window\n", each)
 	case each != "":
 		fmt.Fprintf(&b, "        %s: it does not fill up\n", each)
 	}

@@ -19,7 +19,7 @@ func daemonCmd(a *app) *cobra.Command {
 		Use:        "daemon",
 		SuggestFor: []string{"status", "start", "stop", "restart", "server"},
 		Short:      "start, look at or stop the daemon",
-		Long: `The daemon runs the agents. It starts by itself when a command needs it and goes on without a
+		Long: `The daemon runs the agents. A command that needs it starts it, and it runs on without a
 terminal. Stopping it ends no agent: they are suspended on disk.`,
 		Example: examples(`rnix daemon status`, `rnix daemon stop`, `rnix daemon start --foreground`),
 	}
@@ -103,7 +103,7 @@ func noDaemon(a *app) error {
 			"mend that, then: rnix daemon start")
 	}
 	return withMend(unreachable(types.Errorf(types.ErrUnavailable, "", "", "no daemon is running")),
-		"it starts by itself when a command needs it, or with: rnix daemon start")
+		"a command that needs it starts it, or: rnix daemon start")
 }
 
 // startFailure returns why the last daemon did not start; false if it did.
@@ -263,8 +263,8 @@ func daemonStopCmd(a *app) *cobra.Command {
 		Use:   "stop",
 		Short: "stop the daemon; its agents are suspended, not ended",
 		Long: `Stop stops the daemon and waits until it is gone. Agents that are running finish the write that is
-under way and are suspended on disk. They go on by themselves when a daemon starts again, unless
-daemon.auto_resume is false in config.yaml; then they go on with: rnix resume
+under way and are suspended on disk. They are resumed when a daemon starts again, unless
+daemon.auto_resume is false in config.yaml; then resume them with: rnix resume
 
 With --force, a daemon that has not stopped after 10 s is killed, with the commands of its agents. What
 was recorded is kept, as after any crash.`,

@@ -20,9 +20,9 @@ func diffCmd(a *app) *cobra.Command {
 		Short:      "show what a process has changed in its files",
 		Long: `Diff shows what is different in the files of a process, as a unified diff: with one step, what that
 step has changed; with two, what has changed from the end of the first to the end of the second, where
-0 is before the first step; with none, what has changed from before its first change until now, or in a git
-work tree of its own, since its branch began. Of a process that has ended that is until the end of its last
-step: what has changed since is not its work, and --now shows it, too. It works on files that git ignores not.
+0 is before the first step; with none, what has changed from before its first change until now, or in its
+own git work tree, since its branch began. Of a process that has ended that is until the end of its last
+step: what has changed since is not its work, and --now shows it, too. Files ignored by git are skipped.
 
 A step that has changed nothing has the files of the step before it. What others have changed meanwhile in
 the same directory is among the changes of the step during which it was found. PATHs are absolute or

@@ -79,7 +79,7 @@ func (p *agentProgram) credentials(getenv func(string) string) (said string, the
 	}
 	file := p.file(getenv)
 	if file == "" {
-		return "without HOME nobody can tell where its login is", false
+		return "without HOME it is not known where its login is", false
 	}
 	data, err := os.ReadFile(file)
 	var login map[string]json.RawMessage

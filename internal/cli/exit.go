@@ -44,7 +44,7 @@ func exitTable() []exitRow {
 		{ExitAgentFailed, "the agent failed: an error, or its step limit (process exit code 1)"},
 		{ExitBudget, "the agent's budget is used up (process exit code 2)"},
 		{ExitCancelled, "the agent was ended by a signal (process exit code 4)"},
-		{ExitBlocked, "a decision is needed that nobody can give (process exit code 5; resume: calls in doubt)"},
+		{ExitBlocked, "a decision is needed, and no person can be asked (process exit code 5; resume: calls in doubt)"},
 		{ExitNoProgress, "the agent repeated itself and was stopped (process exit code 6)"},
 		{ExitLostOwnership, "another owner took the agent's session (process exit code 3)"},
 		{ExitSuspended, "the agent is suspended on disk, not ended: the daemon stopped, or it was paused"},
@@ -53,7 +53,7 @@ func exitTable() []exitRow {
 		{ExitUnreachable, "the daemon cannot be reached, does not start, or went away"},
 		{ExitNoModel, "no model can be used: its provider is not set up, refuses the key, or does not have the model"},
 		{ExitTimeout, "a time limit was reached: --timeout of run or wait"},
-		{ExitHangup, "the terminal was closed; the agent goes on"},
+		{ExitHangup, "the terminal was closed; the agent runs on"},
 		{ExitInterrupted, "Ctrl+C"},
 		{ExitTerminated, "SIGTERM; run passes it on to the agent"},
 	}
@@ -61,7 +61,7 @@ func exitTable() []exitRow {
 
 func exitCodesHelp() string {
 	var b strings.Builder
-	b.WriteString("Exit codes of this program. An agent has exit codes of its own, which `ps -a` and --json show;\nthe table says which become which.\n\n")
+	b.WriteString("Exit codes of this program. An agent has its own exit codes, which `ps -a` and --json show;\nthe table says which become which.\n\n")
 	for _, r := range exitTable() {
 		fmt.Fprintf(&b, "  %3d  %s\n", r.code, r.text)
 	}

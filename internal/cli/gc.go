@@ -18,10 +18,10 @@ func gcCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:        "gc",
 		SuggestFor: []string{"prune", "clean", "purge", "rm", "delete", "archive"},
-		Short:      "archive the histories that nobody needs any more, or delete them",
+		Short:      "archive histories that are old or too many, or delete them",
 		Long: `Gc takes away the histories of processes that have ended and are over one of the limits of
 config.yaml: older than gc.retention_days (30), or more than gc.max_entries (500). The oldest go first; 0
-switches a limit off. The daemon does the same by itself every gc.interval_seconds (3600).
+switches a limit off. The daemon does the same every gc.interval_seconds (3600).
 
 Each history is packed into one file, from which it is put back with: rnix unarchive. With --delete, or
 gc.mode: delete in config.yaml, it is removed, and only a line says that it was there. Never taken are

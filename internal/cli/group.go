@@ -17,7 +17,7 @@ func groupCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "group",
 		Short: "process groups, for signals to all of their members",
-		Long: `A process group has a number, and a name if somebody gave it one; it exists as long as it has members. A
+		Long: `A process group has a number, and a name if it was given one; it exists as long as it has members. A
 process can be in several. Memberships end with the run of a process: what is resumed has to join again.
 A child is not in the groups of its parent; signals to a group reach descendants with --subtree.`,
 		Example: examples(`rnix group new --name night 3 4 5`, `rnix run -d --group night "Review the TODOs"`, `rnix kill -PAUSE -g night`, `rnix group ls`),

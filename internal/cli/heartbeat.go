@@ -20,10 +20,10 @@ func heartbeatCmd(a *app) *cobra.Command {
 and how long it may. A step, an action that begins or ends, and any piece of output are progress. The
 limit is the step_timeout of its agent, else heartbeat.stall of config.yaml (30m). What is paused, waits
 for others, for a limit of its provider or for a budget, and what has no model is exempt. A host that has
-slept makes nobody suspect.
+slept makes no process suspect.
 
 What becomes of a process that is suspect, heartbeat.policy says: warn (ps shows it, and log tells of it
-once), restart (it is suspended and goes on from its record, at most heartbeat.max_restarts times in one
+once), restart (it is suspended and resumed from its record, at most heartbeat.max_restarts times in one
 step), or kill.
 
 Columns: PID; NAME; STEP; AGE, since its last progress; LIMIT; VERDICT; POLICY; WHY.`,

@@ -53,7 +53,7 @@ func history(ctx context.Context, c *ipc.Client, out *output, target string, now
 	}
 	runTable(out, r.Runs, now)
 	if n := len(r.Runs); n > 0 && r.Runs[n-1].Hint != "" {
-		out.talk("it goes on with: %s", oneLine(r.Runs[n-1].Hint))
+		out.talk("resume it with: %s", oneLine(r.Runs[n-1].Hint))
 	}
 	if r.Damage != "" {
 		out.warn("the history is damaged, and what stands behind that is not shown: " + r.Damage)

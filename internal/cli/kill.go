@@ -27,7 +27,8 @@ func killCmd(a *app) *cobra.Command {
   PAUSE (19)   stop before the next action (see: rnix pause)
   RESUME (18)  go on, if it is only paused (see: rnix resume)
 
-A process that is suspended on disk is ended there; one that is about to go on by itself does not.
+A process that is suspended on disk is ended there; one that is about to be resumed automatically
+is not.
 
 Names may be written TERM, SIGTERM, -TERM or --signal TERM; numbers are those of Linux.`,
 		Example:           examples(`rnix kill 3`, `rnix kill -9 night`, `rnix kill -TERM --subtree 0191f3a2`, `rnix kill -PAUSE -g night`, `rnix kill -l`),
@@ -120,7 +121,7 @@ func notRunning(ctx context.Context, c *ipc.Client, target string, sig types.Sig
 	case perr != nil:
 		return err
 	case sig == types.SIGRESUME:
-		return withMend(err, fmt.Sprintf("what is only on disk goes on with: rnix resume %d", p.PID))
+		return withMend(err, fmt.Sprintf("resume what is only on disk with: rnix resume %d", p.PID))
 	case p.State == suspended:
 		return withMend(err, fmt.Sprintf("it does nothing until it is resumed; what it has done is shown by: rnix steps %d", p.PID))
 	}

@@ -16,7 +16,7 @@ func listResumableCmd(a *app) *cobra.Command {
 		Use:        "list-resumable",
 		SuggestFor: []string{"resumable", "suspended"},
 		Short:      "list what can be resumed, the latest first",
-		Long: `List-resumable lists the processes that resume lets go on: those that are paused, those that are
+		Long: `List-resumable lists the processes that can be resumed: those that are paused, those that are
 suspended on disk, and those that have ended. The latest come first.
 
 Columns: PID of the last run; UUID, as much of it as tells it from the others; NAME; STATE; REASON, why
@@ -85,7 +85,7 @@ func listResumable(ctx context.Context, c *ipc.Client, out *output, limit int, n
 		out.talk("%s more; -n 0 shows all", number(r.Hidden))
 	}
 	if out.err.terminal {
-		out.talk("one goes on with: rnix resume PROCESS; a copy of it with: rnix resume --fork PROCESS")
+		out.talk("resume one with: rnix resume PROCESS; a copy of it with: rnix resume --fork PROCESS")
 	}
 	return nil
 }

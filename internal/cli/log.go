@@ -23,7 +23,7 @@ func logCmd(a *app) *cobra.Command {
 		Short:      "show what agents think, say and do",
 		Long: `Log shows the log of processes, alive or dead: what they think, what their models say, which tools they call
 and what these print, what went wrong, and how they ended if that was no success; of several in the order of
-time. Without a process it shows those of all that the daemon knows of. With -f it goes on until they end
+time. Without a process it shows those of all that the daemon knows of. With -f it follows until they end
 or you press Ctrl+C, which only ends the looking; a daemon that crashes meanwhile is started again, and one
 that was stopped is waited for (RNIX_DAEMON_WAIT, default 30s).
 

@@ -35,7 +35,7 @@ end in a slash.`,
 			return ls(c.Context(), client, a.out, ipc.PathRequest{Path: path, As: as, Cwd: a.host.Dir, Env: a.host.Environ}, long)
 		},
 	}
-	c.Flags().StringVar(&as, "as", "", "the process on whose behalf it is read")
+	c.Flags().StringVar(&as, "as", "", "read as this process does")
 	c.Flags().BoolVarP(&long, "long", "l", false, "with size and time")
 	_ = c.RegisterFlagCompletionFunc("as", completeProcs(a, false))
 	return c

@@ -60,7 +60,7 @@ the kernel is and holds the credential. It is made for each session, and only it
 func (o *mcpServeOptions) run(ctx context.Context, changed func(string) bool) error {
 	for _, name := range []string{"read-only", "http", "token-file", "print-config"} {
 		if o.session != "" && changed(name) {
-			return usagef("leave one of them out", "--%s does not go with --session, whose tools the kernel chooses", name)
+			return usagef("leave one of them out", "--%s does not go with --session: the kernel chooses its tools", name)
 		}
 	}
 	switch {
@@ -179,7 +179,7 @@ func (o *mcpServeOptions) printConfig() error {
 	}
 	text, err := mcpserve.Config(o.client, s)
 	if err != nil {
-		return usagef("", "--print-config %q is none of %s", o.client, strings.Join(mcpserve.Clients(), ", "))
+		return usagef("", "invalid --print-config %q: want one of %s", o.client, strings.Join(mcpserve.Clients(), ", "))
 	}
 	o.app.out.print(text)
 	switch {

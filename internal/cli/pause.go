@@ -11,11 +11,11 @@ func pauseCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "pause PROCESS...",
 		Short: "pause processes, until they are resumed",
-		Long: `Pause stops a process before its next action: nothing is lost, its clock stands still, and commands
+		Long: `Pause stops a process before its next action: nothing is lost, its clock is stopped, and commands
 that it has started are frozen. A model call that is under way is cut off and is made again when the
-process goes on; an answer that is there counts.
+process is resumed; an answer that is there counts.
 
-One process is meant, and what it has started works on; with --subtree all below it are paused too, wherever
+One process is meant, and what it has started continues; with --subtree all below it are paused too, wherever
 they lie. A pause is on disk at once. It holds over restarts of the daemon, and ends with: rnix resume`,
 		Example:           examples(`rnix pause 3`, `rnix pause --subtree night`),
 		Annotations:       exits("0 1 2 10 11 12"),

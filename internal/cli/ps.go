@@ -25,11 +25,11 @@ func psCmd(a *app) *cobra.Command {
 		Short:      "list processes as a tree, with the commands that they run",
 		Long: `Ps lists the processes that are alive, and those that are suspended on disk: each below its parent, with
 what it waits for, and below it the processes of the operating system that it has started. With -a
-also those that have ended. A suspended process goes on with: rnix resume
+also those that have ended. Resume a suspended process with: rnix resume
 
 Columns: PID; STATE (created, running, suspended, zombie, dead, archived); WAIT, what it waits for, why
 it is suspended, or how it ended; STEP and limit; TOKENS, with ~ where we have counted them and not the
-provider; COST, with ? where nobody knows a price; ELAPSED, which stands still during a pause; MODEL;
+provider; COST, with ? where no price is known; ELAPSED, which does not count pauses; MODEL;
 INTENT, after the name. A narrow terminal shows fewer columns.
 
 With --json, "seq" is the place in the event log up to which everything is in the rows, and

@@ -39,7 +39,7 @@ On a terminal you are asked first. Elsewhere --force is needed, and --dry-run sh
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.IntVar(&o.step, "step", 0, "the step at whose end the files were as they are wanted; 0 = before the first")
+	f.IntVar(&o.step, "step", 0, "restore the files as they were at the end of this step; 0 = before the first")
 	f.StringVar(&o.req.Snapshot, "snapshot", "", "a snapshot instead of a step, by the beginning of its id: what a restore has kept")
 	f.StringVar(&o.to, "to", "", "write the files into this directory, which is made or must be empty")
 	f.BoolVarP(&o.req.DryRun, "dry-run", "n", false, "only show what would be done")
@@ -102,7 +102,7 @@ func (a *app) askRestore(ctx context.Context, c *ipc.Client, req ipc.RestoreRequ
 		return err
 	}
 	if a.out.json() || !a.out.err.terminal || !terminal(a.host.In) {
-		return &exitError{ExitBlocked, withMend(types.Errorf(types.ErrInvalid, "RestoreFiles", "", "files are going to be overwritten, and nobody can be asked"),
+		return &exitError{ExitBlocked, withMend(types.Errorf(types.ErrInvalid, "RestoreFiles", "", "files are going to be overwritten, and no person can be asked"),
 			"add --force; what would be done shows: --dry-run")}
 	}
 	if len(r.Changes) > 0 {

@@ -206,11 +206,11 @@ func exitMend(r *ipc.WaitResponse) string {
 	e := &r.Exit
 	switch {
 	case e.Reason == types.ReasonMaxSteps:
-		return fmt.Sprintf("it goes on with: rnix resume %d --max-steps %d (so many more steps; 0 = no limit)", r.PID, max(r.Steps, 1))
+		return fmt.Sprintf("resume it with: rnix resume %d --max-steps %d (so many more steps; 0 = no limit)", r.PID, max(r.Steps, 1))
 	case e.Code == types.ExitBudget:
-		return fmt.Sprintf("it goes on with: rnix resume %d --budget %d (so many more tokens; 0 = unlimited)", r.PID, max(r.TokensUsed, 1))
+		return fmt.Sprintf("resume it with: rnix resume %d --budget %d (so many more tokens; 0 = unlimited)", r.PID, max(r.TokensUsed, 1))
 	case e.Code == types.ExitCancelled:
-		return fmt.Sprintf("it goes on where it stopped with: rnix resume %d", r.PID)
+		return fmt.Sprintf("resume it where it stopped with: rnix resume %d", r.PID)
 	case types.CodeOf(e.Err) == types.ErrNotFound:
 		return "name another model with: rnix resume " + r.PID.String() + " --model MODEL; `rnix providers` shows the default models"
 	case types.CodeOf(e.Err) == types.ErrAuth:

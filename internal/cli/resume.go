@@ -25,15 +25,15 @@ func resumeCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:        "resume PROCESS...",
 		SuggestFor: []string{"continue", "restart", "fork", "unpause"},
-		Short:      "let processes go on: paused, suspended, ended or killed ones",
-		Long: `Resume lets each process go on where it stopped: one that is paused, one that is suspended on disk,
+		Short:      "resume processes: paused, suspended, ended or killed ones",
+		Long: `Resume continues each process where it stopped: one that is paused, one that is suspended on disk,
 and one that has ended, however that came. It keeps its UUID, its conversation, what it has used and
-its limits, unless a flag changes them. What ran for it and what waits for it goes on too, but not what a
+its limits, unless a flag changes them. Its children, and processes waiting for it, resume too, but not what a
 person has paused below it: that takes --subtree, which resumes a whole family as it is, in memory and on
 disk. A time limit counts over all its runs; a fork begins it anew.
 
-With --fork the original is not touched: a copy goes on, with a UUID of its own, from the end of
-step N with --from-step N, and with the files as they were then in a directory of its own. Without N it
+With --fork the original is not touched: a copy with its own UUID is started from the end of
+step N with --from-step N, with the files as they were then, in its own directory. Without N it
 is the last step that has ended; what has begun since is left out, and the copy is told what that was.
 
 A call that was begun and has no result is in doubt: it is not known whether it has run. What does no harm is
@@ -41,7 +41,7 @@ run again, and what changed files is taken back first, where that can be. About 
 decides: tell (the model is told to check), retry, skip (the model is told that it was not run), fail
 (nothing is resumed), or ask, for each call, on a terminal.
 
-The command returns when the processes go on; with --follow it stays as run does, with its output and
+The command returns when the processes are resumed; with --follow it stays as run does, with its output and
 its exit codes. With --json it answers with what has begun, an object for each process.`,
 		Example: examples(`rnix resume night`, `rnix resume 3 --budget 200k --follow`, `rnix resume --fork --from-step 5 0191f3a2-7c3e`,
 			`rnix resume 3 --new-input "The tests run now; go on"`, `rnix resume --fork --model other/model --name second night`,
@@ -53,9 +53,9 @@ its exit codes. With --json it answers with what has begun, an object for each p
 	o := &resumeOptions{app: a}
 	f := c.Flags()
 	f.SortFlags = false
-	f.BoolVar(&o.req.Fork, "fork", false, "leave the original as it is and let a copy go on")
+	f.BoolVar(&o.req.Fork, "fork", false, "leave the original as it is and start a copy")
 	f.IntVar(&o.fromStep, "from-step", 0, "the last step that the fork has; 0 = none of them")
-	f.StringVar(&o.req.NewInput, "new-input", "", `something to say to it before it goes on; "-" = standard input`)
+	f.StringVar(&o.req.NewInput, "new-input", "", `something to say to it before it is resumed; "-" = standard input`)
 	f.StringVar(&o.req.Provider, "provider", "", "another model provider (see: rnix providers)")
 	f.StringVarP(&o.req.Model, "model", "m", "", "another model, or provider/model")
 	f.StringVar(&o.req.FallbackProvider, "fallback-provider", "", "the provider when the first one fails")
@@ -132,11 +132,11 @@ func (o *resumeOptions) check(changed func(string) bool, targets []string) error
 			return usagef("add --follow, or use --json", "--output-format stream-json shows what the process does while it is followed")
 		}
 	default:
-		return usagef("", "--output-format %q is none of text, json, stream-json", o.format)
+		return usagef("", "invalid --output-format %q: want one of text, json, stream-json", o.format)
 	}
 	for _, name := range []string{"from-step", "name", "cwd"} {
 		if changed(name) && !o.req.Fork {
-			return usagef("add --fork; the original is not touched by it", "--%s is for a fork: a process that goes on keeps what it has", name)
+			return usagef("add --fork; the original is not touched by it", "--%s is for a fork: a resumed process keeps what it has", name)
 		}
 	}
 	for _, name := range []string{"from-step", "name", "cwd", "follow"} {
@@ -165,7 +165,7 @@ func (o *resumeOptions) check(changed func(string) bool, targets []string) error
 			return nil
 		}
 	}
-	return usagef("", "--on-in-doubt %q is none of %s", o.doubt, strings.Join(policies(), ", "))
+	return usagef("", "invalid --on-in-doubt %q: want one of %s", o.doubt, strings.Join(policies(), ", "))
 }
 
 // settle fills in the request from the flags and the environment.
@@ -303,7 +303,7 @@ func resumeMend(ctx context.Context, c *ipc.Client, req *ipc.ResumeRequest, err 
 		if req.Provider == "" && req.Model == "" && req.FallbackProvider == "" { // it had this one before, and it is not set up any more
 			err = &exitError{ExitNoModel, err}
 		}
-		return withMend(err, fmt.Sprintf("set it up, or let another one go on with: rnix resume %s --provider NAME (see: rnix providers)", oneLine(target)))
+		return withMend(err, fmt.Sprintf("set it up, or resume with another one: rnix resume %s --provider NAME (see: rnix providers)", oneLine(target)))
 	}
 	switch types.CodeOf(err) {
 	case types.ErrNotFound:

@@ -95,9 +95,9 @@ func TestBadResumesChangeNothing(t *testing.T) {
 		"3 4 --follow":                          "--follow fits one process only, and 2 are named",
 		"3 4 --fork --name x":                   "fits one process only",
 		"3 --subtree --budget 5":                "--subtree resumes a family as it is",
-		"3 --on-in-doubt guess":                 "none of tell, retry, skip, fail, ask",
+		"3 --on-in-doubt guess":                 "want one of tell, retry, skip, fail, ask",
 		"3 --output-format stream-json":         "while it is followed",
-		"3 --output-format xml":                 "none of text, json, stream-json",
+		"3 --output-format xml":                 "want one of text, json, stream-json",
 		"3 --new-input -":                       "the new input is empty",
 		"3 --subtree --new-input x --fork":      "--subtree resumes a family as it is",
 		"3 --fork --from-step 1 --name a --frb": "unknown flag",
@@ -264,7 +264,7 @@ func TestProcessWithoutBudgetIsSuspendedAndSaysHowItGoesOn(t *testing.T) {
 	command := "rnix resume " + id(3).String() + " --budget 1000"
 	f.theRun(events, end)
 	r := f.run("run", "do it")
-	if r.code != ExitBudget || r.out != "half\n" || !strings.Contains(r.err, "[kernel] PID 3 suspended: budget: 1,234 of 1,000 tokens are used | 2 steps | 1,234 tokens | 2.1s\n  it goes on with: "+command) ||
+	if r.code != ExitBudget || r.out != "half\n" || !strings.Contains(r.err, "[kernel] PID 3 suspended: budget: 1,234 of 1,000 tokens are used | 2 steps | 1,234 tokens | 2.1s\n  resume it with: "+command) ||
 		!strings.Contains(r.err, "[kernel] PID 4 suspended: budget_exceeded | 9 tokens | 1s\n") {
 		t.Errorf("%+v", r)
 	}
@@ -290,7 +290,7 @@ func TestProcessWithoutBudgetIsSuspendedAndSaysHowItGoesOn(t *testing.T) {
 	f.proc = func(string) (ipc.ProcDetail, error) {
 		return ipc.ProcDetail{Proc: ipc.Proc{ProcStatus: types.ProcStatus{PID: 3}, State: suspended, Wait: "paused"}}, nil
 	}
-	if r := f.run("wait", "3"); r.code != ExitSuspended || !strings.Contains(r.err, "it has done: paused\n  it goes on with: rnix resume "+id(3).String()) {
+	if r := f.run("wait", "3"); r.code != ExitSuspended || !strings.Contains(r.err, "it has done: paused\n  resume it with: rnix resume "+id(3).String()) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -390,7 +390,7 @@ func TestInterruptedResumeIsStoppedAndSaysHowItGoesOn(t *testing.T) {
 	if code := c.end(); code != ExitInterrupted || f.calls() != "resume night; signal_tree "+id(3).String()+" SIGINT" {
 		t.Errorf("code %d, calls %s, said %q", code, f.calls(), c.said)
 	}
-	if all := strings.Join(c.said, ""); !strings.Contains(all, "PID 3 exited(4): interrupted") || !strings.Contains(all, "goes on where it stopped with: rnix resume 3\n") {
+	if all := strings.Join(c.said, ""); !strings.Contains(all, "PID 3 exited(4): interrupted") || !strings.Contains(all, "resume it where it stopped with: rnix resume 3\n") {
 		t.Errorf("said %s", all)
 	}
 }

@@ -21,7 +21,7 @@ func showResumed(out *output, r *ipc.ResumeResponse, followed bool) {
 	switch r.Mode {
 	case "live":
 		if !followed { // its first event says the same
-			out.talk("[kernel] PID %d goes on", r.PID)
+			out.talk("[kernel] PID %d resumed", r.PID)
 		}
 	case "fork":
 		out.talk("[kernel] forking from %s%snew UUID %s...", short(r.OriginUUID)+dots, arrow, short(r.UUID))
@@ -42,7 +42,7 @@ func showResumed(out *output, r *ipc.ResumeResponse, followed bool) {
 		out.detail("[kernel]   %s", cut(oneLine(d.Input), 200))
 	}
 	if len(r.Woken) > 0 {
-		out.talk("[kernel] with it go on: %s", namedPIDs(r.Woken))
+		out.talk("[kernel] resumed with it: %s", namedPIDs(r.Woken))
 	}
 	for _, p := range r.Still {
 		out.warn(fmt.Sprintf("PID %d stays suspended: %s", p.PID, oneLine(p.Why)))

@@ -38,7 +38,7 @@ said, so that a run in a script or a loop neither waits for nor swallows what is
 
 Ctrl+C asks the agent and its children to stop: they end before their next action, and everything until
 then is on record. A second Ctrl+C leaves at once. With --detach, or when the terminal is closed, the
-agent goes on without you. If the daemon crashes, run starts it again and stays with the agent; one that
+agent runs on without you. If the daemon crashes, run starts it again and stays with the agent; one that
 was stopped it waits for (RNIX_DAEMON_WAIT, default 30s).
 
 --output-format json writes one object at the end:
@@ -96,10 +96,10 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.StringVar(&o.req.Effort, "effort", "", "how long the model thinks: low, medium, high, or what the provider calls it")
 	f.IntVar(&o.maxSteps, "max-steps", 0, "end after so many steps; 0 = no limit")
 	f.Var(&o.budget, "budget", "tokens over the life of the agent and its children, such as 200k; 0 = unlimited")
-	f.Var(&o.usd, "budget-usd", "dollars, likewise, such as 2.50; 0 = unlimited")
+	f.Var(&o.usd, "budget-usd", "the same in dollars, such as 2.50; 0 = unlimited")
 	f.DurationVar(&o.timeout, "timeout", 0, "end the agent when it has lived so long, such as 10m; time stopped or paused does not count")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory to work in")
-	f.BoolVar(&o.tree, "worktree", false, "work in a git work tree of its own, on a branch of its own (see: rnix worktree)")
+	f.BoolVar(&o.tree, "worktree", false, "work in its own git worktree, on its own branch (see: rnix worktree)")
 	f.StringVar(&o.branch, "branch", "", "with --worktree: the branch, new or not checked out anywhere (default rnix/NAME)")
 	f.StringVar(&o.base, "base", "", "with --worktree: the commit or branch at which a new branch begins (default HEAD)")
 	f.StringVarP(&o.req.Name, "name", "n", "", "a name for the process")
@@ -121,7 +121,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 func (o *runOptions) start(c *cobra.Command, args []string) error {
 	a := o.app
 	if o.format != "text" && o.format != "json" && o.format != "stream-json" {
-		return usagef("", "--output-format %q is none of text, json, stream-json", o.format)
+		return usagef("", "invalid --output-format %q: want one of text, json, stream-json", o.format)
 	}
 	a.out.format = max(a.out.format, map[string]format{"json": asJSON, "stream-json": asStream}[o.format])
 	if err := o.settle(c.Flags().Changed); err != nil {
@@ -169,7 +169,7 @@ func (o *runOptions) settle(changed func(string) bool) error {
 			return usagef("", "--harness %s and --provider %s both say who works; give one", o.harness, o.req.Provider)
 		}
 		if !slices.Contains(config.Harnesses(), o.harness) {
-			return usagef("", "--harness %q is none of %s", o.harness, strings.Join(config.Harnesses(), ", "))
+			return usagef("", "invalid --harness %q: want one of %s", o.harness, strings.Join(config.Harnesses(), ", "))
 		}
 		o.req.Provider = config.HarnessProvider(o.harness)
 	}

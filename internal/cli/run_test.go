@@ -213,7 +213,7 @@ func TestBadIntentsStartNothing(t *testing.T) {
 		{[]string{"run", "--max-steps", "-1", "x"}, "", "--max-steps -1 is negative"},
 		{[]string{"run", "--budget", "many", "x"}, "", "want a number of tokens"},
 		{[]string{"run", "--timeout", "0s", "x"}, "", "give a time"},
-		{[]string{"run", "--output-format", "xml", "x"}, "", "none of text, json, stream-json"},
+		{[]string{"run", "--output-format", "xml", "x"}, "", "want one of text, json, stream-json"},
 		{[]string{"--provider", "offline"}, "", "there is no intent"},
 		{[]string{"run", "--frob", "x"}, "", "unknown flag: --frob"},
 	} {

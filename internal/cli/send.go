@@ -19,7 +19,7 @@ func sendCmd(a *app) *cobra.Command {
 		Short:      "send a message to an agent: data that it gets before its next prompt",
 		Long: `Send puts a message into the mailbox of an agent and returns when it is on disk. The agent gets it before
 its next prompt, marked as data that the sender has sent and not as an instruction: to tell an agent what to
-do, use rnix steer. A suspended agent gets it when it goes on, also after restarts of the daemon; one
+do, use rnix steer. A suspended agent gets it when it is resumed, also after restarts of the daemon; one
 that has ended gets none.
 
 A message has at most 1 MiB; "-" reads it from standard input. A full mailbox is an error, or with
@@ -46,7 +46,7 @@ A message has at most 1 MiB; "-" reads it from standard input. A full mailbox is
 			}
 			when := ""
 			if r.State == suspended {
-				when = "; it is suspended, and gets it when it goes on"
+				when = "; it is suspended, and gets it when it is resumed"
 			}
 			a.out.talk("[kernel] message %d sent to PID %d%s", r.Seq, r.PID, when)
 			return nil

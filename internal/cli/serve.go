@@ -39,9 +39,9 @@ func serveCmd(a *app) *cobra.Command {
 Daemons on several machines that share one have at most one owner for each session at a time. It serves until it
 is stopped, with Ctrl+C or SIGTERM; what it has answered with success is on the disk.
 
-Whoever asks needs the token in the token file, which is made if it is missing. Without --listen nobody on
-another machine reaches it. It speaks HTTP: put something that speaks TLS before it if the network is not yours
-alone.`,
+A client needs the token in the token file, which is made if it is missing. Without --listen it cannot be
+reached from another machine. It speaks HTTP: put something that speaks TLS before it if the network
+is not yours alone.`,
 		Example: examples(`rnix serve --control-plane`, `rnix serve --control-plane --listen 127.0.0.1:0 --json`,
 			`rnix serve --control-plane --listen ./control.sock --data ./control`,
 			`curl -H "Authorization: Bearer $(cat TOKEN_FILE)" http://127.0.0.1:7717/api/sessions`),
@@ -119,7 +119,7 @@ func controlPlaneReady(out *output, r ControlPlaneReady) {
 		"data           " + oneLine(r.DataDir) + "\n" +
 		"token          in " + oneLine(r.TokenFile) + " (" + how + ")\n")
 	if !r.Local {
-		out.warn("other machines can reach it, and it speaks HTTP: whoever can read that network can read the token; put something that speaks TLS before it")
+		out.warn("other machines can reach it, and it speaks HTTP: anyone who can read that network can read the token; put something that speaks TLS before it")
 	}
 	out.talk("it serves until it is stopped: Ctrl+C")
 }

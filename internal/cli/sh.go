@@ -31,7 +31,7 @@ program is a command in it, besides those of the system.
 Not there: descriptors above 2 (exec 3>), coproc, trap of signals, PIPESTATUS, job control by Ctrl+Z.
 
 Ctrl+C asks the agent in the foreground to stop and ends the line or the script; a second one leaves at
-once. Agents in the background go on when the shell ends, as in Unix; they are listed then, or ended with
+once. Agents in the background run on when the shell ends, as in Unix; they are listed then, or ended with
 --kill-on-exit. The exit code is that of the script. What is wrong with a line or a command is told with
 file:line:column; of a redirection or a variable only what is wrong.
 

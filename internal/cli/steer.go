@@ -22,11 +22,11 @@ func steerCmd(a *app) *cobra.Command {
 		Short:      "say something to a running agent, as the person whom it works for",
 		Long: `Steer gives an agent a new instruction while it works. It reaches the agent before its next prompt, and
 before messages of others; a tool call or an answer that is under way is not cut off. An agent that is
-about to finish gets it first, and goes on.
+about to finish gets it first, and continues.
 
 The command returns when the agent has got it; --no-wait returns when it is on disk. One that is paused or
-suspended gets it when it goes on (exit code 9), also after restarts of the daemon. To one that has ended, say
-something with: rnix resume --new-input`,
+suspended gets it when it is resumed (exit code 9), also after restarts of the daemon. To one that has ended,
+say something with: rnix resume --new-input`,
 		Example:           examples(`rnix steer 3 "Leave the tests alone, and look at main.go only"`, `rnix steer night - < notes.txt`, `rnix steer --no-wait 3 "Hurry"`),
 		Annotations:       exits("0 1 2 9 10 11 12 124"),
 		Args:              argsOf(2, 2, "a process and a text"),
@@ -84,11 +84,11 @@ func (a *app) awaitDelivery(ctx context.Context, c *ipc.Client, sent *ipc.SendRe
 			return nil
 		case r.State == suspended:
 			a.out.talk("[kernel] PID %d is suspended: %s", r.PID, orNot(oneLine(r.Wait)))
-			a.out.talk("  it gets the message when it goes on: rnix resume %d", r.PID)
+			a.out.talk("  it gets the message when it is resumed: rnix resume %d", r.PID)
 			return leave(ExitSuspended)
 		case r.State != "running":
 			return withMend(types.Errorf(types.ErrBrokenPipe, "Steer", cmp.Or(oneLine(sent.Name), "PID "+sent.PID.String()), "the process ended before it got the message"),
-				fmt.Sprintf("it gets it if it goes on: rnix resume %s", sent.UUID))
+				fmt.Sprintf("it gets it if it is resumed: rnix resume %s", sent.UUID))
 		case timeout > 0 && time.Since(began) >= timeout:
 			return withMend(types.Errorf(types.ErrTimeout, "Steer", cmp.Or(oneLine(sent.Name), "PID "+sent.PID.String()), "the agent has not got it within %s", timeout), "it is kept, and the agent gets it before its next prompt")
 		}

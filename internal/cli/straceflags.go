@@ -24,7 +24,7 @@ type pastFlags struct {
 
 func (p *pastFlags) add(c *cobra.Command) {
 	f := c.Flags()
-	f.BoolVarP(&p.follow, "follow", "f", false, "go on until all of them have ended")
+	f.BoolVarP(&p.follow, "follow", "f", false, "follow until all of them have ended")
 	f.BoolVarP(&p.tree, "tree", "t", false, "the descendants too, dead ones as well")
 	f.StringVar(&p.since, "since", "", "only what is not older: 10m, 2h, 3d, or a `TIME` such as 14:30, 2026-12-31, 2026-12-31T14:30:00Z")
 	f.IntVarP(&p.tail, "tail", "n", 0, "of the past, only the last so many lines that are picked")
@@ -162,7 +162,7 @@ func (o *straceFlags) request(c *cobra.Command, args []string, now time.Time) (i
 	case changed("path") && o.path == "":
 		return req, usagef("", "--path has no form")
 	case !slices.Contains(debug.Orders(), o.sort):
-		return req, usagef("", "--sort %q is none of %s", o.sort, strings.Join(debug.Orders(), ", "))
+		return req, usagef("", "invalid --sort %q: want one of %s", o.sort, strings.Join(debug.Orders(), ", "))
 	case changed("sort") && !o.count:
 		return req, usagef("add -c", "--sort is for the summary")
 	case o.count && o.all:

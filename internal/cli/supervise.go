@@ -25,7 +25,7 @@ func superviseCmd(a *app) *cobra.Command {
 		SuggestFor: []string{"supervisor", "supervisors", "service", "services"},
 		Short:      "keep agents running: start, look at and stop supervisors",
 		Long: `A supervisor is a process without a model that starts agents and starts them again when they end, as a file
-says. It goes on over restarts of the daemon, with the agents that it had.
+says. It outlives restarts of the daemon, with the agents that it had.
 
   supervisors:
     - name: night
@@ -41,7 +41,7 @@ says. It goes on over restarts of the daemon, with the agents that it had.
           backoff: {initial: 24h} # before it starts again; with factor: 2 and max: 1h it grows
           shutdown: 10s           # from SIGTERM to SIGKILL; or kill, or infinity
 
-In place of an intent a child may have the key supervisor, with strategy and children of its own. A
+In place of an intent a child may have the key supervisor, with its own strategy and children. A
 restart that is delayed for max_window or longer does not count: the one above runs every night. What
 stands under supervisors in ~/.config/rnix/init.yaml is started with the daemon.`,
 		Example: examples(`rnix supervise up night.yaml`, `rnix supervise ls`, `rnix supervise show night --follow`, `rnix supervise add workers "Review main.go"`,

@@ -24,10 +24,10 @@ func stopped(r *ipc.WaitResponse) bool {
 func showSuspended(out *output, pid types.PID, id types.UUID, e *waited, why string) error {
 	out.unfinished = true
 	err := types.Errorf(types.ErrUnavailable, "Wait", "", "the daemon stopped; PID %d is suspended on disk with everything that it has done", pid)
-	goesOn := "it goes on when a daemon starts again, or else with: "
+	goesOn := "it is resumed when a daemon starts again, or at once with: "
 	if why != "" {
 		err.Err = fmt.Errorf("PID %d is suspended on disk with everything that it has done: %s", pid, why)
-		goesOn = "it goes on with: "
+		goesOn = "resume it with: "
 	}
 	err.PID = pid
 	r := &e.r
@@ -55,12 +55,12 @@ func suspendedData(r *ipc.WaitResponse) *runData {
 func showParked(ctx context.Context, c *ipc.Client, out *output, r *ipc.WaitResponse, warnings []string) error {
 	out.unfinished = true
 	reason, mend := r.Exit.Reason, "rnix resume "+r.UUID.String()
-	goesOn := "it goes on with: "
+	goesOn := "resume it with: "
 	list, err := ipc.Call(ctx, c, ipc.ListProcs, ipc.ListRequest{})
 	if err == nil { // without it less is said
 		reason, mend = whatParks(list.Procs, r.UUID, reason)
 		if i := slices.IndexFunc(list.Procs, func(p ipc.Proc) bool { return p.UUID == r.UUID && !p.WaitUntil.IsZero() }); i >= 0 {
-			goesOn = "it goes on by itself at " + list.Procs[i].WaitUntil.Local().Format("15:04 on 2 Jan") + ", or at once with: "
+			goesOn = "it is resumed at " + list.Procs[i].WaitUntil.Local().Format("15:04 on 2 Jan") + ", or at once with: "
 		}
 	}
 	why := endError(r.Exit)

@@ -103,11 +103,11 @@ func testRunCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run DIR...",
 		Short: "run the cases in directories, and say what is not as expected",
-		Long: `Run runs each case below the directories in a copy of its files, with a daemon, a data directory and an
-environment of its own: no key, no configuration of yours, no network, and nothing is left behind. The
+		Long: `Run runs each case below the directories in a copy of its files, with its own daemon, data directory and
+environment: no key, no configuration of yours, no network, and nothing is left behind. The
 answers are those of the script, the tools are real: the commands of a case run as you, and can read what
-you can, as with any project's tests. Read the script.yaml of a stranger's case first. Where the system
-lets nobody cut off the network, the cases have that of this machine, and the report says so; --offline
+you can, as with any project's tests. Read the script.yaml of a stranger's case first. Where the network
+cannot be cut off, the cases have that of this machine, and the report says so; --offline
 require refuses to run them then.
 
 Calls, result, exit code and files are compared with what case.yaml expects, and differences are
@@ -127,13 +127,13 @@ The exit code is 0 if all cases pass, and 1 if one does not. DIR is a case, or h
 				format = "json"
 			}
 			if !slices.Contains(formats, format) {
-				return usagef("", "--format %q is none of %s", format, strings.Join(formats, ", "))
+				return usagef("", "invalid --format %q: want one of %s", format, strings.Join(formats, ", "))
 			}
 			if o.Parallel < 1 || o.Parallel > 256 {
 				return usagef("", "--parallel %d is not between 1 and 256", o.Parallel)
 			}
 			if !slices.Contains(offlines, offline) {
-				return usagef("", "--offline %q is none of %s", offline, strings.Join(offlines, ", "))
+				return usagef("", "invalid --offline %q: want one of %s", offline, strings.Join(offlines, ", "))
 			}
 			dirs, err := casesIn(a, args, only)
 			if err != nil {
@@ -161,7 +161,7 @@ The exit code is 0 if all cases pass, and 1 if one does not. DIR is a case, or h
 	f.StringVar(&format, "format", "text", "of the report: text, json or junit")
 	f.StringVarP(&output, "output", "o", "", "the file for the report (default: standard output)")
 	f.StringVar(&offline, "offline", "try", "where the network cannot be cut off: try, which runs the cases with it, or require, which refuses")
-	f.StringVar(&only, "run", "", "only cases whose directory fits this `REGEX`")
+	f.StringVar(&only, "run", "", "only cases in directories that match this `REGEX`")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("offline", cobra.FixedCompletions(offlines, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.MarkFlagFilename("output")

@@ -19,8 +19,8 @@ func topCmd(app *app) *cobra.Command {
 		SuggestFor: []string{"htop", "monitor", "watch"},
 		Short:      "watch processes in a live table: what each does, waits for and costs",
 		Long: `Top shows the processes that are alive or suspended, each below its parent, and follows what happens: state
-or what is waited for, step, the tool in hand and since when, tokens, cost, time (which stands still during
-a pause), and what it has started in the operating system with its memory. Keys sort, filter, pause,
+or what is waited for, step, the tool in hand and since when, tokens, cost, time (which does not count
+pauses), and what it has started in the operating system with its memory. Keys sort, filter, pause,
 resume and end; ? shows them all. Enter opens the dashboard.
 
 Without a terminal, and with --once, it prints one table and ends; -n prints several, each when something has

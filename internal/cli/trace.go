@@ -38,10 +38,10 @@ func traceCmd(a *app) *cobra.Command {
 these have started, and what it waited for; alive or dead, over all its runs. The time between two runs, in
 which nothing ran, is left out.
 
-The critical path is the chain that decided when the process ended: whoever wants it sooner makes one of
+The critical path is the chain that decided when the process ended: to end sooner, make one of
 these shorter. Its spans have a * and the column PATH, the time that is their own and not that of something
-below them; in the bars it is drawn as #, and other time as -. A bar that ends in > has no end: it goes on, or
-nobody knows when it ended. ~ is a wait. The last line says what the path consists of.
+below them; in the bars it is drawn as #, and other time as -. A bar that ends in > has no end: it still
+runs, or its end is not known. ~ is a wait. The last line says what the path consists of.
 
 --otlp writes the spans as OTLP/JSON with the names of OpenTelemetry for generative AI, to a file or to - for
 standard output. What was said and answered is not in it unless --content asks for that.`,

@@ -85,10 +85,10 @@ func (v *view) event(e *ipc.Event) {
 		}
 	case event.Paused:
 		p.doing, p.waiting = "paused", true
-		v.say("[kernel] PID %d is paused%s; let it go on with: rnix resume %d", e.PID, with(": ", oneLine(e.Text)), e.PID)
+		v.say("[kernel] PID %d is paused%s; resume it with: rnix resume %d", e.PID, with(": ", oneLine(e.Text)), e.PID)
 	case event.Resumed:
-		p.doing, p.waiting = "goes on", false
-		v.say("[kernel] PID %d goes on after %s", e.PID, debug.Duration(e.Dur))
+		p.doing, p.waiting = "resumed", false
+		v.say("[kernel] PID %d resumed after %s", e.PID, debug.Duration(e.Dur))
 	case event.Compacted:
 		v.say("[kernel] PID %d: %s", e.PID, oneLine(e.Text))
 	case event.Mounted:
@@ -184,7 +184,7 @@ func (v *view) logLine(e *ipc.Event, p *seen) {
 func (v *view) waits(e *ipc.Event, p *seen) {
 	p.waiting, p.at = e.Text != "", e.Time
 	if e.Text == "" {
-		p.doing = "goes on"
+		p.doing = "continues"
 		return
 	}
 	p.doing = "waits: " + oneLine(e.Text)

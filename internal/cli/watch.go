@@ -282,7 +282,7 @@ func (w *watch) quit(sig os.Signal) error {
 	case w.away:
 		w.out.talk("[kernel] leaving; the process is on disk, and resumes when a daemon starts again; see: rnix wait %s", w.spawn.UUID)
 	case w.asked == nil:
-		w.out.talk("[kernel] PID %d goes on without this terminal; see: rnix log -f %d", pid, pid)
+		w.out.talk("[kernel] PID %d runs on without this terminal; see: rnix log -f %d", pid, pid)
 	default:
 		w.out.talk("[kernel] leaving; PID %d was asked to stop (see: rnix ps; end it at once with: rnix kill -KILL %d)", pid, pid)
 	}

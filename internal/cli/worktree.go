@@ -19,9 +19,9 @@ func worktreeCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "worktree",
 		Short: "the git work trees of processes",
-		Long: `A process that is started with --worktree works in a git work tree of its own, on a branch of its own, in
-the data directory. It stays when the process has ended, and a process that is resumed goes on in it. What is
-in it is seen with rnix diff, and brought into your branch with rnix merge.`,
+		Long: `A process that is started with --worktree works in its own git work tree, on its own branch, in
+the data directory. It stays when the process has ended, and a resumed process works in it again. See what is
+in it with rnix diff, and bring it into your branch with rnix merge.`,
 		Example: examples(`rnix run --worktree --name fix "Fix issue 12"`, `rnix worktree ls`, `cd "$(rnix worktree path fix)"`, `rnix diff fix`, `rnix merge fix`),
 	}
 	return family(c, worktreeListCmd(a), worktreePathCmd(a), worktreePRCmd(a), worktreeRemoveCmd(a))
@@ -330,7 +330,7 @@ func worktreeRemoveCmd(a *app) *cobra.Command {
 		Use:        "rm PROCESS...",
 		Aliases:    []string{"remove"},
 		SuggestFor: []string{"delete", "prune"},
-		Short:      "remove work trees whose processes have ended",
+		Short:      "remove the work trees of processes that have ended",
 		Long: `Rm removes the work tree of each process. Before that it keeps what is in it in the data directory, as a
 commit: changed and untracked files, small ignored ones, what is staged, and commits that no
 branch holds; it prints the command that gives that back. The branch stays, unless rnix has named it and all
@@ -355,7 +355,7 @@ else could not be kept. rnix gc does the same when the history of a process goes
 		},
 	}
 	c.Flags().BoolVar(&req.LoseIgnored, "lose-ignored", false, "also if files that git ignores are too large to be kept, and lost with it")
-	c.Flags().BoolVar(&req.Suspended, "suspended", false, "also if the process is suspended; it can go on as a fork elsewhere then")
+	c.Flags().BoolVar(&req.Suspended, "suspended", false, "also if the process is suspended; it can then be resumed as a fork elsewhere")
 	return c
 }
 

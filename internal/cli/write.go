@@ -46,7 +46,7 @@ as a JSON object; for /dev/shell a command line will do.`,
 			return write(c.Context(), client, a.out, ipc.PathRequest{Path: args[0], As: as, Cwd: a.host.Dir, Env: a.host.Environ, Data: data})
 		},
 	}
-	c.Flags().StringVar(&as, "as", "", "the process on whose behalf it is written")
+	c.Flags().StringVar(&as, "as", "", "write as this process does")
 	_ = c.RegisterFlagCompletionFunc("as", completeProcs(a, false))
 	return c
 }

@@ -351,7 +351,7 @@ func (s *State) MayRedo(node string, stopped func(types.UUID) bool) error {
 		n := &s.nodes[s.place[below]]
 		for j := range n.inst {
 			if p := n.inst[j].phase; (p == Running || p == Suspended) && !stopped(n.inst[j].note.UUID) {
-				return fmt.Errorf("%s was begun and has not come to its end; let the whole run go on, without naming a node", n.inst[j].key)
+				return fmt.Errorf("%s was begun and has not come to its end; resume the whole run, without naming a node", n.inst[j].key)
 			}
 		}
 	}
@@ -359,7 +359,7 @@ func (s *State) MayRedo(node string, stopped func(types.UUID) bool) error {
 		cond, _ := s.nodes[i].node.Needs(up)
 		p := s.Phase(up)
 		if !p.Final() {
-			return fmt.Errorf("%s needs %s to have %s, and it has not got so far; let the whole run go on, or do that node again", node, up, cond)
+			return fmt.Errorf("%s needs %s to have %s, and it has not got so far; resume the whole run, or do that node again", node, up, cond)
 		}
 		if cond == OnSucceeded && p != Succeeded || cond == OnFailed && p != Failed {
 			return fmt.Errorf("%s needs %s to have %s, and it %s; do that node again", node, up, cond, became[p])

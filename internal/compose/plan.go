@@ -178,7 +178,7 @@ func (p *Plan) text(state func(string) string) string {
 			fmt.Fprintf(&b, " (for each %s)", n.ForEach.what())
 		}
 		if n.Worktree != nil {
-			fmt.Fprintf(&b, " (in a work tree of its own%s)", n.Worktree.what())
+			fmt.Fprintf(&b, " (in its own work tree%s)", n.Worktree.what())
 		}
 		if s := state(name); s != "" {
 			fmt.Fprintf(&b, " [%s]", s)

@@ -36,5 +36,5 @@ agents:
 
 # More of a node: agent, provider, model, fallback_provider, fallback_model, reasoning_effort, system_prompt,
 # skills, mcp, allow, budget, budget_usd, cwd, worktree (true, or {branch: NAME, base: COMMIT}: each attempt has a git
-# work tree and a branch of its own, and "rnix merge NODE" brings its work back).
+# work tree and its own branch, and "rnix merge NODE" brings its work back).
 `

@@ -32,7 +32,7 @@ func (c *checker) worktree(key string, n *Node) {
 		}
 	}
 	if n.ForEach != nil && w.Branch != "" && len(refs(w.Branch)) == 0 {
-		c.Problemf(key+".branch", "each item has a branch of its own; put ${index} into the name, or leave it out")
+		c.Problemf(key+".branch", "each item needs its own branch; put ${index} into the name, or leave it out")
 	}
 }
 

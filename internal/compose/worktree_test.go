@@ -33,7 +33,7 @@ func TestANodeCanHaveAWorkTreeOfItsOwn(t *testing.T) {
 	if err != nil || one.Worktree.Branch != "fix-1" || n.Worktree.Branch != "fix-${index}" {
 		t.Errorf("%+v of %+v, %v", one.Worktree, n.Worktree, err)
 	}
-	if text, err := f.Plan().Draw("text", nil); err != nil || !strings.Contains(text, "work tree of its own, on fix-${index}") {
+	if text, err := f.Plan().Draw("text", nil); err != nil || !strings.Contains(text, "its own work tree, on fix-${index}") {
 		t.Errorf("%s %v", text, err)
 	}
 }

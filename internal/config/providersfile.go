@@ -265,7 +265,7 @@ func (r reader) texts(key string, e providerEntry, p *Provider) {
 	among := func(words ...string) func(string) string {
 		return func(v string) string {
 			if !slices.Contains(words, v) {
-				return fmt.Sprintf("%q is none of %s", v, strings.Join(words, ", "))
+				return fmt.Sprintf("invalid value %q: want one of %s", v, strings.Join(words, ", "))
 			}
 			return ""
 		}

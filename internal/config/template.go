@@ -18,11 +18,11 @@ func Template() map[string]string {
 	return map[string]string{
 		".rnix/config.yaml": `# What this project wants. It may only tighten what your own config.yaml says.
 
-# default_agent: project     # the agent when nobody names one; "assistant" is built in
+# default_agent: project     # the agent when none is named; "assistant" is built in
 # max_steps: 100             # 0 = no limit
 # max_failed_steps: 10       # in a row, in which every call failed, until an agent ends; 0 = no limit
 # context_budget: 500000     # tokens over the life of a process and its descendants; 0 = unlimited
-# budget_usd: 5              # dollars, likewise
+# budget_usd: 5              # the same in dollars
 # shell:
 #   timeout: 2m              # of one command
 # concurrency: 2             # model calls at once
@@ -56,7 +56,7 @@ description: Works on this project and knows its rules.
 #   fallback: other-model
 # max_steps: 100             # 0 = no limit
 # context_budget: 500000     # tokens, with those of its descendants; 0 = unlimited
-# budget_usd: 5              # dollars, likewise
+# budget_usd: 5              # the same in dollars
 skills: [write-tests]
 # devices: [/dev/fs, /dev/workspace, /dev/llm]   # leave out for all, [] for none
 # mcp: [tracker]             # names from mcp.yaml or .mcp.json

@@ -62,7 +62,7 @@ func TestProcessThatBringsTheDaemonDownThreeTimesStaysSuspendedAndOthersGoOn(t *
 		t.Errorf("the bad one is %s: %q", d.State, d.Wait)
 	}
 	st, err := ipc.Call(t.Context(), s.Client, ipc.DaemonStatus, ipc.Empty{})
-	if err != nil || !strings.Contains(strings.Join(st.Recovered, "\n"), "is not resumed by itself") {
+	if err != nil || !strings.Contains(strings.Join(st.Recovered, "\n"), "is not resumed automatically") {
 		t.Errorf("the start told %q, %v", st.Recovered, err)
 	}
 	e := reaches(s, good.UUID, 5)

@@ -45,7 +45,7 @@ func Repair(ctx context.Context, o Options) (Report, error) {
 		switch {
 		case f.fix == none:
 		case f.fix == counter:
-			f.done("goes on behind the highest PID", m.raise(all))
+			f.done("set to the highest PID", m.raise(all))
 		case f.fix == temps && f.UUID == nil:
 			f.done("removed", o.FS.Remove(f.File))
 		case f.fix == unlist:

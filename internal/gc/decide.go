@@ -155,7 +155,7 @@ func (e *Entry) exemption(p Policy, now time.Time, family map[types.UUID]string)
 	case e.Suspended:
 		return "it is suspended and can be resumed"
 	case e.State == types.StateZombie:
-		return "it has ended, but nobody has reaped it"
+		return "it has ended and was not reaped"
 	case !e.ended():
 		return "it is " + e.State.String()
 	case e.Pinned && e.Note != "":

@@ -64,7 +64,7 @@ func TestEveryRuleOfWhatGoes(t *testing.T) {
 		{name: "created", entries: []Entry{running(1, func(e *Entry) { e.State = types.StateCreated })}, policy: both, exempt: "it is created"},
 		{name: "paused", entries: []Entry{running(1, func(e *Entry) { e.Suspended = true })}, policy: both, exempt: "it is suspended and can be resumed"},
 		{name: "suspended by a stop", entries: []Entry{with(dead(1, 90*day), func(e *Entry) { e.Suspended = true })}, policy: both, exempt: "it is suspended"},
-		{name: "zombie", entries: []Entry{running(1, func(e *Entry) { e.State, e.Exit = types.StateZombie, &types.ExitStatus{} })}, policy: both, exempt: "nobody has reaped it"},
+		{name: "zombie", entries: []Entry{running(1, func(e *Entry) { e.State, e.Exit = types.StateZombie, &types.ExitStatus{} })}, policy: both, exempt: "was not reaped"},
 		{name: "kept", entries: []Entry{with(dead(1, 90*day), func(e *Entry) { e.Pinned, e.Note = true, "for the trial" })}, policy: both, exempt: "it is kept: for the trial"},
 		{name: "kept without a reason", entries: []Entry{with(dead(1, 90*day), func(e *Entry) { e.Pinned = true })}, policy: both, exempt: "it is kept"},
 		{name: "origin of a running fork", entries: []Entry{dead(1, 90*day), running(2, func(e *Entry) { e.OriginUUID = uuid(1) })}, policy: both, exempt: "PID 2, which is running, was forked from it"},

@@ -228,7 +228,7 @@ func (p press) compare(ctx context.Context, archive, dir string, want step.Archi
 			return err
 		}
 		if sum != f.SHA256 || size != f.Size {
-			return types.Errorf(types.ErrConflict, "Archive", path, "it is not what was read back from the archive: somebody has written to it, or the disk is failing")
+			return types.Errorf(types.ErrConflict, "Archive", path, "it is not what was read back from the archive: another program has written to it, or the disk is failing")
 		}
 	}
 	var onDisk []string

@@ -68,7 +68,7 @@ func begin(name string, s *agent.Spec, at Place, credentials ...string) *builder
 	case !plainID(s.Resume):
 		b.refuse("%q is no id of a session", s.Resume)
 	case s.NoOwnTools && len(s.AllowedTools) > 0:
-		b.refuse("tools of its own cannot be allowed (%s) and switched off at once", strings.Join(s.AllowedTools, ", "))
+		b.refuse("its own tools cannot be allowed (%s) and switched off at once", strings.Join(s.AllowedTools, ", "))
 	}
 	seen := map[string]bool{}
 	for i := range s.MCPServers {

@@ -52,7 +52,7 @@ func (f *File) check() {
 		s, key := &f.Supervisors[i], Key(i)
 		if f.checkName(key+".name", s.Name); s.Name != "" {
 			if first, twice := seen[s.Name]; twice {
-				f.Problemf(key+".name", "supervisor %d is called %q too; give each a name of its own", first+1, s.Name)
+				f.Problemf(key+".name", "supervisor %d is called %q too; give each its own name", first+1, s.Name)
 			}
 			seen[s.Name] = i
 		}
@@ -109,7 +109,7 @@ func (f *File) checkSupervisor(key string, s *Supervisor, depth int) {
 		c, key := &s.Children[i], ChildKey(key, i)
 		if f.checkName(key+".name", c.Name); c.Name != "" {
 			if first, twice := seen[c.Name]; twice {
-				f.Problemf(key+".name", "child %d is called %q too; give each a name of its own", first+1, c.Name)
+				f.Problemf(key+".name", "child %d is called %q too; give each its own name", first+1, c.Name)
 			}
 			seen[c.Name] = i
 		}

@@ -42,7 +42,7 @@ type Supervisor struct {
 	Required      bool           `yaml:"required" json:"-"`                              // of init.yaml: the daemon does not start without it
 	Cwd           string         `yaml:"cwd" json:"cwd,omitempty"`                       // what the children have if they say nothing; absolute after Settle
 	ContextBudget *int           `yaml:"context_budget" json:"context_budget,omitempty"` // tokens of all children together, over all restarts
-	BudgetUSD     *float64       `yaml:"budget_usd" json:"budget_usd,omitempty"`         // dollars, likewise
+	BudgetUSD     *float64       `yaml:"budget_usd" json:"budget_usd,omitempty"`         // the same in dollars
 	Allow         []string       `yaml:"allow" json:"allow,omitzero"`                    // device paths
 	Deny          []string       `yaml:"deny" json:"deny,omitempty"`
 	Trust         bool           `yaml:"trust_project" json:"trust_project,omitempty"`
@@ -62,7 +62,7 @@ type Child struct {
 	Effort   string         `yaml:"reasoning_effort" json:"reasoning_effort,omitempty"`
 	MaxSteps *int           `yaml:"max_steps" json:"max_steps,omitempty"`
 	Budget   *int           `yaml:"context_budget" json:"context_budget,omitempty"` // tokens of one run
-	USD      *float64       `yaml:"budget_usd" json:"budget_usd,omitempty"`         // dollars, likewise
+	USD      *float64       `yaml:"budget_usd" json:"budget_usd,omitempty"`         // the same in dollars
 	Timeout  agent.Duration `yaml:"timeout" json:"timeout,omitempty"`               // of one run
 	Cwd      string         `yaml:"cwd" json:"cwd,omitempty"`
 	Env      []string       `yaml:"env" json:"env,omitempty"` // names of variables, besides the agent's

@@ -173,7 +173,7 @@ func (l *Launcher) planBody(r *Ready, p *profile.Profile, req *ipc.ResumeRequest
 	}
 	make, ok := l.Programs[was.Body.Kind]
 	if !ok {
-		return types.Errorf(types.ErrInvalid, "Resume", id, "this version of rnix cannot go on with a process of kind %q", was.Body.Kind)
+		return types.Errorf(types.ErrInvalid, "Resume", id, "this version of rnix cannot resume a process of kind %q", was.Body.Kind)
 	}
 	if r.Opts.Body, err = make(p, was.Body.Spec); err != nil {
 		return err

@@ -40,7 +40,7 @@ func (s *Spawner) Plan(p *profile.Profile, req ipc.SpawnRequest) (ag *agent.Agen
 		return nil, opts, choice, err
 	}
 	if req.Tools != "" && choice.Provider.Harness() == "" {
-		return nil, opts, choice, types.Errorf(types.ErrInvalid, "Spawn", choice.Provider.Name, "it is a model and has no tools of its own: --tools is for agents' command lines (--harness)")
+		return nil, opts, choice, types.Errorf(types.ErrInvalid, "Spawn", choice.Provider.Name, "it is a model and has no own tools: --tools is for agent CLIs (--harness)")
 	}
 	if opts, err = s.spawnOpts(p, ag, choice, req); err == nil {
 		opts.Settings, err = p.Settings(ag, req.MCP)

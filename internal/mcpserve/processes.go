@@ -35,7 +35,7 @@ type Processes struct {
 }
 
 // instructions are what a client may tell its model about all of the tools.
-const instructions = `Rnix runs AI agents as processes, on this machine. spawn starts one, which works on by itself: wait for it with wait
+const instructions = `Rnix runs AI agents as processes, on this machine. spawn starts one, which works in the background: wait for it with wait
 (call that again as long as its state is "running"), look at it with ps and log, tell it something with steer. A process is
 named by its PID, its UUID or the beginning of one, or its name.`
 

@@ -231,7 +231,7 @@ func endOf(o *outcome) string {
 		}
 		return fmt.Sprintf("[ended with exit code %d: %s]\n%s", *o.ExitCode, o.Reason, words)
 	case "suspended":
-		return fmt.Sprintf("[PID %d is suspended: %s; it goes on with the tool resume]", o.PID, o.Waits)
+		return fmt.Sprintf("[PID %d is suspended: %s; resume it with the tool resume]", o.PID, o.Waits)
 	}
 	return fmt.Sprintf("[PID %d works on, at step %d; call wait again]", o.PID, o.Steps)
 }

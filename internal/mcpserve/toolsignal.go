@@ -19,7 +19,7 @@ func (p changer) installSignals(s *mcp.Server) {
 	add(s, &mcp.Tool{Name: "pause", Title: "Pause an agent", Annotations: changes(false, false),
 		Description: "Stop a process before its next action, until resume. Nothing is lost."}, nil, p.pause)
 	add(s, &mcp.Tool{Name: "kill", Title: "End an agent", Annotations: changes(true, false),
-		Description: "End a process: TERM before its next action, KILL at once. Everything until then is on record, and resume lets it go on all the same."},
+		Description: "End a process: TERM before its next action, KILL at once. Everything until then is on record, and it can be resumed all the same."},
 		map[string][]any{"signal": {"TERM", "KILL", "INT"}}, p.kill)
 }
 
@@ -33,7 +33,7 @@ type sendOut struct {
 	PID    uint64 `json:"pid"`
 	UUID   string `json:"uuid"`
 	Number uint64 `json:"number" jsonschema:"of the message, among those to this process"`
-	State  string `json:"state" jsonschema:"running, or suspended: then it gets the message when it goes on"`
+	State  string `json:"state" jsonschema:"running, or suspended: then it gets the message when it is resumed"`
 }
 
 func (p changer) steer(ctx context.Context, in sendIn) (sendOut, string, error) {

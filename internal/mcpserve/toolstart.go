@@ -15,9 +15,9 @@ import (
 // installStarts adds the tools that start processes and let them go on.
 func (p changer) installStarts(s *mcp.Server) {
 	add(s, &mcp.Tool{Name: "spawn", Title: "Start an agent", Annotations: changes(true, true),
-		Description: `Start an agent that works on an intent by itself. Without wait_seconds it returns at once with the PID; with it, as wait does. The agent sees nothing of this conversation: say in the intent all that it needs to know, and what it is to answer.`}, nil, p.spawn)
-	add(s, &mcp.Tool{Name: "resume", Title: "Let an agent go on", Annotations: changes(true, true),
-		Description: "Let a process go on that is paused, suspended or ended, where it stopped, and perhaps say something to it first. Budgets are so much more than it has used."}, nil, p.resume)
+		Description: `Start an agent that works on an intent in the background. Without wait_seconds it returns at once with the PID; with it, as wait does. The agent sees nothing of this conversation: say in the intent all that it needs to know, and what it is to answer.`}, nil, p.spawn)
+	add(s, &mcp.Tool{Name: "resume", Title: "Resume an agent", Annotations: changes(true, true),
+		Description: "Resume a process that is paused, suspended or ended, where it stopped, and perhaps say something to it first. Budgets are so much more than it has used."}, nil, p.resume)
 }
 
 type spawnIn struct {
@@ -28,7 +28,7 @@ type spawnIn struct {
 	Name         string   `json:"name,omitempty" jsonschema:"a name for the process"`
 	Cwd          string   `json:"cwd,omitempty" jsonschema:"the directory to work in; default: that of this server"`
 	BudgetTokens *int     `json:"budget_tokens,omitempty" jsonschema:"tokens over its life and that of its children; 0 = unlimited"`
-	BudgetUSD    *float64 `json:"budget_usd,omitempty" jsonschema:"dollars, likewise"`
+	BudgetUSD    *float64 `json:"budget_usd,omitempty" jsonschema:"the same in dollars"`
 	MaxSteps     *int     `json:"max_steps,omitempty" jsonschema:"end after so many steps; 0 = no limit"`
 	Timeout      float64  `json:"timeout_seconds,omitempty" jsonschema:"end it after so long"`
 	Allow        []string `json:"allow,omitempty" jsonschema:"only these devices, such as /dev/fs"`
@@ -87,7 +87,7 @@ func startedOf(r *ipc.SpawnResponse) spawnOut {
 
 type resumeIn struct {
 	Process      process  `json:"process"`
-	NewInput     string   `json:"new_input,omitempty" jsonschema:"something to say to it before it goes on"`
+	NewInput     string   `json:"new_input,omitempty" jsonschema:"something to say to it before it is resumed"`
 	BudgetTokens *int     `json:"budget_tokens,omitempty" jsonschema:"so many tokens more than it has used; 0 = unlimited"`
 	BudgetUSD    *float64 `json:"budget_usd,omitempty" jsonschema:"so many dollars more than it has used; 0 = unlimited"`
 	MaxSteps     *int     `json:"max_steps,omitempty" jsonschema:"so many steps more than it has done; 0 = no limit"`
@@ -98,8 +98,8 @@ type resumeOut struct {
 	spawnOut
 	Mode    string   `json:"mode" jsonschema:"live (it was only paused) or continue"`
 	Step    int      `json:"step" jsonschema:"the last step that it had done"`
-	InDoubt []string `json:"in_doubt,omitempty" jsonschema:"calls of which nobody knows whether they have run; its model is told"`
-	Woken   []uint64 `json:"woken,omitempty" jsonschema:"other processes that go on with it"`
+	InDoubt []string `json:"in_doubt,omitempty" jsonschema:"calls that may have run or not; its model is told"`
+	Woken   []uint64 `json:"woken,omitempty" jsonschema:"other processes that are resumed with it"`
 }
 
 func (p changer) resume(ctx context.Context, in resumeIn) (out resumeOut, _ string, err error) {

@@ -94,7 +94,7 @@ func Until(id types.UUID, src Source, n int) (*State, error) {
 		}
 	}
 	if n < 0 || at == nil {
-		return nil, types.Errorf(types.ErrInvalid, "Resume", id.String(), "there is no step %d to go on from: its steps are 0 (the beginning) to %d", n, s.Step)
+		return nil, types.Errorf(types.ErrInvalid, "Resume", id.String(), "there is no step %d to resume from: its steps are 0 (the beginning) to %d", n, s.Step)
 	}
 	return at, nil
 }

@@ -52,7 +52,7 @@ func (t *Target) MustRun(op, text string) error {
 	case Runs:
 		return nil
 	case Stored:
-		what = "is suspended on disk; `rnix resume " + t.UUID.String() + "` lets it go on"
+		what = "is suspended on disk; resume it with: rnix resume " + t.UUID.String()
 	}
 	return &types.SyscallError{Syscall: op, PID: t.PID, Device: text, Code: types.ErrNotFound, Err: errors.New("the process " + what)}
 }

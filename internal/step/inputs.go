@@ -67,7 +67,7 @@ func CheckInputs(inputs []Input) error {
 		case !InputName(in.Name):
 			return types.Errorf(types.ErrInvalid, "Spawn", "", "%.100q is no name for an input: use 1 to %d letters, digits, dots, underscores and dashes, and not only dots", in.Name, maxInputName)
 		case names[in.Name]:
-			return invalid(in.Name, "it is given twice: give each input a name of its own")
+			return invalid(in.Name, "it is given twice: give each input its own name")
 		case len(in.Text) > MaxInput:
 			return invalid(in.Name, "it has %d bytes and at most %d are taken: put it into a file and tell the agent to read that", len(in.Text), MaxInput)
 		case !utf8.ValidString(in.Text) || strings.IndexByte(in.Text, 0) >= 0:

@@ -103,7 +103,7 @@ func uncounted(m *Meta) string {
 	case strings.HasSuffix(d, "-agent"):
 		return "an agent's command line counts all that it asks in a step, not one prompt"
 	case strings.HasSuffix(d, "-cli"):
-		return "a command line adds prompts of its own, and counts them too"
+		return "a command line adds its own prompts, and counts them too"
 	}
 	return ""
 }

@@ -322,7 +322,7 @@ func (c *Case) checkText(key string, x *TextExpect) {
 
 func (c *Case) oneOf(key, value string, known ...string) {
 	if value != "" && !slices.Contains(known, value) {
-		c.doc.Problemf(key, "%q is none of %s", value, strings.Join(known, ", "))
+		c.doc.Problemf(key, "invalid value %q: want one of %s", value, strings.Join(known, ", "))
 	}
 }
 

@@ -43,7 +43,7 @@ func TestEachMistakeHasItsPlace(t *testing.T) {
 		"version: \"1\"\nintent: x\n":                                                         "expect: missing",
 		"version: \"1\"\nexpect: {exit: 0}":                                                   "intent: missing",
 		least + "  exit: zero":                                                                "case.yaml:4:9:",
-		least + "  calls: {match: some}":                                                      `case.yaml:4:18: expect.calls.match: "some" is none of`,
+		least + "  calls: {match: some}":                                                      `case.yaml:4:18: expect.calls.match: invalid value "some": want one of`,
 		least + "  calls: {list: [{args: {a: 1}}]}":                                           "tool: missing",
 		least + "  calls: {list: [{tool: x, match: regexp, args: {a: \"(\"}}]}":               "missing closing )",
 		least + "  result: {matches: \"[\"}":                                                  "missing closing ]",

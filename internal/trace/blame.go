@@ -55,7 +55,7 @@ func failedNode(n *node) (found *compose.Status) {
 	return found
 }
 
-// failed reports whether a process has failed, or is suspended because it cannot go on by itself.
+// failed reports whether a process has failed, or is suspended because it cannot be resumed automatically.
 func failed(p *node) bool { return p.Exit != nil && p.Exit.Code != types.ExitOK }
 
 // cause returns what made a span fail, if it was something below it; nil = it is the cause itself.

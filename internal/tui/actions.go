@@ -18,10 +18,10 @@ func actionKeys() []binding {
 	var out []binding
 	for _, p := range []place{inList, inText} {
 		out = append(out,
-			key(p, "p", "pause the process and all below it, or let them go on", "pause", pause),
+			key(p, "p", "pause the process and all below it, or resume them", "pause", pause),
 			key(p, "R", "resume a suspended or ended process", "resume", resume),
 			key(p, "s", "say something to the agent", "steer", askSteer),
-			key(p, "F", "fork: a copy goes on from the shown step", "", askFork),
+			key(p, "F", "fork: a copy resumes from the shown step", "", askFork),
 			key(p, "b", "add to the budget: tokens as 50k, dollars as $2", "", askBudget),
 			key(p, "K", "end the process, after a question", "kill", askKill))
 	}
@@ -88,9 +88,9 @@ func pause(m *Model) tea.Cmd {
 	case p.paused():
 		return goOn(m, ipc.ResumeRequest{Target: p.UUID.String(), Tree: true}, m.who(p)) // with those below it
 	case p.ended():
-		m.say(m.who(p) + " has ended; R lets it go on")
+		m.say(m.who(p) + " has ended; R resumes it")
 	case p.State == stateSuspended:
-		m.say(m.who(p) + " is suspended; R lets it go on")
+		m.say(m.who(p) + " is suspended; R resumes it")
 	default:
 		return sendSignal(m, p, types.SIGPAUSE, true, "is paused")
 	}
@@ -117,7 +117,7 @@ func goOn(m *Model, req ipc.ResumeRequest, who string) tea.Cmd {
 	m.say(who + " ...")
 	t := m.env.t
 	return ask(m.env, ipc.Resume, req, func(r ipc.ResumeResponse, err error) tea.Msg {
-		what := fmt.Sprintf("%s goes on as PID %s, after step %d", who, r.PID, r.Step)
+		what := fmt.Sprintf("%s resumed as PID %s, after step %d", who, r.PID, r.Step)
 		if req.Fork {
 			what = fmt.Sprintf("PID %s is a copy of %s, from step %d", r.PID, who, r.Step)
 		}
@@ -203,7 +203,7 @@ func askSteer(m *Model) tea.Cmd {
 // askNewInput says something to an ended process, which goes on with it.
 func askNewInput(m *Model, p *row) tea.Cmd {
 	who, id := m.who(p), p.UUID.String()
-	m.input = &input{label: who + " has ended; it goes on with:", enter: func(m *Model, text string) tea.Cmd {
+	m.input = &input{label: who + " has ended; say to it, and resume it:", enter: func(m *Model, text string) tea.Cmd {
 		if strings.TrimSpace(text) == "" {
 			return nil
 		}
@@ -226,7 +226,7 @@ func askFork(m *Model) tea.Cmd {
 		step = s.shownStep()
 	}
 	who, id := m.who(p), p.UUID.String()
-	in := &input{label: "a copy of " + who + " goes on after step:", enter: func(m *Model, text string) tea.Cmd {
+	in := &input{label: "a copy of " + who + " resumes after step:", enter: func(m *Model, text string) tea.Cmd {
 		n, err := strconv.Atoi(strings.TrimSpace(text))
 		if err != nil || n < 0 {
 			m.fail(types.Errorf(types.ErrInvalid, "", "", "%q is no step", text))

@@ -162,9 +162,9 @@ func proofs() map[string]func(b *bench, press func()) {
 			}
 		}
 	}
-	sends("pause the process and all below it, or let them go on", "signal_tree", nil, `"SIGPAUSE"`)
+	sends("pause the process and all below it, or resume them", "signal_tree", nil, `"SIGPAUSE"`)
 	sends("say something to the agent", "steer", []string{"h", "i", "enter"}, `"text":"hi"`)
-	sends("fork: a copy goes on from the shown step", "resume", []string{"enter"}, `"fork":true`, `"from_step":21`)
+	sends("fork: a copy resumes from the shown step", "resume", []string{"enter"}, `"fork":true`, `"from_step":21`)
 	sends("add to the budget: tokens as 50k, dollars as $2", "add_budget", []string{"5", "k", "enter"}, `"tokens":5000`)
 	sends("end the process, after a question", "signal", []string{"y"}, `"SIGTERM"`)
 	m["resume a suspended or ended process"] = func(b *bench, press func()) {
@@ -310,7 +310,7 @@ func proofs() map[string]func(b *bench, press func()) {
 		press()
 		is(b, b.View().MouseMode == tea.MouseModeCellMotion, "the mouse is off")
 	}
-	m["leave; agents go on"] = func(b *bench, press func()) {
+	m["leave; agents run on"] = func(b *bench, press func()) {
 		b.cmds = nil
 		press()
 		quit := false

@@ -84,6 +84,6 @@ func helpKeys() []binding {
 		key(inHelp, "? q esc", "back", "back", act(func(m *Model) { m.help = nil })),
 		key(anywhere, "?", "the keys of this place", "help", act(openHelp)),
 		key(anywhere, "m", "the mouse on, or off: then it selects text", "", act(toggleMouse)),
-		key(anywhere, "q ctrl+c", "leave; agents go on", "quit", func(m *Model) tea.Cmd { return tea.Quit }),
+		key(anywhere, "q ctrl+c", "leave; agents run on", "quit", func(m *Model) tea.Cmd { return tea.Quit }),
 	}
 }

@@ -127,7 +127,7 @@ func runsText(t *Theme, runs []ipc.Run) string {
 	b.WriteString("RUNS\n")
 	for i := len(runs) - 1; i >= 0; i-- {
 		r := &runs[i]
-		end := "goes on"
+		end := "running"
 		if r.End != "" {
 			end = r.End + with(": ", r.Reason)
 		}

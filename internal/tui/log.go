@@ -202,7 +202,7 @@ func (l *logPane) view(w, h int) string {
 	if l.long.tail {
 		parts = append(parts, "follows")
 	} else {
-		parts = append(parts, "stands still")
+		parts = append(parts, "does not follow")
 	}
 	if l.ear.done {
 		parts = append(parts, l.ear.state(t))

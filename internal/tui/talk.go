@@ -215,13 +215,13 @@ func (p *talkPane) keys() []binding {
 			return p.before.ask(ipc.MessagesRequest{Target: p.sub.target(), From: p.prev, Limit: talkPage, MaxBytes: talkBytes})
 		}),
 		key(inPane, "x", "more of the long message in sight", "more", p.more),
-		key(inPane, "f", "follow the end, or stand still", "", act(func(m *Model) {
+		key(inPane, "f", "follow the end, or not", "", act(func(m *Model) {
 			if p.long.tail = !p.long.tail; p.long.tail {
 				p.long.end()
 				m.say("follows the end")
 				return
 			}
-			m.say("stands still")
+			m.say("does not follow")
 		})),
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"rnix/types"
 )
 
-// A paused agent looks and goes on in the same way whether or not the daemon was started anew since.
+// A paused agent looks and resumed as PID 7 in the same way whether or not the daemon was started anew since.
 func TestPausedAgentGoesOnAlsoAfterARestart(t *testing.T) {
 	for _, onDisk := range []bool{false, true} {
 		p := ipc.Proc{ProcStatus: types.ProcStatus{PID: 1, UUID: uuid(1), PausedAt: begin.Add(-time.Minute), Intent: "sleeps"}, State: stateSuspended, Wait: "paused", WaitSince: begin.Add(-time.Minute), ElapsedMs: 5000}
@@ -29,6 +29,6 @@ func TestPausedAgentGoesOnAlsoAfterARestart(t *testing.T) {
 		if !strings.Contains(b.src.last("resume"), `"tree":true`) { // with those below it
 			t.Errorf("on disk %v: %q", onDisk, b.src.all())
 		}
-		b.sees("goes on")
+		b.sees("resumed as PID")
 	}
 }

@@ -36,7 +36,7 @@ func (k *copies) manifests() objects { return objects{filepath.Join(k.base, "man
 func (k *copies) freezeCopy(ctx context.Context, h *history, id types.UUID, p place) (*state, error) {
 	st := &state{Kind: KindCopy, Root: p.root, Limited: p.reason}
 	if p.refused != "" {
-		st.Limited = join(p.reason, "nothing is kept: the work directory is "+p.refused+"; give one of its own")
+		st.Limited = join(p.reason, "nothing is kept: the work directory is "+p.refused+"; give it its own")
 		return st, nil
 	}
 	root, err := os.OpenRoot(p.root)

@@ -84,7 +84,7 @@ func (k *desks) rescueGone(ctx context.Context, d desk) (*Stored, error) {
 		return nil, conflict(d.Dir, "its work tree is locked (%q): unlock it with: git --git-dir=%s worktree unlock %s", strings.TrimSpace(string(why)), ShellQuote(d.Common), ShellQuote(d.Dir))
 	}
 	if entries, err := os.ReadDir(filepath.Join(gitDir, "modules")); err == nil && len(entries) > 0 {
-		return nil, conflict(d.Dir, "it held submodules, whose repositories are in %s: move these away first", filepath.Join(gitDir, "modules"))
+		return nil, conflict(d.Dir, "it held submodules; their repositories are in %s: move these away first", filepath.Join(gitDir, "modules"))
 	}
 	run := func(args ...string) (string, error) {
 		out, err := k.run(ctx, d.Ref.UUID, call{args: append([]string{"--git-dir=" + gitDir}, args...)})

@@ -283,7 +283,7 @@ func (k *Grove) Branch(ctx context.Context, id types.UUID, dir, common, name str
 		}
 	}
 	if err == nil {
-		_, err = k.git.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "symbolic-ref", "-m", "rnix: a branch of its own", "HEAD", "refs/heads/" + branch}})
+		_, err = k.git.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "symbolic-ref", "-m", "rnix: its own branch", "HEAD", "refs/heads/" + branch}})
 	}
 	return branch, s.head, err
 }

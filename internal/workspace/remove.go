@@ -228,7 +228,7 @@ func (k *desks) refusals(ctx context.Context, d desk) error {
 	case len(h.Inside) > 0:
 		return conflict(d.Dir, "its git directory holds another repository, %s, which no rescue holds: move that away first", h.Inside[0])
 	case len(h.Refs) > 0:
-		return conflict(d.Dir, "it has references of its own, such as %s, which go with it: make branches of them, or delete them", h.Refs[0])
+		return conflict(d.Dir, "it has its own references, such as %s, which go with it: make branches of them, or delete them", h.Refs[0])
 	case len(why) > 0:
 		return conflict(d.Dir, "%s, which no rescue holds: push it from there, or move it away first", why[0])
 	}

@@ -196,7 +196,7 @@ func (s *Server) load() error {
 // unnamed removes a session that was never begun: nobody was told of it.
 func (s *Server) unnamed(dir string) error {
 	if _, err := s.opt.FS.Stat(filepath.Join(dir, eventsDir)); err == nil {
-		return types.Errorf(types.ErrStorage, "Open", filepath.Join(dir, nameFile), "is missing beside events: nobody knows whose they are; put it back, or move the directory away")
+		return types.Errorf(types.ErrStorage, "Open", filepath.Join(dir, nameFile), "is missing beside events: it says to which session they belong; put it back, or move the directory away")
 	}
 	return durable.RemoveDir(s.opt.FS, dir)
 }

@@ -94,7 +94,7 @@ func (p *Pulser) settleLocked(o outcome) bool {
 	}
 	if !p.degraded {
 		p.degraded = true
-		p.cfg.Logger.Warn("a session that somebody attends goes on without its lease", "session", p.cfg.SessionID, "strikes", p.strikes)
+		p.cfg.Logger.Warn("a session that a person attends continues without its lease", "session", p.cfg.SessionID, "strikes", p.strikes)
 	}
 	return true
 }

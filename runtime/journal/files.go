@@ -185,13 +185,13 @@ func (f *files) identify(source string, events bool) error {
 		}
 		return f.save(metaFile, meta{V: fileVersion, Session: f.session, Source: f.source})
 	case errors.Is(err, types.ErrNotFound):
-		return types.Errorf(types.ErrStorage, "Open", f.path(metaFile), "is missing beside events: nobody knows whose they are; put it back, or move the directory away")
+		return types.Errorf(types.ErrStorage, "Open", f.path(metaFile), "is missing beside events: it says to which session they belong; put it back, or move the directory away")
 	case err != nil:
 		return err
 	case m.Session != f.session:
-		return types.Errorf(types.ErrInvalid, "Open", f.dir, "holds the events of session %q, not of %q; give each session a directory of its own", m.Session, f.session)
+		return types.Errorf(types.ErrInvalid, "Open", f.dir, "holds the events of session %q, not of %q; give each session its own directory", m.Session, f.session)
 	case source != "" && m.Source != source:
-		return types.Errorf(types.ErrInvalid, "Open", f.dir, "holds events that %q wrote, not %q; give each source a directory of its own", m.Source, source)
+		return types.Errorf(types.ErrInvalid, "Open", f.dir, "holds events that %q wrote, not %q; give each source its own directory", m.Source, source)
 	}
 	f.source = m.Source
 	return nil

@@ -122,7 +122,7 @@ func (r rooted) Lock(name string) (durable.Lock, error) {
 	case err == nil:
 		return durable.LockedFile(f, func(string) (fs.FileInfo, error) { return r.Stat(name) })
 	case err == unix.EWOULDBLOCK:
-		err = types.Errorf(types.ErrConflict, "Lock", name, "somebody else writes the state of this work tree, and does not come to an end")
+		err = types.Errorf(types.ErrConflict, "Lock", name, "timed out waiting for the lock: another process writes the state of this work tree")
 	default:
 		err = types.Errorf(types.ErrStorage, "Lock", name, "%w", err)
 	}

@@ -23,7 +23,7 @@ func (p *attempt) fetchBase(ctx context.Context) error {
 	p.quiet = conf.quiet
 	if len(conf.included) > 0 { // the work tree that is to be made may be one for which it holds
 		return types.Errorf(types.ErrPermission, "Provision", p.rec.Parent, "the repository's own configuration includes files under conditions (%s), and agents can write it: "+
-			"nobody knows which programs these would run; say that in your global configuration instead", strings.Join(conf.included, ", "))
+			"which programs these would run is not known; say that in your global configuration instead", strings.Join(conf.included, ", "))
 	}
 	base := p.spec.base()
 	if p.spec.SkipBaseFetch || p.spec.BaseCommit != "" || base == "" {
@@ -170,7 +170,7 @@ func (p *attempt) add(ctx context.Context, start string) error {
 	} else if !exited(aerr, 1) {
 		return types.Errorf(types.ErrDriver, "Provision", branch, "%w", aerr)
 	} else {
-		p.log.Info("the branch has commits of its own: it is checked out as it is", "branch", branch, "base", start)
+		p.log.Info("the branch has its own commits: it is checked out as it is", "branch", branch, "base", start)
 	}
 	return run("--", p.rec.Path, branch)
 }

@@ -102,7 +102,7 @@ func (h Holdings) Reasons() []string {
 	if h.Stashed {
 		why.add("something is stashed on its branch")
 	}
-	why.list("it has references of its own", h.Refs)
+	why.list("it has its own references", h.Refs)
 	why.count(h.Unpublished, "commits on its branch only, and on no remote")
 	why.count(h.Abandoned, "commits made there that no branch holds")
 	return why

@@ -228,7 +228,7 @@ func (o Leases) ended(ctx context.Context, key string) error {
 		return err
 	}
 	if !r.over(time.Now()) {
-		return types.Errorf(types.ErrConflict, "Provision", r.Path, "%w to somebody who has not got its results yet, until %s: release lease %s, or wait", ErrWorkareaLeased,
+		return types.Errorf(types.ErrConflict, "Provision", r.Path, "%w to a holder that has not got its results yet, until %s: release lease %s, or wait", ErrWorkareaLeased,
 			r.Expires.Format(time.RFC3339), r.ID)
 	}
 	return o.end(ctx, r)

@@ -42,7 +42,7 @@ func (l ledger) lock(ctx context.Context, session string) (held context.Context,
 		case <-t.C:
 		case <-ctx.Done():
 			t.Stop()
-			return nil, nil, types.Errorf(types.ErrCancelled, "Lock", session, "somebody else has the session: %w", context.Cause(ctx))
+			return nil, nil, types.Errorf(types.ErrCancelled, "Lock", session, "another owner has the session: %w", context.Cause(ctx))
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (p *attempt) owned(ctx context.Context) error {
 	}
 	owned, err := p.probe(ctx, p.spec.SessionID)
 	if err != nil {
-		p.log.Warn("nobody knows whose session it is: it is taken for ours", "session", p.spec.SessionID, "error", err)
+		p.log.Warn("the owner of the session is not known: it is taken for ours", "session", p.spec.SessionID, "error", err)
 		return nil
 	}
 	if !owned {

@@ -78,7 +78,7 @@ func (o Leases) KeepReaping(ctx context.Context) {
 	defer t.Stop()
 	for {
 		if _, err := o.Reap(ctx); err != nil && ctx.Err() == nil {
-			o.m.log.Warn("checkouts whose leases have ended are still there", "error", err)
+			o.m.log.Warn("checkouts of ended leases are still there", "error", err)
 		}
 		select {
 		case <-t.C:

@@ -56,7 +56,7 @@ func (s RootSpec) settled() (RootSpec, error) {
 		case r.Checkout.Strategy == StrategyEmpty:
 			return invalid("repository %s: an empty directory is no repository", r.Name)
 		case r.ReadOnly && !slices.Contains(s.Attests, IsolatedReadOnlyV1):
-			return invalid("repository %s is read-only, and nobody says that the session is kept from writing there: attest %s", r.Name, IsolatedReadOnlyV1)
+			return invalid("repository %s is read-only, and nothing says that the session is kept from writing there: attest %s", r.Name, IsolatedReadOnlyV1)
 		}
 		names[r.Name] = true
 		r.Checkout.SessionID = s.SessionID

@@ -51,7 +51,7 @@ func TestWorkThatIsNowhereElseKeepsItsCheckout(t *testing.T) {
 		"hidden":    {func(t *testing.T, p, _ string) { git(t, p, "update-index", "--assume-unchanged", "README.md") }, "not to look", "not to look"},
 		"skipped":   {func(t *testing.T, p, _ string) { git(t, p, "update-index", "--skip-worktree", "README.md") }, "not to look", "not to look"},
 		"half-way":  {func(t *testing.T, p, _ string) { git(t, p, "bisect", "start") }, "half-way", "half-way"},
-		"own ref":   {func(t *testing.T, p, _ string) { git(t, p, "update-ref", "refs/worktree/mine", "HEAD") }, "references of its own", ""},
+		"own ref":   {func(t *testing.T, p, _ string) { git(t, p, "update-ref", "refs/worktree/mine", "HEAD") }, "its own references", ""},
 		"locked":    {func(t *testing.T, p, _ string) { git(t, p, "worktree", "lock", "--reason", "mine", p) }, "locked", ""},
 		"nested":    {func(t *testing.T, p, _ string) { git(t, p, "init", "-q", ".agent/inner") }, "other repositories", "other repositories"},
 		"submodule": {func(t *testing.T, p, clone string) { git(t, p, "submodule", "add", "-q", clone, "sub"); pushed(t, p) }, "repositor", "repositor"},

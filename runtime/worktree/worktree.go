@@ -64,7 +64,7 @@ func (s CloneStrategy) String() string {
 // What callers test for with errors.Is.
 var (
 	// ErrLostOwnership says that the platform gave the session to somebody else between two tries.
-	ErrLostOwnership = errors.New("the session belongs to somebody else now")
+	ErrLostOwnership = errors.New("the session belongs to another owner now")
 	// ErrUnknownSession says that no checkout was made for a session.
 	ErrUnknownSession = errors.New("no such session")
 	// ErrNoParentDir says that Options name no directory.

@@ -114,7 +114,7 @@ func (r family) missed() {
 	for k, since := range r.away {
 		if time.Since(since) >= awayPatience {
 			delete(r.away, k)
-			r.park(k, "it was stopped, and goes on when it is resumed", time.Time{})
+			r.park(k, "it was stopped; resume the run to run it", time.Time{})
 		}
 	}
 }

@@ -129,7 +129,7 @@ func (d *Service) wakeBroke(ctx context.Context, id types.UUID) {
 	}
 	_, err := d.Resumer.Continued(ctx, service.Target{UUID: id, PID: info.PID, Info: &info}, &ipc.ResumeRequest{}, waitsFor(info.Purse.UUID))
 	if err != nil && types.CodeOf(err) != types.ErrConflict && ctx.Err() == nil {
-		d.Note("PID %d (%s) cannot go on by itself: %v", info.PID, id, err)
+		d.Note("PID %d (%s) cannot be resumed automatically: %v", info.PID, id, err)
 	}
 }
 

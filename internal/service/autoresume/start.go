@@ -148,7 +148,7 @@ func (d *Service) ContinueQuietly(ctx context.Context, info step.ProcInfo) bool 
 	if durable.Unwritable(err) {
 		return false
 	}
-	d.Note("PID %d (%s) cannot go on by itself: %v", info.PID, info.UUID, err)
+	d.Note("PID %d (%s) cannot be resumed automatically: %v", info.PID, info.UUID, err)
 	info = d.calledNow(info)
 	info.WakeAt, info.SuspendReason = time.Time{}, stuck(err)
 	d.Stored.Cards.Put(&info)
@@ -183,7 +183,7 @@ func (d *Service) again(ctx context.Context, l left, hold chan struct{}) {
 		d.Room.CutOff(l.info.UUID)
 		return
 	}
-	d.Note("PID %d (%s) cannot go on by itself: %v", l.info.PID, l.info.UUID, err)
+	d.Note("PID %d (%s) cannot be resumed automatically: %v", l.info.PID, l.info.UUID, err)
 	l.info.SuspendReason = stuck(err)
 	d.Stored.Cards.Put(&l.info)
 }
@@ -214,7 +214,7 @@ func (d *Service) look(ctx context.Context, info step.ProcInfo) (left, bool) {
 	case state.Phase == recovery.Ended || state.Phase == recovery.Suspended || state.Paused:
 		return left{}, false
 	case d.Stored.Cards.Crashes(state) >= launch.MaxCrashes:
-		d.Note("PID %d (%s) is not resumed by itself: the daemon has broken off %d times in its step %d", info.PID, info.UUID, state.Crashes, state.Step+1)
+		d.Note("PID %d (%s) is not resumed automatically: the daemon has broken off %d times in its step %d", info.PID, info.UUID, state.Crashes, state.Step+1)
 		return left{}, false
 	}
 	return left{info, state}, true

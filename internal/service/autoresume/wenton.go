@@ -57,5 +57,5 @@ func stuck(err error) string {
 	if strings.HasPrefix(why, records.Damaged) { // a person would find the same
 		return why
 	}
-	return "it could not go on by itself: " + why
+	return "it could not be resumed automatically: " + why
 }

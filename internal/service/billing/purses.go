@@ -51,7 +51,7 @@ func (p Purses) Raise(ctx context.Context, id types.UUID, more kernel.Amount) er
 	}
 	if missing != "" {
 		return &types.SyscallError{Syscall: "AddBudget", Device: a.Was.Name, PID: a.Was.PID, Code: types.ErrInvalid,
-			Err: fmt.Errorf("it has no limit of %s of its own, so there is nothing to add to; `rnix budget` shows which budget it draws from", missing)}
+			Err: fmt.Errorf("it has no own limit of %s, so there is nothing to add to; `rnix budget` shows which budget it draws from", missing)}
 	}
 	detail, err := json.Marshal(step.LimitDetail{Tokens: more.Tokens, USD: more.USD.Float()})
 	if err != nil {
@@ -82,7 +82,7 @@ func (p Purses) Wake(ctx context.Context, purse types.UUID, env []string) (pids 
 		if err == nil {
 			pids = append(append(pids, resp.PID), resp.Woken...)
 		} else if types.CodeOf(err) != types.ErrConflict { // else somebody was quicker
-			warnings = append(warnings, fmt.Sprintf("PID %d cannot go on: %v", info.PID, err))
+			warnings = append(warnings, fmt.Sprintf("cannot resume PID %d: %v", info.PID, err))
 		}
 	}
 	slices.Sort(pids)

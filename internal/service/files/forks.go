@@ -21,7 +21,7 @@ func (s *Snapshots) ForkDir(id types.UUID) string { return filepath.Join(s.Forks
 // the last now. It returns the directory that stands for that in which it worked, and what could not be kept.
 func (s *Snapshots) Fork(ctx context.Context, id types.UUID, of *service.Target, at int, dirs ...string) (dir, limited string, err error) {
 	if s.off {
-		return "", "", types.Errorf(types.ErrUnavailable, "Resume", dirs[0], "snapshots are switched off, so a fork cannot get files of its own; say where it is to work with --cwd DIR")
+		return "", "", types.Errorf(types.ErrUnavailable, "Resume", dirs[0], "snapshots are switched off, so a fork cannot get its own files; say where it is to work with --cwd DIR")
 	}
 	files, err := s.at(ctx, id, of, at, dirs[len(dirs)-1])
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Snapshots) at(ctx context.Context, id types.UUID, of *service.Target, a
 		return snapshot{}, err
 	}
 	if now.ID == "" {
-		return snapshot{}, types.Errorf(types.ErrUnavailable, "Resume", dir, "the files cannot be kept (%s), so a fork cannot get files of its own; say where it is to work with --cwd DIR", now.Limited)
+		return snapshot{}, types.Errorf(types.ErrUnavailable, "Resume", dir, "the files cannot be kept (%s), so a fork cannot get its own files; say where it is to work with --cwd DIR", now.Limited)
 	}
 	files, acts, err := s.ofStep(ctx, of, at)
 	if types.CodeOf(err) != types.ErrNotFound {

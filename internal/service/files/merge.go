@@ -24,9 +24,9 @@ func removable(tg *service.Target, dir string, suspended bool) error {
 	case working(tg):
 		return types.Errorf(types.ErrConflict, op, dir, "PID %d works there: wait for it (rnix wait %d) or end it (rnix kill %d)", tg.PID, tg.PID, tg.PID)
 	case tg.Live != nil && tg.Live.State < types.StateZombie:
-		return types.Errorf(types.ErrConflict, op, dir, "PID %d is paused and will go on there: end it first (rnix kill %d)", tg.PID, tg.PID)
+		return types.Errorf(types.ErrConflict, op, dir, "PID %d is paused and will work there again: end it first (rnix kill %d)", tg.PID, tg.PID)
 	case onDisk && !suspended:
-		return types.Errorf(types.ErrConflict, op, dir, "PID %d is suspended and would go on there; remove it all the same with: rnix worktree rm --suspended %d", tg.PID, tg.PID)
+		return types.Errorf(types.ErrConflict, op, dir, "PID %d is suspended and would be resumed there; remove it all the same with: rnix worktree rm --suspended %d", tg.PID, tg.PID)
 	}
 	return nil
 }

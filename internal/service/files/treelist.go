@@ -121,7 +121,7 @@ func (s *Service) treeFor(ctx context.Context, peer *ipc.Peer, text string) (ser
 		return tg, workspace.Tree{}, err
 	}
 	if owner, inside := s.Callers.AgentOf(peer); inside && !s.Callers.Below(tg.UUID, owner) {
-		return tg, workspace.Tree{}, service.Outside("Worktree", owner, "see the work trees of its own subtree only")
+		return tg, workspace.Tree{}, service.Outside("Worktree", owner, "see work trees below it only")
 	}
 	t, err := s.Trees.Of(tg.UUID)
 	if types.CodeOf(err) == types.ErrNotFound {

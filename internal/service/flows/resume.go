@@ -29,7 +29,7 @@ type resumer struct {
 func (s resumer) resume(ctx context.Context, peer *ipc.Peer, req ipc.ComposeResumeRequest) (ipc.ComposeUpResponse, error) {
 	var none ipc.ComposeUpResponse
 	if owner, inside := s.finder.AgentOf(peer); inside {
-		return none, service.Outside("Compose", owner, "not let runs go on")
+		return none, service.Outside("Compose", owner, "not resume runs")
 	}
 	on := ipc.ResumeRequest{Target: req.Target, Env: req.Env, OnInDoubt: req.OnInDoubt, TimeoutMs: req.TimeoutMs, TrustProject: req.TrustProject}
 	if err := s.stored.CheckResume(&on); err != nil {
@@ -115,7 +115,7 @@ func (s resumer) again(ctx context.Context, t *service.Target, req *ipc.ComposeR
 	r := &revival{runs: s.runs, req: req, on: on}
 	started, err := s.stored.ResumeRun(ctx, t.UUID, on, r)
 	if pid, alive := s.runs.running(t.UUID); alive && !r.decided && types.CodeOf(err) == types.ErrConflict {
-		err = &types.SyscallError{Syscall: "Compose", Device: req.Target, PID: pid, Code: types.ErrConflict, Err: errors.New("it has just gone on by itself; see it with `rnix compose ps " + pid.String() + "`")}
+		err = &types.SyscallError{Syscall: "Compose", Device: req.Target, PID: pid, Code: types.ErrConflict, Err: errors.New("it has just been resumed automatically; see it with `rnix compose ps " + pid.String() + "`")}
 	}
 	if err != nil {
 		return ipc.ComposeUpResponse{}, err
@@ -123,7 +123,7 @@ func (s resumer) again(ctx context.Context, t *service.Target, req *ipc.ComposeR
 	resp := ipc.ComposeUpResponse{PID: started.PID, UUID: started.UUID, Name: started.Name, Nodes: len(r.body.Spec().File.Agents), Redo: r.names,
 		Seq: started.Seq, Warnings: started.Warnings}
 	for _, node := range r.behind {
-		resp.Warnings = append(resp.Warnings, node+" does not go on yet; see `rnix compose ps "+started.Name+"`")
+		resp.Warnings = append(resp.Warnings, node+" is not resumed yet; see `rnix compose ps "+started.Name+"`")
 	}
 	return resp, nil
 }

@@ -112,7 +112,7 @@ func (a *Access) Find(peer *ipc.Peer, op, text string) (service.Target, error) {
 		return t, err
 	}
 	if owner, inside := a.AgentOf(peer); inside && !a.Below(t.UUID, owner) {
-		return service.Target{}, outside(op, owner, "see the records of its own subtree only", t.PID)
+		return service.Target{}, outside(op, owner, "see records below it only", t.PID)
 	}
 	return t, nil
 }

@@ -126,13 +126,13 @@ func (m *importer) playable() error {
 		case p.Damage != "" && p.State != "running": // what else is known of it ends where that does
 			return bad(p, "its record cannot be read to the end, see rnix fsck: %s", p.Damage)
 		case p.State == "suspended":
-			return bad(p, "is suspended and has not ended: let it go on with rnix resume %d, or end it with rnix kill %d", p.PID, p.PID)
+			return bad(p, "is suspended and has not ended: resume it with rnix resume %d, or end it with rnix kill %d", p.PID, p.PID)
 		case p.State != "dead" && p.State != "zombie":
 			return bad(p, "is still running: a case is made of a run that has ended; wait for it with rnix wait %d", p.PID)
 		case p.Exit == nil:
 			return bad(p, "has not ended")
 		case strings.HasSuffix(p.Driver, "-agent"):
-			return bad(p, "was the work of an agent's command line (%s), which has tools of its own: what these did cannot be played again", p.Driver)
+			return bad(p, "was the work of an agent's command line (%s), which has its own tools: what these did cannot be played again", p.Driver)
 		case len(p.MCPMounts) > 0:
 			return bad(p, "used MCP servers (%s), which a case without a network does not start", strings.Join(p.MCPMounts, ", "))
 		case len(p.Turns) == 0 && i == 0:

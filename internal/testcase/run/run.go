@@ -186,7 +186,7 @@ func judge(c *testcase.Case, r *testcase.Run, o *Options, out *testcase.Outcome)
 		}
 		part := strings.TrimSuffix(strings.TrimPrefix(key, "expect."), ".confirmed")
 		out.Problems = append(out.Problems, testcase.Problem{At: c.At(key),
-			What: fmt.Sprintf("what is expected of the %s was proposed, and nobody has confirmed it: read it, and write confirmed: true", part)})
+			What: fmt.Sprintf("what is expected of the %s was proposed and is not confirmed: read it, and write confirmed: true", part)})
 	}
 }
 

@@ -91,7 +91,7 @@ func New(cfg Config) (*Client, error) {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, types.Errorf(types.ErrInvalid, "New", "BaseURL", "must be like https://host, http://host:port or unix:/path/to.sock")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, types.Errorf(types.ErrInvalid, "New", "BaseURL", "must have no user, query or fragment: the token is a setting of its own")
+		return nil, types.Errorf(types.ErrInvalid, "New", "BaseURL", "must have no user, query or fragment: the token is a separate setting")
 	}
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 5 * time.Second

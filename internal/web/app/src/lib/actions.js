@@ -32,7 +32,7 @@ export const pause = (p) => act(() => call('signal_tree', { target: p.uuid, sign
 // refused is an error in the words of this page, where they are others.
 export const refused = (err, p) => (err.code === 'RESOURCE_EXHAUSTED' && p ? new Error(usedUp(p)) : err);
 
-export const resume = (p, input = '') => act(() => call('resume', { target: p.uuid, ...(input.trim() ? { new_input: input } : {}) }).catch((err) => { throw refused(err, p); }), (r) => `${who({ ...p, pid: r.pid })} goes on` + (r.warnings?.length ? ': ' + r.warnings.join('; ') : ''));
+export const resume = (p, input = '') => act(() => call('resume', { target: p.uuid, ...(input.trim() ? { new_input: input } : {}) }).catch((err) => { throw refused(err, p); }), (r) => `${who({ ...p, pid: r.pid })} resumed` + (r.warnings?.length ? ': ' + r.warnings.join('; ') : ''));
 
 // resumeEnded resumes a process that has ended. It asks first: what it does then is paid for, and one that was done needs a task.
 export async function resumeEnded(p) {
@@ -61,14 +61,14 @@ export async function steer(p) {
   });
   if (!a?.text.trim()) return null;
   const key = crypto.randomUUID(); // if we send it twice, it is heard once
-  return act(() => call('steer', { target: p.uuid, text: a.text, key }), (r) => (r.state === 'running' ? 'Sent: it hears it before its next step' : 'Kept: it hears it when it goes on'));
+  return act(() => call('steer', { target: p.uuid, text: a.text, key }), (r) => (r.state === 'running' ? 'Sent: it hears it before its next step' : 'Kept: it hears it when it is resumed'));
 }
 
 // fork starts a copy of a process that goes on after a step; without one, after its last.
 export async function fork(p, step) {
   const a = await ask({
     title: step === undefined ? `Fork ${who(p)}` : `Fork ${who(p)} from step ${step}`, yes: 'Fork',
-    body: html`<p>A copy with the conversation and the files as they were then goes on by itself, in a directory of its own. The original stays as it is.</p>`,
+    body: html`<p>A copy with the conversation and the files as they were then is started, in its own directory. The original stays as it is.</p>`,
     fields: [
       { name: 'name', label: 'Name of the fork', value: '' },
       { name: 'text', type: 'area', label: 'What to tell it first', hint: 'May be empty.' },
@@ -86,14 +86,14 @@ export async function addBudget(p) {
   if (!b) return said(ended(p) ? `${who(p)} has ended` : unlimited(p));
   const a = await ask({
     title: b.own ? `Raise the budget of ${who(p)}` : `Raise the budget for which ${who(p)} waits`, yes: 'Raise',
-    body: html`<p>${!b.own ? 'It is that of one above it. What waits for it goes on then.' : p.purse || /budget/.test(p.wait || '') ? 'What waits for it goes on then.' : 'It and its descendants may use so much more.'}</p>`,
+    body: html`<p>${!b.own ? 'It is that of an ancestor. What waits for it is resumed then.' : p.purse || /budget/.test(p.wait || '') ? 'What waits for it is resumed then.' : 'It and its descendants may use so much more.'}</p>`,
     fields: [
       b.tokens && { name: 'tokens', type: 'number', min: 0, step: 1, label: `Tokens more (now ${count(b.tokens)})` },
       b.usd && { name: 'usd', type: 'number', min: 0, step: 'any', label: `US dollars more (now ${dollars(b.usd)})` },
     ].filter(Boolean),
   });
   if (!a || (!a.tokens && !a.usd)) return null;
-  return act(() => call('add_budget', { target: b.uuid, tokens: a.tokens || 0, usd: a.usd || 0 }), (r) => 'Raised' + (r.resumed?.length ? `; PID ${r.resumed.join(', ')} goes on` : '') + (r.warnings?.length ? ': ' + r.warnings.join('; ') : ''));
+  return act(() => call('add_budget', { target: b.uuid, tokens: a.tokens || 0, usd: a.usd || 0 }), (r) => 'Raised' + (r.resumed?.length ? `; resumed: PID ${r.resumed.join(', ')}` : '') + (r.warnings?.length ? ': ' + r.warnings.join('; ') : ''));
 }
 
 // actions returns what can be done to a process as it is now: [{name, key, text, danger, run}].

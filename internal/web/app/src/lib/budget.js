@@ -11,14 +11,14 @@ export function raisable(p) {
 
 // unlimited says why there is nothing to raise.
 export function unlimited(p) {
-  return 'It has no budget of its own, so there is nothing to raise. ' + (p.parent_uuid ? 'What it uses counts for those above it.' : 'Nothing bounds what it uses.');
+  return 'It has no own budget, so there is nothing to raise. ' + (p.parent_uuid ? 'What it uses counts for those above it.' : 'Nothing bounds what it uses.');
 }
 
 // usedUp says what to press, where the server refuses to let a process go on because of a budget.
 export function usedUp(p) {
   const b = raisable(p);
-  if (!b) return 'A budget that it draws on is used up. Open the process whose budget that is (Summary, Budget), and press Budget there.';
-  return (b.own ? 'Its budget is used up.' : 'The budget of one above it, which it draws on, is used up.') + ' Press Budget on its page, or b, and raise it: it goes on then.';
+  if (!b) return 'A budget that it draws on is used up. Open the process that has the budget (Summary, Budget), and press Budget there.';
+  return (b.own ? 'Its budget is used up.' : 'The budget of one above it, which it draws on, is used up.') + ' Press Budget on its page, or b, and raise it: it is resumed then.';
 }
 
 // holds says what bounds a process, after the lines of the method budget: its own, and those above it.
@@ -27,5 +27,5 @@ export function holds(lines, id) {
   const own = lines.find((b) => b.uuid === id);
   if (own && limited(own)) return '';
   const above = lines.filter((b) => b.above && limited(b)).map((b) => `PID ${b.pid}`);
-  return above.length ? `It has none of its own, and draws on that of ${above.join(' and ')}.` : 'It has none, nor has one above it: nothing bounds what it uses.';
+  return above.length ? `It has no own budget, and draws on that of ${above.join(' and ')}.` : 'It has none, nor has one above it: nothing bounds what it uses.';
 }

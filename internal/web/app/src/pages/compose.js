@@ -48,7 +48,7 @@ async function goOn(run, row, node) {
   if (!a) return;
   try {
     const r = await call('compose_resume', { target: run.uuid, ...(node ? { node } : {}) });
-    said(`PID ${r.pid} goes on` + (r.redo?.length ? '; done again: ' + r.redo.join(', ') : ''));
+    said(`PID ${r.pid} resumed` + (r.redo?.length ? '; done again: ' + r.redo.join(', ') : ''));
   } catch (err) { failed(refused(err, row)); }
 }
 

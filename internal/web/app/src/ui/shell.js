@@ -43,7 +43,7 @@ function Away() {
       ? html`<b>The daemon does not run.</b> Its agents are suspended, not lost. Start it in a terminal: <code>rnix daemon start</code>`
       : html`<b>The daemon refuses.</b> <${Line} value=${error?.message} />`;
   return html`<div class="away" role="alert">${gone} <span>What you see is how it was.</span>
-    ${word === 'down' ? html` <span>This page tries again by itself.</span>` : html` <button type="button" onClick=${startStore}>Try again</button>`}</div>`;
+    ${word === 'down' ? html` <span>This page keeps trying.</span>` : html` <button type="button" onClick=${startStore}>Try again</button>`}</div>`;
 }
 
 function Stranger() {
@@ -51,7 +51,7 @@ function Stranger() {
     <p>Or the dashboard was started anew since.</p>
     <ul><li>In the terminal where <code>rnix web</code> runs, press Enter: it shows a link, which lets one browser in, once.</li>
     <li>If it does not run: <code>rnix web</code> starts it.</li></ul>
-    <p>When this browser is let in, in whatever tab, this one goes on here.</p></main>`;
+    <p>When this browser is let in, in whatever tab, this page opens here.</p></main>`;
 }
 
 function NotFound() {

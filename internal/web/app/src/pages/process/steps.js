@@ -89,7 +89,7 @@ export function Steps({ id, p, query, turn }) {
     <div class="inspector">
       <div class="list"><${Rows} role="listbox" aria-label=${`Steps ${b.first} to ${b.last}`} tabindex="0" count=${entries(b)} height=${30} at=${here - b.first < entries(b) ? here - b.first : -1} seen=${(from, till) => r.see(from, till)} draw=${(i, style) => {
         const n = b.first + i, s = b.known.get(n);
-        return html`<div key=${n} role="option" aria-selected=${n === here} aria-disabled=${s === null} class=${'item' + (n === here ? ' here' : '')} style=${style} onClick=${() => s !== null && to(n)}><span class="num">${n}</span> ${s?.error || s?.tool_error ? html`<span class="failed">✖</span> ` : ''}${s ? html`<${Line} value=${s.summary || s.action} most=${80} />` : html`<small>${s === null ? 'there is none of this number' : '…'}</small>`}</div>`;
+        return html`<div key=${n} role="option" aria-selected=${n === here} aria-disabled=${s === null} class=${'item' + (n === here ? ' here' : '')} style=${style} onClick=${() => s !== null && to(n)}><span class="num">${n}</span> ${s?.error || s?.tool_error ? html`<span class="failed">✖</span> ` : ''}${s ? html`<${Line} value=${s.summary || s.action} most=${80} />` : html`<small>${s === null ? 'no step has this number' : '…'}</small>`}</div>`;
       }} /></div>
       <${Step} key=${here} n=${here} s=${b.known.get(here)} p=${p} id=${id} turn=${here === b.last ? turn : ''} />
     </div>`;

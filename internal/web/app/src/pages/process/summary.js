@@ -43,7 +43,7 @@ export function Summary({ id, p, detail, turn }) {
       ['UUID', html`<code>${p.uuid}</code>`], ['Parent', parent], ['Agent', p.agent && html`<${Line} value=${p.agent} />`], ['Kind', p.kind],
       ['Model', (p.provider || p.model) && html`<${Line} value=${[p.provider, p.model].filter(Boolean).join('/')} />`],
       ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`], ['Its files', d?.dir && html`<${Line} value=${d.dir} class="mono" />`],
-      ['Started', moment(p.created_at)], ['Paused since', p.paused_at && moment(p.paused_at)], ['Goes on', p.wait_until && moment(p.wait_until)],
+      ['Started', moment(p.created_at)], ['Paused since', p.paused_at && moment(p.paused_at)], ['Resumes', p.wait_until && moment(p.wait_until)],
       ['No progress since', p.suspect_since && moment(p.suspect_since)],
       ['Groups', list(p.groups)], ['May use', d && (d.allowed_devices ? list(d.allowed_devices) || 'nothing' : 'everything')], ['May not use', list(d?.denied_devices)],
       ['MCP servers', list(d?.mcp_mounts)], ['Skills', list(d?.skills)], ['Tools', list(d?.tools)],
