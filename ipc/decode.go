@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,7 +118,7 @@ func explain(name string, err error, t reflect.Type) error {
 	case errors.As(err, &kind) && kind.Field == "":
 		return types.Errorf(types.ErrInvalid, name, "", "the request must be a JSON object, not %s", kind.Value)
 	case errors.As(err, &kind):
-		return types.Errorf(types.ErrInvalid, name, "", "field %q must be %s, not %s", kind.Field, kind.Type, kind.Value)
+		return types.Errorf(types.ErrInvalid, name, "", "field %q must be %s, not %s", placeOf(kind.Field, t), kind.Type, kind.Value)
 	}
 	return types.Errorf(types.ErrInvalid, name, "", "%w", err)
 }
@@ -132,6 +133,34 @@ func known(field string, fields []string) string {
 	return "known: " + strings.Join(fields, ", ")
 }
 
+// placeOf returns where a value stands in a request of type t, by the names that its author has written. encoding/json names the structs that are
+// embedded in others too.
+func placeOf(path string, t reflect.Type) string {
+	var out []string
+	for name := range strings.SplitSeq(path, ".") {
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+			t = t.Elem()
+		}
+		if t.Kind() == reflect.Struct {
+			fields := reflect.VisibleFields(t)
+			i := slices.IndexFunc(fields, func(f reflect.StructField) bool { return name == cmp.Or(tagOf(f), f.Name) })
+			if i >= 0 {
+				if t = fields[i].Type; fields[i].Anonymous && tagOf(fields[i]) == "" {
+					continue
+				}
+			}
+		}
+		out = append(out, name)
+	}
+	return strings.Join(out, ".")
+}
+
+// tagOf is the name that a field has in JSON; empty = its own.
+func tagOf(f reflect.StructField) string {
+	tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return tag
+}
+
 // fieldNames returns the names that the fields of t have in JSON.
 func fieldNames(t reflect.Type) []string {
 	names := []string{}
@@ -139,7 +168,7 @@ func fieldNames(t reflect.Type) []string {
 		return names
 	}
 	for _, f := range reflect.VisibleFields(t) {
-		tag, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		tag := tagOf(f)
 		switch {
 		case !f.IsExported() || tag == "-", f.Anonymous && tag == "":
 		case tag != "":

@@ -1,6 +1,9 @@
 package ipc
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestTargetIsNamedByItsPIDToo(t *testing.T) {
 	var r StepsRequest
@@ -15,5 +18,19 @@ func TestTargetIsNamedByItsPIDToo(t *testing.T) {
 	}
 	if err := decodeRequest("resume", []byte(`{"pid":18446744073709551615}`), &own); err != nil || own.Target != "18446744073709551615" {
 		t.Errorf("%+v %v", own, err)
+	}
+}
+
+// A field is named as its author wrote it, whatever struct of ours it stands in.
+func TestAFieldOfTheWrongTypeIsNamedAsItWasWritten(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"intent":3}`:                            `field "intent" must be string`,
+		`{"max_steps":"many"}`:                    `field "max_steps" must be int`,
+		`{"allow":"/dev/fs"}`:                     `field "allow" must be []string`,
+		`{"inputs":[{"name":"a"},{"name":true}]}`: `field "inputs.name" must be string`,
+	} {
+		if err := decodeRequest("spawn", []byte(body), new(SpawnRequest)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %s", body, err, want)
+		}
 	}
 }
