@@ -52,8 +52,8 @@ func tend(ctx context.Context, d *Daemon) {
 
 // takeUp resumes in the background what an earlier daemon has left, unless the start has failed already, and starts what init.yaml says.
 func takeUp(ctx context.Context, d *Daemon, in *flows.Init) {
-	d.background.Go(func() { // ends with ctx
-		if !in.Run(ctx, func() { d.auto.GoOn(ctx) }, d.looked) {
+	over := func(ok bool) {
+		if !ok {
 			d.stop()
 			return
 		}
@@ -62,5 +62,6 @@ func takeUp(ctx context.Context, d *Daemon, in *flows.Init) {
 				d.log.Warn("start", "err", err)
 			}
 		}
-	})
+	}
+	d.background.Go(func() { in.Run(ctx, func() { d.auto.GoOn(ctx) }, d.looked, over) }) // ends with ctx
 }

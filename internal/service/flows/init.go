@@ -194,9 +194,10 @@ func (d *Init) again(ctx context.Context, info step.ProcInfo) (types.PID, string
 	return pid, "goes on", err
 }
 
-// Run retires what the file says no more, has goOn resume what an earlier daemon has left, closes looked, and starts what the file says. It
-// reports false if the daemon cannot start: then goOn may not have been called. It runs beside the handlers, from the moment in which they answer.
-func (d *Init) Run(ctx context.Context, goOn func(), looked chan struct{}) bool {
+// Run retires what the file says no more, has goOn resume what an earlier daemon has left, closes looked, starts what the file says, and tells over
+// whether the daemon can start: if it cannot, goOn may not have been called. Nobody who waits for the start goes on before over returns. It runs beside
+// the handlers, from the moment in which they answer.
+func (d *Init) Run(ctx context.Context, goOn func(), looked chan struct{}, over func(ok bool)) {
 	err := d.Boot.Failed()
 	if waits := err != nil || d.requires(); waits {
 		defer close(d.Boot.done)
@@ -211,5 +212,5 @@ func (d *Init) Run(ctx context.Context, goOn func(), looked chan struct{}) bool 
 	if err == nil {
 		err = d.start(ctx)
 	}
-	return err == nil
+	over(err == nil)
 }
