@@ -6,9 +6,9 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,62 +24,87 @@ import (
 var rightPaths = []string{"/dev/fs", "/dev/shell", "/dev/workspace", "/dev/llm", "/dev", "/proc", "/sys/spawn", "/sys/signal", "/sys", "/mnt", "/mnt/mcp/files/tools/read"}
 
 // grower is agents who start others in every way that they are offered, with rights at random: by their tool, and from their shell
-// over the wire, alone, in a workflow and below a supervisor.
+// on every road that there is; agents with a model, and agent CLIs.
 type grower struct {
-	t      *testing.T
-	url    string
-	s      *testenv.System
-	socket string
-	told   map[string]types.UUID // who was told to grow by a person, by the seed
+	t       *testing.T
+	url     string
+	s       *testenv.System
+	socket  string
+	program string                // plays rnix: see TestMain
+	told    map[string]types.UUID // who was told to grow by a person, by the seed
+
+	mu sync.Mutex
+	// +checklocks:mu
+	acts map[types.UUID]bool // agent CLIs that had tools of their own
 }
 
-// seedOf is the seed in an intent. That of an agent is that of who started it, and a digit.
+// seedOf is the seed in an intent. That of an agent is that of who started it, and a letter or a digit.
 func seedOf(intent string) string {
 	depth, seed := 0, ""
 	_, _ = fmt.Sscanf(intent, "grow %d %s", &depth, &seed)
 	return seed
 }
 
-// reply answers "grow DEPTH SEED": an agent that was told how its calls went has done.
+// reply is what a model answers: an agent that was told how its calls went has done.
 func (g *grower) reply(r llmtest.Request) llmtest.Reply {
-	depth, seed, text := 0, "", ""
-	for _, m := range r.Messages {
-		if strings.HasPrefix(m.Text, "grow ") {
-			text = m.Text
-		}
+	last := r.Messages[len(r.Messages)-1].Text
+	if r.Messages[0].Text == boss && !strings.HasPrefix(last, "grow ") {
+		return llmtest.Reply{Hang: true}
 	}
-	last := r.Messages[len(r.Messages)-1]
-	if n, _ := fmt.Sscanf(text, "grow %d %s", &depth, &seed); n != 2 || depth == 0 || !strings.HasPrefix(last.Text, "grow ") {
-		return llmtest.Reply{Text: "done"}
-	}
-	h := fnv.New64()
-	h.Write([]byte(text))
-	rnd := rand.New(rand.NewPCG(h.Sum64(), 0))
 	var out llmtest.Reply
-	for way := range 2 {
-		intent := fmt.Sprintf("grow %d %s%d", depth-1, seed, way)
-		var call llmtest.Reply
-		switch {
-		case slices.Contains(r.Tools, "shell") && rnd.IntN(3) > 0:
-			call = tool("shell", asJSON(g.t, map[string]string{"command": g.command(rnd, intent)}))
-		case slices.Contains(r.Tools, "spawn"):
-			in := map[string]any{"intent": intent}
-			if allow := g.list(rnd); allow != nil {
-				in["allow"] = allow
-			}
-			if deny := g.list(rnd); deny != nil {
-				in["deny"] = deny
-			}
-			call = tool("spawn", asJSON(g.t, in))
-		default:
-			continue
+	for _, c := range g.grow(last) {
+		if slices.Contains(r.Tools, c.tool) {
+			out.ToolCalls = append(out.ToolCalls, toolCall(c.tool, c.input))
 		}
-		out.ToolCalls = append(out.ToolCalls, call.ToolCalls...)
 	}
 	if len(out.ToolCalls) == 0 {
 		out.Text = "done"
 	}
 	return out
+}
+
+// call is what an agent does to start another: with its tool spawn, or with a command in its shell.
+type call struct {
+	tool  string
+	input map[string]any
+}
+
+// grow returns what an agent does that is told "grow DEPTH SEED". With " by WAY ..." behind it, it takes these ways, and says nothing of
+// rights.
+func (g *grower) grow(text string) (out []call) {
+	depth, seed := 0, ""
+	if n, _ := fmt.Sscanf(text, "grow %d %s", &depth, &seed); n != 2 || depth == 0 {
+		return nil
+	}
+	h := fnv.New64()
+	h.Write([]byte(text))
+	rnd := rand.New(rand.NewPCG(h.Sum64(), 0))
+	if _, ways, ok := strings.Cut(text, " by "); ok {
+		for n, way := range strings.Fields(ways) {
+			out = append(out, g.start(way, rnd, want{intent: fmt.Sprintf("grow 0 %s%c", seed, 'a'+n), cli: n%3 == 0}))
+		}
+		return out
+	}
+	for n := range 2 {
+		w := want{intent: fmt.Sprintf("grow %d %s%d", depth-1, seed, n), allow: g.list(rnd), deny: g.list(rnd), cli: rnd.IntN(4) == 0}
+		if rnd.IntN(4) == 0 {
+			w.allow = []string{} // nothing
+		}
+		way := "tool"
+		if rnd.IntN(3) > 0 {
+			way = roads[rnd.IntN(len(roads))]
+		}
+		out = append(out, g.start(way, rnd, w))
+	}
+	return out
+}
+
+// start starts an agent with the tool, or on a road.
+func (g *grower) start(way string, rnd *rand.Rand, w want) call {
+	if way == "tool" {
+		return call{"spawn", w.input(rnd)}
+	}
+	return call{"shell", map[string]any{"command": g.command(way, w)}}
 }
 
 // list is up to two paths, or nothing at all.
@@ -91,43 +116,12 @@ func (g *grower) list(rnd *rand.Rand) []string {
 	return out
 }
 
-// command starts an agent from a shell.
-func (g *grower) command(rnd *rand.Rand, intent string) string {
-	env := []string{"HOME=" + g.s.Home, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=" + g.url}
-	node := map[string]any{"intent": intent, "model": "fake"}
-	if allow := g.list(rnd); allow != nil {
-		node["allow"] = allow
-	}
-	if deny := g.list(rnd); deny != nil {
-		node["deny"] = deny
-	}
-	if rnd.IntN(4) == 0 {
-		node["allow"] = []string{} // nothing
-	}
-	body := map[string]any{"cwd": g.s.Work, "env": env}
-	method := []string{"spawn", "compose_up", "supervise_up"}[rnd.IntN(3)]
-	name := "n" + strings.ReplaceAll(strings.TrimPrefix(intent, "grow "), " ", "-")
-	yaml := func(v any) string { return asJSON(g.t, v) } // which is YAML
-	switch method {
-	case "spawn":
-		for k, v := range node {
-			body[k] = v
-		}
-	case "compose_up":
-		body["text"] = yaml(map[string]any{"version": "1", "name": name, "agents": map[string]any{"a": node}})
-	case "supervise_up":
-		node["name"], node["restart"] = "a", "temporary"
-		body["source"] = yaml(map[string]any{"version": "1", "supervisors": []any{map[string]any{"name": name, "children": []any{node}}}})
-	}
-	return fmt.Sprintf("curl -s --unix-socket %s -d @- http://x/v1/%s <<'END'\n%s\nEND\n", g.socket, method, asJSON(g.t, body))
-}
-
 // still waits until no agent works any more.
 func (g *grower) still() {
 	g.t.Helper()
 	until(g.t, "all have done their work", func() bool {
 		for _, p := range procsOf(g.t, g.s) {
-			if p.Kind == "" && p.State != "dead" && p.State != "suspended" {
+			if p.Kind == "" && p.Intent != boss && p.State != "dead" && p.State != "suspended" {
 				return false
 			}
 		}
@@ -148,8 +142,20 @@ func (g *grower) narrower(when string) (n int) {
 			by[seed] = id
 		}
 	}
+	g.mu.Lock()
+	for id := range g.acts {
+		for _, path := range []string{"/dev/shell", "/dev/fs", "/dev/workspace"} {
+			if own, ok := rights[id]; ok && !own.Permits(path) {
+				g.t.Errorf("%s: PID %d (%q), an agent CLI, has tools of its own, and may not open %s: %+v", when, procs[id].PID, procs[id].Intent, path, own)
+			}
+		}
+	}
+	g.mu.Unlock()
 	for id, p := range procs {
 		seed := seedOf(p.Intent)
+		if seed != "" && !strings.HasSuffix(seed, "x") && by[seed[:len(seed)-1]] == (types.UUID{}) {
+			g.t.Errorf("%s: PID %d (%q) was started by a process that nobody has told to: a fork that an agent has made", when, p.PID, p.Intent)
+		}
 		for _, from := range []types.UUID{p.ParentUUID, by[seed[:max(len(seed)-1, 0)]]} {
 			above, ok := rights[from]
 			if !ok || from == id {
@@ -183,14 +189,15 @@ func TestNobodyHasARightThatWhoStartedItHasNot(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 3))
-	g := &grower{t: t, told: map[string]types.UUID{}}
-	_, g.url = llmtest.NewAPI(t, g.reply)
-	g.s = testenv.New(t, testenv.Checked, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+g.url, "RNIX_DAEMON_AUTO_RESUME_MAX=1000")
-	sockets, _ := filepath.Glob(filepath.Join(g.s.Dir, "rnix", "*.sock"))
-	g.socket = sockets[0]
+	g := newGrower(t)
+	g.s.Spawn(ipc.SpawnRequest{Intent: boss, ProcSpec: types.ProcSpec{Name: boss, Model: "fake"}})
 	var roots []ipc.SpawnResponse
 	for n := range soak.Number(t, "RNIX_RIGHTS_TREES", "trees of agents", 6, 200) {
-		roots = append(roots, g.s.Spawn(ipc.SpawnRequest{Intent: fmt.Sprintf("grow 3 s%d-%dx", seed%1000, n), ProcSpec: types.ProcSpec{Model: "fake", AllowedDevices: g.list(rnd), DeniedDevices: slices.DeleteFunc(g.list(rnd), func(p string) bool { return p == "/dev" || p == "/dev/llm" })}}))
+		spec := types.ProcSpec{Model: "fake", AllowedDevices: g.list(rnd), DeniedDevices: slices.DeleteFunc(g.list(rnd), func(p string) bool { return p == "/dev" || p == "/dev/llm" })}
+		if n%3 == 2 {
+			spec.Provider, spec.Model = cliProvider, ""
+		}
+		roots = append(roots, g.s.Spawn(ipc.SpawnRequest{Intent: fmt.Sprintf("grow 3 s%d-%dx", seed%1000, n), ProcSpec: spec}))
 	}
 	<-time.After(time.Duration(rnd.IntN(150)) * time.Millisecond) // the moment of the kill is what is tried
 	g.s.Kill()
@@ -214,8 +221,10 @@ func TestNobodyHasARightThatWhoStartedItHasNot(t *testing.T) {
 			}
 		}
 	}
+	seeds := g.everyRoad()
 	g.still()
 	m := g.narrower("after resumes and forks")
+	g.arrived(seeds)
 	if t.Logf("%d and then %d pairs of who started whom, of %d", n, m, len(procsOf(t, g.s))); m < len(roots)/2 {
 		t.Errorf("%d pairs: this test is about nothing", m)
 	}
