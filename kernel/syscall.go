@@ -253,7 +253,7 @@ func (b *lineBuffer) flush() {
 }
 
 // OpenAs opens a path on behalf of a living process, with its rights and without giving it a
-// descriptor. The caller closes the file.
+// descriptor. The caller closes the file. Nobody asks a model so: what that costs would be in no budget and no record.
 func (k *KernelImpl) OpenAs(pid types.PID, path string, flags vfs.OpenFlag) (vfs.VFSFile, error) {
 	p, err := k.table.lookup("Open", pid)
 	if err != nil {
@@ -261,6 +261,11 @@ func (k *KernelImpl) OpenAs(pid types.PID, path string, flags vfs.OpenFlag) (vfs
 	}
 	if err := k.permit(p, path); err != nil {
 		return nil, err
+	}
+	if flags != vfs.OpenRead && vfs.Below(collapsed(path), modelRoot) {
+		e := types.Errorf(types.ErrPermission, "Open", path, "cannot ask a model for process %d: only the steps of an agent ask one, which its budget counts; start an agent that does", pid)
+		e.PID = pid
+		return nil, e
 	}
 	return k.vfs.OpenFile(pid, path, flags)
 }
