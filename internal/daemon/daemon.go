@@ -18,8 +18,6 @@ import (
 	"rnix/drivers/fs"
 	"rnix/drivers/harness"
 	"rnix/drivers/mcp"
-	"rnix/drivers/shell"
-	wsdriver "rnix/drivers/workspace"
 	"rnix/internal/config"
 	"rnix/internal/durable"
 	"rnix/internal/event"
@@ -345,15 +343,8 @@ func (d *Daemon) boot() error {
 	d.seen = fs.NewSeen()
 	transports := mcp.NewTransportFactory(d.procs, mcp.Options{Log: d.log, Version: d.opt.Version, Env: proc.ComposeEnv(os.Environ(), nil, nil)})
 	d.mounts = vfs.NewMountManager(d.devices, transports)
-	own := ownDirs(d)
 	openLaunch(d)
-	err := errors.Join(
-		d.devices.Register("/dev/llm", d.models.Open),
-		d.devices.RegisterTools(fs.Path, fs.New(d.seen, own).Open, fs.Tools()),
-		d.devices.RegisterTools(wsdriver.Path, wsdriver.New(d.seen, own).Open, wsdriver.Tools()),
-		d.devices.RegisterTools("/dev/shell", shell.New(d.procs, shell.Options{TimeoutOf: profile.ShellTimeout, Quota: d.outputs}), shell.Tools("/dev/shell")),
-	)
-	if err != nil {
+	if err := registerDevices(d, ownDirs(d)); err != nil {
 		return err
 	}
 	cfg := kernel.Config{
