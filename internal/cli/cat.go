@@ -17,9 +17,9 @@ func catCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cat PATH...",
 		Short: "read paths of the name space",
-		Long: `Cat reads paths of the name space that agents see: /proc/<process>/status, /dev/llm, and files of
-this system as /dev/fs followed by their absolute path. A path is read as you, with the current
-directory as the workspace, or with --as as a process: then it is what that process sees.`,
+		Long: `Cat reads paths of the name space that agents see: /proc/<process>/status, /dev/clock, /dev/llm,
+and files of this system as /dev/fs followed by their absolute path. A path is read as you, with the
+current directory as the workspace, or with --as as a process: then it is what that process sees.`,
 		Example:           examples(`rnix cat /proc/3/status`, `rnix cat /proc/night/intent`, `rnix cat /dev/fs$PWD/README.md`, `rnix cat --as 3 /dev/fs$PWD/go.mod`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		ValidArgsFunction: completePaths(a),
