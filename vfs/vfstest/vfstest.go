@@ -4,18 +4,19 @@
 //
 //	func TestDevice(t *testing.T) {
 //		vfstest.Run(t, vfstest.Device{
-//			Path:  "/dev/clock",
-//			Open:  func(t testing.TB) (vfs.VFSFileFactory, vfs.Caller) { return clock.New().Open, vfs.Caller{PID: 1} },
-//			Tools: clock.Tools(),
+//			Path:  "/dev/alarm",
+//			Open:  func(t testing.TB) (vfs.VFSFileFactory, vfs.Caller) { return alarm.New(), vfs.Caller{PID: 1} },
+//			Tools: alarm.Tools(),
 //			Samples: []vfstest.Sample{
-//				{Tool: "now", Input: `{"zone":"UTC"}`, Volatile: true},
-//				{Tool: "now", Input: `{"zone":"Atlantis"}`, WantCode: types.ErrNotFound},
+//				{Tool: "ring", Input: `{"after":"1ms"}`, Want: "rang"},
+//				{Tool: "ring", Input: `{"after":"soon"}`, WantCode: types.ErrInvalid},
+//				{Name: "read", Volatile: true}, // neither tool nor input: it is only read
 //			},
-//			Slow: &vfstest.Sample{Tool: "alarm", Input: `{"after":"24h"}`},
+//			Slow: &vfstest.Sample{Tool: "ring", Input: `{"after":"24h"}`},
 //		})
 //	}
 //
-// What the suite cannot see from outside, such as goroutines and OS processes left behind, is for
+// drivers/clock has the smallest test of a device that there is. What the suite cannot see from outside, such as goroutines and OS processes left behind, is for
 // the driver's own tests (goleak in TestMain).
 package vfstest
 
