@@ -1,0 +1,222 @@
+package launch
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+// A history that is being written is waited for a little, and its process while it leaves; one that runs is not.
+func TestAHistoryIsWaitedForWhoeverHasItForAMoment(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes time.Duration // until it is free
+		leave bool          // a process has it, and leaves
+		code  types.ErrCode
+		after time.Duration // at least
+	}{
+		"a message":              {takes: time.Second, after: time.Second},
+		"somebody who stays":     {takes: time.Minute, code: types.ErrConflict, after: openTime},
+		"a process that leaves":  {takes: 3 * time.Second, leave: true, after: 3 * time.Second},
+		"one that does not":      {takes: time.Minute, leave: true, code: types.ErrConflict, after: LeaveTime},
+		"nobody, at this moment": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				was := w.settled()
+				id := w.write(&was, step.Marker{Name: step.MarkerDaemonStop})
+				held := w.open(id)
+				w.left = make(chan struct{})
+				if c.leave {
+					w.live[id] = kernel.Info{ProcStatus: types.ProcStatus{PID: 5, UUID: id}, State: types.StateRunning, Leaving: true}
+				}
+				began := time.Now()
+				go func() {
+					time.Sleep(c.takes)
+					held.Close()
+					close(w.left)
+				}()
+				synctest.Wait()
+				a, err := w.l.Stored.Open(t.Context(), id)
+				if took := time.Since(began); types.CodeOf(err) != c.code || took < c.after || took > c.after+100*time.Millisecond {
+					t.Errorf("%v after %v", err, took)
+				}
+				if err == nil {
+					a.Close()
+				}
+				<-w.left
+			})
+		})
+	}
+}
+
+func TestWhoIsAnsweredThatAHistoryRunsIsToldAsWhat(t *testing.T) {
+	w := newWorld(t)
+	was := w.settled()
+	id := w.write(&was, step.Marker{Name: step.MarkerDaemonStop})
+	w.live[id] = kernel.Info{ProcStatus: types.ProcStatus{PID: 5, UUID: id}, State: types.StateRunning}
+	if _, err := w.l.Stored.Open(t.Context(), id); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "running as PID 5") {
+		t.Error(err)
+	}
+	if err := w.l.Stored.Dismiss(t.Context(), id, "x"); types.CodeOf(err) != types.ErrConflict {
+		t.Error(err)
+	}
+	if err := w.l.Stored.Pause(t.Context(), id); err != nil || !slices.Equal(w.told, []string{"SIGPAUSE 5"}) { // where it lives
+		t.Error(err, w.told)
+	}
+	delete(w.live, id)
+	w.free(id) // whoever is refused has not kept it
+}
+
+// Dismiss ends what is suspended below too, and leaves alone what runs and what has ended.
+func TestWhatIsSuspendedEndsWithTheOneAboveIt(t *testing.T) {
+	w := newWorld(t)
+	below := func(up types.UUID, more ...step.Marker) types.UUID {
+		was := w.settled()
+		was.ParentUUID = up
+		return w.write(&was, more...)
+	}
+	stop, exit := step.Marker{Name: step.MarkerDaemonStop}, step.Marker{Name: step.MarkerExit, Exit: &types.ExitStatus{Reason: "done"}}
+	head := below(types.UUID{}, stop)
+	child := below(head, stop)
+	grandchild := below(child, stop)
+	runs, ended, other := below(head, stop), below(head, exit), below(types.UUID{}, stop)
+	w.live[runs] = kernel.Info{ProcStatus: types.ProcStatus{PID: 9, UUID: runs}, State: types.StateRunning}
+	if err := w.l.Stored.Dismiss(t.Context(), head, "its time is over"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.l.Stored.Dismiss(t.Context(), ended, "x"); err != nil {
+		t.Error(err)
+	}
+	for id, want := range map[types.UUID]string{head: "its time is over", child: "its time is over", grandchild: "its time is over", runs: "", ended: "done", other: ""} {
+		got := ""
+		if i := w.card(id); i.Over() {
+			got = i.Exit.Reason
+		}
+		if got != want {
+			t.Errorf("PID %d: %q, want %q", w.card(id).PID, got, want)
+		}
+	}
+	if err := w.l.Stored.Dismiss(t.Context(), types.NewUUID(), "x"); types.CodeOf(err) != types.ErrNotFound {
+		t.Error(err)
+	}
+}
+
+func TestAPauseOnDiskIsOnceAndNeverOfWhatHasEnded(t *testing.T) {
+	w := newWorld(t)
+	was, over := w.settled(), w.settled()
+	id := w.write(&was, step.Marker{Name: step.MarkerDaemonStop})
+	ended := w.write(&over, step.Marker{Name: step.MarkerExit, Exit: new(types.ExitStatus)})
+	for range 2 {
+		for _, one := range []types.UUID{id, ended, types.NewUUID()} {
+			if err := w.l.Stored.Pause(t.Context(), one); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if i := w.card(id); i.SuspendReason != step.ReasonPaused || !w.card(ended).Over() {
+		t.Errorf("%+v", i)
+	}
+	h, err := step.ReadHistory(t.Context(), w.l.Stored.Cards.Journal, id)
+	if err != nil || len(h.Records) != 3 {
+		t.Errorf("%d records, %v", len(h.Records), err)
+	}
+}
+
+// What lists say of a history that does not run: why, and whether a person has to act.
+func TestWhyAHistoryIsSuspendedIsSaid(t *testing.T) {
+	w := newWorld(t)
+	broken := step.Marker{Name: step.MarkerInterrupted}
+	resumed := func() step.Marker {
+		return step.Marker{Name: step.MarkerResumed, Detail: []byte(`{"intent":"do"}`)}
+	}
+	for want, more := range map[string][]step.Marker{
+		"the daemon ended without warning": {broken},
+		"the daemon was stopped":           {{Name: step.MarkerDaemonStop}},
+		step.ReasonPaused:                  {{Name: step.MarkerPause}, {Name: step.MarkerDaemonStop}},
+		"rate limit":                       {{Name: step.MarkerSuspended, Text: "rate limit"}},
+		"the daemon has broken off 3 times in step 1; it stays susp": {broken, resumed(), broken, resumed(), broken},
+	} {
+		was := w.settled()
+		id := w.write(&was, more...)
+		s, _, _, err := w.l.Stored.Store.Read(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i := w.l.Stored.Cards.Refreshed(t.Context(), *w.card(id), s); !i.Suspended || !strings.HasPrefix(i.SuspendReason, want) {
+			t.Errorf("%q; want %q", i.SuspendReason, want)
+		}
+	}
+	var s recovery.State
+	s.Crashes = 4
+	if w.l.Stored.Cards.Crashes(&s) != 4 {
+		t.Error("crashes are not counted")
+	}
+	s.Settled = []byte(`{"body":{"kind":"supervisor","spec":null}}`) // it does nothing itself
+	if w.l.Stored.Cards.Crashes(&s) != 0 {
+		t.Error("a supervisor is blamed for what others do")
+	}
+}
+
+// Every setting of a resume either changes the process or is known to leave it as it is: a new one must be decided.
+func TestEverySettingOfAResumeChangesTheProcessOrIsKnownNotTo(t *testing.T) {
+	leave := []string{"Target", "Fork", "Tree", "FromStep", "Name", "Cwd", "OnInDoubt", "Choices", "TrustProject", "Env", "Person"}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[ipc.ResumeRequest]()) {
+		var req ipc.ResumeRequest
+		v := reflect.ValueOf(&req).Elem().FieldByIndex(f.Index)
+		switch v.Kind() {
+		case reflect.Pointer:
+			v.Set(reflect.New(v.Type().Elem()))
+		case reflect.String:
+			v.SetString("x")
+		}
+		if Changes(&req) == slices.Contains(leave, f.Name) {
+			t.Errorf("%s: changes the process: %v", f.Name, Changes(&req))
+		}
+		if Changes(&req) && Changes(OnlyOn(&req)) {
+			t.Errorf("%s is meant for one process, and goes to others", f.Name)
+		}
+	}
+}
+
+func TestAResumeThatCannotBeMeantIsRefused(t *testing.T) {
+	n, usd, ms := -1, -1.0, int64(-1)
+	for what, req := range map[string]ipc.ResumeRequest{
+		"a family that is changed": {Tree: true, Model: "m"}, "a family that is copied": {Tree: true, Fork: true}, "a cut without a copy": {FromStep: new(int)},
+		"a step below none": {Fork: true, FromStep: &n}, "a name of what has one": {Name: "x"}, "another directory": {Cwd: "/"}, "tokens below none": {Budget: &n},
+		"dollars below none": {BudgetUSD: &usd}, "time below none": {TimeoutMs: &ms}, "steps below none": {MaxSteps: &n}, "too long an input": {NewInput: strings.Repeat("x", maxInput+1)},
+		"no text": {NewInput: "\xff"}, "a blank input": {NewInput: " \n"}, "no policy": {Choices: map[string]string{"c": "guess"}},
+	} {
+		if err := CheckResume(&req); types.CodeOf(err) != types.ErrInvalid {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := CheckResume(&ipc.ResumeRequest{Fork: true, FromStep: new(int), Name: "x", Cwd: "/", Budget: new(int), NewInput: "go"}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestARenameOnDiskIsInTheRecordAndInLists(t *testing.T) {
+	w := newWorld(t)
+	was := w.settled()
+	id := w.write(&was, step.Marker{Name: step.MarkerExit, Exit: new(types.ExitStatus)})
+	old, err := w.l.Stored.Rename(context.Background(), id, was.PID, "new")
+	if err != nil || old != "n" || w.card(id).Name != "new" {
+		t.Fatalf("%q, %v, %+v", old, err, w.card(id))
+	}
+	a := w.open(id)
+	defer a.Close()
+	if a.Was.Name != "new" || a.State.Phase != recovery.Ended {
+		t.Errorf("%q, %s", a.Was.Name, a.State.Phase)
+	}
+}
