@@ -20,15 +20,15 @@ import (
 
 // Service resumes processes without a person asking. Its fields are set before it begins.
 type Service struct {
-	Resumer Resumer
-	Flows   Flows
-	Budgets Budgets
-	Ground  Ground
-	Room    Room
-	Forks   Forks
+	Resumer  Resumer
+	Launcher Launcher
+	Flows    Flows
+	Budgets  Budgets
+	Ground   Ground
+	Room     Room
+	Forks    Forks
 
-	Stored   *launch.Stored
-	Launcher *launch.Launcher
+	Stored *launch.Stored
 	// Max is how many processes are resumed at the start; 0 = none, and none later.
 	Max int
 	// Note tells people what was found.
@@ -49,6 +49,12 @@ type Resumer interface {
 	// Continued resumes a history, with those that wait for it and those for which it waits. still is asked once nobody else can change the
 	// history; if it says no, the error is CONFLICT.
 	Continued(ctx context.Context, t service.Target, req *ipc.ResumeRequest, still func(*recovery.State) bool) (ipc.ResumeResponse, error)
+}
+
+// Launcher starts the process of one history. *launch.Launcher is one.
+type Launcher interface {
+	// Start goes on with an opened history, which is closed if that fails. It does not begin before hold is closed.
+	Start(ctx context.Context, a *launch.Opened, req *ipc.ResumeRequest, hold <-chan struct{}) (ipc.ResumeResponse, error)
 }
 
 // Flows knows what workflows and supervisors have started, and wait for.
