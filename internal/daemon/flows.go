@@ -5,7 +5,6 @@ import (
 
 	"rnix/internal/launch"
 	"rnix/internal/recovery"
-	"rnix/internal/service"
 	"rnix/internal/service/flows"
 	"rnix/internal/step"
 	"rnix/ipc"
@@ -73,7 +72,7 @@ func (h flowHistories) Pause(ctx context.Context, id types.UUID) error {
 func (h flowHistories) CheckResume(req *ipc.ResumeRequest) error { return launch.CheckResume(req) }
 
 func (h flowHistories) Resume(ctx context.Context, id types.UUID, how *ipc.ResumeRequest) (types.PID, error) {
-	r, err := h.daemon.lifecycle.Resumer.Continued(ctx, service.Target{UUID: id}, launch.OnlyOn(how), nil)
+	r, err := h.daemon.lifecycle.Resumer.Continued(ctx, id, launch.OnlyOn(how), nil)
 	return r.PID, err
 }
 

@@ -8,7 +8,6 @@ import (
 	"rnix/internal/compose/run"
 	"rnix/internal/price"
 	"rnix/internal/recovery"
-	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
@@ -127,7 +126,7 @@ func (d *Service) wakeBroke(ctx context.Context, id types.UUID) {
 	if _, alive := d.Stored.Running(id); alive {
 		return
 	}
-	_, err := d.Resumer.Continued(ctx, service.Target{UUID: id, PID: info.PID, Info: &info}, &ipc.ResumeRequest{}, waitsFor(info.Purse.UUID))
+	_, err := d.Resumer.Continued(ctx, id, &ipc.ResumeRequest{}, waitsFor(info.Purse.UUID))
 	if err != nil && types.CodeOf(err) != types.ErrConflict && ctx.Err() == nil {
 		d.Note("PID %d (%s) cannot be resumed automatically: %v", info.PID, id, err)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"rnix/internal/launch"
 	"rnix/internal/recovery"
-	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -48,7 +47,7 @@ func New() *Service { return &Service{ends: ends{more: make(chan struct{}, 1)}} 
 type Resumer interface {
 	// Continued resumes a history, with those that wait for it and those for which it waits. still is asked once nobody else can change the
 	// history; if it says no, the error is CONFLICT.
-	Continued(ctx context.Context, t service.Target, req *ipc.ResumeRequest, still func(*recovery.State) bool) (ipc.ResumeResponse, error)
+	Continued(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, still func(*recovery.State) bool) (ipc.ResumeResponse, error)
 }
 
 // Launcher starts the process of one history. *launch.Launcher is one.

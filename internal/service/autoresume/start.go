@@ -8,7 +8,6 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/launch"
 	"rnix/internal/recovery"
-	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -136,7 +135,7 @@ func spread(id types.UUID) time.Duration {
 
 // ContinueQuietly goes on with a history and with those that wait for it. It reports false if the disk takes no more.
 func (d *Service) ContinueQuietly(ctx context.Context, info step.ProcInfo) bool {
-	r, err := d.Resumer.Continued(ctx, service.Target{UUID: info.UUID, PID: info.PID, Info: &info}, &ipc.ResumeRequest{}, func(s *recovery.State) bool {
+	r, err := d.Resumer.Continued(ctx, info.UUID, &ipc.ResumeRequest{}, func(s *recovery.State) bool {
 		return (s.Phase == recovery.Suspended || d.Room.CutBy(&info) && s.Phase != recovery.Ended) && !s.Paused // nobody was quicker
 	})
 	if err == nil {

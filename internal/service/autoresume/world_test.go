@@ -16,7 +16,6 @@ import (
 	"rnix/internal/launch"
 	"rnix/internal/records"
 	"rnix/internal/recovery"
-	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -186,20 +185,20 @@ func (w *world) runs(id types.UUID) ipc.ResumeResponse {
 	return ipc.ResumeResponse{SpawnResponse: ipc.SpawnResponse{PID: w.pids[id], UUID: id}}
 }
 
-func (w *world) Continued(ctx context.Context, t service.Target, _ *ipc.ResumeRequest, still func(*recovery.State) bool) (ipc.ResumeResponse, error) {
-	s, _, _, err := w.Stored.Store.Read(ctx, t.UUID)
+func (w *world) Continued(ctx context.Context, id types.UUID, _ *ipc.ResumeRequest, still func(*recovery.State) bool) (ipc.ResumeResponse, error) {
+	s, _, _, err := w.Stored.Store.Read(ctx, id)
 	if err == nil && !still(s) {
 		err = types.Errorf(types.ErrConflict, "Resume", "", "it is not as it was")
 	}
 	if err == nil {
-		err = w.does("with its family ", t.UUID)
+		err = w.does("with its family ", id)
 	}
 	if err != nil {
 		return ipc.ResumeResponse{}, err
 	}
-	info, _ := w.Stored.Get(t.UUID)
+	info, _ := w.Stored.Get(id)
 	info.WakeAt = time.Time{}
-	return w.runs(t.UUID), w.Stored.Cards.Journal.PutInfo(info)
+	return w.runs(id), w.Stored.Cards.Journal.PutInfo(info)
 }
 
 func (w *world) Left(_ context.Context, up *step.ProcInfo) []types.UUID { return w.left[up.UUID] }

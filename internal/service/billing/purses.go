@@ -9,7 +9,6 @@ import (
 	"rnix/internal/launch"
 	"rnix/internal/price"
 	"rnix/internal/recovery"
-	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -32,7 +31,7 @@ type Raiser interface {
 type Resumer interface {
 	// Continued resumes a history, with those that wait for it and those for which it waits. still is asked once nobody else can change the
 	// history; if it says no, the error is CONFLICT.
-	Continued(ctx context.Context, t service.Target, req *ipc.ResumeRequest, still func(*recovery.State) bool) (ipc.ResumeResponse, error)
+	Continued(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, still func(*recovery.State) bool) (ipc.ResumeResponse, error)
 }
 
 // Raise raises the budget of a history. The error is INVALID if it has no limit of that kind.
@@ -78,7 +77,7 @@ func (p Purses) Wake(ctx context.Context, purse types.UUID, env []string) (pids 
 		if info.Purse == nil || info.Purse.UUID != purse || !info.Suspended {
 			continue
 		}
-		resp, err := p.Resumer.Continued(ctx, service.Target{UUID: info.UUID, PID: info.PID, Info: &info}, &ipc.ResumeRequest{Env: env}, waitsFor(purse))
+		resp, err := p.Resumer.Continued(ctx, info.UUID, &ipc.ResumeRequest{Env: env}, waitsFor(purse))
 		if err == nil {
 			pids = append(append(pids, resp.PID), resp.Woken...)
 		} else if types.CodeOf(err) != types.ErrConflict { // else somebody was quicker

@@ -8,7 +8,6 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/profile"
 	"rnix/internal/recovery"
-	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -29,7 +28,7 @@ func (d *Resumer) Restart(ctx context.Context, p *kernel.Process) error {
 		return err
 	}
 	d.parted(ctx, info.PPID)
-	resp, err := d.Continued(ctx, service.Target{UUID: p.UUID, PID: p.PID}, req, func(s *recovery.State) bool {
+	resp, err := d.Continued(ctx, p.UUID, req, func(s *recovery.State) bool {
 		return s.Phase == recovery.Stopped && !s.Paused // nobody was quicker
 	})
 	if types.CodeOf(err) == types.ErrConflict { // the supervisor above it was quicker, or a person

@@ -77,7 +77,7 @@ func (d *resumes) one(ctx context.Context, t service.Target, req *ipc.ResumeRequ
 		}
 		d.chain.parted(ctx, t.Live.PPID)
 	}
-	return d.chain.Continued(ctx, t, req, nil)
+	return d.chain.Continued(ctx, t.UUID, req, nil)
 }
 
 // liveResponse says of a process that runs that it goes on as it is.

@@ -28,16 +28,16 @@ type Resumer struct {
 // Continued goes on with a history, and with those that wait for it or that it waits for. still is asked
 // once nobody else can change the history, for who has not been asked by a person: a history that is not
 // as it was is CONFLICT, and what a person has paused stays so.
-func (d *Resumer) Continued(ctx context.Context, t service.Target, req *ipc.ResumeRequest, still func(*recovery.State) bool) (ipc.ResumeResponse, error) {
+func (d *Resumer) Continued(ctx context.Context, id types.UUID, req *ipc.ResumeRequest, still func(*recovery.State) bool) (ipc.ResumeResponse, error) {
 	hold := make(chan struct{})
 	defer close(hold) // all of them are there, or will not be
-	a, err := d.Stored.Open(ctx, t.UUID)
+	a, err := d.Stored.Open(ctx, id)
 	if err != nil {
 		return ipc.ResumeResponse{}, err
 	}
 	if still != nil && !still(a.State) {
 		a.Close()
-		return ipc.ResumeResponse{}, types.Errorf(types.ErrConflict, "Resume", t.UUID.String(), "it has gone on meanwhile")
+		return ipc.ResumeResponse{}, types.Errorf(types.ErrConflict, "Resume", id.String(), "it has gone on meanwhile")
 	}
 	next, err := d.Launcher.Plan(a, req)
 	if err != nil {
