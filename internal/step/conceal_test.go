@@ -53,6 +53,11 @@ func plant(v reflect.Value, field string) {
 		}
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		plant(v.Index(0), field)
+	case reflect.Map: // what its keys name stays, as the names of fields do
+		value := reflect.New(v.Type().Elem()).Elem()
+		plant(value, field)
+		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.ValueOf("key").Convert(v.Type().Key()), value)
 	case reflect.String:
 		if slices.Contains(structural, field) {
 			v.SetString("left-alone " + field)
