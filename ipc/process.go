@@ -108,6 +108,8 @@ type SignalResponse struct {
 type ListRequest struct {
 	All   bool `json:"all,omitempty"`
 	Limit int  `json:"limit,omitempty"` // of stored ones, newest first; 0 = all
+	// Labels selects the processes that match all of these, each KEY or KEY=VALUE; Limit counts only them. compose_list does not take it.
+	Labels []string `json:"labels,omitempty"`
 }
 
 // ListResponse is the processes, in order of PID.

@@ -17,6 +17,7 @@ func (k *KernelImpl) conceal(intent string, opts *SpawnOpts) string {
 		return intent
 	}
 	opts.SystemPrompt = k.cfg.Secrets.String(opts.SystemPrompt)
+	opts.Labels = opts.Labels.Each(k.cfg.Secrets.String)
 	opts.Inputs = slices.Clone(opts.Inputs)
 	for i := range opts.Inputs {
 		opts.Inputs[i].Text = k.cfg.Secrets.String(opts.Inputs[i].Text)

@@ -36,7 +36,7 @@ func (k *KernelImpl) Status(pid types.PID) (vfs.ProcStatus, bool) {
 		TokensUsed: i.TokensUsed, Estimated: i.Estimated, ContextBudget: i.ContextBudget, BudgetUSD: i.BudgetUSD, CostUSD: i.CostUSD, Unpriced: i.Unpriced,
 		CreatedAt: i.CreatedAt, Elapsed: i.Elapsed, Timeout: p.opts.Timeout, StepTimeout: p.stepTimeout,
 		AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied,
-		MCPMounts: i.MCPMounts, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots, Children: i.Children, Exit: i.Exit,
+		MCPMounts: i.MCPMounts, WorkDir: i.WorkDir, ReadRoots: i.ReadRoots, Children: i.Children, Exit: i.Exit, Labels: i.Labels,
 	}
 	used := p.purse.State().Used
 	s.BudgetUsed, s.BudgetUsedUSD = used.Tokens, used.USD.Float()

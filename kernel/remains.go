@@ -18,6 +18,7 @@ type card struct {
 
 	name       atomic.Pointer[string] // nil = none; see Name
 	Agent      string
+	Labels     types.Labels
 	Skills     []string
 	CreatedAt  time.Time
 	Rights     Rights
@@ -109,7 +110,7 @@ func tombstone(p *Process, now time.Time) *remains {
 // status is what all show that show processes.
 func (r *remains) status() types.ProcStatus {
 	s := types.ProcStatus{
-		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name(), Kind: r.kind, Intent: r.Intent, Agent: r.Agent, WorkDir: r.WorkDir,
+		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name(), Kind: r.kind, Intent: r.Intent, Agent: r.Agent, Labels: r.Labels, WorkDir: r.WorkDir,
 		Provider: r.progress.Provider, Model: r.progress.Model, Step: r.progress.Step, MaxSteps: r.MaxSteps,
 		TokensUsed: r.progress.Tokens, CostUSD: r.progress.CostUSD, Unpriced: r.progress.Unpriced,
 		ContextBudget: r.limit.Tokens, BudgetUSD: r.limit.USD.Float(), PausedAt: r.pausedAt, CreatedAt: r.CreatedAt,
@@ -137,4 +138,10 @@ func (r *remains) info() *Info {
 }
 
 // weight is how many bytes a tombstone holds, roughly, besides itself.
-func (r *remains) weight() int { return len(r.Intent) + len(r.result) + len(r.plan) }
+func (r *remains) weight() int {
+	n := len(r.Intent) + len(r.result) + len(r.plan)
+	for key, value := range r.Labels {
+		n += len(key) + len(value)
+	}
+	return n
+}

@@ -41,7 +41,7 @@ type From struct {
 // take gives a process what it had in its last run.
 func (f *From) take(p *Process) {
 	s, was := f.State, &f.Was
-	p.CreatedAt, p.Agent, p.Skills, p.parentUUID = was.CreatedAt, was.Agent, was.Skills, was.ParentUUID
+	p.CreatedAt, p.Agent, p.Labels, p.Skills, p.parentUUID = was.CreatedAt, was.Agent, was.Labels, was.Skills, was.ParentUUID
 	p.before, p.runs = s.Active, s.Runs
 	p.mu.Lock()
 	p.plan, p.spawned, p.failedChildren = s.Plan, s.Spawned, slices.Clip(s.FailedChildren)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -127,6 +128,9 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	if err := step.CheckInputs(opts.Inputs); err != nil {
 		return nil, err
 	}
+	if err := opts.Labels.Check(); err != nil {
+		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "%w", err)
+	}
 	intent = k.conceal(intent, &opts)
 	if opts.From != nil && len(opts.Inputs) > 0 {
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "a resumed history has the inputs that it began with: give From.Input")
@@ -231,7 +235,7 @@ func (k *KernelImpl) abandon(p *Process) {
 func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opts SpawnOpts) (*Process, error) {
 	p := &Process{
 		UUID: opts.UUID, opts: opts,
-		card: &card{Intent: intent, Agent: ag.Name, CreatedAt: time.Now(), WorkDir: opts.WorkDir, ReadRoots: opts.ReadRoots, modelPath: modelPath(opts)},
+		card: &card{Intent: intent, Agent: ag.Name, Labels: maps.Clone(opts.Labels), CreatedAt: time.Now(), WorkDir: opts.WorkDir, ReadRoots: opts.ReadRoots, modelPath: modelPath(opts)},
 		left: make(chan struct{}), gone: make(chan struct{}),
 	}
 	p.call(opts.Name)

@@ -17,4 +17,5 @@ type ProcSpec struct {
 	// AllowedDevices are paths of devices; nil = what the agent has, empty = nothing.
 	AllowedDevices []string `json:"allow,omitzero"`
 	DeniedDevices  []string `json:"deny,omitempty"`
+	Labels         Labels   `json:"labels,omitempty"` // a fork inherits them, a child does not
 }

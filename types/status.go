@@ -14,6 +14,7 @@ type ProcStatus struct {
 	Kind       string  `json:"kind,omitempty"` // what it is that is no agent: supervisor and the like
 	Intent     string  `json:"intent"`
 	Agent      string  `json:"agent,omitempty"`
+	Labels     Labels  `json:"labels,omitempty"`
 	WorkDir    string  `json:"work_dir,omitempty"`
 	Provider   string  `json:"provider"` // of the last answer, as is Model
 	Model      string  `json:"model,omitempty"`

@@ -51,6 +51,7 @@ type ProcStatus struct {
 	WaitUntil      time.Time
 	Intent         string
 	Agent          string
+	Labels         types.Labels
 	Provider       string
 	Model          string
 	Skills         []string

@@ -53,6 +53,7 @@ func (s ProcStatus) String() string {
 		exit = s.Exit.String()
 	}
 	t.add("exit", exit)
+	t.add("labels", s.Labels.String())
 	return t.String()
 }
 

@@ -17,7 +17,7 @@ func someProcs() []ipc.Proc {
 	return []ipc.Proc{
 		{ProcStatus: types.ProcStatus{PID: 5, UUID: id(5), PPID: 3, ParentUUID: id(3), Intent: "grandchild: 数据库をしらべる and a very long story that goes on and on", Provider: "deepseek", Model: "v4-flash", Step: 2, TokensUsed: 1234}, State: "running", Wait: "model for 3s", ElapsedMs: 3200,
 			Children: []ipc.OSChild{{PID: 4711, Kind: "shell", Command: "/bin/bash -c sleep 100"}, {PID: 4712, Kind: "mcp", Command: "npx \x1b[31mserver"}}},
-		{ProcStatus: types.ProcStatus{PID: 1, UUID: id(1), Name: "night", Agent: "coder", Intent: "build\nit", Provider: "claude", Step: 3, MaxSteps: 20, TokensUsed: 1234567}, State: "running", Estimated: true, ElapsedMs: 65000},
+		{ProcStatus: types.ProcStatus{PID: 1, UUID: id(1), Name: "night", Agent: "coder", Labels: types.Labels{"env": "prod", "note": "\x1b[2Jtwo\u202ewords"}, Intent: "build\nit", Provider: "claude", Step: 3, MaxSteps: 20, TokensUsed: 1234567}, State: "running", Estimated: true, ElapsedMs: 65000},
 		{ProcStatus: types.ProcStatus{PID: 3, UUID: id(3), PPID: 1, ParentUUID: id(1), Intent: "child", Provider: "deepseek"}, State: "suspended", Wait: "rate limit", WaitUntil: time.Date(2026, 1, 2, 14, 3, 20, 0, time.Local), ElapsedMs: 10},
 		{ProcStatus: types.ProcStatus{PID: 2, UUID: id(2), PPID: 1, ParentUUID: id(1), Exit: &types.ExitStatus{Code: 1, Reason: "max steps exceeded"}, Intent: "first child", Provider: "deepseek", Step: 20, MaxSteps: 20}, State: "dead"},
 		{ProcStatus: types.ProcStatus{PID: 9, UUID: id(9), PPID: 8, ParentUUID: id(8), Intent: "its parent is not here", Provider: "offline"}, State: "running"},

@@ -18,6 +18,7 @@ import (
 func psCmd(a *app) *cobra.Command {
 	var all bool
 	var limit int
+	var labels []string
 	c := &cobra.Command{
 		Use:        "ps",
 		Aliases:    []string{"list"},
@@ -30,16 +31,19 @@ also those that have ended. Resume a suspended process with: rnix resume
 Columns: PID; STATE (created, running, suspended, zombie, dead, archived); WAIT, what it waits for, why
 it is suspended, or how it ended; STEP and limit; TOKENS, with ~ where we have counted them and not the
 provider; COST, with ? where no price is known; ELAPSED, which does not count pauses; MODEL;
-INTENT, after the name. A narrow terminal shows fewer columns.
+INTENT, after the name. A narrow terminal shows fewer columns. -v adds UUID and LABELS.
 
 With --json, "seq" is the place in the event log up to which everything is in the rows, and
 how long a process waits or has something in hand is counted from "wait_since", "paused_at" and "doing".`,
-		Example:     examples(`rnix ps`, `rnix ps -a --limit 20`, `rnix ps --json | jq -r 'select(.state=="suspended").uuid'`),
+		Example:     examples(`rnix ps`, `rnix ps -a --limit 20`, `rnix ps --label env=prod --label ticket`, `rnix ps --json | jq -r 'select(.state=="suspended").uuid'`),
 		Annotations: exits("0 1 2 12"),
 		Args:        noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if limit < 0 {
 				return usagef("", "--limit %d is negative; 0 means all", limit)
+			}
+			if err := types.CheckSelectors(labels); err != nil {
+				return usagef("", "--label: %w", err)
 			}
 			client, err := a.find(c.Context())
 			if err == nil && client == nil && all {
@@ -52,10 +56,11 @@ how long a process waits or has something in hand is counted from "wait_since", 
 				a.out.talk("no daemon is running, so no process is; rnix ps -a shows those on disk, also what is suspended")
 				return nil
 			}
-			return ps(c.Context(), client, a.out, ipc.ListRequest{All: all, Limit: limit}, time.Now())
+			return ps(c.Context(), client, a.out, ipc.ListRequest{All: all, Limit: limit, Labels: labels}, time.Now())
 		},
 	}
 	c.Flags().BoolVarP(&all, "all", "a", false, "also those that have ended")
+	c.Flags().StringArrayVar(&labels, "label", nil, "only processes with this label, as `KEY[=VALUE]`; if repeated, with all of them")
 	c.Flags().IntVar(&limit, "limit", 0, "with -a: only so many that have ended, the newest; 0 = all")
 	return c
 }
@@ -79,9 +84,14 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 		return nil
 	}
 	if len(r.Procs) == 0 {
-		if req.All {
+		switch {
+		case len(req.Labels) > 0 && req.All:
+			out.talk("no process has these labels")
+		case len(req.Labels) > 0:
+			out.talk("no process has these labels; rnix ps -a also looks at those that have ended")
+		case req.All:
 			out.talk("there are no processes, and none on disk")
-		} else {
+		default:
 			out.talk("no processes are running, and none is suspended; rnix ps -a shows those that have ended")
 		}
 		return nil
@@ -89,7 +99,7 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 	cols := []column{{name: "PID", right: true}, {name: "STATE"}, {name: "WAIT", max: waitWidth(out.out.width), drop: 6}, {name: "STEP", right: true, drop: 5},
 		{name: "TOKENS", right: true, drop: 3}, costColumn(r.Procs), {name: "ELAPSED", right: true, drop: 4}, {name: "MODEL", max: 28, drop: 2}, {name: "INTENT"}}
 	if out.verbose {
-		cols = append([]column{{name: "UUID", drop: 7}}, cols...)
+		cols = slices.Concat([]column{{name: "UUID", drop: 7}}, cols[:len(cols)-1], []column{labelColumn(r.Procs)}, cols[len(cols)-1:])
 	}
 	var rows [][]cell
 	for _, n := range processTree(r.Procs) {
@@ -97,7 +107,7 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 		row := []cell{text(p.PID.String()), {p.State, stateStyle(p)}, {waitText(p, now), waitStyle(p)}, text(stepsOf(p)),
 			text(tokens(p.TokensUsed, p.Estimated)), text(spentText(p)), text(debug.Age(time.Duration(p.ElapsedMs) * time.Millisecond)), text(modelName(p.Provider, p.Model)), text(n.branch(out.ascii) + intentText(p, out.out.width))}
 		if out.verbose {
-			row = append([]cell{text(p.UUID.String())}, row...)
+			row = slices.Concat([]cell{text(p.UUID.String())}, row[:len(row)-1], []cell{text(oneLine(p.Labels.String()))}, row[len(row)-1:])
 		}
 		rows = append(rows, row)
 		for i, k := range p.Children {
@@ -154,6 +164,11 @@ func costColumn(procs []ipc.Proc) column {
 	c := column{name: "COST", right: true, drop: 1}
 	c.hide = !slices.ContainsFunc(procs, func(p ipc.Proc) bool { return p.CostUSD > 0 || p.Unpriced > 0 })
 	return c
+}
+
+// labelColumn is shown where a process has labels.
+func labelColumn(procs []ipc.Proc) column {
+	return column{name: "LABELS", max: 60, drop: 8, hide: !slices.ContainsFunc(procs, func(p ipc.Proc) bool { return len(p.Labels) > 0 })}
 }
 
 // spentText is what a process has cost itself.

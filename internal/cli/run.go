@@ -103,6 +103,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.StringVar(&o.branch, "branch", "", "with --worktree: the branch, new or not checked out anywhere (default rnix/NAME)")
 	f.StringVar(&o.base, "base", "", "with --worktree: the commit or branch at which a new branch begins (default HEAD)")
 	f.StringVarP(&o.req.Name, "name", "n", "", "a name for the process")
+	f.Var(labelFlag{&o.req.Labels}, "label", "a label to find the process by, as `KEY=VALUE`, e.g. env=prod; may be repeated")
 	f.StringVar(&o.req.Group, "group", "", "a process group, by number or name, that it is in from the beginning")
 	f.BoolVarP(&o.detach, "detach", "d", false, "do not wait: print the PID and leave the agent to work")
 	f.Var(deviceList{&o.req.AllowedDevices, false}, "allow", "allow only these devices, such as /dev/fs; may be repeated")

@@ -174,9 +174,9 @@ func TestFlagsOfRunReachTheDaemon(t *testing.T) {
 	}
 	f.runIn(strings.NewReader("from standard input\n"), []string{"RNIX_PARENT_PID=7"}, "run", "--agent", "coder", "--provider", "p", "-m", "m", "--fallback-provider", "fp",
 		"--fallback-model", "fm", "--effort", "high", "--max-steps", "0", "--budget", "1.5M", "--timeout", "90s", "-C", "sub", "-n", "night",
-		"--allow", "/dev/fs,/dev/llm", "--deny", "/dev/shell", "--mcp", "x", "--system-prompt", "sp", "--trust-project", "-d")
+		"--allow", "/dev/fs,/dev/llm", "--deny", "/dev/shell", "--mcp", "x", "--system-prompt", "sp", "--trust-project", "--label", "env=prod", "--label", "q=a=b,c", "-d")
 	zero, budget := 0, 1500000
-	want := ipc.SpawnRequest{Intent: "from standard input\n", Agent: "coder", ProcSpec: types.ProcSpec{Provider: "p", Model: "m", FallbackProvider: "fp", FallbackModel: "fm", Effort: "high", MaxSteps: &zero, ContextBudget: &budget, Name: "night", AllowedDevices: []string{"/dev/fs", "/dev/llm"}, DeniedDevices: []string{"/dev/shell"}, SystemPrompt: "sp"}, TimeoutMs: 90000, Cwd: f.dir + "/sub", MCP: []string{"x"}, Parent: "7", TrustProject: true}
+	want := ipc.SpawnRequest{Intent: "from standard input\n", Agent: "coder", ProcSpec: types.ProcSpec{Provider: "p", Model: "m", FallbackProvider: "fp", FallbackModel: "fm", Effort: "high", MaxSteps: &zero, ContextBudget: &budget, Name: "night", AllowedDevices: []string{"/dev/fs", "/dev/llm"}, DeniedDevices: []string{"/dev/shell"}, SystemPrompt: "sp", Labels: types.Labels{"env": "prod", "q": "a=b,c"}}, TimeoutMs: 90000, Cwd: f.dir + "/sub", MCP: []string{"x"}, Parent: "7", TrustProject: true}
 	if len(got.Env) == 0 {
 		t.Error("the environment was not sent")
 	}

@@ -19,7 +19,7 @@ import (
 // the test: whoever adds one says what a resume does with it.
 var resumedFields = map[string]string{
 	"PID": "new", "UUID": "same", "PPID": "parent", "ParentUUID": "same", "Name": "same", "State": "moment", "Wait": "moment", "WaitUntil": "moment",
-	"Intent": "same", "Agent": "same", "Provider": "same", "Model": "same", "Step": "moment", "MaxSteps": "same", "TokensUsed": "grows",
+	"Intent": "same", "Agent": "same", "Labels": "same", "Provider": "same", "Model": "same", "Step": "moment", "MaxSteps": "same", "TokensUsed": "grows",
 	"Estimated": "moment", "ContextBudget": "same", "BudgetUSD": "same", "Unpriced": "grows", "Purse": "same", "CostUSD": "grows", "CreatedAt": "same", "UpdatedAt": "moment", "ElapsedMs": "moment", "Exit": "moment", "Children": "moment",
 	"WorkDir": "same", "ReadRoots": "same", "AllowedDevices": "same", "DeniedDevices": "same", "MCPMounts": "mounts", "Skills": "same", "Tools": "same",
 	"Plan": "same", "Result": "moment", "Interrupted": "moment", "Damage": "same", "Dir": "same",
@@ -69,7 +69,7 @@ func TestResumedProcessHasExactlyWhatItHad(t *testing.T) { // A-43
 				t.Fatal(err)
 			}
 			steps, budget := 17, 500_000
-			p := s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Model: "fake", Name: "leader", MaxSteps: &steps, ContextBudget: &budget, AllowedDevices: []string{"/dev/fs", "/sys/spawn", "/proc"}, DeniedDevices: []string{"/proc/1"}}, Agent: "assistant", TimeoutMs: 3_600_000})
+			p := s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Model: "fake", Name: "leader", Labels: types.Labels{"env": "prod"}, MaxSteps: &steps, ContextBudget: &budget, AllowedDevices: []string{"/dev/fs", "/sys/spawn", "/proc"}, DeniedDevices: []string{"/proc/1"}}, Agent: "assistant", TimeoutMs: 3_600_000})
 			var kid types.PID
 			e := s.Await(0, event.StepStarted, func(e *event.Event) bool { return e.PID != p.PID && e.Step == 2 })
 			kid = e.PID

@@ -76,6 +76,9 @@ func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.C
 	if err := kernel.CheckName(req.Name); err != nil {
 		return o, err
 	}
+	if err := req.Labels.Check(); err != nil {
+		return o, types.Errorf(types.ErrInvalid, "Spawn", "", "%w", err)
+	}
 	for what, n := range map[string]*int{"max_steps": req.MaxSteps, "context_budget": req.ContextBudget} {
 		if n != nil && *n < 0 {
 			return o, types.Errorf(types.ErrInvalid, "Spawn", "", "%s is %d; 0 means no limit", what, *n)

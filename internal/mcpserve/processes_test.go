@@ -99,6 +99,11 @@ func TestClientStartsWatchesAndSteersAgents(t *testing.T) {
 	if got := ask(t, cs, "wait", map[string]any{"process": hangs.PID, "wait_seconds": 0.01}, &o); o.State != "running" || !strings.Contains(got, "call wait again") {
 		t.Errorf("wait: %q %+v", got, o)
 	}
+	marked := s.Spawn(ipc.SpawnRequest{Intent: "hang", ProcSpec: types.ProcSpec{Model: "fake", Labels: types.Labels{"env": "prod"}}})
+	var one resultOut
+	if ask(t, cs, "result", map[string]any{"process": marked.UUID.String()}, &one); one.Labels.String() != "env=prod" {
+		t.Errorf("labels: %+v", one)
+	}
 	var sig signalOut
 	if ask(t, cs, "pause", map[string]any{"process": "night"}, &sig); sig.Affected != 1 {
 		t.Errorf("pause: %+v", sig)

@@ -44,30 +44,31 @@ type psOut struct {
 
 // procLine is a process in a list.
 type procLine struct {
-	PID       uint64  `json:"pid"`
-	UUID      string  `json:"uuid"`
-	PPID      uint64  `json:"ppid,omitempty"`
-	Name      string  `json:"name,omitempty"`
-	State     string  `json:"state" jsonschema:"created, running, suspended, zombie, dead or archived"`
-	Waits     string  `json:"waits,omitempty" jsonschema:"what it waits for"`
-	Suspect   bool    `json:"suspect,omitempty" jsonschema:"it makes no progress"`
-	Intent    string  `json:"intent"`
-	Directory string  `json:"directory,omitempty"`
-	Agent     string  `json:"agent,omitempty"`
-	Kind      string  `json:"kind,omitempty"`
-	Model     string  `json:"model,omitempty"`
-	Step      int     `json:"step"`
-	MaxSteps  int     `json:"max_steps,omitempty"`
-	Tokens    int     `json:"tokens"`
-	CostUSD   float64 `json:"cost_usd,omitempty"`
-	ElapsedMs int64   `json:"elapsed_ms"`
-	ExitCode  *int    `json:"exit_code,omitempty"`
-	Reason    string  `json:"reason,omitempty" jsonschema:"why it ended"`
+	PID       uint64       `json:"pid"`
+	UUID      string       `json:"uuid"`
+	PPID      uint64       `json:"ppid,omitempty"`
+	Name      string       `json:"name,omitempty"`
+	State     string       `json:"state" jsonschema:"created, running, suspended, zombie, dead or archived"`
+	Waits     string       `json:"waits,omitempty" jsonschema:"what it waits for"`
+	Suspect   bool         `json:"suspect,omitempty" jsonschema:"it makes no progress"`
+	Intent    string       `json:"intent"`
+	Directory string       `json:"directory,omitempty"`
+	Agent     string       `json:"agent,omitempty"`
+	Kind      string       `json:"kind,omitempty"`
+	Labels    types.Labels `json:"labels,omitempty" jsonschema:"what a person has marked it with"`
+	Model     string       `json:"model,omitempty"`
+	Step      int          `json:"step"`
+	MaxSteps  int          `json:"max_steps,omitempty"`
+	Tokens    int          `json:"tokens"`
+	CostUSD   float64      `json:"cost_usd,omitempty"`
+	ElapsedMs int64        `json:"elapsed_ms"`
+	ExitCode  *int         `json:"exit_code,omitempty"`
+	Reason    string       `json:"reason,omitempty" jsonschema:"why it ended"`
 }
 
 func lineOf(q *ipc.Proc) procLine {
 	l := procLine{PID: uint64(q.PID), UUID: q.UUID.String(), PPID: uint64(q.PPID), Name: q.Name, State: q.State, Waits: q.Wait, Suspect: !q.Suspect.IsZero(),
-		Intent: short(q.Intent, maxIntent), Directory: q.WorkDir, Agent: q.Agent, Kind: q.Kind, Model: strings.Trim(q.Provider+"/"+q.Model, "/"), Step: q.Step,
+		Intent: short(q.Intent, maxIntent), Directory: q.WorkDir, Agent: q.Agent, Labels: q.Labels, Kind: q.Kind, Model: strings.Trim(q.Provider+"/"+q.Model, "/"), Step: q.Step,
 		MaxSteps: q.MaxSteps, Tokens: q.TokensUsed, CostUSD: q.CostUSD, ElapsedMs: q.ElapsedMs}
 	if q.Exit != nil {
 		code := int(q.Exit.Code)

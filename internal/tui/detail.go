@@ -125,6 +125,7 @@ func detailText(t *Theme, d *ipc.ProcDetail, at, now time.Time) string {
 	field("began", d.CreatedAt.Local().Format("2006-01-02 15:04:05"))
 	field("elapsed", debug.Age(r.elapsed(now)))
 	field("in", t.line(d.WorkDir))
+	field("labels", t.line(d.Labels.String()))
 	field("groups", t.line(strings.Join(d.Groups, ", ")))
 	field("record", t.line(d.Dir))
 	field("damage", t.line(d.Damage))

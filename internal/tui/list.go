@@ -136,7 +136,7 @@ func (l *list) search(by int) bool {
 
 // of reports whether a process is one that is looked for.
 func (f finder) of(p *row) bool {
-	for _, s := range []string{p.Name, p.Intent, p.Agent, p.Model, p.Provider, p.State, p.Wait, p.Kind} {
+	for _, s := range []string{p.Name, p.Intent, p.Agent, p.Model, p.Provider, p.State, p.Wait, p.Kind, p.Labels.String()} {
 		if f.in(s, 0) >= 0 {
 			return true
 		}

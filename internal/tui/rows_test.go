@@ -258,6 +258,20 @@ func TestAmountsAreTokensOrDollars(t *testing.T) {
 	}
 }
 
+func TestLabelsAreInTheDetailAndFindAProcess(t *testing.T) {
+	marked := proc(2, 0, "marked")
+	marked.Labels = types.Labels{"ticket": "12", "note": "\x1b[2Jtwo\u202ewords"}
+	b := newBench(t, false, proc(1, 0, "plain"), marked)
+	b.run()
+	b.press("/")
+	for _, key := range "ticket=12" {
+		b.press(string(key))
+	}
+	b.press("enter")
+	b.run()
+	b.sees("labels     note=two<U+202E>words ticket=12")
+}
+
 func TestDetailShowsTheElapsedTimeOfTheTable(t *testing.T) {
 	b := newBench(t, false, proc(1, 0, "a"))
 	b.run()

@@ -285,6 +285,9 @@ func (r *runs) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (ipc.
 	if req.Limit < 0 {
 		return ipc.ComposeListResponse{}, types.Errorf(types.ErrInvalid, "compose_list", "", "limit %d is negative", req.Limit)
 	}
+	if len(req.Labels) > 0 {
+		return ipc.ComposeListResponse{}, types.Errorf(types.ErrInvalid, "compose_list", "", "runs of workflows have no labels; select processes with list_procs")
+	}
 	r.finder.SettledSoon(ctx)
 	resp := ipc.ComposeListResponse{Runs: []ipc.ComposeRun{}}
 	seen := map[types.UUID]bool{}

@@ -19,6 +19,9 @@ func (d *Service) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (i
 		return ipc.ListResponse{}, types.Errorf(types.ErrInvalid, "list_resumable", "", "limit %d is negative", req.Limit)
 	}
 	resp := ipc.ListResponse{Procs: []ipc.Proc{}}
+	if err := types.CheckSelectors(req.Labels); err != nil {
+		return ipc.ListResponse{}, types.Errorf(types.ErrInvalid, "list_resumable", "", "%w", err)
+	}
 	seen := map[types.UUID]bool{}
 	for _, i := range d.Kernel.List() {
 		seen[i.UUID] = true
@@ -36,6 +39,7 @@ func (d *Service) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (i
 			resp.Procs = append(resp.Procs, procview.Stored(&stored[n]))
 		}
 	}
+	resp.Procs = slices.DeleteFunc(resp.Procs, func(p ipc.Proc) bool { return !p.Labels.Match(req.Labels) })
 	slices.SortStableFunc(resp.Procs, func(a, b ipc.Proc) int { return cmp.Compare(b.PID, a.PID) })
 	if n := len(resp.Procs); req.Limit > 0 && n > req.Limit {
 		resp.Procs, resp.Hidden = resp.Procs[:req.Limit], n-req.Limit

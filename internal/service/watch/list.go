@@ -16,6 +16,9 @@ func (w *Service) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (i
 	if req.Limit < 0 {
 		return ipc.ListResponse{}, types.Errorf(types.ErrInvalid, "list_procs", "", "limit %d is negative", req.Limit)
 	}
+	if err := types.CheckSelectors(req.Labels); err != nil {
+		return ipc.ListResponse{}, types.Errorf(types.ErrInvalid, "list_procs", "", "%w", err)
+	}
 	w.Callers.Settled(ctx)
 	resp := ipc.ListResponse{Procs: []ipc.Proc{}, Seq: w.Log.Last(), At: time.Now()}
 	var sum tally
@@ -23,7 +26,9 @@ func (w *Service) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (i
 	for _, i := range w.Kernel.List() {
 		p := w.Looks.Living(&i)
 		sum.add(&p, 1)
-		resp.Procs = append(resp.Procs, p)
+		if p.Labels.Match(req.Labels) {
+			resp.Procs = append(resp.Procs, p)
+		}
 		seen[i.UUID] = true
 	}
 	onDisk := w.Index.Open()
@@ -33,7 +38,9 @@ func (w *Service) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (i
 	var stored []ipc.Proc
 	if req.All {
 		for _, a := range w.Archive.Archived() {
-			stored = append(stored, procview.InArchive(&a))
+			if a.Info.Labels.Match(req.Labels) {
+				stored = append(stored, procview.InArchive(&a))
+			}
 		}
 	}
 	for n := range onDisk {
@@ -42,7 +49,7 @@ func (w *Service) list(ctx context.Context, _ *ipc.Peer, req ipc.ListRequest) (i
 		}
 		p := w.Looks.Stored(&onDisk[n])
 		sum.add(&p, 1)
-		if req.All || p.State == procview.Suspended {
+		if (req.All || p.State == procview.Suspended) && p.Labels.Match(req.Labels) {
 			stored = append(stored, p)
 		}
 	}
