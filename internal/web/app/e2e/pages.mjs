@@ -22,6 +22,12 @@ await scenario(async ({ page }) => {
     await accessible(page, 'process ' + tab);
   }
 
+  // Its labels, as rnix ps shows them.
+  await at(`/process/${ids.builder}/summary`);
+  await has('env=prod title="a thing"');
+  await at(`/process/${ids.hostile}/summary`);
+  await has('note="<script>window.pwned=1</script><img src=x');
+
   // The timeline adds up.
   await at(`/process/${ids.builder}/timeline`);
   const shares = [...(await text()).matchAll(/(\d+) %/g)].map((m) => Number(m[1]));

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { html } from '../src/lib/html.js';
 import { frames } from '../src/lib/sse.js';
-import { newTable, fold, arrange, elapsed, condition } from '../src/lib/fold.js';
+import { newTable, fold, arrange, elapsed, condition, labels, matches } from '../src/lib/fold.js';
 import { holds, raisable, unlimited, usedUp } from '../src/lib/budget.js';
 import { visible, head, line } from '../src/lib/visible.js';
 import { newCurve, addStep, series } from '../src/lib/curve.js';
@@ -50,6 +50,14 @@ test('a line of many megabytes is read in one pass', () => {
 
 const at = '2026-01-01T00:00:00Z';
 const proc = (pid, more = {}) => ({ pid, uuid: 'u' + pid, state: 'running', intent: 'i' + pid, step: 1, tokens_used: pid, elapsed_ms: 1000, ...more });
+
+test('labels are one line in order, and a search finds them', () => {
+  const p = proc(1, { labels: JSON.parse('{"b":"two words","a":"x","constructor":"say \\"hi\\"","c":""}') });
+  assert.equal(labels(p), 'a=x b="two words" c= constructor="say \\"hi\\""');
+  assert.equal(labels(proc(2)), '');
+  assert.ok(matches(p, ['b="two']));
+  assert.ok(!matches(proc(2), ['constructor=']));
+});
 
 test('frames fold into one table', () => {
   const t = newTable();

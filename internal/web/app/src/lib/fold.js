@@ -58,6 +58,9 @@ export function condition(p) {
   return { word: p.state, tone: 'run' };
 }
 
+// labels returns the labels of a process on one line, ordered by key, as `rnix ps` shows them.
+export const labels = (p) => Object.keys(p.labels || {}).sort().map((k) => `${k}=${/[ "]/.test(p.labels[k]) ? JSON.stringify(p.labels[k]) : p.labels[k]}`).join(' ');
+
 const text = (s) => (s || '').toLowerCase();
 
 // sorts are the columns by which rows can stand in order, each a function to a number or a text.
@@ -75,7 +78,7 @@ export const sorts = {
 // matches reports whether a process has every word of a query in what is shown of it.
 export function matches(p, words) {
   if (!words.length) return true;
-  const all = text([p.pid, p.uuid, p.name, p.agent, p.intent, p.model, p.provider, condition(p).word, p.state, p.wait, p.kind, p.doing?.tool, ...(p.groups || [])].join('\n'));
+  const all = text([p.pid, p.uuid, p.name, p.agent, p.intent, p.model, p.provider, condition(p).word, p.state, p.wait, p.kind, p.doing?.tool, labels(p), ...(p.groups || [])].join('\n'));
   return words.every((w) => all.includes(w));
 }
 

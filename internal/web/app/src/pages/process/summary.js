@@ -4,7 +4,7 @@ import { age, bytes, count, dollars, moment, spent } from '../../lib/format.js';
 import { href } from '../../lib/router.js';
 import { useCall } from '../../lib/ask.js';
 import { clock, second } from '../../lib/store.js';
-import { ended } from '../../lib/fold.js';
+import { ended, labels } from '../../lib/fold.js';
 import { Answer, Facts, Table } from '../../ui/answer.js';
 import { Line, Text } from '../../ui/text.js';
 import { holds } from '../../lib/budget.js';
@@ -45,7 +45,7 @@ export function Summary({ id, p, detail, turn }) {
       ['Works in', p.work_dir && html`<${Line} value=${p.work_dir} class="mono" />`], ['Its files', d?.dir && html`<${Line} value=${d.dir} class="mono" />`],
       ['Started', moment(p.created_at)], ['Paused since', p.paused_at && moment(p.paused_at)], ['Resumes', p.wait_until && moment(p.wait_until)],
       ['No progress since', p.suspect_since && moment(p.suspect_since)],
-      ['Groups', list(p.groups)], ['May use', d && (d.allowed_devices ? list(d.allowed_devices) || 'nothing' : 'everything')], ['May not use', list(d?.denied_devices)],
+      ['Labels', p.labels && html`<${Text} value=${labels(p)} />`], ['Groups', list(p.groups)], ['May use', d && (d.allowed_devices ? list(d.allowed_devices) || 'nothing' : 'everything')], ['May not use', list(d?.denied_devices)],
       ['MCP servers', list(d?.mcp_mounts)], ['Skills', list(d?.skills)], ['Tools', list(d?.tools)],
     ]} />
     <${Budget} id=${id} turn=${turn} />
