@@ -56,7 +56,7 @@ func TestWhoIsResumedAtAStartAndWhoIsNot(t *testing.T) {
 			t.Errorf("%s: %q; want %q", name, got, want)
 		}
 	}
-	if !w.noted("is resumed as PID") || !w.noted("is not resumed by itself: the daemon has broken off 3 times") {
+	if !w.noted("is resumed as PID") || !w.noted("is not resumed automatically: the daemon has broken off 3 times") {
 		t.Errorf("%q", w.notes)
 	}
 	h, err := step.ReadHistory(t.Context(), w.Stored.Cards.Journal, w.ids["running"])
@@ -94,12 +94,12 @@ func TestOneThatCannotBeResumedSaysWhyAndHoldsUpNobody(t *testing.T) {
 	if got := w.did(); !slices.Equal(slices.Sorted(slices.Values(got)), []string{"a", "waits for the disk: full", "z"}) {
 		t.Errorf("%q", got)
 	}
-	for name, want := range map[string]string{"taken": "the daemon was stopped", "broken": "it could not go on by itself: no key", "full": kernel.WaitsForDisk(syscall.ENOSPC)} {
+	for name, want := range map[string]string{"taken": "the daemon was stopped", "broken": "it could not be resumed automatically: no key", "full": kernel.WaitsForDisk(syscall.ENOSPC)} {
 		if got := w.shown(name); got != want {
 			t.Errorf("%s: %q; want %q", name, got, want)
 		}
 	}
-	if !w.noted("cannot go on by itself: …no key") || w.noted("another client") || w.noted("space") {
+	if !w.noted("cannot be resumed automatically: …no key") || w.noted("another client") || w.noted("space") {
 		t.Errorf("%q", w.notes)
 	}
 }
@@ -290,7 +290,7 @@ func TestWhatWaitsForATimeIsResumedThen(t *testing.T) {
 		if got := w.did(); !slices.Equal(got, []string{"with its family one"}) {
 			t.Errorf("%q", got)
 		}
-		if i := w.card("broken"); !i.WakeAt.IsZero() || i.SuspendReason != "it could not go on by itself: no key" || !w.noted("cannot go on by itself") {
+		if i := w.card("broken"); !i.WakeAt.IsZero() || i.SuspendReason != "it could not be resumed automatically: no key" || !w.noted("cannot be resumed automatically") {
 			t.Errorf("%+v", i)
 		}
 		if i := w.card("resumed"); i.WakeAt.IsZero() {
