@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"rnix/drivers/llm/llmtest"
@@ -79,24 +80,49 @@ func New(t testing.TB, script func(llmtest.Request) llmtest.Reply) *Vendor {
 	}}
 }
 
-// newHome makes a directory that is not below /tmp, where the sandboxes of agent CLIs let everything be written: in the
-// user's cache directory, else in /var/tmp. It skips the test if neither will do.
+// newHome makes a home for the user of a test, or skips the test if there is no place for one.
 func newHome(t testing.TB) string {
 	t.Helper()
-	var bases []string
-	if cache, err := os.UserCacheDir(); err == nil {
-		bases = append(bases, filepath.Join(cache, "rnix-test"))
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		cache = filepath.Join(cache, "rnix-test")
 	}
-	for _, base := range append(bases, "/var/tmp") {
-		if below("/tmp", base) || below(os.TempDir(), base) || os.MkdirAll(base, 0o700) != nil {
+	home, lack := homeIn(cache, os.TempDir(), func(base string) (string, error) {
+		if err := os.MkdirAll(base, 0o700); err != nil {
+			return "", err
+		}
+		return os.MkdirTemp(base, "home")
+	})
+	if lack != "" {
+		t.Skip(lack)
+	}
+	return home
+}
+
+// homeIn has create make a home in the first directory that will do: cache, which may be empty, else /var/tmp. None will do below
+// /tmp or temp, where the sandboxes of agent CLIs let everything be written. lack says what the test needs if there is none.
+func homeIn(cache, temp string, create func(base string) (string, error)) (home, lack string) {
+	var why []string
+	for _, base := range []string{cache, "/var/tmp"} {
+		if base == "" {
 			continue
 		}
-		if home, err := os.MkdirTemp(base, "home"); err == nil {
-			return home
+		reason := ""
+		for _, dir := range []string{"/tmp", temp} {
+			if reason == "" && below(dir, base) {
+				reason = "in " + dir
+			}
 		}
+		if reason == "" {
+			home, err := create(base)
+			if err == nil {
+				return home, ""
+			}
+			reason = err.Error()
+		}
+		why = append(why, base+" ("+reason+")")
 	}
-	t.Skip("needs a directory outside of /tmp that can be written: HOME, XDG_CACHE_HOME or /var/tmp")
-	return ""
+	return "", "needs a directory outside of /tmp and TMPDIR, because the sandboxes of agent CLIs let programs write there; cannot use " + strings.Join(why, ", ") + "; set HOME or XDG_CACHE_HOME"
 }
 
 // below reports whether a path is dir or lies in it.
