@@ -38,6 +38,7 @@ type world struct {
 	inside    types.PID    // the agent in which callers run; 0 = none
 	held      []types.UUID // are reserved
 	onReserve func()       // is called when one was reserved
+	onTrail   func()       // is called when a history is read
 	known     []string
 }
 
@@ -52,7 +53,7 @@ func newWorld(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(procs.Close)
-	w := &world{TB: t, data: filepath.Join(dir, "data"), home: filepath.Join(dir, "home"), trails: map[types.UUID]step.Trail{}, begun: map[types.UUID]bool{}, onReserve: func() {}}
+	w := &world{TB: t, data: filepath.Join(dir, "data"), home: filepath.Join(dir, "home"), trails: map[types.UUID]step.Trail{}, begun: map[types.UUID]bool{}, onReserve: func() {}, onTrail: func() {}}
 	for _, d := range []string{w.data, w.home} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			t.Fatal(err)
@@ -85,6 +86,7 @@ func (w *world) List() []step.ProcInfo { return w.stored }
 func (w *world) Begun(id types.UUID) bool { return w.begun[id] }
 
 func (w *world) Trail(_ context.Context, t *service.Target, text string) (step.Trail, error) {
+	w.onTrail()
 	trail, ok := w.trails[t.UUID]
 	if !ok {
 		return trail, types.Errorf(types.ErrNotFound, "Trail", text, "no history")

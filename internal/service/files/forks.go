@@ -55,6 +55,9 @@ func (s *Snapshots) at(ctx context.Context, id types.UUID, of *service.Target, a
 	}
 	files, acts, err := s.ofStep(ctx, of, at)
 	if types.CodeOf(err) != types.ErrNotFound {
+		if derr := s.Drop(ctx, id); derr != nil { // what was taken now would count as the files that the fork begins with
+			return snapshot{}, derr
+		}
 		return files, err
 	}
 	if acts > 0 {

@@ -53,6 +53,48 @@ func TestFilesOfAStepAreFoundThroughAllOrigins(t *testing.T) {
 	}
 }
 
+// A fork is made while its origin begins to change files: what it looked at meanwhile is no snapshot of its own, so a fork of it from there gets
+// the same files as it.
+func TestAForkOfAForkThatWasMadeAtTheFirstChangeHasTheSameFiles(t *testing.T) {
+	w := newWorld(t)
+	dir := w.dir(map[string]string{"a.txt": "before"})
+	origin := w.ended(1, "origin", dir)
+	of, err := w.Resolve(origin.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := 0
+	w.onTrail = func() {
+		switch reads++; reads {
+		case 1: // the origin has kept nothing yet; what the fork looks at next has the change in it
+			w.write(filepath.Join(dir, "a.txt"), "changed")
+		case 2: // the origin had kept it before
+			w.write(filepath.Join(dir, "a.txt"), "before")
+			w.take(origin, dir, 0)
+			w.write(filepath.Join(dir, "a.txt"), "changed")
+		}
+	}
+	fork := w.ended(2, "fork", "")
+	made, _, err := w.Snapshots.Fork(t.Context(), fork, &of, 0, dir)
+	if err != nil || reads != 2 {
+		t.Fatalf("%v, the history was read %d times", err, reads)
+	}
+	w.holds(filepath.Join(made, "a.txt"), "before")
+	w.stored[1].OriginUUID, w.stored[1].WorkDir = origin, made
+	w.trails[fork] = step.Trail{Origin: &step.ForkDetail{Origin: origin}}
+	w.take(fork, made, 0)
+	w.write(filepath.Join(made, "a.txt"), "changed")
+	w.take(fork, made, 1)
+	if of, err = w.Resolve(fork.String()); err != nil {
+		t.Fatal(err)
+	}
+	again, _, err := w.Snapshots.Fork(t.Context(), types.NewUUID(), &of, 0, made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.holds(filepath.Join(again, "a.txt"), "before")
+}
+
 func TestRestoredFilesComeBackWithTheUndoThatIsNamed(t *testing.T) {
 	w := newWorld(t)
 	dir := w.dir(map[string]string{"a.txt": "old", "mine.txt": "m"})
