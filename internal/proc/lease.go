@@ -98,14 +98,15 @@ func (l *leases) due(boot time.Duration, now time.Time) (ids []types.UUID) {
 	return ids
 }
 
-// endLeased ends the children that act for a session, whose registrations are in r.
+// endLeased ends the children that act for a session, whose registrations are in r. One that the daemon had no time to say the pid of is found
+// by its token.
 func (r registry) endLeased(id types.UUID) (killed []identity) {
 	names, err := r.names()
 	if err != nil {
 		return nil
 	}
 	for _, name := range names {
-		if e, err := r.read(name); err == nil && e.Lease == id && e.Boot == r.boot && e.Leader.PID > 0 {
+		if e, err := r.read(name); err == nil && e.Lease == id && e.Boot == r.boot {
 			killed = append(killed, newTree(root{e.Leader, e.Token}).kill()...)
 		}
 	}

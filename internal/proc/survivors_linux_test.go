@@ -169,6 +169,30 @@ func TestRecycledPidIsLeftAlone(t *testing.T) {
 	}
 }
 
+// The daemon may stand still before it has said which pid the child has that it has just started.
+func TestWhatActsForASessionIsEndedByItsTokenBeforeItsPidIsKnown(t *testing.T) {
+	m := newManager(t)
+	forking, other, free := stranger(t, env.OwnerVar+"=forking"), stranger(t, env.OwnerVar+"=other"), stranger(t, env.OwnerVar+"=free")
+	session := types.NewUUID()
+	for token, lease := range map[string]types.UUID{"forking": session, "other": types.NewUUID(), "free": {}, "started": session} {
+		e := m.registry.entry(token, Spec{Kind: KindShell}, "sleep 1000")
+		if e.Lease = lease; token == "started" { // and was found by nobody
+			e.Boot = "another boot"
+		}
+		if err := m.registry.write(e); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.registry.forget(e, m.log) })
+	}
+	if killed := m.registry.endLeased(session); !slices.Equal(killed, []identity{forking}) {
+		t.Errorf("%v was ended, want %v", killed, forking)
+	}
+	mustBeGone(t, forking)
+	if !alive(other) || !alive(free) {
+		t.Error("what does not act for the session was ended")
+	}
+}
+
 func TestRegistrationThatCannotBeReadIsReportedAndKept(t *testing.T) {
 	m, err := NewManager(filepath.Join(t.TempDir(), "children"), nil)
 	if err != nil {

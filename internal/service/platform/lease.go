@@ -27,6 +27,23 @@ func (s *Service) Holder(pid types.PID, id types.UUID) types.UUID {
 	return types.UUID{}
 }
 
+// holdTime is how long this program, awake, may take to make the commands of a process stand still. If it takes longer, it stands still
+// itself, and they are ended: see proc.Lease.
+const holdTime = 10 * time.Second
+
+// bound has the commands of a process end with its lease, should this program stand still then. A lease that has run out is for held.
+func (s *Service) bound(id types.UUID) {
+	had := s.open.of(id)
+	if had == nil {
+		return
+	}
+	had.holding.Lock()
+	defer had.holding.Unlock()
+	if st := had.lease.Standing(); st.Ours {
+		s.Processes.Bound(id, max(st.Left, 1))
+	}
+}
+
 // held makes the commands of a process and of its children stand still while it is not known which owner its session has, and says since
 // when that is so. The processes themselves wait at their next step: see Waits. It looks at the lease itself: a call that comes late must
 // not undo what a later one has done.
@@ -39,10 +56,16 @@ func (s *Service) held(id types.UUID) {
 	had.holding.Lock()
 	defer had.holding.Unlock()
 	st := had.lease.Standing()
-	if !st.Ours {
-		s.Processes.Bound(id, 0) // we are awake
+	if st.Ours {
+		s.Processes.Bound(id, max(st.Left, 1)) // before anything acts again
+	} else {
+		s.Processes.Bound(id, holdTime) // we are awake
 	}
-	if err := s.Kernel.Hold(p.PID, !st.Ours); err != nil {
+	err := s.Kernel.Hold(p.PID, !st.Ours)
+	if !st.Ours {
+		s.Processes.Bound(id, 0) // nothing acts any more
+	}
+	if err != nil {
 		return // it has ended meanwhile
 	}
 	e := leased(p.PID, id, had.cfg.SessionID, "ours", st)

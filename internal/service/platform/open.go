@@ -34,13 +34,8 @@ func (s *Service) Open(ctx context.Context, id types.UUID, req Request) error {
 	}
 	cfg.Lost = func(stop bool) { s.lost(id, stop) }
 	cfg.Held = func(engine.Standing) { s.held(id) }
-	bound := func() { // its OS children end when the lease runs out, should this program stand still then
-		if had := s.open.of(id); had != nil {
-			s.Processes.Bound(id, max(had.lease.Standing().Left, 0))
-		}
-	}
 	cfg.Beat = func(at int64) {
-		bound()
+		s.bound(id)
 		s.Processes.Confirmed(id, at)
 	}
 	cfg.Say = func(ctx context.Context, key, text string) error { return s.Processes.Say(ctx, id, key, text) }
@@ -54,7 +49,7 @@ func (s *Service) Open(ctx context.Context, id types.UUID, req Request) error {
 		return err
 	}
 	s.open.put(id, &session{lease: l, cfg: cfg, claim: mine})
-	bound()
+	s.bound(id)
 	return nil
 }
 

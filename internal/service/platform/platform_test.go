@@ -92,14 +92,18 @@ func TestAProcessWaitsForTheLeaseOfEachSessionAboveIt(t *testing.T) {
 		}
 		w.done()
 		top.cfg.Held(top.Standing())
-		if did := w.done(); !slices.Equal(did, []string{"bound 1 0s", "hold 1 true", "event 1 S-1 run out"}) {
+		if did := w.done(); !slices.Equal(did, []string{"bound 1 10s", "hold 1 true", "bound 1 0s", "event 1 S-1 run out"}) {
+			t.Errorf("%q", did)
+		}
+		top.cfg.Beat(7)
+		if did := w.done(); !slices.Equal(did, []string{"confirmed 1 7"}) { // a beat that comes late: what is held gets no time
 			t.Errorf("%q", did)
 		}
 		late := top.Standing()
 		top.is(func(at *state) { at.standing.Ours = true })
 		for _, st := range []engine.Standing{top.Standing(), late} { // one that is late holds no process that may act
 			top.cfg.Held(st)
-			if did := w.done(); !slices.Equal(did, []string{"hold 1 false", "event 1 S-1 ours"}) {
+			if did := w.done(); !slices.Equal(did, []string{"bound 1 1m0s", "hold 1 false", "event 1 S-1 ours"}) {
 				t.Errorf("%q", did)
 			}
 		}
@@ -128,7 +132,7 @@ func TestASessionThatIsLostBeforeItsProcessRunsEndsIt(t *testing.T) {
 		}
 		w.parents[1] = 0
 		s.Begun(id(1))
-		if did := w.done(); !slices.Equal(did, []string{"bound 1 0s", "hold 1 true", "event 1 S run out", "event 1 S lost", "revoke 1"}) {
+		if did := w.done(); !slices.Equal(did, []string{"bound 1 10s", "hold 1 true", "bound 1 0s", "event 1 S run out", "event 1 S lost", "revoke 1"}) {
 			t.Errorf("%q", did)
 		}
 		s.Ended(id(1))
