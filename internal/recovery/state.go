@@ -346,6 +346,13 @@ func (s *State) end(p Phase) {
 	}
 }
 
+// WaitsForBudget is true of a state that is suspended because the budget of a history is used up. A pause by a person comes before that.
+func WaitsForBudget(purse types.UUID) func(*State) bool {
+	return func(s *State) bool {
+		return s.Phase == Suspended && !s.Paused && s.Purse != nil && s.Purse.UUID == purse
+	}
+}
+
 // Unfinished reports whether the history is a fork that was never finished.
 func (s *State) Unfinished() bool { return s.Origin != nil && s.Seq < s.Origin.Records+1 }
 

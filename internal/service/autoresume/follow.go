@@ -126,15 +126,8 @@ func (d *Service) wakeBroke(ctx context.Context, id types.UUID) {
 	if _, alive := d.Stored.Running(id); alive {
 		return
 	}
-	_, err := d.Resumer.Continued(ctx, id, &ipc.ResumeRequest{}, waitsFor(info.Purse.UUID))
+	_, err := d.Resumer.Continued(ctx, id, &ipc.ResumeRequest{}, recovery.WaitsForBudget(info.Purse.UUID))
 	if err != nil && types.CodeOf(err) != types.ErrConflict && ctx.Err() == nil {
 		d.Note("PID %d (%s) cannot be resumed automatically: %v", info.PID, id, err)
-	}
-}
-
-// waitsFor is true of a state that is suspended because of a budget.
-func waitsFor(purse types.UUID) func(*recovery.State) bool {
-	return func(s *recovery.State) bool {
-		return s.Phase == recovery.Suspended && !s.Paused && s.Purse != nil && s.Purse.UUID == purse
 	}
 }

@@ -77,7 +77,7 @@ func (p Purses) Wake(ctx context.Context, purse types.UUID, env []string) (pids 
 		if info.Purse == nil || info.Purse.UUID != purse || !info.Suspended {
 			continue
 		}
-		resp, err := p.Resumer.Continued(ctx, info.UUID, &ipc.ResumeRequest{Env: env}, waitsFor(purse))
+		resp, err := p.Resumer.Continued(ctx, info.UUID, &ipc.ResumeRequest{Env: env}, recovery.WaitsForBudget(purse))
 		if err == nil {
 			pids = append(append(pids, resp.PID), resp.Woken...)
 		} else if types.CodeOf(err) != types.ErrConflict { // else somebody was quicker
@@ -86,11 +86,4 @@ func (p Purses) Wake(ctx context.Context, purse types.UUID, env []string) (pids 
 	}
 	slices.Sort(pids)
 	return slices.Compact(pids), warnings
-}
-
-// waitsFor is true of a state that is suspended because of a budget.
-func waitsFor(purse types.UUID) func(*recovery.State) bool {
-	return func(s *recovery.State) bool {
-		return s.Phase == recovery.Suspended && !s.Paused && s.Purse != nil && s.Purse.UUID == purse
-	}
 }
