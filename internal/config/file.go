@@ -16,7 +16,7 @@ func (s Sources) userFile(name string, ps *Problems) (src []byte, file string, o
 		return nil, "", false
 	}
 	file = filepath.Join(s.UserDir, name)
-	src, err := yamlfile.ReadFile(file, yamlfile.MaxBytes+1)
+	src, err := yamlfile.ReadFixed(file, yamlfile.MaxBytes+1)
 	if yamlfile.Missing(err) {
 		err = gone(err, os.Lstat, file, s.UserDir)
 	}
@@ -62,7 +62,9 @@ func gone(err error, lstat func(string) (os.FileInfo, error), file, dir string) 
 }
 
 func readable(file string, err error, ps *Problems) bool {
-	if err != nil && !yamlfile.Missing(err) {
+	if _, is := errors.AsType[yamlfile.Misnamed](err); is {
+		*ps = append(*ps, agent.Problem{File: file, Message: err.Error()})
+	} else if err != nil && !yamlfile.Missing(err) {
 		*ps = append(*ps, agent.Problem{File: file, Message: yamlfile.Cause(err).Error() + "; it is not used, so make it a file that you can read, or remove it"})
 	}
 	return err == nil

@@ -19,9 +19,7 @@ type Words []string
 func (d *Doc) value(n *yaml.Node, path string, v reflect.Value) bool {
 	d.at[path] = where(n)
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
-		if v.Kind() == reflect.Slice {
-			d.report(where(n), path, false, "no value; write [] for none, or leave the key out")
-		}
+		d.empty(n, path, v.Type())
 		return false
 	}
 	if v.Kind() == reflect.Pointer {
@@ -72,6 +70,23 @@ func (d *Doc) value(n *yaml.Node, path string, v reflect.Value) bool {
 		return d.want(n, path, "a number")
 	}
 	panic("yamlfile: no rule for fields of type " + v.Type().String())
+}
+
+// empty reports a key without a value where that could be meant as a value: as none, or as no limit. A section without keys says nothing, and
+// other programs' files may have keys that say nothing.
+func (d *Doc) empty(n *yaml.Node, path string, t reflect.Type) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch kind := t.Kind(); {
+	case kind == reflect.Slice:
+		d.report(where(n), path, false, "no value; write [] for none, or leave the key out")
+	case d.unknown != Refuse:
+	case kind == reflect.String:
+		d.report(where(n), path, false, "no value; write \"\" for an empty text, or leave the key out")
+	case kind != reflect.Struct && kind != reflect.Map && kind != reflect.Interface, reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		d.report(where(n), path, false, "no value; write one, or leave the key out")
+	}
 }
 
 func (d *Doc) text(n *yaml.Node, path string, t encoding.TextUnmarshaler) bool {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -25,6 +27,13 @@ func (f inside) Open(name string) (fs.File, error) {
 // when they lead out; opening a FIFO does not wait. It lives as long as root is open.
 func Inside(root *os.Root) fs.FS { return inside{root} }
 
+// Misnamed is the error for a file that is missing, while there is one that is never read and was surely meant.
+type Misnamed struct{ Is, Want string } // names without directories
+
+func (m Misnamed) Error() string {
+	return "there is " + m.Is + " in its place, a name that is never read; rename it to " + m.Want + ", or remove it"
+}
+
 // ReadFile returns the first limit bytes of a regular file; anything else is an error.
 func ReadFile(path string, limit int) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -34,13 +43,31 @@ func ReadFile(path string, limit int) ([]byte, error) {
 	return readAll(f, limit)
 }
 
-// ReadFS is ReadFile in a file system.
+// ReadFixed is ReadFile for a file that is looked for under one name only. If there is no NAME.yaml, but a NAME.yml, the error is a Misnamed.
+func ReadFixed(path string, limit int) ([]byte, error) {
+	b, err := ReadFile(path, limit)
+	return b, misnamed(err, path, os.Stat)
+}
+
+// ReadFS is ReadFixed in a file system.
 func ReadFS(fsys fs.FS, name string, limit int) ([]byte, error) {
 	f, err := fsys.Open(name)
 	if err != nil {
-		return nil, err
+		return nil, misnamed(err, name, func(name string) (fs.FileInfo, error) { return fs.Stat(fsys, name) })
 	}
 	return readAll(f, limit)
+}
+
+// misnamed returns err, which says why a file cannot be opened, or a Misnamed; nil stays nil.
+func misnamed(err error, name string, stat func(string) (fs.FileInfo, error)) error {
+	stem, ok := strings.CutSuffix(name, ".yaml")
+	if err == nil || !ok || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if st, serr := stat(stem + ".yml"); serr != nil || !st.Mode().IsRegular() {
+		return err
+	}
+	return Misnamed{filepath.Base(stem) + ".yml", filepath.Base(name)}
 }
 
 func readAll(f fs.File, limit int) ([]byte, error) {

@@ -62,8 +62,9 @@ type position struct{ line, column int }
 //
 // Fields may be strings, booleans, integers, floats, pointers to these, slices, maps with string
 // keys, structs, interfaces without methods, and types that implement encoding.TextUnmarshaler. Values
-// of a map of strings may be written as numbers or booleans. A null means "not said", except for a
-// list, where it is refused because it could be meant as "none". A struct may also be written as a list
+// of a map of strings may be written as numbers or booleans. A null, which is a key with nothing behind it, means "not said" for a struct
+// and a map; for a list and a single value it is refused, because it could be meant as "none" or as "no limit" (single values: only where
+// unknown keys are refused, too). A struct may also be written as a list
 // or a map with keys of its own: the field with the tag ",list" or ",table" has it then. With ",flag" it may be
 // written as true or false.
 func Decode(src []byte, into any, o Options) *Doc {

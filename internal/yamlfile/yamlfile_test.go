@@ -62,11 +62,34 @@ func TestAllProblemsAreReportedTogetherWithTheirPlaces(t *testing.T) {
 	}
 }
 
-func TestNullIsNotSaidExceptForAList(t *testing.T) {
+// A limit with nothing behind it must not be no limit; a section whose keys are all comments says nothing.
+func TestAKeyWithoutAValueIsRefusedExceptForASection(t *testing.T) {
+	src := []byte("title:\ninner:\n  size: ~\ntags:\nrate: null\nenv:\nflag:\n")
+	for unknown, want := range map[Unknown]string{
+		Refuse: "title inner.size tags rate flag",
+		Warn:   "tags", // of another program
+	} {
+		var s struct {
+			Title string `yaml:"title"`
+			Inner struct {
+				Size *int `yaml:"size"`
+			} `yaml:"inner"`
+			Tags []string          `yaml:"tags"`
+			Rate float64           `yaml:"rate"`
+			Env  map[string]string `yaml:"env"`
+			Flag bool              `yaml:"flag"`
+		}
+		var keys []string
+		for _, p := range Decode(src, &s, Options{File: "f", Unknown: unknown}).Problems() {
+			keys = append(keys, p.Key)
+		}
+		if got := strings.Join(keys, " "); got != want {
+			t.Errorf("%v: problems of %q, want %q", unknown, got, want)
+		}
+	}
 	var s sample
-	d := Decode([]byte("title:\ninner:\ntags:\n"), &s, Options{File: "f"})
-	if ps := d.Problems(); len(ps) != 1 || ps[0].Key != "tags" {
-		t.Errorf("problems %v", ps)
+	if d := Decode([]byte("inner:\n"), &s, Options{File: "f"}); len(d.Problems()) > 0 {
+		t.Errorf("an empty section: %v", d.Problems())
 	}
 }
 

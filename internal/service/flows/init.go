@@ -39,7 +39,7 @@ func unstartable(name string, err error) error {
 // Read reads init.yaml. What is wrong with it is a warning, unless something that is required cannot be started.
 func (d *Init) Read() {
 	path := filepath.Join(d.Dir, initfile.Name)
-	src, err := yamlfile.ReadFile(path, MaxFile+1)
+	src, err := yamlfile.ReadFixed(path, MaxFile+1)
 	if yamlfile.Missing(err) {
 		d.file = initfile.Parse(nil, path)
 		return
