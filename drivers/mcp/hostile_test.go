@@ -67,7 +67,13 @@ func TestProgramThatCannotBeStartedIsNamed(t *testing.T) {
 	}
 	cfg = self(t, "good")
 	cfg.SpawnTimeout = 1
-	if err := b.Mount(at, cfg); types.CodeOf(err) != types.ErrTimeout || !strings.Contains(err.Error(), "spawn_timeout") {
+	err := b.Mount(at, cfg)
+	for ; err == nil; err = b.Mount(at, cfg) { // this machine was as quick as the clock
+		if err := b.Unmount(at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if types.CodeOf(err) != types.ErrTimeout || !strings.Contains(err.Error(), "spawn_timeout") {
 		t.Errorf("%v", err)
 	}
 	cfg = self(t, "good")

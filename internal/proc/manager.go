@@ -30,6 +30,8 @@ type Manager struct {
 	// +checklocks:mu
 	children map[int]*Child // by pid, until it was waited for
 	closed   bool           // +checklocks:mu
+	// +checklocks:mu
+	still stills
 
 	leaseOf func(types.PID, types.UUID) types.UUID // see LeaseOf; nil = no child acts for a session
 
@@ -58,6 +60,7 @@ func NewManager(dir string, log *slog.Logger) (*Manager, error) {
 		jobs:     make(chan func()),
 		quit:     make(chan struct{}),
 		children: make(map[int]*Child),
+		still:    make(stills),
 	}
 	m.own.Go(m.launch) // ended by quit, waited for by Close
 	if isSubreaper() {
@@ -102,8 +105,17 @@ func (m *Manager) Close() {
 	m.own.Wait()
 }
 
-// KillOwner stops every child of an owner, each with its own grace, and waits for them.
-func (m *Manager) KillOwner(owner types.PID) { m.stop(m.of(owner)) }
+// KillOwner stops every child of an owner, each with its own grace, and waits for them. A start for the owner that is under way counts, from
+// the moment at which it runs; the caller sees to it that none begins later.
+func (m *Manager) KillOwner(owner types.PID) {
+	m.mu.Lock()
+	delete(m.still, owner)
+	m.mu.Unlock()
+	m.forking.Lock() // who runs already is among the children then
+	children := m.of(owner)
+	m.forking.Unlock()
+	m.stop(children)
+}
 
 func (m *Manager) stop(children []*Child) {
 	for _, c := range children {
@@ -111,26 +123,6 @@ func (m *Manager) stop(children []*Child) {
 	}
 	for _, c := range children {
 		c.Wait()
-	}
-}
-
-// Freeze makes all processes of an owner's children stand still, and their timeouts with them; with
-// kinds, only those of children of these kinds. It uses a cgroup for each child, and SIGSTOP where that
-// cannot be had. It returns how many processes it has frozen.
-func (m *Manager) Freeze(owner types.PID, kinds ...Kind) int {
-	n := 0
-	for _, c := range m.of(owner) {
-		if len(kinds) == 0 || slices.Contains(kinds, c.spec.Kind) {
-			n += c.freeze()
-		}
-	}
-	return n
-}
-
-// Thaw lets all processes of an owner's children go on.
-func (m *Manager) Thaw(owner types.PID) {
-	for _, c := range m.of(owner) {
-		c.thaw()
 	}
 }
 

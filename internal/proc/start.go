@@ -63,6 +63,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	m.work.Add(1)
 	m.mu.Unlock()
 	m.forking.RUnlock()
+	settle(m, c)
 	failed := m.registry.write(c.entry) // until here a crash leaves it to be found by its token
 	go c.watch()                        // ends when the child has ended; waited for by Close
 	switch {

@@ -126,6 +126,12 @@ func (a *Access) Alive(op, text string) (types.PID, error) {
 	return t.PID, err
 }
 
+// Paused reports whether a person has paused a process that runs.
+func (a *Access) Paused(pid types.PID) bool {
+	i, err := a.Kernel.Info(pid)
+	return err == nil && i.Paused
+}
+
 // soon is how long a listing waits for what an earlier daemon has left. It shows less after that.
 const soon = 500 * time.Millisecond
 

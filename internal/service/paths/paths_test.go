@@ -18,6 +18,7 @@ type space struct {
 	owner   types.PID // of who asks
 	inside  bool
 	mistake error
+	paused  types.PID
 	opened  []string // by whom, and what
 }
 
@@ -82,6 +83,27 @@ func (s *space) Alive(_, text string) (pid types.PID, err error) {
 }
 
 func (s *space) InSubtree(root, pid types.PID) bool { return pid >= root }
+
+func (s *space) Paused(pid types.PID) bool { return pid == s.paused }
+
+func TestAPersonDoesNothingAsAProcessThatIsPaused(t *testing.T) {
+	s := &space{files: map[string]*file{"/dev/x": text("hello")}, paused: 3}
+	req := ipc.PathRequest{Path: "/dev/x", As: "3", Data: []byte("do")}
+	if _, err := serve(t, s).write(t.Context(), nil, req); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "rnix resume 3") || len(s.opened) > 0 {
+		t.Errorf("%v, opened %q", err, s.opened)
+	}
+	if _, err := serve(t, s).read(t.Context(), nil, req); err != nil {
+		t.Errorf("it is read all the same: %v", err)
+	}
+	s.owner, s.inside = 3, true // its own command, which stands still with it
+	if _, err := serve(t, s).write(t.Context(), nil, req); err != nil {
+		t.Errorf("its own command: %v", err)
+	}
+	s.paused = 4
+	if _, err := serve(t, s).write(t.Context(), nil, req); err != nil {
+		t.Errorf("another one is paused: %v", err)
+	}
+}
 
 func serve(t *testing.T, s *space) *Service {
 	return &Service{Agents: s, Space: user{s}, Devices: s, Profiles: s, Callers: s, Scratch: t.TempDir()}

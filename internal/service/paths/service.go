@@ -53,6 +53,8 @@ type Callers interface {
 	Alive(op, text string) (types.PID, error)
 	// InSubtree reports whether a process is root or runs below it.
 	InSubtree(root, pid types.PID) bool
+	// Paused reports whether a person has paused a process.
+	Paused(pid types.PID) bool
 }
 
 // Register registers what the service answers.
@@ -76,6 +78,9 @@ func (s *Service) open(peer *ipc.Peer, req ipc.PathRequest, flags vfs.OpenFlag) 
 		}
 		if inside && !s.Callers.InSubtree(owner, pid) {
 			return nil, service.Outside("Open", owner, "open paths for its own subtree only")
+		}
+		if !inside && flags != vfs.OpenRead && s.Callers.Paused(pid) { // an agent's own command stands still with it
+			return nil, types.Errorf(types.ErrConflict, "Open", req.Path, "process %d is paused, and what is done as it would stand still until it is resumed; resume it first: rnix resume %d", pid, pid)
 		}
 		owner, inside = pid, true
 	}
