@@ -41,11 +41,19 @@ func (l *listener) Close() error {
 		errs = append(errs, os.Remove(l.socket))
 	}
 	for _, other := range l.again {
-		if err := other.Close(); !errors.Is(err, net.ErrClosed) { // whoever has accepted from it may have closed it
-			errs = append(errs, err)
-		}
+		errs = append(errs, other.Close())
 	}
 	return errors.Join(append(errs, l.Listener.Close(), l.lock.Close())...)
+}
+
+// twice may be closed by whoever accepts from it and with the listener in whose place it came.
+type twice struct{ net.Listener }
+
+func (l twice) Close() error {
+	if err := l.Listener.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 // Relisten looks whether the socket of a listener that Listen has made is still where clients look for it. If it was removed, or something
@@ -82,8 +90,8 @@ func Relisten(l net.Listener) (net.Listener, error) {
 		_ = other.Close()
 		return nil, types.Errorf(types.ErrInternal, "Listen", our.socket, "%w", err)
 	}
-	our.file, our.again = fi, append(our.again, other)
-	return other, nil
+	our.file, our.again = fi, append(our.again, twice{other})
+	return twice{other}, nil
 }
 
 // Listen listens on socket for the daemon. The directory is made private, the daemon's lock is taken

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,8 +13,17 @@ import (
 	"rnix/types"
 )
 
-// listenInstead puts a socket of its own in the place of another, and notes what it is sent, until a file says that it is enough.
+// listenInstead puts a socket of its own in the place of another, when a file says so, and notes what it is sent, until one says that it is
+// enough.
 func listenInstead(socket, dir string) int {
+	if err := os.WriteFile(filepath.Join(dir, "runs"), nil, 0o600); err != nil {
+		return 1
+	}
+	for ; ; <-time.After(10 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(dir, "go")); err == nil {
+			break
+		}
+	}
 	if err := os.Remove(socket); err != nil {
 		return 1
 	}
@@ -51,26 +61,33 @@ func TestWhoTakesTheSocketsPlaceIsToldNothing(t *testing.T) { // T17
 		t.Skip("needs /proc")
 	}
 	s, p, socket, dir := playing(t, "listen")
-	refused, back := false, false
-	until(t, "the daemon has its place again", func() bool {
-		if _, err := os.Stat(filepath.Join(dir, "listens")); err != nil {
-			return false
-		}
-		c, err := ipc.Connect(t.Context(), socket)
-		switch {
-		case err == nil:
-			back = true
-			_ = c.Close()
-		case types.CodeOf(err) == types.ErrPermission && strings.Contains(err.Error(), "which an agent has started"):
-			refused = true
-		case types.CodeOf(err) != types.ErrUnavailable: // between two sockets
-			t.Fatal(err)
-		}
-		return back
-	})
-	if !refused {
-		t.Error("nobody was refused before")
+	waits := func(what string) {
+		t.Helper()
+		until(t, what, func() bool { _, err := os.Stat(filepath.Join(dir, what)); return err == nil })
 	}
+	waits("runs")
+	daemon := s.PID()
+	if err := syscall.Kill(daemon, syscall.SIGSTOP); err != nil { // so that it does not take its place back at once
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(daemon, syscall.SIGCONT) })
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	waits("listens")
+	if _, err := ipc.Connect(t.Context(), socket); types.CodeOf(err) != types.ErrPermission || !strings.Contains(err.Error(), "which an agent has started") {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(daemon, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the daemon has its place again", func() bool {
+		c, err := ipc.Connect(t.Context(), socket)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
 	if b, err := os.ReadFile(filepath.Join(dir, "heard")); err == nil {
 		t.Errorf("it heard %q", b)
 	}
