@@ -37,11 +37,20 @@ func (e *MergeError) Error() string {
 
 // Merge merges a commit of a work tree into the branch that is checked out in the work tree that it was
 // made from, files and all. It does all of it or nothing: CONFLICT, with a *MergeError that names the
-// files, if there are uncommitted changes or both sides have changed the same lines. No hook runs.
+// files, if there are uncommitted changes or both sides have changed the same lines. One that was cut off
+// there before is finished or taken back first. No hook runs.
 func (k *Grove) Merge(ctx context.Context, id types.UUID, t Tree, commit, message string) (m Merged, err error) {
 	c := k.canopy
 	at, err := c.target(ctx, id, t)
 	if err != nil {
+		return m, err
+	}
+	c.landing.Lock() // one at a time: each notes where it is
+	defer c.landing.Unlock()
+	if err := c.settleAt(ctx, at.gitDir); err != nil {
+		return m, err
+	}
+	if at, err = c.target(ctx, id, t); err != nil { // one that was cut off may have been finished
 		return m, err
 	}
 	m = Merged{Target: at.branch, Before: at.head, Commit: at.head}
@@ -197,32 +206,55 @@ func (k *canopy) land(ctx context.Context, id types.UUID, at standing, env []str
 	if err != nil {
 		return err
 	}
+	l := &landing{Version: landingVersion, UUID: id, Dir: at.Dir, GitDir: at.gitDir, Common: at.Common, Branch: at.branch, Before: at.head, Commit: commit,
+		Lock: "rnix: merge " + types.NewUUID().String() + "\n"}
+	if err := k.begin(l); err != nil {
+		return err
+	}
 	move := func(ctx context.Context, from, to string) error {
-		_, err := k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "read-tree", "-m", "-u", from, to}})
+		_, err := k.run(ctx, id, call{dir: at.Dir, user: true, env: l.env(env), args: l.args("read-tree", "-m", "-u", from, to)})
 		return err
 	}
 	// Files that were written, and are as git has them, count as changed until the index says that it has looked.
-	_, err = k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "update-index", "-q", "--refresh"}})
-	if err != nil && types.CodeOf(err) != types.ErrDriver {
+	_, err = k.run(ctx, id, call{dir: at.Dir, user: true, env: l.env(env), args: l.args("update-index", "-q", "--refresh")})
+	if err == nil || types.CodeOf(err) == types.ErrDriver {
+		err = move(ctx, at.head, commit)
+	}
+	after := context.WithoutCancel(ctx) // the files are there, or some of them: now the branch follows, or they go back
+	if err == nil {
+		err = l.install()
+	}
+	if err == nil {
+		if err = k.follow(after, id, at, commit); err == nil {
+			return k.end(l)
+		}
+		berr := l.copyIndex()
+		if berr == nil {
+			berr = move(after, commit, at.head)
+		}
+		if berr == nil {
+			berr = l.install()
+		}
+		if err = errors.Join(err, k.end(l)); berr != nil {
+			return types.Errorf(types.ErrConflict, "Merge", at.Dir, "the branch was changed meanwhile, and its files are those of %s now: %w", commit, errors.Join(err, berr))
+		}
+		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "nothing was merged, since the branch was changed meanwhile: try again: %w", err)
+	}
+	kept, berr := k.takeBack(after, l, env)
+	if berr == nil {
+		berr = k.end(l)
+	}
+	switch files := inTheWay(err.Error()); {
+	case berr != nil: // the note stays
+		return types.Errorf(types.CodeOf(err), "Merge", at.Dir, "nothing was merged, and some files may be those of %s now; the next merge there takes them back: %w", commit, errors.Join(err, berr))
+	case len(kept) > 0:
+		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{Files: kept, Why: "nothing was merged, since files were changed meanwhile"})
+	case types.CodeOf(err) != types.ErrDriver:
 		return err
+	case len(files) > 0:
+		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{Files: files, Why: "nothing was merged, since files that git does not know would be overwritten"})
 	}
-	if err := move(ctx, at.head, commit); err != nil {
-		if types.CodeOf(err) != types.ErrDriver {
-			return err
-		}
-		if files := inTheWay(err.Error()); len(files) > 0 {
-			return types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{Files: files, Why: "nothing was merged, since files that git does not know would be overwritten"})
-		}
-		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "nothing was merged: %w", err)
-	}
-	ctx = context.WithoutCancel(ctx) // the files are there: now the branch follows, or they go back
-	if err = k.follow(ctx, id, at, commit); err == nil {
-		return nil
-	}
-	if berr := move(ctx, commit, at.head); berr != nil {
-		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "the branch was changed meanwhile, and its files are those of %s now: %w", commit, errors.Join(err, berr))
-	}
-	return types.Errorf(types.ErrConflict, "Merge", at.Dir, "nothing was merged, since the branch was changed meanwhile: try again: %w", err)
+	return types.Errorf(types.ErrConflict, "Merge", at.Dir, "nothing was merged: %w", err)
 }
 
 // follow brings the branch to a commit, if it is where it was.

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"rnix/internal/durable"
 	"rnix/runtime/worktree"
@@ -23,12 +25,15 @@ type Grove struct {
 }
 
 // NewGrove returns the work trees of the histories whose files k keeps.
-func NewGrove(k *Keeper) *Grove { return &Grove{k, &canopy{k.survey}} }
+func NewGrove(k *Keeper) *Grove { return &Grove{k, &canopy{survey: k.survey, opened: time.Now()}} }
 
 // canopy looks at the work trees of histories and brings their work together. What git is told to do
 // there runs no hook, no filter, no driver for diffs or merges, and signs nothing.
 type canopy struct {
 	*survey
+
+	opened  time.Time  // what was left before that is nobody's any more
+	landing sync.Mutex // held over git while files of the user's are written, or put back
 }
 
 // inert returns what switches off the programs that a repository's configuration names for files: its

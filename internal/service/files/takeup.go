@@ -10,13 +10,13 @@ import (
 	"rnix/types"
 )
 
-// TakeUp brings up to date what an earlier daemon has left, before anything else is made: what names the data directory, if that was moved, and
-// work trees of which no history was begun. It returns what people should know of it.
+// TakeUp brings up to date what an earlier daemon has left, before anything else is made: what names the data directory, if that was moved,
+// work trees of which no history was begun, and merges that were cut off. It returns what people should know of it.
 func (s *Service) TakeUp(ctx context.Context) (notes []string) {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	moveIn(ctx, s.Trees, s.Log, note)
 	s.Trees.sweep(ctx, s.Histories.Begun, note)
-	return notes
+	return append(notes, s.Trees.git.SettleMerges(ctx)...)
 }
 
 // placeFile says where the data directory was when a daemon last used it. Part of the on-disk format.

@@ -1,0 +1,190 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"rnix/types"
+)
+
+// settleLanding finishes a landing of which all files are there, and takes any other one back: what it has written, and the user has not changed
+// since, is as it was before. It says what it has done. The caller holds canopy.landing.
+func (k *canopy) settleLanding(ctx context.Context, l *landing) (what string, err error) {
+	if _, err := os.Stat(l.GitDir); errors.Is(err, fs.ErrNotExist) {
+		return "is forgotten, since the repository is gone", k.end(l)
+	}
+	ours, free := l.ours()
+	if !ours && !free {
+		return "", types.Errorf(types.ErrConflict, "Merge", l.Dir, "a merge was cut off there, and cannot be taken back: %s is another git's; if none runs, remove it: rm %s", l.lock(), ShellQuote(l.lock()))
+	}
+	k.unlock(l)
+	branch, err := k.branchIn(ctx, l.UUID, l.GitDir)
+	head := ""
+	if err == nil {
+		var out []byte
+		out, err = k.run(ctx, l.UUID, call{args: []string{"--git-dir=" + l.GitDir, "rev-parse", "-q", "--verify", "HEAD^{commit}"}})
+		head = line(out)
+	}
+	if ctx.Err() != nil {
+		return "", err
+	}
+	if err != nil || branch != l.Branch || head != l.Before { // the branch followed, or somebody has gone on from there
+		return "needs nothing any more", k.end(l)
+	}
+	if free { // it was removed by hand, or not taken yet
+		if err := l.take(); err != nil {
+			return "", err
+		}
+	}
+	if err := l.copyIndex(); err != nil {
+		return "", err
+	}
+	env, err := k.inert(ctx, l.UUID, l.GitDir, true)
+	if err != nil {
+		return "", err
+	}
+	trees, err := k.treesOf(ctx, l.UUID, l.Common, l.Before, l.Commit)
+	if err != nil {
+		return "", err
+	}
+	out, err := k.run(ctx, l.UUID, call{env: l.env(nil), args: []string{"--git-dir=" + l.GitDir, "write-tree"}})
+	if err == nil && line(out) == trees[1] && trees[0] != trees[1] {
+		at := standing{Tree: Tree{Dir: l.Dir, Common: l.Common}, gitDir: l.GitDir, branch: l.Branch, head: l.Before}
+		if err := k.follow(ctx, l.UUID, at, l.Commit); err != nil {
+			return "", err
+		}
+		return "is finished", k.end(l)
+	}
+	kept, err := k.takeBack(ctx, l, env)
+	if err != nil {
+		return "", err
+	}
+	what = "is taken back: nothing was merged"
+	if len(kept) > 0 {
+		what += "; what was changed since stays: " + strings.Join(kept, ", ")
+	}
+	return what, k.end(l)
+}
+
+// unlock removes the locks of the branch that a git of ours has left which was killed: that of the branch names our commit, and that of HEAD, which
+// is empty, was made after the note and before this program began.
+func (k *canopy) unlock(l *landing) {
+	branch, head := filepath.Join(l.Common, "refs", "heads", filepath.FromSlash(l.Branch)+".lock"), filepath.Join(l.GitDir, "HEAD.lock")
+	if b, err := os.ReadFile(branch); err == nil && (len(b) == 0 && k.left(l, branch) || string(b) == l.Commit+"\n") {
+		_ = os.Remove(branch) // that it is there shows when the branch is to follow
+	}
+	if st, err := os.Lstat(head); err == nil && st.Size() == 0 && k.left(l, head) {
+		_ = os.Remove(head)
+	}
+}
+
+// left reports whether a file was made after a landing was noted, and before this program began.
+func (k *canopy) left(l *landing, path string) bool {
+	note, nerr := os.Lstat(k.notePath(l.GitDir))
+	st, err := os.Lstat(path)
+	return nerr == nil && err == nil && !st.ModTime().Before(note.ModTime()) && st.ModTime().Before(k.opened)
+}
+
+// rewritten is a file that a landing was to write or to remove.
+type rewritten struct {
+	path  string
+	added bool // the commit before has not got it
+	gone  bool // the commit after has not
+}
+
+// takeBack gives the files that a landing has written the content of the commit before, and returns those that it leaves: somebody has changed
+// them since. Our index, which is still that of the commit before, is installed.
+func (k *canopy) takeBack(ctx context.Context, l *landing, env []string) (kept []string, err error) {
+	if err := os.Remove(l.index() + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a git that was killed
+		return nil, storage(l.index(), err)
+	}
+	if err := l.copyIndex(); err != nil {
+		return nil, err
+	}
+	env = l.env(env)
+	git := func(input []byte, args ...string) ([]byte, error) {
+		return k.run(ctx, l.UUID, call{dir: l.Dir, user: true, env: env, input: input, args: l.args(args...)})
+	}
+	diff, err := git(nil, "diff-tree", "-r", "-z", "--no-renames", "--raw", l.Before, l.Commit)
+	if err != nil {
+		return nil, err
+	}
+	// Files that are as git has them count as changed until the index says that it has looked.
+	if _, err := git(nil, "update-index", "-q", "--refresh"); err != nil && types.CodeOf(err) != types.ErrDriver {
+		return nil, err
+	}
+	changed, err := git(nil, "diff-files", "-z", "--name-only", "--ignore-submodules=all")
+	if err != nil {
+		return nil, err
+	}
+	touched := map[string]bool{}
+	for _, path := range records(changed) {
+		touched[path] = true
+	}
+	var added, others []rewritten
+	for list := records(diff); len(list) > 1; list = list[2:] {
+		meta := strings.Fields(strings.TrimPrefix(list[0], ":"))
+		switch path := list[1]; {
+		case len(meta) < 5 || meta[0] == "160000" || meta[1] == "160000": // the files of a submodule are no part of a merge
+		case meta[0] == "000000":
+			added = append(added, rewritten{path: path, added: true})
+		case touched[path]:
+			others = append(others, rewritten{path: path, gone: meta[1] == "000000"})
+		}
+	}
+	seen := map[string]bool{}
+	var back []string
+	for _, f := range append(added, others...) { // what was added goes first: it may stand in the way of the others
+		full := filepath.Join(l.Dir, f.path)
+		info, serr := os.Lstat(full)
+		linked := behindLink(l.Dir, filepath.Dir(f.path), seen)
+		is := serr == nil && !linked
+		switch {
+		case f.added && !is:
+			continue
+		case linked, is && (info.IsDir() || f.gone || !k.written(ctx, l, env, f.path, full, info)):
+			kept = append(kept, f.path)
+			continue
+		case is:
+			if err := os.Remove(full); err != nil {
+				return kept, storage(full, err)
+			}
+		}
+		if !f.added {
+			back = append(back, f.path)
+			continue
+		}
+		for dir := filepath.Dir(f.path); dir != "." && os.Remove(filepath.Join(l.Dir, dir)) == nil; dir = filepath.Dir(dir) {
+		}
+	}
+	if len(back) > 0 {
+		if _, err := git(zlist(back), "checkout-index", "-q", "-f", "-u", "-z", "--stdin"); err != nil {
+			return kept, err
+		}
+	}
+	return kept, l.install()
+}
+
+// written reports whether a file is what a landing has written: the content of its commit, or the beginning of that.
+func (k *canopy) written(ctx context.Context, l *landing, env []string, path, full string, info fs.FileInfo) bool {
+	spec := l.Commit + ":" + path
+	if info.Mode().Type() == fs.ModeSymlink {
+		want, err := k.run(ctx, l.UUID, call{args: []string{"--git-dir=" + l.GitDir, "cat-file", "blob", spec}})
+		is, lerr := os.Readlink(full)
+		return err == nil && lerr == nil && is == string(want)
+	}
+	if !info.Mode().IsRegular() {
+		return false
+	}
+	want, err := k.run(ctx, l.UUID, call{dir: l.Dir, user: true, env: env, args: l.args("cat-file", "--filters", spec)})
+	if err != nil || info.Size() > int64(len(want)) {
+		return false
+	}
+	is, err := os.ReadFile(full)
+	return err == nil && bytes.HasPrefix(want, is)
+}
