@@ -13,8 +13,10 @@ import (
 
 func TestLabelsAreOfTheProcessAloneAndInItsRecord(t *testing.T) {
 	s := newSys(t)
+	both := make(chan struct{}) // the parent lives until it has both children
 	s.model = func(_ context.Context, c vfs.Caller, turn int) (reply, error) {
 		if c.PID == 1 && turn == 1 {
+			<-both
 			return reply{Calls: []string{`spawn {"intent":"kid"}`}}, nil
 		}
 		return reply{Content: "end"}, nil
@@ -23,6 +25,7 @@ func TestLabelsAreOfTheProcessAloneAndInItsRecord(t *testing.T) {
 	pid := s.spawn(func(o *SpawnOpts) { o.Labels = given })
 	given["env"] = "changed by its owner"
 	below := s.spawn(func(o *SpawnOpts) { o.ParentPID = pid })
+	close(both)
 	i, err := s.WaitInfo(t.Context(), pid)
 	if err != nil || i.Labels.String() != `env=prod title="two words"` {
 		t.Errorf("%v %v", i.Labels, err)

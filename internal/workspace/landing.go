@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
 
 	"rnix/internal/durable"
 	"rnix/types"
@@ -46,16 +48,23 @@ func (l *landing) args(args ...string) []string {
 	return append([]string{"--git-dir=" + l.GitDir, "--work-tree=" + l.Dir}, args...)
 }
 
-// notes is the directory of the notes.
-func (k *canopy) notes() string { return filepath.Join(k.base, "landings") }
+// landings write files of the user's, one at a time: each notes where it is.
+type landings struct {
+	*canopy
+	opened time.Time  // what was left before that is nobody's any more
+	mu     sync.Mutex // held over git while files are written, or put back
+}
 
-func (k *canopy) notePath(gitDir string) string {
+// notes is the directory of the notes.
+func (k *landings) notes() string { return filepath.Join(k.base, "landings") }
+
+func (k *landings) notePath(gitDir string) string {
 	sum := sha256.Sum256([]byte(gitDir))
 	return filepath.Join(k.notes(), hex.EncodeToString(sum[:12])+".json")
 }
 
 // begin notes a landing, takes the lock of the index and makes ours.
-func (k *canopy) begin(l *landing) error {
+func (k *landings) begin(l *landing) error {
 	if err := mkdir(k.notes()); err != nil {
 		return err
 	}
@@ -118,7 +127,7 @@ func (l *landing) install() error {
 }
 
 // end removes all that a landing has made, the note last.
-func (k *canopy) end(l *landing) error {
+func (k *landings) end(l *landing) error {
 	var errs []error
 	remove := func(path string) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -138,16 +147,16 @@ func (k *canopy) end(l *landing) error {
 
 // SettleMerges finishes or takes back the merges that were cut off when an earlier daemon was killed, and says of each what it came to.
 func (k *Grove) SettleMerges(ctx context.Context) (said []string) {
-	names, _ := filepath.Glob(filepath.Join(escapeGlob(k.canopy.notes()), "*.json"))
+	names, _ := filepath.Glob(filepath.Join(escapeGlob(k.landings.notes()), "*.json"))
 	for _, name := range names {
 		l, err := readLanding(name)
 		if err != nil {
 			said = append(said, "a merge was cut off, and it is not known where: "+err.Error())
 			continue
 		}
-		k.canopy.landing.Lock()
-		what, err := k.canopy.settleLanding(ctx, l)
-		k.canopy.landing.Unlock()
+		k.landings.mu.Lock()
+		what, err := k.landings.settleLanding(ctx, l)
+		k.landings.mu.Unlock()
 		if err != nil {
 			what = "is half-way there still: " + err.Error()
 		}
@@ -157,7 +166,7 @@ func (k *Grove) SettleMerges(ctx context.Context) (said []string) {
 }
 
 // settleAt is settleLanding for what was cut off in a work tree; without such nothing is done.
-func (k *canopy) settleAt(ctx context.Context, gitDir string) error {
+func (k *landings) settleAt(ctx context.Context, gitDir string) error {
 	l, err := readLanding(k.notePath(gitDir))
 	if errors.Is(err, fs.ErrNotExist) || types.CodeOf(err) == types.ErrNotFound {
 		return nil

@@ -85,7 +85,7 @@ func (x *landedIn) begun(g *Grove) *landing {
 	x.Helper()
 	l := &landing{Version: landingVersion, UUID: x.id, Dir: x.repo, GitDir: filepath.Join(x.repo, ".git"), Common: filepath.Join(x.repo, ".git"), Branch: "main",
 		Before: x.before, Commit: x.commit, Lock: "rnix: merge " + types.NewUUID().String() + "\n"}
-	if err := g.canopy.begin(l); err != nil {
+	if err := g.landings.begin(l); err != nil {
 		x.Fatal(err)
 	}
 	return l

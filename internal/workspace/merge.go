@@ -45,9 +45,9 @@ func (k *Grove) Merge(ctx context.Context, id types.UUID, t Tree, commit, messag
 	if err != nil {
 		return m, err
 	}
-	c.landing.Lock() // one at a time: each notes where it is
-	defer c.landing.Unlock()
-	if err := c.settleAt(ctx, at.gitDir); err != nil {
+	k.landings.mu.Lock()
+	defer k.landings.mu.Unlock()
+	if err := k.landings.settleAt(ctx, at.gitDir); err != nil {
 		return m, err
 	}
 	if at, err = c.target(ctx, id, t); err != nil { // one that was cut off may have been finished
@@ -74,7 +74,7 @@ func (k *Grove) Merge(ctx context.Context, id types.UUID, t Tree, commit, messag
 	}
 	switch {
 	case dirty == nil:
-		err = c.land(ctx, id, at, env, m.Commit)
+		err = k.landings.land(ctx, id, at, env, m.Commit)
 	case c.landed(ctx, id, at, env, m.Commit): // a merge before this one was cut off when its files were there
 		err = c.follow(ctx, id, at, m.Commit)
 	default:
@@ -198,7 +198,7 @@ func (k *canopy) identity(ctx context.Context, id types.UUID, at standing) []str
 
 // land brings the files and the branch of a work tree without changes to a commit. Git looks at all
 // files before it writes the first one, and refuses if one would be lost.
-func (k *canopy) land(ctx context.Context, id types.UUID, at standing, env []string, commit string) error {
+func (k *landings) land(ctx context.Context, id types.UUID, at standing, env []string, commit string) error {
 	files, err := k.endangered(ctx, id, at, commit)
 	if err == nil {
 		err = refuseEndangered(at.Dir, files)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"rnix/internal/durable"
@@ -21,19 +20,20 @@ import (
 // concurrent use.
 type Grove struct {
 	*Keeper
-	canopy *canopy
+	canopy   *canopy
+	landings *landings
 }
 
 // NewGrove returns the work trees of the histories whose files k keeps.
-func NewGrove(k *Keeper) *Grove { return &Grove{k, &canopy{survey: k.survey, opened: time.Now()}} }
+func NewGrove(k *Keeper) *Grove {
+	c := &canopy{k.survey}
+	return &Grove{k, c, &landings{canopy: c, opened: time.Now()}}
+}
 
 // canopy looks at the work trees of histories and brings their work together. What git is told to do
 // there runs no hook, no filter, no driver for diffs or merges, and signs nothing.
 type canopy struct {
 	*survey
-
-	opened  time.Time  // what was left before that is nobody's any more
-	landing sync.Mutex // held over git while files of the user's are written, or put back
 }
 
 // inert returns what switches off the programs that a repository's configuration names for files: its

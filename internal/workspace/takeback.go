@@ -13,8 +13,8 @@ import (
 )
 
 // settleLanding finishes a landing of which all files are there, and takes any other one back: what it has written, and the user has not changed
-// since, is as it was before. It says what it has done. The caller holds canopy.landing.
-func (k *canopy) settleLanding(ctx context.Context, l *landing) (what string, err error) {
+// since, is as it was before. It says what it has done. The caller holds landings.mu.
+func (k *landings) settleLanding(ctx context.Context, l *landing) (what string, err error) {
 	if _, err := os.Stat(l.GitDir); errors.Is(err, fs.ErrNotExist) {
 		return "is forgotten, since the repository is gone", k.end(l)
 	}
@@ -73,7 +73,7 @@ func (k *canopy) settleLanding(ctx context.Context, l *landing) (what string, er
 
 // unlock removes the locks of the branch that a git of ours has left which was killed: that of the branch names our commit, and that of HEAD, which
 // is empty, was made after the note and before this program began.
-func (k *canopy) unlock(l *landing) {
+func (k *landings) unlock(l *landing) {
 	branch, head := filepath.Join(l.Common, "refs", "heads", filepath.FromSlash(l.Branch)+".lock"), filepath.Join(l.GitDir, "HEAD.lock")
 	if b, err := os.ReadFile(branch); err == nil && (len(b) == 0 && k.left(l, branch) || string(b) == l.Commit+"\n") {
 		_ = os.Remove(branch) // that it is there shows when the branch is to follow
@@ -84,7 +84,7 @@ func (k *canopy) unlock(l *landing) {
 }
 
 // left reports whether a file was made after a landing was noted, and before this program began.
-func (k *canopy) left(l *landing, path string) bool {
+func (k *landings) left(l *landing, path string) bool {
 	note, nerr := os.Lstat(k.notePath(l.GitDir))
 	st, err := os.Lstat(path)
 	return nerr == nil && err == nil && !st.ModTime().Before(note.ModTime()) && st.ModTime().Before(k.opened)
@@ -99,7 +99,7 @@ type rewritten struct {
 
 // takeBack gives the files that a landing has written the content of the commit before, and returns those that it leaves: somebody has changed
 // them since. Our index, which is still that of the commit before, is installed.
-func (k *canopy) takeBack(ctx context.Context, l *landing, env []string) (kept []string, err error) {
+func (k *landings) takeBack(ctx context.Context, l *landing, env []string) (kept []string, err error) {
 	if err := os.Remove(l.index() + ".lock"); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a git that was killed
 		return nil, storage(l.index(), err)
 	}
@@ -171,7 +171,7 @@ func (k *canopy) takeBack(ctx context.Context, l *landing, env []string) (kept [
 }
 
 // written reports whether a file is what a landing has written: the content of its commit, or the beginning of that.
-func (k *canopy) written(ctx context.Context, l *landing, env []string, path, full string, info fs.FileInfo) bool {
+func (k *landings) written(ctx context.Context, l *landing, env []string, path, full string, info fs.FileInfo) bool {
 	spec := l.Commit + ":" + path
 	if info.Mode().Type() == fs.ModeSymlink {
 		want, err := k.run(ctx, l.UUID, call{args: []string{"--git-dir=" + l.GitDir, "cat-file", "blob", spec}})

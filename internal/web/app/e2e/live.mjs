@@ -84,7 +84,7 @@ await scenario(async ({ page, problems }) => {
     await page.goto(origin + '/#/compose');
     await page.locator('main', { hasText: 'No workflow was run' }).waitFor();
     await advised(page, 'main', /in a terminal: (rnix compose up -f FILE)/, (c) => c.replace('FILE', 'flow.yaml -d --name flow'));
-    await page.getByRole('link', { name: 'flow' }).waitFor();
+    await page.getByRole('link', { name: 'flow', exact: true }).waitFor();
     await page.goto(origin + '/');
     await page.locator('.wire.live').waitFor();
   }
