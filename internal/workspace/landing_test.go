@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rnix/internal/proc"
+	"rnix/internal/soak"
 	"rnix/types"
 )
 
@@ -126,7 +127,7 @@ func TestAMergeThatWasCutOffIsTakenBack(t *testing.T) {
 			}
 		}
 	}
-	for round := range 30 {
+	for round := range soak.Number(t, "RNIX_MERGE_STATES", "merges that were cut off", 8, 100) {
 		rng := rand.New(rand.NewPCG(uint64(round), 7))
 		l := x.begun(x.grove())
 		var theirs []string
@@ -272,7 +273,7 @@ func TestAMergeMayBeKilledAtAnyMoment(t *testing.T) {
 	x.id = killedID
 	rng := rand.New(rand.NewPCG(2, 2))
 	back, done, cut := 0, 0, 0
-	for round := range 25 {
+	for round := range soak.Number(t, "RNIX_MERGE_KILLS", "merges that are killed", 8, 100) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), mergedIn+"="+strings.Join([]string{x.opts.Dir, x.home, x.repo, x.tree.Dir, x.commit}, " "))
 		out, err := cmd.StdoutPipe()
