@@ -42,7 +42,7 @@ func mergeUntilKilled(data, home, repo, dir, commit string) {
 	select {}
 }
 
-// landed is a repository, and a commit of an agent that changes files there in each way.
+// landedIn is a repository, and a commit of an agent that changes files there in each way.
 type landedIn struct {
 	*bench
 	repo           string
