@@ -186,6 +186,43 @@ func TestAMergeThatWasCutOffIsTakenBack(t *testing.T) {
 	x.clean()
 }
 
+// A file that a directory takes the place of is there again, in whatever moment git was killed; what somebody has put into the directory stays.
+func TestAMergeThatWasCutOffWhileADirectoryTookAFilesPlaceIsTakenBack(t *testing.T) {
+	t.Parallel()
+	x := newLanding(t)
+	shape := filepath.Join(x.repo, "shape")
+	for _, when := range []string{"a file", "nothing", "an empty directory", "the directory", "a directory of somebody"} {
+		x.begun(x.grove())
+		if when != "a file" {
+			if err := os.Remove(shape); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var differ []string
+		switch when {
+		case "an empty directory":
+			if err := errors.Join(os.Mkdir(shape, 0o755), os.MkdirAll(filepath.Join(x.repo, "new", "0"), 0o755)); err != nil {
+				t.Fatal(err)
+			}
+		case "the directory":
+			x.write(x.repo, map[string]string{"shape/inside": x.is["shape/inside"]})
+		case "a directory of somebody":
+			x.write(x.repo, map[string]string{"shape/inside": x.is["shape/inside"], "shape/mine": "mine\n"})
+			differ = []string{"shape", "shape/mine"}
+		}
+		said := x.grove().SettleMerges(t.Context())
+		if len(said) != 1 || !strings.Contains(said[0], "is taken back") || strings.Contains(said[0], "stays: shape") != (differ != nil) {
+			t.Errorf("%s: %q", when, said)
+		}
+		if _, err := os.Lstat(filepath.Join(x.repo, "new")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the directory that git had made is left: %v", when, err)
+		}
+		if x.clean(differ...); t.Failed() {
+			t.Fatal(when)
+		}
+	}
+}
+
 func TestAMergeThatWasCutOffBeforeItsBranchFollowedIsFinished(t *testing.T) {
 	t.Parallel()
 	for _, byMerge := range []bool{true, false} {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"rnix/types"
 )
 
@@ -146,6 +148,9 @@ func (k *landings) takeBack(ctx context.Context, l *landing, env []string) (kept
 		is := serr == nil && !linked
 		switch {
 		case f.added && !is:
+			if !linked { // git may have been killed between the directory and the file
+				removeEmpty(l.Dir, filepath.Dir(f.path))
+			}
 			continue
 		case linked, is && (info.IsDir() || f.gone || !k.written(ctx, l, env, f.path, full, info)):
 			kept = append(kept, f.path)
@@ -159,8 +164,7 @@ func (k *landings) takeBack(ctx context.Context, l *landing, env []string) (kept
 			back = append(back, f.path)
 			continue
 		}
-		for dir := filepath.Dir(f.path); dir != "." && os.Remove(filepath.Join(l.Dir, dir)) == nil; dir = filepath.Dir(dir) {
-		}
+		removeEmpty(l.Dir, filepath.Dir(f.path))
 	}
 	if len(back) > 0 {
 		if _, err := git(zlist(back), "checkout-index", "-q", "-f", "-u", "-z", "--stdin"); err != nil {
@@ -168,6 +172,16 @@ func (k *landings) takeBack(ctx context.Context, l *landing, env []string) (kept
 		}
 	}
 	return kept, l.install()
+}
+
+// removeEmpty removes a directory and those above it below root, as long as they are empty or missing. It touches nothing but directories: rmdir
+// refuses a file or a link in their place.
+func removeEmpty(root, dir string) {
+	for ; dir != "."; dir = filepath.Dir(dir) {
+		if err := unix.Rmdir(filepath.Join(root, dir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+	}
 }
 
 // written reports whether a file is what a landing has written: the content of its commit, or the beginning of that.
