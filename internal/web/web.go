@@ -90,8 +90,7 @@ func New(o Options, l net.Listener) *Server {
 		wire: &http.Transport{
 			DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return ipc.Dial(ctx, o.Socket) },
 			DisableCompression: true,
-			MaxIdleConns:       8, MaxIdleConnsPerHost: 8,
-			IdleConnTimeout: time.Minute, // less than the daemon's
+			DisableKeepAlives:  true, // a kept connection may be hung up on in the moment of a call, which is then neither made nor sent again
 		},
 	}
 	s.http = &http.Server{
@@ -118,7 +117,6 @@ func (s *Server) Link() string {
 // them whole, or not at all.
 func (s *Server) Serve(ctx context.Context) error {
 	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
-	defer s.wire.CloseIdleConnections()
 	defer s.exam.end()
 	stop := context.AfterFunc(ctx, func() { _ = s.http.Close() })
 	defer stop()
