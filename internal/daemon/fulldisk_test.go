@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,11 +83,11 @@ func TestDiskThatTakesNoMoreSuspendsTheProcessAndLosesNothing(t *testing.T) { //
 
 func TestSecondDaemonOnTheSameDataIsRefusedByName(t *testing.T) {
 	s := testenv.New(t)
+	elsewhere := filepath.Join(s.Dir, "b") // where it would listen: a short name, for a socket
 	exe, err := os.Executable()
-	if err != nil {
+	if err = errors.Join(err, os.Mkdir(elsewhere, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	elsewhere := t.TempDir() // where it would listen
 	second := exec.Command(exe)
 	second.Env = append(s.DaemonEnv(), "XDG_RUNTIME_DIR="+elsewhere)
 	var out bytes.Buffer
