@@ -150,6 +150,40 @@ func TestFilesBehindAFilterAreNotCommittedRaw(t *testing.T) {
 	}
 }
 
+// What "git lfs install --local" writes, or a line of the project's instructions.
+func TestFilesBehindAFilterOfTheRepositoryAreNotCommittedRaw(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, later []string // settings of the repository: when the work tree is made, and then
+		refused       bool
+	}{
+		"as it was":       {before: []string{"clean", "sha1sum"}, refused: true},
+		"a process":       {before: []string{"process", "git-lfs filter-process"}, refused: true},
+		"required":        {before: []string{"clean", "sha1sum", "required", "true"}, refused: true},
+		"one more of it":  {before: []string{"clean", "sha1sum"}, later: []string{"process", "/tmp/planted"}, refused: true},
+		"by somebody":     {later: []string{"clean", "sha1sum"}},
+		"made another":    {before: []string{"clean", "sha1sum"}, later: []string{"clean", "/tmp/planted"}},
+		"only for a name": {before: []string{"smudge", "cat"}},
+	} {
+		b := newBench(t)
+		repo := b.repo(map[string]string{".gitattributes": "*.bin filter=a.b -text\n", "a": "1\n"})
+		set := func(pairs []string) {
+			for ; len(pairs) > 1; pairs = pairs[2:] {
+				b.user(repo, "config", "filter.a.b."+pairs[0], pairs[1])
+			}
+		}
+		set(c.before)
+		tree, _, err := b.grove().Plant(t.Context(), b.id, Planting{From: repo, Parent: filepath.Join(b.dir(), "w"), Name: "rnix/x"})
+		must(t, err)
+		b.write(tree.Dir, map[string]string{"new.bin": "HELLO\n", "new.txt": "n\n"})
+		set(c.later)
+		_, made, err := b.grove().CommitWork(t.Context(), b.id, tree, "m\n")
+		if refused := types.CodeOf(err) == types.ErrConflict && strings.Contains(err.Error(), "new.bin"); refused != c.refused || made == c.refused {
+			t.Errorf("%s: %v, %v", name, made, err)
+		}
+	}
+}
+
 func TestRemoveGivesNothingUpUnasked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

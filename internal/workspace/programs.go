@@ -108,13 +108,24 @@ func (k *Grove) News(ctx context.Context, id types.UUID, t Tree) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	before := strings.Split(t.Programs, "\n")
-	var news []string
+	_, news := compared(t.Programs, now)
+	return news, nil
+}
+
+// compared returns the names of what programs returned as it was before, and of what is new since or is another.
+func compared(before, now string) (kept, news []string) {
+	lines := strings.Split(before, "\n")
 	for _, l := range strings.Split(now, "\n") {
-		if _, name, ok := strings.Cut(l, " "); ok && !slices.Contains(before, l) {
+		_, name, ok := strings.Cut(l, " ")
+		switch {
+		case !ok:
+		case slices.Contains(lines, l):
+			kept = append(kept, name)
+		default:
 			news = append(news, name)
 		}
 	}
+	slices.Sort(kept)
 	slices.Sort(news)
-	return slices.Compact(news), nil
+	return slices.Compact(kept), slices.Compact(news)
 }
