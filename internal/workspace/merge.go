@@ -244,15 +244,20 @@ func (k *landings) land(ctx context.Context, id types.UUID, at standing, env []s
 	if berr == nil {
 		berr = k.end(l)
 	}
-	switch files := inTheWay(err.Error()); {
+	unknown, passedOver := inTheWay(err.Error())
+	switch {
 	case berr != nil: // the note stays
 		return types.Errorf(types.CodeOf(err), "Merge", at.Dir, "nothing was merged, and some files may be those of %s now; the next merge there takes them back: %w", commit, errors.Join(err, berr))
 	case len(kept) > 0:
 		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{Files: kept, Why: "nothing was merged, since files were changed meanwhile"})
 	case types.CodeOf(err) != types.ErrDriver:
 		return err
-	case len(files) > 0:
-		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{Files: files, Why: "nothing was merged, since files that git does not know would be overwritten"})
+	case len(unknown) > 0:
+		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{Files: unknown, Why: "nothing was merged, since files that git does not know would be overwritten"})
+	case len(passedOver) > 0:
+		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{Files: passedOver,
+			Why: "nothing was merged, since files with changes would be overwritten that git was told to ignore (let it see them with: git -C " +
+				ShellQuote(at.Dir) + " update-index --no-skip-worktree --no-assume-unchanged FILE; then commit or stash them)"})
 	}
 	return types.Errorf(types.ErrConflict, "Merge", at.Dir, "nothing was merged: %w", err)
 }
@@ -277,16 +282,22 @@ func (k *canopy) landed(ctx context.Context, id types.UUID, at standing, env []s
 	return err == nil
 }
 
-// inTheWay reads the files out of what git says of those that it would overwrite.
-func inTheWay(said string) (files []string) {
+// inTheWay reads the files out of what git says of those that it would overwrite: those that it does not know, and those that have changes which
+// it was told to pass over (skip-worktree, assume-unchanged).
+func inTheWay(said string) (unknown, passedOver []string) {
 	for l := range strings.Lines(said) {
 		if _, after, ok := strings.Cut(l, "error: Untracked working tree file '"); ok {
 			if name, _, ok := strings.Cut(after, "' would be overwritten"); ok {
-				files = append(files, name)
+				unknown = append(unknown, name)
+			}
+		}
+		if _, after, ok := strings.Cut(l, "error: Entry '"); ok {
+			if name, _, ok := strings.Cut(after, "' not uptodate."); ok {
+				passedOver = append(passedOver, name)
 			}
 		}
 	}
-	return files
+	return unknown, passedOver
 }
 
 // Branch gives a work tree without a branch one of its own, at the commit that is checked out: called

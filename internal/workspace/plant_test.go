@@ -185,6 +185,8 @@ func TestAMergeThatCannotBeLeavesEverythingAsItIs(t *testing.T) {
 		"untracked": {func(b *bench, repo string) { b.write(repo, map[string]string{"new.txt": "user\n"}) }, "new.txt"},
 		"detached":  {func(b *bench, repo string) { b.user(repo, "checkout", "-q", "--detach") }, "no branch is checked out"},
 		"half-way":  {func(b *bench, repo string) { b.write(repo, map[string]string{".git/MERGE_HEAD": ""}) }, "MERGE_HEAD"},
+		"skipped":   {passedOver("--skip-worktree"), "a.txt"},
+		"assumed":   {passedOver("--assume-unchanged"), "a.txt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
@@ -205,6 +207,9 @@ func TestAMergeThatCannotBeLeavesEverythingAsItIs(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			var files *MergeError
+			if strings.Contains(err.Error(), "error: ") {
+				t.Errorf("it has git's own text: %v", err)
+			}
 			if strings.HasSuffix(tt.want, ".txt") && (!errors.As(err, &files) || len(files.Files) != 1 || files.Files[0] != tt.want) {
 				t.Errorf("it names %+v", files)
 			}
@@ -212,6 +217,14 @@ func TestAMergeThatCannotBeLeavesEverythingAsItIs(t *testing.T) {
 				t.Errorf("before:\n%s\nafter:\n%s", before, after)
 			}
 		})
+	}
+}
+
+// passedOver changes a file that git was told not to look at.
+func passedOver(how string) func(b *bench, repo string) {
+	return func(b *bench, repo string) {
+		b.user(repo, "update-index", how, "a.txt")
+		b.write(repo, map[string]string{"a.txt": "user\n"})
 	}
 }
 
