@@ -39,7 +39,7 @@ type DiffResponse struct {
 	Diff      string `json:"diff,omitempty"`
 	DiffBytes []byte `json:"diff_bytes,omitempty"`
 	Missing   int64  `json:"missing,omitempty"` // so many bytes more of it there are
-	// Unseen says for people what is in a git work tree beside it: in submodules, in other repositories.
+	// Unseen says for people what is in a git work tree beside that: in submodules, in other repositories; and what lies next to it.
 	Unseen []string `json:"unseen,omitempty"`
 	// Programs are the settings and hooks of the repository of a git work tree by which git runs programs, and which are new or others
 	// since that was made: the process may have set them.

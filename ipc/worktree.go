@@ -38,7 +38,7 @@ type Worktree struct {
 	Overlaps    []Overlap    `json:"overlaps,omitempty"`
 	Remote      string       `json:"remote,omitempty"`     // the one to push to
 	RemoteURL   string       `json:"remote_url,omitempty"` // without a password
-	Unseen      []string     `json:"unseen,omitempty"`     // what is in it that no diff and no merge has, for people: in submodules, in other repositories; not in lists
+	Unseen      []string     `json:"unseen,omitempty"`     // what is in it that no diff and no merge has, for people: in submodules, in other repositories, beside it; not in lists
 	Problem     string       `json:"problem,omitempty"`    // why it could not be looked at
 }
 
@@ -72,6 +72,7 @@ type RemoveWorktreeResponse struct {
 	BranchGone string   `json:"branch_gone,omitempty"`
 	Rescued    string   `json:"rescued,omitempty"` // how what was in it is got back
 	Lost       []string `json:"lost,omitempty"`    // what was not kept: large files that git ignores
+	Left       string   `json:"left,omitempty"`    // what lies beside it still, for people: its process has put it there
 }
 
 // MergeResponse says what a merge has done.
@@ -88,5 +89,5 @@ type MergeResponse struct {
 	Committed string       `json:"committed,omitempty"`
 	Files     []FileChange `json:"files"`
 	Programs  []string     `json:"programs,omitempty"` // as in DiffResponse
-	Unseen    []string     `json:"unseen,omitempty"`   // what is in the work tree and was not merged, for people: in submodules, in other repositories
+	Unseen    []string     `json:"unseen,omitempty"`   // what is in the work tree and was not merged, for people: in submodules, in other repositories, beside it
 }

@@ -376,5 +376,8 @@ func worktreeRemove(ctx context.Context, c *ipc.Client, out *output, req ipc.Rem
 	for _, l := range r.Lost {
 		out.warn(oneLine(l))
 	}
+	if r.Left != "" {
+		out.warn("not removed: what is " + oneLine(r.Left))
+	}
 	return nil
 }

@@ -105,6 +105,11 @@ func tempName(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+hex.EncodeToString(r[:])+tempSuffix)
 }
 
+// IsTemp reports whether a file or directory is one that WriteFile or RemoveDir works on, or that a crash has left of them.
+func IsTemp(name string) bool {
+	return strings.HasPrefix(name, ".") && strings.HasSuffix(name, tempSuffix)
+}
+
 func writeTemp(fsys FS, tmp string, data []byte, class Class) error {
 	f, err := fsys.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, FilePerm)
 	if err != nil {
@@ -130,7 +135,7 @@ func RemoveTemp(fsys FS, dir string) error {
 	var temps []fs.DirEntry
 	dirs := false
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") && strings.HasSuffix(e.Name(), tempSuffix) {
+		if IsTemp(e.Name()) {
 			temps = append(temps, e)
 			dirs = dirs || e.IsDir()
 		}

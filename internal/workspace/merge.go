@@ -257,7 +257,7 @@ func (k *landings) land(ctx context.Context, id types.UUID, at standing, env []s
 	case len(passedOver) > 0:
 		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{Files: passedOver,
 			Why: "nothing was merged, since files with changes would be overwritten that git was told to ignore (let it see them with: git -C " +
-				ShellQuote(at.Dir) + " update-index --no-skip-worktree --no-assume-unchanged FILE; then commit or stash them)"})
+				ShellQuote(at.Dir) + " update-index --no-skip-worktree FILE, or the same with --no-assume-unchanged; then commit or stash them)"})
 	}
 	return types.Errorf(types.ErrConflict, "Merge", at.Dir, "nothing was merged: %w", err)
 }

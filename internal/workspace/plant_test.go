@@ -228,6 +228,35 @@ func passedOver(how string) func(b *bench, repo string) {
 	}
 }
 
+// What is advised where git was told not to look at a file with changes, followed.
+func TestAFileThatGitWasToldToIgnoreIsMergedAfterTheAdvice(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"skip-worktree", "assume-unchanged"} {
+		b := newBench(t)
+		repo := b.repo(map[string]string{"a.txt": "a\n"})
+		tree := b.plant(repo)
+		b.write(tree.Dir, map[string]string{"a.txt": "agent\n"})
+		commit, _, err := b.grove().CommitWork(t.Context(), b.id, tree, "work\n")
+		must(t, err)
+		passedOver("--"+kind)(b, repo)
+		_, err = b.grove().Merge(t.Context(), b.id, tree, commit, "merge\n")
+		if want := "git -C " + ShellQuote(repo) + " update-index --no-skip-worktree FILE, or the same with --no-assume-unchanged"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Fatalf("%v, want %s", err, want)
+		}
+		b.user(repo, "update-index", "--no-"+kind, "a.txt")
+		_, err = b.grove().Merge(t.Context(), b.id, tree, commit, "merge\n")
+		if err == nil || !strings.Contains(err.Error(), "not committed") {
+			t.Fatalf("%s: seen, it is a change: %v", kind, err)
+		}
+		b.user(repo, "stash")
+		_, err = b.grove().Merge(t.Context(), b.id, tree, commit, "merge\n")
+		must(t, err)
+		if is, was := b.read(repo, "a.txt"), b.user(repo, "show", "stash:a.txt"); is != "agent\n" || strings.TrimSpace(was) != "user" {
+			t.Errorf("%s: %q, and put aside %q", kind, is, was)
+		}
+	}
+}
+
 func TestAMergeThatWasCutOffIsEnded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -65,7 +65,7 @@ func TestARestartedManagerKnowsWhatWasMade(t *testing.T) {
 	if list := git(t, clone, "worktree", "list"); strings.Contains(list, path) {
 		t.Errorf("git still knows it: %s", list)
 	}
-	if entries, _ := os.ReadDir(filepath.Join(m.ParentDir(), stateDir)); len(entries) > 0 {
+	if entries, _ := os.ReadDir(filepath.Join(m.ParentDir(), StateDir)); len(entries) > 0 {
 		t.Errorf("left: %v", entries)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"rnix/types"
 )
 
-// stateDir is where the records are, below the parent directory. No session or leaf can have its name.
-const stateDir = ".worktrees"
+// StateDir is where the records are, below the parent directory. No session or leaf can have its name.
+const StateDir = ".worktrees"
 
 // recordVersion is the format of the records that this program writes.
 const recordVersion = 1

@@ -39,13 +39,13 @@ func mustRoot(t *testing.T, m *Manager, s RootSpec) Root {
 // are empty.
 func left(t *testing.T, m *Manager) (out []string) {
 	t.Helper()
-	for _, dir := range []string{"", stateDir, leaseDir} {
+	for _, dir := range []string{"", StateDir, leaseDir} {
 		entries, err := os.ReadDir(filepath.Join(m.ParentDir(), dir))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Fatal(err)
 		}
 		for _, e := range entries {
-			if e.Name() != stateDir && e.Name() != leaseDir {
+			if e.Name() != StateDir && e.Name() != leaseDir {
 				out = append(out, filepath.Join(dir, e.Name()))
 			}
 		}

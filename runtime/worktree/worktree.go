@@ -142,7 +142,7 @@ func NewManager(opts Options) (*Manager, error) {
 		return nil, types.Errorf(types.ErrStorage, "NewManager", opts.ParentDir, "%w", err)
 	}
 	m := &Manager{dir: dir, log: opts.Logger, probe: opts.OwnershipProber, auth: opts.GitAuth, delay: opts.RetryDelay,
-		ledger: ledger{fs: durable.OS, dir: filepath.Join(dir, stateDir)}}
+		ledger: ledger{fs: durable.OS, dir: filepath.Join(dir, StateDir)}}
 	if m.log == nil {
 		m.log = slog.Default()
 	}

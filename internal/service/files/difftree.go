@@ -39,7 +39,13 @@ func (s *Service) diffTree(ctx context.Context, p *past, t workspace.Tree, req i
 func (t *Trees) unseen(ctx context.Context, id types.UUID, tree workspace.Tree) []string {
 	out, err := t.git.Unseen(ctx, id, tree)
 	if err != nil {
-		return []string{"it cannot be told what is in submodules and other repositories: " + err.Error()}
+		out = []string{"it cannot be told what is in submodules and other repositories: " + err.Error()}
+	}
+	switch beside, err := beside(t.Home(id), tree); {
+	case err != nil:
+		out = append(out, "it cannot be told what is beside it: "+err.Error())
+	case beside != "":
+		out = append(out, beside)
 	}
 	return out
 }

@@ -61,13 +61,17 @@ func (s *Service) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWork
 	if err != nil {
 		return none, err
 	}
+	left, err := beside(s.Trees.Home(tg.UUID), t)
+	if err != nil {
+		left = "not known: " + err.Error()
+	}
 	gone := ""
 	if t.Branch == rep.Dropped {
 		t.Branch = ""
 	} else if !workspace.HasBranch(ctx, s.Trees.git.Keeper, tg.UUID, t) { // the process may have removed it
 		gone, t.Branch = t.Branch, ""
 	}
-	return ipc.RemoveWorktreeResponse{BranchGone: gone, UUID: tg.UUID, Dir: t.Dir, Branch: t.Branch, Dropped: rep.Dropped, Rescued: s.Trees.git.WayBack(rep.Rescue), Lost: rep.Kept}, nil
+	return ipc.RemoveWorktreeResponse{BranchGone: gone, UUID: tg.UUID, Dir: t.Dir, Branch: t.Branch, Dropped: rep.Dropped, Rescued: s.Trees.git.WayBack(rep.Rescue), Lost: rep.Kept, Left: left}, nil
 }
 
 func (s *Service) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.MergeResponse, error) {

@@ -135,3 +135,37 @@ func TestWorkIsMergedAndRescued(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a process has put beside its work tree is in no diff and no merge, and stays when that is removed: each of these says so.
+func TestWhatLiesBesideAWorkTreeIsTold(t *testing.T) {
+	w := newWorld(t)
+	repo := w.repo()
+	_, tree := w.tree(1, "it", repo)
+	home := filepath.Dir(tree.Dir)
+	if said, err := beside(home, tree); said != "" || err != nil {
+		t.Fatalf("of one that is new: %q, %v", said, err)
+	}
+	w.git(tree.Dir, "worktree", "add", "-q", "../x")
+	w.write(filepath.Join(home, "x", "n"), "in no commit\n")
+	w.write(filepath.Join(home, "a note"), "n\n")
+	want := "beside it, in " + home + `: "a note", "x"`
+	d, err := w.show(t.Context(), nil, ipc.TargetRequest{Target: "it"})
+	if err != nil || len(d.Unseen) != 1 || d.Unseen[0] != want {
+		t.Errorf("show: %q, %v", d.Unseen, err)
+	}
+	m, err := w.merge(t.Context(), nil, ipc.TargetRequest{Target: "it"})
+	if err != nil || len(m.Unseen) != 1 || m.Unseen[0] != want {
+		t.Errorf("merge: %q, %v", m.Unseen, err)
+	}
+	r, err := w.remove(t.Context(), nil, ipc.RemoveWorktreeRequest{Target: "it"})
+	if err != nil || r.Left != want || exists(tree.Dir) {
+		t.Errorf("remove: %q, %v", r.Left, err)
+	}
+	w.holds(filepath.Join(home, "x", "n"), "in no commit\n")
+	for _, name := range []string{"b", "c", "d"} {
+		w.write(filepath.Join(home, name), "")
+	}
+	if said, err := beside(home, tree); !strings.HasSuffix(said, ` and 2 more`) || err != nil {
+		t.Errorf("of many: %q, %v", said, err)
+	}
+}
