@@ -12,10 +12,10 @@ import (
 )
 
 // endangered returns what is on the disk only and in the way of a merge: where the commit has a file that what is checked out has not. Git refuses to
-// write over a file that it does not know, but takes one that it ignores for expendable.
+// write over a file that it does not know, but takes one that it ignores for expendable, and all that is in a submodule that becomes a file.
 func (k *canopy) endangered(ctx context.Context, id types.UUID, at standing, commit string) ([]string, error) {
 	added, known, err := k.both(ctx, id,
-		call{args: []string{"--git-dir=" + at.gitDir, "diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=A", at.head, commit}},
+		call{args: []string{"--git-dir=" + at.gitDir, "diff-tree", "-r", "-z", "--no-renames", "--raw", "--diff-filter=AT", at.head, commit}},
 		call{dir: at.Dir, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "ls-files", "-z", "--full-name", "--", ":/"}})
 	if err != nil {
 		return nil, err
@@ -25,8 +25,10 @@ func (k *canopy) endangered(ctx context.Context, id types.UUID, at standing, com
 		tracked[p] = true
 	}
 	var found []string
-	for _, p := range records(added) {
-		found = append(found, inPlaceOf(at.Dir, p, tracked)...)
+	for list := records(added); len(list) > 1; list = list[2:] {
+		if was, _, _ := strings.Cut(strings.TrimPrefix(list[0], ":"), " "); was == "000000" || was == submodule {
+			found = append(found, inPlaceOf(at.Dir, list[1], tracked)...)
+		}
 	}
 	slices.Sort(found)
 	return slices.Compact(found), nil

@@ -121,18 +121,25 @@ func (k *canopy) target(ctx context.Context, id types.UUID, t Tree) (standing, e
 	return s, nil
 }
 
-// clean refuses a work tree with changes of its own.
+// clean refuses a work tree with changes of its own. A submodule at another commit is none: a merge leaves it where it is, as git's own does, and may
+// have brought the work tree there itself, by another commit of it.
 func (k *canopy) clean(ctx context.Context, id types.UUID, s standing, env []string) error {
 	out, err := k.run(ctx, id, call{dir: s.Dir, user: true, env: env, args: []string{"--git-dir=" + s.gitDir, "--work-tree=" + s.Dir, "status",
-		"--porcelain=v1", "-z", "--untracked-files=no", "--ignore-submodules=dirty", "--no-renames"}})
+		"--porcelain=v2", "-z", "--untracked-files=no", "--ignore-submodules=dirty", "--no-renames"}})
 	if err != nil {
 		return err
 	}
 	var files []string
 	for _, r := range records(out) {
-		if len(r) > 3 {
-			files = append(files, r[3:])
+		fields := 9 // see "Porcelain Format Version 2" of git-status
+		if strings.HasPrefix(r, "u ") {
+			fields = 11
 		}
+		f := strings.SplitN(r, " ", fields)
+		if len(f) < fields || f[2][0] == 'S' && (f[1] == ".M" || f[1] == ".D") {
+			continue
+		}
+		files = append(files, f[fields-1])
 	}
 	if len(files) > 0 {
 		return types.Errorf(types.ErrConflict, "Merge", s.Dir, "%w", &MergeError{Files: files, Why: "nothing was merged, since changes there are not committed (commit them, or put them aside with: git -C " + ShellQuote(s.Dir) + " stash)"})
@@ -278,7 +285,7 @@ func (k *canopy) landed(ctx context.Context, id types.UUID, at standing, env []s
 	if err != nil || line(out) != want[0] {
 		return false
 	}
-	_, err = k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "diff-files", "--quiet", "--ignore-submodules=dirty"}})
+	_, err = k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "diff-files", "--quiet", "--ignore-submodules=all"}})
 	return err == nil
 }
 

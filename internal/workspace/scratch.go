@@ -72,7 +72,10 @@ func (k *canopy) inert(ctx context.Context, id types.UUID, gitDir string, mine b
 			set(section+".driver", "false")
 		}
 	}
-	for key, value := range map[string]string{"merge.renormalize": "false", "core.untrackedCache": "false", "core.fileMode": "true", "core.safecrlf": "false", "advice.addEmbeddedRepo": "false"} {
+	if !mine { // the user's says what the user's disk can keep
+		set("core.fileMode", "true")
+	}
+	for key, value := range map[string]string{"merge.renormalize": "false", "core.untrackedCache": "false", "core.safecrlf": "false", "advice.addEmbeddedRepo": "false"} {
 		set(key, value)
 	}
 	return append(env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", n)), nil

@@ -92,11 +92,37 @@ func (k *landings) left(l *landing, path string) bool {
 	return nerr == nil && err == nil && !st.ModTime().Before(note.ModTime()) && st.ModTime().Before(k.opened)
 }
 
-// rewritten is a file that a landing was to write or to remove.
+// rewritten is a file or a submodule that a landing was to write or to remove.
 type rewritten struct {
 	path  string
-	added bool // the commit before has not got it
+	added bool // the commit before has not got it as a file
 	gone  bool // the commit after has not
+	// before and after say that the commit has a submodule there, of which git makes the directory, and removes it if it is empty.
+	before, after bool
+}
+
+// submodule is what git has for the mode of one.
+const submodule = "160000"
+
+// rewrites returns what a landing changes, by what "git diff-tree --raw -z" says of its commits; what was added comes first, since it may stand
+// in the way of the others. Of files that both commits have, or only the one before, those that are not touched are left out.
+func rewrites(diff []byte, touched map[string]bool) []rewritten {
+	var added, others []rewritten
+	for list := records(diff); len(list) > 1; list = list[2:] {
+		meta := strings.Fields(strings.TrimPrefix(list[0], ":"))
+		if len(meta) < 5 || meta[0] == submodule && meta[1] == submodule { // its files are no part of a merge
+			continue
+		}
+		none := func(mode string) bool { return mode == "000000" || mode == submodule }
+		f := rewritten{path: list[1], added: none(meta[0]), gone: none(meta[1]), before: meta[0] == submodule, after: meta[1] == submodule}
+		switch {
+		case f.added:
+			added = append(added, f)
+		case touched[f.path]:
+			others = append(others, f)
+		}
+	}
+	return append(added, others...)
 }
 
 // takeBack gives the files that a landing has written the content of the commit before, and returns those that it leaves: somebody has changed
@@ -128,27 +154,23 @@ func (k *landings) takeBack(ctx context.Context, l *landing, env []string) (kept
 	for _, path := range records(changed) {
 		touched[path] = true
 	}
-	var added, others []rewritten
-	for list := records(diff); len(list) > 1; list = list[2:] {
-		meta := strings.Fields(strings.TrimPrefix(list[0], ":"))
-		switch path := list[1]; {
-		case len(meta) < 5 || meta[0] == "160000" || meta[1] == "160000": // the files of a submodule are no part of a merge
-		case meta[0] == "000000":
-			added = append(added, rewritten{path: path, added: true})
-		case touched[path]:
-			others = append(others, rewritten{path: path, gone: meta[1] == "000000"})
-		}
-	}
 	seen := map[string]bool{}
-	var back []string
-	for _, f := range append(added, others...) { // what was added goes first: it may stand in the way of the others
+	var back, modules []string
+	for _, f := range rewrites(diff, touched) {
 		full := filepath.Join(l.Dir, f.path)
-		info, serr := os.Lstat(full)
 		linked := behindLink(l.Dir, filepath.Dir(f.path), seen)
+		if f.after && !linked {
+			_ = unix.Rmdir(full) // git has put nothing into it
+		}
+		info, serr := os.Lstat(full)
 		is := serr == nil && !linked
+		if f.before && !linked {
+			modules = append(modules, full)
+			is = is && !info.IsDir()
+		}
 		switch {
-		case f.added && !is:
-			if !linked { // git may have been killed between the directory and the file
+		case f.added && (!is || f.gone): // a submodule has no files here
+			if !linked && !f.before { // git may have been killed between the directory and the file
 				removeEmpty(l.Dir, filepath.Dir(f.path))
 			}
 			continue
@@ -162,13 +184,20 @@ func (k *landings) takeBack(ctx context.Context, l *landing, env []string) (kept
 		}
 		if !f.added {
 			back = append(back, f.path)
-			continue
+		} else if !f.before {
+			removeEmpty(l.Dir, filepath.Dir(f.path))
 		}
-		removeEmpty(l.Dir, filepath.Dir(f.path))
 	}
 	if len(back) > 0 {
 		if _, err := git(zlist(back), "checkout-index", "-q", "-f", "-u", "-z", "--stdin"); err != nil {
 			return kept, err
+		}
+	}
+	for _, dir := range modules { // unless something else is there
+		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+			if err := os.MkdirAll(dir, 0o777); err != nil {
+				return kept, storage(dir, err)
+			}
 		}
 	}
 	return kept, l.install()
