@@ -89,5 +89,6 @@ type MergeResponse struct {
 	Committed string       `json:"committed,omitempty"`
 	Files     []FileChange `json:"files"`
 	Programs  []string     `json:"programs,omitempty"` // as in DiffResponse
+	Raw       []string     `json:"raw,omitempty"`      // of Files, those that are there as they are in the commit: a filter of the repository itself is not run
 	Unseen    []string     `json:"unseen,omitempty"`   // what is in the work tree and was not merged, for people: in submodules, in other repositories, beside it
 }

@@ -54,6 +54,10 @@ func merge(ctx context.Context, c *ipc.Client, out *output, target string) error
 		out.warn("not merged: " + oneLine(u))
 	}
 	warnPrograms(out, r.Programs)
+	if len(r.Raw) > 0 {
+		out.warn(fmt.Sprintf("written as they are in the commit, since a filter that the configuration of the repository names is not run here: %s; "+
+			"to have git run it, remove each and get it back with: git -C %s checkout -- FILE", oneLine(strings.Join(r.Raw, ", ")), word(r.Repo)))
+	}
 	switch {
 	case r.Already && len(r.Unseen) > 0:
 		out.talk("%s has all of its commits already", oneLine(r.Target))

@@ -12,30 +12,42 @@ import (
 // does: this program runs none, so a commit of its own would hold what belongs elsewhere. A filter counts if the user's own configuration names
 // it, or that of the repository did when the work tree was made: a later one could be an agent's, and nobody is to run that on this advice.
 func (k *canopy) filtered(ctx context.Context, id types.UUID, s standing, from, to string) ([]string, error) {
+	return k.behindFilters(ctx, id, s, from, to, "clean|process", true)
+}
+
+// unfiltered returns the files that a merge has brought into a work tree as they are in their commit, although git would send them through a filter
+// that the configuration of the repository names: such a one could run what came with the merge. Those of the user's own configuration are run.
+func (k *canopy) unfiltered(ctx context.Context, id types.UUID, s standing, from, to string) ([]string, error) {
+	return k.behindFilters(ctx, id, s, from, to, "smudge|process", false)
+}
+
+// behindFilters returns the files that are different in two trees and have a filter with one of these programs, by a configuration that filtered
+// counts; with mine, the user's own, too.
+func (k *canopy) behindFilters(ctx context.Context, id types.UUID, s standing, from, to, programs string, mine bool) ([]string, error) {
 	git := "--git-dir=" + s.gitDir
-	set, err := k.run(ctx, id, call{user: true, args: []string{git, "config", "-z", "--show-scope", "--name-only", "--get-regexp", `^filter\..*\.(clean|process)$`}})
+	set, err := k.run(ctx, id, call{user: true, args: []string{git, "config", "-z", "--show-scope", "--name-only", "--get-regexp", `^filter\..*\.(` + programs + `)$`}})
 	if types.CodeOf(err) == types.ErrDriver { // there is none
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	names := records(set)
-	if len(names) == 0 {
-		return nil, nil
-	}
 	now, err := k.programs(ctx, id, s.Common)
 	if err != nil {
 		return nil, err
 	}
 	kept, _ := compared(s.Programs, now)
-	programs := map[string]bool{}
-	for f := names; len(f) > 1; f = f[2:] {
-		if (f[0] == "local" || f[0] == "worktree") && !slices.Contains(kept, f[1]) {
+	filters := map[string]bool{}
+	for f := records(set); len(f) > 1; f = f[2:] {
+		local := f[0] == "local" || f[0] == "worktree"
+		if local && !slices.Contains(kept, f[1]) || !local && !mine {
 			continue
 		}
 		name := strings.TrimPrefix(f[1], "filter.")
-		programs[name[:max(strings.LastIndexByte(name, '.'), 0)]] = true
+		filters[name[:max(strings.LastIndexByte(name, '.'), 0)]] = true
+	}
+	if len(filters) == 0 {
+		return nil, nil
 	}
 	changed, err := k.run(ctx, id, call{args: []string{git, "diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=AM", from, to}})
 	if err != nil || len(changed) == 0 {
@@ -47,7 +59,7 @@ func (k *canopy) filtered(ctx context.Context, id types.UUID, s standing, from, 
 	}
 	var files []string
 	for f := records(out); len(f) > 2; f = f[3:] {
-		if programs[f[2]] {
+		if filters[f[2]] {
 			files = append(files, f[0])
 		}
 	}

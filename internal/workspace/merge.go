@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"rnix/types"
@@ -17,6 +18,7 @@ type Merged struct {
 	Forward bool   // no commit was needed: the branch was only brought forward
 	Already bool   // there was nothing to do
 	Files   []FileChange
+	Raw     []string // of Files, those that were written as they are in the commit: a filter of the repository itself is not run
 }
 
 // MergeError says which files are in the way of a merge.
@@ -58,7 +60,7 @@ func (k *Grove) Merge(ctx context.Context, id types.UUID, t Tree, commit, messag
 	if err != nil {
 		return m, err
 	}
-	dirty := c.clean(ctx, id, at, env)
+	fresh, dirty := c.clean(ctx, id, at, env)
 	switch {
 	case dirty != nil && types.CodeOf(dirty) != types.ErrConflict:
 		return m, dirty
@@ -73,6 +75,10 @@ func (k *Grove) Merge(ctx context.Context, id types.UUID, t Tree, commit, messag
 		}
 	}
 	switch {
+	case dirty == nil && fresh:
+		if err = pastSecond(ctx, at.gitDir); err == nil {
+			err = k.landings.land(ctx, id, at, env, m.Commit)
+		}
 	case dirty == nil:
 		err = k.landings.land(ctx, id, at, env, m.Commit)
 	case c.landed(ctx, id, at, env, m.Commit): // a merge before this one was cut off when its files were there
@@ -89,6 +95,10 @@ func (k *Grove) Merge(ctx context.Context, id types.UUID, t Tree, commit, messag
 		if s, err = k.storeOf(ctx, id, t.Common, formatOf(trees[0])); err == nil {
 			_, m.Files, err = diffGit(ctx, gitSource{k.git, id, s, trees[0]}, gitSource{k.git, id, s, trees[1]}, DiffOpts{NamesOnly: true})
 		}
+	}
+	if err == nil {
+		at.Programs = t.Programs
+		m.Raw, err = c.unfiltered(ctx, id, at, trees[0], trees[1])
 	}
 	return m, err
 }
@@ -122,14 +132,14 @@ func (k *canopy) target(ctx context.Context, id types.UUID, t Tree) (standing, e
 }
 
 // clean refuses a work tree with changes of its own. A submodule at another commit is none: a merge leaves it where it is, as git's own does, and may
-// have brought the work tree there itself, by another commit of it.
-func (k *canopy) clean(ctx context.Context, id types.UUID, s standing, env []string) error {
+// have brought the work tree there itself, by another commit of it. fresh says that of some files only untouched knows that they have none.
+func (k *canopy) clean(ctx context.Context, id types.UUID, s standing, env []string) (fresh bool, err error) {
 	out, err := k.run(ctx, id, call{dir: s.Dir, user: true, env: env, args: []string{"--git-dir=" + s.gitDir, "--work-tree=" + s.Dir, "status",
 		"--porcelain=v2", "-z", "--untracked-files=no", "--ignore-submodules=dirty", "--no-renames"}})
 	if err != nil {
-		return err
+		return false, err
 	}
-	var files []string
+	var files, changed []string // what is staged or in a conflict, and what may only look changed
 	for _, r := range records(out) {
 		fields := 9 // see "Porcelain Format Version 2" of git-status
 		if strings.HasPrefix(r, "u ") {
@@ -139,12 +149,22 @@ func (k *canopy) clean(ctx context.Context, id types.UUID, s standing, env []str
 		if len(f) < fields || f[2][0] == 'S' && (f[1] == ".M" || f[1] == ".D") {
 			continue
 		}
-		files = append(files, f[fields-1])
+		if f[1] == ".M" {
+			changed = append(changed, f[fields-1])
+		} else {
+			files = append(files, f[fields-1])
+		}
 	}
+	untouched, err := k.untouched(ctx, id, s, changed)
+	if err != nil {
+		return false, err
+	}
+	files = append(files, without(changed, untouched)...)
+	slices.Sort(files)
 	if len(files) > 0 {
-		return types.Errorf(types.ErrConflict, "Merge", s.Dir, "%w", &MergeError{Files: files, Why: "nothing was merged, since changes there are not committed (commit them, or put them aside with: git -C " + ShellQuote(s.Dir) + " stash)"})
+		return false, types.Errorf(types.ErrConflict, "Merge", s.Dir, "%w", &MergeError{Files: files, Why: "nothing was merged, since changes there are not committed (commit them, or put them aside with: git -C " + ShellQuote(s.Dir) + " stash)"})
 	}
-	return nil
+	return len(untouched) > 0, nil
 }
 
 // Apart returns the files that the user has changed, and not committed, where a work tree was made that begins at what
@@ -158,7 +178,8 @@ func (k *Grove) Apart(ctx context.Context, id types.UUID, t Tree) []string {
 	if err != nil {
 		return nil
 	}
-	if e, ok := errors.AsType[*MergeError](k.canopy.clean(ctx, id, at, env)); ok {
+	_, err = k.canopy.clean(ctx, id, at, env)
+	if e, ok := errors.AsType[*MergeError](err); ok {
 		return e.Files
 	}
 	return nil

@@ -74,11 +74,21 @@ func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing, into *st
 	if out, err = do(nil, "ls-files", "-z", "--modified", "--others", "--exclude-standard"); err != nil {
 		return fail(err)
 	}
-	if err := tooLarge(s.Dir, records(out)); err != nil {
+	modified := records(out)
+	untouched, err := k.untouched(ctx, id, s, modified)
+	if err != nil {
+		return fail(err)
+	}
+	if err := tooLarge(s.Dir, without(modified, untouched)); err != nil {
 		return fail(err)
 	}
 	if err := addAll(do, known); err != nil {
 		return fail(err)
+	}
+	if lines := entriesOf(all, untouched); len(lines) > 0 { // as git had them
+		if _, err := do(zlist(lines), "update-index", "-z", "--index-info"); err != nil {
+			return fail(err)
+		}
 	}
 	// Add has made links of repositories that are no submodules, to commits that nobody else has.
 	if out, err = do(nil, "diff-index", "--cached", "-z", "--no-renames", "--diff-filter=A", "--ignore-submodules=none", s.head); err != nil {
@@ -156,6 +166,16 @@ func addAll(do func([]byte, ...string) ([]byte, error), submodules []string) err
 	without(nested)
 	_, err = do(nil, add...)
 	return err
+}
+
+// entriesOf returns the lines for "update-index --index-info" that put some of all files of an index into another one.
+func entriesOf(all []tracked, some map[string]bool) (lines []string) {
+	for _, t := range all {
+		if some[t.path] {
+			lines = append(lines, t.mode+" "+t.oid+" 0\t"+t.path)
+		}
+	}
+	return lines
 }
 
 // skippedHere returns the files that git was told to take for absent, and that are in dir.

@@ -104,7 +104,7 @@ func (s *Service) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetReque
 		return none, byHand(err, t)
 	}
 	r := ipc.MergeResponse{PID: tg.PID, UUID: tg.UUID, Repo: t.Repo, Branch: t.Branch, Target: m.Target, Before: m.Before, Commit: m.Commit,
-		Forward: m.Forward, Already: m.Already, Files: wireChanges(m.Files)}
+		Forward: m.Forward, Already: m.Already, Files: wireChanges(m.Files), Raw: m.Raw}
 	if made {
 		r.Committed = commit
 	}
