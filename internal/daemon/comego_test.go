@@ -82,7 +82,7 @@ func TestMemoryIsFlatWhileAgentsComeAndGo(t *testing.T) { // R13
 	s.Start()
 	s.Settle()
 
-	ctx, cancel := context.WithTimeout(t.Context(), length)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	for range 2 { // somebody looks all the time
 		watch(ctx, t, s.Client, ipc.WatchRequest{EveryMs: 1000})
@@ -108,6 +108,9 @@ func TestMemoryIsFlatWhileAgentsComeAndGo(t *testing.T) { // R13
 			if v, err := vitalsOf(ctx, s); err == nil {
 				v.at, v.ended, v.failed = time.Since(begin), int(ended.Load()), int(failed.Load())
 				curve = append(curve, v)
+			}
+			if time.Since(begin) >= length && ended.Load() > 0 { // on a busy machine the first takes longer
+				cancel()
 			}
 		case <-ctx.Done():
 		}

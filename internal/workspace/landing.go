@@ -38,6 +38,9 @@ const landingVersion = 1
 func (l *landing) lock() string  { return filepath.Join(l.GitDir, "index.lock") }
 func (l *landing) index() string { return filepath.Join(l.GitDir, "index.rnix") }
 
+// unlinked is the lock before it has its name.
+func (l *landing) unlinked() string { return l.index() + ".take" }
+
 // env returns what lets git work on the index that is ours.
 func (l *landing) env(env []string) []string {
 	return append(append([]string{}, env...), "GIT_INDEX_FILE="+l.index())
@@ -85,18 +88,35 @@ func (k *landings) begin(l *landing) error {
 	return err
 }
 
-// take takes the lock of the index.
+// take takes the lock of the index. It is there with its content or not at all, so that one which is left says whose it is.
 func (l *landing) take() error {
-	f, err := os.OpenFile(l.lock(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	err := os.WriteFile(l.unlinked(), []byte(l.Lock), 0o644)
+	if err == nil {
+		if err = os.Link(l.unlinked(), l.lock()); err != nil && !errors.Is(err, fs.ErrExist) {
+			err = l.takeUnlinked() // a file system without hard links
+		}
+	}
+	if rerr := os.Remove(l.unlinked()); err == nil && rerr != nil {
+		err = errors.Join(rerr, os.Remove(l.lock()))
+	}
 	if errors.Is(err, fs.ErrExist) {
 		return types.Errorf(types.ErrConflict, "Merge", l.Dir, "another git works there, or one was killed: %s is there; if none runs, remove it: rm %s", l.lock(), ShellQuote(l.lock()))
 	}
 	if err != nil {
 		return storage(l.lock(), err)
 	}
+	return nil
+}
+
+// takeUnlinked takes the lock in two steps: killed between them, it leaves an empty one, which a person has to remove.
+func (l *landing) takeUnlinked() error {
+	f, err := os.OpenFile(l.lock(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
 	_, err = f.WriteString(l.Lock)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(storage(l.lock(), err), os.Remove(l.lock()))
+		return errors.Join(err, os.Remove(l.lock()))
 	}
 	return nil
 }
@@ -136,6 +156,7 @@ func (k *landings) end(l *landing) error {
 	}
 	remove(l.index())
 	remove(l.index() + ".lock")
+	remove(l.unlinked())
 	if ours, _ := l.ours(); ours {
 		remove(l.lock())
 	}
@@ -147,6 +168,9 @@ func (k *landings) end(l *landing) error {
 
 // SettleMerges finishes or takes back the merges that were cut off when an earlier daemon was killed, and says of each what it came to.
 func (k *Grove) SettleMerges(ctx context.Context) (said []string) {
+	k.landings.mu.Lock()
+	_ = durable.RemoveTemp(durable.OS, k.landings.notes()) // of one that was killed while it was noted
+	k.landings.mu.Unlock()
 	names, _ := filepath.Glob(filepath.Join(escapeGlob(k.landings.notes()), "*.json"))
 	for _, name := range names {
 		l, err := readLanding(name)

@@ -252,6 +252,26 @@ func TestAMergeThatWasCutOffBeforeItsBranchFollowedIsFinished(t *testing.T) {
 	}
 }
 
+// Killed while it was noted, or before its lock had its name, a merge leaves nothing.
+func TestAMergeThatWasCutOffBeforeItHadItsLockLeavesNothing(t *testing.T) {
+	t.Parallel()
+	x := newLanding(t)
+	notes := filepath.Join(x.opts.Dir, "snapshots", "landings")
+	x.write(notes, map[string]string{".0123.json.75175f373550.tmp~": "{"})
+	if said := x.grove().SettleMerges(t.Context()); len(said) != 0 {
+		t.Errorf("of half a note: %q", said)
+	}
+	x.clean()
+	l := x.begun(x.grove())
+	if err := errors.Join(os.Rename(l.lock(), l.unlinked()), os.Remove(l.index())); err != nil {
+		t.Fatal(err)
+	}
+	if said := x.grove().SettleMerges(t.Context()); len(said) != 1 || !strings.HasSuffix(said[0], "is taken back: nothing was merged") {
+		t.Errorf("of one without its lock: %q", said)
+	}
+	x.clean()
+}
+
 // The lock of another git is not touched: it may be at work.
 func TestTheLockOfAnotherGitStopsAMerge(t *testing.T) {
 	t.Parallel()
