@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"rnix/types"
@@ -30,8 +29,9 @@ func (k *canopy) untouched(ctx context.Context, id types.UUID, s standing, paths
 		if err != nil || !info.Mode().IsRegular() || info.ModTime().Unix() < at.ModTime().Unix() {
 			continue
 		}
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && at.ModTime().After(info.ModTime()) && at.ModTime().UnixNano() > st.Ctim.Nano() {
-			now[p] = fmt.Sprintf("%d:%d %d:%d %d %d", uint32(st.Ctim.Sec), st.Ctim.Nsec, uint32(st.Mtim.Sec), st.Mtim.Nsec, uint32(st.Ino), uint32(st.Size))
+		st, _ := statOf(info)
+		if written := at.ModTime().UnixNano(); st.Ctime > 0 && st.Mtime < written && st.Ctime < written {
+			now[p] = fmt.Sprintf("%s %s %d %d", gitTime(st.Ctime), gitTime(st.Mtime), uint32(st.Inode), uint32(st.Size))
 		}
 	}
 	if len(now) == 0 {
@@ -59,9 +59,16 @@ func (k *canopy) untouched(ctx context.Context, id types.UUID, s standing, paths
 	}
 	is := map[string]bool{}
 	for path, noted := range notedStats(out) {
-		is[path] = now[path] != "" && now[path] == noted
+		if now[path] == noted {
+			is[path] = true
+		}
 	}
 	return is, nil
+}
+
+// gitTime is a time as git notes it: seconds, of which it keeps 32 bits, and nanoseconds.
+func gitTime(ns int64) string {
+	return fmt.Sprintf("%d:%d", uint32(ns/int64(time.Second)), ns%int64(time.Second))
 }
 
 // pastSecond waits until the second is over in which an index was written: in a copy of it that is made then, git takes no file for one that may have
