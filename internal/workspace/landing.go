@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -127,12 +128,35 @@ func (l *landing) ours() (ours, free bool) {
 	return err == nil && (string(b) == l.Lock || len(b) < len(l.Lock) && len(b) > 0 && strings.HasPrefix(l.Lock, string(b))), errors.Is(err, fs.ErrNotExist)
 }
 
+// copyIndex makes our index a copy of the user's, with its time: git reads a file anew that was changed in the second in which its index was written,
+// since size and times may be the same with another content, and in a copy with a later time it would not.
 func (l *landing) copyIndex() error {
-	b, err := os.ReadFile(filepath.Join(l.GitDir, "index"))
+	f, err := os.Open(filepath.Join(l.GitDir, "index"))
+	if err != nil {
+		return storage(l.index(), err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	var b []byte
 	if err == nil {
-		err = os.WriteFile(l.index(), b, 0o644)
+		b, err = io.ReadAll(f)
+	}
+	if err == nil {
+		err = os.WriteFile(l.index(), b, info.Mode().Perm())
+	}
+	if err == nil {
+		err = os.Chtimes(l.index(), info.ModTime(), info.ModTime())
 	}
 	if err != nil {
+		return storage(l.index(), err)
+	}
+	return nil
+}
+
+// settled tells git that no file was changed in the second in which our index was copied: whoever says so has waited for the next one, and looked.
+func (l *landing) settled() error {
+	now := time.Now()
+	if err := os.Chtimes(l.index(), now, now); err != nil {
 		return storage(l.index(), err)
 	}
 	return nil

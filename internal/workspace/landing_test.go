@@ -373,3 +373,28 @@ func TestAMergeMayBeKilledAtAnyMoment(t *testing.T) {
 	}
 	t.Logf("%d were cut off, %d are as before, %d are merged", cut, back, done)
 }
+
+// Of a file that git changed in the second in which it had been committed, size and times can be as before: it is taken back all the same.
+func TestAMergeThatWasCutOffIsTakenBackInTheSecondOfACommit(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	repo := b.repo(map[string]string{"a": "1\n"})
+	made, commit := b.grown(repo, func(dir string) { b.write(dir, map[string]string{"a": "2\n"}) })
+	x := &landedIn{bench: b, repo: repo, tree: made, before: strings.TrimSpace(b.user(repo, "rev-parse", "HEAD")), commit: commit}
+	path, index := filepath.Join(repo, "a"), filepath.Join(repo, ".git", "index")
+	second := time.Now().Add(-10 * time.Second).Truncate(time.Second)
+	must(t, os.Chtimes(path, second, second))
+	b.user(repo, "-c", "core.trustctime=false", "update-index", "--refresh")
+	b.user(repo, "config", "core.trustctime", "false")
+	must(t, os.Chtimes(index, second, second))
+	x.begun(b.grove())
+	must(t, os.WriteFile(path, []byte("2\n"), 0o644)) // in place, so that it is the same file
+	must(t, os.Chtimes(path, second, second))
+	if said := b.grove().SettleMerges(t.Context()); len(said) != 1 || !strings.HasSuffix(said[0], "is taken back: nothing was merged") {
+		t.Errorf("%q", said)
+	}
+	if is := b.read(repo, "a"); is != "1\n" {
+		t.Errorf("it has %q", is)
+	}
+	x.clean()
+}

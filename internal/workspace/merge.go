@@ -61,6 +61,12 @@ func (k *Grove) Merge(ctx context.Context, id types.UUID, t Tree, commit, messag
 		return m, err
 	}
 	fresh, dirty := c.clean(ctx, id, at, env)
+	if fresh {
+		if err := pastSecond(ctx, at.gitDir); err != nil {
+			return m, err
+		}
+		fresh, dirty = c.clean(ctx, id, at, env)
+	}
 	switch {
 	case dirty != nil && types.CodeOf(dirty) != types.ErrConflict:
 		return m, dirty
@@ -75,12 +81,8 @@ func (k *Grove) Merge(ctx context.Context, id types.UUID, t Tree, commit, messag
 		}
 	}
 	switch {
-	case dirty == nil && fresh:
-		if err = pastSecond(ctx, at.gitDir); err == nil {
-			err = k.landings.land(ctx, id, at, env, m.Commit)
-		}
 	case dirty == nil:
-		err = k.landings.land(ctx, id, at, env, m.Commit)
+		err = k.landings.land(ctx, id, at, env, m.Commit, fresh)
 	case c.landed(ctx, id, at, env, m.Commit): // a merge before this one was cut off when its files were there
 		err = c.follow(ctx, id, at, m.Commit)
 	default:
@@ -225,8 +227,8 @@ func (k *canopy) identity(ctx context.Context, id types.UUID, at standing) []str
 }
 
 // land brings the files and the branch of a work tree without changes to a commit. Git looks at all
-// files before it writes the first one, and refuses if one would be lost.
-func (k *landings) land(ctx context.Context, id types.UUID, at standing, env []string, commit string) error {
+// files before it writes the first one, and refuses if one would be lost. fresh is what clean has said.
+func (k *landings) land(ctx context.Context, id types.UUID, at standing, env []string, commit string, fresh bool) error {
 	files, err := k.endangered(ctx, id, at, commit)
 	if err == nil {
 		err = refuseEndangered(at.Dir, files)
@@ -236,7 +238,13 @@ func (k *landings) land(ctx context.Context, id types.UUID, at standing, env []s
 	}
 	l := &landing{Version: landingVersion, UUID: id, Dir: at.Dir, GitDir: at.gitDir, Common: at.Common, Branch: at.branch, Before: at.head, Commit: commit,
 		Lock: "rnix: merge " + types.NewUUID().String() + "\n"}
-	if err := k.begin(l); err != nil {
+	err = k.begin(l)
+	if err == nil && fresh {
+		if err = l.settled(); err != nil {
+			err = errors.Join(err, k.end(l))
+		}
+	}
+	if err != nil {
 		return err
 	}
 	move := func(ctx context.Context, from, to string) error {

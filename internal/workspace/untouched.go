@@ -71,8 +71,7 @@ func gitTime(ns int64) string {
 	return fmt.Sprintf("%d:%d", uint32(ns/int64(time.Second)), ns%int64(time.Second))
 }
 
-// pastSecond waits until the second is over in which an index was written: in a copy of it that is made then, git takes no file for one that may have
-// been changed since.
+// pastSecond waits until the second is over in which an index was written: a file that is changed then has another time.
 func pastSecond(ctx context.Context, gitDir string) error {
 	at, err := os.Stat(filepath.Join(gitDir, "index"))
 	if err != nil {
