@@ -45,6 +45,12 @@ const (
 // If the new daemon ends at once the error has the code SERVICE_UNAVAILABLE and shows what it wrote;
 // if nothing answers in time, TIMEOUT, and the message says who is in the way.
 func Ensure(ctx context.Context, o EnsureOptions) (*Client, error) {
+	if err := statehome.CheckSocketPath(o.Socket); err != nil { // no daemon listens there, but one may elsewhere
+		if c := (&starter{EnsureOptions: o}).elsewhere(ctx); c != nil {
+			return c, nil
+		}
+		return nil, err
+	}
 	c, err := Connect(ctx, o.Socket)
 	if err == nil || !nobodyListens(err) && !justDied(err) {
 		return c, err

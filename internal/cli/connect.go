@@ -92,7 +92,7 @@ func (a *app) find(ctx context.Context) (*ipc.Client, error) {
 		return nil, err
 	}
 	c, err := ipc.Connect(ctx, p.Socket)
-	if types.CodeOf(err) == types.ErrUnavailable {
+	if types.CodeOf(err) == types.ErrUnavailable || statehome.CheckSocketPath(p.Socket) != nil {
 		// It may listen elsewhere, as when it was started in another kind of session.
 		holder, held, lerr := ipc.LockHolder(ipc.DataLock(p.DataDir))
 		if lerr == nil && held {

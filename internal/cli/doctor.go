@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rnix/ipc"
+	"rnix/runtime/statehome"
 )
 
 func doctorCmd(a *app) *cobra.Command {
@@ -62,7 +63,7 @@ func (a *app) examine(ctx context.Context, trust bool) []check {
 	}
 	client, err := a.connect(ctx)
 	out := []check{checkDaemon(ctx, a, client, err, p.Log)}
-	out = append(out, checkDir("data", p.DataDir), checkDir("socket", filepath.Dir(p.Socket)), checkDisk(p.DataDir), checkConfigDir(p.ConfigDir))
+	out = append(out, checkDir("data", p.DataDir), checkSocket(p.Socket), checkDisk(p.DataDir), checkConfigDir(p.ConfigDir))
 	if client != nil {
 		out = append(out, checkInit(ctx, client)...)
 		out = append(out, checkFreezer(ctx, client)...)
@@ -108,6 +109,15 @@ func checkInit(ctx context.Context, c *ipc.Client) (out []check) {
 }
 
 // checkDir checks a directory that must be the user's alone.
+// checkSocket checks the place where the daemon listens.
+func checkSocket(path string) check {
+	if len(path) > statehome.MaxSocketPath {
+		return check{"socket", broken, fmt.Sprintf("%s has %d bytes, and the system allows %d", path, len(path), statehome.MaxSocketPath),
+			"set XDG_RUNTIME_DIR to a directory with a shorter name"}
+	}
+	return checkDir("socket", filepath.Dir(path))
+}
+
 func checkDir(name, dir string) check {
 	st, err := os.Lstat(dir)
 	switch {

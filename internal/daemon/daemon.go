@@ -230,7 +230,10 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	}
 	d.profiles = &profile.Reader{UserDir: d.configDir, Home: d.home, Lookup: config.Lookup(d.opt.Lookup), Learn: func(s []env.Secret) { learn(d, s) }}
 	cfg := d.profiles.Start()
-	if d.places, err = statehome.Find(d.opt.Lookup, cfg.DataDir.V); err != nil {
+	if d.places, err = statehome.Find(d.opt.Lookup, cfg.DataDir.V); err == nil {
+		err = statehome.CheckSocketPath(d.places.Socket)
+	}
+	if err != nil {
 		return nil, nil, back, err
 	}
 	for _, dir := range []string{d.places.DataDir, filepath.Dir(d.places.Socket)} {

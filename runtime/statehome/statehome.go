@@ -83,8 +83,8 @@ func SocketDir(lookup Lookup) (string, error) {
 
 // Socket returns the path of the socket of the daemon that serves dataDir, an absolute path:
 // rnix.sock for the default data directory, rnix-<hash of dataDir>.sock for any other, so that two
-// data directories never share a daemon. A path that is too long for the system is an error of code
-// INVALID.
+// data directories never share a daemon. Whether it is short enough for the system, CheckSocketPath says: only who listens
+// or connects there needs that, since a daemon that listens elsewhere is found by the lock of its data directory.
 func Socket(lookup Lookup, dataDir string) (string, error) {
 	dir, err := SocketDir(lookup)
 	if err != nil {
@@ -96,8 +96,7 @@ func Socket(lookup Lookup, dataDir string) (string, error) {
 		h.Write([]byte(filepath.Clean(dataDir)))
 		name += fmt.Sprintf("-%012x", h.Sum64()&(1<<48-1))
 	}
-	path := filepath.Join(dir, name+".sock")
-	return path, CheckSocketPath(path)
+	return filepath.Join(dir, name+".sock"), nil
 }
 
 // CheckSocketPath returns an error of code INVALID if path is too long for a Unix socket.

@@ -89,7 +89,14 @@ func TestLongSocketPathIsRefusedWithTheMend(t *testing.T) {
 	if s, err := Socket(env("HOME", "/h", "XDG_RUNTIME_DIR", fit), "/h/.rnix/data"); err != nil || len(s) != MaxSocketPath {
 		t.Errorf("%d bytes: %v", len(s), err)
 	}
-	_, err := Socket(env("HOME", "/h", "XDG_RUNTIME_DIR", fit+"r"), "/h/.rnix/data")
+	s, err := Socket(env("HOME", "/h", "XDG_RUNTIME_DIR", fit+"r"), "/h/.rnix/data")
+	if err != nil || len(s) != MaxSocketPath+1 {
+		t.Errorf("%d bytes: %v", len(s), err)
+	}
+	if err := CheckSocketPath(s[1:]); err != nil {
+		t.Error(err)
+	}
+	err = CheckSocketPath(s)
 	if types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), "XDG_RUNTIME_DIR") {
 		t.Errorf("err = %v", err)
 	}
