@@ -66,11 +66,15 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
+			pages := filepath.Join(e.WorkDir, "pages") // the guides, one after the other
+			if err := writeGuides(pages); err != nil {
+				return err
+			}
 			readme, err := filepath.Abs(filepath.Join("..", "..", "README.md"))
 			if err != nil {
 				return err
 			}
-			for k, v := range map[string]string{"README": readme, "OTHER_DAEMON": cmp.Or(os.Getenv(testenv.ProgramEnv), other), "HOME": home, "XDG_RUNTIME_DIR": run, "XDG_CONFIG_HOME": "", "RNIX_DATA_DIR": filepath.Join(home, "data"),
+			for k, v := range map[string]string{"README": readme, "GUIDES": pages, "OTHER_DAEMON": cmp.Or(os.Getenv(testenv.ProgramEnv), other), "HOME": home, "XDG_RUNTIME_DIR": run, "XDG_CONFIG_HOME": "", "RNIX_DATA_DIR": filepath.Join(home, "data"),
 				"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "TERM": "dumb", "GORACE": "atexit_sleep_ms=0", "RNIX_DAEMON_WAIT": "0"} {
 				e.Setenv(k, v)
 			}
@@ -83,6 +87,23 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "using": using, "crash": crash, "recovered": recovered, "claim": claim, "advised": advised, "vendor": vendor, "connected": connected},
 	})
+}
+
+// writeGuides writes all guides into one file, for scripts that run commands of theirs as they stand there.
+func writeGuides(to string) error {
+	guides, err := filepath.Glob(filepath.Join("..", "..", "docs", "guides", "*.md"))
+	if err != nil {
+		return err
+	}
+	var all []byte
+	for _, page := range guides {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return err
+		}
+		all = append(all, text...)
+	}
+	return os.WriteFile(to, all, 0o600)
 }
 
 // code runs a command and checks its exit code: code 3 rnix run ...

@@ -1,5 +1,5 @@
 // Package archtest keeps the house as ARCHITECTURE.md describes it: which package may import which,
-// and the rules of CONTRIBUTING.md that a machine can check.
+// the rules of CONTRIBUTING.md that a machine can check, and that the pages are whole: names, links, indexes.
 //
 // It owns the rules and three texts: floors.txt, modules.txt and exceptions.txt. It reads and parses
 // every source itself, through the file system that it is given: a check that asked the go command
@@ -40,6 +40,11 @@ func Rules() []Rule {
 		{"never", checkNever},
 		{"set", checkSet},
 		{"page", checkPage},
+		{"names", checkNames},
+		{"links", checkLinks},
+		{"index", checkIndex},
+		{"decisions", checkDecisions},
+		{"long-page", checkLongPages},
 		{"modules", checkModules},
 		{"rnixctx", checkContextName},
 		{"package-name", checkPackageName},

@@ -27,8 +27,6 @@ type Book struct {
 	Suites     []string // packages that tests of any floor may import
 	Modules    []Module
 	Exceptions []Exception
-	// Lines are the lines of floors.txt that ARCHITECTURE.md repeats.
-	Lines []string
 }
 
 // Floor is one line "floor N name packages...".
@@ -141,7 +139,6 @@ func (b *Book) readFloors(line string) error {
 	default:
 		return fmt.Errorf("%q: use \"floor N name packages\", \"only packages <- importers\", \"never importers -> packages\", \"set package Type.Field\", \"small package LINES\", \"plain packages\" or \"suites packages\"", line)
 	}
-	b.Lines = append(b.Lines, line)
 	return nil
 }
 

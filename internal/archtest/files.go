@@ -69,7 +69,7 @@ func checkUnfinished(t *Tree, _ *Book) (out []Finding) {
 				for i, l := range strings.Split(c.Text, "\n") {
 					if unfinished.MatchString(l) {
 						out = append(out, Finding{Key: f.Path, Pos: f.line(t.Fset.Position(c.Pos()).Line + i),
-							Text: "an unfinished mark: finish it, or leave it out and say so in README.md"})
+							Text: "an unfinished mark: finish it, or leave it out and say so in docs/guides/limits.md"})
 					}
 				}
 			}

@@ -83,18 +83,6 @@ func checkNever(t *Tree, b *Book) (out []Finding) {
 	return out
 }
 
-// checkPage finds lines of floors.txt that ARCHITECTURE.md does not repeat.
-func checkPage(t *Tree, b *Book) (out []Finding) {
-	const page = "ARCHITECTURE.md"
-	lines := strings.Split(string(t.Texts[page]), "\n")
-	for _, want := range b.Lines {
-		if !slices.ContainsFunc(lines, func(l string) bool { return strings.TrimSpace(l) == want }) {
-			out = append(out, Finding{Key: page, Pos: page + ":1", Text: fmt.Sprintf("lacks this line of %s: %s", floorsFile, want)})
-		}
-	}
-	return out
-}
-
 // checkContextName finds imports of our context package under a name that is the standard library's.
 func checkContextName(t *Tree, _ *Book) (out []Finding) {
 	for _, f := range t.Files {

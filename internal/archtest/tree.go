@@ -18,6 +18,7 @@ type Tree struct {
 	Fset   *token.FileSet
 	Files  []*File           // Go files, sorted by path
 	Texts  map[string][]byte // other files that people read: pages, scripts, go.mod
+	Paths  map[string]bool   // every file and directory, but for what stands in one that is not read
 }
 
 // File is one Go file.
@@ -34,13 +35,14 @@ type File struct {
 // Load reads the tree below the root of fsys: not what begins with a dot or is called testdata, which
 // the go command ignores too.
 func Load(fsys fs.FS) (*Tree, error) {
-	t := &Tree{Fset: token.NewFileSet(), Texts: map[string][]byte{}}
+	t := &Tree{Fset: token.NewFileSet(), Texts: map[string][]byte{}, Paths: map[string]bool{}}
 	var nested []string
 	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		name := d.Name()
+		t.Paths[p] = true
 		if d.IsDir() {
 			if p != "." && name != ".ci" && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
 				return fs.SkipDir
