@@ -83,6 +83,18 @@ type Skill struct {
 	Scope         string            `yaml:"-" json:"scope"` // project, user, built-in
 }
 
+// Section is the skill as it stands in a system prompt, below a heading with its name.
+func (s *Skill) Section() string {
+	files := ""
+	if s.Dir != "" {
+		files = "(its files are in " + s.Dir + ")\n"
+	}
+	return SkillHeading(s.Name) + "\n" + files + strings.TrimSpace(s.Body)
+}
+
+// SkillHeading is the line above the instructions of a skill in a system prompt.
+func SkillHeading(name string) string { return "# Skill: " + name }
+
 // MCPServer says how to reach an MCP server: one entry of .mcp.json or mcp.yaml. Env and Headers may
 // hold secrets after variables were replaced: they are never written to disk.
 type MCPServer struct {
@@ -117,12 +129,8 @@ func (a *Agent) SystemPrompt() string {
 	}
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(a.Instructions))
-	for _, s := range a.Loaded {
-		b.WriteString("\n\n# Skill: " + s.Name + "\n")
-		if s.Dir != "" {
-			b.WriteString("(its files are in " + s.Dir + ")\n")
-		}
-		b.WriteString(strings.TrimSpace(s.Body))
+	for i := range a.Loaded {
+		b.WriteString("\n\n" + a.Loaded[i].Section())
 	}
 	if a.Doc.Text != "" {
 		b.WriteString("\n\n# The project's own instructions (" + a.Doc.Path + ")\n" + a.Doc.Text)

@@ -14,8 +14,7 @@ type ExportResponse struct {
 // ExportedProc is what one process was started with and did, over all its runs.
 type ExportedProc struct {
 	types.ProcStatus
-	State          string     `json:"state"` // running, suspended, zombie or dead
-	Skills         []string   `json:"skills,omitempty"`
+	State          string     `json:"state"`            // running, suspended, zombie or dead
 	Driver         string     `json:"driver,omitempty"` // empty = not recorded
 	Window         int        `json:"context_window,omitempty"`
 	Dir            string     `json:"dir"`             // where the files of its history are

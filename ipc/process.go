@@ -164,7 +164,6 @@ type ProcDetail struct {
 	AllowedDevices []string     `json:"allowed_devices"` // null = all
 	DeniedDevices  []string     `json:"denied_devices,omitempty"`
 	MCPMounts      []string     `json:"mcp_mounts,omitempty"`
-	Skills         []string     `json:"skills,omitempty"`
 	Tools          []string     `json:"tools,omitempty"`
 	Plan           string       `json:"plan,omitempty"`
 	Result         string       `json:"result,omitempty"`

@@ -249,7 +249,7 @@ func (k *KernelImpl) info(p *Process) *Info { return k.table.info(p, time.Now())
 // procInfo is the form of a snapshot on disk. It holds no environment and no secrets.
 func (p *Process) procInfo(i *Info) step.ProcInfo {
 	s := step.ProcInfo{
-		V: step.FormatVersion, ProcStatus: i.ProcStatus, State: i.State, Suspended: i.Suspended, Skills: i.Skills, PausedTotal: i.PausedFor,
+		V: step.FormatVersion, ProcStatus: i.ProcStatus, State: i.State, Suspended: i.Suspended, PausedTotal: i.PausedFor,
 		Spending: i.Spending, AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied, ReadRoots: i.ReadRoots, MCPMounts: i.MCPMounts, Result: i.Result,
 	}
 	s.UpdatedAt, s.PausedAt = time.Now(), time.Time{}

@@ -26,12 +26,11 @@ type Process struct {
 
 	*card
 
-	opts       SpawnOpts
-	inputs     []step.InputRef // what it was given with its intent; set before it is visible
-	basePrompt string          // what the agent is told, without where it works
-	modelFD    types.FD
-	model      vfs.ModelCard
-	kit        *kit
+	opts    SpawnOpts
+	inputs  []step.InputRef // what it was given with its intent; set before it is visible
+	modelFD types.FD
+	model   vfs.ModelCard
+	kit     *kit
 
 	stepTimeout time.Duration // of one step; 0 = none
 	endless     bool          // its agent says that there is no limit of a step
@@ -43,10 +42,11 @@ type Process struct {
 	purse *purse.Purse // what it and its descendants may use, and have used
 	claim *purse.Claim // for the answer that is asked for; exclusive to the process's goroutine
 
-	rec      Recorder
-	small    smallFile
-	files    snapshots // exclusive to the process's goroutine while it runs
-	answered time.Time // when the answer in hand was asked for; exclusive likewise
+	rec        Recorder
+	small      smallFile
+	activating sync.Mutex // one skill after the other
+	files      snapshots  // exclusive to the process's goroutine while it runs
+	answered   time.Time  // when the answer in hand was asked for; exclusive likewise
 
 	rel relations // guarded by table.mu
 
@@ -74,6 +74,10 @@ type Process struct {
 	// Since when it makes no progress, if it is suspect.
 	quiet time.Time // +checklocks:mu
 	plan  string    // +checklocks:mu
+	// What the agent is told, without where it works and with it, and the names of the skills in it; see tellLocked.
+	basePrompt string   // +checklocks:mu
+	system     string   // +checklocks:mu
+	skills     []string // +checklocks:mu
 	// Children that the model started.
 	spawned int // +checklocks:mu
 	// Children that failed, for people.
@@ -252,7 +256,6 @@ type Info struct {
 	Doing      string    // Wait without what the heartbeat says
 	Suspect    time.Time // since when it makes no progress, if the heartbeat says so
 	WaitUntil  time.Time
-	Skills     []string
 	Estimated  bool            // some of the tokens were counted by us
 	Spending   []step.Spending // what was used when, and of which model; never changed, only replaced
 	EndedAt    time.Time

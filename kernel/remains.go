@@ -19,7 +19,6 @@ type card struct {
 	name       atomic.Pointer[string] // nil = none; see Name
 	Agent      string
 	Labels     types.Labels
-	Skills     []string
 	CreatedAt  time.Time
 	Rights     Rights
 	MaxSteps   int // 0 = no limit
@@ -73,6 +72,7 @@ type remains struct {
 	elapsed, pausing time.Duration
 	exit             *types.ExitStatus
 	result, plan     string
+	skills           []string
 }
 
 // takeLocked notes what there is of a process now, p.mu held, but for its PPID and its limit.
@@ -91,7 +91,7 @@ func (r *remains) takeLocked(p *Process, now time.Time) {
 	r.card, r.pid, r.uuid, r.state, r.shut = p.card, p.PID, p.UUID, p.state, shut
 	r.suspended = shut && p.state == types.StateRunning || p.stopping || p.parked != ""
 	r.parked, r.wake, r.broke, r.progress, r.ended = p.parked, p.wake, p.broke, p.progress, p.ended
-	r.elapsed, r.pausing, r.exit, r.result, r.plan = elapsed, paused, p.exit, p.result, p.plan
+	r.elapsed, r.pausing, r.exit, r.result, r.plan, r.skills = elapsed, paused, p.exit, p.result, p.plan, p.skills
 	if shut && (p.state == types.StateRunning || p.stopping || p.parked != "") {
 		r.pausedAt = since
 	}
@@ -110,7 +110,7 @@ func tombstone(p *Process, now time.Time) *remains {
 // status is what all show that show processes.
 func (r *remains) status() types.ProcStatus {
 	s := types.ProcStatus{
-		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name(), Kind: r.kind, Intent: r.Intent, Agent: r.Agent, Labels: r.Labels, WorkDir: r.WorkDir,
+		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name(), Kind: r.kind, Intent: r.Intent, Agent: r.Agent, Labels: r.Labels, Skills: r.skills, WorkDir: r.WorkDir,
 		Provider: r.progress.Provider, Model: r.progress.Model, Step: r.progress.Step, MaxSteps: r.MaxSteps,
 		TokensUsed: r.progress.Tokens, CostUSD: r.progress.CostUSD, Unpriced: r.progress.Unpriced,
 		ContextBudget: r.limit.Tokens, BudgetUSD: r.limit.USD.Float(), PausedAt: r.pausedAt, CreatedAt: r.CreatedAt,
@@ -125,7 +125,7 @@ func (r *remains) status() types.ProcStatus {
 // info is the snapshot that a tombstone stands for.
 func (r *remains) info() *Info {
 	i := &Info{
-		ProcStatus: r.status(), State: r.state, Skills: r.Skills, Estimated: r.progress.Estimated, Spending: r.progress.Spending,
+		ProcStatus: r.status(), State: r.state, Estimated: r.progress.Estimated, Spending: r.progress.Spending,
 		EndedAt: r.ended, Elapsed: r.elapsed, PausedFor: r.pausing, Result: r.result, ReadRoots: r.ReadRoots,
 		Rights: r.Rights, MCPMounts: r.MCPMounts, Plan: r.plan, Tools: r.tools,
 		Suspended: r.suspended, Paused: r.shut, Parked: r.parked, Wake: r.wake, Purse: r.broke,

@@ -41,12 +41,14 @@ type From struct {
 // take gives a process what it had in its last run.
 func (f *From) take(p *Process) {
 	s, was := f.State, &f.Was
-	p.CreatedAt, p.Agent, p.Labels, p.Skills, p.parentUUID = was.CreatedAt, was.Agent, was.Labels, was.Skills, was.ParentUUID
+	p.CreatedAt, p.Agent, p.Labels, p.parentUUID = was.CreatedAt, was.Agent, was.Labels, was.ParentUUID
 	p.before, p.runs = s.Active, s.Runs
 	p.mu.Lock()
 	p.plan, p.spawned, p.failedChildren = s.Plan, s.Spawned, slices.Clip(s.FailedChildren)
+	base, skills := step.WithSkills(was.SystemPrompt, was.Skills, s.Skills)
+	tellLocked(p, base, skills)
 	p.mu.Unlock()
-	p.basePrompt, p.inputs = was.SystemPrompt, was.Inputs
+	p.inputs = was.Inputs
 	p.post.load(&p.box, &s.Mailbox)
 	p.kids.load(s.Children)
 	if s.Runs > 0 { // else it is the first run of a fork
@@ -173,7 +175,8 @@ func (k *KernelImpl) refusedAgain(p *Process, err error) {
 // settled is the Detail of a spawn or resumed marker: everything that a later run needs.
 func (p *Process) settled(i *Info) (json.RawMessage, error) {
 	o := &p.opts
-	s := step.Settled{ProcInfo: p.procInfo(i), SystemPrompt: p.basePrompt, FallbackProvider: o.FallbackProvider, FallbackModel: o.FallbackModel,
+	_, base, _ := prompted(p)
+	s := step.Settled{ProcInfo: p.procInfo(i), SystemPrompt: base, FallbackProvider: o.FallbackProvider, FallbackModel: o.FallbackModel,
 		AskedModel: o.Model, Effort: o.Effort, Timeout: o.Timeout, Settings: o.Settings, Inputs: p.inputs, Descent: descent(p)}
 	s.Provider = o.Provider
 	if o.Body != nil {

@@ -249,9 +249,6 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 		p.trees = k.cfg.Trees(p.UUID) // not yet visible, so no lock
 	}
 	settleStall(p, ag)
-	for _, s := range ag.Loaded {
-		p.Skills = append(p.Skills, s.Name)
-	}
 	p.MaxSteps = DefaultMaxSteps
 	for _, n := range []*int{ag.MaxSteps, opts.MaxSteps} { // the later wins, an explicit zero too
 		if n != nil {

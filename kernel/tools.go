@@ -90,9 +90,9 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 	}
 	p.tools = p.kit.names
 	if p.opts.From == nil {
-		p.basePrompt = k.cfg.Secrets.String(basePrompt(p, ag))
+		k.instruct(p, ag)
 	}
-	system := systemPrompt(p)
+	system, _, _ := prompted(p)
 	var open *loop.Open
 	var end *loop.End
 	progress := loop.Progress{Provider: p.opts.Provider, Model: orDefault(p.opts.Model, p.model.Model)}
@@ -106,33 +106,13 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 	l, err := loop.New(loop.Config{
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
-		Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k, p}, Several: len(p.model.Others) > 0,
+		System: func() string { system, _, _ := prompted(p); return system }, Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k, p}, Several: len(p.model.Others) > 0,
 		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: progress, Open: open, End: end, Thread: threadsOf(p),
 	}, host{postman{k, p}})
 	if err != nil {
 		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "request: %w", err)
 	}
 	return l, system, nil
-}
-
-// basePrompt is the caller's text and the agent's.
-func basePrompt(p *Process, ag *agent.Agent) string {
-	var parts []string
-	for _, s := range []string{p.opts.SystemPrompt, ag.SystemPrompt()} {
-		if s = strings.TrimSpace(s); s != "" {
-			parts = append(parts, s)
-		}
-	}
-	return strings.Join(parts, "\n\n")
-}
-
-// systemPrompt is what a process is told, and where it is. It is the same at every step, so that a
-// provider can cache it.
-func systemPrompt(p *Process) string {
-	if p.WorkDir == "" {
-		return p.basePrompt
-	}
-	return strings.TrimPrefix(p.basePrompt+"\n\nYour working directory is "+p.WorkDir+". Relative paths start there.", "\n\n")
 }
 
 // Run performs one action of the model.
@@ -219,19 +199,4 @@ func (k *KernelImpl) setPlan(p *Process, a *loop.Action) (string, error) {
 		return "The old plan is dropped. Make a new one with plan.", nil
 	}
 	return "The plan is noted. Begin with its first step.", nil
-}
-
-// specialize gives the model the instructions of a skill.
-func (k *KernelImpl) specialize(p *Process, a *loop.Action) (string, error) {
-	var in struct {
-		Skill string `json:"skill"`
-	}
-	if err := json.Unmarshal(a.Call.Input, &in); err != nil {
-		return "", types.Errorf(types.ErrInvalid, "Tool", a.Call.Name, "%w", err)
-	}
-	s, err := k.cfg.LoadSkill(p, in.Skill)
-	if err != nil {
-		return "", err
-	}
-	return "Instructions of the skill " + s.Name + " (its files are in " + s.Dir + "):\n\n" + s.Body, nil
 }

@@ -6,23 +6,25 @@ import "time"
 // processes have it as it stands here. A field that all of them are to show is added here, and where a process has it (kernel) or its record
 // says it (internal/step).
 type ProcStatus struct {
-	PID        PID     `json:"pid"` // of its last run
-	UUID       UUID    `json:"uuid"`
-	PPID       PID     `json:"ppid"`
-	ParentUUID UUID    `json:"parent_uuid,omitzero"`
-	Name       string  `json:"name,omitempty"`
-	Kind       string  `json:"kind,omitempty"` // what it is that is no agent: supervisor and the like
-	Intent     string  `json:"intent"`
-	Agent      string  `json:"agent,omitempty"`
-	Labels     Labels  `json:"labels,omitempty"`
-	WorkDir    string  `json:"work_dir,omitempty"`
-	Provider   string  `json:"provider"` // of the last answer, as is Model
-	Model      string  `json:"model,omitempty"`
-	Step       int     `json:"step"` // the last one that has ended
-	MaxSteps   int     `json:"max_steps"`
-	TokensUsed int     `json:"tokens_used"`
-	CostUSD    float64 `json:"cost_usd,omitempty"`
-	Unpriced   int     `json:"unpriced_tokens,omitempty"` // tokens of an unknown price
+	PID        PID    `json:"pid"` // of its last run
+	UUID       UUID   `json:"uuid"`
+	PPID       PID    `json:"ppid"`
+	ParentUUID UUID   `json:"parent_uuid,omitzero"`
+	Name       string `json:"name,omitempty"`
+	Kind       string `json:"kind,omitempty"` // what it is that is no agent: supervisor and the like
+	Intent     string `json:"intent"`
+	Agent      string `json:"agent,omitempty"`
+	Labels     Labels `json:"labels,omitempty"`
+	// Skills are those whose instructions are in its system prompt: from the beginning, or since its model asked for them.
+	Skills     []string `json:"skills,omitempty"`
+	WorkDir    string   `json:"work_dir,omitempty"`
+	Provider   string   `json:"provider"` // of the last answer, as is Model
+	Model      string   `json:"model,omitempty"`
+	Step       int      `json:"step"` // the last one that has ended
+	MaxSteps   int      `json:"max_steps"`
+	TokensUsed int      `json:"tokens_used"`
+	CostUSD    float64  `json:"cost_usd,omitempty"`
+	Unpriced   int      `json:"unpriced_tokens,omitempty"` // tokens of an unknown price
 	// ContextBudget is its limit in tokens, and BudgetUSD in dollars, with what its descendants use; 0 = none.
 	ContextBudget int         `json:"context_budget,omitempty"`
 	BudgetUSD     float64     `json:"budget_usd,omitempty"`

@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"encoding/json"
+	"strings"
 
 	"rnix/internal/step"
 )
@@ -19,4 +20,12 @@ func noted(notes map[string]json.RawMessage, m *step.Marker) map[string]json.Raw
 	}
 	notes[m.Text] = m.Detail
 	return notes
+}
+
+// FailedChild is how a parent lists a child that has failed, of the error of the call that started it.
+func FailedChild(problem string) string {
+	if _, rest, ok := strings.Cut(problem, "process "); ok {
+		return "PID " + rest
+	}
+	return problem
 }

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	rnixctx "rnix/context"
@@ -68,10 +67,12 @@ type State struct {
 	Provider string            `json:"provider,omitempty"` // of the last answer
 	Model    string            `json:"model,omitempty"`
 
-	Plan           string         `json:"plan,omitempty"`
-	Spawned        int            `json:"spawned,omitempty"` // children that the model started
-	FailedChildren []string       `json:"failed_children,omitempty"`
-	Files          *step.Snapshot `json:"files,omitempty"` // the latest snapshot of the workspace
+	Plan string `json:"plan,omitempty"`
+	// Skills are those that the model has activated since the run began; what was before stands in Settled.
+	Skills         []step.SkillDetail `json:"skills,omitempty"`
+	Spawned        int                `json:"spawned,omitempty"` // children that the model started
+	FailedChildren []string           `json:"failed_children,omitempty"`
+	Files          *step.Snapshot     `json:"files,omitempty"` // the latest snapshot of the workspace
 
 	// Inputs is what persons have said that is not in the conversation yet.
 	Inputs []string `json:"inputs,omitempty"`
@@ -224,14 +225,6 @@ func (s *State) result(r *step.Result) {
 	}
 }
 
-// FailedChild is how a parent lists a child that has failed, of the error of the call that started it.
-func FailedChild(problem string) string {
-	if _, rest, ok := strings.Cut(problem, "process "); ok {
-		return "PID " + rest
-	}
-	return problem
-}
-
 func (s *State) step(r *step.StepRecord) {
 	if s.Open == nil || s.Open.Answer.Step != r.StepNumber || s.Open.Answer.TokensUsed == 0 && s.Open.Answer.Started.IsZero() { // no answer has said what it cost
 		s.count(r.Answer())
@@ -279,7 +272,7 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 			s.Born()
 		}
 		s.Phase, s.Paused, s.Exit, s.Result, s.Wait, s.Hint, s.Wake = Running, false, nil, "", "", "", time.Time{}
-		s.Limit, s.Purse, s.Name = nil, nil, nil
+		s.Limit, s.Purse, s.Name, s.Skills = nil, nil, nil, nil
 		if s.began = now; m.Text == step.ByPerson { // who knows what has happened, and says to go on
 			s.Crashes = 0
 		}
@@ -315,6 +308,10 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 		_ = json.Unmarshal(m.Detail, &d) // it says less then
 		s.end(Suspended)
 		s.Wait, s.Wake, s.Hint, s.Exit, s.Purse = m.Text, d.Wake, d.Hint, m.Exit, d.Purse
+	case step.MarkerSkill:
+		if skill, ok := step.Activated(m); ok {
+			s.Skills = append(slices.Clip(s.Skills), skill)
+		}
 	case step.MarkerName:
 		name := m.Text
 		s.Name = &name

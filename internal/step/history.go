@@ -34,6 +34,7 @@ const (
 	MarkerMail        = "mail"        // a message to the process; Text: what it says, Detail: Mail
 	MarkerTaken       = "taken"       // messages left the mailbox, and not for the conversation; Detail: their numbers
 	MarkerAlive       = "alive"       // a process with a time limit still lives, so a crash takes little from what it has lived
+	MarkerSkill       = "skill"       // its instructions are in the system prompt from here on; Text: the name, Detail: SkillDetail
 	MarkerCutOff      = "cut_off"     // a request to the model that has no answer and may be billed; Detail: Answer, with an estimate
 )
 
@@ -278,6 +279,11 @@ func (h *History) Info() ProcInfo {
 			continue
 		case MarkerName:
 			p.Name = m.Text
+			continue
+		case MarkerSkill:
+			if s, ok := Activated(m); ok && !slices.Contains(p.Skills, s.Name) {
+				p.Skills = append(p.Skills, s.Name)
+			}
 			continue
 		case MarkerLimit:
 			var d LimitDetail

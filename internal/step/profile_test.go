@@ -82,7 +82,7 @@ func (s *story) profile(t testing.TB, o ProfileOptions) Profile {
 
 func begin(intent string) *story {
 	s := &story{}
-	s.mark(MarkerSpawn, intent, Settled{ProcInfo: ProcInfo{ProcStatus: types.ProcStatus{Intent: intent, WorkDir: "/w"}, Skills: []string{"tests"}}, SystemPrompt: "Be good."})
+	s.mark(MarkerSpawn, intent, Settled{ProcInfo: ProcInfo{ProcStatus: types.ProcStatus{Intent: intent, WorkDir: "/w", Skills: []string{"tests"}}}, SystemPrompt: "Be good."})
 	s.say(*user(intent))
 	return s
 }

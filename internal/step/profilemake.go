@@ -111,12 +111,16 @@ func uncounted(m *Meta) string {
 // readHead settles what stands before the messages. Of the last run that is: the tools of earlier runs are
 // not recorded.
 func (f *profiler) readHead() {
+	var activated []SkillDetail
 	for i := range f.h.Markers {
-		if m := &f.h.Markers[i]; m.Name == MarkerSpawn || m.Name == MarkerResumed {
+		m := &f.h.Markers[i]
+		if m.Name == MarkerSpawn || m.Name == MarkerResumed {
 			var s Settled
 			if json.Unmarshal(m.Detail, &s) == nil {
-				f.settled = s
+				f.settled, activated = s, nil
 			}
+		} else if s, ok := Activated(m); ok {
+			activated = append(activated, s)
 		}
 	}
 	system := f.settled.SystemPrompt
@@ -125,7 +129,7 @@ func (f *profiler) readHead() {
 	} else {
 		f.p.Missing = append(f.p.Missing, "the tools: process-meta.json is not there")
 	}
-	f.head = systemParts(system, f.settled.Skills)
+	f.head = systemParts(WithSkills(system, f.settled.Skills, activated))
 	if f.o.Meta != nil {
 		t := part{section: SectionTools, message: -1}
 		for i := range f.o.Meta.Tools {
@@ -141,33 +145,32 @@ func (f *profiler) readHead() {
 // toolFrame is about how many bytes stand around the three texts of a tool.
 const toolFrame = 44
 
-// systemParts divides a system prompt as package agent has put it together.
+// systemParts divides a system prompt as package agent has put it together, and as skills that were activated later have lengthened it.
 func systemParts(system string, skills []string) (out []part) {
-	add := func(section, name, text string) {
-		if text != "" {
-			out = append(out, part{section: section, name: name, message: -1, bytes: len(text), weight: rnixctx.EstimateTokens(text)})
+	type begin struct {
+		at            int
+		section, name string
+	}
+	begins := []begin{{0, SectionSystem, ""}}
+	find := func(heading, section, name string) {
+		if i := strings.Index("\n\n"+system, "\n\n"+heading); i >= 0 {
+			begins = append(begins, begin{max(i-2, 0), section, name})
 		}
 	}
-	cut := func(mark string) (before string, found bool) {
-		i := strings.Index("\n\n"+system, mark)
-		if i < 0 {
-			return "", false
-		}
-		before, system = system[:max(i-2, 0)], system[max(i-2, 0):]
-		return before, true
-	}
-	section, name := SectionSystem, ""
 	for _, s := range skills {
-		if before, ok := cut("\n\n# Skill: " + s + "\n"); ok {
-			add(section, name, before)
-			section, name = SectionSkills, s
+		find("# Skill: "+s+"\n", SectionSkills, s)
+	}
+	find("# The project's own instructions (", SectionProject, "")
+	slices.SortStableFunc(begins, func(a, b begin) int { return cmp.Compare(a.at, b.at) })
+	for i, b := range begins {
+		end := len(system)
+		if i+1 < len(begins) {
+			end = begins[i+1].at
+		}
+		if text := system[b.at:end]; text != "" {
+			out = append(out, part{section: b.section, name: b.name, message: -1, bytes: len(text), weight: rnixctx.EstimateTokens(text)})
 		}
 	}
-	if before, ok := cut("\n\n# The project's own instructions ("); ok {
-		add(section, name, before)
-		section, name = SectionProject, ""
-	}
-	add(section, name, system)
 	return out
 }
 

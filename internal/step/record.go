@@ -250,7 +250,6 @@ type ProcInfo struct {
 	OriginStep     int                `json:"origin_step,omitempty"`     // of a fork: the last step that it has of its origin
 	Runs           int                `json:"runs,omitempty"`            // how often it was started or resumed
 	ActiveTotal    time.Duration      `json:"active_total_ns,omitempty"` // lived, without pauses and the time between runs
-	Skills         []string           `json:"skills,omitempty"`
 	DeadAt         time.Time          `json:"dead_at,omitzero"`
 	PausedTotal    time.Duration      `json:"paused_total_ns,omitempty"`
 	Spending       []Spending         `json:"spending,omitempty"` // what it has used itself, of which model and on which day

@@ -20,12 +20,12 @@ func (d *Service) describe(ctx context.Context, _ *ipc.Peer, req ipc.TargetReque
 	if i := t.Live; i != nil {
 		r.Proc = d.Looks.Living(i)
 		r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.ReadRoots, i.Rights.Allowed, i.Rights.Denied
-		r.MCPMounts, r.Skills, r.Tools, r.Result, r.Plan = i.MCPMounts, i.Skills, i.Tools, i.Result, i.Plan
+		r.MCPMounts, r.Tools, r.Result, r.Plan = i.MCPMounts, i.Tools, i.Result, i.Plan
 	} else {
 		i := d.Finder.Whole(t.Info)
 		r.Proc = d.Looks.Stored(i)
 		r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.ReadRoots, i.AllowedDevices, i.DeniedDevices
-		r.MCPMounts, r.Skills, r.Result = i.MCPMounts, i.Skills, i.Result
+		r.MCPMounts, r.Result = i.MCPMounts, i.Result
 		if m, err := step.ReadMeta(d.Journal.FS(), r.Dir); err == nil {
 			for _, tool := range m.Tools {
 				r.Tools = append(r.Tools, tool.Name)

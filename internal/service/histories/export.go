@@ -115,7 +115,7 @@ func family(root types.UUID, list []step.ProcInfo) []types.UUID {
 // one is what one process did.
 func (d *Service) one(p *past) (ipc.ExportedProc, error) {
 	i := p.h.Info()
-	x := ipc.ExportedProc{ProcStatus: i.ProcStatus, State: "dead", Skills: i.Skills, Dir: d.Journal.Dir(p.UUID), AllowedDevices: i.AllowedDevices,
+	x := ipc.ExportedProc{ProcStatus: i.ProcStatus, State: "dead", Dir: d.Journal.Dir(p.UUID), AllowedDevices: i.AllowedDevices,
 		DeniedDevices: i.DeniedDevices, MCPMounts: i.MCPMounts, OriginUUID: i.OriginUUID, OriginStep: i.OriginStep, Turns: []ipc.Turn{}, Result: i.Result, Damage: p.h.Damage}
 	x.PID, x.UUID, x.WorkDir = p.PID, p.UUID, d.WorkDir(&p.Target, i.WorkDir)
 	switch {

@@ -89,6 +89,9 @@ func (c counted) promptSize(generation uint64, conversation, whole int, perByte 
 // once reserves what an answer may take and asks. What was reserved is settled by count, or here if there is no
 // answer.
 func (l *Loop) once(ctx context.Context, p *rnixctx.PromptResult) (*Response, error) {
+	if l.cfg.System != nil && l.req.tell(l.cfg.System()) {
+		l.counted = counted{} // of another prompt
+	}
 	perByte, known := l.cfg.Budget.PerByte()
 	bound := l.counted.promptSize(p.Generation, p.EncodedLen(), l.req.size(p), perByte, known)
 	n, err := l.cfg.Budget.Reserve(ctx, bound)

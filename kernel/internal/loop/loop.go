@@ -72,7 +72,9 @@ type Progress struct {
 
 // Config is what does not change during a run.
 type Config struct {
-	Head     Head
+	Head Head
+	// System returns the system prompt, which grows when the process activates a skill; nil = it stays as Head has it.
+	System   func() string
 	Specs    []byte // the tools as they are offered: a JSON array of ToolSpec; not changed
 	Tools    map[string]vfs.Tool
 	Meta     map[string]Kind

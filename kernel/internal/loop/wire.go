@@ -7,7 +7,7 @@ import (
 	rnixctx "rnix/context"
 )
 
-// Head is the part of a request that stays the same over the life of a process. Its fields are fields
+// Head is the part of a request that stays the same from step to step; only a skill changes the system prompt. Its fields are fields
 // of the model device's request (llm.LLMRequest), which the kernel does not import; internal/archtest
 // compares the two.
 type Head struct {
@@ -63,7 +63,8 @@ type Usage struct {
 // request is the document that is written to the model device. It grows with the conversation: what
 // was written once is not encoded or copied again while the conversation is only appended to.
 type request struct {
-	head       []byte // the encoded Head
+	said       Head
+	head       []byte // said, encoded
 	specs      []byte // the encoded tools, shared with other processes; may be empty
 	buf        []byte // head and the messages so far, without the closing brackets
 	done       int    // bytes of the encoded messages that are in buf
@@ -73,7 +74,18 @@ type request struct {
 
 func newRequest(h Head, specs []byte) (*request, error) {
 	b, err := json.Marshal(h)
-	return &request{head: b, specs: specs}, err
+	return &request{said: h, head: b, specs: specs}, err
+}
+
+// tell changes the system prompt, and reports whether it was another one.
+func (r *request) tell(system string) (changed bool) {
+	if r.said.SystemPrompt == system {
+		return false
+	}
+	r.said.SystemPrompt = system
+	r.head, _ = json.Marshal(r.said) // it has strings and numbers only
+	r.buf = nil
+	return true
 }
 
 // begin starts the document: the head, the tools, and an open list of messages.

@@ -1,0 +1,110 @@
+package kernel
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"rnix/agent"
+	rnixctx "rnix/context"
+	"rnix/internal/step"
+	"rnix/kernel/internal/loop"
+	"rnix/types"
+)
+
+// instruct settles what an agent is told from the beginning: the caller's text, the agent's, and its skills.
+func (k *KernelImpl) instruct(p *Process, ag *agent.Agent) {
+	var parts []string
+	for _, s := range []string{p.opts.SystemPrompt, ag.SystemPrompt()} {
+		if s = strings.TrimSpace(s); s != "" {
+			parts = append(parts, s)
+		}
+	}
+	var skills []string
+	for _, s := range ag.Loaded {
+		skills = append(skills, s.Name)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	tellLocked(p, k.cfg.Secrets.String(strings.Join(parts, "\n\n")), skills)
+}
+
+// tellLocked settles what the process is told, and with which skills.
+//
+// +checklocks:p.mu
+func tellLocked(p *Process, base string, skills []string) {
+	p.basePrompt, p.skills, p.system = base, skills, placed(base, p.WorkDir)
+}
+
+// prompted is what the process is told, with where it works and without, and the names of the skills in it. It is the same at every step until a
+// skill is activated, so that a provider can cache it.
+func prompted(p *Process) (system, base string, skills []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.system, p.basePrompt, p.skills
+}
+
+// placed adds where a process works to what it is told.
+func placed(base, dir string) string {
+	if dir == "" {
+		return base
+	}
+	return strings.TrimPrefix(base+"\n\nYour working directory is "+dir+". Relative paths start there.", "\n\n")
+}
+
+// specialize activates a skill: its instructions are part of the system prompt from the next question on, where no compaction loses them,
+// and of the record, so that a resume and a fork have them too.
+func (k *KernelImpl) specialize(p *Process, a *loop.Action) (string, error) {
+	var in struct {
+		Skill string `json:"skill"`
+	}
+	if err := json.Unmarshal(a.Call.Input, &in); err != nil {
+		return "", types.Errorf(types.ErrInvalid, "Tool", a.Call.Name, "%w", err)
+	}
+	skill, err := k.cfg.LoadSkill(p, in.Skill)
+	if err != nil {
+		return "", err
+	}
+	s := step.SkillDetail{Name: skill.Name, Section: k.cfg.Secrets.String(skill.Section())}
+	again, err := k.activate(p, s)
+	if err != nil {
+		return "", err
+	}
+	text := "The skill " + s.Name + " is active: its instructions are in your system prompt from now on, below \"" + agent.SkillHeading(s.Name) + "\"."
+	if again {
+		text = "The skill " + s.Name + " is active already: its instructions are in your system prompt."
+	}
+	if strings.HasSuffix(p.model.Driver, "-agent") { // an agent CLI reads its system prompt when it starts, which it has
+		text += " Here they are:\n\n" + s.Section
+	}
+	return text, nil
+}
+
+// activate adds a skill to what a process is told; again says that it was there. The record of the call's result follows, so this one is
+// durable whenever that one is.
+func (k *KernelImpl) activate(p *Process, s step.SkillDetail) (again bool, err error) {
+	p.activating.Lock()
+	defer p.activating.Unlock()
+	_, was, names := prompted(p)
+	if slices.Contains(names, s.Name) {
+		return true, nil
+	}
+	base, names := step.WithSkills(was, names, []step.SkillDetail{s})
+	if most, needs := p.model.ContextWindow/2, rnixctx.EstimateTokens(base)+len(p.kit.specs)/4; most > 0 && needs > most {
+		return false, types.Errorf(types.ErrExhausted, "Specialize", s.Name,
+			"with this skill the system prompt and the tools would have about %d tokens, and the model has room for %d in all; half of that is for the conversation", needs, 2*most)
+	}
+	detail, err := json.Marshal(s)
+	if err != nil {
+		return false, types.Errorf(types.ErrInternal, "Specialize", s.Name, "encode: %w", err)
+	}
+	if err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerSkill, PID: p.PID, Text: s.Name, Detail: detail}}); err != nil {
+		return false, err
+	}
+	p.mu.Lock()
+	tellLocked(p, base, names)
+	system := p.system
+	p.mu.Unlock()
+	k.save(p)
+	return false, k.ctxMgr.SetSystemPrompt(p.CtxID, system)
+}
