@@ -246,6 +246,25 @@ func TestWhatBreaksTheBeginningIsNamed(t *testing.T) {
 	}
 }
 
+// A model that gave no answer, in the step before or in this one, is not another model.
+func TestAStepWithoutAnAnswerIsOfNoOtherModel(t *testing.T) {
+	s := begin("do")
+	s.step("read_file", "one", 1000)
+	s.n++
+	s.add(Record{Kind: KindStep, Step: &StepRecord{StepNumber: s.n, MessageCount: s.msgs, Summary: "no answer: the key is wrong"}})
+	s.step("read_file", "two", 1100)
+	p := s.profile(t, ProfileOptions{Meta: metaOf(0)})
+	if p.Cache.Breaks != 0 || p.Prompts[2].Stable == 0 {
+		t.Errorf("%+v; %+v", p.Cache, p.Prompts)
+	}
+	s.n++
+	s.add(Record{Kind: KindStep, Step: &StepRecord{StepNumber: s.n, MessageCount: s.msgs, Summary: "no answer"}})
+	s.add(Record{Kind: KindStep, Step: &StepRecord{StepNumber: s.n + 1, MessageCount: s.msgs, Input: 1200, Provider: "p", Model: "other"}})
+	if p = s.profile(t, ProfileOptions{Meta: metaOf(0)}); p.Cache.Breaks != 1 || p.Prompts[4].Broke == nil || p.Prompts[4].Broke.By != BreakModel {
+		t.Errorf("another model behind a step without an answer: %+v; %+v", p.Cache, p.Prompts)
+	}
+}
+
 func TestCountsOfACommandLineAreNotThoseOfAPrompt(t *testing.T) {
 	s := begin("do")
 	s.step("read_file", "x", 90000)

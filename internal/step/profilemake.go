@@ -68,6 +68,11 @@ type promptBefore struct {
 	size, estimate          int // tokens: as shown, and as we would say
 }
 
+// isOfAnother reports whether a step was answered by another model. One without an answer names none.
+func (b *promptBefore) isOfAnother(s *StepRecord) bool {
+	return b != nil && b.provider != "" && s.Provider != "" && (b.provider != s.Provider || b.model != s.Model)
+}
+
 // Profile makes the profile of the history. A step that there is not is NOT_FOUND.
 func (h *History) Profile(o ProfileOptions) (Profile, error) {
 	last := len(h.Records)
@@ -254,7 +259,7 @@ func (f *profiler) step(s *StepRecord) {
 	q := PromptSize{Step: s.StepNumber, Messages: n, Tokens: int(float64(estimate)*f.ratio + 0.5), Estimated: true, Output: s.Output, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite}
 	if counted := s.Input + s.CacheRead + s.CacheWrite; counted > 0 && !s.Estimated && f.p.Uncounted == "" {
 		q.Tokens, q.Estimated = counted, false
-		if b := f.before; b != nil && (b.provider != s.Provider || b.model != s.Model) {
+		if f.before.isOfAnother(s) {
 			f.marks = nil // another model counts otherwise
 		}
 		for k := len(f.marks); k > 0 && (f.marks[k-1].messages >= n || f.marks[k-1].tokens >= counted); k-- {

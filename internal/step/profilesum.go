@@ -12,6 +12,9 @@ import (
 func (f *profiler) compare(q *PromptSize, s *StepRecord, end, estimate int) {
 	b := f.before
 	f.before = &promptBefore{f.system, s.Provider, s.Model, f.live, end, q.Tokens, estimate}
+	if b != nil && s.Provider == "" {
+		f.before.provider, f.before.model = b.provider, b.model
+	}
 	q.Compacted, f.compacted = f.compacted, false
 	if q.Added = q.Tokens; b == nil {
 		return
@@ -19,7 +22,7 @@ func (f *profiler) compare(q *PromptSize, s *StepRecord, end, estimate int) {
 	q.Added -= b.size
 	scale := float64(b.size) / float64(max(b.estimate, 1))
 	switch {
-	case b.provider != s.Provider || b.model != s.Model:
+	case b.isOfAnother(s):
 		q.Broke = &Break{By: BreakModel}
 	case b.system != f.system:
 		n := shared(b.system, f.system)
