@@ -3,6 +3,7 @@
 package procview
 
 import (
+	"slices"
 	"time"
 
 	"rnix/internal/step"
@@ -48,7 +49,7 @@ func Stored(i *step.ProcInfo) ipc.Proc {
 	}
 	p := ipc.Proc{
 		ProcStatus: i.ProcStatus, State: state, Wait: wait, WaitUntil: i.WakeAt, WaitSince: paused,
-		Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: Elapsed(i).Milliseconds(),
+		Estimated: Estimated(i), Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: Elapsed(i).Milliseconds(),
 	}
 	p.PausedAt = paused
 	return p
@@ -59,6 +60,11 @@ func InArchive(a *step.Archived) ipc.Proc {
 	p := Stored(&a.Info)
 	p.State, p.Wait = Archived, ""
 	return p
+}
+
+// Estimated reports whether some of the tokens of a process that is on disk were counted by us.
+func Estimated(i *step.ProcInfo) bool {
+	return slices.ContainsFunc(i.Spending, func(s step.Spending) bool { return s.Estimated })
 }
 
 // Elapsed returns how long a process that is on disk has lived in all its runs.
