@@ -227,17 +227,13 @@ func composeLogs(ctx context.Context, fl *follower, out *output, args []string, 
 	if err != nil {
 		return err
 	}
-	kinds := []event.Kind{event.LogLine, event.NodeChanged, event.Exited}
-	wants := func(e *ipc.Event) bool { return e.Kind != event.Exited }
-	line := func(e *ipc.Event) string { return composeLogLine(out, e) }
+	log := func(e *ipc.Event) string { return logLine(&out.out, e) }
 	if len(args) == 2 {
 		n, err := nodeOf(&r, args[1])
 		if err != nil {
 			return err
 		}
-		req := about([]string{n.UUID.String()}, follow, false)
-		req.Kinds = kinds
-		return showEvents(ctx, fl, out, req, wants, line)
+		return showEvents(ctx, fl, out, logOf(about([]string{n.UUID.String()}, follow, false)), nil, log)
 	}
 	live := follow && r.Exit == nil && r.State != suspended
 	for i := range r.Nodes {
@@ -245,17 +241,16 @@ func composeLogs(ctx context.Context, fl *follower, out *output, args []string, 
 		if n.UUID == (types.UUID{}) || live && n.ExitCode == nil {
 			continue
 		}
-		req := about([]string{n.UUID.String()}, false, false)
-		req.Kinds = []event.Kind{event.LogLine}
 		out.talk("== %s", n.Name)
-		if err := showEvents(ctx, fl, out, req, wants, line); err != nil && types.CodeOf(err) != types.ErrNotFound {
+		if err := showEvents(ctx, fl, out, logOf(about([]string{n.UUID.String()}, false, false)), nil, log); err != nil && types.CodeOf(err) != types.ErrNotFound {
 			return err
 		}
 	}
 	req := about([]string{r.UUID.String()}, live, live)
-	req.Kinds = kinds
+	req.Kinds = []event.Kind{event.LogLine, event.NodeChanged, event.Exited}
+	wants := func(e *ipc.Event) bool { return e.Kind != event.Exited }
 	out.talk("== run %s", oneLine(r.Name))
-	return showEvents(ctx, fl, out, req, wants, line)
+	return showEvents(ctx, fl, out, req, wants, func(e *ipc.Event) string { return composeLogLine(out, e) })
 }
 
 func composeLogLine(out *output, e *ipc.Event) string {

@@ -39,7 +39,8 @@ it. Where lines are missing, it says so.`,
 			if err != nil {
 				return err
 			}
-			req.Filter = &ipc.EventFilter{Log: true, Categories: category, Level: level}
+			req = logOf(req)
+			req.Filter.Categories, req.Filter.Level = category, level
 			if err := checkFilter(req.Filter); err != nil {
 				return usagef("", "%s", reasonOf(err))
 			}
@@ -50,7 +51,6 @@ it. Where lines are missing, it says so.`,
 			if err != nil {
 				return err
 			}
-			req.Kinds = []event.Kind{event.LogLine, event.Exited, event.StorageError, event.Stalled, event.Lag}
 			return showEvents(c.Context(), fl, a.out, req, nil, func(e *ipc.Event) string { return logLine(&a.out.out, e) })
 		},
 	}
@@ -63,6 +63,13 @@ it. Where lines are missing, it says so.`,
 	_ = c.RegisterFlagCompletionFunc("category", fixed(debug.Categories()))
 	_ = c.RegisterFlagCompletionFunc("level", fixed(strings.Split(levelWords(), ", ")))
 	return c
+}
+
+// logOf asks for the log of the processes that a request is about.
+func logOf(req ipc.EventsRequest) ipc.EventsRequest {
+	req.Filter = &ipc.EventFilter{Log: true}
+	req.Kinds = []event.Kind{event.LogLine, event.Exited, event.StorageError, event.Stalled, event.Lag}
+	return req
 }
 
 func levelWords() string {
