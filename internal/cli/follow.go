@@ -50,9 +50,9 @@ func showEvents(ctx context.Context, fl *follower, out *output, req ipc.EventsRe
 func nothingShown(req *ipc.EventsRequest) string {
 	f := req.Filter
 	if !req.Since.IsZero() || f != nil && (len(f.Classes)+len(f.Categories) > 0 || f.Failed || f.Slow > 0 || f.Path != "" || f.Level != "") {
-		return "nothing of what is known fits what was asked for"
+		return "no recorded event matches"
 	}
-	return "there is nothing to show yet"
+	return "there is nothing to show"
 }
 
 // eachEvent hands on the events that req selects, and what was missed in the place where it would have been. It

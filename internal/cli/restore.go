@@ -102,8 +102,8 @@ func (a *app) askRestore(ctx context.Context, c *ipc.Client, req ipc.RestoreRequ
 		return err
 	}
 	if a.out.json() || !a.out.err.terminal || !terminal(a.host.In) {
-		return &exitError{ExitBlocked, withMend(types.Errorf(types.ErrInvalid, "RestoreFiles", "", "files are going to be overwritten, and no person can be asked"),
-			"add --force; what would be done shows: --dry-run")}
+		return &exitError{ExitBlocked, withMend(types.Errorf(types.ErrInvalid, "RestoreFiles", "", "a restore overwrites files, and there is no terminal to ask at"),
+			"add --force, or --dry-run to see what it would do")}
 	}
 	if len(r.Changes) > 0 {
 		a.out.print(changeText(&r, a.out.verbose, map[string]string{"A": "to write", "D": "to remove", "M": "to write", "T": "to write"}))

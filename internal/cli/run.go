@@ -87,7 +87,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.StringVarP(&o.req.Agent, "agent", "a", "", "the agent (see: rnix agents)")
 	f.StringVar(&o.req.Provider, "provider", "", "the provider of the agent, and of its children that name none (see: rnix providers)")
 	f.StringVar(&o.harness, "harness", "", "run a whole agent command line as the process: claude, codex or opencode")
-	f.StringVar(&o.req.Tools, "tools", "", "of a --harness: \"own\", its own beside the kernel's, or \"kernel\", the kernel's alone")
+	f.StringVar(&o.req.Tools, "tools", "", "tools for --harness: own (the CLI's plus Rnix's) or kernel (Rnix's only)")
 	f.StringVar(&o.req.Session, "session", "", "be this session of the platform (config.yaml: platform): keep its lease, tell what is done")
 	f.StringVar(&o.req.Issue, "issue", "", "with --session: the issue that it is about")
 	f.StringVarP(&o.req.Model, "model", "m", "", "the model of the agent, or provider/model; also of its children that name none")
@@ -112,7 +112,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.StringVar(&o.req.SystemPrompt, "system-prompt", "", "a text that goes before the agent's own instructions")
 	f.BoolVar(&o.req.TrustProject, "trust-project", false, "trust the files of this project: its MCP servers, providers and agents")
 	f.StringVar(&o.req.Parent, "parent", "", "the parent process (default: the agent in which this runs)")
-	f.BoolVar(&a.out.lastLine, "result-last-line", false, "of the result only the last line that is not empty")
+	f.BoolVar(&a.out.lastLine, "result-last-line", false, "print only the last non-empty line of the result")
 	f.StringVar(&o.format, "output-format", "text", "text, json or stream-json")
 	completeRun(a, c)
 	return o

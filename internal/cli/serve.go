@@ -34,7 +34,7 @@ func serveCmd(a *app) *cobra.Command {
 	var controlPlane bool
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "serve a control plane: which session has which owner, and what it tells",
+		Short: "serve the control-plane API: session leases and activity",
 		Long: `Serve --control-plane serves the session API: who owns a session, what its owner tells, and messages to it.
 Daemons on several machines that share one have at most one owner for each session at a time. It serves until it
 is stopped, with Ctrl+C or SIGTERM; what it has answered with success is on the disk.

@@ -17,7 +17,7 @@ func writeCmd(a *app) *cobra.Command {
 	var as string
 	c := &cobra.Command{
 		Use:   "write PATH [DATA...]",
-		Short: "write to a path of the name space and show what can be read then",
+		Short: "write to a device and print its reply",
 		Long: `Write writes the data to a path of the name space that agents see, and shows what can be read
 afterwards: the output of a command, the answer of a model. The data is the arguments, or standard
 input with "-" or when nothing is given and standard input is not a terminal. Devices take a request
