@@ -110,6 +110,7 @@ type RestoreResponse struct {
 	Dir     string     `json:"dir"`   // where
 	Written int        `json:"written"`
 	Removed int        `json:"removed"`
+	Dirs    int        `json:"dirs,omitempty"` // directories that were made or removed in place
 	Kept    []string   `json:"kept,omitempty"` // what was left as it is, and why
 	// Changes are the files that differed, from what was there to what is there now. Without To only.
 	Changes []FileChange `json:"changes,omitempty"`

@@ -174,7 +174,7 @@ func showRestored(out *output, r *ipc.RestoreResponse, req *ipc.RestoreRequest) 
 	case req.DryRun:
 		out.talk("%s would be written or removed in %s", plural(len(r.Changes), "file", "files"), oneLine(r.Dir))
 		return
-	case req.To == "" && r.Written+r.Removed == 0:
+	case req.To == "" && r.Written+r.Removed+r.Dirs == 0:
 		out.talk("%s is as %s already; nothing was changed", oneLine(r.Dir), from)
 		return
 	default:
@@ -200,6 +200,9 @@ func counts(r *ipc.RestoreResponse) string {
 	parts := []string{number(r.Written) + " written"}
 	if r.Removed > 0 {
 		parts = append(parts, number(r.Removed)+" removed")
+	}
+	if r.Written+r.Removed == 0 && r.Dirs > 0 {
+		parts = append(parts, plural(r.Dirs, "directory", "directories")+" made or removed")
 	}
 	if n := len(r.Kept); n > 0 {
 		parts = append(parts, number(n)+" left alone")

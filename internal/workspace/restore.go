@@ -24,7 +24,8 @@ type RestoreOpts struct {
 
 // Report says what was done to a directory, and how it is undone.
 type Report struct {
-	Written, Removed int
+	Written, Removed int      // files
+	Dirs             int      // directories that were made or removed
 	Kept             []string // what was left as it is, and why; the directory differs from the snapshot there
 	Rescue           *Stored  // what was there before; nil if nothing was
 	Undo             string   // for people: how to get that back; "" if there is nothing to get back
@@ -239,6 +240,12 @@ func apply(ctx context.Context, src source, kind Kind, to string, j job) (rep Re
 		return rep, fileError("Restore", to, err)
 	}
 	defer root.Close()
+	count := func(e entry, files *int) {
+		if e.Mode.IsDir() {
+			files = &rep.Dirs
+		}
+		*files++
+	}
 	w := &writer{root: root, exact: kind == KindCopy, times: j.fresh, dirs: map[string]bool{}}
 	for _, e := range j.remove {
 		if !safePath(e.Path) {
@@ -248,7 +255,7 @@ func apply(ctx context.Context, src source, kind Kind, to string, j job) (rep Re
 			rep.Kept = append(rep.Kept, fmt.Sprintf("%q: %v", e.Path, err))
 			continue
 		}
-		rep.Removed++
+		count(e, &rep.Removed)
 	}
 	// put returns an error only if nothing more can be written.
 	put := func(e entry, r io.Reader) error {
@@ -267,7 +274,7 @@ func apply(ctx context.Context, src source, kind Kind, to string, j job) (rep Re
 		case errors.Is(err, errInTheWay), errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrExist):
 			return keep(err)
 		case err == nil:
-			rep.Written++
+			count(e, &rep.Written)
 		}
 		return err
 	}

@@ -112,6 +112,24 @@ func TestIgnoredFilesAreNeverRemovedAndNeverLost(t *testing.T) {
 	}
 }
 
+// What is said to be written and removed are files, whichever way they are kept.
+func TestAReportCountsFilesAndNotTheirDirectories(t *testing.T) {
+	t.Parallel()
+	both(t, map[string]string{"a": "1\n", "d/e/b": "2\n"}, func(t *testing.T, b *bench, dir string) {
+		s := b.take(dir, 1)
+		must(t, os.RemoveAll(filepath.Join(dir, "d")))
+		b.write(dir, map[string]string{"new/deep/x": "x\n", "new/y": "y\n"})
+		rep, err := b.Restore(context.Background(), b.ref(s, 1), dir, RestoreOpts{Overwrite: true})
+		if err != nil || rep.Written != 1 || rep.Removed != 2 {
+			t.Errorf("report is %+v, %v", rep, err)
+		}
+		there := filepath.Join(b.dir(), "there")
+		if rep, err = b.Restore(context.Background(), b.ref(s, 1), there, RestoreOpts{}); err != nil || rep.Written != 2 {
+			t.Errorf("elsewhere: %+v, %v", rep, err)
+		}
+	})
+}
+
 func TestOnlySomePathsAreUndone(t *testing.T) {
 	t.Parallel()
 	both(t, map[string]string{"a": "1\n", "d/b": "2\n", "e/x": "x\n"}, func(t *testing.T, b *bench, dir string) {

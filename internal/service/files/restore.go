@@ -134,7 +134,7 @@ func (s *Service) putBack(ctx context.Context, p *past, what snapshot, req *ipc.
 		}
 		rep, err = s.Snapshots.keeper.RestorePaths(ctx, ref, dir, abs)
 	}
-	r.Written, r.Removed, r.Kept = rep.Written, rep.Removed, rep.Kept
+	r.Written, r.Removed, r.Dirs, r.Kept = rep.Written, rep.Removed, rep.Dirs, rep.Kept
 	if rescue := rep.Rescue; rescue != nil {
 		r.Rescue, r.RescuePin = rescue.ID, rescue.Pin
 		if r.Undo = undoOf(rescue, req.Paths); err != nil {
