@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"rnix/types"
-	"rnix/vfs"
 )
 
 // MaySpawn refuses an agent that wants to start others, on whatever way, without the right.
@@ -35,27 +34,38 @@ func permitted(p *Process, op, right, what string) error {
 	return types.Errorf(types.ErrPermission, op, right, "this process may not %s", what)
 }
 
-// mayLend refuses a child a model that its parent may not use. The parent's own model was given to it by whoever started it, and
-// so it may hand that on; a list of what it may open says something of others only if it names some.
-func mayLend(t *table, parent *Process, o *SpawnOpts) error {
-	own := t.modelsOf(parent)
+// mayHave refuses a process a model that those above it may not use: a child its parent's, on whatever way it is started, and
+// one that is resumed another model than it had. The parent's own model was given to it by whoever started it, and so it may hand that on;
+// a list of what it may open says something of others only if it names some. Where the parent is gone, what the process has of its rights counts.
+func mayHave(t *table, p, parent *Process) error {
+	o, rights, who := &p.opts, Rights{}, "which is gone,"
+	var own []string
+	op, what := "Spawn", "start an agent with this model"
+	if f := o.From; f != nil {
+		if parent == nil && f.Was.ParentUUID == (types.UUID{}) {
+			return nil
+		}
+		rights, own = Rights{Allowed: f.Was.AllowedDevices, Denied: f.Was.DeniedDevices}, []string{f.Was.Provider, f.Was.FallbackProvider}
+		op, what = "Resume", "resume it with this model; a copy of it that has no parent can have it (--fork)"
+	} else if parent == nil {
+		return nil
+	}
+	if parent != nil {
+		rights, own, who = parent.Rights, append(own, t.modelsOf(parent)...), "process "+parent.PID.String()+","
+	}
 	for _, provider := range []string{o.Provider, o.FallbackProvider} {
 		path := modelRoot + "/" + provider
-		if provider == "" || slices.Contains(own, provider) || parent.Rights.lends(path) {
+		if provider == "" || slices.Contains(own, provider) || rights.lends(path) {
 			continue
 		}
-		e := types.Errorf(types.ErrPermission, "Spawn", path, "cannot start an agent with this model: its parent, process %d, may not use it; that may use: %s",
-			parent.PID, strings.Join(parent.Rights.list(), " "))
-		e.PID = parent.PID
-		return e
+		return types.Errorf(types.ErrPermission, op, path, "cannot %s: its parent, %s may not use it; that may use: %s", what, who, strings.Join(rights.list(), " "))
 	}
 	return nil
 }
 
 // lends reports whether who has these rights may start others with the model at path.
 func (r Rights) lends(path string) bool {
-	model := func(dir string) bool { return vfs.Below(dir, modelRoot) }
-	return r.Permits(path) || !slices.ContainsFunc(r.Allowed, model) && Rights{Denied: r.Denied}.Permits(path)
+	return r.Permits(path) || len(modelsIn(r.Allowed)) == 0 && Rights{Denied: r.Denied}.Permits(path)
 }
 
 // modelsOf returns the providers of the models that a process was given, or, if it has a body, who started it.

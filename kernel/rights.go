@@ -45,7 +45,7 @@ func dotted(path string) bool {
 }
 
 // Narrow returns the rights that r and the list both allow. A nil list changes nothing; an empty one
-// leaves nothing.
+// leaves nothing. A list that names no model keeps those that r names: it says nothing of models.
 func (r Rights) Narrow(list []string) Rights {
 	if list == nil {
 		return r
@@ -65,7 +65,25 @@ func (r Rights) Narrow(list []string) Rights {
 			}
 		}
 	}
-	return Rights{Allowed: clean(both), Denied: r.Denied}
+	out := Rights{Allowed: clean(both), Denied: r.Denied}
+	switch before, named := modelsIn(r.Allowed), modelsIn(list); {
+	case len(modelsIn(out.Allowed)) > 0 || len(before) == 0 && len(named) == 0:
+	case len(named) == 0 && len(list) > 0:
+		out.Allowed = clean(append(out.Allowed, before...))
+	default: // no model is in both; without one, the list would say nothing of models any more
+		out = out.Without([]string{modelRoot})
+	}
+	return out
+}
+
+// modelsIn returns those of the paths that name models.
+func modelsIn(paths []string) (out []string) {
+	for _, p := range paths {
+		if vfs.Below(p, modelRoot) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // Without returns the rights without the denied paths.

@@ -60,6 +60,35 @@ func TestChildNeverHasMoreThanItsParent(t *testing.T) {
 	})
 }
 
+// However often the models that it may lend are narrowed, with lists that name none and with lists that name others: a process lends none that those above
+// it may not.
+func TestNobodyLendsAModelThatOneAboveItMayNot(t *testing.T) {
+	models := []string{"/dev/llm/a", "/dev/llm/b", "/dev/llm/c"}
+	path := rapid.SampledFrom(append([]string{"/dev", "/dev/llm", "/dev/shell", "/sys/spawn", "/"}, models...))
+	list := rapid.OneOf(rapid.Just([]string(nil)), rapid.SliceOfN(path, 0, 3))
+	rapid.Check(t, func(t *rapid.T) {
+		r := Rights{}
+		for range 5 {
+			allowed, denied := list.Draw(t, "allowed"), list.Draw(t, "denied")
+			below := Rights{}.Narrow(allowed).Without(denied).Within(r)
+			for _, m := range models {
+				if below.lends(m) && !r.lends(m) {
+					t.Fatalf("%v may not lend %s, and below it %v may, by the lists %q and %q", r, m, below, allowed, denied)
+				}
+				if own := (Rights{}).Narrow(allowed); below.lends(m) && !own.lends(m) {
+					t.Fatalf("%v may lend %s, against its own list %q", below, m, allowed)
+				}
+			}
+			for _, p := range []string{"/dev/llm/a", "/dev/llm", "/dev/shell", "/sys/spawn"} {
+				if below.Permits(p) && !r.Permits(p) {
+					t.Fatalf("%v permits %s, and %v above it does not", below, p, r)
+				}
+			}
+			r = below
+		}
+	})
+}
+
 // What is accepted as denied is refused when it is opened, with all below it, however it is written.
 func TestWhatIsDeniedCannotBeOpened(t *testing.T) { // T4
 	devices := vfs.NewDeviceRegistry()

@@ -279,10 +279,8 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 			return nil, err
 		}
 	}
-	if parent != nil && opts.From == nil {
-		if err := mayLend(k.table, parent, &opts); err != nil {
-			return nil, err
-		}
+	if err := mayHave(k.table, p, parent); err != nil {
+		return nil, err
 	}
 	p.Rights = Rights{}.Narrow(ag.Devices).Narrow(opts.AllowedDevices).Without(opts.DeniedDevices).Within(outer)
 	p.began, p.runs = p.CreatedAt, 0
