@@ -33,21 +33,28 @@ var closedRoads = []string{"parent", "fork"}
 // boss is the intent and the name of an agent with all rights, which is there all the time and does nothing.
 const boss = "boss"
 
-// cliProvider is the provider, and the agent, that is an agent CLI.
-const cliProvider = "cli"
+// cliProvider is the provider, and the agent, that is an agent CLI; first and second are those that are models, which agents have too.
+const (
+	cliProvider = "cli"
+	first       = "anthropic"
+	second      = "second"
+)
+
+// providers are all that there are.
+var providers = []string{first, second, cliProvider}
 
 // want is an agent that another one wants to be there.
 type want struct {
 	intent      string
 	allow, deny []string // nil = not said
-	cli         bool     // it is an agent CLI
+	provider    string   // of its model; cliProvider = it is an agent CLI
 }
 
 // fields are what a request, a workflow and a supervisor say of it.
 func (w want) fields() map[string]any {
-	f := map[string]any{"intent": w.intent, "model": "fake"}
-	if w.cli {
-		f = map[string]any{"intent": w.intent, "provider": cliProvider}
+	f := map[string]any{"intent": w.intent, "provider": w.provider}
+	if w.provider != cliProvider {
+		f["model"] = "fake"
 	}
 	if w.allow != nil {
 		f["allow"] = w.allow
@@ -63,19 +70,17 @@ func (w want) input(rnd *rand.Rand) map[string]any {
 	f := w.fields()
 	delete(f, "model")
 	delete(f, "provider")
-	if w.cli {
-		f["agent"] = cliProvider
-	} else if rnd.IntN(2) == 0 {
-		f["agent"] = "model"
+	if w.provider != first || rnd.IntN(2) == 0 {
+		f["agent"] = w.provider
 	}
 	return f
 }
 
 // flags are what a command line says of it.
 func (w want) flags() string {
-	out := "--detach --model fake"
-	if w.cli {
-		out = "--detach --provider " + cliProvider
+	out := "--detach --provider " + w.provider
+	if w.provider != cliProvider {
+		out += " --model fake"
 	}
 	if w.allow != nil {
 		out += " --allow '" + strings.Join(w.allow, ",") + "'"
@@ -173,7 +178,7 @@ echo '{"type":"turn.completed","usage":{"input_tokens":10,"output_tokens":1}}'
 // newGrower starts a system with a model, and an agent CLI that is none.
 func newGrower(t *testing.T) *grower {
 	t.Helper()
-	g := &grower{t: t, told: map[string]types.UUID{}, acts: map[types.UUID]bool{}}
+	g := &grower{t: t, told: map[string]types.UUID{}, acts: map[types.UUID]bool{}, models: map[types.UUID]map[string]bool{}, copies: map[types.UUID]bool{}}
 	var err error
 	if g.program, err = os.Executable(); err != nil {
 		t.Fatal(err)
@@ -186,11 +191,13 @@ func newGrower(t *testing.T) *grower {
 	g.socket = sockets[0]
 	config := filepath.Join(g.s.Home, ".config", "rnix")
 	for path, text := range map[string]string{
-		g.bin("mcp"):                            mcpClient,
-		g.bin("codex"):                          strings.ReplaceAll(codexClient, "URL", clis.URL),
-		filepath.Join(config, "providers.yaml"): fmt.Sprintf("default_provider: anthropic\nproviders:\n  - {name: %s, driver: codex-agent, command: %s}\n", cliProvider, g.bin("codex")),
+		g.bin("mcp"):   mcpClient,
+		g.bin("codex"): strings.ReplaceAll(codexClient, "URL", clis.URL),
+		filepath.Join(config, "providers.yaml"): fmt.Sprintf("default_provider: anthropic\nproviders:\n  - {name: %s, driver: codex-agent, command: %s}\n"+
+			"  - {name: %s, driver: anthropic, api_key_env: ANTHROPIC_API_KEY, base_url: %s}\n", cliProvider, g.bin("codex"), second, g.url),
 		filepath.Join(config, "agents", cliProvider, "agent.yaml"): fmt.Sprintf("name: %s\nmodels: {provider: %s}\n", cliProvider, cliProvider),
-		filepath.Join(config, "agents", "model", "agent.yaml"):     "name: model\nmodels: {provider: anthropic, preferred: fake}\n",
+		filepath.Join(config, "agents", first, "agent.yaml"):       fmt.Sprintf("name: %s\nmodels: {provider: %s, preferred: fake}\n", first, first),
+		filepath.Join(config, "agents", second, "agent.yaml"):      fmt.Sprintf("name: %s\nmodels: {provider: %s, preferred: fake}\n", second, second),
 	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -234,7 +241,8 @@ func (g *grower) act(w http.ResponseWriter, r *http.Request) {
 }
 
 // everyRoad starts an agent that takes every road, and an agent CLI that starts others by the kernel's tool, in the kernel's shell and
-// by tools of its own. Neither has all rights. It returns the seeds of those that have to come of it.
+// by tools of its own. Neither has all rights. It returns the seeds of those that have to come of it. A third one takes every road too, for agents
+// with a model that it may not use, and a fourth one starts one that does.
 func (g *grower) everyRoad() (seeds []string) {
 	for n, root := range []struct {
 		ways []string
@@ -251,7 +259,11 @@ func (g *grower) everyRoad() (seeds []string) {
 			}
 		}
 	}
-	return seeds
+	g.s.Spawn(ipc.SpawnRequest{Intent: "grow 1 e2x on " + second + " by tool " + strings.Join(roads, " "),
+		ProcSpec: types.ProcSpec{Provider: first, Model: "fake", DeniedDevices: []string{"/dev/llm/" + second}}})
+	g.s.Spawn(ipc.SpawnRequest{Intent: "grow 2 e3x over on " + second + " by tool " + strings.Join(roads, " "),
+		ProcSpec: types.ProcSpec{Provider: first, Model: "fake", AllowedDevices: []string{"/dev/shell", "/sys", "/dev/llm/" + first}}})
+	return append(seeds, "e3xa")
 }
 
 // arrived checks that somebody came of each seed, so that the property is about every road.
