@@ -77,3 +77,13 @@ func (t *table) modelsOf(p *Process) []string {
 	}
 	return []string{p.opts.Provider, p.opts.FallbackProvider}
 }
+
+// VariablesOf returns the names of the variables that the OS children of a process see.
+func VariablesOf(p *Process) []string {
+	names := make([]string, 0, len(p.opts.Env))
+	for _, kv := range p.opts.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		names = append(names, name)
+	}
+	return names
+}

@@ -40,7 +40,10 @@ func (l *Launcher) Plan(a *Opened, req *ipc.ResumeRequest) (*Ready, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Asked, p.Names = set.Wish(), set.Names
+	p.Asked, p.Names, p.Lent = set.Wish(), set.Names, set.Lent
+	if p.Lent == nil && a.Was.ByAgent { // of an earlier version, which did not keep them
+		p.Lent = []string{}
+	}
 	if !a.Fork { // a copy is nobody's session
 		p.Member = set.Member
 	}

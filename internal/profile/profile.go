@@ -31,6 +31,7 @@ type Profile struct {
 	Asked     config.Wish     // the client's part of it
 	Member    Member          // of a platform
 	Names     []string        // of variables that OS children see besides the agent's
+	Lent      []string        // those that the agent has which starts a process with it, of which Names can hand on no others; nil = no agent does
 	Recorded  bool            // what is started with it is asked for by a history, perhaps of an earlier version
 
 	project string // the project's root; Cwd if there is none
@@ -80,9 +81,32 @@ func (p *Profile) Load(name string, extraMCP []string) (*agent.Agent, error) {
 	return p.Catalog.Load(name, agent.LoadOptions{WorkDir: p.Cwd, ProjectDir: p.project, Servers: p.Servers, ExtraMCP: extraMCP, TrustProject: p.Trust})
 }
 
-// Variables are the names of the variables that the OS children of an agent see besides what all do.
+// Variables are the names of the variables that the OS children of an agent see besides what all do. Those that an agent has named
+// are among them if it has them itself: when what it has started is resumed, they come from the environment of a person.
 func (p *Profile) Variables(ag *agent.Agent) []string {
-	return append(slices.Clip(ag.Env), p.Names...)
+	names := slices.Clip(ag.Env)
+	for _, name := range p.Names {
+		if p.Lent == nil || slices.Contains(p.Lent, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Bind makes p that of what an agent starts, which has the profile above and the variables of these names: it costs what the agent itself does, and
+// has no other variables.
+func (p *Profile) Bind(above *Profile, variables []string) {
+	p.Lent = append([]string{}, variables...)
+	if above != nil {
+		p.CostAs(above)
+	}
+}
+
+// BindAs binds p as another profile is bound, which it was read for again.
+func (p *Profile) BindAs(other *Profile) {
+	if other.Lent != nil {
+		p.Bind(other, other.Lent)
+	}
 }
 
 // GiveTools settles which tools agents' command lines have that are started with this profile.

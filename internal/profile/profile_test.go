@@ -161,6 +161,35 @@ func TestChildHasNothingThatIsItsParentsAlone(t *testing.T) {
 	}
 }
 
+func TestAnAgentHandsOnNoVariableThatItHasNot(t *testing.T) {
+	h := newHost(t)
+	ag := &agent.Agent{}
+	ag.Env = []string{"OWN"}
+	p := h.read(false, "A=1", "B=2")
+	p.Names = []string{"A", "B"}
+	if got := p.Variables(ag); !slices.Equal(got, []string{"OWN", "A", "B"}) {
+		t.Errorf("of a person: %q", got)
+	}
+	p.Bind(nil, []string{"A", "C"})
+	raw, err := p.Settings(ag, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := h.read(false, "A=1", "B=2")
+	again.Names = p.Names
+	again.BindAs(p)
+	kept := SettingsIn(&step.Settled{Settings: raw})
+	for when, got := range map[string][]string{"at the start": p.Variables(ag), "read again": again.Variables(ag), "resumed": (&Profile{Names: kept.Names, Lent: kept.Lent}).Variables(ag)} {
+		if !slices.Equal(got, []string{"OWN", "A"}) {
+			t.Errorf("%s: %q", when, got)
+		}
+	}
+	p.Bind(nil, nil)
+	if raw, err = p.Settings(ag, nil); err != nil || SettingsIn(&step.Settled{Settings: raw}).Lent == nil {
+		t.Errorf("an agent without variables is forgotten: %s, %v", raw, err)
+	}
+}
+
 func TestAgentCannotSetThePricesByWhichItsBudgetIsKept(t *testing.T) {
 	h := newHost(t)
 	above := h.read(false, unknownPrice+"3")

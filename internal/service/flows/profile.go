@@ -77,6 +77,7 @@ func (f read) In(op, cwd string, variables []string) (Profile, error) {
 		return nil, err
 	}
 	p.Names, p.Recorded = variables, f.profile.Recorded
+	p.BindAs(f.profile)
 	return read{f.by, p}, nil
 }
 

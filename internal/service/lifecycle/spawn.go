@@ -7,6 +7,7 @@ import (
 	"rnix/internal/profile"
 	"rnix/internal/service"
 	"rnix/ipc"
+	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -65,8 +66,8 @@ func (d *Service) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnReques
 	return r, nil
 }
 
-// bind refuses what a caller inside an agent may not start, and makes p cost what the agent itself does: neither
-// the trust of a person in a project nor the prices by which budgets are kept are an agent's to give.
+// bind refuses what a caller inside an agent may not start, and binds p to what the agent itself has: neither
+// the trust of a person in a project, nor the prices by which budgets are kept, nor the variables of a person are an agent's to give.
 func (d *Service) bind(owner types.PID, p *profile.Profile, trusts bool) error {
 	if owner == 0 {
 		return service.Outside("Spawn", owner, "")
@@ -75,16 +76,15 @@ func (d *Service) bind(owner types.PID, p *profile.Profile, trusts bool) error {
 		return err
 	}
 	var above *profile.Profile
+	var variables []string
 	if proc, ok := d.Kernel.Process(owner); ok {
 		above, _ = profile.Of(proc)
+		variables = kernel.VariablesOf(proc)
 	}
-	if above == nil {
-		return nil
-	}
-	if trusts && !above.Trust {
+	if above != nil && trusts && !above.Trust {
 		return service.Outside("Spawn", owner, "not trust the files of a project; a person does, with: rnix run --trust-project")
 	}
-	p.CostAs(above)
+	p.Bind(above, variables)
 	return nil
 }
 
