@@ -1,8 +1,10 @@
 package kernel
 
 import (
+	"maps"
 	"slices"
 
+	"rnix/internal/redact"
 	"rnix/internal/step"
 	"rnix/kernel/internal/loop"
 	"rnix/types"
@@ -23,6 +25,21 @@ func (k *KernelImpl) conceal(intent string, opts *SpawnOpts) string {
 		opts.Inputs[i].Text = k.cfg.Secrets.String(opts.Inputs[i].Text)
 	}
 	return k.cfg.Secrets.String(intent)
+}
+
+// noSecretIn refuses a new process of which something has a secret in it that cannot be taken out, since others find the process or a
+// device by it: it would stand in every list.
+func noSecretIn(secrets *redact.Set, opts *SpawnOpts) error {
+	if opts.From != nil || opts.Recorded || secrets.Empty() {
+		return nil
+	}
+	texts := append(slices.Concat([]string{opts.Name}, opts.AllowedDevices, opts.DeniedDevices), slices.Collect(maps.Keys(opts.Labels))...)
+	for _, text := range texts {
+		if shown := secrets.String(text); shown != text {
+			return types.Errorf(types.ErrInvalid, "Spawn", shown, "a secret is in a name, a label or a path of a device, which everybody sees; choose another one")
+		}
+	}
+	return nil
 }
 
 // concealMail takes the secrets out of a message.

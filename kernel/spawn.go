@@ -131,6 +131,9 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	if err := opts.Labels.Check(); err != nil {
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "%w", err)
 	}
+	if err := noSecretIn(k.cfg.Secrets, &opts); err != nil {
+		return nil, err
+	}
 	intent = k.conceal(intent, &opts)
 	if opts.From != nil && len(opts.Inputs) > 0 {
 		return nil, types.Errorf(types.ErrInvalid, "Spawn", "", "a resumed history has the inputs that it began with: give From.Input")
