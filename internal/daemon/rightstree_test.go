@@ -150,11 +150,18 @@ func (g *grower) narrower(when string) (n int) {
 	procs := procsOf(g.t, g.s)
 	g.note(procs)
 	by := maps.Clone(g.told)
+	bosses := 0
 	for id, p := range procs {
 		rights[id] = g.rights(id)
+		if p.Intent == boss {
+			bosses++
+		}
 		if seed := seedOf(p.Intent); seed != "" {
 			by[seed] = id
 		}
+	}
+	if bosses != 1 { // its copies have its intent, whatever they were told
+		g.t.Errorf("%s: there are %d of %s: forks that an agent has made", when, bosses, boss)
 	}
 	g.mu.Lock()
 	for id := range g.acts {
