@@ -109,14 +109,14 @@ func Inherit(source []string, allowExtra []string, add map[string]string) []stri
 // Allowed reports whether every child may see a variable of this name. Case does not matter.
 func Allowed(name string) bool { return matches(allowed, name) }
 
-// HoldsPassword reports whether one of the URLs in a list, such as that of GOPROXY, has a password, or cannot be read.
+// HoldsPassword reports whether one of the URLs in a list, such as that of GOPROXY, has a password, or a token in place of a user, or cannot be read.
 func HoldsPassword(value string) bool {
 	if !strings.Contains(value, "@") {
 		return false
 	}
 	for _, part := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '|' || r == ' ' }) {
 		if u, err := url.Parse(part); err == nil && u.User != nil {
-			if _, has := u.User.Password(); has {
+			if _, has := u.User.Password(); has || isToken(u.User.Username()) {
 				return true
 			}
 		} else if err != nil && strings.Contains(part, "://") {

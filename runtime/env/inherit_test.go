@@ -53,7 +53,7 @@ func TestSecretsAreBlockedWhateverTheirCase(t *testing.T) {
 
 func TestUsualVariablesPassAndTheLastOneWins(t *testing.T) {
 	got := Inherit([]string{"PATH=/a", "HOME=/h", "PATH=/b", "LC_ALL=C", "MINE=1", "OTHER=2", "https_proxy=http://proxy:3128",
-		"XDG_RUNTIME_DIR=/run", "HTTP_PROXY=http://u:p@proxy", "GOPROXY=https://u:p@x,direct", "bad"}, []string{"MINE"}, map[string]string{"RNIX_UUID": "u"})
+		"XDG_RUNTIME_DIR=/run", "HTTP_PROXY=http://u:p@proxy", "GOPROXY=https://u:p@x,direct", "ALL_PROXY=http://tok0123456789abcdefghij@proxy", "bad"}, []string{"MINE"}, map[string]string{"RNIX_UUID": "u"})
 	want := []string{"HOME=/h", "LC_ALL=C", "MINE=1", "PATH=/b", "RNIX_UUID=u", "https_proxy=http://proxy:3128"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)

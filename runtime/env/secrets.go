@@ -46,9 +46,11 @@ func SecretIn(name, value string) []Secret {
 		if err != nil || u.User == nil {
 			continue
 		}
-		if password, has := u.User.Password(); has {
+		password, has := u.User.Password()
+		if password != "" {
 			out = append(out, Secret{name, password})
-		} else if user := u.User.Username(); isToken(user) || secret && !isPlain(user) { // as in the DSN of a service
+		}
+		if user := u.User.Username(); isToken(user) || !has && secret && !isPlain(user) { // as in the DSN of a service
 			out = append(out, Secret{name, user})
 		}
 	}

@@ -10,7 +10,7 @@ import (
 // like one. The last group is the value.
 var (
 	passwordInURL = lazy(`://[^/\s@:]*:([^/\s]+)@`)
-	userInURL     = lazy(`://([^/\s@:]+)@`)
+	userInURL     = lazy(`://([^/\s@:]+)(?::[^/\s]*)?@`) // with a password that says nothing, too
 	parameter     = lazy(`[?&;]([A-Za-z0-9_.-]+)=([^&;\s#]+)`)
 	flag          = lazy(`(?:^|\s)--?([A-Za-z][A-Za-z0-9_-]*)(?:=|\s+)([^\s-]\S*)`)
 	setting       = lazy(`(?:^|[\s"'])([A-Za-z_][A-Za-z0-9_]*)=([^\s"']+)`)
