@@ -91,13 +91,13 @@ func (k *landings) begin(l *landing) error {
 
 // take takes the lock of the index. It is there with its content or not at all, so that one which is left says whose it is.
 func (l *landing) take() error {
-	err := os.WriteFile(l.unlinked(), []byte(l.Lock), 0o644)
+	err := writeAnew(l.unlinked(), []byte(l.Lock), 0o644)
 	if err == nil {
 		if err = os.Link(l.unlinked(), l.lock()); err != nil && !errors.Is(err, fs.ErrExist) {
 			err = l.takeUnlinked() // a file system without hard links
 		}
 	}
-	if rerr := os.Remove(l.unlinked()); err == nil && rerr != nil {
+	if rerr := os.Remove(l.unlinked()); err == nil && rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 		err = errors.Join(rerr, os.Remove(l.lock()))
 	}
 	if errors.Is(err, fs.ErrExist) {
@@ -107,6 +107,19 @@ func (l *landing) take() error {
 		return storage(l.lock(), err)
 	}
 	return nil
+}
+
+// writeAnew writes a file in the place of whatever is there, and through no link: agents can write into the repository, too.
+func writeAnew(path string, b []byte, perm fs.FileMode) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Close())
 }
 
 // takeUnlinked takes the lock in two steps: killed between them, it leaves an empty one, which a person has to remove.
@@ -142,7 +155,7 @@ func (l *landing) copyIndex() error {
 		b, err = io.ReadAll(f)
 	}
 	if err == nil {
-		err = os.WriteFile(l.index(), b, info.Mode().Perm())
+		err = writeAnew(l.index(), b, info.Mode().Perm())
 	}
 	if err == nil {
 		err = os.Chtimes(l.index(), info.ModTime(), info.ModTime())

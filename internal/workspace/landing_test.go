@@ -374,6 +374,26 @@ func TestAMergeMayBeKilledAtAnyMoment(t *testing.T) {
 	t.Logf("%d were cut off, %d are as before, %d are merged", cut, back, done)
 }
 
+// What stands where a merge writes its own files is put out of the way, and not written through: an agent can plant a link in the repository.
+func TestAMergeWritesThroughNoLinkThatWasPlanted(t *testing.T) {
+	t.Parallel()
+	x := newLanding(t)
+	gitDir, theirs := filepath.Join(x.repo, ".git"), t.TempDir()
+	for _, name := range []string{"index.rnix", "index.rnix.take"} {
+		must(t, os.WriteFile(filepath.Join(theirs, name), []byte("of a person\n"), 0o600))
+		must(t, os.Symlink(filepath.Join(theirs, name), filepath.Join(gitDir, name)))
+	}
+	if _, err := x.grove().Merge(t.Context(), x.id, x.tree, x.commit, "merge"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"index.rnix", "index.rnix.take"} {
+		if is := x.read(theirs, name); is != "of a person\n" {
+			t.Errorf("%s was written through: %.60q", name, is)
+		}
+	}
+	x.clean()
+}
+
 // Of a file that git changed in the second in which it had been committed, size and times can be as before: it is taken back all the same.
 func TestAMergeThatWasCutOffIsTakenBackInTheSecondOfACommit(t *testing.T) {
 	t.Parallel()
