@@ -40,6 +40,7 @@ type GCResponse struct {
 
 	RetentionDays int    `json:"retention_days"` // the limits; 0 = none
 	MaxEntries    int    `json:"max_entries"`
+	ArchiveDays   int    `json:"archive_days"` // that an archive stays; 0 = no limit
 	ArchiveDir    string `json:"archive_dir"`
 	// ConfirmAbove is how many histories may go at once before a person is asked.
 	ConfirmAbove int `json:"confirm_above"`
@@ -50,6 +51,8 @@ type GCCandidate struct {
 	HistoryRef
 	Bytes int64  `json:"bytes"` // of its files and snapshots
 	Why   string `json:"why"`
+	// Archived says that it is in an archive, which goes for good, whatever the mode.
+	Archived bool `json:"archived,omitempty"`
 }
 
 // GCDone is a history that went.
@@ -71,6 +74,21 @@ type GCSkip struct {
 type GCExempt struct {
 	HistoryRef
 	Reason string `json:"reason"`
+}
+
+// RemoveRequest deletes one history for good.
+type RemoveRequest struct {
+	Target string `json:"target"`            // as of TargetRequest; archived ones too
+	DryRun bool   `json:"dry_run,omitempty"` // say what would go, and do nothing
+}
+
+// RemoveResponse is the history that was deleted, or with DryRun would be.
+type RemoveResponse struct {
+	HistoryRef
+	Archived bool   `json:"archived"`          // it was in an archive
+	Bytes    int64  `json:"bytes"`             // of its files or its archive; 0 with DryRun
+	Rescued  string `json:"rescued,omitempty"` // how the work in its workspace is got back
+	Warning  string `json:"warning,omitempty"` // what could not be tidied up, and will be at the next start
 }
 
 // KeepRequest marks a history so that garbage collection leaves it where it is.
@@ -95,6 +113,8 @@ type KeepResponse struct {
 // UnarchiveResponse is a history that was put back from its archive.
 type UnarchiveResponse struct {
 	HistoryRef
+	// Rescued says how the files of its workspace are got back, which went when it was archived; empty = it had none of its own.
+	Rescued   string    `json:"rescued,omitempty"`
 	Dir       string    `json:"dir"`
 	KeptUntil time.Time `json:"kept_until,omitzero"` // until when garbage collection leaves it; zero = for ever
 }

@@ -17,7 +17,7 @@ func gcCmd(a *app) *cobra.Command {
 	o := &gcOptions{app: a}
 	c := &cobra.Command{
 		Use:        "gc",
-		SuggestFor: []string{"prune", "clean", "purge", "rm", "delete", "archive"},
+		SuggestFor: []string{"prune", "clean", "purge", "archive"},
 		Short:      "archive histories that are old or too many, or delete them",
 		Long: `Gc takes away the histories of processes that have ended and are over one of the limits of
 config.yaml: older than gc.retention_days (30), or more than gc.max_entries (500). The oldest go first; 0
@@ -26,7 +26,8 @@ switches a limit off. The daemon does the same every gc.interval_seconds (3600).
 Each history is packed into one file, from which it is put back with: rnix unarchive. With --delete, or
 gc.mode: delete in config.yaml, it is removed, and only a line says that it was there. Never taken are
 what is running or suspended, what such a process was forked from or descends from, and what is marked by:
-rnix keep. The work in a directory of a fork's own is rescued before the directory goes.
+rnix keep. A fork's own directory and a process's git worktree go too, after the work in them was rescued; the
+snapshots stay in an archive's place. Archives stay for ever, or for gc.archive_days. One history is deleted by: rnix rm.
 
 More than 100 histories at once are confirmed on a terminal; without one, --force is needed. --json
 answers with one object and does not ask.
@@ -151,8 +152,8 @@ func showGC(out *output, r *ipc.GCResponse, now time.Time) {
 		out.warn(w)
 	}
 	switch n := len(went); {
-	case r.RetentionDays == 0 && r.MaxEntries == 0:
-		out.talk("gc.retention_days and gc.max_entries are both 0, so nothing is ever taken")
+	case r.RetentionDays == 0 && r.MaxEntries == 0 && r.ArchiveDays == 0:
+		out.talk("gc.retention_days, gc.max_entries and gc.archive_days are all 0, so nothing is ever taken")
 	case n == 0 && r.DryRun:
 		out.talk("nothing would go: %s", gcWithin(r))
 	case n == 0:
@@ -175,8 +176,8 @@ func showGC(out *output, r *ipc.GCResponse, now time.Time) {
 		}
 		out.talk("%s exempt: %s%s", plural(n, "history is", "histories are"), tally(reasons, 4), more)
 	}
-	for i := range r.Deleted {
-		if d := &r.Deleted[i]; d.Rescued != "" {
+	for _, d := range append(append([]ipc.GCDone{}, r.Archived...), r.Deleted...) {
+		if d.Rescued != "" {
 			out.talk("the work of %s is kept: %s", historyName(&d.HistoryRef), lines(d.Rescued))
 		}
 	}

@@ -57,7 +57,7 @@ func TestNothingSaidMeansTheDefaults(t *testing.T) {
 			DataDir: Value[string]{"", "default"}, DefaultAgent: Value[string]{"assistant", "default"}, MaxSteps: Value[int]{0, "default"},
 			ContextBudget: Value[int]{0, "default"}, Durability: Value[Durability]{"full", "default"},
 			ShellTimeout: Value[agent.Duration]{agent.Duration(2 * time.Minute), "default"}, ReadRoots: Value[[]string]{nil, "default"}, Concurrency: Value[int]{4, "default"}, FailedSteps: Value[int]{40, "default"},
-			GC:         GC{Value[int]{30, "default"}, Value[int]{500, "default"}, Value[int]{3600, "default"}, Value[GCMode]{"archive", "default"}},
+			GC:         GC{Value[int]{30, "default"}, Value[int]{0, FromDefault}, Value[int]{500, "default"}, Value[int]{3600, "default"}, Value[GCMode]{"archive", "default"}},
 			Resume:     Resume{Value[bool]{true, "default"}, Value[int]{DefaultAutoResumeMax, "default"}},
 			Checkpoint: Checkpoint{Value[int]{5, "default"}, Value[int]{30, "default"}},
 			Snapshots:  Snapshots{Value[bool]{true, "default"}, Value[Bytes]{1 << 30, "default"}, Value[int]{100_000, "default"}},

@@ -36,6 +36,7 @@ const (
 // GC says how long histories stay as they are. It is the user's only.
 type GC struct {
 	RetentionDays   Value[int]    // since the last event; 0 = no limit
+	ArchiveDays     Value[int]    // that an archive stays; 0 = no limit
 	MaxEntries      Value[int]    // histories that have ended; 0 = no limit
 	IntervalSeconds Value[int]    // between two runs in the background, at least 60
 	Mode            Value[GCMode] //
@@ -126,6 +127,7 @@ func cutSuffixFold(s, suffix string) (string, bool) {
 // gcLayer and those below are the parts of config.yaml that say what is kept, as they are written.
 type gcLayer struct {
 	RetentionDays *int    `yaml:"retention_days"`
+	ArchiveDays   *int    `yaml:"archive_days"`
 	MaxEntries    *int    `yaml:"max_entries"`
 	Interval      *int    `yaml:"interval_seconds"`
 	Mode          *string `yaml:"mode"`
@@ -151,6 +153,7 @@ type snapshotsLayer struct {
 func (c *Config) storageDefaults() {
 	c.GC = GC{
 		RetentionDays:   Value[int]{DefaultRetentionDays, FromDefault},
+		ArchiveDays:     Value[int]{0, FromDefault},
 		MaxEntries:      Value[int]{DefaultMaxEntries, FromDefault},
 		IntervalSeconds: Value[int]{DefaultGCInterval, FromDefault},
 		Mode:            Value[GCMode]{GCArchive, FromDefault},
@@ -171,6 +174,7 @@ func (c *Config) storageDefaults() {
 // readStorageEnv reads the variables of the keys that say what is kept.
 func readStorageEnv(l *layer, v variables) {
 	v.number("gc.retention_days", &l.GC.RetentionDays)
+	v.number("gc.archive_days", &l.GC.ArchiveDays)
 	v.number("gc.max_entries", &l.GC.MaxEntries)
 	v.number("gc.interval_seconds", &l.GC.Interval)
 	v.text("gc.mode", &l.GC.Mode)
@@ -187,6 +191,7 @@ func readStorageEnv(l *layer, v variables) {
 // applyStorage takes over what a layer says about keeping.
 func (c *Config) applyStorage(l layer, s sink) {
 	s.between("gc.retention_days", l.GC.RetentionDays, 0, maxDays, &c.GC.RetentionDays)
+	s.between("gc.archive_days", l.GC.ArchiveDays, 0, maxDays, &c.GC.ArchiveDays)
 	s.between("gc.max_entries", l.GC.MaxEntries, 0, maxCount, &c.GC.MaxEntries)
 	s.between("gc.interval_seconds", l.GC.Interval, minGCInterval, maxGCInterval, &c.GC.IntervalSeconds)
 	if v := l.GC.Mode; v != nil && s.usersOnly("gc.mode") {

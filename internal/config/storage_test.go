@@ -25,7 +25,7 @@ snapshots: {enabled: false, max_bytes: 2GiB, max_files: 7}
 	user, project := filepath.Join(s.UserDir, "config.yaml"), filepath.Join(s.ProjectDir, ".rnix", "config.yaml")
 	expect(t, c.Problems)
 	for _, diff := range []string{
-		cmp.Diff(GC{Value[int]{0, user + ":2"}, Value[int]{8, "environment RNIX_GC_MAX_ENTRIES"}, Value[int]{60, user + ":4"}, Value[GCMode]{"delete", user + ":5"}}, c.GC),
+		cmp.Diff(GC{Value[int]{0, user + ":2"}, Value[int]{0, FromDefault}, Value[int]{8, "environment RNIX_GC_MAX_ENTRIES"}, Value[int]{60, user + ":4"}, Value[GCMode]{"delete", user + ":5"}}, c.GC),
 		cmp.Diff(Resume{Value[bool]{true, "environment RNIX_DAEMON_AUTO_RESUME"}, Value[int]{0, user + ":6"}}, c.Resume),
 		cmp.Diff(Checkpoint{Value[int]{2, project + ":1"}, Value[int]{20, project + ":1"}}, c.Checkpoint),
 		cmp.Diff(Snapshots{Value[bool]{false, user + ":10"}, Value[Bytes]{4096, "environment RNIX_SNAPSHOTS_MAX_BYTES"}, Value[int]{7, user + ":10"}}, c.Snapshots),

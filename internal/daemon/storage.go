@@ -12,7 +12,7 @@ import (
 // openStorage opens the collector, which finishes what a crash has cut in two. Nothing else may be
 // writing histories yet. ctx is that of the daemon.
 func openStorage(ctx context.Context, d *Daemon, cfg *config.Config) (err error) {
-	policy := gc.Policy{RetentionDays: cfg.GC.RetentionDays.V, MaxEntries: cfg.GC.MaxEntries.V, Grace: gc.DefaultGrace}
+	policy := gc.Policy{RetentionDays: cfg.GC.RetentionDays.V, MaxEntries: cfg.GC.MaxEntries.V, ArchiveDays: cfg.GC.ArchiveDays.V, Grace: gc.DefaultGrace}
 	mode := gc.Mode(cfg.GC.Mode.V)
 	d.retention = cfg.RetentionUnknown()
 	d.collector, err = gc.Open(gc.Options{

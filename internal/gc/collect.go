@@ -25,6 +25,7 @@ type Done struct {
 	ArchiveSize int64  `json:"archive_bytes"`     // 0 if it was deleted
 	Archive     string `json:"archive,omitempty"` // the path
 	Rescued     string `json:"rescued,omitempty"` // how the work in its workspace was kept
+	Warning     string `json:"warning,omitempty"` // what could not be tidied up, and will be later
 }
 
 // Skip is a history that was to go and stayed.
@@ -57,7 +58,14 @@ func (c *Collector) Plan(ctx context.Context, now time.Time) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	return Decide(entries, c.o.Policy, now), nil
+	return decide(c, entries, now), nil
+}
+
+// decide says which histories go: those that Decide says, and archives that are older than their own limit.
+func decide(c *Collector, entries []Entry, now time.Time) Plan {
+	plan := Decide(entries, c.o.Policy, now)
+	plan.Candidates = append(plan.Candidates, expired(c.Archived(), c.o.Policy, now)...)
+	return plan
 }
 
 // entries returns all histories. Those that the index does not have could not be read when it was
@@ -77,7 +85,7 @@ func (c *Collector) entries(ctx context.Context, now time.Time) ([]Entry, error)
 		case err != nil:
 			e.Pinned, e.Note = true, "its mark cannot be read: "+err.Error()
 		case pin.Holds(now):
-			e.Pinned, e.Note = true, pin.Note
+			e.Pinned, e.Note, e.Reprieved = true, pin.Note, pin.Reprieve
 		}
 		out = append(out, e)
 	}
@@ -129,7 +137,7 @@ func (c *Collector) Collect(ctx context.Context, req Request) (Result, error) {
 	if err != nil {
 		return r, err
 	}
-	plan := Decide(entries, c.o.Policy, r.Started)
+	plan := decide(c, entries, r.Started)
 	r.Examined, r.Candidates, r.Exempt, r.Kept, r.Warnings = len(entries), plan.Candidates, plan.Exempt, plan.Kept, plan.Warnings
 	for _, cand := range plan.Candidates {
 		if r.DryRun {
@@ -141,7 +149,7 @@ func (c *Collector) Collect(ctx context.Context, req Request) (Result, error) {
 		if req.Next != nil {
 			req.Next(cand.UUID)
 		}
-		taker{c, r.Mode}.collect(ctx, cand, &r)
+		taker{Collector: c, mode: r.Mode}.collect(ctx, cand, &r)
 	}
 	r.Took = time.Since(r.Started)
 	return r, err
@@ -150,11 +158,15 @@ func (c *Collector) Collect(ctx context.Context, req Request) (Result, error) {
 // taker takes histories out of the way, each with the right to it.
 type taker struct {
 	*Collector
-	mode Mode
+	mode  Mode
+	asked bool // for this history, by a person
 }
 
 // collect takes one history out of the way and notes what came of it.
 func (t taker) collect(ctx context.Context, cand Candidate, r *Result) {
+	if cand.Archived {
+		t.mode = Delete
+	}
 	done, warning, err := t.one(ctx, cand)
 	if warning != "" {
 		r.Warnings = append(r.Warnings, warning)
@@ -175,6 +187,10 @@ func (t taker) collect(ctx context.Context, cand Candidate, r *Result) {
 // there as it was.
 func (t taker) one(ctx context.Context, cand Candidate) (done Done, warning string, err error) {
 	id := cand.UUID
+	if cand.Archived {
+		done, err = t.deleteArchive(ctx, cand)
+		return done, "", err
+	}
 	release, err := t.Hold(id, owner)
 	if err != nil {
 		return done, "", err
@@ -203,13 +219,11 @@ func (t taker) one(ctx context.Context, cand Candidate) (done Done, warning stri
 		return done, "", err
 	}
 	done = Done{Candidate: cand}
-	if done.Bytes, err = t.size(t.dir(id)); err != nil {
-		return done, "", err
+	if done.Bytes, err = t.size(t.dir(id)); err == nil {
+		done.Rescued, err = rescue(ctx, t.o.Workspaces, id)
 	}
-	if t.mode == Delete {
-		if done.Rescued, err = rescue(ctx, t.o.Workspaces, id); err != nil {
-			return done, "", err
-		}
+	if err != nil {
+		return done, "", err
 	}
 	var head step.ArchiveHead
 	if t.mode == Archive {
@@ -264,16 +278,22 @@ func (t taker) settled(ctx context.Context, cand Candidate) (*step.ProcInfo, err
 		return nil, types.Errorf(types.ErrConflict, "GC", dir, "it has gone on since it was looked at")
 	}
 	pin, err := step.ReadPin(t.fs, dir)
-	if err == nil && pin.Holds(now) {
+	if err == nil && pin.Holds(now) && !(t.asked && pin.Reprieve) {
 		err = types.Errorf(types.ErrConflict, "GC", dir, "it was just marked to be kept")
 	}
 	return info, err
 }
 
-// archive makes the archive of a history durable under its name. The workspace and its snapshots stay:
-// what comes back from an archive can do everything that it could before.
+// archive gives the workspace of a history back, and makes its archive durable under its name. The snapshots stay: the files of every step
+// can be had from what comes back. A crash between the two leaves the history, without its workspace, whose files are kept.
 func (t taker) archive(ctx context.Context, info *step.ProcInfo, done *Done) (step.ArchiveHead, int64, error) {
 	head := step.NewArchiveHead(info, time.Now(), done.Why)
+	how, err := giveBack(ctx, t.o.Workspaces, info.UUID)
+	if err != nil {
+		return head, 0, err
+	}
+	done.Rescued = cmp.Or(how, done.Rescued)
+	head.Rescued = done.Rescued
 	dir := step.ArchiveDir(t.data)
 	if err := durable.MkdirAll(t.fs, dir); err != nil {
 		return head, 0, err
@@ -296,7 +316,7 @@ func (t taker) bury(ctx context.Context, info *step.ProcInfo, done *Done) error 
 	if err := t.tombs.Problem(); err != nil {
 		return err
 	}
-	how, err := t.clear(ctx, info.UUID)
+	how, err := clearAway(ctx, t.o.Workspaces, info.UUID)
 	if err != nil {
 		return err
 	}
@@ -315,16 +335,27 @@ func rescue(ctx context.Context, w Workspaces, id types.UUID) (how string, err e
 	return how, nil
 }
 
-// clear removes the workspace and its snapshots, and says how what was in it is got back; "" = as Rescue has said.
-func (c *Collector) clear(ctx context.Context, id types.UUID) (how string, err error) {
-	if c.o.Workspaces == nil {
+// clearAway removes the workspace and its snapshots, and says how what was in it is got back; "" = as Rescue has said.
+func clearAway(ctx context.Context, w Workspaces, id types.UUID) (how string, err error) {
+	if how, err = giveBack(ctx, w, id); err != nil || w == nil {
+		return how, err
+	}
+	return how, kept(w.DropSnapshots(ctx, id), id)
+}
+
+// giveBack removes the workspace of a history, and says how what was in it is got back; "" = as Rescue has said.
+func giveBack(ctx context.Context, w Workspaces, id types.UUID) (how string, err error) {
+	if w == nil {
 		return "", nil
 	}
-	if how, err = c.o.Workspaces.Remove(ctx, id); err == nil {
-		err = c.o.Workspaces.DropSnapshots(ctx, id)
+	how, err = w.Remove(ctx, id)
+	return how, kept(err, id)
+}
+
+// kept says that a history stays because of an error about its workspace.
+func kept(err error, id types.UUID) error {
+	if err == nil {
+		return nil
 	}
-	if err != nil {
-		return "", types.Errorf(types.CodeOf(err), "GC", id.String(), "its workspace cannot be removed: %w", err)
-	}
-	return how, nil
+	return types.Errorf(types.CodeOf(err), "GC", id.String(), "its workspace cannot be removed: %w", err)
 }

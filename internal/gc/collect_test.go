@@ -273,8 +273,8 @@ func (s *spaces) Remove(context.Context, types.UUID) (string, error) { return ""
 func (s *spaces) DropSnapshots(context.Context, types.UUID) error    { return s.do("drop") }
 
 func TestWorkspaceThatCannotGoKeepsItsHistory(t *testing.T) {
-	for _, mode := range []Mode{Delete} {
-		for _, fail := range []string{"rescue", "remove", "drop"} {
+	for mode, calls := range map[Mode][]string{Delete: {"rescue", "remove", "drop"}, Archive: {"rescue", "remove"}} {
+		for _, fail := range calls {
 			w := &spaces{fail: fail}
 			fsys, h := memory(t, func(o *Options) { o.Workspaces, o.Mode = w, mode })
 			h.old(t, 1, 40)
@@ -294,24 +294,99 @@ func TestWorkspaceThatCannotGoKeepsItsHistory(t *testing.T) {
 			w.fail, w.calls = "", nil
 			r = collect(t, h, Request{})
 			done := append(r.Archived, r.Deleted...)
-			if len(done) != 1 || done[0].Rescued != "git show refs/rescue" || !slices.Equal(w.calls, []string{"rescue", "remove", "drop"}) {
+			if len(done) != 1 || done[0].Rescued != "git show refs/rescue" || !slices.Equal(w.calls, calls) {
 				t.Errorf("%s: %+v, calls %v", mode, r, w.calls)
 			}
 		}
 	}
 }
 
-// With the defaults, whatever could be resumed before can be resumed after: an archive takes neither the
-// workspace nor the files of any step.
-func TestArchiveLeavesWorkspaceAndSnapshots(t *testing.T) { // C-6
+// An archive gives the workspace back, after its work was rescued, and says how that is got back; the files of the steps stay.
+func TestArchiveGivesTheWorkspaceBackAndKeepsSnapshots(t *testing.T) { // C-6, B5
+	const how = "git show refs/rescue"
 	w := &spaces{}
 	_, h := memory(t, func(o *Options) { o.Workspaces = w })
 	info := h.old(t, 1, 40)
-	if r := collect(t, h, Request{}); len(r.Archived) != 1 || len(w.calls) != 0 {
+	if r := collect(t, h, Request{}); len(r.Archived) != 1 || r.Archived[0].Rescued != how || !slices.Equal(w.calls, []string{"rescue", "remove"}) {
 		t.Fatalf("%+v, calls %v", r, w.calls)
 	}
-	if err := h.c.DeleteArchive(t.Context(), info.UUID, "asked for"); err != nil || !slices.Equal(w.calls, []string{"rescue", "remove", "drop"}) {
-		t.Errorf("%v, calls %v", err, w.calls)
+	if a := h.c.Archived(); len(a) != 1 || a[0].Rescued != how {
+		t.Errorf("%+v", a)
+	}
+	w.calls = nil
+	c, err := h.c.Removable(t.Context(), info.UUID)
+	if err != nil || !c.Archived || c.PID != info.PID {
+		t.Errorf("%+v: %v", c, err)
+	}
+	d, err := h.c.Remove(t.Context(), info.UUID, "asked for")
+	if err != nil || d.Rescued != how || d.Bytes == 0 || !slices.Equal(w.calls, []string{"rescue", "remove", "drop"}) {
+		t.Errorf("%+v: %v, calls %v", d, err, w.calls)
+	}
+	if _, err := h.c.Remove(t.Context(), info.UUID, "again"); types.CodeOf(err) != types.ErrNotFound || !strings.Contains(err.Error(), "was deleted on") {
+		t.Errorf("again: %v", err)
+	}
+}
+
+// TestArchivesGoWhenTheyHaveStayedForLongEnough counts from when the archive was made.
+func TestArchivesGoWhenTheyHaveStayedForLongEnough(t *testing.T) {
+	now := time.Now()
+	at := func(days int) step.Archived {
+		return step.Archived{ArchiveHead: step.ArchiveHead{At: now.Add(-time.Duration(days)*day - time.Hour), Info: step.ProcInfo{ProcStatus: types.ProcStatus{PID: types.PID(days)}}}}
+	}
+	list := []step.Archived{at(3), at(30), at(7)}
+	for days, want := range map[int][]types.PID{0: nil, -1: nil, 1: {30, 7, 3}, 6: {30, 7}, 30: {30}, 31: nil, 1 << 40: nil} {
+		var got []types.PID
+		for _, c := range expired(list, Policy{ArchiveDays: days}, now) {
+			got = append(got, c.PID)
+			if !c.Archived || !strings.Contains(c.Why, "gc.archive_days") {
+				t.Errorf("%+v", c)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d days: %v, want %v", days, got, want)
+		}
+	}
+	_, h := memory(t, func(o *Options) { o.Policy.ArchiveDays = 30 })
+	h.old(t, 1, 40)
+	if r := collect(t, h, Request{}); len(r.Archived) != 1 || len(r.Deleted) != 0 {
+		t.Fatalf("%+v", r)
+	}
+	plan, err := h.c.Plan(t.Context(), time.Now().Add(31*day))
+	if err != nil || len(plan.Candidates) != 1 || !plan.Candidates[0].Archived {
+		t.Errorf("%+v: %v", plan, err)
+	}
+	r := Result{}
+	taker{Collector: h.c, mode: Archive}.collect(t.Context(), plan.Candidates[0], &r)
+	if len(r.Deleted) != 1 || len(r.Archived) != 0 || len(h.c.Archived()) != 0 || len(h.c.Deleted()) != 1 {
+		t.Errorf("%+v, archived %v, deleted %v", r, h.c.Archived(), h.c.Deleted())
+	}
+}
+
+func TestRemoveRefusesWhatIsNeeded(t *testing.T) {
+	_, h := memory(t, nil)
+	old := h.old(t, 1, 40)
+	must(t, h.c.Keep(old.UUID, "audit", time.Time{}))
+	if _, err := h.c.Remove(t.Context(), old.UUID, "x"); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "it is kept: audit") {
+		t.Errorf("kept: %v", err)
+	}
+	must(t, second(h.c.Unkeep(old.UUID)))
+	waits := h.old(t, 2, 40)
+	waits.Suspended, waits.SuspendReason, waits.OriginUUID = true, "budget", old.UUID
+	must(t, h.j.PutInfo(&waits))
+	if _, err := h.c.Remove(t.Context(), waits.UUID, "x"); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "suspended") {
+		t.Errorf("suspended: %v", err)
+	}
+	if _, err := h.c.Remove(t.Context(), old.UUID, "x"); types.CodeOf(err) != types.ErrConflict {
+		t.Errorf("an origin: %v", err)
+	}
+	waits.Suspended, waits.Exit = false, &types.ExitStatus{}
+	must(t, h.j.PutInfo(&waits))
+	d, err := h.c.Remove(t.Context(), old.UUID, "asked for")
+	if err != nil || d.Why != "asked for" || d.PID != old.PID {
+		t.Errorf("%+v: %v", d, err)
+	}
+	if _, err := h.c.Remove(t.Context(), types.NewUUID(), "x"); types.CodeOf(err) != types.ErrNotFound {
+		t.Errorf("nothing: %v", err)
 	}
 }
 

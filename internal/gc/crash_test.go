@@ -129,9 +129,21 @@ func TestCrashWhileDeletingLeavesAllOrNothing(t *testing.T) {
 	}
 }
 
+func TestCrashWhileRemovingOneHistoryLeavesAllOrNothing(t *testing.T) {
+	outcomes := map[bool]int{}
+	crash(t, nil, func(h *house, id types.UUID) { _, _ = h.c.Remove(context.Background(), id, "asked for") },
+		func(t *testing.T, h *house, info step.ProcInfo, files map[string]string) {
+			outcomes[len(h.c.Deleted()) == 1]++
+			intact(t, h, info, files, true)
+		})
+	if outcomes[true] == 0 || outcomes[false] == 0 {
+		t.Errorf("outcomes %v: nothing was tested", outcomes)
+	}
+}
+
 func TestCrashWhileDeletingAnArchiveLeavesAllOrNothing(t *testing.T) {
 	crash(t, func(h *house, _ types.UUID) { must(t, second(h.c.Collect(context.Background(), Request{}))) },
-		func(h *house, id types.UUID) { _ = h.c.DeleteArchive(context.Background(), id, "asked for") },
+		func(h *house, id types.UUID) { _, _ = h.c.Remove(context.Background(), id, "asked for") },
 		func(t *testing.T, h *house, info step.ProcInfo, files map[string]string) {
 			intact(t, h, info, files, true)
 		})

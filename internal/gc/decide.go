@@ -20,8 +20,10 @@ const maxDays = 100 * 365
 // Entry is what Decide knows of a history.
 type Entry struct {
 	step.ProcInfo
-	Pinned bool   // somebody wants it to stay
-	Note   string // why, if that was said; or what is wrong with the pin
+	Pinned bool // somebody wants it to stay
+	// Reprieved says that no person has pinned it: it came back from its archive a while ago.
+	Reprieved bool
+	Note      string // why, if that was said; or what is wrong with the pin
 	// Problem says why nothing is known of the history but its UUID, and names the file. Empty = it
 	// could be read.
 	Problem string
@@ -32,12 +34,13 @@ type Entry struct {
 type Policy struct {
 	RetentionDays int // since the last event; 0 = no limit
 	MaxEntries    int // histories that have ended and that nothing exempts; 0 = no limit
+	ArchiveDays   int // that an archive stays, since it was made; 0 = no limit
 	// Grace is how long a history is left alone after its end: its last lines may be on their way.
 	Grace time.Duration
 }
 
 // Off reports whether the policy keeps everything.
-func (p Policy) Off() bool { return p.RetentionDays <= 0 && p.MaxEntries <= 0 }
+func (p Policy) Off() bool { return p.RetentionDays <= 0 && p.MaxEntries <= 0 && p.ArchiveDays <= 0 }
 
 // Ref names a history for people and programs.
 type Ref struct {
@@ -55,7 +58,8 @@ func refOf(p *step.ProcInfo) Ref {
 // Candidate is a history that goes, and the limit that it has hit.
 type Candidate struct {
 	Ref
-	Why string `json:"why"`
+	Why      string `json:"why"`
+	Archived bool   `json:"archived,omitempty"` // it is in an archive, which goes for good, whatever the mode
 }
 
 // Exemption is a history that stays whatever the limits say, and the reason for it.
@@ -106,7 +110,7 @@ func Decide(entries []Entry, p Policy, now time.Time) Plan {
 	}
 	for i, e := range mayGo {
 		if why := p.hit(e.DeadAt, now, i < over); why != "" {
-			plan.Candidates = append(plan.Candidates, Candidate{refOf(&e.ProcInfo), why})
+			plan.Candidates = append(plan.Candidates, Candidate{Ref: refOf(&e.ProcInfo), Why: why})
 		} else {
 			plan.Kept++
 		}
@@ -125,6 +129,22 @@ func (p Policy) hit(deadAt, now time.Time, tooMany bool) string {
 		why = append(why, fmt.Sprintf("not among the latest %d, gc.max_entries", p.MaxEntries))
 	}
 	return strings.Join(why, "; ")
+}
+
+// expired returns the archives that have been there for longer than they may, the oldest first. It is pure.
+func expired(archives []step.Archived, p Policy, now time.Time) (out []Candidate) {
+	days := min(p.ArchiveDays, maxDays)
+	if days <= 0 {
+		return nil
+	}
+	archives = slices.SortedStableFunc(slices.Values(archives), func(a, b step.Archived) int { return a.At.Compare(b.At) })
+	for i := range archives {
+		if a := &archives[i]; now.Sub(a.At) > time.Duration(days)*day {
+			out = append(out, Candidate{Ref: refOf(&a.Info), Archived: true,
+				Why: fmt.Sprintf("archived %d days ago, over the %d of gc.archive_days", int(now.Sub(a.At)/day), p.ArchiveDays)})
+		}
+	}
+	return out
 }
 
 // doubt says why nothing may be decided about a history; "" = nothing is wrong.

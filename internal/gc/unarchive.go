@@ -165,35 +165,5 @@ func (c *Collector) reprieve(dir string) error {
 		stay = time.Duration(min(n, maxDays)) * day
 	}
 	until := now.Add(stay)
-	return step.WritePin(c.fs, dir, &step.Pin{At: now, Until: until, Note: fmt.Sprintf("put back from its archive, until %s", until.Format(time.DateOnly))})
-}
-
-// DeleteArchive deletes an archived history for good; deleted.jsonl says that it was there.
-func (c *Collector) DeleteArchive(ctx context.Context, id types.UUID, why string) error {
-	release, err := c.Hold(id, "rnix gc --delete")
-	if err != nil {
-		return err
-	}
-	defer release()
-	a, ok := c.archives.Find(id)
-	if !ok || c.present(id) {
-		return types.Errorf(types.ErrNotFound, "Delete", id.String(), "there is no archive of this history")
-	}
-	if err := ended(ctx); err != nil {
-		return err
-	}
-	if _, err := rescue(ctx, c.o.Workspaces, id); err != nil {
-		return err
-	}
-	if _, err := c.clear(ctx, id); err != nil {
-		return err
-	}
-	if err := c.tombs.Add(step.NewTomb(&a.Info, why)); err != nil {
-		return err
-	}
-	if err := c.removeArchive(id); err != nil {
-		return err
-	}
-	c.archives.Delete(id)
-	return nil
+	return step.WritePin(c.fs, dir, &step.Pin{At: now, Until: until, Reprieve: true, Note: fmt.Sprintf("put back from its archive, until %s", until.Format(time.DateOnly))})
 }

@@ -18,6 +18,8 @@ type Pin struct {
 	At    time.Time `json:"at"`
 	Until time.Time `json:"until,omitzero"` // the last moment for which it holds; zero = for ever
 	Note  string    `json:"note,omitempty"`
+	// Reprieve says that no person has asked for it: the history was put back from its archive.
+	Reprieve bool `json:"reprieve,omitempty"`
 }
 
 // Holds reports whether the pin is in force. A nil pin is not.

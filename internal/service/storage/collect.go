@@ -51,13 +51,13 @@ func (d *Service) gc(ctx context.Context, peer *ipc.Peer, req ipc.GCRequest) (re
 		for i := range u.Histories {
 			h := &u.Histories[i]
 			sizes[h.UUID] = h.Total
-			if ask.Mode != gc.Delete { // an archive leaves its workspace and its snapshots
-				sizes[h.UUID] -= h.Workspace + h.Snapshots
+			if ask.Mode != gc.Delete { // an archive leaves its snapshots
+				sizes[h.UUID] -= h.Snapshots
 			}
 		}
 	}
 	resp = wireGC(&r, sizes)
-	resp.Snapshots, resp.RetentionDays, resp.MaxEntries = swept, d.Policy.RetentionDays, d.Policy.MaxEntries
+	resp.Snapshots, resp.RetentionDays, resp.MaxEntries, resp.ArchiveDays = swept, d.Policy.RetentionDays, d.Policy.MaxEntries, d.Policy.ArchiveDays
 	resp.ArchiveDir, resp.ConfirmAbove = step.ArchiveDir(d.DataDir), gc.ConfirmAbove
 	return resp, nil
 }

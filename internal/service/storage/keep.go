@@ -45,16 +45,22 @@ func (d *Service) unarchive(ctx context.Context, peer *ipc.Peer, req ipc.TargetR
 	if err := service.People(d.Finder, peer, "Unarchive", "not put histories back"); err != nil {
 		return resp, err
 	}
-	id, err := d.archivedBy(req.Target)
+	id, err := archivedBy(d, req.Target)
 	if err != nil {
 		return resp, err
+	}
+	rescued := ""
+	for _, a := range d.Collector.Archived() {
+		if a.Info.UUID == id {
+			rescued = a.Rescued
+		}
 	}
 	info, err := d.Collector.Unarchive(ctx, id)
 	if err != nil {
 		return resp, err
 	}
 	resp = ipc.UnarchiveResponse{HistoryRef: ipc.HistoryRef{UUID: id, PID: info.PID, Name: info.Name, Intent: step.FirstLine(info.Intent), DeadAt: info.DeadAt},
-		Dir: d.Journal.Dir(id)}
+		Dir: d.Journal.Dir(id), Rescued: rescued}
 	if pin, err := d.Collector.Kept(id); err == nil && pin != nil { // it is back all the same
 		resp.KeptUntil = pin.Until
 	}
@@ -62,7 +68,7 @@ func (d *Service) unarchive(ctx context.Context, peer *ipc.Peer, req ipc.TargetR
 }
 
 // archivedBy returns the archived history that text names.
-func (d *Service) archivedBy(text string) (types.UUID, error) {
+func archivedBy(d *Service, text string) (types.UUID, error) {
 	ids, err := d.departed(text)
 	if err != nil {
 		return types.UUID{}, err

@@ -50,6 +50,8 @@ type Collector interface {
 	Archived() []step.Archived
 	Deleted() []step.Tomb
 	Explain(id types.UUID) error
+	Removable(ctx context.Context, id types.UUID) (gc.Candidate, error)
+	Remove(ctx context.Context, id types.UUID, why string) (gc.Done, error)
 	Unarchive(ctx context.Context, id types.UUID) (step.ProcInfo, error)
 }
 
@@ -94,6 +96,7 @@ func (d *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.GC, d.gc)
 	service.Handle(on, ipc.Keep, d.keep)
 	service.Handle(on, ipc.Unarchive, d.unarchive)
+	service.Handle(on, ipc.Remove, d.remove)
 	service.Handle(on, ipc.DU, d.du)
 	service.Handle(on, ipc.Fsck, d.fsck)
 	service.Handle(on, ipc.StorageProgress, func(context.Context, *ipc.Peer, ipc.Empty) (ipc.ProgressResponse, error) {

@@ -16,13 +16,13 @@ func wireGC(r *gc.Result, sizes map[types.UUID]int64) ipc.GCResponse {
 		Warnings: r.Warnings, Candidates: []ipc.GCCandidate{}, Skipped: []ipc.GCSkip{}, Exempt: []ipc.GCExempt{}}
 	for i := range r.Candidates {
 		c := &r.Candidates[i]
-		resp.Candidates = append(resp.Candidates, ipc.GCCandidate{HistoryRef: wireRef(&c.Ref), Bytes: sizes[c.UUID], Why: c.Why})
+		resp.Candidates = append(resp.Candidates, ipc.GCCandidate{HistoryRef: wireRef(&c.Ref), Bytes: sizes[c.UUID], Why: c.Why, Archived: c.Archived})
 	}
 	done := func(list []gc.Done) []ipc.GCDone {
 		out := []ipc.GCDone{}
 		for i := range list {
 			d := &list[i]
-			out = append(out, ipc.GCDone{GCCandidate: ipc.GCCandidate{HistoryRef: wireRef(&d.Ref), Bytes: d.Bytes, Why: d.Why},
+			out = append(out, ipc.GCDone{GCCandidate: ipc.GCCandidate{HistoryRef: wireRef(&d.Ref), Bytes: d.Bytes, Why: d.Why, Archived: d.Candidate.Archived},
 				ArchiveBytes: d.ArchiveSize, Archive: d.Archive, Rescued: d.Rescued})
 		}
 		return out
