@@ -20,7 +20,13 @@ func (h *Stored) Rename(ctx context.Context, id types.UUID, pid types.PID, name 
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, rec.Close()) }()
+	shut := func() {} // of what is opened for it and stays as it was
+	defer func() {
+		failed := err != nil
+		if err = errors.Join(err, rec.Close()); failed {
+			shut()
+		}
+	}()
 	old, err := h.WasOf(state, id)
 	if err != nil || old.Name == name {
 		return old.Name, err
@@ -29,8 +35,15 @@ func (h *Stored) Rename(ctx context.Context, id types.UUID, pid types.PID, name 
 	if known {
 		info = *h.Cards.Whole(&info)
 	}
-	if _, err := h.Cards.Reopen(id, func(over *step.ProcInfo) { over.State = types.StateZombie }); err != nil {
+	undo, err := h.Cards.Reopen(id, func(over *step.ProcInfo) { over.State = types.StateZombie })
+	if err != nil {
 		return old.Name, err
+	}
+	if info.Over() {
+		shut = func() {
+			undo()
+			h.Cards.Bury(context.WithoutCancel(ctx), info) // an error does not say that nothing was written
+		}
 	}
 	if err := rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerName, Text: name}}); err != nil {
 		return "", err

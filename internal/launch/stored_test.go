@@ -5,10 +5,12 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"rnix/internal/durable/faultfs"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
 	"rnix/ipc"
@@ -218,5 +220,45 @@ func TestARenameOnDiskIsInTheRecordAndInLists(t *testing.T) {
 	defer a.Close()
 	if a.Was.Name != "new" || a.State.Phase != recovery.Ended {
 		t.Errorf("%q, %s", a.Was.Name, a.State.Phase)
+	}
+}
+
+// A rename whose record cannot be written changes nothing that lists show: what has ended is not open again until a restart.
+func TestARenameThatFailsLeavesAnEndAsItWas(t *testing.T) {
+	var calls []string
+	rename := func(at int) error {
+		disk := faultfs.New("/data")
+		w := newWorldOn(t, disk, "/data")
+		w.l.Stored.Cards.Note = t.Logf
+		was := w.settled()
+		id := w.write(&was, step.Marker{Name: step.MarkerExit, Exit: new(types.ExitStatus)})
+		disk.Fail(faultfs.Fault{At: at, Err: syscall.EIO})
+		_, err := w.l.Stored.Rename(context.Background(), id, was.PID, "new")
+		calls = disk.Trace()
+		disk.Fail(faultfs.Fault{})
+		h, herr := step.ReadHistory(t.Context(), w.l.Stored.Cards.Journal, id)
+		if herr != nil {
+			t.Fatal(herr)
+		}
+		i, says := w.card(id), h.Info()
+		if !i.Over() || i.State != types.StateDead || i.Name != says.Name || err == nil && i.Name != "new" {
+			t.Errorf("call %d fails (%v): it is %s and called %q, and its record says %q", at, err, i.State, i.Name, says.Name)
+		}
+		return err
+	}
+	if err := rename(0); err != nil {
+		t.Fatal(err)
+	}
+	failed := 0
+	for i, call := range slices.Clone(calls) {
+		if strings.HasSuffix(call, step.IndexFile) { // made anew at the next start
+			continue
+		}
+		if rename(i+1) != nil {
+			failed++
+		}
+	}
+	if failed == 0 {
+		t.Error("no rename has failed")
 	}
 }

@@ -59,10 +59,13 @@ func home(t *testing.T, more map[string]string) *profile.Reader {
 	return &profile.Reader{UserDir: dir, Home: dir, Lookup: func(string) (string, bool) { return "", false }, Learn: func([]env.Secret) {}}
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return newWorldOn(t, durable.OS, t.TempDir()) }
+
+// newWorldOn is newWorld with its histories in a directory of a file system.
+func newWorldOn(t *testing.T, fsys durable.FS, dir string) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), live: map[types.UUID]kernel.Info{}, above: map[types.UUID][2]kernel.Amount{}}
-	j, err := step.OpenLocal(durable.OS, t.TempDir(), step.Unsynced)
+	j, err := step.OpenLocal(fsys, dir, step.Unsynced)
 	if err != nil {
 		t.Fatal(err)
 	}
