@@ -47,7 +47,7 @@ func startLifecycle(d *Daemon) {
 	*d.access = lifecycle.Access{Names: d.names, AccessGround: ground{d}, Kernel: d.kernel, Owner: d.procs.Owner}
 	d.lifecycle = lifecycle.New(lifecycle.Deps{
 		Names: d.names, Access: d.access, Stored: d.stored, Launcher: d.launcher, Profiles: d.profiles, Seq: d.events.Last, Looks: d.looks.Living, Log: d.log,
-		Kernel: d.kernel, Ground: ground{d}, Files: directories{d}, Auto: d.auto, Groups: d.groups, Costs: d.billing,
+		Kernel: d.kernel, Ground: ground{d}, Begin: ground{d}, Files: directories{d}, Auto: d.auto, Groups: d.groups, Costs: d.billing,
 	})
 	d.lifecycle.Heartbeat = d.heartbeat
 	d.clis.Kernel, d.clis.Callers = d.kernel, d.access

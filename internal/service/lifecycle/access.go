@@ -21,14 +21,9 @@ type AccessKernel interface {
 	MaySpawn(pid types.PID) error
 }
 
-// AccessGround is what is known of histories and of the start of the daemon.
+// AccessGround is what the services ask of histories that they have found.
 type AccessGround interface {
-	// Settled waits until it is known what an earlier daemon has left.
-	Settled(ctx context.Context) error
-	// Hold keeps a history where it is until release is called.
-	Hold(id types.UUID) (release func(), err error)
-	// Lost says what has become of a process that is archived or was deleted meanwhile; any other error goes through as it is.
-	Lost(t *service.Target, text string, err error) error
+	Ground
 	// Whole returns what a history looks like with its texts in full, which the index cuts.
 	Whole(i *step.ProcInfo) *step.ProcInfo
 	// Here returns where a path is that a record names: records of a data directory that was moved name the old one.

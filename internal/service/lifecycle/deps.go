@@ -31,17 +31,26 @@ type Kernel interface {
 	Heartbeats() (beats []kernel.Beat, naps int)
 }
 
-// Ground is what must be so before anything is started, resumed or found.
-type Ground interface {
-	// Settled waits until it is known what an earlier daemon has left, and Ready until everything runs without which the daemon must not be.
+// Settled waits until it is known what an earlier daemon has left.
+type Settled interface {
 	Settled(ctx context.Context) error
-	Ready(ctx context.Context) error
-	// Room refuses a start while the disk has no room for it.
-	Room(op string) error
+}
+
+// Ground is what must be so before a history is found and read.
+type Ground interface {
+	Settled
 	// Hold keeps a history where it is until release is called.
 	Hold(id types.UUID) (release func(), err error)
 	// Lost says what has become of a process that is archived or was deleted meanwhile; any other error goes through as it is.
 	Lost(t *service.Target, text string, err error) error
+}
+
+// Start is what must be so before a process is started or resumed.
+type Start interface {
+	// Ready waits until everything runs without which the daemon must not be.
+	Ready(ctx context.Context) error
+	// Room refuses a start while the disk has no room for it.
+	Room(op string) error
 }
 
 // Files makes and removes the directories in which processes work.
@@ -94,6 +103,7 @@ type Deps struct {
 
 	Kernel Kernel
 	Ground Ground
+	Begin  Start
 	Files  Files
 	Auto   Auto
 	Groups Groups

@@ -16,7 +16,13 @@ import (
 )
 
 // forks makes copies of histories.
-type forks struct{ Deps }
+type forks struct {
+	Stored   *launch.Stored
+	Launcher *launch.Launcher
+	Files    Files
+	Ground   Ground
+	Begin    Start
+}
 
 // fork makes a copy of a history up to a step and lets that go on. The original is only read.
 func (d *forks) fork(ctx context.Context, t service.Target, req *ipc.ResumeRequest) (resp ipc.ResumeResponse, err error) {
@@ -25,7 +31,7 @@ func (d *forks) fork(ctx context.Context, t service.Target, req *ipc.ResumeReque
 		return resp, err
 	}
 	defer leave()
-	if err := d.Ground.Room("Resume"); err != nil { // the copy of its files is the most that is ever written at once
+	if err := d.Begin.Room("Resume"); err != nil { // the copy of its files is the most that is ever written at once
 		return resp, err
 	}
 	whole, _, damage, err := d.Stored.Store.Read(ctx, t.UUID)

@@ -12,9 +12,27 @@ import (
 
 // resumes answers who asks that processes go on: those that are paused, and those that are only on disk.
 type resumes struct {
-	Deps
-	chain *Resumer
-	forks *forks
+	Names    *Names
+	Access   *Access
+	Stored   *launch.Stored
+	Launcher *launch.Launcher
+	Seq      func() uint64
+	Kernel   resumeKernel
+	Ground   Ground
+	Begin    Start
+	Auto     Auto
+	chain    *Resumer
+	forks    *forks
+}
+
+// resumeKernel is what of the kernel is asked to resume processes that are paused in it.
+type resumeKernel interface {
+	Table
+	waiter
+	Subtree(pid types.PID) ([]types.PID, error)
+	Signal(pid types.PID, sig types.Signal) error
+	SignalTree(pid types.PID, sig types.Signal) (int, error)
+	Suspend(ctx context.Context, pid types.PID) error
 }
 
 func (d *resumes) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeRequest) (ipc.ResumeResponse, error) {
@@ -23,7 +41,7 @@ func (d *resumes) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeRequ
 	}
 	err := d.Ground.Settled(ctx)
 	if err == nil {
-		err = d.Ground.Ready(ctx)
+		err = d.Begin.Ready(ctx)
 	}
 	if err != nil {
 		return ipc.ResumeResponse{}, err

@@ -21,7 +21,13 @@ type Service struct {
 // New makes the service.
 func New(d Deps) *Service {
 	chain := &Resumer{Kernel: d.Kernel, Stored: d.Stored, Launcher: d.Launcher, Log: d.Log}
-	return &Service{Deps: d, Resumer: chain, signals: &signaller{d}, resumes: &resumes{Deps: d, chain: chain, forks: &forks{d}}}
+	return &Service{
+		Deps: d, Resumer: chain, signals: &signaller{Names: d.Names, Access: d.Access, Stored: d.Stored, Log: d.Log, Kernel: d.Kernel, Ground: d.Ground},
+		resumes: &resumes{
+			Names: d.Names, Access: d.Access, Stored: d.Stored, Launcher: d.Launcher, Seq: d.Seq, Kernel: d.Kernel, Ground: d.Ground, Begin: d.Begin, Auto: d.Auto, chain: chain,
+			forks: &forks{Stored: d.Stored, Launcher: d.Launcher, Files: d.Files, Ground: d.Ground, Begin: d.Begin},
+		},
+	}
 }
 
 // Register registers what the service answers.

@@ -3,9 +3,11 @@ package lifecycle
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
+	"rnix/internal/launch"
 	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -16,7 +18,24 @@ import (
 const goingOn = 5 * time.Second
 
 // signaller sends signals to processes, alive or suspended on disk.
-type signaller struct{ Deps }
+type signaller struct {
+	Names  *Names
+	Access *Access
+	Stored *launch.Stored
+	Log    *slog.Logger
+	Kernel signalKernel
+	Ground Settled
+}
+
+// signalKernel is what of the kernel is asked to send signals.
+type signalKernel interface {
+	Table
+	waiter
+	Subtree(pid types.PID) ([]types.PID, error)
+	Signal(pid types.PID, sig types.Signal) error
+	SignalTree(pid types.PID, sig types.Signal) (int, error)
+	MaySignal(pid types.PID) error
+}
 
 // send sends a signal to a process, with tree also to all below it. One that is suspended on disk is ended there, or
 // paused; one that goes on in this moment gets the signal when it has.

@@ -13,12 +13,12 @@ import (
 
 // spawn starts a process for a client.
 func (d *Service) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnRequest) (ipc.SpawnResponse, error) {
-	if err := d.Ground.Ready(ctx); err != nil {
+	if err := d.Begin.Ready(ctx); err != nil {
 		return ipc.SpawnResponse{}, err
 	}
 	p, err := d.Profiles.ForStart("Spawn", req.Cwd, req.Env, req.TrustProject)
 	if err == nil {
-		err = d.Ground.Room("Spawn")
+		err = d.Begin.Room("Spawn")
 	}
 	if err != nil {
 		return ipc.SpawnResponse{}, err
