@@ -56,13 +56,24 @@ func TestDenialsWithoutEffectAreRefused(t *testing.T) { // T4
 			t.Errorf("%v, want %s", err, name)
 		}
 	}
+}
+
+// agent.Devices is what files are checked against, on a machine without a daemon too.
+func TestFilesCanNameExactlyTheDevicesThatThereAre(t *testing.T) {
+	s := testenv.New(t)
 	l, err := ipc.Call(t.Context(), s.Client, ipc.ListPath, ipc.PathRequest{Path: "/dev", Cwd: s.Work, Env: s.Env})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range l.Entries { // what files are checked against is what there is
-		if !slices.Contains(agent.Devices(), "/dev/"+e.Name) {
-			t.Errorf("/dev/%s is no device that a file can name", e.Name)
+	there := []string{}
+	for _, e := range l.Entries {
+		if there = append(there, "/dev/"+e.Name); !slices.Contains(agent.Devices(), "/dev/"+e.Name) {
+			t.Errorf("no file can name /dev/%s: add it to agent.Devices (agent/device.go)", e.Name)
+		}
+	}
+	for _, d := range agent.Devices() {
+		if strings.HasPrefix(d, "/dev/") && !slices.Contains(there, d) {
+			t.Errorf("files can name %s, which is not there: see registerDevices", d)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,7 +19,7 @@ import (
 // What becomes of each field of a process when it goes on from disk. A field that is missing here fails
 // the test: whoever adds one says what a resume does with it.
 var resumedFields = map[string]string{
-	"PID": "new", "UUID": "same", "PPID": "parent", "ParentUUID": "same", "Name": "same", "State": "moment", "Wait": "moment", "WaitUntil": "moment",
+	"PID": "new", "UUID": "same", "PPID": "parent", "ParentUUID": "same", "Name": "same", "State": "moment", "Wait": "moment", "WaitKind": "moment", "WaitUntil": "moment",
 	"Intent": "same", "Agent": "same", "Labels": "same", "Provider": "same", "Model": "same", "Step": "moment", "MaxSteps": "same", "TokensUsed": "grows",
 	"Estimated": "moment", "ContextBudget": "same", "BudgetUSD": "same", "Unpriced": "grows", "Purse": "same", "CostUSD": "grows", "CreatedAt": "same", "UpdatedAt": "moment", "ElapsedMs": "moment", "Exit": "moment", "Children": "moment",
 	"WorkDir": "same", "ReadRoots": "same", "AllowedDevices": "same", "DeniedDevices": "same", "MCPMounts": "mounts", "Skills": "same", "Tools": "same",
@@ -84,6 +85,9 @@ func TestResumedProcessHasExactlyWhatItHad(t *testing.T) { // A-43
 			if d := detail(t, s, p.PID.String()); d.PID != after.PID {
 				t.Errorf("the first PID leads to %d, want %d", d.PID, after.PID)
 			}
+			if way.name == "by hand after a stop" {
+				everywhere(t, s, after)
+			}
 			stop.Store(true)
 			for _, sig := range []types.Signal{types.SIGPAUSE, types.SIGRESUME} { // it is asked again, if it has not been yet
 				_, _ = ipc.Call(t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: kidAfter.PID.String(), Signal: sig})
@@ -148,6 +152,9 @@ func compare(t *testing.T, who string, before, after ipc.ProcDetail, parent type
 			case "":
 				t.Errorf("nobody has said what a resume does with %s", f.Name)
 			case "same":
+				if who == "leader" && a.Field(i).IsZero() && !slices.Contains(unset, f.Name) {
+					t.Errorf("the leader has no %s, so nothing is said of it: give it one", f.Name)
+				}
 				if tx, ok := x.(interface{ IsZero() bool }); f.Name == "CreatedAt" && ok && !before.CreatedAt.Equal(after.CreatedAt) {
 					t.Errorf("%s: CreatedAt was %v and is %v", who, tx, y)
 				} else if f.Name != "CreatedAt" && !reflect.DeepEqual(x, y) {
@@ -171,6 +178,60 @@ func compare(t *testing.T, who string, before, after ipc.ProcDetail, parent type
 	walk(reflect.ValueOf(before), reflect.ValueOf(after))
 	if after.ElapsedMs < before.ElapsedMs && !strings.Contains(t.Name(), "kill") { // what it had lived since its last record is not known then
 		t.Errorf("%s: it had lived %d ms and has now lived %d ms", who, before.ElapsedMs, after.ElapsedMs)
+	}
+}
+
+// unset are the fields that the leader cannot have: of children, of programs, of models with a price, of what waits for a budget, of damaged records.
+var unset = []string{"ParentUUID", "Kind", "BudgetUSD", "Purse", "Damage", "MCPMounts", "Skills"}
+
+// forkedFields is what a fork has of its origin. A field that is missing here fails the test.
+var forkedFields = map[string]string{
+	"PID": "own", "UUID": "own", "PPID": "own", "ParentUUID": "own", "Name": "own", "WorkDir": "own", "Provider": "same", "Model": "same", "Kind": "same", "Intent": "same",
+	"Agent": "same", "Labels": "same", "Step": "own", "MaxSteps": "same", "TokensUsed": "own", "CostUSD": "own", "Unpriced": "own", "ContextBudget": "own", "BudgetUSD": "own",
+	"PausedAt": "own", "CreatedAt": "own", "UpdatedAt": "own", "Exit": "own",
+}
+
+// everywhere checks that lists and exports show of a process what its details do, and that a fork has what it is to have: each field of types.ProcStatus.
+func everywhere(t *testing.T, s *testenv.System, d ipc.ProcDetail) {
+	t.Helper()
+	l, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(l.Procs, func(p ipc.Proc) bool { return p.UUID == d.UUID })
+	if i < 0 {
+		t.Fatal("no list has it")
+	}
+	ex, err := ipc.Call(t.Context(), s.Client, ipc.ExportRun, ipc.TargetRequest{Target: d.UUID.String()})
+	if err != nil || len(ex.Procs) == 0 {
+		t.Fatal(len(ex.Procs), err)
+	}
+	from := 1
+	r, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: d.UUID.String(), Fork: true, FromStep: &from, Env: s.Env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := detail(t, s, r.UUID.String())
+	want := reflect.ValueOf(d.ProcStatus)
+	for n := range want.NumField() {
+		name := want.Type().Field(n).Name
+		for where, p := range map[string]types.ProcStatus{"a list": l.Procs[i].ProcStatus, "an export": ex.Procs[0].ProcStatus, "a fork": f.ProcStatus} {
+			how := resumedFields[name]
+			if where == "a fork" {
+				if how = forkedFields[name]; how == "" {
+					t.Errorf("nobody has said what a fork has of %s", name)
+				}
+			} else if how == "new" || how == "parent" {
+				how = "same"
+			}
+			got := reflect.ValueOf(p).Field(n)
+			if name == "CreatedAt" && how == "same" && p.CreatedAt.Equal(d.CreatedAt) || name == "WorkDir" && where == "an export" {
+				continue
+			}
+			if how == "same" && !reflect.DeepEqual(got.Interface(), want.Field(n).Interface()) {
+				t.Errorf("%s: %s is %v, and the process has %v", where, name, got, want.Field(n))
+			}
+		}
 	}
 }
 
