@@ -26,17 +26,18 @@ type BudgetResponse struct {
 
 // BudgetLine is the budget of one process, with that of its descendants in it, ended ones too.
 type BudgetLine struct {
-	PID        types.PID  `json:"pid"`
-	UUID       types.UUID `json:"uuid"`
-	ParentUUID types.UUID `json:"parent_uuid,omitzero"`
-	Name       string     `json:"name,omitempty"`
-	Intent     string     `json:"intent,omitempty"`
-	State      string     `json:"state"`
-	Wait       string     `json:"wait,omitempty"`
-	Above      bool       `json:"above,omitempty"` // it is an ancestor of the target
-	Tokens     TokenLine  `json:"tokens"`
-	USD        USDLine    `json:"usd"`
-	Unpriced   int        `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost; they are not in USD
+	PID        types.PID         `json:"pid"`
+	UUID       types.UUID        `json:"uuid"`
+	ParentUUID types.UUID        `json:"parent_uuid,omitzero"`
+	Name       string            `json:"name,omitempty"`
+	Intent     string            `json:"intent,omitempty"`
+	State      string            `json:"state"`
+	Wait       string            `json:"wait,omitempty"`
+	WaitKind   types.SuspendKind `json:"wait_kind,omitempty"` // of which kind Wait is, as in Proc
+	Above      bool              `json:"above,omitempty"`     // it is an ancestor of the target
+	Tokens     TokenLine         `json:"tokens"`
+	USD        USDLine           `json:"usd"`
+	Unpriced   int               `json:"unpriced_tokens,omitempty"` // of which nobody knows what they cost; they are not in USD
 }
 
 // TokenLine is a budget in tokens.

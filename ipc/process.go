@@ -124,18 +124,28 @@ type ListResponse struct {
 // Proc is one line of ps.
 type Proc struct {
 	types.ProcStatus
-	State     string           `json:"state"`               // created, running, suspended, zombie, dead, archived
-	Wait      string           `json:"wait,omitempty"`      // what it waits for, or has in hand, without how long
-	WaitSince time.Time        `json:"wait_since,omitzero"` // since when; zero = not known
-	WaitUntil time.Time        `json:"wait_until,omitzero"`
-	Doing     *Doing           `json:"doing,omitempty"`        // the call in hand, also while that stands still
-	Suspect   time.Time        `json:"suspect_since,omitzero"` // since when it makes no progress, if the heartbeat says so
-	Session   *PlatformSession `json:"session,omitempty"`      // with a platform, if it runs, or if the platform does not know all of it yet
-	Estimated bool             `json:"estimated,omitempty"`
-	Purse     *BudgetWait      `json:"purse,omitempty"`  // of a suspended one: the budget that it waits for
-	ElapsedMs int64            `json:"elapsed_ms"`       // frozen while paused and after the end
-	Groups    []string         `json:"groups,omitempty"` // by name where they have one
-	Children  []OSChild        `json:"os_children,omitempty"`
+	State string `json:"state"`          // created, running, suspended, zombie, dead, archived
+	Wait  string `json:"wait,omitempty"` // what it waits for, or has in hand, without how long
+	// WaitKind says of which kind Wait is, where programs want to know; Why also knows that of what an older daemon says.
+	WaitKind  types.SuspendKind `json:"wait_kind,omitempty"`
+	WaitSince time.Time         `json:"wait_since,omitzero"` // since when; zero = not known
+	WaitUntil time.Time         `json:"wait_until,omitzero"`
+	Doing     *Doing            `json:"doing,omitempty"`        // the call in hand, also while that stands still
+	Suspect   time.Time         `json:"suspect_since,omitzero"` // since when it makes no progress, if the heartbeat says so
+	Session   *PlatformSession  `json:"session,omitempty"`      // with a platform, if it runs, or if the platform does not know all of it yet
+	Estimated bool              `json:"estimated,omitempty"`
+	Purse     *BudgetWait       `json:"purse,omitempty"`  // of a suspended one: the budget that it waits for
+	ElapsedMs int64             `json:"elapsed_ms"`       // frozen while paused and after the end
+	Groups    []string          `json:"groups,omitempty"` // by name where they have one
+	Children  []OSChild         `json:"os_children,omitempty"`
+}
+
+// Why returns why the process is suspended, or what a running one waits for; "" = for nothing, or for what only its words say.
+func (p *Proc) Why() types.SuspendKind {
+	if p.WaitKind == "" && p.State != "suspended" {
+		return ""
+	}
+	return types.SuspendFor(p.WaitKind, p.Wait).Why()
 }
 
 // BudgetWait names a budget of which there was too little, with its limits at that time: with others, the process that waits for it can continue.

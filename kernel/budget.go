@@ -135,16 +135,16 @@ func (a account) Reserve(ctx context.Context, prompt int) (int, error) {
 	}
 	w, err := a.k.worst(a.p, min(prompt, maxPrompt), usd)
 	if err != nil {
-		return 0, &loop.Broke{Wait: "budget: " + err.Err.Error()}
+		return 0, &loop.Broke{Wait: types.SuspendFor(types.SuspendBudget, "budget: "+err.Err.Error())}
 	}
 	waited := false
 	w.Waits = func() {
 		waited = true
-		a.k.waitTold(a.p, "the budget, of which others have reserved a part")
+		a.k.waitTold(a.p, types.SuspendBudget, "the budget, of which others have reserved a part")
 	}
 	claim, short, rerr := a.p.purse.Reserve(ctx, w)
 	if waited {
-		a.k.waitTold(a.p, "")
+		a.k.waitTold(a.p, "", "")
 	}
 	switch {
 	case rerr != nil:

@@ -126,7 +126,7 @@ func TestFamilyNeverExceedsItsBudgetByTwoAnswers(t *testing.T) {
 					}
 				}
 				i, err := s.WaitInfo(t.Context(), pid)
-				if err == nil && !strings.HasPrefix(i.Parked, "budget") && i.Exit != nil && i.Exit.Code != types.ExitNoProgress {
+				if err == nil && !strings.HasPrefix(i.Parked.SuspendReason, "budget") && i.Exit != nil && i.Exit.Code != types.ExitNoProgress {
 					r.Errorf("%+v: %s", i.Exit, i.Parked)
 				}
 			})
@@ -156,7 +156,7 @@ func TestBudgetInDollarsNeedsAPrice(t *testing.T) {
 		t.Errorf("%d processes are left", i)
 	}
 	i, err := s.WaitInfo(t.Context(), s.spawn(func(o *SpawnOpts) { o.BudgetUSD = &usd; o.Provider = "greedy" }))
-	if err != nil || !strings.HasPrefix(i.Parked, "budget: too little left for the next call (needs about $") || i.CostUSD == 0 || i.CostUSD > usd || i.Unpriced != 0 {
+	if err != nil || !strings.HasPrefix(i.Parked.SuspendReason, "budget: too little left for the next call (needs about $") || i.CostUSD == 0 || i.CostUSD > usd || i.Unpriced != 0 {
 		t.Errorf("%+v %v", i, err)
 	}
 	// without a budget in dollars what is not known stays so

@@ -19,9 +19,11 @@ func (k *KernelImpl) broke(p *Process, s *purse.Short) *loop.Broke {
 	} else {
 		b.Log = fmt.Sprintf("Token budget exceeded: %d/%d", s.Used.Tokens, s.Limit.Tokens)
 	}
-	if b.Wait = "budget: " + shortText(s); s.ID != p.UUID {
-		b.Wait, b.Hint = "budget of "+k.nameOf(s.ID)+": "+shortText(s), ""
+	whose := "budget: "
+	if s.ID != p.UUID {
+		whose, b.Hint = "budget of "+k.nameOf(s.ID)+": ", ""
 	}
+	b.Wait = types.SuspendFor(types.SuspendBudget, whose+shortText(s))
 	return b
 }
 

@@ -154,8 +154,8 @@ const noticeMax = 8 << 10
 // suspended.
 func notice(i *Info) (m step.Mail, failed string) {
 	m = step.Mail{Kind: step.MailChild, From: i.PID, FromUUID: i.UUID, Name: i.Name, Time: time.Now(), Key: fmt.Sprintf("ended:%s:%d", i.UUID, i.PID)}
-	if i.Exit == nil || i.Parked != "" {
-		m.Text = fmt.Sprintf("Your child PID %d is suspended until a person resumes it: %s", i.PID, orDefault(i.Parked, "stopped"))
+	if i.Exit == nil || i.Parked.Waits() {
+		m.Text = fmt.Sprintf("Your child PID %d is suspended until a person resumes it: %s", i.PID, orDefault(i.Parked.SuspendReason, "stopped"))
 		return m, ""
 	}
 	m.Child = i.UUID
@@ -189,7 +189,7 @@ func (k *KernelImpl) tellParent(p *Process) {
 func failed(p *Process) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.exit != nil && p.parked == "" && p.exit.Code != types.ExitOK && p.exit.Code != types.ExitCancelled
+	return p.exit != nil && !p.parked.Waits() && p.exit.Code != types.ExitOK && p.exit.Code != types.ExitCancelled
 }
 
 // tell tells a parent of the end of a run of a child, wherever the parent is. It reports whether a parent that
@@ -238,7 +238,7 @@ func (k *KernelImpl) untold(pid types.PID, id types.UUID, err error) {
 
 // missed tells an agent of the end of a child that has ended while nobody could tell.
 func (k *KernelImpl) missed(p *Process, c kid) {
-	if i, _, ok := k.fate(c); ok && i.Exit != nil && i.Parked == "" {
+	if i, _, ok := k.fate(c); ok && i.Exit != nil && !i.Parked.Waits() {
 		k.tell(p.UUID, &i)
 	}
 }
@@ -276,7 +276,7 @@ func (k *KernelImpl) fate(c kid) (i Info, p *Process, ok bool) {
 	i = Info{ProcStatus: types.ProcStatus{PID: s.PID, UUID: s.UUID, ParentUUID: s.ParentUUID, Name: s.Name, Intent: s.Intent, Exit: s.Exit}, Result: s.Result, Earlier: s.EarlierPIDs}
 	i.Step, i.TokensUsed, i.State = s.Step, s.TokensUsed, s.State
 	if s.Suspended || s.Exit == nil {
-		i.Suspended, i.Parked = true, orDefault(s.SuspendReason, "suspended")
+		i.Suspended, i.Parked = true, types.SuspendFor(s.Why(), orDefault(s.SuspendReason, "suspended"))
 	}
 	return i, nil, true
 }
@@ -295,7 +295,7 @@ func (k *KernelImpl) stillRunning(all []kid) (names []string) {
 		if c.told {
 			continue
 		}
-		if i, _, ok := k.fate(c); ok && (i.Exit == nil || i.Parked != "") {
+		if i, _, ok := k.fate(c); ok && (i.Exit == nil || i.Parked.Waits()) {
 			name := "PID " + i.PID.String()
 			if i.Name != "" {
 				name += " (" + i.Name + ")"

@@ -184,7 +184,7 @@ func (k *KernelImpl) attach(ctx context.Context, p *Process, a *loop.Action) (st
 
 // waitsFor is the end of a call that waits for a suspended child.
 func waitsFor(pid types.PID, id types.UUID, reason string) error {
-	return &loop.Waiting{For: fmt.Sprintf("child PID %d (%s), which is suspended: %s", pid, id, reason)}
+	return &loop.Waiting{For: types.SuspendFor(types.SuspendChild, fmt.Sprintf("child PID %d (%s), which is suspended: %s", pid, id, reason))}
 }
 
 // awaitChild waits for a child and returns its result. If ctx ends first, the child runs on in the
@@ -211,7 +211,7 @@ func (k *KernelImpl) stopping(p *Process) error {
 	if k.stopped.Load() {
 		<-p.ctx.Done() // Shutdown reaches everybody
 	}
-	return &loop.Waiting{For: "the daemon"}
+	return &loop.Waiting{For: types.SuspendFor(types.SuspendStopped, "the daemon")}
 }
 
 // childEnded is what a parent is told of the end of a child, and where its work is if it had a work tree of its own.
@@ -221,8 +221,8 @@ func (k *KernelImpl) childEnded(p *Process, end Info) (string, error) {
 		result = strings.TrimRight(result, "\n") + "\n\n[" + tree + "]"
 	}
 	switch {
-	case end.Parked != "":
-		return "", waitsFor(end.PID, end.UUID, end.Parked)
+	case end.Parked.Waits():
+		return "", waitsFor(end.PID, end.UUID, end.Parked.SuspendReason)
 	case end.Exit == nil:
 		return "", k.stopping(p)
 	case end.Exit.Code == types.ExitOK:

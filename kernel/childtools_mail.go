@@ -215,8 +215,8 @@ func (k *KernelImpl) signalChild(p *Process, a *loop.Action) (string, error) {
 		code, why := types.ErrPermission, errors.New("it is not below you; ps lists those that are")
 		if c, ok := k.childOf(p, p.kids.all(), in.PID); ok {
 			code, why = types.ErrNotFound, errors.New("it has ended")
-			if i, _, known := k.fate(c); known && i.Parked != "" {
-				why = errors.New("it is suspended, and does nothing: " + i.Parked)
+			if i, _, known := k.fate(c); known && i.Parked.Waits() {
+				why = errors.New("it is suspended, and does nothing: " + i.Parked.SuspendReason)
 			}
 		}
 		return "", &types.SyscallError{Syscall: "Signal", PID: in.PID, Code: code, Err: why}
@@ -257,7 +257,7 @@ func (k *KernelImpl) listChildren(p *Process) (string, error) {
 	add := func(i *Info) {
 		seen[i.UUID] = true
 		first, _, _ := strings.Cut(strings.TrimSpace(i.Intent), "\n")
-		out = append(out, line{i.PID, i.PPID, i.Name, i.StateName(), i.Step, i.TokensUsed, orDefault(i.Wait, i.Parked), excerpt([]byte(first))})
+		out = append(out, line{i.PID, i.PPID, i.Name, i.StateName(), i.Step, i.TokensUsed, orDefault(i.Wait, i.Parked.SuspendReason), excerpt([]byte(first))})
 	}
 	for _, pid := range below {
 		if i, err := k.Info(pid); err == nil {

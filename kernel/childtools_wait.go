@@ -77,7 +77,7 @@ func (k *KernelImpl) waitChildren(ctx context.Context, p *Process, a *loop.Actio
 			case !ok:
 			case live != nil:
 				awake, lives = append(awake, i), append(lives, live)
-			case i.Exit != nil && i.Parked == "":
+			case i.Exit != nil && !i.Parked.Waits():
 				ended = append(ended, i)
 			default:
 				asleep = append(asleep, i)
@@ -90,7 +90,7 @@ func (k *KernelImpl) waitChildren(ctx context.Context, p *Process, a *loop.Actio
 			return "", k.stopping(p) // they stop too
 		case note == "" && len(awake)+len(asleep) > 0 && (!in.Any || len(ended) == 0):
 			if len(awake) == 0 && late == nil {
-				return "", waitsFor(asleep[0].PID, asleep[0].UUID, orDefault(asleep[0].Parked, "stopped"))
+				return "", waitsFor(asleep[0].PID, asleep[0].UUID, orDefault(asleep[0].Parked.SuspendReason, "stopped"))
 			}
 			timeout, err := k.anyOf(ctx, p, lives, changed, late)
 			if err != nil {
@@ -154,7 +154,7 @@ func (k *KernelImpl) waited(p *Process, a *loop.Action, ended, asleep, awake []I
 			Result: rnixctx.Elide(i.Result, maxResults/len(ended))})
 	}
 	for _, i := range asleep {
-		answer.Children = append(answer.Children, awaitedChild{PID: i.PID, Name: i.Name, State: "suspended", Reason: i.Parked})
+		answer.Children = append(answer.Children, awaitedChild{PID: i.PID, Name: i.Name, State: "suspended", Reason: i.Parked.SuspendReason})
 	}
 	for _, i := range awake {
 		answer.Children = append(answer.Children, awaitedChild{PID: i.PID, Name: i.Name, State: "running", Reason: i.Wait})

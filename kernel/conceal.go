@@ -51,7 +51,7 @@ func (k *KernelImpl) concealMail(m *step.Mail) {
 
 // concealEnd takes the secrets out of how a process ended.
 func (k *KernelImpl) concealEnd(exit types.ExitStatus, end *loop.End) types.ExitStatus {
-	end.Result, end.Wait = k.cfg.Secrets.String(end.Result), k.cfg.Secrets.String(end.Wait)
+	end.Result, end.Wait.SuspendReason = k.cfg.Secrets.String(end.Result), k.cfg.Secrets.String(end.Wait.SuspendReason)
 	return k.cfg.Secrets.Exit(exit)
 }
 

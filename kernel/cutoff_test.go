@@ -163,7 +163,7 @@ func TestCutOffWithoutAPriceCountsInTokens(t *testing.T) {
 		_ = s.Signal(pid, types.SIGRESUME)
 		synctest.Wait()
 		i, err := s.Info(pid)
-		if err != nil || i.Parked != "" || i.TokensUsed == 0 || i.Unpriced != i.TokensUsed || i.CostUSD != 0 {
+		if err != nil || i.Parked.Waits() || i.TokensUsed == 0 || i.Unpriced != i.TokensUsed || i.CostUSD != 0 {
 			t.Errorf("%+v %v", i, err)
 		}
 	})

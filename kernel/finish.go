@@ -21,21 +21,15 @@ var (
 	errReaped   = errors.New("the process was reaped")
 )
 
-// What a process waits for while the disk is full, and while it is read-only. Of one whose record could not be written, no record says so.
-const (
-	WaitsForRoom  = "room on the disk"
-	WaitsForWrite = "a writable disk"
-)
-
-// WaitsForDisk returns what a process waits for whose record could not be written for err; "" = err does not pass.
-func WaitsForDisk(err error) string {
+// WaitsForDisk returns what a process waits for whose record could not be written for err; the zero value = err does not pass. No record says so.
+func WaitsForDisk(err error) types.Suspension {
 	switch {
 	case durable.NoRoom(err):
-		return WaitsForRoom
+		return types.Suspend(types.SuspendNoRoom)
 	case durable.ReadOnly(err):
-		return WaitsForWrite
+		return types.Suspend(types.SuspendReadOnly)
 	}
-	return ""
+	return types.Suspension{}
 }
 
 // signalled is the cause when a signal ended the process.
@@ -115,7 +109,7 @@ func decideEnd(p *Process, end *loop.End) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.decided = true
-	if suspends := end.Wait != "" || errors.Is(end.Cause, errStopping) || end.Cause == nil && WaitsForDisk(end.Exit.Err) != ""; suspends && p.fatal != 0 {
+	if suspends := end.Wait.Waits() || errors.Is(end.Cause, errStopping) || end.Cause == nil && WaitsForDisk(end.Exit.Err).Waits(); suspends && p.fatal != 0 {
 		*end = loop.End{Cause: signalled{p.fatal}}
 	}
 }
@@ -128,14 +122,14 @@ func (k *KernelImpl) recordEnd(p *Process, end *loop.End) (exit *types.ExitStatu
 	marker := &step.Marker{Name: step.MarkerDaemonStop, PID: p.PID}
 	switch {
 	case errors.Is(end.Cause, errStopping):
-	case end.Cause == nil && WaitsForDisk(end.Exit.Err) != "": // nothing is wrong with it: it resumes when the disk takes more, here or under another daemon
+	case end.Cause == nil && WaitsForDisk(end.Exit.Err).Waits(): // nothing is wrong with it: it resumes when the disk takes more, here or under another daemon
 		end.Wait = WaitsForDisk(end.Exit.Err)
 		fallthrough
-	case end.Wait != "":
+	case end.Wait.Waits():
 		exit = new(end.Exit)
-		detail, _ := json.Marshal(step.SuspendDetail{Wake: end.Wake, Hint: end.Hint, Purse: end.Purse}) // two strings and a time
+		detail, _ := json.Marshal(step.SuspendDetail{Kind: end.Wait.Why(), Wake: end.Wake, Hint: end.Hint, Purse: end.Purse}) // strings, numbers and a time
 		*exit = k.concealEnd(*exit, end)
-		marker.Name, marker.Text, marker.Exit, marker.Detail = step.MarkerSuspended, end.Wait, exit, detail
+		marker.Name, marker.Text, marker.Exit, marker.Detail = step.MarkerSuspended, end.Wait.SuspendReason, exit, detail
 	default:
 		exit = new(exitFor(end, shut))
 		exit.Reason += unwritten(exit.Err, p.UUID)
@@ -180,7 +174,7 @@ func (k *KernelImpl) publishEnd(p *Process, end *loop.End, exit *types.ExitStatu
 // +checklocks:p.mu
 func tellExit(p *Process, log *event.Log, now time.Time, elapsed time.Duration) {
 	how := ""
-	if p.stopping || p.parked != "" {
+	if p.stopping || p.parked.Waits() {
 		how = "suspended"
 	}
 	log.Put(&event.Event{Time: now, Kind: event.Exited, PID: p.PID, UUID: p.UUID, Text: rnixctx.Elide(p.result, 64<<10), Tokens: p.progress.Tokens, Step: p.progress.Step, Dur: elapsed, Result: how, Exit: p.exit})
@@ -255,13 +249,12 @@ func (p *Process) procInfo(i *Info) step.ProcInfo {
 	s.UpdatedAt, s.PausedAt = time.Now(), time.Time{}
 	s.OriginUUID, s.OriginStep, s.Runs, s.ActiveTotal, s.EarlierPIDs = i.Origin, i.OriginStep, i.Runs, i.Elapsed, i.Earlier
 	switch {
-	case i.Parked != "":
-		s.SuspendReason, s.WakeAt, s.Purse = i.Parked, i.Wake, i.Purse
+	case i.Suspended && i.Paused: // whatever else it waits for
+		s.Suspension, s.PausedAt = types.Suspend(types.SuspendPaused), i.PausedAt
+	case i.Parked.Waits():
+		s.Suspension, s.WakeAt, s.Purse = i.Parked, i.Wake, i.Purse
 	case i.Suspended:
-		s.SuspendReason = "the daemon was stopped"
-	}
-	if i.Suspended && i.Paused { // whatever else it waits for
-		s.SuspendReason, s.PausedAt = "paused", i.PausedAt
+		s.Suspension = types.Suspend(types.SuspendStopped)
 	}
 	if i.State == types.StateDead && !i.Suspended {
 		s.DeadAt = i.EndedAt

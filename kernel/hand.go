@@ -65,18 +65,17 @@ func handLocked(p *Process) *Hand {
 // reasonLocked returns what a process that runs waits for, and since when, in words that do not change with time.
 //
 // +checklocks:p.mu
-func reasonLocked(p *Process, shut bool, since time.Time) (string, time.Time) {
-	reason, from := "", time.Time{}
+func reasonLocked(p *Process, shut bool, since time.Time) (reason string, kind types.SuspendKind, from time.Time) {
 	switch {
 	case shut:
-		return "paused", since
+		return "paused", types.SuspendPaused, since
 	case p.waits.reason != "":
-		reason, from = p.waits.reason, p.waits.since
+		reason, kind, from = p.waits.reason, p.waits.kind, p.waits.since
 	case p.waits.tool != "":
 		reason, from = p.waits.tool, p.waits.since
 	}
 	if !p.quiet.IsZero() {
-		return with("no progress", reason), p.quiet
+		return with("no progress", reason), kind, p.quiet
 	}
-	return reason, from
+	return reason, kind, from
 }

@@ -315,7 +315,7 @@ func (k *KernelImpl) endOutput(p *Process, end *End) {
 		return
 	}
 	for _, o := range *outs {
-		if end.Cause == nil && end.Wait == "" {
+		if end.Cause == nil && !end.Wait.Waits() {
 			o.put(note{result, end.Result})
 		}
 		o.end()

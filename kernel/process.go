@@ -59,7 +59,7 @@ type Process struct {
 	// It ended because the kernel stops: suspended on disk.
 	stopping bool // +checklocks:mu
 	// What it waits for, if it has ended to wait: suspended on disk.
-	parked string // +checklocks:mu
+	parked types.Suspension // +checklocks:mu
 	// When it can go on by itself.
 	wake time.Time // +checklocks:mu
 	// The budget that it waits for.
@@ -120,6 +120,7 @@ type Process struct {
 // waiting says what a process waits for.
 type waiting struct {
 	reason string
+	kind   types.SuspendKind // of the reason, where programs want to know
 	until  time.Time
 	tool   string // the tool in hand
 	since  time.Time
@@ -240,21 +241,22 @@ func (p *Process) caller(k *KernelImpl) vfs.Caller {
 type Info struct {
 	types.ProcStatus
 	State      types.ProcessState
-	Suspended  bool            // paused, or ended because the kernel stopped or because it waits
-	Paused     bool            // by a person
-	Parked     string          // what it waits for, if it has ended to wait
-	Wake       time.Time       // when it can go on by itself; zero = not known
-	Purse      *step.PurseWait // the budget that it waits for, if it has ended to wait
-	Origin     types.UUID      // of a fork
+	Suspended  bool             // paused, or ended because the kernel stopped or because it waits
+	Paused     bool             // by a person
+	Parked     types.Suspension // what it waits for, if it has ended to wait
+	Wake       time.Time        // when it can go on by itself; zero = not known
+	Purse      *step.PurseWait  // the budget that it waits for, if it has ended to wait
+	Origin     types.UUID       // of a fork
 	OriginStep int
 	Runs       int
 	Earlier    []types.PID // of the runs before
 	Wait       string
-	Reason     string    // what it waits for, or has in hand, without how long
-	WaitSince  time.Time // since when; zero = not known
-	Hand       *Hand     // the call in hand; nil = there is none
-	Doing      string    // Wait without what the heartbeat says
-	Suspect    time.Time // since when it makes no progress, if the heartbeat says so
+	Reason     string            // what it waits for, or has in hand, without how long
+	ReasonKind types.SuspendKind // of what kind that is; "" = of none that is known
+	WaitSince  time.Time         // since when; zero = not known
+	Hand       *Hand             // the call in hand; nil = there is none
+	Doing      string            // Wait without what the heartbeat says
+	Suspect    time.Time         // since when it makes no progress, if the heartbeat says so
 	WaitUntil  time.Time
 	Estimated  bool            // some of the tokens were counted by us
 	Spending   []step.Spending // what was used when, and of which model; never changed, only replaced
@@ -283,7 +285,7 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) *Inf
 	i.Children, i.Hand, i.Decided = children, handLocked(p), p.decided
 	shut, since := r.shut, r.pausedAt
 	if p.state == types.StateRunning {
-		i.Reason, i.WaitSince = reasonLocked(p, shut, since)
+		i.Reason, i.ReasonKind, i.WaitSince = reasonLocked(p, shut, since)
 	}
 	switch {
 	case p.state != types.StateRunning:

@@ -63,7 +63,7 @@ type remains struct {
 	state            types.ProcessState
 	suspended, shut  bool
 	pausedAt         time.Time // by a person, and still is
-	parked           string
+	parked           types.Suspension
 	wake             time.Time
 	broke            *step.PurseWait
 	progress         loop.Progress
@@ -89,10 +89,10 @@ func (r *remains) takeLocked(p *Process, now time.Time) {
 		_, _, paused = p.gate.State(now)
 	}
 	r.card, r.pid, r.uuid, r.state, r.shut = p.card, p.PID, p.UUID, p.state, shut
-	r.suspended = shut && p.state == types.StateRunning || p.stopping || p.parked != ""
+	r.suspended = shut && p.state == types.StateRunning || p.stopping || p.parked.Waits()
 	r.parked, r.wake, r.broke, r.progress, r.ended = p.parked, p.wake, p.broke, p.progress, p.ended
 	r.elapsed, r.pausing, r.exit, r.result, r.plan, r.skills = elapsed, paused, p.exit, p.result, p.plan, p.skills
-	if shut && (p.state == types.StateRunning || p.stopping || p.parked != "") {
+	if shut && (p.state == types.StateRunning || p.stopping || p.parked.Waits()) {
 		r.pausedAt = since
 	}
 }
@@ -132,7 +132,7 @@ func (r *remains) info() *Info {
 		Origin: r.origin, OriginStep: r.originStep, Runs: r.runs, Earlier: r.earlier,
 	}
 	if r.state != types.StateRunning {
-		i.Reason, i.WaitSince = r.parked, r.ended
+		i.Reason, i.ReasonKind, i.WaitSince = r.parked.SuspendReason, r.parked.Why(), r.ended
 	}
 	return i
 }

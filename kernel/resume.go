@@ -163,9 +163,10 @@ func (k *KernelImpl) refusedAgain(p *Process, err error) {
 	if p.opts.From == nil || !k.keeps {
 		return // it is discarded
 	}
-	m := step.Marker{Name: step.MarkerSuspended, PID: p.PID, Text: "it could not be resumed: " + err.Error()}
+	detail, _ := json.Marshal(step.SuspendDetail{Kind: types.SuspendHeld}) // a word
+	m := step.Marker{Name: step.MarkerSuspended, PID: p.PID, Text: "it could not be resumed: " + err.Error(), Detail: detail}
 	if errors.Is(err, errStopping) || errors.Is(err, errLeaving) { // it passes: the next start resumes it, if nobody does before
-		m.Name, m.Text = step.MarkerDaemonStop, ""
+		m.Name, m.Text, m.Detail = step.MarkerDaemonStop, "", nil
 	}
 	if err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &m}); err == nil {
 		_ = p.rec.Commit() // the caller hears of what counts

@@ -209,9 +209,9 @@ func (s *supervisor) exited(c *Process) {
 	if !mine {
 		return
 	}
-	if !ok || i.Parked != "" {
+	if !ok || i.Parked.Waits() {
 		if !s.k.stopped.Load() {
-			finder{s}.sleeps(id, orDefault(i.Parked, "it was suspended"))
+			finder{s}.sleeps(id, orDefault(i.Parked.SuspendReason, "it was suspended"))
 		}
 		return
 	}

@@ -213,8 +213,8 @@ func (k *KernelImpl) waitOutside(p *Process, part vfs.StreamPart) {
 }
 
 // waitTold shows what a process waits for, and tells those who follow it; empty = it goes on.
-func (k *KernelImpl) waitTold(p *Process, reason string) {
-	k.setWait(p, waiting{reason: reason})
+func (k *KernelImpl) waitTold(p *Process, kind types.SuspendKind, reason string) {
+	k.setWait(p, waiting{reason: reason, kind: kind})
 	k.events.Append(event.Event{Kind: event.Waiting, PID: p.PID, UUID: p.UUID, Text: reason})
 }
 

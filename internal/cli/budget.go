@@ -149,7 +149,7 @@ func showBudgets(ctx context.Context, c *ipc.Client, out *output, req ipc.Budget
 	}
 	out.table(cols, rows)
 	for i := range r.Budgets {
-		if l := &r.Budgets[i]; strings.HasPrefix(l.Wait, "budget") && l.State == suspended {
+		if l := &r.Budgets[i]; l.State == suspended && types.SuspendFor(l.WaitKind, l.Wait).Why() == types.SuspendBudget {
 			out.talk("PID %s waits: %s", l.PID, oneLine(l.Wait))
 		}
 	}

@@ -130,7 +130,7 @@ func sayParked(out *output, procs []ipc.Proc) {
 	var newest *ipc.Proc
 	parked := 0
 	for i := range procs {
-		if p := &procs[i]; p.State == suspended && strings.HasPrefix(p.Wait, "budget") {
+		if p := &procs[i]; p.State == suspended && p.Why() == types.SuspendBudget {
 			if parked++; newest == nil || p.PID > newest.PID {
 				newest = p
 			}

@@ -94,7 +94,7 @@ func showParked(ctx context.Context, c *ipc.Client, out *output, r *ipc.WaitResp
 // the end of the chain of suspended ones which wait for each other, since those above it go on with it.
 // Without the process among procs the reason is the given one.
 func whatParks(procs []ipc.Proc, id types.UUID, given string) (reason, mend string) {
-	last := &ipc.Proc{ProcStatus: types.ProcStatus{UUID: id}, Wait: given}
+	last := &ipc.Proc{ProcStatus: types.ProcStatus{UUID: id}, State: suspended, Wait: given}
 	find := func(is func(*ipc.Proc) bool) bool {
 		i := slices.IndexFunc(procs, func(p ipc.Proc) bool { return p.State == suspended && is(&p) })
 		if i >= 0 {
@@ -106,17 +106,18 @@ func whatParks(procs []ipc.Proc, id types.UUID, given string) (reason, mend stri
 		given = waitReason(last)
 	}
 	for range procs { // a chain has no more links; damaged files may make a circle
-		if !strings.HasPrefix(last.Wait, "child ") && !strings.HasPrefix(last.Wait, "its nodes, ") || !find(func(p *ipc.Proc) bool { return p.ParentUUID == last.UUID }) {
+		if why := last.Why(); why != types.SuspendChild && why != types.SuspendNodes || !find(func(p *ipc.Proc) bool { return p.ParentUUID == last.UUID }) {
 			break
 		}
 	}
 	mend = "rnix resume " + last.UUID.String()
-	switch {
-	case last.Purse != nil && last.Purse.UUID != last.UUID:
-		mend = purseMend(last)
-	case strings.HasPrefix(last.Wait, "budget: "):
+	switch last.Why() {
+	case types.SuspendBudget:
+		if last.Purse != nil && last.Purse.UUID != last.UUID {
+			return given, purseMend(last)
+		}
 		mend = budgetMend(last, mend)
-	case strings.HasPrefix(last.Wait, "context: "):
+	case types.SuspendContext:
 		mend += " --model MODEL"
 	}
 	return given, mend

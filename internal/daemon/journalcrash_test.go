@@ -209,7 +209,7 @@ func (y *diary) end(name string, phase recovery.Phase, n int) {
 	}
 	y.ack(fmt.Sprintf("ended %s %s %s", y.rec.ID, phase, text))
 	y.close()
-	info := step.ProcInfo{State: types.StateDead, ProcStatus: types.ProcStatus{Step: n}, Suspended: true, SuspendReason: text}
+	info := step.ProcInfo{State: types.StateDead, ProcStatus: types.ProcStatus{Step: n}, Suspended: true, Suspension: types.SuspendFor(types.SuspendOther, text)}
 	if phase == recovery.Ended {
 		info.Suspended, info.SuspendReason, info.Exit, info.DeadAt = false, "", &types.ExitStatus{Reason: "done"}, time.Now()
 	}

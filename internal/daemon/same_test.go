@@ -187,7 +187,7 @@ var unset = []string{"ParentUUID", "Kind", "BudgetUSD", "Purse", "Damage", "MCPM
 // forkedFields is what a fork has of its origin. A field that is missing here fails the test.
 var forkedFields = map[string]string{
 	"PID": "own", "UUID": "own", "PPID": "own", "ParentUUID": "own", "Name": "own", "WorkDir": "own", "Provider": "same", "Model": "same", "Kind": "same", "Intent": "same",
-	"Agent": "same", "Labels": "same", "Step": "own", "MaxSteps": "same", "TokensUsed": "own", "CostUSD": "own", "Unpriced": "own", "ContextBudget": "own", "BudgetUSD": "own",
+	"Agent": "same", "Labels": "same", "Skills": "same", "Step": "own", "MaxSteps": "same", "TokensUsed": "own", "CostUSD": "own", "Unpriced": "own", "ContextBudget": "own", "BudgetUSD": "own",
 	"PausedAt": "own", "CreatedAt": "own", "UpdatedAt": "own", "Exit": "own",
 }
 

@@ -110,6 +110,8 @@ func (h *history) checkpoint(cp *step.Checkpoint) string {
 	switch {
 	case cp.UUID != h.id:
 		return fmt.Sprintf("it is of another history, %s", cp.UUID)
+	case !ok && recovery.Outdated(cp):
+		return "" // a resume reads the records instead
 	case !ok:
 		return "it holds no state"
 	case cp.Seq > uint64(len(h.records)) && h.live:

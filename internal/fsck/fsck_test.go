@@ -262,8 +262,9 @@ var damages = map[string]damage{
 
 // seq changes the sequence number of a checkpoint, in both places.
 func seq(s, n string) string {
-	for _, key := range []string{`"seq":`, `"state":{"seq":`} {
-		i := strings.Index(s, key) + len(key)
+	for _, from := range []string{"", `"state":{`} { // its own, and that of its state
+		i := strings.Index(s, from)
+		i += strings.Index(s[i:], `"seq":`) + len(`"seq":`)
 		j := i + strings.IndexByte(s[i:], ',')
 		s = s[:i] + n + s[j:]
 	}

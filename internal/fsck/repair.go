@@ -2,6 +2,7 @@ package fsck
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -168,7 +169,11 @@ func (m *mender) rest(ctx context.Context, h *history, lease step.Lease, fs []*F
 		return lease, err
 	}
 	w := step.NewWriter(m.Store, id, lease)
-	if err := w.Marker(&step.Marker{Name: step.MarkerSuspended, PID: state.PID, Text: Rested}); err != nil {
+	detail, err := json.Marshal(step.SuspendDetail{Kind: types.SuspendHeld})
+	if err != nil {
+		return lease, types.Errorf(types.ErrInternal, "Repair", id.String(), "encode: %w", err)
+	}
+	if err := w.Marker(&step.Marker{Name: step.MarkerSuspended, PID: state.PID, Text: Rested, Detail: detail}); err != nil {
 		return lease, err
 	}
 	if err := w.Commit(ctx); err != nil {

@@ -49,43 +49,30 @@ func (c *Cards) Bury(ctx context.Context, info step.ProcInfo) {
 		c.Note("history %s: %v", info.UUID, err)
 		return
 	}
-	end := h.Info()
-	if end.Exit == nil || end.Suspended {
-		if end.Name != info.Name {
-			info = *c.Whole(&info)
-			info.Name = end.Name
-			c.Put(&info)
-		}
-		return // it is suspended with an exit status, as a budget does that is used up
-	}
+	life, was := h.Life(), info.Name
 	info = *c.Whole(&info) // which may be older than the line of the index
-	info.Name, info.State, info.Exit, info.DeadAt, info.Suspended = end.Name, end.State, end.Exit, end.DeadAt, false
-	info.Result, info.Step, info.TokensUsed, info.CostUSD = end.Result, end.Step, end.TokensUsed, end.CostUSD
-	c.Put(&info)
+	if life.Phase == step.PhaseEnded {
+		life.Put(&info)
+		c.Put(&info)
+		return
+	}
+	if life.PutSet(&info); info.Name != was { // it is suspended with an exit status, as a budget does that is used up
+		c.Put(&info)
+	}
 }
 
 // Refreshed is the info of a history that is not running, made of its record, which is newer.
-func (c *Cards) Refreshed(ctx context.Context, info step.ProcInfo, s *recovery.State) step.ProcInfo {
-	h, err := step.ReadHistory(ctx, c.Journal, info.UUID)
-	if err != nil || len(h.Records) == 0 { // nothing can be read: what is known stands in the small file
+func (c *Cards) Refreshed(info step.ProcInfo, s *recovery.State) step.ProcInfo {
+	if s.Seq == 0 { // nothing can be read: what is known stands in the small file
 		info = *c.Whole(&info)
-	} else {
-		active, runs := s.Active, s.Runs
-		info = h.Info()
-		info.ActiveTotal, info.Runs = active, runs
-	}
-	if info.Exit == nil || info.Suspended {
-		info.Suspended = true
-		switch {
-		case s.Paused:
-			info.SuspendReason = step.ReasonPaused
-		case c.Crashes(s) >= MaxCrashes:
-			info.SuspendReason = fmt.Sprintf("the daemon has broken off %d times in step %d; it stays suspended until a person resumes it", s.Crashes, s.Step+1)
-		case s.Phase == recovery.Stopped:
-			info.SuspendReason = "the daemon was stopped"
-		case s.Phase != recovery.Suspended:
-			info.SuspendReason = "the daemon ended without warning"
+		if info.Exit == nil || info.Suspended {
+			info.Suspended, info.Suspension = true, types.Suspend(types.SuspendBroken)
 		}
+		return info
+	}
+	info = s.Info(info.UUID)
+	if info.Suspended && !s.Paused && c.Crashes(s) >= MaxCrashes {
+		info.Suspension = types.SuspendFor(types.SuspendHeld, fmt.Sprintf("the daemon has broken off %d times in step %d; it stays suspended until a person resumes it", s.Crashes, s.Step+1))
 	}
 	return info
 }

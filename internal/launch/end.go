@@ -78,8 +78,7 @@ func (h *Stored) Pause(ctx context.Context, id types.UUID) error {
 	if err := a.Rec.Pause(info.PID); err != nil {
 		return err
 	}
-	a.State.Paused = true
-	info = h.Cards.Refreshed(ctx, info, a.State)
+	info = h.Cards.Refreshed(info, a.Rec.State())
 	h.Cards.Put(&info)
 	return nil
 }

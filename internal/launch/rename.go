@@ -52,7 +52,7 @@ func (h *Stored) Rename(ctx context.Context, id types.UUID, pid types.PID, name 
 		return "", err
 	}
 	if !h.Kernel.Renamed(pid, id, name) && known {
-		info.Name = h.Store.Secrets.String(name)
+		rec.State().PutSet(&info)
 		h.Cards.Put(&info)
 	}
 	return old.Name, nil

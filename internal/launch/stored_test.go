@@ -126,7 +126,7 @@ func TestAPauseOnDiskIsOnceAndNeverOfWhatHasEnded(t *testing.T) {
 			}
 		}
 	}
-	if i := w.card(id); i.SuspendReason != step.ReasonPaused || !w.card(ended).Over() {
+	if i := w.card(id); i.Why() != types.SuspendPaused || !w.card(ended).Over() {
 		t.Errorf("%+v", i)
 	}
 	h, err := step.ReadHistory(t.Context(), w.l.Stored.Cards.Journal, id)
@@ -145,7 +145,7 @@ func TestWhyAHistoryIsSuspendedIsSaid(t *testing.T) {
 	for want, more := range map[string][]step.Marker{
 		"the daemon ended without warning": {broken},
 		"the daemon was stopped":           {{Name: step.MarkerDaemonStop}},
-		step.ReasonPaused:                  {{Name: step.MarkerPause}, {Name: step.MarkerDaemonStop}},
+		"paused":                           {{Name: step.MarkerPause}, {Name: step.MarkerDaemonStop}},
 		"rate limit":                       {{Name: step.MarkerSuspended, Text: "rate limit"}},
 		"the daemon has broken off 3 times in step 1; it stays susp": {broken, resumed(), broken, resumed(), broken},
 	} {
@@ -155,7 +155,7 @@ func TestWhyAHistoryIsSuspendedIsSaid(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if i := w.l.Stored.Cards.Refreshed(t.Context(), *w.card(id), s); !i.Suspended || !strings.HasPrefix(i.SuspendReason, want) {
+		if i := w.l.Stored.Cards.Refreshed(*w.card(id), s); !i.Suspended || !strings.HasPrefix(i.SuspendReason, want) {
 			t.Errorf("%q; want %q", i.SuspendReason, want)
 		}
 	}

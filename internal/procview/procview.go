@@ -22,7 +22,7 @@ const (
 // OS children.
 func Living(i *kernel.Info) ipc.Proc {
 	p := ipc.Proc{
-		ProcStatus: i.ProcStatus, State: i.StateName(), Wait: i.Reason, WaitSince: i.WaitSince, WaitUntil: i.WaitUntil,
+		ProcStatus: i.ProcStatus, State: i.StateName(), Wait: i.Reason, WaitKind: i.ReasonKind, WaitSince: i.WaitSince, WaitUntil: i.WaitUntil,
 		Estimated: i.Estimated, Suspect: i.Suspect, Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: i.Elapsed.Milliseconds(),
 	}
 	p.UpdatedAt = i.EndedAt
@@ -34,21 +34,21 @@ func Living(i *kernel.Info) ipc.Proc {
 
 // Stored is a process that is only on disk.
 func Stored(i *step.ProcInfo) ipc.Proc {
-	state, wait := i.State.String(), i.SuspendReason
+	state, waits := i.State.String(), i.Suspension
 	switch {
 	case i.Suspended:
 		state = Suspended
 	case i.State < types.StateDead && i.Exit == nil: // nobody has looked at it since the daemon started
-		state, wait = Suspended, "the daemon ended without warning"
+		state, waits = Suspended, types.Suspend(types.SuspendBroken)
 	}
 	paused := i.PausedAt
-	if state != Suspended || wait != step.ReasonPaused {
+	if state != Suspended || waits.Why() != types.SuspendPaused {
 		paused = time.Time{}
 	} else if paused.IsZero() { // an older file does not say when
 		paused = i.UpdatedAt
 	}
 	p := ipc.Proc{
-		ProcStatus: i.ProcStatus, State: state, Wait: wait, WaitUntil: i.WakeAt, WaitSince: paused,
+		ProcStatus: i.ProcStatus, State: state, Wait: waits.SuspendReason, WaitKind: waits.Why(), WaitUntil: i.WakeAt, WaitSince: paused,
 		Estimated: Estimated(i), Purse: (*ipc.BudgetWait)(i.Purse), ElapsedMs: Elapsed(i).Milliseconds(),
 	}
 	p.PausedAt = paused
@@ -58,7 +58,7 @@ func Stored(i *step.ProcInfo) ipc.Proc {
 // InArchive is a process whose history is in an archive.
 func InArchive(a *step.Archived) ipc.Proc {
 	p := Stored(&a.Info)
-	p.State, p.Wait = Archived, ""
+	p.State, p.Wait, p.WaitKind = Archived, "", ""
 	return p
 }
 

@@ -118,6 +118,13 @@ func (r *Recorder) Pause(pid types.PID) error {
 	return r.w.Commit(context.Background())
 }
 
+// State returns what the records amount to, with those that were added and not committed.
+func (r *Recorder) State() *recovery.State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state.Clone()
+}
+
 // Commit makes durable what was added, and has a checkpoint made in the background when one is due.
 func (r *Recorder) Commit() error {
 	r.mu.Lock()

@@ -107,21 +107,29 @@ func (s *State) Checkpoint(id types.UUID) (*step.Checkpoint, error) {
 	if err := enc.Encode(s); err != nil {
 		return nil, types.Errorf(types.ErrInternal, "Checkpoint", id.String(), "encode: %w", err)
 	}
-	return &step.Checkpoint{UUID: id, Time: s.Time, Seq: s.Seq, Step: s.Step, Messages: s.Messages, Tokens: s.Tokens, CostUSD: s.CostUSD, Began: s.began, State: bytes.TrimSpace(state.Bytes())}, nil
+	return &step.Checkpoint{UUID: id, Time: s.Time, Seq: s.Seq, Step: s.Step, Messages: s.Messages, Tokens: s.Tokens, CostUSD: s.CostUSD, Began: s.Began, State: bytes.TrimSpace(state.Bytes())}, nil
 }
 
-// FromCheckpoint returns the state of a checkpoint, or false if it holds none.
+// Outdated reports whether another version of the fold has made the state of a checkpoint: it is left aside, and nothing is wrong with it.
+func Outdated(cp *step.Checkpoint) bool {
+	var by struct {
+		Version int `json:"life"`
+	}
+	return len(cp.State) > 0 && json.Unmarshal(cp.State, &by) == nil && !(&step.Life{Version: by.Version}).Folded()
+}
+
+// FromCheckpoint returns the state of a checkpoint, or false if it holds none of this version.
 func FromCheckpoint(cp *step.Checkpoint) (*State, bool) {
 	s := new(State)
-	if len(cp.State) == 0 || json.Unmarshal(cp.State, s) != nil || s.Seq != cp.Seq || s.Seq == 0 {
+	if len(cp.State) == 0 || json.Unmarshal(cp.State, s) != nil || s.Seq != cp.Seq || s.Seq == 0 || !s.Folded() {
 		return nil, false
 	}
 	if s.Open != nil && slices.ContainsFunc(s.Open.Calls, func(c Call) bool { return c.Begun != (c.Intent != nil) }) {
 		return nil, false
 	}
-	if len(s.Spending) == 0 && s.Tokens > 0 && s.Origin == nil {
-		return nil, false // an earlier version wrote it, which did not count that
+	s.Messages, s.Began = cp.Messages, cp.Began
+	if s.Open != nil {
+		s.Answered = &s.Open.Answer
 	}
-	s.Messages, s.began = cp.Messages, cp.Began
 	return s, true
 }

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"time"
 
 	rnixctx "rnix/context"
 	"rnix/internal/step"
@@ -19,60 +18,30 @@ import (
 )
 
 // Phase is what a history says of its last run.
-type Phase string
+type Phase = step.Phase
 
-// The phases. Part of the format of checkpoints.
+// The phases.
 const (
-	Running   Phase = "running"   // no end is recorded: it runs, or the daemon was killed
-	Stopped   Phase = "stopped"   // the daemon was stopped
-	Broken    Phase = "broken"    // the daemon ended without warning; see Crashes
-	Suspended Phase = "suspended" // it waits for something, see Wait
-	Ended     Phase = "ended"     // it has an exit status
+	Running   = step.PhaseRunning
+	Stopped   = step.PhaseStopped
+	Broken    = step.PhaseBroken
+	Suspended = step.PhaseSuspended
+	Ended     = step.PhaseEnded
 )
 
 // State is what the first Seq records of a history amount to. The zero value is that of no record.
 // Its slices are shared with the records and with earlier copies and must not be changed.
 type State struct {
-	Seq  uint64    `json:"seq"`
-	Time time.Time `json:"time"` // of the last record
-
-	Phase   Phase             `json:"phase,omitempty"`
-	Paused  bool              `json:"paused,omitempty"` // a person paused it and has not resumed it
-	Exit    *types.ExitStatus `json:"exit,omitempty"`
-	Result  string            `json:"result,omitempty"`
-	Wait    string            `json:"wait,omitempty"` // what a suspended one waits for
-	Wake    time.Time         `json:"wake,omitzero"`
-	Hint    string            `json:"hint,omitempty"`
-	Crashes int               `json:"crashes,omitempty"` // how often the daemon broke off since a step has ended
-
-	// Settled is the Detail of the latest spawn or resumed marker: what that run was started with.
-	Settled json.RawMessage `json:"settled,omitempty"`
-	// Name is what the process was renamed to since that run began, empty = to none; nil = it was not.
-	Name   *string          `json:"name,omitempty"`
-	PID    types.PID        `json:"pid,omitempty"`
-	Runs   int              `json:"runs,omitempty"`
-	Origin *step.ForkDetail `json:"origin,omitempty"`
+	// Life is what markers say, as lists show it too. A new marker is folded there; here only what it does to the conversation, the calls and the
+	// messages.
+	step.Life
 
 	Messages []rnixctx.Message `json:"-"` // the conversation as it stands, after compactions
-	Step     int               `json:"step"`
-	Tokens   int               `json:"tokens_used"`
-	Estimate bool              `json:"estimated,omitempty"`
-	CostUSD  float64           `json:"cost_usd,omitempty"`
-	// Unpriced are the tokens of which nobody knows what they cost. Spending is what the history has used
-	// itself, a fork without its origin.
-	Unpriced int               `json:"unpriced_tokens,omitempty"`
-	Spending []step.Spending   `json:"spending,omitempty"`
-	Limit    *step.LimitDetail `json:"limit,omitempty"`    // by how much the budget was raised since the run began; nil = it was not
-	Purse    *step.PurseWait   `json:"purse,omitempty"`    // of a suspended one: the budget that it waits for
-	Provider string            `json:"provider,omitempty"` // of the last answer
-	Model    string            `json:"model,omitempty"`
 
-	Plan string `json:"plan,omitempty"`
-	// Skills are those that the model has activated since the run began; what was before stands in Settled.
-	Skills         []step.SkillDetail `json:"skills,omitempty"`
-	Spawned        int                `json:"spawned,omitempty"` // children that the model started
-	FailedChildren []string           `json:"failed_children,omitempty"`
-	Files          *step.Snapshot     `json:"files,omitempty"` // the latest snapshot of the workspace
+	Plan           string         `json:"plan,omitempty"`
+	Spawned        int            `json:"spawned,omitempty"` // children that the model started
+	FailedChildren []string       `json:"failed_children,omitempty"`
+	Files          *step.Snapshot `json:"files,omitempty"` // the latest snapshot of the workspace
 
 	// Inputs is what persons have said that is not in the conversation yet.
 	Inputs []string `json:"inputs,omitempty"`
@@ -86,9 +55,6 @@ type State struct {
 	// Ending is how the run is to end by what its model has answered, as long as no end is recorded and nothing was
 	// said since; nil = it goes on.
 	Ending *step.Ending `json:"ending,omitempty"`
-
-	Active time.Duration `json:"active_ns"` // how long it has lived, without pauses and the time between runs
-	began  time.Time     // since when Active is to be counted on; zero = it stands still
 }
 
 // Open is an answer whose step has no record yet.
@@ -113,9 +79,7 @@ type Call struct {
 
 // Apply folds the next record in. Records come in order, each once; State does not keep r itself.
 func (s *State) Apply(r *step.Record) {
-	now := r.Time.Round(0) // as the file has it, without the reading of the process's own clock
-	s.Seq = r.Seq
-	s.pass(r, now)
+	s.Life.Apply(r)
 	s.remove(step.DeliveredBy(r))
 	switch r.Kind {
 	case step.KindMessage:
@@ -134,20 +98,7 @@ func (s *State) Apply(r *step.Record) {
 	case step.KindStep:
 		s.step(r.Step)
 	case step.KindMarker:
-		s.marker(r.Marker, r.Seq, now)
-	}
-	s.Time = now
-}
-
-// pass counts the time up to a record. Before one that a later daemon has written nothing ran: how long
-// the process had lived when its daemon broke off is known up to the record before.
-func (s *State) pass(r *step.Record, now time.Time) {
-	if m := r.Marker; m != nil && (m.Name == step.MarkerInterrupted || m.Name == step.MarkerResumed) {
-		s.began = time.Time{}
-	}
-	if !s.began.IsZero() && now.After(s.began) {
-		s.Active += now.Sub(s.began)
-		s.began = now
+		s.marker(r.Marker, r.Seq)
 	}
 }
 
@@ -159,7 +110,6 @@ func (s *State) message(r *step.Record) {
 		a := step.Answer{Step: s.Step + 1}
 		if r.Answer != nil {
 			a = *r.Answer
-			s.count(&a)
 		}
 		s.Open = &Open{Answer: a}
 		for _, c := range m.ToolCalls {
@@ -189,25 +139,6 @@ func (s *State) call(id string) *Call {
 	return nil
 }
 
-func (s *State) count(a *step.Answer) {
-	spent(s, a, step.AddSpending)
-	if a.Provider != "" {
-		s.Provider = a.Provider
-	}
-	if a.Model != "" {
-		s.Model = a.Model
-	}
-}
-
-// spent adds what an answer took, or may have taken.
-func spent(s *State, a *step.Answer, add func([]step.Spending, *step.Answer) []step.Spending) {
-	s.Tokens += a.TokensUsed
-	s.Estimate = s.Estimate || a.Estimated
-	s.CostUSD += a.CostUSD
-	s.Unpriced += a.Unpriced()
-	s.Spending = add(s.Spending, a)
-}
-
 func (s *State) result(r *step.Result) {
 	c := s.call(r.CallID)
 	if c == nil {
@@ -226,13 +157,6 @@ func (s *State) result(r *step.Result) {
 }
 
 func (s *State) step(r *step.StepRecord) {
-	if s.Open == nil || s.Open.Answer.Step != r.StepNumber || s.Open.Answer.TokensUsed == 0 && s.Open.Answer.Started.IsZero() { // no answer has said what it cost
-		s.count(r.Answer())
-	} else if r.TokensUsed > s.Open.Answer.TokensUsed {
-		s.count(r.Answer().Beyond(&s.Open.Answer))
-	}
-	s.Step = max(s.Step, r.StepNumber)
-	s.Crashes = 0
 	for i := range r.ToolCalls {
 		if c := &r.ToolCalls[i]; c.Error == "" && c.Code == "" {
 			if plan, ok := PlanOf(c.Name, s.inputOf(c.ID)); ok {
@@ -261,32 +185,11 @@ func (s *State) inputOf(id string) json.RawMessage {
 	return nil
 }
 
-func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
-	if m.PID != 0 {
-		s.PID = m.PID
-	}
+func (s *State) marker(m *step.Marker, seq uint64) {
 	switch m.Name {
 	case step.MarkerSpawn, step.MarkerResumed:
-		if s.Settled, s.Runs = m.Detail, s.Runs+1; s.Origin != nil && seq == s.Origin.Records+2 {
-			s.Active, s.Runs, s.Spending = 0, 1, nil // the fork's own life begins
+		if s.Own(seq) {
 			s.Born()
-		}
-		s.Phase, s.Paused, s.Exit, s.Result, s.Wait, s.Hint, s.Wake = Running, false, nil, "", "", "", time.Time{}
-		s.Limit, s.Purse, s.Name, s.Skills = nil, nil, nil, nil
-		if s.began = now; m.Text == step.ByPerson { // who knows what has happened, and says to go on
-			s.Crashes = 0
-		}
-	case step.MarkerFork:
-		var f step.ForkDetail
-		if seq == 1 && json.Unmarshal(m.Detail, &f) == nil { // others are those of its origin
-			s.Origin = &f
-		}
-	case step.MarkerPause:
-		s.Paused = true
-		s.began = time.Time{}
-	case step.MarkerResume:
-		if s.Paused {
-			s.Paused, s.began = false, now
 		}
 	case step.MarkerInput:
 		s.Inputs = append(slices.Clip(s.Inputs), m.Text)
@@ -300,45 +203,7 @@ func (s *State) marker(m *step.Marker, seq uint64, now time.Time) {
 		if ms, ok := step.Compacted(m); ok {
 			s.Messages = ms
 		}
-	case step.MarkerExit:
-		s.end(Ended)
-		s.Exit, s.Result, s.Paused = m.Exit, m.Text, false
-	case step.MarkerSuspended:
-		var d step.SuspendDetail
-		_ = json.Unmarshal(m.Detail, &d) // it says less then
-		s.end(Suspended)
-		s.Wait, s.Wake, s.Hint, s.Exit, s.Purse = m.Text, d.Wake, d.Hint, m.Exit, d.Purse
-	case step.MarkerSkill:
-		if skill, ok := step.Activated(m); ok {
-			s.Skills = append(slices.Clip(s.Skills), skill)
-		}
-	case step.MarkerName:
-		name := m.Text
-		s.Name = &name
-	case step.MarkerLimit:
-		var d step.LimitDetail
-		if json.Unmarshal(m.Detail, &d) == nil {
-			if s.Limit != nil {
-				d.Tokens, d.USD = d.Tokens+s.Limit.Tokens, d.USD+s.Limit.USD
-			}
-			s.Limit = &d
-		}
-	case step.MarkerCutOff:
-		if a, ok := step.CutOff(m); ok {
-			spent(s, a, step.AddCutOff)
-		}
-	case step.MarkerDaemonStop:
-		s.end(Stopped)
-	case step.MarkerInterrupted:
-		if s.Phase == Running {
-			s.end(Broken)
-			s.Crashes++
-		}
-	}
-}
-
-func (s *State) end(p Phase) {
-	if s.Phase, s.began = p, (time.Time{}); p == Ended || p == Suspended {
+	case step.MarkerExit, step.MarkerSuspended:
 		s.Ending = nil
 	}
 }
@@ -349,9 +214,6 @@ func WaitsForBudget(purse types.UUID) func(*State) bool {
 		return s.Phase == Suspended && !s.Paused && s.Purse != nil && s.Purse.UUID == purse
 	}
 }
-
-// Unfinished reports whether the history is a fork that was never finished.
-func (s *State) Unfinished() bool { return s.Origin != nil && s.Seq < s.Origin.Records+1 }
 
 // Clone returns a copy that later calls of Apply on s do not change.
 func (s *State) Clone() *State {

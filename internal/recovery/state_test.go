@@ -59,7 +59,7 @@ func image(t tb, s *State) string {
 		*State
 		Messages []rnixctx.Message
 		Began    time.Time
-	}{s, append([]rnixctx.Message{}, s.Messages...), s.began}))
+	}{s, append([]rnixctx.Message{}, s.Messages...), s.Began}))
 	return strings.ReplaceAll(b.String(), `,"`, ",\n\"")
 }
 

@@ -2,27 +2,9 @@ package recovery
 
 import (
 	"encoding/json"
-	"errors"
 
 	rnixctx "rnix/context"
-	"rnix/internal/step"
 )
-
-// Was returns what the last run was started with. It is an error if the history does not say.
-func (s *State) Was() (step.Settled, error) {
-	var was step.Settled
-	if len(s.Settled) == 0 {
-		return was, errors.New("it has no spawn record")
-	}
-	err := json.Unmarshal(s.Settled, &was)
-	if s.Name != nil {
-		was.Name = *s.Name
-	}
-	if l := s.Limit; l != nil {
-		was.ContextBudget, was.BudgetUSD = was.ContextBudget+l.Tokens, was.BudgetUSD+l.USD
-	}
-	return was, err
-}
 
 // EndsWithAnswer reports whether the model has spoken last, so that somebody else must before it can be
 // asked again.

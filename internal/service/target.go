@@ -63,7 +63,7 @@ func (t *Target) Paused() bool {
 	case Runs:
 		return t.Live.Paused
 	case Stored:
-		return t.Info.SuspendReason == step.ReasonPaused
+		return t.Info.Why() == types.SuspendPaused
 	}
 	return false
 }

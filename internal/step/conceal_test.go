@@ -23,7 +23,7 @@ var structural = []string{
 	"Result.CallID", "Result.Tool", "Result.Code", "Marker.Name",
 	"StepRecord.Action", "StepRecord.ToolPath", "StepRecord.Provider", "StepRecord.Model", "StepRecord.StopReason", "StepRecord.CostFrom",
 	"Call.ID", "Call.Name", "Call.Path", "Call.Code",
-	"ProcStatus.Name", "ProcInfo.State", "ProcStatus.Agent", "ProcStatus.Kind", "ProcStatus.Skills", "ProcStatus.Provider", "ProcStatus.Model", "ProcInfo.AllowedDevices",
+	"Suspension.SuspendKind", "ProcStatus.Name", "ProcInfo.State", "ProcStatus.Agent", "ProcStatus.Kind", "ProcStatus.Skills", "ProcStatus.Provider", "ProcStatus.Model", "ProcInfo.AllowedDevices",
 	"ProcInfo.DeniedDevices", "ProcStatus.WorkDir", "ProcInfo.ReadRoots", "ProcInfo.MCPMounts", "Spending.Model", "Spending.Provider", "Spending.Day",
 }
 

@@ -148,7 +148,7 @@ func interrupted(j *step.Local, info step.ProcInfo, ack func(string)) error {
 		return err
 	}
 	if folded.Exit == nil {
-		folded.Suspended, folded.SuspendReason = true, "the daemon ended without warning"
+		folded.Suspended, folded.Suspension = true, types.Suspend(types.SuspendBroken)
 	}
 	if err := j.PutInfo(&folded); err != nil || len(h.Records) > 0 || h.Damage == "" {
 		return err

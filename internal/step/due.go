@@ -1,6 +1,10 @@
 package step
 
-import "time"
+import (
+	"time"
+
+	"rnix/types"
+)
 
 // Due returns the suspended histories that can go on by themselves at a time.
 func (x *Index) Due(now time.Time) []ProcInfo {
@@ -29,5 +33,5 @@ func (x *Index) Sleeps() bool {
 
 // sleeps reports whether a history is suspended until a time. What a person has paused meanwhile waits for the person.
 func (i *ProcInfo) sleeps() bool {
-	return i.Suspended && !i.WakeAt.IsZero() && i.SuspendReason != ReasonPaused
+	return i.Suspended && !i.WakeAt.IsZero() && i.Why() != types.SuspendPaused
 }

@@ -53,6 +53,8 @@ type ForkDetail struct {
 type SuspendDetail struct {
 	Wake time.Time `json:"wake_at,omitzero"` // when it goes on by itself
 	Hint string    `json:"hint,omitempty"`   // the command with which a person lets it go on
+	// Kind says of which kind the marker's text is; empty = an earlier version wrote it. See types.Suspension.
+	Kind types.SuspendKind `json:"kind,omitempty"`
 	// Purse is the budget that it waits for; null = it waits for none.
 	Purse *PurseWait `json:"purse,omitempty"`
 }
@@ -251,98 +253,17 @@ func (h *History) Step(n int) (StepRecord, error) {
 	return StepRecord{}, types.Errorf(types.ErrNotFound, "Step", h.UUID.String(), "no step %d: there are steps %d to %d", n, first.StepNumber, last.StepNumber)
 }
 
-// Info makes a ProcInfo of the history, for when proc-info.json is lost. What only a running process
-// knows is missing. A history without an exit marker at its end is Suspended.
-func (h *History) Info() ProcInfo {
-	var p ProcInfo
-	var paused time.Time // since when; zero = it is not
-	for _, r := range h.Records {
-		m := r.Marker
-		if m == nil {
-			continue
-		}
-		if m.Name == MarkerSpawn || m.Name == MarkerResumed {
-			origin, at := p.OriginUUID, p.OriginStep
-			if p = (ProcInfo{}); json.Unmarshal(m.Detail, &p) != nil {
-				p = ProcInfo{}
-			}
-			p.OriginUUID, p.OriginStep = origin, at
-		}
-		if m.PID != 0 {
-			p.PID = m.PID
-		}
-		if p.Intent == "" && m.Name == MarkerSpawn {
-			p.Intent = m.Text
-		}
-		switch m.Name {
-		case MarkerInput, MarkerMail, MarkerTaken, MarkerCutOff, MarkerAlive: // they come at any time
-			continue
-		case MarkerName:
-			p.Name = m.Text
-			continue
-		case MarkerSkill:
-			if s, ok := Activated(m); ok && !slices.Contains(p.Skills, s.Name) {
-				p.Skills = append(p.Skills, s.Name)
-			}
-			continue
-		case MarkerLimit:
-			var d LimitDetail
-			if json.Unmarshal(m.Detail, &d) == nil {
-				p.ContextBudget, p.BudgetUSD = p.ContextBudget+d.Tokens, p.BudgetUSD+d.USD
-			}
-			continue
-		}
-		p.Exit, p.State, p.DeadAt, p.SuspendReason, p.WakeAt = nil, types.StateRunning, time.Time{}, "interrupted", time.Time{}
-		p.Purse = nil
-		switch m.Name {
-		case MarkerSpawn, MarkerResumed:
-			paused = time.Time{}
-		case MarkerPause:
-			paused = cmp.Or(paused, r.Time)
-		case MarkerResume:
-			paused = time.Time{}
-		case MarkerExit:
-			p.Exit, p.State, p.DeadAt, p.SuspendReason, p.Result = m.Exit, types.StateDead, r.Time, "", m.Text
-		case MarkerSuspended:
-			var d SuspendDetail
-			_ = json.Unmarshal(m.Detail, &d) // it says less then
-			p.Exit, p.SuspendReason, p.WakeAt, p.Purse = m.Exit, m.Text, d.Wake, d.Purse
-		case MarkerFork:
-			var f ForkDetail
-			if r.Seq == 1 && json.Unmarshal(m.Detail, &f) == nil {
-				p.OriginUUID, p.OriginStep = f.Origin, f.Step
-			}
-		}
+// Life returns what the records amount to, apart from the conversation.
+func (h *History) Life() *Life {
+	l := new(Life)
+	for i := range h.Records {
+		l.Apply(&h.Records[i])
 	}
-	p.V, p.UUID = FormatVersion, h.UUID
-	if p.Suspended = p.State != types.StateDead; p.Suspended && !paused.IsZero() {
-		p.SuspendReason, p.PausedAt = ReasonPaused, paused
-	}
-	p.Step, p.TokensUsed, p.CostUSD, p.Unpriced = 0, 0, 0, 0
-	if a := h.OpenAnswer(); a != nil {
-		p.Step, p.TokensUsed, p.CostUSD, p.Unpriced = a.Step, a.TokensUsed, a.CostUSD, a.Unpriced()
-	}
-	p.Spending = h.Spending()
-	for i := range h.Markers {
-		if a, ok := CutOff(&h.Markers[i]); ok {
-			p.TokensUsed, p.CostUSD, p.Unpriced = p.TokensUsed+a.TokensUsed, p.CostUSD+a.CostUSD, p.Unpriced+a.Unpriced()
-		}
-	}
-	for _, s := range h.Steps {
-		p.Step = max(p.Step, s.StepNumber)
-		p.TokensUsed += s.TokensUsed
-		p.CostUSD += s.CostUSD
-		p.Unpriced += s.Answer().Unpriced()
-		p.Provider, p.Model = cmp.Or(s.Provider, p.Provider), cmp.Or(s.Model, p.Model)
-	}
-	if n := len(h.Records); n > 0 {
-		if p.CreatedAt.IsZero() {
-			p.CreatedAt = h.Records[0].Time
-		}
-		p.UpdatedAt = h.Records[n-1].Time
-	}
-	return p
+	return l
 }
+
+// Info makes a ProcInfo of the history, for when proc-info.json is lost: that of its Life.
+func (h *History) Info() ProcInfo { return h.Life().Info(h.UUID) }
 
 // OpenAnswer returns what is known of an answer behind the last step, whose own has not ended; nil if there is none.
 func (h *History) OpenAnswer() *Answer {

@@ -123,7 +123,7 @@ func TestLostInfoIsMadeAnewFromTheSteps(t *testing.T) {
 	}
 	got.CreatedAt, got.UpdatedAt = time.Time{}, time.Time{}
 	want := ProcInfo{V: 1, ProcStatus: types.ProcStatus{UUID: id, PID: 5, Name: "n", Intent: "do it", MaxSteps: 20, WorkDir: "/w", Step: 2, TokensUsed: 20, CostUSD: 1, Provider: "p", Model: "m"}, State: types.StateRunning, Suspended: true,
-		SuspendReason: "interrupted", Spending: []Spending{{Day: "0001-01-01", Provider: "p", Model: "m", Answers: 2, Input: 20, CostUSD: 1}}}
+		Suspension: types.Suspend(types.SuspendBroken), Runs: 1, ActiveTotal: got.ActiveTotal, Spending: []Spending{{Day: "0001-01-01", Provider: "p", Model: "m", Answers: 2, Input: 20, CostUSD: 1}}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -88,7 +88,7 @@ func writeCrowd(b *testing.B, path string, n int) []fs.DirEntry {
 	for i := range n {
 		id := types.NewUUID()
 		names[i] = home(id.String())
-		must(b, enc.Encode(indexLine{V: FormatVersion, Info: &ProcInfo{V: FormatVersion, ProcStatus: types.ProcStatus{UUID: id, PID: types.PID(i + 1), Name: "worker " + strconv.Itoa(i), Intent: "look into number " + strconv.Itoa(i), Agent: "analyst", Provider: "replay", Model: "m", CreatedAt: at, UpdatedAt: at, Step: 7, MaxSteps: 50, TokensUsed: 12345, WorkDir: "/work"}, State: types.StateRunning, Suspended: true, SuspendReason: "the daemon was stopped"}}))
+		must(b, enc.Encode(indexLine{V: FormatVersion, Info: &ProcInfo{V: FormatVersion, ProcStatus: types.ProcStatus{UUID: id, PID: types.PID(i + 1), Name: "worker " + strconv.Itoa(i), Intent: "look into number " + strconv.Itoa(i), Agent: "analyst", Provider: "replay", Model: "m", CreatedAt: at, UpdatedAt: at, Step: 7, MaxSteps: 50, TokensUsed: 12345, WorkDir: "/work"}, State: types.StateRunning, Suspended: true, Suspension: types.Suspend(types.SuspendStopped)}}))
 	}
 	must(b, enc.Encode(indexLine{V: FormatVersion, Closed: true}), w.Flush(), f.Close())
 	return names

@@ -233,30 +233,27 @@ type BodyRecord struct {
 	Spec json.RawMessage `json:"spec"`
 }
 
-// ReasonPaused is the SuspendReason of what a person has paused.
-const ReasonPaused = "paused"
-
 // ProcInfo is proc-info.json: what a history looks like without reading it. It holds no environment
 // values and no secrets.
 type ProcInfo struct {
 	V int `json:"v"`
 	types.ProcStatus
-	EarlierPIDs    []types.PID        `json:"earlier_pids,omitempty"` // of the runs before, the first one first
-	OriginUUID     types.UUID         `json:"origin_uuid"`
-	State          types.ProcessState `json:"state"`
-	Suspended      bool               `json:"suspended,omitempty"`
-	SuspendReason  string             `json:"suspend_reason,omitempty"`
-	WakeAt         time.Time          `json:"wake_at,omitzero"`          // when a suspended process goes on by itself
-	OriginStep     int                `json:"origin_step,omitempty"`     // of a fork: the last step that it has of its origin
-	Runs           int                `json:"runs,omitempty"`            // how often it was started or resumed
-	ActiveTotal    time.Duration      `json:"active_total_ns,omitempty"` // lived, without pauses and the time between runs
-	DeadAt         time.Time          `json:"dead_at,omitzero"`
-	PausedTotal    time.Duration      `json:"paused_total_ns,omitempty"`
-	Spending       []Spending         `json:"spending,omitempty"` // what it has used itself, of which model and on which day
-	Purse          *PurseWait         `json:"purse,omitempty"`    // of a suspended one: the budget that it waits for
-	AllowedDevices []string           `json:"allowed_devices"`    // null = all
-	DeniedDevices  []string           `json:"denied_devices,omitempty"`
-	ReadRoots      []string           `json:"read_roots,omitempty"`
-	MCPMounts      []string           `json:"mcp_mounts,omitempty"`
-	Result         string             `json:"result,omitempty"`
+	EarlierPIDs []types.PID        `json:"earlier_pids,omitempty"` // of the runs before, the first one first
+	OriginUUID  types.UUID         `json:"origin_uuid"`
+	State       types.ProcessState `json:"state"`
+	Suspended   bool               `json:"suspended,omitempty"`
+	types.Suspension
+	WakeAt         time.Time     `json:"wake_at,omitzero"`          // when a suspended process goes on by itself
+	OriginStep     int           `json:"origin_step,omitempty"`     // of a fork: the last step that it has of its origin
+	Runs           int           `json:"runs,omitempty"`            // how often it was started or resumed
+	ActiveTotal    time.Duration `json:"active_total_ns,omitempty"` // lived, without pauses and the time between runs
+	DeadAt         time.Time     `json:"dead_at,omitzero"`
+	PausedTotal    time.Duration `json:"paused_total_ns,omitempty"`
+	Spending       []Spending    `json:"spending,omitempty"` // what it has used itself, of which model and on which day
+	Purse          *PurseWait    `json:"purse,omitempty"`    // of a suspended one: the budget that it waits for
+	AllowedDevices []string      `json:"allowed_devices"`    // null = all
+	DeniedDevices  []string      `json:"denied_devices,omitempty"`
+	ReadRoots      []string      `json:"read_roots,omitempty"`
+	MCPMounts      []string      `json:"mcp_mounts,omitempty"`
+	Result         string        `json:"result,omitempty"`
 }

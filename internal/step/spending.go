@@ -1,7 +1,6 @@
 package step
 
 import (
-	"encoding/json"
 	"slices"
 	"time"
 )
@@ -69,36 +68,4 @@ func (a *Answer) Beyond(before *Answer) *Answer {
 	more.CostUSD = max(a.CostUSD-before.CostUSD, 0)
 	more.Input, more.Output, more.CacheRead, more.CacheWrite = 0, 0, 0, 0
 	return &more
-}
-
-// Spending returns what the history has used itself: a fork without what its origin had used.
-func (h *History) Spending() (list []Spending) {
-	var fork ForkDetail
-	var open *Answer // whose step has not ended
-	for i := range h.Records {
-		r := &h.Records[i]
-		switch {
-		case r.Marker != nil && r.Marker.Name == MarkerFork && i == 0:
-			_ = json.Unmarshal(r.Marker.Detail, &fork) // a fork that does not say how much it has copied has its own only
-		case r.Marker != nil && fork.Records > 0 && r.Seq == fork.Records+2:
-			list = nil // its own life begins
-		case r.Marker != nil:
-			if a, ok := CutOff(r.Marker); ok {
-				list = AddCutOff(list, a)
-			}
-		case r.Answer != nil:
-			open = r.Answer
-			list = AddSpending(list, open)
-		case r.Step == nil:
-		case open == nil || open.Step != r.Step.StepNumber || open.TokensUsed == 0 && open.Started.IsZero(): // no answer has said what it cost
-			list = AddSpending(list, r.Step.Answer())
-			open = nil
-		default:
-			if r.Step.TokensUsed > open.TokensUsed {
-				list = AddSpending(list, r.Step.Answer().Beyond(open))
-			}
-			open = nil
-		}
-	}
-	return list
 }

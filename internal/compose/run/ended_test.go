@@ -89,7 +89,7 @@ func TestARunThatIsSuspendedIsPausedAndEndedByItsPIDToo(t *testing.T) {
 		t.Fatalf("%+v", w)
 	}
 	r, err := ipc.Call(t.Context(), f.Client, ipc.ComposeDown, ipc.ComposeDownRequest{Target: up.PID.String(), Pause: true})
-	if err != nil || r.State != "suspended" || r.Wait != step.ReasonPaused || states(&r) != "quota=suspended" || r.Nodes[0].Why != step.ReasonPaused {
+	if err != nil || r.State != "suspended" || r.Wait != "paused" || states(&r) != "quota=suspended" || r.Nodes[0].Why != "paused" {
 		t.Fatalf("%s %+v %v", states(&r), r, err)
 	}
 	r, err = ipc.Call(t.Context(), f.Client, ipc.ComposeDown, ipc.ComposeDownRequest{Target: up.PID.String()})

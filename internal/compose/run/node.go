@@ -48,7 +48,7 @@ func (r family) adopt(ctx context.Context, k compose.Key, id types.UUID) {
 			return
 		}
 		// It was ended with the run, and goes on with it where it was.
-	case info.SuspendReason == step.ReasonPaused && !r.thaw, info.WakeAt.After(time.Now()):
+	case info.Why() == types.SuspendPaused && !r.thaw, info.WakeAt.After(time.Now()):
 		r.park(k, info.SuspendReason, info.WakeAt)
 		return
 	}
@@ -142,8 +142,8 @@ func (r family) ended(ctx context.Context, k compose.Key, p *kernel.Process, i k
 		return
 	}
 	switch {
-	case i.Parked != "":
-		r.park(k, i.Parked, i.Wake)
+	case i.Parked.Waits():
+		r.park(k, i.Parked.SuspendReason, i.Wake)
 	case i.Exit == nil && r.k.Stopping(): // this process hears of it in a moment
 	case i.Exit == nil:
 		r.away[k] = time.Now()

@@ -189,7 +189,7 @@ func (r *Run) act(ctx context.Context, acts []compose.Action) (kernel.End, bool)
 			if (family{r}).awake(ctx) { // somebody has let one go on in this moment
 				break
 			}
-			return kernel.End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: "waits for " + a.Why}, Wait: a.Why, Wake: a.Until}, true
+			return kernel.End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: "waits for " + a.Why}, Wait: types.SuspendFor(types.SuspendNodes, a.Why), Wake: a.Until}, true
 		case compose.End:
 			return papers{r}.over(), true
 		}

@@ -59,7 +59,7 @@ func (d *Service) GoOn(ctx context.Context) {
 		if max == 0 { // nothing is resumed, and that is no news
 			break
 		}
-		l.info.SuspendReason = fmt.Sprintf("more processes were running than are resumed at a start (daemon.auto_resume_max: %d); it is resumed with: rnix resume %d", max, l.info.PID)
+		l.info.Suspension = types.SuspendFor(types.SuspendHeld, fmt.Sprintf("more processes were running than are resumed at a start (daemon.auto_resume_max: %d); it is resumed with: rnix resume %d", max, l.info.PID))
 		d.Stored.Cards.Put(&l.info)
 	}
 	hold := make(chan struct{})
@@ -149,7 +149,7 @@ func (d *Service) ContinueQuietly(ctx context.Context, info step.ProcInfo) bool 
 	}
 	d.Note("PID %d (%s) cannot be resumed automatically: %v", info.PID, info.UUID, err)
 	info = d.calledNow(info)
-	info.WakeAt, info.SuspendReason = time.Time{}, stuck(err)
+	info.WakeAt, info.Suspension = time.Time{}, stuck(err)
 	d.Stored.Cards.Put(&info)
 	return true
 }
@@ -177,13 +177,13 @@ func (d *Service) again(ctx context.Context, l left, hold chan struct{}) {
 	}
 	l.info = d.calledNow(l.info)
 	if durable.Unwritable(err) {
-		l.info.Suspended, l.info.SuspendReason = true, kernel.WaitsForDisk(err)
+		l.info.Suspended, l.info.Suspension = true, kernel.WaitsForDisk(err)
 		d.Stored.Cards.Put(&l.info)
 		d.Room.CutOff(l.info.UUID)
 		return
 	}
 	d.Note("PID %d (%s) cannot be resumed automatically: %v", l.info.PID, l.info.UUID, err)
-	l.info.SuspendReason = stuck(err)
+	l.info.Suspension = stuck(err)
 	d.Stored.Cards.Put(&l.info)
 }
 
@@ -193,7 +193,7 @@ func (d *Service) look(ctx context.Context, info step.ProcInfo) (left, bool) {
 	state, _, damage, err := d.Stored.Store.Read(ctx, info.UUID)
 	if err != nil {
 		d.Note("history %s: %v", info.UUID, err)
-		info.Suspended, info.SuspendReason = true, cause(err)
+		info.Suspended, info.Suspension = true, types.SuspendFor(types.SuspendOther, cause(err))
 		d.Stored.Cards.Put(&info)
 		return left{}, false
 	}
@@ -207,7 +207,7 @@ func (d *Service) look(ctx context.Context, info step.ProcInfo) (left, bool) {
 	if state.Phase == recovery.Running {
 		d.brokenOff(ctx, info, state, damage)
 	}
-	info = d.Stored.Cards.Refreshed(ctx, info, state)
+	info = d.Stored.Cards.Refreshed(info, state)
 	d.Stored.Cards.Put(&info)
 	switch {
 	case state.Phase == recovery.Ended || state.Phase == recovery.Suspended || state.Paused:
@@ -221,11 +221,8 @@ func (d *Service) look(ctx context.Context, info step.ProcInfo) (left, bool) {
 
 // brokenOff marks a history whose daemon ended without warning, and says what is in doubt.
 func (d *Service) brokenOff(ctx context.Context, info step.ProcInfo, state *recovery.State, damage string) {
-	if err := d.mark(ctx, info); err != nil {
+	if err := d.mark(ctx, info, state); err != nil {
 		d.Note("PID %d (%s): %v", info.PID, info.UUID, err) // it can be read all the same
-	} else {
-		state.Phase = recovery.Broken
-		state.Crashes++
 	}
 	for _, c := range state.Unknown() {
 		if c.Intent.Child != nil || recovery.Waits(&c) { // it is found again by its UUID
@@ -263,8 +260,8 @@ func (d *Service) calledNow(info step.ProcInfo) step.ProcInfo {
 	return info
 }
 
-// mark appends the fact of the interruption to the record of a history.
-func (d *Service) mark(ctx context.Context, info step.ProcInfo) error {
+// mark appends the fact of the interruption to the record of a history, and folds it into its state.
+func (d *Service) mark(ctx context.Context, info step.ProcInfo, state *recovery.State) error {
 	journal := d.Stored.Cards.Journal
 	lease, err := journal.Open(ctx, info.UUID, "rnix daemon, recovery")
 	if err != nil {
@@ -274,8 +271,14 @@ func (d *Service) mark(ctx context.Context, info step.ProcInfo) error {
 		d.Note("PID %d (%s): %s", info.PID, info.UUID, lease.Damage)
 	}
 	w := step.NewWriter(journal, info.UUID, lease)
+	var mark step.Record
+	w.Seen = func(r *step.Record) { mark = *r }
 	if err := w.Marker(&step.Marker{Name: step.MarkerInterrupted, PID: info.PID, Text: "the daemon ended without warning"}); err != nil {
 		return err
 	}
-	return w.Close(ctx)
+	if err := w.Close(ctx); err != nil {
+		return err
+	}
+	state.Apply(&mark)
+	return nil
 }

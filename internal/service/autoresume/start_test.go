@@ -50,7 +50,7 @@ func TestWhoIsResumedAtAStartAndWhoIsNot(t *testing.T) {
 	if got := w.did(); !slices.Equal(slices.Sorted(slices.Values(got)), []string{"running", "stopped"}) {
 		t.Errorf("resumed: %q", got)
 	}
-	for name, want := range map[string]string{"running": "the daemon ended without warning", "stopped": "the daemon was stopped", "paused": step.ReasonPaused, "waiting": "rate limit",
+	for name, want := range map[string]string{"running": "the daemon ended without warning", "stopped": "the daemon was stopped", "paused": "paused", "waiting": "rate limit",
 		"over": "over: ", "unburied": "over: ", "blamed": "the daemon has broken off 3 times in step 1"} {
 		if got := w.shown(name); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q; want %q", name, got, want)
@@ -94,7 +94,7 @@ func TestOneThatCannotBeResumedSaysWhyAndHoldsUpNobody(t *testing.T) {
 	if got := w.did(); !slices.Equal(slices.Sorted(slices.Values(got)), []string{"a", "waits for the disk: full", "z"}) {
 		t.Errorf("%q", got)
 	}
-	for name, want := range map[string]string{"taken": "the daemon was stopped", "broken": "it could not be resumed automatically: no key", "full": kernel.WaitsForDisk(syscall.ENOSPC)} {
+	for name, want := range map[string]string{"taken": "the daemon was stopped", "broken": "it could not be resumed automatically: no key", "full": kernel.WaitsForDisk(syscall.ENOSPC).SuspendReason} {
 		if got := w.shown(name); got != want {
 			t.Errorf("%s: %q; want %q", name, got, want)
 		}
@@ -379,7 +379,7 @@ func TestAParentGoesOnWhenWhatItWaitsForDoes(t *testing.T) {
 		"it has ended":             {[]types.UUID{done}, false, func(s *recovery.State) { s.Phase = recovery.Ended }, false},
 		"its budget is used up":    {[]types.UUID{done}, false, func(s *recovery.State) { s.Tokens, s.Settled = 9, []byte(`{"context_budget":9}`) }, false},
 	} {
-		s := &recovery.State{Phase: recovery.Suspended, Settled: []byte(`{}`), Open: &recovery.Open{}}
+		s := &recovery.State{Life: step.Life{Phase: recovery.Suspended, Settled: []byte(`{}`)}, Open: &recovery.Open{}}
 		for i, id := range c.children {
 			call := recovery.Call{ID: fmt.Sprint(i), Name: "spawn", Begun: true, Intent: &step.Intent{Child: &id}}
 			if c.any {

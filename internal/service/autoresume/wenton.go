@@ -52,10 +52,10 @@ func cause(err error) string {
 }
 
 // stuck is cause for what was to go on by itself.
-func stuck(err error) string {
+func stuck(err error) types.Suspension {
 	why := cause(err)
 	if strings.HasPrefix(why, records.Damaged) { // a person would find the same
-		return why
+		return types.SuspendFor(types.SuspendHeld, why)
 	}
-	return "it could not be resumed automatically: " + why
+	return types.SuspendFor(types.SuspendHeld, "it could not be resumed automatically: "+why)
 }

@@ -94,7 +94,7 @@ func (d *Service) everybody() map[types.UUID]*balance {
 	out := map[types.UUID]*balance{}
 	info := func(i *step.ProcInfo, state string) {
 		p := procview.Stored(i)
-		out[i.UUID] = &balance{line: ipc.BudgetLine{PID: i.PID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, Intent: i.Intent, State: cmp.Or(state, p.State), Wait: p.Wait, Unpriced: i.Unpriced},
+		out[i.UUID] = &balance{line: ipc.BudgetLine{PID: i.PID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, Intent: i.Intent, State: cmp.Or(state, p.State), Wait: p.Wait, WaitKind: p.Why(), Unpriced: i.Unpriced},
 			limit: kernel.Amount{Tokens: i.ContextBudget, USD: price.FromFloat(i.BudgetUSD)}, used: ownOf(i.Provider, i.TokensUsed, i.CostUSD)}
 	}
 	for _, t := range d.Removed.Deleted() {
@@ -109,7 +109,7 @@ func (d *Service) everybody() map[types.UUID]*balance {
 	}
 	for _, i := range d.Kernel.List() {
 		p := d.Looks.Living(&i)
-		out[i.UUID] = &balance{line: ipc.BudgetLine{PID: i.PID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, Intent: i.Intent, State: p.State, Wait: p.Wait, Unpriced: i.Unpriced},
+		out[i.UUID] = &balance{line: ipc.BudgetLine{PID: i.PID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, Intent: i.Intent, State: p.State, Wait: p.Wait, WaitKind: p.Why(), Unpriced: i.Unpriced},
 			limit: kernel.Amount{Tokens: i.ContextBudget, USD: price.FromFloat(i.BudgetUSD)}, used: ownOf(i.Provider, i.TokensUsed, i.CostUSD),
 			live: i.State < types.StateZombie}
 	}

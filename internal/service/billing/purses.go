@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"rnix/internal/launch"
-	"rnix/internal/price"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
 	"rnix/ipc"
@@ -65,7 +64,7 @@ func (p Purses) Raise(ctx context.Context, id types.UUID, more kernel.Amount) er
 	p.Kernel.RaiseBudget(id, more)
 	if info, ok := p.Stored.Cards.Index().Get(id); ok {
 		info = *p.Stored.Cards.Whole(&info)
-		info.ContextBudget, info.BudgetUSD = info.ContextBudget+more.Tokens, (price.FromFloat(info.BudgetUSD) + more.USD).Float()
+		a.Rec.State().PutSet(&info)
 		p.Stored.Cards.Put(&info)
 	}
 	return nil

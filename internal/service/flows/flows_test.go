@@ -21,7 +21,7 @@ import (
 
 func TestNodesOfARunOnDiskAreAsTheirOwnHistoriesSay(t *testing.T) {
 	w := workflow(t, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "well", Exit: exited(types.ExitOK), TokensUsed: 7}}, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "badly", Exit: exited(types.ExitError)}},
-		step.ProcInfo{ProcStatus: types.ProcStatus{Name: "waits"}, Suspended: true, SuspendReason: "quota"}, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "alive"}}, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "unborn"}}, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "ended", Exit: exited(types.ExitCancelled)}})
+		step.ProcInfo{ProcStatus: types.ProcStatus{Name: "waits"}, Suspended: true, Suspension: types.SuspendFor(types.SuspendLimit, "quota")}, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "alive"}}, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "unborn"}}, step.ProcInfo{ProcStatus: types.ProcStatus{Name: "ended", Exit: exited(types.ExitCancelled)}})
 	w.live[id(5)] = kernel.Info{ProcStatus: types.ProcStatus{UUID: id(5), PID: 50}, State: types.StateRunning, Paused: true}
 	delete(w.disk, id(6))
 	for phase, ended := range map[recovery.Phase]string{recovery.Suspended: "failed", recovery.Ended: "stopped"} {

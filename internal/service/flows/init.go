@@ -182,7 +182,7 @@ func (d *Init) one(ctx context.Context, i int) (types.PID, string, error) {
 
 // again lets a suspended supervisor go on, unless a person has paused it.
 func (d *Init) again(ctx context.Context, info step.ProcInfo) (types.PID, string, error) {
-	if info.SuspendReason == step.ReasonPaused {
+	if info.Why() == types.SuspendPaused {
 		return info.PID, "paused", nil
 	}
 	pid, err := d.Flows.Stored.Resume(ctx, info.UUID, &ipc.ResumeRequest{})

@@ -323,7 +323,7 @@ func (v *Supervisors) child(c *kernel.ChildStatus) ipc.SupervisedChild {
 		out.Kind = kernel.SupervisorKind
 	}
 	if i, ok := v.kernel.InfoOf(c.UUID); ok {
-		out.PID, out.Step, out.Tokens, out.Wait = i.PID, i.Step, i.TokensUsed, cmp.Or(i.Wait, i.Parked)
+		out.PID, out.Step, out.Tokens, out.Wait = i.PID, i.Step, i.TokensUsed, cmp.Or(i.Wait, i.Parked.SuspendReason)
 		if i.Paused {
 			out.State = "paused"
 		}

@@ -235,7 +235,7 @@ func stored(t *testing.T, kind string, spec any, notes map[string]any) *recovery
 		}
 		return b
 	}
-	s := &recovery.State{Phase: recovery.Suspended, Settled: raw(step.Settled{Body: &step.BodyRecord{Kind: kind, Spec: raw(spec)}}), Notes: map[string]json.RawMessage{}}
+	s := &recovery.State{Life: step.Life{Phase: recovery.Suspended, Settled: raw(step.Settled{Body: &step.BodyRecord{Kind: kind, Spec: raw(spec)}})}, Notes: map[string]json.RawMessage{}}
 	for k, n := range notes {
 		s.Notes[k] = raw(n)
 	}

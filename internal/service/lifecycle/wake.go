@@ -11,7 +11,6 @@ import (
 	"rnix/internal/profile"
 	"rnix/internal/recovery"
 	"rnix/internal/service"
-	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -100,7 +99,7 @@ func (d *Resumer) wakeAbove(ctx context.Context, parent types.UUID, req *ipc.Res
 			break
 		}
 		info, ok := d.Stored.Get(id)
-		if !ok || !info.Suspended || !thaw && info.SuspendReason == step.ReasonPaused {
+		if !ok || !info.Suspended || !thaw && info.Why() == types.SuspendPaused {
 			break
 		}
 		above = append(above, id)
@@ -123,7 +122,7 @@ func (d *Resumer) wakeBelow(ctx context.Context, s *recovery.State, req *ipc.Res
 	}
 	for _, id := range below {
 		info, ok := d.Stored.Get(id)
-		if _, alive := d.Stored.Running(id); alive || !ok || !info.Suspended || info.SuspendReason == step.ReasonPaused {
+		if _, alive := d.Stored.Running(id); alive || !ok || !info.Suspended || info.Why() == types.SuspendPaused {
 			continue
 		}
 		how := launch.OnlyOn(req)

@@ -46,7 +46,7 @@ func (d *Service) delivered(ctx context.Context, _ *ipc.Peer, req ipc.DeliveredR
 	if req.Seq == 0 || req.Seq > s.MailSeq {
 		return resp, types.Errorf(types.ErrNotFound, "Delivered", req.Target, "no message %d: %d have come", req.Seq, s.MailSeq)
 	}
-	resp.Delivered, resp.State, resp.Step, resp.Wait = !s.Waits(req.Seq), "suspended", s.Step, s.Wait
+	resp.Delivered, resp.State, resp.Step, resp.Wait = !s.Waits(req.Seq), "suspended", s.Step, s.Wait.SuspendReason
 	if t.Info != nil {
 		resp.Wait = procview.Stored(t.Info).Wait
 	}

@@ -2,13 +2,13 @@ package room
 
 import (
 	"rnix/internal/step"
-	"rnix/kernel"
 	"rnix/types"
 )
 
 // CutBy reports whether a history is suspended until its record can be written again.
 func (*Room) CutBy(info *step.ProcInfo) bool {
-	return info.Suspended && (info.SuspendReason == kernel.WaitsForRoom || info.SuspendReason == kernel.WaitsForWrite)
+	why := info.Why()
+	return info.Suspended && (why == types.SuspendNoRoom || why == types.SuspendReadOnly)
 }
 
 // CutOff notes a process that has ended this run because its record could not be written on a full disk, or a read-only one.

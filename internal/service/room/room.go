@@ -11,7 +11,6 @@ import (
 
 	"rnix/internal/config"
 	"rnix/internal/durable"
-	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -33,9 +32,9 @@ type Room struct {
 
 // shortage is a time in which there is too little room, or in which nothing can be written.
 type shortage struct {
-	text   string
-	reason string // what processes wait for
-	over   chan struct{}
+	text string
+	kind types.SuspendKind // what processes wait for: SuspendNoRoom or SuspendReadOnly
+	over chan struct{}
 }
 
 // every is how often it is looked how much of the disk is free.
@@ -59,13 +58,13 @@ func statfs(dir string) (size, free int64, err error) {
 // returns what the user has configured at this moment, which may be less than when the daemon started; it may be nil.
 func (r *Room) Look(now func() config.Disk) (short, changed bool) {
 	if r.readOnly(r.dir) {
-		return true, r.begin(kernel.WaitsForWrite, fmt.Sprintf("the file system of %s is read-only", r.dir))
+		return true, r.begin(types.SuspendReadOnly, fmt.Sprintf("the file system of %s is read-only", r.dir))
 	}
 	size, free, err := r.measure(r.dir)
 	if err != nil {
 		return r.Why() != "", false // as it was
 	}
-	was := r.Reason() == kernel.WaitsForRoom
+	was := r.Kind() == types.SuspendNoRoom
 	keep := r.disk.Keep(size)
 	if now != nil && (was || free < keep) {
 		keep = min(keep, now().Keep(size))
@@ -74,19 +73,19 @@ func (r *Room) Look(now func() config.Disk) (short, changed bool) {
 		keep += keep / 16 // not to and fro
 	}
 	if free < keep {
-		return true, r.begin(kernel.WaitsForRoom, fmt.Sprintf("%s has %s free, and %s must stay free (disk.min_free)", r.dir, config.Bytes(free).Short(), config.Bytes(keep).Short()))
+		return true, r.begin(types.SuspendNoRoom, fmt.Sprintf("%s has %s free, and %s must stay free (disk.min_free)", r.dir, config.Bytes(free).Short(), config.Bytes(keep).Short()))
 	}
 	return false, r.begin("", "")
 }
 
 // begin notes what processes wait for from now on, "" = nothing, and reports whether that is new.
-func (r *Room) begin(reason, text string) (changed bool) {
+func (r *Room) begin(kind types.SuspendKind, text string) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.short == nil && reason == "":
+	case r.short == nil && kind == "":
 		return false
-	case r.short != nil && r.short.reason == reason:
+	case r.short != nil && r.short.kind == kind:
 		r.short.text = text
 		return false
 	}
@@ -94,17 +93,24 @@ func (r *Room) begin(reason, text string) (changed bool) {
 		close(r.short.over)
 		r.short = nil
 	}
-	if reason != "" {
-		r.short = &shortage{text, reason, make(chan struct{})}
+	if kind != "" {
+		r.short = &shortage{text, kind, make(chan struct{})}
 	}
 	return true
 }
 
-// Reason is what processes wait for; "" = nothing.
-func (r *Room) Reason() string {
-	reason, _ := r.Waits()
-	return reason
+// Kind is what processes wait for: types.SuspendNoRoom, types.SuspendReadOnly, or "" = nothing.
+func (r *Room) Kind() types.SuspendKind {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.short == nil {
+		return ""
+	}
+	return r.short.kind
 }
+
+// Reason is that in words.
+func (r *Room) Reason() string { return types.Suspend(r.Kind()).SuspendReason }
 
 // Why says why agents wait for the disk; empty = they do not.
 func (r *Room) Why() string {
@@ -123,7 +129,7 @@ func (r *Room) Waits() (reason string, changed <-chan struct{}) {
 	if r.short == nil {
 		return "", nil
 	}
-	return r.short.reason, r.short.over
+	return types.Suspend(r.short.kind).SuspendReason, r.short.over
 }
 
 // Refusal is why nothing new starts; nil = it may.
@@ -132,7 +138,7 @@ func (r *Room) Refusal(op string) error {
 	if why == "" {
 		return nil
 	}
-	if r.Reason() == kernel.WaitsForWrite {
+	if r.Kind() == types.SuspendReadOnly {
 		return types.Errorf(types.ErrStorage, op, "", "cannot start: %s; %s", why, WriteAgain)
 	}
 	return types.Errorf(types.ErrExhausted, op, "", "cannot start: %s; running agents wait until there is room: see rnix du and rnix gc, or lower the limit", why)

@@ -10,7 +10,6 @@ import (
 
 	"rnix/internal/config"
 	"rnix/internal/step"
-	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -61,7 +60,7 @@ func TestRoomOnTheDisk(t *testing.T) {
 
 	_, over = r.Waits()
 	r.readOnly = func(string) bool { return true }
-	if short, changed := r.Look(nil); !short || !changed || r.Reason() != kernel.WaitsForWrite {
+	if short, changed := r.Look(nil); !short || !changed || r.Kind() != types.SuspendReadOnly {
 		t.Errorf("read-only: short %v, changed %v, waits for %q", short, changed, r.Reason())
 	}
 	select {
@@ -104,7 +103,7 @@ func due(r *Room) []types.UUID {
 
 func TestThoseThatAFullDiskHasCutOffResumeOnceItCanBeWritten(t *testing.T) {
 	one, two, over := types.UUID{1}, types.UUID{2}, types.UUID{3}
-	suspended := step.ProcInfo{ProcStatus: types.ProcStatus{UUID: one}, Suspended: true, SuspendReason: kernel.WaitsForRoom}
+	suspended := step.ProcInfo{ProcStatus: types.ProcStatus{UUID: one}, Suspended: true, Suspension: types.Suspend(types.SuspendNoRoom)}
 	c := &cut{infos: map[types.UUID]step.ProcInfo{one: suspended, over: {ProcStatus: types.ProcStatus{UUID: over}}}}
 	r := New(t.TempDir(), config.Disk{})
 	w := &Watch{Room: r, Cut: c, Log: slog.New(slog.DiscardHandler)}

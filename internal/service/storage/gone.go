@@ -110,7 +110,8 @@ func calledAs(err error, id types.UUID, text string) error {
 func (d *Service) TakenAway(id types.UUID) (*step.ProcInfo, error) {
 	for _, a := range d.Collector.Archived() {
 		if info := a.Info; info.UUID == id {
-			info.Suspended, info.Exit, info.SuspendReason = true, nil, "it is archived; put it back with: rnix unarchive "+id.String()
+			info.Suspended, info.Exit = true, nil
+			info.Suspension = types.SuspendFor(types.SuspendOther, "it is archived; put it back with: rnix unarchive "+id.String())
 			return &info, nil
 		}
 	}

@@ -1,8 +1,6 @@
 package watch
 
 import (
-	"strings"
-
 	"rnix/internal/price"
 	"rnix/ipc"
 	"rnix/types"
@@ -51,7 +49,7 @@ func (t *tally) plus(o *tally, n int) {
 // awaitsLimit reports whether a living process waits for a rate limit, a quota or a budget: for a time that is known, which nothing else
 // is, or for a budget.
 func awaitsLimit(p *ipc.Proc) bool {
-	return !p.WaitUntil.IsZero() || p.Purse != nil || strings.HasPrefix(p.Wait, "budget") || strings.HasPrefix(p.Wait, "the budget")
+	return !p.WaitUntil.IsZero() || p.Purse != nil || p.Why() == types.SuspendBudget
 }
 
 func (t *tally) totals() ipc.Totals {

@@ -120,7 +120,7 @@ func cutOff(l *Loop, cause error, outs []Outcome) {
 	}
 	for i := range outs {
 		if _, ok := outs[i].Err.(*Waiting); !ok && types.CodeOf(outs[i].Err) == types.ErrCancelled { //nolint:errorlint // given by the host, as it is
-			outs[i] = Outcome{Err: &Waiting{For: "to go on: it was cut off"}}
+			outs[i] = Outcome{Err: &Waiting{For: types.SuspendFor(types.SuspendStopped, "to go on: it was cut off")}}
 		}
 	}
 }

@@ -16,15 +16,15 @@ import (
 // Broke says that a budget is used up, or that too little of it is left for another answer. The process is
 // suspended.
 type Broke struct {
-	Wait string // what it waits for, beginning with "budget"
-	Hint string // the command that lets it go on, without the name of the process
-	Log  string // what the log says of it besides; may be empty
+	Wait types.Suspension // of kind types.SuspendBudget
+	Hint string           // the command that lets it go on, without the name of the process
+	Log  string           // what the log says of it besides; may be empty
 	// Purse is the budget; nil = no other one would help.
 	Purse *step.PurseWait
 }
 
 // Error says what it waits for.
-func (b *Broke) Error() string { return b.Wait }
+func (b *Broke) Error() string { return b.Wait.SuspendReason }
 
 // Cost is what an answer costs.
 type Cost struct {

@@ -34,7 +34,7 @@ func (f *fake) Spent() *Broke {
 	if f.limit == 0 || f.used < f.limit {
 		return nil
 	}
-	return &Broke{Wait: fmt.Sprintf("budget: %d of %d tokens are used", f.used, f.limit), Hint: "--budget N"}
+	return &Broke{Wait: types.SuspendFor(types.SuspendBudget, fmt.Sprintf("budget: %d of %d tokens are used", f.used, f.limit)), Hint: "--budget N"}
 }
 
 func (f *fake) PerByte() (float64, bool) { return 0.5, false }
@@ -143,11 +143,11 @@ func TestPromptIsReservedByWhatItsProviderCounts(t *testing.T) {
 func TestTooLittleBudgetSuspendsBeforeTheStep(t *testing.T) {
 	f := newFake(t)
 	f.model = func(context.Context, int, []byte) (*Response, error) {
-		f.refuse = &Broke{Wait: "budget: 9 of 10 tokens are used", Hint: "--budget N"}
+		f.refuse = &Broke{Wait: types.SuspendFor(types.SuspendBudget, "budget: 9 of 10 tokens are used"), Hint: "--budget N"}
 		return calls(`read {}`), nil
 	}
 	end := run(t, f, t.Context(), Config{})
-	if end.Exit.Code != 2 || end.Wait != f.refuse.Error() || end.Hint == "" || len(f.steps) != 1 || f.asked != 1 {
+	if end.Exit.Code != 2 || end.Wait.SuspendReason != f.refuse.Error() || end.Hint == "" || len(f.steps) != 1 || f.asked != 1 {
 		t.Errorf("%+v after %d steps", end, len(f.steps))
 	}
 	f.refuse = nil

@@ -100,9 +100,12 @@ var ErrHeld = errors.New("cut off by a pause")
 
 // Waiting is an error of Host.Run: the call cannot end before something happens that may take days. The
 // process is suspended, with the call left open.
-type Waiting struct{ For, Hint string }
+type Waiting struct {
+	For  types.Suspension
+	Hint string
+}
 
-func (w *Waiting) Error() string { return "waits for " + w.For }
+func (w *Waiting) Error() string { return "waits for " + w.For.SuspendReason }
 
 // Outcome is how one action ended.
 type Outcome struct {
@@ -122,8 +125,9 @@ type End struct {
 	// Wait says that the process is not done but suspended, and what it waits for; Hint is the command
 	// that lets it go on, without the name of the process. Wake is when it can go on by itself; zero = not
 	// known.
-	Wait, Hint string
-	Wake       time.Time
+	Wait types.Suspension
+	Hint string
+	Wake time.Time
 	// Purse is the budget that it waits for; nil = it waits for none.
 	Purse *step.PurseWait
 }
@@ -243,10 +247,11 @@ func (l *Loop) unanswered(rec *step.StepRecord, err, timeout error) (End, bool) 
 	end := fail(types.ExitError, rnixctx.Elide(err.Error(), 400), err)
 	switch {
 	case tooLong(err):
-		end.Exit.Code, end.Wait, end.Hint = types.ExitBudget, "context: it is full, and cannot be made any shorter", "--model MODEL"
+		end.Exit.Code, end.Hint = types.ExitBudget, "--model MODEL"
+		end.Wait = types.SuspendFor(types.SuspendContext, "context: it is full, and cannot be made any shorter")
 	case types.CodeOf(err) == types.ErrRateLimited:
 		end.Exit.Code = types.ExitBudget
-		end.Wait, end.Wake = "rate limit: "+rnixctx.Elide(reason(err), 200), time.Now().Add(retryIn(err))
+		end.Wait, end.Wake = types.SuspendFor(types.SuspendLimit, "rate limit: "+rnixctx.Elide(reason(err), 200)), time.Now().Add(retryIn(err))
 	}
 	return end, true
 }
@@ -283,7 +288,7 @@ func (l *Loop) conclude(ctx, work context.Context, rec *step.StepRecord, resp *R
 		if endErr != nil {
 			return End{Cause: endErr, Paused: held}, true
 		}
-		return End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: "waits for " + w.For}, Wait: w.For, Hint: w.Hint}, true
+		return End{Exit: types.ExitStatus{Code: types.ExitBudget, Reason: w.Error()}, Wait: w.For, Hint: w.Hint}, true
 	}
 	outs = merged(actions, before, outs)
 	note, stop := l.repeats.see(actions, outs)

@@ -150,7 +150,7 @@ func run(t *testing.T, f *fake, ctx context.Context, cfg Config) End {
 		t.Fatal(err)
 	}
 	end := l.Run(ctx)
-	if end.Wait != "" || errors.Is(end.Cause, errStop) {
+	if end.Wait.Waits() || errors.Is(end.Cause, errStop) {
 		return end // it may leave a step open
 	}
 	f.legal()
@@ -421,7 +421,7 @@ func TestBudgetLeavesThePaidAnswerForLater(t *testing.T) {
 	r := calls(`shell {}`)
 	r.Content = "I found it"
 	f.model = script(r)
-	if end := run(t, f, t.Context(), Config{}); end.Exit.Code != 2 || end.Result != "I found it" || !strings.Contains(end.Wait, "of 15 tokens") {
+	if end := run(t, f, t.Context(), Config{}); end.Exit.Code != 2 || end.Result != "I found it" || !strings.Contains(end.Wait.SuspendReason, "of 15 tokens") {
 		t.Fatalf("%+v", end)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	rnixctx "rnix/context"
+	"rnix/types"
 )
 
 // A child that was suspended while another beside it worked on, and that has ended since, does not have
@@ -27,7 +28,7 @@ func TestACallIsAskedAgainWhenOthersBesideItHaveEnded(t *testing.T) {
 			return "b is done", nil
 		case a.Earlier == nil:
 			close(suspended)
-			return "", &Waiting{For: "child a"}
+			return "", &Waiting{For: types.SuspendFor(types.SuspendChild, "child a")}
 		}
 		return "a is done", nil
 	}
@@ -35,7 +36,7 @@ func TestACallIsAskedAgainWhenOthersBesideItHaveEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if end := l.Run(t.Context()); end.Wait != "" || end.Result != "done" {
+	if end := l.Run(t.Context()); end.Wait.Waits() || end.Result != "done" {
 		t.Errorf("%+v", end)
 	}
 	f.legal()
