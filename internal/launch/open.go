@@ -46,6 +46,10 @@ func (h *Stored) Open(ctx context.Context, id types.UUID) (_ *Opened, err error)
 	if err != nil {
 		return nil, err
 	}
+	if !recovery.Begun(state) { // it would work where its original did
+		origin := state.Origin.Origin
+		return nil, errors.Join(types.Errorf(types.ErrConflict, "Resume", id.String(), "it is a fork of %s that was cut off before it began; fork that again with: rnix resume --fork %s", origin, origin), rec.Close())
+	}
 	a := &Opened{State: state, Rec: rec, From: "history", Damage: damage, leave: leave}
 	if used {
 		a.From = "checkpoint"

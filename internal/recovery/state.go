@@ -215,6 +215,9 @@ func WaitsForBudget(purse types.UUID) func(*State) bool {
 	}
 }
 
+// Begun reports whether the process has ever been started: a fork that was cut off before that has the records of its original only.
+func Begun(s *State) bool { return s.Origin == nil || s.Seq > s.Origin.Records+1 }
+
 // Clone returns a copy that later calls of Apply on s do not change.
 func (s *State) Clone() *State {
 	c := *s

@@ -56,6 +56,11 @@ func remove(ctx context.Context, k *Keeper, dir string, lose bool) (Report, erro
 	}
 	k.awaitSweep(h)
 	defer k.leave(h)
+	if d.Common != "" {
+		if err := k.desks.cutOff(ctx, d); err != nil {
+			return Report{}, err
+		}
+	}
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) { // somebody was faster
 		rec, err := k.desks.rescueGone(ctx, d)
 		if err != nil {

@@ -12,6 +12,12 @@ import (
 // initializing is why git itself locks a work tree that it is adding.
 const initializing = "initializing"
 
+// Adding reports whether git has not finished to add the work tree with a git directory: it was cut off, or is at it.
+func Adding(gitDir string) bool {
+	why, err := os.ReadFile(filepath.Join(gitDir, "locked"))
+	return err == nil && strings.TrimSpace(string(why)) == initializing
+}
+
 // Registration returns the git directory under which a repository, named by its common git directory,
 // knows a work tree at a path; "" if it knows none. It reads what git keeps there, so it sees also what
 // git does not list, and whether the work tree is there does not matter.

@@ -197,7 +197,7 @@ func (d *Service) look(ctx context.Context, info step.ProcInfo) (left, bool) {
 		d.Stored.Cards.Put(&info)
 		return left{}, false
 	}
-	if o := state.Origin; o != nil && state.Seq <= o.Records+1 {
+	if !recovery.Begun(state) {
 		d.discard(ctx, info.UUID)
 		return left{}, false
 	}

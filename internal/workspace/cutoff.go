@@ -1,0 +1,68 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"rnix/runtime/worktree"
+	"rnix/types"
+)
+
+// cutOff puts a work tree in order that was cut off while it was made or removed, so that Remove can look at it as at any other: git fails in one
+// that has lost its .git. It writes that anew if the repository still knows the work tree. Otherwise, if no file is in the directory, it removes it,
+// and what git has noted of a work tree that it had not finished.
+func (k *desks) cutOff(ctx context.Context, d desk) error {
+	link := filepath.Join(d.Dir, ".git")
+	_, err := os.Lstat(link)
+	linked, known := err == nil, worktree.Registration(d.Common, d.Dir)
+	adding := known != "" && worktree.Adding(known)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || linked && !adding {
+		return nil
+	}
+	files := filesBelow(d.Dir, ".", 2)
+	switch {
+	case len(files) == 0, adding && len(files) == 1 && files[0] == ".git": // git writes files when it has ended
+		if linked {
+			if err := os.Remove(link); err != nil {
+				return fileError("Remove", link, err)
+			}
+		}
+		if err := removeHollow(d.Dir); err != nil {
+			return err
+		}
+		if !adding {
+			return nil
+		}
+		_, err := k.run(ctx, d.Ref.UUID, call{args: []string{"--git-dir=" + d.Common, "worktree", "unlock", "--", d.Dir}})
+		return err
+	case known != "" && !linked:
+		if err := os.WriteFile(link, []byte("gitdir: "+known+"\n"), 0o666); err != nil {
+			return fileError("Remove", link, err)
+		}
+	}
+	return nil
+}
+
+// removeHollow removes a directory in which there is nothing but directories. Anything else that has come meanwhile stays, and is an error.
+func removeHollow(dir string) error {
+	var dirs []string
+	err := filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {
+		dirs = append(dirs, p)
+		return err
+	})
+	for _, d := range slices.Backward(dirs) {
+		if err == nil {
+			err = unix.Rmdir(d)
+		}
+	}
+	if err != nil {
+		return types.Errorf(types.ErrConflict, "Remove", dir, "it cannot be removed: %w", err)
+	}
+	return nil
+}
