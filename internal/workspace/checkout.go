@@ -21,12 +21,25 @@ const deskVersion = 1
 // desk is the note on a workspace that Checkout has made: Remove removes nothing else. Part of the
 // on-disk format.
 type desk struct {
-	Version int       `json:"v"`
-	Dir     string    `json:"dir"`
-	Ref     Ref       `json:"ref"`              // what it was made from
-	Common  string    `json:"common,omitempty"` // the repository of a linked work tree; "" = a plain directory
-	Branch  string    `json:"branch,omitempty"` // that was made for it under a name that nobody has chosen: it goes with it if it holds nothing
-	Time    time.Time `json:"time"`
+	Version int        `json:"v"`
+	Dir     string     `json:"dir"`
+	Owner   types.UUID `json:"owner,omitzero"`   // the history that works in it; zero = that of Ref
+	Ref     Ref        `json:"ref"`              // what it was made from
+	Common  string     `json:"common,omitempty"` // the repository of a linked work tree; "" = a plain directory
+	Branch  string     `json:"branch,omitempty"` // that was made for it under a name that nobody has chosen: it goes with it if it holds nothing
+	Time    time.Time  `json:"time"`
+}
+
+// owner is the history that works in a workspace: what is rescued of it is that one's.
+func (d *desk) owner() types.UUID {
+	var named types.UUID
+	switch {
+	case d.Owner != types.UUID{}:
+		return d.Owner
+	case named.UnmarshalText([]byte(filepath.Base(d.Dir))) == nil: // a fork's, noted by an earlier version
+		return named
+	}
+	return d.Ref.UUID
 }
 
 // desks knows the workspaces that were made from snapshots.
@@ -43,11 +56,11 @@ func (k *desks) deskPath(dir string) string {
 	return filepath.Join(k.base, "workspaces", strings.TrimPrefix(copyName(types.UUID{}, dir), types.UUID{}.String()+"-")+".json")
 }
 
-// Checkout makes a workspace of its own from a snapshot: for git a linked work tree at the commit over
+// Checkout makes a workspace for a history, id, from a snapshot, which may be of another one: for git a linked work tree at the commit over
 // which the snapshot was made, with the files of the snapshot in it, so that git status and git diff
 // say there what the work was; else a plain directory. dir must be absolute and empty, or not be there.
 // What has failed half-way is removed again.
-func (k *Keeper) Checkout(ctx context.Context, ref Ref, dir string) (Report, error) {
+func (k *Keeper) Checkout(ctx context.Context, id types.UUID, ref Ref, dir string) (Report, error) {
 	src, err := k.open(ctx, ref)
 	if err != nil {
 		return Report{}, err
@@ -66,7 +79,7 @@ func (k *Keeper) Checkout(ctx context.Context, ref Ref, dir string) (Report, err
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return Report{}, fileError("Checkout", dir, err)
 	}
-	d := desk{Version: deskVersion, Dir: dir, Ref: ref, Time: time.Now().UTC()}
+	d := desk{Version: deskVersion, Dir: dir, Owner: id, Ref: ref, Time: time.Now().UTC()}
 	g, isGit := src.(gitSource)
 	if isGit {
 		d.Common = g.store.common

@@ -15,7 +15,7 @@ import (
 func forked(b *bench, dir string) string {
 	b.Helper()
 	to := filepath.Join(b.dir(), "fork")
-	rep, err := b.Checkout(context.Background(), b.ref(b.take(dir, 1), 1), to)
+	rep, err := b.Checkout(context.Background(), b.id, b.ref(b.take(dir, 1), 1), to)
 	if err != nil || len(rep.Kept) > 0 {
 		b.Fatalf("Checkout: %+v, %v", rep, err)
 	}

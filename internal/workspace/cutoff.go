@@ -39,7 +39,7 @@ func (k *desks) cutOff(ctx context.Context, d desk) error {
 		if !adding {
 			return nil
 		}
-		_, err := k.run(ctx, d.Ref.UUID, call{args: []string{"--git-dir=" + d.Common, "worktree", "unlock", "--", d.Dir}})
+		_, err := k.run(ctx, d.owner(), call{args: []string{"--git-dir=" + d.Common, "worktree", "unlock", "--", d.Dir}})
 		return err
 	case known != "" && !linked:
 		if err := os.WriteFile(link, []byte("gitdir: "+known+"\n"), 0o666); err != nil {
@@ -49,7 +49,7 @@ func (k *desks) cutOff(ctx context.Context, d desk) error {
 	return nil
 }
 
-// removeHollow removes a directory in which there is nothing but directories. Anything else that has come meanwhile stays, and is an error.
+// removeHollow removes a directory, if it is there, in which there is nothing but directories. Anything else that has come meanwhile stays, and is an error.
 func removeHollow(dir string) error {
 	var dirs []string
 	err := filepath.WalkDir(dir, func(p string, _ fs.DirEntry, err error) error {
@@ -61,7 +61,7 @@ func removeHollow(dir string) error {
 			err = unix.Rmdir(d)
 		}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return types.Errorf(types.ErrConflict, "Remove", dir, "it cannot be removed: %w", err)
 	}
 	return nil

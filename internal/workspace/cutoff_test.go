@@ -34,6 +34,11 @@ func TestAWorkspaceThatWasCutOffIsRemoved(t *testing.T) {
 			must(b, os.WriteFile(filepath.Join(known, "locked"), []byte("initializing"), 0o644))
 			must(b, os.Remove(filepath.Join(known, "HEAD")))
 		}},
+		"when git had made nothing else": {cut: func(b *bench, dir, to string) {
+			known := worktree.Registration(filepath.Join(dir, ".git"), to)
+			must(b, os.RemoveAll(to))
+			must(b, os.WriteFile(filepath.Join(known, "locked"), []byte("initializing"), 0o644))
+		}},
 		"while git removed it": {kept: "new", cut: func(b *bench, _, to string) {
 			must(b, os.Remove(filepath.Join(to, ".git")))
 			must(b, os.Remove(filepath.Join(to, "a")))

@@ -46,9 +46,9 @@ func (k *desks) abandoned(ctx context.Context, d desk, gitDir string) ([]string,
 	slices.Sort(was)
 	was = slices.Compact(was)
 	in := []byte(strings.Join(was, "\n") + "\n")
-	out, err := k.run(ctx, d.Ref.UUID, call{input: in, args: []string{"--git-dir=" + gitDir, "rev-list", "--parents", "--ignore-missing", "--stdin", "--not", "HEAD", "--branches", "--remotes", "--tags"}})
+	out, err := k.run(ctx, d.owner(), call{input: in, args: []string{"--git-dir=" + gitDir, "rev-list", "--parents", "--ignore-missing", "--stdin", "--not", "HEAD", "--branches", "--remotes", "--tags"}})
 	if types.CodeOf(err) == types.ErrDriver { // no commit is checked out
-		out, err = k.run(ctx, d.Ref.UUID, call{input: in, args: []string{"--git-dir=" + d.Common, "rev-list", "--parents", "--ignore-missing", "--stdin", "--not", "--branches", "--remotes", "--tags"}})
+		out, err = k.run(ctx, d.owner(), call{input: in, args: []string{"--git-dir=" + d.Common, "rev-list", "--parents", "--ignore-missing", "--stdin", "--not", "--branches", "--remotes", "--tags"}})
 	}
 	if err != nil {
 		return nil, err
@@ -87,10 +87,10 @@ func (k *desks) rescueGone(ctx context.Context, d desk) (*Stored, error) {
 		return nil, conflict(d.Dir, "it held submodules; their repositories are in %s: move these away first", filepath.Join(gitDir, "modules"))
 	}
 	run := func(args ...string) (string, error) {
-		out, err := k.run(ctx, d.Ref.UUID, call{args: append([]string{"--git-dir=" + gitDir}, args...)})
+		out, err := k.run(ctx, d.owner(), call{args: append([]string{"--git-dir=" + gitDir}, args...)})
 		return line(out), err
 	}
-	head, err := k.headOf(ctx, d.Ref.UUID, gitDir)
+	head, err := k.headOf(ctx, d.owner(), gitDir)
 	if err != nil || head == "" { // nothing was ever checked out
 		return nil, err
 	}
@@ -102,23 +102,23 @@ func (k *desks) rescueGone(ctx context.Context, d desk) (*Stored, error) {
 	if err != nil {
 		return nil, conflict(d.Dir, "what was staged there cannot be kept: %v", err)
 	}
-	s, err := k.storeOf(ctx, d.Ref.UUID, d.Common, formatOf(tree))
+	s, err := k.storeOf(ctx, d.owner(), d.Common, formatOf(tree))
 	if err != nil {
 		return nil, err
 	}
-	ids, err := k.below(ctx, d.Ref.UUID, s, gitDir, []string{tree}, nil)
+	ids, err := k.below(ctx, d.owner(), s, gitDir, []string{tree}, nil)
 	if err != nil {
 		return nil, err
 	}
-	if err := k.fill(ctx, d.Ref.UUID, s, ids); err != nil {
+	if err := k.fill(ctx, d.owner(), s, ids); err != nil {
 		return nil, err
 	}
 	now := time.Now().UTC()
 	name := now.Format(rescueTime)
-	rec := &Stored{Version: recordVersion, Ref: Ref{UUID: d.Ref.UUID, Kind: KindGit, ID: tree, Root: d.Dir}, Base: head, Common: d.Common, Time: now, Rescue: true,
-		Pin: rescueRef(d.Ref.UUID, name)}
-	if rec.Commit, err = k.pinRescue(ctx, d.Ref.UUID, s, gitDir, tree, rec.Pin, head, parents...); err != nil {
+	rec := &Stored{Version: recordVersion, Ref: Ref{UUID: d.owner(), Kind: KindGit, ID: tree, Root: d.Dir}, Base: head, Common: d.Common, Time: now, Rescue: true,
+		Pin: rescueRef(d.owner(), name)}
+	if rec.Commit, err = k.pinRescue(ctx, d.owner(), s, gitDir, tree, rec.Pin, head, parents...); err != nil {
 		return nil, err
 	}
-	return rec, k.record(d.Ref.UUID, rescuePrefix+name, rec)
+	return rec, k.record(d.owner(), rescuePrefix+name, rec)
 }

@@ -54,9 +54,9 @@ func (k *desks) move(ctx context.Context, d desk, path, now string) error {
 			return err
 		}
 		for _, parent := range []string{filepath.Dir(now), now} { // the note is about a work tree, or about where one was being made
-			m, err := k.nursery(d.Ref.UUID, parent)
+			m, err := k.nursery(d.owner(), parent)
 			if err == nil {
-				err = m.Moved(ctx, d.Ref.UUID.String())
+				err = m.Moved(ctx, d.owner().String())
 			}
 			if err != nil {
 				return err

@@ -50,7 +50,7 @@ func remove(ctx context.Context, k *Keeper, dir string, lose bool) (Report, erro
 	if err != nil {
 		return Report{}, err
 	}
-	h, err := k.enter(ctx, d.Ref.UUID)
+	h, err := k.enter(ctx, d.owner())
 	if err != nil {
 		return Report{}, err
 	}
@@ -96,7 +96,7 @@ func remove(ctx context.Context, k *Keeper, dir string, lose bool) (Report, erro
 		}
 		staged = append(staged, dropped...)
 	}
-	rec, _, err := k.rescue(ctx, h, d.Ref.UUID, dir, also, staged...)
+	rec, _, err := k.rescue(ctx, h, d.owner(), dir, also, staged...)
 	if err != nil {
 		return Report{}, err
 	}
@@ -107,7 +107,7 @@ func remove(ctx context.Context, k *Keeper, dir string, lose bool) (Report, erro
 	if (rec.Kind == KindGit) != (d.Common != "") {
 		return rep, conflict(dir, "git cannot be used there any more: its files are rescued, look at it and remove it by hand")
 	}
-	again, err := k.freeze(ctx, h, d.Ref.UUID, dir, also)
+	again, err := k.freeze(ctx, h, d.owner(), dir, also)
 	if err != nil {
 		return rep, err
 	}
@@ -147,7 +147,7 @@ func (k *Grove) ListRescues(dir string) string {
 	if err != nil || d.Common == "" {
 		return ""
 	}
-	return k.git.RescueList(d.Common, d.Ref.UUID)
+	return k.git.RescueList(d.Common, d.owner())
 }
 
 // RescueList returns the command that lists the rescues of a history in the repository with a git directory.
@@ -210,7 +210,7 @@ func (k *desks) readDesk(dir string) (d desk, err error) {
 // refusals looks for the reasons for which a work tree must stay: what is in it that is nowhere else, but for what a rescue holds.
 // Git itself is not asked to remove it without --force: it would run the repository's filters.
 func (k *desks) refusals(ctx context.Context, d desk) error {
-	out, err := k.run(ctx, d.Ref.UUID, call{dir: d.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
+	out, err := k.run(ctx, d.owner(), call{dir: d.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (k *desks) refusals(ctx context.Context, d desk) error {
 	if why, err := os.ReadFile(filepath.Join(gitDir, "locked")); err == nil {
 		return conflict(d.Dir, "its work tree is locked (%q): unlock it with: git --git-dir=%s worktree unlock %s", strings.TrimSpace(string(why)), ShellQuote(d.Common), ShellQuote(d.Dir))
 	}
-	h, err := k.holdings(ctx, d.Ref.UUID, d.Dir, gitDir, d.Common)
+	h, err := k.holdings(ctx, d.owner(), d.Dir, gitDir, d.Common)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (k *desks) ignored(ctx context.Context, d desk) (also, lost []string, err e
 	if d.Common == "" {
 		return nil, nil, nil
 	}
-	out, err := k.run(ctx, d.Ref.UUID, call{dir: d.Dir, user: true, args: []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard"}})
+	out, err := k.run(ctx, d.owner(), call{dir: d.Dir, user: true, args: []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard"}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -289,13 +289,13 @@ func (k *desks) staged(ctx context.Context, d desk) ([]string, error) {
 		return nil, nil
 	}
 	run := func(args ...string) (string, error) {
-		out, err := k.run(ctx, d.Ref.UUID, call{dir: d.Dir, args: args})
+		out, err := k.run(ctx, d.owner(), call{dir: d.Dir, args: args})
 		if types.CodeOf(err) == types.ErrDriver { // such as an index in a conflict: its files are rescued
 			return "", nil
 		}
 		return line(out), err
 	}
-	gitDir, err := k.run(ctx, d.Ref.UUID, call{dir: d.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
+	gitDir, err := k.run(ctx, d.owner(), call{dir: d.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
 	if err != nil {
 		return nil, err
 	}
@@ -319,7 +319,7 @@ func (k *desks) staged(ctx context.Context, d desk) ([]string, error) {
 func (k *desks) clear(ctx context.Context, d desk) (dropped string, err error) {
 	if _, err := os.Lstat(d.Dir); d.Common != "" && (err == nil || worktree.Registration(d.Common, d.Dir) != "") {
 		// Every reason for which git refuses without --force was looked at before.
-		if _, err := k.run(ctx, d.Ref.UUID, call{args: []string{"--git-dir=" + d.Common, "worktree", "remove", "--force", "--", d.Dir}}); err != nil {
+		if _, err := k.run(ctx, d.owner(), call{args: []string{"--git-dir=" + d.Common, "worktree", "remove", "--force", "--", d.Dir}}); err != nil {
 			return "", err
 		}
 	} else if err := os.RemoveAll(d.Dir); err != nil {
@@ -340,16 +340,16 @@ func (k *desks) dropBranch(ctx context.Context, d desk) bool {
 	k.dropping.Lock() // of two at the same commit each would see that the other has it
 	defer k.dropping.Unlock()
 	ref, git := "refs/heads/"+d.Branch, "--git-dir="+d.Common
-	out, err := k.run(ctx, d.Ref.UUID, call{args: []string{git, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", escapeGlob(ref)}})
+	out, err := k.run(ctx, d.owner(), call{args: []string{git, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", escapeGlob(ref)}})
 	f := strings.Split(line(out), "\x00")
 	if err != nil || len(f) != 3 || f[0] != ref || f[2] != "" {
 		return false
 	}
-	out, err = k.run(ctx, d.Ref.UUID, call{args: []string{git, "rev-list", "--count", f[1], "--not", "--exclude=" + escapeGlob(d.Branch), "--branches", "--remotes", "--tags"}})
+	out, err = k.run(ctx, d.owner(), call{args: []string{git, "rev-list", "--count", f[1], "--not", "--exclude=" + escapeGlob(d.Branch), "--branches", "--remotes", "--tags"}})
 	if err != nil || line(out) != "0" {
 		return false
 	}
-	_, err = k.run(ctx, d.Ref.UUID, call{args: []string{git, "update-ref", "--no-deref", "-d", ref, f[1]}})
+	_, err = k.run(ctx, d.owner(), call{args: []string{git, "update-ref", "--no-deref", "-d", ref, f[1]}})
 	return err == nil
 }
 

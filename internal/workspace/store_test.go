@@ -147,7 +147,7 @@ func TestReferencesOfEarlierVersionsAreMovedOutOfTheRepository(t *testing.T) {
 		same(t, "a step of before", map[string]string{"a": "x=false 310a", "old": "x=false 6f66206120737465700a"}, tree(t, b.restored(step.Ref)))
 		same(t, "a rescue of before", map[string]string{"a": "x=false 310a", "saved": "x=false 6f662061207265736375650a"}, tree(t, b.restored(rescue.Ref)))
 		to := filepath.Join(b.dir(), "fork")
-		if _, err := b.Checkout(t.Context(), step.Ref, to); err != nil {
+		if _, err := b.Checkout(t.Context(), b.id, step.Ref, to); err != nil {
 			t.Fatal(err)
 		}
 		if at := strings.TrimSpace(b.user(to, "rev-parse", "HEAD")); at != head {
@@ -185,7 +185,7 @@ func TestForkWhoseCommitIsGoneBeginsAtWhatIsCheckedOut(t *testing.T) {
 	b.user(dir, "reflog", "expire", "--expire=now", "--all")
 	b.user(dir, "gc", "-q", "--prune=now")
 	to := filepath.Join(b.dir(), "fork")
-	if _, err := b.Checkout(t.Context(), b.ref(s, 1), to); err != nil {
+	if _, err := b.Checkout(t.Context(), b.id, b.ref(s, 1), to); err != nil {
 		t.Fatal(err)
 	}
 	same(t, "the fork", files, tree(t, to))
@@ -277,7 +277,7 @@ func TestEmptyFileIsAFileLikeAnyOther(t *testing.T) {
 	}
 	to := filepath.Join(b.dir(), "fork")
 	s := b.take(dir, 9)
-	if _, err := b.Checkout(t.Context(), b.ref(s, 9), to); err != nil {
+	if _, err := b.Checkout(t.Context(), b.id, b.ref(s, 9), to); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Remove(t.Context(), to); err != nil {

@@ -28,7 +28,7 @@ func (s *Snapshots) Fork(ctx context.Context, id types.UUID, of *service.Target,
 		return "", "", err
 	}
 	dir = s.ForkDir(id)
-	if _, err := s.keeper.Checkout(ctx, files.ref, dir); err != nil {
+	if _, err := s.keeper.Checkout(ctx, id, files.ref, dir); err != nil {
 		return "", "", err
 	}
 	for _, from := range dirs {
