@@ -82,6 +82,9 @@ func diffGit(ctx context.Context, a, b gitSource, opts DiffOpts) ([]byte, []File
 		return call{args: append(append(args, a.tree, b.tree, "--"), opts.Paths...)}
 	}
 	names, counts, err := a.git.both(ctx, a.id, diff("-z", "--name-status"), diff("-z", "--numstat"))
+	if types.CodeOf(err) == types.ErrDriver && partial(a.store.common) {
+		return diffPartial(ctx, a, b, diff("-z", "--raw"), opts, err)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -108,6 +111,36 @@ func diffGit(ctx context.Context, a, b gitSource, opts DiffOpts) ([]byte, []File
 	}
 	text, err := a.git.run(ctx, a.id, diff("-p"))
 	return cut(text, opts.MaxBytes), changes, err
+}
+
+// diffPartial compares two trees of a partial clone, in which files may be missing that only a server has: these are shown as binary ones. raw is
+// the call that lists what is different. If none of it is missing, git has failed otherwise, with an error.
+func diffPartial(ctx context.Context, a, b gitSource, raw call, opts DiffOpts, failed error) ([]byte, []FileChange, error) {
+	list, err := a.git.run(ctx, a.id, raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	var ids []string
+	for f := records(list); len(f) > 1; f = f[2:] {
+		if meta := strings.Fields(f[0]); len(meta) > 3 {
+			ids = append(ids, meta[2], meta[3])
+		}
+	}
+	out, err := a.git.run(ctx, a.id, call{args: a.args("cat-file", "--batch-check"), input: []byte(strings.Join(ids, "\n") + "\n")})
+	if err != nil {
+		return nil, nil, err
+	}
+	a.absent = map[string]bool{}
+	for l := range strings.Lines(string(out)) {
+		if id, ok := strings.CutSuffix(l, " missing\n"); ok && strings.Trim(id, "0") != "" {
+			a.absent[id] = true
+		}
+	}
+	if len(a.absent) == 0 {
+		return nil, nil, failed
+	}
+	b.absent = a.absent
+	return diffSources(ctx, a, b, true, opts)
 }
 
 // cut bounds a text and says so.
@@ -272,7 +305,7 @@ func bytesOf(ctx context.Context, s source, e entry, there bool) (b []byte, err 
 	if !there {
 		return nil, nil
 	}
-	if e.Size > maxDiffBytes {
+	if g, ok := s.(gitSource); e.Size > maxDiffBytes || ok && g.absent[e.Hash] {
 		return []byte("\x00" + e.Hash), nil // compared as binary
 	}
 	err = s.read(ctx, []entry{e}, func(_ entry, r io.Reader) (err error) {

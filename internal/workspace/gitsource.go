@@ -16,10 +16,11 @@ import (
 // gitSource is a snapshot of kind git. The bytes of its files are those of the blobs: nothing stands
 // between.
 type gitSource struct {
-	git   *git
-	id    types.UUID
-	store *store
-	tree  string
+	git    *git
+	id     types.UUID
+	store  *store
+	tree   string
+	absent map[string]bool // blobs of a partial clone that are known to be with a server only
 }
 
 func (g gitSource) args(args ...string) []string { return g.store.args(args...) }
@@ -128,7 +129,7 @@ func (k *Keeper) open(ctx context.Context, ref Ref) (source, error) {
 		return nil, err
 	}
 	s, err := k.storeOf(ctx, ref.UUID, common, formatOf(ref.ID))
-	return gitSource{k.git, ref.UUID, s, ref.ID}, err
+	return gitSource{git: k.git, id: ref.UUID, store: s, tree: ref.ID}, err
 }
 
 // commonOf returns the directory of the repository that holds a snapshot.

@@ -91,11 +91,12 @@ func (k *Grove) Merge(ctx context.Context, id types.UUID, t Tree, commit, messag
 	if err != nil {
 		return m, err
 	}
+	ctx = context.WithoutCancel(ctx) // it is merged: what remains only says so
 	trees, err := c.treesOf(ctx, id, t.Common, m.Before, m.Commit)
 	if err == nil {
 		var s *store
 		if s, err = k.storeOf(ctx, id, t.Common, formatOf(trees[0])); err == nil {
-			_, m.Files, err = diffGit(ctx, gitSource{k.git, id, s, trees[0]}, gitSource{k.git, id, s, trees[1]}, DiffOpts{NamesOnly: true})
+			_, m.Files, err = diffGit(ctx, gitSource{git: k.git, id: id, store: s, tree: trees[0]}, gitSource{git: k.git, id: id, store: s, tree: trees[1]}, DiffOpts{NamesOnly: true})
 		}
 	}
 	if err == nil {
