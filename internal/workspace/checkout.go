@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rnix/internal/durable"
+	"rnix/runtime/worktree"
 	"rnix/types"
 )
 
@@ -103,7 +104,12 @@ func (k *Keeper) Checkout(ctx context.Context, id types.UUID, ref Ref, dir strin
 	if err != nil {
 		return Report{}, err
 	}
-	return apply(ctx, src, ref.Kind, dir, job{write: want, fresh: true})
+	rep, err := apply(ctx, src, ref.Kind, dir, job{write: want, fresh: true})
+	if err == nil && isGit {
+		c := &canopy{k.survey}
+		err = c.freshFiles(ctx, id, dir, worktree.Registration(d.Common, dir), true)
+	}
+	return rep, err
 }
 
 // link makes a linked work tree without files, whose index is that of its commit.

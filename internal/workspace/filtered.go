@@ -2,8 +2,13 @@ package workspace
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"rnix/types"
 )
@@ -64,4 +69,47 @@ func (k *canopy) behindFilters(ctx context.Context, id types.UUID, s standing, f
 		}
 	}
 	return files, nil
+}
+
+// fileTick is longer than what lies between two times that a file system can tell apart.
+const fileTick = 20 * time.Millisecond
+
+// freshFiles lets the files of a work tree that was just made count as untouched where filters of the user's own are set: sketch runs none, so it has
+// to know by their times that they are as git has them. With refresh git looks at them first, and runs these filters. Nobody works there yet.
+func (k *canopy) freshFiles(ctx context.Context, id types.UUID, dir, gitDir string, refresh bool) error {
+	set, err := k.run(ctx, id, call{user: true, args: []string{"--git-dir=" + gitDir, "config", "-z", "--show-scope", "--name-only", "--get-regexp", `^filter\..*\.(clean|process)$`}})
+	if types.CodeOf(err) == types.ErrDriver { // there is none
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	mine := false
+	for f := records(set); len(f) > 1; f = f[2:] {
+		mine = mine || f[0] != "local" && f[0] != "worktree"
+	}
+	if !mine {
+		return nil
+	}
+	if refresh {
+		env, err := k.inert(ctx, id, gitDir, true)
+		if err == nil {
+			_, err = k.run(ctx, id, call{dir: dir, user: true, env: env, args: []string{"--git-dir=" + gitDir, "--work-tree=" + dir, "update-index", "-q", "--refresh"}})
+		}
+		if err != nil && types.CodeOf(err) != types.ErrDriver { // files are others, or a filter has failed
+			return err
+		}
+	}
+	t := time.NewTimer(fileTick) // the index is to be later than each of them
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		return types.Errorf(types.ErrCancelled, "Worktree", dir, "%w", context.Cause(ctx))
+	}
+	index, now := filepath.Join(gitDir, "index"), time.Now()
+	if err := os.Chtimes(index, now, now); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return storage(index, err)
+	}
+	return nil
 }

@@ -82,6 +82,9 @@ func (k *Grove) Plant(ctx context.Context, id types.UUID, p Planting) (t Tree, w
 	if err := k.desks.forgetSeed(p.Parent); err != nil {
 		return t, "", errors.Join(err, m.Teardown(context.WithoutCancel(ctx), id.String()))
 	}
+	if err := k.canopy.freshFiles(ctx, id, t.Dir, worktree.Registration(t.Common, t.Dir), false); err != nil {
+		return t, "", err
+	}
 	workDir = t.Dir
 	if rel, err := filepath.Rel(r.root, resolve(p.From)); err == nil && filepath.IsLocal(rel) {
 		if info, err := os.Stat(filepath.Join(t.Dir, rel)); err == nil && info.IsDir() {
