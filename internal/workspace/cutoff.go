@@ -66,3 +66,17 @@ func removeHollow(dir string) error {
 	}
 	return nil
 }
+
+// openDirs lets the user remove what is in a directory: tools such as Go's module cache make directories in which nobody may write. What cannot be
+// changed stays as it is.
+func openDirs(dir string) {
+	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil && info.Mode()&0o700 != 0o700 {
+			_ = os.Chmod(p, info.Mode().Perm()|0o700)
+		}
+		return nil
+	})
+}

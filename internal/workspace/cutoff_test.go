@@ -90,3 +90,49 @@ func TestFilesInAWorkspaceThatWasCutOffStay(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Go's module cache has such directories. Git would remove the half of them, forget the work tree, and never find it again.
+func TestAWorkspaceWithDirectoriesThatNobodyMayWriteIsRemoved(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	dir := b.repo(map[string]string{"a": "1\n", ".gitignore": "mod/\n"})
+	to := forked(b, dir)
+	b.write(to, map[string]string{"mod/x/m": "m\n", "pkg/p": "p\n"})
+	for _, d := range []string{"mod/x", "mod", "pkg"} {
+		must(t, os.Chmod(filepath.Join(to, d), 0o555))
+	}
+	aside := filepath.Join(b.dir(), "aside")
+	must(t, os.MkdirAll(filepath.Join(aside, "d"), 0o755))
+	must(t, os.Chmod(aside, 0o500))
+	openDirs(aside)
+	if info, err := os.Stat(aside); err != nil || info.Mode().Perm() != 0o700 { // as root the rest of this test would pass all the same
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if _, err := b.Remove(t.Context(), to); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(to); !os.IsNotExist(err) {
+		t.Errorf("it is there still: %v", err)
+	}
+}
+
+// A repository that was renamed, or forgot the work tree: what helps is said, and nothing is removed.
+func TestAWorkTreeOfWhichNoRepositoryKnowsStays(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	dir := b.repo(map[string]string{"a": "1\n"})
+	to := forked(b, dir)
+	must(t, os.Rename(dir, dir+".moved"))
+	if _, err := b.Remove(t.Context(), to); err == nil || !strings.Contains(err.Error(), "its repository is not at "+dir+"/.git any more: move that back") {
+		t.Errorf("renamed: %v", err)
+	}
+	must(t, os.Rename(dir+".moved", dir))
+	must(t, os.RemoveAll(filepath.Join(dir, ".git", "worktrees")))
+	if _, err := b.Remove(t.Context(), to); err == nil || !strings.Contains(err.Error(), "move its files away and try again") {
+		t.Errorf("forgotten: %v", err)
+	}
+	must(t, os.Rename(to, to+".away"))
+	if _, err := b.Remove(t.Context(), to); err != nil {
+		t.Error(err)
+	}
+}

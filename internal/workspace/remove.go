@@ -211,6 +211,9 @@ func (k *desks) readDesk(dir string) (d desk, err error) {
 // Git itself is not asked to remove it without --force: it would run the repository's filters.
 func (k *desks) refusals(ctx context.Context, d desk) error {
 	out, err := k.run(ctx, d.owner(), call{dir: d.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
+	if fault := worktree.Fault(d.Common, d.Dir); types.CodeOf(err) == types.ErrDriver && fault != "" {
+		return conflict(d.Dir, "git does not take it for a work tree: %s; if that cannot be mended, move its files away and try again", fault)
+	}
 	if err != nil {
 		return err
 	}
@@ -317,6 +320,7 @@ func (k *desks) staged(ctx context.Context, d desk) ([]string, error) {
 // clear removes a workspace whose files are kept, the note on it, and its branch if that was made for it and holds nothing. It returns
 // such a branch.
 func (k *desks) clear(ctx context.Context, d desk) (dropped string, err error) {
+	openDirs(d.Dir) // git and RemoveAll would stop half-way
 	if _, err := os.Lstat(d.Dir); d.Common != "" && (err == nil || worktree.Registration(d.Common, d.Dir) != "") {
 		// Every reason for which git refuses without --force was looked at before.
 		if _, err := k.run(ctx, d.owner(), call{args: []string{"--git-dir=" + d.Common, "worktree", "remove", "--force", "--", d.Dir}}); err != nil {

@@ -39,6 +39,9 @@ func Registration(common, path string) string {
 // and what helps; "" = nothing is wrong with it that is known.
 func Fault(common, path string) string {
 	common, path = resolved(common), resolved(path)
+	if _, err := os.Stat(common); os.IsNotExist(err) {
+		return "its repository is not at " + common + " any more: move that back if it was moved"
+	}
 	dir := Registration(common, path)
 	if dir == "" {
 		return "no directory in " + filepath.Join(common, "worktrees") + " leads to it; its files are as they were"
