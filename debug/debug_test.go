@@ -28,6 +28,8 @@ func TestEventsAreRenderedForPeople(t *testing.T) {
 		{Kind: event.Syscall, Name: "Write", Path: "/dev/llm/claude", Result: "120 tokens", Dur: 32100 * time.Millisecond},
 		{Kind: event.Syscall, Name: "Open", Path: "/dev/x\n12:00:00.123 9 Kill(1) = ok", Err: "not found: \x1b]0;title\x07no device", Dur: 500},
 		{Kind: event.Syscall, Name: "Close"},
+		{Kind: event.SyscallBegun, Name: "Wait", Args: "8"},
+		{Kind: event.SyscallBegun, Name: "Write", Path: "/dev/llm/claude", Args: "x\n\x1b[2J"},
 		{Kind: event.LogLine, Name: "think", Text: "first\nsecond\n"},
 		{Kind: event.StepStarted, Step: 3, Total: 20},
 		{Kind: event.StepEnded, Step: 3, Total: 20, Name: "tool_call", Text: "reads main.go", Tokens: 1234567, Dur: 2300 * time.Millisecond},

@@ -5,8 +5,6 @@
 package debug
 
 import (
-	"slices"
-	"sync"
 	"time"
 
 	"rnix/internal/event"
@@ -16,84 +14,47 @@ import (
 // MaxText is how many bytes of arguments or of a result an event keeps.
 const MaxText = 2048
 
-// The syscall names that come with the kernel.
-var syscalls = []string{
-	"Spawn", "Kill", "Wait", "Reap", "Resume", "Fork", "Pause", "Exit",
-	"Open", "Read", "Write", "Close", "Stat", "Mount", "Unmount", "UnmountAll",
-	"CtxAlloc", "CtxRead", "CtxWrite", "CtxFree", "BuildPrompt", "Compact",
-	"ReasonStep", "Plan", "Replan", "Specialize", "Complete", "ToolCall",
-	"Send", "Recv", "Pipe", "Signal", "SigBlock", "SigUnblock", "SignalTree",
-	"JoinGroup", "LeaveGroup", "GetProcGroup", "SignalGroup",
-	"SpawnSupervisor", "ThreadCreate", "ThreadJoin", "CoCreate", "CoResume", "CoYield",
-	"Checkpoint", "Snapshot",
-}
-
-// names are the names of syscalls that are known.
-type names struct {
-	mu    sync.RWMutex
-	known map[string]bool // +checklocks:mu
-}
-
-var registry = names{known: func() map[string]bool {
-	m := make(map[string]bool, len(syscalls))
-	for _, s := range syscalls {
-		m[s] = true
-	}
-	return m
-}()}
-
-// Register adds the name of a new syscall. Registering a name twice does nothing.
-func Register(name string) {
-	registry.mu.Lock()
-	defer registry.mu.Unlock()
-	registry.known[name] = true
-}
-
-// Registered reports whether name is that of a syscall.
-func Registered(name string) bool {
-	registry.mu.RLock()
-	defer registry.mu.RUnlock()
-	return registry.known[name]
-}
-
-// Syscalls returns all registered names, sorted.
-func Syscalls() []string {
-	registry.mu.RLock()
-	defer registry.mu.RUnlock()
-	out := make([]string, 0, len(registry.known))
-	for n := range registry.known {
-		out = append(out, n)
-	}
-	slices.Sort(out)
-	return out
-}
-
 // NewEvent makes the event of a syscall that has just ended. Arguments and result are cut to MaxText.
-// A name that nobody has registered gets a question mark, so that it is noticed by who reads the
-// trace and by the tests.
+// A name that is not registered gets a question mark, so that whoever reads the trace and the tests notice it.
 func NewEvent(pid types.PID, syscall, args, result string, err error, took time.Duration) types.SyscallEvent {
-	if !Registered(syscall) {
-		syscall += "?"
-	}
-	e := types.SyscallEvent{PID: pid, Syscall: syscall, Args: Cut(args, MaxText), Result: Cut(result, MaxText), Duration: took}
+	e := types.SyscallEvent{PID: pid, Syscall: marked(syscall), Args: Cut(args, MaxText), Result: Cut(result, MaxText), Duration: took}
 	if err != nil {
 		e.Err = Cut(err.Error(), MaxText)
 	}
 	return e
 }
 
+// NewBegin is NewEvent for a syscall that has just begun.
+func NewBegin(pid types.PID, syscall, args string) types.SyscallEvent {
+	return types.SyscallEvent{PID: pid, Syscall: marked(syscall), Args: Cut(args, MaxText), Begun: true}
+}
+
+func marked(syscall string) string {
+	if !Registered(syscall) {
+		return syscall + "?"
+	}
+	return syscall
+}
+
 // ToEvent returns e as an entry of the event log, for the history id. A zero time is filled in by the
 // log; Seq always is.
 func ToEvent(e types.SyscallEvent, id types.UUID, step int) event.Event {
+	kind := event.Syscall
+	if e.Begun {
+		kind = event.SyscallBegun
+	}
 	return event.Event{
-		Kind: event.Syscall, Time: e.Time, PID: e.PID, UUID: id, Step: step,
-		Name: e.Syscall, Args: e.Args, Result: e.Result, Err: e.Err, Dur: e.Duration,
+		Kind: kind, Time: e.Time, PID: e.PID, UUID: id, Step: step,
+		Name: e.Syscall, Args: e.Args, Result: e.Result, Err: e.Err, Dur: e.Duration, Begin: e.Begin,
 	}
 }
 
-// SyscallEvent returns e as strace has it. ok is false if e is not of kind Syscall.
+// OfSyscall reports whether an event tells of a syscall: that it has begun, or how it has ended.
+func OfSyscall(e *event.Event) bool { return e.Kind == event.Syscall || e.Kind == event.SyscallBegun }
+
+// SyscallEvent returns e as strace has it. ok is false if e does not tell of a syscall.
 func SyscallEvent(e *event.Event) (s types.SyscallEvent, ok bool) {
-	if e.Kind != event.Syscall {
+	if !OfSyscall(e) {
 		return s, false
 	}
 	args := e.Args
@@ -102,6 +63,7 @@ func SyscallEvent(e *event.Event) (s types.SyscallEvent, ok bool) {
 	}
 	return types.SyscallEvent{
 		Seq: e.Seq, Time: e.Time, PID: e.PID, Syscall: e.Name, Args: args, Result: e.Result, Err: e.Err, Duration: e.Dur,
+		Begun: e.Kind == event.SyscallBegun, Begin: e.Begin,
 	}, true
 }
 

@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,10 +32,13 @@ var classes = []string{"tool", "llm", "fs", "shell", "mcp", "signal", "process",
 // Classes returns the classes of events that a Filter knows.
 func Classes() []string { return slices.Clone(classes) }
 
-// ClassesOf returns the classes of an event: those of a syscall by the device that it is about.
+// ClassesOf returns the classes of an event: those of a syscall by its name, or by the device that it is about.
 func ClassesOf(e *event.Event) []string {
 	switch e.Kind {
-	case event.Syscall:
+	case event.Syscall, event.SyscallBegun:
+		if of := syscalls[e.Name]; of != nil {
+			return of
+		}
 		return device(e.Path)
 	case event.Mounted, event.Unmounted:
 		return []string{"mcp"}
@@ -62,13 +66,18 @@ func device(path string) []string {
 		root  string
 		class []string
 	}{{"/dev/llm", []string{"llm"}}, {"/dev/fs", []string{"tool", "fs"}}, {"/dev/workspace", []string{"tool", "fs"}}, {"/dev/shell", []string{"tool", "shell"}},
-		{"/mnt/mcp", []string{"tool", "mcp"}}, {"/sys/send", []string{"tool", "message"}}, {"/sys/signal", []string{"tool", "signal"}},
-		{"/sys/spawn", []string{"tool", "process"}}, {"/proc", []string{"tool", "process"}}} {
-		if rest, ok := strings.CutPrefix(path, d.root); ok && (rest == "" || rest[0] == '/') {
+		{"/mnt/mcp", []string{"tool", "mcp"}}, {"/proc", []string{"tool", "process"}}} {
+		if below(path, d.root) {
 			return d.class
 		}
 	}
 	return []string{"tool"}
+}
+
+// below reports whether a path is dir, or lies below it.
+func below(path, dir string) bool {
+	rest, ok := strings.CutPrefix(path, dir)
+	return ok && (rest == "" || rest[0] == '/')
 }
 
 // Matcher returns what decides whether an event is picked. An unknown class, category or level, a negative
@@ -106,7 +115,7 @@ func (f *Filter) Matcher() (func(*event.Event) bool, error) {
 		of := ClassesOf(e)
 		named := func(list []string) bool {
 			return slices.ContainsFunc(list, func(c string) bool {
-				return slices.Contains(of, c) || e.Kind == event.Syscall && strings.EqualFold(c, e.Name)
+				return slices.Contains(of, c) || OfSyscall(e) && strings.EqualFold(c, e.Name)
 			})
 		}
 		switch {
@@ -132,7 +141,7 @@ func (f *Filter) split() (with, without []string, err error) {
 	for _, c := range f.Classes {
 		name, not := strings.CutPrefix(c, "!")
 		if !slices.Contains(classes, name) && !slices.ContainsFunc(Syscalls(), func(s string) bool { return strings.EqualFold(s, name) }) {
-			return nil, nil, types.Errorf(types.ErrInvalid, "Filter", "class", "%q is no class (%s) and no syscall (Open, Read, Write, ...)", name, strings.Join(classes, ", "))
+			return nil, nil, types.Errorf(types.ErrInvalid, "Filter", "class", "%s", unknownClass(name))
 		}
 		if not {
 			without = append(without, name)
@@ -141,6 +150,16 @@ func (f *Filter) split() (with, without []string, err error) {
 		}
 	}
 	return with, without, nil
+}
+
+// unknownClass says that a name is none that a filter knows, and why if one may expect it.
+func unknownClass(name string) string {
+	for known, why := range untraced {
+		if strings.EqualFold(known, name) {
+			return fmt.Sprintf("%q is no syscall of the trace: %s", name, why)
+		}
+	}
+	return fmt.Sprintf("%q is no class (%s) and no syscall (%s)", name, strings.Join(classes, ", "), strings.Join(Syscalls(), ", "))
 }
 
 // FailureOf says how a syscall failed; zero if it did not, or is none. That a command failed stands in what is read of

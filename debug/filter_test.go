@@ -154,6 +154,55 @@ func TestSummaryCountsByCallAndDevice(t *testing.T) {
 	}
 }
 
+func TestSummaryTellsWhatIsUnfinished(t *testing.T) {
+	var s Summary
+	for _, e := range []event.Event{
+		{Kind: event.SyscallBegun, PID: 1, Seq: 4, Name: "Wait"}, {Kind: event.SyscallBegun, PID: 1, Seq: 5, Name: "Write", Path: "/dev/shell"},
+		{Kind: event.Syscall, PID: 2, Seq: 6, Begin: 4, Name: "Wait", Dur: time.Second}, // of another process
+		{Kind: event.Syscall, PID: 1, Seq: 7, Begin: 5, Name: "Write", Path: "/dev/shell", Dur: time.Minute},
+		{Kind: event.SyscallBegun, PID: 3, Seq: 5, Name: "Recv"}, // of a later daemon
+	} {
+		s.Add(&e)
+	}
+	for _, r := range s.Rows("name") {
+		want := map[string][2]int{"Wait": {1, 1}, "Write": {1, 0}, "Recv": {0, 1}}[r.Call]
+		if r.Calls != want[0] || r.Unfinished != want[1] {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// A filter finds each syscall: by its class, or by the device that it is about.
+func TestEachSyscallIsInAClassAndBeginsAreFoundWithTheirEnds(t *testing.T) {
+	for _, name := range Syscalls() {
+		for _, kind := range []event.Kind{event.Syscall, event.SyscallBegun} {
+			e := event.Event{Kind: kind, Name: name}
+			of := ClassesOf(&e)
+			if len(of) == 0 {
+				t.Errorf("%s is in no class", name)
+			}
+			for _, c := range append(of, strings.ToLower(name)) {
+				m, err := (&Filter{Classes: []string{c}}).Matcher()
+				if err != nil || !m(&e) {
+					t.Errorf("%s %s is not found by %q: %v", kind, name, c, err)
+				}
+			}
+		}
+		if Untraced(name) != "" {
+			t.Errorf("%s is registered and not traced", name)
+		}
+	}
+	begun := event.Event{Kind: event.SyscallBegun, Name: "Write", Path: "/dev/shell"}
+	for _, f := range []Filter{{Failed: true}, {Slow: time.Nanosecond}, {Log: true}} {
+		if m, err := f.Matcher(); err != nil || m(&begun) {
+			t.Errorf("%+v picks what has not ended: %v", f, err)
+		}
+	}
+	if _, err := (&Filter{Classes: []string{"kill"}}).Matcher(); err == nil || !strings.Contains(err.Error(), `"kill" is no syscall of the trace: it is Signal`) {
+		t.Error(err)
+	}
+}
+
 func FuzzGlob(f *testing.F) {
 	f.Add("/dev/**/[a-z]?*", "/dev/x")
 	f.Fuzz(func(t *testing.T, form, path string) {

@@ -23,8 +23,12 @@ const slow = time.Second
 const stamp = "15:04:05.000"
 
 // StraceLine renders a syscall: time, PID, name(arguments) = result <duration>, and a mark if it
-// took over a second. Long values are cut in the middle.
+// took over a second; of one that has begun, that it is unfinished. Long values are cut in the middle.
 func StraceLine(e types.SyscallEvent) string {
+	call := fmt.Sprintf("%s %s %s(%s)", e.Time.Format(stamp), e.PID, oneLine(e.Syscall, lineArgs), oneLine(e.Args, lineArgs))
+	if e.Begun {
+		return call + " <unfinished ...>"
+	}
 	result := oneLine(e.Result, lineResult)
 	if e.Err != "" {
 		result = "error: " + oneLine(e.Err, lineResult)
@@ -35,7 +39,7 @@ func StraceLine(e types.SyscallEvent) string {
 	if e.Duration >= slow {
 		mark = " [slow]"
 	}
-	return fmt.Sprintf("%s %s %s(%s) = %s <%s>%s", e.Time.Format(stamp), e.PID, oneLine(e.Syscall, lineArgs), oneLine(e.Args, lineArgs), result, Duration(e.Duration), mark)
+	return fmt.Sprintf("%s = %s <%s>%s", call, result, Duration(e.Duration), mark)
 }
 
 // LogLine renders a line of an agent's log. Further lines of its text are indented.

@@ -7,40 +7,51 @@ import (
 	"time"
 
 	"rnix/internal/event"
+	"rnix/types"
 )
 
 // Summary counts syscalls. The zero value is empty. It is not safe for concurrent use.
 type Summary struct {
-	rows map[callName]*SummaryRow
+	rows  map[callName]*SummaryRow
+	begun map[callID]*SummaryRow // those that have begun and not ended
 }
 
 type callName struct{ call, path string }
 
-// SummaryRow is what the syscalls of one name on one device took.
-type SummaryRow struct {
-	Call   string        `json:"call"`
-	Path   string        `json:"path,omitempty"` // of the device
-	Calls  int           `json:"calls"`
-	Errors int           `json:"errors"`
-	Total  time.Duration `json:"total_ns"`
-	Mean   time.Duration `json:"mean_ns"`
-	Max    time.Duration `json:"max_ns"`
-	Share  float64       `json:"share"` // of the time of all rows, 0 to 1
+// callID is a syscall that has begun: no PID is used twice, and a daemon numbers events without a gap.
+type callID struct {
+	pid types.PID
+	seq uint64
 }
 
-// Add counts an event, if it is a syscall.
+// SummaryRow is what the syscalls of one name on one device took.
+type SummaryRow struct {
+	Call   string `json:"call"`
+	Path   string `json:"path,omitempty"` // of the device
+	Calls  int    `json:"calls"`
+	Errors int    `json:"errors"`
+	// Unfinished are the calls that have begun and not ended. They are not among Calls.
+	Unfinished int           `json:"unfinished,omitempty"`
+	Total      time.Duration `json:"total_ns"`
+	Mean       time.Duration `json:"mean_ns"`
+	Max        time.Duration `json:"max_ns"`
+	Share      float64       `json:"share"` // of the time of all rows, 0 to 1
+}
+
+// Add counts an event, if it tells of a syscall.
 func (s *Summary) Add(e *event.Event) {
-	if e.Kind != event.Syscall {
+	if !OfSyscall(e) {
 		return
 	}
-	if s.rows == nil {
-		s.rows = map[callName]*SummaryRow{}
+	r := s.row(callName{e.Name, pathClass(e.Path)})
+	if e.Kind == event.SyscallBegun {
+		r.Unfinished++
+		s.begun[callID{e.PID, e.Seq}] = r
+		return
 	}
-	name := callName{e.Name, pathClass(e.Path)}
-	r := s.rows[name]
-	if r == nil {
-		r = &SummaryRow{Call: name.call, Path: name.path}
-		s.rows[name] = r
+	if was := s.begun[callID{e.PID, e.Begin}]; was != nil {
+		was.Unfinished--
+		delete(s.begun, callID{e.PID, e.Begin})
 	}
 	d := max(e.Dur, 0)
 	r.Calls++
@@ -49,6 +60,18 @@ func (s *Summary) Add(e *event.Event) {
 	if Failed(e) {
 		r.Errors++
 	}
+}
+
+func (s *Summary) row(name callName) *SummaryRow {
+	if s.rows == nil {
+		s.rows, s.begun = map[callName]*SummaryRow{}, map[callID]*SummaryRow{}
+	}
+	r := s.rows[name]
+	if r == nil {
+		r = &SummaryRow{Call: name.call, Path: name.path}
+		s.rows[name] = r
+	}
+	return r
 }
 
 // Orders are the orders that Rows knows.
@@ -63,7 +86,7 @@ func (s *Summary) Rows(order string) []SummaryRow {
 	}
 	for _, r := range s.rows {
 		row := *r
-		row.Mean = row.Total / time.Duration(row.Calls)
+		row.Mean = row.Total / time.Duration(max(row.Calls, 1))
 		if whole > 0 {
 			row.Share = float64(row.Total) / float64(whole)
 		}

@@ -34,6 +34,7 @@ type Event struct {
 	Agent    string             `json:"agent,omitempty"`
 	Provider string             `json:"provider,omitempty"`
 	Model    string             `json:"model,omitempty"`
+	Begin    uint64             `json:"begin,omitempty"` // of a syscall: the event that said that it has begun; 0 = none did
 }
 
 // EventFilter picks events. The zero value picks all. What says that events are missing is always picked.

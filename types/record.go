@@ -2,16 +2,18 @@ package types
 
 import "time"
 
-// SyscallEvent is one operation of a process, as strace shows it.
+// SyscallEvent is a syscall, as strace shows it: one that has ended, or one that may take long and has begun.
 type SyscallEvent struct {
 	Seq      uint64        `json:"seq"`              // position in the event log
-	Time     time.Time     `json:"time"`             // when it ended
-	PID      PID           `json:"pid"`              //
-	Syscall  string        `json:"syscall"`          // Spawn, Open, Read, Write, ReasonStep, ...
+	Time     time.Time     `json:"time"`             // when it ended, or began
+	PID      PID           `json:"pid"`              // who called; 0 = a person or the kernel
+	Syscall  string        `json:"syscall"`          // Spawn, Wait, Open, Read, Write, ...
 	Args     string        `json:"args,omitempty"`   // for people, bounded
 	Result   string        `json:"result,omitempty"` // for people, bounded
 	Err      string        `json:"error,omitempty"`  //
 	Duration time.Duration `json:"duration_ns"`      //
+	Begun    bool          `json:"begun,omitempty"`  // it has begun; how it ends says another event
+	Begin    uint64        `json:"begin,omitempty"`  // of one that has ended: Seq of its begin; 0 = that was not told
 }
 
 // LogEntry is one line of an agent's log.

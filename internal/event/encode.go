@@ -53,6 +53,9 @@ func AppendJSON(dst []byte, e *Event) []byte {
 	dst = appendField(dst, `,"agent":`, e.Agent)
 	dst = appendField(dst, `,"provider":`, e.Provider)
 	dst = appendField(dst, `,"model":`, e.Model)
+	if e.Begin != 0 {
+		dst = strconv.AppendUint(append(dst, `,"begin":`...), e.Begin, 10)
+	}
 	return append(dst, '}')
 }
 

@@ -20,7 +20,8 @@ const (
 	Spawned      Kind = "spawned"         // PPID, Intent, Provider, Model, Agent, Total (step limit)
 	StepStarted  Kind = "step_started"    // Step, Total
 	StepEnded    Kind = "step_ended"      // Step, Total, Text (summary), Name (action), Tokens and CostUSD (of the step), Dur
-	Syscall      Kind = "syscall"         // Name, Path, Args, Result, Err, Code, Dur, Step
+	Syscall      Kind = "syscall"         // Name, Path, Args, Result, Err, Code, Dur, Begin; PID is who called, 0 = a person or the kernel
+	SyscallBegun Kind = "syscall_begin"   // Name, Path, Args: one that may take long has begun; a Syscall with Begin says how it ended
 	LogLine      Kind = "log"             // Name (category: think, tool, output, warning), Text
 	StateChanged Kind = "state"           // From, To
 	Renamed      Kind = "renamed"         // Name (the new one; empty = it has none), Text (the old one)
@@ -73,4 +74,5 @@ type Event struct {
 	Agent    string             `json:"agent,omitempty"`
 	Provider string             `json:"provider,omitempty"`
 	Model    string             `json:"model,omitempty"`
+	Begin    uint64             `json:"begin,omitempty"` // Seq of the SyscallBegun that a Syscall ends; 0 = there was none
 }
