@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,10 @@ func straceCmd(a *app) *cobra.Command {
 		Short: "show the syscalls of processes",
 		Long: `Strace shows each syscall of a process, alive or dead, with its result and duration, and with the
 signals, waits and children between them; of several processes in the order of time. Calls that took over a
-second are marked [slow]. Without a process it shows those of all that the daemon knows of. With -f it goes
+second are marked [slow]. A call that may take long (Wait, Recv, a command, a question to the model) has a line of
+its own when it begins, which ends with <unfinished ...>; if none follows that says how it ended, it has not: it is
+still under way, or was cut off with the daemon. PID 0 makes the calls of people and of the kernel itself, such as
+the Spawn of a process that has no parent; they are shown without a PROCESS only, while the daemon remembers them. Without a process it shows those of all that the daemon knows of. With -f it goes
 on until the processes end or you press Ctrl+C, which only ends the looking.
 
 A call has failed if it ended with an error, and so has a command that ended with an exit code other than 0, by
@@ -65,7 +69,7 @@ func straceLine(s *stream, e *ipc.Event) string {
 	e.Time = e.Time.Local()
 	line := strings.TrimRight(debug.Line((*event.Event)(e)), "\n")
 	switch {
-	case e.Kind != event.Syscall:
+	case !debug.OfSyscall((*event.Event)(e)):
 		return s.paint(cyan, line)
 	case debug.Failed((*event.Event)(e)):
 		return s.paint(red, line)
@@ -112,17 +116,32 @@ func countCalls(ctx context.Context, fl *follower, out *output, req ipc.EventsRe
 func callTable(out *output, rows []debug.SummaryRow) {
 	cols := []column{{name: "%TIME", right: true}, {name: "TOTAL", right: true}, {name: "MEAN", right: true, drop: 2}, {name: "MAX", right: true, drop: 1},
 		{name: "CALLS", right: true}, {name: "ERRORS", right: true}, {name: "CALL"}, {name: "PATH"}}
+	unfinished := 0
+	for i := range rows {
+		unfinished += rows[i].Unfinished
+	}
+	if unfinished > 0 {
+		cols = slices.Insert(cols, 6, column{name: "UNFINISHED", right: true})
+	}
 	var list [][]cell
 	var calls, failed int
 	var total time.Duration
 	for i := range rows {
 		r := &rows[i]
 		calls, failed, total = calls+r.Calls, failed+r.Errors, total+r.Total
-		list = append(list, []cell{text(strconv.FormatFloat(100*r.Share, 'f', 1, 64)), text(debug.Duration(r.Total)), text(debug.Duration(r.Mean)), text(debug.Duration(r.Max)),
-			text(number(r.Calls)), errorCount(r.Errors), text(oneLine(r.Call)), text(dash(oneLine(r.Path)))})
+		row := []cell{text(strconv.FormatFloat(100*r.Share, 'f', 1, 64)), text(debug.Duration(r.Total)), text(debug.Duration(r.Mean)), text(debug.Duration(r.Max)),
+			text(number(r.Calls)), errorCount(r.Errors), text(oneLine(r.Call)), text(dash(oneLine(r.Path)))}
+		if unfinished > 0 {
+			row = slices.Insert(row, 6, errorCount(r.Unfinished))
+		}
+		list = append(list, row)
 	}
 	out.table(cols, list)
-	out.talk("%s in %s, %s", plural(calls, "call", "calls"), debug.Duration(total), fmt.Sprintf("%s failed", number(failed)))
+	more := ""
+	if unfinished > 0 {
+		more = fmt.Sprintf(", %s unfinished", number(unfinished))
+	}
+	out.talk("%s in %s, %s failed%s", plural(calls, "call", "calls"), debug.Duration(total), number(failed), more)
 }
 
 func errorCount(n int) cell {

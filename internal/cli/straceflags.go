@@ -105,7 +105,7 @@ func (o *straceFlags) add(c *cobra.Command) {
 	f.BoolVar(&o.failed, "failed", false, "only what failed")
 	f.DurationVar(&o.slow, "slow", 0, "only what took at least so long, such as 1s")
 	f.StringVar(&o.path, "path", "", "only calls on a path, or of a file, of the form `GLOB`: /dev/shell, /mnt/**, '*.go'")
-	f.BoolVarP(&o.count, "summary", "c", false, "count the syscalls instead: how many, how many failed, how long they took")
+	f.BoolVarP(&o.count, "summary", "c", false, "count the syscalls instead: how many, how many failed, how long they took, which are unfinished")
 	f.StringVar(&o.sort, "sort", "time", "order of the summary: "+strings.Join(debug.Orders(), ", "))
 	fixed := func(words []string) completer {
 		return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
@@ -124,7 +124,7 @@ func not(words []string) []string {
 
 // usual are the kinds that strace shows if nobody says which.
 func usual() []event.Kind {
-	return []event.Kind{event.Syscall, event.Spawned, event.Renamed, event.Signalled, event.Paused, event.Resumed, event.Waiting, event.Messaged, event.Delivered,
+	return []event.Kind{event.Syscall, event.SyscallBegun, event.Spawned, event.Renamed, event.Signalled, event.Paused, event.Resumed, event.Waiting, event.Messaged, event.Delivered,
 		event.Exited, event.Mounted, event.Unmounted, event.StorageError, event.Lag}
 }
 
@@ -172,7 +172,7 @@ func (o *straceFlags) request(c *cobra.Command, args []string, now time.Time) (i
 	named := slices.ContainsFunc(o.classes, func(c string) bool { return !strings.HasPrefix(c, "!") })
 	switch {
 	case o.count:
-		req.Kinds = []event.Kind{event.Syscall, event.Lag}
+		req.Kinds = []event.Kind{event.Syscall, event.SyscallBegun, event.Lag}
 	case !o.all && !named:
 		req.Kinds = usual()
 	}

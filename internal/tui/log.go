@@ -98,7 +98,7 @@ func (l *logPane) begin() tea.Cmd {
 		req.Follow = false
 	}
 	if l.calls {
-		req.Kinds = append(slices.Clone(lifeKinds), event.Syscall)
+		req.Kinds = append(slices.Clone(lifeKinds), event.Syscall, event.SyscallBegun)
 	}
 	return l.ear.about(req)
 }
@@ -178,7 +178,7 @@ func lineOf(h *heard) logLine {
 		default:
 			cat = catOutput
 		}
-	case event.Syscall:
+	case event.Syscall, event.SyscallBegun:
 		cat = catCalls
 	case event.Lag:
 		cat = catLost

@@ -247,7 +247,7 @@ func (t tracer) tracedEvents(id types.UUID) (out []event.Event) {
 		switch {
 		case ofKind(line, event.StepStarted), ofKind(line, event.Waiting):
 			add(line)
-		case ofKind(line, event.LogLine), ofKind(line, event.Syscall):
+		case ofKind(line, event.LogLine), ofKind(line, event.Syscall), ofKind(line, event.SyscallBegun):
 			last = append(last[:0], line...)
 		case ofKind(line, event.Spawned):
 			if len(last) > 0 {
