@@ -95,23 +95,41 @@ func (in *spawnInput) check(k *KernelImpl) error {
 // the child lives on: it is given to PID 0 when its parent is reaped, as Unix does.
 func (k *KernelImpl) spawnChild(ctx context.Context, p *Process, a *loop.Action) (string, error) {
 	var in spawnInput
-	if err := inputOf(a, &in); err != nil {
-		return "", err
+	var pid types.PID
+	err := inputOf(a, &in)
+	c, args := k.tracer.call(p, "Spawn", ""), k.tracer.brief(string(a.Call.Input))
+	if in.Worktree {
+		c.begins(args) // to make one of a large repository takes long
 	}
-	if err := permitted(p, "Spawn", spawnRight, "start agents"); err != nil {
+	if err == nil {
+		pid, err = startChild(ctx, k, p, a, &in)
+	}
+	c.ends(args, "PID "+pid.String(), err)
+	switch {
+	case err != nil:
 		return "", err
+	case in.Background:
+		return k.inBackground(p, a.Child, pid), nil
+	}
+	return k.awaitChild(ctx, p, a.Child, pid)
+}
+
+// startChild starts a child process for an agent that asks for it.
+func startChild(ctx context.Context, k *KernelImpl, p *Process, a *loop.Action, in *spawnInput) (types.PID, error) {
+	if err := permitted(p, "Spawn", spawnRight, "start agents"); err != nil {
+		return 0, err
 	}
 	if err := in.check(k); err != nil {
-		return "", err
+		return 0, err
 	}
 	ag, opts := &agent.Agent{}, SpawnOpts{}
 	if k.cfg.LoadAgent != nil {
 		var err error
 		if ag, opts, err = k.cfg.LoadAgent(p, in.Agent); err != nil {
-			return "", err
+			return 0, err
 		}
 	} else if in.Agent != "" {
-		return "", types.Errorf(types.ErrNotFound, "Spawn", in.Agent, "this kernel has no agents by name")
+		return 0, types.Errorf(types.ErrNotFound, "Spawn", in.Agent, "this kernel has no agents by name")
 	}
 	k.inherit(&opts, p, ag)
 	opts.UUID, opts.Name = a.Child, orDefault(in.Name, opts.Name)
@@ -123,26 +141,23 @@ func (k *KernelImpl) spawnChild(ctx context.Context, p *Process, a *loop.Action)
 	opts.DeniedDevices = append(opts.DeniedDevices, in.Deny...)
 	undo, err := k.plant(ctx, p, in.Worktree, &opts)
 	if err != nil {
-		return "", err
+		return 0, err
 	}
 	if in.Background {
 		p.kids.add(a.Child, 0)
 	} else {
 		p.kids.await(a.Child) // before it can end
 	}
-	pid, err := k.SpawnContext(ctx, in.Intent, ag, opts)
+	child, err := k.spawn(ctx, in.Intent, ag, opts)
 	if err != nil {
 		p.kids.forget(a.Child)
 		undo()
 		if errors.Is(err, errStopping) || errors.Is(context.Cause(p.ctx), errStopping) {
-			return "", k.stopping(p)
+			return 0, k.stopping(p)
 		}
-		return "", err
+		return 0, err
 	}
-	if in.Background {
-		return k.inBackground(p, a.Child, pid), nil
-	}
-	return k.awaitChild(ctx, p, a.Child, pid)
+	return child.PID, nil
 }
 
 // inBackground notes a child that is not waited for, and says so.
@@ -191,7 +206,7 @@ func waitsFor(pid types.PID, id types.UUID, reason string) error {
 // background.
 func (k *KernelImpl) awaitChild(ctx context.Context, p *Process, id types.UUID, pid types.PID) (string, error) {
 	p.kids.await(id)
-	end, err := k.WaitInfo(ctx, pid)
+	end, err := k.By(p.PID).WaitInfo(ctx, pid)
 	if err == nil {
 		p.kids.awaited(id)
 		return k.childEnded(p, end)

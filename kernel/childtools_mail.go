@@ -223,9 +223,9 @@ func (k *KernelImpl) signalChild(p *Process, a *loop.Action) (string, error) {
 	}
 	n := 1
 	if in.Tree {
-		n, err = k.SignalTree(in.PID, sig)
+		n, err = signalTree(k, in.PID, sig)
 	} else {
-		err = k.Signal(in.PID, sig)
+		err = sendSignal(k, in.PID, sig)
 	}
 	if err != nil {
 		return "", err

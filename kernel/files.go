@@ -60,7 +60,7 @@ func keepFirst(h host) {
 }
 
 // touched notes that calls have run which may have changed files.
-func (h host) touched(actions []loop.Action) {
+func touched(h host, actions []loop.Action) {
 	for i := range actions {
 		if a := &actions[i]; (effective(a) || a.Elsewhere()) && effectOf(a) != vfs.EffectNone {
 			h.p.files.dirty = true

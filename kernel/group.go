@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"rnix/types"
 )
@@ -14,7 +15,9 @@ type group struct{ members []*Process }
 
 // JoinGroup makes a process a member of a group, which exists as long as it has members. Joining twice
 // is joining once.
-func (k *KernelImpl) JoinGroup(pid types.PID, id types.PGID) error {
+func (k *KernelImpl) JoinGroup(pid types.PID, id types.PGID) error { return k.By(0).JoinGroup(pid, id) }
+
+func joinGroup(k *KernelImpl, pid types.PID, id types.PGID) error {
 	p, err := k.table.lookup("JoinGroup", pid)
 	if err != nil {
 		return err
@@ -25,6 +28,10 @@ func (k *KernelImpl) JoinGroup(pid types.PID, id types.PGID) error {
 
 // LeaveGroup ends a membership. It is NOT_FOUND if the process is no member.
 func (k *KernelImpl) LeaveGroup(pid types.PID, id types.PGID) error {
+	return k.By(0).LeaveGroup(pid, id)
+}
+
+func leaveGroup(k *KernelImpl, pid types.PID, id types.PGID) error {
 	p, err := k.table.lookup("LeaveGroup", pid)
 	if err != nil {
 		return err
@@ -38,19 +45,27 @@ func (k *KernelImpl) LeaveGroup(pid types.PID, id types.PGID) error {
 
 // GetProcGroup returns the members of a group in order of PID. It is NOT_FOUND if there is none.
 func (k *KernelImpl) GetProcGroup(id types.PGID) ([]types.PID, error) {
+	c := k.tracer.call(nil, "GetProcGroup", "")
 	members := k.table.members(id)
 	if members == nil {
-		return nil, noGroup("GetProcGroup", 0, id)
+		err := noGroup("GetProcGroup", 0, id)
+		c.ends(groupArg(id), "", err)
+		return nil, err
 	}
 	out := make([]types.PID, len(members))
 	for i, p := range members {
 		out[i] = p.PID
 	}
+	c.ends(groupArg(id), strconv.Itoa(len(out))+" members", nil)
 	return out, nil
 }
 
 // SignalGroup sends a signal to every member of a group. Members that have ended are skipped.
 func (k *KernelImpl) SignalGroup(id types.PGID, sig types.Signal) error {
+	return k.By(0).SignalGroup(id, sig)
+}
+
+func signalGroup(k *KernelImpl, id types.PGID, sig types.Signal) error {
 	if !sig.Valid() {
 		return types.Errorf(types.ErrInvalid, "SignalGroup", "", "%d is not a signal", int(sig))
 	}

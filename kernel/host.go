@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	rnixctx "rnix/context"
@@ -52,7 +53,16 @@ func (h host) Wait(ctx context.Context) error {
 // Suspends implements loop.Host.
 func (h host) Suspends(cause error) bool { return errors.Is(cause, errStopping) }
 
-func (h host) Prompt() (*rnixctx.PromptResult, error) { return h.k.ctxMgr.BuildPrompt(h.p.CtxID) }
+func (h host) Prompt() (*rnixctx.PromptResult, error) {
+	c := h.k.tracer.call(h.p, "BuildPrompt", "")
+	r, err := h.k.ctxMgr.BuildPrompt(h.p.CtxID)
+	if err != nil {
+		c.ends("", "", err)
+		return nil, err
+	}
+	c.ends("", strconv.Itoa(len(r.Messages))+" messages", nil)
+	return r, nil
+}
 
 func (h host) Append(ms ...rnixctx.Message) error {
 	if err := h.k.ctxMgr.Append(h.p.CtxID, ms...); err != nil {
@@ -210,7 +220,7 @@ func actionPath(a *loop.Action) string {
 
 // Finish notes how the calls ended; the step's record, which follows, makes it durable.
 func (h host) Finish(n int, actions []loop.Action, outs []loop.Outcome) error {
-	h.touched(actions)
+	touched(h, actions)
 	for i := range actions {
 		logEnd(h, &actions[i], outs[i].Err)
 		if a := &actions[i]; !effective(a) && (a.Settled == nil || a.Closed) {

@@ -219,6 +219,7 @@ type KernelImpl struct {
 	ctxMgr  *rnixctx.Manager
 	mounts  MountManager
 	events  *event.Log
+	tracer  *tracer
 	store   Store
 	cfg     Config
 	log     *slog.Logger
@@ -251,6 +252,7 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 		ctxMgr: cfg.Contexts,
 		mounts: cfg.Mounts,
 		events: cfg.Events,
+		tracer: &tracer{cfg.Events, cfg.Secrets},
 		store:  cfg.Store,
 		cfg:    cfg,
 		log:    cfg.Log,

@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"rnix/internal/step"
@@ -41,14 +42,27 @@ type Message struct {
 // A full mailbox is RESOURCE_EXHAUSTED, one of a process that is ending or has ended BROKEN_PIPE, and one of
 // a process that was reaped NOT_FOUND. More than MaxMessage bytes are INVALID.
 func (k *KernelImpl) Send(sender, target types.PID, data []byte) error {
-	_, err := k.send(context.Background(), sender, target, data, false)
-	return err
+	return sendBy(context.Background(), k, sender, target, data, false)
 }
 
 // SendContext is Send that waits for room until ctx ends.
 func (k *KernelImpl) SendContext(ctx context.Context, sender, target types.PID, data []byte) error {
-	_, err := k.send(ctx, sender, target, data, true)
+	return sendBy(ctx, k, sender, target, data, true)
+}
+
+func sendBy(ctx context.Context, k *KernelImpl, sender, target types.PID, data []byte, wait bool) error {
+	_, err := sends(k, sender, target, string(data), wait, func() (uint64, error) { return k.send(ctx, sender, target, data, wait) })
 	return err
+}
+
+// sends traces the sending of a message.
+func sends(k *KernelImpl, sender, target types.PID, text string, wait bool, send func() (uint64, error)) (seq uint64, err error) {
+	c := k.tracer.call(k.table.caller(sender), "Send", "")
+	_, err = c.does(wait, target.String()+", "+k.tracer.brief(text), func() (string, error) {
+		seq, err = send()
+		return "message " + strconv.FormatUint(seq, 10), err
+	})
+	return seq, err
 }
 
 // send is SendContext that returns the number of the message; without wait it does not wait for room.
@@ -79,6 +93,10 @@ func (k *KernelImpl) send(ctx context.Context, sender, target types.PID, data []
 // RESOURCE_EXHAUSTED, as for Send. What comes again with the same key is not put into the mailbox again. A
 // process that keeps no messages, such as a supervisor, is INVALID.
 func (k *KernelImpl) Post(ctx context.Context, target types.PID, m step.Mail, wait bool) (uint64, error) {
+	return sends(k, m.From, target, string(m.Bytes()), wait, func() (uint64, error) { return sendMail(ctx, k, target, m, wait) })
+}
+
+func sendMail(ctx context.Context, k *KernelImpl, target types.PID, m step.Mail, wait bool) (uint64, error) {
 	p, err := k.table.lookup("Send", target)
 	if err != nil {
 		return 0, err
@@ -139,6 +157,20 @@ func (k *KernelImpl) Recv(pid types.PID) (*Message, error) {
 
 // RecvContext is Recv that waits until ctx ends: TIMEOUT or CANCELLED.
 func (k *KernelImpl) RecvContext(ctx context.Context, pid types.PID) (*Message, error) {
+	c := k.tracer.call(k.table.caller(pid), "Recv", "")
+	if c.p != nil && c.p.box.Len() == 0 {
+		c.begins(pid.String())
+	}
+	m, err := recv(ctx, k, pid)
+	result := ""
+	if err == nil {
+		result = "message " + strconv.FormatUint(m.Seq, 10) + " from " + m.From.String()
+	}
+	c.ends(pid.String(), result, err)
+	return m, err
+}
+
+func recv(ctx context.Context, k *KernelImpl, pid types.PID) (*Message, error) {
 	p, err := k.table.lookup("Recv", pid)
 	if err != nil {
 		return nil, err

@@ -19,12 +19,14 @@ func (k *KernelImpl) Mount(path string, config vfs.MCPConfig) error {
 	if k.mounts == nil {
 		return noMounts(path)
 	}
-	start := time.Now()
-	if err := k.mounts.Mount(path, config); err != nil {
-		return err
+	c := k.tracer.call(k.table.caller(config.Owner.PID), "Mount", path)
+	c.begins("")
+	err := k.mounts.Mount(path, config)
+	c.ends("", "", err)
+	if err == nil {
+		k.events.Append(event.Event{Kind: event.Mounted, PID: config.Owner.PID, UUID: config.Owner.UUID, Path: path, Dur: time.Since(c.start)})
 	}
-	k.events.Append(event.Event{Kind: event.Mounted, PID: config.Owner.PID, UUID: config.Owner.UUID, Path: path, Dur: time.Since(start)})
-	return nil
+	return err
 }
 
 // Unmount ends the server at path.
@@ -32,11 +34,23 @@ func (k *KernelImpl) Unmount(path string) error {
 	if k.mounts == nil {
 		return types.Errorf(types.ErrNotFound, "Unmount", path, "not mounted")
 	}
-	if err := k.mounts.Unmount(path); err != nil {
-		return err
+	return unmount(k, nil, path)
+}
+
+// unmount ends the server at path, which belongs to the process that calls, or to none.
+func unmount(k *KernelImpl, p *Process, path string) error {
+	c := k.tracer.call(p, "Unmount", path)
+	c.begins("") // it has a time to end
+	err := k.mounts.Unmount(path)
+	c.ends("", "", err)
+	if err == nil {
+		e := event.Event{Kind: event.Unmounted, Path: path}
+		if p != nil {
+			e.PID, e.UUID = p.PID, p.UUID
+		}
+		k.events.Append(e)
 	}
-	k.events.Append(event.Event{Kind: event.Unmounted, Path: path})
-	return nil
+	return err
 }
 
 // UnmountAll ends every server.
@@ -80,7 +94,7 @@ func (k *KernelImpl) mountFor(ctx context.Context, p, parent *Process, list []ag
 		return nil
 	}
 	start := time.Now()
-	if err := k.mountSet(ctx, set); err != nil {
+	if err := mountBy(ctx, k, parent, set); err != nil {
 		return err
 	}
 	for _, s := range set {
@@ -121,6 +135,20 @@ func (k *KernelImpl) deniedTools(p *Process) error {
 		}
 	}
 	return nil
+}
+
+// mountBy is mountSet, traced as calls of the one who starts the process: the process does nothing yet.
+func mountBy(ctx context.Context, k *KernelImpl, p *Process, set []vfs.PathConfig) error {
+	under := make([]sysCall, len(set))
+	for i := range set {
+		under[i] = k.tracer.call(p, "Mount", set[i].Path)
+		under[i].begins("")
+	}
+	err := k.mountSet(ctx, set)
+	for i := range under {
+		under[i].ends("", "", err)
+	}
+	return err
 }
 
 // mountSet mounts all or none: side by side if the mount manager can, else one after the other.
@@ -166,19 +194,17 @@ func mayMount(p, parent *Process, server string) bool {
 }
 
 // unmountFor ends the servers of a process, side by side: each may take its grace time. An error must
-// not block the exit.
-func (k *KernelImpl) unmountFor(p *Process) {
+// not block the exit. by is who calls: the process itself at its end, and PID 0 if it was not started.
+func (k *KernelImpl) unmountFor(by, p *Process) {
 	if len(p.MCPMounts) == 0 {
 		return
 	}
 	var wg sync.WaitGroup // each goroutine ends with its unmount, which takes a bounded time
 	for _, path := range p.MCPMounts {
 		wg.Go(func() {
-			if err := k.mounts.Unmount(path); err != nil {
+			if err := unmount(k, by, path); err != nil {
 				k.log.Warn("unmount", "pid", p.PID, "path", path, "err", err)
-				return
 			}
-			k.events.Append(event.Event{Kind: event.Unmounted, PID: p.PID, UUID: p.UUID, Path: path})
 		})
 	}
 	wg.Wait()

@@ -17,7 +17,9 @@ func (k *KernelImpl) Kill(pid types.PID, sig types.Signal) error { return k.Sign
 // Signal sends a signal to a process: blocked, it becomes pending; with a handler, the handler is
 // called before Signal returns; otherwise it does what it does. A signal to a process that has ended
 // but was not reaped does nothing; to one that does not exist it is NOT_FOUND.
-func (k *KernelImpl) Signal(pid types.PID, sig types.Signal) error {
+func (k *KernelImpl) Signal(pid types.PID, sig types.Signal) error { return k.By(0).Signal(pid, sig) }
+
+func sendSignal(k *KernelImpl, pid types.PID, sig types.Signal) error {
 	if !sig.Valid() {
 		return types.Errorf(types.ErrInvalid, "Signal", "", "%d is not a signal", int(sig))
 	}
@@ -226,6 +228,10 @@ func (k *KernelImpl) SetHandler(pid types.PID, sig types.Signal, h func(types.Si
 // reached. Nobody escapes by being born meanwhile: SIGKILL keeps each of them from starting another, and
 // what is born into a tree that is paused is paused.
 func (k *KernelImpl) SignalTree(pid types.PID, sig types.Signal) (int, error) {
+	return k.By(0).SignalTree(pid, sig)
+}
+
+func signalTree(k *KernelImpl, pid types.PID, sig types.Signal) (int, error) {
 	if !sig.Valid() {
 		return 0, types.Errorf(types.ErrInvalid, "SignalTree", "", "%d is not a signal", int(sig))
 	}

@@ -99,7 +99,7 @@ func (k *KernelImpl) Spawn(intent string, ag *agent.Agent, opts SpawnOpts) (type
 // SpawnContext is Spawn with a context for the work of starting (mounting servers can take long). The
 // end of ctx after SpawnContext returned means nothing to the process.
 func (k *KernelImpl) SpawnContext(ctx context.Context, intent string, ag *agent.Agent, opts SpawnOpts) (types.PID, error) {
-	p, err := k.spawn(ctx, intent, ag, opts)
+	p, err := spawnBy(ctx, k, k.table.caller(opts.ParentPID), intent, ag, opts)
 	if err != nil {
 		return 0, err
 	}
@@ -163,6 +163,10 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 		return nil, err
 	}
 	k.vfs.AdmitAs(p.PID, func() vfs.Caller { return p.caller(k) })
+	took, err := openModel(k, p)
+	if err != nil {
+		return nil, err
+	}
 	l, system, err := k.prepare(ctx, p, parent, ag)
 	if err != nil {
 		return nil, err
@@ -189,23 +193,15 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	if parent != nil && parent.opts.Body != nil {
 		parent.opts.Body.Joined(p)
 	}
-	k.launch(p, l, start)
+	k.launch(p, l, start, took)
 	return p, nil
 }
 
-// prepare gives a process what it reasons with: its model, its servers, its tools and its system
+// prepare gives a process what it reasons with besides its model: its servers, its tools and its system
 // prompt. One that has a body needs none of them, and has no loop.
 func (k *KernelImpl) prepare(ctx context.Context, p, parent *Process, ag *agent.Agent) (_ *loop.Loop, system string, err error) {
 	if p.opts.Body != nil {
 		return nil, "", k.embody(p)
-	}
-	if p.modelFD, err = k.vfs.Open(p.PID, p.modelPath, vfs.OpenReadWrite); err != nil {
-		return nil, "", err
-	}
-	if f, ferr := k.vfs.File(p.PID, p.modelFD); ferr == nil {
-		if m, ok := f.(vfs.Modeler); ok {
-			p.model = m.ModelCard()
-		}
 	}
 	if err = k.priced(p); err != nil {
 		return nil, "", err
@@ -226,7 +222,7 @@ func (k *KernelImpl) abandon(p *Process) {
 		_ = p.rec.Close()
 		_ = k.store.Discard(p.UUID)
 	}
-	k.unmountFor(p)
+	k.unmountFor(nil, p)
 	_ = k.vfs.CloseAll(p.PID)
 	if p.CtxID != 0 {
 		_ = k.ctxMgr.CtxFree(p.CtxID)
@@ -368,11 +364,12 @@ func (k *KernelImpl) begin(p *Process) error {
 	return err
 }
 
-// launch starts the reasoning goroutine of a process that is in the table.
-func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time) {
+// launch starts the reasoning goroutine of a process that is in the table. took is how long it took to open its model.
+func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time, took time.Duration) {
 	k.events.Append(event.Event{Kind: event.Spawned, PID: p.PID, UUID: p.UUID, PPID: k.table.ppid(p), Intent: rnixctx.Elide(p.Intent, 4<<10), Agent: p.Agent,
 		Provider: p.progress.Provider, Model: p.progress.Model, // +checklocksignore: it changes only in the goroutine that starts below
 		Total: p.MaxSteps, Name: p.Name(), Dur: time.Since(began)})
+	opened(k, p, took)
 	if err := p.start(k.events); err != nil {
 		k.log.Error("start", "err", err) // cannot happen: the process is new
 	}

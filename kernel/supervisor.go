@@ -38,11 +38,20 @@ func (k *KernelImpl) SpawnSupervisorContext(ctx context.Context, spec Supervisor
 // spawnSupervisor starts a supervisor whose spec is settled, and waits until its children run. The end
 // of ctx stops them again, and that of killed kills them.
 func (k *KernelImpl) spawnSupervisor(ctx context.Context, killed <-chan struct{}, spec SupervisorSpec) (*Process, error) {
+	c := k.tracer.call(k.table.caller(spec.ParentPID), "SpawnSupervisor", "")
+	args := k.tracer.brief(spec.Name + ", " + spec.intent())
+	c.begins(args) // it waits for the children
+	p, err := startSupervisor(ctx, k, killed, spec)
+	c.ends(args, born(p), err)
+	return p, err
+}
+
+func startSupervisor(ctx context.Context, k *KernelImpl, killed <-chan struct{}, spec SupervisorSpec) (*Process, error) {
 	s := newSupervisor(spec)
 	opts := spec.Opts
 	opts.Name, opts.ParentPID, opts.Body = spec.Name, spec.ParentPID, s
 	title := &agent.Agent{Manifest: agent.Manifest{Name: spec.title()}}
-	if _, err := k.SpawnContext(ctx, spec.intent(), title, opts); err != nil {
+	if _, err := k.spawn(ctx, spec.intent(), title, opts); err != nil {
 		return nil, err
 	}
 	var err error

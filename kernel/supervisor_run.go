@@ -273,7 +273,7 @@ func (s *supervisor) spawn(m *member) (*Process, error) {
 		}
 	}
 	opts.UUID, opts.ParentPID, opts.Name = m.id, s.p.PID, orDefault(opts.Name, m.name)
-	return s.k.spawn(s.work, m.intent, ag, opts)
+	return spawnBy(s.work, s.k, s.p, m.intent, ag, opts)
 }
 
 // stop sends a signal to a child. The agents that an agent has started go with it; a supervisor stops

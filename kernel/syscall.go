@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	rnixctx "rnix/context"
+	"rnix/debug"
 	"rnix/internal/event"
 	"rnix/types"
 	"rnix/vfs"
@@ -55,59 +56,62 @@ func (r Rights) list() []string {
 // open, write, read and close are the calls of a process on its descriptors, as strace shows them.
 
 func (k *KernelImpl) open(p *Process, path string, flags vfs.OpenFlag) (types.FD, error) {
-	start := time.Now()
+	c := k.tracer.call(p, "Open", path)
 	err := k.permit(p, path)
 	var fd types.FD
 	if err == nil {
 		fd, err = k.vfs.Open(p.PID, path, flags)
 	}
 	err = k.cfg.Secrets.Error(err)
-	k.trace(p, "Open", path, "", fd, err, start)
+	c.ends("", fdName(fd), err)
 	return fd, err
 }
 
 func (k *KernelImpl) write(ctx context.Context, p *Process, fd types.FD, path string, data []byte) error {
-	start := time.Now()
+	c := k.tracer.call(p, "Write", path)
+	if debug.Long(c.name, path) {
+		c.begins(excerpt(data))
+	}
 	err := k.cfg.Secrets.Error(k.vfs.Write(ctx, p.PID, fd, data))
-	k.trace(p, "Write", path, excerpt(data), fd, err, start)
+	c.ends(excerpt(data), "", err)
 	return err
 }
 
 // read returns all that is there.
 func (k *KernelImpl) read(p *Process, fd types.FD, path string) ([]byte, error) {
-	start := time.Now()
+	c := k.tracer.call(p, "Read", path)
+	data, err := take(k, p, fd, path)
+	c.ends("", excerpt(data), err)
+	return data, err
+}
+
+// rest is read after a write that has failed: what there is of an answer all the same. Most often there is none, which is no
+// second failure.
+func rest(k *KernelImpl, p *Process, fd types.FD, path string) []byte {
+	c := k.tracer.call(p, "Read", path)
+	data, err := take(k, p, fd, path)
+	if err != nil || len(data) == 0 {
+		return nil
+	}
+	c.ends("", excerpt(data), nil)
+	return data
+}
+
+func take(k *KernelImpl, p *Process, fd types.FD, path string) ([]byte, error) {
 	data, err := k.vfs.Read(p.PID, fd, 0)
 	if err == io.EOF {
 		err = nil
 	}
-	data, err = k.concealRead(p, path, data, err)
-	k.trace(p, "Read", path, "", fd, err, start, excerpt(data))
-	return data, err
+	return k.concealRead(p, path, data, err)
 }
 
 func (k *KernelImpl) close(p *Process, fd types.FD, path string) {
-	start := time.Now()
-	err := k.vfs.Close(p.PID, fd)
-	k.trace(p, "Close", path, "", fd, err, start)
+	c := k.tracer.call(p, "Close", path)
+	c.ends("", "", k.vfs.Close(p.PID, fd))
 }
 
 // traceMax bounds arguments and results in events, in bytes.
 const traceMax = 400
-
-func (k *KernelImpl) trace(p *Process, name, path, args string, fd types.FD, err error, start time.Time, result ...string) {
-	var text, fault string
-	var code types.ErrCode
-	switch {
-	case err != nil:
-		fault, code = rnixctx.Elide(err.Error(), traceMax), types.CodeOf(err)
-	case len(result) > 0:
-		text = result[0]
-	case name == "Open":
-		text = fdName(fd)
-	}
-	now := time.Now()
-	k.events.Put(&event.Event{Time: now, Kind: event.Syscall, PID: p.PID, UUID: p.UUID, Name: name, Path: path, Args: args, Result: text, Err: fault, Code: code, Dur: now.Sub(start)})
-}
 
 func fdName(fd types.FD) string { return "fd " + types.PID(fd).String() }
 
@@ -253,7 +257,7 @@ func (b *lineBuffer) flush() {
 }
 
 // OpenAs opens a path on behalf of a living process, with its rights and without giving it a
-// descriptor. The caller closes the file. Nobody asks a model so: what that costs would be in no budget and no record.
+// descriptor. The caller closes the file. It is no call of the process, and not in its trace. Nobody asks a model so: what that costs would be in no budget and no record.
 func (k *KernelImpl) OpenAs(pid types.PID, path string, flags vfs.OpenFlag) (vfs.VFSFile, error) {
 	p, err := k.table.lookup("Open", pid)
 	if err != nil {

@@ -78,6 +78,9 @@ func (t *table) get(pid types.PID) (*Process, bool) {
 	return p, p != nil
 }
 
+// caller returns the process that calls under a PID; nil = PID 0, or none that is alive.
+func (t *table) caller(pid types.PID) *Process { return t.byPID.Load(pid) }
+
 // byID returns the living process of a history.
 func (t *table) byID(id types.UUID) (*Process, bool) {
 	t.mu.Lock()

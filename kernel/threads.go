@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 
 	"rnix/types"
 	"rnix/vfs"
@@ -12,14 +13,16 @@ import (
 // threadsOf starts threads of a process for its loop: calls of one answer that run side by side are
 // threads, so that they are seen while they run, end with the process, and are waited for when it is
 // reaped.
-func threadsOf(p *Process) func(context.Context, string, func(context.Context)) (func(), error) {
+func threadsOf(k *KernelImpl, p *Process) func(context.Context, string, func(context.Context)) (func(), error) {
 	return func(ctx context.Context, intent string, f func(context.Context)) (join func(), err error) {
+		c := k.tracer.call(p, "ThreadCreate", "")
 		id, err := p.SpawnThread(intent, func(t *Thread) {
 			ctx, cancel := context.WithCancelCause(ctx)
 			defer cancel(nil)
 			defer context.AfterFunc(t.Context(), func() { cancel(context.Cause(t.Context())) })()
 			f(ctx)
 		})
+		c.ends(intent, "thread "+strconv.FormatUint(uint64(id), 10), err)
 		if err != nil {
 			return nil, err
 		}
@@ -28,6 +31,8 @@ func threadsOf(p *Process) func(context.Context, string, func(context.Context)) 
 			return nil, err
 		}
 		return func() {
+			c := k.tracer.call(p, "ThreadJoin", "")
+			defer func() { c.ends("thread "+strconv.FormatUint(uint64(id), 10), "", nil) }()
 			<-t.Done // also after the process was cancelled: what the calls brought is recorded
 			t.forget()
 		}, nil

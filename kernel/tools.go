@@ -107,7 +107,7 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
 		System: func() string { system, _, _ := prompted(p); return system }, Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k, p}, Several: len(p.model.Others) > 0,
-		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: progress, Open: open, End: end, Thread: threadsOf(p),
+		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: progress, Open: open, End: end, Thread: threadsOf(k, p),
 	}, host{postman{k, p}})
 	if err != nil {
 		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "request: %w", err)
@@ -127,15 +127,27 @@ func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
 	switch a.Kind {
 	case loop.ToolCall:
 		return h.k.runTool(ctx, h.p, a)
-	case loop.Plan, loop.Replan:
-		return h.k.setPlan(h.p, a)
-	case loop.Specialize:
-		return h.k.specialize(h.p, a)
-	case loop.Spawn:
+	case loop.Spawn: // traces the start and the wait, each for itself
 		if a.Earlier != nil {
 			return h.k.attach(ctx, h.p, a)
 		}
 		return h.k.spawnChild(ctx, h.p, a)
+	}
+	c := h.k.tracer.call(h.p, ownCalls[a.Kind], "")
+	return c.does(a.Kind == loop.Wait || a.Kind == loop.Recv, h.k.tracer.brief(string(a.Call.Input)), func() (string, error) { return own(ctx, h, a) })
+}
+
+// ownCalls are the syscalls that the kernel's own actions are. The one of a Spawn is made where the child is started.
+var ownCalls = map[loop.Kind]string{loop.Plan: "Plan", loop.Replan: "Replan", loop.Specialize: "Specialize", loop.Complete: "Complete",
+	loop.Wait: "Wait", loop.Send: "Send", loop.Recv: "Recv", loop.Signal: "Signal", loop.Ps: "Ps"}
+
+// own performs one of the kernel's own actions.
+func own(ctx context.Context, h host, a *loop.Action) (string, error) {
+	switch a.Kind {
+	case loop.Plan, loop.Replan:
+		return h.k.setPlan(h.p, a)
+	case loop.Specialize:
+		return h.k.specialize(h.p, a)
 	case loop.Wait:
 		return h.k.waitChildren(ctx, h.p, a)
 	case loop.Send:
@@ -148,6 +160,12 @@ func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
 		return h.k.listChildren(h.p)
 	}
 	return "", types.Errorf(types.ErrInternal, "Tool", a.Call.Name, "action of kind %s", a.Kind)
+}
+
+// Complete implements loop.Host.
+func (h host) Complete(a *loop.Action, err error) {
+	c := h.k.tracer.call(h.p, ownCalls[a.Kind], "")
+	c.ends(h.k.tracer.brief(string(a.Call.Input)), "", err)
 }
 
 // inHand names an action in a few words, with what it acts on.
@@ -171,12 +189,11 @@ func (k *KernelImpl) runTool(ctx context.Context, p *Process, a *loop.Action) (s
 	if f, ferr := k.vfs.File(p.PID, fd); ferr == nil {
 		defer k.listen(p, f, toolLine)()
 	}
-	werr := k.write(ctx, p, fd, a.Tool.Path, a.Tool.Input(a.Call.Input))
-	out, rerr := k.read(p, fd, a.Tool.Path)
-	if werr != nil {
-		return string(out), werr // what there is of an answer helps the model
+	if err := k.write(ctx, p, fd, a.Tool.Path, a.Tool.Input(a.Call.Input)); err != nil {
+		return string(rest(k, p, fd, a.Tool.Path)), err // what there is of an answer helps the model
 	}
-	return string(out), rerr
+	out, err := k.read(p, fd, a.Tool.Path)
+	return string(out), err
 }
 
 // setPlan keeps the model's plan for people to see.

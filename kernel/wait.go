@@ -23,6 +23,10 @@ func (k *KernelImpl) Wait(pid types.PID) (types.ExitStatus, error) {
 // nil if the process did not end but was suspended because the kernel stopped. The end of ctx is an
 // error of code TIMEOUT or CANCELLED and leaves the process alone.
 func (k *KernelImpl) WaitInfo(ctx context.Context, pid types.PID) (Info, error) {
+	return k.By(0).WaitInfo(ctx, pid)
+}
+
+func waitFor(ctx context.Context, k *KernelImpl, pid types.PID) (Info, error) {
 	p, ok := k.table.get(pid)
 	if !ok {
 		return k.tombOf("Wait", pid)

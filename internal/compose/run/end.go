@@ -167,11 +167,11 @@ func (r family) cut(cause error) kernel.End {
 		patience time.Duration
 	}{{types.SIGTERM, politely}, {types.SIGKILL, atAll}} {
 		for _, p := range nodes {
-			_, _ = r.k.SignalTree(p.PID, how.sig) // it may have ended
+			_, _ = r.k.By(r.p.PID).SignalTree(p.PID, how.sig) // it may have ended
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), how.patience)
 		nodes = slices.DeleteFunc(nodes, func(p *kernel.Process) bool {
-			_, err := r.k.WaitInfo(ctx, p.PID)
+			_, err := r.k.By(r.p.PID).WaitInfo(ctx, p.PID)
 			return err == nil
 		})
 		cancel()

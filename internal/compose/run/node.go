@@ -97,9 +97,9 @@ func (r family) watch(ctx context.Context, k compose.Key, p *kernel.Process) {
 	r.alive[k] = p
 	delete(r.away, k)
 	r.state.Unpark(k)
-	_ = r.k.JoinGroup(p.PID, types.PGID(r.p.PID)) // it may have ended
-	r.wg.Go(func() {                              // one per living node; ends with it or with ctx
-		if info, err := r.k.WaitInfo(ctx, p.PID); err == nil {
+	_ = r.k.By(r.p.PID).JoinGroup(p.PID, types.PGID(r.p.PID)) // it may have ended
+	r.wg.Go(func() {                                          // one per living node; ends with it or with ctx
+		if info, err := r.k.By(r.p.PID).WaitInfo(ctx, p.PID); err == nil {
 			r.in.putEnd(ending{k, p, info})
 		}
 	})

@@ -142,7 +142,7 @@ func (r *Run) GateMoved() { r.in.poke() }
 func (r *Run) Run(ctx context.Context) kernel.End {
 	defer r.publish()
 	group := types.PGID(r.p.PID)
-	_ = r.k.JoinGroup(r.p.PID, group) // it is alive
+	_ = r.k.By(r.p.PID).JoinGroup(r.p.PID, group) // it is alive
 	family{r}.find(ctx)
 	for {
 		r.listen(ctx)
@@ -273,7 +273,7 @@ func (r *Run) listen(ctx context.Context) {
 	family{r}.missed()
 	for _, c := range left {
 		if !slices.Contains(r.nodes(), c) {
-			_, _ = r.k.WaitInfo(ctx, c.PID) // it has ended
+			_, _ = r.k.By(r.p.PID).WaitInfo(ctx, c.PID) // it has ended
 		}
 	}
 	if len(r.unborn) > 0 && ctx.Err() == nil && !r.paused() {
@@ -290,7 +290,7 @@ func (r *Run) listen(ctx context.Context) {
 			sig = types.SIGPAUSE
 		}
 		for _, c := range r.nodes() {
-			_, _ = r.k.SignalTree(c.PID, sig) // it may have ended
+			_, _ = r.k.By(r.p.PID).SignalTree(c.PID, sig) // it may have ended
 		}
 	}
 	r.publish()

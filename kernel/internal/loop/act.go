@@ -49,6 +49,7 @@ func (l *Loop) act(ctx, work context.Context, actions []Action, bad bool) (outs 
 		}
 		if actions[i].Kind == Complete && (bad || failed(outs[:i])) {
 			outs[i].Err = types.Errorf(types.ErrConflict, "Tool", "complete", "not finished: a call before this one in the same answer failed; look at it, then call complete again")
+			l.host.Complete(&actions[i], outs[i].Err)
 			if err := l.answer(actions[i:i+1], outs[i:i+1]); err != nil {
 				return nil, nil, err
 			}
@@ -57,6 +58,7 @@ func (l *Loop) act(ctx, work context.Context, actions []Action, bad bool) (outs 
 		}
 		if note := tooEarly(l, &actions[i]); note != "" {
 			outs[i].Err = types.Errorf(types.ErrConflict, "Tool", "complete", "not finished: %s", note)
+			l.host.Complete(&actions[i], outs[i].Err)
 			if err := l.answer(actions[i:i+1], outs[i:i+1]); err != nil {
 				return nil, nil, err
 			}
@@ -184,6 +186,7 @@ func (l *Loop) run(ctx context.Context, a *Action) (out Outcome) {
 	case a.Problem != nil:
 		return Outcome{Err: a.Problem}
 	case a.Kind == Complete:
+		l.host.Complete(a, nil)
 		return Outcome{Output: "done"}
 	}
 	if a.Undo {

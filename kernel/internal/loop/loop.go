@@ -48,6 +48,8 @@ type Host interface {
 	Leave(final bool) (mail bool, note string)
 	// Run performs one action and returns what the model is told.
 	Run(ctx context.Context, a *Action) (string, error)
+	// Complete is told that the model says that it is done, and why that does not count; nil = it does.
+	Complete(a *Action, err error)
 	// Finish records how the actions ended.
 	Finish(step int, actions []Action, outs []Outcome) error
 	// Record makes the step durable.

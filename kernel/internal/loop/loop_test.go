@@ -102,6 +102,7 @@ func (f *fake) Run(ctx context.Context, a *Action) (string, error) {
 	}
 	return f.tool(ctx, a)
 }
+func (f *fake) Complete(*Action, error) {}
 func (f *fake) Finish(_ int, as []Action, _ []Outcome) error {
 	for i := range as {
 		if !as[i].Elsewhere() {
