@@ -38,15 +38,19 @@ func marked(syscall string) string {
 
 // ToEvent returns e as an entry of the event log, for the history id. A zero time is filled in by the
 // log; Seq always is.
-func ToEvent(e types.SyscallEvent, id types.UUID, step int) event.Event {
-	kind := event.Syscall
+func ToEvent(e types.SyscallEvent, id types.UUID, step int) (out event.Event) {
+	Fill(&out, &e)
+	out.UUID, out.Step = id, step
+	return out
+}
+
+// Fill is ToEvent into an empty event of the caller's, whose stack has no room for copies.
+func Fill(out *event.Event, e *types.SyscallEvent) {
+	out.Kind = event.Syscall
 	if e.Begun {
-		kind = event.SyscallBegun
+		out.Kind = event.SyscallBegun
 	}
-	return event.Event{
-		Kind: kind, Time: e.Time, PID: e.PID, UUID: id, Step: step,
-		Name: e.Syscall, Args: e.Args, Result: e.Result, Err: e.Err, Dur: e.Duration, Begin: e.Begin,
-	}
+	out.Time, out.PID, out.Name, out.Args, out.Result, out.Err, out.Dur, out.Begin = e.Time, e.PID, e.Syscall, e.Args, e.Result, e.Err, e.Duration, e.Begin
 }
 
 // OfSyscall reports whether an event tells of a syscall: that it has begun, or how it has ended.

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	rnixctx "rnix/context"
@@ -78,10 +79,17 @@ func (c *sysCall) put(begins bool, args, result string, err error) uint64 {
 		e = debug.NewEvent(pid, c.name, args, result, nil, now.Sub(c.start))
 	}
 	e.Time, e.Begin = now, c.begun
-	ev := debug.ToEvent(e, id, 0)
-	ev.Path, ev.Code = c.path, code
-	return c.t.log.Put(&ev)
+	ev := spare.Get().(*event.Event)
+	debug.Fill(ev, &e)
+	ev.UUID, ev.Path, ev.Code = id, c.path, code
+	seq := c.t.log.Put(ev)
+	*ev = event.Event{}
+	spare.Put(ev)
+	return seq
 }
+
+// spare are empty events: one on the stack would make that of a process grow when its model is cut off, at its end.
+var spare = sync.Pool{New: func() any { return new(event.Event) }}
 
 // brief is a text as the trace has it: cut after its secrets were taken out, as half of one is not known for a secret.
 func (t *tracer) brief(text string) string { return excerpt([]byte(t.secrets.String(text))) }
