@@ -113,8 +113,6 @@ type KeepResponse struct {
 // UnarchiveResponse is a history that was put back from its archive.
 type UnarchiveResponse struct {
 	HistoryRef
-	// Rescued says how the files of its workspace are got back, which went when it was archived; empty = it had none of its own.
-	Rescued   string    `json:"rescued,omitempty"`
 	Dir       string    `json:"dir"`
 	KeptUntil time.Time `json:"kept_until,omitzero"` // until when garbage collection leaves it; zero = for ever
 }

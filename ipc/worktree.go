@@ -4,11 +4,17 @@ import "rnix/types"
 
 // The methods for git work trees of processes.
 var (
-	ListWorktrees  = Method[Empty, WorktreesResponse]{Name: "list_worktrees", Doc: "list_worktrees lists the git work trees of processes, and which of them have changed the same files"}
+	ListWorktrees  = Method[WorktreesRequest, WorktreesResponse]{Name: "list_worktrees", Doc: "list_worktrees lists the git work trees of processes, and which of them have changed the same files"}
 	ShowWorktree   = Method[TargetRequest, Worktree]{Name: "show_worktree", Doc: "show_worktree describes the git work tree of a process"}
 	RemoveWorktree = Method[RemoveWorktreeRequest, RemoveWorktreeResponse]{Name: "remove_worktree", Doc: "remove_worktree removes the git work tree of a process that has ended, behind a rescue; its branch stays if it holds work"}
 	Merge          = Method[TargetRequest, MergeResponse]{Name: "merge", Doc: "merge merges the work of a process in its git work tree into the branch that is checked out where it was started"}
 )
+
+// WorktreesRequest lists work trees.
+type WorktreesRequest struct {
+	// NamesOnly leaves out all that git has to be asked for, such as the changed files: the list is there at once then.
+	NamesOnly bool `json:"names_only,omitempty"`
+}
 
 // WorktreeRequest asks for a git work tree for a process.
 type WorktreeRequest struct {

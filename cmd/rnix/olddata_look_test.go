@@ -130,7 +130,7 @@ func firstOf(s string) string {
 // worktrees says which work trees there are, and what is in them.
 func (o *oldData) worktrees(when string) {
 	o.t.Helper()
-	for _, w := range ask(o, ipc.ListWorktrees, ipc.Empty{}).Worktrees {
+	for _, w := range ask(o, ipc.ListWorktrees, ipc.WorktreesRequest{}).Worktrees {
 		if w.Name == "" {
 			continue // of a fork of the test's
 		}

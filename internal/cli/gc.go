@@ -26,8 +26,8 @@ switches a limit off. The daemon does the same every gc.interval_seconds (3600).
 Each history is packed into one file, from which it is put back with: rnix unarchive. With --delete, or
 gc.mode: delete in config.yaml, it is removed, and only a line says that it was there. Never taken are
 what is running or suspended, what such a process was forked from or descends from, and what is marked by:
-rnix keep. A fork's own directory and a process's git worktree go too, after the work in them was rescued; the
-snapshots stay in an archive's place. Archives stay for ever, or for gc.archive_days. One history is deleted by: rnix rm.
+rnix keep. An archived history keeps its directory and its git worktree; when one is deleted, the work in them
+is rescued before they go. Archives stay for ever, or for gc.archive_days. To delete one history, use: rnix rm.
 
 More than 100 histories at once are confirmed on a terminal; without one, --force is needed. --json
 answers with one object and does not ask.

@@ -16,13 +16,14 @@ func rmCmd(a *app) *cobra.Command {
 		Use:        "rm PROCESS...",
 		SuggestFor: []string{"remove", "delete", "forget", "erase"},
 		Short:      "delete histories for good",
-		Long: `Rm deletes the history of each process for good: its record, the outputs that it kept, its snapshots, and its own
-directory or git worktree. Archived histories are deleted too. Work in its directory that is nowhere else is rescued first, and
-rm prints how to get it back; branches with commits of their own stay. One line remains, in deleted.jsonl, which says that it
-was there.
+		Long: `Rm deletes the history of each process for good: its record, the outputs that it kept, its snapshots, and its
+own directory or git worktree. Archived histories are deleted too. Work in its directory that is nowhere else
+is rescued first, and rm prints how to get it back; branches with commits of their own stay. One line remains,
+in deleted.jsonl, which says that it was there.
 
-It refuses a process that runs or is suspended (end it with: rnix kill), one that is marked by rnix keep, and one that a
-living process was forked from or descends from. It asks before it deletes; without a terminal --force is needed.
+It refuses a process that runs or is suspended (end it with: rnix kill), one that is marked by rnix keep, and
+one that a living process was forked from or descends from. It asks before it deletes; without a terminal
+--force is needed.
 
 To archive or delete all that is old or too much, use: rnix gc.`,
 		Example:           examples(`rnix rm night`, `rnix rm --dry-run 3 4`, `rnix rm --force 0191f3a2-7c3e`),

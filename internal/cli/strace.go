@@ -22,11 +22,12 @@ func straceCmd(a *app) *cobra.Command {
 		Short: "show the syscalls of processes",
 		Long: `Strace shows each syscall of a process, alive or dead, with its result and duration, and with the
 signals, waits and children between them; of several processes in the order of time. Calls that took over a
-second are marked [slow]. A call that may take long (Wait, Recv, a command, a question to the model) has a line of
-its own when it begins, which ends with <unfinished ...>; if none follows that says how it ended, it has not: it is
-still under way, or was cut off with the daemon. PID 0 makes the calls of people and of the kernel itself, such as
-the Spawn of a process that has no parent; they are shown without a PROCESS only, while the daemon remembers them. Without a process it shows those of all that the daemon knows of. With -f it goes
-on until the processes end or you press Ctrl+C, which only ends the looking.
+second are marked [slow]. A call that may take long (Wait, Recv, a command, a question to the model) also has
+a line when it begins, which ends with <unfinished ...>. If no line follows that says how it ended, it is still
+under way, or was cut off with the daemon. PID 0 makes the calls of people and of the kernel itself, such as
+the Spawn of a process that has no parent: they are shown without a PROCESS only, while the daemon remembers
+them. Without a PROCESS it shows the calls of all that the daemon knows of. With -f it continues until the
+processes end or you press Ctrl+C, which only ends the looking.
 
 A call has failed if it ended with an error, and so has a command that ended with an exit code other than 0, by
 a signal or its time limit: [exit 1] stands behind it. The agent is told, and has not failed for that.

@@ -53,9 +53,6 @@ func unarchive(ctx context.Context, c *ipc.Client, out *output, target string) e
 		until = "; it is kept until " + r.KeptUntil.Local().Format(time.DateOnly)
 	}
 	out.talk("%s is back in %s%s", historyName(&r.HistoryRef), oneLine(r.Dir), until)
-	if r.Rescued != "" {
-		out.talk("its own directory went when it was archived: %s", lines(r.Rescued))
-	}
 	return nil
 }
 

@@ -30,7 +30,7 @@ in it with rnix diff, and bring it into your branch with rnix merge.`,
 // completeTrees offers the processes that have a work tree.
 func completeTrees(a *app) completer {
 	return completing(a, func(ctx context.Context, c *ipc.Client) []cobra.Completion {
-		r, err := ipc.Call(ctx, c, ipc.ListWorktrees, ipc.Empty{})
+		r, err := ipc.Call(ctx, c, ipc.ListWorktrees, ipc.WorktreesRequest{NamesOnly: true})
 		if err != nil {
 			return nil
 		}
@@ -69,7 +69,7 @@ changed the same files, so that merging both may conflict.`,
 }
 
 func worktreeList(ctx context.Context, c *ipc.Client, out *output) error {
-	r, err := ipc.Call(ctx, c, ipc.ListWorktrees, ipc.Empty{})
+	r, err := ipc.Call(ctx, c, ipc.ListWorktrees, ipc.WorktreesRequest{})
 	if err != nil {
 		return err
 	}

@@ -250,7 +250,7 @@ func standsPaused(p ipc.Proc) bool {
 }
 
 // unmoved is how long a family that does nothing at all is looked at before it is said to stand still.
-const unmoved = 2 * time.Second
+const unmoved = 6 * time.Second
 
 // ends waits until all members of a family have ended, or none of them does anything any more, and says of those that have
 // not how they stand.

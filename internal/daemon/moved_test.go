@@ -115,7 +115,7 @@ func TestADataDirectoryThatWasRenamedKeepsForksAndWorkTrees(t *testing.T) {
 			if !strings.HasSuffix(again.WorkDir, "/sub") || !strings.HasPrefix(again.WorkDir, s.Data) {
 				t.Errorf("a fork of a fork works in %s", again.WorkDir)
 			}
-			list, err := ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.Empty{})
+			list, err := ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.WorktreesRequest{})
 			if err != nil || len(list.Worktrees) < 3 {
 				t.Fatalf("%+v, %v", list, err)
 			}

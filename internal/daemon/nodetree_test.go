@@ -114,7 +114,7 @@ func TestNodesWorkInTreesOfTheirOwnAndARetryBeginsAnew(t *testing.T) {
 	if got := p.git(p.dir, "ls-files"); !strings.Contains(got, "a.txt\nb.txt") {
 		t.Errorf("after the merges there is %q", got)
 	}
-	all, err := ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.Empty{})
+	all, err := ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.WorktreesRequest{})
 	if err != nil || len(all.Worktrees) != 3 { // that of the attempt that failed is there, with its work
 		t.Errorf("%d work trees, %v", len(all.Worktrees), err)
 	}
@@ -201,7 +201,7 @@ func TestChildrenCanHaveWorkTreesOfTheirOwnAndTheirParentReadsThem(t *testing.T)
 	})
 	run := s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Provider: "anthropic", Model: "fake", Name: "lead"}, Cwd: p.dir})
 	for end := time.Now().Add(3 * time.Minute); ; { // both have written
-		all, err := ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.Empty{})
+		all, err := ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.WorktreesRequest{})
 		n := 0
 		for _, w := range all.Worktrees {
 			n += len(w.Files)
@@ -234,7 +234,7 @@ func TestChildrenCanHaveWorkTreesOfTheirOwnAndTheirParentReadsThem(t *testing.T)
 			t.Errorf("%s: %q", id, text)
 		}
 	}
-	all, err := ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.Empty{})
+	all, err := ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.WorktreesRequest{})
 	if err != nil || len(all.Worktrees) != 2 || all.Worktrees[0].Branch == all.Worktrees[1].Branch {
 		t.Errorf("after the crash: %+v, %v", all, err)
 	}

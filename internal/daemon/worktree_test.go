@@ -229,7 +229,7 @@ func TestNoWorkInAWorkTreeIsLost(t *testing.T) {
 			if lost := p.lost(all); len(lost) > 0 {
 				t.Fatalf("after the end these are lost: %q", lost)
 			}
-			if list, err := ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.Empty{}); err != nil || len(list.Worktrees) != len(all) {
+			if list, err := ipc.Call(t.Context(), s.Client, ipc.ListWorktrees, ipc.WorktreesRequest{}); err != nil || len(list.Worktrees) != len(all) {
 				t.Fatalf("%d are listed of %d, %v", len(list.Worktrees), len(all), err)
 			}
 			if end == "crash" { // they are suspended and will go on there

@@ -219,7 +219,7 @@ func (t taker) one(ctx context.Context, cand Candidate) (done Done, warning stri
 		return done, "", err
 	}
 	done = Done{Candidate: cand}
-	if done.Bytes, err = t.size(t.dir(id)); err == nil {
+	if done.Bytes, err = t.size(t.dir(id)); err == nil && t.mode == Delete {
 		done.Rescued, err = rescue(ctx, t.o.Workspaces, id)
 	}
 	if err != nil {
@@ -284,16 +284,10 @@ func (t taker) settled(ctx context.Context, cand Candidate) (*step.ProcInfo, err
 	return info, err
 }
 
-// archive gives the workspace of a history back, and makes its archive durable under its name. The snapshots stay: the files of every step
-// can be had from what comes back. A crash between the two leaves the history, without its workspace, whose files are kept.
+// archive makes the archive of a history durable under its name. The workspace and its snapshots stay:
+// what comes back from an archive can do everything that it could before.
 func (t taker) archive(ctx context.Context, info *step.ProcInfo, done *Done) (step.ArchiveHead, int64, error) {
 	head := step.NewArchiveHead(info, time.Now(), done.Why)
-	how, err := giveBack(ctx, t.o.Workspaces, info.UUID)
-	if err != nil {
-		return head, 0, err
-	}
-	done.Rescued = cmp.Or(how, done.Rescued)
-	head.Rescued = done.Rescued
 	dir := step.ArchiveDir(t.data)
 	if err := durable.MkdirAll(t.fs, dir); err != nil {
 		return head, 0, err
@@ -337,25 +331,14 @@ func rescue(ctx context.Context, w Workspaces, id types.UUID) (how string, err e
 
 // clearAway removes the workspace and its snapshots, and says how what was in it is got back; "" = as Rescue has said.
 func clearAway(ctx context.Context, w Workspaces, id types.UUID) (how string, err error) {
-	if how, err = giveBack(ctx, w, id); err != nil || w == nil {
-		return how, err
-	}
-	return how, kept(w.DropSnapshots(ctx, id), id)
-}
-
-// giveBack removes the workspace of a history, and says how what was in it is got back; "" = as Rescue has said.
-func giveBack(ctx context.Context, w Workspaces, id types.UUID) (how string, err error) {
 	if w == nil {
 		return "", nil
 	}
-	how, err = w.Remove(ctx, id)
-	return how, kept(err, id)
-}
-
-// kept says that a history stays because of an error about its workspace.
-func kept(err error, id types.UUID) error {
-	if err == nil {
-		return nil
+	if how, err = w.Remove(ctx, id); err == nil {
+		err = w.DropSnapshots(ctx, id)
 	}
-	return types.Errorf(types.CodeOf(err), "GC", id.String(), "its workspace cannot be removed: %w", err)
+	if err != nil {
+		return "", types.Errorf(types.CodeOf(err), "GC", id.String(), "its workspace cannot be removed: %w", err)
+	}
+	return how, nil
 }

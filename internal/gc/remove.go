@@ -88,7 +88,7 @@ func (t taker) deleteArchive(ctx context.Context, cand Candidate) (done Done, er
 	if err != nil {
 		return done, err
 	}
-	done.Rescued = cmp.Or(how, done.Rescued, a.Rescued)
+	done.Rescued = cmp.Or(how, done.Rescued)
 	if err := t.tombs.Problem(); err != nil {
 		return done, err
 	}

@@ -36,8 +36,6 @@ type ArchiveHead struct {
 	Why   string    `json:"why"`
 	Files int       `json:"files"`
 	Bytes int64     `json:"bytes"` // of all files, unpacked
-	// Rescued says how the files of its workspace are got back, which went when it was archived; empty = it had none of its own.
-	Rescued string `json:"rescued,omitempty"`
 }
 
 // Archived is an archive as it is listed.

@@ -14,9 +14,9 @@ import (
 // maxIntent bounds what a work tree shows of what its process is to do, in characters.
 const maxIntent = 200
 
-// describe looks at the work tree of a history.
-func (s *Service) describe(ctx context.Context, id types.UUID, t workspace.Tree) (w ipc.Worktree, common string) {
-	w = ipc.Worktree{UUID: id, State: "unknown", Dir: t.Dir, Repo: t.Repo, Branch: t.Branch, Base: t.Base, BaseName: t.BaseName, Files: []ipc.FileChange{}}
+// named says whose a work tree is, and where, without a look at it.
+func named(s *Service, id types.UUID, t workspace.Tree) ipc.Worktree {
+	w := ipc.Worktree{UUID: id, State: "unknown", Dir: t.Dir, Repo: t.Repo, Branch: t.Branch, Base: t.Base, BaseName: t.BaseName, Files: []ipc.FileChange{}}
 	if tg, err := s.Callers.Resolve(id.String()); err == nil {
 		w.PID = tg.PID
 		switch {
@@ -29,7 +29,13 @@ func (s *Service) describe(ctx context.Context, id types.UUID, t workspace.Tree)
 			}
 		}
 	}
-	if w.Gone = !exists(t.Dir); w.Gone {
+	w.Gone = !exists(t.Dir)
+	return w
+}
+
+// describe looks at the work tree of a history.
+func (s *Service) describe(ctx context.Context, id types.UUID, t workspace.Tree) (w ipc.Worktree, common string) {
+	if w = named(s, id, t); w.Gone {
 		return w, t.Common
 	}
 	st, err := s.Trees.git.Survey(ctx, id, t)
@@ -47,7 +53,7 @@ func (s *Service) describe(ctx context.Context, id types.UUID, t workspace.Tree)
 	return w, t.Common
 }
 
-func (s *Service) list(ctx context.Context, peer *ipc.Peer, _ ipc.Empty) (ipc.WorktreesResponse, error) {
+func (s *Service) list(ctx context.Context, peer *ipc.Peer, req ipc.WorktreesRequest) (ipc.WorktreesResponse, error) {
 	r := ipc.WorktreesResponse{Worktrees: []ipc.Worktree{}}
 	ids, err := s.Trees.all()
 	if err != nil {
@@ -64,9 +70,12 @@ func (s *Service) list(ctx context.Context, peer *ipc.Peer, _ ipc.Empty) (ipc.Wo
 			continue // it is being made, or removed
 		}
 		w, common := ipc.Worktree{UUID: id, State: "unknown", Files: []ipc.FileChange{}}, ""
-		if err != nil {
+		switch {
+		case err != nil:
 			w.Problem = err.Error()
-		} else {
+		case req.NamesOnly:
+			w = named(s, id, t)
+		default:
 			w, common = s.describe(ctx, id, t)
 		}
 		r.Worktrees, commons = append(r.Worktrees, w), append(commons, common)

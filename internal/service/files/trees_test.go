@@ -88,7 +88,7 @@ func TestAnAgentSeesTheWorkTreesOfItsSubtreeOnly(t *testing.T) {
 	_, other := w.tree(3, "other", repo)
 	w.live = []kernel.Info{{ProcStatus: types.ProcStatus{PID: 1, UUID: types.NewUUID()}}, {ProcStatus: types.ProcStatus{PID: 2, PPID: 1, UUID: child, Name: "child"}, State: types.StateZombie}}
 	w.inside = 1
-	if r, err := w.list(t.Context(), nil, ipc.Empty{}); err != nil || len(r.Worktrees) != 1 || r.Worktrees[0].UUID != child {
+	if r, err := w.list(t.Context(), nil, ipc.WorktreesRequest{}); err != nil || len(r.Worktrees) != 1 || r.Worktrees[0].UUID != child {
 		t.Errorf("%+v, %v", r, err)
 	}
 	_, serr := w.show(t.Context(), nil, ipc.TargetRequest{Target: "other"})
@@ -102,7 +102,7 @@ func TestAnAgentSeesTheWorkTreesOfItsSubtreeOnly(t *testing.T) {
 	if w.inside = 0; !exists(other.Dir) {
 		t.Error("it is gone")
 	}
-	if r, err := w.list(t.Context(), nil, ipc.Empty{}); err != nil || len(r.Worktrees) != 2 {
+	if r, err := w.list(t.Context(), nil, ipc.WorktreesRequest{}); err != nil || len(r.Worktrees) != 2 {
 		t.Errorf("a person sees %+v, %v", r, err)
 	}
 }

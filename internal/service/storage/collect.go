@@ -51,8 +51,8 @@ func (d *Service) gc(ctx context.Context, peer *ipc.Peer, req ipc.GCRequest) (re
 		for i := range u.Histories {
 			h := &u.Histories[i]
 			sizes[h.UUID] = h.Total
-			if ask.Mode != gc.Delete { // an archive leaves its snapshots
-				sizes[h.UUID] -= h.Snapshots
+			if ask.Mode != gc.Delete { // an archive leaves its workspace and its snapshots
+				sizes[h.UUID] -= h.Workspace + h.Snapshots
 			}
 		}
 	}

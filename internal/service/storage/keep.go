@@ -49,18 +49,12 @@ func (d *Service) unarchive(ctx context.Context, peer *ipc.Peer, req ipc.TargetR
 	if err != nil {
 		return resp, err
 	}
-	rescued := ""
-	for _, a := range d.Collector.Archived() {
-		if a.Info.UUID == id {
-			rescued = a.Rescued
-		}
-	}
 	info, err := d.Collector.Unarchive(ctx, id)
 	if err != nil {
 		return resp, err
 	}
 	resp = ipc.UnarchiveResponse{HistoryRef: ipc.HistoryRef{UUID: id, PID: info.PID, Name: info.Name, Intent: step.FirstLine(info.Intent), DeadAt: info.DeadAt},
-		Dir: d.Journal.Dir(id), Rescued: rescued}
+		Dir: d.Journal.Dir(id)}
 	if pin, err := d.Collector.Kept(id); err == nil && pin != nil { // it is back all the same
 		resp.KeptUntil = pin.Until
 	}
