@@ -232,7 +232,7 @@ var paneKeys = []struct{ pane, before, key, sees, asked string }{
 	{"Log", "", "o", "outputs are hidden", ""},
 	{"Log", "", "w", "without warning", ""},
 	{"Log", "", "e", "steps and states are hidden", ""},
-	{"Log", "", "y", "", `"syscall"]`},
+	{"Log", "", "y", "", `"syscall","syscall_begin"]`},
 	{"Log", "", "T", "all below it", `"tree":true`},
 	{"Talk", "", "e", "", `"from":5,`},
 	{"Talk", "", "x", "", `"skip":6`},

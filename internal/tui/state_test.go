@@ -72,7 +72,7 @@ func TestPanesKeepWhatWasSetBetweenStarts(t *testing.T) {
 	c.sees("filter: lead")
 	c.showPane("Log")
 	c.sees("without think, warning")
-	if asked := c.src.last("events"); !strings.Contains(asked, `"tree":true`) || !strings.Contains(asked, `"syscall"]`) {
+	if asked := c.src.last("events"); !strings.Contains(asked, `"tree":true`) || !strings.Contains(asked, `"syscall","syscall_begin"]`) {
 		t.Errorf("the log asks %s", asked)
 	}
 	c.showPane("Cost")
