@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -193,10 +192,12 @@ func (h host) Intend(n int, actions []loop.Action) error {
 // key names what a call is: the same for the same call of the same answer in every run, and for no
 // other. It is the beginning of a SHA-256 over the history, the answer, the call's id, tool and input.
 func (h host) key(a *loop.Action) string {
-	d := sha256.New()
-	fmt.Fprintf(d, "%s\x00%d\x00%s\x00%s\x00", h.p.UUID, h.p.answered.UnixNano(), a.Call.ID, a.Call.Name)
-	d.Write(a.Call.Input)
-	return hex.EncodeToString(d.Sum(nil)[:16])
+	of := append(make([]byte, 0, 512), h.p.UUID.String()...)
+	of = strconv.AppendInt(append(of, 0), h.p.answered.UnixNano(), 10)
+	of = append(append(append(of, 0), a.Call.ID...), 0)
+	of = append(append(of, a.Call.Name...), 0)
+	sum := sha256.Sum256(append(of, a.Call.Input...))
+	return hex.EncodeToString(sum[:16])
 }
 
 // effective reports whether an action does something outside the loop.

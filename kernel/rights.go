@@ -114,6 +114,9 @@ func clean(paths []string) []string {
 
 // CheckDevices refuses lists of devices in which a path stands that has no effect there: to deny it would deny nothing.
 func (k *KernelImpl) CheckDevices(allow, deny []string) error {
+	if len(allow)+len(deny) == 0 {
+		return nil // the usual case costs no memory
+	}
 	known := agent.Devices()
 	for _, path := range k.cfg.Devices.Paths() {
 		if !vfs.Below(path, mcpRoot) && !slices.Contains(known, path) { // the servers of one process have no name for others
@@ -172,6 +175,9 @@ func collapsed(path string) string {
 
 // fallbackIn returns the path of the second model that a path of a model names; "" if there is none.
 func fallbackIn(path string) string {
+	if !strings.Contains(path, "fallback") { // the usual case costs no memory
+		return ""
+	}
 	parts := strings.Split(strings.TrimPrefix(collapsed(path), modelRoot+"/"), "/")
 	if !vfs.Below(collapsed(path), modelRoot) || len(parts) < 3 || parts[1] != "fallback" {
 		return ""

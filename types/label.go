@@ -38,6 +38,9 @@ func (l Labels) Check() error {
 	if len(l) > MaxLabels {
 		return Errorf(ErrInvalid, "", "", "a process has at most %d labels, and %d are given", MaxLabels, len(l))
 	}
+	if len(l) == 0 {
+		return nil // the usual case costs no memory
+	}
 	for _, key := range slices.Sorted(maps.Keys(l)) {
 		if err := checkLabel(key, l[key]); err != nil {
 			return err

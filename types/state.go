@@ -2,6 +2,7 @@ package types
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -70,7 +71,7 @@ type ExitStatus struct {
 }
 
 // String returns "code (reason)".
-func (e ExitStatus) String() string { return fmt.Sprintf("%d (%s)", e.Code, e.Reason) }
+func (e ExitStatus) String() string { return strconv.Itoa(int(e.Code)) + " (" + e.Reason + ")" }
 
 // TimedOut returns the time limit of the whole process that ended it, and false if something else did.
 func (e ExitStatus) TimedOut() (limit string, ok bool) {

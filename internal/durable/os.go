@@ -101,7 +101,20 @@ func (osFS) Lock(name string) (Lock, error) {
 		f.Close()
 		return nil, wrap("Lock", name, err)
 	}
-	return LockedFile(f, os.Stat)
+	held, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, wrap("Lock", name, err)
+	}
+	own := held.Sys().(*syscall.Stat_t)
+	return &lockedFile{f, func() (bool, error) { // asked at each commit: as cheap as it can be
+		var now syscall.Stat_t
+		err := syscall.Stat(name, &now)
+		for err == syscall.EINTR {
+			err = syscall.Stat(name, &now)
+		}
+		return err == nil && now.Dev == own.Dev && now.Ino == own.Ino, err
+	}}, nil
 }
 
 // LockedFile makes a Lock of an open file that is locked, and is the Lock's from then on. stat looks at its name, as os.Stat does.
@@ -111,20 +124,19 @@ func LockedFile(f *os.File, stat func(name string) (fs.FileInfo, error)) (Lock, 
 		f.Close()
 		return nil, wrap("Lock", f.Name(), err)
 	}
-	return &lockedFile{f, held, stat}, nil
+	return &lockedFile{f, func() (bool, error) { now, err := stat(f.Name()); return err == nil && os.SameFile(held, now), err }}, nil
 }
 
 type lockedFile struct {
 	*os.File
-	held fs.FileInfo
-	stat func(name string) (fs.FileInfo, error)
+	same func() (bool, error) // whether its name is still that of the file that is held
 }
 
 // Check implements Lock.
 func (l *lockedFile) Check() error {
-	now, err := l.stat(l.Name())
+	same, err := l.same()
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err == nil && !os.SameFile(l.held, now):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err == nil && !same:
 		return types.Errorf(types.ErrConflict, "Lock", l.Name(), "it was removed or replaced while it was locked")
 	case err != nil:
 		return wrap("Lock", l.Name(), err)

@@ -5,10 +5,12 @@
 package loop
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	rnixctx "rnix/context"
 	"rnix/internal/recovery"
@@ -195,8 +197,15 @@ func (a *Action) result(said string) string {
 
 // Field returns a field of the input, or "" if it is missing or no string.
 func (a *Action) Field(name string) string {
+	raw := a.fields[name]
+	if len(raw) < 2 || raw[0] != '"' {
+		return ""
+	}
+	if text := raw[1 : len(raw)-1]; bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text) {
+		return string(text) // as it stands: raw is a value that was read before
+	}
 	var s string
-	if raw := a.fields[name]; len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
+	if json.Unmarshal(raw, &s) != nil {
 		return ""
 	}
 	return s
