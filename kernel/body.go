@@ -100,25 +100,16 @@ func (k *KernelImpl) Held(p *Process) bool { return p.gate.Closed() }
 // Revive lets a suspended history go on as a child of p, whose body needs it. NOT_FOUND if there is none,
 // CONFLICT if it runs already or has ended, unless a signal ended it: then it goes on where it was.
 func (k *KernelImpl) Revive(ctx context.Context, p *Process, id types.UUID) (types.PID, error) {
-	if k.cfg.Revive == nil {
-		return 0, types.Errorf(types.ErrUnavailable, "Resume", id.String(), "this kernel keeps no histories")
-	}
-	return k.cfg.Revive(ctx, p, id)
+	return k.cfg.Lifecycle.Revive(ctx, p, id)
 }
 
 // Dismiss ends a suspended history, and those below it, without running it. NOT_FOUND if there is none, CONFLICT if it
 // runs or somebody is at it.
 func (k *KernelImpl) Dismiss(ctx context.Context, id types.UUID, reason string) error {
-	if k.cfg.Dismiss == nil {
-		return types.Errorf(types.ErrUnavailable, "Dismiss", id.String(), "this kernel keeps no histories")
-	}
-	return k.cfg.Dismiss(ctx, id, reason)
+	return k.cfg.Lifecycle.Dismiss(ctx, id, reason)
 }
 
 // StoredInfo describes a history that is not running; NOT_FOUND if there is none.
 func (k *KernelImpl) StoredInfo(id types.UUID) (*step.ProcInfo, error) {
-	if k.cfg.Stored == nil {
-		return nil, types.Errorf(types.ErrNotFound, "Info", id.String(), "this kernel keeps no histories")
-	}
-	return k.cfg.Stored(id)
+	return k.cfg.Lifecycle.Stored(id)
 }

@@ -58,7 +58,7 @@ func (k *KernelImpl) openPurse(p *Process, limit Amount) {
 	e := purse.Entry{ID: p.UUID, Up: p.parentUUID, Limit: limit, Known: true}
 	if f := p.opts.From; f != nil {
 		e.Used = Amount{Tokens: f.State.Tokens, USD: price.FromFloat(f.State.CostUSD)}
-		if k.cfg.Accounts != nil {
+		if k.cfg.Lifecycle != Lifecycle(NoLifecycle{}) {
 			k.openAbove(e.Up)
 			k.withBelow(&e)
 		}
@@ -69,7 +69,7 @@ func (k *KernelImpl) openPurse(p *Process, limit Amount) {
 // withBelow adds what descendants have used, if it is of importance: looking for it takes time.
 func (k *KernelImpl) withBelow(e *purse.Entry) {
 	if e.Known = e.Limit != (Amount{}); e.Known {
-		below, shared := k.cfg.Accounts.Below(e.ID, k.purses.Has)
+		below, shared := k.cfg.Lifecycle.Below(e.ID, k.purses.Has)
 		e.Used, e.Shared = Amount{Tokens: e.Used.Tokens + below.Tokens, USD: e.Used.USD + below.USD}, shared
 	}
 }
@@ -79,7 +79,7 @@ func (k *KernelImpl) withBelow(e *purse.Entry) {
 func (k *KernelImpl) openAbove(id types.UUID) {
 	var missing []purse.Entry
 	for id != (types.UUID{}) && len(missing) < maxAncestry && !k.purses.Has(id) {
-		a, ok := k.cfg.Accounts.Account(id)
+		a, ok := k.cfg.Lifecycle.Account(id)
 		if !ok {
 			break
 		}
@@ -202,16 +202,13 @@ func (k *KernelImpl) costOf(p *Process, r *loop.Response, u price.Tokens) loop.C
 	if r.CostUSD > 0 {
 		return loop.Cost{USD: price.FromFloat(r.CostUSD).Float(), From: "provider"}
 	}
-	if k.cfg.Price == nil {
-		return loop.Cost{}
-	}
 	_, usd := p.purse.Limited()
 	for _, m := range modelsOf(p) {
 		if r.Provider != "" && m.Provider != r.Provider {
 			continue
 		}
 		for _, name := range []string{r.Model, m.Model} {
-			if rate, from := k.cfg.Price(p, m.Provider, m.Driver, name, usd); from != "" {
+			if rate, from := k.cfg.Catalog.Price(p, m.Provider, m.Driver, name, usd); from != "" {
 				return loop.Cost{USD: rate.Cost(u).Float(), From: from}
 			}
 		}
@@ -228,10 +225,7 @@ func (k *KernelImpl) worst(p *Process, prompt int, usd bool) (purse.Want, *types
 	}
 	var in, out price.USD
 	for _, m := range modelsOf(p) {
-		rate, from := price.Rate{}, ""
-		if k.cfg.Price != nil {
-			rate, from = k.cfg.Price(p, m.Provider, m.Driver, m.Model, usd)
-		}
+		rate, from := k.cfg.Catalog.Price(p, m.Provider, m.Driver, m.Model, usd)
 		switch {
 		case from != "":
 			i, o := rate.Worst()
@@ -317,9 +311,7 @@ func (k *KernelImpl) AddBudget(pid types.PID, more Amount) (Amount, error) {
 func (k *KernelImpl) RaiseBudget(id types.UUID, more Amount) {
 	if p := k.purses.Find(id); p != nil {
 		p.Add(more)
-		if k.cfg.Touched != nil {
-			k.cfg.Touched(id)
-		}
+		k.cfg.Lifecycle.Touched(id)
 	}
 }
 

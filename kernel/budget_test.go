@@ -49,12 +49,12 @@ func withGreedy(t *testing.T, card vfs.ModelCard, seen func(limit, prompt int)) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Price = func(_ *Process, provider, _, _ string, _ bool) (price.Rate, string) {
+		c.Catalog = prices(func(provider string) (price.Rate, string) {
 			if provider == "greedy" {
 				return price.Flat(10), "here"
 			}
 			return price.Rate{}, ""
-		}
+		})
 	}
 }
 

@@ -34,9 +34,9 @@ func TestTheSmallestLimitOfAChildCounts(t *testing.T) {
 func TestAModelCannotRaiseTheLimitsOfItsChild(t *testing.T) {
 	steps, budget := 4, 20
 	s := newSys(t, func(c *Config) {
-		c.LoadAgent = func(*Process, string) (*agent.Agent, SpawnOpts, error) {
+		c.Catalog = agents{load: func(*Process, string) (*agent.Agent, SpawnOpts, error) {
 			return &agent.Agent{Manifest: agent.Manifest{MaxSteps: &steps, ContextBudget: &budget}}, SpawnOpts{}, nil
-		}
+		}}
 	})
 	s.model = func(_ context.Context, c vfs.Caller, turn int) (reply, error) {
 		if c.PID == 1 && turn == 1 {

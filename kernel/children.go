@@ -177,8 +177,8 @@ func (k *KernelImpl) tellParent(p *Process) {
 		return
 	}
 	parent, ok := k.table.byID(p.parentUUID)
-	if ok && (parent.opts.Body != nil || !parent.kids.needs(p.UUID, failed(p))) || !ok && k.cfg.Post == nil {
-		return // it sees for itself, or nobody is there
+	if ok && (parent.opts.Body != nil || !parent.kids.needs(p.UUID, failed(p))) {
+		return // it sees for itself
 	}
 	if i := k.info(p); i.Exit != nil { // else it goes on
 		p.told = k.tell(p.parentUUID, i)
@@ -214,13 +214,10 @@ func (k *KernelImpl) tell(parent types.UUID, i *Info) bool {
 			return err == nil
 		}
 	}
-	if k.cfg.Post == nil {
-		return false
-	}
 	if info, serr := k.StoredInfo(parent); serr == nil && info.Exit != nil && !info.Suspended {
 		return false // it has ended, as Unix has it: nobody is left to be told
 	}
-	_, err = k.cfg.Post(context.Background(), parent, m)
+	_, err = k.cfg.Lifecycle.Post(context.Background(), parent, m)
 	if code := types.CodeOf(err); code != types.ErrBrokenPipe && code != types.ErrNotFound && code != types.ErrInvalid {
 		k.untold(0, parent, err)
 	}

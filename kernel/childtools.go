@@ -20,7 +20,7 @@ func (k *KernelImpl) offers(p *Process, kind loop.Kind) bool {
 	spawns := p.Rights.Permits(spawnRight) && p.depth < k.cfg.Limits.Depth
 	switch kind {
 	case loop.Specialize:
-		return k.cfg.LoadSkill != nil
+		return k.cfg.Catalog != Catalog(NoCatalog{})
 	case loop.Spawn, loop.Wait:
 		return spawns
 	case loop.Signal:
@@ -122,14 +122,9 @@ func startChild(ctx context.Context, k *KernelImpl, p *Process, a *loop.Action, 
 	if err := in.check(k); err != nil {
 		return 0, err
 	}
-	ag, opts := &agent.Agent{}, SpawnOpts{}
-	if k.cfg.LoadAgent != nil {
-		var err error
-		if ag, opts, err = k.cfg.LoadAgent(p, in.Agent); err != nil {
-			return 0, err
-		}
-	} else if in.Agent != "" {
-		return 0, types.Errorf(types.ErrNotFound, "Spawn", in.Agent, "this kernel has no agents by name")
+	ag, opts, err := k.cfg.Catalog.LoadAgent(p, in.Agent)
+	if err != nil {
+		return 0, err
 	}
 	k.inherit(&opts, p, ag)
 	opts.UUID, opts.Name = a.Child, orDefault(in.Name, opts.Name)
@@ -180,10 +175,10 @@ func (k *KernelImpl) attach(ctx context.Context, p *Process, a *loop.Action) (st
 		}
 		return k.awaitChild(ctx, p, c.UUID, c.PID)
 	}
-	if k.cfg.Stored == nil {
+	if k.cfg.Lifecycle == Lifecycle(NoLifecycle{}) { // nobody knows whether it was started
 		return "", types.Errorf(types.ErrInDoubt, "Spawn", a.Child.String(), "%s", recovery.Explain(a.Earlier, recovery.Unknown))
 	}
-	info, err := k.cfg.Stored(a.Child)
+	info, err := k.cfg.Lifecycle.Stored(a.Child)
 	switch {
 	case types.CodeOf(err) == types.ErrNotFound:
 		return k.spawnChild(ctx, p, a)

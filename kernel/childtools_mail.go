@@ -53,13 +53,13 @@ func (k *KernelImpl) sendTo(ctx context.Context, p *Process, a *loop.Action, key
 		}
 	}
 	id, ok := k.relative(p, in.PID)
-	if !ok || k.cfg.Post == nil {
+	if !ok {
 		if alive {
 			return "", sendEnded(in.PID)
 		}
 		return "", &types.SyscallError{Syscall: "Send", PID: in.PID, Code: types.ErrNotFound, Err: fmt.Errorf("%w of your family; ps lists those below you", errNoProcess)}
 	}
-	if _, err := k.cfg.Post(ctx, id, m); types.CodeOf(err) == types.ErrBrokenPipe {
+	if _, err := k.cfg.Lifecycle.Post(ctx, id, m); types.CodeOf(err) == types.ErrBrokenPipe {
 		return "", sendEnded(in.PID)
 	} else if err != nil {
 		return "", err

@@ -9,22 +9,16 @@ import (
 
 // plant makes a git work tree for a child, if its parent wants one. The caller calls undo if the child is not started.
 func (k *KernelImpl) plant(ctx context.Context, p *Process, wanted bool, child *SpawnOpts) (undo func(), err error) {
-	switch {
-	case !wanted:
+	if !wanted {
 		return func() {}, nil
-	case k.cfg.Plant == nil:
-		return nil, types.Errorf(types.ErrUnavailable, "Spawn", "", "there are no git work trees here: leave worktree out, and the child works in your directory")
 	}
-	return k.cfg.Plant(ctx, p, child)
+	return k.cfg.Workspace.Plant(ctx, p, child)
 }
 
 // planted says where the work of a child is that has a work tree of its own, and lets its parent read there; "" if it has
 // none.
 func (k *KernelImpl) planted(p *Process, id types.UUID) string {
-	if k.cfg.Planted == nil {
-		return ""
-	}
-	dir, text := k.cfg.Planted(id)
+	dir, text := k.cfg.Workspace.Planted(id)
 	if dir != "" {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -29,7 +29,7 @@ func sending(came int) func(ctx context.Context, _ vfs.Caller, _ int) (reply, er
 
 // flat has every model cost ten dollars a million tokens.
 func flat(c *Config) {
-	c.Price = func(*Process, string, string, string, bool) (price.Rate, string) { return price.Flat(10), "here" }
+	c.Catalog = prices(func(string) (price.Rate, string) { return price.Flat(10), "here" })
 }
 
 // state is what the committed records of a history amount to.

@@ -78,14 +78,14 @@ func TestPauseOfATreeHoldsWhoIsJustBeingBorn(t *testing.T) {
 		coming, come := make(chan struct{}), make(chan struct{})
 		last := types.PID(0)
 		s := newSys(t, func(c *Config) {
-			c.NextPID = func() (types.PID, error) { // the kid is not in the table yet
+			c.Lifecycle = &lives{next: func() (types.PID, error) { // the kid is not in the table yet
 				if last++; last == 2 {
 					close(coming)
 					<-come
 				}
 				return last, nil
-			}
-			c.LoadAgent = func(*Process, string) (*agent.Agent, SpawnOpts, error) { return &agent.Agent{}, opts(), nil }
+			}}
+			c.Catalog = agents{load: func(*Process, string) (*agent.Agent, SpawnOpts, error) { return &agent.Agent{}, opts(), nil }}
 		})
 		s.model = func(_ context.Context, c vfs.Caller, turn int) (reply, error) {
 			if c.PID == 1 && turn == 1 {

@@ -85,13 +85,13 @@ func (h host) keepAfter(n int) *step.Snapshot {
 // keep takes a snapshot. One that fails costs the way back to this step and nothing else, so it is only
 // reported.
 func (h host) keep(n int) {
-	if h.k.cfg.Snapshot == nil {
+	if !h.k.cfg.Workspace.Keeps() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.p.ctx), snapshotTime)
 	defer cancel()
 	start := time.Now()
-	s, changed, err := h.k.cfg.Snapshot(ctx, h.p, n)
+	s, changed, err := h.k.cfg.Workspace.Snapshot(ctx, h.p, n)
 	if err != nil {
 		h.k.log.Warn("snapshot", "pid", h.p.PID, "uuid", h.p.UUID, "step", n, "err", err)
 		h.Emit(event.Event{Kind: event.Snapshot, Step: n, Err: err.Error(), Dur: time.Since(start)})
@@ -109,7 +109,7 @@ func (h host) keep(n int) {
 
 // Undo implements loop.Host.
 func (h host) Undo(ctx context.Context, c *recovery.Call) error {
-	if err := h.k.cfg.Undo(ctx, h.p, c.Intent); err != nil {
+	if err := h.k.cfg.Workspace.Undo(ctx, h.p, c.Intent); err != nil {
 		return types.Errorf(types.ErrStorage, "Undo", c.Name, "%w", err)
 	}
 	return nil

@@ -90,9 +90,7 @@ func exitFor(end *loop.End, paused bool) types.ExitStatus {
 func (k *KernelImpl) finish(p *Process, end *loop.End) {
 	k.seal(p, true) // what was accepted is recorded before the end is
 	k.unmountFor(p, p)
-	if k.cfg.Release != nil {
-		k.cfg.Release(p.PID)
-	}
+	k.cfg.Lifecycle.Release(p.PID)
 	exit, err := k.recordEnd(p, end)
 	k.publishEnd(p, end, exit)
 	p.box.Close()

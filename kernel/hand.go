@@ -22,9 +22,7 @@ const modelInHand = "model"
 
 // touch tells whoever watches that a process has changed. No lock of the kernel is held.
 func (k *KernelImpl) touch(p *Process) {
-	if k.cfg.Touched != nil {
-		k.cfg.Touched(p.UUID)
-	}
+	k.cfg.Lifecycle.Touched(p.UUID)
 }
 
 // takeUp notes that a call begins. putDown must follow.

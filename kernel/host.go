@@ -25,7 +25,7 @@ type host struct{ postman }
 var _ loop.Host = host{}
 
 // Wait holds the process while its output is not taken, while its gate is shut, and while it has to wait, see
-// Config.Waits. What it has said is made durable before: it may wait for days.
+// Lifecycle.Waits. What it has said is made durable before: it may wait for days.
 func (h host) Wait(ctx context.Context) error {
 	if err := h.k.handedOver(ctx, h.p); err != nil {
 		return err

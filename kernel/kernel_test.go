@@ -674,9 +674,9 @@ func TestGroupSignalReachesItsMembersOnly(t *testing.T) {
 
 func TestChildOfAModelHasAtMostItsParentsRights(t *testing.T) {
 	s := newSys(t, func(c *Config) {
-		c.LoadAgent = func(*Process, string) (*agent.Agent, SpawnOpts, error) {
+		c.Catalog = agents{load: func(*Process, string) (*agent.Agent, SpawnOpts, error) {
 			return &agent.Agent{Manifest: agent.Manifest{Name: "kid", Devices: []string{"/dev/tool", "/dev/fs"}}}, SpawnOpts{}, nil
-		}
+		}}
 	})
 	s.tool = func(context.Context, vfs.Caller) (string, error) { return "ran", nil }
 	s.model = func(_ context.Context, c vfs.Caller, turn int) (reply, error) {

@@ -228,11 +228,9 @@ func (k *KernelImpl) Caller(pid types.PID) (vfs.Caller, bool) {
 
 func (p *Process) caller(k *KernelImpl) vfs.Caller {
 	c := vfs.Caller{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir, ReadRoots: readRoots(p), Env: withIdentity(p.opts.Env, p, k.cfg.Address), Secret: p.opts.Secret, Profile: p.opts.Profile}
-	if k.cfg.Scratch != nil {
-		c.Scratch = k.cfg.Scratch(p.UUID)
-	}
-	if k.cfg.Inputs != nil && len(p.inputs) > 0 {
-		c.Inputs = k.cfg.Inputs(p.UUID)
+	c.Scratch = k.cfg.Workspace.Scratch(p.UUID)
+	if len(p.inputs) > 0 {
+		c.Inputs = k.cfg.Workspace.Inputs(p.UUID)
 	}
 	return c
 }

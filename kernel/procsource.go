@@ -41,9 +41,7 @@ func (k *KernelImpl) Status(pid types.PID) (vfs.ProcStatus, bool) {
 	used := p.purse.State().Used
 	s.BudgetUsed, s.BudgetUsedUSD = used.Tokens, used.USD.Float()
 	s.Tools, s.Inputs = p.kit.list, inputNames(p.inputs)
-	if k.cfg.OSChildren != nil {
-		s.OSChildren = k.cfg.OSChildren(pid)
-	}
+	s.OSChildren = k.cfg.Lifecycle.OSChildren(pid)
 	return s, true
 }
 

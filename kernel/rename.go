@@ -75,8 +75,6 @@ func (k *KernelImpl) Renamed(pid types.PID, id types.UUID, name string) (saved b
 		r.call(name)
 	}
 	k.events.Append(event.Event{Kind: event.Renamed, PID: pid, UUID: id, Name: name, Text: was})
-	if k.cfg.Touched != nil {
-		k.cfg.Touched(id)
-	}
+	k.cfg.Lifecycle.Touched(id)
 	return false
 }

@@ -29,7 +29,7 @@ func (k *KernelImpl) Revoke(pid types.PID, why string) error {
 
 // Hold makes a process, and all that descend from it, stand still while it has to wait, with its OS children and its clocks, or
 // lets them go on unless somebody has paused them. It is a pause that no person has made and that stands in no record;
-// what is waited for says Config.Waits. An answer that a model is giving is still taken. NOT_FOUND if it does not run.
+// what is waited for says Lifecycle.Waits. An answer that a model is giving is still taken. NOT_FOUND if it does not run.
 func (k *KernelImpl) Hold(pid types.PID, held bool) error {
 	p, err := k.table.lookup("Hold", pid)
 	if err != nil {
@@ -66,18 +66,13 @@ func (k *KernelImpl) Hold(pid types.PID, held bool) error {
 // settleStill freezes or thaws the OS children of a process, as its gate and its ownership stand. What decides may change
 // meanwhile, and what came first may act last: so it looks again until what it did is what is wanted.
 func (k *KernelImpl) settleStill(p *Process) {
-	if k.cfg.Freeze == nil && k.cfg.Thaw == nil {
-		return
-	}
 	still := p.gate.Closed
 	for {
-		want, do := still(), k.cfg.Thaw
+		want, do := still(), k.cfg.Lifecycle.Thaw
 		if want {
-			do = k.cfg.Freeze
+			do = k.cfg.Lifecycle.Freeze
 		}
-		if do != nil {
-			do(p.PID)
-		}
+		do(p.PID)
 		if still() == want {
 			return
 		}
@@ -86,10 +81,7 @@ func (k *KernelImpl) settleStill(p *Process) {
 
 // held returns what a process has to wait for, and what is closed when that may have changed; nil = it may act.
 func (k *KernelImpl) held(p *Process) (reason string, changed <-chan struct{}) {
-	if k.cfg.Waits == nil {
-		return "", nil
-	}
-	return k.cfg.Waits(p)
+	return k.cfg.Lifecycle.Waits(p)
 }
 
 // untilFree waits until what a process waits for may have changed. It returns the cause of ctx's end.

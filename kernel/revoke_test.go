@@ -77,15 +77,14 @@ func TestWhoDoesNotOwnItsWorkDoesNothingUntilItDoes(t *testing.T) {
 			changed = make(chan struct{})
 		}
 		s := newSys(t, func(c *Config) {
-			c.Freeze, c.Thaw = freeze(true), freeze(false)
-			c.Waits = func(*Process) (string, <-chan struct{}) {
+			c.Lifecycle = &lives{freeze: freeze(true), thaw: freeze(false), waits: func(*Process) (string, <-chan struct{}) {
 				mu.Lock()
 				defer mu.Unlock()
 				if ours {
 					return "", nil
 				}
 				return "the lease of its session", changed
-			}
+			}}
 		})
 		asked, acted := 0, 0
 		s.tool = func(context.Context, vfs.Caller) (string, error) { acted++; return "x", nil }
@@ -131,15 +130,14 @@ func TestWhoseOwnSessionIsAwayStaysStillWhenAnothersComesBack(t *testing.T) {
 			return func(p types.PID) { mu.Lock(); defer mu.Unlock(); still[p] = to }
 		}
 		s := newSys(t, func(c *Config) {
-			c.Freeze, c.Thaw = freeze(true), freeze(false)
-			c.Waits = func(p *Process) (string, <-chan struct{}) {
+			c.Lifecycle = &lives{freeze: freeze(true), thaw: freeze(false), waits: func(p *Process) (string, <-chan struct{}) {
 				mu.Lock()
 				defer mu.Unlock()
 				if away[p.PID] || away[1] { // the first is above the other
 					return "the lease of its session", make(chan struct{})
 				}
 				return "", nil
-			}
+			}}
 		})
 		s.model = func(ctx context.Context, c vfs.Caller, turn int) (reply, error) {
 			if c.PID == 1 && turn == 1 {
@@ -181,14 +179,14 @@ func TestTheTimeInWhichAProcessWaitsDoesNotCount(t *testing.T) {
 		var mu sync.Mutex
 		free, blocked := make(chan struct{}), false
 		s := newSys(t, func(c *Config) {
-			c.Waits = func(*Process) (string, <-chan struct{}) {
+			c.Lifecycle = &lives{waits: func(*Process) (string, <-chan struct{}) {
 				mu.Lock()
 				defer mu.Unlock()
 				if !blocked {
 					return "", nil
 				}
 				return "room on the disk", free
-			}
+			}}
 			c.Heartbeat = Heartbeat{Stall: 30 * time.Minute, Policy: "kill", Interval: 30 * time.Second}
 		})
 		turns := 0

@@ -19,11 +19,10 @@ func TestAPauseAndAResumeThatCrossLeaveNoChildFrozen(t *testing.T) {
 	var frozen atomic.Bool
 	var once sync.Once
 	s := newSys(t, func(c *Config) {
-		c.Freeze = func(types.PID) {
+		c.Lifecycle = &lives{freeze: func(types.PID) {
 			once.Do(func() { close(began); <-resumed })
 			frozen.Store(true)
-		}
-		c.Thaw = func(types.PID) { frozen.Store(false) }
+		}, thaw: func(types.PID) { frozen.Store(false) }}
 	})
 	s.model = untilKilled
 	pid := s.spawn()

@@ -152,7 +152,7 @@ func (k *KernelImpl) followGate(p *Process) {
 
 // gatesAreFollowed reports whether anything is to be done by followGate.
 func (k *KernelImpl) gatesAreFollowed() bool {
-	return k.cfg.Freeze != nil || k.cfg.Thaw != nil || k.keeps
+	return k.keeps || k.cfg.Lifecycle != Lifecycle(NoLifecycle{})
 }
 
 // markGate writes a pause or its end into the record, so that it holds over a crash.

@@ -179,7 +179,7 @@ func TestAPauseBeginsWhenItIsDelivered(t *testing.T) {
 		handler func(types.Signal)
 	}{
 		"handler": {func(*Config) {}, func(types.Signal) { time.Sleep(time.Hour) }},
-		"freeze":  {func(c *Config) { c.Freeze = func(types.PID) { time.Sleep(time.Hour) } }, nil},
+		"freeze":  {func(c *Config) { c.Lifecycle = &lives{freeze: func(types.PID) { time.Sleep(time.Hour) }} }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

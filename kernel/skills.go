@@ -61,7 +61,7 @@ func (k *KernelImpl) specialize(p *Process, a *loop.Action) (string, error) {
 	if err := json.Unmarshal(a.Call.Input, &in); err != nil {
 		return "", types.Errorf(types.ErrInvalid, "Tool", a.Call.Name, "%w", err)
 	}
-	skill, err := k.cfg.LoadSkill(p, in.Skill)
+	skill, err := k.cfg.Catalog.LoadSkill(p, in.Skill)
 	if err != nil {
 		return "", err
 	}

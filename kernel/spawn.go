@@ -244,8 +244,8 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 	if p.UUID == (types.UUID{}) {
 		p.UUID = types.NewUUID()
 	}
-	if opts.From != nil && k.cfg.Trees != nil {
-		p.trees = k.cfg.Trees(p.UUID) // not yet visible, so no lock
+	if opts.From != nil {
+		p.trees = k.cfg.Workspace.Trees(p.UUID) // not yet visible, so no lock
 	}
 	settleStall(p, ag)
 	p.MaxSteps = DefaultMaxSteps

@@ -119,8 +119,8 @@ func (s finder) joined(c *Process) {
 // dismiss ends a suspended child, which has no process.
 func (s finder) dismiss(id supervise.ID) {
 	m := s.members[id]
-	if s.k.cfg.Dismiss != nil {
-		err := s.k.cfg.Dismiss(context.WithoutCancel(s.p.ctx), m.id, "terminated: its supervisor has stopped it")
+	if s.k.cfg.Lifecycle != Lifecycle(NoLifecycle{}) {
+		err := s.k.cfg.Lifecycle.Dismiss(context.WithoutCancel(s.p.ctx), m.id, "terminated: its supervisor has stopped it")
 		switch types.CodeOf(err) {
 		case types.ErrConflict:
 			return // it is just being resumed, and joins

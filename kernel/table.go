@@ -15,7 +15,8 @@ import (
 type table struct {
 	byPID xsync.Numbered[types.PID, Process]
 	tombs xsync.Numbered[types.PID, remains]
-	next  func() (types.PID, error)
+	life  Lifecycle     // says the numbers
+	last  atomic.Uint64 // the last number, if it says none
 	limit Limits
 	most  int // bytes of texts in tombs; set once, to maxTombWeight
 
@@ -64,12 +65,8 @@ type tomb struct {
 	weight int
 }
 
-func newTable(next func() (types.PID, error), limit Limits) *table {
-	t := &table{next: next, limit: limit, most: maxTombWeight, byUUID: map[types.UUID]*Process{}, families: map[types.UUID]*kin{}, groups: map[types.PGID]*group{}}
-	if next == nil {
-		var last atomic.Uint64
-		t.next = func() (types.PID, error) { return types.PID(last.Add(1)), nil }
-	}
+func newTable(life Lifecycle, limit Limits) *table {
+	t := &table{life: life, limit: limit, most: maxTombWeight, byUUID: map[types.UUID]*Process{}, families: map[types.UUID]*kin{}, groups: map[types.PGID]*group{}}
 	return t
 }
 
@@ -109,7 +106,10 @@ func (t *table) admit(parent *Process, again bool) (types.PID, int, error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	pid, err := t.next() // may write to the disk, so no lock is held
+	pid, err := t.life.NextPID() // may write to the disk, so no lock is held
+	if pid == 0 && err == nil {
+		pid = types.PID(t.last.Add(1))
+	}
 	return pid, depth, err
 }
 

@@ -97,7 +97,7 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 	var end *loop.End
 	progress := loop.Progress{Provider: p.opts.Provider, Model: orDefault(p.opts.Model, p.model.Model)}
 	if f := p.opts.From; f != nil {
-		progress, open, end = f.start(progress), f.open(k.cfg.Undo != nil), f.end()
+		progress, open, end = f.start(progress), f.open(k.cfg.Workspace.Keeps()), f.end()
 		if open != nil {
 			p.answered = open.Answer.Started
 		}

@@ -350,34 +350,13 @@ func (d *Daemon) boot() error {
 	if err := registerDevices(d, ownDirs(d)); err != nil {
 		return err
 	}
-	cfg := kernel.Config{
+	d.kernel = kernel.New(kernel.Config{
 		Devices: d.devices, Mounts: d.mounts, Contexts: rnixctx.NewManager(), Events: d.events, Log: d.log, Secrets: d.secrets,
-		Store: d.store, Touched: d.watch.Touch, Address: []string{statehome.EnvDataDir + "=" + d.places.DataDir},
-		NextPID: func() (types.PID, error) { return nextPID(d) },
-		// A model call is cut off by a pause, and an MCP server has nothing to do while nobody calls it.
-		Waits:  waitsOf(d),
-		Freeze: func(p types.PID) { d.procs.Freeze(p, proc.KindShell, proc.KindHarness) }, Thaw: d.procs.Thaw,
-		Release:    d.release,
-		OSChildren: func(p types.PID) int { return len(d.procs.Children(p)) },
-		Scratch:    ground{d}.Scratch, Inputs: d.store.InputsDir, LoadAgent: d.launcher.Spawner.Child, LoadSkill: d.launcher.Spawner.LoadSkill, Stored: ground{d}.Described, Price: profile.PriceFor, Accounts: d.billing, Revive: func(ctx context.Context, parent *kernel.Process, id types.UUID) (types.PID, error) {
-			return d.lifecycle.Resumer.ReviveChild(ctx, parent, id)
-		}, Dismiss: d.stored.Dismiss, Heartbeat: d.heartbeat,
-	}
-	filesFor(d, &cfg)
-	cfg.Post, cfg.Limits = d.mail.Post, d.limits
-	d.kernel = kernel.New(cfg, nil)
+		Address: []string{statehome.EnvDataDir + "=" + d.places.DataDir}, Limits: d.limits, Heartbeat: d.heartbeat,
+		Store: d.store, Workspace: &files.Workspace{Kept: d.snapshots, Planter: d.trees, Dir: d.journal.Dir}, Catalog: d.launcher.Spawner, Lifecycle: outside{d.billing, d},
+	}, nil)
 	startServices(d, transports)
 	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel, d.kernel.VFS()).Open)
-}
-
-// release ends what an ending process has outside the kernel.
-func (d *Daemon) release(p types.PID) {
-	if i, err := d.kernel.Info(p); err == nil {
-		d.models.CloseSession(i.UUID)
-		d.snapshots.Forget(i.UUID)
-	}
-	d.procs.KillOwner(p)
-	d.seen.Drop(p)
 }
 
 // handle registers all methods.

@@ -9,7 +9,6 @@ import (
 	"rnix/internal/service/files"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
-	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -28,26 +27,6 @@ func keepFiles(d *Daemon, k *workspace.Keeper, off bool) {
 	d.snapshots, d.trees = files.NewSnapshots(k, off, d.places.DataDir, d.log), files.NewTrees(k, d.places.DataDir)
 	d.snapshots.Histories = all
 	d.files = &files.Service{Snapshots: d.snapshots, Trees: d.trees, Histories: all, Callers: d.access, Log: d.log}
-}
-
-// filesFor gives the kernel what it asks of the files of processes.
-func filesFor(d *Daemon, cfg *kernel.Config) {
-	worker := func(p *kernel.Process) files.Worker {
-		return files.Worker{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir}
-	}
-	cfg.Plant = func(ctx context.Context, parent *kernel.Process, child *kernel.SpawnOpts) (undo func(), err error) {
-		return d.trees.CreateForChild(ctx, worker(parent), child)
-	}
-	cfg.Planted, cfg.Trees = d.trees.OfChild, d.trees.OfChildren
-	if d.snapshots.Off() {
-		return
-	}
-	cfg.Snapshot = func(ctx context.Context, p *kernel.Process, n int) (*step.Snapshot, bool, error) {
-		return d.snapshots.Take(ctx, worker(p), n)
-	}
-	cfg.Undo = func(ctx context.Context, p *kernel.Process, call *step.Intent) error {
-		return d.snapshots.Undo(ctx, worker(p), call)
-	}
 }
 
 // startFiles gives the service for the files of processes what is made after them.

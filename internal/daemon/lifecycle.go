@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"path/filepath"
 
 	"rnix/internal/compose/run"
 	"rnix/internal/launch"
@@ -89,11 +88,6 @@ func (g ground) Described(id types.UUID) (*step.ProcInfo, error) {
 		return g.daemon.storage.TakenAway(id)
 	}
 	return g.Whole(info), nil
-}
-
-// Scratch is where a history's long outputs go.
-func (g ground) Scratch(id types.UUID) string {
-	return filepath.Join(g.daemon.journal.Dir(id), "scratch")
 }
 
 // directories makes and removes the directories in which processes work.

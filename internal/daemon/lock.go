@@ -4,7 +4,6 @@ import (
 	"rnix/internal/proc"
 	"rnix/internal/step"
 	"rnix/ipc"
-	"rnix/types"
 )
 
 // guard has the warden end what children leave behind if this program is killed, and hold the lock until it has. A daemon without
@@ -23,15 +22,6 @@ func guard(d *Daemon, lock *ipc.Lock) error {
 		return err
 	}
 	return d.procs.Guard(d.opt.Guard, d.stop, held)
-}
-
-// nextPID returns a PID that no process has had.
-func nextPID(d *Daemon) (types.PID, error) {
-	if err := d.journal.Claim.Check(); err != nil { // it would be counted elsewhere
-		return 0, err
-	}
-	n, err := d.pids.Next()
-	return types.PID(n), err
 }
 
 // settle gives back the PIDs that were reserved and not used.

@@ -8,7 +8,6 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/service/room"
 	"rnix/internal/step"
-	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -18,16 +17,6 @@ func onReadOnly(d *Daemon, err error) error {
 		return err
 	}
 	return types.Errorf(types.ErrStorage, "Write", d.places.DataDir, "nothing can be changed: the file system of the data directory is read-only; %s", room.WriteAgain)
-}
-
-// waitsOf answers the kernel's question what a process has to wait for.
-func waitsOf(d *Daemon) func(*kernel.Process) (string, <-chan struct{}) {
-	return func(p *kernel.Process) (string, <-chan struct{}) {
-		if reason, changed := d.room.Waits(); changed != nil {
-			return reason, changed
-		}
-		return d.platforms.Waits(p.PID, p.UUID)
-	}
 }
 
 // diskNow is what the user has configured now; what it was at the start, as long as that has a mistake.

@@ -128,9 +128,9 @@ func orElse(s, def string) string {
 	return def
 }
 
-// Child settles the agent of a child that a model starts, as spawn does it for a client. An agent that
+// LoadAgent settles the agent of a child that a model starts, as spawn does it for a client. An agent that
 // names no model has its parent's; one that names a provider keeps to that, whatever the client asked for the parent.
-func (s *Spawner) Child(parent *kernel.Process, name string) (*agent.Agent, kernel.SpawnOpts, error) {
+func (s *Spawner) LoadAgent(parent *kernel.Process, name string) (*agent.Agent, kernel.SpawnOpts, error) {
 	p, ok := profile.Of(parent)
 	if !ok {
 		return nil, kernel.SpawnOpts{}, types.Errorf(types.ErrUnavailable, "Spawn", name, "the parent has no configuration")
@@ -175,6 +175,13 @@ func (s *Spawner) LoadSkill(proc *kernel.Process, name string) (agent.Skill, err
 	}
 	return p.Catalog.Skill(name)
 }
+
+// Price returns what a model costs a process, and where that stands; see profile.PriceFor.
+func (*Spawner) Price(proc *kernel.Process, provider, driver, model string, needed bool) (price.Rate, string) {
+	return profile.PriceFor(proc, provider, driver, model, needed)
+}
+
+var _ kernel.Catalog = (*Spawner)(nil)
 
 // exists reports whether a path is there.
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }

@@ -8,9 +8,6 @@ import (
 	"rnix/types"
 )
 
-// InputsDir is where the inputs of a history are kept.
-func (s *Store) InputsDir(id types.UUID) string { return step.InputsDir(s.journal.Dir(id)) }
-
 // SaveInputs makes the inputs of a history durable.
 func (s *Store) SaveInputs(id types.UUID, inputs []step.Input) ([]step.InputRef, error) {
 	if !s.Secrets.Empty() {
