@@ -1,7 +1,7 @@
-// Command embed is a program with a kernel of its own: it runs agents the way rnix does, without a daemon
-// and without anything on disk. It shows what processes have for working together: inputs, pipes,
-// messages, groups, signals, threads and coroutines. Its models answer from scripts, so that it runs
-// anywhere; a driver of drivers/llm in their place makes it real.
+// Command embed is a program with a kernel of its own, in a module of its own: it runs agents the way rnix does, without a daemon. It shows what
+// processes have for working together: inputs, pipes, messages, groups, signals, threads and coroutines; then a history that is cut off and
+// goes on, a second model for one that cannot answer, and a secret that is kept out of the record. Its models answer from scripts, so that it
+// runs anywhere; a driver of drivers/llm in their place makes it real.
 package main
 
 import (
@@ -13,11 +13,10 @@ import (
 	"strings"
 	"time"
 
-	rnixctx "rnix/context"
 	"rnix/drivers/llm"
+	"rnix/embed"
 	"rnix/kernel"
 	"rnix/types"
-	"rnix/vfs"
 )
 
 func main() {
@@ -46,7 +45,27 @@ version: "1"
 responses:
   - {content: never, delay: 1h}
 `,
+	"slow": `
+version: "1"
+responses:
+  - content: I plan, and then I work.
+    tool_calls: [{name: plan, input: {steps: [work]}}]
+  - {content: The work is done., delay: 1h}
+`,
+	"down": `
+version: "1"
+responses:
+  - error: {code: SERVICE_UNAVAILABLE, message: it is down}
+`,
+	"deployer": `
+version: "1"
+responses:
+  - content: deployed with correct-horse-battery
+`,
 }
+
+// token is a secret of this program.
+const token = "correct-horse-battery"
 
 // program is a kernel and where it tells what happens.
 type program struct {
@@ -56,34 +75,34 @@ type program struct {
 
 func (p *program) say(format string, args ...any) { fmt.Fprintf(p.out, format+"\n", args...) }
 
-// boot makes a kernel with the models as devices.
-func boot() (*kernel.KernelImpl, error) {
-	devices := vfs.NewDeviceRegistry()
+// open makes a system with the models. dir is where its histories are; empty = nothing is kept.
+func open(dir string) (*embed.System, error) {
+	var drivers []llm.LLMDriver
 	for name, script := range models {
 		driver, err := llm.ParseReplay(name, name+".yaml", []byte(script))
 		if err != nil {
 			return nil, err
 		}
-		if err := devices.Register("/dev/llm/"+name, llm.NewDevice(driver)); err != nil {
-			return nil, err
-		}
+		drivers = append(drivers, driver)
 	}
-	kern := kernel.New(kernel.Config{Devices: devices, Contexts: rnixctx.NewManager()}, nil)
-	return kern, devices.Register("/proc", vfs.NewProcFS(kern, kern.VFS()).Open)
+	return embed.Open(embed.Options{Dir: dir, Models: drivers, Secrets: map[string]string{"DEPLOY_TOKEN": token}})
+}
+
+// closed suspends what runs in a system, and gives its directory back.
+func closed(ctx context.Context, s *embed.System) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return s.Close(ctx)
 }
 
 func run(ctx context.Context, out io.Writer) (err error) {
-	kern, err := boot()
+	sys, err := open("")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(ctx, time.Minute)
-		defer cancel()
-		err = errors.Join(err, kern.Shutdown(ctx))
-	}()
-	p := &program{kern, out}
-	for _, show := range []func(context.Context) error{p.inputs, p.stream, p.messages, p.pipes, p.groups, p.signals, p.threads, p.coroutines} {
+	defer func() { err = errors.Join(err, closed(ctx, sys)) }()
+	p := &program{sys.Kernel, out}
+	for _, show := range []func(context.Context) error{p.inputs, p.stream, p.messages, p.pipes, p.groups, p.signals, p.threads, p.coroutines, p.histories} {
 		if err := show(ctx); err != nil {
 			return err
 		}
