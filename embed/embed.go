@@ -27,6 +27,7 @@ import (
 	"rnix/internal/records"
 	"rnix/internal/redact"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/kernel"
 	"rnix/types"
 	"rnix/vfs"
@@ -61,7 +62,7 @@ type System struct {
 	events  *event.Log
 	journal *step.Local // nil: nothing is kept
 	pids    *durable.Counter
-	store   *records.Store // nil: nothing is kept
+	records *records.Store // nil: nothing is kept
 }
 
 // Open makes a system. Nothing runs until Spawn or Resume is called.
@@ -93,7 +94,7 @@ func Open(o Options) (_ *System, err error) {
 		if cfg.Lifecycle, err = s.keep(&o); err != nil {
 			return nil, err
 		}
-		cfg.Store = s.store
+		cfg.Store = s.records
 	}
 	s.Kernel = kernel.New(cfg, o.Callbacks)
 	return s, devices.Register("/proc", vfs.NewProcFS(s.Kernel, s.Kernel.VFS()).Open)
@@ -113,18 +114,17 @@ func (s *System) Conceal(secrets map[string]string) error {
 
 // keep opens the histories.
 func (s *System) keep(o *Options) (kernel.Lifecycle, error) {
-	var err error
-	if s.journal, err = step.OpenLocal(durable.OS, o.Dir, step.Synced); err != nil {
+	files, err := store.Open(durable.OS, o.Dir, step.Synced)
+	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", o.Dir, err)
 	}
-	pids, err := s.journal.PIDs()
-	if err != nil {
+	s.journal = files
+	if s.pids, err = files.PIDs(); err != nil {
 		return nil, err
 	}
 	every := config.Checkpoint{EverySteps: config.Value[int]{V: config.DefaultCheckpointSteps}}
-	s.store = records.New(s.journal, "rnix/embed", every, o.Log)
-	s.store.Secrets = s.secrets
-	s.pids = pids
+	s.records = records.New(s.journal, "rnix/embed", every, o.Log)
+	s.records.Secrets = s.secrets
 	return &life{sys: s}, nil
 }
 
@@ -139,8 +139,8 @@ func (s *System) closeRecords() error {
 	if s.journal == nil {
 		return nil
 	}
-	if s.store != nil {
-		_ = s.store.Close() // it waits, and fails never
+	if s.records != nil {
+		_ = s.records.Close() // it waits, and fails never
 	}
 	var err error
 	if s.pids != nil {

@@ -35,10 +35,10 @@ func (s *System) Histories() []History {
 
 // Steps returns what a history says that was done, in JSON Lines as docs/format.md describes. NOT_FOUND if there is none.
 func (s *System) Steps(id types.UUID) ([]step.StepRecord, error) {
-	if s.store == nil {
+	if s.records == nil {
 		return nil, kept(id)
 	}
-	return s.store.Steps(id)
+	return s.records.Steps(id)
 }
 
 func kept(id types.UUID) error {
@@ -79,10 +79,10 @@ func (s *System) ResumeOne(ctx context.Context, id types.UUID, input string) (ty
 }
 
 func (s *System) resume(ctx context.Context, id types.UUID, input string, parent types.PID) (types.PID, error) {
-	if s.store == nil {
+	if s.records == nil {
 		return 0, kept(id)
 	}
-	rec, state, _, _, err := s.store.Open(ctx, id)
+	rec, state, _, _, err := s.records.Open(ctx, id)
 	if err != nil {
 		return 0, err
 	}

@@ -22,6 +22,7 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/kernel/internal/loop"
 	"rnix/types"
 	"rnix/vfs"
@@ -425,7 +426,7 @@ func killProcesses(b *testing.B, k *KernelImpl, asked *atomic.Int64, body bool, 
 // fileStore keeps histories on disk, as the daemon does.
 type fileStore struct {
 	noStore
-	j *step.Local
+	j *store.Files
 }
 
 type fileRecord struct{ w *step.Writer }
@@ -523,17 +524,17 @@ func BenchmarkStep(b *testing.B) {
 		})
 		for mode, durability := range map[string]step.Durability{"memory": -1, "written": step.Unsynced, "synced": step.Synced} {
 			b.Run("rnix-"+mode+"/"+name, func(b *testing.B) {
-				var store Store
+				var kept Store
 				dir := b.TempDir()
 				if durability >= 0 {
-					j, err := step.OpenLocal(durable.OS, dir, durability)
+					j, err := store.Open(durable.OS, dir, durability)
 					if err != nil {
 						b.Fatal(err)
 					}
 					b.Cleanup(func() { _ = j.Close() })
-					store = fileStore{j: j}
+					kept = fileStore{j: j}
 				}
-				k := benchKernel(b, store)
+				k := benchKernel(b, kept)
 				if err := k.cfg.Devices.Register("/dev/llm/steps", func(string, vfs.OpenFlag) (vfs.VFSFile, error) { return &steps{left: n}, nil }); err != nil {
 					b.Fatal(err)
 				}

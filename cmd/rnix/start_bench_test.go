@@ -11,6 +11,7 @@ import (
 
 	"rnix/internal/durable"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/types"
 )
 
@@ -62,14 +63,14 @@ func BenchmarkStart(b *testing.B) {
 // stored makes a data directory with histories that have ended.
 func stored(b *testing.B, data string, n int) {
 	b.Helper()
-	j, err := step.OpenLocal(durable.OS, data, step.Unsynced)
+	j, err := store.Open(durable.OS, data, step.Unsynced)
 	if err != nil {
 		b.Fatal(err)
 	}
 	now := time.Now().UTC()
 	for i := range n {
 		info := step.ProcInfo{ProcStatus: types.ProcStatus{UUID: types.NewUUID(), PID: types.PID(i + 1), Intent: fmt.Sprint("intent ", i), Provider: "p", CreatedAt: now, UpdatedAt: now, Exit: &types.ExitStatus{Reason: types.ReasonCompleted}}, State: types.StateDead, DeadAt: now}
-		if err := j.PutInfo(&info); err != nil {
+		if err := j.Index().Save(&info); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"rnix/internal/recovery"
 	"rnix/internal/soak"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
@@ -293,7 +294,7 @@ func (c *chaos) done() {
 
 // records checks the files of all histories, and returns how many steps and runs they have.
 func (c *chaos) records(procs []ipc.Proc) (steps, runs int) {
-	j, err := step.OpenLocal(durable.OS, c.s.Data, step.Synced)
+	j, err := store.Open(durable.OS, c.s.Data, step.Synced)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -353,14 +354,14 @@ func (c *chaos) records(procs []ipc.Proc) (steps, runs int) {
 }
 
 // folds checks that a checkpoint leads to the same as the whole history.
-func (c *chaos) folds(j *step.Local, id types.UUID) {
+func (c *chaos) folds(j *store.Files, id types.UUID) {
 	src := func(from uint64) iter.Seq2[step.Record, error] { return j.Replay(c.t.Context(), id, from) }
 	whole, _, damage, err := recovery.Read(src, nil)
 	if err != nil || damage != "" {
 		c.t.Errorf("%s: %q %v", id, damage, err)
 		return
 	}
-	cp, err := step.ReadCheckpoint(j.FS(), j.Dir(id))
+	cp, err := step.ReadCheckpoint(durable.OS, j.Dir(id))
 	if err != nil {
 		return // not made yet
 	}

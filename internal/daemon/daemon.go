@@ -45,6 +45,7 @@ import (
 	"rnix/internal/service/storage"
 	"rnix/internal/service/watch"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/runtime/env"
@@ -87,7 +88,7 @@ type Daemon struct {
 	secrets     *redact.Set // of all clients so far; see learn
 	profiles    *profile.Reader
 
-	journal    *step.Local
+	journal    store.Opened
 	store      *records.Store
 	pids       *durable.Counter
 	events     *event.Log
@@ -180,7 +181,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	d.background.Go(func() {
 		(&room.Watch{Room: d.room, Kernel: d.kernel, Cut: cutOff{d}, Now: func() config.Disk { return diskNow(d) }, Log: d.log}).Run(ctx)
 	}) // ends with ctx
-	d.background.Go(func() { instance.WatchClaim(ctx, d.journal.Claim, lock, d.log) })
+	d.background.Go(func() { instance.WatchClaim(ctx, d.journal.Claim(), lock, d.log) })
 	d.log.Info("ready", "version", opt.Version, "pid", os.Getpid(), "data", d.places.DataDir, "socket", d.places.Socket)
 	if opt.Ready != nil {
 		opt.Ready(d.places)
@@ -201,8 +202,8 @@ func Run(ctx context.Context, opt Options) (err error) {
 	case <-ctx.Done():
 	case err = <-served:
 		served <- nil
-	case <-d.journal.Claim.Lost():
-		err = d.journal.Claim.Check()
+	case <-d.journal.Claim().Lost():
+		err = d.journal.Claim().Check()
 		d.log.Error("all agents are ended as they are: nothing that they do can be recorded", "err", err)
 	}
 	d.stop() // also when nobody is served any more
@@ -283,15 +284,17 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	if cfg.Durability.V == config.DurabilityNone {
 		durability = step.Unsynced
 	}
-	if d.journal, err = step.OpenClaimed(claim, durability); err != nil {
+	files, err := store.OpenClaimed(claim, durability)
+	if err != nil {
 		return nil, nil, back, err
 	}
+	d.journal = files
 	back.add(d.journal.Close)
 	if d.pids, err = d.journal.PIDs(); err != nil {
 		return nil, nil, back, err
 	}
 	back.add(func() error { return settle(d) })
-	d.journal.Index().Changed = d.watch.Touch
+	d.journal.Index().Watch(d.watch.Touch)
 	d.store = records.New(d.journal, "rnix daemon "+d.opt.Version, cfg.Checkpoint, d.log)
 	d.store.OnEnd = func(id types.UUID) { d.auto.Ended(id); noteCut(d, id); d.platforms.Ended(id) }
 	d.platforms = newPlatform(d)

@@ -11,6 +11,7 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/event"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
@@ -64,7 +65,7 @@ func TestSuspendedParentGoesOnWhenItsChildHasEnded(t *testing.T) {
 // parked writes into the history of a parent that it waits for its child, while no daemon runs.
 func parked(t *testing.T, s *testenv.System, id, kid types.UUID) {
 	t.Helper()
-	j, err := step.OpenLocal(durable.OS, s.Data, step.Synced)
+	j, err := store.Open(durable.OS, s.Data, step.Synced)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func parked(t *testing.T, s *testenv.System, id, kid types.UUID) {
 		t.Fatal(err)
 	}
 	info := h.Info()
-	if err := j.PutInfo(&info); err != nil {
+	if err := j.Index().Save(&info); err != nil {
 		t.Fatal(err)
 	}
 }

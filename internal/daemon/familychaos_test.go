@@ -11,6 +11,7 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/soak"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -267,7 +268,7 @@ func (f *feud) resumeAll() {
 
 // endsOnce checks that the record of each relative has one end, or one for each time that the person has let it go on after one.
 func (f *feud) endsOnce(now map[string]ipc.Proc) {
-	j, err := step.OpenLocal(durable.OS, f.s.Data, step.Synced)
+	j, err := store.Open(durable.OS, f.s.Data, step.Synced)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"rnix/internal/service"
 	"rnix/internal/service/files"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/internal/workspace"
 	"rnix/types"
 )
@@ -36,7 +37,7 @@ func startFiles(d *Daemon) {
 
 // onDisk are the histories on disk.
 type onDisk struct {
-	*step.Index
+	store.Index
 	daemon *Daemon
 }
 
@@ -55,7 +56,7 @@ func (r onDisk) WorkDir(t *service.Target, recorded string) string {
 	return r.daemon.histories.WorkDir(t, recorded)
 }
 
-func (r onDisk) Claimed() error { return r.daemon.journal.Claim.Check() }
+func (r onDisk) Claimed() error { return r.daemon.journal.Claim().Check() }
 
 func (r onDisk) Reserve(id types.UUID, who string) (release func(), err error) {
 	return r.daemon.storage.Reserve(id, who)

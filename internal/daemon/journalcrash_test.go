@@ -27,6 +27,7 @@ import (
 	"rnix/internal/service/platform"
 	"rnix/internal/step"
 	"rnix/internal/step/crashtest"
+	"rnix/internal/store"
 	"rnix/internal/workspace"
 	"rnix/kernel"
 	"rnix/types"
@@ -39,10 +40,19 @@ var histA = types.UUID{0x01, 0x90, 6: 0x70, 8: 0x80, 15: 0xa}
 // nowhere is a directory of the real disk that is not there: no fork below has files.
 var nowhere = filepath.Join(os.TempDir(), "rnix-"+rand.Text())
 
+// session opens the data directory of an operation, and closes it in every case.
+func session(fsys durable.FS, do func(*store.Files) error) error {
+	j, err := store.Open(fsys, faultfs.DataDir, step.Synced)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(j), j.Close())
+}
+
 // house opens what a daemon has between its kernel and the disk, with a checkpoint after each step, and closes
 // it in every case.
 func house(fsys durable.FS, do func(*Daemon) error) error {
-	return crashtest.Session(fsys, func(j *step.Local) (err error) {
+	return session(fsys, func(j *store.Files) (err error) {
 		d := newDaemon(Options{})
 		d.journal, d.log, d.platforms = j, slog.New(slog.DiscardHandler), platform.New(nowhere)
 		d.places.DataDir = nowhere
@@ -76,7 +86,7 @@ func withKernel(d *Daemon, do func() error) (err error) {
 // taken is started, and takes each history once, as who resumes it does: of one at rest, no start removes what
 // power loss has left of the writing of a small file.
 func taken(fsys durable.FS) error {
-	return errors.Join(started(fsys), crashtest.Session(fsys, func(j *step.Local) (err error) {
+	return errors.Join(started(fsys), session(fsys, func(j *store.Files) (err error) {
 		for _, info := range j.Index().List() {
 			lease, aerr := j.Acquire(context.Background(), info.UUID, "test")
 			if aerr == nil {
@@ -300,7 +310,7 @@ func crashOp(name string, prepare func(durable.FS) error, run func(d *Daemon, ac
 			return house(fsys, func(d *Daemon) error { return run(d, locked(ack)) })
 		},
 		Check: func(fsys durable.FS, acked []string) error {
-			err := errors.Join(house(fsys, func(d *Daemon) error { return told(d, acked) }), crashtest.Sound(fsys, acked))
+			err := errors.Join(house(fsys, func(d *Daemon) error { return told(fsys, d, acked) }), crashtest.Sound(fsys, acked))
 			if states.Add(1)%int64(faultfs.Share(4)) == 0 {
 				err = errors.Join(err, goesOnTwice(fsys), crashtest.Sound(fsys, acked))
 			}
@@ -375,16 +385,16 @@ func daemonOps() []*faultfs.Op {
 
 // told checks that what a start shows, and what a checkpoint makes quicker, is what the records say, and that it
 // is no less than was acknowledged.
-func told(d *Daemon, acked []string) (err error) {
+func told(fsys durable.FS, d *Daemon, acked []string) (err error) {
 	for _, info := range d.journal.Index().List() {
-		if terr := toldOf(d, &info, acked); terr != nil {
+		if terr := toldOf(fsys, d, &info, acked); terr != nil {
 			err = errors.Join(err, fmt.Errorf("history %s: %w", info.UUID, terr))
 		}
 	}
 	return err
 }
 
-func toldOf(d *Daemon, info *step.ProcInfo, acked []string) error {
+func toldOf(fsys durable.FS, d *Daemon, info *step.ProcInfo, acked []string) error {
 	id := info.UUID
 	s, _, damage, err := recovery.Read(d.store.Source(context.Background(), id), nil)
 	if err != nil || damage != "" {
@@ -394,7 +404,7 @@ func toldOf(d *Daemon, info *step.ProcInfo, acked []string) error {
 		if err := quicker(d, id, s); err != nil {
 			return err
 		}
-		_ = d.journal.FS().Remove(filepath.Join(d.journal.Dir(id), step.CheckpointFile)) // it may not be there
+		_ = fsys.Remove(filepath.Join(d.journal.Dir(id), step.CheckpointFile)) // it may not be there
 	}
 	h, err := step.ReadHistory(context.Background(), d.journal, id)
 	if err != nil {

@@ -17,7 +17,7 @@ type outside struct {
 
 // NextPID returns a PID that no process has had.
 func (o outside) NextPID() (types.PID, error) {
-	if err := o.daemon.journal.Claim.Check(); err != nil { // it would be counted elsewhere
+	if err := o.daemon.journal.Claim().Check(); err != nil { // it would be counted elsewhere
 		return 0, err
 	}
 	n, err := o.daemon.pids.Next()

@@ -18,6 +18,7 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/records"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/kernel"
 	"rnix/types"
 	"rnix/vfs"
@@ -44,7 +45,7 @@ func TestAThousandStepsStayLinear(t *testing.T) { // A-24
 	if err := os.WriteFile(filepath.Join(work, "f"), []byte("text\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j, err := step.OpenLocal(durable.OS, data, step.Unsynced)
+	j, err := store.Open(durable.OS, data, step.Unsynced)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func guard(d *Daemon, lock *ipc.Lock) error {
 
 // settle gives back the PIDs that were reserved and not used.
 func settle(d *Daemon) error {
-	if d.journal.Claim.Check() != nil {
+	if d.journal.Claim().Check() != nil {
 		return nil // as after kill -9
 	}
 	return d.pids.Settle()

@@ -28,7 +28,7 @@ func restOp(name, marker string, phase recovery.Phase, run func(d *Daemon, ack f
 	}, run)
 	op.Recover = taken
 	op.Check = func(fsys durable.FS, acked []string) error {
-		return errors.Join(house(fsys, func(d *Daemon) error { return errors.Join(told(d, acked), namesAreRecorded(d)) }), crashtest.Sound(fsys, acked))
+		return errors.Join(house(fsys, func(d *Daemon) error { return errors.Join(told(fsys, d, acked), namesAreRecorded(d)) }), crashtest.Sound(fsys, acked))
 	}
 	return op
 }
@@ -74,7 +74,7 @@ func namesAreRecorded(d *Daemon) error {
 		if err != nil {
 			return err
 		}
-		card, err := step.ReadInfo(d.journal.FS(), d.journal.Dir(info.UUID))
+		card, err := d.journal.Index().Card(info.UUID)
 		if err != nil { // power loss has torn it, and the index stands for it
 			card = &info
 		}

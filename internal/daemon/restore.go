@@ -23,7 +23,7 @@ func (d *Daemon) restore() {
 	if err != nil {
 		d.note("children of an earlier daemon: %v", err)
 	}
-	for _, p := range slices.Concat(d.journal.Mended, d.journal.Index().Problems()) {
+	for _, p := range slices.Concat(d.journal.Mended(), d.journal.Index().Problems()) {
 		d.note("%s", p)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/soak"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
@@ -22,7 +23,7 @@ import (
 // killed.
 func seed(t *testing.T, dir string, ended, running int) {
 	t.Helper()
-	j, err := step.OpenLocal(durable.OS, dir, step.Unsynced)
+	j, err := store.Open(durable.OS, dir, step.Unsynced)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func seed(t *testing.T, dir string, ended, running int) {
 			info.State, info.Exit, info.DeadAt = types.StateDead, &types.ExitStatus{Reason: types.ReasonCompleted}, time.Now()
 			errs = append(errs, w.Marker(&step.Marker{Name: step.MarkerExit, PID: pid, Exit: info.Exit}))
 		}
-		for _, err := range append(errs, w.Close(ctx), j.PutInfo(&info)) {
+		for _, err := range append(errs, w.Close(ctx), j.Index().Save(&info)) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -25,7 +25,7 @@ func openStorage(ctx context.Context, d *Daemon, cfg *config.Config) (err error)
 	}
 	s := d.storage
 	s.Collector, s.Snapshots, s.Journal, s.PIDs, s.Finder = d.collector, d.snapshots, d.journal, d.pids, d.access
-	s.DataDir, s.Held, s.Policy, s.Mode, s.Retention, s.Log = d.places.DataDir, d.journal.Claim.Check, policy, mode, d.retention, d.log
+	s.DataDir, s.Held, s.Policy, s.Mode, s.Retention, s.Log = d.places.DataDir, d.journal.Claim().Check, policy, mode, d.retention, d.log
 	for _, p := range d.collector.Problems() {
 		d.note("%s", p)
 	}

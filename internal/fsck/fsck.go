@@ -14,6 +14,7 @@ import (
 
 	"rnix/internal/durable"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/types"
 )
 
@@ -58,11 +59,10 @@ const (
 	ghost        // a history without a record is removed
 )
 
-// Store is the journal as the daemon has it. *step.Local is one.
+// Store is the journal as the daemon has it. Each store.Store is one.
 type Store interface {
 	step.Journal
-	PutInfo(*step.ProcInfo) error
-	Index() *step.Index
+	Index() store.Index
 }
 
 // Options say what is looked at. FS and DataDir are required.

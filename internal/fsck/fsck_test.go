@@ -23,6 +23,7 @@ import (
 	"rnix/internal/recovery/recoverytest"
 	"rnix/internal/soak"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/types"
 )
 
@@ -76,13 +77,13 @@ func makeWorld(t testing.TB, seed uint64, n int) *world {
 }
 
 // beside writes what lies beside a journal.
-func (w *world) beside(t testing.TB, j *step.Local, id types.UUID, r *rand.Rand) {
+func (w *world) beside(t testing.TB, j *store.Files, id types.UUID, r *rand.Rand) {
 	t.Helper()
 	dir := step.Dir("/data", id)
 	h, err := step.ReadHistory(t.Context(), j, id)
 	must(t, err)
 	p := h.Info()
-	must(t, j.PutInfo(&p), step.WriteMeta(w.fs, dir, &step.Meta{UUID: id, SystemPrompt: "be <good>"}))
+	must(t, j.Index().Save(&p), step.WriteMeta(w.fs, dir, &step.Meta{UUID: id, SystemPrompt: "be <good>"}))
 	for _, k := range []int{1 + r.IntN(len(h.Records)), len(h.Records)} {
 		state := new(recovery.State)
 		for rec, err := range j.Replay(t.Context(), id, 1) {
@@ -101,9 +102,9 @@ func (w *world) beside(t testing.TB, j *step.Local, id types.UUID, r *rand.Rand)
 	must(t, durable.WriteFile(w.fs, dir+"/"+step.EventsFile, lines, durable.Durable))
 }
 
-func (w *world) open(t testing.TB) *step.Local {
+func (w *world) open(t testing.TB) *store.Files {
 	t.Helper()
-	j, err := step.OpenLocal(w.fs, "/data", step.Synced)
+	j, err := store.Open(w.fs, "/data", step.Synced)
 	must(t, err)
 	t.Cleanup(func() { j.Close() })
 	return j

@@ -188,7 +188,7 @@ func (m *mender) rest(ctx context.Context, h *history, lease step.Lease, fs []*F
 	}
 	p := folded.Info()
 	p.ActiveTotal, p.Runs = state.Active, state.Runs
-	return lease, m.Store.PutInfo(&p)
+	return lease, m.Store.Index().Save(&p)
 }
 
 // lease takes the history and leaves its journal whole. A journal that is damaged in its middle cannot
@@ -298,7 +298,7 @@ func (m *mender) derive(h *history, f *Finding, state *recovery.State, folded *s
 	case info:
 		p := folded.Info()
 		p.ActiveTotal, p.Runs = state.Active, state.Runs
-		return m.Store.PutInfo(&p)
+		return m.Store.Index().Save(&p)
 	case events:
 		return m.divideEvents(path)
 	}

@@ -370,7 +370,7 @@ func TestRemoveRefusesWhatIsNeeded(t *testing.T) {
 	must(t, second(h.c.Unkeep(old.UUID)))
 	waits := h.old(t, 2, 40)
 	waits.Suspended, waits.SuspendReason, waits.OriginUUID = true, "budget", old.UUID
-	must(t, h.j.PutInfo(&waits))
+	must(t, h.j.Index().Save(&waits))
 	if _, err := h.c.Remove(t.Context(), waits.UUID, "x"); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "suspended") {
 		t.Errorf("suspended: %v", err)
 	}
@@ -378,7 +378,7 @@ func TestRemoveRefusesWhatIsNeeded(t *testing.T) {
 		t.Errorf("an origin: %v", err)
 	}
 	waits.Suspended, waits.Exit = false, &types.ExitStatus{}
-	must(t, h.j.PutInfo(&waits))
+	must(t, h.j.Index().Save(&waits))
 	d, err := h.c.Remove(t.Context(), old.UUID, "asked for")
 	if err != nil || d.Why != "asked for" || d.PID != old.PID {
 		t.Errorf("%+v: %v", d, err)

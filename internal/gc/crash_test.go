@@ -159,7 +159,7 @@ func TestArchiveOfAnotherContentIsLeftAlone(t *testing.T) {
 	w := step.NewWriter(h.j, info.UUID, lease)
 	must(t, w.Marker(&step.Marker{Name: step.MarkerSpawn, PID: 9, Text: "other"}), w.Close(t.Context()))
 	info.PID, info.DeadAt = 9, time.Now().Add(-50*day)
-	must(t, h.j.PutInfo(&info))
+	must(t, h.j.Index().Save(&info))
 	if len(h.c.Archived()) != 0 {
 		t.Error("listed twice")
 	}

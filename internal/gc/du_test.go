@@ -145,7 +145,7 @@ func BenchmarkUsage(b *testing.B) {
 	h := open(b, fsys, dir, nil)
 	for i := range 10_000 {
 		info := step.ProcInfo{ProcStatus: types.ProcStatus{UUID: types.NewUUID(), PID: types.PID(i + 1)}, State: types.StateDead, DeadAt: time.Now().Add(-40 * day)}
-		must(b, h.j.PutInfo(&info))
+		must(b, h.j.Index().Save(&info))
 		for _, name := range []string{step.StepsFile, step.EventsFile, step.MetaFile, step.ProfileFile} {
 			must(b, durable.WriteFile(fsys, filepath.Join(h.j.Dir(info.UUID), name), []byte("x\n"), durable.Cached))
 		}

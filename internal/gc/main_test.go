@@ -15,6 +15,7 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/durable/faultfs"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/types"
 )
 
@@ -33,7 +34,7 @@ func must(t testing.TB, errs ...error) {
 type house struct {
 	fs  durable.FS
 	dir string
-	j   *step.Local
+	j   *store.Files
 	c   *Collector
 }
 
@@ -47,7 +48,7 @@ func open(t testing.TB, fsys durable.FS, dir string, change func(*Options)) *hou
 }
 
 func tryOpen(fsys durable.FS, dir string, change func(*Options)) (*house, error) {
-	j, err := step.OpenLocal(fsys, dir, step.Synced)
+	j, err := store.Open(fsys, dir, step.Synced)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func (h *house) old(t testing.TB, pid types.PID, days int) step.ProcInfo {
 	w := step.NewWriter(h.j, info.UUID, lease)
 	must(t, w.Marker(&step.Marker{Name: step.MarkerSpawn, PID: pid, Text: info.Intent}),
 		w.Marker(&step.Marker{Name: step.MarkerExit, PID: pid, Exit: &types.ExitStatus{Reason: "completed"}}), w.Close(t.Context()))
-	must(t, h.j.PutInfo(&info))
+	must(t, h.j.Index().Save(&info))
 	dir := h.j.Dir(info.UUID)
 	must(t, h.fs.Mkdir(filepath.Join(dir, "scratch"), durable.DirPerm), h.fs.Mkdir(filepath.Join(dir, "empty"), durable.DirPerm))
 	b, err := durable.ReadFile(h.fs, filepath.Join(dir, step.InfoFile))

@@ -6,7 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/ipc"
 	"rnix/runtime/statehome"
 	"rnix/types"
@@ -56,7 +56,7 @@ const claimLook = time.Second
 
 // WatchClaim looks whether the data directory is still where it was; if it is not, Claim.Lost tells of it. Lock files that somebody has
 // removed are made again: by them clients find the daemon.
-func WatchClaim(ctx context.Context, claim *step.Claim, lock *ipc.Lock, log *slog.Logger) {
+func WatchClaim(ctx context.Context, claim store.Claim, lock *ipc.Lock, log *slog.Logger) {
 	tick := time.NewTicker(claimLook)
 	defer tick.Stop()
 	for claim.Check() == nil {

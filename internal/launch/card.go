@@ -9,6 +9,7 @@ import (
 	"rnix/internal/moved"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/types"
 )
 
@@ -79,7 +80,7 @@ func (c *Cards) Refreshed(info step.ProcInfo, s *recovery.State) step.ProcInfo {
 
 // Put writes the small file of a history. What cannot be written is noted: the record counts.
 func (c *Cards) Put(info *step.ProcInfo) {
-	if err := c.Journal.PutInfo(info); err != nil && !durable.Unwritable(err) { // the record counts; the room says what is wrong
+	if err := c.Journal.Index().Save(info); err != nil && !durable.Unwritable(err) { // the record counts; the room says what is wrong
 		c.Note("proc-info.json of %s: %v", info.UUID, err)
 	}
 }
@@ -94,8 +95,8 @@ func (c *Cards) Reopen(id types.UUID, as func(info *step.ProcInfo)) (undo func()
 	was := c.Whole(&info)
 	now := *was
 	as(&now)
-	if err := c.Journal.PutInfo(&now); err != nil {
-		if card, rerr := step.ReadInfo(c.Journal.FS(), c.Journal.Dir(id)); rerr != nil || card.Over() { // else only the index could not be written, which is made anew
+	if err := c.Journal.Index().Save(&now); err != nil {
+		if card, rerr := c.Index().Card(id); rerr != nil || card.Over() { // else only the index could not be written, which is made anew
 			c.Put(was)
 			return nil, err
 		}
@@ -105,7 +106,7 @@ func (c *Cards) Reopen(id types.UUID, as func(info *step.ProcInfo)) (undo func()
 
 // Whole returns what a history looks like with its texts in full, which the index cuts.
 func (c *Cards) Whole(i *step.ProcInfo) *step.ProcInfo {
-	if full, err := step.ReadInfo(c.Journal.FS(), c.Journal.Dir(i.UUID)); err == nil {
+	if full, err := c.Index().Card(i.UUID); err == nil {
 		full.WorkDir, full.ReadRoots = moved.Here(c.DataDir, full.WorkDir), moved.All(c.DataDir, full.ReadRoots)
 		return full
 	}
@@ -113,7 +114,7 @@ func (c *Cards) Whole(i *step.ProcInfo) *step.ProcInfo {
 }
 
 // Index lists the histories on disk.
-func (c *Cards) Index() *step.Index { return c.Journal.Index() }
+func (c *Cards) Index() store.Index { return c.Journal.Index() }
 
 // Written reports whether a history has a card: it is written when its process is started.
 func (c *Cards) Written(id types.UUID) bool {

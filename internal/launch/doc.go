@@ -14,14 +14,14 @@ import (
 	"rnix/agent"
 	"rnix/internal/profile"
 	"rnix/internal/records"
-	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/kernel"
 	"rnix/types"
 )
 
 // Cards keeps the small files of histories, by which lists find them. The record of a history counts; its card is made of it again.
 type Cards struct {
-	Journal *step.Local
+	Journal store.Store
 	DataDir string // records of a data directory that was moved name the old one
 	// Note tells people what was found and mended.
 	Note func(format string, args ...any)

@@ -17,10 +17,9 @@ func (h *Stored) Copy(ctx context.Context, origin types.UUID, cut *recovery.Stat
 		return nil, err
 	}
 	var state *recovery.State
-	dir := h.Cards.Journal.Dir
 	damage := ""
 	if was, werr := cut.Was(); werr == nil { // before its records: one that is whole has its inputs
-		damage, err = step.CopyInputs(h.Cards.Journal.FS(), dir(origin), dir(id), was.Inputs)
+		damage, err = h.Cards.Journal.Blobs().CopyInputs(origin, id, was.Inputs)
 	}
 	if err == nil {
 		lease, err = step.Fork(ctx, h.Cards.Journal, id, lease, origin, cut.Seq, at)

@@ -105,7 +105,7 @@ func (h *Stored) WasOf(s *recovery.State, id types.UUID) (step.Settled, error) {
 		return was, types.Errorf(types.ErrStorage, "Resume", id.String(), "the history does not say how it was started: %w", err)
 	}
 	if was.SystemPrompt == "" { // written by an early version
-		if m, merr := step.ReadMeta(h.Cards.Journal.FS(), h.Cards.Journal.Dir(id)); merr == nil {
+		if m, merr := h.Cards.Journal.Blobs().Meta(id); merr == nil {
 			was.SystemPrompt, _, _ = strings.Cut(m.SystemPrompt, "\n\nYour working directory is ")
 		}
 	}

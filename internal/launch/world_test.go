@@ -18,6 +18,7 @@ import (
 	"rnix/internal/profile"
 	"rnix/internal/records"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/runtime/env"
@@ -65,7 +66,7 @@ func newWorld(t *testing.T) *world { return newWorldOn(t, durable.OS, t.TempDir(
 func newWorldOn(t *testing.T, fsys durable.FS, dir string) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), live: map[types.UUID]kernel.Info{}, above: map[types.UUID][2]kernel.Amount{}}
-	j, err := step.OpenLocal(fsys, dir, step.Unsynced)
+	j, err := store.Open(fsys, dir, step.Unsynced)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func (w *world) write(was *step.Settled, more ...step.Marker) types.UUID {
 		w.t.Fatal(err)
 	}
 	info := read.Info()
-	if err := j.PutInfo(&info); err != nil {
+	if err := j.Index().Save(&info); err != nil {
 		w.t.Fatal(err)
 	}
 	return was.UUID

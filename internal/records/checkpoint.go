@@ -2,11 +2,10 @@ package records
 
 import (
 	"log/slog"
-	"path/filepath"
 	"sync"
 
 	"rnix/internal/recovery"
-	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/types"
 )
 
@@ -14,8 +13,8 @@ import (
 // is faster than the disk only the latest state is written. A failure costs nothing but time at a later
 // resume, so it is counted and reported, and the process goes on.
 type checkpoints struct {
-	journal *step.Local
-	log     *slog.Logger
+	kept store.Derived
+	log  *slog.Logger
 
 	mu      sync.Mutex
 	waiting map[types.UUID]pending // +checklocks:mu
@@ -33,8 +32,8 @@ type pending struct {
 	done  func(bytes int)
 }
 
-func newCheckpoints(j *step.Local, log *slog.Logger) *checkpoints {
-	c := &checkpoints{journal: j, log: log, waiting: map[types.UUID]pending{}}
+func newCheckpoints(kept store.Derived, log *slog.Logger) *checkpoints {
+	c := &checkpoints{kept: kept, log: log, waiting: map[types.UUID]pending{}}
 	c.idle = sync.NewCond(&c.mu)
 	return c
 }
@@ -79,21 +78,14 @@ func (c *checkpoints) write(id types.UUID, s *recovery.State) (bytes int, err er
 	if err != nil {
 		return 0, err
 	}
-	if err := step.WriteCheckpoint(c.journal.FS(), c.journal.Dir(id), cp); err != nil {
-		return 0, err
-	}
-	info, err := c.journal.FS().Stat(filepath.Join(c.journal.Dir(id), step.CheckpointFile))
-	if err != nil {
-		return 0, err
-	}
-	return int(info.Size()), nil
+	return c.kept.SaveCheckpoint(id, cp)
 }
 
 func (c *checkpoints) count(id types.UUID, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.written++
-	if _, gone := c.journal.FS().Stat(c.journal.Dir(id)); err != nil && gone == nil { // else it was removed meanwhile
+	if err != nil && types.CodeOf(err) != types.ErrNotFound { // else it was removed meanwhile
 		c.failed++
 		c.last = err.Error()
 		c.log.Warn("checkpoint.json", "uuid", id, "err", err)

@@ -14,6 +14,7 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/recovery/recoverytest"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/types"
 )
 
@@ -48,7 +49,7 @@ func BenchmarkCheckpoints(b *testing.B) {
 	for _, n := range []int{100, 1000, 5000} {
 		written, history := new(atomic.Int64), int64(0)
 		fsys := countingFS{durable.OS, written}
-		j, err := step.OpenLocal(fsys, b.TempDir(), step.Unsynced)
+		j, err := store.Open(fsys, b.TempDir(), step.Unsynced)
 		if err != nil {
 			b.Fatal(err)
 		}

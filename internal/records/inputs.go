@@ -16,12 +16,12 @@ func (s *Store) SaveInputs(id types.UUID, inputs []step.Input) ([]step.InputRef,
 	for i := range inputs {
 		s.Secrets.Strings(&inputs[i].Text)
 	}
-	return step.WriteInputs(s.journal.FS(), s.journal.Dir(id), inputs)
+	return s.journal.Blobs().SaveInputs(id, inputs)
 }
 
 // Input reads an input of a history.
 func (s *Store) Input(id types.UUID, ref step.InputRef) (string, error) {
-	return step.ReadInput(s.journal.FS(), s.journal.Dir(id), ref)
+	return s.journal.Blobs().Input(id, ref)
 }
 
 // Letters reads the messages of a history, as far as it is on disk, for /proc.

@@ -13,12 +13,12 @@ func (s *Store) profile(h *step.History, id types.UUID) error {
 	if err != nil {
 		return err
 	}
-	return step.WriteProfile(s.journal.FS(), s.journal.Dir(id), &p)
+	return s.journal.Derived().SaveProfile(id, &p)
 }
 
 // meta returns process-meta.json; nil if it cannot be read.
 func (s *Store) meta(id types.UUID) *step.Meta {
-	m, err := step.ReadMeta(s.journal.FS(), s.journal.Dir(id))
+	m, err := s.journal.Blobs().Meta(id)
 	if err != nil {
 		return nil
 	}

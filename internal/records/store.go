@@ -13,6 +13,7 @@ import (
 	"rnix/internal/recovery"
 	"rnix/internal/redact"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/kernel"
 	"rnix/types"
 	"rnix/vfs"
@@ -20,7 +21,7 @@ import (
 
 // Store keeps the kernel's histories in a journal.
 type Store struct {
-	journal  *step.Local
+	journal  store.Store
 	owner    string // who holds the leases, for people
 	log      *slog.Logger
 	places   chan struct{}  // how many profiles are made at once
@@ -39,8 +40,8 @@ type Store struct {
 const maxProfiles = 2
 
 // New returns the store over a journal. owner is who holds the leases, for people. Close it when no history is written any more.
-func New(j *step.Local, owner string, cfg config.Checkpoint, log *slog.Logger) *Store {
-	return &Store{journal: j, owner: owner, log: log, places: make(chan struct{}, maxProfiles), checkpoints: newCheckpoints(j, log),
+func New(j store.Store, owner string, cfg config.Checkpoint, log *slog.Logger) *Store {
+	return &Store{journal: j, owner: owner, log: log, places: make(chan struct{}, maxProfiles), checkpoints: newCheckpoints(j.Derived(), log),
 		every: cfg.EverySteps.V, after: time.Duration(cfg.EverySeconds.V) * time.Second}
 }
 
@@ -107,11 +108,7 @@ func (s *Store) Open(ctx context.Context, id types.UUID) (_ *Recorder, state *re
 
 // Read folds a history.
 func (s *Store) Read(ctx context.Context, id types.UUID) (*recovery.State, bool, string, error) {
-	cp, err := step.ReadCheckpoint(s.journal.FS(), s.journal.Dir(id))
-	if err != nil || cp.UUID != id {
-		cp = nil // it is a shortcut
-	}
-	return recovery.Read(s.Source(ctx, id), cp)
+	return recovery.Read(s.Source(ctx, id), s.journal.Derived().Checkpoint(id))
 }
 
 // Source returns the records of a history, from the one that is asked for on.
@@ -125,7 +122,7 @@ func (s *Store) Discard(id types.UUID) error { return s.journal.Discard(id) }
 // SaveInfo replaces proc-info.json and the line of the index.
 func (s *Store) SaveInfo(info step.ProcInfo) error {
 	info = info.Concealed(s.Secrets)
-	return s.journal.PutInfo(&info)
+	return s.journal.Index().Save(&info)
 }
 
 // SaveMeta writes process-meta.json.
@@ -138,7 +135,7 @@ func (s *Store) SaveMeta(id types.UUID, system string, tools []vfs.Tool, model v
 		m.Tools = append(m.Tools, step.ToolDef{Name: t.Name, Description: s.Secrets.String(t.Description), Schema: s.Secrets.JSON(t.Schema),
 			Path: t.Path, Op: t.Op, Effect: string(t.Effect), Independent: t.Independent})
 	}
-	return step.WriteMeta(s.journal.FS(), s.journal.Dir(id), &m)
+	return s.journal.Blobs().SaveMeta(id, &m)
 }
 
 // Steps reads the steps that are on disk.

@@ -12,6 +12,7 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/recovery/recoverytest"
 	"rnix/internal/step"
+	"rnix/internal/store"
 )
 
 // BenchmarkRecover folds histories of so many steps of three calls each, on a real disk, beside reading
@@ -19,7 +20,7 @@ import (
 func BenchmarkRecover(b *testing.B) {
 	for _, n := range []int{100, 1000, 10_000} {
 		data := b.TempDir()
-		j, err := step.OpenLocal(durable.OS, data, step.Unsynced)
+		j, err := store.Open(durable.OS, data, step.Unsynced)
 		must(b, err)
 		defer j.Close()
 		s := writeTo(b, j, durable.OS, data, rand.New(rand.NewPCG(1, 1)), recoverytest.Options{Steps: n, Plain: true})

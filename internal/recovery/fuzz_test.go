@@ -10,6 +10,7 @@ import (
 	"rnix/internal/durable/faultfs"
 	"rnix/internal/recovery/recoverytest"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/types"
 )
 
@@ -44,7 +45,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		fsys := faultfs.New(step.Dir("/data", id))
 		must(t, durable.WriteFile(fsys, step.Dir("/data", id)+"/"+step.StepsFile, b, durable.Durable))
-		j, err := step.OpenLocal(fsys, "/data", step.Unsynced)
+		j, err := store.Open(fsys, "/data", step.Unsynced)
 		must(t, err)
 		defer j.Close()
 		src := func(from uint64) iter.Seq2[step.Record, error] { return j.Replay(t.Context(), id, from) }

@@ -10,6 +10,7 @@ import (
 	"rnix/internal/durable/faultfs"
 	"rnix/internal/recovery/recoverytest"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/types"
 )
 
@@ -35,7 +36,7 @@ type stored struct {
 	id     types.UUID
 	fs     durable.FS
 	dir    string
-	j      *step.Local
+	j      *store.Files
 	given  []step.Record // as they were given to the writer
 	onDisk []step.Record
 	pid    types.PID
@@ -46,7 +47,7 @@ func write(t testing.TB, seed uint64, o recoverytest.Options) *stored {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
 	fsys := faultfs.New("/data")
-	j, err := step.OpenLocal(fsys, "/data", step.Synced)
+	j, err := store.Open(fsys, "/data", step.Synced)
 	must(t, err)
 	t.Cleanup(func() { j.Close() })
 	if !o.Plain && r.IntN(3) == 0 {
@@ -56,7 +57,7 @@ func write(t testing.TB, seed uint64, o recoverytest.Options) *stored {
 	return writeTo(t, j, fsys, "/data", r, o)
 }
 
-func writeTo(t testing.TB, j *step.Local, fsys durable.FS, data string, r *rand.Rand, o recoverytest.Options) *stored {
+func writeTo(t testing.TB, j *store.Files, fsys durable.FS, data string, r *rand.Rand, o recoverytest.Options) *stored {
 	t.Helper()
 	id := types.NewUUID()
 	lease, err := j.Acquire(t.Context(), id, "test")

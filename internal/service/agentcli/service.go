@@ -39,7 +39,7 @@ type Kernel interface {
 	ByUUID(id types.UUID) (*kernel.Process, bool)
 }
 
-// Index knows the histories on disk. *step.Index is one.
+// Index knows the histories on disk. Each store.Index is one.
 type Index interface {
 	Get(id types.UUID) (step.ProcInfo, bool)
 	List() []step.ProcInfo

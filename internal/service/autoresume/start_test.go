@@ -43,7 +43,7 @@ func TestWhoIsResumedAtAStartAndWhoIsNot(t *testing.T) {
 	w.pids[w.ids["alive"]] = 7
 	unburied := w.write("unburied", "", exited) // nobody had reaped it
 	unburied.State = types.StateZombie
-	if err := w.Stored.Cards.Journal.PutInfo(&unburied); err != nil {
+	if err := w.Stored.Cards.Journal.Index().Save(&unburied); err != nil {
 		t.Fatal(err)
 	}
 	w.GoOn(t.Context())

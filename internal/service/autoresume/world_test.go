@@ -17,6 +17,7 @@ import (
 	"rnix/internal/records"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -44,7 +45,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, ids: map[string]types.UUID{}, pids: map[types.UUID]types.PID{}, fail: map[string]error{}, budget: map[types.UUID]kernel.Amount{},
 		left: map[types.UUID][]types.UUID{}, ending: map[types.UUID]types.ExitStatus{}, Service: New()}
-	j, err := step.OpenLocal(durable.OS, t.TempDir(), step.Unsynced)
+	j, err := store.Open(durable.OS, t.TempDir(), step.Unsynced)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func (w *world) writeAs(info step.ProcInfo, above string, more ...step.Marker) s
 		info.Suspended = false
 	}
 	info.WakeAt, info.Purse = was.WakeAt, was.Purse
-	if err := j.PutInfo(&info); err != nil {
+	if err := j.Index().Save(&info); err != nil {
 		w.t.Fatal(err)
 	}
 	return info
@@ -198,7 +199,7 @@ func (w *world) Continued(ctx context.Context, id types.UUID, _ *ipc.ResumeReque
 	}
 	info, _ := w.Stored.Get(id)
 	info.WakeAt = time.Time{}
-	return w.runs(id), w.Stored.Cards.Journal.PutInfo(info)
+	return w.runs(id), w.Stored.Cards.Journal.Index().Save(info)
 }
 
 func (w *world) Left(_ context.Context, up *step.ProcInfo) []types.UUID { return w.left[up.UUID] }

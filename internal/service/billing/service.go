@@ -30,7 +30,7 @@ type Kernel interface {
 	WaitInfo(ctx context.Context, pid types.PID) (kernel.Info, error)
 }
 
-// Index knows the histories on disk. *step.Index is one.
+// Index knows the histories on disk. Each store.Index is one.
 type Index interface {
 	Get(id types.UUID) (step.ProcInfo, bool)
 	List() []step.ProcInfo

@@ -41,7 +41,7 @@ type Kernel interface {
 	List() []kernel.Info
 }
 
-// Index knows the histories on disk. *step.Index is one.
+// Index knows the histories on disk. Each store.Index is one.
 type Index interface {
 	List() []step.ProcInfo
 }

@@ -42,7 +42,7 @@ type Kernel interface {
 	SignalTree(pid types.PID, sig types.Signal) (int, error)
 }
 
-// Index knows the histories on disk. *step.Index is one.
+// Index knows the histories on disk. Each store.Index is one.
 type Index interface {
 	Get(id types.UUID) (step.ProcInfo, bool)
 	List() []step.ProcInfo // the latest is the last

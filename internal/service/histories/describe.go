@@ -5,7 +5,6 @@ import (
 	"os"
 
 	"rnix/internal/service"
-	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -26,7 +25,7 @@ func (d *Service) describe(ctx context.Context, _ *ipc.Peer, req ipc.TargetReque
 		r.Proc = d.Looks.Stored(i)
 		r.ReadRoots, r.AllowedDevices, r.DeniedDevices = i.ReadRoots, i.AllowedDevices, i.DeniedDevices
 		r.MCPMounts, r.Result = i.MCPMounts, i.Result
-		if m, err := step.ReadMeta(d.Journal.FS(), r.Dir); err == nil {
+		if m, err := d.Journal.Blobs().Meta(t.UUID); err == nil {
 			for _, tool := range m.Tools {
 				r.Tools = append(r.Tools, tool.Name)
 			}

@@ -128,7 +128,7 @@ func (d *Service) one(p *past) (ipc.ExportedProc, error) {
 		x.Driver, x.Window = m.Model.Driver, m.Model.ContextWindow
 	}
 	for _, ref := range refsOf(p.h) {
-		text, err := step.ReadInput(d.Journal.FS(), d.Journal.Dir(p.UUID), ref)
+		text, err := d.Journal.Blobs().Input(p.UUID, ref)
 		if err != nil {
 			return x, err
 		}

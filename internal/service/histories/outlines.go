@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"rnix/internal/durable"
 	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/types"
@@ -72,11 +71,11 @@ func (o *outlines) trim() {
 //
 // +checklocks:one.mu
 func (one *outlined) upToDate(ctx context.Context, j Journal) error {
-	for load := step.LoadOutline; ; load = func(durable.FS, string, types.UUID) *step.Outline { return step.NewOutline() } {
+	for load := j.Derived().Outline; ; load = func(types.UUID) *step.Outline { return step.NewOutline() } {
 		if one.out == nil {
-			one.out = load(j.FS(), j.Dir(one.id), one.id)
+			one.out = load(one.id)
 		}
-		one.at = step.StampOf(j.FS(), j.Dir(one.id))
+		one.at = j.Derived().Stamp(one.id)
 		same, err := one.out.Extend(ctx, j, one.id)
 		if same && err == nil {
 			return nil
@@ -123,7 +122,7 @@ func (d *Service) keep(one *outlined) {
 		return
 	}
 	defer release()
-	if err := one.out.Save(d.Journal.FS(), d.Journal.Dir(one.id), one.id, one.at); err != nil {
+	if err := d.Journal.Derived().SaveOutline(one.id, one.out, one.at); err != nil {
 		d.Log.Warn(step.OutlineFile, "uuid", one.id, "err", err)
 	}
 }

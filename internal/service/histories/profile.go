@@ -52,7 +52,7 @@ func largest(list []step.Segment, n int) []step.Segment {
 
 // meta returns process-meta.json; nil if it cannot be read.
 func (d *Service) meta(id types.UUID) *step.Meta {
-	m, err := step.ReadMeta(d.Journal.FS(), d.Journal.Dir(id))
+	m, err := d.Journal.Blobs().Meta(id)
 	if err != nil {
 		return nil
 	}

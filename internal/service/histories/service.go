@@ -5,9 +5,9 @@ package histories
 import (
 	"log/slog"
 
-	"rnix/internal/durable"
 	"rnix/internal/service"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -26,14 +26,15 @@ type Service struct {
 	outlines outlines
 }
 
-// Journal is where the records are. *step.Local is one.
+// Journal is where the records are, and what is kept beside them. Each store.Store is one.
 type Journal interface {
 	step.Journal
-	FS() durable.FS
+	Derived() store.Derived
+	Blobs() store.Blobs
 	Dir(id types.UUID) string
 }
 
-// Index knows the histories on disk. *step.Index is one.
+// Index knows the histories on disk. Each store.Index is one.
 type Index interface {
 	List() []step.ProcInfo
 }

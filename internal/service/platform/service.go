@@ -60,12 +60,12 @@ type Processes interface {
 	Confirmed(id types.UUID, at int64)
 }
 
-// Journal is where the records are. *step.Local is one.
+// Journal is where the records are. Each store.Store is one.
 type Journal interface {
 	Dir(id types.UUID) string
 }
 
-// Index knows the histories on disk. *step.Index is one.
+// Index knows the histories on disk. Each store.Index is one.
 type Index interface {
 	Get(id types.UUID) (step.ProcInfo, bool)
 }

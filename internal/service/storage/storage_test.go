@@ -12,6 +12,7 @@ import (
 	"rnix/internal/gc"
 	"rnix/internal/service"
 	"rnix/internal/step"
+	"rnix/internal/store"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -53,15 +54,15 @@ func archived(n byte, name string) step.Archived {
 	return step.Archived{ArchiveHead: step.ArchiveHead{Info: step.ProcInfo{ProcStatus: types.ProcStatus{UUID: id(n), PID: types.PID(n), Name: name, Intent: "do it"}}}}
 }
 
-func opened(t *testing.T) (*Service, *taken, *step.Local) {
+func opened(t *testing.T) (*Service, *taken, *store.Files) {
 	t.Helper()
-	l, err := step.OpenLocal(durable.OS, t.TempDir(), step.Unsynced)
+	l, err := store.Open(durable.OS, t.TempDir(), step.Unsynced)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	c := &taken{archived: []step.Archived{archived(1, "one"), archived(2, "two")}, deleted: []step.Tomb{{UUID: id(3), PID: 3, Name: "three"}}}
-	return &Service{Collector: c, Journal: l, Held: l.Claim.Check, Log: slog.New(slog.DiscardHandler)}, c, l
+	return &Service{Collector: c, Journal: l, Held: l.Claim().Check, Log: slog.New(slog.DiscardHandler)}, c, l
 }
 
 func TestWhatWasTakenAwayIsFoundByEachOfItsNames(t *testing.T) {
@@ -103,7 +104,7 @@ func TestLostHistoryIsForgottenOnlyWhereTheDataDirectoryIsStillThere(t *testing.
 	if err := s.Lost(&target, "9", missing); err == nil || !strings.Contains(err.Error(), "data directory") || !known() {
 		t.Errorf("without a data directory: %v, known %v", err, known())
 	}
-	s.Held, c.busy = l.Claim.Check, types.Errorf(types.ErrConflict, "Hold", "", "it is being archived")
+	s.Held, c.busy = l.Claim().Check, types.Errorf(types.ErrConflict, "Hold", "", "it is being archived")
 	if err := s.Lost(&target, "9", missing); !errors.Is(err, missing) || !known() {
 		t.Errorf("while it is archived: %v, known %v", err, known())
 	}

@@ -35,7 +35,7 @@ type Kernel interface {
 	InfoOf(id types.UUID) (kernel.Info, bool)
 }
 
-// Index knows the histories on disk. *step.Index is one.
+// Index knows the histories on disk. Each store.Index is one.
 type Index interface {
 	List() []step.ProcInfo
 	Open() []step.ProcInfo // those that have not ended

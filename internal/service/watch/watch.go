@@ -88,7 +88,7 @@ func settled(state string) bool { return state == "dead" || state == procview.Ar
 func ticks(state string) bool { return state == "created" || state == "running" }
 
 // reachesTable reports whether an event of a kind may change a row of the table. What a process has in hand, what it
-// waits for and what it has used is told by kernel.Lifecycle.Touched, what becomes of those on disk by step.Index.Changed.
+// waits for and what it has used is told by kernel.Lifecycle.Touched, what becomes of those on disk by store.Index.
 func reachesTable(kind event.Kind) bool {
 	switch kind {
 	case event.LogLine, event.Syscall, event.SyscallBegun, event.Signalled, event.Compacted, event.Mounted, event.Unmounted, event.StorageError, event.Snapshot,
