@@ -39,6 +39,7 @@ func Rules() []Rule {
 		{"only", checkOnly},
 		{"never", checkNever},
 		{"set", checkSet},
+		{"named", checkNamed},
 		{"page", checkPage},
 		{"names", checkNames},
 		{"links", checkLinks},

@@ -22,6 +22,7 @@ type Book struct {
 	Only       []Only
 	Never      []Never
 	Sets       []Set
+	Named      []Named
 	Small      []Small
 	Plain      []string // packages in which no type is nothing but another one
 	Suites     []string // packages that tests of any floor may import
@@ -126,6 +127,12 @@ func (b *Book) readFloors(line string) error {
 			return err
 		}
 		b.Sets = append(b.Sets, set)
+	case words[0] == "named":
+		named, err := readNamed(words)
+		if err != nil {
+			return err
+		}
+		b.Named = append(b.Named, named)
 	case words[0] == "small" && len(words) == 3:
 		small, err := readSmall(words)
 		if err != nil {
@@ -137,7 +144,7 @@ func (b *Book) readFloors(line string) error {
 	case words[0] == "suites":
 		b.Suites = append(b.Suites, words[1:]...)
 	default:
-		return fmt.Errorf("%q: use \"floor N name packages\", \"only packages <- importers\", \"never importers -> packages\", \"set package Type.Field\", \"small package LINES\", \"plain packages\" or \"suites packages\"", line)
+		return fmt.Errorf("%q: use \"floor N name packages\", \"only packages <- importers\", \"never importers -> packages\", \"set package Type.Field\", \"named package Names <- packages\", \"small package LINES\", \"plain packages\" or \"suites packages\"", line)
 	}
 	return nil
 }

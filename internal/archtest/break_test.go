@@ -12,7 +12,7 @@ const drawing = "```\n 1 engines  high  context   run\n────\n 0 words   
 // sound is a small module that breaks no rule. Each case below changes a file or adds one.
 var sound = map[string]string{
 	"go.mod":                    "module m\n\nrequire example.org/x v1.0.0\n\nrequire (\n\texample.org/y v1.0.0 // indirect\n)\n",
-	floorsFile:                  "floor 0 words low low2 internal/archtest suite p/*\nfloor 1 engines context high\nsuites suite\nonly os/exec <- high\nnever low2 -> suite\nset low Opts.Run\nsmall low2 9\nplain low\n",
+	floorsFile:                  "floor 0 words low low2 internal/archtest suite p/*\nfloor 1 engines context high\nsuites suite\nonly os/exec <- high\nnever low2 -> suite\nset low Opts.Run\nnamed low Disk OpenDisk <- context\nsmall low2 9\nplain low\n",
 	modulesFile:                 "example.org/x <- high: it saves much\n",
 	exceptionsFile:              "# none\n",
 	housePage:                   "# House\n\n" + drawing + "\n`low.Do` in `low/low.go`, all of `p/*`, and `x.jsonl`: [more](docs/README.md), [here](#house).\n",
@@ -69,6 +69,9 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"set", "low2/x.go", "package low2\n\nimport \"m/low\"\n\nvar _ = low.Opts{Dir: \"x\"}\n", "low2/x.go:5: a low.Opts without Run"},
 		{"set", "low2/x.go", "package low2\n\nimport l \"m/low\"\n\nvar _ = &l.Opts{}\n", "without Run"},
 		{"set", "low2/x.go", "package low2\n\nimport l \"m/low\"\n\nvar _ = l.Opts{Run: nil}\n", ""},
+		{"named", "low2/x.go", "package low2\n\nimport l \"m/low\"\n\nfunc f(*l.Disk) {}\n", "low2/x.go:5: it names low.Disk, which only [context] may"},
+		{"named", "high/x_test.go", "package high\n\nimport \"m/low\"\n\nvar _ = low.OpenDisk\n", "high/x_test.go:5: it names low.OpenDisk"},
+		{"named", "context/x.go", "package context\n\nimport \"m/low\"\n\nvar _ = low.OpenDisk\n", ""},
 		{"page", housePage, "nothing", "no drawing has a line \"1 engines\""},
 		{"page", housePage, "```\n 1 engines high low2\n 0 words low\n```\n", "ARCHITECTURE.md:2: low2 stands on floor 0, not on floor 1"},
 		{"page", housePage, "```\n 1 engines high\n 0 words low\n   context\n```\n", "ARCHITECTURE.md:4: context stands on floor 1"},
