@@ -35,7 +35,7 @@ func Read(src Source, cp *step.Checkpoint) (s *State, used bool, damage string, 
 // resume folds the records behind a checkpoint. It reports false if the checkpoint is not of these
 // records: the one that it ends with is not there, or is another.
 func resume(src Source, s *State) (_ *State, damage string, ok bool, err error) {
-	at, when := s.Seq, s.Time
+	at, made := s.Seq, step.Made{Seq: s.Seq, Time: s.Time}
 	for r, err := range src(at) {
 		switch code := types.CodeOf(err); {
 		case code == types.ErrStorage || code == types.ErrInvalid:
@@ -45,7 +45,7 @@ func resume(src Source, s *State) (_ *State, damage string, ok bool, err error) 
 			return nil, "", false, err
 		}
 		if r.Seq == at {
-			if ok = r.Time.Equal(when); !ok {
+			if ok = made.By(&r); !ok {
 				return nil, "", false, nil
 			}
 			continue

@@ -90,10 +90,15 @@ func WriteCheckpoint(fsys durable.FS, dir string, p *Checkpoint) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return types.Errorf(types.ErrStorage, "Write", filepath.Join(dir, previousCheckpoint), "%w", err)
 	}
-	return writeJSON(fsys, dir, CheckpointFile, &c, durable.Cached)
+	b, err := marshal(&c)
+	if err != nil {
+		return types.Errorf(types.ErrInvalid, "Write", filepath.Join(dir, CheckpointFile), "%w", err)
+	}
+	return writeSmall(fsys, dir, CheckpointFile, seal(b), durable.Cached)
 }
 
-// ReadCheckpoint reads checkpoint.json or, if that cannot be read, the one before.
+// ReadCheckpoint reads checkpoint.json or, if that cannot be read or its sum is wrong, the one before. Early versions wrote no sum: theirs
+// are taken for damaged, and made again.
 func ReadCheckpoint(fsys durable.FS, dir string) (*Checkpoint, error) {
 	c, err := readCheckpoint(fsys, dir, CheckpointFile)
 	if err != nil {
@@ -133,8 +138,12 @@ func readCheckpoint(fsys durable.FS, dir, name string) (*Checkpoint, error) {
 	if err != nil {
 		return nil, err
 	}
+	b, whole := unseal(b)
+	if !whole {
+		return nil, types.Errorf(types.ErrStorage, "Read", path, "damaged: its sum is wrong, or it has none")
+	}
 	c := new(Checkpoint)
-	if new(scanner).checkpoint(string(bytes.TrimSuffix(b, []byte{'\n'})), c) && 1 <= c.V && c.V <= FormatVersion {
+	if new(scanner).checkpoint(string(b), c) && 1 <= c.V && c.V <= FormatVersion {
 		return c, nil
 	}
 	return parseJSON[Checkpoint](path, b)
@@ -147,7 +156,13 @@ func writeJSON(fsys durable.FS, dir, name string, v any, class durable.Class) er
 	if err != nil {
 		return types.Errorf(types.ErrInvalid, "Write", path, "%w", err)
 	}
-	err = durable.WriteFile(fsys, path, b, class)
+	return writeSmall(fsys, dir, name, b, class)
+}
+
+// writeSmall replaces a small file, and makes its directory if it is missing.
+func writeSmall(fsys durable.FS, dir, name string, b []byte, class durable.Class) error {
+	path := filepath.Join(dir, name)
+	err := durable.WriteFile(fsys, path, b, class)
 	if types.CodeOf(err) == types.ErrNotFound {
 		if fsys.Mkdir(dir, durable.DirPerm) == nil {
 			err = durable.WriteFile(fsys, path, b, class)

@@ -89,7 +89,7 @@ func (o *Outline) Extend(ctx context.Context, j Journal, id types.UUID) (bool, e
 		case err != nil:
 			return true, err
 		case r.Seq == known:
-			if !r.Time.Equal(o.at) {
+			if !(Made{o.Seq, o.at}).By(&r) {
 				return false, nil
 			}
 			known = 0
