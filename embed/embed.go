@@ -60,7 +60,7 @@ type System struct {
 	Kernel  *kernel.KernelImpl
 	secrets *redact.Set
 	events  *event.Log
-	journal *step.Local // nil: nothing is kept
+	journal store.Opened // nil: nothing is kept
 	pids    *durable.Counter
 	records *records.Store // nil: nothing is kept
 }
