@@ -83,9 +83,22 @@ type MCPServerInfo struct {
 // MCPMount is one mounted server.
 type MCPMount struct {
 	Path  string    `json:"path"`
-	PID   types.PID `json:"pid"`
+	PID   types.PID `json:"pid"` // of the process that has it; 0 = mounted by a person
 	Since time.Time `json:"since"`
 	Tools int       `json:"tools"`
+}
+
+// MCPMountRequest asks for a server at a path: one of the configuration, or a command that is one on stdin and stdout.
+type MCPMountRequest struct {
+	ProjectRequest
+	Path    string   `json:"path"`              // /mnt/mcp/NAME
+	Server  string   `json:"server,omitempty"`  // exactly one of Server and Command
+	Command []string `json:"command,omitempty"` // the program and its arguments
+}
+
+// MCPUnmountRequest names a mount.
+type MCPUnmountRequest struct {
+	Path string `json:"path"`
 }
 
 // MCPTestRequest names a configured server.

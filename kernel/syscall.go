@@ -33,7 +33,7 @@ func (k *KernelImpl) permit(p *Process, path string) error {
 				return nil
 			}
 		}
-		return deny("the server belongs to another process")
+		return deny("the server is not one of this process's")
 	}
 	return nil
 }

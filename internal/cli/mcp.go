@@ -14,10 +14,10 @@ import (
 func mcpCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mcp",
-		Short: "list and test MCP servers, or be one",
-		Long: `MCP servers give agents further tools. Mcp lists those that are set up for this project, and tests them. With
-serve, Rnix is one itself.`,
-		Example: examples(`rnix mcp list`, `rnix mcp test tracker`, `rnix run --mcp tracker "..."`, `rnix mcp serve --print-config claude`),
+		Short: "list, test and mount MCP servers, or be one",
+		Long: `MCP servers give agents further tools. Mcp lists those that are set up for this project, tests them, and
+mounts them for yourself. With serve, Rnix is one itself.`,
+		Example: examples(`rnix mcp list`, `rnix mcp test tracker`, `rnix mcp mount /mnt/mcp/tracker tracker`, `rnix run --mcp tracker "..."`, `rnix mcp serve --print-config claude`),
 	}
 	return family(c, projectCmd(a, &cobra.Command{
 		Use:         "list",
@@ -27,7 +27,7 @@ serve, Rnix is one itself.`,
 		Example:     examples(`rnix mcp list`, `rnix mcp list --json | jq 'select(.kind=="mount")'`),
 		Annotations: exits("0 1 2 12"),
 		Args:        noArgs,
-	}, mcpList), mcpTestCmd(a), mcpServeCmd(a))
+	}, mcpList), mcpTestCmd(a), mcpMountCmd(a), mcpUnmountCmd(a), mcpServeCmd(a))
 }
 
 func mcpTestCmd(a *app) *cobra.Command {
@@ -90,7 +90,7 @@ func mcpList(ctx context.Context, c *ipc.Client, out *output, req ipc.ProjectReq
 	if len(r.Mounts) > 0 {
 		mounts := make([][]cell, len(r.Mounts))
 		for i, m := range r.Mounts {
-			mounts[i] = []cell{{oneLine(m.Path), bold}, text(m.PID.String()), text(number(m.Tools)), text(debug.Age(time.Since(m.Since)))}
+			mounts[i] = []cell{{oneLine(m.Path), bold}, text(dash(zero(int(m.PID)))), text(number(m.Tools)), text(debug.Age(time.Since(m.Since)))}
 		}
 		out.print("\n")
 		out.table([]column{{name: "MOUNTED AT"}, {name: "PID", right: true}, {name: "TOOLS", right: true}, {name: "SINCE"}}, mounts)

@@ -18,9 +18,11 @@ func wire(d *Daemon, s *ipc.Server) *service.Wire {
 }
 
 // stopWhenIdle stops the daemon when it has had nothing to do for long enough: no processes, paused
-// ones and those that are to be woken included, and no calls.
+// ones and those that are to be woken included, no calls, and no MCP server that a person has mounted.
 func stopWhenIdle(ctx context.Context, d *Daemon) {
-	busy := func() bool { return len(d.kernel.Processes()) > 0 || d.auto.Max > 0 && d.journal.Index().Sleeps() }
+	busy := func() bool {
+		return len(d.kernel.Processes()) > 0 || d.auto.Max > 0 && d.journal.Index().Sleeps() || len(d.mounts.List()) > 0
+	}
 	if d.idle.Wait(ctx, d.opt.Idle, busy) {
 		d.log.Info("idle", "for", d.opt.Idle)
 		d.stopper.is("RNIX_IDLE")

@@ -47,25 +47,10 @@ func (c *Service) mcpTest(ctx context.Context, peer *ipc.Peer, req ipc.MCPTestRe
 	if owner, inside := c.Callers.AgentOf(peer); inside {
 		return ipc.MCPTestResponse{}, service.Outside("MCPTest", owner, "not start MCP servers by hand")
 	}
-	p, err := c.Profiles.ForStart("MCPTest", req.Cwd, req.Env, req.TrustProject)
+	cfg, err := c.serverFor("MCPTest", req.ProjectRequest, req.Server, nil)
 	if err != nil {
 		return ipc.MCPTestResponse{}, err
 	}
-	ag, err := p.Load("", []string{req.Server})
-	if err != nil {
-		return ipc.MCPTestResponse{}, err
-	}
-	var cfg vfs.MCPConfig
-	for _, s := range ag.MCPConfigs {
-		if s.Name == req.Server {
-			cfg.MCPServer = s
-		}
-	}
-	caller, err := p.Caller(c.Scratch)
-	if err != nil {
-		return ipc.MCPTestResponse{}, err
-	}
-	cfg.Dir, cfg.Owner = p.Cwd, caller
 	t, err := c.Transports(cfg)
 	if err != nil {
 		return ipc.MCPTestResponse{}, err
@@ -85,6 +70,32 @@ func (c *Service) mcpTest(ctx context.Context, peer *ipc.Peer, req ipc.MCPTestRe
 		r.Resources = res
 	}
 	return r, nil
+}
+
+// serverFor is how a server of the configuration, or a command, is started for a person in a directory. A configuration with a
+// mistake starts nothing, and a project's server needs trust.
+func (c *Service) serverFor(op string, where ipc.ProjectRequest, server string, command []string) (vfs.MCPConfig, error) {
+	p, err := c.Profiles.ForStart(op, where.Cwd, where.Env, where.TrustProject)
+	if err != nil {
+		return vfs.MCPConfig{}, err
+	}
+	var cfg vfs.MCPConfig
+	if len(command) > 0 {
+		cfg.Command, cfg.Args = command[0], command[1:]
+	} else {
+		ag, err := p.Load("", []string{server})
+		if err != nil {
+			return vfs.MCPConfig{}, err
+		}
+		for _, s := range ag.MCPConfigs {
+			if s.Name == server {
+				cfg.MCPServer = s
+			}
+		}
+	}
+	cfg.Dir = p.Cwd
+	cfg.Owner, err = p.Caller(c.Scratch)
+	return cfg, err
 }
 
 // defaultMountTimeout is how long a test waits for a server that says nothing else.

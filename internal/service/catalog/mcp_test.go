@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 
 	"rnix/internal/profile"
@@ -21,12 +23,42 @@ type server struct {
 	started []vfs.MCPConfig
 	ended   int
 	fails   error
+
+	mu      sync.Mutex
+	mounts  []vfs.MountInfo // +checklocks:mu
+	onMount func()
 }
 
 func (s *server) AgentOf(*ipc.Peer) (types.PID, bool) { return 7, s.inside }
 
 func (s *server) List() []vfs.MountInfo {
-	return []vfs.MountInfo{{Path: "/dev/mcp/db", PID: 3, Tools: 1}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]vfs.MountInfo{{Path: "/mnt/mcp/3-db", PID: 3, Tools: 1}}, s.mounts...)
+}
+
+func (s *server) Mount(path string, c vfs.MCPConfig) error {
+	if s.onMount != nil {
+		s.onMount()
+	}
+	if s.fails != nil {
+		return s.fails
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started, s.mounts = append(s.started, c), append(s.mounts, vfs.MountInfo{Path: path, PID: c.Owner.PID, Tools: 2})
+	return nil
+}
+
+func (s *server) Unmount(path string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.mounts)
+	s.mounts = slices.DeleteFunc(s.mounts, func(m vfs.MountInfo) bool { return m.Path == path })
+	if len(s.mounts) == before {
+		return types.Errorf(types.ErrNotFound, "Unmount", path, "not mounted")
+	}
+	return nil
 }
 
 func (s *server) start(c vfs.MCPConfig) (vfs.MCPTransport, error) {
@@ -65,7 +97,7 @@ func with(t *testing.T, s *server) (*Service, ipc.ProjectRequest) {
 		}
 	}
 	r := &profile.Reader{UserDir: filepath.Join(dir, "config"), Home: dir, Lookup: func(string) (string, bool) { return "", false }, Learn: func([]env.Secret) {}}
-	return &Service{Profiles: r, Mounts: s, Callers: s, Transports: s.start, Scratch: filepath.Join(dir, "scratch")},
+	return &Service{Profiles: r, Mounts: s, Mounter: s, Callers: s, Transports: s.start, Scratch: filepath.Join(dir, "scratch")},
 		ipc.ProjectRequest{Cwd: filepath.Join(dir, "p"), Env: []string{"HOME=" + dir}}
 }
 

@@ -19,9 +19,12 @@ import (
 type Service struct {
 	Profiles   Profiles
 	Mounts     Mounts
+	Mounter    Mounter
 	Callers    Callers
 	Transports vfs.TransportFactory // to MCP servers
 	Scratch    string               // the directory for outputs that belong to no process
+
+	byHand reserved
 }
 
 // Profiles reads the configuration as a client sees it. *profile.Reader is one.
@@ -34,6 +37,12 @@ type Profiles interface {
 // Mounts knows the MCP servers that run. *vfs.MountManager is one.
 type Mounts interface {
 	List() []vfs.MountInfo
+}
+
+// Mounter mounts MCP servers and ends them. *kernel.KernelImpl is one.
+type Mounter interface {
+	Mount(path string, config vfs.MCPConfig) error
+	Unmount(path string) error
 }
 
 // Callers knows who asks.
@@ -49,6 +58,8 @@ func (c *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.ListSkills, c.skills)
 	service.Handle(on, ipc.MCPList, c.mcpList)
 	service.Handle(on, ipc.MCPTest, c.mcpTest)
+	service.Handle(on, ipc.MCPMountAt, c.mcpMount)
+	service.Handle(on, ipc.MCPUnmount, c.mcpUnmount)
 }
 
 func (c *Service) providers(_ context.Context, _ *ipc.Peer, req ipc.ProvidersRequest) (ipc.ProvidersResponse, error) {
