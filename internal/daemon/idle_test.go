@@ -146,3 +146,32 @@ func TestShellTimeoutOfTheClientCounts(t *testing.T) { // A-51
 		t.Errorf("%+v", w)
 	}
 }
+
+// A server that a person has mounted is in use until it is unmounted, although no process has it and no call is under way.
+func TestMountOfAPersonKeepsTheDaemonUntilItIsUnmounted(t *testing.T) {
+	s := testenv.New(t, testenv.IdleEnv+"="+idle.String())
+	release := kept(t, s)
+	s.Write("server.sh", `while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/p')
+  case $line in
+  *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}\n' "$id" ;;
+  *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[]}}\n' "$id" ;;
+  esac
+done
+`)
+	where := ipc.ProjectRequest{Cwd: s.Work, Env: s.Env}
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.MCPMountAt, ipc.MCPMountRequest{ProjectRequest: where, Path: "/mnt/mcp/own", Command: []string{"sh", "server.sh"}}); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if _, ended := s.Ended(3 * idle); ended {
+		t.Fatal("the daemon ended although a server was mounted")
+	}
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.MCPUnmount, ipc.MCPUnmountRequest{Path: "/mnt/mcp/own"}); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Client.Close()
+	if code, ended := s.Ended(time.Minute); !ended || code != 0 {
+		t.Fatalf("ended %v, exit code %d", ended, code)
+	}
+}
