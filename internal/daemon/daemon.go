@@ -70,6 +70,8 @@ type Options struct {
 	// Inside is called when what an earlier daemon has left was taken up, for tests that put a load on the kernel which no client could; ctx ends
 	// with the daemon. It may be nil; an error ends the daemon.
 	Inside func(ctx context.Context, k *kernel.KernelImpl, events *event.Log) error
+	// Store, in tests, is given the files that the daemon has opened and returns what it works with in their stead; nil = the files.
+	Store func(store.Opened) store.Opened
 	// Events is how many events are kept in memory; 0 = event.DefaultCapacity.
 	Events int
 	// LogLevel is the least level that is logged.
@@ -288,7 +290,9 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	if err != nil {
 		return nil, nil, back, err
 	}
-	d.journal = files
+	if d.journal = files; d.opt.Store != nil {
+		d.journal = d.opt.Store(files)
+	}
 	back.add(d.journal.Close)
 	if d.pids, err = d.journal.PIDs(); err != nil {
 		return nil, nil, back, err

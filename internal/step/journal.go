@@ -54,6 +54,22 @@ type Journal interface {
 	List(ctx context.Context) ([]ProcInfo, error)
 }
 
+// Follow checks lines that are given to Commit as those from seq on, where the one that is due is due, and returns how many they are: each is a
+// whole record, and has the number behind the one before it.
+func Follow(id types.UUID, lines []byte, seq, due uint64) (n uint64, err error) {
+	if seq != due {
+		return 0, types.Errorf(types.ErrConflict, "Commit", id.String(), "%w: %d was given, %d is due", ErrSeq, seq, due)
+	}
+	n, err = sequence(lines, seq)
+	if errors.Is(err, ErrSeq) {
+		return 0, types.Errorf(types.ErrConflict, "Commit", id.String(), "%w", err)
+	}
+	if err != nil {
+		return 0, types.Errorf(types.ErrInvalid, "Commit", id.String(), "%w", err)
+	}
+	return n, nil
+}
+
 func ctxErr(ctx context.Context, op string, id types.UUID) error {
 	err := context.Cause(ctx)
 	switch {

@@ -308,15 +308,9 @@ func (l *Local) Commit(ctx context.Context, id types.UUID, epoch, seq uint64, li
 	if h.log == nil {
 		return types.Errorf(types.ErrConflict, "Commit", id.String(), "epoch %d: %w", epoch, ErrFenced)
 	}
-	if seq != h.next {
-		return types.Errorf(types.ErrConflict, "Commit", id.String(), "%w: %d was given, %d is due", ErrSeq, seq, h.next)
-	}
-	n, err := sequence(lines, seq)
-	if errors.Is(err, ErrSeq) {
-		return types.Errorf(types.ErrConflict, "Commit", id.String(), "%w", err)
-	}
+	n, err := Follow(id, lines, seq, h.next)
 	if err != nil {
-		return types.Errorf(types.ErrInvalid, "Commit", id.String(), "%w", err)
+		return err
 	}
 	if err := l.Claim.Check(); err != nil {
 		return err

@@ -80,7 +80,7 @@ func runDaemon() int {
 	} else {
 		err = errors.Join(err, werr)
 	}
-	opt := daemon.Options{Version: "test", Guard: guard}
+	opt := daemon.Options{Version: "test", Guard: guard, Store: overChains()}
 	if text, said := os.LookupEnv(IdleEnv); said && err == nil {
 		opt.Idle, err = time.ParseDuration(text)
 	}
@@ -150,7 +150,7 @@ func NewAlone(t testing.TB, env ...string) *System {
 	}
 	s.Env = append([]string{"HOME=" + s.Home, "PATH=" + os.Getenv("PATH"), "RNIX_DATA_DIR=" + s.Data, "XDG_RUNTIME_DIR=" + dir, "LANG=C.UTF-8"}, env...)
 	for _, kv := range os.Environ() { // what the Go tool needs, for processes that run it
-		if name, _, _ := strings.Cut(kv, "="); slices.Contains([]string{"GOCACHE", "GOPATH", "GOMODCACHE", "GOROOT", "GOFLAGS", "GOPROXY", "TMPDIR"}, name) {
+		if name, _, _ := strings.Cut(kv, "="); slices.Contains([]string{"GOCACHE", "GOPATH", "GOMODCACHE", "GOROOT", "GOFLAGS", "GOPROXY", "TMPDIR", ChainsEnv}, name) {
 			s.Env = append(s.Env, kv)
 		}
 	}
