@@ -41,6 +41,7 @@ func (k *KernelImpl) embody(p *Process) error {
 		return types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)
 	}
 	p.kit, p.kind, p.MaxSteps = &kit{}, r.Kind, 0
+	stopBody(p)
 	return p.opts.Body.Attach(k, p, p.opts.From.state())
 }
 
@@ -59,12 +60,16 @@ func (k *KernelImpl) Note(p *Process, key string, detail any) error {
 	if err != nil {
 		return types.Errorf(types.ErrInternal, "Note", key, "encode: %w", err)
 	}
-	return k.mark(p, step.Marker{Name: step.MarkerNote, PID: p.PID, Text: key, Detail: b})
+	return k.Mark(p, step.Marker{Name: step.MarkerNote, PID: p.PID, Text: key, Detail: b})
 }
 
-// mark writes a marker durably.
-func (k *KernelImpl) mark(p *Process, m step.Marker) error {
-	if err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &m}); err != nil {
+// Mark writes markers into the history of a process, durably and at once. As with Note, an error ends a body.
+func (k *KernelImpl) Mark(p *Process, ms ...step.Marker) error {
+	recs := make([]step.Record, len(ms))
+	for i := range ms {
+		recs[i] = step.Record{Kind: step.KindMarker, Marker: &ms[i]}
+	}
+	if err := p.rec.Add(recs...); err != nil {
 		return err
 	}
 	return p.rec.Commit()
@@ -78,6 +83,11 @@ func (k *KernelImpl) Say(p *Process, category, text string) {
 // SetWait publishes what a body waits for, for people: empty = nothing. until may be zero.
 func (k *KernelImpl) SetWait(p *Process, reason string, until time.Time) {
 	k.setWait(p, waiting{reason: reason, until: until})
+}
+
+// SetBusy publishes what a body does at the moment, as SetWait what it waits for.
+func (k *KernelImpl) SetBusy(p *Process, what string) {
+	k.setWait(p, waiting{tool: what, since: time.Now()})
 }
 
 // SetProgress publishes the counters of a body.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"rnix/agent"
 	"rnix/types"
 )
 
@@ -66,6 +67,22 @@ func (b By) WaitInfo(ctx context.Context, pid types.PID) (Info, error) {
 	i, err := waitFor(ctx, b.k, pid)
 	c.ends(pid.String(), endOf(&i), err)
 	return i, err
+}
+
+// Spawn starts a child of the process. It is returned as it is, since it may have ended and be gone already.
+func (b By) Spawn(ctx context.Context, intent string, ag *agent.Agent, opts SpawnOpts) (*Process, error) {
+	return spawnBy(ctx, b.k, b.p, intent, ag, opts)
+}
+
+// Reap is WaitInfo for a process that has ended, such as one that Body.Ended was told of.
+func (b By) Reap(p *Process) Info {
+	<-p.left
+	c := b.k.tracer.call(b.p, "Wait", "")
+	b.k.reapProcess(p)
+	<-p.gone
+	i := *p.tomb.info()
+	c.ends(p.PID.String(), endOf(&i), nil)
+	return i
 }
 
 // endOf says how a process has ended that was waited for.

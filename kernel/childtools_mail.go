@@ -57,7 +57,7 @@ func (k *KernelImpl) sendTo(ctx context.Context, p *Process, a *loop.Action, key
 		if alive {
 			return "", sendEnded(in.PID)
 		}
-		return "", &types.SyscallError{Syscall: "Send", PID: in.PID, Code: types.ErrNotFound, Err: fmt.Errorf("%w of your family; ps lists those below you", errNoProcess)}
+		return "", &types.SyscallError{Syscall: "Send", PID: in.PID, Code: types.ErrNotFound, Err: fmt.Errorf("%w of your family; ps lists those below you", ErrNoProcess)}
 	}
 	if _, err := k.cfg.Lifecycle.Post(ctx, id, m); types.CodeOf(err) == types.ErrBrokenPipe {
 		return "", sendEnded(in.PID)

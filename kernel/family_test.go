@@ -157,20 +157,3 @@ func TestAFamilyStartsOnlySoManyWithinAMinute(t *testing.T) { // A-28
 		}
 	})
 }
-
-// A supervisor that an agent has started restarts within what the agent's family may start, whatever the agent
-// has allowed it.
-func TestASupervisorOfAnAgentStartsOnlyWhatItsFamilyMay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tr := newTroupe(t, func(c *Config) { c.Limits.SpawnRate = 5 })
-		tr.play["flop"] = failing(1<<20, 0)
-		spec := SupervisorSpec{Intensity: Intensity{MaxRestarts: 100, Period: time.Millisecond}, Children: []ChildSpec{child("flop")}}
-		spec.ParentPID = tr.spawn(func(o *SpawnOpts) { o.Name = "top" })
-		if _, err := tr.WaitInfo(t.Context(), tr.supervise(spec)); err != nil {
-			t.Error(err)
-		}
-		if n := strings.Count(tr.story(), "+flop"); n != 4 {
-			t.Errorf("%d children were started with a supervisor, by a family that may start 5 within a minute", n)
-		}
-	})
-}

@@ -94,7 +94,7 @@ func (t *table) join(p *Process, id types.PGID) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if p.rel.reaped {
-		return &types.SyscallError{Syscall: "JoinGroup", PID: p.PID, Code: types.ErrNotFound, Err: errNoProcess}
+		return &types.SyscallError{Syscall: "JoinGroup", PID: p.PID, Code: types.ErrNotFound, Err: ErrNoProcess}
 	}
 	if slices.Contains(p.rel.groups, id) {
 		return nil

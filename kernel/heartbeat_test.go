@@ -86,7 +86,7 @@ func TestWhatMayBeSilentIsExempt(t *testing.T) {
 		if err := s.Kill(paused, types.SIGPAUSE); err != nil {
 			t.Fatal(err)
 		}
-		sup, err := s.SpawnSupervisor(SupervisorSpec{})
+		sup, err := s.SpawnContext(t.Context(), "keep running", nil, SpawnOpts{Body: idler{}})
 		if err != nil {
 			t.Fatal(err)
 		}

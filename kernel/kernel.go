@@ -70,13 +70,6 @@ type ProcGroupManager interface {
 	SignalGroup(group types.PGID, sig types.Signal) error
 }
 
-// SupervisorManager starts processes that keep others running.
-type SupervisorManager interface {
-	// SpawnSupervisor starts a supervisor and its children and returns its PID. If a child cannot be
-	// started, none is left.
-	SpawnSupervisor(spec SupervisorSpec) (types.PID, error)
-}
-
 var (
 	_ ProcessManager    = (*KernelImpl)(nil)
 	_ MountManager      = (*KernelImpl)(nil)

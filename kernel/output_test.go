@@ -215,12 +215,12 @@ func TestPipeOutputRefusesWhatHasNoOutput(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	sup, err := s.SpawnSupervisor(SupervisorSpec{Name: "s", Strategy: SimpleOneForOne, Children: []ChildSpec{{Name: "c", Opts: opts()}}})
+	sup, err := s.SpawnContext(t.Context(), "keep running", nil, SpawnOpts{Body: idler{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.PipeOutput(sup, pid); types.CodeOf(err) != types.ErrInvalid {
-		t.Errorf("a supervisor: %v", err)
+		t.Errorf("a program: %v", err)
 	}
 	if n := len(s.VFS().List(pid)); n != before {
 		t.Errorf("%d descriptors are left", n-before)

@@ -33,7 +33,7 @@ func (k *KernelImpl) Rename(pid types.PID, name string) (was string, err error) 
 	if was == name {
 		return was, nil
 	}
-	if err := k.mark(p, step.Marker{Name: step.MarkerName, PID: pid, Text: name}); err != nil {
+	if err := k.Mark(p, step.Marker{Name: step.MarkerName, PID: pid, Text: name}); err != nil {
 		if p.State() >= types.StateZombie { // its record was closed meanwhile
 			return "", passed(pid)
 		}
@@ -45,7 +45,7 @@ func (k *KernelImpl) Rename(pid types.PID, name string) (was string, err error) 
 
 // passed is the error about a process whose record is closed.
 func passed(pid types.PID) error {
-	return &types.SyscallError{Syscall: "Rename", PID: pid, Code: types.ErrNotFound, Err: errNoProcess}
+	return &types.SyscallError{Syscall: "Rename", PID: pid, Code: types.ErrNotFound, Err: ErrNoProcess}
 }
 
 // calledLocked shows the name that the record of a process has. What ends meanwhile writes its small file after this.

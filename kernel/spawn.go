@@ -32,15 +32,15 @@ const spawnRight = "/sys/spawn"
 // maxIntent bounds an intent, in bytes: it is shown by every listing, and written several times.
 const maxIntent = 1 << 20
 
-// errNoProcess is the cause of NOT_FOUND errors about processes.
-var errNoProcess = errors.New("no such process")
+// ErrNoProcess is the cause of NOT_FOUND errors about processes.
+var ErrNoProcess = errors.New("no such process")
 
 // errLeaving is the cause of errors about a parent that takes no children any more.
 var errLeaving = errors.New("the parent is ending")
 
 // Passing reports whether a call has failed because a process has left the table, or is about to: it has ended then or is
 // suspended, and the call can be made again.
-func Passing(err error) bool { return errors.Is(err, errNoProcess) || errors.Is(err, errLeaving) }
+func Passing(err error) bool { return errors.Is(err, ErrNoProcess) || errors.Is(err, errLeaving) }
 
 // SpawnOpts says how to start a process. The zero value is a top-level process with the agent's own
 // settings and all rights. Pointers tell "not said" from zero.

@@ -91,7 +91,7 @@ func (t *table) lookup(op string, pid types.PID) (*Process, error) {
 	if p := t.byPID.Load(pid); p != nil {
 		return p, nil
 	}
-	return nil, &types.SyscallError{Syscall: op, PID: pid, Code: types.ErrNotFound, Err: errNoProcess}
+	return nil, &types.SyscallError{Syscall: op, PID: pid, Code: types.ErrNotFound, Err: ErrNoProcess}
 }
 
 // admit reserves a PID for a child of parent (nil = of PID 0) and gives the child its depth. It does

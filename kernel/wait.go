@@ -60,7 +60,7 @@ func (k *KernelImpl) tombOf(op string, pid types.PID) (Info, error) {
 	if i, ok := k.table.tomb(pid); ok {
 		return i, nil
 	}
-	return Info{}, &types.SyscallError{Syscall: op, PID: pid, Code: types.ErrNotFound, Err: errNoProcess}
+	return Info{}, &types.SyscallError{Syscall: op, PID: pid, Code: types.ErrNotFound, Err: ErrNoProcess}
 }
 
 // Process returns a living process.

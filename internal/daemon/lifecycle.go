@@ -14,6 +14,7 @@ import (
 	"rnix/internal/service/flows"
 	"rnix/internal/service/lifecycle"
 	"rnix/internal/step"
+	"rnix/internal/supervisor"
 	"rnix/internal/workspace"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -31,7 +32,7 @@ func openLaunch(d *Daemon) {
 		Stored: d.stored, Spawner: spawner, Profiles: d.profiles, Sessions: memberships{d.platforms}, Budgets: d.billing,
 		Snapshots: !d.snapshots.Off(), Seq: d.events.Last,
 		Programs: map[string]launch.Program{
-			kernel.SupervisorKind: func(p *profile.Profile, spec json.RawMessage) (kernel.Body, error) {
+			supervisor.Kind: func(p *profile.Profile, spec json.RawMessage) (kernel.Body, error) {
 				return flows.SupervisorAgain(d.flowing.Of(p), spec)
 			},
 			run.Kind: func(_ *profile.Profile, spec json.RawMessage) (kernel.Body, error) { return d.flows.RunAgain(spec) },

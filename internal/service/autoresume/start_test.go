@@ -16,6 +16,7 @@ import (
 	"rnix/internal/price"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
+	"rnix/internal/supervisor"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -245,7 +246,7 @@ func TestWhatAPersonDoesMeanwhileIsNotUndone(t *testing.T) {
 // What an earlier daemon was ending is ended, and what was never begun is removed.
 func TestWhatWasEndingIsBroughtToItsEnd(t *testing.T) {
 	w := newWorld(t)
-	w.writeAs(step.ProcInfo{ProcStatus: types.ProcStatus{Name: "pool", Kind: kernel.SupervisorKind}}, "", exited)
+	w.writeAs(step.ProcInfo{ProcStatus: types.ProcStatus{Name: "pool", Kind: supervisor.Kind}}, "", exited)
 	w.write("orphan", "pool", stopped)
 	w.write("survivor", "pool", stopped)
 	w.left[w.ids["pool"]] = []types.UUID{w.ids["orphan"]}

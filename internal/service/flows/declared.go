@@ -9,6 +9,7 @@ import (
 	"rnix/agent"
 	"rnix/internal/initfile"
 	"rnix/internal/step"
+	"rnix/internal/supervisor"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -49,15 +50,15 @@ func (d *Declared) text() (json.RawMessage, error) {
 }
 
 // plan turns what is declared into what the kernel takes. With a nil profile it can be looked at and not started.
-func (d *Declared) plan(p Profile) (kernel.SupervisorSpec, error) {
+func (d *Declared) plan(p Profile) (supervisor.Spec, error) {
 	raw, err := d.text()
 	if err != nil {
-		return kernel.SupervisorSpec{}, err
+		return supervisor.Spec{}, err
 	}
 	s := &d.Spec
-	out := kernel.SupervisorSpec{Name: s.Name, Strategy: kernel.Strategy(s.Strategy), Declared: raw}
+	out := supervisor.Spec{Name: s.Name, Strategy: supervisor.Strategy(s.Strategy), Declared: raw}
 	if s.MaxRestarts != nil || s.MaxWindow != 0 {
-		out.Intensity = kernel.DefaultIntensity
+		out.Intensity = supervisor.DefaultIntensity
 		out.Intensity.Period = s.MaxWindow.Or(out.Intensity.Period)
 		if s.MaxRestarts != nil {
 			out.Intensity.MaxRestarts = *s.MaxRestarts
@@ -72,8 +73,8 @@ func (d *Declared) plan(p Profile) (kernel.SupervisorSpec, error) {
 	}
 	for i := range s.Children {
 		c := &s.Children[i]
-		k := kernel.ChildSpec{Name: c.Name, Restart: kernel.Restart(c.Restart), Shutdown: time.Duration(c.Shutdown), Intent: c.Intent,
-			Backoff: kernel.Backoff{Initial: c.Backoff.Initial.Or(0), Factor: c.Backoff.Factor, Max: c.Backoff.Max.Or(0)}}
+		k := supervisor.ChildSpec{Name: c.Name, Restart: supervisor.Restart(c.Restart), Shutdown: time.Duration(c.Shutdown), Intent: c.Intent,
+			Backoff: supervisor.Backoff{Initial: c.Backoff.Initial.Or(0), Factor: c.Backoff.Factor, Max: c.Backoff.Max.Or(0)}}
 		if c.Supervisor != nil {
 			below, err := (&Declared{Spec: *c.Supervisor}).plan(p)
 			if err != nil {
@@ -147,5 +148,5 @@ func SupervisorAgain(p Profile, spec json.RawMessage) (kernel.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kernel.NewSupervisor(s)
+	return supervisor.New(s)
 }

@@ -14,6 +14,7 @@ import (
 	"rnix/internal/procview"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
+	"rnix/internal/supervisor"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -122,9 +123,9 @@ func TestSupervisorsOfAFileAreStartedAllOrNone(t *testing.T) {
 
 // A supervisor that runs is left alone by the same file, and is a conflict for another one of its name.
 func TestASupervisorThatRunsIsLeftAloneByTheSameFile(t *testing.T) {
-	w := &world{live: map[types.UUID]kernel.Info{id(1): {ProcStatus: types.ProcStatus{UUID: id(1), PID: 7, Name: "one", Kind: kernel.SupervisorKind}, State: types.StateRunning}}}
+	w := &world{live: map[types.UUID]kernel.Info{id(1): {ProcStatus: types.ProcStatus{UUID: id(1), PID: 7, Name: "one", Kind: supervisor.Kind}, State: types.StateRunning}}}
 	decl := Declared{Spec: initfile.Supervisor{Name: "one", Strategy: "one_for_all"}}
-	w.states = map[types.UUID]*recovery.State{id(1): stored(t, kernel.SupervisorKind, decl, nil)}
+	w.states = map[types.UUID]*recovery.State{id(1): stored(t, supervisor.Kind, decl, nil)}
 	v := w.service().Supervisors()
 	if pid, was, err := v.Start(t.Context(), client{w: w}, &decl, 0); pid != 7 || !was || err != nil {
 		t.Error(pid, was, err)

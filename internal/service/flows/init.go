@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"rnix/internal/initfile"
 	"rnix/internal/step"
+	"rnix/internal/supervisor"
 	"rnix/internal/yamlfile"
 	"rnix/ipc"
-	"rnix/kernel"
 	"rnix/types"
 	"slices"
 	"strings"
@@ -91,7 +91,7 @@ func (d *Init) retire(ctx context.Context) {
 		return
 	}
 	for _, info := range d.Flows.Index.Open() {
-		if info.Kind != kernel.SupervisorKind || info.ParentUUID != (types.UUID{}) || ctx.Err() != nil {
+		if info.Kind != supervisor.Kind || info.ParentUUID != (types.UUID{}) || ctx.Err() != nil {
 			continue
 		}
 		was, err := d.Flows.Supervisors().Declared(ctx, info.UUID)
@@ -162,7 +162,7 @@ func (d *Init) start(ctx context.Context) error {
 func (d *Init) one(ctx context.Context, i int) (types.PID, string, error) {
 	decl := &Declared{Init: true, Spec: d.file.Supervisors[i]}
 	for _, info := range d.Flows.Index.Open() {
-		if info.Name != decl.Spec.Name || info.Kind != kernel.SupervisorKind || info.ParentUUID != (types.UUID{}) {
+		if info.Name != decl.Spec.Name || info.Kind != supervisor.Kind || info.ParentUUID != (types.UUID{}) {
 			continue
 		}
 		if same, err := d.same(ctx, info.UUID, i); err != nil || !same {

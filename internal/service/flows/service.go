@@ -12,6 +12,7 @@ import (
 	"rnix/internal/recovery"
 	"rnix/internal/service"
 	"rnix/internal/step"
+	"rnix/internal/supervisor"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -32,12 +33,10 @@ type Kernel interface {
 	List() []kernel.Info
 	Info(pid types.PID) (kernel.Info, error)
 	InfoOf(id types.UUID) (kernel.Info, bool)
-	BodyOf(pid types.PID) kernel.Body
-	SupervisorInfo(pid types.PID) (kernel.SupervisorStatus, error)
+	supervisor.Table
 	WaitInfo(ctx context.Context, pid types.PID) (kernel.Info, error)
 	SpawnContext(ctx context.Context, intent string, ag *agent.Agent, opts kernel.SpawnOpts) (types.PID, error)
 	SpawnSupervisorContext(ctx context.Context, spec kernel.SupervisorSpec) (types.PID, error)
-	StartChild(supervisor types.PID, intent string) (types.PID, error)
 	Signal(pid types.PID, sig types.Signal) error
 	SignalTree(pid types.PID, sig types.Signal) (int, error)
 }

@@ -10,7 +10,7 @@ import (
 	"rnix/internal/compose/run"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
-	"rnix/kernel"
+	"rnix/internal/supervisor"
 	"rnix/types"
 )
 
@@ -65,7 +65,7 @@ func (*Service) Ending(s *recovery.State) (exit types.ExitStatus, nodes []types.
 // Left returns which histories a run or a supervisor has left without an end when it ended itself: the daemon was killed before they could be
 // ended. None if it has not ended.
 func (s *Service) Left(ctx context.Context, up *step.ProcInfo) []types.UUID {
-	if up.Exit == nil || up.Suspended || up.Kind != run.Kind && up.Kind != kernel.SupervisorKind {
+	if up.Exit == nil || up.Suspended || up.Kind != run.Kind && up.Kind != supervisor.Kind {
 		return nil
 	}
 	state, err := s.Stored.Read(ctx, up.UUID)
@@ -91,7 +91,7 @@ func (s *Service) Left(ctx context.Context, up *step.ProcInfo) []types.UUID {
 	if err != nil {
 		return nil
 	}
-	status, err := kernel.StoredSupervisor(spec, state, time.Now())
+	status, err := supervisor.Stored(spec, state, time.Now())
 	if err != nil {
 		return nil
 	}

@@ -14,8 +14,8 @@ import (
 	"rnix/internal/recovery"
 	"rnix/internal/service"
 	"rnix/internal/step"
+	"rnix/internal/supervisor"
 	"rnix/ipc"
-	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -68,7 +68,7 @@ func (v *Supervisors) check(_ context.Context, _ *ipc.Peer, req ipc.SuperviseReq
 }
 
 func supervised(s *initfile.Supervisor) ipc.Supervised {
-	return ipc.Supervised{Name: s.Name, Strategy: cmp.Or(s.Strategy, string(kernel.OneForOne)), Children: len(s.Children)}
+	return ipc.Supervised{Name: s.Name, Strategy: cmp.Or(s.Strategy, string(supervisor.OneForOne)), Children: len(s.Children)}
 }
 
 // up starts the supervisors of a file, all or none. One that runs already, as the file says, is left alone.
@@ -117,7 +117,7 @@ func (v *Supervisors) up(ctx context.Context, peer *ipc.Peer, req ipc.SuperviseR
 func (v *Supervisors) Start(ctx context.Context, p Profile, decl *Declared, parent types.PID) (pid types.PID, was bool, err error) {
 	name := decl.Spec.Name
 	for _, i := range v.kernel.List() {
-		if i.Name != name || i.Kind != kernel.SupervisorKind || i.PPID != parent || i.State >= types.StateZombie {
+		if i.Name != name || i.Kind != supervisor.Kind || i.PPID != parent || i.State >= types.StateZombie {
 			continue
 		}
 		if same, serr := v.Same(ctx, i.UUID, decl); serr == nil && same {
@@ -175,7 +175,7 @@ func (v *Supervisors) add(ctx context.Context, peer *ipc.Peer, req ipc.Supervise
 	if err := v.finder.Settled(ctx); err != nil {
 		return ipc.SuperviseAddResponse{}, err
 	}
-	t, err := v.finder.ResolveKind(req.Target, kernel.SupervisorKind)
+	t, err := v.finder.ResolveKind(req.Target, supervisor.Kind)
 	if err == nil {
 		err = t.MustRun("StartChild", req.Target)
 	}
@@ -188,7 +188,7 @@ func (v *Supervisors) add(ctx context.Context, peer *ipc.Peer, req ipc.Supervise
 	if err != nil {
 		return ipc.SuperviseAddResponse{}, err
 	}
-	pid, err := v.kernel.StartChild(t.PID, req.Intent)
+	pid, err := supervisor.StartChild(v.kernel, t.PID, req.Intent)
 	if err != nil {
 		return ipc.SuperviseAddResponse{}, err
 	}
@@ -205,7 +205,7 @@ func (v *Supervisors) stop(ctx context.Context, peer *ipc.Peer, req ipc.TargetRe
 	if err := v.finder.Settled(ctx); err != nil {
 		return resp, err
 	}
-	t, err := v.finder.ResolveKind(req.Target, kernel.SupervisorKind)
+	t, err := v.finder.ResolveKind(req.Target, supervisor.Kind)
 	if err != nil {
 		return resp, err
 	}
@@ -235,7 +235,7 @@ var errEnded = errors.New("the process has ended")
 func (v *Supervisors) list(ctx context.Context, _ *ipc.Peer, req ipc.SupervisorsRequest) (ipc.SupervisorsResponse, error) {
 	resp := ipc.SupervisorsResponse{Supervisors: []ipc.Supervisor{}}
 	if req.Target != "" {
-		t, err := v.finder.ResolveKind(req.Target, kernel.SupervisorKind)
+		t, err := v.finder.ResolveKind(req.Target, supervisor.Kind)
 		if err != nil {
 			return resp, err
 		}
@@ -247,7 +247,7 @@ func (v *Supervisors) list(ctx context.Context, _ *ipc.Peer, req ipc.Supervisors
 	seen := map[types.UUID]bool{}
 	for _, i := range v.kernel.List() {
 		seen[i.UUID] = true
-		if i.Kind != kernel.SupervisorKind {
+		if i.Kind != supervisor.Kind {
 			continue
 		}
 		if s, err := v.look(ctx, service.Target{UUID: i.UUID, PID: i.PID, Live: &i}); err == nil { // else it has ended meanwhile
@@ -257,7 +257,7 @@ func (v *Supervisors) list(ctx context.Context, _ *ipc.Peer, req ipc.Supervisors
 	stored := v.index.Open()
 	for n := range stored {
 		info := &stored[n]
-		if seen[info.UUID] || info.Kind != kernel.SupervisorKind || procview.Stored(info).State != "suspended" {
+		if seen[info.UUID] || info.Kind != supervisor.Kind || procview.Stored(info).State != "suspended" {
 			continue
 		}
 		s, err := v.look(ctx, service.Target{UUID: info.UUID, PID: info.PID, Info: info})
@@ -279,9 +279,9 @@ func (v *Supervisors) look(ctx context.Context, t service.Target) (ipc.Superviso
 		proc = procview.Stored(t.Info)
 	}
 	out := ipc.Supervisor{PID: proc.PID, UUID: proc.UUID, ParentUUID: proc.ParentUUID, Name: proc.Name, State: proc.State, Wait: proc.Wait, Created: proc.CreatedAt, Exit: proc.Exit}
-	if proc.Kind != kernel.SupervisorKind {
+	if proc.Kind != supervisor.Kind {
 		return out, &types.SyscallError{Syscall: "Supervisors", PID: proc.PID, Code: types.ErrInvalid,
-			Err: fmt.Errorf("%w; `rnix supervise ls` lists them", kernel.ErrNoSupervisor)}
+			Err: fmt.Errorf("%w; `rnix supervise ls` lists them", supervisor.ErrNoSupervisor)}
 	}
 	state, was, err := v.state(ctx, t.UUID)
 	if err != nil {
@@ -292,9 +292,9 @@ func (v *Supervisors) look(ctx context.Context, t service.Target) (ipc.Superviso
 		return out, err
 	}
 	out.Init = decl.Init
-	var s kernel.SupervisorStatus
+	var s supervisor.Status
 	if t.Live != nil && t.Live.State < types.StateZombie {
-		s, err = v.kernel.SupervisorInfo(t.PID)
+		s, err = supervisor.Info(v.kernel, t.PID)
 	}
 	if t.Live == nil || err != nil || t.Live.State >= types.StateZombie {
 		spec, perr := decl.plan(nil)
@@ -302,7 +302,7 @@ func (v *Supervisors) look(ctx context.Context, t service.Target) (ipc.Superviso
 			return out, perr
 		}
 		spec.Name = proc.Name
-		if s, err = kernel.StoredSupervisor(spec, state, time.Now()); err != nil {
+		if s, err = supervisor.Stored(spec, state, time.Now()); err != nil {
 			return out, err
 		}
 	}
@@ -316,11 +316,11 @@ func (v *Supervisors) look(ctx context.Context, t service.Target) (ipc.Superviso
 }
 
 // child describes a child of a supervisor.
-func (v *Supervisors) child(c *kernel.ChildStatus) ipc.SupervisedChild {
+func (v *Supervisors) child(c *supervisor.ChildStatus) ipc.SupervisedChild {
 	out := ipc.SupervisedChild{Name: c.Name, PID: c.PID, UUID: c.UUID, Kind: "agent", Restart: string(c.Restart), State: c.State, Wait: c.Why,
 		Restarts: c.Restarts, Next: c.Due, Last: c.Last, LastEnd: c.LastEnd}
 	if c.Supervisor {
-		out.Kind = kernel.SupervisorKind
+		out.Kind = supervisor.Kind
 	}
 	if i, ok := v.kernel.InfoOf(c.UUID); ok {
 		out.PID, out.Step, out.Tokens, out.Wait = i.PID, i.Step, i.TokensUsed, cmp.Or(i.Wait, i.Parked.SuspendReason)

@@ -15,6 +15,7 @@ import (
 	"rnix/internal/recovery"
 	"rnix/internal/service"
 	"rnix/internal/step"
+	"rnix/internal/supervisor"
 	"rnix/ipc"
 	"rnix/kernel"
 	"rnix/types"
@@ -65,7 +66,8 @@ func (w *world) Signal(pid types.PID, sig types.Signal) error {
 	return nil
 }
 
-func (w *world) SpawnSupervisorContext(_ context.Context, s kernel.SupervisorSpec) (types.PID, error) {
+func (w *world) SpawnSupervisorContext(_ context.Context, spec kernel.SupervisorSpec) (types.PID, error) {
+	s := spec.(supervisor.Spec)
 	if err := w.broken[s.Name]; err != nil {
 		return 0, err
 	}

@@ -1,4 +1,4 @@
-package kernel
+package supervisor
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
+	"rnix/kernel"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -69,25 +70,28 @@ type mob struct {
 // postbox is a body that takes messages until it is ended.
 type postbox struct {
 	m *mob
-	p *Process
+	p *kernel.Process
 }
 
-func (b *postbox) Attach(_ *KernelImpl, p *Process, _ *recovery.State) error { b.p = p; return nil }
+func (b *postbox) Attach(_ *kernel.KernelImpl, p *kernel.Process, _ *recovery.State) error {
+	b.p = p
+	return nil
+}
 func (b *postbox) Record() (step.BodyRecord, error) {
 	return step.BodyRecord{Kind: "postbox", Spec: []byte("{}")}, nil
 }
-func (b *postbox) Joined(*Process) {}
-func (b *postbox) Ended(*Process)  {}
-func (b *postbox) Run(ctx context.Context) End {
+func (b *postbox) Joined(*kernel.Process) {}
+func (b *postbox) Ended(*kernel.Process)  {}
+func (b *postbox) Run(ctx context.Context) kernel.End {
 	<-ctx.Done()
-	return End{Cause: context.Cause(ctx)}
+	return kernel.End{Cause: context.Cause(ctx)}
 }
 
 func newMob(t *testing.T, seed uint64) *mob {
 	m := &mob{seed: seed, told: map[types.PID][]types.ExitStatus{}, acked: map[types.PID][]string{}, got: map[types.PID][]string{}}
-	m.sys = newSys(t, func(c *Config) {
+	m.sys = newSys(t, func(c *kernel.Config) {
 		c.Events = event.New(1 << 20)
-		c.Limits = Limits{Depth: 4, Children: 12, Family: 60, Total: 300, SpawnRate: 1 << 20}
+		c.Limits = kernel.Limits{Depth: 4, Children: 12, Family: 60, Total: 300, SpawnRate: 1 << 20}
 	})
 	m.sys.events = m.cfg.Events
 	m.tool = func(ctx context.Context, c vfs.Caller) (string, error) {
@@ -155,7 +159,7 @@ func (m *mob) riot(actors, deeds int) {
 
 // postbox starts a process whose messages somebody takes as long as there are any.
 func (m *mob) postbox() {
-	pid := m.spawn(func(o *SpawnOpts) { o.Body = &postbox{m: m} })
+	pid := m.spawn(func(o *kernel.SpawnOpts) { o.Body = &postbox{m: m} })
 	m.boxes = append(m.boxes, pid)
 	m.others.Go(func() { // ends with the process
 		for {
@@ -216,7 +220,7 @@ func (m *mob) deed(r *rand.Rand, actor, n int) {
 		if r.IntN(2) == 0 {
 			parent = pid
 		}
-		if pid, err := m.Spawn("work", nil, opts(func(o *SpawnOpts) { o.ParentPID = parent })); err == nil {
+		if pid, err := m.Spawn("work", nil, opts(func(o *kernel.SpawnOpts) { o.ParentPID = parent })); err == nil {
 			m.add(pid)
 		}
 	case 3:
@@ -224,7 +228,7 @@ func (m *mob) deed(r *rand.Rand, actor, n int) {
 			m.add(pid)
 		}
 	case 4:
-		_, _ = m.StartChild(pid, "more work")
+		_, _ = StartChild(m, pid, "more work")
 	case 5, 6:
 		_ = m.Signal(pid, sig)
 	case 7:
@@ -251,9 +255,9 @@ func (m *mob) deed(r *rand.Rand, actor, n int) {
 }
 
 // troupe is a supervisor at random, of which some have one below.
-func (m *mob) troupe(r *rand.Rand) SupervisorSpec {
+func (m *mob) troupe(r *rand.Rand) Spec {
 	kind := func() Restart { return []Restart{Permanent, Transient, Temporary}[r.IntN(3)] }
-	spec := SupervisorSpec{Name: "sup", Strategy: []Strategy{OneForOne, OneForAll, RestForOne, SimpleOneForOne}[r.IntN(4)],
+	spec := Spec{Name: "sup", Strategy: []Strategy{OneForOne, OneForAll, RestForOne, SimpleOneForOne}[r.IntN(4)],
 		Intensity: Intensity{MaxRestarts: r.IntN(4), Period: time.Minute}}
 	children := 1 + r.IntN(3)
 	if spec.Strategy == SimpleOneForOne {
@@ -264,7 +268,7 @@ func (m *mob) troupe(r *rand.Rand) SupervisorSpec {
 			Shutdown: time.Duration(1+r.IntN(5)) * time.Second, Backoff: Backoff{Initial: time.Duration(r.IntN(3)) * time.Second}})
 	}
 	if spec.Strategy != SimpleOneForOne && r.IntN(3) == 0 {
-		spec.Children = append(spec.Children, ChildSpec{Name: "low", Restart: kind(), Supervisor: &SupervisorSpec{
+		spec.Children = append(spec.Children, ChildSpec{Name: "low", Restart: kind(), Supervisor: &Spec{
 			Children: []ChildSpec{{Name: "c", Restart: kind(), Intent: "be good", Opts: opts()}}}})
 	}
 	return spec
@@ -285,9 +289,9 @@ func (m *mob) post(r *rand.Rand, actor, n int) {
 }
 
 // inside starts a thread and a coroutine that end with their process only.
-func (m *mob) inside(p *Process) {
-	_, _ = p.SpawnThread("wait", func(t *Thread) { <-t.Context().Done() })
-	if id, err := p.SpawnCoroutine("count", func(c *Coroutine) {
+func (m *mob) inside(p *kernel.Process) {
+	_, _ = p.SpawnThread("wait", func(t *kernel.Thread) { <-t.Context().Done() })
+	if id, err := p.SpawnCoroutine("count", func(c *kernel.Coroutine) {
 		for i := 0; ; i++ {
 			c.Yield(i)
 		}

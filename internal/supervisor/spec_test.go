@@ -1,4 +1,4 @@
-package kernel
+package supervisor
 
 import (
 	"encoding/json"
@@ -9,26 +9,27 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/step"
+	"rnix/kernel"
 	"rnix/types"
 )
 
 func TestSpecThatMakesNoSenseIsRefusedByName(t *testing.T) {
 	s := newSys(t)
-	low := func(spec SupervisorSpec) ChildSpec { return ChildSpec{Name: "low", Supervisor: &spec} }
-	one := func(f func(*ChildSpec)) SupervisorSpec { return SupervisorSpec{Children: []ChildSpec{child("a", f)}} }
+	low := func(spec Spec) ChildSpec { return ChildSpec{Name: "low", Supervisor: &spec} }
+	one := func(f func(*ChildSpec)) Spec { return Spec{Children: []ChildSpec{child("a", f)}} }
 	for name, c := range map[string]struct {
-		spec SupervisorSpec
+		spec Spec
 		at   string
 		says string
 	}{
-		"strategy":           {SupervisorSpec{Strategy: "all"}, "", `"all"; use one_for_one`},
-		"restarts":           {SupervisorSpec{Intensity: Intensity{MaxRestarts: -1}}, "", "-1 restarts"},
-		"period":             {SupervisorSpec{Intensity: Intensity{Period: -time.Second}}, "", "-1s"},
-		"two of a name":      {SupervisorSpec{Children: []ChildSpec{child("a"), child("a")}}, "", `"a"`},
-		"no name":            {SupervisorSpec{Children: []ChildSpec{child("a"), child(" ")}}, "", "child 2 has no name"},
-		"two templates":      {SupervisorSpec{Strategy: SimpleOneForOne, Children: []ChildSpec{child("a"), child("b")}}, "", "2 are given"},
-		"no template":        {SupervisorSpec{Strategy: SimpleOneForOne}, "", "0 are given"},
-		"a model":            {SupervisorSpec{Opts: opts()}, "", "no model"},
+		"strategy":           {Spec{Strategy: "all"}, "", `"all"; use one_for_one`},
+		"restarts":           {Spec{Intensity: Intensity{MaxRestarts: -1}}, "", "-1 restarts"},
+		"period":             {Spec{Intensity: Intensity{Period: -time.Second}}, "", "-1s"},
+		"two of a name":      {Spec{Children: []ChildSpec{child("a"), child("a")}}, "", `"a"`},
+		"no name":            {Spec{Children: []ChildSpec{child("a"), child(" ")}}, "", "child 2 has no name"},
+		"two templates":      {Spec{Strategy: SimpleOneForOne, Children: []ChildSpec{child("a"), child("b")}}, "", "2 are given"},
+		"no template":        {Spec{Strategy: SimpleOneForOne}, "", "0 are given"},
+		"a model":            {Spec{Opts: opts()}, "", "no model"},
 		"restart type":       {one(func(c *ChildSpec) { c.Restart = "always" }), "a", `"always"; use permanent`},
 		"time to shut down":  {one(func(c *ChildSpec) { c.Shutdown = -time.Second }), "a", "-1s"},
 		"delay":              {one(func(c *ChildSpec) { c.Backoff.Initial = -1 }), "a", "-1ns"},
@@ -38,9 +39,9 @@ func TestSpecThatMakesNoSenseIsRefusedByName(t *testing.T) {
 		"uuid":               {one(func(c *ChildSpec) { c.Opts.UUID = types.NewUUID() }), "a", "UUID"},
 		"parent":             {one(func(c *ChildSpec) { c.Opts.ParentPID = 3 }), "a", "parent"},
 		"intent":             {one(func(c *ChildSpec) { c.Intent = "" }), "a", "the intent is empty"},
-		"both":               {one(func(c *ChildSpec) { c.Supervisor = &SupervisorSpec{} }), "a", "a supervisor and an agent"},
-		"a name below":       {SupervisorSpec{Children: []ChildSpec{low(SupervisorSpec{Name: "x"})}}, "low", "name"},
-		"deep": {SupervisorSpec{Children: []ChildSpec{low(one(func(c *ChildSpec) {
+		"both":               {one(func(c *ChildSpec) { c.Supervisor = &Spec{} }), "a", "a supervisor and an agent"},
+		"a name below":       {Spec{Children: []ChildSpec{low(Spec{Name: "x"})}}, "low", "name"},
+		"deep": {Spec{Children: []ChildSpec{low(one(func(c *ChildSpec) {
 			c.Restart = "never"
 		}))}}, "low/a", `"never"`},
 	} {
@@ -60,17 +61,17 @@ func TestWhatIsNoSupervisorIsToldSo(t *testing.T) {
 	s := newSys(t)
 	s.model = untilKilled
 	pid := s.spawn()
-	if _, err := s.SupervisorInfo(pid); types.CodeOf(err) != types.ErrInvalid {
+	if _, err := Info(s, pid); types.CodeOf(err) != types.ErrInvalid {
 		t.Errorf("an agent: %v", err)
 	}
-	if _, err := s.StartChild(99, "x"); types.CodeOf(err) != types.ErrNotFound {
+	if _, err := StartChild(s, 99, "x"); types.CodeOf(err) != types.ErrNotFound {
 		t.Errorf("nobody: %v", err)
 	}
-	sup, err := s.SpawnSupervisor(SupervisorSpec{})
+	sup, err := s.SpawnSupervisor(Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.StartChild(sup, "x"); types.CodeOf(err) != types.ErrInvalid {
+	if _, err := StartChild(s, sup, "x"); types.CodeOf(err) != types.ErrInvalid {
 		t.Errorf("one that takes none: %v", err)
 	}
 	for _, p := range []types.PID{pid, sup} {
@@ -84,8 +85,8 @@ func TestHistoryOfASupervisorBeginsWithItsSpecAndNoSecrets(t *testing.T) {
 	s := newSys(t)
 	s.model = untilKilled
 	steps := 7
-	pid, err := s.SpawnSupervisor(SupervisorSpec{Name: "sup", Strategy: RestForOne, Opts: SpawnOpts{Env: []string{"TOKEN=hidden"}}, Children: []ChildSpec{
-		{Name: "low", Supervisor: &SupervisorSpec{Strategy: SimpleOneForOne, Children: []ChildSpec{child("w", kind(Temporary))}}},
+	pid, err := s.SpawnSupervisor(Spec{Name: "sup", Strategy: RestForOne, Opts: kernel.SpawnOpts{Env: []string{"TOKEN=hidden"}}, Children: []ChildSpec{
+		{Name: "low", Supervisor: &Spec{Strategy: SimpleOneForOne, Children: []ChildSpec{child("w", kind(Temporary))}}},
 		child("a", func(c *ChildSpec) {
 			c.Agent, c.Backoff, c.Opts.MaxSteps, c.Opts.Env = &agent.Agent{Manifest: agent.Manifest{Name: "clerk"}}, Backoff{Initial: time.Second}, &steps, []string{"KEY=hidden"}
 		}),
@@ -112,7 +113,7 @@ func TestHistoryOfASupervisorBeginsWithItsSpecAndNoSecrets(t *testing.T) {
 		`{"name":"low","restart":"permanent","shutdown_ns":-2,"allowed_devices":null,"supervisor":{"strategy":"simple_one_for_one","max_restarts":3,"period_ns":60000000000,"children":[` +
 		`{"name":"w","restart":"temporary","shutdown_ns":5000000000,"intent":"be w","provider":"m","allowed_devices":null,"work_dir":"/"}]}},` +
 		`{"name":"a","restart":"permanent","shutdown_ns":5000000000,"backoff_ns":1000000000,"intent":"be a","agent":"clerk","provider":"m","max_steps":7,"allowed_devices":null,"work_dir":"/"}]}`
-	if got.Body == nil || got.Body.Kind != SupervisorKind || string(got.Body.Spec) != want {
+	if got.Body == nil || got.Body.Kind != Kind || string(got.Body.Spec) != want {
 		t.Errorf("%+v\nwant %s", got.Body, want)
 	}
 	if err := s.Kill(pid, types.SIGTERM); err != nil {

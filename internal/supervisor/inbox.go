@@ -1,9 +1,10 @@
-package kernel
+package supervisor
 
 import (
 	"errors"
 	"sync"
 
+	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -15,9 +16,9 @@ type inbox struct {
 	// The signal to end with; 0 = it was not asked to end.
 	asked types.Signal // +checklocks:mu
 	// Children that have become visible.
-	joins []*Process // +checklocks:mu
+	joins []*kernel.Process // +checklocks:mu
 	// Children that have ended.
-	exits []*Process // +checklocks:mu
+	exits []*kernel.Process // +checklocks:mu
 	// Children to be started.
 	adds []*addition // +checklocks:mu
 	// No more children.
@@ -63,7 +64,7 @@ func (in *inbox) end() types.Signal {
 }
 
 // join leaves word that there is a child.
-func (in *inbox) join(child *Process) {
+func (in *inbox) join(child *kernel.Process) {
 	in.mu.Lock()
 	in.joins = append(in.joins, child)
 	in.mu.Unlock()
@@ -71,7 +72,7 @@ func (in *inbox) join(child *Process) {
 }
 
 // exit leaves word that a child has ended.
-func (in *inbox) exit(child *Process) {
+func (in *inbox) exit(child *kernel.Process) {
 	in.mu.Lock()
 	in.exits = append(in.exits, child)
 	in.mu.Unlock()
@@ -91,7 +92,7 @@ func (in *inbox) add(a *addition) bool {
 }
 
 // take returns what has come since the last time.
-func (in *inbox) take() (joins, exits []*Process, adds []*addition) {
+func (in *inbox) take() (joins, exits []*kernel.Process, adds []*addition) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	joins, exits, adds = in.joins, in.exits, in.adds

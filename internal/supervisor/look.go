@@ -1,4 +1,4 @@
-package kernel
+package supervisor
 
 import (
 	"encoding/json"
@@ -9,27 +9,27 @@ import (
 	"time"
 
 	"rnix/internal/step"
-	"rnix/kernel/internal/supervise"
+	"rnix/internal/supervisor/supervise"
 )
 
 // MarkerRestart is the marker of a supervisor's decision to start a child again. Detail: the child's
 // name and how its last run ended. Part of the on-disk format.
 const MarkerRestart = "restart"
 
-// SupervisorKind is the kind of a supervisor's body in a history.
-const SupervisorKind = "supervisor"
+// Kind is the kind of a supervisor's body in a history.
+const Kind = "supervisor"
 
 // Record implements Body.
 func (s *supervisor) Record() (step.BodyRecord, error) {
 	if s.spec.Declared != nil {
-		return step.BodyRecord{Kind: SupervisorKind, Spec: s.spec.Declared}, nil
+		return step.BodyRecord{Kind: Kind, Spec: s.spec.Declared}, nil
 	}
 	spec, err := json.Marshal(s.spec.record())
-	return step.BodyRecord{Kind: SupervisorKind, Spec: spec}, err
+	return step.BodyRecord{Kind: Kind, Spec: spec}, err
 }
 
 // decided records a restart and tells those who look.
-func (s *supervisor) decided(a supervise.Action, now time.Time) {
+func (s memory) decided(a supervise.Action, now time.Time) {
 	m := s.members[a.Child]
 	text := m.describe() + " " + m.why + ": it is started again"
 	if !a.Until.IsZero() {
@@ -41,9 +41,9 @@ func (s *supervisor) decided(a supervise.Action, now time.Time) {
 	s.say("warning", "%s", text)
 	detail, err := json.Marshal(restartRecord{Child: m.name, Why: m.why})
 	if err != nil {
-		s.k.log.Error("restart", "pid", s.p.PID, "err", err) // cannot happen: it is plain data
+		s.say("warning", "%v", err) // cannot happen: it is plain data
 	}
-	memory{s}.keep(step.Marker{Name: MarkerRestart, PID: s.p.PID, Text: text, Detail: detail})
+	s.keep(step.Marker{Name: MarkerRestart, PID: s.p.PID, Text: text, Detail: detail})
 }
 
 // restartRecord is the Detail of a MarkerRestart.

@@ -1,6 +1,7 @@
-package kernel
+package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,8 @@ import (
 
 	rnixctx "rnix/context"
 	"rnix/internal/recovery"
-	"rnix/kernel/internal/loop"
-	"rnix/kernel/internal/supervise"
+	"rnix/internal/supervisor/supervise"
+	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -20,13 +21,15 @@ var ErrNoSupervisor = errors.New("the process is not a supervisor")
 // supervisor is the body of a process that keeps others running. The process's goroutine does what the
 // policy wants; everybody else leaves word of what has happened.
 type supervisor struct {
-	spec  SupervisorSpec // settled; never changes
-	k     *KernelImpl
-	p     *Process
+	spec  Spec // settled; never changes
+	k     *kernel.KernelImpl
+	p     *kernel.Process
 	begun chan error // room for one: how the first start ended. Always written to, once
 	in    inbox
 	work  context.Context // of starts; ends when the supervisor is to end
 	halt  context.CancelFunc
+	// Closed when whoever starts it is killed; nil = that cannot be.
+	killed <-chan struct{}
 
 	// Exclusive to the process's goroutine.
 	policy   *supervise.Policy
@@ -44,17 +47,21 @@ type supervisor struct {
 	now statuses
 }
 
-var _ Body = (*supervisor)(nil)
+var (
+	_ kernel.Supervisor = (*supervisor)(nil)
+	_ kernel.Pauser     = (*supervisor)(nil)
+	_ kernel.Stopper    = (*supervisor)(nil)
+)
 
 // member is a child of a supervisor, over all its runs.
 type member struct {
 	spec    *ChildSpec
 	name    string
 	intent  string
-	id      types.UUID // of the last run; zero = there was none
-	again   bool       // the next start is the one of id, which was to be and never was
-	p       *Process   // the last run; nil = none, or it is suspended
-	asleep  string     // the last run is suspended, and that is why
+	id      types.UUID      // of the last run; zero = there was none
+	again   bool            // the next start is the one of id, which was to be and never was
+	p       *kernel.Process // the last run; nil = none, or it is suspended
+	asleep  string          // the last run is suspended, and that is why
 	wants   types.Signal
 	last    *types.ExitStatus // of a run that ended by itself
 	lastEnd time.Time
@@ -62,50 +69,46 @@ type member struct {
 	add     *addition // somebody waits for the first start
 }
 
-func newSupervisor(spec SupervisorSpec) *supervisor {
+func newSupervisor(spec Spec) *supervisor {
 	s := &supervisor{
 		spec: spec, policy: supervise.New(spec.policy()), members: map[supervise.ID]*member{}, byPID: map[types.PID]supervise.ID{},
 		begun: make(chan error, 1), in: inbox{wake: make(chan struct{}, 1)}, noted: map[supervise.ID]bool{},
 	}
 	for _, c := range s.policy.Children() {
-		s.members[c.ID] = s.member(c.ID, "")
+		s.members[c.ID] = s.spec.member(c.ID, "")
 	}
 	return s
 }
 
-// Attach sets the signals up, and takes over what an earlier run has kept.
-func (s *supervisor) Attach(k *KernelImpl, p *Process, was *recovery.State) error {
+// Attach takes over what an earlier run has kept.
+func (s *supervisor) Attach(k *kernel.KernelImpl, p *kernel.Process, was *recovery.State) error {
 	s.k, s.p = k, p
 	if was != nil {
 		if err := (memory{s}).restore(was); err != nil {
 			return err
 		}
 	}
-	s.work, s.halt = context.WithCancel(p.ctx)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, sig := range []types.Signal{types.SIGTERM, types.SIGINT} {
-		p.sigs.SetHandler(sig, s.ask)
-	}
-	p.sigs.SetHandler(types.SIGPAUSE, func(types.Signal) { k.pause(p, time.Now()); s.in.poke() })
-	p.sigs.SetHandler(types.SIGRESUME, func(types.Signal) { k.resume(p, time.Now()); s.in.poke() })
+	s.work, s.halt = context.WithCancel(kernel.ContextOf(p))
 	return nil
 }
 
-// ask has the supervisor stop its children and end.
-func (s *supervisor) ask(sig types.Signal) {
+// GateMoved implements kernel.Pauser.
+func (s *supervisor) GateMoved() { s.in.poke() }
+
+// Stop implements kernel.Stopper: the supervisor stops its children and ends.
+func (s *supervisor) Stop(sig types.Signal) {
 	s.in.ask(sig)
 	s.halt()
 }
 
 // Joined implements Body.
-func (s *supervisor) Joined(child *Process) { s.in.join(child) }
+func (s *supervisor) Joined(child *kernel.Process) { s.in.join(child) }
 
 // Ended implements Body.
-func (s *supervisor) Ended(child *Process) { s.in.exit(child) }
+func (s *supervisor) Ended(child *kernel.Process) { s.in.exit(child) }
 
 // Run does what the policy wants until it wants no more, or the context ends.
-func (s *supervisor) Run(ctx context.Context) (end loop.End) {
+func (s *supervisor) Run(ctx context.Context) (end kernel.End) {
 	defer func() { s.leave(end) }()
 	if s.restored {
 		finder{s}.adopt()
@@ -138,7 +141,7 @@ func (s *supervisor) Run(ctx context.Context) (end loop.End) {
 			s.say("warning", "%s is killed", s.members[a.Child].describe())
 			s.stop(a.Child, types.SIGKILL)
 		case supervise.Decide:
-			s.decided(a, now)
+			memory{s}.decided(a, now)
 		case supervise.End:
 			return s.over()
 		case supervise.Wait:
@@ -151,14 +154,14 @@ func (s *supervisor) Run(ctx context.Context) (end loop.End) {
 
 // wait waits until there is word, or for a time.
 func (s *supervisor) wait(ctx context.Context, until time.Time) {
-	w := waiting{reason: "its children"}
+	reason := "its children"
 	if !until.IsZero() {
-		w = waiting{reason: "the next restart", until: until}
+		reason = "the next restart"
 		if s.policy.Outcome().Cause != 0 {
-			w.reason = "its children to end"
+			reason = "its children to end"
 		}
 	}
-	s.k.setWait(s.p, w)
+	s.k.SetWait(s.p, reason, until)
 	var alarm <-chan time.Time
 	if !until.IsZero() {
 		t := time.NewTimer(time.Until(until))
@@ -187,43 +190,41 @@ func (s *supervisor) listen() {
 			continue
 		}
 		id := s.policy.Add()
-		s.members[id] = s.member(id, a.intent)
+		s.members[id] = s.spec.member(id, a.intent)
 		s.members[id].add = a
 	}
 	for _, c := range exits {
 		s.exited(c)
 	}
-	if shut := s.p.gate.Closed(); shut != s.held {
+	if shut := s.k.Held(s.p); shut != s.held {
 		s.held = shut
 		s.policy.Hold(shut)
 	}
 }
 
 // exited reaps a child and tells the policy, unless it is suspended with the kernel.
-func (s *supervisor) exited(c *Process) {
-	i := s.k.info(c)
-	s.k.reapProcess(c)
-	exit, ok := c.Exit()
+func (s *supervisor) exited(c *kernel.Process) {
+	i := s.k.By(s.p.PID).Reap(c)
 	id, mine := s.byPID[c.PID]
 	delete(s.byPID, c.PID)
 	if !mine {
 		return
 	}
-	if !ok || i.Parked.Waits() {
-		if !s.k.stopped.Load() {
-			finder{s}.sleeps(id, orDefault(i.Parked.SuspendReason, "it was suspended"))
+	if i.Exit == nil || i.Parked.Waits() {
+		if !s.k.Stopping() {
+			finder{s}.sleeps(id, cmp.Or(i.Parked.SuspendReason, "it was suspended"))
 		}
 		return
 	}
 	m := s.members[id]
-	m.last, m.lastEnd, m.why, m.wants = &exit, i.EndedAt, "ended with "+exit.String(), 0
-	s.policy.Exited(id, failure(exit))
+	m.last, m.lastEnd, m.why, m.wants = i.Exit, i.EndedAt, "ended with "+i.Exit.String(), 0
+	s.policy.Exited(id, failure(*i.Exit))
 }
 
 // failure reports whether an end is one that a transient child is started again after. What an operator
 // ended has not failed.
 func failure(exit types.ExitStatus) bool {
-	return exit.Code != types.ExitOK && exit.Code != types.ExitCancelled && !errors.As(exit.Err, new(signalled))
+	return exit.Code != types.ExitOK && exit.Code != types.ExitCancelled && !kernel.IsSignal(exit.Err)
 }
 
 // start starts a child and tells the policy how that went.
@@ -233,10 +234,10 @@ func (s *supervisor) start(id supervise.ID) {
 		s.policy.Failed(id)
 		return
 	}
-	s.k.setWait(s.p, waiting{tool: "start of " + m.name, since: time.Now()})
+	s.k.SetBusy(s.p, "start of "+m.name)
 	p, err := s.spawn(m)
-	if err != nil && s.k.stopped.Load() {
-		<-s.p.ctx.Done() // nothing has failed: the kernel stops
+	if err != nil && s.k.Stopping() {
+		<-kernel.ContextOf(s.p).Done() // nothing has failed: the kernel stops
 		return
 	}
 	if s.in.end() != 0 {
@@ -259,11 +260,14 @@ func (s *supervisor) start(id supervise.ID) {
 	s.policy.Started(id, time.Now())
 }
 
-func (s *supervisor) spawn(m *member) (*Process, error) {
+func (s *supervisor) spawn(m *member) (*kernel.Process, error) {
 	if m.spec.Supervisor != nil {
 		spec := *m.spec.Supervisor
 		spec.Name, spec.ParentPID, spec.Opts.UUID = m.name, s.p.PID, m.id
-		return s.k.spawnSupervisor(s.work, s.p.ctx.Done(), spec)
+		below := newSupervisor(spec)
+		below.killed = kernel.ContextOf(s.p).Done()
+		_, err := s.k.SpawnSupervisorContext(s.work, below)
+		return below.p, err
 	}
 	ag, opts := m.spec.Agent, m.spec.Opts
 	if m.spec.Prepare != nil {
@@ -272,8 +276,8 @@ func (s *supervisor) spawn(m *member) (*Process, error) {
 			return nil, err
 		}
 	}
-	opts.UUID, opts.ParentPID, opts.Name = m.id, s.p.PID, orDefault(opts.Name, m.name)
-	return spawnBy(s.work, s.k, s.p, m.intent, ag, opts)
+	opts.UUID, opts.ParentPID, opts.Name = m.id, s.p.PID, cmp.Or(opts.Name, m.name)
+	return s.k.By(s.p.PID).Spawn(s.work, m.intent, ag, opts)
 }
 
 // stop sends a signal to a child. The agents that an agent has started go with it; a supervisor stops
@@ -285,22 +289,20 @@ func (s *supervisor) stop(id supervise.ID, sig types.Signal) {
 		finder{s}.dismiss(id)
 		return
 	}
+	by := s.k.By(s.p.PID)
 	if m.spec.Supervisor != nil && sig != types.SIGKILL {
-		s.k.deliver(sig, m.p)
+		_ = by.Signal(m.p.PID, sig) // it may have ended
 		return
 	}
-	procs, _ := s.k.table.signalled(m.p, sig)
-	for _, p := range procs {
-		s.k.deliver(sig, p)
-	}
+	_, _ = by.SignalTree(m.p.PID, sig) // likewise
 }
 
 // over says how the supervisor ends when all its children are down.
-func (s *supervisor) over() loop.End {
+func (s *supervisor) over() kernel.End {
 	o := s.policy.Outcome()
-	fail := func(err *types.SyscallError) loop.End {
+	fail := func(err *types.SyscallError) kernel.End {
 		err.PID = s.p.PID
-		return loop.End{Exit: types.ExitStatus{Code: types.ExitError, Reason: rnixctx.Elide(err.Err.Error(), 400), Err: err}}
+		return kernel.End{Exit: types.ExitStatus{Code: types.ExitError, Reason: rnixctx.Elide(err.Err.Error(), 400), Err: err}}
 	}
 	switch {
 	case s.failed != nil:
@@ -310,24 +312,24 @@ func (s *supervisor) over() loop.End {
 	case o.Cause == supervise.NotBegun:
 		return fail(types.Errorf(types.CodeOf(s.cause), "SpawnSupervisor", "", "child %q could not be started: %w", s.culprit.name, s.cause))
 	}
-	return loop.End{Cause: signalled{s.in.end()}}
+	return kernel.End{Cause: kernel.BySignal(s.in.end())}
 }
 
 // cut is the end of a supervisor whose context has ended: it is killed, with all its children, or the
 // kernel stops.
-func (s *supervisor) cut(cause error) loop.End {
-	if !errors.Is(cause, errStopping) {
+func (s *supervisor) cut(cause error) kernel.End {
+	if !kernel.IsStop(cause) {
 		for _, c := range slices.Backward(s.policy.Children()) {
 			if c.State == supervise.Running || c.State == supervise.Stopping {
 				s.stop(c.ID, types.SIGKILL)
 			}
 		}
 	}
-	return loop.End{Cause: cause}
+	return kernel.End{Cause: cause}
 }
 
 // leave answers those who still wait.
-func (s *supervisor) leave(end loop.End) {
+func (s *supervisor) leave(end kernel.End) {
 	s.publish()
 	adds := s.in.close()
 	for _, m := range s.members {

@@ -1,6 +1,7 @@
-package kernel
+package supervisor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -10,7 +11,8 @@ import (
 	"time"
 
 	"rnix/agent"
-	"rnix/kernel/internal/supervise"
+	"rnix/internal/supervisor/supervise"
+	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -56,8 +58,8 @@ type Intensity struct {
 // DefaultIntensity is the intensity when nothing is said.
 var DefaultIntensity = Intensity{MaxRestarts: 3, Period: time.Minute}
 
-// SupervisorSpec says what a supervisor starts and how it keeps that running.
-type SupervisorSpec struct {
+// Spec says what a supervisor starts and how it keeps that running.
+type Spec struct {
 	Name      string
 	ParentPID types.PID // 0 = started by a person
 	Strategy  Strategy
@@ -66,7 +68,7 @@ type SupervisorSpec struct {
 	// Opts holds what its children inherit: WorkDir, ReadRoots, rights, Recorded, Env, Secret, Profile, and with
 	// ContextBudget and BudgetUSD what they may use, all in all and over all restarts. Nothing else of it
 	// may be set, except UUID.
-	Opts SpawnOpts
+	Opts kernel.SpawnOpts
 	// Declared is what the history keeps in place of the plain data of the spec, for those who make the spec
 	// of it again when the supervisor goes on: with agents and options, of which the plain data has only the
 	// names. It must hold no secrets.
@@ -82,17 +84,17 @@ type ChildSpec struct {
 
 	Intent string // of a template it may be empty: then StartChild says it
 	Agent  *agent.Agent
-	Opts   SpawnOpts // without UUID and ParentPID: each run has a history of its own, below the supervisor
+	Opts   kernel.SpawnOpts // without UUID and ParentPID: each run has a history of its own, below the supervisor
 	// Prepare, if set, says Agent and Opts anew before each start. An error is a start that fails.
-	Prepare func(ctx context.Context) (*agent.Agent, SpawnOpts, error)
+	Prepare func(ctx context.Context) (*agent.Agent, kernel.SpawnOpts, error)
 
-	Supervisor *SupervisorSpec // instead of the four above; without a name and a parent
+	Supervisor *Spec // instead of the four above; without a name and a parent
 }
 
 // settled returns the spec with what was not said, and an INVALID error if that makes no sense. at is
 // the name of the supervisor for the error.
-func (s SupervisorSpec) settled(at string) (SupervisorSpec, error) {
-	bad := func(format string, args ...any) (SupervisorSpec, error) {
+func (s Spec) settled(at string) (Spec, error) {
+	bad := func(format string, args ...any) (Spec, error) {
 		return s, types.Errorf(types.ErrInvalid, "SpawnSupervisor", at, format, args...)
 	}
 	if s.Strategy == "" {
@@ -140,7 +142,7 @@ func (s SupervisorSpec) settled(at string) (SupervisorSpec, error) {
 	return s, nil
 }
 
-// settled is that of SupervisorSpec for a child, or for a template.
+// settled is that of Spec for a child, or for a template.
 func (c ChildSpec) settled(at string, template bool) (ChildSpec, error) {
 	bad := func(format string, args ...any) (ChildSpec, error) {
 		return c, types.Errorf(types.ErrInvalid, "SpawnSupervisor", at, format, args...)
@@ -184,19 +186,19 @@ func (c ChildSpec) settled(at string, template bool) (ChildSpec, error) {
 }
 
 // intent says what a supervisor is for.
-func (s *SupervisorSpec) intent() string {
+func (s *Spec) intent() string {
 	names := make([]string, len(s.Children))
 	for i := range s.Children {
 		names[i] = s.Children[i].Name
 	}
-	return strings.TrimSpace("keep running: " + orDefault(strings.Join(names, ", "), "no children yet"))
+	return strings.TrimSpace("keep running: " + cmp.Or(strings.Join(names, ", "), "no children yet"))
 }
 
 // title is what a supervisor is called where an agent has its agent's name.
-func (s *SupervisorSpec) title() string { return SupervisorKind + " (" + string(s.Strategy) + ")" }
+func (s *Spec) title() string { return Kind + " (" + string(s.Strategy) + ")" }
 
 // policy is what is decided by.
-func (s *SupervisorSpec) policy() supervise.Spec {
+func (s *Spec) policy() supervise.Spec {
 	out := supervise.Spec{Strategy: s.Strategy, MaxRestarts: s.Intensity.MaxRestarts, Period: s.Intensity.Period}
 	for _, c := range s.Children {
 		out.Children = append(out.Children, supervise.Child{Restart: c.Restart, Shutdown: c.Shutdown, Backoff: c.Backoff})
@@ -237,7 +239,7 @@ type childRecord struct {
 }
 
 // record returns the plain data of a spec.
-func (s *SupervisorSpec) record() specRecord {
+func (s *Spec) record() specRecord {
 	out := specRecord{Strategy: s.Strategy, MaxRestarts: s.Intensity.MaxRestarts, Period: s.Intensity.Period, Children: []childRecord{}}
 	for _, c := range s.Children {
 		r := childRecord{

@@ -1,7 +1,8 @@
-package kernel
+package supervisor
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -10,7 +11,8 @@ import (
 
 	"rnix/internal/recovery"
 	"rnix/internal/step"
-	"rnix/kernel/internal/supervise"
+	"rnix/internal/supervisor/supervise"
+	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -42,12 +44,12 @@ type memory struct{ *supervisor }
 // keep makes durable what has changed since the last time, with markers of what was decided. A record that
 // cannot be written ends the supervisor, as it does every process.
 func (s memory) keep(decided ...step.Marker) {
-	if s.failed != nil || !s.k.keeps {
+	if s.failed != nil {
 		return
 	}
-	var recs []step.Record
+	var marks []step.Marker
 	note := func(key string, detail []byte) {
-		recs = append(recs, step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerNote, PID: s.p.PID, Text: key, Detail: detail}})
+		marks = append(marks, step.Marker{Name: step.MarkerNote, PID: s.p.PID, Text: key, Detail: detail})
 	}
 	st := keptState{Policy: supervise.Save(s.policy)}
 	there := map[supervise.ID]bool{}
@@ -68,18 +70,14 @@ func (s memory) keep(decided ...step.Marker) {
 			delete(s.noted, id)
 		}
 	}
-	for i := range decided {
-		recs = append(recs, step.Record{Kind: step.KindMarker, Marker: &decided[i]})
-	}
+	marks = append(marks, decided...)
 	b, err := json.Marshal(&st)
 	if err == nil && !bytes.Equal(b, s.kept) {
 		note(noteState, b)
 		s.kept = b
 	}
-	if err == nil && len(recs) > 0 {
-		if err = s.p.rec.Add(recs...); err == nil {
-			err = s.p.rec.Commit()
-		}
+	if err == nil && len(marks) > 0 {
+		err = s.k.Mark(s.p, marks...)
 	}
 	if err != nil {
 		s.failed = err
@@ -108,7 +106,7 @@ func (s memory) restore(was *recovery.State) error {
 	}
 	s.policy, s.members, s.restored = policy, map[supervise.ID]*member{}, true
 	for _, c := range policy.Children() {
-		s.members[c.ID] = s.member(c.ID, kept(was.Notes, c.ID))
+		s.members[c.ID] = s.spec.member(c.ID, kept(was.Notes, c.ID))
 	}
 	for _, r := range st.Runs {
 		if m := s.members[r.Child]; m != nil {
@@ -131,28 +129,28 @@ func kept(notes map[string]json.RawMessage, id supervise.ID) (intent string) {
 }
 
 // member is the child of a number.
-func (s *supervisor) member(id supervise.ID, intent string) *member {
-	if s.spec.Strategy != SimpleOneForOne {
-		c := &s.spec.Children[id]
+func (s *Spec) member(id supervise.ID, intent string) *member {
+	if s.Strategy != SimpleOneForOne {
+		c := &s.Children[id]
 		return &member{spec: c, name: c.Name, intent: c.Intent}
 	}
-	c := &s.spec.Children[0]
-	return &member{spec: c, name: c.Name + "." + strconv.Itoa(int(id)+1), intent: orDefault(intent, c.Intent)}
+	c := &s.Children[0]
+	return &member{spec: c, name: c.Name + "." + strconv.Itoa(int(id)+1), intent: cmp.Or(intent, c.Intent)}
 }
 
-// StoredSupervisor describes a supervisor that is only on disk, from its history. One that is none is INVALID.
-func StoredSupervisor(spec SupervisorSpec, was *recovery.State, now time.Time) (SupervisorStatus, error) {
+// Stored describes a supervisor that is only on disk, from its history. One that is none is INVALID.
+func Stored(spec Spec, was *recovery.State, now time.Time) (Status, error) {
 	spec, err := spec.settled(spec.Name)
 	if err != nil {
-		return SupervisorStatus{}, err
+		return Status{}, err
 	}
 	s := newSupervisor(spec)
-	s.p = new(Process) // to hold what is restored
+	s.p = new(kernel.Process) // to hold what is restored
 	if err := (memory{s}).restore(was); err != nil {
-		return SupervisorStatus{}, err
+		return Status{}, err
 	}
 	s.publish()
-	out := SupervisorStatus{PID: was.PID, Name: spec.Name, Strategy: spec.Strategy, Intensity: spec.Intensity}
+	out := Status{PID: was.PID, Name: spec.Name, Strategy: spec.Strategy, Intensity: spec.Intensity}
 	out.Restarts, out.Children = s.now.get(now, spec.Intensity)
 	for i := range out.Children {
 		if c := &out.Children[i]; slices.Contains([]string{"starting", "running", "stopping"}, c.State) {
@@ -162,8 +160,8 @@ func StoredSupervisor(spec SupervisorSpec, was *recovery.State, now time.Time) (
 	return out, nil
 }
 
-// NewSupervisor returns the body of a supervisor, for SpawnOpts.Body, to go on with the history of one.
-func NewSupervisor(spec SupervisorSpec) (Body, error) {
+// New returns the body of a supervisor, for kernel.SpawnOpts.Body, to go on with the history of one.
+func New(spec Spec) (kernel.Body, error) {
 	spec, err := spec.settled(spec.Name)
 	if err != nil {
 		return nil, err

@@ -1,10 +1,12 @@
-package kernel
+package supervisor
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
-	"rnix/kernel/internal/supervise"
+	"rnix/internal/supervisor/supervise"
+	"rnix/kernel"
 	"rnix/types"
 )
 
@@ -33,10 +35,10 @@ func (s finder) recover(id supervise.ID) {
 		if s.listen(); m.p != nil || m.asleep != "" {
 			return // it has joined meanwhile
 		}
-		if s.in.end() != 0 || s.k.stopped.Load() {
+		if s.in.end() != 0 || s.k.Stopping() {
 			break
 		}
-		if p, alive := s.k.table.byID(m.id); alive { // it went on without us: it must be below us
+		if p, alive := s.k.ByUUID(m.id); alive { // it went on without us: it must be below us
 			if err := s.k.Suspend(s.work, p.PID); err != nil && s.work.Err() != nil {
 				break
 			}
@@ -56,7 +58,7 @@ func (s finder) recover(id supervise.ID) {
 			s.policy.Exited(id, failure(*info.Exit))
 			return
 		case info.Exit != nil:
-			s.sleeps(id, orDefault(info.SuspendReason, "it waits"))
+			s.sleeps(id, cmp.Or(info.SuspendReason, "it waits"))
 			return
 		}
 		_, err = s.k.Revive(s.work, s.p, m.id)
@@ -97,7 +99,7 @@ func (s finder) sleeps(id supervise.ID, why string) {
 }
 
 // joined takes a child in that has become visible without having been started here: it goes on.
-func (s finder) joined(c *Process) {
+func (s finder) joined(c *kernel.Process) {
 	if _, ours := s.byPID[c.PID]; ours {
 		return
 	}
@@ -119,16 +121,13 @@ func (s finder) joined(c *Process) {
 // dismiss ends a suspended child, which has no process.
 func (s finder) dismiss(id supervise.ID) {
 	m := s.members[id]
-	if s.k.cfg.Lifecycle != Lifecycle(NoLifecycle{}) {
-		err := s.k.cfg.Lifecycle.Dismiss(context.WithoutCancel(s.p.ctx), m.id, "terminated: its supervisor has stopped it")
-		switch types.CodeOf(err) {
-		case types.ErrConflict:
-			return // it is just being resumed, and joins
-		case "":
-		case types.ErrNotFound:
-		default:
-			s.say("warning", "%s stays suspended: %v", m.describe(), err)
-		}
+	err := s.k.Dismiss(context.WithoutCancel(kernel.ContextOf(s.p)), m.id, "terminated: its supervisor has stopped it")
+	switch types.CodeOf(err) {
+	case types.ErrConflict:
+		return // it is just being resumed, and joins
+	case "", types.ErrNotFound, types.ErrUnavailable: // the last: no histories are kept
+	default:
+		s.say("warning", "%s stays suspended: %v", m.describe(), err)
 	}
 	m.asleep, m.wants = "", 0
 	s.policy.Exited(id, false)
