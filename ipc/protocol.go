@@ -52,7 +52,7 @@ var (
 	GC              = Method[GCRequest, GCResponse]{Name: "gc", Doc: "gc archives or deletes histories that are over the limits of the configuration"}
 	Keep            = Method[KeepRequest, KeepResponse]{Name: "keep", Doc: "keep marks a history so that gc leaves it alone, or takes the mark away"}
 	Remove          = Method[RemoveRequest, RemoveResponse]{Name: "remove", Doc: "remove deletes one history for good, also an archived one"}
-	Unarchive       = Method[TargetRequest, UnarchiveResponse]{Name: "unarchive", Doc: "unarchive puts an archived history back"}
+	Unarchive       = Method[UnarchiveRequest, UnarchiveResponse]{Name: "unarchive", Doc: "unarchive puts an archived history back, with its directory or git work tree"}
 	DU              = Method[DURequest, DUResponse]{Name: "du", Doc: "du says how much room histories take up, the largest first"}
 	Fsck            = Method[FsckRequest, FsckResponse]{Name: "fsck", Doc: "fsck checks the files of histories; with repair, it mends what can be mended"}
 	StorageProgress = Method[Empty, ProgressResponse]{Name: "storage_progress", Doc: "storage_progress says how far the long work on histories is that is under way"}

@@ -32,9 +32,10 @@ type GCResponse struct {
 	Archived   []GCDone      `json:"archived"`
 	Deleted    []GCDone      `json:"deleted"`
 	Skipped    []GCSkip      `json:"skipped"` // were to go, and stayed
+	Stay       []GCSkip      `json:"stay"`    // archived histories whose directories or git work trees stay where they are, and why
 	Exempt     []GCExempt    `json:"exempt"`
 	Kept       int           `json:"kept"`            // have ended, may go, and are within the limits
-	Freed      int64         `json:"freed_bytes"`     // of directories, less the archives made of them
+	Freed      int64         `json:"freed_bytes"`     // of directories and git work trees, less the archives made of them
 	Snapshots  int64         `json:"snapshots_bytes"` // freed by snapshots that no history has any more
 	Warnings   []string      `json:"warnings"`
 
@@ -110,10 +111,18 @@ type KeepResponse struct {
 	Until time.Time  `json:"until,omitzero"`
 }
 
+// UnarchiveRequest puts an archived history back.
+type UnarchiveRequest struct {
+	Target string `json:"target"` // as of TargetRequest
+	// NoFiles gives up the directory of the history, which cannot be put back; Said of the answer says how the work in it is had.
+	NoFiles bool `json:"no_files,omitempty"`
+}
+
 // UnarchiveResponse is a history that was put back from its archive.
 type UnarchiveResponse struct {
 	HistoryRef
 	Dir       string    `json:"dir"`
+	Said      string    `json:"said,omitempty"`      // what of its directory is not as it was, or how the work in it is had
 	KeptUntil time.Time `json:"kept_until,omitzero"` // until when garbage collection leaves it; zero = for ever
 }
 

@@ -110,7 +110,7 @@ func shares(b *ipc.BytesUsed) string {
 	parts := []struct {
 		name string
 		n    int64
-	}{{"steps", b.Steps}, {"events", b.Events}, {"snapshots", b.Snapshots}, {"workspaces of forks", b.Workspace}, {"scratch files", b.Scratch}, {"other files", b.Other}, {"archives", b.Archive}}
+	}{{"steps", b.Steps}, {"events", b.Events}, {"snapshots", b.Snapshots}, {"workspaces", b.Workspace}, {"scratch files", b.Scratch}, {"other files", b.Other}, {"archives", b.Archive}}
 	slices.SortStableFunc(parts, func(x, y struct {
 		name string
 		n    int64

@@ -26,8 +26,10 @@ switches a limit off. The daemon does the same every gc.interval_seconds (3600).
 Each history is packed into one file, from which it is put back with: rnix unarchive. With --delete, or
 gc.mode: delete in config.yaml, it is removed, and only a line says that it was there. Never taken are
 what is running or suspended, what such a process was forked from or descends from, and what is marked by:
-rnix keep. An archived history keeps its directory and its git worktree; when one is deleted, the work in them
-is rescued before they go. Archives stay for ever, or for gc.archive_days. To delete one history, use: rnix rm.
+rnix keep. The directory of an archived fork and the git worktree of an archived process go too: unarchive puts
+them back as they were. A directory that cannot be kept whole stays where it is, and gc says why. When a
+history is deleted, the work in its directory is rescued. Archives stay for ever, or for gc.archive_days. To
+delete one history, use: rnix rm.
 
 More than 100 histories at once are confirmed on a terminal; without one, --force is needed. --json
 answers with one object and does not ask.
@@ -150,6 +152,10 @@ func showGC(out *output, r *ipc.GCResponse, now time.Time) {
 	showSkipped(out, r.Skipped)
 	for _, w := range r.Warnings {
 		out.warn(w)
+	}
+	for i := range r.Stay {
+		s := &r.Stay[i]
+		out.talk("%s is archived, and its directory stays where it is: %s", historyName(&s.HistoryRef), oneLine(s.Reason))
 	}
 	switch n := len(went); {
 	case r.RetentionDays == 0 && r.MaxEntries == 0 && r.ArchiveDays == 0:

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"rnix/internal/gc"
+	"rnix/internal/service/files"
 	"rnix/types"
 )
 
@@ -19,6 +20,14 @@ func (c clearing) Rescue(_ context.Context, id types.UUID) (how string, err erro
 
 func (c clearing) Remove(ctx context.Context, id types.UUID) (how string, err error) {
 	return c.daemon.files.Clear(ctx, id)
+}
+
+func (c clearing) Stow(ctx context.Context, id types.UUID) (freed int64, err error) {
+	return files.Stow(ctx, c.daemon.files, id)
+}
+
+func (c clearing) Unstow(ctx context.Context, id types.UUID, dir string, lose bool) (said string, err error) {
+	return files.Unstow(ctx, c.daemon.files, id, dir, lose)
 }
 
 // DropSnapshots forgets the snapshots of a history; their bytes go with the next sweep. What a platform was to be told

@@ -122,7 +122,7 @@ func TestArchivedChildIsNotStartedAgain(t *testing.T) {
 	if w := s.Wait(r.PID); !w.Suspended || !strings.Contains(detail(t, s, p.UUID.String()).Wait, "rnix unarchive") {
 		t.Errorf("%+v, %q", w, detail(t, s, p.UUID.String()).Wait)
 	}
-	if _, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.TargetRequest{Target: kid.UUID.String()}); err != nil {
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.UnarchiveRequest{Target: kid.UUID.String()}); err != nil {
 		t.Fatal(err)
 	}
 	if r, err = ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Env: s.Env}); err != nil {

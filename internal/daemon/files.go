@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"rnix/internal/config"
+	"rnix/internal/gc"
 	"rnix/internal/service"
 	"rnix/internal/service/files"
 	"rnix/internal/step"
@@ -27,7 +28,7 @@ func keepFiles(d *Daemon, k *workspace.Keeper, off bool) {
 	all := onDisk{d.journal.Index(), d}
 	d.snapshots, d.trees = files.NewSnapshots(k, off, d.places.DataDir, d.log), files.NewTrees(k, d.places.DataDir)
 	d.snapshots.Histories = all
-	d.files = &files.Service{Snapshots: d.snapshots, Trees: d.trees, Histories: all, Callers: d.access, Log: d.log}
+	d.files = &files.Service{Snapshots: d.snapshots, Trees: d.trees, Histories: all, Callers: d.access, Log: d.log, Archived: func(id types.UUID) (step.Archived, bool) { return gc.ArchiveOf(d.collector, id) }}
 }
 
 // startFiles gives the service for the files of processes what is made after them.
@@ -44,7 +45,8 @@ type onDisk struct {
 func (r onDisk) Begun(id types.UUID) bool {
 	_, known := r.Get(id)
 	_, err := os.Stat(r.daemon.journal.Dir(id))
-	return known || err == nil
+	_, archived := gc.ArchiveOf(r.daemon.collector, id)
+	return known || archived || err == nil
 }
 
 func (r onDisk) Trail(ctx context.Context, t *service.Target, text string) (step.Trail, error) {

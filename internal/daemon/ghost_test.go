@@ -54,7 +54,7 @@ func TestRepairBesideACollectionMakesNoGhosts(t *testing.T) { // R2
 		if _, err := os.Stat(filepath.Join(s.Data, "steps", id.String())); err == nil {
 			continue // it was being repaired, and is archived later
 		}
-		if _, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.TargetRequest{Target: id.String()}); err != nil {
+		if _, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.UnarchiveRequest{Target: id.String()}); err != nil {
 			t.Errorf("%s cannot be put back: %v", id, err)
 		}
 	}

@@ -132,7 +132,7 @@ func (k *keeper) act(r *rand.Rand) {
 		_, err := ipc.Call(ctx, c, ipc.Fsck, ipc.FsckRequest{})
 		k.took("fsck", err)
 	case 3, 4:
-		_, err := ipc.Call(ctx, c, ipc.Unarchive, ipc.TargetRequest{Target: target})
+		_, err := ipc.Call(ctx, c, ipc.Unarchive, ipc.UnarchiveRequest{Target: target})
 		k.took("unarchive", err)
 	case 5:
 		k.rename(id)
@@ -200,7 +200,7 @@ func TestNoHistoryIsLostHoweverItsKeepingIsInterleaved(t *testing.T) {
 	t.Logf("done: %v, %d histories", k.done, len(k.steps))
 	for id, steps := range k.steps {
 		if st, err := os.Stat(filepath.Join(s.Data, "steps", id.String(), step.StepsFile)); err != nil {
-			if _, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.TargetRequest{Target: id.String()}); err != nil {
+			if _, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.UnarchiveRequest{Target: id.String()}); err != nil {
 				t.Errorf("%s cannot be put back: %v", id, err)
 				continue
 			}

@@ -143,14 +143,14 @@ func TestOldHistoryIsArchivedAndCanBePutBack(t *testing.T) {
 	s.Stop()
 	s.Start()
 	s.Settle()
-	back, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.TargetRequest{Target: "old"})
+	back, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.UnarchiveRequest{Target: "old"})
 	if err != nil || back.UUID != old.UUID || back.Dir != step.Dir(s.Data, old.UUID) || !back.KeptUntil.After(time.Now()) {
 		t.Fatalf("%+v %v", back, err)
 	}
 	if shownAs(t, s, old.UUID) != "dead" {
 		t.Errorf("it is %q", shownAs(t, s, old.UUID))
 	}
-	if _, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.TargetRequest{Target: "old"}); types.CodeOf(err) != types.ErrConflict {
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.UnarchiveRequest{Target: "old"}); types.CodeOf(err) != types.ErrConflict {
 		t.Errorf("put back twice: %v", err)
 	}
 	if again := collect(t, s, ipc.GCRequest{}); len(again.Candidates) != 0 || len(again.Exempt) == 0 || !strings.Contains(again.Exempt[0].Reason, "put back") {
@@ -177,7 +177,7 @@ func TestDeletedHistoryIsRemembered(t *testing.T) {
 	}
 	refused(t, s, one.UUID.String(), "was deleted on "+time.Now().Format(time.DateOnly), "gc.retention_days")
 	refused(t, s, one.PID.String(), "was deleted on ")
-	if _, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.TargetRequest{Target: "one"}); types.CodeOf(err) != types.ErrNotFound || !strings.Contains(err.Error(), "was deleted on") {
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.UnarchiveRequest{Target: "one"}); types.CodeOf(err) != types.ErrNotFound || !strings.Contains(err.Error(), "was deleted on") {
 		t.Errorf("%v", err)
 	}
 	if shownAs(t, s, one.UUID) != "" {
@@ -193,7 +193,7 @@ func TestSeveralGoneOnesOfANameAreAmbiguous(t *testing.T) {
 	one, two := ended(t, s, "same"), ended(t, s, "same")
 	age(t, s, one.UUID, two.UUID)
 	collect(t, s, ipc.GCRequest{})
-	_, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.TargetRequest{Target: "same"})
+	_, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.UnarchiveRequest{Target: "same"})
 	if types.CodeOf(err) != types.ErrAmbiguous || !strings.Contains(err.Error(), one.UUID.String()) || !strings.Contains(err.Error(), two.UUID.String()) {
 		t.Errorf("%v", err)
 	}
@@ -334,7 +334,7 @@ func TestArchiveTakesNothingAway(t *testing.T) { // C-6
 			git("gc", "-q", "--prune=now")
 		}
 		for _, id := range []types.UUID{p.UUID, f.UUID} {
-			if _, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.TargetRequest{Target: id.String()}); err != nil {
+			if _, err := ipc.Call(t.Context(), s.Client, ipc.Unarchive, ipc.UnarchiveRequest{Target: id.String()}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -615,7 +615,7 @@ func TestAgentsDoNotDecideAboutHistories(t *testing.T) {
 		name string
 		req  any
 	}{
-		{ipc.GC.Name, ipc.GCRequest{}}, {ipc.Keep.Name, ipc.KeepRequest{Target: "old"}}, {ipc.Unarchive.Name, ipc.TargetRequest{Target: "old"}},
+		{ipc.GC.Name, ipc.GCRequest{}}, {ipc.Keep.Name, ipc.KeepRequest{Target: "old"}}, {ipc.Unarchive.Name, ipc.UnarchiveRequest{Target: "old"}},
 		{ipc.DU.Name, ipc.DURequest{}}, {ipc.Fsck.Name, ipc.FsckRequest{Repair: true}},
 	} {
 		body, err := json.Marshal(m.req)

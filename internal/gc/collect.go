@@ -46,9 +46,10 @@ type Result struct {
 	Archived   []Done        `json:"archived"`
 	Deleted    []Done        `json:"deleted"`
 	Skipped    []Skip        `json:"skipped"`
+	Stay       []Skip        `json:"stay"` // archived histories whose workspaces stay where they are, and why
 	Exempt     []Exemption   `json:"exempt"`
 	Kept       int           `json:"kept"`
-	Freed      int64         `json:"freed_bytes"` // of directories, less the archives made of them
+	Freed      int64         `json:"freed_bytes"` // of directories and workspaces, less the archives made of them
 	Warnings   []string      `json:"warnings"`
 }
 
@@ -119,7 +120,7 @@ func (c *Collector) entries(ctx context.Context, now time.Time) ([]Entry, error)
 // Collect decides and does. It waits for a run that is under way. A history that cannot go is skipped
 // with its reason, so the error is of ctx, of the request, or of reading the list.
 func (c *Collector) Collect(ctx context.Context, req Request) (Result, error) {
-	r := Result{Mode: req.Mode, DryRun: req.DryRun, Candidates: []Candidate{}, Archived: []Done{}, Deleted: []Done{}, Skipped: []Skip{}, Exempt: []Exemption{}, Warnings: []string{}}
+	r := Result{Mode: req.Mode, DryRun: req.DryRun, Candidates: []Candidate{}, Archived: []Done{}, Deleted: []Done{}, Skipped: []Skip{}, Stay: []Skip{}, Exempt: []Exemption{}, Warnings: []string{}}
 	if r.Mode == "" {
 		r.Mode = c.o.Mode
 	}
@@ -150,6 +151,9 @@ func (c *Collector) Collect(ctx context.Context, req Request) (Result, error) {
 			req.Next(cand.UUID)
 		}
 		taker{Collector: c, mode: r.Mode}.collect(ctx, cand, &r)
+	}
+	if err == nil && !r.DryRun {
+		err = stow(ctx, c, &r)
 	}
 	r.Took = time.Since(r.Started)
 	return r, err
@@ -284,7 +288,7 @@ func (t taker) settled(ctx context.Context, cand Candidate) (*step.ProcInfo, err
 	return info, err
 }
 
-// archive makes the archive of a history durable under its name. The workspace and its snapshots stay:
+// archive makes the archive of a history durable under its name. The snapshots stay, and so does the workspace until stow puts it away:
 // what comes back from an archive can do everything that it could before.
 func (t taker) archive(ctx context.Context, info *step.ProcInfo, done *Done) (step.ArchiveHead, int64, error) {
 	head := step.NewArchiveHead(info, time.Now(), done.Why)

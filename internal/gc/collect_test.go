@@ -52,7 +52,7 @@ func TestHistoryComesBackFromItsArchiveAsItWas(t *testing.T) {
 			if err := h.c.Explain(goes.UUID); types.CodeOf(err) != types.ErrNotFound || !strings.Contains(err.Error(), "rnix unarchive "+goes.UUID.String()) {
 				t.Errorf("explained: %v", err)
 			}
-			info, err := h.c.Unarchive(t.Context(), goes.UUID)
+			info, err := h.c.Unarchive(t.Context(), goes.UUID, false)
 			must(t, err)
 			after := tree(t, fsys, h.j.Dir(goes.UUID))
 			delete(after, step.PinFile)
@@ -60,13 +60,13 @@ func TestHistoryComesBackFromItsArchiveAsItWas(t *testing.T) {
 			if diff := cmp.Diff(before, after); diff != "" {
 				t.Error(diff)
 			}
-			if diff := cmp.Diff(goes, info); diff != "" {
+			if diff := cmp.Diff(goes, info.ProcInfo); diff != "" {
 				t.Error(diff)
 			}
 			if len(h.c.Archived()) != 0 || len(h.j.Index().List()) != 2 || h.c.Explain(goes.UUID) != nil {
 				t.Errorf("archived %v, listed %v", h.c.Archived(), h.j.Index().List())
 			}
-			if _, err := h.c.Unarchive(t.Context(), goes.UUID); types.CodeOf(err) != types.ErrConflict {
+			if _, err := h.c.Unarchive(t.Context(), goes.UUID, false); types.CodeOf(err) != types.ErrConflict {
 				t.Errorf("a second time: %v", err)
 			}
 			if r := collect(t, h, Request{}); len(r.Archived) != 0 || len(r.Exempt) != 1 || !strings.Contains(r.Exempt[0].Reason, "put back from its archive") {
@@ -104,7 +104,7 @@ func TestDeletedHistoryIsRememberedAndItsPIDNotUsedAgain(t *testing.T) {
 	if got := h.c.Deleted(); len(got) != 1 || got[0].UUID != goes.UUID || got[0].Intent != "task 77" || got[0].PID != 77 {
 		t.Fatalf("%+v", got)
 	}
-	for _, err := range []error{h.c.Explain(goes.UUID), second(h.c.Unarchive(t.Context(), goes.UUID)), h.c.Keep(goes.UUID, "", time.Time{})} {
+	for _, err := range []error{h.c.Explain(goes.UUID), second(h.c.Unarchive(t.Context(), goes.UUID, false)), h.c.Keep(goes.UUID, "", time.Time{})} {
 		if types.CodeOf(err) != types.ErrNotFound || !strings.Contains(err.Error(), "was deleted on "+time.Now().Format(time.DateOnly)) || !strings.Contains(err.Error(), "gc.retention_days") {
 			t.Errorf("%v", err)
 		}
@@ -270,7 +270,11 @@ func (s *spaces) Rescue(context.Context, types.UUID) (string, error) {
 	return "git show refs/rescue", s.do("rescue")
 }
 func (s *spaces) Remove(context.Context, types.UUID) (string, error) { return "", s.do("remove") }
-func (s *spaces) DropSnapshots(context.Context, types.UUID) error    { return s.do("drop") }
+func (s *spaces) Stow(context.Context, types.UUID) (int64, error)    { return 7, s.do("stow") }
+func (s *spaces) Unstow(_ context.Context, _ types.UUID, _ string, lose bool) (string, error) {
+	return "said", s.do(map[bool]string{false: "unstow", true: "lose"}[lose])
+}
+func (s *spaces) DropSnapshots(context.Context, types.UUID) error { return s.do("drop") }
 
 func TestWorkspaceThatCannotGoKeepsItsHistory(t *testing.T) {
 	for mode, calls := range map[Mode][]string{Delete: {"rescue", "remove", "drop"}} {
@@ -301,25 +305,66 @@ func TestWorkspaceThatCannotGoKeepsItsHistory(t *testing.T) {
 	}
 }
 
-// With the defaults, whatever could be resumed before can be resumed after: an archive takes neither the
-// workspace nor the files of any step. They go with the archive.
-func TestArchiveLeavesWorkspaceAndSnapshots(t *testing.T) { // C-6
+// An archive takes neither the workspace nor the files of any step for good: the workspace is put away when the archive is there, and back before the
+// history is. The snapshots go with the archive.
+func TestArchivePutsTheWorkspaceAwayAndBack(t *testing.T) { // C-6, B5
 	const how = "git show refs/rescue"
-	w := &spaces{}
-	_, h := memory(t, func(o *Options) { o.Workspaces = w })
+	w := &spaces{fail: "stow"}
+	fsys, h := memory(t, func(o *Options) { o.Workspaces = w })
 	info := h.old(t, 1, 40)
-	if r := collect(t, h, Request{}); len(r.Archived) != 1 || len(w.calls) != 0 {
-		t.Fatalf("%+v, calls %v", r, w.calls)
+	did := func(want ...string) {
+		t.Helper()
+		if !slices.Equal(w.calls, want) {
+			t.Errorf("calls %v, want %v", w.calls, want)
+		}
+		w.calls = nil
 	}
+	r := collect(t, h, Request{})
+	if len(r.Archived) != 1 || len(r.Stay) != 1 || r.Stay[0].PID != info.PID || !strings.Contains(r.Stay[0].Reason, "a file is open") {
+		t.Fatalf("%+v", r)
+	}
+	did("stow")
+	if r := collect(t, h, Request{DryRun: true}); len(r.Stay) != 0 {
+		t.Errorf("%+v", r)
+	}
+	did()
+	w.fail = "unstow"
+	if r := collect(t, h, Request{}); len(r.Archived) != 0 || len(r.Stay) != 0 || r.Freed != 7 {
+		t.Errorf("the next run: %+v", r)
+	}
+	did("stow")
+	before := tree(t, fsys, "/data")
+	if _, err := h.c.Unarchive(t.Context(), info.UUID, false); err == nil || !strings.Contains(err.Error(), "a file is open") || len(h.c.Archived()) != 1 {
+		t.Errorf("%v", err)
+	}
+	if diff := cmp.Diff(before, tree(t, fsys, "/data")); diff != "" {
+		t.Error(diff)
+	}
+	did("unstow")
+	w.fail = ""
+	if b, err := h.c.Unarchive(t.Context(), info.UUID, false); err != nil || b.UUID != info.UUID || b.Said != "said" {
+		t.Errorf("%+v %v", b, err)
+	}
+	did("unstow", "unstow")
+	must(t, second(h.c.Unkeep(info.UUID)))
+	collect(t, h, Request{})
+	did("stow")
+	if b, err := h.c.Unarchive(t.Context(), info.UUID, true); err != nil || b.Said != "said" {
+		t.Errorf("%+v %v", b, err)
+	}
+	did("lose")
+	must(t, second(h.c.Unkeep(info.UUID)))
+	collect(t, h, Request{})
 	w.calls = nil
 	c, err := h.c.Removable(t.Context(), info.UUID)
 	if err != nil || !c.Archived || c.PID != info.PID {
 		t.Errorf("%+v: %v", c, err)
 	}
 	d, err := h.c.Remove(t.Context(), info.UUID, "asked for")
-	if err != nil || d.Rescued != how || d.Bytes == 0 || !slices.Equal(w.calls, []string{"rescue", "remove", "drop"}) {
-		t.Errorf("%+v: %v, calls %v", d, err, w.calls)
+	if err != nil || d.Rescued != how || d.Bytes == 0 {
+		t.Errorf("%+v: %v", d, err)
 	}
+	did("rescue", "remove", "drop")
 	if _, err := h.c.Remove(t.Context(), info.UUID, "again"); types.CodeOf(err) != types.ErrNotFound || !strings.Contains(err.Error(), "was deleted on") {
 		t.Errorf("again: %v", err)
 	}
@@ -456,7 +501,7 @@ func TestHistoryIsNeverBothHereAndThere(t *testing.T) {
 	for _, id := range ids {
 		wg.Go(func() {
 			for range 20 {
-				_, err := h.c.Unarchive(context.Background(), id)
+				_, err := h.c.Unarchive(context.Background(), id, false)
 				if code := types.CodeOf(err); code != "" && code != types.ErrConflict {
 					t.Error(err)
 				}
@@ -469,7 +514,7 @@ func TestHistoryIsNeverBothHereAndThere(t *testing.T) {
 	wg.Wait()
 	for _, id := range ids {
 		if !h.c.present(id) {
-			must(t, second(h.c.Unarchive(t.Context(), id)))
+			must(t, second(h.c.Unarchive(t.Context(), id, false)))
 		}
 		got := tree(t, durable.OS, h.j.Dir(id))
 		delete(got, step.PinFile)

@@ -79,7 +79,7 @@ func intact(t *testing.T, h *house, info step.ProcInfo, files map[string]string,
 		return
 	}
 	if archived == 1 {
-		must(t, second(h.c.Unarchive(context.Background(), info.UUID)))
+		must(t, second(h.c.Unarchive(context.Background(), info.UUID, false)))
 	}
 	got := tree(t, h.fs, h.j.Dir(info.UUID))
 	delete(got, step.PinFile)
@@ -107,7 +107,7 @@ func TestCrashWhileArchivingLosesNothing(t *testing.T) {
 func TestCrashWhilePuttingBackLosesNothing(t *testing.T) {
 	outcomes := map[bool]int{}
 	crash(t, func(h *house, _ types.UUID) { must(t, second(h.c.Collect(context.Background(), Request{}))) },
-		func(h *house, id types.UUID) { _, _ = h.c.Unarchive(context.Background(), id) },
+		func(h *house, id types.UUID) { _, _ = h.c.Unarchive(context.Background(), id, false) },
 		func(t *testing.T, h *house, info step.ProcInfo, files map[string]string) {
 			outcomes[len(h.c.Archived()) == 1]++
 			intact(t, h, info, files, false)
@@ -189,6 +189,6 @@ func TestWhatWasWrittenBehindTheEndIsNoHistory(t *testing.T) {
 	if len(h.c.Archived()) != 1 || len(h.j.Index().List()) != 0 || len(h.c.Problems()) != 0 {
 		t.Errorf("archived %v, listed %v, problems %v", h.c.Archived(), h.j.Index().List(), h.c.Problems())
 	}
-	must(t, second(h.c.Unarchive(t.Context(), info.UUID)))
+	must(t, second(h.c.Unarchive(t.Context(), info.UUID, false)))
 	intact(t, h, info, files, false)
 }

@@ -19,6 +19,7 @@ const (
 	scratchDir    = "scratch"
 	snapshotsDir  = "snapshots"
 	workspacesDir = "workspaces" // of forks, by UUID
+	worktreesDir  = "worktrees"  // likewise, with a note beside each
 )
 
 // Bytes says how much there is of what, by the lengths of the files.
@@ -115,8 +116,11 @@ func (c *Collector) Usage(ctx context.Context, snapshots func(types.UUID) int64)
 		if snapshots != nil {
 			h.Snapshots = snapshots(h.UUID)
 		}
-		h.Workspace, err = c.weigh(filepath.Join(c.data, workspacesDir, h.UUID.String()))
-		warn(err)
+		for _, dir := range []string{workspacesDir, worktreesDir} {
+			n, err := c.weigh(filepath.Join(c.data, dir, h.UUID.String()))
+			warn(err)
+			h.Workspace += n
+		}
 		h.sum()
 		u.Total.add(h.Bytes)
 	}
@@ -152,7 +156,7 @@ func (d disk) around() (b Bytes, err error) {
 			b.Scratch += n
 		case e.Name() == snapshotsDir:
 			b.Snapshots += n
-		case e.Name() == workspacesDir:
+		case e.Name() == workspacesDir, e.Name() == worktreesDir:
 			b.Workspace += n
 		case path == step.ArchiveDir(d.data):
 			b.Archive += n

@@ -86,7 +86,7 @@ func TestListOfArchivesIsMadeAgain(t *testing.T) {
 			}
 			collect(t, h, Request{})
 			want := h.c.Archived()
-			must(t, second(h.c.Unarchive(t.Context(), want[2].Info.UUID)))
+			must(t, second(h.c.Unarchive(t.Context(), want[2].Info.UUID, false)))
 			want = slices.Delete(want, 2, 3)
 			h.close()
 			must(t, spoil(fsys))

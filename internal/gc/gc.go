@@ -65,6 +65,12 @@ type Workspaces interface {
 	// Remove removes the workspace, and says how a person gets back what was in it; "" = as Rescue has said. It is called after Rescue. An
 	// error keeps the history.
 	Remove(ctx context.Context, id types.UUID) (how string, err error)
+	// Stow keeps everything in the workspace of an archived history and then removes it, so that Unstow can put it back as it was. It returns how
+	// many bytes were in it. An error keeps the workspace where it is, and says why.
+	Stow(ctx context.Context, id types.UUID) (freed int64, err error)
+	// Unstow puts back what Stow has removed that a history needs which is put back and works in dir; said says what is not as it was. With lose
+	// it gives up the workspace of the history, and said says how the work in it is had. An error keeps the history in its archive.
+	Unstow(ctx context.Context, id types.UUID, dir string, lose bool) (said string, err error)
 	// DropSnapshots removes the snapshots of the workspace. An error keeps the history.
 	DropSnapshots(ctx context.Context, id types.UUID) error
 }

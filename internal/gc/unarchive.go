@@ -64,42 +64,51 @@ func (c *Collector) Explain(id types.UUID) error {
 	return nil
 }
 
-// Unarchive puts a history back in one piece, with all that was packed, and then removes its archive.
+// Unarchive puts a history back in one piece, with all that was packed, and then removes its archive. Its workspace is put back before.
 // It is kept for as long as gc.retention_days says from now on, as if it had just ended. CONFLICT: the
-// history is there. NOT_FOUND: there is no archive. An archive that is damaged is STORAGE, and stays.
-func (c *Collector) Unarchive(ctx context.Context, id types.UUID) (step.ProcInfo, error) {
+// history is there. NOT_FOUND: there is no archive. An archive that is damaged is STORAGE, and stays. With lose
+// the workspace is given up, which is for one that cannot be put back; Back.Said says how the work in it is had.
+func (c *Collector) Unarchive(ctx context.Context, id types.UUID, lose bool) (Back, error) {
 	release, err := c.Hold(id, "rnix unarchive")
 	if err != nil {
-		return step.ProcInfo{}, err
+		return Back{}, err
 	}
 	defer release()
 	archive := step.ArchivePath(c.data, id)
 	_, err = c.fs.Stat(archive)
 	switch {
 	case c.present(id):
-		return step.ProcInfo{}, types.Errorf(types.ErrConflict, "Unarchive", id.String(), "the history is there already, in %s", c.dir(id))
+		return Back{}, types.Errorf(types.ErrConflict, "Unarchive", id.String(), "the history is there already, in %s", c.dir(id))
 	case errors.Is(err, fs.ErrNotExist):
 		if err := c.Explain(id); err != nil {
-			return step.ProcInfo{}, err
+			return Back{}, err
 		}
-		return step.ProcInfo{}, types.Errorf(types.ErrNotFound, "Unarchive", id.String(), "there is no archive of this history")
+		return Back{}, types.Errorf(types.ErrNotFound, "Unarchive", id.String(), "there is no archive of this history")
 	case err != nil:
-		return step.ProcInfo{}, storage("Unarchive", archive, err)
+		return Back{}, storage("Unarchive", archive, err)
 	}
 	back := c.back(id)
+	said := ""
 	info, err := c.unpack(ctx, archive, id, back, c.reprieve)
+	if err == nil {
+		said, err = unstow(ctx, c, info, id, lose)
+	}
 	if err == nil {
 		err = c.appear(id, back)
 	}
 	if err != nil {
 		_ = c.removeAll(back) // the error that is returned says why; Open removes what is left
-		return step.ProcInfo{}, err
+		return Back{}, err
 	}
 	err = c.o.Index.Put(*info)
+	if !lose { // the workspace of another history in which it works, if a run has put that away since: now that it is listed, none does
+		_, serr := unstow(ctx, c, info, id, false)
+		err = errors.Join(err, serr)
+	}
 	c.archives.Delete(id)
 	// An archive that cannot be removed is hidden by the directory, and removed at the next start.
 	_ = c.removeArchive(id)
-	return *info, err
+	return Back{*info, said}, err
 }
 
 // unpack makes the history in dir, durably but for the name of dir; last adds to it what was not packed.

@@ -118,7 +118,7 @@ func TestHostileArchiveIsRefusedAndTouchesNothing(t *testing.T) {
 			fsys, h := memory(t, nil)
 			must(t, fsys.Mkdir("/data/archive", 0o700), durable.WriteFile(fsys, step.ArchivePath("/data", id), b, durable.Durable))
 			before := tree(t, fsys, "/data")
-			_, err := h.c.Unarchive(t.Context(), id)
+			_, err := h.c.Unarchive(t.Context(), id, false)
 			if code := types.CodeOf(err); code != types.ErrStorage && code != types.ErrVersion || !strings.Contains(err.Error(), step.ArchivePath("/data", id)) {
 				t.Errorf("%v", err)
 			}
@@ -129,7 +129,7 @@ func TestHostileArchiveIsRefusedAndTouchesNothing(t *testing.T) {
 	}
 	fsys, h := memory(t, nil)
 	must(t, fsys.Mkdir("/data/archive", 0o700), durable.WriteFile(fsys, step.ArchivePath("/data", id), packed(honest(id, special(tar.TypeDir, "history/a/", ""), file("history/a/b", "x"), records)...), durable.Durable))
-	if _, err := h.c.Unarchive(t.Context(), id); err != nil {
+	if _, err := h.c.Unarchive(t.Context(), id, false); err != nil {
 		t.Errorf("an honest one is refused, so that nothing was tested: %v", err)
 	}
 }

@@ -27,6 +27,7 @@ type Stored struct {
 	Version int `json:"v"`
 	Ref
 	Rescue  bool      `json:"rescue,omitempty"` // what was there before Restore, RestorePaths or Remove; Step is 0
+	Away    bool      `json:"away,omitempty"`   // a rescue of a directory that was put away: it goes when that comes back
 	Pin     string    `json:"pin,omitempty"`    // git: the reference that holds it, in the store of the repository
 	Base    string    `json:"base,omitempty"`   // git: the commit that was checked out; "" = there was none
 	Commit  string    `json:"commit,omitempty"` // git: what the reference of a rescue points to, and in format 1 that of a step: a commit over Base

@@ -74,11 +74,11 @@ func remove(ctx context.Context, k *Keeper, dir string, lose bool) (Report, erro
 		return Report{}, conflict(dir, "process %d (%s) works there: end it first", pid, name)
 	}
 	if d.Common != "" {
-		if err := k.desks.refusals(ctx, d); err != nil {
+		if _, err := k.desks.refusals(ctx, d); err != nil {
 			return Report{}, err
 		}
 	}
-	also, lost, err := k.desks.ignored(ctx, d)
+	also, lost, err := k.desks.ignored(ctx, d, smallFile)
 	if err != nil {
 		return Report{}, err
 	}
@@ -96,7 +96,7 @@ func remove(ctx context.Context, k *Keeper, dir string, lose bool) (Report, erro
 		}
 		staged = append(staged, dropped...)
 	}
-	rec, _, err := k.rescue(ctx, h, d.owner(), dir, also, staged...)
+	rec, _, err := k.rescue(ctx, h, d.owner(), dir, also, false, staged)
 	if err != nil {
 		return Report{}, err
 	}
@@ -207,40 +207,41 @@ func (k *desks) readDesk(dir string) (d desk, err error) {
 	return d, nil
 }
 
-// refusals looks for the reasons for which a work tree must stay: what is in it that is nowhere else, but for what a rescue holds.
+// refusals looks for the reasons for which a work tree must stay: what is in it that is nowhere else, but for what a rescue holds. It
+// returns all that is in it.
 // Git itself is not asked to remove it without --force: it would run the repository's filters.
-func (k *desks) refusals(ctx context.Context, d desk) error {
+func (k *desks) refusals(ctx context.Context, d desk) (h worktree.Holdings, err error) {
 	out, err := k.run(ctx, d.owner(), call{dir: d.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
 	if fault := worktree.Fault(d.Common, d.Dir); types.CodeOf(err) == types.ErrDriver && fault != "" {
-		return conflict(d.Dir, "git does not take it for a work tree: %s; if that cannot be mended, move its files away and try again", fault)
+		return h, conflict(d.Dir, "git does not take it for a work tree: %s; if that cannot be mended, move its files away and try again", fault)
 	}
 	if err != nil {
-		return err
+		return h, err
 	}
 	gitDir := line(out)
 	if filepath.Dir(gitDir) != filepath.Join(d.Common, "worktrees") {
-		return conflict(d.Dir, "it is not the linked work tree that was made there, but of %s: remove it by hand", gitDir)
+		return h, conflict(d.Dir, "it is not the linked work tree that was made there, but of %s: remove it by hand", gitDir)
 	}
 	if why, err := os.ReadFile(filepath.Join(gitDir, "locked")); err == nil {
-		return conflict(d.Dir, "its work tree is locked (%q): unlock it with: git --git-dir=%s worktree unlock %s", strings.TrimSpace(string(why)), ShellQuote(d.Common), ShellQuote(d.Dir))
+		return h, conflict(d.Dir, "its work tree is locked (%q): unlock it with: git --git-dir=%s worktree unlock %s", strings.TrimSpace(string(why)), ShellQuote(d.Common), ShellQuote(d.Dir))
 	}
-	h, err := k.holdings(ctx, d.owner(), d.Dir, gitDir, d.Common)
+	h, err = k.holdings(ctx, d.owner(), d.Dir, gitDir, d.Common)
 	if err != nil {
-		return err
+		return h, err
 	}
 	switch why := unseen(&h); {
 	case len(h.Unknown) > 0:
-		return conflict(d.Dir, "not all that is in it can be listed: %s", h.Unknown[0])
+		return h, conflict(d.Dir, "not all that is in it can be listed: %s", h.Unknown[0])
 	case len(h.Nested) > 0:
-		return conflict(d.Dir, "it holds another repository, %s, which no rescue holds: move that away first", h.Nested[0])
+		return h, conflict(d.Dir, "it holds another repository, %s, which no rescue holds: move that away first", h.Nested[0])
 	case len(h.Inside) > 0:
-		return conflict(d.Dir, "its git directory holds another repository, %s, which no rescue holds: move that away first", h.Inside[0])
+		return h, conflict(d.Dir, "its git directory holds another repository, %s, which no rescue holds: move that away first", h.Inside[0])
 	case len(h.Refs) > 0:
-		return conflict(d.Dir, "it has its own references, such as %s, which go with it: make branches of them, or delete them", h.Refs[0])
+		return h, conflict(d.Dir, "it has its own references, such as %s, which go with it: make branches of them, or delete them", h.Refs[0])
 	case len(why) > 0:
-		return conflict(d.Dir, "%s, which no rescue holds: push it from there, or move it away first", why[0])
+		return h, conflict(d.Dir, "%s, which no rescue holds: push it from there, or move it away first", why[0])
 	}
-	return nil
+	return h, nil
 }
 
 // holdings says what is in a work tree that may be nowhere else.
@@ -258,8 +259,8 @@ func unseen(h *worktree.Holdings) (out []string) {
 	return out
 }
 
-// ignored returns the ignored files of a work tree that are rescued, and says which are not.
-func (k *desks) ignored(ctx context.Context, d desk) (also, lost []string, err error) {
+// ignored returns the ignored files of a work tree that are rescued, of at most so many bytes each, and says which are not.
+func (k *desks) ignored(ctx context.Context, d desk, most int64) (also, lost []string, err error) {
 	if d.Common == "" {
 		return nil, nil, nil
 	}
@@ -274,7 +275,7 @@ func (k *desks) ignored(ctx context.Context, d desk) (also, lost []string, err e
 		if err != nil || info.IsDir() {
 			continue
 		}
-		if info.Size() > smallFile || info.Size() > left || len(also) == k.mostFiles {
+		if info.Size() > most || info.Size() > left || len(also) == k.mostFiles {
 			large, bytes = append(large, p), bytes+info.Size()
 			continue
 		}

@@ -139,7 +139,7 @@ func (k *Keeper) replace(ctx context.Context, ref Ref, src source, to string, wa
 	for _, o := range only {
 		also = append(also, filesBelow(top, o, k.opts.MaxCopyFiles)...)
 	}
-	rescued, have, err := k.rescue(ctx, h, ref.UUID, top, also)
+	rescued, have, err := k.rescue(ctx, h, ref.UUID, top, also, false, nil)
 	if err != nil {
 		return Report{}, err
 	}
@@ -187,8 +187,8 @@ func filesBelow(root, path string, most int) (out []string) {
 }
 
 // rescue keeps what is in a directory under a name of its own, and proves that it is kept. It returns the
-// record and what it holds. The caller has the turn.
-func (k *Keeper) rescue(ctx context.Context, h *history, id types.UUID, dir string, also []string, parents ...string) (*Stored, []entry, error) {
+// record and what it holds. away says that the directory is put away and will come back: then the rescue goes. The caller has the turn.
+func (k *Keeper) rescue(ctx context.Context, h *history, id types.UUID, dir string, also []string, away bool, parents []string) (*Stored, []entry, error) {
 	st, err := k.freeze(ctx, h, id, dir, also)
 	if err != nil {
 		return nil, nil, err
@@ -201,7 +201,7 @@ func (k *Keeper) rescue(ctx context.Context, h *history, id types.UUID, dir stri
 	}
 	now := time.Now().UTC().Format(rescueTime)
 	rec := st.stored(id, 0)
-	rec.Rescue = true
+	rec.Rescue, rec.Away, rec.name = true, away, rescuePrefix+now
 	if st.Kind == KindGit {
 		rec.Pin = rescueRef(id, now)
 		if rec.Base, err = k.git.headOf(ctx, id, st.repo.gitDir); err != nil {
@@ -215,7 +215,7 @@ func (k *Keeper) rescue(ctx context.Context, h *history, id types.UUID, dir stri
 			return nil, nil, types.Errorf(types.ErrStorage, "Restore", rec.Pin, "the rescue is not what was to be rescued (%q, not %s): nothing is changed", line(out), st.ID)
 		}
 	}
-	if err := k.record(id, rescuePrefix+now, rec); err != nil {
+	if err := k.record(id, rec.name, rec); err != nil {
 		return nil, nil, err
 	}
 	src, err := k.open(ctx, rec.Ref)

@@ -49,18 +49,23 @@ func (s *Service) othersIn(dir string, id types.UUID) error {
 	return nil
 }
 
-// Clear removes the directory that was made for a history, after its files were kept, and returns how they are got back; "" if
+// Clear removes the directory that was made for a history, after its files were kept, or what was kept of it when it was put away, and returns how they are got back; "" if
 // there are none.
 func (s *Service) Clear(ctx context.Context, id types.UUID) (how string, err error) {
 	dir := s.ownDir(id)
+	away, err := workspace.Release(ctx, s.Snapshots.keeper, id)
+	if err != nil {
+		return "", err
+	}
+	how = s.Trees.git.WayBack(away)
 	var rep workspace.Report
 	if exists(s.Trees.Home(id)) {
 		rep, err = s.Trees.remove(ctx, id, true)
 	} else if rep, err = s.Trees.git.Discard(ctx, dir); types.CodeOf(err) == types.ErrNotFound && !exists(dir) {
-		return "", nil
+		return how, nil
 	}
 	if err != nil || rep.Rescue == nil {
-		return "", err
+		return how, err
 	}
 	how = s.Trees.git.WayBack(rep.Rescue)
 	for _, k := range rep.Kept {

@@ -63,7 +63,7 @@ func newWorld(t testing.TB) *world {
 	k := workspace.New(workspace.Options{Procs: procs, Dir: w.data, Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.home}, Log: log})
 	snaps := NewSnapshots(k, false, w.data, log)
 	snaps.Histories, snaps.Known = w, w
-	w.Service = &Service{Snapshots: snaps, Trees: NewTrees(k, w.data), Kernel: table{w}, Histories: w, Callers: w, Log: log}
+	w.Service = &Service{Snapshots: snaps, Trees: NewTrees(k, w.data), Kernel: table{w}, Histories: w, Callers: w, Log: log, Archived: func(types.UUID) (step.Archived, bool) { return step.Archived{}, false }}
 	return w
 }
 

@@ -22,6 +22,7 @@ type Service struct {
 	Kernel    Kernel
 	Histories Histories
 	Callers   Callers
+	Archived  func(types.UUID) (step.Archived, bool) // the archive of a history
 	Log       *slog.Logger
 }
 

@@ -7,14 +7,16 @@ import (
 	"path/filepath"
 
 	"rnix/internal/durable"
+	"rnix/internal/workspace"
 	"rnix/types"
 )
 
 // TakeUp brings up to date what an earlier daemon has left, before anything else is made: what names the data directory, if that was moved,
-// work trees of which no history was begun, and merges that were cut off. It returns what people should know of it.
+// directories that were put away with their histories, work trees of which no history was begun, and merges that were cut off. It returns what people should know of it.
 func (s *Service) TakeUp(ctx context.Context) (notes []string) {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	moveIn(ctx, s.Trees, s.Log, note)
+	notes = append(notes, workspace.SettleStowed(ctx, s.Snapshots.keeper)...)
 	s.Trees.sweep(ctx, s.Histories.Begun, note)
 	return append(notes, s.Trees.git.SettleMerges(ctx)...)
 }

@@ -28,6 +28,8 @@ func named(s *Service, id types.UUID, t workspace.Tree) ipc.Worktree {
 				w.State = "suspended"
 			}
 		}
+	} else if a, archived := s.Archived(id); archived {
+		w.PID, w.Name, w.State, w.Intent = a.Info.PID, a.Info.Name, "archived", service.FirstLine(a.Info.Intent, maxIntent)
 	}
 	w.Gone = !exists(t.Dir)
 	return w
@@ -61,13 +63,14 @@ func (s *Service) list(ctx context.Context, peer *ipc.Peer, req ipc.WorktreesReq
 	}
 	owner, inside := s.Callers.AgentOf(peer)
 	var commons []string
+	away := workspace.StowedDirs(s.Snapshots.keeper)
 	for _, id := range ids {
 		if inside && !s.Callers.Below(id, owner) {
 			continue
 		}
 		t, err := s.Trees.Of(id)
-		if types.CodeOf(err) == types.ErrNotFound {
-			continue // it is being made, or removed
+		if _, stowed := away[id]; stowed || types.CodeOf(err) == types.ErrNotFound {
+			continue // it was put away with its history, is being made, or removed
 		}
 		w, common := ipc.Worktree{UUID: id, State: "unknown", Files: []ipc.FileChange{}}, ""
 		switch {

@@ -51,8 +51,8 @@ func (d *Service) gc(ctx context.Context, peer *ipc.Peer, req ipc.GCRequest) (re
 		for i := range u.Histories {
 			h := &u.Histories[i]
 			sizes[h.UUID] = h.Total
-			if ask.Mode != gc.Delete { // an archive leaves its workspace and its snapshots
-				sizes[h.UUID] -= h.Workspace + h.Snapshots
+			if ask.Mode != gc.Delete { // an archive leaves its snapshots
+				sizes[h.UUID] -= h.Snapshots
 			}
 		}
 	}
@@ -96,6 +96,9 @@ func (d *Service) Report(ctx context.Context, r gc.Result, err error) {
 	}
 	for _, s := range r.Skipped {
 		d.Log.Warn("gc: a history stays", "uuid", s.UUID, "pid", s.PID, "why", s.Reason)
+	}
+	for _, s := range r.Stay {
+		d.Log.Info("gc: the directory of an archived history stays", "uuid", s.UUID, "pid", s.PID, "why", s.Reason)
 	}
 	if len(r.Archived)+len(r.Deleted) > 0 {
 		swept := d.Sweep(ctx)

@@ -41,7 +41,7 @@ func (d *Service) keep(_ context.Context, peer *ipc.Peer, req ipc.KeepRequest) (
 	return resp, err
 }
 
-func (d *Service) unarchive(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (resp ipc.UnarchiveResponse, err error) {
+func (d *Service) unarchive(ctx context.Context, peer *ipc.Peer, req ipc.UnarchiveRequest) (resp ipc.UnarchiveResponse, err error) {
 	if err := service.People(d.Finder, peer, "Unarchive", "not put histories back"); err != nil {
 		return resp, err
 	}
@@ -49,12 +49,12 @@ func (d *Service) unarchive(ctx context.Context, peer *ipc.Peer, req ipc.TargetR
 	if err != nil {
 		return resp, err
 	}
-	info, err := d.Collector.Unarchive(ctx, id)
+	info, err := d.Collector.Unarchive(ctx, id, req.NoFiles)
 	if err != nil {
 		return resp, err
 	}
 	resp = ipc.UnarchiveResponse{HistoryRef: ipc.HistoryRef{UUID: id, PID: info.PID, Name: info.Name, Intent: step.FirstLine(info.Intent), DeadAt: info.DeadAt},
-		Dir: d.Journal.Dir(id)}
+		Dir: d.Journal.Dir(id), Said: info.Said}
 	if pin, err := d.Collector.Kept(id); err == nil && pin != nil { // it is back all the same
 		resp.KeptUntil = pin.Until
 	}

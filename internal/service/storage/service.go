@@ -52,7 +52,7 @@ type Collector interface {
 	Explain(id types.UUID) error
 	Removable(ctx context.Context, id types.UUID) (gc.Candidate, error)
 	Remove(ctx context.Context, id types.UUID, why string) (gc.Done, error)
-	Unarchive(ctx context.Context, id types.UUID) (step.ProcInfo, error)
+	Unarchive(ctx context.Context, id types.UUID, lose bool) (gc.Back, error)
 }
 
 // Snapshots are those that histories have of their workspaces.

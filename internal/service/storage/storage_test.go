@@ -195,7 +195,7 @@ func TestAgentsDecideNothingAboutWhatIsKept(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"gc":        func() error { _, err := s.gc(t.Context(), nil, ipc.GCRequest{}); return err },
 		"keep":      func() error { _, err := s.keep(t.Context(), nil, ipc.KeepRequest{}); return err },
-		"unarchive": func() error { _, err := s.unarchive(t.Context(), nil, ipc.TargetRequest{}); return err },
+		"unarchive": func() error { _, err := s.unarchive(t.Context(), nil, ipc.UnarchiveRequest{}); return err },
 		"du":        func() error { _, err := s.du(t.Context(), nil, ipc.DURequest{}); return err },
 		"fsck":      func() error { _, err := s.fsck(t.Context(), nil, ipc.FsckRequest{}); return err },
 	} {

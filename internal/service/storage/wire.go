@@ -13,7 +13,7 @@ func wireRef(r *gc.Ref) ipc.HistoryRef { return ipc.HistoryRef(*r) }
 // wireGC is the result of a run on the wire. sizes is what is known of those that have not gone.
 func wireGC(r *gc.Result, sizes map[types.UUID]int64) ipc.GCResponse {
 	resp := ipc.GCResponse{Mode: string(r.Mode), DryRun: r.DryRun, Started: r.Started, TookNs: r.Took, Examined: r.Examined, Kept: r.Kept, Freed: r.Freed,
-		Warnings: r.Warnings, Candidates: []ipc.GCCandidate{}, Skipped: []ipc.GCSkip{}, Exempt: []ipc.GCExempt{}}
+		Warnings: r.Warnings, Candidates: []ipc.GCCandidate{}, Skipped: []ipc.GCSkip{}, Stay: []ipc.GCSkip{}, Exempt: []ipc.GCExempt{}}
 	for i := range r.Candidates {
 		c := &r.Candidates[i]
 		resp.Candidates = append(resp.Candidates, ipc.GCCandidate{HistoryRef: wireRef(&c.Ref), Bytes: sizes[c.UUID], Why: c.Why, Archived: c.Archived})
@@ -31,6 +31,10 @@ func wireGC(r *gc.Result, sizes map[types.UUID]int64) ipc.GCResponse {
 	for i := range r.Skipped {
 		s := &r.Skipped[i]
 		resp.Skipped = append(resp.Skipped, ipc.GCSkip{HistoryRef: wireRef(&s.Ref), Code: s.Code, Reason: s.Reason})
+	}
+	for i := range r.Stay {
+		s := &r.Stay[i]
+		resp.Stay = append(resp.Stay, ipc.GCSkip{HistoryRef: wireRef(&s.Ref), Code: s.Code, Reason: s.Reason})
 	}
 	for i := range r.Exempt {
 		e := &r.Exempt[i]

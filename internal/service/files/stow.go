@@ -1,0 +1,99 @@
+package files
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"rnix/internal/moved"
+	"rnix/internal/workspace"
+	"rnix/types"
+)
+
+// Stow keeps all that is in the directory or git work tree of an archived history, and removes it, until Unstow puts it back. An error keeps it where it
+// is, and says why: not all can be kept, or another history needs it. It returns how many bytes were in it; 0 if there is none.
+func Stow(ctx context.Context, s *Service, id types.UUID) (freed int64, err error) {
+	dir := s.ownDir(id)
+	if !exists(dir) {
+		return 0, nil
+	}
+	free := func() error { return needed(s, dir, id) }
+	if err := free(); err != nil {
+		return 0, err
+	}
+	if tree, terr := s.Trees.Of(id); terr == nil {
+		more, err := beside(s.Trees.Home(id), tree)
+		if err == nil && more != "" {
+			err = types.Errorf(types.ErrConflict, "Archive", dir, "something lies %s", more)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	freed, err = workspace.Stow(ctx, s.Snapshots.keeper, dir, free)
+	if freed > 0 {
+		s.Log.Info("the directory of an archived history was put away", "uuid", id, "dir", dir, "bytes", freed)
+	}
+	return freed, err
+}
+
+// needed refuses if another history that is not archived needs a directory: its process works there, or its work is merged into it.
+func needed(s *Service, dir string, id types.UUID) error {
+	if err := s.othersIn(dir, id); err != nil {
+		return err
+	}
+	top := resolved(dir)
+	for _, i := range s.Histories.List() {
+		if i.UUID != id && i.WorkDir != "" && under(resolved(i.WorkDir), top) {
+			return types.Errorf(types.ErrConflict, "Archive", dir, "PID %d, which is not archived, worked there too", i.PID)
+		}
+	}
+	ids, err := s.Trees.all()
+	for _, other := range ids {
+		info, here := s.Histories.Get(other)
+		if other == id || !here {
+			continue
+		}
+		if t, err := s.Trees.Of(other); err == nil && under(resolved(t.Repo), top) {
+			return types.Errorf(types.ErrConflict, "Archive", dir, "the work of PID %d, which is not archived, is merged into it", info.PID)
+		}
+	}
+	return err
+}
+
+// Unstow puts back what Stow has removed that a history needs which works in dir: its own directory, that in which it worked, and that into which its
+// work is merged. said is what is not as it was. With lose its own is given up, and said says how the work in it is had.
+func Unstow(ctx context.Context, s *Service, id types.UUID, dir string, lose bool) (said string, err error) {
+	k := s.Snapshots.keeper
+	if lose {
+		rec, err := workspace.Release(ctx, k, id)
+		return s.Trees.git.WayBack(rec), err
+	}
+	repo := ""
+	if t, err := s.Trees.Of(id); err == nil {
+		repo = t.Repo
+	}
+	var all []string
+	for owner, place := range workspace.StowedDirs(k) {
+		if owner != id && !under(placeOf(s.Trees.data, dir), place) && !under(placeOf(s.Trees.data, repo), place) {
+			continue
+		}
+		text, err := workspace.Unstow(ctx, k, owner)
+		if err != nil {
+			return "", err
+		}
+		if text != "" {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, "; "), nil
+}
+
+// placeOf returns where a directory is now that may have been removed: in the data directory, wherever that was moved and links lead.
+func placeOf(data, dir string) string {
+	dir = moved.Here(data, dir)
+	if rel, err := filepath.Rel(data, dir); dir != "" && err == nil && filepath.IsLocal(rel) {
+		return filepath.Join(resolved(data), rel)
+	}
+	return resolved(dir)
+}

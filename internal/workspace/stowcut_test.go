@@ -1,0 +1,137 @@
+package workspace
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"rnix/runtime/worktree"
+)
+
+// stowCuts are the moments at which a daemon can be killed that puts a workspace away or back. Each leaves things as the kill does, and says
+// whether the workspace is put away then.
+var stowCuts = map[string]struct {
+	cut  func(s stower, h *stowHome, n *stowed)
+	away bool
+}{
+	"after the rescue, before the note": {cut: func(stower, *stowHome, *stowed) {}},
+	"after the note":                    {cut: func(s stower, h *stowHome, n *stowed) { must(h, s.write(n)) }},
+	"after it got another name": {away: true, cut: func(s stower, h *stowHome, n *stowed) {
+		must(h, s.write(n))
+		must(h, os.Rename(h.to, n.aside()))
+	}},
+	"while it was removed": {away: true, cut: func(s stower, h *stowHome, n *stowed) {
+		must(h, s.write(n))
+		must(h, os.Rename(h.to, n.aside()))
+		must(h, n.unregister())
+		must(h, os.Remove(filepath.Join(n.aside(), "a")))
+	}},
+	"before the note said that it is gone": {away: true, cut: func(s stower, h *stowHome, n *stowed) {
+		must(h, s.write(n))
+		must(h, s.depart(h.Context(), n))
+		n.State = stowLeaving
+		n.Device, n.Inode = 1, 1
+		must(h, s.write(n))
+	}},
+	"after the directory to come was made": {away: true, cut: func(s stower, h *stowHome, n *stowed) {
+		coming(s, h, n)
+	}},
+	"while its git directory was made": {away: true, cut: func(s stower, h *stowHome, n *stowed) {
+		coming(s, h, n)
+		must(h, s.k.desks.note(n.Desk))
+		must(h, s.relink(h.Context(), n))
+		must(h, os.Remove(filepath.Join(worktree.Registration(n.Desk.Common, h.to), "HEAD")))
+	}},
+	"while its files were written": {away: true, cut: func(s stower, h *stowHome, n *stowed) {
+		coming(s, h, n)
+		rec, err := s.rescued(n.Files)
+		must(h, err)
+		must(h, s.fillIn(h.Context(), n, rec))
+		must(h, os.Remove(filepath.Join(h.to, "a")))
+	}},
+	"while it was forgotten that it was away": {cut: func(s stower, h *stowHome, n *stowed) {
+		coming(s, h, n)
+		rec, err := s.rescued(n.Files)
+		must(h, err)
+		must(h, s.fillIn(h.Context(), n, rec))
+		must(h, os.Rename(s.dir, s.back))
+	}},
+}
+
+// coming brings a workspace to where it begins to come back.
+func coming(s stower, h *stowHome, n *stowed) {
+	h.Helper()
+	must(h, s.write(n))
+	must(h, s.depart(h.Context(), n))
+	must(h, os.Mkdir(h.to, 0o755))
+	n.State = stowComing
+	n.Device, n.Inode = placeOf(h.to)
+	must(h, s.write(n))
+}
+
+// Whenever a daemon is killed, the next one finds the workspace there as it was, or away and whole; nothing of the way is left when it is back.
+func TestAWorkspaceThatWasCutOffOnItsWayIsThereOrAway(t *testing.T) {
+	t.Parallel()
+	for name, c := range stowCuts {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newStowHome(t)
+			stowStates["on a branch with commits"](h)
+			h.write(h.to, map[string]string{"new": "n\n", "y.o": "small"})
+			before := portrait(h.bench, h.to)
+			d, err := h.desks.readDesk(h.to)
+			must(t, err)
+			must(t, withStower(t.Context(), h.Keeper, h.id, func(s stower) error {
+				n, _, err := s.pack(t.Context(), d)
+				must(t, err)
+				c.cut(s, h, n)
+				return nil
+			}))
+			h.Keeper = New(h.opts)
+			if notes := SettleStowed(t.Context(), h.Keeper); len(notes) > 0 {
+				t.Fatal(notes)
+			}
+			if _, away := StowedDirs(h.Keeper)[h.id]; away != c.away {
+				t.Errorf("it is away: %v", away)
+			}
+			if _, err := os.Lstat(h.to); os.IsNotExist(err) != c.away {
+				t.Errorf("it is there: %v", err)
+			}
+			if said, err := Unstow(t.Context(), h.Keeper, h.id); err != nil || said != "" {
+				t.Fatal(said, err)
+			}
+			same(t, "what is there", before, portrait(h.bench, h.to))
+			h.nothingLeft()
+			if _, err := Stow(t.Context(), h.Keeper, h.to, isFree); err != nil {
+				t.Error("and away again:", err)
+			}
+		})
+	}
+}
+
+// A directory that somebody has put in the place of one that is away is nobody's to remove, whatever was cut off.
+func TestWhatStandsInThePlaceOfAWorkspaceIsNotTouched(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"after it got another name", "while it was removed", "after the directory to come was made"} {
+		h := newStowHome(t)
+		d, err := h.desks.readDesk(h.to)
+		must(t, err)
+		must(t, withStower(t.Context(), h.Keeper, h.id, func(s stower) error {
+			n, _, err := s.pack(t.Context(), d)
+			must(t, err)
+			stowCuts[name].cut(s, h, n)
+			return nil
+		}))
+		_ = os.Rename(h.to, h.to+"-was") // keeps its inode from being used again
+		h.write(h.to, map[string]string{"mine": "m"})
+		if notes := SettleStowed(t.Context(), New(h.opts)); len(notes) > 0 {
+			t.Fatal(name, notes)
+		}
+		if text, err := os.ReadFile(filepath.Join(h.to, "mine")); err != nil || string(text) != "m" {
+			t.Errorf("%s: %q %v", name, text, err)
+		}
+		if _, away := StowedDirs(h.Keeper)[h.id]; !away {
+			t.Errorf("%s: what was away is forgotten", name)
+		}
+	}
+}
