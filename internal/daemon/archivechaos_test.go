@@ -169,7 +169,7 @@ func remove(k *stock, id types.UUID) error {
 }
 
 // weights say how often each of ops is tried, in their order.
-var weights = []int{8, 1, 6, 1, 1, 3}
+var weights = []int{6, 3, 4, 3, 3, 2}
 
 // step does one of ops, or begins a history; now and then the daemon is killed in the middle.
 func (k *stock) step() {
@@ -334,7 +334,7 @@ func (k *stock) room() {
 // its directory as it was left, each that is archived can have it back, and nothing is left that is of no history.
 func TestDirectoriesFollowTheirHistoriesIntoArchivesAndBack(t *testing.T) { // B5
 	rounds := soak.Number(t, "RNIX_ARCHIVES_ROUNDS", "data directories", 1, 20)
-	steps := soak.Number(t, "RNIX_ARCHIVES_STEPS", "operations on each", 14, 120)
+	steps := soak.Number(t, "RNIX_ARCHIVES_STEPS", "operations on each", 10, 120)
 	seed := uint64(soak.Number(t, "RNIX_ARCHIVES_SEED", "the seed", 1+int(rand.Int32()), 1+int(rand.Int32())))
 	for n := range rounds {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -19,7 +19,7 @@ func (c clearing) Rescue(_ context.Context, id types.UUID) (how string, err erro
 }
 
 func (c clearing) Remove(ctx context.Context, id types.UUID) (how string, err error) {
-	return c.daemon.files.Clear(ctx, id)
+	return files.TakeAway(ctx, c.daemon.files, id)
 }
 
 func (c clearing) Stow(ctx context.Context, id types.UUID) (freed int64, err error) {
@@ -36,5 +36,5 @@ func (c clearing) DropSnapshots(ctx context.Context, id types.UUID) error {
 	if err := c.daemon.platforms.Forget(id); err != nil {
 		return err
 	}
-	return c.daemon.snapshots.Drop(ctx, id)
+	return files.Forget(ctx, c.daemon.files, id)
 }

@@ -116,7 +116,7 @@ func (w directories) ForkTree(ctx context.Context, id types.UUID, name string, s
 // nobody has worked in its files. Its history goes last, so that the next start ends what a crash cuts off.
 func (w directories) Abandon(ctx context.Context, id types.UUID) error {
 	d := w.daemon
-	_, err := clearing{d}.Remove(ctx, id)
+	_, err := d.files.Clear(ctx, id)
 	if types.CodeOf(err) == types.ErrNotFound { // it was not a whole workspace yet
 		err = os.RemoveAll(d.snapshots.ForkDir(id))
 	}

@@ -248,7 +248,13 @@ func (t taker) one(ctx context.Context, cand Candidate) (done Done, warning stri
 	if err := t.o.Index.Delete(id); err != nil {
 		warning = err.Error() // the index is made anew at the next start
 	}
-	if err := t.removeAll(gone); err != nil {
+	if t.mode == Delete {
+		err = drop(ctx, t.Collector, id)
+	}
+	if err == nil { // what is left of it lets the next start finish this
+		err = t.removeAll(gone)
+	}
+	if err != nil {
 		warning = err.Error() + "; the rest of it is removed at the next start"
 	}
 	return done, warning, nil
@@ -314,7 +320,7 @@ func (t taker) bury(ctx context.Context, info *step.ProcInfo, done *Done) error 
 	if err := t.tombs.Problem(); err != nil {
 		return err
 	}
-	how, err := clearAway(ctx, t.o.Workspaces, info.UUID)
+	how, err := giveUp(ctx, t.o.Workspaces, info.UUID)
 	if err != nil {
 		return err
 	}
@@ -333,16 +339,24 @@ func rescue(ctx context.Context, w Workspaces, id types.UUID) (how string, err e
 	return how, nil
 }
 
-// clearAway removes the workspace and its snapshots, and says how what was in it is got back; "" = as Rescue has said.
-func clearAway(ctx context.Context, w Workspaces, id types.UUID) (how string, err error) {
+// giveUp removes the workspace, and says how what was in it is got back; "" = as Rescue has said.
+func giveUp(ctx context.Context, w Workspaces, id types.UUID) (how string, err error) {
 	if w == nil {
 		return "", nil
 	}
-	if how, err = w.Remove(ctx, id); err == nil {
-		err = w.DropSnapshots(ctx, id)
-	}
-	if err != nil {
+	if how, err = w.Remove(ctx, id); err != nil {
 		return "", types.Errorf(types.CodeOf(err), "GC", id.String(), "its workspace cannot be removed: %w", err)
 	}
 	return how, nil
+}
+
+// drop removes what is kept of the files of a history that is deleted.
+func drop(ctx context.Context, c *Collector, id types.UUID) error {
+	if c.o.Workspaces == nil {
+		return nil
+	}
+	if err := c.o.Workspaces.DropSnapshots(context.WithoutCancel(ctx), id); err != nil {
+		return types.Errorf(types.CodeOf(err), "GC", id.String(), "its snapshots cannot be removed: %w", err)
+	}
+	return nil
 }

@@ -11,7 +11,7 @@
 //	steps/.back-<uuid>/     one that is being put back; its archive is there
 //	archive/<uuid>.tar.gz   an archive: its head, the files, and a list of their hashes
 //	archive/index.jsonl     a cache of the heads
-//	deleted.jsonl           what was deleted, when and why
+//	deleted.jsonl           what was deleted, when and why; an archive that is older than its line here is removed
 //
 // Locks: Collector.turn > Collector.mu (leaf).
 package gc
@@ -62,8 +62,8 @@ type Workspaces interface {
 	// Rescue makes sure that no work is lost when the workspace goes, and says how a person gets it
 	// back; "" if there is nothing to keep. An error keeps the history.
 	Rescue(ctx context.Context, id types.UUID) (how string, err error)
-	// Remove removes the workspace, and says how a person gets back what was in it; "" = as Rescue has said. It is called after Rescue. An
-	// error keeps the history.
+	// Remove removes the workspace, and says how a person gets back what was in it; "" = as Rescue has said. It is called after Rescue, and before
+	// it is on record that the history goes: what is cut off between the two has its workspace back at the next start. An error keeps the history.
 	Remove(ctx context.Context, id types.UUID) (how string, err error)
 	// Stow keeps everything in the workspace of an archived history and then removes it, so that Unstow can put it back as it was. It returns how
 	// many bytes were in it. An error keeps the workspace where it is, and says why.
@@ -71,7 +71,7 @@ type Workspaces interface {
 	// Unstow puts back what Stow has removed that a history needs which is put back and works in dir; said says what is not as it was. With lose
 	// it gives up the workspace of the history, and said says how the work in it is had. An error keeps the history in its archive.
 	Unstow(ctx context.Context, id types.UUID, dir string, lose bool) (said string, err error)
-	// DropSnapshots removes the snapshots of the workspace. An error keeps the history.
+	// DropSnapshots removes what Remove has kept so that the workspace could come back, and the snapshots. It is called when the history is gone.
 	DropSnapshots(ctx context.Context, id types.UUID) error
 }
 
@@ -130,6 +130,7 @@ func Open(o Options) (*Collector, error) {
 		return nil, err
 	}
 	c.problems = append(c.problems, c.archives.Problems()...)
+	mender{c}.mendArchives()
 	return c, nil
 }
 

@@ -73,7 +73,13 @@ func (m mender) mendGone(path, name string, other bool) error {
 		return types.Errorf(types.ErrStorage, "GC", path, "this is no directory of ours; it is left alone")
 	}
 	_, err := m.fs.Stat(step.ArchivePath(m.data, id))
-	if _, deleted := m.tombs.Find(id); deleted || err == nil {
+	_, deleted := m.tombs.Find(id)
+	if deleted && err != nil && !other {
+		if err := drop(context.Background(), m.Collector, id); err != nil {
+			return err
+		}
+	}
+	if deleted || err == nil {
 		return m.removeAll(path)
 	}
 	if other {
@@ -103,4 +109,17 @@ func (c *Collector) dropCovered(ctx context.Context, id types.UUID) error {
 		c.archives.Delete(id)
 	}
 	return c.removeArchive(id)
+}
+
+// mendArchives deletes the archives of which is on record that they went, after they were made.
+func (m mender) mendArchives() {
+	for _, a := range m.archives.List() {
+		id := a.Info.UUID
+		if t, deleted := m.tombs.Find(id); !deleted || !t.At.After(a.At) || m.present(id) {
+			continue
+		}
+		if err := (taker{Collector: m.Collector}).endArchive(context.Background(), id); err != nil {
+			m.problems = append(m.problems, err.Error())
+		}
+	}
 }

@@ -84,7 +84,7 @@ func (t taker) deleteArchive(ctx context.Context, cand Candidate) (done Done, er
 	if done.Rescued, err = rescue(ctx, t.o.Workspaces, id); err != nil {
 		return done, err
 	}
-	how, err := clearAway(ctx, t.o.Workspaces, id)
+	how, err := giveUp(ctx, t.o.Workspaces, id)
 	if err != nil {
 		return done, err
 	}
@@ -95,9 +95,17 @@ func (t taker) deleteArchive(ctx context.Context, cand Candidate) (done Done, er
 	if err := t.tombs.Add(step.NewTomb(&a.Info, cand.Why)); err != nil {
 		return done, err
 	}
+	return done, t.endArchive(ctx, id)
+}
+
+// endArchive removes an archive of which is on record that it goes, and all that is kept for it.
+func (t taker) endArchive(ctx context.Context, id types.UUID) error {
+	if err := drop(ctx, t.Collector, id); err != nil {
+		return err
+	}
 	if err := t.removeArchive(id); err != nil {
-		return done, err
+		return err
 	}
 	t.archives.Delete(id)
-	return done, nil
+	return nil
 }

@@ -182,6 +182,20 @@ func StowedDirs(k *Keeper) map[types.UUID]string {
 	return out
 }
 
+// StowedWork returns the rescue that stays of a workspace that is put away if it is given up; nil = none is put away.
+func StowedWork(k *Keeper, id types.UUID) *Stored {
+	s := newStower(k, nil, id)
+	n, err := s.read()
+	if err != nil || n == nil {
+		return nil
+	}
+	rec, err := s.rescued(n.Work)
+	if err != nil {
+		return nil
+	}
+	return rec
+}
+
 // stowedIDs returns the histories of which something is put away.
 func stowedIDs(k *Keeper) (ids []types.UUID) {
 	entries, _ := os.ReadDir(stowDir(k.git)) // none were

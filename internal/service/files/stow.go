@@ -89,6 +89,47 @@ func Unstow(ctx context.Context, s *Service, id types.UUID, dir string, lose boo
 	return strings.Join(all, "; "), nil
 }
 
+// TakeAway removes the directory that was made for a history which is about to be deleted, and returns how the work in it is had. Until Forget is called
+// it can come back. One that cannot be put away whole is cleared.
+func TakeAway(ctx context.Context, s *Service, id types.UUID) (how string, err error) {
+	k := s.Snapshots.keeper
+	if dir := s.ownDir(id); exists(dir) {
+		if _, err := workspace.Stow(ctx, k, dir, func() error { return nil }); err != nil {
+			return s.Clear(ctx, id)
+		}
+	}
+	return s.Trees.git.WayBack(workspace.StowedWork(k, id)), nil
+}
+
+// Forget removes what TakeAway has kept but the work, and the snapshots of a history that is deleted.
+func Forget(ctx context.Context, s *Service, id types.UUID) error {
+	if _, err := workspace.Release(ctx, s.Snapshots.keeper, id); err != nil {
+		return err
+	}
+	if exists(s.Trees.Home(id)) {
+		if _, err := s.Trees.remove(ctx, id, true); err != nil {
+			return err
+		}
+	}
+	return s.Snapshots.Drop(ctx, id)
+}
+
+// settle finishes or takes back what a crash has cut off of putting directories away and back. One of a history that is there comes back: it was about to
+// be deleted.
+func settle(ctx context.Context, s *Service) (notes []string) {
+	k := s.Snapshots.keeper
+	notes = workspace.SettleStowed(ctx, k)
+	for id := range workspace.StowedDirs(k) {
+		if _, archived := s.Archived(id); archived || !s.Histories.Begun(id) {
+			continue
+		}
+		if _, err := workspace.Unstow(ctx, k, id); err != nil {
+			notes = append(notes, "the directory of a history that was about to be deleted is not back: "+err.Error())
+		}
+	}
+	return notes
+}
+
 // placeOf returns where a directory is now that may have been removed: in the data directory, wherever that was moved and links lead.
 func placeOf(data, dir string) string {
 	dir = moved.Here(data, dir)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"rnix/internal/durable"
-	"rnix/internal/workspace"
 	"rnix/types"
 )
 
@@ -16,7 +15,7 @@ import (
 func (s *Service) TakeUp(ctx context.Context) (notes []string) {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	moveIn(ctx, s.Trees, s.Log, note)
-	notes = append(notes, workspace.SettleStowed(ctx, s.Snapshots.keeper)...)
+	notes = append(notes, settle(ctx, s)...)
 	s.Trees.sweep(ctx, s.Histories.Begun, note)
 	return append(notes, s.Trees.git.SettleMerges(ctx)...)
 }
