@@ -121,7 +121,7 @@ func (w directories) Abandon(ctx context.Context, id types.UUID) error {
 		err = os.RemoveAll(d.snapshots.ForkDir(id))
 	}
 	if err == nil {
-		err = clearing{d}.DropSnapshots(ctx, id)
+		err = files.Clearing{Files: d.files, Platforms: d.platforms}.DropSnapshots(ctx, id)
 	}
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/durable"
 	"rnix/internal/gc"
+	"rnix/internal/service/files"
 )
 
 // openStorage opens the collector, which finishes what a crash has cut in two. Nothing else may be
@@ -16,7 +17,7 @@ func openStorage(ctx context.Context, d *Daemon, cfg *config.Config) (err error)
 	mode := gc.Mode(cfg.GC.Mode.V)
 	d.retention = cfg.RetentionUnknown()
 	d.collector, err = gc.Open(gc.Options{
-		FS: durable.OS, DataDir: d.places.DataDir, Journal: d.journal, Index: d.journal.Index(), Workspaces: clearing{d},
+		FS: durable.OS, DataDir: d.places.DataDir, Journal: d.journal, Index: d.journal.Index(), Workspaces: files.Clearing{Files: d.files, Platforms: d.platforms},
 		Policy: policy, Mode: mode, Interval: time.Duration(cfg.GC.IntervalSeconds.V) * time.Second,
 		Report: func(r gc.Result, err error) { d.storage.Report(ctx, r, err) },
 	})

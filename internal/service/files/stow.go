@@ -5,14 +5,31 @@ import (
 	"path/filepath"
 	"strings"
 
+	"rnix/internal/gc"
 	"rnix/internal/moved"
 	"rnix/internal/workspace"
 	"rnix/types"
 )
 
+// Clearing removes the directories and the snapshots of histories that go to an archive or are deleted, and puts them back. A history has a directory of
+// its own only if it is a fork or has a git work tree.
+type Clearing struct {
+	Files *Service
+	// Platforms forgets what a platform was to be told of a history.
+	Platforms interface{ Forget(id types.UUID) error }
+}
+
+var _ gc.Workspaces = Clearing{}
+
+// Rescue makes sure that no work is lost when the directory goes, and says how a person gets it back.
+func (c Clearing) Rescue(_ context.Context, id types.UUID) (how string, err error) {
+	return c.Files.Rescue(id)
+}
+
 // Stow keeps all that is in the directory or git work tree of an archived history, and removes it, until Unstow puts it back. An error keeps it where it
 // is, and says why: not all can be kept, or another history needs it. It returns how many bytes were in it; 0 if there is none.
-func Stow(ctx context.Context, s *Service, id types.UUID) (freed int64, err error) {
+func (c Clearing) Stow(ctx context.Context, id types.UUID) (freed int64, err error) {
+	s := c.Files
 	dir := s.ownDir(id)
 	if !exists(dir) {
 		return 0, nil
@@ -63,7 +80,8 @@ func needed(s *Service, dir string, id types.UUID) error {
 
 // Unstow puts back what Stow has removed that a history needs which works in dir: its own directory, that in which it worked, and that into which its
 // work is merged. said is what is not as it was. With lose its own is given up, and said says how the work in it is had.
-func Unstow(ctx context.Context, s *Service, id types.UUID, dir string, lose bool) (said string, err error) {
+func (c Clearing) Unstow(ctx context.Context, id types.UUID, dir string, lose bool) (said string, err error) {
+	s := c.Files
 	k := s.Snapshots.keeper
 	if lose {
 		rec, err := workspace.Release(ctx, k, id)
@@ -89,9 +107,10 @@ func Unstow(ctx context.Context, s *Service, id types.UUID, dir string, lose boo
 	return strings.Join(all, "; "), nil
 }
 
-// TakeAway removes the directory that was made for a history which is about to be deleted, and returns how the work in it is had. Until Forget is called
-// it can come back. One that cannot be put away whole is cleared.
-func TakeAway(ctx context.Context, s *Service, id types.UUID) (how string, err error) {
+// Remove removes the directory that was made for a history which is about to be deleted, and returns how the work in it is had. Until DropSnapshots is
+// called it can come back. One that cannot be put away whole is cleared.
+func (c Clearing) Remove(ctx context.Context, id types.UUID) (how string, err error) {
+	s := c.Files
 	k := s.Snapshots.keeper
 	if dir := s.ownDir(id); exists(dir) {
 		if _, err := workspace.Stow(ctx, k, dir, func() error { return nil }); err != nil {
@@ -101,8 +120,13 @@ func TakeAway(ctx context.Context, s *Service, id types.UUID) (how string, err e
 	return s.Trees.git.WayBack(workspace.StowedWork(k, id)), nil
 }
 
-// Forget removes what TakeAway has kept but the work, and the snapshots of a history that is deleted.
-func Forget(ctx context.Context, s *Service, id types.UUID) error {
+// DropSnapshots removes what Remove has kept but the work, and the snapshots of a history that is deleted; their bytes go with the next sweep. What a
+// platform was to be told of it goes too.
+func (c Clearing) DropSnapshots(ctx context.Context, id types.UUID) error {
+	s := c.Files
+	if err := c.Platforms.Forget(id); err != nil {
+		return err
+	}
 	if _, err := workspace.Release(ctx, s.Snapshots.keeper, id); err != nil {
 		return err
 	}
