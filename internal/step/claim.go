@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"rnix/internal/durable"
 	"rnix/types"
@@ -24,7 +26,14 @@ type Claim struct {
 	file durable.Lock
 	lost error // +checklocks:mu
 	gone chan struct{}
+
+	begun time.Time
+	asked atomic.Int64 // when the last look began that found the histories where they were, in nanoseconds since begun; 0 = none has
 }
+
+// glance is how long a look at the directory is good for who appends to a file of it that is open. Taking the directory away does not send such a
+// record elsewhere, so that a look for each would only say a moment earlier that it was taken.
+const glance = time.Millisecond
 
 // TakeClaim takes the right to write below a data directory, which it makes if it is missing. If another process has it, the error
 // has code CONFLICT and names that process.
@@ -40,7 +49,7 @@ func TakeClaim(fsys durable.FS, dataDir string) (*Claim, error) {
 			file, ferr = nil, nil
 		}
 		if ferr == nil {
-			return &Claim{fs: fsys, dir: dataDir, hold: hold, file: file, gone: make(chan struct{})}, nil
+			return &Claim{fs: fsys, dir: dataDir, hold: hold, file: file, gone: make(chan struct{}), begun: time.Now()}, nil
 		}
 		err = ferr
 		hold.Close()
@@ -60,13 +69,24 @@ func (c *Claim) Check() error {
 	if c.lost != nil {
 		return c.lost
 	}
+	at := time.Since(c.begun)
 	err := c.hold.Check()
 	if types.CodeOf(err) != types.ErrConflict {
+		c.asked.Store(int64(at))
 		return nil // as far as can be seen
 	}
+	c.asked.Store(0)
 	c.lost = types.Errorf(types.ErrConflict, "Write", c.dir, "the data directory was removed, moved or replaced while it was in use; move it back, then start again: %w", err)
 	close(c.gone)
 	return c.lost
+}
+
+// CheckOpen is Check for who appends to an open file: what Check has found within the last millisecond stands.
+func (c *Claim) CheckOpen() error {
+	if last := c.asked.Load(); last > 0 && time.Since(c.begun)-time.Duration(last) < glance {
+		return nil
+	}
+	return c.Check()
 }
 
 // Lost is closed when Check has found that the histories are gone.

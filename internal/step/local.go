@@ -312,7 +312,7 @@ func (l *Local) Commit(ctx context.Context, id types.UUID, epoch, seq uint64, li
 	if err != nil {
 		return err
 	}
-	if err := l.Claim.Check(); err != nil {
+	if err := l.Claim.CheckOpen(); err != nil {
 		return err
 	}
 	if err := h.log.Append(lines); err != nil {
