@@ -223,12 +223,15 @@ func TestTraceHasRefusalsAndNoSecrets(t *testing.T) {
 
 // What a process calls after its trace is closed belongs to PID 0: its file is not opened again.
 func TestCallOfAProcessThatIsGoneIsInNoTrace(t *testing.T) {
-	f := newFamily(t, map[string][]reply{"top": {completes("done")}})
+	f := newFamily(t, map[string][]reply{"top": {says("hang")}})
 	pid, err := f.Spawn("top", nil, opts())
 	if err != nil {
 		t.Fatal(err)
 	}
 	p, _ := f.Process(pid)
+	if err := f.Kill(pid, types.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
 	<-p.Gone()
 	c := f.tracer.call(p, "Recv", "")
 	c.ends("", "", errors.New("late"))

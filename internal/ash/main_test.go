@@ -54,13 +54,14 @@ func (h *fakeHost) Run(ctx context.Context, c Call) int {
 	h.pid++
 	pid := h.pid
 	h.mu.Unlock()
-	c.Spawned(ipc.SpawnResponse{PID: types.PID(pid), UUID: types.NewUUID()})
 	intent := c.Args[1]
-	if strings.HasPrefix(intent, "long") {
-		var sigs <-chan os.Signal
-		if !strings.HasSuffix(intent, "deaf") {
-			sigs = c.Signals()
-		}
+	long := strings.HasPrefix(intent, "long")
+	var sigs <-chan os.Signal
+	if long && !strings.HasSuffix(intent, "deaf") {
+		sigs = c.Signals() // before anybody hears of it, and interrupts it
+	}
+	c.Spawned(ipc.SpawnResponse{PID: types.PID(pid), UUID: types.NewUUID()})
+	if long {
 		select {
 		case <-h.long:
 			return 5
