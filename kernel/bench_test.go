@@ -112,14 +112,13 @@ func benchSpawn(b *testing.B, k *KernelImpl, provider string, parent types.PID) 
 
 // waiter is a body that waits: for the end of its process, and at its gate while that is shut.
 type waiter struct {
-	k     *KernelImpl
-	p     *Process
+	self  Self
 	moved chan struct{} // room for one: the gate has moved
 	asked *atomic.Int64 // how often such bodies have begun to wait
 }
 
-func (w *waiter) Attach(k *KernelImpl, p *Process, _ *recovery.State) error {
-	w.k, w.p = k, p
+func (w *waiter) Attach(self Self, _ *recovery.State) error {
+	w.self = self
 	return nil
 }
 func (w *waiter) Record() (step.BodyRecord, error) { return step.BodyRecord{Kind: "waiter"}, nil }
@@ -135,7 +134,7 @@ func (w *waiter) GateMoved() {
 func (w *waiter) Run(ctx context.Context) End {
 	w.asked.Add(1)
 	for {
-		if err := w.k.WaitIfPaused(ctx, w.p); err != nil {
+		if err := w.self.WaitIfPaused(ctx); err != nil {
 			return End{Cause: err}
 		}
 		select {
@@ -149,7 +148,7 @@ func (w *waiter) Run(ctx context.Context) End {
 // ender is a body that ends at once.
 type ender struct{}
 
-func (ender) Attach(*KernelImpl, *Process, *recovery.State) error { return nil }
+func (ender) Attach(Self, *recovery.State) error { return nil }
 func (ender) Record() (step.BodyRecord, error)                    { return step.BodyRecord{Kind: "ender"}, nil }
 func (ender) Joined(*Process)                                     {}
 func (ender) Ended(*Process)                                      {}

@@ -1,10 +1,8 @@
 package kernel
 
 import (
-	"context"
 	"errors"
 
-	"rnix/internal/event"
 	"rnix/types"
 )
 
@@ -43,18 +41,6 @@ func (k *KernelImpl) BodyOf(pid types.PID) Body {
 	}
 	return nil
 }
-
-// Tell appends an event about a body's process, whose PID and UUID it fills in.
-func (k *KernelImpl) Tell(p *Process, e event.Event) {
-	e.PID, e.UUID = p.PID, p.UUID
-	k.events.Append(e)
-}
-
-// ContextOf is the context of a process: that of Body.Run. It ends when the process is to end, and its cause says why.
-func ContextOf(p *Process) context.Context { return p.ctx }
-
-// Stopping reports whether the kernel stops. What ends then has not ended: it is suspended on disk.
-func (k *KernelImpl) Stopping() bool { return k.stopped.Load() }
 
 // IsStop reports whether the cause of the end of a body's context is that its run ends and its process does
 // not: the kernel stops, or it was suspended.

@@ -11,14 +11,13 @@ import (
 
 // clerk is a body that starts one child and ends with its result.
 type clerk struct {
-	k      *KernelImpl
-	p      *Process
+	self   Self
 	joined chan types.PID
 	ended  chan *Process
 }
 
-func (c *clerk) Attach(k *KernelImpl, p *Process, _ *recovery.State) error {
-	c.k, c.p = k, p
+func (c *clerk) Attach(self Self, _ *recovery.State) error {
+	c.self = self
 	return nil
 }
 
@@ -31,16 +30,16 @@ func (c *clerk) Joined(child *Process) { c.joined <- child.PID }
 func (c *clerk) Ended(child *Process) { c.ended <- child }
 
 func (c *clerk) Run(ctx context.Context) End {
-	pid, err := c.k.SpawnContext(ctx, "help", nil, SpawnOpts{ParentPID: c.p.PID, ProcSpec: types.ProcSpec{Provider: "m"}})
+	pid, err := c.self.Kernel().SpawnContext(ctx, "help", nil, SpawnOpts{ParentPID: c.self.Process().PID, ProcSpec: types.ProcSpec{Provider: "m"}})
 	if err == nil {
-		err = c.k.Note(c.p, "child", map[string]types.PID{"pid": pid})
+		err = c.self.Note("child", map[string]types.PID{"pid": pid})
 	}
 	if err != nil {
 		return End{Exit: types.ExitStatus{Code: types.ExitError, Reason: err.Error(), Err: err}}
 	}
 	select {
 	case child := <-c.ended:
-		i, err := c.k.WaitInfo(ctx, child.PID)
+		i, err := c.self.Kernel().WaitInfo(ctx, child.PID)
 		if err != nil {
 			return End{Cause: err}
 		}

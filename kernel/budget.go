@@ -299,7 +299,7 @@ func (k *KernelImpl) AddBudget(pid types.PID, more Amount) (Amount, error) {
 	if err != nil {
 		return Amount{}, types.Errorf(types.ErrInternal, "AddBudget", "", "encode: %w", err)
 	}
-	if err := k.Mark(p, step.Marker{Name: step.MarkerLimit, PID: pid, Detail: detail}); err != nil {
+	if err := mark(p, step.Marker{Name: step.MarkerLimit, PID: pid, Detail: detail}); err != nil {
 		return Amount{}, err
 	}
 	limit := p.purse.Add(more)

@@ -61,7 +61,7 @@ func withGreedy(t *testing.T, card vfs.ModelCard, seen func(limit, prompt int)) 
 // idler is a body that waits for its end.
 type idler struct{}
 
-func (idler) Attach(*KernelImpl, *Process, *recovery.State) error { return nil }
+func (idler) Attach(Self, *recovery.State) error { return nil }
 func (idler) Record() (step.BodyRecord, error) {
 	return step.BodyRecord{Kind: "idler", Spec: []byte("{}")}, nil
 }

@@ -214,7 +214,7 @@ func (k *KernelImpl) tell(parent types.UUID, i *Info) bool {
 			return err == nil
 		}
 	}
-	if info, serr := k.StoredInfo(parent); serr == nil && info.Exit != nil && !info.Suspended {
+	if info, serr := k.cfg.Lifecycle.Stored(parent); serr == nil && info.Exit != nil && !info.Suspended {
 		return false // it has ended, as Unix has it: nobody is left to be told
 	}
 	_, err = k.cfg.Lifecycle.Post(context.Background(), parent, m)
@@ -266,7 +266,7 @@ func (k *KernelImpl) fate(c kid) (i Info, p *Process, ok bool) {
 	if i, ok := k.table.tomb(c.pid); ok && i.UUID == c.id {
 		return i, nil, true
 	}
-	s, err := k.StoredInfo(c.id)
+	s, err := k.cfg.Lifecycle.Stored(c.id)
 	if err != nil {
 		return Info{}, nil, false
 	}

@@ -186,7 +186,7 @@ func (u *pulse) look() {
 		case v.Over:
 			u.mark(p, time.Time{})
 			u.k.events.Append(event.Event{Kind: event.Stalled, PID: p.PID, UUID: p.UUID, Step: beats[i].Step, Result: "over"})
-			u.k.Say(p, "warning", "it makes progress again, or need not")
+			Self{u.k, p}.Say("warning", "it makes progress again, or need not")
 		}
 	}
 }
@@ -208,7 +208,7 @@ func (u *pulse) stalled(p *Process, v *heartbeat.Verdict) {
 	}
 	i := u.k.info(p)
 	u.k.events.Append(event.Event{Kind: event.Stalled, PID: p.PID, UUID: p.UUID, Step: i.Step, Name: string(act), Result: "suspect", Dur: v.Age, Text: i.Doing})
-	u.k.Say(p, "warning", with(fmt.Sprintf("no progress for %s (heartbeat: %s)", v.Age.Round(time.Second), act), i.Doing))
+	Self{u.k, p}.Say("warning", with(fmt.Sprintf("no progress for %s (heartbeat: %s)", v.Age.Round(time.Second), act), i.Doing))
 	u.k.log.Warn("heartbeat", "pid", p.PID, "uuid", p.UUID, "silent", v.Age.Round(time.Second), "at", i.Doing, "policy", string(act))
 	switch act {
 	case StallKill:
@@ -233,7 +233,7 @@ func (u *pulse) restart(p *Process) {
 	delete(u.restarting, p.UUID)
 	u.mu.Unlock()
 	if err != nil && u.ctx.Err() == nil {
-		u.k.Say(p, "warning", fmt.Sprintf("it makes no progress, and could not be restarted: %v", err))
+		Self{u.k, p}.Say("warning", fmt.Sprintf("it makes no progress, and could not be restarted: %v", err))
 		u.k.log.Warn("heartbeat", "pid", p.PID, "uuid", p.UUID, "err", err)
 	}
 }

@@ -123,7 +123,7 @@ func (h host) CutOff(ctx context.Context, a *step.Answer) error {
 		return err
 	}
 	if ctx.Err() == nil {
-		return h.k.Mark(h.p, m)
+		return mark(h.p, m)
 	}
 	return h.p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &m})
 }

@@ -83,7 +83,7 @@ func (k *KernelImpl) mountFor(ctx context.Context, p, parent *Process, list []ag
 		}
 		if !mayMount(p, parent, s.Name) {
 			if p.opts.From == nil {
-				k.Say(p, "warning", "the MCP server "+s.Name+" is left out: the process may not open "+mcpRoot+"/"+s.Name+" (--allow, --deny, or what its parent may)")
+				Self{k, p}.Say("warning", "the MCP server "+s.Name+" is left out: the process may not open "+mcpRoot+"/"+s.Name+" (--allow, --deny, or what its parent may)")
 			}
 			continue
 		}

@@ -48,7 +48,7 @@ func (k *KernelImpl) PipeOutput(writer, reader types.PID) (readFD types.FD, err 
 					return // it has ended, or the process has
 				}
 				if err := k.vfs.Write(t.Context(), writer, writeFD, []byte(text.(string))); types.CodeOf(err) == types.ErrBrokenPipe {
-					k.Say(p, "warning", "PID "+reader.String()+" does not read the output any more")
+					Self{k, p}.Say("warning", "PID "+reader.String()+" does not read the output any more")
 					return
 				} else if err != nil {
 					return

@@ -134,7 +134,7 @@ func TestPipeBehavesAsInUnix(t *testing.T) {
 			_, err := p.SpawnThread("reads while it is not paused", func(th *Thread) {
 				buf := make([]byte, 4<<10)
 				for {
-					if s.WaitIfPaused(th.Context(), p) != nil {
+					if (Self{s.KernelImpl, p}).WaitIfPaused(th.Context()) != nil {
 						return
 					}
 					n, err := s.VFS().ReadInto(th.Context(), r, rfd, buf)

@@ -33,7 +33,7 @@ func (k *KernelImpl) Rename(pid types.PID, name string) (was string, err error) 
 	if was == name {
 		return was, nil
 	}
-	if err := k.Mark(p, step.Marker{Name: step.MarkerName, PID: pid, Text: name}); err != nil {
+	if err := mark(p, step.Marker{Name: step.MarkerName, PID: pid, Text: name}); err != nil {
 		if p.State() >= types.StateZombie { // its record was closed meanwhile
 			return "", passed(pid)
 		}

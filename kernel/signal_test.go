@@ -202,7 +202,7 @@ func TestAPauseBeginsWhenItIsDelivered(t *testing.T) {
 					t.Fatal(err)
 				}
 				p, _ := s.Process(members[1])
-				if since, shut := s.PausedSince(p); !shut || since.Sub(before) != time.Hour {
+				if since, shut := (Self{s.KernelImpl, p}).PausedSince(); !shut || since.Sub(before) != time.Hour {
 					t.Errorf("paused %v since %s after the signal was sent", shut, since.Sub(before))
 				}
 			})

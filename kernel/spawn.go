@@ -201,7 +201,7 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 // prompt. One that has a body needs none of them, and has no loop.
 func (k *KernelImpl) prepare(ctx context.Context, p, parent *Process, ag *agent.Agent) (_ *loop.Loop, system string, err error) {
 	if p.opts.Body != nil {
-		return nil, "", k.embody(p)
+		return nil, "", embody(k, p)
 	}
 	if err = k.priced(p); err != nil {
 		return nil, "", err

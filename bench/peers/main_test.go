@@ -38,8 +38,8 @@ type body struct {
 }
 
 // Attach implements kernel.Body.
-func (o *body) Attach(k *kernel.KernelImpl, p *kernel.Process, _ *recovery.State) error {
-	o.k, o.p = k, p
+func (o *body) Attach(self kernel.Self, _ *recovery.State) error {
+	o.k, o.p = self.Kernel(), self.Process()
 	return nil
 }
 

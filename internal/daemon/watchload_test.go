@@ -327,7 +327,7 @@ func TestChangeAmongManyCostsNoListing(t *testing.T) {
 	const changes = 100
 	at = time.Now()
 	for i := range changes {
-		d.kernel.SetProgress(all[i*n/changes], kernel.Progress{Step: i + 1})
+		storm.Progress(d.kernel, all[i*n/changes], kernel.Progress{Step: i + 1})
 	}
 	got := 0
 	for got < changes {

@@ -35,15 +35,15 @@ func (s finder) recover(id supervise.ID) {
 		if s.listen(); m.p != nil || m.asleep != "" {
 			return // it has joined meanwhile
 		}
-		if s.in.end() != 0 || s.k.Stopping() {
+		if s.in.end() != 0 || s.self.Stopping() {
 			break
 		}
-		if p, alive := s.k.ByUUID(m.id); alive { // it went on without us: it must be below us
-			if err := s.k.Suspend(s.work, p.PID); err != nil && s.work.Err() != nil {
+		if p, alive := s.self.Kernel().ByUUID(m.id); alive { // it went on without us: it must be below us
+			if err := s.self.Kernel().Suspend(s.work, p.PID); err != nil && s.work.Err() != nil {
 				break
 			}
 		}
-		info, err := s.k.StoredInfo(m.id)
+		info, err := s.self.Stored(m.id)
 		switch {
 		case types.CodeOf(err) == types.ErrNotFound:
 			m.again = true
@@ -61,7 +61,7 @@ func (s finder) recover(id supervise.ID) {
 			s.sleeps(id, cmp.Or(info.SuspendReason, "it waits"))
 			return
 		}
-		_, err = s.k.Revive(s.work, s.p, m.id)
+		_, err = s.self.Revive(s.work, m.id)
 		switch code := types.CodeOf(err); {
 		case err == nil || code == types.ErrConflict: // somebody was quicker
 		case code == types.ErrStorage:
@@ -121,7 +121,7 @@ func (s finder) joined(c *kernel.Process) {
 // dismiss ends a suspended child, which has no process.
 func (s finder) dismiss(id supervise.ID) {
 	m := s.members[id]
-	err := s.k.Dismiss(context.WithoutCancel(kernel.ContextOf(s.p)), m.id, "terminated: its supervisor has stopped it")
+	err := s.self.Dismiss(context.WithoutCancel(s.self.Context()), m.id, "terminated: its supervisor has stopped it")
 	switch types.CodeOf(err) {
 	case types.ErrConflict:
 		return // it is just being resumed, and joins

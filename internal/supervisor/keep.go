@@ -77,7 +77,7 @@ func (s memory) keep(decided ...step.Marker) {
 		s.kept = b
 	}
 	if err == nil && len(marks) > 0 {
-		err = s.k.Mark(s.p, marks...)
+		err = s.self.Mark(marks...)
 	}
 	if err != nil {
 		s.failed = err

@@ -54,7 +54,7 @@ type restartRecord struct {
 
 // say writes a line into the log of the process.
 func (s *supervisor) say(category, format string, args ...any) {
-	s.k.Say(s.p, category, fmt.Sprintf(format, args...))
+	s.self.Say(category, fmt.Sprintf(format, args...))
 }
 
 // describe names a child, with its last run.

@@ -73,8 +73,8 @@ type postbox struct {
 	p *kernel.Process
 }
 
-func (b *postbox) Attach(_ *kernel.KernelImpl, p *kernel.Process, _ *recovery.State) error {
-	b.p = p
+func (b *postbox) Attach(self kernel.Self, _ *recovery.State) error {
+	b.p = self.Process()
 	return nil
 }
 func (b *postbox) Record() (step.BodyRecord, error) {

@@ -22,7 +22,7 @@ var ErrNoSupervisor = errors.New("the process is not a supervisor")
 // policy wants; everybody else leaves word of what has happened.
 type supervisor struct {
 	spec  Spec // settled; never changes
-	k     *kernel.KernelImpl
+	self  kernel.Self
 	p     *kernel.Process
 	begun chan error // room for one: how the first start ended. Always written to, once
 	in    inbox
@@ -81,14 +81,14 @@ func newSupervisor(spec Spec) *supervisor {
 }
 
 // Attach takes over what an earlier run has kept.
-func (s *supervisor) Attach(k *kernel.KernelImpl, p *kernel.Process, was *recovery.State) error {
-	s.k, s.p = k, p
+func (s *supervisor) Attach(self kernel.Self, was *recovery.State) error {
+	s.self, s.p = self, self.Process()
 	if was != nil {
 		if err := (memory{s}).restore(was); err != nil {
 			return err
 		}
 	}
-	s.work, s.halt = context.WithCancel(kernel.ContextOf(p))
+	s.work, s.halt = context.WithCancel(self.Context())
 	return nil
 }
 
@@ -161,7 +161,7 @@ func (s *supervisor) wait(ctx context.Context, until time.Time) {
 			reason = "its children to end"
 		}
 	}
-	s.k.SetWait(s.p, reason, until)
+	s.self.SetWait(reason, until)
 	var alarm <-chan time.Time
 	if !until.IsZero() {
 		t := time.NewTimer(time.Until(until))
@@ -196,7 +196,7 @@ func (s *supervisor) listen() {
 	for _, c := range exits {
 		s.exited(c)
 	}
-	if shut := s.k.Held(s.p); shut != s.held {
+	if shut := s.self.Held(); shut != s.held {
 		s.held = shut
 		s.policy.Hold(shut)
 	}
@@ -204,14 +204,14 @@ func (s *supervisor) listen() {
 
 // exited reaps a child and tells the policy, unless it is suspended with the kernel.
 func (s *supervisor) exited(c *kernel.Process) {
-	i := s.k.By(s.p.PID).Reap(c)
+	i := s.self.By().Reap(c)
 	id, mine := s.byPID[c.PID]
 	delete(s.byPID, c.PID)
 	if !mine {
 		return
 	}
 	if i.Exit == nil || i.Parked.Waits() {
-		if !s.k.Stopping() {
+		if !s.self.Stopping() {
 			finder{s}.sleeps(id, cmp.Or(i.Parked.SuspendReason, "it was suspended"))
 		}
 		return
@@ -234,10 +234,10 @@ func (s *supervisor) start(id supervise.ID) {
 		s.policy.Failed(id)
 		return
 	}
-	s.k.SetBusy(s.p, "start of "+m.name)
+	s.self.SetBusy("start of " + m.name)
 	p, err := s.spawn(m)
-	if err != nil && s.k.Stopping() {
-		<-kernel.ContextOf(s.p).Done() // nothing has failed: the kernel stops
+	if err != nil && s.self.Stopping() {
+		<-s.self.Context().Done() // nothing has failed: the kernel stops
 		return
 	}
 	if s.in.end() != 0 {
@@ -265,8 +265,8 @@ func (s *supervisor) spawn(m *member) (*kernel.Process, error) {
 		spec := *m.spec.Supervisor
 		spec.Name, spec.ParentPID, spec.Opts.UUID = m.name, s.p.PID, m.id
 		below := newSupervisor(spec)
-		below.killed = kernel.ContextOf(s.p).Done()
-		_, err := s.k.SpawnSupervisorContext(s.work, below)
+		below.killed = s.self.Context().Done()
+		_, err := s.self.Kernel().SpawnSupervisorContext(s.work, below)
 		return below.p, err
 	}
 	ag, opts := m.spec.Agent, m.spec.Opts
@@ -277,7 +277,7 @@ func (s *supervisor) spawn(m *member) (*kernel.Process, error) {
 		}
 	}
 	opts.UUID, opts.ParentPID, opts.Name = m.id, s.p.PID, cmp.Or(opts.Name, m.name)
-	return s.k.By(s.p.PID).Spawn(s.work, m.intent, ag, opts)
+	return s.self.By().Spawn(s.work, m.intent, ag, opts)
 }
 
 // stop sends a signal to a child. The agents that an agent has started go with it; a supervisor stops
@@ -289,7 +289,7 @@ func (s *supervisor) stop(id supervise.ID, sig types.Signal) {
 		finder{s}.dismiss(id)
 		return
 	}
-	by := s.k.By(s.p.PID)
+	by := s.self.By()
 	if m.spec.Supervisor != nil && sig != types.SIGKILL {
 		_ = by.Signal(m.p.PID, sig) // it may have ended
 		return

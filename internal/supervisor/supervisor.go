@@ -49,7 +49,7 @@ func (s *supervisor) Begun(ctx context.Context) error {
 	case err := <-s.begun:
 		return err
 	case <-s.killed:
-		_ = s.k.By(s.spec.ParentPID).Signal(s.p.PID, types.SIGKILL) // it may have ended
+		_ = s.self.Kernel().By(s.spec.ParentPID).Signal(s.p.PID, types.SIGKILL) // it may have ended
 		return <-s.begun
 	}
 }
@@ -76,7 +76,7 @@ func StartChild(k Table, supervisor types.PID, intent string) (types.PID, error)
 	if s.spec.Strategy != SimpleOneForOne {
 		return fail(types.ErrInvalid, "its strategy is "+string(s.spec.Strategy)+", and only one of "+string(SimpleOneForOne)+" takes children at run time")
 	}
-	shut := s.k.Held(s.p)
+	shut := s.self.Held()
 	switch template := &s.spec.Children[0]; {
 	case template.Supervisor != nil && intent != "":
 		return fail(types.ErrInvalid, "its children are supervisors, which have no intent: leave it out")

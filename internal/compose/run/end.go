@@ -153,12 +153,12 @@ func (r family) cut(cause error) kernel.End {
 		return kernel.End{Cause: cause}
 	}
 	if r.failed == nil { // what the daemon does not come to now, the next one does
-		_ = r.k.Note(r.p, endingKey, Ending{Round: r.state.Round(), Exit: kernel.ExitOf(cause)})
+		_ = r.self.Note(endingKey, Ending{Round: r.state.Round(), Exit: kernel.ExitOf(cause)})
 	}
-	r.k.SetWait(r.p, "its nodes to end", time.Time{})
+	r.self.SetWait("its nodes to end", time.Time{})
 	var nodes []*kernel.Process
 	for _, id := range r.state.Live() { // also those that it has not heard of yet
-		if p, ok := r.k.ByUUID(id); ok {
+		if p, ok := r.self.Kernel().ByUUID(id); ok {
 			nodes = append(nodes, p)
 		}
 	}
@@ -167,18 +167,18 @@ func (r family) cut(cause error) kernel.End {
 		patience time.Duration
 	}{{types.SIGTERM, politely}, {types.SIGKILL, atAll}} {
 		for _, p := range nodes {
-			_, _ = r.k.By(r.p.PID).SignalTree(p.PID, how.sig) // it may have ended
+			_, _ = r.self.By().SignalTree(p.PID, how.sig) // it may have ended
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), how.patience)
 		nodes = slices.DeleteFunc(nodes, func(p *kernel.Process) bool {
-			_, err := r.k.By(r.p.PID).WaitInfo(ctx, p.PID)
+			_, err := r.self.By().WaitInfo(ctx, p.PID)
 			return err == nil
 		})
 		cancel()
 	}
 	for _, id := range r.state.Live() {
-		if _, ok := r.k.ByUUID(id); !ok { // else it would go on by itself when its time has come
-			_ = r.k.Dismiss(context.Background(), id, ReasonEnded) // it may have ended, or never begun
+		if _, ok := r.self.Kernel().ByUUID(id); !ok { // else it would go on by itself when its time has come
+			_ = r.self.Dismiss(context.Background(), id, ReasonEnded) // it may have ended, or never begun
 		}
 	}
 	if len(nodes) == 0 {

@@ -102,5 +102,5 @@ func (r *Run) publish() {
 	r.now.mu.Lock()
 	r.now.nodes = nodes
 	r.now.mu.Unlock()
-	r.k.SetProgress(r.p, kernel.Progress{Step: done})
+	r.self.SetProgress(kernel.Progress{Step: done})
 }

@@ -29,11 +29,11 @@ func (r family) find(ctx context.Context) {
 
 // adopt goes on with a node that was started in an earlier run: alive, suspended, ended, or not begun yet.
 func (r family) adopt(ctx context.Context, k compose.Key, id types.UUID) {
-	if p, ok := r.k.ByUUID(id); ok {
+	if p, ok := r.self.Kernel().ByUUID(id); ok {
 		r.watch(ctx, k, p)
 		return
 	}
-	info, err := r.k.StoredInfo(id)
+	info, err := r.self.Stored(id)
 	note, _ := r.state.Latest(k)
 	switch {
 	case types.CodeOf(err) == types.ErrNotFound:
@@ -52,17 +52,17 @@ func (r family) adopt(ctx context.Context, k compose.Key, id types.UUID) {
 		r.park(k, info.SuspendReason, info.WakeAt)
 		return
 	}
-	if _, err = r.k.Revive(ctx, r.p, id); err != nil && ctx.Err() == nil {
+	if _, err = r.self.Revive(ctx, id); err != nil && ctx.Err() == nil {
 		if types.CodeOf(err) == types.ErrConflict && info.Exit != nil && !info.Suspended {
 			r.over1(k, r.outcome(k, *info.Exit, info.Result, spentOf(info)))
 			return
 		}
-		if _, ok := r.k.ByUUID(id); !ok { // else somebody was quicker, and it is found below
+		if _, ok := r.self.Kernel().ByUUID(id); !ok { // else somebody was quicker, and it is found below
 			r.park(k, "it cannot go on: "+err.Error(), time.Time{})
 			return
 		}
 	}
-	if p, ok := r.k.ByUUID(id); ok {
+	if p, ok := r.self.Kernel().ByUUID(id); ok {
 		r.watch(ctx, k, p)
 	} else if ctx.Err() == nil { // it has ended already
 		r.again(ctx, k, id)
@@ -71,7 +71,7 @@ func (r family) adopt(ctx context.Context, k compose.Key, id types.UUID) {
 
 // again takes in a node that went on and has ended before anybody could look.
 func (r family) again(ctx context.Context, k compose.Key, id types.UUID) {
-	info, err := r.k.StoredInfo(id)
+	info, err := r.self.Stored(id)
 	switch {
 	case err != nil:
 		r.over1(k, compose.Outcome{Kind: compose.Error, Why: err.Error()})
@@ -97,9 +97,9 @@ func (r family) watch(ctx context.Context, k compose.Key, p *kernel.Process) {
 	r.alive[k] = p
 	delete(r.away, k)
 	r.state.Unpark(k)
-	_ = r.k.By(r.p.PID).JoinGroup(p.PID, types.PGID(r.p.PID)) // it may have ended
-	r.wg.Go(func() {                                          // one per living node; ends with it or with ctx
-		if info, err := r.k.By(r.p.PID).WaitInfo(ctx, p.PID); err == nil {
+	_ = r.self.By().JoinGroup(p.PID, types.PGID(r.p.PID)) // it may have ended
+	r.wg.Go(func() {                                      // one per living node; ends with it or with ctx
+		if info, err := r.self.By().WaitInfo(ctx, p.PID); err == nil {
 			r.in.putEnd(ending{k, p, info})
 		}
 	})
@@ -122,7 +122,7 @@ func (r family) missed() {
 // awake takes in suspended nodes that are alive, and reports whether there are any.
 func (r family) awake(ctx context.Context) (any bool) {
 	for k, id := range r.state.Live() {
-		if p, ok := r.k.ByUUID(id); ok && r.alive[k] == nil && p.State() < types.StateZombie {
+		if p, ok := r.self.Kernel().ByUUID(id); ok && r.alive[k] == nil && p.State() < types.StateZombie {
 			r.watch(ctx, k, p)
 			any = true
 		}
@@ -137,14 +137,14 @@ func (r family) ended(ctx context.Context, k compose.Key, p *kernel.Process, i k
 		return
 	}
 	delete(r.alive, k)
-	if q, ok := r.k.ByUUID(p.UUID); ok && q != p && i.Exit == nil {
+	if q, ok := r.self.Kernel().ByUUID(p.UUID); ok && q != p && i.Exit == nil {
 		r.watch(ctx, k, q)
 		return
 	}
 	switch {
 	case i.Parked.Waits():
 		r.park(k, i.Parked.SuspendReason, i.Wake)
-	case i.Exit == nil && r.k.Stopping(): // this process hears of it in a moment
+	case i.Exit == nil && r.self.Stopping(): // this process hears of it in a moment
 	case i.Exit == nil:
 		r.away[k] = time.Now()
 	default:
@@ -214,12 +214,12 @@ func (r family) launch(ctx context.Context, k compose.Key) {
 	delete(r.unborn, k)
 	switch {
 	case err == nil:
-		if p, ok := r.k.ByUUID(l.UUID); ok {
+		if p, ok := r.self.Kernel().ByUUID(l.UUID); ok {
 			r.watch(ctx, k, p)
 		} else {
 			r.again(ctx, k, l.UUID)
 		}
-	case ctx.Err() != nil || r.k.Stopping(): // it is started when the run goes on
+	case ctx.Err() != nil || r.self.Stopping(): // it is started when the run goes on
 	case noRoom(err) && (len(r.alive) > 0 || !waited || time.Since(since) < roomPatience):
 		if r.unborn[k] = since; !waited || len(r.alive) > 0 {
 			r.unborn[k] = time.Now()
@@ -311,7 +311,7 @@ func (r papers) text(g compose.Given) (string, error) {
 	if g.UUID == (types.UUID{}) {
 		return "[]", nil // of a node with foreach that had no items
 	}
-	info, err := r.k.StoredInfo(g.UUID)
+	info, err := r.self.Stored(g.UUID)
 	switch {
 	case err != nil:
 		return "", types.Errorf(types.CodeOf(err), "Compose", g.Key.String(), "its result cannot be read: %w", err)

@@ -55,7 +55,7 @@ type Run struct {
 	spec  Spec
 	plan  *compose.Plan
 	start Starter
-	k     *kernel.KernelImpl
+	self  kernel.Self
 	p     *kernel.Process
 
 	state  *compose.State
@@ -102,8 +102,8 @@ func (r *Run) Redo(what compose.Redo) {
 func (r *Run) Spec() Spec { return r.spec }
 
 // Attach implements kernel.Body.
-func (r *Run) Attach(k *kernel.KernelImpl, p *kernel.Process, was *recovery.State) (err error) {
-	r.k, r.p = k, p
+func (r *Run) Attach(self kernel.Self, was *recovery.State) (err error) {
+	r.self, r.p = self, self.Process()
 	var notes map[string]json.RawMessage
 	if was != nil {
 		notes, r.thaw = was.Notes, was.Paused
@@ -113,7 +113,7 @@ func (r *Run) Attach(k *kernel.KernelImpl, p *kernel.Process, was *recovery.Stat
 		}
 	}
 	if r.state, err = compose.NewState(r.plan, r.spec.Rounds, notes); err != nil {
-		return types.Errorf(types.ErrStorage, "Compose", p.UUID.String(), "%w", err)
+		return types.Errorf(types.ErrStorage, "Compose", r.p.UUID.String(), "%w", err)
 	}
 	r.publish()
 	return nil
@@ -142,7 +142,7 @@ func (r *Run) GateMoved() { r.in.poke() }
 func (r *Run) Run(ctx context.Context) kernel.End {
 	defer r.publish()
 	group := types.PGID(r.p.PID)
-	_ = r.k.By(r.p.PID).JoinGroup(r.p.PID, group) // it is alive
+	_ = r.self.By().JoinGroup(r.p.PID, group) // it is alive
 	family{r}.find(ctx)
 	for {
 		r.listen(ctx)
@@ -182,7 +182,7 @@ func (r *Run) act(ctx context.Context, acts []compose.Action) (kernel.End, bool)
 		case compose.Wait:
 			r.wait(ctx, a.Until)
 		case compose.Suspend:
-			if r.k.Stopping() { // its nodes may have heard of it before
+			if r.self.Stopping() { // its nodes may have heard of it before
 				<-ctx.Done()
 				break
 			}
@@ -198,8 +198,8 @@ func (r *Run) act(ctx context.Context, acts []compose.Action) (kernel.End, bool)
 }
 
 func (r *Run) paused() bool {
-	_, shut := r.k.PausedSince(r.p)
-	return shut != r.held || r.k.Held(r.p)
+	_, shut := r.self.PausedSince()
+	return shut != r.held || r.self.Held()
 }
 
 // note makes durable what has become of a node, and then counts on it.
@@ -207,7 +207,7 @@ func (r *Run) note(k compose.Key, n compose.Note) bool {
 	if r.failed != nil {
 		return false
 	}
-	if err := r.k.Note(r.p, k.String(), n); err != nil {
+	if err := r.self.Note(k.String(), n); err != nil {
 		r.failed = err
 		return false
 	}
@@ -226,7 +226,7 @@ func (r *Run) tell(k compose.Key, n compose.Note) {
 	if n.Phase == compose.Expanded {
 		e.Total = len(n.Items)
 	}
-	r.k.Tell(r.p, e)
+	r.self.Tell(e)
 }
 
 // wait waits until something happens, at the latest until a time.
@@ -241,7 +241,7 @@ func (r *Run) wait(ctx context.Context, until time.Time) {
 			until = last
 		}
 	}
-	r.k.SetWait(r.p, r.waits(), time.Time{})
+	r.self.SetWait(r.waits(), time.Time{})
 	var alarm <-chan time.Time
 	if !until.IsZero() {
 		t := time.NewTimer(time.Until(until))
@@ -273,7 +273,7 @@ func (r *Run) listen(ctx context.Context) {
 	family{r}.missed()
 	for _, c := range left {
 		if !slices.Contains(r.nodes(), c) {
-			_, _ = r.k.By(r.p.PID).WaitInfo(ctx, c.PID) // it has ended
+			_, _ = r.self.By().WaitInfo(ctx, c.PID) // it has ended
 		}
 	}
 	if len(r.unborn) > 0 && ctx.Err() == nil && !r.paused() {
@@ -283,14 +283,14 @@ func (r *Run) listen(ctx context.Context) {
 			}
 		}
 	}
-	if _, shut := r.k.PausedSince(r.p); shut != r.held {
+	if _, shut := r.self.PausedSince(); shut != r.held {
 		r.held = shut
 		sig := types.SIGRESUME
 		if shut {
 			sig = types.SIGPAUSE
 		}
 		for _, c := range r.nodes() {
-			_, _ = r.k.By(r.p.PID).SignalTree(c.PID, sig) // it may have ended
+			_, _ = r.self.By().SignalTree(c.PID, sig) // it may have ended
 		}
 	}
 	r.publish()

@@ -22,15 +22,18 @@ import (
 )
 
 // idle is the body of a process that does nothing until it is ended.
-type idle struct{}
+type idle struct{ self kernel.Self }
 
-func (idle) Attach(*kernel.KernelImpl, *kernel.Process, *recovery.State) error { return nil }
-func (idle) Record() (step.BodyRecord, error) {
+func (i *idle) Attach(self kernel.Self, _ *recovery.State) error {
+	i.self = self
+	return nil
+}
+func (*idle) Record() (step.BodyRecord, error) {
 	return step.BodyRecord{Kind: "idle", Spec: []byte(`{}`)}, nil
 }
-func (idle) Joined(*kernel.Process) {}
-func (idle) Ended(*kernel.Process)  {}
-func (idle) Run(ctx context.Context) kernel.End {
+func (*idle) Joined(*kernel.Process) {}
+func (*idle) Ended(*kernel.Process)  {}
+func (*idle) Run(ctx context.Context) kernel.End {
 	<-ctx.Done()
 	return kernel.End{Cause: context.Cause(ctx)}
 }
@@ -43,7 +46,7 @@ func Spawn(ctx context.Context, k *kernel.KernelImpl, n int, dir string, tree bo
 		if i == n-1 {
 			intent += ", the needle"
 		}
-		opts := kernel.SpawnOpts{Body: idle{}, ProcSpec: types.ProcSpec{Name: fmt.Sprint("p", i)}, WorkDir: dir}
+		opts := kernel.SpawnOpts{Body: &idle{}, ProcSpec: types.ProcSpec{Name: fmt.Sprint("p", i)}, WorkDir: dir}
 		if tree && i > 0 {
 			opts.ParentPID = out[(i-1)/16].PID // one may have so many children, and not many more
 		}
@@ -54,6 +57,11 @@ func Spawn(ctx context.Context, k *kernel.KernelImpl, n int, dir string, tree bo
 		out[i], _ = k.Process(pid)
 	}
 	return out, nil
+}
+
+// Progress publishes the counters of a process that Spawn has started.
+func Progress(k *kernel.KernelImpl, p *kernel.Process, pr kernel.Progress) {
+	k.BodyOf(p.PID).(*idle).self.SetProgress(pr)
 }
 
 // theEnd is the text of the event of End. Nothing comes after it, so no reader misses it.
@@ -86,7 +94,7 @@ func Blow(ctx context.Context, k *kernel.KernelImpl, events *event.Log, procs []
 			}
 			at := time.Now()
 			if e.Kind == event.StepEnded {
-				k.SetProgress(p, kernel.Progress{Step: steps[i], Tokens: 100 * steps[i], CostUSD: 0.001 * float64(steps[i])})
+				Progress(k, p, kernel.Progress{Step: steps[i], Tokens: 100 * steps[i], CostUSD: 0.001 * float64(steps[i])})
 			}
 			events.Put(&e)
 			waits = append(waits, time.Since(at))
