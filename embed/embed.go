@@ -97,7 +97,7 @@ func Open(o Options) (_ *System, err error) {
 		cfg.Store = s.records
 	}
 	s.Kernel = kernel.New(cfg, o.Callbacks)
-	return s, devices.Register("/proc", vfs.NewProcFS(s.Kernel, s.Kernel.VFS()).Open)
+	return s, devices.Register("/proc", vfs.NewProcFS(s.Kernel.Proc(), s.Kernel.VFS()).Open)
 }
 
 // Conceal adds secrets, from now on; see Options.Secrets. INVALID if one cannot be concealed: those that can are.

@@ -149,10 +149,10 @@ func (w *waiter) Run(ctx context.Context) End {
 type ender struct{}
 
 func (ender) Attach(Self, *recovery.State) error { return nil }
-func (ender) Record() (step.BodyRecord, error)                    { return step.BodyRecord{Kind: "ender"}, nil }
-func (ender) Joined(*Process)                                     {}
-func (ender) Ended(*Process)                                      {}
-func (ender) Run(context.Context) End                             { return End{} }
+func (ender) Record() (step.BodyRecord, error)   { return step.BodyRecord{Kind: "ender"}, nil }
+func (ender) Joined(*Process)                    {}
+func (ender) Ended(*Process)                     {}
+func (ender) Run(context.Context) End            { return End{} }
 
 // benchWait starts a process that waits: an agent for its model, or a body.
 func benchWait(b *testing.B, k *KernelImpl, asked *atomic.Int64, body bool, parent types.PID) types.PID {

@@ -152,7 +152,7 @@ func TestBudgetInDollarsNeedsAPrice(t *testing.T) {
 	if _, err := s.Spawn("do it", nil, opts(func(o *SpawnOpts) { o.BudgetUSD = &usd })); types.CodeOf(err) != types.ErrInvalid || !strings.Contains(err.Error(), "no price is known") {
 		t.Errorf("%v", err)
 	}
-	if i := len(s.Processes()); i != 0 {
+	if i := len(s.Proc().Processes()); i != 0 {
 		t.Errorf("%d processes are left", i)
 	}
 	i, err := s.WaitInfo(t.Context(), s.spawn(func(o *SpawnOpts) { o.BudgetUSD = &usd; o.Provider = "greedy" }))

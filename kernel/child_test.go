@@ -72,7 +72,7 @@ func TestProcShowsEveryLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := vfs.NewProcFS(s, s.VFS()).Open("/"+pid.String()+"/limits", vfs.OpenRead)
+	f, err := vfs.NewProcFS(s.Proc(), s.VFS()).Open("/"+pid.String()+"/limits", vfs.OpenRead)
 	if err != nil {
 		t.Fatal(err)
 	}

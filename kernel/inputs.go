@@ -145,8 +145,8 @@ func (k *KernelImpl) keepInputs(p *Process) (string, error) {
 }
 
 // Input returns the whole text of an input of a process.
-func (k *KernelImpl) Input(pid types.PID, name string) (string, error) {
-	p, err := k.table.lookup("Read", pid)
+func (v Proc) Input(pid types.PID, name string) (string, error) {
+	p, err := v.k.table.lookup("Read", pid)
 	if err != nil {
 		return "", err
 	}
@@ -156,10 +156,10 @@ func (k *KernelImpl) Input(pid types.PID, name string) (string, error) {
 		return "", &types.SyscallError{Syscall: "Read", PID: pid, Code: types.ErrNotFound, Err: fmt.Errorf("no input %q: the process was given none", name)}
 	case i < 0:
 		return "", &types.SyscallError{Syscall: "Read", PID: pid, Code: types.ErrNotFound, Err: fmt.Errorf("no input %q: the process has %s", name, strings.Join(inputNames(p.inputs), ", "))}
-	case !k.keeps:
+	case !v.k.keeps:
 		return p.opts.Inputs[i].Text, nil
 	}
-	return k.store.Input(p.UUID, p.inputs[i])
+	return v.k.store.Input(p.UUID, p.inputs[i])
 }
 
 func inputNames(refs []step.InputRef) []string {

@@ -96,7 +96,7 @@ func TestInputsAreToldKeptAndRead(t *testing.T) {
 					c.Store = nil
 				}
 			})
-			if err := s.cfg.Devices.Register("/proc", vfs.NewProcFS(s.KernelImpl, s.VFS()).Open); err != nil {
+			if err := s.cfg.Devices.Register("/proc", vfs.NewProcFS(s.Proc(), s.VFS()).Open); err != nil {
 				t.Fatal(err)
 			}
 			s.model = untilKilled
@@ -104,7 +104,7 @@ func TestInputsAreToldKeptAndRead(t *testing.T) {
 			pid := s.spawn(func(o *SpawnOpts) {
 				o.Inputs = []Input{{Name: "pipe", Text: "from before"}, {Name: "long", Text: long}}
 			})
-			told, err := s.Context(pid)
+			told, err := s.Proc().Context(pid)
 			if err != nil || !strings.Contains(told, "do it\n\nWhat follows was handed over") || !strings.Contains(told, "[PIPE_INPUT] begin ") ||
 				!strings.Contains(told, "\nfrom before\n") || !strings.Contains(told, "the whole input is the file /proc/self/inputs/long") {
 				t.Errorf("told %v\n%s", err, told)

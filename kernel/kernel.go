@@ -77,7 +77,6 @@ var (
 	_ SubtreeManager    = (*KernelImpl)(nil)
 	_ ProcGroupManager  = (*KernelImpl)(nil)
 	_ SupervisorManager = (*KernelImpl)(nil)
-	_ vfs.ProcSource    = (*KernelImpl)(nil)
 )
 
 // KernelImpl is the kernel. Make one with New and end it with Shutdown. Safe for concurrent use.

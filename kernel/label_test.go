@@ -48,7 +48,7 @@ func TestStatusInProcShowsLabels(t *testing.T) {
 		labels types.Labels
 		want   string
 	}{{types.Labels{"b": "x", "a": "two words"}, "\nlabels:\ta=\"two words\" b=x\n"}, {nil, "\nlabels:\t\n"}} {
-		st, ok := s.Status(s.spawn(func(o *SpawnOpts) { o.Labels = c.labels }))
+		st, ok := s.Proc().Status(s.spawn(func(o *SpawnOpts) { o.Labels = c.labels }))
 		if text := st.String(); !ok || !strings.Contains(text, c.want) {
 			t.Errorf("%q is not in:\n%s", c.want, text)
 		}

@@ -110,13 +110,13 @@ type letters interface {
 }
 
 // Messages returns the messages to a process for /proc: all that its history has, or those that wait.
-func (k *KernelImpl) Messages(pid types.PID) ([]vfs.ProcMessage, error) {
-	p, err := k.table.lookup("Read", pid)
+func (v Proc) Messages(pid types.PID) ([]vfs.ProcMessage, error) {
+	p, err := v.k.table.lookup("Read", pid)
 	if err != nil {
 		return nil, err
 	}
 	var all []step.Letter
-	if s, ok := k.store.(letters); ok && k.records(p) {
+	if s, ok := v.k.store.(letters); ok && v.k.records(p) {
 		if all, err = s.Letters(p.UUID); err != nil {
 			return nil, err
 		}

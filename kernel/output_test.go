@@ -123,7 +123,7 @@ func TestOutputOfOneProcessIsReadByAnotherUpToItsEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		threads, err := s.Threads(writer)
+		threads, err := s.Proc().Threads(writer)
 		if err != nil || len(threads) != 2 || threads[0].Intent != "output to PID 1" || threads[1].Kind != "coroutine" {
 			t.Errorf("%+v %v", threads, err)
 		}

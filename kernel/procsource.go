@@ -12,9 +12,17 @@ import (
 	"rnix/vfs"
 )
 
+// Proc is what /proc shows of the processes of a kernel; the zero Proc is of no use.
+type Proc struct{ k *KernelImpl }
+
+var _ vfs.ProcSource = Proc{}
+
+// Proc returns what /proc shows of the processes.
+func (k *KernelImpl) Proc() Proc { return Proc{k} }
+
 // Processes returns the PIDs of the processes that are not dead, in order.
-func (k *KernelImpl) Processes() []types.PID {
-	procs := k.table.all()
+func (v Proc) Processes() []types.PID {
+	procs := v.k.table.all()
 	out := make([]types.PID, len(procs))
 	for i, p := range procs {
 		out[i] = p.PID
@@ -23,12 +31,12 @@ func (k *KernelImpl) Processes() []types.PID {
 }
 
 // Status describes a process for /proc/<pid>/status.
-func (k *KernelImpl) Status(pid types.PID) (vfs.ProcStatus, bool) {
-	p, ok := k.table.get(pid)
+func (v Proc) Status(pid types.PID) (vfs.ProcStatus, bool) {
+	p, ok := v.k.table.get(pid)
 	if !ok {
 		return vfs.ProcStatus{}, false
 	}
-	i := k.info(p)
+	i := v.k.info(p)
 	s := vfs.ProcStatus{
 		PID: i.PID, PPID: i.PPID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(),
 		Wait: i.Wait, WaitUntil: i.WaitUntil, Intent: i.Intent, Agent: i.Agent, Provider: i.Provider,
@@ -41,16 +49,16 @@ func (k *KernelImpl) Status(pid types.PID) (vfs.ProcStatus, bool) {
 	used := p.purse.State().Used
 	s.BudgetUsed, s.BudgetUsedUSD = used.Tokens, used.USD.Float()
 	s.Tools, s.Inputs = p.kit.list, inputNames(p.inputs)
-	s.OSChildren = k.cfg.Lifecycle.OSChildren(pid)
+	s.OSChildren = v.k.cfg.Lifecycle.OSChildren(pid)
 	return s, true
 }
 
 // Sees reports whether a process may read what another one was told, said and did, in /proc or over the wire: whether
 // that is the process itself, or was started below it.
-func (k *KernelImpl) Sees(reader, pid types.PID) bool {
-	r, ok := k.table.get(reader)
-	p, there := k.table.get(pid)
-	return ok && there && k.Descends(p.UUID, r.UUID)
+func (v Proc) Sees(reader, pid types.PID) bool {
+	r, ok := v.k.table.get(reader)
+	p, there := v.k.table.get(pid)
+	return ok && there && v.k.Descends(p.UUID, r.UUID)
 }
 
 // parents is a Store that knows who has started the processes that live no more.
@@ -91,16 +99,16 @@ func (i *Info) StateName() string {
 }
 
 // Context returns the conversation of a process as text.
-func (k *KernelImpl) Context(pid types.PID) (string, error) {
-	p, err := k.table.lookup("Read", pid)
+func (v Proc) Context(pid types.PID) (string, error) {
+	p, err := v.k.table.lookup("Read", pid)
 	if err != nil {
 		return "", err
 	}
-	head, err := k.ctxMgr.GetContextSummary(p.CtxID)
+	head, err := v.k.ctxMgr.GetContextSummary(p.CtxID)
 	if err != nil {
 		return "", err
 	}
-	prompt, err := k.ctxMgr.BuildPrompt(p.CtxID)
+	prompt, err := v.k.ctxMgr.BuildPrompt(p.CtxID)
 	if err != nil {
 		return "", err
 	}
@@ -126,12 +134,12 @@ func answers(m rnixctx.Message) string {
 }
 
 // Steps returns one line for each step that a process has recorded.
-func (k *KernelImpl) Steps(pid types.PID) ([]vfs.ProcStep, error) {
-	p, err := k.table.lookup("Read", pid)
+func (v Proc) Steps(pid types.PID) ([]vfs.ProcStep, error) {
+	p, err := v.k.table.lookup("Read", pid)
 	if err != nil {
 		return nil, err
 	}
-	recs, err := k.store.Steps(p.UUID)
+	recs, err := v.k.store.Steps(p.UUID)
 	if err != nil {
 		return nil, err
 	}
@@ -148,12 +156,12 @@ type ledgers interface {
 }
 
 // Calls returns what became of each call of a process. Where nothing is kept there are none.
-func (k *KernelImpl) Calls(pid types.PID) ([]vfs.ProcCall, error) {
-	p, err := k.table.lookup("Read", pid)
+func (v Proc) Calls(pid types.PID) ([]vfs.ProcCall, error) {
+	p, err := v.k.table.lookup("Read", pid)
 	if err != nil {
 		return nil, err
 	}
-	l, ok := k.store.(ledgers)
+	l, ok := v.k.store.(ledgers)
 	if !ok {
 		return nil, nil
 	}
@@ -169,12 +177,12 @@ func (k *KernelImpl) Calls(pid types.PID) ([]vfs.ProcCall, error) {
 }
 
 // Step returns one recorded step.
-func (k *KernelImpl) Step(pid types.PID, number int) (any, error) {
-	p, err := k.table.lookup("Read", pid)
+func (v Proc) Step(pid types.PID, number int) (any, error) {
+	p, err := v.k.table.lookup("Read", pid)
 	if err != nil {
 		return nil, err
 	}
-	recs, err := k.store.Steps(p.UUID)
+	recs, err := v.k.store.Steps(p.UUID)
 	if err != nil {
 		return nil, err
 	}

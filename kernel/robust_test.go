@@ -189,7 +189,7 @@ func TestSpawnsAtOnceKeepTheLimitTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := len(s.Processes()); n != 5 || refused.Load() != 35 {
+	if n := len(s.Proc().Processes()); n != 5 || refused.Load() != 35 {
 		t.Errorf("%d are alive, %d were refused", n, refused.Load())
 	}
 }

@@ -16,7 +16,7 @@ func TestAgentSeesWhatItsDescendantsSayAndNobodyElse(t *testing.T) {
 	kid := s.spawn(below(top))
 	grandkid := s.spawn(below(kid))
 	other := s.spawn()
-	proc := vfs.NewProcFS(s, s.VFS())
+	proc := vfs.NewProcFS(s.Proc(), s.VFS())
 	reads := func(reader, pid types.PID) bool {
 		t.Helper()
 		f, err := proc.Open("/"+pid.String()+"/context", vfs.OpenRead)
@@ -39,7 +39,7 @@ func TestAgentSeesWhatItsDescendantsSayAndNobodyElse(t *testing.T) {
 			t.Errorf("%d reads %d: %v", c.reader, c.pid, got)
 		}
 	}
-	if s.Sees(99, top) || s.Sees(top, 99) {
+	if s.Proc().Sees(99, top) || s.Proc().Sees(top, 99) {
 		t.Error("who does not live sees, or is seen")
 	}
 }

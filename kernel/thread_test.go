@@ -224,7 +224,7 @@ func TestParallelToolCallsAreThreads(t *testing.T) {
 		}
 		pid := s.spawn()
 		synctest.Wait()
-		threads, err := s.Threads(pid)
+		threads, err := s.Proc().Threads(pid)
 		if err != nil || len(threads) != 8 { // as many as run at once
 			t.Fatalf("%v %v", threads, err)
 		}
@@ -235,7 +235,7 @@ func TestParallelToolCallsAreThreads(t *testing.T) {
 		}
 		close(release)
 		<-asked
-		if threads, err := s.Threads(pid); err != nil || len(threads) != 0 {
+		if threads, err := s.Proc().Threads(pid); err != nil || len(threads) != 0 {
 			t.Errorf("afterwards: %v %v", threads, err)
 		}
 		p, _ := s.Process(pid)

@@ -40,8 +40,8 @@ func threadsOf(k *KernelImpl, p *Process) func(context.Context, string, func(con
 }
 
 // Threads returns the threads and coroutines of a process that have not been joined, in order.
-func (k *KernelImpl) Threads(pid types.PID) ([]vfs.ProcThread, error) {
-	p, err := k.table.lookup("Read", pid)
+func (v Proc) Threads(pid types.PID) ([]vfs.ProcThread, error) {
+	p, err := v.k.table.lookup("Read", pid)
 	if err != nil {
 		return nil, err
 	}

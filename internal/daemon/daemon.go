@@ -363,7 +363,7 @@ func (d *Daemon) boot() error {
 		Store: d.store, Workspace: &files.Workspace{Kept: d.snapshots, Planter: d.trees, Dir: d.journal.Dir}, Catalog: d.launcher.Spawner, Lifecycle: outside{d.billing, d},
 	}, nil)
 	startServices(d, transports)
-	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel, d.kernel.VFS()).Open)
+	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel.Proc(), d.kernel.VFS()).Open)
 }
 
 // handle registers all methods.

@@ -21,7 +21,7 @@ func wire(d *Daemon, s *ipc.Server) *service.Wire {
 // ones and those that are to be woken included, no calls, and no MCP server that a person has mounted.
 func stopWhenIdle(ctx context.Context, d *Daemon) {
 	busy := func() bool {
-		return len(d.kernel.Processes()) > 0 || d.auto.Max > 0 && d.journal.Index().Sleeps() || len(d.mounts.List()) > 0
+		return len(d.kernel.Proc().Processes()) > 0 || d.auto.Max > 0 && d.journal.Index().Sleeps() || len(d.mounts.List()) > 0
 	}
 	if d.idle.Wait(ctx, d.opt.Idle, busy) {
 		d.log.Info("idle", "for", d.opt.Idle)
