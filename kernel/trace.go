@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"errors"
-	"sync"
 	"time"
 
 	rnixctx "rnix/context"
@@ -52,8 +51,6 @@ func (c *sysCall) does(long bool, args string, do func() (string, error)) (strin
 }
 
 // put is the only place where a syscall comes into the event log: that it begins, or how it has ended.
-//
-//go:noinline
 func (c *sysCall) put(begins bool, args, result string, err error) uint64 {
 	now := c.start
 	if !begins {
@@ -79,17 +76,11 @@ func (c *sysCall) put(begins bool, args, result string, err error) uint64 {
 		e = debug.NewEvent(pid, c.name, args, result, nil, now.Sub(c.start))
 	}
 	e.Time, e.Begin = now, c.begun
-	ev := spare.Get().(*event.Event)
-	debug.Fill(ev, &e)
+	var ev event.Event
+	debug.Fill(&ev, &e)
 	ev.UUID, ev.Path, ev.Code = id, c.path, code
-	seq := c.t.log.Put(ev)
-	*ev = event.Event{}
-	spare.Put(ev)
-	return seq
+	return c.t.log.Put(&ev)
 }
-
-// spare are empty events: one on the stack would make that of a process grow when its model is cut off, at its end.
-var spare = sync.Pool{New: func() any { return new(event.Event) }}
 
 // brief is a text as the trace has it: cut after its secrets were taken out, as half of one is not known for a secret.
 func (t *tracer) brief(text string) string { return excerpt([]byte(t.secrets.String(text))) }
