@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"rnix/internal/durable"
-	"rnix/runtime/worktree"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -107,7 +107,7 @@ func (k *Keeper) Checkout(ctx context.Context, id types.UUID, ref Ref, dir strin
 	rep, err := apply(ctx, src, ref.Kind, dir, job{write: want, fresh: true})
 	if err == nil && isGit {
 		c := &canopy{k.survey}
-		err = c.freshFiles(ctx, id, dir, worktree.Registration(d.Common, dir), true)
+		err = c.freshFiles(ctx, id, dir, plumbing.Registration(d.Common, dir), true)
 	}
 	return rep, err
 }
@@ -128,13 +128,13 @@ func (k *desks) link(ctx context.Context, g gitSource, ref Ref, dir string) erro
 	}
 	gitDir, err := k.run(ctx, g.id, call{dir: dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
 	if err == nil {
-		_, err = k.run(ctx, g.id, call{args: []string{"--git-dir=" + line(gitDir), "read-tree", base}})
+		_, err = k.run(ctx, g.id, call{args: []string{"--git-dir=" + plumbing.Line(gitDir), "read-tree", base}})
 	}
 	if err != nil {
 		_, rerr := k.run(ctx, g.id, call{args: append(theirs, "worktree", "remove", "--force", "--", dir)}) // it is empty
 		return errors.Join(err, rerr)
 	}
-	return k.sparse(ctx, g, s, dir, line(gitDir), base)
+	return k.sparse(ctx, g, s, dir, plumbing.Line(gitDir), base)
 }
 
 // baseOf returns the commit of the user's repository over which a snapshot was made. If that is gone, or there was none, it is what is checked
@@ -145,12 +145,12 @@ func (k *desks) baseOf(ctx context.Context, g gitSource, s Stored) (string, erro
 		if types.CodeOf(err) == types.ErrDriver {
 			return "", nil
 		}
-		return line(out), err
+		return plumbing.Line(out), err
 	}
 	base := s.Base
 	if base == "" && s.Commit != "" { // format 1: the commit over it, which may name one that is gone
 		if out, err := k.run(ctx, g.id, call{args: g.args("rev-parse", "-q", "--verify", s.Commit+"^1")}); err == nil {
-			base = line(out)
+			base = plumbing.Line(out)
 		} else if types.CodeOf(err) != types.ErrDriver {
 			return "", err
 		}
@@ -171,15 +171,19 @@ func (k *desks) baseOf(ctx context.Context, g gitSource, s Stored) (string, erro
 		return "", err
 	}
 	out, err := k.run(ctx, g.id, call{args: []string{"--git-dir=" + g.store.common, "commit-tree", "-m", "rnix step", g.tree}})
-	return line(out), err
+	return plumbing.Line(out), err
 }
 
 // sparse tells a linked work tree which files are not there on purpose: those of its commit that the
 // snapshot lacks, if the work tree that it was made from is sparse.
 func (k *desks) sparse(ctx context.Context, g gitSource, s Stored, dir, gitDir, base string) error {
 	r := &repo{root: dir, gitDir: gitDir}
-	if p, err := k.locate(ctx, g.id, s.Root); err != nil || p.repo == nil || !k.says(ctx, g.id, p.repo, "core.sparsecheckout", "true") {
-		return nil // not sparse, or gone
+	p, err := k.locate(ctx, g.id, s.Root)
+	if err != nil || p.repo == nil {
+		return nil // it is gone
+	}
+	if conf, err := k.config(ctx, g.id, p.repo.gitDir, true); err != nil || !conf.Says("core.sparsecheckout", "true") {
+		return nil
 	}
 	out, err := k.run(ctx, g.id, call{args: g.args("diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=D", base, g.tree)})
 	if err != nil || len(out) == 0 {

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"rnix/runtime/worktree"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -20,8 +20,8 @@ import (
 func (k *desks) cutOff(ctx context.Context, d desk) error {
 	link := filepath.Join(d.Dir, ".git")
 	_, err := os.Lstat(link)
-	linked, known := err == nil, worktree.Registration(d.Common, d.Dir)
-	adding := known != "" && worktree.Adding(known)
+	linked, known := err == nil, plumbing.Registration(d.Common, d.Dir)
+	adding := known != "" && plumbing.Adding(known)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || linked && !adding {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"rnix/runtime/worktree"
+	"rnix/internal/plumbing"
 )
 
 // A daemon that is killed while a workspace is made, or removed, leaves one of these: the next try to remove it comes to its end.
@@ -21,21 +21,21 @@ func TestAWorkspaceThatWasCutOffIsRemoved(t *testing.T) {
 			must(b, os.MkdirAll(filepath.Join(to, "d", "e"), 0o755))
 		}},
 		"while git added it": {cut: func(b *bench, dir, to string) {
-			known := worktree.Registration(filepath.Join(dir, ".git"), to)
+			known := plumbing.Registration(filepath.Join(dir, ".git"), to)
 			must(b, os.RemoveAll(to))
 			b.write(to, map[string]string{".git": "gitdir: " + known + "\n"})
 			must(b, os.Remove(filepath.Join(known, "HEAD")))
 			must(b, os.WriteFile(filepath.Join(known, "locked"), []byte("initializing"), 0o644))
 		}},
 		"before git had written its .git": {cut: func(b *bench, dir, to string) {
-			known := worktree.Registration(filepath.Join(dir, ".git"), to)
+			known := plumbing.Registration(filepath.Join(dir, ".git"), to)
 			must(b, os.RemoveAll(to))
 			must(b, os.Mkdir(to, 0o755))
 			must(b, os.WriteFile(filepath.Join(known, "locked"), []byte("initializing"), 0o644))
 			must(b, os.Remove(filepath.Join(known, "HEAD")))
 		}},
 		"when git had made nothing else": {cut: func(b *bench, dir, to string) {
-			known := worktree.Registration(filepath.Join(dir, ".git"), to)
+			known := plumbing.Registration(filepath.Join(dir, ".git"), to)
 			must(b, os.RemoveAll(to))
 			must(b, os.WriteFile(filepath.Join(known, "locked"), []byte("initializing"), 0o644))
 		}},

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -81,7 +82,7 @@ func diffGit(ctx context.Context, a, b gitSource, opts DiffOpts) ([]byte, []File
 		args := append(a.args("--literal-pathspecs", "diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index"), how...)
 		return call{args: append(append(args, a.tree, b.tree, "--"), opts.Paths...)}
 	}
-	names, counts, err := a.git.both(ctx, a.id, diff("-z", "--name-status"), diff("-z", "--numstat"))
+	out, err := a.git.run(ctx, a.id, diff("-z", "--raw", "--numstat"))
 	if types.CodeOf(err) == types.ErrDriver && partial(a.store.common) {
 		return diffPartial(ctx, a, b, diff("-z", "--raw"), opts, err)
 	}
@@ -90,11 +91,12 @@ func diffGit(ctx context.Context, a, b gitSource, opts DiffOpts) ([]byte, []File
 	}
 	var changes []FileChange
 	at := map[string]int{}
-	for f := records(names); len(f) > 1; f = f[2:] {
-		at[f[1]] = len(changes)
-		changes = append(changes, FileChange{Path: f[1], Status: f[0]})
+	list := plumbing.Records(out)
+	for ; len(list) > 1 && strings.HasPrefix(list[0], ":"); list = list[2:] {
+		at[list[1]] = len(changes)
+		changes = append(changes, FileChange{Path: list[1], Status: list[0][strings.LastIndexByte(list[0], ' ')+1:]})
 	}
-	for _, r := range records(counts) {
+	for _, r := range list {
 		f := strings.SplitN(r, "\t", 3)
 		i, ok := at[f[len(f)-1]]
 		if len(f) != 3 || !ok {
@@ -121,7 +123,7 @@ func diffPartial(ctx context.Context, a, b gitSource, raw call, opts DiffOpts, f
 		return nil, nil, err
 	}
 	var ids []string
-	for f := records(list); len(f) > 1; f = f[2:] {
+	for f := plumbing.Records(list); len(f) > 1; f = f[2:] {
 		if meta := strings.Fields(f[0]); len(meta) > 3 {
 			ids = append(ids, meta[2], meta[3])
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"rnix/internal/durable"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -51,7 +52,7 @@ func (k *Keeper) Drop(ctx context.Context, id types.UUID) error {
 		}
 	}
 	_ = os.Remove(k.recordDir(id)) // stays if rescues are in it
-	caches, _ := filepath.Glob(filepath.Join(escapeGlob(k.git.base), "cache", id.String()+"-*.json"))
+	caches, _ := filepath.Glob(filepath.Join(plumbing.EscapeGlob(k.git.base), "cache", id.String()+"-*.json"))
 	for _, dir := range append(caches, filepath.Join(k.git.base, "git", id.String())) {
 		if err := os.RemoveAll(dir); err != nil {
 			problems = append(problems, storage(dir, err))

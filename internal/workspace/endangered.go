@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -21,12 +22,12 @@ func (k *canopy) endangered(ctx context.Context, id types.UUID, at standing, com
 		return nil, err
 	}
 	tracked := map[string]bool{}
-	for _, p := range records(known) {
+	for _, p := range plumbing.Records(known) {
 		tracked[p] = true
 	}
 	var found []string
-	for list := records(added); len(list) > 1; list = list[2:] {
-		if was, _, _ := strings.Cut(strings.TrimPrefix(list[0], ":"), " "); was == "000000" || was == submodule {
+	for list := plumbing.Records(added); len(list) > 1; list = list[2:] {
+		if was, _, _ := strings.Cut(strings.TrimPrefix(list[0], ":"), " "); was == "000000" || was == plumbing.Gitlink {
 			found = append(found, inPlaceOf(at.Dir, list[1], tracked)...)
 		}
 	}

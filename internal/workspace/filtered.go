@@ -10,46 +10,41 @@ import (
 	"strings"
 	"time"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
 // filtered returns the files that are different in two trees and that git would send through a program before they are committed, as git lfs
 // does: this program runs none, so a commit of its own would hold what belongs elsewhere. A filter counts if the user's own configuration names
 // it, or that of the repository did when the work tree was made: a later one could be an agent's, and nobody is to run that on this advice.
-func (k *canopy) filtered(ctx context.Context, id types.UUID, s standing, from, to string) ([]string, error) {
-	return k.behindFilters(ctx, id, s, from, to, "clean|process", true)
+func (k *canopy) filtered(ctx context.Context, id types.UUID, s standing, conf plumbing.Config, from, to string) ([]string, error) {
+	return k.behindFilters(ctx, id, s, conf.Filters("clean", "process"), from, to, true)
 }
 
 // unfiltered returns the files that a merge has brought into a work tree as they are in their commit, although git would send them through a filter
 // that the configuration of the repository names: such a one could run what came with the merge. Those of the user's own configuration are run.
-func (k *canopy) unfiltered(ctx context.Context, id types.UUID, s standing, from, to string) ([]string, error) {
-	return k.behindFilters(ctx, id, s, from, to, "smudge|process", false)
+func (k *canopy) unfiltered(ctx context.Context, id types.UUID, s standing, conf plumbing.Config, from, to string) ([]string, error) {
+	return k.behindFilters(ctx, id, s, conf.Filters("smudge", "process"), from, to, false)
 }
 
-// behindFilters returns the files that are different in two trees and have a filter with one of these programs, by a configuration that filtered
+// behindFilters returns the files that are different in two trees and have one of some filters, by a configuration that filtered
 // counts; with mine, the user's own, too.
-func (k *canopy) behindFilters(ctx context.Context, id types.UUID, s standing, from, to, programs string, mine bool) ([]string, error) {
-	git := "--git-dir=" + s.gitDir
-	set, err := k.run(ctx, id, call{user: true, args: []string{git, "config", "-z", "--show-scope", "--name-only", "--get-regexp", `^filter\..*\.(` + programs + `)$`}})
-	if types.CodeOf(err) == types.ErrDriver { // there is none
+func (k *canopy) behindFilters(ctx context.Context, id types.UUID, s standing, set plumbing.Config, from, to string, mine bool) ([]string, error) {
+	if len(set) == 0 {
 		return nil, nil
-	}
-	if err != nil {
-		return nil, err
 	}
 	now, err := k.programs(ctx, id, s.Common)
 	if err != nil {
 		return nil, err
 	}
+	git := "--git-dir=" + s.gitDir
 	kept, _ := compared(s.Programs, now)
 	filters := map[string]bool{}
-	for f := records(set); len(f) > 1; f = f[2:] {
-		local := f[0] == "local" || f[0] == "worktree"
-		if local && !slices.Contains(kept, f[1]) || !local && !mine {
+	for _, e := range set {
+		if e.Local() && !slices.Contains(kept, e.Key) || !e.Local() && !mine {
 			continue
 		}
-		name := strings.TrimPrefix(f[1], "filter.")
-		filters[name[:max(strings.LastIndexByte(name, '.'), 0)]] = true
+		filters[strings.TrimPrefix(e.Section(), "filter.")] = true
 	}
 	if len(filters) == 0 {
 		return nil, nil
@@ -63,7 +58,7 @@ func (k *canopy) behindFilters(ctx context.Context, id types.UUID, s standing, f
 		return nil, err
 	}
 	var files []string
-	for f := records(out); len(f) > 2; f = f[3:] {
+	for f := plumbing.Records(out); len(f) > 2; f = f[3:] {
 		if filters[f[2]] {
 			files = append(files, f[0])
 		}
@@ -77,25 +72,15 @@ const fileTick = 20 * time.Millisecond
 // freshFiles lets the files of a work tree that was just made count as untouched where filters of the user's own are set: sketch runs none, so it has
 // to know by their times that they are as git has them. With refresh git looks at them first, and runs these filters. Nobody works there yet.
 func (k *canopy) freshFiles(ctx context.Context, id types.UUID, dir, gitDir string, refresh bool) error {
-	set, err := k.run(ctx, id, call{user: true, args: []string{"--git-dir=" + gitDir, "config", "-z", "--show-scope", "--name-only", "--get-regexp", `^filter\..*\.(clean|process)$`}})
-	if types.CodeOf(err) == types.ErrDriver { // there is none
-		return nil
-	}
+	conf, err := k.config(ctx, id, gitDir, true)
 	if err != nil {
 		return err
 	}
-	mine := false
-	for f := records(set); len(f) > 1; f = f[2:] {
-		mine = mine || f[0] != "local" && f[0] != "worktree"
-	}
-	if !mine {
+	if !slices.ContainsFunc(conf.Filters("clean", "process"), func(e plumbing.Entry) bool { return !e.Local() }) {
 		return nil
 	}
 	if refresh {
-		env, err := k.inert(ctx, id, gitDir, true)
-		if err == nil {
-			_, err = k.run(ctx, id, call{dir: dir, user: true, env: env, args: []string{"--git-dir=" + gitDir, "--work-tree=" + dir, "update-index", "-q", "--refresh"}})
-		}
+		_, err := k.run(ctx, id, call{dir: dir, user: true, env: inert(conf, true), args: []string{"--git-dir=" + gitDir, "--work-tree=" + dir, "update-index", "-q", "--refresh"}})
 		if err != nil && types.CodeOf(err) != types.ErrDriver { // files are others, or a filter has failed
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rnix/internal/plumbing"
 	"rnix/internal/proc"
 	"rnix/types"
 )
@@ -30,7 +31,7 @@ func gitMode(octal string) fs.FileMode {
 	switch octal {
 	case "120000":
 		return fs.ModeSymlink | 0o777
-	case "160000":
+	case plumbing.Gitlink:
 		return fs.ModeIrregular
 	case "100755":
 		return 0o755
@@ -44,7 +45,7 @@ func (g gitSource) entries(ctx context.Context) ([]entry, error) {
 		return nil, err
 	}
 	var all []entry
-	for _, r := range records(out) {
+	for _, r := range plumbing.Records(out) {
 		meta, path, _ := strings.Cut(r, "\t")
 		f := strings.Fields(meta)
 		if len(f) != 4 {

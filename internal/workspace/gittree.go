@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -39,7 +40,7 @@ func (k *trees) look(ctx context.Context, id types.UUID, s *shadow) (*state, err
 	if err != nil {
 		return nil, err
 	}
-	c := sortChanges(s.repo.root, records(diff), k.foreign(s.repo.root, records(others)), k.most)
+	c := sortChanges(s.repo.root, plumbing.Records(diff), k.foreign(s.repo.root, plumbing.Records(others)), k.most)
 	if err := k.resync(ctx, id, s, c); err != nil {
 		return nil, err
 	}
@@ -83,12 +84,12 @@ func (k *trees) foreign(root string, paths []string) []string {
 func (k *trees) update(ctx context.Context, id types.UUID, s *shadow, c *changes, began time.Time) error {
 	s.tree = ""
 	if len(c.force) > 0 {
-		if _, err := k.run(ctx, id, call{dir: s.repo.root, args: s.args("update-index", "-z", "--force-remove", "--stdin"), input: zlist(c.force)}); err != nil {
+		if _, err := k.run(ctx, id, call{dir: s.repo.root, args: s.args("update-index", "-z", "--force-remove", "--stdin"), input: plumbing.Zlist(c.force)}); err != nil {
 			return err
 		}
 	}
 	if paths := append(c.gone, c.put...); len(paths) > 0 {
-		if _, err := k.run(ctx, id, call{dir: s.repo.root, args: s.args("update-index", "-z", "--add", "--remove", "--replace", "--stdin"), input: zlist(paths)}); err != nil {
+		if _, err := k.run(ctx, id, call{dir: s.repo.root, args: s.args("update-index", "-z", "--add", "--remove", "--replace", "--stdin"), input: plumbing.Zlist(paths)}); err != nil {
 			return err
 		}
 	}
@@ -112,7 +113,7 @@ func (k *trees) writeTree(ctx context.Context, id types.UUID, s *shadow) (string
 		args = append(args, "--missing-ok")
 	}
 	out, err := k.run(ctx, id, call{args: s.args(args...)})
-	return line(out), err
+	return plumbing.Line(out), err
 }
 
 // with returns the tree of a shadow's index and of further files, which the index does not get.
@@ -138,7 +139,7 @@ func (k *trees) with(ctx context.Context, id types.UUID, s *shadow, also []strin
 	if _, err := copyWithTime(s.index(), wide.index()); err != nil {
 		return "", left, err
 	}
-	if _, err := k.run(ctx, id, call{dir: s.repo.root, args: wide.args("update-index", "-z", "--add", "--remove", "--replace", "--stdin"), input: zlist(c.put)}); err != nil {
+	if _, err := k.run(ctx, id, call{dir: s.repo.root, args: wide.args("update-index", "-z", "--add", "--remove", "--replace", "--stdin"), input: plumbing.Zlist(c.put)}); err != nil {
 		return "", left, err
 	}
 	tree, err = k.writeTree(ctx, id, wide)
@@ -179,7 +180,7 @@ func (k *trees) resync(ctx context.Context, id types.UUID, s *shadow, c *changes
 	if err != nil {
 		return err
 	}
-	add, have := records(theirs), records(ours)
+	add, have := plumbing.Records(theirs), plumbing.Records(ours)
 	known := map[string]bool{}
 	for _, p := range have {
 		known[p] = true

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rnix/internal/durable"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -101,7 +102,7 @@ func (l *landing) take() error {
 		err = errors.Join(rerr, os.Remove(l.lock()))
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return types.Errorf(types.ErrConflict, "Merge", l.Dir, "another git works there, or one was killed: %s is there; if none runs, remove it: rm %s", l.lock(), ShellQuote(l.lock()))
+		return types.Errorf(types.ErrConflict, "Merge", l.Dir, "another git works there, or one was killed: %s is there; if none runs, remove it: rm %s", l.lock(), plumbing.ShellQuote(l.lock()))
 	}
 	if err != nil {
 		return storage(l.lock(), err)
@@ -208,7 +209,7 @@ func (k *Grove) SettleMerges(ctx context.Context) (said []string) {
 	k.landings.mu.Lock()
 	_ = durable.RemoveTemp(durable.OS, k.landings.notes()) // of one that was killed while it was noted
 	k.landings.mu.Unlock()
-	names, _ := filepath.Glob(filepath.Join(escapeGlob(k.landings.notes()), "*.json"))
+	names, _ := filepath.Glob(filepath.Join(plumbing.EscapeGlob(k.landings.notes()), "*.json"))
 	for _, name := range names {
 		l, err := readLanding(name)
 		if err != nil {

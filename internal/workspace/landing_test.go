@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"rnix/internal/plumbing"
 	"rnix/internal/proc"
 	"rnix/internal/soak"
 	"rnix/types"
@@ -279,7 +280,7 @@ func TestTheLockOfAnotherGitStopsAMerge(t *testing.T) {
 	lock := filepath.Join(x.repo, ".git", "index.lock")
 	try := func(when string) {
 		t.Helper()
-		if _, err := x.grove().Merge(t.Context(), x.id, x.tree, x.commit, "merge\n"); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "rm "+ShellQuote(lock)) {
+		if _, err := x.grove().Merge(t.Context(), x.id, x.tree, x.commit, "merge\n"); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "rm "+plumbing.ShellQuote(lock)) {
 			t.Errorf("%s: %v", when, err)
 		}
 		if b, err := os.ReadFile(lock); err != nil || string(b) != "of another" {

@@ -290,9 +290,9 @@ func TestAMergeIntoEachKindOfRepositoryIsTakenBackAndMade(t *testing.T) {
 				must(t, g.landings.begin(l))
 				when := "cut off before anything was written"
 				if wrote {
-					env, err := g.canopy.inert(t.Context(), b.id, at.gitDir, true)
+					conf, err := g.canopy.config(t.Context(), b.id, at.gitDir, true)
 					must(t, err)
-					_, err = g.canopy.run(t.Context(), b.id, call{dir: repo, user: true, env: l.env(env), args: l.args("read-tree", "-m", "-u", at.head, commit)})
+					_, err = g.canopy.run(t.Context(), b.id, call{dir: repo, user: true, env: l.env(inert(conf, true)), args: l.args("read-tree", "-m", "-u", at.head, commit)})
 					must(t, err)
 					when = "cut off when all was written"
 				}

@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -139,23 +141,28 @@ func (k *survey) ask(ctx context.Context, id types.UUID, dir string) (*repo, str
 		}
 		return nil, "", err
 	}
-	out, err := k.run(ctx, id, call{dir: dir, user: true, args: []string{"rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--show-object-format"}})
+	ask := func(what ...string) ([]byte, error) {
+		return k.run(ctx, id, call{dir: dir, user: true, args: append([]string{"rev-parse", "--path-format=absolute"}, what...)})
+	}
+	kind, places := []string{"--is-inside-work-tree", "--show-object-format"}, []string{"--show-toplevel", "--git-dir", "--git-common-dir"}
+	out, err := ask(append(slices.Clone(kind), places...)...)
+	if inside, _, _ := strings.Cut(string(out), "\n"); inside == "false" { // then it has no top either, which git takes for an error
+		return nil, notATree, nil
+	}
 	if err != nil {
 		return refuse(err)
 	}
-	facts := strings.Fields(string(out))
-	if len(facts) != 3 || facts[1] != "true" {
-		return nil, notATree, nil
-	}
-	var at [3]string
-	for i, what := range []string{"--show-toplevel", "--git-dir", "--git-common-dir"} { // one by one: a path may hold a line end
-		out, err := k.run(ctx, id, call{dir: dir, user: true, args: []string{"rev-parse", "--path-format=absolute", what}})
-		if err != nil {
-			return refuse(err)
+	a := plumbing.Answers(out, len(kind)+len(places))
+	if a == nil { // one by one: a path holds a line end
+		a = strings.Split(string(out), "\n")[:len(kind)]
+		for _, what := range places {
+			if out, err = ask(what); err != nil {
+				return refuse(err)
+			}
+			a = append(a, plumbing.Line(out))
 		}
-		at[i] = line(out)
 	}
-	r := &repo{root: at[0], gitDir: at[1], common: at[2], format: facts[2]}
+	r := &repo{format: a[1], root: a[2], gitDir: a[3], common: a[4]}
 	if info, err := os.Stat(filepath.Join(r.common, "objects")); err != nil || !info.IsDir() {
 		return nil, "its git repository has no objects directory", nil
 	}

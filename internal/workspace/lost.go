@@ -6,26 +6,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"rnix/runtime/worktree"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
 // maxAbandoned is how many commits that nothing but the log of a work tree holds are rescued with it.
 const maxAbandoned = 64
 
-var logLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) `) })
-
 // abandoned returns the commits that were checked out in a work tree once and that no reference holds
 // any more: git forgets them with the work tree. Of several that follow each other the last one is
 // enough.
 func (k *desks) abandoned(ctx context.Context, d desk, gitDir string) ([]string, error) {
-	b, err := os.ReadFile(filepath.Join(gitDir, "logs", "HEAD"))
+	moves, _, err := plumbing.ReadLog(gitDir, "HEAD")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -33,8 +29,8 @@ func (k *desks) abandoned(ctx context.Context, d desk, gitDir string) ([]string,
 		return nil, fileError("Remove", gitDir, err)
 	}
 	var was []string
-	for _, m := range logLine().FindAllStringSubmatch(string(b), -1) {
-		for _, c := range m[1:] {
+	for _, m := range moves {
+		for _, c := range []string{m.From, m.To} {
 			if strings.Trim(c, "0") != "" {
 				was = append(was, c)
 			}
@@ -45,7 +41,7 @@ func (k *desks) abandoned(ctx context.Context, d desk, gitDir string) ([]string,
 	}
 	slices.Sort(was)
 	was = slices.Compact(was)
-	in := []byte(strings.Join(was, "\n") + "\n")
+	in := plumbing.Lines(was)
 	out, err := k.run(ctx, d.owner(), call{input: in, args: []string{"--git-dir=" + gitDir, "rev-list", "--parents", "--ignore-missing", "--stdin", "--not", "HEAD", "--branches", "--remotes", "--tags"}})
 	if types.CodeOf(err) == types.ErrDriver { // no commit is checked out
 		out, err = k.run(ctx, d.owner(), call{input: in, args: []string{"--git-dir=" + d.Common, "rev-list", "--parents", "--ignore-missing", "--stdin", "--not", "--branches", "--remotes", "--tags"}})
@@ -76,19 +72,19 @@ func (k *desks) rescueGone(ctx context.Context, d desk) (*Stored, error) {
 	if d.Common == "" {
 		return nil, nil
 	}
-	gitDir := worktree.Registration(d.Common, d.Dir)
+	gitDir := plumbing.Registration(d.Common, d.Dir)
 	if gitDir == "" {
 		return nil, nil
 	}
-	if why, err := os.ReadFile(filepath.Join(gitDir, "locked")); err == nil {
-		return nil, conflict(d.Dir, "its work tree is locked (%q): unlock it with: git --git-dir=%s worktree unlock %s", strings.TrimSpace(string(why)), ShellQuote(d.Common), ShellQuote(d.Dir))
+	if why, err := plumbing.Locked(gitDir); err == nil {
+		return nil, conflict(d.Dir, "its work tree is locked (%q): unlock it with: git --git-dir=%s worktree unlock %s", why, plumbing.ShellQuote(d.Common), plumbing.ShellQuote(d.Dir))
 	}
 	if entries, err := os.ReadDir(filepath.Join(gitDir, "modules")); err == nil && len(entries) > 0 {
 		return nil, conflict(d.Dir, "it held submodules; their repositories are in %s: move these away first", filepath.Join(gitDir, "modules"))
 	}
 	run := func(args ...string) (string, error) {
 		out, err := k.run(ctx, d.owner(), call{args: append([]string{"--git-dir=" + gitDir}, args...)})
-		return line(out), err
+		return plumbing.Line(out), err
 	}
 	head, err := k.headOf(ctx, d.owner(), gitDir)
 	if err != nil || head == "" { // nothing was ever checked out

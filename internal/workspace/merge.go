@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -43,23 +44,25 @@ func (e *MergeError) Error() string {
 // there before is finished or taken back first. No hook runs.
 func (k *Grove) Merge(ctx context.Context, id types.UUID, t Tree, commit, message string) (m Merged, err error) {
 	c := k.canopy
-	at, err := c.target(ctx, id, t)
+	r, err := c.targetRepo(ctx, id, t)
 	if err != nil {
 		return m, err
 	}
 	k.landings.mu.Lock()
 	defer k.landings.mu.Unlock()
-	if err := k.landings.settleAt(ctx, at.gitDir); err != nil {
+	if err := k.landings.settleAt(ctx, r.gitDir); err != nil {
 		return m, err
 	}
-	if at, err = c.target(ctx, id, t); err != nil { // one that was cut off may have been finished
-		return m, err
-	}
-	m = Merged{Target: at.branch, Before: at.head, Commit: at.head}
-	env, err := c.inert(ctx, id, at.gitDir, true)
+	at, err := c.target(ctx, id, t)
 	if err != nil {
 		return m, err
 	}
+	m = Merged{Target: at.branch, Before: at.head, Commit: at.head}
+	conf, err := c.config(ctx, id, at.gitDir, true)
+	if err != nil {
+		return m, err
+	}
+	env := inert(conf, true)
 	fresh, dirty := c.clean(ctx, id, at, env)
 	if fresh {
 		if err := pastSecond(ctx, at.gitDir); err != nil {
@@ -67,13 +70,14 @@ func (k *Grove) Merge(ctx context.Context, id types.UUID, t Tree, commit, messag
 		}
 		fresh, dirty = c.clean(ctx, id, at, env)
 	}
+	base := c.mergeBase(ctx, id, t.Common, at.head, commit)
 	switch {
 	case dirty != nil && types.CodeOf(dirty) != types.ErrConflict:
 		return m, dirty
-	case c.above(ctx, id, t.Common, commit, at.head):
+	case base == commit:
 		m.Already = true
 		return m, ctx.Err()
-	case c.above(ctx, id, t.Common, at.head, commit):
+	case base == at.head:
 		m.Forward, m.Commit = true, commit
 	default:
 		if m.Commit, err = c.join(ctx, id, at, commit, message); err != nil {
@@ -101,36 +105,43 @@ func (k *Grove) Merge(ctx context.Context, id types.UUID, t Tree, commit, messag
 	}
 	if err == nil {
 		at.Programs = t.Programs
-		m.Raw, err = c.unfiltered(ctx, id, at, trees[0], trees[1])
+		m.Raw, err = c.unfiltered(ctx, id, at, conf, trees[0], trees[1])
 	}
 	return m, err
 }
 
-// target finds the work tree that a merge goes into, and its branch.
+// targetRepo finds the work tree that a merge goes into.
+func (k *canopy) targetRepo(ctx context.Context, id types.UUID, t Tree) (*repo, error) {
+	p, err := k.locate(ctx, id, t.Repo)
+	if err != nil {
+		return nil, err
+	}
+	if p.repo == nil || p.repo.common != t.Common || p.repo.root != t.Repo {
+		return nil, types.Errorf(types.ErrNotFound, "Merge", t.Repo, "is not the work tree any more from which the agent's was made: merge its branch %s where you want it", t.Branch)
+	}
+	return p.repo, nil
+}
+
+// target finds out what is checked out in the work tree that a merge goes into.
 func (k *canopy) target(ctx context.Context, id types.UUID, t Tree) (standing, error) {
 	const op = "Merge"
-	p, err := k.locate(ctx, id, t.Repo)
+	r, err := k.targetRepo(ctx, id, t)
 	if err != nil {
 		return standing{}, err
 	}
-	if p.repo == nil || p.repo.common != t.Common || p.repo.root != t.Repo {
-		return standing{}, types.Errorf(types.ErrNotFound, op, t.Repo, "is not the work tree any more from which the agent's was made: merge its branch %s where you want it", t.Branch)
-	}
-	s := standing{Tree: Tree{Dir: t.Repo, Common: t.Common}, gitDir: p.repo.gitDir}
+	s := standing{Tree: Tree{Dir: t.Repo, Common: t.Common}, gitDir: r.gitDir}
 	if what := unfinished(s.gitDir); what != "" {
 		return s, types.Errorf(types.ErrConflict, op, t.Repo, "an operation of git's is half-way there (%s): end it or abort it first", what)
 	}
-	if s.branch, err = k.branchIn(ctx, id, s.gitDir); types.CodeOf(err) == types.ErrDriver {
-		return s, types.Errorf(types.ErrInvalid, op, t.Repo, "no branch is checked out there: check one out with: git -C %s switch BRANCH", ShellQuote(t.Repo))
-	}
-	if err != nil {
+	at, err := k.checkedOut(ctx, id, call{args: []string{"--git-dir=" + s.gitDir}})
+	switch s.head, s.branch = at.head, at.branch; {
+	case err != nil:
 		return s, err
-	}
-	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "rev-parse", "-q", "--verify", "HEAD^{commit}"}})
-	if err != nil {
+	case s.branch == "":
+		return s, types.Errorf(types.ErrInvalid, op, t.Repo, "no branch is checked out there: check one out with: git -C %s switch BRANCH", plumbing.ShellQuote(t.Repo))
+	case s.head == "":
 		return s, types.Errorf(types.ErrInvalid, op, s.branch, "the branch has no commit yet")
 	}
-	s.head = line(out)
 	return s, nil
 }
 
@@ -142,20 +153,18 @@ func (k *canopy) clean(ctx context.Context, id types.UUID, s standing, env []str
 	if err != nil {
 		return false, err
 	}
+	all, odd := plumbing.ParseStatus(out)
+	if odd != "" {
+		return false, types.Errorf(types.ErrDriver, "Merge", s.Dir, "git status: a line %q that cannot be read", odd)
+	}
 	var files, changed []string // what is staged or in a conflict, and what may only look changed
-	for _, r := range records(out) {
-		fields := 9 // see "Porcelain Format Version 2" of git-status
-		if strings.HasPrefix(r, "u ") {
-			fields = 11
-		}
-		f := strings.SplitN(r, " ", fields)
-		if len(f) < fields || f[2][0] == 'S' && (f[1] == ".M" || f[1] == ".D") {
-			continue
-		}
-		if f[1] == ".M" {
-			changed = append(changed, f[fields-1])
-		} else {
-			files = append(files, f[fields-1])
+	for _, f := range all {
+		switch {
+		case f.Submodule && (f.XY == ".M" || f.XY == ".D"):
+		case f.XY == ".M":
+			changed = append(changed, f.Path)
+		default:
+			files = append(files, f.Path)
 		}
 	}
 	untouched, err := k.untouched(ctx, id, s, changed)
@@ -165,7 +174,7 @@ func (k *canopy) clean(ctx context.Context, id types.UUID, s standing, env []str
 	files = append(files, without(changed, untouched)...)
 	slices.Sort(files)
 	if len(files) > 0 {
-		return false, types.Errorf(types.ErrConflict, "Merge", s.Dir, "%w", &MergeError{Files: files, Why: "nothing was merged, since changes there are not committed (commit them, or put them aside with: git -C " + ShellQuote(s.Dir) + " stash)"})
+		return false, types.Errorf(types.ErrConflict, "Merge", s.Dir, "%w", &MergeError{Files: files, Why: "nothing was merged, since changes there are not committed (commit them, or put them aside with: git -C " + plumbing.ShellQuote(s.Dir) + " stash)"})
 	}
 	return len(untouched) > 0, nil
 }
@@ -177,54 +186,52 @@ func (k *Grove) Apart(ctx context.Context, id types.UUID, t Tree) []string {
 	if err != nil || at.head != t.Base {
 		return nil
 	}
-	env, err := k.canopy.inert(ctx, id, at.gitDir, true)
+	conf, err := k.canopy.config(ctx, id, at.gitDir, true)
 	if err != nil {
 		return nil
 	}
-	_, err = k.canopy.clean(ctx, id, at, env)
+	_, err = k.canopy.clean(ctx, id, at, inert(conf, true))
 	if e, ok := errors.AsType[*MergeError](err); ok {
 		return e.Files
 	}
 	return nil
 }
 
-// above reports whether a commit is b, or one that led to b.
-func (k *canopy) above(ctx context.Context, id types.UUID, common, a, b string) bool {
-	_, err := k.run(ctx, id, call{args: []string{"--git-dir=" + common, "merge-base", "--is-ancestor", a, b}})
-	return err == nil
+// mergeBase returns the commit at which two lines of work part: one of them if that led to the other. "" = they have nothing in common.
+func (k *canopy) mergeBase(ctx context.Context, id types.UUID, common, a, b string) string {
+	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + common, "merge-base", a, b}})
+	if err != nil {
+		return ""
+	}
+	return plumbing.Line(out)
 }
 
 // join makes a commit of both sides, without touching any file.
 func (k *canopy) join(ctx context.Context, id types.UUID, at standing, commit, message string) (string, error) {
-	env, err := k.inert(ctx, id, at.gitDir, false)
+	conf, err := k.config(ctx, id, at.gitDir, true) // again: it is to be that of now
 	if err != nil {
 		return "", err
 	}
-	out, err := k.run(ctx, id, call{dir: at.Dir, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", at.head, commit}})
-	names := records(out)
+	out, err := k.run(ctx, id, call{dir: at.Dir, env: inert(conf, false), args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", at.head, commit}})
+	names := plumbing.Records(out)
 	if types.CodeOf(err) == types.ErrDriver && len(names) > 1 {
 		return "", types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{Files: names[1:], Why: "nothing was merged, since both sides have changed the same places in", Both: true})
 	}
 	if err != nil {
 		return "", types.Errorf(types.CodeOf(err), "Merge", at.Dir, "nothing was merged; git 2.38 or newer is needed: %w", err)
 	}
-	out, err = k.run(ctx, id, call{input: []byte(message), env: k.identity(ctx, id, at), args: []string{"--git-dir=" + at.gitDir, "commit-tree", names[0], "-p", at.head, "-p", commit}})
-	return line(out), err
+	out, err = k.run(ctx, id, call{input: []byte(message), env: author(conf), args: []string{"--git-dir=" + at.gitDir, "commit-tree", names[0], "-p", at.head, "-p", commit}})
+	return plumbing.Line(out), err
 }
 
-// identity returns the author of what goes into the user's branch: the user, as far as git knows a name and an address.
-func (k *canopy) identity(ctx context.Context, id types.UUID, at standing) []string {
-	var env []string
-	for key, vars := range map[string][]string{"user.name": {"GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"}, "user.email": {"GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"}} {
-		out, err := k.run(ctx, id, call{user: true, args: []string{"--git-dir=" + at.gitDir, "config", "--get", key}})
-		if err != nil || line(out) == "" {
-			return nil
-		}
-		for _, v := range vars {
-			env = append(env, v+"="+line(out))
-		}
+// author returns the author of what goes into the user's branch: the user, as far as a configuration has a name and an address.
+func author(c plumbing.Config) []string {
+	name, _ := c.Get("user.name")
+	email, _ := c.Get("user.email")
+	if name == "" || email == "" {
+		return nil
 	}
-	return env
+	return []string{"GIT_AUTHOR_NAME=" + name, "GIT_COMMITTER_NAME=" + name, "GIT_AUTHOR_EMAIL=" + email, "GIT_COMMITTER_EMAIL=" + email}
 }
 
 // land brings the files and the branch of a work tree without changes to a commit. Git looks at all
@@ -294,7 +301,7 @@ func (k *landings) land(ctx context.Context, id types.UUID, at standing, env []s
 	case len(passedOver) > 0:
 		return types.Errorf(types.ErrConflict, "Merge", at.Dir, "%w", &MergeError{Files: passedOver,
 			Why: "nothing was merged, since files with changes would be overwritten that git was told to ignore (let it see them with: git -C " +
-				ShellQuote(at.Dir) + " update-index --no-skip-worktree FILE, or the same with --no-assume-unchanged; then commit or stash them)"})
+				plumbing.ShellQuote(at.Dir) + " update-index --no-skip-worktree FILE, or the same with --no-assume-unchanged; then commit or stash them)"})
 	}
 	return types.Errorf(types.ErrConflict, "Merge", at.Dir, "nothing was merged: %w", err)
 }
@@ -312,7 +319,7 @@ func (k *canopy) landed(ctx context.Context, id types.UUID, at standing, env []s
 		return false
 	}
 	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + at.gitDir, "write-tree"}})
-	if err != nil || line(out) != want[0] {
+	if err != nil || plumbing.Line(out) != want[0] {
 		return false
 	}
 	_, err = k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "diff-files", "--quiet", "--ignore-submodules=all"}})

@@ -6,13 +6,16 @@ import (
 	"strings"
 	"time"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
 // pin makes a reference to the tree of a state, so that it is kept. It returns the commit that is checked out; "" = none is.
 func (k *trees) pin(ctx context.Context, id types.UUID, st *state, ref string) (base string, err error) {
-	if base, err = k.headOf(ctx, id, st.repo.gitDir); err != nil {
-		return "", err
+	if base = plumbing.Head(st.repo.gitDir, st.repo.common); base == "" {
+		if base, err = k.headOf(ctx, id, st.repo.gitDir); err != nil {
+			return "", err
+		}
 	}
 	return base, k.hold(ctx, id, st.store, ref, st.ID)
 }
@@ -46,5 +49,5 @@ func (k *stores) pinRescue(ctx context.Context, id types.UUID, s *store, gitDir,
 	if err != nil {
 		return "", err
 	}
-	return line(out), k.hold(ctx, id, s, ref, line(out))
+	return plumbing.Line(out), k.hold(ctx, id, s, ref, plumbing.Line(out))
 }

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"rnix/internal/durable"
+	"rnix/internal/plumbing"
 	"rnix/internal/proc"
 	"rnix/runtime/worktree"
 	"rnix/types"
@@ -82,7 +84,7 @@ func (k *Grove) Plant(ctx context.Context, id types.UUID, p Planting) (t Tree, w
 	if err := k.desks.forgetSeed(p.Parent); err != nil {
 		return t, "", errors.Join(err, m.Teardown(context.WithoutCancel(ctx), id.String()))
 	}
-	if err := k.canopy.freshFiles(ctx, id, t.Dir, worktree.Registration(t.Common, t.Dir), false); err != nil {
+	if err := k.canopy.freshFiles(ctx, id, t.Dir, plumbing.Registration(t.Common, t.Dir), false); err != nil {
 		return t, "", err
 	}
 	workDir = t.Dir
@@ -174,14 +176,13 @@ func (k *desks) branchFor(ctx context.Context, id types.UUID, r *repo, p Plantin
 		if err != nil {
 			return ""
 		}
-		return line(out)
+		return plumbing.Line(out)
 	}
 	if name = p.Base; name == "" {
 		name = "HEAD"
-		if on, err := k.branchIn(ctx, id, r.gitDir); err == nil {
-			name = on
+		if at, err := k.checkedOut(ctx, id, call{args: []string{"--git-dir=" + r.gitDir}}); err == nil {
+			base, name = at.head, cmp.Or(at.branch, name)
 		}
-		base = rev("HEAD")
 	} else if !strings.HasPrefix(name, "-") && !strings.ContainsAny(name, "\n\x00") {
 		base = rev(name)
 	}
@@ -197,11 +198,11 @@ func (k *desks) branchFor(ctx context.Context, id types.UUID, r *repo, p Plantin
 		branch, err = k.freeBranch(ctx, id, r.gitDir, p.Name)
 		return branch, base, name, err
 	}
-	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + r.gitDir, "for-each-ref", "--format=%(objectname)%00%(worktreepath)", "refs/heads/" + escapeGlob(branch)}})
+	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + r.gitDir, "for-each-ref", "--format=%(objectname)%00%(worktreepath)", "refs/heads/" + plumbing.EscapeGlob(branch)}})
 	if err != nil {
 		return "", "", "", err
 	}
-	tip, where, there := strings.Cut(line(out), "\x00")
+	tip, where, there := strings.Cut(plumbing.Line(out), "\x00")
 	switch {
 	case !there:
 	case strings.Contains(tip+where, "\n"):
@@ -311,7 +312,7 @@ func (k *Grove) Remote(ctx context.Context, id types.UUID, t Tree) (name, url st
 	if err != nil {
 		return "", ""
 	}
-	for _, r := range records(out) {
+	for _, r := range plumbing.Records(out) {
 		key, value, _ := strings.Cut(r, "\n")
 		this := strings.TrimSuffix(strings.TrimPrefix(key, "remote."), ".url")
 		if name == "" || this == "origin" {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"rnix/internal/plumbing"
 	"rnix/runtime/worktree"
 	"rnix/types"
 )
@@ -240,7 +241,7 @@ func TestAFileThatGitWasToldToIgnoreIsMergedAfterTheAdvice(t *testing.T) {
 		must(t, err)
 		passedOver("--"+kind)(b, repo)
 		_, err = b.grove().Merge(t.Context(), b.id, tree, commit, "merge\n")
-		if want := "git -C " + ShellQuote(repo) + " update-index --no-skip-worktree FILE, or the same with --no-assume-unchanged"; err == nil || !strings.Contains(err.Error(), want) {
+		if want := "git -C " + plumbing.ShellQuote(repo) + " update-index --no-skip-worktree FILE, or the same with --no-assume-unchanged"; err == nil || !strings.Contains(err.Error(), want) {
 			t.Fatalf("%v, want %s", err, want)
 		}
 		b.user(repo, "update-index", "--no-"+kind, "a.txt")

@@ -5,14 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -22,20 +20,10 @@ const noPrograms = "-"
 // maxHook is how many bytes of a hook are looked at, besides its size.
 const maxHook = 1 << 20
 
-// beginning returns at most so many bytes of a file. It never waits, whatever has taken the file's place.
-func beginning(path string, max int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, max))
-}
-
 // programs names the settings and hooks of a repository by which git runs programs for whoever works in it, each on a line with a mark
 // of what it says. What the user's own configuration says is not among them.
 func (k *git) programs(ctx context.Context, id types.UUID, common string) (string, error) {
-	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + common, "config", "--show-scope", "-z", "--list"}})
+	conf, err := k.config(ctx, id, common, false)
 	if err != nil {
 		return "", err
 	}
@@ -44,10 +32,9 @@ func (k *git) programs(ctx context.Context, id types.UUID, common string) (strin
 		sum := sha256.Sum256(content)
 		lines = append(lines, hex.EncodeToString(sum[:8])+" "+name)
 	}
-	for f := records(out); len(f) > 1; f = f[2:] {
-		key, value, _ := strings.Cut(f[1], "\n")
-		if (f[0] == "local" || f[0] == "worktree") && runsProgram(key, value) {
-			add(key, []byte(f[1]))
+	for _, e := range conf.Local() {
+		if e.RunsProgram() {
+			add(e.Key, []byte(e.Text))
 		}
 	}
 	hooks, err := os.ReadDir(filepath.Join(common, "hooks"))
@@ -60,7 +47,7 @@ func (k *git) programs(ctx context.Context, id types.UUID, common string) (strin
 		if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 || strings.HasSuffix(h.Name(), ".sample") {
 			continue
 		}
-		content, err := beginning(path, maxHook)
+		content, err := plumbing.Beginning(path, maxHook)
 		if err != nil {
 			return "", storage(path, err)
 		}
@@ -68,34 +55,6 @@ func (k *git) programs(ctx context.Context, id types.UUID, common string) (strin
 	}
 	slices.Sort(lines[1:])
 	return strings.Join(slices.Compact(lines), "\n"), nil
-}
-
-// runsProgram reports whether git may run a program because of a setting, or read more settings.
-func runsProgram(key, value string) bool {
-	section, name := key, ""
-	if dot := strings.LastIndexByte(key, '.'); dot >= 0 {
-		section, name = key[:dot], key[dot+1:]
-	}
-	kind, _, _ := strings.Cut(section, ".")
-	in := func(names ...string) bool { return slices.Contains(names, name) }
-	switch kind {
-	case "include", "includeif":
-		return true
-	case "core":
-		return name == "fsmonitor" && value != "true" && value != "false" ||
-			in("hookspath", "sshcommand", "gitproxy", "pager", "editor", "askpass", "alternaterefscommand")
-	case "alias":
-		return strings.HasPrefix(value, "!")
-	case "pager":
-		return value != "true" && value != "false"
-	case "submodule":
-		return name == "update" && strings.HasPrefix(value, "!")
-	case "remote":
-		return in("uploadpack", "receivepack", "vcs") || in("url", "pushurl") && strings.Contains(value, "::")
-	case "filter":
-		return in("clean", "smudge", "process")
-	}
-	return in("external", "command", "textconv", "driver", "cmd", "helper", "program", "editor", "difffilter", "defaultkeycommand", "packobjectshook")
 }
 
 // News returns, for people, which settings and hooks by which git runs programs are new in the repository since its work tree was made, or

@@ -9,10 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"rnix/internal/durable"
+	"rnix/internal/plumbing"
 	"rnix/runtime/worktree"
 	"rnix/types"
 )
@@ -70,7 +70,7 @@ func remove(ctx context.Context, k *Keeper, dir string, lose bool) (Report, erro
 		rep.Dropped, err = k.desks.clear(ctx, d)
 		return rep, err
 	}
-	if pid, name := workerIn(dir); pid != 0 {
+	if pid, name := worktree.Worker(dir); pid != 0 {
 		return Report{}, conflict(dir, "process %d (%s) works there: end it first", pid, name)
 	}
 	if d.Common != "" {
@@ -90,7 +90,7 @@ func remove(ctx context.Context, k *Keeper, dir string, lose bool) (Report, erro
 		return Report{}, err
 	}
 	if d.Common != "" {
-		dropped, err := k.desks.abandoned(ctx, d, worktree.Registration(d.Common, dir))
+		dropped, err := k.desks.abandoned(ctx, d, plumbing.Registration(d.Common, dir))
 		if err != nil {
 			return Report{}, err
 		}
@@ -114,7 +114,7 @@ func remove(ctx context.Context, k *Keeper, dir string, lose bool) (Report, erro
 	if again.ID != rec.ID {
 		return rep, conflict(dir, "files were changed while it was rescued: try again when it is quiet")
 	}
-	if pid, name := workerIn(dir); pid != 0 {
+	if pid, name := worktree.Worker(dir); pid != 0 {
 		return rep, conflict(dir, "process %d (%s) works there: end it first", pid, name)
 	}
 	if err := durable.CheckMounts(dir); err != nil {
@@ -152,7 +152,7 @@ func (k *Grove) ListRescues(dir string) string {
 
 // RescueList returns the command that lists the rescues of a history in the repository with a git directory.
 func (k *git) RescueList(common string, id types.UUID) string {
-	return fmt.Sprintf("git --git-dir=%s for-each-ref refs/rnix/rescue/%s", ShellQuote(k.keptOf(common)), id)
+	return fmt.Sprintf("git --git-dir=%s for-each-ref refs/rnix/rescue/%s", plumbing.ShellQuote(k.keptOf(common)), id)
 }
 
 // HasBranch reports whether the branch that a work tree was made with is still there.
@@ -183,7 +183,7 @@ func (k *git) WayBack(s *Stored) string {
 		return ""
 	}
 	if s.Kind == KindGit {
-		return fmt.Sprintf("git --git-dir=%s worktree add --detach DIR %s", ShellQuote(k.storeGit(s)), s.Pin)
+		return fmt.Sprintf("git --git-dir=%s worktree add --detach DIR %s", plumbing.ShellQuote(k.storeGit(s)), s.Pin)
 	}
 	return fmt.Sprintf("snapshot %s (copy) of %s", s.ID, s.Root)
 }
@@ -212,18 +212,18 @@ func (k *desks) readDesk(dir string) (d desk, err error) {
 // Git itself is not asked to remove it without --force: it would run the repository's filters.
 func (k *desks) refusals(ctx context.Context, d desk) (h worktree.Holdings, err error) {
 	out, err := k.run(ctx, d.owner(), call{dir: d.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
-	if fault := worktree.Fault(d.Common, d.Dir); types.CodeOf(err) == types.ErrDriver && fault != "" {
+	if fault := plumbing.Fault(d.Common, d.Dir); types.CodeOf(err) == types.ErrDriver && fault != "" {
 		return h, conflict(d.Dir, "git does not take it for a work tree: %s; if that cannot be mended, move its files away and try again", fault)
 	}
 	if err != nil {
 		return h, err
 	}
-	gitDir := line(out)
+	gitDir := plumbing.Line(out)
 	if filepath.Dir(gitDir) != filepath.Join(d.Common, "worktrees") {
 		return h, conflict(d.Dir, "it is not the linked work tree that was made there, but of %s: remove it by hand", gitDir)
 	}
-	if why, err := os.ReadFile(filepath.Join(gitDir, "locked")); err == nil {
-		return h, conflict(d.Dir, "its work tree is locked (%q): unlock it with: git --git-dir=%s worktree unlock %s", strings.TrimSpace(string(why)), ShellQuote(d.Common), ShellQuote(d.Dir))
+	if why, err := plumbing.Locked(gitDir); err == nil {
+		return h, conflict(d.Dir, "its work tree is locked (%q): unlock it with: git --git-dir=%s worktree unlock %s", why, plumbing.ShellQuote(d.Common), plumbing.ShellQuote(d.Dir))
 	}
 	h, err = k.holdings(ctx, d.owner(), d.Dir, gitDir, d.Common)
 	if err != nil {
@@ -270,7 +270,7 @@ func (k *desks) ignored(ctx context.Context, d desk, most int64) (also, lost []s
 	}
 	left, bytes := k.mostBytes, int64(0)
 	var large []string
-	for _, p := range records(out) {
+	for _, p := range plumbing.Records(out) {
 		info, err := os.Lstat(filepath.Join(d.Dir, p))
 		if err != nil || info.IsDir() {
 			continue
@@ -297,21 +297,18 @@ func (k *desks) staged(ctx context.Context, d desk) ([]string, error) {
 		if types.CodeOf(err) == types.ErrDriver { // such as an index in a conflict: its files are rescued
 			return "", nil
 		}
-		return line(out), err
+		return plumbing.Line(out), err
 	}
-	gitDir, err := k.run(ctx, d.owner(), call{dir: d.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
-	if err != nil {
-		return nil, err
-	}
-	tree, err := run("--git-dir="+line(gitDir), "write-tree")
+	git := "--git-dir=" + plumbing.Registration(d.Common, d.Dir) // where its .git leads to: refusals has looked
+	tree, err := run(git, "write-tree")
 	if err != nil || tree == "" {
 		return nil, err
 	}
-	head, err := run("--git-dir="+line(gitDir), "rev-parse", "-q", "--verify", "HEAD^{tree}")
+	head, err := run(git, "rev-parse", "-q", "--verify", "HEAD^{tree}")
 	if err != nil || head == tree {
 		return nil, err
 	}
-	commit, err := run("--git-dir="+line(gitDir), "commit-tree", "-m", "rnix index", tree)
+	commit, err := run(git, "commit-tree", "-m", "rnix index", tree)
 	if err != nil || commit == "" {
 		return nil, err
 	}
@@ -322,7 +319,7 @@ func (k *desks) staged(ctx context.Context, d desk) ([]string, error) {
 // such a branch.
 func (k *desks) clear(ctx context.Context, d desk) (dropped string, err error) {
 	openDirs(d.Dir) // git and RemoveAll would stop half-way
-	if _, err := os.Lstat(d.Dir); d.Common != "" && (err == nil || worktree.Registration(d.Common, d.Dir) != "") {
+	if _, err := os.Lstat(d.Dir); d.Common != "" && (err == nil || plumbing.Registration(d.Common, d.Dir) != "") {
 		// Every reason for which git refuses without --force was looked at before.
 		if _, err := k.run(ctx, d.owner(), call{args: []string{"--git-dir=" + d.Common, "worktree", "remove", "--force", "--", d.Dir}}); err != nil {
 			return "", err
@@ -345,34 +342,17 @@ func (k *desks) dropBranch(ctx context.Context, d desk) bool {
 	k.dropping.Lock() // of two at the same commit each would see that the other has it
 	defer k.dropping.Unlock()
 	ref, git := "refs/heads/"+d.Branch, "--git-dir="+d.Common
-	out, err := k.run(ctx, d.owner(), call{args: []string{git, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", escapeGlob(ref)}})
-	f := strings.Split(line(out), "\x00")
+	out, err := k.run(ctx, d.owner(), call{args: []string{git, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", plumbing.EscapeGlob(ref)}})
+	f := strings.Split(plumbing.Line(out), "\x00")
 	if err != nil || len(f) != 3 || f[0] != ref || f[2] != "" {
 		return false
 	}
-	out, err = k.run(ctx, d.owner(), call{args: []string{git, "rev-list", "--count", f[1], "--not", "--exclude=" + escapeGlob(d.Branch), "--branches", "--remotes", "--tags"}})
-	if err != nil || line(out) != "0" {
+	out, err = k.run(ctx, d.owner(), call{args: []string{git, "rev-list", "--count", f[1], "--not", "--exclude=" + plumbing.EscapeGlob(d.Branch), "--branches", "--remotes", "--tags"}})
+	if err != nil || plumbing.Line(out) != "0" {
 		return false
 	}
 	_, err = k.run(ctx, d.owner(), call{args: []string{git, "update-ref", "--no-deref", "-d", ref, f[1]}})
 	return err == nil
-}
-
-// workerIn returns a process whose working directory is a directory or below it; 0 = none, or none that
-// can be seen.
-func workerIn(dir string) (pid int, name string) {
-	found, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is good
-	for _, link := range found {
-		cwd, err := os.Readlink(link)
-		if err != nil || cwd != dir && !strings.HasPrefix(cwd, dir+"/") {
-			continue
-		}
-		proc := filepath.Dir(link)
-		comm, _ := os.ReadFile(filepath.Join(proc, "comm")) // for people only
-		pid, _ = strconv.Atoi(filepath.Base(proc))
-		return pid, strings.TrimSpace(string(comm))
-	}
-	return 0, ""
 }
 
 // Workspaces returns the directories that Checkout has made and Remove has not removed.

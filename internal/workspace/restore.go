@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -161,13 +162,10 @@ func (k *Keeper) replace(ctx context.Context, ref Ref, src source, to string, wa
 // undo says how a rescue is used.
 func (k *git) undo(s *Stored) string {
 	if s.Kind == KindGit {
-		return fmt.Sprintf("git -C %s --git-dir=%s --work-tree=. restore --source=%s --worktree -- . gives back what was there before", ShellQuote(s.Root), ShellQuote(k.storeGit(s)), s.Pin)
+		return fmt.Sprintf("git -C %s --git-dir=%s --work-tree=. restore --source=%s --worktree -- . gives back what was there before", plumbing.ShellQuote(s.Root), plumbing.ShellQuote(k.storeGit(s)), s.Pin)
 	}
 	return fmt.Sprintf("what was there before is kept as snapshot %s (copy) of %s", s.ID, s.Root)
 }
-
-// ShellQuote quotes a path for people who paste it into a shell.
-func ShellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // filesBelow returns a path and, if it is a directory, the files in it, at most so many.
 func filesBelow(root, path string, most int) (out []string) {
@@ -211,8 +209,8 @@ func (k *Keeper) rescue(ctx context.Context, h *history, id types.UUID, dir stri
 			return nil, nil, err
 		}
 		out, err := k.git.run(ctx, id, call{args: st.store.args("rev-parse", "-q", "--verify", rec.Pin+"^{tree}")})
-		if err != nil || line(out) != st.ID {
-			return nil, nil, types.Errorf(types.ErrStorage, "Restore", rec.Pin, "the rescue is not what was to be rescued (%q, not %s): nothing is changed", line(out), st.ID)
+		if err != nil || plumbing.Line(out) != st.ID {
+			return nil, nil, types.Errorf(types.ErrStorage, "Restore", rec.Pin, "the rescue is not what was to be rescued (%q, not %s): nothing is changed", plumbing.Line(out), st.ID)
 		}
 	}
 	if err := k.record(id, rec.name, rec); err != nil {

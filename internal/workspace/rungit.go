@@ -10,21 +10,13 @@ import (
 	"sync"
 	"time"
 
+	"rnix/internal/plumbing"
 	"rnix/internal/proc"
 	"rnix/types"
 )
 
 // gitGrace is what git gets to remove its lock files when it is cancelled.
 const gitGrace = 2 * time.Second
-
-// hardened are the options of every git that sees a configuration of the user's: none of them may make
-// git start a program, ask a question, talk to a server or write a reflog.
-var hardened = []string{
-	"--no-replace-objects",
-	"-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.pager=cat", "-c", "core.askPass=",
-	"-c", "credential.helper=", "-c", "protocol.allow=never", "-c", "core.logAllRefUpdates=false",
-	"-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "commit.gpgSign=false",
-}
 
 // git runs git. Safe for concurrent use.
 type git struct {
@@ -77,9 +69,9 @@ func (k *git) spec(id types.UUID, c call, out *bytes.Buffer, errs *proc.Ring) pr
 		env = append(env, "XDG_CONFIG_HOME="+home, "GIT_CONFIG_NOSYSTEM=1")
 	}
 	// protocol.allow is a default only, and a repository that says where its missing objects are could name the program that asks there.
-	env = append(env, "HOME="+home, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_ALLOW_PROTOCOL=none",
+	env = append(env, "HOME="+home, "GIT_ALLOW_PROTOCOL=none",
 		"GIT_AUTHOR_NAME=rnix", "GIT_AUTHOR_EMAIL=rnix@localhost", "GIT_COMMITTER_NAME=rnix", "GIT_COMMITTER_EMAIL=rnix@localhost")
-	env = slices.DeleteFunc(env, func(kv string) bool {
+	env = slices.DeleteFunc(append(env, plumbing.Env()...), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.ContainsFunc(c.env, func(own string) bool { return strings.HasPrefix(own, name+"=") })
 	})
@@ -88,7 +80,7 @@ func (k *git) spec(id types.UUID, c call, out *bytes.Buffer, errs *proc.Ring) pr
 		dir = home
 	}
 	s := proc.Spec{
-		Kind: proc.KindGit, OwnerUUID: id, Path: k.program, Args: slices.Concat(hardened, c.args),
+		Kind: proc.KindGit, OwnerUUID: id, Path: k.program, Args: slices.Concat(plumbing.Offline(), c.args),
 		Shown: "git " + strings.Join(c.args, " "), Dir: dir, Env: append(env, c.env...), Input: c.input, Stderr: errs, Grace: gitGrace,
 	}
 	if out != nil {
@@ -121,7 +113,7 @@ func (k *git) run(ctx context.Context, id types.UUID, c call) ([]byte, error) {
 
 // gitError says how a git has failed; nil if it has not.
 func gitError(ctx context.Context, c call, exit proc.ExitInfo, errs *proc.Ring) error {
-	name := strings.TrimSpace("git " + verbOf(c.args))
+	name := strings.TrimSpace("git " + plumbing.Verb(c.args))
 	switch {
 	case exit.Cause == proc.Cancelled:
 		return types.Errorf(types.ErrCancelled, "Git", c.dir, "%s: %w", name, context.Cause(ctx))
@@ -132,38 +124,6 @@ func gitError(ctx context.Context, c call, exit proc.ExitInfo, errs *proc.Ring) 
 	}
 	return nil
 }
-
-// verbOf returns what git is asked to do; "" = nothing.
-func verbOf(args []string) string {
-	for i := 0; i < len(args); i++ {
-		switch {
-		case args[i] == "-c":
-			i++ // its value
-		case !strings.HasPrefix(args[i], "-"):
-			return args[i]
-		}
-	}
-	return ""
-}
-
-// records splits the output of a -z option.
-func records(b []byte) []string {
-	if len(b) == 0 {
-		return nil
-	}
-	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
-}
-
-// zlist is the input of a -z option.
-func zlist(paths []string) []byte {
-	if len(paths) == 0 {
-		return []byte{}
-	}
-	return []byte(strings.Join(paths, "\x00") + "\x00")
-}
-
-// line returns output without its line end.
-func line(b []byte) string { return strings.TrimSuffix(string(b), "\n") }
 
 // both runs two calls side by side.
 func (k *git) both(ctx context.Context, id types.UUID, a, b call) (outA, outB []byte, err error) {
@@ -178,8 +138,8 @@ func (k *git) both(ctx context.Context, id types.UUID, a, b call) (outA, outB []
 	return outA, outB, err
 }
 
-// says reports whether the user's configuration has one of some values under a name.
-func (k *git) says(ctx context.Context, id types.UUID, r *repo, name string, values ...string) bool {
-	out, err := k.run(ctx, id, call{user: true, args: []string{"--git-dir=" + r.gitDir, "config", "--get", name}})
-	return err == nil && slices.Contains(values, strings.ToLower(line(out)))
+// config reads the configuration of a git directory, with the user's own or without.
+func (k *git) config(ctx context.Context, id types.UUID, gitDir string, user bool) (plumbing.Config, error) {
+	out, err := k.run(ctx, id, call{user: user, args: append([]string{"--git-dir=" + gitDir}, plumbing.ListConfig()...)})
+	return plumbing.ParseConfig(out), err
 }

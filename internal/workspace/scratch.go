@@ -7,12 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"rnix/internal/durable"
-	"rnix/runtime/worktree"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -36,49 +37,17 @@ type canopy struct {
 	*survey
 }
 
-// inert returns what switches off the programs that a repository's configuration names for files: its
-// filters, and its ways of merging, which become conflicts. With mine, those that the user's own
-// configuration names stay.
-func (k *canopy) inert(ctx context.Context, id types.UUID, gitDir string, mine bool) ([]string, error) {
-	out, err := k.run(ctx, id, call{user: true, args: []string{"--git-dir=" + gitDir, "config", "--show-scope", "-z", "--list"}})
-	if err != nil {
-		return nil, err
+// inert returns what switches off the programs that a configuration names for files: filters, and ways of
+// merging, which become conflicts. With mine, those that the user's own configuration names stay.
+func inert(c plumbing.Config, mine bool) []string {
+	fixed := []plumbing.Setting{plumbing.Set("merge.renormalize", "false"), plumbing.Set("core.untrackedCache", "false"),
+		plumbing.Set("core.safecrlf", "false"), plumbing.Set("advice.addEmbeddedRepo", "false")}
+	if mine {
+		c = c.Local()
+	} else { // the user's says what the user's disk can keep
+		fixed = append(fixed, plumbing.Set("core.fileMode", "true"))
 	}
-	var env []string
-	n := 0
-	set := func(key, value string) {
-		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n, key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n, value))
-		n++
-	}
-	seen := map[string]bool{}
-	for f := records(out); len(f) > 1; f = f[2:] {
-		key, _, _ := strings.Cut(f[1], "\n")
-		dot := strings.LastIndexByte(key, '.')
-		if dot < 0 || mine && f[0] != "local" && f[0] != "worktree" {
-			continue
-		}
-		section := key[:dot]
-		if seen[section] {
-			continue
-		}
-		seen[section] = true
-		switch {
-		case strings.HasPrefix(section, "filter."):
-			for _, name := range []string{"clean", "smudge", "process"} {
-				set(section+"."+name, "")
-			}
-			set(section+".required", "false")
-		case strings.HasPrefix(section, "merge."):
-			set(section+".driver", "false")
-		}
-	}
-	if !mine { // the user's says what the user's disk can keep
-		set("core.fileMode", "true")
-	}
-	for key, value := range map[string]string{"merge.renormalize": "false", "core.untrackedCache": "false", "core.safecrlf": "false", "advice.addEmbeddedRepo": "false"} {
-		set(key, value)
-	}
-	return append(env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", n)), nil
+	return plumbing.Given(nil, c.FiltersOff(), c.MergesOff(), fixed)
 }
 
 // standing is a work tree of a history as git has it now.
@@ -96,23 +65,20 @@ func (k *canopy) stand(ctx context.Context, id types.UUID, t Tree) (standing, er
 	if info, err := os.Stat(t.Dir); err != nil || !info.IsDir() {
 		return s, types.Errorf(types.ErrNotFound, op, t.Dir, "the work tree is gone; %s", k.Remains(ctx, id, t))
 	}
-	out, err := k.run(ctx, id, call{dir: t.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
+	at, err := k.checkedOut(ctx, id, call{dir: t.Dir, user: true})
 	if err != nil {
-		if fault := worktree.Fault(t.Common, t.Dir); types.CodeOf(err) == types.ErrDriver && fault != "" {
+		if fault := plumbing.Fault(t.Common, t.Dir); types.CodeOf(err) == types.ErrDriver && fault != "" {
 			err = types.Errorf(types.ErrConflict, op, t.Dir, "git does not take it for a work tree: %s", fault)
 		}
 		return s, err
 	}
-	if s.gitDir = line(out); s.gitDir != worktree.Registration(t.Common, t.Dir) {
-		return s, types.Errorf(types.ErrConflict, op, t.Dir, "its .git does not lead to the repository that it was made from, but to %s: look at it by hand", s.gitDir)
+	if at.gitDir != plumbing.Registration(t.Common, t.Dir) {
+		return s, types.Errorf(types.ErrConflict, op, t.Dir, "its .git does not lead to the repository that it was made from, but to %s: look at it by hand", at.gitDir)
 	}
-	if out, err = k.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "rev-parse", "-q", "--verify", "HEAD^{commit}"}}); err != nil {
-		return s, err
+	if at.head == "" {
+		return s, types.Errorf(types.ErrDriver, op, t.Dir, "no commit is checked out there, or what is cannot be read")
 	}
-	s.head = line(out)
-	if s.branch, err = k.branchIn(ctx, id, s.gitDir); err != nil && types.CodeOf(err) != types.ErrDriver {
-		return s, err
-	}
+	s.gitDir, s.head, s.branch = at.gitDir, at.head, at.branch
 	return s, nil
 }
 
@@ -145,7 +111,7 @@ func (k *Grove) Survey(ctx context.Context, id types.UUID, t Tree) (Standing, er
 	st.Base = Ref{UUID: id, Kind: KindGit, ID: trees[1], Root: t.Dir}
 	out, err := k.git.run(ctx, id, call{args: []string{"--git-dir=" + t.Common, "rev-list", "--count", s.head, "^" + t.Base, "--"}})
 	if err == nil {
-		_, err = fmt.Sscan(line(out), &st.Commits)
+		_, err = fmt.Sscan(plumbing.Line(out), &st.Commits)
 	}
 	return st, err
 }
@@ -161,7 +127,11 @@ func (k *Grove) filesOf(ctx context.Context, id types.UUID, s standing) (string,
 	if err := durable.WriteFile(durable.OS, own.dropped(), nil, durable.Cached); err != nil {
 		return "", err
 	}
-	tree, index, err := k.canopy.sketch(ctx, id, s, own)
+	conf, err := k.canopy.config(ctx, id, s.gitDir, true)
+	if err != nil {
+		return "", err
+	}
+	tree, index, err := k.canopy.sketch(ctx, id, s, conf, own)
 	_ = os.Remove(index) // "" if there was an error
 	return tree, err
 }
@@ -169,7 +139,7 @@ func (k *Grove) filesOf(ctx context.Context, id types.UUID, s standing) (string,
 // Unseen says for people what is in a work tree that no diff and no merge of it has: what is in submodules, initialised or not, and other
 // repositories. None = there is nothing of the kind.
 func (k *Grove) Unseen(ctx context.Context, id types.UUID, t Tree) ([]string, error) {
-	h, err := k.git.holdings(ctx, id, t.Dir, worktree.Registration(t.Common, t.Dir), t.Common)
+	h, err := k.git.holdings(ctx, id, t.Dir, plumbing.Registration(t.Common, t.Dir), t.Common)
 	if err != nil {
 		return nil, err
 	}
@@ -189,8 +159,8 @@ func (k *Grove) Unseen(ctx context.Context, id types.UUID, t Tree) ([]string, er
 func (k *Grove) Empty(ctx context.Context, id types.UUID, t Tree) ([]string, error) {
 	out, err := k.git.run(ctx, id, call{args: []string{"--git-dir=" + t.Common, "ls-tree", "-r", "-z", "--full-tree", t.Base}})
 	var empty []string
-	for _, e := range records(out) {
-		if meta, path, _ := strings.Cut(e, "\t"); strings.HasPrefix(meta, "160000 ") {
+	for _, e := range plumbing.Records(out) {
+		if meta, path, _ := strings.Cut(e, "\t"); strings.HasPrefix(meta, plumbing.Gitlink+" ") {
 			if _, err := os.Lstat(filepath.Join(t.Dir, path, ".git")); err != nil {
 				empty = append(empty, path)
 			}
@@ -214,24 +184,25 @@ func some(paths []string) string {
 
 // treesOf returns the trees of commits.
 func (k *canopy) treesOf(ctx context.Context, id types.UUID, common string, commits ...string) ([]string, error) {
-	out := make([]string, len(commits))
-	for i, c := range commits {
-		b, err := k.run(ctx, id, call{args: []string{"--git-dir=" + common, "rev-parse", "-q", "--verify", "--end-of-options", c + "^{tree}"}})
-		if err != nil {
-			return nil, err
-		}
-		out[i] = line(b)
+	var in []string
+	for _, c := range commits {
+		in = append(in, c+"^{tree}")
 	}
-	return out, nil
+	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + common, "cat-file", "--batch-check=%(objectname)"}, input: plumbing.Lines(in)})
+	if err != nil {
+		return nil, err
+	}
+	trees := plumbing.Answers(out, len(commits))
+	if i := slices.IndexFunc(trees, func(id string) bool { return strings.Contains(id, " ") }); i >= 0 || len(trees) == 0 {
+		return nil, types.Errorf(types.ErrDriver, "Git", common, "git cat-file: commits that cannot be read: %q", out)
+	}
+	return trees, nil
 }
 
-// halfway are the files of operations of git's that have not ended.
-var halfway = []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "sequencer"}
-
-// unfinished returns what git is in the middle of; "" = nothing.
+// unfinished returns what git is in the middle of; "" = nothing. A bisection is in the way of no commit.
 func unfinished(gitDir string) string {
-	for _, name := range halfway {
-		if _, err := os.Lstat(filepath.Join(gitDir, name)); err == nil {
+	for _, name := range plumbing.Halfway(gitDir) {
+		if name != plumbing.Bisect {
 			return name
 		}
 	}
@@ -251,7 +222,11 @@ func (k *Grove) CommitWork(ctx context.Context, id types.UUID, t Tree, message s
 	if what := unfinished(s.gitDir); what != "" {
 		return "", false, types.Errorf(types.ErrConflict, op, t.Dir, "an operation of git's is half-way there (%s): end it or abort it there first", what)
 	}
-	tree, index, err := c.sketch(ctx, id, s, nil)
+	conf, err := c.config(ctx, id, s.gitDir, true)
+	if err != nil {
+		return "", false, err
+	}
+	tree, index, err := c.sketch(ctx, id, s, conf, nil)
 	if err != nil {
 		return "", false, err
 	}
@@ -260,17 +235,17 @@ func (k *Grove) CommitWork(ctx context.Context, id types.UUID, t Tree, message s
 	if err != nil || was[0] == tree {
 		return s.head, false, err
 	}
-	if files, err := c.filtered(ctx, id, s, was[0], tree); err != nil {
+	if files, err := c.filtered(ctx, id, s, conf, was[0], tree); err != nil {
 		return "", false, err
 	} else if len(files) > 0 {
 		return "", false, types.Errorf(types.ErrConflict, op, t.Dir, "%w", &MergeError{Files: files,
 			Why: "nothing was committed, since a filter that git would run (such as that of git lfs) is not run by this program; commit them there yourself"})
 	}
-	out, err := c.run(ctx, id, call{input: []byte(message), env: c.identity(ctx, id, s), args: []string{"--git-dir=" + s.gitDir, "commit-tree", tree, "-p", s.head}})
+	out, err := c.run(ctx, id, call{input: []byte(message), env: author(conf), args: []string{"--git-dir=" + s.gitDir, "commit-tree", tree, "-p", s.head}})
 	if err != nil {
 		return "", false, err
 	}
-	commit = line(out)
+	commit = plumbing.Line(out)
 	if _, err := c.run(ctx, id, call{args: []string{"--git-dir=" + s.gitDir, "update-ref", "-m", "rnix: the work of an agent", "HEAD", commit, s.head}}); err != nil {
 		return "", false, types.Errorf(types.ErrConflict, op, t.Dir, "what is checked out there was changed meanwhile: try again: %w", err)
 	}

@@ -7,21 +7,14 @@ import (
 	"strings"
 
 	"rnix/internal/durable"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
-
-// tracked is one file in the user's index.
-type tracked struct {
-	flag byte   // as ls-files -v prints it: H as usual, S not in the work tree, lower case: taken for unchanged
-	mode string // octal
-	oid  string
-	path string
-}
 
 // seed makes the index of a new shadow. It begins with a copy of the user's, so that files that the
 // user's git has read need not be read again; those that a filter or a conversion stands before, and
 // those that git was told not to look at, are marked as not read.
-func (k *trees) seed(ctx context.Context, id types.UUID, s *shadow) error {
+func (k *trees) seed(ctx context.Context, id types.UUID, s *shadow, conf plumbing.Config) error {
 	user := filepath.Join(s.repo.gitDir, "index")
 	warm, err := copyWithTime(user, s.index())
 	if err != nil || !warm {
@@ -31,13 +24,13 @@ func (k *trees) seed(ctx context.Context, id types.UUID, s *shadow) error {
 	if err != nil {
 		return err
 	}
-	all := parseTracked(out)
-	if k.says(ctx, id, s.repo, "index.sparse", "true") || k.splitIndex(ctx, id, s.repo) {
+	all := plumbing.ParseTracked(out)
+	if conf.Says("index.sparse", "true") || k.splitIndex(ctx, id, s.repo) {
 		warm = false
 	}
 	converted := map[string]bool{}
 	if warm {
-		if k.says(ctx, id, s.repo, "core.autocrlf", "true", "input", "yes", "on", "1") {
+		if conf.Says("core.autocrlf", "true", "input", "yes", "on", "1") {
 			warm = false
 		} else if converted, err = k.converted(ctx, id, s.repo, all); err != nil {
 			return err
@@ -70,61 +63,48 @@ func (r *repo) emptyID() string {
 // seedLines says how the index of a shadow differs from the user's (warm), or what it is made of (not
 // warm), as update-index --index-info reads it. What is put there has no description, so it is read at
 // the first look.
-func seedLines(all []tracked, warm bool, converted map[string]bool, exists func(string) bool, idLen int) (lines []string) {
+func seedLines(all []plumbing.Tracked, warm bool, converted map[string]bool, exists func(string) bool, idLen int) (lines []string) {
 	gone := func(path string) { lines = append(lines, "0 "+strings.Repeat("0", idLen)+"\t"+path+"\x00") }
-	put := func(t tracked) { lines = append(lines, t.mode+" "+t.oid+"\t"+t.path+"\x00") }
+	put := func(t plumbing.Tracked) { lines = append(lines, t.Mode+" "+t.OID+"\t"+t.Path+"\x00") }
 	last := ""
 	for _, t := range all {
 		switch {
-		case t.path == last: // a further stage of a conflict
-		case t.flag == 'S' || t.flag == 's':
+		case t.Path == last: // a further stage of a conflict
+		case t.Flag == 'S' || t.Flag == 's':
 			if warm {
-				gone(t.path)
+				gone(t.Path)
 			}
-			if exists(t.path) {
+			if exists(t.Path) {
 				put(t)
 			}
-		case warm && t.flag == 'H' && !converted[t.path]:
+		case warm && t.Flag == 'H' && !converted[t.Path]:
 		default:
 			if warm {
-				gone(t.path)
+				gone(t.Path)
 			}
 			put(t)
 		}
-		last = t.path
+		last = t.Path
 	}
 	return lines
-}
-
-// parseTracked reads the output of ls-files -s -v -z.
-func parseTracked(out []byte) []tracked {
-	var all []tracked
-	for _, r := range records(out) {
-		meta, path, ok := strings.Cut(r, "\t")
-		f := strings.Fields(meta)
-		if ok && len(f) == 4 && len(f[0]) == 1 {
-			all = append(all, tracked{flag: f[0][0], mode: f[1], oid: f[2], path: path})
-		}
-	}
-	return all
 }
 
 // conversions are the attributes that can make the bytes of a file differ from those of its blob.
 var conversions = []string{"text", "crlf", "eol", "ident", "filter", "working-tree-encoding"}
 
 // converted returns the files whose blobs in the user's index need not hold their bytes.
-func (k *trees) converted(ctx context.Context, id types.UUID, r *repo, all []tracked) (map[string]bool, error) {
+func (k *trees) converted(ctx context.Context, id types.UUID, r *repo, all []plumbing.Tracked) (map[string]bool, error) {
 	paths := make([]string, len(all))
 	for i, t := range all {
-		paths[i] = t.path
+		paths[i] = t.Path
 	}
 	args := append([]string{"--git-dir=" + r.gitDir, "--work-tree=" + r.root, "check-attr", "-z", "--stdin"}, conversions...)
-	out, err := k.run(ctx, id, call{dir: r.root, user: true, args: args, input: zlist(paths)})
+	out, err := k.run(ctx, id, call{dir: r.root, user: true, args: args, input: plumbing.Zlist(paths)})
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]bool{}
-	f := records(out)
+	f := plumbing.Records(out)
 	for i := 0; i+2 < len(f); i += 3 {
 		if f[i+2] != "unspecified" && f[i+2] != "unset" {
 			found[f[i]] = true
@@ -133,10 +113,13 @@ func (k *trees) converted(ctx context.Context, id types.UUID, r *repo, all []tra
 	return found, nil
 }
 
-// splitIndex reports whether the user's index is in two files.
+// splitIndex reports whether the user's index is in two files. Git is asked only if there is one that could be the second.
 func (k *trees) splitIndex(ctx context.Context, id types.UUID, r *repo) bool {
+	if found, err := filepath.Glob(filepath.Join(plumbing.EscapeGlob(r.gitDir), "sharedindex.*")); err == nil && len(found) == 0 {
+		return false
+	}
 	out, err := k.run(ctx, id, call{user: true, args: []string{"--git-dir=" + r.gitDir, "rev-parse", "--shared-index-path"}})
-	return err != nil || line(out) != ""
+	return err != nil || plumbing.Line(out) != ""
 }
 
 // copyWithTime copies a file with its time of change, which for an index decides which files are read

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"rnix/internal/durable"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -63,15 +64,20 @@ func (k *trees) shadow(ctx context.Context, h *history, id types.UUID, r *repo) 
 	if s.store, err = k.storeOf(ctx, id, r.common, r.format); err != nil {
 		return nil, err
 	}
+	conf, err := k.config(ctx, id, r.gitDir, true)
+	if err != nil {
+		return nil, err
+	}
+	exclude := k.excludes(ctx, id, r, conf)
 	ready := filepath.Join(s.dir, "ready")
 	if b, err := os.ReadFile(ready); err != nil || string(b) != shadowVersion {
 		if err := os.RemoveAll(s.dir); err != nil {
 			return nil, storage(s.dir, err)
 		}
-		if err := s.furnish(k.excludes(ctx, id, r)); err != nil {
+		if err := s.furnish(exclude); err != nil {
 			return nil, err
 		}
-		if err := k.seed(ctx, id, s); err != nil {
+		if err := k.seed(ctx, id, s, conf); err != nil {
 			return nil, err
 		}
 		if err := durable.WriteFile(durable.OS, ready, []byte(shadowVersion), durable.Cached); err != nil {
@@ -81,7 +87,7 @@ func (k *trees) shadow(ctx context.Context, h *history, id types.UUID, r *repo) 
 		if err := os.Remove(s.index() + ".lock"); err != nil && !os.IsNotExist(err) { // of a git that was killed
 			return nil, storage(s.dir, err)
 		}
-		if err := s.furnish(k.excludes(ctx, id, r)); err != nil {
+		if err := s.furnish(exclude); err != nil {
 			return nil, err
 		}
 	}
@@ -89,12 +95,12 @@ func (k *trees) shadow(ctx context.Context, h *history, id types.UUID, r *repo) 
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range records(out) {
-		if meta, path, _ := strings.Cut(e, "\t"); strings.HasPrefix(meta, "160000 ") {
+	for _, e := range plumbing.Records(out) {
+		if meta, path, _ := strings.Cut(e, "\t"); strings.HasPrefix(meta, plumbing.Gitlink+" ") {
 			s.submodules = append(s.submodules, path)
 		}
 	}
-	if err := k.fill(ctx, id, s.store, blobsOf(records(out))); err != nil {
+	if err := k.fill(ctx, id, s.store, blobsOf(plumbing.Records(out))); err != nil {
 		if types.CodeOf(err) == types.ErrDriver { // an index that names what was lost: the next one is made of the user's
 			return nil, errors.Join(err, os.RemoveAll(s.dir))
 		}
@@ -103,11 +109,6 @@ func (k *trees) shadow(ctx context.Context, h *history, id types.UUID, r *repo) 
 	s.partial = partial(r.common)
 	h.shadows[r.root] = s
 	return s, nil
-}
-
-// escapeGlob makes a path mean itself in a pattern.
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
 // furnish writes everything of a shadow but the index. exclude is the user's own file of what is
@@ -155,10 +156,20 @@ func quoteConfig(v string) string {
 }
 
 // excludes returns the file in which the user says what is ignored in every repository.
-func (k *trees) excludes(ctx context.Context, id types.UUID, r *repo) string {
-	out, err := k.run(ctx, id, call{user: true, args: []string{"--git-dir=" + r.gitDir, "config", "-z", "--type=path", "--get", "core.excludesFile"}})
-	if err == nil && len(out) > 1 {
-		return strings.TrimSuffix(string(out), "\x00")
+func (k *trees) excludes(ctx context.Context, id types.UUID, r *repo, conf plumbing.Config) string {
+	path, _ := conf.Get("core.excludesfile")
+	rest, home := strings.CutPrefix(path, "~/")
+	switch {
+	case path == "": // see below
+	case home && k.home != "":
+		return k.home + "/" + rest
+	case !strings.ContainsAny(path[:1], "~%:"): // else it begins with what git fills in
+		return path
+	default:
+		out, err := k.run(ctx, id, call{user: true, args: []string{"--git-dir=" + r.gitDir, "config", "-z", "--type=path", "--get", "core.excludesFile"}})
+		if err == nil && len(out) > 1 {
+			return strings.TrimSuffix(string(out), "\x00")
+		}
 	}
 	for _, kv := range k.source {
 		if v, ok := strings.CutPrefix(kv, "XDG_CONFIG_HOME="); ok && v != "" {

@@ -7,17 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
 // sketch writes the files of a work tree, but those that git ignores, as a tree, by way of an index of
 // its own that begins as a copy of the work tree's: so files that were not changed are taken as git has
 // them. What is new is written into a store of ours, or into the repository where into is nil. The caller removes the index.
-func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing, into *store) (tree, index string, err error) {
-	env, err := k.inert(ctx, id, s.gitDir, false)
-	if err != nil {
-		return "", "", err
-	}
+func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing, conf plumbing.Config, into *store) (tree, index string, err error) {
+	env := inert(conf, false)
 	dir := filepath.Join(k.base, "scratch")
 	if err := mkdir(dir); err != nil {
 		return "", "", err
@@ -64,17 +62,17 @@ func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing, into *st
 	if err != nil {
 		return fail(err)
 	}
-	all := parseTracked(out)
+	all := plumbing.ParseTracked(out)
 	known := submodulesOf(all)
 	if skipped := skippedHere(s.Dir, all); len(skipped) > 0 { // git was told that they are not there
-		if _, err = do(zlist(skipped), "update-index", "-z", "--no-skip-worktree", "--stdin"); err != nil {
+		if _, err = do(plumbing.Zlist(skipped), "update-index", "-z", "--no-skip-worktree", "--stdin"); err != nil {
 			return fail(err)
 		}
 	}
 	if out, err = do(nil, "ls-files", "-z", "--modified", "--others", "--exclude-standard"); err != nil {
 		return fail(err)
 	}
-	modified := records(out)
+	modified := plumbing.Records(out)
 	untouched, err := k.untouched(ctx, id, s, modified)
 	if err != nil {
 		return fail(err)
@@ -86,7 +84,7 @@ func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing, into *st
 		return fail(err)
 	}
 	if lines := entriesOf(all, untouched); len(lines) > 0 { // as git had them
-		if _, err := do(zlist(lines), "update-index", "-z", "--index-info"); err != nil {
+		if _, err := do(plumbing.Zlist(lines), "update-index", "-z", "--index-info"); err != nil {
 			return fail(err)
 		}
 	}
@@ -95,13 +93,13 @@ func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing, into *st
 		return fail(err)
 	}
 	var links []string
-	for f := records(out); len(f) > 1; f = f[2:] {
+	for f := plumbing.Records(out); len(f) > 1; f = f[2:] {
 		if strings.HasPrefix(f[0], ":000000 160000 ") && !slices.Contains(known, f[1]) {
 			links = append(links, f[1])
 		}
 	}
 	if len(links) > 0 {
-		if _, err = do(zlist(links), "update-index", "-z", "--force-remove", "--stdin"); err != nil {
+		if _, err = do(plumbing.Zlist(links), "update-index", "-z", "--force-remove", "--stdin"); err != nil {
 			return fail(err)
 		}
 	}
@@ -109,7 +107,7 @@ func (k *canopy) sketch(ctx context.Context, id types.UUID, s standing, into *st
 	if err != nil {
 		return fail(err)
 	}
-	return line(out), index, nil
+	return plumbing.Line(out), index, nil
 }
 
 // maxSketch is how many bytes the files may have together that were changed or are new in a work tree: git reads and packs all of them.
@@ -155,7 +153,7 @@ func addAll(do func([]byte, ...string) ([]byte, error), submodules []string) err
 		return err
 	}
 	var nested []string
-	for _, path := range records(others) {
+	for _, path := range plumbing.Records(others) {
 		if dir, ok := strings.CutSuffix(path, "/"); ok {
 			nested = append(nested, dir)
 		}
@@ -169,33 +167,33 @@ func addAll(do func([]byte, ...string) ([]byte, error), submodules []string) err
 }
 
 // entriesOf returns the lines for "update-index --index-info" that put some of all files of an index into another one.
-func entriesOf(all []tracked, some map[string]bool) (lines []string) {
+func entriesOf(all []plumbing.Tracked, some map[string]bool) (lines []string) {
 	for _, t := range all {
-		if some[t.path] {
-			lines = append(lines, t.mode+" "+t.oid+" 0\t"+t.path)
+		if some[t.Path] {
+			lines = append(lines, t.Mode+" "+t.OID+" 0\t"+t.Path)
 		}
 	}
 	return lines
 }
 
 // skippedHere returns the files that git was told to take for absent, and that are in dir.
-func skippedHere(dir string, all []tracked) (paths []string) {
+func skippedHere(dir string, all []plumbing.Tracked) (paths []string) {
 	for _, t := range all {
-		if t.flag != 'S' && t.flag != 's' {
+		if t.Flag != 'S' && t.Flag != 's' {
 			continue
 		}
-		if _, err := os.Lstat(filepath.Join(dir, t.path)); err == nil {
-			paths = append(paths, t.path)
+		if _, err := os.Lstat(filepath.Join(dir, t.Path)); err == nil {
+			paths = append(paths, t.Path)
 		}
 	}
 	return paths
 }
 
 // submodulesOf returns the places of an index at which other repositories belong.
-func submodulesOf(all []tracked) (paths []string) {
+func submodulesOf(all []plumbing.Tracked) (paths []string) {
 	for _, t := range all {
-		if t.mode == "160000" {
-			paths = append(paths, t.path)
+		if t.Mode == plumbing.Gitlink {
+			paths = append(paths, t.Path)
 		}
 	}
 	return paths

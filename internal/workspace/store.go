@@ -1,6 +1,8 @@
 package workspace
 
 import (
+	"bytes"
+	"compress/zlib"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +16,7 @@ import (
 	"sync"
 
 	"rnix/internal/durable"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -103,9 +106,6 @@ func (k *stores) storeOf(ctx context.Context, id types.UUID, common, format stri
 	if err := s.furnish(); err != nil {
 		return nil, err
 	}
-	if _, err := k.run(ctx, id, call{env: s.alone(), args: s.args("hash-object", "-w", "--stdin"), input: []byte{}}); err != nil {
-		return nil, err
-	}
 	switch err := k.move(ctx, id, s); {
 	case types.CodeOf(err) == types.ErrDriver: // a repository that git cannot read any more; what is in the store can be read
 		k.log.Warn("references of an earlier version stay in a repository", "path", common, "error", err)
@@ -124,7 +124,7 @@ func (s *store) furnish() error {
 		}
 	}
 	for _, dir := range []string{s.objects(), filepath.Join(s.gitDir(), "objects")} {
-		left, err := filepath.Glob(filepath.Join(escapeGlob(dir), "pack", "tmp_*")) // of gits of ours that were killed
+		left, err := filepath.Glob(filepath.Join(plumbing.EscapeGlob(dir), "pack", "tmp_*")) // of gits of ours that were killed
 		if err != nil {
 			return storage(dir, err)
 		}
@@ -151,7 +151,28 @@ func (s *store) furnish() error {
 			return err
 		}
 	}
-	return nil
+	return s.putEmptyBlob()
+}
+
+// putEmptyBlob writes the object of a file without content, as git writes a loose one.
+func (s *store) putEmptyBlob() error {
+	name := emptyBlob(s.format)
+	path := filepath.Join(s.objects(), name[:2], name[2:])
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	var b bytes.Buffer
+	w := zlib.NewWriter(&b)
+	if _, err := w.Write([]byte("blob 0\x00")); err != nil {
+		return storage(path, err)
+	}
+	if err := w.Close(); err != nil {
+		return storage(path, err)
+	}
+	if err := mkdir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return durable.WriteFile(durable.OS, path, b.Bytes(), durable.Cached)
 }
 
 // unlock removes the locks that gits of ours have left that were killed. Nobody else writes references of a store.
@@ -174,7 +195,7 @@ func alternate(dir string) string {
 
 // partial reports whether objects of a repository may be with a server only.
 func partial(common string) bool {
-	promisors, err := filepath.Glob(filepath.Join(escapeGlob(common), "objects", "pack", "*.promisor"))
+	promisors, err := filepath.Glob(filepath.Join(plumbing.EscapeGlob(common), "objects", "pack", "*.promisor"))
 	return err == nil && len(promisors) > 0
 }
 
@@ -240,7 +261,7 @@ func emptyBlob(format string) string {
 func blobsOf(listed []string) (ids []string) {
 	for _, e := range listed {
 		meta, _, _ := strings.Cut(e, "\t")
-		if f := strings.Fields(meta); len(f) == 3 && f[0] != "160000" {
+		if f := strings.Fields(meta); len(f) == 3 && f[0] != plumbing.Gitlink {
 			ids = append(ids, f[1])
 		}
 	}
@@ -252,7 +273,7 @@ func blobsOf(listed []string) (ids []string) {
 func (k *stores) below(ctx context.Context, id types.UUID, s *store, gitDir string, trees, commits []string) (ids []string, err error) {
 	trees = slices.Clone(trees)
 	if len(commits) > 0 {
-		out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + gitDir, "rev-list", "--stdin", "--not", "--branches", "--remotes", "--tags"}, input: lines(commits)})
+		out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + gitDir, "rev-list", "--stdin", "--not", "--branches", "--remotes", "--tags"}, input: plumbing.Lines(commits)})
 		if err != nil {
 			return nil, err
 		}
@@ -267,7 +288,7 @@ func (k *stores) below(ctx context.Context, id types.UUID, s *store, gitDir stri
 		if partial(s.common) {
 			args = append(args, "--missing=allow-any")
 		}
-		out, err := k.run(ctx, id, call{args: s.args(args...), input: lines(trees)})
+		out, err := k.run(ctx, id, call{args: s.args(args...), input: plumbing.Lines(trees)})
 		if err != nil {
 			return nil, err
 		}
@@ -276,9 +297,6 @@ func (k *stores) below(ctx context.Context, id types.UUID, s *store, gitDir stri
 	slices.Sort(ids)
 	return slices.Compact(ids), nil
 }
-
-// lines is the input of a git that reads lines.
-func lines(list []string) []byte { return []byte(strings.Join(list, "\n") + "\n") }
 
 // hold makes a reference of a store to an object that is there.
 func (k *stores) hold(ctx context.Context, id types.UUID, s *store, ref, object string) error {
@@ -289,7 +307,7 @@ func (k *stores) hold(ctx context.Context, id types.UUID, s *store, ref, object 
 // move brings the references that earlier versions have put into the user's repository into the store, with what they hold: those of
 // histories that are ours. A repository that is gone has none.
 func (k *stores) move(ctx context.Context, id types.UUID, s *store) error {
-	if _, err := os.Stat(s.common); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(s.common); errors.Is(err, fs.ErrNotExist) || !plumbing.MayHaveRefs(s.common, "refs/rnix/") {
 		return nil
 	}
 	theirs := []string{"--git-dir=" + s.common}

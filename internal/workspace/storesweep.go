@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -32,7 +33,7 @@ type held struct {
 // sweepStores removes from the stores what no reference and no index of a history has any more, if references were removed. The caller keeps
 // snapshots from being made.
 func (k *stores) sweepStores(ctx context.Context, out *Swept) error {
-	marks, err := filepath.Glob(filepath.Join(escapeGlob(k.base), "stores", "*", "dropped"))
+	marks, err := filepath.Glob(filepath.Join(plumbing.EscapeGlob(k.base), "stores", "*", "dropped"))
 	if err != nil {
 		return types.Errorf(types.ErrInternal, "Sweep", k.base, "%w", err)
 	}
@@ -131,7 +132,7 @@ func (k *stores) needed(ctx context.Context, s *store) (map[string]bool, error) 
 		}
 	}
 	if len(trees) > 0 {
-		out, err := k.run(ctx, types.UUID{}, call{args: s.args("rev-list", "--objects", "--no-object-names", "--missing=allow-any", "--stdin"), input: lines(trees)})
+		out, err := k.run(ctx, types.UUID{}, call{args: s.args("rev-list", "--objects", "--no-object-names", "--missing=allow-any", "--stdin"), input: plumbing.Lines(trees)})
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +140,7 @@ func (k *stores) needed(ctx context.Context, s *store) (map[string]bool, error) 
 			keep[id] = true
 		}
 	}
-	links, err := filepath.Glob(filepath.Join(escapeGlob(k.base), "git", "*", "*", "objects"))
+	links, err := filepath.Glob(filepath.Join(plumbing.EscapeGlob(k.base), "git", "*", "*", "objects"))
 	if err != nil {
 		return nil, types.Errorf(types.ErrInternal, "Sweep", k.base, "%w", err)
 	}
@@ -151,7 +152,7 @@ func (k *stores) needed(ctx context.Context, s *store) (map[string]bool, error) 
 		if err != nil {
 			return nil, err
 		}
-		for _, id := range blobsOf(records(out)) {
+		for _, id := range blobsOf(plumbing.Records(out)) {
 			keep[id] = true
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rnix/internal/durable"
+	"rnix/internal/plumbing"
 	"rnix/runtime/worktree"
 	"rnix/types"
 )
@@ -79,7 +80,7 @@ func Stow(ctx context.Context, k *Keeper, dir string, free func() error) (freed 
 // pack keeps everything that is in a workspace, and proves it. It returns the note on that, which is not written yet.
 func (s stower) pack(ctx context.Context, d desk) (*stowed, int64, error) {
 	n := &stowed{Version: stowVersion, Desk: d, State: stowLeaving}
-	if pid, name := workerIn(d.Dir); pid != 0 {
+	if pid, name := worktree.Worker(d.Dir); pid != 0 {
 		return nil, 0, conflict(d.Dir, "process %d (%s) works there", pid, name)
 	}
 	if err := mkdir(s.dir); err != nil { // while it has no note, what is flagged as put away is forgotten
@@ -125,7 +126,7 @@ func (s stower) pack(ctx context.Context, d desk) (*stowed, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if pid, name := workerIn(d.Dir); pid != 0 {
+	if pid, name := worktree.Worker(d.Dir); pid != 0 {
 		return nil, 0, conflict(d.Dir, "process %d (%s) works there", pid, name)
 	}
 	if again.ID != rec.ID {
@@ -145,7 +146,7 @@ func (s stower) git(ctx context.Context, d desk, n *stowed) (parents []string, e
 	if len(holds.Halfway) > 0 {
 		return nil, conflict(d.Dir, "an operation of git's is half-way (%s): finish it, or take it back", holds.Halfway[0])
 	}
-	gitDir := worktree.Registration(d.Common, d.Dir)
+	gitDir := plumbing.Registration(d.Common, d.Dir)
 	unmerged, err := s.k.run(ctx, s.id, call{dir: d.Dir, args: []string{"--git-dir=" + gitDir, "ls-files", "-u", "-z"}})
 	if err != nil {
 		return nil, err
@@ -153,14 +154,12 @@ func (s stower) git(ctx context.Context, d desk, n *stowed) (parents []string, e
 	if len(unmerged) > 0 {
 		return nil, conflict(d.Dir, "files in it are in a conflict of git's that is not settled")
 	}
-	if n.Head, err = s.k.headOf(ctx, s.id, gitDir); err != nil {
+	at, err := s.k.checkedOut(ctx, s.id, call{args: []string{"--git-dir=" + gitDir}})
+	if err != nil {
 		return nil, err
 	}
-	if n.Head == "" {
+	if n.Head, n.Branch = at.head, at.branch; n.Head == "" {
 		return nil, conflict(d.Dir, "no commit is checked out there")
-	}
-	if n.Branch, err = s.k.branchIn(ctx, s.id, gitDir); err != nil && types.CodeOf(err) != types.ErrDriver {
-		return nil, err
 	}
 	if parents, err = s.k.desks.staged(ctx, d); err != nil {
 		return nil, err
@@ -180,9 +179,9 @@ func (s stower) git(ctx context.Context, d desk, n *stowed) (parents []string, e
 func (s stower) commits(ctx context.Context, gitDir string, tips []string, n *stowed) error {
 	args := []string{"--git-dir=" + gitDir, "rev-list", "--stdin", "--not"}
 	if n.Branch != "" {
-		args = append(args, "--exclude="+escapeGlob(n.Branch))
+		args = append(args, "--exclude="+plumbing.EscapeGlob(n.Branch))
 	}
-	out, err := s.k.run(ctx, s.id, call{args: append(args, "--branches", "--remotes", "--tags"), input: lines(tips)})
+	out, err := s.k.run(ctx, s.id, call{args: append(args, "--branches", "--remotes", "--tags"), input: plumbing.Lines(tips)})
 	if err != nil {
 		return err
 	}
@@ -331,7 +330,7 @@ func (n *stowed) unregister() error {
 	if _, err := os.Lstat(n.Desk.Dir); n.Desk.Common == "" || err == nil && !n.there() {
 		return nil
 	}
-	at := worktree.Registration(n.Desk.Common, n.Desk.Dir)
+	at := plumbing.Registration(n.Desk.Common, n.Desk.Dir)
 	if at == "" {
 		return nil
 	}

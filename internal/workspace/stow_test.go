@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"rnix/runtime/worktree"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -124,7 +124,7 @@ var stowStates = map[string]func(h *stowHome){
 		h.user(h.to, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", sub, "sub")
 		h.user(h.to, "commit", "-qm", "sub")
 		head := strings.TrimSpace(h.user(h.to, "rev-parse", "HEAD"))
-		must(h, os.RemoveAll(filepath.Join(worktree.Registration(filepath.Join(h.repo, ".git"), h.to), "modules")))
+		must(h, os.RemoveAll(filepath.Join(plumbing.Registration(filepath.Join(h.repo, ".git"), h.to), "modules")))
 		h.user(h.repo, "worktree", "remove", "--force", h.to)
 		h.user(h.repo, "worktree", "add", "-q", "--detach", h.to, head)
 	},

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"rnix/runtime/worktree"
+	"rnix/internal/plumbing"
 )
 
 // stowCuts are the moments at which a daemon can be killed that puts a workspace away or back. Each leaves things as the kill does, and says
@@ -40,7 +40,7 @@ var stowCuts = map[string]struct {
 		coming(s, h, n)
 		must(h, s.k.desks.note(n.Desk))
 		must(h, s.relink(h.Context(), n))
-		must(h, os.Remove(filepath.Join(worktree.Registration(n.Desk.Common, h.to), "HEAD")))
+		must(h, os.Remove(filepath.Join(plumbing.Registration(n.Desk.Common, h.to), "HEAD")))
 	}},
 	"while its files were written": {away: true, cut: func(s stower, h *stowHome, n *stowed) {
 		coming(s, h, n)

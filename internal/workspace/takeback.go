@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -22,20 +23,14 @@ func (k *landings) settleLanding(ctx context.Context, l *landing) (what string, 
 	}
 	ours, free := l.ours()
 	if !ours && !free {
-		return "", types.Errorf(types.ErrConflict, "Merge", l.Dir, "a merge was cut off there, and cannot be taken back: %s is another git's; if none runs, remove it: rm %s", l.lock(), ShellQuote(l.lock()))
+		return "", types.Errorf(types.ErrConflict, "Merge", l.Dir, "a merge was cut off there, and cannot be taken back: %s is another git's; if none runs, remove it: rm %s", l.lock(), plumbing.ShellQuote(l.lock()))
 	}
 	k.unlock(l)
-	branch, err := k.branchIn(ctx, l.UUID, l.GitDir)
-	head := ""
-	if err == nil {
-		var out []byte
-		out, err = k.run(ctx, l.UUID, call{args: []string{"--git-dir=" + l.GitDir, "rev-parse", "-q", "--verify", "HEAD^{commit}"}})
-		head = line(out)
-	}
+	now, err := k.checkedOut(ctx, l.UUID, call{args: []string{"--git-dir=" + l.GitDir}})
 	if ctx.Err() != nil {
 		return "", err
 	}
-	if err != nil || branch != l.Branch || head != l.Before { // the branch followed, or somebody has gone on from there
+	if err != nil || now.branch != l.Branch || now.head != l.Before { // the branch followed, or somebody has gone on from there
 		return "needs nothing any more", k.end(l)
 	}
 	if free { // it was removed by hand, or not taken yet
@@ -46,16 +41,17 @@ func (k *landings) settleLanding(ctx context.Context, l *landing) (what string, 
 	if err := l.copyIndex(); err != nil {
 		return "", err
 	}
-	env, err := k.inert(ctx, l.UUID, l.GitDir, true)
+	conf, err := k.config(ctx, l.UUID, l.GitDir, true)
 	if err != nil {
 		return "", err
 	}
+	env := inert(conf, true)
 	trees, err := k.treesOf(ctx, l.UUID, l.Common, l.Before, l.Commit)
 	if err != nil {
 		return "", err
 	}
 	out, err := k.run(ctx, l.UUID, call{env: l.env(nil), args: []string{"--git-dir=" + l.GitDir, "write-tree"}})
-	if err == nil && line(out) == trees[1] && trees[0] != trees[1] {
+	if err == nil && plumbing.Line(out) == trees[1] && trees[0] != trees[1] {
 		at := standing{Tree: Tree{Dir: l.Dir, Common: l.Common}, gitDir: l.GitDir, branch: l.Branch, head: l.Before}
 		if err := k.follow(ctx, l.UUID, at, l.Commit); err != nil {
 			return "", err
@@ -101,20 +97,17 @@ type rewritten struct {
 	before, after bool
 }
 
-// submodule is what git has for the mode of one.
-const submodule = "160000"
-
 // rewrites returns what a landing changes, by what "git diff-tree --raw -z" says of its commits; what was added comes first, since it may stand
 // in the way of the others. Of files that both commits have, or only the one before, those that are not touched are left out.
 func rewrites(diff []byte, touched map[string]bool) []rewritten {
 	var added, others []rewritten
-	for list := records(diff); len(list) > 1; list = list[2:] {
+	for list := plumbing.Records(diff); len(list) > 1; list = list[2:] {
 		meta := strings.Fields(strings.TrimPrefix(list[0], ":"))
-		if len(meta) < 5 || meta[0] == submodule && meta[1] == submodule { // its files are no part of a merge
+		if len(meta) < 5 || meta[0] == plumbing.Gitlink && meta[1] == plumbing.Gitlink { // its files are no part of a merge
 			continue
 		}
-		none := func(mode string) bool { return mode == "000000" || mode == submodule }
-		f := rewritten{path: list[1], added: none(meta[0]), gone: none(meta[1]), before: meta[0] == submodule, after: meta[1] == submodule}
+		none := func(mode string) bool { return mode == "000000" || mode == plumbing.Gitlink }
+		f := rewritten{path: list[1], added: none(meta[0]), gone: none(meta[1]), before: meta[0] == plumbing.Gitlink, after: meta[1] == plumbing.Gitlink}
 		switch {
 		case f.added:
 			added = append(added, f)
@@ -151,7 +144,7 @@ func (k *landings) takeBack(ctx context.Context, l *landing, env []string) (kept
 		return nil, err
 	}
 	touched := map[string]bool{}
-	for _, path := range records(changed) {
+	for _, path := range plumbing.Records(changed) {
 		touched[path] = true
 	}
 	seen := map[string]bool{}
@@ -189,7 +182,7 @@ func (k *landings) takeBack(ctx context.Context, l *landing, env []string) (kept
 		}
 	}
 	if len(back) > 0 {
-		if _, err := git(zlist(back), "checkout-index", "-q", "-f", "-u", "-z", "--stdin"); err != nil {
+		if _, err := git(plumbing.Zlist(back), "checkout-index", "-q", "-f", "-u", "-z", "--stdin"); err != nil {
 			return kept, err
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"rnix/runtime/worktree"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -90,7 +90,7 @@ func (s stower) fits(ctx context.Context, n *stowed, cannot func(types.ErrCode, 
 		return "", nil
 	}
 	ref := "refs/heads/" + n.Branch
-	out, err := s.k.run(ctx, s.id, call{args: []string{"--git-dir=" + common, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", escapeGlob(ref)}})
+	out, err := s.k.run(ctx, s.id, call{args: []string{"--git-dir=" + common, "for-each-ref", "--format=%(refname)%00%(objectname)%00%(worktreepath)", plumbing.EscapeGlob(ref)}})
 	if err != nil {
 		return "", err
 	}
@@ -102,7 +102,7 @@ func (s stower) fits(ctx context.Context, n *stowed, cannot func(types.ErrCode, 
 			return "", cannot(types.ErrConflict, "its branch %s is checked out in %s: check out another one there", n.Branch, f[2])
 		case f[1] != n.Head:
 			return "", cannot(types.ErrConflict, "its branch %s was moved from %s to %s: give the branch of now another name with: git --git-dir=%s branch -m %s NAME",
-				n.Branch, n.Head, f[1], ShellQuote(common), ShellQuote(n.Branch))
+				n.Branch, n.Head, f[1], plumbing.ShellQuote(common), plumbing.ShellQuote(n.Branch))
 		default:
 			return "", nil
 		}
@@ -120,7 +120,7 @@ func (s stower) giveBack(ctx context.Context, n *stowed) error {
 	if err != nil || len(ids) == 0 {
 		return err
 	}
-	out, err := s.k.run(ctx, s.id, call{args: []string{"--git-dir=" + common, "cat-file", "--batch-check=%(objectname)"}, input: lines(ids)})
+	out, err := s.k.run(ctx, s.id, call{args: []string{"--git-dir=" + common, "cat-file", "--batch-check=%(objectname)"}, input: plumbing.Lines(ids)})
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (s stower) fillIn(ctx context.Context, n *stowed, rec *Stored) error {
 		return err
 	}
 	c := &canopy{s.k.survey}
-	return c.freshFiles(ctx, s.id, d.Dir, worktree.Registration(d.Common, d.Dir), true)
+	return c.freshFiles(ctx, s.id, d.Dir, plumbing.Registration(d.Common, d.Dir), true)
 }
 
 // relink lets the repository know the work tree again, as it knew it.
@@ -176,7 +176,7 @@ func (s stower) relink(ctx context.Context, n *stowed) error {
 	if _, err := s.k.run(ctx, s.id, call{args: []string{"--git-dir=" + d.Common, "worktree", "add", "--detach", "--no-checkout", "--", d.Dir, n.Head}}); err != nil {
 		return err
 	}
-	at := worktree.Registration(d.Common, d.Dir)
+	at := plumbing.Registration(d.Common, d.Dir)
 	if at == "" {
 		return types.Errorf(types.ErrDriver, "Unarchive", d.Dir, "the repository %s does not know the work tree that was made", d.Common)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -38,11 +39,11 @@ func (k *canopy) untouched(ctx context.Context, id types.UUID, s standing, paths
 		return nil, nil
 	}
 	args := []string{"--git-dir=" + s.gitDir, "--work-tree=" + s.Dir, "check-attr", "-z", "--stdin", "filter"}
-	out, err := k.run(ctx, id, call{dir: s.Dir, user: true, args: args, input: zlist(slices.Collect(maps.Keys(now)))})
+	out, err := k.run(ctx, id, call{dir: s.Dir, user: true, args: args, input: plumbing.Zlist(slices.Collect(maps.Keys(now)))})
 	if err != nil {
 		return nil, err
 	}
-	for f := records(out); len(f) > 2; f = f[3:] {
+	for f := plumbing.Records(out); len(f) > 2; f = f[3:] {
 		if f[2] == "unspecified" || f[2] == "unset" {
 			delete(now, f[0])
 		}

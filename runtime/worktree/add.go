@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -118,7 +119,7 @@ func (p *attempt) addWorktree(ctx context.Context) error {
 	if err != nil {
 		return types.Errorf(types.ErrDriver, "Provision", p.rec.Path, "%w", err)
 	}
-	p.rec.GitDir = gitDirOf(p.rec.Path)
+	p.rec.GitDir = plumbing.Dir(p.rec.Path)
 	if err := p.atBase(ctx); err != nil {
 		return err
 	}
@@ -180,54 +181,16 @@ var errInUse = errors.New("in use")
 
 // checkedOut returns the work tree in which a branch is checked out; "" if it is in none.
 func (p *attempt) checkedOut(ctx context.Context, ref string) string {
-	list, err := p.worktrees(ctx, p.rec.Parent)
+	out, err := p.git.git(ctx, nil, "-C", p.rec.Parent, "worktree", "list", "--porcelain", "-z")
 	if err != nil {
 		return ""
 	}
-	for _, w := range list {
-		if w.branch == ref {
-			return w.path
+	for _, w := range plumbing.ParseWorktrees(out) {
+		if w.Branch == ref {
+			return w.Path
 		}
 	}
 	return ""
-}
-
-// linked is a work tree of a repository, as git knows it.
-type linked struct {
-	path, branch     string
-	locked, detached bool
-	why              string // it is locked
-}
-
-// worktrees asks git for the work trees of a repository.
-func (m *Manager) worktrees(ctx context.Context, parent string) ([]linked, error) {
-	out, err := m.git.git(ctx, nil, "-C", parent, "worktree", "list", "--porcelain", "-z")
-	if err != nil {
-		return nil, err
-	}
-	return parseWorktrees(string(out)), nil
-}
-
-func parseWorktrees(out string) (list []linked) {
-	for field := range strings.SplitSeq(out, "\x00") {
-		key, value, _ := strings.Cut(field, " ")
-		if key == "worktree" {
-			list = append(list, linked{path: value})
-		}
-		if len(list) == 0 {
-			continue
-		}
-		w := &list[len(list)-1]
-		switch key {
-		case "branch":
-			w.branch = value
-		case "detached":
-			w.detached = true
-		case "locked":
-			w.locked, w.why = true, value
-		}
-	}
-	return list
 }
 
 // retriable reports whether what stood in the way may go away by itself. Git has no exit status for

@@ -6,13 +6,14 @@ import (
 	"net/url"
 	"strings"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
 // remoteURL is a URL as git is told it, and what it is told beside it.
 type remoteURL struct {
-	clean string // without a password
-	set   []pair // secret
+	clean string             // without a password
+	set   []plumbing.Setting // secret
 }
 
 // authenticate asks for the credentials of a repository. What a URL itself holds of them is taken off,
@@ -48,10 +49,10 @@ func (m *Manager) authenticate(ctx context.Context, raw string) (remoteURL, erro
 		return r, types.Errorf(types.ErrInvalid, op, shown(r.clean), "the URL holds a password, and the runner takes no environment in which it could be handed on: set Options.EnvCommandRunner")
 	case header != "":
 		scope := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
-		r.set = append(r.set, pair{"http.extraHeader", ""}, pair{"http." + scope.String() + ".extraHeader", header})
+		r.set = append(r.set, plumbing.Set("http.extraHeader", ""), plumbing.Set("http."+scope.String()+".extraHeader", header))
 	}
 	if suppress {
-		r.set = append(r.set, pair{"credential.helper", ""})
+		r.set = append(r.set, plumbing.Set("credential.helper", ""))
 	}
 	return r, nil
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"rnix/internal/plumbing"
 )
 
 const secret = "s3cr3t-t0ken"
@@ -75,19 +77,6 @@ func TestAPasswordInAURLStandsInNoArgument(t *testing.T) {
 	}
 }
 
-func TestSettingsOfTheCallersEnvironmentAreContinued(t *testing.T) {
-	got := settings([]string{"GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=a.b", "GIT_CONFIG_VALUE_0=1", "GIT_CONFIG_KEY_1=c.d", "GIT_CONFIG_VALUE_1=2=3"}, []pair{{"e.f", "4"}})
-	want := []string{"GIT_CONFIG_KEY_0=a.b", "GIT_CONFIG_VALUE_0=1", "GIT_CONFIG_KEY_1=c.d", "GIT_CONFIG_VALUE_1=2=3", "GIT_CONFIG_KEY_2=e.f", "GIT_CONFIG_VALUE_2=4", "GIT_CONFIG_COUNT=3"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
-	for _, count := range []string{"x", "-1", "99999999"} {
-		if got := settings([]string{"GIT_CONFIG_COUNT=" + count}, []pair{{"e.f", "4"}}); got[len(got)-1] != "GIT_CONFIG_COUNT=1" {
-			t.Errorf("%s: %q", count, got)
-		}
-	}
-}
-
 func TestGitSeesASmallEnvironment(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", secret)
 	t.Setenv("GIT_DIR", "/nowhere")
@@ -100,8 +89,8 @@ func TestGitSeesASmallEnvironment(t *testing.T) {
 func TestTheConfigurationOfARepositoryIsReadForPrograms(t *testing.T) {
 	out := "global\x00filter.lfs.clean\ngit-lfs clean\x00local\x00filter.evil.a.smudge\nsh\x00worktree\x00core.sshcommand\nssh -x\x00local\x00remote.origin.url\nhttps://h/r\x00" +
 		"local\x00credential.https://h.helper\n!x\x00local\x00url.ext::sh .insteadof\nhttps:\x00local\x00core.bare\nfalse\x00local\x00section.flag\x00"
-	f := parseConfig(out)
-	if f.remote != "https://h/r" || len(f.quiet) != 4 || f.quiet[0].key != "filter.evil.a.clean" {
+	f := readForeign(plumbing.ParseConfig([]byte(out)))
+	if f.remote != "https://h/r" || len(f.quiet) != 4 || f.quiet[0].Key != "filter.evil.a.clean" {
 		t.Errorf("%+v", f)
 	}
 	if !slices.Equal(f.programs, []string{"core.sshcommand", "credential.https://h.helper", "url.ext::sh .insteadof"}) {

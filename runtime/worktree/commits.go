@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"rnix/internal/plumbing"
 )
 
 // commits looks for commits of a work tree that nobody else has: those that are neither on a remote
@@ -18,7 +20,7 @@ func (l *look) commits() {
 	}
 	var others []string
 	if l.h.Branch != "" {
-		others = append(others, "--exclude="+escapePattern(l.h.Branch))
+		others = append(others, "--exclude="+plumbing.EscapeGlob(l.h.Branch))
 	}
 	others = append(others, "--branches", "--remotes", "--tags")
 	if l.h.Head != "" {
@@ -52,20 +54,15 @@ func (l *look) head() bool {
 // logged looks at the commits in the log of what was checked out that no reference holds. Those of the
 // branch stay in the branch's own log.
 func (l *look) logged() {
-	if _, err := os.Stat(filepath.Join(l.at.GitDir, "logs", "HEAD")); err != nil {
-		return
-	}
-	out, ok := l.run("reflog", "show", "--format=%H", "HEAD", "--")
+	was, ok := l.log(l.at.GitDir, "HEAD")
 	if !ok {
 		return
 	}
-	was := strings.Fields(out)
 	if l.h.Branch != "" {
-		log, ok := l.run("reflog", "show", "--format=%H", "refs/heads/"+l.h.Branch, "--")
+		kept, ok := l.log(l.at.Common, "refs/heads/"+l.h.Branch)
 		if !ok {
 			return
 		}
-		kept := strings.Fields(log)
 		was = slices.DeleteFunc(was, func(c string) bool { return slices.Contains(kept, c) })
 	}
 	slices.Sort(was)
@@ -75,8 +72,24 @@ func (l *look) logged() {
 		return
 	}
 	if len(was) > 0 {
-		l.h.Abandoned, _ = l.list(append(was, "--not", "--branches", "--remotes", "--tags"))
+		l.h.Abandoned, _ = l.list(append(was, "--ignore-missing", "--not", "--branches", "--remotes", "--tags"))
 	}
+}
+
+// log returns the commits at which a reference was, by the log that a git directory has of it. Git is asked where that is more than a file with lines
+// as git writes them.
+func (l *look) log(gitDir, ref string) (was []string, ok bool) {
+	if filepath.IsLocal(ref) && !plumbing.Reftable(gitDir) {
+		moves, whole, err := plumbing.ReadLog(gitDir, ref)
+		for _, m := range moves {
+			was = append(was, m.To)
+		}
+		if whole || os.IsNotExist(err) {
+			return was, true
+		}
+	}
+	out, ok := l.run("reflog", "show", "--format=%H", ref, "--")
+	return strings.Fields(out), ok
 }
 
 // list returns commits, at most one more than are looked at.
@@ -85,27 +98,21 @@ func (l *look) list(which []string) ([]string, bool) {
 	return append([]string(nil), strings.Fields(out)...), ok
 }
 
-// escapePattern makes a name mean itself in a pattern of git's.
-func escapePattern(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(s)
-}
-
 // leftBehind says what the git directory of a work tree holds whose files were removed by hand:
 // commits, and files that were staged.
 func (m *Manager) leftBehind(ctx context.Context, r *record) ([]string, error) {
 	l := &look{runner: m.git, ctx: ctx, at: Place{Dir: r.Path, GitDir: r.GitDir, Common: r.Common, Strategy: StrategyWorktreeAdd}, h: &Holdings{Strategy: StrategyWorktreeAdd},
 		where: []string{"--no-replace-objects", "--git-dir=" + r.GitDir}}
-	if why, err := os.ReadFile(filepath.Join(r.GitDir, "locked")); err == nil {
-		said := strings.TrimSpace(string(why))
-		l.h.Locked = &said
+	if why, err := plumbing.Locked(r.GitDir); err == nil {
+		l.h.Locked = &why
 	}
-	l.operations()
+	l.h.Halfway = plumbing.Halfway(r.GitDir)
 	l.inside(nil)
 	conf, err := m.git.configOf(ctx, l.where...)
 	if err != nil && !failed(err) {
 		return nil, err
 	}
-	l.conf, l.h.Branch = conf, l.branch()
+	l.conf, l.h.Branch = conf, plumbing.Branch(r.GitDir)
 	head, err := m.git.git(ctx, conf.quiet, append(slices.Clone(l.where), "rev-parse", "--quiet", "--verify", "HEAD^{commit}")...)
 	switch {
 	case err == nil:

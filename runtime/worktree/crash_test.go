@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"rnix/internal/plumbing"
 )
 
 // The environment of a program that provisions and is killed on the way.
@@ -67,7 +69,7 @@ func TestACrashAtEachStageLeavesNothing(t *testing.T) {
 				if kind == "clone" {
 					repo = bare
 				}
-				dir := filepath.Join(resolved(t.TempDir()), "trees")
+				dir := filepath.Join(plumbing.Resolved(t.TempDir()), "trees")
 				write(t, filepath.Join(dir, "mine", "mine.txt"), "mine")
 				c := exec.Command(os.Args[0], "-test.run=^TestCrashingProgram$", "-test.timeout=60s")
 				c.Env = append(os.Environ(), crashDir+"="+dir, crashRepo+"="+repo, crashKind+"="+kind, crashAt+"="+strconv.Itoa(at))

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -24,7 +25,7 @@ type flight struct {
 // fetch brings a branch of the remote up to date in a repository. Those who want the same one at the
 // same time share one fetch, which goes on when the one who began it gives up. Each waits for it as long as it said, and
 // it lasts as long as the most patient of them waits.
-func (m *Manager) fetch(ctx context.Context, repo string, ref string, set []pair, where []string, timeout time.Duration) (time.Duration, error) {
+func (m *Manager) fetch(ctx context.Context, repo string, ref string, set []plumbing.Setting, where []string, timeout time.Duration) (time.Duration, error) {
 	key := flightKey{repo, ref}
 	until := time.Now().Add(timeout)
 	shared.mu.Lock()
@@ -73,7 +74,7 @@ func (m *Manager) fetch(ctx context.Context, repo string, ref string, set []pair
 	return 0, types.Errorf(types.ErrTimeout, "Fetch", ref, "%w: the remote has not answered in time", ErrBaseFetch)
 }
 
-func (m *Manager) fetchAlone(ctx context.Context, repo, ref string, set []pair, where []string) error {
+func (m *Manager) fetchAlone(ctx context.Context, repo, ref string, set []plumbing.Setting, where []string) error {
 	leave, err := shared.enter(ctx, repo, false)
 	if err != nil {
 		return types.Errorf(types.ErrTimeout, "Fetch", ref, "%w: %w", ErrBaseFetch, err)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -107,7 +108,7 @@ func TestWhoGivesUpDoesNotEndTheFetchOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
 		slow := func(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
-			if verbOf(args) == "fetch" {
+			if plumbing.Verb(args) == "fetch" {
 				select {
 				case <-time.After(10 * time.Second):
 				case <-ctx.Done():
@@ -143,7 +144,7 @@ func TestAFetchWaitsForTheGateAndNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
 		m, parent := manager(t, Options{CommandRunner: f.plain}), t.TempDir()
-		leave, err := shared.enter(t.Context(), commonDir(parent), true)
+		leave, err := shared.enter(t.Context(), plumbing.Repository(parent), true)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"rnix/internal/plumbing"
 )
 
 // added makes a work tree of a clone, on a branch of its own.
@@ -197,8 +199,8 @@ func TestSpellingsOfAParentAreOneRepository(t *testing.T) {
 	want := filepath.Join(clone, ".git")
 	write(t, filepath.Join(clone, "sub", "f"), "")
 	for _, p := range []string{clone, link, "clone", clone + "/", filepath.Join(clone, "sub"), filepath.Join(filepath.Dir(clone), "linked"), want} {
-		if got := commonDir(p); got != want {
-			t.Errorf("commonDir(%s) = %s", p, got)
+		if got := plumbing.Repository(p); got != want {
+			t.Errorf("plumbing.Repository(%s) = %s", p, got)
 		}
 	}
 }

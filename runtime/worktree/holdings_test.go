@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"rnix/internal/plumbing"
 )
 
 // both makes a clone and a work tree, each of a repository of its own.
@@ -146,7 +148,7 @@ func TestLookSaysWhatIsThereAsData(t *testing.T) {
 	bare, clone := submodules(t)
 	m := manager(t, Options{})
 	path := added(t, m, clone, "s")
-	at := Place{Dir: path, GitDir: gitDirOf(path), Common: filepath.Join(clone, ".git"), Strategy: StrategyWorktreeAdd}
+	at := Place{Dir: path, GitDir: plumbing.Dir(path), Common: filepath.Join(clone, ".git"), Strategy: StrategyWorktreeAdd}
 	base := git(t, path, "rev-parse", "HEAD")
 	sub := Submodule{Path: "sub", Recorded: git(t, filepath.Join(filepath.Dir(bare), "sub.git"), "rev-parse", "main")}
 	look := func() Holdings {
@@ -193,14 +195,14 @@ func TestALookAtAPlainWorkTreeAsksLittle(t *testing.T) {
 	path := added(t, manager(t, Options{}), clone, "s")
 	f := &fake{}
 	f.answer = func(_ int, _ string, args []string) ([]byte, error) {
-		out, err := execute(t.Context(), settings(nil, always), "git", args...)
+		out, err := execute(t.Context(), plumbing.Given(nil, plumbing.Online()), "git", args...)
 		return append([]byte{}, out...), err
 	}
-	h, err := Look(t.Context(), Place{Dir: path, GitDir: gitDirOf(path), Common: filepath.Join(clone, ".git"), Strategy: StrategyWorktreeAdd, Runner: f.run})
+	h, err := Look(t.Context(), Place{Dir: path, GitDir: plumbing.Dir(path), Common: filepath.Join(clone, ".git"), Strategy: StrategyWorktreeAdd, Runner: f.run})
 	if err != nil || len(h.Reasons()) > 0 {
 		t.Fatalf("%q, %v", h.Reasons(), err)
 	}
-	if n := len(f.calls); n > 9 {
+	if n := len(f.calls); n > 5 {
 		t.Errorf("git was asked %d times: %q", n, f.verbs())
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -33,7 +34,7 @@ func TestAFetchThatIsNotAnsweredInTimeLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
 		m := manager(t, Options{EnvCommandRunner: func(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
-			if verbOf(args) == "fetch" {
+			if plumbing.Verb(args) == "fetch" {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
@@ -58,7 +59,7 @@ func TestASharedFetchLastsAsLongAsTheMostPatientWaits(t *testing.T) {
 		const takes = 10 * time.Second
 		fetches := 0
 		m := manager(t, Options{EnvCommandRunner: func(ctx context.Context, _ []string, _ string, args ...string) ([]byte, error) {
-			if verbOf(args) != "fetch" {
+			if plumbing.Verb(args) != "fetch" {
 				return nil, nil
 			}
 			fetches++
@@ -109,13 +110,13 @@ func TestWorkTreesOfOneRepositoryAreChangedOneAfterTheOther(t *testing.T) {
 			}
 			defer changing.Add(-1)
 			calls.Add(1)
-		case verbOf(args) == "fetch":
+		case plumbing.Verb(args) == "fetch":
 			fetching.Add(1)
 			defer fetching.Add(-1)
 			if changing.Load() > 0 {
 				t.Error("something is fetched while work trees are changed")
 			}
-		case verbOf(args) == "rev-parse" && strings.Contains(strings.Join(args, " "), "fails"):
+		case plumbing.Verb(args) == "rev-parse" && strings.Contains(strings.Join(args, " "), "fails"):
 			return says("fatal: bad object HEAD") // so that the work tree is taken back
 		}
 		return execute(ctx, env, name, args...)

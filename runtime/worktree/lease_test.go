@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -173,7 +174,7 @@ func TestWhatCannotBeRemovedIsTriedAgainLaterAndLater(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var looks atomic.Int32
 		m := manager(t, Options{EnvCommandRunner: func(_ context.Context, _ []string, _ string, args ...string) ([]byte, error) {
-			if verbOf(args) == "clone" {
+			if plumbing.Verb(args) == "clone" {
 				return nil, os.MkdirAll(filepath.Join(args[len(args)-1], ".git"), 0o700)
 			}
 			if looks.Add(1); looks.Load() > 2 {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -56,7 +57,7 @@ func Look(ctx context.Context, at Place) (Holdings, error) {
 	}
 	for _, path := range []*string{&at.Dir, &at.GitDir, &at.Common} {
 		if *path != "" {
-			*path = resolved(*path)
+			*path = plumbing.Resolved(*path)
 		}
 	}
 	return git.look(ctx, at, 0)
@@ -81,7 +82,7 @@ type look struct {
 func (r runner) look(ctx context.Context, at Place, depth int) (Holdings, error) {
 	l := &look{runner: r, ctx: ctx, at: at, depth: depth, h: &Holdings{Strategy: at.Strategy}, tracked: map[string]bool{}, links: map[string]string{}}
 	if depth == 0 {
-		l.h.Worker = workerIn(at.Dir)
+		l.h.Worker, _ = Worker(at.Dir)
 	}
 	if at.Strategy == StrategyEmpty {
 		names, err := besides(at.Dir)
@@ -98,10 +99,10 @@ func (r runner) look(ctx context.Context, at Place, depth int) (Holdings, error)
 	if l.conf, err = r.configOf(ctx, l.where...); err != nil {
 		return Holdings{}, err
 	}
-	l.h.Branch = l.branch()
+	l.h.Branch = plumbing.Branch(at.GitDir)
 	l.told = l.index() && l.status()
 	l.walk()
-	l.operations()
+	l.h.Halfway = plumbing.Halfway(at.GitDir)
 	if at.Strategy == StrategyWorktreeAdd {
 		l.lock()
 		l.ownRefs()
@@ -136,13 +137,13 @@ func (l *look) run(args ...string) (out string, ok bool) {
 
 // place says whether the git directory is the one that belongs there.
 func (l *look) place() bool {
-	gitDir := gitDirOf(l.at.Dir)
+	gitDir := plumbing.Dir(l.at.Dir)
 	if l.at.Strategy == StrategyClone {
 		if gitDir == "" || gitDir != l.at.GitDir {
 			l.unknown("its .git is not the repository that was made there")
 			return false
 		}
-	} else if gitDir == "" || gitDir != l.at.GitDir || commonOf(gitDir) != l.at.Common || filepath.Dir(gitDir) != filepath.Join(l.at.Common, "worktrees") {
+	} else if gitDir == "" || gitDir != l.at.GitDir || plumbing.CommonOf(gitDir) != l.at.Common || filepath.Dir(gitDir) != filepath.Join(l.at.Common, "worktrees") {
 		l.unknown("its .git does not lead to the repository of which it is a work tree")
 		return false
 	}
@@ -158,30 +159,23 @@ func (l *look) index() bool {
 	if !ok {
 		return false
 	}
-	for line := range strings.SplitSeq(out, "\x00") {
-		what, path, ok := strings.Cut(line, "\t")
-		f := strings.Fields(what) // tag, mode, object, stage
-		if !ok || len(f) != 4 {
-			continue
-		}
-		if f[1] == gitlink {
-			l.links[path] = f[2]
+	for _, t := range plumbing.ParseTracked([]byte(out)) {
+		link := t.Mode == plumbing.Gitlink
+		if link {
+			l.links[t.Path] = t.OID
 		} else {
-			l.tracked[path] = true
+			l.tracked[t.Path] = true
 		}
-		if f[0] != strings.ToUpper(f[0]) {
-			l.h.Hidden = append(l.h.Hidden, path)
-		} else if f[0] == "S" {
-			if _, err := os.Lstat(filepath.Join(l.at.Dir, path)); err == nil && f[1] != gitlink {
-				l.h.Hidden = append(l.h.Hidden, path)
+		if 'a' <= t.Flag && t.Flag <= 'z' {
+			l.h.Hidden = append(l.h.Hidden, t.Path)
+		} else if t.Flag == 'S' {
+			if _, err := os.Lstat(filepath.Join(l.at.Dir, t.Path)); err == nil && !link {
+				l.h.Hidden = append(l.h.Hidden, t.Path)
 			}
 		}
 	}
 	return true
 }
-
-// gitlink is the mode of a place at which another repository belongs.
-const gitlink = "160000"
 
 // status looks for files that are not in the commit, or not as they are there.
 func (l *look) status() bool {
@@ -189,72 +183,43 @@ func (l *look) status() bool {
 	if !ok {
 		return false
 	}
-	for line := range strings.SplitSeq(out, "\x00") {
-		kind, rest, _ := strings.Cut(line, " ")
-		switch kind {
-		case "?", "!":
-			if isState(l.at.Dir, rest) {
-				if kind == "?" {
-					l.h.shown = append(l.h.shown, rest)
-				}
-			} else if kind == "?" {
-				l.h.Untracked = append(l.h.Untracked, rest)
-			} else {
-				l.h.Ignored = append(l.h.Ignored, rest)
+	all, odd := plumbing.ParseStatus([]byte(out))
+	if odd != "" {
+		l.unknown("git says of its files what is not understood: %q", odd)
+		return false
+	}
+	for _, s := range all {
+		switch {
+		case s.Kind == '?' && isState(l.at.Dir, s.Path):
+			l.h.shown = append(l.h.shown, s.Path)
+		case s.Kind == '?':
+			l.h.Untracked = append(l.h.Untracked, s.Path)
+		case s.Kind == '!' && isState(l.at.Dir, s.Path):
+		case s.Kind == '!':
+			l.h.Ignored = append(l.h.Ignored, s.Path)
+		default:
+			if s.XY[0] != '.' {
+				l.h.Staged = append(l.h.Staged, s.Path)
 			}
-		case "1", "u":
-			n := map[string]int{"1": 8, "u": 10}[kind]
-			f := strings.SplitN(rest, " ", n)
-			if len(f) != n || len(f[0]) != 2 {
-				l.unknown("git says of its files what is not understood: %q", line)
-				return false
+			if s.XY[1] != '.' {
+				l.h.Changed = append(l.h.Changed, s.Path)
 			}
-			path := f[n-1]
-			if f[0][0] != '.' {
-				l.h.Staged = append(l.h.Staged, path)
-			}
-			if f[0][1] != '.' {
-				l.h.Changed = append(l.h.Changed, path)
-			}
-			if kind == "1" && f[2] == gitlink && l.links[path] == "" {
-				l.links[path] = f[5]
+			if s.Mode == plumbing.Gitlink && l.links[s.Path] == "" {
+				l.links[s.Path] = s.Object
 			}
 		}
 	}
 	return true
 }
 
-// halfway are the files of operations of git's that have not ended.
-var halfway = []string{"MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply", "sequencer"}
-
-// operations looks for what git was in the middle of.
-func (l *look) operations() {
-	for _, name := range halfway {
-		if _, err := os.Lstat(filepath.Join(l.at.GitDir, name)); err == nil {
-			l.h.Halfway = append(l.h.Halfway, name)
-		}
-	}
-}
-
-// branch returns the branch that is checked out; "" = none.
-func (l *look) branch() string {
-	if b, err := os.ReadFile(filepath.Join(l.at.GitDir, "HEAD")); err == nil {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(string(b)), "ref: refs/heads/"); ok {
-			return name
-		}
-	}
-	return ""
-}
-
 // lock asks whether somebody has locked the work tree.
 func (l *look) lock() {
-	if why, err := os.ReadFile(filepath.Join(l.at.GitDir, "locked")); err == nil {
-		said := strings.TrimSpace(string(why))
-		l.h.Locked = &said
+	if why, err := plumbing.Locked(l.at.GitDir); err == nil {
+		l.h.Locked = &why
 	} else if !os.IsNotExist(err) {
 		l.unknown("it is not known whether its work tree is locked: %v", err)
 	}
-	if Registration(l.at.Common, resolved(l.at.Dir)) != l.at.GitDir {
+	if plumbing.Registration(l.at.Common, plumbing.Resolved(l.at.Dir)) != l.at.GitDir {
 		l.unknown("its repository does not know it")
 	}
 }
@@ -262,6 +227,10 @@ func (l *look) lock() {
 // ownRefs looks for references that belong to the work tree alone, and for what was stashed there. The
 // stash is one for all work trees, and says on which branch an entry was made.
 func (l *look) ownRefs() {
+	own := func(prefix string) bool { return plumbing.MayHaveRefs(l.at.GitDir, prefix) }
+	if !own("refs/worktree") && !own("refs/bisect") && !own("refs/rewritten") && !plumbing.MayHaveRefs(l.at.Common, "refs/stash") {
+		return
+	}
 	out, ok := l.run("for-each-ref", "--format=%(refname)", "refs/worktree", "refs/bisect", "refs/rewritten", "refs/stash")
 	if !ok {
 		return

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"rnix/internal/plumbing"
 )
 
 // TestMain gives git a home of its own, so that no test depends on whose machine it runs on.
@@ -55,7 +57,7 @@ type fake struct {
 const someCommit = "1111111111111111111111111111111111111111"
 
 func (f *fake) run(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
-	verb := verbOf(args)
+	verb := plumbing.Verb(args)
 	if verb == "worktree" {
 		verb += " " + args[indexOf(args, "worktree")+1]
 	}
@@ -99,7 +101,7 @@ func (f *fake) verbs() []string {
 	defer f.mu.Unlock()
 	var out []string
 	for _, c := range f.calls {
-		v := verbOf(c[1:])
+		v := plumbing.Verb(c[1:])
 		if v == "worktree" {
 			v += " " + c[indexOf(c, "worktree")+1]
 		}
@@ -186,7 +188,7 @@ func made(script string) string {
 		panic(err)
 	}
 	c := exec.Command("sh", "-ec", script)
-	c.Dir = resolved(top)
+	c.Dir = plumbing.Resolved(top)
 	if out, err := c.CombinedOutput(); err != nil {
 		panic(string(out))
 	}
@@ -210,7 +212,7 @@ func copied(t *testing.T, template func() string) (bare, clone string) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("needs git")
 	}
-	from, top := template(), resolved(t.TempDir())
+	from, top := template(), plumbing.Resolved(t.TempDir())
 	if err := os.CopyFS(top, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"rnix/internal/durable"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -46,7 +47,7 @@ func (m *Manager) Moved(ctx context.Context, sessionID string) error {
 // and the work tree where the repository is. CONFLICT if it still is at the old place too: then the new one is a copy, and
 // two work trees cannot share a registration. Git's own "worktree repair" would write into what has the old name now.
 func Repair(ctx context.Context, common, old, now string) error {
-	if _, err := os.Lstat(filepath.Join(now, ".git")); err != nil || Registration(common, now) != "" {
+	if _, err := os.Lstat(filepath.Join(now, ".git")); err != nil || plumbing.Registration(common, now) != "" {
 		return nil // nothing of git's is there, or it is known
 	}
 	leave, err := shared.enter(ctx, common, true)
@@ -54,11 +55,11 @@ func Repair(ctx context.Context, common, old, now string) error {
 		return err
 	}
 	defer leave()
-	at := Registration(common, old)
-	if at != "" && gitDirOf(old) == at {
+	at := plumbing.Registration(common, old)
+	if at != "" && plumbing.Dir(old) == at {
 		return types.Errorf(types.ErrConflict, "Repair", now, "it is a copy of the git work tree %s, which is still there", old)
 	}
-	leads := gitDirOf(now) // nowhere if git was told to write relative paths
+	leads := plumbing.Dir(now) // nowhere if git was told to write relative paths
 	if filepath.Dir(leads) == filepath.Join(common, "worktrees") {
 		at = leads
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"rnix/internal/plumbing"
 )
 
 // half registers a work tree as git does at the beginning of an add: with a HEAD that is all zeros.
@@ -50,10 +52,10 @@ func TestNothingIsFetchedWhileAWorkTreeIsHalfRegistered(t *testing.T) {
 	var open atomic.Bool
 	begun := make(chan struct{})
 	m := manager(t, Options{EnvCommandRunner: func(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
-		if verbOf(args) == "fetch" && open.Load() {
+		if plumbing.Verb(args) == "fetch" && open.Load() {
 			t.Error("something is fetched in that moment")
 		}
-		if verbOf(args) == "worktree" && indexOf(args, "agent/one") > 0 {
+		if plumbing.Verb(args) == "worktree" && indexOf(args, "agent/one") > 0 {
 			open.Store(true)
 			finish := half(t, clone)
 			close(begun)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"rnix/internal/plumbing"
 )
 
 // The environment of a program that provisions one session, as others do at the same time.
@@ -55,7 +57,7 @@ func TestProvisioningProgram(t *testing.T) {
 func TestOneOfManyProcessesGetsASession(t *testing.T) {
 	for _, kind := range []string{"flat", "root"} {
 		_, clone := origin(t)
-		dir := filepath.Join(resolved(t.TempDir()), "trees")
+		dir := filepath.Join(plumbing.Resolved(t.TempDir()), "trees")
 		said := make([]string, 4)
 		var all sync.WaitGroup
 		for i := range said {

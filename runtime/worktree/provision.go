@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rnix/internal/durable"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -42,7 +43,7 @@ func (m *Manager) Provision(ctx context.Context, spec ProvisionSpec) (path strin
 	}
 	r := &record{Session: s.SessionID, Path: filepath.Join(m.dir, s.LeafName), Strategy: s.Strategy, Branch: s.Branch}
 	if s.Strategy == StrategyWorktreeAdd {
-		r.Parent, r.Common = s.ParentRepoPath, commonDir(s.ParentRepoPath)
+		r.Parent, r.Common = s.ParentRepoPath, plumbing.Repository(s.ParentRepoPath)
 	}
 	if _, err := os.Lstat(r.Path); err == nil {
 		return "", occupied(r.Path)
@@ -77,7 +78,7 @@ type attempt struct {
 	rec   *record
 	ready bool // the base was looked up, or fetched: a further try does not do that again
 	auth  remoteURL
-	quiet []pair
+	quiet []plumbing.Setting
 }
 
 // try makes the checkout, more than once if need be.
@@ -230,7 +231,7 @@ func (m *Manager) discard(ctx context.Context, r *record) error {
 // sweepAway removes a directory that holds nothing of worth, if nobody is in it. It loses its name
 // first, so that nobody comes to it any more.
 func sweepAway(path string) error {
-	if pid := workerIn(path); pid != 0 {
+	if pid, _ := Worker(path); pid != 0 {
 		return types.Errorf(types.ErrConflict, "Remove", path, "process %d works there", pid)
 	}
 	return durable.RemoveDir(durable.OS, path)
@@ -261,7 +262,7 @@ func (p *attempt) clone(ctx context.Context) error {
 		args = append(args, "--branch", first)
 	}
 	// What the remote had is read from these files, and so is what was pushed later.
-	files := append(slices.Clone(p.auth.set), pair{"init.defaultRefFormat", "files"})
+	files := append(slices.Clone(p.auth.set), plumbing.Set("init.defaultRefFormat", "files"))
 	if _, err := p.git.git(ctx, files, append(args, "--", p.auth.clean, p.rec.Path)...); err != nil {
 		return types.Errorf(types.ErrDriver, "Provision", shown(p.auth.clean), "%w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"rnix/internal/plumbing"
 )
 
 // heard is what was noted of the remote of a clone when it was made: what is in no record is not known.
@@ -49,7 +51,7 @@ func parseRefs(out string) (list []ref) {
 // neighbour is a remote that is a directory of this machine: it can be asked.
 type neighbour struct {
 	where []string // how git is told where it is
-	quiet []pair
+	quiet []plumbing.Setting
 	tips  map[string]bool // commits
 	tags  map[string]bool // object and name
 }
@@ -244,7 +246,7 @@ func (e *evidence) neighbours() {
 		dir, local := localDir(u)
 		switch {
 		case !local:
-			e.far[u] = u != "" && !helperURL().MatchString(u)
+			e.far[u] = u != "" && !plumbing.HelperURL().MatchString(u)
 		case e.err == nil:
 			if !filepath.IsAbs(dir) {
 				dir = e.homeOf(dir)
@@ -279,14 +281,14 @@ func localDir(u string) (string, bool) {
 func (e *evidence) neighbour(dir string) *neighbour {
 	gitDir := ""
 	for _, d := range []string{dir, dir + ".git"} { // as git looks for it
-		if gitDir = gitDirOf(d); gitDir == "" && isGitDir(d) {
-			gitDir = resolved(d)
+		if gitDir = plumbing.Dir(d); gitDir == "" && plumbing.IsDir(d) {
+			gitDir = plumbing.Resolved(d)
 		}
 		if gitDir != "" {
 			break
 		}
 	}
-	if gitDir == "" || !e.apart(commonOf(gitDir), 0) {
+	if gitDir == "" || !e.apart(plumbing.CommonOf(gitDir), 0) {
 		return nil
 	}
 	n := &neighbour{where: []string{"--no-replace-objects", "--git-dir=" + gitDir}, tips: map[string]bool{}, tags: map[string]bool{}}
@@ -318,7 +320,7 @@ func (e *evidence) apart(common string, depth int) bool {
 			return false
 		}
 	}
-	objects := resolved(filepath.Join(common, "objects"))
+	objects := plumbing.Resolved(filepath.Join(common, "objects"))
 	b, err := os.ReadFile(filepath.Join(objects, "info", "alternates"))
 	if depth == 0 && objects != filepath.Join(common, "objects") {
 		return e.apart(filepath.Dir(objects), 1)
@@ -340,7 +342,7 @@ func (e *evidence) apart(common string, depth int) bool {
 		if !filepath.IsAbs(other) {
 			other = filepath.Join(objects, other)
 		}
-		if !e.apart(filepath.Dir(resolved(other)), depth+1) {
+		if !e.apart(filepath.Dir(plumbing.Resolved(other)), depth+1) {
 			return false
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -353,7 +354,7 @@ func crashRoot(bare, clone string) RootSpec {
 func TestACrashInTheMiddleOfARootLeavesNothing(t *testing.T) {
 	for at := 1; at <= 5; at++ { // clone, config, fetch, add, rev-parse
 		bare, clone := origin(t)
-		dir := filepath.Join(resolved(t.TempDir()), "trees")
+		dir := filepath.Join(plumbing.Resolved(t.TempDir()), "trees")
 		c := exec.Command(os.Args[0], "-test.run=^TestCrashingRoot$", "-test.timeout=60s")
 		c.Env = append(os.Environ(), crashDir+"="+dir, crashRepo+"="+bare+":"+clone, crashKind+"=root", crashAt+"="+strings.Repeat("x", at))
 		out, err := c.CombinedOutput()

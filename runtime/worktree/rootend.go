@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -73,7 +74,7 @@ func (o Roots) remove(ctx context.Context, r *rootRecord) error {
 		if why, err = r.strangers(why); err != nil {
 			return err
 		}
-		if pid := workerIn(r.Path); pid != 0 && len(why) == 0 { // in a checkout it was seen above
+		if pid, _ := Worker(r.Path); pid != 0 && len(why) == 0 { // in a checkout it was seen above
 			why = append(why, fmt.Sprintf("process %d works there", pid))
 		}
 	}
@@ -139,5 +140,5 @@ func (r *rootRecord) parked(reasons []string) error {
 		session = r.Sessions[0]
 	}
 	return &types.SyscallError{Syscall: "Teardown", Device: r.Path, Code: types.ErrConflict,
-		Err: &ParkedError{SessionID: session, Path: r.Path, Reasons: reasons, Look: "ls -la " + quoted(r.Path)}}
+		Err: &ParkedError{SessionID: session, Path: r.Path, Reasons: reasons, Look: "ls -la " + plumbing.ShellQuote(r.Path)}}
 }

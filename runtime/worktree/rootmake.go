@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -57,7 +58,7 @@ func (o Roots) fill(ctx context.Context, r *rootRecord, s RootSpec) error {
 	for _, repo := range s.Repositories {
 		rec := &record{Session: r.Key + repo.Name, Path: filepath.Join(r.Path, repo.Name), Strategy: repo.Checkout.Strategy, Branch: repo.Checkout.Branch}
 		if rec.Strategy == StrategyWorktreeAdd {
-			rec.Parent, rec.Common = repo.Checkout.ParentRepoPath, commonDir(repo.Checkout.ParentRepoPath)
+			rec.Parent, rec.Common = repo.Checkout.ParentRepoPath, plumbing.Repository(repo.Checkout.ParentRepoPath)
 		}
 		p := &attempt{Manager: o.m, spec: repo.Checkout, rec: rec}
 		err := p.try(ctx)

@@ -3,6 +3,7 @@ package worktree
 import (
 	"slices"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -66,7 +67,7 @@ func (s RootSpec) settled() (RootSpec, error) {
 		}
 		r.Checkout = c
 		if c.Strategy == StrategyWorktreeAdd && c.Branch != "" {
-			at := [2]string{commonDir(c.ParentRepoPath), c.Branch}
+			at := [2]string{plumbing.Repository(c.ParentRepoPath), c.Branch}
 			if other := branches[at]; other != "" {
 				return invalid("the repositories %s and %s are work trees of one repository on one branch, %s: name two branches", other, r.Name, c.Branch)
 			}

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -26,73 +27,18 @@ type runner struct {
 	env bool // it takes an environment
 }
 
-// pair is one setting of git.
-type pair struct{ key, value string }
-
-// always are the settings of every git: none lets a repository name a program that is run, or hide
-// that a file was changed.
-var always = []pair{
-	{"core.hooksPath", "/dev/null"}, {"core.fsmonitor", "false"}, {"protocol.ext.allow", "never"}, {"core.untrackedCache", "false"},
-	{"core.trustctime", "true"}, {"core.checkStat", "default"}, {"core.fileMode", "true"}, {"gc.auto", "0"},
-	{"maintenance.auto", "false"}, {"submodule.recurse", "false"}, {"fetch.recurseSubmodules", "false"}, {"advice.detachedHead", "false"},
-}
-
 // git runs git with settings beside those that always hold, and returns what it wrote.
-func (r runner) git(ctx context.Context, set []pair, args ...string) ([]byte, error) {
-	env := append([]string{"LC_ALL=C", "LANGUAGE=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GCM_INTERACTIVE=never", "GIT_ASKPASS=", "SSH_ASKPASS="},
-		settings(os.Environ(), always, set)...)
+func (r runner) git(ctx context.Context, set []plumbing.Setting, args ...string) ([]byte, error) {
+	env := slices.Concat(plumbing.Env(), []string{"LANGUAGE=C", "GCM_INTERACTIVE=never", "GIT_ASKPASS=", "SSH_ASKPASS="},
+		plumbing.Given(os.Environ(), plumbing.Online(), set))
 	out, err := r.run(ctx, env, "git", args...)
 	if err != nil && ctx.Err() != nil {
-		return out, types.Errorf(types.ErrCancelled, "Git", verbOf(args), "%w", context.Cause(ctx))
+		return out, types.Errorf(types.ErrCancelled, "Git", plumbing.Verb(args), "%w", context.Cause(ctx))
 	}
 	if err != nil {
-		return out, &gitError{verb: verbOf(args), said: strings.TrimSpace(string(out)), err: err}
+		return out, &gitError{verb: plumbing.Verb(args), said: strings.TrimSpace(string(out)), err: err}
 	}
 	return out, nil
-}
-
-// settings returns the variables that give git some settings, behind those that the environment has
-// in the same way.
-func settings(environ []string, lists ...[]pair) []string {
-	old := map[string]string{}
-	for _, kv := range environ {
-		if k, v, ok := strings.Cut(kv, "="); ok && strings.HasPrefix(k, "GIT_CONFIG_") {
-			old[k] = v
-		}
-	}
-	var out []string
-	n := 0
-	add := func(p pair) {
-		out = append(out, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n, p.key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n, p.value))
-		n++
-	}
-	count, err := strconv.Atoi(old["GIT_CONFIG_COUNT"])
-	for i := 0; err == nil && i < min(count, 1000); i++ {
-		k, ok1 := old[fmt.Sprint("GIT_CONFIG_KEY_", i)]
-		v, ok2 := old[fmt.Sprint("GIT_CONFIG_VALUE_", i)]
-		if ok1 && ok2 {
-			add(pair{k, v})
-		}
-	}
-	for _, l := range lists {
-		for _, p := range l {
-			add(p)
-		}
-	}
-	return append(out, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
-}
-
-// verbOf returns what a git was asked to do: its first argument that is no option.
-func verbOf(args []string) string {
-	for i := 0; i < len(args); i++ {
-		switch {
-		case args[i] == "-C":
-			i++
-		case !strings.HasPrefix(args[i], "-"):
-			return args[i]
-		}
-	}
-	return ""
 }
 
 // gitError is a git that has failed.

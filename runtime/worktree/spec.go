@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -59,7 +60,6 @@ type ProvisionSpec struct {
 var (
 	sessionName = lazy(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 	commitName  = lazy(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
-	helperURL   = lazy(`^[A-Za-z0-9+.-]*::`)
 	scpURL      = lazy(`^[^/:]+:`)
 )
 
@@ -140,7 +140,7 @@ func (s ProvisionSpec) settled() (ProvisionSpec, error) {
 		if s.RepoURL != "" || s.Seed != "" {
 			return invalid("a work tree of %s has no URL and no seed: leave them out", s.ParentRepoPath)
 		}
-		s.ParentRepoPath = resolved(s.ParentRepoPath)
+		s.ParentRepoPath = plumbing.Resolved(s.ParentRepoPath)
 		if s.BaseCommit != "" && (s.BaseRef != "" || !commitName().MatchString(s.BaseCommit)) {
 			return invalid("the base commit %q is refused: give all digits of one, and no BaseRef beside it", s.BaseCommit)
 		}
@@ -202,7 +202,7 @@ func badURL(raw string) string {
 		return "begins with a -, as options do"
 	case strings.ContainsFunc(raw, func(r rune) bool { return r < 0x20 || r == 0x7f }):
 		return "holds a control character"
-	case helperURL().MatchString(raw):
+	case plumbing.HelperURL().MatchString(raw):
 		return "names a program that would fetch it"
 	}
 	if scheme, _, ok := strings.Cut(raw, "://"); ok {

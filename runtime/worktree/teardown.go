@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"rnix/internal/durable"
+	"rnix/internal/plumbing"
 	"rnix/types"
 )
 
@@ -35,19 +35,16 @@ func parked(r *record, reasons []string) error {
 	if _, err := os.Lstat(dir); err != nil && r.GitDir != "" {
 		dir, git = r.GitDir, "git --git-dir="
 	}
-	look := git + quoted(dir) + " status"
+	look := git + plumbing.ShellQuote(dir) + " status"
 	switch {
 	case r.Strategy == StrategyEmpty:
-		look = "ls -la " + quoted(dir)
+		look = "ls -la " + plumbing.ShellQuote(dir)
 	case dir == r.GitDir:
-		look = git + quoted(dir) + " log HEAD"
+		look = git + plumbing.ShellQuote(dir) + " log HEAD"
 	}
 	return &types.SyscallError{Syscall: "Teardown", Device: r.Path, Code: types.ErrConflict,
 		Err: &ParkedError{SessionID: r.Session, Path: r.Path, Reasons: reasons, Look: look}}
 }
-
-// quoted writes a path for a shell.
-func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
 // Teardown removes the checkout of a session, if Look finds no reason against it: nothing is changed,
 // untracked, ignored, stashed or staged there, wherever in it; each commit is on a remote or, for a work
@@ -113,7 +110,7 @@ func (m *Manager) remove(ctx context.Context, r *record) error {
 func (m *Manager) holdings(ctx context.Context, r *record, dir string) (Holdings, error) {
 	at := Place{Dir: dir, GitDir: r.GitDir, Common: r.Common, Strategy: r.Strategy}
 	if r.Strategy == StrategyClone {
-		at.GitDir, at.noted, at.home = filepath.Join(resolved(dir), ".git"), heard{r.URL, r.Tips, r.Tags}, r.Path
+		at.GitDir, at.noted, at.home = filepath.Join(plumbing.Resolved(dir), ".git"), heard{r.URL, r.Tips, r.Tags}, r.Path
 	}
 	return m.git.look(ctx, at, 0)
 }
@@ -121,7 +118,7 @@ func (m *Manager) holdings(ctx context.Context, r *record, dir string) (Holdings
 // removeGone forgets a checkout that somebody else has removed.
 func (m *Manager) removeGone(ctx context.Context, r *record) error {
 	if r.Strategy == StrategyWorktreeAdd {
-		if r.GitDir = Registration(r.Common, r.Path); r.GitDir != "" {
+		if r.GitDir = plumbing.Registration(r.Common, r.Path); r.GitDir != "" {
 			why, err := m.leftBehind(ctx, r)
 			if err != nil {
 				return err
@@ -153,7 +150,7 @@ func (m *Manager) removeLinked(ctx context.Context, r *record, shown []string) e
 			return types.Errorf(types.ErrStorage, "Teardown", list, "%w", err)
 		}
 		// In place of the user's own list: of what that hides nothing was found.
-		conf.quiet = append(conf.quiet, pair{"core.excludesFile", list})
+		conf.quiet = append(conf.quiet, plumbing.Set("core.excludesFile", list))
 	}
 	if err == nil {
 		_, err = m.git.git(ctx, conf.quiet, "-C", r.Parent, "worktree", "remove", "--", r.Path)
@@ -164,7 +161,7 @@ func (m *Manager) removeLinked(ctx context.Context, r *record, shown []string) e
 	if ctx.Err() != nil {
 		return err
 	}
-	if _, serr := os.Lstat(r.Path); errors.Is(serr, os.ErrNotExist) && Registration(r.Common, r.Path) == "" {
+	if _, serr := os.Lstat(r.Path); errors.Is(serr, os.ErrNotExist) && plumbing.Registration(r.Common, r.Path) == "" {
 		return nil
 	}
 	if failed(err) {
@@ -194,17 +191,18 @@ func (m *Manager) removeWhole(ctx context.Context, r *record) error {
 	return err
 }
 
-// workerIn returns a process whose working directory is a directory or below it; 0 = none that can be
-// seen.
-func workerIn(dir string) int {
+// Worker returns a process whose working directory is a directory or below it, and what that is called; 0 = none, or none that can be seen.
+func Worker(dir string) (pid int, name string) {
 	found, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is good
-	i := slices.IndexFunc(found, func(link string) bool {
+	for _, link := range found {
 		cwd, err := os.Readlink(link)
-		return err == nil && (cwd == dir || strings.HasPrefix(cwd, dir+"/"))
-	})
-	if i < 0 {
-		return 0
+		if err != nil || cwd != dir && !strings.HasPrefix(cwd, dir+"/") {
+			continue
+		}
+		proc := filepath.Dir(link)
+		comm, _ := os.ReadFile(filepath.Join(proc, "comm")) // for people only
+		pid, _ = strconv.Atoi(filepath.Base(proc))
+		return pid, strings.TrimSpace(string(comm))
 	}
-	pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(found[i])))
-	return pid
+	return 0, ""
 }

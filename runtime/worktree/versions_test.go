@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"rnix/internal/plumbing"
 )
 
 // otherGit puts a git before the installed one that does what that one does and ends as it ends, and
@@ -72,11 +74,11 @@ func TestABranchThatIsGivenBackBeforeAnybodyLooksIsTriedAgain(t *testing.T) {
 		given := false
 		m := manager(t, Options{RetryDelay: time.Millisecond, EnvCommandRunner: func(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
 			out, err := execute(ctx, env, name, args...)
-			if verbOf(args) == "worktree" && err != nil && !given && indexOf(args, "-b") < 0 {
+			if plumbing.Verb(args) == "worktree" && err != nil && !given && indexOf(args, "-b") < 0 {
 				given = true
 				git(t, clone, "worktree", "remove", "../other")
 			}
-			if verbOf(args) == "worktree" && indexOf(args, "list") > 0 && !given {
+			if plumbing.Verb(args) == "worktree" && indexOf(args, "list") > 0 && !given {
 				return nil, nil // it was in use, and nobody has seen by whom
 			}
 			return out, err

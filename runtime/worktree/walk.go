@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"rnix/internal/plumbing"
 )
 
 // walk goes over the disk: for other repositories, for what lies in places of submodules, and for files
@@ -108,7 +110,7 @@ func under(list map[string]bool, rel string) bool {
 // into looks into a submodule that has a repository, and returns where that is.
 func (l *look) into(s *Submodule) (gitDir string) {
 	dir := filepath.Join(l.at.Dir, s.Path)
-	gitDir = gitDirOf(dir)
+	gitDir = plumbing.Dir(dir)
 	switch {
 	case gitDir == "":
 		s.Work = []string{"its .git leads to no repository"}
@@ -141,7 +143,7 @@ func (l *look) homeOf(rel string) string {
 
 // gone returns the directories that are removed with the checkout.
 func (l *look) gone() []string {
-	return append([]string{l.at.Dir, l.at.GitDir, resolved(l.homeOf(""))}, l.at.gone...)
+	return append([]string{l.at.Dir, l.at.GitDir, plumbing.Resolved(l.homeOf(""))}, l.at.gone...)
 }
 
 // inside looks for repositories in the git directory: of submodules that are not checked out, and what
@@ -161,9 +163,9 @@ func (l *look) inside(known map[string]bool) {
 			}
 			return err
 		}
-		if p != modules && e.IsDir() && isGitDir(p) {
+		if p != modules && e.IsDir() && plumbing.IsDir(p) {
 			found = true
-			if !known[resolved(p)] {
+			if !known[plumbing.Resolved(p)] {
 				add(p)
 			}
 			return filepath.SkipDir

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"rnix/internal/plumbing"
 	"rnix/internal/service"
 	"rnix/internal/workspace"
 	"rnix/ipc"
@@ -120,5 +121,5 @@ func byHand(err error, t workspace.Tree) error {
 	if t.Branch == "" || !errors.As(err, &in) || !in.Both {
 		return err
 	}
-	return types.Errorf(types.ErrConflict, "Merge", t.Repo, "%w; merge by hand: git -C %s merge %s", in, workspace.ShellQuote(t.Repo), workspace.ShellQuote(t.Branch))
+	return types.Errorf(types.ErrConflict, "Merge", t.Repo, "%w; merge by hand: git -C %s merge %s", in, plumbing.ShellQuote(t.Repo), plumbing.ShellQuote(t.Branch))
 }

@@ -12,6 +12,7 @@ import (
 
 	"rnix/internal/durable"
 	"rnix/internal/moved"
+	"rnix/internal/plumbing"
 	"rnix/internal/profile"
 	"rnix/internal/workspace"
 	"rnix/ipc"
@@ -185,7 +186,7 @@ func (t *Trees) Lacks(ctx context.Context, id types.UUID, tree *workspace.Tree) 
 		out = append(out, "what you have not committed is not in its work tree: "+some(files))
 	}
 	if empty, err := t.git.Empty(ctx, id, *tree); err == nil && len(empty) > 0 {
-		out = append(out, fmt.Sprintf("the submodules of the repository are empty in its work tree: %s; fill them with: git -C %s submodule update --init", some(empty), workspace.ShellQuote(tree.Dir)))
+		out = append(out, fmt.Sprintf("the submodules of the repository are empty in its work tree: %s; fill them with: git -C %s submodule update --init", some(empty), plumbing.ShellQuote(tree.Dir)))
 	}
 	return out
 }
