@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -154,7 +155,10 @@ func (k *survey) ask(ctx context.Context, id types.UUID, dir string) (*repo, str
 	}
 	a := plumbing.Answers(out, len(kind)+len(places))
 	if a == nil { // one by one: a path holds a line end
-		a = strings.Split(string(out), "\n")[:len(kind)]
+		if a = strings.Split(string(out), "\n"); len(a) < len(kind)+len(places) {
+			return nil, fmt.Sprintf("git does not say where its repository is: %q", out), nil
+		}
+		a = a[:len(kind)]
 		for _, what := range places {
 			if out, err = ask(what); err != nil {
 				return refuse(err)

@@ -1,8 +1,10 @@
 package workspace
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -33,5 +35,38 @@ func TestDirectoryWithoutAHeadIsNoRepository(t *testing.T) {
 		if _, seems := stampOf(below); seems != (c.want || above) {
 			t.Errorf("%s: a repository: %t", name, seems)
 		}
+	}
+}
+
+// Several answers of one git are told apart by their lines: where a path holds some, or something else is called HEAD, git is asked one by one.
+func TestWhatOneGitCannotAnswerIsAskedOneByOne(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	top := filepath.Join(b.dir(), "a\ntrue\nsha1\n/b")
+	if err := os.MkdirAll(filepath.Dir(top), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	repo := b.repo(map[string]string{"f.txt": "1\n", "sub/g.txt": "2\n"})
+	if err := os.Rename(repo, top); err != nil {
+		t.Fatal(err)
+	}
+	b.user(top, "update-ref", "refs/heads/HEAD", "HEAD")
+	head := strings.TrimSpace(b.user(top, "rev-parse", "refs/heads/main"))
+	s := b.take(filepath.Join(top, "sub"), 0)
+	if s.Kind != KindGit || s.Root != top || s.Limited != "" {
+		t.Errorf("%+v", s)
+	}
+	at, err := b.git.checkedOut(context.Background(), b.id, call{dir: top, user: true})
+	if want := (checkedOut{filepath.Join(top, ".git"), head, "main"}); err != nil || at != want {
+		t.Errorf("%+v, %v; want %+v", at, err, want)
+	}
+	b.user(top, "checkout", "-q", "--detach", "refs/heads/main")
+	if at, err = b.git.checkedOut(context.Background(), b.id, call{dir: top, user: true}); err != nil || at.head != head || at.branch != "" {
+		t.Errorf("detached: %+v, %v", at, err)
+	}
+	b.user(top, "update-ref", "-d", "refs/heads/HEAD")
+	b.user(top, "symbolic-ref", "HEAD", "refs/heads/none")
+	if at, err = b.git.checkedOut(context.Background(), b.id, call{dir: top, user: true}); err != nil || at.head != "" || at.branch != "none" {
+		t.Errorf("a branch without a commit: %+v, %v", at, err)
 	}
 }
