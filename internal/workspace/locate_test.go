@@ -70,3 +70,25 @@ func TestWhatOneGitCannotAnswerIsAskedOneByOne(t *testing.T) {
 		t.Errorf("a branch without a commit: %+v, %v", at, err)
 	}
 }
+
+// What the user ignores everywhere is where git looks for it.
+func TestTheUsersListOfIgnoredFilesIsTheOneOfGit(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	dir := b.repo(map[string]string{"f.txt": "1\n"})
+	r := &repo{root: dir, gitDir: filepath.Join(dir, ".git")}
+	for _, value := range []string{"~/ignored", "/etc/ignored", "ignored", "~root/ignored", "%(prefix)/ignored", "~", ""} {
+		b.user(dir, "config", "--global", "core.excludesFile", value)
+		want := strings.TrimSuffix(b.user(dir, "config", "--type=path", "--get", "core.excludesFile"), "\n")
+		if value == "" {
+			want = filepath.Join(b.home, ".config", "git", "ignore")
+		}
+		conf, err := b.git.config(context.Background(), b.id, r.gitDir, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := b.trees.excludes(context.Background(), b.id, r, conf); got != want {
+			t.Errorf("%q: %q, but git has %q", value, got, want)
+		}
+	}
+}
