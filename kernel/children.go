@@ -206,7 +206,7 @@ func (k *KernelImpl) tell(parent types.UUID, i *Info) bool {
 			p.failedChildren = append(p.failedChildren, failed)
 			p.mu.Unlock()
 		}
-		if _, err = k.post(context.Background(), p, m, false); types.CodeOf(err) != types.ErrBrokenPipe {
+		if _, err = k.mail.post(context.Background(), p, m, false); types.CodeOf(err) != types.ErrBrokenPipe {
 			if err == nil {
 				p.kids.heard(i.UUID, i.PID, m.Child == i.UUID)
 			}

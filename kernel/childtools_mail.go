@@ -40,13 +40,13 @@ func (k *KernelImpl) sendTo(ctx context.Context, p *Process, a *loop.Action, key
 	m := step.Mail{Kind: step.MailMessage, From: p.PID, FromUUID: p.UUID, Name: p.Name(), Time: time.Now(), Text: in.Text, Key: "call:" + key}
 	t, alive := k.table.get(in.PID)
 	if alive {
-		if err := k.related(p, t); err != nil {
+		if err := k.mail.related(p, t); err != nil {
 			return "", err
 		}
 		if t.opts.Body != nil {
 			return "", &types.SyscallError{Syscall: "Send", PID: in.PID, Code: types.ErrInvalid, Err: errNoAgent}
 		}
-		if _, err := k.post(ctx, t, m, false); err == nil {
+		if _, err := k.mail.post(ctx, t, m, false); err == nil {
 			return fmt.Sprintf("sent to PID %d", in.PID), nil
 		} else if types.CodeOf(err) != types.ErrBrokenPipe {
 			return "", err

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"rnix/internal/redact"
-	"rnix/internal/step"
 	"rnix/kernel/internal/loop"
 	"rnix/types"
 )
@@ -40,13 +39,6 @@ func noSecretIn(secrets *redact.Set, opts *SpawnOpts) error {
 		}
 	}
 	return nil
-}
-
-// concealMail takes the secrets out of a message.
-func (k *KernelImpl) concealMail(m *step.Mail) {
-	if !k.cfg.Secrets.Empty() {
-		m.SetBytes(k.cfg.Secrets.Bytes(m.Bytes()))
-	}
 }
 
 // concealEnd takes the secrets out of how a process ended.

@@ -88,13 +88,13 @@ func exitFor(end *loop.End, paused bool) types.ExitStatus {
 // end into the record, and sets status, state and event in one hold of the lock. It runs in the
 // process's goroutine, and in parts, of which none has the stack of another.
 func (k *KernelImpl) finish(p *Process, end *loop.End) {
-	k.seal(p, true) // what was accepted is recorded before the end is
+	k.mail.seal(p, true) // what was accepted is recorded before the end is
 	k.unmountFor(p, p)
 	k.cfg.Lifecycle.Release(p.PID)
 	exit, err := k.recordEnd(p, end)
 	k.publishEnd(p, end, exit)
 	p.box.Close()
-	k.undelivered(p)
+	k.mail.undelivered(p)
 	k.save(p)
 	k.release(p, err)
 	k.tellParent(p)

@@ -89,6 +89,7 @@ type KernelImpl struct {
 	mounts  MountManager
 	events  *event.Log
 	tracer  *tracer
+	mail    mailer
 	store   Store
 	cfg     Config
 	log     *slog.Logger
@@ -138,6 +139,7 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 	if k.keeps = k.store != nil; !k.keeps {
 		k.store = noStore{}
 	}
+	k.mail = mailer{table: k.table, events: k.events, tracer: k.tracer, secrets: cfg.Secrets, store: k.store, keeps: k.keeps}
 	k.vfs = vfs.New(cfg.Devices, k.Caller)
 	for _, path := range cfg.Devices.Paths() {
 		if !vfs.Below(path, mcpRoot) {

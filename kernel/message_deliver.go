@@ -67,7 +67,7 @@ func numbers(ms []*Message) []uint64 {
 // Leave implements loop.Host.
 func (h postman) Leave(final bool) (mail bool, note string) {
 	if final {
-		return !h.k.seal(h.p, false), ""
+		return !h.k.mail.seal(h.p, false), ""
 	}
 	if h.p.box.Len() > 0 {
 		return true, ""
@@ -79,8 +79,8 @@ func (h postman) Leave(final bool) (mail bool, note string) {
 }
 
 // undelivered says in the log that a process has ended before it got all messages.
-func (k *KernelImpl) undelivered(p *Process) {
+func (ml *mailer) undelivered(p *Process) {
 	if n := p.box.Len(); n > 0 && p.opts.Body == nil {
-		k.events.Put(&event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: "warning", Text: strconv.Itoa(n) + " messages were not delivered; they are if it is resumed"})
+		ml.events.Put(&event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: "warning", Text: strconv.Itoa(n) + " messages were not delivered; they are if it is resumed"})
 	}
 }

@@ -56,12 +56,14 @@ type batch struct {
 }
 
 // records reports whether messages to a process are kept in its history.
-func (k *KernelImpl) records(p *Process) bool { return k.keeps && p.opts.Body == nil }
+func (ml *mailer) records(p *Process) bool { return ml.keeps && p.opts.Body == nil }
 
 // post puts a message into the mailbox of an agent and returns its number. Without wait a full box is an
 // error.
-func (k *KernelImpl) post(ctx context.Context, p *Process, m step.Mail, wait bool) (uint64, error) {
-	k.concealMail(&m)
+func (ml *mailer) post(ctx context.Context, p *Process, m step.Mail, wait bool) (uint64, error) {
+	if !ml.secrets.Empty() {
+		m.SetBytes(ml.secrets.Bytes(m.Bytes()))
+	}
 	for {
 		p.post.mu.Lock()
 		seq, known := p.post.keys[m.Key]
@@ -69,7 +71,7 @@ func (k *KernelImpl) post(ctx context.Context, p *Process, m step.Mail, wait boo
 		case known && m.Key != "":
 			b := p.post.batch
 			p.post.mu.Unlock()
-			if err := k.flush(p, b); err != nil || p.post.has(m.Key) { // it was not written yet, perhaps
+			if err := ml.flush(p, b); err != nil || p.post.has(m.Key) { // it was not written yet, perhaps
 				return seq, err
 			}
 			continue
@@ -79,7 +81,7 @@ func (k *KernelImpl) post(ctx context.Context, p *Process, m step.Mail, wait boo
 		case MailRoom(p.box.Len()+p.post.queued, p.post.bytes, &m):
 			b := p.post.acceptLocked(&m)
 			p.post.mu.Unlock()
-			if err := k.flush(p, b); err != nil {
+			if err := ml.flush(p, b); err != nil {
 				return 0, err
 			}
 			return m.Seq, nil
@@ -137,21 +139,21 @@ func (o *post) rememberLocked(key string, seq uint64) {
 
 // flush returns when a batch is in the history and in the box: it writes it, unless somebody has whose
 // message is in it too. nil is everything that was accepted before.
-func (k *KernelImpl) flush(p *Process, b *batch) error {
+func (ml *mailer) flush(p *Process, b *batch) error {
 	o := &p.post
 	o.writing.Lock()
 	defer o.writing.Unlock()
 	if b == nil {
 		return nil // whoever had it held the lock
 	}
-	k.flushLocked(p, b)
+	ml.flushLocked(p, b)
 	return b.err
 }
 
 // flushLocked writes a batch, if nobody has.
 //
 // +checklocks:p.post.writing
-func (k *KernelImpl) flushLocked(p *Process, b *batch) {
+func (ml *mailer) flushLocked(p *Process, b *batch) {
 	if b.done {
 		return
 	}
@@ -159,7 +161,7 @@ func (k *KernelImpl) flushLocked(p *Process, b *batch) {
 	o.mu.Lock()
 	o.batch = nil
 	o.mu.Unlock()
-	b.done, b.err = true, k.record(p, b.msgs)
+	b.done, b.err = true, recordMail(p, b.msgs)
 
 	o.mu.Lock()
 	o.queued -= len(b.msgs)
@@ -181,13 +183,13 @@ func (k *KernelImpl) flushLocked(p *Process, b *batch) {
 		return
 	}
 	for _, m := range b.msgs {
-		k.events.Append(event.Event{Kind: event.Messaged, PID: p.PID, UUID: p.UUID, PPID: m.From, Name: string(m.mail.Kind), Args: strconv.FormatUint(m.Seq, 10),
+		ml.events.Append(event.Event{Kind: event.Messaged, PID: p.PID, UUID: p.UUID, PPID: m.From, Name: string(m.mail.Kind), Args: strconv.FormatUint(m.Seq, 10),
 			Text: rnixctx.Elide(string(m.Data[:min(len(m.Data), 2*traceMax)]), traceMax)})
 	}
 }
 
-// record writes messages into the history, durably.
-func (k *KernelImpl) record(p *Process, msgs []*Message) error {
+// recordMail writes messages into the history, durably.
+func recordMail(p *Process, msgs []*Message) error {
 	recs := make([]step.Record, len(msgs))
 	for i, m := range msgs {
 		mail := *m.mail
@@ -227,7 +229,7 @@ func (o *post) wakeLocked() {
 
 // seal ends the taking of messages if none is there, or in every case if force is set, and reports whether
 // it has ended. What was accepted is in the history then.
-func (k *KernelImpl) seal(p *Process, force bool) bool {
+func (ml *mailer) seal(p *Process, force bool) bool {
 	if p.opts.Body != nil {
 		return true // its box is closed when it has ended
 	}
@@ -241,11 +243,11 @@ func (k *KernelImpl) seal(p *Process, force bool) bool {
 	b := o.batch
 	o.mu.Unlock()
 	if b != nil {
-		k.flushLocked(p, b)
+		ml.flushLocked(p, b)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !force && (o.queued > 0 || p.box.Len() > 0 || !k.keeps && !p.box.CloseEmpty()) {
+	if !force && (o.queued > 0 || p.box.Len() > 0 || !ml.keeps && !p.box.CloseEmpty()) {
 		return false
 	}
 	o.closed = true

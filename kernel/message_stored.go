@@ -28,32 +28,12 @@ var ErrMailFull = mailbox.ErrFull
 // MaySend refuses a message of one living process to another: it needs the right, and both must be of one
 // family, that of an agent that a person has started.
 func (k *KernelImpl) MaySend(sender, target types.PID) error {
-	s, err := k.table.lookup("Send", sender)
-	if err != nil {
-		return err
-	}
-	if err := maySend(s); err != nil {
-		return err
-	}
-	t, err := k.table.lookup("Send", target)
-	if err != nil {
-		return err
-	}
-	return k.related(s, t)
+	return k.mail.maySend(sender, target)
 }
 
 // maySend refuses a process without the right.
 func maySend(p *Process) error {
 	return permitted(p, "Send", SendRight, "send messages")
-}
-
-// related refuses a message between strangers.
-func (k *KernelImpl) related(s, t *Process) error {
-	if k.table.related(s, t) {
-		return nil
-	}
-	return &types.SyscallError{Syscall: "Send", PID: t.PID, Code: types.ErrPermission,
-		Err: fmt.Errorf("it does not belong to the agents that were started with this one; messages go to a parent, children, and their relatives")}
 }
 
 // related reports whether two processes descend from one that a person has started.
@@ -76,7 +56,55 @@ func (t *table) rootLocked(p *Process) *Process {
 // Delivered waits until a message has left the mailbox of a process, and reports whether it has before the
 // process ended. A number that no message has is NOT_FOUND. The end of ctx is TIMEOUT or CANCELLED.
 func (k *KernelImpl) Delivered(ctx context.Context, pid types.PID, seq uint64) (bool, error) {
-	p, err := k.table.lookup("Delivered", pid)
+	return k.mail.delivered(ctx, pid, seq)
+}
+
+// letters is a Store that can tell all messages of a history.
+type letters interface {
+	Letters(id types.UUID) ([]step.Letter, error)
+}
+
+// Messages returns the messages to a process for /proc: all that its history has, or those that wait.
+func (v Proc) Messages(pid types.PID) ([]vfs.ProcMessage, error) {
+	return v.k.mail.messages(pid)
+}
+
+// Mail returns a message with everything that is known of it.
+func (m *Message) Mail() step.Mail {
+	mail := step.Mail{Seq: m.Seq, Kind: step.MailMessage, From: m.From}
+	if m.mail != nil {
+		mail = *m.mail
+	}
+	mail.SetBytes(m.Data)
+	return mail
+}
+
+func (ml *mailer) maySend(sender, target types.PID) error {
+	s, err := ml.table.lookup("Send", sender)
+	if err != nil {
+		return err
+	}
+	if err := maySend(s); err != nil {
+		return err
+	}
+	t, err := ml.table.lookup("Send", target)
+	if err != nil {
+		return err
+	}
+	return ml.related(s, t)
+}
+
+// related refuses a message between strangers.
+func (ml *mailer) related(s, t *Process) error {
+	if ml.table.related(s, t) {
+		return nil
+	}
+	return &types.SyscallError{Syscall: "Send", PID: t.PID, Code: types.ErrPermission,
+		Err: fmt.Errorf("it does not belong to the agents that were started with this one; messages go to a parent, children, and their relatives")}
+}
+
+func (ml *mailer) delivered(ctx context.Context, pid types.PID, seq uint64) (bool, error) {
+	p, err := ml.table.lookup("Delivered", pid)
 	if err != nil {
 		return false, err
 	}
@@ -104,19 +132,13 @@ func (k *KernelImpl) Delivered(ctx context.Context, pid types.PID, seq uint64) (
 	}
 }
 
-// letters is a Store that can tell all messages of a history.
-type letters interface {
-	Letters(id types.UUID) ([]step.Letter, error)
-}
-
-// Messages returns the messages to a process for /proc: all that its history has, or those that wait.
-func (v Proc) Messages(pid types.PID) ([]vfs.ProcMessage, error) {
-	p, err := v.k.table.lookup("Read", pid)
+func (ml *mailer) messages(pid types.PID) ([]vfs.ProcMessage, error) {
+	p, err := ml.table.lookup("Read", pid)
 	if err != nil {
 		return nil, err
 	}
 	var all []step.Letter
-	if s, ok := v.k.store.(letters); ok && v.k.records(p) {
+	if s, ok := ml.store.(letters); ok && ml.records(p) {
 		if all, err = s.Letters(p.UUID); err != nil {
 			return nil, err
 		}
@@ -128,14 +150,4 @@ func (v Proc) Messages(pid types.PID) ([]vfs.ProcMessage, error) {
 		out[i] = vfs.ProcMessage{Number: l.Seq, Kind: string(l.Kind), Delivered: l.Delivered, From: sender(&l.Mail), Text: string(l.Bytes())}
 	}
 	return out, nil
-}
-
-// Mail returns a message with everything that is known of it.
-func (m *Message) Mail() step.Mail {
-	mail := step.Mail{Seq: m.Seq, Kind: step.MailMessage, From: m.From}
-	if m.mail != nil {
-		mail = *m.mail
-	}
-	mail.SetBytes(m.Data)
-	return mail
 }

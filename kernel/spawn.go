@@ -238,7 +238,7 @@ func (k *KernelImpl) settle(intent string, ag *agent.Agent, parent *Process, opt
 		left: make(chan struct{}), gone: make(chan struct{}),
 	}
 	p.call(opts.Name)
-	if k.records(p) {
+	if k.mail.records(p) {
 		p.box.Max = 4 * mailMax // the post keeps the bound
 	}
 	if p.UUID == (types.UUID{}) {
