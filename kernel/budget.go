@@ -303,7 +303,7 @@ func (k *KernelImpl) AddBudget(pid types.PID, more Amount) (Amount, error) {
 		return Amount{}, err
 	}
 	limit := p.purse.Add(more)
-	k.save(p)
+	k.saves.save(p)
 	return limit, nil
 }
 

@@ -1,15 +1,12 @@
 package kernel
 
 import (
-	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	rnixctx "rnix/context"
-	"rnix/internal/event"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
 	"rnix/types"
@@ -168,146 +165,4 @@ func notice(i *Info) (m step.Mail, failed string) {
 		m.Text += "\nIts result:\n" + rnixctx.Elide(i.Result, noticeMax)
 	}
 	return m, failed
-}
-
-// tellParent tells the agent that has started a process of the end of its run, in the process's own goroutine. A
-// parent that is being stopped is told when it goes on.
-func (k *KernelImpl) tellParent(p *Process) {
-	if p.parentUUID == (types.UUID{}) || k.stopped.Load() {
-		return
-	}
-	parent, ok := k.table.byID(p.parentUUID)
-	if ok && (parent.opts.Body != nil || !parent.kids.needs(p.UUID, failed(p))) {
-		return // it sees for itself
-	}
-	if i := k.info(p); i.Exit != nil { // else it goes on
-		p.told = k.tell(p.parentUUID, i)
-	}
-}
-
-// failed reports whether a process has ended with a failure of its own: nobody has stopped it.
-func failed(p *Process) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.exit != nil && !p.parked.Waits() && p.exit.Code != types.ExitOK && p.exit.Code != types.ExitCancelled
-}
-
-// tell tells a parent of the end of a run of a child, wherever the parent is. It reports whether a parent that
-// runs has got word, so that it need not wait for the child.
-func (k *KernelImpl) tell(parent types.UUID, i *Info) bool {
-	m, failed := notice(i)
-	var err error
-	if p, ok := k.table.byID(parent); ok {
-		if p.opts.Body != nil || !p.kids.needs(i.UUID, failed != "" && i.Exit.Code != types.ExitCancelled) || p.post.has(m.Key) {
-			return false
-		}
-		if failed != "" {
-			p.mu.Lock()
-			p.failedChildren = append(p.failedChildren, failed)
-			p.mu.Unlock()
-		}
-		if _, err = k.mail.post(context.Background(), p, m, false); types.CodeOf(err) != types.ErrBrokenPipe {
-			if err == nil {
-				p.kids.heard(i.UUID, i.PID, m.Child == i.UUID)
-			}
-			k.untold(p.PID, parent, err) // wait finds the child all the same
-			return err == nil
-		}
-	}
-	if info, serr := k.cfg.Lifecycle.Stored(parent); serr == nil && info.Exit != nil && !info.Suspended {
-		return false // it has ended, as Unix has it: nobody is left to be told
-	}
-	_, err = k.cfg.Lifecycle.Post(context.Background(), parent, m)
-	if code := types.CodeOf(err); code != types.ErrBrokenPipe && code != types.ErrNotFound && code != types.ErrInvalid {
-		k.untold(0, parent, err)
-	}
-	return false
-}
-
-// untold says that a parent could not be told of the end of a child.
-func (k *KernelImpl) untold(pid types.PID, id types.UUID, err error) {
-	if err == nil {
-		return
-	}
-	k.log.Warn("a parent could not be told of the end of a child", "pid", pid, "uuid", id, "err", err)
-	k.events.Append(event.Event{Kind: event.LogLine, PID: pid, UUID: id, Name: "warning", Text: "could not be told of the end of a child: " + err.Error()})
-}
-
-// missed tells an agent of the end of a child that has ended while nobody could tell.
-func (k *KernelImpl) missed(p *Process, c kid) {
-	if i, _, ok := k.fate(c); ok && i.Exit != nil && !i.Parked.Waits() {
-		k.tell(p.UUID, &i)
-	}
-}
-
-// catchUp tells a process that goes on of the ends of its children that it has not heard of.
-func (k *KernelImpl) catchUp(p *Process) {
-	if p.kids.none() {
-		return
-	}
-	for _, c := range p.kids.all() {
-		if !c.told {
-			k.missed(p, c)
-		}
-	}
-}
-
-// fate returns what is known of a child, running, ended or suspended, and its process if that has not ended; false
-// if there is no such child.
-func (k *KernelImpl) fate(c kid) (i Info, p *Process, ok bool) {
-	if p, ok := k.table.byID(c.id); ok {
-		left := closed(p.left) // before it is looked at
-		i = *k.info(p)
-		if left {
-			p = nil
-		}
-		return i, p, true
-	}
-	if i, ok := k.table.tomb(c.pid); ok && i.UUID == c.id {
-		return i, nil, true
-	}
-	s, err := k.cfg.Lifecycle.Stored(c.id)
-	if err != nil {
-		return Info{}, nil, false
-	}
-	i = Info{ProcStatus: types.ProcStatus{PID: s.PID, UUID: s.UUID, ParentUUID: s.ParentUUID, Name: s.Name, Intent: s.Intent, Exit: s.Exit}, Result: s.Result, Earlier: s.EarlierPIDs}
-	i.Step, i.TokensUsed, i.State = s.Step, s.TokensUsed, s.State
-	if s.Suspended || s.Exit == nil {
-		i.Suspended, i.Parked = true, types.SuspendFor(s.Why(), orDefault(s.SuspendReason, "suspended"))
-	}
-	return i, nil, true
-}
-
-// running returns the children that have not ended, for people.
-func (k *KernelImpl) running(p *Process) []string {
-	if p.kids.none() {
-		return nil
-	}
-	return k.stillRunning(p.kids.all())
-}
-
-// stillRunning is apart so that what it looks at is not on the stack of a process without children.
-func (k *KernelImpl) stillRunning(all []kid) (names []string) {
-	for _, c := range all {
-		if c.told {
-			continue
-		}
-		if i, _, ok := k.fate(c); ok && (i.Exit == nil || i.Parked.Waits()) {
-			name := "PID " + i.PID.String()
-			if i.Name != "" {
-				name += " (" + i.Name + ")"
-			}
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// leaving says at the end of a process which children go on without it.
-func (k *KernelImpl) leaving(p *Process, result string) string {
-	left := k.running(p)
-	if len(left) == 0 {
-		return result
-	}
-	return strings.TrimSpace(result + "\n\n[child processes that still run: " + strings.Join(left, ", ") + "]")
 }

@@ -211,7 +211,7 @@ func (k *KernelImpl) awaitChild(ctx context.Context, p *Process, id types.UUID, 
 	}
 	p.kids.add(id, pid)
 	p.kids.awaited(id)
-	k.missed(p, kid{id: id, pid: pid}) // it may have ended meanwhile, and has told nobody
+	k.children.missed(p, kid{id: id, pid: pid}) // it may have ended meanwhile, and has told nobody
 	return "", err
 }
 

@@ -52,7 +52,7 @@ func (k *KernelImpl) sendTo(ctx context.Context, p *Process, a *loop.Action, key
 			return "", err
 		}
 	}
-	id, ok := k.relative(p, in.PID)
+	id, ok := k.children.relative(p, in.PID)
 	if !ok {
 		if alive {
 			return "", sendEnded(in.PID)
@@ -69,19 +69,6 @@ func (k *KernelImpl) sendTo(ctx context.Context, p *Process, a *loop.Action, key
 
 func sendEnded(pid types.PID) error {
 	return &types.SyscallError{Syscall: "Send", PID: pid, Code: types.ErrBrokenPipe, Err: errors.New("it has ended")}
-}
-
-// relative returns the history of a parent or child that is not running.
-func (k *KernelImpl) relative(p *Process, pid types.PID) (types.UUID, bool) {
-	if c, ok := k.childOf(p, p.kids.all(), pid); ok {
-		return c.id, true
-	}
-	if p.parentUUID != (types.UUID{}) {
-		if i, _, ok := k.fate(kid{id: p.parentUUID}); ok && (i.PID == pid || slices.Contains(i.Earlier, pid)) {
-			return p.parentUUID, true
-		}
-	}
-	return types.UUID{}, false
 }
 
 // recvSeconds is how long recv waits if it is not said.
@@ -213,9 +200,9 @@ func (k *KernelImpl) signalChild(p *Process, a *loop.Action) (string, error) {
 	}
 	if in.PID == p.PID || !slices.Contains(below, in.PID) {
 		code, why := types.ErrPermission, errors.New("it is not below you; ps lists those that are")
-		if c, ok := k.childOf(p, p.kids.all(), in.PID); ok {
+		if c, ok := k.children.childOf(p, p.kids.all(), in.PID); ok {
 			code, why = types.ErrNotFound, errors.New("it has ended")
-			if i, _, known := k.fate(c); known && i.Parked.Waits() {
+			if i, _, known := k.children.fate(c); known && i.Parked.Waits() {
 				why = errors.New("it is suspended, and does nothing: " + i.Parked.SuspendReason)
 			}
 		}
@@ -265,7 +252,7 @@ func (k *KernelImpl) listChildren(p *Process) (string, error) {
 		}
 	}
 	for _, c := range p.kids.all() {
-		if i, _, ok := k.fate(c); ok && !seen[c.id] && i.Suspended {
+		if i, _, ok := k.children.fate(c); ok && !seen[c.id] && i.Suspended {
 			i.PPID = p.PID
 			add(&i)
 		}

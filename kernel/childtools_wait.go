@@ -56,7 +56,7 @@ func (k *KernelImpl) waitChildren(ctx context.Context, p *Process, a *loop.Actio
 	if err := inputOf(a, &in); err != nil {
 		return "", err
 	}
-	kids, err := k.children(p, in.PIDs)
+	kids, err := k.children.awaited(p, in.PIDs)
 	if err != nil {
 		return "", err
 	}
@@ -73,7 +73,7 @@ func (k *KernelImpl) waitChildren(ctx context.Context, p *Process, a *loop.Actio
 		var ended, asleep, awake []Info
 		var lives []*Process
 		for _, c := range kids {
-			switch i, live, ok := k.fate(c); {
+			switch i, live, ok := k.children.fate(c); {
 			case !ok:
 			case live != nil:
 				awake, lives = append(awake, i), append(lives, live)
@@ -169,48 +169,4 @@ func (k *KernelImpl) waited(p *Process, a *loop.Action, ended, asleep, awake []I
 		return string(text), types.Errorf(types.ErrDriver, "Wait", "", "%d of the %d that have ended have failed", failed, len(ended))
 	}
 	return string(text), err
-}
-
-// children returns which children are meant: those with the PIDs, of any of their runs, or all that the process
-// has not heard the end of.
-func (k *KernelImpl) children(p *Process, pids []types.PID) (out []kid, err error) {
-	all := p.kids.all()
-	if len(pids) == 0 {
-		for _, c := range all {
-			if !c.told || p.box.Has(func(m *Message) bool { return m.mail != nil && m.mail.Child == c.id }) {
-				out = append(out, c)
-			}
-		}
-		return out, nil
-	}
-	for _, pid := range pids {
-		c, ok := k.childOf(p, all, pid)
-		if !ok {
-			why := "it is no child of yours; ps lists them"
-			if p.origin != (types.UUID{}) {
-				why = "it is no child of yours (ps lists them): what was started before you were forked belongs to the process that you are a copy of"
-			}
-			return nil, &types.SyscallError{Syscall: "Wait", PID: pid, Code: types.ErrPermission, Err: errors.New(why)}
-		}
-		if !slices.ContainsFunc(out, func(o kid) bool { return o.id == c.id }) {
-			out = append(out, c)
-		}
-	}
-	return out, nil
-}
-
-// childOf finds a child by the PID of one of its runs.
-func (k *KernelImpl) childOf(p *Process, all []kid, pid types.PID) (kid, bool) {
-	if i, err := k.Info(pid); err == nil {
-		return kid{id: i.UUID, pid: pid}, i.ParentUUID == p.UUID
-	}
-	for _, c := range all {
-		if c.pid == pid {
-			return c, true
-		}
-		if i, _, ok := k.fate(c); ok && (i.PID == pid || slices.Contains(i.Earlier, pid)) {
-			return c, true
-		}
-	}
-	return kid{}, false
 }

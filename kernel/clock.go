@@ -60,7 +60,7 @@ func (k *KernelImpl) markAlive(p *Process) {
 		err = p.rec.Commit()
 	}
 	if err != nil && p.State() < types.StateZombie { // else it has ended meanwhile, and its record is closed
-		k.storageError(p, err)
+		k.saves.storageError(p, err)
 	}
 }
 

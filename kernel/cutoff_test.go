@@ -96,7 +96,7 @@ func TestWhatWasCutOffIsPaidForOnceAndStaysPaid(t *testing.T) {
 				synctest.Wait()
 				c.cut(s, p)
 				synctest.Wait()
-				i, rate := s.info(p), price.Flat(10)
+				i, rate := s.table.current(p), price.Flat(10)
 				got, used := i, p.purse.State()
 				each := got.TokensUsed / c.times
 				if each <= 40 || got.TokensUsed != c.times*each || !got.Estimated || got.Unpriced != 0 || used.Used.Tokens != got.TokensUsed || used.Reserved != (Amount{}) ||
@@ -130,7 +130,7 @@ func TestWhatWasCutOffIsPaidForOnceAndStaysPaid(t *testing.T) {
 				}
 				synctest.Wait()
 				q, _ := again.Process(resumed)
-				if u := q.purse.State().Used; u != used.Used || again.info(q).TokensUsed != got.TokensUsed {
+				if u := q.purse.State().Used; u != used.Used || again.table.current(q).TokensUsed != got.TokensUsed {
 					t.Errorf("a later run begins with %+v of %+v", u, used.Used)
 				}
 			})

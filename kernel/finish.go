@@ -95,9 +95,9 @@ func (k *KernelImpl) finish(p *Process, end *loop.End) {
 	k.publishEnd(p, end, exit)
 	p.box.Close()
 	k.mail.undelivered(p)
-	k.save(p)
-	k.release(p, err)
-	k.tellParent(p)
+	k.saves.save(p)
+	k.saves.release(p, err)
+	k.children.tellParent(p)
 	close(p.left)
 }
 
@@ -131,7 +131,7 @@ func (k *KernelImpl) recordEnd(p *Process, end *loop.End) (exit *types.ExitStatu
 	default:
 		exit = new(exitFor(end, shut))
 		exit.Reason += unwritten(exit.Err, p.UUID)
-		exit.Reason, end.Result = withChildren(exit.Reason, k.leaving(p, end.Result), p)
+		exit.Reason, end.Result = withChildren(exit.Reason, k.children.leaving(p, end.Result), p)
 		*exit = k.concealEnd(*exit, end)
 		marker.Name, marker.Text, marker.Exit = step.MarkerExit, end.Result, exit
 	}
@@ -139,17 +139,9 @@ func (k *KernelImpl) recordEnd(p *Process, end *loop.End) (exit *types.ExitStatu
 		err = p.rec.Commit()
 	}
 	if err != nil {
-		k.storageError(p, err)
+		k.saves.storageError(p, err)
 	}
 	return exit, err
-}
-
-// release gives the record back when its process's small files are written: from here on the history may have another
-// owner, who takes what is left of a write for something that a crash has left. told is an error that is known already.
-func (k *KernelImpl) release(p *Process, told error) {
-	if err := p.rec.Close(); err != nil && told == nil {
-		k.storageError(p, err)
-	}
 }
 
 // publishEnd makes a process whose end is recorded a zombie.
@@ -198,64 +190,4 @@ func withChildren(reason, result string, p *Process) (string, string) {
 	}
 	return fmt.Sprintf("%s; failed child processes: %d", reason, len(failed)),
 		strings.TrimSpace(result + "\n\n[child processes that failed: " + strings.Join(failed, ", ") + "]")
-}
-
-// storageError says that a record could not be written.
-func (k *KernelImpl) storageError(p *Process, err error) {
-	k.log.Error("record", "pid", p.PID, "uuid", p.UUID, "err", err)
-	k.events.Append(event.Event{Kind: event.StorageError, PID: p.PID, UUID: p.UUID, Err: err.Error()})
-}
-
-// save writes proc-info.json. The journal can rebuild it, so a failure is only reported.
-func (k *KernelImpl) save(p *Process) {
-	if !k.keeps {
-		return
-	}
-	p.small.mu.Lock()
-	defer p.small.mu.Unlock()
-	k.saveLocked(p)
-}
-
-// saveLocked is save with the small file held.
-//
-// +checklocks:p.small.mu
-func (k *KernelImpl) saveLocked(p *Process) {
-	i := k.info(p)
-	if p.small.last {
-		i.State = types.StateDead
-	}
-	k.saveInfo(p, i)
-}
-
-// saveInfo is apart so that what it encodes is not on the stack of a process that has nothing to save.
-//
-//go:noinline
-func (k *KernelImpl) saveInfo(p *Process, i *Info) {
-	if err := k.store.SaveInfo(p.procInfo(i)); err != nil {
-		k.storageError(p, err)
-	}
-}
-
-func (k *KernelImpl) info(p *Process) *Info { return k.table.info(p, time.Now()) }
-
-// procInfo is the form of a snapshot on disk. It holds no environment and no secrets.
-func (p *Process) procInfo(i *Info) step.ProcInfo {
-	s := step.ProcInfo{
-		V: step.FormatVersion, ProcStatus: i.ProcStatus, State: i.State, Suspended: i.Suspended, PausedTotal: i.PausedFor,
-		Spending: i.Spending, AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied, ReadRoots: i.ReadRoots, MCPMounts: i.MCPMounts, Result: i.Result,
-	}
-	s.UpdatedAt, s.PausedAt = time.Now(), time.Time{}
-	s.OriginUUID, s.OriginStep, s.Runs, s.ActiveTotal, s.EarlierPIDs = i.Origin, i.OriginStep, i.Runs, i.Elapsed, i.Earlier
-	switch {
-	case i.Suspended && i.Paused: // whatever else it waits for
-		s.Suspension, s.PausedAt = types.Suspend(types.SuspendPaused), i.PausedAt
-	case i.Parked.Waits():
-		s.Suspension, s.WakeAt, s.Purse = i.Parked, i.Wake, i.Purse
-	case i.Suspended:
-		s.Suspension = types.Suspend(types.SuspendStopped)
-	}
-	if i.State == types.StateDead && !i.Suspended {
-		s.DeadAt = i.EndedAt
-	}
-	return s
 }

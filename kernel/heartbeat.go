@@ -206,7 +206,7 @@ func (u *pulse) stalled(p *Process, v *heartbeat.Verdict) {
 	if act == StallRestart && u.cfg.Restart == nil {
 		act = StallWarn
 	}
-	i := u.k.info(p)
+	i := u.k.table.current(p)
 	u.k.events.Append(event.Event{Kind: event.Stalled, PID: p.PID, UUID: p.UUID, Step: i.Step, Name: string(act), Result: "suspect", Dur: v.Age, Text: i.Doing})
 	Self{u.k, p}.Say("warning", with(fmt.Sprintf("no progress for %s (heartbeat: %s)", v.Age.Round(time.Second), act), i.Doing))
 	u.k.log.Warn("heartbeat", "pid", p.PID, "uuid", p.UUID, "silent", v.Age.Round(time.Second), "at", i.Doing, "policy", string(act))

@@ -81,26 +81,28 @@ var (
 
 // KernelImpl is the kernel. Make one with New and end it with Shutdown. Safe for concurrent use.
 type KernelImpl struct {
-	table   *table
-	purses  purse.Tree
-	counts  counts
-	vfs     *vfs.VFS
-	ctxMgr  *rnixctx.Manager
-	mounts  MountManager
-	events  *event.Log
-	tracer  *tracer
-	mail    mailer
-	store   Store
-	cfg     Config
-	log     *slog.Logger
-	tools   []vfs.Tool // of the devices that were registered when the kernel was made
-	kits    xsync.SyncMap[string, *kit]
-	keeps   bool // there is a store
-	reaper  *reaper
-	pulse   *pulse
-	stopped atomic.Bool
-	stop    sync.Once
-	holding sync.Mutex // held while Hold decides
+	table    *table
+	purses   purse.Tree
+	counts   counts
+	vfs      *vfs.VFS
+	ctxMgr   *rnixctx.Manager
+	mounts   MountManager
+	events   *event.Log
+	tracer   *tracer
+	mail     *mailer
+	saves    *saver
+	children *offspring
+	store    Store
+	cfg      Config
+	log      *slog.Logger
+	tools    []vfs.Tool // of the devices that were registered when the kernel was made
+	kits     xsync.SyncMap[string, *kit]
+	keeps    bool // there is a store
+	reaper   *reaper
+	pulse    *pulse
+	stopped  atomic.Bool
+	stop     sync.Once
+	holding  sync.Mutex // held while Hold decides
 }
 
 // New makes a kernel over cfg. callbacks may be nil. Devices are registered before: their tools are
@@ -139,7 +141,9 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 	if k.keeps = k.store != nil; !k.keeps {
 		k.store = noStore{}
 	}
-	k.mail = mailer{table: k.table, events: k.events, tracer: k.tracer, secrets: cfg.Secrets, store: k.store, keeps: k.keeps}
+	k.mail = &mailer{table: k.table, events: k.events, tracer: k.tracer, secrets: cfg.Secrets, store: k.store, keeps: k.keeps}
+	k.saves = &saver{table: k.table, store: k.store, keeps: k.keeps, events: k.events, log: k.log}
+	k.children = &offspring{table: k.table, mail: k.mail, lifecycle: cfg.Lifecycle, stopped: &k.stopped, events: k.events, log: k.log}
 	k.vfs = vfs.New(cfg.Devices, k.Caller)
 	for _, path := range cfg.Devices.Paths() {
 		if !vfs.Below(path, mcpRoot) {

@@ -54,8 +54,8 @@ func (k *KernelImpl) panicked(p *Process, r any, end *loop.End) {
 func (k *KernelImpl) enter(p *Process) {
 	p.opts.From.hold(p.ctx)
 	p.opts.From = nil // it holds the conversation as it was
-	k.save(p)
-	k.catchUp(p)
+	k.saves.save(p)
+	k.children.catchUp(p)
 }
 
 // leave ends a process whose run has ended, in its goroutine, but for the reap.

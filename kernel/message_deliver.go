@@ -72,7 +72,7 @@ func (h postman) Leave(final bool) (mail bool, note string) {
 	if h.p.box.Len() > 0 {
 		return true, ""
 	}
-	if left := h.k.running(h.p); len(left) > 0 && h.p.kids.warn() {
+	if left := h.k.children.running(h.p); len(left) > 0 && h.p.kids.warn() {
 		return false, "child processes still run: " + strings.Join(left, ", ") + ". Wait for them (wait), end them (signal), or finish once more to leave them running without you"
 	}
 	return false, ""

@@ -36,7 +36,7 @@ func (v Proc) Status(pid types.PID) (vfs.ProcStatus, bool) {
 	if !ok {
 		return vfs.ProcStatus{}, false
 	}
-	i := v.k.info(p)
+	i := v.k.table.current(p)
 	s := vfs.ProcStatus{
 		PID: i.PID, PPID: i.PPID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(),
 		Wait: i.Wait, WaitUntil: i.WaitUntil, Intent: i.Intent, Agent: i.Agent, Provider: i.Provider,

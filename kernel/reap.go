@@ -97,19 +97,8 @@ func (k *KernelImpl) freeContext(p *Process, _ time.Time) {
 	}
 }
 
-// saveDead writes the small file of a process as it is when the reap is over.
-func (k *KernelImpl) saveDead(p *Process) {
-	if !k.keeps {
-		return
-	}
-	p.small.mu.Lock()
-	defer p.small.mu.Unlock()
-	p.small.last = true
-	k.saveLocked(p)
-}
-
 func (k *KernelImpl) bury(p *Process, now time.Time) {
-	k.saveDead(p) // before the table forgets it: its history may begin its next run then
+	k.saves.saveDead(p) // before the table forgets it: its history may begin its next run then
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.transitionLocked(types.StateDead, k.events, now); err != nil {

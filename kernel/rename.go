@@ -54,7 +54,7 @@ func passed(pid types.PID) error {
 func (k *KernelImpl) calledLocked(p *Process, name, was string) {
 	p.call(name)
 	if k.keeps {
-		k.saveLocked(p)
+		k.saves.saveLocked(p)
 	}
 	k.events.Append(event.Event{Kind: event.Renamed, PID: p.PID, UUID: p.UUID, Name: name, Text: was})
 	k.touch(p)

@@ -126,7 +126,7 @@ func (k *KernelImpl) goOn(p *Process, f *From) error {
 	if err := k.ctxMgr.Append(p.CtxID, f.State.Messages...); err != nil {
 		return err
 	}
-	detail, err := p.settled(k.info(p))
+	detail, err := p.settled(k.table.current(p))
 	if err != nil {
 		return err
 	}

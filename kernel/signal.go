@@ -169,10 +169,10 @@ func (k *KernelImpl) markGate(p *Process, shut bool) {
 		err = p.rec.Commit()
 	}
 	if err != nil && p.State() < types.StateZombie { // else it has ended meanwhile, and its record is closed
-		k.storageError(p, err)
+		k.saves.storageError(p, err)
 		return
 	}
-	k.save(p)
+	k.saves.save(p)
 }
 
 // SigBlock blocks a signal: it stays pending until SigUnblock. SIGKILL cannot be blocked (INVALID).

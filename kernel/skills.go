@@ -105,6 +105,6 @@ func (k *KernelImpl) activate(p *Process, s step.SkillDetail) (again bool, err e
 	tellLocked(p, base, names)
 	system := p.system
 	p.mu.Unlock()
-	k.save(p)
+	k.saves.save(p)
 	return false, k.ctxMgr.SetSystemPrompt(p.CtxID, system)
 }

@@ -350,7 +350,7 @@ func (k *KernelImpl) begin(p *Process) error {
 	if !k.keeps {
 		return nil
 	}
-	detail, err := p.settled(k.info(p))
+	detail, err := p.settled(k.table.current(p))
 	if err != nil {
 		return err
 	}

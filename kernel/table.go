@@ -314,6 +314,17 @@ func (t *table) ppidLocked(p *Process) types.PID {
 	return p.rel.parent.PID
 }
 
+// current describes a process as it is now.
+func (t *table) current(p *Process) *Info { return t.info(p, time.Now()) }
+
+// known describes a process that is alive or ended not long ago.
+func (t *table) known(pid types.PID) (Info, bool) {
+	if p, ok := t.get(pid); ok {
+		return *t.current(p), true
+	}
+	return t.tomb(pid)
+}
+
 // info takes the snapshot of one process.
 func (t *table) info(p *Process, now time.Time) *Info {
 	t.mu.Lock()

@@ -29,7 +29,10 @@ func (k *KernelImpl) WaitInfo(ctx context.Context, pid types.PID) (Info, error) 
 func waitFor(ctx context.Context, k *KernelImpl, pid types.PID) (Info, error) {
 	p, ok := k.table.get(pid)
 	if !ok {
-		return k.tombOf("Wait", pid)
+		if i, ok := k.table.tomb(pid); ok {
+			return i, nil
+		}
+		return Info{}, &types.SyscallError{Syscall: "Wait", PID: pid, Code: types.ErrNotFound, Err: ErrNoProcess}
 	}
 	if k.table.ppid(p) != 0 { // else nobody but the kernel reaps it
 		select {
@@ -56,13 +59,6 @@ func waitEnded(ctx context.Context, pid types.PID) error {
 	return &types.SyscallError{Syscall: "Wait", PID: pid, Code: code, Err: context.Cause(ctx)}
 }
 
-func (k *KernelImpl) tombOf(op string, pid types.PID) (Info, error) {
-	if i, ok := k.table.tomb(pid); ok {
-		return i, nil
-	}
-	return Info{}, &types.SyscallError{Syscall: op, PID: pid, Code: types.ErrNotFound, Err: ErrNoProcess}
-}
-
 // Process returns a living process.
 func (k *KernelImpl) Process(pid types.PID) (*Process, bool) { return k.table.get(pid) }
 
@@ -71,10 +67,10 @@ func (k *KernelImpl) ByUUID(id types.UUID) (*Process, bool) { return k.table.byI
 
 // Info describes a process that is alive or ended not long ago.
 func (k *KernelImpl) Info(pid types.PID) (Info, error) {
-	if p, ok := k.table.get(pid); ok {
-		return *k.table.info(p, time.Now()), nil
+	if i, ok := k.table.known(pid); ok {
+		return i, nil
 	}
-	return k.tombOf("Info", pid)
+	return Info{}, &types.SyscallError{Syscall: "Info", PID: pid, Code: types.ErrNotFound, Err: ErrNoProcess}
 }
 
 // InfoOf describes the process of a history, if one lives.
@@ -83,7 +79,7 @@ func (k *KernelImpl) InfoOf(id types.UUID) (Info, bool) {
 	if !ok {
 		return Info{}, false
 	}
-	return *k.info(p), true
+	return *k.table.current(p), true
 }
 
 // List describes the processes that are not dead, in order of PID.
