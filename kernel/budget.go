@@ -140,11 +140,11 @@ func (a account) Reserve(ctx context.Context, prompt int) (int, error) {
 	waited := false
 	w.Waits = func() {
 		waited = true
-		a.k.waitTold(a.p, types.SuspendBudget, "the budget, of which others have reserved a part")
+		a.k.doing.waitTold(a.p, types.SuspendBudget, "the budget, of which others have reserved a part")
 	}
 	claim, short, rerr := a.p.purse.Reserve(ctx, w)
 	if waited {
-		a.k.waitTold(a.p, "", "")
+		a.k.doing.waitTold(a.p, "", "")
 	}
 	switch {
 	case rerr != nil:

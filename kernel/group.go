@@ -22,7 +22,7 @@ func joinGroup(k *KernelImpl, pid types.PID, id types.PGID) error {
 	if err != nil {
 		return err
 	}
-	defer k.touch(p)
+	defer k.doing.touch(p)
 	return k.table.join(p, id)
 }
 
@@ -36,7 +36,7 @@ func leaveGroup(k *KernelImpl, pid types.PID, id types.PGID) error {
 	if err != nil {
 		return err
 	}
-	defer k.touch(p)
+	defer k.doing.touch(p)
 	if !k.table.leave(p, id) {
 		return noGroup("LeaveGroup", pid, id)
 	}

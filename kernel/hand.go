@@ -20,11 +20,6 @@ type Hand struct {
 // modelInHand is what waiting.tool says while the model is asked.
 const modelInHand = "model"
 
-// touch tells whoever watches that a process has changed. No lock of the kernel is held.
-func (k *KernelImpl) touch(p *Process) {
-	k.cfg.Lifecycle.Touched(p.UUID)
-}
-
 // takeUp notes that a call begins. putDown must follow.
 func takeUp(p *Process, a *loop.Action, now time.Time) *Hand {
 	h := &Hand{Tool: a.Call.Name, Path: actionPath(a), Since: now}

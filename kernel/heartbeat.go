@@ -196,7 +196,7 @@ func (u *pulse) mark(p *Process, quiet time.Time) {
 	p.mu.Lock()
 	p.quiet = quiet
 	p.mu.Unlock()
-	u.k.touch(p)
+	u.k.doing.touch(p)
 }
 
 // stalled tells of a process that has become suspect, and does what the policy wants.

@@ -93,7 +93,7 @@ func TestWhatMayBeSilentIsExempt(t *testing.T) {
 		limited := s.spawn()
 		p, _ := s.Process(limited)
 		synctest.Wait()
-		s.setWait(p, waiting{reason: "a rate limit", until: time.Now().Add(time.Hour)})
+		s.doing.setWait(p, waiting{reason: "a rate limit", until: time.Now().Add(time.Hour)})
 		off := agent.Agent{Manifest: agent.Manifest{Name: "slow", StepTimeout: agent.Off}}
 		endless, err := s.Spawn("be slow", &off, opts())
 		if err != nil {
@@ -159,7 +159,7 @@ func TestAStallThatIsToEndTheProcessEndsItsTree(t *testing.T) {
 		child := s.spawn(func(o *SpawnOpts) { o.ParentPID = parent })
 		p, _ := s.Process(child)
 		synctest.Wait()
-		s.setWait(p, waiting{reason: "something"}) // it has not stalled itself
+		s.doing.setWait(p, waiting{reason: "something"}) // it has not stalled itself
 		e, err := s.Wait(parent)
 		if err != nil || e.Code != types.ExitNoProgress || !strings.HasPrefix(e.Reason, "no progress for 1m") {
 			t.Errorf("%v %v", e, err)

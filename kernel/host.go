@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
-	"time"
 
 	rnixctx "rnix/context"
 	"rnix/internal/event"
@@ -131,8 +130,8 @@ func (h host) CutOff(ctx context.Context, a *step.Answer) error {
 func ask(ctx context.Context, h host, request []byte) (*loop.Response, error) {
 	keepFirst(h)
 	tell(h.p, note{kind: asked})
-	waitForModel(h.k, h.p)
-	defer waitForNothing(h.k, h.p)
+	waitForModel(h.k.doing, h.p)
+	defer waitForNothing(h.k.doing, h.p)
 	if f, err := h.k.vfs.File(h.p.PID, h.p.modelFD); err == nil {
 		defer h.k.listen(h.p, f, output)()
 	}
@@ -247,14 +246,14 @@ func logEnd(h host, a *loop.Action, err error) {
 	switch {
 	case waits:
 	case err != nil:
-		h.k.logFailed(h.p, a, err)
+		h.k.doing.logFailed(h.p, a, err)
 	case a.Elsewhere():
-		h.k.logCall(h.p, a)
+		h.k.doing.logCall(h.p, a)
 	}
 }
 
 func (h host) Record(rec *step.StepRecord) error {
-	waitForNothing(h.k, h.p)
+	waitForNothing(h.k.doing, h.p)
 	rec.Files = h.keepAfter(rec.StepNumber)
 	h.p.files.ended = rec.StepNumber
 	if err := h.p.rec.Add(step.Record{Kind: step.KindStep, Step: rec}); err != nil {
@@ -273,29 +272,5 @@ func (h host) Progress(pr loop.Progress) {
 	h.p.mu.Lock()
 	h.p.progress = pr
 	h.p.mu.Unlock()
-	h.k.touch(h.p)
-}
-
-// waitForModel and waitForNothing keep the value off the stack of a process that waits long.
-func waitForModel(k *KernelImpl, p *Process) {
-	now := time.Now()
-	k.setWaitAt(p, waiting{tool: modelInHand, since: now}, now)
-}
-func waitForNothing(k *KernelImpl, p *Process) { k.setWait(p, waiting{}) }
-
-// setWait publishes what a process waits for.
-func (k *KernelImpl) setWait(p *Process, w waiting) { k.setWaitAt(p, w, time.Now()) }
-
-// setWaitAt is setWait as of now.
-func (k *KernelImpl) setWaitAt(p *Process, w waiting, now time.Time) {
-	k.pulse.livesAt(p, now) // to begin and to end something is progress
-	p.mu.Lock()
-	if w.since.IsZero() {
-		if w.since = now; w.reason == p.waits.reason {
-			w.since = p.waits.since // it is still the same
-		}
-	}
-	p.waits = w
-	p.mu.Unlock()
-	k.touch(p)
+	h.k.doing.touch(h.p)
 }

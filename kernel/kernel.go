@@ -90,6 +90,7 @@ type KernelImpl struct {
 	events   *event.Log
 	tracer   *tracer
 	mail     *mailer
+	doing    *activity
 	saves    *saver
 	children *offspring
 	store    Store
@@ -151,7 +152,9 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 		}
 	}
 	k.reaper = newReaper(k)
+	k.doing = &activity{lifecycle: cfg.Lifecycle, events: k.events, secrets: cfg.Secrets} // before the watchdog, which uses it, runs
 	k.pulse = newPulse(k, cfg.Heartbeat)
+	k.doing.pulse = k.pulse
 	if callbacks != nil {
 		k.reaper.watch(callbacks)
 	}

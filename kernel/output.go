@@ -295,8 +295,8 @@ func (k *KernelImpl) handedOver(ctx context.Context, p *Process) error {
 	if outs == nil || !slices.ContainsFunc(*outs, (*outlet).behind) {
 		return nil
 	}
-	k.setWait(p, waiting{reason: "for the reader of its output", since: time.Now()})
-	defer k.setWait(p, waiting{})
+	k.doing.setWait(p, waiting{reason: "for the reader of its output", since: time.Now()})
+	defer k.doing.setWait(p, waiting{})
 	for _, o := range *outs {
 		if err := o.drained(ctx); err != nil {
 			return err

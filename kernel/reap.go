@@ -37,7 +37,7 @@ var reapSteps = []struct {
 	{"RemoveProcess", false, func(k *KernelImpl, p *Process, now time.Time) {
 		p.tomb = tombstone(p, now)
 		k.table.remove(p, p.tomb)
-		k.touch(p) // what is on disk counts from here on
+		k.doing.touch(p) // what is on disk counts from here on
 		p.purse.Leave()
 		k.store.Ended(p.UUID)
 	}},

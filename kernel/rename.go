@@ -57,7 +57,7 @@ func (k *KernelImpl) calledLocked(p *Process, name, was string) {
 		k.saves.saveLocked(p)
 	}
 	k.events.Append(event.Event{Kind: event.Renamed, PID: p.PID, UUID: p.UUID, Name: name, Text: was})
-	k.touch(p)
+	k.doing.touch(p)
 }
 
 // Renamed is what Rename does in memory, for a history that does not run and that the caller keeps from running meanwhile: the kernel may

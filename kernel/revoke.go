@@ -58,7 +58,7 @@ func (k *KernelImpl) Hold(pid types.PID, held bool) error {
 	for _, p := range moved {
 		checkClock(p)
 		gateMoved(p)
-		k.touch(p)
+		k.doing.touch(p)
 	}
 	return nil
 }
@@ -89,8 +89,8 @@ func (k *KernelImpl) untilFree(ctx context.Context, p *Process, reason string, c
 	if changed == nil {
 		return context.Cause(ctx)
 	}
-	k.setWait(p, waiting{reason: reason, since: time.Now()})
-	defer waitForNothing(k, p)
+	k.doing.setWait(p, waiting{reason: reason, since: time.Now()})
+	defer waitForNothing(k.doing, p)
 	select {
 	case <-changed:
 		return nil

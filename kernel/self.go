@@ -71,18 +71,18 @@ func (s Self) Tell(e event.Event) {
 
 // SetWait publishes what the body waits for, for people: empty = nothing. until may be zero.
 func (s Self) SetWait(reason string, until time.Time) {
-	s.k.setWait(s.p, waiting{reason: reason, until: until})
+	s.k.doing.setWait(s.p, waiting{reason: reason, until: until})
 }
 
 // SetBusy publishes what the body does at the moment, as SetWait what it waits for.
-func (s Self) SetBusy(what string) { s.k.setWait(s.p, waiting{tool: what, since: time.Now()}) }
+func (s Self) SetBusy(what string) { s.k.doing.setWait(s.p, waiting{tool: what, since: time.Now()}) }
 
 // SetProgress publishes the counters of the body.
 func (s Self) SetProgress(pr Progress) {
 	s.p.mu.Lock()
 	s.p.progress = pr
 	s.p.mu.Unlock()
-	s.k.touch(s.p)
+	s.k.doing.touch(s.p)
 }
 
 // WaitIfPaused holds the caller while the process is paused. It returns the cause of ctx's end.

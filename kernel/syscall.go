@@ -5,7 +5,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	rnixctx "rnix/context"
@@ -186,7 +185,7 @@ func (k *KernelImpl) listen(p *Process, f vfs.VFSFile, category string) (done fu
 		k.pulse.lives(p)
 		switch part.Kind {
 		case "wait":
-			k.waitOutside(p, part)
+			k.doing.waitOutside(p, part)
 		case "warning":
 			line("warning", part.Text)
 		case "reasoning":
@@ -204,22 +203,6 @@ func (k *KernelImpl) listen(p *Process, f vfs.VFSFile, category string) (done fu
 			b.flush()
 		}
 	}
-}
-
-// waitOutside shows that a process waits for something outside: a rate limit, a queue.
-func (k *KernelImpl) waitOutside(p *Process, part vfs.StreamPart) {
-	w := waiting{reason: part.Text, until: part.Until}
-	if part.Until.IsZero() && part.Text == "" {
-		w = waiting{tool: modelInHand, since: time.Now()}
-	}
-	k.setWait(p, w)
-	k.events.Append(event.Event{Kind: event.Waiting, PID: p.PID, UUID: p.UUID, Text: w.reason, Until: w.until})
-}
-
-// waitTold shows what a process waits for, and tells those who follow it; empty = it goes on.
-func (k *KernelImpl) waitTold(p *Process, kind types.SuspendKind, reason string) {
-	k.setWait(p, waiting{reason: reason, kind: kind})
-	k.events.Append(event.Event{Kind: event.Waiting, PID: p.PID, UUID: p.UUID, Text: reason})
 }
 
 // lineBuffer turns a stream of pieces into lines. A line without end is passed on in parts.

@@ -120,9 +120,9 @@ func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
 	defer patient(h.p, a.Kind)()
 	now := time.Now()
 	in := takeUp(h.p, a, now)
-	h.k.setWaitAt(h.p, waiting{tool: inHand(a), since: now}, now)
-	h.k.logCall(h.p, a)
-	defer h.k.touch(h.p)
+	h.k.doing.setWaitAt(h.p, waiting{tool: inHand(a), since: now}, now)
+	h.k.doing.logCall(h.p, a)
+	defer h.k.doing.touch(h.p)
 	defer putDown(h.p, in)
 	switch a.Kind {
 	case loop.ToolCall:

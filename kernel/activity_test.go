@@ -13,9 +13,9 @@ func TestNoPartOfASecretIsShownWhereALineOfTheLogIsCut(t *testing.T) {
 	const secret = "sk-0123456789abcdefghij0123456789"
 	set := new(redact.Set)
 	set.Add(redact.Secret{Name: "KEY", Value: secret})
-	k := &KernelImpl{cfg: Config{Secrets: set}}
+	k := &activity{secrets: set}
 	for at := range 2 * traceMax {
-		line := logText(k, strings.Repeat("x", at)+secret+strings.Repeat("y", 2*traceMax-at))
+		line := k.logText(strings.Repeat("x", at) + secret + strings.Repeat("y", 2*traceMax-at))
 		if strings.Contains(line, secret[:8]) || strings.Contains(line, secret[len(secret)-8:]) {
 			t.Fatalf("behind %d bytes: %s", at, line)
 		}
