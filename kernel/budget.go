@@ -53,33 +53,43 @@ func limitOf(ag *agent.Agent, opts *SpawnOpts) Amount {
 // maxAncestry bounds a chain of parents; a longer one is a circle in damaged files.
 const maxAncestry = 64
 
-// openPurse gives a process its purse, in that of its parent, with what its history says was used.
-func (k *KernelImpl) openPurse(p *Process, limit Amount) {
+// budgets knows what processes may use and have used, and what answers of models cost.
+type budgets struct {
+	purses    purse.Tree
+	counts    counts
+	table     *table
+	lifecycle Lifecycle
+	catalog   Catalog
+	doing     *activity
+}
+
+// open gives a process its purse, in that of its parent, with what its history says was used.
+func (b *budgets) open(p *Process, limit Amount) {
 	e := purse.Entry{ID: p.UUID, Up: p.parentUUID, Limit: limit, Known: true}
 	if f := p.opts.From; f != nil {
 		e.Used = Amount{Tokens: f.State.Tokens, USD: price.FromFloat(f.State.CostUSD)}
-		if k.cfg.Lifecycle != Lifecycle(NoLifecycle{}) {
-			k.openAbove(e.Up)
-			k.withBelow(&e)
+		if b.lifecycle != Lifecycle(NoLifecycle{}) {
+			b.openAbove(e.Up)
+			b.withBelow(&e)
 		}
 	}
-	p.purse = k.purses.Join(e)
+	p.purse = b.purses.Join(e)
 }
 
 // withBelow adds what descendants have used, if it is of importance: looking for it takes time.
-func (k *KernelImpl) withBelow(e *purse.Entry) {
+func (b *budgets) withBelow(e *purse.Entry) {
 	if e.Known = e.Limit != (Amount{}); e.Known {
-		below, shared := k.cfg.Lifecycle.Below(e.ID, k.purses.Has)
+		below, shared := b.lifecycle.Below(e.ID, b.purses.Has)
 		e.Used, e.Shared = Amount{Tokens: e.Used.Tokens + below.Tokens, USD: e.Used.USD + below.USD}, shared
 	}
 }
 
 // openAbove makes the purses above a history that goes on while those that have started it do not: their
 // limits hold all the same.
-func (k *KernelImpl) openAbove(id types.UUID) {
+func (b *budgets) openAbove(id types.UUID) {
 	var missing []purse.Entry
-	for id != (types.UUID{}) && len(missing) < maxAncestry && !k.purses.Has(id) {
-		a, ok := k.cfg.Lifecycle.Account(id)
+	for id != (types.UUID{}) && len(missing) < maxAncestry && !b.purses.Has(id) {
+		a, ok := b.lifecycle.Account(id)
 		if !ok {
 			break
 		}
@@ -87,9 +97,9 @@ func (k *KernelImpl) openAbove(id types.UUID) {
 		id = a.Up
 	}
 	for i := len(missing) - 1; i >= 0; i-- { // the uppermost first
-		k.withBelow(&missing[i])
+		b.withBelow(&missing[i])
 		missing[i].Shared = true
-		k.purses.Join(missing[i])
+		b.purses.Join(missing[i])
 	}
 }
 
@@ -104,7 +114,7 @@ const maxPrompt = 1 << 40
 
 // account is what the loop of a process sees of budgets.
 type account struct {
-	k *KernelImpl
+	b *budgets
 	p *Process
 }
 
@@ -114,17 +124,17 @@ func (a account) Spent() *loop.Broke {
 	if s == nil {
 		return nil
 	}
-	return a.k.broke(a.p, s)
+	return a.b.broke(a.p, s)
 }
 
 // PerByte implements loop.Budget.
 func (a account) PerByte() (tokens float64, counted bool) {
-	return a.k.counts.perByte(modelsOf(a.p))
+	return a.b.counts.perByte(modelsOf(a.p))
 }
 
 // Counted implements loop.Budget.
 func (a account) Counted(provider string, bytes, tokens int) {
-	a.k.counts.add(answererOf(modelsOf(a.p), provider), bytes, tokens)
+	a.b.counts.add(answererOf(modelsOf(a.p), provider), bytes, tokens)
 }
 
 // Reserve implements loop.Budget.
@@ -133,24 +143,24 @@ func (a account) Reserve(ctx context.Context, prompt int) (int, error) {
 	if !tokens && !usd || a.p.model.Free {
 		return 0, nil
 	}
-	w, err := a.k.worst(a.p, min(prompt, maxPrompt), usd)
+	w, err := a.b.worst(a.p, min(prompt, maxPrompt), usd)
 	if err != nil {
 		return 0, &loop.Broke{Wait: types.SuspendFor(types.SuspendBudget, "budget: "+err.Err.Error())}
 	}
 	waited := false
 	w.Waits = func() {
 		waited = true
-		a.k.doing.waitTold(a.p, types.SuspendBudget, "the budget, of which others have reserved a part")
+		a.b.doing.waitTold(a.p, types.SuspendBudget, "the budget, of which others have reserved a part")
 	}
 	claim, short, rerr := a.p.purse.Reserve(ctx, w)
 	if waited {
-		a.k.doing.waitTold(a.p, "", "")
+		a.b.doing.waitTold(a.p, "", "")
 	}
 	switch {
 	case rerr != nil:
 		return 0, rerr
 	case short != nil:
-		return 0, a.k.broke(a.p, short)
+		return 0, a.b.broke(a.p, short)
 	}
 	a.p.claim = claim
 	return claim.Answer, nil
@@ -178,7 +188,7 @@ func (a account) settle(r *loop.Response, answered bool) loop.Cost {
 	a.p.claim = nil
 	u := price.Tokens{Input: r.Usage.Input, Output: r.Usage.Output, CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite}
 	used := Amount{Tokens: u.Input + u.Output + u.CacheRead + u.CacheWrite}
-	cost := a.k.costOf(a.p, r, u)
+	cost := a.b.costOf(a.p, r, u)
 	if used.USD = price.FromFloat(cost.USD); answered && cost.From == "" && claim != nil && used.Tokens > 0 {
 		used.USD = max(claim.Amount().USD, a.p.purse.Left()) // nobody knows it, and it must not count as nothing
 	}
@@ -198,7 +208,7 @@ func modelsOf(p *Process) []vfs.ModelName {
 
 // costOf returns what an answer costs: as its provider says, else by the prices, of the model that answered or
 // of the one that was asked.
-func (k *KernelImpl) costOf(p *Process, r *loop.Response, u price.Tokens) loop.Cost {
+func (b *budgets) costOf(p *Process, r *loop.Response, u price.Tokens) loop.Cost {
 	if r.CostUSD > 0 {
 		return loop.Cost{USD: price.FromFloat(r.CostUSD).Float(), From: "provider"}
 	}
@@ -208,7 +218,7 @@ func (k *KernelImpl) costOf(p *Process, r *loop.Response, u price.Tokens) loop.C
 			continue
 		}
 		for _, name := range []string{r.Model, m.Model} {
-			if rate, from := k.cfg.Catalog.Price(p, m.Provider, m.Driver, name, usd); from != "" {
+			if rate, from := b.catalog.Price(p, m.Provider, m.Driver, name, usd); from != "" {
 				return loop.Cost{USD: rate.Cost(u).Float(), From: from}
 			}
 		}
@@ -217,7 +227,7 @@ func (k *KernelImpl) costOf(p *Process, r *loop.Response, u price.Tokens) loop.C
 }
 
 // worst returns what the next answer can take at most.
-func (k *KernelImpl) worst(p *Process, prompt int, usd bool) (purse.Want, *types.SyscallError) {
+func (b *budgets) worst(p *Process, prompt int, usd bool) (purse.Want, *types.SyscallError) {
 	card := &p.model
 	w := purse.Want{Fixed: Amount{Tokens: prompt + card.ExtraAnswer}, Answer: card.MaxAnswer, Least: max(leastAnswer, card.LeastAnswer), Alone: card.MaxAnswer == 0}
 	if !usd {
@@ -225,7 +235,7 @@ func (k *KernelImpl) worst(p *Process, prompt int, usd bool) (purse.Want, *types
 	}
 	var in, out price.USD
 	for _, m := range modelsOf(p) {
-		rate, from := k.cfg.Catalog.Price(p, m.Provider, m.Driver, m.Model, usd)
+		rate, from := b.catalog.Price(p, m.Provider, m.Driver, m.Model, usd)
 		switch {
 		case from != "":
 			i, o := rate.Worst()
@@ -244,11 +254,11 @@ func (k *KernelImpl) worst(p *Process, prompt int, usd bool) (purse.Want, *types
 }
 
 // priced refuses a process whose budget in dollars could not be kept.
-func (k *KernelImpl) priced(p *Process) error {
+func (b *budgets) priced(p *Process) error {
 	if _, usd := p.purse.Limited(); !usd || p.model.Free {
 		return nil
 	}
-	if _, err := k.worst(p, 0, true); err != nil {
+	if _, err := b.worst(p, 0, true); err != nil {
 		return err
 	}
 	return nil
@@ -278,7 +288,7 @@ type Budget = purse.State
 
 // Budget returns the budget of a history that runs, or of which a descendant does; false of others.
 func (k *KernelImpl) Budget(id types.UUID) (Budget, bool) {
-	p := k.purses.Find(id)
+	p := k.budgets.purses.Find(id)
 	if p == nil {
 		return Budget{}, false
 	}
@@ -309,7 +319,7 @@ func (k *KernelImpl) AddBudget(pid types.PID, more Amount) (Amount, error) {
 
 // RaiseBudget is what AddBudget does in memory, for a history that does not run itself: its descendants may.
 func (k *KernelImpl) RaiseBudget(id types.UUID, more Amount) {
-	if p := k.purses.Find(id); p != nil {
+	if p := k.budgets.purses.Find(id); p != nil {
 		p.Add(more)
 		k.cfg.Lifecycle.Touched(id)
 	}

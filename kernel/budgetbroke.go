@@ -11,20 +11,20 @@ import (
 )
 
 // broke says of which budget there is too little, and what to do.
-func (k *KernelImpl) broke(p *Process, s *purse.Short) *loop.Broke {
+func (b *budgets) broke(p *Process, s *purse.Short) *loop.Broke {
 	tokens, usd := enough(s)
-	b := &loop.Broke{Hint: "--budget N", Purse: &step.PurseWait{UUID: s.ID, Tokens: s.Limit.Tokens, USD: s.Limit.USD.Float(), MoreTokens: tokens, MoreUSD: usd.Float()}}
+	out := &loop.Broke{Hint: "--budget N", Purse: &step.PurseWait{UUID: s.ID, Tokens: s.Limit.Tokens, USD: s.Limit.USD.Float(), MoreTokens: tokens, MoreUSD: usd.Float()}}
 	if s.USD {
-		b.Hint = "--budget-usd X"
+		out.Hint = "--budget-usd X"
 	} else {
-		b.Log = fmt.Sprintf("Token budget exceeded: %d/%d", s.Used.Tokens, s.Limit.Tokens)
+		out.Log = fmt.Sprintf("Token budget exceeded: %d/%d", s.Used.Tokens, s.Limit.Tokens)
 	}
 	whose := "budget: "
 	if s.ID != p.UUID {
-		whose, b.Hint = "budget of "+k.nameOf(s.ID)+": ", ""
+		whose, out.Hint = "budget of "+b.owner(s.ID)+": ", ""
 	}
-	b.Wait = types.SuspendFor(types.SuspendBudget, whose+shortText(s))
-	return b
+	out.Wait = types.SuspendFor(types.SuspendBudget, whose+shortText(s))
+	return out
 }
 
 // shortText says how much of a budget is left, or that it is used up.
@@ -47,9 +47,9 @@ func enough(s *purse.Short) (tokens int, usd price.USD) {
 	return max(s.Limit.Tokens, 2*s.Used.Tokens-s.Limit.Tokens), 0
 }
 
-// nameOf names a history: by its PID if it runs.
-func (k *KernelImpl) nameOf(id types.UUID) string {
-	if p, ok := k.table.byID(id); ok {
+// owner names a history: by its PID if it runs.
+func (b *budgets) owner(id types.UUID) string {
+	if p, ok := b.table.byID(id); ok {
 		return "PID " + p.PID.String()
 	}
 	return id.String()

@@ -106,7 +106,7 @@ func killBare(b *testing.B, k *KernelImpl, asked *atomic.Int64, upTo part, cpu *
 			<-p.gone
 		}
 	}
-	if k.table.byPID.Len() > 0 || k.purses.Has(t.procs[0].UUID) {
+	if k.table.byPID.Len() > 0 || k.budgets.purses.Has(t.procs[0].UUID) {
 		b.Fatal("something is left behind")
 	}
 	b.StartTimer()
@@ -127,7 +127,7 @@ func (t *bareTree) spawn(pid types.PID, parent *Process) (p *Process, err error)
 		if parent != nil {
 			p.parentUUID = parent.UUID
 		}
-		k.openPurse(p, Amount{})
+		k.budgets.open(p, Amount{})
 	}
 	if t.upTo >= tablePart {
 		p.rel.parent = parent

@@ -26,7 +26,6 @@ import (
 	"rnix/agent"
 	rnixctx "rnix/context"
 	"rnix/internal/event"
-	"rnix/kernel/internal/purse"
 	"rnix/types"
 	"rnix/vfs"
 	"rnix/xsync"
@@ -82,8 +81,7 @@ var (
 // KernelImpl is the kernel. Make one with New and end it with Shutdown. Safe for concurrent use.
 type KernelImpl struct {
 	table    *table
-	purses   purse.Tree
-	counts   counts
+	budgets  *budgets
 	vfs      *vfs.VFS
 	ctxMgr   *rnixctx.Manager
 	mounts   MountManager
@@ -155,6 +153,7 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 	k.doing = &activity{lifecycle: cfg.Lifecycle, events: k.events, secrets: cfg.Secrets} // before the watchdog, which uses it, runs
 	k.pulse = newPulse(k, cfg.Heartbeat)
 	k.doing.pulse = k.pulse
+	k.budgets = &budgets{table: k.table, lifecycle: cfg.Lifecycle, catalog: cfg.Catalog, doing: k.doing}
 	if callbacks != nil {
 		k.reaper.watch(callbacks)
 	}

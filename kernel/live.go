@@ -63,7 +63,7 @@ func (k *KernelImpl) leave(p *Process, end *loop.End) {
 	defer p.wg.Done()
 	defer k.closeAll(p)
 	defer stopClock(p)
-	account{k, p}.Settle(nil) // what a panic has left reserved
+	account{k.budgets, p}.Settle(nil) // what a panic has left reserved
 	k.table.leaves(p)
 	k.finish(p, end)
 }

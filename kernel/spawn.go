@@ -152,7 +152,7 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 		return nil, err
 	}
 	descend(p, parent)
-	k.openPurse(p, limitOf(ag, &opts))
+	k.budgets.open(p, limitOf(ag, &opts))
 	defer func() {
 		if err != nil {
 			k.abandon(p)
@@ -203,7 +203,7 @@ func (k *KernelImpl) prepare(ctx context.Context, p, parent *Process, ag *agent.
 	if p.opts.Body != nil {
 		return nil, "", embody(k, p)
 	}
-	if err = k.priced(p); err != nil {
+	if err = k.budgets.priced(p); err != nil {
 		return nil, "", err
 	}
 	if err = k.mountFor(ctx, p, parent, servers(ag, p.opts)); err != nil {

@@ -106,7 +106,7 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 	l, err := loop.New(loop.Config{
 		Head: loop.Head{Intent: p.Intent, SystemPrompt: system, Model: p.opts.Model, MaxTurns: 1, Effort: p.opts.Effort,
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
-		System: func() string { system, _, _ := prompted(p); return system }, Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k, p}, Several: len(p.model.Others) > 0,
+		System: func() string { system, _, _ := prompted(p); return system }, Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k.budgets, p}, Several: len(p.model.Others) > 0,
 		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: progress, Open: open, End: end, Thread: threadsOf(k, p),
 	}, host{postman{k, p}})
 	if err != nil {
