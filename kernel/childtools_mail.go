@@ -210,9 +210,9 @@ func (k *KernelImpl) signalChild(p *Process, a *loop.Action) (string, error) {
 	}
 	n := 1
 	if in.Tree {
-		n, err = signalTree(k, in.PID, sig)
+		n, err = k.signals.tree(in.PID, sig)
 	} else {
-		err = sendSignal(k, in.PID, sig)
+		err = k.signals.send(in.PID, sig)
 	}
 	if err != nil {
 		return "", err

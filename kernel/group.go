@@ -65,15 +65,15 @@ func (k *KernelImpl) SignalGroup(id types.PGID, sig types.Signal) error {
 	return k.By(0).SignalGroup(id, sig)
 }
 
-func signalGroup(k *KernelImpl, id types.PGID, sig types.Signal) error {
+func (s *signaller) group(id types.PGID, sig types.Signal) error {
 	if !sig.Valid() {
 		return types.Errorf(types.ErrInvalid, "SignalGroup", "", "%d is not a signal", int(sig))
 	}
-	members := k.table.members(id)
+	members := s.table.members(id)
 	if members == nil {
 		return noGroup("SignalGroup", 0, id)
 	}
-	k.deliver(sig, members...)
+	s.deliver(sig, members...)
 	return nil
 }
 

@@ -53,7 +53,7 @@ func (k *KernelImpl) Hold(pid types.PID, held bool) error {
 	}
 	k.holding.Unlock()
 	for _, p := range procs {
-		k.settleStill(p)
+		k.signals.settleStill(p)
 	}
 	for _, p := range moved {
 		checkClock(p)
@@ -65,12 +65,12 @@ func (k *KernelImpl) Hold(pid types.PID, held bool) error {
 
 // settleStill freezes or thaws the OS children of a process, as its gate and its ownership stand. What decides may change
 // meanwhile, and what came first may act last: so it looks again until what it did is what is wanted.
-func (k *KernelImpl) settleStill(p *Process) {
+func (s *signaller) settleStill(p *Process) {
 	still := p.gate.Closed
 	for {
-		want, do := still(), k.cfg.Lifecycle.Thaw
+		want, do := still(), s.lifecycle.Thaw
 		if want {
-			do = k.cfg.Lifecycle.Freeze
+			do = s.lifecycle.Freeze
 		}
 		do(p.PID)
 		if still() == want {

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -19,29 +20,38 @@ func (k *KernelImpl) Kill(pid types.PID, sig types.Signal) error { return k.Sign
 // but was not reaped does nothing; to one that does not exist it is NOT_FOUND.
 func (k *KernelImpl) Signal(pid types.PID, sig types.Signal) error { return k.By(0).Signal(pid, sig) }
 
-func sendSignal(k *KernelImpl, pid types.PID, sig types.Signal) error {
+// signaller decides what signals do to processes, and does it.
+type signaller struct {
+	table     *table
+	saves     *saver
+	lifecycle Lifecycle
+	events    *event.Log
+	log       *slog.Logger
+}
+
+func (s *signaller) send(pid types.PID, sig types.Signal) error {
 	if !sig.Valid() {
 		return types.Errorf(types.ErrInvalid, "Signal", "", "%d is not a signal", int(sig))
 	}
-	p, err := k.table.lookup("Signal", pid)
+	p, err := s.table.lookup("Signal", pid)
 	if err != nil {
 		return err
 	}
-	k.deliver(sig, p)
+	s.deliver(sig, p)
 	return nil
 }
 
 // deliver decides and acts, for one process after the other. It returns how many were alive. One look at the clock is
 // enough for as long as nobody is waited for.
-func (k *KernelImpl) deliver(sig types.Signal, procs ...*Process) (alive int) {
+func (s *signaller) deliver(sig types.Signal, procs ...*Process) (alive int) {
 	now := time.Now()
 	for _, p := range procs {
-		d, lives := p.resolveSignalDisposition(sig, k.events, now)
+		d, lives := p.resolveSignalDisposition(sig, s.events, now)
 		if !lives {
 			continue
 		}
 		alive++
-		if k.act(p, d, now); k.waits(d) {
+		if s.act(p, d, now); s.waits(d) {
 			now = time.Now()
 		}
 	}
@@ -49,9 +59,9 @@ func (k *KernelImpl) deliver(sig types.Signal, procs ...*Process) (alive int) {
 }
 
 // waits reports whether to act upon a decision can take long: in a handler, or where a pause is more than a gate.
-func (k *KernelImpl) waits(d sigset.Decision) bool {
+func (s *signaller) waits(d sigset.Decision) bool {
 	gate := d.Signal == types.SIGPAUSE || d.Signal == types.SIGRESUME
-	return d.Action == sigset.Handle || gate && k.gatesAreFollowed()
+	return d.Action == sigset.Handle || gate && s.gatesAreFollowed()
 }
 
 // resolveSignalDisposition decides what becomes of a signal in one hold of the lock: blocked, handler
@@ -82,21 +92,21 @@ var outcomes = [...]string{sigset.Ignore: "ignored", sigset.Pend: "pending", sig
 func outcome(a sigset.Action) string { return outcomes[a] }
 
 // act does what was decided, as of now. No lock is held.
-func (k *KernelImpl) act(p *Process, d sigset.Decision, now time.Time) {
+func (s *signaller) act(p *Process, d sigset.Decision, now time.Time) {
 	switch d.Action {
 	case sigset.Handle:
 		defer func() {
 			if r := recover(); r != nil {
-				k.log.Error("signal handler", "pid", p.PID, "signal", d.Signal.String(), "panic", fmt.Sprint(r))
+				s.log.Error("signal handler", "pid", p.PID, "signal", d.Signal.String(), "panic", fmt.Sprint(r))
 			}
 		}()
 		d.Handler(d.Signal)
 	case sigset.Default:
 		switch d.Signal {
 		case types.SIGPAUSE:
-			k.pause(p, now)
+			s.pause(p, now)
 		case types.SIGRESUME:
-			k.resume(p, now)
+			s.resume(p, now)
 		default:
 			p.cancel(signalled{d.Signal})
 		}
@@ -105,7 +115,7 @@ func (k *KernelImpl) act(p *Process, d sigset.Decision, now time.Time) {
 
 // pause shuts the gate: the loop stops before its next model call or action. OS children are frozen
 // at once. A second pause does nothing.
-func (k *KernelImpl) pause(p *Process, now time.Time) {
+func (s *signaller) pause(p *Process, now time.Time) {
 	if !p.gate.Shut(now) {
 		return
 	}
@@ -115,35 +125,35 @@ func (k *KernelImpl) pause(p *Process, now time.Time) {
 	if cutOff != nil {
 		cutOff()
 	}
-	k.followGate(p)
-	k.events.Put(&event.Event{Time: now, Kind: event.Paused, PID: p.PID, UUID: p.UUID})
+	s.followGate(p)
+	s.events.Put(&event.Event{Time: now, Kind: event.Paused, PID: p.PID, UUID: p.UUID})
 	gateMoved(p)
 }
 
 // resume opens the gate. A resume of a process that is not paused does nothing.
-func (k *KernelImpl) resume(p *Process, now time.Time) {
-	k.table.free(p)
+func (s *signaller) resume(p *Process, now time.Time) {
+	s.table.free(p)
 	d, was := p.gate.Open(now)
 	if !was {
 		return
 	}
-	k.followGate(p)
+	s.followGate(p)
 	checkClock(p)
-	k.events.Put(&event.Event{Time: now, Kind: event.Resumed, PID: p.PID, UUID: p.UUID, Dur: d})
+	s.events.Put(&event.Event{Time: now, Kind: event.Resumed, PID: p.PID, UUID: p.UUID, Dur: d})
 	gateMoved(p)
 }
 
 // followGate freezes or thaws the OS children of a process, as its gate stands, and makes the pause or
 // its end durable. A pause and a resume may cross, and what came first may act last: so it looks again
 // until what it did is what is wanted.
-func (k *KernelImpl) followGate(p *Process) {
-	if !k.gatesAreFollowed() {
+func (s *signaller) followGate(p *Process) {
+	if !s.gatesAreFollowed() {
 		return
 	}
 	for {
-		k.settleStill(p)
+		s.settleStill(p)
 		_, shut := p.gate.Since()
-		k.markGate(p, shut)
+		s.markGate(p, shut)
 		if _, now := p.gate.Since(); now == shut {
 			return
 		}
@@ -151,13 +161,13 @@ func (k *KernelImpl) followGate(p *Process) {
 }
 
 // gatesAreFollowed reports whether anything is to be done by followGate.
-func (k *KernelImpl) gatesAreFollowed() bool {
-	return k.keeps || k.cfg.Lifecycle != Lifecycle(NoLifecycle{})
+func (s *signaller) gatesAreFollowed() bool {
+	return s.saves.keeps || s.lifecycle != Lifecycle(NoLifecycle{})
 }
 
 // markGate writes a pause or its end into the record, so that it holds over a crash.
-func (k *KernelImpl) markGate(p *Process, shut bool) {
-	if !k.keeps || p.State() >= types.StateZombie {
+func (s *signaller) markGate(p *Process, shut bool) {
+	if !s.saves.keeps || p.State() >= types.StateZombie {
 		return
 	}
 	m := step.Marker{Name: step.MarkerResume, PID: p.PID}
@@ -169,10 +179,10 @@ func (k *KernelImpl) markGate(p *Process, shut bool) {
 		err = p.rec.Commit()
 	}
 	if err != nil && p.State() < types.StateZombie { // else it has ended meanwhile, and its record is closed
-		k.saves.storageError(p, err)
+		s.saves.storageError(p, err)
 		return
 	}
-	k.saves.save(p)
+	s.saves.save(p)
 }
 
 // SigBlock blocks a signal: it stays pending until SigUnblock. SIGKILL cannot be blocked (INVALID).
@@ -203,7 +213,7 @@ func (k *KernelImpl) SigUnblock(pid types.PID, sig types.Signal) error {
 	}
 	p.mu.Unlock()
 	if pending {
-		k.act(p, d, time.Now())
+		k.signals.act(p, d, time.Now())
 	}
 	return nil
 }
@@ -231,21 +241,21 @@ func (k *KernelImpl) SignalTree(pid types.PID, sig types.Signal) (int, error) {
 	return k.By(0).SignalTree(pid, sig)
 }
 
-func signalTree(k *KernelImpl, pid types.PID, sig types.Signal) (int, error) {
+func (s *signaller) tree(pid types.PID, sig types.Signal) (int, error) {
 	if !sig.Valid() {
 		return 0, types.Errorf(types.ErrInvalid, "SignalTree", "", "%d is not a signal", int(sig))
 	}
-	root, err := k.table.lookup("SignalTree", pid)
+	root, err := s.table.lookup("SignalTree", pid)
 	if err != nil {
 		return 0, err
 	}
 	n := 0
 	var reached map[*Process]bool // made when somebody was born meanwhile
 	for {
-		procs, born := k.table.signalled(root, sig)
+		procs, born := s.table.signalled(root, sig)
 		procs = slices.DeleteFunc(procs, func(p *Process) bool { return reached[p] })
-		n += k.deliver(sig, procs...)
-		if len(procs) == 0 || k.table.born() == born {
+		n += s.deliver(sig, procs...)
+		if len(procs) == 0 || s.table.born() == born {
 			return n, nil
 		}
 		if reached == nil { // again for those who were born before their parent was reached

@@ -375,8 +375,8 @@ func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time, took time
 	}
 	startClock(p, k)
 	if k.table.held(p) { // born into a tree that is paused
-		if k.pause(p, time.Now()); !k.table.held(p) { // and resumed meanwhile
-			k.resume(p, time.Now())
+		if k.signals.pause(p, time.Now()); !k.table.held(p) { // and resumed meanwhile
+			k.signals.resume(p, time.Now())
 		}
 	}
 	p.wg.Add(1)
