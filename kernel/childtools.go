@@ -16,11 +16,11 @@ import (
 )
 
 // offers reports whether a process is offered one of the kernel's own actions.
-func (k *KernelImpl) offers(p *Process, kind loop.Kind) bool {
-	spawns := p.Rights.Permits(spawnRight) && p.depth < k.cfg.Limits.Depth
+func (at *agentActions) offers(p *Process, kind loop.Kind) bool {
+	spawns := p.Rights.Permits(spawnRight) && p.depth < at.limits.Depth
 	switch kind {
 	case loop.Specialize:
-		return k.cfg.Catalog != Catalog(NoCatalog{})
+		return at.catalog != Catalog(NoCatalog{})
 	case loop.Spawn, loop.Wait:
 		return spawns
 	case loop.Signal:
@@ -71,7 +71,7 @@ func inputOf(a *loop.Action, in any) error {
 }
 
 // check refuses what cannot be meant.
-func (in *spawnInput) check(k *KernelImpl) error {
+func (in *spawnInput) check(k system) error {
 	bad := func(format string, args ...any) error {
 		return types.Errorf(types.ErrInvalid, "Spawn", "", format, args...)
 	}
@@ -93,40 +93,40 @@ func (in *spawnInput) check(k *KernelImpl) error {
 
 // spawnChild starts a child process and waits for it, unless it is to run in the background. When ctx ends first,
 // the child lives on: it is given to PID 0 when its parent is reaped, as Unix does.
-func (k *KernelImpl) spawnChild(ctx context.Context, p *Process, a *loop.Action) (string, error) {
+func (at *agentActions) spawnChild(ctx context.Context, p *Process, a *loop.Action) (string, error) {
 	var in spawnInput
 	var pid types.PID
 	err := inputOf(a, &in)
-	c, args := k.tracer.call(p, "Spawn", ""), k.tracer.brief(string(a.Call.Input))
+	c, args := at.tracer.call(p, "Spawn", ""), at.tracer.brief(string(a.Call.Input))
 	if in.Worktree {
 		c.begins(args) // to make one of a large repository takes long
 	}
 	if err == nil {
-		pid, err = startChild(ctx, k, p, a, &in)
+		pid, err = at.startChild(ctx, p, a, &in)
 	}
 	c.ends(args, "PID "+pid.String(), err)
 	switch {
 	case err != nil:
 		return "", err
 	case in.Background:
-		return k.inBackground(p, a.Child, pid), nil
+		return at.inBackground(p, a.Child, pid), nil
 	}
-	return k.awaitChild(ctx, p, a.Child, pid)
+	return at.awaitChild(ctx, p, a.Child, pid)
 }
 
 // startChild starts a child process for an agent that asks for it.
-func startChild(ctx context.Context, k *KernelImpl, p *Process, a *loop.Action, in *spawnInput) (types.PID, error) {
+func (at *agentActions) startChild(ctx context.Context, p *Process, a *loop.Action, in *spawnInput) (types.PID, error) {
 	if err := permitted(p, "Spawn", spawnRight, "start agents"); err != nil {
 		return 0, err
 	}
-	if err := in.check(k); err != nil {
+	if err := in.check(at.sys); err != nil {
 		return 0, err
 	}
-	ag, opts, err := k.cfg.Catalog.LoadAgent(p, in.Agent)
+	ag, opts, err := at.catalog.LoadAgent(p, in.Agent)
 	if err != nil {
 		return 0, err
 	}
-	k.inherit(&opts, p, ag)
+	inherit(&opts, p, ag)
 	opts.UUID, opts.Name = a.Child, orDefault(in.Name, opts.Name)
 	opts.MaxSteps = least(opts.MaxSteps, ag.MaxSteps, in.MaxSteps)
 	opts.ContextBudget = least(opts.ContextBudget, ag.ContextBudget, in.Budget)
@@ -134,7 +134,7 @@ func startChild(ctx context.Context, k *KernelImpl, p *Process, a *loop.Action, 
 		opts.AllowedDevices = append([]string{}, *in.Allow...) // empty = nothing
 	}
 	opts.DeniedDevices = append(opts.DeniedDevices, in.Deny...)
-	undo, err := k.plant(ctx, p, in.Worktree, &opts)
+	undo, err := at.plant(ctx, p, in.Worktree, &opts)
 	if err != nil {
 		return 0, err
 	}
@@ -143,12 +143,12 @@ func startChild(ctx context.Context, k *KernelImpl, p *Process, a *loop.Action, 
 	} else {
 		p.kids.await(a.Child) // before it can end
 	}
-	child, err := k.spawn(ctx, in.Intent, ag, opts)
+	child, err := at.sys.spawn(ctx, in.Intent, ag, opts)
 	if err != nil {
 		p.kids.forget(a.Child)
 		undo()
 		if errors.Is(err, errStopping) || errors.Is(context.Cause(p.ctx), errStopping) {
-			return 0, k.stopping(p)
+			return 0, at.stopping(p)
 		}
 		return 0, err
 	}
@@ -156,10 +156,10 @@ func startChild(ctx context.Context, k *KernelImpl, p *Process, a *loop.Action, 
 }
 
 // inBackground notes a child that is not waited for, and says so.
-func (k *KernelImpl) inBackground(p *Process, id types.UUID, pid types.PID) string {
+func (at *agentActions) inBackground(p *Process, id types.UUID, pid types.PID) string {
 	p.kids.add(id, pid)
 	text := fmt.Sprintf("Started as PID %d in the background. You get a message when it ends; wait gives you its result.", pid)
-	if tree := k.planted(p, id); tree != "" {
+	if tree := at.planted(p, id); tree != "" {
 		text += " " + tree
 	}
 	return text
@@ -167,29 +167,29 @@ func (k *KernelImpl) inBackground(p *Process, id types.UUID, pid types.PID) stri
 
 // attach finds the process that an interrupted call was about to start: alive, ended, or not begun yet.
 // One that is suspended suspends its parent too.
-func (k *KernelImpl) attach(ctx context.Context, p *Process, a *loop.Action) (string, error) {
+func (at *agentActions) attach(ctx context.Context, p *Process, a *loop.Action) (string, error) {
 	background := recovery.Background(a.Call.Input)
-	if c, ok := k.table.byID(a.Child); ok {
+	if c, ok := at.table.byID(a.Child); ok {
 		if background {
-			return k.inBackground(p, c.UUID, c.PID), nil
+			return at.inBackground(p, c.UUID, c.PID), nil
 		}
-		return k.awaitChild(ctx, p, c.UUID, c.PID)
+		return at.awaitChild(ctx, p, c.UUID, c.PID)
 	}
-	if k.cfg.Lifecycle == Lifecycle(NoLifecycle{}) { // nobody knows whether it was started
+	if at.lifecycle == Lifecycle(NoLifecycle{}) { // nobody knows whether it was started
 		return "", types.Errorf(types.ErrInDoubt, "Spawn", a.Child.String(), "%s", recovery.Explain(a.Earlier, recovery.Unknown))
 	}
-	info, err := k.cfg.Lifecycle.Stored(a.Child)
+	info, err := at.lifecycle.Stored(a.Child)
 	switch {
 	case types.CodeOf(err) == types.ErrNotFound:
-		return k.spawnChild(ctx, p, a)
+		return at.spawnChild(ctx, p, a)
 	case err != nil:
 		return "", err
 	case background:
-		return k.inBackground(p, info.UUID, info.PID), nil
+		return at.inBackground(p, info.UUID, info.PID), nil
 	case info.Suspended || info.Exit == nil:
 		return "", waitsFor(info.PID, info.UUID, orDefault(info.SuspendReason, "suspended"))
 	}
-	return k.childEnded(p, Info{ProcStatus: types.ProcStatus{PID: info.PID, UUID: info.UUID, Exit: info.Exit}, Result: info.Result})
+	return at.childEnded(p, Info{ProcStatus: types.ProcStatus{PID: info.PID, UUID: info.UUID, Exit: info.Exit}, Result: info.Result})
 }
 
 // waitsFor is the end of a call that waits for a suspended child.
@@ -199,42 +199,42 @@ func waitsFor(pid types.PID, id types.UUID, reason string) error {
 
 // awaitChild waits for a child and returns its result. If ctx ends first, the child runs on in the
 // background.
-func (k *KernelImpl) awaitChild(ctx context.Context, p *Process, id types.UUID, pid types.PID) (string, error) {
+func (at *agentActions) awaitChild(ctx context.Context, p *Process, id types.UUID, pid types.PID) (string, error) {
 	p.kids.await(id)
-	end, err := k.By(p.PID).WaitInfo(ctx, pid)
+	end, err := at.sys.By(p.PID).WaitInfo(ctx, pid)
 	if err == nil {
 		p.kids.awaited(id)
-		return k.childEnded(p, end)
+		return at.childEnded(p, end)
 	}
 	if errors.Is(context.Cause(p.ctx), errStopping) {
-		return "", k.stopping(p)
+		return "", at.stopping(p)
 	}
 	p.kids.add(id, pid)
 	p.kids.awaited(id)
-	k.children.missed(p, kid{id: id, pid: pid}) // it may have ended meanwhile, and has told nobody
+	at.children.missed(p, kid{id: id, pid: pid}) // it may have ended meanwhile, and has told nobody
 	return "", err
 }
 
 // stopping is the end of a call that the end of the daemon cuts off: it stays open. A child may hear of that
 // end before its parent does, which must not take it for something that it has to wait for.
-func (k *KernelImpl) stopping(p *Process) error {
-	if k.stopped.Load() {
+func (at *agentActions) stopping(p *Process) error {
+	if at.stopped.Load() {
 		<-p.ctx.Done() // Shutdown reaches everybody
 	}
 	return &loop.Waiting{For: types.SuspendFor(types.SuspendStopped, "the daemon")}
 }
 
 // childEnded is what a parent is told of the end of a child, and where its work is if it had a work tree of its own.
-func (k *KernelImpl) childEnded(p *Process, end Info) (string, error) {
+func (at *agentActions) childEnded(p *Process, end Info) (string, error) {
 	result := end.Result
-	if tree := k.planted(p, end.UUID); tree != "" {
+	if tree := at.planted(p, end.UUID); tree != "" {
 		result = strings.TrimRight(result, "\n") + "\n\n[" + tree + "]"
 	}
 	switch {
 	case end.Parked.Waits():
 		return "", waitsFor(end.PID, end.UUID, end.Parked.SuspendReason)
 	case end.Exit == nil:
-		return "", k.stopping(p)
+		return "", at.stopping(p)
 	case end.Exit.Code == types.ExitOK:
 		return result, nil
 	}
@@ -247,8 +247,8 @@ func (k *KernelImpl) childEnded(p *Process, end Info) (string, error) {
 
 // inherit gives a child what it has from its parent: a name, and the model if it has none of its own.
 // That it has at most the tokens that the parent has left is settled for every child.
-func (k *KernelImpl) inherit(o *SpawnOpts, parent *Process, ag *agent.Agent) {
-	o.ParentPID, o.Name = parent.PID, childName(parent, k.nextChild(parent))
+func inherit(o *SpawnOpts, parent *Process, ag *agent.Agent) {
+	o.ParentPID, o.Name = parent.PID, childName(parent, nextChild(parent))
 	if o.Provider == "" {
 		from := &parent.opts
 		o.Provider, o.Model, o.FallbackProvider, o.FallbackModel = from.Provider, from.Model, from.FallbackProvider, from.FallbackModel
@@ -268,7 +268,7 @@ func least(limits ...*int) (out *int) {
 }
 
 // nextChild numbers the children that a process's model starts.
-func (k *KernelImpl) nextChild(p *Process) int {
+func nextChild(p *Process) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.spawned++

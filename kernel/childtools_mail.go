@@ -16,7 +16,7 @@ import (
 
 // sendTo sends a message to a relative. key names the call, so that a message which is sent again after a crash
 // comes once.
-func (k *KernelImpl) sendTo(ctx context.Context, p *Process, a *loop.Action, key string) (string, error) {
+func (at *agentActions) sendTo(ctx context.Context, p *Process, a *loop.Action, key string) (string, error) {
 	var in struct {
 		PID  types.PID `json:"pid"`
 		Text string    `json:"text"`
@@ -38,28 +38,28 @@ func (k *KernelImpl) sendTo(ctx context.Context, p *Process, a *loop.Action, key
 		return "", tooLarge(in.PID, len(in.Text))
 	}
 	m := step.Mail{Kind: step.MailMessage, From: p.PID, FromUUID: p.UUID, Name: p.Name(), Time: time.Now(), Text: in.Text, Key: "call:" + key}
-	t, alive := k.table.get(in.PID)
+	t, alive := at.table.get(in.PID)
 	if alive {
-		if err := k.mail.related(p, t); err != nil {
+		if err := at.mail.related(p, t); err != nil {
 			return "", err
 		}
 		if t.opts.Body != nil {
 			return "", &types.SyscallError{Syscall: "Send", PID: in.PID, Code: types.ErrInvalid, Err: errNoAgent}
 		}
-		if _, err := k.mail.post(ctx, t, m, false); err == nil {
+		if _, err := at.mail.post(ctx, t, m, false); err == nil {
 			return fmt.Sprintf("sent to PID %d", in.PID), nil
 		} else if types.CodeOf(err) != types.ErrBrokenPipe {
 			return "", err
 		}
 	}
-	id, ok := k.children.relative(p, in.PID)
+	id, ok := at.children.relative(p, in.PID)
 	if !ok {
 		if alive {
 			return "", sendEnded(in.PID)
 		}
 		return "", &types.SyscallError{Syscall: "Send", PID: in.PID, Code: types.ErrNotFound, Err: fmt.Errorf("%w of your family; ps lists those below you", ErrNoProcess)}
 	}
-	if _, err := k.cfg.Lifecycle.Post(ctx, id, m); types.CodeOf(err) == types.ErrBrokenPipe {
+	if _, err := at.lifecycle.Post(ctx, id, m); types.CodeOf(err) == types.ErrBrokenPipe {
 		return "", sendEnded(in.PID)
 	} else if err != nil {
 		return "", err
@@ -75,7 +75,7 @@ func sendEnded(pid types.PID) error {
 const recvSeconds = 60
 
 // recvMail takes messages out of the mailbox, and waits for one if there is none.
-func (k *KernelImpl) recvMail(ctx context.Context, p *Process, a *loop.Action) (string, error) {
+func (at *agentActions) recvMail(ctx context.Context, p *Process, a *loop.Action) (string, error) {
 	in := struct {
 		TimeoutS float64 `json:"timeout_s"`
 	}{recvSeconds}
@@ -105,7 +105,7 @@ func (k *KernelImpl) recvMail(ctx context.Context, p *Process, a *loop.Action) (
 			return received(nil, "no message has come")
 		case <-ctx.Done():
 			if errors.Is(context.Cause(p.ctx), errStopping) {
-				return "", k.stopping(p)
+				return "", at.stopping(p)
 			}
 			return "", types.Errorf(types.ErrCancelled, "Recv", "", "%w", context.Cause(ctx))
 		}
@@ -178,7 +178,7 @@ func received(ms []*Message, note string) (string, error) {
 }
 
 // signalChild sends a signal to a descendant.
-func (k *KernelImpl) signalChild(p *Process, a *loop.Action) (string, error) {
+func (at *agentActions) signalChild(p *Process, a *loop.Action) (string, error) {
 	var in struct {
 		PID    types.PID `json:"pid"`
 		Signal string    `json:"signal"`
@@ -194,15 +194,15 @@ func (k *KernelImpl) signalChild(p *Process, a *loop.Action) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	below, err := k.Subtree(p.PID)
+	below, err := at.sys.Subtree(p.PID)
 	if err != nil {
 		return "", err
 	}
 	if in.PID == p.PID || !slices.Contains(below, in.PID) {
 		code, why := types.ErrPermission, errors.New("it is not below you; ps lists those that are")
-		if c, ok := k.children.childOf(p, p.kids.all(), in.PID); ok {
+		if c, ok := at.children.childOf(p, p.kids.all(), in.PID); ok {
 			code, why = types.ErrNotFound, errors.New("it has ended")
-			if i, _, known := k.children.fate(c); known && i.Parked.Waits() {
+			if i, _, known := at.children.fate(c); known && i.Parked.Waits() {
 				why = errors.New("it is suspended, and does nothing: " + i.Parked.SuspendReason)
 			}
 		}
@@ -210,9 +210,9 @@ func (k *KernelImpl) signalChild(p *Process, a *loop.Action) (string, error) {
 	}
 	n := 1
 	if in.Tree {
-		n, err = k.signals.tree(in.PID, sig)
+		n, err = at.signals.tree(in.PID, sig)
 	} else {
-		err = k.signals.send(in.PID, sig)
+		err = at.signals.send(in.PID, sig)
 	}
 	if err != nil {
 		return "", err
@@ -224,7 +224,7 @@ func (k *KernelImpl) signalChild(p *Process, a *loop.Action) (string, error) {
 }
 
 // listChildren lists a process and its descendants, and its children that are suspended.
-func (k *KernelImpl) listChildren(p *Process) (string, error) {
+func (at *agentActions) listChildren(p *Process) (string, error) {
 	type line struct {
 		PID    types.PID `json:"pid"`
 		PPID   types.PID `json:"ppid,omitempty"`
@@ -235,7 +235,7 @@ func (k *KernelImpl) listChildren(p *Process) (string, error) {
 		Waits  string    `json:"waits_for,omitempty"`
 		Intent string    `json:"intent"`
 	}
-	below, err := k.Subtree(p.PID)
+	below, err := at.sys.Subtree(p.PID)
 	if err != nil {
 		return "", err
 	}
@@ -247,12 +247,12 @@ func (k *KernelImpl) listChildren(p *Process) (string, error) {
 		out = append(out, line{i.PID, i.PPID, i.Name, i.StateName(), i.Step, i.TokensUsed, orDefault(i.Wait, i.Parked.SuspendReason), excerpt([]byte(first))})
 	}
 	for _, pid := range below {
-		if i, err := k.Info(pid); err == nil {
+		if i, ok := at.table.known(pid); ok {
 			add(&i)
 		}
 	}
 	for _, c := range p.kids.all() {
-		if i, _, ok := k.children.fate(c); ok && !seen[c.id] && i.Suspended {
+		if i, _, ok := at.children.fate(c); ok && !seen[c.id] && i.Suspended {
 			i.PPID = p.PID
 			add(&i)
 		}

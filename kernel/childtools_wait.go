@@ -51,12 +51,12 @@ func alarm(call string, seconds float64) (<-chan time.Time, func() bool, error) 
 
 // waitChildren waits for children of a process, and returns how they ended. What the process is told of their ends
 // beside that, it is not told again.
-func (k *KernelImpl) waitChildren(ctx context.Context, p *Process, a *loop.Action) (string, error) {
+func (at *agentActions) waitChildren(ctx context.Context, p *Process, a *loop.Action) (string, error) {
 	var in waitInput
 	if err := inputOf(a, &in); err != nil {
 		return "", err
 	}
-	kids, err := k.children.awaited(p, in.PIDs)
+	kids, err := at.children.awaited(p, in.PIDs)
 	if err != nil {
 		return "", err
 	}
@@ -73,7 +73,7 @@ func (k *KernelImpl) waitChildren(ctx context.Context, p *Process, a *loop.Actio
 		var ended, asleep, awake []Info
 		var lives []*Process
 		for _, c := range kids {
-			switch i, live, ok := k.children.fate(c); {
+			switch i, live, ok := at.children.fate(c); {
 			case !ok:
 			case live != nil:
 				awake, lives = append(awake, i), append(lives, live)
@@ -86,13 +86,13 @@ func (k *KernelImpl) waitChildren(ctx context.Context, p *Process, a *loop.Actio
 		switch {
 		case note == "" && p.box.Has(isSteer):
 			note = "the user has said something, which you get now; call wait again after it"
-		case k.stopped.Load() && len(ended) < len(kids):
-			return "", k.stopping(p) // they stop too
+		case at.stopped.Load() && len(ended) < len(kids):
+			return "", at.stopping(p) // they stop too
 		case note == "" && len(awake)+len(asleep) > 0 && (!in.Any || len(ended) == 0):
 			if len(awake) == 0 && late == nil {
 				return "", waitsFor(asleep[0].PID, asleep[0].UUID, orDefault(asleep[0].Parked.SuspendReason, "stopped"))
 			}
-			timeout, err := k.anyOf(ctx, p, lives, changed, late)
+			timeout, err := at.anyOf(ctx, p, lives, changed, late)
 			if err != nil {
 				return "", err
 			}
@@ -101,7 +101,7 @@ func (k *KernelImpl) waitChildren(ctx context.Context, p *Process, a *loop.Actio
 			}
 			continue
 		}
-		return k.waited(p, a, ended, asleep, awake, note)
+		return at.waited(p, a, ended, asleep, awake, note)
 	}
 }
 
@@ -115,7 +115,7 @@ func noChildren(p *Process) string {
 }
 
 // anyOf waits for the first of several things. timeout says that it was the alarm; the error is the end of ctx.
-func (k *KernelImpl) anyOf(ctx context.Context, p *Process, lives []*Process, changed <-chan struct{}, late <-chan time.Time) (timeout bool, err error) {
+func (at *agentActions) anyOf(ctx context.Context, p *Process, lives []*Process, changed <-chan struct{}, late <-chan time.Time) (timeout bool, err error) {
 	recv := func(ch any) reflect.SelectCase {
 		return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(ch)}
 	}
@@ -126,7 +126,7 @@ func (k *KernelImpl) anyOf(ctx context.Context, p *Process, lives []*Process, ch
 	switch i, _, _ := reflect.Select(cases); i {
 	case 0:
 		if errors.Is(context.Cause(p.ctx), errStopping) {
-			return false, k.stopping(p)
+			return false, at.stopping(p)
 		}
 		return false, types.Errorf(types.ErrCancelled, "Wait", "", "%w", context.Cause(ctx))
 	case 1:
@@ -136,7 +136,7 @@ func (k *KernelImpl) anyOf(ctx context.Context, p *Process, lives []*Process, ch
 }
 
 // waited makes the answer of wait, takes the messages about the children that have ended, and reaps them.
-func (k *KernelImpl) waited(p *Process, a *loop.Action, ended, asleep, awake []Info, note string) (string, error) {
+func (at *agentActions) waited(p *Process, a *loop.Action, ended, asleep, awake []Info, note string) (string, error) {
 	var answer struct {
 		Children []awaitedChild `json:"children"`
 		Note     string         `json:"note,omitempty"`
@@ -144,8 +144,8 @@ func (k *KernelImpl) waited(p *Process, a *loop.Action, ended, asleep, awake []I
 	answer.Note = note
 	failed := 0
 	for _, i := range ended {
-		if c, ok := k.table.byID(i.UUID); ok {
-			k.reapProcess(c)
+		if c, ok := at.table.byID(i.UUID); ok {
+			at.sys.reapProcess(c)
 		}
 		if i.Exit.Code != types.ExitOK {
 			failed++

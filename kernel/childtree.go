@@ -8,17 +8,17 @@ import (
 )
 
 // plant makes a git work tree for a child, if its parent wants one. The caller calls undo if the child is not started.
-func (k *KernelImpl) plant(ctx context.Context, p *Process, wanted bool, child *SpawnOpts) (undo func(), err error) {
+func (at *agentActions) plant(ctx context.Context, p *Process, wanted bool, child *SpawnOpts) (undo func(), err error) {
 	if !wanted {
 		return func() {}, nil
 	}
-	return k.cfg.Workspace.Plant(ctx, p, child)
+	return at.workspace.Plant(ctx, p, child)
 }
 
 // planted says where the work of a child is that has a work tree of its own, and lets its parent read there; "" if it has
 // none.
-func (k *KernelImpl) planted(p *Process, id types.UUID) string {
-	dir, text := k.cfg.Workspace.Planted(id)
+func (at *agentActions) planted(p *Process, id types.UUID) string {
+	dir, text := at.workspace.Planted(id)
 	if dir != "" {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -92,6 +92,7 @@ type KernelImpl struct {
 	saves    *saver
 	children *offspring
 	signals  *signaller
+	actions  *agentActions
 	store    Store
 	cfg      Config
 	log      *slog.Logger
@@ -155,6 +156,10 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 	k.doing = &activity{lifecycle: cfg.Lifecycle, events: k.events, secrets: cfg.Secrets} // before the watchdog, which uses it, runs
 	k.pulse = newPulse(k, cfg.Heartbeat)
 	k.doing.pulse = k.pulse
+	k.actions = &agentActions{
+		sys: k, table: k.table, mail: k.mail, children: k.children, signals: k.signals, saves: k.saves, tracer: k.tracer, secrets: cfg.Secrets,
+		contexts: k.ctxMgr, stopped: &k.stopped, limits: cfg.Limits, catalog: cfg.Catalog, workspace: cfg.Workspace, lifecycle: cfg.Lifecycle,
+	}
 	k.budgets = &budgets{table: k.table, lifecycle: cfg.Lifecycle, catalog: cfg.Catalog, doing: k.doing}
 	if callbacks != nil {
 		k.reaper.watch(callbacks)

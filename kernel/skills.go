@@ -54,19 +54,19 @@ func placed(base, dir string) string {
 
 // specialize activates a skill: its instructions are part of the system prompt from the next question on, where no compaction loses them,
 // and of the record, so that a resume and a fork have them too.
-func (k *KernelImpl) specialize(p *Process, a *loop.Action) (string, error) {
+func (at *agentActions) specialize(p *Process, a *loop.Action) (string, error) {
 	var in struct {
 		Skill string `json:"skill"`
 	}
 	if err := json.Unmarshal(a.Call.Input, &in); err != nil {
 		return "", types.Errorf(types.ErrInvalid, "Tool", a.Call.Name, "%w", err)
 	}
-	skill, err := k.cfg.Catalog.LoadSkill(p, in.Skill)
+	skill, err := at.catalog.LoadSkill(p, in.Skill)
 	if err != nil {
 		return "", err
 	}
-	s := step.SkillDetail{Name: skill.Name, Section: k.cfg.Secrets.String(skill.Section())}
-	again, err := k.activate(p, s)
+	s := step.SkillDetail{Name: skill.Name, Section: at.secrets.String(skill.Section())}
+	again, err := at.activate(p, s)
 	if err != nil {
 		return "", err
 	}
@@ -82,7 +82,7 @@ func (k *KernelImpl) specialize(p *Process, a *loop.Action) (string, error) {
 
 // activate adds a skill to what a process is told; again says that it was there. The record of the call's result follows, so this one is
 // durable whenever that one is.
-func (k *KernelImpl) activate(p *Process, s step.SkillDetail) (again bool, err error) {
+func (at *agentActions) activate(p *Process, s step.SkillDetail) (again bool, err error) {
 	p.activating.Lock()
 	defer p.activating.Unlock()
 	_, was, names := prompted(p)
@@ -105,6 +105,6 @@ func (k *KernelImpl) activate(p *Process, s step.SkillDetail) (again bool, err e
 	tellLocked(p, base, names)
 	system := p.system
 	p.mu.Unlock()
-	k.saves.save(p)
-	return false, k.ctxMgr.SetSystemPrompt(p.CtxID, system)
+	at.saves.save(p)
+	return false, at.contexts.SetSystemPrompt(p.CtxID, system)
 }

@@ -62,7 +62,7 @@ func (k *KernelImpl) makeKit(p *Process) (*kit, error) {
 		add(k.cfg.Devices.Tools(m))
 	}
 	for _, kind := range loop.Kinds {
-		if !k.offers(p, kind) {
+		if !k.actions.offers(p, kind) {
 			continue
 		}
 		spec := loop.Meta[kind]
@@ -129,9 +129,9 @@ func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
 		return h.k.runTool(ctx, h.p, a)
 	case loop.Spawn: // traces the start and the wait, each for itself
 		if a.Earlier != nil {
-			return h.k.attach(ctx, h.p, a)
+			return h.k.actions.attach(ctx, h.p, a)
 		}
-		return h.k.spawnChild(ctx, h.p, a)
+		return h.k.actions.spawnChild(ctx, h.p, a)
 	}
 	c := h.k.tracer.call(h.p, ownCalls[a.Kind], "")
 	return c.does(a.Kind == loop.Wait || a.Kind == loop.Recv, h.k.tracer.brief(string(a.Call.Input)), func() (string, error) { return own(ctx, h, a) })
@@ -145,19 +145,19 @@ var ownCalls = map[loop.Kind]string{loop.Plan: "Plan", loop.Replan: "Replan", lo
 func own(ctx context.Context, h host, a *loop.Action) (string, error) {
 	switch a.Kind {
 	case loop.Plan, loop.Replan:
-		return h.k.setPlan(h.p, a)
+		return setPlan(h.p, a)
 	case loop.Specialize:
-		return h.k.specialize(h.p, a)
+		return h.k.actions.specialize(h.p, a)
 	case loop.Wait:
-		return h.k.waitChildren(ctx, h.p, a)
+		return h.k.actions.waitChildren(ctx, h.p, a)
 	case loop.Send:
-		return h.k.sendTo(ctx, h.p, a, h.key(a))
+		return h.k.actions.sendTo(ctx, h.p, a, h.key(a))
 	case loop.Recv:
-		return h.k.recvMail(ctx, h.p, a)
+		return h.k.actions.recvMail(ctx, h.p, a)
 	case loop.Signal:
-		return h.k.signalChild(h.p, a)
+		return h.k.actions.signalChild(h.p, a)
 	case loop.Ps:
-		return h.k.listChildren(h.p)
+		return h.k.actions.listChildren(h.p)
 	}
 	return "", types.Errorf(types.ErrInternal, "Tool", a.Call.Name, "action of kind %s", a.Kind)
 }
@@ -197,7 +197,7 @@ func (k *KernelImpl) runTool(ctx context.Context, p *Process, a *loop.Action) (s
 }
 
 // setPlan keeps the model's plan for people to see.
-func (k *KernelImpl) setPlan(p *Process, a *loop.Action) (string, error) {
+func setPlan(p *Process, a *loop.Action) (string, error) {
 	var in struct {
 		Steps  []string `json:"steps"`
 		Reason string   `json:"reason"`
