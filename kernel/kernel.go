@@ -12,6 +12,9 @@
 //	purse.Tree limits, what was used, what is reserved                leaf
 //	event.Log  sequence numbers, ring                                 last of all
 //
+// What it does with them is in parts, each with a view of what it needs: mailer, budgets, signaller, saver (small
+// files), offspring (what becomes of children), activity (what is shown) and agentActions (the agent's own tools).
+//
 // Lock order: table.mu > Process.mu > post.mu > leaves (gate, mailbox, outlet, FD table, Context, inbox, purses, counts; never two at once) >
 // event.Log.mu. While any of them is held there is no call to a driver, a model, a handler or a
 // callback, no disk and no blocking send.

@@ -7,13 +7,14 @@ import (
 
 	"rnix/agent"
 	rnixctx "rnix/context"
+	"rnix/internal/redact"
 	"rnix/internal/step"
 	"rnix/kernel/internal/loop"
 	"rnix/types"
 )
 
 // instruct settles what an agent is told from the beginning: the caller's text, the agent's, and its skills.
-func (k *KernelImpl) instruct(p *Process, ag *agent.Agent) {
+func instruct(p *Process, ag *agent.Agent, secrets *redact.Set) {
 	var parts []string
 	for _, s := range []string{p.opts.SystemPrompt, ag.SystemPrompt()} {
 		if s = strings.TrimSpace(s); s != "" {
@@ -26,7 +27,7 @@ func (k *KernelImpl) instruct(p *Process, ag *agent.Agent) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	tellLocked(p, k.cfg.Secrets.String(strings.Join(parts, "\n\n")), skills)
+	tellLocked(p, secrets.String(strings.Join(parts, "\n\n")), skills)
 }
 
 // tellLocked settles what the process is told, and with which skills.

@@ -16,7 +16,7 @@ import (
 
 // permit refuses paths that a process may not open. A process reaches only its own MCP servers,
 // whatever its rights say.
-func (k *KernelImpl) permit(p *Process, path string) error {
+func permit(p *Process, path string) error {
 	deny := func(format string, args ...any) error {
 		e := types.Errorf(types.ErrPermission, "Open", path, format, args...)
 		e.PID = p.PID
@@ -56,7 +56,7 @@ func (r Rights) list() []string {
 
 func (k *KernelImpl) open(p *Process, path string, flags vfs.OpenFlag) (types.FD, error) {
 	c := k.tracer.call(p, "Open", path)
-	err := k.permit(p, path)
+	err := permit(p, path)
 	var fd types.FD
 	if err == nil {
 		fd, err = k.vfs.Open(p.PID, path, flags)
@@ -246,7 +246,7 @@ func (k *KernelImpl) OpenAs(pid types.PID, path string, flags vfs.OpenFlag) (vfs
 	if err != nil {
 		return nil, err
 	}
-	if err := k.permit(p, path); err != nil {
+	if err := permit(p, path); err != nil {
 		return nil, err
 	}
 	if flags != vfs.OpenRead && vfs.Below(collapsed(path), modelRoot) {

@@ -50,7 +50,7 @@ func (k *KernelImpl) makeKit(p *Process) (*kit, error) {
 	kt := &kit{tools: map[string]vfs.Tool{}, meta: map[string]loop.Kind{}}
 	add := func(tools []vfs.Tool) {
 		for _, t := range tools {
-			if _, taken := kt.tools[t.Name]; taken || k.permit(p, t.Path) != nil {
+			if _, taken := kt.tools[t.Name]; taken || permit(p, t.Path) != nil {
 				continue
 			}
 			kt.tools[t.Name] = t
@@ -90,7 +90,7 @@ func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, err
 	}
 	p.tools = p.kit.names
 	if p.opts.From == nil {
-		k.instruct(p, ag)
+		instruct(p, ag, k.cfg.Secrets)
 	}
 	system, _, _ := prompted(p)
 	var open *loop.Open
