@@ -123,7 +123,7 @@ func (k *stock) edit(id types.UUID) {
 			k.git(h.dir, "add", "staged")
 		case 4:
 			write(k.t, filepath.Join(h.dir, "README.md"), fmt.Sprint("committed ", n))
-			k.git(h.dir, "commit", "-qam", "by hand")
+			k.git(h.dir, "commit", "--allow-empty", "-qam", "by hand") // a second time it has nothing to commit
 		case 5:
 			k.git(h.dir, "checkout", "-q", "--detach")
 		case 6:
