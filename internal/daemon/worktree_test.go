@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"rnix/internal/plumbing/gittest"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/runtime/worktree"
@@ -31,13 +32,12 @@ func newProject(t *testing.T, s *testenv.System) *project {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("needs git")
 	}
-	write(t, filepath.Join(s.Home, ".gitconfig"), "[user]\n\tname = u\n\temail = u@localhost\n[init]\n\tdefaultBranch = main\n[protocol \"file\"]\n\tallow = always\n")
+	const config = "[user]\n\tname = u\n\temail = u@localhost\n[init]\n\tdefaultBranch = main\n[protocol \"file\"]\n\tallow = always\n"
+	write(t, filepath.Join(s.Home, ".gitconfig"), config)
 	p := &project{t, s, filepath.Join(s.Work, "project")}
 	write(t, filepath.Join(p.dir, "README.md"), "hello\n")
 	write(t, filepath.Join(p.dir, ".gitignore"), "*.log\n")
-	p.git(p.dir, "init", "-q")
-	p.git(p.dir, "add", "-A")
-	p.git(p.dir, "commit", "-qm", "first")
+	gittest.Commit(t, p.dir, config, func(args ...string) { p.git(p.dir, args...) })
 	return p
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"rnix/internal/plumbing/gittest"
 	"rnix/internal/proc"
 	"rnix/types"
 )
@@ -84,6 +85,7 @@ func (b *bench) try(dir string, args ...string) (string, error) {
 	cmd.Dir = dir
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + b.home, "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u@x", "GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u@x"}
+	cmd.Env = append(cmd.Env, gittest.Quiet()...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -92,12 +94,9 @@ func (b *bench) try(dir string, args ...string) (string, error) {
 func (b *bench) repo(files map[string]string) string {
 	b.Helper()
 	dir := b.dir()
-	b.user(dir, "init", "-q", "-b", "main")
 	b.write(dir, files)
-	if len(files) > 0 {
-		b.user(dir, "add", "-A")
-		b.user(dir, "commit", "-q", "-m", "first")
-	}
+	config, _ := os.ReadFile(filepath.Join(b.home, ".gitconfig")) // there is none, or it says what becomes of the files
+	gittest.Commit(b, dir, string(config), func(args ...string) { b.user(dir, args...) })
 	return dir
 }
 

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"rnix/drivers/fs"
+	"rnix/internal/plumbing/gittest"
 	"rnix/internal/proc"
 	"rnix/internal/service"
 	"rnix/internal/step"
@@ -204,9 +205,7 @@ func (w *world) repo() string {
 		w.Skip("needs git")
 	}
 	dir := w.dir(map[string]string{"a.txt": "one\n"})
-	w.git(dir, "init", "-q", "-b", "main")
-	w.git(dir, "add", "-A")
-	w.git(dir, "commit", "-q", "-m", "first")
+	gittest.Commit(w.TB, dir, "", func(args ...string) { w.git(dir, args...) })
 	return dir
 }
 
@@ -216,6 +215,7 @@ func (w *world) git(dir string, args ...string) string {
 	c.Dir = dir
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.home, "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u@x", "GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u@x"}
+	c.Env = append(c.Env, gittest.Quiet()...)
 	out, err := c.CombinedOutput()
 	if err != nil {
 		w.Fatalf("git %q: %v\n%s", args, err, out)
