@@ -47,12 +47,12 @@ func (k *KernelImpl) concealEnd(exit types.ExitStatus, end *loop.End) types.Exit
 	return k.cfg.Secrets.Exit(exit)
 }
 
-// concealRead takes the secrets out of what a device says. The answer of a model is JSON, and stays so.
-func (k *KernelImpl) concealRead(p *Process, path string, data []byte, err error) ([]byte, error) {
+// conceal takes the secrets out of what a device says. The answer of a model is JSON, and stays so.
+func (c *descriptors) conceal(p *Process, path string, data []byte, err error) ([]byte, error) {
 	if path == p.modelPath {
-		data = k.cfg.Secrets.JSON(data)
+		data = c.secrets.JSON(data)
 	} else {
-		data = k.cfg.Secrets.Bytes(data)
+		data = c.secrets.Bytes(data)
 	}
-	return data, k.cfg.Secrets.Error(err)
+	return data, c.secrets.Error(err)
 }

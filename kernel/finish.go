@@ -89,7 +89,7 @@ func exitFor(end *loop.End, paused bool) types.ExitStatus {
 // process's goroutine, and in parts, of which none has the stack of another.
 func (k *KernelImpl) finish(p *Process, end *loop.End) {
 	k.mail.seal(p, true) // what was accepted is recorded before the end is
-	k.unmountFor(p, p)
+	k.servers.unmountFor(p, p)
 	k.cfg.Lifecycle.Release(p.PID)
 	exit, err := k.recordEnd(p, end)
 	k.publishEnd(p, end, exit)

@@ -198,7 +198,7 @@ func (t *bareTree) ask(p *Process, request []byte) (cause error) {
 		defer cancel(nil)
 	}
 	if t.upTo >= filesPart {
-		_ = t.k.write(ctx, p, p.modelFD, p.modelPath, request) // it was cut off
+		_ = t.k.fds.write(ctx, p, p.modelFD, p.modelPath, request) // it was cut off
 	} else {
 		model := parked{asked: t.asked}
 		_ = model.Write(ctx, request) // likewise

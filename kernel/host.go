@@ -26,7 +26,7 @@ var _ loop.Host = host{}
 // Wait holds the process while its output is not taken, while its gate is shut, and while it has to wait, see
 // Lifecycle.Waits. What it has said is made durable before: it may wait for days.
 func (h host) Wait(ctx context.Context) error {
-	if err := h.k.handedOver(ctx, h.p); err != nil {
+	if err := h.k.outputs.handedOver(ctx, h.p); err != nil {
 		return err
 	}
 	for {
@@ -75,7 +75,7 @@ func (h host) Append(ms ...rnixctx.Message) error {
 
 // Said implements loop.Host.
 func (h host) Said(m rnixctx.Message, a *step.Answer) error {
-	if err := h.k.answered(h.p, m); err != nil {
+	if err := h.k.outputs.answered(h.p, m); err != nil {
 		return err
 	}
 	h.p.answered = a.Started
@@ -133,9 +133,9 @@ func ask(ctx context.Context, h host, request []byte) (*loop.Response, error) {
 	waitForModel(h.k.doing, h.p)
 	defer waitForNothing(h.k.doing, h.p)
 	if f, err := h.k.vfs.File(h.p.PID, h.p.modelFD); err == nil {
-		defer h.k.listen(h.p, f, output)()
+		defer h.k.fds.listen(h.p, f, output)()
 	}
-	if err := h.k.write(ctx, h.p, h.p.modelFD, h.p.modelPath, request); err != nil {
+	if err := h.k.fds.write(ctx, h.p, h.p.modelFD, h.p.modelPath, request); err != nil {
 		return nil, err
 	}
 	return readAnswer(h)
@@ -143,7 +143,7 @@ func ask(ctx context.Context, h host, request []byte) (*loop.Response, error) {
 
 // readAnswer reads what the model has answered.
 func readAnswer(h host) (*loop.Response, error) {
-	text, err := h.k.read(h.p, h.p.modelFD, h.p.modelPath)
+	text, err := h.k.fds.read(h.p, h.p.modelFD, h.p.modelPath)
 	if err != nil {
 		return nil, err
 	}

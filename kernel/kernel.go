@@ -87,7 +87,6 @@ type KernelImpl struct {
 	budgets  *budgets
 	vfs      *vfs.VFS
 	ctxMgr   *rnixctx.Manager
-	mounts   MountManager
 	events   *event.Log
 	tracer   *tracer
 	mail     *mailer
@@ -96,6 +95,9 @@ type KernelImpl struct {
 	children *offspring
 	signals  *signaller
 	actions  *agentActions
+	servers  *servers
+	fds      *descriptors
+	outputs  *outputs
 	store    Store
 	cfg      Config
 	log      *slog.Logger
@@ -135,7 +137,6 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 	k := &KernelImpl{
 		table:  newTable(cfg.Lifecycle, cfg.Limits),
 		ctxMgr: cfg.Contexts,
-		mounts: cfg.Mounts,
 		events: cfg.Events,
 		tracer: &tracer{cfg.Events, cfg.Secrets},
 		store:  cfg.Store,
@@ -155,6 +156,8 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 			k.tools = append(k.tools, cfg.Devices.Tools(path)...)
 		}
 	}
+	k.servers = &servers{manager: cfg.Mounts, devices: cfg.Devices, tracer: k.tracer, events: k.events, log: k.log,
+		caller: func(p *Process) vfs.Caller { return p.caller(k) }}
 	k.reaper = newReaper(k)
 	k.doing = &activity{lifecycle: cfg.Lifecycle, events: k.events, secrets: cfg.Secrets} // before the watchdog, which uses it, runs
 	k.pulse = newPulse(k, cfg.Heartbeat)
@@ -163,6 +166,8 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 		sys: k, table: k.table, mail: k.mail, children: k.children, signals: k.signals, saves: k.saves, tracer: k.tracer, secrets: cfg.Secrets,
 		contexts: k.ctxMgr, stopped: &k.stopped, limits: cfg.Limits, catalog: cfg.Catalog, workspace: cfg.Workspace, lifecycle: cfg.Lifecycle,
 	}
+	k.fds = &descriptors{vfs: k.vfs, tracer: k.tracer, secrets: cfg.Secrets, events: k.events, doing: k.doing}
+	k.outputs = &outputs{contexts: k.ctxMgr, vfs: k.vfs, doing: k.doing}
 	k.budgets = &budgets{table: k.table, lifecycle: cfg.Lifecycle, catalog: cfg.Catalog, doing: k.doing}
 	if callbacks != nil {
 		k.reaper.watch(callbacks)
@@ -214,10 +219,8 @@ func (k *KernelImpl) Shutdown(ctx context.Context) error {
 		if err == nil {
 			k.reaper.under.Wait() // also those that the table had forgotten: the last that they do is to tell the store
 		}
-		if k.mounts != nil {
-			if uerr := k.mounts.UnmountAll(); err == nil {
-				err = uerr
-			}
+		if uerr := k.UnmountAll(); err == nil {
+			err = uerr
 		}
 		k.reaper.close()
 	})

@@ -36,7 +36,7 @@ func (k *KernelImpl) run(p *Process, l *loop.Loop, end *loop.End) {
 		return
 	}
 	*end = *loop.Steps(p.ctx, l)
-	k.endOutput(p, end)
+	k.outputs.endOutput(p, end)
 }
 
 // runBody is apart since what Run returns has its place on the stack while it runs, also of an agent that has no body.

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -14,14 +15,24 @@ import (
 	"rnix/vfs"
 )
 
+// servers starts and ends the MCP servers of processes.
+type servers struct {
+	manager MountManager // nil = there are none
+	devices *vfs.DeviceRegistry
+	tracer  *tracer
+	events  *event.Log
+	log     *slog.Logger
+	caller  func(*Process) vfs.Caller
+}
+
 // Mount puts an MCP server at path.
 func (k *KernelImpl) Mount(path string, config vfs.MCPConfig) error {
-	if k.mounts == nil {
+	if k.servers.manager == nil {
 		return noMounts(path)
 	}
 	c := k.tracer.call(k.table.caller(config.Owner.PID), "Mount", path)
 	c.begins("")
-	err := k.mounts.Mount(path, config)
+	err := k.servers.manager.Mount(path, config)
 	c.ends("", "", err)
 	if err == nil {
 		k.events.Append(event.Event{Kind: event.Mounted, PID: config.Owner.PID, UUID: config.Owner.UUID, Path: path, Dur: time.Since(c.start)})
@@ -31,38 +42,38 @@ func (k *KernelImpl) Mount(path string, config vfs.MCPConfig) error {
 
 // Unmount ends the server at path.
 func (k *KernelImpl) Unmount(path string) error {
-	if k.mounts == nil {
+	if k.servers.manager == nil {
 		return types.Errorf(types.ErrNotFound, "Unmount", path, "not mounted")
 	}
-	return unmount(k, nil, path)
+	return k.servers.unmount(nil, path)
 }
 
 // unmount ends the server at path, which belongs to the process that calls, or to none.
-func unmount(k *KernelImpl, p *Process, path string) error {
-	c := k.tracer.call(p, "Unmount", path)
+func (v *servers) unmount(p *Process, path string) error {
+	c := v.tracer.call(p, "Unmount", path)
 	c.begins("") // it has a time to end
-	err := k.mounts.Unmount(path)
+	err := v.manager.Unmount(path)
 	c.ends("", "", err)
 	if err == nil {
 		e := event.Event{Kind: event.Unmounted, Path: path}
 		if p != nil {
 			e.PID, e.UUID = p.PID, p.UUID
 		}
-		k.events.Append(e)
+		v.events.Append(e)
 	}
 	return err
 }
 
 // UnmountAll ends every server.
 func (k *KernelImpl) UnmountAll() error {
-	if k.mounts == nil {
+	if k.servers.manager == nil {
 		return nil
 	}
-	return k.mounts.UnmountAll()
+	return k.servers.manager.UnmountAll()
 }
 
-// servers returns the MCP servers of the agent and the call, once each by name; the call wins.
-func servers(ag *agent.Agent, opts SpawnOpts) []agent.MCPServer {
+// serversOf returns the MCP servers of the agent and the call, once each by name; the call wins.
+func serversOf(ag *agent.Agent, opts SpawnOpts) []agent.MCPServer {
 	out := slices.Clone(opts.MCP)
 	for _, s := range ag.MCPConfigs {
 		if !slices.ContainsFunc(opts.MCP, func(o agent.MCPServer) bool { return o.Name == s.Name }) {
@@ -75,7 +86,7 @@ func servers(ag *agent.Agent, opts SpawnOpts) []agent.MCPServer {
 // mountFor mounts servers for a process, side by side, all or none. A mount gives the process the
 // right to its path, but only if the caller and the parent leave it room: a list that was given and
 // does not cover /mnt/mcp means that the process gets no server.
-func (k *KernelImpl) mountFor(ctx context.Context, p, parent *Process, list []agent.MCPServer) error {
+func (v *servers) mountFor(ctx context.Context, p, parent *Process, list []agent.MCPServer) error {
 	var set []vfs.PathConfig
 	for _, s := range list {
 		if s.Disabled {
@@ -83,33 +94,33 @@ func (k *KernelImpl) mountFor(ctx context.Context, p, parent *Process, list []ag
 		}
 		if !mayMount(p, parent, s.Name) {
 			if p.opts.From == nil {
-				Self{k, p}.Say("warning", "the MCP server "+s.Name+" is left out: the process may not open "+mcpRoot+"/"+s.Name+" (--allow, --deny, or what its parent may)")
+				say(v.events, p, "warning", "the MCP server "+s.Name+" is left out: the process may not open "+mcpRoot+"/"+s.Name+" (--allow, --deny, or what its parent may)")
 			}
 			continue
 		}
 		set = append(set, vfs.PathConfig{Path: mcpRoot + "/" + p.PID.String() + "-" + s.Name,
-			Config: vfs.MCPConfig{MCPServer: s, Dir: p.WorkDir, Owner: p.caller(k)}})
+			Config: vfs.MCPConfig{MCPServer: s, Dir: p.WorkDir, Owner: v.caller(p)}})
 	}
 	if len(set) == 0 {
 		return nil
 	}
 	start := time.Now()
-	if err := mountBy(ctx, k, parent, set); err != nil {
+	if err := v.mountBy(ctx, parent, set); err != nil {
 		return err
 	}
 	for _, s := range set {
 		p.MCPMounts = append(p.MCPMounts, s.Path)
-		k.events.Append(event.Event{Kind: event.Mounted, PID: p.PID, UUID: p.UUID, Path: s.Path, Dur: time.Since(start)})
+		v.events.Append(event.Event{Kind: event.Mounted, PID: p.PID, UUID: p.UUID, Path: s.Path, Dur: time.Since(start)})
 	}
 	slices.Sort(p.MCPMounts)
 	if p.Rights.Allowed != nil {
 		p.Rights.Allowed = clean(append(slices.Clone(p.Rights.Allowed), p.MCPMounts...))
 	}
-	return k.deniedTools(p)
+	return v.deniedTools(p)
 }
 
 // deniedTools refuses a denial of a tool that a server of the process does not have: a slip in its name would deny nothing.
-func (k *KernelImpl) deniedTools(p *Process) error {
+func (v *servers) deniedTools(p *Process) error {
 	if p.opts.From != nil || p.opts.Recorded {
 		return nil
 	}
@@ -121,7 +132,7 @@ func (k *KernelImpl) deniedTools(p *Process) error {
 				continue
 			}
 			var names []string
-			for _, t := range k.cfg.Devices.Tools(m) {
+			for _, t := range v.devices.Tools(m) {
 				names = append(names, strings.TrimPrefix(t.Path, m+"/tools/"))
 			}
 			if slices.Contains(names, tool) {
@@ -138,13 +149,13 @@ func (k *KernelImpl) deniedTools(p *Process) error {
 }
 
 // mountBy is mountSet, traced as calls of the one who starts the process: the process does nothing yet.
-func mountBy(ctx context.Context, k *KernelImpl, p *Process, set []vfs.PathConfig) error {
+func (v *servers) mountBy(ctx context.Context, p *Process, set []vfs.PathConfig) error {
 	under := make([]sysCall, len(set))
 	for i := range set {
-		under[i] = k.tracer.call(p, "Mount", set[i].Path)
+		under[i] = v.tracer.call(p, "Mount", set[i].Path)
 		under[i].begins("")
 	}
-	err := k.mountSet(ctx, set)
+	err := v.mountSet(ctx, set)
 	for i := range under {
 		under[i].ends("", "", err)
 	}
@@ -152,19 +163,19 @@ func mountBy(ctx context.Context, k *KernelImpl, p *Process, set []vfs.PathConfi
 }
 
 // mountSet mounts all or none: side by side if the mount manager can, else one after the other.
-func (k *KernelImpl) mountSet(ctx context.Context, set []vfs.PathConfig) error {
-	if k.mounts == nil {
+func (v *servers) mountSet(ctx context.Context, set []vfs.PathConfig) error {
+	if v.manager == nil {
 		return noMounts(set[0].Path)
 	}
-	if m, ok := k.mounts.(interface {
+	if m, ok := v.manager.(interface {
 		MountSet(context.Context, []vfs.PathConfig) error
 	}); ok {
 		return m.MountSet(ctx, set)
 	}
 	for i, s := range set {
-		if err := k.mounts.Mount(s.Path, s.Config); err != nil {
+		if err := v.manager.Mount(s.Path, s.Config); err != nil {
 			for _, up := range set[:i] {
-				_ = k.mounts.Unmount(up.Path) // what failed before matters more
+				_ = v.manager.Unmount(up.Path) // what failed before matters more
 			}
 			return err
 		}
@@ -195,15 +206,15 @@ func mayMount(p, parent *Process, server string) bool {
 
 // unmountFor ends the servers of a process, side by side: each may take its grace time. An error must
 // not block the exit. by is who calls: the process itself at its end, and PID 0 if it was not started.
-func (k *KernelImpl) unmountFor(by, p *Process) {
+func (v *servers) unmountFor(by, p *Process) {
 	if len(p.MCPMounts) == 0 {
 		return
 	}
 	var wg sync.WaitGroup // each goroutine ends with its unmount, which takes a bounded time
 	for _, path := range p.MCPMounts {
 		wg.Go(func() {
-			if err := unmount(k, by, path); err != nil {
-				k.log.Warn("unmount", "pid", p.PID, "path", path, "err", err)
+			if err := v.unmount(by, path); err != nil {
+				v.log.Warn("unmount", "pid", p.PID, "path", path, "err", err)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	rnixctx "rnix/context"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // PipeOutput makes a pipe that carries what the model of one process says, as it says it, and returns the
@@ -37,11 +38,11 @@ func (k *KernelImpl) PipeOutput(writer, reader types.PID) (readFD types.FD, err 
 		transcript(func() (note, bool) { return o.next(co.Context()) }, func(text string) { co.Yield(text) })
 	})
 	if err == nil {
-		err = k.connect(p, o)
+		err = k.outputs.connect(p, o)
 	}
 	if err == nil {
 		_, err = p.SpawnThread("output to PID "+reader.String(), func(t *Thread) {
-			defer k.disconnect(p, o, writeFD)
+			defer k.outputs.disconnect(p, o, writeFD)
 			for {
 				text, err := p.ResumeCoroutine(co)
 				if err != nil {
@@ -229,15 +230,22 @@ func (o *outlet) waitLocked(ctx context.Context) error {
 	}
 }
 
+// outputs hands what models say to those who read it.
+type outputs struct {
+	contexts *rnixctx.Manager
+	vfs      *vfs.VFS
+	doing    *activity
+}
+
 // connect gives an outlet to a process, with what its model has said before. No answer comes between the
 // two: said holds the same lock.
-func (k *KernelImpl) connect(p *Process, o *outlet) error {
+func (s *outputs) connect(p *Process, o *outlet) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.silent {
 		return hasEnded("PipeOutput", p)
 	}
-	prompt, err := k.ctxMgr.BuildPrompt(p.CtxID)
+	prompt, err := s.contexts.BuildPrompt(p.CtxID)
 	if err != nil {
 		return err
 	}
@@ -255,9 +263,9 @@ func (k *KernelImpl) connect(p *Process, o *outlet) error {
 }
 
 // disconnect takes an outlet away again and closes the writing end.
-func (k *KernelImpl) disconnect(p *Process, o *outlet, fd types.FD) {
+func (s *outputs) disconnect(p *Process, o *outlet, fd types.FD) {
 	o.cut()
-	_ = k.vfs.Close(p.PID, fd) // it is closed if the process has ended
+	_ = s.vfs.Close(p.PID, fd) // it is closed if the process has ended
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var outs []*outlet
@@ -279,10 +287,10 @@ func tell(p *Process, n note) {
 }
 
 // answered puts an answer into the conversation of a process and tells its outlets.
-func (k *KernelImpl) answered(p *Process, m rnixctx.Message) error {
+func (s *outputs) answered(p *Process, m rnixctx.Message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := k.ctxMgr.Append(p.CtxID, m); err != nil {
+	if err := s.contexts.Append(p.CtxID, m); err != nil {
 		return err
 	}
 	tell(p, note{said, m.Content})
@@ -290,13 +298,13 @@ func (k *KernelImpl) answered(p *Process, m rnixctx.Message) error {
 }
 
 // handedOver waits until those who read the output of a process have taken what it said.
-func (k *KernelImpl) handedOver(ctx context.Context, p *Process) error {
+func (s *outputs) handedOver(ctx context.Context, p *Process) error {
 	outs := p.outlets.Load()
 	if outs == nil || !slices.ContainsFunc(*outs, (*outlet).behind) {
 		return nil
 	}
-	k.doing.setWait(p, waiting{reason: "for the reader of its output", since: time.Now()})
-	defer k.doing.setWait(p, waiting{})
+	s.doing.setWait(p, waiting{reason: "for the reader of its output", since: time.Now()})
+	defer s.doing.setWait(p, waiting{})
 	for _, o := range *outs {
 		if err := o.drained(ctx); err != nil {
 			return err
@@ -306,7 +314,7 @@ func (k *KernelImpl) handedOver(ctx context.Context, p *Process) error {
 }
 
 // endOutput ends the outlets of a process whose loop has ended.
-func (k *KernelImpl) endOutput(p *Process, end *End) {
+func (s *outputs) endOutput(p *Process, end *End) {
 	p.mu.Lock()
 	p.silent = true
 	outs := p.outlets.Load()
@@ -320,5 +328,5 @@ func (k *KernelImpl) endOutput(p *Process, end *End) {
 		}
 		o.end()
 	}
-	_ = k.handedOver(p.ctx, p) // what a process says that is killed meanwhile is lost
+	_ = s.handedOver(p.ctx, p) // what a process says that is killed meanwhile is lost
 }

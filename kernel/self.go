@@ -60,7 +60,11 @@ func mark(p *Process, ms ...step.Marker) error {
 
 // Say writes a line into the log of the process; category is output, warning or the like.
 func (s Self) Say(category, text string) {
-	s.Tell(event.Event{Kind: event.LogLine, Name: orDefault(category, "output"), Text: rnixctx.Elide(text, maxLine)})
+	say(s.k.events, s.p, category, text)
+}
+
+func say(log *event.Log, p *Process, category, text string) {
+	log.Append(event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: orDefault(category, "output"), Text: rnixctx.Elide(text, maxLine)})
 }
 
 // Tell appends an event about the process, whose PID and UUID it fills in.

@@ -206,7 +206,7 @@ func (k *KernelImpl) prepare(ctx context.Context, p, parent *Process, ag *agent.
 	if err = k.budgets.priced(p); err != nil {
 		return nil, "", err
 	}
-	if err = k.mountFor(ctx, p, parent, servers(ag, p.opts)); err != nil {
+	if err = k.servers.mountFor(ctx, p, parent, serversOf(ag, p.opts)); err != nil {
 		return nil, "", err
 	}
 	l, system, err := k.equip(p, ag)
@@ -222,7 +222,7 @@ func (k *KernelImpl) abandon(p *Process) {
 		_ = p.rec.Close()
 		_ = k.store.Discard(p.UUID)
 	}
-	k.unmountFor(nil, p)
+	k.servers.unmountFor(nil, p)
 	_ = k.vfs.CloseAll(p.PID)
 	if p.CtxID != 0 {
 		_ = k.ctxMgr.CtxFree(p.CtxID)

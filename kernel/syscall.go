@@ -10,6 +10,7 @@ import (
 	rnixctx "rnix/context"
 	"rnix/debug"
 	"rnix/internal/event"
+	"rnix/internal/redact"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -52,61 +53,68 @@ func (r Rights) list() []string {
 	return out
 }
 
-// open, write, read and close are the calls of a process on its descriptors, as strace shows them.
+// descriptors makes the calls of processes on their descriptors, as strace shows them.
+type descriptors struct {
+	vfs     *vfs.VFS
+	tracer  *tracer
+	secrets *redact.Set
+	events  *event.Log
+	doing   *activity
+}
 
-func (k *KernelImpl) open(p *Process, path string, flags vfs.OpenFlag) (types.FD, error) {
-	c := k.tracer.call(p, "Open", path)
+func (c *descriptors) open(p *Process, path string, flags vfs.OpenFlag) (types.FD, error) {
+	call := c.tracer.call(p, "Open", path)
 	err := permit(p, path)
 	var fd types.FD
 	if err == nil {
-		fd, err = k.vfs.Open(p.PID, path, flags)
+		fd, err = c.vfs.Open(p.PID, path, flags)
 	}
-	err = k.cfg.Secrets.Error(err)
-	c.ends("", fdName(fd), err)
+	err = c.secrets.Error(err)
+	call.ends("", fdName(fd), err)
 	return fd, err
 }
 
-func (k *KernelImpl) write(ctx context.Context, p *Process, fd types.FD, path string, data []byte) error {
-	c := k.tracer.call(p, "Write", path)
-	if debug.Long(c.name, path) {
-		c.begins(excerpt(data))
+func (c *descriptors) write(ctx context.Context, p *Process, fd types.FD, path string, data []byte) error {
+	call := c.tracer.call(p, "Write", path)
+	if debug.Long(call.name, path) {
+		call.begins(excerpt(data))
 	}
-	err := k.cfg.Secrets.Error(k.vfs.Write(ctx, p.PID, fd, data))
-	c.ends(excerpt(data), "", err)
+	err := c.secrets.Error(c.vfs.Write(ctx, p.PID, fd, data))
+	call.ends(excerpt(data), "", err)
 	return err
 }
 
 // read returns all that is there.
-func (k *KernelImpl) read(p *Process, fd types.FD, path string) ([]byte, error) {
-	c := k.tracer.call(p, "Read", path)
-	data, err := take(k, p, fd, path)
-	c.ends("", excerpt(data), err)
+func (c *descriptors) read(p *Process, fd types.FD, path string) ([]byte, error) {
+	call := c.tracer.call(p, "Read", path)
+	data, err := c.take(p, fd, path)
+	call.ends("", excerpt(data), err)
 	return data, err
 }
 
 // rest is read after a write that has failed: what there is of an answer all the same. Most often there is none, which is no
 // second failure.
-func rest(k *KernelImpl, p *Process, fd types.FD, path string) []byte {
-	c := k.tracer.call(p, "Read", path)
-	data, err := take(k, p, fd, path)
+func (c *descriptors) rest(p *Process, fd types.FD, path string) []byte {
+	call := c.tracer.call(p, "Read", path)
+	data, err := c.take(p, fd, path)
 	if err != nil || len(data) == 0 {
 		return nil
 	}
-	c.ends("", excerpt(data), nil)
+	call.ends("", excerpt(data), nil)
 	return data
 }
 
-func take(k *KernelImpl, p *Process, fd types.FD, path string) ([]byte, error) {
-	data, err := k.vfs.Read(p.PID, fd, 0)
+func (c *descriptors) take(p *Process, fd types.FD, path string) ([]byte, error) {
+	data, err := c.vfs.Read(p.PID, fd, 0)
 	if err == io.EOF {
 		err = nil
 	}
-	return k.concealRead(p, path, data, err)
+	return c.conceal(p, path, data, err)
 }
 
-func (k *KernelImpl) close(p *Process, fd types.FD, path string) {
-	c := k.tracer.call(p, "Close", path)
-	c.ends("", "", k.vfs.Close(p.PID, fd))
+func (c *descriptors) close(p *Process, fd types.FD, path string) {
+	call := c.tracer.call(p, "Close", path)
+	call.ends("", "", c.vfs.Close(p.PID, fd))
 }
 
 // traceMax bounds arguments and results in events, in bytes.
@@ -156,7 +164,7 @@ const output = "output"
 
 // listen makes the pieces of a file's answer log lines of the process, as they come and as long as
 // there is room for them, and its waits wait reasons. It returns what ends that.
-func (k *KernelImpl) listen(p *Process, f vfs.VFSFile, category string) (done func()) {
+func (c *descriptors) listen(p *Process, f vfs.VFSFile, category string) (done func()) {
 	n, ok := f.(vfs.StreamNotifier)
 	if !ok {
 		return func() {}
@@ -170,7 +178,7 @@ func (k *KernelImpl) listen(p *Process, f vfs.VFSFile, category string) (done fu
 		if room -= listenLine + len(text); room <= 0 {
 			text = "[what follows is too much for the log]"
 		}
-		k.events.Append(event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: cat, Text: text})
+		c.events.Append(event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: cat, Text: text})
 	}
 	lines := map[string]*lineBuffer{}
 	say := func(cat string) *lineBuffer {
@@ -182,10 +190,10 @@ func (k *KernelImpl) listen(p *Process, f vfs.VFSFile, category string) (done fu
 		return b
 	}
 	n.NotifyStream(func(part vfs.StreamPart) {
-		k.pulse.lives(p)
+		c.doing.pulse.lives(p)
 		switch part.Kind {
 		case "wait":
-			k.doing.waitOutside(p, part)
+			c.doing.waitOutside(p, part)
 		case "warning":
 			line("warning", part.Text)
 		case "reasoning":

@@ -126,7 +126,7 @@ func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
 	defer putDown(h.p, in)
 	switch a.Kind {
 	case loop.ToolCall:
-		return h.k.runTool(ctx, h.p, a)
+		return h.k.fds.runTool(ctx, h.p, a)
 	case loop.Spawn: // traces the start and the wait, each for itself
 		if a.Earlier != nil {
 			return h.k.actions.attach(ctx, h.p, a)
@@ -180,19 +180,19 @@ func inHand(a *loop.Action) string {
 }
 
 // runTool performs a tool: open, write the input, read the answer, close.
-func (k *KernelImpl) runTool(ctx context.Context, p *Process, a *loop.Action) (string, error) {
-	fd, err := k.open(p, a.Tool.Path, vfs.OpenReadWrite)
+func (c *descriptors) runTool(ctx context.Context, p *Process, a *loop.Action) (string, error) {
+	fd, err := c.open(p, a.Tool.Path, vfs.OpenReadWrite)
 	if err != nil {
 		return "", err
 	}
-	defer k.close(p, fd, a.Tool.Path)
-	if f, ferr := k.vfs.File(p.PID, fd); ferr == nil {
-		defer k.listen(p, f, toolLine)()
+	defer c.close(p, fd, a.Tool.Path)
+	if f, ferr := c.vfs.File(p.PID, fd); ferr == nil {
+		defer c.listen(p, f, toolLine)()
 	}
-	if err := k.write(ctx, p, fd, a.Tool.Path, a.Tool.Input(a.Call.Input)); err != nil {
-		return string(rest(k, p, fd, a.Tool.Path)), err // what there is of an answer helps the model
+	if err := c.write(ctx, p, fd, a.Tool.Path, a.Tool.Input(a.Call.Input)); err != nil {
+		return string(c.rest(p, fd, a.Tool.Path)), err // what there is of an answer helps the model
 	}
-	out, err := k.read(p, fd, a.Tool.Path)
+	out, err := c.read(p, fd, a.Tool.Path)
 	return string(out), err
 }
 
