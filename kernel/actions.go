@@ -13,6 +13,7 @@ import (
 // agentActions are the kernel's own actions that agents call as tools: spawn, wait, send, recv, signal, ps, specialize.
 type agentActions struct {
 	sys      system
+	reaper   *reaper
 	table    *table
 	mail     *mailer
 	children *offspring
@@ -32,7 +33,6 @@ type agentActions struct {
 // system is what the actions of agents ask of the kernel as a whole.
 type system interface {
 	spawn(ctx context.Context, intent string, ag *agent.Agent, opts SpawnOpts) (*Process, error)
-	reapProcess(p *Process)
 	By(pid types.PID) By
 	CheckDevices(allow, deny []string) error
 	Subtree(pid types.PID) ([]types.PID, error)

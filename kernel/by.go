@@ -78,7 +78,7 @@ func (b By) Spawn(ctx context.Context, intent string, ag *agent.Agent, opts Spaw
 func (b By) Reap(p *Process) Info {
 	<-p.left
 	c := b.k.tracer.call(b.p, "Wait", "")
-	b.k.reapProcess(p)
+	b.k.reaper.reap(p)
 	<-p.gone
 	i := *p.tomb.info()
 	c.ends(p.PID.String(), endOf(&i), nil)

@@ -18,13 +18,13 @@ type KernelCallbacks interface {
 
 // watch starts the goroutine that calls callbacks. It ends with the reaper, after the last event.
 func (r *reaper) watch(cb KernelCallbacks) {
-	cur := r.k.events.Cursor(0)
+	cur := r.events.Cursor(0)
 	r.wg.Go(func() {
 		for {
 			e, err := cur.Next(r.ctx)
 			var missed *event.Missed
 			if errors.As(err, &missed) {
-				r.k.log.Warn("callbacks are too slow", "missed", missed.Error())
+				r.log.Warn("callbacks are too slow", "missed", missed.Error())
 				continue
 			}
 			if err != nil {

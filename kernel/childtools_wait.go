@@ -145,7 +145,7 @@ func (at *agentActions) waited(p *Process, a *loop.Action, ended, asleep, awake 
 	failed := 0
 	for _, i := range ended {
 		if c, ok := at.table.byID(i.UUID); ok {
-			at.sys.reapProcess(c)
+			at.reaper.reap(c)
 		}
 		if i.Exit.Code != types.ExitOK {
 			failed++

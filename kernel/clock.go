@@ -18,7 +18,7 @@ func startClock(p *Process, k *KernelImpl) {
 	defer p.mu.Unlock()
 	p.clock = time.AfterFunc(nextLook(p.opts.Timeout, left), func() {
 		if checkClock(p) {
-			k.markAlive(p)
+			k.saves.markAlive(p)
 		}
 	})
 }
@@ -51,8 +51,8 @@ func checkClock(p *Process) (passes bool) {
 }
 
 // markAlive writes into the record that the process still lives, so that a crash does not begin its time limit anew.
-func (k *KernelImpl) markAlive(p *Process) {
-	if !k.keeps || p.State() >= types.StateZombie {
+func (s *saver) markAlive(p *Process) {
+	if !s.keeps || p.State() >= types.StateZombie {
 		return
 	}
 	err := p.rec.Add(step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerAlive, PID: p.PID}})
@@ -60,7 +60,7 @@ func (k *KernelImpl) markAlive(p *Process) {
 		err = p.rec.Commit()
 	}
 	if err != nil && p.State() < types.StateZombie { // else it has ended meanwhile, and its record is closed
-		k.saves.storageError(p, err)
+		s.storageError(p, err)
 	}
 }
 

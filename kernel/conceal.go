@@ -42,9 +42,9 @@ func noSecretIn(secrets *redact.Set, opts *SpawnOpts) error {
 }
 
 // concealEnd takes the secrets out of how a process ended.
-func (k *KernelImpl) concealEnd(exit types.ExitStatus, end *loop.End) types.ExitStatus {
-	end.Result, end.Wait.SuspendReason = k.cfg.Secrets.String(end.Result), k.cfg.Secrets.String(end.Wait.SuspendReason)
-	return k.cfg.Secrets.Exit(exit)
+func (v *engine) concealEnd(exit types.ExitStatus, end *loop.End) types.ExitStatus {
+	end.Result, end.Wait.SuspendReason = v.secrets.String(end.Result), v.secrets.String(end.Wait.SuspendReason)
+	return v.secrets.Exit(exit)
 }
 
 // conceal takes the secrets out of what a device says. The answer of a model is JSON, and stays so.

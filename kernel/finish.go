@@ -87,17 +87,17 @@ func exitFor(end *loop.End, paused bool) types.ExitStatus {
 // finish ends a process whose loop has ended: it gives back the servers and OS children, writes the
 // end into the record, and sets status, state and event in one hold of the lock. It runs in the
 // process's goroutine, and in parts, of which none has the stack of another.
-func (k *KernelImpl) finish(p *Process, end *loop.End) {
-	k.mail.seal(p, true) // what was accepted is recorded before the end is
-	k.servers.unmountFor(p, p)
-	k.cfg.Lifecycle.Release(p.PID)
-	exit, err := k.recordEnd(p, end)
-	k.publishEnd(p, end, exit)
+func (v *engine) finish(p *Process, end *loop.End) {
+	v.mail.seal(p, true) // what was accepted is recorded before the end is
+	v.servers.unmountFor(p, p)
+	v.lifecycle.Release(p.PID)
+	exit, err := v.recordEnd(p, end)
+	v.publishEnd(p, end, exit)
 	p.box.Close()
-	k.mail.undelivered(p)
-	k.saves.save(p)
-	k.saves.release(p, err)
-	k.children.tellParent(p)
+	v.mail.undelivered(p)
+	v.saves.save(p)
+	v.saves.release(p, err)
+	v.children.tellParent(p)
 	close(p.left)
 }
 
@@ -114,7 +114,7 @@ func decideEnd(p *Process, end *loop.End) {
 
 // recordEnd writes the end of a run into the record and returns the exit status; nil = the process has not ended, but
 // the kernel stops. The error has been told.
-func (k *KernelImpl) recordEnd(p *Process, end *loop.End) (exit *types.ExitStatus, err error) {
+func (v *engine) recordEnd(p *Process, end *loop.End) (exit *types.ExitStatus, err error) {
 	decideEnd(p, end)
 	_, shut := p.gate.Since()
 	marker := &step.Marker{Name: step.MarkerDaemonStop, PID: p.PID}
@@ -126,26 +126,26 @@ func (k *KernelImpl) recordEnd(p *Process, end *loop.End) (exit *types.ExitStatu
 	case end.Wait.Waits():
 		exit = new(end.Exit)
 		detail, _ := json.Marshal(step.SuspendDetail{Kind: end.Wait.Why(), Wake: end.Wake, Hint: end.Hint, Purse: end.Purse}) // strings, numbers and a time
-		*exit = k.concealEnd(*exit, end)
+		*exit = v.concealEnd(*exit, end)
 		marker.Name, marker.Text, marker.Exit, marker.Detail = step.MarkerSuspended, end.Wait.SuspendReason, exit, detail
 	default:
 		exit = new(exitFor(end, shut))
 		exit.Reason += unwritten(exit.Err, p.UUID)
-		exit.Reason, end.Result = withChildren(exit.Reason, k.children.leaving(p, end.Result), p)
-		*exit = k.concealEnd(*exit, end)
+		exit.Reason, end.Result = withChildren(exit.Reason, v.children.leaving(p, end.Result), p)
+		*exit = v.concealEnd(*exit, end)
 		marker.Name, marker.Text, marker.Exit = step.MarkerExit, end.Result, exit
 	}
 	if err = p.rec.Add(step.Record{Kind: step.KindMarker, Marker: marker}); err == nil {
 		err = p.rec.Commit()
 	}
 	if err != nil {
-		k.saves.storageError(p, err)
+		v.saves.storageError(p, err)
 	}
 	return exit, err
 }
 
 // publishEnd makes a process whose end is recorded a zombie.
-func (k *KernelImpl) publishEnd(p *Process, end *loop.End, exit *types.ExitStatus) {
+func (v *engine) publishEnd(p *Process, end *loop.End, exit *types.ExitStatus) {
 	now := time.Now()
 	elapsed := p.Elapsed(now)
 	p.mu.Lock()
@@ -153,10 +153,10 @@ func (k *KernelImpl) publishEnd(p *Process, end *loop.End, exit *types.ExitStatu
 	p.result, p.ended, p.stopping, p.parked, p.wake = end.Result, now, exit == nil, end.Wait, end.Wake
 	p.broke, p.exit = end.Purse, exit
 	p.waits = waiting{}
-	if err := p.transitionLocked(types.StateZombie, k.events, now); err != nil {
-		k.log.Error("finish", "err", err)
+	if err := p.transitionLocked(types.StateZombie, v.events, now); err != nil {
+		v.log.Error("finish", "err", err)
 	}
-	tellExit(p, k.events, now, elapsed)
+	tellExit(p, v.events, now, elapsed)
 }
 
 // tellExit says in the event log how the process has ended, p.mu held.

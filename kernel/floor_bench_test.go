@@ -168,7 +168,7 @@ func (t *bareTree) live(p *Process, request []byte) {
 	}
 	t.finish(p, cause)
 	if t.upTo >= filesPart {
-		t.k.closeAll(p)
+		t.k.engine.closeAll(p)
 	}
 	p.wg.Done()
 	if t.upTo >= reapPart {
@@ -231,7 +231,7 @@ func (t *bareTree) reap(p *Process) {
 	}
 	if t.upTo >= eventsPart {
 		t.k.events.Put(&event.Event{Kind: event.Reaped, PID: p.PID, UUID: p.UUID})
-		t.k.bury(p, time.Now())
+		t.k.reaper.bury(p, time.Now())
 	}
 	if t.upTo >= tablePart {
 		p.tomb = tombstone(p, time.Now())

@@ -12,7 +12,8 @@
 //	purse.Tree limits, what was used, what is reserved                leaf
 //	event.Log  sequence numbers, ring                                 last of all
 //
-// What it does with them is in parts, each with a view of what it needs: mailer, budgets, signaller, saver (small
+// What it does with them is in parts, each with a view of what it needs: engine (runs processes and ends them), reaper, descriptors
+// (their calls on files), outputs, servers (their MCP servers), kits (what they may call), mailer, budgets, signaller, saver (small
 // files), offspring (what becomes of children), activity (what is shown) and agentActions (the agent's own tools).
 //
 // Lock order: table.mu > Process.mu > post.mu > leaves (gate, mailbox, outlet, FD table, Context, inbox, purses, counts; never two at once) >
@@ -31,7 +32,6 @@ import (
 	"rnix/internal/event"
 	"rnix/types"
 	"rnix/vfs"
-	"rnix/xsync"
 )
 
 // ProcessManager starts, ends and awaits processes.
@@ -96,13 +96,13 @@ type KernelImpl struct {
 	signals  *signaller
 	actions  *agentActions
 	servers  *servers
+	engine   *engine
 	fds      *descriptors
 	outputs  *outputs
 	store    Store
 	cfg      Config
 	log      *slog.Logger
-	tools    []vfs.Tool // of the devices that were registered when the kernel was made
-	kits     xsync.SyncMap[string, *kit]
+	kits     *kits
 	keeps    bool // there is a store
 	reaper   *reaper
 	pulse    *pulse
@@ -151,24 +151,31 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 	k.signals = &signaller{table: k.table, saves: k.saves, lifecycle: cfg.Lifecycle, events: k.events, log: k.log}
 	k.children = &offspring{table: k.table, mail: k.mail, lifecycle: cfg.Lifecycle, stopped: &k.stopped, events: k.events, log: k.log}
 	k.vfs = vfs.New(cfg.Devices, k.Caller)
-	for _, path := range cfg.Devices.Paths() {
-		if !vfs.Below(path, mcpRoot) {
-			k.tools = append(k.tools, cfg.Devices.Tools(path)...)
-		}
-	}
 	k.servers = &servers{manager: cfg.Mounts, devices: cfg.Devices, tracer: k.tracer, events: k.events, log: k.log,
 		caller: func(p *Process) vfs.Caller { return p.caller(k) }}
-	k.reaper = newReaper(k)
 	k.doing = &activity{lifecycle: cfg.Lifecycle, events: k.events, secrets: cfg.Secrets} // before the watchdog, which uses it, runs
+	k.reaper = &reaper{table: k.table, contexts: k.ctxMgr, saves: k.saves, doing: k.doing, store: k.store, events: k.events, log: k.log,
+		stopped: &k.stopped, wake: make(chan struct{}, 1)}
+	k.reaper.start()
 	k.pulse = newPulse(k, cfg.Heartbeat)
 	k.doing.pulse = k.pulse
 	k.actions = &agentActions{
-		sys: k, table: k.table, mail: k.mail, children: k.children, signals: k.signals, saves: k.saves, tracer: k.tracer, secrets: cfg.Secrets,
+		sys: k, reaper: k.reaper, table: k.table, mail: k.mail, children: k.children, signals: k.signals, saves: k.saves, tracer: k.tracer, secrets: cfg.Secrets,
 		contexts: k.ctxMgr, stopped: &k.stopped, limits: cfg.Limits, catalog: cfg.Catalog, workspace: cfg.Workspace, lifecycle: cfg.Lifecycle,
+	}
+	k.kits = &kits{devices: cfg.Devices, depth: cfg.Limits.Depth, offers: k.actions.offers}
+	for _, path := range cfg.Devices.Paths() {
+		if !vfs.Below(path, mcpRoot) {
+			k.kits.tools = append(k.kits.tools, cfg.Devices.Tools(path)...)
+		}
 	}
 	k.fds = &descriptors{vfs: k.vfs, tracer: k.tracer, secrets: cfg.Secrets, events: k.events, doing: k.doing}
 	k.outputs = &outputs{contexts: k.ctxMgr, vfs: k.vfs, doing: k.doing}
 	k.budgets = &budgets{table: k.table, lifecycle: cfg.Lifecycle, catalog: cfg.Catalog, doing: k.doing}
+	k.engine = &engine{
+		table: k.table, reaper: k.reaper, outputs: k.outputs, saves: k.saves, children: k.children, mail: k.mail, servers: k.servers,
+		budgets: k.budgets, vfs: k.vfs, lifecycle: cfg.Lifecycle, events: k.events, secrets: cfg.Secrets, log: k.log,
+	}
 	if callbacks != nil {
 		k.reaper.watch(callbacks)
 	}

@@ -159,8 +159,8 @@ func (k *KernelImpl) goOn(p *Process, f *From) error {
 
 // refusedAgain writes that a run has ended which its record says has begun, and which there is no room for: the history is suspended, and does not look as if it
 // had been broken off.
-func (k *KernelImpl) refusedAgain(p *Process, err error) {
-	if p.opts.From == nil || !k.keeps {
+func (s *saver) refusedAgain(p *Process, err error) {
+	if p.opts.From == nil || !s.keeps {
 		return // it is discarded
 	}
 	detail, _ := json.Marshal(step.SuspendDetail{Kind: types.SuspendHeld}) // a word

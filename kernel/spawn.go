@@ -184,7 +184,7 @@ func (k *KernelImpl) spawn(ctx context.Context, intent string, ag *agent.Agent, 
 	}
 	p.began = time.Now() // not before its record says so: what it has lived must not be less after a resume
 	if err = k.table.insert(p); err != nil {
-		k.refusedAgain(p, err)
+		k.saves.refusedAgain(p, err)
 		return nil, err
 	}
 	for _, id := range opts.Groups {
@@ -380,7 +380,7 @@ func (k *KernelImpl) launch(p *Process, l *loop.Loop, began time.Time, took time
 		}
 	}
 	p.wg.Add(1)
-	go k.live(p, l) // one per process; ends with the loop; reap waits for it
+	go k.engine.live(p, l) // one per process; ends with the loop; reap waits for it
 }
 
 // childName is the name of a child process that was given none.

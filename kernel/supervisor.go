@@ -53,7 +53,7 @@ func (k *KernelImpl) SpawnSupervisorContext(ctx context.Context, spec Supervisor
 	if err == nil {
 		if err = s.Begun(ctx); err != nil {
 			<-p.left
-			k.reapProcess(p)
+			k.reaper.reap(p)
 			<-p.gone
 			p = nil
 		}

@@ -15,6 +15,7 @@ import (
 	"rnix/kernel/internal/loop"
 	"rnix/types"
 	"rnix/vfs"
+	"rnix/xsync"
 )
 
 // kit is what a process may call: its devices' tools and the kernel's own actions. Processes with the
@@ -30,23 +31,32 @@ type kit struct {
 // maxKits bounds how many kits are kept.
 const maxKits = 256
 
-// kitFor returns the kit of a process.
-func (k *KernelImpl) kitFor(p *Process) (*kit, error) {
+// kits makes the kits of processes.
+type kits struct {
+	tools   []vfs.Tool // of the devices that were registered when the kernel was made
+	devices *vfs.DeviceRegistry
+	depth   int // how deep families may be
+	offers  func(*Process, loop.Kind) bool
+	known   xsync.SyncMap[string, *kit]
+}
+
+// of returns the kit of a process.
+func (ks *kits) of(p *Process) (*kit, error) {
 	if len(p.MCPMounts) > 0 {
-		return k.makeKit(p)
+		return ks.made(p)
 	}
-	key := fmt.Sprintf("%t %t %q %q", p.Rights.Allowed == nil, p.depth >= k.cfg.Limits.Depth, p.Rights.Allowed, p.Rights.Denied)
-	if kt, ok := k.kits.Load(key); ok {
+	key := fmt.Sprintf("%t %t %q %q", p.Rights.Allowed == nil, p.depth >= ks.depth, p.Rights.Allowed, p.Rights.Denied)
+	if kt, ok := ks.known.Load(key); ok {
 		return kt, nil
 	}
-	kt, err := k.makeKit(p)
-	if err == nil && k.kits.Len() < maxKits {
-		k.kits.Store(key, kt)
+	kt, err := ks.made(p)
+	if err == nil && ks.known.Len() < maxKits {
+		ks.known.Store(key, kt)
 	}
 	return kt, err
 }
 
-func (k *KernelImpl) makeKit(p *Process) (*kit, error) {
+func (ks *kits) made(p *Process) (*kit, error) {
 	kt := &kit{tools: map[string]vfs.Tool{}, meta: map[string]loop.Kind{}}
 	add := func(tools []vfs.Tool) {
 		for _, t := range tools {
@@ -57,12 +67,12 @@ func (k *KernelImpl) makeKit(p *Process) (*kit, error) {
 			kt.list = append(kt.list, t)
 		}
 	}
-	add(k.tools)
+	add(ks.tools)
 	for _, m := range p.MCPMounts {
-		add(k.cfg.Devices.Tools(m))
+		add(ks.devices.Tools(m))
 	}
 	for _, kind := range loop.Kinds {
-		if !k.actions.offers(p, kind) {
+		if !ks.offers(p, kind) {
 			continue
 		}
 		spec := loop.Meta[kind]
@@ -85,7 +95,7 @@ func (k *KernelImpl) makeKit(p *Process) (*kit, error) {
 // equip settles what a process is told and may do: system prompt, tools, loop.
 func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, error) {
 	var err error
-	if p.kit, err = k.kitFor(p); err != nil {
+	if p.kit, err = k.kits.of(p); err != nil {
 		return nil, "", err
 	}
 	p.tools = p.kit.names

@@ -37,7 +37,7 @@ func waitFor(ctx context.Context, k *KernelImpl, pid types.PID) (Info, error) {
 	if k.table.ppid(p) != 0 { // else nobody but the kernel reaps it
 		select {
 		case <-p.left:
-			k.reapProcess(p)
+			k.reaper.reap(p)
 		case <-ctx.Done():
 			return Info{}, waitEnded(ctx, pid)
 		}
