@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 
@@ -305,11 +304,7 @@ func (k *KernelImpl) AddBudget(pid types.PID, more Amount) (Amount, error) {
 	if err := mayAdd(pid, p.purse.State().Limit, more); err != nil {
 		return Amount{}, err
 	}
-	detail, err := json.Marshal(step.LimitDetail{Tokens: more.Tokens, USD: more.USD.Float()})
-	if err != nil {
-		return Amount{}, types.Errorf(types.ErrInternal, "AddBudget", "", "encode: %w", err)
-	}
-	if err := mark(p, step.Marker{Name: step.MarkerLimit, PID: pid, Detail: detail}); err != nil {
+	if err := (Self{k, p}).mark("AddBudget", step.MarkerLimit, "", step.LimitDetail{Tokens: more.Tokens, USD: more.USD.Float()}); err != nil {
 		return Amount{}, err
 	}
 	limit := p.purse.Add(more)

@@ -25,13 +25,7 @@ func (k *KernelImpl) NewGroup() types.PGID {
 
 // Groups returns the groups that have members, in order.
 func (k *KernelImpl) Groups() []Group {
-	t := k.table
-	t.mu.Lock()
-	members := make(map[types.PGID][]*Process, len(t.groups))
-	for id, g := range t.groups {
-		members[id] = g.members // replaced, never changed
-	}
-	t.mu.Unlock()
+	members := k.table.groupMembers()
 	out := make([]Group, 0, len(members))
 	for id, ps := range members {
 		g := Group{ID: id}
@@ -42,4 +36,15 @@ func (k *KernelImpl) Groups() []Group {
 	}
 	slices.SortFunc(out, func(a, b Group) int { return cmp.Compare(a.ID, b.ID) })
 	return out
+}
+
+// groupMembers returns the members of each group that has some. The lists are replaced, never changed.
+func (t *table) groupMembers() map[types.PGID][]*Process {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	members := make(map[types.PGID][]*Process, len(t.groups))
+	for id, g := range t.groups {
+		members[id] = g.members
+	}
+	return members
 }

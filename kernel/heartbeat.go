@@ -246,17 +246,21 @@ func (k *KernelImpl) Heartbeats() (beats []Beat, naps int) {
 	verdicts, naps := u.verdicts, u.mon.Naps()
 	u.mu.Unlock()
 	for _, p := range k.table.all() {
-		if p.State() != types.StateRunning {
-			continue
+		if p.State() == types.StateRunning {
+			beats = append(beats, u.described(p, now, verdicts))
 		}
-		b := u.beat(p)
-		out := Beat{PID: p.PID, UUID: p.UUID, Name: p.Name(), Step: b.Step, Limit: b.Limit, Exempt: b.Exempt, Age: max(now.Mono-b.Last, 0)}
-		if v, ok := verdicts[p.UUID]; ok && v.Suspect != 0 && b.Exempt == "" && out.Age >= v.Age {
-			out.Suspect = u.base.Add(v.Suspect).Round(0)
-		}
-		beats = append(beats, out)
 	}
 	return beats, naps
+}
+
+// described is the beat of a process for people, with since when it is suspected of having stopped.
+func (u *pulse) described(p *Process, now heartbeat.Clock, verdicts map[types.UUID]heartbeat.Verdict) Beat {
+	b := u.beat(p)
+	out := Beat{PID: p.PID, UUID: p.UUID, Name: p.Name(), Step: b.Step, Limit: b.Limit, Exempt: b.Exempt, Age: max(now.Mono-b.Last, 0)}
+	if v, ok := verdicts[p.UUID]; ok && v.Suspect != 0 && b.Exempt == "" && out.Age >= v.Age {
+		out.Suspect = u.base.Add(v.Suspect).Round(0)
+	}
+	return out
 }
 
 // settleStall takes over what an agent says about silence: a limit of a step, or that there is none.

@@ -31,7 +31,7 @@ func (h host) Wait(ctx context.Context) error {
 	}
 	for {
 		shut := h.p.gate.Closed()
-		reason, changed := h.k.held(h.p)
+		reason, changed := h.k.cfg.Lifecycle.Waits(h.p)
 		if !shut && changed == nil {
 			return context.Cause(ctx)
 		}
@@ -42,7 +42,7 @@ func (h host) Wait(ctx context.Context) error {
 		if err := h.p.gate.Wait(ctx); err != nil {
 			return err
 		}
-		if err := h.k.untilFree(ctx, h.p, reason, changed); err != nil {
+		if err := untilFree(ctx, h.k, h.p, reason, changed); err != nil {
 			return err
 		}
 	}

@@ -120,7 +120,7 @@ func shown(in *Input, max int) string {
 
 // keepInputs keeps the inputs of a new process: in its history, durably, or where nothing is kept in
 // memory. It returns what the process is told first.
-func (k *KernelImpl) keepInputs(p *Process) (string, error) {
+func keepInputs(k *KernelImpl, p *Process) (string, error) {
 	inputs := p.opts.Inputs
 	if len(inputs) == 0 {
 		return p.Intent, nil

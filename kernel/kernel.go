@@ -22,6 +22,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -108,7 +109,6 @@ type KernelImpl struct {
 	pulse    *pulse
 	stopped  atomic.Bool
 	stop     sync.Once
-	holding  sync.Mutex // held while Hold decides
 }
 
 // New makes a kernel over cfg. callbacks may be nil. Devices are registered before: their tools are
@@ -170,7 +170,7 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 		}
 	}
 	k.fds = &descriptors{vfs: k.vfs, tracer: k.tracer, secrets: cfg.Secrets, events: k.events, doing: k.doing}
-	k.outputs = &outputs{contexts: k.ctxMgr, vfs: k.vfs, doing: k.doing}
+	k.outputs = &outputs{table: k.table, contexts: k.ctxMgr, vfs: k.vfs, doing: k.doing, events: k.events}
 	k.budgets = &budgets{table: k.table, lifecycle: cfg.Lifecycle, catalog: cfg.Catalog, doing: k.doing}
 	k.engine = &engine{
 		table: k.table, reaper: k.reaper, outputs: k.outputs, saves: k.saves, children: k.children, mail: k.mail, servers: k.servers,
@@ -216,20 +216,23 @@ func (k *KernelImpl) Shutdown(ctx context.Context) error {
 		for _, p := range procs {
 			p.cancel(errStopping)
 		}
-		for _, p := range procs {
-			select {
-			case <-p.gone:
-			case <-ctx.Done():
-				err = types.Errorf(types.ErrTimeout, "Shutdown", "", "process %d has not ended: %w", p.PID, ctx.Err())
-			}
-		}
-		if err == nil {
+		if err = allGone(ctx, procs); err == nil {
 			k.reaper.under.Wait() // also those that the table had forgotten: the last that they do is to tell the store
 		}
-		if uerr := k.UnmountAll(); err == nil {
-			err = uerr
-		}
+		err = cmp.Or(err, k.UnmountAll())
 		k.reaper.close()
 	})
+	return err
+}
+
+// allGone waits until processes have left the table. The error names the last that has not when ctx ends.
+func allGone(ctx context.Context, procs []*Process) (err error) {
+	for _, p := range procs {
+		select {
+		case <-p.gone:
+		case <-ctx.Done():
+			err = types.Errorf(types.ErrTimeout, "Shutdown", "", "process %d has not ended: %w", p.PID, ctx.Err())
+		}
+	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	rnixctx "rnix/context"
+	"rnix/internal/event"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -22,47 +23,59 @@ import (
 // two steps and at its end, as long as both live; one that is gone does not. A writer that has no model is
 // INVALID, one that has ended NOT_FOUND or CANCELLED.
 func (k *KernelImpl) PipeOutput(writer, reader types.PID) (readFD types.FD, err error) {
-	p, err := k.table.lookup("PipeOutput", writer)
+	p, err := k.outputs.speaker(writer)
 	if err != nil {
 		return 0, err
-	}
-	if p.opts.Body != nil {
-		return 0, &types.SyscallError{Syscall: "PipeOutput", PID: writer, Code: types.ErrInvalid, Err: errors.New("it has no model that could say something")}
 	}
 	writeFD, readFD, err := k.Pipe(writer, reader)
 	if err != nil {
 		return 0, err
 	}
 	o := new(outlet)
-	co, err := p.SpawnCoroutine("what the model says", func(co *Coroutine) {
-		transcript(func() (note, bool) { return o.next(co.Context()) }, func(text string) { co.Yield(text) })
-	})
-	if err == nil {
-		err = k.outputs.connect(p, o)
-	}
-	if err == nil {
-		_, err = p.SpawnThread("output to PID "+reader.String(), func(t *Thread) {
-			defer k.outputs.disconnect(p, o, writeFD)
-			for {
-				text, err := p.ResumeCoroutine(co)
-				if err != nil {
-					return // it has ended, or the process has
-				}
-				if err := k.vfs.Write(t.Context(), writer, writeFD, []byte(text.(string))); types.CodeOf(err) == types.ErrBrokenPipe {
-					Self{k, p}.Say("warning", "PID "+reader.String()+" does not read the output any more")
-					return
-				} else if err != nil {
-					return
-				}
-			}
-		})
-	}
-	if err != nil {
+	if err := k.outputs.carry(p, o, reader, writeFD); err != nil {
 		o.cut()
 		_, _ = k.vfs.Close(writer, writeFD), k.vfs.Close(reader, readFD) // they carry nothing
 		return 0, err
 	}
 	return readFD, nil
+}
+
+// carry hands what the model of a process says to an outlet, and from there through a descriptor of it to a reader.
+func (s *outputs) carry(p *Process, o *outlet, reader types.PID, fd types.FD) error {
+	co, err := p.SpawnCoroutine("what the model says", func(co *Coroutine) {
+		transcript(func() (note, bool) { return o.next(co.Context()) }, func(text string) { co.Yield(text) })
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.connect(p, o); err != nil {
+		return err
+	}
+	_, err = p.SpawnThread("output to PID "+reader.String(), func(t *Thread) {
+		defer s.disconnect(p, o, fd)
+		for {
+			text, err := p.ResumeCoroutine(co)
+			if err != nil {
+				return // it has ended, or the process has
+			}
+			if err := s.vfs.Write(t.Context(), p.PID, fd, []byte(text.(string))); types.CodeOf(err) == types.ErrBrokenPipe {
+				say(s.events, p, "warning", "PID "+reader.String()+" does not read the output any more")
+				return
+			} else if err != nil {
+				return
+			}
+		}
+	})
+	return err
+}
+
+// speaker returns a process that has a model, which could say something.
+func (s *outputs) speaker(pid types.PID) (*Process, error) {
+	p, err := s.table.lookup("PipeOutput", pid)
+	if err == nil && p.opts.Body != nil {
+		return nil, &types.SyscallError{Syscall: "PipeOutput", PID: pid, Code: types.ErrInvalid, Err: errors.New("it has no model that could say something")}
+	}
+	return p, err
 }
 
 // note is what an outlet is told.
@@ -232,9 +245,11 @@ func (o *outlet) waitLocked(ctx context.Context) error {
 
 // outputs hands what models say to those who read it.
 type outputs struct {
+	table    *table
 	contexts *rnixctx.Manager
 	vfs      *vfs.VFS
 	doing    *activity
+	events   *event.Log
 }
 
 // connect gives an outlet to a process, with what its model has said before. No answer comes between the

@@ -71,23 +71,28 @@ const maxAncestors = 1000 // far more than a family is deep
 
 // Descends reports whether a process is another one, or was started below it, whichever of those between them live.
 func (k *KernelImpl) Descends(id, root types.UUID) bool {
-	past, _ := k.store.(parents)
 	for range maxAncestors {
 		if id == root {
 			return true
 		}
-		if p, ok := k.table.byID(id); ok {
-			id = p.parentUUID
-		} else if past == nil {
-			return false
-		} else if id, ok = past.Parent(id); !ok {
-			return false
-		}
-		if id == (types.UUID{}) {
+		if id = parentOf(k, id); id == (types.UUID{}) {
 			return false
 		}
 	}
 	return false
+}
+
+// parentOf returns who has started a process, alive or not; zero = a person, or nobody knows.
+func parentOf(k *KernelImpl, id types.UUID) types.UUID {
+	if p, ok := k.table.byID(id); ok {
+		return p.parentUUID
+	}
+	if past, ok := k.store.(parents); ok {
+		if parent, ok := past.Parent(id); ok {
+			return parent
+		}
+	}
+	return types.UUID{}
 }
 
 // StateName is the state as people read it: that of the process, or "suspended".

@@ -26,21 +26,27 @@ func (k *KernelImpl) Rename(pid types.PID, name string) (was string, err error) 
 	}
 	p.small.mu.Lock()
 	defer p.small.mu.Unlock()
-	was = p.Name()
+	if was = p.Name(); was != name || p.State() >= types.StateZombie {
+		err = k.renameLocked(p, name, was)
+	}
+	return was, err
+}
+
+// renameLocked writes the name of a process into its record, and then shows it.
+//
+// +checklocks:p.small.mu
+func (k *KernelImpl) renameLocked(p *Process, name, was string) error {
 	if p.State() >= types.StateZombie {
-		return "", passed(pid)
+		return passed(p.PID)
 	}
-	if was == name {
-		return was, nil
-	}
-	if err := mark(p, step.Marker{Name: step.MarkerName, PID: pid, Text: name}); err != nil {
+	if err := mark(p, step.Marker{Name: step.MarkerName, PID: p.PID, Text: name}); err != nil {
 		if p.State() >= types.StateZombie { // its record was closed meanwhile
-			return "", passed(pid)
+			return passed(p.PID)
 		}
-		return "", err
+		return err
 	}
 	k.calledLocked(p, name, was)
-	return was, nil
+	return nil
 }
 
 // passed is the error about a process whose record is closed.

@@ -121,8 +121,35 @@ func (f *From) inputs() []string {
 	return in
 }
 
+// begin writes what a history begins with, durably: the settled options and the intent.
+func begin(k *KernelImpl, p *Process) error {
+	text, err := keepInputs(k, p)
+	if err != nil {
+		return err
+	}
+	first := rnixctx.Message{Role: rnixctx.RoleUser, Content: text}
+	if err := k.ctxMgr.Append(p.CtxID, first); err != nil {
+		return err
+	}
+	if !k.keeps {
+		return nil
+	}
+	detail, err := p.settled(k.table.current(p))
+	if err != nil {
+		return err
+	}
+	err = p.rec.Add(
+		step.Record{Kind: step.KindMarker, Marker: &step.Marker{Name: step.MarkerSpawn, PID: p.PID, Text: p.Intent, Detail: detail}},
+		step.Record{Kind: step.KindMessage, Message: &first},
+	)
+	if err == nil {
+		err = p.rec.Commit()
+	}
+	return err
+}
+
 // goOn writes what a new run of a history begins with, durably.
-func (k *KernelImpl) goOn(p *Process, f *From) error {
+func goOn(k *KernelImpl, p *Process, f *From) error {
 	if err := k.ctxMgr.Append(p.CtxID, f.State.Messages...); err != nil {
 		return err
 	}

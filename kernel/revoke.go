@@ -36,11 +36,25 @@ func (k *KernelImpl) Hold(pid types.PID, held bool) error {
 		return err
 	}
 	procs := k.table.subtree(p)
-	var moved []*Process
-	now := time.Now()
-	k.holding.Lock() // whoever asks last decides
+	moved := k.signals.bar(held, procs)
 	for _, p := range procs {
-		reason, waits := k.held(p) // its own session may be another one
+		k.signals.settleStill(p)
+	}
+	for _, p := range moved {
+		checkClock(p)
+		gateMoved(p)
+		k.doing.touch(p)
+	}
+	return nil
+}
+
+// bar closes the gates of processes, or opens those that need not wait, and returns those that moved. Whoever asks last decides.
+func (s *signaller) bar(held bool, procs []*Process) (moved []*Process) {
+	s.holding.Lock()
+	defer s.holding.Unlock()
+	now := time.Now()
+	for _, p := range procs {
+		reason, waits := s.lifecycle.Waits(p) // its own session may be another one
 		if waits == nil {
 			reason = ""
 		}
@@ -51,16 +65,7 @@ func (k *KernelImpl) Hold(pid types.PID, held bool) error {
 			moved = append(moved, p)
 		}
 	}
-	k.holding.Unlock()
-	for _, p := range procs {
-		k.signals.settleStill(p)
-	}
-	for _, p := range moved {
-		checkClock(p)
-		gateMoved(p)
-		k.doing.touch(p)
-	}
-	return nil
+	return moved
 }
 
 // settleStill freezes or thaws the OS children of a process, as its gate and its ownership stand. What decides may change
@@ -79,13 +84,8 @@ func (s *signaller) settleStill(p *Process) {
 	}
 }
 
-// held returns what a process has to wait for, and what is closed when that may have changed; nil = it may act.
-func (k *KernelImpl) held(p *Process) (reason string, changed <-chan struct{}) {
-	return k.cfg.Lifecycle.Waits(p)
-}
-
 // untilFree waits until what a process waits for may have changed. It returns the cause of ctx's end.
-func (k *KernelImpl) untilFree(ctx context.Context, p *Process, reason string, changed <-chan struct{}) error {
+func untilFree(ctx context.Context, k *KernelImpl, p *Process, reason string, changed <-chan struct{}) error {
 	if changed == nil {
 		return context.Cause(ctx)
 	}

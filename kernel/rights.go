@@ -117,12 +117,7 @@ func (k *KernelImpl) CheckDevices(allow, deny []string) error {
 	if len(allow)+len(deny) == 0 {
 		return nil // the usual case costs no memory
 	}
-	known := agent.Devices()
-	for _, path := range k.cfg.Devices.Paths() {
-		if !vfs.Below(path, mcpRoot) && !slices.Contains(known, path) { // the servers of one process have no name for others
-			known = append(known, path)
-		}
-	}
+	known := knownDevices(k.cfg.Devices)
 	for _, path := range allow {
 		if err := agent.CheckDevice(path, false, known); err != nil {
 			return types.Errorf(types.ErrInvalid, "Spawn", path, "cannot allow %q: %w", path, err)
@@ -134,6 +129,17 @@ func (k *KernelImpl) CheckDevices(allow, deny []string) error {
 		}
 	}
 	return nil
+}
+
+// knownDevices are the paths that a list of devices can name.
+func knownDevices(registered *vfs.DeviceRegistry) []string {
+	known := agent.Devices()
+	for _, path := range registered.Paths() {
+		if !vfs.Below(path, mcpRoot) && !slices.Contains(known, path) { // the servers of one process have no name for others
+			known = append(known, path)
+		}
+	}
+	return known
 }
 
 // VoidDenials returns what rights deny to no effect, with the reason. Only a history of an earlier version has such rights.

@@ -37,11 +37,16 @@ func (s Self) Stopping() bool { return s.k.stopped.Load() }
 // latest of each key when the process goes on. A detail of nil takes it back. An error means that the
 // record cannot be written any more: the body must end with it.
 func (s Self) Note(key string, detail any) error {
+	return s.mark("Note", step.MarkerNote, key, detail)
+}
+
+// mark writes a marker with a detail into the history, durably and at once, for a syscall.
+func (s Self) mark(syscall, name, text string, detail any) error {
 	b, err := json.Marshal(detail)
 	if err != nil {
-		return types.Errorf(types.ErrInternal, "Note", key, "encode: %w", err)
+		return types.Errorf(types.ErrInternal, syscall, text, "encode: %w", err)
 	}
-	return s.Mark(step.Marker{Name: step.MarkerNote, PID: s.p.PID, Text: key, Detail: b})
+	return s.Mark(step.Marker{Name: name, PID: s.p.PID, Text: text, Detail: b})
 }
 
 // Mark writes markers into the history, durably and at once. As with Note, an error ends a body.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"rnix/internal/event"
@@ -27,6 +28,7 @@ type signaller struct {
 	lifecycle Lifecycle
 	events    *event.Log
 	log       *slog.Logger
+	holding   sync.Mutex // held while bar decides
 }
 
 func (s *signaller) send(pid types.PID, sig types.Signal) error {

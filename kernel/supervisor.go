@@ -46,21 +46,26 @@ func (k *KernelImpl) SpawnSupervisorContext(ctx context.Context, spec Supervisor
 	if !ok {
 		return 0, types.Errorf(types.ErrInternal, "SpawnSupervisor", opts.Name, "the body of a supervisor is a %T", opts.Body)
 	}
-	c := k.tracer.call(k.table.caller(opts.ParentPID), "SpawnSupervisor", "")
-	args := k.tracer.brief(opts.Name + ", " + intent)
+	c, args := k.tracer.call(k.table.caller(opts.ParentPID), "SpawnSupervisor", ""), k.tracer.brief(opts.Name+", "+intent)
 	c.begins(args) // it waits for the children
-	p, err := k.spawn(ctx, intent, title, opts)
-	if err == nil {
-		if err = s.Begun(ctx); err != nil {
-			<-p.left
-			k.reaper.reap(p)
-			<-p.gone
-			p = nil
-		}
-	}
-	c.ends(args, born(p), err)
-	if err != nil {
+	p, err := spawnBegun(ctx, k, s, intent, title, opts)
+	if c.ends(args, born(p), err); err != nil {
 		return 0, err
 	}
 	return p.PID, nil
+}
+
+// spawnBegun starts a supervisor and waits until its children run. One whose children do not is ended, and gone.
+func spawnBegun(ctx context.Context, k *KernelImpl, s Supervisor, intent string, title *agent.Agent, opts SpawnOpts) (*Process, error) {
+	p, err := k.spawn(ctx, intent, title, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Begun(ctx); err != nil {
+		<-p.left
+		k.reaper.reap(p)
+		<-p.gone
+		return nil, err
+	}
+	return p, nil
 }

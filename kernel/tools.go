@@ -93,7 +93,7 @@ func (ks *kits) made(p *Process) (*kit, error) {
 }
 
 // equip settles what a process is told and may do: system prompt, tools, loop.
-func (k *KernelImpl) equip(p *Process, ag *agent.Agent) (*loop.Loop, string, error) {
+func equip(k *KernelImpl, p *Process, ag *agent.Agent) (*loop.Loop, string, error) {
 	var err error
 	if p.kit, err = k.kits.of(p); err != nil {
 		return nil, "", err

@@ -56,7 +56,7 @@ func TestNamesOfSyscallsAreThoseThatTheSourcesUse(t *testing.T) {
 	used := map[string]bool{}
 	forked := &recovery.State{Life: step.Life{Origin: &step.ForkDetail{}}}
 	for _, f := range []*From{nil, {State: forked}, {State: &recovery.State{Life: step.Life{Runs: 1}}}} {
-		used[birth(f)] = true
+		used[birthCall(f)] = true
 	}
 	for _, name := range ownCalls {
 		used[name] = true
