@@ -25,7 +25,10 @@ type Manifest struct {
 	Env           []string `yaml:"env" json:"env,omitempty"`                       // names of variables that its OS children may see besides the usual ones
 	StepTimeout   Duration `yaml:"step_timeout" json:"step_timeout,omitzero"`      // of one step
 	ProjectDoc    *bool    `yaml:"project_doc" json:"project_doc,omitempty"`       // put the nearest AGENTS.md into the prompt; absent = true
-	Language      string   `yaml:"language" json:"language,omitempty"`             // of the answers
+	// BlockedSignals are SIGTERM and SIGINT, which wait as long as it runs. OnInterrupt is what it is told at SIGINT, instead of ending.
+	BlockedSignals []types.Signal `yaml:"blocked_signals" json:"blocked_signals,omitempty"`
+	OnInterrupt    string         `yaml:"on_interrupt" json:"on_interrupt,omitempty"`
+	Language       string         `yaml:"language" json:"language,omitempty"` // of the answers
 }
 
 // Models says which model an agent wants.

@@ -101,6 +101,7 @@ func (m *Manifest) check(d *yamlfile.Doc, dir string) {
 		d.Problemf("language", "must be one line of at most 64 bytes, such as: English")
 	}
 	m.Models.check(d)
+	m.checkSignals(d)
 	names(d, "skills", m.Skills, "a skill", ValidName)
 	names(d, "mcp", m.MCP, "an MCP server", ValidName)
 	names(d, "env", m.Env, "an environment variable; only names stand here, not values", envPattern().MatchString)

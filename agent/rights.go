@@ -34,6 +34,8 @@ func (m *Manifest) Exceeds(other *Manifest, d Defaults) []string {
 	more("context_budget", above(valueOr(m.ContextBudget, d.ContextBudget), valueOr(other.ContextBudget, d.ContextBudget)))
 	more("budget_usd", above(valueOr(m.BudgetUSD, d.BudgetUSD), valueOr(other.BudgetUSD, d.BudgetUSD)))
 	more("step_timeout", above(m.StepTimeout.Or(d.StepTimeout), other.StepTimeout.Or(d.StepTimeout)))
+	more("blocked_signals", !subset(m.BlockedSignals, other.BlockedSignals))
+	more("on_interrupt", m.OnInterrupt != "" && m.OnInterrupt != other.OnInterrupt)
 	return keys
 }
 
@@ -68,8 +70,8 @@ func covers(outer, inner []string) bool {
 	})
 }
 
-func subset(inner, outer []string) bool {
-	return !slices.ContainsFunc(inner, func(s string) bool { return !slices.Contains(outer, s) })
+func subset[T comparable](inner, outer []T) bool {
+	return !slices.ContainsFunc(inner, func(s T) bool { return !slices.Contains(outer, s) })
 }
 
 // above reports whether the limit a is looser than b; 0 = no limit.

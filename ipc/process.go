@@ -99,7 +99,10 @@ type SignalResponse struct {
 	PID      types.PID  `json:"pid"`
 	UUID     types.UUID `json:"uuid"`
 	Affected int        `json:"affected"`
-	Stored   bool       `json:"stored,omitempty"` // it was suspended on disk, and has ended, or is paused, there
+	// Blocked says of one process that the signal waits there, since its agent blocks it, and Handled that its agent was told and goes on.
+	Blocked bool `json:"blocked,omitempty"`
+	Handled bool `json:"handled,omitempty"`
+	Stored  bool `json:"stored,omitempty"` // it was suspended on disk, and has ended, or is paused, there
 	// Working are, of a pause of one process, the processes below it that still work.
 	Working []types.PID `json:"working,omitempty"`
 }
@@ -138,6 +141,8 @@ type Proc struct {
 	ElapsedMs int64             `json:"elapsed_ms"`       // frozen while paused and after the end
 	Groups    []string          `json:"groups,omitempty"` // by name where they have one
 	Children  []OSChild         `json:"os_children,omitempty"`
+	// PendingSignals have come and are blocked. They do not outlive the run.
+	PendingSignals []types.Signal `json:"pending_signals,omitempty"`
 }
 
 // Why returns why the process is suspended, or what a running one waits for; "" = for nothing, or for what only its words say.

@@ -60,6 +60,7 @@ func (b *birth) carry(ctx context.Context) (err error) {
 		return err
 	}
 	descend(p, b.parent)
+	k.signals.armSignals(p)
 	k.budgets.open(p, limitOf(b.ag, &p.opts))
 	defer func() {
 		if err != nil {

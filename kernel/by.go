@@ -21,7 +21,7 @@ func (k *KernelImpl) By(pid types.PID) By { return By{k, k.table.caller(pid)} }
 // Signal is KernelImpl.Signal.
 func (b By) Signal(pid types.PID, sig types.Signal) error {
 	c := b.k.tracer.call(b.p, "Signal", "")
-	err := b.k.signals.send(pid, sig)
+	err := b.k.signals.send(authority{p: b.p}, pid, sig)
 	c.ends(pid.String()+", "+sig.String(), "", err)
 	return err
 }
@@ -29,7 +29,7 @@ func (b By) Signal(pid types.PID, sig types.Signal) error {
 // SignalTree is KernelImpl.SignalTree.
 func (b By) SignalTree(pid types.PID, sig types.Signal) (int, error) {
 	c := b.k.tracer.call(b.p, "SignalTree", "")
-	n, err := b.k.signals.tree(pid, sig)
+	n, err := b.k.signals.tree(authority{p: b.p}, pid, sig)
 	c.ends(pid.String()+", "+sig.String(), strconv.Itoa(n)+" reached", err)
 	return n, err
 }
@@ -37,7 +37,7 @@ func (b By) SignalTree(pid types.PID, sig types.Signal) (int, error) {
 // SignalGroup is KernelImpl.SignalGroup.
 func (b By) SignalGroup(id types.PGID, sig types.Signal) error {
 	c := b.k.tracer.call(b.p, "SignalGroup", "")
-	err := b.k.signals.group(id, sig)
+	err := b.k.signals.group(authority{p: b.p}, id, sig)
 	c.ends(groupArg(id)+", "+sig.String(), "", err)
 	return err
 }

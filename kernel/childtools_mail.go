@@ -210,9 +210,9 @@ func (at *agentActions) signalChild(p *Process, a *loop.Action) (string, error) 
 	}
 	n := 1
 	if in.Tree {
-		n, err = at.signals.tree(in.PID, sig)
+		n, err = at.signals.tree(authority{p: p}, in.PID, sig)
 	} else {
-		err = at.signals.send(in.PID, sig)
+		err = at.signals.send(authority{p: p}, in.PID, sig)
 	}
 	if err != nil {
 		return "", err

@@ -65,7 +65,7 @@ func (k *KernelImpl) SignalGroup(id types.PGID, sig types.Signal) error {
 	return k.By(0).SignalGroup(id, sig)
 }
 
-func (s *signaller) group(id types.PGID, sig types.Signal) error {
+func (s *signaller) group(from authority, id types.PGID, sig types.Signal) error {
 	if !sig.Valid() {
 		return types.Errorf(types.ErrInvalid, "SignalGroup", "", "%d is not a signal", int(sig))
 	}
@@ -73,7 +73,7 @@ func (s *signaller) group(id types.PGID, sig types.Signal) error {
 	if members == nil {
 		return noGroup("SignalGroup", 0, id)
 	}
-	s.deliver(sig, members...)
+	s.deliver(sig, s.enforces(from, sig), members...)
 	return nil
 }
 

@@ -148,7 +148,7 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 	}
 	k.mail = &mailer{table: k.table, events: k.events, tracer: k.tracer, secrets: cfg.Secrets, store: k.store, keeps: k.keeps}
 	k.saves = &saver{table: k.table, store: k.store, keeps: k.keeps, events: k.events, log: k.log}
-	k.signals = &signaller{table: k.table, saves: k.saves, lifecycle: cfg.Lifecycle, events: k.events, log: k.log}
+	k.signals = &signaller{table: k.table, saves: k.saves, lifecycle: cfg.Lifecycle, mail: k.mail, events: k.events, log: k.log}
 	k.children = &offspring{table: k.table, mail: k.mail, lifecycle: cfg.Lifecycle, stopped: &k.stopped, events: k.events, log: k.log}
 	k.vfs = vfs.New(cfg.Devices, k.Caller)
 	k.servers = &servers{manager: cfg.Mounts, devices: cfg.Devices, tracer: k.tracer, events: k.events, log: k.log,

@@ -43,6 +43,8 @@ type post struct {
 	// All keys of keys, the oldest first.
 	order  []string // +checklocks:mu
 	closed bool     // +checklocks:mu
+	// An interrupt has come that is not taken yet.
+	interrupted bool // +checklocks:mu
 	// Closed when a message is taken, or no more come; nil when nobody waits.
 	room chan struct{} // +checklocks:mu
 }
@@ -212,6 +214,7 @@ func (o *post) took(msgs ...*Message) {
 	for _, m := range msgs {
 		if m.mail != nil {
 			o.bytes -= len(m.Data)
+			o.interrupted = o.interrupted && !isInterrupt(m.mail)
 		}
 	}
 	o.wakeLocked()
@@ -274,6 +277,7 @@ func (o *post) load(box *mailbox.Box[*Message], s *recovery.Mailbox) {
 	for _, m := range s.Mail {
 		data := m.Bytes()
 		o.bytes += len(data)
+		o.interrupted = o.interrupted || isInterrupt(&m)
 		m.Text, m.Data = "", nil
 		_ = box.Put(&Message{Seq: m.Seq, From: m.From, Data: data, mail: &m}) // it is open and has room
 	}

@@ -43,6 +43,15 @@ func (t *table) related(a, b *Process) bool {
 	return a.rel.family == b.rel.family || t.rootLocked(a) == t.rootLocked(b)
 }
 
+// above reports whether up is above p in the tree of processes.
+func (t *table) above(up, p *Process) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for p = p.rel.parent; p != nil && p != up; p = p.rel.parent {
+	}
+	return p != nil
+}
+
 // rootLocked returns the uppermost living process above p, or p.
 //
 // +checklocks:t.mu

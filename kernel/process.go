@@ -268,9 +268,11 @@ type Info struct {
 	Tools      []string
 	Plan       string
 	Children   []types.PID
-	Groups     []types.PGID // in order
-	Leaving    bool         // its run is over, or ends now: it takes no children any more
-	Decided    bool         // how its run ends is decided: no signal counts any more
+	Groups     []types.PGID   // in order
+	Leaving    bool           // its run is over, or ends now: it takes no children any more
+	Pending    []types.Signal // blocked, and not delivered yet
+	Ending     types.Signal   // that ends it, if one does
+	Decided    bool           // how its run ends is decided: no signal counts any more
 }
 
 // info takes the snapshot of a process whose relations are given.
@@ -280,7 +282,7 @@ func (p *Process) info(ppid types.PID, children []types.PID, now time.Time) *Inf
 	defer p.mu.Unlock()
 	r.takeLocked(p, now)
 	i := r.info()
-	i.Children, i.Hand, i.Decided = children, handLocked(p), p.decided
+	i.Children, i.Hand, i.Decided, i.Pending, i.Ending = children, handLocked(p), p.decided, p.sigs.Pending(), p.fatal
 	shut, since := r.shut, r.pausedAt
 	if p.state == types.StateRunning {
 		i.Reason, i.ReasonKind, i.WaitSince = reasonLocked(p, shut, since)

@@ -40,7 +40,7 @@ func (v Proc) Status(pid types.PID) (vfs.ProcStatus, bool) {
 	s := vfs.ProcStatus{
 		PID: i.PID, PPID: i.PPID, UUID: i.UUID, ParentUUID: i.ParentUUID, Name: i.Name, State: i.StateName(),
 		Wait: i.Wait, WaitUntil: i.WaitUntil, Intent: i.Intent, Agent: i.Agent, Provider: i.Provider,
-		Model: i.Model, Skills: i.Skills, Step: i.Step, MaxSteps: i.MaxSteps,
+		Model: i.Model, Skills: i.Skills, BlockedSignals: i.BlockedSignals, PendingSignals: i.Pending, OnInterrupt: i.OnInterrupt, Step: i.Step, MaxSteps: i.MaxSteps,
 		TokensUsed: i.TokensUsed, Estimated: i.Estimated, ContextBudget: i.ContextBudget, BudgetUSD: i.BudgetUSD, CostUSD: i.CostUSD, Unpriced: i.Unpriced,
 		CreatedAt: i.CreatedAt, Elapsed: i.Elapsed, Timeout: p.opts.Timeout, StepTimeout: p.stepTimeout,
 		AllowedDevices: i.Rights.Allowed, DeniedDevices: i.Rights.Denied,

@@ -16,26 +16,29 @@ type card struct {
 	MCPMounts  []string // paths of the servers that were mounted for it
 	parentUUID types.UUID
 
-	name       atomic.Pointer[string] // nil = none; see Name
-	Agent      string
-	Labels     types.Labels
-	CreatedAt  time.Time
-	Rights     Rights
-	MaxSteps   int // 0 = no limit
-	WorkDir    string
-	ReadRoots  []string
-	origin     types.UUID // of a fork
-	originStep int
-	runs       int         // with this one
-	earlier    []types.PID // of the runs before
-	kind       string      // of its body; empty = an agent
-	tools      []string    // by name, in order
-	modelPath  string
-	began      time.Time     // of this run
-	before     time.Duration // lived in earlier runs
-	depth      int
-	root       types.UUID // the history of the uppermost above it, or its own
-	byAgent    bool       // an agent is above it, or was
+	name      atomic.Pointer[string] // nil = none; see Name
+	Agent     string
+	Labels    types.Labels
+	CreatedAt time.Time
+	Rights    Rights
+	MaxSteps  int // 0 = no limit
+	// What its agent says of signals.
+	BlockedSignals []types.Signal
+	OnInterrupt    string
+	WorkDir        string
+	ReadRoots      []string
+	origin         types.UUID // of a fork
+	originStep     int
+	runs           int         // with this one
+	earlier        []types.PID // of the runs before
+	kind           string      // of its body; empty = an agent
+	tools          []string    // by name, in order
+	modelPath      string
+	began          time.Time     // of this run
+	before         time.Duration // lived in earlier runs
+	depth          int
+	root           types.UUID // the history of the uppermost above it, or its own
+	byAgent        bool       // an agent is above it, or was
 }
 
 // Name is how people call the process; empty = it has no name. Rename changes it.
@@ -72,6 +75,7 @@ type remains struct {
 	elapsed, pausing time.Duration
 	exit             *types.ExitStatus
 	result, plan     string
+	blocked          []types.Signal
 	skills           []string
 }
 
@@ -92,6 +96,10 @@ func (r *remains) takeLocked(p *Process, now time.Time) {
 	r.suspended = shut && p.state == types.StateRunning || p.stopping || p.parked.Waits()
 	r.parked, r.wake, r.broke, r.progress, r.ended = p.parked, p.wake, p.broke, p.progress, p.ended
 	r.elapsed, r.pausing, r.exit, r.result, r.plan, r.skills = elapsed, paused, p.exit, p.result, p.plan, p.skills
+	r.blocked = p.BlockedSignals
+	if p.state < types.StateZombie {
+		r.blocked = p.sigs.Blocked() // SigBlock has changed it, perhaps
+	}
 	if shut && (p.state == types.StateRunning || p.stopping || p.parked.Waits()) {
 		r.pausedAt = since
 	}
@@ -110,7 +118,7 @@ func tombstone(p *Process, now time.Time) *remains {
 // status is what all show that show processes.
 func (r *remains) status() types.ProcStatus {
 	s := types.ProcStatus{
-		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name(), Kind: r.kind, Intent: r.Intent, Agent: r.Agent, Labels: r.Labels, Skills: r.skills, WorkDir: r.WorkDir,
+		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name(), Kind: r.kind, Intent: r.Intent, Agent: r.Agent, Labels: r.Labels, Skills: r.skills, BlockedSignals: r.blocked, OnInterrupt: r.OnInterrupt, WorkDir: r.WorkDir,
 		Provider: r.progress.Provider, Model: r.progress.Model, Step: r.progress.Step, MaxSteps: r.MaxSteps,
 		TokensUsed: r.progress.Tokens, CostUSD: r.progress.CostUSD, Unpriced: r.progress.Unpriced,
 		ContextBudget: r.limit.Tokens, BudgetUSD: r.limit.USD.Float(), PausedAt: r.pausedAt, CreatedAt: r.CreatedAt,
@@ -139,7 +147,7 @@ func (r *remains) info() *Info {
 
 // weight is how many bytes a tombstone holds, roughly, besides itself.
 func (r *remains) weight() int {
-	n := len(r.Intent) + len(r.result) + len(r.plan)
+	n := len(r.Intent) + len(r.result) + len(r.plan) + len(r.OnInterrupt)
 	for key, value := range r.Labels {
 		n += len(key) + len(value)
 	}

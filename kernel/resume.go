@@ -42,6 +42,7 @@ type From struct {
 func (f *From) take(p *Process) {
 	s, was := f.State, &f.Was
 	p.CreatedAt, p.Agent, p.Labels, p.parentUUID = was.CreatedAt, was.Agent, was.Labels, was.ParentUUID
+	p.BlockedSignals, p.OnInterrupt = was.BlockedSignals, was.OnInterrupt
 	p.before, p.runs = s.Active, s.Runs
 	p.mu.Lock()
 	p.plan, p.spawned, p.failedChildren = s.Plan, s.Spawned, slices.Clip(s.FailedChildren)

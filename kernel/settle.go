@@ -40,6 +40,7 @@ func (b *birth) settle(intent string, opts SpawnOpts) (err error) {
 	if opts.From != nil {
 		p.trees = k.cfg.Workspace.Trees(p.UUID) // +checklocksignore: nobody knows the process yet
 	}
+	p.BlockedSignals, p.OnInterrupt = b.ag.BlockedSignals, k.cfg.Secrets.String(b.ag.OnInterrupt)
 	b.p = p
 	if b.parent != nil {
 		descendFrom(p, b.parent)

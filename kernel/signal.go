@@ -26,12 +26,13 @@ type signaller struct {
 	table     *table
 	saves     *saver
 	lifecycle Lifecycle
+	mail      *mailer
 	events    *event.Log
 	log       *slog.Logger
 	holding   sync.Mutex // held while bar decides
 }
 
-func (s *signaller) send(pid types.PID, sig types.Signal) error {
+func (s *signaller) send(from authority, pid types.PID, sig types.Signal) error {
 	if !sig.Valid() {
 		return types.Errorf(types.ErrInvalid, "Signal", "", "%d is not a signal", int(sig))
 	}
@@ -39,16 +40,16 @@ func (s *signaller) send(pid types.PID, sig types.Signal) error {
 	if err != nil {
 		return err
 	}
-	s.deliver(sig, p)
+	s.deliver(sig, s.enforces(from, sig), p)
 	return nil
 }
 
 // deliver decides and acts, for one process after the other. It returns how many were alive. One look at the clock is
-// enough for as long as nobody is waited for.
-func (s *signaller) deliver(sig types.Signal, procs ...*Process) (alive int) {
+// enough for as long as nobody is waited for. enforced says of each whether it is made to obey.
+func (s *signaller) deliver(sig types.Signal, enforced func(*Process) bool, procs ...*Process) (alive int) {
 	now := time.Now()
 	for _, p := range procs {
-		d, lives := p.resolveSignalDisposition(sig, s.events, now)
+		d, lives := p.resolveSignalDisposition(sig, enforced(p), s.events, now)
 		if !lives {
 			continue
 		}
@@ -68,13 +69,18 @@ func (s *signaller) waits(d sigset.Decision) bool {
 
 // resolveSignalDisposition decides what becomes of a signal in one hold of the lock: blocked, handler
 // or default. It reports whether the process is alive.
-func (p *Process) resolveSignalDisposition(sig types.Signal, log *event.Log, now time.Time) (sigset.Decision, bool) {
+func (p *Process) resolveSignalDisposition(sig types.Signal, enforced bool, log *event.Log, now time.Time) (sigset.Decision, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.state >= types.StateZombie || p.decided {
 		return sigset.Decision{}, false
 	}
-	d := p.sigs.Deliver(sig)
+	var d sigset.Decision
+	if enforced && agentHolds(p, sig) {
+		d = sigset.Decision{Signal: sig, Action: sigset.Default}
+	} else {
+		d = p.sigs.Deliver(sig)
+	}
 	endsByLocked(p, d)
 	log.Put(&event.Event{Time: now, Kind: event.Signalled, PID: p.PID, UUID: p.UUID, Name: sig.String(), Result: outcome(d.Action)})
 	return d, true
@@ -84,7 +90,7 @@ func (p *Process) resolveSignalDisposition(sig types.Signal, log *event.Log, now
 //
 // +checklocks:p.mu
 func endsByLocked(p *Process, d sigset.Decision) {
-	if d.Action == sigset.Default && d.Signal != types.SIGPAUSE && d.Signal != types.SIGRESUME && p.fatal == 0 {
+	if d.Action == sigset.Default && ends(d.Signal) && p.fatal == 0 {
 		p.fatal = d.Signal
 	}
 }
@@ -243,7 +249,7 @@ func (k *KernelImpl) SignalTree(pid types.PID, sig types.Signal) (int, error) {
 	return k.By(0).SignalTree(pid, sig)
 }
 
-func (s *signaller) tree(pid types.PID, sig types.Signal) (int, error) {
+func (s *signaller) tree(from authority, pid types.PID, sig types.Signal) (int, error) {
 	if !sig.Valid() {
 		return 0, types.Errorf(types.ErrInvalid, "SignalTree", "", "%d is not a signal", int(sig))
 	}
@@ -251,12 +257,14 @@ func (s *signaller) tree(pid types.PID, sig types.Signal) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	above := s.enforces(from, sig)
+	enforced := func(p *Process) bool { return ends(sig) && (p != root || above(p)) } // what root blocks holds for root alone
 	n := 0
 	var reached map[*Process]bool // made when somebody was born meanwhile
 	for {
 		procs, born := s.table.signalled(root, sig)
 		procs = slices.DeleteFunc(procs, func(p *Process) bool { return reached[p] })
-		n += s.deliver(sig, procs...)
+		n += s.deliver(sig, enforced, procs...)
 		if len(procs) == 0 || s.table.born() == born {
 			return n, nil
 		}

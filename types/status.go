@@ -16,15 +16,18 @@ type ProcStatus struct {
 	Agent      string `json:"agent,omitempty"`
 	Labels     Labels `json:"labels,omitempty"`
 	// Skills are those whose instructions are in its system prompt: from the beginning, or since its model asked for them.
-	Skills     []string `json:"skills,omitempty"`
-	WorkDir    string   `json:"work_dir,omitempty"`
-	Provider   string   `json:"provider"` // of the last answer, as is Model
-	Model      string   `json:"model,omitempty"`
-	Step       int      `json:"step"` // the last one that has ended
-	MaxSteps   int      `json:"max_steps"`
-	TokensUsed int      `json:"tokens_used"`
-	CostUSD    float64  `json:"cost_usd,omitempty"`
-	Unpriced   int      `json:"unpriced_tokens,omitempty"` // tokens of an unknown price
+	Skills []string `json:"skills,omitempty"`
+	// BlockedSignals do not reach it. OnInterrupt is what it is told at SIGINT, instead of ending; empty = it ends.
+	BlockedSignals []Signal `json:"blocked_signals,omitempty"`
+	OnInterrupt    string   `json:"on_interrupt,omitempty"`
+	WorkDir        string   `json:"work_dir,omitempty"`
+	Provider       string   `json:"provider"` // of the last answer, as is Model
+	Model          string   `json:"model,omitempty"`
+	Step           int      `json:"step"` // the last one that has ended
+	MaxSteps       int      `json:"max_steps"`
+	TokensUsed     int      `json:"tokens_used"`
+	CostUSD        float64  `json:"cost_usd,omitempty"`
+	Unpriced       int      `json:"unpriced_tokens,omitempty"` // tokens of an unknown price
 	// ContextBudget is its limit in tokens, and BudgetUSD in dollars, with what its descendants use; 0 = none.
 	ContextBudget int         `json:"context_budget,omitempty"`
 	BudgetUSD     float64     `json:"budget_usd,omitempty"`

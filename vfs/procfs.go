@@ -55,6 +55,9 @@ type ProcStatus struct {
 	Provider       string
 	Model          string
 	Skills         []string
+	BlockedSignals []types.Signal
+	PendingSignals []types.Signal // of those, what has come
+	OnInterrupt    string
 	Step           int
 	MaxSteps       int // 0 = no limit
 	TokensUsed     int

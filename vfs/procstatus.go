@@ -54,6 +54,9 @@ func (s ProcStatus) String() string {
 	}
 	t.add("exit", exit)
 	t.add("labels", s.Labels.String())
+	t.add("blocked_signals", signalNames(s.BlockedSignals))
+	t.add("pending_signals", signalNames(s.PendingSignals))
+	t.add("on_interrupt", s.OnInterrupt)
 	return t.String()
 }
 
@@ -116,4 +119,12 @@ func uuidText(u types.UUID) string {
 		return ""
 	}
 	return u.String()
+}
+
+func signalNames(sigs []types.Signal) string {
+	names := make([]string, len(sigs))
+	for i, sig := range sigs {
+		names[i] = sig.String()
+	}
+	return strings.Join(names, " ")
 }

@@ -124,6 +124,12 @@ func showAgent(out *output, g *ipc.AgentInfo) {
 		line("budget_usd", fmt.Sprint(*v))
 	}
 	line("step_timeout", g.StepTimeout.String())
+	var blocked []string
+	for _, sig := range g.BlockedSignals {
+		blocked = append(blocked, sig.String())
+	}
+	line("blocked_signals", strings.Join(blocked, ", "))
+	line("on_interrupt", g.OnInterrupt)
 }
 
 // listSkills lists skills.

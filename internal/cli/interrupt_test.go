@@ -125,7 +125,7 @@ func TestFirstInterruptStopsTheAgentAndItsChildren(t *testing.T) { // A-1
 	if code := c.end(); code != ExitInterrupted || f.calls() != "spawn do it; signal_tree "+id(3).String()+" SIGINT" {
 		t.Errorf("code %d, calls %s, said %q", code, f.calls(), c.said)
 	}
-	if all := strings.Join(c.said, ""); !strings.Contains(all, "stopping PID 3") || !strings.Contains(all, "PID 3 exited(4): interrupted | 1 step") {
+	if all := strings.Join(c.said, ""); !strings.Contains(all, "asking PID 3") || !strings.Contains(all, "PID 3 exited(4): interrupted | 1 step") {
 		t.Errorf("said %s", all)
 	}
 }
@@ -136,10 +136,32 @@ func TestSecondInterruptLeavesAtOnce(t *testing.T) {
 	c := f.serve().start("run", "do it")
 	c.until("step 1")
 	c.signal(os.Interrupt)
-	c.until("stopping PID 3")
+	c.until("asking PID 3")
 	c.signal(os.Interrupt)
 	if code := c.end(); code != ExitInterrupted || !strings.Contains(strings.Join(c.said, ""), "rnix kill -KILL 3") {
 		t.Errorf("code %d, said %q", code, c.said)
+	}
+}
+
+func TestInterruptOfAnAgentThatWorksOnSaysSo(t *testing.T) {
+	for _, row := range []struct {
+		r    ipc.SignalResponse
+		want string
+	}{
+		{ipc.SignalResponse{Blocked: true}, "PID 3 blocks the signal and works on; Ctrl+C again leaves it running; end it with: rnix kill -KILL 3"},
+		{ipc.SignalResponse{Handled: true}, "PID 3 is told of the interrupt (on_interrupt) and works on; Ctrl+C again leaves it running; end it with: rnix kill -KILL 3"},
+	} {
+		f := newFake(t)
+		f.endless(false)
+		f.signal = func(bool, ipc.SignalRequest) (ipc.SignalResponse, error) { return row.r, nil }
+		c := f.serve().start("run", "do it")
+		c.until("step 1")
+		c.signal(os.Interrupt)
+		c.until(row.want)
+		c.signal(os.Interrupt)
+		if code := c.end(); code != ExitInterrupted {
+			t.Errorf("code %d, said %q", code, c.said)
+		}
 	}
 }
 

@@ -21,9 +21,9 @@ func killCmd(a *app) *cobra.Command {
 		Short:      "send a signal to processes",
 		Long: `Kill sends a signal, SIGTERM if none is named, to each process, and with -g to each member of a group.
 
-  TERM (15)    end before the next action; everything until then is on record
+  TERM (15)    end before the next action, unless its agent blocks it; everything until then is on record
   KILL (9)     end at once
-  INT (2)      as TERM; a process may handle it differently
+  INT (2)      as TERM; an agent with on_interrupt is told that text instead, once until it has read it
   PAUSE (19)   stop before the next action (see: rnix pause)
   RESUME (18)  go on, if it is only paused (see: rnix resume)
 
@@ -104,6 +104,7 @@ func signalAll(ctx context.Context, c *ipc.Client, out *output, targets []string
 				out.talk("[kernel] ended on disk (%s): PID %d%s", sig, r.PID, also)
 			default:
 				out.talk("[kernel] %s sent to PID %d%s", sig, r.PID, also)
+				stands(out, &r, sig)
 			}
 			if len(r.Working) > 0 {
 				out.talk("[kernel] below it %s at work: %s; pause them all with: rnix pause --subtree %d", stay(len(r.Working)), namedPIDs(r.Working), r.PID)
@@ -112,6 +113,16 @@ func signalAll(ctx context.Context, c *ipc.Client, out *output, targets []string
 		first = firstError(out, first, err, len(targets) > 1)
 	}
 	return first
+}
+
+// stands says that a process goes on after a signal that ends others.
+func stands(out *output, r *ipc.SignalResponse, sig types.Signal) {
+	switch {
+	case r.Blocked:
+		out.talk("[kernel] PID %d blocks %s and works on; end it with: rnix kill -KILL %d", r.PID, sig, r.PID)
+	case r.Handled:
+		out.talk("[kernel] PID %d is told of the interrupt (on_interrupt) and works on; end it with: rnix kill %d", r.PID, r.PID)
+	}
 }
 
 // notRunning adds to the error about a signal what can be done with a process that is only on disk.

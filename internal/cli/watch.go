@@ -22,6 +22,7 @@ type watch struct {
 	view  *view
 
 	asked     os.Signal // the signal of ours that was passed on to the agent; nil = none
+	worksOn   bool      // ... which reached it, and did not end it
 	left      bool      // somebody wanted to leave before the end
 	away      bool      // ... while no daemon answered
 	seen      seenEvents
@@ -98,6 +99,12 @@ type waited struct {
 	err error
 }
 
+// passed is how the call of a signal ended.
+type passed struct {
+	r   ipc.SignalResponse
+	err error
+}
+
 // drainTime is how long the events of a process that has ended are still waited for.
 const drainTime = time.Second
 
@@ -124,6 +131,9 @@ func (w *watch) follow(ctx context.Context, fl *follower, sigs <-chan os.Signal,
 			return showSuspended(w.out, w.spawn.PID, w.spawn.UUID, end, "")
 		}
 		by, w.later, w.exited, w.suspended = w.asked, true, false, false // what was asked of the process may not have reached it
+		if w.worksOn {
+			by = nil // it has, and a second one would end what was told of it
+		}
 	}
 }
 
@@ -138,13 +148,13 @@ func (w *watch) round(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal,
 		r, err := ipc.Call(ctx, c, ipc.Wait, ipc.WaitRequest{Target: w.spawn.UUID.String()})
 		ended <- waited{r, err}
 	}()
-	passed := make(chan error, 1)
+	answers := make(chan passed, 1)
 	w.out.startStatus(w.view.status)
 	defer w.out.live.end()
 	tick := time.NewTicker(statusEvery)
 	defer tick.Stop()
 	if by != nil {
-		w.ask(ctx, c, by, passed)
+		w.ask(ctx, c, by, answers)
 	}
 	var end *waited
 	var enough <-chan time.Time
@@ -168,12 +178,13 @@ func (w *watch) round(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal,
 			if w.asked != nil || sig == syscall.SIGHUP {
 				return nil, w.quit(sig)
 			}
-			w.ask(ctx, c, sig, passed)
-		case err := <-passed:
-			if err != nil && types.CodeOf(err) != types.ErrNotFound && !gone(err) {
+			w.ask(ctx, c, sig, answers)
+		case a := <-answers:
+			w.answered(&a.r)
+			if err := a.err; err != nil && types.CodeOf(err) != types.ErrNotFound && !gone(err) {
 				w.out.warn("the agent could not be asked to stop: " + err.Error())
 			}
-			if w.asked == syscall.SIGTERM && !gone(err) {
+			if w.asked == syscall.SIGTERM && !gone(a.err) {
 				return nil, w.quit(w.asked)
 			}
 		case <-tick.C:
@@ -254,11 +265,11 @@ func (w *watch) lost(err error) {
 }
 
 // ask passes a signal on: the agent and its children end before their next action.
-func (w *watch) ask(ctx context.Context, c *ipc.Client, by os.Signal, passed chan<- error) {
+func (w *watch) ask(ctx context.Context, c *ipc.Client, by os.Signal, answers chan<- passed) {
 	w.asked = by
 	w.view.stopping = true
 	if by == os.Interrupt {
-		w.out.talk("[kernel] stopping PID %d before its next action; its record stays. Ctrl+C again leaves at once", w.spawn.PID)
+		w.out.talk("[kernel] asking PID %d to stop before its next action; its record stays. Ctrl+C again leaves at once", w.spawn.PID)
 	}
 	sig := types.SIGINT
 	if by == syscall.SIGTERM {
@@ -268,9 +279,22 @@ func (w *watch) ask(ctx context.Context, c *ipc.Client, by os.Signal, passed cha
 	go func() {
 		ctx, cancel := context.WithTimeout(ctx, signalPatience)
 		defer cancel()
-		_, err := ipc.Call(ctx, c, ipc.SignalTree, ipc.SignalRequest{Target: w.spawn.UUID.String(), Signal: sig})
-		passed <- err
+		r, err := ipc.Call(ctx, c, ipc.SignalTree, ipc.SignalRequest{Target: w.spawn.UUID.String(), Signal: sig})
+		answers <- passed{r, err}
 	}()
+}
+
+// answered says that the agent goes on after our signal, if it does.
+func (w *watch) answered(r *ipc.SignalResponse) {
+	what := "blocks the signal"
+	switch {
+	case r.Handled:
+		what = "is told of the interrupt (on_interrupt)"
+	case !r.Blocked:
+		return
+	}
+	w.worksOn, w.view.stopping = true, false
+	w.out.talk("[kernel] PID %d %s and works on; Ctrl+C again leaves it running; end it with: rnix kill -KILL %d", w.spawn.PID, what, w.spawn.PID)
 }
 
 // quit leaves the process to itself.

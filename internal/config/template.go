@@ -62,6 +62,8 @@ skills: [write-tests]
 # mcp: [tracker]             # names from mcp.yaml or .mcp.json
 # env: [CI]                  # variables that its commands may see
 # step_timeout: 5m           # 0 = none
+# blocked_signals: [SIGTERM] # or SIGINT; SIGKILL ends it, and it can be paused
+# on_interrupt: Sum up and stop.   # what SIGINT tells it, instead of ending it
 `,
 		".rnix/agents/project/instructions.md": `You work on this project in its directory.
 

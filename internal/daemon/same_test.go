@@ -22,9 +22,9 @@ var resumedFields = map[string]string{
 	"PID": "new", "UUID": "same", "PPID": "parent", "ParentUUID": "same", "Name": "same", "State": "moment", "Wait": "moment", "WaitKind": "moment", "WaitUntil": "moment",
 	"Intent": "same", "Agent": "same", "Labels": "same", "Provider": "same", "Model": "same", "Step": "moment", "MaxSteps": "same", "TokensUsed": "grows",
 	"Estimated": "moment", "ContextBudget": "same", "BudgetUSD": "same", "Unpriced": "grows", "Purse": "same", "CostUSD": "grows", "CreatedAt": "same", "UpdatedAt": "moment", "ElapsedMs": "moment", "Exit": "moment", "Children": "moment",
-	"WorkDir": "same", "ReadRoots": "same", "AllowedDevices": "same", "DeniedDevices": "same", "MCPMounts": "mounts", "Skills": "same", "Tools": "same",
+	"WorkDir": "same", "ReadRoots": "same", "AllowedDevices": "same", "DeniedDevices": "same", "MCPMounts": "mounts", "Skills": "same", "BlockedSignals": "same", "OnInterrupt": "same", "Tools": "same",
 	"Plan": "same", "Result": "moment", "Interrupted": "moment", "Damage": "same", "Dir": "same",
-	"Suspect": "moment", "WaitSince": "moment", "PausedAt": "moment", "Doing": "moment", "Session": "moment", "Kind": "same", "Groups": "moment",
+	"Suspect": "moment", "WaitSince": "moment", "PausedAt": "moment", "Doing": "moment", "Session": "moment", "Kind": "same", "Groups": "moment", "PendingSignals": "moment",
 }
 
 func TestResumedProcessHasExactlyWhatItHad(t *testing.T) { // A-43
@@ -69,8 +69,16 @@ func TestResumedProcessHasExactlyWhatItHad(t *testing.T) { // A-43
 			if err := os.WriteFile(filepath.Join(s.Home, ".config", "rnix", "config.yaml"), []byte("read_roots: ["+roots+"]\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
+			for name, text := range map[string]string{"agent.yaml": "name: chief\nblocked_signals: [SIGTERM]\non_interrupt: sum up\n", "instructions.md": "Lead.\n"} {
+				if err := os.MkdirAll(filepath.Join(s.Home, ".config", "rnix", "agents", "chief"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(s.Home, ".config", "rnix", "agents", "chief", name), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
 			steps, budget := 17, 500_000
-			p := s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Model: "fake", Name: "leader", Labels: types.Labels{"env": "prod"}, MaxSteps: &steps, ContextBudget: &budget, AllowedDevices: []string{"/dev/fs", "/sys/spawn", "/proc"}, DeniedDevices: []string{"/proc/1"}}, Agent: "assistant", TimeoutMs: 3_600_000})
+			p := s.Spawn(ipc.SpawnRequest{Intent: "lead", ProcSpec: types.ProcSpec{Model: "fake", Name: "leader", Labels: types.Labels{"env": "prod"}, MaxSteps: &steps, ContextBudget: &budget, AllowedDevices: []string{"/dev/fs", "/sys/spawn", "/proc"}, DeniedDevices: []string{"/proc/1"}}, Agent: "chief", TimeoutMs: 3_600_000})
 			var kid types.PID
 			e := s.Await(0, event.StepStarted, func(e *event.Event) bool { return e.PID != p.PID && e.Step == 2 })
 			kid = e.PID
@@ -187,7 +195,7 @@ var unset = []string{"ParentUUID", "Kind", "BudgetUSD", "Purse", "Damage", "MCPM
 // forkedFields is what a fork has of its origin. A field that is missing here fails the test.
 var forkedFields = map[string]string{
 	"PID": "own", "UUID": "own", "PPID": "own", "ParentUUID": "own", "Name": "own", "WorkDir": "own", "Provider": "same", "Model": "same", "Kind": "same", "Intent": "same",
-	"Agent": "same", "Labels": "same", "Skills": "same", "Step": "own", "MaxSteps": "same", "TokensUsed": "own", "CostUSD": "own", "Unpriced": "own", "ContextBudget": "own", "BudgetUSD": "own",
+	"Agent": "same", "Labels": "same", "Skills": "same", "BlockedSignals": "same", "OnInterrupt": "same", "Step": "own", "MaxSteps": "same", "TokensUsed": "own", "CostUSD": "own", "Unpriced": "own", "ContextBudget": "own", "BudgetUSD": "own",
 	"PausedAt": "own", "CreatedAt": "own", "UpdatedAt": "own", "Exit": "own",
 }
 

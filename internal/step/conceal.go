@@ -81,7 +81,7 @@ func (s StepRecord) concealed(secrets *redact.Set) StepRecord {
 
 // Concealed returns what a history looks like, without the secrets of a set.
 func (p ProcInfo) Concealed(secrets *redact.Set) ProcInfo {
-	secrets.Strings(&p.Intent, &p.Result, &p.SuspendReason)
+	secrets.Strings(&p.Intent, &p.Result, &p.OnInterrupt, &p.SuspendReason)
 	p.Labels = p.Labels.Each(secrets.String)
 	if p.Exit != nil {
 		exit := secrets.Exit(*p.Exit)

@@ -97,7 +97,7 @@ func (s stopper) halt(ctx context.Context, t *service.Target, pause bool) error 
 		}
 		return s.stands(ctx, t)
 	}
-	if err := s.kernel.Signal(t.PID, types.SIGTERM); err != nil && types.CodeOf(err) != types.ErrNotFound {
+	if err := s.kernel.Terminate(t.PID); err != nil && types.CodeOf(err) != types.ErrNotFound {
 		return err
 	}
 	if _, err := s.kernel.WaitInfo(ctx, t.PID); err != nil && types.CodeOf(err) != types.ErrNotFound {

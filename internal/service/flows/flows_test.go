@@ -112,7 +112,7 @@ func TestSupervisorsOfAFileAreStartedAllOrNone(t *testing.T) {
 		t.Errorf("%+v, %v, %v", up, w.started, err)
 	}
 	w.started, w.broken["two"] = nil, errors.New("too many")
-	if _, err := v.up(t.Context(), nil, ipc.SuperviseRequest{Source: pools}); err == nil || !slices.Equal(w.done, []string{"SIGTERM 1"}) {
+	if _, err := v.up(t.Context(), nil, ipc.SuperviseRequest{Source: pools}); err == nil || !slices.Equal(w.done, []string{"terminate 1"}) {
 		t.Errorf("%v, %v, %v", w.started, w.done, err)
 	}
 	w.started, w.broken = nil, map[string]error{"ghost": errors.New("no such agent")}

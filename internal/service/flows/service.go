@@ -37,7 +37,8 @@ type Kernel interface {
 	WaitInfo(ctx context.Context, pid types.PID) (kernel.Info, error)
 	SpawnContext(ctx context.Context, intent string, ag *agent.Agent, opts kernel.SpawnOpts) (types.PID, error)
 	SpawnSupervisorContext(ctx context.Context, spec kernel.SupervisorSpec) (types.PID, error)
-	Signal(pid types.PID, sig types.Signal) error
+	// Terminate ends a process in order, whatever signals it blocks.
+	Terminate(pid types.PID) error
 	SignalTree(pid types.PID, sig types.Signal) (int, error)
 }
 

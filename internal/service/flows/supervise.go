@@ -165,7 +165,7 @@ func (v *Supervisors) state(ctx context.Context, id types.UUID) (*recovery.State
 
 // end stops a supervisor and waits for its end.
 func (v *Supervisors) end(ctx context.Context, pid types.PID) {
-	if v.kernel.Signal(pid, types.SIGTERM) == nil {
+	if v.kernel.Terminate(pid) == nil {
 		_, _ = v.kernel.WaitInfo(ctx, pid) // it has ended, or nobody waits any more
 	}
 }
@@ -220,7 +220,7 @@ func (v *Supervisors) stop(ctx context.Context, peer *ipc.Peer, req ipc.TargetRe
 		if err := v.finder.MaySignal(peer, "Signal", t.PID); err != nil {
 			return resp, err
 		}
-		return resp, v.kernel.Signal(t.PID, types.SIGTERM)
+		return resp, v.kernel.Terminate(t.PID)
 	case inside:
 		return resp, service.Outside("Signal", owner, "act on its own subtree only")
 	}

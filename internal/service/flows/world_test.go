@@ -61,8 +61,8 @@ func (w *world) BodyOf(types.PID) kernel.Body { return nil }
 
 func (w *world) WaitInfo(_ context.Context, pid types.PID) (kernel.Info, error) { return w.Info(pid) }
 
-func (w *world) Signal(pid types.PID, sig types.Signal) error {
-	w.done = append(w.done, sig.String()+" "+pid.String())
+func (w *world) Terminate(pid types.PID) error {
+	w.done = append(w.done, "terminate "+pid.String())
 	return nil
 }
 

@@ -88,10 +88,23 @@ func (d *signaller) toOne(ctx context.Context, peer *ipc.Peer, op string, t *ser
 	if err != nil {
 		return ipc.SignalResponse{}, err
 	}
+	if !r.Stored {
+		r.Blocked, r.Handled = d.outlives(t.PID, req.Signal)
+	}
 	if req.Signal == types.SIGPAUSE && !tree {
 		r.Working = d.Names.Apart(*t, false)
 	}
 	return r, nil
+}
+
+// outlives reports whether a process goes on after a signal that ends others, since its agent blocks it or is told of it.
+func (d *signaller) outlives(pid types.PID, sig types.Signal) (blocked, handled bool) {
+	i, err := d.Kernel.Info(pid)
+	if err != nil || i.State >= types.StateZombie || i.Decided || i.Ending != 0 {
+		return false, false
+	}
+	blocked = slices.Contains(i.Pending, sig)
+	return blocked, !blocked && sig == types.SIGINT && i.OnInterrupt != ""
 }
 
 // toFamily sends a signal to a process and to all below it, wherever they lie: those first that are above, so that nobody

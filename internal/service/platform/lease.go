@@ -94,7 +94,7 @@ func (s *Service) lost(id types.UUID, stop bool) {
 	}
 	var err error
 	if stop {
-		err = s.Kernel.Signal(p.PID, types.SIGTERM)
+		err = s.Kernel.Terminate(p.PID)
 	} else {
 		if had := s.open.of(id); had != nil {
 			e := leased(p.PID, id, had.cfg.SessionID, "lost", had.lease.Standing())

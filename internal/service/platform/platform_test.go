@@ -109,7 +109,7 @@ func TestAProcessWaitsForTheLeaseOfEachSessionAboveIt(t *testing.T) {
 		}
 		top.cfg.Lost(false)
 		mid.cfg.Lost(true)
-		if did := w.done(); !slices.Equal(did, []string{"event 1 S-1 lost", "revoke 1", "signal 3 SIGTERM"}) {
+		if did := w.done(); !slices.Equal(did, []string{"event 1 S-1 lost", "revoke 1", "terminate 3"}) {
 			t.Errorf("%q", did)
 		}
 		s.Ended(id(1))

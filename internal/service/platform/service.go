@@ -43,7 +43,8 @@ type Service struct {
 type Kernel interface {
 	Info(pid types.PID) (kernel.Info, error)
 	ByUUID(id types.UUID) (*kernel.Process, bool)
-	Signal(pid types.PID, sig types.Signal) error
+	// Terminate ends a process in order, whatever signals it blocks.
+	Terminate(pid types.PID) error
 	// Hold makes a process, and all below it, stand still, or lets them go on: what they wait for, it asks Waits.
 	Hold(pid types.PID, held bool) error
 	// Revoke ends a process, and all below it, at once.

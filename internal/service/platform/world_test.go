@@ -112,8 +112,8 @@ func (w *world) ByUUID(id types.UUID) (*kernel.Process, bool) {
 	return &kernel.Process{PID: pid, UUID: id}, true
 }
 
-func (w *world) Signal(pid types.PID, sig types.Signal) error {
-	w.note(fmt.Sprintf("signal %d %v", pid, sig))
+func (w *world) Terminate(pid types.PID) error {
+	w.note(fmt.Sprintf("terminate %d", pid))
 	return nil
 }
 
