@@ -41,8 +41,8 @@ func newStower(k *Keeper, h *history, id types.UUID) stower {
 // cannot be kept, or a process works there: then it stays as it is, and the error says why. An error of free, which is asked last, keeps it
 // likewise. NOT_FOUND if it is no workspace.
 //
-// The order is: rescue; note, from which everything else follows; another name for the directory; removal. Settle finishes what was cut off
-// behind the third, and forgets what was cut off before.
+// The order is: rescue; note; another name for the directory, under which nobody finds it; a last look whether all is as it was rescued; note that it
+// goes; removal. Settle goes on with what was cut off behind the new name, and forgets what was cut off before.
 func Stow(ctx context.Context, k *Keeper, dir string, free func() error) (freed int64, err error) {
 	dir = filepath.Join(resolve(filepath.Dir(dir)), filepath.Base(dir))
 	d, err := k.desks.readDesk(dir)
@@ -66,15 +66,18 @@ func Stow(ctx context.Context, k *Keeper, dir string, free func() error) (freed 
 	if err == nil {
 		err = free()
 	}
-	if err == nil {
-		err = s.write(n)
-	}
 	if err != nil {
 		return 0, errors.Join(err, s.forget(context.WithoutCancel(ctx)))
 	}
+	if err = s.write(n); err == nil {
+		err = s.shut(n)
+	}
+	if err != nil {
+		return 0, errors.Join(err, s.open(context.WithoutCancel(ctx), n))
+	}
 	delete(h.shadows, dir)
 	delete(h.caches, dir)
-	return freed, s.depart(context.WithoutCancel(ctx), n)
+	return freed, s.depart(n)
 }
 
 // pack keeps everything that is in a workspace, and proves it. It returns the note on that, which is not written yet.
@@ -120,6 +123,9 @@ func (s stower) pack(ctx context.Context, d desk) (*stowed, int64, error) {
 	}
 	freed, err := n.shape(d.Dir, have, rec)
 	if err != nil {
+		return nil, 0, err
+	}
+	if n.Seal, err = seal(d.Dir); err != nil {
 		return nil, 0, err
 	}
 	again, err := s.k.freeze(ctx, s.h, s.id, d.Dir, all)
@@ -209,6 +215,9 @@ func (s stower) objects(ctx context.Context, n *stowed, gitDir string) (*store, 
 	return st, append(ids, n.Commits...), err
 }
 
+// modeBits are the permissions that a file or a directory gets back.
+const modeBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
+
 // shape compares what lies in a directory with what a rescue has of it, and notes what a rescue of a git work tree does not say: permissions
 // that are not usual, and empty directories. It returns the bytes of all files. What is in no rescue is CONFLICT, whatever it is.
 func (n *stowed) shape(dir string, have []entry, rec *Stored) (bytes int64, err error) {
@@ -229,7 +238,7 @@ func (n *stowed) shape(dir string, have []entry, rec *Stored) (bytes int64, err 
 		if rel == ".git" && rec.Kind == KindGit {
 			return nil // it leads to the repository
 		}
-		usual, odd := fs.FileMode(0o644), rec.Kind == KindGit
+		usual, odd := fs.FileMode(0o644), rec.Kind == KindGit || info.Mode()&modeBits != info.Mode().Perm()
 		switch mode := info.Mode(); {
 		case mode.IsDir():
 			if usual = 0o755; odd && emptyDir(path) {
@@ -245,8 +254,8 @@ func (n *stowed) shape(dir string, have []entry, rec *Stored) (bytes int64, err 
 				usual = 0o755
 			}
 		}
-		if odd && info.Mode().Perm() != usual {
-			n.Modes[rel] = info.Mode().Perm()
+		if mode := info.Mode() & modeBits; odd && mode != usual {
+			n.Modes[rel] = mode
 		}
 		return nil
 	})
@@ -300,17 +309,9 @@ func copyGitDir(from, to string) error {
 // ofPlace are the files of a linked work tree's git directory that say where it is, which git writes.
 var ofPlace = []string{"gitdir", "commondir", "locked"}
 
-// depart removes a workspace of which a note says that it leaves, and which may have another name already.
-func (s stower) depart(ctx context.Context, n *stowed) error {
+// depart removes a workspace that was shut.
+func (s stower) depart(n *stowed) error {
 	dir, aside := n.Desk.Dir, n.aside()
-	if n.there() {
-		if err := os.Rename(dir, aside); err != nil {
-			return errors.Join(fileError("Stow", dir, err), s.forget(ctx))
-		}
-	}
-	if err := durable.OS.SyncDir(filepath.Dir(dir)); err != nil {
-		return storage(dir, err)
-	}
 	if err := n.unregister(); err != nil {
 		return err
 	}

@@ -101,6 +101,8 @@ var stowStates = map[string]func(h *stowHome){
 		must(h, os.Mkdir(filepath.Join(h.to, "shut"), 0o700))
 		must(h, os.Chmod(filepath.Join(h.to, "new"), 0o600))
 		must(h, os.Chmod(filepath.Join(h.to, "deep/er/new"), 0o755))
+		must(h, os.Chmod(filepath.Join(h.to, "a"), 0o755|fs.ModeSetuid))
+		must(h, os.Chmod(filepath.Join(h.to, "in"), 0o755|fs.ModeSetgid))
 	},
 	"on a branch with commits": func(h *stowHome) {
 		h.user(h.to, "checkout", "-q", "-b", "rnix/x")
@@ -143,6 +145,8 @@ var stowStates = map[string]func(h *stowHome){
 		h.write(h.to, map[string]string{"new": "n\n"})
 		must(h, os.Mkdir(filepath.Join(h.to, "empty"), 0o700))
 		must(h, os.Chmod(filepath.Join(h.to, "a"), 0o640))
+		must(h, os.Mkdir(filepath.Join(h.to, "shared"), 0o755))
+		must(h, os.Chmod(filepath.Join(h.to, "shared"), 0o777|fs.ModeSticky))
 	},
 }
 

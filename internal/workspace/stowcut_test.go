@@ -3,9 +3,11 @@ package workspace
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"rnix/internal/plumbing"
+	"rnix/types"
 )
 
 // stowCuts are the moments at which a daemon can be killed that puts a workspace away or back. Each leaves things as the kill does, and says
@@ -20,16 +22,21 @@ var stowCuts = map[string]struct {
 		must(h, s.write(n))
 		must(h, os.Rename(h.to, n.aside()))
 	}},
+	"after it was looked at once more": {away: true, cut: func(s stower, h *stowHome, n *stowed) {
+		must(h, s.write(n))
+		must(h, s.shut(n))
+	}},
 	"while it was removed": {away: true, cut: func(s stower, h *stowHome, n *stowed) {
 		must(h, s.write(n))
-		must(h, os.Rename(h.to, n.aside()))
+		must(h, s.shut(n))
 		must(h, n.unregister())
 		must(h, os.Remove(filepath.Join(n.aside(), "a")))
 	}},
 	"before the note said that it is gone": {away: true, cut: func(s stower, h *stowHome, n *stowed) {
 		must(h, s.write(n))
-		must(h, s.depart(h.Context(), n))
-		n.State = stowLeaving
+		must(h, s.shut(n))
+		must(h, s.depart(n))
+		n.State = stowGoing
 		n.Device, n.Inode = 1, 1
 		must(h, s.write(n))
 	}},
@@ -62,7 +69,8 @@ var stowCuts = map[string]struct {
 func coming(s stower, h *stowHome, n *stowed) {
 	h.Helper()
 	must(h, s.write(n))
-	must(h, s.depart(h.Context(), n))
+	must(h, s.shut(n))
+	must(h, s.depart(n))
 	must(h, os.Mkdir(h.to, 0o755))
 	n.State = stowComing
 	n.Device, n.Inode = placeOf(h.to)
@@ -134,4 +142,94 @@ func TestWhatStandsInThePlaceOfAWorkspaceIsNotTouched(t *testing.T) {
 			t.Errorf("%s: what was away is forgotten", name)
 		}
 	}
+}
+
+// What is written to a workspace while it is put away is not lost, however late that is: by its name, or by one who was there before.
+func TestWhatIsWrittenWhileAWorkspaceGoesIsNotLost(t *testing.T) {
+	t.Parallel()
+	late := map[string]func(h *stowHome) error{
+		"when free is asked": func(h *stowHome) error {
+			_, err := Stow(h.Context(), h.Keeper, h.to, func() error {
+				h.write(h.to, map[string]string{"late": "l"})
+				return nil
+			})
+			return err
+		},
+		"a change that keeps size and time": func(h *stowHome) error {
+			_, err := Stow(h.Context(), h.Keeper, h.to, func() error {
+				a := filepath.Join(h.to, "a")
+				info, err := os.Stat(a)
+				must(h, err)
+				h.write(h.to, map[string]string{"a": "X\n", "late": "l"})
+				must(h, os.Remove(filepath.Join(h.to, "late")))
+				h.write(h.to, map[string]string{"late": "l"})
+				return os.Chtimes(a, info.ModTime(), info.ModTime())
+			})
+			return err
+		},
+		"under its other name, before a crash": func(h *stowHome) error {
+			d, err := h.desks.readDesk(h.to)
+			must(h, err)
+			must(h, withStower(h.Context(), h.Keeper, h.id, func(s stower) error {
+				n, _, err := s.pack(h.Context(), d)
+				must(h, err)
+				must(h, s.write(n))
+				must(h, os.Rename(h.to, n.aside()))
+				h.write(n.aside(), map[string]string{"late": "l"})
+				return nil
+			}))
+			h.Keeper = New(h.opts)
+			if notes := SettleStowed(h.Context(), h.Keeper); len(notes) > 0 {
+				h.Error(notes)
+			}
+			return conflict(h.to, "files were changed")
+		},
+	}
+	for name, write := range late {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newStowHome(t)
+			if err := write(h); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "files were changed") {
+				t.Error(err)
+			}
+			if text, err := os.ReadFile(filepath.Join(h.to, "late")); err != nil || string(text) != "l" {
+				t.Errorf("%q %v", text, err)
+			}
+			h.nothingLeft()
+			if _, err := Stow(t.Context(), h.Keeper, h.to, isFree); err != nil {
+				t.Error("when it is quiet:", err)
+			}
+		})
+	}
+}
+
+// One whose place was taken while it was shut is not lost either: it is said where it is.
+func TestAWorkspaceWhosePlaceWasTakenIsSaidWhereItIs(t *testing.T) {
+	t.Parallel()
+	h := newStowHome(t)
+	d, err := h.desks.readDesk(h.to)
+	must(t, err)
+	var aside string
+	must(t, withStower(t.Context(), h.Keeper, h.id, func(s stower) error {
+		n, _, err := s.pack(t.Context(), d)
+		must(t, err)
+		must(t, s.write(n))
+		aside = n.aside()
+		must(t, os.Rename(h.to, aside))
+		h.write(aside, map[string]string{"late": "l"})
+		h.write(h.to, map[string]string{"mine": "m"})
+		return nil
+	}))
+	notes := SettleStowed(t.Context(), New(h.opts))
+	if len(notes) != 1 || !strings.Contains(notes[0], aside) {
+		t.Error(notes)
+	}
+	must(t, os.Rename(h.to, h.to+"-mine"))
+	if notes := SettleStowed(t.Context(), New(h.opts)); len(notes) > 0 {
+		t.Error(notes)
+	}
+	if text, err := os.ReadFile(filepath.Join(h.to, "late")); err != nil || string(text) != "l" {
+		t.Errorf("%q %v", text, err)
+	}
+	h.nothingLeft()
 }

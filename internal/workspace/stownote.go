@@ -20,6 +20,7 @@ const stowVersion = 1
 // What a workspace that is put away is at. Part of the on-disk format.
 const (
 	stowLeaving  = "leaving"  // everything is kept; it may be there as it was, or under the name aside
+	stowGoing    = "going"    // it has the name aside, and is removed
 	stowAway     = "away"     // it is gone
 	stowComing   = "coming"   // it is being made again; nobody works there yet
 	stowReleased = "released" // it will not come back: the work in it is a rescue like any other
@@ -34,13 +35,15 @@ type stowed struct {
 	// Device and Inode say which directory is meant by leaving and coming.
 	Device uint64 `json:"device,omitempty"`
 	Inode  uint64 `json:"inode,omitempty"`
+	// Seal is what lay in it when it was rescued, see seal; notes of earlier versions have none.
+	Seal string `json:"seal,omitempty"`
 
 	Files   string                 `json:"files"`             // the rescue that has all files
 	Work    string                 `json:"work"`              // the one that stays if it never comes back: without large files that git ignores
 	Head    string                 `json:"head,omitempty"`    // git: the commit that was checked out
 	Branch  string                 `json:"branch,omitempty"`  // git: the branch; "" = none was
 	Commits []string               `json:"commits,omitempty"` // git: those that no other reference of the repository held
-	Modes   map[string]fs.FileMode `json:"modes,omitempty"`   // git: permissions that are not usual
+	Modes   map[string]fs.FileMode `json:"modes,omitempty"`   // permissions that a rescue does not say
 	Empty   []string               `json:"empty,omitempty"`   // git: empty directories
 }
 
@@ -103,7 +106,12 @@ func (s stower) settle(ctx context.Context) error {
 	case n == nil, n.State == stowLeaving && n.there():
 		return s.forget(ctx)
 	case n.State == stowLeaving:
-		return s.depart(ctx, n)
+		if err := s.shut(n); err != nil {
+			return s.open(ctx, n)
+		}
+		return s.depart(n)
+	case n.State == stowGoing:
+		return s.depart(n)
 	case n.State == stowComing:
 		return s.undo(ctx, n)
 	case n.State == stowReleased:

@@ -61,10 +61,23 @@ func (s stower) come(ctx context.Context, n *stowed) (said string, err error) {
 	if err := s.write(n); err != nil {
 		return "", err
 	}
-	if err := s.fillIn(ctx, n, rec); err != nil {
+	if err = s.fillIn(ctx, n, rec); err == nil {
+		err = n.settled() // before what it was made of goes
+	}
+	if err != nil {
 		return "", errors.Join(cannot(types.CodeOf(err), "%v", err), s.undo(context.WithoutCancel(ctx), n))
 	}
 	return lacks, s.forget(ctx)
+}
+
+// settled makes durable what was put back.
+func (n *stowed) settled() error {
+	if n.Desk.Common != "" {
+		if err := syncAll(n.Desk.Common); err != nil {
+			return err
+		}
+	}
+	return syncAll(n.Desk.Dir)
 }
 
 // rescued returns a rescue by its name.
