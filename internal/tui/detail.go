@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,8 +153,22 @@ func detailText(t *Theme, d *ipc.ProcDetail, at, now time.Time) string {
 	section(&b, "reads below", strings.Join(d.ReadRoots, "\n"))
 	section(&b, "tools", strings.Join(d.Tools, "  "))
 	section(&b, "skills", strings.Join(d.Skills, "  "))
+	section(&b, "signals", signalsText(t, &d.Proc))
 	section(&b, "mounted", strings.Join(d.MCPMounts, "\n"))
 	return b.String()
+}
+
+// signalsText says which signals a process does not get, and what it is told of SIGINT.
+func signalsText(t *Theme, p *ipc.Proc) string {
+	names := func(what string, sigs []types.Signal) string {
+		var out []string
+		for _, sig := range sigs {
+			out = append(out, sig.String())
+		}
+		return with(what, strings.Join(out, ", "))
+	}
+	lines := []string{names("blocks ", p.BlockedSignals), names("waiting: ", p.PendingSignals), with("is told at SIGINT: ", t.line(p.OnInterrupt))}
+	return strings.Join(slices.DeleteFunc(lines, func(l string) bool { return l == "" }), "\n")
 }
 
 // section writes a text under a heading, if there is any.

@@ -47,6 +47,7 @@ export function Summary({ id, p, detail, turn }) {
       ['No progress since', p.suspect_since && moment(p.suspect_since)],
       ['Labels', p.labels && html`<${Text} value=${labels(p)} />`], ['Groups', list(p.groups)], ['May use', d && (d.allowed_devices ? list(d.allowed_devices) || 'nothing' : 'everything')], ['May not use', list(d?.denied_devices)],
       ['MCP servers', list(d?.mcp_mounts)], ['Skills', list(d?.skills)], ['Tools', list(d?.tools)],
+      ['Blocks', list(p.blocked_signals)], ['Signals that wait', list(p.pending_signals)], ['Told at SIGINT', p.on_interrupt && html`<${Line} value=${p.on_interrupt} />`],
     ]} />
     <${Budget} id=${id} turn=${turn} />
     <h2>Processes of the operating system</h2>
