@@ -34,12 +34,20 @@ func maybe[T any](t *rapid.T, label string, g *rapid.Generator[T]) *T {
 }
 
 func drawManifest(t *rapid.T, who string) Manifest {
-	return Manifest{Name: "reviewer",
+	return Manifest{Name: "reviewer", OnInterrupt: drawInterrupt(t, who), BlockedSignals: drawBlocked(t, who),
 		Devices: list(t, who+" devices", somePaths), Env: list(t, who+" env", someNames), MCP: list(t, who+" mcp", []string{"a", "b"}),
 		MaxSteps: maybe(t, who+" max_steps", rapid.IntRange(0, 4)), ContextBudget: maybe(t, who+" context_budget", rapid.IntRange(0, 4)),
 		BudgetUSD:   maybe(t, who+" budget_usd", rapid.Map(rapid.IntRange(0, 4), func(i int) float64 { return float64(i) / 2 })),
 		StepTimeout: rapid.SampledFrom([]Duration{0, Off, Duration(time.Second), Duration(time.Minute), Duration(time.Hour)}).Draw(t, who+" step_timeout"),
 		Models:      Models{Provider: rapid.SampledFrom([]string{"", "", "local"}).Draw(t, who+" provider")}}
+}
+
+func drawInterrupt(t *rapid.T, who string) string {
+	return rapid.SampledFrom([]string{"", "", "sum up"}).Draw(t, who+" on_interrupt")
+}
+
+func drawBlocked(t *rapid.T, who string) []types.Signal {
+	return rapid.SliceOfNDistinct(rapid.SampledFrom([]types.Signal{types.SIGTERM, types.SIGINT}), 0, 1, rapid.ID).Draw(t, who+" blocked_signals")
 }
 
 // drawDefaults returns limits, of which each may be missing.
@@ -68,6 +76,12 @@ func allowed(m *Manifest, d Defaults) map[string]bool {
 	for _, name := range m.MCP {
 		may["mcp "+name] = true
 	}
+	for _, sig := range m.BlockedSignals {
+		may["outlive "+sig.String()] = true
+	}
+	if m.OnInterrupt != "" {
+		may["outlive SIGINT to "+m.OnInterrupt] = true
+	}
 	uses := func(what string, limit float64) {
 		for used := 0.5; used < 4000; used *= 2 {
 			if limit == 0 || used <= limit {
@@ -91,6 +105,7 @@ func TestAnUntrustedProjectGivesNoRightThatTheAgentBehindItHasNot(t *testing.T) 
 		if rapid.Bool().Draw(t, "alike") { // else few would be tighter
 			front.Manifest = behind.clone()
 			front.Devices = append([]string{}, list(t, "again", somePaths)...)
+			front.OnInterrupt, front.BlockedSignals = drawInterrupt(t, "again"), drawBlocked(t, "again")
 		}
 		wished := front.clone()
 		c := &Catalog{from: p, agents: map[string]*AgentEntry{"reviewer": front}}
