@@ -121,7 +121,7 @@ func stands(out *output, r *ipc.SignalResponse, sig types.Signal) {
 	case r.Blocked:
 		out.talk("[kernel] PID %d blocks %s and works on; end it with: rnix kill -KILL %d", r.PID, sig, r.PID)
 	case r.Handled:
-		out.talk("[kernel] PID %d is told of the interrupt (on_interrupt) and works on; end it with: rnix kill %d", r.PID, r.PID)
+		out.talk("[kernel] PID %d is told of the interrupt (on_interrupt) and works on; end it with: rnix kill -KILL %d", r.PID, r.PID)
 	}
 }
 
