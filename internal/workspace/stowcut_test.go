@@ -233,3 +233,37 @@ func TestAWorkspaceWhosePlaceWasTakenIsSaidWhereItIs(t *testing.T) {
 	}
 	h.nothingLeft()
 }
+
+// What was kept of a workspace is not forgotten unless it stands in its place again: not when it has vanished, and not for a disk that is full.
+func TestWhatWasKeptStaysUntilTheWorkspaceIsBack(t *testing.T) {
+	t.Parallel()
+	h := newStowHome(t)
+	h.write(h.to, map[string]string{"new": "n"})
+	before := portrait(h.bench, h.to)
+	d, err := h.desks.readDesk(h.to)
+	must(t, err)
+	must(t, withStower(t.Context(), h.Keeper, h.id, func(s stower) error {
+		n, _, err := s.pack(t.Context(), d)
+		must(t, err)
+		must(t, s.write(n))
+		must(t, os.RemoveAll(h.to))
+		if err := s.open(t.Context(), n); err == nil {
+			t.Error("one that has vanished was opened")
+		}
+		broken := s
+		broken.note = filepath.Join(s.note, "no", "room") // where nothing can be written
+		if err := broken.shut(n); err == nil || types.CodeOf(err) == types.ErrConflict {
+			t.Errorf("a note that cannot be written: %v", err)
+		}
+		return nil
+	}))
+	h.Keeper = New(h.opts)
+	if notes := SettleStowed(t.Context(), h.Keeper); len(notes) > 0 {
+		t.Error(notes)
+	}
+	if said, err := Unstow(t.Context(), h.Keeper, h.id); err != nil || said != "" {
+		t.Fatal(said, err)
+	}
+	same(t, "what is there", before, portrait(h.bench, h.to))
+	h.nothingLeft()
+}

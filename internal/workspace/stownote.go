@@ -106,8 +106,12 @@ func (s stower) settle(ctx context.Context) error {
 	case n == nil, n.State == stowLeaving && n.there():
 		return s.forget(ctx)
 	case n.State == stowLeaving:
-		if err := s.shut(n); err != nil {
+		err := s.shut(n)
+		if types.CodeOf(err) == types.ErrConflict {
 			return s.open(ctx, n)
+		}
+		if err != nil {
+			return err
 		}
 		return s.depart(n)
 	case n.State == stowGoing:

@@ -38,15 +38,20 @@ func (s stower) shut(n *stowed) error {
 	return s.write(n)
 }
 
-// open takes back what shut did, and forgets that a workspace was to be put away. An error says where it is.
+// open takes back what shut did, and forgets that a workspace was to be put away: if it is not whole in its place again, what was kept of it stays.
+// An error says where it is.
 func (s stower) open(ctx context.Context, n *stowed) error {
 	dir, aside := n.Desk.Dir, n.aside()
-	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		if err := os.Rename(aside, dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if !n.there() {
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			return conflict(dir, "another directory came into its place, and it is at %s: move one of them away", aside)
+		}
+		if err := os.Rename(aside, dir); err != nil {
 			return fileError("Stow", aside, err)
 		}
-	} else if _, err := os.Lstat(aside); err == nil {
-		return conflict(dir, "another directory came into its place, and it is at %s: move one of them away", aside)
+		if err := durable.OS.SyncDir(filepath.Dir(dir)); err != nil { // before what was kept of it goes
+			return storage(dir, err)
+		}
 	}
 	return s.forget(ctx)
 }
