@@ -17,6 +17,25 @@ import (
 	"rnix/vfs"
 )
 
+// slowAtFirst takes a minute, of a bubble's time, for its first answer.
+func slowAtFirst(_ context.Context, _ vfs.Caller, n int) (reply, error) {
+	if n == 1 {
+		time.Sleep(time.Minute)
+	}
+	return reply{Content: "done", Tokens: 1}, nil
+}
+
+// saying starts an agent that says something of signals, and waits until it works.
+func saying(s *sys, m agent.Manifest) types.PID {
+	s.t.Helper()
+	pid, err := s.Spawn("do it", &agent.Agent{Manifest: m}, opts())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	synctest.Wait()
+	return pid
+}
+
 func TestBlockedSignalOfAnAgentDoesNotEndIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSys(t)
@@ -45,17 +64,8 @@ func TestBlockedSignalOfAnAgentDoesNotEndIt(t *testing.T) {
 func TestInterruptedAgentIsToldOnceAndGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSys(t)
-		s.model = func(ctx context.Context, _ vfs.Caller, n int) (reply, error) {
-			if n == 1 {
-				time.Sleep(time.Minute) // in the bubble's time
-			}
-			return reply{Content: "done", Tokens: 1}, nil
-		}
-		pid, err := s.Spawn("do it", &agent.Agent{Manifest: agent.Manifest{OnInterrupt: "sum up and stop"}}, opts())
-		if err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		s.model = slowAtFirst
+		pid := saying(s, agent.Manifest{OnInterrupt: "sum up and stop"})
 		i, err := s.Info(pid)
 		if err != nil || i.OnInterrupt != "sum up and stop" {
 			t.Fatalf("%+v, %v", i, err)
@@ -84,11 +94,7 @@ func TestSecondInterruptEndsTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSys(t)
 		s.model = untilKilled
-		pid, err := s.Spawn("do it", &agent.Agent{Manifest: agent.Manifest{OnInterrupt: "sum up and stop"}}, opts())
-		if err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait() // it asks its model
+		pid := saying(s, agent.Manifest{OnInterrupt: "sum up and stop"})
 		_ = s.Signal(pid, types.SIGINT)
 		synctest.Wait()
 		if i, err := s.Info(pid); err != nil || i.Exit != nil {
@@ -104,17 +110,8 @@ func TestSecondInterruptEndsTheAgent(t *testing.T) {
 func TestInterruptOfAPausedAgentIsToldWhenItIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSys(t)
-		s.model = func(_ context.Context, _ vfs.Caller, n int) (reply, error) {
-			if n == 1 {
-				time.Sleep(time.Minute) // in the bubble's time
-			}
-			return reply{Content: "done", Tokens: 1}, nil
-		}
-		pid, err := s.Spawn("do it", &agent.Agent{Manifest: agent.Manifest{OnInterrupt: "sum up and stop"}}, opts())
-		if err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		s.model = slowAtFirst
+		pid := saying(s, agent.Manifest{OnInterrupt: "sum up and stop"})
 		_, _ = s.Signal(pid, types.SIGPAUSE), s.Signal(pid, types.SIGINT)
 		time.Sleep(time.Hour)
 		if i, err := s.Info(pid); err != nil || i.Exit != nil {
