@@ -123,7 +123,11 @@ func TestClientStartsWatchesAndSteersAgents(t *testing.T) {
 	if got := ask(t, cs, "wait", map[string]any{"process": "night"}, &o); got != "steered" || o.State != "ended" {
 		t.Errorf("wait: %q %+v", got, o)
 	}
-	ask(t, cs, "spawn", map[string]any{"intent": "hang again", "model": "fake"}, &hangs)
+	s.Write(".rnix/agents/deaf/agent.yaml", "blocked_signals: [SIGTERM]\n")
+	ask(t, cs, "spawn", map[string]any{"intent": "hang again", "model": "fake", "agent": "deaf"}, &hangs)
+	if ask(t, cs, "kill", map[string]any{"process": hangs.PID}, &sig); !sig.Blocked || sig.Affected != 1 {
+		t.Errorf("it blocks SIGTERM: %+v", sig)
+	}
 	ask(t, cs, "kill", map[string]any{"process": hangs.PID, "signal": "KILL"}, nil)
 	if got := ask(t, cs, "wait", map[string]any{"process": hangs.PID}, &o); o.State != "ended" || !strings.Contains(got, "exit code 4") {
 		t.Errorf("killed: %q %+v", got, o)

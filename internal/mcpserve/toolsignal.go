@@ -67,6 +67,8 @@ type signalOut struct {
 	PID      uint64 `json:"pid"`
 	UUID     string `json:"uuid"`
 	Affected int    `json:"affected" jsonschema:"so many processes were reached"`
+	Blocked  bool   `json:"blocked,omitempty" jsonschema:"its agent blocks the signal and it works on; KILL ends it"`
+	Handled  bool   `json:"handled,omitempty" jsonschema:"its agent was told of the interrupt and works on"`
 }
 
 func (p changer) pause(ctx context.Context, in pauseIn) (signalOut, string, error) {
@@ -90,5 +92,5 @@ func (p changer) signal(ctx context.Context, target string, sig types.Signal, su
 	if types.CodeOf(err) == types.ErrNotFound {
 		err = types.Errorf(types.ErrNotFound, m.Name, "", "%w; what is only on disk, ps lists with all, and result shows", err)
 	}
-	return signalOut{uint64(r.PID), r.UUID.String(), r.Affected}, "", err
+	return signalOut{uint64(r.PID), r.UUID.String(), r.Affected, r.Blocked, r.Handled}, "", err
 }

@@ -77,6 +77,12 @@ func sendSignal(m *Model, p *row, sig types.Signal, tree bool, done string) tea.
 		if r.Affected > 1 {
 			what += ", with " + strconv.Itoa(r.Affected-1) + " below it"
 		}
+		switch {
+		case r.Blocked:
+			what += "; it blocks " + sig.String() + " and works on"
+		case r.Handled:
+			what += "; it is told on_interrupt and works on"
+		}
 		return doneMsg{what: what, err: err}
 	})
 }

@@ -20,3 +20,18 @@ func TestDetailSaysWhatSignalsDo(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 }
+
+func TestWhoLivesOnAfterASignalIsNamed(t *testing.T) {
+	for want, r := range map[string]ipc.SignalResponse{
+		"was told to end; it blocks SIGTERM and works on":         {Affected: 1, Blocked: true},
+		"was told to end; it is told on_interrupt and works on":   {Affected: 1, Handled: true},
+		"was told to end, with 1 below it; it blocks SIGTERM and": {Affected: 2, Blocked: true},
+	} {
+		b := benchIn(t, inList)
+		b.src.answers["signal"] = func(any) (any, error) { return r, nil }
+		done := sendSignal(b.Model, &row{Proc: ipc.Proc{ProcStatus: types.ProcStatus{PID: 3}}}, types.SIGTERM, false, "was told to end")().(doneMsg)
+		if !strings.Contains(done.what, want) || done.err != nil {
+			t.Errorf("%q, %v, want %q", done.what, done.err, want)
+		}
+	}
+}
