@@ -13,6 +13,7 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
+	"rnix/kernel/internal/actions"
 	"rnix/kernel/internal/loop"
 	"rnix/types"
 	"rnix/vfs"
@@ -201,18 +202,18 @@ func (h host) key(a *loop.Action) string {
 
 // effective reports whether an action does something outside the loop.
 func effective(a *loop.Action) bool {
-	return a.Settled == nil && a.Problem == nil && (a.Kind == loop.ToolCall || ownPaths[a.Kind] != "")
+	return a.Settled == nil && a.Problem == nil && (a.Kind == loop.ToolCall || actions.Paths[a.Kind] != "")
 }
 
 func effectOf(a *loop.Action) vfs.Effect {
-	if e, own := ownEffects[a.Kind]; own {
+	if e, own := actions.Effects[a.Kind]; own {
 		return e
 	}
 	return a.Tool.Effect
 }
 
 func actionPath(a *loop.Action) string {
-	if path, own := ownPaths[a.Kind]; own {
+	if path, own := actions.Paths[a.Kind]; own {
 		return path
 	}
 	return a.Tool.Path

@@ -14,7 +14,8 @@
 //
 // What it does with them is in parts, each with a view of what it needs: engine (runs processes and ends them), reaper, descriptors
 // (their calls on files), outputs, servers (their MCP servers), kits (what they may call), mailer, budgets, signaller, saver (small
-// files), offspring (what becomes of children), activity (what is shown) and agentActions (the agent's own tools).
+// files), offspring (what becomes of children), activity (what is shown) and agentActions (what the agent's own tools, which are package
+// actions, do with processes).
 //
 // Lock order: table.mu > Process.mu > post.mu > leaves (gate, mailbox, outlet, FD table, Context, inbox, purses, counts; never two at once) >
 // event.Log.mu. While any of them is held there is no call to a driver, a model, a handler or a
@@ -163,7 +164,7 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 		sys: k, reaper: k.reaper, table: k.table, mail: k.mail, children: k.children, signals: k.signals, saves: k.saves, tracer: k.tracer, secrets: cfg.Secrets,
 		contexts: k.ctxMgr, stopped: &k.stopped, limits: cfg.Limits, catalog: cfg.Catalog, workspace: cfg.Workspace, lifecycle: cfg.Lifecycle,
 	}
-	k.kits = &kits{devices: cfg.Devices, depth: cfg.Limits.Depth, offers: k.actions.offers}
+	k.kits = &kits{devices: cfg.Devices, depth: cfg.Limits.Depth, may: k.actions.may}
 	for _, path := range cfg.Devices.Paths() {
 		if !vfs.Below(path, mcpRoot) {
 			k.kits.tools = append(k.kits.tools, cfg.Devices.Tools(path)...)

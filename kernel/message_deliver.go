@@ -26,11 +26,36 @@ func (h postman) Deliver() error {
 			return err
 		}
 	}
-	ms := takePortion(h.p)
+	ms := takeMail(h.p, len(mailAtOnce(h.p)))
 	if len(ms) == 0 {
 		return nil
 	}
 	return h.converse(rnixctx.Message{Role: rnixctx.RoleUser, Content: mailText(ms, h.p.box.Len())}, ms...)
+}
+
+// mailAtOnce are the messages that a model gets at once, the oldest first; none that a person has said.
+func mailAtOnce(p *Process) []*Message {
+	var waiting []*Message
+	p.box.Has(func(m *Message) bool {
+		if !isSteer(m) {
+			waiting = append(waiting, m)
+		}
+		return false
+	})
+	return waiting[:portion(waiting)]
+}
+
+// takeMail takes the n oldest messages out of the mailbox, but none that a person has said.
+func takeMail(p *Process, n int) []*Message {
+	ms := p.box.Take(func(m *Message) bool {
+		if isSteer(m) || n == 0 {
+			return false
+		}
+		n--
+		return true
+	})
+	p.post.took(ms...)
+	return ms
 }
 
 func isSteer(m *Message) bool { return m.mail != nil && m.mail.Kind == step.MailSteer }

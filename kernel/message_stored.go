@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"rnix/internal/step"
+	"rnix/kernel/internal/actions"
 	"rnix/kernel/internal/mailbox"
 	"rnix/types"
 	"rnix/vfs"
 )
 
 // SendRight is the path that must be allowed for an agent to send messages. No device is there.
-const SendRight = "/sys/send"
+const SendRight = actions.SendPath
 
 // MailRoom reports whether a mailbox that holds so many messages, of so many bytes in all, takes another one.
 func MailRoom(messages, bytes int, m *step.Mail) bool {

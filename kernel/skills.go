@@ -9,7 +9,7 @@ import (
 	rnixctx "rnix/context"
 	"rnix/internal/redact"
 	"rnix/internal/step"
-	"rnix/kernel/internal/loop"
+	"rnix/kernel/internal/actions"
 	"rnix/types"
 )
 
@@ -53,32 +53,16 @@ func placed(base, dir string) string {
 	return strings.TrimPrefix(base+"\n\nYour working directory is "+dir+". Relative paths start there.", "\n\n")
 }
 
-// specialize activates a skill: its instructions are part of the system prompt from the next question on, where no compaction loses them,
-// and of the record, so that a resume and a fork have them too.
-func (at *agentActions) specialize(p *Process, a *loop.Action) (string, error) {
-	var in struct {
-		Skill string `json:"skill"`
-	}
-	if err := json.Unmarshal(a.Call.Input, &in); err != nil {
-		return "", types.Errorf(types.ErrInvalid, "Tool", a.Call.Name, "%w", err)
-	}
-	skill, err := at.catalog.LoadSkill(p, in.Skill)
+// Activate implements actions.Self: the instructions of a skill are part of the system prompt from the next question on, where no
+// compaction loses them, and of the record, so that a resume and a fork have them too.
+func (c *acting) Activate(name string) (actions.Skill, error) {
+	skill, err := c.catalog.LoadSkill(c.p, name)
 	if err != nil {
-		return "", err
+		return actions.Skill{}, err
 	}
-	s := step.SkillDetail{Name: skill.Name, Section: at.secrets.String(skill.Section())}
-	again, err := at.activate(p, s)
-	if err != nil {
-		return "", err
-	}
-	text := "The skill " + s.Name + " is active: its instructions are in your system prompt from now on, below \"" + agent.SkillHeading(s.Name) + "\"."
-	if again {
-		text = "The skill " + s.Name + " is active already: its instructions are in your system prompt."
-	}
-	if strings.HasSuffix(p.model.Driver, "-agent") { // an agent CLI reads its system prompt when it starts, which it has
-		text += " Here they are:\n\n" + s.Section
-	}
-	return text, nil
+	s := step.SkillDetail{Name: skill.Name, Section: c.secrets.String(skill.Section())}
+	again, err := c.activate(c.p, s)
+	return actions.Skill{Name: s.Name, Section: s.Section, Again: again}, err
 }
 
 // activate adds a skill to what a process is told; again says that it was there. The record of the call's result follows, so this one is

@@ -19,9 +19,6 @@ const mcpRoot = "/mnt/mcp"
 // modelRoot is where models are.
 const modelRoot = "/dev/llm"
 
-// spawnRight is the path that must be allowed for the spawn action. No device is there.
-const spawnRight = "/sys/spawn"
-
 // ErrNoProcess is the cause of NOT_FOUND errors about processes.
 var ErrNoProcess = errors.New("no such process")
 

@@ -11,7 +11,7 @@ import (
 
 	"rnix/agent"
 	rnixctx "rnix/context"
-	"rnix/internal/recovery"
+	"rnix/kernel/internal/actions"
 	"rnix/kernel/internal/loop"
 	"rnix/types"
 	"rnix/vfs"
@@ -36,7 +36,7 @@ type kits struct {
 	tools   []vfs.Tool // of the devices that were registered when the kernel was made
 	devices *vfs.DeviceRegistry
 	depth   int // how deep families may be
-	offers  func(*Process, loop.Kind) bool
+	may     func(*Process) actions.May
 	known   xsync.SyncMap[string, *kit]
 }
 
@@ -71,14 +71,15 @@ func (ks *kits) made(p *Process) (*kit, error) {
 	for _, m := range p.MCPMounts {
 		add(ks.devices.Tools(m))
 	}
+	may := ks.may(p)
 	for _, kind := range loop.Kinds {
-		if !ks.offers(p, kind) {
+		if !may.Offers(kind) {
 			continue
 		}
 		spec := loop.Meta[kind]
 		kt.meta[spec.Name] = kind
-		kt.list = append(kt.list, vfs.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema, Path: ownPaths[kind],
-			Effect: cmp.Or(ownEffects[kind], vfs.EffectNone), Independent: kind == loop.Spawn})
+		kt.list = append(kt.list, vfs.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema, Path: actions.Paths[kind],
+			Effect: cmp.Or(actions.Effects[kind], vfs.EffectNone), Independent: kind == loop.Spawn})
 	}
 	specs := make([]loop.ToolSpec, len(kt.list))
 	for i, t := range kt.list {
@@ -138,43 +139,21 @@ func (h host) Run(ctx context.Context, a *loop.Action) (string, error) {
 	case loop.ToolCall:
 		return h.k.fds.runTool(ctx, h.p, a)
 	case loop.Spawn: // traces the start and the wait, each for itself
-		if a.Earlier != nil {
-			return h.k.actions.attach(ctx, h.p, a)
+		return h.k.actions.run(ctx, h.p, a, "")
+	}
+	c := h.k.tracer.call(h.p, actions.Calls[a.Kind], "")
+	return c.does(a.Kind == loop.Wait || a.Kind == loop.Recv, h.k.tracer.brief(string(a.Call.Input)), func() (string, error) {
+		key := ""
+		if a.Kind == loop.Send {
+			key = h.key(a)
 		}
-		return h.k.actions.spawnChild(ctx, h.p, a)
-	}
-	c := h.k.tracer.call(h.p, ownCalls[a.Kind], "")
-	return c.does(a.Kind == loop.Wait || a.Kind == loop.Recv, h.k.tracer.brief(string(a.Call.Input)), func() (string, error) { return own(ctx, h, a) })
-}
-
-// ownCalls are the syscalls that the kernel's own actions are. The one of a Spawn is made where the child is started.
-var ownCalls = map[loop.Kind]string{loop.Plan: "Plan", loop.Replan: "Replan", loop.Specialize: "Specialize", loop.Complete: "Complete",
-	loop.Wait: "Wait", loop.Send: "Send", loop.Recv: "Recv", loop.Signal: "Signal", loop.Ps: "Ps"}
-
-// own performs one of the kernel's own actions.
-func own(ctx context.Context, h host, a *loop.Action) (string, error) {
-	switch a.Kind {
-	case loop.Plan, loop.Replan:
-		return setPlan(h.p, a)
-	case loop.Specialize:
-		return h.k.actions.specialize(h.p, a)
-	case loop.Wait:
-		return h.k.actions.waitChildren(ctx, h.p, a)
-	case loop.Send:
-		return h.k.actions.sendTo(ctx, h.p, a, h.key(a))
-	case loop.Recv:
-		return h.k.actions.recvMail(ctx, h.p, a)
-	case loop.Signal:
-		return h.k.actions.signalChild(h.p, a)
-	case loop.Ps:
-		return h.k.actions.listChildren(h.p)
-	}
-	return "", types.Errorf(types.ErrInternal, "Tool", a.Call.Name, "action of kind %s", a.Kind)
+		return h.k.actions.run(ctx, h.p, a, key)
+	})
 }
 
 // Complete implements loop.Host.
 func (h host) Complete(a *loop.Action, err error) {
-	c := h.k.tracer.call(h.p, ownCalls[a.Kind], "")
+	c := h.k.tracer.call(h.p, actions.Calls[a.Kind], "")
 	c.ends(h.k.tracer.brief(string(a.Call.Input)), "", err)
 }
 
@@ -204,26 +183,4 @@ func (c *descriptors) runTool(ctx context.Context, p *Process, a *loop.Action) (
 	}
 	out, err := c.read(p, fd, a.Tool.Path)
 	return string(out), err
-}
-
-// setPlan keeps the model's plan for people to see.
-func setPlan(p *Process, a *loop.Action) (string, error) {
-	var in struct {
-		Steps  []string `json:"steps"`
-		Reason string   `json:"reason"`
-	}
-	if err := json.Unmarshal(a.Call.Input, &in); err != nil {
-		return "", types.Errorf(types.ErrInvalid, "Tool", a.Call.Name, "%w", err)
-	}
-	if a.Kind == loop.Plan && len(in.Steps) == 0 {
-		return "", types.Errorf(types.ErrInvalid, "Tool", a.Call.Name, "steps is empty")
-	}
-	plan, _ := recovery.PlanOf(string(a.Kind), a.Call.Input)
-	p.mu.Lock()
-	p.plan = plan
-	p.mu.Unlock()
-	if a.Kind == loop.Replan && len(in.Steps) == 0 {
-		return "The old plan is dropped. Make a new one with plan.", nil
-	}
-	return "The plan is noted. Begin with its first step.", nil
 }

@@ -20,6 +20,7 @@ import (
 	"rnix/internal/recovery"
 	"rnix/internal/redact"
 	"rnix/internal/step"
+	"rnix/kernel/internal/actions"
 	"rnix/kernel/internal/loop"
 	"rnix/types"
 	"rnix/vfs"
@@ -58,7 +59,7 @@ func TestNamesOfSyscallsAreThoseThatTheSourcesUse(t *testing.T) {
 	for _, f := range []*From{nil, {State: forked}, {State: &recovery.State{Life: step.Life{Runs: 1}}}} {
 		used[birthCall(f)] = true
 	}
-	for _, name := range ownCalls {
+	for _, name := range actions.Calls {
 		used[name] = true
 	}
 	names, err := filepath.Glob("*.go")

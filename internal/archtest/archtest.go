@@ -54,6 +54,7 @@ func Rules() []Rule {
 		{"long-file", checkLength},
 		{"many-methods", checkMethods},
 		{"reach", checkReach},
+		{"faces", checkFaces},
 		{"small", checkSmall},
 		{"plain", checkPlain},
 		{"gofmt", checkFormat},

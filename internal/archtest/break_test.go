@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -57,6 +58,10 @@ func TestEachRuleCanFail(t *testing.T) {
 			lent += "\nfunc (" + of + ") " + string(m) + "() {}\n"
 		}
 	}
+	face := "// Package low is low.\npackage low\n\n// T is a face.\ntype T struct{}\n\nfunc (T) long() {" + strings.Repeat("\n", 17) + "}\n"
+	for i := range 2 * 20 {
+		face += fmt.Sprintf("\nfunc (T) m%d() {}\n", i)
+	}
 	cases := []struct{ rule, file, text, want string }{
 		{"parse", "low/bad.go", "package", "low/bad.go:1: does not parse"},
 		{"floors", "low/up.go", "package low\n\nimport _ \"m/high\"\n", "low/up.go:3: low (floor 0, words) imports high (floor 1, engines)"},
@@ -110,6 +115,8 @@ func TestEachRuleCanFail(t *testing.T) {
 		{"long-file", "low/low_test.go", "package low\n" + strings.Repeat("\n// x\n", 450), "over 800"},
 		{"many-methods", "low/low.go", many, "low/low.go:5: T has 21 methods"},
 		{"many-methods", "low/low.go", wide + "}\n", "I has 21 methods"},
+		{"faces", "low/low.go", face, "low/low.go:7: T.long has 16 lines, over 15"},
+		{"faces", "low/low.go", strings.Replace(face, "\n\n\n", "\n\n", 1), ""},
 		{"reach", "low/low.go", lent, "low/low.go:5: 84 methods stand over T"},
 		{"small", "low2/more.go", "package low2\n" + strings.Repeat("\n", 9), "low2: 14 lines, over 9"},
 		{"small", "low2/more.go", "package low2\n", ""},

@@ -42,6 +42,34 @@ func checkReach(t *Tree, _ *Book) (out []Finding) {
 	return out
 }
 
+// A type with more methods than this is a face: it hands each call on, so that none of its methods has more than maxFaceLines lines
+// between its braces.
+const (
+	maxFace      = 2 * maxMethods
+	maxFaceLines = 15
+)
+
+// checkFaces finds methods that do too much themselves, on types that are there to hand calls on.
+func checkFaces(t *Tree, _ *Book) (out []Finding) {
+	for _, files := range t.packages() {
+		m := methodsOf(t, files)
+		for _, f := range files {
+			for _, d := range f.AST.Decls {
+				fn, ok := d.(*ast.FuncDecl)
+				if f.Test || !ok || fn.Recv == nil || fn.Body == nil || m.own[receiver(fn)] <= maxFace {
+					continue
+				}
+				if n := t.Fset.Position(fn.Body.Rbrace).Line - t.Fset.Position(fn.Body.Lbrace).Line - 1; n > maxFaceLines {
+					name := receiver(fn) + "." + fn.Name.Name
+					out = append(out, Finding{Key: f.Pkg + "." + name, Pos: t.at(f, fn.Pos()),
+						Text: fmt.Sprintf("%s has %d lines, over %d: %s has %d methods, which hand calls on to the parts that do the work", name, n, maxFaceLines, receiver(fn), m.own[receiver(fn)])})
+				}
+			}
+		}
+	}
+	return out
+}
+
 // methods is what there is of methods in a package.
 type methods struct {
 	own   map[string]int    // by type; an interface has those that it asks for

@@ -142,7 +142,12 @@ func TestBackgroundChildrenRunSideBySideAndAreWaitedFor(t *testing.T) { // A-44
 		if got := f.told("top", 2); !strings.Contains(got, "Started as PID ") {
 			t.Error(got)
 		}
-		var w struct{ Children []awaitedChild }
+		var w struct {
+			Children []struct {
+				State, Result string
+				Exit          *int `json:"exit_code"`
+			}
+		}
 		if err := json.Unmarshal([]byte(f.told("top", 3)), &w); err != nil || len(w.Children) != n {
 			t.Fatalf("%v: %s", err, f.told("top", 3))
 		}
