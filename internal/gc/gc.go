@@ -19,7 +19,6 @@ package gc
 import (
 	"context"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"rnix/internal/durable"
@@ -103,9 +102,7 @@ type Collector struct {
 
 	turn chan struct{} // held by the one run of Collect
 
-	mu sync.Mutex
-	// +checklocks:mu
-	busy map[types.UUID]string // who is at a history, for people
+	Holds
 }
 
 // Open returns a collector, after it has finished what a crash has cut in two. Nobody else may be
@@ -119,7 +116,7 @@ func Open(o Options) (*Collector, error) {
 		return nil, types.Errorf(types.ErrInvalid, "GC", string(o.Mode), "the mode is not known; use archive or delete")
 	}
 	d := disk{fs: o.FS, data: o.DataDir, steps: filepath.Dir(step.Dir(o.DataDir, types.UUID{}))}
-	c := &Collector{press: press{d}, o: o, turn: make(chan struct{}, 1), busy: map[types.UUID]string{}}
+	c := &Collector{press: press{d}, o: o, turn: make(chan struct{}, 1)}
 	c.tombs = step.OpenTombs(o.FS, o.DataDir)
 	if err := c.tombs.Problem(); err != nil {
 		c.problems = append(c.problems, err.Error())
@@ -139,19 +136,3 @@ func (c *Collector) Close() error { return c.archives.Close() }
 
 // Problems returns what could not be read or mended when the collector was opened, a line each.
 func (c *Collector) Problems() []string { return c.problems }
-
-// Hold keeps a history where it is until release is called, so that it can be read or resumed. A history that
-// is just being archived, deleted or put back is CONFLICT.
-func (c *Collector) Hold(id types.UUID, who string) (release func(), err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if other := c.busy[id]; other != "" {
-		return nil, types.Errorf(types.ErrConflict, "Hold", id.String(), "%s is at this history; try again in a moment", other)
-	}
-	c.busy[id] = who
-	return sync.OnceFunc(func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.busy, id)
-	}), nil
-}

@@ -34,7 +34,6 @@ type Service struct {
 	Retention config.Problems // why it is not known how long histories are kept; none goes then
 	Log       *slog.Logger
 
-	holds holds
 	works works
 }
 
@@ -44,6 +43,7 @@ type Collector interface {
 	Collect(ctx context.Context, req gc.Request) (gc.Result, error)
 	Usage(ctx context.Context, snapshots func(types.UUID) int64) (gc.Usage, error)
 	Hold(id types.UUID, who string) (release func(), err error)
+	Share(id types.UUID, who string) (release func(), err error)
 	Keep(id types.UUID, note string, until time.Time) error
 	Unkeep(id types.UUID) (bool, error)
 	Kept(id types.UUID) (*step.Pin, error)

@@ -23,8 +23,7 @@ type taken struct {
 	Collector // what a test does not need is nil
 	archived  []step.Archived
 	deleted   []step.Tomb
-	holds     int // how many are held now
-	busy      error
+	holds     gc.Holds
 }
 
 func (c *taken) Archived() []step.Archived { return c.archived }
@@ -40,12 +39,17 @@ func (c *taken) Explain(id types.UUID) error {
 	return nil
 }
 
-func (c *taken) Hold(types.UUID, string) (func(), error) {
-	if c.busy != nil {
-		return nil, c.busy
+func (c *taken) Hold(id types.UUID, who string) (func(), error) { return c.holds.Hold(id, who) }
+
+func (c *taken) Share(id types.UUID, who string) (func(), error) { return c.holds.Share(id, who) }
+
+// free reports whether nobody is at a history.
+func (c *taken) free(id types.UUID) bool {
+	release, err := c.Hold(id, "a test")
+	if err == nil {
+		release()
 	}
-	c.holds++
-	return func() { c.holds-- }, nil
+	return err == nil
 }
 
 func id(n byte) types.UUID { return types.UUID{0: 0xab, 1: n, 15: n} }
@@ -104,11 +108,15 @@ func TestLostHistoryIsForgottenOnlyWhereTheDataDirectoryIsStillThere(t *testing.
 	if err := s.Lost(&target, "9", missing); err == nil || !strings.Contains(err.Error(), "data directory") || !known() {
 		t.Errorf("without a data directory: %v, known %v", err, known())
 	}
-	s.Held, c.busy = l.Claim().Check, types.Errorf(types.ErrConflict, "Hold", "", "it is being archived")
+	s.Held = l.Claim().Check
+	release, err := c.Hold(id(9), "rnix gc")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Lost(&target, "9", missing); !errors.Is(err, missing) || !known() {
 		t.Errorf("while it is archived: %v, known %v", err, known())
 	}
-	c.busy = nil
+	release()
 	file := filepath.Join(l.Dir(id(9)), step.StepsFile)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600)); err != nil {
 		t.Fatal(err)
@@ -119,8 +127,8 @@ func TestLostHistoryIsForgottenOnlyWhereTheDataDirectoryIsStillThere(t *testing.
 	if err := os.RemoveAll(filepath.Dir(file)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Lost(&target, "9", missing); types.CodeOf(err) != types.ErrNotFound || errors.Is(err, missing) || known() || c.holds != 0 {
-		t.Errorf("removed by hand: %v, known %v, %d holds", err, known(), c.holds)
+	if err := s.Lost(&target, "9", missing); types.CodeOf(err) != types.ErrNotFound || errors.Is(err, missing) || known() || !c.free(target.UUID) {
+		t.Errorf("removed by hand: %v, known %v", err, known())
 	}
 	if err := s.Lost(&service.Target{UUID: id(1), Info: &gone}, "one", missing); err == nil || !strings.Contains(err.Error(), "archived") {
 		t.Errorf("archived meanwhile: %v", err)
@@ -138,20 +146,19 @@ func TestSeveralHoldOneHistoryAndTheLastLetsItGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	second, err := s.Hold(id(8))
-	if err != nil || c.holds != 1 {
-		t.Fatalf("%d holds, %v", c.holds, err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	first()
-	first() // again is nothing
-	if c.holds != 1 {
+	if c.free(id(8)) {
 		t.Error("one of two has let it go for both")
 	}
 	second()
-	if c.holds != 0 {
+	if !c.free(id(8)) {
 		t.Error("nobody has it, and it is held")
 	}
-	if _, err := s.Hold(id(1)); err == nil || c.holds != 0 {
-		t.Errorf("an archived one: %v, %d holds", err, c.holds)
+	if _, err := s.Hold(id(1)); err == nil || !c.free(id(1)) {
+		t.Errorf("an archived one: %v", err)
 	}
 }
 
@@ -165,27 +172,24 @@ func (caller) Resolve(string) (service.Target, error) { return service.Target{},
 func TestAReservedHistoryIsHeldByNoOther(t *testing.T) {
 	d, c, _ := opened(t)
 	release, err := d.Reserve(id(9), "rnix worktree rm")
-	if err != nil || c.holds != 1 {
-		t.Fatalf("%d, %v", c.holds, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	c.busy = types.Errorf(types.ErrConflict, "Hold", id(9).String(), "rnix worktree rm is at this history")
 	if _, err := d.Hold(id(9)); types.CodeOf(err) != types.ErrConflict {
 		t.Error(err)
 	}
 	release()
-	c.busy = nil
 	held, err := d.Hold(id(9))
-	if err != nil || c.holds != 1 {
-		t.Fatalf("%d, %v", c.holds, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	c.busy = types.Errorf(types.ErrConflict, "Hold", id(9).String(), "rnix resume is at this history")
 	if _, err := d.Reserve(id(9), "rnix worktree rm"); types.CodeOf(err) != types.ErrConflict {
 		t.Error(err)
 	}
 	held()
-	c.busy, c.archived = nil, []step.Archived{archived(8, "gone")}
-	if _, err := d.Reserve(id(8), "rnix worktree rm"); types.CodeOf(err) != types.ErrNotFound || c.holds != 0 {
-		t.Errorf("%d, %v", c.holds, err)
+	c.archived = []step.Archived{archived(8, "gone")}
+	if _, err := d.Reserve(id(8), "rnix worktree rm"); types.CodeOf(err) != types.ErrNotFound || !c.free(id(8)) {
+		t.Error(err)
 	}
 }
 
