@@ -73,10 +73,8 @@ func remove(ctx context.Context, k *Keeper, dir string, lose bool) (Report, erro
 	if pid, name := worktree.Worker(dir); pid != 0 {
 		return Report{}, conflict(dir, "process %d (%s) works there: end it first", pid, name)
 	}
-	if d.Common != "" {
-		if _, err := k.desks.refusals(ctx, d); err != nil {
-			return Report{}, err
-		}
+	if _, err := k.desks.refusals(ctx, d); err != nil {
+		return Report{}, err
 	}
 	also, lost, err := k.desks.ignored(ctx, d, smallFile)
 	if err != nil {
@@ -211,6 +209,9 @@ func (k *desks) readDesk(dir string) (d desk, err error) {
 // returns all that is in it.
 // Git itself is not asked to remove it without --force: it would run the repository's filters.
 func (k *desks) refusals(ctx context.Context, d desk) (h worktree.Holdings, err error) {
+	if d.Common == "" {
+		return h, noRepositories(d.Dir)
+	}
 	out, err := k.run(ctx, d.owner(), call{dir: d.Dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
 	if fault := plumbing.Fault(d.Common, d.Dir); types.CodeOf(err) == types.ErrDriver && fault != "" {
 		return h, conflict(d.Dir, "git does not take it for a work tree: %s; if that cannot be mended, move its files away and try again", fault)
@@ -285,34 +286,6 @@ func (k *desks) ignored(ctx context.Context, d desk, most int64) (also, lost []s
 		lost = []string{fmt.Sprintf("files that git ignores are too large for a rescue (%d bytes): %s", bytes, some(large))}
 	}
 	return also, lost, nil
-}
-
-// staged returns a commit of what is in the index of a work tree, if there is any that can be written.
-func (k *desks) staged(ctx context.Context, d desk) ([]string, error) {
-	if d.Common == "" {
-		return nil, nil
-	}
-	run := func(args ...string) (string, error) {
-		out, err := k.run(ctx, d.owner(), call{dir: d.Dir, args: args})
-		if types.CodeOf(err) == types.ErrDriver { // such as an index in a conflict: its files are rescued
-			return "", nil
-		}
-		return plumbing.Line(out), err
-	}
-	git := "--git-dir=" + plumbing.Registration(d.Common, d.Dir) // where its .git leads to: refusals has looked
-	tree, err := run(git, "write-tree")
-	if err != nil || tree == "" {
-		return nil, err
-	}
-	head, err := run(git, "rev-parse", "-q", "--verify", "HEAD^{tree}")
-	if err != nil || head == tree {
-		return nil, err
-	}
-	commit, err := run(git, "commit-tree", "-m", "rnix index", tree)
-	if err != nil || commit == "" {
-		return nil, err
-	}
-	return []string{commit}, nil
 }
 
 // clear removes a workspace whose files are kept, the note on it, and its branch if that was made for it and holds nothing. It returns

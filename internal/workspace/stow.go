@@ -89,10 +89,13 @@ func (s stower) pack(ctx context.Context, d desk) (*stowed, int64, error) {
 	if err := mkdir(s.dir); err != nil { // while it has no note, what is flagged as put away is forgotten
 		return nil, 0, err
 	}
+	holds, err := s.k.desks.refusals(ctx, d)
+	if err != nil {
+		return nil, 0, err
+	}
 	var parents []string
 	if d.Common != "" {
-		var err error
-		if parents, err = s.git(ctx, d, n); err != nil {
+		if parents, err = s.git(ctx, d, n, holds.Halfway); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -144,13 +147,9 @@ func (s stower) pack(ctx context.Context, d desk) (*stowed, int64, error) {
 
 // git keeps what a repository has of a linked work tree: its git directory, and the commits that nothing but it or its branch holds, which it
 // returns as far as a rescue has to name them.
-func (s stower) git(ctx context.Context, d desk, n *stowed) (parents []string, err error) {
-	holds, err := s.k.desks.refusals(ctx, d)
-	if err != nil {
-		return nil, err
-	}
-	if len(holds.Halfway) > 0 {
-		return nil, conflict(d.Dir, "an operation of git's is half-way (%s): finish it, or take it back", holds.Halfway[0])
+func (s stower) git(ctx context.Context, d desk, n *stowed, halfway []string) (parents []string, err error) {
+	if len(halfway) > 0 {
+		return nil, conflict(d.Dir, "an operation of git's is half-way (%s): finish it, or take it back", halfway[0])
 	}
 	gitDir := plumbing.Registration(d.Common, d.Dir)
 	unmerged, err := s.k.run(ctx, s.id, call{dir: d.Dir, args: []string{"--git-dir=" + gitDir, "ls-files", "-u", "-z"}})
@@ -290,7 +289,7 @@ func copyGitDir(from, to string) error {
 			return fileError("Stow", path, err)
 		case e.IsDir():
 			return mkdir(filepath.Join(to, rel))
-		case slices.Contains(ofPlace, rel), info.Mode()&fs.ModeSocket != 0:
+		case slices.Contains(ofPlace, rel), slices.Contains(locks, rel), info.Mode()&fs.ModeSocket != 0:
 			return nil
 		case !info.Mode().IsRegular():
 			return conflict(path, "it is no file")
@@ -308,6 +307,9 @@ func copyGitDir(from, to string) error {
 
 // ofPlace are the files of a linked work tree's git directory that say where it is, which git writes.
 var ofPlace = []string{"gitdir", "commondir", "locked"}
+
+// locks are files of a linked work tree's git directory by which a running git keeps others away. None runs any more when it comes back.
+var locks = []string{"index.lock", "HEAD.lock", "config.worktree.lock"}
 
 // depart removes a workspace that was shut.
 func (s stower) depart(n *stowed) error {

@@ -200,7 +200,7 @@ func TestAWorkspaceOfWhichNotAllCanBeKeptStays(t *testing.T) {
 			h.write(h.to, map[string]string{"nested/n": "n\n"})
 			h.user(filepath.Join(h.to, "nested"), "init", "-q")
 		},
-		`"nested/.git`: func(h *stowHome) { // of a plain directory
+		"it holds a repository": func(h *stowHome) { // a plain directory
 			plain := h.dir()
 			h.write(plain, map[string]string{"a": "1\n"})
 			h.to = forked(h.bench, plain)

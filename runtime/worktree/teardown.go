@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"rnix/internal/durable"
@@ -189,20 +188,4 @@ func (m *Manager) removeWhole(ctx context.Context, r *record) error {
 		return parked(r, why)
 	}
 	return err
-}
-
-// Worker returns a process whose working directory is a directory or below it, and what that is called; 0 = none, or none that can be seen.
-func Worker(dir string) (pid int, name string) {
-	found, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is good
-	for _, link := range found {
-		cwd, err := os.Readlink(link)
-		if err != nil || cwd != dir && !strings.HasPrefix(cwd, dir+"/") {
-			continue
-		}
-		proc := filepath.Dir(link)
-		comm, _ := os.ReadFile(filepath.Join(proc, "comm")) // for people only
-		pid, _ = strconv.Atoi(filepath.Base(proc))
-		return pid, strings.TrimSpace(string(comm))
-	}
-	return 0, ""
 }
