@@ -1,10 +1,13 @@
 package workspace
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"rnix/internal/plumbing"
 	"rnix/types"
@@ -124,4 +127,54 @@ func TestALockOfGitsDoesNotComeBackWithAWorkspace(t *testing.T) {
 	}
 	same(t, "what came back", before, portrait(h.bench, h.to))
 	h.user(h.to, "add", "a")
+}
+
+// Whose files are and what is attached to them comes back with a workspace; what cannot be given back keeps it where it is.
+func TestOwnersAndAttributesComeBackWithAWorkspace(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(h *stowHome){"git": func(*stowHome) {}, "plain": plainFork} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newStowHome(t)
+			prepare(h)
+			h.write(h.to, map[string]string{"in/new": "n\n", "theirs": "t\n"})
+			dir, file, theirs := filepath.Join(h.to, "in"), filepath.Join(h.to, "in", "new"), filepath.Join(h.to, "theirs")
+			for _, path := range []string{dir, file} {
+				if err := unix.Lsetxattr(path, "user.note", []byte("mine"), 0); err != nil {
+					t.Skip("needs a file system with extended attributes: ", err)
+				}
+			}
+			if os.Geteuid() == 0 {
+				must(t, os.Symlink("nowhere", filepath.Join(h.to, "link")))
+				must(t, os.Lchown(filepath.Join(h.to, "link"), 1234, 1235))
+				must(t, os.Chown(theirs, 1234, 1235))
+				must(t, os.Chmod(theirs, 0o4755))
+			}
+			must(t, os.Chmod(file, 0o444))
+			mark := func() string {
+				var out strings.Builder
+				for _, path := range []string{dir, file, theirs, filepath.Join(h.to, "link")} {
+					info, err := os.Lstat(path)
+					if err != nil {
+						continue
+					}
+					user, group, _ := ownerOf(info)
+					has, err := attributesOf(path)
+					fmt.Fprintf(&out, "%s %v %d:%d %q %v\n", path, info.Mode(), user, group, has, err)
+				}
+				return out.String()
+			}
+			before := mark()
+			if _, err := Stow(t.Context(), h.Keeper, h.to, isFree); err != nil {
+				t.Fatal(err)
+			}
+			if said, err := Unstow(t.Context(), h.Keeper, h.id); err != nil || said != "" {
+				t.Fatal(said, err)
+			}
+			if after := mark(); after != before || !strings.Contains(after, "mine") {
+				t.Errorf("%s\nwant\n%s", after, before)
+			}
+			h.nothingLeft()
+		})
+	}
 }

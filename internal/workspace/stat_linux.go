@@ -33,3 +33,11 @@ func identity(info fs.FileInfo) string {
 	}
 	return fmt.Sprint(device, s.Inode, s.Mode, s.Size, s.Mtime, s.Ctime)
 }
+
+// ownerOf returns whose a file is.
+func ownerOf(info fs.FileInfo) (user, group int, known bool) {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Uid), int(st.Gid), true
+	}
+	return 0, 0, false
+}

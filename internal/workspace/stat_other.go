@@ -29,3 +29,6 @@ func identity(info fs.FileInfo) string {
 	}
 	return fmt.Sprint(info.Mode(), info.Size(), info.ModTime().UnixNano())
 }
+
+// ownerOf returns whose a file is, which is not known here.
+func ownerOf(fs.FileInfo) (user, group int, known bool) { return 0, 0, false }

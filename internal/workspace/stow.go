@@ -89,6 +89,10 @@ func (s stower) pack(ctx context.Context, d desk) (*stowed, int64, error) {
 	if err := mkdir(s.dir); err != nil { // while it has no note, what is flagged as put away is forgotten
 		return nil, 0, err
 	}
+	var err error
+	if n.Seal, err = seal(d.Dir); err != nil { // before it is looked at: permissions are noted after the rescue
+		return nil, 0, err
+	}
 	holds, err := s.k.desks.refusals(ctx, d)
 	if err != nil {
 		return nil, 0, err
@@ -126,9 +130,6 @@ func (s stower) pack(ctx context.Context, d desk) (*stowed, int64, error) {
 	}
 	freed, err := n.shape(d.Dir, have, rec)
 	if err != nil {
-		return nil, 0, err
-	}
-	if n.Seal, err = seal(d.Dir); err != nil {
 		return nil, 0, err
 	}
 	again, err := s.k.freeze(ctx, s.h, s.id, d.Dir, all)
@@ -224,7 +225,7 @@ func (n *stowed) shape(dir string, have []entry, rec *Stored) (bytes int64, err 
 	for _, e := range have {
 		held[e.Path] = e.Mode&fs.ModeIrregular == 0
 	}
-	n.Modes = map[string]fs.FileMode{}
+	n.Modes, n.Owners, n.Attributes = map[string]fs.FileMode{}, map[string]owner{}, map[string]map[string][]byte{}
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		rel, rerr := filepath.Rel(dir, path)
 		var info fs.FileInfo
@@ -236,6 +237,9 @@ func (n *stowed) shape(dir string, have []entry, rec *Stored) (bytes int64, err 
 		}
 		if rel == ".git" && rec.Kind == KindGit {
 			return nil // it leads to the repository
+		}
+		if err := n.owned(path, rel, info); err != nil {
+			return err
 		}
 		usual, odd := fs.FileMode(0o644), rec.Kind == KindGit || info.Mode()&modeBits != info.Mode().Perm()
 		switch mode := info.Mode(); {
@@ -258,7 +262,7 @@ func (n *stowed) shape(dir string, have []entry, rec *Stored) (bytes int64, err 
 		}
 		return nil
 	})
-	for _, rel := range slices.Concat(n.Empty, slices.Collect(maps.Keys(n.Modes))) {
+	for _, rel := range slices.Concat(n.Empty, slices.Collect(maps.Keys(n.Modes)), slices.Collect(maps.Keys(n.Owners)), slices.Collect(maps.Keys(n.Attributes))) {
 		if !utf8.ValidString(rel) && err == nil {
 			err = conflict(dir, "the name of %q is not UTF-8, and its permissions cannot be noted", rel)
 		}

@@ -45,6 +45,12 @@ type stowed struct {
 	Commits []string               `json:"commits,omitempty"` // git: those that no other reference of the repository held
 	Modes   map[string]fs.FileMode `json:"modes,omitempty"`   // permissions that a rescue does not say
 	Empty   []string               `json:"empty,omitempty"`   // git: empty directories
+	Owners  map[string]owner       `json:"owners,omitempty"`  // of files that are not the user's, or not of the user's group
+	// Attributes are the extended attributes that files have: those of users, access lists and capabilities.
+	Attributes map[string]map[string][]byte `json:"attributes,omitempty"`
+
+	attributes int    // bytes in Attributes
+	lacks      string // what of it is not as it was when it came back
 }
 
 // aside is the name of a workspace from the moment when nothing keeps it from going.

@@ -67,7 +67,7 @@ func (s stower) come(ctx context.Context, n *stowed) (said string, err error) {
 	if err != nil {
 		return "", errors.Join(cannot(types.CodeOf(err), "%v", err), s.undo(context.WithoutCancel(ctx), n))
 	}
-	return lacks, s.forget(ctx)
+	return join(lacks, n.lacks), s.forget(ctx)
 }
 
 // settled makes durable what was put back.
@@ -235,6 +235,9 @@ func (n *stowed) reshape() error {
 			return fileError("Unarchive", rel, err)
 		}
 	}
+	if err := n.giveOwners(); err != nil { // before permissions, some of which a new owner takes away
+		return err
+	}
 	var paths []string
 	for rel := range n.Modes {
 		paths = append(paths, rel)
@@ -245,7 +248,7 @@ func (n *stowed) reshape() error {
 			return fileError("Unarchive", rel, err)
 		}
 	}
-	return nil
+	return n.giveAttributes()
 }
 
 // undo removes a workspace that was not finished: nobody has worked there yet.
