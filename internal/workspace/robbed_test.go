@@ -98,12 +98,18 @@ func TestWhatIsStagedOnlyIsKeptFromAnIndexThatIsNotGitsToWrite(t *testing.T) {
 			}
 			prepare(h, gitDir)
 			h.write(h.to, map[string]string{"a": "changed\n"})
+			ran := filepath.Join(h.dir(), "ran")
+			h.write(h.repo, map[string]string{".git/info/attributes": "* filter=evil\n"})
+			h.user(h.repo, "config", "filter.evil.clean", "touch "+ran+"; cat")
 			rep, err := h.Remove(t.Context(), h.to)
 			must(t, err)
 			st, err := h.storeOf(t.Context(), h.id, rep.Rescue.Common, "sha1")
 			must(t, err)
 			if text, err := h.try(h.home, "--git-dir="+st.gitDir(), "show", rep.Rescue.Pin+"^2:a"); err != nil || text != "staged, and nowhere else\n" {
 				t.Errorf("%v %s", err, text)
+			}
+			if _, err := os.Lstat(ran); err == nil {
+				t.Error("a filter of the repository was run")
 			}
 		})
 	}

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"rnix/internal/plumbing"
 	"rnix/types"
@@ -46,8 +48,13 @@ func (k *desks) staged(ctx context.Context, d desk) ([]string, error) {
 		}
 		return plumbing.Line(out), err
 	}
-	if out, err := run(nil, "diff-files", "--name-only", "--diff-filter=U", "-z"); err == nil && len(out) > 0 {
-		if _, err := run(out, "update-index", "-z", "--force-remove", "--stdin"); err != nil {
+	if out, err := run(nil, "ls-files", "-u", "-z"); err == nil && len(out) > 0 {
+		var paths []string
+		for _, entry := range plumbing.Records(out) {
+			_, path, _ := strings.Cut(entry, "\t")
+			paths = append(paths, path)
+		}
+		if _, err := run(plumbing.Zlist(slices.Compact(paths)), "update-index", "-z", "--force-remove", "--stdin"); err != nil {
 			return nil, err
 		}
 	}
