@@ -157,3 +157,33 @@ func TestAFamilyStartsOnlySoManyWithinAMinute(t *testing.T) { // A-28
 		}
 	})
 }
+
+// A start that is refused since the history runs takes nothing from the process that runs it.
+func TestAStartThatIsRefusedLeavesTheBudgetOfTheOneThatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSys(t)
+		s.model = untilKilled
+		_, root := s.running()
+		o := opts(func(o *SpawnOpts) { o.ParentPID, o.UUID = root, types.NewUUID() })
+		pid, err := s.Spawn("do it", nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Spawn("do it", nil, o); types.CodeOf(err) != types.ErrConflict {
+			t.Fatal(err)
+		}
+		if _, has := s.Budget(o.UUID); !has {
+			t.Error("its budget is gone")
+		}
+		_ = s.Signal(pid, types.SIGKILL)
+		_, _ = s.WaitInfo(t.Context(), pid)
+		i, err := s.Info(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, has := s.Budget(i.UUID); !has {
+			t.Error("the budget above is gone")
+		}
+		_ = s.Signal(root, types.SIGKILL)
+	})
+}

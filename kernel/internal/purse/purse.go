@@ -48,7 +48,7 @@ type Purse struct {
 	reserved Amount
 	alone    int  // claims that have the whole purse for themselves; 0 or 1 where there is a limit
 	kids     int  // purses whose parent this is
-	live     bool // a process has it
+	live     int  // processes that have it: two while one ends and its history goes on, or is about to
 	shared   bool // others have drawn on it, or may
 	known    bool // used is all that they have used
 }
@@ -74,7 +74,7 @@ func (t *Tree) Join(e Entry) *Purse {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if p := t.purses[e.ID]; p != nil {
-		p.live, p.limit = p.live || !e.Kept, e.Limit
+		p.live, p.limit = p.live+lives(&e), e.Limit
 		if e.Known && !p.known {
 			p.used, p.known, p.shared = e.Used, true, true
 			for _, q := range t.purses {
@@ -89,7 +89,7 @@ func (t *Tree) Join(e Entry) *Purse {
 	if t.purses == nil {
 		t.purses = map[types.UUID]*Purse{}
 	}
-	p := &Purse{tree: t, id: e.ID, up: e.Up, limit: e.Limit, used: e.Used, live: !e.Kept, shared: e.Shared, known: e.Known}
+	p := &Purse{tree: t, id: e.ID, up: e.Up, limit: e.Limit, used: e.Used, live: lives(&e), shared: e.Shared, known: e.Known}
 	t.adoptLocked(p)
 	t.purses[e.ID] = p
 	if p.parent = t.purses[e.Up]; p.parent != nil {
@@ -99,6 +99,14 @@ func (t *Tree) Join(e Entry) *Purse {
 		}
 	}
 	return p
+}
+
+// lives is 1 for the purse of a process, and 0 for one that is there for those below.
+func lives(e *Entry) int {
+	if e.Kept {
+		return 0
+	}
+	return 1
 }
 
 // adoptLocked puts purses below p that had none above them.
@@ -125,12 +133,13 @@ func (t *Tree) Has(id types.UUID) bool {
 	return t.purses[id] != nil
 }
 
-// Leave says that the process has ended. Its purse stays for as long as others are below it.
+// Leave says that a process has ended which had joined, and is called once for each Join that made or gave back its purse. That stays for as long as
+// another process has it, or others are below it.
 func (p *Purse) Leave() {
 	p.tree.mu.Lock()
 	defer p.tree.mu.Unlock()
-	p.live = false
-	for q := p; q != nil && !q.live && q.kids == 0; q = q.parent {
+	p.live = max(p.live-1, 0)
+	for q := p; q != nil && q.live == 0 && q.kids == 0 && p.tree.purses[q.id] == q; q = q.parent {
 		delete(p.tree.purses, q.id)
 		if q.parent != nil {
 			q.parent.kids--

@@ -378,3 +378,31 @@ func TestWhoHasToWaitIsToldSoOnce(t *testing.T) {
 		second.Settle(Amount{})
 	})
 }
+
+// While a run of a history ends, the next one may begin, or try to: the budget is that of both, until the last of them leaves, and those above lose none.
+func TestBudgetStaysUntilTheLastRunHasLeft(t *testing.T) {
+	var tree Tree
+	top := join(&tree, nil, tokens(100))
+	e := Entry{ID: types.NewUUID(), Up: top.id}
+	ending := tree.Join(e)
+	next := tree.Join(e)
+	ending.Leave()
+	if !tree.Has(e.ID) {
+		t.Fatal("it went with the run that ended")
+	}
+	below := tree.Join(Entry{ID: types.NewUUID(), Up: e.ID})
+	below.Spend(tokens(7))
+	if s := top.State(); s.Used.Tokens != 7 {
+		t.Errorf("what is below is not counted above: %+v", s)
+	}
+	top.Leave()
+	next.Leave()
+	if !tree.Has(top.id) {
+		t.Error("the budget above went, and one is below it")
+	}
+	below.Leave()
+	below.Leave() // once too often takes nothing from others
+	if len(tree.purses) != 0 || top.kids != 0 {
+		t.Errorf("left are %d, and %d below the top", len(tree.purses), top.kids)
+	}
+}
