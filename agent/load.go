@@ -97,7 +97,7 @@ func (a *Agent) addServers(o LoadOptions) error {
 		switch {
 		case e.Scope == ScopeProject && !o.TrustProject:
 			return types.Errorf(types.ErrPermission, "LoadAgent", name, "the mcp server comes from the project (%s), "+
-				"which is not trusted to name programs and addresses; look at it, then say --trust-project, or copy it to your own mcp.yaml", e.Source)
+				"which is not trusted to name programs and addresses; look at it, then trust the project with rnix trust, or for this time with --trust-project", e.Source)
 		case len(e.Problems.Errors()) > 0:
 			return e.Problems.Err("LoadAgent", name)
 		case e.Disabled:

@@ -21,7 +21,7 @@ type Profile struct {
 	Cwd       string // absolute
 	Env       []string
 	Lookup    config.Lookup
-	Trust     bool
+	Trust     bool // in the files of the project, when it was read; see Trusts
 	Config    config.Config
 	Providers config.Providers
 	Catalog   *agent.Catalog
@@ -35,6 +35,7 @@ type Profile struct {
 	Recorded  bool            // what is started with it is asked for by a history, perhaps of an earlier version
 
 	project string // the project's root; Cwd if there is none
+	pin     *pin   // Trust is that of rnix trust, in what was looked at; nil = it was asked for
 	prices  price.Book
 	tools   string // which tools agents' command lines have: config.ToolsOwn, ToolsKernel; empty = as each provider says
 }
@@ -78,7 +79,7 @@ func (p *Profile) Load(name string, extraMCP []string) (*agent.Agent, error) {
 	if name == "" {
 		name = p.Config.DefaultAgent.V
 	}
-	return p.Catalog.Load(name, agent.LoadOptions{WorkDir: p.Cwd, ProjectDir: p.project, Servers: p.Servers, ExtraMCP: extraMCP, TrustProject: p.Trust})
+	return p.load(name, extraMCP)
 }
 
 // Variables are the names of the variables that the OS children of an agent see besides what all do. Those that an agent has named
@@ -140,11 +141,11 @@ func (p *Profile) ForChild() *Profile {
 
 // Trusting returns the profile with trust in the files of its project.
 func (p *Profile) Trusting() *Profile {
-	if p.Trust {
+	if p.TrustAsked() {
 		return p
 	}
 	own := *p
-	own.Trust = true
+	own.Trust, own.pin = true, nil
 	return &own
 }
 

@@ -36,10 +36,32 @@ func (r *Reader) Read(cwd string, environ []string, trust bool) (*Profile, error
 	if len(environ) == 0 {
 		environ = os.Environ()
 	}
-	p := &Profile{Cwd: cwd, Env: environ, Trust: trust, Lookup: lookupIn(environ)}
-	home, _ := p.Lookup("HOME")
-	p.project, _ = agent.ProjectRoot(cwd, home)
-	p.project = cmp.Or(p.project, cwd)
+	home, _ := lookupIn(environ)("HOME")
+	project, _ := agent.ProjectRoot(cwd, home)
+	project = cmp.Or(project, cwd)
+	plain := func() *Profile { return r.read(cwd, project, home, environ, trust) }
+	if trust {
+		return plain(), nil
+	}
+	pin, problem := r.trusted(project)
+	if pin != nil {
+		p := r.read(cwd, project, home, environ, true)
+		pin.plain = plain
+		if p.pin = pin; pin.holds() { // after they were read
+			return p, nil
+		}
+		_, problem = r.trusted(project)
+	}
+	p := plain()
+	if problem != "" {
+		p.Problems = append(p.Problems, problem)
+	}
+	return p, nil
+}
+
+// read reads the configuration of a project.
+func (r *Reader) read(cwd, project, home string, environ []string, trust bool) *Profile {
+	p := &Profile{Cwd: cwd, Env: environ, Trust: trust, Lookup: lookupIn(environ), project: project}
 	src := config.Sources{UserDir: r.UserDir, ProjectDir: p.project, Home: home, Lookup: p.Lookup, TrustProject: trust}
 	p.Config = config.Load(src)
 	p.Providers = config.LoadProviders(src)
@@ -57,7 +79,7 @@ func (r *Reader) Read(cwd string, environ []string, trust bool) (*Profile, error
 	for _, list := range []agent.Problems{p.Config.Problems, p.Providers.Problems, prices, p.Catalog.Problems(), servers} {
 		p.Problems = append(p.Problems, list.Strings()...)
 	}
-	return p, nil
+	return p
 }
 
 // directory returns the clean path of a working directory, or why it is none.

@@ -18,12 +18,12 @@ import (
 // Settings is what a history keeps of the configuration of its process, so that a later run finds the
 // same again: where it comes from, never the values of variables. Part of the on-disk format.
 type Settings struct {
-	Cwd       string   `json:"cwd"` // whose project counts
-	Trust     bool     `json:"trust_project,omitempty"`
-	MCP       []string `json:"mcp,omitempty"`       // servers besides the agent's
-	Variables []string `json:"variables,omitempty"` // names of those that the client had
-	Names     []string `json:"env,omitempty"`       // of those that its OS children see besides the agent's
-	Lent      []string `json:"lent_env,omitzero"`   // the variables of the agent that has started it; null = none has
+	Cwd       string   `json:"cwd"`                     // whose project counts
+	Trust     bool     `json:"trust_project,omitempty"` // it was asked for; what rnix trust says is looked up again
+	MCP       []string `json:"mcp,omitempty"`           // servers besides the agent's
+	Variables []string `json:"variables,omitempty"`     // names of those that the client had
+	Names     []string `json:"env,omitempty"`           // of those that its OS children see besides the agent's
+	Lent      []string `json:"lent_env,omitzero"`       // the variables of the agent that has started it; null = none has
 	// Servers has a hash of each MCP server of the agent, for projects that are trusted.
 	Servers map[string]string `json:"servers,omitempty"`
 	// What the client asked for, which its children's models depend on.
@@ -67,7 +67,7 @@ func (s *Settings) Wish() config.Wish {
 
 // Settings returns what the history of a process with this profile keeps of it; mcp are the servers that it was given besides the agent's.
 func (p *Profile) Settings(ag *agent.Agent, mcp []string) (json.RawMessage, error) {
-	s := Settings{Cwd: p.Cwd, Trust: p.Trust, MCP: mcp, Names: p.Names, Lent: p.Lent, Provider: p.Asked.Provider, Model: p.Asked.Model,
+	s := Settings{Cwd: p.Cwd, Trust: p.TrustAsked(), MCP: mcp, Names: p.Names, Lent: p.Lent, Provider: p.Asked.Provider, Model: p.Asked.Model,
 		FallbackProvider: p.Asked.FallbackProvider, FallbackModel: p.Asked.FallbackModel, Tools: p.tools, Member: p.Member}
 	if p.Trust {
 		s.Servers = serverSums(ag)

@@ -82,7 +82,7 @@ func (m *Makers) makeHarness(name string, pr config.Provider) (llm.LLMDriver, er
 		MayAct: m.Sessions.MayAct,
 		Trusted: func(ctx context.Context) bool {
 			p, ok := llm.CallerFrom(ctx).Profile.(*profile.Profile)
-			return ok && p.Trust
+			return ok && p.Trusts()
 		},
 		StateOf: m.Sessions.StateOf}), nil
 }

@@ -21,7 +21,7 @@ func (c *Service) mcpList(_ context.Context, _ *ipc.Peer, req ipc.ProjectRequest
 	r := ipc.MCPListResponse{Servers: []ipc.MCPServerInfo{}, Mounts: []ipc.MCPMount{}}
 	for _, s := range p.Servers {
 		r.Servers = append(r.Servers, ipc.MCPServerInfo{Name: s.Name, Type: cmp.Or(s.Type, "stdio"), Source: s.Source, Disabled: s.Disabled,
-			Command: env.Conceal(s.Shown), Problem: serverProblem(&s, req.TrustProject)})
+			Command: env.Conceal(s.Shown), Problem: serverProblem(&s, p.Trust)})
 	}
 	for _, m := range c.Mounts.List() {
 		r.Mounts = append(r.Mounts, ipc.MCPMount{Path: m.Path, PID: m.PID, Since: m.Since, Tools: m.Tools})
@@ -36,7 +36,7 @@ func serverProblem(s *agent.MCPEntry, trust bool) string {
 		return list[0].String()
 	}
 	if s.Scope == agent.ScopeProject && !trust {
-		return "it comes from the project, which is not trusted: look at " + s.Source + ", then say --trust-project"
+		return "it comes from the project, which is not trusted: look at it, and trust it with: rnix trust"
 	}
 	return ""
 }

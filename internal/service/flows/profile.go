@@ -65,14 +65,14 @@ func (f read) Lookup(name string) (string, bool) { return f.profile.Lookup(name)
 
 func (f read) Problems() []string { return f.profile.Problems }
 
-func (f read) Trusts() bool { return f.profile.Trust }
+func (f read) Trusts() bool { return f.profile.TrustAsked() }
 
 func (f read) Trusting() Profile {
 	return read{f.by, f.profile.Trusting()}
 }
 
 func (f read) In(op, cwd string, variables []string) (Profile, error) {
-	p, err := f.by.Reader.ForStart(op, cwd, f.profile.Env, f.profile.Trust)
+	p, err := f.by.Reader.ForStart(op, cwd, f.profile.Env, f.profile.TrustAsked())
 	if err != nil {
 		return nil, err
 	}

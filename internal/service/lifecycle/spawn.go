@@ -34,7 +34,7 @@ func (d *Service) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnReques
 		}
 		opts.Groups = []types.PGID{id}
 	}
-	if opts.ParentPID, err = d.Parent(peer, req.Parent, p, p.Trust); err != nil {
+	if opts.ParentPID, err = d.Parent(peer, req.Parent, p, p.TrustAsked()); err != nil {
 		return ipc.SpawnResponse{}, err
 	}
 	if owner, inside := d.Access.AgentOf(peer); inside && req.Session != "" {

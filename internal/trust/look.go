@@ -1,0 +1,235 @@
+package trust
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rnix/agent"
+	"rnix/types"
+)
+
+// Bounds of what is looked at. What has more is not remembered: people can look at no such list either.
+const (
+	maxFiles = 2000
+	maxBytes = 32 << 20 // of all files
+	maxText  = 64 << 10 // of a file whose contents are kept
+)
+
+// places are where a project has what starts programs, and what it is. A directory counts with all that is in it.
+var places = []struct{ path, what string }{
+	{".mcp.json", "MCP servers"},
+	{".rnix", "agents, skills, providers and settings of Rnix"},
+	{"compose.yaml", "a workflow of agents"},
+	{".agents", "skills and settings of agents"},
+	{".claude", "settings of claude, which can have hooks"},
+	{".codex", "settings of codex"},
+	{"opencode.json", "settings of opencode"},
+	{"opencode.jsonc", "settings of opencode"},
+	{".opencode", "settings and plugins of opencode"},
+}
+
+// whats are what files below .rnix are.
+var whats = []struct{ pattern, what string }{
+	{".rnix/mcp.yaml", "MCP servers"},
+	{".rnix/providers.yaml", "models, and the programs that they are"},
+	{".rnix/config.yaml", "settings of Rnix"},
+	{".rnix/prices.yaml", "prices, by which budgets are kept"},
+	{".rnix/compose.yaml", "a workflow of agents"},
+	{".rnix/agents/*/agent.yaml", "an agent"},
+	{".rnix/agents/*/*", "a part of an agent"},
+	{".rnix/skills/*/*", "a part of a skill"},
+	{".claude/settings*.json", "settings of claude, which can have hooks"},
+}
+
+// Elsewhere are directories below the places that are no part of the project's settings: work trees of claude, with files of their own.
+var elsewhere = []string{".claude/worktrees"}
+
+// Look returns the files of a project that can start a program or widen what agents may do, by their paths: those of known places, and the
+// programs and scripts of the project that its MCP servers start. dir is absolute. A project that has too many of them to be looked at is
+// RESOURCE_EXHAUSTED.
+func Look(dir string) ([]File, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, types.Errorf(types.ErrNotFound, "Trust", dir, "%w", err)
+	}
+	defer root.Close()
+	l := &looker{dir: dir, root: root, seen: map[string]bool{}}
+	for _, p := range places {
+		if err := l.tree(p.path, p.what); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.started(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(l.files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return l.files, nil
+}
+
+// looker collects the files of a project.
+type looker struct {
+	dir   string
+	root  *os.Root
+	files []File
+	seen  map[string]bool
+	bytes int64
+}
+
+func (l *looker) bad(name string, err error) error {
+	return types.Errorf(types.ErrStorage, "Trust", filepath.Join(l.dir, filepath.FromSlash(name)), "it cannot be looked at: %w", err)
+}
+
+// outside is the refusal of a symbolic link out of the project.
+func (l *looker) outside(name, link string) error {
+	return types.Errorf(types.ErrInvalid, "Trust", filepath.Join(l.dir, filepath.FromSlash(name)),
+		"it is a symbolic link to %s, and what changes out of the project is not seen: replace it by a copy, or trust the project for one run with: rnix run --trust-project \"...\"", link)
+}
+
+// tree adds what is at a path, if there is anything.
+func (l *looker) tree(at, what string) error {
+	return fs.WalkDir(l.root.FS(), at, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // also one that has just gone
+		case err != nil:
+			if link, lerr := l.root.Readlink(name); lerr == nil {
+				return l.outside(name, link)
+			}
+			return l.bad(name, err)
+		case e.IsDir() && slices.Contains(elsewhere, name):
+			return fs.SkipDir
+		case e.IsDir():
+			return nil
+		}
+		return l.add(name, whatOf(name, what))
+	})
+}
+
+func whatOf(name, what string) string {
+	for _, w := range whats {
+		if ok, _ := path.Match(w.pattern, name); ok {
+			return w.what
+		}
+	}
+	return what
+}
+
+// started adds the files of the project that its MCP servers name: as their program, or among its arguments.
+func (l *looker) started() error {
+	servers, _ := agent.LoadMCP(agent.Places{ProjectDir: l.dir}, nil, false) // a mistake in them is a part of their file
+	for _, s := range servers {
+		for _, word := range append([]string{s.Command}, s.Args...) {
+			name, ok := l.inside(word)
+			if !ok {
+				continue
+			}
+			if info, err := l.root.Stat(name); err != nil || !info.Mode().IsRegular() {
+				continue
+			}
+			if err := l.add(filepath.ToSlash(name), "started by the MCP server "+s.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// inside returns the path below the project that a word of a command line is; false if it is none.
+func (l *looker) inside(word string) (string, bool) {
+	if word == "" || strings.HasPrefix(word, "-") {
+		return "", false
+	}
+	if filepath.IsAbs(word) {
+		rel, err := filepath.Rel(l.dir, word)
+		if err != nil {
+			return "", false
+		}
+		word = rel
+	}
+	return filepath.Clean(word), filepath.IsLocal(word)
+}
+
+// add adds a file with the sum of its contents. A symbolic link counts with where it leads; one that leads out of the project is
+// INVALID, and of what is no file nothing is read.
+func (l *looker) add(name, what string) error {
+	if l.seen[name] {
+		return nil
+	}
+	l.seen[name] = true
+	if len(l.files) == maxFiles {
+		return types.Errorf(types.ErrExhausted, "Trust", l.dir, "more than %d of its files can start programs, the last of them %s; no one can look at so many: trust it for one run with: rnix run --trust-project \"...\"", maxFiles, name)
+	}
+	f, err := l.read(name, what)
+	if err == nil {
+		l.files = append(l.files, f)
+	}
+	return err
+}
+
+func (l *looker) read(name, what string) (File, error) {
+	file := File{Path: name, What: what}
+	link, lerr := l.root.Readlink(name)
+	if lerr == nil {
+		file.Kind = "link to " + link
+	}
+	f, err := l.root.Open(name)
+	switch {
+	case err != nil && lerr == nil && errors.Is(err, fs.ErrNotExist): // what may come there is another file then
+		return file, nil
+	case err != nil && lerr == nil:
+		return file, l.outside(name, link)
+	case err != nil:
+		return file, l.bad(name, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return file, l.bad(name, err)
+	case info.IsDir() && lerr == nil:
+		return file, l.linked(name, link, what)
+	case !info.Mode().IsRegular():
+		file.Kind = "no regular file"
+		return file, nil
+	case info.Mode()&0o111 != 0:
+		file.Kind = join(file.Kind, "executable")
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxBytes-l.bytes+1))
+	if err != nil {
+		return file, l.bad(name, err)
+	}
+	if l.bytes += int64(len(text)); l.bytes > maxBytes {
+		return file, types.Errorf(types.ErrExhausted, "Trust", l.dir, "its files that can start programs have more than %d bytes, with %s; trust it for one run with: rnix run --trust-project \"...\"", maxBytes, name)
+	}
+	sum := sha256.Sum256(text)
+	file.Sum = hex.EncodeToString(sum[:])
+	if len(text) <= maxText {
+		file.Text = text
+	}
+	return file, nil
+}
+
+// linked adds what is in a directory of the project to which a symbolic link leads.
+func (l *looker) linked(name, link, what string) error {
+	at := path.Join(path.Dir(name), filepath.ToSlash(link))
+	if l.seen[at+"/"] || !fs.ValidPath(at) { // an absolute link does not lead into the project for those that read it either
+		return nil
+	}
+	l.seen[at+"/"] = true
+	return l.tree(at, what)
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + ", " + b
+}

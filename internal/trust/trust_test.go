@@ -1,0 +1,213 @@
+package trust
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"rnix/internal/durable"
+	"rnix/types"
+)
+
+func write(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func look(t *testing.T, dir string) []File {
+	t.Helper()
+	files, err := Look(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func paths(files []File) (out []string) {
+	for _, f := range files {
+		out = append(out, f.Path)
+	}
+	return out
+}
+
+func TestWhatCanStartProgramsIsLookedAt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"main.go": "x", "README.md": "x", "tools/server.js": "1", "tools/other.js": "1", "abs.sh": "x",
+		".mcp.json":                   `{"mcpServers":{"a":{"command":"node","args":["--flag","./tools/server.js","../outside","main"]},"b":{"command":"` + dir + `/abs.sh"}}}`,
+		".rnix/agents/dev/agent.yaml": "name: dev\n", ".rnix/skills/s/SKILL.md": "x", ".claude/settings.local.json": "{}", ".claude/worktrees/w/.mcp.json": "{}",
+		".codex/config.toml": "", "opencode.json": "{}", "compose.yaml": "nodes: {}\n", ".agents/skills/k/run.sh": "x",
+	})
+	want := []string{".agents/skills/k/run.sh", ".claude/settings.local.json", ".codex/config.toml", ".mcp.json", ".rnix/agents/dev/agent.yaml", ".rnix/skills/s/SKILL.md",
+		"abs.sh", "compose.yaml", "opencode.json", "tools/server.js"}
+	files := look(t, dir)
+	if got := paths(files); !slices.Equal(got, want) {
+		t.Fatalf("%q\nwant\n%q", got, want)
+	}
+	for _, f := range files {
+		if f.Path == "tools/server.js" && (f.Sum != "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b" || f.What != "started by the MCP server a") { // sha256sum of "1"
+			t.Errorf("%+v", f)
+		}
+	}
+	if empty := look(t, t.TempDir()); len(empty) != 0 {
+		t.Error(empty)
+	}
+}
+
+// Each change of a file that counts is seen, and what it is, and no other.
+func TestEveryChangeOfAProjectIsSeen(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		do   func(dir string) error
+		want string // kind and path; "" = nothing
+		diff string
+	}{
+		"nothing":           {func(string) error { return nil }, "", ""},
+		"another file":      {func(dir string) error { return os.WriteFile(filepath.Join(dir, "main.go"), []byte("y"), 0o644) }, "", ""},
+		"a touch":           {func(dir string) error { return os.Chtimes(filepath.Join(dir, ".mcp.json"), time.Now(), time.Now()) }, "", ""},
+		"an edit":           {func(dir string) error { return os.WriteFile(filepath.Join(dir, "s.sh"), []byte("two\n"), 0o644) }, "changed s.sh", "-one\n+two\n"},
+		"a new agent":       {func(dir string) error { return os.WriteFile(filepath.Join(dir, ".rnix/new"), []byte("n\n"), 0o644) }, "added .rnix/new", "+n\n"},
+		"one that has gone": {func(dir string) error { return os.Remove(filepath.Join(dir, ".rnix/old")) }, "removed .rnix/old", "-o\n"},
+		"a permission":      {func(dir string) error { return os.Chmod(filepath.Join(dir, "s.sh"), 0o755) }, "changed s.sh", "(executable, before: a plain file)\n"},
+		"a link in its place": {func(dir string) error {
+			return relink(filepath.Join(dir, ".rnix/old"), "../main.go")
+		}, "changed .rnix/old", "(link to ../main.go, before: a plain file)\n"},
+		"the target of a link": {func(dir string) error { return os.WriteFile(filepath.Join(dir, "there"), []byte("x\n"), 0o644) }, "changed .rnix/link", "+x\n"},
+		"a file in a linked directory": {func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "conf/hook"), []byte("h2\n"), 0o644)
+		}, "changed conf/hook", "-h\n+h2\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, dir, map[string]string{"main.go": "x\n", "s.sh": "one\n", ".rnix/old": "o\n", "conf/hook": "h\n", ".mcp.json": `{"mcpServers":{"a":{"command":"./s.sh"}}}`})
+			for at, to := range map[string]string{".rnix/link": "../there", ".rnix/dir": "../conf", "conf/loop": "../.rnix"} {
+				if err := os.Symlink(to, filepath.Join(dir, at)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := look(t, dir)
+			if err := c.do(dir); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			changes := Compare(before, look(t, dir))
+			for _, ch := range changes {
+				got = append(got, ch.Kind+" "+ch.Path)
+			}
+			if strings.Join(got, ", ") != c.want {
+				t.Fatalf("%q, want %q", got, c.want)
+			}
+			if len(changes) == 1 && !strings.Contains(changes[0].Diff, c.diff) {
+				t.Errorf("%q lacks %q", changes[0].Diff, c.diff)
+			}
+		})
+	}
+}
+
+func relink(path, to string) error {
+	if err := os.Remove(path); err != nil {
+		return err
+	}
+	return os.Symlink(to, path)
+}
+
+func TestWhatCannotBeLookedAtIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	many := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(many, ".claude"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range maxFiles + 1 {
+		if err := os.WriteFile(filepath.Join(many, ".claude", "f"+string(rune('a'+i%26))+strings.Repeat("x", i/26)), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	large := t.TempDir()
+	write(t, large, map[string]string{".mcp.json": "{}"})
+	if err := os.Truncate(filepath.Join(large, ".mcp.json"), maxBytes+1); err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(out, ".rnix"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(large, filepath.Join(out, ".rnix", "agents")); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		dir  string
+		code types.ErrCode
+		want string
+	}{
+		"many":   {many, types.ErrExhausted, "more than 2000 of its files"},
+		"large":  {large, types.ErrExhausted, "have more than 33554432 bytes, with .mcp.json"},
+		"out":    {out, types.ErrInvalid, "it is a symbolic link to " + large},
+		"absent": {filepath.Join(out, "nowhere"), types.ErrNotFound, "no such file"},
+	} {
+		if _, err := Look(c.dir); types.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTheBookRemembersAndForgets(t *testing.T) {
+	t.Parallel()
+	b := In(t.TempDir())
+	dir, other := t.TempDir(), t.TempDir()
+	write(t, dir, map[string]string{".mcp.json": "{}\n"})
+	stands := func(want State, changes int) {
+		t.Helper()
+		state, cs, err := b.Status(dir)
+		if state != want || len(cs) != changes || err != nil {
+			t.Fatalf("%s, %v, %v; want %s", state, cs, err, want)
+		}
+	}
+	stands(Unknown, 0)
+	if was, err := b.Forget(dir); was || err != nil {
+		t.Fatal(was, err)
+	}
+	for _, d := range []string{dir, other} {
+		if err := b.Put(Entry{Dir: d, Since: time.Unix(1, 0).UTC(), Files: look(t, d)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stands(Trusted, 0)
+	if all, problems := b.All(); len(all) != 2 || len(problems) != 0 {
+		t.Fatal(all, problems)
+	}
+	write(t, dir, map[string]string{".mcp.json": "{ }\n"})
+	stands(Changed, 1)
+	if was, err := b.Forget(other); !was || err != nil {
+		t.Fatal(was, err)
+	}
+	for _, text := range []string{"", "{", "[]", `{"dir":"/elsewhere"}`} { // torn, or put in the place of another
+		if err := durable.WriteFile(durable.OS, b.file(dir), []byte(text), durable.Cached); err != nil {
+			t.Fatal(err)
+		}
+		if state, _, err := b.Status(dir); state != Unknown || types.CodeOf(err) != types.ErrStorage || !strings.Contains(err.Error(), "rnix trust") {
+			t.Errorf("%q: %s, %v", text, state, err)
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Put(Entry{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	if state, _, err := b.Status(dir); state == Trusted || err == nil {
+		t.Errorf("a project that is gone: %s, %v", state, err)
+	}
+}
