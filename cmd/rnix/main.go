@@ -16,6 +16,7 @@ import (
 	"rnix/internal/cli"
 	"rnix/internal/daemon"
 	"rnix/internal/proc"
+	"rnix/internal/sandbox"
 	"rnix/ipc"
 )
 
@@ -26,6 +27,9 @@ var version = "dev"
 var warded = sync.OnceValues(proc.Warded)
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Word { // first of all: it confines itself before anything else starts
+		os.Exit(sandbox.Helper(os.Args[2:]))
+	}
 	if strings.Join(os.Args[1:], " ") == ipc.DaemonCommand { // a warden stays small: it has no need of the commands
 		_, _ = warded() // runDaemon says why, if there is none
 	}

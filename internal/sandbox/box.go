@@ -1,0 +1,159 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"rnix/types"
+)
+
+// Word is the first argument with which this program is the inner helper of a box: main calls Helper then, before anything else.
+const Word = "__box"
+
+// NotRun is the exit status of the helper if it has not executed the command. It says why on its standard error.
+const NotRun = 125
+
+// Command is what a box executes.
+type Command struct {
+	Path string   // absolute
+	Args []string // without the program's name
+	Env  []string
+	Dir  string // absolute
+}
+
+// Box is a program to start, which confines itself and executes a command.
+type Box struct {
+	Path string
+	Args []string // without the program's name
+	// Env is the whole environment to start it with: with bubblewrap the command can read that of its first process, and a dynamic
+	// linker obeys it. The command's own environment is in one of the files.
+	Env []string
+	// Files must be the descriptors from 3 on.
+	Files []*os.File
+
+	watched map[string]string
+	held    []*holding
+}
+
+// job is what the helper reads from its descriptor.
+type job struct {
+	Path, Dir []byte
+	Args, Env [][]byte // bytes, since JSON cannot hold every string
+	Rung      Rung
+	Rules     []Rule
+	Network   bool
+	Unix      bool
+	Limits    Limits
+}
+
+// Open makes a box for a command. self is the path of this program. The caller starts what the box says, and calls Close when it
+// has ended, also if it could not be started. It fails with INVALID for a command that is not absolute, CONFLICT if a protected path
+// has changed since the plan was made, and STORAGE if the files of the box cannot be made.
+func (p Plan) Open(self string, c Command) (*Box, error) {
+	if !filepath.IsAbs(c.Path) || !filepath.IsAbs(c.Dir) {
+		return nil, types.Errorf(types.ErrInvalid, "sandbox", c.Path, "program and directory of a command must be absolute, and the directory is %q", c.Dir)
+	}
+	if p.Rung == RungNone {
+		if p.Policy.Level != LevelOff {
+			return nil, types.Errorf(types.ErrPermission, "sandbox", c.Path, "no plan was made for this command")
+		}
+		return &Box{Path: c.Path, Args: c.Args, Env: c.Env}, nil
+	}
+	j := job{
+		Path: []byte(c.Path), Args: raw(append([]string{c.Path}, c.Args...)), Env: raw(c.Env), Dir: []byte(c.Dir),
+		Rung: p.Rung, Rules: p.Rules, Network: p.Network, Unix: p.Unix, Limits: p.Policy.Limits,
+	}
+	text, err := json.Marshal(j)
+	if err != nil {
+		return nil, types.Errorf(types.ErrInternal, "sandbox", c.Path, "cannot write the job of the helper: %w", err)
+	}
+	b := &Box{watched: fingerprints(p.Watched)}
+	for _, path := range p.Held {
+		h, err := hold(path)
+		if err != nil {
+			_, _ = b.Close()
+			return nil, types.Errorf(types.ErrConflict, "sandbox", path, "cannot hold the name of a protected path: %w", err)
+		}
+		b.held = append(b.held, h)
+	}
+	contents := [][]byte{text}
+	b.Path, b.Args = self, []string{Word, "3"}
+	if p.Rung == RungBwrap {
+		argv := slices.Clone(p.Argv)
+		for i, arg := range argv {
+			if arg == selfArg {
+				argv[i] = self
+			}
+		}
+		end := slices.Index(argv, "--")
+		contents = append(contents, []byte(strings.Join(argv[:end], "\x00")+"\x00"))
+		b.Path, b.Args = p.Program, []string{"--args", "4", "--", helperPath, Word, "3"}
+	}
+	for _, content := range contents {
+		f, err := memoryFile(content)
+		if err != nil {
+			_, _ = b.Close()
+			return nil, types.Errorf(types.ErrStorage, "sandbox", c.Path, "cannot make a file of the box: %w", err)
+		}
+		b.Files = append(b.Files, f)
+	}
+	return b, nil
+}
+
+// raw returns strings as bytes.
+func raw(list []string) [][]byte {
+	out := make([][]byte, len(list))
+	for i, s := range list {
+		out[i] = []byte(s)
+	}
+	return out
+}
+
+// Close gives back what the box holds, and returns the protected paths that have changed, which happens only where they cannot be
+// protected (Plan.Watched), sorted. The second call does nothing. The error is about names that could not be given back.
+func (b *Box) Close() (changed []string, err error) {
+	for _, f := range b.Files {
+		_ = f.Close() // in memory
+	}
+	for _, h := range slices.Backward(b.held) {
+		if e := h.release(); e != nil && err == nil {
+			err = types.Errorf(types.ErrStorage, "sandbox", h.path, "cannot remove what held the name of a protected path: %w", e)
+		}
+	}
+	paths := make([]string, 0, len(b.watched))
+	for path := range b.watched {
+		paths = append(paths, path)
+	}
+	now := fingerprints(paths)
+	for path, was := range b.watched {
+		if now[path] != was {
+			changed = append(changed, path)
+		}
+	}
+	b.Files, b.held, b.watched = nil, nil, nil
+	return sortPaths(changed), err
+}
+
+// fingerprints returns for each path a text that differs if anything in it was changed. It holds the time at which each file was
+// last changed in any way, which a program cannot set.
+func fingerprints(paths []string) map[string]string {
+	out := make(map[string]string, len(paths))
+	for _, path := range paths {
+		var text strings.Builder
+		_ = filepath.WalkDir(path, func(file string, _ os.DirEntry, err error) error {
+			text.WriteString(strconv.Quote(file))
+			if err != nil {
+				text.WriteString(" cannot be read\n")
+				return nil
+			}
+			text.WriteString(identity(file) + "\n")
+			return nil
+		})
+		out[path] = text.String()
+	}
+	return out
+}

@@ -1,0 +1,95 @@
+package sandbox
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Rights of Landlock. Those for files are also valid for rules of single files.
+const (
+	landlockReadFile  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE
+	landlockWriteFile = landlockReadFile | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	landlockReadDir   = landlockReadFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	landlockWriteDir  = landlockWriteFile | landlockReadDir | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
+	// landlockAll is what a ruleset governs: without a rule it is refused. Devices and sockets are made by no command.
+	landlockAll = landlockWriteDir | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK
+)
+
+// landlockABI returns the version of Landlock that the kernel offers, 0 without it.
+func landlockABI() int {
+	abi, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if e != 0 {
+		return 0
+	}
+	return int(abi)
+}
+
+// restrict confines this thread by rules. Anything that cannot be enforced fully is an error.
+func restrict(rules []Rule, network bool) error {
+	if abi := landlockABI(); abi < minABI {
+		return fmt.Errorf("the kernel offers version %d of Landlock, and %d is needed", abi, minABI)
+	}
+	attr := unix.LandlockRulesetAttr{
+		Access_fs: landlockAll, Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL,
+	}
+	if !network {
+		attr.Access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+	}
+	set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	if e != 0 {
+		return fmt.Errorf("Landlock rules cannot be made: %w", e)
+	}
+	defer unix.Close(int(set))
+	for _, r := range rules {
+		if err := addRule(int(set), r); err != nil {
+			return err
+		}
+	}
+	if _, _, e := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0, 0); e != 0 {
+		return fmt.Errorf("Landlock cannot be turned on: %w", e)
+	}
+	return nil
+}
+
+// addRule adds one rule. Its path was resolved, so a link in it is one that was put there since.
+func addRule(set int, r Rule) error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, r.Path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err == unix.ENOSYS { // a filter around this program
+		fd, err = unix.Open(r.Path, unix.O_PATH|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+	}
+	switch err {
+	case nil:
+	case unix.ENOENT, unix.EACCES:
+		return nil // gone, or not this user's: nothing to allow
+	default:
+		return fmt.Errorf("the path %s, which the policy lets be used: %w", r.Path, err)
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return fmt.Errorf("the path %s: %w", r.Path, err)
+	}
+	directory := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	var access uint64
+	switch {
+	case r.Access == AccessWrite && directory:
+		access = landlockWriteDir
+	case r.Access == AccessWrite:
+		access = landlockWriteFile
+	case r.Access == AccessRead && directory:
+		access = landlockReadDir
+	case r.Access == AccessRead:
+		access = landlockReadFile
+	default:
+		return fmt.Errorf("a rule for %s that allows nothing", r.Path)
+	}
+	attr := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
+	if _, _, e := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0); e != 0 {
+		return fmt.Errorf("the path %s cannot be allowed: %w", r.Path, e)
+	}
+	return nil
+}

@@ -1,0 +1,17 @@
+//go:build !linux || (!amd64 && !arm64)
+
+package sandbox
+
+import (
+	"fmt"
+	"os"
+)
+
+// supported says that this system cannot have boxes. Nothing is proved on it, so no plan can be made but for the level off.
+const supported = false
+
+// Helper fails: there are no boxes on this system.
+func Helper([]string) int {
+	fmt.Fprintln(os.Stderr, "rnix: commands cannot be confined on this system")
+	return NotRun
+}

@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"slices"
+	"strconv"
+)
+
+// helperPath is where bubblewrap shows this program: in /dev, which is always a new file system.
+const helperPath = "/dev/rnix-box"
+
+// selfArg stands for the path of this program in Plan.Argv, which is known when the plan is opened.
+const selfArg = "SELF"
+
+// privateSize bounds each private directory, in bytes: they are in memory.
+const privateSize = 1 << 30
+
+// planBwrap writes the arguments of bubblewrap. Mounts are made in the order of the points, so a directory comes before what is
+// mounted in it.
+func planBwrap(plan *Plan, host Host, files Files) {
+	plan.Program = host.Program
+	b := bwrapArgs{plan: plan, files: files, made: map[string]bool{}}
+	b.add("--unshare-user", "--disable-userns", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
+	if !plan.Network {
+		b.add("--unshare-net")
+	}
+	b.add("--cap-drop", "ALL", "--new-session", "--die-with-parent", "--hostname", "rnix")
+	root := plan.Policy.Access("/")
+	switch root {
+	case AccessRead:
+		b.add("--ro-bind", "/", "/")
+	case AccessWrite:
+		b.add("--bind", "/", "/")
+	}
+	b.add("--dev", "/dev", "--proc", "/proc")
+	for _, p := range plan.Policy.points() {
+		if p.path != "/" && !own(p.path) {
+			b.point(p)
+		}
+	}
+	b.add("--ro-bind", selfArg, helperPath)
+	for _, dir := range b.seal {
+		b.add("--remount-ro", dir)
+	}
+	if root == AccessNone {
+		b.add("--remount-ro", "/")
+	}
+	b.add("--chdir", "/", "--")
+	plan.commonGaps()
+}
+
+// own says whether bubblewrap itself makes what is at a path.
+func own(path string) bool {
+	const shm = "/dev/shm"
+	return within(path, "/proc") || within(path, "/dev") && (path == shm || !within(path, shm))
+}
+
+type bwrapArgs struct {
+	plan  *Plan
+	files Files
+	made  map[string]bool // mount points so far
+	seal  []string        // new file systems that become read-only once all mount points in them exist
+}
+
+func (b *bwrapArgs) add(args ...string) { b.plan.Argv = append(b.plan.Argv, args...) }
+
+func (b *bwrapArgs) point(p point) {
+	kind := b.files.Kind(p.path)
+	if p.access < p.above && p.above == AccessWrite {
+		b.hold(p, kind)
+		return
+	}
+	switch {
+	case kind == Missing || kind == Link: // a link after Resolve is one that changed meanwhile; it grants nothing
+	case p.access == AccessWrite:
+		b.mount("--bind", p.path)
+	case p.access == AccessRead:
+		b.mount("--ro-bind", p.path)
+	case kind == Directory:
+		b.hide(p.path)
+	default:
+		b.add("--ro-bind", "/dev/null", p.path)
+	}
+}
+
+// hold takes rights from a path in a directory where the command may write. All directories between become mount points too: one
+// that is not could be renamed, and another one put in its place. What is missing is held by an empty directory.
+func (b *bwrapArgs) hold(p point, kind Kind) {
+	path := p.path
+	if kind == Missing {
+		path = firstMissing(b.files, path)
+	}
+	for _, dir := range ancestors(path) {
+		if b.plan.Policy.Access(dir) == AccessWrite && !b.made[dir] && dir != "/" {
+			b.mount("--bind", dir)
+		}
+	}
+	if b.made[path] {
+		return // another protected path is below the same missing directory
+	}
+	missing := b.files.Kind(path) == Missing
+	if missing {
+		b.plan.Held = append(b.plan.Held, path)
+	}
+	switch {
+	case p.access == AccessRead || missing:
+		b.mount("--ro-bind", path)
+	case kind == Directory:
+		b.hide(path)
+	default:
+		b.made[path] = true
+		b.add("--ro-bind", "/dev/null", path)
+	}
+}
+
+func (b *bwrapArgs) mount(option, path string) {
+	b.made[path] = true
+	b.add(option, path, path)
+}
+
+// hide covers a directory by an empty one. Those that every system shares are replaced by one that can be written.
+func (b *bwrapArgs) hide(dir string) {
+	b.made[dir] = true
+	if slices.Contains(private, dir) {
+		b.add("--perms", "1777")
+	} else {
+		b.add("--perms", "0755")
+		b.seal = append(b.seal, dir)
+	}
+	b.add("--size", strconv.Itoa(privateSize), "--tmpfs", dir)
+}
