@@ -31,7 +31,8 @@ func planBwrap(plan *Plan, host Host, files Files) {
 	case AccessWrite:
 		b.add("--bind", "/", "/")
 	}
-	b.add("--dev", "/dev", "--proc", "/proc")
+	// As root bubblewrap leaves the settings of the machine in /proc/sys writable, which belong to root.
+	b.add("--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
 	for _, p := range plan.Policy.points() {
 		if p.path != "/" && !own(p.path) {
 			b.point(p)

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package sandbox
 
 import (
@@ -18,6 +20,9 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == Word {
 		os.Exit(Helper(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == attackWord {
+		os.Exit(attackInside(os.Args[2:]))
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -1,0 +1,3 @@
+package sandbox
+
+func setuidOld(func(string) uintptr, uintptr) []func() error { return nil }
