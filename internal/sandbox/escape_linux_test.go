@@ -3,17 +3,21 @@
 package sandbox
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"rnix/internal/soak"
 )
 
 // result is what became of an attack.
@@ -33,6 +37,7 @@ func (s *scene) attempt(t testing.TB, h Host, a attack) (result, Plan) {
 	ns, _ := os.Readlink("/proc/self/ns/pid")
 	env := []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + s.path("home"), "TMPDIR=" + s.place.Temp, "NS=" + ns, "SETUID=" + os.Getenv(setuidVariable),
+		"GORACE=" + os.Getenv("GORACE"),
 	}
 	for _, e := range a.env {
 		env = append(env, s.words(e))
@@ -107,7 +112,14 @@ func TestEscape(t *testing.T) {
 				s.close(t)
 			}
 		})
-		for _, a := range attacks {
+		share, err := strconv.Atoi(cmp.Or(os.Getenv(shareVariable), "1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range attacks {
+			if i%share != 0 {
+				continue
+			}
 			t.Run(strings.ReplaceAll(a.name, " ", "-"), func(t *testing.T) {
 				s := scenes[a.linked]
 				if s == nil {
@@ -142,6 +154,7 @@ func TestEscape(t *testing.T) {
 const (
 	setuidVariable = "RNIX_TEST_SETUID" // a copy of it with the rights of root
 	childVariable  = "RNIX_TEST_CHILD"
+	shareVariable  = "RNIX_TEST_SHARE" // 3: every third attack
 )
 
 // TestEscapeAsOthers runs TestEscape once more in child processes.
@@ -171,6 +184,7 @@ func TestEscapeAsOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	const nobody = 65534
+	share := soak.Pick(t, "attacks that one is of, which other users try", 3, 1)
 	for _, v := range []struct {
 		name      string
 		user      int
@@ -192,7 +206,7 @@ func TestEscapeAsOthers(t *testing.T) {
 				c.Args = append([]string{program, attackWord, "contained", program}, c.Args[1:]...)
 			}
 			c.Dir = dir
-			c.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir, childVariable+"=1")
+			c.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir, childVariable+"=1", shareVariable+"="+strconv.Itoa(share))
 			if v.user != 0 {
 				c.Env = append(c.Env, setuidVariable+"="+suid)
 				c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
