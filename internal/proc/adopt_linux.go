@@ -193,9 +193,11 @@ func makeAdopter(program []byte) (*os.File, error) {
 	return nil, errors.Join(err, errors.ErrUnsupported)
 }
 
-// startProcess starts a program as os.StartProcess does, as a subreaper where that can be had. attr.Files has three files.
+// startProcess starts a program as os.StartProcess does, as a subreaper where that can be had. A program that is given
+// more than its three streams is none: the adopter needs the descriptors after them.
 func startProcess(path string, argv []string, attr *os.ProcAttr) (p *os.Process, subreaper bool, err error) {
-	if f := adopter(); f != nil {
+	const streams = 3
+	if f := adopter(); f != nil && len(attr.Files) == streams {
 		p, err = startBy(f, path, argv, attr)
 		return p, true, err
 	}

@@ -9,7 +9,7 @@
 // what a child is for: shells, MCP servers, model CLIs and git are one to it, and agents are numbers.
 //
 // Every child leads a session and a process group of its own, dies when the daemon dies, inherits
-// three descriptors and no more, and carries RNIX_OWNER=<random token> in its environment. Its
+// its three streams and Spec.Files and no more, and carries RNIX_OWNER=<random token> in its environment. Its
 // descendants are what /proc says: processes below it, in its group or session, or with its token.
 // A process is only ever signalled by pid and start time together, through a pidfd where there are
 // any, so that a recycled pid is never touched. Outside Linux there is no /proc to walk: there a
@@ -21,6 +21,7 @@ package proc
 
 import (
 	"io"
+	"os"
 	"syscall"
 	"time"
 
@@ -76,6 +77,9 @@ type Spec struct {
 	Stdout     io.Writer
 	Stderr     io.Writer
 	StdoutPipe bool
+
+	// Files are descriptors of the child from 3 on, such as those of a sandbox.Box. The caller closes them once Start has returned.
+	Files []*os.File
 
 	Timeout time.Duration // ends the child after so much time, frozen time not counted; 0 = never
 	Grace   time.Duration // between SIGTERM and SIGKILL when ctx or the timeout ends the child; 0 = none

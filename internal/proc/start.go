@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -120,7 +121,7 @@ func (m *Manager) fork(c *Child, path, token string) error {
 	if err != nil {
 		return types.Errorf(types.ErrExhausted, "Start", c.spec.Path, "cannot make its pipes: %w", err)
 	}
-	attr := &os.ProcAttr{Dir: c.spec.Dir, Env: childEnv(c.spec, token), Files: files, Sys: &syscall.SysProcAttr{Setsid: true}}
+	attr := &os.ProcAttr{Dir: c.spec.Dir, Env: childEnv(c.spec, token), Files: slices.Concat(files, c.spec.Files), Sys: &syscall.SysProcAttr{Setsid: true}}
 	dieWithParent(attr.Sys)
 	argv := append([]string{c.spec.Path}, c.spec.Args...)
 	forked := make(chan error, 1)
