@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rnix/internal/event"
+	"rnix/internal/sandbox"
 	"rnix/internal/soak"
 	"rnix/internal/testenv"
 	"rnix/ipc"
@@ -26,6 +27,9 @@ import (
 var update = flag.Bool("update", false, "write what the scripts compare with anew")
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Word { // as main does
+		os.Exit(sandbox.Helper(os.Args[2:]))
+	}
 	if code, asked := testenv.Daemon(); asked {
 		os.Exit(code)
 	}

@@ -28,7 +28,7 @@ func TestDoctorRunsTheProgramsThatItCallsOK(t *testing.T) {
 		}
 	}
 	f := newFake(t).serve()
-	if r := f.run("doctor", "--json"); strings.Contains(r.out, "bwrap") || !strings.Contains(r.out, `"check":"git"`) {
+	if r := f.run("doctor", "--json"); !strings.Contains(r.out, `"check":"sandbox"`) || !strings.Contains(r.out, `"check":"git"`) {
 		t.Errorf("%s", r.out)
 	}
 }

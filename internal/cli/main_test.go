@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"rnix/internal/event"
+	"rnix/internal/sandbox"
 	"rnix/ipc"
 	"rnix/runtime/statehome"
 	"rnix/types"
@@ -29,6 +30,9 @@ const roleEnv = "CLI_TEST_ROLE"
 func TestMain(m *testing.M) {
 	if os.Getenv(roleEnv) == "rnix" {
 		os.Exit(Main(context.Background(), Host{Args: os.Args[1:]}))
+	}
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Word { // as main does
+		os.Exit(sandbox.Helper(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == "daemon" { // a command of a test has started one: it would run all tests again, without end
 		fmt.Fprintln(os.Stderr, "a test of the command line starts no daemon")

@@ -76,7 +76,7 @@ func entries() []entry {
 		{"agents", "set", agentsCmd}, {"skills", "set", skillsCmd}, {"mcp", "set", mcpCmd}, {"trust", "set", trustCmd}, {"providers", "set", providersCmd},
 		{"gc", "set", gcCmd}, {"keep", "set", keepCmd}, {"unarchive", "set", unarchiveCmd}, {"rm", "set", rmCmd}, {"du", "set", duCmd}, {"fsck", "set", fsckCmd},
 		{"test", "set", testCmd},
-		{"init", "set", initCmd}, {"doctor", "set", doctorCmd}, {"daemon", "set", daemonCmd}, {"serve", "set", serveCmd}, {"version", "set", versionCmd},
+		{"init", "set", initCmd}, {"doctor", "set", doctorCmd}, {"sandbox", "set", sandboxCmd}, {"daemon", "set", daemonCmd}, {"serve", "set", serveCmd}, {"version", "set", versionCmd},
 		{"completion", "set", completionCmd},
 		{"top", "see", topCmd}, {"dashboard", "see", dashboardCmd},
 		{"sh", "run", shCmd}, {"spawn", "", spawnCmd}, {shChild, "", shChildCmd},

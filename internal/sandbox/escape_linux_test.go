@@ -160,7 +160,7 @@ const (
 // TestEscapeAsOthers runs TestEscape once more in child processes.
 func TestEscapeAsOthers(t *testing.T) {
 	if os.Getenv(childVariable) != "" {
-		t.Skip("this is a child already")
+		return // this is a child already
 	}
 	base, err := os.MkdirTemp("", "rnix-escape-")
 	if err != nil {

@@ -97,6 +97,22 @@ func Standard(place Place) Policy {
 	return p.Canonical()
 }
 
+// Environ returns an environment in which programs keep temporary files and caches where a command at this place may write: a
+// cache that is shared with programs outside could bring them something to run.
+func (p Place) Environ(env []string) []string {
+	if p.Temp == "" {
+		return env
+	}
+	cache := filepath.Join(p.Temp, "cache")
+	for _, v := range []struct{ name, value string }{
+		{"TMPDIR", p.Temp}, {"XDG_CACHE_HOME", cache}, {"GOCACHE", filepath.Join(cache, "go-build")}, {"npm_config_cache", filepath.Join(cache, "npm")},
+		{"PYTHONPYCACHEPREFIX", filepath.Join(cache, "python")},
+	} {
+		env = append(slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, v.name+"=") }), v.name+"="+v.value)
+	}
+	return env
+}
+
 // FindGit returns the repository whose work tree has its top at a directory. What is no repository, or names one that is
 // not there, is the zero Git.
 func FindGit(work string, files Files, read func(path string) (string, error)) Git {

@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"rnix/internal/proc"
+	"rnix/internal/sandbox"
+	"rnix/types"
+)
+
+func sandboxCmd(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "sandbox",
+		Short: "run a command in the sandbox, and show what it may do there",
+		Long: `Sandbox runs one command confined: it reads everything but credentials, other programs' temporary files
+and the data of Rnix, writes this directory, and has no network. The commands of agents are not confined
+yet; this shows what will hold for them, and whether this host can enforce it.`,
+		Example: examples(`rnix sandbox explain`, `rnix sandbox try -- make test`),
+	}
+	c.AddCommand(sandboxTryCmd(a), sandboxExplainCmd(a))
+	return c
+}
+
+// sandboxFlags are those of the policy.
+type sandboxFlags struct {
+	level, net                 string
+	read, write, hide, protect []string
+}
+
+func (f *sandboxFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.level, "level", string(sandbox.LevelAuto), "mechanism: auto (the best that works here), bwrap or landlock")
+	c.Flags().StringVar(&f.net, "net", string(sandbox.NetNone), "network: none or open")
+	c.Flags().StringArrayVar(&f.read, "read", nil, "path to read even if a directory above is hidden (repeatable)")
+	c.Flags().StringArrayVar(&f.write, "write", nil, "path to write, such as a cache (repeatable)")
+	c.Flags().StringArrayVar(&f.hide, "hide", nil, "path to hide (repeatable)")
+	c.Flags().StringArrayVar(&f.protect, "protect", nil, "path to protect from being written or made (repeatable)")
+	_ = c.RegisterFlagCompletionFunc("level", cobra.FixedCompletions([]string{"auto", "bwrap", "landlock"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("net", cobra.FixedCompletions([]string{"none", "open"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// plan makes the plan for a directory. temp is the command's own; it may be empty.
+func (f *sandboxFlags) plan(ctx context.Context, a *app, dir, temp string) (sandbox.Plan, sandbox.Place, error) {
+	place, err := sandboxPlace(a, dir, temp)
+	if err != nil {
+		return sandbox.Plan{}, place, err
+	}
+	p := sandbox.Standard(place)
+	p.Level, p.Net = sandbox.Level(f.level), sandbox.Net(f.net)
+	switch {
+	case p.Level != sandbox.LevelAuto && p.Level != sandbox.LevelBwrap && p.Level != sandbox.LevelLandlock:
+		return sandbox.Plan{}, place, usagef("", "invalid --level %q: want auto, bwrap or landlock", f.level)
+	case p.Net != sandbox.NetNone && p.Net != sandbox.NetOpen:
+		return sandbox.Plan{}, place, usagef("", "invalid --net %q: want none or open", f.net)
+	}
+	for _, l := range []struct{ paths, to *[]string }{{&f.read, &p.Read}, {&f.write, &p.Write}, {&f.hide, &p.Hide}, {&f.protect, &p.Protect}} {
+		for _, path := range *l.paths {
+			*l.to = append(*l.to, absolute(a, path))
+		}
+	}
+	plan, err := sandbox.MakePlan(p, sandboxHost(ctx, a, place), sandbox.Disk{})
+	return plan, place, err
+}
+
+// sandboxPlace returns the place of commands in a directory.
+func sandboxPlace(a *app, dir, temp string) (sandbox.Place, error) {
+	work, err := filepath.EvalSymlinks(absolute(a, dir))
+	if err != nil {
+		return sandbox.Place{}, types.Errorf(types.ErrNotFound, "", dir, "%w", err)
+	}
+	if info, err := os.Stat(work); err != nil || !info.IsDir() {
+		return sandbox.Place{}, usagef("name a directory", "%s is no directory", work)
+	}
+	p, err := a.places()
+	if err != nil {
+		return sandbox.Place{}, err
+	}
+	place := sandbox.Place{Work: work, Temp: temp, Private: []string{p.DataDir, p.ConfigDir, filepath.Dir(p.Socket)}}
+	if home := a.getenv("HOME"); filepath.IsAbs(home) {
+		place.Home = filepath.Clean(home)
+	}
+	place.Git = sandbox.FindGit(work, sandbox.Disk{}, func(path string) (string, error) {
+		text, err := os.ReadFile(path)
+		return string(text), err
+	})
+	return place, nil
+}
+
+// sandboxHost finds out what this host can confine commands with.
+func sandboxHost(ctx context.Context, a *app, place sandbox.Place) sandbox.Host {
+	run := func(ctx context.Context, b *sandbox.Box) (int, string, error) {
+		errs := proc.NewRing(4 << 10)
+		exit, err := runBox(ctx, b, proc.Spec{Stderr: errs, Timeout: programPatience})
+		return exit.Code, errs.String(), err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		self = "" // nothing is proved, and the reason is that it does not exist
+	}
+	return sandbox.Probe(ctx, run, self, sandbox.FindBwrap(a.getenv("PATH"), place.Work))
+}
+
+// runBox starts a box and waits for it. spec says where its output goes.
+func runBox(ctx context.Context, b *sandbox.Box, spec proc.Spec) (proc.ExitInfo, error) {
+	dir, err := os.MkdirTemp("", "rnix-sandbox-")
+	if err != nil {
+		return proc.ExitInfo{}, err
+	}
+	defer os.RemoveAll(dir)
+	m, err := proc.NewManager(dir, nil)
+	if err != nil {
+		return proc.ExitInfo{}, err
+	}
+	defer m.Close()
+	spec.Kind, spec.Path, spec.Args, spec.Env, spec.Files, spec.Dir = proc.KindShell, b.Path, b.Args, b.Env, b.Files, "/"
+	child, err := m.Start(ctx, spec)
+	if err != nil {
+		return proc.ExitInfo{}, err
+	}
+	exit := child.Wait()
+	return exit, exit.Err
+}
+
+func sandboxTryCmd(a *app) *cobra.Command {
+	var flags sandboxFlags
+	c := &cobra.Command{
+		Use:   "try [flags] -- COMMAND [ARG...]",
+		Short: "run one command confined, in this directory",
+		Long: `Try runs one command in this directory, confined by the best mechanism that works on this host, and exits
+with the status of the command; 125 means that nothing ran. The command has an empty standard input, the
+environment of agents' commands, and an empty directory for temporary files and caches (TMPDIR), which is
+removed afterwards. With Landlock, protected files that the command has changed are named afterwards,
+and the exit code is 1 if it would have been 0.`,
+		Example:     examples(`rnix sandbox try -- make test`, `rnix sandbox try --net open -- npm ci`, `rnix sandbox try --level landlock -- sh -c 'echo x >/etc/x'`),
+		Annotations: exits("0 1 2 11"),
+		Args:        argsOf(1, -1, "a command, such as: -- make test"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return tryBox(c.Context(), a, &flags, args)
+		},
+	}
+	flags.add(c)
+	c.Flags().SetInterspersed(false) // what follows the command belongs to it
+	return c
+}
+
+// tryBox runs a command line in a box.
+func tryBox(ctx context.Context, a *app, flags *sandboxFlags, args []string) (err error) {
+	temp, err := os.MkdirTemp("", "rnix-try-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	if temp, err = filepath.EvalSymlinks(temp); err != nil {
+		return err
+	}
+	plan, place, err := flags.plan(ctx, a, a.host.Dir, temp)
+	if err != nil {
+		return err
+	}
+	env := place.Environ(proc.ComposeEnv(a.host.Environ, nil, nil))
+	program, err := proc.LookPath(args[0], env)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	box, err := plan.Open(self, sandbox.Command{Path: absolute(a, program), Args: args[1:], Env: env, Dir: place.Work})
+	if err != nil {
+		return err
+	}
+	exit, err := runBox(ctx, box, proc.Spec{Stdout: a.host.Out, Stderr: a.host.Err, Shown: strings.Join(args, " ")})
+	changed, closed := box.Close()
+	if err == nil {
+		err = closed
+	}
+	for _, path := range changed {
+		a.out.warn(path + " is protected, and the command has changed it: look at it before anything uses it")
+	}
+	code := exit.Code
+	if code == 0 && len(changed) > 0 {
+		code = ExitError
+	}
+	if err != nil {
+		return err
+	}
+	return leave(code)
+}
+
+func sandboxExplainCmd(a *app) *cobra.Command {
+	var flags sandboxFlags
+	c := &cobra.Command{
+		Use:   "explain [DIR]",
+		Short: "show what a command in a directory may read, write and reach",
+		Long: `Explain shows with which mechanism this host confines commands in a directory, what they may read, write
+and reach, and what the mechanism does not enforce. It starts nothing but the test of the mechanism.`,
+		Example:     examples(`rnix sandbox explain`, `rnix sandbox explain src --net open`, `rnix sandbox explain --json | jq -r '.gaps[]'`),
+		Annotations: exits("0 1 2 10 11"),
+		Args:        argsOf(0, 1, "a directory"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			dir := a.host.Dir
+			if len(args) > 0 {
+				dir = args[0]
+			}
+			plan, _, err := flags.plan(c.Context(), a, dir, "")
+			if err != nil {
+				return err
+			}
+			if a.out.json() {
+				a.out.object(&plan)
+				return nil
+			}
+			text := "by        " + string(plan.Rung) + "\n" + plan.Policy.Explain()
+			name := "not held  "
+			for _, gap := range plan.Gaps {
+				text += name + gap + "\n"
+				name = "          "
+			}
+			for line := range strings.Lines(text) {
+				a.out.print(lines(strings.TrimSuffix(line, "\n")) + "\n")
+			}
+			return nil
+		},
+	}
+	flags.add(c)
+	return c
+}
+
+// checkSandbox says whether commands can be confined here.
+func checkSandbox(ctx context.Context, a *app) check {
+	place, err := sandboxPlace(a, a.host.Dir, "")
+	if err != nil {
+		return check{"sandbox", warned, errorText(err), ""}
+	}
+	h := sandboxHost(ctx, a, place)
+	var by, not []string
+	for _, r := range []struct {
+		name  string
+		proof sandbox.Proof
+	}{{"bubblewrap", h.Bwrap}, {"Landlock", h.Landlock}} {
+		if r.proof.Proved {
+			by = append(by, r.name)
+		} else {
+			not = append(not, "not by "+r.name+": "+r.proof.Reason)
+		}
+	}
+	detail := strings.Join(not, "; ")
+	if len(by) > 0 {
+		detail = "a test was refused what is outside, other programs, sockets and capabilities, by " + strings.Join(append([]string{strings.Join(by, " and by ")}, not...), "; ")
+	}
+	if h.ABI > 0 {
+		detail += "; Landlock has version " + number(h.ABI)
+	}
+	fix := h.Bwrap.Fix
+	switch h.Best() {
+	case sandbox.RungBwrap:
+		fix = "try it: rnix sandbox try -- COMMAND; what is not enforced: rnix sandbox explain"
+	case sandbox.RungNone:
+		if h.Landlock.Fix != "" {
+			fix = strings.TrimPrefix(fix+"\nor: "+h.Landlock.Fix, "\nor: ")
+		}
+		return check{"sandbox", warned, "commands cannot be confined: " + detail, fix}
+	}
+	return check{"sandbox", fine, detail + "; the commands of agents are not confined yet", fix}
+}
