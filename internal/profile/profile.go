@@ -79,7 +79,7 @@ func (p *Profile) Load(name string, extraMCP []string) (*agent.Agent, error) {
 	if name == "" {
 		name = p.Config.DefaultAgent.V
 	}
-	return p.load(name, extraMCP)
+	return load(p, name, extraMCP)
 }
 
 // Variables are the names of the variables that the OS children of an agent see besides what all do. Those that an agent has named

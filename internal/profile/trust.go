@@ -2,15 +2,19 @@ package profile
 
 import (
 	"path/filepath"
+	"slices"
 
 	"rnix/agent"
 	"rnix/internal/trust"
+	"rnix/types"
+	"rnix/vfs"
 )
 
 // pin is the trust of a person in a project as its files were when the person looked at them.
 type pin struct {
 	book  trust.Book
 	dir   string
+	home  string          // the user's
 	plain func() *Profile // reads the profile without that trust
 }
 
@@ -35,7 +39,7 @@ func (r *Reader) trusted(project string) (t *pin, problem string) {
 	case state == trust.Changed:
 		return nil, "the project has changed since you trusted it (" + trust.Names(changes) + ")" + look + dir
 	case state == trust.Trusted:
-		return &pin{book: book, dir: dir}, ""
+		return &pin{book: book, dir: dir, home: r.Home}, ""
 	}
 	return nil, ""
 }
@@ -47,11 +51,72 @@ func (p *Profile) TrustAsked() bool { return p.Trust && p.pin == nil }
 // Trusts reports whether the project is trusted at this moment: what rnix trust was asked for holds while its files are what they were.
 func (p *Profile) Trusts() bool { return p.Trust && (p.pin == nil || p.pin.holds()) }
 
+// TrustsIn is Trusts for what works in a directory, which may be a copy of the project: its git work tree, or the directory of a fork. What is
+// there must be what was looked at too; that something of it is not there is no harm.
+func (p *Profile) TrustsIn(dir string) bool {
+	return p.Trusts() && (p.pin == nil || len(p.pin.others(dir, nil)) == 0)
+}
+
+// others returns what of the project around a directory is not as it was looked at, with what an MCP server starts that works there; nothing
+// to start is nil.
+func (t *pin) others(dir string, s *agent.MCPServer) (out []trust.Change) {
+	unseen := []trust.Change{{Path: dir, Kind: "cannot be looked at"}}
+	dir, err := filepath.EvalSymlinks(dir)
+	was, _, gerr := t.book.Get(t.dir)
+	if err != nil || gerr != nil {
+		return unseen
+	}
+	root, _ := agent.ProjectRoot(dir, t.home)
+	var scripts []string
+	if s != nil {
+		scripts = trust.Scripts(root, dir, *s)
+	}
+	now, err := trust.Look(root, scripts...)
+	if err != nil {
+		return unseen
+	}
+	for _, c := range trust.Compare(was.Files, now) {
+		if c.Kind != trust.Removed || root == t.dir {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// Guarded makes transports to MCP servers as make does, but for those that mayServe refuses.
+func Guarded(make vfs.TransportFactory) vfs.TransportFactory {
+	return func(cfg vfs.MCPConfig) (vfs.MCPTransport, error) {
+		if err := mayServe(cfg); err != nil {
+			return nil, err
+		}
+		return make(cfg)
+	}
+}
+
+// mayServe refuses to start an MCP server that the project names if what would be started is not what a person has looked at: the project
+// has changed since, or the server is to work in a copy of it that has. PERMISSION, with what is different.
+func mayServe(cfg vfs.MCPConfig) error {
+	p, ok := cfg.Owner.Profile.(*Profile)
+	if !ok || p.pin == nil || cfg.Command == "" {
+		return nil
+	}
+	if !slices.ContainsFunc(p.Servers, func(s agent.MCPEntry) bool { return s.Name == cfg.Name && s.Scope == agent.ScopeProject }) {
+		return nil
+	}
+	if !p.pin.holds() {
+		return types.Errorf(types.ErrPermission, "Mount", cfg.Name, "the project has changed since you trusted it; look at it with: rnix trust %s", p.pin.dir)
+	}
+	if others := p.pin.others(cfg.Dir, &cfg.MCPServer); len(others) > 0 {
+		return types.Errorf(types.ErrPermission, "Mount", cfg.Name, "it would work in %s, where not all is what you trusted (%s); look at that, then start it with: rnix run --trust-project \"...\"", cfg.Dir, trust.Names(others))
+	}
+	return nil
+}
+
 // load returns an agent as the files of the project say now, with the trust that they have.
-func (p *Profile) load(name string, extraMCP []string) (*agent.Agent, error) {
+func load(p *Profile, name string, extraMCP []string) (*agent.Agent, error) {
 	ag, err := p.Catalog.Load(name, agent.LoadOptions{WorkDir: p.Cwd, ProjectDir: p.project, Servers: p.Servers, ExtraMCP: extraMCP, TrustProject: p.Trust})
 	if p.pin == nil || p.pin.holds() { // after they were read
 		return ag, err
 	}
-	return p.pin.plain().load(name, extraMCP)
+	return load(p.pin.plain(), name, extraMCP)
 }

@@ -11,6 +11,7 @@ import (
 	"rnix/agent"
 	"rnix/internal/trust"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // trust remembers the project as its files are now.
@@ -94,6 +95,49 @@ func TestAProjectIsTrustedAsItWasLookedAt(t *testing.T) {
 	refused(broken)
 	if !has(broken, "whether the project is trusted cannot be told") {
 		t.Errorf("%q", broken.Problems)
+	}
+}
+
+// A server of the project starts where a person has looked at what it is: in the project, and in copies of it that are no other.
+func TestWhatWorksInACopyOfAProjectIsTrustedAsTheProject(t *testing.T) {
+	h := newHost(t)
+	h.write("home/p/.mcp.json", `{"mcpServers":{"local":{"command":"./s.sh"}}}`)
+	h.write("home/p/s.sh", "one\n")
+	h.trust()
+	p := h.read(false)
+	made := 0
+	guarded := Guarded(func(vfs.MCPConfig) (vfs.MCPTransport, error) { made++; return nil, nil })
+	start := func(p *Profile, name, dir string) error {
+		_, err := guarded(vfs.MCPConfig{MCPServer: agent.MCPServer{Name: name, Command: "./s.sh"}, Dir: filepath.Join(h.dir, dir), Owner: vfs.Caller{Profile: p}})
+		return err
+	}
+	h.write("home/p/sub/x", "")
+	h.write("home/p/tool/s.sh", "one\n")
+	h.write("copy/.rnix/agents/own/agent.yaml", "name: own\ndescription: d\n") // without .mcp.json, as what git ignores
+	h.write("copy/s.sh", "two\n")                                              // which no .mcp.json of the copy names
+	h.write("agents/.rnix/agents/own/agent.yaml", "name: own\ndescription: worse\n")
+	h.write("scripts/.mcp.json", `{"mcpServers":{"local":{"command":"./s.sh"}}}`)
+	h.write("scripts/s.sh", "two\n")
+	h.write("same/.mcp.json", `{"mcpServers":{"local":{"command":"./s.sh"}}}`)
+	h.write("same/s.sh", "one\n")
+	for dir, want := range map[string]string{"home/p": "", "home/p/sub": "", "same": "", "agents": ".rnix/agents/own/agent.yaml", "scripts": "s.sh", "copy": "s.sh", "home/p/tool": "tool/s.sh (added)", "gone": "gone (cannot be looked at)"} {
+		err := start(p, "local", dir)
+		if want == "" && err != nil || want != "" && (types.CodeOf(err) != types.ErrPermission || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", dir, err, want)
+		}
+		if trusts := p.TrustsIn(filepath.Join(h.dir, dir)); trusts != (want == "") && dir != "copy" && dir != "home/p/tool" {
+			t.Errorf("%s: trusts %t", dir, trusts)
+		}
+	}
+	if err := start(p, "of the user", "scripts"); err != nil {
+		t.Error(err)
+	}
+	if err := start(h.read(true), "local", "scripts"); err != nil || made != 5 {
+		t.Errorf("%v, %d made", err, made)
+	}
+	h.write("home/p/s.sh", "two\n")
+	if err := start(p, "local", "home/p"); types.CodeOf(err) != types.ErrPermission || p.TrustsIn(p.Cwd) {
+		t.Error(err)
 	}
 }
 

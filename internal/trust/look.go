@@ -54,8 +54,8 @@ var elsewhere = []string{".claude/worktrees"}
 
 // Look returns the files of a project that can start a program or widen what agents may do, by their paths: those of known places, and the
 // programs and scripts of the project that its MCP servers start. dir is absolute. A project that has too many of them to be looked at is
-// RESOURCE_EXHAUSTED.
-func Look(dir string) ([]File, error) {
+// RESOURCE_EXHAUSTED. more are paths of further files that are started, below dir and with slashes.
+func Look(dir string, more ...string) ([]File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, types.Errorf(types.ErrNotFound, "Trust", dir, "%w", err)
@@ -69,6 +69,11 @@ func Look(dir string) ([]File, error) {
 	}
 	if err := l.started(); err != nil {
 		return nil, err
+	}
+	for _, name := range more {
+		if err := l.add(name, "started by an MCP server"); err != nil {
+			return nil, err
+		}
 	}
 	slices.SortFunc(l.files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	return l.files, nil
@@ -122,19 +127,12 @@ func whatOf(name, what string) string {
 	return what
 }
 
-// started adds the files of the project that its MCP servers name: as their program, or among its arguments.
+// started adds the programs and scripts of the project that its MCP servers name.
 func (l *looker) started() error {
 	servers, _ := agent.LoadMCP(agent.Places{ProjectDir: l.dir}, nil, false) // a mistake in them is a part of their file
 	for _, s := range servers {
-		for _, word := range append([]string{s.Command}, s.Args...) {
-			name, ok := l.inside(word)
-			if !ok {
-				continue
-			}
-			if info, err := l.root.Stat(name); err != nil || !info.Mode().IsRegular() {
-				continue
-			}
-			if err := l.add(filepath.ToSlash(name), "started by the MCP server "+s.Name); err != nil {
+		for _, name := range Scripts(l.dir, l.dir, s.MCPServer) {
+			if err := l.add(name, "started by the MCP server "+s.Name); err != nil {
 				return err
 			}
 		}
@@ -142,19 +140,48 @@ func (l *looker) started() error {
 	return nil
 }
 
-// inside returns the path below the project that a word of a command line is; false if it is none.
-func (l *looker) inside(word string) (string, bool) {
-	if word == "" || strings.HasPrefix(word, "-") {
-		return "", false
-	}
-	if filepath.IsAbs(word) {
-		rel, err := filepath.Rel(l.dir, word)
-		if err != nil {
-			return "", false
+// Scripts returns the programs and scripts below root that an MCP server starts which works in dir, by their paths below root: its command, and
+// those of its arguments that are files to be run. What else it is given, such as a database, changes while it works.
+func Scripts(root, dir string, s agent.MCPServer) (out []string) {
+	for i, word := range append([]string{s.Command}, s.Args...) {
+		if word == "" || i == 0 && !strings.ContainsRune(word, filepath.Separator) || strings.HasPrefix(word, "-") {
+			continue // a program in PATH, a flag
 		}
-		word = rel
+		if !filepath.IsAbs(word) {
+			word = filepath.Join(dir, word)
+		}
+		rel, err := filepath.Rel(root, word)
+		if err == nil && filepath.IsLocal(rel) && (i == 0 || runnable(word)) && regular(word) {
+			out = append(out, filepath.ToSlash(rel))
+		}
 	}
-	return filepath.Clean(word), filepath.IsLocal(word)
+	return out
+}
+
+func regular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// scripts are the endings of files that interpreters run.
+var scripts = []string{".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".pyz", ".rb", ".sh", ".bash", ".pl", ".php", ".lua", ".jar", ".go", ".wasm", ".exe"}
+
+// runnable reports whether a file is one that is run, as its name, its permissions or its beginning say.
+func runnable(path string) bool {
+	if slices.Contains(scripts, strings.ToLower(filepath.Ext(path))) {
+		return true
+	}
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 != 0 {
+		return err == nil && info.Mode().IsRegular()
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	head := make([]byte, 2)
+	n, _ := io.ReadFull(f, head)
+	return string(head[:n]) == "#!"
 }
 
 // add adds a file with the sum of its contents. A symbolic link counts with where it leads; one that leads out of the project is

@@ -45,13 +45,13 @@ func TestWhatCanStartProgramsIsLookedAt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, map[string]string{
-		"main.go": "x", "README.md": "x", "tools/server.js": "1", "tools/other.js": "1", "abs.sh": "x",
-		".mcp.json":                   `{"mcpServers":{"a":{"command":"node","args":["--flag","./tools/server.js","../outside","main"]},"b":{"command":"` + dir + `/abs.sh"}}}`,
+		"main.go": "x", "README.md": "x", "tools/server.js": "1", "tools/other.js": "1", "abs.sh": "x", "shop.db": "x", "bin": "#!/bin/sh\n",
+		".mcp.json":                   `{"mcpServers":{"a":{"command":"node","args":["--flag","./tools/server.js","../outside","main","--db","shop.db","bin"]},"c":{"command":"abs.sh"},"b":{"command":"` + dir + `/abs.sh"}}}`,
 		".rnix/agents/dev/agent.yaml": "name: dev\n", ".rnix/skills/s/SKILL.md": "x", ".claude/settings.local.json": "{}", ".claude/worktrees/w/.mcp.json": "{}",
 		".codex/config.toml": "", "opencode.json": "{}", "compose.yaml": "nodes: {}\n", ".agents/skills/k/run.sh": "x",
 	})
 	want := []string{".agents/skills/k/run.sh", ".claude/settings.local.json", ".codex/config.toml", ".mcp.json", ".rnix/agents/dev/agent.yaml", ".rnix/skills/s/SKILL.md",
-		"abs.sh", "compose.yaml", "opencode.json", "tools/server.js"}
+		"abs.sh", "bin", "compose.yaml", "opencode.json", "tools/server.js"}
 	files := look(t, dir)
 	if got := paths(files); !slices.Equal(got, want) {
 		t.Fatalf("%q\nwant\n%q", got, want)

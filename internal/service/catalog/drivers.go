@@ -81,8 +81,9 @@ func (m *Makers) makeHarness(name string, pr config.Provider) (llm.LLMDriver, er
 		ExtraArgs: pr.ExtraArgs, OwnTools: pr.Tools != config.ToolsKernel, Sandbox: pr.Sandbox, Start: m.Start, Bridge: m.Bridge, Dir: m.Sessions.Dir,
 		MayAct: m.Sessions.MayAct,
 		Trusted: func(ctx context.Context) bool {
-			p, ok := llm.CallerFrom(ctx).Profile.(*profile.Profile)
-			return ok && p.Trusts()
+			c := llm.CallerFrom(ctx)
+			p, ok := c.Profile.(*profile.Profile)
+			return ok && p.TrustsIn(c.WorkDir)
 		},
 		StateOf: m.Sessions.StateOf}), nil
 }
