@@ -162,6 +162,9 @@ func TestEscapeAsOthers(t *testing.T) {
 	if os.Getenv(childVariable) != "" {
 		return // this is a child already
 	}
+	if testing.Short() {
+		t.Skip("needs a minute; not with -short")
+	}
 	base, err := os.MkdirTemp("", "rnix-escape-")
 	if err != nil {
 		t.Fatal(err)

@@ -208,7 +208,8 @@ func TestFilters(t *testing.T) {
 		{RungBwrap, false, false, newestCall + 1, nil, unknown},
 		{RungBwrap, false, false, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, 1, 0}, denied},
 		{RungBwrap, false, true, unix.SYS_SOCKET, []uint64{unix.AF_UNIX, 1, 0}, allow},
-		{RungBwrap, true, false, unix.SYS_SOCKET, []uint64{unix.AF_INET6, 1, 0}, allow},
+		{RungBwrap, false, false, unix.SYS_SOCKET, []uint64{unix.AF_INET6, 1, 0}, allow}, // of its own loopback
+		{RungLandlock, true, false, unix.SYS_SOCKET, []uint64{unix.AF_INET6, 1, 0}, allow},
 		{RungLandlock, false, false, unix.SYS_SOCKET, []uint64{unix.AF_INET, 1, 0}, denied},
 		{RungLandlock, false, false, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, 3, unix.NETLINK_ROUTE}, allow},
 		{RungLandlock, false, false, unix.SYS_SOCKET, []uint64{unix.AF_NETLINK, 3, unix.NETLINK_SOCK_DIAG}, denied},

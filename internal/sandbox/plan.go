@@ -14,7 +14,7 @@ type Plan struct {
 	Program string   `json:"program,omitempty"`
 	Argv    []string `json:"argv,omitempty"`  // of bubblewrap, up to the command
 	Rules   []Rule   `json:"rules,omitempty"` // of Landlock
-	Network bool     `json:"network"`         // sockets of the Internet may be made
+	Network bool     `json:"network"`         // the network is that of the host
 	Unix    bool     `json:"unix"`            // Unix sockets may be made
 	// Held are empty directories to make before the command starts, and to remove after it: the names of protected paths that do
 	// not exist. A held "commondir" is a file with a dot, which is what git does without it.

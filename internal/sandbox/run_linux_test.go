@@ -30,11 +30,16 @@ func place(t testing.TB) Place {
 // shell runs a command line in a box.
 func shell(t testing.TB, policy Policy, h Host, dir, line string, env ...string) (output, []string) {
 	t.Helper()
+	return shellWith(t, policy, h, dir, line, append([]string{"PATH=" + os.Getenv("PATH")}, env...))
+}
+
+func shellWith(t testing.TB, policy Policy, h Host, dir, line string, env []string) (output, []string) {
+	t.Helper()
 	plan, err := MakePlan(policy, h, Disk{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := plan.Open(self(t), Command{Path: "/bin/sh", Args: []string{"-c", line}, Env: append([]string{"PATH=" + os.Getenv("PATH")}, env...), Dir: dir})
+	b, err := plan.Open(self(t), Command{Path: "/bin/sh", Args: []string{"-c", line}, Env: env, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,8 @@ type scene struct {
 	victim  *exec.Cmd
 	segment int // System V memory with the canary
 	ports   map[string]int
-	reached atomic.Int64 // connections and packets that arrived
+	reached atomic.Int64 // connections that arrived
+	packets []syscall.Conn
 	closers []func() error
 }
 
@@ -140,14 +141,7 @@ func (s *scene) listen(t testing.TB) {
 			t.Fatal(err)
 		}
 		s.closers = append(s.closers, c.Close)
-		go func() {
-			for {
-				if _, _, err := c.ReadFrom(make([]byte, 1)); err != nil {
-					return
-				}
-				s.reached.Add(1)
-			}
-		}()
+		s.packets = append(s.packets, c.(syscall.Conn))
 		return c
 	}
 	short := s.path("run")
@@ -306,6 +300,18 @@ func (s *scene) state(t testing.TB) map[string]string {
 	out["victim"] = fmt.Sprintf("alive %v, files %d, nice %d, cpus %v, policy %d, io %d", after != "" && !strings.Contains("ZTtX", after[:1]), nofile.Cur, nice, cpus, policy, io)
 	mine, _ := unix.Getpriority(unix.PRIO_PROCESS, os.Getpid())
 	out["this process"] = fmt.Sprint("nice ", mine)
+	for _, c := range s.packets {
+		raw, err := c.SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = raw.Read(func(fd uintptr) bool {
+			if _, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_DONTWAIT); err == nil {
+				s.reached.Add(1)
+			}
+			return true
+		})
+	}
 	out["network"] = fmt.Sprint(s.reached.Load(), " arrived")
 	return out
 }
