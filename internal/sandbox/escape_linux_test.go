@@ -154,7 +154,7 @@ func TestEscape(t *testing.T) {
 const (
 	setuidVariable = "RNIX_TEST_SETUID" // a copy of it with the rights of root
 	childVariable  = "RNIX_TEST_CHILD"
-	shareVariable  = "RNIX_TEST_SHARE" // 3: every third attack
+	shareVariable  = "RNIX_TEST_SHARE" // 6: every sixth attack
 )
 
 // TestEscapeAsOthers runs TestEscape once more in child processes.
@@ -187,7 +187,7 @@ func TestEscapeAsOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	const nobody = 65534
-	share := soak.Pick(t, "attacks that one is of, which other users try", 3, 1)
+	share := soak.Pick(t, "attacks that one is of, which other users try", 6, 1)
 	for _, v := range []struct {
 		name      string
 		user      int

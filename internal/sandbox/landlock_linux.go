@@ -41,7 +41,7 @@ func restrict(rules []Rule, network bool) error {
 	}
 	set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 	if e != 0 {
-		return fmt.Errorf("Landlock rules cannot be made: %w", e)
+		return fmt.Errorf("the rules of Landlock cannot be made: %w", e)
 	}
 	defer unix.Close(int(set))
 	for _, r := range rules {
@@ -50,7 +50,7 @@ func restrict(rules []Rule, network bool) error {
 		}
 	}
 	if _, _, e := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0, 0); e != 0 {
-		return fmt.Errorf("Landlock cannot be turned on: %w", e)
+		return fmt.Errorf("the rules of Landlock cannot be turned on: %w", e)
 	}
 	return nil
 }
