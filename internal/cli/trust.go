@@ -179,13 +179,13 @@ func (o *trustOptions) show(r *trustReport) {
 	var b strings.Builder
 	switch n := plural(len(r.Files), "file", "files"); {
 	case r.State == trust.Trusted:
-		fmt.Fprintf(&b, "%s is trusted since %s, with %s\n", r.Dir, r.Since.Local().Format(time.DateTime), n)
+		fmt.Fprintf(&b, "%s is trusted since %s, with %s\n", oneLine(r.Dir), r.Since.Local().Format(time.DateTime), n)
 	case r.State == trust.Changed:
-		fmt.Fprintf(&b, "%s has changed since you trusted it at %s:\n", r.Dir, r.Since.Local().Format(time.DateTime))
+		fmt.Fprintf(&b, "%s has changed since you trusted it at %s:\n", oneLine(r.Dir), r.Since.Local().Format(time.DateTime))
 	case len(r.Files) == 0:
-		fmt.Fprintf(&b, "%s is not trusted, and has no file that could start a program\n", r.Dir)
+		fmt.Fprintf(&b, "%s is not trusted, and has no file that could start a program\n", oneLine(r.Dir))
 	default:
-		fmt.Fprintf(&b, "%s is not trusted. %s of it can start programs or widen what agents may do:\n", r.Dir, n)
+		fmt.Fprintf(&b, "%s is not trusted. %s of it can start programs or widen what agents may do:\n", oneLine(r.Dir), n)
 	}
 	out.print(b.String())
 	for _, c := range r.Changes {
@@ -202,7 +202,7 @@ func (o *trustOptions) show(r *trustReport) {
 		if f.Kind != "" {
 			what += " (" + f.Kind + ")"
 		}
-		rows = append(rows, []cell{text(f.Sum[:min(len(f.Sum), 16)]), text(f.Path), text(oneLine(what))})
+		rows = append(rows, []cell{text(f.Sum[:min(len(f.Sum), 16)]), text(oneLine(f.Path)), text(oneLine(what))})
 	}
 	if len(rows) > 0 {
 		out.table(cols, rows)
@@ -239,7 +239,7 @@ func (o *trustOptions) decide(book trust.Book, r *trustReport) error {
 		out.object(r.brief())
 		return nil
 	}
-	out.talk("%s is trusted with %s; take it back with: rnix trust --revoke %s", r.Dir, plural(len(r.Files), "file", "files"), r.Dir)
+	out.talk("%s is trusted with %s; take it back with: rnix trust --revoke %s", oneLine(r.Dir), plural(len(r.Files), "file", "files"), oneLine(r.Dir))
 	return nil
 }
 
@@ -255,10 +255,10 @@ func (o *trustOptions) forget(book trust.Book, dir string) error {
 		return nil
 	}
 	if !was {
-		out.talk("%s was not trusted, so nothing was changed", dir)
+		out.talk("%s was not trusted, so nothing was changed", oneLine(dir))
 		return nil
 	}
-	out.talk("%s is not trusted any more; what runs there continues as it was started", dir)
+	out.talk("%s is not trusted any more; what runs there continues as it was started", oneLine(dir))
 	return nil
 }
 
@@ -280,7 +280,7 @@ func (o *trustOptions) all(book trust.Book) error {
 	} else {
 		var rows [][]cell
 		for _, r := range reports {
-			rows = append(rows, []cell{text(r.Dir), text(string(r.State)), text(r.Since.Local().Format(time.DateTime)), text(fmt.Sprint(len(r.Files)))})
+			rows = append(rows, []cell{text(oneLine(r.Dir)), text(string(r.State)), text(r.Since.Local().Format(time.DateTime)), text(fmt.Sprint(len(r.Files)))})
 		}
 		if len(rows) == 0 {
 			out.talk("no project is trusted; trust one with: rnix trust DIR")

@@ -157,6 +157,33 @@ const (
 	shareVariable  = "RNIX_TEST_SHARE" // 6: every sixth attack
 )
 
+// nobody is an ordinary user.
+const nobody = 65534
+
+// forAll makes a directory in which each user can start programs: the usual one for temporary files may be of one user alone.
+func forAll(t *testing.T) string {
+	for _, dir := range []string{"", "/tmp", "/var/tmp", "/dev/shm"} {
+		base, err := os.MkdirTemp(dir, "rnix-escape-")
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(base) })
+		file := filepath.Join(base, "runs")
+		if os.Chmod(base, 0o755) != nil || os.WriteFile(file, []byte("#!/bin/sh\n"), 0o755) != nil {
+			continue
+		}
+		c := exec.CommandContext(t.Context(), file)
+		if os.Getuid() == 0 {
+			c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		}
+		if c.Run() == nil {
+			return base
+		}
+	}
+	t.Skip("needs a directory for temporary files in which each user can start programs")
+	return ""
+}
+
 // TestEscapeAsOthers runs TestEscape once more in child processes.
 func TestEscapeAsOthers(t *testing.T) {
 	if os.Getenv(childVariable) != "" {
@@ -165,11 +192,7 @@ func TestEscapeAsOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a minute; not with -short")
 	}
-	base, err := os.MkdirTemp("", "rnix-escape-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	base := forAll(t)
 	program, suid := filepath.Join(base, "test"), filepath.Join(base, "setuid")
 	text, err := os.ReadFile(self(t))
 	if err != nil {
@@ -183,10 +206,6 @@ func TestEscapeAsOthers(t *testing.T) {
 	if err := os.Chmod(suid, os.ModeSetuid|0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(base, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	const nobody = 65534
 	share := soak.Pick(t, "attacks that one is of, which other users try", 6, 1)
 	for _, v := range []struct {
 		name      string

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"rnix/agent"
 	"rnix/types"
@@ -151,7 +152,7 @@ func Scripts(root, dir string, s agent.MCPServer) (out []string) {
 			word = filepath.Join(dir, word)
 		}
 		rel, err := filepath.Rel(root, word)
-		if err == nil && filepath.IsLocal(rel) && (i == 0 || runnable(word)) && regular(word) {
+		if err == nil && filepath.IsLocal(rel) && regular(word) && (i == 0 || runnable(word)) {
 			out = append(out, filepath.ToSlash(rel))
 		}
 	}
@@ -166,15 +167,15 @@ func regular(path string) bool {
 // scripts are the endings of files that interpreters run.
 var scripts = []string{".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".pyz", ".rb", ".sh", ".bash", ".pl", ".php", ".lua", ".jar", ".go", ".wasm", ".exe"}
 
-// runnable reports whether a file is one that is run, as its name, its permissions or its beginning say.
+// runnable reports whether a regular file is one that is run, as its name, its permissions or its beginning say.
 func runnable(path string) bool {
 	if slices.Contains(scripts, strings.ToLower(filepath.Ext(path))) {
 		return true
 	}
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 != 0 {
-		return err == nil && info.Mode().IsRegular()
+	if info, err := os.Stat(path); err != nil || info.Mode()&0o111 != 0 {
+		return err == nil
 	}
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return true
 	}
@@ -207,7 +208,7 @@ func (l *looker) read(name, what string) (File, error) {
 	if lerr == nil {
 		file.Kind = "link to " + link
 	}
-	f, err := l.root.Open(name)
+	f, err := l.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe without a writer opens too, and is no regular file
 	switch {
 	case err != nil && lerr == nil && errors.Is(err, fs.ErrNotExist): // what may come there is another file then
 		return file, nil
@@ -224,7 +225,7 @@ func (l *looker) read(name, what string) (File, error) {
 	case info.IsDir() && lerr == nil:
 		return file, l.linked(name, link, what)
 	case !info.Mode().IsRegular():
-		file.Kind = "no regular file"
+		file.Kind = join(file.Kind, "no regular file")
 		return file, nil
 	case info.Mode()&0o111 != 0:
 		file.Kind = join(file.Kind, "executable")

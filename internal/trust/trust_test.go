@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -114,6 +115,28 @@ func TestEveryChangeOfAProjectIsSeen(t *testing.T) {
 				t.Errorf("%q lacks %q", changes[0].Diff, c.diff)
 			}
 		})
+	}
+}
+
+// What is no file is not read: a pipe would be waited for.
+func TestAPipeIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir, map[string]string{".mcp.json": `{"mcpServers":{"a":{"command":"./cmd.sh","args":["./arg.js"]}}}`, ".rnix/x": ""})
+	for _, name := range []string{".rnix/pipe", "cmd.sh", "arg.js", "compose.yaml"} {
+		if err := syscall.Mkfifo(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("pipe", filepath.Join(dir, ".rnix/link")); err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]string{}
+	for _, f := range look(t, dir) {
+		kinds[f.Path] = f.Kind
+	}
+	if len(kinds) != 5 || kinds[".rnix/pipe"] != "no regular file" || kinds["compose.yaml"] != "no regular file" || kinds[".rnix/link"] != "link to pipe, no regular file" {
+		t.Errorf("%q", kinds)
 	}
 }
 
