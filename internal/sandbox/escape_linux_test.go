@@ -228,7 +228,7 @@ func TestEscapeAsOthers(t *testing.T) {
 				c.Args = append([]string{program, attackWord, "contained", program}, c.Args[1:]...)
 			}
 			c.Dir = dir
-			c.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir, childVariable+"=1", shareVariable+"="+strconv.Itoa(share))
+			c.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir, childVariable+"=1", programVariable+"=", shareVariable+"="+strconv.Itoa(share))
 			if v.user != 0 {
 				c.Env = append(c.Env, setuidVariable+"="+suid)
 				c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
