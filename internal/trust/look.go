@@ -50,7 +50,8 @@ var whats = []struct{ pattern, what string }{
 	{".claude/settings*.json", "settings of claude, which can have hooks"},
 }
 
-// Elsewhere are directories below the places that are no part of the project's settings: work trees of claude, with files of their own.
+// Elsewhere are directories below the places that are no part of the project's settings: work trees of claude, with files of their own. A
+// symbolic link to one makes it a part.
 var elsewhere = []string{".claude/worktrees"}
 
 // Look returns the files of a project that can start a program or widen what agents may do, by their paths: those of known places, and the
@@ -64,7 +65,7 @@ func Look(dir string, more ...string) ([]File, error) {
 	defer root.Close()
 	l := &looker{dir: dir, root: root, seen: map[string]bool{}}
 	for _, p := range places {
-		if err := l.tree(p.path, p.what); err != nil {
+		if err := l.tree(p.path, p.what, elsewhere...); err != nil {
 			return nil, err
 		}
 	}
@@ -99,8 +100,8 @@ func (l *looker) outside(name, link string) error {
 		"it is a symbolic link to %s, and what changes out of the project is not seen: replace it by a copy, or trust the project for one run with: rnix run --trust-project \"...\"", link)
 }
 
-// tree adds what is at a path, if there is anything.
-func (l *looker) tree(at, what string) error {
+// tree adds what is at a path, if there is anything, but not the directories without.
+func (l *looker) tree(at, what string, without ...string) error {
 	return fs.WalkDir(l.root.FS(), at, func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -110,7 +111,7 @@ func (l *looker) tree(at, what string) error {
 				return l.outside(name, link)
 			}
 			return l.bad(name, err)
-		case e.IsDir() && slices.Contains(elsewhere, name):
+		case e.IsDir() && slices.Contains(without, name):
 			return fs.SkipDir
 		case e.IsDir():
 			return nil
@@ -144,19 +145,38 @@ func (l *looker) started() error {
 // Scripts returns the programs and scripts below root that an MCP server starts which works in dir, by their paths below root: its command, and
 // those of its arguments that are files to be run. What else it is given, such as a database, changes while it works.
 func Scripts(root, dir string, s agent.MCPServer) (out []string) {
+	interprets := interpreter(s.Command)
 	for i, word := range append([]string{s.Command}, s.Args...) {
 		if word == "" || i == 0 && !strings.ContainsRune(word, filepath.Separator) || strings.HasPrefix(word, "-") {
 			continue // a program in PATH, a flag
 		}
 		if !filepath.IsAbs(word) {
-			word = filepath.Join(dir, word)
+			word = dir + string(filepath.Separator) + word // not Join, which takes "sub/.." for nothing, also where sub is a link
 		}
-		rel, err := filepath.Rel(root, word)
-		if err == nil && filepath.IsLocal(rel) && regular(word) && (i == 0 || runnable(word)) {
-			out = append(out, filepath.ToSlash(rel))
+		if rel, ok := below(root, word); ok && regular(word) && (i == 0 || interprets || runnable(word)) {
+			out = append(out, rel)
+			interprets = interprets && i == 0 // the first file that an interpreter is given, whatever it looks like
 		}
 	}
 	return out
+}
+
+// below returns the path below root of a file that a server names: the one that is written if it leads to that file, else where it leads. One
+// that only seems to be below root is returned as it is written, which nothing can be opened by.
+func below(root, word string) (string, bool) {
+	rel, err := filepath.Rel(root, word)
+	local := err == nil && filepath.IsLocal(rel)
+	written, err := os.Stat(word)
+	if err != nil {
+		return "", false
+	}
+	if named, err := os.Stat(filepath.Clean(word)); local && err == nil && os.SameFile(written, named) {
+		return filepath.ToSlash(rel), true
+	}
+	if at, ok := within(root, word); ok {
+		return at, true
+	}
+	return filepath.ToSlash(strings.TrimPrefix(word, root+string(filepath.Separator))), local
 }
 
 func regular(path string) bool {
@@ -166,6 +186,15 @@ func regular(path string) bool {
 
 // scripts are the endings of files that interpreters run.
 var scripts = []string{".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".pyz", ".rb", ".sh", ".bash", ".pl", ".php", ".lua", ".jar", ".go", ".wasm", ".exe"}
+
+// interpreters are programs that run the first file that they are given, whatever its name.
+var interpreters = []string{"sh", "bash", "dash", "ash", "ksh", "zsh", "fish", "python", "pypy", "node", "deno", "bun", "tsx", "ruby", "perl", "php", "lua", "luajit",
+	"tclsh", "awk", "gawk", "rscript", "julia", "env", "uv", "busybox", "nice", "nohup", "setsid", "timeout"}
+
+// interpreter reports whether a command is one of them, also with a version as in python3.12.
+func interpreter(command string) bool {
+	return slices.Contains(interpreters, strings.TrimRight(strings.ToLower(filepath.Base(command)), "0123456789.-"))
+}
 
 // runnable reports whether a regular file is one that is run, as its name, its permissions or its beginning say.
 func runnable(path string) bool {
@@ -245,14 +274,31 @@ func (l *looker) read(name, what string) (File, error) {
 	return file, nil
 }
 
-// linked adds what is in a directory of the project to which a symbolic link leads.
+// linked adds what is in a directory of the project to which a symbolic link leads. The system says where that is: "s/../x" is not x if s is
+// a link itself, nor is a link read from where its name seems to be.
 func (l *looker) linked(name, link, what string) error {
-	at := path.Join(path.Dir(name), filepath.ToSlash(link))
-	if l.seen[at+"/"] || !fs.ValidPath(at) { // an absolute link does not lead into the project for those that read it either
+	at, ok := within(l.dir, filepath.Join(l.dir, filepath.FromSlash(name)))
+	if !ok {
+		return l.outside(name, link)
+	}
+	if l.seen[at+"/"] {
 		return nil
 	}
 	l.seen[at+"/"] = true
 	return l.tree(at, what)
+}
+
+// within returns where a path of the system leads, below root and with slashes; false if that is not there.
+func within(root, name string) (string, bool) {
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return "", false
+	}
+	if name, err = filepath.EvalSymlinks(name); err != nil {
+		return "", false
+	}
+	rel, err := filepath.Rel(root, name)
+	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
 
 func join(a, b string) string {

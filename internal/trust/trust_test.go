@@ -234,3 +234,57 @@ func TestTheBookRemembersAndForgets(t *testing.T) {
 		t.Errorf("a project that is gone: %s, %v", state, err)
 	}
 }
+
+// What a project names is looked at where the system finds it, not where its name seems to lead.
+func TestFilesAreLookedAtWhereTheyAreFound(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		links map[string]string
+		mcp   string // words of a command
+		edit  string // the file that is found
+	}{
+		"a command through a link":              {map[string]string{"sub": "deep/d"}, `"sub/../s.sh"`, "deep/s.sh"},
+		"a command through a link to the top":   {map[string]string{"sub": "deep/d"}, `"sub/../../deep/../deep/s.sh"`, "deep/s.sh"},
+		"a directory through a link":            {map[string]string{"s": "deep/d", ".rnix/agents": "../s/../evil"}, `"true"`, "deep/evil/dev/agent.yaml"},
+		"a link in a linked directory":          {map[string]string{".claude": "deep/r", "deep/r/agents": "../evil"}, `"true"`, "deep/evil/dev/agent.yaml"},
+		"a link to work trees of claude":        {map[string]string{".rnix/agents": "../.claude/worktrees"}, `"true"`, ".claude/worktrees/dev/agent.yaml"},
+		"a link to what has work trees":         {map[string]string{".rnix/agents": "../.claude"}, `"true"`, ".claude/worktrees/dev/agent.yaml"},
+		"a script without an ending":            {nil, `"sh","args":["-e","serve"]`, "serve"},
+		"a script of an interpreter's version":  {nil, `"/usr/bin/python3.12","args":["serve"]`, "serve"},
+		"a script of a program that starts one": {nil, `"env","args":["A=1","bash","serve"]`, "serve"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, dir, map[string]string{".rnix/x": "x", "s.sh": "x", "deep/s.sh": "x", "deep/d/x": "x", "deep/r/x": "x", "serve": "x", "deep/evil/dev/agent.yaml": "x",
+				".mcp.json": `{"mcpServers":{"a":{"command":` + c.mcp + `}}}`})
+			if c.links[".claude"] == "" {
+				write(t, dir, map[string]string{".claude/worktrees/dev/agent.yaml": "x"})
+			}
+			for at, to := range c.links {
+				if err := os.Symlink(to, filepath.Join(dir, at)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := look(t, dir)
+			write(t, dir, map[string]string{c.edit: "y"})
+			if got := Names(Compare(before, look(t, dir))); got != c.edit {
+				t.Errorf("%q changed, want %q of %q", got, c.edit, paths(before))
+			}
+		})
+	}
+}
+
+// A command that seems to be below the project and is not cannot be trusted.
+func TestACommandThatLeadsOutIsRefused(t *testing.T) {
+	t.Parallel()
+	out, dir := t.TempDir(), t.TempDir()
+	write(t, out, map[string]string{"s.sh": "x", "d/x": "x"})
+	write(t, dir, map[string]string{"s.sh": "x", ".mcp.json": `{"mcpServers":{"a":{"command":"sub/../s.sh"}}}`})
+	if err := os.Symlink(filepath.Join(out, "d"), filepath.Join(dir, "sub")); err != nil {
+		t.Fatal(err)
+	}
+	if files, err := Look(dir); err == nil {
+		t.Errorf("%q", paths(files))
+	}
+}
