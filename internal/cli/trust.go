@@ -115,7 +115,11 @@ func (o *trustOptions) project(args []string) (string, error) {
 			dir = filepath.Join(a.host.Dir, dir)
 		}
 	}
-	dir, err := filepath.EvalSymlinks(dir)
+	at := dir
+	dir, err := filepath.EvalSymlinks(at)
+	if err != nil && o.revoke && len(args) > 0 { // one that has gone is forgotten by the name that the list has
+		return filepath.Clean(at), nil
+	}
 	if err != nil && len(args) == 0 {
 		return "", types.Errorf(types.ErrNotFound, "Trust", a.host.Dir, "%w", err)
 	}

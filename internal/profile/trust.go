@@ -52,9 +52,24 @@ func (p *Profile) TrustAsked() bool { return p.Trust && p.pin == nil }
 func (p *Profile) Trusts() bool { return p.Trust && (p.pin == nil || p.pin.holds()) }
 
 // TrustsIn is Trusts for what works in a directory, which may be a copy of the project: its git work tree, or the directory of a fork. What is
-// there must be what was looked at too; that something of it is not there is no harm.
+// there must be what was looked at too; that something of it is not there is no harm. Settings in a directory below the root are not trusted.
 func (p *Profile) TrustsIn(dir string) bool {
-	return p.Trusts() && (p.pin == nil || len(p.pin.others(dir, nil)) == 0)
+	return p.Trusts() && (p.pin == nil || len(p.pin.others(dir, nil)) == 0 && p.pin.plainFrom(dir))
+}
+
+// plainFrom reports whether no directory between the root of a project and dir has settings of a command line. Those that work in dir read them
+// there as well as at the root, and a person has looked at the root's alone.
+func (t *pin) plainFrom(dir string) bool {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return false
+	}
+	for root, _ := agent.ProjectRoot(dir, t.home); dir != root; dir = filepath.Dir(dir) {
+		if trust.HasSettings(dir) {
+			return false
+		}
+	}
+	return true
 }
 
 // others returns what of the project around a directory is not as it was looked at, with what an MCP server starts that works there; nothing

@@ -129,6 +129,14 @@ func TestWhatWorksInACopyOfAProjectIsTrustedAsTheProject(t *testing.T) {
 			t.Errorf("%s: trusts %t", dir, trusts)
 		}
 	}
+	h.write("home/p/plain/x", "")
+	h.write("home/p/sub/.claude/settings.json", "{}\n")
+	h.write("home/p/sub/below/x", "")
+	for dir, want := range map[string]bool{"home/p/plain": true, "home/p/sub": false, "home/p/sub/below": false} {
+		if trusts := p.TrustsIn(filepath.Join(h.dir, dir)); trusts != want {
+			t.Errorf("%s: trusts %t", dir, trusts)
+		}
+	}
 	if err := start(p, "of the user", "scripts"); err != nil {
 		t.Error(err)
 	}

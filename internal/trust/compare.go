@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"rnix/internal/workspace"
@@ -71,6 +72,14 @@ func (f *File) kept() ([]byte, bool) {
 	return f.Text, f.Text != nil || f.Sum == "" || f.Sum == hex.EncodeToString(noText[:])
 }
 
+// printable is a path for a line of text: quoted if a character of it could end the line or is no text.
+func printable(path string) string {
+	if q := strconv.Quote(path); q != `"`+path+`"` {
+		return q
+	}
+	return path
+}
+
 // Names names changes in a few words, at most three of them.
 func Names(cs []Change) string {
 	var b strings.Builder
@@ -82,7 +91,7 @@ func Names(cs []Change) string {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(c.Path)
+		b.WriteString(printable(c.Path))
 		if c.Kind != Edited {
 			b.WriteString(" (" + c.Kind + ")")
 		}

@@ -81,6 +81,19 @@ func Look(dir string, more ...string) ([]File, error) {
 	return l.files, nil
 }
 
+// HasSettings reports whether a directory has settings of a command line that can start programs.
+func HasSettings(dir string) bool {
+	for _, p := range places {
+		if strings.HasPrefix(p.path, ".rnix") || p.path == "compose.yaml" {
+			continue // Rnix reads these at the root alone
+		}
+		if _, err := os.Lstat(filepath.Join(dir, p.path)); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
+}
+
 // looker collects the files of a project.
 type looker struct {
 	dir   string

@@ -288,3 +288,11 @@ func TestACommandThatLeadsOutIsRefused(t *testing.T) {
 		t.Errorf("%q", paths(files))
 	}
 }
+
+// No file name breaks the line in which it is named.
+func TestNamesStayOnTheirLine(t *testing.T) {
+	t.Parallel()
+	if got := Names([]Change{{Path: "a b", Kind: Edited}, {Path: "a\nwarning: \x1b[2J", Kind: Added}}); got != `a b, "a\nwarning: \x1b[2J" (added)` {
+		t.Error(got)
+	}
+}
