@@ -144,7 +144,8 @@ func whatOf(name, what string) string {
 
 // started adds the programs and scripts of the project that its MCP servers name.
 func (l *looker) started() error {
-	servers, _ := agent.LoadMCP(agent.Places{ProjectDir: l.dir}, nil, false) // a mistake in them is a part of their file
+	unset := func(string) (string, bool) { return "", false }                 // so that ${X:-./server.sh} is ./server.sh, for everyone
+	servers, _ := agent.LoadMCP(agent.Places{ProjectDir: l.dir}, unset, true) // a mistake in them is a part of their file
 	for _, s := range servers {
 		for _, name := range Scripts(l.dir, l.dir, s.MCPServer) {
 			if err := l.add(name, "started by the MCP server "+s.Name); err != nil {

@@ -249,6 +249,7 @@ func TestFilesAreLookedAtWhereTheyAreFound(t *testing.T) {
 		"a link in a linked directory":          {map[string]string{".claude": "deep/r", "deep/r/agents": "../evil"}, `"true"`, "deep/evil/dev/agent.yaml"},
 		"a link to work trees of claude":        {map[string]string{".rnix/agents": "../.claude/worktrees"}, `"true"`, ".claude/worktrees/dev/agent.yaml"},
 		"a link to what has work trees":         {map[string]string{".rnix/agents": "../.claude"}, `"true"`, ".claude/worktrees/dev/agent.yaml"},
+		"what a variable is by default":         {nil, `"${NO_SUCH_DIR:-.}/s.sh"`, "s.sh"},
 		"a script without an ending":            {nil, `"sh","args":["-e","serve"]`, "serve"},
 		"a script of an interpreter's version":  {nil, `"/usr/bin/python3.12","args":["serve"]`, "serve"},
 		"a script of a program that starts one": {nil, `"env","args":["A=1","bash","serve"]`, "serve"},
