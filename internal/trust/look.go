@@ -161,15 +161,19 @@ func (l *looker) started() error {
 func Scripts(root, dir string, s agent.MCPServer) (out []string) {
 	interprets := interpreter(s.Command)
 	for i, word := range append([]string{s.Command}, s.Args...) {
-		if word == "" || i == 0 && !strings.ContainsRune(word, filepath.Separator) || strings.HasPrefix(word, "-") {
-			continue // a program in PATH, a flag
+		flag := i > 0 && strings.HasPrefix(word, "-")
+		if flag {
+			_, word, _ = strings.Cut(word, "=") // --import=./hook.mjs
+		}
+		if word == "" || i == 0 && !strings.ContainsRune(word, filepath.Separator) {
+			continue // a flag, a program in PATH
 		}
 		if !filepath.IsAbs(word) {
 			word = dir + string(filepath.Separator) + word // not Join, which takes "sub/.." for nothing, also where sub is a link
 		}
-		if rel, ok := below(root, word); ok && regular(word) && (i == 0 || interprets || runnable(word)) {
+		if rel, ok := below(root, word); ok && regular(word) && (i == 0 || interprets && !flag || runnable(word)) {
 			out = append(out, rel)
-			interprets = interprets && i == 0 // the first file that an interpreter is given, whatever it looks like
+			interprets = interprets && (i == 0 || flag) // the first file that an interpreter is given, whatever it looks like
 		}
 	}
 	return out

@@ -252,12 +252,14 @@ func TestFilesAreLookedAtWhereTheyAreFound(t *testing.T) {
 		"what a variable is by default":         {nil, `"${NO_SUCH_DIR:-.}/s.sh"`, "s.sh"},
 		"a script without an ending":            {nil, `"sh","args":["-e","serve"]`, "serve"},
 		"a script of an interpreter's version":  {nil, `"/usr/bin/python3.12","args":["serve"]`, "serve"},
+		"a script of a flag":                    {nil, `"node","args":["--import=./hook.mjs","s.sh"]`, "hook.mjs"},
+		"a script after a flag":                 {nil, `"node","args":["--import=./hook.mjs","serve"]`, "serve"},
 		"a script of a program that starts one": {nil, `"env","args":["A=1","bash","serve"]`, "serve"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			write(t, dir, map[string]string{".rnix/x": "x", "s.sh": "x", "deep/s.sh": "x", "deep/d/x": "x", "deep/r/x": "x", "serve": "x", "deep/evil/dev/agent.yaml": "x",
+			write(t, dir, map[string]string{".rnix/x": "x", "s.sh": "x", "deep/s.sh": "x", "deep/d/x": "x", "deep/r/x": "x", "serve": "x", "hook.mjs": "x", "deep/evil/dev/agent.yaml": "x",
 				".mcp.json": `{"mcpServers":{"a":{"command":` + c.mcp + `}}}`})
 			if c.links[".claude"] == "" {
 				write(t, dir, map[string]string{".claude/worktrees/dev/agent.yaml": "x"})
