@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -57,19 +58,27 @@ func (p *Profile) TrustsIn(dir string) bool {
 	return p.Trusts() && (p.pin == nil || len(p.pin.others(dir, nil)) == 0 && p.pin.plainFrom(dir))
 }
 
-// plainFrom reports whether no directory between the root of a project and dir has settings of a command line. Those that work in dir read them
-// there as well as at the root, and a person has looked at the root's alone.
+// plainFrom reports whether no directory around the root of a project has settings of a command line: none down to dir, and none up to the git
+// repository that a project is a part of. Those that work in dir read them there too, and a person has looked at the root's alone.
 func (t *pin) plainFrom(dir string) bool {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return false
 	}
-	for root, _ := agent.ProjectRoot(dir, t.home); dir != root; dir = filepath.Dir(dir) {
+	root, _ := agent.ProjectRoot(dir, t.home)
+	for ; dir != root; dir = filepath.Dir(dir) {
 		if trust.HasSettings(dir) {
 			return false
 		}
 	}
-	return true
+	for has := false; ; has = trust.HasSettings(dir) || has {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return !has
+		}
+		if dir = filepath.Dir(dir); dir == t.home || dir == filepath.Dir(dir) {
+			return true // it is in no repository, or in one of the user's home, whose settings are the user's
+		}
+	}
 }
 
 // others returns what of the project around a directory is not as it was looked at, with what an MCP server starts that works there; nothing

@@ -2,6 +2,7 @@ package profile
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -136,6 +137,18 @@ func TestWhatWorksInACopyOfAProjectIsTrustedAsTheProject(t *testing.T) {
 		if trusts := p.TrustsIn(filepath.Join(h.dir, dir)); trusts != want {
 			t.Errorf("%s: trusts %t", dir, trusts)
 		}
+	}
+	inner := filepath.Join(h.dir, "home/repo/in")
+	if err := os.MkdirAll(filepath.Join(inner, ".rnix"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	h.write("home/repo/opencode.json", "{}\n")
+	if !p.TrustsIn(inner) {
+		t.Error("settings above the project count, though it is in no repository")
+	}
+	h.write("home/repo/.git/HEAD", "")
+	if p.TrustsIn(inner) {
+		t.Error("settings of the repository around the project are trusted")
 	}
 	if err := start(p, "of the user", "scripts"); err != nil {
 		t.Error(err)
