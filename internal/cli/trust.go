@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"rnix/agent"
+	"rnix/debug"
 	"rnix/internal/trust"
 	"rnix/types"
 )
@@ -126,7 +127,14 @@ func (o *trustOptions) project(args []string) (string, error) {
 	if err != nil {
 		return "", usagef("name the directory of a project", "%s: there is no such directory", args[0])
 	}
-	root, _ := agent.ProjectRoot(dir, a.getenv("HOME"))
+	home := a.getenv("HOME")
+	if real, err := filepath.EvalSymlinks(home); err == nil {
+		home = real
+	}
+	root, _ := agent.ProjectRoot(dir, home)
+	if root == home && !o.revoke {
+		return "", usagef("name the directory of a project", "%s is your home directory, which is no project: what is in it is yours, and counts without trust", root)
+	}
 	return root, nil
 }
 
@@ -194,7 +202,7 @@ func (o *trustOptions) show(r *trustReport) {
 	out.print(b.String())
 	for _, c := range r.Changes {
 		out.print("\n" + oneLine(c.Path) + ": " + c.Kind + "\n")
-		out.diff([]byte(c.Diff))
+		out.diff([]byte(debug.Sanitize(c.Diff)))
 	}
 	if len(r.Changes) > 0 {
 		out.print("\nAll files:\n")
