@@ -92,9 +92,9 @@ func sandboxPlace(a *app, dir, temp string) (sandbox.Place, error) {
 
 // sandboxHost finds out what this host can confine commands with.
 func sandboxHost(ctx context.Context, a *app, place sandbox.Place) sandbox.Host {
-	run := func(ctx context.Context, b *sandbox.Box) (int, string, error) {
+	run := func(ctx context.Context, plan sandbox.Plan, c sandbox.Command) (int, string, error) {
 		errs := proc.NewRing(4 << 10)
-		exit, err := runBox(ctx, b, proc.Spec{Stderr: errs, Timeout: programPatience})
+		exit, err := runBox(ctx, plan, c, proc.Spec{Stderr: errs, Timeout: programPatience})
 		return exit.Code, errs.String(), err
 	}
 	self, err := os.Executable()
@@ -104,8 +104,8 @@ func sandboxHost(ctx context.Context, a *app, place sandbox.Place) sandbox.Host 
 	return sandbox.Probe(ctx, run, self, sandbox.FindBwrap(a.getenv("PATH"), place.Work))
 }
 
-// runBox starts a box and waits for it. spec says where its output goes.
-func runBox(ctx context.Context, b *sandbox.Box, spec proc.Spec) (proc.ExitInfo, error) {
+// runBox runs a command by a plan and waits for it. spec says where its output goes.
+func runBox(ctx context.Context, plan sandbox.Plan, c sandbox.Command, spec proc.Spec) (proc.ExitInfo, error) {
 	dir, err := os.MkdirTemp("", "rnix-sandbox-")
 	if err != nil {
 		return proc.ExitInfo{}, err
@@ -116,7 +116,11 @@ func runBox(ctx context.Context, b *sandbox.Box, spec proc.Spec) (proc.ExitInfo,
 		return proc.ExitInfo{}, err
 	}
 	defer m.Close()
-	spec.Kind, spec.Path, spec.Args, spec.Env, spec.Files, spec.Dir = proc.KindShell, b.Path, b.Args, b.Env, b.Files, "/"
+	self, err := os.Executable()
+	if err != nil {
+		return proc.ExitInfo{}, err
+	}
+	spec.Kind, spec.Path, spec.Args, spec.Env, spec.Dir, spec.Box = proc.KindShell, c.Path, c.Args, c.Env, c.Dir, &proc.Box{Plan: plan, Self: self}
 	child, err := m.Start(ctx, spec)
 	if err != nil {
 		return proc.ExitInfo{}, err
@@ -166,24 +170,16 @@ func tryBox(ctx context.Context, a *app, flags *sandboxFlags, args []string) (er
 	if err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	box, err := plan.Open(self, sandbox.Command{Path: absolute(a, program), Args: args[1:], Env: env, Dir: place.Work})
-	if err != nil {
-		return err
-	}
-	exit, err := runBox(ctx, box, proc.Spec{Stdout: a.host.Out, Stderr: a.host.Err, Shown: strings.Join(args, " ")})
-	changed, closed := box.Close()
-	if err == nil {
-		err = closed
-	}
-	for _, path := range changed {
+	exit, err := runBox(ctx, plan, sandbox.Command{Path: absolute(a, program), Args: args[1:], Env: env, Dir: place.Work}, proc.Spec{Stdout: a.host.Out, Stderr: a.host.Err, Shown: strings.Join(args, " ")})
+	for _, path := range exit.Changed {
 		a.out.warn(path + " is protected, and the command has changed it: look at it before anything uses it")
 	}
+	if sandbox.NotStarted(err) {
+		a.out.warn(errorText(err))
+		return leave(sandbox.NotRun)
+	}
 	code := exit.Code
-	if code == 0 && len(changed) > 0 {
+	if code == 0 && len(exit.Changed) > 0 {
 		code = ExitError
 	}
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"rnix/internal/sandbox"
 )
 
 // lingering is how long descendants and pipes may outlast their child: enough for a process that is
@@ -16,7 +18,11 @@ const lingering = 250 * time.Millisecond
 type Child struct {
 	manager *Manager
 	spec    Spec
-	command string
+	command string // as people see it
+	exec    program
+	box     *sandbox.Box // nil = it is not confined
+	rung    sandbox.Rung
+	opening opening
 	entry   entry
 	process *os.Process
 	started time.Time
@@ -124,7 +130,7 @@ func (c *Child) end(cause Cause, grace time.Duration) {
 		return
 	}
 	c.tree.find() // remember who descends from it while that can still be seen
-	c.Signal(syscall.SIGTERM)
+	c.terminate(syscall.SIGTERM)
 	c.thaw() // what is stopped cannot obey
 	c.Signal(syscall.SIGCONT)
 }
@@ -236,8 +242,10 @@ func (c *Child) watch() {
 		unfollow()
 	}
 	c.acts.Wait()
+	<-c.opening.done
+	changed := c.closeBox()
 	c.mu.Lock()
-	c.exit = ExitInfo{Cause: c.cause, Left: left, Took: c.ran, Err: err, Code: -1}
+	c.exit = ExitInfo{Cause: c.cause, Left: left, Took: c.ran, Err: err, Code: -1, Changed: changed}
 	c.mu.Unlock()
 	if state != nil {
 		c.exit.describe(state)

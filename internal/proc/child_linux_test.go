@@ -3,7 +3,6 @@ package proc
 import (
 	"bytes"
 	"context"
-	"os"
 	"runtime"
 	"syscall"
 	"testing"
@@ -25,27 +24,6 @@ func TestStopIsGentleFirst(t *testing.T) {
 	out.pid(t)
 	if e := c.Stop(50 * time.Millisecond); e.Signal != syscall.SIGKILL || e.Cause != Stopped {
 		t.Errorf("exit is %+v", e)
-	}
-}
-
-func TestChildHasTheFilesThatItIsGiven(t *testing.T) {
-	m := newManager(t)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if _, err := w.WriteString("given"); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	spec := sh("cat <&3; test ! -e /proc/self/fd/4; echo $?", &out)
-	spec.Files = []*os.File{r}
-	if e := start(t, m, spec).Wait(); e.Code != 0 || out.String() != "given0\n" {
-		t.Errorf("exit is %+v, output %q", e, &out)
 	}
 }
 

@@ -33,6 +33,7 @@ type Manager struct {
 	// +checklocks:mu
 	still stills
 
+	boxOf   func(Spec) (Box, error)                // see Confine; nil = no child is confined that does not say so
 	leaseOf func(types.PID, types.UUID) types.UUID // see LeaseOf; nil = no child acts for a session
 
 	guard *Guard // set before the first Start; nil = no warden

@@ -2,14 +2,14 @@
 // lives, to whom it belongs and how to end it with everything that it has started.
 //
 // It owns the environment that a child sees (env.go), its pipes (pipes.go), its session and process
-// group, its identity on disk (registry.go), its end (child.go, tree.go), the children that a crashed
+// group, in what it is confined (box.go), its identity on disk (registry.go), its end (child.go, tree.go), the children that a crashed
 // daemon has left behind (survivors.go), orphans (orphans.go), what makes it stand still (freezer*.go),
 // for whom a process works (owner.go), and the parent of the daemon, which ends all that this leaves (warden_linux.go, guard.go).
 // It does not know
 // what a child is for: shells, MCP servers, model CLIs and git are one to it, and agents are numbers.
 //
 // Every child leads a session and a process group of its own, dies when the daemon dies, inherits
-// its three streams and Spec.Files and no more, and carries RNIX_OWNER=<random token> in its environment. Its
+// its three streams and no more, and carries RNIX_OWNER=<random token> in its environment. Its
 // descendants are what /proc says: processes below it, in its group or session, or with its token.
 // A process is only ever signalled by pid and start time together, through a pidfd where there are
 // any, so that a recycled pid is never touched. Outside Linux there is no /proc to walk: there a
@@ -21,7 +21,6 @@ package proc
 
 import (
 	"io"
-	"os"
 	"syscall"
 	"time"
 
@@ -78,8 +77,8 @@ type Spec struct {
 	Stderr     io.Writer
 	StdoutPipe bool
 
-	// Files are descriptors of the child from 3 on, such as those of a sandbox.Box. The caller closes them once Start has returned.
-	Files []*os.File
+	// Box is how it is confined; nil = as Confine says.
+	Box *Box
 
 	Timeout time.Duration // ends the child after so much time, frozen time not counted; 0 = never
 	Grace   time.Duration // between SIGTERM and SIGKILL when ctx or the timeout ends the child; 0 = none
@@ -107,6 +106,8 @@ type ExitInfo struct {
 	System time.Duration
 	MaxRSS int64 // in bytes
 	Err    error // its status could not be had; Code is -1 then
+	// Changed are protected paths that it has changed, which happens only where its box cannot protect them; see sandbox.Box.
+	Changed []string
 }
 
 // Info describes a living child.

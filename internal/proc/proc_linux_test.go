@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"rnix/internal/sandbox"
 	"rnix/types"
 )
 
@@ -26,6 +27,9 @@ import (
 func init() { runtime.LockOSThread() }
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Word {
+		os.Exit(sandbox.Helper(os.Args[2:]))
+	}
 	if role := os.Getenv("PROC_TEST_ROLE"); role != "" {
 		helpers[role](os.Getenv("PROC_TEST_DIR"))
 		os.Exit(0)

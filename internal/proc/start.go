@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"rnix/internal/redact"
+	"rnix/internal/sandbox"
 	"rnix/types"
 )
 
@@ -37,6 +37,10 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	m.mu.Unlock()
 	defer m.work.Done()
 
+	by, err := m.confined(spec)
+	if err != nil {
+		return nil, err
+	}
 	c := &Child{manager: m, spec: spec, command: commandText(spec, m.secrets), done: make(chan struct{})}
 	token := rand.Text()
 	c.screen(m.secrets)
@@ -44,11 +48,16 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	if m.leaseOf != nil {
 		c.entry.Lease = m.leaseOf(spec.Owner, spec.OwnerUUID)
 	}
+	if err := c.openBox(by, path, token); err != nil {
+		return nil, err
+	}
 	if err := m.registry.write(c.entry); err != nil {
+		c.closeBox()
 		return nil, types.Errorf(types.ErrStorage, "Start", spec.Path, "cannot register the child: %w", err)
 	}
 	m.forking.RLock()
-	if err := m.fork(c, path, token); err != nil {
+	if err := m.fork(c); err != nil {
+		c.closeBox()
 		m.forking.RUnlock()
 		m.registry.forget(c.entry, m.log)
 		return nil, err
@@ -66,6 +75,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	m.forking.RUnlock()
 	settle(m, c)
 	failed := m.registry.write(c.entry) // until here a crash leaves it to be found by its token
+	c.open()
 	go c.watch()                        // ends when the child has ended; waited for by Close
 	switch {
 	case failed != nil:
@@ -76,6 +86,10 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 		return nil, closedError(spec)
 	}
 	c.follow(ctx)
+	if err := c.opened(); err != nil {
+		c.Kill()
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -116,19 +130,18 @@ func resolve(spec Spec) (string, error) {
 }
 
 // fork opens the pipes of a child and starts it.
-func (m *Manager) fork(c *Child, path, token string) error {
+func (m *Manager) fork(c *Child) error {
 	files, err := c.openPipes()
 	if err != nil {
 		return types.Errorf(types.ErrExhausted, "Start", c.spec.Path, "cannot make its pipes: %w", err)
 	}
-	attr := &os.ProcAttr{Dir: c.spec.Dir, Env: childEnv(c.spec, token), Files: slices.Concat(files, c.spec.Files), Sys: &syscall.SysProcAttr{Setsid: true}}
+	attr := &os.ProcAttr{Dir: c.exec.dir, Env: c.exec.env, Files: c.inherited(files), Sys: &syscall.SysProcAttr{Setsid: true}}
 	dieWithParent(attr.Sys)
-	argv := append([]string{c.spec.Path}, c.spec.Args...)
 	forked := make(chan error, 1)
 	job := func() {
 		c.started = time.Now()
 		var err error
-		c.process, c.adopts, err = startProcess(path, argv, attr)
+		c.process, c.adopts, err = startProcess(c.exec.path, c.exec.argv, attr)
 		forked <- err
 	}
 	m.jobs <- job // the launcher cannot end before this start has
@@ -138,6 +151,7 @@ func (m *Manager) fork(c *Child, path, token string) error {
 		c.closePipes()
 		return startError(c.spec, err)
 	}
+	c.adopts = c.adopts || c.rung == sandbox.RungLandlock // its helper asks for that; see startProcess
 	c.copyPipes()
 	return nil
 }

@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +16,7 @@ import (
 // Word is the first argument with which this program is the inner helper of a box: main calls Helper then, before anything else.
 const Word = "__box"
 
-// NotRun is the exit status of the helper if it has not executed the command. It says why on its standard error.
+// NotRun is the exit status of the helper if it has not executed the command. It says why to Box.Started.
 const NotRun = 125
 
 // Command is what a box executes.
@@ -32,9 +34,13 @@ type Box struct {
 	// Env is the whole environment to start it with: with bubblewrap the command can read that of its first process, and a dynamic
 	// linker obeys it. The command's own environment is in one of the files.
 	Env []string
-	// Files must be the descriptors from 3 on.
+	// Files must be the descriptors from 3 on; see Inherited.
 	Files []*os.File
 
+	rung    Rung
+	says    *os.File // whether the command runs: the reading end of a pipe
+	words   *os.File // what bubblewrap prints: the reading end of a pipe
+	printed *os.File // the other end
 	watched map[string]string
 	held    []*holding
 }
@@ -48,7 +54,14 @@ type job struct {
 	Network   bool
 	Unix      bool
 	Limits    Limits
+	// Says is the descriptor of a pipe: Running right before the command is executed, and why it was not. It closes when it was.
+	Says int
+	// Stderr is the descriptor that is to be the command's standard error; 0 = it is that already.
+	Stderr int
 }
+
+// running is what the helper says before it executes the command.
+const running = 'R'
 
 // Open makes a box for a command. self is the path of this program. The caller starts what the box says, and calls Close when it
 // has ended, also if it could not be started. It fails with INVALID for a command that is not absolute, CONFLICT if a protected path
@@ -65,13 +78,16 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 	}
 	j := job{
 		Path: []byte(c.Path), Args: raw(append([]string{c.Path}, c.Args...)), Env: raw(c.Env), Dir: []byte(c.Dir),
-		Rung: p.Rung, Rules: p.Rules, Network: p.Network, Unix: p.Unix, Limits: p.Policy.Limits,
+		Rung: p.Rung, Rules: p.Rules, Network: p.Network, Unix: p.Unix, Limits: p.Policy.Limits, Says: 4,
+	}
+	if p.Rung == RungBwrap { // behind its arguments
+		j.Says, j.Stderr = 5, 6
 	}
 	text, err := json.Marshal(j)
 	if err != nil {
 		return nil, types.Errorf(types.ErrInternal, "sandbox", c.Path, "cannot write the job of the helper: %w", err)
 	}
-	b := &Box{watched: fingerprints(p.Watched)}
+	b := &Box{rung: p.Rung, watched: fingerprints(p.Watched)}
 	for _, path := range p.Held {
 		h, err := hold(path)
 		if err != nil {
@@ -101,7 +117,87 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 		}
 		b.Files = append(b.Files, f)
 	}
+	if err := b.listen(); err != nil {
+		_, _ = b.Close()
+		return nil, types.Errorf(types.ErrExhausted, "sandbox", c.Path, "cannot make the pipes of the box: %w", err)
+	}
 	return b, nil
+}
+
+// listen makes the pipes by which Started learns what came of the start.
+func (b *Box) listen() error {
+	says, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	b.says, b.Files = says, append(b.Files, w)
+	if b.rung == RungBwrap {
+		b.words, b.printed, err = os.Pipe()
+	}
+	return err
+}
+
+// Inherited returns all descriptors to start the box with, for a command with these standard streams. What bubblewrap itself prints does
+// not go to that of the command.
+func (b *Box) Inherited(streams [3]*os.File) []*os.File {
+	if b.printed == nil {
+		return append(streams[:], b.Files...)
+	}
+	return slices.Concat([]*os.File{streams[0], streams[1], b.printed}, b.Files, []*os.File{streams[2]})
+}
+
+// Started waits, once the box was started, until its command runs. It is called once, and closes the box's own ends, so the caller must not have given
+// them to anything else. The error has code PERMISSION and says why the command was not executed; the box ends by itself then. It waits as
+// long as the start takes: the caller ends the box to end that.
+func (b *Box) Started() error {
+	if b.says == nil {
+		return nil
+	}
+	closeFiles(b.Files)
+	closeFiles([]*os.File{b.printed})
+	b.Files, b.printed = nil, nil
+	text, err := io.ReadAll(io.LimitReader(b.says, 4<<10))
+	closeFiles([]*os.File{b.says})
+	b.says = nil
+	if err != nil {
+		return types.Errorf(types.ErrInternal, "sandbox", "", "it is not known whether the command was started: %w", err)
+	}
+	why, ran := strings.CutPrefix(string(text), string(running))
+	if ran && why == "" {
+		return nil
+	}
+	failed := &notStarted{why: why}
+	if !ran && why == "" && b.words != nil {
+		words, _ := io.ReadAll(io.LimitReader(b.words, 4<<10)) // what was read counts
+		failed.bwrap = strings.TrimSpace(string(words))
+		failed.why = explainBwrap(failed.bwrap).Reason
+	}
+	if failed.why == "" {
+		failed.why = "it was ended before"
+	}
+	return types.Errorf(types.ErrPermission, "sandbox", "", "%w", failed)
+}
+
+// notStarted says why a command was not executed in a box.
+type notStarted struct {
+	why   string
+	bwrap string // what bubblewrap printed; empty = it had confined, or is not what confines
+}
+
+// NotStarted reports whether an error is that of Started: nothing has run.
+func NotStarted(err error) bool {
+	_, ok := errors.AsType[*notStarted](err)
+	return ok
+}
+
+func (e *notStarted) Error() string { return "the command was not started in the sandbox: " + e.why }
+
+func closeFiles(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close() // pipes, and what is in memory
+		}
+	}
 }
 
 // raw returns strings as bytes.
@@ -116,9 +212,7 @@ func raw(list []string) [][]byte {
 // Close gives back what the box holds, and returns the protected paths that have changed, which happens only where they cannot be
 // protected (Plan.Watched), sorted. The second call does nothing. The error is about names that could not be given back.
 func (b *Box) Close() (changed []string, err error) {
-	for _, f := range b.Files {
-		_ = f.Close() // in memory
-	}
+	closeFiles(append(b.Files, b.says, b.words, b.printed))
 	for _, h := range slices.Backward(b.held) {
 		if e := h.release(); e != nil && err == nil {
 			err = types.Errorf(types.ErrStorage, "sandbox", h.path, "cannot remove what held the name of a protected path: %w", e)
@@ -134,7 +228,7 @@ func (b *Box) Close() (changed []string, err error) {
 			changed = append(changed, path)
 		}
 	}
-	b.Files, b.held, b.watched = nil, nil, nil
+	b.Files, b.says, b.words, b.printed, b.held, b.watched = nil, nil, nil, nil, nil, nil
 	return sortPaths(changed), err
 }
 

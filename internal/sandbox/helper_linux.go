@@ -24,36 +24,47 @@ func Helper(args []string) int {
 	}
 	// The thread that is confined must be the one that executes.
 	runtime.LockOSThread()
-	err := runJob(args)
-	fmt.Fprintln(os.Stderr, "rnix: cannot start the command in the sandbox:", err)
+	says, err := runJob(args)
+	fmt.Fprint(says, err)
 	return NotRun
 }
 
-func runJob(args []string) error {
+// runJob returns only if the command was not executed, and to whom to say why.
+func runJob(args []string) (says io.Writer, err error) {
+	says = os.Stderr
 	if len(args) != 1 {
-		return fmt.Errorf("%s is started by rnix itself, with the number of a descriptor", Word)
+		return says, fmt.Errorf("%s is started by rnix itself, with the number of a descriptor\n", Word)
 	}
 	fd, err := strconv.Atoi(args[0])
 	if err != nil || fd < 3 {
-		return fmt.Errorf("invalid descriptor %q", args[0])
+		return says, fmt.Errorf("invalid descriptor %q\n", args[0])
 	}
 	file := os.NewFile(uintptr(fd), "job")
 	text, err := io.ReadAll(file)
 	if err != nil {
-		return fmt.Errorf("the job cannot be read: %w", err)
+		return says, fmt.Errorf("the job cannot be read: %w\n", err)
 	}
 	var j job
 	if err := json.Unmarshal(text, &j); err != nil {
-		return fmt.Errorf("the job is damaged: %w", err)
+		return says, fmt.Errorf("the job is damaged: %w\n", err)
+	}
+	pipe := os.NewFile(uintptr(j.Says), "says")
+	if j.Stderr > 0 {
+		if err := unix.Dup3(j.Stderr, 2, 0); err != nil {
+			return pipe, fmt.Errorf("standard error: %w", err)
+		}
 	}
 	if err := unix.Chdir(string(j.Dir)); err != nil {
-		return fmt.Errorf("the directory %s: %w; the policy may hide it", j.Dir, err)
+		return pipe, fmt.Errorf("the directory %s: %w; the policy may hide it", j.Dir, err)
 	}
 	if err := confine(j); err != nil {
-		return err
+		return pipe, err
+	}
+	if _, err := pipe.Write([]byte{running}); err != nil {
+		return pipe, err // nobody waits for it any more
 	}
 	err = unix.Exec(string(j.Path), cooked(j.Args), cooked(j.Env))
-	return fmt.Errorf("%s: %w", j.Path, err)
+	return pipe, fmt.Errorf("%s: %w", j.Path, err)
 }
 
 func cooked(list [][]byte) []string {
@@ -68,6 +79,11 @@ func cooked(list [][]byte) []string {
 func confine(j job) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("new privileges cannot be given up: %w", err)
+	}
+	if j.Rung == RungLandlock { // what descends from it stays below it; under bubblewrap its namespace sees to that
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return fmt.Errorf("it cannot adopt orphans: %w", err)
+		}
 	}
 	if err := setLimits(j.Limits, j.Rung); err != nil {
 		return err

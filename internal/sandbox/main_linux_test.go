@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,14 +46,34 @@ func start(ctx context.Context, b *Box, change func(*exec.Cmd)) (output, error) 
 	if c.Env == nil {
 		c.Env = []string{}
 	}
-	c.ExtraFiles = b.Files
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
 	c.WaitDelay = time.Second // something left behind may hold the pipes
 	if change != nil {
 		change(c)
 	}
-	err := c.Run()
+	var out, errs bytes.Buffer
+	stderr, printed, err := os.Pipe()
+	if err != nil {
+		return output{}, err
+	}
+	all := b.Inherited([3]*os.File{nil, nil, printed})
+	c.Stdout, c.Stderr, c.ExtraFiles = &out, all[2], all[3:]
+	err = c.Start()
+	_ = printed.Close()
+	copied := make(chan struct{})
+	go func() { // ends with the command, and is waited for
+		defer close(copied)
+		_, _ = io.Copy(&errs, stderr)
+	}()
+	if err == nil {
+		if err = b.Started(); err != nil {
+			_ = c.Wait()
+		} else {
+			err = c.Wait()
+		}
+	}
+	_ = stderr.SetReadDeadline(time.Now().Add(c.WaitDelay)) // as above
+	<-copied
+	_ = stderr.Close()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok || errors.Is(err, exec.ErrWaitDelay) {
 		_ = exit
 		err = nil
@@ -64,9 +85,19 @@ func start(ctx context.Context, b *Box, change func(*exec.Cmd)) (output, error) 
 	return output{status, out.String(), errs.String()}, err
 }
 
-func run(ctx context.Context, b *Box) (int, string, error) {
-	out, err := start(ctx, b, nil)
-	return out.status, out.stderr, err
+// run is how the test probes; the program is that of the test.
+func run(t testing.TB) Run {
+	return func(ctx context.Context, plan Plan, c Command) (int, string, error) {
+		b, err := plan.Open(self(t), c)
+		if err != nil {
+			return 0, "", err
+		}
+		out, err := start(ctx, b, nil)
+		if _, e := b.Close(); err == nil {
+			err = e
+		}
+		return out.status, out.stderr, err
+	}
 }
 
 // programVariable names this test program as it is without the race detector: hundreds of helpers and attackers start, and none of them has
@@ -92,7 +123,7 @@ func self(t testing.TB) string {
 // probed returns this host, with one rung only; it skips the test where that one does not work.
 func probed(t testing.TB, rung Rung) Host {
 	t.Helper()
-	h := Probe(t.Context(), run, self(t), FindBwrap(os.Getenv("PATH")))
+	h := Probe(t.Context(), run(t), self(t), FindBwrap(os.Getenv("PATH")))
 	proof, other := h.Bwrap, RungLandlock
 	if rung == RungLandlock {
 		proof, other = h.Landlock, RungBwrap

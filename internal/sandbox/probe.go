@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,9 +10,9 @@ import (
 	"strings"
 )
 
-// Run starts what a box says, with an empty standard input, waits, and returns its exit status and what it printed on its
-// standard error, which may be cut. The error says that it could not be started, or did not end by itself.
-type Run func(ctx context.Context, b *Box) (status int, stderr string, err error)
+// Run runs a command by a plan, with an empty standard input, waits, and returns its exit status and what it printed on its
+// standard error, which may be cut. The error says that it could not be started, as Box.Started returns it, or did not end by itself.
+type Run func(ctx context.Context, plan Plan, c Command) (status int, stderr string, err error)
 
 // checkWord is the first argument of the helper when it is the test that runs inside.
 const checkWord = "check"
@@ -78,21 +79,15 @@ func prove(ctx context.Context, run Run, rung Rung, h Host, self string) Proof {
 	if rung == RungBwrap {
 		program = helperPath
 	}
-	box, err := plan.Open(self, Command{Path: program, Args: []string{Word, checkWord, string(rung), inside, secret, strconv.Itoa(os.Getpid())}, Dir: inside})
-	if err != nil {
-		return failed(err)
-	}
-	status, stderr, err := run(ctx, box)
-	if _, e := box.Close(); err == nil {
-		err = e
+	status, stderr, err := run(ctx, plan, Command{Path: program, Args: []string{Word, checkWord, string(rung), inside, secret, strconv.Itoa(os.Getpid())}, Dir: inside})
+	if no, ok := errors.AsType[*notStarted](err); ok && no.bwrap != "" {
+		return explainBwrap(no.bwrap)
 	}
 	switch {
 	case err != nil:
 		return failed(err)
 	case status == 0:
 		return Proof{Proved: true, How: "a command in it was refused what is outside, other programs, sockets, namespaces and capabilities"}
-	case rung == RungBwrap && !strings.HasPrefix(stderr, heldNot):
-		return explainBwrap(stderr)
 	}
 	return Proof{Reason: "it does not hold: " + firstLine(strings.TrimSpace(stderr))}
 }

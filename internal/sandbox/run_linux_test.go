@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"rnix/types"
 )
 
 // place makes a work directory beside a directory that no command may see, with a secret in it.
@@ -89,7 +91,7 @@ func TestNothingRunsWhereTheCommandIsHidden(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := start(t.Context(), b, nil)
-		if err != nil || out.status != NotRun || !strings.Contains(out.stderr, "cannot start the command in the sandbox: "+program) {
+		if types.CodeOf(err) != types.ErrPermission || !strings.Contains(err.Error(), "the command was not started in the sandbox: "+program+": ") || out.status != NotRun || out.stderr != "" {
 			t.Errorf("%d %q %v", out.status, out.stderr, err)
 		}
 		if _, err := b.Close(); err != nil {

@@ -9,12 +9,14 @@ import (
 // Place is where a command runs. Its paths are absolute; those that are empty do not exist.
 type Place struct {
 	Work    string   // the work directory: read and write
-	Home    string   // the user's home
+	Home    string   // the user's home, of which only tools and settings of git can be read
 	Temp    string   // a directory of the command alone, for TMPDIR: read and write
 	Private []string // what no command may see: data directory, runtime directory, configuration with keys
 	Tools   []string // toolchains and other trees to read, even if a directory above is hidden
 	Caches  []string // caches of tools: read and write
 	Git     Git
+	// ReadOnly says that the work directory is read as everything else is, and not written.
+	ReadOnly bool
 }
 
 // Git is where the repository of a work directory lies. FindGit finds it.
@@ -33,6 +35,12 @@ var secrets = strings.Fields(`.ssh .gnupg .aws .azure .kube .docker .config/gh .
 	.m2/settings.xml .gradle/gradle.properties .terraform.d .vault-token .boto .s3cfg .mozilla .thunderbird .password-store
 	.local/share/keyrings .local/share/kwalletd .claude .claude.json .codex .gemini .cursor .config/opencode .local/share/opencode
 	.bash_history .zsh_history .python_history .node_repl_history .psql_history .mysql_history .lesshst .viminfo`)
+
+// homeTools are the places below a home where tools are installed that people use daily, and what git asks for a name. All else there is
+// hidden: what a person keeps in a home is not known to us.
+var homeTools = strings.Fields(`.asdf .bun .cargo .config/git .deno .dotnet .fnm .gitconfig .gitignore .gitignore_global .jenv .local/bin .local/lib
+	.local/opt .local/share/fnm .local/share/mise .local/share/pnpm .local/share/uv .mise .npm-global .nvm .opam .pyenv .rbenv .rustup .rvm
+	.sdkman .stack .swiftly .tool-versions .volta bin go node_modules miniconda3 anaconda3`)
 
 // startFiles are the files in a work directory that other programs act on when they start there. They are protected also
 // where they do not exist yet.
@@ -60,30 +68,29 @@ var devices = strings.Fields(`/dev/full /dev/null /dev/random /dev/tty /dev/uran
 // spools are where jobs wait that a service of the host starts.
 var spools = strings.Fields(`/var/spool/cron /var/spool/at /var/spool/atjobs`)
 
-// Standard returns the policy of commands at a place, canonical: they read everything but secrets, other programs' temporary files
+// Standard returns the policy of commands at a place, canonical: they read everything but the home, other programs' temporary files
 // and what is private, write the work directory, and have no network.
 func Standard(place Place) Policy {
 	p := Policy{
 		Version: Version, Level: LevelAuto, Net: NetNone, Read: []string{"/"}, Write: slices.Clone(devices),
 		Hide: slices.Concat([]string{"/dev"}, private, spools), Limits: Limits{Processes: 4096, OpenFiles: 65536},
 	}
-	below := func(dir string, names []string) (out []string) {
-		if dir != "" {
-			for _, name := range names {
-				out = append(out, filepath.Join(dir, name))
-			}
-		}
-		return out
-	}
 	given := func(paths ...string) []string {
 		return slices.DeleteFunc(slices.Clone(paths), func(s string) bool { return s == "" })
+	}
+	if h := place.Home; h != "" && h != "/" && (place.ReadOnly || !within(h, place.Work)) {
+		p.Hide, p.Read = append(p.Hide, h), append(p.Read, below(h, homeTools)...)
 	}
 	p.Hide = append(p.Hide, below(place.Home, secrets)...)
 	p.Hide = append(p.Hide, given(place.Private...)...)
 	p.Read = append(p.Read, given(place.Tools...)...)
-	p.Write = append(p.Write, given(append(place.Caches, place.Work, place.Temp)...)...)
-	p.Protect = append(p.Protect, below(place.Work, startFiles)...)
+	p.Write = append(p.Write, given(append(slices.Clone(place.Caches), place.Temp)...)...)
 	p.Protect = append(p.Protect, below(place.Home, loginFiles)...)
+	if place.ReadOnly {
+		return p.Canonical()
+	}
+	p.Write = append(p.Write, given(place.Work)...)
+	p.Protect = append(p.Protect, below(place.Work, startFiles)...)
 	switch g := place.Git; {
 	case g.Dir == "": // a repository that the command makes could have anything in it
 		p.Protect = append(p.Protect, below(place.Work, []string{".git"})...)
@@ -95,6 +102,16 @@ func Standard(place Place) Policy {
 		p.Protect = append(p.Protect, below(g.Dir, gitFiles)...)
 	}
 	return p.Canonical()
+}
+
+// below returns the paths of these names below a directory; none if it is empty.
+func below(dir string, names []string) (out []string) {
+	if dir != "" {
+		for _, name := range names {
+			out = append(out, filepath.Join(dir, name))
+		}
+	}
+	return out
 }
 
 // Environ returns an environment in which programs keep temporary files and caches where a command at this place may write: a

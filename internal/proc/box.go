@@ -1,0 +1,131 @@
+package proc
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"rnix/internal/sandbox"
+	"rnix/types"
+)
+
+// Box is how a child is confined.
+type Box struct {
+	Plan sandbox.Plan
+	// Self is the path of this program, which is the inner helper of a box: its main calls sandbox.Helper.
+	Self string
+	// Env is the child's environment in place of Spec.Env; nil = that. It is cleared of what is blocked, as that is.
+	Env []string
+}
+
+// Confine says how m finds out how a child is confined that does not say it itself, in the Spec. An error refuses the child. It is called
+// before the first Start; without it such a child is not confined.
+func Confine(m *Manager, by func(Spec) (Box, error)) { m.boxOf = by }
+
+// confined returns how a child is confined.
+func (m *Manager) confined(spec Spec) (Box, error) {
+	switch {
+	case spec.Box != nil:
+		return *spec.Box, nil
+	case m.boxOf != nil:
+		return m.boxOf(spec)
+	}
+	return Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}, nil
+}
+
+// openBox makes the box of a child whose program has this path, and what to start for it.
+func (c *Child) openBox(by Box, path, token string) (err error) {
+	spec := c.spec
+	if by.Env != nil {
+		spec.Env = by.Env
+	}
+	c.exec.path, c.exec.argv, c.exec.env, c.exec.dir = path, append([]string{spec.Path}, spec.Args...), childEnv(spec, token), spec.Dir
+	if by.Plan.Rung == sandbox.RungNone && by.Plan.Policy.Level == sandbox.LevelOff {
+		return nil
+	}
+	dir := spec.Dir
+	if dir == "" {
+		dir = "/"
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	if c.box, err = by.Plan.Open(by.Self, sandbox.Command{Path: path, Args: spec.Args, Env: c.exec.env, Dir: dir}); err != nil {
+		return types.Errorf(types.CodeOf(err), "Start", spec.Path, "%w", err)
+	}
+	c.rung = by.Plan.Rung
+	c.exec.path, c.exec.argv, c.exec.env, c.exec.dir = c.box.Path, append([]string{c.box.Path}, c.box.Args...), c.box.Env, "/"
+	return nil
+}
+
+// program is what the operating system is asked to start.
+type program struct {
+	path, dir string
+	argv, env []string
+}
+
+// inherited returns the descriptors of a child, given its streams.
+func (c *Child) inherited(streams []*os.File) []*os.File {
+	if c.box == nil {
+		return streams
+	}
+	return c.box.Inherited([3]*os.File(streams))
+}
+
+// opening is what came of the start of a command in a box.
+type opening struct {
+	done chan struct{}
+	err  error // written before done is closed, read after
+}
+
+// open begins to wait until the command of a child runs.
+func (c *Child) open() {
+	c.opening.done = make(chan struct{})
+	if c.box == nil {
+		close(c.opening.done)
+		return
+	}
+	go func() { // ends with the start, or with the child; waited for by watch
+		defer close(c.opening.done)
+		c.opening.err = c.box.Started()
+	}()
+}
+
+// opened waits until the command of a child runs, and returns why it does not.
+func (c *Child) opened() error {
+	<-c.opening.done
+	if err := c.opening.err; err != nil {
+		return types.Errorf(types.CodeOf(err), "Start", c.spec.Path, "%w", err)
+	}
+	return nil
+}
+
+// closeBox gives back what the box of a child holds. It is called once, when nothing of the child is left or none came to be.
+func (c *Child) closeBox() (changed []string) {
+	if c.box == nil {
+		return nil
+	}
+	changed, err := c.box.Close()
+	if err != nil {
+		c.manager.log.Warn("the sandbox of a child left something behind", "command", c.command, "error", err)
+	}
+	return changed
+}
+
+// terminate asks a child to end, and all that its group is. Bubblewrap would take its command with it at once, so that is left out.
+func (c *Child) terminate(sig syscall.Signal) {
+	if c.rung != sandbox.RungBwrap {
+		c.Signal(sig)
+		return
+	}
+	inside := false
+	for _, id := range c.tree.find() {
+		if s, ok := statOf(id.PID); ok && id.PID != c.process.Pid && s.parent != c.process.Pid { // the latter is the first process of the namespace
+			signal(id, sig)
+			inside = true
+		}
+	}
+	if !inside { // its command does not run yet
+		c.Signal(syscall.SIGKILL)
+	}
+}

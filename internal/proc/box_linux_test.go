@@ -1,0 +1,189 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rnix/internal/sandbox"
+	"rnix/types"
+)
+
+// boxes calls f once for each rung that works here, with what confines the children of a work directory by it.
+func boxes(t *testing.T, f func(t *testing.T, m *Manager, work string, box *Box)) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newManager(t)
+	host := sandbox.Probe(t.Context(), func(ctx context.Context, plan sandbox.Plan, c sandbox.Command) (int, string, error) {
+		errs := NewRing(4 << 10)
+		child, err := m.Start(ctx, Spec{Kind: KindShell, Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stderr: errs, Box: &Box{Plan: plan, Self: self}})
+		if err != nil {
+			return 0, "", err
+		}
+		exit := child.Wait()
+		return exit.Code, errs.String(), exit.Err
+	}, self, sandbox.FindBwrap(os.Getenv("PATH")))
+	for rung, proof := range map[sandbox.Rung]sandbox.Proof{sandbox.RungBwrap: host.Bwrap, sandbox.RungLandlock: host.Landlock} {
+		t.Run(string(rung), func(t *testing.T) {
+			if !proof.Proved {
+				t.Skipf("needs a host where %s works: %s", rung, proof.Reason)
+			}
+			work, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			policy := sandbox.Standard(sandbox.Place{Work: work})
+			policy.Level = sandbox.Level(rung)
+			plan, err := sandbox.MakePlan(policy, host, sandbox.Disk{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f(t, newManager(t), work, &Box{Plan: plan, Self: self})
+		})
+	}
+}
+
+// boxed is a script that is confined.
+func boxed(script string, out *lines, work string, box *Box) Spec {
+	spec := sh(script, nil)
+	if out != nil {
+		spec.Stdout = out
+	}
+	spec.Dir, spec.Box = work, box
+	return spec
+}
+
+func TestBoxedChildIsOneLikeOthers(t *testing.T) {
+	boxes(t, func(t *testing.T, m *Manager, work string, box *Box) {
+		var out, errs bytes.Buffer
+		spec := sh(`read x; echo "$x"; pwd; echo wrong >&2; test ! -e /proc/self/fd/3 || echo open; exit 7`, nil)
+		spec.Dir, spec.Box, spec.Stdout, spec.Stderr, spec.Input = work, box, &out, &errs, []byte("in\n")
+		if e := start(t, m, spec).Wait(); e.Code != 7 || e.Cause != Exited || e.Left != 0 || out.String() != "in\n"+work+"\n" || errs.String() != "wrong\n" {
+			t.Errorf("exit is %+v, output %q, errors %q", e, &out, &errs)
+		}
+		outside := filepath.Join(filepath.Dir(work), "outside")
+		start(t, m, boxed("echo x >"+outside, nil, work, box)).Wait()
+		if _, err := os.Stat(outside); err == nil {
+			t.Error("it has written outside of its box")
+		}
+	})
+}
+
+func TestBoxedChildThatCannotStartIsAnError(t *testing.T) {
+	boxes(t, func(t *testing.T, m *Manager, work string, box *Box) {
+		spec := boxed("", nil, work, box)
+		spec.Path = filepath.Join(work, "none")
+		if _, err := m.Start(t.Context(), spec); types.CodeOf(err) != types.ErrPermission || !strings.Contains(err.Error(), "none: no such file") {
+			t.Error(err)
+		}
+		gone := *box
+		gone.Self = filepath.Join(work, "gone") // as after an update of the program
+		if _, err := m.Start(t.Context(), boxed("true", nil, work, &gone)); err == nil {
+			t.Error("it ran without the helper")
+		}
+		if all := m.All(); len(all) != 0 {
+			t.Errorf("left behind: %+v", all)
+		}
+	})
+}
+
+func TestBoxedChildObeysSignals(t *testing.T) {
+	boxes(t, func(t *testing.T, m *Manager, work string, box *Box) {
+		out := newLines(t)
+		c := start(t, m, boxed(`trap 'echo bye >said; exit 3' TERM; echo 1; while :; do sleep 0.01; done`, out, work, box))
+		out.pid(t)
+		if e := c.Stop(time.Minute); e.Code != 3 || e.Cause != Stopped {
+			t.Errorf("exit is %+v", e)
+		}
+		if text, _ := os.ReadFile(filepath.Join(work, "said")); string(text) != "bye\n" {
+			t.Errorf("it said %q", text)
+		}
+		out = newLines(t)
+		c = start(t, m, boxed(`trap '' TERM; echo 1; while :; do sleep 0.01; done`, out, work, box))
+		out.pid(t)
+		if e := c.Stop(50 * time.Millisecond); e.Code != 128+int(syscall.SIGKILL) {
+			t.Errorf("exit is %+v", e)
+		}
+	})
+}
+
+func TestNothingOfABoxIsLeft(t *testing.T) {
+	boxes(t, func(t *testing.T, m *Manager, work string, box *Box) {
+		for name, script := range map[string]string{
+			"in the background": `sleep 1000 & setsid sleep 1000 & echo 1`,
+			"orphans":           `setsid sh -c 'sleep 1000 & exit' ; env -i ` + lookup(t, "setsid") + ` ` + lookup(t, "sleep") + ` 1000 & echo 1`,
+			"still running":     `setsid sleep 1000 & (setsid sh -c 'trap "" TERM; sleep 1000; sleep 1000' &) ; echo 1; exec sleep 1000`,
+		} {
+			out := newLines(t)
+			c := start(t, m, boxed(script, out, work, box))
+			out.pid(t)
+			c.tree.find()
+			if name == "still running" {
+				c.Kill()
+			}
+			c.Wait()
+			c.tree.mu.Lock()
+			for id := range c.tree.known {
+				mustBeGone(t, id)
+			}
+			c.tree.mu.Unlock()
+			mustBeGone(t, c.entry.Leader)
+		}
+	})
+}
+
+func TestBoxedChildStandsStill(t *testing.T) {
+	boxes(t, func(t *testing.T, m *Manager, work string, box *Box) {
+		out := newLines(t)
+		c := start(t, m, boxed(`i=0; echo 1; (while :; do echo x >>ticks; done) & wait`, out, work, box))
+		out.pid(t)
+		size := func() int64 {
+			s, err := os.Stat(filepath.Join(work, "ticks"))
+			if err != nil {
+				return 0
+			}
+			return s.Size()
+		}
+		for size() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		if n := c.freeze(); n < 2 {
+			t.Errorf("%d processes stand still", n)
+		}
+		at := size()
+		time.Sleep(50 * time.Millisecond)
+		if now := size(); now != at {
+			t.Errorf("it went on, from %d to %d", at, now)
+		}
+		c.thaw()
+		for size() == at {
+			time.Sleep(time.Millisecond)
+		}
+		c.freeze()
+		if e := c.Kill(); e.Cause != Stopped {
+			t.Errorf("exit is %+v", e)
+		}
+		mustBeGone(t, c.entry.Leader)
+	})
+}
+
+func TestBoxedChildEndsWithItsContext(t *testing.T) {
+	boxes(t, func(t *testing.T, m *Manager, work string, box *Box) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c, err := m.Start(ctx, boxed("sleep 1000", nil, work, box))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if e := c.Wait(); e.Cause != Cancelled {
+			t.Errorf("exit is %+v", e)
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package sandbox
+
+import (
+	"path/filepath"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"rnix/types"
+)
+
+// someWork are directories to work in: outside, in the home, in what is protected there and in what is hidden.
+var someWork = []string{"/a", "/a/b", "/a/.rnix/agents", "/a/.git/hooks", "/h/me", "/h/me/src", "/h/me/src/.claude/x", "/h/me/.ssh/keys", "/data/tree", "/e"}
+
+func anySettings(t *rapid.T, name string) Settings {
+	paths := func(field string) []string {
+		return rapid.SliceOfNDistinct(rapid.SampledFrom(append([]string{"/a/b/c", "/e", "/h/me/notes", "/a/.rnix"}, someWork...)), 0, 2, rapid.ID).Draw(t, name+field)
+	}
+	return Settings{
+		Level: rapid.SampledFrom([]Level{"", LevelAuto, LevelLandlock, LevelBwrap}).Draw(t, name+"level"), Net: rapid.SampledFrom([]Net{"", NetNone, NetOpen}).Draw(t, name+"net"),
+		Paths: Paths{Read: paths("read"), Write: paths("write"), Hide: paths("hide")}, Optional: rapid.Bool().Draw(t, name+"optional"),
+	}
+}
+
+func placeAt(t *rapid.T, name string) Place {
+	work := rapid.SampledFrom(someWork).Draw(t, name+"work")
+	p := Place{Work: work, Home: "/h/me", Private: []string{"/data"}}
+	if rapid.Bool().Draw(t, name+"git") {
+		p.Git = Git{Dir: filepath.Join(work, ".git"), Common: filepath.Join(work, ".git")}
+	}
+	return p
+}
+
+// TestWhatIsStartedInsideHasNoMore plays a line of processes: a person starts the first one, and the commands of each start the next one, in a
+// directory and with settings that they choose, or its model does, which works where it works.
+func TestWhatIsStartedInsideHasNoMore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		place, made := placeAt(t, "first "), rapid.Bool().Draw(t, "made")
+		s := Usual().With(anySettings(t, "first "))
+		above := s.Policy(place, made).Canonical()
+		for i := range rapid.IntRange(1, 4).Draw(t, "generations") {
+			if rapid.Bool().Draw(t, "by a command") {
+				s = MeetSettings(s.Below(place, made), Usual().With(anySettings(t, "next ")))
+				place, made = placeAt(t, "next "), false
+			} else {
+				agent := anySettings(t, "agent ")
+				s = s.Tighten(agent.Level, agent.Net)
+			}
+			p := s.Policy(place, made).Canonical()
+			for _, path := range append(probes(), someWork...) {
+				for _, probe := range []string{path, filepath.Join(path, "new"), filepath.Join(path, ".rnix"), filepath.Join(path, ".git/hooks/x")} {
+					if p.Access(probe) > above.Access(probe) {
+						t.Fatalf("generation %d, at %s: %v of %s, and above %v\n%+v\n%s\nabove:\n%s", i, place.Work, p.Access(probe), probe, above.Access(probe), s, p.Explain(), above.Explain())
+					}
+				}
+			}
+			if m := Meet(p, above); m.Level != p.Level || m.Net != p.Net {
+				t.Fatalf("generation %d has %s and %s, above it there is %s and %s", i, p.Level, p.Net, above.Level, above.Net)
+			}
+			above = p
+		}
+	})
+}
+
+func TestSettingsAreChecked(t *testing.T) {
+	for want, s := range map[string]Settings{
+		"": {}, "level": {Level: "loose"}, "net": {Net: "some"}, "net ": {Net: NetHosts}, "write": {Paths: Paths{Write: []string{"x"}}}, "hide": {Within: []string{"/a/.."}},
+	} {
+		err := s.Check()
+		if want == "" && err != nil || want != "" && types.CodeOf(err) != types.ErrInvalid {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	if s := (Settings{Level: LevelOff, Net: NetNone}); s.Policy(Place{Work: "/a"}, false).Access("/etc/shadow") != AccessWrite {
+		t.Error("what is off confines")
+	}
+}
