@@ -22,8 +22,8 @@ type Box struct {
 // before the first Start; without it such a child is not confined.
 func Confine(m *Manager, by func(Spec) (Box, error)) { m.boxOf = by }
 
-// confined returns how a child is confined.
-func (m *Manager) confined(spec Spec) (Box, error) {
+// confinedBy returns how a child of m is confined.
+func confinedBy(m *Manager, spec Spec) (Box, error) {
 	switch {
 	case spec.Box != nil:
 		return *spec.Box, nil

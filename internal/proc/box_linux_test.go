@@ -152,19 +152,19 @@ func TestBoxedChildStandsStill(t *testing.T) {
 			return s.Size()
 		}
 		for size() == 0 {
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 		}
 		if n := c.freeze(); n < 2 {
 			t.Errorf("%d processes stand still", n)
 		}
 		at := size()
-		time.Sleep(50 * time.Millisecond)
+		<-time.After(50 * time.Millisecond) // one that is not frozen writes thousands of lines
 		if now := size(); now != at {
 			t.Errorf("it went on, from %d to %d", at, now)
 		}
 		c.thaw()
 		for size() == at {
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 		}
 		c.freeze()
 		if e := c.Kill(); e.Cause != Stopped {

@@ -37,7 +37,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	m.mu.Unlock()
 	defer m.work.Done()
 
-	by, err := m.confined(spec)
+	by, err := confinedBy(m, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	settle(m, c)
 	failed := m.registry.write(c.entry) // until here a crash leaves it to be found by its token
 	c.open()
-	go c.watch()                        // ends when the child has ended; waited for by Close
+	go c.watch() // ends when the child has ended; waited for by Close
 	switch {
 	case failed != nil:
 		c.Kill()
