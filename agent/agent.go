@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"rnix/internal/sandbox"
 	"rnix/types"
 )
 
@@ -29,6 +30,15 @@ type Manifest struct {
 	BlockedSignals []types.Signal `yaml:"blocked_signals" json:"blocked_signals,omitempty"`
 	OnInterrupt    string         `yaml:"on_interrupt" json:"on_interrupt,omitempty"`
 	Language       string         `yaml:"language" json:"language,omitempty"` // of the answers
+	// Sandbox says how its commands are confined, and Network is short for its net. Both only tighten what the user has.
+	Sandbox Sandbox     `yaml:"sandbox" json:"sandbox,omitzero"`
+	Network sandbox.Net `yaml:"network" json:"-"`
+}
+
+// Sandbox is what an agent says of the sandbox of its commands; what is empty it does not say.
+type Sandbox struct {
+	Level sandbox.Level `yaml:"level" json:"level,omitempty"`
+	Net   sandbox.Net   `yaml:"net" json:"net,omitempty"`
 }
 
 // Models says which model an agent wants.

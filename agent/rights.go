@@ -35,6 +35,7 @@ func (m *Manifest) Exceeds(other *Manifest, d Defaults) []string {
 	more("budget_usd", above(valueOr(m.BudgetUSD, d.BudgetUSD), valueOr(other.BudgetUSD, d.BudgetUSD)))
 	more("step_timeout", above(m.StepTimeout.Or(d.StepTimeout), other.StepTimeout.Or(d.StepTimeout)))
 	more("blocked_signals", !subset(m.BlockedSignals, other.BlockedSignals))
+	more("sandbox", m.Sandbox.looser(other.Sandbox))
 	more("on_interrupt", m.OnInterrupt != "" && m.OnInterrupt != other.OnInterrupt)
 	return keys
 }

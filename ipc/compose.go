@@ -30,6 +30,8 @@ type ComposeUpRequest struct {
 	MaxParallel  int               `json:"max_parallel,omitempty"`
 	TimeoutMs    int64             `json:"timeout_ms,omitempty"`
 	Parent       string            `json:"parent,omitempty"`
+	Sandbox      string            `json:"sandbox,omitempty"` // of the commands of all nodes, as in types.ProcSpec
+	Net          string            `json:"net,omitempty"`
 	TrustProject bool              `json:"trust_project,omitempty"`
 }
 

@@ -26,6 +26,9 @@ type ResumeRequest struct {
 	MaxSteps         *int     `json:"max_steps,omitempty"`  // so many steps more than are done; 0 = no limit
 	TimeoutMs        *int64   `json:"timeout_ms,omitempty"` // so much longer than it has lived; 0 = no limit
 	Name             string   `json:"name,omitempty"`       // of a fork
+	// Sandbox says by what its commands are confined from now on, and Net which network they have; empty = as before.
+	Sandbox string `json:"sandbox,omitempty"`
+	Net     string `json:"net,omitempty"`
 	// Cwd is where a fork works: a directory that is used as it is. Empty = a workspace of its own, with
 	// the files as they were at its step.
 	Cwd string `json:"cwd,omitempty"`

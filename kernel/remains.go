@@ -37,6 +37,7 @@ type card struct {
 	began          time.Time     // of this run
 	before         time.Duration // lived in earlier runs
 	depth          int
+	Sandbox, Net   string     // of its commands
 	root           types.UUID // the history of the uppermost above it, or its own
 	byAgent        bool       // an agent is above it, or was
 }
@@ -118,7 +119,7 @@ func tombstone(p *Process, now time.Time) *remains {
 // status is what all show that show processes.
 func (r *remains) status() types.ProcStatus {
 	s := types.ProcStatus{
-		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name(), Kind: r.kind, Intent: r.Intent, Agent: r.Agent, Labels: r.Labels, Skills: r.skills, BlockedSignals: r.blocked, OnInterrupt: r.OnInterrupt, WorkDir: r.WorkDir,
+		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name(), Kind: r.kind, Intent: r.Intent, Agent: r.Agent, Labels: r.Labels, Sandbox: r.Sandbox, Net: r.Net, Skills: r.skills, BlockedSignals: r.blocked, OnInterrupt: r.OnInterrupt, WorkDir: r.WorkDir,
 		Provider: r.progress.Provider, Model: r.progress.Model, Step: r.progress.Step, MaxSteps: r.MaxSteps,
 		TokensUsed: r.progress.Tokens, CostUSD: r.progress.CostUSD, Unpriced: r.progress.Unpriced,
 		ContextBudget: r.limit.Tokens, BudgetUSD: r.limit.USD.Float(), PausedAt: r.pausedAt, CreatedAt: r.CreatedAt,

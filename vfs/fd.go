@@ -115,15 +115,21 @@ func (v *VFS) Install(pid types.PID, name string, f VFSFile, flags OpenFlag) (ty
 
 // OpenFile opens path on behalf of a process without giving it a descriptor. The caller closes it.
 func (v *VFS) OpenFile(pid types.PID, path string, flags OpenFlag) (VFSFile, error) {
-	c := Caller{PID: pid}
+	c, _ := v.Caller(pid)
+	return v.OpenAs(c, path, flags)
+}
+
+// Caller returns what devices are told of a process, from when it has a table of open files. Of one that is not known, that is its PID, and false.
+func (v *VFS) Caller(pid types.PID) (Caller, bool) {
 	if t := v.tables.Load(pid); t != nil && t.caller != nil {
-		c = t.caller()
-	} else if v.caller != nil {
+		return t.caller(), true
+	}
+	if v.caller != nil {
 		if known, ok := v.caller(pid); ok {
-			c = known
+			return known, true
 		}
 	}
-	return v.OpenAs(c, path, flags)
+	return Caller{PID: pid}, false
 }
 
 // OpenAs opens path for a caller that need not be a process, such as the user. The caller closes it.

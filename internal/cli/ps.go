@@ -31,7 +31,8 @@ also those that have ended. Resume a suspended process with: rnix resume
 Columns: PID; STATE (created, running, suspended, zombie, dead, archived); WAIT, what it waits for, why
 it is suspended, or how it ended; STEP and limit; TOKENS, with ~ where we have counted them and not the
 provider; COST, with ? where no price is known; ELAPSED, which does not count pauses; MODEL;
-INTENT, after the name. A narrow terminal shows fewer columns. -v adds UUID and LABELS.
+INTENT, after the name. A narrow terminal shows fewer columns. -v adds UUID, LABELS and SANDBOX,
+by what its commands are confined.
 
 With --json, "seq" is the place in the event log up to which everything is in the rows, and
 how long a process waits or has something in hand is counted from "wait_since", "paused_at" and "doing".`,
@@ -99,7 +100,7 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 	cols := []column{{name: "PID", right: true}, {name: "STATE"}, {name: "WAIT", max: waitWidth(out.out.width), drop: 6}, {name: "STEP", right: true, drop: 5},
 		{name: "TOKENS", right: true, drop: 3}, costColumn(r.Procs), {name: "ELAPSED", right: true, drop: 4}, {name: "MODEL", max: 28, drop: 2}, {name: "INTENT"}}
 	if out.verbose {
-		cols = slices.Concat([]column{{name: "UUID", drop: 7}}, cols[:len(cols)-1], []column{labelColumn(r.Procs)}, cols[len(cols)-1:])
+		cols = slices.Concat([]column{{name: "UUID", drop: 7}}, cols[:len(cols)-1], []column{labelColumn(r.Procs), sandboxColumn(r.Procs)}, cols[len(cols)-1:])
 	}
 	var rows [][]cell
 	for _, n := range processTree(r.Procs) {
@@ -107,7 +108,7 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 		row := []cell{text(p.PID.String()), {p.State, stateStyle(p)}, {waitText(p, now), waitStyle(p)}, text(stepsOf(p)),
 			text(tokens(p.TokensUsed, p.Estimated)), text(spentText(p)), text(debug.Age(time.Duration(p.ElapsedMs) * time.Millisecond)), text(modelName(p.Provider, p.Model)), text(n.branch(out.ascii) + intentText(p, out.out.width))}
 		if out.verbose {
-			row = slices.Concat([]cell{text(p.UUID.String())}, row[:len(row)-1], []cell{text(oneLine(p.Labels.String()))}, row[len(row)-1:])
+			row = slices.Concat([]cell{text(p.UUID.String())}, row[:len(row)-1], []cell{text(oneLine(p.Labels.String())), text(sandboxOf(p))}, row[len(row)-1:])
 		}
 		rows = append(rows, row)
 		for i, k := range p.Children {
@@ -118,6 +119,7 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 	}
 	out.table(cols, rows)
 	sayParked(out, r.Procs)
+	sayUnconfined(out, r.Procs)
 	if r.Hidden > 0 {
 		out.talk("%s more on disk; --limit 0 shows all", number(r.Hidden))
 	}

@@ -64,6 +64,7 @@ its exit codes. With --json it answers with what has begun, an object for each p
 	f.Var(&o.usd, "budget-usd", "so many dollars more than it has used, such as 2.50; 0 = unlimited")
 	f.IntVar(&o.maxSteps, "max-steps", 0, "so many steps more than it has done; 0 = no limit")
 	f.DurationVar(&o.timeout, "timeout", 0, "end it when it has lived so much longer, such as 10m; 0 = no limit")
+	confineFlags(c, &o.req.Sandbox, &o.req.Net)
 	f.StringVarP(&o.req.Name, "name", "n", "", "a name for the fork")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory in which the fork works, as it is")
 	f.StringVar(&o.doubt, "on-in-doubt", "tell", "what becomes of calls in doubt: "+strings.Join(policies(), ", "))

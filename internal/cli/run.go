@@ -108,6 +108,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.BoolVarP(&o.detach, "detach", "d", false, "do not wait: print the PID and leave the agent to work")
 	f.Var(deviceList{&o.req.AllowedDevices, false}, "allow", "allow only these devices, such as /dev/fs; may be repeated")
 	f.Var(deviceList{&o.req.DeniedDevices, true}, "deny", "deny these devices, such as /dev/shell; may be repeated")
+	confineFlags(c, &o.req.Sandbox, &o.req.Net)
 	f.StringSliceVar(&o.req.MCP, "mcp", nil, "mount this MCP server too; may be repeated")
 	f.StringVar(&o.req.SystemPrompt, "system-prompt", "", "a text that goes before the agent's own instructions")
 	f.BoolVar(&o.req.TrustProject, "trust-project", false, "trust the files of this project: its MCP servers, providers and agents")

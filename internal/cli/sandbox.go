@@ -2,14 +2,18 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"rnix/internal/config"
 	"rnix/internal/proc"
 	"rnix/internal/sandbox"
+	"rnix/ipc"
+	"rnix/runtime/statehome"
 	"rnix/types"
 )
 
@@ -17,9 +21,9 @@ func sandboxCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sandbox",
 		Short: "run a command in the sandbox, and show what it may do there",
-		Long: `Sandbox runs one command confined: it reads everything but credentials, other programs' temporary files
-and the data of Rnix, writes this directory, and has no network. The commands of agents are not confined
-yet; this shows what will hold for them, and whether this host can enforce it.`,
+		Long: `The commands of agents run in a sandbox: they read everything but your home, other programs' temporary
+files and the data of Rnix, write the directory of their agent, and have no network. Try runs one command
+so; explain shows what commands may do. See also: rnix help run (--sandbox, --net), docs/security.md`,
 		Example: examples(`rnix sandbox explain`, `rnix sandbox try -- make test`),
 	}
 	c.AddCommand(sandboxTryCmd(a), sandboxExplainCmd(a))
@@ -33,8 +37,8 @@ type sandboxFlags struct {
 }
 
 func (f *sandboxFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.level, "level", string(sandbox.LevelAuto), "mechanism: auto (the best that works here), bwrap or landlock")
-	c.Flags().StringVar(&f.net, "net", string(sandbox.NetNone), "network: none or open")
+	c.Flags().StringVar(&f.level, "level", "", "mechanism: auto (the best that works here), bwrap or landlock (default as configured; at first auto)")
+	c.Flags().StringVar(&f.net, "net", "", "network: none or open (default as configured; at first none)")
 	c.Flags().StringArrayVar(&f.read, "read", nil, "path to read even if a directory above is hidden (repeatable)")
 	c.Flags().StringArrayVar(&f.write, "write", nil, "path to write, such as a cache (repeatable)")
 	c.Flags().StringArrayVar(&f.hide, "hide", nil, "path to hide (repeatable)")
@@ -49,21 +53,34 @@ func (f *sandboxFlags) plan(ctx context.Context, a *app, dir, temp string) (sand
 	if err != nil {
 		return sandbox.Plan{}, place, err
 	}
-	p := sandbox.Standard(place)
-	p.Level, p.Net = sandbox.Level(f.level), sandbox.Net(f.net)
-	switch {
-	case p.Level != sandbox.LevelAuto && p.Level != sandbox.LevelBwrap && p.Level != sandbox.LevelLandlock:
+	switch asked := (sandbox.Settings{Level: sandbox.Level(f.level), Net: sandbox.Net(f.net)}); {
+	case (sandbox.Settings{Level: asked.Level}).Check() != nil || asked.Off():
 		return sandbox.Plan{}, place, usagef("", "invalid --level %q: want auto, bwrap or landlock", f.level)
-	case p.Net != sandbox.NetNone && p.Net != sandbox.NetOpen:
+	case asked.Check() != nil:
 		return sandbox.Plan{}, place, usagef("", "invalid --net %q: want none or open", f.net)
 	}
-	for _, l := range []struct{ paths, to *[]string }{{&f.read, &p.Read}, {&f.write, &p.Write}, {&f.hide, &p.Hide}, {&f.protect, &p.Protect}} {
+	settings := f.settings(a)
+	plan, err := sandbox.MakePlan(settings.Policy(place, false), sandboxHost(ctx, a, place), sandbox.Disk{})
+	return plan, place, err
+}
+
+// settings are what the configuration says, and the flags. A sandbox that the configuration has switched off is tried all the same.
+func (f *sandboxFlags) settings(a *app) sandbox.Settings {
+	all := sandbox.Usual()
+	if dir, err := statehome.ConfigDir(a.env); err == nil {
+		c := config.Load(config.Sources{UserDir: dir, ProjectDir: a.host.Dir, Home: a.getenv("HOME"), Lookup: config.Lookup(a.env)})
+		all = all.With(c.Sandbox.Settings())
+	}
+	if all.Off() {
+		all.Level = sandbox.LevelAuto
+	}
+	flags := sandbox.Settings{Level: sandbox.Level(f.level), Net: sandbox.Net(f.net)}
+	for _, l := range []struct{ paths, to *[]string }{{&f.read, &flags.Read}, {&f.write, &flags.Write}, {&f.hide, &flags.Hide}, {&f.protect, &flags.Protect}} {
 		for _, path := range *l.paths {
 			*l.to = append(*l.to, absolute(a, path))
 		}
 	}
-	plan, err := sandbox.MakePlan(p, sandboxHost(ctx, a, place), sandbox.Disk{})
-	return plan, place, err
+	return all.With(flags)
 }
 
 // sandboxPlace returns the place of commands in a directory.
@@ -83,10 +100,10 @@ func sandboxPlace(a *app, dir, temp string) (sandbox.Place, error) {
 	if home := a.getenv("HOME"); filepath.IsAbs(home) {
 		place.Home = filepath.Clean(home)
 	}
-	place.Git = sandbox.FindGit(work, sandbox.Disk{}, func(path string) (string, error) {
+	place.Git = sandbox.FindGitAbove(work, sandbox.Disk{}, func(path string) (string, error) {
 		text, err := os.ReadFile(path)
 		return string(text), err
-	})
+	}, append([]string{place.Home}, place.Private...)...)
 	return place, nil
 }
 
@@ -191,20 +208,24 @@ func tryBox(ctx context.Context, a *app, flags *sandboxFlags, args []string) (er
 func sandboxExplainCmd(a *app) *cobra.Command {
 	var flags sandboxFlags
 	c := &cobra.Command{
-		Use:   "explain [DIR]",
-		Short: "show what a command in a directory may read, write and reach",
-		Long: `Explain shows with which mechanism this host confines commands in a directory, what they may read, write
-and reach, and what the mechanism does not enforce. It starts nothing but the test of the mechanism.`,
-		Example:     examples(`rnix sandbox explain`, `rnix sandbox explain src --net open`, `rnix sandbox explain --json | jq -r '.gaps[]'`),
-		Annotations: exits("0 1 2 10 11"),
-		Args:        argsOf(0, 1, "a directory"),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		},
+		Use:   "explain [DIR|PROCESS]",
+		Short: "show what commands may read, write and reach: of a process, or in a directory",
+		Long: `Explain shows by which mechanism the commands of a process that runs are confined, what they may read,
+write and reach, and what is not enforced; or the same for what would be started in a directory. Of the
+paths that contain a file the longest one decides. For a directory it starts the test of the mechanism.`,
+		Example:     examples(`rnix sandbox explain`, `rnix sandbox explain 3`, `rnix sandbox explain src --net open`, `rnix sandbox explain --json | jq -r '.gaps[]'`),
+		Annotations: exits("0 1 2 10 11 12"),
+		Args:        argsOf(0, 1, "a directory or a process"),
 		RunE: func(c *cobra.Command, args []string) error {
 			dir := a.host.Dir
 			if len(args) > 0 {
 				dir = args[0]
+				if s, err := os.Stat(absolute(a, dir)); err != nil || !s.IsDir() {
+					if strings.ContainsRune(dir, '/') {
+						return types.Errorf(types.ErrNotFound, "", dir, "there is no such directory")
+					}
+					return explainProcess(c.Context(), a, dir)
+				}
 			}
 			plan, _, err := flags.plan(c.Context(), a, dir, "")
 			if err != nil {
@@ -214,20 +235,56 @@ and reach, and what the mechanism does not enforce. It starts nothing but the te
 				a.out.object(&plan)
 				return nil
 			}
-			text := "by        " + string(plan.Rung) + "\n" + plan.Policy.Explain()
-			name := "not held  "
-			for _, gap := range plan.Gaps {
-				text += name + gap + "\n"
-				name = "          "
-			}
-			for line := range strings.Lines(text) {
-				a.out.print(lines(strings.TrimSuffix(line, "\n")) + "\n")
-			}
+			showPolicy(a.out, string(plan.Rung), plan.Policy, plan.Gaps, nil)
 			return nil
 		},
 	}
+	c.ValidArgsFunction = completeProcs(a, false)
 	flags.add(c)
 	return c
+}
+
+// explainProcess shows how the commands of a process that runs are confined.
+func explainProcess(ctx context.Context, a *app, target string) error {
+	client, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := ipc.Call(ctx, client, ipc.ExplainSandbox, ipc.TargetRequest{Target: target})
+	if err != nil {
+		return err
+	}
+	if a.out.json() {
+		a.out.object(&r)
+		return nil
+	}
+	showPolicy(a.out, r.By, sandbox.Policy{Version: sandbox.Version, Level: sandbox.LevelAuto, Net: sandbox.Net(r.Net), Read: r.Read, Write: r.Write, Hide: r.Hidden, Protect: r.Protected}, r.Gaps, r.Others)
+	return nil
+}
+
+// showPolicy shows by what commands are confined, what they may do, and what is not enforced.
+func showPolicy(out *output, by string, p sandbox.Policy, gaps, others []string) {
+	text := "by        " + by + "\n"
+	if by == string(sandbox.LevelOff) {
+		text += "          its commands may do all that you may: the sandbox is off\n"
+	} else {
+		_, rest, _ := strings.Cut(p.Explain(), "\n") // its first line is the level
+		text += rest
+	}
+	for _, list := range []struct {
+		name  string
+		lines []string
+	}{{"not held", gaps}, {"not yet", others}} {
+		for i, line := range list.lines {
+			if i > 0 {
+				list.name = ""
+			}
+			text += fmt.Sprintf("%-10s%s\n", list.name, line)
+		}
+	}
+	for line := range strings.Lines(text) {
+		out.print(lines(strings.TrimSuffix(line, "\n")) + "\n")
+	}
 }
 
 // checkSandbox says whether commands can be confined here.
@@ -265,5 +322,5 @@ func checkSandbox(ctx context.Context, a *app) check {
 		}
 		return check{"sandbox", warned, "commands cannot be confined: " + detail, fix}
 	}
-	return check{"sandbox", fine, detail + "; the commands of agents are not confined yet", fix}
+	return check{"sandbox", fine, detail + "; not confined yet: MCP servers, agent CLIs", fix}
 }

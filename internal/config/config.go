@@ -92,12 +92,13 @@ type Config struct {
 	Limits        Limits
 	Heartbeat     Heartbeat
 	Platform      Platform
+	Sandbox       Sandbox
 	Problems      Problems
 }
 
 // Load reads the user's config.yaml, the project's, and the variables, which are named after the
 // keys, such as RNIX_DATA_DIR, RNIX_SHELL_TIMEOUT and RNIX_GC_RETENTION_DAYS, and which every key has
-// but read_roots; a later one wins. It never fails: Problems says what was not used.
+// but read_roots and the lists of sandbox; a later one wins. It never fails: Problems says what was not used.
 func Load(s Sources) Config {
 	c := Config{
 		DataDir:       Value[string]{"", FromDefault},
@@ -115,6 +116,7 @@ func Load(s Sources) Config {
 	c.budgetDefaults()
 	c.heartbeatDefaults()
 	c.platformDefaults()
+	c.sandboxDefaults()
 	if src, file, ok := s.userFile("config.yaml", &c.Problems); ok {
 		c.readFile(src, file, s.Home, false)
 	}

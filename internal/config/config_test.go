@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"rnix/agent"
+	"rnix/internal/sandbox"
 )
 
 func vars(kv ...string) Lookup {
@@ -67,6 +68,8 @@ func TestNothingSaidMeansTheDefaults(t *testing.T) {
 			Heartbeat: Heartbeat{Value[bool]{true, "default"}, Value[agent.Duration]{agent.Duration(30 * time.Minute), "default"},
 				Value[HeartbeatPolicy]{"warn", "default"}, Value[agent.Duration]{agent.Duration(30 * time.Second), "default"}, Value[int]{2, "default"}},
 			Platform: Platform{Value[string]{"", "default"}, Value[string]{"RNIX_PLATFORM_TOKEN", "default"}, Value[string]{"", "default"}, Value[agent.Duration]{0, "default"}},
+			Sandbox: Sandbox{Value[sandbox.Level]{"auto", "default"}, Value[sandbox.Net]{"none", "default"}, Value[bool]{true, "default"},
+				Value[[]string]{nil, "default"}, Value[[]string]{nil, "default"}, Value[[]string]{nil, "default"}},
 		}
 		if diff := cmp.Diff(want, c); diff != "" {
 			t.Error(diff)
@@ -92,6 +95,7 @@ func TestEveryValueSaysWhereItComesFrom(t *testing.T) {
 	want.budgetDefaults()
 	want.heartbeatDefaults()
 	want.platformDefaults()
+	want.sandboxDefaults()
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Error(diff)
 	}
@@ -99,15 +103,32 @@ func TestEveryValueSaysWhereItComesFrom(t *testing.T) {
 
 func TestAProjectCannotLoosenAnything(t *testing.T) {
 	s := sources(t, map[string]string{
-		"user/config.yaml":    "max_steps: 10\ncontext_budget: 100\nbudget_usd: 2.5\nbudget: {unknown_price_usd_per_mtok: 15}\n",
-		"project/config.yaml": "data_dir: /tmp\nread_roots: [/]\nmax_steps: 0\ncontext_budget: 200\ndurability: none\nshell: {timeout: \"0\"}\nconcurrency: 9\nbudget_usd: 3\nbudget: {unknown_price_usd_per_mtok: 0.1}\n",
+		"user/config.yaml":    "max_steps: 10\ncontext_budget: 100\nbudget_usd: 2.5\nbudget: {unknown_price_usd_per_mtok: 15}\nsandbox: {level: landlock, net: none, read: [/r], write: [/w], hide: [/h]}\n",
+		"project/config.yaml": "data_dir: /tmp\nread_roots: [/]\nmax_steps: 0\ncontext_budget: 200\ndurability: none\nshell: {timeout: \"0\"}\nconcurrency: 9\nbudget_usd: 3\nbudget: {unknown_price_usd_per_mtok: 0.1}\nsandbox: {level: \"off\", net: open, require: false, read: [/], write: [/]}\n",
 	})
 	c := Load(s)
 	expect(t, c.Problems, "data_dir: a project cannot set this", "read_roots: a project cannot set this", "max_steps: a project may only tighten",
-		"context_budget: a project may only", "budget_usd: a project may only", "budget.unknown_price_usd_per_mtok: a project cannot set this", "durability: a project may only", "shell.timeout: a project may only", "concurrency: a project may only")
+		"context_budget: a project may only", "budget_usd: a project may only", "budget.unknown_price_usd_per_mtok: a project cannot set this", "durability: a project may only", "shell.timeout: a project may only", "concurrency: a project may only",
+		"sandbox.level: a project may only", "sandbox.net: a project may only", "sandbox.require: a project cannot set this", "sandbox.read: a project cannot set this", "sandbox.write: a project cannot set this")
 	c.Problems = nil
 	if diff := cmp.Diff(Load(Sources{UserDir: s.UserDir}), c); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestAProjectTightensTheSandbox(t *testing.T) {
+	s := sources(t, map[string]string{
+		"user/config.yaml":    "sandbox: {level: auto, net: open, require: false, write: [~/cache], hide: [/h]}\n",
+		"project/config.yaml": "sandbox: {level: bwrap, net: none, hide: [/p]}\n",
+	}, "RNIX_SANDBOX_NET", "", "RNIX_SANDBOX_LEVEL", "")
+	c := Load(s)
+	got, want := c.Sandbox.Settings(), sandbox.Settings{Level: "bwrap", Net: "none", Optional: true, Paths: sandbox.Paths{Write: []string{"/home/u/cache"}, Hide: []string{"/h", "/p"}}}
+	if diff := cmp.Diff(want, got); diff != "" || len(c.Problems) > 0 {
+		t.Error(diff, c.Problems)
+	}
+	c = Load(sources(t, map[string]string{"user/config.yaml": "sandbox: {level: loose, net: some, hide: [x]}\n"}, "RNIX_SANDBOX_REQUIRE", "perhaps"))
+	if s := c.Sandbox.Settings(); s.Level != "auto" || s.Net != "none" || s.Optional || len(Mistakes(c.Problems)) != 4 {
+		t.Errorf("%+v %v", s, c.Problems)
 	}
 }
 

@@ -34,6 +34,7 @@ type layer struct {
 	Limits      limitsLayer     `yaml:"limits"`
 	Heartbeat   heartbeatLayer  `yaml:"heartbeat"`
 	Platform    platformLayer   `yaml:"platform"`
+	Sandbox     sandboxLayer    `yaml:"sandbox"`
 }
 
 // sink takes the values of one layer: where each comes from, and where to report what is wrong.
@@ -102,6 +103,7 @@ func (c *Config) readEnv(s Sources) {
 	readBudgetEnv(&l, v)
 	readHeartbeatEnv(&l, v)
 	readPlatformEnv(&l, v)
+	readSandboxEnv(&l, v)
 	c.apply(l, v.sink)
 }
 
@@ -214,6 +216,7 @@ func (c *Config) apply(l layer, s sink) {
 	c.applyBudget(l, s)
 	c.applyHeartbeat(l, s)
 	c.applyPlatform(l, s)
+	c.applySandbox(l, s)
 }
 
 // limit takes over a limit of which 0 means that there is none.

@@ -26,6 +26,10 @@ func Template() map[string]string {
 # shell:
 #   timeout: 2m              # of one command
 # concurrency: 2             # model calls at once
+# sandbox:                   # of agents' commands; see: rnix sandbox explain
+#   level: bwrap             # only that mechanism, and none in its place
+#   net: none                # no network, also where your own config.yaml has it open
+#   hide: [/srv/other]       # besides what is hidden anyway
 # checkpoint:                # whichever comes first
 #   every_steps: 5           # 0 = not by steps
 #   every_seconds: 30        # 0 = not by time

@@ -32,6 +32,7 @@ import (
 	"rnix/internal/service/autoresume"
 	"rnix/internal/service/billing"
 	"rnix/internal/service/catalog"
+	"rnix/internal/service/confine"
 	"rnix/internal/service/control"
 	"rnix/internal/service/files"
 	"rnix/internal/service/flows"
@@ -108,6 +109,7 @@ type Daemon struct {
 	lifecycle  *lifecycle.Service
 	auto       *autoresume.Service
 	clis       *agentcli.Service
+	sandbox    *confine.Service
 	server     *ipc.Server
 	idle       *control.Idle
 	misread    []string // what is wrong in the configuration
@@ -144,7 +146,7 @@ type Daemon struct {
 }
 
 func newDaemon(opt Options) *Daemon {
-	d := &Daemon{opt: opt, started: time.Now(), idle: control.NewIdle(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), access: new(lifecycle.Access), auto: autoresume.New(), watch: new(watch.Service), billing: new(billing.Service), storage: new(storage.Service), mail: new(mail.Service), groups: new(groups.Service)}
+	d := &Daemon{opt: opt, started: time.Now(), idle: control.NewIdle(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), access: new(lifecycle.Access), auto: autoresume.New(), watch: new(watch.Service), billing: new(billing.Service), storage: new(storage.Service), mail: new(mail.Service), groups: new(groups.Service), sandbox: new(confine.Service)}
 	d.bootstrap = newBoot(d)
 	return d
 }
@@ -300,11 +302,12 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	back.add(func() error { return settle(d) })
 	d.journal.Index().Watch(d.watch.Touch)
 	d.store = records.New(d.journal, "rnix daemon "+d.opt.Version, cfg.Checkpoint, d.log)
-	d.store.OnEnd = func(id types.UUID) { d.auto.Ended(id); noteCut(d, id); d.platforms.Ended(id) }
+	d.store.OnEnd = func(id types.UUID) { d.auto.Ended(id); noteCut(d, id); d.platforms.Ended(id); d.sandbox.Ended(id) }
 	d.platforms = newPlatform(d)
 	d.store.Tap, d.store.Secrets = d.platforms.Record, d.secrets
 	back.add(d.platforms.Stop)
 	learn(d, secretsOf(os.Environ()))
+	back.add(d.sandbox.Close)
 	back.add(d.store.Close)
 	d.userScratch = filepath.Join(d.places.DataDir, "scratch")
 	if herr := proc.HideMemory(); herr != nil {
@@ -354,6 +357,7 @@ func (d *Daemon) boot() error {
 	transports := profile.Guarded(mcp.NewTransportFactory(d.procs, mcp.Options{Log: d.log, Version: d.opt.Version, Env: proc.ComposeEnv(os.Environ(), nil, nil)}))
 	d.mounts = vfs.NewMountManager(d.devices, transports)
 	openLaunch(d)
+	openSandbox(d)
 	if err := registerDevices(d, ownDirs(d)); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ func startServices(d *Daemon, transports vfs.TransportFactory) {
 	startCatalog(d, transports)
 	startControl(d)
 	startPlatform(d)
+	d.sandbox.Finder = d.access
 }
 
 // registerServices registers what the services answer.
@@ -35,5 +36,6 @@ func registerServices(d *Daemon, on *service.Wire) {
 	d.catalog.Register(on)
 	d.paths.Register(on)
 	d.control.Register(on)
+	d.sandbox.Register(on)
 	d.flows.Register(on)
 }

@@ -85,7 +85,7 @@ func (v *virtual) data() string { return filepath.Join(v.dir, fmt.Sprint("data",
 
 func (v *virtual) env() map[string]string {
 	return map[string]string{"HOME": v.dir, "RNIX_DATA_DIR": v.data(), "XDG_RUNTIME_DIR": filepath.Join(v.dir, fmt.Sprint("run", v.born)),
-		"RNIX_SNAPSHOTS_ENABLED": "false", "RNIX_DAEMON_AUTO_RESUME_MAX": "1000", "ANTHROPIC_API_KEY": "k"}
+		"RNIX_SNAPSHOTS_ENABLED": "false", "RNIX_SANDBOX_LEVEL": "off", "RNIX_DAEMON_AUTO_RESUME_MAX": "1000", "ANTHROPIC_API_KEY": "k"}
 }
 
 func (v *virtual) environ() (list []string) {
@@ -226,7 +226,7 @@ func TestAWorkflowPassesAQuotaPauseByItself(t *testing.T) { // A-36, A-41, C-7, 
 	for name, quota := range map[string]time.Duration{"waited for": time.Minute, "suspended": 2 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			v := newVirtual(t, quota)
-			for name, value := range map[string]string{"HOME": v.dir, "XDG_CONFIG_HOME": "", "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": ""} {
+			for name, value := range map[string]string{"HOME": v.dir, "XDG_CONFIG_HOME": "", "ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": "", "RNIX_SANDBOX_LEVEL": "off"} {
 				t.Setenv(name, value) // of the daemon, for what goes on by itself
 			}
 			synctest.Test(t, func(t *testing.T) {

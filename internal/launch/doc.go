@@ -14,6 +14,7 @@ import (
 	"rnix/agent"
 	"rnix/internal/profile"
 	"rnix/internal/records"
+	"rnix/internal/sandbox"
 	"rnix/internal/store"
 	"rnix/kernel"
 	"rnix/types"
@@ -58,10 +59,19 @@ type Rights interface {
 	VoidDenials(denied []string) []string
 }
 
+// Sandboxes knows how the commands of processes are confined, and how they can be here.
+type Sandboxes interface {
+	// Fits returns by what this host enforces settings, or refuses those that it cannot enforce, with what to do.
+	Fits(s sandbox.Settings) (sandbox.Level, error)
+	// Below returns the settings of what the commands of a process start: no more than they have themselves.
+	Below(pid types.PID) sandbox.Settings
+}
+
 // Spawner decides with what a new process is started.
 type Spawner struct {
-	Kernel Rights
-	Log    *slog.Logger
+	Kernel    Rights
+	Sandboxes Sandboxes
+	Log       *slog.Logger
 }
 
 // Starter is the kernel as far as it starts processes.

@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -43,6 +44,15 @@ func (l *Launcher) Plan(a *Opened, req *ipc.ResumeRequest) (*Ready, error) {
 	p.Asked, p.Names, p.Lent = set.Wish(), set.Names, set.Lent
 	if p.Lent == nil && a.Was.ByAgent { // of an earlier version, which did not keep them
 		p.Lent = []string{}
+	}
+	if set.Sandbox != nil {
+		p.Sandbox = *set.Sandbox
+	}
+	if err = profile.AskSandbox(p, req.Sandbox, req.Net); err != nil {
+		return nil, err
+	}
+	if a.Fork && req.Cwd != "" && p.Sandbox.Within != nil { // a person says where it works
+		p.Sandbox.Within = append(slices.Clone(p.Sandbox.Within), filepath.Clean(req.Cwd))
 	}
 	if !a.Fork { // a copy is nobody's session
 		p.Member = set.Member
@@ -153,8 +163,12 @@ func (l *Launcher) optsOf(a *Opened, p *profile.Profile, ag *agent.Agent, choice
 	if err != nil {
 		return kernel.SpawnOpts{}, err
 	}
+	level, err := l.Spawner.Sandboxes.Fits(p.Sandbox)
+	if err != nil {
+		return kernel.SpawnOpts{}, err
+	}
 	o := kernel.SpawnOpts{
-		UUID: a.Rec.ID, ProcSpec: types.ProcSpec{Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort), MaxSteps: &steps, ContextBudget: &limit.Tokens, BudgetUSD: &usd}, FailedSteps: p.FailedSteps(), Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
+		UUID: a.Rec.ID, ProcSpec: types.ProcSpec{Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort), Sandbox: string(level), Net: string(p.Sandbox.Net), MaxSteps: &steps, ContextBudget: &limit.Tokens, BudgetUSD: &usd}, FailedSteps: p.FailedSteps(), Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
 		Env: proc.ComposeEnv(p.Env, p.Variables(ag), nil), Secret: p.Lookup, Profile: p,
 	}
 	if f := choice.Fallback; f != nil {

@@ -36,6 +36,9 @@ func (s *Spawner) Plan(p *profile.Profile, req ipc.SpawnRequest) (ag *agent.Agen
 	if err = p.GiveTools(req.Tools); err != nil {
 		return nil, opts, choice, err
 	}
+	if err = profile.Confine(p, ag, req.Sandbox, req.Net); err != nil {
+		return nil, opts, choice, err
+	}
 	if choice, err = p.Choose(ag.Models); err != nil {
 		return nil, opts, choice, err
 	}
@@ -63,6 +66,11 @@ func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.C
 	}
 	o.Provider, o.Model, o.Effort = choice.Provider.Name, choice.Model, orElse(req.Effort, choice.Effort)
 	o.FallbackProvider, o.FallbackModel = "", ""
+	level, err := s.Sandboxes.Fits(p.Sandbox)
+	if err != nil {
+		return o, err
+	}
+	o.Sandbox, o.Net = string(level), string(p.Sandbox.Net)
 	if o.Recorded = p.Recorded; o.Recorded {
 		s.voidDenials(req.Intent, req.DeniedDevices)
 	} else {
@@ -138,6 +146,9 @@ func (s *Spawner) LoadAgent(parent *kernel.Process, name string) (*agent.Agent, 
 	p = p.ForChild()
 	ag, err := p.Load(name, nil)
 	if err != nil {
+		return nil, kernel.SpawnOpts{}, err
+	}
+	if p, err = profile.Confined(p, ag, s.Sandboxes.Below(parent.PID)); err != nil {
 		return nil, kernel.SpawnOpts{}, err
 	}
 	var choice config.Choice

@@ -17,6 +17,7 @@ import (
 	"rnix/internal/durable"
 	"rnix/internal/profile"
 	"rnix/internal/records"
+	"rnix/internal/sandbox"
 	"rnix/internal/step"
 	"rnix/internal/store"
 	"rnix/ipc"
@@ -82,12 +83,16 @@ func newWorldOn(t *testing.T, fsys durable.FS, dir string) *world {
 	})
 	cards := &Cards{Journal: j, Note: func(format string, args ...any) { t.Errorf(format, args...) }}
 	stored := &Stored{Cards: cards, Kernel: w, Store: store, Ground: w, Forked: func(types.UUID, string) bool { return false }}
-	w.l = &Launcher{Stored: stored, Spawner: &Spawner{Kernel: w, Log: log}, Kernel: w, Profiles: home(t, nil), Sessions: w, Budgets: w, Seq: func() uint64 { return 7 }}
+	w.l = &Launcher{Stored: stored, Spawner: &Spawner{Kernel: w, Sandboxes: w, Log: log}, Kernel: w, Profiles: home(t, nil), Sessions: w, Budgets: w, Seq: func() uint64 { return 7 }}
 	w.l.Profiles.Start()
 	return w
 }
 
 // settled is what most histories were started with.
+func (*world) Fits(s sandbox.Settings) (sandbox.Level, error) { return s.Level, nil }
+
+func (*world) Below(types.PID) sandbox.Settings { return sandbox.Usual() }
+
 func (w *world) settled() step.Settled {
 	return step.Settled{ProcInfo: step.ProcInfo{ProcStatus: types.ProcStatus{Name: "n", Intent: "do", Provider: "one", Model: "a", WorkDir: w.dir, MaxSteps: 10, ContextBudget: 1000, BudgetUSD: 2}},
 		AskedModel: "a", Effort: "high", Timeout: time.Minute}

@@ -10,6 +10,7 @@ import (
 	"rnix/agent"
 	"rnix/internal/config"
 	"rnix/internal/price"
+	"rnix/internal/sandbox"
 	"rnix/kernel"
 	"rnix/types"
 )
@@ -27,12 +28,13 @@ type Profile struct {
 	Catalog   *agent.Catalog
 	Servers   []agent.MCPEntry
 	Problems  []string
-	Mistakes  config.Problems // those of the problems because of which nothing may be started
-	Asked     config.Wish     // the client's part of it
-	Member    Member          // of a platform
-	Names     []string        // of variables that OS children see besides the agent's
-	Lent      []string        // those that the agent has which starts a process with it, of which Names can hand on no others; nil = no agent does
-	Recorded  bool            // what is started with it is asked for by a history, perhaps of an earlier version
+	Mistakes  config.Problems  // those of the problems because of which nothing may be started
+	Asked     config.Wish      // the client's part of it
+	Member    Member           // of a platform
+	Names     []string         // of variables that OS children see besides the agent's
+	Lent      []string         // those that the agent has which starts a process with it, of which Names can hand on no others; nil = no agent does
+	Sandbox   sandbox.Settings // how the commands of what is started with it are confined
+	Recorded  bool             // what is started with it is asked for by a history, perhaps of an earlier version
 
 	project string // the project's root; Cwd if there is none
 	pin     *pin   // Trust is that of rnix trust, in what was looked at; nil = it was asked for
@@ -94,10 +96,10 @@ func (p *Profile) Variables(ag *agent.Agent) []string {
 	return names
 }
 
-// Bind makes p that of what an agent starts, which has the profile above and the variables of these names: it costs what the agent itself does, and
-// has no other variables.
-func (p *Profile) Bind(above *Profile, variables []string) {
-	p.Lent = append([]string{}, variables...)
+// Bind makes p that of what an agent starts, which has the profile above and the variables of these names: it costs what the agent itself does,
+// has no other variables, and is confined at least as below says.
+func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Settings) {
+	p.Lent, p.Sandbox = append([]string{}, variables...), sandbox.MeetSettings(below, p.Sandbox)
 	if above != nil {
 		p.CostAs(above)
 	}
@@ -106,8 +108,9 @@ func (p *Profile) Bind(above *Profile, variables []string) {
 // BindAs binds p as another profile is bound, which it was read for again.
 func (p *Profile) BindAs(other *Profile) {
 	if other.Lent != nil {
-		p.Bind(other, other.Lent)
+		p.Bind(other, other.Lent, other.Sandbox)
 	}
+	p.Sandbox = other.Sandbox
 }
 
 // GiveTools settles which tools agents' command lines have that are started with this profile.

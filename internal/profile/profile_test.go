@@ -11,6 +11,7 @@ import (
 	"rnix/agent"
 	"rnix/internal/config"
 	"rnix/internal/price"
+	"rnix/internal/sandbox"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
 	"rnix/runtime/env"
@@ -170,7 +171,7 @@ func TestAnAgentHandsOnNoVariableThatItHasNot(t *testing.T) {
 	if got := p.Variables(ag); !slices.Equal(got, []string{"OWN", "A", "B"}) {
 		t.Errorf("of a person: %q", got)
 	}
-	p.Bind(nil, []string{"A", "C"})
+	p.Bind(nil, []string{"A", "C"}, sandbox.Usual())
 	raw, err := p.Settings(ag, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +185,7 @@ func TestAnAgentHandsOnNoVariableThatItHasNot(t *testing.T) {
 			t.Errorf("%s: %q", when, got)
 		}
 	}
-	p.Bind(nil, nil)
+	p.Bind(nil, nil, sandbox.Usual())
 	if raw, err = p.Settings(ag, nil); err != nil || SettingsIn(&step.Settled{Settings: raw}).Lent == nil {
 		t.Errorf("an agent without variables is forgotten: %s, %v", raw, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/config"
+	"rnix/internal/sandbox"
 	"rnix/kernel"
 	"rnix/runtime/env"
 	"rnix/types"
@@ -64,6 +65,7 @@ func (r *Reader) read(cwd, project, home string, environ []string, trust bool) *
 	p := &Profile{Cwd: cwd, Env: environ, Trust: trust, Lookup: lookupIn(environ), project: project}
 	src := config.Sources{UserDir: r.UserDir, ProjectDir: p.project, Home: home, Lookup: p.Lookup, TrustProject: trust}
 	p.Config = config.Load(src)
+	p.Sandbox = sandbox.Usual().With(p.Config.Sandbox.Settings())
 	p.Providers = config.LoadProviders(src)
 	var prices config.Problems
 	p.prices, prices = config.LoadPrices(src)

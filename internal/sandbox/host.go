@@ -34,7 +34,9 @@ type Proof struct {
 	Proved bool   `json:"proved"`
 	How    string `json:"how,omitempty"`    // what was run and observed
 	Reason string `json:"reason,omitempty"` // why it is not proved
-	Fix    string `json:"fix,omitempty"`    // what a person can do about it, in lines
+	// Untried says that the test itself could not be made, which may be different the next time.
+	Untried bool   `json:"untried,omitempty"`
+	Fix     string `json:"fix,omitempty"` // what a person can do about it, in lines
 }
 
 // Without returns a host that lacks a rung, for tests and for people who do not want it.

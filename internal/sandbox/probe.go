@@ -46,7 +46,7 @@ func Probe(ctx context.Context, run Run, self, bwrap string) Host {
 
 // prove runs the test in a box of one rung.
 func prove(ctx context.Context, run Run, rung Rung, h Host, self string) Proof {
-	failed := func(err error) Proof { return Proof{Reason: "it could not be tried: " + err.Error()} }
+	failed := func(err error) Proof { return Proof{Reason: "it could not be tried: " + err.Error(), Untried: true} }
 	dir, err := os.MkdirTemp("", "rnix-probe-")
 	if err != nil {
 		return failed(err)

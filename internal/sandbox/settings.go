@@ -147,7 +147,9 @@ func (s Settings) Policy(place Place, made bool) Policy {
 	if s.Off() {
 		return Everything()
 	}
-	place.ReadOnly = !made && !s.writes(place)
+	if place.ReadOnly = !made && !s.writes(place); s.Within != nil && !made && !slices.ContainsFunc(s.Within, func(tree string) bool { return within(place.Git.Top, tree) }) {
+		place.Git = Git{} // no right follows from one above what it may write
+	}
 	at := Standard(place)
 	at.Level, at.Net, at.Protect = s.Level, s.Net, append(at.Protect, s.Protect...)
 	var out Policy

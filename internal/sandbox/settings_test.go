@@ -26,7 +26,8 @@ func placeAt(t *rapid.T, name string) Place {
 	work := rapid.SampledFrom(someWork).Draw(t, name+"work")
 	p := Place{Work: work, Home: "/h/me", Private: []string{"/data"}}
 	if rapid.Bool().Draw(t, name+"git") {
-		p.Git = Git{Dir: filepath.Join(work, ".git"), Common: filepath.Join(work, ".git")}
+		top := rapid.SampledFrom([]string{work, filepath.Dir(work)}).Draw(t, name+"top")
+		p.Git = Git{Top: top, Dir: filepath.Join(top, ".git"), Common: filepath.Join(top, ".git")}
 	}
 	return p
 }

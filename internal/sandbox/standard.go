@@ -13,7 +13,7 @@ type Place struct {
 	Temp    string   // a directory of the command alone, for TMPDIR: read and write
 	Private []string // what no command may see: data directory, runtime directory, configuration with keys
 	Tools   []string // toolchains and other trees to read, even if a directory above is hidden
-	Caches  []string // caches of tools: read and write
+	Cache   string   // a directory for the caches of tools, which is shared with nothing outside: read and write
 	Git     Git
 	// ReadOnly says that the work directory is read as everything else is, and not written.
 	ReadOnly bool
@@ -21,6 +21,7 @@ type Place struct {
 
 // Git is where the repository of a work directory lies. FindGit finds it.
 type Git struct {
+	Top    string // the directory at the top of this work tree
 	Dir    string // the directory of this work tree, such as repo/.git or repo/.git/worktrees/x; empty without a repository
 	Common string // the repository that a linked work tree belongs to; else as Dir
 }
@@ -84,7 +85,7 @@ func Standard(place Place) Policy {
 	p.Hide = append(p.Hide, below(place.Home, secrets)...)
 	p.Hide = append(p.Hide, given(place.Private...)...)
 	p.Read = append(p.Read, given(place.Tools...)...)
-	p.Write = append(p.Write, given(append(slices.Clone(place.Caches), place.Temp)...)...)
+	p.Write = append(p.Write, given(place.Cache, place.Temp)...)
 	p.Protect = append(p.Protect, below(place.Home, loginFiles)...)
 	if place.ReadOnly {
 		return p.Canonical()
@@ -99,6 +100,10 @@ func Standard(place Place) Policy {
 		p.Write = append(append(p.Write, g.Dir), below(g.Common, gitWritable)...)
 		p.Protect = append(append(p.Protect, below(g.Dir, worktreeFiles)...), below(place.Work, []string{".git"})...)
 	default:
+		if !within(g.Top, place.Work) { // it works in a part of the project
+			p.Read, p.Write = append(p.Read, g.Top), append(p.Write, g.Dir)
+			p.Protect = append(p.Protect, below(place.Work, []string{".git"})...)
+		}
 		p.Protect = append(p.Protect, below(g.Dir, gitFiles)...)
 	}
 	return p.Canonical()
@@ -120,7 +125,10 @@ func (p Place) Environ(env []string) []string {
 	if p.Temp == "" {
 		return env
 	}
-	cache := filepath.Join(p.Temp, "cache")
+	cache := p.Cache
+	if cache == "" {
+		cache = filepath.Join(p.Temp, "cache")
+	}
 	for _, v := range []struct{ name, value string }{
 		{"TMPDIR", p.Temp}, {"XDG_CACHE_HOME", cache}, {"GOCACHE", filepath.Join(cache, "go-build")}, {"npm_config_cache", filepath.Join(cache, "npm")},
 		{"PYTHONPYCACHEPREFIX", filepath.Join(cache, "python")},
@@ -128,6 +136,16 @@ func (p Place) Environ(env []string) []string {
 		env = append(slices.DeleteFunc(slices.Clone(env), func(kv string) bool { return strings.HasPrefix(kv, v.name+"=") }), v.name+"="+v.value)
 	}
 	return env
+}
+
+// FindGitAbove returns the repository in whose work tree a directory lies, but none whose top is one of the directories of last, or above.
+func FindGitAbove(work string, files Files, read func(path string) (string, error), last ...string) Git {
+	for dir := work; dir != "/" && (dir == work || !slices.ContainsFunc(last, func(end string) bool { return within(end, dir) })); dir = filepath.Dir(dir) {
+		if g := FindGit(dir, files, read); g.Dir != "" {
+			return g
+		}
+	}
+	return Git{}
 }
 
 // FindGit returns the repository whose work tree has its top at a directory. What is no repository, or names one that is
@@ -139,7 +157,7 @@ func FindGit(work string, files Files, read func(path string) (string, error)) G
 		if files.Kind(filepath.Join(dot, "HEAD")) == Missing {
 			return Git{}
 		}
-		return Git{Dir: dot, Common: dot}
+		return Git{Top: work, Dir: dot, Common: dot}
 	case Other:
 	default:
 		return Git{}
@@ -155,7 +173,7 @@ func FindGit(work string, files Files, read func(path string) (string, error)) G
 	if back, ok := pointer(filepath.Join(dir, "gitdir"), "", read); !ok || back != dot {
 		return Git{} // the repository does not know this work tree
 	}
-	return Git{Dir: dir, Common: common}
+	return Git{Top: work, Dir: dir, Common: common}
 }
 
 // pointer returns the path that a file of git has in it, which is relative to the file's directory.

@@ -44,8 +44,11 @@ func Main(m *testing.M) int {
 	return m.Run()
 }
 
-// Daemon runs the daemon, under a warden, if this process was started as one, and returns the exit status.
+// Daemon runs the daemon, under a warden, if this process was started as one, or the inner helper of a sandbox, and returns the exit status.
 func Daemon() (code int, asked bool) {
+	if code, asked := boxed(); asked {
+		return code, true
+	}
 	if os.Getenv(asDaemon) == "" {
 		return 0, false
 	}
@@ -148,7 +151,7 @@ func NewAlone(t testing.TB, env ...string) *System {
 			t.Fatal(err)
 		}
 	}
-	s.Env = append([]string{"HOME=" + s.Home, "PATH=" + os.Getenv("PATH"), "RNIX_DATA_DIR=" + s.Data, "XDG_RUNTIME_DIR=" + dir, "LANG=C.UTF-8"}, env...)
+	s.Env = append([]string{"HOME=" + s.Home, "PATH=" + os.Getenv("PATH"), "RNIX_DATA_DIR=" + s.Data, "XDG_RUNTIME_DIR=" + dir, "LANG=C.UTF-8", SandboxOff}, env...)
 	for _, kv := range os.Environ() { // what the Go tool needs, for processes that run it
 		if name, _, _ := strings.Cut(kv, "="); slices.Contains([]string{"GOCACHE", "GOPATH", "GOMODCACHE", "GOROOT", "GOFLAGS", "GOPROXY", "TMPDIR", ChainsEnv}, name) {
 			s.Env = append(s.Env, kv)

@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"rnix/debug"
+	"rnix/internal/sandbox"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -150,6 +151,7 @@ func detailText(t *Theme, d *ipc.ProcDetail, at, now time.Time) string {
 		rights = strings.Join(d.AllowedDevices, " ")
 	}
 	section(&b, "may use", rights+with("\nnot ", strings.Join(d.DeniedDevices, " ")))
+	section(&b, "sandbox", sandbox.Settings{Level: sandbox.Level(d.Sandbox), Net: sandbox.Net(d.Net)}.Text())
 	section(&b, "reads below", strings.Join(d.ReadRoots, "\n"))
 	section(&b, "tools", strings.Join(d.Tools, "  "))
 	section(&b, "skills", strings.Join(d.Skills, "  "))

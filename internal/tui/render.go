@@ -9,6 +9,7 @@ import (
 
 	"rnix/debug"
 	"rnix/internal/price"
+	"rnix/internal/sandbox"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -140,6 +141,9 @@ func (t *Theme) name(p *row) string {
 	}
 	if p.Name != "" {
 		s = t.line(p.Name) + with(": ", s)
+	}
+	if p.Sandbox == string(sandbox.LevelOff) && p.Kind == "" { // its commands are not confined
+		s = "[sandbox off] " + s
 	}
 	return s
 }

@@ -37,8 +37,15 @@ func (s *starter) up(ctx context.Context, peer *ipc.Peer, req *ipc.ComposeUpRequ
 	}
 	p, err := s.starts.Profile("Compose", req.Cwd, req.Env, req.TrustProject)
 	if err == nil {
+		err = p.AskSandbox(req.Sandbox, req.Net)
+	}
+	if err == nil {
 		err = s.starts.Room("Compose")
 	}
+	if err != nil {
+		return none, err
+	}
+	parent, err := s.starts.Parent(peer, req.Parent, p, p.Trusts()) // before its settings are kept
 	if err == nil {
 		err = preflight(ctx, req, p, f)
 	}
@@ -56,9 +63,7 @@ func (s *starter) up(ctx context.Context, peer *ipc.Peer, req *ipc.ComposeUpRequ
 		n := int(*f.Budget)
 		opts.ContextBudget = &n
 	}
-	if opts.ParentPID, err = s.starts.Parent(peer, req.Parent, p, p.Trusts()); err != nil {
-		return none, err
-	}
+	opts.ParentPID = parent
 	seq := s.starts.Seq()
 	intent := strings.TrimSpace(f.Intent)
 	if intent == "" {

@@ -205,6 +205,8 @@ func (p client) Trusts() bool { return p.trusts }
 
 func (p client) Trusting() Profile { p.trusts = true; return p }
 
+func (p client) AskSandbox(string, string) error { return nil }
+
 func (p client) In(_, cwd string, _ []string) (Profile, error) {
 	p.cwd = cwd
 	return p, p.w.broken[cwd]

@@ -23,19 +23,24 @@ func (d *Service) spawn(ctx context.Context, peer *ipc.Peer, req ipc.SpawnReques
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}
+	if err := profile.AskSandbox(p, req.Sandbox, req.Net); err != nil {
+		return ipc.SpawnResponse{}, err
+	}
+	parent, err := d.Parent(peer, req.Parent, p, p.TrustAsked()) // before its settings are kept
+	if err != nil {
+		return ipc.SpawnResponse{}, err
+	}
 	ag, opts, choice, err := d.Launcher.Spawner.Plan(p, req)
 	if err != nil {
 		return ipc.SpawnResponse{}, err
 	}
+	opts.ParentPID = parent
 	if req.Group != "" {
 		id, err := d.Groups.Group("Spawn", req.Group, "")
 		if err != nil {
 			return ipc.SpawnResponse{}, err
 		}
 		opts.Groups = []types.PGID{id}
-	}
-	if opts.ParentPID, err = d.Parent(peer, req.Parent, p, p.TrustAsked()); err != nil {
-		return ipc.SpawnResponse{}, err
 	}
 	if owner, inside := d.Access.AgentOf(peer); inside && req.Session != "" {
 		return ipc.SpawnResponse{}, service.Outside("Spawn", owner, "not take a session of a platform; a person does")
@@ -84,7 +89,7 @@ func (d *Service) bind(owner types.PID, p *profile.Profile, trusts bool) error {
 	if above != nil && trusts && !above.Trust {
 		return service.Outside("Spawn", owner, "not trust the files of a project; a person does, with: rnix run --trust-project")
 	}
-	p.Bind(above, variables)
+	p.Bind(above, variables, d.Launcher.Spawner.Sandboxes.Below(owner))
 	return nil
 }
 

@@ -75,7 +75,7 @@ class Row extends Component {
 function drawRow(row, place, here, pick, toggle, now) {
   const { p } = row;
   const to = href('process', { id: p.uuid });
-  const title = html`<${Line} value=${p.name || p.agent || p.kind || 'agent'} most=${60} class="name" /> <${Line} value=${p.intent} most=${160} class="intent" />`;
+  const title = html`<${Line} value=${p.name || p.agent || p.kind || 'agent'} most=${60} class="name" /> <${Line} value=${p.intent} most=${160} class="intent" />${p.sandbox === 'off' && !p.kind ? html` <small title="Its commands are not confined">sandbox off</small>` : ''}`;
   return html`<div role="row" aria-rowindex=${row.n + 2} aria-selected=${here} aria-level=${row.level} aria-expanded=${row.kids ? row.open : undefined}
       class=${'row' + (here ? ' here' : '') + (row.dim ? ' dim' : '')} style=${place} onMouseDown=${pick} data-pid=${p.pid}>
     <span role="gridcell" class="num pid">${p.pid}</span>

@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"rnix/internal/sandbox"
+	"rnix/ipc"
+)
+
+// confineFlags adds the flags that say how the commands of a process are confined.
+func confineFlags(c *cobra.Command, level, net *string) {
+	c.Flags().StringVar(level, "sandbox", "", "confine its commands by: auto (what works here), bwrap, landlock; or off (see: rnix sandbox)")
+	c.Flags().StringVar(net, "net", "", "the network of its commands: none or open (default as configured; at first none)")
+	_ = c.RegisterFlagCompletionFunc("sandbox", cobra.FixedCompletions([]string{"auto", "bwrap", "landlock", "off"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("net", cobra.FixedCompletions([]string{"none", "open"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// sandboxOf says in a few words how the commands of a process are confined; empty = not known, or it has none.
+func sandboxOf(p *ipc.Proc) string {
+	return sandbox.Settings{Level: sandbox.Level(p.Sandbox), Net: sandbox.Net(p.Net)}.Text()
+}
+
+// sayUnconfined says which of the processes that can go on run their commands outside of the sandbox.
+func sayUnconfined(out *output, procs []ipc.Proc) {
+	var pids []string
+	for i := range procs {
+		if p := &procs[i]; p.Sandbox == string(sandbox.LevelOff) && p.Kind == "" && slices.Contains([]string{"created", "running", suspended}, p.State) {
+			pids = append(pids, p.PID.String())
+		}
+	}
+	const most = 10
+	switch n := len(pids); {
+	case n == 0:
+	case n == 1:
+		out.talk("PID %s runs its commands outside of the sandbox (--sandbox off)", pids[0])
+	case n > most:
+		out.talk("PIDs %s and %d more run their commands outside of the sandbox (--sandbox off)", strings.Join(pids[:most], ", "), n-most)
+	default:
+		out.talk("PIDs %s run their commands outside of the sandbox (--sandbox off)", strings.Join(pids, ", "))
+	}
+}
+
+// sandboxColumn is shown where it is known of a process how it is confined.
+func sandboxColumn(procs []ipc.Proc) column {
+	return column{name: "SANDBOX", max: 24, drop: 8, hide: !slices.ContainsFunc(procs, func(p ipc.Proc) bool { return p.Sandbox != "" })}
+}

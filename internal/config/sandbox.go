@@ -1,0 +1,96 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"rnix/internal/sandbox"
+)
+
+// Sandbox says how the commands of agents are confined. A project may only tighten it.
+type Sandbox struct {
+	Level   Value[sandbox.Level]
+	Net     Value[sandbox.Net]
+	Require Value[bool] // what cannot be confined is refused; the user's only
+	// Read, Write and Hide are absolute paths besides those that every command has. Read and Write are the user's only; what a project hides
+	// is hidden besides.
+	Read, Write, Hide Value[[]string]
+}
+
+// Settings returns what the files say.
+func (s *Sandbox) Settings() sandbox.Settings {
+	return sandbox.Settings{Level: s.Level.V, Net: s.Net.V, Optional: !s.Require.V, Paths: sandbox.Paths{Read: s.Read.V, Write: s.Write.V, Hide: s.Hide.V}}
+}
+
+// sandboxLayer is the part of config.yaml that is called sandbox, as it is written.
+type sandboxLayer struct {
+	Level   *string  `yaml:"level"`
+	Net     *string  `yaml:"net"`
+	Require *bool    `yaml:"require"`
+	Read    []string `yaml:"read"`
+	Write   []string `yaml:"write"`
+	Hide    []string `yaml:"hide"`
+}
+
+// sandboxDefaults sets what nobody has said.
+func (c *Config) sandboxDefaults() {
+	usual := sandbox.Usual()
+	c.Sandbox = Sandbox{Level: Value[sandbox.Level]{usual.Level, FromDefault}, Net: Value[sandbox.Net]{usual.Net, FromDefault}, Require: Value[bool]{true, FromDefault},
+		Read: Value[[]string]{nil, FromDefault}, Write: Value[[]string]{nil, FromDefault}, Hide: Value[[]string]{nil, FromDefault}}
+}
+
+// readSandboxEnv reads the variables of the keys about the sandbox.
+func readSandboxEnv(l *layer, v variables) {
+	v.text("sandbox.level", &l.Sandbox.Level)
+	v.text("sandbox.net", &l.Sandbox.Net)
+	v.flag("sandbox.require", &l.Sandbox.Require)
+}
+
+// applySandbox takes over what a layer says about the sandbox.
+func (c *Config) applySandbox(l layer, s sink) {
+	have := &c.Sandbox
+	if v := l.Sandbox.Level; v != nil {
+		level := sandbox.Level(*v)
+		switch err := (sandbox.Settings{Level: level}).Check(); {
+		case err != nil || level == "":
+			s.problem("sandbox.level", "%q is not known; write auto, bwrap, landlock or off", *v)
+		case s.project && sandbox.Usual().With(have.Settings()).Tighten(level, "").Level != level:
+			s.loosens("sandbox.level", have.Level.Origin)
+		default:
+			have.Level = Value[sandbox.Level]{level, s.origin("sandbox.level")}
+		}
+	}
+	if v := l.Sandbox.Net; v != nil {
+		net := sandbox.Net(*v)
+		switch err := (sandbox.Settings{Net: net}).Check(); {
+		case err != nil || net == "":
+			s.problem("sandbox.net", "%q is not known; write none or open", *v)
+		case s.project && sandbox.Usual().With(have.Settings()).Tighten("", net).Net != net:
+			s.loosens("sandbox.net", have.Net.Origin)
+		default:
+			have.Net = Value[sandbox.Net]{net, s.origin("sandbox.net")}
+		}
+	}
+	if v := l.Sandbox.Require; v != nil && s.usersOnly("sandbox.require") {
+		have.Require = Value[bool]{*v, s.origin("sandbox.require")}
+	}
+	for _, list := range []struct {
+		key   string
+		paths []string
+		to    *Value[[]string]
+	}{{"sandbox.read", l.Sandbox.Read, &have.Read}, {"sandbox.write", l.Sandbox.Write, &have.Write}, {"sandbox.hide", l.Sandbox.Hide, &have.Hide}} {
+		if list.paths == nil || list.key != "sandbox.hide" && !s.usersOnly(list.key) {
+			continue
+		}
+		paths := []string{}
+		for i, v := range list.paths {
+			if dir, ok := s.directory(fmt.Sprintf("%s[%d]", list.key, i), v); ok {
+				paths = append(paths, dir)
+			}
+		}
+		if s.project {
+			paths = append(slices.Clone(list.to.V), paths...)
+		}
+		*list.to = Value[[]string]{paths, s.origin(list.key)}
+	}
+}

@@ -1,0 +1,96 @@
+package confine
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"rnix/internal/proc"
+	"rnix/internal/sandbox"
+	"rnix/types"
+)
+
+// errUnknown is the cause of the refusal to start what nobody says how to confine.
+var errUnknown = errors.New("it is not known how the commands of this process are confined: it has ended")
+
+// probeTime bounds the test of each mechanism.
+const probeTime = 20 * time.Second
+
+// Host returns with what this host can confine commands. It finds out by confining one, the first time, and whenever the machine, the user or
+// the programs are others.
+func (s *Service) Host() sandbox.Host {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	bwrap := sandbox.FindBwrap(s.Path)
+	if h := s.host; h.Key != sandbox.HostKey(s.Self, bwrap) || h.Bwrap.Untried || h.Landlock.Untried || h.Best() == sandbox.RungNone {
+		s.host = sandbox.Probe(context.Background(), s.try, s.Self, bwrap)
+		s.Log.Info("sandbox", "by", string(s.host.Best()), "bwrap", s.host.Bwrap.Reason, "landlock", s.host.Landlock.Reason)
+	}
+	return s.host
+}
+
+// try runs a command by a plan, for Probe.
+func (s *Service) try(ctx context.Context, plan sandbox.Plan, c sandbox.Command) (int, string, error) {
+	errs := proc.NewRing(4 << 10)
+	child, err := s.Start(ctx, proc.Spec{Kind: proc.KindShell, Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Stderr: errs, Timeout: probeTime,
+		Shown: "test of the sandbox", Box: &proc.Box{Plan: plan, Self: s.Self}})
+	if err != nil {
+		return 0, "", err
+	}
+	exit := child.Wait()
+	return exit.Code, errs.String(), exit.Err
+}
+
+// Begin finds out what this host can enforce, unless the user has switched the sandbox off, and removes the temporary files that an earlier daemon has left and nobody needs any more.
+func (s *Service) Begin(user sandbox.Settings) {
+	if !user.Off() {
+		s.Host()
+	}
+	entries, err := os.ReadDir(s.temps())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.Log.Warn("temporary files of commands", "err", err)
+	}
+	for _, e := range entries {
+		var id types.UUID
+		if id.UnmarshalText([]byte(e.Name())) == nil && s.Over(id) {
+			s.clear(id)
+		}
+	}
+}
+
+// Ended removes the temporary files of a history, beside the caller, if it has ended for good.
+func (s *Service) Ended(id types.UUID) {
+	if s.Over(id) {
+		s.work.Go(func() { s.clear(id) }) // ends with the files; waited for by Close
+	}
+}
+
+// Close waits for what Ended has begun.
+func (s *Service) Close() error {
+	s.work.Wait()
+	return nil
+}
+
+func (s *Service) clear(id types.UUID) {
+	if err := removeAll(s.Temp(id)); err != nil {
+		s.Log.Warn("temporary files of commands cannot be removed", "uuid", id, "err", err)
+	}
+}
+
+// removeAll removes a directory, also where a program has taken the right to write from parts of it, as that of Go does.
+func removeAll(dir string) error {
+	err := os.RemoveAll(dir)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			_ = os.Chmod(path, 0o700) // RemoveAll says what is left
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}

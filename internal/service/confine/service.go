@@ -1,0 +1,204 @@
+// Package confine decides how the OS children of processes are confined: from what the process was started with, where it works, and what this
+// host can enforce. proc.Manager asks it for each child; see Service.Box. What it decides by is settled when a process is started and
+// kept in its history (profile.Settings), so that a resume has no more.
+package confine
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"rnix/internal/proc"
+	"rnix/internal/profile"
+	"rnix/internal/sandbox"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// Service decides. Its fields are set before it is used. Safe for concurrent use.
+type Service struct {
+	// Caller returns what devices know of a process, also of one that is being started.
+	Caller func(pid types.PID) (vfs.Caller, bool)
+	// Made reports whether a directory is, or lies in, one that was made for a history to work in.
+	Made func(id types.UUID, dir string) bool
+	// Finder is set before the service answers anybody.
+	Finder Finder
+	// Over reports whether a history has ended for good, or is none.
+	Over func(id types.UUID) bool
+	// Private are the directories that no command sees: those of the data, the socket and the configuration.
+	Private []string
+	Data    string // the data directory, which holds what commands have for themselves
+	Home    string // the user's
+	Path    string // where bubblewrap is looked for: the PATH of the daemon
+	Self    string // the path of this program, which is the inner helper
+	Start   func(context.Context, proc.Spec) (*proc.Child, error)
+	Log     *slog.Logger
+
+	work sync.WaitGroup
+	mu   sync.Mutex   // held while the host is probed
+	host sandbox.Host // +checklocks:mu
+}
+
+// Box is what proc.Confine asks for. The commands of a process are confined as its profile says; what is not known is refused. Commands of a
+// person and what Rnix itself runs are not confined, nor, yet, are MCP servers, agent command lines and models that are programs.
+func (s *Service) Box(spec proc.Spec) (proc.Box, error) {
+	open := proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}
+	if spec.Kind != proc.KindShell || spec.Owner == 0 {
+		return open, nil
+	}
+	place, settings, made, err := s.of(spec.Owner)
+	if err != nil || settings.Off() {
+		return open, err
+	}
+	plan, err := s.plan(settings, place, made)
+	if err != nil {
+		return open, err
+	}
+	if plan.Rung == sandbox.RungNone {
+		return open, nil
+	}
+	for _, dir := range []string{place.Temp, place.Cache} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return open, types.Errorf(types.ErrStorage, "Start", dir, "the directory for temporary files cannot be made: %w", err)
+		}
+	}
+	return proc.Box{Plan: plan, Self: s.Self, Env: place.Environ(spec.Env)}, nil
+}
+
+// plan returns how settings are enforced at a place. Where nothing can be enforced, that is PERMISSION, with what to do, or the plan of no
+// box if the settings allow that.
+func (s *Service) plan(settings sandbox.Settings, place sandbox.Place, made bool) (sandbox.Plan, error) {
+	host := s.Host()
+	if settings.Optional && host.Best() == sandbox.RungNone {
+		return sandbox.Plan{Policy: sandbox.Everything()}, nil
+	}
+	plan, err := sandbox.MakePlan(settings.Policy(place, made), host, sandbox.Disk{})
+	if err != nil {
+		return plan, refusal(err)
+	}
+	return plan, nil
+}
+
+// refusal adds to why commands cannot be confined what a person can do.
+func refusal(err error) error {
+	return types.Errorf(types.CodeOf(err), "Start", "", "%w; to go on without the sandbox, a person starts it with: rnix run --sandbox off, or resumes it with: rnix resume --sandbox off", err)
+}
+
+// Fits returns by what settings are enforced on this host, or refuses those that cannot be.
+func (s *Service) Fits(settings sandbox.Settings) (sandbox.Level, error) {
+	if settings.Off() {
+		return sandbox.LevelOff, nil
+	}
+	plan, err := s.plan(settings, sandbox.Place{Work: "/"}, true)
+	switch {
+	case err != nil:
+		return "", err
+	case plan.Rung == sandbox.RungNone:
+		return sandbox.LevelOff, nil
+	}
+	return sandbox.Level(plan.Rung), nil
+}
+
+// Below returns the settings of what the commands of a process start: no more than they have themselves. Of a process that has ended,
+// they may write nowhere but in what is made for them.
+func (s *Service) Below(pid types.PID) sandbox.Settings {
+	place, settings, made, err := s.of(pid)
+	if err != nil {
+		unknown := sandbox.Usual()
+		unknown.Within = []string{}
+		return unknown
+	}
+	return settings.Below(place, made)
+}
+
+// Explain returns how the commands of a process are confined now.
+func (s *Service) Explain(pid types.PID) (sandbox.Plan, error) {
+	place, settings, made, err := s.of(pid)
+	if err != nil {
+		return sandbox.Plan{}, err
+	}
+	return s.plan(settings, place, made)
+}
+
+// of returns where the commands of a process run, how they are confined, and whether their directory was made for the process.
+func (s *Service) of(pid types.PID) (place sandbox.Place, settings sandbox.Settings, made bool, err error) {
+	c, ok := s.Caller(pid)
+	var p *profile.Profile
+	if ok {
+		p, ok = c.Profile.(*profile.Profile)
+	}
+	if !ok {
+		return place, settings, false, &types.SyscallError{Syscall: "Start", PID: pid, Code: types.ErrPermission, Err: errUnknown}
+	}
+	if settings = p.Sandbox; settings.Level == "" || settings.Net == "" { // it was not read by a profile.Reader
+		settings = sandbox.MeetSettings(sandbox.Usual(), sandbox.Usual().With(settings))
+	}
+	place, err = s.placeOf(&c, p)
+	return place, settings, s.Made(c.UUID, place.Work), err
+}
+
+// placeOf returns where the commands of a process run.
+func (s *Service) placeOf(c *vfs.Caller, p *profile.Profile) (sandbox.Place, error) {
+	work, err := filepath.EvalSymlinks(c.WorkDir)
+	if err != nil {
+		return sandbox.Place{}, types.Errorf(types.ErrNotFound, "Start", c.WorkDir, "the working directory: %w", err)
+	}
+	home := s.Home
+	if h, ok := p.Lookup("HOME"); ok && filepath.IsAbs(h) {
+		home = h
+	}
+	place := sandbox.Place{Work: work, Home: cmp.Or(resolved(home), s.Home), Temp: s.Temp(c.UUID), Private: s.Private}
+	place.Git = sandbox.FindGitAbove(work, sandbox.Disk{}, readText, append([]string{place.Home, "/"}, s.Private...)...)
+	place.Cache = s.cache(cmp.Or(place.Git.Common, work))
+	place.Tools = tools(c, place.Home)
+	return place, nil
+}
+
+// tools returns what commands may read although a directory above is hidden: what their process may read besides, its own outputs and inputs,
+// and the directories below the home where programs are looked for.
+func tools(c *vfs.Caller, home string) (out []string) {
+	for _, dir := range append([]string{c.Scratch, c.Inputs}, c.ReadRoots...) {
+		if filepath.IsAbs(dir) && filepath.Clean(dir) != "/" {
+			out = append(out, filepath.Clean(dir))
+		}
+	}
+	for _, kv := range c.Env {
+		list, ok := strings.CutPrefix(kv, "PATH=")
+		for _, dir := range filepath.SplitList(list) {
+			if dir = filepath.Clean(dir); ok && home != "" && strings.HasPrefix(dir, home+"/") {
+				out = append(out, dir)
+			}
+		}
+	}
+	return out
+}
+
+// Temp returns the directory for the temporary files of a process's commands. It goes when the history has ended for good; see Ended.
+func (s *Service) Temp(id types.UUID) string { return filepath.Join(s.temps(), id.String()) }
+
+func (s *Service) temps() string { return filepath.Join(s.Data, "tmp") }
+
+// cache returns the directory for the caches of tools of all processes that work on a project, which is named by its repository or its
+// directory. Nothing outside of the sandbox uses it.
+func (s *Service) cache(project string) string {
+	sum := sha256.Sum256([]byte(project))
+	return filepath.Join(s.Data, "caches", hex.EncodeToString(sum[:10]))
+}
+
+func resolved(path string) string {
+	if p, err := filepath.EvalSymlinks(path); err == nil {
+		return p
+	}
+	return path
+}
+
+func readText(path string) (string, error) {
+	b, err := os.ReadFile(path)
+	return string(b), err
+}

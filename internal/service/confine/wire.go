@@ -1,0 +1,40 @@
+package confine
+
+import (
+	"context"
+
+	"rnix/internal/sandbox"
+	"rnix/internal/service"
+	"rnix/ipc"
+)
+
+// Finder finds what callers name.
+type Finder interface {
+	Find(peer *ipc.Peer, op, text string) (service.Target, error)
+}
+
+// Unconfined is what of processes no box confines yet.
+var Unconfined = []string{"MCP servers", "agent command lines (--harness) and models that are programs", "git that Rnix runs itself"}
+
+// Register registers what the service answers.
+func (s *Service) Register(on *service.Wire) {
+	service.Handle(on, ipc.ExplainSandbox, func(_ context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.SandboxResponse, error) {
+		t, err := s.Finder.Find(peer, "Sandbox", req.Target)
+		if err == nil {
+			err = t.MustRun("Sandbox", req.Target)
+		}
+		if err != nil {
+			return ipc.SandboxResponse{}, err
+		}
+		plan, err := s.Explain(t.PID)
+		if err != nil {
+			return ipc.SandboxResponse{}, err
+		}
+		p := plan.Policy
+		r := ipc.SandboxResponse{PID: t.PID, UUID: t.UUID, By: string(plan.Rung), Read: p.Read, Write: p.Write, Hidden: p.Hide, Protected: p.Protect, Net: string(p.Net), Gaps: plan.Gaps, Others: Unconfined}
+		if plan.Rung == sandbox.RungNone {
+			r.By, r.Others = string(sandbox.LevelOff), nil
+		}
+		return r, nil
+	})
+}
