@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"rnix/internal/proc"
 	"rnix/runtime/statehome"
 	"rnix/types"
 )
@@ -173,7 +172,7 @@ func (e *starter) advance() (again bool, err error) {
 		e.state = fmt.Sprintf("waiting for the daemon with pid %d, which runs but does not listen (it is starting, stopping or stopped; if it never answers, end it with: kill %d)", holder.PID, holder.PID)
 		return false, nil
 	}
-	if _, inside := proc.Within(os.Getpid()); inside {
+	if within() {
 		return false, types.Errorf(types.ErrPermission, "Ensure", e.Socket, "no daemon runs here, and one cannot be started inside an agent: its agents would have no parent, no limits and no budget")
 	}
 	e.state = "starting the daemon"

@@ -12,12 +12,13 @@ import (
 	"rnix/types"
 )
 
-// Peer is the process that has made a connection. The UID is as the system says. Whom the process works for is settled once
+// Peer is who has made a connection. One that came over a channel is whose the channel is, and has no PID. Else it is a process: the UID is as the system says. Whom the process works for is settled once
 // for a connection, by Settle: it may end and leave the connection to others, and its PID may be another's then.
 type Peer struct {
 	UID uint32
 	PID int
 
+	channel *channel // over which the connection came; nil = over the socket
 	process *os.File // a pidfd, which nobody else's process can take the place of; nil = the system has none, or it has been settled
 	gone    bool     // it had ended when its connection was accepted
 
@@ -29,7 +30,12 @@ type Peer struct {
 // Settle asks find, at the first call, for the agent that the process with a PID works for, and returns that for the life of the
 // connection. Nobody who has ended by then is asked for: owner is 0 and inside is true, as for whoever has left its agent. On a
 // system without pidfds of peers (Linux before 6.5) the PID is taken for that of who has connected. Safe for concurrent use.
+//
+// Over a channel nobody is asked: the owner is the process whose channel it is, until that has ended, and then 0.
 func (p *Peer) Settle(find func(pid int) (owner types.PID, inside bool)) (owner types.PID, inside bool) {
+	if p.channel != nil {
+		return p.channel.peer()
+	}
 	p.once.Do(func() {
 		p.owner, p.inside = 0, true
 		if p.gone || p.PID <= 0 { // or it is in a place that is not for us to see
@@ -58,6 +64,9 @@ const nobody = ^uint32(0)
 type peerKey struct{}
 
 func withPeer(ctx context.Context, c net.Conn) context.Context {
+	if cc, ok := c.(*channelConn); ok { // ours has made both ends
+		return context.WithValue(ctx, peerKey{}, &Peer{UID: uint32(os.Geteuid()), channel: cc.channel})
+	}
 	p, err := peerOf(c)
 	if err != nil {
 		p = &Peer{UID: nobody, gone: true}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"rnix/internal/config"
 	"rnix/ipc"
+	"rnix/runtime/env"
 	"rnix/runtime/statehome"
 	"rnix/types"
 )
@@ -40,8 +42,7 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 	}
 	began := time.Now()
 	for tries := 1; ; tries++ {
-		c, err := ipc.Ensure(ctx, ipc.EnsureOptions{Socket: p.Socket, DataDir: p.DataDir, Log: p.Log, Env: a.host.Environ,
-			Progress: func(msg string) { a.out.talk("[kernel] %s", msg) }})
+		c, err := reach(ctx, a, p, func(msg string) { a.out.talk("[kernel] %s", msg) })
 		if err != nil {
 			return nil, misplaced(unreachable(err), p)
 		}
@@ -65,6 +66,20 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 		letGo(ended, a) // else the next one would find that a daemon runs
 		cancel()
 	}
+}
+
+// reach returns a client of the daemon. Inside a process that is over its channel, and no daemon is started; if the channel did not arrive
+// here, the socket may still be reached. Else the daemon is started if none runs; progress may be nil.
+func reach(ctx context.Context, a *app, p statehome.Places, progress func(string)) (*ipc.Client, error) {
+	channel, lack := ipc.Channel(a.getenv(env.ChannelVar), p.DataDir)
+	switch {
+	case channel != "":
+		return ipc.Connect(ctx, channel)
+	case types.CodeOf(lack) == types.ErrInvalid:
+		return nil, lack
+	}
+	c, err := ipc.Ensure(ctx, ipc.EnsureOptions{Socket: p.Socket, DataDir: p.DataDir, Log: p.Log, Env: a.host.Environ, Progress: progress})
+	return c, withMend(err, errorText(lack))
 }
 
 // maxConnects is how many daemons in turn may end under a command before it gives up; then its call says so.
@@ -91,8 +106,12 @@ func (a *app) find(ctx context.Context) (*ipc.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := ipc.Connect(ctx, p.Socket)
-	if types.CodeOf(err) == types.ErrUnavailable || statehome.CheckSocketPath(p.Socket) != nil {
+	channel, lack := ipc.Channel(a.getenv(env.ChannelVar), p.DataDir)
+	if types.CodeOf(lack) == types.ErrInvalid {
+		return nil, lack
+	}
+	c, err := ipc.Connect(ctx, cmp.Or(channel, p.Socket))
+	if channel == "" && (types.CodeOf(err) == types.ErrUnavailable || statehome.CheckSocketPath(p.Socket) != nil) {
 		// It may listen elsewhere, as when it was started in another kind of session.
 		holder, held, lerr := ipc.LockHolder(ipc.DataLock(p.DataDir))
 		if lerr == nil && held {
@@ -100,14 +119,14 @@ func (a *app) find(ctx context.Context) (*ipc.Client, error) {
 		}
 		switch {
 		case lerr != nil || !held || holder.Socket == "" || holder.Ended():
-			return nil, nil
+			return nil, unreachable(lack)
 		case holder.Socket == p.Socket:
 			return nil, unreachable(types.Errorf(types.ErrUnavailable, "Connect", p.Socket, "the daemon with pid %d runs but does not listen: it is starting or stopping", holder.PID))
 		}
 		c, err = ipc.Connect(ctx, holder.Socket)
 	}
 	if err != nil {
-		return nil, misplaced(unreachable(err), p)
+		return nil, misplaced(withMend(unreachable(err), errorText(lack)), p)
 	}
 	a.connected(ctx, c)
 	return c, nil

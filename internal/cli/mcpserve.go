@@ -157,7 +157,7 @@ func (o *mcpServeOptions) processes() *mcpserve.Processes {
 			if err != nil {
 				return nil, err
 			}
-			return ipc.Ensure(ctx, ipc.EnsureOptions{Socket: p.Socket, DataDir: p.DataDir, Log: p.Log, Env: a.host.Environ})
+			return reach(ctx, a, p, nil)
 		}}
 }
 

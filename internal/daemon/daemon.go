@@ -97,6 +97,7 @@ type Daemon struct {
 	events     *event.Log
 	written    *event.Files
 	procs      *proc.Manager
+	channels   *ipc.Channels // of what works for processes
 	devices    *vfs.DeviceRegistry
 	mounts     *vfs.MountManager
 	models     *catalog.Models
@@ -162,7 +163,8 @@ func Run(ctx context.Context, opt Options) (err error) {
 			return types.Errorf(types.ErrInternal, "Start", "", "this program cannot be found: %w", err)
 		}
 	}
-	if warden, inside := proc.Within(os.Getpid()); inside {
+	warden, inside := proc.Within(os.Getpid())
+	if channel, _ := opt.Lookup(env.ChannelVar); inside || channel != "" { // in a box it sees no warden
 		return types.Errorf(types.ErrPermission, "Start", "", "this program runs inside an agent of another daemon (below its warden, pid %d), and no daemon can be started there: its agents would have no parent, no limits and no budget", warden)
 	}
 	d := newDaemon(opt)
@@ -181,7 +183,8 @@ func Run(ctx context.Context, opt Options) (err error) {
 	served := make(chan error, 1)
 	go func() { served <- d.server.Serve(l) }()                                                 // ends with Shutdown below
 	serve := func(again net.Listener) { d.background.Go(func() { _ = d.server.Serve(again) }) } // ends with Shutdown, which closes it
-	d.background.Go(func() { instance.WatchSocket(ctx, l, d.places.Socket, serve, d.log) })     // ends with ctx
+	serve(d.channels)
+	d.background.Go(func() { instance.WatchSocket(ctx, l, d.places.Socket, serve, d.log) }) // ends with ctx
 	d.background.Go(func() {
 		(&room.Watch{Room: d.room, Kernel: d.kernel, Cut: cutOff{d}, Now: func() config.Disk { return diskNow(d) }, Log: d.log}).Run(ctx)
 	}) // ends with ctx
@@ -321,6 +324,9 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	}
 	back.add(func() error { d.procs.Close(); return nil })
 	d.procs.Conceal(d.secrets)
+	d.channels = ipc.NewChannels(d.log)
+	back.add(d.channels.Close)
+	d.procs.Channels = proc.Channels{DataDir: d.places.DataDir, Open: d.channels.Open}
 	if err = guard(d, lock); err != nil {
 		return nil, nil, back, err
 	}

@@ -26,14 +26,14 @@ type Session struct {
 	reason error         // why; set before gone is closed
 }
 
-// OpenSession asks the daemon that a file names for the tools of a session. It starts no daemon. A file
+// OpenSession asks the daemon that a file names for the tools of a session, over the channel of its process if this program has it. It starts no daemon. A file
 // that others can read, or that is a symbolic link, is refused with the code PERMISSION. The caller must call Close.
 func OpenSession(ctx context.Context, file string) (*Session, error) {
 	f, err := readSessionFile(file)
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{client: ipc.NewClient(f.Socket), credential: f.Credential, gone: make(chan struct{})}
+	s := &Session{client: ipc.NewClient(ipc.Nearest(f.Socket)), credential: f.Credential, gone: make(chan struct{})}
 	r, err := ipc.Call(ctx, s.client, ipc.SessionTools, ipc.SessionToolsRequest{Credential: f.Credential})
 	if err != nil {
 		_ = s.client.Close()

@@ -194,15 +194,27 @@ func makeAdopter(program []byte) (*os.File, error) {
 }
 
 // startProcess starts a program as os.StartProcess does, as a subreaper where that can be had. A program that is given
-// more than its three streams is none: the adopter needs the descriptors after them.
+// the descriptors after its three streams is none: the adopter needs these.
 func startProcess(path string, argv []string, attr *os.ProcAttr) (p *os.Process, subreaper bool, err error) {
-	const streams = 3
-	if f := adopter(); f != nil && len(attr.Files) == streams {
+	if f := adopter(); f != nil && free(attr.Files) {
 		p, err = startBy(f, path, argv, attr)
 		return p, true, err
 	}
 	p, err = os.StartProcess(path, argv, attr)
 	return p, false, err
+}
+
+// streams is how many descriptors every program has.
+const streams = 3
+
+// free reports whether there is room for those of the adopter after the streams.
+func free(files []*os.File) bool {
+	for i := streams; i <= adopterFile && i < len(files); i++ {
+		if files[i] != nil {
+			return false
+		}
+	}
+	return len(files) >= streams
 }
 
 // startBy starts a program by the adopter.
@@ -213,7 +225,10 @@ func startBy(adopter *os.File, path string, argv []string, attr *os.ProcAttr) (*
 	}
 	defer says.Close()
 	of := *attr
-	of.Files = append(append([]*os.File{}, attr.Files...), w, adopter) // 3 and 4
+	of.Files = append(append([]*os.File{}, attr.Files[:streams]...), w, adopter) // 3 and 4
+	if len(attr.Files) > len(of.Files) {
+		of.Files = append(of.Files, attr.Files[len(of.Files):]...)
+	}
 	p, err := os.StartProcess("/proc/self/fd/4", append([]string{path}, argv...), &of)
 	_ = w.Close()   // the child has the other
 	if err != nil { // such as a list of arguments that is too long

@@ -39,7 +39,7 @@ func (c *Child) openBox(by Box, path, token string) (err error) {
 	if by.Env != nil {
 		spec.Env = by.Env
 	}
-	c.exec.path, c.exec.argv, c.exec.env, c.exec.dir = path, append([]string{spec.Path}, spec.Args...), childEnv(spec, token), spec.Dir
+	c.exec.path, c.exec.argv, c.exec.env, c.exec.dir = path, append([]string{spec.Path}, spec.Args...), c.channel.environ(childEnv(spec, token)), spec.Dir
 	if by.Plan.Rung == sandbox.RungNone && by.Plan.Policy.Level == sandbox.LevelOff {
 		return nil
 	}
@@ -110,6 +110,12 @@ func (c *Child) closeBox() (changed []string) {
 		c.manager.log.Warn("the sandbox of a child left something behind", "command", c.command, "error", err)
 	}
 	return changed
+}
+
+// abandon gives back what was opened for a child that never came to be.
+func (c *Child) abandon() {
+	c.closeBox()
+	c.channel.close()
 }
 
 // terminate asks a child to end, and all that its group is. Bubblewrap would take its command with it at once, so that is left out.

@@ -29,6 +29,7 @@ type Child struct {
 	adopts  bool // it is a subreaper: see adopter
 	tree    *tree
 	pipes   pipes
+	channel channel
 	done    chan struct{} // closed when exit is set and nothing of the child is left
 	exit    ExitInfo      // written before done is closed, read after
 
@@ -229,6 +230,7 @@ func (c *Child) watch() {
 		c.reaped = true
 		c.mu.Unlock()
 	})
+	c.channel.close()
 	c.manager.registry.forget(c.entry, c.manager.log)
 	c.manager.mu.Lock()
 	delete(c.manager.children, c.process.Pid)

@@ -15,6 +15,8 @@ import (
 
 // Manager starts children and knows those that live. Safe for concurrent use.
 type Manager struct {
+	Channels Channels // set before the first Start
+
 	registry registry
 	cages    cages
 	log      *slog.Logger

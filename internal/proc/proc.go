@@ -9,7 +9,7 @@
 // what a child is for: shells, MCP servers, model CLIs and git are one to it, and agents are numbers.
 //
 // Every child leads a session and a process group of its own, dies when the daemon dies, inherits
-// its three streams and no more, and carries RNIX_OWNER=<random token> in its environment. Its
+// its three streams, its channel to the daemon (channel.go) and no more, and carries RNIX_OWNER=<random token> in its environment. Its
 // descendants are what /proc says: processes below it, in its group or session, or with its token.
 // A process is only ever signalled by pid and start time together, through a pidfd where there are
 // any, so that a recycled pid is never touched. Outside Linux there is no /proc to walk: there a

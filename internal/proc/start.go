@@ -48,17 +48,21 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	if m.leaseOf != nil {
 		c.entry.Lease = m.leaseOf(spec.Owner, spec.OwnerUUID)
 	}
+	if err := c.openChannel(); err != nil {
+		return nil, err
+	}
 	if err := c.openBox(by, path, token); err != nil {
+		c.channel.close()
 		return nil, err
 	}
 	if err := m.registry.write(c.entry); err != nil {
-		c.closeBox()
+		c.abandon()
 		return nil, types.Errorf(types.ErrStorage, "Start", spec.Path, "cannot register the child: %w", err)
 	}
 	m.forking.RLock()
 	if err := m.fork(c); err != nil {
-		c.closeBox()
 		m.forking.RUnlock()
+		c.abandon()
 		m.registry.forget(c.entry, m.log)
 		return nil, err
 	}
@@ -135,7 +139,7 @@ func (m *Manager) fork(c *Child) error {
 	if err != nil {
 		return types.Errorf(types.ErrExhausted, "Start", c.spec.Path, "cannot make its pipes: %w", err)
 	}
-	attr := &os.ProcAttr{Dir: c.exec.dir, Env: c.exec.env, Files: c.inherited(files), Sys: &syscall.SysProcAttr{Setsid: true}}
+	attr := &os.ProcAttr{Dir: c.exec.dir, Env: c.exec.env, Files: c.channel.files(c.inherited(files)), Sys: &syscall.SysProcAttr{Setsid: true}}
 	dieWithParent(attr.Sys)
 	forked := make(chan error, 1)
 	job := func() {
@@ -147,6 +151,7 @@ func (m *Manager) fork(c *Child) error {
 	m.jobs <- job // the launcher cannot end before this start has
 	err = <-forked
 	closeAll(files)
+	c.channel.given()
 	if err != nil {
 		c.closePipes()
 		return startError(c.spec, err)
