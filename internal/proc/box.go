@@ -50,7 +50,11 @@ func (c *Child) openBox(by Box, path, token string) (err error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
-	if c.box, err = by.Plan.Open(by.Self, sandbox.Command{Path: path, Args: spec.Args, Env: c.exec.env, Dir: dir}); err != nil {
+	command := sandbox.Command{Path: path, Args: spec.Args, Env: c.exec.env, Dir: dir}
+	if c.channel.file != nil {
+		command.Keep = []int{ChannelFD}
+	}
+	if c.box, err = by.Plan.Open(by.Self, command); err != nil {
 		return types.Errorf(types.CodeOf(err), "Start", spec.Path, "%w", err)
 	}
 	c.rung = by.Plan.Rung

@@ -25,7 +25,13 @@ type Command struct {
 	Args []string // without the program's name
 	Env  []string
 	Dir  string // absolute
+	// Keep are the numbers of descriptors, from 7 on, that the command inherits besides its three streams. Whoever starts the box gives
+	// it these, beside Box.Files; all others are closed.
+	Keep []int
 }
+
+// firstKept is the first descriptor after those of a box.
+const firstKept = 7
 
 // Box is a program to start, which confines itself and executes a command.
 type Box struct {
@@ -58,6 +64,7 @@ type job struct {
 	Says int
 	// Stderr is the descriptor that is to be the command's standard error; 0 = it is that already.
 	Stderr int
+	Keep   []int
 }
 
 // running is what the helper says before it executes the command.
@@ -70,6 +77,9 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 	if !filepath.IsAbs(c.Path) || !filepath.IsAbs(c.Dir) {
 		return nil, types.Errorf(types.ErrInvalid, "sandbox", c.Path, "program and directory of a command must be absolute, and the directory is %q", c.Dir)
 	}
+	if i := slices.IndexFunc(c.Keep, func(fd int) bool { return fd < firstKept }); i >= 0 {
+		return nil, types.Errorf(types.ErrInvalid, "sandbox", c.Path, "the command cannot keep descriptor %d: want %d or more", c.Keep[i], firstKept)
+	}
 	if p.Rung == RungNone {
 		if p.Policy.Level != LevelOff {
 			return nil, types.Errorf(types.ErrPermission, "sandbox", c.Path, "no plan was made for this command")
@@ -78,7 +88,7 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 	}
 	j := job{
 		Path: []byte(c.Path), Args: raw(append([]string{c.Path}, c.Args...)), Env: raw(c.Env), Dir: []byte(c.Dir),
-		Rung: p.Rung, Rules: p.Rules, Network: p.Network, Unix: p.Unix, Limits: p.Policy.Limits, Says: 4,
+		Rung: p.Rung, Rules: p.Rules, Network: p.Network, Unix: p.Unix, Limits: p.Policy.Limits, Keep: c.Keep, Says: 4,
 	}
 	if p.Rung == RungBwrap { // behind its arguments
 		j.Says, j.Stderr = 5, 6

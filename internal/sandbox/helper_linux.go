@@ -95,6 +95,11 @@ func confine(j job) error {
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("descriptors cannot be closed: %w", err)
 	}
+	for _, fd := range j.Keep {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+			return fmt.Errorf("descriptor %d, which the command keeps, did not arrive: %w", fd, err)
+		}
+	}
 	if j.Rung == RungLandlock {
 		if err := restrict(j.Rules, j.Network); err != nil {
 			return err

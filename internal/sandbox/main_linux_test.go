@@ -56,6 +56,9 @@ func start(ctx context.Context, b *Box, change func(*exec.Cmd)) (output, error) 
 		return output{}, err
 	}
 	all := b.Inherited([3]*os.File{nil, nil, printed})
+	if own := len(all) - 3; len(c.ExtraFiles) > own { // what a test gives it besides
+		all = append(all, c.ExtraFiles[own:]...)
+	}
 	c.Stdout, c.Stderr, c.ExtraFiles = &out, all[2], all[3:]
 	err = c.Start()
 	_ = printed.Close()
