@@ -26,6 +26,8 @@ func TestMain(m *testing.M) {
 		os.Exit(playDaemon(arg))
 	case "client":
 		os.Exit(playClient(arg))
+	case "channel":
+		os.Exit(playChannel(arg))
 	case "connect":
 		os.Exit(playConnect(arg))
 	case "broken":
