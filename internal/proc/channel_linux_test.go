@@ -113,7 +113,9 @@ func TestAChannelEndsWhenItsChildAndWhatThatHasLeftAreGone(t *testing.T) {
 	if _, err := m.Start(t.Context(), spec); err == nil || e.ended.Load() != 2 {
 		t.Errorf("%v, %d have ended", err, e.ended.Load())
 	}
-	m.Channels.Open = func(types.PID) (*os.File, func(), error) { return nil, nil, types.Errorf(types.ErrUnavailable, "Open", "", "no") }
+	m.Channels.Open = func(types.PID) (*os.File, func(), error) {
+		return nil, nil, types.Errorf(types.ErrUnavailable, "Open", "", "no")
+	}
 	if _, err := m.Start(t.Context(), sh("true", io.Discard)); types.CodeOf(err) != types.ErrUnavailable {
 		t.Error(err)
 	}
