@@ -117,7 +117,7 @@ func dialChannel(ctx context.Context, channel int, address string) (net.Conn, er
 		case ctx.Err() != nil:
 			return nil, broken(ctx, op, address, err)
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return nil, types.Errorf(types.ErrTimeout, op, address, "the daemon has not answered for %s over the channel of this process; is it stopped? See: rnix daemon status, outside of agents", channelPatience)
+			return nil, types.Errorf(types.ErrTimeout, op, address, "the daemon has not answered for %s over the channel of this process; is it stopped?", channelPatience)
 		case !errors.Is(err, errFull):
 			return nil, types.Errorf(types.ErrUnavailable, op, address, "the channel of this process has ended (%s): the daemon has stopped, or the command to which the channel was given has ended; nothing can be reached from here any more", err)
 		}

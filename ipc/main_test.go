@@ -13,12 +13,17 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"rnix/internal/sandbox"
 )
 
 // The test binary plays other programs when this variable says so.
 const envRole = "IPC_TEST_ROLE"
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Word { // the helper of a box
+		os.Exit(sandbox.Helper(os.Args[2:]))
+	}
 	switch role, arg, _ := strings.Cut(os.Getenv(envRole), "="); role {
 	case "":
 		goleak.VerifyTestMain(m)
