@@ -50,6 +50,19 @@ func BenchmarkCall(b *testing.B) {
 			_ = res.Body.Close()
 		}
 	})
+	b.Run("connect over a channel, call, close", func(b *testing.B) {
+		address, _, _ := openChannel(b, channelOn(b), 5)
+		for b.Loop() {
+			c, err := Connect(context.Background(), address)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := Call(context.Background(), c, who, Empty{}); err != nil {
+				b.Fatal(err)
+			}
+			_ = c.Close()
+		}
+	})
 	b.Run("connect, call, close", func(b *testing.B) {
 		for b.Loop() {
 			c, err := Connect(context.Background(), c.socket)

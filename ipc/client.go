@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rnix/internal/proc"
+	"rnix/runtime/env"
 	"rnix/runtime/statehome"
 	"rnix/types"
 )
@@ -211,6 +212,8 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 		return nil, broken(ctx, op, c.socket, err)
 	case nobodyListens(err):
 		return nil, types.Errorf(types.ErrUnavailable, op, c.socket, "no daemon runs here; start it with: rnix daemon start (%w)", cause(err))
+	case errors.Is(err, syscall.EPERM): // of socket(2): a path that may not be connected to gives EACCES
+		return nil, types.Errorf(types.ErrPermission, op, c.socket, "no Unix socket can be made here, as in a sandbox: %w; the commands of an agent reach the daemon over the channel that %s names", cause(err), env.ChannelVar)
 	case errors.Is(err, fs.ErrPermission):
 		return nil, types.Errorf(types.ErrPermission, op, c.socket, "this socket is not yours: %w", cause(err))
 	default:
