@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -163,9 +164,13 @@ func Run(ctx context.Context, opt Options) (err error) {
 			return types.Errorf(types.ErrInternal, "Start", "", "this program cannot be found: %w", err)
 		}
 	}
-	warden, inside := proc.Within(os.Getpid())
-	if channel, _ := opt.Lookup(env.ChannelVar); inside || channel != "" { // in a box it sees no warden
-		return types.Errorf(types.ErrPermission, "Start", "", "this program runs inside an agent of another daemon (below its warden, pid %d), and no daemon can be started there: its agents would have no parent, no limits and no budget", warden)
+	channel, _ := opt.Lookup(env.ChannelVar)
+	if warden, inside := proc.Within(os.Getpid()); inside || channel != "" {
+		by := "below its warden, pid " + strconv.Itoa(warden)
+		if !inside { // a box shows nothing above it
+			by = env.ChannelVar + " is set"
+		}
+		return types.Errorf(types.ErrPermission, "Start", "", "this program runs inside an agent of another daemon (%s), and no daemon can be started there: its agents would have no parent, no limits and no budget", by)
 	}
 	d := newDaemon(opt)
 	ctx, d.stop = context.WithCancel(ctx)

@@ -10,8 +10,8 @@ import (
 	"rnix/types"
 )
 
-// ChannelFD is the descriptor under which a child that works for a process finds its channel to the daemon: above those that shells keep
-// for themselves, which end at 99 or 255 downwards, and behind a gap, at which programs stop that go through what they have inherited.
+// ChannelFD is the descriptor under which a child that works for a process finds its channel to the daemon. Shells keep their own from 10 on
+// and from 255 downwards. Below it is a gap, at which libuv (Node) stops when it marks what a program has inherited as not to be inherited.
 const ChannelFD = 200
 
 // Channels gives each child that works for a process, of the kinds shell, llm and harness, a channel to the daemon. A child finds its end as
