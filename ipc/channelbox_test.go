@@ -3,35 +3,14 @@ package ipc
 import (
 	"bytes"
 	"context"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"testing"
 
 	"rnix/internal/proc"
 	"rnix/internal/sandbox"
 )
-
-// runBox runs a box, which is given a file under a number, and returns its exit status and what it wrote.
-func runBox(ctx context.Context, b *sandbox.Box, number int, file *os.File) (status int, stdout, stderr string, err error) {
-	c := exec.CommandContext(ctx, b.Path, b.Args...)
-	c.Env = append([]string{"GORACE=atexit_sleep_ms=0"}, b.Env...)
-	c.ExtraFiles = slices.Clone(b.Files)
-	if file != nil {
-		c.ExtraFiles = append(c.ExtraFiles, make([]*os.File, number-3-len(c.ExtraFiles))...)
-		c.ExtraFiles = append(c.ExtraFiles, file)
-	}
-	var out, errs bytes.Buffer
-	c.Stdout, c.Stderr = &out, &errs
-	err = c.Run()
-	if _, exited := errors.AsType[*exec.ExitError](err); exited {
-		err = nil
-	}
-	return c.ProcessState.ExitCode(), out.String(), errs.String(), err
-}
 
 // In a box there is no socket that could be connected to, and no way to make one.
 func TestAChannelIsUsedFromABox(t *testing.T) {
@@ -42,9 +21,24 @@ func TestAChannelIsUsedFromABox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := sandbox.Probe(t.Context(), func(ctx context.Context, b *sandbox.Box) (int, string, error) {
-		status, _, stderr, err := runBox(ctx, b, 0, nil)
-		return status, stderr, err
+	m, err := proc.NewManager(filepath.Join(t.TempDir(), "children"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.Channels = proc.Channels{DataDir: "/data", Open: channelOn(t).Open}
+	run := func(plan sandbox.Plan, c sandbox.Command) (proc.ExitInfo, string, string, error) {
+		var out, errs bytes.Buffer
+		child, err := m.Start(t.Context(), proc.Spec{Kind: proc.KindShell, Owner: 9, Path: c.Path, Args: c.Args, Dir: c.Dir, Env: append([]string{"GORACE=atexit_sleep_ms=0"}, c.Env...),
+			Stdout: &out, Stderr: &errs, Box: &proc.Box{Plan: plan, Self: self}})
+		if err != nil {
+			return proc.ExitInfo{}, "", "", err
+		}
+		return child.Wait(), out.String(), errs.String(), nil
+	}
+	host := sandbox.Probe(t.Context(), func(_ context.Context, plan sandbox.Plan, c sandbox.Command) (int, string, error) {
+		exit, _, errs, err := run(plan, c)
+		return exit.Code, errs, err
 	}, self, sandbox.FindBwrap(os.Getenv("PATH")))
 	for rung, proof := range map[sandbox.Rung]sandbox.Proof{sandbox.RungBwrap: host.Bwrap, sandbox.RungLandlock: host.Landlock} {
 		t.Run(string(rung), func(t *testing.T) {
@@ -63,17 +57,9 @@ func TestAChannelIsUsedFromABox(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, child, _ := openChannel(t, channelOn(t), 9)
-			b, err := plan.Open(self, sandbox.Command{Path: self, Env: []string{envRole + "=channel=" + channelPrefix + strconv.Itoa(proc.ChannelFD)}, Dir: dir, Keep: []int{proc.ChannelFD}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			status, out, errs, err := runBox(t.Context(), b, proc.ChannelFD, child)
-			if err != nil || status != 0 || out != "9 true <nil>\n" {
-				t.Errorf("%d %q %q %v", status, out, errs, err)
-			}
-			if _, err := b.Close(); err != nil {
-				t.Error(err)
+			exit, out, errs, err := run(plan, sandbox.Command{Path: self, Env: []string{envRole + "=channel=" + channelPrefix + strconv.Itoa(proc.ChannelFD)}, Dir: dir})
+			if err != nil || exit.Code != 0 || out != "9 true <nil>\n" {
+				t.Errorf("%+v %q %q %v", exit, out, errs, err)
 			}
 		})
 	}

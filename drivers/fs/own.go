@@ -38,6 +38,14 @@ func NewOwn(dirs []OwnDir, works ...WorkPlace) *Own {
 	return &Own{dirs: slices.Clone(dirs), works: slices.Clone(works)}
 }
 
+// Paths returns where the directories are.
+func (o *Own) Paths() (out []string) {
+	for i := range o.dirs {
+		out = append(out, o.dirs[i].Path)
+	}
+	return out
+}
+
 // guard is what Own means for one request. The zero value refuses nothing.
 type guard struct {
 	shut []shutDir

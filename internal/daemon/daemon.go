@@ -10,7 +10,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -164,13 +163,8 @@ func Run(ctx context.Context, opt Options) (err error) {
 			return types.Errorf(types.ErrInternal, "Start", "", "this program cannot be found: %w", err)
 		}
 	}
-	channel, _ := opt.Lookup(env.ChannelVar)
-	if warden, inside := proc.Within(os.Getpid()); inside || channel != "" {
-		by := "below its warden, pid " + strconv.Itoa(warden)
-		if !inside { // a box shows nothing above it
-			by = env.ChannelVar + " is set"
-		}
-		return types.Errorf(types.ErrPermission, "Start", "", "this program runs inside an agent of another daemon (%s), and no daemon can be started there: its agents would have no parent, no limits and no budget", by)
+	if err := instance.MayStart(opt.Lookup); err != nil {
+		return err
 	}
 	d := newDaemon(opt)
 	ctx, d.stop = context.WithCancel(ctx)
@@ -368,8 +362,9 @@ func (d *Daemon) boot() error {
 	transports := profile.Guarded(mcp.NewTransportFactory(d.procs, mcp.Options{Log: d.log, Version: d.opt.Version, Env: proc.ComposeEnv(os.Environ(), nil, nil)}))
 	d.mounts = vfs.NewMountManager(d.devices, transports)
 	openLaunch(d)
-	openSandbox(d)
-	if err := registerDevices(d, ownDirs(d)); err != nil {
+	own := ownDirs(d)
+	openSandbox(d, own)
+	if err := registerDevices(d, own); err != nil {
 		return err
 	}
 	d.kernel = kernel.New(kernel.Config{

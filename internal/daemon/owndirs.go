@@ -11,10 +11,6 @@ import (
 // What processes work in lies in the data directory: the work trees that are made for them, two levels down because a note
 // of ours is beside each, and the workspaces of forks.
 func ownDirs(d *Daemon) *fs.Own {
-	return fs.NewOwn(ownPaths(d), fs.WorkPlace{Path: d.trees.Dir(), Depth: 2}, fs.WorkPlace{Path: d.snapshots.ForksDir(), Depth: 1})
-}
-
-func ownPaths(d *Daemon) []fs.OwnDir {
 	dirs := []fs.OwnDir{
 		{Path: d.configDir, What: "configuration directory", Links: true},
 		{Path: d.places.DataDir, What: "data directory"},
@@ -25,5 +21,5 @@ func ownPaths(d *Daemon) []fs.OwnDir {
 			dirs = append(dirs, fs.OwnDir{Path: home, What: "home directory of Rnix"})
 		}
 	}
-	return dirs
+	return fs.NewOwn(dirs, fs.WorkPlace{Path: d.trees.Dir(), Depth: 2}, fs.WorkPlace{Path: d.snapshots.ForksDir(), Depth: 1})
 }

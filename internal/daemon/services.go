@@ -19,7 +19,6 @@ func startServices(d *Daemon, transports vfs.TransportFactory) {
 	startCatalog(d, transports)
 	startControl(d)
 	startPlatform(d)
-	d.sandbox.Finder = d.access
 }
 
 // registerServices registers what the services answer.

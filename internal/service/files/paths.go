@@ -23,6 +23,12 @@ func under(path, dir string) bool {
 // Within reports whether a path is a directory or below it, wherever symbolic links lead.
 func Within(path, dir string) bool { return under(resolved(path), resolved(dir)) }
 
+// Made returns what tells whether a directory is, or lies in, one that was made for a history to work in: its git work tree, or the workspace of a
+// fork.
+func Made(t *Trees, s *Snapshots) func(id types.UUID, dir string) bool {
+	return func(id types.UUID, dir string) bool { return Within(dir, t.Home(id)) || Within(dir, s.ForkDir(id)) }
+}
+
 // below returns paths, absolute or relative to dir, as ones relative to top. The whole of top is no path.
 func below(op, top, dir string, paths []string) ([]string, error) {
 	var out []string

@@ -1,0 +1,25 @@
+package instance
+
+import (
+	"os"
+	"strconv"
+
+	"rnix/internal/proc"
+	"rnix/runtime/env"
+	"rnix/runtime/statehome"
+	"rnix/types"
+)
+
+// MayStart refuses with PERMISSION to start a daemon inside an agent of another one.
+func MayStart(lookup statehome.Lookup) error {
+	channel, _ := lookup(env.ChannelVar)
+	warden, inside := proc.Within(os.Getpid())
+	if !inside && channel == "" {
+		return nil
+	}
+	by := "below its warden, pid " + strconv.Itoa(warden)
+	if !inside { // a box shows nothing above it
+		by = env.ChannelVar + " is set"
+	}
+	return types.Errorf(types.ErrPermission, "Start", "", "this program runs inside an agent of another daemon (%s), and no daemon can be started there: its agents would have no parent, no limits and no budget", by)
+}
