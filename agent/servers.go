@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"rnix/internal/sandbox"
 	"rnix/internal/yamlfile"
 )
 
@@ -45,6 +46,9 @@ func LoadMCP(p Places, lookup Lookup, trustProject bool) ([]MCPEntry, Problems) 
 		projectLookup = nil
 	}
 	for _, f := range []struct{ at, name string }{{".", ".mcp.json"}, {".rnix", "mcp.yaml"}} {
+		if sandbox.IsHeld(filepath.Join(p.ProjectDir, f.at, f.name)) { // while a command runs in the sandbox that must not make it
+			continue
+		}
 		for _, pl := range add(nil, ScopeProject, rs.project, p.ProjectDir, f.at) {
 			read(pl, f.name, projectLookup)
 		}

@@ -57,7 +57,7 @@ func (c *Child) openBox(by Box, path, token string) (err error) {
 	if c.box, err = by.Plan.Open(by.Self, command); err != nil {
 		return types.Errorf(types.CodeOf(err), "Start", spec.Path, "%w", err)
 	}
-	c.rung = by.Plan.Rung
+	c.rung, c.entry.Held = by.Plan.Rung, c.box.Held()
 	c.exec.path, c.exec.argv, c.exec.env, c.exec.dir = c.box.Path, append([]string{c.box.Path}, c.box.Args...), c.box.Env, "/"
 	return nil
 }

@@ -14,6 +14,71 @@ import (
 	"rnix/types"
 )
 
+func init() {
+	for _, rung := range []sandbox.Rung{sandbox.RungBwrap, sandbox.RungLandlock} {
+		helpers["boxed by "+string(rung)] = func(dir string) { daemonThatConfines(dir, rung) }
+	}
+}
+
+// daemonThatConfines starts a child in a box whose parts print that they run, and waits to be killed. Of its plan only the rung is
+// another's: the test that runs it has proved it.
+func daemonThatConfines(dir string, rung sandbox.Rung) {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	m, err := NewManager(dir, nil)
+	if err != nil {
+		panic(err)
+	}
+	host := sandbox.Host{Program: sandbox.FindBwrap(os.Getenv("PATH")), Bwrap: sandbox.Proof{Proved: rung == sandbox.RungBwrap}, Landlock: sandbox.Proof{Proved: rung == sandbox.RungLandlock}}
+	work := filepath.Join(filepath.Dir(dir), "work")
+	plan, err := sandbox.MakePlan(sandbox.Standard(sandbox.Place{Work: work}), host, sandbox.Disk{})
+	if err != nil {
+		panic(err)
+	}
+	spec := sh(`setsid sh -c 'echo $$; exec sleep 1000' & (setsid sh -c 'echo $$; exec sleep 1000' &) ; echo $$; wait`, os.Stdout)
+	spec.Dir, spec.Box = work, &Box{Plan: plan, Self: self}
+	if _, err := m.Start(context.Background(), spec); err != nil {
+		panic(err)
+	}
+	select {}
+}
+
+func TestKilledDaemonLeavesNothingOfABox(t *testing.T) {
+	boxes(t, func(t *testing.T, _ *Manager, _ string, box *Box) {
+		top, err := filepath.EvalSymlinks(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, work := filepath.Join(top, "children"), filepath.Join(top, "work")
+		if err := os.Mkdir(work, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		killedAfter(t, "boxed by "+string(box.Plan.Rung), dir, 3) // what they print are their pids in the box
+		if held, err := os.ReadDir(work); err != nil || len(held) == 0 && box.Plan.Rung == sandbox.RungBwrap {
+			t.Errorf("nothing was held: %v", err)
+		}
+		m, err := NewManager(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		left, err := m.ReapSurvivors()
+		if err != nil || len(left) != 1 || left[0].Err != nil {
+			t.Errorf("%+v %v", left, err)
+		}
+		for _, pid := range left[0].Killed {
+			if s, ok := statOf(pid); ok && !s.dead() {
+				t.Errorf("process %d lives", pid)
+			}
+		}
+		if held, err := os.ReadDir(work); err != nil || len(held) != 0 {
+			t.Errorf("left in the work directory: %v %v", held, err)
+		}
+	})
+}
+
 // boxes calls f once for each rung that works here, with what confines the children of a work directory by it.
 func boxes(t *testing.T, f func(t *testing.T, m *Manager, work string, box *Box)) {
 	self, err := os.Executable()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"rnix/internal/sandbox"
 	"rnix/types"
 )
 
@@ -93,6 +94,9 @@ func endLeft(r registry, how cages, ended func(entry, *Survivor)) ([]Survivor, e
 	}
 	for i, e := range entries {
 		if out[i].Err == nil {
+			if err := sandbox.GiveBack(e.Held); err != nil {
+				bad = append(bad, types.Errorf(types.ErrStorage, "ReapSurvivors", "", "cannot remove what held names for the sandbox of a child: %w", err))
+			}
 			ended(e, &out[i])
 		}
 	}

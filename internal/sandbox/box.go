@@ -210,6 +210,14 @@ func closeFiles(files []*os.File) {
 	}
 }
 
+// Held returns the paths that hold names for the box: see GiveBack.
+func (b *Box) Held() (paths []string) {
+	for _, h := range b.held {
+		paths = append(paths, h.path)
+	}
+	return paths
+}
+
 // raw returns strings as bytes.
 func raw(list []string) [][]byte {
 	out := make([][]byte, len(list))

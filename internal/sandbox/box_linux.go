@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -110,6 +111,28 @@ func sameFile(f *os.File, path string) bool {
 	}
 	there, err := os.Lstat(path)
 	return err == nil && os.SameFile(open, there)
+}
+
+// IsHeld reports whether what is at a path only holds the name, for a box: whoever reads it finds nothing.
+func IsHeld(path string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(path, &st) == nil && st.Mode&0o7777 == heldMode && (st.Mode&unix.S_IFMT == unix.S_IFDIR || filepath.Base(path) == commonDir)
+}
+
+// GiveBack removes what held names for boxes that have ended without Close, such as those of a daemon that was killed. What another box
+// holds stays, and what is something else.
+func GiveBack(paths []string) error {
+	var errs []error
+	for _, path := range paths {
+		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+		if err == nil {
+			err = (&holding{path, f}).release()
+		} else if os.IsNotExist(err) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
+			err = nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // release removes what held the name, unless another box still holds it or something else has taken its place.
