@@ -51,9 +51,11 @@ type SpawnResponse struct {
 	Name     string     `json:"name,omitempty"`
 	Provider string     `json:"provider"`
 	Model    string     `json:"model"`
-	Why      string     `json:"why"`       // why this provider
-	MaxSteps int        `json:"max_steps"` // 0 = no limit
-	Seq      uint64     `json:"seq"`       // event log position just before its first event
+	Why      string     `json:"why"`               // why this provider
+	MaxSteps int        `json:"max_steps"`         // 0 = no limit
+	Seq      uint64     `json:"seq"`               // event log position just before its first event
+	Sandbox  string     `json:"sandbox,omitempty"` // by what its commands are confined; off = not at all
+	Net      string     `json:"net,omitempty"`     // of its commands: none or open
 	Warnings []string   `json:"warnings,omitempty"`
 	// Worktree is the git work tree that was made for it; null = none was asked for.
 	Worktree *Worktree `json:"worktree,omitempty"`

@@ -19,8 +19,8 @@ func confineFlags(c *cobra.Command, level, net *string) {
 }
 
 // sandboxOf says in a few words how the commands of a process are confined; empty = not known, or it has none.
-func sandboxOf(p *ipc.Proc) string {
-	return sandbox.Settings{Level: sandbox.Level(p.Sandbox), Net: sandbox.Net(p.Net)}.Text()
+func sandboxOf(level, net string) string {
+	return sandbox.Settings{Level: sandbox.Level(level), Net: sandbox.Net(net)}.Text()
 }
 
 // sayUnconfined says which of the processes that can go on run their commands outside of the sandbox.

@@ -108,7 +108,7 @@ func ps(ctx context.Context, c *ipc.Client, out *output, req ipc.ListRequest, no
 		row := []cell{text(p.PID.String()), {p.State, stateStyle(p)}, {waitText(p, now), waitStyle(p)}, text(stepsOf(p)),
 			text(tokens(p.TokensUsed, p.Estimated)), text(spentText(p)), text(debug.Age(time.Duration(p.ElapsedMs) * time.Millisecond)), text(modelName(p.Provider, p.Model)), text(n.branch(out.ascii) + intentText(p, out.out.width))}
 		if out.verbose {
-			row = slices.Concat([]cell{text(p.UUID.String())}, row[:len(row)-1], []cell{text(oneLine(p.Labels.String())), text(sandboxOf(p))}, row[len(row)-1:])
+			row = slices.Concat([]cell{text(p.UUID.String())}, row[:len(row)-1], []cell{text(oneLine(p.Labels.String())), text(sandboxOf(p.Sandbox, p.Net))}, row[len(row)-1:])
 		}
 		rows = append(rows, row)
 		for i, k := range p.Children {

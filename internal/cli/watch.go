@@ -40,7 +40,11 @@ func (w *watch) began() {
 	for _, text := range w.spawn.Warnings {
 		w.out.warn(text)
 	}
-	w.out.talk("[kernel] spawning PID %d (%s)...", w.spawn.PID, modelName(w.spawn.Provider, w.spawn.Model))
+	confined := ""
+	if text := sandboxOf(w.spawn.Sandbox, w.spawn.Net); text != "" {
+		confined = "; sandbox: " + text
+	}
+	w.out.talk("[kernel] spawning PID %d (%s%s)...", w.spawn.PID, modelName(w.spawn.Provider, w.spawn.Model), confined)
 	if t := w.spawn.Worktree; t != nil {
 		w.out.talk("[kernel] PID %d works in %s, on branch %s, which begins at %s (%s)", w.spawn.PID, oneLine(t.Dir), oneLine(t.Branch), oneLine(t.BaseName), short(t.Base))
 	}
