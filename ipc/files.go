@@ -41,10 +41,24 @@ type DiffResponse struct {
 	Missing   int64  `json:"missing,omitempty"` // so many bytes more of it there are
 	// Unseen says for people what is in a git work tree beside that: in submodules, in other repositories; and what lies next to it.
 	Unseen []string `json:"unseen,omitempty"`
-	// Programs are the settings and hooks of the repository of a git work tree by which git runs programs, and which are new or others
-	// since that was made: the process may have set them.
-	Programs []string `json:"programs,omitempty"`
+	// Autorun are the files that git, an editor, a shell or an agent runs or obeys unasked, and that are not as they were when the process began:
+	// hooks and settings of its repository, and files such as .envrc and .vscode. Those of the repository are there only in a difference
+	// from the beginning to the end or to now.
+	Autorun []AutorunFile `json:"autorun,omitempty"`
 }
+
+// AutorunFile is a file that other programs run or obey unasked.
+type AutorunFile struct {
+	File     string   `json:"file"`               // relative to the top of the work, or absolute if it is elsewhere, as in a repository's .git
+	Change   string   `json:"change"`             // created, changed, removed, or unknown
+	Settings []string `json:"settings,omitempty"` // of a configuration of git: the keys that differ
+	Runs     bool     `json:"runs,omitempty"`     // the next command of git may run a program because of it
+	Work     bool     `json:"work,omitempty"`     // it is among the files of the work, not in the repository
+	Note     string   `json:"note"`               // who acts on it, and what to do, for people
+}
+
+// Line says it all in a line for people.
+func (f *AutorunFile) Line() string { return f.Change + " " + f.File + ": " + f.Note }
 
 // Text returns the text of the difference.
 func (r *DiffResponse) Text() []byte {

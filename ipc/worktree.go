@@ -7,7 +7,7 @@ var (
 	ListWorktrees  = Method[WorktreesRequest, WorktreesResponse]{Name: "list_worktrees", Doc: "list_worktrees lists the git work trees of processes, and which of them have changed the same files"}
 	ShowWorktree   = Method[TargetRequest, Worktree]{Name: "show_worktree", Doc: "show_worktree describes the git work tree of a process"}
 	RemoveWorktree = Method[RemoveWorktreeRequest, RemoveWorktreeResponse]{Name: "remove_worktree", Doc: "remove_worktree removes the git work tree of a process that has ended, behind a rescue; its branch stays if it holds work"}
-	Merge          = Method[TargetRequest, MergeResponse]{Name: "merge", Doc: "merge merges the work of a process in its git work tree into the branch that is checked out where it was started"}
+	Merge          = Method[MergeRequest, MergeResponse]{Name: "merge", Doc: "merge merges the work of a process in its git work tree into the branch that is checked out where it was started"}
 )
 
 // WorktreesRequest lists work trees.
@@ -81,6 +81,14 @@ type RemoveWorktreeResponse struct {
 	Left       string   `json:"left,omitempty"`    // what lies beside it still, for people: its process has put it there
 }
 
+// MergeRequest merges the work of a process.
+type MergeRequest struct {
+	Target string `json:"target"`
+	// AllowAutorun merges also if git would run a program because of what has changed in the repository, or if the merge brings files that
+	// editors, shells or agents act on when they start. Without it that is CONFLICT.
+	AllowAutorun bool `json:"allow_autorun,omitempty"`
+}
+
 // MergeResponse says what a merge has done.
 type MergeResponse struct {
 	PID       types.PID    `json:"pid,omitempty"`
@@ -94,7 +102,8 @@ type MergeResponse struct {
 	Already   bool         `json:"already"`          // nothing was left to do
 	Committed string       `json:"committed,omitempty"`
 	Files     []FileChange `json:"files"`
-	Programs  []string     `json:"programs,omitempty"` // as in DiffResponse
-	Raw       []string     `json:"raw,omitempty"`      // of Files, those that are there as they are in the commit: a filter of the repository itself is not run
-	Unseen    []string     `json:"unseen,omitempty"`   // what is in the work tree and was not merged, for people: in submodules, in other repositories, beside it
+	// Autorun is as in DiffResponse. What is not among the files of the work was there before the merge.
+	Autorun []AutorunFile `json:"autorun,omitempty"`
+	Raw     []string      `json:"raw,omitempty"`    // of Files, those that are there as they are in the commit: a filter of the repository itself is not run
+	Unseen  []string      `json:"unseen,omitempty"` // what is in the work tree and was not merged, for people: in submodules, in other repositories, beside it
 }

@@ -28,6 +28,9 @@ A step that has changed nothing has the files of the step before it. What others
 the same directory is among the changes of the step during which it was found. PATHs are absolute or
 relative to the directory of the process.
 
+Without steps it also warns of files that git, editors, shells or agents run or obey unasked, and that have
+changed since the process began: hooks and settings in .git, .envrc, .mcp.json, .vscode, .claude and others.
+
 A terminal gets colours, and no control characters; otherwise the text is what git apply takes.`,
 		Example:           examples(`rnix diff 3`, `rnix diff 3 5`, `rnix diff night 2 7 -- src`, `rnix diff --stat 3`, `rnix diff --now 3`, `rnix diff 3 | git apply -R`),
 		Annotations:       exits("0 1 2 10 11 12"),
@@ -106,7 +109,7 @@ func diffFiles(ctx context.Context, c *ipc.Client, out *output, req ipc.DiffRequ
 	for _, u := range r.Unseen {
 		out.warn("not in it: " + oneLine(u))
 	}
-	warnPrograms(out, r.Programs)
+	warnAutorun(out, r.Autorun)
 	if r.Missing > 0 {
 		out.warn(fmt.Sprintf("%s more of the text are not shown: name some paths (rnix diff %s -- PATH), list the files with --stat, or give a larger --max-bytes", size(r.Missing), req.Target))
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 func mergeCmd(a *app) *cobra.Command {
-	return &cobra.Command{
+	var req ipc.MergeRequest
+	c := &cobra.Command{
 		Use:   "merge PROCESS",
 		Short: "merge the work of a process in its work tree into your branch",
 		Long: `Merge takes what a process has done in its git work tree (rnix run --worktree) into the branch that is
@@ -23,8 +24,13 @@ name.
 It merges all or nothing. It refuses, and says which files, if you have changes that are not committed, if
 files of yours that git does not know would be overwritten, or if both sides have changed the same places; then
 merge by hand: git merge BRANCH. It runs no hooks, no filters and no merge drivers that the repository's own
-configuration names, since the process may have written it, and signs nothing.`,
-		Example:           examples(`rnix merge fix`, `rnix diff 3 && rnix merge 3`, `rnix merge --json 3 | jq -r .commit`),
+configuration names, since the process may have written it, and signs nothing.
+
+It refuses if git would run a program because of what has changed in .git since the process began (hooks,
+settings such as core.fsmonitor), or if it would bring files that editors, shells or agents run or obey when
+they start (.envrc, .mcp.json, .vscode, .claude and others): look at them with rnix diff --stat, then use
+--allow-autorun.`,
+		Example:           examples(`rnix merge fix`, `rnix diff 3 && rnix merge 3`, `rnix merge --allow-autorun 3`, `rnix merge --json 3 | jq -r .commit`),
 		Annotations:       exits("0 1 2 10 11 12"),
 		Args:              argsOf(1, 1, process),
 		ValidArgsFunction: onlyFirst(completeTrees(a)),
@@ -33,13 +39,16 @@ configuration names, since the process may have written it, and signs nothing.`,
 			if err != nil {
 				return err
 			}
-			return merge(c.Context(), client, a.out, args[0])
+			req.Target = args[0]
+			return merge(c.Context(), client, a.out, req)
 		},
 	}
+	c.Flags().BoolVar(&req.AllowAutorun, "allow-autorun", false, "merge although hooks, settings or files that programs run unasked have changed")
+	return c
 }
 
-func merge(ctx context.Context, c *ipc.Client, out *output, target string) error {
-	r, err := ipc.Call(ctx, c, ipc.Merge, ipc.TargetRequest{Target: target})
+func merge(ctx context.Context, c *ipc.Client, out *output, req ipc.MergeRequest) error {
+	r, err := ipc.Call(ctx, c, ipc.Merge, req)
 	if err != nil {
 		return err
 	}
@@ -53,7 +62,7 @@ func merge(ctx context.Context, c *ipc.Client, out *output, target string) error
 	for _, u := range r.Unseen {
 		out.warn("not merged: " + oneLine(u))
 	}
-	warnPrograms(out, r.Programs)
+	warnAutorun(out, r.Autorun)
 	if len(r.Raw) > 0 {
 		out.warn(fmt.Sprintf("written as they are in the commit, since a filter that the configuration of the repository names is not run here: %s; "+
 			"to have git run it, remove each and get it back with: git -C %s checkout -- FILE", oneLine(strings.Join(r.Raw, ", ")), word(r.Repo)))
@@ -77,11 +86,10 @@ func merge(ctx context.Context, c *ipc.Client, out *output, target string) error
 	return nil
 }
 
-// warnPrograms says what a person should look at before git is used in the repository again.
-func warnPrograms(out *output, names []string) {
-	if len(names) > 0 {
-		out.warn("since the work tree was made, the repository got settings or hooks by which your next git command may run programs: " +
-			oneLine(strings.Join(names, ", ")) + "; look at them first, in .git/config and .git/hooks")
+// warnAutorun says what a person should look at before git, an editor or an agent is used there again.
+func warnAutorun(out *output, files []ipc.AutorunFile) {
+	for i := range files {
+		out.warn(oneLine(files[i].Line()))
 	}
 }
 

@@ -124,7 +124,7 @@ func TestADataDirectoryThatWasRenamedKeepsForksAndWorkTrees(t *testing.T) {
 					t.Errorf("work tree: %+v", w)
 				}
 			}
-			m, err := ipc.Call(t.Context(), s.Client, ipc.Merge, ipc.TargetRequest{Target: second.UUID.String()})
+			m, err := ipc.Call(t.Context(), s.Client, ipc.Merge, ipc.MergeRequest{Target: second.UUID.String()})
 			if err != nil {
 				t.Fatalf("merge: %v", err)
 			}

@@ -107,7 +107,7 @@ func TestNodesWorkInTreesOfTheirOwnAndARetryBeginsAnew(t *testing.T) {
 		if b, _ := os.ReadFile(filepath.Join(tree.Dir, n.Name+".txt")); string(b) != n.Name+"\n" {
 			t.Errorf("%s has %q: it did not begin anew", n.Name, b)
 		}
-		if _, err := ipc.Call(t.Context(), s.Client, ipc.Merge, ipc.TargetRequest{Target: n.UUID.String()}); err != nil {
+		if _, err := ipc.Call(t.Context(), s.Client, ipc.Merge, ipc.MergeRequest{Target: n.UUID.String()}); err != nil {
 			t.Errorf("merge %s: %v", n.Name, err)
 		}
 	}

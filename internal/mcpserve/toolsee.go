@@ -127,6 +127,8 @@ type diffOut struct {
 	Files []diffFile `json:"files"`
 	Diff  string     `json:"diff,omitempty"`
 	More  int64      `json:"more_bytes,omitempty" jsonschema:"so many bytes of the text are not shown; name paths"`
+	// Autorun is a line for each file.
+	Autorun []string `json:"autorun,omitempty" jsonschema:"changed hooks, settings and files that git, editors, shells or agents run or obey unasked: tell the user"`
 }
 
 type diffFile struct {
@@ -147,6 +149,9 @@ func (p looker) diff(ctx context.Context, in diffIn) (out diffOut, words string,
 	for _, f := range r.Files {
 		out.Files = append(out.Files, diffFile(f))
 	}
+	for i := range r.Autorun {
+		out.Autorun = append(out.Autorun, debug.Sanitize(r.Autorun[i].Line()))
+	}
 	switch {
 	case len(out.Files) == 0:
 		words = "nothing has changed"
@@ -155,6 +160,9 @@ func (p looker) diff(ctx context.Context, in diffIn) (out diffOut, words string,
 		if out.More > 0 {
 			words += omitted(int(out.More), "name paths to see them")
 		}
+	}
+	if len(out.Autorun) > 0 && words != "" {
+		words += "\nRun or obeyed unasked by other programs, and changed since it began:\n" + strings.Join(out.Autorun, "\n") + "\n"
 	}
 	return out, words, nil
 }

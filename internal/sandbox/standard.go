@@ -60,6 +60,17 @@ var worktreeFiles = strings.Fields(`commondir gitdir config.worktree`)
 // gitWritable is what a linked work tree may write of its repository, besides its own directory: enough for commit, branch and stash.
 var gitWritable = strings.Fields(`objects refs logs`)
 
+// StartFiles returns the names of the files and directories in a work directory that other programs act on when they start there.
+// The caller may change the slice.
+func StartFiles() []string { return slices.Clone(startFiles) }
+
+// GitFiles returns the names, below a repository's directory, of the files and directories by which git runs something or looks
+// elsewhere for it. The caller may change the slice.
+func GitFiles() []string { return slices.Clone(gitFiles) }
+
+// LinkedFiles is GitFiles for the directory of a linked work tree in its repository.
+func LinkedFiles() []string { return slices.Clone(worktreeFiles) }
+
 // private are directories that commands do not share with the host. Under bubblewrap each command has its own, empty ones.
 var private = []string{"/dev/shm", "/run", "/tmp", "/var/tmp"}
 

@@ -176,6 +176,9 @@ func diffText(t *Theme, r *ipc.DiffResponse) string {
 		}
 		fmt.Fprintf(&b, "%s %s  %s\n", t.line(f.Status), t.line(f.Path), lines)
 	}
+	for i := range r.Autorun {
+		b.WriteString("run or obeyed unasked: " + t.line(r.Autorun[i].Line()) + "\n")
+	}
 	for _, at := range []*ipc.FilesAt{&r.From, &r.To} {
 		if at.Limited != "" {
 			b.WriteString("not all files were kept: " + t.line(at.Limited) + "\n")

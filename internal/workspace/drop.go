@@ -53,7 +53,7 @@ func (k *Keeper) Drop(ctx context.Context, id types.UUID) error {
 	}
 	_ = os.Remove(k.recordDir(id)) // stays if rescues are in it
 	caches, _ := filepath.Glob(filepath.Join(plumbing.EscapeGlob(k.git.base), "cache", id.String()+"-*.json"))
-	for _, dir := range append(caches, filepath.Join(k.git.base, "git", id.String())) {
+	for _, dir := range append(caches, filepath.Join(k.git.base, "git", id.String()), k.autorunPath(id)) {
 		if err := os.RemoveAll(dir); err != nil {
 			problems = append(problems, storage(dir, err))
 		}

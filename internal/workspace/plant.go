@@ -93,7 +93,7 @@ func (k *Grove) Plant(ctx context.Context, id types.UUID, p Planting) (t Tree, w
 			workDir = filepath.Join(t.Dir, rel)
 		}
 	}
-	return t, workDir, nil
+	return t, workDir, noteAutoruns(ctx, k.Keeper, id, workDir)
 }
 
 // noteSeed notes a branch before it is made for a work tree, in place of the note on that: a crash before there is one leaves no branch

@@ -17,6 +17,9 @@ import (
 // noPrograms begins what programs returns, so that "there are none" is not "it is not known".
 const noPrograms = "-"
 
+// HookNamed begins the name of a hook among those that News returns; all others are keys of settings.
+const HookNamed = "the hook "
+
 // maxHook is how many bytes of a hook are looked at, besides its size.
 const maxHook = 1 << 20
 
@@ -51,7 +54,7 @@ func (k *git) programs(ctx context.Context, id types.UUID, common string) (strin
 		if err != nil {
 			return "", storage(path, err)
 		}
-		add("the hook "+h.Name(), fmt.Appendf(content, "\x00%d", info.Size()))
+		add(HookNamed+h.Name(), fmt.Appendf(content, "\x00%d", info.Size()))
 	}
 	slices.Sort(lines[1:])
 	return strings.Join(slices.Compact(lines), "\n"), nil

@@ -167,6 +167,11 @@ func (k *Keeper) Take(ctx context.Context, workDir string, id types.UUID, step i
 	if err := k.load(h, id); err != nil {
 		return s, err
 	}
+	if h.last == nil && st.ID != "" {
+		if err := noteAutoruns(ctx, k, id, workDir); err != nil { // that costs a warning of what has changed, and no snapshot
+			k.opts.Log.Warn("hooks and settings at the start are not noted", "uuid", id, "path", workDir, "err", err)
+		}
+	}
 	if st.ID == "" || h.last != nil && h.last.same(st) {
 		return s, nil
 	}

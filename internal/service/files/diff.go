@@ -32,7 +32,7 @@ func (s *Service) diff(ctx context.Context, peer *ipc.Peer, req ipc.DiffRequest)
 			return none, gone
 		}
 	}
-	broken := 0
+	broken, asked := 0, req.To
 	if last := p.Last; req.To == nil && !req.Now && p.ended() && last > 0 {
 		req.To = &last
 		if p.Acts > last {
@@ -61,7 +61,15 @@ func (s *Service) diff(ctx context.Context, peer *ipc.Peer, req ipc.DiffRequest)
 		r.To = filesAt(*req.To, to)
 		r.To.Broken = broken
 	}
+	// What is outside of the snapshots is known for the beginning only.
+	changed := func(changes []workspace.FileChange) []ipc.AutorunFile {
+		if whole := req.From == 0 && asked == nil; whole {
+			return autoruns(ctx, s, p.UUID, dir, workspace.Tree{}, changes)
+		}
+		return withStarts(nil, changes)
+	}
 	if to.ref.ID == from.ref.ID {
+		r.Autorun = changed(nil)
 		return r, nil
 	}
 	top := cmp.Or(s.Snapshots.topOf(p, dir, from.ref), resolved(dir))
@@ -73,7 +81,7 @@ func (s *Service) diff(ctx context.Context, peer *ipc.Peer, req ipc.DiffRequest)
 	if err != nil {
 		return none, err
 	}
-	r.Files = wireChanges(changes)
+	r.Files, r.Autorun = wireChanges(changes), changed(changes)
 	text, r.Missing = whole(text)
 	r.SetText(text)
 	return r, nil

@@ -3,6 +3,8 @@ package files
 import (
 	"cmp"
 	"context"
+	"path/filepath"
+	"strings"
 
 	"rnix/internal/workspace"
 	"rnix/ipc"
@@ -31,7 +33,7 @@ func (s *Service) diffTree(ctx context.Context, p *past, t workspace.Tree, req i
 	text, r.Missing = whole(text)
 	r.SetText(text)
 	r.Unseen = s.Trees.unseen(ctx, p.UUID, t)
-	r.Programs = s.Trees.news(ctx, p.UUID, t)
+	r.Autorun = autoruns(ctx, s, p.UUID, p.workDir(s.Histories), t, changes)
 	return r, nil
 }
 
@@ -50,11 +52,25 @@ func (t *Trees) unseen(ctx context.Context, id types.UUID, tree workspace.Tree) 
 	return out
 }
 
-// news says by what git runs programs in the repository of a work tree that was not so when that was made.
-func (t *Trees) news(ctx context.Context, id types.UUID, tree workspace.Tree) []string {
-	out, err := t.git.News(ctx, id, tree)
+// news is autoruns for a work tree that an earlier version of this program has made: only by what git runs programs was noted then.
+func (t *Trees) news(ctx context.Context, id types.UUID, tree workspace.Tree) []ipc.AutorunFile {
+	names, err := t.git.News(ctx, id, tree)
 	if err != nil {
-		return []string{"not known (" + err.Error() + ")"}
+		return []ipc.AutorunFile{{File: tree.Common, Change: "unknown", Note: "hooks and settings that the process may have changed cannot be told: " + err.Error()}}
+	}
+	var out []ipc.AutorunFile
+	conf := workspace.Autorun{File: filepath.Join(tree.Common, "config"), Change: "changed", Runs: true}
+	for _, name := range names {
+		hook, isHook := strings.CutPrefix(name, workspace.HookNamed)
+		if !isHook {
+			conf.Settings = append(conf.Settings, name)
+			continue
+		}
+		e := workspace.Autorun{File: filepath.Join(tree.Common, "hooks", hook), Change: "changed", Runs: true}
+		out = append(out, ipc.AutorunFile{File: e.File, Change: e.Change, Runs: true, Note: noteOf(&e)})
+	}
+	if conf.Settings != nil {
+		out = append(out, ipc.AutorunFile{File: conf.File, Change: conf.Change, Settings: conf.Settings, Runs: true, Note: noteOf(&conf)})
 	}
 	return out
 }

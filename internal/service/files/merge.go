@@ -75,7 +75,7 @@ func (s *Service) remove(ctx context.Context, peer *ipc.Peer, req ipc.RemoveWork
 	return ipc.RemoveWorktreeResponse{BranchGone: gone, UUID: tg.UUID, Dir: t.Dir, Branch: t.Branch, Dropped: rep.Dropped, Rescued: s.Trees.git.WayBack(rep.Rescue), Lost: rep.Kept, Left: left}, nil
 }
 
-func (s *Service) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.MergeResponse, error) {
+func (s *Service) merge(ctx context.Context, peer *ipc.Peer, req ipc.MergeRequest) (ipc.MergeResponse, error) {
 	const op = "Merge"
 	none := ipc.MergeResponse{}
 	if err := service.People(s.Callers, peer, op, "not merge into your files; tell the person who runs it to use: rnix merge"); err != nil {
@@ -100,6 +100,14 @@ func (s *Service) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetReque
 	if err != nil {
 		return none, err
 	}
+	incoming, err := s.Trees.git.Incoming(ctx, tg.UUID, t, commit)
+	if err != nil {
+		return none, err
+	}
+	autorun := autoruns(ctx, s, tg.UUID, s.Histories.WorkDir(&tg, t.Dir), t, incoming)
+	if list := blocking(autorun, incoming); len(list) > 0 && !req.AllowAutorun {
+		return none, refuseAutorun(t.Repo, list, tg.PID)
+	}
 	m, err := s.Trees.git.Merge(ctx, tg.UUID, t, commit, "Merge "+cmp.Or(t.Branch, commit)+": "+subject+trailer)
 	if err != nil {
 		return none, byHand(err, t)
@@ -110,7 +118,7 @@ func (s *Service) merge(ctx context.Context, peer *ipc.Peer, req ipc.TargetReque
 		r.Committed = commit
 	}
 	r.Unseen = s.Trees.unseen(ctx, tg.UUID, t)
-	r.Programs = s.Trees.news(ctx, tg.UUID, t)
+	r.Autorun = autorun
 	s.Log.Info("the work of a process was merged", "uuid", tg.UUID, "into", m.Target, "commit", m.Commit)
 	return r, nil
 }

@@ -92,7 +92,7 @@ func TestAnAgentSeesTheWorkTreesOfItsSubtreeOnly(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	_, serr := w.show(t.Context(), nil, ipc.TargetRequest{Target: "other"})
-	_, merr := w.merge(t.Context(), nil, ipc.TargetRequest{Target: "child"})
+	_, merr := w.merge(t.Context(), nil, ipc.MergeRequest{Target: "child"})
 	_, rerr := w.remove(t.Context(), nil, ipc.RemoveWorktreeRequest{Target: "child"})
 	for _, err := range []error{serr, merr, rerr} {
 		if types.CodeOf(err) != types.ErrPermission {
@@ -113,7 +113,7 @@ func TestWorkIsMergedAndRescued(t *testing.T) {
 	repo := w.repo()
 	id, tree := w.tree(1, "it", repo)
 	w.write(filepath.Join(tree.Dir, "a.txt"), "two\n")
-	m, err := w.merge(t.Context(), nil, ipc.TargetRequest{Target: "it"})
+	m, err := w.merge(t.Context(), nil, ipc.MergeRequest{Target: "it"})
 	if err != nil || m.Committed == "" || len(m.Files) != 1 {
 		t.Fatalf("%+v, %v", m, err)
 	}
@@ -153,7 +153,7 @@ func TestWhatLiesBesideAWorkTreeIsTold(t *testing.T) {
 	if err != nil || len(d.Unseen) != 1 || d.Unseen[0] != want {
 		t.Errorf("show: %q, %v", d.Unseen, err)
 	}
-	m, err := w.merge(t.Context(), nil, ipc.TargetRequest{Target: "it"})
+	m, err := w.merge(t.Context(), nil, ipc.MergeRequest{Target: "it"})
 	if err != nil || len(m.Unseen) != 1 || m.Unseen[0] != want {
 		t.Errorf("merge: %q, %v", m.Unseen, err)
 	}

@@ -23,6 +23,7 @@ export function Diff({ d, p, steps }) {
   const [shown, setShown] = useState(most);
   const lines = useMemo(() => (d.diff || '').split('\n'), [d]);
   return html`${d.to.limited && html`<p class="problem">Not all files are kept: <${Line} value=${d.to.limited} most=${400} /></p>`}
+    ${(d.autorun || []).map((f) => html`<p key=${f.file} class="problem">Run or obeyed unasked by other programs: ${f.change} <${Line} value=${f.file} most=${400} class="mono" />: <${Line} value=${f.note} most=${400} /></p>`)}
     <${Table} label="Changed files" empty="No file was changed." rows=${d.files} columns=${[
       { text: 'File', cell: (f) => html`<${Line} value=${f.path} class="mono" />` }, { text: '', cell: (f) => words[f.status] || f.status },
       { text: 'Lines added', num: true, cell: (f) => (f.binary ? 'binary' : f.added || '') }, { text: 'deleted', num: true, cell: (f) => (f.binary ? '' : f.deleted || '') },
