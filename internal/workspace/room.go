@@ -45,7 +45,7 @@ func (k *Keeper) Room(ctx context.Context) (Room, error) {
 				claim(manifests, s.ID, id)
 			}
 		}
-		r.Own[id] += weigh(filepath.Join(k.archive.dir, d.Name())) + weigh(filepath.Join(k.git.base, "git", d.Name()))
+		r.Own[id] += weigh(filepath.Join(k.archive.dir, d.Name())) + weigh(filepath.Join(k.git.base, "git", d.Name())) + weigh(k.autorunPath(id))
 	}
 	for id, owner := range manifests {
 		if ctx.Err() != nil {
