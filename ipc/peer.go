@@ -74,6 +74,10 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, p)
 }
 
+// PeerOf asks the system who is at the other end of a connection through a Unix socket. Its Settle is called once, by whoever decides what the
+// peer may do.
+func PeerOf(c net.Conn) (*Peer, error) { return peerOf(c) }
+
 // peerOf asks the system who is at the other end of c. For the client of a listener that is whoever
 // called listen.
 func peerOf(c net.Conn) (*Peer, error) {

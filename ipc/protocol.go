@@ -31,6 +31,8 @@ var (
 	DaemonStatus = Method[Empty, Status]{Name: "daemon_status", Doc: "daemon_status describes the daemon"}
 	Shutdown     = Method[Empty, Empty]{Name: "shutdown", Doc: "shutdown stops the daemon gracefully; its agents are suspended, not killed"}
 
+	SameCaller = Method[SameCallerRequest, SameCallerResponse]{Name: "same_caller", Doc: "same_caller says of processes of the operating system whether each would call as this caller does: a person's, or of the same agent"}
+
 	Spawn         = Method[SpawnRequest, SpawnResponse]{Name: "spawn", Doc: "spawn starts a process"}
 	Wait          = Method[WaitRequest, WaitResponse]{Name: "wait", Doc: "wait waits for a process to end and reaps it"}
 	Signal        = Method[SignalRequest, SignalResponse]{Name: "signal", Doc: "signal sends a signal to one process"}
@@ -71,6 +73,19 @@ var (
 
 // Empty is the request or response of methods that have none.
 type Empty struct{}
+
+// MaxSameCaller is how many processes one SameCallerRequest may name.
+const MaxSameCaller = 256
+
+// SameCallerRequest names processes of the operating system. A server that acts with its own rights for others asks so whether they have them.
+type SameCallerRequest struct {
+	PIDs []int `json:"pids"`
+}
+
+// SameCallerResponse has an answer for each process, in the order of the request. One that is gone, or of which it cannot be told, does not.
+type SameCallerResponse struct {
+	Same []bool `json:"same"`
+}
 
 // PingResponse says who answers.
 type PingResponse struct {

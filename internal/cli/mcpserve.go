@@ -37,11 +37,14 @@ leaves out those that change something. The log, the steps and the result of eac
 A client starts it, and talks to it over standard input and output: --print-config shows what to put into the
 client's configuration. With --http it serves any number of clients on this machine, which have to send a
 token: it is shown at the start, or stands in the file of --token-file, which is made if it is not there.
+On a Unix socket (--http unix:PATH) only your own processes can connect, and a token is asked for only with
+--token-file. Either way commands of agents are refused, also with the token: they do not have your rights.
 
 With --session, Serve gives an agent's command line the tools that the kernel has for it: FILE says where
 the kernel is and holds the credential. It is made for each session, and only its user can read it.`,
 		Example: examples(`rnix mcp serve --print-config claude > .mcp.json`, `rnix mcp serve --print-config codex >> ~/.codex/config.toml`,
-			`rnix mcp serve --http 127.0.0.1:8137 --token-file ~/.rnix/mcp-token`, `rnix mcp serve --session FILE`),
+			`rnix mcp serve --http 127.0.0.1:8137 --token-file ~/.rnix/mcp-token`,
+			`rnix mcp serve --http unix:$XDG_RUNTIME_DIR/rnix-mcp.sock`, `rnix mcp serve --session FILE`),
 		Annotations: exits("0 1 2 10 11 12"),
 		Args:        noArgs,
 		RunE:        func(c *cobra.Command, _ []string) error { return o.run(c.Context(), c.Flags().Changed) },
@@ -49,7 +52,7 @@ the kernel is and holds the credential. It is made for each session, and only it
 	f := c.Flags()
 	f.SortFlags = false
 	f.BoolVar(&o.readOnly, "read-only", false, "only the tools that change nothing")
-	f.StringVar(&o.http, "http", "", "serve over HTTP on this `ADDRESS` of this machine, such as 127.0.0.1:8137; port 0 = any")
+	f.StringVar(&o.http, "http", "", "serve over HTTP on this `ADDRESS` of this machine: 127.0.0.1:8137, port 0 = any; or unix:PATH")
 	f.StringVar(&o.tokenFile, "token-file", "", "the `FILE` that has the token for HTTP")
 	f.StringVar(&o.client, "print-config", "", "show what to put into the configuration of a `CLIENT`: "+strings.Join(mcpserve.Clients(), ", "))
 	f.StringVar(&o.session, "session", "", "the `FILE` of a session, for the command line that runs in it")
@@ -98,7 +101,11 @@ func (o *mcpServeOptions) serveSession(ctx context.Context) error {
 // serveHTTP serves until the program is ended by a signal.
 func (o *mcpServeOptions) serveHTTP(ctx context.Context) error {
 	a := o.app
-	token := mcpserve.NewToken()
+	socket, unix := strings.CutPrefix(o.http, mcpserve.UnixPrefix)
+	token := ""
+	if !unix {
+		token = mcpserve.NewToken()
+	}
 	if o.tokenFile != "" {
 		var err error
 		if token, err = mcpserve.TokenFile(o.tokenFile); err != nil {
@@ -111,9 +118,13 @@ func (o *mcpServeOptions) serveHTTP(ctx context.Context) error {
 	}
 	shown := struct {
 		URL       string `json:"url"`
+		Socket    string `json:"socket,omitempty"`
 		Token     string `json:"token,omitempty"`
 		TokenFile string `json:"token_file,omitempty"`
 	}{URL: "http://" + l.Addr().String() + mcpserve.Path, TokenFile: o.tokenFile}
+	if unix {
+		shown.URL, shown.Socket = "http://localhost"+mcpserve.Path, socket
+	}
 	if o.tokenFile == "" {
 		shown.Token = token
 	}
@@ -124,7 +135,14 @@ func (o *mcpServeOptions) serveHTTP(ctx context.Context) error {
 		if shown.Token != "" {
 			a.out.print("token  " + shown.Token + "\n")
 		}
-		a.out.talk("clients send the token as: Authorization: Bearer TOKEN; Ctrl+C ends the server, and no agent")
+		if shown.Socket != "" {
+			a.out.print("socket " + shown.Socket + "\n")
+		}
+		if token != "" {
+			a.out.talk("clients send the token as: Authorization: Bearer TOKEN; commands of agents are refused; Ctrl+C ends the server, and no agent")
+		} else {
+			a.out.talk("your own processes may connect, commands of agents may not; Ctrl+C ends the server, and no agent")
+		}
 	}
 	if a.out.broken != nil {
 		_ = l.Close()
@@ -136,7 +154,7 @@ func (o *mcpServeOptions) serveHTTP(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		ended := make(chan error, 1)
-		go func() { ended <- mcpserve.HTTP(ctx, p, a.host.Version, l, token) }() // ends with ctx, below
+		go func() { ended <- mcpserve.HTTP(ctx, p, a.host.Version, l, token, p.Same) }() // ends with ctx, below
 		select {
 		case err := <-ended:
 			return err
@@ -170,6 +188,9 @@ func (o *mcpServeOptions) printConfig() error {
 	s := mcpserve.Setup{Program: program, Args: []string{"mcp", "serve"}, Pass: o.passed()}
 	if o.readOnly {
 		s.Args = append(s.Args, "--read-only")
+	}
+	if strings.HasPrefix(o.http, mcpserve.UnixPrefix) {
+		return usagef("give an address such as 127.0.0.1:8137, or leave --http out", "--http %q: the clients for which a configuration is printed connect to no Unix socket", o.http)
 	}
 	if o.http != "" {
 		if _, port, err := net.SplitHostPort(o.http); err != nil || port == "0" {

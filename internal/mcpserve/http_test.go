@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,14 +21,25 @@ import (
 // serveHTTP serves a source until the test ends, and returns the address and the token.
 func serveHTTP(t *testing.T, src Source) (address, token string) {
 	t.Helper()
-	l, err := Listen(t.Context(), "127.0.0.1:0")
+	token = NewToken()
+	return serveAs(t, src, "127.0.0.1:0", token, all), token
+}
+
+// all lets every process call.
+func all(_ context.Context, pids []int) ([]bool, error) {
+	return slices.Repeat([]bool{true}, len(pids)), nil
+}
+
+// serveAs serves a source at an address until the test ends, and returns the address.
+func serveAs(t *testing.T, src Source, at, token string, same Same) (address string) {
+	t.Helper()
+	l, err := Listen(t.Context(), at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	token = NewToken()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- HTTP(ctx, src, "test", l, token) }() // ends with ctx
+	go func() { ended <- HTTP(ctx, src, "test", l, token, same) }() // ends with ctx
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -35,7 +47,7 @@ func serveHTTP(t *testing.T, src Source) (address, token string) {
 		}
 		http.DefaultClient.CloseIdleConnections()
 	})
-	return l.Addr().String(), token
+	return l.Addr().String()
 }
 
 // bearer adds a token to requests.

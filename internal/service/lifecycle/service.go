@@ -34,6 +34,7 @@ func New(d Deps) *Service {
 func (d *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.Spawn, d.spawn)
 	service.Handle(on, ipc.Wait, d.wait)
+	service.Handle(on, ipc.SameCaller, d.sameCaller)
 	service.Handle(on, ipc.Signal, func(ctx context.Context, peer *ipc.Peer, req ipc.SignalRequest) (ipc.SignalResponse, error) {
 		return d.signals.send(ctx, peer, "Signal", req, false)
 	})
