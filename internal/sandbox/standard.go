@@ -68,9 +68,6 @@ func StartFiles() []string { return slices.Clone(startFiles) }
 // elsewhere for it. The caller may change the slice.
 func GitFiles() []string { return slices.Clone(gitFiles) }
 
-// LinkedFiles is GitFiles for the directory of a linked work tree in its repository.
-func LinkedFiles() []string { return slices.Clone(worktreeFiles) }
-
 // private are directories that commands do not share with the host. Under bubblewrap each command has its own, empty ones.
 var private = []string{"/dev/shm", "/run", "/tmp", "/var/tmp"}
 

@@ -114,13 +114,8 @@ func (a *autoruns) repository(conf plumbing.Config, home string) {
 		}
 		a.add("git/", a.Common, filepath.Join(a.Common, name), 0)
 	}
-	if a.gitDir != a.Common {
-		for _, name := range sandbox.LinkedFiles() {
-			if name != "config.worktree" { // its settings are read
-				a.add("own/", a.gitDir, filepath.Join(a.gitDir, name), 0)
-			}
-		}
-		a.add("tree/", a.Root, filepath.Join(a.Root, ".git"), 0)
+	if a.gitDir != a.Common { // where the work tree's .git leads, is looked at whenever git is used there
+		a.add("own/", a.gitDir, filepath.Join(a.gitDir, "commondir"), 0)
 	}
 	a.hooks = filepath.Join(a.Common, "hooks")
 	theirs := slices.DeleteFunc(slices.Clone(conf), func(e plumbing.Entry) bool { return e.Scope == "command" }) // that is ours

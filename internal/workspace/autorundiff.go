@@ -83,7 +83,7 @@ func differing(was, now *autoruns) (list []Autorun) {
 			change = "created"
 		}
 		where, rest, _ := strings.Cut(name, "/")
-		if elsewhere := was.Root != now.Root; elsewhere && (where == "own" || name == "tree/.git" || where == "tree" && !has) {
+		if elsewhere := was.Root != now.Root; elsewhere && (where == "own" || where == "tree" && !has) {
 			continue // a fork has a directory of its own, without what git ignores in that of its origin
 		}
 		if where == "set" {
@@ -147,7 +147,7 @@ func (a *autoruns) runsFile(name string, had bool) bool {
 	case where == "own":
 		return true
 	}
-	return rest == ".git" || hook && a.hooks != "" && under(filepath.Join(a.Root, rest), a.hooks)
+	return hook && a.hooks != "" && under(filepath.Join(a.Root, rest), a.hooks)
 }
 
 // Incoming returns the files that a merge of a commit of a work tree would bring, as Merge finds what it goes into.

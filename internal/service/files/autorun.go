@@ -74,8 +74,6 @@ func noteOf(e *workspace.Autorun) string {
 		return fmt.Sprintf("by these settings your next git command may run programs: %s; look at them with git config --file %s --list, and remove each that you do not want with --unset", strings.Join(e.Settings, ", "), quoted)
 	case len(e.Settings) > 0 || !e.Tree && base == "config":
 		return fmt.Sprintf("git obeys it (%s); look at it with git config --file %s --list", strings.Join(e.Settings, ", "), quoted)
-	case e.Runs && e.Tree && base == ".git":
-		return "it leads git to another repository: look at it before you use git there"
 	case e.Runs:
 		return "git runs it; read it, and remove it if you do not want it"
 	case !e.Tree && inHooks:
