@@ -38,7 +38,9 @@ type ResumeRequest struct {
 	OnInDoubt string            `json:"on_in_doubt,omitempty"`
 	Choices   map[string]string `json:"choices,omitempty"`
 
-	TrustProject bool     `json:"trust_project,omitempty"`
+	TrustProject bool `json:"trust_project,omitempty"`
+	// AcceptRights resumes a history with the rights that its record says although its seal does not vouch for them. For persons only.
+	AcceptRights bool     `json:"accept_rights,omitempty"`
 	Env          []string `json:"env,omitempty"` // as in SpawnRequest
 
 	// Person is set by the daemon, of a request that a person has made.

@@ -38,6 +38,8 @@ type Store interface {
 	// SaveInputs makes the inputs of a history durable and says what they are; Input reads one back.
 	SaveInputs(id types.UUID, inputs []step.Input) ([]step.InputRef, error)
 	Input(id types.UUID, ref step.InputRef) (string, error)
+	// Seal returns what lets a later run know that what is about to be recorded of a process's rights was written by this program; "" = nothing does.
+	Seal(s *step.Settled) string
 	// Steps reads the record of a history, as far as it is on disk.
 	Steps(id types.UUID) ([]step.StepRecord, error)
 }
@@ -118,7 +120,8 @@ func (noStore) SaveInfo(step.ProcInfo) error        { return nil }
 func (noStore) SaveMeta(types.UUID, string, []vfs.Tool, vfs.ModelCard) error {
 	return nil
 }
-func (noStore) Ended(types.UUID) {}
+func (noStore) Ended(types.UUID)          {}
+func (noStore) Seal(*step.Settled) string { return "" }
 func (noStore) SaveInputs(types.UUID, []step.Input) ([]step.InputRef, error) {
 	return nil, nil
 }

@@ -135,7 +135,7 @@ func begin(k *KernelImpl, p *Process) error {
 	if !k.keeps {
 		return nil
 	}
-	detail, err := p.settled(k.table.current(p))
+	detail, err := p.settled(k.table.current(p), k.store.Seal)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func goOn(k *KernelImpl, p *Process, f *From) error {
 	if err := k.ctxMgr.Append(p.CtxID, f.State.Messages...); err != nil {
 		return err
 	}
-	detail, err := p.settled(k.table.current(p))
+	detail, err := p.settled(k.table.current(p), k.store.Seal)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (s *saver) refusedAgain(p *Process, err error) {
 }
 
 // settled is the Detail of a spawn or resumed marker: everything that a later run needs.
-func (p *Process) settled(i *Info) (json.RawMessage, error) {
+func (p *Process) settled(i *Info, seal func(*step.Settled) string) (json.RawMessage, error) {
 	o := &p.opts
 	_, base, _ := prompted(p)
 	s := step.Settled{ProcInfo: p.procInfo(i), SystemPrompt: base, FallbackProvider: o.FallbackProvider, FallbackModel: o.FallbackModel,
@@ -215,6 +215,7 @@ func (p *Process) settled(i *Info) (json.RawMessage, error) {
 		}
 		s.Body = &b
 	}
+	s.Seal = seal(&s)
 	detail, err := json.Marshal(&s)
 	if err != nil {
 		return nil, types.Errorf(types.ErrInternal, "Spawn", "", "encode: %w", err)

@@ -69,6 +69,7 @@ its exit codes. With --json it answers with what has begun, an object for each p
 	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory in which the fork works, as it is")
 	f.StringVar(&o.doubt, "on-in-doubt", "tell", "what becomes of calls in doubt: "+strings.Join(policies(), ", "))
 	f.BoolVar(&o.req.TrustProject, "trust-project", false, "trust the files of its project: its MCP servers, providers and agents")
+	f.BoolVar(&o.req.AcceptRights, "accept-rights", false, "believe what its history says about its rights, without a seal that fits")
 	f.BoolVarP(&o.subtree, "subtree", "t", false, "all descendants too that are paused or suspended")
 	f.BoolVarP(&o.follow, "follow", "f", false, "stay with it until it ends, as run does")
 	f.StringVar(&o.format, "output-format", "text", "text, json or, with --follow, stream-json")
@@ -285,6 +286,9 @@ func againText(req *ipc.ResumeRequest) string {
 	}
 	if req.TrustProject {
 		words = append(words, "--trust-project")
+	}
+	if req.AcceptRights {
+		words = append(words, "--accept-rights")
 	}
 	return strings.Join(append(words, oneLine(req.Target)), " ")
 }

@@ -308,6 +308,9 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	d.platforms = newPlatform(d)
 	d.store.Tap, d.store.Secrets = d.platforms.Record, d.secrets
 	back.add(d.platforms.Stop)
+	if d.store.Seals, err = records.OpenSeals(d.configDir, d.places.DataDir, d.journal.Index(), d.note); err != nil {
+		return nil, nil, back, err
+	}
 	learn(d, secretsOf(os.Environ()))
 	back.add(d.sandbox.Close)
 	back.add(d.store.Close)

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"rnix/internal/records"
 	"rnix/internal/recovery"
 	"rnix/internal/step"
+	"rnix/ipc"
 	"rnix/types"
 )
 
@@ -95,7 +97,7 @@ func (h *Stored) brief(ctx context.Context, id types.UUID, end time.Time) bool {
 	}
 }
 
-// WasOf returns what the last run was started with.
+// WasOf returns what the last run was started with. Its Doubt says why its rights are not believed; Plan refuses it then.
 func (h *Stored) WasOf(s *recovery.State, id types.UUID) (step.Settled, error) {
 	now := *s
 	now.Settled = moved.JSON(h.Cards.DataDir, s.Settled)
@@ -104,12 +106,51 @@ func (h *Stored) WasOf(s *recovery.State, id types.UUID) (step.Settled, error) {
 	case err != nil:
 		return was, types.Errorf(types.ErrStorage, "Resume", id.String(), "the history does not say how it was started: %w", err)
 	}
+	var recorded step.Settled // without what was changed since, and the paths as they were
+	if was.Doubt = json.Unmarshal(s.Settled, &recorded); was.Doubt == nil {
+		was.Doubt = h.Store.Seals.Check(id, &recorded)
+	}
 	if was.SystemPrompt == "" { // written by an early version
 		if m, merr := h.Cards.Journal.Blobs().Meta(id); merr == nil {
 			was.SystemPrompt, _, _ = strings.Cut(m.SystemPrompt, "\n\nYour working directory is ")
 		}
 	}
 	return was, nil
+}
+
+// WasAt is WasOf for what a history amounted to at an earlier step. whole is what it amounts to now. The steps of a fork from before it began are those
+// of its origin, or of that one's; who that is, the seals of the forks say.
+func (h *Stored) WasAt(ctx context.Context, cut, whole *recovery.State, id types.UUID) (step.Settled, error) {
+	was, err := h.WasOf(cut, id)
+	if err != nil || was.Doubt == nil {
+		return was, err
+	}
+	for range maxForks {
+		now, err := h.WasOf(whole, id)
+		if err != nil || now.Doubt != nil || now.OriginUUID == (types.UUID{}) {
+			break
+		}
+		if now.OriginUUID == was.UUID {
+			return h.WasOf(cut, was.UUID)
+		}
+		id = now.OriginUUID
+		if whole, _, _, err = h.Store.Read(ctx, id); err != nil {
+			break
+		}
+	}
+	return was, nil
+}
+
+// maxForks is how many forks of forks are followed: each is a history that is read.
+const maxForks = 64
+
+// Believe refuses a history of which the rights are not believed, unless a person accepts them.
+func Believe(was *step.Settled, req *ipc.ResumeRequest) error {
+	if was.Doubt == nil || req.AcceptRights {
+		return nil
+	}
+	return types.Errorf(types.ErrPermission, "Resume", was.UUID.String(), "what its history says about its rights cannot be trusted: %w; it was changed, or is from another machine or configuration; "+
+		"if you know where it comes from, accept its devices, limits, directory and settings with: rnix resume --accept-rights %d", was.Doubt, was.PID)
 }
 
 // Close gives an opened history back.

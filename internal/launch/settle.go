@@ -33,6 +33,9 @@ type Ready struct {
 
 // Plan decides with what a history goes on, or why it cannot. It changes nothing.
 func (l *Launcher) Plan(a *Opened, req *ipc.ResumeRequest) (*Ready, error) {
+	if err := Believe(&a.Was, req); err != nil {
+		return nil, err
+	}
 	set := profile.SettingsIn(&a.Was)
 	if err := hasPlace(&a.Was, &set, a.State.Step); err != nil {
 		return nil, err

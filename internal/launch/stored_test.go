@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"encoding/json"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,8 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"rnix/internal/durable"
 	"rnix/internal/durable/faultfs"
 	"rnix/internal/recovery"
+	"rnix/internal/rights"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -172,7 +175,7 @@ func TestWhyAHistoryIsSuspendedIsSaid(t *testing.T) {
 
 // Every setting of a resume either changes the process or is known to leave it as it is: a new one must be decided.
 func TestEverySettingOfAResumeChangesTheProcessOrIsKnownNotTo(t *testing.T) {
-	leave := []string{"Target", "Fork", "Tree", "FromStep", "Name", "Cwd", "OnInDoubt", "Choices", "TrustProject", "Env", "Person"}
+	leave := []string{"Target", "Fork", "Tree", "FromStep", "Name", "Cwd", "OnInDoubt", "Choices", "TrustProject", "AcceptRights", "Env", "Person"}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[ipc.ResumeRequest]()) {
 		var req ipc.ResumeRequest
 		v := reflect.ValueOf(&req).Elem().FieldByIndex(f.Index)
@@ -260,5 +263,54 @@ func TestARenameThatFailsLeavesAnEndAsItWas(t *testing.T) {
 	}
 	if failed == 0 {
 		t.Error("no rename has failed")
+	}
+}
+
+// What a record says about rights is obeyed only with a seal that fits, unless a person accepts it.
+func TestRightsThatWereChangedInTheRecordAreNotObeyed(t *testing.T) {
+	w := newWorld(t)
+	seals, err := rights.Open(durable.OS, t.TempDir(), "/data", func() ([]types.UUID, error) { return nil, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.l.Stored.Store.Seals = seals
+	stop := step.Marker{Name: step.MarkerDaemonStop}
+	sealed := func() step.Settled {
+		was := w.settled()
+		was.UUID, was.DeniedDevices = types.NewUUID(), []string{"/dev/shell"}
+		was.Seal = seals.Seal(&was)
+		return was
+	}
+	donor := w.settled()
+	donor.UUID = types.NewUUID()
+	donor.Seal = seals.Seal(&donor)
+	detail, err := json.Marshal(donor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, forge := range map[string]func(*step.Settled) []step.Marker{
+		"more devices": func(s *step.Settled) []step.Marker { s.DeniedDevices = nil; return nil },
+		"no limit":     func(s *step.Settled) []step.Marker { s.MaxSteps = 0; return nil },
+		"no seal":      func(s *step.Settled) []step.Marker { s.Seal = ""; return nil },
+		"rights of another": func(*step.Settled) []step.Marker {
+			return []step.Marker{{Name: step.MarkerResumed, PID: 9, Detail: detail}}
+		},
+	} {
+		was := sealed()
+		more := forge(&was)
+		id := w.write(&was, append(more, stop)...)
+		if _, err := w.start(id, ipc.ResumeRequest{}); types.CodeOf(err) != types.ErrPermission || !strings.Contains(err.Error(), "rnix resume --accept-rights") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name == "rights of another" {
+			continue // the record is of nobody now
+		}
+		if _, err := w.start(id, ipc.ResumeRequest{AcceptRights: true}); err != nil {
+			t.Errorf("%s, accepted: %v", name, err)
+		}
+	}
+	was := sealed()
+	if _, err := w.start(w.write(&was, stop), ipc.ResumeRequest{}); err != nil {
+		t.Errorf("as it was written: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/recovery"
 	"rnix/internal/redact"
+	"rnix/internal/rights"
 	"rnix/internal/step"
 	"rnix/internal/store"
 	"rnix/kernel"
@@ -32,8 +33,22 @@ type Store struct {
 
 	checkpoints *checkpoints
 	Secrets     *redact.Set   // are in no record and no file of a history
+	Seals       *rights.Seals // of what records say about rights; nil = none are made
 	every       int           // steps between checkpoints
 	after       time.Duration // or so long
+}
+
+// Seal seals what is about to be recorded, as it will be without secrets.
+func (s *Store) Seal(was *step.Settled) string {
+	if s.Seals == nil {
+		return ""
+	}
+	clean := *was
+	clean.Settings = s.Secrets.JSON(was.Settings)
+	if was.Body != nil {
+		clean.Body = &step.BodyRecord{Kind: was.Body.Kind, Spec: s.Secrets.JSON(was.Body.Spec)}
+	}
+	return s.Seals.Seal(&clean)
 }
 
 // maxProfiles is how many profiles are made at once.

@@ -216,6 +216,10 @@ type Settled struct {
 	Settings json.RawMessage `json:"settings,omitempty"`
 	// Body is what a process that is no agent keeps; null for agents.
 	Body *BodyRecord `json:"body,omitempty"`
+	// Seal is the keyed sum of what of this gives the process rights (internal/rights); empty = an earlier version wrote it, or there is no key.
+	Seal string `json:"seal,omitempty"`
+	// Doubt is why what this says about rights is not believed; nil = it is, or nobody has looked. It is in no record.
+	Doubt error `json:"-"`
 }
 
 // Descent is what a process has of those above it, for when it goes on and they do not. The zero value: nobody is

@@ -184,6 +184,7 @@ func (m *memStore) SaveInfo(i step.ProcInfo) error {
 }
 func (m *memStore) SaveMeta(types.UUID, string, []vfs.Tool, vfs.ModelCard) error { return nil }
 func (m *memStore) Ended(types.UUID)                                             {}
+func (m *memStore) Seal(*step.Settled) string                                    { return "" }
 func (m *memStore) SaveInputs(types.UUID, []step.Input) ([]step.InputRef, error) { return nil, nil }
 func (m *memStore) Input(types.UUID, step.InputRef) (string, error)              { return "", nil }
 func (m *memStore) Steps(types.UUID) ([]step.StepRecord, error)                  { return nil, nil }

@@ -48,7 +48,14 @@ func (d *forks) fork(ctx context.Context, t service.Target, req *ipc.ResumeReque
 			return resp, err
 		}
 	}
-	was, err := d.Stored.WasOf(cut, t.UUID)
+	was, err := d.Stored.WasAt(ctx, cut, whole, t.UUID)
+	believed := was
+	if err == nil && req.FromStep == nil { // then it has the rights of now
+		believed, err = d.Stored.WasOf(whole, t.UUID)
+	}
+	if err == nil {
+		err = launch.Believe(&believed, req)
+	}
 	if err != nil {
 		return resp, err
 	}
@@ -67,6 +74,7 @@ func (d *forks) fork(ctx context.Context, t service.Target, req *ipc.ResumeReque
 			_ = d.Files.Abandon(context.WithoutCancel(ctx), a.Rec.ID) // err matters more
 		}
 	}()
+	a.Was.Doubt = believed.Doubt
 	from := a.Was.WorkDir    // when it did what the fork has
 	if req.FromStep == nil { // with what it was resumed with since, and what its budget was raised by
 		if a.Was, err = d.Stored.WasOf(whole, t.UUID); err != nil {

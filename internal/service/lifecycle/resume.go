@@ -52,7 +52,7 @@ func (d *resumes) resume(ctx context.Context, peer *ipc.Peer, req ipc.ResumeRequ
 	}
 	owner, inside := d.Access.AgentOf(peer)
 	req.Person = !inside
-	if inside && (req.Fork || launch.Changes(&req) || t.Live == nil || !t.Live.Paused || !d.Access.InSubtree(owner, t.PID)) {
+	if inside && (req.Fork || req.AcceptRights || launch.Changes(&req) || t.Live == nil || !t.Live.Paused || !d.Access.InSubtree(owner, t.PID)) {
 		return ipc.ResumeResponse{}, outside("Resume", owner, "resume paused processes below it only, and as they are", t.PID)
 	}
 	switch {

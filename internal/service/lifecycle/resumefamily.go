@@ -94,7 +94,9 @@ func (d *resumes) member(ctx context.Context, id types.UUID, req *ipc.ResumeRequ
 	if err != nil {
 		return ipc.ResumeResponse{}, err
 	}
-	return d.Launcher.Start(ctx, a, launch.OnlyOn(req), hold)
+	how := launch.OnlyOn(req)
+	how.AcceptRights = req.AcceptRights && req.Tree // who names the tree accepts all of it
+	return d.Launcher.Start(ctx, a, how, hold)
 }
 
 // passing does what concerns a process that may leave meanwhile, again until it does not: it has ended then, or is suspended.
