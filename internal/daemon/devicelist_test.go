@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -121,7 +122,10 @@ func TestDeniedToolOfAServerCannotBeCalled(t *testing.T) { // T4
 // run, in place of one of /dev/llm/nobody.
 func asAnEarlierVersion(t *testing.T, s *testenv.System) {
 	t.Helper()
-	changed := 0
+	changed, seal := 0, regexp.MustCompile(`,"seal":"[^"]*"`) // an earlier version made none, and had no key
+	if err := os.RemoveAll(filepath.Join(s.Home, ".config", "rnix", "rights")); err != nil {
+		t.Fatal(err)
+	}
 	files, _ := filepath.Glob(filepath.Join(s.Data, "steps", "*", "*.jsonl"))
 	for _, file := range files {
 		b, err := os.ReadFile(file)
@@ -131,7 +135,7 @@ func asAnEarlierVersion(t *testing.T, s *testenv.System) {
 		var out []byte
 		for line := range bytes.Lines(b) {
 			body, _, sealed := bytes.Cut(line, []byte(`,"crc":"`))
-			if now := bytes.ReplaceAll(body, []byte("/dev/llm/nobody"), []byte("/dev/fs/private")); sealed && !bytes.Equal(now, body) {
+			if now := seal.ReplaceAll(bytes.ReplaceAll(body, []byte("/dev/llm/nobody"), []byte("/dev/fs/private")), nil); sealed && !bytes.Equal(now, body) {
 				changed++
 				line = fmt.Appendf(now, ",\"crc\":\"%08x\"}\n", crc32.Checksum(now, crc32.MakeTable(crc32.Castagnoli)))
 			}
