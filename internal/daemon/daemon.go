@@ -365,9 +365,7 @@ func (d *Daemon) boot() error {
 	transports := profile.Guarded(mcp.NewTransportFactory(d.procs, mcp.Options{Log: d.log, Version: d.opt.Version, Env: proc.ComposeEnv(os.Environ(), nil, nil)}))
 	d.mounts = vfs.NewMountManager(d.devices, transports)
 	openLaunch(d)
-	own := ownDirs(d)
-	openSandbox(d, own)
-	if err := registerDevices(d, own); err != nil {
+	if err := registerDevices(d, ownDirs(d)); err != nil {
 		return err
 	}
 	d.kernel = kernel.New(kernel.Config{

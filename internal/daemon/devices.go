@@ -15,6 +15,7 @@ import (
 // registerDevices registers what is there for every process; none of it serves what is in own. A list of devices in
 // a file may name what agent.Devices names.
 func registerDevices(d *Daemon, own *fs.Own) error {
+	openSandbox(d, own)
 	return errors.Join(
 		d.devices.Register("/dev/llm", d.models.Open),
 		d.devices.RegisterTools(clock.Path, clock.New(ranOf(d)), clock.Tools()),

@@ -11,12 +11,10 @@ import (
 
 // openSandbox gives what decides how children are confined what it needs, before the first one is started for a process.
 func openSandbox(d *Daemon, own *fs.Own) {
-	path, _ := d.opt.Lookup("PATH")
 	*d.sandbox = confine.Service{
 		Caller: func(pid types.PID) (vfs.Caller, bool) { return d.kernel.VFS().Caller(pid) },
 		Made:   files.Made(d.trees, d.snapshots), Private: own.Paths(), Finder: d.access,
-		Over: func(id types.UUID) bool { i, ok := d.stored.Get(id); return !ok || i.Over() },
-		Data: d.places.DataDir, Home: d.home, Path: path, Self: d.opt.Program, Start: d.procs.Start, Log: d.log,
+		Over: func(id types.UUID) bool { i, ok := d.stored.Get(id); return !ok || i.Over() }, Data: d.places.DataDir, Home: d.home, Lookup: d.opt.Lookup, Self: d.opt.Program, Start: d.procs.Start, Log: d.log,
 	}
 	d.launcher.Spawner.Sandboxes = d.sandbox
 	proc.Confine(d.procs, d.sandbox.Box)

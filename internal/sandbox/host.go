@@ -62,8 +62,8 @@ func (h Host) Best() Rung {
 	return RungNone
 }
 
-// choose returns the rung for a level, or why there is none.
-func (h Host) choose(level Level) (Rung, error) {
+// Choose returns the rung for a level but off, or why there is none.
+func (h Host) Choose(level Level) (Rung, error) {
 	var missing []string
 	if level != LevelLandlock {
 		if h.Bwrap.Proved {

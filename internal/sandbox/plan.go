@@ -38,7 +38,7 @@ func MakePlan(policy Policy, host Host, files Files) (Plan, error) {
 		plan.Gaps = []string{"nothing is enforced: the sandbox is off"}
 		return plan, nil
 	}
-	if plan.Rung, err = host.choose(policy.Level); err != nil {
+	if plan.Rung, err = host.Choose(policy.Level); err != nil {
 		return Plan{}, refuse("%w; see: rnix doctor", err)
 	}
 	if policy.Net == NetHosts {

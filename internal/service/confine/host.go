@@ -24,7 +24,8 @@ const probeTime = 20 * time.Second
 func (s *Service) Host() sandbox.Host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	bwrap := sandbox.FindBwrap(s.Path)
+	path, _ := s.Lookup("PATH")
+	bwrap := sandbox.FindBwrap(path)
 	if h := s.host; h.Key != sandbox.HostKey(s.Self, bwrap) || h.Bwrap.Untried || h.Landlock.Untried || h.Best() == sandbox.RungNone {
 		s.host = sandbox.Probe(context.Background(), s.try, s.Self, bwrap)
 		s.Log.Info("sandbox", "by", string(s.host.Best()), "bwrap", s.host.Bwrap.Reason, "landlock", s.host.Landlock.Reason)

@@ -33,10 +33,10 @@ type Service struct {
 	Over func(id types.UUID) bool
 	// Private are the directories that no command sees: those of the data, the socket and the configuration.
 	Private []string
-	Data    string // the data directory, which holds what commands have for themselves
-	Home    string // the user's
-	Path    string // where bubblewrap is looked for: the PATH of the daemon
-	Self    string // the path of this program, which is the inner helper
+	Data    string                           // the data directory, which holds what commands have for themselves
+	Home    string                           // the user's
+	Lookup  func(name string) (string, bool) // the variables of the daemon, in whose PATH bubblewrap is looked for
+	Self    string                           // the path of this program, which is the inner helper
 	Start   func(context.Context, proc.Spec) (*proc.Child, error)
 	Log     *slog.Logger
 
@@ -95,14 +95,15 @@ func (s *Service) Fits(settings sandbox.Settings) (sandbox.Level, error) {
 	if settings.Off() {
 		return sandbox.LevelOff, nil
 	}
-	plan, err := s.plan(settings, sandbox.Place{Work: "/"}, true)
+	host := s.Host()
+	rung, err := host.Choose(settings.Level)
 	switch {
-	case err != nil:
-		return "", err
-	case plan.Rung == sandbox.RungNone:
+	case err != nil && settings.Optional && host.Best() == sandbox.RungNone:
 		return sandbox.LevelOff, nil
+	case err != nil:
+		return "", refusal(types.Errorf(types.ErrPermission, "Start", "", "%w; see: rnix doctor", err))
 	}
-	return sandbox.Level(plan.Rung), nil
+	return sandbox.Level(rung), nil
 }
 
 // Below returns the settings of what the commands of a process start: no more than they have themselves. Of a process that has ended,
