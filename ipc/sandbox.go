@@ -1,20 +1,24 @@
 package ipc
 
-import "rnix/types"
+import (
+	"rnix/internal/sandbox"
+	"rnix/types"
+)
 
 // ExplainSandbox tells how the commands of a process that runs are confined.
 var ExplainSandbox = Method[TargetRequest, SandboxResponse]{Name: "explain_sandbox", Doc: "explain_sandbox tells what the commands of a process that runs may read, write and reach"}
 
 // SandboxResponse is how the commands of a process are confined. The longest of the paths that contain a file decides about it.
 type SandboxResponse struct {
-	PID       types.PID  `json:"pid"`
-	UUID      types.UUID `json:"uuid"`
-	By        string     `json:"by"`                   // bwrap or landlock; off = not at all
-	Read      []string   `json:"read,omitempty"`       // read and executed
-	Write     []string   `json:"write,omitempty"`      // read and written
-	Hidden    []string   `json:"hidden,omitempty"`     //
-	Protected []string   `json:"protect,omitempty"`    // neither written nor made
-	Net       string     `json:"net"`                  // none or open
-	Gaps      []string   `json:"gaps,omitempty"`       // what is not enforced, in sentences
-	Others    []string   `json:"unconfined,omitempty"` // what of a process is not confined yet, in words
+	PID       types.PID      `json:"pid"`
+	UUID      types.UUID     `json:"uuid"`
+	By        string         `json:"by"`                   // bwrap or landlock; off = not at all
+	Read      []string       `json:"read,omitempty"`       // read and executed
+	Write     []string       `json:"write,omitempty"`      // read and written
+	Hidden    []string       `json:"hidden,omitempty"`     //
+	Protected []string       `json:"protect,omitempty"`    // neither written nor made
+	Net       string         `json:"net"`                  // none or open
+	Limits    sandbox.Limits `json:"limits,omitzero"`      // of each command; 0 = none
+	Gaps      []string       `json:"gaps,omitempty"`       // what is not enforced, in sentences
+	Others    []string       `json:"unconfined,omitempty"` // what of a process is not confined yet, in words
 }

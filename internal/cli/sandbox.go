@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -258,7 +259,7 @@ func explainProcess(ctx context.Context, a *app, target string) error {
 		a.out.object(&r)
 		return nil
 	}
-	showPolicy(a.out, r.By, sandbox.Policy{Version: sandbox.Version, Level: sandbox.LevelAuto, Net: sandbox.Net(r.Net), Read: r.Read, Write: r.Write, Hide: r.Hidden, Protect: r.Protected}, r.Gaps, r.Others)
+	showPolicy(a.out, r.By, sandbox.Policy{Version: sandbox.Version, Level: sandbox.LevelAuto, Net: sandbox.Net(r.Net), Read: r.Read, Write: r.Write, Hide: r.Hidden, Protect: r.Protected, Limits: r.Limits}, r.Gaps, r.Others)
 	return nil
 }
 
@@ -268,6 +269,10 @@ func showPolicy(out *output, by string, p sandbox.Policy, gaps, others []string)
 	if by == string(sandbox.LevelOff) {
 		text += "          its commands may do all that you may: the sandbox is off\n"
 	} else {
+		p.Read = slices.DeleteFunc(slices.Clone(p.Read), func(path string) bool { // what is not there would hide what is
+			_, err := os.Lstat(path)
+			return err != nil
+		})
 		_, rest, _ := strings.Cut(p.Explain(), "\n") // its first line is the level
 		text += rest
 	}

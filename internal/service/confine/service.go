@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -157,13 +158,13 @@ func (s *Service) placeOf(c *vfs.Caller, p *profile.Profile) (sandbox.Place, err
 	place := sandbox.Place{Work: work, Home: cmp.Or(resolved(home), s.Home), Temp: s.Temp(c.UUID), Private: s.Private}
 	place.Git = sandbox.FindGitAbove(work, sandbox.Disk{}, readText, append([]string{place.Home, "/"}, s.Private...)...)
 	place.Cache = s.cache(cmp.Or(place.Git.Common, work))
-	place.Tools = tools(c, place.Home)
+	place.Tools = append(s.tools(c, place.Home), s.Self)
 	return place, nil
 }
 
 // tools returns what commands may read although a directory above is hidden: what their process may read besides, its own outputs and inputs,
-// and the directories below the home where programs are looked for.
-func tools(c *vfs.Caller, home string) (out []string) {
+// and the directories in which programs are looked for, but none that holds a home or what is private.
+func (s *Service) tools(c *vfs.Caller, home string) (out []string) {
 	for _, dir := range append([]string{c.Scratch, c.Inputs}, c.ReadRoots...) {
 		if filepath.IsAbs(dir) && filepath.Clean(dir) != "/" {
 			out = append(out, filepath.Clean(dir))
@@ -172,7 +173,9 @@ func tools(c *vfs.Caller, home string) (out []string) {
 	for _, kv := range c.Env {
 		list, ok := strings.CutPrefix(kv, "PATH=")
 		for _, dir := range filepath.SplitList(list) {
-			if dir = filepath.Clean(dir); ok && home != "" && strings.HasPrefix(dir, home+"/") {
+			dir = resolved(dir)
+			holds := func(path string) bool { return strings.HasPrefix(resolved(path)+"/", strings.TrimSuffix(dir, "/")+"/") }
+			if ok && filepath.IsAbs(dir) && !slices.ContainsFunc(append([]string{home}, s.Private...), holds) {
 				out = append(out, dir)
 			}
 		}

@@ -31,7 +31,7 @@ func (s *Service) Register(on *service.Wire) {
 			return ipc.SandboxResponse{}, err
 		}
 		p := plan.Policy
-		r := ipc.SandboxResponse{PID: t.PID, UUID: t.UUID, By: string(plan.Rung), Read: p.Read, Write: p.Write, Hidden: p.Hide, Protected: p.Protect, Net: string(p.Net), Gaps: plan.Gaps, Others: Unconfined}
+		r := ipc.SandboxResponse{PID: t.PID, UUID: t.UUID, By: string(plan.Rung), Read: p.Read, Write: p.Write, Hidden: p.Hide, Protected: p.Protect, Net: string(p.Net), Limits: p.Limits, Gaps: plan.Gaps, Others: Unconfined}
 		if plan.Rung == sandbox.RungNone {
 			r.By, r.Others = string(sandbox.LevelOff), nil
 		}
