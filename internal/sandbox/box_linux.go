@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -49,8 +50,16 @@ type holding struct {
 	lock *os.File
 }
 
-// commonDir is the one protected file that git cannot read as a directory. With this content it says what its absence says.
-const commonDir, commonDirText = "commondir", "."
+// heldFiles are the protected names that programs read as files and cannot take for directories, with what says the same as their absence.
+var heldFiles = func() map[string]string {
+	files := map[string]string{"commondir": "."}
+	for _, name := range loginFiles {
+		if !strings.Contains(name, "/") {
+			files[name] = ""
+		}
+	}
+	return files
+}()
 
 // hold makes what holds a name, or shares it.
 func hold(path string) (*holding, error) {
@@ -83,7 +92,8 @@ func hold(path string) (*holding, error) {
 
 // makeHeld makes what holds a name, and says whether it did.
 func makeHeld(path string) (bool, error) {
-	if filepath.Base(path) != commonDir {
+	text, isFile := heldFiles[filepath.Base(path)]
+	if !isFile {
 		err := unix.Mkdir(path, 0o755)
 		if err == unix.EEXIST {
 			return false, nil
@@ -97,7 +107,7 @@ func makeHeld(path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, err = f.WriteString(commonDirText)
+	_, err = f.WriteString(text)
 	if e := f.Close(); err == nil {
 		err = e
 	}
@@ -116,7 +126,8 @@ func sameFile(f *os.File, path string) bool {
 // IsHeld reports whether what is at a path only holds the name, for a box: whoever reads it finds nothing.
 func IsHeld(path string) bool {
 	var st unix.Stat_t
-	return unix.Lstat(path, &st) == nil && st.Mode&0o7777 == heldMode && (st.Mode&unix.S_IFMT == unix.S_IFDIR || filepath.Base(path) == commonDir)
+	_, isFile := heldFiles[filepath.Base(path)]
+	return unix.Lstat(path, &st) == nil && st.Mode&0o7777 == heldMode && (st.Mode&unix.S_IFMT == unix.S_IFDIR || isFile)
 }
 
 // GiveBack removes what held names for boxes that have ended without Close, such as those of a daemon that was killed. What another box

@@ -17,7 +17,7 @@ type Plan struct {
 	Network bool     `json:"network"`         // the network is that of the host
 	Unix    bool     `json:"unix"`            // Unix sockets may be made
 	// Held are empty directories to make before the command starts, and to remove after it: the names of protected paths that do
-	// not exist. A held "commondir" is a file with a dot, which is what git does without it.
+	// not exist. What programs read as a file is held by one that says nothing (heldFiles).
 	Held []string `json:"held,omitempty"`
 	// Watched are protected paths that this rung cannot protect. Box.Close says which of them have changed.
 	Watched []string `json:"watched,omitempty"`
