@@ -30,6 +30,9 @@ type WorkPlace struct {
 type Own struct {
 	dirs  []OwnDir
 	works []WorkPlace
+	// Writes, if it is set, returns what refuses a caller changes of its workspace, or nil: of what is at an absolute path without symbolic links, and with
+	// whole of all that is below it. It is set before the first request.
+	Writes func(vfs.Caller) func(abs string, whole bool) error
 }
 
 // NewOwn returns the directories that are refused. Of these a caller can reach nothing but its scratch and its inputs, and

@@ -22,6 +22,8 @@ type Roots struct {
 	dirs    []rootDir
 	aliases []alias
 	guard   guard // what is refused, though it is below a root
+	// writes refuses changes; nil = none
+	writes func(abs string, whole bool) error
 }
 
 // alias is a name under which a caller knows one of its directories.
@@ -63,6 +65,9 @@ func (o *Own) Workspace(c vfs.Caller) (*Roots, error) {
 	r, err := OpenRoots(c.WorkDir)
 	if err != nil {
 		return nil, err
+	}
+	if o != nil && o.Writes != nil {
+		r.writes = o.Writes(c)
 	}
 	c.Scratch, c.Inputs = "", "" // they are to be read
 	r.guard = o.guard(c)
@@ -129,6 +134,9 @@ func (r *Roots) LocateEntry(path string) (Place, error) {
 		if d := r.guard.below(p.Abs); d != nil {
 			return Place{}, types.Errorf(types.ErrPermission, "Open", path, "the %s of Rnix (%s) lies in it and would be taken along; agents may not reach that", d.What, d.Path)
 		}
+		if r.writes != nil {
+			err = r.writes(p.Abs, true)
+		}
 	}
 	return p, err
 }
@@ -162,6 +170,11 @@ func (r *Roots) locate(path string, follow bool) (Place, error) {
 	}
 	if err := refuse(path, r.guard.holding(real)); err != nil {
 		return Place{}, err
+	}
+	if r.writes != nil {
+		if err := r.writes(real, false); err != nil {
+			return Place{}, err
+		}
 	}
 	var best *rootDir
 	for i, d := range r.dirs {

@@ -16,6 +16,6 @@ func openSandbox(d *Daemon, own *fs.Own) {
 		Made:   files.Made(d.trees, d.snapshots), Private: own.Paths(), Finder: d.access,
 		Over: func(id types.UUID) bool { i, ok := d.stored.Get(id); return !ok || i.Over() }, Data: d.places.DataDir, Home: d.home, Lookup: d.opt.Lookup, Self: d.opt.Program, Start: d.procs.Start, Log: d.log,
 	}
-	d.launcher.Spawner.Sandboxes = d.sandbox
+	d.launcher.Spawner.Sandboxes, own.Writes = d.sandbox, d.sandbox.Writes
 	proc.Confine(d.procs, d.sandbox.Box)
 }

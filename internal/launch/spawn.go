@@ -71,6 +71,14 @@ func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.C
 		return o, err
 	}
 	o.Sandbox, o.Net = string(level), string(p.Sandbox.Net)
+	if err := profile.Starts(p, &choice.Provider); err != nil {
+		return o, err
+	}
+	if f := choice.Fallback; f != nil {
+		if err := profile.Starts(p, &f.Provider); err != nil {
+			return o, err
+		}
+	}
 	if o.Recorded = p.Recorded; o.Recorded {
 		s.voidDenials(req.Intent, req.DeniedDevices)
 	} else {

@@ -211,3 +211,51 @@ func TestAgentCannotSetThePricesByWhichItsBudgetIsKept(t *testing.T) {
 		t.Errorf("a price that is assumed where none is needed: %+v", rate)
 	}
 }
+
+// TestNothingUnconfinedIsStartedFromASandbox has each combination of who starts an agent CLI.
+func TestNothingUnconfinedIsStartedFromASandbox(t *testing.T) {
+	cli, model := &config.Provider{Name: "codex", Driver: "codex-agent"}, &config.Provider{Name: "anthropic", Driver: "anthropic"}
+	if cli.Harness() == "" || model.Harness() != "" {
+		t.Fatalf("%q %q", cli.Harness(), model.Harness())
+	}
+	for _, c := range []struct {
+		level  sandbox.Level
+		within []string
+		want   types.ErrCode
+	}{
+		{sandbox.LevelAuto, nil, ""}, {sandbox.LevelAuto, []string{}, types.ErrPermission}, {sandbox.LevelAuto, []string{"/w"}, types.ErrPermission}, {sandbox.LevelOff, []string{"/w"}, ""},
+	} {
+		p := &Profile{Sandbox: sandbox.Settings{Level: c.level, Net: sandbox.NetNone, Within: c.within}}
+		if err := Starts(p, cli); types.CodeOf(err) != c.want {
+			t.Errorf("%s %q: %v", c.level, c.within, err)
+		}
+		if err := Starts(p, model); err != nil {
+			t.Errorf("%s %q: %v", c.level, c.within, err)
+		}
+	}
+}
+
+func TestSandboxOfWhatIsStarted(t *testing.T) {
+	p := &Profile{Sandbox: sandbox.Usual()}
+	if err := AskSandbox(p, "off", "open"); err != nil || !p.Sandbox.Off() || p.Sandbox.Net != sandbox.NetOpen {
+		t.Errorf("a person: %+v %v", p.Sandbox, err)
+	}
+	for _, wrong := range [][2]string{{"loose", ""}, {"", "some"}, {"", "hosts"}} {
+		if err := AskSandbox(p, wrong[0], wrong[1]); types.CodeOf(err) != types.ErrInvalid {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+	ag := &agent.Agent{}
+	ag.Name, ag.Sandbox = "tight", agent.Sandbox{Level: sandbox.LevelLandlock, Net: sandbox.NetNone}
+	if err := Confine(p, ag, "", ""); err != nil || p.Sandbox.Level != sandbox.LevelLandlock || p.Sandbox.Net != sandbox.NetNone {
+		t.Errorf("an agent that is tighter: %+v %v", p.Sandbox, err)
+	}
+	ag.Sandbox = agent.Sandbox{Net: sandbox.NetOpen}
+	if err := Confine(p, ag, "auto", "open"); err != nil || p.Sandbox.Level != sandbox.LevelLandlock || p.Sandbox.Net != sandbox.NetNone || len(p.Problems) != 1 {
+		t.Errorf("an agent that is looser: %+v %q %v", p.Sandbox, p.Problems, err)
+	}
+	child, err := Confined(p, &agent.Agent{}, sandbox.Settings{Level: sandbox.LevelBwrap, Net: sandbox.NetOpen, Within: []string{"/w"}})
+	if err != nil || child.Sandbox.Level != sandbox.LevelBwrap || child.Sandbox.Net != sandbox.NetNone || len(child.Sandbox.Within) != 1 || p.Sandbox.Within != nil {
+		t.Errorf("a child: %+v %v", child.Sandbox, err)
+	}
+}

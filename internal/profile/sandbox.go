@@ -2,6 +2,7 @@ package profile
 
 import (
 	"rnix/agent"
+	"rnix/internal/config"
 	"rnix/internal/sandbox"
 	"rnix/types"
 )
@@ -28,6 +29,14 @@ func Confine(p *Profile, ag *agent.Agent, level, net string) error {
 		p.Problems = append(p.Problems[:len(p.Problems):len(p.Problems)], "the agent "+ag.Name+" asks for the network, which its commands do not have; a person gives it with --net open")
 	}
 	return nil
+}
+
+// Starts refuses a provider whose programs no box confines yet to what is started inside an agent with a sandbox: it would have more than that agent.
+func Starts(p *Profile, provider *config.Provider) error {
+	if p.Sandbox.Within == nil || p.Sandbox.Off() || provider == nil || provider.Harness() == "" {
+		return nil
+	}
+	return types.Errorf(types.ErrPermission, "Spawn", provider.Name, "the commands of the agent that starts it are in a sandbox, and agent CLIs are not confined yet; a person starts it (rnix run --harness), or the agent with: rnix run --sandbox off")
 }
 
 // Confined returns p for an agent that is started by one with profile p: it is confined as below says, and tighter if the agent wants that.

@@ -50,7 +50,7 @@ func (s *Service) Begin(user sandbox.Settings) {
 	if !user.Off() {
 		s.Host()
 	}
-	entries, err := os.ReadDir(s.temps())
+	entries, err := os.ReadDir(temps(s.Data))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.Log.Warn("temporary files of commands", "err", err)
 	}
@@ -58,6 +58,23 @@ func (s *Service) Begin(user sandbox.Settings) {
 		var id types.UUID
 		if id.UnmarshalText([]byte(e.Name())) == nil && s.Over(id) {
 			s.clear(id)
+		}
+	}
+	s.sweepCaches(time.Now())
+}
+
+// cacheAge is after how long without a command that used it a cache goes.
+const cacheAge = 30 * 24 * time.Hour
+
+// sweepCaches removes the caches that no command has used for long: they are made again.
+func (s *Service) sweepCaches(now time.Time) {
+	entries, _ := os.ReadDir(caches(s.Data)) // where there is none nothing is to be removed
+	for _, e := range entries {
+		if info, err := e.Info(); err != nil || !e.IsDir() || now.Sub(info.ModTime()) < cacheAge {
+			continue
+		}
+		if err := removeAll(filepath.Join(caches(s.Data), e.Name())); err != nil {
+			s.Log.Warn("a cache of commands cannot be removed", "err", err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"rnix/internal/proc"
 	"rnix/internal/profile"
@@ -69,6 +70,8 @@ func (s *Service) Box(spec proc.Spec) (proc.Box, error) {
 			return open, types.Errorf(types.ErrStorage, "Start", dir, "the directory for temporary files cannot be made: %w", err)
 		}
 	}
+	now := time.Now()
+	_ = os.Chtimes(place.Cache, now, now) // see sweepCaches
 	return proc.Box{Plan: plan, Self: s.Self, Env: place.Environ(spec.Env)}, nil
 }
 
@@ -131,17 +134,21 @@ func (s *Service) Explain(pid types.PID) (sandbox.Plan, error) {
 // of returns where the commands of a process run, how they are confined, and whether their directory was made for the process.
 func (s *Service) of(pid types.PID) (place sandbox.Place, settings sandbox.Settings, made bool, err error) {
 	c, ok := s.Caller(pid)
-	var p *profile.Profile
-	if ok {
-		p, ok = c.Profile.(*profile.Profile)
-	}
 	if !ok {
 		return place, settings, false, &types.SyscallError{Syscall: "Start", PID: pid, Code: types.ErrPermission, Err: errUnknown}
+	}
+	return s.ofCaller(&c)
+}
+
+func (s *Service) ofCaller(c *vfs.Caller) (place sandbox.Place, settings sandbox.Settings, made bool, err error) {
+	p, ok := c.Profile.(*profile.Profile)
+	if !ok {
+		return place, settings, false, &types.SyscallError{Syscall: "Start", PID: c.PID, Code: types.ErrPermission, Err: errUnknown}
 	}
 	if settings = p.Sandbox; settings.Level == "" || settings.Net == "" { // it was not read by a profile.Reader
 		settings = sandbox.MeetSettings(sandbox.Usual(), sandbox.Usual().With(settings))
 	}
-	place, err = s.placeOf(&c, p)
+	place, err = s.placeOf(c, p)
 	return place, settings, s.Made(c.UUID, place.Work), err
 }
 
@@ -157,7 +164,7 @@ func (s *Service) placeOf(c *vfs.Caller, p *profile.Profile) (sandbox.Place, err
 	}
 	place := sandbox.Place{Work: work, Home: cmp.Or(resolved(home), s.Home), Temp: s.Temp(c.UUID), Private: s.Private}
 	place.Git = sandbox.FindGitAbove(work, sandbox.Disk{}, readText, append([]string{place.Home, "/"}, s.Private...)...)
-	place.Cache = s.cache(cmp.Or(place.Git.Common, work))
+	place.Cache = cacheOf(s.Data, cmp.Or(place.Git.Common, work))
 	place.Tools = append(s.tools(c, place.Home), s.Self)
 	return place, nil
 }
@@ -184,16 +191,18 @@ func (s *Service) tools(c *vfs.Caller, home string) (out []string) {
 }
 
 // Temp returns the directory for the temporary files of a process's commands. It goes when the history has ended for good; see Ended.
-func (s *Service) Temp(id types.UUID) string { return filepath.Join(s.temps(), id.String()) }
+func (s *Service) Temp(id types.UUID) string { return filepath.Join(temps(s.Data), id.String()) }
 
-func (s *Service) temps() string { return filepath.Join(s.Data, "tmp") }
+func temps(data string) string { return filepath.Join(data, "tmp") }
 
-// cache returns the directory for the caches of tools of all processes that work on a project, which is named by its repository or its
+// cacheOf returns the directory for the caches of tools of all processes that work on a project, which is named by its repository or its
 // directory. Nothing outside of the sandbox uses it.
-func (s *Service) cache(project string) string {
+func cacheOf(data, project string) string {
 	sum := sha256.Sum256([]byte(project))
-	return filepath.Join(s.Data, "caches", hex.EncodeToString(sum[:10]))
+	return filepath.Join(caches(data), hex.EncodeToString(sum[:10]))
 }
+
+func caches(data string) string { return filepath.Join(data, "caches") }
 
 func resolved(path string) string {
 	if p, err := filepath.EvalSymlinks(path); err == nil {

@@ -1,0 +1,196 @@
+package confine
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"rnix/internal/proc"
+	"rnix/internal/profile"
+	"rnix/internal/sandbox"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// world is a service with one process, which works in a repository in the home.
+type world struct {
+	*Service
+	caller  vfs.Caller
+	profile *profile.Profile
+	work    string
+	over    map[types.UUID]bool
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	home, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{work: filepath.Join(home, "src", "p"), over: map[types.UUID]bool{}}
+	data := filepath.Join(home, "data")
+	for _, dir := range []string{filepath.Join(w.work, ".git", "hooks"), filepath.Join(w.work, "sub"), data} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(w.work, ".git", "HEAD"), []byte("ref: refs/heads/main\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.profile = &profile.Profile{Sandbox: sandbox.Usual(), Lookup: func(string) (string, bool) { return "", false }}
+	w.caller = vfs.Caller{PID: 1, UUID: types.NewUUID(), WorkDir: w.work, Profile: w.profile, Env: []string{"PATH=" + home + "/tools:/usr/bin:relative:" + home}}
+	w.Service = &Service{
+		Caller: func(pid types.PID) (vfs.Caller, bool) { return w.caller, pid == w.caller.PID },
+		Made:   func(types.UUID, string) bool { return false }, Over: func(id types.UUID) bool { return w.over[id] },
+		Private: []string{data}, Data: data, Home: home, Self: "/bin/rnix", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Lookup: func(string) (string, bool) { return "/none", true },
+		Start: func(context.Context, proc.Spec) (*proc.Child, error) {
+			return nil, types.Errorf(types.ErrUnavailable, "Start", "", "this test starts nothing")
+		},
+	}
+	return w
+}
+
+// can gives the host a mechanism, as if it had been proved.
+func (w *world) can(rung sandbox.Rung) {
+	w.host = sandbox.Host{Key: sandbox.HostKey(w.Self, ""), ABI: 6, Program: "/usr/bin/bwrap", Bwrap: sandbox.Proof{Proved: rung == sandbox.RungBwrap}, Landlock: sandbox.Proof{Proved: rung == sandbox.RungLandlock}}
+}
+
+func TestAgentChangesWithItsToolsWhatItsCommandsMayWrite(t *testing.T) {
+	w := newWorld(t)
+	may := func(name string, whole bool) error {
+		rule := w.Writes(w.caller)
+		if rule == nil {
+			return nil
+		}
+		return rule(filepath.Join(w.work, name), whole)
+	}
+	check := func(want bool, whole bool, names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if err := may(name, whole); (err == nil) != want || err != nil && types.CodeOf(err) != types.ErrPermission {
+				t.Errorf("%s (whole %v): %v", name, whole, err)
+			}
+		}
+	}
+	check(true, false, "main.go", "sub/new.go", ".github/workflows/x.yaml", ".gitignore", ".git/description")
+	check(false, false, ".git/hooks/pre-commit", ".git/config", ".mcp.json", ".claude/settings.json", ".vscode/tasks.json", ".rnix/agents/x/agent.yaml", "../beside")
+	check(true, true, "sub", ".github")
+	check(false, true, ".git", ".claude")
+	w.profile.Sandbox.Level = sandbox.LevelOff
+	check(true, false, ".git/hooks/pre-commit")
+	w.profile.Sandbox = sandbox.Usual().Below(sandbox.Place{Work: filepath.Join(w.work, "sub")}, false)
+	check(false, false, "main.go")
+	w.profile.Sandbox = sandbox.Usual()
+	if w.caller.PID = 0; w.Writes(w.caller) != nil {
+		t.Error("a person is refused something")
+	}
+}
+
+func TestOnlyWhatIsKnownIsStarted(t *testing.T) {
+	w := newWorld(t)
+	spec := proc.Spec{Kind: proc.KindShell, Owner: 1, Path: "sh", Dir: w.work, Env: w.caller.Env}
+	if _, err := w.Box(spec); types.CodeOf(err) != types.ErrPermission || !strings.Contains(err.Error(), "--sandbox off") || !strings.Contains(err.Error(), "rnix doctor") {
+		t.Errorf("where nothing can be confined: %v", err)
+	}
+	if level, err := w.Fits(w.profile.Sandbox); err == nil {
+		t.Errorf("where nothing can be confined: %s", level)
+	}
+	w.profile.Sandbox.Optional = true
+	if box, err := w.Box(spec); err != nil || box.Plan.Rung != sandbox.RungNone {
+		t.Errorf("where it need not be: %+v %v", box.Plan.Rung, err)
+	}
+	if level, err := w.Fits(w.profile.Sandbox); err != nil || level != sandbox.LevelOff {
+		t.Errorf("where it need not be: %s %v", level, err)
+	}
+	for _, rung := range []sandbox.Rung{sandbox.RungBwrap, sandbox.RungLandlock} {
+		w.can(rung)
+		box, err := w.Box(spec)
+		if err != nil || box.Plan.Rung != rung || box.Self != w.Self {
+			t.Errorf("%s: %+v %v", rung, box.Plan.Rung, err)
+		}
+		p := box.Plan.Policy
+		if p.Net != sandbox.NetNone || !p.Allows(w.work+"/x", sandbox.AccessWrite) || p.Allows(w.Data+"/x", sandbox.AccessRead) || p.Allows(w.Home+"/x", sandbox.AccessRead) || !p.Allows(w.Home+"/tools/x", sandbox.AccessRead) {
+			t.Errorf("%s: %s", rung, p.Explain())
+		}
+		temp := w.Temp(w.caller.UUID)
+		if info, err := os.Stat(temp); err != nil || info.Mode().Perm() != 0o700 || !strings.Contains(strings.Join(box.Env, "\n"), "TMPDIR="+temp) {
+			t.Errorf("%s: %v %q", rung, err, box.Env)
+		}
+	}
+	if _, err := w.Box(proc.Spec{Kind: proc.KindShell, Owner: 2, Path: "sh"}); types.CodeOf(err) != types.ErrPermission {
+		t.Errorf("of a process that nobody knows: %v", err)
+	}
+	if below := w.Below(2); below.Within == nil || len(below.Within) != 0 || below.Net != sandbox.NetNone {
+		t.Errorf("below a process that nobody knows: %+v", below)
+	}
+	if box, err := w.Box(proc.Spec{Kind: proc.KindShell, Path: "sh"}); err != nil || box.Plan.Rung != sandbox.RungNone {
+		t.Errorf("of a person: %v", err)
+	}
+}
+
+func TestCachesGoThatNobodyUses(t *testing.T) {
+	w := newWorld(t)
+	w.can(sandbox.RungBwrap)
+	if _, err := w.Box(proc.Spec{Kind: proc.KindShell, Owner: 1, Path: "sh", Dir: w.work}); err != nil {
+		t.Fatal(err)
+	}
+	old := cacheOf(w.Data, "/another/project")
+	if err := os.MkdirAll(old, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w.sweepCaches(time.Now().Add(cacheAge - time.Minute))
+	if entries, err := os.ReadDir(caches(w.Data)); err != nil || len(entries) != 2 {
+		t.Errorf("%v %v", entries, err)
+	}
+	if _, err := w.Box(proc.Spec{Kind: proc.KindShell, Owner: 1, Path: "sh", Dir: w.work}); err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-cacheAge)
+	if err := os.Chtimes(old, long, long); err != nil {
+		t.Fatal(err)
+	}
+	w.sweepCaches(time.Now())
+	if entries, err := os.ReadDir(caches(w.Data)); err != nil || len(entries) != 1 {
+		t.Errorf("%v %v", entries, err)
+	}
+}
+
+func TestTemporaryFilesGoWithTheirHistory(t *testing.T) {
+	w := newWorld(t)
+	over, alive := types.NewUUID(), types.NewUUID()
+	w.over[over] = true
+	for _, id := range []types.UUID{over, alive} {
+		dir := filepath.Join(w.Temp(id), "mod")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "x"), nil, 0o400); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, 0o500); err != nil { // as in a module cache of Go
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(w.Temp(alive), "mod"), 0o700) })
+	w.Ended(alive)
+	w.Begin(sandbox.Settings{Level: sandbox.LevelOff})
+	_ = w.Close()
+	if _, err := os.Stat(w.Temp(over)); err == nil {
+		t.Error("those of one that has ended are there")
+	}
+	if _, err := os.Stat(w.Temp(alive)); err != nil {
+		t.Error("those of one that lives are gone")
+	}
+	w.over[alive] = true
+	w.Ended(alive)
+	_ = w.Close()
+	if _, err := os.Stat(w.Temp(alive)); err == nil {
+		t.Error("they do not go at the end")
+	}
+}
