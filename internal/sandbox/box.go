@@ -172,7 +172,7 @@ func (b *Box) Started() error {
 	if err != nil {
 		return types.Errorf(types.ErrInternal, "sandbox", "", "it is not known whether the command was started: %w", err)
 	}
-	why, ran := strings.CutPrefix(string(text), string(running))
+	why, ran := strings.CutPrefix(strings.TrimSpace(string(text)), string(running))
 	if ran && why == "" {
 		return nil
 	}

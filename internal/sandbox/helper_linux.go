@@ -25,7 +25,7 @@ func Helper(args []string) int {
 	// The thread that is confined must be the one that executes.
 	runtime.LockOSThread()
 	says, err := runJob(args)
-	fmt.Fprint(says, err)
+	fmt.Fprintln(says, err)
 	return NotRun
 }
 
@@ -33,20 +33,20 @@ func Helper(args []string) int {
 func runJob(args []string) (says io.Writer, err error) {
 	says = os.Stderr
 	if len(args) != 1 {
-		return says, fmt.Errorf("%s is started by rnix itself, with the number of a descriptor\n", Word)
+		return says, fmt.Errorf("%s is started by rnix itself, with the number of a descriptor", Word)
 	}
 	fd, err := strconv.Atoi(args[0])
 	if err != nil || fd < 3 {
-		return says, fmt.Errorf("invalid descriptor %q\n", args[0])
+		return says, fmt.Errorf("invalid descriptor %q", args[0])
 	}
 	file := os.NewFile(uintptr(fd), "job")
 	text, err := io.ReadAll(file)
 	if err != nil {
-		return says, fmt.Errorf("the job cannot be read: %w\n", err)
+		return says, fmt.Errorf("the job cannot be read: %w", err)
 	}
 	var j job
 	if err := json.Unmarshal(text, &j); err != nil {
-		return says, fmt.Errorf("the job is damaged: %w\n", err)
+		return says, fmt.Errorf("the job is damaged: %w", err)
 	}
 	pipe := os.NewFile(uintptr(j.Says), "says")
 	if j.Stderr > 0 {
