@@ -10,7 +10,7 @@ func (m *Manifest) checkSandbox(d *yamlfile.Doc) {
 	if l := m.Sandbox.Level; (sandbox.Settings{Level: l}).Check() != nil {
 		d.Problemf("sandbox.level", "%q is not known; write auto, bwrap or landlock", l)
 	} else if l == sandbox.LevelOff {
-		d.Problemf("sandbox.level", "an agent cannot switch the sandbox off; a person does, with: rnix run --sandbox off")
+		d.Problemf("sandbox.level", "an agent cannot switch the sandbox off; a person does, with: rnix run --sandbox off \"...\"")
 	}
 	key, net := "sandbox.net", m.Sandbox.Net
 	if m.Network != "" {

@@ -23,6 +23,7 @@ import (
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/cli"
 	"rnix/internal/soak"
+	"rnix/internal/testenv"
 	"rnix/ipc"
 )
 
@@ -113,7 +114,7 @@ func newField(t *testing.T) *field {
 // serve starts the control plane.
 func (f *field) serve(listen string) {
 	c := exec.Command("rnix", "serve", "--control-plane", "--listen", listen, "--data", filepath.Join(f.dir, "cp"), "--ttl", fightTTL.String(), "--json")
-	c.Env = []string{"HOME=" + f.dir, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
+	c.Env = []string{"HOME=" + f.dir, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0", testenv.SandboxOff}
 	var talk bytes.Buffer
 	c.Stderr = &talk
 	out, err := c.StdoutPipe()

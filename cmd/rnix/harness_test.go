@@ -16,6 +16,7 @@ import (
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/harness/vendortest"
+	"rnix/internal/testenv"
 )
 
 // user is somebody with the program, a daemon of their own, and a real agent command line.
@@ -46,7 +47,7 @@ func newUser(t *testing.T, name string, script func(llmtest.Request) llmtest.Rep
 	if err := os.Symlink(program, filepath.Join(bin, name)); err != nil {
 		t.Fatal(err)
 	}
-	u.env = append(u.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_RUNTIME_DIR="+run, "RNIX_DATA_DIR="+data, "TERM=dumb", "GORACE=atexit_sleep_ms=0")
+	u.env = append(u.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_RUNTIME_DIR="+run, "RNIX_DATA_DIR="+data, "TERM=dumb", "GORACE=atexit_sleep_ms=0", testenv.SandboxOff)
 	for k, v := range u.Vars {
 		u.env = append(u.env, k+"="+v)
 	}

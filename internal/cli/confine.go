@@ -35,11 +35,11 @@ func sayUnconfined(out *output, procs []ipc.Proc) {
 	switch n := len(pids); {
 	case n == 0:
 	case n == 1:
-		out.talk("PID %s runs its commands outside of the sandbox (--sandbox off)", pids[0])
+		out.talk("PID %s runs its commands outside of the sandbox", pids[0])
 	case n > most:
-		out.talk("PIDs %s and %d more run their commands outside of the sandbox (--sandbox off)", strings.Join(pids[:most], ", "), n-most)
+		out.talk("PIDs %s and %d more run their commands outside of the sandbox", strings.Join(pids[:most], ", "), n-most)
 	default:
-		out.talk("PIDs %s run their commands outside of the sandbox (--sandbox off)", strings.Join(pids, ", "))
+		out.talk("PIDs %s run their commands outside of the sandbox", strings.Join(pids, ", "))
 	}
 }
 

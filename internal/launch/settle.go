@@ -170,8 +170,9 @@ func (l *Launcher) optsOf(a *Opened, p *profile.Profile, ag *agent.Agent, choice
 	if err != nil {
 		return kernel.SpawnOpts{}, err
 	}
+	by, net := confined(p, &choice, level)
 	o := kernel.SpawnOpts{
-		UUID: a.Rec.ID, ProcSpec: types.ProcSpec{Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort), Sandbox: string(level), Net: string(p.Sandbox.Net), MaxSteps: &steps, ContextBudget: &limit.Tokens, BudgetUSD: &usd}, FailedSteps: p.FailedSteps(), Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
+		UUID: a.Rec.ID, ProcSpec: types.ProcSpec{Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort), Sandbox: by, Net: net, MaxSteps: &steps, ContextBudget: &limit.Tokens, BudgetUSD: &usd}, FailedSteps: p.FailedSteps(), Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
 		Env: proc.ComposeEnv(p.Env, p.Variables(ag), nil), Secret: p.Lookup, Profile: p,
 	}
 	if f := choice.Fallback; f != nil {

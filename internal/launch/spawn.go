@@ -10,6 +10,7 @@ import (
 	"rnix/internal/price"
 	"rnix/internal/proc"
 	"rnix/internal/profile"
+	"rnix/internal/sandbox"
 	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -70,7 +71,6 @@ func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.C
 	if err != nil {
 		return o, err
 	}
-	o.Sandbox, o.Net = string(level), string(p.Sandbox.Net)
 	if err := profile.Starts(p, &choice.Provider); err != nil {
 		return o, err
 	}
@@ -79,6 +79,7 @@ func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.C
 			return o, err
 		}
 	}
+	o.Sandbox, o.Net = confined(p, &choice, level)
 	if o.Recorded = p.Recorded; o.Recorded {
 		s.voidDenials(req.Intent, req.DeniedDevices)
 	} else {
@@ -126,6 +127,17 @@ func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.C
 	}
 	o.Timeout = service.Timeout(req.TimeoutMs)
 	return o, nil
+}
+
+// confined returns how the commands of a process are shown to be confined. An agent CLI is not yet, though the commands are that it gives to /dev/shell.
+func confined(p *profile.Profile, choice *config.Choice, level sandbox.Level) (by, net string) {
+	if choice.Provider.Name != "" { // else it is that of its parent
+		p.Free = choice.Provider.Harness() != ""
+	}
+	if p.Free {
+		return string(sandbox.LevelOff), string(sandbox.NetOpen)
+	}
+	return string(level), string(p.Sandbox.Net)
 }
 
 // voidDenials warns of what a history denies to no effect.

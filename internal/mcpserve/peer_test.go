@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"rnix/types"
@@ -62,11 +63,19 @@ func curl(t *testing.T, args ...string) string {
 }
 
 func TestWhoCallsIsAskedOfEachProcessThatHasTheConnection(t *testing.T) {
-	var asked [][]int
+	var mu sync.Mutex // who calls is another process, after whose end nothing tells the race detector that the server was done before
+	var seen [][]int
 	inside := false
 	same := func(_ context.Context, pids []int) ([]bool, error) {
-		asked = append(asked, pids)
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, pids)
 		return slices.Repeat([]bool{!inside}, len(pids)), nil
+	}
+	asked := func() [][]int {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen)
 	}
 	token := NewToken()
 	address := serveAs(t, one{}, "127.0.0.1:0", token, same)
@@ -74,21 +83,23 @@ func TestWhoCallsIsAskedOfEachProcessThatHasTheConnection(t *testing.T) {
 	if got := curl(t, auth...); !strings.HasSuffix(got, " 200") {
 		t.Error(got)
 	}
-	if len(asked) != 1 || len(asked[0]) != 1 || asked[0][0] == os.Getpid() {
-		t.Errorf("asked for %v, want one process, which is not this one", asked)
+	if list := asked(); len(list) != 1 || len(list[0]) != 1 || list[0][0] == os.Getpid() {
+		t.Errorf("asked for %v, want one process, which is not this one", list)
 	}
+	mu.Lock()
 	inside = true
+	mu.Unlock()
 	if got := curl(t, auth...); !strings.HasSuffix(got, " 403") || !strings.Contains(got, "a command of an agent may not call this server") {
 		t.Error(got)
 	}
-	if n := len(asked); n != 2 {
+	if n := len(asked()); n != 2 {
 		t.Errorf("asked %d times, want 2", n)
 	}
-	if got := curl(t, "http://"+address+Path); !strings.HasSuffix(got, " 401") || len(asked) != 2 {
-		t.Errorf("without the token: %s, asked %d times", got, len(asked))
+	if got := curl(t, "http://"+address+Path); !strings.HasSuffix(got, " 401") || len(asked()) != 2 {
+		t.Errorf("without the token: %s, asked %d times", got, len(asked()))
 	}
-	if got, _ := greet(t, "tcp", address, token); got != http.StatusForbidden || !slices.Equal(asked[len(asked)-1], []int{os.Getpid()}) {
-		t.Errorf("%d after %v", got, asked)
+	if got, _ := greet(t, "tcp", address, token); got != http.StatusForbidden || !slices.Equal(asked()[len(asked())-1], []int{os.Getpid()}) {
+		t.Errorf("%d after %v", got, asked())
 	}
 }
 

@@ -34,7 +34,9 @@ type Profile struct {
 	Names     []string         // of variables that OS children see besides the agent's
 	Lent      []string         // those that the agent has which starts a process with it, of which Names can hand on no others; nil = no agent does
 	Sandbox   sandbox.Settings // how the commands of what is started with it are confined
-	Recorded  bool             // what is started with it is asked for by a history, perhaps of an earlier version
+	// Free says that what runs with it works outside of every sandbox itself: an agent CLI.
+	Free     bool
+	Recorded bool // what is started with it is asked for by a history, perhaps of an earlier version
 
 	project string // the project's root; Cwd if there is none
 	pin     *pin   // Trust is that of rnix trust, in what was looked at; nil = it was asked for
@@ -100,6 +102,7 @@ func (p *Profile) Variables(ag *agent.Agent) []string {
 // has no other variables, and is confined at least as below says.
 func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Settings) {
 	p.Lent, p.Sandbox = append([]string{}, variables...), sandbox.MeetSettings(below, p.Sandbox)
+	p.Free = above != nil && above.Free
 	if above != nil {
 		p.CostAs(above)
 	}

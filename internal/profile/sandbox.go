@@ -33,10 +33,10 @@ func Confine(p *Profile, ag *agent.Agent, level, net string) error {
 
 // Starts refuses a provider whose programs no box confines yet to what is started inside an agent with a sandbox: it would have more than that agent.
 func Starts(p *Profile, provider *config.Provider) error {
-	if p.Sandbox.Within == nil || p.Sandbox.Off() || provider == nil || provider.Harness() == "" {
+	if p.Sandbox.Within == nil || p.Sandbox.Off() || p.Free || provider.Harness() == "" {
 		return nil
 	}
-	return types.Errorf(types.ErrPermission, "Spawn", provider.Name, "the commands of the agent that starts it are in a sandbox, and agent CLIs are not confined yet; a person starts it (rnix run --harness), or the agent with: rnix run --sandbox off")
+	return types.Errorf(types.ErrPermission, "Spawn", provider.Name, "the commands of the agent that starts it are in a sandbox, and agent CLIs are not confined yet; a person starts it, or starts that agent with: rnix run --sandbox off \"...\"")
 }
 
 // Confined returns p for an agent that is started by one with profile p: it is confined as below says, and tighter if the agent wants that.

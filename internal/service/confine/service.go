@@ -91,7 +91,7 @@ func (s *Service) plan(settings sandbox.Settings, place sandbox.Place, made bool
 
 // refusal adds to why commands cannot be confined what a person can do.
 func refusal(err error) error {
-	return types.Errorf(types.CodeOf(err), "Start", "", "%w; to go on without the sandbox, a person starts it with: rnix run --sandbox off, or resumes it with: rnix resume --sandbox off", err)
+	return types.Errorf(types.CodeOf(err), "Start", "", "%w; to go on without the sandbox, a person starts it with: rnix run --sandbox off \"...\", or resumes it with: rnix resume --sandbox off PROCESS", err)
 }
 
 // Fits returns by what settings are enforced on this host, or refuses those that cannot be.
