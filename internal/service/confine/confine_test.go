@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,12 @@ func TestOnlyWhatIsKnownIsStarted(t *testing.T) {
 		temp := w.Temp(w.caller.UUID)
 		if info, err := os.Stat(temp); err != nil || info.Mode().Perm() != 0o700 || !strings.Contains(strings.Join(box.Env, "\n"), "TMPDIR="+temp) {
 			t.Errorf("%s: %v %q", rung, err, box.Env)
+		}
+		if !slices.Contains(box.Plan.Argv, temp) && !slices.Contains(box.Plan.Rules, sandbox.Rule{Path: temp, Access: sandbox.AccessWrite}) {
+			t.Errorf("%s: the first command cannot write its temporary directory: %q %v", rung, box.Plan.Argv, box.Plan.Rules)
+		}
+		if err := os.RemoveAll(temp); err != nil {
+			t.Fatal(err)
 		}
 	}
 	if _, err := w.Box(proc.Spec{Kind: proc.KindShell, Owner: 2, Path: "sh"}); types.CodeOf(err) != types.ErrPermission {

@@ -58,17 +58,17 @@ func (s *Service) Box(spec proc.Spec) (proc.Box, error) {
 	if err != nil || settings.Off() {
 		return open, err
 	}
+	for _, dir := range []string{place.Temp, place.Cache} { // before the plan, which gives nothing that does not exist
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return open, types.Errorf(types.ErrStorage, "Start", dir, "the directory for temporary files cannot be made: %w", err)
+		}
+	}
 	plan, err := s.plan(settings, place, made)
 	if err != nil {
 		return open, err
 	}
 	if plan.Rung == sandbox.RungNone {
 		return open, nil
-	}
-	for _, dir := range []string{place.Temp, place.Cache} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return open, types.Errorf(types.ErrStorage, "Start", dir, "the directory for temporary files cannot be made: %w", err)
-		}
 	}
 	now := time.Now()
 	_ = os.Chtimes(place.Cache, now, now) // see sweepCaches
