@@ -3,6 +3,7 @@
 package profile
 
 import (
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"rnix/internal/price"
 	"rnix/internal/sandbox"
 	"rnix/kernel"
+	"rnix/runtime/env"
 	"rnix/types"
 )
 
@@ -99,10 +101,25 @@ func (p *Profile) Variables(ag *agent.Agent) []string {
 }
 
 // Bind makes p that of what an agent starts, which has the profile above and the variables of these names: it costs what the agent itself does,
-// has no other variables, and is confined at least as below says.
+// has no other variables, and is confined at least as below says. If the agent is confined, then what says where the home is and which programs are run
+// (HOME, PATH and all others that every child may see) is as above, or as the daemon has it where that is nil: an agent could name there what it may not read,
+// or programs of its own to what is not confined.
 func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Settings) {
 	p.Lent, p.Sandbox = append([]string{}, variables...), sandbox.MeetSettings(below, p.Sandbox)
 	p.Free = above != nil && above.Free
+	if below.Within != nil && !below.Off() {
+		from := os.Environ()
+		if above != nil {
+			from = above.Env
+		}
+		allowed := func(kv string) bool {
+			name, _, _ := strings.Cut(kv, "=")
+			return env.Allowed(name)
+		}
+		own := slices.DeleteFunc(slices.Clone(p.Env), allowed)
+		p.Env = append(own, slices.DeleteFunc(slices.Clone(from), func(kv string) bool { return !allowed(kv) })...)
+		p.Lookup = lookupIn(p.Env)
+	}
 	if above != nil {
 		p.CostAs(above)
 	}

@@ -262,3 +262,39 @@ func TestSandboxOfWhatIsStarted(t *testing.T) {
 		t.Errorf("a child: %+v %v", child.Sandbox, err)
 	}
 }
+
+func TestWhatAConfinedAgentStartsHasTheHomeAndProgramsOfThatAgent(t *testing.T) {
+	h := newHost(t)
+	above := h.read(false, "PATH=/usr/bin", "HTTPS_PROXY=http://above", "OWN=1")
+	below := sandbox.Usual()
+	below.Within = []string{above.Cwd}
+	value := func(p *Profile, name string) string { v, _ := p.Lookup(name); return v }
+
+	p := h.read(false, "HOME="+h.dir+"/fake", "PATH="+h.dir+"/evil:/usr/bin", "GOFLAGS=-toolexec=evil", "RNIX_MAX_STEPS=3")
+	p.Bind(above, nil, below)
+	for name, want := range map[string]string{"HOME": h.Home, "PATH": "/usr/bin", "HTTPS_PROXY": "http://above", "GOFLAGS": "", "OWN": "", "RNIX_MAX_STEPS": "3"} {
+		if got := value(p, name); got != want {
+			t.Errorf("%s is %q, not %q", name, got, want)
+		}
+		if n := strings.Count("\n"+strings.Join(p.Env, "\n"), "\n"+name+"="); want != "" && n != 1 || want == "" && n > 0 {
+			t.Errorf("%s is there %d times: %q", name, n, p.Env)
+		}
+	}
+	again := h.read(false, "PATH="+h.dir+"/evil")
+	again.BindAs(p)
+	if got := value(again, "PATH"); got != "/usr/bin" {
+		t.Errorf("read again, PATH is %q", got)
+	}
+	t.Setenv("PATH", "/bin")
+	p = h.read(false, "PATH="+h.dir+"/evil")
+	p.Bind(nil, nil, below)
+	if got := value(p, "PATH"); got != "/bin" {
+		t.Errorf("below an agent that is gone, PATH is %q", got)
+	}
+	below.Level = sandbox.LevelOff
+	p = h.read(false, "PATH="+h.dir+"/own")
+	p.Bind(above, nil, below)
+	if got := value(p, "PATH"); got != h.dir+"/own" {
+		t.Errorf("below an agent that is not confined, PATH is %q", got)
+	}
+}
