@@ -94,7 +94,7 @@ func hold(path string) (*holding, error) {
 func makeHeld(path string) (bool, error) {
 	text, isFile := heldFiles[filepath.Base(path)]
 	if !isFile {
-		err := unix.Mkdir(path, 0o755)
+		err := unix.Mkdir(path, heldMode) // at once, so that nobody sees one that is not marked, unless the umask says otherwise
 		if err == unix.EEXIST {
 			return false, nil
 		}

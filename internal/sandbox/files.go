@@ -30,6 +30,8 @@ type Files interface {
 	Target(path string) string
 	// List returns the names in a directory, sorted; none if it cannot be read.
 	List(dir string) []string
+	// Held reports whether what is at a path only holds the name, for a box: it can go at any time.
+	Held(path string) bool
 }
 
 // Disk is the file system of this process.
@@ -63,6 +65,12 @@ func (Disk) List(dir string) []string {
 	}
 	return names
 }
+
+// Held reports whether what is at a path only holds the name.
+func (Disk) Held(path string) bool { return IsHeld(path) }
+
+// vacant says whether there is nothing at a path, or only what holds the name for another box.
+func vacant(files Files, path string) bool { return files.Kind(path) == Missing || files.Held(path) }
 
 // mostLinks is how many links a path may lead through: as many as Linux follows (MAXSYMLINKS).
 const mostLinks = 40
@@ -134,10 +142,10 @@ func (p Policy) Resolve(files Files) (Policy, error) {
 	return out, nil
 }
 
-// firstMissing returns the outermost component of a path that does not exist, or the path itself.
+// firstMissing returns the outermost component of a path that does not exist or only holds a name, or the path itself.
 func firstMissing(files Files, path string) string {
 	for _, dir := range slices.Backward(ancestors(path)) {
-		if files.Kind(dir) != Directory {
+		if files.Kind(dir) != Directory || files.Held(dir) {
 			path = dir
 		} else {
 			break

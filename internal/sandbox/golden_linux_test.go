@@ -54,6 +54,8 @@ func (f fakeFiles) Kind(path string) Kind {
 	return Link
 }
 
+func (fakeFiles) Held(string) bool { return false }
+
 func (f fakeFiles) Target(path string) string { return f[path] }
 
 func (f fakeFiles) List(dir string) []string {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,4 +117,61 @@ func TestWhatCannotBeKeptIsRefused(t *testing.T) {
 			t.Errorf("left: %v %v", names, err)
 		}
 	})
+}
+
+// TestNamesThatAnotherBoxHoldsAreHeld opens a box while another one holds the names of what is missing, which ends first.
+func TestNamesThatAnotherBoxHoldsAreHeld(t *testing.T) {
+	work, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{".git/hooks", ".vscode"} {
+		if err := os.MkdirAll(filepath.Join(work, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(work, ".git/HEAD"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	git := filepath.Join(work, ".git")
+	open := func() *Box {
+		t.Helper()
+		policy := Standard(Place{Work: work, Git: Git{Top: work, Dir: git, Common: git}})
+		plan, err := MakePlan(policy, Host{Bwrap: Proof{Proved: true}, Program: "/usr/bin/bwrap"}, Disk{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := plan.Open("/bin/true", Command{Path: "/bin/true", Dir: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	end := func(b *Box) {
+		t.Helper()
+		if _, err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	first := open()
+	held := first.Held()
+	second := open()
+	if !slices.Equal(second.Held(), held) {
+		t.Errorf("one holds %q, the other one %q", held, second.Held())
+	}
+	end(first)
+	for _, path := range held {
+		if !IsHeld(path) {
+			t.Errorf("%s is free, though a box is open", path)
+		}
+	}
+	end(second)
+	for _, path := range held {
+		if _, err := os.Lstat(path); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", path, err)
+		}
+	}
+	if len(held) < 5 || slices.Contains(held, filepath.Join(work, ".vscode")) || !slices.Contains(held, filepath.Join(git, "info")) {
+		t.Errorf("held: %q", held)
+	}
 }

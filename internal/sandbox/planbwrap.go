@@ -84,10 +84,11 @@ func (b *bwrapArgs) point(p point) {
 }
 
 // hold takes rights from a path in a directory where the command may write. All directories between become mount points too: one
-// that is not could be renamed, and another one put in its place. What is missing is held by an empty directory.
+// that is not could be renamed, and another one put in its place. What is missing is held by an empty directory, and so is what another box holds: it would
+// go with that box, and the name be free.
 func (b *bwrapArgs) hold(p point, kind Kind) {
 	path := p.path
-	if kind == Missing {
+	if vacant(b.files, path) {
 		path = firstMissing(b.files, path)
 	}
 	for _, dir := range ancestors(path) {
@@ -98,7 +99,7 @@ func (b *bwrapArgs) hold(p point, kind Kind) {
 	if b.made[path] {
 		return // another protected path is below the same missing directory
 	}
-	missing := b.files.Kind(path) == Missing
+	missing := vacant(b.files, path)
 	if missing {
 		b.plan.Held = append(b.plan.Held, path)
 	}
