@@ -249,12 +249,12 @@ func TestSandboxOfWhatIsStarted(t *testing.T) {
 		}
 	}
 	ag := &agent.Agent{}
-	ag.Name, ag.Sandbox = "tight", agent.Sandbox{Level: sandbox.LevelLandlock, Net: sandbox.NetNone}
-	if err := Confine(p, ag, "", ""); err != nil || p.Sandbox.Level != sandbox.LevelLandlock || p.Sandbox.Net != sandbox.NetNone {
+	ag.Name, ag.Sandbox = "tight", agent.Sandbox{Level: sandbox.LevelBwrap, Net: sandbox.NetNone}
+	if err := Confine(p, ag, "", ""); err != nil || p.Sandbox.Level != sandbox.LevelBwrap || p.Sandbox.Net != sandbox.NetNone {
 		t.Errorf("an agent that is tighter: %+v %v", p.Sandbox, err)
 	}
 	ag.Sandbox = agent.Sandbox{Net: sandbox.NetOpen}
-	if err := Confine(p, ag, "auto", "open"); err != nil || p.Sandbox.Level != sandbox.LevelLandlock || p.Sandbox.Net != sandbox.NetNone || len(p.Problems) != 1 {
+	if err := Confine(p, ag, "auto", "open"); err != nil || p.Sandbox.Level != sandbox.LevelBwrap || p.Sandbox.Net != sandbox.NetNone || len(p.Problems) != 1 {
 		t.Errorf("an agent that is looser: %+v %q %v", p.Sandbox, p.Problems, err)
 	}
 	child, err := Confined(p, &agent.Agent{}, sandbox.Settings{Level: sandbox.LevelBwrap, Net: sandbox.NetOpen, Within: []string{"/w"}})

@@ -18,18 +18,19 @@ import (
 // Version is the version of a Policy's form.
 const Version = 1
 
-// Level says how a command must be confined. The levels are ordered: a later one is stricter.
+// Level says how a command must be confined. The levels are ordered: a later one is stricter. Landlock is below auto, which is bubblewrap where that works:
+// it does not protect names in the work directory, so it must not be what tightens auto.
 type Level string
 
 // The levels.
 const (
 	LevelOff      Level = "off"      // not at all
-	LevelAuto     Level = "auto"     // by the best rung that is proved on this host
 	LevelLandlock Level = "landlock" // by Landlock and seccomp
+	LevelAuto     Level = "auto"     // by the best rung that is proved on this host
 	LevelBwrap    Level = "bwrap"    // by bubblewrap and seccomp
 )
 
-var levels = []Level{LevelOff, LevelAuto, LevelLandlock, LevelBwrap}
+var levels = []Level{LevelOff, LevelLandlock, LevelAuto, LevelBwrap}
 
 // Net says which network a command has. The values are ordered: a later one has more.
 type Net string

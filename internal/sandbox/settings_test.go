@@ -76,3 +76,14 @@ func TestSettingsAreChecked(t *testing.T) {
 		t.Error("what is off confines")
 	}
 }
+
+func TestLandlockDoesNotTightenWhatBubblewrapMayConfine(t *testing.T) {
+	for _, c := range []struct{ have, said, want Level }{
+		{LevelAuto, LevelLandlock, LevelAuto}, {LevelLandlock, LevelAuto, LevelAuto}, {LevelBwrap, LevelLandlock, LevelBwrap},
+		{LevelAuto, LevelBwrap, LevelBwrap}, {LevelOff, LevelLandlock, LevelLandlock}, {LevelLandlock, LevelOff, LevelLandlock},
+	} {
+		if got := (Settings{Level: c.have, Net: NetNone}).Tighten(c.said, "").Level; got != c.want {
+			t.Errorf("%s, tightened by %s, is %s and not %s", c.have, c.said, got, c.want)
+		}
+	}
+}
