@@ -91,6 +91,9 @@ func answer(req request, exit proc.ExitInfo, output string) []byte {
 	default:
 		fmt.Fprintf(&b, "[%d background processes were ended with the command]\n", exit.Left)
 	}
+	for _, path := range exit.Changed {
+		fmt.Fprintf(&b, "[%s is protected, and the command has changed it, which this sandbox cannot prevent: look at it, and undo that]\n", path)
+	}
 	took := strconv.FormatFloat(exit.Took.Seconds(), 'f', 1, 64)
 	switch {
 	case exit.Cause == proc.TimedOut:
