@@ -147,6 +147,16 @@ func TestCachesGoThatNobodyUses(t *testing.T) {
 	if _, err := w.Box(proc.Spec{Kind: proc.KindShell, Owner: 1, Path: "sh", Dir: w.work}); err != nil {
 		t.Fatal(err)
 	}
+	own := cacheOf(w.Data, filepath.Join(w.work, ".git"))
+	if err := os.Chmod(own, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Box(proc.Spec{Kind: proc.KindShell, Owner: 1, Path: "sh", Dir: w.work}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(own); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("a command has locked out those after it: %v %v", info, err)
+	}
 	old := cacheOf(w.Data, "/another/project")
 	if err := os.MkdirAll(old, 0o700); err != nil {
 		t.Fatal(err)

@@ -59,7 +59,11 @@ func (s *Service) Box(spec proc.Spec) (proc.Box, error) {
 		return open, err
 	}
 	for _, dir := range []string{place.Temp, place.Cache} { // before the plan, which gives nothing that does not exist
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		err := os.MkdirAll(dir, 0o700)
+		if err == nil {
+			err = os.Chmod(dir, 0o700) // a command may have taken the right to it from all that come after
+		}
+		if err != nil {
 			return open, types.Errorf(types.ErrStorage, "Start", dir, "the directory for temporary files cannot be made: %w", err)
 		}
 	}
