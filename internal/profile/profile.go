@@ -102,8 +102,8 @@ func (p *Profile) Variables(ag *agent.Agent) []string {
 
 // Bind makes p that of what an agent starts, which has the profile above and the variables of these names: it costs what the agent itself does,
 // has no other variables, and is confined at least as below says. If the agent is confined, then what says where the home is and which programs are run
-// (HOME, PATH and all others that every child may see) is as above, or as the daemon has it where that is nil: an agent could name there what it may not read,
-// or programs of its own to what is not confined.
+// (HOME, PATH and all others that every child may see) is as above, or as the daemon has it where that is nil, and of other variables only those
+// count that the agent has, and Rnix's own: an agent could name there what it may not read, or programs and hosts of its own to a model, which is not confined.
 func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Settings) {
 	p.Lent, p.Sandbox = append([]string{}, variables...), sandbox.MeetSettings(below, p.Sandbox)
 	p.Free = above != nil && above.Free
@@ -112,12 +112,13 @@ func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Setting
 		if above != nil {
 			from = above.Env
 		}
-		allowed := func(kv string) bool {
-			name, _, _ := strings.Cut(kv, "=")
-			return env.Allowed(name)
+		pick := func(environ []string, which func(name string) bool) []string {
+			return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { name, _, _ := strings.Cut(kv, "="); return !which(name) })
 		}
-		own := slices.DeleteFunc(slices.Clone(p.Env), allowed)
-		p.Env = append(own, slices.DeleteFunc(slices.Clone(from), func(kv string) bool { return !allowed(kv) })...)
+		own := pick(p.Env, func(name string) bool {
+			return !env.Allowed(name) && (strings.HasPrefix(name, "RNIX_") || slices.Contains(variables, name))
+		})
+		p.Env = append(own, pick(from, env.Allowed)...)
 		p.Lookup = lookupIn(p.Env)
 	}
 	if above != nil {

@@ -270,9 +270,9 @@ func TestWhatAConfinedAgentStartsHasTheHomeAndProgramsOfThatAgent(t *testing.T) 
 	below.Within = []string{above.Cwd}
 	value := func(p *Profile, name string) string { v, _ := p.Lookup(name); return v }
 
-	p := h.read(false, "HOME="+h.dir+"/fake", "PATH="+h.dir+"/evil:/usr/bin", "GOFLAGS=-toolexec=evil", "RNIX_MAX_STEPS=3")
-	p.Bind(above, nil, below)
-	for name, want := range map[string]string{"HOME": h.Home, "PATH": "/usr/bin", "HTTPS_PROXY": "http://above", "GOFLAGS": "", "OWN": "", "RNIX_MAX_STEPS": "3"} {
+	p := h.read(false, "HOME="+h.dir+"/fake", "PATH="+h.dir+"/evil:/usr/bin", "GOFLAGS=-toolexec=evil", "RNIX_MAX_STEPS=3", "ANTHROPIC_BASE_URL=http://evil", "CLAUDE_CONFIG_DIR=/evil", "LENT=1")
+	p.Bind(above, []string{"LENT"}, below)
+	for name, want := range map[string]string{"HOME": h.Home, "PATH": "/usr/bin", "HTTPS_PROXY": "http://above", "GOFLAGS": "", "OWN": "", "RNIX_MAX_STEPS": "3", "ANTHROPIC_BASE_URL": "", "CLAUDE_CONFIG_DIR": "", "LENT": "1"} {
 		if got := value(p, name); got != want {
 			t.Errorf("%s is %q, not %q", name, got, want)
 		}
