@@ -59,6 +59,8 @@ func newWorld(t *testing.T) *world {
 
 // can gives the host a mechanism, as if it had been proved.
 func (w *world) can(rung sandbox.Rung) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.host = sandbox.Host{Key: sandbox.HostKey(w.Self, ""), ABI: 6, Program: "/usr/bin/bwrap", Bwrap: sandbox.Proof{Proved: rung == sandbox.RungBwrap}, Landlock: sandbox.Proof{Proved: rung == sandbox.RungLandlock}}
 }
 
