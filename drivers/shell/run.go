@@ -42,11 +42,6 @@ func (f *file) run(ctx context.Context, caller vfs.Caller, req request) ([]byte,
 		Path: program(caller.Env), Args: []string{"-c", req.command}, Dir: dir, Env: caller.Env,
 		Stdout: sink, Stderr: sink, Timeout: req.timeout, Grace: grace,
 	}
-	if f.opts.Confine != nil {
-		if err := f.opts.Confine(caller, &spec); err != nil {
-			return nil, err
-		}
-	}
 	child, err := f.children.Start(ctx, spec)
 	if err != nil {
 		if ended := vfs.Ended(ctx, "Write", ""); ended != nil {

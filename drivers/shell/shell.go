@@ -2,8 +2,7 @@
 // with the caller's environment.
 //
 // It owns how a command is asked for and how its outcome is told. It does not know how a child is
-// started and ended (internal/proc), nor what it may touch: that is for the assembly, which may give
-// a function that confines each command. There is no list of forbidden commands: such lists refuse
+// started, confined and ended (internal/proc). There is no list of forbidden commands: such lists refuse
 // what is harmless and pass what is not.
 //
 // /dev/shell takes a request in JSON. /dev/shell/text takes the command itself, for people and
@@ -44,10 +43,6 @@ type Options struct {
 	TimeoutOf func(vfs.Caller) time.Duration
 	Keep      int   // bytes of an output that are kept at its head, and at its tail; DefaultKeep
 	Quota     int64 // bytes that the outputs of one caller may take up as files, in all; 0 = no bound
-
-	// Confine changes how a command is started, such as to run it inside a sandbox. An error refuses
-	// the command. Nil means that commands are not confined.
-	Confine func(vfs.Caller, *proc.Spec) error
 }
 
 // New returns the device. Its commands are children of children.

@@ -16,6 +16,7 @@ import (
 
 	"rnix/drivers/shell"
 	"rnix/internal/proc"
+	"rnix/internal/sandbox"
 	"rnix/types"
 	"rnix/vfs"
 	"rnix/vfs/vfstest"
@@ -280,14 +281,14 @@ func TestOutputIsStreamedInWholeCharacters(t *testing.T) {
 }
 
 func TestCommandIsConfinedOrRefused(t *testing.T) { // A-50
-	b := newBench(t, shell.Options{Confine: func(c vfs.Caller, s *proc.Spec) error {
+	b := newBench(t, shell.Options{})
+	proc.Confine(b.manager, func(s proc.Spec) (proc.Box, error) {
 		if strings.Contains(s.Args[1], "secret") {
-			return types.Errorf(types.ErrPermission, "Write", "", "no sandbox")
+			return proc.Box{}, types.Errorf(types.ErrPermission, "Write", "", "no sandbox")
 		}
-		s.Args, s.Path = append([]string{"--", s.Path}, s.Args...), "env"
-		return nil
-	}})
-	if got := b.run(t, `{"command":"echo in"}`); !strings.HasPrefix(got, "in\n") {
+		return proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}, Env: append(s.Env, "WHERE=in")}, nil
+	})
+	if got := b.run(t, `{"command":"echo $WHERE"}`); !strings.HasPrefix(got, "in\n") {
 		t.Errorf("answer is %q", got)
 	}
 	if err := b.open(t, "").Write(context.Background(), []byte(`{"command":"secret"}`)); types.CodeOf(err) != types.ErrPermission {
@@ -298,12 +299,13 @@ func TestCommandIsConfinedOrRefused(t *testing.T) { // A-50
 func FuzzRequest(f *testing.F) {
 	f.Add(`{"command":"true","timeout_ms":5,"cwd":"sub"}`)
 	f.Add(`{"command":1}`)
-	b := newBench(f, shell.Options{Confine: func(_ vfs.Caller, s *proc.Spec) error {
+	b := newBench(f, shell.Options{})
+	proc.Confine(b.manager, func(s proc.Spec) (proc.Box, error) {
 		if s.Timeout <= 0 || s.Timeout > shell.MaxTimeout || !strings.HasPrefix(s.Dir, "/") || strings.IndexByte(s.Args[1], 0) >= 0 {
 			panic("bad spec")
 		}
-		return types.Errorf(types.ErrPermission, "Write", "", "nothing is run")
-	}})
+		return proc.Box{}, types.Errorf(types.ErrPermission, "Write", "", "nothing is run")
+	})
 	f.Fuzz(func(t *testing.T, input string) {
 		if err := b.open(t, "").Write(context.Background(), []byte(input)); types.CodeOf(err) == "" || types.CodeOf(err) == types.ErrInternal {
 			t.Errorf("error is %v", err)
