@@ -166,7 +166,7 @@ func (a *autoruns) add(where, top, path string, depth int) {
 	info, err := os.Lstat(path)
 	rel, rerr := filepath.Rel(top, path)
 	name := where + rel
-	if err != nil || rerr != nil || path == a.own || depth > autorunDepth || where != "tree/" && strings.HasSuffix(name, ".sample") {
+	if err != nil || rerr != nil || path == a.own || sandbox.IsHeld(path) || depth > autorunDepth || where != "tree/" && strings.HasSuffix(name, ".sample") {
 		return
 	}
 	if _, known := a.Sums[name]; known {
