@@ -111,6 +111,17 @@ func TestOnlyWhatIsKnownIsStarted(t *testing.T) {
 	if level, err := w.Fits(w.profile.Sandbox); err != nil || level != sandbox.LevelOff {
 		t.Errorf("where it need not be: %s %v", level, err)
 	}
+	w.can(sandbox.RungBwrap)
+	link := filepath.Join(w.work, ".cursor")
+	if err := os.Symlink("nothing", link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Box(spec); types.CodeOf(err) != types.ErrConflict || !strings.Contains(err.Error(), "put a file or a directory in its place") || strings.Contains(err.Error(), "--sandbox off") {
+		t.Errorf("with a link that cannot be protected: %v", err)
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
 	for _, rung := range []sandbox.Rung{sandbox.RungBwrap, sandbox.RungLandlock} {
 		w.can(rung)
 		box, err := w.Box(spec)

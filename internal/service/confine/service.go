@@ -87,10 +87,10 @@ func (s *Service) plan(settings sandbox.Settings, place sandbox.Place, made bool
 		return sandbox.Plan{Policy: sandbox.Everything()}, nil
 	}
 	plan, err := sandbox.MakePlan(settings.Policy(place, made), host, sandbox.Disk{})
-	if err != nil {
-		return plan, refusal(err)
+	if types.CodeOf(err) == types.ErrPermission { // another says itself what to do
+		err = refusal(err)
 	}
-	return plan, nil
+	return plan, err
 }
 
 // refusal adds to why commands cannot be confined what a person can do.
