@@ -128,7 +128,7 @@ func (k *desks) link(ctx context.Context, g gitSource, ref Ref, dir string) erro
 	}
 	gitDir, err := k.run(ctx, g.id, call{dir: dir, user: true, args: []string{"rev-parse", "--absolute-git-dir"}})
 	if err == nil {
-		_, err = k.run(ctx, g.id, call{args: []string{"--git-dir=" + plumbing.Line(gitDir), "read-tree", base}})
+		_, err = k.run(ctx, g.id, call{env: inert(nil, false), args: []string{"--git-dir=" + plumbing.Line(gitDir), "read-tree", base}}) // no file is there that a filter could get
 	}
 	if err != nil {
 		_, rerr := k.run(ctx, g.id, call{args: append(theirs, "worktree", "remove", "--force", "--", dir)}) // it is empty
@@ -182,13 +182,14 @@ func (k *desks) sparse(ctx context.Context, g gitSource, s Stored, dir, gitDir, 
 	if err != nil || p.repo == nil {
 		return nil // it is gone
 	}
-	if conf, err := k.config(ctx, g.id, p.repo.gitDir, true); err != nil || !conf.Says("core.sparsecheckout", "true") {
+	conf, err := k.config(ctx, g.id, p.repo.gitDir, true)
+	if err != nil || !conf.Says("core.sparsecheckout", "true") {
 		return nil
 	}
 	out, err := k.run(ctx, g.id, call{args: g.args("diff-tree", "-r", "-z", "--no-renames", "--name-only", "--diff-filter=D", base, g.tree)})
 	if err != nil || len(out) == 0 {
 		return err
 	}
-	_, err = k.run(ctx, g.id, call{dir: dir, args: []string{"--git-dir=" + r.gitDir, "--work-tree=" + dir, "update-index", "-z", "--skip-worktree", "--stdin"}, input: out})
+	_, err = k.run(ctx, g.id, call{dir: dir, env: inert(conf, false), args: []string{"--git-dir=" + r.gitDir, "--work-tree=" + dir, "update-index", "-z", "--skip-worktree", "--stdin"}, input: out})
 	return err
 }

@@ -82,8 +82,13 @@ func (k *desks) rescueGone(ctx context.Context, d desk) (*Stored, error) {
 	if entries, err := os.ReadDir(filepath.Join(gitDir, "modules")); err == nil && len(entries) > 0 {
 		return nil, conflict(d.Dir, "it held submodules; their repositories are in %s: move these away first", filepath.Join(gitDir, "modules"))
 	}
+	conf, err := k.config(ctx, d.owner(), gitDir, false)
+	if err != nil {
+		return nil, err
+	}
+	env := inert(conf, false)
 	run := func(args ...string) (string, error) {
-		out, err := k.run(ctx, d.owner(), call{args: append([]string{"--git-dir=" + gitDir}, args...)})
+		out, err := k.run(ctx, d.owner(), call{env: env, args: append([]string{"--git-dir=" + gitDir}, args...)})
 		return plumbing.Line(out), err
 	}
 	head, err := k.headOf(ctx, d.owner(), gitDir)

@@ -318,7 +318,7 @@ func (k *canopy) landed(ctx context.Context, id types.UUID, at standing, env []s
 	if err != nil {
 		return false
 	}
-	out, err := k.run(ctx, id, call{args: []string{"--git-dir=" + at.gitDir, "write-tree"}})
+	out, err := k.run(ctx, id, call{env: env, args: []string{"--git-dir=" + at.gitDir, "write-tree"}})
 	if err != nil || plumbing.Line(out) != want[0] {
 		return false
 	}

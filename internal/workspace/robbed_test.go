@@ -184,3 +184,19 @@ func TestOwnersAndAttributesComeBackWithAWorkspace(t *testing.T) {
 		})
 	}
 }
+
+// A call that could run the filters of a repository is refused, unless it says that there are none.
+func TestNoCallOfGitRunsFiltersByAccident(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, args := range [][]string{{"write-tree"}, {"-c", "core.sparseCheckout=false", "add", "-A"}, {"diff-files", "--quiet"}} {
+		c := call{args: append([]string{"--git-dir=" + filepath.Join(b.dir(), ".git")}, args...)}
+		if _, err := b.git.run(t.Context(), b.id, c); types.CodeOf(err) != types.ErrInternal || !strings.Contains(err.Error(), "filters") {
+			t.Errorf("%q: %v", args, err)
+		}
+		c.env = inert(nil, false)
+		if b.git.filters(c) {
+			t.Errorf("%q is refused", args)
+		}
+	}
+}

@@ -101,6 +101,9 @@ func (k *git) run(ctx context.Context, id types.UUID, c call) ([]byte, error) {
 	if err := mkdir(k.emptyHome()); err != nil {
 		return nil, err
 	}
+	if k.filters(c) {
+		return nil, types.Errorf(types.ErrInternal, "Git", c.dir, "git %s would run the filters of a repository", plumbing.Verb(c.args))
+	}
 	var out bytes.Buffer
 	errs := proc.NewRing(4 << 10)
 	child, err := k.procs.Start(ctx, k.spec(id, c, &out, errs))
@@ -109,6 +112,16 @@ func (k *git) run(ctx context.Context, id types.UUID, c call) ([]byte, error) {
 	}
 	exit := child.Wait() // until then out is git's
 	return out.Bytes(), gitError(ctx, c, exit, errs)
+}
+
+// filters reports whether a call may read files of a repository that is not ours through its filters: so does what looks at files, and, of
+// files that changed about when an index was written, also all that writes an index. Such a call needs what inert returns.
+func (k *git) filters(c call) bool {
+	switch plumbing.Verb(c.args) {
+	case "add", "checkout-index", "diff-files", "read-tree", "status", "update-index", "write-tree":
+		return !strings.HasPrefix(c.args[0], "--git-dir="+k.base) && !slices.ContainsFunc(c.env, func(kv string) bool { return strings.HasPrefix(kv, "GIT_CONFIG_COUNT=") })
+	}
+	return false
 }
 
 // gitError says how a git has failed; nil if it has not.

@@ -38,8 +38,16 @@ func (k *desks) staged(ctx context.Context, d desk) ([]string, error) {
 	if there, err := copyWithTime(filepath.Join(gitDir, "index"), index); err != nil || !there {
 		return nil, err
 	}
+	conf, err := k.config(ctx, d.owner(), gitDir, false)
+	if types.CodeOf(err) == types.ErrDriver { // nor could git read what is staged
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	env := append(inert(conf, false), "GIT_INDEX_FILE="+index)
 	run := func(input []byte, args ...string) ([]byte, error) {
-		return k.run(ctx, d.owner(), call{dir: d.Dir, env: []string{"GIT_INDEX_FILE=" + index}, input: input, args: append([]string{"--git-dir=" + gitDir}, args...)})
+		return k.run(ctx, d.owner(), call{dir: d.Dir, env: env, input: input, args: append([]string{"--git-dir=" + gitDir}, args...)})
 	}
 	line := func(args ...string) (string, error) {
 		out, err := run(nil, args...)

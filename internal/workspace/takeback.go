@@ -50,7 +50,7 @@ func (k *landings) settleLanding(ctx context.Context, l *landing) (what string, 
 	if err != nil {
 		return "", err
 	}
-	out, err := k.run(ctx, l.UUID, call{env: l.env(nil), args: []string{"--git-dir=" + l.GitDir, "write-tree"}})
+	out, err := k.run(ctx, l.UUID, call{env: l.env(env), args: []string{"--git-dir=" + l.GitDir, "write-tree"}})
 	if err == nil && plumbing.Line(out) == trees[1] && trees[0] != trees[1] {
 		at := standing{Tree: Tree{Dir: l.Dir, Common: l.Common}, gitDir: l.GitDir, branch: l.Branch, head: l.Before}
 		if err := k.follow(ctx, l.UUID, at, l.Commit); err != nil {
