@@ -132,6 +132,8 @@ type MCPServer struct {
 	RequestTimeout Duration `json:"request_timeout,omitempty" yaml:"request_timeout,omitempty"`
 	// MaxOutput bounds one answer in bytes; 0 means 1 MiB. A longer one is cut, and says so.
 	MaxOutput int `json:"max_output,omitempty" yaml:"max_output,omitempty"`
+	// Sandbox is what a server of type stdio needs of the sandbox.
+	Sandbox ServerSandbox `json:"sandbox,omitzero" yaml:"sandbox,omitempty"`
 }
 
 // SystemPrompt returns the agent's instructions, the bodies of its skills and the project's

@@ -42,6 +42,7 @@ type mcpServer struct {
 	MountTimeout   seconds           `yaml:"mount_timeout"`
 	RequestTimeout seconds           `yaml:"request_timeout"`
 	MaxOutput      int               `yaml:"max_output"`
+	Sandbox        ServerSandbox     `yaml:"sandbox"`
 }
 
 // seconds is a Duration that may also be written as a number of seconds. It is never Off.
@@ -111,7 +112,7 @@ func (s mcpServer) server(d *yamlfile.Doc, key, name string, lookup Lookup) MCPS
 		return v
 	}
 	m := MCPServer{
-		Name: name, Type: s.kind(d, key), Disabled: s.Disabled, MaxOutput: s.MaxOutput,
+		Name: name, Type: s.kind(d, key), Disabled: s.Disabled, MaxOutput: s.MaxOutput, Sandbox: s.Sandbox,
 		SpawnTimeout: Duration(s.SpawnTimeout), MountTimeout: Duration(s.MountTimeout), RequestTimeout: Duration(s.RequestTimeout),
 		Command: expand("command", s.Command), URL: expand("url", s.URL),
 		Shown: strings.TrimSpace(s.URL + " " + strings.Join(append([]string{s.Command}, s.Args...), " ")),
@@ -132,6 +133,7 @@ func (s mcpServer) server(d *yamlfile.Doc, key, name string, lookup Lookup) MCPS
 			d.Problemf(key+".env", "%q cannot be the name of a variable", k)
 		}
 	}
+	s.checkSandbox(d, key, m.Type)
 	if s.MaxOutput < 0 {
 		d.Problemf(key+".max_output", "is negative; leave it out for the usual size")
 	}

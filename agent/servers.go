@@ -30,7 +30,9 @@ func LoadMCP(p Places, lookup Lookup, trustProject bool) ([]MCPEntry, Problems) 
 		entries, rest := ParseMCP(src, file, lookup)
 		ps = append(ps, rest...)
 		for _, e := range entries {
-			e.Scope = pl.scope
+			if e.Scope = pl.scope; e.Scope == ScopeProject {
+				e.Problems = append(e.Problems, e.projectSandbox()...)
+			}
 			if first, ok := byName[e.Name]; ok {
 				ps = append(ps, Problem{File: first.Source, Warning: true, Message: "hidden: the mcp server " + e.Name + " is taken from " + e.Source})
 			}

@@ -5,10 +5,16 @@ import (
 	"rnix/types"
 )
 
-// ExplainSandbox tells how the commands of a process that runs are confined.
-var ExplainSandbox = Method[TargetRequest, SandboxResponse]{Name: "explain_sandbox", Doc: "explain_sandbox tells what the commands of a process that runs may read, write and reach"}
+// ExplainSandbox tells how the commands of a process that runs are confined, or one of its MCP servers.
+var ExplainSandbox = Method[SandboxRequest, SandboxResponse]{Name: "explain_sandbox", Doc: "explain_sandbox tells what the commands of a process that runs, or one of its MCP servers, may read, write and reach"}
 
-// SandboxResponse is how the commands of a process are confined. The longest of the paths that contain a file decides about it.
+// SandboxRequest names a process, and one of its MCP servers; without that it asks about its commands.
+type SandboxRequest struct {
+	TargetRequest
+	MCP string `json:"mcp,omitempty"`
+}
+
+// SandboxResponse is how the commands of a process, or a server, are confined. The longest of the paths that contain a file decides about it.
 type SandboxResponse struct {
 	PID       types.PID      `json:"pid"`
 	UUID      types.UUID     `json:"uuid"`

@@ -51,6 +51,8 @@ type Options struct {
 	// Env is the composed environment of children whose owner has none, such as those of a test run
 	// by a person.
 	Env []string
+	// Confine says how a server is confined that is started with an environment; nil means that proc.Confine does.
+	Confine func(config vfs.MCPConfig, env []string) (*proc.Box, error)
 	// AllowPrivate lets URLs lead to private addresses, and without TLS. Loopback addresses need no
 	// permission if the URL itself names one; addresses that serve a cloud's credentials are never
 	// reached.

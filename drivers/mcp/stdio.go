@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rnix/internal/proc"
+	"rnix/internal/sandbox"
 	"rnix/vfs"
 )
 
@@ -22,6 +23,8 @@ type child struct {
 	secrets []string // values that error texts must not show
 	lim     limits
 	buried  chan struct{} // closed when nothing is left of it
+	// confined says that it runs in a sandbox.
+	confined bool
 }
 
 // startChild starts a server. It fails with TIMEOUT if the child is not up within the spawn timeout:
@@ -29,6 +32,13 @@ type child struct {
 func (f *factory) startChild(ctx context.Context, config vfs.MCPConfig) (link, error) {
 	c := &child{stderr: proc.NewRing(64 << 10), lim: f.lim, buried: make(chan struct{})}
 	spec := f.spec(config)
+	if f.opts.Confine != nil {
+		var err error
+		if spec.Box, err = f.opts.Confine(config, spec.Env); err != nil {
+			return nil, err
+		}
+		c.confined = spec.Box.Plan.Rung != sandbox.RungNone
+	}
 	spec.Stderr = c.stderr
 	for _, v := range config.Env {
 		if len(v) >= 8 { // shorter ones are no secrets, and would tear words apart
@@ -147,6 +157,9 @@ func (c *child) notes(byItself bool) string {
 	}
 	if said := c.lastWords(); said != "" {
 		parts = append(parts, "its standard error ends with: "+said)
+	}
+	if len(parts) > 0 && c.confined {
+		parts = append(parts, "it runs in the sandbox: what it needs besides is said under sandbox of its entry (docs/security.md)")
 	}
 	return strings.Join(parts, "; ")
 }

@@ -208,13 +208,15 @@ func tryBox(ctx context.Context, a *app, flags *sandboxFlags, args []string) (er
 
 func sandboxExplainCmd(a *app) *cobra.Command {
 	var flags sandboxFlags
+	var server string
 	c := &cobra.Command{
 		Use:   "explain [DIR|PROCESS]",
 		Short: "show what commands may read, write and reach: of a process, or in a directory",
 		Long: `Explain shows by which mechanism the commands of a process that runs are confined, what they may read,
-write and reach, and what is not enforced; or the same for what would be started in a directory. Of the
-paths that contain a file the longest one decides. For a directory it starts the test of the mechanism.`,
-		Example:     examples(`rnix sandbox explain`, `rnix sandbox explain 3`, `rnix sandbox explain src --net open`, `rnix sandbox explain --json | jq -r '.gaps[]'`),
+write and reach, and what is not enforced; with --mcp, the same of one of its MCP servers; or of what would
+be started in a directory. Of the paths that contain a file the longest one decides. For a directory it
+starts the test of the mechanism.`,
+		Example:     examples(`rnix sandbox explain`, `rnix sandbox explain 3`, `rnix sandbox explain 3 --mcp github`, `rnix sandbox explain src --net open`, `rnix sandbox explain --json | jq -r '.gaps[]'`),
 		Annotations: exits("0 1 2 10 11 12"),
 		Args:        argsOf(0, 1, "a directory or a process"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -225,8 +227,11 @@ paths that contain a file the longest one decides. For a directory it starts the
 					if strings.ContainsRune(dir, '/') {
 						return types.Errorf(types.ErrNotFound, "", dir, "there is no such directory")
 					}
-					return explainProcess(c.Context(), a, dir)
+					return explainProcess(c.Context(), a, dir, server)
 				}
+			}
+			if server != "" {
+				return types.Errorf(types.ErrInvalid, "", "--mcp", "it needs a process that runs, such as: rnix sandbox explain 3 --mcp %s", server)
 			}
 			plan, _, err := flags.plan(c.Context(), a, dir, "")
 			if err != nil {
@@ -242,16 +247,17 @@ paths that contain a file the longest one decides. For a directory it starts the
 	}
 	c.ValidArgsFunction = completeProcs(a, false)
 	flags.add(c)
+	c.Flags().StringVar(&server, "mcp", "", "of the MCP server with this name that the process has")
 	return c
 }
 
-// explainProcess shows how the commands of a process that runs are confined.
-func explainProcess(ctx context.Context, a *app, target string) error {
+// explainProcess shows how the commands of a process that runs are confined, or its MCP server of a name.
+func explainProcess(ctx context.Context, a *app, target, server string) error {
 	client, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := ipc.Call(ctx, client, ipc.ExplainSandbox, ipc.TargetRequest{Target: target})
+	r, err := ipc.Call(ctx, client, ipc.ExplainSandbox, ipc.SandboxRequest{TargetRequest: ipc.TargetRequest{Target: target}, MCP: server})
 	if err != nil {
 		return err
 	}
@@ -267,7 +273,7 @@ func explainProcess(ctx context.Context, a *app, target string) error {
 func showPolicy(out *output, by string, p sandbox.Policy, gaps, others []string) {
 	text := "by        " + by + "\n"
 	if by == string(sandbox.LevelOff) {
-		text += "          its commands may do all that you may: the sandbox is off\n"
+		text += "          it may do all that you may: the sandbox is off\n"
 	} else {
 		p.Read = slices.DeleteFunc(slices.Clone(p.Read), func(path string) bool { // what is not there would hide what is
 			_, err := os.Lstat(path)
@@ -327,5 +333,5 @@ func checkSandbox(ctx context.Context, a *app) check {
 		}
 		return check{"sandbox", warned, "commands cannot be confined: " + detail, fix}
 	}
-	return check{"sandbox", fine, detail + "; not confined yet: MCP servers, agent CLIs", fix}
+	return check{"sandbox", fine, detail + "; not confined yet: agent CLIs", fix}
 }

@@ -362,7 +362,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 func (d *Daemon) boot() error {
 	d.devices = vfs.NewDeviceRegistry()
 	d.seen = fs.NewSeen()
-	transports := profile.Guarded(mcp.NewTransportFactory(d.procs, mcp.Options{Log: d.log, Version: d.opt.Version, Env: proc.ComposeEnv(os.Environ(), nil, nil)}))
+	transports := profile.Guarded(mcp.NewTransportFactory(d.procs, mcp.Options{Log: d.log, Version: d.opt.Version, Confine: d.sandbox.Server, Env: proc.ComposeEnv(os.Environ(), nil, nil)}))
 	d.mounts = vfs.NewMountManager(d.devices, transports)
 	openLaunch(d)
 	if err := registerDevices(d, ownDirs(d)); err != nil {

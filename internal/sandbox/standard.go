@@ -60,6 +60,11 @@ var worktreeFiles = strings.Fields(`commondir gitdir config.worktree`)
 // gitWritable is what a linked work tree may write of its repository, besides its own directory: enough for commit, branch and stash.
 var gitWritable = strings.Fields(`objects refs logs`)
 
+// IsSecret reports whether a path lies in one of the places below a home that hold credentials, or holds one.
+func IsSecret(home, path string) bool {
+	return slices.ContainsFunc(below(home, secrets), func(secret string) bool { return within(path, secret) || within(secret, path) })
+}
+
 // StartFiles returns the names of the files and directories in a work directory that other programs act on when they start there.
 // The caller may change the slice.
 func StartFiles() []string { return slices.Clone(startFiles) }

@@ -195,7 +195,7 @@ func TestNoCallOfGitRunsFiltersByAccident(t *testing.T) {
 			t.Errorf("%q: %v", args, err)
 		}
 		c.env = inert(nil, false)
-		if b.git.filters(c) {
+		if filters(b.git.base, c) {
 			t.Errorf("%q is refused", args)
 		}
 	}

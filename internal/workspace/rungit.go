@@ -101,7 +101,7 @@ func (k *git) run(ctx context.Context, id types.UUID, c call) ([]byte, error) {
 	if err := mkdir(k.emptyHome()); err != nil {
 		return nil, err
 	}
-	if k.filters(c) {
+	if filters(k.base, c) {
 		return nil, types.Errorf(types.ErrInternal, "Git", c.dir, "git %s would run the filters of a repository", plumbing.Verb(c.args))
 	}
 	var out bytes.Buffer
@@ -114,12 +114,12 @@ func (k *git) run(ctx context.Context, id types.UUID, c call) ([]byte, error) {
 	return out.Bytes(), gitError(ctx, c, exit, errs)
 }
 
-// filters reports whether a call may read files of a repository that is not ours through its filters: so does what looks at files, and, of
+// filters reports whether a call may read files of a repository that is not ours, below base, through its filters: so does what looks at files, and, of
 // files that changed about when an index was written, also all that writes an index. Such a call needs what inert returns.
-func (k *git) filters(c call) bool {
+func filters(base string, c call) bool {
 	switch plumbing.Verb(c.args) {
 	case "add", "checkout-index", "diff-files", "read-tree", "status", "update-index", "write-tree":
-		return !strings.HasPrefix(c.args[0], "--git-dir="+k.base) && !slices.ContainsFunc(c.env, func(kv string) bool { return strings.HasPrefix(kv, "GIT_CONFIG_COUNT=") })
+		return !strings.HasPrefix(c.args[0], "--git-dir="+base) && !slices.ContainsFunc(c.env, func(kv string) bool { return strings.HasPrefix(kv, "GIT_CONFIG_COUNT=") })
 	}
 	return false
 }

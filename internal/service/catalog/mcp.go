@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"rnix/agent"
+	"rnix/internal/sandbox"
 	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/runtime/env"
@@ -82,6 +83,7 @@ func (c *Service) serverFor(op string, where ipc.ProjectRequest, server string, 
 	var cfg vfs.MCPConfig
 	if len(command) > 0 {
 		cfg.Command, cfg.Args = command[0], command[1:]
+		cfg.Sandbox.Level = sandbox.LevelOff // it is a command of the person's
 	} else {
 		ag, err := p.Load("", []string{server})
 		if err != nil {

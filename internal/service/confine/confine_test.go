@@ -174,7 +174,7 @@ func TestCachesGoThatNobodyUses(t *testing.T) {
 	if err := os.MkdirAll(old, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	w.sweepCaches(time.Now().Add(cacheAge - time.Minute))
+	sweepCaches(w.Data, w.Log, time.Now().Add(cacheAge-time.Minute))
 	if entries, err := os.ReadDir(caches(w.Data)); err != nil || len(entries) != 2 {
 		t.Errorf("%v %v", entries, err)
 	}
@@ -185,7 +185,7 @@ func TestCachesGoThatNobodyUses(t *testing.T) {
 	if err := os.Chtimes(old, long, long); err != nil {
 		t.Fatal(err)
 	}
-	w.sweepCaches(time.Now())
+	sweepCaches(w.Data, w.Log, time.Now())
 	if entries, err := os.ReadDir(caches(w.Data)); err != nil || len(entries) != 1 {
 		t.Errorf("%v %v", entries, err)
 	}

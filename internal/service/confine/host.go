@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"rnix/internal/proc"
@@ -15,6 +17,9 @@ import (
 
 // errUnknown is the cause of the refusal to start what nobody says how to confine.
 var errUnknown = errors.New("it is not known how the commands of this process are confined: it has ended")
+
+// errUnsaid is the cause of the refusal to start an MCP server that does not say how it is confined.
+var errUnsaid = errors.New("it is not known how this MCP server is confined")
 
 // probeTime bounds the test of each mechanism.
 const probeTime = 20 * time.Second
@@ -56,25 +61,26 @@ func (s *Service) Begin(user sandbox.Settings) {
 	}
 	for _, e := range entries {
 		var id types.UUID
-		if id.UnmarshalText([]byte(e.Name())) == nil && s.Over(id) {
-			s.clear(id)
+		name, _, _ := strings.Cut(e.Name(), ".") // behind it, which MCP server
+		if id.UnmarshalText([]byte(name)) == nil && s.Over(id) {
+			clearTemps(s.Data, s.Log, id)
 		}
 	}
-	s.sweepCaches(time.Now())
+	sweepCaches(s.Data, s.Log, time.Now())
 }
 
 // cacheAge is after how long without a command that used it a cache goes.
 const cacheAge = 30 * 24 * time.Hour
 
 // sweepCaches removes the caches that no command has used for long: they are made again.
-func (s *Service) sweepCaches(now time.Time) {
-	entries, _ := os.ReadDir(caches(s.Data)) // where there is none nothing is to be removed
+func sweepCaches(data string, log *slog.Logger, now time.Time) {
+	entries, _ := os.ReadDir(caches(data)) // where there is none nothing is to be removed
 	for _, e := range entries {
 		if info, err := e.Info(); err != nil || !e.IsDir() || now.Sub(info.ModTime()) < cacheAge {
 			continue
 		}
-		if err := removeAll(filepath.Join(caches(s.Data), e.Name())); err != nil {
-			s.Log.Warn("a cache of commands cannot be removed", "err", err)
+		if err := removeAll(filepath.Join(caches(data), e.Name())); err != nil {
+			log.Warn("a cache of commands cannot be removed", "err", err)
 		}
 	}
 }
@@ -82,7 +88,7 @@ func (s *Service) sweepCaches(now time.Time) {
 // Ended removes the temporary files of a history, beside the caller, if it has ended for good.
 func (s *Service) Ended(id types.UUID) {
 	if s.Over(id) {
-		s.work.Go(func() { s.clear(id) }) // ends with the files; waited for by Close
+		s.work.Go(func() { clearTemps(s.Data, s.Log, id) }) // ends with the files; waited for by Close
 	}
 }
 
@@ -92,9 +98,15 @@ func (s *Service) Close() error {
 	return nil
 }
 
-func (s *Service) clear(id types.UUID) {
-	if err := removeAll(s.Temp(id)); err != nil {
-		s.Log.Warn("temporary files of commands cannot be removed", "uuid", id, "err", err)
+func clearTemps(data string, log *slog.Logger, id types.UUID) {
+	entries, _ := os.ReadDir(temps(data)) // where there is none nothing is to be removed
+	for _, e := range entries {
+		if name, _, _ := strings.Cut(e.Name(), "."); name != id.String() {
+			continue
+		}
+		if err := removeAll(filepath.Join(temps(data), e.Name())); err != nil {
+			log.Warn("temporary files of commands cannot be removed", "uuid", id, "err", err)
+		}
 	}
 }
 

@@ -6,8 +6,6 @@ package confine
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -47,10 +45,14 @@ type Service struct {
 	host sandbox.Host // +checklocks:mu
 }
 
-// Box is what proc.Confine asks for. The commands of a process are confined as its profile says; what is not known is refused. Commands of a
-// person and what Rnix itself runs are not confined, nor, yet, are MCP servers, agent command lines and models that are programs.
+// Box is what proc.Confine asks for. The commands of a process are confined as its profile says; what is not known is refused. An MCP server
+// says itself how (Server): one that does not is refused. Commands of a person and what Rnix itself runs are not confined, nor, yet, are agent
+// command lines and models that are programs.
 func (s *Service) Box(spec proc.Spec) (proc.Box, error) {
 	open := proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}
+	if spec.Kind == proc.KindMCP {
+		return open, &types.SyscallError{Syscall: "Start", PID: spec.Owner, Code: types.ErrPermission, Err: errUnsaid}
+	}
 	if spec.Kind != proc.KindShell || spec.Owner == 0 {
 		return open, nil
 	}
@@ -58,6 +60,12 @@ func (s *Service) Box(spec proc.Spec) (proc.Box, error) {
 	if err != nil || settings.Off() {
 		return open, err
 	}
+	return s.box(settings, place, made, spec.Env)
+}
+
+// box returns the box of a child with these settings, and makes the directories that are its own.
+func (s *Service) box(settings sandbox.Settings, place sandbox.Place, made bool, env []string) (proc.Box, error) {
+	open := proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}
 	for _, dir := range []string{place.Temp, place.Cache} { // before the plan, which gives nothing that does not exist
 		err := os.MkdirAll(dir, 0o700)
 		if err == nil {
@@ -68,15 +76,12 @@ func (s *Service) Box(spec proc.Spec) (proc.Box, error) {
 		}
 	}
 	plan, err := s.plan(settings, place, made)
-	if err != nil {
+	if err != nil || plan.Rung == sandbox.RungNone {
 		return open, err
-	}
-	if plan.Rung == sandbox.RungNone {
-		return open, nil
 	}
 	now := time.Now()
 	_ = os.Chtimes(place.Cache, now, now) // see sweepCaches
-	return proc.Box{Plan: plan, Self: s.Self, Env: place.Environ(spec.Env)}, nil
+	return proc.Box{Plan: plan, Self: s.Self, Env: place.Environ(env)}, nil
 }
 
 // plan returns how settings are enforced at a place. Where nothing can be enforced, that is PERMISSION, with what to do, or the plan of no
@@ -137,11 +142,21 @@ func (s *Service) Explain(pid types.PID) (sandbox.Plan, error) {
 
 // of returns where the commands of a process run, how they are confined, and whether their directory was made for the process.
 func (s *Service) of(pid types.PID) (place sandbox.Place, settings sandbox.Settings, made bool, err error) {
-	c, ok := s.Caller(pid)
-	if !ok {
-		return place, settings, false, &types.SyscallError{Syscall: "Start", PID: pid, Code: types.ErrPermission, Err: errUnknown}
+	c, _, err := profileOf(s.Caller, pid)
+	if err != nil {
+		return place, settings, false, err
 	}
 	return s.ofCaller(&c)
+}
+
+// profileOf returns what devices know of a process, and its profile.
+func profileOf(caller func(types.PID) (vfs.Caller, bool), pid types.PID) (vfs.Caller, *profile.Profile, error) {
+	c, ok := caller(pid)
+	p, has := c.Profile.(*profile.Profile)
+	if !ok || !has {
+		return c, nil, &types.SyscallError{Syscall: "Start", PID: pid, Code: types.ErrPermission, Err: errUnknown}
+	}
+	return c, p, nil
 }
 
 func (s *Service) ofCaller(c *vfs.Caller) (place sandbox.Place, settings sandbox.Settings, made bool, err error) {
@@ -169,13 +184,13 @@ func (s *Service) placeOf(c *vfs.Caller, p *profile.Profile) (sandbox.Place, err
 	place := sandbox.Place{Work: work, Home: cmp.Or(resolved(home), s.Home), Temp: s.Temp(c.UUID), Private: s.Private}
 	place.Git = sandbox.FindGitAbove(work, sandbox.Disk{}, readText, append([]string{place.Home, "/"}, s.Private...)...)
 	place.Cache = cacheOf(s.Data, cmp.Or(place.Git.Common, work))
-	place.Tools = append(s.tools(c, place.Home), s.Self)
+	place.Tools = append(tools(c, place.Home, s.Private), s.Self)
 	return place, nil
 }
 
 // tools returns what commands may read although a directory above is hidden: what their process may read besides, its own outputs and inputs,
 // and the directories in which programs are looked for, but none that holds a home or what is private.
-func (s *Service) tools(c *vfs.Caller, home string) (out []string) {
+func tools(c *vfs.Caller, home string, private []string) (out []string) {
 	for _, dir := range append([]string{c.Scratch, c.Inputs}, c.ReadRoots...) {
 		if filepath.IsAbs(dir) && filepath.Clean(dir) != "/" {
 			out = append(out, filepath.Clean(dir))
@@ -186,7 +201,7 @@ func (s *Service) tools(c *vfs.Caller, home string) (out []string) {
 		for _, dir := range filepath.SplitList(list) {
 			dir = resolved(dir)
 			holds := func(path string) bool { return strings.HasPrefix(resolved(path)+"/", strings.TrimSuffix(dir, "/")+"/") }
-			if ok && filepath.IsAbs(dir) && !slices.ContainsFunc(append([]string{home}, s.Private...), holds) {
+			if ok && filepath.IsAbs(dir) && !slices.ContainsFunc(append([]string{home}, private...), holds) {
 				out = append(out, dir)
 			}
 		}
@@ -201,10 +216,7 @@ func temps(data string) string { return filepath.Join(data, "tmp") }
 
 // cacheOf returns the directory for the caches of tools of all processes that work on a project, which is named by its repository or its
 // directory. Nothing outside of the sandbox uses it.
-func cacheOf(data, project string) string {
-	sum := sha256.Sum256([]byte(project))
-	return filepath.Join(caches(data), hex.EncodeToString(sum[:10]))
-}
+func cacheOf(data, project string) string { return filepath.Join(caches(data), short(project)) }
 
 func caches(data string) string { return filepath.Join(data, "caches") }
 

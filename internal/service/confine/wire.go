@@ -14,11 +14,11 @@ type Finder interface {
 }
 
 // Unconfined is what of processes no box confines yet.
-var Unconfined = []string{"MCP servers", "agent command lines (--harness) and models that are programs", "git that Rnix runs itself"}
+var Unconfined = []string{"agent command lines (--harness) and models that are programs", "git that Rnix runs itself"}
 
 // Register registers what the service answers.
 func (s *Service) Register(on *service.Wire) {
-	service.Handle(on, ipc.ExplainSandbox, func(_ context.Context, peer *ipc.Peer, req ipc.TargetRequest) (ipc.SandboxResponse, error) {
+	service.Handle(on, ipc.ExplainSandbox, func(_ context.Context, peer *ipc.Peer, req ipc.SandboxRequest) (ipc.SandboxResponse, error) {
 		t, err := s.Finder.Find(peer, "Sandbox", req.Target)
 		if err == nil {
 			err = t.MustRun("Sandbox", req.Target)
@@ -26,7 +26,12 @@ func (s *Service) Register(on *service.Wire) {
 		if err != nil {
 			return ipc.SandboxResponse{}, err
 		}
-		plan, err := s.Explain(t.PID)
+		var plan sandbox.Plan
+		if req.MCP != "" {
+			plan, err = s.ExplainServer(t.PID, req.MCP)
+		} else {
+			plan, err = s.Explain(t.PID)
+		}
 		if err != nil {
 			return ipc.SandboxResponse{}, err
 		}

@@ -1,0 +1,140 @@
+package confine
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rnix/agent"
+	"rnix/internal/proc"
+	"rnix/internal/sandbox"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// Server returns how an MCP server is confined that is started with an environment: as the commands of its process are, but for what its entry
+// says, with the network unless that says otherwise, and with temporary files and caches of its own. A person has looked at each entry: it is
+// in the user's own files, or in a project's that is trusted.
+func (s *Service) Server(cfg vfs.MCPConfig, env []string) (*proc.Box, error) {
+	settings, place, made, err := s.ofServer(&cfg)
+	if err != nil || settings.Off() {
+		return &proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}, err
+	}
+	box, err := s.box(settings, place, made, env)
+	return &box, err
+}
+
+// ofServer returns where an MCP server runs and how it is confined.
+func (s *Service) ofServer(cfg *vfs.MCPConfig) (settings sandbox.Settings, place sandbox.Place, made bool, err error) {
+	c := cfg.Owner
+	c.WorkDir = cmp.Or(cfg.Dir, c.WorkDir)
+	if path, ok := cfg.Env["PATH"]; ok { // the program is looked up there
+		c.Env = append(slices.Clone(c.Env), "PATH="+path)
+	}
+	place, settings, made, err = s.ofCaller(&c)
+	if err != nil {
+		return settings, place, made, err
+	}
+	name := "mcp " + cfg.Name
+	place.Temp += "." + short(name)
+	place.Cache = cacheOf(s.Data, name+"\x00"+cmp.Or(place.Git.Common, place.Work))
+	if !settings.Off() { // what it reads as the commands do, also where it is not to write it
+		commands := settings.Policy(place, made)
+		for _, dir := range []string{place.Work, place.Git.Top, place.Git.Common} {
+			if dir != "" && commands.Allows(dir, sandbox.AccessRead) {
+				place.Tools = append(place.Tools, dir)
+			}
+		}
+	}
+	place.Tools = append(place.Tools, named(&cfg.MCPServer, place)...)
+	return serverSettings(settings, cfg.Sandbox, place), place, made, nil
+}
+
+// serverSettings returns the settings of an MCP server whose entry says need, for a process with settings s.
+func serverSettings(s sandbox.Settings, need agent.ServerSandbox, place sandbox.Place) sandbox.Settings {
+	if s.Off() {
+		return s
+	}
+	also := make([]sandbox.Paths, len(s.Also))
+	paths := need.Paths(place.Home, place.Work)
+	for i, has := range s.Also {
+		also[i] = sandbox.Settings{Paths: has}.With(sandbox.Settings{Paths: paths}).Paths
+	}
+	if s = s.With(sandbox.Settings{Level: need.Level, Net: cmp.Or(need.Net, sandbox.NetOpen), Paths: paths}); len(also) > 0 {
+		s.Also = also
+	}
+	if !need.WritesWork() { // names in it would be held for as long as the server runs
+		s.Within = []string{}
+	}
+	return s
+}
+
+// named returns what the command line of a server names, which it is to read: directories, and of files the project that they belong to. What
+// holds credentials, or belongs to Rnix, its entry has to say.
+func named(m *agent.MCPServer, place sandbox.Place) (out []string) {
+	for i, arg := range append([]string{m.Command}, m.Args...) {
+		if i > 0 && strings.HasPrefix(arg, "-") { // --dir=/path
+			_, arg, _ = strings.Cut(arg, "=")
+		}
+		info, err := os.Stat(arg)
+		if err != nil || !filepath.IsAbs(arg) {
+			continue
+		}
+		path := filepath.Clean(arg)
+		for _, path := range []string{path, resolved(path)} {
+			if !info.IsDir() {
+				path = projectOf(path, place.Home)
+			}
+			holds := func(dir string) bool { return strings.HasPrefix(resolved(dir)+"/", strings.TrimSuffix(path, "/")+"/") }
+			if sandbox.IsSecret(place.Home, path) || slices.ContainsFunc(append([]string{place.Home}, place.Private...), holds) {
+				if path = filepath.Clean(arg); info.IsDir() || sandbox.IsSecret(place.Home, path) {
+					continue
+				}
+			}
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// projectFiles are in the directory at the top of a program that is started from its sources.
+var projectFiles = strings.Fields("package.json pyproject.toml setup.py go.mod Cargo.toml .git")
+
+// projectOf returns the directory of the project that a file belongs to, below the home: else, that of the file.
+func projectOf(file, home string) string {
+	for dir := filepath.Dir(file); dir != "/" && dir != home; dir = filepath.Dir(dir) {
+		for _, name := range projectFiles {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				return dir
+			}
+		}
+	}
+	return filepath.Dir(file)
+}
+
+// ExplainServer returns how an MCP server of a process is confined. NOT_FOUND if the process's configuration has none of that name.
+func (s *Service) ExplainServer(pid types.PID, name string) (sandbox.Plan, error) {
+	c, p, err := profileOf(s.Caller, pid)
+	if err != nil {
+		return sandbox.Plan{}, err
+	}
+	i := slices.IndexFunc(p.Servers, func(e agent.MCPEntry) bool { return e.Name == name })
+	if i < 0 {
+		return sandbox.Plan{}, types.Errorf(types.ErrNotFound, "Sandbox", name, "process %d has no MCP server of this name; see: rnix mcp list", pid)
+	}
+	settings, place, made, err := s.ofServer(&vfs.MCPConfig{MCPServer: p.Servers[i].MCPServer, Owner: c})
+	if err != nil || settings.Off() {
+		return sandbox.Plan{Policy: sandbox.Everything()}, err
+	}
+	return s.plan(settings, place, made)
+}
+
+// short returns a name for a file that stands for a text.
+func short(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:10])
+}
