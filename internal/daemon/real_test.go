@@ -2,6 +2,7 @@ package daemon_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,29 +71,40 @@ func TestRealClaudeAsAModelMendsABug(t *testing.T) {
 	}
 }
 
-// Real MCP servers are mounted for a process, used by its model, and gone with it.
+// Real MCP servers are mounted for a process, used by its model, confined, and gone with it.
 func TestRealMCPServersAreMountedUsedAndGone(t *testing.T) {
+	for level, refused := range map[string]string{"off": "", "bwrap": "EROFS", "landlock": "EACCES"} {
+		t.Run(level, func(t *testing.T) { realServers(t, level, refused) })
+	}
+}
+
+// realServers uses real servers at a level of the sandbox. One of them may write if refused is empty, else it is told that.
+func realServers(t *testing.T, level, refused string) {
 	everything := npm(t, "@modelcontextprotocol", "server-everything", "dist", "index.js")
 	files := npm(t, "@modelcontextprotocol", "server-filesystem", "dist", "index.js")
+	if _, err := exec.LookPath("bwrap"); err != nil && level == "bwrap" {
+		t.Skip("needs bwrap")
+	}
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
 		res, ok := r.LastResult()
 		switch {
 		case !ok:
 			return llmtest.Reply{ToolCalls: []llmtest.ToolCall{
 				{ID: "a", Name: "mcp__everything__echo", Input: `{"message":"over there"}`},
-				{ID: "b", Name: "mcp__files__list_directory", Input: `{"path":"."}`},
+				{ID: "b", Name: "mcp__files__write_file", Input: `{"path":"made.txt","content":"x"}`},
+				{ID: "c", Name: "mcp__files__list_directory", Input: `{"path":"."}`},
 			}}
 		default:
 			return llmtest.Reply{Text: "last: " + res.Text}
 		}
 	})
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_SANDBOX_LEVEL="+level)
 	s.Write("hello.txt", "hi")
 	config := filepath.Join(s.Home, ".config", "rnix")
 	if err := os.MkdirAll(config, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	yaml := "servers:\n  everything:\n    command: node\n    args: [" + everything + "]\n  files:\n    command: node\n    args: [" + files + ", .]\n"
+	yaml := "servers:\n  everything:\n    command: node\n    args: [" + everything + "]\n  files:\n    command: node\n    args: [" + files + ", .]\n    sandbox: {net: none}\n"
 	if err := os.WriteFile(filepath.Join(config, "mcp.yaml"), []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -104,6 +116,9 @@ func TestRealMCPServersAreMountedUsedAndGone(t *testing.T) {
 	steps, err := ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.StepsRequest{Target: p.UUID.String()})
 	if err != nil || !strings.Contains(steps.Steps[0].ToolCalls[0].Result, "over there") {
 		t.Errorf("%+v %v", steps.Steps, err)
+	}
+	if _, err := os.Stat(filepath.Join(s.Work, "made.txt")); (err == nil) != (refused == "") || refused != "" && !strings.Contains(steps.Steps[0].ToolCalls[1].Error+steps.Steps[0].ToolCalls[1].Result, refused) {
+		t.Errorf("a server writes the work directory: %v, %+v", err, steps.Steps[0].ToolCalls[1])
 	}
 	if left := s.Survivors(); len(left) > 0 {
 		t.Errorf("servers are left: %v", left)
