@@ -24,11 +24,12 @@ import (
 const Server = "rnix"
 
 // Bridge is the way from the MCP servers of sessions to these. A session is known by a credential that is
-// made for it and lies in a file of mode 0600; only its hash is kept. Safe for concurrent use.
+// made for it and lies in files of mode 0600; only its hash is kept. Safe for concurrent use.
 type Bridge struct {
 	program string // that serves a session over stdio: this one
 	socket  string
-	secrets *redact.Set // has the credentials while they are worth something; see Conceal
+	address func() (string, error) // of the server over HTTP; see Serve
+	secrets *redact.Set            // has the credentials while they are worth something; see Conceal
 
 	mu sync.Mutex
 	// +checklocks:mu
@@ -49,6 +50,9 @@ func NewBridge(program, socket string) *Bridge {
 
 // Conceal has b keep its credentials in a set of secrets for as long as they open anything. It is called before the first session.
 func (b *Bridge) Conceal(secrets *redact.Set) { b.secrets = secrets }
+
+// Serve says where the kernel is an MCP server over HTTP, for command lines that reach no socket. It is called before the first session.
+func (b *Bridge) Serve(address func() (string, error)) { b.address = address }
 
 // credentialFile is the file of a session's private directory in which its MCP server finds the kernel.
 const credentialFile = "kernel.json"
@@ -77,14 +81,11 @@ func (b *Bridge) open(s *session, dir string) (servers []agent.MCPServerConfig, 
 			forget()
 		}
 	}()
-	text, err := json.Marshal(ipc.SessionFile{Socket: b.socket, Credential: credential})
-	if err == nil {
-		err = durable.WriteFile(durable.OS, file, append(text, '\n'), durable.Cached)
-	}
+	server, err := b.server(s, credential, file)
 	if err != nil {
-		return nil, "", nil, nil, types.Errorf(types.ErrStorage, "Call", file, "the credential of a session cannot be written: %w", err)
+		return nil, "", nil, nil, err
 	}
-	servers = []agent.MCPServerConfig{{Name: Server, Type: agent.MCPStdio, Command: b.program, Args: []string{"mcp", "serve", "--session", file}}}
+	servers = []agent.MCPServerConfig{server}
 	config, remove, err := mcp.Builder{TempDir: dir, Session: s.id}.Build(servers)
 	if err != nil {
 		_ = os.Remove(file) // err matters more
@@ -95,6 +96,22 @@ func (b *Bridge) open(s *session, dir string) (servers []agent.MCPServerConfig, 
 		remove()
 		_ = os.Remove(file) // it may be gone, and is worth nothing any more
 	}, nil
+}
+
+// server returns how a session finds the kernel as an MCP server: as a program, for which the credential is in a file, or at an address.
+func (b *Bridge) server(s *session, credential, file string) (agent.MCPServerConfig, error) {
+	if s.confined.Home != "" && b.address != nil {
+		url, err := b.address()
+		return agent.MCPServerConfig{Name: Server, Type: agent.MCPHTTP, URL: url, Headers: map[string]string{"Authorization": "Bearer " + credential}}, err
+	}
+	text, err := json.Marshal(ipc.SessionFile{Socket: b.socket, Credential: credential})
+	if err == nil {
+		err = durable.WriteFile(durable.OS, file, append(text, '\n'), durable.Cached)
+	}
+	if err != nil {
+		err = types.Errorf(types.ErrStorage, "Call", file, "the credential of a session cannot be written: %w", err)
+	}
+	return agent.MCPServerConfig{Name: Server, Type: agent.MCPStdio, Command: b.program, Args: []string{"mcp", "serve", "--session", file}}, err
 }
 
 // Sweep removes what a session of a daemon that crashed may have left in its private directory: what could be

@@ -24,6 +24,7 @@ import (
 	"rnix/internal/harness"
 	"rnix/runtime/state"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // Config configures a Driver. Zero values mean the default.
@@ -41,7 +42,10 @@ type Config struct {
 	MayAct  func(ctx context.Context) bool
 	Sandbox string      // agent.Spec.SandboxLevel, for its own tools
 	Start   llm.Starter // required
-	Bridge  *Bridge     // required
+	// Confine says how a command line is confined that is started for a caller: it reads its private directory dir, and with readOnly it does
+	// not write the caller's working directory. nil = proc.Confine says it.
+	Confine func(c vfs.Caller, cli harness.CLI, program, dir string, readOnly bool) (Confined, error)
+	Bridge  *Bridge // required
 	// Trusted reports whether the settings of the caller's project count, which may run programs; nil = they do not.
 	Trusted func(ctx context.Context) bool
 	// Dir returns the private directory of a session, which stays as long as its history does. Required.

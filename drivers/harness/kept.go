@@ -116,7 +116,7 @@ func fragment(text string) (longest string) {
 // lacks reports whether the CLI has a record of a session in which something is missing that we know of. If there is no record,
 // or it cannot be read, it is left to the CLI to say so.
 func lacks(ctx context.Context, s *session, req *llm.LLMRequest, id string) bool {
-	where := s.cfg.CLI.Kept(id, func(name string) string { return variable(ctx, name) })
+	where := s.cfg.CLI.Kept(id, func(name string) string { return s.confined.variable(ctx, s.cfg.CLI, name) })
 	if len(where.Files) == 0 && (len(where.Args) == 0 || id == s.cliID) { // it has just told us of it
 		return false
 	}
@@ -181,7 +181,7 @@ func without(text io.Reader, pieces []string) (left []string, err error) {
 
 // printed is without for a record that the CLI prints. It reports false if it does not.
 func printed(ctx context.Context, s *session, args []string, dir string, pieces []string) (left []string, ok bool) {
-	c, err := launch(ctx, s.cfg.Start, &harness.Command{Program: s.cfg.Program, Args: args}, dir)
+	c, err := launch(ctx, s.cfg.Start, &harness.Command{Program: s.cfg.Program, Args: args}, dir, s.confined.Box)
 	if err != nil {
 		return nil, false // the start of the session says why
 	}

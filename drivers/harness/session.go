@@ -24,24 +24,25 @@ type session struct {
 
 	once sync.Once
 
-	turn   chan struct{} // has room for one: who holds it may use what follows
-	child  *child        // nil = none runs
-	own    bool          // it has the tools that it brings along
-	where  crumbs        // where its state.json is
-	beat   time.Time     // when that was last written
-	grant  *grant        // what its credential is good for
-	shut   func()        // takes its credential away
-	lines  harness.Lines
-	cliID  string           // the command line's own id of the session; empty = not known
-	before llm.Usage        // what earlier runs of that session have used
-	owed   llm.Usage        // what earlier runs have used and no answer has said
-	told   int              // messages behind the last answer in the conversation that it knows
-	open   map[string]*call // calls of the last answer, by their id
-	last   *llm.LLMResponse // an answer that may not have reached the conversation
-	answer string           // its id
-	given  int              // how often it was given
-	asked  *llm.LLMRequest  // what the command line was started with
-	idle   bool             // it has answered, and waits for what it is told next
+	turn     chan struct{} // has room for one: who holds it may use what follows
+	child    *child        // nil = none runs
+	own      bool          // it has the tools that it brings along
+	confined Confined      // how it is, since it was started last
+	where    crumbs        // where its state.json is
+	beat     time.Time     // when that was last written
+	grant    *grant        // what its credential is good for
+	shut     func()        // takes its credential away
+	lines    harness.Lines
+	cliID    string           // the command line's own id of the session; empty = not known
+	before   llm.Usage        // what earlier runs of that session have used
+	owed     llm.Usage        // what earlier runs have used and no answer has said
+	told     int              // messages behind the last answer in the conversation that it knows
+	open     map[string]*call // calls of the last answer, by their id
+	last     *llm.LLMResponse // an answer that may not have reached the conversation
+	answer   string           // its id
+	given    int              // how often it was given
+	asked    *llm.LLMRequest  // what the command line was started with
+	idle     bool             // it has answered, and waits for what it is told next
 	turnState
 
 	mu sync.Mutex
@@ -189,6 +190,14 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 		emit(llm.StreamEvent{Type: llm.EventReasoning, Text: "[" + s.cfg.CLI.Name() + " has ended meanwhile and is started again]\n"})
 		s.drop(s.idle)
 	}
+	dir := s.cfg.Dir(s.id)
+	if err := privateDir(dir); err != nil {
+		return err
+	}
+	var err error
+	if s.confined, err = confine(ctx, s.cfg, dir); err != nil {
+		return err
+	}
 	at := s.wasAt(req)
 	if at.Session != "" && lacks(ctx, s, req, at.Session) {
 		lose(s, at.Session, "its record lacks answers that it has given", emit)
@@ -198,12 +207,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	if at.Session != "" {
 		prompt = goOn(at.missed, req.Messages[at.since:], callsBefore(req.Messages, at.since))
 	}
-	var err error
 	if s.own, err = s.cfg.own(ctx); err != nil {
-		return err
-	}
-	dir := s.cfg.Dir(s.id)
-	if err := privateDir(dir); err != nil {
 		return err
 	}
 	servers, config, grant, shut, err := s.cfg.Bridge.open(s, dir)
@@ -215,13 +219,13 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	spec := s.cfg.spec(req, prompt, instructions(s.cfg.CLI, req.SystemPrompt, req.Tools, s.own), at.Session, s.own)
 	spec.MCPServers = servers
 	cmd, err := s.cfg.CLI.Command(spec, harness.Place{Program: s.cfg.Program, Dir: dir, MCPConfig: config, Trusted: s.cfg.Trusted != nil && s.cfg.Trusted(ctx),
-		Env: func(name string) string { v, _ := llm.SecretFrom(ctx, name); return v }})
+		Confined: s.confined.Home != "", Env: func(name string) string { return s.confined.secret(ctx, s.cfg.CLI, name) }})
 	if err == nil {
 		cmd.Args = append(cmd.Args, s.cfg.ExtraArgs...)
 		err = writeFiles(dir, cmd.Files)
 	}
 	if err == nil {
-		s.child, err = launch(ctx, s.cfg.Start, cmd, req.WorkDir)
+		s.child, err = launch(ctx, s.cfg.Start, cmd, req.WorkDir, s.confined.Box)
 	}
 	if err != nil {
 		shut()
@@ -250,6 +254,7 @@ func (s *session) drop(idle bool) {
 		s.shut() // from now on it wants nothing of the kernel
 		s.child.stop(idle)
 		s.child = nil
+		s.confined.done()
 		ran := sum(s.counted, s.usage)
 		add(&s.owed, s.usage)
 		add(&s.before, ran)

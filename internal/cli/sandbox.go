@@ -333,5 +333,5 @@ func checkSandbox(ctx context.Context, a *app) check {
 		}
 		return check{"sandbox", warned, "commands cannot be confined: " + detail, fix}
 	}
-	return check{"sandbox", fine, detail + "; not confined yet: agent CLIs", fix}
+	return check{"sandbox", fine, detail + "; not confined yet: models that are programs", fix}
 }

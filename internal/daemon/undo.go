@@ -5,7 +5,7 @@ import "errors"
 // undo is what takes back what was opened, last first.
 type undo []func() error
 
-func (u *undo) add(f func() error) { *u = append(*u, f) }
+func (u *undo) add(f ...func() error) { *u = append(*u, f...) }
 
 func (u undo) run() error {
 	var errs []error

@@ -82,6 +82,9 @@ func (c codex) Command(s agent.Spec, at Place) (*Command, error) {
 		config("skills.include_instructions", false)
 		b.arg("-c", "tools.experimental_request_user_input={enabled=false}")
 	}
+	if at.Confined && !s.NoOwnTools {
+		level = SandboxFull
+	}
 	switch level {
 	case SandboxFull:
 		config("sandbox_mode", "danger-full-access")

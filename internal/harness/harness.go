@@ -28,6 +28,8 @@ type CLI interface {
 	Lines(before agent.UsageEvent) Lines
 	// ToolName is the name under which the model is offered a tool of an MCP server.
 	ToolName(server, tool string) string
+	// Login says what it keeps of a login in a home.
+	Login() Login
 	// Kept says where the record of a session is. env looks up a variable that the program has.
 	Kept(session string, env func(string) string) Kept
 	// Steer returns what has to be written to its standard input so that it hears text while it runs;
@@ -81,6 +83,8 @@ type Place struct {
 	// Trusted says that the project's own settings of the command line count, which may run programs, such as
 	// hooks. Else only its instructions for agents do, and the user's settings.
 	Trusted bool
+	// Confined says that whoever runs it confines it, as much as Spec.SandboxLevel asks for: its own sandbox, which would not work in another, is off.
+	Confined bool
 	// Env looks up a variable of the user, such as a key. nil = there are none.
 	Env func(string) string
 }

@@ -129,13 +129,13 @@ func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.C
 	return o, nil
 }
 
-// confined returns how the commands of a process are shown to be confined. An agent CLI is not yet, though the commands are that it gives to /dev/shell.
+// confined returns how the commands of a process are shown to be confined. An agent CLI has the network, since it calls its model.
 func confined(p *profile.Profile, choice *config.Choice, level sandbox.Level) (by, net string) {
 	if choice.Provider.Name != "" { // else it is that of its parent
-		p.Free = choice.Provider.Harness() != ""
+		p.CLI = choice.Provider.Harness() != ""
 	}
-	if p.Free {
-		return string(sandbox.LevelOff), string(sandbox.NetOpen)
+	if p.CLI {
+		return string(level), string(sandbox.NetOpen)
 	}
 	return string(level), string(p.Sandbox.Net)
 }

@@ -5,12 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-
-	"rnix/types"
 )
-
-// errorText is an error as a model reads it: its code, then what the matter is and how to mend it.
-func errorText(err error) string { return string(types.CodeOf(err)) + ": " + err.Error() }
 
 // place names the line and column of an error in a file of JSON, where it has one.
 func place(path string, data []byte, err error) string {

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"rnix/internal/kernelmcp"
 	"rnix/types"
 )
 
@@ -141,10 +141,10 @@ func HTTP(ctx context.Context, src Source, version string, l net.Listener, token
 func guard(token string, same Same, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case !loopback(r.Host):
+		case !kernelmcp.Loopback(r.Host):
 			// A name that was made to lead here: the page of another site.
 			http.Error(w, "call this server 127.0.0.1, [::1] or localhost", http.StatusForbidden)
-		case !ownOrigin(r.Header.Get("Origin")):
+		case !kernelmcp.OwnOrigin(r.Header.Get("Origin")):
 			http.Error(w, "pages of other sites may not call this server", http.StatusForbidden)
 		case token != "" && !bears(r.Header.Get("Authorization"), token):
 			w.Header().Set("WWW-Authenticate", `Bearer realm="rnix"`)
@@ -152,7 +152,7 @@ func guard(token string, same Same, next http.Handler) http.Handler {
 		default:
 			who, ok := r.Context().Value(callerKey{}).(*caller)
 			if !ok {
-				refuse(w, errHidden)
+				refuse(w, kernelmcp.ErrHidden)
 			} else if err := who.check(r.Context(), same); err != nil {
 				refuse(w, err)
 			} else {
@@ -160,28 +160,6 @@ func guard(token string, same Same, next http.Handler) http.Handler {
 			}
 		}
 	})
-}
-
-// loopback reports whether a host, perhaps with a port, is a name that this machine alone has.
-func loopback(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
-}
-
-// ownOrigin reports whether a page may call: one of this machine, or what is no page.
-func ownOrigin(origin string) bool {
-	if origin == "" {
-		return true
-	}
-	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && loopback(u.Host)
 }
 
 // bears reports whether a header has the token. It takes as long whether it is nearly right or not at all.

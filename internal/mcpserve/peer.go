@@ -1,20 +1,14 @@
 package mcpserve
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
-	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
+	"rnix/internal/kernelmcp"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -63,16 +57,14 @@ const opCaller = "Caller"
 
 var (
 	errInside = types.Errorf(types.ErrPermission, opCaller, "", "a command of an agent may not call this server, which has the rights of a person; it has its own: rnix mcp serve")
-	errUser   = types.Errorf(types.ErrPermission, opCaller, "", "this server is for the user that runs it")
-	errHidden = types.Errorf(types.ErrPermission, opCaller, "", "the process that calls cannot be seen: it has ended, or keeps others from looking at it; let the server listen on a Unix socket instead, with --http unix:PATH")
 )
 
 func checkUnix(ctx context.Context, p *ipc.Peer, same Same) error {
 	if p == nil {
-		return errHidden
+		return kernelmcp.ErrHidden
 	}
 	if int(p.UID) != os.Geteuid() {
-		return errUser
+		return kernelmcp.ErrUser
 	}
 	var failed error
 	_, inside := p.Settle(func(pid int) (types.PID, bool) {
@@ -91,13 +83,13 @@ func checkUnix(ctx context.Context, p *ipc.Peer, same Same) error {
 
 // checkTCP finds the processes that have the other end of a connection. All of them must be allowed to call: whoever has it can use it.
 func checkTCP(ctx context.Context, c net.Conn, same Same) error {
-	inode, err := otherEnd(c)
+	inode, err := kernelmcp.OtherEnd(c)
 	if err != nil {
 		return err
 	}
-	pids := holders(inode, nil)
+	pids := kernelmcp.Holders(inode, nil)
 	if len(pids) == 0 {
-		return errHidden
+		return kernelmcp.ErrHidden
 	}
 	is, err := same(ctx, pids)
 	if err != nil {
@@ -106,81 +98,10 @@ func checkTCP(ctx context.Context, c net.Conn, same Same) error {
 	if slices.Contains(is, false) {
 		return errInside
 	}
-	if len(holders(inode, pids)) != len(pids) { // one has ended, and its number may be another's
-		return errHidden
+	if len(kernelmcp.Holders(inode, pids)) != len(pids) { // one has ended, and its number may be another's
+		return kernelmcp.ErrHidden
 	}
 	return nil
-}
-
-// otherEnd returns the inode of the socket at the other end of a TCP connection of this machine, which has to be this user's.
-func otherEnd(c net.Conn) (inode string, err error) {
-	local, lerr := netip.ParseAddrPort(c.LocalAddr().String())
-	remote, rerr := netip.ParseAddrPort(c.RemoteAddr().String())
-	if lerr != nil || rerr != nil {
-		return "", errHidden
-	}
-	for _, table := range []string{"tcp", "tcp6"} {
-		f, err := os.Open(filepath.Join("/proc/self/net", table))
-		if err != nil {
-			continue
-		}
-		theirs, ours := tableAddr(remote, table == "tcp6"), tableAddr(local, table == "tcp6")
-		lines := bufio.NewScanner(f)
-		for lines.Scan() {
-			row := strings.Fields(lines.Text()) // see proc_pid_net(5): sl, local, remote, st, queues, timer, retrnsmt, uid, timeout, inode
-			if len(row) < 10 || row[1] != theirs || row[2] != ours {
-				continue
-			}
-			_ = f.Close()
-			switch {
-			case row[7] != strconv.Itoa(os.Geteuid()):
-				return "", errUser
-			case row[9] == "0": // nobody has it any more
-				return "", errHidden
-			}
-			return row[9], nil
-		}
-		_ = f.Close()
-	}
-	return "", errHidden
-}
-
-// tableAddr writes an address as the kernel's tables of sockets do: words in the order of the machine.
-func tableAddr(a netip.AddrPort, six bool) string {
-	var b strings.Builder
-	raw := a.Addr().Unmap().AsSlice()
-	if six {
-		as16 := a.Addr().As16()
-		raw = as16[:]
-	}
-	for ; len(raw) >= 4; raw = raw[4:] {
-		fmt.Fprintf(&b, "%08X", binary.NativeEndian.Uint32(raw))
-	}
-	return fmt.Sprintf("%s:%04X", b.String(), a.Port())
-}
-
-// holders returns the processes, of some or of all, that have a socket open.
-func holders(inode string, among []int) (pids []int) {
-	if among == nil {
-		entries, _ := os.ReadDir("/proc") // without it nobody is seen, and nobody let in
-		for _, e := range entries {
-			if pid, err := strconv.Atoi(e.Name()); err == nil {
-				among = append(among, pid)
-			}
-		}
-	}
-	want := "socket:[" + inode + "]"
-	for _, pid := range among {
-		dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
-		fds, _ := os.ReadDir(dir) // of others' processes it cannot be read
-		if slices.ContainsFunc(fds, func(e os.DirEntry) bool {
-			to, err := os.Readlink(filepath.Join(dir, e.Name()))
-			return err == nil && to == want
-		}) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }
 
 // refuse answers a caller that may not call. The next request of its connection would fare no better.
@@ -196,7 +117,7 @@ func refuse(w http.ResponseWriter, err error) {
 // Same implements Same by asking the daemon.
 func (p *Processes) Same(ctx context.Context, pids []int) ([]bool, error) {
 	if len(pids) > ipc.MaxSameCaller { // so many have one connection to hide who calls
-		return nil, errHidden
+		return nil, kernelmcp.ErrHidden
 	}
 	r, err := call(ctx, p, ipc.SameCaller, ipc.SameCallerRequest{PIDs: pids})
 	if err == nil && len(r.Same) != len(pids) {

@@ -2,16 +2,13 @@ package mcpserve
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -166,34 +163,5 @@ func TestASocketTakesThePlaceOfOneThatNobodyListensOn(t *testing.T) {
 		if _, err := Listen(t.Context(), address); types.CodeOf(err) != code {
 			t.Errorf("%s: %v, want %s", address, err, code)
 		}
-	}
-}
-
-func TestTheOtherEndOfAConnectionIsFound(t *testing.T) {
-	for _, host := range []string{"127.0.0.1:0", "[::1]:0"} {
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", host)
-		if err != nil {
-			t.Skip("needs " + host)
-		}
-		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		inode, err := otherEnd(s)
-		if err != nil || len(holders(inode, []int{os.Getpid()})) != 1 || !slices.Contains(holders(inode, nil), os.Getpid()) {
-			t.Errorf("%s: the inode %q, %v", host, inode, err)
-		}
-		_ = c.Close()
-		if inode, err := otherEnd(s); !errors.Is(err, errHidden) {
-			t.Errorf("%s: when it is closed: %q %v", host, inode, err)
-		}
-		_, _ = s.Close(), l.Close()
-	}
-	if got := tableAddr(netip.MustParseAddrPort("127.0.0.1:8137"), false); !strings.HasSuffix(got, ":"+strings.ToUpper(strconv.FormatInt(8137, 16))) || len(got) != 13 {
-		t.Errorf("an address in the table: %q", got)
 	}
 }

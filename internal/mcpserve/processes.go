@@ -11,6 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"rnix/internal/kernelmcp"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -186,12 +187,12 @@ func add[In, Out any](s *mcp.Server, t *mcp.Tool, enums map[string][]any, f func
 	mcp.AddTool(s, t, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		out, words, err := f(ctx, in)
 		if err != nil {
-			return nil, out, errors.New(errorText(err))
+			return nil, out, errors.New(kernelmcp.ErrorText(err))
 		}
 		if words == "" {
 			return nil, out, nil // the text is the JSON
 		}
-		return text(words, false), out, nil
+		return kernelmcp.Text(words, false), out, nil
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"rnix/internal/kernelmcp"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -42,7 +43,7 @@ func (p looker) installResources(s *mcp.Server) {
 					return nil, mcp.ResourceNotFoundError(uri)
 				}
 				if err != nil {
-					return nil, errors.New(errorText(err))
+					return nil, errors.New(kernelmcp.ErrorText(err))
 				}
 				return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: r.mime, Text: text}}}, nil
 			})

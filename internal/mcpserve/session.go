@@ -5,25 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
-	"sync"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"rnix/internal/kernelmcp"
 	"rnix/ipc"
 	"rnix/types"
 )
 
-// Session is the tools of one session of an agent's command line: what the kernel lists, and as it lists
-// it. Each call is one call of the kernel, which checks, records and runs it.
+// Session is a session of an agent's command line, at a daemon.
 type Session struct {
-	client     *ipc.Client
-	credential string
-	tools      []*mcp.Tool
-
-	once   sync.Once
-	gone   chan struct{} // closed when the daemon is lost
-	reason error         // why; set before gone is closed
+	*kernelmcp.Session
+	client *ipc.Client
 }
 
 // OpenSession asks the daemon that a file names for the tools of a session, over the channel of its process if this program has it. It starts no daemon. A file
@@ -33,67 +26,24 @@ func OpenSession(ctx context.Context, file string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{client: ipc.NewClient(ipc.Nearest(f.Socket)), credential: f.Credential, gone: make(chan struct{})}
-	r, err := ipc.Call(ctx, s.client, ipc.SessionTools, ipc.SessionToolsRequest{Credential: f.Credential})
+	client := ipc.NewClient(ipc.Nearest(f.Socket))
+	r, err := ipc.Call(ctx, client, ipc.SessionTools, ipc.SessionToolsRequest{Credential: f.Credential})
 	if err != nil {
-		_ = s.client.Close()
+		_ = client.Close()
 		return nil, err
 	}
-	for _, t := range r.Tools {
-		s.tools = append(s.tools, &mcp.Tool{Name: t.Name, Description: t.Description, InputSchema: t.InputSchema})
-	}
-	return s, nil
+	return &Session{kernelmcp.NewSession(r.Tools, func(ctx context.Context, name string, input json.RawMessage) (ipc.SessionCallResponse, error) {
+		return ipc.Call(ctx, client, ipc.SessionCall, ipc.SessionCallRequest{Credential: f.Credential, Name: name, Input: input})
+	}), client}, nil
 }
 
 // Close closes the connections to the daemon.
 func (s *Session) Close() error { return s.client.Close() }
 
-func (s *Session) options() *mcp.ServerOptions {
-	return &mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}}
-}
-
-// install answers what is asked about tools itself: the protocol's server would sort them, and would
-// refuse what the kernel is to refuse and to record.
-func (s *Session) install(server *mcp.Server) {
-	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
-		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-			switch req := req.(type) {
-			case *mcp.ListToolsRequest:
-				tools := s.tools
-				if tools == nil {
-					tools = []*mcp.Tool{}
-				}
-				return &mcp.ListToolsResult{Tools: tools, Cacheable: mcp.Cacheable{CacheScope: "private"}}, nil
-			case *mcp.CallToolRequest:
-				return s.call(ctx, req.Params)
-			}
-			return next(ctx, method, req)
-		}
-	})
-}
-
-func (s *Session) lost() <-chan struct{} { return s.gone }
-func (s *Session) why() error            { <-s.gone; return s.reason }
-
-// call has the kernel run one call. The end of ctx hangs up.
-func (s *Session) call(ctx context.Context, p *mcp.CallToolParamsRaw) (mcp.Result, error) {
-	r, err := ipc.Call(ctx, s.client, ipc.SessionCall, ipc.SessionCallRequest{Credential: s.credential, Name: p.Name, Input: p.Arguments})
-	switch code := types.CodeOf(err); {
-	case err == nil:
-		return text(r.Output, r.IsError), nil
-	case ctx.Err() != nil:
-		return nil, err // nobody waits for it
-	case code == types.ErrDisconnected || code == types.ErrUnavailable:
-		s.once.Do(func() { s.reason = err; close(s.gone) })
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the kernel is gone; whether this call has run, its record says: " + err.Error()}
-	}
-	return text(errorText(err), true), nil
-}
-
-// text is an answer that is a text.
-func text(s string, isError bool) *mcp.CallToolResult {
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}, IsError: isError}
-}
+func (s *Session) options() *mcp.ServerOptions { return s.Options() }
+func (s *Session) install(server *mcp.Server)  { s.Install(server) }
+func (s *Session) lost() <-chan struct{}       { return s.Lost() }
+func (s *Session) why() error                  { return s.Why() }
 
 // readSessionFile reads where the kernel is, and the credential. No error shows what is in the file.
 func readSessionFile(path string) (f ipc.SessionFile, err error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"rnix/internal/kernelmcp"
 	"rnix/types"
 )
 
@@ -23,7 +24,7 @@ func (o one) install(s *mcp.Server) {
 	s.AddTool(&mcp.Tool{Name: "work", InputSchema: object}, func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		select {
 		case <-time.After(o.d):
-			return text("done", false), nil
+			return kernelmcp.Text("done", false), nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

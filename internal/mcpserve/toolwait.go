@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"rnix/internal/kernelmcp"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -72,7 +73,7 @@ func (p looker) await(ctx context.Context, target string, ms int64) (out outcome
 	out = outcome{PID: uint64(r.PID), UUID: r.UUID.String(), State: "ended", ExitCode: &code, Reason: r.Exit.Reason, Steps: r.Steps, Tokens: r.TokensUsed, CostUSD: r.CostUSD, ElapsedMs: r.ElapsedMs}
 	out.Result, out.More = cut(r.Result, maxResult)
 	if r.Exit.Err != nil {
-		out.Error = errorText(r.Exit.Err)
+		out.Error = kernelmcp.ErrorText(r.Exit.Err)
 	}
 	return out, nil
 }

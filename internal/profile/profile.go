@@ -36,8 +36,8 @@ type Profile struct {
 	Names     []string         // of variables that OS children see besides the agent's
 	Lent      []string         // those that the agent has which starts a process with it, of which Names can hand on no others; nil = no agent does
 	Sandbox   sandbox.Settings // how the commands of what is started with it are confined
-	// Free says that what runs with it works outside of every sandbox itself: an agent CLI.
-	Free     bool
+	// CLI says that what runs with it is an agent CLI.
+	CLI      bool
 	Recorded bool // what is started with it is asked for by a history, perhaps of an earlier version
 
 	project string // the project's root; Cwd if there is none
@@ -106,7 +106,7 @@ func (p *Profile) Variables(ag *agent.Agent) []string {
 // count that the agent has, and Rnix's own: an agent could name there what it may not read, or programs and hosts of its own to a model, which is not confined.
 func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Settings) {
 	p.Lent, p.Sandbox = append([]string{}, variables...), sandbox.MeetSettings(below, p.Sandbox)
-	p.Free = above != nil && above.Free
+	p.CLI = above != nil && above.CLI
 	if below.Within != nil && !below.Off() {
 		from := os.Environ()
 		if above != nil {

@@ -229,7 +229,7 @@ func TestNothingUnconfinedIsStartedFromASandbox(t *testing.T) {
 		if err := Starts(p, cli); types.CodeOf(err) != c.want {
 			t.Errorf("%s %q: %v", c.level, c.within, err)
 		}
-		if p.Free = true; Starts(p, cli) != nil {
+		if p.CLI = true; Starts(p, cli) != nil {
 			t.Errorf("%s %q: an agent CLI may not start one", c.level, c.within)
 		}
 		if err := Starts(p, model); err != nil {

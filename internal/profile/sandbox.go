@@ -31,12 +31,12 @@ func Confine(p *Profile, ag *agent.Agent, level, net string) error {
 	return nil
 }
 
-// Starts refuses a provider whose programs no box confines yet to what is started inside an agent with a sandbox: it would have more than that agent.
+// Starts refuses an agent CLI to what is started inside an agent whose commands have no network: it calls its model, and so do commands of its own.
 func Starts(p *Profile, provider *config.Provider) error {
-	if p.Sandbox.Within == nil || p.Sandbox.Off() || p.Free || provider.Harness() == "" {
+	if p.Sandbox.Within == nil || p.Sandbox.Off() || p.CLI || p.Sandbox.Net == sandbox.NetOpen || provider.Harness() == "" {
 		return nil
 	}
-	return types.Errorf(types.ErrPermission, "Spawn", provider.Name, "the commands of the agent that starts it are in a sandbox, and agent CLIs are not confined yet; a person starts it, or starts that agent with: rnix run --sandbox off \"...\"")
+	return types.Errorf(types.ErrPermission, "Spawn", provider.Name, "the commands of the agent that starts it have no network, which an agent CLI needs; a person starts it, or starts that agent with: rnix run --net open \"...\"")
 }
 
 // Confined returns p for an agent that is started by one with profile p: it is confined as below says, and tighter if the agent wants that.

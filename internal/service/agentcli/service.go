@@ -30,7 +30,12 @@ type Service struct {
 	Note      func(format string, args ...any)
 	Log       *slog.Logger
 
+	Boxes   Boxes
+	Version string                                       // of this program
+	Owner   func(pid int) (owner types.PID, inside bool) // for which process a process of the operating system works
+
 	bridge *harness.Bridge
+	road   road
 }
 
 // Kernel has the processes that live. *kernel.KernelImpl is one.

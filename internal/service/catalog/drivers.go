@@ -9,6 +9,7 @@ import (
 	"rnix/internal/harness"
 	"rnix/internal/profile"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // Makers makes the drivers of providers. Its fields are set before it is used.
@@ -26,6 +27,8 @@ type Sessions interface {
 	StateOf(session, workDir string) harnessdriver.StatePlace
 	// MayAct reports whether the process that asks a model may itself do all that an agent's command line does by its own tools.
 	MayAct(ctx context.Context) bool
+	// Confine says how an agent's command line is confined.
+	Confine(c vfs.Caller, cli harness.CLI, program, dir string, readOnly bool) (harnessdriver.Confined, error)
 }
 
 // Make makes the driver of a provider.
@@ -79,7 +82,7 @@ func (m *Makers) makeHarness(name string, pr config.Provider) (llm.LLMDriver, er
 	}
 	return harnessdriver.New(harnessdriver.Config{Name: pr.Name, CLI: cli, Program: pr.Command, Model: pr.DefaultModel, Effort: pr.ReasoningEffort,
 		ExtraArgs: pr.ExtraArgs, OwnTools: pr.Tools != config.ToolsKernel, Sandbox: pr.Sandbox, Start: m.Start, Bridge: m.Bridge, Dir: m.Sessions.Dir,
-		MayAct: m.Sessions.MayAct,
+		MayAct: m.Sessions.MayAct, Confine: m.Sessions.Confine,
 		Trusted: func(ctx context.Context) bool {
 			c := llm.CallerFrom(ctx)
 			p, ok := c.Profile.(*profile.Profile)

@@ -20,7 +20,7 @@ import (
 // says, with the network unless that says otherwise, and with temporary files and caches of its own. A person has looked at each entry: it is
 // in the user's own files, or in a project's that is trusted.
 func (s *Service) Server(cfg vfs.MCPConfig, env []string) (*proc.Box, error) {
-	settings, place, made, err := s.ofServer(&cfg)
+	settings, place, made, err := ofServer(s, &cfg)
 	if err != nil || settings.Off() {
 		return &proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}, err
 	}
@@ -29,7 +29,7 @@ func (s *Service) Server(cfg vfs.MCPConfig, env []string) (*proc.Box, error) {
 }
 
 // ofServer returns where an MCP server runs and how it is confined.
-func (s *Service) ofServer(cfg *vfs.MCPConfig) (settings sandbox.Settings, place sandbox.Place, made bool, err error) {
+func ofServer(s *Service, cfg *vfs.MCPConfig) (settings sandbox.Settings, place sandbox.Place, made bool, err error) {
 	c := cfg.Owner
 	c.WorkDir = cmp.Or(cfg.Dir, c.WorkDir)
 	if path, ok := cfg.Env["PATH"]; ok { // the program is looked up there
@@ -41,7 +41,7 @@ func (s *Service) ofServer(cfg *vfs.MCPConfig) (settings sandbox.Settings, place
 	}
 	name := "mcp " + cfg.Name
 	place.Temp += "." + short(name)
-	place.Cache = cacheOf(s.Data, name+"\x00"+cmp.Or(place.Git.Common, place.Work))
+	place.Cache = cacheOf(s.Data, name+"\x00"+project(place))
 	if !settings.Off() { // what it reads as the commands do, also where it is not to write it
 		commands := settings.Policy(place, made)
 		for _, dir := range []string{place.Work, place.Git.Top, place.Git.Common} {
@@ -59,17 +59,21 @@ func serverSettings(s sandbox.Settings, need agent.ServerSandbox, place sandbox.
 	if s.Off() {
 		return s
 	}
-	also := make([]sandbox.Paths, len(s.Also))
-	paths := need.Paths(place.Home, place.Work)
-	for i, has := range s.Also {
-		also[i] = sandbox.Settings{Paths: has}.With(sandbox.Settings{Paths: paths}).Paths
-	}
-	if s = s.With(sandbox.Settings{Level: need.Level, Net: cmp.Or(need.Net, sandbox.NetOpen), Paths: paths}); len(also) > 0 {
-		s.Also = also
-	}
+	s = with(s, sandbox.Settings{Level: need.Level, Net: cmp.Or(need.Net, sandbox.NetOpen), Paths: need.Paths(place.Home, place.Work)})
 	if !need.WritesWork() { // names in it would be held for as long as the server runs
 		s.Within = []string{}
 	}
+	return s
+}
+
+// with returns s with what o says, also where s allows no more than several allow.
+func with(s, o sandbox.Settings) sandbox.Settings {
+	also := slices.Clone(s.Also)
+	for i, has := range also {
+		also[i] = sandbox.Settings{Paths: has}.With(sandbox.Settings{Paths: o.Paths}).Paths
+	}
+	s = s.With(o)
+	s.Also = also
 	return s
 }
 
@@ -126,7 +130,7 @@ func (s *Service) ExplainServer(pid types.PID, name string) (sandbox.Plan, error
 	if i < 0 {
 		return sandbox.Plan{}, types.Errorf(types.ErrNotFound, "Sandbox", name, "process %d has no MCP server of this name; see: rnix mcp list", pid)
 	}
-	settings, place, made, err := s.ofServer(&vfs.MCPConfig{MCPServer: p.Servers[i].MCPServer, Owner: c})
+	settings, place, made, err := ofServer(s, &vfs.MCPConfig{MCPServer: p.Servers[i].MCPServer, Owner: c})
 	if err != nil || settings.Off() {
 		return sandbox.Plan{Policy: sandbox.Everything()}, err
 	}

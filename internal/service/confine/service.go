@@ -41,16 +41,17 @@ type Service struct {
 	Log     *slog.Logger
 
 	work sync.WaitGroup
+	home sync.Mutex   // held while a home of an agent CLI is furnished
 	mu   sync.Mutex   // held while the host is probed
 	host sandbox.Host // +checklocks:mu
 }
 
-// Box is what proc.Confine asks for. The commands of a process are confined as its profile says; what is not known is refused. An MCP server
-// says itself how (Server): one that does not is refused. Commands of a person and what Rnix itself runs are not confined, nor, yet, are agent
-// command lines and models that are programs.
+// Box is what proc.Confine asks for. The commands of a process are confined as its profile says; what is not known is refused. MCP servers
+// and agent CLIs say themselves how (Server, CLI): one that does not is refused. Commands of a person and what Rnix itself runs are not confined, nor,
+// yet, are models that are programs.
 func (s *Service) Box(spec proc.Spec) (proc.Box, error) {
 	open := proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}
-	if spec.Kind == proc.KindMCP {
+	if spec.Kind == proc.KindMCP || spec.Kind == proc.KindHarness {
 		return open, &types.SyscallError{Syscall: "Start", PID: spec.Owner, Code: types.ErrPermission, Err: errUnsaid}
 	}
 	if spec.Kind != proc.KindShell || spec.Owner == 0 {
@@ -67,12 +68,8 @@ func (s *Service) Box(spec proc.Spec) (proc.Box, error) {
 func (s *Service) box(settings sandbox.Settings, place sandbox.Place, made bool, env []string) (proc.Box, error) {
 	open := proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}
 	for _, dir := range []string{place.Temp, place.Cache} { // before the plan, which gives nothing that does not exist
-		err := os.MkdirAll(dir, 0o700)
-		if err == nil {
-			err = os.Chmod(dir, 0o700) // a command may have taken the right to it from all that come after
-		}
-		if err != nil {
-			return open, types.Errorf(types.ErrStorage, "Start", dir, "the directory for temporary files cannot be made: %w", err)
+		if err := makeOwn(dir); err != nil {
+			return open, err
 		}
 	}
 	plan, err := s.plan(settings, place, made)
@@ -83,6 +80,21 @@ func (s *Service) box(settings sandbox.Settings, place sandbox.Place, made bool,
 	_ = os.Chtimes(place.Cache, now, now) // see sweepCaches
 	return proc.Box{Plan: plan, Self: s.Self, Env: place.Environ(env)}, nil
 }
+
+// makeOwn makes a directory that children write.
+func makeOwn(dir string) error {
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = os.Chmod(dir, 0o700) // a command may have taken the right to it from all that come after
+	}
+	if err != nil {
+		return types.Errorf(types.ErrStorage, "Start", dir, "a directory for what runs in the sandbox cannot be made: %w", err)
+	}
+	return nil
+}
+
+// project names that for which caches and homes are: the repository, or else the directory.
+func project(place sandbox.Place) string { return cmp.Or(place.Git.Common, place.Work) }
 
 // plan returns how settings are enforced at a place. Where nothing can be enforced, that is PERMISSION, with what to do, or the plan of no
 // box if the settings allow that.
@@ -183,7 +195,7 @@ func (s *Service) placeOf(c *vfs.Caller, p *profile.Profile) (sandbox.Place, err
 	}
 	place := sandbox.Place{Work: work, Home: cmp.Or(resolved(home), s.Home), Temp: s.Temp(c.UUID), Private: s.Private}
 	place.Git = sandbox.FindGitAbove(work, sandbox.Disk{}, readText, append([]string{place.Home, "/"}, s.Private...)...)
-	place.Cache = cacheOf(s.Data, cmp.Or(place.Git.Common, work))
+	place.Cache = cacheOf(s.Data, project(place))
 	place.Tools = append(tools(c, place.Home, s.Private), s.Self)
 	return place, nil
 }

@@ -14,7 +14,7 @@ type Finder interface {
 }
 
 // Unconfined is what of processes no box confines yet.
-var Unconfined = []string{"agent command lines (--harness) and models that are programs", "git that Rnix runs itself"}
+var Unconfined = []string{"models that are programs", "git that Rnix runs itself"}
 
 // Register registers what the service answers.
 func (s *Service) Register(on *service.Wire) {

@@ -40,6 +40,14 @@ type Access struct {
 	Owner func(pid int) (owner types.PID, inside bool)
 }
 
+// OwnerOf returns inside which process an OS process runs, also before Owner is set: inside of none.
+func (a *Access) OwnerOf(pid int) (owner types.PID, inside bool) {
+	if a.Owner == nil {
+		return 0, false
+	}
+	return a.Owner(pid)
+}
+
 // AgentOf returns the process inside which a caller runs. The owner is 0 for a caller that comes from
 // inside some agent and does not say which: it may do nothing that concerns processes or paths.
 func (a *Access) AgentOf(peer *ipc.Peer) (owner types.PID, inside bool) {

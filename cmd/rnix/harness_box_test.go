@@ -1,0 +1,107 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"rnix/drivers/llm/llmtest"
+	"rnix/internal/harness/vendortest"
+)
+
+// own are the real command lines: how each is run with its own tools, and how its model runs a command by itself.
+var own = map[string]struct {
+	args []string
+	run  func(r llmtest.Request, command string) llmtest.Reply
+}{
+	"claude": {[]string{"--harness", "claude"}, func(_ llmtest.Request, command string) llmtest.Reply {
+		return use("Bash", map[string]any{"command": command, "description": "tries"})
+	}},
+	"codex": {[]string{"--harness", "codex", "--model", "gpt-5-codex"}, func(r llmtest.Request, command string) llmtest.Reply {
+		for _, name := range r.Tools {
+			if name == "exec_command" {
+				return use(name, map[string]any{"cmd": command})
+			}
+		}
+		return use("shell_command", map[string]any{"command": command})
+	}},
+	"opencode": {[]string{"--harness", "opencode"}, func(_ llmtest.Request, command string) llmtest.Reply {
+		return use("bash", map[string]any{"command": command, "description": "tries"})
+	}},
+}
+
+// boxed gives a user a sandbox of a level, secrets, a login of each command line, and commands that it may run by itself.
+func boxed(t *testing.T, u *user, level string) {
+	t.Helper()
+	if _, err := exec.LookPath("bwrap"); err != nil && level == "bwrap" {
+		t.Skip("needs bwrap")
+	}
+	u.env = append(u.env, "RNIX_SANDBOX_LEVEL="+level)
+	u.allowed("Bash")
+	u.opencodeConfig()
+	for path, text := range map[string]string{".ssh/id": "a secret of the user's", ".claude/.credentials.json": `{"none":1}`, ".codex/auth.json": `{"OPENAI_API_KEY":"` + vendortest.Key + `"}`} {
+		path = filepath.Join(u.Home, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// tries writes a script with what a model tries by itself: what it must not, and what it is for. It returns the command that runs it.
+func (u *user) tries() string {
+	u.t.Helper()
+	script := "cat " + u.Home + "/.ssh/id; cat " + u.Home + "/data/store/*; echo x > ../outside; echo x > .git/hooks/pre-commit; mkdir .vscode/x; echo made > made.txt; cat made.txt\n"
+	if err := os.WriteFile(filepath.Join(u.Work, "try.sh"), []byte(script), 0o600); err != nil {
+		u.t.Fatal(err)
+	}
+	return "sh try.sh"
+}
+
+// A real command line does its task in the sandbox, with its own tools and the kernel's; and its model's commands have no more than any
+// other agent's.
+func TestRealCommandLinesInTheSandbox(t *testing.T) {
+	for name, cli := range own {
+		for _, level := range []string{"bwrap", "landlock"} {
+			t.Run(name+"/"+level, func(t *testing.T) {
+				u := newUser(t, name, nil)
+				boxed(t, u, level)
+				if out, err := exec.Command("git", "init", "-q", u.Work).CombinedOutput(); err != nil {
+					t.Fatalf("%s %v", out, err)
+				}
+				turn, command := 0, u.tries()
+				u.Answer(func(r llmtest.Request) llmtest.Reply {
+					if _, ok := r.LastResult(); !ok {
+						turn = 0
+					}
+					turn++
+					if turn == 1 {
+						return cli.run(r, command)
+					}
+					res, _ := r.LastResult()
+					return llmtest.Reply{Text: "it came to this: " + res.Text}
+				})
+				out := u.must(append([]string{"run", "--name", "p"}, append(cli.args, "try")...)...)
+				if !strings.Contains(out, "sandbox: "+level+", network open") {
+					t.Errorf("how it is confined is not said: %s", out)
+				}
+				steps, said := u.must("log", "p"), u.must("ps", "-a")
+				if !strings.Contains(steps, "it came to this") || !strings.Contains(steps, "made") {
+					t.Errorf("it did not do its task: %s\n%s", steps, said)
+				}
+				if strings.Contains(steps, "a secret of") {
+					t.Error("it has read a secret")
+				}
+				for path, want := range map[string]bool{"made.txt": true, "../outside": false, ".git/hooks/pre-commit": level == "landlock", ".vscode": false, ".mcp.json": false, ".claude": false} {
+					if _, err := os.Lstat(filepath.Join(u.Work, path)); (err == nil) != want {
+						t.Errorf("%s is there: %v, want %v", path, err == nil, want)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package harness
+
+import (
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Login says what a command line has in a user's home of which it needs some in a home of its own.
+type Login struct {
+	// Variable names the directory, in place of Dir below the home.
+	Variable string
+	Dir      string
+	// Files of that directory hold the login. The program writes them anew as they are, when it has refreshed what is in them.
+	Files []string
+	// Facts is a JSON file of the home, or of the directory that Variable names, of which these keys belong to the login, or say that a person
+	// has set the program up; empty = none.
+	Facts string
+	Keys  []string
+	// Settings are files and directories of the home that hold the user's settings. The program need not write them.
+	Settings []string
+}
+
+// At returns where a file is that has this name in a home, whose directory dir is in place of l.Dir; empty = it is not.
+func (l Login) At(home, dir, name string) string {
+	if rest, ok := strings.CutPrefix(name, l.Dir+"/"); ok && dir != "" {
+		return filepath.Join(dir, rest)
+	}
+	return filepath.Join(home, name)
+}
+
+// below returns names in a directory.
+func below(dir string, names ...string) (out []string) {
+	for _, name := range names {
+		out = append(out, path.Join(dir, name))
+	}
+	return out
+}
+
+func (claude) Login() Login {
+	return Login{Variable: "CLAUDE_CONFIG_DIR", Dir: ".claude", Files: []string{".credentials.json"}, Facts: ".claude.json",
+		Keys:     []string{"oauthAccount", "primaryApiKey", "customApiKeyResponses", "hasCompletedOnboarding", "userID"},
+		Settings: below(".claude", "settings.json", "CLAUDE.md", "agents", "commands", "hooks", "output-styles", "rules", "skills")}
+}
+
+func (codex) Login() Login {
+	return Login{Variable: "CODEX_HOME", Dir: ".codex", Files: []string{"auth.json"},
+		Settings: below(".codex", "config.toml", "AGENTS.md", "AGENTS.override.md", "prompts", "rules", "agents", "skills")}
+}
+
+func (opencode) Login() Login {
+	return Login{Dir: ".local/share/opencode", Files: []string{"auth.json"},
+		Settings: below(".config/opencode", "opencode.json", "opencode.jsonc", "config.json", "AGENTS.md", "agent", "agents", "command", "commands", "mode", "modes", "plugin", "plugins", "skill", "skills", "themes", "tool", "tools")}
+}

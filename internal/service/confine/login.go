@@ -1,0 +1,180 @@
+package confine
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"rnix/internal/durable"
+	"rnix/internal/harness"
+	"rnix/types"
+)
+
+// maxLogin is how many bytes a file of a login may have that is copied.
+const maxLogin = 4 << 20
+
+// errNoFile is why something is no file of a login.
+var errNoFile = errors.New("it is no file, or too long for a login")
+
+// login gives a home of its own, below root, the login of a user's home, and the user what a program has refreshed in it. Each file of the login is
+// the same in both, by a hard link: a program writes it in place, and one that is refreshed in two places makes the other worthless. Where that
+// cannot be, and where a program has put another file in its place, the later one is copied over the earlier. dir is in place of l.Dir below
+// the user's home; empty = it is there. Programs in the sandbox may have made anything of what is below root.
+func login(root *os.Root, l harness.Login, user, dir string) error {
+	facts := filepath.Join(cmp.Or(dir, user), l.Facts)
+	for _, name := range l.Files {
+		name = filepath.Join(l.Dir, name)
+		if err := same(root, l.At(user, dir, name), name); err != nil {
+			return types.Errorf(types.ErrStorage, "Start", l.At(user, dir, name), "the login cannot be given to the agent CLI in the sandbox: %w", err)
+		}
+	}
+	if l.Facts == "" {
+		return nil
+	}
+	if err := giveFacts(root, l.Keys, facts, l.Facts); err != nil {
+		return types.Errorf(types.ErrStorage, "Start", facts, "what the agent CLI knows of its user cannot be given to it in the sandbox: %w", err)
+	}
+	return nil
+}
+
+// same makes a file of a login the same in both homes. What the user has not is in none.
+func same(root *os.Root, users, own string) error {
+	info, err := os.Stat(users)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return root.RemoveAll(own)
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return errNoFile
+	}
+	if users, err = filepath.EvalSymlinks(users); err != nil {
+		return err
+	}
+	has, err := root.Lstat(own)
+	switch {
+	case err == nil && os.SameFile(has, info):
+		return nil
+	case err == nil && has.Mode().IsRegular() && has.ModTime().After(info.ModTime()):
+		if text, err := readOwn(root, own); err == nil && json.Valid(text) {
+			if err := durable.WriteFile(durable.OS, users, text, durable.Durable); err != nil {
+				return err
+			}
+		}
+	}
+	if err := root.RemoveAll(own); err != nil {
+		return err
+	}
+	if err := root.MkdirAll(filepath.Dir(own), 0o700); err != nil {
+		return err
+	}
+	err = link(root, users, own)
+	if errors.Is(err, syscall.EXDEV) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EMLINK) || errors.Is(err, errors.ErrUnsupported) {
+		text, err := readFile(os.Open(users))
+		if err != nil {
+			return err
+		}
+		return writeOwn(root, own, text)
+	}
+	return err
+}
+
+// link makes a hard link of a file below root.
+func link(root *os.Root, file, own string) error {
+	dir, err := root.Open(filepath.Dir(own))
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // nothing was written
+	return unix.Linkat(unix.AT_FDCWD, file, int(dir.Fd()), filepath.Base(own), 0)
+}
+
+// readOwn reads a file below root, if it is one.
+func readOwn(root *os.Root, own string) ([]byte, error) {
+	return readFile(root.OpenFile(own, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0))
+}
+
+// readFile reads a file that was opened, and closes it.
+func readFile(f *os.File, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // nothing was written
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > maxLogin {
+		return nil, errors.Join(err, errNoFile)
+	}
+	return io.ReadAll(io.LimitReader(f, maxLogin))
+}
+
+// writeOwn writes a file below root, whole or not at all.
+func writeOwn(root *os.Root, own string, text []byte) error {
+	part := own + ".part"
+	if err := root.RemoveAll(part); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = root.Rename(part, own)
+	}
+	return err
+}
+
+// giveFacts gives a JSON file below root the keys that one of the user's has. What else is in it stays.
+func giveFacts(root *os.Root, keys []string, users, own string) error {
+	has, wants := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	text, err := readFile(os.Open(users))
+	if err == nil {
+		err = json.Unmarshal(text, &wants)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	was, err := readOwn(root, own)
+	if err != nil || json.Unmarshal(was, &has) != nil || has == nil { // what cannot be read is written anew
+		if err := root.RemoveAll(own); err != nil {
+			return err
+		}
+		was, has = nil, map[string]json.RawMessage{}
+	}
+	for _, key := range keys {
+		if value, ok := wants[key]; ok {
+			has[key] = value
+		} else {
+			delete(has, key)
+		}
+	}
+	if text, err = json.Marshal(has); err != nil || bytes.Equal(text, was) {
+		return err
+	}
+	return writeOwn(root, own, text)
+}
+
+// shown lets a home of its own, below root, show what lies elsewhere: by their names in it, the files and directories that it leads to. What has been
+// put in their place stays; what is not there is left out.
+func shown(root *os.Root, names map[string]string) error {
+	for name, to := range names {
+		if _, err := os.Lstat(to); err != nil {
+			continue
+		}
+		err := root.MkdirAll(filepath.Dir(name), 0o700)
+		if err == nil {
+			err = root.Symlink(to, name)
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return types.Errorf(types.ErrStorage, "Start", name, "the home of the agent CLI in the sandbox cannot be made: %w", err)
+		}
+	}
+	return nil
+}
