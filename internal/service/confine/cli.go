@@ -34,6 +34,9 @@ func (s *Service) CLI(c vfs.Caller, cli clis.CLI, program, dir string, readOnly 
 	furnish := func() ([]string, error) {
 		s.home.Lock()
 		defer s.home.Unlock()
+		if err := s.makeDirs(home); err != nil {
+			return nil, err
+		}
 		return furnish(cli.Login(), place.Home, variable(cli.Login().Variable), home)
 	}
 	read, err := furnish()
@@ -67,9 +70,6 @@ func (s *Service) CLI(c vfs.Caller, cli clis.CLI, program, dir string, readOnly 
 // furnish gives a home of its own what it is to have of a user's: the login, and, to read, the settings of the program and the tools that every command
 // has. It returns what is to be read of the user's home besides.
 func furnish(l clis.Login, user, dir, home string) (read []string, err error) {
-	if err := makeOwn(home); err != nil {
-		return nil, err
-	}
 	root, err := os.OpenRoot(home)
 	if err != nil {
 		return nil, types.Errorf(types.ErrStorage, "Start", home, "%w", err)
@@ -99,5 +99,3 @@ func programOf(path string) string {
 	}
 	return filepath.Dir(path)
 }
-
-func homes(data string) string { return filepath.Join(data, "homes") }

@@ -109,7 +109,11 @@ type home struct {
 
 func newHome(t *testing.T) home {
 	dir := t.TempDir()
-	return home{filepath.Join(dir, "user"), filepath.Join(dir, "own"), t}
+	h := home{filepath.Join(dir, "user"), filepath.Join(dir, "own"), t}
+	if err := os.Mkdir(h.own, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
 func (h home) furnish(dir string) error {

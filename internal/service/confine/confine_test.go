@@ -46,9 +46,10 @@ func newWorld(t *testing.T) *world {
 	w.profile = &profile.Profile{Sandbox: sandbox.Usual(), Lookup: func(string) (string, bool) { return "", false }}
 	w.caller = vfs.Caller{PID: 1, UUID: types.NewUUID(), WorkDir: w.work, Profile: w.profile, Env: []string{"PATH=" + home + "/tools:/usr/bin:relative:" + home}}
 	w.Service = &Service{
-		Caller: func(pid types.PID) (vfs.Caller, bool) { return w.caller, pid == w.caller.PID },
-		Made:   func(types.UUID, string) bool { return false }, Over: func(id types.UUID) bool { return w.over[id] },
-		Private: []string{data}, Data: data, Home: home, Self: "/bin/rnix", Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Caller:  func(pid types.PID) (vfs.Caller, bool) { return w.caller, pid == w.caller.PID },
+		Made:    func(types.UUID, string) bool { return false },
+		Own:     Own{Data: data, Over: func(id types.UUID) bool { return w.over[id] }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))},
+		Private: []string{data}, Home: home, Self: "/bin/rnix",
 		Lookup: func(string) (string, bool) { return "/none", true },
 		Start: func(context.Context, proc.Spec) (*proc.Child, error) {
 			return nil, types.Errorf(types.ErrUnavailable, "Start", "", "this test starts nothing")
@@ -174,7 +175,7 @@ func TestCachesGoThatNobodyUses(t *testing.T) {
 	if err := os.MkdirAll(old, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	sweepCaches(w.Data, w.Log, time.Now().Add(cacheAge-time.Minute))
+	w.sweepCaches(time.Now().Add(cacheAge - time.Minute))
 	if entries, err := os.ReadDir(caches(w.Data)); err != nil || len(entries) != 2 {
 		t.Errorf("%v %v", entries, err)
 	}
@@ -185,7 +186,7 @@ func TestCachesGoThatNobodyUses(t *testing.T) {
 	if err := os.Chtimes(old, long, long); err != nil {
 		t.Fatal(err)
 	}
-	sweepCaches(w.Data, w.Log, time.Now())
+	w.sweepCaches(time.Now())
 	if entries, err := os.ReadDir(caches(w.Data)); err != nil || len(entries) != 1 {
 		t.Errorf("%v %v", entries, err)
 	}
@@ -217,6 +218,27 @@ func TestTemporaryFilesGoWithTheirHistory(t *testing.T) {
 	if _, err := os.Stat(w.Temp(alive)); err != nil {
 		t.Error("those of one that lives are gone")
 	}
+	over = types.NewUUID()
+	aside := filepath.Join(temps(w.Data), gone+over.String(), "x") // of a removal that a crash has cut off
+	for _, dir := range []string{aside, w.Temp(over)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.over[over] = true
+	w.clear(over)
+	w.Begin(sandbox.Settings{Level: sandbox.LevelOff})
+	if entries, err := os.ReadDir(temps(w.Data)); err != nil || len(entries) != 1 {
+		t.Errorf("%v %v", entries, err)
+	}
+	was, asked := w.Over, 0
+	w.Over = func(types.UUID) bool { asked++; return asked == 1 } // it is resumed meanwhile
+	w.Ended(alive)
+	_ = w.Close()
+	if _, err := os.Stat(w.Temp(alive)); err != nil || asked != 2 {
+		t.Errorf("those of one that goes on are gone: %v", err)
+	}
+	w.Over = was
 	w.over[alive] = true
 	w.Ended(alive)
 	_ = w.Close()

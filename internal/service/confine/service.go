@@ -6,7 +6,6 @@ package confine
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,25 +22,20 @@ import (
 
 // Service decides. Its fields are set before it is used. Safe for concurrent use.
 type Service struct {
+	Own
 	// Caller returns what devices know of a process, also of one that is being started.
 	Caller func(pid types.PID) (vfs.Caller, bool)
 	// Made reports whether a directory is, or lies in, one that was made for a history to work in.
 	Made func(id types.UUID, dir string) bool
 	// Finder is set before the service answers anybody.
 	Finder Finder
-	// Over reports whether a history has ended for good, or is none.
-	Over func(id types.UUID) bool
 	// Private are the directories that no command sees: those of the data, the socket and the configuration.
 	Private []string
-	Data    string                           // the data directory, which holds what commands have for themselves
 	Home    string                           // the user's
 	Lookup  func(name string) (string, bool) // the variables of the daemon, in whose PATH bubblewrap is looked for
 	Self    string                           // the path of this program, which is the inner helper
 	Start   func(context.Context, proc.Spec) (*proc.Child, error)
-	Log     *slog.Logger
 
-	work sync.WaitGroup
-	home sync.Mutex   // held while a home of an agent CLI is furnished
 	mu   sync.Mutex   // held while the host is probed
 	host sandbox.Host // +checklocks:mu
 }
@@ -67,10 +61,8 @@ func (s *Service) Box(spec proc.Spec) (proc.Box, error) {
 // box returns the box of a child with these settings, and makes the directories that are its own.
 func (s *Service) box(settings sandbox.Settings, place sandbox.Place, made bool, env []string) (proc.Box, error) {
 	open := proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}
-	for _, dir := range []string{place.Temp, place.Cache} { // before the plan, which gives nothing that does not exist
-		if err := makeOwn(dir); err != nil {
-			return open, err
-		}
+	if err := s.makeDirs(place.Temp, place.Cache); err != nil { // before the plan, which gives nothing that does not exist
+		return open, err
 	}
 	plan, err := s.plan(settings, place, made)
 	if err != nil || plan.Rung == sandbox.RungNone {
@@ -79,18 +71,6 @@ func (s *Service) box(settings sandbox.Settings, place sandbox.Place, made bool,
 	now := time.Now()
 	_ = os.Chtimes(place.Cache, now, now) // see sweepCaches
 	return proc.Box{Plan: plan, Self: s.Self, Env: place.Environ(env)}, nil
-}
-
-// makeOwn makes a directory that children write.
-func makeOwn(dir string) error {
-	err := os.MkdirAll(dir, 0o700)
-	if err == nil {
-		err = os.Chmod(dir, 0o700) // a command may have taken the right to it from all that come after
-	}
-	if err != nil {
-		return types.Errorf(types.ErrStorage, "Start", dir, "a directory for what runs in the sandbox cannot be made: %w", err)
-	}
-	return nil
 }
 
 // project names that for which caches and homes are: the repository, or else the directory.
@@ -221,16 +201,9 @@ func tools(c *vfs.Caller, home string, private []string) (out []string) {
 	return out
 }
 
-// Temp returns the directory for the temporary files of a process's commands. It goes when the history has ended for good; see Ended.
-func (s *Service) Temp(id types.UUID) string { return filepath.Join(temps(s.Data), id.String()) }
-
-func temps(data string) string { return filepath.Join(data, "tmp") }
-
 // cacheOf returns the directory for the caches of tools of all processes that work on a project, which is named by its repository or its
 // directory. Nothing outside of the sandbox uses it.
 func cacheOf(data, project string) string { return filepath.Join(caches(data), short(project)) }
-
-func caches(data string) string { return filepath.Join(data, "caches") }
 
 func resolved(path string) string {
 	if p, err := filepath.EvalSymlinks(path); err == nil {
