@@ -16,6 +16,7 @@ import (
 	"rnix/internal/price"
 	"rnix/internal/profile"
 	"rnix/internal/recovery"
+	"rnix/internal/sandbox"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -261,5 +262,37 @@ func TestSettingsOfBeforeComeBack(t *testing.T) {
 	}
 	if _, err := w.start(id, ipc.ResumeRequest{}); types.CodeOf(err) != types.ErrInvalid { // a mistake in the configuration forbids each start
 		t.Error(err)
+	}
+}
+
+// How a person has a program confine what it starts is kept for the next run of it, and is as before if nobody says anything.
+func TestTheSandboxThatAProgramIsResumedWithIsKept(t *testing.T) {
+	for _, c := range []struct {
+		req  ipc.ResumeRequest
+		want sandbox.Settings
+	}{
+		{ipc.ResumeRequest{}, sandbox.Settings{Level: sandbox.LevelAuto, Net: sandbox.NetOpen}},
+		{ipc.ResumeRequest{Net: "none"}, sandbox.Settings{Level: sandbox.LevelAuto, Net: sandbox.NetNone}},
+		{ipc.ResumeRequest{Sandbox: "off"}, sandbox.Settings{Level: sandbox.LevelOff, Net: sandbox.NetOpen}},
+	} {
+		w := newWorld(t)
+		had := sandbox.Settings{}
+		w.l.Programs = map[string]Program{"x": func(p *profile.Profile, _ json.RawMessage) (kernel.Body, error) {
+			had = p.Sandbox
+			return nil, nil
+		}}
+		was := w.settled()
+		was.Body, was.Settings = &step.BodyRecord{Kind: "x"}, json.RawMessage(`{"cwd":"`+w.dir+`","sandbox":{"level":"auto","net":"open"}}`)
+		id := w.write(&was, step.Marker{Name: step.MarkerDaemonStop})
+		if _, err := w.start(id, c.req); err != nil {
+			t.Fatal(err)
+		}
+		o := w.opts[0]
+		kept := profile.SettingsIn(&step.Settled{Settings: o.Settings})
+		if had.Text() != c.want.Text() || kept.Sandbox == nil || kept.Sandbox.Text() != c.want.Text() || kept.Cwd != w.dir || o.Sandbox != string(c.want.Level) {
+			t.Errorf("%+v: it has %q, and %s is kept", c.req, had.Text(), o.Settings)
+		}
+		_ = o.From.Rec.Close()
+		delete(w.live, id)
 	}
 }

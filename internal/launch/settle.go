@@ -199,7 +199,11 @@ func (l *Launcher) planBody(r *Ready, p *profile.Profile, req *ipc.ResumeRequest
 	if r.Opts.Body, err = make(p, was.Body.Spec); err != nil {
 		return err
 	}
-	r.Opts.Settings = was.Settings
+	if r.Opts.Settings = was.Settings; req.Sandbox != "" || req.Net != "" { // what it starts from now on has it, also after another resume
+		if r.Opts.Settings, err = profile.WithSandbox(was.Settings, p.Sandbox); err != nil {
+			return err
+		}
+	}
 	r.Opts.From = &kernel.From{State: r.State, Rec: r.Rec, Was: r.Was}
 	if r.Damage != "" {
 		r.Warnings = append(r.Warnings, r.Damage)

@@ -91,16 +91,26 @@ func (p *Profile) Settings(ag *agent.Agent, mcp []string) (json.RawMessage, erro
 
 // WithTree puts a work tree into the settings of a process, or with nil takes it out.
 func WithTree(raw json.RawMessage, t *workspace.Tree) (json.RawMessage, error) {
+	return with(raw, func(s *Settings) { s.Tree = t })
+}
+
+// WithSandbox puts into the settings of a process how its commands are confined.
+func WithSandbox(raw json.RawMessage, is sandbox.Settings) (json.RawMessage, error) {
+	return with(raw, func(s *Settings) { s.Sandbox = &is })
+}
+
+// with returns the settings of a process after a change.
+func with(raw json.RawMessage, change func(s *Settings)) (json.RawMessage, error) {
 	var s Settings
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &s); err != nil {
-			return nil, types.Errorf(types.ErrInternal, "Worktree", "", "settings: %w", err)
+			return nil, types.Errorf(types.ErrInternal, "Spawn", "", "settings: %w", err)
 		}
 	}
-	s.Tree = t
+	change(&s)
 	b, err := json.Marshal(&s)
 	if err != nil {
-		return nil, types.Errorf(types.ErrInternal, "Worktree", "", "settings: %w", err)
+		return nil, types.Errorf(types.ErrInternal, "Spawn", "", "settings: %w", err)
 	}
 	return b, nil
 }
