@@ -35,7 +35,7 @@ type Manifest struct {
 	Network sandbox.Net `yaml:"network" json:"-"`
 }
 
-// Sandbox is what an agent says of the sandbox of its commands; what is empty it does not say.
+// Sandbox is what an agent, a node of a workflow or a child of a supervisor says of the sandbox of its commands; what is empty it does not say.
 type Sandbox struct {
 	Level sandbox.Level `yaml:"level" json:"level,omitempty"`
 	Net   sandbox.Net   `yaml:"net" json:"net,omitempty"`

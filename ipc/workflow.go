@@ -44,6 +44,8 @@ type WorkflowNode struct {
 
 	Worktree *WorkflowWorktree `json:"worktree,omitempty"` // nil = it works where the run does
 
+	Sandbox agent.Sandbox `json:"sandbox,omitzero"` // of its commands; what is empty it does not say
+
 	Budget    *int           `json:"budget,omitempty"` // tokens; 0 = what the run has
 	BudgetUSD *float64       `json:"budget_usd,omitempty"`
 	MaxSteps  *int           `json:"max_steps,omitempty"` // 0 = no limit

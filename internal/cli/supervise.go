@@ -36,7 +36,8 @@ says. It outlives restarts of the daemon, with the agents that it had.
         - name: tidy
           intent: Tidy up the backlog
           agent: assistant        # also provider, model, max_steps, context_budget, timeout,
-          cwd: ~/src/project      # env (names), mcp, allow, deny, reasoning_effort
+          cwd: ~/src/project      # env (names), mcp, allow, deny, reasoning_effort, budget_usd
+          network: none           # or sandbox: {level, net}; it only tightens what config.yaml gives
           restart: permanent      # always; transient: after a failure; temporary: never
           backoff: {initial: 24h} # before it starts again; with factor: 2 and max: 1h it grows
           shutdown: 10s           # from SIGTERM to SIGKILL; or kill, or infinity

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"rnix/agent"
+	"rnix/internal/sandbox"
 )
 
 // FileName is where a workflow is looked for when no file is named, and below .rnix.
@@ -75,6 +76,10 @@ type Node struct {
 	Cwd              string   `yaml:"cwd" json:"cwd,omitempty"` // below the directory of the run, or absolute
 
 	Worktree *Worktree `yaml:"worktree" json:"worktree,omitempty"` // nil = it works where the run does
+
+	// Sandbox says how its commands are confined, and Network is short for its net; empty after Parse. Both only tighten what the run has.
+	Sandbox agent.Sandbox `yaml:"sandbox" json:"sandbox,omitzero"`
+	Network sandbox.Net   `yaml:"network" json:"-"`
 
 	Budget    *Tokens        `yaml:"budget" json:"budget,omitempty"` // tokens; 0 = what the run has
 	BudgetUSD *float64       `yaml:"budget_usd" json:"budget_usd,omitempty"`

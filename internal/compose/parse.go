@@ -179,6 +179,8 @@ func (c *checker) node(key string, n *Node) {
 			}
 		}
 	}
+	n.Sandbox = agent.CheckSandbox(c.Doc, key+".", n.Sandbox, n.Network, "a node cannot switch the sandbox off; a person does, for all nodes, with: rnix compose up --sandbox off")
+	n.Network = ""
 	c.dollars(key+".budget_usd", n.BudgetUSD)
 	if n.MaxSteps != nil && *n.MaxSteps < 0 {
 		c.Problemf(key+".max_steps", "is negative; write 0 for no limit")

@@ -1,10 +1,14 @@
 package compose
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"rnix/agent"
+	"rnix/internal/sandbox"
 )
 
 func parse(t *testing.T, text string, vars map[string]string) (*File, Problems) {
@@ -113,6 +117,11 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		"agents:\n  a:\n    intent: x\n    deny: [/dev/shell, /dev/fs/sub]\n":         `compose.yaml:4:24: agents.a.deny[1]: cannot deny "/dev/fs/sub": rights end at the device, so this would have no effect: name all of /dev/fs`,
 		"agents:\n  a: {intent: x, deny: [/dev/shell/..]}\n":                          `cannot deny "/dev/shell/..": want /dev, without`,
 		"agents:\n  a: {intent: x, deny: [/sys/nonsense]}\n":                          `cannot deny "/sys/nonsense": there is no such device`,
+		"agents:\n  a: {intent: x, sandbox: {level: off}}\n":                          "compose.yaml:2:35: agents.a.sandbox.level: a node cannot switch the sandbox off; a person does, for all nodes, with: rnix compose up --sandbox off",
+		"agents:\n  a: {intent: x, sandbox: {level: loose}}\n":                        `compose.yaml:2:35: agents.a.sandbox.level: "loose" is not known; write auto, bwrap or landlock`,
+		"agents:\n  a: {intent: x, sandbox: {lvel: auto}}\n":                          `compose.yaml:2:28: agents.a.sandbox.lvel: unknown key; did you mean "level"?`,
+		"agents:\n  a:\n    intent: x\n    network: some\n":                           `compose.yaml:4:14: agents.a.network: "some" is not known; write none or open`,
+		"agents:\n  a: {intent: x, network: none, sandbox: {net: open}}\n":            `compose.yaml:2:27: agents.a.network: is "none", and sandbox.net is "open"; leave one of them out`,
 		"budget: lots\nagents:\n  a: {intent: x}\n":                                   "compose.yaml:1:9: budget: want a number of tokens",
 		"budget_usd: -1\nagents:\n  a: {intent: x}\n":                                 "compose.yaml:1:13: budget_usd: is -1",
 		"max_parallel: 99\nagents:\n  a: {intent: x}\n":                               "from 1 to 32 nodes can run at once",
@@ -126,6 +135,29 @@ func TestMistakesAreNamedWithTheirPlace(t *testing.T) {
 		if got := ps.Error(); !strings.Contains(got, want) || len(ps.Errors()) == 0 {
 			t.Errorf("%q gave\n%s\nwant %s", text, got, want)
 		}
+	}
+}
+
+func TestANodeSaysHowItsCommandsAreConfined(t *testing.T) {
+	f, ps := parse(t, "agents:\n  a: {intent: x, network: none, sandbox: {level: bwrap}}\n  b: {intent: x, sandbox: {net: open}}\n  c: {intent: x}\n", nil)
+	if len(ps) > 0 {
+		t.Fatal(ps)
+	}
+	raw, err := json.Marshal(f) // as the history of a run keeps it
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := new(File)
+	if err := Unmarshal(raw, kept); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]agent.Sandbox{"a": {Level: sandbox.LevelBwrap, Net: sandbox.NetNone}, "b": {Net: sandbox.NetOpen}, "c": {}} {
+		if n := f.Agents[name]; n.Sandbox != want || n.Network != "" || kept.Agents[name].Sandbox != want {
+			t.Errorf("%s: %+v, %q, and is kept as %+v", name, n.Sandbox, n.Network, kept.Agents[name].Sandbox)
+		}
+	}
+	if n := strings.Count(string(raw), `"sandbox"`); n != 2 {
+		t.Errorf("what was not said is kept: %s", raw)
 	}
 }
 

@@ -136,7 +136,7 @@ func (f *File) checkChild(key string, c *Child, template bool, depth int) {
 		f.Problemf(key+".backoff", "initial is missing, so there is no delay to grow")
 	}
 	if c.Supervisor != nil {
-		for _, sub := range []string{"intent", "agent", "provider", "model", "reasoning_effort", "max_steps", "context_budget", "budget_usd", "timeout", "cwd", "env", "mcp", "allow", "deny"} {
+		for _, sub := range []string{"intent", "agent", "provider", "model", "reasoning_effort", "max_steps", "context_budget", "budget_usd", "timeout", "cwd", "env", "mcp", "allow", "deny", "sandbox", "network"} {
 			if f.doc.Has(key + "." + sub) {
 				f.Problemf(key+"."+sub, "a child is an agent or a supervisor; this one has the key supervisor, and there this may stand")
 			}
@@ -171,6 +171,8 @@ func (f *File) checkChild(key string, c *Child, template bool, depth int) {
 		}
 	}
 	f.devices(key, c.Allow, c.Deny)
+	c.Sandbox = agent.CheckSandbox(f.doc, key+".", c.Sandbox, c.Network, "a child of a supervisor cannot switch the sandbox off; a person does, for all agents, with sandbox: {level: off} in config.yaml")
+	c.Network = ""
 }
 
 // checkName checks the name of a process, by which people name it.

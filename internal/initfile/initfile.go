@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"rnix/agent"
+	"rnix/internal/sandbox"
 	"rnix/internal/yamlfile"
 )
 
@@ -69,6 +70,9 @@ type Child struct {
 	MCP      []string       `yaml:"mcp" json:"mcp,omitempty"` // servers, besides the agent's
 	Allow    []string       `yaml:"allow" json:"allow,omitzero"`
 	Deny     []string       `yaml:"deny" json:"deny,omitempty"`
+	// Sandbox says how its commands are confined, and Network is short for its net; empty after Parse. Both only tighten what the user has.
+	Sandbox agent.Sandbox `yaml:"sandbox" json:"sandbox,omitzero"`
+	Network sandbox.Net   `yaml:"network" json:"-"`
 
 	Supervisor *Supervisor `yaml:"supervisor" json:"supervisor,omitempty"` // instead of everything from Intent on
 }
@@ -93,6 +97,9 @@ func (f *File) Problems() yamlfile.Problems { return f.doc.Problems() }
 
 // Problemf reports a mistake in the value of a key, such as supervisors[0].children[1].agent.
 func (f *File) Problemf(key, format string, args ...any) { f.doc.Problemf(key, format, args...) }
+
+// Warnf reports at a key what can be started, and may not be meant.
+func (f *File) Warnf(key, format string, args ...any) { f.doc.Warnf(key, format, args...) }
 
 // Key is the key of a supervisor.
 func Key(i int) string { return "supervisors[" + strconv.Itoa(i) + "]" }

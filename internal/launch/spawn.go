@@ -140,6 +140,16 @@ func confined(p *profile.Profile, choice *config.Choice, level sandbox.Level) (b
 	return string(level), string(p.Sandbox.Net)
 }
 
+// Program returns how the commands of what a process without a model starts are confined at least. Refused is what this host cannot enforce.
+func (s *Spawner) Program(p *profile.Profile) (by, net string, err error) {
+	level, err := s.Sandboxes.Fits(p.Sandbox)
+	if err != nil {
+		return "", "", err
+	}
+	by, net = confined(p, &config.Choice{}, level)
+	return by, net, nil
+}
+
 // voidDenials warns of what a history denies to no effect.
 func (s *Spawner) voidDenials(of string, denied []string) []string {
 	void := s.Kernel.VoidDenials(denied)

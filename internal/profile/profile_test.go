@@ -257,6 +257,31 @@ func TestSandboxOfWhatIsStarted(t *testing.T) {
 	if err := Confine(p, ag, "auto", "open"); err != nil || p.Sandbox.Level != sandbox.LevelBwrap || p.Sandbox.Net != sandbox.NetNone || len(p.Problems) != 1 {
 		t.Errorf("an agent that is looser: %+v %q %v", p.Sandbox, p.Problems, err)
 	}
+	// what a person, a node or an agent wants of the network and does not get is said, once
+	for _, c := range []struct {
+		level      sandbox.Level
+		has        sandbox.Net
+		asked, own sandbox.Net
+		want       string
+	}{
+		{sandbox.LevelAuto, sandbox.NetNone, sandbox.NetOpen, "", "the process asks for the network, which"},
+		{sandbox.LevelAuto, sandbox.NetNone, sandbox.NetOpen, sandbox.NetOpen, "the agent a asks for the network, which"},
+		{sandbox.LevelAuto, sandbox.NetOpen, sandbox.NetOpen, "", ""},
+		{sandbox.LevelAuto, sandbox.NetOpen, sandbox.NetNone, "", ""},
+		{sandbox.LevelOff, sandbox.NetOpen, sandbox.NetOpen, "", ""},
+		{sandbox.LevelOff, sandbox.NetOpen, sandbox.NetNone, "", "the process is to have no network, and"},
+		{sandbox.LevelOff, sandbox.NetNone, "", sandbox.NetNone, "the agent a is to have no network, and"},
+		{sandbox.LevelOff, sandbox.NetNone, "", "", ""},
+	} {
+		p, ag := &Profile{Sandbox: sandbox.Settings{Level: c.level, Net: c.has}, Problems: []string{"other"}}, &agent.Agent{}
+		ag.Name, ag.Sandbox.Net = "a", c.own
+		if err := Confine(p, ag, "", string(c.asked)); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(p.Problems[1:], "\n"); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") || strings.Contains(got, "\n") {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
 	child, err := Confined(p, &agent.Agent{}, sandbox.Settings{Level: sandbox.LevelBwrap, Net: sandbox.NetOpen, Within: []string{"/w"}})
 	if err != nil || child.Sandbox.Level != sandbox.LevelBwrap || child.Sandbox.Net != sandbox.NetNone || len(child.Sandbox.Within) != 1 || p.Sandbox.Within != nil {
 		t.Errorf("a child: %+v %v", child.Sandbox, err)

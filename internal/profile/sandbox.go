@@ -1,6 +1,8 @@
 package profile
 
 import (
+	"slices"
+
 	"rnix/agent"
 	"rnix/internal/config"
 	"rnix/internal/sandbox"
@@ -18,17 +20,34 @@ func AskSandbox(p *Profile, level, net string) error {
 	return nil
 }
 
-// Confine tightens the sandbox of p as an agent says, and as level and net do where they are not empty.
+// Confine tightens the sandbox of p as an agent says, and as level and net do where they are not empty. Where commands then have another network
+// than was said, the problems of p say so.
 func Confine(p *Profile, ag *agent.Agent, level, net string) error {
 	s := sandbox.Settings{Level: sandbox.Level(level), Net: sandbox.Net(net)}
 	if err := s.Check(); err != nil {
 		return types.Errorf(types.ErrInvalid, "Spawn", ag.Name, "%w", err)
 	}
 	p.Sandbox = p.Sandbox.Tighten(s.Level, s.Net).Tighten(ag.Sandbox.Level, ag.Sandbox.Net)
-	if ag.Sandbox.Net == sandbox.NetOpen && p.Sandbox.Net == sandbox.NetNone && !p.Sandbox.Off() {
-		p.Problems = append(p.Problems[:len(p.Problems):len(p.Problems)], "the agent "+ag.Name+" asks for the network, which its commands do not have; a person gives it with --net open")
+	agents, problems := differs(ag.Sandbox.Net, p.Sandbox), slices.Clip(p.Problems)
+	if agents != "" {
+		problems = append(problems, "the agent "+ag.Name+" "+agents)
 	}
+	if asked := differs(s.Net, p.Sandbox); asked != "" && asked != agents {
+		problems = append(problems, "the process "+asked)
+	}
+	p.Problems = problems
 	return nil
+}
+
+// differs says in how far commands have another network than they are to have; empty = in nothing.
+func differs(wanted sandbox.Net, has sandbox.Settings) string {
+	switch {
+	case wanted == sandbox.NetOpen && has.Net == sandbox.NetNone && !has.Off():
+		return "asks for the network, which its commands do not have; a person gives it with --net open, or in config.yaml with sandbox: {net: open}"
+	case wanted == sandbox.NetNone && has.Off():
+		return "is to have no network, and its commands have it, since the sandbox is off; a person switches it on with --sandbox auto, or in config.yaml with sandbox: {level: auto}"
+	}
+	return ""
 }
 
 // Starts refuses an agent CLI to what is started inside an agent whose commands have no network: it calls its model, and so do commands of its own.

@@ -65,7 +65,7 @@ type Spec struct {
 	Strategy  Strategy
 	Intensity Intensity
 	Children  []ChildSpec // in order of their start; SimpleOneForOne: one, the template
-	// Opts holds what its children inherit: WorkDir, ReadRoots, rights, Recorded, Env, Secret, Profile, and with
+	// Opts holds what its children inherit: WorkDir, ReadRoots, rights, Recorded, Env, Secret, Profile, how they are confined at least, and with
 	// ContextBudget and BudgetUSD what they may use, all in all and over all restarts. Nothing else of it
 	// may be set, except UUID.
 	Opts kernel.SpawnOpts
@@ -119,7 +119,7 @@ func (s Spec) settled(at string) (Spec, error) {
 	rest := s.Opts
 	rest.UUID, rest.WorkDir, rest.ReadRoots, rest.ContextBudget, rest.BudgetUSD = types.UUID{}, "", nil, nil, nil
 	rest.AllowedDevices, rest.DeniedDevices, rest.Env, rest.Secret, rest.Profile, rest.Settings = nil, nil, nil, nil, nil, nil
-	rest.Recorded = false
+	rest.Recorded, rest.Sandbox, rest.Net = false, "", ""
 	if !reflect.ValueOf(rest).IsZero() {
 		return bad("a supervisor has no model, no limits of steps and time and no servers: give them to its children")
 	}

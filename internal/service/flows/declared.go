@@ -82,7 +82,10 @@ func (d *Declared) plan(p Profile) (supervisor.Spec, error) {
 			}
 			k.Supervisor = &below
 		} else if p != nil {
-			k.Prepare = func(context.Context) (*agent.Agent, kernel.SpawnOpts, error) { return prepare(p, c) }
+			k.Prepare = func(context.Context) (*agent.Agent, kernel.SpawnOpts, error) {
+				ag, opts, _, err := prepare(p, c)
+				return ag, opts, err
+			}
 		}
 		out.Children = append(out.Children, k)
 	}
@@ -90,13 +93,12 @@ func (d *Declared) plan(p Profile) (supervisor.Spec, error) {
 }
 
 // prepare settles with what a child is started: the same as what a client asks for that is spawned, as the
-// configuration is now.
-func prepare(p Profile, c *initfile.Child) (*agent.Agent, kernel.SpawnOpts, error) {
-	p, err := p.In("Spawn", c.Cwd, c.Env)
-	if err != nil {
-		return nil, kernel.SpawnOpts{}, err
+// configuration is now. problems say what it does not get.
+func prepare(p Profile, c *initfile.Child) (ag *agent.Agent, o kernel.SpawnOpts, problems []string, err error) {
+	if p, err = p.In("Spawn", c.Cwd, c.Env); err != nil {
+		return nil, o, nil, err
 	}
-	return p.Agent(&ipc.SpawnRequest{Agent: c.Agent, ProcSpec: types.ProcSpec{Provider: c.Provider, Model: c.Model, Effort: c.Effort, MaxSteps: c.MaxSteps, ContextBudget: c.Budget, BudgetUSD: c.USD, AllowedDevices: c.Allow, DeniedDevices: c.Deny}, TimeoutMs: c.Timeout.Or(0).Milliseconds(), MCP: c.MCP})
+	return p.Agent(&ipc.SpawnRequest{Agent: c.Agent, ProcSpec: types.ProcSpec{Provider: c.Provider, Model: c.Model, Effort: c.Effort, MaxSteps: c.MaxSteps, ContextBudget: c.Budget, BudgetUSD: c.USD, AllowedDevices: c.Allow, DeniedDevices: c.Deny, Sandbox: string(c.Sandbox.Level), Net: string(c.Sandbox.Net)}, TimeoutMs: c.Timeout.Or(0).Milliseconds(), MCP: c.MCP})
 }
 
 // trusting is a profile with the trust that a supervisor asks for.
@@ -120,7 +122,10 @@ func examine(p Profile, f *initfile.File, key string, s *initfile.Supervisor) {
 			examine(p, f, key+".supervisor", c.Supervisor)
 			continue
 		}
-		_, _, err := prepare(p, c)
+		_, _, problems, err := prepare(p, c)
+		for _, what := range problems {
+			f.Warnf(key, "%s", what)
+		}
 		if err == nil {
 			continue
 		}

@@ -86,14 +86,18 @@ func (f read) In(op, cwd string, variables []string) (Profile, error) {
 func (f read) Program() (o kernel.SpawnOpts, err error) {
 	p := f.profile
 	o = kernel.SpawnOpts{WorkDir: p.Cwd, ReadRoots: p.Config.ReadRoots.V, Env: proc.ComposeEnv(p.Env, nil, nil), Secret: p.Lookup, Profile: p, Recorded: p.Recorded}
+	if o.Sandbox, o.Net, err = f.by.Spawner.Program(p); err != nil {
+		return o, err
+	}
 	o.Settings, err = p.Settings(&agent.Agent{}, nil)
 	return o, err
 }
 
-func (f read) Agent(req *ipc.SpawnRequest) (*agent.Agent, kernel.SpawnOpts, error) {
+func (f read) Agent(req *ipc.SpawnRequest) (*agent.Agent, kernel.SpawnOpts, []string, error) {
 	p := *f.profile
+	p.Problems = nil
 	ag, opts, _, err := f.by.Spawner.Plan(&p, *req)
-	return ag, opts, err
+	return ag, opts, p.Problems, err
 }
 
 func (f read) Fits(ctx context.Context, cwd string, w *compose.Worktree) error {

@@ -107,8 +107,9 @@ type Profile interface {
 	In(op, cwd string, variables []string) (Profile, error)
 	// Program returns the options of a process without a model.
 	Program() (kernel.SpawnOpts, error)
-	// Agent settles an agent and its options as for a client which asks for the same. It does not change the configuration.
-	Agent(req *ipc.SpawnRequest) (*agent.Agent, kernel.SpawnOpts, error)
+	// Agent settles an agent and its options as for a client which asks for the same, and says what it does not get. It does not change the
+	// configuration.
+	Agent(req *ipc.SpawnRequest) (ag *agent.Agent, o kernel.SpawnOpts, problems []string, err error)
 	// Fits refuses a git work tree that could not be made for a process in a directory.
 	Fits(ctx context.Context, cwd string, w *compose.Worktree) error
 	// Plant makes the git work tree of a node, if it is to have one of its own, and puts it into its options. undo removes it.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"rnix/agent"
@@ -46,8 +47,9 @@ func (s *starter) up(ctx context.Context, peer *ipc.Peer, req *ipc.ComposeUpRequ
 		return none, err
 	}
 	parent, err := s.starts.Parent(peer, req.Parent, p, p.Trusts()) // before its settings are kept
+	var said []string
 	if err == nil {
-		err = preflight(ctx, req, p, f)
+		said, err = preflight(ctx, req, p, f)
 	}
 	if err != nil {
 		return none, err
@@ -77,7 +79,7 @@ func (s *starter) up(ctx context.Context, peer *ipc.Peer, req *ipc.ComposeUpRequ
 	if err != nil {
 		return none, err
 	}
-	return ipc.ComposeUpResponse{PID: pid, UUID: i.UUID, Name: i.Name, Nodes: len(f.Agents), Seq: seq, Warnings: p.Problems(), Notes: f.Notes()}, nil
+	return ipc.ComposeUpResponse{PID: pid, UUID: i.UUID, Name: i.Name, Nodes: len(f.Agents), Seq: seq, Warnings: append(slices.Clone(p.Problems()), said...), Notes: f.Notes()}, nil
 }
 
 // parse reads the file of a run, and what the request says instead.
@@ -141,10 +143,13 @@ func runName(req *ipc.ComposeUpRequest, f *compose.File) string {
 	return "run"
 }
 
-// preflight looks for agents, skills and models that are not there, of all nodes of which they are known.
-func preflight(ctx context.Context, req *ipc.ComposeUpRequest, p Profile, f *compose.File) error {
+// maxProblems is of how many nodes of a run it is said what is wrong with them.
+const maxProblems = 20
+
+// preflight looks for agents, skills and models that are not there, of all nodes of which they are known. said is what nodes do not get.
+func preflight(ctx context.Context, req *ipc.ComposeUpRequest, p Profile, f *compose.File) (said []string, err error) {
 	if req.Name != "" && !compose.ValidName(req.Name) {
-		return types.Errorf(types.ErrInvalid, "Compose", req.Name, "it cannot be the name of a run; use letters, digits, '-' and '_', a letter first, at most 48")
+		return nil, types.Errorf(types.ErrInvalid, "Compose", req.Name, "it cannot be the name of a run; use letters, digits, '-' and '_', a letter first, at most 48")
 	}
 	var wrong []string
 	code := types.ErrInvalid
@@ -154,7 +159,8 @@ func preflight(ctx context.Context, req *ipc.ComposeUpRequest, p Profile, f *com
 			continue // it is known when the node starts
 		}
 		run.Defaults(&n, f)
-		_, _, err := p.Agent(nodeRequest(&n))
+		at := fmt.Sprintf("%s:%d: %s: ", cmp.Or(req.File, compose.FileName), n.Line, name)
+		_, _, problems, err := p.Agent(nodeRequest(&n))
 		if err == nil && n.Cwd != "" {
 			err = isThere(n.Cwd, inDir(p.Cwd(), n.Cwd))
 		}
@@ -162,25 +168,30 @@ func preflight(ctx context.Context, req *ipc.ComposeUpRequest, p Profile, f *com
 			err = p.Fits(ctx, inDir(p.Cwd(), n.Cwd), n.Worktree)
 		}
 		if err == nil {
+			for _, what := range problems {
+				if len(said) < maxProblems {
+					said = append(said, at+what)
+				}
+			}
 			continue
 		}
-		if code = types.CodeOf(err); len(wrong) < 20 {
-			wrong = append(wrong, fmt.Sprintf("%s:%d: %s: %v", cmp.Or(req.File, compose.FileName), n.Line, name, err))
+		if code = types.CodeOf(err); len(wrong) < maxProblems {
+			wrong = append(wrong, at+err.Error())
 		}
 	}
 	if len(wrong) == 0 {
-		return nil
+		return said, nil
 	}
 	syscall := "Compose"
 	if code == types.ErrUnavailable {
 		syscall = "Provider"
 	}
-	return &types.SyscallError{Syscall: syscall, Code: code, Err: errors.New(strings.Join(wrong, "\n"))}
+	return nil, &types.SyscallError{Syscall: syscall, Code: code, Err: errors.New(strings.Join(wrong, "\n"))}
 }
 
 // nodeRequest is what a client would ask for to start a node.
 func nodeRequest(n *compose.Node) *ipc.SpawnRequest {
-	req := &ipc.SpawnRequest{Intent: n.Intent, Agent: n.Agent, ProcSpec: types.ProcSpec{Provider: n.Provider, Model: n.Model, FallbackProvider: n.FallbackProvider, FallbackModel: n.FallbackModel, Effort: n.Effort, SystemPrompt: n.SystemPrompt, AllowedDevices: n.Allow, DeniedDevices: n.Deny, MaxSteps: n.MaxSteps, BudgetUSD: n.BudgetUSD}, Skills: n.Skills, MCP: n.MCP, TimeoutMs: n.Timeout.Or(0).Milliseconds()}
+	req := &ipc.SpawnRequest{Intent: n.Intent, Agent: n.Agent, ProcSpec: types.ProcSpec{Provider: n.Provider, Model: n.Model, FallbackProvider: n.FallbackProvider, FallbackModel: n.FallbackModel, Effort: n.Effort, SystemPrompt: n.SystemPrompt, AllowedDevices: n.Allow, DeniedDevices: n.Deny, MaxSteps: n.MaxSteps, BudgetUSD: n.BudgetUSD, Sandbox: string(n.Sandbox.Level), Net: string(n.Sandbox.Net)}, Skills: n.Skills, MCP: n.MCP, TimeoutMs: n.Timeout.Or(0).Milliseconds()}
 	if n.Budget != nil {
 		b := int(*n.Budget)
 		req.ContextBudget = &b
@@ -218,7 +229,7 @@ func (s *starter) StartNode(ctx context.Context, parent *kernel.Process, l *run.
 	}
 	req := nodeRequest(l.Node)
 	req.Intent, req.Inputs = l.Intent, service.Each(l.Inputs, service.WireInput)
-	ag, opts, err := p.Agent(req)
+	ag, opts, _, err := p.Agent(req)
 	if err != nil {
 		return 0, err
 	}

@@ -20,7 +20,7 @@ func wireNode(n *compose.Node) *ipc.WorkflowNode {
 		return nil
 	}
 	w := &ipc.WorkflowNode{Intent: n.Intent, Agent: n.Agent, Provider: n.Provider, Model: n.Model, FallbackProvider: n.FallbackProvider,
-		FallbackModel: n.FallbackModel, Effort: n.Effort, SystemPrompt: n.SystemPrompt, Skills: n.Skills, MCP: n.MCP, Allow: n.Allow, Deny: n.Deny, Cwd: n.Cwd,
+		FallbackModel: n.FallbackModel, Effort: n.Effort, SystemPrompt: n.SystemPrompt, Skills: n.Skills, MCP: n.MCP, Allow: n.Allow, Deny: n.Deny, Cwd: n.Cwd, Sandbox: n.Sandbox,
 		Worktree: (*ipc.WorkflowWorktree)(n.Worktree), Budget: (*int)(n.Budget), BudgetUSD: n.BudgetUSD, MaxSteps: n.MaxSteps, Timeout: n.Timeout,
 		ForEach: (*ipc.WorkflowForEach)(n.ForEach), Output: (*ipc.WorkflowOutput)(n.Output), Line: n.Line}
 	if r := n.Retries; r != nil {

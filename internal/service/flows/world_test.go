@@ -214,11 +214,11 @@ func (p client) In(_, cwd string, _ []string) (Profile, error) {
 
 func (p client) Program() (kernel.SpawnOpts, error) { return kernel.SpawnOpts{WorkDir: p.cwd}, nil }
 
-func (p client) Agent(req *ipc.SpawnRequest) (*agent.Agent, kernel.SpawnOpts, error) {
+func (p client) Agent(req *ipc.SpawnRequest) (*agent.Agent, kernel.SpawnOpts, []string, error) {
 	if req.Agent == "trusted" && !p.trusts {
-		return nil, kernel.SpawnOpts{}, errors.New("the project is not trusted")
+		return nil, kernel.SpawnOpts{}, nil, errors.New("the project is not trusted")
 	}
-	return nil, kernel.SpawnOpts{}, p.w.broken[req.Agent]
+	return nil, kernel.SpawnOpts{}, nil, p.w.broken[req.Agent]
 }
 
 func (p client) Fits(context.Context, string, *compose.Worktree) error { return p.w.broken["tree"] }
