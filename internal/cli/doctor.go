@@ -23,14 +23,15 @@ func doctorCmd(a *app) *cobra.Command {
 		Use:   "doctor",
 		Short: "check that agents can be run here, and say how to mend what is broken",
 		Long: `Doctor checks the daemon, the directories, the configuration, the model that a run in this directory
-would use, whether commands can be confined, the programs that agents use, and the command lines of
-agents (claude, cursor-agent, codex, opencode), with their logins; none of them is run. The exit code is
-1 if something is broken; what only limits is a warning.`,
-		Example:     examples(`rnix doctor`, `rnix doctor --json | jq 'select(.status!="ok")'`),
+would use, whether commands can be confined, whether this project is trusted, the programs that agents
+use, and the command lines of agents (claude, cursor-agent, codex, opencode), with their logins; none of
+them is run. The exit code is 1 if something is broken; what only limits is a warning.`,
+		Example:     examples(`rnix doctor`, `rnix doctor --json | jq 'select(.status!="ok")'`, `rnix doctor --json | jq '.sandbox.landlock // empty'`),
 		Annotations: exits("0 1 2"),
 		Args:        noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return showChecks(a.out, a.examine(c.Context(), trust))
+			checks, sandbox := a.examine(c.Context(), trust)
+			return showChecks(a.out, checks, sandbox)
 		},
 	}
 	c.Flags().BoolVar(&trust, "trust-project", false, "as run would with it")
@@ -55,25 +56,27 @@ type check struct {
 	Mend   string  `json:"mend,omitempty"`
 }
 
-// examine makes all checks. A check that fails does not keep the others from being made.
-func (a *app) examine(ctx context.Context, trust bool) []check {
+// examine makes all checks. A check that fails does not keep the others from being made. confined is what one of them says besides its text; nil =
+// it was not made.
+func (a *app) examine(ctx context.Context, trust bool) (out []check, confined *sandboxCheck) {
 	p, err := a.places()
 	if err != nil {
-		return []check{{"places", broken, errorText(err), "set HOME, or RNIX_DATA_DIR, XDG_CONFIG_HOME and XDG_RUNTIME_DIR"}}
+		return []check{{"places", broken, errorText(err), "set HOME, or RNIX_DATA_DIR, XDG_CONFIG_HOME and XDG_RUNTIME_DIR"}}, nil
 	}
 	client, err := a.connect(ctx)
-	out := []check{checkDaemon(ctx, a, client, err, p.Log)}
+	out = []check{checkDaemon(ctx, a, client, err, p.Log)}
 	out = append(out, checkDir("data", p.DataDir), checkSocket(p.Socket), checkDisk(p.DataDir), checkConfigDir(p.ConfigDir))
 	if client != nil {
 		out = append(out, checkInit(ctx, client)...)
 		out = append(out, checkFreezer(ctx, client)...)
 		out = append(out, checkModel(ctx, client, ipc.ProvidersRequest{ProjectRequest: a.project(trust)})...)
 	}
-	out = append(out, checkSandbox(ctx, a))
+	guards, confined := checkSandbox(ctx, a)
+	out = append(out, guards, checkTrust(a, p.ConfigDir))
 	path := a.getenv("PATH")
 	git := checkProgram(path, warned, "git", "needed for worktrees and for what agents find out about history")
 	out = append(out, checkRuns(ctx, git, a.host.Environ, "version"))
-	return append(out, checkAgents(a.getenv)...)
+	return append(out, checkAgents(a.getenv)...), confined
 }
 
 func checkDaemon(ctx context.Context, a *app, c *ipc.Client, err error, log string) check {
@@ -236,12 +239,19 @@ func checkProgram(path string, missing verdict, name, use string, others ...stri
 	return check{name, missing, "not in PATH; " + use, ""}
 }
 
-// showChecks shows the checks. Anything broken makes the exit code 1.
-func showChecks(out *output, checks []check) error {
+// showChecks shows the checks, and in JSON what that of the sandbox says besides. Anything broken makes the exit code 1.
+func showChecks(out *output, checks []check, confined *sandboxCheck) error {
 	code := ExitOK
 	for _, c := range checks {
 		if c.Status == broken {
 			code = ExitError
+		}
+		if out.json() && c.Check == "sandbox" {
+			out.object(struct {
+				check
+				Sandbox *sandboxCheck `json:"sandbox,omitempty"`
+			}{c, confined})
+			continue
 		}
 		if out.json() {
 			out.object(&c)

@@ -65,13 +65,19 @@ func (f *sandboxFlags) plan(ctx context.Context, a *app, dir, temp string) (sand
 	return plan, place, err
 }
 
-// settings are what the configuration says, and the flags. A sandbox that the configuration has switched off is tried all the same.
-func (f *sandboxFlags) settings(a *app) sandbox.Settings {
+// configuredSandbox returns what the configuration says, as it counts in this directory.
+func configuredSandbox(a *app) sandbox.Settings {
 	all := sandbox.Usual()
 	if dir, err := statehome.ConfigDir(a.env); err == nil {
 		c := config.Load(config.Sources{UserDir: dir, ProjectDir: a.host.Dir, Home: a.getenv("HOME"), Lookup: config.Lookup(a.env)})
 		all = all.With(c.Sandbox.Settings())
 	}
+	return all
+}
+
+// settings are what the configuration says, and the flags. A sandbox that the configuration has switched off is tried all the same.
+func (f *sandboxFlags) settings(a *app) sandbox.Settings {
+	all := configuredSandbox(a)
 	if all.Off() {
 		all.Level = sandbox.LevelAuto
 	}
@@ -296,42 +302,4 @@ func showPolicy(out *output, by string, p sandbox.Policy, gaps, others []string)
 	for line := range strings.Lines(text) {
 		out.print(lines(strings.TrimSuffix(line, "\n")) + "\n")
 	}
-}
-
-// checkSandbox says whether commands can be confined here.
-func checkSandbox(ctx context.Context, a *app) check {
-	place, err := sandboxPlace(a, a.host.Dir, "")
-	if err != nil {
-		return check{"sandbox", warned, errorText(err), ""}
-	}
-	h := sandboxHost(ctx, a, place)
-	var by, not []string
-	for _, r := range []struct {
-		name  string
-		proof sandbox.Proof
-	}{{"bubblewrap", h.Bwrap}, {"Landlock", h.Landlock}} {
-		if r.proof.Proved {
-			by = append(by, r.name)
-		} else {
-			not = append(not, "not by "+r.name+": "+r.proof.Reason)
-		}
-	}
-	detail := strings.Join(not, "; ")
-	if len(by) > 0 {
-		detail = "a test was refused what is outside, other programs, sockets and capabilities, by " + strings.Join(append([]string{strings.Join(by, " and by ")}, not...), "; ")
-	}
-	if h.ABI > 0 {
-		detail += "; Landlock has version " + number(h.ABI)
-	}
-	fix := h.Bwrap.Fix
-	switch h.Best() {
-	case sandbox.RungBwrap:
-		fix = "try it: rnix sandbox try -- COMMAND; what is not enforced: rnix sandbox explain"
-	case sandbox.RungNone:
-		if h.Landlock.Fix != "" {
-			fix = strings.TrimPrefix(fix+"\nor: "+h.Landlock.Fix, "\nor: ")
-		}
-		return check{"sandbox", warned, "commands cannot be confined: " + detail, fix}
-	}
-	return check{"sandbox", fine, detail + "; not confined yet: models that are programs", fix}
 }

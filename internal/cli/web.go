@@ -119,8 +119,13 @@ func examiner(a *app, client *ipc.Client) func(context.Context) []web.Finding {
 	b.client = client
 	return func(ctx context.Context) []web.Finding {
 		var out []web.Finding
-		for _, c := range b.examine(ctx, false) {
-			out = append(out, web.Finding{Check: c.Check, Status: string(c.Status), Detail: c.Detail, Mend: c.Mend})
+		checks, confined := b.examine(ctx, false)
+		for _, c := range checks {
+			found := web.Finding{Check: c.Check, Status: string(c.Status), Detail: c.Detail, Mend: c.Mend}
+			if c.Check == "sandbox" && confined != nil {
+				found.Sandbox = confined
+			}
+			out = append(out, found)
 		}
 		return out
 	}

@@ -20,6 +20,8 @@ type Finding struct {
 	Status string `json:"status"` // "ok", "warning", "broken", "absent"
 	Detail string `json:"detail"`
 	Mend   string `json:"mend,omitempty"` // "" = nothing has to be done
+
+	Sandbox any `json:"sandbox,omitempty"` // of the check of this name: what is said in JSON besides the text
 }
 
 // Limits of an examination.

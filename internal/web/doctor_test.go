@@ -64,7 +64,7 @@ func TestChecksAreMadeOnceHoweverManyAsk(t *testing.T) {
 	go func() { wg.Wait(); close(ended) }() // ends when all were answered
 	for over := false; !over; {
 		select {
-		case c.rounds <- []Finding{{"disk", "broken", "full", "make room"}}:
+		case c.rounds <- []Finding{{Check: "disk", Status: "broken", Detail: "full", Mend: "make room"}}:
 		case <-ended:
 			over = true
 		}
@@ -117,17 +117,17 @@ func TestSystemPageSaysWhatIsBrokenAndHowToMendIt(t *testing.T) {
 	d := serve(t, Options{Socket: s.Socket(), Env: s.Env, Dir: s.Work, Doctor: c.doctor})
 	d.exam.wait(time.Minute)
 	found := []Finding{
-		{"daemon", "ok", "pid 7, version test, socket /run/user/0/rnix/rnix.sock", ""},
-		{"disk", "broken", "12.0M free at /: agents stop when their record cannot be written", "make room, or set RNIX_DATA_DIR"},
-		{"model", "warning", "offline/replay: nothing else is set up " + hostileText, "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or install claude and log in; rnix providers says what each provider lacks"},
-		{"cursor-agent", "absent", "not in PATH; only needed for the provider cursor", ""},
+		{Check: "daemon", Status: "ok", Detail: "pid 7, version test, socket /run/user/0/rnix/rnix.sock", Mend: ""},
+		{Check: "disk", Status: "broken", Detail: "12.0M free at /: agents stop when their record cannot be written", Mend: "make room, or set RNIX_DATA_DIR"},
+		{Check: "model", Status: "warning", Detail: "offline/replay: nothing else is set up " + hostileText, Mend: "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or install claude and log in; rnix providers says what each provider lacks"},
+		{Check: "cursor-agent", Status: "absent", Detail: "not in PATH; only needed for the provider cursor", Mend: ""},
 	}
 	d.scenario(chromium, "system.mjs", func(word string) string {
 		switch word {
 		case "found":
 			c.rounds <- found
 		case "mended":
-			found[1] = Finding{"disk", "ok", "80.0G free at /", ""}
+			found[1] = Finding{Check: "disk", Status: "ok", Detail: "80.0G free at /", Mend: ""}
 			c.rounds <- found
 		case "hang":
 			d.exam.wait(500 * time.Millisecond) // before the page asks
