@@ -45,6 +45,22 @@ func Repository(path string) string {
 	}
 }
 
+// Above returns the git directory of the repository in whose work tree a directory lies, and the top of that work tree, which is "" of a bare
+// one. Both are "" if it lies in none.
+func Above(dir string) (gitDir, top string) {
+	for at := Resolved(dir); ; at = filepath.Dir(at) {
+		if git := Dir(at); git != "" {
+			return git, at
+		}
+		if IsDir(at) {
+			return at, ""
+		}
+		if at == filepath.Dir(at) {
+			return "", ""
+		}
+	}
+}
+
 // IsDir reports whether a directory looks like a git directory.
 func IsDir(dir string) bool {
 	for _, name := range []string{"HEAD", "objects"} {

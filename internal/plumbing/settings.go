@@ -7,6 +7,7 @@ package plumbing
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -72,13 +73,46 @@ func Given(environ []string, lists ...[]Setting) []string {
 
 // Verb returns what a git is asked to do: its first argument that is no option, nor the value of one. "" = nothing.
 func Verb(args []string) string {
+	if i := verbAt(args); i < len(args) {
+		return args[i]
+	}
+	return ""
+}
+
+// Sub returns the argument right behind the verb, which of some verbs says what to do, such as add of worktree. "" = there is none.
+func Sub(args []string) string {
+	if i := verbAt(args) + 1; i < len(args) {
+		return args[i]
+	}
+	return ""
+}
+
+func verbAt(args []string) int {
 	for i := 0; i < len(args); i++ {
 		switch {
 		case args[i] == "-C", args[i] == "-c":
 			i++
 		case !strings.HasPrefix(args[i], "-"):
-			return args[i]
+			return i
 		}
 	}
-	return ""
+	return len(args)
+}
+
+// readers are the verbs that write nothing, with the environment that Env gives.
+var readers = strings.Fields(`cat-file check-attr check-ignore diff-files diff-index diff-tree for-each-ref ls-files ls-tree merge-base rev-list rev-parse status version`)
+
+// OnlyReads reports whether a git with a verb, and what is behind it, writes nothing. The config of this program is one that reads, and so is its
+// symbolic-ref that is only asked.
+func OnlyReads(verb, sub string) bool {
+	return slices.Contains(readers, verb) || verb == "config" || verb == "symbolic-ref" && sub == "-q" || verb == "worktree" && sub == "list"
+}
+
+// filterers are the verbs that read or write files of a work tree through the filters of a configuration.
+var filterers = strings.Fields(`add checkout checkout-index clone commit diff diff-files fetch merge read-tree reset restore sparse-checkout stash status switch update-index write-tree`)
+
+// RunsFilters reports whether a git may run the filters of a configuration, or of a fetch the programs that reach a server, if these are not switched off.
+func RunsFilters(args []string) bool {
+	verb, sub := Verb(args), Sub(args)
+	return slices.Contains(filterers, verb) || verb == "worktree" && (sub == "add" || sub == "remove")
 }

@@ -24,6 +24,7 @@ import (
 	"syscall"
 	"time"
 
+	"rnix/internal/sandbox"
 	"rnix/types"
 )
 
@@ -76,6 +77,9 @@ type Spec struct {
 	Stdout     io.Writer
 	Stderr     io.Writer
 	StdoutPipe bool
+
+	// Git is what a child of the kind "git" works on, for Confine.
+	Git *sandbox.GitCall
 
 	// Box is how it is confined; nil = as Confine says.
 	Box *Box

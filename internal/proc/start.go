@@ -92,6 +92,9 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	c.follow(ctx)
 	if err := c.opened(); err != nil {
 		c.Kill()
+		if ctx.Err() != nil { // that has ended it
+			err = types.Errorf(types.ErrCancelled, "Start", spec.Path, "%w", context.Cause(ctx))
+		}
 		return nil, err
 	}
 	return c, nil

@@ -59,6 +59,7 @@ type job struct {
 	Rules     []Rule
 	Network   bool
 	Unix      bool
+	Single    bool
 	Limits    Limits
 	// Says is the descriptor of a pipe: Running right before the command is executed, and why it was not. It closes when it was.
 	Says int
@@ -88,7 +89,7 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 	}
 	j := job{
 		Path: []byte(c.Path), Args: raw(append([]string{c.Path}, c.Args...)), Env: raw(c.Env), Dir: []byte(c.Dir),
-		Rung: p.Rung, Rules: p.Rules, Network: p.Network, Unix: p.Unix, Limits: p.Policy.Limits, Keep: c.Keep, Says: 4,
+		Rung: p.Rung, Rules: p.Rules, Network: p.Network, Unix: p.Unix, Single: p.Policy.Single, Limits: p.Policy.Limits, Keep: c.Keep, Says: 4,
 	}
 	if p.Rung == RungBwrap { // behind its arguments
 		j.Says, j.Stderr = 5, 6

@@ -17,3 +17,6 @@ var setuidModes = map[int]int{
 
 // setuidOpens have the argument with this number as their flags, and after it the mode.
 var setuidOpens = map[int]int{unix.SYS_OPEN: 1, unix.SYS_OPENAT: 2}
+
+// forks make a process, besides clone, whose flags say whether it is a thread.
+var forks = []int{unix.SYS_FORK, unix.SYS_VFORK}

@@ -15,3 +15,6 @@ var setuidModes = map[int]int{unix.SYS_FCHMOD: 1, unix.SYS_FCHMODAT: 2, unix.SYS
 
 // setuidOpens have the argument with this number as their flags, and after it the mode.
 var setuidOpens = map[int]int{unix.SYS_OPENAT: 2}
+
+// forks make a process, besides clone, whose flags say whether it is a thread.
+var forks []int

@@ -119,7 +119,10 @@ func (p Policy) Resolve(files Files) (Policy, error) {
 	for _, list := range []struct {
 		paths *[]string
 		tight bool
-	}{{&out.Read, false}, {&out.Write, false}, {&out.Hide, true}, {&out.Protect, true}, {&out.Sockets, false}} {
+	}{{&out.Read, false}, {&out.Write, false}, {&out.Hide, true}, {&out.Protect, true}, {&out.Sockets, false}, {&out.Run, false}} {
+		if *list.paths == nil { // of what may be executed that is not the same as none
+			continue
+		}
 		paths := make([]string, 0, len(*list.paths))
 		for _, path := range *list.paths {
 			to, links, err := real(files, path)

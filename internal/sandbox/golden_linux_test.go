@@ -246,11 +246,19 @@ func TestFilters(t *testing.T) {
 		rows = append(rows, row{RungBwrap, true, true, n, nil, denied}, row{RungLandlock, true, true, n, nil, denied})
 	}
 	for _, r := range rows {
-		if got := play(t, filter(r.rung, r.network, r.sockets), auditArch, r.number, r.args...); got != r.want {
+		if got := play(t, filter(filtered{r.rung, r.network, r.sockets, false}), auditArch, r.number, r.args...); got != r.want {
 			t.Errorf("%s, network %v, sockets %v: call %d %v gives %x, want %x", r.rung, r.network, r.sockets, r.number, r.args, got, r.want)
 		}
 	}
-	program := filter(RungBwrap, true, true)
+	for _, c := range []struct {
+		flags uint64
+		want  uint32
+	}{{unix.CLONE_VM | unix.CLONE_SIGHAND | unix.CLONE_THREAD, allow}, {unix.CLONE_VM | unix.CLONE_VFORK, denied}, {0, denied}, {unix.CLONE_THREAD | unix.CLONE_NEWUSER, denied}} {
+		if got := play(t, filter(filtered{rung: RungLandlock, single: true}), auditArch, unix.SYS_CLONE, c.flags); got != c.want {
+			t.Errorf("clone %x where one process is given gives %x, want %x", c.flags, got, c.want)
+		}
+	}
+	program := filter(filtered{RungBwrap, true, true, true})
 	if got := play(t, program, auditArch^1, unix.SYS_READ); got != kill {
 		t.Errorf("another architecture gives %x", got)
 	}

@@ -105,7 +105,7 @@ func confine(j job) error {
 			return err
 		}
 	}
-	program := filter(j.Rung, j.Network, j.Unix)
+	program := filter(filtered{j.Rung, j.Network, j.Unix, j.Single})
 	prog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	if _, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog))); e != 0 {
 		return fmt.Errorf("the system call filter cannot be set: %w", e)

@@ -9,14 +9,15 @@ import (
 
 // Rights of Landlock. Those for files are also valid for rules of single files.
 const (
-	landlockReadFile  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE
+	landlockRun       = unix.LANDLOCK_ACCESS_FS_EXECUTE
+	landlockReadFile  = unix.LANDLOCK_ACCESS_FS_READ_FILE
 	landlockWriteFile = landlockReadFile | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	landlockReadDir   = landlockReadFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	landlockWriteDir  = landlockWriteFile | landlockReadDir | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
 		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
 	// landlockAll is what a ruleset governs: without a rule it is refused. Devices and sockets are made by no command.
-	landlockAll = landlockWriteDir | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK
+	landlockAll = landlockWriteDir | landlockRun | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK
 )
 
 // landlockABI returns the version of Landlock that the kernel offers, 0 without it.
@@ -84,7 +85,11 @@ func addRule(set int, r Rule) error {
 		access = landlockReadDir
 	case r.Access == AccessRead:
 		access = landlockReadFile
-	default:
+	}
+	if r.Run {
+		access |= landlockRun
+	}
+	if access == 0 {
 		return fmt.Errorf("a rule for %s that allows nothing", r.Path)
 	}
 	attr := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}

@@ -11,7 +11,13 @@ import (
 func Meet(a, b Policy) Policy {
 	out := Policy{
 		Version: Version, Level: later(levels, a.Level, b.Level), Net: nets[min(slices.Index(nets, a.Net), slices.Index(nets, b.Net))],
-		Sockets: meetTrees(a.Sockets, b.Sockets), Limits: a.Limits,
+		Sockets: meetTrees(a.Sockets, b.Sockets), Limits: a.Limits, Run: a.Run, Single: a.Single || b.Single,
+	}
+	switch {
+	case a.Run == nil:
+		out.Run = b.Run
+	case b.Run != nil:
+		out.Run = append([]string{}, meetTrees(a.Run, b.Run)...)
 	}
 	other := b.Limits.named()
 	for i, l := range out.Limits.named() {

@@ -48,6 +48,9 @@ func MakePlan(policy Policy, host Host, files Files) (Plan, error) {
 		return Plan{}, refuse("cannot allow single Unix sockets: %s cannot tell them apart; remove them from the policy", plan.Rung)
 	}
 	if plan.Rung == RungBwrap {
+		if policy.Run != nil {
+			return Plan{}, refuse("cannot limit what is executed with bubblewrap; use the level landlock")
+		}
 		planBwrap(&plan, host, files)
 		return plan, nil
 	}
@@ -122,6 +125,12 @@ func (p Policy) Explain() string {
 		line("network", p.Hosts, "none")
 	}
 	line("sockets", p.Sockets, "none")
+	switch {
+	case p.Single:
+		line("programs", nil, "no other process is started")
+	case p.Run != nil:
+		line("programs", p.Run, "none")
+	}
 	var limits []string
 	for _, l := range p.Limits.named() {
 		if *l.value > 0 {

@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// Rule lets a command do something with a file, or with a directory and everything in it.
+// Rule lets a command do something with a file, or with a directory and everything in it. Rules add up.
 type Rule struct {
 	Path   string `json:"path"`
 	Access Access `json:"access"`
+	Run    bool   `json:"run,omitempty"` // also execute it
 }
 
 // mostRules bounds the rules of one command. Each costs a system call for the command, and memory of the kernel.
@@ -35,6 +36,11 @@ func planLandlock(plan *Plan, files Files) error {
 			l.rule(p.path, AccessWrite)
 		case p.access == AccessRead:
 			l.read(p.path)
+		}
+	}
+	for _, path := range plan.Policy.Run { // what it must not read it cannot execute either: both rights are asked for
+		if kind := files.Kind(path); kind == Directory || kind == Other {
+			plan.Rules = append(plan.Rules, Rule{path, AccessNone, true})
 		}
 	}
 	if len(plan.Rules) > mostRules {
@@ -65,7 +71,7 @@ type landlockRules struct {
 
 func (l *landlockRules) rule(path string, access Access) {
 	if kind := l.files.Kind(path); kind == Directory || kind == Other {
-		l.plan.Rules = append(l.plan.Rules, Rule{path, access})
+		l.plan.Rules = append(l.plan.Rules, Rule{path, access, l.plan.Policy.Run == nil})
 	}
 }
 

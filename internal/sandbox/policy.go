@@ -59,6 +59,11 @@ type Policy struct {
 	Hosts   []string `json:"hosts,omitempty" yaml:"hosts,omitempty"`     // for NetHosts: name, name:port or *.name
 	Sockets []string `json:"sockets,omitempty" yaml:"sockets,omitempty"` // Unix sockets or trees of them; "/" is all
 	Limits  Limits   `json:"limits,omitzero" yaml:"limits,omitempty"`
+	// Run are the files and trees that alone may be executed, if Read or Write contain them too; nil = all that can be read. Only Landlock
+	// can limit it.
+	Run []string `json:"run,omitzero" yaml:"run,omitempty"`
+	// Single lets the command start no other process; threads it may have.
+	Single bool `json:"single,omitempty" yaml:"single,omitempty"`
 }
 
 // Limits bound what a command uses. 0 is no limit.
@@ -93,7 +98,7 @@ func (p Policy) Check() error {
 	for _, list := range []struct {
 		field string
 		paths []string
-	}{{"read", p.Read}, {"write", p.Write}, {"hide", p.Hide}, {"protect", p.Protect}, {"sockets", p.Sockets}} {
+	}{{"read", p.Read}, {"write", p.Write}, {"hide", p.Hide}, {"protect", p.Protect}, {"sockets", p.Sockets}, {"run", p.Run}} {
 		for _, path := range list.paths {
 			if !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.ContainsRune(path, 0) {
 				return bad(list.field, "invalid path %q: want an absolute path without \"..\", such as /srv/project", path)

@@ -52,8 +52,16 @@ var attributes = []int{
 	unix.SYS_SETXATTRAT, unix.SYS_REMOVEXATTRAT,
 }
 
+// filtered is what a filter depends on.
+type filtered struct {
+	rung             Rung
+	network, sockets bool
+	single           bool // no other process is started
+}
+
 // filter returns the seccomp program of a plan.
-func filter(rung Rung, network, sockets bool) []unix.SockFilter {
+func filter(f filtered) []unix.SockFilter {
+	rung, network, sockets := f.rung, f.network, f.sockets
 	var calls []call
 	all := func(numbers []int, result uint32) {
 		for _, n := range numbers {
@@ -68,8 +76,12 @@ func filter(rung Rung, network, sockets bool) []unix.SockFilter {
 		all(attributes, noAttr)
 		calls = append(calls, otherProcesses()...)
 	}
-	calls = append(calls,
-		call{unix.SYS_CLONE, []test{hasAny(0, namespaces, denied)}, allow},
+	clone := call{unix.SYS_CLONE, []test{hasAny(0, namespaces, denied)}, allow}
+	if f.single {
+		clone.tests = append(clone.tests, masked(0, unix.CLONE_THREAD, 0, denied))
+		all(forks, denied)
+	}
+	calls = append(calls, clone,
 		call{unix.SYS_UNSHARE, []test{hasAny(0, namespaces|unix.CLONE_NEWTIME, denied)}, allow},
 		socketCall(network || rung == RungBwrap, sockets), // bubblewrap gives a network with nothing but a loopback
 		// A pair of datagram sockets can be sent from to any address; the other kinds are connected for good.

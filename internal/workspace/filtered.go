@@ -80,7 +80,7 @@ func (k *canopy) freshFiles(ctx context.Context, id types.UUID, dir, gitDir stri
 		return nil
 	}
 	if refresh {
-		_, err := k.run(ctx, id, call{dir: dir, user: true, env: inert(conf, true), args: []string{"--git-dir=" + gitDir, "--work-tree=" + dir, "update-index", "-q", "--refresh"}})
+		_, err := k.run(ctx, id, call{dir: dir, user: true, mine: true, env: inert(conf, true), args: []string{"--git-dir=" + gitDir, "--work-tree=" + dir, "update-index", "-q", "--refresh"}})
 		if err != nil && types.CodeOf(err) != types.ErrDriver { // files are others, or a filter has failed
 			return err
 		}

@@ -292,7 +292,7 @@ func TestAMergeIntoEachKindOfRepositoryIsTakenBackAndMade(t *testing.T) {
 				if wrote {
 					conf, err := g.canopy.config(t.Context(), b.id, at.gitDir, true)
 					must(t, err)
-					_, err = g.canopy.run(t.Context(), b.id, call{dir: repo, user: true, env: l.env(inert(conf, true)), args: l.args("read-tree", "-m", "-u", at.head, commit)})
+					_, err = g.canopy.run(t.Context(), b.id, call{dir: repo, user: true, mine: true, env: l.env(inert(conf, true)), args: l.args("read-tree", "-m", "-u", at.head, commit)})
 					must(t, err)
 					when = "cut off when all was written"
 				}

@@ -16,10 +16,17 @@ import (
 
 	"rnix/internal/plumbing/gittest"
 	"rnix/internal/proc"
+	"rnix/internal/sandbox"
 	"rnix/types"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// The test program is the inner helper of boxes, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Word {
+		os.Exit(sandbox.Helper(os.Args[2:]))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // bench is a keeper with a home of its own.
 type bench struct {
@@ -50,6 +57,9 @@ func newBench(t testing.TB, change ...func(*Options)) *bench {
 	home := filepath.Join(dir, "home")
 	if err := os.Mkdir(home, 0o700); err != nil {
 		t.Fatal(err)
+	}
+	if boxed {
+		confined(t, procs, home, dataOf(dir))
 	}
 	opts := Options{Procs: procs, Dir: filepath.Join(dir, "data"), Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}}
 	for _, c := range change {

@@ -148,7 +148,7 @@ func (k *canopy) target(ctx context.Context, id types.UUID, t Tree) (standing, e
 // clean refuses a work tree with changes of its own. A submodule at another commit is none: a merge leaves it where it is, as git's own does, and may
 // have brought the work tree there itself, by another commit of it. fresh says that of some files only untouched knows that they have none.
 func (k *canopy) clean(ctx context.Context, id types.UUID, s standing, env []string) (fresh bool, err error) {
-	out, err := k.run(ctx, id, call{dir: s.Dir, user: true, env: env, args: []string{"--git-dir=" + s.gitDir, "--work-tree=" + s.Dir, "status",
+	out, err := k.run(ctx, id, call{dir: s.Dir, user: true, mine: true, env: env, args: []string{"--git-dir=" + s.gitDir, "--work-tree=" + s.Dir, "status",
 		"--porcelain=v2", "-z", "--untracked-files=no", "--ignore-submodules=dirty", "--no-renames"}})
 	if err != nil {
 		return false, err
@@ -256,11 +256,11 @@ func (k *landings) land(ctx context.Context, id types.UUID, at standing, env []s
 		return err
 	}
 	move := func(ctx context.Context, from, to string) error {
-		_, err := k.run(ctx, id, call{dir: at.Dir, user: true, env: l.env(env), args: l.args("read-tree", "-m", "-u", from, to)})
+		_, err := k.run(ctx, id, call{dir: at.Dir, user: true, mine: true, env: l.env(env), args: l.args("read-tree", "-m", "-u", from, to)})
 		return err
 	}
 	// Files that were written, and are as git has them, count as changed until the index says that it has looked.
-	_, err = k.run(ctx, id, call{dir: at.Dir, user: true, env: l.env(env), args: l.args("update-index", "-q", "--refresh")})
+	_, err = k.run(ctx, id, call{dir: at.Dir, user: true, mine: true, env: l.env(env), args: l.args("update-index", "-q", "--refresh")})
 	if err == nil || types.CodeOf(err) == types.ErrDriver {
 		err = move(ctx, at.head, commit)
 	}
@@ -322,7 +322,7 @@ func (k *canopy) landed(ctx context.Context, id types.UUID, at standing, env []s
 	if err != nil || plumbing.Line(out) != want[0] {
 		return false
 	}
-	_, err = k.run(ctx, id, call{dir: at.Dir, user: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "diff-files", "--quiet", "--ignore-submodules=all"}})
+	_, err = k.run(ctx, id, call{dir: at.Dir, user: true, mine: true, env: env, args: []string{"--git-dir=" + at.gitDir, "--work-tree=" + at.Dir, "diff-files", "--quiet", "--ignore-submodules=all"}})
 	return err == nil
 }
 

@@ -247,7 +247,7 @@ func (k *git) runner(id types.UUID) worktree.EnvCommandRunner {
 		}
 		var out bytes.Buffer
 		errs := proc.NewRing(4 << 10)
-		c := call{user: true, env: extra, args: args}
+		c := call{user: true, mine: plumbing.RunsFilters(args), env: extra, args: args}
 		child, err := k.procs.Start(ctx, k.spec(id, c, &out, errs))
 		if err != nil {
 			return nil, err

@@ -49,6 +49,7 @@ func newGit(opts Options) *git {
 type call struct {
 	dir   string   // working directory; "" = ours
 	user  bool     // with the user's own configuration; else with none but the repository's
+	mine  bool     // it runs the filters of that configuration; else no program
 	env   []string // what git is told by its environment besides, such as another index
 	input []byte
 	args  []string
@@ -81,7 +82,7 @@ func (k *git) spec(id types.UUID, c call, out *bytes.Buffer, errs *proc.Ring) pr
 	}
 	s := proc.Spec{
 		Kind: proc.KindGit, OwnerUUID: id, Path: k.program, Args: slices.Concat(plumbing.Offline(), c.args),
-		Shown: "git " + strings.Join(c.args, " "), Dir: dir, Env: append(env, c.env...), Input: c.input, Stderr: errs, Grace: gitGrace,
+		Shown: "git " + strings.Join(c.args, " "), Dir: dir, Env: append(env, c.env...), Input: c.input, Stderr: errs, Grace: gitGrace, Git: gitCall(k.base, k.env, c),
 	}
 	if out != nil {
 		s.Stdout = out

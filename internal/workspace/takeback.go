@@ -129,7 +129,7 @@ func (k *landings) takeBack(ctx context.Context, l *landing, env []string) (kept
 	}
 	env = l.env(env)
 	git := func(input []byte, args ...string) ([]byte, error) {
-		return k.run(ctx, l.UUID, call{dir: l.Dir, user: true, env: env, input: input, args: l.args(args...)})
+		return k.run(ctx, l.UUID, call{dir: l.Dir, user: true, mine: true, env: env, input: input, args: l.args(args...)})
 	}
 	diff, err := git(nil, "diff-tree", "-r", "-z", "--no-renames", "--raw", l.Before, l.Commit)
 	if err != nil {
@@ -217,7 +217,7 @@ func (k *landings) written(ctx context.Context, l *landing, env []string, path, 
 	if !info.Mode().IsRegular() {
 		return false
 	}
-	want, err := k.run(ctx, l.UUID, call{dir: l.Dir, user: true, env: env, args: l.args("cat-file", "--filters", spec)})
+	want, err := k.run(ctx, l.UUID, call{dir: l.Dir, user: true, mine: true, env: env, args: l.args("cat-file", "--filters", spec)})
 	if err != nil || info.Size() > int64(len(want)) {
 		return false
 	}

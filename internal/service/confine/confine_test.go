@@ -137,7 +137,7 @@ func TestOnlyWhatIsKnownIsStarted(t *testing.T) {
 		if info, err := os.Stat(temp); err != nil || info.Mode().Perm() != 0o700 || !strings.Contains(strings.Join(box.Env, "\n"), "TMPDIR="+temp) {
 			t.Errorf("%s: %v %q", rung, err, box.Env)
 		}
-		if !slices.Contains(box.Plan.Argv, temp) && !slices.Contains(box.Plan.Rules, sandbox.Rule{Path: temp, Access: sandbox.AccessWrite}) {
+		if !slices.Contains(box.Plan.Argv, temp) && !slices.Contains(box.Plan.Rules, sandbox.Rule{Path: temp, Access: sandbox.AccessWrite, Run: true}) {
 			t.Errorf("%s: the first command cannot write its temporary directory: %q %v", rung, box.Plan.Argv, box.Plan.Rules)
 		}
 		if err := os.RemoveAll(temp); err != nil {

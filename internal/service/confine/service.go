@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"rnix/internal/gitbox"
 	"rnix/internal/proc"
 	"rnix/internal/profile"
 	"rnix/internal/sandbox"
@@ -36,14 +38,31 @@ type Service struct {
 	Self    string                           // the path of this program, which is the inner helper
 	Start   func(context.Context, proc.Spec) (*proc.Child, error)
 
-	mu   sync.Mutex   // held while the host is probed
-	host sandbox.Host // +checklocks:mu
+	mu    sync.Mutex   // held while the host is probed
+	host  sandbox.Host // +checklocks:mu
+	off   atomic.Bool  // the user has switched the sandbox off: git is not confined either
+	begin sync.Once    // of git
+	git   *gitbox.Boxes
 }
 
-// Box is what proc.Confine asks for. The commands of a process are confined as its profile says; what is not known is refused. MCP servers
-// and agent CLIs say themselves how (Server, CLI): one that does not is refused. Commands of a person and what Rnix itself runs are not confined, nor,
-// yet, are models that are programs.
+// gits returns what of s confines the git that Rnix runs itself.
+func gits(s *Service) *gitbox.Boxes {
+	s.begin.Do(func() {
+		s.git = &gitbox.Boxes{Host: s.Host, Self: s.Self, Home: s.Home, Data: s.Data, Start: s.Start, Log: s.Log}
+	})
+	return s.git
+}
+
+// Box is what proc.Confine asks for. The commands of a process are confined as its profile says, and git that Rnix runs itself as its call
+// says; what is not known is refused. MCP servers and agent CLIs say themselves how (Server, CLI): one that does not is refused. Commands of a
+// person are not confined, nor, yet, are models that are programs.
 func (s *Service) Box(spec proc.Spec) (proc.Box, error) {
+	if spec.Kind == proc.KindGit {
+		if s.off.Load() {
+			return proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}, nil
+		}
+		return gits(s).Box(spec)
+	}
 	open := proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}
 	if spec.Kind == proc.KindMCP || spec.Kind == proc.KindHarness {
 		return open, &types.SyscallError{Syscall: "Start", PID: spec.Owner, Code: types.ErrPermission, Err: errUnsaid}

@@ -2,6 +2,7 @@ package confine
 
 import (
 	"context"
+	"slices"
 
 	"rnix/internal/sandbox"
 	"rnix/internal/service"
@@ -14,7 +15,16 @@ type Finder interface {
 }
 
 // Unconfined is what of processes no box confines yet.
-var Unconfined = []string{"models that are programs", "git that Rnix runs itself"}
+var Unconfined = []string{"models that are programs"}
+
+// unconfined are those of this host.
+func unconfined(s *Service) []string {
+	all := slices.Clone(Unconfined)
+	if err := gits(s).Reason(); err != nil {
+		all = append(all, "git that Rnix runs itself ("+err.Error()+"): only its settings keep it from running what a repository names")
+	}
+	return all
+}
 
 // Register registers what the service answers.
 func (s *Service) Register(on *service.Wire) {
@@ -36,7 +46,7 @@ func (s *Service) Register(on *service.Wire) {
 			return ipc.SandboxResponse{}, err
 		}
 		p := plan.Policy
-		r := ipc.SandboxResponse{PID: t.PID, UUID: t.UUID, By: string(plan.Rung), Read: p.Read, Write: p.Write, Hidden: p.Hide, Protected: p.Protect, Net: string(p.Net), Limits: p.Limits, Gaps: plan.Gaps, Others: Unconfined}
+		r := ipc.SandboxResponse{PID: t.PID, UUID: t.UUID, By: string(plan.Rung), Read: p.Read, Write: p.Write, Hidden: p.Hide, Protected: p.Protect, Net: string(p.Net), Limits: p.Limits, Gaps: plan.Gaps, Others: unconfined(s)}
 		if plan.Rung == sandbox.RungNone {
 			r.By, r.Others = string(sandbox.LevelOff), nil
 		}

@@ -1,0 +1,64 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+)
+
+// Starts says what a git may start. The values are ordered: a later one has more.
+type Starts int
+
+// What a git may start.
+const (
+	StartsNothing Starts = iota // no process at all
+	StartsGit                   // itself, and the programs of GitCall.Programs
+	StartsTools                 // programs of the system and of the user, for the filters of the user's own configuration
+)
+
+// GitCall is one run of git by Rnix itself. Its paths are absolute, clean and without symbolic links, as far as they exist.
+type GitCall struct {
+	Starts   Starts
+	Write    []string // trees that it writes
+	Programs []string // programs that it starts besides itself
+	Tools    []string // with StartsTools: trees with programs, besides those of the system
+	// Agents are trees in which agents may have written: with StartsTools no program there is executed, nor in a tree that contains one of them.
+	Agents []string
+}
+
+// GitProgram is a git, as it is installed.
+type GitProgram struct {
+	Path   string // without symbolic links
+	Core   string // the directory of its own programs: git --exec-path
+	Loader string // the dynamic linker that the kernel starts it with; empty = it needs none
+}
+
+// systemPrograms are trees of programs that only an administrator writes.
+var systemPrograms = strings.Fields(`/bin /sbin /lib /lib32 /lib64 /usr/bin /usr/sbin /usr/lib /usr/lib32 /usr/lib64 /usr/libexec /usr/share
+	/usr/local/bin /usr/local/sbin /usr/local/lib /usr/local/libexec /opt /nix/store /gnu/store /snap`)
+
+// Policy returns what a git may do in a call: it reads everything and has no network, writes what the call says, and starts what it says.
+func (c GitCall) Policy(git GitProgram) Policy {
+	p := Policy{
+		Version: Version, Level: LevelLandlock, Net: NetNone, Read: []string{"/"}, Single: c.Starts == StartsNothing,
+		Write: append([]string{"/dev/null"}, c.Write...), Run: []string{git.Path},
+	}
+	if git.Loader != "" {
+		p.Run = append(p.Run, git.Loader)
+	}
+	if c.Starts == StartsNothing {
+		return p
+	}
+	p.Run = append(append(p.Run, strings.TrimSuffix(git.Core, "/")+"/git"), c.Programs...)
+	if c.Starts == StartsGit {
+		return p
+	}
+	for _, tree := range slices.Concat(systemPrograms, []string{git.Core}, c.Tools) {
+		if !slices.ContainsFunc(slices.Concat(private, c.Agents), func(a string) bool { return within(tree, a) || within(a, tree) }) {
+			p.Run = append(p.Run, tree)
+		}
+	}
+	return p
+}
+
+// HomeTools returns the places below a home where tools are installed.
+func HomeTools(home string) []string { return below(home, homeTools) }
