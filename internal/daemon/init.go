@@ -44,8 +44,8 @@ func tend(ctx context.Context, d *Daemon) {
 	if d.auto.Max > 0 {
 		d.background.Go(func() { d.auto.Wake(ctx) }) // ends with ctx
 	}
-	d.background.Go(func() { d.auto.Follow(ctx) })                                   // ends with ctx
-	d.background.Go(func() { d.sandbox.Begin(d.profiles.Own().Sandbox.Settings()) }) // ends with the test
+	d.background.Go(func() { d.auto.Follow(ctx) }) // ends with ctx
+	d.background.Go(d.sandbox.Begin)               // ends with the test
 	if len(d.retention) == 0 {
 		d.background.Go(func() { d.collector.Run(ctx) }) // ends with ctx
 	}

@@ -65,9 +65,6 @@ func IsSecret(home, path string) bool {
 	return slices.ContainsFunc(below(home, secrets), func(secret string) bool { return within(path, secret) || within(secret, path) })
 }
 
-// HomeTools returns the names, below a home, of what every command reads of it. The caller may change the slice.
-func HomeTools() []string { return slices.Clone(homeTools) }
-
 // StartFiles returns the names of the files and directories in a work directory that other programs act on when they start there.
 // The caller may change the slice.
 func StartFiles() []string { return slices.Clone(startFiles) }

@@ -79,8 +79,8 @@ func furnish(l clis.Login, user, dir, home string) (read []string, err error) {
 		return nil, err
 	}
 	shows := map[string]string{}
-	for _, name := range sandbox.HomeTools() {
-		shows[name] = filepath.Join(user, name)
+	for _, to := range sandbox.HomeTools(user) {
+		shows[strings.TrimPrefix(to, filepath.Clean(user)+"/")] = to
 	}
 	for _, name := range l.Settings {
 		to := l.At(user, dir, name)

@@ -47,6 +47,7 @@ func newWorld(t *testing.T) *world {
 	w.caller = vfs.Caller{PID: 1, UUID: types.NewUUID(), WorkDir: w.work, Profile: w.profile, Env: []string{"PATH=" + home + "/tools:/usr/bin:relative:" + home}}
 	w.Service = &Service{
 		Caller:  func(pid types.PID) (vfs.Caller, bool) { return w.caller, pid == w.caller.PID },
+		Users:   userSays(nil),
 		Made:    func(types.UUID, string) bool { return false },
 		Own:     Own{Data: data, Over: func(id types.UUID) bool { return w.over[id] }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))},
 		Private: []string{data}, Home: home, Self: "/bin/rnix",
@@ -56,6 +57,11 @@ func newWorld(t *testing.T) *world {
 		},
 	}
 	return w
+}
+
+// userSays is a configuration of the user's that consists of variables.
+func userSays(vars map[string]string) *profile.Reader {
+	return &profile.Reader{UserDir: "/none", Home: "/none", Lookup: func(name string) (string, bool) { v, ok := vars[name]; return v, ok }}
 }
 
 // can gives the host a mechanism, as if it had been proved.
@@ -210,7 +216,8 @@ func TestTemporaryFilesGoWithTheirHistory(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.Chmod(filepath.Join(w.Temp(alive), "mod"), 0o700) })
 	w.Ended(alive)
-	w.Begin(sandbox.Settings{Level: sandbox.LevelOff})
+	w.Users = userSays(map[string]string{"RNIX_SANDBOX_LEVEL": "off"})
+	w.Begin()
 	_ = w.Close()
 	if _, err := os.Stat(w.Temp(over)); err == nil {
 		t.Error("those of one that has ended are there")
@@ -244,5 +251,24 @@ func TestTemporaryFilesGoWithTheirHistory(t *testing.T) {
 	_ = w.Close()
 	if _, err := os.Stat(w.Temp(alive)); err == nil {
 		t.Error("they do not go at the end")
+	}
+}
+
+// git that does not say on what it works is refused; where nothing can be confined, or the user does not want it, it runs as it is.
+func TestGitRunsWhereNothingCanBeConfined(t *testing.T) {
+	w := newWorld(t)
+	spec := proc.Spec{Kind: proc.KindGit, Path: "/usr/bin/git", Dir: w.work, Env: w.caller.Env}
+	if _, err := w.Box(spec); types.CodeOf(err) != types.ErrInternal {
+		t.Errorf("without what it works on: %v", err)
+	}
+	spec.Git = &sandbox.GitCall{}
+	if box, err := w.Box(spec); err != nil || box.Plan.Rung != sandbox.RungNone || !strings.Contains(strings.Join(unconfined(w.Service), "\n"), "git that Rnix runs itself") {
+		t.Errorf("%+v %v %q", box, err, unconfined(w.Service))
+	}
+	w = newWorld(t)
+	w.Users = userSays(map[string]string{"RNIX_SANDBOX_LEVEL": "off"})
+	w.can(sandbox.RungLandlock)
+	if box, err := w.Box(spec); err != nil || box.Plan.Rung != sandbox.RungNone || !strings.Contains(strings.Join(unconfined(w.Service), "\n"), "switched the sandbox off") {
+		t.Errorf("%+v %v", box, err)
 	}
 }

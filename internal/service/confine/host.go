@@ -45,9 +45,8 @@ func (s *Service) try(ctx context.Context, plan sandbox.Plan, c sandbox.Command)
 }
 
 // Begin finds out what this host can enforce, unless the user has switched the sandbox off, and removes the temporary files that an earlier daemon has left and nobody needs any more.
-func (s *Service) Begin(user sandbox.Settings) {
-	s.off.Store(user.Off())
-	if !user.Off() {
+func (s *Service) Begin() {
+	if !off(s) {
 		s.Host()
 	}
 	s.sweep(time.Now())

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"rnix/internal/gitbox"
@@ -37,35 +36,41 @@ type Service struct {
 	Lookup  func(name string) (string, bool) // the variables of the daemon, in whose PATH bubblewrap is looked for
 	Self    string                           // the path of this program, which is the inner helper
 	Start   func(context.Context, proc.Spec) (*proc.Child, error)
+	Users   *profile.Reader // what the user's own configuration says
 
 	mu    sync.Mutex   // held while the host is probed
 	host  sandbox.Host // +checklocks:mu
-	off   atomic.Bool  // the user has switched the sandbox off: git is not confined either
 	begin sync.Once    // of git
 	git   *gitbox.Boxes
 }
 
-// gits returns what of s confines the git that Rnix runs itself.
+// gits returns what of s confines the git that Rnix runs itself; nil if the user has switched the sandbox off.
 func gits(s *Service) *gitbox.Boxes {
 	s.begin.Do(func() {
+		if off(s) {
+			return
+		}
 		s.git = &gitbox.Boxes{Host: s.Host, Self: s.Self, Home: s.Home, Data: s.Data, Start: s.Start, Log: s.Log}
 	})
 	return s.git
 }
 
+// off reports whether the user's own configuration switches the sandbox off.
+func off(s *Service) bool { return s.Users.Own().Sandbox.Settings().Off() }
+
 // Box is what proc.Confine asks for. The commands of a process are confined as its profile says, and git that Rnix runs itself as its call
 // says; what is not known is refused. MCP servers and agent CLIs say themselves how (Server, CLI): one that does not is refused. Commands of a
 // person are not confined, nor, yet, are models that are programs.
 func (s *Service) Box(spec proc.Spec) (proc.Box, error) {
-	if spec.Kind == proc.KindGit {
-		if s.off.Load() {
-			return proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}, nil
-		}
-		return gits(s).Box(spec)
-	}
 	open := proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}
 	if spec.Kind == proc.KindMCP || spec.Kind == proc.KindHarness {
 		return open, &types.SyscallError{Syscall: "Start", PID: spec.Owner, Code: types.ErrPermission, Err: errUnsaid}
+	}
+	if spec.Kind == proc.KindGit {
+		if by := gits(s); by != nil {
+			return by.Box(spec)
+		}
+		return open, nil
 	}
 	if spec.Kind != proc.KindShell || spec.Owner == 0 {
 		return open, nil

@@ -20,8 +20,11 @@ var Unconfined = []string{"models that are programs"}
 // unconfined are those of this host.
 func unconfined(s *Service) []string {
 	all := slices.Clone(Unconfined)
-	if err := gits(s).Reason(); err != nil {
-		all = append(all, "git that Rnix runs itself ("+err.Error()+"): only its settings keep it from running what a repository names")
+	const git = "git that Rnix runs itself, which only its settings keep from running what a repository names: "
+	if by := gits(s); by == nil {
+		all = append(all, git+"the configuration has switched the sandbox off")
+	} else if err := by.Reason(); err != nil {
+		all = append(all, git+err.Error())
 	}
 	return all
 }
