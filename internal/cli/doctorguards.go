@@ -58,6 +58,10 @@ func guard(h sandbox.Host, set sandbox.Settings, place sandbox.Place) (c check, 
 		if c.Mend = h.Bwrap.Fix; h.Bwrap.Proved {
 			c.Mend = "try it: rnix sandbox try -- COMMAND; what is not enforced: rnix sandbox explain"
 		}
+		if !h.Landlock.Proved {
+			c.Status, c.Mend = warned, strings.TrimPrefix(c.Mend+"\n"+h.Landlock.Fix, "\n")
+			c.Detail += "; git that Rnix runs itself is not confined, only told by its settings to run nothing that a repository names: that needs Landlock"
+		}
 	}
 	return c, more
 }

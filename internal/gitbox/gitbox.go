@@ -140,7 +140,7 @@ func (s *Boxes) prove(host sandbox.Host, path string) (git sandbox.GitProgram, e
 	}
 	core, code, err := run(nil, "--exec-path")
 	if err != nil || code != 0 || !filepath.IsAbs(core) {
-		return git, errors.Join(fmt.Errorf("git --exec-path: exit status %d, %q", code, core), err)
+		return git, errors.Join(fmt.Errorf("it does not say where its own programs are: exit status %d, %q", code, core), err)
 	}
 	git.Core = resolved(core)
 	for _, call := range []sandbox.GitCall{{Starts: sandbox.StartsNothing}, {Starts: sandbox.StartsGit}} {

@@ -25,6 +25,7 @@ func gitCall(base string, env []string, c call) *sandbox.GitCall {
 	switch {
 	case c.mine:
 		b.Starts = sandbox.StartsTools
+		b.Write = append(b.Write, filepath.Join(base, "scratch")) // of its filters: see git.spec
 	case verb == "worktree" && sub == "add": // it runs itself
 		b.Starts = sandbox.StartsGit
 	case verb == "merge-tree": // the way of merging that makes a conflict is a program: see plumbing.MergesOff

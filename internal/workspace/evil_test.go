@@ -112,10 +112,12 @@ func (e *evil) evilCalls() map[string]call {
 
 // What a repository names is not run even if no setting switches it off: the box alone keeps git from it.
 func TestBoxAloneKeepsGitFromRunningAnything(t *testing.T) {
+	t.Parallel()
 	plain := newEvil(t)
 	ran := map[string]bool{}
 	for name := range plain.evilCalls() {
 		e := newEvil(t)
+		proc.Confine(e.opts.Procs, nil) // also where all other tests confine it
 		e.bare(e.evilCalls()[name])
 		for _, what := range e.ran() {
 			ran[what] = true
@@ -151,6 +153,7 @@ func TestBoxAloneKeepsGitFromRunningAnything(t *testing.T) {
 
 // With the user's own filters, programs of the system run, but none of a place where agents write.
 func TestOwnFiltersRunAndProgramsOfAgentsDoNot(t *testing.T) {
+	t.Parallel()
 	e := newEvil(t)
 	confined(t, e.opts.Procs, e.home, e.opts.Dir)
 	for _, kv := range [][2]string{{"core.fsmonitor", "false"}, {"filter.x.clean", "tr a-z A-Z"}, {"filter.x.smudge", "cat"}, {"filter.long.process", ""}, {"filter.long.required", "false"}} {
@@ -174,6 +177,7 @@ func TestOwnFiltersRunAndProgramsOfAgentsDoNot(t *testing.T) {
 
 // A git that only looks writes nothing, and one that writes does so only where its call works.
 func TestGitWritesOnlyWhereItsCallWorks(t *testing.T) {
+	t.Parallel()
 	e := newEvil(t)
 	confined(t, e.opts.Procs, e.home, e.opts.Dir)
 	outside := filepath.Join(e.dir(), "x")
@@ -197,6 +201,7 @@ func TestGitWritesOnlyWhereItsCallWorks(t *testing.T) {
 
 // No call refuses what it needs: a snapshot, a work tree, a commit, a merge and their end, each git in its box.
 func TestEverythingWorksInTheBox(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	boxes := confined(t, b.opts.Procs, b.home, b.opts.Dir)
 	b.user(b.home, "config", "--global", "filter.up.clean", "tr a-z A-Z")

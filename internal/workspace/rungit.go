@@ -80,6 +80,11 @@ func (k *git) spec(id types.UUID, c call, out *bytes.Buffer, errs *proc.Ring) pr
 	if dir == "" {
 		dir = home
 	}
+	if c.mine { // filters make temporary files; where they cannot, git says so
+		scratch := filepath.Join(k.base, "scratch")
+		_ = mkdir(scratch)
+		env = append(slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "TMPDIR=") }), "TMPDIR="+scratch)
+	}
 	s := proc.Spec{
 		Kind: proc.KindGit, OwnerUUID: id, Path: k.program, Args: slices.Concat(plumbing.Offline(), c.args),
 		Shown: "git " + strings.Join(c.args, " "), Dir: dir, Env: append(env, c.env...), Input: c.input, Stderr: errs, Grace: gitGrace, Git: gitCall(k.base, k.env, c),
