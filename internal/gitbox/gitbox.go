@@ -101,7 +101,7 @@ func (s *Boxes) here(spec proc.Spec) (sandbox.Host, sandbox.GitProgram, error) {
 	}
 	s.host, s.git = s.Host(), sandbox.GitProgram{Path: path}
 	if !s.host.Landlock.Proved {
-		s.err = fmt.Errorf("Landlock: %s", s.host.Landlock.Reason)
+		s.err = fmt.Errorf("nothing can be confined by Landlock: %s", s.host.Landlock.Reason)
 	} else {
 		s.git, s.err = s.prove(s.host, path)
 	}
