@@ -50,6 +50,8 @@ func ClassesOf(e *event.Event) []string {
 		return []string{"wait"}
 	case event.Messaged, event.Delivered:
 		return []string{"message"}
+	case event.Refused:
+		return []string{"tool", "shell"}
 	case event.StorageError, event.Snapshot:
 		return []string{"storage"}
 	case event.StepStarted, event.StepEnded, event.Compacted:
@@ -127,7 +129,7 @@ func (f *Filter) Matcher() (func(*event.Event) bool, error) {
 			return false
 		case path != nil && !onPath(path, strings.Contains(by.Path, "/"), e):
 			return false
-		case by.Log && e.Kind != event.LogLine && e.Kind != event.Stalled && !unowned(e) && !broken(e):
+		case by.Log && e.Kind != event.LogLine && e.Kind != event.Stalled && e.Kind != event.Refused && !unowned(e) && !broken(e):
 			return false
 		case len(by.Categories) > 0 && !slices.Contains(by.Categories, CategoryOf(e)):
 			return false
@@ -173,7 +175,7 @@ func FailureOf(e *event.Event) step.Failure {
 
 // Failed reports whether an event tells of a failure, also of a command that answered with its exit code.
 func Failed(e *event.Event) bool {
-	if broken(e) {
+	if broken(e) || e.Kind == event.Refused {
 		return true
 	}
 	f := FailureOf(e)

@@ -36,6 +36,7 @@ var all = map[string]event.Event{
 	"of a node": {Kind: event.NodeChanged, Result: "failed"},
 	"leased":    {Kind: event.Leased, Result: "ours", Dur: time.Hour},
 	"lost":      {Kind: event.Leased, Result: "lost"},
+	"refused":   {Kind: event.Refused, Name: "write", Path: "/etc/x"},
 }
 
 // picked are the names of those that a filter picks, but for what is always picked.
@@ -63,16 +64,16 @@ func TestEveryPartOfAFilterCountsAndTheyHaveToFitTogether(t *testing.T) {
 		want string
 	}{
 		{Filter{Classes: []string{"llm"}}, "llm"},
-		{Filter{Classes: []string{"tool"}}, "fs, fs bad, mcp, other, shell"},
-		{Filter{Classes: []string{"tool", "!fs"}}, "mcp, other, shell"},
-		{Filter{Classes: []string{"fs", "shell", "signal"}}, "fs, fs bad, pause, shell, signal"},
+		{Filter{Classes: []string{"tool"}}, "fs, fs bad, mcp, other, refused, shell"},
+		{Filter{Classes: []string{"tool", "!fs"}}, "mcp, other, refused, shell"},
+		{Filter{Classes: []string{"fs", "shell", "signal"}}, "fs, fs bad, pause, refused, shell, signal"},
 		{Filter{Classes: []string{"mcp"}}, "mcp, mount"},
 		{Filter{Classes: []string{"!tool", "!llm", "!log", "!process", "!step", "!storage"}}, "goes on, leased, lost, mount, pause, signal, stalled, wait"},
 		{Filter{Classes: []string{"open"}}, "fs bad"},
 		{Filter{Classes: []string{"Write", "!llm"}}, "fs, mcp, shell"},
 		{Filter{Classes: []string{"process", "wait"}}, "budget, exit, exit bad, goes on, leased, lost, of a node, stalled, wait"},
-		{Filter{Failed: true}, "budget, exit bad, fs bad, of a node, storage"},
-		{Filter{Failed: true, Classes: []string{"tool"}}, "fs bad"},
+		{Filter{Failed: true}, "budget, exit bad, fs bad, of a node, refused, storage"},
+		{Filter{Failed: true, Classes: []string{"tool"}}, "fs bad, refused"},
 		{Filter{Slow: time.Second}, "llm, mount, shell, step"},
 		{Filter{Slow: time.Second, Classes: []string{"!llm", "!step"}}, "mount, shell"},
 		{Filter{Slow: time.Second, Failed: true}, ""},
@@ -82,9 +83,10 @@ func TestEveryPartOfAFilterCountsAndTheyHaveToFitTogether(t *testing.T) {
 		{Filter{Path: "*.go"}, "fs"},
 		{Filter{Path: "src/[m]*.go"}, "fs"},
 		{Filter{Path: "*.go", Classes: []string{"shell"}}, ""},
+		{Filter{Path: "/etc/*"}, "refused"},
 		{Filter{Path: "/mnt/**", Slow: time.Second}, "mount"},
-		{Filter{Log: true}, "budget, exit bad, fs bad, goes on, lost, of a node, output, stalled, storage, think, warning"},
-		{Filter{Log: true, Level: LevelWarning}, "budget, exit bad, fs bad, lost, of a node, stalled, storage, warning"},
+		{Filter{Log: true}, "budget, exit bad, fs bad, goes on, lost, of a node, output, refused, stalled, storage, think, warning"},
+		{Filter{Log: true, Level: LevelWarning}, "budget, exit bad, fs bad, lost, of a node, refused, stalled, storage, warning"},
 		{Filter{Log: true, Level: LevelError}, "exit bad, fs bad, of a node, storage"},
 		{Filter{Log: true, Level: LevelInfo, Categories: []string{"output", "think"}}, "output"},
 	} {

@@ -163,6 +163,8 @@ func about(e *event.Event) string {
 		return with(fmt.Sprintf("HEARTBEAT_STALL: no progress for %s (%s)", Duration(e.Dur), text(e.Name)), text(e.Text))
 	case event.Leased:
 		return with(fmt.Sprintf("session %s under token %d: %s", text(e.Name), e.Step, text(e.Result)), text(e.Text))
+	case event.Refused:
+		return oneLine(e.Text, MaxText)
 	case event.Grouped:
 		return fmt.Sprintf("%s group %d", text(e.Name), e.Step)
 	}

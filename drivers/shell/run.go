@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rnix/internal/proc"
+	"rnix/internal/sandbox"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -52,10 +54,11 @@ func (f *file) run(ctx context.Context, caller vfs.Caller, req request) ([]byte,
 	exit := child.Wait()
 	live.flush()
 	_ = output.Close() // what could not be written is told by Text
+	refused := f.refused(caller, child, req.command, dir, exit, output)
 	if exit.Cause == proc.Cancelled || exit.Cause == proc.Stopped {
 		return nil, cancelled(ctx, exit, output)
 	}
-	return answer(req, exit, output.Text()), nil
+	return answer(req, exit, output.Text(), refused), nil
 }
 
 // program returns the shell of an environment.
@@ -69,8 +72,28 @@ func program(env []string) string {
 	return "/bin/sh" // where POSIX systems have one, whatever PATH says
 }
 
-// answer is the output and, as its last line, how the command ended.
-func answer(req request, exit proc.ExitInfo, output string) []byte {
+// refused returns what the sandbox did not let a command do, and tells whoever is to know.
+func (f *file) refused(caller vfs.Caller, child *proc.Child, command, dir string, exit proc.ExitInfo, output *proc.HeadTail) []sandbox.Refusal {
+	plan := proc.PlanOf(child)
+	if plan.Rung == sandbox.RungNone {
+		return nil
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real // as the plan has it
+	}
+	reads := func(path string) bool { return unix.Access(path, unix.R_OK) == nil }
+	refused := plan.Refused(sandbox.Outcome{Command: command, Dir: dir, Code: exit.Code, Output: output.Text(), Reads: reads}, sandbox.Disk{})
+	if f.opts.Refused != nil && len(refused)+len(exit.Changed) > 0 {
+		f.opts.Refused(caller, refused, exit.Changed)
+	}
+	return refused
+}
+
+// mostTold is how many refusals an answer has in full.
+const mostTold = 3
+
+// answer is the output, what was refused and, as its last line, how the command ended.
+func answer(req request, exit proc.ExitInfo, output string, refused []sandbox.Refusal) []byte {
 	var b strings.Builder
 	b.WriteString(output)
 	if output != "" && !strings.HasSuffix(output, "\n") {
@@ -88,6 +111,12 @@ func answer(req request, exit proc.ExitInfo, output string) []byte {
 	}
 	for _, path := range exit.Changed {
 		fmt.Fprintf(&b, "[%s is protected, and the command has changed it, which this sandbox cannot prevent: look at it, and undo that]\n", path)
+	}
+	for _, r := range refused[:min(len(refused), mostTold)] {
+		fmt.Fprintf(&b, "[%s]\n", r.Text())
+	}
+	if more := len(refused) - mostTold; more > 0 {
+		fmt.Fprintf(&b, "[and %d more that the sandbox does not let commands do]\n", more)
 	}
 	took := strconv.FormatFloat(exit.Took.Seconds(), 'f', 1, 64)
 	switch {

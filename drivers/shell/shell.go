@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"rnix/internal/proc"
+	"rnix/internal/sandbox"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -41,8 +42,10 @@ type Options struct {
 	Timeout time.Duration // of a command that asks for none; DefaultTimeout
 	// TimeoutOf is Timeout for one caller; nil, or an answer of 0, means Timeout.
 	TimeoutOf func(vfs.Caller) time.Duration
-	Keep      int   // bytes of an output that are kept at its head, and at its tail; DefaultKeep
-	Quota     int64 // bytes that the outputs of one caller may take up as files, in all; 0 = no bound
+	Keep      int // bytes of an output that are kept at its head, and at its tail; DefaultKeep
+	// Refused is told what the sandbox did not let a command of a caller do, and what protected paths a command has changed; nil = nobody.
+	Refused func(caller vfs.Caller, refused []sandbox.Refusal, changed []string)
+	Quota   int64 // bytes that the outputs of one caller may take up as files, in all; 0 = no bound
 }
 
 // New returns the device. Its commands are children of children.

@@ -43,7 +43,7 @@ func (v *view) kinds() []event.Kind {
 		return nil
 	}
 	kinds := []event.Kind{event.Spawned, event.StepStarted, event.StepEnded, event.Paused, event.Resumed, event.Waiting, event.Exited,
-		event.Compacted, event.Mounted, event.StorageError}
+		event.Compacted, event.Mounted, event.StorageError, event.Refused}
 	if !v.out.talks() {
 		return []event.Kind{event.Exited}
 	}
@@ -89,7 +89,7 @@ func (v *view) event(e *ipc.Event) {
 	case event.Resumed:
 		p.doing, p.waiting = "resumed", false
 		v.say("[kernel] PID %d resumed after %s", e.PID, debug.Duration(e.Dur))
-	case event.Compacted:
+	case event.Compacted, event.Refused:
 		v.say("[kernel] PID %d: %s", e.PID, oneLine(e.Text))
 	case event.Mounted:
 		v.say("[kernel] mounted %s in %s", oneLine(e.Path), debug.Duration(e.Dur))

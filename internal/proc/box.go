@@ -36,6 +36,7 @@ func confinedBy(m *Manager, spec Spec) (Box, error) {
 // openBox makes the box of a child whose program has this path, and what to start for it.
 func (c *Child) openBox(by Box, path, token string) (err error) {
 	spec := c.spec
+	c.plan = by.Plan
 	if by.Env != nil {
 		spec.Env = by.Env
 	}
@@ -57,10 +58,13 @@ func (c *Child) openBox(by Box, path, token string) (err error) {
 	if c.box, err = by.Plan.Open(by.Self, command); err != nil {
 		return types.Errorf(types.CodeOf(err), "Start", spec.Path, "%w", err)
 	}
-	c.rung, c.entry.Held = by.Plan.Rung, c.box.Held()
+	c.entry.Held = c.box.Held()
 	c.exec.path, c.exec.argv, c.exec.env, c.exec.dir = c.box.Path, append([]string{c.box.Path}, c.box.Args...), c.box.Env, "/"
 	return nil
 }
+
+// PlanOf returns how a child is confined.
+func PlanOf(c *Child) sandbox.Plan { return c.plan }
 
 // program is what the operating system is asked to start.
 type program struct {
@@ -124,7 +128,7 @@ func (c *Child) abandon() {
 
 // terminate asks a child to end, and all that its group is. Bubblewrap would take its command with it at once, so that is left out.
 func (c *Child) terminate(sig syscall.Signal) {
-	if c.rung != sandbox.RungBwrap {
+	if c.plan.Rung != sandbox.RungBwrap {
 		c.Signal(sig)
 		return
 	}

@@ -21,7 +21,7 @@ type Child struct {
 	command string // as people see it
 	exec    program
 	box     *sandbox.Box // nil = it is not confined
-	rung    sandbox.Rung
+	plan    sandbox.Plan
 	opening opening
 	entry   entry
 	process *os.Process

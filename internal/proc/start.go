@@ -159,7 +159,7 @@ func (m *Manager) fork(c *Child) error {
 		c.closePipes()
 		return startError(c.spec, err)
 	}
-	c.adopts = c.adopts || c.rung == sandbox.RungLandlock // its helper asks for that; see startProcess
+	c.adopts = c.adopts || c.plan.Rung == sandbox.RungLandlock // its helper asks for that; see startProcess
 	c.copyPipes()
 	return nil
 }

@@ -44,6 +44,13 @@ const mostRefusals = 16
 
 // Text returns a sentence for the model whose command it was: what was refused, and that trying again does not help.
 func (r Refusal) Text() string {
+	return r.what() + "; trying again does not help, " + r.Advice
+}
+
+// Notice returns a sentence for the person whose agent it is: what was refused, and what to do if that is not wanted.
+func (r Refusal) Notice() string { return r.what() + "; " + r.Advice }
+
+func (r Refusal) what() string {
 	what := "the sandbox does not let commands " + string(r.Wanted) + " " + r.Target
 	switch r.Wanted {
 	case WantedRead:
@@ -57,7 +64,7 @@ func (r Refusal) Text() string {
 	case WantedRights:
 		what = "the sandbox does not give commands " + r.Target
 	}
-	return what + "; trying again does not help, " + r.Advice
+	return what
 }
 
 // Refused returns what the plan has refused a command, as far as its output tells, in the order of the output, each once. The kernel tells
@@ -300,8 +307,8 @@ func (p *Plan) advice(wanted Wanted, target string) string {
 		if p.Rung == RungLandlock && slices.ContainsFunc(private, func(dir string) bool { return within(target, dir) }) {
 			return "temporary files belong in $TMPDIR"
 		}
-		if with.Write = append(slices.Clone(with.Write), target); with.Allows(target, AccessWrite) {
-			return "a person can allow the directory under sandbox.write in config.yaml"
+		if with.Write = append(slices.Clone(with.Write), filepath.Dir(target)); with.Allows(target, AccessWrite) {
+			return "a person can allow its directory under sandbox.write in config.yaml"
 		}
 	}
 	return off

@@ -193,7 +193,7 @@ func TestCommandThatSucceedsWasRefusedNothing(t *testing.T) {
 
 func TestRefusalSaysWhatAPersonCanDo(t *testing.T) {
 	for target, want := range map[string]string{
-		"read /home/u/x": "under sandbox.read", "read /home/u/.ssh/id": "under sandbox.read", "read /var/spool/cron": "--sandbox off", "write /opt/x": "under sandbox.write", "write /home/u/p/.git/config": "--sandbox off",
+		"read /home/u/x": "under sandbox.read", "read /home/u/.ssh/id": "under sandbox.read", "read /var/spool/cron": "--sandbox off", "write /opt/x": "under sandbox.write", "write /home/u/p/.git/config": "--sandbox off", "write /home/u/p/.git/hooks/x": "--sandbox off",
 		"write /tmp/x": "$TMPDIR", "network x.test:443": "--net open", "network ": "--net open", "socket /run/x": "--sandbox off", "rights namespaces": "--sandbox off",
 	} {
 		plan := refusedPlan(RungLandlock)

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"rnix/internal/event"
 	"rnix/internal/gitbox"
 	"rnix/internal/proc"
 	"rnix/internal/profile"
@@ -37,6 +38,7 @@ type Service struct {
 	Self    string                           // the path of this program, which is the inner helper
 	Start   func(context.Context, proc.Spec) (*proc.Child, error)
 	Users   *profile.Reader // what the user's own configuration says
+	Events  *event.Log      // is told what was refused
 
 	mu    sync.Mutex   // held while the host is probed
 	host  sandbox.Host // +checklocks:mu
