@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"rnix/internal/event"
 	"rnix/internal/proc"
 	"rnix/internal/profile"
 	"rnix/internal/sandbox"
@@ -158,6 +159,25 @@ func TestOnlyWhatIsKnownIsStarted(t *testing.T) {
 	}
 	if box, err := w.Box(proc.Spec{Kind: proc.KindShell, Path: "sh"}); err != nil || box.Plan.Rung != sandbox.RungNone {
 		t.Errorf("of a person: %v", err)
+	}
+}
+
+func TestWhatWasRefusedIsAnEventOfItsProcess(t *testing.T) {
+	w := newWorld(t)
+	w.Events = event.New(16)
+	t.Cleanup(w.Events.Close)
+	w.Refused(w.caller, []sandbox.Refusal{{Wanted: sandbox.WantedWrite, Target: "/etc/x", Advice: "a person can allow it"}}, []string{"/p/.mcp.json"})
+	got := make([]event.Event, 3)
+	if n, err := w.Events.Cursor(1).TryRead(got); n != 2 || err != nil {
+		t.Fatalf("%d events, %v", n, err)
+	}
+	for i, want := range []event.Event{
+		{Name: "changed", Path: "/p/.mcp.json", Text: "/p/.mcp.json is protected, and a command has changed it, which this sandbox cannot prevent: look at it before anything uses it"},
+		{Name: "write", Path: "/etc/x", Text: "the sandbox does not let commands write /etc/x; a person can allow it"},
+	} {
+		if e := got[i]; e.Kind != event.Refused || e.PID != w.caller.PID || e.UUID != w.caller.UUID || e.Name != want.Name || e.Path != want.Path || e.Text != want.Text {
+			t.Errorf("%+v, want %+v", e, want)
+		}
 	}
 }
 
