@@ -32,8 +32,8 @@ const (
 // Refusal is one thing that the sandbox did not let a command do.
 type Refusal struct {
 	Wanted Wanted
-	// Target is the path, absolute, or the host or address, with a port where that is known; empty = a host that the command did not
-	// name. Of rights it says in words which.
+	// Target is the path, absolute, or the host or address, with a port where that is known; empty = a host or a socket that the command
+	// did not name. Of rights it says in words which.
 	Target string
 	// Advice is what a person can do, as half a sentence.
 	Advice string
@@ -60,7 +60,9 @@ func (r Refusal) what() string {
 			what += ", so " + r.Target + " cannot be reached"
 		}
 	case WantedSocket:
-		what = "the sandbox does not let commands use Unix sockets, such as " + r.Target
+		if what = "the sandbox does not let commands use Unix sockets"; r.Target != "" {
+			what += ", such as " + r.Target
+		}
 	case WantedRights:
 		what = "the sandbox does not give commands " + r.Target
 	}
@@ -136,6 +138,10 @@ func (r *refusals) judge(line string) {
 		if !r.plan.Unix {
 			r.add(WantedSocket, path)
 		}
+		return
+	}
+	if r.plan.Rung == RungBwrap && !r.plan.Unix && strings.Contains(lower, "socket() failed: operation not permitted") {
+		r.add(WantedSocket, "") // those of the network may be made there
 		return
 	}
 	if host, told := netIn(line, lower); told {

@@ -88,7 +88,7 @@ func containsAny(s string, parts []string) bool {
 }
 
 // another begins a line that shows what is in a file: "grep -n", a diff, a comment, a trace of a shell.
-var another = regexp.MustCompile(`^[^\s:]+:\d+:\S|^[-+><#*|]|^//`)
+var another = regexp.MustCompile(`^[^\s:\[][^\s:]*:\d+:\S|^[-+><#*|]|^//`)
 
 func quotesAnother(line string) bool { return another.MatchString(line) }
 
