@@ -21,7 +21,7 @@ func registerDevices(d *Daemon, own *fs.Own) error {
 		d.devices.RegisterTools(clock.Path, clock.New(ranOf(d)), clock.Tools()),
 		d.devices.RegisterTools(fs.Path, fs.New(d.seen, own).Open, fs.Tools()),
 		d.devices.RegisterTools(wsdriver.Path, wsdriver.New(d.seen, own).Open, wsdriver.Tools()),
-		d.devices.RegisterTools("/dev/shell", shell.New(d.procs, shell.Options{TimeoutOf: profile.ShellTimeout, Quota: d.outputs, Refused: d.sandbox.Refused}), shell.Tools("/dev/shell")),
+		d.devices.RegisterTools("/dev/shell", shell.New(d.procs, shell.Options{TimeoutOf: profile.ShellTimeout, Quota: d.outputs, Refused: d.sandbox.Refusals.Tell}), shell.Tools("/dev/shell")),
 	)
 }
 

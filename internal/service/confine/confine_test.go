@@ -164,11 +164,12 @@ func TestOnlyWhatIsKnownIsStarted(t *testing.T) {
 
 func TestWhatWasRefusedIsAnEventOfItsProcess(t *testing.T) {
 	w := newWorld(t)
-	w.Events = event.New(16)
-	t.Cleanup(w.Events.Close)
-	w.Refused(w.caller, []sandbox.Refusal{{Wanted: sandbox.WantedWrite, Target: "/etc/x", Advice: "a person can allow it"}}, []string{"/p/.mcp.json"})
+	log := event.New(16)
+	t.Cleanup(log.Close)
+	w.Refusals.Events = log
+	w.Refusals.Tell(w.caller, []sandbox.Refusal{{Wanted: sandbox.WantedWrite, Target: "/etc/x", Advice: "a person can allow it"}}, []string{"/p/.mcp.json"})
 	got := make([]event.Event, 3)
-	if n, err := w.Events.Cursor(1).TryRead(got); n != 2 || err != nil {
+	if n, err := log.Cursor(1).TryRead(got); n != 2 || err != nil {
 		t.Fatalf("%d events, %v", n, err)
 	}
 	for i, want := range []event.Event{

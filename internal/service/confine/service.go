@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"rnix/internal/event"
 	"rnix/internal/gitbox"
 	"rnix/internal/proc"
 	"rnix/internal/profile"
@@ -31,6 +30,8 @@ type Service struct {
 	Made func(id types.UUID, dir string) bool
 	// Finder is set before the service answers anybody.
 	Finder Finder
+	// Refusals tells what was refused.
+	Refusals Refusals
 	// Private are the directories that no command sees: those of the data, the socket and the configuration.
 	Private []string
 	Home    string                           // the user's
@@ -38,7 +39,6 @@ type Service struct {
 	Self    string                           // the path of this program, which is the inner helper
 	Start   func(context.Context, proc.Spec) (*proc.Child, error)
 	Users   *profile.Reader // what the user's own configuration says
-	Events  *event.Log      // is told what was refused
 
 	mu    sync.Mutex   // held while the host is probed
 	host  sandbox.Host // +checklocks:mu
