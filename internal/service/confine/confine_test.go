@@ -255,7 +255,7 @@ func TestTemporaryFilesGoWithTheirHistory(t *testing.T) {
 	}
 	w.over[over] = true
 	w.clear(over)
-	w.Begin(sandbox.Settings{Level: sandbox.LevelOff})
+	w.Begin()
 	if entries, err := os.ReadDir(temps(w.Data)); err != nil || len(entries) != 1 {
 		t.Errorf("%v %v", entries, err)
 	}
