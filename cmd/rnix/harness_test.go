@@ -48,7 +48,7 @@ func newUser(t *testing.T, name string, script func(llmtest.Request) llmtest.Rep
 	if err := os.Symlink(program, filepath.Join(bin, name)); err != nil {
 		t.Fatal(err)
 	}
-	u.env = append(u.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_RUNTIME_DIR="+run, "RNIX_DATA_DIR="+data, "TERM=dumb", "GORACE=atexit_sleep_ms=0", cmp.Or(os.Getenv("RNIX_TEST_SANDBOX"), testenv.SandboxOff))
+	u.env = append(u.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_RUNTIME_DIR="+run, "RNIX_DATA_DIR="+data, "TERM=dumb", "GORACE=atexit_sleep_ms=0", cmp.Or(os.Getenv("RNIX_TEST_LEVEL"), testenv.SandboxOff))
 	for k, v := range u.Vars {
 		u.env = append(u.env, k+"="+v)
 	}

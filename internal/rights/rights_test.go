@@ -154,8 +154,8 @@ func TestTheKeyIsMadeOnceAndForTheUserAlone(t *testing.T) {
 func TestHistoriesOlderThanTheKeyNeedNoSealAndNoOthers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	var old, other types.UUID // made in 2001 and 2002
-	for id, text := range map[*types.UUID]string{&old: "00e3a86b-1000-7000-8000-000000000001", &other: "00ea00b1-d000-7000-8000-000000000002"} {
+	var old, other, late types.UUID // made in 2001, 2002 and 2096
+	for id, text := range map[*types.UUID]string{&old: "00e3a86b-1000-7000-8000-000000000001", &other: "00ea00b1-d000-7000-8000-000000000002", &late: "03a35294-4000-7000-8000-000000000003"} {
 		if err := id.UnmarshalText([]byte(text)); err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,6 @@ func TestHistoriesOlderThanTheKeyNeedNoSealAndNoOthers(t *testing.T) {
 	if s, err = Open(durable.OS, dir, "/data", there); err != nil || calls != 1 || s.Check(old, unsealed) != nil {
 		t.Errorf("the next start: %v, asked %d times", err, calls)
 	}
-	late := types.NewUUID()
 	if s, err = Open(durable.OS, dir, "/elsewhere", func() ([]types.UUID, error) { return []types.UUID{old, late}, nil }); err != nil {
 		t.Fatal(err)
 	}

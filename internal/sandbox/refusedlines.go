@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // mostLine is the longest line that is taken for an error, in bytes.
@@ -88,9 +89,9 @@ func containsAny(s string, parts []string) bool {
 }
 
 // another begins a line that shows what is in a file: "grep -n", a diff, a comment, a trace of a shell.
-var another = regexp.MustCompile(`^[^\s:\[][^\s:]*:\d+:\S|^[-+><#*|]|^//`)
+var another = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[^\s:\[][^\s:]*:\d+:\S|^[-+><#*|]|^//`) })
 
-func quotesAnother(line string) bool { return another.MatchString(line) }
+func quotesAnother(line string) bool { return another().MatchString(line) }
 
 func rightsIn(lower string) string {
 	for _, r := range rightsTexts {
@@ -120,21 +121,31 @@ func firstOf(s, chars string) int {
 }
 
 // hosts are where errors of the network name a host, and perhaps a port, in order of their worth.
-var hosts = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)could not resolve host(?:name)?:? ([\w.:-]+)`),
-	regexp.MustCompile(`(?i)unable to resolve host(?: address)? ["'‘` + "`" + `]?([\w.-]+)`),
-	regexp.MustCompile(`getaddrinfo (?:EAI_AGAIN|ENOTFOUND) ([\w.-]+)`),
-	regexp.MustCompile(`lookup ([\w.-]+)(?: on |:)`),
-	regexp.MustCompile(`[Ff]ailed to resolve '([\w.-]+)'`),
-	regexp.MustCompile(`UnknownHostException: ([\w.-]+)`),
-	regexp.MustCompile(`connect to (?:host )?([\w.:-]+) (?:\([^)]*\) )?port (\d+)`),
-	regexp.MustCompile(`connect E[A-Z]+ ([\w.:\[\]-]+)`),
-	regexp.MustCompile(`dial (?:tcp|udp)[46]? ([\w.:\[\]-]+): `),
-	regexp.MustCompile(`/dev/(?:tcp|udp)/([\w.:-]+)/(\d+)`),
-	regexp.MustCompile(`host='([\w.-]+)', port=(\d+)`),
-	regexp.MustCompile(`Resolving ([\w.-]+)`),
-	regexp.MustCompile(`Connecting to ([\w.:\[\]-]+)\.\.\. `),
-	regexp.MustCompile(`\w+://(?:[\w.-]+@)?([\w.-]+(?::\d+)?)[/'" ]`),
+var hosts = compiled(
+	`(?i)could not resolve host(?:name)?:? ([\w.:-]+)`,
+	`(?i)unable to resolve host(?: address)? ["'‘`+"`"+`]?([\w.-]+)`,
+	`getaddrinfo (?:EAI_AGAIN|ENOTFOUND) ([\w.-]+)`,
+	`lookup ([\w.-]+)(?: on |:)`,
+	`[Ff]ailed to resolve '([\w.-]+)'`,
+	`UnknownHostException: ([\w.-]+)`,
+	`connect to (?:host )?([\w.:-]+) (?:\([^)]*\) )?port (\d+)`,
+	`connect E[A-Z]+ ([\w.:\[\]-]+)`,
+	`dial (?:tcp|udp)[46]? ([\w.:\[\]-]+): `,
+	`/dev/(?:tcp|udp)/([\w.:-]+)/(\d+)`,
+	`host='([\w.-]+)', port=(\d+)`,
+	`Resolving ([\w.-]+)`,
+	`Connecting to ([\w.:\[\]-]+)\.\.\. `,
+	`\w+://(?:[\w.-]+@)?([\w.-]+(?::\d+)?)[/'" ]`,
+)
+
+// compiled compiles expressions when they are needed first: every short command would pay for it.
+func compiled(exprs ...string) func() []*regexp.Regexp {
+	return sync.OnceValue(func() (out []*regexp.Regexp) {
+		for _, e := range exprs {
+			out = append(out, regexp.MustCompile(e))
+		}
+		return out
+	})
 }
 
 // netIn reports whether a line says that something could not be reached, and what: a host or an address, with ":port" where that is said.
@@ -148,7 +159,7 @@ func netIn(line, lower string) (host string, told bool) {
 	if !told || strings.Contains(line, "dial unix ") {
 		return "", false
 	}
-	for _, form := range hosts {
+	for _, form := range hosts() {
 		if m := form.FindStringSubmatch(line); m != nil {
 			if host = strings.TrimRight(m[1], ".:"); len(m) > 2 {
 				host = net.JoinHostPort(strings.Trim(host, "[]"), m[2])
@@ -182,16 +193,18 @@ var (
 
 var (
 	// reasonEnds is what may follow an error of a path at the end of a line.
-	reasonEnds = regexp.MustCompile(`^[.)]?(?: \((?:os error )?\d+\)[.:]?)?$`)
-	pythonPath = regexp.MustCompile(`^: b?(["'].*)$`)
-	nodePath   = regexp.MustCompile(`^, (\w+) (["'].*)$`)
-	shellLine  = regexp.MustCompile(`^[^\s:]+: (?:line )?\d+$`)
-	quotes     = regexp.MustCompile(`(?:^|[\s(\[=:,])(?:'([^']+)'|"([^"]+)"|‘([^’]+)’|` + "`([^`']+)['`]" + `|“([^”]+)”)`)
+	reasonEnds = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[.)]?(?: \((?:os error )?\d+\)[.:]?)?$`) })
+	pythonPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^: b?(["'].*)$`) })
+	nodePath   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^, (\w+) (["'].*)$`) })
+	shellLine  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[^\s:]+: (?:line )?\d+$`) })
+	quotes     = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:^|[\s(\[=:,])(?:'([^']+)'|"([^"]+)"|‘([^’]+)’|` + "`([^`']+)['`]" + `|“([^”]+)”)`)
+	})
 )
 
 // quoted returns what stands in quotes in a line.
 func quoted(line string) (out []string) {
-	for _, m := range quotes.FindAllStringSubmatch(line, -1) {
+	for _, m := range quotes().FindAllStringSubmatch(line, -1) {
 		for _, text := range m[1:] {
 			if text != "" {
 				out = append(out, text)
@@ -214,15 +227,15 @@ func failureIn(line, lower string) (e failure, ok bool) {
 	}
 	before, after := line[:at], line[at+size:]
 	e.writes = containsAny(lower[:at], writing)
-	if m := pythonPath.FindStringSubmatch(after); m != nil && strings.Contains(before, "[Errno ") {
+	if m := pythonPath().FindStringSubmatch(after); m != nil && strings.Contains(before, "[Errno ") {
 		e.paths = quoted(m[1])
 		return e, true
 	}
-	if m := nodePath.FindStringSubmatch(after); m != nil {
+	if m := nodePath().FindStringSubmatch(after); m != nil {
 		e.paths, e.writes, e.starts = quoted(m[2]), e.writes || slices.Contains(operations, m[1]), m[1] == "spawn"
 		return e, true
 	}
-	if !reasonEnds.MatchString(after) {
+	if !reasonEnds().MatchString(after) {
 		return e, false
 	}
 	before = strings.TrimRight(before, ": (")
@@ -247,7 +260,7 @@ func (e *failure) places(before string) {
 			return
 		}
 	}
-	shell := len(parts) > 2 && shellLine.MatchString(parts[0]+": "+parts[1])
+	shell := len(parts) > 2 && shellLine().MatchString(parts[0]+": "+parts[1])
 	e.starts = !e.writes && (shell || slices.Contains([]string{"sh", "bash", "dash", "zsh", "env", "exec"}, program) || strings.Contains(before, "fork/exec ") || strings.Contains(before, "run command "))
 	if e.paths = quoted(before); len(e.paths) > 0 {
 		return
