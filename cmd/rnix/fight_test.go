@@ -194,7 +194,7 @@ func newFightDaemon(f *field, name string, seed uint64) *fighter {
 	}
 	x.env = []string{"HOME=" + filepath.Join(f.dir, name), "PATH=" + os.Getenv("PATH"), "XDG_RUNTIME_DIR=" + run, "RNIX_DATA_DIR=" + x.data, "LANG=C.UTF-8", "TERM=dumb",
 		"GORACE=atexit_sleep_ms=0", "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL=" + f.api, "RNIX_PLATFORM_URL=http://" + x.wire.l.Addr().String(),
-		"RNIX_PLATFORM_TOKEN=" + f.token, "RNIX_PLATFORM_INTERVAL=1s"}
+		"RNIX_PLATFORM_TOKEN=" + f.token, "RNIX_PLATFORM_INTERVAL=1s", testenv.SandboxOff} // what agents do is noted outside of their directories
 	if out, code := x.rnix("daemon", "start"); code != 0 {
 		f.t.Fatalf("daemon start: %s", out)
 	}

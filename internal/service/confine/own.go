@@ -34,14 +34,22 @@ func temps(data string) string  { return filepath.Join(data, "tmp") }
 func caches(data string) string { return filepath.Join(data, "caches") }
 func homes(data string) string  { return filepath.Join(data, "homes") }
 
-// makeDirs makes what children have for themselves.
+// makeDirs makes what children have for themselves, in the data directory. That itself it does not make: where it was moved, no other one may come to be.
 func (s *Own) makeDirs(dirs ...string) error {
 	s.temp.RLock()
 	defer s.temp.RUnlock()
+	root, err := os.OpenRoot(s.Data)
+	if err != nil {
+		return types.Errorf(types.ErrStorage, "Start", s.Data, "the data directory cannot be opened: %w", err)
+	}
+	defer root.Close() // nothing was written to it
 	for _, dir := range dirs {
-		err := os.MkdirAll(dir, 0o700)
+		name, err := filepath.Rel(s.Data, dir)
 		if err == nil {
-			err = os.Chmod(dir, 0o700) // a command may have taken the right to it from all that come after
+			err = root.MkdirAll(name, 0o700)
+		}
+		if err == nil {
+			err = root.Chmod(name, 0o700) // a command may have taken the right to it from all that come after
 		}
 		if err != nil {
 			return types.Errorf(types.ErrStorage, "Start", dir, "a directory for what runs in the sandbox cannot be made: %w", err)
