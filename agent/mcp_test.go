@@ -136,3 +136,19 @@ func FuzzParseMCP(f *testing.F) {
 		}
 	})
 }
+
+// What a project's file says of the sandbox of a server only tightens it.
+func TestProjectDoesNotLoosenTheSandboxOfAServer(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"level: 'off'": false, "level: landlock": false, "level: auto": true, "level: bwrap": true, "net: none": true, "read: [/srv]": false, "write: [.]": true,
+		"write: [./sub]": false, "write: [/]": false, "write: ['~']": false, "hide: [~/x]": true,
+	} {
+		entries, ps := ParseMCP([]byte("servers:\n  s: {command: x, sandbox: {"+text+"}}\n"), "mcp.yaml", nil)
+		if len(entries) != 1 || len(ps)+len(entries[0].Problems) != 0 {
+			t.Fatalf("%s: %v %v", text, entries, ps)
+		}
+		if ps := entries[0].projectSandbox(); (len(ps) == 0) != ok {
+			t.Errorf("%s: %v", text, ps)
+		}
+	}
+}

@@ -12,7 +12,8 @@ import (
 // ServerSandbox is what an MCP server needs besides what every server has, as it is written: by itself one reads what the commands of its process
 // read, writes its working directory only where that was made for the process, and has the network. Part of the on-disk format.
 type ServerSandbox struct {
-	// Level is auto, bwrap, landlock or off; empty = that of the process. Off is the user's only.
+	// Level is auto, bwrap, landlock or off; empty = that of the process. Off, and landlock, which protects less than auto, are the user's only; auto
+	// is no less than that of the process.
 	Level sandbox.Level `json:"level,omitempty" yaml:"level"`
 	// Net is open or none; empty = open.
 	Net sandbox.Net `json:"net,omitempty" yaml:"net"`
@@ -91,6 +92,9 @@ func (e *MCPEntry) projectSandbox() (ps Problems) {
 	}
 	if e.Sandbox.Level == sandbox.LevelOff {
 		problem("level: a project cannot switch the sandbox of a server off")
+	}
+	if e.Sandbox.Level == sandbox.LevelLandlock {
+		problem("level: a project cannot choose landlock, which protects less than auto")
 	}
 	if len(e.Sandbox.Read) > 0 {
 		problem("read: a project cannot give a server paths to read")

@@ -125,9 +125,9 @@ func (p Policy) Resolve(files Files) (Policy, error) {
 		}
 		paths := make([]string, 0, len(*list.paths))
 		for _, path := range *list.paths {
-			to, links, err := real(files, path)
+			to, links, err := Follow(files, path)
 			if err != nil {
-				return p, types.Errorf(types.ErrConflict, "sandbox", path, "%w; remove the links that lead in a circle", err)
+				return p, err
 			}
 			paths = append(paths, to)
 			if list.tight {
@@ -143,6 +143,14 @@ func (p Policy) Resolve(files Files) (Policy, error) {
 		}
 	}
 	return out, nil
+}
+
+// Follow returns where a path leads, and the symbolic links on the way. What is missing stays as it is written.
+func Follow(files Files, path string) (to string, links []string, err error) {
+	if to, links, err = real(files, path); err != nil {
+		err = types.Errorf(types.ErrConflict, "sandbox", path, "%w; remove the links that lead in a circle", err)
+	}
+	return to, links, err
 }
 
 // firstMissing returns the outermost component of a path that does not exist or only holds a name, or the path itself.

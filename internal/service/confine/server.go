@@ -32,9 +32,6 @@ func (s *Service) Server(cfg vfs.MCPConfig, env []string) (*proc.Box, error) {
 func ofServer(s *Service, cfg *vfs.MCPConfig) (settings sandbox.Settings, place sandbox.Place, made bool, err error) {
 	c := cfg.Owner
 	c.WorkDir = cmp.Or(cfg.Dir, c.WorkDir)
-	if path, ok := cfg.Env["PATH"]; ok { // the program is looked up there
-		c.Env = append(slices.Clone(c.Env), "PATH="+path)
-	}
 	place, settings, made, err = s.ofCaller(&c)
 	if err != nil {
 		return settings, place, made, err
@@ -42,15 +39,20 @@ func ofServer(s *Service, cfg *vfs.MCPConfig) (settings sandbox.Settings, place 
 	name := "mcp " + cfg.Name
 	place.Temp += "." + short(name)
 	place.Cache = cacheOf(s.Data, name+"\x00"+project(place))
-	if !settings.Off() { // what it reads as the commands do, also where it is not to write it
-		commands := settings.Policy(place, made)
-		for _, dir := range []string{place.Work, place.Git.Top, place.Git.Common} {
-			if dir != "" && commands.Allows(dir, sandbox.AccessRead) {
-				place.Tools = append(place.Tools, dir)
-			}
+	if settings.Off() {
+		return settings, place, made, nil
+	}
+	reach := reach{place: place, commands: settings.Policy(place, made)}
+	need := cfg.Sandbox.Paths(place.Home, place.Work)
+	if err := reach.check(need); err != nil {
+		return settings, place, made, err
+	}
+	for _, dir := range []string{place.Work, place.Git.Top, place.Git.Common} { // also where it is not to write it
+		if dir != "" && reach.commands.Allows(dir, sandbox.AccessRead) {
+			place.Tools = append(place.Tools, dir)
 		}
 	}
-	place.Tools = append(place.Tools, named(&cfg.MCPServer, place)...)
+	place.Tools = append(place.Tools, named(&cfg.MCPServer, reach)...)
 	return serverSettings(settings, cfg.Sandbox, place), place, made, nil
 }
 
@@ -58,6 +60,9 @@ func ofServer(s *Service, cfg *vfs.MCPConfig) (settings sandbox.Settings, place 
 func serverSettings(s sandbox.Settings, need agent.ServerSandbox, place sandbox.Place) sandbox.Settings {
 	if s.Off() {
 		return s
+	}
+	if need.Level == sandbox.LevelAuto && s.Level == sandbox.LevelBwrap { // a project can say auto
+		need.Level = ""
 	}
 	s = with(s, sandbox.Settings{Level: need.Level, Net: cmp.Or(need.Net, sandbox.NetOpen), Paths: need.Paths(place.Home, place.Work)})
 	if !need.WritesWork() { // names in it would be held for as long as the server runs
@@ -77,10 +82,11 @@ func with(s, o sandbox.Settings) sandbox.Settings {
 	return s
 }
 
-// named returns what the command line of a server names, which it is to read: directories, and of files the project that they belong to. What
-// holds credentials, or belongs to Rnix, its entry has to say.
-func named(m *agent.MCPServer, place sandbox.Place) (out []string) {
-	for i, arg := range append([]string{m.Command}, m.Args...) {
+// named returns what the command line of a server names, and the PATH of its entry, which it is to read: directories, and of files the project that
+// they belong to. What holds credentials, or belongs to Rnix, its entry has to say.
+func named(m *agent.MCPServer, reach reach) (out []string) {
+	args := append([]string{m.Command}, m.Args...)
+	for i, arg := range append(args, filepath.SplitList(m.Env["PATH"])...) {
 		if i > 0 && strings.HasPrefix(arg, "-") { // --dir=/path
 			_, arg, _ = strings.Cut(arg, "=")
 		}
@@ -88,18 +94,20 @@ func named(m *agent.MCPServer, place sandbox.Place) (out []string) {
 		if err != nil || !filepath.IsAbs(arg) {
 			continue
 		}
-		path := filepath.Clean(arg)
-		for _, path := range []string{path, resolved(path)} {
+		if _, planted, err := reach.follow(filepath.Clean(arg), sandbox.AccessRead); err != nil || planted != "" {
+			continue
+		}
+		for _, path := range []string{filepath.Clean(arg), resolved(arg)} {
+			of := path
 			if !info.IsDir() {
-				path = projectOf(path, place.Home)
+				of = projectOf(path, reach.place.Home)
 			}
-			holds := func(dir string) bool { return strings.HasPrefix(resolved(dir)+"/", strings.TrimSuffix(path, "/")+"/") }
-			if sandbox.IsSecret(place.Home, path) || slices.ContainsFunc(append([]string{place.Home}, place.Private...), holds) {
-				if path = filepath.Clean(arg); info.IsDir() || sandbox.IsSecret(place.Home, path) {
-					continue
-				}
+			switch {
+			case reach.gives(of):
+				out = append(out, of)
+			case !info.IsDir() && reach.gives(path):
+				out = append(out, path)
 			}
-			out = append(out, path)
 		}
 	}
 	return out

@@ -1,0 +1,63 @@
+package confine
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"rnix/internal/sandbox"
+	"rnix/types"
+)
+
+// reach says what may be given to a server besides what the commands of its process have.
+type reach struct {
+	place    sandbox.Place
+	commands sandbox.Policy
+}
+
+// gives reports whether a path that a server's command line names is given to it to read: nothing that holds or is a credential, or the home, or
+// that has to do with Rnix, unless the commands read it, too.
+func (r reach) gives(path string) bool {
+	to, planted, err := r.follow(path, sandbox.AccessRead)
+	switch {
+	case err != nil || planted != "":
+		return false
+	case r.commands.Allows(to, sandbox.AccessRead):
+		return true
+	case sandbox.IsSecret(r.place.Home, to) || lies(r.place.Home, to):
+		return false
+	}
+	return !slices.ContainsFunc(r.place.Private, func(dir string) bool { return lies(resolved(dir), to) || lies(to, resolved(dir)) })
+}
+
+// check refuses paths of an entry that lead where the commands have put them. A person has said the path, not where it leads.
+func (r reach) check(need sandbox.Paths) error {
+	for access, paths := range map[sandbox.Access][]string{sandbox.AccessRead: need.Read, sandbox.AccessWrite: need.Write} {
+		for _, path := range paths {
+			if to, planted, err := r.follow(path, access); err != nil || planted != "" {
+				return types.Errorf(types.ErrConflict, "Start", path, "the sandbox of an MCP server cannot give it what a symbolic link leads to that commands can replace (%s, which leads to %s); remove the link, or name the place itself", planted, to)
+			}
+		}
+	}
+	return nil
+}
+
+// follow returns where a path leads, and the first link on the way that the commands could have made and behind which is what they do not have
+// themselves; empty = none.
+func (r reach) follow(path string, access sandbox.Access) (to, planted string, err error) {
+	to, links, err := sandbox.Follow(sandbox.Disk{}, path)
+	if err != nil || r.commands.Allows(to, access) {
+		return to, "", err
+	}
+	for _, link := range links {
+		if r.commands.Allows(filepath.Dir(link), sandbox.AccessWrite) {
+			return to, link, nil
+		}
+	}
+	return to, "", nil
+}
+
+// lies reports whether a path is a directory or in it.
+func lies(path, dir string) bool {
+	return strings.HasPrefix(path+"/", strings.TrimSuffix(dir, "/")+"/")
+}

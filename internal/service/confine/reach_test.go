@@ -1,0 +1,92 @@
+package confine
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"rnix/agent"
+	"rnix/internal/sandbox"
+	"rnix/types"
+	"rnix/vfs"
+)
+
+// What an entry names, which a project can write, gives nothing of Rnix's own, of other agents and of credentials, however it names it.
+func TestServerIsNotGivenWhatBelongsToRnix(t *testing.T) {
+	w := newWorld(t)
+	w.can(sandbox.RungBwrap)
+	other := filepath.Join(w.Data, "homes", "other", ".claude", "session")
+	cloud := filepath.Join(w.Home, ".config", "gcloud", "legacy", "x")
+	tool := filepath.Join(w.Home, "opt", "bin", "x")
+	for _, path := range []string{other, cloud, tool} {
+		put(t, path, "x")
+	}
+	for name, m := range map[string]agent.MCPServer{
+		"a directory":   {Args: []string{filepath.Dir(other), filepath.Dir(cloud)}},
+		"a file":        {Args: []string{other, "--file=" + cloud}},
+		"the program":   {Command: other},
+		"a PATH":        {Env: map[string]string{"PATH": filepath.Dir(other) + ":" + filepath.Dir(cloud) + ":" + w.Data + ":" + filepath.Dir(tool)}},
+		"another way":   {Args: []string{filepath.Join(w.Home, "way"), filepath.Join(w.Home, "way", "other")}},
+		"one to a file": {Args: []string{filepath.Join(w.Home, "file")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_ = os.Symlink(filepath.Join(w.Data, "homes"), filepath.Join(w.Home, "way"))
+			_ = os.Symlink(cloud, filepath.Join(w.Home, "file"))
+			p := w.policyOf(t, m)
+			for _, path := range []string{other, cloud, filepath.Join(filepath.Dir(cloud), "y"), w.Data + "/x"} {
+				if p.Allows(path, sandbox.AccessRead) {
+					t.Errorf("it reads %s", path)
+				}
+			}
+			if m.Env != nil && !p.Allows(tool, sandbox.AccessRead) {
+				t.Error("it does not read where its programs are")
+			}
+		})
+	}
+}
+
+// A path in the work directory is what a person has seen, not what a command has since made of it.
+func TestServerIsNotLedAwayByLinksOfCommands(t *testing.T) {
+	w := newWorld(t)
+	w.can(sandbox.RungBwrap)
+	notes, ssh := filepath.Join(w.Home, "notes"), filepath.Join(w.Home, ".ssh", "keys")
+	put(t, filepath.Join(notes, "x"), "x")
+	put(t, filepath.Join(ssh, "x"), "x")
+	for name, to := range map[string]string{"planted": notes, "second": filepath.Join(w.work, "planted"), "key": ssh, "hooks": filepath.Join(w.work, ".git", "hooks"), "inside": filepath.Join(w.work, "sub")} {
+		if err := os.Symlink(to, filepath.Join(w.work, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	user := filepath.Join(w.Home, "users")
+	if err := os.Symlink(filepath.Join(w.work, "planted"), user); err != nil {
+		t.Fatal(err)
+	}
+	in := func(name string) string { return filepath.Join(w.work, name) }
+	for _, m := range []agent.MCPServer{
+		{Args: []string{in("planted")}}, {Args: []string{in("planted/x")}}, {Command: in("second/x")}, {Args: []string{in("second")}}, {Args: []string{user}},
+		{Env: map[string]string{"PATH": in("planted")}},
+	} {
+		if p := w.policyOf(t, m); p.Allows(filepath.Join(notes, "x"), sandbox.AccessRead) {
+			t.Errorf("%+v is led away", m)
+		}
+	}
+	for _, s := range []agent.ServerSandbox{{Write: []string{"planted"}}, {Write: []string{"key"}}, {Write: []string{"hooks"}}, {Read: []string{"planted/x"}}, {Write: []string{user}}} {
+		_, err := w.Server(vfs.MCPConfig{MCPServer: agent.MCPServer{Name: "s", Sandbox: s}, Owner: w.caller}, w.caller.Env)
+		if types.CodeOf(err) != types.ErrConflict {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	p := w.policyOf(t, agent.MCPServer{Args: []string{notes}, Sandbox: agent.ServerSandbox{Write: []string{"inside"}}})
+	if !p.Allows(filepath.Join(notes, "x"), sandbox.AccessRead) || !p.Allows(in("sub/x"), sandbox.AccessWrite) {
+		t.Error("it lacks what a person has said")
+	}
+}
+
+func TestServerIsConfinedNoLessByAuto(t *testing.T) {
+	for has, want := range map[sandbox.Level]sandbox.Level{sandbox.LevelBwrap: sandbox.LevelBwrap, sandbox.LevelLandlock: sandbox.LevelAuto, sandbox.LevelAuto: sandbox.LevelAuto} {
+		s := serverSettings(sandbox.Settings{Level: has, Net: sandbox.NetNone}, agent.ServerSandbox{Level: sandbox.LevelAuto}, sandbox.Place{})
+		if s.Level != want {
+			t.Errorf("%s: %s", has, s.Level)
+		}
+	}
+}
