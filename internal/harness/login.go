@@ -13,6 +13,9 @@ type Login struct {
 	Dir      string
 	// Files of that directory hold the login. The program writes them anew as they are, when it has refreshed what is in them.
 	Files []string
+	// Tokens are what of an entry whose "type" is "oauth" a program in the sandbox may refresh in such a file, which is a JSON object of entries; nothing
+	// else that it writes there reaches the user's. nil = the file is taken as a whole: nothing in it makes the program run anything.
+	Tokens []string
 	// Facts is a JSON file of the home, or of the directory that Variable names, of which these keys belong to the login, or say that a person
 	// has set the program up; empty = none.
 	Facts string
@@ -50,5 +53,6 @@ func (codex) Login() Login {
 
 func (opencode) Login() Login {
 	return Login{Dir: ".local/share/opencode", Files: []string{"auth.json"},
+		Tokens:   []string{"access", "refresh", "expires"}, // one of the type "wellknown" sets variables, and names an address whose settings are run
 		Settings: below(".config/opencode", "opencode.json", "opencode.jsonc", "config.json", "AGENTS.md", "agent", "agents", "command", "commands", "mode", "modes", "plugin", "plugins", "skill", "skills", "themes", "tool", "tools")}
 }

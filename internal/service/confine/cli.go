@@ -22,7 +22,11 @@ func (s *Service) CLI(c vfs.Caller, cli clis.CLI, program, dir string, readOnly 
 	if err != nil || settings.Off() {
 		return open, err
 	}
-	home := filepath.Join(homes(s.Data), short(cli.Name()+"\x00"+project(place)))
+	whose := cli.Name() + "\x00" + project(place)
+	if readOnly { // what it puts there, such as a hook, is not run by those that may write
+		whose += "\x00read-only"
+	}
+	home := filepath.Join(homes(s.Data), short(whose))
 	variable := func(name string) string {
 		for _, kv := range slices.Backward(c.Env) {
 			if value, ok := strings.CutPrefix(kv, name+"="); ok {

@@ -18,8 +18,8 @@ import (
 	"rnix/types"
 )
 
-// maxLogin is how many bytes a file of a login may have that is copied.
-const maxLogin = 4 << 20
+// maxLogin is how many bytes a file of a login, or of facts, may have that is copied. Claude Code's facts hold what it knows of each project.
+const maxLogin = 64 << 20
 
 // errNoFile is why something is no file of a login.
 var errNoFile = errors.New("it is no file, or too long for a login")
@@ -32,7 +32,11 @@ func login(root *os.Root, l harness.Login, user, dir string) error {
 	facts := filepath.Join(cmp.Or(dir, user), l.Facts)
 	for _, name := range l.Files {
 		name = filepath.Join(l.Dir, name)
-		if err := same(root, l.At(user, dir, name), name); err != nil {
+		err := straight(root, name)
+		if err == nil {
+			err = same(root, l.At(user, dir, name), name, l.Tokens)
+		}
+		if err != nil {
 			return types.Errorf(types.ErrStorage, "Start", l.At(user, dir, name), "the login cannot be given to the agent CLI in the sandbox: %w", err)
 		}
 	}
@@ -45,12 +49,52 @@ func login(root *os.Root, l harness.Login, user, dir string) error {
 	return nil
 }
 
-// same makes a file of a login the same in both homes. What the user has not is in none.
-func same(root *os.Root, users, own string) error {
+// straight makes the directories above a file below root anew which a program has made something else of, and takes back the right to them.
+func straight(root *os.Root, own string) error {
+	for i, c := range own {
+		if c != '/' {
+			continue
+		}
+		dir := own[:i]
+		info, err := root.Lstat(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case !info.IsDir():
+			return root.Remove(dir)
+		case info.Mode().Perm()&0o700 != 0o700:
+			if err := root.Chmod(dir, 0o700); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// remove removes what is below root, also where a program has taken the right to do that.
+func remove(root *os.Root, own string) error {
+	err := root.RemoveAll(own)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	_ = fs.WalkDir(root.FS(), own, func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() {
+			_ = root.Chmod(path, 0o700) // RemoveAll says what is left
+		}
+		return nil
+	})
+	return root.RemoveAll(own)
+}
+
+// same makes a file of a login the same in both homes, or, of entries of which a program may refresh only tokens, these. What the user has not is in
+// none.
+func same(root *os.Root, users, own string, tokens []string) error {
 	info, err := os.Stat(users)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return root.RemoveAll(own)
+		return remove(root, own)
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
@@ -61,16 +105,26 @@ func same(root *os.Root, users, own string) error {
 	}
 	has, err := root.Lstat(own)
 	switch {
-	case err == nil && os.SameFile(has, info):
+	case err == nil && os.SameFile(has, info) && tokens == nil:
 		return nil
-	case err == nil && has.Mode().IsRegular() && has.ModTime().After(info.ModTime()):
-		if text, err := readOwn(root, own); err == nil && json.Valid(text) {
+	case err == nil && has.Mode().IsRegular() && !os.SameFile(has, info) && has.ModTime().After(info.ModTime()):
+		text, err := readOwn(root, own)
+		if err == nil && tokens != nil {
+			var old []byte
+			if old, err = readFile(os.Open(users)); err == nil {
+				text, err = refreshed(old, text, tokens)
+			}
+		}
+		if err == nil && text != nil && json.Valid(text) {
 			if err := durable.WriteFile(durable.OS, users, text, durable.Durable); err != nil {
 				return err
 			}
 		}
 	}
-	if err := root.RemoveAll(own); err != nil {
+	if tokens != nil {
+		return copied(root, users, own)
+	}
+	if err := remove(root, own); err != nil {
 		return err
 	}
 	if err := root.MkdirAll(filepath.Dir(own), 0o700); err != nil {
@@ -78,18 +132,66 @@ func same(root *os.Root, users, own string) error {
 	}
 	err = link(root, users, own)
 	if errors.Is(err, syscall.EXDEV) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EMLINK) || errors.Is(err, errors.ErrUnsupported) {
-		text, err := readFile(os.Open(users))
-		if err != nil {
-			return err
-		}
-		return writeOwn(root, own, text)
+		return copied(root, users, own)
 	}
 	return err
 }
 
+// copied makes a file below root a copy of one of the user's, unless it is one.
+func copied(root *os.Root, users, own string) error {
+	text, err := readFile(os.Open(users))
+	if err != nil {
+		return err
+	}
+	has, err1 := root.Lstat(own)
+	info, err2 := os.Stat(users)
+	if old, err := readOwn(root, own); errors.Join(err, err1, err2) == nil && bytes.Equal(old, text) && !os.SameFile(has, info) {
+		return nil // its time says which is the later
+	}
+	if err := remove(root, own); err != nil {
+		return err
+	}
+	if err := root.MkdirAll(filepath.Dir(own), 0o700); err != nil {
+		return err
+	}
+	return writeOwn(root, own, text)
+}
+
+// refreshed returns a login of the user's with the tokens of a program's, where both have an entry that has some; nil if they are the same.
+func refreshed(users, own []byte, tokens []string) ([]byte, error) {
+	has, news := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if err := errors.Join(json.Unmarshal(users, &has), json.Unmarshal(own, &news)); err != nil {
+		return nil, err
+	}
+	changed := false
+	for name, text := range has {
+		var entry, fresh map[string]any
+		if json.Unmarshal(text, &entry) != nil || json.Unmarshal(news[name], &fresh) != nil || entry["type"] != "oauth" || fresh["type"] != "oauth" {
+			continue
+		}
+		for _, key := range tokens {
+			switch value := fresh[key].(type) {
+			case string, float64:
+				if entry[key] != nil && entry[key] != value {
+					entry[key], changed = value, true
+				}
+			}
+		}
+		var err error
+		if has[name], err = json.Marshal(entry); err != nil {
+			return nil, err
+		}
+	}
+	if !changed {
+		return nil, nil
+	}
+	return json.MarshalIndent(has, "", "  ")
+}
+
 // link makes a hard link of a file below root.
 func link(root *os.Root, file, own string) error {
-	dir, err := root.Open(filepath.Dir(own))
+	// What a program has put there meanwhile, such as a pipe, would not be opened before another program opens it.
+	dir, err := root.OpenFile(filepath.Dir(own), os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
@@ -117,7 +219,7 @@ func readFile(f *os.File, err error) ([]byte, error) {
 // writeOwn writes a file below root, whole or not at all.
 func writeOwn(root *os.Root, own string, text []byte) error {
 	part := own + ".part"
-	if err := root.RemoveAll(part); err != nil {
+	if err := remove(root, part); err != nil {
 		return err
 	}
 	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -143,22 +245,36 @@ func giveFacts(root *os.Root, keys []string, users, own string) error {
 	}
 	was, err := readOwn(root, own)
 	if err != nil || json.Unmarshal(was, &has) != nil || has == nil { // what cannot be read is written anew
-		if err := root.RemoveAll(own); err != nil {
+		if err := remove(root, own); err != nil {
 			return err
 		}
-		was, has = nil, map[string]json.RawMessage{}
+		has = map[string]json.RawMessage{}
 	}
+	changed := err != nil || len(has) == 0
 	for _, key := range keys {
-		if value, ok := wants[key]; ok {
-			has[key] = value
-		} else {
+		value, ok := wants[key]
+		switch old, had := has[key]; {
+		case ok && (!had || !bytes.Equal(compact(old), compact(value))):
+			has[key], changed = value, true
+		case !ok && had:
 			delete(has, key)
+			changed = true
 		}
 	}
-	if text, err = json.Marshal(has); err != nil || bytes.Equal(text, was) {
+	if !changed { // another program may be writing it
+		return nil
+	}
+	if text, err = json.Marshal(has); err != nil {
 		return err
 	}
 	return writeOwn(root, own, text)
+}
+
+// compact returns JSON without what stands between its parts.
+func compact(text []byte) []byte {
+	var b bytes.Buffer
+	_ = json.Compact(&b, text) // it was read as JSON
+	return b.Bytes()
 }
 
 // shown lets a home of its own, below root, show what lies elsewhere: by their names in it, the files and directories that it leads to. What has been
@@ -168,7 +284,10 @@ func shown(root *os.Root, names map[string]string) error {
 		if _, err := os.Lstat(to); err != nil {
 			continue
 		}
-		err := root.MkdirAll(filepath.Dir(name), 0o700)
+		err := straight(root, name)
+		if err == nil {
+			err = root.MkdirAll(filepath.Dir(name), 0o700)
+		}
 		if err == nil {
 			err = root.Symlink(to, name)
 		}
