@@ -1,7 +1,10 @@
 package kernelmcp
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -30,69 +33,57 @@ func Serve(ctx context.Context, l net.Listener, version string, open func(creden
 		if who, ok := r.Context().Value(callerKey{}).(*caller); err == nil && (!ok || !who.worksFor(has.PID, owner)) {
 			err = errOther
 		}
+		if err != nil { // those who may not call keep no connection
+			w.Header().Set("Connection", "close")
+		}
 		switch {
 		case !Loopback(r.Host) || !OwnOrigin(r.Header.Get("Origin")):
 			http.Error(w, "pages may not call this server", http.StatusForbidden)
 		case !strings.EqualFold(kind, "Bearer") || err != nil:
 			http.Error(w, "this server is for the sessions of agents' command lines, each with its own credential", http.StatusUnauthorized)
+		case !whole(w, r):
 		default:
 			alive := keepAlive(w)
 			defer alive.stop()
 			handler.ServeHTTP(alive, r.WithContext(context.WithValue(r.Context(), sessionKey{}, NewSession(has.Tools, run))))
 		}
 	})
-	srv := &http.Server{Handler: serve, ConnContext: withCaller, ReadHeaderTimeout: headTimeout, MaxHeaderBytes: 64 << 10, BaseContext: func(net.Listener) context.Context { return ctx }}
+	srv := &http.Server{Handler: serve, ConnContext: withCaller, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10, BaseContext: func(net.Listener) context.Context { return ctx }}
 	defer context.AfterFunc(ctx, func() { _ = srv.Close() })()
-	err := srv.Serve(l)
+	err := srv.Serve(&limited{Listener: l, room: make(chan struct{}, mostConns)})
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
 	return types.Errorf(types.ErrInternal, "Serve", l.Addr().String(), "%w", err)
 }
 
-type (
-	sessionKey struct{}
-	callerKey  struct{}
-)
+type sessionKey struct{}
 
 const (
 	maxBody     = 8 << 20          // of a request in bytes, as ipc has it
 	headTimeout = 10 * time.Second // for the header of a request
+	bodyTimeout = time.Minute      // for its body
+	idleTimeout = 5 * time.Minute  // between two requests of a connection
+	mostConns   = 1024             // at once: others of the daemon need files, too
 )
 
-// caller is who has made a connection. It is looked at once.
-type caller struct {
-	conn net.Conn
-
-	once  sync.Once
-	owner types.PID // for which it works
-	known bool      // whether that could be told
-}
-
-func withCaller(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, callerKey{}, &caller{conn: c})
-}
-
-var errOther = types.Errorf(types.ErrPermission, "Caller", "", "a command of another process may not call for this session")
-
-// worksFor reports whether all processes that have the other end of a connection work for a process.
-func (c *caller) worksFor(pid types.PID, owner func(pid int) (types.PID, bool)) bool {
-	c.once.Do(func() {
-		inode, err := OtherEnd(c.conn)
-		if err != nil {
-			return
+// whole reads the body of a request, or answers why it cannot. What is silent from then on is a call that the kernel runs.
+func whole(w http.ResponseWriter, r *http.Request) bool {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // every connection of a server has one
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	_ = control.SetReadDeadline(time.Time{})
+	if err != nil {
+		status := http.StatusBadRequest
+		if _, long := errors.AsType[*http.MaxBytesError](err); long {
+			status = http.StatusRequestEntityTooLarge
 		}
-		pids := Holders(inode, nil)
-		for _, p := range pids {
-			who, inside := owner(p)
-			if !inside || c.owner != 0 && who != c.owner {
-				return
-			}
-			c.owner = who
-		}
-		c.known = len(pids) > 0 && len(Holders(inode, pids)) == len(pids) // none has ended, and its number is another's
-	})
-	return c.known && c.owner == pid
+		w.Header().Set("Connection", "close")
+		http.Error(w, "the request cannot be read: "+err.Error(), status)
+		return false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return true
 }
 
 // quiet is how long the answer to a call may be silent: clients give up after minutes of that.
