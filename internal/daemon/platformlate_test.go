@@ -108,6 +108,7 @@ func TestASessionBelongsToOneProcessAndToNoneOfItsChildren(t *testing.T) {
 	first := b.until("S-1", "owned", func(st stands) bool { return st.Ownership.Owned })
 	s.Stop()
 	b.until("S-1", "given back", func(st stands) bool { return !st.Ownership.Owned })
+	again := time.Now()
 	s.Start()
 	s.Settle()
 	if _, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: p.UUID.String(), Env: s.Env}); err != nil {
@@ -117,7 +118,7 @@ func TestASessionBelongsToOneProcessAndToNoneOfItsChildren(t *testing.T) {
 	if st.Ownership.Token != first.Ownership.Token+1 {
 		t.Errorf("the session was claimed more than once: %d after %d", st.Ownership.Token, first.Ownership.Token)
 	}
-	s.Await(kid.PID, event.StepStarted, nil) // it has gone on as well
+	s.Await(0, event.StepStarted, func(e *event.Event) bool { return e.UUID == kid.UUID && e.Time.After(again) }) // it has gone on as well
 	list, err := ipc.Call(t.Context(), s.Client, ipc.ListProcs, ipc.ListRequest{})
 	if err != nil {
 		t.Fatal(err)
