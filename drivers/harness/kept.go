@@ -113,6 +113,9 @@ func fragment(text string) (longest string) {
 	return longest
 }
 
+// maxKept is how many bytes of records are looked at: an agent can make files of any length that have nothing in them.
+const maxKept = 1 << 30
+
 // lacks reports whether the CLI has a record of a session in which something is missing that we know of. If there is no record,
 // or it cannot be read, it is left to the CLI to say so.
 func lacks(ctx context.Context, s *session, req *llm.LLMRequest, id string) bool {
@@ -128,7 +131,7 @@ func lacks(ctx context.Context, s *session, req *llm.LLMRequest, id string) bool
 		left, ok := printed(ctx, s, where.Args, req.WorkDir, pieces)
 		return ok && len(left) > 0
 	}
-	found := false
+	found, rest := false, int64(maxKept)
 	for _, pattern := range where.Files {
 		files, _ := filepath.Glob(pattern) // its one error is that of a pattern, which is ours
 		for _, path := range files {
@@ -136,7 +139,9 @@ func lacks(ctx context.Context, s *session, req *llm.LLMRequest, id string) bool
 			if err != nil {
 				continue
 			}
-			left, err := without(f, pieces)
+			part := &io.LimitedReader{R: f, N: rest}
+			left, err := without(part, pieces)
+			rest = part.N
 			_ = f.Close() // nothing was written
 			if err == nil && len(left) == 0 {
 				return false

@@ -107,3 +107,21 @@ func TestAPipeInThePlaceOfARecordHangsNothing(t *testing.T) {
 		t.Error("the record beside it was not read")
 	}
 }
+
+// Nor does a file that seems to be endless.
+func TestAnEndlessRecordIsNotReadToItsEnd(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.jsonl", "b.jsonl", "c.jsonl"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, 1<<42); err != nil {
+			t.Skip("needs sparse files: ", err)
+		}
+	}
+	s := &session{cfg: &Config{CLI: keeper{files: []string{filepath.Join(dir, "*.jsonl")}}}}
+	if !lacks(t.Context(), s, &llm.LLMRequest{Messages: []rnixctx.Message{{Role: rnixctx.RoleUser, Content: "the task"}}}, "id") {
+		t.Error("a record that has nothing in it is one")
+	}
+}
