@@ -109,17 +109,19 @@ func real(files Files, path string) (string, []string, error) {
 }
 
 // Resolve returns the canonical policy with real paths in place of those that lead through symbolic links. A link that the command
-// could replace, since the policy lets it write there, cannot lead to a hidden or protected path; the error (CONFLICT) names it.
+// could replace, since the policy lets it write there, cannot lead to a hidden, protected or writable path; the error (CONFLICT) names it. What it leads
+// to is not given to be read.
 func (p Policy) Resolve(files Files) (Policy, error) {
 	if err := p.Check(); err != nil {
 		return p, err
 	}
-	var held []string // links on the way to what is hidden or protected
+	var held, given []string      // links on the way to what is hidden, protected or written; paths to be read without any
+	read := map[string][]string{} // paths to be read, by the links on the way
 	out := p
 	for _, list := range []struct {
 		paths *[]string
 		tight bool
-	}{{&out.Read, false}, {&out.Write, false}, {&out.Hide, true}, {&out.Protect, true}, {&out.Sockets, false}, {&out.Run, false}} {
+	}{{&out.Read, false}, {&out.Write, true}, {&out.Hide, true}, {&out.Protect, true}, {&out.Sockets, false}, {&out.Run, false}} {
 		if *list.paths == nil { // of what may be executed that is not the same as none
 			continue
 		}
@@ -132,6 +134,13 @@ func (p Policy) Resolve(files Files) (Policy, error) {
 			paths = append(paths, to)
 			if list.tight {
 				held = append(held, links...)
+			} else if list.paths == &out.Read {
+				for _, link := range links {
+					read[link] = append(read[link], to)
+				}
+				if len(links) == 0 {
+					given = append(given, to)
+				}
 			}
 		}
 		*list.paths = paths
@@ -139,10 +148,18 @@ func (p Policy) Resolve(files Files) (Policy, error) {
 	out = out.Canonical()
 	for _, link := range held {
 		if out.Access(filepath.Dir(link)) == AccessWrite {
-			return p, types.Errorf(types.ErrConflict, "sandbox", link, "cannot protect what is behind a symbolic link that the command could replace; put a file or a directory in its place (it leads to %s)", files.Target(link))
+			return p, types.Errorf(types.ErrConflict, "sandbox", link, "cannot protect, nor let be written, what is behind a symbolic link that the command could replace; put a file or a directory in its place (it leads to %s)", files.Target(link))
 		}
 	}
-	return out, nil
+	all := out
+	for link, paths := range read {
+		if all.Access(filepath.Dir(link)) == AccessWrite {
+			out.Read = slices.DeleteFunc(slices.Clone(out.Read), func(path string) bool {
+				return slices.Contains(paths, path) && !slices.Contains(given, path)
+			})
+		}
+	}
+	return out.Canonical(), nil
 }
 
 // Follow returns where a path leads, and the symbolic links on the way. What is missing stays as it is written.
