@@ -35,19 +35,20 @@ func (s *Service) CLI(c vfs.Caller, cli clis.CLI, program, dir string, readOnly 
 		}
 		return ""
 	}
+	reach := reach{place: place, commands: settings.Policy(place, made)}
 	furnish := func() ([]string, error) {
 		s.home.Lock()
 		defer s.home.Unlock()
 		if err := s.makeDirs(home); err != nil {
 			return nil, err
 		}
-		return furnish(cli.Login(), place.Home, variable(cli.Login().Variable), home)
+		return furnish(cli.Login(), place.Home, variable(cli.Login().Variable), home, reach)
 	}
 	read, err := furnish()
 	if err != nil {
 		return open, err
 	}
-	if path, err := proc.LookPath(program, c.Env); err == nil {
+	if path, err := proc.LookPath(program, c.Env); err == nil && reach.honest(path) {
 		place.Tools = append(place.Tools, programOf(path), programOf(resolved(path)))
 	}
 	settings = with(settings, sandbox.Settings{Net: sandbox.NetOpen, Paths: sandbox.Paths{Read: append(read, dir), Write: []string{home}}})
@@ -72,8 +73,8 @@ func (s *Service) CLI(c vfs.Caller, cli clis.CLI, program, dir string, readOnly 
 }
 
 // furnish gives a home of its own what it is to have of a user's: the login, and, to read, the settings of the program and the tools that every command
-// has. It returns what is to be read of the user's home besides.
-func furnish(l clis.Login, user, dir, home string) (read []string, err error) {
+// has. It returns what is to be read of the user's home besides. Nothing is shown to which commands have led.
+func furnish(l clis.Login, user, dir, home string, reach reach) (read []string, err error) {
 	root, err := os.OpenRoot(home)
 	if err != nil {
 		return nil, types.Errorf(types.ErrStorage, "Start", home, "%w", err)
@@ -84,11 +85,14 @@ func furnish(l clis.Login, user, dir, home string) (read []string, err error) {
 	}
 	shows := map[string]string{}
 	for _, to := range sandbox.HomeTools(user) {
-		shows[strings.TrimPrefix(to, filepath.Clean(user)+"/")] = to
+		if reach.honest(to) {
+			shows[strings.TrimPrefix(to, filepath.Clean(user)+"/")] = resolved(to) // a link beside it is not there in the sandbox
+		}
 	}
 	for _, name := range l.Settings {
-		to := l.At(user, dir, name)
-		shows[name], read = to, append(read, to, resolved(to))
+		if to := l.At(user, dir, name); reach.honest(to) {
+			shows[name], read = resolved(to), append(read, to, resolved(to))
+		}
 	}
 	return read, shown(root, shows)
 }

@@ -120,7 +120,7 @@ func newHome(t *testing.T) home {
 }
 
 func (h home) furnish(dir string) error {
-	_, err := furnish(lookup(h.t, "claude").Login(), h.user, dir, h.own)
+	_, err := furnish(lookup(h.t, "claude").Login(), h.user, dir, h.own, reach{})
 	return err
 }
 

@@ -288,6 +288,9 @@ func shown(root *os.Root, names map[string]string) error {
 		if err == nil {
 			err = root.MkdirAll(filepath.Dir(name), 0o700)
 		}
+		if old, e2 := root.Readlink(name); err == nil && e2 == nil && old != to { // it led there once
+			err = root.Remove(name)
+		}
 		if err == nil {
 			err = root.Symlink(to, name)
 		}

@@ -2,10 +2,13 @@ package confine
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"rnix/internal/sandbox"
 )
 
 // OpenCode runs what the address of an entry of its login says, and sets variables by it: an agent must not write one for the user.
@@ -21,7 +24,7 @@ func TestAgentPutsNothingInALoginThatIsRun(t *testing.T) {
 	put(t, at(user), users)
 	give := func() {
 		t.Helper()
-		if _, err := furnish(l, user, "", own); err != nil {
+		if _, err := furnish(l, user, "", own, reach{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,5 +95,46 @@ func TestFactsAreNotWrittenWithoutNeed(t *testing.T) {
 	put(t, filepath.Join(h.user, ".claude.json"), `{"oauthAccount":{"id":2}}`)
 	if err := h.furnish(""); err != nil || has(t, own) == theirs {
 		t.Errorf("%v %s", err, has(t, own))
+	}
+}
+
+// A user keeps settings elsewhere by links. They are found in the sandbox, where the link beside the login is not; but not where commands have led them.
+func TestSettingsBehindLinksAreShown(t *testing.T) {
+	w := newWorld(t)
+	w.can(sandbox.RungBwrap)
+	cli := lookup(t, "claude")
+	l := cli.Login()
+	put(t, filepath.Join(w.Home, l.Dir, l.Files[0]), `{}`)
+	kept, notes := filepath.Join(w.Home, "dotfiles"), filepath.Join(w.Home, "notes")
+	put(t, filepath.Join(kept, "settings.json"), "mine")
+	put(t, filepath.Join(notes, "x"), "secret")
+	tool := filepath.Join(w.work, "bin", "claude")
+	for from, to := range map[string]string{
+		filepath.Join(w.Home, ".claude", "settings.json"): filepath.Join(kept, "settings.json"),
+		filepath.Join(w.Home, ".claude", "skills"):        filepath.Join(w.work, "skills"),
+		filepath.Join(w.work, "skills"):                   notes,
+		filepath.Join(w.Home, "bin"):                      filepath.Join(w.work, "skills"),
+		tool:                                              filepath.Join(notes, "x"),
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(from), 0o700), os.Symlink(to, from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(notes, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c, err := w.CLI(w.caller, cli, tool, filepath.Join(w.Data, "session"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Box.Plan.Policy
+	if to, err := os.Readlink(filepath.Join(c.Home, ".claude", "settings.json")); err != nil || to != filepath.Join(kept, "settings.json") || !p.Allows(to, sandbox.AccessRead) {
+		t.Errorf("%s %v", to, err)
+	}
+	if p.Allows(filepath.Join(notes, "x"), sandbox.AccessRead) {
+		t.Error("it is led to what it may not read")
+	}
+	if _, err := os.Lstat(filepath.Join(c.Home, ".claude", "skills")); err == nil {
+		t.Error("it is shown where commands have led")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"rnix/types"
 )
 
-// reach says what may be given to a server besides what the commands of its process have.
+// reach says what may be given to a server or an agent CLI besides what the commands of its process have.
 type reach struct {
 	place    sandbox.Place
 	commands sandbox.Policy
@@ -55,6 +55,12 @@ func (r reach) follow(path string, access sandbox.Access) (to, planted string, e
 		}
 	}
 	return to, "", nil
+}
+
+// honest reports whether a path is to be read where it leads.
+func (r reach) honest(path string) bool {
+	_, planted, err := r.follow(path, sandbox.AccessRead)
+	return err == nil && planted == ""
 }
 
 // lies reports whether a path is a directory or in it.

@@ -91,10 +91,7 @@ func named(m *agent.MCPServer, reach reach) (out []string) {
 			_, arg, _ = strings.Cut(arg, "=")
 		}
 		info, err := os.Stat(arg)
-		if err != nil || !filepath.IsAbs(arg) {
-			continue
-		}
-		if _, planted, err := reach.follow(filepath.Clean(arg), sandbox.AccessRead); err != nil || planted != "" {
+		if err != nil || !filepath.IsAbs(arg) || !reach.honest(filepath.Clean(arg)) {
 			continue
 		}
 		for _, path := range []string{filepath.Clean(arg), resolved(arg)} {
