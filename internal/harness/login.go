@@ -24,6 +24,16 @@ type Login struct {
 	Settings []string
 }
 
+// IsVariable reports whether a variable of this name says where a command line has its login and settings.
+func IsVariable(name string) bool {
+	for _, cli := range all {
+		if v := cli.Login().Variable; v != "" && v == name {
+			return true
+		}
+	}
+	return false
+}
+
 // At returns where a file is that has this name in a home, whose directory dir is in place of l.Dir; empty = it is not.
 func (l Login) At(home, dir, name string) string {
 	if rest, ok := strings.CutPrefix(name, l.Dir+"/"); ok && dir != "" {

@@ -10,6 +10,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/config"
+	"rnix/internal/harness"
 	"rnix/internal/price"
 	"rnix/internal/sandbox"
 	"rnix/kernel"
@@ -102,7 +103,7 @@ func (p *Profile) Variables(ag *agent.Agent) []string {
 
 // Bind makes p that of what an agent starts, which has the profile above and the variables of these names: it costs what the agent itself does,
 // has no other variables, and is confined at least as below says. If the agent is confined, then what says where the home is and which programs are run
-// (HOME, PATH and all others that every child may see) is as above, or as the daemon has it where that is nil, and of other variables only those
+// (HOME, PATH and all others that every child may see), and where agent CLIs have their logins, is as above, or as the daemon has it where that is nil, and of other variables only those
 // count that the agent has, and Rnix's own: an agent could name there what it may not read, or programs and hosts of its own to a model, which is not confined.
 func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Settings) {
 	p.Lent, p.Sandbox = append([]string{}, variables...), sandbox.MeetSettings(below, p.Sandbox)
@@ -116,15 +117,18 @@ func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Setting
 			return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool { name, _, _ := strings.Cut(kv, "="); return !which(name) })
 		}
 		own := pick(p.Env, func(name string) bool {
-			return !env.Allowed(name) && (strings.HasPrefix(name, "RNIX_") || slices.Contains(variables, name))
+			return !settled(name) && (strings.HasPrefix(name, "RNIX_") || slices.Contains(variables, name))
 		})
-		p.Env = append(own, pick(from, env.Allowed)...)
+		p.Env = append(own, pick(from, settled)...)
 		p.Lookup = lookupIn(p.Env)
 	}
 	if above != nil {
 		p.CostAs(above)
 	}
 }
+
+// settled reports whether a variable is not what an agent says: see Bind.
+func settled(name string) bool { return env.Allowed(name) || harness.IsVariable(name) }
 
 // BindAs binds p as another profile is bound, which it was read for again.
 func (p *Profile) BindAs(other *Profile) {

@@ -290,14 +290,14 @@ func TestSandboxOfWhatIsStarted(t *testing.T) {
 
 func TestWhatAConfinedAgentStartsHasTheHomeAndProgramsOfThatAgent(t *testing.T) {
 	h := newHost(t)
-	above := h.read(false, "PATH=/usr/bin", "HTTPS_PROXY=http://above", "OWN=1")
+	above := h.read(false, "PATH=/usr/bin", "HTTPS_PROXY=http://above", "OWN=1", "CODEX_HOME=/mine")
 	below := sandbox.Usual()
 	below.Within = []string{above.Cwd}
 	value := func(p *Profile, name string) string { v, _ := p.Lookup(name); return v }
 
-	p := h.read(false, "HOME="+h.dir+"/fake", "PATH="+h.dir+"/evil:/usr/bin", "GOFLAGS=-toolexec=evil", "RNIX_MAX_STEPS=3", "ANTHROPIC_BASE_URL=http://evil", "CLAUDE_CONFIG_DIR=/evil", "LENT=1")
-	p.Bind(above, []string{"LENT"}, below)
-	for name, want := range map[string]string{"HOME": h.Home, "PATH": "/usr/bin", "HTTPS_PROXY": "http://above", "GOFLAGS": "", "OWN": "", "RNIX_MAX_STEPS": "3", "ANTHROPIC_BASE_URL": "", "CLAUDE_CONFIG_DIR": "", "LENT": "1"} {
+	p := h.read(false, "HOME="+h.dir+"/fake", "PATH="+h.dir+"/evil:/usr/bin", "GOFLAGS=-toolexec=evil", "RNIX_MAX_STEPS=3", "ANTHROPIC_BASE_URL=http://evil", "CLAUDE_CONFIG_DIR=/evil", "CODEX_HOME=/evil", "LENT=1")
+	p.Bind(above, []string{"LENT", "CODEX_HOME", "CLAUDE_CONFIG_DIR"}, below)
+	for name, want := range map[string]string{"HOME": h.Home, "PATH": "/usr/bin", "HTTPS_PROXY": "http://above", "GOFLAGS": "", "OWN": "", "RNIX_MAX_STEPS": "3", "ANTHROPIC_BASE_URL": "", "CLAUDE_CONFIG_DIR": "", "CODEX_HOME": "/mine", "LENT": "1"} {
 		if got := value(p, name); got != want {
 			t.Errorf("%s is %q, not %q", name, got, want)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"rnix/drivers/harness"
 	"rnix/internal/proc"
+	"rnix/internal/profile"
 	"rnix/internal/sandbox"
 	"rnix/types"
 	"rnix/vfs"
@@ -27,13 +28,11 @@ func (s *Service) CLI(c vfs.Caller, cli clis.CLI, program, dir string, readOnly 
 		whose += "\x00read-only"
 	}
 	home := filepath.Join(homes(s.Data), short(whose))
-	variable := func(name string) string {
-		for _, kv := range slices.Backward(c.Env) {
-			if value, ok := strings.CutPrefix(kv, name+"="); ok {
-				return value
-			}
+	var dirOf string // of its login; the commands need not have the variable
+	if p, ok := c.Profile.(*profile.Profile); ok && cli.Login().Variable != "" {
+		if dirOf, _ = p.Lookup(cli.Login().Variable); !filepath.IsAbs(dirOf) {
+			dirOf = ""
 		}
-		return ""
 	}
 	reach := reach{place: place, commands: settings.Policy(place, made)}
 	furnish := func() ([]string, error) {
@@ -42,7 +41,7 @@ func (s *Service) CLI(c vfs.Caller, cli clis.CLI, program, dir string, readOnly 
 		if err := s.makeDirs(home); err != nil {
 			return nil, err
 		}
-		return furnish(cli.Login(), place.Home, variable(cli.Login().Variable), home, reach)
+		return furnish(cli.Login(), place.Home, dirOf, home, reach)
 	}
 	read, err := furnish()
 	if err != nil {

@@ -138,3 +138,22 @@ func TestSettingsBehindLinksAreShown(t *testing.T) {
 		t.Error("it is shown where commands have led")
 	}
 }
+
+// The user's variable counts, which the commands need not have.
+func TestLoginIsWhereTheVariableOfTheUserSays(t *testing.T) {
+	for name, variable := range map[string]string{"claude": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME"} {
+		w := newWorld(t)
+		w.can(sandbox.RungBwrap)
+		l := lookup(t, name).Login()
+		elsewhere := filepath.Join(w.Home, "elsewhere")
+		put(t, filepath.Join(elsewhere, l.Files[0]), `{"n":5}`)
+		w.profile.Lookup = func(name string) (string, bool) { return elsewhere, name == variable }
+		c, err := w.CLI(w.caller, lookup(t, name), "x", filepath.Join(w.Data, "session"), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has(t, filepath.Join(c.Home, l.Dir, l.Files[0])) != `{"n":5}` {
+			t.Errorf("%s is not logged in", name)
+		}
+	}
+}
