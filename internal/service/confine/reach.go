@@ -1,10 +1,13 @@
 package confine
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"rnix/agent"
+	"rnix/internal/proc"
 	"rnix/internal/sandbox"
 	"rnix/types"
 )
@@ -61,6 +64,37 @@ func (r reach) follow(path string, access sandbox.Access) (to, planted string, e
 func (r reach) honest(path string) bool {
 	_, planted, err := r.follow(path, sandbox.AccessRead)
 	return err == nil && planted == ""
+}
+
+// outside refuses a server that is not confined where commands, which are, can change what it runs: they would get out by it.
+func (r reach) outside(m *agent.MCPServer, environ []string) error {
+	if m.Name == "" { // a person has just written it
+		return nil
+	}
+	if path, ok := m.Env["PATH"]; ok { // the program is looked up there
+		environ = append(slices.Clone(environ), "PATH="+path)
+	}
+	program := m.Command
+	if strings.Contains(program, "/") && !filepath.IsAbs(program) {
+		program = filepath.Join(r.place.Work, program)
+	} else if found, err := proc.LookPath(program, environ); err == nil {
+		program = found
+	}
+	for _, path := range append([]string{program}, m.Args...) {
+		info, err := os.Stat(path)
+		if err != nil || !filepath.IsAbs(path) || info.IsDir() {
+			continue
+		}
+		to, links, err := sandbox.Follow(sandbox.Disk{}, path)
+		changes := err != nil || r.commands.Allows(to, sandbox.AccessWrite)
+		for _, link := range links {
+			changes = changes || r.commands.Allows(filepath.Dir(link), sandbox.AccessWrite)
+		}
+		if changes {
+			return types.Errorf(types.ErrPermission, "Start", path, "the MCP server %s is not confined, but commands of the agent, which are, can change what it runs; let its entry name a program elsewhere by its path, or switch its sandbox on", m.Name)
+		}
+	}
+	return nil
 }
 
 // lies reports whether a path is a directory or in it.

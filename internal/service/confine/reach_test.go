@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -88,5 +89,47 @@ func TestServerIsConfinedNoLessByAuto(t *testing.T) {
 		if s.Level != want {
 			t.Errorf("%s: %s", has, s.Level)
 		}
+	}
+}
+
+// A person lets a server run without a sandbox: what commands can change is not run so. In the PATH they change nothing.
+func TestServerOutsideOfTheSandboxIsNotMadeByCommands(t *testing.T) {
+	w := newWorld(t)
+	w.can(sandbox.RungBwrap)
+	good, script := filepath.Join(w.Home, "tools", "docker"), filepath.Join(w.work, "server.js")
+	for _, path := range []string{good, script} {
+		put(t, path, "#!")
+		if err := os.Chmod(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	linked, bin := filepath.Join(w.work, "linked"), filepath.Join(w.work, ".venv", "bin")
+	if err := errors.Join(os.Symlink(good, linked), os.MkdirAll(bin, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	server := func(command string, args ...string) error {
+		m := agent.MCPServer{Name: "s", Command: command, Args: args, Sandbox: agent.ServerSandbox{Level: sandbox.LevelOff}}
+		_, err := w.Server(vfs.MCPConfig{MCPServer: m, Owner: w.caller}, w.caller.Env)
+		return err
+	}
+	if err := server(good, "run", w.work); err != nil {
+		t.Errorf("one that is the user's: %v", err)
+	}
+	for _, line := range [][]string{{"./server.js"}, {script}, {linked}, {good, script}, {good, linked}} {
+		if err := server(line[0], line[1:]...); types.CodeOf(err) != types.ErrPermission {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	byHand := agent.MCPServer{Command: script, Sandbox: agent.ServerSandbox{Level: sandbox.LevelOff}}
+	if _, err := w.Server(vfs.MCPConfig{MCPServer: byHand, Owner: w.caller}, w.caller.Env); err != nil {
+		t.Errorf("one that a person mounts: %v", err)
+	}
+	w.caller.Env = []string{"PATH=" + bin + ":" + filepath.Dir(good)}
+	if p := w.policyOf(t, agent.MCPServer{Sandbox: agent.ServerSandbox{Write: []string{"."}}}); p.Allows(filepath.Join(bin, "docker"), sandbox.AccessWrite) || !p.Allows(script, sandbox.AccessWrite) {
+		t.Error("programs can be put where they are looked for")
+	}
+	w.profile.Sandbox.Level = sandbox.LevelOff
+	if err := server(script); err != nil {
+		t.Errorf("of an agent without a sandbox: %v", err)
 	}
 }

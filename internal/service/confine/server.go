@@ -43,6 +43,9 @@ func ofServer(s *Service, cfg *vfs.MCPConfig) (settings sandbox.Settings, place 
 		return settings, place, made, nil
 	}
 	reach := reach{place: place, commands: settings.Policy(place, made)}
+	if cfg.Sandbox.Level == sandbox.LevelOff {
+		return sandbox.Settings{Level: sandbox.LevelOff}, place, made, reach.outside(&cfg.MCPServer, c.Env)
+	}
 	need := cfg.Sandbox.Paths(place.Home, place.Work)
 	if err := reach.check(need); err != nil {
 		return settings, place, made, err
