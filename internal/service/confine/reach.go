@@ -68,9 +68,14 @@ func (r reach) honest(path string) bool {
 
 // outside refuses a server that is not confined where commands, which are, can change what it runs: they would get out by it.
 func (r reach) outside(m *agent.MCPServer, environ []string) error {
-	if m.Name == "" { // a person has just written it
-		return nil
+	if path := r.changed(m, environ); path != "" && m.Name != "" { // without a name a person has just written it
+		return types.Errorf(types.ErrPermission, "Start", path, "the MCP server %s is not confined, but commands of the agent, which are, can change what it runs; let its entry name a program elsewhere by its path, or switch its sandbox on", m.Name)
 	}
+	return nil
+}
+
+// changed returns the first file that a server's command line names, its program or another, which commands can change or replace; empty = none.
+func (r reach) changed(m *agent.MCPServer, environ []string) string {
 	if path, ok := m.Env["PATH"]; ok { // the program is looked up there
 		environ = append(slices.Clone(environ), "PATH="+path)
 	}
@@ -81,8 +86,11 @@ func (r reach) outside(m *agent.MCPServer, environ []string) error {
 		program = found
 	}
 	for _, path := range append([]string{program}, m.Args...) {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(r.place.Work, path)
+		}
 		info, err := os.Stat(path)
-		if err != nil || !filepath.IsAbs(path) || info.IsDir() {
+		if err != nil || info.IsDir() {
 			continue
 		}
 		to, links, err := sandbox.Follow(sandbox.Disk{}, path)
@@ -91,10 +99,10 @@ func (r reach) outside(m *agent.MCPServer, environ []string) error {
 			changes = changes || r.commands.Allows(filepath.Dir(link), sandbox.AccessWrite)
 		}
 		if changes {
-			return types.Errorf(types.ErrPermission, "Start", path, "the MCP server %s is not confined, but commands of the agent, which are, can change what it runs; let its entry name a program elsewhere by its path, or switch its sandbox on", m.Name)
+			return path
 		}
 	}
-	return nil
+	return ""
 }
 
 // lies reports whether a path is a directory or in it.

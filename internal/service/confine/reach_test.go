@@ -115,10 +115,18 @@ func TestServerOutsideOfTheSandboxIsNotMadeByCommands(t *testing.T) {
 	if err := server(good, "run", w.work); err != nil {
 		t.Errorf("one that is the user's: %v", err)
 	}
-	for _, line := range [][]string{{"./server.js"}, {script}, {linked}, {good, script}, {good, linked}} {
+	for _, line := range [][]string{{"./server.js"}, {script}, {linked}, {good, script}, {good, linked}, {good, "server.js"}} {
 		if err := server(line[0], line[1:]...); types.CodeOf(err) != types.ErrPermission {
 			t.Errorf("%s: %v", line, err)
 		}
+	}
+	for line, want := range map[string]sandbox.Net{script: sandbox.NetNone, "server.js": sandbox.NetNone, "run": sandbox.NetOpen} {
+		if p := w.policyOf(t, agent.MCPServer{Command: good, Args: []string{line}}); p.Net != want {
+			t.Errorf("%s: network %s", line, p.Net)
+		}
+	}
+	if p := w.policyOf(t, agent.MCPServer{Command: script, Sandbox: agent.ServerSandbox{Net: sandbox.NetOpen}}); p.Net != sandbox.NetOpen {
+		t.Error("a person cannot give one the network that commands can change")
 	}
 	byHand := agent.MCPServer{Command: script, Sandbox: agent.ServerSandbox{Level: sandbox.LevelOff}}
 	if _, err := w.Server(vfs.MCPConfig{MCPServer: byHand, Owner: w.caller}, w.caller.Env); err != nil {

@@ -56,7 +56,11 @@ func ofServer(s *Service, cfg *vfs.MCPConfig) (settings sandbox.Settings, place 
 		}
 	}
 	place.Tools = append(place.Tools, named(&cfg.MCPServer, reach)...)
-	return serverSettings(settings, cfg.Sandbox, place), place, made, nil
+	says := cfg.Sandbox
+	if says.Net == "" && reach.changed(&cfg.MCPServer, c.Env) != "" { // commands would have the network by it that they have not
+		says.Net = settings.Net
+	}
+	return serverSettings(settings, says, place), place, made, nil
 }
 
 // serverSettings returns the settings of an MCP server whose entry says need, for a process with settings s.
