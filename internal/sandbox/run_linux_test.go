@@ -252,7 +252,7 @@ func TestLinkThatTheCommandCouldReplaceIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := MakePlan(Standard(p), Host{Bwrap: Proof{Proved: true}}, Disk{})
-	if err == nil || !strings.Contains(err.Error(), ".claude: cannot protect what is behind a symbolic link") {
+	if err == nil || !strings.Contains(err.Error(), ".claude: cannot protect, nor let be written, what is behind a symbolic link") {
 		t.Error(err)
 	}
 }
