@@ -68,7 +68,7 @@ func (r reach) honest(path string) bool {
 
 // outside refuses a server that is not confined where commands, which are, can change what it runs: they would get out by it.
 func (r reach) outside(m *agent.MCPServer, environ []string) error {
-	if path := r.changed(m, environ); path != "" && m.Name != "" { // without a name a person has just written it
+	if path := r.changed(m, environ); path != "" {
 		return types.Errorf(types.ErrPermission, "Start", path, "the MCP server %s is not confined, but commands of the agent, which are, can change what it runs; let its entry name a program elsewhere by its path, or switch its sandbox on", m.Name)
 	}
 	return nil

@@ -128,8 +128,9 @@ func TestServerOutsideOfTheSandboxIsNotMadeByCommands(t *testing.T) {
 	if p := w.policyOf(t, agent.MCPServer{Command: script, Sandbox: agent.ServerSandbox{Net: sandbox.NetOpen}}); p.Net != sandbox.NetOpen {
 		t.Error("a person cannot give one the network that commands can change")
 	}
-	byHand := agent.MCPServer{Command: script, Sandbox: agent.ServerSandbox{Level: sandbox.LevelOff}}
-	if _, err := w.Server(vfs.MCPConfig{MCPServer: byHand, Owner: w.caller}, w.caller.Env); err != nil {
+	byHand, person := agent.MCPServer{Name: "own", Command: script, Sandbox: agent.ServerSandbox{Level: sandbox.LevelOff}}, w.caller
+	person.PID = 0
+	if _, err := w.Server(vfs.MCPConfig{MCPServer: byHand, Owner: person}, w.caller.Env); err != nil {
 		t.Errorf("one that a person mounts: %v", err)
 	}
 	w.caller.Env = []string{"PATH=" + bin + ":" + filepath.Dir(good)}

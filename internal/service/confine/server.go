@@ -44,7 +44,10 @@ func ofServer(s *Service, cfg *vfs.MCPConfig) (settings sandbox.Settings, place 
 	}
 	reach := reach{place: place, commands: settings.Policy(place, made)}
 	if cfg.Sandbox.Level == sandbox.LevelOff {
-		return sandbox.Settings{Level: sandbox.LevelOff}, place, made, reach.outside(&cfg.MCPServer, c.Env)
+		if c.PID != 0 { // else a person has just asked for it
+			err = reach.outside(&cfg.MCPServer, c.Env)
+		}
+		return sandbox.Settings{Level: sandbox.LevelOff}, place, made, err
 	}
 	need := cfg.Sandbox.Paths(place.Home, place.Work)
 	if err := reach.check(need); err != nil {
