@@ -25,7 +25,7 @@ const (
 
 // absence is what is known while no daemon answers.
 type absence struct {
-	data    bool          // the data directory is there
+	data    bool          // the data directory is there, with what a daemon has made in it
 	stopped bool          // the last daemon was stopped, and did not crash
 	waited  time.Duration // so far
 	limit   time.Duration // how long one that was stopped is waited for; 0 = no daemon is waited for at all
@@ -125,7 +125,8 @@ func (f *follower) left(ctx context.Context) bool {
 // absence looks what there is of a daemon, and says who has stopped it.
 func (f *follower) absence(since time.Time) (a absence, by string) {
 	a = absence{stopped: f.bye, waited: time.Since(since), limit: f.limit}
-	if st, err := os.Stat(f.places.DataDir); err == nil && st.IsDir() {
+	// Not the directory alone: where a disk was mounted, an empty one is left.
+	if _, err := os.Stat(ipc.DataLock(f.places.DataDir)); err == nil {
 		a.data = true
 	}
 	if n, ok := ipc.ReadStopNote(f.places.DataDir); ok {
