@@ -1,0 +1,71 @@
+package permit
+
+import (
+	"strings"
+	"time"
+
+	"rnix/types"
+)
+
+// Scope is for whom an answer counts.
+type Scope string
+
+// The scopes.
+const (
+	ForCall    Scope = "call"    // for the call that was asked about, alone
+	ForProcess Scope = "process" // for this process, over all its runs
+	ForFamily  Scope = "family"  // for all that descend from the one that a person has started
+)
+
+// Grant lets calls pass that rules would ask about. Part of the on-disk format.
+type Grant struct {
+	Number uint64    `json:"number"` // of the ask with whose answer it was given, by which it is taken back
+	Scope  Scope     `json:"scope"`
+	Tool   string    `json:"tool"`            // its name
+	Match  string    `json:"match,omitempty"` // a pattern, as in a rule; empty = Exact
+	Exact  string    `json:"exact,omitempty"` // what the call acts on; empty with an empty Match: whatever it acts on
+	Until  time.Time `json:"until,omitzero"`  // zero = it does not end by itself
+}
+
+// NewGrant returns what is granted with the answer to an ask about a call. match is a pattern, as in a rule, or empty: then what the call acts
+// on, and nothing else. INVALID says what is wrong, such as a pattern that does not cover the call itself.
+func NewGrant(number uint64, c *Call, scope Scope, match string, until time.Time) (Grant, error) {
+	g := Grant{Number: number, Scope: scope, Tool: c.Tool, Match: strings.Join(strings.Fields(match), " "), Until: until}
+	if g.Match == "" {
+		g.Exact = c.On()
+		return g, nil
+	}
+	rule, err := Parse(g.rule())
+	if err != nil {
+		return Grant{}, err
+	}
+	if !rule.covers(c) {
+		return Grant{}, types.Errorf(types.ErrInvalid, "Allow", match, "%q does not cover what is asked about: %s %s", cut(match), c.Tool, cut(c.On()))
+	}
+	return g, nil
+}
+
+func (g *Grant) rule() string { return g.Tool + " " + g.Match }
+
+// Covers reports whether a call passes because of the grant, at a time.
+func (g *Grant) Covers(c *Call, now time.Time) bool {
+	switch {
+	case g.Tool != c.Tool || !g.Until.IsZero() && !now.Before(g.Until):
+		return false
+	case g.Match == "":
+		return g.Exact == c.On()
+	}
+	rule, err := Parse(g.rule())
+	return err == nil && rule.covers(c)
+}
+
+// String says what is granted.
+func (g *Grant) String() string {
+	switch {
+	case g.Match != "":
+		return g.rule()
+	case g.Exact != "":
+		return g.Tool + " " + g.Exact
+	}
+	return g.Tool
+}

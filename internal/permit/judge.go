@@ -1,0 +1,155 @@
+package permit
+
+import (
+	"errors"
+	"slices"
+
+	"rnix/types"
+)
+
+// Rules are what one file, or the flags of one command, say. What Deny is about is refused, what Ask is about a person is asked about, unless
+// Allow covers it. Part of the on-disk format.
+type Rules struct {
+	Ask   []string `json:"ask,omitempty" yaml:"ask"`
+	Allow []string `json:"allow,omitempty" yaml:"allow"`
+	Deny  []string `json:"deny,omitempty" yaml:"deny"`
+}
+
+// IsZero reports whether nothing is said.
+func (r Rules) IsZero() bool { return len(r.Ask)+len(r.Allow)+len(r.Deny) == 0 }
+
+// Equal reports whether both say the same.
+func (r Rules) Equal(o Rules) bool {
+	return slices.Equal(r.Ask, o.Ask) && slices.Equal(r.Allow, o.Allow) && slices.Equal(r.Deny, o.Deny)
+}
+
+// Check returns an INVALID error for each rule that cannot be read.
+func (r Rules) Check() error {
+	var errs []error
+	for _, text := range slices.Concat(r.Ask, r.Allow, r.Deny) {
+		if _, err := Parse(text); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// With returns rules that say what both say.
+func (r Rules) With(o Rules) Rules {
+	join := func(a, b []string) []string { return slices.Concat(a, b) }
+	return Rules{join(r.Ask, o.Ask), join(r.Allow, o.Allow), join(r.Deny, o.Deny)}
+}
+
+// Settings are the rules of a process, as they were settled when it was started: those of each place that had some. None of them takes back
+// what another one asks about or refuses. Part of the on-disk format.
+type Settings struct {
+	Layers []Rules `json:"layers,omitempty"`
+	// Refuse says that no person is there: what would be asked is refused.
+	Refuse bool `json:"refuse,omitempty"`
+}
+
+// IsZero reports whether nothing is said.
+func (s Settings) IsZero() bool { return len(s.Layers) == 0 && !s.Refuse }
+
+// With returns settings with other rules besides.
+func (s Settings) With(r Rules) Settings {
+	if r.IsZero() || slices.ContainsFunc(s.Layers, r.Equal) {
+		return s
+	}
+	s.Layers = append(slices.Clone(s.Layers), r)
+	return s
+}
+
+// Loosened returns settings in which none of the layers asks about what a person has allowed.
+func (s Settings) Loosened(allow []string) Settings {
+	if len(allow) == 0 {
+		return s
+	}
+	s.Layers = slices.Clone(s.Layers)
+	for i := range s.Layers {
+		s.Layers[i].Allow = slices.Concat(s.Layers[i].Allow, allow)
+	}
+	return s
+}
+
+// Meet returns the settings that allow what both allow.
+func Meet(a, b Settings) Settings {
+	for _, r := range b.Layers {
+		a = a.With(r)
+	}
+	a.Refuse = a.Refuse || b.Refuse
+	return a
+}
+
+// Decision is what becomes of a call.
+type Decision string
+
+// The decisions, each stricter than those before it.
+const (
+	Allow Decision = "allow"
+	Ask   Decision = "ask"
+	Deny  Decision = "deny"
+)
+
+// decisions are in their order.
+var decisions = []Decision{Allow, Ask, Deny}
+
+// Verdict is a decision and the rule because of which it is so; empty for Allow.
+type Verdict struct {
+	Decision Decision
+	Rule     string
+	Unasked  bool // a person would be asked, and none is there
+}
+
+// Judge decides about a call: as the strictest of the layers does.
+func (s Settings) Judge(c *Call) Verdict {
+	v := Verdict{Decision: Allow}
+	for _, r := range s.Layers {
+		if own := r.judge(c); slices.Index(decisions, own.Decision) > slices.Index(decisions, v.Decision) {
+			v = own
+		}
+	}
+	if v.Decision == Ask && s.Refuse {
+		v.Decision, v.Unasked = Deny, true
+	}
+	return v
+}
+
+// judge decides by one layer. A rule that cannot be read, as one of a later version, is about every call.
+func (r Rules) judge(c *Call) Verdict {
+	asked := ""
+	for _, text := range r.Deny {
+		switch rule, err := Parse(text); {
+		case err != nil:
+			return Verdict{Decision: Deny, Rule: text}
+		case rule.touches(c) == Yes:
+			return Verdict{Decision: Deny, Rule: text}
+		case rule.touches(c) == Maybe && asked == "":
+			asked = text
+		}
+	}
+	if asked == "" {
+		for _, text := range r.Ask {
+			if rule, err := Parse(text); err != nil || rule.touches(c) != No {
+				asked = text
+				break
+			}
+		}
+	}
+	if asked == "" || slices.ContainsFunc(r.Allow, func(text string) bool { rule, err := Parse(text); return err == nil && rule.covers(c) }) {
+		return Verdict{Decision: Allow}
+	}
+	return Verdict{Decision: Ask, Rule: asked}
+}
+
+// Check returns an INVALID error for each rule that cannot be read.
+func (s Settings) Check() error {
+	var errs []error
+	for _, r := range s.Layers {
+		errs = append(errs, r.Check())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return types.Errorf(types.ErrInvalid, "rules", "", "%w", err)
+	}
+	return nil
+}
