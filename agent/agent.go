@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"rnix/internal/permit"
 	"rnix/internal/sandbox"
 	"rnix/types"
 )
@@ -33,6 +34,8 @@ type Manifest struct {
 	// Sandbox says how its commands are confined, and Network is short for its net. Both only tighten what the user has.
 	Sandbox Sandbox     `yaml:"sandbox" json:"sandbox,omitzero"`
 	Network sandbox.Net `yaml:"network" json:"-"`
+	// Permissions says about which of its calls a person is asked, and which are refused, besides what the user has.
+	Permissions permit.Rules `yaml:"permissions" json:"permissions,omitzero"`
 }
 
 // Sandbox is what an agent, a node of a workflow or a child of a supervisor says of the sandbox of its commands; what is empty it does not say.

@@ -103,6 +103,7 @@ func (m *Manifest) check(d *yamlfile.Doc, dir string) {
 	m.Models.check(d)
 	m.checkSignals(d)
 	m.checkSandbox(d)
+	m.checkPermissions(d)
 	names(d, "skills", m.Skills, "a skill", ValidName)
 	names(d, "mcp", m.MCP, "an MCP server", ValidName)
 	names(d, "env", m.Env, "an environment variable; only names stand here, not values", envPattern().MatchString)

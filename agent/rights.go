@@ -36,6 +36,7 @@ func (m *Manifest) Exceeds(other *Manifest, d Defaults) []string {
 	more("step_timeout", above(m.StepTimeout.Or(d.StepTimeout), other.StepTimeout.Or(d.StepTimeout)))
 	more("blocked_signals", !subset(m.BlockedSignals, other.BlockedSignals))
 	more("sandbox", m.Sandbox.looser(other.Sandbox))
+	more("permissions", !other.Permissions.IsZero() && !m.Permissions.Equal(other.Permissions))
 	more("on_interrupt", m.OnInterrupt != "" && m.OnInterrupt != other.OnInterrupt)
 	return keys
 }

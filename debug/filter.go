@@ -46,7 +46,7 @@ func ClassesOf(e *event.Event) []string {
 		return []string{"signal"}
 	case event.Spawned, event.Exited, event.Reaped, event.Reparented, event.StateChanged, event.Renamed, event.Grouped, event.NodeChanged:
 		return []string{"process"}
-	case event.Waiting, event.Stalled, event.Leased:
+	case event.Waiting, event.Stalled, event.Leased, event.Asked, event.Answered:
 		return []string{"wait"}
 	case event.Messaged, event.Delivered:
 		return []string{"message"}
@@ -129,7 +129,7 @@ func (f *Filter) Matcher() (func(*event.Event) bool, error) {
 			return false
 		case path != nil && !onPath(path, strings.Contains(by.Path, "/"), e):
 			return false
-		case by.Log && e.Kind != event.LogLine && e.Kind != event.Stalled && e.Kind != event.Refused && !unowned(e) && !broken(e):
+		case by.Log && e.Kind != event.LogLine && e.Kind != event.Stalled && e.Kind != event.Refused && e.Kind != event.Asked && e.Kind != event.Answered && !unowned(e) && !broken(e):
 			return false
 		case len(by.Categories) > 0 && !slices.Contains(by.Categories, CategoryOf(e)):
 			return false

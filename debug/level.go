@@ -52,7 +52,7 @@ func CategoryOf(e *event.Event) string {
 // LevelOf returns how important an event is in a log.
 func LevelOf(e *event.Event) Level {
 	switch {
-	case e.Kind == event.Lag, e.Kind == event.Refused, e.Kind == event.Stalled && e.Result != "over", unowned(e):
+	case e.Kind == event.Lag, e.Kind == event.Refused, e.Kind == event.Asked, e.Kind == event.Stalled && e.Result != "over", unowned(e):
 		return LevelWarning
 	case e.Kind == event.Exited && e.Exit != nil && e.Exit.Code == types.ExitBudget: // it can go on
 		return LevelWarning

@@ -149,6 +149,14 @@ func about(e *event.Event) string {
 			from = e.PPID.String()
 		}
 		return fmt.Sprintf("%s %s from %s: %s", text(e.Name), text(e.Args), from, text(e.Text))
+	case event.Asked:
+		return fmt.Sprintf("asked %s: %s", text(e.Args), text(e.Text))
+	case event.Answered:
+		said := fmt.Sprintf("answer to %s: %s", text(e.Args), text(e.Result))
+		if e.Text != "" {
+			said += ": " + text(e.Text)
+		}
+		return said
 	case event.Delivered:
 		return "delivered: " + text(e.Args)
 	case event.Snapshot:

@@ -3,6 +3,7 @@ package ipc
 import (
 	"time"
 
+	"rnix/internal/permit"
 	"rnix/types"
 )
 
@@ -31,6 +32,10 @@ type SpawnRequest struct {
 	Issue   string `json:"issue,omitempty"`
 	// Inputs are data that the process is given with its intent, marked as data.
 	Inputs []Input `json:"inputs,omitempty"`
+	// Rules say about which calls a person is asked, and which are refused, besides what the files say. Asks says what becomes of what is
+	// asked: wait, for a person, or deny; empty = it waits.
+	Rules permit.Rules `json:"rules,omitzero"`
+	Asks  string       `json:"asks,omitempty"`
 	// Worktree asks for a git work tree of its own to work in; null = it works in Cwd.
 	Worktree *WorktreeRequest `json:"worktree,omitempty"`
 }

@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"rnix/internal/permit"
 	"rnix/types"
 )
 
@@ -29,6 +30,9 @@ type ResumeRequest struct {
 	// Sandbox says by what its commands are confined from now on, and Net which network they have; empty = as before.
 	Sandbox string `json:"sandbox,omitempty"`
 	Net     string `json:"net,omitempty"`
+	// Rules are as in SpawnRequest, besides what it has, and so is Asks; empty = as before.
+	Rules permit.Rules `json:"rules,omitzero"`
+	Asks  string       `json:"asks,omitempty"`
 	// Cwd is where a fork works: a directory that is used as it is. Empty = a workspace of its own, with
 	// the files as they were at its step.
 	Cwd string `json:"cwd,omitempty"`

@@ -30,20 +30,20 @@ func nextLook(limit, left time.Duration) time.Duration {
 }
 
 // checkClock ends the process if its time is over, and otherwise comes again; it reports whether the process lives and its
-// time passes. While it is paused, or has to wait, its time stands still: whoever lets it go on checks again.
+// time passes. While it is paused, has to wait, or a person is asked something, its time stands still: whoever lets it go on checks again.
 func checkClock(p *Process) (passes bool) {
 	if p.opts.Timeout <= 0 {
 		return false
 	}
 	left := p.opts.Timeout - p.Elapsed(time.Now())
-	closed := p.gate.Closed()
+	stands := p.gate.Stands()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.clock == nil:
 	case left <= 0:
 		p.cancel(timedOut{p.opts.Timeout})
-	case !closed:
+	case !stands:
 		p.clock.Reset(nextLook(p.opts.Timeout, left))
 		return true
 	}

@@ -26,10 +26,11 @@ type Config struct {
 	Heartbeat Heartbeat
 
 	// What the kernel asks of whoever has made it. Each may be nil: a kernel needs none of them.
-	Store     Store     // where histories are kept; nil: nothing is kept
-	Workspace Workspace // where processes work; nil: in directories of which nothing is kept
-	Catalog   Catalog   // what there is by name; nil: nothing
-	Lifecycle Lifecycle // what becomes of a process outside of the kernel; nil: there are only those that it runs
+	Store       Store       // where histories are kept; nil: nothing is kept
+	Workspace   Workspace   // where processes work; nil: in directories of which nothing is kept
+	Catalog     Catalog     // what there is by name; nil: nothing
+	Lifecycle   Lifecycle   // what becomes of a process outside of the kernel; nil: there are only those that it runs
+	Permissions Permissions // about which calls a person is asked; nil: about none
 }
 
 // Limits bound what agents can start by themselves, whichever path they take.

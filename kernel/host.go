@@ -20,7 +20,7 @@ import (
 )
 
 // host is what the loop of a process sees of the kernel.
-type host struct{ postman }
+type host struct{ asking }
 
 var _ loop.Host = host{}
 

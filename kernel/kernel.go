@@ -108,6 +108,7 @@ type KernelImpl struct {
 	keeps    bool // there is a store
 	reaper   *reaper
 	pulse    *pulse
+	asks     *asker
 	stopped  atomic.Bool
 	stop     sync.Once
 }
@@ -130,6 +131,9 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 	}
 	if cfg.Lifecycle == nil {
 		cfg.Lifecycle = NoLifecycle{}
+	}
+	if cfg.Permissions == nil {
+		cfg.Permissions = NoPermissions{}
 	}
 	cfg.Events.Conceal(cfg.Secrets)
 	if cfg.Contexts != nil { // one that only looks at histories has none
@@ -170,6 +174,7 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 			k.kits.tools = append(k.kits.tools, cfg.Devices.Tools(path)...)
 		}
 	}
+	k.asks = &asker{judge: cfg.Permissions, events: k.events, doing: k.doing, open: map[uint64]*question{}}
 	k.fds = &descriptors{vfs: k.vfs, tracer: k.tracer, secrets: cfg.Secrets, events: k.events, doing: k.doing}
 	k.outputs = &outputs{table: k.table, contexts: k.ctxMgr, vfs: k.vfs, doing: k.doing, events: k.events}
 	k.budgets = &budgets{table: k.table, lifecycle: cfg.Lifecycle, catalog: cfg.Catalog, doing: k.doing}

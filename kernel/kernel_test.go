@@ -760,13 +760,13 @@ func TestMountsDoNotTurnAllRightsIntoMountsOnly(t *testing.T) { // A-55, A-56
 		}
 		p, _ := s.Process(pid)
 		path := fmt.Sprintf("/mnt/mcp/%d-x", pid)
-		if got := permit(p, "/dev/tool") == nil; got != c.tool {
+		if got := mayOpen(p, "/dev/tool") == nil; got != c.tool {
 			t.Errorf("%s: tool %v", name, got)
 		}
-		if got := permit(p, path) == nil; got != c.mount || mounts.mounted[path] != c.mount {
+		if got := mayOpen(p, path) == nil; got != c.mount || mounts.mounted[path] != c.mount {
 			t.Errorf("%s: mount %v, mounted %v", name, got, mounts.mounted[path])
 		}
-		if permit(p, "/mnt/mcp/999-x") == nil {
+		if mayOpen(p, "/mnt/mcp/999-x") == nil {
 			t.Errorf("%s: another process's server is open", name)
 		}
 		_ = s.Kill(pid, types.SIGKILL)

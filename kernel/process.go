@@ -106,6 +106,7 @@ type Process struct {
 	box  mailbox.Box[*Message]
 	post post // the way into the box of an agent
 	kids kids // of an agent
+	asks questions
 
 	gate   gate.Gate
 	ctx    context.Context

@@ -122,7 +122,7 @@ func TestWhatIsDeniedCannotBeOpened(t *testing.T) { // T4
 			paths = append(paths, "/dev/llm/other/fallback/"+model, "/dev/llm/other//fallback/"+model+"/m", "/dev/llm//"+model)
 		}
 		for _, path := range paths {
-			if err := permit(p, path); types.CodeOf(err) != types.ErrPermission {
+			if err := mayOpen(p, path); types.CodeOf(err) != types.ErrPermission {
 				t.Fatalf("with %q denied, %q may be opened: %v", denied, path, err)
 			}
 		}

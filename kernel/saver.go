@@ -89,6 +89,9 @@ func (p *Process) procInfo(i *Info) step.ProcInfo {
 	case i.Suspended:
 		s.Suspension = types.Suspend(types.SuspendStopped)
 	}
+	if i.Suspended {
+		s.Asks = p.asks.list()
+	}
 	if i.State == types.StateDead && !i.Suspended {
 		s.DeadAt = i.EndedAt
 	}

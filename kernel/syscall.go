@@ -15,9 +15,9 @@ import (
 	"rnix/vfs"
 )
 
-// permit refuses paths that a process may not open. A process reaches only its own MCP servers,
+// mayOpen refuses paths that a process may not open. A process reaches only its own MCP servers,
 // whatever its rights say.
-func permit(p *Process, path string) error {
+func mayOpen(p *Process, path string) error {
 	deny := func(format string, args ...any) error {
 		e := types.Errorf(types.ErrPermission, "Open", path, format, args...)
 		e.PID = p.PID
@@ -64,7 +64,7 @@ type descriptors struct {
 
 func (c *descriptors) open(p *Process, path string, flags vfs.OpenFlag) (types.FD, error) {
 	call := c.tracer.call(p, "Open", path)
-	err := permit(p, path)
+	err := mayOpen(p, path)
 	var fd types.FD
 	if err == nil {
 		fd, err = c.vfs.Open(p.PID, path, flags)
@@ -254,7 +254,7 @@ func (k *KernelImpl) OpenAs(pid types.PID, path string, flags vfs.OpenFlag) (vfs
 	if err != nil {
 		return nil, err
 	}
-	if err := permit(p, path); err != nil {
+	if err := mayOpen(p, path); err != nil {
 		return nil, err
 	}
 	if flags != vfs.OpenRead && vfs.Below(collapsed(path), modelRoot) {

@@ -60,7 +60,7 @@ func (ks *kits) made(p *Process) (*kit, error) {
 	kt := &kit{tools: map[string]vfs.Tool{}, meta: map[string]loop.Kind{}}
 	add := func(tools []vfs.Tool) {
 		for _, t := range tools {
-			if _, taken := kt.tools[t.Name]; taken || permit(p, t.Path) != nil {
+			if _, taken := kt.tools[t.Name]; taken || mayOpen(p, t.Path) != nil {
 				continue
 			}
 			kt.tools[t.Name] = t
@@ -119,7 +119,7 @@ func equip(k *KernelImpl, p *Process, ag *agent.Agent) (*loop.Loop, string, erro
 			Session: p.UUID.String(), WorkDir: p.WorkDir},
 		System: func() string { system, _, _ := prompted(p); return system }, Specs: p.kit.specs, Tools: p.kit.tools, Meta: p.kit.meta, MaxSteps: p.MaxSteps, FailStop: p.opts.FailedSteps, Budget: account{k.budgets, p}, Several: len(p.model.Others) > 0,
 		Window: p.model.ContextWindow, StepTimeout: p.stepTimeout, Start: progress, Open: open, End: end, Thread: threadsOf(k, p),
-	}, host{postman{k, p}})
+	}, host{asking{postman{k, p}}})
 	if err != nil {
 		return nil, "", types.Errorf(types.ErrInvalid, "Spawn", "", "request: %w", err)
 	}

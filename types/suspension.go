@@ -16,6 +16,7 @@ const (
 	SuspendLimit    SuspendKind = "rate_limit" // of a provider
 	SuspendChild    SuspendKind = "child"      // a child that it waits for is suspended
 	SuspendNodes    SuspendKind = "nodes"      // nodes of the workflow that it runs are suspended
+	SuspendAsk      SuspendKind = "ask"        // a person is asked about a call
 	SuspendNoRoom   SuspendKind = "no_room"    // its record could not be written: the disk is full
 	SuspendReadOnly SuspendKind = "read_only"  // its record could not be written: the disk is read-only
 	SuspendHeld     SuspendKind = "held"       // it is not resumed automatically; the words say why

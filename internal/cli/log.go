@@ -68,7 +68,7 @@ it. Where lines are missing, it says so.`,
 // logOf asks for the log of the processes that a request is about.
 func logOf(req ipc.EventsRequest) ipc.EventsRequest {
 	req.Filter = &ipc.EventFilter{Log: true}
-	req.Kinds = []event.Kind{event.LogLine, event.Exited, event.StorageError, event.Stalled, event.Refused, event.Lag}
+	req.Kinds = []event.Kind{event.LogLine, event.Exited, event.StorageError, event.Stalled, event.Refused, event.Asked, event.Answered, event.Lag}
 	return req
 }
 
@@ -110,6 +110,10 @@ func logText(e *ipc.Event) string {
 		return "storage error: " + oneLine(e.Path) + ": " + oneLine(e.Err)
 	case event.Refused:
 		return oneLine(e.Text)
+	case event.Asked:
+		return "asked " + oneLine(e.Args) + ": " + oneLine(e.Text)
+	case event.Answered:
+		return strings.TrimSuffix("ask "+oneLine(e.Args)+" is "+answerWords(e.Result)+": "+oneLine(e.Text), ": ")
 	case event.Stalled:
 		if e.Result == "over" {
 			return "makes progress again"

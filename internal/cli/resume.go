@@ -64,6 +64,9 @@ its exit codes. With --json it answers with what has begun, an object for each p
 	f.Var(&o.usd, "budget-usd", "so many dollars more than it has used, such as 2.50; 0 = unlimited")
 	f.IntVar(&o.maxSteps, "max-steps", 0, "so many steps more than it has done; 0 = no limit")
 	f.DurationVar(&o.timeout, "timeout", 0, "end it when it has lived so much longer, such as 10m; 0 = no limit")
+	f.Var(ruleList{&o.req.Rules.Allow}, "allow", "do not ask you about such calls any more, e.g. 'shell go test *'; may be repeated")
+	f.Var(ruleList{&o.req.Rules.Deny}, "deny", "deny such calls, e.g. 'shell git push *'; may be repeated")
+	askFlags(c, &o.req.Rules, &o.req.Asks)
 	confineFlags(c, &o.req.Sandbox, &o.req.Net)
 	f.StringVarP(&o.req.Name, "name", "n", "", "a name for the fork")
 	f.StringVarP(&o.cwd, "cwd", "C", "", "the directory in which the fork works, as it is")
@@ -127,6 +130,9 @@ func (o *resumeOptions) run(c *cobra.Command, targets []string) error {
 
 // check refuses what cannot be meant, before anything is started for it.
 func (o *resumeOptions) check(changed func(string) bool, targets []string) error {
+	if _, err := asksOf(o.app, o.req.Asks, false); err != nil {
+		return err
+	}
 	switch o.format {
 	case "text", "json":
 	case "stream-json":

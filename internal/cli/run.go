@@ -63,6 +63,7 @@ type runOptions struct {
 	req      ipc.SpawnRequest
 	intent   string
 	stdin    bool
+	asks     string
 	inputs   []string
 	harness  string
 	maxSteps int
@@ -106,8 +107,9 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.Var(labelFlag{&o.req.Labels}, "label", "a label to find the process by, as `KEY=VALUE`, e.g. env=prod; may be repeated")
 	f.StringVar(&o.req.Group, "group", "", "a process group, by number or name, that it is in from the beginning")
 	f.BoolVarP(&o.detach, "detach", "d", false, "do not wait: print the PID and leave the agent to work")
-	f.Var(deviceList{&o.req.AllowedDevices, false}, "allow", "allow only these devices, such as /dev/fs; may be repeated")
-	f.Var(deviceList{&o.req.DeniedDevices, true}, "deny", "deny these devices, such as /dev/shell; may be repeated")
+	f.Var(deviceList{&o.req.AllowedDevices, false, &o.req.Rules.Allow}, "allow", "allow only these devices, e.g. /dev/fs; or do not ask about such calls, e.g. 'shell go test *'")
+	f.Var(deviceList{&o.req.DeniedDevices, true, &o.req.Rules.Deny}, "deny", "deny these devices, e.g. /dev/shell; or such calls, e.g. 'shell git push *'; may be repeated")
+	askFlags(c, &o.req.Rules, &o.asks)
 	confineFlags(c, &o.req.Sandbox, &o.req.Net)
 	f.StringSliceVar(&o.req.MCP, "mcp", nil, "mount this MCP server too; may be repeated")
 	f.StringVar(&o.req.SystemPrompt, "system-prompt", "", "a text that goes before the agent's own instructions")
@@ -193,6 +195,10 @@ func (o *runOptions) settle(changed func(string) bool) error {
 		if !filepath.IsAbs(o.cwd) {
 			o.req.Cwd = filepath.Join(a.host.Dir, o.cwd)
 		}
+	}
+	var err error
+	if o.req.Asks, err = asksOf(a, o.asks, !o.detach); err != nil {
+		return err
 	}
 	if changed("issue") && o.req.Session == "" {
 		return usagef("add --session ID", "--issue is about a session of the platform, and none is asked for")

@@ -125,7 +125,7 @@ func not(words []string) []string {
 // usual are the kinds that strace shows if nobody says which.
 func usual() []event.Kind {
 	return []event.Kind{event.Syscall, event.SyscallBegun, event.Spawned, event.Renamed, event.Signalled, event.Paused, event.Resumed, event.Waiting, event.Messaged, event.Delivered,
-		event.Exited, event.Mounted, event.Unmounted, event.StorageError, event.Refused, event.Lag}
+		event.Exited, event.Mounted, event.Unmounted, event.StorageError, event.Refused, event.Asked, event.Answered, event.Lag}
 }
 
 // reasonOf is an error in its own words, without what was called.

@@ -43,7 +43,7 @@ func (v *view) kinds() []event.Kind {
 		return nil
 	}
 	kinds := []event.Kind{event.Spawned, event.StepStarted, event.StepEnded, event.Paused, event.Resumed, event.Waiting, event.Exited,
-		event.Compacted, event.Mounted, event.StorageError, event.Refused}
+		event.Compacted, event.Mounted, event.StorageError, event.Refused, event.Asked, event.Answered}
 	if !v.out.talks() {
 		return []event.Kind{event.Exited}
 	}
@@ -89,6 +89,10 @@ func (v *view) event(e *ipc.Event) {
 	case event.Resumed:
 		p.doing, p.waiting = "resumed", false
 		v.say("[kernel] PID %d resumed after %s", e.PID, debug.Duration(e.Dur))
+	case event.Asked:
+		v.say("[ask] PID %d: %s; answer with: rnix allow %s, or: rnix deny %s", e.PID, oneLine(e.Text), oneLine(e.Args), oneLine(e.Args))
+	case event.Answered:
+		v.say("[ask] PID %d: %s", e.PID, strings.TrimSuffix(answerWords(e.Result)+": "+oneLine(e.Text), ": "))
 	case event.Compacted, event.Refused:
 		v.say("[kernel] PID %d: %s", e.PID, oneLine(e.Text))
 	case event.Mounted:
@@ -193,7 +197,9 @@ func (v *view) waits(e *ipc.Event, p *seen) {
 		until = ", until " + clock(e.Until, time.Now())
 		p.doing += until
 	}
-	v.say("[kernel] PID %d waits: %s%s", e.PID, oneLine(e.Text), until)
+	if !strings.HasPrefix(e.Text, "ask: ") { // which has its own line, with what to do
+		v.say("[kernel] PID %d waits: %s%s", e.PID, oneLine(e.Text), until)
+	}
 }
 
 // doing is what a process does after a syscall: that which follows an opened file is usually long.

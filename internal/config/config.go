@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"rnix/agent"
+	"rnix/internal/permit"
 	"rnix/internal/yamlfile"
 )
 
@@ -93,6 +94,7 @@ type Config struct {
 	Heartbeat     Heartbeat
 	Platform      Platform
 	Sandbox       Sandbox
+	Permissions   []permit.Rules // of the user, and of the project
 	Problems      Problems
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"rnix/agent"
+	"rnix/internal/permit"
 	"rnix/internal/yamlfile"
 )
 
@@ -35,6 +36,7 @@ type layer struct {
 	Heartbeat   heartbeatLayer  `yaml:"heartbeat"`
 	Platform    platformLayer   `yaml:"platform"`
 	Sandbox     sandboxLayer    `yaml:"sandbox"`
+	Permissions permit.Rules    `yaml:"permissions"`
 }
 
 // sink takes the values of one layer: where each comes from, and where to report what is wrong.
@@ -217,6 +219,7 @@ func (c *Config) apply(l layer, s sink) {
 	c.applyHeartbeat(l, s)
 	c.applyPlatform(l, s)
 	c.applySandbox(l, s)
+	c.applyPermissions(l, s)
 }
 
 // limit takes over a limit of which 0 means that there is none.

@@ -29,6 +29,7 @@ import (
 	"rnix/internal/records"
 	"rnix/internal/redact"
 	"rnix/internal/service/agentcli"
+	"rnix/internal/service/asks"
 	"rnix/internal/service/autoresume"
 	"rnix/internal/service/billing"
 	"rnix/internal/service/catalog"
@@ -61,22 +62,16 @@ type Options struct {
 	// Program is this program, which serves the kernel to agents' command lines ("mcp serve"); empty = the one that runs.
 	Program string
 	// Guard is the warden, who ends what children have left if the daemon is killed; see proc.Warded. nil = there is none.
-	Guard *proc.Guard
-	// Lookup is the daemon's environment; nil = that of the program.
-	Lookup statehome.Lookup
-	// Idle is how long the daemon goes on without processes, connections and calls; 0 = for ever.
-	Idle time.Duration
-	// Ready is called when the socket answers. It may be nil.
-	Ready func(statehome.Places)
-	// Inside is called when what an earlier daemon has left was taken up, for tests that put a load on the kernel which no client could; ctx ends
-	// with the daemon. It may be nil; an error ends the daemon.
+	Guard  *proc.Guard
+	Lookup statehome.Lookup       // the daemon's environment; nil = that of the program
+	Idle   time.Duration          // how long the daemon goes on without processes, connections and calls; 0 = for ever
+	Ready  func(statehome.Places) // called when the socket answers; may be nil
+	// Inside, in tests, is called when what an earlier daemon has left was taken up; ctx ends with the daemon, which its error ends. It may be nil.
 	Inside func(ctx context.Context, k *kernel.KernelImpl, events *event.Log) error
 	// Store, in tests, is given the files that the daemon has opened and returns what it works with in their stead; nil = the files.
-	Store func(store.Opened) store.Opened
-	// Events is how many events are kept in memory; 0 = event.DefaultCapacity.
-	Events int
-	// LogLevel is the least level that is logged.
-	LogLevel slog.Level
+	Store    func(store.Opened) store.Opened
+	Events   int        // how many are kept in memory; 0 = event.DefaultCapacity
+	LogLevel slog.Level // the least that is logged
 }
 
 // Daemon is a running daemon.
@@ -122,6 +117,7 @@ type Daemon struct {
 	outputs    int64 // bytes that the outputs of a process may take; 0 = no bound
 	storage    *storage.Service
 	mail       *mail.Service
+	asks       *asks.Service
 	groups     *groups.Service
 	looks      *looks
 	watch      *watch.Service
@@ -147,7 +143,7 @@ type Daemon struct {
 }
 
 func newDaemon(opt Options) *Daemon {
-	d := &Daemon{opt: opt, started: time.Now(), idle: control.NewIdle(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), access: new(lifecycle.Access), auto: autoresume.New(), watch: new(watch.Service), billing: new(billing.Service), storage: new(storage.Service), mail: new(mail.Service), groups: new(groups.Service), sandbox: new(confine.Service)}
+	d := &Daemon{opt: opt, started: time.Now(), idle: control.NewIdle(time.Now()), looked: make(chan struct{}), secrets: new(redact.Set), access: new(lifecycle.Access), auto: autoresume.New(), watch: new(watch.Service), billing: new(billing.Service), storage: new(storage.Service), mail: new(mail.Service), asks: new(asks.Service), groups: new(groups.Service), sandbox: new(confine.Service)}
 	d.bootstrap = newBoot(d)
 	return d
 }
@@ -371,7 +367,7 @@ func (d *Daemon) boot() error {
 	d.kernel = kernel.New(kernel.Config{
 		Devices: d.devices, Mounts: d.mounts, Contexts: rnixctx.NewManager(), Events: d.events, Log: d.log, Secrets: d.secrets,
 		Address: []string{statehome.EnvDataDir + "=" + d.places.DataDir}, Limits: d.limits, Heartbeat: d.heartbeat,
-		Store: d.store, Workspace: &files.Workspace{Kept: d.snapshots, Planter: d.trees, Dir: d.journal.Dir}, Catalog: d.launcher.Spawner, Lifecycle: outside{d.billing, d},
+		Store: d.store, Workspace: &files.Workspace{Kept: d.snapshots, Planter: d.trees, Dir: d.journal.Dir}, Catalog: d.launcher.Spawner, Lifecycle: outside{d.billing, d}, Permissions: d.asks,
 	}, nil)
 	startServices(d, transports)
 	return d.devices.Register("/proc", vfs.NewProcFS(d.kernel.Proc(), d.kernel.VFS()).Open)

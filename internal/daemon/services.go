@@ -31,6 +31,7 @@ func registerServices(d *Daemon, on *service.Wire) {
 	d.files.Register(on)
 	d.storage.Register(on)
 	d.mail.Register(on)
+	d.asks.Register(on)
 	d.groups.Register(on)
 	d.catalog.Register(on)
 	d.paths.Register(on)

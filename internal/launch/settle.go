@@ -48,6 +48,12 @@ func (l *Launcher) Plan(a *Opened, req *ipc.ResumeRequest) (*Ready, error) {
 	if p.Lent == nil && a.Was.ByAgent { // of an earlier version, which did not keep them
 		p.Lent = []string{}
 	}
+	if set.Permissions != nil {
+		p.Permissions = *set.Permissions
+	}
+	if err = profile.AskPermissions(p, req.Rules, req.Asks, true); err != nil {
+		return nil, err
+	}
 	if set.Sandbox != nil {
 		p.Sandbox = *set.Sandbox
 	}

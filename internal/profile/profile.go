@@ -11,6 +11,7 @@ import (
 	"rnix/agent"
 	"rnix/internal/config"
 	"rnix/internal/harness"
+	"rnix/internal/permit"
 	"rnix/internal/price"
 	"rnix/internal/sandbox"
 	"rnix/kernel"
@@ -22,21 +23,22 @@ import (
 // and which model it asked for. It is made for each spawn, does not change once there is a process, and
 // is handed to the process's devices and to its children.
 type Profile struct {
-	Cwd       string // absolute
-	Env       []string
-	Lookup    config.Lookup
-	Trust     bool // in the files of the project, when it was read; see Trusts
-	Config    config.Config
-	Providers config.Providers
-	Catalog   *agent.Catalog
-	Servers   []agent.MCPEntry
-	Problems  []string
-	Mistakes  config.Problems  // those of the problems because of which nothing may be started
-	Asked     config.Wish      // the client's part of it
-	Member    Member           // of a platform
-	Names     []string         // of variables that OS children see besides the agent's
-	Lent      []string         // those that the agent has which starts a process with it, of which Names can hand on no others; nil = no agent does
-	Sandbox   sandbox.Settings // how the commands of what is started with it are confined
+	Cwd         string // absolute
+	Env         []string
+	Lookup      config.Lookup
+	Trust       bool // in the files of the project, when it was read; see Trusts
+	Config      config.Config
+	Providers   config.Providers
+	Catalog     *agent.Catalog
+	Servers     []agent.MCPEntry
+	Problems    []string
+	Mistakes    config.Problems  // those of the problems because of which nothing may be started
+	Asked       config.Wish      // the client's part of it
+	Member      Member           // of a platform
+	Names       []string         // of variables that OS children see besides the agent's
+	Lent        []string         // those that the agent has which starts a process with it, of which Names can hand on no others; nil = no agent does
+	Permissions permit.Settings  // about which calls of it a person is asked
+	Sandbox     sandbox.Settings // how the commands of what is started with it are confined
 	// CLI says that what runs with it is an agent CLI.
 	CLI      bool
 	Recorded bool // what is started with it is asked for by a history, perhaps of an earlier version
@@ -107,7 +109,9 @@ func (p *Profile) Variables(ag *agent.Agent) []string {
 // count that the agent has, and Rnix's own: an agent could name there what it may not read, or programs and hosts of its own to a model, which is not confined.
 func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Settings) {
 	p.Lent, p.Sandbox = append([]string{}, variables...), sandbox.MeetSettings(below, p.Sandbox)
-	p.CLI = above != nil && above.CLI
+	if p.CLI = above != nil && above.CLI; above != nil {
+		p.Permissions = permit.Meet(above.Permissions, p.Permissions)
+	}
 	if below.Within != nil && !below.Off() {
 		from := os.Environ()
 		if above != nil {

@@ -66,6 +66,9 @@ func (r *Reader) read(cwd, project, home string, environ []string, trust bool) *
 	src := config.Sources{UserDir: r.UserDir, ProjectDir: p.project, Home: home, Lookup: p.Lookup, TrustProject: trust}
 	p.Config = config.Load(src)
 	p.Sandbox = sandbox.Usual().With(p.Config.Sandbox.Settings())
+	for _, rules := range p.Config.Permissions {
+		p.Permissions = p.Permissions.With(rules)
+	}
 	p.Providers = config.LoadProviders(src)
 	var prices config.Problems
 	p.prices, prices = config.LoadPrices(src)

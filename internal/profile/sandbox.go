@@ -20,13 +20,14 @@ func AskSandbox(p *Profile, level, net string) error {
 	return nil
 }
 
-// Confine tightens the sandbox of p as an agent says, and as level and net do where they are not empty. Where commands then have another network
+// Confine tightens the sandbox of p, and its rules, as an agent says, and as level and net do where they are not empty. Where commands then have another network
 // than was said, the problems of p say so.
 func Confine(p *Profile, ag *agent.Agent, level, net string) error {
 	s := sandbox.Settings{Level: sandbox.Level(level), Net: sandbox.Net(net)}
 	if err := s.Check(); err != nil {
 		return types.Errorf(types.ErrInvalid, "Spawn", ag.Name, "%w", err)
 	}
+	p.Permissions = p.Permissions.With(ag.Permissions)
 	p.Sandbox = p.Sandbox.Tighten(s.Level, s.Net).Tighten(ag.Sandbox.Level, ag.Sandbox.Net)
 	agents, problems := differs(ag.Sandbox.Net, p.Sandbox), slices.Clip(p.Problems)
 	if agents != "" {

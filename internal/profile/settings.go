@@ -10,6 +10,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/config"
+	"rnix/internal/permit"
 	"rnix/internal/sandbox"
 	"rnix/internal/step"
 	"rnix/internal/workspace"
@@ -27,6 +28,8 @@ type Settings struct {
 	Lent      []string `json:"lent_env,omitzero"`       // the variables of the agent that has started it; null = none has
 	// Sandbox is how its commands are confined; null = as the configuration says, in a history of an earlier version.
 	Sandbox *sandbox.Settings `json:"sandbox,omitempty"`
+	// Permissions are the rules about which of its calls a person is asked; null = as the configuration says, in a history of an earlier version.
+	Permissions *permit.Settings `json:"permissions,omitempty"`
 	// Servers has a hash of each MCP server of the agent, for projects that are trusted.
 	Servers map[string]string `json:"servers,omitempty"`
 	// What the client asked for, which its children's models depend on.
@@ -71,7 +74,7 @@ func (s *Settings) Wish() config.Wish {
 // Settings returns what the history of a process with this profile keeps of it; mcp are the servers that it was given besides the agent's.
 func (p *Profile) Settings(ag *agent.Agent, mcp []string) (json.RawMessage, error) {
 	s := Settings{Cwd: p.Cwd, Trust: p.TrustAsked(), MCP: mcp, Names: p.Names, Lent: p.Lent, Provider: p.Asked.Provider, Model: p.Asked.Model,
-		FallbackProvider: p.Asked.FallbackProvider, FallbackModel: p.Asked.FallbackModel, Tools: p.tools, Member: p.Member, Sandbox: new(p.Sandbox)}
+		FallbackProvider: p.Asked.FallbackProvider, FallbackModel: p.Asked.FallbackModel, Tools: p.tools, Member: p.Member, Sandbox: new(p.Sandbox), Permissions: new(p.Permissions)}
 	if p.Trust {
 		s.Servers = serverSums(ag)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	rnixctx "rnix/context"
+	"rnix/internal/permit"
 	"rnix/internal/step"
 	"rnix/types"
 )
@@ -39,7 +40,7 @@ func (w *anyMarkers) settled() json.RawMessage {
 func (w *anyMarkers) marker() step.Marker {
 	m := step.Marker{Name: []string{step.MarkerSpawn, step.MarkerResumed, step.MarkerExit, step.MarkerPause, step.MarkerPause, step.MarkerResume, step.MarkerDaemonStop,
 		step.MarkerInterrupted, step.MarkerSuspended, step.MarkerName, step.MarkerLimit, step.MarkerCutOff, step.MarkerNote, step.MarkerAlive, step.MarkerFork,
-		step.MarkerInput, step.MarkerSkill, "of a newer program"}[w.r.IntN(18)], PID: types.PID(w.r.IntN(4))}
+		step.MarkerInput, step.MarkerSkill, step.MarkerAsk, step.MarkerAsk, step.MarkerAnswer, step.MarkerGrant, step.MarkerRevoke, "of a newer program"}[w.r.IntN(23)], PID: types.PID(w.r.IntN(4))}
 	switch m.Name {
 	case step.MarkerSpawn, step.MarkerResumed:
 		if m.Text = []string{"do", step.ByPerson}[w.r.IntN(2)]; w.r.IntN(8) > 0 {
@@ -54,6 +55,14 @@ func (w *anyMarkers) marker() step.Marker {
 			d.Kind, d.Wake = types.SuspendBudget, w.at.Add(time.Hour)
 		}
 		m.Detail = w.detail(d)
+	case step.MarkerAsk:
+		m.Detail = w.detail(step.Ask{Number: 1 + w.r.Uint64N(3), CallID: "call", Tool: "shell", Text: "shell ls", Rule: "shell"})
+	case step.MarkerAnswer:
+		m.Detail = w.detail(step.Answered{Number: 1 + w.r.Uint64N(3), CallID: "call", Allow: w.r.IntN(2) == 0})
+	case step.MarkerGrant:
+		m.Detail = w.detail(permit.Grant{Number: 1 + w.r.Uint64N(3), Scope: permit.ForFamily, Tool: "shell", Match: "git *"})
+	case step.MarkerRevoke:
+		m.Detail = w.detail(1 + w.r.Uint64N(3))
 	case step.MarkerSkill:
 		m.Text, m.Detail = "tables", w.detail(step.SkillDetail{Name: "tables", Section: "# Skill: tables"})
 	case step.MarkerName:

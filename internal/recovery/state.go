@@ -75,6 +75,9 @@ type Call struct {
 	Seq      uint64        `json:"seq,omitempty"`      // of the intent
 	Error    string        `json:"error,omitempty"`
 	Code     types.ErrCode `json:"code,omitempty"`
+	// Ask says that a person was asked about it, and Reply what was answered; nil = nothing yet.
+	Ask   *step.Ask      `json:"ask,omitempty"`
+	Reply *step.Answered `json:"reply,omitempty"`
 }
 
 // Apply folds the next record in. Records come in order, each once; State does not keep r itself.
@@ -191,6 +194,10 @@ func (s *State) marker(m *step.Marker, seq uint64) {
 		if s.Own(seq) {
 			s.Born()
 		}
+	case step.MarkerAsk, step.MarkerAnswer:
+		if !s.Inherited(seq) {
+			s.asks(m)
+		}
 	case step.MarkerInput:
 		s.Inputs = append(slices.Clip(s.Inputs), m.Text)
 	case step.MarkerMail:
@@ -205,6 +212,20 @@ func (s *State) marker(m *step.Marker, seq uint64) {
 		}
 	case step.MarkerExit, step.MarkerSuspended:
 		s.Ending = nil
+	}
+}
+
+// asks folds what a person was asked about a call, and has answered.
+func (s *State) asks(m *step.Marker) {
+	if a, ok := step.Asked(m); ok {
+		if c := s.call(a.CallID); c != nil {
+			c.Ask, c.Reply = &a, nil
+		}
+	}
+	if a, ok := step.AnsweredBy(m); ok {
+		if c := s.call(a.CallID); c != nil && c.Ask != nil && c.Ask.Number == a.Number {
+			c.Reply = &a
+		}
 	}
 }
 

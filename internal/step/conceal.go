@@ -3,6 +3,7 @@ package step
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	rnixctx "rnix/context"
 	"rnix/internal/redact"
@@ -86,6 +87,10 @@ func (p ProcInfo) Concealed(secrets *redact.Set) ProcInfo {
 	if p.Exit != nil {
 		exit := secrets.Exit(*p.Exit)
 		p.Exit = &exit
+	}
+	p.Asks = slices.Clone(p.Asks)
+	for i := range p.Asks {
+		secrets.Strings(&p.Asks[i].Text, &p.Asks[i].Rule)
 	}
 	return p
 }

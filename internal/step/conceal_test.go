@@ -22,7 +22,7 @@ var structural = []string{
 	"Intent.CallID", "Intent.Tool", "Intent.Path", "Intent.Effect", "Intent.Key", "Snapshot.Kind", "Snapshot.ID", "Snapshot.Root", "Snapshot.Limited",
 	"Result.CallID", "Result.Tool", "Result.Code", "Marker.Name",
 	"StepRecord.Action", "StepRecord.ToolPath", "StepRecord.Provider", "StepRecord.Model", "StepRecord.StopReason", "StepRecord.CostFrom",
-	"Call.ID", "Call.Name", "Call.Path", "Call.Code",
+	"Ask.CallID", "Ask.Tool", "Ask.Path", "Call.ID", "Call.Name", "Call.Path", "Call.Code",
 	"Suspension.SuspendKind", "ProcStatus.Name", "ProcInfo.State", "ProcStatus.Agent", "ProcStatus.Kind", "ProcStatus.Skills", "ProcStatus.Provider", "ProcStatus.Model", "ProcInfo.AllowedDevices",
 	"ProcInfo.DeniedDevices", "ProcStatus.WorkDir", "ProcStatus.Sandbox", "ProcStatus.Net", "ProcInfo.ReadRoots", "ProcInfo.MCPMounts", "Spending.Model", "Spending.Provider", "Spending.Day",
 }

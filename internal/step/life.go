@@ -8,6 +8,7 @@ import (
 	"time"
 
 	rnixctx "rnix/context"
+	"rnix/internal/permit"
 	"rnix/internal/price"
 	"rnix/types"
 )
@@ -57,9 +58,12 @@ type Life struct {
 	Limit *LimitDetail `json:"limit,omitempty"` // by how much the budget was raised since then; nil = it was not
 	// Skills are those that the model has activated since the run began; what was before stands in Settled.
 	Skills []SkillDetail `json:"skills,omitempty"`
-	PID    types.PID     `json:"pid,omitempty"`
-	Runs   int           `json:"runs,omitempty"`
-	Origin *ForkDetail   `json:"origin,omitempty"`
+	// Asks are those that have no answer yet, Grants what was given with answers and not taken back.
+	Asks   []Ask          `json:"asks,omitempty"`
+	Grants []permit.Grant `json:"grants,omitempty"`
+	PID    types.PID      `json:"pid,omitempty"`
+	Runs   int            `json:"runs,omitempty"`
+	Origin *ForkDetail    `json:"origin,omitempty"`
 
 	Step     int     `json:"step"` // the last one that has ended
 	Tokens   int     `json:"tokens_used"`
@@ -107,13 +111,15 @@ func (l *Life) Apply(r *Record) {
 }
 
 // pass counts the time up to a record. Before one that a later daemon has written nothing ran: how long
-// the process had lived when its daemon broke off is known up to the record before.
+// the process had lived when its daemon broke off is known up to the record before. While a person is asked it stands still.
 func (l *Life) pass(r *Record, now time.Time) {
 	if m := r.Marker; m != nil && (m.Name == MarkerInterrupted || m.Name == MarkerResumed) {
 		l.Began = time.Time{}
 	}
 	if !l.Began.IsZero() && now.After(l.Began) {
-		l.Active += now.Sub(l.Began)
+		if len(l.Asks) == 0 {
+			l.Active += now.Sub(l.Began)
+		}
 		l.Began = now
 	}
 }
@@ -125,7 +131,7 @@ func (l *Life) step(r *StepRecord) {
 		l.count(r.Answer().Beyond(a))
 	}
 	l.Step = max(l.Step, r.StepNumber)
-	l.Crashes, l.Answered = 0, nil
+	l.Crashes, l.Answered, l.Asks = 0, nil, nil
 }
 
 func (l *Life) count(a *Answer) {
@@ -165,6 +171,7 @@ func (l *Life) marker(m *Marker, seq uint64, now time.Time) {
 		}
 	case MarkerExit:
 		l.end(PhaseEnded)
+		l.Asks = nil
 		l.Exit, l.Result, l.Ended, l.Paused, l.PausedAt = m.Exit, m.Text, now, false, time.Time{}
 	case MarkerSuspended:
 		var d SuspendDetail
@@ -190,6 +197,8 @@ func (l *Life) marker(m *Marker, seq uint64, now time.Time) {
 		if a, ok := CutOff(m); ok {
 			l.spent(a, AddCutOff)
 		}
+	case MarkerAsk, MarkerAnswer, MarkerGrant, MarkerRevoke:
+		l.asks(m, seq)
 	case MarkerDaemonStop:
 		l.end(PhaseStopped)
 	case MarkerInterrupted:
@@ -286,6 +295,9 @@ func (l *Life) Put(p *ProcInfo) {
 	}
 	if p.Step = l.Step; l.Answered != nil {
 		p.Step = max(p.Step, l.Answered.Step) // it has begun, and is gone on with
+	}
+	if p.Asks = l.Asks; l.Phase == PhaseEnded {
+		p.Asks = nil
 	}
 	p.TokensUsed, p.CostUSD, p.Unpriced, p.Spending = l.Tokens, l.CostUSD, l.Unpriced, l.Spending
 	p.Provider, p.Model = cmp.Or(l.Provider, p.Provider), cmp.Or(l.Model, p.Model)

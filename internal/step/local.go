@@ -28,6 +28,7 @@ const (
 	lockFile  = "lock"
 	epochFile = "epoch"
 	pidFile   = "pid"
+	askFile   = "ask"
 )
 
 // Dir returns the directory of a history.
@@ -146,6 +147,19 @@ func (l *Local) PIDs() (*durable.Counter, error) {
 		highest = max(highest, gone)
 	}
 	c, mended, err := durable.MendCounter(l.fs, path, 64, uint64(highest)+1)
+	note(l, mended)
+	return c, err
+}
+
+// AskNumbers opens the counter of what persons are asked. It starts above what waits for an answer.
+func AskNumbers(l *Local) (*durable.Counter, error) {
+	highest := uint64(0)
+	for _, info := range l.index.List() {
+		for _, a := range info.Asks {
+			highest = max(highest, min(a.Number, durable.MaxCounter-1))
+		}
+	}
+	c, mended, err := durable.MendCounter(l.fs, filepath.Join(l.dir, askFile), 1, highest+1)
 	note(l, mended)
 	return c, err
 }

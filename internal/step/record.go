@@ -260,4 +260,5 @@ type ProcInfo struct {
 	ReadRoots      []string      `json:"read_roots,omitempty"`
 	MCPMounts      []string      `json:"mcp_mounts,omitempty"`
 	Result         string        `json:"result,omitempty"`
+	Asks           []Ask         `json:"asks,omitempty"` // of a suspended one: those that have no answer yet
 }

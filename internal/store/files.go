@@ -60,6 +60,9 @@ func (f *Files) Claim() Claim { return f.local.Claim }
 // PIDs implements Opened.
 func (f *Files) PIDs() (*durable.Counter, error) { return f.local.PIDs() }
 
+// Asks implements Opened.
+func (f *Files) Asks() (*durable.Counter, error) { return step.AskNumbers(f.local) }
+
 // Mended implements Opened.
 func (f *Files) Mended() []string { return f.local.Mended }
 

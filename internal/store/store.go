@@ -30,6 +30,8 @@ type Opened interface {
 	Claim() Claim
 	// PIDs opens the counter of PIDs, which starts above every PID that a history has had.
 	PIDs() (*durable.Counter, error)
+	// Asks opens the counter of what persons are asked, which starts above what waits for an answer.
+	Asks() (*durable.Counter, error)
 	// Mended returns what was damaged at the start and is mended, a line each; complete after PIDs.
 	Mended() []string
 	// Close closes all histories and gives the claim back. What was committed stays.

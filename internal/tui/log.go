@@ -67,7 +67,7 @@ func (l *logPane) hide()         { l.ear.close() }
 // lifeKinds are the events that a log shows besides the lines of the log itself.
 var lifeKinds = []event.Kind{event.LogLine, event.Spawned, event.StepStarted, event.StepEnded, event.StateChanged, event.Signalled, event.Paused, event.Resumed, event.Waiting, event.Exited,
 	event.Reaped, event.Reparented, event.Renamed, event.Compacted, event.Mounted, event.Unmounted, event.StorageError, event.Grouped, event.Snapshot, event.Messaged, event.Delivered, event.NodeChanged,
-	event.Stalled, event.Leased, event.Refused, event.Lag}
+	event.Stalled, event.Leased, event.Refused, event.Asked, event.Answered, event.Lag}
 
 func (l *logPane) show(p *ipc.Proc) tea.Cmd {
 	before := l.sub.state

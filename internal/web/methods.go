@@ -24,6 +24,7 @@ var methods = map[string]rewrite{
 	"watch_procs": nil, "list_messages": nil, "trace": nil, "context_profile": nil,
 
 	ipc.Signal.Name: nil, ipc.SignalTree.Name: nil, ipc.Steer.Name: nil, ipc.Rename.Name: nil, ipc.ComposeDown.Name: nil,
+	ipc.ListAsks.Name: nil, ipc.AnswerAsk.Name: nil, ipc.RevokeGrant.Name: nil,
 
 	// The environment and the trust of these come from who started the dashboard, never from the page.
 	ipc.Resume.Name: filled(func(o Options, r *ipc.ResumeRequest) error {

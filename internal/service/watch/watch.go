@@ -92,7 +92,7 @@ func ticks(state string) bool { return state == "created" || state == "running" 
 func reachesTable(kind event.Kind) bool {
 	switch kind {
 	case event.LogLine, event.Syscall, event.SyscallBegun, event.Signalled, event.Compacted, event.Mounted, event.Unmounted, event.StorageError, event.Snapshot,
-		event.Messaged, event.Delivered, event.Refused, event.Lag:
+		event.Messaged, event.Delivered, event.Refused, event.Asked, event.Answered, event.Lag:
 		return false
 	}
 	return true

@@ -17,11 +17,13 @@ type Gate struct {
 	since time.Time // +checklocks:mu
 	// What is waited for; empty = it is not barred.
 	bar string // +checklocks:mu
+	// A person is asked something: time does not count, and the gate is open all the same.
+	still bool // +checklocks:mu
 	// Closed when it opens; nil while nobody waits.
 	opens chan struct{} // +checklocks:mu
-	// Since when it is shut or barred; zero = it is open.
-	closed time.Time // +checklocks:mu
-	// Time spent closed, finished times only.
+	// Since when time does not count; zero = it does.
+	stood time.Time // +checklocks:mu
+	// Time that did not count, finished times only.
 	total time.Duration // +checklocks:mu
 }
 
@@ -58,30 +60,62 @@ func (g *Gate) Barred() string {
 	return g.bar
 }
 
+// Still says that time does not count from now on, without closing the gate, or that it counts again if nothing else keeps it from that.
+func (g *Gate) Still(now time.Time, still bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.still = still; still {
+		g.closeLocked(now)
+	} else {
+		g.countLocked(now)
+	}
+}
+
+// Stands reports whether time does not count.
+func (g *Gate) Stands() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.stood.IsZero()
+}
+
 // Closed reports whether the gate is shut or barred.
 func (g *Gate) Closed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return !g.closed.IsZero()
+	return g.closedLocked()
 }
 
 // +checklocks:g.mu
+func (g *Gate) closedLocked() bool { return g.shut || g.bar != "" }
+
+// +checklocks:g.mu
 func (g *Gate) closeLocked(now time.Time) {
-	if g.closed.IsZero() {
-		g.closed = now
+	if g.stood.IsZero() {
+		g.stood = now
 	}
 }
 
 // +checklocks:g.mu
 func (g *Gate) openLocked(now time.Time) {
-	if g.shut || g.bar != "" {
+	if g.closedLocked() {
 		return
 	}
 	if g.opens != nil {
 		close(g.opens)
+		g.opens = nil
 	}
-	g.total += max(now.Sub(g.closed), 0) // who opens it may have looked at the clock before who has closed it
-	g.opens, g.closed = nil, time.Time{}
+	g.countLocked(now)
+}
+
+// countLocked has time count again, unless something keeps it from that.
+//
+// +checklocks:g.mu
+func (g *Gate) countLocked(now time.Time) {
+	if g.closedLocked() || g.still || g.stood.IsZero() {
+		return
+	}
+	g.total += max(now.Sub(g.stood), 0) // who opens it may have looked at the clock before who has closed it
+	g.stood = time.Time{}
 }
 
 // Open ends what Shut began, and returns how long it was shut. It reports false if it was not. If the gate is not barred, it
@@ -112,7 +146,7 @@ func (g *Gate) State(now time.Time) (since time.Time, shut bool, paused time.Dur
 	return g.since, g.shut, g.pausedLocked(now)
 }
 
-// Paused returns the whole time spent closed until now.
+// Paused returns the whole time until now that did not count.
 func (g *Gate) Paused(now time.Time) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,8 +155,8 @@ func (g *Gate) Paused(now time.Time) time.Duration {
 
 // +checklocks:g.mu
 func (g *Gate) pausedLocked(now time.Time) time.Duration {
-	if !g.closed.IsZero() {
-		return g.total + now.Sub(g.closed)
+	if !g.stood.IsZero() {
+		return g.total + now.Sub(g.stood)
 	}
 	return g.total
 }
@@ -131,7 +165,7 @@ func (g *Gate) pausedLocked(now time.Time) time.Duration {
 func (g *Gate) Wait(ctx context.Context) error {
 	for {
 		g.mu.Lock()
-		if g.closed.IsZero() {
+		if !g.closedLocked() {
 			g.mu.Unlock()
 			return context.Cause(ctx)
 		}

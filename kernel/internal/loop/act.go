@@ -28,6 +28,8 @@ const (
 // could not be written. bad says that a call of the same answer has failed before.
 func (l *Loop) act(ctx, work context.Context, actions []Action, bad bool) (outs []Outcome, held, err error) {
 	outs = make([]Outcome, len(actions))
+	span := worktime{ctx: work, limit: func(ctx context.Context) (context.Context, context.CancelFunc) { return limit(ctx, l.cfg.StepTimeout) }}
+	defer span.end()
 	for i := 0; i < len(actions); {
 		if actions[i].Elsewhere() { // it has run, whatever holds us
 			outs[i] = *actions[i].Settled
@@ -69,12 +71,15 @@ func (l *Loop) act(ctx, work context.Context, actions []Action, bad bool) (outs 
 		for actions[i].independent() && j < len(actions) && actions[j].independent() {
 			j++
 		}
-		if err := l.batch(work, actions[i:j], outs[i:j]); err != nil {
+		if held, err = round(ctx, l, &span, actions[i:j], outs[i:j]); err != nil {
 			return nil, nil, err
 		}
-		// answered at once, so that what is known of a call is on disk before the next one runs
-		if err := l.answer(actions[i:j], outs[i:j]); err != nil {
-			return nil, nil, err
+		if held != nil {
+			if l.host.Suspends(held) {
+				return outs, held, nil
+			}
+			copy(outs[j:], refused(actions[j:], types.Errorf(types.ErrCancelled, "Tool", "", "not run: %v", held)))
+			return outs, held, l.answer(actions[j:], outs[j:])
 		}
 		if waits(outs[i:j]) != nil {
 			return outs, nil, nil
@@ -195,7 +200,7 @@ func (l *Loop) run(ctx context.Context, a *Action) (out Outcome) {
 		}
 	}
 	text, err := l.host.Run(ctx, a)
-	return Outcome{Output: strings.ToValidUTF8(text, "\uFFFD"), Err: err}
+	return Outcome{Output: a.told(strings.ToValidUTF8(text, "\uFFFD")), Err: err}
 }
 
 func refused(actions []Action, err error) []Outcome {

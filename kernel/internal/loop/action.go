@@ -14,6 +14,7 @@ import (
 
 	rnixctx "rnix/context"
 	"rnix/internal/recovery"
+	"rnix/internal/step"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -60,6 +61,11 @@ type Action struct {
 	Undo    bool
 	// Child is the UUID of the process that a Spawn starts, settled before it is announced.
 	Child types.UUID
+	// Ask is what an earlier run, or this one, has asked a person about the call, and Reply the answer; nil = none.
+	Ask   *step.Ask
+	Reply *step.Answered
+	// Edited is the input that the model asked for, if a person has changed it; else it is empty.
+	Edited json.RawMessage
 
 	fields map[string]json.RawMessage // of the input; nil if it is not an object
 }

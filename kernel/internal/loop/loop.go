@@ -34,6 +34,12 @@ type Host interface {
 	// CutOff records what a request may have taken that has no answer. It is durable when it returns or, if ctx has
 	// ended, with the end of the step or of the run, which follows.
 	CutOff(ctx context.Context, a *step.Answer) error
+	// Permit decides which of the actions may run: those that may not have a Problem then, and of those about which a person has to be asked
+	// first the indexes are returned. That they are asked is durable when it returns.
+	Permit(step int, actions []Action) (asked []int, err error)
+	// Answered waits until a person has answered about one of the actions that are asked about, takes the answer over into that, and returns
+	// its place in asked; or why the process ends meanwhile: the cause of ctx's end.
+	Answered(ctx context.Context, actions []Action, asked []int) (at int, held error)
 	// Intend makes durable that the actions are about to run.
 	Intend(step int, actions []Action) error
 	// Suspends reports whether the end of a context for this cause is not the end of the process.

@@ -45,6 +45,8 @@ type fake struct {
 	record   error
 	undo     func(c *recovery.Call) error
 	deliver  func() error
+	permit   func(as []Action) []int
+	replied  func(ctx context.Context, as []Action, asked []int) (int, error)
 	leave    func(final bool) (bool, string)
 	mu       sync.Mutex
 	events   []event.Event // +checklocks:mu
@@ -89,6 +91,15 @@ func (f *fake) Ask(ctx context.Context, request []byte) (*Response, error) {
 	}
 	f.asked++
 	return f.model(ctx, f.asked, request)
+}
+func (f *fake) Permit(_ int, as []Action) ([]int, error) {
+	if f.permit == nil {
+		return nil, nil
+	}
+	return f.permit(as), nil
+}
+func (f *fake) Answered(ctx context.Context, as []Action, asked []int) (int, error) {
+	return f.replied(ctx, as, asked)
 }
 func (f *fake) Intend(_ int, as []Action) error {
 	for _, a := range as {

@@ -65,6 +65,7 @@ func revive(actions []Action, o *Open) []*Outcome {
 			continue
 		}
 		c := &o.Calls[i]
+		a.asked(c)
 		policy := o.Policy
 		if p, ok := o.Choices[c.ID]; ok {
 			policy = p

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"rnix/debug"
+	"rnix/internal/event"
+	"rnix/ipc"
+)
+
+func asksCmd(a *app) *cobra.Command {
+	var follow, grants bool
+	var revoke uint64
+	c := &cobra.Command{
+		Use:        "asks [PROCESS]",
+		SuggestFor: []string{"ask", "approvals", "permissions", "questions"},
+		Short:      "show which calls wait for your answer",
+		Long: `Asks lists the calls of agents about which you are asked before they are made, oldest first: those that
+a rule says so of (--ask, and permissions: in config.yaml and agent.yaml). The agent waits for as long as it
+takes, without using up its time limits; it can be stopped and resumed meanwhile, and so can the daemon. You
+answer with rnix allow and rnix deny, from anywhere.
+
+With -f it shows what is asked and answered from then on, too, until you press Ctrl+C. --grants
+lists what was allowed for more than one call; --revoke N takes back what was granted with the answer to N.
+
+Columns: N, the number by which it is answered; PID and NAME; AGE; CALL, what would run; RULE, because of
+which you are asked.`,
+		Example:           examples(`rnix asks`, `rnix asks -f`, `rnix asks night --json | jq .input`, `rnix asks --grants`, `rnix asks --revoke 3`),
+		Annotations:       exits("0 1 2 10 11 12 130"),
+		Args:              argsOf(0, 1, process),
+		ValidArgsFunction: onlyFirst(completeProcs(a, false)),
+		RunE: func(c *cobra.Command, args []string) error {
+			req := ipc.AsksRequest{Grants: grants}
+			if len(args) > 0 {
+				req.Target = args[0]
+			}
+			ctx := c.Context()
+			fl, err := connectFollower(ctx, a)
+			if err != nil {
+				return err
+			}
+			if c.Flags().Changed("revoke") {
+				return revokeGrant(ctx, fl.client, a.out, revoke)
+			}
+			r, err := ipc.Call(ctx, fl.client, ipc.ListAsks, req)
+			if err != nil {
+				return err
+			}
+			if grants {
+				showGrants(a.out, r.Grants, time.Now())
+				return nil
+			}
+			if !follow {
+				showAsks(a.out, r.Asks, time.Now())
+				return nil
+			}
+			return followAsks(ctx, a.out, fl, req, r.Asks)
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "show what is asked and answered from now on, too")
+	c.Flags().BoolVar(&grants, "grants", false, "what was allowed for more than one call")
+	c.Flags().Uint64Var(&revoke, "revoke", 0, "take back what was granted with the answer to ask `N`")
+	return c
+}
+
+// showAsks lists what waits for an answer.
+func showAsks(out *output, asks []ipc.Ask, now time.Time) {
+	if out.json() {
+		for i := range asks {
+			out.object(&asks[i])
+		}
+		return
+	}
+	if len(asks) == 0 {
+		out.talk("nothing is asked")
+		return
+	}
+	rows := make([][]cell, len(asks))
+	for i := range asks {
+		k := &asks[i]
+		age := "-"
+		switch {
+		case k.Suspended:
+			age = suspended
+		case !k.Since.IsZero():
+			age = debug.Age(now.Sub(k.Since))
+		}
+		rows[i] = []cell{text(strconv.FormatUint(k.Number, 10)), text(k.PID.String()), text(oneLine(k.Name)), text(age), text(oneLine(k.Rule)), text(oneLine(k.Text))}
+	}
+	out.table([]column{{name: "N", right: true}, {name: "PID", right: true}, {name: "NAME", max: 20, drop: 1}, {name: "AGE", right: true, drop: 2}, {name: "RULE", max: 24, drop: 3}, {name: "CALL"}}, rows)
+	out.talk("answer with: rnix allow N, or: rnix deny N")
+}
+
+// showGrants lists what was granted.
+func showGrants(out *output, list []ipc.Grant, now time.Time) {
+	if out.json() {
+		for i := range list {
+			out.object(&list[i])
+		}
+		return
+	}
+	if len(list) == 0 {
+		out.talk("nothing is granted")
+		return
+	}
+	rows := make([][]cell, len(list))
+	for i := range list {
+		g := &list[i]
+		left := "-"
+		if !g.Until.IsZero() {
+			if left = debug.Age(g.Until.Sub(now)); !now.Before(g.Until) {
+				left = "over"
+			}
+		}
+		rows[i] = []cell{text(strconv.FormatUint(g.Number, 10)), text(g.PID.String()), text(oneLine(g.Name)), text(string(g.Scope)), text(left), text(oneLine(g.Text))}
+	}
+	out.table([]column{{name: "N", right: true}, {name: "PID", right: true}, {name: "NAME", max: 20, drop: 1}, {name: "FOR"}, {name: "LEFT", right: true}, {name: "WHAT"}}, rows)
+}
+
+func revokeGrant(ctx context.Context, c *ipc.Client, out *output, n uint64) error {
+	r, err := ipc.Call(ctx, c, ipc.RevokeGrant, ipc.RevokeRequest{Number: n})
+	if err != nil {
+		return err
+	}
+	if out.json() {
+		out.object(&r)
+		return nil
+	}
+	out.talk("[kernel] %s is asked about again, for the %s of PID %d", oneLine(r.Grant.Text), r.Grant.Scope, r.Grant.PID)
+	return nil
+}
+
+// answered is what is shown of an answer while asks are followed.
+type answered struct {
+	Number  uint64 `json:"number"`
+	Answer  string `json:"answer"` // allow or deny
+	Because string `json:"because,omitempty"`
+}
+
+// followAsks shows what is asked, and what becomes of it.
+func followAsks(ctx context.Context, out *output, fl *follower, req ipc.AsksRequest, first []ipc.Ask) error {
+	shown := map[uint64]bool{}
+	show := func(list []ipc.Ask) {
+		for i := range list {
+			k := &list[i]
+			if shown[k.Number] {
+				continue
+			}
+			shown[k.Number] = true
+			if out.json() {
+				out.object(k)
+				continue
+			}
+			out.print(askLine(k) + "\n")
+		}
+	}
+	show(first)
+	events := ipc.EventsRequest{Target: req.Target, Follow: true, Kinds: []event.Kind{event.Asked, event.Answered}}
+	var failed error
+	err := eachEvent(ctx, fl, out, events, &misses{}, func(f *ipc.Frame[ipc.Event]) {
+		e := &f.Data
+		if e.Kind == event.Asked {
+			r, err := ipc.Call(ctx, fl.client, ipc.ListAsks, req)
+			if err != nil {
+				failed = err
+				return
+			}
+			show(r.Asks)
+			return
+		}
+		n, _ := strconv.ParseUint(e.Args, 10, 64)
+		if out.json() {
+			out.object(answered{n, e.Result, e.Text})
+			return
+		}
+		out.print(fmt.Sprintf("%d  PID %d  %s\n", n, e.PID, strings.TrimSuffix(answerWords(e.Result)+": "+oneLine(e.Text), ": ")))
+	}, func(missed) {})
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// askLine says what is asked in a line.
+func askLine(k *ipc.Ask) string {
+	who := "PID " + k.PID.String()
+	if k.Name != "" {
+		who += " " + oneLine(k.Name)
+	}
+	return fmt.Sprintf("%d  %s  %s  (%s)", k.Number, who, oneLine(k.Text), oneLine(k.Rule))
+}
+
+func answerWords(verdict string) string {
+	if verdict == "allow" {
+		return "allowed"
+	}
+	return "refused"
+}

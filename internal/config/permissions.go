@@ -1,0 +1,22 @@
+package config
+
+import (
+	"fmt"
+
+	"rnix/internal/permit"
+)
+
+// applyPermissions takes over what a layer says about which calls a person is asked. None takes back what another one says.
+func (c *Config) applyPermissions(l layer, s sink) {
+	r := l.Permissions
+	for key, list := range map[string][]string{"ask": r.Ask, "allow": r.Allow, "deny": r.Deny} {
+		for i, text := range list {
+			if _, err := permit.Parse(text); err != nil {
+				s.problem(fmt.Sprintf("permissions.%s[%d]", key, i), "%v", permit.Reason(err))
+			}
+		}
+	}
+	if !r.IsZero() {
+		c.Permissions = append(c.Permissions, r)
+	}
+}

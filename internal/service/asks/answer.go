@@ -1,0 +1,166 @@
+package asks
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"rnix/internal/permit"
+	"rnix/internal/service"
+	"rnix/internal/step"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// maxBecause bounds what the model is told of a refusal, in bytes.
+const maxBecause = 4096
+
+// check refuses what is no answer.
+func check(req *ipc.AnswerRequest) error {
+	bad := func(format string, args ...any) error {
+		return types.Errorf(types.ErrInvalid, "Answer", strconv.FormatUint(req.Number, 10), format, args...)
+	}
+	var object map[string]json.RawMessage
+	switch {
+	case req.Allow && req.Because != "":
+		return bad("a reason goes with a refusal")
+	case !req.Allow && (len(req.Input) > 0 || req.For != "" || req.Match != "" || req.ForMs != 0):
+		return bad("another input, and for what else it counts, go with an answer that allows")
+	case len(req.Because) > maxBecause || !utf8.ValidString(req.Because):
+		return bad("the reason must be UTF-8 of at most %d bytes", maxBecause)
+	case len(req.Input) > 0 && (json.Unmarshal(req.Input, &object) != nil || object == nil):
+		return bad("the input must be a JSON object")
+	case !slices.Contains([]permit.Scope{"", permit.ForCall, permit.ForProcess, permit.ForFamily}, req.For):
+		return bad("%q is not known; want call, process or family", req.For)
+	case req.ForMs < 0:
+		return bad("the time is negative")
+	case req.For == permit.ForCall && (req.Match != "" || req.ForMs != 0), req.For == "" && req.Match != "" && req.ForMs == 0:
+		return bad("a pattern or a time is for more than the call itself; say for what: process, family, or how long")
+	}
+	return nil
+}
+
+// answer takes the answer of a person.
+func (d *Service) answer(ctx context.Context, peer *ipc.Peer, req ipc.AnswerRequest) (resp ipc.AnswerResponse, err error) {
+	if err := service.People(d.Finder, peer, "Answer", "not answer what a person is asked"); err != nil {
+		return resp, err
+	}
+	if err := check(&req); err != nil {
+		return resp, err
+	}
+	if err := d.Finder.Settled(ctx); err != nil {
+		return resp, err
+	}
+	all := d.all(ctx)
+	at := slices.IndexFunc(all, func(a ipc.Ask) bool { return a.Number == req.Number })
+	if at < 0 {
+		return resp, types.Errorf(types.ErrNotFound, "Answer", strconv.FormatUint(req.Number, 10), "no such ask; `rnix asks` lists those that wait for an answer")
+	}
+	a := all[at]
+	resp = ipc.AnswerResponse{Ask: a, Allowed: req.Allow}
+	if req.Allow && (req.For != "" && req.For != permit.ForCall || req.ForMs > 0) { // before the answer: what is cut off between them asks nothing twice
+		if resp.Grant, err = d.grant(ctx, &a, &req); err != nil {
+			return resp, err
+		}
+	}
+	r := step.Answered{Number: req.Number, Allow: req.Allow, Input: req.Input, Because: req.Because}
+	return resp, d.tell(ctx, &a, r)
+}
+
+// tell brings an answer to where it is waited for. A process that is just being suspended or resumed is tried again.
+func (d *Service) tell(ctx context.Context, a *ipc.Ask, r step.Answered) error {
+	return again(ctx, func() error {
+		_, err := d.Kernel.Answer(r)
+		if types.CodeOf(err) == types.ErrNotFound {
+			err = d.Stored.Answer(ctx, a.UUID, r)
+		}
+		if code := types.CodeOf(err); (code == types.ErrConflict || code == types.ErrNotFound) && !slices.ContainsFunc(d.all(ctx), func(o ipc.Ask) bool { return o.Number == a.Number }) {
+			return types.Errorf(types.ErrNotFound, "Answer", strconv.FormatUint(a.Number, 10), "it was answered already, or its process has ended")
+		}
+		return err
+	})
+}
+
+// How long something is tried while a process is neither running nor at rest, and how often.
+const (
+	tellTime  = 5 * time.Second
+	tellAgain = 20 * time.Millisecond
+)
+
+// again tries once more as long as the history has another owner.
+func again(ctx context.Context, do func() error) error {
+	for end := time.Now().Add(tellTime); ; {
+		err := do()
+		if types.CodeOf(err) != types.ErrConflict || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-time.After(tellAgain):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// grant writes down what else passes because of an answer.
+func (d *Service) grant(ctx context.Context, a *ipc.Ask, req *ipc.AnswerRequest) (*ipc.Grant, error) {
+	scope, where := req.For, a.UUID
+	if scope == "" {
+		scope = permit.ForFamily
+	}
+	if scope == permit.ForFamily {
+		where = d.top(a.UUID)
+	}
+	info, _ := d.Index.Get(a.UUID)
+	call := &permit.Call{Tool: a.Tool, Path: a.Path, Input: a.Input, Dir: info.WorkDir}
+	var until time.Time
+	if req.ForMs > 0 {
+		until = time.Now().Add(service.Timeout(req.ForMs))
+	}
+	g, err := permit.NewGrant(a.Number, call, scope, req.Match, until)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.write(ctx, where, func(pid types.PID) (step.Marker, error) { return step.GrantMarker(pid, &g) }, func() error { return d.Kernel.Grant(where, &g) }); err != nil {
+		return nil, err
+	}
+	info, _ = d.Index.Get(where)
+	out := wireGrant(&info, g)
+	return &out, nil
+}
+
+// write writes a marker into a history, wherever that is, and forgets what was known of its grants.
+func (d *Service) write(ctx context.Context, id types.UUID, make func(pid types.PID) (step.Marker, error), live func() error) error {
+	err := again(ctx, func() error {
+		err := live()
+		if types.CodeOf(err) == types.ErrNotFound {
+			err = d.Stored.Mark(ctx, id, make)
+		}
+		return err
+	})
+	d.mu.Lock()
+	delete(d.grants, id)
+	d.mu.Unlock()
+	return err
+}
+
+// revoke takes back what was granted.
+func (d *Service) revoke(ctx context.Context, peer *ipc.Peer, req ipc.RevokeRequest) (resp ipc.RevokeResponse, err error) {
+	if err := service.People(d.Finder, peer, "Revoke", "not change what a person has granted"); err != nil {
+		return resp, err
+	}
+	if err := d.Finder.Settled(ctx); err != nil {
+		return resp, err
+	}
+	all := d.grantList(types.UUID{})
+	at := slices.IndexFunc(all, func(g ipc.Grant) bool { return g.Number == req.Number })
+	if at < 0 {
+		return resp, types.Errorf(types.ErrNotFound, "Revoke", strconv.FormatUint(req.Number, 10), "no such grant; `rnix asks --grants` lists them")
+	}
+	g := all[at]
+	return ipc.RevokeResponse{Grant: g}, d.write(ctx, g.UUID, func(pid types.PID) (step.Marker, error) { return step.RevokeMarker(pid, req.Number) },
+		func() error { return d.Kernel.RevokeGrant(g.UUID, req.Number) })
+}

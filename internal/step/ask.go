@@ -1,0 +1,118 @@
+package step
+
+import (
+	"encoding/json"
+	"slices"
+
+	"rnix/internal/permit"
+	"rnix/types"
+)
+
+// The markers about what a person is asked.
+const (
+	MarkerAsk    = "ask"    // a call waits for the answer of a person; Detail: Ask
+	MarkerAnswer = "answer" // a person has answered; Text: allow or deny; Detail: Answered
+	MarkerGrant  = "grant"  // calls pass without asking from here on; Detail: permit.Grant
+	MarkerRevoke = "revoke" // a grant counts no more; Detail: its number
+)
+
+// Ask is a call about which a person is asked, before it is begun.
+type Ask struct {
+	Number uint64 `json:"number"` // by which people call it: of no other ask of the data directory
+	CallID string `json:"call_id"`
+	Tool   string `json:"tool"`
+	Path   string `json:"path"` // of the device
+	Text   string `json:"text"` // the call in a line, for lists; its input stands in the answer of the model
+	Rule   string `json:"rule"` // because of which it is asked
+}
+
+// Answered is what a person has answered to an ask.
+type Answered struct {
+	Number  uint64          `json:"number"`
+	CallID  string          `json:"call_id"`
+	Allow   bool            `json:"allow"`
+	Input   json.RawMessage `json:"input,omitempty"`   // what is run in place of the input that was asked about
+	Because string          `json:"because,omitempty"` // what the model is told of a refusal
+}
+
+// AskMarker returns the marker of an ask.
+func AskMarker(pid types.PID, a *Ask) (Marker, error) {
+	return detailed(MarkerAsk, pid, "", a)
+}
+
+// AnswerMarker returns the marker of an answer.
+func AnswerMarker(pid types.PID, a *Answered) (Marker, error) {
+	verdict := permit.Deny
+	if a.Allow {
+		verdict = permit.Allow
+	}
+	return detailed(MarkerAnswer, pid, string(verdict), a)
+}
+
+// GrantMarker returns the marker of a grant.
+func GrantMarker(pid types.PID, g *permit.Grant) (Marker, error) {
+	return detailed(MarkerGrant, pid, "", g)
+}
+
+// RevokeMarker returns the marker of the end of a grant.
+func RevokeMarker(pid types.PID, number uint64) (Marker, error) {
+	return detailed(MarkerRevoke, pid, "", number)
+}
+
+func detailed(name string, pid types.PID, text string, v any) (Marker, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return Marker{}, types.Errorf(types.ErrInternal, "Write", "", "encode: %w", err)
+	}
+	return Marker{Name: name, PID: pid, Text: text, Detail: b}, nil
+}
+
+// Asked reads an ask marker; false if m is none.
+func Asked(m *Marker) (a Ask, ok bool) {
+	return a, m.Name == MarkerAsk && json.Unmarshal(m.Detail, &a) == nil && a.Number > 0
+}
+
+// AnsweredBy reads an answer marker; false if m is none.
+func AnsweredBy(m *Marker) (a Answered, ok bool) {
+	return a, m.Name == MarkerAnswer && json.Unmarshal(m.Detail, &a) == nil && a.Number > 0
+}
+
+// asks folds a marker about asks and grants. What was asked of its origin a fork asks itself.
+func (l *Life) asks(m *Marker, seq uint64) {
+	if l.Inherited(seq) {
+		return
+	}
+	switch m.Name {
+	case MarkerAsk:
+		if a, ok := Asked(m); ok {
+			l.Asks = append(slices.Clip(l.Asks), a)
+		}
+	case MarkerAnswer:
+		if a, ok := AnsweredBy(m); ok {
+			l.Asks = without(l.Asks, func(open *Ask) bool { return open.Number == a.Number })
+		}
+	case MarkerGrant:
+		var g permit.Grant
+		if json.Unmarshal(m.Detail, &g) == nil {
+			l.Grants = append(slices.Clip(l.Grants), g)
+		}
+	case MarkerRevoke:
+		var number uint64
+		if json.Unmarshal(m.Detail, &number) == nil {
+			l.Grants = without(l.Grants, func(g *permit.Grant) bool { return g.Number == number })
+		}
+	}
+}
+
+// without returns a list without what is to go; nil if nothing is left. It does not change the list.
+func without[T any](list []T, gone func(*T) bool) (out []T) {
+	for i := range list {
+		if !gone(&list[i]) {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}
+
+// Inherited reports whether the record with this number is one that a fork has of its origin.
+func (l *Life) Inherited(seq uint64) bool { return l.Origin != nil && seq <= l.Origin.Records+1 }

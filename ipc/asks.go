@@ -1,0 +1,93 @@
+package ipc
+
+import (
+	"encoding/json"
+	"time"
+
+	"rnix/internal/permit"
+	"rnix/types"
+)
+
+// The methods about what persons are asked.
+var (
+	ListAsks    = Method[AsksRequest, AsksResponse]{Name: "asks", Doc: "asks lists the calls that wait for the answer of a person, and what was granted with answers."}
+	AnswerAsk   = Method[AnswerRequest, AnswerResponse]{Name: "answer", Doc: "answer allows or refuses a call that waits for the answer of a person. The first answer counts; it is on disk when the call returns. For persons only."}
+	RevokeGrant = Method[RevokeRequest, RevokeResponse]{Name: "revoke", Doc: "revoke takes back what was granted with an answer. For persons only."}
+)
+
+// AsksRequest says which asks are wanted: all, or those of one process.
+type AsksRequest struct {
+	Target string `json:"target,omitempty"` // a process; empty = all
+	Number uint64 `json:"number,omitempty"` // this one alone, with its whole input; 0 = all
+	Grants bool   `json:"grants,omitempty"` // with what was granted
+}
+
+// AsksResponse lists asks, the oldest first.
+type AsksResponse struct {
+	Asks   []Ask   `json:"asks"`
+	Grants []Grant `json:"grants,omitempty"`
+}
+
+// Ask is a call that waits for the answer of a person.
+type Ask struct {
+	Number uint64     `json:"number"` // by which it is answered; no other ask has had it
+	PID    types.PID  `json:"pid"`
+	UUID   types.UUID `json:"uuid"`
+	Name   string     `json:"name,omitempty"`
+	// Lineage are the processes above, the one that a person has started first.
+	Lineage   []Kin           `json:"lineage,omitempty"`
+	Suspended bool            `json:"suspended,omitempty"` // the process does not run; the answer counts when it does
+	Tool      string          `json:"tool"`
+	Path      string          `json:"path"`            // of its device
+	Text      string          `json:"text"`            // the call in a line
+	Input     json.RawMessage `json:"input,omitempty"` // of the call; what runs, if nobody changes it
+	Rule      string          `json:"rule"`            // because of which it is asked
+	Since     time.Time       `json:"since,omitzero"`
+}
+
+// Kin is a process above another one.
+type Kin struct {
+	PID  types.PID  `json:"pid"`
+	UUID types.UUID `json:"uuid"`
+	Name string     `json:"name,omitempty"`
+}
+
+// Grant lets calls pass without asking.
+type Grant struct {
+	permit.Grant
+	Text string     `json:"text"` // what is granted
+	PID  types.PID  `json:"pid"`  // in whose record it stands: the process, or the one at the top of its family
+	UUID types.UUID `json:"uuid"`
+	Name string     `json:"name,omitempty"`
+}
+
+// AnswerRequest is the answer of a person.
+type AnswerRequest struct {
+	Number  uint64          `json:"number"`
+	Allow   bool            `json:"allow"`
+	Input   json.RawMessage `json:"input,omitempty"`   // with Allow: what is run instead, a JSON object
+	Because string          `json:"because,omitempty"` // without Allow: what the model is told, at most 4096 bytes
+	// For says with Allow what else passes: call (nothing; also if it is empty), process, family. Match is what of it, a pattern as in a rule;
+	// empty = the same again. ForMs is for how long, in milliseconds; 0 = as long as there is the process or the family. With ForMs and no For it
+	// counts for the family.
+	For   permit.Scope `json:"for,omitempty"`
+	Match string       `json:"match,omitempty"`
+	ForMs int64        `json:"for_ms,omitempty"`
+}
+
+// AnswerResponse says what was answered.
+type AnswerResponse struct {
+	Ask     Ask    `json:"ask"`
+	Allowed bool   `json:"allowed"`
+	Grant   *Grant `json:"grant,omitempty"`
+}
+
+// RevokeRequest names a grant: by the number of the ask with whose answer it was given.
+type RevokeRequest struct {
+	Number uint64 `json:"number"`
+}
+
+// RevokeResponse is what counts no more.
+type RevokeResponse struct {
+	Grant Grant `json:"grant"`
+}
