@@ -5,16 +5,17 @@ import (
 	"rnix/types"
 )
 
-// ExplainSandbox tells how the commands of a process that runs are confined, or one of its MCP servers.
-var ExplainSandbox = Method[SandboxRequest, SandboxResponse]{Name: "explain_sandbox", Doc: "explain_sandbox tells what the commands of a process that runs, or one of its MCP servers, may read, write and reach"}
+// ExplainSandbox tells how the commands of a process that runs are confined, or one of its MCP servers, or the program that is its model.
+var ExplainSandbox = Method[SandboxRequest, SandboxResponse]{Name: "explain_sandbox", Doc: "explain_sandbox tells what the commands of a process that runs, one of its MCP servers, or the program that is its model, may read, write and reach"}
 
-// SandboxRequest names a process, and one of its MCP servers; without that it asks about its commands.
+// SandboxRequest names a process, and one of its MCP servers or its model; without these it asks about its commands.
 type SandboxRequest struct {
 	TargetRequest
-	MCP string `json:"mcp,omitempty"`
+	MCP   string `json:"mcp,omitempty"`
+	Model bool   `json:"model,omitempty"` // NOT_FOUND if it is neither a program nor an agent CLI
 }
 
-// SandboxResponse is how the commands of a process, or a server, are confined. The longest of the paths that contain a file decides about it.
+// SandboxResponse is how the commands of a process, a server, or a model are confined. The longest of the paths that contain a file decides about it.
 type SandboxResponse struct {
 	PID       types.PID      `json:"pid"`
 	UUID      types.UUID     `json:"uuid"`
@@ -26,5 +27,6 @@ type SandboxResponse struct {
 	Net       string         `json:"net"`                  // none or open
 	Limits    sandbox.Limits `json:"limits,omitzero"`      // of each command; 0 = none
 	Gaps      []string       `json:"gaps,omitempty"`       // what is not enforced, in sentences
-	Others    []string       `json:"unconfined,omitempty"` // what of a process is not confined yet, in words
+	Others    []string       `json:"unconfined,omitempty"` // what of a process this host does not confine, in words
+	Program   string         `json:"program,omitempty"`    // which its model is: claude, cursor or an agent CLI; asked about its commands
 }

@@ -25,6 +25,8 @@ type ClaudeConfig struct {
 	Credentials   []string // more variables that the CLI may have, such as those of a cloud's login
 	ContextWindow int      // in tokens; 0 = unknown
 	Start         Starter  // starts the children; required
+	// Confine says how a child is confined whose program has a path or a name; nil = as proc.Confine says.
+	Confine func(c vfs.Caller, command string) (Confined, error)
 
 	FirstByte  time.Duration // from the question to the first sign of an answer; 120 s
 	Idle       time.Duration // between two signs; 180 s
@@ -56,7 +58,7 @@ type ClaudeCliDriver struct {
 
 // NewClaudeCliDriver returns a driver. Nothing is started before the first call.
 func NewClaudeCliDriver(cfg ClaudeConfig) *ClaudeCliDriver {
-	cfg.Name, cfg.Command = cmp.Or(cfg.Name, "claude"), cmp.Or(cfg.Command, "claude")
+	cfg.Name, cfg.Command = cmp.Or(cfg.Name, "claude"), cmp.Or(cfg.Command, CommandOf("claude"))
 	cfg.FirstByte, cfg.Idle = cmp.Or(cfg.FirstByte, 120*time.Second), cmp.Or(cfg.Idle, 180*time.Second)
 	cfg.Total, cfg.KeepIdle = cmp.Or(cfg.Total, 30*time.Minute), cmp.Or(cfg.KeepIdle, 5*time.Minute)
 	cfg.MaxRetries, cfg.Keep = max(cmp.Or(cfg.MaxRetries, 2), 0), max(cmp.Or(cfg.Keep, 4), 0)
@@ -210,7 +212,7 @@ func systemText(req *LLMRequest) string {
 	return cmp.Or(s, "Answer the user.")
 }
 
-// start starts a child. Its system prompt is in a private file until the child has read it.
+// start starts a child. Its system prompt is in a private file until the child has read it: where it works, if that is not the directory of its process.
 func (d *ClaudeCliDriver) start(ctx context.Context, l claudeLaunch) (*claudeChild, error) {
 	d.mu.Lock()
 	closed := d.closed
@@ -218,7 +220,11 @@ func (d *ClaudeCliDriver) start(ctx context.Context, l claudeLaunch) (*claudeChi
 	if closed {
 		return nil, types.Errorf(types.ErrUnavailable, "Call", d.cfg.Name, "the driver is closed")
 	}
-	f, err := os.CreateTemp("", "rnix-system-*.txt") // 0600
+	var err error
+	if l.confined, err = confine(ctx, d.cfg.Confine, d.cfg.Command); err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(l.confined.Dir, "rnix-system-*.txt") // 0600
 	if err != nil {
 		return nil, types.Errorf(types.ErrStorage, "Call", d.cfg.Name, "the system prompt cannot be written: %w", err)
 	}

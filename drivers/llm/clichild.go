@@ -3,17 +3,20 @@ package llm
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"rnix/internal/proc"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 const (
@@ -35,6 +38,26 @@ type cliLaunch struct {
 	dir         string
 	credentials []string // NAME=value
 	input       []byte   // all of the standard input; nil for a pipe
+	confined    Confined
+}
+
+// Confined says how a program is confined that is a model.
+type Confined struct {
+	Box *proc.Box // nil = as proc.Confine says
+	// Program is the path of the program; empty = it is looked for. Dir is where it works and finds its files; empty = in the directory of its process,
+	// and it is not confined.
+	Program, Dir string
+	Without      string // a variable that it does not have, since its login is elsewhere
+	// Done is called when it has ended; nil = nothing is to be done.
+	Done func()
+}
+
+// confine asks how a program is confined that is started now.
+func confine(ctx context.Context, by func(c vfs.Caller, command string) (Confined, error), command string) (Confined, error) {
+	if by == nil {
+		return Confined{}, nil
+	}
+	return by(CallerFrom(ctx), command)
 }
 
 // cliChild is a program that answers line by line.
@@ -45,6 +68,7 @@ type cliChild struct {
 	lines  chan []byte   // closed at the end of the output
 	quit   chan struct{} // closed by stop: nobody reads lines any more
 	once   sync.Once
+	done   sync.Once
 	work   sync.WaitGroup // the reader and writers
 }
 
@@ -56,10 +80,18 @@ func startCLI(ctx context.Context, s Starter, l cliLaunch) (*cliChild, error) {
 	if len(env) == 0 {
 		env = proc.ComposeEnv(os.Environ(), nil, nil)
 	}
+	path := cmp.Or(l.confined.Program, FindCommand(l.command, env))
+	if l.confined.Dir != "" {
+		l.dir = l.confined.Dir
+		l.credentials = slices.DeleteFunc(slices.Clone(l.credentials), func(kv string) bool {
+			name, _, _ := strings.Cut(kv, "=")
+			return name == l.confined.Without
+		})
+	}
 	c := &cliChild{launch: l, stderr: proc.NewRing(0), lines: make(chan []byte, 16), quit: make(chan struct{})}
 	child, err := s.Start(context.WithoutCancel(ctx), proc.Spec{
 		Kind: proc.KindLLM, Owner: caller.PID, OwnerUUID: caller.UUID,
-		Path: findCommand(l.command, env), Args: l.args, Dir: l.dir, Env: env, Credentials: l.credentials,
+		Path: path, Args: l.args, Dir: l.dir, Env: env, Credentials: l.credentials, Box: l.confined.Box,
 		Input: l.input, StdinPipe: l.input == nil, Stderr: c.stderr, StdoutPipe: true, Grace: cliGrace,
 	})
 	if err != nil {
@@ -73,8 +105,16 @@ func startCLI(ctx context.Context, s Starter, l cliLaunch) (*cliChild, error) {
 	return c, nil
 }
 
-// findCommand looks for a program in the places where its installer puts it, if it is not in PATH.
-func findCommand(command string, env []string) string {
+// CommandOf returns the usual name of the command of a program that is a model: claude or cursor.
+func CommandOf(program string) string {
+	if program == "cursor" {
+		return "agent"
+	}
+	return program
+}
+
+// FindCommand looks for a program in the places where its installer puts it, if it is not in PATH. It returns command if it finds none.
+func FindCommand(command string, env []string) string {
 	if _, err := proc.LookPath(command, env); err == nil || strings.Contains(command, "/") {
 		return command
 	}
@@ -136,6 +176,9 @@ func (c *cliChild) stop(grace time.Duration) proc.ExitInfo {
 		_ = in.Close() // may be closed already
 	}
 	c.work.Wait()
+	if done := c.launch.confined.Done; done != nil {
+		c.done.Do(done)
+	}
 	return end
 }
 

@@ -20,6 +20,8 @@ type CursorConfig struct {
 	Credentials   []string // more variables that the CLI may have
 	ContextWindow int      // in tokens; 0 = unknown
 	Start         Starter  // starts the children; required
+	// Confine says how a child is confined whose program has a path or a name; nil = as proc.Confine says.
+	Confine func(c vfs.Caller, command string) (Confined, error)
 
 	FirstByte time.Duration // from the question to the first sign of an answer; 120 s
 	Idle      time.Duration // between two signs; 180 s
@@ -36,7 +38,7 @@ type CursorCliDriver struct{ cfg CursorConfig }
 
 // NewCursorCliDriver returns a driver. Nothing is started before the first call.
 func NewCursorCliDriver(cfg CursorConfig) *CursorCliDriver {
-	cfg.Name, cfg.Command = cmp.Or(cfg.Name, "cursor"), cmp.Or(cfg.Command, "agent")
+	cfg.Name, cfg.Command = cmp.Or(cfg.Name, "cursor"), cmp.Or(cfg.Command, CommandOf("cursor"))
 	cfg.FirstByte, cfg.Idle = cmp.Or(cfg.FirstByte, 120*time.Second), cmp.Or(cfg.Idle, 180*time.Second)
 	cfg.Total = cmp.Or(cfg.Total, 30*time.Minute)
 	return &CursorCliDriver{cfg}
@@ -73,8 +75,12 @@ func (d *CursorCliDriver) perform(ctx context.Context, req LLMRequest, emit func
 	if m := cmp.Or(req.Model, d.cfg.Model); m != "" {
 		args = append(args, "--model", m)
 	}
+	confined, err := confine(ctx, d.cfg.Confine, d.cfg.Command)
+	if err != nil {
+		return nil, err
+	}
 	c, err := startCLI(ctx, d.cfg.Start, cliLaunch{
-		provider: d.cfg.Name, command: d.cfg.Command, args: append(args, d.cfg.ExtraArgs...), dir: cliDir(ctx, &req),
+		confined: confined, provider: d.cfg.Name, command: d.cfg.Command, args: append(args, d.cfg.ExtraArgs...), dir: cliDir(ctx, &req),
 		credentials: cliCredentials(ctx, append([]string{"CURSOR_API_KEY"}, d.cfg.Credentials...)), input: []byte(prompt),
 	})
 	if types.CodeOf(err) == types.ErrNotFound {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"rnix/internal/sandbox"
-	"rnix/internal/service/confine"
 	"rnix/internal/trust"
 	"rnix/types"
 )
@@ -21,7 +20,6 @@ type sandboxCheck struct {
 	Landlock sandbox.Proof `json:"landlock"`     // the same of Landlock
 	ABI      int           `json:"landlock_abi"` // the version of Landlock that the kernel offers; 0 = none
 	Gaps     []string      `json:"gaps"`         // what is not enforced of what confines commands in this directory
-	NotYet   []string      `json:"not_yet"`      // what is not confined on any host
 }
 
 // checkSandbox says whether commands can be confined here. more is nil where that could not be found out.
@@ -36,7 +34,7 @@ func checkSandbox(ctx context.Context, a *app) (c check, more *sandboxCheck) {
 // guard says how a host confines commands with these settings at a place.
 func guard(h sandbox.Host, set sandbox.Settings, place sandbox.Place) (c check, more *sandboxCheck) {
 	c = check{"sandbox", fine, tried(h), ""}
-	more = &sandboxCheck{Level: string(set.Level), Net: string(set.Net), Bwrap: h.Bwrap, Landlock: h.Landlock, ABI: h.ABI, Gaps: []string{}, NotYet: confine.Unconfined}
+	more = &sandboxCheck{Level: string(set.Level), Net: string(set.Net), Bwrap: h.Bwrap, Landlock: h.Landlock, ABI: h.ABI, Gaps: []string{}}
 	plan, err := sandbox.MakePlan(set.Policy(place, false), h, sandbox.Disk{})
 	switch {
 	case set.Off():
@@ -54,7 +52,6 @@ func guard(h sandbox.Host, set sandbox.Settings, place sandbox.Place) (c check, 
 		c.Status, c.Detail, c.Mend = warned, "commands cannot be confined here as configured: "+errorText(err)+"; "+c.Detail, h.Bwrap.Fix
 	default:
 		more.By, more.Gaps = string(plan.Rung), append(more.Gaps, plan.Gaps...)
-		c.Detail += "; not confined yet: models that are programs"
 		if c.Mend = h.Bwrap.Fix; h.Bwrap.Proved {
 			c.Mend = "try it: rnix sandbox try -- COMMAND; what is not enforced: rnix sandbox explain"
 		}

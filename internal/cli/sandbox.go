@@ -214,18 +214,21 @@ func tryBox(ctx context.Context, a *app, flags *sandboxFlags, args []string) (er
 
 func sandboxExplainCmd(a *app) *cobra.Command {
 	var flags sandboxFlags
-	var server string
+	var of ipc.SandboxRequest
 	c := &cobra.Command{
 		Use:   "explain [DIR|PROCESS]",
 		Short: "show what commands may read, write and reach: of a process, or in a directory",
 		Long: `Explain shows by which mechanism the commands of a process that runs are confined, what they may read,
-write and reach, and what is not enforced; with --mcp, the same of one of its MCP servers; or of what would
-be started in a directory. Of the paths that contain a file the longest one decides. For a directory it
-starts the test of the mechanism.`,
-		Example:     examples(`rnix sandbox explain`, `rnix sandbox explain 3`, `rnix sandbox explain 3 --mcp github`, `rnix sandbox explain src --net open`, `rnix sandbox explain --json | jq -r '.gaps[]'`),
+write and reach, and what is not enforced; with --mcp, the same of one of its MCP servers; with --model, of
+the program that is its model, or of its agent CLI; or of what would be started in a directory. Of the paths
+that contain a file the longest one decides. For a directory it starts the test of the mechanism.`,
+		Example:     examples(`rnix sandbox explain`, `rnix sandbox explain 3`, `rnix sandbox explain 3 --mcp github`, `rnix sandbox explain 3 --model`, `rnix sandbox explain src --net open`, `rnix sandbox explain --json | jq -r '.gaps[]'`),
 		Annotations: exits("0 1 2 10 11 12"),
 		Args:        argsOf(0, 1, "a directory or a process"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if of.MCP != "" && of.Model {
+				return usagef("", "--mcp and --model ask about different programs: give one of them")
+			}
 			dir := a.host.Dir
 			if len(args) > 0 {
 				dir = args[0]
@@ -233,11 +236,15 @@ starts the test of the mechanism.`,
 					if strings.ContainsRune(dir, '/') {
 						return types.Errorf(types.ErrNotFound, "", dir, "there is no such directory")
 					}
-					return explainProcess(c.Context(), a, dir, server)
+					of.Target = dir
+					return explainProcess(c.Context(), a, &of)
 				}
 			}
-			if server != "" {
-				return types.Errorf(types.ErrInvalid, "", "--mcp", "it needs a process that runs, such as: rnix sandbox explain 3 --mcp %s", server)
+			if of.MCP != "" {
+				return types.Errorf(types.ErrInvalid, "", "--mcp", "it needs a process that runs, such as: rnix sandbox explain 3 --mcp %s", of.MCP)
+			}
+			if of.Model {
+				return types.Errorf(types.ErrInvalid, "", "--model", "it needs a process that runs, such as: rnix sandbox explain 3 --model")
 			}
 			plan, _, err := flags.plan(c.Context(), a, dir, "")
 			if err != nil {
@@ -253,17 +260,18 @@ starts the test of the mechanism.`,
 	}
 	c.ValidArgsFunction = completeProcs(a, false)
 	flags.add(c)
-	c.Flags().StringVar(&server, "mcp", "", "of the MCP server with this name that the process has")
+	c.Flags().StringVar(&of.MCP, "mcp", "", "of the MCP server with this name that the process has")
+	c.Flags().BoolVar(&of.Model, "model", false, "of the program that is the model of the process, or of its agent CLI")
 	return c
 }
 
-// explainProcess shows how the commands of a process that runs are confined, or its MCP server of a name.
-func explainProcess(ctx context.Context, a *app, target, server string) error {
+// explainProcess shows how the commands of a process that runs are confined, or its MCP server of a name, or its model.
+func explainProcess(ctx context.Context, a *app, of *ipc.SandboxRequest) error {
 	client, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
-	r, err := ipc.Call(ctx, client, ipc.ExplainSandbox, ipc.SandboxRequest{TargetRequest: ipc.TargetRequest{Target: target}, MCP: server})
+	r, err := ipc.Call(ctx, client, ipc.ExplainSandbox, *of)
 	if err != nil {
 		return err
 	}
@@ -272,6 +280,9 @@ func explainProcess(ctx context.Context, a *app, target, server string) error {
 		return nil
 	}
 	showPolicy(a.out, r.By, sandbox.Policy{Version: sandbox.Version, Level: sandbox.LevelAuto, Net: sandbox.Net(r.Net), Read: r.Read, Write: r.Write, Hide: r.Hidden, Protect: r.Protected, Limits: r.Limits}, r.Gaps, r.Others)
+	if r.Program != "" && r.By != string(sandbox.LevelOff) {
+		a.out.print(lines("model     "+r.Program+" is a program, confined for itself; see: rnix sandbox explain "+of.Target+" --model") + "\n")
+	}
 	return nil
 }
 
@@ -291,7 +302,7 @@ func showPolicy(out *output, by string, p sandbox.Policy, gaps, others []string)
 	for _, list := range []struct {
 		name  string
 		lines []string
-	}{{"not held", gaps}, {"not yet", others}} {
+	}{{"not held", gaps}, {"not here", others}} {
 		for i, line := range list.lines {
 			if i > 0 {
 				list.name = ""

@@ -70,6 +70,17 @@ func (p Provider) Harness() string {
 	return name
 }
 
+// Program returns the name of the program that a model is, claude or cursor; "" if it is none, or an agent's command line.
+func (p Provider) Program() string {
+	switch p.Driver {
+	case DriverClaude:
+		return "claude"
+	case DriverCursor:
+		return "cursor"
+	}
+	return ""
+}
+
 // Harnesses are the names of the agents' command lines that there are providers for.
 func Harnesses() []string { return []string{"claude", "codex", "opencode"} }
 

@@ -349,7 +349,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	}
 	d.clis = newCLIs(d)
 	d.bridge = d.clis.Open()
-	d.models = &catalog.Models{Drivers: &catalog.Makers{Start: d.procs, Bridge: d.bridge, Sessions: d.clis}, Log: d.log}
+	d.models = &catalog.Models{Drivers: &catalog.Makers{Start: d.procs, Bridge: d.bridge, Sessions: d.clis, Boxes: d.sandbox}, Log: d.log}
 	back.add(d.clis.Close, d.models.Close)
 	return l, lock, back, d.boot()
 }

@@ -16,12 +16,26 @@ type Login struct {
 	// Tokens are what of an entry whose "type" is "oauth" a program in the sandbox may refresh in such a file, which is a JSON object of entries; nothing
 	// else that it writes there reaches the user's. nil = the file is taken as a whole: nothing in it makes the program run anything.
 	Tokens []string
-	// Facts is a JSON file of the home, or of the directory that Variable names, of which these keys belong to the login, or say that a person
-	// has set the program up; empty = none.
+	// Facts is a JSON file of the home, or by its last name of the directory that Variable names, of which these keys belong to the login, or say
+	// that a person has set the program up; empty = none.
 	Facts string
 	Keys  []string
 	// Settings are files and directories of the home that hold the user's settings. The program need not write them.
 	Settings []string
+}
+
+// ModelLogin returns what a program that is a model has in a user's home: claude or cursor. It gets its login alone. Settings of the user could have
+// it run hooks and servers, and it is to do nothing by itself.
+func ModelLogin(program string) Login {
+	switch program {
+	case "claude":
+		l := claude{}.Login()
+		l.Settings = nil
+		return l
+	case "cursor":
+		return Login{Dir: ".config/cursor", Files: []string{"auth.json"}, Facts: ".cursor/cli-config.json", Keys: []string{"authInfo", "model", "privacyCache", "network"}}
+	}
+	return Login{}
 }
 
 // IsVariable reports whether a variable of this name says where a command line has its login and settings.

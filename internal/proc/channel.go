@@ -14,7 +14,7 @@ import (
 // and from 255 downwards. Below it is a gap, at which libuv (Node) stops when it marks what a program has inherited as not to be inherited.
 const ChannelFD = 200
 
-// Channels gives each child that works for a process, of the kinds shell, mcp, llm and harness, a channel to the daemon. A child finds its end as
+// Channels gives each child that works for a process, of the kinds shell, mcp and harness, a channel to the daemon. A child finds its end as
 // ChannelFD, and that number and the data directory in env.ChannelVar. Where the limit of open files (ulimit -Hn) leaves no such descriptor, a
 // child has no channel, and the log says so. The zero value gives none.
 type Channels struct {
@@ -27,7 +27,7 @@ type Channels struct {
 // openChannel makes the channel of a child if it is to have one.
 func (c *Child) openChannel() error {
 	of, kind := c.manager.Channels, c.spec.Kind
-	if of.Open == nil || c.spec.Owner == 0 || kind == KindGit {
+	if of.Open == nil || c.spec.Owner == 0 || kind == KindGit || kind == KindLLM { // these do nothing for it by themselves
 		return nil
 	}
 	var limit syscall.Rlimit

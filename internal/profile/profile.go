@@ -106,7 +106,7 @@ func (p *Profile) Variables(ag *agent.Agent) []string {
 // Bind makes p that of what an agent starts, which has the profile above and the variables of these names: it costs what the agent itself does,
 // has no other variables, and is confined at least as below says. If the agent is confined, then what says where the home is and which programs are run
 // (HOME, PATH and all others that every child may see), and where agent CLIs have their logins, is as above, or as the daemon has it where that is nil, and of other variables only those
-// count that the agent has, and Rnix's own: an agent could name there what it may not read, or programs and hosts of its own to a model, which is not confined.
+// count that the agent has, and Rnix's own: an agent could name there what it may not read, or programs and hosts of its own to a model, which has the network and a login.
 func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Settings) {
 	p.Lent, p.Sandbox = append([]string{}, variables...), sandbox.MeetSettings(below, p.Sandbox)
 	if p.CLI = above != nil && above.CLI; above != nil {

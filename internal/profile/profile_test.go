@@ -212,8 +212,8 @@ func TestAgentCannotSetThePricesByWhichItsBudgetIsKept(t *testing.T) {
 	}
 }
 
-// TestNothingUnconfinedIsStartedFromASandbox has each combination of who starts an agent CLI.
-func TestNothingUnconfinedIsStartedFromASandbox(t *testing.T) {
+// TestAnAgentWithoutNetworkStartsModelsAndNoAgentCLI has each combination of who starts an agent CLI.
+func TestAnAgentWithoutNetworkStartsModelsAndNoAgentCLI(t *testing.T) {
 	cli, model := &config.Provider{Name: "codex", Driver: "codex-agent"}, &config.Provider{Name: "anthropic", Driver: "anthropic"}
 	if cli.Harness() == "" || model.Harness() != "" {
 		t.Fatalf("%q %q", cli.Harness(), model.Harness())
@@ -232,8 +232,11 @@ func TestNothingUnconfinedIsStartedFromASandbox(t *testing.T) {
 		if p.CLI = true; Starts(p, cli) != nil {
 			t.Errorf("%s %q: an agent CLI may not start one", c.level, c.within)
 		}
-		if err := Starts(p, model); err != nil {
-			t.Errorf("%s %q: %v", c.level, c.within, err)
+		p.CLI = false
+		for _, model := range []*config.Provider{model, {Name: "claude", Driver: config.DriverClaude}, {Name: "cursor", Driver: config.DriverCursor}} {
+			if err := Starts(p, model); err != nil {
+				t.Errorf("%s, %s %q: %v", model.Name, c.level, c.within, err)
+			}
 		}
 	}
 }

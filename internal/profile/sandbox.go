@@ -52,6 +52,8 @@ func differs(wanted sandbox.Net, has sandbox.Settings) string {
 }
 
 // Starts refuses an agent CLI to what is started inside an agent whose commands have no network: it calls its model, and so do commands of its own.
+// A model that is a program is not refused: the commands beside it have no more than their process, and what it is asked reaches its vendor as it does
+// from a model that the daemon calls.
 func Starts(p *Profile, provider *config.Provider) error {
 	if p.Sandbox.Within == nil || p.Sandbox.Off() || p.CLI || p.Sandbox.Net == sandbox.NetOpen || provider.Harness() == "" {
 		return nil

@@ -17,6 +17,13 @@ type Makers struct {
 	Start    llm.Starter // of the command lines
 	Bridge   *harnessdriver.Bridge
 	Sessions Sessions
+	Boxes    Boxes
+}
+
+// Boxes says how programs are confined that are models. *confine.Service is one.
+type Boxes interface {
+	// Model says how claude or cursor is confined, whose program has a path or a name.
+	Model(c vfs.Caller, program, command string) (llm.Confined, error)
 }
 
 // Sessions knows the agents' command lines that run as processes.
@@ -49,10 +56,10 @@ func (m *Makers) Make(pr config.Provider) (llm.LLMDriver, error) {
 		return d, nil
 	case config.DriverClaude:
 		return llm.NewClaudeCliDriver(llm.ClaudeConfig{Name: pr.Name, Command: pr.Command, Model: pr.DefaultModel, Effort: pr.ReasoningEffort,
-			ExtraArgs: pr.ExtraArgs, ContextWindow: window, Start: m.Start, Total: pr.Timeout}), nil
+			ExtraArgs: pr.ExtraArgs, ContextWindow: window, Start: m.Start, Confine: m.confine(pr.Program()), Total: pr.Timeout}), nil
 	case config.DriverCursor:
 		return llm.NewCursorCliDriver(llm.CursorConfig{Name: pr.Name, Command: pr.Command, Model: pr.DefaultModel,
-			ExtraArgs: pr.ExtraArgs, ContextWindow: window, Start: m.Start, Total: pr.Timeout}), nil
+			ExtraArgs: pr.ExtraArgs, ContextWindow: window, Start: m.Start, Confine: m.confine(pr.Program()), Total: pr.Timeout}), nil
 	}
 	if name := pr.Harness(); name != "" {
 		return m.makeHarness(name, pr)
@@ -66,6 +73,11 @@ func (m *Makers) Make(pr config.Provider) (llm.LLMDriver, error) {
 		return llm.NewOpenAI(http)
 	}
 	return nil, types.Errorf(types.ErrInvalid, "Open", pr.Name, "no driver %s", pr.Driver)
+}
+
+// confine returns how a program is confined that is a model.
+func (m *Makers) confine(program string) func(c vfs.Caller, command string) (llm.Confined, error) {
+	return func(c vfs.Caller, command string) (llm.Confined, error) { return m.Boxes.Model(c, program, command) }
 }
 
 // makeHarness makes the driver of an agent's command line.

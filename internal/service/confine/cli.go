@@ -16,84 +16,144 @@ import (
 	clis "rnix/internal/harness"
 )
 
-// CLI returns how an agent's command line is confined that is started for a process: as the commands of the process are, but with the network,
-// since it calls its model, and with a home of its own, which all agents of one repository or directory share. In this it finds its login.
-func (s *Service) CLI(c vfs.Caller, cli clis.CLI, program, dir string, readOnly bool) (harness.Confined, error) {
-	place, settings, made, err := s.ofCaller(&c)
-	if err != nil || settings.Off() {
-		return open, err
-	}
-	whose := cli.Name() + "\x00" + project(place)
-	if readOnly { // what it puts there, such as a hook, is not run by those that may write
-		whose += "\x00read-only"
-	}
-	home := filepath.Join(homes(s.Data), short(whose))
-	var dirOf string // of its login; the commands need not have the variable
-	if p, ok := c.Profile.(*profile.Profile); ok && cli.Login().Variable != "" {
-		if dirOf, _ = p.Lookup(cli.Login().Variable); !filepath.IsAbs(dirOf) {
-			dirOf = ""
-		}
-	}
-	reach := reach{place: place, commands: settings.Policy(place, made)}
-	furnish := func() ([]string, error) {
-		s.home.Lock()
-		defer s.home.Unlock()
-		if err := s.makeDirs(home); err != nil {
-			return nil, err
-		}
-		return furnish(cli.Login(), place.Home, dirOf, home, reach)
-	}
-	read, err := furnish()
-	if err != nil {
-		return open, err
-	}
-	if path, err := proc.LookPath(program, c.Env); err == nil && reach.honest(path) {
-		place.Tools = append(place.Tools, programOf(path), programOf(resolved(path)))
-	}
-	settings = with(settings, sandbox.Settings{Net: sandbox.NetOpen, Paths: sandbox.Paths{Read: append(read, dir), Write: []string{home}}})
-	if readOnly {
-		settings.Within, made = []string{}, false
-		place.Tools = append(place.Tools, place.Work)
-	}
-	place.Temp += "." + short(cli.Name())
-	env := slices.DeleteFunc(slices.Clone(c.Env), func(kv string) bool {
-		name, _, _ := strings.Cut(kv, "=")
-		return slices.Contains([]string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", cli.Login().Variable}, name)
-	})
-	box, err := s.box(settings, place, made, append(env, "HOME="+home))
-	if err != nil || box.Plan.Rung == sandbox.RungNone {
-		return open, err
-	}
-	return harness.Confined{Box: &box, Home: home, Done: func() {
-		if _, err := furnish(); err != nil {
-			s.Log.Warn("the login of an agent CLI", "cli", cli.Name(), "err", err)
-		}
-	}}, nil
+// guest is a program of a vendor that runs for a process: an agent CLI, or a model. It has the network, since it calls its vendor, and a home of its
+// own, which all processes of one repository or directory share that may do the same. In this it finds its login.
+type guest struct {
+	settings sandbox.Settings // of the commands of its process, until they are made those of the program
+	place    sandbox.Place    // likewise
+	made     bool
+	reach    reach // of the commands
+	login    clis.Login
+	dir      string // in place of login.Dir; empty = it is there
+	home     string // its own
+	user     string // the home of the user
+	owner    types.UUID
+	tools    bool // its home shows what commands read of the user's
 }
 
-// furnish gives a home of its own what it is to have of a user's: the login, and, to read, the settings of the program and the tools that every command
-// has. It returns what is to be read of the user's home besides. Nothing is shown to which commands have led.
-func furnish(l clis.Login, user, dir, home string, reach reach) (read []string, err error) {
-	root, err := os.OpenRoot(home)
-	if err != nil {
-		return nil, types.Errorf(types.ErrStorage, "Start", home, "%w", err)
+// guestOf returns a guest of a process before it is made other than its commands. program tells it apart from others.
+func guestOf(s *Service, c *vfs.Caller, program string, login clis.Login) (g guest, err error) {
+	g = guest{login: login, owner: c.UUID}
+	g.place, g.settings, g.made, err = s.ofCaller(c)
+	if err != nil || g.settings.Off() {
+		return g, err
 	}
-	defer root.Close() // nothing was written to it
-	if err := login(root, l, user, dir); err != nil {
-		return nil, err
-	}
-	shows := map[string]string{}
-	for _, to := range sandbox.HomeTools(user) {
-		if reach.honest(to) {
-			shows[strings.TrimPrefix(to, filepath.Clean(user)+"/")] = resolved(to) // a link beside it is not there in the sandbox
+	g.user, g.home = g.place.Home, homeOf(s, c, g.place, g.settings, g.made, program)
+	g.reach = reach{place: g.place, commands: g.settings.Policy(g.place, g.made)}
+	if p, ok := c.Profile.(*profile.Profile); ok && login.Variable != "" { // the commands need not have the variable
+		if g.dir, _ = p.Lookup(login.Variable); !filepath.IsAbs(g.dir) {
+			g.dir = ""
 		}
 	}
-	for _, name := range l.Settings {
-		if to := l.At(user, dir, name); reach.honest(to) {
+	return g, nil
+}
+
+// needs lets a guest read where its program is.
+func (g *guest) needs(path string) {
+	if g.reach.honest(path) {
+		g.place.Tools = append(g.place.Tools, programOf(path), programOf(resolved(path)))
+	}
+}
+
+// environ returns an environment in which a program finds a home of its own, and no other.
+func (g *guest) environ(env []string) []string {
+	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.Contains([]string{"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", g.login.Variable}, name)
+	})
+	return append(env, "HOME="+g.home)
+}
+
+// furnish makes the home of a guest as it is to be.
+func furnish(s *Service, g *guest) error {
+	s.home.Lock()
+	defer s.home.Unlock()
+	if err := takeHome(&s.Own, g.home, g.owner); err != nil {
+		return err
+	}
+	return g.furnish()
+}
+
+// furnish gives a home that is there what it is to have of the user's.
+func (g *guest) furnish() error {
+	root, err := os.OpenRoot(g.home)
+	if err != nil {
+		return types.Errorf(types.ErrStorage, "Start", g.home, "%w", err)
+	}
+	defer root.Close() // nothing was written to it
+	if err := login(root, g.login, g.user, g.dir); err != nil {
+		return err
+	}
+	shows, _ := g.shows()
+	return shown(root, shows)
+}
+
+// shows returns what of a user's home the home of a guest shows, by its names there: the settings of the program and, of a CLI, the tools that every
+// command has. read are the settings, which commands do not read. Nothing is shown to which commands have led.
+func (g *guest) shows() (shows map[string]string, read []string) {
+	shows = map[string]string{}
+	for _, to := range sandbox.HomeTools(g.user) {
+		if g.tools && g.reach.honest(to) {
+			shows[strings.TrimPrefix(to, filepath.Clean(g.user)+"/")] = resolved(to) // a link beside it is not there in the sandbox
+		}
+	}
+	for _, name := range g.login.Settings {
+		if to := g.login.At(g.user, g.dir, name); g.reach.honest(to) {
 			shows[name], read = resolved(to), append(read, to, resolved(to))
 		}
 	}
-	return read, shown(root, shows)
+	return shows, read
+}
+
+// done gives what has ended a last chance to leave what it has refreshed of its login.
+func done(s *Service, g *guest) {
+	if err := furnish(s, g); err != nil {
+		s.Log.Warn("the login of a program in the sandbox", "home", g.home, "err", err)
+	}
+}
+
+// CLI returns how an agent's command line is confined that is started for a process: as the commands of the process are, but for what a guest has. dir is
+// its private directory, to read.
+func (s *Service) CLI(c vfs.Caller, cli clis.CLI, program, dir string, readOnly bool) (harness.Confined, error) {
+	g, err := cliOf(s, &c, cli, program, dir, readOnly)
+	if err != nil || g.settings.Off() {
+		return open, err
+	}
+	if err := furnish(s, &g); err != nil {
+		return open, err
+	}
+	box, err := s.box(g.settings, g.place, g.made, g.environ(c.Env))
+	if err != nil || box.Plan.Rung == sandbox.RungNone {
+		return open, err
+	}
+	return harness.Confined{Box: &box, Home: g.home, Done: func() { done(s, &g) }}, nil
+}
+
+// cliOf returns where an agent's command line runs and how it is confined. It makes nothing.
+func cliOf(s *Service, c *vfs.Caller, cli clis.CLI, program, dir string, readOnly bool) (guest, error) {
+	key := cli.Name()
+	if readOnly { // what it puts there, such as a hook, is not run by those that may write
+		key += "\x00read-only"
+	}
+	g, err := guestOf(s, c, key, cli.Login())
+	if err != nil || g.settings.Off() {
+		return g, err
+	}
+	g.tools = true
+	if path, err := proc.LookPath(program, c.Env); err == nil {
+		g.needs(path)
+	}
+	_, read := g.shows()
+	if dir != "" {
+		read = append(read, dir)
+	}
+	g.settings = with(g.settings, sandbox.Settings{Net: sandbox.NetOpen, Paths: sandbox.Paths{Read: read, Write: []string{g.home}}})
+	if readOnly {
+		g.settings.Within, g.made = []string{}, false
+		g.place.Tools = append(g.place.Tools, g.place.Work)
+	}
+	g.place.Temp += "." + short(cli.Name())
+	return g, nil
 }
 
 // open is what is not confined.

@@ -120,8 +120,7 @@ func newHome(t *testing.T) home {
 }
 
 func (h home) furnish(dir string) error {
-	_, err := furnish(lookup(h.t, "claude").Login(), h.user, dir, h.own, reach{})
-	return err
+	return (&guest{login: lookup(h.t, "claude").Login(), user: h.user, dir: dir, home: h.own, tools: true}).furnish()
 }
 
 func (h home) login() string { return filepath.Join(h.user, ".claude", ".credentials.json") }

@@ -15,6 +15,7 @@ import (
 	"rnix/internal/proc"
 	"rnix/internal/profile"
 	"rnix/internal/sandbox"
+	"rnix/kernel"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -48,6 +49,7 @@ func newWorld(t *testing.T) *world {
 	w.caller = vfs.Caller{PID: 1, UUID: types.NewUUID(), WorkDir: w.work, Profile: w.profile, Env: []string{"PATH=" + home + "/tools:/usr/bin:relative:" + home}}
 	w.Service = &Service{
 		Caller:  func(pid types.PID) (vfs.Caller, bool) { return w.caller, pid == w.caller.PID },
+		Kernel:  func() Kernel { return processes{} },
 		Users:   userSays(nil),
 		Made:    func(types.UUID, string) bool { return false },
 		Own:     Own{Data: data, Over: func(id types.UUID) bool { return w.over[id] }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))},
@@ -59,6 +61,11 @@ func newWorld(t *testing.T) *world {
 	}
 	return w
 }
+
+// processes are those of a kernel.
+type processes map[types.PID]*kernel.Process
+
+func (p processes) Process(pid types.PID) (*kernel.Process, bool) { has, ok := p[pid]; return has, ok }
 
 // userSays is a configuration of the user's that consists of variables.
 func userSays(vars map[string]string) *profile.Reader {

@@ -12,8 +12,8 @@ import (
 // errUnknown is the cause of the refusal to start what nobody says how to confine.
 var errUnknown = errors.New("it is not known how the commands of this process are confined: it has ended")
 
-// errUnsaid is the cause of the refusal to start an MCP server or an agent CLI that does not say how it is confined.
-var errUnsaid = errors.New("it is not known how this MCP server or agent CLI is confined")
+// errUnsaid is the cause of the refusal to start an MCP server, an agent CLI or a model that does not say how it is confined.
+var errUnsaid = errors.New("it is not known how this MCP server, agent CLI or model is confined")
 
 // probeTime bounds the test of each mechanism.
 const probeTime = 20 * time.Second

@@ -2,7 +2,6 @@ package confine
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -29,7 +28,10 @@ var errNoFile = errors.New("it is no file, or too long for a login")
 // cannot be, and where a program has put another file in its place, the later one is copied over the earlier. dir is in place of l.Dir below
 // the user's home; empty = it is there. Programs in the sandbox may have made anything of what is below root.
 func login(root *os.Root, l harness.Login, user, dir string) error {
-	facts := filepath.Join(cmp.Or(dir, user), l.Facts)
+	facts := filepath.Join(user, l.Facts)
+	if dir != "" {
+		facts = filepath.Join(dir, filepath.Base(l.Facts))
+	}
 	for _, name := range l.Files {
 		name = filepath.Join(l.Dir, name)
 		err := straight(root, name)
@@ -43,7 +45,11 @@ func login(root *os.Root, l harness.Login, user, dir string) error {
 	if l.Facts == "" {
 		return nil
 	}
-	if err := giveFacts(root, l.Keys, facts, l.Facts); err != nil {
+	err := straight(root, l.Facts)
+	if err == nil {
+		err = giveFacts(root, l.Keys, facts, l.Facts)
+	}
+	if err != nil {
 		return types.Errorf(types.ErrStorage, "Start", facts, "what the agent CLI knows of its user cannot be given to it in the sandbox: %w", err)
 	}
 	return nil
@@ -151,9 +157,6 @@ func copied(root *os.Root, users, own string) error {
 	if err := remove(root, own); err != nil {
 		return err
 	}
-	if err := root.MkdirAll(filepath.Dir(own), 0o700); err != nil {
-		return err
-	}
 	return writeOwn(root, own, text)
 }
 
@@ -220,6 +223,9 @@ func readFile(f *os.File, err error) ([]byte, error) {
 func writeOwn(root *os.Root, own string, text []byte) error {
 	part := own + ".part"
 	if err := remove(root, part); err != nil {
+		return err
+	}
+	if err := root.MkdirAll(filepath.Dir(own), 0o700); err != nil {
 		return err
 	}
 	f, err := root.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -24,7 +24,7 @@ func TestAgentPutsNothingInALoginThatIsRun(t *testing.T) {
 	put(t, at(user), users)
 	give := func() {
 		t.Helper()
-		if _, err := furnish(l, user, "", own, reach{}); err != nil {
+		if err := (&guest{login: l, user: user, home: own, tools: true}).furnish(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // Own are the directories that children have for themselves: temporary files, which are of one process or of one of its MCP servers and go with
-// it; caches; and homes of agent CLIs. Its fields are set before it is used. Safe for concurrent use.
+// it; caches; and homes of agent CLIs and of models that are programs. Its fields are set before it is used. Safe for concurrent use.
 type Own struct {
 	Data string // the data directory, which holds them
 	// Over reports whether a history has ended for good, or is none.
@@ -23,7 +23,7 @@ type Own struct {
 
 	work sync.WaitGroup
 	temp sync.RWMutex // while a directory of temporary files is made, or is put aside since its history is over
-	home sync.Mutex   // held while a home of an agent CLI is furnished
+	home sync.Mutex   // held while a home of a program is furnished or removed
 }
 
 // Temp returns the directory for the temporary files of a process's commands; those of what else it has begin with that name and a dot. It goes
@@ -32,7 +32,6 @@ func (s *Own) Temp(id types.UUID) string { return filepath.Join(temps(s.Data), i
 
 func temps(data string) string  { return filepath.Join(data, "tmp") }
 func caches(data string) string { return filepath.Join(data, "caches") }
-func homes(data string) string  { return filepath.Join(data, "homes") }
 
 // makeDirs makes what children have for themselves, in the data directory. That itself it does not make: where it was moved, no other one may come to be.
 func (s *Own) makeDirs(dirs ...string) error {
@@ -44,6 +43,9 @@ func (s *Own) makeDirs(dirs ...string) error {
 	}
 	defer root.Close() // nothing was written to it
 	for _, dir := range dirs {
+		if dir == "" {
+			continue
+		}
 		name, err := filepath.Rel(s.Data, dir)
 		if err == nil {
 			err = root.MkdirAll(name, 0o700)
@@ -58,7 +60,7 @@ func (s *Own) makeDirs(dirs ...string) error {
 	return nil
 }
 
-// sweep removes the temporary files that an earlier daemon has left and nobody needs any more, and caches that nobody uses.
+// sweep removes the temporary files that an earlier daemon has left and nobody needs any more, and caches and homes that nobody uses.
 func (s *Own) sweep(now time.Time) {
 	entries, err := os.ReadDir(temps(s.Data))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -76,6 +78,7 @@ func (s *Own) sweep(now time.Time) {
 		}
 	}
 	s.sweepCaches(now)
+	sweepHomes(s, now)
 }
 
 // whose returns of which history the directory of that name is.

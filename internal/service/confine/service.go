@@ -26,6 +26,8 @@ type Service struct {
 	Own
 	// Caller returns what devices know of a process, also of one that is being started.
 	Caller func(pid types.PID) (vfs.Caller, bool)
+	// Kernel has the processes. It is asked for when one starts something.
+	Kernel func() Kernel
 	// Made reports whether a directory is, or lies in, one that was made for a history to work in.
 	Made func(id types.UUID, dir string) bool
 	// Finder is set before the service answers anybody.
@@ -61,11 +63,11 @@ func gits(s *Service) *gitbox.Boxes {
 func off(s *Service) bool { return s.Users.Own().Sandbox.Settings().Off() }
 
 // Box is what proc.Confine asks for. The commands of a process are confined as its profile says, and git that Rnix runs itself as its call
-// says; what is not known is refused. MCP servers and agent CLIs say themselves how (Server, CLI): one that does not is refused. Commands of a
-// person are not confined, nor, yet, are models that are programs.
+// says; what is not known is refused. MCP servers, agent CLIs and models say themselves how (Server, CLI, Model): one that does not is refused.
+// Commands of a person are not confined.
 func (s *Service) Box(spec proc.Spec) (proc.Box, error) {
 	open := proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}
-	if spec.Kind == proc.KindMCP || spec.Kind == proc.KindHarness {
+	if spec.Kind == proc.KindMCP || spec.Kind == proc.KindHarness || spec.Kind == proc.KindLLM {
 		return open, &types.SyscallError{Syscall: "Start", PID: spec.Owner, Code: types.ErrPermission, Err: errUnsaid}
 	}
 	if spec.Kind == proc.KindGit {

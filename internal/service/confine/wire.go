@@ -2,7 +2,6 @@ package confine
 
 import (
 	"context"
-	"slices"
 
 	"rnix/internal/sandbox"
 	"rnix/internal/service"
@@ -14,12 +13,8 @@ type Finder interface {
 	Find(peer *ipc.Peer, op, text string) (service.Target, error)
 }
 
-// Unconfined is what of processes no box confines yet.
-var Unconfined = []string{"models that are programs"}
-
-// unconfined are those of this host.
-func unconfined(s *Service) []string {
-	all := slices.Clone(Unconfined)
+// unconfined is what of processes no box of this host confines, in words.
+func unconfined(s *Service) (all []string) {
 	const git = "git that Rnix runs itself, which only its settings keep from running what a repository names: "
 	if by := gits(s); by == nil {
 		all = append(all, git+"the configuration has switched the sandbox off")
@@ -40,16 +35,21 @@ func (s *Service) Register(on *service.Wire) {
 			return ipc.SandboxResponse{}, err
 		}
 		var plan sandbox.Plan
-		if req.MCP != "" {
+		var program string
+		switch {
+		case req.MCP != "":
 			plan, err = s.ExplainServer(t.PID, req.MCP)
-		} else {
+		case req.Model:
+			plan, err = s.ExplainModel(t.PID, t.Live.Provider)
+		default:
+			program = programOfModel(s, t.PID, t.Live.Provider)
 			plan, err = s.Explain(t.PID)
 		}
 		if err != nil {
 			return ipc.SandboxResponse{}, err
 		}
 		p := plan.Policy
-		r := ipc.SandboxResponse{PID: t.PID, UUID: t.UUID, By: string(plan.Rung), Read: p.Read, Write: p.Write, Hidden: p.Hide, Protected: p.Protect, Net: string(p.Net), Limits: p.Limits, Gaps: plan.Gaps, Others: unconfined(s)}
+		r := ipc.SandboxResponse{PID: t.PID, UUID: t.UUID, By: string(plan.Rung), Read: p.Read, Write: p.Write, Hidden: p.Hide, Protected: p.Protect, Net: string(p.Net), Limits: p.Limits, Gaps: plan.Gaps, Others: unconfined(s), Program: program}
 		if plan.Rung == sandbox.RungNone {
 			r.By, r.Others = string(sandbox.LevelOff), nil
 		}
