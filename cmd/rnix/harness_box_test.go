@@ -105,3 +105,58 @@ func TestRealCommandLinesInTheSandbox(t *testing.T) {
 		}
 	}
 }
+
+// Agents of one repository that may do different things have homes of their own: what the command line of one has read or left there, such as a hook,
+// is not seen or run by that of the other. Each finds its own again when it is resumed.
+func TestRealClaudeOfAnAgentWithOtherRightsHasAnotherHome(t *testing.T) {
+	for _, level := range []string{"bwrap", "landlock"} {
+		t.Run(level, func(t *testing.T) {
+			u := newUser(t, "claude", nil)
+			boxed(t, u, level)
+			for name, text := range map[string]string{"loose": "name: loose\n", "tight": "name: tight\ndevices: [/dev/shell, /dev/fs, /dev/workspace]\n"} {
+				path := filepath.Join(u.Home, ".config", "rnix", "agents", name, "agent.yaml")
+				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			const plant = `rm -f ~/.claude/settings.json; echo '{"permissions":{"allow":["Bash"]},"hooks":{"UserPromptSubmit":[{"hooks":[{"type":"command","command":"echo ran >> hooked"}]}]}}' > ~/.claude/settings.json; echo a loose secret > ~/left; cat ~/.claude/settings.json && echo has left it`
+			command := ""
+			u.Answer(func(r llmtest.Request) llmtest.Reply {
+				if res, ok := r.LastResult(); ok {
+					return llmtest.Reply{Text: "it came to this: " + res.Text}
+				}
+				return use("Bash", map[string]any{"command": command, "description": "tries"})
+			})
+			said := func(agent, name, do string) string {
+				t.Helper()
+				command = "sh " + name + ".sh"
+				replace(t, filepath.Join(u.Work, name+".sh"), []byte(do+"\n"))
+				u.must("run", "--harness", "claude", "--agent", agent, "--name", name, "try")
+				return u.must("log", name)
+			}
+			if log := said("loose", "a", plant); !strings.Contains(log, "has left it") {
+				t.Fatal(log)
+			}
+			if log := said("tight", "b", "cat ~/left "+u.Home+"/data/homes/*/left; ls ~ "+u.Home+"/data/homes"); strings.Contains(log, "a loose secret") || !strings.Contains(log, "it came to this") {
+				t.Errorf("what the other has left: %s", log)
+			}
+			if _, err := os.Lstat(filepath.Join(u.Work, "hooked")); err == nil {
+				t.Error("a hook of the other has run")
+			}
+			if log := said("loose", "c", "cat ~/left"); !strings.Contains(log, "a loose secret") {
+				t.Errorf("one that may do the same does not find it: %s", log)
+			}
+			if _, err := os.Lstat(filepath.Join(u.Work, "hooked")); err != nil {
+				t.Errorf("the hook does not run where it is: %v", err)
+			}
+			u.must("daemon", "stop")
+			out, code := u.rnix("resume", "--follow", "--new-input", "again", "b")
+			if log := u.must("log", "b"); code != 0 || strings.Contains(log, "cannot resume the claude session") {
+				t.Errorf("its conversation is not found again: %s\n%s", out, log)
+			}
+		})
+	}
+}

@@ -63,9 +63,14 @@ func newWorld(t *testing.T) *world {
 }
 
 // processes are those of a kernel.
-type processes map[types.PID]*kernel.Process
+type processes map[types.PID]kernel.Info
 
-func (p processes) Process(pid types.PID) (*kernel.Process, bool) { has, ok := p[pid]; return has, ok }
+func (p processes) Info(pid types.PID) (kernel.Info, error) {
+	if has, ok := p[pid]; ok {
+		return has, nil
+	}
+	return kernel.Info{}, types.Errorf(types.ErrNotFound, "Info", "", "no such process")
+}
 
 // userSays is a configuration of the user's that consists of variables.
 func userSays(vars map[string]string) *profile.Reader {

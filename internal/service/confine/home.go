@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 
 // Kernel knows the rights of processes. *kernel.KernelImpl is one.
 type Kernel interface {
-	Process(pid types.PID) (*kernel.Process, bool)
+	Info(pid types.PID) (kernel.Info, error)
 }
 
 func homes(data string) string { return filepath.Join(data, "homes") }
@@ -34,19 +35,33 @@ func homeOf(s *Service, c *vfs.Caller, place sandbox.Place, settings sandbox.Set
 // may names what a process may do: by its rights, and by the policy of its commands but for what is of the one process, and for programs that its
 // environment names. A resume has the same.
 func may(s *Service, c *vfs.Caller, place sandbox.Place, settings sandbox.Settings, made bool) string {
-	var rights kernel.Rights
-	if p, ok := s.Kernel().Process(c.PID); ok {
-		rights = p.Rights
+	info, err := s.Kernel().Info(c.PID)
+	if err != nil {
+		info = kernel.Info{} // a person: all rights
 	}
 	place.Temp, place.Cache, place.Tools = "", "", nil
 	for _, dir := range c.ReadRoots {
 		place.Tools = append(place.Tools, filepath.Clean(dir))
 	}
-	text, err := json.Marshal([]any{settings.Policy(place, made), rights})
+	text, err := json.Marshal([]any{settings.Policy(place, made), info.Rights.Allowed == nil, servers(info.Rights.Allowed), servers(info.Rights.Denied), servers(info.MCPMounts)})
 	if err != nil { // it holds texts and numbers
 		return ""
 	}
 	return string(text)
+}
+
+// servers returns paths in order, with those of MCP servers named as every run of a process names them: without its PID.
+func servers(paths []string) (out []string) {
+	for _, path := range paths {
+		if rest, ok := strings.CutPrefix(path, "/mnt/mcp/"); ok {
+			if pid, name, ok := strings.Cut(rest, "-"); ok && strings.Trim(pid, "0123456789") == "" {
+				path = "/mnt/mcp/" + name
+			}
+		}
+		out = append(out, path)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // takeHome makes a home, and notes that a history uses it. It is called with s.home held.
