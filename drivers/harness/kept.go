@@ -3,11 +3,14 @@ package harness
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -133,17 +136,10 @@ func lacks(ctx context.Context, s *session, req *llm.LLMRequest, id string) bool
 	}
 	found, rest := false, int64(maxKept)
 	for _, pattern := range where.Files {
-		files, _ := filepath.Glob(pattern) // its one error is that of a pattern, which is ours
-		for _, path := range files {
-			f, err := durable.OS.OpenFile(path, os.O_RDONLY, 0) // an agent can put a pipe there
-			if err != nil {
-				continue
-			}
+		for f := range records(s.confined.Home, pattern) {
 			part := &io.LimitedReader{R: f, N: rest}
 			left, err := without(part, pieces)
-			rest = part.N
-			_ = f.Close() // nothing was written
-			if err == nil && len(left) == 0 {
+			if rest = part.N; err == nil && len(left) == 0 {
 				return false
 			}
 			found = found || err == nil
@@ -151,6 +147,80 @@ func lacks(ctx context.Context, s *session, req *llm.LLMRequest, id string) bool
 	}
 	return found
 }
+
+// records opens the files that a pattern finds, one after the other. Of a CLI with a home of its own they lie in that, whatever it has made links to there.
+func records(home, pattern string) iter.Seq[io.Reader] {
+	return func(yield func(io.Reader) bool) {
+		if home == "" {
+			names, _ := filepath.Glob(pattern) // its one error is that of a pattern, which is ours
+			each(names, func(name string) (io.ReadCloser, error) { return durable.OS.OpenFile(name, os.O_RDONLY, 0) }, yield)
+			return
+		}
+		root, err := os.OpenRoot(home)
+		if err != nil {
+			return
+		}
+		defer root.Close() // nothing was written
+		if rel, err := filepath.Rel(home, pattern); err == nil {
+			each(find(root, rel), func(name string) (io.ReadCloser, error) { return openRecord(root, name) }, yield)
+		}
+	}
+}
+
+// each opens files, one after the other, as long as yield wants more.
+func each(names []string, open func(name string) (io.ReadCloser, error), yield func(io.Reader) bool) {
+	for _, name := range names {
+		f, err := open(name)
+		if err != nil {
+			continue
+		}
+		more := yield(f)
+		_ = f.Close() // nothing was written
+		if !more {
+			return
+		}
+	}
+}
+
+// find returns what a pattern finds in a directory. It opens nothing but directories: fs.Glob would wait for the other end of a pipe.
+func find(root *os.Root, pattern string) []string {
+	found := []string{"."}
+	for part := range strings.SplitSeq(pattern, "/") {
+		var next []string
+		for _, dir := range found {
+			d, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+			if err != nil {
+				continue
+			}
+			names, _ := d.Readdirnames(-1) // what could be read
+			_ = d.Close()                  // nothing was written
+			for _, name := range names {
+				if ok, err := filepath.Match(part, name); ok && err == nil {
+					next = append(next, filepath.Join(dir, name))
+				}
+			}
+		}
+		found = next
+	}
+	slices.Sort(found)
+	return found
+}
+
+// openRecord opens a regular file in a directory.
+func openRecord(root *os.Root, name string) (io.ReadCloser, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = f.Close() // nothing was written
+		return nil, errors.Join(err, errNoRecord)
+	}
+	return f, nil
+}
+
+// errNoRecord is why something is no record of a session.
+var errNoRecord = errors.New("it is no file")
 
 // variable looks up a variable of the caller.
 func variable(ctx context.Context, name string) string {

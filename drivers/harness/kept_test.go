@@ -2,6 +2,7 @@ package harness
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,6 +106,41 @@ func TestAPipeInThePlaceOfARecordHangsNothing(t *testing.T) {
 	}
 	if !lacks(t.Context(), s, req, "id") {
 		t.Error("the record beside it was not read")
+	}
+}
+
+// In a home of its own a CLI in the sandbox can make links of its records. They tell nothing of what lies elsewhere.
+func TestARecordInAHomeOfItsOwnLeadsNowhere(t *testing.T) {
+	dir := t.TempDir()
+	home, secret := filepath.Join(dir, "home"), filepath.Join(dir, "secret")
+	records := filepath.Join(home, ".cli", "projects")
+	for _, d := range []string{records, filepath.Join(home, "real"), filepath.Join(dir, "outside")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{secret, filepath.Join(dir, "outside", "a.jsonl")} {
+		if err := os.WriteFile(path, []byte("the task is not in it"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &session{cfg: &Config{CLI: keeper{files: []string{filepath.Join(home, ".cli", "projects", "*", "*.jsonl"), filepath.Join(home, ".cli", "projects", "*.jsonl")}}}, confined: Confined{Home: home}}
+	req := &llm.LLMRequest{Messages: []rnixctx.Message{{Role: rnixctx.RoleUser, Content: "another"}}}
+	if err := errors.Join(os.Symlink(secret, filepath.Join(records, "a.jsonl")), os.Symlink(filepath.Join(dir, "outside"), filepath.Join(records, "dir")),
+		syscall.Mkfifo(filepath.Join(records, "b.jsonl"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if lacks(t.Context(), s, req, "id") {
+		t.Error("what lies elsewhere is taken for a record")
+	}
+	if err := os.WriteFile(filepath.Join(home, "real", "c.jsonl"), []byte("the task"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../../real/c.jsonl", filepath.Join(records, "c.jsonl")); err != nil {
+		t.Fatal(err)
+	}
+	if !lacks(t.Context(), s, req, "id") {
+		t.Error("a record in the home was not read")
 	}
 }
 
