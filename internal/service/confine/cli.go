@@ -66,22 +66,26 @@ func (g *guest) environ(env []string) []string {
 
 // furnish makes the home of a guest as it is to be.
 func furnish(s *Service, g *guest) error {
+	wants, err := readFacts(g.login, g.user, g.dir) // before the lock: it may have to wait
+	if err != nil {
+		return err
+	}
 	s.home.Lock()
 	defer s.home.Unlock()
 	if err := takeHome(&s.Own, g.home, g.owner); err != nil {
 		return err
 	}
-	return g.furnish()
+	return g.furnish(wants)
 }
 
-// furnish gives a home that is there what it is to have of the user's.
-func (g *guest) furnish() error {
+// furnish gives a home that is there what it is to have of the user's, of whose facts these are.
+func (g *guest) furnish(wants facts) error {
 	root, err := os.OpenRoot(g.home)
 	if err != nil {
 		return types.Errorf(types.ErrStorage, "Start", g.home, "%w", err)
 	}
 	defer root.Close() // nothing was written to it
-	if err := login(root, g.login, g.user, g.dir); err != nil {
+	if err := login(root, g.login, g.user, g.dir, wants); err != nil {
 		return err
 	}
 	shows, _ := g.shows()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -120,7 +121,12 @@ func newHome(t *testing.T) home {
 }
 
 func (h home) furnish(dir string) error {
-	return (&guest{login: lookup(h.t, "claude").Login(), user: h.user, dir: dir, home: h.own, tools: true}).furnish()
+	l := lookup(h.t, "claude").Login()
+	wants, err := readFacts(l, h.user, dir)
+	if err != nil {
+		return err
+	}
+	return (&guest{login: l, user: h.user, dir: dir, home: h.own, tools: true}).furnish(wants)
 }
 
 func (h home) login() string { return filepath.Join(h.user, ".claude", ".credentials.json") }
@@ -192,10 +198,27 @@ func TestFactsOfALoginAreGivenAndNoOthers(t *testing.T) {
 	if err := json.Unmarshal([]byte(has(t, filepath.Join(h.own, ".claude.json"))), &facts); err != nil || len(facts) != 3 || facts["numStartups"] != 3.0 || facts["hasCompletedOnboarding"] != true {
 		t.Errorf("%v %v", facts, err)
 	}
-	put(t, filepath.Join(h.user, ".claude.json"), `{`)
-	if err := h.furnish(""); types.CodeOf(err) != types.ErrStorage || !strings.Contains(err.Error(), ".claude.json") {
-		t.Errorf("what is no JSON: %v", err)
-	}
+}
+
+// A file of facts that the user's program is writing is read again; one that is and stays no JSON is refused.
+func TestFactsThatAreBeingWrittenAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHome(t)
+		file := filepath.Join(h.user, ".claude.json")
+		put(t, file, `{"oauth`)
+		time.AfterFunc(factsTime/2, func() { put(t, file, `{"userID":"u"}`) })
+		if err := h.furnish(""); err != nil || has(t, filepath.Join(h.own, ".claude.json")) != `{"userID":"u"}` {
+			t.Error(err)
+		}
+		put(t, file, `{`)
+		began := time.Now()
+		if err := h.furnish(""); types.CodeOf(err) != types.ErrStorage || !strings.Contains(err.Error(), ".claude.json") {
+			t.Errorf("what is no JSON: %v", err)
+		}
+		if d := time.Since(began); d < factsTime || d > 2*factsTime {
+			t.Errorf("refused after %v", d)
+		}
+	})
 }
 
 // Whatever a program makes of its home, nothing outside of it is changed or given to it.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,18 +21,17 @@ import (
 // maxLogin is how many bytes a file of a login, or of facts, may have that is copied. Claude Code's facts hold what it knows of each project.
 const maxLogin = 64 << 20
 
+// linkTries is how often a file is linked into a home where another keeps turning up.
+const linkTries = 10
+
 // errNoFile is why something is no file of a login.
 var errNoFile = errors.New("it is no file, or too long for a login")
 
 // login gives a home of its own, below root, the login of a user's home, and the user what a program has refreshed in it. Each file of the login is
 // the same in both, by a hard link: a program writes it in place, and one that is refreshed in two places makes the other worthless. Where that
 // cannot be, and where a program has put another file in its place, the later one is copied over the earlier. dir is in place of l.Dir below
-// the user's home; empty = it is there. Programs in the sandbox may have made anything of what is below root.
-func login(root *os.Root, l harness.Login, user, dir string) error {
-	facts := filepath.Join(user, l.Facts)
-	if dir != "" {
-		facts = filepath.Join(dir, filepath.Base(l.Facts))
-	}
+// the user's home; empty = it is there. wants are the user's facts. Programs in the sandbox may have made anything of what is below root.
+func login(root *os.Root, l harness.Login, user, dir string, wants facts) error {
 	for _, name := range l.Files {
 		name = filepath.Join(l.Dir, name)
 		err := straight(root, name)
@@ -47,10 +47,10 @@ func login(root *os.Root, l harness.Login, user, dir string) error {
 	}
 	err := straight(root, l.Facts)
 	if err == nil {
-		err = giveFacts(root, l.Keys, facts, l.Facts)
+		err = giveFacts(root, l.Keys, wants, l.Facts)
 	}
 	if err != nil {
-		return types.Errorf(types.ErrStorage, "Start", facts, "what the agent CLI knows of its user cannot be given to it in the sandbox: %w", err)
+		return types.Errorf(types.ErrStorage, "Start", l.Facts, "what the agent CLI knows of its user cannot be given to it in the sandbox: %w", err)
 	}
 	return nil
 }
@@ -130,14 +130,18 @@ func same(root *os.Root, users, own string, tokens []string) error {
 	if tokens != nil {
 		return copied(root, users, own)
 	}
-	if err := remove(root, own); err != nil {
-		return err
+	for range linkTries { // a program that runs in this home may put another there at any moment
+		if err = remove(root, own); err == nil {
+			err = root.MkdirAll(filepath.Dir(own), 0o700)
+		}
+		if err == nil {
+			err = link(root, users, own)
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			break
+		}
 	}
-	if err := root.MkdirAll(filepath.Dir(own), 0o700); err != nil {
-		return err
-	}
-	err = link(root, users, own)
-	if errors.Is(err, syscall.EXDEV) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EMLINK) || errors.Is(err, errors.ErrUnsupported) {
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EXDEV) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EMLINK) || errors.Is(err, errors.ErrUnsupported) {
 		return copied(root, users, own)
 	}
 	return err
@@ -239,22 +243,47 @@ func writeOwn(root *os.Root, own string, text []byte) error {
 	return err
 }
 
-// giveFacts gives a JSON file below root the keys that one of the user's has. What else is in it stays.
-func giveFacts(root *os.Root, keys []string, users, own string) error {
-	has, wants := map[string]json.RawMessage{}, map[string]json.RawMessage{}
-	text, err := readFile(os.Open(users))
-	if err == nil {
-		err = json.Unmarshal(text, &wants)
+// facts are what a JSON file says.
+type facts = map[string]json.RawMessage
+
+// factsTime is for how long a file of facts is read again that is no JSON: the user's program may be writing it.
+const factsTime = time.Second
+
+// readFacts returns the user's facts that belong to a login; none if there is no such file.
+func readFacts(l harness.Login, user, dir string) (wants facts, err error) {
+	if l.Facts == "" {
+		return nil, nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	path := filepath.Join(user, l.Facts)
+	if dir != "" {
+		path = filepath.Join(dir, filepath.Base(l.Facts))
 	}
+	for end := time.Now().Add(factsTime); ; <-time.After(factsTime / 50) {
+		text, err := readFile(os.Open(path))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil
+		case err == nil:
+			if err = json.Unmarshal(text, &wants); err == nil {
+				return wants, nil
+			}
+			if time.Now().Before(end) {
+				continue
+			}
+		}
+		return nil, types.Errorf(types.ErrStorage, "Start", path, "what the program knows of its user cannot be given to it in the sandbox: %w", err)
+	}
+}
+
+// giveFacts gives a JSON file below root the keys that the user's facts have. What else is in it stays.
+func giveFacts(root *os.Root, keys []string, wants facts, own string) error {
+	has := facts{}
 	was, err := readOwn(root, own)
 	if err != nil || json.Unmarshal(was, &has) != nil || has == nil { // what cannot be read is written anew
 		if err := remove(root, own); err != nil {
 			return err
 		}
-		has = map[string]json.RawMessage{}
+		has = facts{}
 	}
 	changed := err != nil || len(has) == 0
 	for _, key := range keys {
@@ -270,7 +299,8 @@ func giveFacts(root *os.Root, keys []string, users, own string) error {
 	if !changed { // another program may be writing it
 		return nil
 	}
-	if text, err = json.Marshal(has); err != nil {
+	text, err := json.Marshal(has)
+	if err != nil {
 		return err
 	}
 	return writeOwn(root, own, text)

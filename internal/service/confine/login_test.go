@@ -24,7 +24,7 @@ func TestAgentPutsNothingInALoginThatIsRun(t *testing.T) {
 	put(t, at(user), users)
 	give := func() {
 		t.Helper()
-		if err := (&guest{login: l, user: user, home: own, tools: true}).furnish(); err != nil {
+		if err := (&guest{login: l, user: user, home: own, tools: true}).furnish(nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,5 +155,38 @@ func TestLoginIsWhereTheVariableOfTheUserSays(t *testing.T) {
 		if has(t, filepath.Join(c.Home, l.Dir, l.Files[0])) != `{"n":5}` {
 			t.Errorf("%s is not logged in", name)
 		}
+	}
+}
+
+// A program that runs in the home, and puts a file of its own in the place of the login again and again, keeps no other from starting.
+func TestALoginIsGivenWhileAnotherProgramPutsItsOwnThere(t *testing.T) {
+	h := newHome(t)
+	put(t, h.login(), `{"n":1}`)
+	if err := h.furnish(""); err != nil {
+		t.Fatal(err)
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() { // ends with stop; waited for below
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = os.WriteFile(h.mine()+".new", []byte("{"), 0o600)
+				_ = os.Rename(h.mine()+".new", h.mine())
+			}
+		}
+	}()
+	for range 300 {
+		if err := h.furnish(""); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	close(stop)
+	<-done
+	if err := h.furnish(""); err != nil || has(t, h.mine()) != `{"n":1}` {
+		t.Errorf("%v %s", err, has(t, h.mine()))
 	}
 }
