@@ -110,6 +110,7 @@ type Status struct {
 	Goroutines         int              `json:"goroutines"`
 	HeapBytes          uint64           `json:"heap_bytes"`
 	Freezer            string           `json:"freezer"`                       // what makes the OS children of a paused process stand still: cgroup2, cgroup1 or signals
+	Cgroup             string           `json:"cgroup,omitempty"`              // below which each process has one that its OS children are born in; empty = there is none
 	Recovered          []string         `json:"recovered,omitempty"`           // what the last start found and mended, a line each
 	Recovering         bool             `json:"recovering,omitempty"`          // it is still looking at what an earlier daemon has left
 	Init               []InitSupervisor `json:"init,omitempty"`                // what has become of the supervisors of init.yaml

@@ -222,6 +222,9 @@ func checkFreezer(ctx context.Context, c *ipc.Client) []check {
 		return []check{{"freezer", absent, "signals: the programs of a paused agent are stopped by SIGSTOP, which they can notice",
 			"start the daemon where it may make cgroups, such as: systemd-run --user --scope -p Delegate=yes rnix daemon start"}}
 	}
+	if s.Cgroup != "" {
+		return []check{{"freezer", fine, s.Freezer + ": the programs of each agent start in a cgroup below " + s.Cgroup + "; a pause freezes it, and its end kills what is in it", ""}}
+	}
 	return []check{{"freezer", fine, s.Freezer + ": the programs of a paused agent stand still and do not notice", ""}}
 }
 

@@ -168,20 +168,26 @@ func TestChildrenOfWhoeverHidesHisMemoryAdoptToo(t *testing.T) {
 	}
 }
 
-// BenchmarkStart starts and awaits a program that does nothing, with and without the adopter.
+// BenchmarkStart starts and awaits a program that does nothing, with and without the adopter and a cgroup that it is born in.
 func BenchmarkStart(b *testing.B) {
-	m, err := NewManager(filepath.Join(b.TempDir(), "children"), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer m.Close()
 	of := adopter
 	defer func() { adopter = of }()
 	for _, c := range []struct {
 		name string
+		born bool
 		with func() *os.File
-	}{{"plain", func() *os.File { return nil }}, {"adopting", of}} {
+	}{{"plain", false, func() *os.File { return nil }}, {"adopting", false, of}, {"born", true, of}} {
 		b.Run(c.name, func(b *testing.B) {
+			m, err := NewManager(filepath.Join(b.TempDir(), "children"), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer m.Close()
+			if !c.born {
+				unhoused(m)
+			} else if home, _ := m.births.home(); home == "" {
+				b.Skip("needs a cgroup2 hierarchy in which we may make cgroups")
+			}
 			adopter = c.with
 			for b.Loop() {
 				child, err := m.Start(b.Context(), sh("exit 0", nil))

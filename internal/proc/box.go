@@ -124,6 +124,7 @@ func (c *Child) closeBox() (changed []string) {
 func (c *Child) abandon() {
 	c.closeBox()
 	c.channel.close()
+	leaveCradle(c)
 }
 
 // terminate asks a child to end, and all that its group is. Bubblewrap would take its command with it at once, so that is left out.

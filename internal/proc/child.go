@@ -28,6 +28,7 @@ type Child struct {
 	started time.Time
 	adopts  bool // it is a subreaper: see adopter
 	tree    *tree
+	cradle  cgroup // in which it was born; "" = none
 	pipes   pipes
 	channel channel
 	done    chan struct{} // closed when exit is set and nothing of the child is left

@@ -78,7 +78,7 @@ func TestTimeoutAndContextEndTheChild(t *testing.T) {
 
 func TestFrozenTimeIsNotCounted(t *testing.T) {
 	m := newManager(t)
-	m.cages.places = func() []place { return nil } // signals show in the states of processes
+	only(m, FreezerSignals) // they show in the states of processes
 	spec := sh("sleep 1000 & wait", nil)
 	for spec.Timeout = 400 * time.Millisecond; ; spec.Timeout *= 4 { // longer, if this machine is too busy to freeze it in time
 		began := time.Now()

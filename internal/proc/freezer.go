@@ -162,6 +162,9 @@ type ice struct {
 // +checklocks:c.ice.mu
 func (c *Child) freezeLocked() int {
 	c.openLocked() // one that could not be removed
+	if c.cradle != "" {
+		return freezeBorn(c)
+	}
 	if c.ice.cage == nil {
 		for _, p := range c.manager.cages.places() {
 			g, n, err := c.encage(p)
@@ -177,6 +180,20 @@ func (c *Child) freezeLocked() int {
 	}
 	n := len(c.tree.freeze())
 	c.Signal(unix.SIGSTOP)
+	return n
+}
+
+// freezeBorn is freezeLocked for a child that was born in a cgroup.
+//
+// +checklocks:c.ice.mu
+func freezeBorn(c *Child) int {
+	_, at := c.manager.births.home()
+	c.ice.cage = &cage{Freezer: FreezerCgroup2, Dir: string(c.cradle), born: true, cages: c.manager.cages, homes: make(map[int]string)}
+	n, err := c.ice.cage.fill(c.tree, at)
+	if err != nil { // they stay frozen: what hangs in the kernel stands still as soon as it comes out of that
+		c.manager.log.Warn("not all processes of a child stand still yet", "pid", c.process.Pid, "cgroup", string(c.cradle), "error", err)
+		n = len(c.cradle.pids())
+	}
 	return n
 }
 
@@ -215,9 +232,10 @@ func (c *Child) loosen() {
 	}
 }
 
-// melt removes the child's cage, if it has one.
+// melt removes the child's cage and the cgroup that it was born in, if it has any.
 func (c *Child) melt() {
 	c.ice.mu.Lock()
 	defer c.ice.mu.Unlock()
 	c.openLocked()
+	leaveCradle(c)
 }

@@ -24,10 +24,19 @@ func init() {
 	}
 }
 
-var freezers = []Freezer{FreezerCgroup2, FreezerCgroup1, FreezerSignals}
+// fromBirth stands for the cgroups that children are born in.
+const fromBirth Freezer = "birth"
+
+var freezers = []Freezer{fromBirth, FreezerCgroup2, FreezerCgroup1, FreezerSignals}
 
 // only makes a manager freeze in one way. It reports whether there is that way here.
 func only(m *Manager, f Freezer) bool {
+	if f == fromBirth {
+		home, _ := m.births.home()
+		m.cages.places = func() []place { return nil }
+		return home != ""
+	}
+	unhoused(m)
 	var there []place
 	for _, p := range ownPlaces() {
 		if p.freezer == f {
@@ -38,6 +47,9 @@ func only(m *Manager, f Freezer) bool {
 	return best(m.cages.places()) == f
 }
 
+// unhoused has no child of a manager be born in a cgroup.
+func unhoused(m *Manager) { m.births.places = func() []place { return nil } }
+
 // eachFreezer runs a test with each freezer. It ends with no cage left.
 func eachFreezer(t *testing.T, test func(t *testing.T, m *Manager, f Freezer)) {
 	t.Helper()
@@ -47,7 +59,7 @@ func eachFreezer(t *testing.T, test func(t *testing.T, m *Manager, f Freezer)) {
 // eachCgroup leaves signals out: they cannot keep what the test is about.
 func eachCgroup(t *testing.T, test func(t *testing.T, m *Manager, f Freezer)) {
 	t.Helper()
-	with(t, []Freezer{FreezerCgroup2, FreezerCgroup1}, test)
+	with(t, []Freezer{fromBirth, FreezerCgroup2, FreezerCgroup1}, test)
 }
 
 func with(t *testing.T, freezers []Freezer, test func(t *testing.T, m *Manager, f Freezer)) {
@@ -138,7 +150,7 @@ func TestFrozenProcessesStandStillWhereverTheyWent(t *testing.T) {
 		mustRun(t, out)
 		for _, id := range ids {
 			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", id.PID))
-			if s, _ := statOf(id.PID); s.state == 'T' || strings.Contains(string(text), "/rnix-") {
+			if s, _ := statOf(id.PID); s.state == 'T' || strings.Contains(string(text), "/rnix-") || strings.Contains(string(text), "/rnix.") != (f == fromBirth) {
 				t.Errorf("%d is in state %c, in\n%s", id.PID, s.state, text)
 			}
 		}
@@ -347,7 +359,7 @@ func TestKilledDaemonLeavesNothingFrozen(t *testing.T) {
 				ids = append(ids, identityOf(pid))
 			}
 		}
-		if f != FreezerSignals {
+		if f == FreezerCgroup2 || f == FreezerCgroup1 { // who is put where children are born ends with them
 			if err := enter(cage, foreign.PID); err != nil {
 				t.Errorf("cage %q: %v", cage, err)
 			}
@@ -403,6 +415,7 @@ func TestCageThatDoesNotFreezeIsTakenBack(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(above, memberFile), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
+			unhoused(m)
 			m.cages.places = func() []place { return []place{{FreezerCgroup2, mount{"/", above}, above}} }
 			fail(&m.cages, above)
 			out := newLines(t)

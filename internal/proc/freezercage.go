@@ -34,6 +34,7 @@ type cage struct {
 	file  string
 	homes map[int]string // by pid: cgroups that processes came from, where it is not the one above
 	open  bool           // who is inside goes on
+	born  bool           // the child was born in it, and it stays; see births
 }
 
 // cageSuffix is that of the files of cages.
@@ -135,7 +136,7 @@ func (g *cage) take(id identity, p place) error {
 	}
 	if now, ok := statOf(id.PID); ok && now.identity != id { // its pid was taken by another in the meantime
 		delete(g.homes, id.PID)
-		return enter(filepath.Dir(g.Dir), id.PID)
+		return enter(p.dir, id.PID)
 	}
 	return nil
 }
@@ -177,6 +178,9 @@ func (g *cage) still(until time.Time) error {
 
 // members returns the pids of who is in the cage.
 func (g *cage) members() ([]int, error) {
+	if g.born {
+		return cgroup(g.Dir).pids(), nil
+	}
 	b, err := os.ReadFile(filepath.Join(g.Dir, memberFile))
 	var out []int
 	for f := range strings.FieldsSeq(string(b)) {
@@ -192,6 +196,9 @@ func (g *cage) members() ([]int, error) {
 // them can fork faster than it is moved. After an error they go on inside, unless they cannot be
 // thawed.
 func (g *cage) remove() error {
+	if g.born {
+		return g.release()
+	}
 	const rounds = 50 // more only if somebody outside puts processes in
 	above := filepath.Dir(g.Dir)
 	for range rounds {
@@ -223,6 +230,17 @@ func (g *cage) remove() error {
 		return os.Remove(g.file)
 	}
 	return errors.Join(err, thawed)
+}
+
+// release lets all who were born inside go on, and those who had left go back to where they were.
+func (g *cage) release() error {
+	inside, _ := g.members()
+	for _, pid := range inside {
+		if home := g.homes[pid]; home != "" {
+			_ = enter(home, pid) // it may be gone: then they stay
+		}
+	}
+	return g.thaw()
 }
 
 // enter moves a process into a cgroup. One that has ended is no error.
@@ -284,7 +302,7 @@ func (r registry) leftCage(path string, how cages) (*cage, error) {
 	switch {
 	case g.Version > entryVersion:
 		return nil, types.Errorf(types.ErrVersion, "ReapSurvivors", path, "written by a newer program (version %d, this one reads up to %d)", g.Version, entryVersion)
-	case g.Boot == r.boot && (g.Daemon == r.daemon || alive(g.Daemon)):
+	case g.Boot == r.boot && (g.Daemon == r.daemon || stays(g.Daemon)):
 		return nil, nil
 	case g.Boot != r.boot:
 		return nil, os.Remove(path)

@@ -107,7 +107,9 @@ func (r registry) endLeased(id types.UUID) (killed []identity) {
 	}
 	for _, name := range names {
 		if e, err := r.read(name); err == nil && e.Lease == id && e.Boot == r.boot {
-			killed = append(killed, newTree(root{e.Leader, e.Token}).kill()...)
+			t := newTree(root{e.Leader, e.Token})
+			t.cradle = e.cradle()
+			killed = append(killed, t.kill()...)
 		}
 	}
 	return killed

@@ -19,6 +19,7 @@ type Manager struct {
 
 	registry registry
 	cages    cages
+	births   births
 	log      *slog.Logger
 	secrets  *redact.Set    // see Conceal
 	jobs     chan func()    // to the launcher; never closed
@@ -65,6 +66,8 @@ func NewManager(dir string, log *slog.Logger) (*Manager, error) {
 		children: make(map[int]*Child),
 		still:    make(stills),
 	}
+	m.births.registry, m.births.log, m.births.of = m.registry, log, make(map[types.PID]int)
+	m.births.places = ownPlaces
 	m.own.Go(m.launch) // ended by quit, waited for by Close
 	if isSubreaper() {
 		m.own.Go(m.tendOrphans) // ended by quit, waited for by Close
@@ -106,6 +109,7 @@ func (m *Manager) Close() {
 		}
 	}
 	m.own.Wait()
+	m.births.close()
 }
 
 // KillOwner stops every child of an owner, each with its own grace, and waits for them. A start for the owner that is under way counts, from
@@ -118,6 +122,7 @@ func (m *Manager) KillOwner(owner types.PID) {
 	children := m.of(owner)
 	m.forking.Unlock()
 	m.stop(children)
+	m.births.over(owner)
 }
 
 func (m *Manager) stop(children []*Child) {

@@ -32,6 +32,7 @@ type entry struct {
 	Daemon    identity   `json:"daemon"`           // who started it
 	Leader    identity   `json:"leader,omitzero"`  // the child; absent if the daemon died while forking
 	Lease     types.UUID `json:"lease,omitzero"`   // of the process for whose session the child acts
+	Cgroup    string     `json:"cgroup,omitempty"` // that it is born in
 	Held      []string   `json:"held,omitempty"`   // what holds names for its box; see sandbox.GiveBack
 	Killed    []int      `json:"killed,omitempty"` // the pids that the warden has ended, for the next daemon to tell of
 }

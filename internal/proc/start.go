@@ -55,6 +55,8 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 		c.channel.close()
 		return nil, err
 	}
+	c.cradle = m.births.cradle(spec.Owner, token)
+	c.entry.Cgroup = string(c.cradle)
 	if err := m.registry.write(c.entry); err != nil {
 		c.abandon()
 		return nil, types.Errorf(types.ErrStorage, "Start", spec.Path, "cannot register the child: %w", err)
@@ -68,6 +70,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	}
 	c.entry.Leader = identityOf(c.process.Pid)
 	c.tree = newTree(root{c.entry.Leader, token})
+	c.tree.cradle = c.cradle
 	c.tree.alone = func() bool { return noOrphans(m.matching(func(*Child) bool { return true })) }
 	c.tree.left = c.leftBehind
 	c.arm()
@@ -147,9 +150,7 @@ func (m *Manager) fork(c *Child) error {
 	forked := make(chan error, 1)
 	job := func() {
 		c.started = time.Now()
-		var err error
-		c.process, c.adopts, err = startProcess(c.exec.path, c.exec.argv, attr)
-		forked <- err
+		forked <- bear(c, attr)
 	}
 	m.jobs <- job // the launcher cannot end before this start has
 	err = <-forked
@@ -162,6 +163,34 @@ func (m *Manager) fork(c *Child) error {
 	c.adopts = c.adopts || c.plan.Rung == sandbox.RungLandlock // its helper asks for that; see startProcess
 	c.copyPipes()
 	return nil
+}
+
+// bear starts a child's program in its cgroup, and without one where it cannot be born in that.
+func bear(c *Child, attr *os.ProcAttr) (err error) {
+	if c.cradle != "" {
+		shut, err := bornIn(attr.Sys, c.cradle)
+		if err == nil {
+			c.process, c.adopts, err = startProcess(c.exec.path, c.exec.argv, attr)
+			shut()
+		}
+		if err == nil || !unborn(err) {
+			return err
+		}
+	}
+	c.process, c.adopts, err = startProcess(c.exec.path, c.exec.argv, attr)
+	if err == nil && c.cradle != "" {
+		c.manager.log.Warn("a child was not born in its cgroup; it is found and frozen without one", "pid", c.process.Pid, "cgroup", string(c.cradle))
+		leaveCradle(c)
+	}
+	return err
+}
+
+// leaveCradle ends what is in the cgroup of a child, and removes it.
+func leaveCradle(c *Child) {
+	if c.cradle != "" {
+		c.manager.births.clear(c.cradle)
+		c.cradle, c.entry.Cgroup = "", ""
+	}
 }
 
 // startError gives a failure of the operating system its code.

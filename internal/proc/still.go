@@ -17,7 +17,7 @@ func (s stills) has(spec Spec) bool {
 
 // Freeze makes all processes of an owner's children stand still, and their timeouts with them; with
 // kinds, only those of children of these kinds. What is started for the owner from then on, or is being started, stands still as soon as it
-// runs, until Thaw or KillOwner. It uses a cgroup for each child, and SIGSTOP where that
+// runs, until Thaw or KillOwner. It uses the cgroup that each child was born in, one that it makes for it, or SIGSTOP where that
 // cannot be had. It returns how many processes it has frozen.
 func (m *Manager) Freeze(owner types.PID, kinds ...Kind) int {
 	m.mu.Lock()

@@ -23,17 +23,30 @@ type Survivor struct {
 // ReapSurvivors ends the children that earlier runs have left behind, with their descendants, and
 // returns what it found, one for each registration. A process is ended only if it has the registered
 // pid and start time and the machine was not booted since, if it descends from such a process or is
-// in its session, or if it carries the token of a registration. Registrations of a daemon that still
+// in its session, if it carries the token of a registration, or if it is in a cgroup that children of such a daemon were born in. Registrations of a daemon that still
 // lives are left alone. It returns the files that it could not read as an error, joined, beside the
 // survivors that it could; they stay where they are.
 //
 // What a warden has ended meanwhile is among them; of what had left the children that started it, the kind is "" and the command a
 // list of names.
 func (m *Manager) ReapSurvivors() ([]Survivor, error) {
-	return endLeft(m.registry, m.cages, func(e entry, _ *Survivor) { m.registry.forget(e, m.log) })
+	return endLeft(m.registry, m.cages, func(e entry, _ *Survivor) {
+		if e.Token != "" {
+			m.registry.forget(e, m.log)
+		}
+	})
 }
 
-// endLeft is ReapSurvivors; ended is called for each registration of which nothing is left. Two programs do not do
+// stays reports whether a daemon lives. One that was just killed has let go of its lock before it has ended: that is waited for.
+func stays(daemon identity) bool {
+	if s, ok := statOf(daemon.PID); ok && s.identity == daemon && s.exiting {
+		awaitGone([]identity{daemon}, time.Now().Add(emptying))
+	}
+	return alive(daemon)
+}
+
+// endLeft is ReapSurvivors; ended is called for each registration of which nothing is left, and with none for what was in a cgroup of children
+// and is in no registration. Two programs do not do
 // it at the same time: it is done by who holds the lock of the daemon, or by the warden before it lets go of that.
 func endLeft(r registry, how cages, ended func(entry, *Survivor)) ([]Survivor, error) {
 	names, err := r.names()
@@ -48,7 +61,7 @@ func endLeft(r registry, how cages, ended func(entry, *Survivor)) ([]Survivor, e
 		case types.CodeOf(err) == types.ErrNotFound: // its child has just ended
 		case err != nil:
 			bad = append(bad, err)
-		case e.Boot == r.boot && (e.Daemon == r.daemon || alive(e.Daemon)):
+		case e.Boot == r.boot && (e.Daemon == r.daemon || stays(e.Daemon)):
 			// a child of this run, or of a daemon that looks after its own
 		default:
 			entries = append(entries, e)
@@ -57,24 +70,30 @@ func endLeft(r registry, how cages, ended func(entry, *Survivor)) ([]Survivor, e
 	out := make([]Survivor, len(entries))
 	roots := make([]root, 0, len(entries))
 	at := make([]int, 0, len(entries)) // root to entry
+	cradles := make([]cgroup, 0, len(entries))
 	for i, e := range entries {
 		out[i] = Survivor{Kind: e.Kind, Owner: e.Owner, OwnerUUID: e.OwnerUUID, Command: e.Command, StartedAt: e.Time, Killed: e.Killed}
 		if e.Boot == r.boot {
 			now, found := statOf(e.Leader.PID)
 			out[i].Recycled = found && now.identity != e.Leader
-			roots, at = append(roots, root{e.Leader, e.Token}), append(at, i)
+			roots, at, cradles = append(roots, root{e.Leader, e.Token}), append(at, i), append(cradles, e.cradle())
 		}
 	}
 	cages, unread := r.leftCages(how)
 	bad = append(bad, unread...)
+	born, unread := r.leftNurseries()
+	bad = append(bad, unread...)
+	still(born)
+	var killed map[identity]int
 	if len(roots) > 0 {
 		all := newTree(roots...)
+		bornOf(all, cradles)
 		for i, rt := range roots {
 			if g := cages[rt.token]; g != nil {
 				all.claim(g.own(), i)
 			}
 		}
-		killed := all.killAll()
+		killed = all.killAll()
 		for _, g := range cages {
 			_ = g.thaw() // what was killed can die now; an error shows again when it is removed
 		}
@@ -92,6 +111,8 @@ func endLeft(r registry, how cages, ended func(entry, *Survivor)) ([]Survivor, e
 			bad = append(bad, types.Errorf(types.ErrInternal, "ReapSurvivors", g.Dir, "cannot remove the cgroup of a child: %w", err))
 		}
 	}
+	lost, unread := endNurseries(born, killed)
+	bad = append(bad, unread...)
 	for i, e := range entries {
 		if out[i].Err == nil {
 			if err := sandbox.GiveBack(e.Held); err != nil {
@@ -100,5 +121,8 @@ func endLeft(r registry, how cages, ended func(entry, *Survivor)) ([]Survivor, e
 			ended(e, &out[i])
 		}
 	}
-	return out, errors.Join(bad...)
+	for i := range lost {
+		ended(entry{}, &lost[i])
+	}
+	return append(out, lost...), errors.Join(bad...)
 }

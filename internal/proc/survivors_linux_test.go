@@ -281,6 +281,7 @@ func straysOfOld(dir string) {
 	if err != nil {
 		panic(err)
 	}
+	unhoused(m)
 	older, err := m.Start(context.Background(), sh("sleep 1000", nil))
 	if err != nil {
 		panic(err)

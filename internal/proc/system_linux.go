@@ -148,9 +148,17 @@ func parseStat(line []byte) (stat, error) {
 			s.resident = pages * pageSize
 		}
 	}
+	flags, err := strconv.ParseUint(fields[6], 10, 32)
+	if err != nil {
+		return stat{}, err
+	}
+	s.exiting = flags&exitingFlag != 0
 	s.Start, err = strconv.ParseUint(fields[19], 10, 64)
 	return s, err
 }
+
+// exitingFlag is PF_EXITING of the flags of a process.
+const exitingFlag = 4
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
@@ -248,4 +256,17 @@ func reapZombie(pid int) bool {
 	var status unix.WaitStatus
 	got, err := unix.Wait4(pid, &status, unix.WNOHANG, nil)
 	return err == nil && got == pid
+}
+
+// bornIn has a child be born in a cgroup. shut is called when it was started.
+func bornIn(attr *syscall.SysProcAttr, g cgroup) (shut func(), err error) {
+	fd, err := unix.Open(string(g), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("open", err)
+	}
+	attr.UseCgroupFD, attr.CgroupFD = true, fd
+	return func() {
+		attr.UseCgroupFD, attr.CgroupFD = false, 0
+		_ = unix.Close(fd) // nothing was written
+	}, nil
 }

@@ -3,6 +3,7 @@
 package proc
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"time"
@@ -41,6 +42,8 @@ func bootID() string                             { return "" }
 func reapZombie(int) bool                        { return false }
 func hasExited(int) bool                         { return false }
 func noOrphans([]*Child) bool                    { return false }
+
+func bornIn(*syscall.SysProcAttr, cgroup) (func(), error) { return nil, errors.ErrUnsupported }
 
 func startProcess(path string, argv []string, attr *os.ProcAttr) (*os.Process, bool, error) {
 	p, err := os.StartProcess(path, argv, attr)

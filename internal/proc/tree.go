@@ -19,6 +19,7 @@ type stat struct {
 	identity
 	parent, group, session int
 	state                  byte
+	exiting                bool  // it is on its way out: what it had open is closed, or about to be
 	threads                int   // 1 also for one that has ended and was not waited for
 	resident               int64 // bytes of memory
 }
@@ -112,9 +113,10 @@ func ancestors(table []stat, self int) map[int]bool {
 // tree finds and signals the living processes of some roots. It remembers whom it has found, so that
 // a process still belongs when its parent is gone. Safe for concurrent use.
 type tree struct {
-	roots []root
-	alone func() bool               // no orphan is alive; nil = not known
-	left  func(table []stat) []stat // orphans of the first root, which has ended, that nothing else tells to be its; nil = not known
+	roots  []root
+	alone  func() bool               // no orphan is alive; nil = not known
+	cradle cgroup                    // what is in it belongs to the first root
+	left   func(table []stat) []stat // orphans of the first root, which has ended, that nothing else tells to be its; nil = not known
 
 	mu sync.Mutex
 	// +checklocks:mu
@@ -140,6 +142,9 @@ func (t *tree) look() map[identity]int {
 		for _, p := range t.left(table) {
 			known[p.identity] = 0
 		}
+	}
+	for _, id := range t.cradle.living() {
+		known[id] = 0
 	}
 	found := members(table, t.roots, known, spared(table), tokenOf)
 	t.mu.Lock()
@@ -176,7 +181,7 @@ func (t *tree) over() bool {
 			return false
 		}
 	}
-	return t.alone()
+	return len(t.cradle.living()) == 0 && t.alone()
 }
 
 // freeze stops the whole tree: it looks again until it finds nobody new, and who is stopped cannot
@@ -211,7 +216,13 @@ func (t *tree) thaw() {
 func (t *tree) kill() []identity { return slices.Collect(maps.Keys(t.killAll())) }
 
 func (t *tree) killAll() map[identity]int {
+	var born map[identity]int
+	if t.cradle != "" { // what forks faster than it is found ends there, too
+		born = t.look()
+		_ = t.cradle.kill() // what it does not reach is found below
+	}
 	all := t.freeze()
+	maps.Copy(all, born)
 	for id := range all {
 		signal(id, syscall.SIGKILL)
 	}

@@ -268,15 +268,20 @@ func clearAfter(dir string, daemon identity) {
 		}
 	}
 	known := make(map[int]bool)
+	var lost []int // in no registration
 	if dir != "" {
 		_, err := endLeft(r, newCages(), func(e entry, s *Survivor) {
 			if len(s.Killed) == 0 {
 				return
 			}
-			log.Warn("the daemon was killed; ended what a child of it had left", "kind", e.Kind, "process", e.Owner, "command", e.Command, "pids", s.Killed)
 			for _, pid := range s.Killed {
 				known[pid] = true
 			}
+			if e.Token == "" {
+				lost = append(lost, s.Killed...)
+				return
+			}
+			log.Warn("the daemon was killed; ended what a child of it had left", "kind", e.Kind, "process", e.Owner, "command", e.Command, "pids", s.Killed)
 			e.Killed = s.Killed // the next daemon tells of it, and removes the registration
 			note(e)
 		})
@@ -288,8 +293,11 @@ func clearAfter(dir string, daemon identity) {
 	if len(stuck) > 0 {
 		log.Error("what the daemon has left does not end, even by SIGKILL", "pids", pidsOf(stuck))
 	}
-	if killed = slices.DeleteFunc(killed, func(id identity) bool { return known[id.PID] }); len(killed) == 0 {
+	if killed = slices.DeleteFunc(killed, func(id identity) bool { return known[id.PID] }); len(killed)+len(lost) == 0 {
 		return
+	}
+	for _, pid := range lost {
+		killed = append(killed, identity{PID: pid})
 	}
 	e := r.entry(rand.Text(), Spec{}, nameAll(names, killed))
 	e.Killed, e.Daemon = pidsOf(killed), daemon // we may live when the next one looks
