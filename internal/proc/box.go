@@ -16,6 +16,16 @@ type Box struct {
 	Self string
 	// Env is the child's environment in place of Spec.Env; nil = that. It is cleared of what is blocked, as that is.
 	Env []string
+	// Start is what is started in place of the program of the Spec; nil = that.
+	Start *Start
+}
+
+// Start is what is started in place of a program that others can change, such as a copy of it. People see the command line of the Spec.
+type Start struct {
+	Path string // "" = that of the Spec
+	Args []string
+	// Free gives back what it is made of. It is called once, when nothing of the child is left, or none came to be.
+	Free func()
 }
 
 // Confine says how m finds out how a child is confined that does not say it itself, in the Spec. An error refuses the child. It is called
@@ -37,6 +47,12 @@ func confinedBy(m *Manager, spec Spec) (Box, error) {
 func (c *Child) openBox(by Box, path, token string) (err error) {
 	spec := c.spec
 	c.plan = by.Plan
+	if s := by.Start; s != nil {
+		c.free = s.Free
+		if spec.Args = s.Args; s.Path != "" {
+			spec.Path, path = s.Path, s.Path
+		}
+	}
 	if by.Env != nil {
 		spec.Env = by.Env
 	}
@@ -110,6 +126,9 @@ func (c *Child) opened() error {
 
 // closeBox gives back what the box of a child holds. It is called once, when nothing of the child is left or none came to be.
 func (c *Child) closeBox() (changed []string) {
+	if c.free != nil {
+		defer c.free()
+	}
 	if c.box == nil {
 		return nil
 	}

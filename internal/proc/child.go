@@ -22,6 +22,7 @@ type Child struct {
 	exec    program
 	box     *sandbox.Box // nil = it is not confined
 	plan    sandbox.Plan
+	free    func() // see Start; may be nil
 	opening opening
 	entry   entry
 	process *os.Process

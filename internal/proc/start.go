@@ -21,6 +21,12 @@ import (
 // STORAGE if the child cannot be registered, and UNAVAILABLE after Close; then nothing runs. The
 // caller need not call Wait: the child is waited for in any case.
 func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
+	opened := false
+	defer func() {
+		if !opened && spec.Box != nil && spec.Box.Start != nil && spec.Box.Start.Free != nil {
+			spec.Box.Start.Free()
+		}
+	}()
 	if err := ctx.Err(); err != nil {
 		return nil, types.Errorf(types.ErrCancelled, "Start", spec.Path, "%w", context.Cause(ctx))
 	}
@@ -55,6 +61,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 		c.channel.close()
 		return nil, err
 	}
+	opened = true // what it holds is given back with it
 	c.cradle = m.births.cradle(spec.Owner, token)
 	c.entry.Cgroup = string(c.cradle)
 	if err := m.registry.write(c.entry); err != nil {

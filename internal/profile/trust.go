@@ -107,33 +107,55 @@ func (t *pin) others(dir string, s *agent.MCPServer) (out []trust.Change) {
 	return out
 }
 
-// Guarded makes transports to MCP servers as make does, but for those that mayServe refuses.
+// Guarded makes transports to MCP servers as make does, but for those that mayServe refuses. Of those that a person has looked at, what they start is
+// pinned: it may be changed until they do.
 func Guarded(make vfs.TransportFactory) vfs.TransportFactory {
 	return func(cfg vfs.MCPConfig) (vfs.MCPTransport, error) {
-		if err := mayServe(cfg); err != nil {
+		pinned, err := mayServe(cfg)
+		if err != nil {
 			return nil, err
 		}
+		cfg.Pinned = pinned
 		return make(cfg)
 	}
 }
 
 // mayServe refuses to start an MCP server that the project names if what would be started is not what a person has looked at: the project
-// has changed since, or the server is to work in a copy of it that has. PERMISSION, with what is different.
-func mayServe(cfg vfs.MCPConfig) error {
+// has changed since, or the server is to work in a copy of it that has. PERMISSION, with what is different. It returns what of the project it starts;
+// nil if the trust is not that of a person who has looked.
+func mayServe(cfg vfs.MCPConfig) (*vfs.Pinned, error) {
 	p, ok := cfg.Owner.Profile.(*Profile)
 	if !ok || p.pin == nil || cfg.Command == "" {
-		return nil
+		return nil, nil
 	}
 	if !slices.ContainsFunc(p.Servers, func(s agent.MCPEntry) bool { return s.Name == cfg.Name && s.Scope == agent.ScopeProject }) {
-		return nil
+		return nil, nil
 	}
 	if !p.pin.holds() {
-		return types.Errorf(types.ErrPermission, "Mount", cfg.Name, "the project has changed since you trusted it; look at it with: rnix trust %s", p.pin.dir)
+		return nil, types.Errorf(types.ErrPermission, "Mount", cfg.Name, "the project has changed since you trusted it; look at it with: rnix trust %s", p.pin.dir)
 	}
 	if others := p.pin.others(cfg.Dir, &cfg.MCPServer); len(others) > 0 {
-		return types.Errorf(types.ErrPermission, "Mount", cfg.Name, "it would work in %s, where not all is what you trusted (%s); look at that, then start it with: rnix run --trust-project \"...\"", cfg.Dir, trust.Names(others))
+		return nil, types.Errorf(types.ErrPermission, "Mount", cfg.Name, "it would work in %s, where not all is what you trusted (%s); look at that, then start it with: rnix run --trust-project \"...\"", cfg.Dir, trust.Names(others))
 	}
-	return nil
+	return p.pin.of(cfg.Dir, &cfg.MCPServer)
+}
+
+// of returns what of the project around a directory an MCP server starts that works there, as it was looked at.
+func (t *pin) of(dir string, s *agent.MCPServer) (*vfs.Pinned, error) {
+	dir, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, types.Errorf(types.ErrNotFound, "Mount", s.Name, "%w", err)
+	}
+	was, known, err := t.book.Get(t.dir)
+	if err != nil || !known {
+		return nil, types.Errorf(types.ErrPermission, "Mount", s.Name, "whether the project is trusted cannot be told any more; look at it with: rnix trust %s", t.dir)
+	}
+	root, _ := agent.ProjectRoot(dir, t.home)
+	files, unseen := trust.Pin(was.Files, root, dir, *s)
+	if unseen != "" {
+		return nil, types.Errorf(types.ErrPermission, "Mount", s.Name, "it starts %s, which is not there or which you have not looked at; do so with: rnix trust %s", unseen, t.dir)
+	}
+	return &vfs.Pinned{Root: root, Files: files}, nil
 }
 
 // load returns an agent as the files of the project say now, with the trust that they have.

@@ -107,7 +107,8 @@ func TestWhatWorksInACopyOfAProjectIsTrustedAsTheProject(t *testing.T) {
 	h.trust()
 	p := h.read(false)
 	made := 0
-	guarded := Guarded(func(vfs.MCPConfig) (vfs.MCPTransport, error) { made++; return nil, nil })
+	var pinned *vfs.Pinned
+	guarded := Guarded(func(cfg vfs.MCPConfig) (vfs.MCPTransport, error) { made++; pinned = cfg.Pinned; return nil, nil })
 	start := func(p *Profile, name, dir string) error {
 		_, err := guarded(vfs.MCPConfig{MCPServer: agent.MCPServer{Name: name, Command: "./s.sh"}, Dir: filepath.Join(h.dir, dir), Owner: vfs.Caller{Profile: p}})
 		return err
@@ -121,12 +122,12 @@ func TestWhatWorksInACopyOfAProjectIsTrustedAsTheProject(t *testing.T) {
 	h.write("scripts/s.sh", "two\n")
 	h.write("same/.mcp.json", `{"mcpServers":{"local":{"command":"./s.sh"}}}`)
 	h.write("same/s.sh", "one\n")
-	for dir, want := range map[string]string{"home/p": "", "home/p/sub": "", "same": "", "agents": ".rnix/agents/own/agent.yaml", "scripts": "s.sh", "copy": "s.sh", "home/p/tool": "tool/s.sh (added)", "gone": "gone (cannot be looked at)"} {
+	for dir, want := range map[string]string{"home/p": "", "home/p/sub": "sub/s.sh, which is not there", "same": "", "agents": ".rnix/agents/own/agent.yaml", "scripts": "s.sh", "copy": "s.sh", "home/p/tool": "tool/s.sh (added)", "gone": "gone (cannot be looked at)"} {
 		err := start(p, "local", dir)
 		if want == "" && err != nil || want != "" && (types.CodeOf(err) != types.ErrPermission || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", dir, err, want)
 		}
-		if trusts := p.TrustsIn(filepath.Join(h.dir, dir)); trusts != (want == "") && dir != "copy" && dir != "home/p/tool" {
+		if trusts := p.TrustsIn(filepath.Join(h.dir, dir)); trusts != (want == "") && dir != "copy" && dir != "home/p/tool" && dir != "home/p/sub" {
 			t.Errorf("%s: trusts %t", dir, trusts)
 		}
 	}
@@ -150,7 +151,11 @@ func TestWhatWorksInACopyOfAProjectIsTrustedAsTheProject(t *testing.T) {
 	if p.TrustsIn(inner) {
 		t.Error("settings of the repository around the project are trusted")
 	}
-	if err := start(p, "of the user", "scripts"); err != nil {
+	if err := start(p, "local", "same"); err != nil || pinned == nil || len(pinned.Files) != 1 || pinned.Root != resolved(t, filepath.Join(h.dir, "same")) ||
+		pinned.Files[0] != (vfs.PinnedFile{Arg: -1, Path: "s.sh", Sum: "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"}) { // sha256sum of "one\n"
+		t.Errorf("%+v, %v", pinned, err)
+	}
+	if err := start(p, "of the user", "scripts"); err != nil || pinned != nil {
 		t.Error(err)
 	}
 	if err := start(h.read(true), "local", "scripts"); err != nil || made != 5 {
@@ -160,6 +165,15 @@ func TestWhatWorksInACopyOfAProjectIsTrustedAsTheProject(t *testing.T) {
 	if err := start(p, "local", "home/p"); types.CodeOf(err) != types.ErrPermission || p.TrustsIn(p.Cwd) {
 		t.Error(err)
 	}
+}
+
+func resolved(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func onlyEntry(t *testing.T, h *host) string {

@@ -101,6 +101,7 @@ type looker struct {
 	files []File
 	seen  map[string]bool
 	bytes int64
+	all   bool // contents are kept, however large
 }
 
 func (l *looker) bad(name string, err error) error {
@@ -159,21 +160,9 @@ func (l *looker) started() error {
 // Scripts returns the programs and scripts below root that an MCP server starts which works in dir, by their paths below root: its command, and
 // those of its arguments that are files to be run. What else it is given, such as a database, changes while it works.
 func Scripts(root, dir string, s agent.MCPServer) (out []string) {
-	interprets := interpreter(s.Command)
-	for i, word := range append([]string{s.Command}, s.Args...) {
-		flag := i > 0 && strings.HasPrefix(word, "-")
-		if flag {
-			_, word, _ = strings.Cut(word, "=") // --import=./hook.mjs
-		}
-		if word == "" || i == 0 && !strings.ContainsRune(word, filepath.Separator) {
-			continue // a flag, a program in PATH
-		}
-		if !filepath.IsAbs(word) {
-			word = dir + string(filepath.Separator) + word // not Join, which takes "sub/.." for nothing, also where sub is a link
-		}
-		if rel, ok := below(root, word); ok && regular(word) && (i == 0 || interprets && !flag || runnable(word)) {
-			out = append(out, rel)
-			interprets = interprets && (i == 0 || flag) // the first file that an interpreter is given, whatever it looks like
+	for _, w := range words(root, dir, s) {
+		if w.starts {
+			out = append(out, w.Path)
 		}
 	}
 	return out
@@ -253,7 +242,7 @@ func (l *looker) read(name, what string) (File, error) {
 	file := File{Path: name, What: what}
 	link, lerr := l.root.Readlink(name)
 	if lerr == nil {
-		file.Kind = "link to " + link
+		file.Kind = linkTo + link
 	}
 	f, err := l.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe without a writer opens too, and is no regular file
 	switch {
@@ -275,7 +264,7 @@ func (l *looker) read(name, what string) (File, error) {
 		file.Kind = join(file.Kind, "no regular file")
 		return file, nil
 	case info.Mode()&0o111 != 0:
-		file.Kind = join(file.Kind, "executable")
+		file.Kind = join(file.Kind, executable)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxBytes-l.bytes+1))
 	if err != nil {
@@ -286,7 +275,7 @@ func (l *looker) read(name, what string) (File, error) {
 	}
 	sum := sha256.Sum256(text)
 	file.Sum = hex.EncodeToString(sum[:])
-	if len(text) <= maxText {
+	if len(text) <= maxText || l.all {
 		file.Text = text
 	}
 	return file, nil
@@ -318,6 +307,12 @@ func within(root, name string) (string, bool) {
 	rel, err := filepath.Rel(root, name)
 	return filepath.ToSlash(rel), err == nil && filepath.IsLocal(rel)
 }
+
+// What File.Kind begins and ends with.
+const (
+	linkTo     = "link to "
+	executable = "executable"
+)
 
 func join(a, b string) string {
 	if a == "" {

@@ -2,6 +2,7 @@ package confine
 
 import (
 	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"rnix/agent"
 	"rnix/internal/proc"
 	"rnix/internal/sandbox"
+	"rnix/internal/trust"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -21,11 +23,48 @@ import (
 // in the user's own files, or in a project's that is trusted.
 func (s *Service) Server(cfg vfs.MCPConfig, env []string) (*proc.Box, error) {
 	settings, place, made, err := ofServer(s, &cfg)
-	if err != nil || settings.Off() {
+	if err != nil {
 		return &proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}, err
 	}
-	box, err := s.box(settings, place, made, env)
+	start, dir, err := s.pinned(&cfg, place)
+	if err != nil {
+		return &proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}, err
+	}
+	box := proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}
+	if !settings.Off() {
+		if dir != "" {
+			place.Tools = append(place.Tools, dir)
+		}
+		box, err = s.box(settings, place, made, env)
+	}
+	if box.Start = start; err != nil && start != nil {
+		start.Free()
+	}
 	return &box, err
+}
+
+// pinned returns what is started in place of files that a person has looked at, which can be changed until it is: copies of them, in a directory
+// that nothing in the sandbox writes. start is nil if a server starts none.
+func (s *Service) pinned(cfg *vfs.MCPConfig, place sandbox.Place) (start *proc.Start, dir string, err error) {
+	if cfg.Pinned == nil || len(cfg.Pinned.Files) == 0 {
+		return nil, "", nil
+	}
+	dir = place.Temp + "." + strings.ToLower(rand.Text())
+	if err := s.makeDirs(dir); err != nil {
+		return nil, "", err
+	}
+	free := func() {
+		if err := removeAll(dir); err != nil {
+			s.Log.Warn("the copy of what an MCP server started cannot be removed", "server", cfg.Name, "path", dir, "err", err)
+		}
+	}
+	if err := trust.Copy(dir, cfg.Pinned); err != nil {
+		free()
+		return nil, "", err
+	}
+	start = &proc.Start{Free: free}
+	start.Path, start.Args = trust.Instead(dir, cfg.Pinned, "", cfg.Args)
+	return start, dir, nil
 }
 
 // ofServer returns where an MCP server runs and how it is confined.
