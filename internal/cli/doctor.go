@@ -225,7 +225,7 @@ func checkFreezer(ctx context.Context, c *ipc.Client) []check {
 	if s.Cgroup != "" {
 		return []check{{"freezer", fine, s.Freezer + ": the programs of each agent start in a cgroup below " + s.Cgroup + "; a pause freezes it, and its end kills what is in it", ""}}
 	}
-	return []check{{"freezer", fine, s.Freezer + ": the programs of a paused agent stand still and do not notice", ""}}
+	return []check{{"freezer", fine, s.Freezer + ": the programs of a paused agent stand still and do not notice; they have no cgroup of their own before that (it needs cgroup v2)", ""}}
 }
 
 // checkProgram looks a program up, under its name or another one.

@@ -290,12 +290,38 @@ func TestBoxedProgramStaysInItsCgroup(t *testing.T) {
 			t.Fatal("nothing runs")
 		}
 		bornIs(t, c, ids...)
-		if n := m.Freeze(7); n < len(ids) {
+		if n := m.Freeze(7); n < len(ids) || !c.cageForTest().shut {
 			t.Errorf("%d of %d stand still", n, len(ids))
 		}
 		m.Thaw(7)
 		c.Kill()
 		mustBeGone(t, ids...)
+	})
+}
+
+func TestHundredsInABoxStandStillAtOnce(t *testing.T) {
+	boxes(t, func(t *testing.T, _ *Manager, work string, box *Box) {
+		m := housed(t)
+		out := newLines(t)
+		start(t, m, boxed(`i=0; while [ $i -lt 300 ]; do sleep 1000 & i=$((i+1)); done; echo 1; `+walker, out, work, box))
+		out.pid(t)
+		for range 3 {
+			began := time.Now()
+			n := m.Freeze(7)
+			t.Logf("%d processes stood still after %v", n, time.Since(began))
+			if n < 301 {
+				t.Errorf("%d stand still", n)
+			}
+			clock(t, m)
+			wrote := len(out.bytes)
+			clock(t, m)
+			if now := len(out.bytes); now != wrote {
+				t.Errorf("a frozen process has written %d bytes", now-wrote)
+			}
+			m.Thaw(7)
+			mustRun(t, out)
+		}
+		m.KillOwner(7)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"rnix/internal/durable"
+	"rnix/internal/sandbox"
 )
 
 // Freezer names what makes the OS children of a paused process stand still. Part of the wire format.
@@ -188,13 +189,18 @@ func (c *Child) freezeLocked() int {
 // +checklocks:c.ice.mu
 func freezeBorn(c *Child) int {
 	_, at := c.manager.births.home()
-	c.ice.cage = &cage{Freezer: FreezerCgroup2, Dir: string(c.cradle), born: true, cages: c.manager.cages, homes: make(map[int]string)}
+	c.ice.cage = &cage{Freezer: FreezerCgroup2, Dir: string(c.cradle), born: true, shut: keeps(c.plan, at), cages: c.manager.cages, homes: make(map[int]string)}
 	n, err := c.ice.cage.fill(c.tree, at)
 	if err != nil { // they stay frozen: what hangs in the kernel stands still as soon as it comes out of that
 		c.manager.log.Warn("not all processes of a child stand still yet", "pid", c.process.Pid, "cgroup", string(c.cradle), "error", err)
 		n = len(c.cradle.pids())
 	}
 	return n
+}
+
+// keeps reports whether what runs by a plan cannot write to a hierarchy of cgroups, and so stays where it was born.
+func keeps(plan sandbox.Plan, at place) bool {
+	return plan.Rung != sandbox.RungNone && !plan.Policy.Allows(at.mount.point, sandbox.AccessWrite)
 }
 
 // thawLocked lets the child's processes go on.

@@ -35,6 +35,7 @@ type cage struct {
 	homes map[int]string // by pid: cgroups that processes came from, where it is not the one above
 	open  bool           // who is inside goes on
 	born  bool           // the child was born in it, and it stays; see births
+	shut  bool           // nobody can leave it
 }
 
 // cageSuffix is that of the files of cages.
@@ -83,6 +84,11 @@ func (g *cage) fill(t *tree, p place) (int, error) {
 	until := time.Now().Add(g.cages.patience)
 	if err := g.freeze(); err != nil {
 		return 0, err
+	}
+	if g.shut { // who is inside is all that there is
+		err := g.still(until)
+		inside, _ := g.members()
+		return len(inside), err
 	}
 	for time.Now().Before(until) {
 		h := newHunt(t)
