@@ -76,7 +76,7 @@ func Nearest(socket string) string {
 // within reports whether this program runs inside an agent, as far as it can tell: in a box it sees nobody above it.
 func within() bool {
 	_, inside := proc.Within(os.Getpid())
-	return inside || os.Getenv(env.ChannelVar) != ""
+	return inside || os.Getenv(env.ChannelVar) != "" || os.Getenv(env.RoadVar) != ""
 }
 
 // checkSocketKind checks that a descriptor is a connected Unix socket of a type.

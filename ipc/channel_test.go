@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -29,10 +30,17 @@ type whose struct {
 var who = Method[Empty, whose]{Name: "who", Doc: "who says for whom the caller works"}
 
 // channelOn runs a server of channels until the test ends. It says of every caller that came over a socket that it is nobody's.
-func channelOn(t testing.TB) *Channels {
+func channelOn(t testing.TB) *Channels { return roadOn(t, nil) }
+
+// roadOn is channelOn for who uses a road; owner is as for NewChannels.
+func roadOn(t testing.TB, owner func(pid int) (types.PID, bool)) *Channels {
 	t.Helper()
-	l := NewChannels(nil)
+	l := NewChannels(owner, nil)
 	s := NewServer(ServerOptions{})
+	s.Mount("/mounted", func(w http.ResponseWriter, _ *http.Request, p *Peer) {
+		owner, _ := p.Settle(nil)
+		_, _ = fmt.Fprintf(w, "mounted for %d", owner)
+	})
 	Handle(s, who, func(_ context.Context, p *Peer, _ Empty) (whose, error) {
 		owner, inside := p.Settle(func(int) (types.PID, bool) { return 0, false })
 		return whose{owner, inside, p.PID}, nil
@@ -273,7 +281,7 @@ func TestTheEndOfAChannelEndsWhatCameOverIt(t *testing.T) {
 // A call that has begun may ask for whom it acts when that process has ended.
 func TestNobodyIsActedForOnceAChannelHasEnded(t *testing.T) {
 	c := &channel{owner: 5}
-	p := &Peer{channel: c}
+	p := &Peer{known: c}
 	find := func(int) (types.PID, bool) { t.Error("asked for a PID"); return 0, false }
 	if owner, inside := p.Settle(find); owner != 5 || !inside {
 		t.Error(owner, inside)
@@ -307,7 +315,7 @@ func TestAChannelEndsWhenNobodyHasTheOtherEnd(t *testing.T) {
 }
 
 func TestAStoppedDaemonHasNoChannels(t *testing.T) {
-	l := NewChannels(nil)
+	l := NewChannels(nil, nil)
 	address, _, _ := openChannel(t, l, 5)
 	ctx, cancel := context.WithCancel(t.Context())
 	waiting := make(chan error, 1)

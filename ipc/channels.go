@@ -16,26 +16,29 @@ import (
 // enough that an agent does not take the descriptors of the others.
 const maxPerChannel = 64
 
-// Channels are the channels of a daemon to what works for its processes, and a net.Listener of the connections that come over them.
+// Channels are the channels of a daemon to what works for its processes, and their road, and a net.Listener of the connections that come over them.
 // Who calls over one of these is known from the beginning (Peer.Settle), whatever its PID is. What comes over a channel is from anybody
 // whom an agent lets run: it is bounded, and all that is wrong with it is that nothing is answered. Safe for concurrent use.
 type Channels struct {
 	log   *slog.Logger
+	owner func(pid int) (owner types.PID, inside bool)
 	conns chan net.Conn
-	quit  chan struct{} // closed by Close
+	quit  chan struct{}  // closed by Close
+	work  sync.WaitGroup // of the road
 
 	mu sync.Mutex
 	// +checklocks:mu
 	open   map[*channel]struct{}
-	closed bool // +checklocks:mu
+	closed bool  // +checklocks:mu
+	road   *road // +checklocks:mu
 }
 
-// NewChannels returns a listener without channels. log may be nil.
-func NewChannels(log *slog.Logger) *Channels {
+// NewChannels returns a listener without channels. owner says for which process one of the operating system works, as proc.Manager.Owner does. log may be nil.
+func NewChannels(owner func(pid int) (owner types.PID, inside bool), log *slog.Logger) *Channels {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Channels{log: log, conns: make(chan net.Conn), quit: make(chan struct{}), open: map[*channel]struct{}{}}
+	return &Channels{log: log, owner: owner, conns: make(chan net.Conn), quit: make(chan struct{}), open: map[*channel]struct{}{}}
 }
 
 // Open makes a channel of a process and returns the end for its child, which the caller closes once the child has it, and what ends the
@@ -76,7 +79,7 @@ func (l *Channels) Accept() (net.Conn, error) {
 // Addr says what this is.
 func (l *Channels) Addr() net.Addr { return &net.UnixAddr{Name: "channels", Net: "unixpacket"} }
 
-// Close ends the channels: no connection comes over them any more, and no channel can be opened. Connections that came go on, as those of
+// Close ends the channels and the road: no connection comes over them any more, and none can be opened. Connections that came go on, as those of
 // every listener: the server that has them ends them.
 func (l *Channels) Close() error {
 	l.mu.Lock()
@@ -86,13 +89,18 @@ func (l *Channels) Close() error {
 	for c := range l.open {
 		open = append(open, c)
 	}
+	road := l.road
 	l.mu.Unlock()
+	if road != nil {
+		road.close()
+	}
 	if !again {
 		close(l.quit)
 	}
 	for _, c := range open {
 		c.deafen()
 	}
+	l.work.Wait()
 	return nil
 }
 

@@ -40,7 +40,7 @@ const (
 	idleLife = idleTimeout / 2
 )
 
-// NewClient returns a client of the daemon that listens on socket, or has the channel whose address it is. It does not connect yet.
+// NewClient returns a client of the daemon that listens on socket, or has the channel or the road whose address it is. It does not connect yet.
 func NewClient(socket string) *Client { return &Client{socket: socket, uid: uint32(os.Geteuid())} }
 
 // Connect returns a client that has a connection to the daemon on socket. If no daemon runs there,
@@ -55,7 +55,7 @@ func Connect(ctx context.Context, socket string) (*Client, error) {
 	return c, nil
 }
 
-// Socket returns the path of the daemon's socket, or the address of the channel to it.
+// Socket returns the path of the daemon's socket, or the address of the channel or the road to it.
 func (c *Client) Socket() string { return c.socket }
 
 // Close closes the idle connections. Calls and streams that are under way go on.
@@ -188,6 +188,13 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	const op = "Connect"
 	if fd, ok := channelOf(c.socket); ok { // whoever has given it to us is whom we work for
 		nc, err := dialChannel(ctx, fd, c.socket)
+		if err != nil {
+			return nil, err
+		}
+		return newConn(nc), nil
+	}
+	if at, ok := roadOf(c.socket); ok {
+		nc, err := dialRoad(ctx, at, c.socket)
 		if err != nil {
 			return nil, err
 		}

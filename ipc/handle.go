@@ -67,6 +67,13 @@ type resumer interface{ resumeAfter(seq uint64) }
 
 func (r *EventsRequest) resumeAfter(seq uint64) { r.From = seq + 1 }
 
+// Mounted answers a request by itself.
+type Mounted func(w http.ResponseWriter, r *http.Request, peer *Peer)
+
+// Mount makes answer answer what comes over a road for a path, whatever its method is. It checks itself that no page calls. The context of a request
+// ends when the client leaves or the server stops. Precondition as for Handle.
+func (s *Server) Mount(path string, answer Mounted) { s.mounts[path] = answer }
+
 func (s *Server) add(r *route) {
 	if s.routes[r.name] != nil {
 		panic("ipc: " + r.name + " has two handlers")
@@ -83,6 +90,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if peer == nil || peer.UID != s.uid {
 		w.Header().Set("Connection", "close")
 		s.fail(w, r, types.Errorf(types.ErrPermission, "", "", "this daemon serves uid %d only", s.uid))
+		return
+	}
+	if answer := s.mounts[r.URL.Path]; answer != nil && peer.road {
+		answer(w, r, peer)
+		return
+	}
+	if peer.road && (r.Host != wireHost || r.Header.Get("Origin") != "") { // a browser that an agent has started shows pages of others
+		w.Header().Set("Connection", "close")
+		s.fail(w, r, types.Errorf(types.ErrPermission, "", "", "pages may not call the daemon; a program says so: Host: %s, and no Origin", wireHost))
 		return
 	}
 	rt, err := s.find(w, r)

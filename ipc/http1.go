@@ -27,6 +27,9 @@ const (
 // instanceHeader names the run of the server that a stream came from. Part of the wire format.
 const instanceHeader = "Rnix-Instance"
 
+// wireHost is how a client calls the server. No page can say that of an address with a port. Part of the wire format.
+const wireHost = "rnix"
+
 // conn is one connection of a client, with one exchange at a time.
 type conn struct {
 	net.Conn
@@ -82,7 +85,7 @@ func request(name, path string, req any, last uint64) ([]byte, error) {
 		return nil, tooLarge(name)
 	}
 	b := make([]byte, 0, 192+body.Len())
-	b = append(b, "POST "+path+" HTTP/1.1\r\nHost: rnix\r\nContent-Type: application/json\r\nContent-Length: "...)
+	b = append(b, "POST "+path+" HTTP/1.1\r\nHost: "+wireHost+"\r\nContent-Type: application/json\r\nContent-Length: "...)
 	b = strconv.AppendInt(b, int64(body.Len()), 10)
 	if last != 0 {
 		b = append(b, "\r\nLast-Event-ID: "...)

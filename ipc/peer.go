@@ -12,13 +12,14 @@ import (
 	"rnix/types"
 )
 
-// Peer is who has made a connection. One that came over a channel is whose the channel is, and has no PID. Else it is a process: the UID is as the system says. Whom the process works for is settled once
+// Peer is who has made a connection. One that came over a channel or a road is whose that is, and has no PID. Else it is a process: the UID is as the system says. Whom the process works for is settled once
 // for a connection, by Settle: it may end and leave the connection to others, and its PID may be another's then.
 type Peer struct {
 	UID uint32
 	PID int
 
-	channel *channel // over which the connection came; nil = over the socket
+	known   settled  // whose it is, of a connection over a channel or a road; nil = over the socket
+	road    bool     // it came over a road
 	process *os.File // a pidfd, which nobody else's process can take the place of; nil = the system has none, or it has been settled
 	gone    bool     // it had ended when its connection was accepted
 
@@ -27,14 +28,19 @@ type Peer struct {
 	inside bool
 }
 
+// settled is that of which it is known whose it is.
+type settled interface {
+	peer() (owner types.PID, inside bool)
+}
+
 // Settle asks find, at the first call, for the agent that the process with a PID works for, and returns that for the life of the
 // connection. Nobody who has ended by then is asked for: owner is 0 and inside is true, as for whoever has left its agent. On a
 // system without pidfds of peers (Linux before 6.5) the PID is taken for that of who has connected. Safe for concurrent use.
 //
-// Over a channel nobody is asked: the owner is the process whose channel it is, until that has ended, and then 0.
+// Over a channel or a road nobody is asked: the owner is the process whose it is, until that has ended, and then 0.
 func (p *Peer) Settle(find func(pid int) (owner types.PID, inside bool)) (owner types.PID, inside bool) {
-	if p.channel != nil {
-		return p.channel.peer()
+	if p.known != nil {
+		return p.known.peer()
 	}
 	p.once.Do(func() {
 		p.owner, p.inside = 0, true
@@ -64,8 +70,11 @@ const nobody = ^uint32(0)
 type peerKey struct{}
 
 func withPeer(ctx context.Context, c net.Conn) context.Context {
-	if cc, ok := c.(*channelConn); ok { // ours has made both ends
-		return context.WithValue(ctx, peerKey{}, &Peer{UID: uint32(os.Geteuid()), channel: cc.channel})
+	switch cc := c.(type) {
+	case *channelConn: // ours has made both ends
+		return context.WithValue(ctx, peerKey{}, &Peer{UID: uint32(os.Geteuid()), known: cc.channel})
+	case *roadConn:
+		return context.WithValue(ctx, peerKey{}, &Peer{UID: uint32(os.Geteuid()), known: cc, road: true})
 	}
 	p, err := peerOf(c)
 	if err != nil {

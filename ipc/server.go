@@ -50,8 +50,9 @@ type Server struct {
 	hard context.Context // of all connections; ends when Shutdown has no more time
 	kill context.CancelFunc
 
-	routes  map[string]*route // written by Handle and HandleStream before Serve, then only read
-	streams sync.WaitGroup    // of the streams that have taken over their connection
+	routes  map[string]*route  // written by Handle and HandleStream before Serve, then only read
+	mounts  map[string]Mounted // likewise, by Mount
+	streams sync.WaitGroup     // of the streams that have taken over their connection
 
 	mu sync.Mutex
 	// +checklocks:mu
@@ -60,7 +61,7 @@ type Server struct {
 
 // NewServer returns a server without methods.
 func NewServer(opt ServerOptions) *Server {
-	s := &Server{opt: opt, log: opt.Logger, uid: uint32(os.Geteuid()), instance: rand.Text()[:16], routes: map[string]*route{}, fresh: map[net.Conn]struct{}{}}
+	s := &Server{opt: opt, log: opt.Logger, uid: uint32(os.Geteuid()), instance: rand.Text()[:16], routes: map[string]*route{}, mounts: map[string]Mounted{}, fresh: map[net.Conn]struct{}{}}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

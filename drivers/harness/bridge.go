@@ -28,8 +28,7 @@ const Server = "rnix"
 type Bridge struct {
 	program string // that serves a session over stdio: this one
 	socket  string
-	address func() (string, error) // of the server over HTTP; see Serve
-	secrets *redact.Set            // has the credentials while they are worth something; see Conceal
+	secrets *redact.Set // has the credentials while they are worth something; see Conceal
 
 	mu sync.Mutex
 	// +checklocks:mu
@@ -51,8 +50,8 @@ func NewBridge(program, socket string) *Bridge {
 // Conceal has b keep its credentials in a set of secrets for as long as they open anything. It is called before the first session.
 func (b *Bridge) Conceal(secrets *redact.Set) { b.secrets = secrets }
 
-// Serve says where the kernel is an MCP server over HTTP, for command lines that reach no socket. It is called before the first session.
-func (b *Bridge) Serve(address func() (string, error)) { b.address = address }
+// RoadPath is where on a road the kernel is an MCP server of sessions.
+const RoadPath = "/mcp"
 
 // credentialFile is the file of a session's private directory in which its MCP server finds the kernel.
 const credentialFile = "kernel.json"
@@ -100,9 +99,8 @@ func (b *Bridge) open(s *session, dir string) (servers []agent.MCPServerConfig, 
 
 // server returns how a session finds the kernel as an MCP server: as a program, for which the credential is in a file, or at an address.
 func (b *Bridge) server(s *session, credential, file string) (agent.MCPServerConfig, error) {
-	if s.confined.Home != "" && b.address != nil {
-		url, err := b.address()
-		return agent.MCPServerConfig{Name: Server, Type: agent.MCPHTTP, URL: url, Headers: map[string]string{"Authorization": "Bearer " + credential}}, err
+	if road := s.confined.Road; road != "" {
+		return agent.MCPServerConfig{Name: Server, Type: agent.MCPHTTP, URL: "http://" + road + RoadPath, Headers: map[string]string{"Authorization": "Bearer " + credential}}, nil
 	}
 	text, err := json.Marshal(ipc.SessionFile{Socket: b.socket, Credential: credential})
 	if err == nil {

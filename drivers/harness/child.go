@@ -44,15 +44,15 @@ type child struct {
 	writing bool // somebody does
 }
 
-// launch starts a command line in the environment of the caller, in a box if it is not nil. Its life is not bound to ctx.
-func launch(ctx context.Context, s llm.Starter, cmd *harness.Command, dir string, box *proc.Box) (*child, error) {
+// launch starts a command line in the environment of the caller, confined as by says. Its life is not bound to ctx.
+func launch(ctx context.Context, s llm.Starter, cmd *harness.Command, dir string, by *Confined) (*child, error) {
 	caller := llm.CallerFrom(ctx)
 	env := caller.Env
 	if len(env) == 0 {
 		env = proc.ComposeEnv(os.Environ(), nil, nil)
 	}
 	spec := proc.Spec{Kind: proc.KindHarness, Owner: caller.PID, OwnerUUID: caller.UUID, Path: cmd.Program, Args: cmd.Args, Dir: dir,
-		Env: env, StdoutPipe: true, Grace: grace, Box: box}
+		Env: env, StdoutPipe: true, Grace: grace, Box: by.Box, Road: by.Road}
 	for name, value := range cmd.Env {
 		spec.Credentials = append(spec.Credentials, name+"="+value)
 	}

@@ -14,7 +14,9 @@ type Confined struct {
 	Box *proc.Box // nil = as proc.Confine says
 	// Home is where it finds its home, in place of the user's; empty = the user's, and it is not confined.
 	Home string
-	// Done is called when it has ended; nil = nothing is to be done.
+	// Road is where on the loopback (host:port) it reaches the kernel, which serves its MCP server there at RoadPath; empty = it has the socket.
+	Road string
+	// Done is called when it has ended, or could not be started; nil = nothing is to be done.
 	Done func()
 }
 

@@ -184,7 +184,7 @@ func (s *session) offer(specs []llm.ToolSpec) {
 }
 
 // start starts the command line: where it left off if it has been here before, else from the beginning.
-func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.StreamEvent)) error {
+func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.StreamEvent)) (err error) {
 	note := noting(emit)
 	if s.child != nil {
 		emit(llm.StreamEvent{Type: llm.EventReasoning, Text: "[" + s.cfg.CLI.Name() + " has ended meanwhile and is started again]\n"})
@@ -194,10 +194,14 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	if err := privateDir(dir); err != nil {
 		return err
 	}
-	var err error
 	if s.confined, err = confine(ctx, s.cfg, dir); err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			s.confined.done()
+		}
+	}()
 	at := s.wasAt(req)
 	if at.Session != "" && lacks(ctx, s, req, at.Session) {
 		lose(s, at.Session, "its record lacks answers that it has given", emit)
@@ -225,7 +229,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 		err = writeFiles(dir, cmd.Files)
 	}
 	if err == nil {
-		s.child, err = launch(ctx, s.cfg.Start, cmd, req.WorkDir, s.confined.Box)
+		s.child, err = launch(ctx, s.cfg.Start, cmd, req.WorkDir, &s.confined)
 	}
 	if err != nil {
 		shut()

@@ -11,7 +11,6 @@ import (
 
 	"rnix/internal/config"
 	"rnix/ipc"
-	"rnix/runtime/env"
 	"rnix/runtime/statehome"
 	"rnix/types"
 )
@@ -68,13 +67,13 @@ func (a *app) connect(ctx context.Context) (*ipc.Client, error) {
 	}
 }
 
-// reach returns a client of the daemon. Inside a process that is over its channel, and no daemon is started; if the channel did not arrive
+// reach returns a client of the daemon. Inside a process that is over its channel or its road, and no daemon is started; if neither arrived
 // here, the socket may still be reached. Else the daemon is started if none runs; progress may be nil.
 func reach(ctx context.Context, a *app, p statehome.Places, progress func(string)) (*ipc.Client, error) {
-	channel, lack := ipc.Channel(a.getenv(env.ChannelVar), p.DataDir)
+	inherited, lack := ipc.Inherited(a.getenv, p.DataDir)
 	switch {
-	case channel != "":
-		return ipc.Connect(ctx, channel)
+	case inherited != "":
+		return ipc.Connect(ctx, inherited)
 	case types.CodeOf(lack) == types.ErrInvalid:
 		return nil, lack
 	}
@@ -106,12 +105,12 @@ func (a *app) find(ctx context.Context) (*ipc.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	channel, lack := ipc.Channel(a.getenv(env.ChannelVar), p.DataDir)
+	inherited, lack := ipc.Inherited(a.getenv, p.DataDir)
 	if types.CodeOf(lack) == types.ErrInvalid {
 		return nil, lack
 	}
-	c, err := ipc.Connect(ctx, cmp.Or(channel, p.Socket))
-	if channel == "" && (types.CodeOf(err) == types.ErrUnavailable || statehome.CheckSocketPath(p.Socket) != nil) {
+	c, err := ipc.Connect(ctx, cmp.Or(inherited, p.Socket))
+	if inherited == "" && (types.CodeOf(err) == types.ErrUnavailable || statehome.CheckSocketPath(p.Socket) != nil) {
 		// It may listen elsewhere, as when it was started in another kind of session.
 		holder, held, lerr := ipc.LockHolder(ipc.DataLock(p.DataDir))
 		if lerr == nil && held {

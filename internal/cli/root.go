@@ -240,6 +240,7 @@ const environmentHelp = `  RNIX_DATA_DIR       where histories are kept (default
                       the parent of what run starts; set for the commands of agents, as is RNIX_DATA_DIR,
                       by which they reach the daemon that runs the agent
   RNIX_CHANNEL        set for the commands of agents alone: the descriptor over which they reach that daemon
+  RNIX_ROAD           set for agent CLIs in the sandbox: the address at which what they start reaches it
   RNIX_DEFAULT_AGENT  the agent when none is named
   RNIX_MAX_STEPS, RNIX_MAX_FAILED_STEPS, RNIX_CONTEXT_BUDGET, RNIX_BUDGET_USD, RNIX_SHELL_TIMEOUT,
   RNIX_CONCURRENCY, RNIX_DURABILITY

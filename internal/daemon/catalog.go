@@ -15,6 +15,6 @@ func startCatalog(d *Daemon, transports vfs.TransportFactory) {
 
 // newCLIs makes the service that looks after agent CLIs, before the kernel.
 func newCLIs(d *Daemon) *agentcli.Service {
-	return &agentcli.Service{Index: d.journal.Index(), Trees: d.trees, Platforms: d.platforms, Histories: d.journal.Dir, Program: d.opt.Program, Socket: d.places.Socket, Boxes: d.sandbox, Version: d.opt.Version, Owner: d.access.OwnerOf,
+	return &agentcli.Service{Index: d.journal.Index(), Trees: d.trees, Platforms: d.platforms, Histories: d.journal.Dir, Program: d.opt.Program, Socket: d.places.Socket, Boxes: d.sandbox, Version: d.opt.Version, Roads: d.channels,
 		Secrets: d.secrets, Note: d.note, Log: d.log}
 }

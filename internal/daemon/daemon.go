@@ -322,7 +322,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	}
 	back.add(func() error { d.procs.Close(); return nil })
 	d.procs.Conceal(d.secrets)
-	d.channels = ipc.NewChannels(d.log)
+	d.channels = ipc.NewChannels(d.access.OwnerOf, d.log)
 	back.add(d.channels.Close)
 	d.procs.Channels = proc.Channels{DataDir: d.places.DataDir, Open: d.channels.Open}
 	if err = guard(d, lock); err != nil {
@@ -350,7 +350,7 @@ func (d *Daemon) open(ctx context.Context) (l net.Listener, lock *ipc.Lock, back
 	d.clis = newCLIs(d)
 	d.bridge = d.clis.Open()
 	d.models = &catalog.Models{Drivers: &catalog.Makers{Start: d.procs, Bridge: d.bridge, Sessions: d.clis, Boxes: d.sandbox}, Log: d.log}
-	back.add(d.clis.Close, d.models.Close)
+	back.add(d.models.Close)
 	return l, lock, back, d.boot()
 }
 

@@ -12,14 +12,19 @@ import (
 
 // MayStart refuses with PERMISSION to start a daemon inside an agent of another one.
 func MayStart(lookup statehome.Lookup) error {
-	channel, _ := lookup(env.ChannelVar)
+	var set string // a box shows nothing above it
+	for _, name := range []string{env.ChannelVar, env.RoadVar} {
+		if value, _ := lookup(name); value != "" {
+			set = name
+		}
+	}
 	warden, inside := proc.Within(os.Getpid())
-	if !inside && channel == "" {
+	if !inside && set == "" {
 		return nil
 	}
 	by := "below its warden, pid " + strconv.Itoa(warden)
-	if !inside { // a box shows nothing above it
-		by = env.ChannelVar + " is set"
+	if !inside {
+		by = set + " is set"
 	}
 	return types.Errorf(types.ErrPermission, "Start", "", "this program runs inside an agent of another daemon (%s), and no daemon can be started there: its agents would have no parent, no limits and no budget", by)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -15,24 +14,19 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"rnix/ipc"
-	"rnix/types"
 )
 
-// Serve serves the sessions of agents' command lines on a listener of the loopback, which it closes, until ctx ends. Each request says in its
-// header Authorization which session it is for, and has to come from a process that works for the session's. open finds the session that a
-// credential opens, and how its calls are run (see NewSession); owner, for which process a process of the operating system works. Nothing is kept
-// between requests.
-func Serve(ctx context.Context, l net.Listener, version string, open func(credential string) (ipc.SessionToolsResponse, Run, error), owner func(pid int) (types.PID, bool)) error {
+// Mounted serves the sessions of agents' command lines, for ipc.Server.Mount. Each request says in its header Authorization which session it is for.
+// open finds the session that a credential opens for the peer that asks, which has to work for the session's process, and how its calls are run (see
+// NewSession). Nothing is kept between requests.
+func Mounted(version string, open func(peer *ipc.Peer, credential string) (ipc.SessionToolsResponse, Run, error)) ipc.Mounted {
 	handler := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
 		s, _ := r.Context().Value(sessionKey{}).(*Session)
-		return NewServer(ctx, version, s.Options(), s.Install)
+		return NewServer(r.Context(), version, s.Options(), s.Install)
 	}, &mcp.StreamableHTTPOptions{Stateless: true, MaxRequestBodyBytes: maxBody})
-	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request, peer *ipc.Peer) {
 		kind, credential, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		has, run, err := open(strings.TrimSpace(credential))
-		if who, ok := r.Context().Value(callerKey{}).(*caller); err == nil && (!ok || !who.worksFor(has.PID, owner)) {
-			err = errOther
-		}
+		has, run, err := open(peer, strings.TrimSpace(credential))
 		if err != nil { // those who may not call keep no connection
 			w.Header().Set("Connection", "close")
 		}
@@ -47,24 +41,14 @@ func Serve(ctx context.Context, l net.Listener, version string, open func(creden
 			defer alive.stop()
 			handler.ServeHTTP(alive, r.WithContext(context.WithValue(r.Context(), sessionKey{}, NewSession(has.Tools, run))))
 		}
-	})
-	srv := &http.Server{Handler: serve, ConnContext: withCaller, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: 64 << 10, BaseContext: func(net.Listener) context.Context { return ctx }}
-	defer context.AfterFunc(ctx, func() { _ = srv.Close() })()
-	err := srv.Serve(&limited{Listener: l, room: make(chan struct{}, mostConns)})
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
 	}
-	return types.Errorf(types.ErrInternal, "Serve", l.Addr().String(), "%w", err)
 }
 
 type sessionKey struct{}
 
 const (
-	maxBody     = 8 << 20          // of a request in bytes, as ipc has it
-	headTimeout = 10 * time.Second // for the header of a request
-	bodyTimeout = time.Minute      // for its body
-	idleTimeout = 5 * time.Minute  // between two requests of a connection
-	mostConns   = 1024             // at once: others of the daemon need files, too
+	maxBody     = 8 << 20     // of a request in bytes, as ipc has it
+	bodyTimeout = time.Minute // for the body of a request
 )
 
 // whole reads the body of a request, or answers why it cannot. What is silent from then on is a call that the kernel runs.

@@ -1,6 +1,7 @@
 package kernelmcp
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,44 +21,42 @@ import (
 	"rnix/types"
 )
 
-// kernel is a kernel with two sessions, of processes 7 and 8; this program works for process works.
+// kernel is a kernel with two sessions, of processes 7 and 8.
 type kernel struct {
 	address string
-	works   types.PID
-	inside  bool
 	calls   chan string
 }
 
-// serve serves a kernel until the test ends.
+// serve serves a kernel until the test ends; this program works for process works, if it is inside.
 func serve(t *testing.T, works types.PID, inside bool) *kernel {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	roads := ipc.NewChannels(func(pid int) (types.PID, bool) {
+		if pid != os.Getpid() {
+			t.Errorf("asked for %d", pid)
+		}
+		return works, inside
+	}, nil)
+	address, end, err := roads.Road(works)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kernel{"http://" + l.Addr().String() + "/mcp", works, inside, make(chan string, 8)}
-	ctx, end := context.WithCancel(t.Context())
+	k := &kernel{"http://" + address + "/mcp", make(chan string, 8)}
+	s := ipc.NewServer(ipc.ServerOptions{})
+	s.Mount("/mcp", Mounted("v", k.open))
 	done := make(chan error)
-	go func() { // ends with ctx; waited for below
-		done <- Serve(ctx, l, "v", k.open, func(pid int) (types.PID, bool) {
-			if pid != os.Getpid() {
-				t.Errorf("asked for %d", pid)
-			}
-			return k.works, k.inside
-		})
-	}()
+	go func() { done <- s.Serve(roads) }() // ends with Shutdown; waited for below
 	t.Cleanup(func() {
 		end()
-		if err := <-done; !errors.Is(err, context.Canceled) {
+		if err := errors.Join(s.Shutdown(context.WithoutCancel(t.Context())), <-done); err != nil {
 			t.Error(err)
 		}
 	})
 	return k
 }
 
-func (k *kernel) open(credential string) (ipc.SessionToolsResponse, Run, error) {
+func (k *kernel) open(peer *ipc.Peer, credential string) (ipc.SessionToolsResponse, Run, error) {
 	pid, ok := map[string]types.PID{"seven": 7, "eight": 8}[credential]
-	if !ok {
+	if owner, inside := peer.Settle(nil); !ok || !inside || owner != pid {
 		return ipc.SessionToolsResponse{}, nil, types.Errorf(types.ErrPermission, "Session", "", "no session")
 	}
 	tools := []ipc.SessionTool{{Name: "tell", Description: "tells", InputSchema: json.RawMessage(`{"type":"object"}`)}}
@@ -124,7 +123,7 @@ func TestSessionIsOpenToItsOwnProcessAlone(t *testing.T) {
 		want       int
 	}{
 		{"seven", 7, true, "", "", http.StatusOK}, {"none", 7, true, "", "", http.StatusUnauthorized}, {"", 7, true, "", "", http.StatusUnauthorized},
-		{"eight", 7, true, "", "", http.StatusUnauthorized}, {"seven", 0, false, "", "", http.StatusUnauthorized}, {"seven", 0, true, "", "", http.StatusUnauthorized},
+		{"eight", 7, true, "", "", http.StatusUnauthorized}, {"seven", 0, false, "", "", http.StatusForbidden}, {"seven", 0, true, "", "", http.StatusForbidden},
 		{"seven", 7, true, "Origin", "https://elsewhere.example", http.StatusForbidden}, {"seven", 7, true, "Host", "elsewhere.example", http.StatusForbidden},
 	} {
 		k := serve(t, c.works, c.inside)
@@ -150,6 +149,33 @@ func TestSessionIsOpenToItsOwnProcessAlone(t *testing.T) {
 			t.Errorf("%+v: %d %s", c, resp.StatusCode, text)
 		}
 		b.CloseIdleConnections()
+	}
+}
+
+// Who may not call does not keep a connection, and what is no whole request gets an answer and no events.
+func TestConnectionsAreNotKeptForNothing(t *testing.T) {
+	k := serve(t, 7, true)
+	for _, c := range []struct {
+		credential, length, body string
+		want                     int
+	}{
+		{"none", "0", "", http.StatusUnauthorized}, {"seven", "9000000", strings.Repeat(" ", maxBody+1), http.StatusRequestEntityTooLarge},
+	} {
+		d, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(k.address, "http://"), "/mcp"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { // ends when the server closes the connection
+			_, _ = io.WriteString(d, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "+c.credential+"\r\nContent-Type: application/json\r\nContent-Length: "+c.length+"\r\n\r\n"+c.body)
+		}()
+		resp, err := http.ReadResponse(bufio.NewReader(d), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.StatusCode != c.want || !resp.Close {
+			t.Errorf("%s: %d, close %v", c.credential, resp.StatusCode, resp.Close)
+		}
+		_, _ = resp.Body.Close(), d.Close()
 	}
 }
 

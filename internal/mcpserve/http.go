@@ -152,7 +152,7 @@ func guard(token string, same Same, next http.Handler) http.Handler {
 		default:
 			who, ok := r.Context().Value(callerKey{}).(*caller)
 			if !ok {
-				refuse(w, kernelmcp.ErrHidden)
+				refuse(w, errHidden)
 			} else if err := who.check(r.Context(), same); err != nil {
 				refuse(w, err)
 			} else {

@@ -2,13 +2,14 @@ package mcpserve
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"os"
 	"slices"
 	"sync"
 
-	"rnix/internal/kernelmcp"
+	"rnix/internal/proc"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -56,15 +57,17 @@ func (c *caller) check(ctx context.Context, same Same) error {
 const opCaller = "Caller"
 
 var (
+	errUser   = types.Errorf(types.ErrPermission, opCaller, "", "this server is for the user that runs it")
+	errHidden = types.Errorf(types.ErrPermission, opCaller, "", "%w; let the server listen on a Unix socket instead, with --http unix:PATH", proc.ErrUnseen)
 	errInside = types.Errorf(types.ErrPermission, opCaller, "", "a command of an agent may not call this server, which has the rights of a person; it has its own: rnix mcp serve")
 )
 
 func checkUnix(ctx context.Context, p *ipc.Peer, same Same) error {
 	if p == nil {
-		return kernelmcp.ErrHidden
+		return errHidden
 	}
 	if int(p.UID) != os.Geteuid() {
-		return kernelmcp.ErrUser
+		return errUser
 	}
 	var failed error
 	_, inside := p.Settle(func(pid int) (types.PID, bool) {
@@ -83,13 +86,16 @@ func checkUnix(ctx context.Context, p *ipc.Peer, same Same) error {
 
 // checkTCP finds the processes that have the other end of a connection. All of them must be allowed to call: whoever has it can use it.
 func checkTCP(ctx context.Context, c net.Conn, same Same) error {
-	inode, err := kernelmcp.OtherEnd(c)
-	if err != nil {
-		return err
+	inode, err := proc.OtherEnd(c)
+	switch {
+	case errors.Is(err, proc.ErrOtherUser):
+		return errUser
+	case err != nil:
+		return errHidden
 	}
-	pids := kernelmcp.Holders(inode, nil)
+	pids := proc.Holders(inode, nil)
 	if len(pids) == 0 {
-		return kernelmcp.ErrHidden
+		return errHidden
 	}
 	is, err := same(ctx, pids)
 	if err != nil {
@@ -98,8 +104,8 @@ func checkTCP(ctx context.Context, c net.Conn, same Same) error {
 	if slices.Contains(is, false) {
 		return errInside
 	}
-	if len(kernelmcp.Holders(inode, pids)) != len(pids) { // one has ended, and its number may be another's
-		return kernelmcp.ErrHidden
+	if len(proc.Holders(inode, pids)) != len(pids) { // one has ended, and its number may be another's
+		return errHidden
 	}
 	return nil
 }
@@ -117,7 +123,7 @@ func refuse(w http.ResponseWriter, err error) {
 // Same implements Same by asking the daemon.
 func (p *Processes) Same(ctx context.Context, pids []int) ([]bool, error) {
 	if len(pids) > ipc.MaxSameCaller { // so many have one connection to hide who calls
-		return nil, kernelmcp.ErrHidden
+		return nil, errHidden
 	}
 	r, err := call(ctx, p, ipc.SameCaller, ipc.SameCallerRequest{PIDs: pids})
 	if err == nil && len(r.Same) != len(pids) {

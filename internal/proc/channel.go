@@ -27,6 +27,9 @@ type Channels struct {
 // openChannel makes the channel of a child if it is to have one.
 func (c *Child) openChannel() error {
 	of, kind := c.manager.Channels, c.spec.Kind
+	if c.spec.Road != "" {
+		c.channel.road = c.spec.Road + ":" + of.DataDir
+	}
 	if of.Open == nil || c.spec.Owner == 0 || kind == KindGit || kind == KindLLM { // these do nothing for it by themselves
 		return nil
 	}
@@ -48,6 +51,7 @@ type channel struct {
 	file  *os.File // the child's end, until it has been started
 	end   func()
 	value string // of the variable
+	road  string // of the variable of the road; empty = there is none
 }
 
 // given lets go of the child's end, which the child has.
@@ -66,12 +70,15 @@ func (c *channel) close() {
 	}
 }
 
-// environ adds the variable to an environment.
+// environ adds the variables to an environment.
 func (c *channel) environ(vars []string) []string {
-	if c.value == "" {
-		return vars
+	if c.value != "" {
+		vars = append(vars, env.ChannelVar+"="+c.value)
 	}
-	return append(vars, env.ChannelVar+"="+c.value)
+	if c.road != "" {
+		vars = append(vars, env.RoadVar+"="+c.road)
+	}
+	return vars
 }
 
 // files adds the child's end to its descriptors. Those between are closed in the child.

@@ -82,6 +82,9 @@ type Spec struct {
 	// Git is what a child of the kind "git" works on, for Confine.
 	Git *sandbox.GitCall
 
+	// Road is where on the loopback (host:port) it reaches the daemon besides its channel, and what it starts does; they find that in env.RoadVar. "" = nowhere.
+	Road string
+
 	// Box is how it is confined; nil = as Confine says.
 	Box *Box
 

@@ -20,6 +20,8 @@ const (
 	OwnerVar = "RNIX_OWNER"
 	// ChannelVar says to what works for a process over which descriptor it reaches the daemon of which data directory: "200:/DIR".
 	ChannelVar = "RNIX_CHANNEL"
+	// RoadVar says the same of an address on the loopback, for what has lost the descriptor: "127.0.0.1:PORT:/DIR".
+	RoadVar = "RNIX_ROAD"
 	// InjectedEnvKeysVar is a list of names, with commas, of blocked variables that a supervisor has put into the
 	// environment on purpose. Nobody but the one who composes sees it.
 	InjectedEnvKeysVar = "RNIX_INJECTED_ENV_KEYS"
@@ -28,8 +30,8 @@ const (
 )
 
 // runnerOnly are the variables that no environment is composed with, whoever sets them: what opens the runner's own doors. A
-// daemon marks its children with OwnerVar and ChannelVar itself, behind that.
-var runnerOnly = []string{OwnerVar, ChannelVar, InjectedEnvKeysVar, "RNIX_SESSION_TOKEN", "ATTACH_TOKEN", "ATTACH_TOKEN_FILE", "ATTACH_URL"}
+// daemon marks its children with OwnerVar, ChannelVar and RoadVar itself, behind that.
+var runnerOnly = []string{OwnerVar, ChannelVar, RoadVar, InjectedEnvKeysVar, "RNIX_SESSION_TOKEN", "ATTACH_TOKEN", "ATTACH_TOKEN_FILE", "ATTACH_URL"}
 
 // shimPrefix begins the names between a runner and what keeps a session alive for it.
 const shimPrefix = "RNIX_SESSION_SHIM"

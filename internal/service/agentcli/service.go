@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"rnix/drivers/harness"
+	"rnix/internal/kernelmcp"
 	"rnix/internal/redact"
 	"rnix/internal/service"
 	"rnix/internal/step"
@@ -31,11 +32,10 @@ type Service struct {
 	Log       *slog.Logger
 
 	Boxes   Boxes
-	Version string                                       // of this program
-	Owner   func(pid int) (owner types.PID, inside bool) // for which process a process of the operating system works
+	Roads   Roads
+	Version string // of this program
 
 	bridge *harness.Bridge
-	road   road
 }
 
 // Kernel has the processes that live. *kernel.KernelImpl is one.
@@ -65,4 +65,5 @@ type Platforms interface {
 func (d *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.SessionTools, d.tools)
 	service.Handle(on, ipc.SessionCall, d.call)
+	on.Server.Mount(harness.RoadPath, kernelmcp.Mounted(d.Version, d.sessionOf))
 }

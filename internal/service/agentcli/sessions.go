@@ -76,7 +76,6 @@ func (d *Service) Open() *harness.Bridge {
 	d.sweep()
 	d.bridge = harness.NewBridge(d.Program, d.Socket)
 	d.bridge.Conceal(d.Secrets)
-	d.bridge.Serve(func() (string, error) { return d.road.open(d.serve) })
 	return d.bridge
 }
 
