@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"rnix/agent"
 	"rnix/internal/proc"
@@ -16,6 +17,29 @@ import (
 type reach struct {
 	place    sandbox.Place
 	commands sandbox.Policy
+	others   func() []string // the directories in which some agent works or has worked; nil = none
+}
+
+// reachOf returns what may be given to what a process has besides its commands, which are confined by a policy.
+func (s *Service) reachOf(place sandbox.Place, commands sandbox.Policy) reach {
+	return reach{place, commands, sync.OnceValue(s.worked)}
+}
+
+// worked returns where agents could have left something: in the directories in which one works or has worked, and in what Rnix has made for them.
+func (s *Service) worked() []string {
+	dirs := []string{homes(s.Data), caches(s.Data), temps(s.Data)}
+	if s.Index != nil {
+		list := s.Index.List()
+		for i := range list {
+			dirs = append(dirs, list[i].WorkDir)
+		}
+	}
+	slices.Sort(dirs)
+	dirs = slices.Compact(dirs)
+	for i, dir := range dirs {
+		dirs[i] = resolved(dir)
+	}
+	return dirs
 }
 
 // gives reports whether a path that a server's command line names is given to it to read: nothing that holds or is a credential, or the home, or
@@ -38,26 +62,31 @@ func (r reach) check(need sandbox.Paths) error {
 	for access, paths := range map[sandbox.Access][]string{sandbox.AccessRead: need.Read, sandbox.AccessWrite: need.Write} {
 		for _, path := range paths {
 			if to, planted, err := r.follow(path, access); err != nil || planted != "" {
-				return types.Errorf(types.ErrConflict, "Start", path, "the sandbox of an MCP server cannot give it what a symbolic link leads to that commands can replace (%s, which leads to %s); remove the link, or name the place itself", planted, to)
+				return types.Errorf(types.ErrConflict, "Start", path, "the sandbox of an MCP server cannot give it what a symbolic link leads to that commands of an agent can have made (%s, which leads to %s); remove the link, or name the place itself", planted, to)
 			}
 		}
 	}
 	return nil
 }
 
-// follow returns where a path leads, and the first link on the way that the commands could have made and behind which is what they do not have
-// themselves; empty = none.
+// follow returns where a path leads, and the first link on the way that the commands of this agent or of another could have made and behind which is what
+// they do not have themselves; empty = none.
 func (r reach) follow(path string, access sandbox.Access) (to, planted string, err error) {
 	to, links, err := sandbox.Follow(sandbox.Disk{}, path)
 	if err != nil || r.commands.Allows(to, access) {
 		return to, "", err
 	}
 	for _, link := range links {
-		if r.commands.Allows(filepath.Dir(link), sandbox.AccessWrite) {
+		if r.commands.Allows(filepath.Dir(link), sandbox.AccessWrite) || r.foreign(link, to) {
 			return to, link, nil
 		}
 	}
 	return to, "", nil
+}
+
+// foreign reports whether a link lies where some agent works or has worked, and leads out of there.
+func (r reach) foreign(link, to string) bool {
+	return r.others != nil && slices.ContainsFunc(r.others(), func(dir string) bool { return dir != "" && lies(link, dir) && !lies(to, dir) })
 }
 
 // honest reports whether a path is to be read where it leads.

@@ -8,6 +8,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/sandbox"
+	"rnix/internal/step"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -80,6 +81,58 @@ func TestServerIsNotLedAwayByLinksOfCommands(t *testing.T) {
 	p := w.policyOf(t, agent.MCPServer{Args: []string{notes}, Sandbox: agent.ServerSandbox{Write: []string{"inside"}}})
 	if !p.Allows(filepath.Join(notes, "x"), sandbox.AccessRead) || !p.Allows(in("sub/x"), sandbox.AccessWrite) {
 		t.Error("it lacks what a person has said")
+	}
+}
+
+// histories are those of an index.
+type histories []step.ProcInfo
+
+func (h histories) List() []step.ProcInfo { return h }
+
+func workedIn(dirs ...string) (h histories) {
+	for _, dir := range dirs {
+		h = append(h, step.ProcInfo{ProcStatus: types.ProcStatus{WorkDir: dir}})
+	}
+	return h
+}
+
+// What another agent has made of a path in its own directory leads nobody out of that.
+func TestServerIsNotLedAwayByLinksOfAnotherAgent(t *testing.T) {
+	w := newWorld(t)
+	w.can(sandbox.RungBwrap)
+	notes, beside, users := filepath.Join(w.Home, "notes"), filepath.Join(w.Home, "src", "q"), filepath.Join(w.Home, "users")
+	put(t, filepath.Join(notes, "x"), "x")
+	put(t, filepath.Join(beside, "data", "y"), "y")
+	cache := filepath.Join(caches(w.Data), "other")
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	planted, inside, kept := filepath.Join(beside, "planted"), filepath.Join(beside, "inside"), filepath.Join(cache, "kept")
+	for link, to := range map[string]string{planted: notes, inside: filepath.Join(beside, "data"), kept: notes, users: notes} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reads := func(path, what string) bool {
+		t.Helper()
+		p := w.policyOf(t, agent.MCPServer{Args: []string{path}})
+		return p.Allows(what, sandbox.AccessRead)
+	}
+	if !reads(planted, filepath.Join(notes, "x")) || reads(kept, filepath.Join(notes, "x")) {
+		t.Error("nobody has worked there, or what is made for agents is not")
+	}
+	w.Index = workedIn(filepath.Join(w.Home, "elsewhere"), beside, "")
+	for path, want := range map[string]bool{planted: false, filepath.Join(planted, "x"): false, users: true} {
+		if reads(path, filepath.Join(notes, "x")) != want {
+			t.Errorf("%s is followed: %v", path, !want)
+		}
+	}
+	if !reads(inside, filepath.Join(beside, "data", "y")) {
+		t.Error("a link that stays there is not followed")
+	}
+	_, err := w.Server(vfs.MCPConfig{MCPServer: agent.MCPServer{Name: "s", Sandbox: agent.ServerSandbox{Write: []string{planted}}}, Owner: w.caller}, w.caller.Env)
+	if types.CodeOf(err) != types.ErrConflict {
+		t.Errorf("it writes there: %v", err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"rnix/internal/proc"
 	"rnix/internal/profile"
 	"rnix/internal/sandbox"
+	"rnix/internal/step"
 	"rnix/types"
 	"rnix/vfs"
 )
@@ -30,6 +31,8 @@ type Service struct {
 	Kernel func() Kernel
 	// Made reports whether a directory is, or lies in, one that was made for a history to work in.
 	Made func(id types.UUID, dir string) bool
+	// Index knows the histories on disk, in whose directories agents have worked; nil = there are none.
+	Index interface{ List() []step.ProcInfo }
 	// Finder is set before the service answers anybody.
 	Finder Finder
 	// Refusals tells what was refused.
