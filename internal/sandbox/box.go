@@ -25,13 +25,16 @@ type Command struct {
 	Args []string // without the program's name
 	Env  []string
 	Dir  string // absolute
-	// Keep are the numbers of descriptors, from 7 on, that the command inherits besides its three streams. Whoever starts the box gives
+	// Keep are the numbers of descriptors, from 135 on, that the command inherits besides its three streams. Whoever starts the box gives
 	// it these, beside Box.Files; all others are closed.
 	Keep []int
 }
 
-// firstKept is the first descriptor after those of a box.
-const firstKept = 7
+const (
+	firstPin  = 7                   // the first descriptor of what is mounted, after the streams and the files of a box
+	mostPins  = 128                 // mounts of a box
+	firstKept = firstPin + mostPins // the first descriptor after those of a box
+)
 
 // Box is a program to start, which confines itself and executes a command.
 type Box struct {
@@ -42,6 +45,7 @@ type Box struct {
 	Env []string
 	// Files must be the descriptors from 3 on; see Inherited.
 	Files []*os.File
+	pins  []*os.File // what is mounted, from firstPin on
 
 	rung    Rung
 	says    *os.File // whether the command runs: the reading end of a pipe
@@ -72,7 +76,7 @@ type job struct {
 const running = 'R'
 
 // Open makes a box for a command. self is the path of this program. The caller starts what the box says, and calls Close when it
-// has ended, also if it could not be started. It fails with INVALID for a command that is not absolute, CONFLICT if a protected path
+// has ended, also if it could not be started. It fails with INVALID for a command that is not absolute, CONFLICT if a path
 // has changed since the plan was made, and STORAGE if the files of the box cannot be made.
 func (p Plan) Open(self string, c Command) (*Box, error) {
 	if !filepath.IsAbs(c.Path) || !filepath.IsAbs(c.Dir) {
@@ -116,6 +120,12 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 				argv[i] = self
 			}
 		}
+		if p.Pinned {
+			if argv, b.pins, err = pin(argv); err != nil {
+				_, _ = b.Close()
+				return nil, err
+			}
+		}
 		end := slices.Index(argv, "--")
 		contents = append(contents, []byte(strings.Join(argv[:end], "\x00")+"\x00"))
 		b.Path, b.Args = p.Program, []string{"--args", "4", "--", helperPath, Word, "3"}
@@ -154,7 +164,7 @@ func (b *Box) Inherited(streams [3]*os.File) []*os.File {
 	if b.printed == nil {
 		return append(streams[:], b.Files...)
 	}
-	return slices.Concat([]*os.File{streams[0], streams[1], b.printed}, b.Files, []*os.File{streams[2]})
+	return slices.Concat([]*os.File{streams[0], streams[1], b.printed}, b.Files, []*os.File{streams[2]}, b.pins)
 }
 
 // Started waits, once the box was started, until its command runs. It is called once, and closes the box's own ends, so the caller must not have given
@@ -165,8 +175,9 @@ func (b *Box) Started() error {
 		return nil
 	}
 	closeFiles(b.Files)
+	closeFiles(b.pins)
 	closeFiles([]*os.File{b.printed})
-	b.Files, b.printed = nil, nil
+	b.Files, b.pins, b.printed = nil, nil, nil
 	text, err := io.ReadAll(io.LimitReader(b.says, 4<<10))
 	closeFiles([]*os.File{b.says})
 	b.says = nil
@@ -232,6 +243,7 @@ func raw(list []string) [][]byte {
 // protected (Plan.Watched), sorted. The second call does nothing. The error is about names that could not be given back.
 func (b *Box) Close() (changed []string, err error) {
 	closeFiles(append(b.Files, b.says, b.words, b.printed))
+	closeFiles(b.pins)
 	for _, h := range slices.Backward(b.held) {
 		if e := h.release(); e != nil && err == nil {
 			err = types.Errorf(types.ErrStorage, "sandbox", h.path, "cannot remove what held the name of a protected path: %w", e)
@@ -247,7 +259,7 @@ func (b *Box) Close() (changed []string, err error) {
 			changed = append(changed, path)
 		}
 	}
-	b.Files, b.says, b.words, b.printed, b.held, b.watched = nil, nil, nil, nil, nil, nil
+	b.Files, b.pins, b.says, b.words, b.printed, b.held, b.watched = nil, nil, nil, nil, nil, nil, nil
 	return sortPaths(changed), err
 }
 

@@ -82,7 +82,7 @@ func TestPlans(t *testing.T) {
 	project := Place{Work: "/h/me/src", Home: "/h/me", Temp: "/tmp/mine", Private: []string{"/h/me/.rnix/data"}, Git: Git{Top: "/h/me/src", Dir: "/h/me/src/.git", Common: "/h/me/src/.git"}}
 	linked := project
 	linked.Work, linked.Git = "/h/me/.rnix/data/tree", Git{Dir: "/h/me/src/.git/worktrees/x", Common: "/h/me/src/.git"}
-	bwrap, landlock := Host{Bwrap: Proof{Proved: true}, Program: "/usr/bin/bwrap"}, Host{Landlock: Proof{Proved: true}}
+	bwrap, landlock := Host{Bwrap: Proof{Proved: true}, Pins: true, Program: "/usr/bin/bwrap"}, Host{Landlock: Proof{Proved: true}}
 	open := Standard(project)
 	open.Net = NetOpen
 	narrow := Policy{Version: Version, Level: LevelAuto, Net: NetNone, Read: []string{"/usr"}, Write: []string{"/h/me/src"}, Hide: []string{"/h/me/src/.git/config"}}

@@ -24,6 +24,8 @@ type Host struct {
 	Landlock Proof `json:"landlock"`
 	// Program is the absolute path of bubblewrap, empty without one.
 	Program string `json:"program,omitempty"`
+	// Pins says that bubblewrap mounts what a descriptor is (0.10.0, or a distribution's 0.8.0 with the correction of CVE-2024-42472).
+	Pins bool `json:"pins,omitempty"`
 	// ABI is the version of Landlock that the kernel offers, 0 without it.
 	ABI int    `json:"abi,omitempty"`
 	Key string `json:"key,omitempty"` // as HostKey returned it when the host was probed
@@ -87,6 +89,9 @@ func reasonOf(p Proof) string {
 	return p.Reason
 }
 
+// tooOld is why a bubblewrap does not know an option.
+const tooOld = "this bubblewrap is too old"
+
 // knownFailure is a failure of bubblewrap with a reason and a fix.
 type knownFailure struct{ text, reason, fix string }
 
@@ -98,7 +103,9 @@ var knownFailures = []knownFailure{
 	{"Creating new namespace failed", "the kernel refuses new namespaces", "sysctl user.max_user_namespaces must not be 0"},
 	{"Can't mount proc", "a new /proc cannot be mounted here, as in containers that mask parts of /proc",
 		"nothing to fix if Landlock is proved; else run the container with: --security-opt systempaths=unconfined"},
-	{"Unknown option", "this bubblewrap is too old", "install bubblewrap 0.8.0 or newer"},
+	{"Can't find source path /proc/self/fd", "a file that is to be mounted was replaced meanwhile", "try again"},
+	{"Race condition", "what was to be mounted was replaced meanwhile", "try again"},
+	{"Unknown option", tooOld, "install bubblewrap 0.8.0 or newer"},
 }
 
 // apparmorFix are the lines for Ubuntu 23.10 and newer, where kernel.apparmor_restrict_unprivileged_userns is 1. The profile is

@@ -12,10 +12,11 @@ type Plan struct {
 	Policy  Policy   `json:"policy"` // resolved
 	Rung    Rung     `json:"rung"`   // RungNone: level off, nothing is enforced
 	Program string   `json:"program,omitempty"`
-	Argv    []string `json:"argv,omitempty"`  // of bubblewrap, up to the command
-	Rules   []Rule   `json:"rules,omitempty"` // of Landlock
-	Network bool     `json:"network"`         // the network is that of the host
-	Unix    bool     `json:"unix"`            // Unix sockets may be made
+	Argv    []string `json:"argv,omitempty"`   // of bubblewrap, up to the command
+	Pinned  bool     `json:"pinned,omitempty"` // what bubblewrap mounts is opened before, and cannot be replaced meanwhile
+	Rules   []Rule   `json:"rules,omitempty"`  // of Landlock
+	Network bool     `json:"network"`          // the network is that of the host
+	Unix    bool     `json:"unix"`             // Unix sockets may be made
 	// Held are empty directories to make before the command starts, and to remove after it: the names of protected paths that do
 	// not exist. What programs read as a file is held by one that says nothing (heldFiles).
 	Held []string `json:"held,omitempty"`
@@ -51,8 +52,7 @@ func MakePlan(policy Policy, host Host, files Files) (Plan, error) {
 		if policy.Run != nil {
 			return Plan{}, refuse("cannot limit what is executed with bubblewrap; use the level landlock")
 		}
-		planBwrap(&plan, host, files)
-		return plan, nil
+		return plan, planBwrap(&plan, host, files)
 	}
 	return plan, planLandlock(&plan, files)
 }

@@ -16,8 +16,8 @@ const privateSize = 1 << 30
 
 // planBwrap writes the arguments of bubblewrap. Mounts are made in the order of the points, so a directory comes before what is
 // mounted in it.
-func planBwrap(plan *Plan, host Host, files Files) {
-	plan.Program = host.Program
+func planBwrap(plan *Plan, host Host, files Files) error {
+	plan.Program, plan.Pinned = host.Program, host.Pins
 	b := bwrapArgs{plan: plan, files: files, made: map[string]bool{}}
 	b.add("--unshare-user", "--disable-userns", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
 	if !plan.Network {
@@ -46,7 +46,25 @@ func planBwrap(plan *Plan, host Host, files Files) {
 		b.add("--remount-ro", "/")
 	}
 	b.add("--chdir", "/", "--")
+	mounts := 0
+	for i := range plan.Argv {
+		if pins(plan.Argv, i) {
+			mounts++
+		}
+	}
+	if plan.Pinned && mounts > mostPins {
+		return refuse("cannot confine with bubblewrap: %d paths are to be mounted, and %d are possible; name fewer, or a directory that has several", mounts, mostPins)
+	}
+	if !plan.Pinned {
+		plan.Gaps = append(plan.Gaps, "a directory that another agent replaces by a link in the moment in which a command starts is followed: bubblewrap 0.10.0 or newer prevents that")
+	}
 	plan.commonGaps()
+	return nil
+}
+
+// pins reports whether an option among the arguments of bubblewrap mounts what is at a path at that path, below the root.
+func pins(argv []string, i int) bool {
+	return (argv[i] == "--bind" || argv[i] == "--ro-bind") && i+2 < len(argv) && argv[i+1] == argv[i+2] && argv[i+1] != "/"
 }
 
 // own says whether bubblewrap itself makes what is at a path.

@@ -31,7 +31,11 @@ func Probe(ctx context.Context, run Run, self, bwrap string) Host {
 	case bwrap == "":
 		h.Bwrap = Proof{Reason: "bwrap is not in PATH", Fix: "install it, e.g.: apt install bubblewrap"}
 	default:
-		h.Bwrap = prove(ctx, run, RungBwrap, h, self)
+		h.Pins = true
+		if h.Bwrap = prove(ctx, run, RungBwrap, h, self); h.Bwrap.Reason == tooOld { // or only too old for that
+			h.Pins = false
+			h.Bwrap = prove(ctx, run, RungBwrap, h, self)
+		}
 	}
 	switch {
 	case h.ABI == 0:

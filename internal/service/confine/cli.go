@@ -39,7 +39,7 @@ func guestOf(s *Service, c *vfs.Caller, program string, login clis.Login) (g gue
 		return g, err
 	}
 	g.user, g.home = g.place.Home, homeOf(s, c, g.place, g.settings, g.made, program)
-	g.reach = s.reachOf(g.place, g.settings.Policy(g.place, g.made))
+	g.reach = reachOf(s, g.place, g.settings.Policy(g.place, g.made))
 	if p, ok := c.Profile.(*profile.Profile); ok && login.Variable != "" { // the commands need not have the variable
 		if g.dir, _ = p.Lookup(login.Variable); !filepath.IsAbs(g.dir) {
 			g.dir = ""

@@ -21,12 +21,12 @@ type reach struct {
 }
 
 // reachOf returns what may be given to what a process has besides its commands, which are confined by a policy.
-func (s *Service) reachOf(place sandbox.Place, commands sandbox.Policy) reach {
-	return reach{place, commands, sync.OnceValue(s.worked)}
+func reachOf(s *Service, place sandbox.Place, commands sandbox.Policy) reach {
+	return reach{place, commands, sync.OnceValue(func() []string { return worked(s) })}
 }
 
 // worked returns where agents could have left something: in the directories in which one works or has worked, and in what Rnix has made for them.
-func (s *Service) worked() []string {
+func worked(s *Service) []string {
 	dirs := []string{homes(s.Data), caches(s.Data), temps(s.Data)}
 	if s.Index != nil {
 		list := s.Index.List()
@@ -82,6 +82,17 @@ func (r reach) follow(path string, access sandbox.Access) (to, planted string, e
 		}
 	}
 	return to, "", nil
+}
+
+// astray returns the first link on the way from a path to where it leads that some agent can have made; empty = none.
+func (r reach) astray(path, to string) string {
+	_, links, _ := sandbox.Follow(sandbox.Disk{}, path) // whoever asks has followed it
+	for _, link := range links {
+		if r.foreign(link, to) {
+			return link
+		}
+	}
+	return ""
 }
 
 // foreign reports whether a link lies where some agent works or has worked, and leads out of there.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"rnix/agent"
+	"rnix/internal/proc"
 	"rnix/internal/sandbox"
 	"rnix/internal/step"
 	"rnix/types"
@@ -133,6 +134,35 @@ func TestServerIsNotLedAwayByLinksOfAnotherAgent(t *testing.T) {
 	_, err := w.Server(vfs.MCPConfig{MCPServer: agent.MCPServer{Name: "s", Sandbox: agent.ServerSandbox{Write: []string{planted}}}, Owner: w.caller}, w.caller.Env)
 	if types.CodeOf(err) != types.ErrConflict {
 		t.Errorf("it writes there: %v", err)
+	}
+}
+
+// Whoever works above can make a link of the directory of a process that has been started: its commands are not led away by that.
+func TestCommandsAreNotLedAwayFromTheirDirectory(t *testing.T) {
+	w := newWorld(t)
+	w.can(sandbox.RungBwrap)
+	keys := filepath.Join(w.Home, ".ssh")
+	put(t, filepath.Join(keys, "id"), "x")
+	real := w.work
+	w.caller.WorkDir = filepath.Join(w.Home, "users")
+	if err := os.Symlink(real, w.caller.WorkDir); err != nil {
+		t.Fatal(err)
+	}
+	spec := proc.Spec{Kind: proc.KindShell, Owner: 1, Path: "sh", Env: w.caller.Env}
+	w.Index = workedIn(w.caller.WorkDir, filepath.Join(w.Home, "src"))
+	if _, err := w.Box(spec); err != nil {
+		t.Errorf("by a link of the user's: %v", err)
+	}
+	w.caller.WorkDir = filepath.Join(w.Home, "src", "q")
+	if err := os.Symlink(keys, w.caller.WorkDir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Box(spec); types.CodeOf(err) != types.ErrConflict {
+		t.Errorf("by a link of another agent: %v", err)
+	}
+	w.Index = nil
+	if _, err := w.Box(spec); err != nil {
+		t.Errorf("where no agent works: %v", err)
 	}
 }
 

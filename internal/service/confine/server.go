@@ -81,7 +81,7 @@ func ofServer(s *Service, cfg *vfs.MCPConfig) (settings sandbox.Settings, place 
 	if settings.Off() {
 		return settings, place, made, nil
 	}
-	reach := s.reachOf(place, settings.Policy(place, made))
+	reach := reachOf(s, place, settings.Policy(place, made))
 	if cfg.Sandbox.Level == sandbox.LevelOff {
 		if c.PID != 0 { // else a person has just asked for it
 			err = reach.outside(&cfg.MCPServer, c.Env)

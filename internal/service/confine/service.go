@@ -200,6 +200,9 @@ func (s *Service) placeOf(c *vfs.Caller, p *profile.Profile) (sandbox.Place, err
 	if err != nil {
 		return sandbox.Place{}, types.Errorf(types.ErrNotFound, "Start", c.WorkDir, "the working directory: %w", err)
 	}
+	if link := reachOf(s, sandbox.Place{}, sandbox.Policy{}).astray(c.WorkDir, work); link != "" {
+		return sandbox.Place{}, types.Errorf(types.ErrConflict, "Start", c.WorkDir, "the working directory is behind a symbolic link that commands of an agent can have made (%s, which leads to %s); remove the link, or start a process in that directory itself", link, work)
+	}
 	home := s.Home
 	if h, ok := p.Lookup("HOME"); ok && filepath.IsAbs(h) {
 		home = h
