@@ -82,3 +82,13 @@ func (r *Registry[V]) Range(f func(string, V) bool) { r.m.Range(f) }
 
 // Len returns the number of names taken.
 func (r *Registry[V]) Len() int { return r.m.Len() }
+
+// Closed reports whether a channel that nothing is sent on is closed.
+func Closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -94,6 +94,7 @@ type Config struct {
 	Heartbeat     Heartbeat
 	Platform      Platform
 	Sandbox       Sandbox
+	Notify        Notify
 	Permissions   []permit.Rules // of the user, and of the project
 	Problems      Problems
 }
@@ -119,6 +120,7 @@ func Load(s Sources) Config {
 	c.heartbeatDefaults()
 	c.platformDefaults()
 	c.sandboxDefaults()
+	c.Notify = notifyDefaults()
 	if src, file, ok := s.userFile("config.yaml", &c.Problems); ok {
 		c.readFile(src, file, s.Home, false)
 	}

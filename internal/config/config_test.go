@@ -70,6 +70,8 @@ func TestNothingSaidMeansTheDefaults(t *testing.T) {
 			Platform: Platform{Value[string]{"", "default"}, Value[string]{"RNIX_PLATFORM_TOKEN", "default"}, Value[string]{"", "default"}, Value[agent.Duration]{0, "default"}},
 			Sandbox: Sandbox{Value[sandbox.Level]{"auto", "default"}, Value[sandbox.Net]{"none", "default"}, Value[bool]{true, "default"},
 				Value[[]string]{nil, "default"}, Value[[]string]{nil, "default"}, Value[[]string]{nil, "default"}},
+			Notify: Notify{Value[[]string]{[]string{"ask", "failed", "suspended", "done"}, "default"}, Value[[]string]{nil, "default"}, Value[bool]{false, "default"},
+				Value[string]{"", "default"}, Value[string]{"", "default"}, Value[agent.Duration]{agent.Duration(5 * time.Second), "default"}},
 		}
 		if diff := cmp.Diff(want, c); diff != "" {
 			t.Error(diff)
@@ -96,6 +98,7 @@ func TestEveryValueSaysWhereItComesFrom(t *testing.T) {
 	want.heartbeatDefaults()
 	want.platformDefaults()
 	want.sandboxDefaults()
+	want.Notify = notifyDefaults()
 	if diff := cmp.Diff(want, c); diff != "" {
 		t.Error(diff)
 	}

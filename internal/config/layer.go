@@ -37,6 +37,7 @@ type layer struct {
 	Platform    platformLayer   `yaml:"platform"`
 	Sandbox     sandboxLayer    `yaml:"sandbox"`
 	Permissions permit.Rules    `yaml:"permissions"`
+	Notify      notifyLayer     `yaml:"notify"`
 }
 
 // sink takes the values of one layer: where each comes from, and where to report what is wrong.
@@ -220,6 +221,7 @@ func (c *Config) apply(l layer, s sink) {
 	c.applyPlatform(l, s)
 	c.applySandbox(l, s)
 	c.applyPermissions(l, s)
+	c.Notify.apply(&l.Notify, s)
 }
 
 // limit takes over a limit of which 0 means that there is none.

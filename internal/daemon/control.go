@@ -3,13 +3,17 @@ package daemon
 import (
 	"context"
 
+	"rnix/internal/config"
 	"rnix/internal/proc"
 	"rnix/internal/service/control"
+	"rnix/internal/service/notify"
 	"rnix/ipc"
+	"rnix/xsync"
 )
 
-// startControl gives the service that answers for the daemon itself what it needs of the others.
+// startControl gives the service that answers for the daemon itself, and the one that tells a person of what happens, what they need of the others.
 func startControl(d *Daemon) {
+	d.notices = &notify.Service{Events: d.events, Index: d.journal.Index(), Callers: d.access, Config: func() *config.Notify { return &d.profiles.Own().Notify }, Start: d.procs, Home: d.home, Lookup: config.Lookup(d.opt.Lookup), Secrets: d.secrets, Log: d.log}
 	d.control = &control.Service{Version: d.opt.Version, Daemon: self{d}, Kernel: d.kernel, Index: d.journal.Index(), Callers: d.access}
 }
 
@@ -40,18 +44,9 @@ func (s self) Status(ctx context.Context) ipc.Status {
 	d := s.daemon
 	out := ipc.Status{
 		Started: d.started, Socket: d.places.Socket, DataDir: d.places.DataDir, Log: d.places.Log,
-		Children: len(d.procs.All()), Freezer: string(proc.FreezerHere()), Cgroup: proc.CgroupOf(d.procs), Recovered: d.notes.all(), Recovering: !closed(d.looked), Misread: d.misread,
+		Children: len(d.procs.All()), Freezer: string(proc.FreezerHere()), Cgroup: proc.CgroupOf(d.procs), Recovered: d.notes.all(), Recovering: !xsync.Closed(d.looked), Misread: d.misread,
 		Init: d.bootstrap.All(), Starting: d.bootstrap.Starting(), Room: d.room.Why(), Storage: d.storage.Status(ctx),
 	}
 	out.CheckpointFailures, out.CheckpointFailure = d.store.CheckpointFailures()
 	return out
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

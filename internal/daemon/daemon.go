@@ -41,6 +41,7 @@ import (
 	"rnix/internal/service/histories"
 	"rnix/internal/service/lifecycle"
 	"rnix/internal/service/mail"
+	"rnix/internal/service/notify"
 	"rnix/internal/service/paths"
 	"rnix/internal/service/platform"
 	"rnix/internal/service/room"
@@ -118,6 +119,7 @@ type Daemon struct {
 	storage    *storage.Service
 	mail       *mail.Service
 	asks       *asks.Service
+	notices    *notify.Service
 	groups     *groups.Service
 	looks      *looks
 	watch      *watch.Service

@@ -45,6 +45,7 @@ func tend(ctx context.Context, d *Daemon) {
 		d.background.Go(func() { d.auto.Wake(ctx) }) // ends with ctx
 	}
 	d.background.Go(func() { d.auto.Follow(ctx) }) // ends with ctx
+	d.background.Go(func() { d.notices.Run(ctx) }) // ends with ctx
 	d.background.Go(d.sandbox.Begin)               // ends with the test
 	if len(d.retention) == 0 {
 		d.background.Go(func() { d.collector.Run(ctx) }) // ends with ctx

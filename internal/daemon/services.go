@@ -32,6 +32,7 @@ func registerServices(d *Daemon, on *service.Wire) {
 	d.storage.Register(on)
 	d.mail.Register(on)
 	d.asks.Register(on)
+	d.notices.Register(on)
 	d.groups.Register(on)
 	d.catalog.Register(on)
 	d.paths.Register(on)

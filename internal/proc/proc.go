@@ -40,10 +40,12 @@ const (
 	// KindHarness is an agent's whole command line, which works by itself: it stands still with its process.
 	KindHarness Kind = "harness"
 	KindGit     Kind = "git"
+	// KindNotice tells a person of something, as the configuration of that person says.
+	KindNotice Kind = "notice"
 )
 
 func (k Kind) valid() bool {
-	return k == KindShell || k == KindMCP || k == KindLLM || k == KindHarness || k == KindGit
+	return k == KindShell || k == KindMCP || k == KindLLM || k == KindHarness || k == KindGit || k == KindNotice
 }
 
 // Spec says what to start, for whom, and with what.
