@@ -226,12 +226,14 @@ func (d *ClaudeCliDriver) start(ctx context.Context, l claudeLaunch) (*claudeChi
 	}
 	f, err := os.CreateTemp(l.confined.Dir, "rnix-system-*.txt") // 0600
 	if err != nil {
+		l.confined.done()
 		return nil, types.Errorf(types.ErrStorage, "Call", d.cfg.Name, "the system prompt cannot be written: %w", err)
 	}
 	c := &claudeChild{key: l.key, promptFile: f.Name()}
 	_, err = f.WriteString(l.system)
 	if err = errors.Join(err, f.Close()); err != nil {
 		c.removePrompt()
+		l.confined.done()
 		return nil, types.Errorf(types.ErrStorage, "Call", d.cfg.Name, "the system prompt cannot be written: %w", err)
 	}
 	l.args = append(l.args[:len(l.args):len(l.args)], "--system-prompt-file", f.Name())

@@ -48,8 +48,15 @@ type Confined struct {
 	// and it is not confined.
 	Program, Dir string
 	Without      string // a variable that it does not have, since its login is elsewhere
-	// Done is called when it has ended; nil = nothing is to be done.
+	// Done is called when it has ended, or could not be started; nil = nothing is to be done.
 	Done func()
+}
+
+// done tells whoever confines it that it has ended.
+func (c *Confined) done() {
+	if c.Done != nil {
+		c.Done()
+	}
 }
 
 // confine asks how a program is confined that is started now.
@@ -95,6 +102,7 @@ func startCLI(ctx context.Context, s Starter, l cliLaunch) (*cliChild, error) {
 		Input: l.input, StdinPipe: l.input == nil, Stderr: c.stderr, StdoutPipe: true, Grace: cliGrace,
 	})
 	if err != nil {
+		l.confined.done()
 		return nil, err
 	}
 	c.Child = child
@@ -176,9 +184,7 @@ func (c *cliChild) stop(grace time.Duration) proc.ExitInfo {
 		_ = in.Close() // may be closed already
 	}
 	c.work.Wait()
-	if done := c.launch.confined.Done; done != nil {
-		c.done.Do(done)
-	}
+	c.done.Do(c.launch.confined.done)
 	return end
 }
 

@@ -58,7 +58,20 @@ func TestNothingIsStartedThatCannotBeConfined(t *testing.T) {
 	refuses := func(vfs.Caller, string) (llm.Confined, error) {
 		return llm.Confined{}, types.Errorf(types.ErrPermission, "Start", "", "nothing works here")
 	}
-	ctx := asCaller(t, standIn(t, "claude", "exit 0"), nil)
+	ctx, ended := asCaller(t, standIn(t, "claude", "exit 0"), nil), 0
+	missing := func(vfs.Caller, string) (llm.Confined, error) {
+		return llm.Confined{Program: "/none/claude", Done: func() { ended++ }}, nil
+	}
+	for _, d := range []llm.LLMDriver{
+		claude(t, start, func(c *llm.ClaudeConfig) { c.Confine = missing }), llm.NewCursorCliDriver(llm.CursorConfig{Start: start, Confine: missing}),
+	} {
+		if _, err := d.Call(ctx, llm.LLMRequest{Intent: "hi"}); types.CodeOf(err) != types.ErrNotFound {
+			t.Errorf("%s: %v", d.Info().Name, err)
+		}
+	}
+	if ended != 2 {
+		t.Errorf("of what could not be started %d have ended, want 2", ended)
+	}
 	for _, d := range []llm.LLMDriver{
 		claude(t, start, func(c *llm.ClaudeConfig) { c.Confine = refuses }), llm.NewCursorCliDriver(llm.CursorConfig{Start: start, Confine: refuses}),
 	} {

@@ -109,13 +109,6 @@ func (g *guest) shows() (shows map[string]string, read []string) {
 	return shows, read
 }
 
-// done gives what has ended a last chance to leave what it has refreshed of its login.
-func done(s *Service, g *guest) {
-	if err := furnish(s, g); err != nil {
-		s.Log.Warn("the login of a program in the sandbox", "home", g.home, "err", err)
-	}
-}
-
 // CLI returns how an agent's command line is confined that is started for a process: as the commands of the process are, but for what a guest has. dir is
 // its private directory, to read.
 func (s *Service) CLI(c vfs.Caller, cli clis.CLI, program, dir string, readOnly bool) (harness.Confined, error) {
@@ -130,7 +123,7 @@ func (s *Service) CLI(c vfs.Caller, cli clis.CLI, program, dir string, readOnly 
 	if err != nil || box.Plan.Rung == sandbox.RungNone {
 		return open, err
 	}
-	return harness.Confined{Box: &box, Home: g.home, Done: func() { done(s, &g) }}, nil
+	return harness.Confined{Box: &box, Home: g.home, Done: watch(s, &g)}, nil
 }
 
 // cliOf returns where an agent's command line runs and how it is confined. It makes nothing.

@@ -68,6 +68,7 @@ func TestCLIHasAHomeOfItsOwnWithItsLogin(t *testing.T) {
 			if err != nil || c.Home == "" || !slices.Contains(c.Box.Env, "HOME="+c.Home) || strings.Contains(strings.Join(c.Box.Env, "\n"), "XDG_CONFIG_HOME") {
 				t.Fatalf("%+v %v", c, err)
 			}
+			t.Cleanup(c.Done)
 			own := filepath.Join(c.Home, l.Dir, l.Files[0])
 			if has(t, own) != `{"token":"1"}` || has(t, filepath.Join(c.Home, l.Settings[0])) != "settings" || has(t, filepath.Join(c.Home, "go", "x")) != "tool" {
 				t.Error("its home lacks something")
@@ -94,6 +95,7 @@ func TestCLIHasAHomeOfItsOwnWithItsLogin(t *testing.T) {
 				read.Box.Plan.Policy.Allows(w.work+"/x", sandbox.AccessWrite) || !read.Box.Plan.Policy.Allows(w.work+"/x", sandbox.AccessRead) {
 				t.Errorf("one that only reads: %v", err)
 			}
+			t.Cleanup(read.Done)
 			w.profile.Sandbox.Level = sandbox.LevelOff
 			if c, err := w.CLI(w.caller, cli, "x", dir, false); err != nil || c.Home != "" || c.Box.Plan.Rung != sandbox.RungNone {
 				t.Errorf("without a sandbox: %+v %v", c, err)

@@ -22,6 +22,7 @@ func (w *world) claude(t *testing.T, c vfs.Caller, readOnly bool) string {
 	if err != nil || got.Home == "" {
 		t.Fatalf("%+v %v", got, err)
 	}
+	t.Cleanup(got.Done)
 	return got.Home
 }
 
@@ -78,6 +79,7 @@ func TestAgentsWithOtherRightsShareNoHome(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(model.Done)
 	i := slices.IndexFunc(model.Box.Env, func(kv string) bool { return len(kv) > 5 && kv[:5] == "HOME=" })
 	check("a model", model.Box.Env[i][5:])
 }

@@ -127,6 +127,7 @@ func TestSettingsBehindLinksAreShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(c.Done)
 	p := c.Box.Plan.Policy
 	if to, err := os.Readlink(filepath.Join(c.Home, ".claude", "settings.json")); err != nil || to != filepath.Join(kept, "settings.json") || !p.Allows(to, sandbox.AccessRead) {
 		t.Errorf("%s %v", to, err)
@@ -152,6 +153,7 @@ func TestLoginIsWhereTheVariableOfTheUserSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(c.Done)
 		if has(t, filepath.Join(c.Home, l.Dir, l.Files[0])) != `{"n":5}` {
 			t.Errorf("%s is not logged in", name)
 		}

@@ -32,7 +32,7 @@ func (s *Service) Model(c vfs.Caller, program, command string) (llm.Confined, er
 	if err != nil || box.Plan.Rung == sandbox.RungNone {
 		return llm.Confined{Box: open.Box}, err
 	}
-	return llm.Confined{Box: &box, Program: m.path, Dir: m.place.Temp, Without: m.login.Variable, Done: func() { done(s, &m.guest) }}, nil
+	return llm.Confined{Box: &box, Program: m.path, Dir: m.place.Temp, Without: m.login.Variable, Done: watch(s, &m.guest)}, nil
 }
 
 // model is a guest that is a model.

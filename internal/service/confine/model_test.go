@@ -7,12 +7,23 @@ import (
 	"strings"
 	"testing"
 
+	"rnix/drivers/llm"
 	"rnix/internal/config"
 	"rnix/internal/harness"
 	"rnix/internal/proc"
 	"rnix/internal/sandbox"
 	"rnix/types"
 )
+
+// model starts a model, for the time of a test.
+func (w *world) model(t *testing.T, command string) (llm.Confined, error) {
+	t.Helper()
+	c, err := w.Model(w.caller, "claude", command)
+	if c.Done != nil {
+		t.Cleanup(c.Done)
+	}
+	return c, err
+}
 
 // install puts a program into a directory that every command can read, and returns its path.
 func (w *world) install(t *testing.T, dir, name string) string {
@@ -122,14 +133,14 @@ func TestModelIsNoProgramThatCommandsCanChange(t *testing.T) {
 	bin := filepath.Join(w.work, "bin")
 	planted, tools := w.install(t, bin, "claude"), filepath.Join(w.Home, "tools")
 	w.caller.Env = []string{"PATH=" + bin + ":" + tools}
-	if _, err := w.Model(w.caller, "claude", ""); types.CodeOf(err) != types.ErrPermission || !strings.Contains(err.Error(), planted) {
+	if _, err := w.model(t, ""); types.CodeOf(err) != types.ErrPermission || !strings.Contains(err.Error(), planted) {
 		t.Errorf("there is none but in the work directory: %v", err)
 	}
-	if _, err := w.Model(w.caller, "claude", planted); types.CodeOf(err) != types.ErrPermission {
+	if _, err := w.model(t, planted); types.CodeOf(err) != types.ErrPermission {
 		t.Errorf("it is named: %v", err)
 	}
 	real := w.install(t, tools, "claude")
-	c, err := w.Model(w.caller, "claude", "")
+	c, err := w.model(t, "")
 	if err != nil || c.Program != real || !slices.Contains(c.Box.Env, "PATH="+tools) {
 		t.Errorf("there is another: %+v %v", c, err)
 	}
@@ -139,7 +150,7 @@ func TestModelIsNoProgramThatCommandsCanChange(t *testing.T) {
 	if err := os.Symlink(planted, real); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Model(w.caller, "claude", ""); types.CodeOf(err) != types.ErrPermission {
+	if _, err := w.model(t, ""); types.CodeOf(err) != types.ErrPermission {
 		t.Errorf("one that leads there: %v", err)
 	}
 	link := filepath.Join(w.work, "link")
@@ -147,12 +158,12 @@ func TestModelIsNoProgramThatCommandsCanChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.caller.Env = []string{"PATH=" + link + ":" + w.install(t, filepath.Join(w.Home, "other"), "claude")[:len(w.Home)+len("/other")]}
-	if c, err := w.Model(w.caller, "claude", ""); err != nil || !slices.Contains(c.Box.Env, "PATH="+filepath.Join(w.Home, "other")) {
+	if c, err := w.model(t, ""); err != nil || !slices.Contains(c.Box.Env, "PATH="+filepath.Join(w.Home, "other")) {
 		t.Errorf("a link that commands can turn elsewhere: %+v %v", c, err)
 	}
 	w.profile.Sandbox.Within = []string{} // they write nothing
 	w.caller.Env = []string{"PATH=" + bin}
-	if c, err := w.Model(w.caller, "claude", ""); err != nil || c.Program != planted || c.Box.Plan.Policy.Access(planted) != sandbox.AccessRead || c.Box.Plan.Policy.Access(w.work+"/x") != sandbox.AccessNone {
+	if c, err := w.model(t, ""); err != nil || c.Program != planted || c.Box.Plan.Policy.Access(planted) != sandbox.AccessRead || c.Box.Plan.Policy.Access(w.work+"/x") != sandbox.AccessNone {
 		t.Errorf("one that no command writes: %+v %v", c, err)
 	}
 }
