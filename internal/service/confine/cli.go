@@ -50,8 +50,15 @@ func guestOf(s *Service, c *vfs.Caller, program string, login clis.Login) (g gue
 
 // needs lets a guest read where its program is.
 func (g *guest) needs(path string) {
-	if g.reach.honest(path) {
-		g.place.Tools = append(g.place.Tools, programOf(path), programOf(resolved(path)))
+	if !g.reach.honest(path) {
+		return
+	}
+	for _, path := range []string{path, resolved(path)} {
+		of := programOf(path)
+		if lies(g.user, of) { // all of the home
+			of = path
+		}
+		g.place.Tools = append(g.place.Tools, of)
 	}
 }
 

@@ -85,13 +85,26 @@ func remove(root *os.Root, own string) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	_ = fs.WalkDir(root.FS(), own, func(path string, e fs.DirEntry, err error) error {
-		if err == nil && e.IsDir() {
-			_ = root.Chmod(path, 0o700) // RemoveAll says what is left
-		}
-		return nil
-	})
+	takeBack(root, own)
 	return root.RemoveAll(own)
+}
+
+// takeBack takes back the right to directories below root. It opens nothing else: fs.WalkDir would wait for the other end of a pipe that a program puts in
+// the place of one.
+func takeBack(root *os.Root, own string) {
+	if info, err := root.Lstat(own); err != nil || !info.IsDir() {
+		return
+	}
+	_ = root.Chmod(own, 0o700) // RemoveAll says what is left
+	dir, err := root.OpenFile(own, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	names, _ := dir.Readdirnames(-1) // what could be read
+	_ = dir.Close()                  // nothing was written
+	for _, name := range names {
+		takeBack(root, filepath.Join(own, name))
+	}
 }
 
 // same makes a file of a login the same in both homes, or, of entries of which a program may refresh only tokens, these. What the user has not is in

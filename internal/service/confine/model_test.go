@@ -161,6 +161,9 @@ func TestModelIsNoProgramThatCommandsCanChange(t *testing.T) {
 	if c, err := w.model(t, ""); err != nil || !slices.Contains(c.Box.Env, "PATH="+filepath.Join(w.Home, "other")) {
 		t.Errorf("a link that commands can turn elsewhere: %+v %v", c, err)
 	}
+	if c, err := w.model(t, w.install(t, w.Home, "claude")); err != nil || c.Box.Plan.Policy.Access(w.Home+"/claude") != sandbox.AccessRead || c.Box.Plan.Policy.Access(w.Home+"/x") != sandbox.AccessNone {
+		t.Errorf("one that lies in the home itself: %+v %v", c, err)
+	}
 	w.profile.Sandbox.Within = []string{} // they write nothing
 	w.caller.Env = []string{"PATH=" + bin}
 	if c, err := w.model(t, ""); err != nil || c.Program != planted || c.Box.Plan.Policy.Access(planted) != sandbox.AccessRead || c.Box.Plan.Policy.Access(w.work+"/x") != sandbox.AccessNone {
