@@ -62,6 +62,21 @@ func (g *guest) needs(path string) {
 	}
 }
 
+// trusts lets a guest read the certificates that its environment names, with which it calls its vendor through a proxy; none that commands could write.
+func (g *guest) trusts(env []string) {
+	for _, kv := range env {
+		name, list, _ := strings.Cut(kv, "=")
+		if !slices.Contains([]string{"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"}, name) {
+			continue
+		}
+		for _, path := range filepath.SplitList(list) {
+			if to := resolved(path); filepath.IsAbs(path) && g.reach.gives(path) && !g.reach.commands.Allows(to, sandbox.AccessWrite) {
+				g.place.Tools = append(g.place.Tools, filepath.Clean(path), to)
+			}
+		}
+	}
+}
+
 // environ returns an environment in which a program finds a home of its own, and no other.
 func (g *guest) environ(env []string) []string {
 	env = slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
@@ -147,6 +162,7 @@ func cliOf(s *Service, c *vfs.Caller, cli clis.CLI, program, dir string, readOnl
 	if path, err := proc.LookPath(program, c.Env); err == nil {
 		g.needs(path)
 	}
+	g.trusts(c.Env)
 	_, read := g.shows()
 	if dir != "" {
 		read = append(read, dir)

@@ -63,6 +63,7 @@ func modelOf(s *Service, c *vfs.Caller, program, command string) (m model, err e
 	if filepath.IsAbs(m.path) {
 		m.needs(m.path)
 	}
+	m.trusts(env)
 	m.place.Temp += "." + short("model "+program)
 	m.place.Cache = "" // it lies in the temporary files
 	m.settings = silent(m.settings, m.home, unseen(m.place))

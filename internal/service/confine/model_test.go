@@ -50,6 +50,10 @@ func TestModelSeesItsLoginAndNothingOfItsProcess(t *testing.T) {
 			put(t, filepath.Join(w.Home, "given", "read", "x"), "")
 			put(t, filepath.Join(w.Home, "given", "write", "x"), "")
 			path := w.install(t, filepath.Join(w.Home, ".local", "bin"), command)
+			for _, name := range []string{"certs/ca.pem", "certs/key.pem", ".ssh/id", "src/p/ca.pem"} {
+				put(t, filepath.Join(w.Home, name), "")
+			}
+			w.caller.Env = append(w.caller.Env, "NODE_EXTRA_CA_CERTS="+w.Home+"/certs/ca.pem", "SSL_CERT_FILE="+w.Home+"/.ssh/id", "SSL_CERT_DIR="+w.work+":"+w.Data+":"+w.Home)
 			w.profile.Sandbox.Paths = sandbox.Paths{Read: []string{filepath.Join(w.Home, "given", "read")}, Write: []string{filepath.Join(w.Home, "given", "write")}}
 			w.profile.Sandbox.Also = []sandbox.Paths{{Read: []string{filepath.Join(w.Home, "given")}, Write: []string{filepath.Join(w.Home, "given", "write")}}}
 			w.caller.Scratch, w.caller.Inputs, w.caller.ReadRoots = filepath.Join(w.Data, "scratch"), filepath.Join(w.Data, "inputs"), []string{filepath.Join(w.Home, "roots")}
@@ -83,6 +87,7 @@ func TestModelSeesItsLoginAndNothingOfItsProcess(t *testing.T) {
 				own + "/x": sandbox.AccessWrite, c.Dir + "/x": sandbox.AccessWrite, path: sandbox.AccessRead, "/usr/bin/env": sandbox.AccessRead, "/bin/rnix": sandbox.AccessRead,
 				w.work + "/x": sandbox.AccessNone, w.work + "/.git/config": sandbox.AccessNone, login: sandbox.AccessNone, w.Home + "/.ssh/id": sandbox.AccessNone,
 				w.Data + "/x": sandbox.AccessNone, w.caller.Scratch: sandbox.AccessNone, w.caller.Inputs: sandbox.AccessNone, w.Home + "/roots/x": sandbox.AccessNone, cacheOf(w.Data, w.work): sandbox.AccessNone,
+				w.Home + "/certs/ca.pem": sandbox.AccessRead, w.Home + "/certs/key.pem": sandbox.AccessNone, w.work + "/ca.pem": sandbox.AccessNone,
 				w.Home + "/given/read/x": sandbox.AccessRead, w.Home + "/given/write/x": sandbox.AccessNone, w.Temp(w.caller.UUID): sandbox.AccessNone,
 			} {
 				if got := p.Access(path); got != want {
@@ -93,9 +98,12 @@ func TestModelSeesItsLoginAndNothingOfItsProcess(t *testing.T) {
 			if c.Done(); has(t, login) != `{"token":"2"}` {
 				t.Error("the user's login was not refreshed")
 			}
-			w.profile.Providers = config.Providers{List: []config.Provider{{Name: "m", Driver: program + "-cli"}, {Name: "http", Driver: config.DriverAnthropic}}}
+			w.profile.Providers = config.Providers{List: []config.Provider{{Name: "m", Driver: program + "-cli"}, {Name: "http", Driver: config.DriverAnthropic}, {Name: "cli", Driver: config.DriverClaudeAgent}}}
 			if plan, err := w.ExplainModel(1, "m"); err != nil || !slices.Equal(plan.Policy.Write, p.Write) || !slices.Equal(plan.Policy.Hide, p.Hide) {
 				t.Errorf("%+v %v", plan.Policy, err)
+			}
+			if plan, err := w.ExplainModel(1, "cli"); err != nil || plan.Policy.Net != sandbox.NetOpen || !plan.Policy.Allows(w.work+"/x", sandbox.AccessWrite) || !plan.Policy.Allows(w.Home+"/certs/ca.pem", sandbox.AccessRead) {
+				t.Errorf("an agent CLI: %+v %v", plan.Policy, err)
 			}
 			if _, err := w.ExplainModel(1, "http"); types.CodeOf(err) != types.ErrNotFound {
 				t.Errorf("a model that is no program: %v", err)
