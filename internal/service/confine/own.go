@@ -23,6 +23,7 @@ type Own struct {
 
 	work sync.WaitGroup
 	temp sync.RWMutex // while a directory of temporary files is made, or is put aside since its history is over
+	used sync.Map     // names of the directories of temporary files that were made since the start for what a person tries: their history, none, is always over
 	home sync.Mutex   // held while a home of a program is furnished or removed
 }
 
@@ -45,6 +46,9 @@ func (s *Own) makeDirs(dirs ...string) error {
 	for _, dir := range dirs {
 		if dir == "" {
 			continue
+		}
+		if base := filepath.Base(dir); whose(base) == (types.UUID{}).String() {
+			s.used.Store(base, true)
 		}
 		name, err := filepath.Rel(s.Data, dir)
 		if err == nil {
@@ -142,7 +146,7 @@ func (s *Own) putAside(id types.UUID) (aside []string, err error) {
 		return nil, nil
 	}
 	for _, e := range entries {
-		if whose(e.Name()) != id.String() {
+		if _, used := s.used.Load(e.Name()); used || whose(e.Name()) != id.String() {
 			continue
 		}
 		to := filepath.Join(temps(s.Data), gone+e.Name())
