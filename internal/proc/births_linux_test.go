@@ -101,9 +101,12 @@ func TestChildThatCannotBeBornInACgroupIsStartedWithoutOne(t *testing.T) {
 		t.Errorf("%+v %q", e, &out)
 	}
 	late := housed(t)
-	home, _ := late.births.home()
-	defer func() { late.births.own.Dir = string(home) }()
-	late.births.own.Dir = filepath.Join(dir, "gone") // as if somebody had cleared the hierarchy
+	late.births.mu.Lock()
+	own := late.births.own
+	late.births.mu.Unlock()
+	home := own.Dir
+	defer func() { own.Dir = home }()
+	own.Dir = filepath.Join(dir, "gone") // as if somebody had cleared the hierarchy
 	c := start(t, late, sh("echo y; sleep 1000", &out))
 	if c.cradle != "" || c.entry.Cgroup != "" {
 		t.Errorf("it was born in %q", c.cradle)
