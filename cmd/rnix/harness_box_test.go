@@ -96,6 +96,10 @@ func TestRealCommandLinesInTheSandbox(t *testing.T) {
 				if strings.Contains(steps, "a secret of") {
 					t.Error("it has read a secret")
 				}
+				told := strings.Contains(u.must("strace", "p", "-a", "--json"), `"kind":"refused","name":"changed"`)
+				if told != (level == "landlock") || told != strings.Contains(steps, "the agent CLI "+name+" has changed it") {
+					t.Errorf("that it has planted a hook is told: %v; log:\n%s", told, steps)
+				}
 				for path, want := range map[string]bool{"made.txt": true, "../outside": false, ".git/hooks/pre-commit": level == "landlock", ".vscode": false, ".mcp.json": false, ".claude": false} {
 					if _, err := os.Lstat(filepath.Join(u.Work, path)); (err == nil) != want {
 						t.Errorf("%s is there: %v, want %v", path, err == nil, want)

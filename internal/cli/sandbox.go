@@ -3,12 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"rnix/internal/config"
 	"rnix/internal/proc"
@@ -161,8 +163,9 @@ func sandboxTryCmd(a *app) *cobra.Command {
 		Long: `Try runs one command in this directory, confined by the best mechanism that works on this host, and exits
 with the status of the command; 125 means that nothing ran. The command has an empty standard input, the
 environment of agents' commands, and an empty directory for temporary files and caches (TMPDIR), which is
-removed afterwards. With Landlock, protected files that the command has changed are named afterwards,
-and the exit code is 1 if it would have been 0.`,
+removed afterwards. What the sandbox did not let it do is said afterwards, as far as its output tells. With
+Landlock, protected files that the command has changed are named, too, and the exit code is 1 if it would
+have been 0.`,
 		Example:     examples(`rnix sandbox try -- make test`, `rnix sandbox try --net open -- npm ci`, `rnix sandbox try --level landlock -- sh -c 'echo x >/etc/x'`),
 		Annotations: exits("0 1 2 11"),
 		Args:        argsOf(1, -1, "a command, such as: -- make test"),
@@ -194,7 +197,13 @@ func tryBox(ctx context.Context, a *app, flags *sandboxFlags, args []string) (er
 	if err != nil {
 		return err
 	}
-	exit, err := runBox(ctx, plan, sandbox.Command{Path: absolute(a, program), Args: args[1:], Env: env, Dir: place.Work}, proc.Spec{Stdout: a.host.Out, Stderr: a.host.Err, Shown: strings.Join(args, " ")})
+	said := proc.NewRing(0)
+	exit, err := runBox(ctx, plan, sandbox.Command{Path: absolute(a, program), Args: args[1:], Env: env, Dir: place.Work},
+		proc.Spec{Stdout: io.MultiWriter(a.host.Out, said), Stderr: io.MultiWriter(a.host.Err, said), Shown: strings.Join(args, " ")})
+	outcome := sandbox.Outcome{Command: commandLine(args), Dir: place.Work, Code: exit.Code, Output: said.String(), Reads: func(path string) bool { return unix.Access(path, unix.R_OK) == nil }}
+	for _, r := range plan.Refused(outcome, sandbox.Disk{}) {
+		a.out.warn(r.Notice())
+	}
 	for _, path := range exit.Changed {
 		a.out.warn(path + " is protected, and the command has changed it: look at it before anything uses it")
 	}
@@ -210,6 +219,18 @@ func tryBox(ctx context.Context, a *app, flags *sandboxFlags, args []string) (er
 		return err
 	}
 	return leave(code)
+}
+
+// commandLine returns what a shell would be told to run a command.
+func commandLine(args []string) string {
+	if len(args) == 3 && args[1] == "-c" && slices.Contains([]string{"sh", "bash", "dash"}, filepath.Base(args[0])) {
+		return args[2]
+	}
+	quoted := make([]string, len(args))
+	for i, arg := range args {
+		quoted[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+	}
+	return strings.Join(quoted, " ")
 }
 
 func sandboxExplainCmd(a *app) *cobra.Command {

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -18,6 +19,9 @@ type Box struct {
 	Env []string
 	// Start is what is started in place of the program of the Spec; nil = that.
 	Start *Start
+	// Ended is called once for each child that has it, before Done is closed: with how the child has ended, and the end of what it has written to Spec.Stderr, if that
+	// is a writer of its own. It must not wait for the child. nil = nobody is told.
+	Ended func(exit ExitInfo, said string)
 }
 
 // Start is what is started in place of a program that others can change, such as a copy of it. People see the command line of the Spec.
@@ -77,6 +81,24 @@ func (c *Child) openBox(by Box, path, token string) (err error) {
 	c.entry.Held = c.box.Held()
 	c.exec.path, c.exec.argv, c.exec.env, c.exec.dir = c.box.Path, append([]string{c.box.Path}, c.box.Args...), c.box.Env, "/"
 	return nil
+}
+
+// overhear keeps the end of what a child says for who is told of its end.
+func (c *Child) overhear(by Box) {
+	if c.ended = by.Ended; c.ended == nil {
+		return
+	}
+	c.said = NewRing(0)
+	if spec := &c.spec; spec.Stderr != nil && (spec.Stdout == nil || !same(spec.Stdout, spec.Stderr)) {
+		spec.Stderr = io.MultiWriter(spec.Stderr, c.said)
+	}
+}
+
+// tell tells of the end of a child, once it is known.
+func (c *Child) tell() {
+	if c.ended != nil {
+		c.ended(c.exit, c.said.String())
+	}
 }
 
 // PlanOf returns how a child is confined.

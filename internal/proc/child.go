@@ -24,6 +24,8 @@ type Child struct {
 	plan    sandbox.Plan
 	free    func() // see Start; may be nil
 	opening opening
+	ended   func(ExitInfo, string) // of its box; nil = nobody is told
+	said    *Ring                  // for that
 	entry   entry
 	process *os.Process
 	started time.Time
@@ -254,6 +256,7 @@ func (c *Child) watch() {
 	if state != nil {
 		c.exit.describe(state)
 	}
+	c.tell()
 	close(c.done)
 }
 

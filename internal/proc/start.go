@@ -49,6 +49,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	}
 	c := &Child{manager: m, spec: spec, command: commandText(spec, m.secrets), done: make(chan struct{})}
 	token := rand.Text()
+	c.overhear(by)
 	c.screen(m.secrets)
 	c.entry = m.registry.entry(token, spec, c.command)
 	if m.leaseOf != nil {

@@ -145,6 +145,7 @@ func (s *Service) CLI(c vfs.Caller, cli clis.CLI, program, dir string, readOnly 
 	if err != nil || box.Plan.Rung == sandbox.RungNone {
 		return open, err
 	}
+	s.Refusals.heeded(&box, c, "the agent CLI "+cli.Name())
 	return harness.Confined{Box: &box, Home: g.home, Done: watch(s, &g)}, nil
 }
 

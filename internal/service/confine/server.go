@@ -40,6 +40,7 @@ func (s *Service) Server(cfg vfs.MCPConfig, env []string) (*proc.Box, error) {
 	if box.Start = start; err != nil && start != nil {
 		start.Free()
 	}
+	s.Refusals.heeded(&box, cfg.Owner, "the MCP server "+cfg.Name)
 	return &box, err
 }
 
