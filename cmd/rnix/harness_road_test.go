@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -109,6 +110,51 @@ cat codes
 			})
 		}
 	}
+}
+
+// A command line that is killed takes its road along, and so does a daemon that is; the next one of either has another.
+func TestARoadEndsWithItsCommandLine(t *testing.T) {
+	u := newUser(t, "claude", nil)
+	boxed(t, u, "bwrap")
+	u.Answer(func(r llmtest.Request) llmtest.Reply {
+		if _, ok := r.LastResult(); ok {
+			return llmtest.Reply{Text: "done"}
+		}
+		return own["claude"].run(r, `echo "$RNIX_ROAD" >asked; mv asked road; until [ -e gate ]; do sleep 0.1; done`)
+	})
+	begin := func(args ...string) (address string) {
+		u.must(args...)
+		u.exists("road")
+		address, _, _ = strings.Cut(strings.TrimSpace(u.text("road")), ":/")
+		if err := os.Remove(filepath.Join(u.Work, "road")); err != nil {
+			t.Fatal(err)
+		}
+		if answerAt(t, address) == "" {
+			t.Errorf("nothing listens at %s", address)
+		}
+		return address
+	}
+	ended := func(address string) {
+		for end := time.Now().Add(time.Minute); answerAt(t, address) != ""; {
+			if time.Now().After(end) {
+				t.Fatalf("it listens at %s for ever", address)
+			}
+		}
+	}
+	address := begin("run", "-d", "--harness", "claude", "--name", "p", "ask")
+	u.must("kill", "-KILL", "p")
+	ended(address)
+	address = begin("resume", "p")
+	if err := syscall.Kill(u.daemon(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	ended(address)
+	address = begin("daemon", "start") // which resumes it
+	u.write("gate")
+	if out := u.must("wait", "p"); !strings.Contains(out, "done") {
+		t.Errorf("%s\n%s", out, u.must("log", "p"))
+	}
+	ended(address)
 }
 
 // answerAt is what a program outside of all agents is answered at an address; empty if nobody listens there.
