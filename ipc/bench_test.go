@@ -50,8 +50,7 @@ func BenchmarkCall(b *testing.B) {
 			_ = res.Body.Close()
 		}
 	})
-	b.Run("connect over a channel, call, close", func(b *testing.B) {
-		address, _, _ := openChannel(b, channelOn(b), 5)
+	over := func(b *testing.B, address string) {
 		for b.Loop() {
 			c, err := Connect(context.Background(), address)
 			if err != nil {
@@ -62,6 +61,14 @@ func BenchmarkCall(b *testing.B) {
 			}
 			_ = c.Close()
 		}
+	}
+	b.Run("connect over a channel, call, close", func(b *testing.B) {
+		address, _, _ := openChannel(b, channelOn(b), 5)
+		over(b, address)
+	})
+	b.Run("connect over a road, call, close", func(b *testing.B) {
+		address, _ := openRoad(b, roadOn(b, ours), 5)
+		over(b, address)
 	})
 	b.Run("connect, call, close", func(b *testing.B) {
 		for b.Loop() {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,7 +23,7 @@ import (
 
 const (
 	maxPerRoad  = 128                    // connections of one process that are open at once
-	maxLooking  = 8                      // connections at once of which it is looked whose they are
+	maxLooking  = 2                      // connections at once of which it is looked whose they are: who connects all the time takes no more of the daemon
 	refuseTime  = time.Second            // for the words to one that is refused to be taken by the system
 	acceptPause = 100 * time.Millisecond // before the next try when the system gives no connection
 )
@@ -142,6 +143,10 @@ func (r *road) accept() {
 				return
 			}
 		}
+		if hungUp(conn) { // nobody is told anything, so who only connects costs nothing
+			_ = conn.Close()
+			continue
+		}
 		select {
 		case r.looking <- struct{}{}:
 		case <-r.quit:
@@ -153,6 +158,25 @@ func (r *road) accept() {
 			<-r.looking
 		})
 	}
+}
+
+// hungUp reports whether the other end has closed a connection over which nothing came.
+func hungUp(conn net.Conn) bool {
+	c, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return true
+	}
+	over := false
+	err = raw.Control(func(fd uintptr) {
+		var b [1]byte
+		n, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		over = err == nil && n == 0 || err == unix.ECONNRESET
+	})
+	return over || err != nil
 }
 
 // passing reports whether the next connection may be taken all the same.

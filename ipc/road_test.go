@@ -370,3 +370,36 @@ func TestNothingIsSaidWhereNoDaemonCanBeListening(t *testing.T) {
 		t.Errorf("it heard %q", text)
 	}
 }
+
+// A program that connects all the time makes others wait and keeps nobody out.
+func TestAFloodOverARoadKeepsNobodyOut(t *testing.T) {
+	l := roadOn(t, byEnviron)
+	address, _ := openRoad(t, l, 5)
+	at, _ := roadOf(address)
+	ctx, stop := context.WithCancel(t.Context())
+	var flood sync.WaitGroup
+	for range 8 {
+		flood.Go(func() { // ends with ctx
+			var kept []net.Conn
+			for ctx.Err() == nil {
+				if c, err := new(net.Dialer).DialContext(ctx, "tcp", at.String()); err == nil {
+					kept = append(kept, c)
+				}
+				if len(kept) > 16 {
+					_ = kept[0].Close() // by then it has been refused
+					kept = kept[1:]
+				}
+			}
+			for _, c := range kept {
+				_ = c.Close()
+			}
+		})
+	}
+	for range 3 {
+		if out, err := another(address, 5).CombinedOutput(); err != nil || string(out) != "5 true <nil>\n" {
+			t.Errorf("%s %v", out, err)
+		}
+	}
+	stop()
+	flood.Wait()
+}
