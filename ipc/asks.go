@@ -18,8 +18,10 @@ var (
 // AsksRequest says which asks are wanted: all, or those of one process.
 type AsksRequest struct {
 	Target string `json:"target,omitempty"` // a process; empty = all
-	Number uint64 `json:"number,omitempty"` // this one alone, with its whole input; 0 = all
+	Number uint64 `json:"number,omitempty"` // this one alone; 0 = all
 	Grants bool   `json:"grants,omitempty"` // with what was granted
+	// MaxInput leaves inputs out that are longer, in bytes; Ask.InputBytes says then how long they are. 0 = none is left out.
+	MaxInput int `json:"max_input,omitempty"`
 }
 
 // AsksResponse lists asks, the oldest first.
@@ -41,8 +43,10 @@ type Ask struct {
 	Path      string          `json:"path"`            // of its device
 	Text      string          `json:"text"`            // the call in a line
 	Input     json.RawMessage `json:"input,omitempty"` // of the call; what runs, if nobody changes it
-	Rule      string          `json:"rule"`            // because of which it is asked
-	Since     time.Time       `json:"since,omitzero"`
+	// InputBytes is how long the input is, if it was left out because of AsksRequest.MaxInput.
+	InputBytes int       `json:"input_bytes,omitempty"`
+	Rule       string    `json:"rule"` // because of which it is asked
+	Since      time.Time `json:"since,omitzero"`
 }
 
 // Kin is a process above another one.

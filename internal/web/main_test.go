@@ -56,6 +56,9 @@ func startFake(t *testing.T, socket string, add func(*ipc.Server)) (stop func())
 		t.Fatal(err)
 	}
 	srv := ipc.NewServer(ipc.ServerOptions{})
+	ipc.Handle(srv, ipc.ListAsks, func(context.Context, *ipc.Peer, ipc.AsksRequest) (ipc.AsksResponse, error) {
+		return ipc.AsksResponse{Asks: []ipc.Ask{}}, nil // each page looks
+	})
 	add(srv)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }() // ends with Shutdown below

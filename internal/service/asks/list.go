@@ -17,6 +17,9 @@ import (
 
 // list lists what waits for an answer. A caller inside an agent sees what is asked about that agent and those below it.
 func (d *Service) list(ctx context.Context, peer *ipc.Peer, req ipc.AsksRequest) (resp ipc.AsksResponse, err error) {
+	if req.MaxInput < 0 {
+		return resp, types.Errorf(types.ErrInvalid, "Asks", "", "max_input is %d, and must not be negative; 0 leaves nothing out", req.MaxInput)
+	}
 	if err := d.Finder.Settled(ctx); err != nil {
 		return resp, err
 	}
@@ -41,6 +44,9 @@ func (d *Service) list(ctx context.Context, peer *ipc.Peer, req ipc.AsksRequest)
 	for _, a := range d.all(ctx) {
 		if of != (types.UUID{}) && a.UUID != of || req.Number != 0 && a.Number != req.Number || inside && !slices.Contains(d.line(a.UUID), within) {
 			continue
+		}
+		if n := len(a.Input); req.MaxInput > 0 && n > req.MaxInput {
+			a.Input, a.InputBytes = nil, n
 		}
 		resp.Asks = append(resp.Asks, a)
 	}

@@ -7,6 +7,7 @@ import { newTable, fold, arrange, elapsed, condition, labels, matches } from '..
 import { holds, raisable, unlimited, usedUp } from '../src/lib/budget.js';
 import { visible, head, line } from '../src/lib/visible.js';
 import { newCurve, addStep, series } from '../src/lib/curve.js';
+import { changed, ends, gone, heading, pulse, runs, scoped } from '../src/lib/asked.js';
 import { beside, entries, found, missing, newBook, newest, newHunt, quest, take } from '../src/lib/stepbook.js';
 import { verdict } from '../src/pages/system/doctor.js';
 import { age, duration, count, dollars, bytes, spent } from '../src/lib/format.js';
@@ -267,4 +268,42 @@ test('a search goes on where an answer has ended, and once around', () => {
   for (const from of [1, 2, 500, 999, 1000]) for (const by of [1, -1]) assert.equal(hunt(all, is(), from, by), -1);
   assert.equal(hunt([1], is(1), 1, 1), 1);
   assert.equal(hunt([1], is(), 1, -1), -1);
+});
+
+test('an ask is shown, changed and answered as what it is', () => {
+  const shell = { number: 3, uuid: 'u1', tool: 'shell', path: '/dev/shell', text: 'shell ls', input: { command: 'ls -l', timeout: 5 } };
+  assert.equal(runs(shell), 'ls -l');
+  assert.equal(runs({ ...shell, input: undefined }), 'ls');
+  assert.equal(runs({ tool: 'wait', path: '/dev/procs', text: 'wait', input: { command: 'ls' } }), 'wait');
+  assert.deepEqual(changed(shell, 'ls -a'), { input: { command: 'ls -a', timeout: 5 } });
+  assert.ok(changed(shell, ' \n').problem);
+  const file = { ...shell, tool: 'write_file', path: '/dev/workspace', input: { path: 'a' } };
+  assert.deepEqual(changed(file, '{"path":"b"}'), { input: { path: 'b' } });
+  for (const bad of ['', '[1]', 'null', '"x"', '{"a":']) assert.ok(changed(file, bad).problem, bad);
+  assert.deepEqual(scoped('process', '  '), { for: 'process' });
+  assert.deepEqual(scoped('1h', ' go * '), { for_ms: 3600000, match: 'go *' });
+  assert.equal(heading(0, 'Rnix'), 'Rnix');
+  assert.equal(heading(2, 'Rnix'), '(2) Rnix');
+});
+
+test('what is not asked any more is told once, by those who did not answer it', () => {
+  const list = [1, 2, 3, 4].map((number) => ({ number, uuid: 'u' + number }));
+  const over = gone(list, [list[3]], new Set([2]));
+  assert.deepEqual(over.map((a) => a.number), [1, 3]);
+  const events = [{ kind: 'answered', uuid: 'u1', args: '1', result: 'deny' }, { kind: 'answered', uuid: 'u3', args: '1', result: 'allow' }];
+  assert.deepEqual(ends(over, events).map((e) => [e.ask.number, e.word]), [[1, 'was refused elsewhere']]);
+  assert.deepEqual(ends(over, [...events, { kind: 'exited', uuid: 'u3' }]).map((e) => e.ask.number), [1, 3]);
+});
+
+test('the table says when something else is asked', () => {
+  const rows = new Map([['u1', proc(1)], ['u2', proc(2, { wait_kind: 'ask', wait: 'ask: shell ls' })]]);
+  const none = new Set();
+  const was = pulse(rows, none);
+  rows.set('u1', proc(1, { step: 2 }));
+  assert.equal(pulse(rows, none), was);
+  rows.set('u2', proc(2, { wait_kind: 'ask', wait: 'ask: shell ls', wait_since: at }));
+  assert.notEqual(pulse(rows, none), was);
+  assert.notEqual(pulse(rows, new Set(['u1'])), pulse(rows, none));
+  assert.equal(condition(proc(2, { wait_kind: 'ask' })).tone, 'ask');
+  assert.equal(condition(proc(2, { wait_kind: 'ask', state: 'dead', exit: { code: 0 } })).tone, 'done');
 });

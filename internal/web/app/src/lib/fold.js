@@ -1,4 +1,5 @@
 // The table of processes, folded from the frames of watch_procs. Pure.
+import { waits } from './asked.js';
 
 // newTable returns a table without rows. Rows are kept by UUID in a Map: what an agent names something can then never be
 // taken for a part of the table itself.
@@ -44,13 +45,14 @@ export function limited(p) {
   return Boolean(p.wait_until || p.purse) || /^(the )?budget/.test(p.wait || '');
 }
 
-// condition returns what there is to say of a process: a word, and a tone (run, wait, hold, bad, done).
+// condition returns what there is to say of a process: a word, and a tone (run, wait, hold, bad, done, ask).
 export function condition(p) {
   if (p.exit && ended(p)) {
     const code = p.exit.code ?? 0;
     return code === 0 ? { word: 'done', tone: 'done' } : { word: `exit ${code}`, tone: 'bad' };
   }
   if (ended(p)) return { word: p.state, tone: 'done' };
+  if (p.asked || waits(p)) return { word: 'asks you', tone: 'ask' };
   if (p.suspect_since) return { word: 'no progress', tone: 'bad' };
   if (paused(p)) return { word: 'paused', tone: 'hold' };
   if (p.state === 'suspended') return { word: 'suspended', tone: 'wait' };

@@ -7,6 +7,9 @@ let table = [];
 // route is where we are: {page, params, query}. page is null when the address leads nowhere.
 export const route = signal({ page: null, params: {}, query: new URLSearchParams() });
 
+// title is what the document is called, without what waits for an answer.
+export const title = signal('Rnix');
+
 // match returns the parameters if a path is of a pattern such as /process/:id/:tab?, else null.
 export function match(pattern, path) {
   const want = pattern.split('/').filter(Boolean), have = path.split('/').filter(Boolean);
@@ -34,12 +37,12 @@ function read() {
     const params = match(page.path, path || '/');
     if (params) {
       route.value = { page, params, query: new URLSearchParams(query) };
-      document.title = (page.title ? page.title + ' – ' : '') + 'Rnix';
+      title.value = (page.title ? page.title + ' – ' : '') + 'Rnix';
       return;
     }
   }
   route.value = { page: null, params: {}, query: new URLSearchParams() };
-  document.title = 'Not found – Rnix';
+  title.value = 'Not found – Rnix';
 }
 
 export function startRouter(pages) {

@@ -1,9 +1,10 @@
 // The pages, in the order of the navigation. README.md says how one is added.
 import overview from './overview.js';
 import process from './process.js';
+import asks from './asks.js';
 import compose from './compose.js';
 import history from './history.js';
 import cost from './cost.js';
 import system from './system.js';
 
-export default [overview, compose, history, cost, system, process];
+export default [overview, asks, compose, history, cost, system, process];

@@ -8,6 +8,8 @@ import { line } from '../lib/visible.js';
 import { href, go, route } from '../lib/router.js';
 import { actions, addBudget, who } from '../lib/actions.js';
 import { shown } from '../lib/keys.js';
+import { asked } from '../lib/asks.js';
+import { waits } from '../lib/asked.js';
 import { look, usage } from '../lib/usage.js';
 import { series } from '../lib/curve.js';
 import { Chart } from '../ui/chart.js';
@@ -53,6 +55,7 @@ function Curves() {
 // doing says what a process has in hand or waits for, and for how long it has.
 function doing(p, now) {
   const since = (at) => (at ? ' · ' + age(Math.max(0, now - Date.parse(at))) : '');
+  if (waits(p)) return p.wait + since(p.wait_since);
   if (ended(p)) return p.exit?.code ? p.exit.reason : '';
   if (p.state === 'suspended') return !paused(p) ? p.wait || '' : since(p.paused_at).replace(' · ', 'for ');
   if (p.wait_until) return `${p.wait} · ${age(Math.max(0, Date.parse(p.wait_until) - now))} more`;
@@ -64,16 +67,16 @@ function doing(p, now) {
 class Row extends Component {
   shouldComponentUpdate(next) {
     const a = this.props, b = next;
-    return a.row.p !== b.row.p || a.now !== b.now || a.here !== b.here || a.top !== b.top || a.row.depth !== b.row.depth || a.row.kids !== b.row.kids || a.row.open !== b.row.open || a.row.dim !== b.row.dim || a.row.level !== b.row.level;
+    return a.row.p !== b.row.p || a.now !== b.now || a.here !== b.here || a.top !== b.top || a.row.depth !== b.row.depth || a.row.kids !== b.row.kids || a.row.open !== b.row.open || a.row.dim !== b.row.dim || a.row.level !== b.row.level || a.asked !== b.asked;
   }
 
-  render({ row, top, place, here, pick, toggle, now }) {
-    return drawRow(row, place, here, pick, toggle, now);
+  render({ row, place, here, pick, toggle, now, asked: is }) {
+    return drawRow(row, is ? { ...row.p, asked: true } : row.p, place, here, pick, toggle, now);
   }
 }
 
-function drawRow(row, place, here, pick, toggle, now) {
-  const { p } = row;
+function drawRow(row, p, place, here, pick, toggle, now) {
+  const asks = p.asked || waits(p);
   const to = href('process', { id: p.uuid });
   const title = html`<${Line} value=${p.name || p.agent || p.kind || 'agent'} most=${60} class="name" /> <${Line} value=${p.intent} most=${160} class="intent" />${p.sandbox === 'off' && !p.kind ? html` <small title="Its commands are not confined">sandbox off</small>` : ''}`;
   return html`<div role="row" aria-rowindex=${row.n + 2} aria-selected=${here} aria-level=${row.level} aria-expanded=${row.kids ? row.open : undefined}
@@ -89,7 +92,7 @@ function drawRow(row, place, here, pick, toggle, now) {
     <span role="gridcell" class="num tokens">${p.estimated ? '~' : ''}${count(p.tokens_used)}</span>
     <span role="gridcell" class="num cost">${cost(p)}</span>
     <span role="gridcell" class="num elapsed">${age(elapsed(p, now))}</span>
-    <span role="gridcell" class="acts">${actions(p).filter((a) => a.name !== 'budget' && a.name !== 'fork').map((a) => html`<button type="button" tabindex=${here ? 0 : -1} class=${a.danger ? 'quiet danger' : 'quiet'} aria-label=${a.text + ' ' + who(p)} onClick=${a.run}>${a.text}</button>`)}</span>
+    <span role="gridcell" class="acts">${asks && html`<a class="button main" href=${to} tabindex=${here ? 0 : -1} aria-label=${'Answer ' + who(p)}>Answer</a>`}${actions(p).filter((a) => a.name !== 'budget' && a.name !== 'fork' && !(asks && a.name === 'steer')).map((a) => html`<button type="button" tabindex=${here ? 0 : -1} class=${a.danger ? 'quiet danger' : 'quiet'} aria-label=${a.text + ' ' + who(p)} onClick=${a.run}>${a.text}</button>`)}</span>
   </div>`;
 }
 
@@ -188,7 +191,7 @@ function Overview() {
             const r = rows[i];
             r.n = i;
             r.level = view.tree ? r.depth + 1 : undefined;
-            return html`<${Row} key=${r.p.uuid} row=${r} top=${style.top + style.height} place=${style} here=${r.p.uuid === at} now=${now} pick=${() => setAt(r.p.uuid)} toggle=${() => toggle(r.p.uuid)} />`;
+            return html`<${Row} key=${r.p.uuid} row=${r} top=${style.top + style.height} place=${style} here=${r.p.uuid === at} now=${now} asked=${asked.value.has(r.p.uuid)} pick=${() => setAt(r.p.uuid)} toggle=${() => toggle(r.p.uuid)} />`;
           }} />`}
     </div>
     <p class="foot">${rows.length} shown${hidden.value ? `, ${hidden.value} older ones are not` : ''}. Keys: <kbd>?</kbd></p>`;

@@ -9,6 +9,8 @@ import { shown } from '../lib/keys.js';
 import { useCall } from '../lib/ask.js';
 import { Answer } from '../ui/answer.js';
 import { Line } from '../ui/text.js';
+import { asked } from '../lib/asks.js';
+import { Cards } from '../ui/asks.js';
 import { Badge } from '../ui/badge.js';
 import { Summary } from './process/summary.js';
 import { Timeline } from './process/timeline.js';
@@ -68,7 +70,8 @@ function Process({ params, query }) {
   const row = find(id);
   // What it looks like on disk is asked for once, and again when the table says that it has changed.
   const detail = useCall('get_proc_detail', { target: id }, { on: row ? `${row.state} ${row.step} ${row.tokens_used} ${row.wait || ''}` : '' });
-  const p = row || (detail.data && { ...detail.data, at: clock() });
+  const found = row || (detail.data && { ...detail.data, at: clock() });
+  const p = found && asked.value.has(id) ? { ...found, asked: true } : found;
   const here = useRef();
   here.current = p;
   useEffect(() => {
@@ -87,7 +90,7 @@ function Process({ params, query }) {
   if (!p) return html`<h1>Process</h1><${Answer} of=${detail} draw=${() => null} />`;
   const { View } = tabs.find((t) => t.name === tab) || tabs[0];
   const turn = `${p.state} ${p.step} ${p.tokens_used} ${ended(p)}`;
-  return html`<${Head} p=${p} id=${id} tab=${tab} /><section class=${'view tab-' + tab} aria-label=${tab}><${View} key=${id + tab} id=${id} p=${p} detail=${detail} query=${query} turn=${turn} /></section>`;
+  return html`<${Head} p=${p} id=${id} tab=${tab} /><${Cards} of=${id} /><section class=${'view tab-' + tab} aria-label=${tab}><${View} key=${id + tab} id=${id} p=${p} detail=${detail} query=${query} turn=${turn} /></section>`;
 }
 
 export default { name: 'process', path: '/process/:id/:tab?', title: 'Process', Page: Process };

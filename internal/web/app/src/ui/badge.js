@@ -3,7 +3,7 @@ import { html } from '../lib/html.js';
 import { condition } from '../lib/fold.js';
 import { line } from '../lib/visible.js';
 
-const marks = { run: '▶', wait: '◔', hold: '❚❚', bad: '✖', done: '✔' };
+const marks = { run: '▶', wait: '◔', hold: '❚❚', bad: '✖', done: '✔', ask: '?' };
 
 export function Badge({ p }) {
   const c = condition(p);

@@ -5,10 +5,18 @@ const asked = signal(null);
 
 // ask asks a question and returns a promise of what was filled in, by the names of the fields, or null if the person would
 // rather not. body is text or html; fields are {name, label, type: text | area | number | check | choice, value, options, hint,
-// required, min, step}.
-export function ask({ title, body, fields = [], yes = 'OK', danger = false }) {
+// required, min, step, mono}. tag is a name by which drop takes it back.
+export function ask({ title, body, fields = [], yes = 'OK', danger = false, tag = '' }) {
   asked.value?.done(null);
-  return new Promise((done) => { asked.value = { title, body, fields, yes, danger, done }; });
+  return new Promise((done) => { asked.value = { title, body, fields, yes, danger, tag, done }; });
+}
+
+// drop gives up the question with a tag, if that is open: what it was about is over.
+export function drop(tag) {
+  const q = asked.value;
+  if (!q || q.tag !== tag) return;
+  asked.value = null;
+  q.done(null);
 }
 
 // tell shows something until it is closed.
@@ -59,7 +67,7 @@ function Field({ f }) {
     return html`<label class="check"><input type="checkbox" ...${same} defaultChecked=${f.value} /> ${f.label}</label>`;
   }
   return html`<div class="field"><label for=${id}>${f.label}</label>
-    ${f.type === 'area' ? html`<textarea rows="5" ...${same} defaultValue=${f.value} autofocus></textarea>`
+    ${f.type === 'area' ? html`<textarea rows=${f.mono ? 10 : 5} class=${f.mono ? 'mono' : ''} spellcheck=${!f.mono} ...${same} defaultValue=${f.value} autofocus></textarea>`
       : f.type === 'choice' ? html`<select ...${same}>${f.options.map((o) => html`<option value=${o.value} selected=${o.value === f.value}>${o.text}</option>`)}</select>`
       : html`<input type=${f.type || 'text'} ...${same} defaultValue=${f.value} min=${f.min} step=${f.step} autofocus />`}
     ${f.hint && html`<small id=${hint}>${f.hint}</small>`}</div>`;

@@ -1,9 +1,10 @@
 // What stands around every page: navigation, how it stands with the daemon, and who may come in.
 import { html, signal } from '../lib/html.js';
-import { route, href } from '../lib/router.js';
+import { route, href, go } from '../lib/router.js';
 import { inside, leave } from '../lib/session.js';
 import { wire, startStore } from '../lib/store.js';
 import { theme, nextTheme } from '../lib/theme.js';
+import { open } from '../lib/asks.js';
 import { shown } from '../lib/keys.js';
 import { Dialogs, tell } from './dialog.js';
 import { Toasts } from './toast.js';
@@ -18,6 +19,7 @@ room.addEventListener('change', (e) => { wide.value = e.matches; });
 // always is the keys of every page.
 export const always = [
   { key: '?', text: 'these keys', run: help },
+  { key: 'a', text: 'what waits for your answer', run: () => go(href('asks')) },
   { key: 'd', text: 'light, dark, or as the system', run: nextTheme },
 ];
 
@@ -46,6 +48,11 @@ function Away() {
     ${word === 'down' ? html` <span>This page keeps trying.</span>` : html` <button type="button" onClick=${startStore}>Try again</button>`}</div>`;
 }
 
+// Open is how many calls wait for an answer.
+function Open() {
+  return open.value > 0 && html` <b class="open">${open.value}</b>`;
+}
+
 function Stranger() {
   return html`<main class="notice" tabindex="-1"><h1>This browser was not let in</h1>
     <p>Or the dashboard was started anew since.</p>
@@ -65,7 +72,8 @@ export function App({ pages }) {
   return html`<a class="skip" href="#main" onClick=${(e) => { e.preventDefault(); document.querySelector('main').focus(); }}>To the content</a>
     <header>
       <a class="brand" href="#/">rnix</a>
-      <nav aria-label="Pages">${pages.filter((p) => p.nav).map((p) => html`<a href=${href(p.name)} aria-current=${p === page ? 'page' : undefined}>${p.nav}</a>`)}</nav>
+      <nav aria-label="Pages">${pages.filter((p) => p.nav).map((p) => html`<a href=${href(p.name)} aria-current=${p === page ? 'page' : undefined}>${p.nav}${p.name === 'asks' && html`<${Open} />`}</a>`)}</nav>
+      <span class="sr" role="status">${open.value ? `${open.value} ${open.value === 1 ? 'call waits' : 'calls wait'} for your answer` : ''}</span>
       <${Wire} />
       <button type="button" class="quiet" aria-label=${`Colours: ${theme.value}; change`} title=${'Colours: ' + theme.value} onClick=${nextTheme}>${themes[theme.value]}</button>
       <button type="button" class="quiet" aria-label="Keys" onClick=${help}>?</button>
