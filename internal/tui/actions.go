@@ -23,6 +23,7 @@ func actionKeys() []binding {
 			key(p, "s", "say something to the agent", "steer", askSteer),
 			key(p, "F", "fork: a copy resumes from the shown step", "", askFork),
 			key(p, "b", "add to the budget: tokens as 50k, dollars as $2", "", askBudget),
+			key(p, "A", "answer what it asks, or go to the next one that asks", "", openAsks),
 			key(p, "K", "end the process, after a question", "kill", askKill))
 	}
 	return out

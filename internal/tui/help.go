@@ -57,7 +57,7 @@ func KeyReference() string {
 	t := &Theme{ASCII: true}
 	all := bindings()
 	var b strings.Builder
-	for _, p := range []place{inList, inTop, inDash, inText, inInput, anywhere} {
+	for _, p := range []place{inList, inTop, inDash, inText, inAsk, inInput, anywhere} {
 		var list []binding
 		for _, k := range all {
 			if k.place == p {

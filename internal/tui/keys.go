@@ -15,6 +15,7 @@ const (
 	inQuestion place = "In a question"
 	inInput    place = "While you type"
 	inHelp     place = "In this help"
+	inAsk      place = "In what you are asked"
 	inPane     place = "In this pane" // keys of the pane's own
 	inText     place = "In the right side"
 	inList     place = "In the list"
@@ -34,7 +35,7 @@ type binding struct {
 
 // bindings returns the table, without the keys that panes have of their own.
 func bindings() []binding {
-	return slices.Concat(moveKeys(), listKeys(), actionKeys(), screenKeys(), textKeys(), inputKeys(), helpKeys())
+	return slices.Concat(moveKeys(), listKeys(), actionKeys(), screenKeys(), textKeys(), inputKeys(), askKeys(), helpKeys())
 }
 
 func key(p place, keys, what, hint string, do func(*Model) tea.Cmd) binding {
@@ -55,6 +56,8 @@ func (m *Model) places() []place {
 		return []place{inInput}
 	case m.help != nil:
 		return []place{inHelp, inText, anywhere}
+	case m.asking != nil:
+		return []place{inAsk, anywhere}
 	case m.screen == top:
 		return []place{inTop, inList, anywhere}
 	case m.focus == right:

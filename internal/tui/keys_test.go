@@ -63,6 +63,12 @@ func benchIn(t *testing.T, p place) *bench {
 		b.press("?")
 	case inQuestion:
 		b.press("K")
+	case inAsk:
+		asksAbout(b, 21, 3)
+		b.press("A")
+		b.run()
+		b.screenText()
+		b.asking.long.move(70)
 	}
 	b.screenText()
 	return b
@@ -167,6 +173,7 @@ func proofs() map[string]func(b *bench, press func()) {
 	sends("fork: a copy resumes from the shown step", "resume", []string{"enter"}, `"fork":true`, `"from_step":21`)
 	sends("add to the budget: tokens as 50k, dollars as $2", "add_budget", []string{"5", "k", "enter"}, `"tokens":5000`)
 	sends("end the process, after a question", "signal", []string{"y"}, `"SIGTERM"`)
+	askProofs(m, is)
 	m["resume a suspended or ended process"] = func(b *bench, press func()) {
 		p := proc(21, 0, "agent21")
 		p.State = stateSuspended

@@ -55,6 +55,8 @@ func (m *Model) draw() (string, *tea.Cursor) {
 	switch {
 	case m.help != nil:
 		lines = append(lines, strings.Split(m.help.view(m.w, room), "\n")...)
+	case m.asking != nil:
+		lines = append(lines, m.asking.view(m.w, room)...)
 	case m.screen == top:
 		lines = append(lines, tableLines(m, m.w, room)...)
 	default:

@@ -34,6 +34,7 @@ type Model struct {
 	focus  side
 	wide   bool      // the right side fills the dashboard
 	help   *long     // not nil: the help is in sight
+	asking *asking   // not nil: what is asked about a process is in sight
 	ask    *question // not nil: a question waits for its answer
 	input  *input    // not nil: a line is being typed
 	note   note
@@ -59,6 +60,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.paint.due()
 	}
 	cmd := m.take(msg)
+	if m.asking != nil {
+		cmd = tea.Batch(cmd, m.asking.update(m, msg))
+	}
 	m.rows.sweep(m.list.sel)
 	m.list.arrange(&m.rows, m.env.now())
 	return m, tea.Batch(cmd, m.tell(), m.loads(), m.tick(), m.paint.soil(m.env))
@@ -86,6 +90,8 @@ func (m *Model) take(msg tea.Msg) tea.Cmd {
 		if !m.note.until.IsZero() && m.env.now().After(m.note.until) {
 			m.note = note{}
 		}
+	case answeredMsg:
+		return answered(m, msg)
 	case doneMsg:
 		return actionDone(m, msg)
 	case foundMsg:

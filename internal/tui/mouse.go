@@ -7,7 +7,7 @@ const wheelLines = 3
 
 // click chooses what is under the mouse.
 func click(m *Model, e tea.Mouse) tea.Cmd {
-	if e.Button != tea.MouseLeft || m.ask != nil || m.input != nil || m.help != nil {
+	if e.Button != tea.MouseLeft || m.ask != nil || m.input != nil || m.help != nil || m.asking != nil {
 		return nil
 	}
 	b := m.boxes()
@@ -46,6 +46,8 @@ func wheel(m *Model, e tea.Mouse) tea.Cmd {
 	switch {
 	case m.help != nil:
 		m.help.move(n)
+	case m.asking != nil:
+		m.asking.long.move(n)
 	case b.list.has(e.X, e.Y):
 		m.list.wheel(n)
 	case b.pane.has(e.X, e.Y):

@@ -84,8 +84,11 @@ func (m *Model) pane() pane { return m.panes[m.cur] }
 
 // text returns the long text that the keys for scrolling and searching move; nil = there is none.
 func (m *Model) text() *long {
-	if m.help != nil {
+	switch {
+	case m.help != nil:
 		return m.help
+	case m.asking != nil:
+		return m.asking.long
 	}
 	if s, ok := m.pane().(scroller); ok && m.screen == dashboard {
 		return s.text()

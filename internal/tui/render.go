@@ -27,6 +27,8 @@ func (t *Theme) badge(p *row) (string, style) {
 		return t.pick("✗ ", "[F] "), red
 	case p.ended():
 		return t.pick("✓ ", "[D] "), dim
+	case p.waitsForAnswer():
+		return t.pick("? ", "[?] "), yellow
 	case !p.Suspect.IsZero():
 		return t.pick("! ", "[!] "), yellow
 	case p.waits():
@@ -69,6 +71,8 @@ func (t *Theme) stateText(p *row, now time.Time) string {
 	word := badgeWord(p)
 	switch w := t.line(waiting(p, now)); {
 	case p.paused() || w == "":
+	case p.waitsForAnswer():
+		return w // ask: what
 	case p.waits():
 		return "waits: " + w
 	case p.State == stateSuspended || failed(p):

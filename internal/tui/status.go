@@ -23,6 +23,9 @@ func header(m *Model, w int) string {
 	case !m.rows.whole:
 		mid = "..."
 	}
+	if asks := m.rows.asksText(); asks != "" {
+		mid = t.paint(yellow, asks) + t.dot() + mid
+	}
 	right := ""
 	if m.list.filter != "" {
 		right = "filter: " + m.list.filter

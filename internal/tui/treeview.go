@@ -53,8 +53,11 @@ func rowLine(m *Model, i int, e *entry, head, sign string, st style, rest string
 		return t.paint(st, t.pad(head+sign+rest, w))
 	}
 	body := m.list.find.mark(t, strings.TrimRight(t.cut(rest, max(w-t.cells(head)-t.cells(sign), 0)), " "))
-	if e.ended() || e.gone || !e.match {
+	switch {
+	case e.ended() || e.gone || !e.match:
 		body = t.paint(dim, body)
+	case e.waitsForAnswer():
+		body = t.paint(yellow, body)
 	}
 	if e.ended() || e.gone || !e.match {
 		head = t.paint(dim, head)
