@@ -45,7 +45,7 @@ export async function look() {
       again = false;
       take((await call('asks', { max_input: most })).asks);
     } while (again);
-  } catch { /* what is shown is how it was; the page says already that nobody answers */ } finally {
+  } catch { /* what is shown is how it was; the page says already that the daemon does not answer */ } finally {
     reading = false;
   }
 }
