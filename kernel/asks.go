@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -102,7 +103,7 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 		if !effective(a) || a.Earlier != nil || a.Reply != nil { // it was begun by an earlier run, or answered
 			continue
 		}
-		c := permit.Call{Tool: a.Call.Name, Path: actionPath(a), Input: a.Call.Input, Dir: p.WorkDir}
+		c := permit.Call{Tool: a.Call.Name, Path: ruled(p, actionPath(a)), Input: a.Call.Input, Dir: p.WorkDir}
 		v := k.judge.Judge(p, &c)
 		switch v.Decision {
 		case permit.Deny:
@@ -135,6 +136,14 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 	}
 	k.wait(p, all)
 	return asked, nil
+}
+
+// ruled returns a path as rules name it: that of a server without the PID of its process.
+func ruled(p *Process, path string) string {
+	if name, own := strings.CutPrefix(path, mcpRoot+"/"+p.PID.String()+"-"); own {
+		return mcpRoot + "/" + name
+	}
+	return path
 }
 
 // denied is what the model is told of a call that a rule does not allow.
