@@ -131,10 +131,13 @@ func (l *line) text(args command, depth int) {
 // harmless reports whether a redirection writes no file.
 func harmless(r *syntax.Redirect) bool {
 	switch r.Op {
-	case syntax.RdrIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.DplIn, syntax.DplOut:
+	case syntax.RdrIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
 		return true
 	}
 	to := literal(r.Word)
+	if r.Op == syntax.DplIn || r.Op == syntax.DplOut { // to another descriptor; what is no number is the name of a file
+		return to != nil && strings.Trim(strings.TrimSuffix(*to, "-"), "0123456789") == ""
+	}
 	return to != nil && slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr"}, *to)
 }
 
