@@ -27,7 +27,7 @@ var pieces = []string{
 func TestWhatIsCoveredRunsNothingElse(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("bash is not installed")
+		t.Skip("needs bash")
 	}
 	lines := soak.Number(t, "RNIX_PERMIT_LINES", "random command lines", 60_000, 5_000_000)
 	dir := t.TempDir()
