@@ -19,6 +19,8 @@ type Box struct {
 	Env []string
 	// Start is what is started in place of the program of the Spec; nil = that.
 	Start *Start
+	// Free gives back what was made for the child; nil = nothing was. It is called once, when nothing of the child is left, or none came to be.
+	Free func()
 	// Ended is called once for each child that has it, before Done is closed: with how the child has ended, and the end of what it has written to Spec.Stderr, if that
 	// is a writer of its own. It must not wait for the child. nil = nobody is told.
 	Ended func(exit ExitInfo, said string)
@@ -28,8 +30,6 @@ type Box struct {
 type Start struct {
 	Path string // "" = that of the Spec
 	Args []string
-	// Free gives back what it is made of. It is called once, when nothing of the child is left, or none came to be.
-	Free func()
 }
 
 // Confine says how m finds out how a child is confined that does not say it itself, in the Spec. An error refuses the child. It is called
@@ -50,9 +50,8 @@ func confinedBy(m *Manager, spec Spec) (Box, error) {
 // openBox makes the box of a child whose program has this path, and what to start for it.
 func (c *Child) openBox(by Box, path, token string) (err error) {
 	spec := c.spec
-	c.plan = by.Plan
+	c.plan, c.free = by.Plan, by.Free
 	if s := by.Start; s != nil {
-		c.free = s.Free
 		if spec.Args = s.Args; s.Path != "" {
 			spec.Path, path = s.Path, s.Path
 		}

@@ -22,7 +22,7 @@ type Child struct {
 	exec    program
 	box     *sandbox.Box // nil = it is not confined
 	plan    sandbox.Plan
-	free    func() // see Start; may be nil
+	free    func() // see Box; may be nil
 	opening opening
 	ended   func(ExitInfo, string) // of its box; nil = nobody is told
 	said    *Ring                  // for that

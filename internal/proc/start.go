@@ -23,8 +23,8 @@ import (
 func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	opened := false
 	defer func() {
-		if !opened && spec.Box != nil && spec.Box.Start != nil && spec.Box.Start.Free != nil {
-			spec.Box.Start.Free()
+		if !opened && spec.Box != nil && spec.Box.Free != nil {
+			spec.Box.Free()
 		}
 	}()
 	if err := ctx.Err(); err != nil {

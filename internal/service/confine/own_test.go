@@ -52,4 +52,8 @@ func TestWhatAPersonTriesKeepsItsDirectoryWhileTheDaemonCleansUp(t *testing.T) {
 	if _, err := os.Stat(old); err == nil {
 		t.Error("what an earlier daemon has left is still there")
 	}
+	box.Free()
+	if left, _ := os.ReadDir(temps(w.Data)); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
 }

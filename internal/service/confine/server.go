@@ -26,46 +26,46 @@ func (s *Service) Server(cfg vfs.MCPConfig, env []string) (*proc.Box, error) {
 	if err != nil {
 		return &proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}, err
 	}
-	start, dir, err := s.pinned(&cfg, place)
-	if err != nil {
-		return &proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}, err
+	var own []string                      // of this start alone
+	if cfg.Owner.UUID == (types.UUID{}) { // a person has asked for it, and there is no history with which its files would go
+		place.Temp += "." + strings.ToLower(rand.Text())
+		own = append(own, place.Temp)
+	}
+	free := func() {
+		for _, dir := range own {
+			if err := removeAll(dir); err != nil {
+				s.Log.Warn("what was made for an MCP server cannot be removed", "server", cfg.Name, "path", dir, "err", err)
+			}
+		}
 	}
 	box := proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}}
-	if !settings.Off() {
-		if dir != "" {
-			place.Tools = append(place.Tools, dir)
-		}
+	var start *proc.Start
+	if cfg.Pinned != nil && len(cfg.Pinned.Files) > 0 {
+		dir := place.Temp + "." + strings.ToLower(rand.Text())
+		own, place.Tools = append(own, dir), append(place.Tools, dir)
+		start, err = s.pinned(&cfg, dir)
+	}
+	if err == nil && !settings.Off() {
 		box, err = s.box(settings, place, made, env)
 	}
-	if box.Start = start; err != nil && start != nil {
-		start.Free()
+	if box.Start, box.Free = start, free; err != nil {
+		free()
 	}
 	s.Refusals.heeded(&box, cfg.Owner, "the MCP server "+cfg.Name)
 	return &box, err
 }
 
 // pinned returns what is started in place of files that a person has looked at, which can be changed until it is: copies of them, in a directory
-// that nothing in the sandbox writes. start is nil if a server starts none.
-func (s *Service) pinned(cfg *vfs.MCPConfig, place sandbox.Place) (start *proc.Start, dir string, err error) {
-	if cfg.Pinned == nil || len(cfg.Pinned.Files) == 0 {
-		return nil, "", nil
-	}
-	dir = place.Temp + "." + strings.ToLower(rand.Text())
+// that nothing in the sandbox writes.
+func (s *Service) pinned(cfg *vfs.MCPConfig, dir string) (*proc.Start, error) {
 	if err := s.makeDirs(dir); err != nil {
-		return nil, "", err
-	}
-	free := func() {
-		if err := removeAll(dir); err != nil {
-			s.Log.Warn("the copy of what an MCP server started cannot be removed", "server", cfg.Name, "path", dir, "err", err)
-		}
+		return nil, err
 	}
 	if err := trust.Copy(dir, cfg.Pinned); err != nil {
-		free()
-		return nil, "", err
+		return nil, err
 	}
-	start = &proc.Start{Free: free}
-	start.Path, start.Args = trust.Instead(dir, cfg.Pinned, "", cfg.Args)
-	return start, dir, nil
+	path, args := trust.Instead(dir, cfg.Pinned, "", cfg.Args)
+	return &proc.Start{Path: path, Args: args}, nil
 }
 
 // ofServer returns where an MCP server runs and how it is confined.
