@@ -23,6 +23,7 @@ type mcpServeOptions struct {
 	tokenFile string
 	client    string
 	readOnly  bool
+	answers   bool
 }
 
 func mcpServeCmd(a *app) *cobra.Command {
@@ -31,14 +32,18 @@ func mcpServeCmd(a *app) *cobra.Command {
 		Use:   "serve",
 		Short: "be an MCP server: let an MCP client start, watch and steer agents",
 		Long: `Serve is an MCP server, for Claude Code, Codex, Cursor or any other client. Its tools are spawn, ps, wait,
-log, result, diff, cost, steer, send, pause, resume and kill, which do what the commands do; --read-only
-leaves out those that change something. The log, the steps and the result of each process are resources.
+log, result, diff, cost, asks, steer, send, pause, resume and kill, which do what the commands do;
+--read-only leaves out those that change something. The log, the steps and the result of each process are
+resources.
 
 A client starts it, and talks to it over standard input and output: --print-config shows what to put into the
 client's configuration. With --http it serves any number of clients on this machine, which have to send a
 token: it is shown at the start, or stands in the file of --token-file, which is made if it is not there.
 On a Unix socket (--http unix:PATH) only your own processes can connect, and a token is asked for only with
 --token-file. Either way commands of agents are refused, also with the token: they do not have your rights.
+
+asks shows the client which calls of agents wait for your answer. It cannot answer them: it is often an AI
+itself, and would decide what you wanted to decide. --answers adds the tool answer, if you want that.
 
 With --session, Serve gives an agent's command line the tools that the kernel has for it: FILE says where
 the kernel is and holds the credential. It is made for each session, and only its user can read it.`,
@@ -52,6 +57,7 @@ the kernel is and holds the credential. It is made for each session, and only it
 	f := c.Flags()
 	f.SortFlags = false
 	f.BoolVar(&o.readOnly, "read-only", false, "only the tools that change nothing")
+	f.BoolVar(&o.answers, "answers", false, "also the tool that answers, in your place, what agents ask you")
 	f.StringVar(&o.http, "http", "", "serve over HTTP on this `ADDRESS` of this machine: 127.0.0.1:8137, port 0 = any; or unix:PATH")
 	f.StringVar(&o.tokenFile, "token-file", "", "the `FILE` that has the token for HTTP")
 	f.StringVar(&o.client, "print-config", "", "show what to put into the configuration of a `CLIENT`: "+strings.Join(mcpserve.Clients(), ", "))
@@ -61,10 +67,13 @@ the kernel is and holds the credential. It is made for each session, and only it
 }
 
 func (o *mcpServeOptions) run(ctx context.Context, changed func(string) bool) error {
-	for _, name := range []string{"read-only", "http", "token-file", "print-config"} {
+	for _, name := range []string{"read-only", "answers", "http", "token-file", "print-config"} {
 		if o.session != "" && changed(name) {
 			return usagef("leave one of them out", "--%s does not go with --session: the kernel chooses its tools", name)
 		}
+	}
+	if o.answers && o.readOnly {
+		return usagef("leave one of them out", "--answers does not go with --read-only: an answer lets calls be made")
 	}
 	switch {
 	case changed("session"):
@@ -169,7 +178,7 @@ func (o *mcpServeOptions) serveHTTP(ctx context.Context) error {
 // processes offers the processes of the daemon that the other commands talk to.
 func (o *mcpServeOptions) processes() *mcpserve.Processes {
 	a := o.app
-	return &mcpserve.Processes{Dir: a.host.Dir, Parent: a.inherited(), Environ: a.host.Environ, ReadOnly: o.readOnly,
+	return &mcpserve.Processes{Dir: a.host.Dir, Parent: a.inherited(), Environ: a.host.Environ, ReadOnly: o.readOnly, Answers: o.answers,
 		Connect: func(ctx context.Context) (*ipc.Client, error) {
 			p, err := a.places()
 			if err != nil {
@@ -188,6 +197,9 @@ func (o *mcpServeOptions) printConfig() error {
 	s := mcpserve.Setup{Program: program, Args: []string{"mcp", "serve"}, Pass: o.passed()}
 	if o.readOnly {
 		s.Args = append(s.Args, "--read-only")
+	}
+	if o.answers {
+		s.Args = append(s.Args, "--answers")
 	}
 	if strings.HasPrefix(o.http, mcpserve.UnixPrefix) {
 		return usagef("give an address such as 127.0.0.1:8137, or leave --http out", "--http %q: the clients for which a configuration is printed connect to no Unix socket", o.http)

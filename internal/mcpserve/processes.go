@@ -27,6 +27,7 @@ type Processes struct {
 	Parent   string   // the parent of what is started; empty = none
 	Environ  []string // of what is started, "KEY=value"
 	ReadOnly bool     // only the tools that change nothing
+	Answers  bool     // and the one that answers what a person is asked: what the client says then counts as that person's word
 
 	mu sync.Mutex
 	// +checklocks:mu
@@ -52,18 +53,23 @@ func (p *Processes) install(s *mcp.Server) {
 	s.AddReceivingMiddleware(byName)
 	look := looker{p}
 	look.installTools(s)
+	look.installAsks(s)
 	look.installResources(s)
 	if !p.ReadOnly {
 		change := changer{look}
 		change.installStarts(s)
 		change.installSignals(s)
 	}
+	if p.Answers {
+		answerer{look}.installAnswer(s)
+	}
 }
 
-// looker has what changes nothing, changer the rest.
+// looker has what changes nothing, answerer what a person says of calls that wait, changer the rest.
 type (
-	looker  struct{ *Processes }
-	changer struct{ looker }
+	looker   struct{ *Processes }
+	changer  struct{ looker }
+	answerer struct{ looker }
 )
 
 // Close closes the connections to the daemon.

@@ -194,7 +194,7 @@ func TestReadOnlyServerOffersNothingThatChangesSomething(t *testing.T) {
 			t.Errorf("%+v", tool)
 		}
 	}
-	if want := []string{"cost", "diff", "log", "ps", "result", "wait"}; !slices.Equal(names, want) {
+	if want := []string{"asks", "cost", "diff", "log", "ps", "result", "wait"}; !slices.Equal(names, want) {
 		t.Errorf("%v", names)
 	}
 	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "kill", Arguments: map[string]any{"process": 1}}); err == nil {
