@@ -76,7 +76,7 @@ func (a *asking) update(m *Model, msg tea.Msg) tea.Cmd {
 	cmd, fresh := a.list.update(msg)
 	cmds = append(cmds, cmd)
 	if p := m.rows.by[a.of]; p != nil && p.ver != a.ver {
-		a.ver = p.ver
+		a.ver, a.who = p.ver, m.who(p) // a run of another daemon has another PID
 		cmds = append(cmds, a.again())
 	} else if _, second := msg.(tickMsg); second { // an answer to what is only on disk changes no row
 		cmds = append(cmds, a.again())

@@ -225,6 +225,7 @@ func TestAProcessThatEndsWhileItAsksIsSaid(t *testing.T) {
 	b, o := asksBench(t, nil)
 	o.asks = nil
 	p := proc(7, 1, "agent07")
+	p.PID = 70
 	p.State, p.Exit = stateDead, &types.ExitStatus{Code: 4}
 	b.now = b.now.Add(askEvery)
 	b.frame(false, p)
@@ -234,6 +235,7 @@ func TestAProcessThatEndsWhileItAsksIsSaid(t *testing.T) {
 	}
 	b.run()
 	b.sees("its process has ended")
+	b.sees("PID 70 (agent07) wants to call")
 	b.press("d")
 	if b.input != nil {
 		t.Error("a reason is asked for")

@@ -42,6 +42,26 @@ func wants(r llmtest.Request) llmtest.Reply {
 	return llmtest.Reply{Text: "Done."}
 }
 
+// What waits on disk is answered there, and counts when the process is resumed.
+func TestAsksOfWhatIsSuspendedAreAnsweredInABrowser(t *testing.T) {
+	chromium := needsBrowser(t)
+	_, url := llmtest.NewAPI(t, wants)
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "RNIX_DAEMON_AUTO_RESUME=false")
+	s.Spawn(ipc.SpawnRequest{Intent: "run echo late >late", Rules: permit.Rules{Ask: []string{"shell"}}, ProcSpec: types.ProcSpec{Name: "sleeper"}})
+	d := serve(t, Options{Socket: s.Socket(), Env: s.Env, Dir: s.Work})
+	d.scenario(chromium, "asks_suspended.mjs", func(word string) string {
+		switch word {
+		case "restart":
+			s.Kill()
+			s.Start()
+		case "made":
+			b, _ := os.ReadFile(filepath.Join(s.Work, "late")) // "" if there is no such file
+			return strings.TrimSpace(string(b))
+		}
+		return "done"
+	})
+}
+
 func TestAsksAreAnsweredInABrowser(t *testing.T) {
 	chromium := needsBrowser(t)
 	_, url := llmtest.NewAPI(t, wants)
