@@ -174,6 +174,7 @@ func (b *Box) Started() error {
 	if b.says == nil {
 		return nil
 	}
+	pins := b.pins
 	closeFiles(b.Files)
 	closeFiles(b.pins)
 	closeFiles([]*os.File{b.printed})
@@ -192,12 +193,20 @@ func (b *Box) Started() error {
 	if !ran && why == "" && b.words != nil {
 		words, _ := io.ReadAll(io.LimitReader(b.words, 4<<10)) // what was read counts
 		failed.bwrap = strings.TrimSpace(string(words))
-		failed.why = explainBwrap(failed.bwrap).Reason
+		failed.why = namePins(explainBwrap(failed.bwrap).Reason, pins)
 	}
 	if failed.why == "" {
 		failed.why = "it was ended before"
 	}
 	return types.Errorf(types.ErrPermission, "sandbox", "", "%w", failed)
+}
+
+// namePins returns what bubblewrap printed with the paths of what it was to mount in place of their descriptors.
+func namePins(words string, pins []*os.File) string {
+	for i, f := range slices.Backward(pins) {
+		words = strings.ReplaceAll(words, "/proc/self/fd/"+strconv.Itoa(firstPin+i), f.Name())
+	}
+	return words
 }
 
 // notStarted says why a command was not executed in a box.

@@ -103,8 +103,8 @@ var knownFailures = []knownFailure{
 	{"Creating new namespace failed", "the kernel refuses new namespaces", "sysctl user.max_user_namespaces must not be 0"},
 	{"Can't mount proc", "a new /proc cannot be mounted here, as in containers that mask parts of /proc",
 		"nothing to fix if Landlock is proved; else run the container with: --security-opt systempaths=unconfined"},
-	{"Can't find source path /proc/self/fd", "a file that is to be mounted was replaced meanwhile", "try again"},
-	{"Race condition", "what was to be mounted was replaced meanwhile", "try again"},
+	{"Can't find source path /proc/self/fd", "what was to be mounted was replaced meanwhile; try again", "try again"},
+	{"Race condition", "what was to be mounted was replaced meanwhile; try again", "try again"},
 	{"Unknown option", tooOld, "install bubblewrap 0.8.0 or newer"},
 }
 

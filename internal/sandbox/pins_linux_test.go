@@ -91,6 +91,36 @@ func TestWhatIsMountedIsWhatWasLookedAt(t *testing.T) {
 	}
 }
 
+// An editor puts another file in the place of one that is protected: the start fails and says which.
+func TestAFileThatIsReplacedMeanwhileIsNamed(t *testing.T) {
+	h := probed(t, RungBwrap)
+	if !h.Pins {
+		t.Skip("needs a bwrap with --bind-fd")
+	}
+	p := place(t)
+	file := filepath.Join(p.Work, ".mcp.json")
+	write(t, file, "{}")
+	plan, err := MakePlan(Standard(p), h, Disk{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := plan.Open(self(t), Command{Path: "/bin/true", Dir: p.Work})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file+".new", "{}")
+	if err := os.Rename(file+".new", file); err != nil {
+		t.Fatal(err)
+	}
+	_, err = start(t.Context(), b, nil)
+	if !NotStarted(err) || !strings.Contains(err.Error(), "was replaced meanwhile; try again") || !strings.Contains(err.Error(), file) {
+		t.Error(err)
+	}
+	if _, err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestMountsOfABoxAreBounded(t *testing.T) {
 	files := machine()
 	policy := Standard(Place{Work: "/h/me/src"})
