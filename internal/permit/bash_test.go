@@ -21,6 +21,7 @@ var pieces = []string{
 	";", "&", "&&", "||", "|", "|&", "\n", "!", "(", ")", "{ ", "; }", "[ ", "]", "[[ ", "]]", "((", "))", "if ", "; then ", "; fi", "for i in ", "; do ", "; done", "while ", "case x in x) ", ";; esac",
 	"function git { ", "git() { ", "f() { ", "coproc ", "time ", "eval ", "exec ", "command ", "env ", "sh -c 'rm x'", "bash -c \"git y\"", "builtin ", ". ./in", "source in", "trap 'rm x' EXIT",
 	"'", "\"", "\\", "$", "{a,b}", "{git,rm}", "*", "~", "#", "a[$(rm x)]=1", "${!x}", "$'rm'", "$\"git\"", "alias git=rm", "shopt -s expand_aliases", "set -- rm", "$1", "\"$@\"", "let x=$(rm y)", "declare y=$(rm z)", "\t", " ",
+	"\r", "\\\r\n", "\\\n", "for PATH in . ; do ", "for x in '$(rm y)' 'a[$(rm y)]'; do ", "${x@P}", "${a[x]}", "${y:x}", "$((x))", "[[ 'a[$(rm y)]' -eq 0 ]]", "[[ x -eq 0 ]]", "-v 'a[$(rm y)]'", "${PATH:=.}", "{PATH}</dev/null", "PS4='$(rm x)'",
 }
 
 // Whatever a line looks like that is covered by "git *": bash runs nothing else in it, and writes no file.

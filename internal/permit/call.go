@@ -18,18 +18,39 @@ type Call struct {
 
 	read   bool
 	fields map[string]json.RawMessage
+	odd    string // a field whose name is one that is known here, but for upper and lower case
 	parsed *line
 }
 
 // Shell reports whether the call runs a command.
 func (c *Call) Shell() bool { return c.Path == ShellPath }
 
+// open reads the input.
+func (c *Call) open() {
+	if c.read {
+		return
+	}
+	c.read = true
+	_ = json.Unmarshal(c.Input, &c.fields) // without fields nothing is known of it, which rules take for the worst
+	for name := range c.fields {
+		for _, known := range append([]string{"command", cwdField}, fileFields...) {
+			if name != known && strings.EqualFold(name, known) {
+				c.odd = name
+			}
+		}
+	}
+}
+
+// unclear returns the name of a field that devices may take for one that rules look at, since they do not tell upper from lower case; "" if there is
+// none. What a call with one acts on is not known.
+func (c *Call) unclear() string {
+	c.open()
+	return c.odd
+}
+
 // field returns a text of the input; "" if there is none.
 func (c *Call) field(name string) string {
-	if !c.read {
-		c.read = true
-		_ = json.Unmarshal(c.Input, &c.fields) // without fields nothing is known of it, which rules take for the worst
-	}
+	c.open()
 	var s string
 	if json.Unmarshal(c.fields[name], &s) != nil {
 		return ""
@@ -47,6 +68,9 @@ func (c *Call) line() *line {
 	}
 	return c.parsed
 }
+
+// cwdField is in which directory a command is run.
+const cwdField = "cwd"
 
 // fileFields are the fields in which tools have the files on which they act.
 var fileFields = []string{"path", "file_path", "from", "to", "source", "destination"}

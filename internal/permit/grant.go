@@ -24,6 +24,7 @@ type Grant struct {
 	Tool   string    `json:"tool"`            // its name
 	Match  string    `json:"match,omitempty"` // a pattern, as in a rule; empty = Exact
 	Exact  string    `json:"exact,omitempty"` // what the call acts on; empty with an empty Match: whatever it acts on
+	Cwd    string    `json:"cwd,omitempty"`   // with Exact: in which directory the command is run, as the call says it
 	Until  time.Time `json:"until,omitzero"`  // zero = it does not end by itself
 }
 
@@ -31,8 +32,11 @@ type Grant struct {
 // on, and nothing else. INVALID says what is wrong, such as a pattern that does not cover the call itself.
 func NewGrant(number uint64, c *Call, scope Scope, match string, until time.Time) (Grant, error) {
 	g := Grant{Number: number, Scope: scope, Tool: c.Tool, Match: strings.Join(strings.Fields(match), " "), Until: until}
+	if name := c.unclear(); name != "" {
+		return Grant{}, types.Errorf(types.ErrInvalid, "Allow", name, "the input has a field %q, which can be taken for another one: only this call itself can be allowed, or denied", cut(name))
+	}
 	if g.Match == "" {
-		g.Exact = c.On()
+		g.Exact, g.Cwd = c.On(), cwdOf(c)
 		return g, nil
 	}
 	rule, err := Parse(g.rule())
@@ -45,15 +49,23 @@ func NewGrant(number uint64, c *Call, scope Scope, match string, until time.Time
 	return g, nil
 }
 
+// cwdOf returns where a command is run, as the call says it.
+func cwdOf(c *Call) string {
+	if !c.Shell() {
+		return ""
+	}
+	return c.field(cwdField)
+}
+
 func (g *Grant) rule() string { return g.Tool + " " + g.Match }
 
 // Covers reports whether a call passes because of the grant, at a time.
 func (g *Grant) Covers(c *Call, now time.Time) bool {
 	switch {
-	case g.Tool != c.Tool || !g.Until.IsZero() && !now.Before(g.Until):
+	case g.Tool != c.Tool || c.unclear() != "" || !g.Until.IsZero() && !now.Before(g.Until):
 		return false
 	case g.Match == "":
-		return g.Exact == c.On()
+		return g.Exact == c.On() && g.Cwd == cwdOf(c)
 	}
 	rule, err := Parse(g.rule())
 	return err == nil && rule.covers(c)

@@ -75,6 +75,22 @@ func TestRulesAboutCommands(t *testing.T) {
 		{"git push origin main --force", "git push * --force", true, Yes},
 		{"git push", "git push * --force", false, No},
 		{strings.Repeat("env ", 300) + "git push", "git push", false, Yes},
+		{strings.Repeat("env ", 3000) + "git push", "git push", false, Maybe},
+		{"env -S 'git push'", "git push", false, Maybe},
+		{"env --split-string='git push'", "git push", false, Maybe},
+		{"watch 'git push'", "git push", false, Maybe},
+		{"timeout 5 git commit -m 'rm x'", "git commit *", false, Yes},
+		{"timeout 5 git commit -m 'rm x'", "rm *", false, Maybe},
+		{`find . -name x -exec git push \;`, "git push *", false, Yes},
+		{"find . -name $x", "git push *", false, No},
+		{"x='push --force'; git $x", "git push --force *", false, Maybe},
+		{"git {push,--force}", "git push --force *", false, Maybe},
+		{"git $x push", "git push", false, Maybe},
+		{"hash -p /usr/bin/git x; x push", "git push", false, Maybe},
+		{"alias x='git push'", "git push", false, Maybe},
+		{"PS4='$(git push)'; set -x; ls", "git push", false, Maybe},
+		{"[[ -f x ]] && git y", "git *", true, Yes},
+		{"git a[0]", "rm *", false, No},
 	} {
 		call := shell(c.command)
 		rule, err := Parse("shell " + c.pattern)
@@ -87,6 +103,94 @@ func TestRulesAboutCommands(t *testing.T) {
 		if got := rule.touches(call); got != c.touches {
 			t.Errorf("%q touches %q: %v, want %v", c.pattern, c.command, got, c.touches)
 		}
+	}
+}
+
+// What bash does with a line that looks like one that is covered, and is not.
+func TestWhatIsNotCovered(t *testing.T) {
+	git, rm := Rule{"shell", "git *"}, Rule{"shell", "rm *"}
+	for _, c := range []struct {
+		command string
+		rm      Sure
+	}{
+		{"git x \\\r\nrm y", Maybe}, // the parser takes \\\r\n for one line
+		{"git\rx", Maybe},
+		{"git x \\\x00\nrm y", Maybe},
+		{"for PATH in ./evil; do git x; done", No},
+		{"for http_proxy in a; do git x; done", No},
+		{"select PATH in a; do git x; done", No},
+		{"for ((PATH=1;;)); do git x; done", No},
+		{"git $((PATH=1))", No},
+		{"git ${PATH:=x}", No},
+		{"{ git x; } {PATH}</dev/null", No},
+		{"git x </dev/tcp/localhost/1", No},
+		{"git x; [[ 'a[$(rm y)]' -eq 0 ]]", Maybe},
+		{"git x; [[ -v 'a[$(rm y)]' ]]", Maybe},
+		{`git x; [[ "a[\$(rm y)]" -eq 0 ]]`, Maybe},
+		{"for x in '$(rm y)'; do git ${x@P}; done", Maybe},
+		{"for x in 'a[$(rm y)]'; do git $((x)); done", Maybe},
+		{"for x in 'a[$(rm y)]'; do git ${!x}; done", Maybe},
+		{"for x in 'b[$(rm y)]'; do git ${a[x]}; done", Maybe},
+		{"for x in 'b[$(rm y)]'; do git ${y:x}; done", Maybe},
+		{strings.Repeat("x", maxLine+1), Maybe},
+		{strings.Repeat("(", 100_000) + "git", Maybe},
+	} {
+		if c := shell(c.command); git.covers(c) {
+			t.Errorf("%q is covered", cut(c.Command()))
+		}
+		if got := rm.touches(shell(c.command)); got < c.rm {
+			t.Errorf("%q runs rm: %v", cut(c.command), got)
+		}
+	}
+}
+
+// A command line of the greatest length is read soon, whatever stands in it.
+func TestReadsSoon(t *testing.T) {
+	rule := Rule{"shell", "git * a * b * c"}
+	for _, text := range []string{"env ", "/bin/env ", "sh ", "(", "$(", "${a:-", "if ", "a[", "[[ ! ", "{ ", "case x in x) ", "git a b "} {
+		line := strings.Repeat(text, (maxLine-100)/len(text))
+		start := time.Now()
+		rule.touches(shell("env " + line + "-c 'x;x;x;x'"))
+		rule.touches(shell("git " + line))
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("%q, again and again, takes %v", text, took)
+		}
+	}
+}
+
+// Devices do not tell upper from lower case in the names of fields.
+func TestFieldsThatLookLikeOthers(t *testing.T) {
+	for _, input := range []string{`{"command":"git x","Command":"rm y"}`, `{"COMMAND":"rm y"}`, `{"command":"git x","Cwd":"evil"}`} {
+		c := &Call{Tool: "shell", Path: ShellPath, Input: []byte(input), Dir: "/w"}
+		if r := (Rule{"shell", "git *"}); r.covers(c) {
+			t.Errorf("%s is covered", input)
+		}
+		if r := (Rule{"shell", "rm *"}); r.touches(c) != Maybe {
+			t.Errorf("%s: %v", input, r.touches(c))
+		}
+		for _, g := range []Grant{{Tool: "shell", Exact: "git x"}, {Tool: "shell", Match: "git *"}, {Tool: "shell"}} {
+			if g.Covers(c, time.Now()) {
+				t.Errorf("%v covers %s", g, input)
+			}
+		}
+		if _, err := NewGrant(1, c, ForProcess, "", time.Time{}); err == nil || !strings.Contains(err.Error(), "taken for another") {
+			t.Errorf("%s: %v", input, err)
+		}
+	}
+	c := &Call{Tool: "write_file", Path: "/dev/workspace", Input: []byte(`{"path":"docs/a","Path":"src/a"}`), Dir: "/w"}
+	if r := (Rule{"write_file", "docs/**"}); r.covers(c) {
+		t.Error("a rule covers a file beside another")
+	}
+}
+
+// The same command elsewhere is another call.
+func TestGrantsOfTheSameCallAgain(t *testing.T) {
+	in := func(cwd string) *Call {
+		return &Call{Tool: "shell", Path: ShellPath, Input: []byte(`{"command":"make","cwd":"` + cwd + `"}`), Dir: "/w"}
+	}
+	g, err := NewGrant(1, in("a"), ForProcess, "", time.Time{})
+	if err != nil || !g.Covers(in("a"), time.Now()) || g.Covers(in("evil"), time.Now()) || g.Covers(shell("make"), time.Now()) {
+		t.Errorf("%+v %v", g, err)
 	}
 }
 

@@ -128,6 +128,8 @@ func (r Rule) touches(c *Call) Sure {
 		return No
 	case r.pattern == "":
 		return Yes
+	case c.unclear() != "":
+		return Maybe
 	case c.Shell():
 		return c.line().touches(strings.Fields(r.pattern))
 	}
@@ -148,6 +150,8 @@ func (r Rule) covers(c *Call) bool {
 		return false
 	case r.pattern == "":
 		return true
+	case c.unclear() != "":
+		return false
 	case c.Shell():
 		return c.line().covered(strings.Fields(r.pattern))
 	}

@@ -11,11 +11,16 @@ import (
 // maxNested bounds how deep commands in words of commands (sh -c) are read.
 const maxNested = 4
 
+// maxWrapped bounds how many arguments of a command are tried that runs one that stands in them.
+const maxWrapped = 1000
+
 // line is what is known of a command line: the simple commands in it, wherever they stand.
 type line struct {
 	commands []command
 	// inner are commands that one of these is said to run, such as behind env or in the text of sh -c.
 	inner []command
+	// texts are those in arguments that one of these may run, or take for something else.
+	texts []command
 	// unknown says that the line cannot be read, or that the name of a command is made when it runs; innerUnknown that so it is with
 	// what one of its commands runs.
 	unknown, innerUnknown bool
@@ -35,8 +40,12 @@ func parse(text string) *line {
 
 // read adds the commands of a text that is so deep in the words of others.
 func (l *line) read(text string, depth int) {
+	if depth > maxNested || !readable(text) {
+		l.unread(depth)
+		return
+	}
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
-	if err != nil || depth > maxNested {
+	if err != nil {
 		l.unread(depth)
 		return
 	}
@@ -50,10 +59,8 @@ func (l *line) read(text string, depth int) {
 		case *syntax.DeclClause:
 			l.other = true
 			l.add(command{&n.Variant.Value}, depth)
-		case *syntax.LetClause, *syntax.ArithmCmd, *syntax.FuncDecl, *syntax.CoprocClause:
-			l.other = true
-		case *syntax.Redirect:
-			l.other = l.other || !harmless(n)
+		default:
+			l.besides(n)
 		}
 		return true
 	})
@@ -84,16 +91,53 @@ func (l *line) add(c command, depth int) {
 		l.script(c[1:], depth)
 	case name == "eval" || name == "trap":
 		l.text(c[1:], depth)
-	case name == "." || name == "source":
+	case slices.Contains(unseen, name):
 		l.innerUnknown = true
-	case slices.Contains(wrappers, name):
-		for i := 1; i < len(c); i++ { // somewhere behind its own options, of which each may have a value
-			switch {
-			case c[i] == nil:
-				l.innerUnknown = true
-			case depth < maxNested:
-				l.add(c[i:], maxNested) // of its arguments each suffix is added here
-			}
+	case name == "find":
+		l.executed(c[1:], depth)
+	case slices.Contains(wrappers, name) && depth < maxNested:
+		l.wrapped(c[1:], depth)
+	}
+}
+
+// wrapped adds what a command may run that runs one that stands in its arguments: somewhere behind its own options, of which each may have a value,
+// or as a text in one of them, as behind env -S.
+func (l *line) wrapped(args command, depth int) {
+	for i, w := range args {
+		switch {
+		case w == nil:
+			l.innerUnknown = true
+			continue
+		case i >= maxWrapped:
+			l.innerUnknown = true
+			return
+		}
+		l.add(args[i:], maxNested) // of its arguments each suffix is added here
+		if !strings.ContainsAny(*w, " \t\n;|&") {
+			continue
+		}
+		texts := []string{*w}
+		if _, value, option := strings.Cut(*w, "="); option { // --split-string=
+			texts = append(texts, value)
+		}
+		if strings.HasPrefix(*w, "-") && len(*w) > 2 { // -S
+			texts = append(texts, (*w)[2:])
+		}
+		for _, text := range texts {
+			in := &line{}
+			in.read(text, depth+1)
+			l.texts = slices.Concat(l.texts, in.inner, in.texts)
+			l.innerUnknown = l.innerUnknown || in.innerUnknown
+		}
+	}
+}
+
+// executed adds what find runs.
+func (l *line) executed(args command, depth int) {
+	for i, w := range args {
+		if w != nil && slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, *w) {
+			l.wrapped(args[i+1:], depth)
+			return
 		}
 	}
 }
@@ -128,23 +172,11 @@ func (l *line) text(args command, depth int) {
 	l.read(strings.Join(all, " "), depth+1)
 }
 
-// harmless reports whether a redirection writes no file.
-func harmless(r *syntax.Redirect) bool {
-	switch r.Op {
-	case syntax.RdrIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
-		return true
-	}
-	to := literal(r.Word)
-	if r.Op == syntax.DplIn || r.Op == syntax.DplOut { // to another descriptor; what is no number is the name of a file
-		return to != nil && strings.Trim(strings.TrimSuffix(*to, "-"), "0123456789") == ""
-	}
-	return to != nil && slices.Contains([]string{"/dev/null", "/dev/stdout", "/dev/stderr"}, *to)
-}
-
 // shells run what stands behind -c; wrappers run the command that stands in their arguments.
 var (
-	shells   = []string{"sh", "bash", "dash", "zsh", "ksh", "ash", "busybox"}
-	wrappers = []string{"env", "command", "exec", "builtin", "nohup", "nice", "ionice", "time", "timeout", "xargs", "sudo", "doas", "setsid", "stdbuf", "unbuffer", "chroot", "unshare", "flock", "watch", "parallel", "strace", "script"}
+	shells   = []string{"sh", "bash", "rbash", "dash", "zsh", "ksh", "mksh", "yash", "fish", "csh", "tcsh", "ash", "busybox", "su"}
+	unseen   = []string{".", "source", "alias", "hash", "enable", "compgen"} // have other names run what they stand for, or read it elsewhere
+	wrappers = []string{"taskset", "chrt", "setpriv", "runuser", "systemd-run", "ltrace", "entr", "mapfile", "readarray", "env", "command", "exec", "builtin", "nohup", "nice", "ionice", "time", "timeout", "xargs", "sudo", "doas", "setsid", "stdbuf", "unbuffer", "chroot", "unshare", "flock", "watch", "parallel", "strace", "script"}
 )
 
 // words returns the words of a command.
@@ -221,7 +253,7 @@ func (l *line) touches(pattern []string) Sure {
 	switch {
 	case slices.ContainsFunc(all, func(c command) bool { return c.is(pattern) || c.named().is(pattern) }):
 		return Yes
-	case l.unknown || l.innerUnknown || slices.ContainsFunc(all, func(c command) bool { return c.may(pattern) || c.named().may(pattern) }):
+	case l.unknown || l.innerUnknown || slices.ContainsFunc(slices.Concat(all, l.texts), func(c command) bool { return c.may(pattern) || c.named().may(pattern) }):
 		return Maybe
 	}
 	return No
@@ -237,9 +269,30 @@ func (c command) is(pattern []string) bool {
 	return match(c, pattern, func(w *string, p string) bool { return w != nil && like(p, *w) })
 }
 
-// may reports whether the words can be those of the pattern.
+// may reports whether the words can be those of the pattern. One that is made when it runs may be none, one or many.
 func (c command) may(pattern []string) bool {
-	return match(c, pattern, func(w *string, p string) bool { return w == nil || like(p, *w) })
+	can := make([]bool, len(pattern)+1) // the words so far can be so many of the pattern
+	can[0] = true
+	skip := func() {
+		for i, p := range pattern {
+			can[i+1] = can[i+1] || can[i] && p == "*"
+		}
+	}
+	skip()
+	for _, w := range c {
+		if w == nil {
+			for i := range pattern {
+				can[i+1] = can[i+1] || can[i]
+			}
+			continue
+		}
+		for i := len(pattern); i > 0; i-- {
+			can[i] = can[i-1] && like(pattern[i-1], *w) || can[i] && pattern[i-1] == "*"
+		}
+		can[0] = false
+		skip()
+	}
+	return can[len(pattern)]
 }
 
 // named returns the command without the directory of its program.
@@ -253,22 +306,22 @@ func (c command) named() command {
 
 // match compares words with a pattern. A * that is a word of the pattern stands for any number of words, also for none.
 func match(words command, pattern []string, same func(w *string, p string) bool) bool {
-	for len(pattern) > 0 {
-		if pattern[0] == "*" {
-			if pattern = pattern[1:]; len(pattern) == 0 {
-				return true
-			}
-			for i := range words {
-				if match(words[i:], pattern, same) {
-					return true
-				}
-			}
+	again, from := -1, 0 // what is behind the last such *, and from which word it was tried
+	at, word := 0, 0
+	for word < len(words) {
+		switch {
+		case at < len(pattern) && pattern[at] == "*":
+			at++
+			again, from = at, word
+		case at < len(pattern) && same(words[word], pattern[at]):
+			at++
+			word++
+		case again >= 0:
+			from++
+			at, word = again, from
+		default:
 			return false
 		}
-		if len(words) == 0 || !same(words[0], pattern[0]) {
-			return false
-		}
-		words, pattern = words[1:], pattern[1:]
 	}
-	return len(words) == 0
+	return !slices.ContainsFunc(pattern[at:], func(p string) bool { return p != "*" })
 }
