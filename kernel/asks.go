@@ -118,7 +118,7 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 			if err != nil {
 				return nil, err
 			}
-			a.Ask = &step.Ask{Number: n, CallID: a.Call.ID, Tool: a.Call.Name, Path: c.Path, Text: rnixctx.Elide(a.Brief(), wordsOfAsk), Rule: v.Rule}
+			a.Ask = &step.Ask{Number: n, CallID: a.Call.ID, Tool: a.Call.Name, Path: c.Path, Text: rnixctx.Elide(k.doing.secrets.String(a.Brief()), wordsOfAsk), Rule: v.Rule}
 			m, err := step.AskMarker(p.PID, a.Ask)
 			if err != nil {
 				return nil, err

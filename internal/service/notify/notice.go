@@ -9,6 +9,8 @@ import (
 	rnixctx "rnix/context"
 	"rnix/internal/config"
 	"rnix/internal/event"
+	"rnix/internal/hidden"
+	"rnix/internal/redact"
 	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/types"
@@ -40,7 +42,7 @@ const (
 )
 
 // itemOf returns what an event is to a person; false if it is nothing to tell. info is what is known of its process.
-func itemOf(e *event.Event, info *step.ProcInfo) (it Item, ok bool) {
+func itemOf(e *event.Event, info *step.ProcInfo, secrets *redact.Set) (it Item, ok bool) {
 	it = Item{PID: e.PID, UUID: e.UUID, Name: info.Name, Time: e.Time}
 	switch {
 	case e.Kind == event.Asked:
@@ -56,8 +58,15 @@ func itemOf(e *event.Event, info *step.ProcInfo) (it Item, ok bool) {
 	default:
 		it.Kind, it.Text = config.NoticeFailed, e.Exit.Reason
 	}
-	it.Text = rnixctx.Elide(service.FirstLine(strings.TrimSpace(it.Text), maxLine), maxLine)
+	it.Name, it.Text = inLine(secrets, it.Name), inLine(secrets, it.Text)
 	return it, true
+}
+
+// inLine returns the first line of a text as it may be shown anywhere: without secrets, which are looked for before it is cut, and without what
+// no screen shows. Programs cannot be started with a NUL in a variable, and what stands in a terminal acts.
+func inLine(secrets *redact.Set, text string) string {
+	text = strings.ToValidUTF8(hidden.Strip(secrets.String(text)), "\ufffd")
+	return rnixctx.Elide(service.FirstLine(text, maxLine), maxLine)
 }
 
 // suspended is the result of an Exited event of what can be resumed.

@@ -118,8 +118,40 @@ func TestANoticeIsShort(t *testing.T) {
 	if len(n.Items) != maxItems || n.More != 40 || n.Items[0].Kind != config.NoticeAsk || len(n.Text) > 4000 || n.Title != "Rnix: 12 asked, 12 failed, 13 suspended, 13 done" {
 		t.Errorf("%+v", n)
 	}
-	it, ok := itemOf(&event.Event{Kind: event.Asked, Args: "1", Text: "shell a\n\x1b[2Jb" + strings.Repeat("y", 1000)}, new(step.ProcInfo))
+	it, ok := itemOf(&event.Event{Kind: event.Asked, Args: "1", Text: "shell a\n\x1b[2Jb" + strings.Repeat("y", 1000)}, new(step.ProcInfo), new(redact.Set))
 	if !ok || strings.Contains(it.Text, "\n") || len(it.Text) > 300 {
 		t.Errorf("%q", it.Text)
 	}
+}
+
+// What an agent writes neither acts on a screen, nor keeps a program from being started, nor shows a part of a secret.
+func TestANoticeHoldsNothingThatActs(t *testing.T) {
+	secrets := new(redact.Set)
+	secret := "sk-0123456789abcdefghij"
+	secrets.Add(redact.Secret{Name: "KEY", Value: secret})
+	long := strings.Repeat("x", 120)
+	it, ok := itemOf(&event.Event{Kind: event.Asked, Args: "1", Text: "shell a\x00\x1b]0;owned\x07\x1b[2Jb\u202ec\xff " + long + secret + long + long},
+		&step.ProcInfo{ProcStatus: types.ProcStatus{Name: "a\x1b[2J\x00b"}}, secrets)
+	if !ok || !strings.HasPrefix(it.Text, "shell abc\ufffd xxx") || strings.Contains(it.Text, "sk-0") || it.Name != "ab" {
+		t.Errorf("%q %q", it.Name, it.Text)
+	}
+}
+
+// The text of a notice of the desktop is markup.
+func TestTheDesktopShowsTextAsItIs(t *testing.T) {
+	w := &argvs{}
+	d := &Service{Start: w, Secrets: new(redact.Set)}
+	n := NoticeOf([]Item{{Kind: config.NoticeAsk, Text: `shell <a href="http://evil.test">a</a> && b`}})
+	_ = d.ways(&config.Notify{Desktop: config.Value[bool]{V: true}})[0].tell(t.Context(), &n)
+	if text := w.last[len(w.last)-1]; strings.Contains(text, "<a") || !strings.Contains(text, "&lt;a") || !strings.Contains(text, "&amp;&amp; b") {
+		t.Errorf("%q", text)
+	}
+}
+
+// argvs keeps the arguments of what would be run.
+type argvs struct{ last []string }
+
+func (w *argvs) Start(_ context.Context, spec proc.Spec) (*proc.Child, error) {
+	w.last = spec.Args
+	return nil, errors.New("not now")
 }

@@ -80,11 +80,10 @@ func (d *Service) follow(ctx context.Context, come chan<- Item) {
 			continue
 		}
 		info, _ := d.Index.Get(e.UUID)
-		it, ok := itemOf(&e, &info)
+		it, ok := itemOf(&e, &info, d.Secrets)
 		if !ok {
 			continue
 		}
-		it.Text = d.Secrets.String(it.Text)
 		select {
 		case come <- it:
 		case <-ctx.Done():

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -41,7 +42,7 @@ func (d *Service) ways(c *config.Notify) (out []way) {
 			if n.Items[0].Kind == config.NoticeAsk {
 				urgency = "critical"
 			}
-			return d.run(ctx, []string{"notify-send", "--app-name=Rnix", "--urgency=" + urgency, "--", n.Title, n.Text}, n)
+			return d.run(ctx, []string{"notify-send", "--app-name=Rnix", "--urgency=" + urgency, "--", n.Title, html.EscapeString(n.Text)}, n) // its text is markup
 		}})
 	}
 	if c.Post.V != "" {
