@@ -39,6 +39,9 @@ func (v *activity) setWait(p *Process, w waiting) { v.setWaitAt(p, w, time.Now()
 // setWaitAt is setWait as of now.
 func (v *activity) setWaitAt(p *Process, w waiting, now time.Time) {
 	v.pulse.livesAt(p, now) // to begin and to end something is progress
+	if text := p.asks.beside(); text != "" && w.reason == "" {
+		w.reason, w.kind = v.asks(text), types.SuspendAsk
+	}
 	p.mu.Lock()
 	if w.since.IsZero() {
 		if w.since = now; w.reason == p.waits.reason {
@@ -70,6 +73,9 @@ func (v *activity) waitTold(p *Process, kind types.SuspendKind, reason string) {
 func (v *activity) logCall(p *Process, a *loop.Action) {
 	v.events.Append(event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: toolLine, Text: v.logText(a.Brief())})
 }
+
+// asks is what a process waits for of which a person is asked about a call.
+func (v *activity) asks(text string) string { return "ask: " + v.logText(text) }
 
 // logFailed writes into the log that a call has failed, and why, in a line.
 func (v *activity) logFailed(p *Process, a *loop.Action, err error) {

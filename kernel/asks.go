@@ -58,7 +58,8 @@ type asker struct {
 // question is an ask that waits for its answer.
 type question struct {
 	Ask
-	p *Process
+	p    *Process
+	came chan struct{} // an answer has come; capacity 1
 
 	mu    sync.Mutex
 	reply *step.Answered // +checklocks:mu
@@ -69,15 +70,19 @@ type question struct {
 type questions struct {
 	mu   sync.Mutex
 	open []*question // +checklocks:mu
-	// An answer has come; capacity 1.
+	// About calls that are none of its loop.
+	own []*question // +checklocks:mu
+	// An answer about one of open has come; capacity 1.
 	came chan struct{}
+	// How many wait for a person.
+	waiting int // +checklocks:mu
 }
 
 // list returns what waits for an answer, the oldest first.
 func (q *questions) list() (out []step.Ask) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, one := range q.open {
+	for _, one := range slices.Concat(q.open, q.own) {
 		if one.answer() == nil {
 			out = append(out, one.Ask.Ask)
 		}
@@ -107,7 +112,7 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 		v := k.judge.Judge(p, &c)
 		switch v.Decision {
 		case permit.Deny:
-			a.Problem = denied(a, v)
+			a.Problem = denied(a.Call.Name, v)
 			continue
 		case permit.Ask:
 		default:
@@ -147,26 +152,34 @@ func ruled(p *Process, path string) string {
 }
 
 // denied is what the model is told of a call that a rule does not allow.
-func denied(a *loop.Action, v permit.Verdict) *types.SyscallError {
+func denied(tool string, v permit.Verdict) *types.SyscallError {
 	why := "the rule %q does not allow this call here (calling it again does not help)"
 	if v.Unasked {
 		why = "because of the rule %q a person has to be asked about this call, and none is there (calling it again does not help)"
 	}
-	return types.Errorf(types.ErrPermission, "Tool", a.Call.Name, why, v.Rule)
+	return types.Errorf(types.ErrPermission, "Tool", tool, why, v.Rule)
 }
 
 // wait shows what a person is asked from now on.
 func (k *asker) wait(p *Process, all []*question) {
 	p.asks.mu.Lock()
 	p.asks.open, p.asks.came = all, make(chan struct{}, 1)
+	for _, q := range all {
+		q.came = p.asks.came
+	}
 	p.asks.mu.Unlock()
+	k.show(all)
+}
+
+// show lists asks, and tells of them.
+func (k *asker) show(all []*question) {
 	k.mu.Lock()
 	for _, q := range all {
 		k.open[q.Number] = q
 	}
 	k.mu.Unlock()
 	for _, q := range all {
-		k.events.Append(event.Event{Kind: event.Asked, PID: p.PID, UUID: p.UUID, Args: number(q.Number), Name: q.Tool, Text: k.doing.logText(q.Text), Result: q.Rule})
+		k.events.Append(event.Event{Kind: event.Asked, PID: q.PID, UUID: q.UUID, Args: number(q.Number), Name: q.Tool, Text: k.doing.logText(q.Text), Result: q.Rule})
 	}
 }
 
@@ -195,14 +208,22 @@ func (k *asker) answered(ctx context.Context, p *Process, actions []loop.Action,
 
 // stand has the clock of a process stand still, and shows for what it waits.
 func (k *asker) stand(p *Process, text string) {
-	p.gate.Still(time.Now(), true)
-	k.doing.waitTold(p, types.SuspendAsk, "ask: "+k.doing.logText(text))
+	p.asks.stand(p, 1)
+	k.doing.waitTold(p, types.SuspendAsk, k.doing.asks(text))
 }
 
 func (k *asker) goOn(p *Process) {
-	p.gate.Still(time.Now(), false)
+	p.asks.stand(p, -1)
 	checkClock(p)
 	k.doing.waitTold(p, "", "")
+}
+
+// stand counts who waits for a person. While there is one, the clock of the process stands still.
+func (q *questions) stand(p *Process, more int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting += more
+	p.gate.Still(time.Now(), q.waiting > 0)
 }
 
 // forget takes no answers any more about a process whose run is over. What is open stands in its record.
@@ -211,13 +232,20 @@ func (k *asker) forget(p *Process) {
 	all := slices.Clone(p.asks.open)
 	p.asks.mu.Unlock()
 	for _, q := range all {
-		q.mu.Lock() // an answer that is being written is written first
-		q.over = true
-		q.mu.Unlock()
-		k.mu.Lock()
-		delete(k.open, q.Number)
-		k.mu.Unlock()
+		k.close(q)
 	}
+}
+
+// close takes no answer any more to a question, and returns the one that it has; nil if there is none.
+func (k *asker) close(q *question) *step.Answered {
+	q.mu.Lock() // an answer that is being written is written first
+	q.over = true
+	reply := q.reply
+	q.mu.Unlock()
+	k.mu.Lock()
+	delete(k.open, q.Number)
+	k.mu.Unlock()
+	return reply
 }
 
 func (q *questions) of(number uint64) *question {
@@ -285,7 +313,7 @@ func (k *asker) reply(r step.Answered) (Ask, error) {
 	k.mu.Unlock()
 	k.events.Append(event.Event{Kind: event.Answered, PID: q.PID, UUID: q.UUID, Args: number(r.Number), Name: q.Tool, Result: m.Text, Text: r.Because})
 	select {
-	case q.p.asks.came <- struct{}{}:
+	case q.came <- struct{}{}:
 	default:
 	}
 	return q.Ask, nil

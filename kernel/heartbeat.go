@@ -133,6 +133,9 @@ func excuse(p *Process) string {
 	if p.others.Load() > 0 {
 		return "waits for other processes"
 	}
+	if p.asks.beside() != "" {
+		return "a person is asked"
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.waits.reason

@@ -56,7 +56,7 @@ func (w *anyMarkers) marker() step.Marker {
 		}
 		m.Detail = w.detail(d)
 	case step.MarkerAsk:
-		m.Detail = w.detail(step.Ask{Number: 1 + w.r.Uint64N(3), CallID: "call", Tool: "shell", Text: "shell ls", Rule: "shell"})
+		m.Detail = w.detail(step.Ask{Number: 1 + w.r.Uint64N(3), CallID: "call", Tool: "shell", Text: "shell ls", Rule: "shell", Own: w.r.IntN(2) == 0})
 	case step.MarkerAnswer:
 		m.Detail = w.detail(step.Answered{Number: 1 + w.r.Uint64N(3), CallID: "call", Allow: w.r.IntN(2) == 0})
 	case step.MarkerGrant:

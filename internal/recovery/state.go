@@ -217,7 +217,7 @@ func (s *State) marker(m *step.Marker, seq uint64) {
 
 // asks folds what a person was asked about a call, and has answered.
 func (s *State) asks(m *step.Marker) {
-	if a, ok := step.Asked(m); ok {
+	if a, ok := step.Asked(m); ok && !a.Own {
 		if c := s.call(a.CallID); c != nil {
 			c.Ask, c.Reply = &a, nil
 		}

@@ -11,7 +11,7 @@ import (
 // The markers about what a person is asked.
 const (
 	MarkerAsk    = "ask"    // a call waits for the answer of a person; Detail: Ask
-	MarkerAnswer = "answer" // a person has answered; Text: allow or deny; Detail: Answered
+	MarkerAnswer = "answer" // a person has answered; Text: allow, deny or withdrawn; Detail: Answered
 	MarkerGrant  = "grant"  // calls pass without asking from here on; Detail: permit.Grant
 	MarkerRevoke = "revoke" // a grant counts no more; Detail: its number
 )
@@ -24,6 +24,8 @@ type Ask struct {
 	Path   string `json:"path"` // of the device
 	Text   string `json:"text"` // the call in a line, for lists; its input stands in the answer of the model
 	Rule   string `json:"rule"` // because of which it is asked
+	// Own says that the call is none of the process's loop, but one that an agent CLI makes with a tool of its own: it ends with the run.
+	Own bool `json:"own,omitempty"`
 }
 
 // Answered is what a person has answered to an ask.
@@ -33,7 +35,12 @@ type Answered struct {
 	Allow   bool            `json:"allow"`
 	Input   json.RawMessage `json:"input,omitempty"`   // what is run in place of the input that was asked about
 	Because string          `json:"because,omitempty"` // what the model is told of a refusal
+	// Withdrawn says that no person has answered: who asked does not wait any more.
+	Withdrawn bool `json:"withdrawn,omitempty"`
 }
+
+// Withdrawn is the text of an answer marker of an ask that no person has answered.
+const Withdrawn permit.Decision = "withdrawn"
 
 // AskMarker returns the marker of an ask.
 func AskMarker(pid types.PID, a *Ask) (Marker, error) {
@@ -43,7 +50,10 @@ func AskMarker(pid types.PID, a *Ask) (Marker, error) {
 // AnswerMarker returns the marker of an answer.
 func AnswerMarker(pid types.PID, a *Answered) (Marker, error) {
 	verdict := permit.Deny
-	if a.Allow {
+	switch {
+	case a.Withdrawn:
+		verdict = Withdrawn
+	case a.Allow:
 		verdict = permit.Allow
 	}
 	return detailed(MarkerAnswer, pid, string(verdict), a)
@@ -103,6 +113,9 @@ func (l *Life) asks(m *Marker, seq uint64) {
 		}
 	}
 }
+
+// own reports whether an ask is one that ends with the run.
+func own(a *Ask) bool { return a.Own }
 
 // without returns a list without what is to go; nil if nothing is left. It does not change the list.
 func without[T any](list []T, gone func(*T) bool) (out []T) {

@@ -131,7 +131,7 @@ func (l *Life) step(r *StepRecord) {
 		l.count(r.Answer().Beyond(a))
 	}
 	l.Step = max(l.Step, r.StepNumber)
-	l.Crashes, l.Answered, l.Asks = 0, nil, nil
+	l.Crashes, l.Answered, l.Asks = 0, nil, without(l.Asks, func(a *Ask) bool { return !a.Own })
 }
 
 func (l *Life) count(a *Answer) {
@@ -222,12 +222,15 @@ func (l *Life) begin(m *Marker, seq uint64, now time.Time) {
 	l.Phase, l.Paused, l.PausedAt, l.Exit, l.Ended, l.Result = PhaseRunning, false, time.Time{}, nil, time.Time{}, ""
 	l.Wait, l.Hint, l.Wake = types.Suspension{}, "", time.Time{}
 	l.Limit, l.Purse, l.Name, l.Skills = nil, nil, nil, nil
+	l.Asks = without(l.Asks, own)
 	if l.Began = now; m.Text == ByPerson { // who knows what has happened, and says to go on
 		l.Crashes = 0
 	}
 }
 
-func (l *Life) end(p Phase) { l.Phase, l.Began = p, time.Time{} }
+func (l *Life) end(p Phase) {
+	l.Phase, l.Began, l.Asks = p, time.Time{}, without(l.Asks, own)
+}
 
 // Own reports whether the record with this number is that with which a fork's own life begins.
 func (l *Life) Own(seq uint64) bool { return l.Origin != nil && seq == l.Origin.Records+2 }

@@ -22,14 +22,19 @@ func (a *Action) Answer(r *step.Answered) {
 	a.Reply = r
 	switch {
 	case !r.Allow:
-		why := "a person has refused this call"
-		if r.Because != "" {
-			why += ": " + r.Because
-		}
-		a.Problem = types.Errorf(types.ErrPermission, "Tool", a.Call.Name, "%s (calling it again does not help)", why)
+		a.Problem = Refused(a.Call.Name, r)
 	case len(r.Input) > 0 && string(r.Input) != string(a.Call.Input):
 		a.Edited, a.Call.Input, a.fields = a.Call.Input, r.Input, object(r.Input)
 	}
+}
+
+// Refused is what the model is told of a call that a person has refused.
+func Refused(tool string, r *step.Answered) *types.SyscallError {
+	why := "a person has refused this call"
+	if r.Because != "" {
+		why += ": " + r.Because
+	}
+	return types.Errorf(types.ErrPermission, "Tool", tool, "%s (calling it again does not help)", why)
 }
 
 // told is what the model is told of a call that has run with another input than it had asked for.
