@@ -20,6 +20,7 @@ const (
 	EventToolUse       EventKind = "tool_use"
 	EventToolResult    EventKind = "tool_result"
 	EventToolProgress  EventKind = "tool_progress"
+	EventPermit        EventKind = "permit"
 	EventUsage         EventKind = "usage"
 	EventResult        EventKind = "result"
 	EventError         EventKind = "error"
@@ -79,6 +80,15 @@ type ToolProgressEvent struct {
 	Elapsed   time.Duration `json:"elapsedNs,omitempty"`
 }
 
+// PermitEvent asks whether a tool may be called, before it is, or says that the answer is not waited for any more.
+type PermitEvent struct {
+	RequestID string          `json:"requestId"` // which the answer names
+	ToolUseID string          `json:"toolUseId,omitempty"`
+	ToolName  string          `json:"toolName,omitempty"`
+	Input     json.RawMessage `json:"input,omitempty"` // a JSON object
+	Withdrawn bool            `json:"withdrawn,omitempty"`
+}
+
 // UsageEvent is what one request to a model has used, or, with Total, all since this run of the command line
 // began, without what a session that it goes on with had used before. Input counts neither what was read
 // from a cache nor what was written to it.
@@ -115,6 +125,7 @@ func (AssistantTextEvent) kind() EventKind { return EventAssistantText }
 func (ToolUseEvent) kind() EventKind       { return EventToolUse }
 func (ToolResultEvent) kind() EventKind    { return EventToolResult }
 func (ToolProgressEvent) kind() EventKind  { return EventToolProgress }
+func (PermitEvent) kind() EventKind        { return EventPermit }
 func (UsageEvent) kind() EventKind         { return EventUsage }
 func (ResultEvent) kind() EventKind        { return EventResult }
 func (ErrorEvent) kind() EventKind         { return EventError }
@@ -125,7 +136,7 @@ func Terminal(e Event) bool { return e.kind() == EventResult || e.kind() == Even
 // eventTypes has a value of each type.
 var eventTypes = func() map[EventKind]reflect.Type {
 	m := map[EventKind]reflect.Type{}
-	for _, e := range []Event{InitEvent{}, SystemEvent{}, AssistantTextEvent{}, ToolUseEvent{}, ToolResultEvent{}, ToolProgressEvent{}, UsageEvent{}, ResultEvent{}, ErrorEvent{}} {
+	for _, e := range []Event{InitEvent{}, SystemEvent{}, AssistantTextEvent{}, ToolUseEvent{}, ToolResultEvent{}, ToolProgressEvent{}, PermitEvent{}, UsageEvent{}, ResultEvent{}, ErrorEvent{}} {
 		m[e.kind()] = reflect.TypeOf(e)
 	}
 	return m

@@ -48,6 +48,10 @@ type Config struct {
 	Bridge  *Bridge // required
 	// Trusted reports whether the settings of the caller's project count, which may run programs; nil = they do not.
 	Trusted func(ctx context.Context) bool
+	// Ruled reports whether rules are about the calls of the caller, so that Judge decides about those that its command line makes with tools of its
+	// own, if it asks (harness.Abilities). nil = there are none.
+	Ruled func(ctx context.Context) bool
+	Judge Judge // required with Ruled
 	// Dir returns the private directory of a session, which stays as long as its history does. Required.
 	Dir func(session string) string
 

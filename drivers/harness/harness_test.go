@@ -26,13 +26,17 @@ type sheet struct {
 	scripts []string // of each start, the last one of all others; $R is the session to go on with
 	starts  *[]agent.Spec
 	mute    bool // it cannot be told anything while it works
+	asks    bool
 }
 
 func (sheet) Name() string { return "sheet" }
 func (c sheet) Can() harness.Abilities {
-	return harness.Abilities{Resume: true, Steer: !c.mute, OwnToolsOff: true}
+	return harness.Abilities{Resume: true, Steer: !c.mute, OwnToolsOff: true, Asks: c.asks}
 }
-func (sheet) Lines(agent.UsageEvent) harness.Lines          { return &sheetLines{} }
+func (sheet) Lines(agent.UsageEvent) harness.Lines { return &sheetLines{} }
+func (sheet) Judge(e agent.PermitEvent, v harness.Verdict) ([]byte, error) {
+	return []byte(strings.TrimSpace("judged "+e.RequestID+" "+string(v.Decision)+" "+v.Why+string(v.Input)) + "\n"), nil
+}
 func (sheet) Interrupt() ([]byte, error)                    { return nil, nil }
 func (sheet) Kept(string, func(string) string) harness.Kept { return harness.Kept{} }
 func (sheet) ToolName(server, tool string) string           { return server + "-" + tool }

@@ -26,6 +26,7 @@ type session struct {
 
 	turn     chan struct{} // has room for one: who holds it may use what follows
 	child    *child        // nil = none runs
+	judging  *judging      // what it asks before its calls; nil = it does not
 	own      bool          // it has the tools that it brings along
 	confined Confined      // how it is, since it was started last
 	where    crumbs        // where its state.json is
@@ -222,7 +223,8 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	note(s.where.begin())
 	spec := s.cfg.spec(req, prompt, instructions(s.cfg.CLI, req.SystemPrompt, req.Tools, s.own), at.Session, s.own)
 	spec.MCPServers = servers
-	cmd, err := s.cfg.CLI.Command(spec, harness.Place{Program: s.cfg.Program, Dir: dir, MCPConfig: config, Trusted: s.cfg.Trusted != nil && s.cfg.Trusted(ctx),
+	judged := s.own && s.cfg.CLI.Can().Asks && s.cfg.Ruled != nil && s.cfg.Ruled(ctx)
+	cmd, err := s.cfg.CLI.Command(spec, harness.Place{Judged: judged, Program: s.cfg.Program, Dir: dir, MCPConfig: config, Trusted: s.cfg.Trusted != nil && s.cfg.Trusted(ctx),
 		Confined: s.confined.Home != "", Env: func(name string) string { return s.confined.secret(ctx, s.cfg.CLI, name) }})
 	if err == nil {
 		cmd.Args = append(cmd.Args, s.cfg.ExtraArgs...)
@@ -238,7 +240,9 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 		}
 		return err
 	}
-	s.grant, s.shut = grant, shut
+	if s.grant, s.shut, s.judging = grant, shut, nil; judged {
+		s.judging = judge(s, s.child)
+	}
 	used := at.Used
 	if at.Session != "" && at.Session == s.cliID { // what it has used since its last answer too
 		used = s.before
@@ -256,6 +260,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 func (s *session) drop(idle bool) {
 	if s.child != nil {
 		s.shut() // from now on it wants nothing of the kernel
+		s.judging.end()
 		s.child.stop(idle)
 		s.child = nil
 		s.confined.done()

@@ -38,6 +38,7 @@ type turnState struct {
 	number  int                // of the last call
 	offers  []string           // tools that it says it has
 	rogue   string             // a tool of its own that it has used, and was started without
+	escaped string             // one that it has used without asking before
 }
 
 // tool is a call of one of its own tools.
@@ -74,6 +75,12 @@ func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.S
 				s.drop(false)
 				return nil, err
 			}
+			if s.escaped != "" {
+				err := types.Errorf(types.ErrPermission, "Call", s.cfg.Name, "%s used its own tool %s without asking, in spite of the rules of permissions, and was ended; --tools kernel switches its own tools off",
+					s.cfg.CLI.Name(), label(s.escaped))
+				s.drop(false)
+				return nil, err
+			}
 			if len(s.done) > 0 {
 				return s.ran(), nil
 			}
@@ -95,7 +102,7 @@ func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.S
 			if s.final != nil {
 				return s.concluded(ctx, req, emit)
 			}
-			if len(s.running) > 0 || s.child != nil && s.child.Info().Frozen { // its own command may take as long as it takes, and who stands still says nothing
+			if len(s.running) > 0 || s.judging.waits() || s.child != nil && s.child.Info().Frozen { // its own command may take as long as it takes, and who stands still says nothing
 				quiet.Reset(s.cfg.Silence)
 				continue
 			}
@@ -159,11 +166,16 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 			s.running[e.ToolUseID] = tool{use: e, began: time.Now()}
 			note("[" + e.ToolName + "] " + rnixctx.Elide(string(e.Input), 300))
 		}
+	case agent.PermitEvent:
+		s.judging.take(e)
 	case agent.ToolResultEvent:
 		if t, ok := s.running[e.ToolUseID]; ok {
 			delete(s.running, e.ToolUseID)
 			if forbidden(s, t.use.ToolName) && !e.IsError {
 				s.rogue = t.use.ToolName
+			}
+			if s.judging.escaped(&e, t.use.ToolName) {
+				s.escaped = t.use.ToolName
 			}
 			t.result = &e
 			s.done = append(s.done, t)

@@ -26,13 +26,13 @@ const kernelServer = "rnix"
 func (claude) Name() string { return "claude" }
 
 func (claude) Can() Abilities {
-	return Abilities{Resume: true, Steer: true, Interrupt: true, OwnToolsOff: true, Turns: true, Dollars: true, CountsCost: true}
+	return Abilities{Resume: true, Steer: true, Interrupt: true, OwnToolsOff: true, Turns: true, Dollars: true, CountsCost: true, Asks: true}
 }
 
 // Command asks for partial messages, since only these say how many tokens an answer has cost, and for
 // the user's messages again, which say when one has been taken in. The user's own settings count, but
 // for NoOwnTools; MCP servers are only those that are given. Nobody is ever asked for a permission: what is
-// not allowed is refused.
+// not allowed is refused, unless whoever runs it has allowed it (Place.Judged).
 func (c claude) Command(s agent.Spec, at Place) (*Command, error) {
 	b := begin(c.Name(), &s, at, claudeKeys...)
 	b.arg("-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose", "--include-partial-messages", "--replay-user-messages")
@@ -69,6 +69,13 @@ func (c claude) Command(s agent.Spec, at Place) (*Command, error) {
 	var err error
 	if b.cmd.Stdin, err = c.Steer(s.Prompt); err != nil {
 		return nil, err
+	}
+	if at.Judged && !s.NoOwnTools {
+		first, err := c.judgeFirst(b)
+		if err != nil {
+			return nil, err
+		}
+		b.cmd.Stdin = append(first, b.cmd.Stdin...)
 	}
 	b.cmd.KeepStdin = true
 	return b.finish(&s)

@@ -73,6 +73,8 @@ func (l *claudeLines) Line(b []byte) []agent.Event {
 		return l.limit(b)
 	case "control_response":
 		return l.control(b)
+	case "control_request", "control_cancel_request":
+		return l.asks(&in, b)
 	}
 	return nil
 }

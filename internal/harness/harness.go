@@ -35,6 +35,9 @@ type CLI interface {
 	// Steer returns what has to be written to its standard input so that it hears text while it runs;
 	// UNAVAILABLE if it hears nothing then.
 	Steer(text string) ([]byte, error)
+	// Judge returns what has to be written to its standard input to answer a PermitEvent; UNAVAILABLE if it
+	// has none (Abilities.Asks).
+	Judge(e agent.PermitEvent, v Verdict) ([]byte, error)
 	// Interrupt returns what has to be written to its standard input so that it ends the turn in hand, but
 	// not the session; UNAVAILABLE if it cannot be told.
 	Interrupt() ([]byte, error)
@@ -49,6 +52,7 @@ type Abilities struct {
 	Turns       bool // it keeps Spec.MaxTurns
 	Dollars     bool // it keeps Spec.MaxBudgetUSD, for each run of a session anew
 	CountsCost  bool // it says what it has cost
+	Asks        bool // it keeps Place.Judged
 }
 
 // Kept says where a command line keeps its record of a session: in a file, or where only the program can read it.
@@ -85,6 +89,9 @@ type Place struct {
 	Trusted bool
 	// Confined says that whoever runs it confines it, as much as Spec.SandboxLevel asks for: its own sandbox, which would not work in another, is off.
 	Confined bool
+	// Judged says that whoever runs it decides about each call of a tool: it has a PermitEvent, and is not made before that is answered. Ignored
+	// with Spec.NoOwnTools.
+	Judged bool
 	// Env looks up a variable of the user, such as a key. nil = there are none.
 	Env func(string) string
 }

@@ -73,7 +73,7 @@ func (c *Call) line() *line {
 const cwdField = "cwd"
 
 // fileFields are the fields in which tools have the files on which they act.
-var fileFields = []string{"path", "file_path", "from", "to", "source", "destination"}
+var fileFields = []string{"path", "file_path", "notebook_path", "from", "to", "source", "destination"}
 
 // files returns the files that a call names: relative to the working directory if they are in it, else absolute. Empty = it names none that
 // are known.

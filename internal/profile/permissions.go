@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"rnix/internal/config"
+	"rnix/internal/harness"
 	"rnix/internal/permit"
 	"rnix/types"
 )
@@ -32,7 +33,8 @@ func AskPermissions(p *Profile, r permit.Rules, asks string, person bool) error 
 
 // Unasked says that rules do not reach what an agent CLI does with tools of its own; empty = they do, or there are none.
 func Unasked(p *Profile, provider *config.Provider) string {
-	if p.Permissions.IsZero() || len(p.Permissions.Layers) == 0 || provider.Harness() == "" || cmp.Or(p.tools, provider.Tools) == config.ToolsKernel {
+	cli, err := harness.Lookup(provider.Harness())
+	if len(p.Permissions.Layers) == 0 || err != nil || cli.Can().Asks || cmp.Or(p.tools, provider.Tools) == config.ToolsKernel {
 		return ""
 	}
 	return "the rules of permissions do not reach what " + provider.Name + " does with its own tools; with --tools kernel it has those of Rnix only"

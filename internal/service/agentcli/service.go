@@ -3,10 +3,12 @@
 package agentcli
 
 import (
+	"context"
 	"log/slog"
 
 	"rnix/drivers/harness"
 	"rnix/internal/kernelmcp"
+	"rnix/internal/permit"
 	"rnix/internal/redact"
 	"rnix/internal/service"
 	"rnix/internal/step"
@@ -42,6 +44,7 @@ type Service struct {
 type Kernel interface {
 	Process(pid types.PID) (*kernel.Process, bool)
 	ByUUID(id types.UUID) (*kernel.Process, bool)
+	AskFor(ctx context.Context, of types.UUID, id string, c permit.Call) (kernel.Permission, error)
 }
 
 // Index knows the histories on disk. Each store.Index is one.

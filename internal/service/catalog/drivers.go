@@ -7,6 +7,7 @@ import (
 	"rnix/drivers/llm"
 	"rnix/internal/config"
 	"rnix/internal/harness"
+	"rnix/internal/permit"
 	"rnix/internal/profile"
 	"rnix/types"
 	"rnix/vfs"
@@ -34,6 +35,8 @@ type Sessions interface {
 	StateOf(session, workDir string) harnessdriver.StatePlace
 	// MayAct reports whether the process that asks a model may itself do all that an agent's command line does by its own tools.
 	MayAct(ctx context.Context) bool
+	// Judge decides about a call that an agent's command line makes with a tool of its own.
+	Judge(ctx context.Context, session, id, tool string, c permit.Call) harness.Verdict
 	// Confine says how an agent's command line is confined.
 	Confine(c vfs.Caller, cli harness.CLI, program, dir string, readOnly bool) (harnessdriver.Confined, error)
 }
@@ -80,6 +83,12 @@ func (m *Makers) confine(program string) func(c vfs.Caller, command string) (llm
 	return func(c vfs.Caller, command string) (llm.Confined, error) { return m.Boxes.Model(c, program, command) }
 }
 
+// ruled reports whether a caller has rules about its calls.
+func ruled(ctx context.Context) bool {
+	p, ok := llm.CallerFrom(ctx).Profile.(*profile.Profile)
+	return ok && len(p.Permissions.Layers) > 0
+}
+
 // makeHarness makes the driver of an agent's command line.
 func (m *Makers) makeHarness(name string, pr config.Provider) (llm.LLMDriver, error) {
 	cli, err := harness.Lookup(name)
@@ -94,7 +103,7 @@ func (m *Makers) makeHarness(name string, pr config.Provider) (llm.LLMDriver, er
 	}
 	return harnessdriver.New(harnessdriver.Config{Name: pr.Name, CLI: cli, Program: pr.Command, Model: pr.DefaultModel, Effort: pr.ReasoningEffort,
 		ExtraArgs: pr.ExtraArgs, OwnTools: pr.Tools != config.ToolsKernel, Sandbox: pr.Sandbox, Start: m.Start, Bridge: m.Bridge, Dir: m.Sessions.Dir,
-		MayAct: m.Sessions.MayAct, Confine: m.Sessions.Confine,
+		MayAct: m.Sessions.MayAct, Confine: m.Sessions.Confine, Ruled: ruled, Judge: m.Sessions.Judge,
 		Trusted: func(ctx context.Context) bool {
 			c := llm.CallerFrom(ctx)
 			p, ok := c.Profile.(*profile.Profile)
