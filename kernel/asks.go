@@ -78,11 +78,11 @@ type questions struct {
 	waiting int // +checklocks:mu
 }
 
-// list returns what waits for an answer, the oldest first.
+// list returns what waits for an answer and outlasts the run, the oldest first.
 func (q *questions) list() (out []step.Ask) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, one := range slices.Concat(q.open, q.own) {
+	for _, one := range q.open {
 		if one.answer() == nil {
 			out = append(out, one.Ask.Ask)
 		}

@@ -28,7 +28,7 @@ const (
 // could not be written. bad says that a call of the same answer has failed before.
 func (l *Loop) act(ctx, work context.Context, actions []Action, bad bool) (outs []Outcome, held, err error) {
 	outs = make([]Outcome, len(actions))
-	span := worktime{ctx: work, limit: func(ctx context.Context) (context.Context, context.CancelFunc) { return limit(ctx, l.cfg.StepTimeout) }}
+	span := worktime{ctx: work, limit: func(ctx context.Context) (context.Context, context.CancelFunc) { return l.limit(ctx) }}
 	defer span.end()
 	for i := 0; i < len(actions); {
 		if actions[i].Elsewhere() { // it has run, whatever holds us

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -95,6 +96,8 @@ type Config struct {
 	// StepTimeout bounds one step: the model call fails, tools are cancelled and the model is told.
 	// 0 = none.
 	StepTimeout time.Duration
+	// Stood returns how long the clock of the process has stood still by now, which counts for no step; nil = it never does.
+	Stood func() time.Duration
 	// Thread starts f as a thread of the process, for an action beside others, and returns what waits for
 	// its end. The context of f is ctx, and ends with the process too. nil = a goroutine.
 	Thread func(ctx context.Context, intent string, f func(context.Context)) (join func(), err error)
@@ -234,12 +237,36 @@ func (l *Loop) giveUp(code int, reason string) End {
 	return end
 }
 
-// limit returns a context that ends with ctx, or with the step's own time d; 0 = it has none.
-func limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+// stoodRest is how often it is looked at least whether a step has still time left whose clock stands still.
+const stoodRest = 100 * time.Millisecond
+
+// limit returns a context that ends with ctx, or with the step's own time, if it has one.
+func (l *Loop) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	d := l.cfg.StepTimeout
 	if d <= 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, d, types.Errorf(types.ErrTimeout, "Step", "", "the step took longer than its limit of %s", d))
+	why := types.Errorf(types.ErrTimeout, "Step", "", "the step took longer than its limit of %s", d)
+	if l.cfg.Stood == nil {
+		return context.WithTimeoutCause(ctx, d, why)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	began, stood := time.Now(), l.cfg.Stood()
+	var timer *time.Timer
+	timer = time.AfterFunc(math.MaxInt64, func() {
+		switch left := d - time.Since(began) + l.cfg.Stood() - stood; {
+		case ctx.Err() != nil:
+		case left <= 0:
+			cancel(why)
+		default:
+			timer.Reset(max(left, stoodRest))
+		}
+	})
+	timer.Reset(d) // behind which timer is set
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
 }
 
 // unanswered ends a process whose model has not answered. timeout is why the step was cut off, if it was.

@@ -623,6 +623,22 @@ func TestStepTimeoutEndsCallsButNotTheProcess(t *testing.T) {
 	})
 }
 
+// Of the time in which a person is asked nothing counts, also while the model is asked: its calls may be those of an agent CLI.
+func TestAStepHasNoLessTimeBecauseAPersonIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t)
+		began := time.Now()
+		f.model = func(ctx context.Context, _ int, _ []byte) (*Response, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		end := run(t, f, t.Context(), Config{StepTimeout: time.Minute, Stood: func() time.Duration { return min(time.Since(began), time.Hour) }})
+		if took := time.Since(began); types.CodeOf(end.Exit.Err) != types.ErrTimeout || took < time.Hour+time.Minute || took > time.Hour+time.Minute+time.Second {
+			t.Errorf("%v after %v", end, took)
+		}
+	})
+}
+
 func TestPauseTakesEffectBetweenTheCallsOfOneAnswer(t *testing.T) {
 	f := newFake(t)
 	ran := 0

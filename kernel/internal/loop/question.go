@@ -23,7 +23,7 @@ type asked struct {
 func question(ctx context.Context, l *Loop) *asked {
 	q := &asked{rec: &step.StepRecord{StepNumber: l.progress.Step, Timestamp: time.Now()}}
 	for {
-		q.work, q.stop = limit(ctx, l.cfg.StepTimeout)
+		q.work, q.stop = l.limit(ctx)
 		q.resp, q.err = l.ask(q.work, q.rec)
 		if !errors.Is(q.err, ErrHeld) {
 			return q

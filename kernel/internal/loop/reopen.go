@@ -34,7 +34,7 @@ func (l *Loop) reopen(ctx context.Context, o *Open) (End, bool) {
 	l.next()
 	resp := &Response{Content: o.Said.Content, ToolCalls: o.Said.ToolCalls, Blocks: o.Said.Reasoning, StopReason: rec.StopReason}
 	rec.RawResponse = step.RawText(&o.Said)
-	work, stop := limit(ctx, l.cfg.StepTimeout)
+	work, stop := l.limit(ctx)
 	defer stop()
 	actions := Parse(resp, l.cfg.Tools, l.cfg.Meta)
 	if len(actions) == 0 {
