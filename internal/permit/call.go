@@ -15,6 +15,8 @@ type Call struct {
 	Path  string          // of the device
 	Input json.RawMessage // a JSON object
 	Dir   string          // where the process works; absolute, clean
+	// Real returns where a file is, absolute, when links are followed; "" = that is not known. nil = there are no links.
+	Real func(file string) string
 
 	read   bool
 	fields map[string]json.RawMessage
@@ -78,6 +80,32 @@ var fileFields = []string{"path", "file_path", "notebook_path", "from", "to", "s
 // files returns the files that a call names: relative to the working directory if they are in it, else absolute. Empty = it names none that
 // are known.
 func (c *Call) files() (out []string) {
+	for _, file := range c.named() {
+		out = append(out, below(c.Dir, file))
+	}
+	return out
+}
+
+// places returns the files that a call names as it names them, and as they are found when links are followed. known says that all of these are.
+func (c *Call) places() (out []string, known bool) {
+	out = c.files()
+	if c.Real == nil || len(out) == 0 {
+		return out, true
+	}
+	known = true
+	dir := c.Real(c.Dir)
+	for _, file := range c.named() {
+		if real := c.Real(file); real != "" {
+			out = append(out, below(dir, real))
+		} else {
+			known = false
+		}
+	}
+	return out, known
+}
+
+// named returns the files that a call names, absolute as far as it is known where it works.
+func (c *Call) named() (out []string) {
 	for _, name := range fileFields {
 		file := c.field(name)
 		if file == "" {
@@ -86,15 +114,20 @@ func (c *Call) files() (out []string) {
 		if !path.IsAbs(file) {
 			file = path.Join(c.Dir, file)
 		}
-		file = path.Clean(file)
-		if c.Dir != "" && (file == c.Dir || strings.HasPrefix(file, strings.TrimSuffix(c.Dir, "/")+"/")) {
-			if file = strings.TrimPrefix(strings.TrimPrefix(file, c.Dir), "/"); file == "" {
-				file = "."
-			}
-		}
-		out = append(out, file)
+		out = append(out, path.Clean(file))
 	}
 	return out
+}
+
+// below returns a file relative to a directory if it is in it.
+func below(dir, file string) string {
+	if dir == "" || file != dir && !strings.HasPrefix(file, strings.TrimSuffix(dir, "/")+"/") {
+		return file
+	}
+	if file = strings.TrimPrefix(strings.TrimPrefix(file, dir), "/"); file == "" {
+		file = "."
+	}
+	return file
 }
 
 // On returns what a call acts on, for people; "" if that is not known.

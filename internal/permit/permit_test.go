@@ -235,6 +235,34 @@ func TestRulesAboutFiles(t *testing.T) {
 	}
 }
 
+// A link leads to what a rule is about, and out of what one covers.
+func TestRulesAboutFilesBehindLinks(t *testing.T) {
+	for _, c := range []struct {
+		path, real, pattern string
+		covered             bool
+		touches             Sure
+	}{
+		{"s/a", "/real/secrets/a", "secrets/**", false, Yes},
+		{"docs/out/a", "/real/src/a", "docs/**", false, Yes},
+		{"docs/a", "/real/docs/a", "docs/**", true, Yes},
+		{"docs/a", "", "docs/**", false, Yes},
+		{"s/a", "", "secrets/**", false, Maybe},
+		{"s/a", "/etc/a", "/etc/**", false, Yes},
+	} {
+		call := file("write_file", c.path)
+		call.Real = func(name string) string {
+			if name == "/w" {
+				return "/real"
+			}
+			return c.real
+		}
+		r := Rule{"write_file", c.pattern}
+		if r.covers(call) != c.covered || r.touches(call) != c.touches {
+			t.Errorf("%+v: %v %v", c, r.covers(call), r.touches(call))
+		}
+	}
+}
+
 func TestTheStrictestLayerDecides(t *testing.T) {
 	user := Rules{Ask: []string{"shell"}, Allow: []string{"shell go test *"}, Deny: []string{"shell git push *"}}
 	for command, want := range map[string]Decision{

@@ -133,12 +133,12 @@ func (r Rule) touches(c *Call) Sure {
 	case c.Shell():
 		return c.line().touches(strings.Fields(r.pattern))
 	}
-	files := c.files()
+	files, known := c.places()
 	switch {
-	case len(files) == 0:
-		return Maybe
 	case slices.ContainsFunc(files, r.hasFile):
 		return Yes
+	case len(files) == 0 || !known:
+		return Maybe
 	}
 	return No
 }
@@ -155,8 +155,8 @@ func (r Rule) covers(c *Call) bool {
 	case c.Shell():
 		return c.line().covered(strings.Fields(r.pattern))
 	}
-	files := c.files()
-	return len(files) > 0 && !slices.ContainsFunc(files, func(f string) bool { return !r.hasFile(f) })
+	files, known := c.places()
+	return known && len(files) > 0 && !slices.ContainsFunc(files, func(f string) bool { return !r.hasFile(f) })
 }
 
 // hasFile reports whether the pattern is about a file: absolute, or relative to the working directory. One without a slash is about names.

@@ -115,7 +115,7 @@ func (d *Service) grant(ctx context.Context, a *ipc.Ask, req *ipc.AnswerRequest)
 		where = d.top(a.UUID)
 	}
 	info, _ := d.Index.Get(a.UUID)
-	call := &permit.Call{Tool: a.Tool, Path: a.Path, Input: a.Input, Dir: info.WorkDir}
+	call := &permit.Call{Tool: a.Tool, Path: a.Path, Input: a.Input, Dir: info.WorkDir, Real: placeOf}
 	var until time.Time
 	if req.ForMs > 0 {
 		until = time.Now().Add(service.Timeout(req.ForMs))

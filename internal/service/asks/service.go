@@ -13,6 +13,7 @@ import (
 	"rnix/internal/profile"
 	"rnix/internal/recovery"
 	"rnix/internal/redact"
+	"rnix/internal/sandbox"
 	"rnix/internal/service"
 	"rnix/internal/step"
 	"rnix/ipc"
@@ -93,11 +94,21 @@ func (d *Service) Judge(p *kernel.Process, c *permit.Call) permit.Verdict {
 	if !ok || own.Permissions.IsZero() {
 		return permit.Verdict{Decision: permit.Allow}
 	}
+	c.Real = placeOf
 	v := own.Permissions.Judge(c)
 	if v.Decision == permit.Ask && d.granted(p.UUID, c) {
 		return permit.Verdict{Decision: permit.Allow}
 	}
 	return v
+}
+
+// placeOf returns where a file is, or would be, when links are followed; "" if that cannot be said. What is changed after that is not seen.
+func placeOf(file string) string {
+	to, _, err := sandbox.Follow(sandbox.Disk{}, file)
+	if err != nil {
+		return ""
+	}
+	return to
 }
 
 // granted reports whether an answer, about the process or to a family above it, covers a call.
