@@ -151,6 +151,7 @@ func TestReadsSoon(t *testing.T) {
 		line := strings.Repeat(text, (maxLine-100)/len(text))
 		start := time.Now()
 		rule.touches(shell("env " + line + "-c 'x;x;x;x'"))
+		rule.touches(shell("env " + strings.Repeat(text, maxArguments/2) + "-c 'x;x;x;x'"))
 		rule.touches(shell("git " + line))
 		if took := time.Since(start); took > 10*time.Second {
 			t.Errorf("%q, again and again, takes %v", text, took)

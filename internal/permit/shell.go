@@ -11,8 +11,11 @@ import (
 // maxNested bounds how deep commands in words of commands (sh -c) are read.
 const maxNested = 4
 
-// maxWrapped bounds how many arguments of a command are tried that runs one that stands in them.
-const maxWrapped = 1000
+// maxWrapped bounds how many arguments of a command are tried that runs one that stands in them, and maxArguments how many it may have for that.
+const (
+	maxWrapped   = 400
+	maxArguments = 4000
+)
 
 // line is what is known of a command line: the simple commands in it, wherever they stand.
 type line struct {
@@ -103,6 +106,10 @@ func (l *line) add(c command, depth int) {
 // wrapped adds what a command may run that runs one that stands in its arguments: somewhere behind its own options, of which each may have a value,
 // or as a text in one of them, as behind env -S.
 func (l *line) wrapped(args command, depth int) {
+	if len(args) > maxArguments {
+		l.innerUnknown = true
+		return
+	}
 	for i, w := range args {
 		switch {
 		case w == nil:
