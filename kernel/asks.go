@@ -123,7 +123,7 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 			if err != nil {
 				return nil, err
 			}
-			a.Ask = &step.Ask{Number: n, CallID: a.Call.ID, Tool: a.Call.Name, Path: c.Path, Text: rnixctx.Elide(k.doing.secrets.String(a.Brief()), wordsOfAsk), Rule: v.Rule}
+			a.Ask = &step.Ask{Number: n, CallID: a.Call.ID, Tool: a.Call.Name, Path: c.Path, Text: rnixctx.Elide(k.doing.secrets.String(a.Brief()), wordsOfAsk) + moreLines(a.Field("command")), Rule: v.Rule}
 			m, err := step.AskMarker(p.PID, a.Ask)
 			if err != nil {
 				return nil, err
@@ -141,6 +141,18 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 	}
 	k.wait(p, all)
 	return asked, nil
+}
+
+// moreLines says how many lines of a command do not stand where it is told in one.
+func moreLines(command string) string {
+	switch n := strings.Count(strings.TrimSpace(command), "\n"); n {
+	case 0:
+		return ""
+	case 1:
+		return " [and 1 more line]"
+	default:
+		return " [and " + strconv.Itoa(n) + " more lines]"
+	}
 }
 
 // ruled returns a path as rules name it: that of a server without the PID of its process.
