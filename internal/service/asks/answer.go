@@ -54,12 +54,11 @@ func (d *Service) answer(ctx context.Context, peer *ipc.Peer, req ipc.AnswerRequ
 	if err := d.Finder.Settled(ctx); err != nil {
 		return resp, err
 	}
-	all := d.all(ctx)
-	at := slices.IndexFunc(all, func(a ipc.Ask) bool { return a.Number == req.Number })
-	if at < 0 {
+	all := d.all(ctx, func(n uint64) bool { return n == req.Number })
+	if len(all) == 0 {
 		return resp, types.Errorf(types.ErrNotFound, "Answer", strconv.FormatUint(req.Number, 10), "no such ask; `rnix asks` lists those that wait for an answer")
 	}
-	a := all[at]
+	a := all[0]
 	resp = ipc.AnswerResponse{Ask: a, Allowed: req.Allow}
 	if req.Allow && (req.For != "" && req.For != permit.ForCall || req.ForMs > 0) { // before the answer: what is cut off between them asks nothing twice
 		if resp.Grant, err = d.grant(ctx, &a, &req); err != nil {
@@ -77,7 +76,7 @@ func (d *Service) tell(ctx context.Context, a *ipc.Ask, r step.Answered) error {
 		if types.CodeOf(err) == types.ErrNotFound {
 			err = d.Stored.Answer(ctx, a.UUID, r)
 		}
-		if code := types.CodeOf(err); (code == types.ErrConflict || code == types.ErrNotFound) && !slices.ContainsFunc(d.all(ctx), func(o ipc.Ask) bool { return o.Number == a.Number }) {
+		if code := types.CodeOf(err); (code == types.ErrConflict || code == types.ErrNotFound) && len(d.all(ctx, func(n uint64) bool { return n == a.Number })) == 0 {
 			return types.Errorf(types.ErrNotFound, "Answer", strconv.FormatUint(a.Number, 10), "it was answered already, or its process has ended")
 		}
 		return err

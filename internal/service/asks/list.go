@@ -41,7 +41,7 @@ func (d *Service) list(ctx context.Context, peer *ipc.Peer, req ipc.AsksRequest)
 		within = t.UUID
 	}
 	resp.Asks = []ipc.Ask{}
-	for _, a := range d.all(ctx) {
+	for _, a := range d.all(ctx, func(n uint64) bool { return req.Number == 0 || n == req.Number }) {
 		if of != (types.UUID{}) && a.UUID != of || req.Number != 0 && a.Number != req.Number || inside && !slices.Contains(d.line(a.UUID), within) {
 			continue
 		}
@@ -56,16 +56,18 @@ func (d *Service) list(ctx context.Context, peer *ipc.Peer, req ipc.AsksRequest)
 	return resp, nil
 }
 
-// all returns what waits for an answer, the oldest first.
-func (d *Service) all(ctx context.Context) (out []ipc.Ask) {
+// all returns what waits for an answer, the oldest first, of those whose number is wanted: the input of each stands in its history.
+func (d *Service) all(ctx context.Context, wanted func(number uint64) bool) (out []ipc.Ask) {
 	seen := map[uint64]bool{}
 	for _, a := range d.Kernel.Asks() {
 		seen[a.Number] = true
-		out = append(out, d.live(&a))
+		if wanted(a.Number) {
+			out = append(out, d.live(&a))
+		}
 	}
 	for _, info := range d.Index.Open() {
 		for _, a := range info.Asks {
-			if !seen[a.Number] && info.Suspended {
+			if !seen[a.Number] && info.Suspended && wanted(a.Number) {
 				out = append(out, d.stored(ctx, &info, &a))
 			}
 		}

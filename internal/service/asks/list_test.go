@@ -1,0 +1,50 @@
+package asks
+
+import (
+	"context"
+	"testing"
+
+	"rnix/internal/recovery"
+	"rnix/internal/step"
+	"rnix/kernel"
+	"rnix/types"
+)
+
+type nothingRuns struct{ Kernel }
+
+func (nothingRuns) Asks() []kernel.Ask { return nil }
+
+// reads counts which histories are read.
+type reads struct {
+	Stored
+	of []types.UUID
+}
+
+func (r *reads) Read(_ context.Context, id types.UUID) (*recovery.State, error) {
+	r.of = append(r.of, id)
+	return &recovery.State{}, nil
+}
+
+type histories []step.ProcInfo
+
+func (h histories) Get(types.UUID) (step.ProcInfo, bool) { return step.ProcInfo{}, false }
+func (h histories) Open() []step.ProcInfo                { return h }
+
+// Who answers one ask does not wait for the histories of all others.
+func TestOneAskReadsOneHistory(t *testing.T) {
+	var all histories
+	for i := range 100 {
+		p := step.ProcInfo{Asks: []step.Ask{{Number: uint64(i)}}}
+		p.UUID, p.Suspended = types.UUID{byte(i), 1}, true
+		all = append(all, p)
+	}
+	r := &reads{}
+	d := &Service{Kernel: nothingRuns{}, Stored: r, Index: all}
+	got := d.all(t.Context(), func(n uint64) bool { return n == 7 })
+	if len(got) != 1 || got[0].Number != 7 || len(r.of) != 1 || r.of[0] != (types.UUID{7, 1}) {
+		t.Errorf("%+v, %v were read", got, r.of)
+	}
+	if r.of = nil; len(d.all(t.Context(), func(uint64) bool { return true })) != 100 || len(r.of) != 100 {
+		t.Errorf("%d were read", len(r.of))
+	}
+}
