@@ -143,15 +143,15 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 	return asked, nil
 }
 
-// moreLines says how many lines of a command do not stand where it is told in one.
+// moreLines says how many lines of a command do not stand where it is told in one: else its first line would pass for all that would run.
 func moreLines(command string) string {
 	switch n := strings.Count(strings.TrimSpace(command), "\n"); n {
 	case 0:
 		return ""
 	case 1:
-		return " [and 1 more line]"
+		return " (+1 line)"
 	default:
-		return " [and " + strconv.Itoa(n) + " more lines]"
+		return " (+" + strconv.Itoa(n) + " lines)"
 	}
 }
 
@@ -334,7 +334,7 @@ func (k *asker) reply(r step.Answered) (Ask, error) {
 func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func notAsked(n uint64) error {
-	return types.Errorf(types.ErrNotFound, "Answer", number(n), "no such ask; `rnix asks` lists those that wait for an answer")
+	return types.Errorf(types.ErrNotFound, "Answer", number(n), "it waits for no answer, or not any more; `rnix asks` lists those that do")
 }
 
 // asking is what the loop of a process sees of what a person is asked.

@@ -35,6 +35,12 @@ is told what has run.`,
 		Args:              argsOf(1, -1, "the number of an ask"),
 		ValidArgsFunction: completeAsks(a),
 		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("match") && strings.TrimSpace(o.match) == "" {
+				return usagef("without --match the same call passes", "--match is empty")
+			}
+			if c.Flags().Changed("for") && o.scope == "" {
+				return usagef("without --for nothing else passes", "--for is empty")
+			}
 			o.edits = c.Flags().Changed("edit")
 			if o.edits && len(args) > 1 {
 				return usagef("", "--edit is for one call, and %d were named", len(args))
@@ -158,13 +164,13 @@ func giveAnswers(ctx context.Context, a *app, numbers []string, fill func(contex
 			failed = err
 			continue
 		}
-		sayAnswer(a.out, &r)
+		sayAnswer(a.out, &r, req.Input)
 	}
 	return failed
 }
 
-// sayAnswer says what was answered.
-func sayAnswer(out *output, r *ipc.AnswerResponse) {
+// sayAnswer says what was answered; input is what is run instead, or empty.
+func sayAnswer(out *output, r *ipc.AnswerResponse, input json.RawMessage) {
 	if out.json() {
 		out.object(r)
 		return
@@ -172,6 +178,9 @@ func sayAnswer(out *output, r *ipc.AnswerResponse) {
 	verdict := "refused"
 	if r.Allowed {
 		verdict = "allowed"
+	}
+	if len(input) > 0 {
+		verdict = "changed to: " + cut(oneLine(changedTo(&r.Ask, input)), 300)
 	}
 	out.talk("[kernel] PID %d: %s is %s", r.Ask.PID, oneLine(r.Ask.Text), verdict)
 	if g := r.Grant; g != nil {
@@ -184,6 +193,29 @@ func sayAnswer(out *output, r *ipc.AnswerResponse) {
 	if r.Ask.Suspended {
 		out.talk("[kernel] it is suspended; the answer counts when it is resumed: rnix resume %s", r.Ask.UUID)
 	}
+}
+
+// changedTo says what is run instead of a call: its command, or its input.
+func changedTo(k *ipc.Ask, input json.RawMessage) string {
+	c := permit.Call{Tool: k.Tool, Path: k.Path, Input: input}
+	if c.Shell() {
+		return c.Command()
+	}
+	return string(input)
+}
+
+// completeGrants offers the numbers of what was granted.
+func completeGrants(a *app) completer {
+	return completing(a, func(ctx context.Context, client *ipc.Client) (words []cobra.Completion) {
+		r, err := ipc.Call(ctx, client, ipc.ListAsks, ipc.AsksRequest{Grants: true})
+		if err != nil {
+			return nil
+		}
+		for i := range r.Grants {
+			words = append(words, cobra.CompletionWithDesc(strconv.FormatUint(r.Grants[i].Number, 10), oneLine(r.Grants[i].Text)))
+		}
+		return words
+	})
 }
 
 // completeAsks offers the numbers of what waits for an answer.

@@ -29,8 +29,8 @@ answer with rnix allow and rnix deny, from anywhere.
 With -f it shows what is asked and answered from then on, too, until you press Ctrl+C. --grants
 lists what was allowed for more than one call; --revoke N takes back what was granted with the answer to N.
 
-Columns: N, the number by which it is answered; PID and NAME; AGE; CALL, what would run; RULE, because of
-which you are asked.`,
+Columns: N, the number by which it is answered; PID and NAME; AGE; RULE, because of which you are asked;
+CALL, what would run. Below them stands all that would run, where a line does not show it.`,
 		Example:           examples(`rnix asks`, `rnix asks -f`, `rnix asks night --json | jq .input`, `rnix asks --grants`, `rnix asks --revoke 3`),
 		Annotations:       exits("0 1 2 10 11 12 130"),
 		Args:              argsOf(0, 1, process),
@@ -66,6 +66,7 @@ which you are asked.`,
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "show what is asked and answered from now on, too")
 	c.Flags().BoolVar(&grants, "grants", false, "what was allowed for more than one call")
 	c.Flags().Uint64Var(&revoke, "revoke", 0, "take back what was granted with the answer to ask `N`")
+	_ = c.RegisterFlagCompletionFunc("revoke", completeGrants(a))
 	return c
 }
 
@@ -94,6 +95,9 @@ func showAsks(out *output, asks []ipc.Ask, now time.Time) {
 		rows[i] = []cell{text(strconv.FormatUint(k.Number, 10)), text(k.PID.String()), text(oneLine(k.Name)), text(age), text(oneLine(k.Rule)), text(oneLine(k.Text))}
 	}
 	out.table([]column{{name: "N", right: true}, {name: "PID", right: true}, {name: "NAME", max: 20, drop: 1}, {name: "AGE", right: true, drop: 2}, {name: "RULE", max: 24, drop: 3}, {name: "CALL"}}, rows)
+	for i := range asks {
+		out.print(out.drawn(wholeCall(&asks[i], out.out.width)))
+	}
 	out.talk("answer with: rnix allow N, or: rnix deny N")
 }
 
@@ -157,10 +161,11 @@ func followAsks(ctx context.Context, out *output, fl *follower, req ipc.AsksRequ
 				out.object(k)
 				continue
 			}
-			out.print(askLine(k) + "\n")
+			out.print(askLine(k) + "\n" + wholeCall(k, 0))
 		}
 	}
 	show(first)
+	out.talk("shows what is asked until you press Ctrl+C; answer elsewhere with: rnix allow N, or: rnix deny N")
 	events := ipc.EventsRequest{Target: req.Target, Follow: true, Kinds: []event.Kind{event.Asked, event.Answered}}
 	var failed error
 	err := eachEvent(ctx, fl, out, events, &misses{}, func(f *ipc.Frame[ipc.Event]) {

@@ -21,17 +21,16 @@ or is done, in the ways that your config.yaml says:
   notify:
     on: [ask, failed, suspended, done]   # default: all of them
     desktop: true                        # by notify-send
-    command: [/opt/told, --loud] # gets JSON on standard input, and RNIX_NOTICE_TITLE, _TEXT, _KIND
+    command: [/opt/told, --loud]         # gets JSON on standard input, and RNIX_NOTICE_TITLE, _TEXT, _KIND
     post: https://example.com/hook       # gets the same JSON
     token_env: HOOK_TOKEN                # a variable of the daemon with a bearer token for it
     every: 5s                            # the least time between two; what comes meanwhile is told together
 
-What cannot be brought is tried again three times, within a minute; then the daemon's log says so. Changes of the file count at
-once.`,
+What cannot be brought is tried again three times, within a minute; then the daemon's log says so. Changes
+of the file count at once.`,
 		Example: examples(`rnix notify test`),
 	}
-	c.AddCommand(notifyTestCmd(a))
-	return c
+	return family(c, notifyTestCmd(a))
 }
 
 func notifyTestCmd(a *app) *cobra.Command {

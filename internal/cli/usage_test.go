@@ -12,6 +12,7 @@ import (
 func TestUsageErrorsNameTheArgumentAndTheMend(t *testing.T) {
 	f := newFake(t)
 	for _, c := range []struct{ args, text, mend string }{
+		{"notify tset", `unknown command "tset" of notify`, "see: rnix notify --help"},
 		{"daemon frob", `unknown command "frob" of daemon`, "see: rnix daemon --help"},
 		{"daemon statu", `unknown command "statu" of daemon`, "or rnix daemon status"},
 		{"mcp lst", `unknown command "lst" of mcp`, "did you mean: rnix mcp list"},

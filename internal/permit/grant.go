@@ -1,6 +1,7 @@
 package permit
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -44,7 +45,7 @@ func NewGrant(number uint64, c *Call, scope Scope, match string, until time.Time
 		return Grant{}, err
 	}
 	if !rule.covers(c) {
-		return Grant{}, types.Errorf(types.ErrInvalid, "Allow", match, "%q does not cover what is asked about: %s %s", cut(match), c.Tool, cut(c.On()))
+		return Grant{}, types.Errorf(types.ErrInvalid, "Allow", strconv.FormatUint(number, 10), "%q does not cover what is asked about: %s %s", cut(match), c.Tool, cut(c.On()))
 	}
 	return g, nil
 }

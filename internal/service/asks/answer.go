@@ -56,7 +56,7 @@ func (d *Service) answer(ctx context.Context, peer *ipc.Peer, req ipc.AnswerRequ
 	}
 	all := d.all(ctx, func(n uint64) bool { return n == req.Number })
 	if len(all) == 0 {
-		return resp, types.Errorf(types.ErrNotFound, "Answer", strconv.FormatUint(req.Number, 10), "no such ask; `rnix asks` lists those that wait for an answer")
+		return resp, types.Errorf(types.ErrNotFound, "Answer", strconv.FormatUint(req.Number, 10), "it waits for no answer, or not any more; `rnix asks` lists those that do")
 	}
 	a := all[0]
 	resp = ipc.AnswerResponse{Ask: a, Allowed: req.Allow}
