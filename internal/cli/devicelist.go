@@ -6,8 +6,8 @@ import (
 	"rnix/agent"
 )
 
-// deviceList is the value of --allow or --deny: device paths, with commas between them, or a rule about a tool, which is no path or has a
-// blank. The flag may be repeated.
+// deviceList is the value of --allow or --deny: device paths, with commas between them, or a rule about a tool, which has a pattern. The
+// flag may be repeated.
 type deviceList struct {
 	paths *[]string
 	deny  bool
@@ -27,7 +27,7 @@ func (l deviceList) Type() string { return "strings" }
 
 // Set adds devices. An empty list allows nothing; to deny nothing is a slip, such as an unset variable.
 func (l deviceList) Set(text string) error {
-	if l.rules != nil && text != "" && (!strings.HasPrefix(text, "/") || strings.Contains(text, " ")) {
+	if l.rules != nil && strings.ContainsAny(text, " *") {
 		return addRule(l.rules, text)
 	}
 	if *l.paths == nil {

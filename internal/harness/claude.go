@@ -115,6 +115,9 @@ func (claude) tools(b *builder, s *agent.Spec) {
 		b.arg("--tools", claudeReaders, "--permission-mode=dontAsk")
 	case s.SandboxLevel == "" && len(s.AllowedTools) > 0:
 		b.arg("--permission-mode=dontAsk")
+	case b.at.Confined: // what it may is bounded there, and nobody could give it a permission
+		b.arg("--dangerously-skip-permissions")
+		b.set("IS_SANDBOX", "1") // it works as root, too
 	default:
 		b.arg("--permission-mode=acceptEdits")
 	}

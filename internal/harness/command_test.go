@@ -145,6 +145,13 @@ func TestClaudeIsDangerousOnlyWhenToldSo(t *testing.T) {
 			t.Errorf("%q: %v %v", level, c, err)
 		}
 	}
+	confined := here
+	confined.Confined = true
+	for level, want := range map[string]string{"": "--dangerously-skip-permissions", SandboxWorkspace: "--dangerously-skip-permissions", SandboxReadOnly: "--permission-mode=dontAsk"} {
+		if c, err := (claude{}).Command(agent.Spec{Prompt: "p", CWD: "/w", Autonomous: true, SandboxLevel: level}, confined); err != nil || !slices.Contains(c.Args, want) {
+			t.Errorf("confined, %q: %v %v", level, c, err)
+		}
+	}
 	c, err := claude{}.Command(agent.Spec{Prompt: "p", CWD: "/w", AllowedTools: []string{"Bash(git *)", "Read"}, MCPServers: []agent.MCPServerConfig{given}}, here)
 	if err != nil || !slices.Contains(c.Args, "--allowedTools=Bash(git *),Read,mcp__one") || !slices.Contains(c.Args, "--permission-mode=dontAsk") {
 		t.Errorf("%v %v", c, err)
