@@ -115,7 +115,7 @@ func (b *births) found(p place) (*nursery, error) {
 func pruneEmpty(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
-		if m := nurseryName.FindStringSubmatch(e.Name()); m != nil {
+		if m := nurseryName().FindStringSubmatch(e.Name()); m != nil {
 			if pid, err := strconv.Atoi(m[1]); err == nil {
 				if _, there := statOf(pid); !there {
 					_ = cgroup(filepath.Join(dir, e.Name())).prune() // somebody is in it

@@ -6,22 +6,22 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"rnix/internal/durable"
+	"rnix/internal/pattern"
 	"rnix/types"
 )
 
 // The names of the cgroups that children are born in: of that of their manager, and of all of them below.
 var (
-	nurseryName = regexp.MustCompile(`^rnix\.([0-9]+)\.[A-Z2-7]+$`)
-	cradlePath  = regexp.MustCompile(`^/.*/rnix\.[0-9]+\.[A-Z2-7]+/[0-9]+/[A-Z2-7]+$`)
+	nurseryName = pattern.New(`^rnix\.([0-9]+)\.[A-Z2-7]+$`)
+	cradlePath  = pattern.New(`^/.*/rnix\.[0-9]+\.[A-Z2-7]+/[0-9]+/[A-Z2-7]+$`)
 )
 
 // cradle returns the cgroup that a child was born in; "" = none, or what cannot be one of ours.
 func (e entry) cradle() cgroup {
-	if filepath.Clean(e.Cgroup) != e.Cgroup || !cradlePath.MatchString(e.Cgroup) {
+	if filepath.Clean(e.Cgroup) != e.Cgroup || !cradlePath().MatchString(e.Cgroup) {
 		return ""
 	}
 	return cgroup(e.Cgroup)
@@ -66,7 +66,7 @@ func (r registry) leftNursery(path string) (*nursery, error) {
 		return nil, nil
 	case n.Boot != r.boot:
 		return nil, os.Remove(path)
-	case !filepath.IsAbs(n.Dir) || filepath.Clean(n.Dir) != n.Dir || !nurseryName.MatchString(filepath.Base(n.Dir)):
+	case !filepath.IsAbs(n.Dir) || filepath.Clean(n.Dir) != n.Dir || !nurseryName().MatchString(filepath.Base(n.Dir)):
 		return nil, types.Errorf(types.ErrInvalid, "ReapSurvivors", path, "%q is not a cgroup that this program makes; remove the file", n.Dir)
 	}
 	if _, err := os.Lstat(filepath.Join(n.Dir, memberFile)); errors.Is(err, fs.ErrNotExist) {
