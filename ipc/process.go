@@ -93,6 +93,7 @@ type WaitResponse struct {
 	ElapsedMs    int64   `json:"elapsed_ms"`
 	Steps        int     `json:"steps"`
 	Suspended    bool    `json:"suspended,omitempty"` // stopped by a pause of the daemon, not ended
+	types.Denials
 }
 
 // SignalRequest sends a signal.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,13 +32,25 @@ func (k *KernelImpl) AskFor(ctx context.Context, of types.UUID, id string, c per
 	if !ok || p.State() >= types.StateZombie {
 		return Permission{}, types.Errorf(types.ErrNotFound, "Ask", of.String(), "%w", ErrNoProcess)
 	}
+	return k.asks.about(ctx, p, id, c)
+}
+
+// about decides about a call that is none of the loop's.
+func (k *asker) about(ctx context.Context, p *Process, id string, c permit.Call) (Permission, error) {
 	c.Dir = p.WorkDir
-	v := k.asks.judge.Judge(p, &c)
+	v := k.judge.Judge(p, &c)
 	switch v.Decision {
 	case permit.Deny:
+		m, err := k.refused(p, c.Tool, callText(&c), v.Rule)
+		if err == nil {
+			err = mark(p, m)
+		}
+		if err != nil {
+			return Permission{}, err
+		}
 		return Permission{Decision: permit.Deny, Why: denied(c.Tool, v)}, nil
 	case permit.Ask:
-		return k.asks.askFor(ctx, p, id, c, v)
+		return k.askFor(ctx, p, id, c, v)
 	}
 	return Permission{Decision: permit.Allow}, nil
 }
@@ -48,8 +61,7 @@ func (k *asker) askFor(ctx context.Context, p *Process, id string, c permit.Call
 	if err != nil {
 		return Permission{}, err
 	}
-	on, _, _ := strings.Cut(c.On(), "\n")
-	a := step.Ask{Number: n, CallID: id, Tool: c.Tool, Path: c.Path, Text: rnixctx.Elide(strings.TrimSpace(c.Tool+" "+on), wordsOfAsk), Rule: v.Rule, Own: true}
+	a := step.Ask{Number: n, CallID: id, Tool: c.Tool, Path: c.Path, Text: callText(&c), Rule: v.Rule, Own: true}
 	m, err := step.AskMarker(p.PID, &a)
 	if err != nil {
 		return Permission{}, err
@@ -76,6 +88,41 @@ func (k *asker) askFor(ctx context.Context, p *Process, id string, c permit.Call
 		return Permission{Decision: permit.Deny, Why: loop.Refused(c.Tool, reply)}, nil
 	}
 	return Permission{Decision: permit.Ask, Input: reply.Input}, nil
+}
+
+// callText is a call in a line.
+func callText(c *permit.Call) string {
+	on, _, _ := strings.Cut(c.On(), "\n")
+	return rnixctx.Elide(strings.TrimSpace(c.Tool+" "+on), wordsOfAsk)
+}
+
+// refused counts a call that a rule has refused, and returns the marker of it.
+func (k *asker) refused(p *Process, tool, text, rule string) (step.Marker, error) {
+	d := types.Denial{Tool: tool, Text: rnixctx.Elide(text, wordsOfAsk), Why: "the rule " + strconv.Quote(rule)}
+	p.asks.deny(d, k.doing)
+	return step.DeniedMarker(p.PID, d)
+}
+
+// deny counts a call that was refused.
+func (q *questions) deny(d types.Denial, doing *activity) {
+	d.Text, d.Why = doing.secrets.String(d.Text), doing.secrets.String(d.Why)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.denials = q.denials.Add(d)
+}
+
+// had takes over what was refused in earlier runs.
+func (q *questions) had(d types.Denials) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.denials = d
+}
+
+// refusals returns the calls that were refused.
+func (q *questions) refusals() types.Denials {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.denials
 }
 
 // withdraw writes down that nobody waits for an answer any more. With the run itself the record says so.

@@ -73,7 +73,8 @@ type questions struct {
 	// About calls that are none of its loop.
 	own []*question // +checklocks:mu
 	// An answer about one of open has come; capacity 1.
-	came chan struct{}
+	came    chan struct{}
+	denials types.Denials // +checklocks:mu
 	// How many wait for a person.
 	waiting int // +checklocks:mu
 }
@@ -113,6 +114,11 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 		switch v.Decision {
 		case permit.Deny:
 			a.Problem = denied(a.Call.Name, v)
+			m, err := k.refused(p, a.Call.Name, a.Brief(), v.Rule)
+			if err != nil {
+				return nil, err
+			}
+			ms = append(ms, m)
 			continue
 		case permit.Ask:
 		default:
@@ -133,11 +139,13 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 		all = append(all, &question{Ask: Ask{Ask: *a.Ask, PID: p.PID, UUID: p.UUID, Since: time.Now(), Call: c}, p: p})
 		asked = append(asked, i)
 	}
+	if len(ms) > 0 {
+		if err := mark(p, ms...); err != nil {
+			return nil, err
+		}
+	}
 	if len(asked) == 0 {
 		return nil, nil
-	}
-	if err := mark(p, ms...); err != nil {
-		return nil, err
 	}
 	k.wait(p, all)
 	return asked, nil
@@ -320,6 +328,9 @@ func (k *asker) reply(r step.Answered) (Ask, error) {
 		return q.Ask, err
 	}
 	q.reply = &r
+	if !r.Allow {
+		q.p.asks.deny(q.Refusal(r.Because), k.doing)
+	}
 	k.mu.Lock()
 	delete(k.open, r.Number)
 	k.mu.Unlock()

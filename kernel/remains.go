@@ -78,6 +78,7 @@ type remains struct {
 	result, plan     string
 	blocked          []types.Signal
 	skills           []string
+	denials          types.Denials
 }
 
 // takeLocked notes what there is of a process now, p.mu held, but for its PPID and its limit.
@@ -97,7 +98,7 @@ func (r *remains) takeLocked(p *Process, now time.Time) {
 	r.suspended = shut && p.state == types.StateRunning || p.stopping || p.parked.Waits()
 	r.parked, r.wake, r.broke, r.progress, r.ended = p.parked, p.wake, p.broke, p.progress, p.ended
 	r.elapsed, r.pausing, r.exit, r.result, r.plan, r.skills = elapsed, paused, p.exit, p.result, p.plan, p.skills
-	r.blocked = p.BlockedSignals
+	r.blocked, r.denials = p.BlockedSignals, p.asks.refusals()
 	if p.state < types.StateZombie {
 		r.blocked = p.sigs.Blocked() // SigBlock has changed it, perhaps
 	}
@@ -122,7 +123,7 @@ func (r *remains) status() types.ProcStatus {
 		PID: r.pid, PPID: r.ppid, UUID: r.uuid, ParentUUID: r.parentUUID, Name: r.Name(), Kind: r.kind, Intent: r.Intent, Agent: r.Agent, Labels: r.Labels, Sandbox: r.Sandbox, Net: r.Net, Skills: r.skills, BlockedSignals: r.blocked, OnInterrupt: r.OnInterrupt, WorkDir: r.WorkDir,
 		Provider: r.progress.Provider, Model: r.progress.Model, Step: r.progress.Step, MaxSteps: r.MaxSteps,
 		TokensUsed: r.progress.Tokens, CostUSD: r.progress.CostUSD, Unpriced: r.progress.Unpriced,
-		ContextBudget: r.limit.Tokens, BudgetUSD: r.limit.USD.Float(), PausedAt: r.pausedAt, CreatedAt: r.CreatedAt,
+		ContextBudget: r.limit.Tokens, BudgetUSD: r.limit.USD.Float(), PausedAt: r.pausedAt, CreatedAt: r.CreatedAt, Denials: r.denials,
 	}
 	if r.exit != nil {
 		e := *r.exit

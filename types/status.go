@@ -35,6 +35,7 @@ type ProcStatus struct {
 	CreatedAt     time.Time   `json:"created_at"`
 	UpdatedAt     time.Time   `json:"updated_at,omitzero"` // when its record last changed; zero = not known
 	Exit          *ExitStatus `json:"exit,omitempty"`
+	Denials
 	// Sandbox says by what its commands are confined, and Net which network they have; empty = not known, as of earlier versions.
 	Sandbox string `json:"sandbox,omitempty"`
 	Net     string `json:"net,omitempty"`

@@ -118,7 +118,10 @@ func TestRealClaudeAsksBeforeItUsesItsOwnTools(t *testing.T) {
 				t.Errorf("%s\n%s", out, u.must("log", "nobody"))
 			}
 			u.calls(bash("env git push"))
-			if out := u.must("run", "--name", "never", "--harness", "claude", "--deny", "shell git push *", "do it"); !strings.Contains(out, "git push") || strings.Contains(out, "do not reach") {
+			if out := u.must("run", "--name", "never", "--harness", "claude", "--deny", "shell git push *", "do it"); !strings.Contains(out, "git push") || strings.Contains(out, "do not reach") || !strings.Contains(out, "| 1 call refused") {
+				t.Errorf("%s", out)
+			}
+			if out := u.must("wait", "denied", "--json"); !strings.Contains(out, `"denied":1,"denials":[{"tool":"shell","text":"shell echo x >refused","why":"not on a Friday"}]`) {
 				t.Errorf("%s", out)
 			}
 		})

@@ -18,14 +18,15 @@ type runData struct {
 	Estimated  bool       `json:"estimated,omitempty"`
 	CostUSD    float64    `json:"cost_usd,omitempty"`
 	// With those of its children and theirs; 0 = it has none.
-	FamilyTokens int      `json:"family_tokens_used,omitempty"`
-	FamilyUSD    float64  `json:"family_cost_usd,omitempty"`
-	ElapsedMs    int64    `json:"elapsed_ms"`
-	Steps        int      `json:"steps"`
-	ExitCode     int      `json:"exit_code"` // of the process
-	ExitReason   string   `json:"exit_reason,omitempty"`
-	Suspended    bool     `json:"suspended,omitempty"`
-	Warnings     []string `json:"warnings,omitempty"`
+	FamilyTokens int     `json:"family_tokens_used,omitempty"`
+	FamilyUSD    float64 `json:"family_cost_usd,omitempty"`
+	ElapsedMs    int64   `json:"elapsed_ms"`
+	Steps        int     `json:"steps"`
+	ExitCode     int     `json:"exit_code"` // of the process
+	ExitReason   string  `json:"exit_reason,omitempty"`
+	Suspended    bool    `json:"suspended,omitempty"`
+	types.Denials
+	Warnings []string `json:"warnings,omitempty"`
 
 	Worktree *ipc.Worktree `json:"worktree,omitempty"`
 }
@@ -56,23 +57,24 @@ type runInit struct {
 
 // runResult is the last line of stream-json.
 type runResult struct {
-	Type      string           `json:"type"`    // result
-	Subtype   string           `json:"subtype"` // success, error, error_budget, ..., interrupted, suspended, detached
-	IsError   bool             `json:"is_error"`
-	OK        bool             `json:"ok"`
-	PID       types.PID        `json:"pid,omitempty"`
-	UUID      types.UUID       `json:"uuid,omitzero"`
-	SessionID types.UUID       `json:"session_id,omitzero"`
-	Result    string           `json:"result"`
-	NumTurns  int              `json:"num_turns"`
-	Tokens    int              `json:"tokens_used"`
-	Estimated bool             `json:"estimated,omitempty"`
-	CostUSD   float64          `json:"total_cost_usd,omitempty"`
-	ElapsedMs int64            `json:"elapsed_ms"`
-	ExitCode  int              `json:"exit_code"`
-	Reason    string           `json:"exit_reason,omitempty"`
-	Error     *types.WireError `json:"error,omitempty"`
-	Worktree  *ipc.Worktree    `json:"worktree,omitempty"`
+	Type      string     `json:"type"`    // result
+	Subtype   string     `json:"subtype"` // success, error, error_budget, ..., interrupted, suspended, detached
+	IsError   bool       `json:"is_error"`
+	OK        bool       `json:"ok"`
+	PID       types.PID  `json:"pid,omitempty"`
+	UUID      types.UUID `json:"uuid,omitzero"`
+	SessionID types.UUID `json:"session_id,omitzero"`
+	Result    string     `json:"result"`
+	NumTurns  int        `json:"num_turns"`
+	Tokens    int        `json:"tokens_used"`
+	Estimated bool       `json:"estimated,omitempty"`
+	CostUSD   float64    `json:"total_cost_usd,omitempty"`
+	ElapsedMs int64      `json:"elapsed_ms"`
+	ExitCode  int        `json:"exit_code"`
+	Reason    string     `json:"exit_reason,omitempty"`
+	types.Denials
+	Error    *types.WireError `json:"error,omitempty"`
+	Worktree *ipc.Worktree    `json:"worktree,omitempty"`
 }
 
 func (w *watch) init() *runInit {
@@ -100,7 +102,7 @@ func (w *watch) result(r *ipc.WaitResponse, subtype string, err error) *runResul
 func streamResult(r *ipc.WaitResponse, subtype string, err error) *runResult {
 	out := &runResult{Type: "result", Subtype: subtype, IsError: err != nil, OK: err == nil, PID: r.PID, UUID: r.UUID, SessionID: r.UUID,
 		Result: r.Result, NumTurns: r.Steps, Tokens: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, ElapsedMs: r.ElapsedMs,
-		ExitCode: r.Exit.Code, Reason: r.Exit.Reason}
+		ExitCode: r.Exit.Code, Reason: r.Exit.Reason, Denials: r.Denials}
 	if err != nil {
 		out.Error = types.ToWire(err)
 	}
@@ -182,7 +184,7 @@ func showEnd(out *output, r *ipc.WaitResponse, tree *ipc.Worktree, warnings []st
 	case asJSON:
 		out.object(&runAnswer{OK: err == nil, Error: types.ToWire(err), Data: &runData{PID: r.PID, UUID: r.UUID, Result: r.Result,
 			TokensUsed: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, FamilyTokens: r.FamilyTokens, FamilyUSD: r.FamilyUSD, ElapsedMs: r.ElapsedMs, Steps: r.Steps,
-			ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Warnings: warnings, Worktree: tree}})
+			ExitCode: r.Exit.Code, ExitReason: r.Exit.Reason, Denials: r.Denials, Warnings: warnings, Worktree: tree}})
 	case asStream:
 		last := streamResult(r, subtype(r.Exit, interrupted), err)
 		last.Worktree = tree
@@ -229,6 +231,9 @@ func exitLine(out *output, r *ipc.WaitResponse) string {
 		tokens(r.TokensUsed, r.Estimated) + " tokens", duration(r.ElapsedMs)}
 	if r.CostUSD > 0 {
 		parts = append(parts, dollars(r.CostUSD))
+	}
+	if r.Denied > 0 {
+		parts = append(parts, plural(r.Denied, "call", "calls")+" refused")
 	}
 	if r.FamilyTokens > r.TokensUsed {
 		with := "with its children " + number(r.FamilyTokens) + " tokens"

@@ -40,7 +40,7 @@ func (w *anyMarkers) settled() json.RawMessage {
 func (w *anyMarkers) marker() step.Marker {
 	m := step.Marker{Name: []string{step.MarkerSpawn, step.MarkerResumed, step.MarkerExit, step.MarkerPause, step.MarkerPause, step.MarkerResume, step.MarkerDaemonStop,
 		step.MarkerInterrupted, step.MarkerSuspended, step.MarkerName, step.MarkerLimit, step.MarkerCutOff, step.MarkerNote, step.MarkerAlive, step.MarkerFork,
-		step.MarkerInput, step.MarkerSkill, step.MarkerAsk, step.MarkerAsk, step.MarkerAnswer, step.MarkerGrant, step.MarkerRevoke, "of a newer program"}[w.r.IntN(23)], PID: types.PID(w.r.IntN(4))}
+		step.MarkerInput, step.MarkerSkill, step.MarkerAsk, step.MarkerAsk, step.MarkerAnswer, step.MarkerGrant, step.MarkerRevoke, step.MarkerDenied, "of a newer program"}[w.r.IntN(24)], PID: types.PID(w.r.IntN(4))}
 	switch m.Name {
 	case step.MarkerSpawn, step.MarkerResumed:
 		if m.Text = []string{"do", step.ByPerson}[w.r.IntN(2)]; w.r.IntN(8) > 0 {
@@ -61,6 +61,8 @@ func (w *anyMarkers) marker() step.Marker {
 		m.Detail = w.detail(step.Answered{Number: 1 + w.r.Uint64N(3), CallID: "call", Allow: w.r.IntN(2) == 0})
 	case step.MarkerGrant:
 		m.Detail = w.detail(permit.Grant{Number: 1 + w.r.Uint64N(3), Scope: permit.ForFamily, Tool: "shell", Match: "git *"})
+	case step.MarkerDenied:
+		m.Detail = w.detail(types.Denial{Tool: "shell", Text: "shell ls", Why: "no"})
 	case step.MarkerRevoke:
 		m.Detail = w.detail(1 + w.r.Uint64N(3))
 	case step.MarkerSkill:

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
@@ -13,6 +14,7 @@ const (
 	MarkerAsk    = "ask"    // a call waits for the answer of a person; Detail: Ask
 	MarkerAnswer = "answer" // a person has answered; Text: allow, deny or withdrawn; Detail: Answered
 	MarkerGrant  = "grant"  // calls pass without asking from here on; Detail: permit.Grant
+	MarkerDenied = "denied" // a rule has refused a call; Detail: types.Denial
 	MarkerRevoke = "revoke" // a grant counts no more; Detail: its number
 )
 
@@ -64,6 +66,16 @@ func GrantMarker(pid types.PID, g *permit.Grant) (Marker, error) {
 	return detailed(MarkerGrant, pid, "", g)
 }
 
+// DeniedMarker returns the marker of a call that a rule has refused.
+func DeniedMarker(pid types.PID, d types.Denial) (Marker, error) {
+	return detailed(MarkerDenied, pid, "", d)
+}
+
+// Refusal is what is counted of an ask that a person has refused.
+func (a *Ask) Refusal(because string) types.Denial {
+	return types.Denial{Tool: a.Tool, Text: a.Text, Why: cmp.Or(because, "a person has refused it")}
+}
+
 // RevokeMarker returns the marker of the end of a grant.
 func RevokeMarker(pid types.PID, number uint64) (Marker, error) {
 	return detailed(MarkerRevoke, pid, "", number)
@@ -99,7 +111,17 @@ func (l *Life) asks(m *Marker, seq uint64) {
 		}
 	case MarkerAnswer:
 		if a, ok := AnsweredBy(m); ok {
+			for i := range l.Asks {
+				if open := &l.Asks[i]; open.Number == a.Number && !a.Allow && !a.Withdrawn {
+					l.Refused = l.Refused.Add(open.Refusal(a.Because))
+				}
+			}
 			l.Asks = without(l.Asks, func(open *Ask) bool { return open.Number == a.Number })
+		}
+	case MarkerDenied:
+		var d types.Denial
+		if json.Unmarshal(m.Detail, &d) == nil {
+			l.Refused = l.Refused.Add(d)
 		}
 	case MarkerGrant:
 		var g permit.Grant

@@ -88,6 +88,11 @@ func (p ProcInfo) Concealed(secrets *redact.Set) ProcInfo {
 		exit := secrets.Exit(*p.Exit)
 		p.Exit = &exit
 	}
+	p.Denials.Denials = slices.Clone(p.Denials.Denials)
+	for i := range p.Denials.Denials {
+		d := &p.Denials.Denials[i]
+		secrets.Strings(&d.Tool, &d.Text, &d.Why)
+	}
 	p.Asks = slices.Clone(p.Asks)
 	for i := range p.Asks {
 		secrets.Strings(&p.Asks[i].Text, &p.Asks[i].Rule)

@@ -27,7 +27,7 @@ const (
 
 // lifeVersion is the version of the fold. It is raised when the same records amount to something else, or to more: what an earlier program has
 // folded is not gone on with then.
-const lifeVersion = 1
+const lifeVersion = 2
 
 // Life is what the first Seq records of a history say of its process, apart from its conversation, its calls and its messages. It is the only
 // place where markers are folded into that: lists show it (Put), and recovery goes on from it (recovery.State). The zero value is that of no
@@ -59,11 +59,12 @@ type Life struct {
 	// Skills are those that the model has activated since the run began; what was before stands in Settled.
 	Skills []SkillDetail `json:"skills,omitempty"`
 	// Asks are those that have no answer yet, Grants what was given with answers and not taken back.
-	Asks   []Ask          `json:"asks,omitempty"`
-	Grants []permit.Grant `json:"grants,omitempty"`
-	PID    types.PID      `json:"pid,omitempty"`
-	Runs   int            `json:"runs,omitempty"`
-	Origin *ForkDetail    `json:"origin,omitempty"`
+	Asks    []Ask          `json:"asks,omitempty"`
+	Grants  []permit.Grant `json:"grants,omitempty"`
+	Refused types.Denials  `json:"refused,omitzero"`
+	PID     types.PID      `json:"pid,omitempty"`
+	Runs    int            `json:"runs,omitempty"`
+	Origin  *ForkDetail    `json:"origin,omitempty"`
 
 	Step     int     `json:"step"` // the last one that has ended
 	Tokens   int     `json:"tokens_used"`
@@ -197,7 +198,7 @@ func (l *Life) marker(m *Marker, seq uint64, now time.Time) {
 		if a, ok := CutOff(m); ok {
 			l.spent(a, AddCutOff)
 		}
-	case MarkerAsk, MarkerAnswer, MarkerGrant, MarkerRevoke:
+	case MarkerAsk, MarkerAnswer, MarkerDenied, MarkerGrant, MarkerRevoke:
 		l.asks(m, seq)
 	case MarkerDaemonStop:
 		l.end(PhaseStopped)
@@ -304,6 +305,7 @@ func (l *Life) Put(p *ProcInfo) {
 	}
 	p.TokensUsed, p.CostUSD, p.Unpriced, p.Spending = l.Tokens, l.CostUSD, l.Unpriced, l.Spending
 	p.Provider, p.Model = cmp.Or(l.Provider, p.Provider), cmp.Or(l.Model, p.Model)
+	p.Denials = l.Refused
 	p.Runs, p.ActiveTotal, p.UpdatedAt = l.Runs, l.Active, l.Time
 	if p.CreatedAt.IsZero() {
 		p.CreatedAt = l.Created
