@@ -202,8 +202,11 @@ func askLine(k *ipc.Ask) string {
 }
 
 func answerWords(verdict string) string {
-	if verdict == "allow" {
+	switch verdict {
+	case "allow":
 		return "allowed"
+	case "withdrawn":
+		return "not waited for any more"
 	}
 	return "refused"
 }

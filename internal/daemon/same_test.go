@@ -23,7 +23,7 @@ var resumedFields = map[string]string{
 	"Intent": "same", "Agent": "same", "Labels": "same", "Provider": "same", "Model": "same", "Step": "moment", "MaxSteps": "same", "TokensUsed": "grows",
 	"Estimated": "moment", "ContextBudget": "same", "BudgetUSD": "same", "Unpriced": "grows", "Purse": "same", "CostUSD": "grows", "CreatedAt": "same", "UpdatedAt": "moment", "ElapsedMs": "moment", "Exit": "moment", "Children": "moment",
 	"WorkDir": "same", "ReadRoots": "same", "AllowedDevices": "same", "DeniedDevices": "same", "MCPMounts": "mounts", "Skills": "same", "BlockedSignals": "same", "OnInterrupt": "same", "Sandbox": "same", "Net": "same", "Tools": "same",
-	"Plan": "same", "Result": "moment", "Interrupted": "moment", "Damage": "same", "Dir": "same",
+	"Plan": "same", "Denied": "same", "Denials": "same", "Result": "moment", "Interrupted": "moment", "Damage": "same", "Dir": "same",
 	"Suspect": "moment", "WaitSince": "moment", "PausedAt": "moment", "Doing": "moment", "Session": "moment", "Kind": "same", "Groups": "moment", "PendingSignals": "moment",
 }
 
@@ -189,14 +189,14 @@ func compare(t *testing.T, who string, before, after ipc.ProcDetail, parent type
 	}
 }
 
-// unset are the fields that the leader cannot have: of children, of programs, of models with a price, of what waits for a budget, of damaged records.
-var unset = []string{"ParentUUID", "Kind", "BudgetUSD", "Purse", "Damage", "MCPMounts", "Skills"}
+// unset are the fields that the leader cannot have: of children, of programs, of models with a price, of what waits for a budget, of damaged records, of rules.
+var unset = []string{"ParentUUID", "Kind", "BudgetUSD", "Purse", "Damage", "MCPMounts", "Skills", "Denied", "Denials"}
 
 // forkedFields is what a fork has of its origin. A field that is missing here fails the test.
 var forkedFields = map[string]string{
 	"PID": "own", "UUID": "own", "PPID": "own", "ParentUUID": "own", "Name": "own", "WorkDir": "own", "Provider": "same", "Model": "same", "Kind": "same", "Intent": "same",
 	"Agent": "same", "Labels": "same", "Skills": "same", "BlockedSignals": "same", "OnInterrupt": "same", "Sandbox": "same", "Net": "same", "Step": "own", "MaxSteps": "same", "TokensUsed": "own", "CostUSD": "own", "Unpriced": "own", "ContextBudget": "own", "BudgetUSD": "own",
-	"PausedAt": "own", "CreatedAt": "own", "UpdatedAt": "own", "Exit": "own",
+	"PausedAt": "own", "CreatedAt": "own", "UpdatedAt": "own", "Exit": "own", "Denials": "own",
 }
 
 // everywhere checks that lists and exports show of a process what its details do, and that a fork has what it is to have: each field of types.ProcStatus.
