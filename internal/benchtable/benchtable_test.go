@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -132,5 +134,30 @@ func TestAPartShowsWhatItAddsToThoseBeforeIt(t *testing.T) {
 	delete(s, sample{partsRow.pkg, partsRow.ours, "table-cpu-ns"})
 	if _, err := judgeParts(s); err == nil || !strings.Contains(err.Error(), "table") {
 		t.Errorf("a part that was not measured: %v", err)
+	}
+}
+
+// A benchmark that moves to another package is missed at the end of the rounds only, minutes later.
+func TestEachRowNamesABenchmarkOfItsPackage(t *testing.T) {
+	have := map[string]string{} // the tests of a package
+	for _, r := range rows {
+		if _, read := have[r.pkg]; !read {
+			files, err := filepath.Glob(filepath.Join("..", "..", r.pkg, "*_test.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range files {
+				b, err := os.ReadFile(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				have[r.pkg] += string(b)
+			}
+		}
+		for _, name := range []string{r.ours, r.base} {
+			if name, _, _ = strings.Cut(name, "/"); name != "" && !strings.Contains(have[r.pkg], "func Benchmark"+name+"(") {
+				t.Errorf("row %s, %s: there is no Benchmark%s in %s", r.no, r.measure, name, r.pkg)
+			}
+		}
 	}
 }
