@@ -53,3 +53,27 @@ func TestWaitEndsWithTheCause(t *testing.T) {
 		t.Fatalf("an open gate lets the dead pass: %v", err)
 	}
 }
+
+// While time stands still the gate lets everybody through, and a pause in between is counted once.
+func TestTimeStandsStillWhileTheGateIsOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g Gate
+		g.Still(time.Now(), true)
+		if err := g.Wait(t.Context()); err != nil || g.Closed() || !g.Stands() {
+			t.Fatalf("%v, closed: %v, stands: %v", err, g.Closed(), g.Stands())
+		}
+		time.Sleep(time.Hour)
+		g.Shut(time.Now())
+		time.Sleep(time.Hour)
+		g.Still(time.Now(), false)
+		if !g.Stands() {
+			t.Error("time counts in a pause")
+		}
+		time.Sleep(time.Hour)
+		g.Open(time.Now())
+		time.Sleep(time.Hour)
+		if d := g.Paused(time.Now()); d != 3*time.Hour || g.Stands() {
+			t.Errorf("%v did not count, want 3h; stands: %v", d, g.Stands())
+		}
+	})
+}
