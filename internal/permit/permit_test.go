@@ -349,3 +349,20 @@ func FuzzCommands(f *testing.F) {
 		}
 	})
 }
+
+// A grant without a pattern is for the same call, also of a tool of which it is not known what it acts on.
+func TestAGrantWithoutAPatternIsForTheSameCall(t *testing.T) {
+	call := func(in string) *Call {
+		return &Call{Tool: "close_issue", Path: "/mnt/mcp/tracker", Input: []byte(in), Dir: "/w"}
+	}
+	long := strings.Repeat("x", 2*maxExact)
+	for in, other := range map[string]string{`{"name":"a"}`: `{"name":"b"}`, `{}`: `{"name":"a"}`, `{"text":"` + long + `"}`: `{"text":"` + long + `y"}`} {
+		g, err := NewGrant(1, call(in), ForFamily, "", time.Time{})
+		if err != nil || !g.Covers(call(in), time.Now()) || g.Covers(call(other), time.Now()) || len(g.Exact) > maxExact {
+			t.Errorf("%.40s: %.80v %v", in, g, err)
+		}
+	}
+	if g, err := NewGrant(1, call(`{"name": "a"}`), ForFamily, "", time.Time{}); err != nil || !g.Covers(call(`{"name":"a"}`), time.Now()) {
+		t.Errorf("blanks make it another call: %v %v", g, err)
+	}
+}
