@@ -34,7 +34,9 @@ type Event struct {
 	Agent    string             `json:"agent,omitempty"`
 	Provider string             `json:"provider,omitempty"`
 	Model    string             `json:"model,omitempty"`
-	Begin    uint64             `json:"begin,omitempty"` // of a syscall: the event that said that it has begun; 0 = none did
+	Answer   uint64             `json:"answer,omitempty"` // of what a model says: its answer; later ones have a greater number
+	At       int                `json:"at,omitempty"`     // of what a model says: the place in all that this answer says in this category, in bytes
+	Begin    uint64             `json:"begin,omitempty"`  // of a syscall: the event that said that it has begun; 0 = none did
 }
 
 // EventFilter picks events. The zero value picks all. What says that events are missing is always picked.

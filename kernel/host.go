@@ -134,7 +134,7 @@ func ask(ctx context.Context, h host, request []byte) (*loop.Response, error) {
 	waitForModel(h.k.doing, h.p)
 	defer waitForNothing(h.k.doing, h.p)
 	if f, err := h.k.vfs.File(h.p.PID, h.p.modelFD); err == nil {
-		defer h.k.fds.listen(h.p, f, output)()
+		defer h.k.fds.hear(h.p, f)()
 	}
 	if err := h.k.fds.write(ctx, h.p, h.p.modelFD, h.p.modelPath, request); err != nil {
 		return nil, err

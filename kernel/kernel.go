@@ -101,6 +101,7 @@ type KernelImpl struct {
 	engine   *engine
 	fds      *descriptors
 	outputs  *outputs
+	ears     ears // of those who listen to models
 	store    Store
 	cfg      Config
 	log      *slog.Logger
@@ -175,7 +176,7 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 		}
 	}
 	k.asks = &asker{judge: cfg.Permissions, events: k.events, doing: k.doing, open: map[uint64]*question{}}
-	k.fds = &descriptors{vfs: k.vfs, tracer: k.tracer, secrets: cfg.Secrets, events: k.events, doing: k.doing}
+	k.fds = &descriptors{vfs: k.vfs, tracer: k.tracer, secrets: cfg.Secrets, events: k.events, doing: k.doing, ears: &k.ears}
 	k.outputs = &outputs{table: k.table, contexts: k.ctxMgr, vfs: k.vfs, doing: k.doing, events: k.events}
 	k.budgets = &budgets{table: k.table, lifecycle: cfg.Lifecycle, catalog: cfg.Catalog, doing: k.doing}
 	k.engine = &engine{

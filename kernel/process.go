@@ -102,6 +102,8 @@ type Process struct {
 	clock *time.Timer // +checklocks:mu
 
 	outlets atomic.Pointer[[]*outlet] // stored under mu; nil = there were none
+	speech  atomic.Pointer[speech]    // what its model is saying; nil = it is not asked
+	answer  uint64                    // the number of its last answer; the loop's alone
 
 	box  mailbox.Box[*Message]
 	post post // the way into the box of an agent

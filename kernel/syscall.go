@@ -60,6 +60,7 @@ type descriptors struct {
 	secrets *redact.Set
 	events  *event.Log
 	doing   *activity
+	ears    *ears
 }
 
 func (c *descriptors) open(p *Process, path string, flags vfs.OpenFlag) (types.FD, error) {
@@ -162,9 +163,37 @@ const (
 // output is the category of what a model says.
 const output = "output"
 
-// listen makes the pieces of a file's answer log lines of the process, as they come and as long as
-// there is room for them, and its waits wait reasons. It returns what ends that.
-func (c *descriptors) listen(p *Process, f vfs.VFSFile, category string) (done func()) {
+// hear makes what a model says lines of the log, as they are complete and as long as there is room for them, what it says beside that something to listen to, and
+// its waits wait reasons. It returns what ends that.
+func (c *descriptors) hear(p *Process, f vfs.VFSFile) (done func()) {
+	n, ok := f.(vfs.StreamNotifier)
+	if !ok {
+		return func() {}
+	}
+	s := newSpeech(p, c.events, c.secrets, c.ears)
+	n.NotifyStream(func(part vfs.StreamPart) {
+		c.doing.pulse.lives(p)
+		switch part.Kind {
+		case "wait":
+			c.doing.waitOutside(p, part)
+		case "warning":
+			s.note("warning", part.Text)
+		case "reasoning":
+			s.say(0, part.Text)
+		default:
+			s.say(1, part.Text)
+			tell(p, note{piece, part.Text})
+		}
+	})
+	return func() {
+		n.NotifyStream(nil)
+		s.end()
+	}
+}
+
+// listen makes what a tool prints lines of the log, as they are complete and as long as there is room for them, and its waits wait reasons. It returns what ends
+// that.
+func (c *descriptors) listen(p *Process, f vfs.VFSFile) (done func()) {
 	n, ok := f.(vfs.StreamNotifier)
 	if !ok {
 		return func() {}
@@ -180,15 +209,7 @@ func (c *descriptors) listen(p *Process, f vfs.VFSFile, category string) (done f
 		}
 		c.events.Append(event.Event{Kind: event.LogLine, PID: p.PID, UUID: p.UUID, Name: cat, Text: text})
 	}
-	lines := map[string]*lineBuffer{}
-	say := func(cat string) *lineBuffer {
-		b := lines[cat]
-		if b == nil {
-			b = &lineBuffer{emit: func(s string) { line(cat, s) }}
-			lines[cat] = b
-		}
-		return b
-	}
+	lines := &lineBuffer{emit: func(s string) { line(toolLine, s) }}
 	n.NotifyStream(func(part vfs.StreamPart) {
 		c.doing.pulse.lives(p)
 		switch part.Kind {
@@ -196,20 +217,13 @@ func (c *descriptors) listen(p *Process, f vfs.VFSFile, category string) (done f
 			c.doing.waitOutside(p, part)
 		case "warning":
 			line("warning", part.Text)
-		case "reasoning":
-			say("think").add(part.Text)
 		default:
-			say(category).add(part.Text)
-			if category == output {
-				tell(p, note{piece, part.Text})
-			}
+			lines.add(part.Text)
 		}
 	})
 	return func() {
 		n.NotifyStream(nil)
-		for _, b := range lines {
-			b.flush()
-		}
+		lines.flush()
 	}
 }
 

@@ -176,7 +176,7 @@ func (c *descriptors) runTool(ctx context.Context, p *Process, a *loop.Action) (
 	}
 	defer c.close(p, fd, a.Tool.Path)
 	if f, ferr := c.vfs.File(p.PID, fd); ferr == nil {
-		defer c.listen(p, f, toolLine)()
+		defer c.listen(p, f)()
 	}
 	if err := c.write(ctx, p, fd, a.Tool.Path, a.Tool.Input(a.Call.Input)); err != nil {
 		return string(c.rest(p, fd, a.Tool.Path)), err // what there is of an answer helps the model

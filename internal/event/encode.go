@@ -53,6 +53,10 @@ func AppendJSON(dst []byte, e *Event) []byte {
 	dst = appendField(dst, `,"agent":`, e.Agent)
 	dst = appendField(dst, `,"provider":`, e.Provider)
 	dst = appendField(dst, `,"model":`, e.Model)
+	if e.Answer != 0 {
+		dst = strconv.AppendUint(append(dst, `,"answer":`...), e.Answer, 10)
+	}
+	dst = appendInt(dst, `,"at":`, int64(e.At))
 	if e.Begin != 0 {
 		dst = strconv.AppendUint(append(dst, `,"begin":`...), e.Begin, 10)
 	}

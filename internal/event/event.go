@@ -22,7 +22,7 @@ const (
 	StepEnded    Kind = "step_ended"      // Step, Total, Text (summary), Name (action), Tokens and CostUSD (of the step), Dur
 	Syscall      Kind = "syscall"         // Name, Path, Args, Result, Err, Code, Dur, Begin; PID is who called, 0 = a person or the kernel
 	SyscallBegun Kind = "syscall_begin"   // Name, Path, Args: one that may take long has begun; a Syscall with Begin says how it ended
-	LogLine      Kind = "log"             // Name (category: think, tool, output, warning), Text
+	LogLine      Kind = "log"             // Name (category: think, tool, output, warning), Text; Answer, At, Total (bytes of the answer that it covers) of what a model says
 	StateChanged Kind = "state"           // From, To
 	Renamed      Kind = "renamed"         // Name (the new one; empty = it has none), Text (the old one)
 	Signalled    Kind = "signal"          // Name (signal), Result (delivered, blocked, handled, ignored)
@@ -46,6 +46,7 @@ const (
 	Refused      Kind = "refused"         // Name (read, write, network, socket, rights: what the sandbox did not let a command do; changed: what it could not prevent), Path (the path, host or address; empty = not known), Text (a sentence)
 	Asked        Kind = "asked"           // Args (its number), Name (the tool), Text (the call in a line), Result (the rule): a person is asked about a call
 	Answered     Kind = "answered"        // Args (its number), Name (the tool), Result (allow, deny), Text (why): a person has answered
+	Piece        Kind = "piece"           // Name (think, output), Text, Answer, At: what a model has just said; only for who listens, never in the log
 	Lag          Kind = "lag"             // Text (which events are missing before this one); only in files, never in the log
 )
 
@@ -77,5 +78,7 @@ type Event struct {
 	Agent    string             `json:"agent,omitempty"`
 	Provider string             `json:"provider,omitempty"`
 	Model    string             `json:"model,omitempty"`
-	Begin    uint64             `json:"begin,omitempty"` // Seq of the SyscallBegun that a Syscall ends; 0 = there was none
+	Answer   uint64             `json:"answer,omitempty"` // the answer of a model: later ones have a greater number (when it began, in microseconds)
+	At       int                `json:"at,omitempty"`     // the place in the answer's text of this Name, in bytes
+	Begin    uint64             `json:"begin,omitempty"`  // Seq of the SyscallBegun that a Syscall ends; 0 = there was none
 }
