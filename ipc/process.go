@@ -208,6 +208,9 @@ type EventsRequest struct {
 	Targets []string `json:"targets,omitempty"`
 	// Filter picks events; null = all. What is missing is always told.
 	Filter *EventFilter `json:"filter,omitempty"`
-	Since  time.Time    `json:"since,omitzero"` // only events that are not older
-	Tail   int          `json:"tail,omitempty"` // of the past, only the last so many that are picked, at most 10,000; 0 = all
+	// Speech sends what models say as it comes, in events of the kind piece that the log does not have (their seq is 0), in place of the lines of which they
+	// are parts: Kinds and Filter pick them as they pick these. It needs Follow.
+	Speech bool      `json:"speech,omitempty"`
+	Since  time.Time `json:"since,omitzero"` // only events that are not older
+	Tail   int       `json:"tail,omitempty"` // of the past, only the last so many that are picked, at most 10,000; 0 = all
 }

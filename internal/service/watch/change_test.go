@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"rnix/internal/event"
 	"rnix/internal/step"
 	"rnix/ipc"
 	"rnix/kernel"
@@ -35,6 +36,11 @@ func (c *crowd) InfoOf(id types.UUID) (kernel.Info, bool) {
 		return kernel.Info{}, false
 	}
 	return *i, true
+}
+
+func (*crowd) Listen() *kernel.Listener { return nil }
+func (*crowd) Hear(types.UUID, *kernel.Heard, uint64) (said []event.Event, more bool) {
+	return nil, false
 }
 
 // nothing is an index and an archive without a history.

@@ -42,6 +42,10 @@ func (w *Service) streamEvents(ctx context.Context, peer *ipc.Peer, req ipc.Even
 		return err
 	}
 	s := &sink{out: out}
+	if req.Speech && req.Follow {
+		f.heard = newHearing(w.Kernel)
+		defer f.heard.close()
+	}
 	from := req.From
 	if from == 0 {
 		from = w.Log.Last() + 1
@@ -61,10 +65,9 @@ func (w *Service) streamEvents(ctx context.Context, peer *ipc.Peer, req ipc.Even
 	return w.sendLive(ctx, w.Log.Cursor(from), f, s)
 }
 
-// sendLive sends what the log has and gets, until the request is served.
+// sendLive sends what the log has and gets, and what models say meanwhile if that was asked for, until the request is served.
 func (w *Service) sendLive(ctx context.Context, cur *event.Cursor, f *filter, s *sink) error {
 	stop := w.Log.Last()
-	var buf []byte
 	for {
 		if cur.Pos() > stop {
 			if err := s.flush(); err != nil {
@@ -73,8 +76,11 @@ func (w *Service) sendLive(ctx context.Context, cur *event.Cursor, f *filter, s 
 			if !f.req.Follow || f.over() {
 				return nil
 			}
+			if err := f.heard.send(f, s, cur.Pos()-1); err != nil {
+				return err
+			}
 		}
-		e, err := cur.Next(ctx)
+		e, ok, err := cur.TryNext()
 		var missed *event.Missed
 		switch {
 		case errors.As(err, &missed):
@@ -83,28 +89,41 @@ func (w *Service) sendLive(ctx context.Context, cur *event.Cursor, f *filter, s 
 			}
 			f.ended(w.ended) // their ends may be among what was missed
 			stop = max(stop, missed.To)
-			continue
 		case errors.Is(err, io.EOF):
 			return s.flush()
 		case err != nil:
 			return err
-		}
-		if !f.wants(&e) || e.Seq <= f.sent[e.UUID] {
-			continue
-		}
-		if f.picks(&e) {
-			buf = event.AppendJSON(buf[:0], &e)
-			if err := s.send(e.Seq, e.Kind, buf); err != nil {
+		case !ok:
+			if err := f.heard.wait(ctx, cur.More()); err != nil {
+				return err
+			}
+		default:
+			if over, err := f.live(&e, s); err != nil || over {
 				return err
 			}
 		}
-		if e.Kind == event.Exited && f.running[e.UUID] {
-			delete(f.running, e.UUID)
-			if f.over() && f.req.UntilEnd {
-				return s.flush()
-			}
+	}
+}
+
+// live sends an event of the log if it is wanted, and reports whether nothing more is to come.
+func (f *filter) live(e *event.Event, s *sink) (over bool, err error) {
+	if !f.wants(e) || e.Seq <= f.sent[e.UUID] {
+		return false, nil
+	}
+	line := f.heard.line(e)
+	if line.Kind != "" && f.picks(line) {
+		f.buf = event.AppendJSON(f.buf[:0], line)
+		if err := s.send(line.Seq, line.Kind, f.buf); err != nil {
+			return false, err
 		}
 	}
+	if e.Kind == event.Exited && f.running[e.UUID] {
+		delete(f.running, e.UUID)
+		if f.over() && f.req.UntilEnd {
+			return true, s.flush()
+		}
+	}
+	return false, nil
 }
 
 // ended reports whether a process is over.

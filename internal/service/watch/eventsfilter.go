@@ -19,6 +19,8 @@ type filter struct {
 	running map[types.UUID]bool       // that were named and have not ended
 	sent    map[types.UUID]uint64     // the last event of this daemon that its file had
 	stored  map[types.UUID]storedFrom // where files begin
+	heard   *hearing                  // nil = what models say is not asked for but in whole lines
+	buf     []byte
 }
 
 // filter reads a request. Targets that cannot be found, or that the caller may not see, and a filter that cannot be are errors.
@@ -109,8 +111,13 @@ func (f *filter) wants(e *event.Event) bool {
 	return true
 }
 
-// picks reports whether an event is one that the client wants to see.
+// picks reports whether an event is one that the client wants to see. A piece is picked as the line would be of which it is a part.
 func (f *filter) picks(e *event.Event) bool {
+	if e.Kind == event.Piece {
+		line := *e
+		line.Kind = event.LogLine
+		e = &line
+	}
 	return (len(f.req.Kinds) == 0 || e.Kind == event.Lag || slices.Contains(f.req.Kinds, e.Kind)) &&
 		(f.req.Since.IsZero() || !e.Time.Before(f.req.Since)) && f.match(e)
 }

@@ -80,6 +80,7 @@ func (w *Service) sendOld(f *filter, s *sink, p *pastFile) error {
 	if e.Kind == event.Spawned && mine && f.named[p.id] && !w.ended(p.id) {
 		f.running[p.id] = true // that was an earlier run
 	}
+	f.heard.line(e)
 	if !f.picks(e) {
 		return nil
 	}

@@ -33,6 +33,8 @@ type Kernel interface {
 	List() []kernel.Info
 	Info(pid types.PID) (kernel.Info, error)
 	InfoOf(id types.UUID) (kernel.Info, bool)
+	Listen() *kernel.Listener
+	Hear(id types.UUID, h *kernel.Heard, upTo uint64) (said []event.Event, more bool)
 }
 
 // Index knows the histories on disk. Each store.Index is one.
