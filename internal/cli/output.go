@@ -37,6 +37,8 @@ type output struct {
 	prog           string
 	// unfinished is set when a process was shown that has not ended, but is suspended.
 	unfinished bool
+
+	voice voice
 }
 
 // stream is standard output or standard error.
@@ -104,7 +106,7 @@ func (o *output) print(text string) {
 	if text == "" {
 		return
 	}
-	o.live.clear()
+	o.voice.breakLine(&o.err, o.live)
 	o.write(text)
 	o.live.draw()
 }
@@ -122,9 +124,10 @@ func (o *output) result(text string) {
 		text = strings.TrimSpace(text)
 		text = text[strings.LastIndexByte(text, '\n')+1:]
 	}
-	if text != "" {
-		o.print(text + "\n")
+	if text == "" || o.voice.shows(o, text) {
+		return // it stands on the terminal already
 	}
+	o.print(text + "\n")
 }
 
 // raw writes bytes as they are, but clean if a person sees them.
@@ -191,7 +194,7 @@ func (o *output) warn(text string) {
 
 // say writes a line to standard error, whatever was asked for.
 func (o *output) say(line string) {
-	o.live.clear()
+	o.voice.breakLine(&o.err, o.live)
 	_, _ = io.WriteString(o.err.w, o.drawn(line)+"\n")
 	o.live.draw()
 }

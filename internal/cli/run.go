@@ -28,7 +28,8 @@ func runCmd(a *app) *cobra.Command {
 		Use:   "run [intent]",
 		Short: "start an agent and show what it does until it ends",
 		Long: `Run starts an agent that works on the intent in the current directory, shows each of its steps on
-standard error, and writes its result to standard output.
+standard error, and writes its result to standard output. On a terminal it shows what the model says as
+it comes, and with -v what it thinks; a result that stands there already is not written once more.
 
 The intent is the arguments, or standard input with "-" or when nothing is given and standard input is
 not a terminal. With a "-" beside an intent, or with --stdin, standard input is data to work on: the agent

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"strconv"
 	"time"
 )
 
@@ -13,6 +14,9 @@ type status struct {
 	text  func(now time.Time) string // what to show; empty = nothing
 	frame int
 	shown bool
+	quiet time.Time // it is not drawn below a line that has begun before
+	voice *voice    // what may have begun a line above; nil = it is always complete
+	up    int       // 1 + the column to go back to in the line above; 0 = that is complete
 }
 
 // statusEvery is how often the line is drawn anew.
@@ -34,10 +38,19 @@ func (l *status) draw() {
 	if l == nil {
 		return
 	}
-	text := l.text(time.Now())
+	now := time.Now()
+	text := l.text(now)
 	if text == "" {
 		l.clear()
 		return
+	}
+	if l.voice != nil && l.voice.midLine && !l.shown {
+		column := l.voice.column % l.s.width
+		if now.Before(l.quiet) || column == 0 {
+			return // more comes, or the terminal alone knows in which row its cursor is
+		}
+		_, _ = io.WriteString(l.s.w, "\n")
+		l.up = 1 + column
 	}
 	frames := []rune("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
 	text = cut(text, l.s.width-3)
@@ -60,7 +73,10 @@ func (l *status) tick() {
 func (l *status) clear() {
 	if l != nil && l.shown {
 		_, _ = io.WriteString(l.s.w, "\r\x1b[K")
-		l.shown = false
+		if l.up > 0 {
+			_, _ = io.WriteString(l.s.w, "\x1b[A\x1b["+strconv.Itoa(l.up)+"G")
+		}
+		l.shown, l.up = false, 0
 	}
 }
 

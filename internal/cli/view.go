@@ -18,6 +18,7 @@ type view struct {
 	pid      types.PID
 	uuid     types.UUID
 	procs    map[types.PID]*seen
+	said     map[types.PID]*said
 	started  time.Time
 	stopping bool
 }
@@ -33,7 +34,7 @@ type seen struct {
 }
 
 func newView(out *output, s ipc.SpawnResponse) *view {
-	return &view{out: out, pid: s.PID, uuid: s.UUID, started: time.Now(),
+	return &view{out: out, pid: s.PID, uuid: s.UUID, started: time.Now(), said: map[types.PID]*said{},
 		procs: map[types.PID]*seen{s.PID: {total: s.MaxSteps, at: time.Now(), doing: "starts"}}}
 }
 
@@ -66,9 +67,13 @@ func (v *view) event(e *ipc.Event) {
 			v.say("%s step %s", v.agent(e.PID), stepOf(e.Step, e.Total))
 		}
 	case event.StepEnded:
+		v.spoke(e.PID)
 		v.stepEnded(e, p)
 	case event.Syscall:
 		p.doing = doing(e, p.doing)
+	case event.Piece:
+		p.doing = map[string]string{"think": "thinks", "output": "answers"}[e.Name]
+		v.says(e)
 	case event.LogLine:
 		v.logLine(e, p)
 	case event.Waiting:
@@ -176,9 +181,17 @@ func (v *view) logLine(e *ipc.Event, p *seen) {
 		v.out.warn(fmt.Sprintf("PID %d: %s", e.PID, e.Text))
 	case "think":
 		p.doing = "thinks: " + oneLine(e.Text)
+		if e.Answer != 0 && speaks(v.out) {
+			v.says(e)
+			break
+		}
 		v.out.detail("%s   %s %s", v.agent(e.PID), v.out.err.paint(dim, "[think]"), oneLine(e.Text))
 	case "output":
-		p.doing = "answers"
+		if p.doing = "answers"; e.Answer != 0 && speaks(v.out) {
+			v.says(e)
+			break
+		}
+		v.out.detail("%s   %s %s", v.agent(e.PID), v.out.err.paint(dim, "[output]"), oneLine(e.Text))
 	default:
 		p.doing = oneLine(e.Text)
 		v.out.detail("%s   %s %s", v.agent(e.PID), v.out.err.paint(dim, "["+oneLine(e.Name)+"]"), oneLine(e.Text))

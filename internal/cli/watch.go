@@ -200,7 +200,7 @@ func (w *watch) round(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal,
 // read opens the stream and returns its frames; the last one has an error.
 func (w *watch) read(ctx context.Context, c *ipc.Client) <-chan frame {
 	frames := make(chan frame)
-	req := ipc.EventsRequest{Target: w.spawn.UUID.String(), From: w.spawn.Seq + 1, Tree: true, Follow: true, UntilEnd: true, Kinds: w.view.kinds()}
+	req := ipc.EventsRequest{Target: w.spawn.UUID.String(), From: w.spawn.Seq + 1, Tree: true, Follow: true, UntilEnd: true, Kinds: w.view.kinds(), Speech: speaks(w.out)}
 	if w.later {
 		req = w.seen.rest(req)
 	}
