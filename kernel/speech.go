@@ -71,6 +71,9 @@ func (s *speech) say(i int, text string) {
 	s.mu.Lock()
 	v := &s.voices[i]
 	if n := len(s.parts); n == 0 || s.parts[n-1].voice != i {
+		if n > 0 {
+			s.voices[s.parts[n-1].voice].close()
+		}
 		s.parts = append(s.parts, stretch{i, v.base + len(v.text), s.events.Last()})
 	}
 	v.add(text)
@@ -94,9 +97,7 @@ func (s *speech) end() {
 		v := &s.voices[i]
 		_, _ = v.clean.Write([]byte(strings.ToValidUTF8(v.rest, "\uFFFD"))) // a voice takes all
 		_ = v.clean.Flush()
-		if n := v.base + len(v.text) - v.lines; n > 0 {
-			v.emit(n, n)
-		}
+		v.close()
 	}
 }
 
@@ -164,6 +165,15 @@ func (v *voice) emit(n, covers int) {
 	v.lines += covers
 }
 
+// close brings a line without end into the log: what is said next is something else.
+//
+// +checklocks:v.of.mu
+func (v *voice) close() {
+	if n := v.base + len(v.text) - v.lines; n > 0 {
+		v.emit(n, n)
+	}
+}
+
 // trim forgets the beginning of a long answer.
 //
 // +checklocks:v.of.mu
@@ -189,31 +199,27 @@ type Heard struct {
 	at     [2]int
 }
 
-// Line takes note of a line of the event log that is part of an answer. It returns what of it has not been heard as pieces, and whether that is all of it.
-func (h *Heard) Line(e *event.Event) (rest string, whole bool) {
+// Line takes note of a line of the event log that is part of an answer. It returns the line without what has been heard of it as pieces, which may be all of its
+// text: it is complete now. ok is false if more has been heard than this line.
+func (h *Heard) Line(e *event.Event) (line event.Event, ok bool) {
 	i := 0
 	if e.Name == output {
 		i = 1
 	}
 	switch {
 	case e.Answer < h.answer:
-		return "", false // it was heard, or is missing
+		return line, false
 	case e.Answer > h.answer:
 		*h = Heard{answer: e.Answer}
 	}
+	line = *e
 	from, end := h.at[i], e.At+e.Total
 	h.at[i] = max(from, end)
-	switch {
-	case from <= e.At:
-		return e.Text, true
-	case from >= end:
-		return "", false
+	if from > e.At {
+		line.Text = e.Text[min(from-e.At, len(e.Text)):]
+		line.At, line.Total = from, end-from
 	}
-	text := e.Text
-	if len(text) < e.Total {
-		text += "\n"
-	}
-	return text[min(from-e.At, len(text)):], false
+	return line, from <= end
 }
 
 // pieces returns what was said behind what h has heard, in its order, as far as it began behind no event later than upTo; and whether there is more.

@@ -35,12 +35,20 @@ func (h *hearer) log(n int) {
 			h.notes++
 			continue
 		}
-		rest, whole := h.heard.Line(&e)
-		if whole && len(rest) < e.Total {
-			rest += "\n"
-		}
-		h.take(e.Name, rest)
+		h.take(e.Name, lineText(&h.heard, &e))
 	}
+}
+
+// lineText is what a line adds to what was heard.
+func lineText(h *Heard, e *event.Event) string {
+	line, ok := h.Line(e)
+	if !ok {
+		return ""
+	}
+	if len(line.Text) < line.Total {
+		return line.Text + "\n"
+	}
+	return line.Text
 }
 
 func (h *hearer) pieces(s *speech) {
@@ -120,18 +128,18 @@ func TestWhatIsSaidBehindAnEventComesBehindIt(t *testing.T) {
 	s := newSpeech(p, log, nil, all)
 	s.say(0, "I think")
 	before := log.Last()
-	at := log.Append(event.Event{Kind: event.Compacted, PID: p.PID, UUID: p.UUID})
+	log.Append(event.Event{Kind: event.Compacted, PID: p.PID, UUID: p.UUID})
 	s.say(1, "so")
 	var h Heard
 	said, more := s.pieces(&h, before)
 	if len(said) != 1 || said[0].Text != "I think" || said[0].Kind != event.Piece || !more {
 		t.Fatalf("before the event: %v, more %t", said, more)
 	}
-	said, more = s.pieces(&h, at)
+	said, more = s.pieces(&h, log.Last())
 	if len(said) != 1 || said[0].Text != "so" || said[0].Name != output || more {
 		t.Fatalf("behind the event: %v, more %t", said, more)
 	}
-	if said, _ := s.pieces(&h, at); said != nil {
+	if said, _ := s.pieces(&h, log.Last()); said != nil {
 		t.Fatalf("twice: %v", said)
 	}
 }
@@ -160,8 +168,7 @@ func TestASecretThatIsSaidInPiecesIsNeverHeard(t *testing.T) {
 		if strings.Contains(e.Text, "0123") {
 			t.Errorf("in the log: %q", e.Text)
 		}
-		rest, _ := h.Line(&e)
-		seen += rest
+		seen += lineText(&h, &e)
 	}
 	if strings.Contains(seen, "sk-live") || !strings.HasPrefix(seen, "The key is ") || !strings.HasSuffix(seen, ", isn't it?\nYes") {
 		t.Errorf("heard: %q", seen)

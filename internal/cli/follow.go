@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"rnix/debug"
 	"rnix/internal/event"
@@ -17,17 +20,32 @@ import (
 func showEvents(ctx context.Context, fl *follower, out *output, req ipc.EventsRequest, wants func(*ipc.Event) bool, render func(*ipc.Event) string) error {
 	shown := false
 	m := &misses{}
-	err := eachEvent(ctx, fl, out, req, m, func(f *ipc.Frame[ipc.Event]) {
-		switch {
-		case wants != nil && f.Data.Kind != event.Lag && !wants(&f.Data):
-		case out.json():
-			out.jsonLine(f.Raw)
-			shown = true
-		default:
-			if line := render(&f.Data); line != "" {
+	var said *debug.Lines // what models are saying
+	if req.Speech = req.Speech && req.Follow && !out.json() && speaks(out); req.Speech {
+		said = &debug.Lines{}
+		out.startStatus(func(time.Time) string { return beginning(said, &out.err, render) })
+		defer out.live.end()
+	}
+	show := func(e *ipc.Event) {
+		if wants == nil || e.Kind == event.Lag || wants(e) {
+			if line := render(e); line != "" {
 				out.print(out.drawn(line) + "\n")
 				shown = true
 			}
+		}
+	}
+	err := eachEvent(ctx, fl, out, req, m, func(f *ipc.Frame[ipc.Event]) {
+		switch {
+		case said != nil:
+			for _, e := range said.Take((*event.Event)(&f.Data)) {
+				show((*ipc.Event)(&e))
+			}
+			out.live.tick()
+		case !out.json():
+			show(&f.Data)
+		case wants == nil || f.Data.Kind == event.Lag || wants(&f.Data):
+			out.jsonLine(f.Raw)
+			shown = true
 		}
 	}, func(x missed) {
 		shown = true
@@ -44,6 +62,27 @@ func showEvents(ctx context.Context, fl *follower, out *output, req ipc.EventsRe
 		out.talk("%s", nothingShown(&req))
 	}
 	return err
+}
+
+// beginning is the last of the lines that models have begun to say, with its end if it is long.
+func beginning(said *debug.Lines, s *stream, render func(*ipc.Event) string) string {
+	open := said.Open()
+	if len(open) == 0 {
+		return ""
+	}
+	e := ipc.Event(open[len(open)-1])
+	text := oneLine(e.Text)
+	e.Text = ""
+	begin := strings.TrimRight(ansi.Strip(render(&e)), " ") + " "
+	return begin + lastCells(text, s.width-4-cells(begin))
+}
+
+// lastCells is the end of a text that has at most so many cells.
+func lastCells(text string, limit int) string {
+	if over := cells(text) - limit; over > 0 && limit > 0 {
+		return ansi.TruncateLeft(text, over+1, "…")
+	}
+	return text
 }
 
 // nothingShown says why there is nothing: what was asked for may be too little.

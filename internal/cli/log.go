@@ -51,6 +51,7 @@ it. Where lines are missing, it says so.`,
 			if err != nil {
 				return err
 			}
+			req.Speech = true
 			return showEvents(c.Context(), fl, a.out, req, nil, func(e *ipc.Event) string { return logLine(&a.out.out, e) })
 		},
 	}

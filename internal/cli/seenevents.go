@@ -3,6 +3,7 @@ package cli
 import (
 	"time"
 
+	"rnix/internal/event"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -26,6 +27,9 @@ const overlap = 2 * time.Second
 
 // take notes an event, and reports whether it is new.
 func (s *seenEvents) take(e *ipc.Event) bool {
+	if e.Kind == event.Piece {
+		return true // it has its place by itself
+	}
 	if s.marks == nil {
 		s.marks, s.first = map[types.UUID]mark{}, e.Time
 	}

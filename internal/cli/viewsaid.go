@@ -14,8 +14,9 @@ const spokenMax = 1 << 20
 // said is what the view has shown of the answers of a process.
 type said struct {
 	answer uint64
-	voice  string // that spoke last
-	line   string // of a child, which has begun
+	voice  string         // that spoke last
+	at     map[string]int // what was shown, in bytes by voice
+	line   string         // of a child, which has begun
 	text   strings.Builder
 	whole  bool // text is the answer from its beginning
 }
@@ -32,15 +33,18 @@ func (v *view) says(e *ipc.Event) {
 		v.said[e.PID] = s
 	}
 	if s.answer != e.Answer {
-		*s = said{answer: e.Answer, whole: true}
+		*s = said{answer: e.Answer, whole: true, at: map[string]int{}}
 	}
+	at := max(e.At, s.at[e.Name])
+	text = text[min(at-e.At, len(text)):]
+	s.at[e.Name] = at + len(text)
 	thinks := e.Name == "think"
 	if e.Name != s.voice && s.voice != "" {
 		v.rest(e.PID)
 	}
 	s.voice = e.Name
 	if !thinks {
-		if s.whole = s.whole && e.At == s.text.Len() && s.text.Len() < spokenMax; s.whole {
+		if s.whole = s.whole && at == s.text.Len() && s.text.Len() < spokenMax; s.whole {
 			s.text.WriteString(text)
 		}
 	}
@@ -58,10 +62,13 @@ func (v *view) says(e *ipc.Event) {
 	for {
 		line, rest, ok := strings.Cut(s.line, "\n")
 		if !ok {
-			return
+			break
 		}
 		s.line = rest
 		v.say("%s   %s", v.agent(e.PID), v.out.err.paint(st, oneLine(line)))
+	}
+	if e.Kind == event.LogLine {
+		v.rest(e.PID) // it is complete
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"rnix/debug"
 	"rnix/internal/event"
@@ -53,6 +54,7 @@ type logPane struct {
 	off   map[category]bool
 	calls bool // syscalls are asked for
 	tree  bool // those below it, too
+	said  debug.Lines
 	long  *long
 }
 
@@ -88,12 +90,12 @@ func (l *logPane) show(p *ipc.Proc) tea.Cmd {
 
 // begin reads the log from its beginning.
 func (l *logPane) begin() tea.Cmd {
-	l.lines, l.bytes, l.gone, l.lost = nil, 0, 0, 0
+	l.lines, l.bytes, l.gone, l.lost, l.said = nil, 0, 0, 0, debug.Lines{}
 	l.long.set("")
 	l.long.parts = nil
 	l.long.home()
 	l.long.tail = true
-	req := ipc.EventsRequest{Target: l.sub.target(), Tree: l.tree, History: true, Follow: true, Kinds: lifeKinds}
+	req := ipc.EventsRequest{Target: l.sub.target(), Tree: l.tree, History: true, Follow: true, Speech: true, Kinds: lifeKinds}
 	if p := l.sub.proc; p.State == stateDead || p.State == stateArchived {
 		req.Follow = false
 	}
@@ -114,15 +116,21 @@ func (l *logPane) update(msg tea.Msg) tea.Cmd {
 // hear takes lines in.
 func (l *logPane) hear(got []heard) {
 	var text strings.Builder
-	for i := range got {
-		n := lineOf(&got[i])
-		if m := got[i].missed; m != nil {
-			l.lost += m.To - m.From + 1
-		}
+	add := func(n logLine) {
 		l.lines = append(l.lines, n)
 		l.bytes += len(n.text)
 		if !l.off[n.cat] {
 			text.WriteString(n.text + "\n")
+		}
+	}
+	for i := range got {
+		if m := got[i].missed; m != nil {
+			l.lost += m.To - m.From + 1
+			add(heardLine(&got[i]))
+			continue
+		}
+		for _, e := range l.said.Take((*event.Event)(&got[i].ev)) {
+			add(lineOf(&e))
 		}
 	}
 	if len(l.lines) > logLines || l.bytes > logBytes {
@@ -163,12 +171,16 @@ func (l *logPane) render() {
 	}
 }
 
-// lineOf renders a piece of the log. It is cleaned where it is shown.
-func lineOf(h *heard) logLine {
+// heardLine renders what was heard: an event, or which ones were not.
+func heardLine(h *heard) logLine {
 	if m := h.missed; m != nil {
 		return logLine{catLost, fmt.Sprintf("-- events %d to %d of the daemon are missed: this screen was too slow for them --", m.From, m.To)}
 	}
-	ev := &h.ev
+	return lineOf((*event.Event)(&h.ev))
+}
+
+// lineOf renders an event. It is cleaned where it is shown.
+func lineOf(ev *event.Event) logLine {
 	ev.Time = ev.Time.Local()
 	cat := catLife
 	switch ev.Kind {
@@ -183,7 +195,7 @@ func lineOf(h *heard) logLine {
 	case event.Lag:
 		cat = catLost
 	}
-	text := debug.Line((*event.Event)(ev))
+	text := debug.Line(ev)
 	if len(text) > logLineSize {
 		text = text[:logLineSize] + fmt.Sprintf(" (%s more bytes)", number(len(text)-logLineSize))
 	}
@@ -231,10 +243,29 @@ func (l *logPane) view(w, h int) string {
 		parts = append(parts, plural(len(l.lines), "line", "lines"))
 	}
 	head := filled(t, parts, w, max(h/4, 1))
-	if len(head) < h {
-		head = append(head, l.long.view(w, h-len(head)))
+	open := l.beginnings(w, h-len(head)-1)
+	if room := h - len(head) - len(open); room > 0 {
+		head = append(head, l.long.view(w, room))
 	}
-	return strings.Join(head, "\n")
+	return strings.Join(append(head, open...), "\n")
+}
+
+// beginnings are the lines that models have begun to say, with their ends if they are long, as many as there is room for.
+func (l *logPane) beginnings(w, room int) (rows []string) {
+	if !l.long.tail || l.ear.done {
+		return nil
+	}
+	for _, e := range l.said.Open() {
+		n := lineOf(&e)
+		text := l.e.t.line(n.text)
+		if over := ansi.StringWidth(text) - w; over > 0 {
+			text = ansi.TruncateLeft(text, over+1, l.e.t.ellipsis())
+		}
+		if !l.off[n.cat] {
+			rows = append(rows, text)
+		}
+	}
+	return rows[max(len(rows)-max(room, 0), 0):]
 }
 
 func (l *logPane) keys() []binding {

@@ -116,7 +116,7 @@ func (p *mailPane) waiting(b *strings.Builder) {
 func (p *mailPane) update(msg tea.Msg) tea.Cmd {
 	cmd, got := p.ear.update(msg)
 	for i := range got {
-		p.lines = append(p.lines, lineOf(&got[i]).text)
+		p.lines = append(p.lines, heardLine(&got[i]).text)
 	}
 	if n := len(p.lines) - mailLines; n > 0 {
 		p.lines, p.gone = append([]string(nil), p.lines[n:]...), p.gone+n

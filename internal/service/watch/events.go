@@ -110,8 +110,7 @@ func (f *filter) live(e *event.Event, s *sink) (over bool, err error) {
 	if !f.wants(e) || e.Seq <= f.sent[e.UUID] {
 		return false, nil
 	}
-	line := f.heard.line(e)
-	if line.Kind != "" && f.picks(line) {
+	if line := f.heard.line(e); line != nil && f.picks(line) {
 		f.buf = event.AppendJSON(f.buf[:0], line)
 		if err := s.send(line.Seq, line.Kind, f.buf); err != nil {
 			return false, err

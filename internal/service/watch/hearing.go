@@ -44,24 +44,18 @@ func (h *hearing) of(id types.UUID) *kernel.Heard {
 	return x
 }
 
-// line takes note of an event of the log and returns what of it the client has not heard: all of it, a piece, or an event without a kind, which is nothing.
+// line takes note of an event of the log and returns it as the client gets it: a line without what was heard of it; nil = it has heard more than that.
 func (h *hearing) line(e *event.Event) *event.Event {
 	switch {
 	case h == nil:
-		return e
 	case e.Kind == event.Exited:
 		delete(h.heard, e.UUID)
 	case e.Kind == event.LogLine && e.Answer != 0:
-		rest, whole := h.of(e.UUID).Line(e)
-		switch {
-		case whole:
-			return e
-		case rest == "":
-			return &event.Event{}
+		line, ok := h.of(e.UUID).Line(e)
+		if !ok {
+			return nil
 		}
-		piece := *e
-		piece.Seq, piece.Kind, piece.Text, piece.At, piece.Total = 0, event.Piece, rest, e.At+e.Total-len(rest), 0
-		return &piece
+		return &line
 	}
 	return e
 }
