@@ -156,6 +156,25 @@ func TestTheNearestDocumentCountsUpToTheProject(t *testing.T) {
 	}
 }
 
+func TestInstructionsForOtherAgentsCountWhereThereAreNone(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "CLAUDE.md", "for Claude")
+	write(t, root, ".github/copilot-instructions.md", "for Copilot")
+	write(t, root, "a/.cursorrules", "for Cursor")
+	write(t, root, "b/AGENTS.md", "for all")
+	write(t, root, "b/CLAUDE.md", "for Claude")
+	write(t, root, "c/AGENTS.md", " \n")
+	write(t, root, "c/.claude/CLAUDE.md", "below")
+	for dir, want := range map[string]Document{
+		".": {Path: "CLAUDE.md", Text: "for Claude"}, "a": {Path: "a/.cursorrules", Text: "for Cursor"},
+		"b": {Path: "b/AGENTS.md", Text: "for all"}, "c": {Path: "c/.claude/CLAUDE.md", Text: "below"},
+	} {
+		if doc, err := FindDocument(filepath.Join(root, dir), root); err != nil || doc != want {
+			t.Errorf("%s: %+v, %v", dir, doc, err)
+		}
+	}
+}
+
 func TestTheHomeDirectoryIsNoProject(t *testing.T) {
 	home := t.TempDir()
 	write(t, home, ".rnix/data/x", "")

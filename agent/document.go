@@ -13,6 +13,12 @@ import (
 // DocumentFile is the name of a project's instruction file.
 const DocumentFile = "AGENTS.md"
 
+// DocumentFiles returns the names under which projects keep their instructions, best first: AGENTS.md, and those that count where a directory has none, which
+// other agents read.
+func DocumentFiles() []string {
+	return []string{DocumentFile, "CLAUDE.md", ".claude/CLAUDE.md", "GEMINI.md", ".github/copilot-instructions.md", ".cursorrules"}
+}
+
 // MaxDocument is the most of a project's instruction file that is used, in bytes.
 const MaxDocument = 64 << 10
 
@@ -44,8 +50,8 @@ func ProjectRoot(dir, home string) (root string, ok bool) {
 	return dir, false
 }
 
-// FindDocument returns the AGENTS.md that is nearest to dir: in dir or, if dir is below root, in a
-// directory between the two. The zero Document means that there is none. A file that leads out of
+// FindDocument returns the project's instructions that are nearest to dir: in dir or, if dir is below root, in a
+// directory between the two; of several in one directory the first of DocumentFiles. The zero Document means that there is none. A file that leads out of
 // root by a symbolic link, or cannot be read, is an error and not used.
 func FindDocument(dir, root string) (Document, error) {
 	dir, root = filepath.Clean(dir), filepath.Clean(root)
@@ -62,14 +68,16 @@ func FindDocument(dir, root string) (Document, error) {
 		return Document{}, types.Errorf(types.ErrInvalid, "FindDocument", dir, "%w", err)
 	}
 	for at := filepath.ToSlash(rel); ; at = path.Dir(at) {
-		name := path.Join(at, DocumentFile)
-		src, err := yamlfile.ReadFS(yamlfile.Inside(r), name, MaxDocument+1)
-		switch {
-		case err == nil && strings.TrimSpace(string(src)) != "":
-			return Document{Path: name, Text: strings.TrimSpace(cut(src, MaxDocument))}, nil
-		case err != nil && !yamlfile.Missing(err):
-			return Document{}, types.Errorf(codeOf(err), "FindDocument", filepath.Join(root, filepath.FromSlash(name)),
-				"%w; it is not put into the prompt", yamlfile.Cause(err))
+		for _, file := range DocumentFiles() {
+			name := path.Join(at, file)
+			src, err := yamlfile.ReadFS(yamlfile.Inside(r), name, MaxDocument+1)
+			switch {
+			case err == nil && strings.TrimSpace(string(src)) != "":
+				return Document{Path: name, Text: strings.TrimSpace(cut(src, MaxDocument))}, nil
+			case err != nil && !yamlfile.Missing(err):
+				return Document{}, types.Errorf(codeOf(err), "FindDocument", filepath.Join(root, filepath.FromSlash(name)),
+					"%w; it is not put into the prompt", yamlfile.Cause(err))
+			}
 		}
 		if at == "." {
 			return Document{}, nil

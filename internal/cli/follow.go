@@ -7,8 +7,7 @@ import (
 	"io"
 	"strings"
 	"time"
-
-	"github.com/charmbracelet/x/ansi"
+	"unicode/utf8"
 
 	"rnix/debug"
 	"rnix/internal/event"
@@ -23,7 +22,7 @@ func showEvents(ctx context.Context, fl *follower, out *output, req ipc.EventsRe
 	var said *debug.Lines // what models are saying
 	if req.Speech = req.Speech && req.Follow && !out.json() && speaks(out); req.Speech {
 		said = &debug.Lines{}
-		out.startStatus(func(time.Time) string { return beginning(said, &out.err, render) })
+		out.startStatus(func(time.Time) string { return beginning(said, out.err.width-4) })
 		defer out.live.end()
 	}
 	show := func(e *ipc.Event) {
@@ -65,22 +64,30 @@ func showEvents(ctx context.Context, fl *follower, out *output, req ipc.EventsRe
 }
 
 // beginning is the last of the lines that models have begun to say, with its end if it is long.
-func beginning(said *debug.Lines, s *stream, render func(*ipc.Event) string) string {
+func beginning(said *debug.Lines, width int) string {
 	open := said.Open()
 	if len(open) == 0 {
 		return ""
 	}
-	e := ipc.Event(open[len(open)-1])
-	text := oneLine(e.Text)
-	e.Text = ""
-	begin := strings.TrimRight(ansi.Strip(render(&e)), " ") + " "
-	return begin + lastCells(text, s.width-4-cells(begin))
+	l, _ := debug.LogEntry(&open[len(open)-1])
+	text := oneLine(l.Text)
+	l.Text, l.Time = "", l.Time.Local()
+	begin := strings.TrimRight(debug.LogLine(l), " ") + " "
+	return begin + lastCells(text, width-cells(begin))
 }
 
 // lastCells is the end of a text that has at most so many cells.
 func lastCells(text string, limit int) string {
-	if over := cells(text) - limit; over > 0 && limit > 0 {
-		return ansi.TruncateLeft(text, over+1, "…")
+	if limit < 1 || cells(text) <= limit {
+		return text
+	}
+	n := 1
+	for i := len(text); i > 0; {
+		r, size := utf8.DecodeLastRuneInString(text[:i])
+		if n += runeCells(r); n > limit {
+			return "…" + text[i:]
+		}
+		i -= size
 	}
 	return text
 }

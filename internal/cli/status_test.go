@@ -150,3 +150,15 @@ func TestRunWithoutIntentOnATerminalAsksNothing(t *testing.T) {
 		t.Errorf("code %d, %q", code, text)
 	}
 }
+
+func TestTheEndOfALongTextIsShown(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		limit int
+		want  string
+	}{{"abc", 3, "abc"}, {"abcdef", 3, "…ef"}, {"日本語", 5, "…本語"}, {"日本語", 4, "…語"}, {"", 3, ""}, {"abc", 0, "abc"}, {"abc", 1, "…"}} {
+		if got := lastCells(c.text, c.limit); got != c.want {
+			t.Errorf("%q in %d cells: %q, want %q", c.text, c.limit, got, c.want)
+		}
+	}
+}
