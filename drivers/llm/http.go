@@ -39,6 +39,7 @@ type HTTPConfig struct {
 	ContextWindow int               // in tokens; 0 = unknown
 	Effort        string            // reasoning effort, when a request does not say
 	Thinking      int               // Anthropic only: tokens to think with; -1 lets the model decide; 0 = do not ask for it
+	CacheKey      bool              // OpenAI only: name the session, so that its requests meet the same prompt cache
 	Headers       map[string]string // sent with every request, and kept secret like the key
 
 	ConnectTimeout   time.Duration // to reach the server, TLS included
@@ -66,7 +67,7 @@ func newHTTPClient(cfg HTTPConfig) (*httpClient, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, types.Errorf(types.ErrInvalid, "Configure", cfg.Name, "base_url ends with a query or fragment: leave it out")
 	case cfg.MaxTokens < 0 || cfg.ContextWindow < 0 || cfg.Thinking < -1:
-		return nil, types.Errorf(types.ErrInvalid, "Configure", cfg.Name, "max_tokens, context_window and thinking_budget must not be negative")
+		return nil, types.Errorf(types.ErrInvalid, "Configure", cfg.Name, "max_tokens, context_window and thinking must not be negative")
 	}
 	for _, d := range []struct {
 		value *time.Duration

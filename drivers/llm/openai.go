@@ -28,6 +28,7 @@ type OpenAIDriver struct {
 	newTokens atomic.Bool // max_completion_tokens and not max_tokens
 	noUsage   atomic.Bool // it does not know stream_options
 	reasons   atomic.Bool // reasoning_content in every message with calls
+	noKey     atomic.Bool // no prompt_cache_key
 }
 
 var _ LLMDriver = (*OpenAIDriver)(nil)
@@ -42,13 +43,14 @@ func NewOpenAI(cfg HTTPConfig) (*OpenAIDriver, error) {
 	}
 	cfg.BaseURL = strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/chat/completions")
 	if cfg.Thinking != 0 {
-		return nil, types.Errorf(types.ErrInvalid, "Configure", cfg.Name, "thinking_budget is not known to this driver: use reasoning_effort")
+		return nil, types.Errorf(types.ErrInvalid, "Configure", cfg.Name, "thinking is not known to this driver: use reasoning_effort")
 	}
 	c, err := newHTTPClient(cfg)
 	if err != nil {
 		return nil, err
 	}
 	d := &OpenAIDriver{http: c}
+	d.noKey.Store(!cfg.CacheKey)
 	if u, err := url.Parse(cfg.BaseURL); err == nil && u.Hostname() == "api.openai.com" {
 		d.newTokens.Store(true)
 	}
@@ -125,6 +127,8 @@ func (d *OpenAIDriver) learn(err error) bool {
 		return d.noUsage.CompareAndSwap(false, true)
 	case strings.Contains(text, "reasoning_content"):
 		return d.reasons.CompareAndSwap(false, true)
+	case strings.Contains(text, "prompt_cache_key"):
+		return d.noKey.CompareAndSwap(false, true)
 	}
 	return false
 }

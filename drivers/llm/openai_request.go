@@ -16,6 +16,7 @@ type openaiRequest struct {
 	StreamOptions *openaiOptions  `json:"stream_options,omitempty"`
 	Tools         []openaiTool    `json:"tools,omitempty"`
 	Messages      []openaiMessage `json:"messages"`
+	CacheKey      string          `json:"prompt_cache_key,omitempty"`
 }
 
 type openaiOptions struct {
@@ -62,6 +63,9 @@ func (d *OpenAIDriver) encode(req LLMRequest) ([]byte, error) {
 		out.NewMaxTokens = limit
 	} else {
 		out.MaxTokens = limit
+	}
+	if !d.noKey.Load() {
+		out.CacheKey = req.Session
 	}
 	if !d.noUsage.Load() {
 		out.StreamOptions = &openaiOptions{Usage: true}

@@ -88,6 +88,43 @@ func TestRefusedOptionsAreLearned(t *testing.T) {
 	}
 }
 
+func TestTheVendorsServerIsToldTheSession(t *testing.T) {
+	knows := true
+	api, url := llmtest.NewChatAPI(t, func(r llmtest.Request) llmtest.Reply {
+		if !knows && strings.Contains(string(r.Body), "prompt_cache_key") {
+			return llmtest.Reply{Status: 400, Text: "Unknown parameter: prompt_cache_key"}
+		}
+		return llmtest.Reply{Text: "ok"}
+	})
+	ask := func(vendor bool) (bodies []string) {
+		d, err := llm.NewOpenAI(llm.HTTPConfig{BaseURL: url + "/v1", Model: "m", CacheKey: vendor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer d.Close()
+		before := len(api.Requests())
+		for range 2 {
+			if _, err := d.Call(t.Context(), llm.LLMRequest{Intent: "x", Session: "the-session"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, r := range api.Requests()[before:] {
+			bodies = append(bodies, string(r.Body))
+		}
+		return bodies
+	}
+	if b := ask(true); len(b) != 2 || !strings.Contains(b[0], `"prompt_cache_key":"the-session"`) || !strings.Contains(b[1], `"prompt_cache_key":"the-session"`) {
+		t.Errorf("the vendor's was told %q", b)
+	}
+	if b := ask(false); len(b) != 2 || strings.Contains(b[0], "prompt_cache_key") {
+		t.Errorf("another one was told %q", b)
+	}
+	knows = false
+	if b := ask(true); len(b) != 3 || strings.Contains(b[1], "prompt_cache_key") || strings.Contains(b[2], "prompt_cache_key") {
+		t.Errorf("one that does not know it was told %q", b)
+	}
+}
+
 func TestRefusalThatStaysIsNotRepeated(t *testing.T) {
 	d, api := openai(t, reply(llmtest.Reply{Status: 400, Text: "max_completion_tokens is too large"}))
 	_, err := d.Call(t.Context(), llm.LLMRequest{Intent: "x", MaxTokens: 100})

@@ -35,6 +35,7 @@ type Provider struct {
 	Headers         map[string]string // variables are replaced: may hold secrets
 	MaxTokens       int
 	ReasoningEffort string
+	Thinking        int // of the driver anthropic: tokens to think with; -1 = as many as the model likes; 0 = it is not asked to
 	ExtraArgs       []string
 	Timeout         time.Duration // of one call
 	Grace           time.Duration // between asking a CLI to end and killing it

@@ -43,6 +43,24 @@ func TestContextWindowOfTheBuiltInModelIsKnown(t *testing.T) {
 	}
 }
 
+func TestHowMuchAModelThinks(t *testing.T) {
+	for text, want := range map[string]int{"adaptive": -1, "off": 0, "8000": 8000, `"1024"`: 1024} {
+		p := LoadProviders(sources(t, map[string]string{"user/providers.yaml": "providers:\n  - {name: anthropic, thinking: " + text + "}\n"}))
+		if len(p.Problems) > 0 || p.find("anthropic").Thinking != want {
+			t.Errorf("%s: %d, %v", text, p.find("anthropic").Thinking, p.Problems)
+		}
+	}
+	for _, text := range []string{"much", "100", "-1", "2000000", "[1]"} {
+		p := LoadProviders(sources(t, map[string]string{"user/providers.yaml": "providers:\n  - {name: anthropic, thinking: " + text + "}\n"}))
+		if len(p.Problems) == 0 || p.Problems[0].File == "" {
+			t.Errorf("%s is accepted", text)
+		}
+	}
+	if p := LoadProviders(sources(t, map[string]string{"user/providers.yaml": "providers:\n  - {name: openai, thinking: adaptive}\n"})); len(p.Problems) == 0 {
+		t.Error("accepted for a driver that does not know it")
+	}
+}
+
 func TestProvidersAreJoinedByName(t *testing.T) {
 	s := sources(t, map[string]string{
 		"user/providers.yaml": `version: "1"

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,6 +31,7 @@ type providerEntry struct {
 	Headers         map[string]string     `yaml:"headers"`
 	MaxTokens       int                   `yaml:"max_tokens"`
 	ReasoningEffort string                `yaml:"reasoning_effort"`
+	Thinking        scalar                `yaml:"thinking"`
 	ExtraArgs       []string              `yaml:"extra_args"`
 	TimeoutSec      int                   `yaml:"timeout_sec"`
 	GraceSec        int                   `yaml:"grace_sec"`
@@ -56,6 +58,11 @@ func (v *version) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// scalar is a word or a number.
+type scalar string
+
+func (s *scalar) UnmarshalText(text []byte) error { *s = scalar(text); return nil }
+
 var (
 	providerName = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
 	variableName = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -71,7 +78,7 @@ var driverKeys = map[string][]string{
 	DriverClaudeAgent:  agentKeys,
 	DriverCodexAgent:   agentKeys,
 	DriverOpencode:     agentKeys,
-	DriverAnthropic:    {"base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort"},
+	DriverAnthropic:    {"base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort", "thinking"},
 	DriverOpenAI:       {"base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort"},
 	DriverOpenAICompat: {"base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort"},
 	DriverReplay:       {"script"},
@@ -89,7 +96,7 @@ var drivers = []string{DriverAnthropic, DriverClaude, DriverClaudeAgent, DriverC
 // specialKeys are those that not every driver has. untrusted are those that a project may not set:
 // they say what is started, where the conversation goes, and which secret goes along.
 var (
-	specialKeys = []string{"command", "extra_args", "grace_sec", "base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort", "script", "tools", "sandbox"}
+	specialKeys = []string{"command", "extra_args", "grace_sec", "base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort", "thinking", "script", "tools", "sandbox"}
 	untrusted   = []string{"command", "extra_args", "base_url", "api_key_env", "headers", "tools", "sandbox"}
 )
 
@@ -231,6 +238,11 @@ func (r reader) texts(key string, e providerEntry, p *Provider) {
 	}
 	set("default_model", e.DefaultModel, &p.DefaultModel, word)
 	set("reasoning_effort", e.ReasoningEffort, &p.ReasoningEffort, word)
+	var thinking string
+	set("thinking", string(e.Thinking), &thinking, func(v string) string { _, why := thinkingOf(v); return why })
+	if thinking != "" {
+		p.Thinking, _ = thinkingOf(thinking)
+	}
 	set("api_key_env", e.APIKeyEnv, &p.APIKeyEnv, func(v string) string {
 		if v != "" && !variableName().MatchString(v) {
 			return "must be the name of a variable; the key itself must not stand in a file"
@@ -289,6 +301,24 @@ func (r reader) texts(key string, e providerEntry, p *Provider) {
 			p.Headers[k] = text
 		}
 	}
+}
+
+// Bounds of how many tokens a model is given to think with. The vendor refuses less.
+const minThinking, maxThinking = 1024, 1_000_000
+
+// thinkingOf reads how much a model thinks before it answers: "adaptive", "off" or a number of tokens. why is not empty if it is none of these.
+func thinkingOf(v string) (tokens int, why string) {
+	switch v {
+	case "off":
+		return 0, ""
+	case "adaptive":
+		return -1, ""
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < minThinking || n > maxThinking {
+		return 0, fmt.Sprintf("invalid value %q: want adaptive, off, or a number of tokens from %d to %d", v, minThinking, maxThinking)
+	}
+	return n, ""
 }
 
 func (r reader) numbers(key string, e providerEntry, p *Provider) {

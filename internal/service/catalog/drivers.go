@@ -68,7 +68,7 @@ func (m *Makers) Make(pr config.Provider) (llm.LLMDriver, error) {
 		return m.makeHarness(name, pr)
 	}
 	http := llm.HTTPConfig{Name: pr.Name, BaseURL: pr.BaseURL, APIKeyEnv: pr.APIKeyEnv, Model: pr.DefaultModel, MaxTokens: pr.MaxTokens,
-		ContextWindow: window, Effort: pr.ReasoningEffort, Headers: pr.Headers, CallTimeout: pr.Timeout}
+		ContextWindow: window, Effort: pr.ReasoningEffort, Thinking: pr.Thinking, CacheKey: pr.Driver == config.DriverOpenAI, Headers: pr.Headers, CallTimeout: pr.Timeout}
 	switch pr.Driver {
 	case config.DriverAnthropic:
 		return llm.NewAnthropic(http)
