@@ -75,9 +75,10 @@ type Process struct {
 	quiet time.Time // +checklocks:mu
 	plan  string    // +checklocks:mu
 	// What the agent is told, without where it works and with it, and the names of the skills in it; see tellLocked.
-	basePrompt string   // +checklocks:mu
-	system     string   // +checklocks:mu
-	skills     []string // +checklocks:mu
+	basePrompt string    // +checklocks:mu
+	today      time.Time // +checklocks:mu
+	system     string    // +checklocks:mu
+	skills     []string  // +checklocks:mu
 	// Children that the model started.
 	spawned int // +checklocks:mu
 	// Children that failed, for people.

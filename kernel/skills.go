@@ -2,8 +2,10 @@ package kernel
 
 import (
 	"encoding/json"
+	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"rnix/agent"
 	rnixctx "rnix/context"
@@ -34,7 +36,10 @@ func instruct(p *Process, ag *agent.Agent, secrets *redact.Set) {
 //
 // +checklocks:p.mu
 func tellLocked(p *Process, base string, skills []string) {
-	p.basePrompt, p.skills, p.system = base, skills, placed(base, p.WorkDir)
+	if p.today.IsZero() {
+		p.today = time.Now()
+	}
+	p.basePrompt, p.skills, p.system = base, skills, placed(base, p.WorkDir, p.today)
 }
 
 // prompted is what the process is told, with where it works and without, and the names of the skills in it. It is the same at every step until a
@@ -45,12 +50,13 @@ func prompted(p *Process) (system, base string, skills []string) {
 	return p.system, p.basePrompt, p.skills
 }
 
-// placed adds where a process works to what it is told.
-func placed(base, dir string) string {
+// placed adds to what a process is told where it works and on which day: that on which its run began, so that a provider can cache it.
+func placed(base, dir string, today time.Time) string {
 	if dir == "" {
 		return base
 	}
-	return strings.TrimPrefix(base+"\n\nYour working directory is "+dir+". Relative paths start there.", "\n\n")
+	return strings.TrimPrefix(base+"\n\nToday is "+today.Local().Format("Monday, 2 January 2006")+". The system is "+runtime.GOOS+" on "+runtime.GOARCH+
+		".\nYour working directory is "+dir+". Relative paths start there.", "\n\n")
 }
 
 // Activate implements actions.Self: the instructions of a skill are part of the system prompt from the next question on, where no
