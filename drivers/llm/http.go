@@ -118,7 +118,7 @@ func (c *httpClient) key(ctx context.Context) (string, error) {
 	if v, ok := SecretFrom(ctx, c.cfg.APIKeyEnv); ok {
 		return strings.TrimSpace(v), nil
 	}
-	return "", types.Errorf(types.ErrAuth, "Call", c.cfg.Name, "no API key: set %s", c.cfg.APIKeyEnv)
+	return "", types.Errorf(types.ErrAuth, "Call", c.cfg.Name, "no API key: set %s, or api_key_file in providers.yaml", c.cfg.APIKeyEnv)
 }
 
 // exchange is one request and its answer.

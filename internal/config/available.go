@@ -32,12 +32,17 @@ func Available(lookup Lookup) func(Provider) (bool, string) {
 		switch {
 		case p.APIKeyEnv != "" && s.env(p.APIKeyEnv) != "":
 			return true, p.APIKeyEnv + " is set"
+		case p.APIKeyFile != "":
+			if _, err := ReadKey(p.APIKeyFile); err != nil {
+				return false, err.Error()
+			}
+			return true, "its key is in " + p.APIKeyFile
 		case p.BaseURL != "" && p.Driver != DriverAnthropic:
 			return true, "the server " + p.BaseURL + " is configured" // a local server needs no key
 		case p.APIKeyEnv == "":
-			return false, "it has no key; set api_key_env for " + p.Name + " in providers.yaml"
+			return false, "it has no key; set api_key_env or api_key_file for " + p.Name + " in providers.yaml"
 		}
-		return false, p.APIKeyEnv + " is not set; export it, or set api_key_env for " + p.Name + " in providers.yaml"
+		return false, p.APIKeyEnv + " is not set; export it, or set api_key_file for " + p.Name + " in providers.yaml"
 	}
 }
 

@@ -32,6 +32,7 @@ type Provider struct {
 	DefaultModel    string
 	BaseURL         string
 	APIKeyEnv       string            // the name of the variable that holds the key
+	APIKeyFile      string            // an absolute path: where the key is if the variable is not set
 	Headers         map[string]string // variables are replaced: may hold secrets
 	MaxTokens       int
 	ReasoningEffort string

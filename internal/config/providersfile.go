@@ -28,6 +28,7 @@ type providerEntry struct {
 	DefaultModel    string                `yaml:"default_model"`
 	BaseURL         string                `yaml:"base_url"`
 	APIKeyEnv       string                `yaml:"api_key_env"`
+	APIKeyFile      string                `yaml:"api_key_file"`
 	Headers         map[string]string     `yaml:"headers"`
 	MaxTokens       int                   `yaml:"max_tokens"`
 	ReasoningEffort string                `yaml:"reasoning_effort"`
@@ -78,9 +79,9 @@ var driverKeys = map[string][]string{
 	DriverClaudeAgent:  agentKeys,
 	DriverCodexAgent:   agentKeys,
 	DriverOpencode:     agentKeys,
-	DriverAnthropic:    {"base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort", "thinking"},
-	DriverOpenAI:       {"base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort"},
-	DriverOpenAICompat: {"base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort"},
+	DriverAnthropic:    {"base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort", "thinking"},
+	DriverOpenAI:       {"base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort"},
+	DriverOpenAICompat: {"base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort"},
 	DriverReplay:       {"script"},
 	DriverOffline:      nil,
 }
@@ -96,8 +97,8 @@ var drivers = []string{DriverAnthropic, DriverClaude, DriverClaudeAgent, DriverC
 // specialKeys are those that not every driver has. untrusted are those that a project may not set:
 // they say what is started, where the conversation goes, and which secret goes along.
 var (
-	specialKeys = []string{"command", "extra_args", "grace_sec", "base_url", "api_key_env", "headers", "max_tokens", "reasoning_effort", "thinking", "script", "tools", "sandbox"}
-	untrusted   = []string{"command", "extra_args", "base_url", "api_key_env", "headers", "tools", "sandbox"}
+	specialKeys = []string{"command", "extra_args", "grace_sec", "base_url", "api_key_env", "api_key_file", "headers", "max_tokens", "reasoning_effort", "thinking", "script", "tools", "sandbox"}
+	untrusted   = []string{"command", "extra_args", "base_url", "api_key_env", "api_key_file", "headers", "tools", "sandbox"}
 )
 
 // read joins a file's providers with those that there are, by name, and returns its default.
@@ -209,6 +210,9 @@ func (r reader) provider(key string, e providerEntry, have *Provider) Provider {
 	if p.APIKeyEnv == "" && !d.Has(key+".api_key_env") {
 		p.APIKeyEnv = usualKey[p.Driver]
 	}
+	if p.APIKeyFile != "" && p.APIKeyEnv == "" { // the key has a name wherever one is asked for
+		p.APIKeyEnv = strings.ToUpper(strings.ReplaceAll(p.Name, "-", "_")) + "_API_KEY"
+	}
 	if p.Driver == DriverOpenAICompat && p.BaseURL == "" && len(d.Problems().Under(key+".base_url")) == 0 {
 		d.Problemf(key, "base_url is missing; the driver %s needs the address of the server", p.Driver)
 	}
@@ -246,6 +250,12 @@ func (r reader) texts(key string, e providerEntry, p *Provider) {
 	set("api_key_env", e.APIKeyEnv, &p.APIKeyEnv, func(v string) string {
 		if v != "" && !variableName().MatchString(v) {
 			return "must be the name of a variable; the key itself must not stand in a file"
+		}
+		return ""
+	})
+	set("api_key_file", r.home(e.APIKeyFile), &p.APIKeyFile, func(v string) string {
+		if !filepath.IsAbs(v) {
+			return "must be an absolute path, or begin with ~/"
 		}
 		return ""
 	})

@@ -43,8 +43,9 @@ type Profile struct {
 	CLI      bool
 	Recorded bool // what is started with it is asked for by a history, perhaps of an earlier version
 
-	project string // the project's root; Cwd if there is none
-	pin     *pin   // Trust is that of rnix trust, in what was looked at; nil = it was asked for
+	learn   func(name, key string) // a key that was read from a file is a secret
+	project string                 // the project's root; Cwd if there is none
+	pin     *pin                   // Trust is that of rnix trust, in what was looked at; nil = it was asked for
 	prices  price.Book
 	tools   string // which tools agents' command lines have: config.ToolsOwn, ToolsKernel; empty = as each provider says
 }
@@ -80,7 +81,7 @@ func (p *Profile) ChooseBy(m agent.Models, w config.Wish) (config.Choice, error)
 
 // Available reports whether a provider can be used by this client, and why, or how to make it so.
 func (p *Profile) Available(pr config.Provider) (bool, string) {
-	return config.Available(p.Lookup)(pr)
+	return config.Available(lookupIn(p.Env))(pr)
 }
 
 // Load returns an agent with everything that it names; an empty name is the default agent.
@@ -124,7 +125,7 @@ func (p *Profile) Bind(above *Profile, variables []string, below sandbox.Setting
 			return !settled(name) && (strings.HasPrefix(name, "RNIX_") || slices.Contains(variables, name))
 		})
 		p.Env = append(own, pick(from, settled)...)
-		p.Lookup = lookupIn(p.Env)
+		p.Lookup = config.Keyed(lookupIn(p.Env), p.Providers.List, p.learn)
 	}
 	if above != nil {
 		p.CostAs(above)

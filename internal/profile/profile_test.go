@@ -326,3 +326,22 @@ func TestWhatAConfinedAgentStartsHasTheHomeAndProgramsOfThatAgent(t *testing.T) 
 		t.Errorf("below an agent that is not confined, PATH is %q", got)
 	}
 }
+
+func TestKeysInFilesAreSecretAndHidden(t *testing.T) {
+	h := newHost(t)
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("sk-0123456789abcdef"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.write("config/providers.yaml", "providers:\n  - {name: anthropic, api_key_file: "+file+"}\n")
+	p := h.read(false)
+	if !slices.ContainsFunc(h.learned, func(s env.Secret) bool { return s.Value == "sk-0123456789abcdef" }) {
+		t.Error("the key is no secret")
+	}
+	if !slices.Contains(p.Sandbox.Hide, file) {
+		t.Errorf("commands can read it: %v is hidden", p.Sandbox.Hide)
+	}
+	if key, _ := p.Lookup("ANTHROPIC_API_KEY"); key != "sk-0123456789abcdef" {
+		t.Errorf("the key is %q", key)
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"rnix/agent"
+	"rnix/internal/config"
+	"rnix/internal/sandbox"
 	"rnix/runtime/env"
 )
 
@@ -33,4 +35,15 @@ func (p *Profile) secrets() []env.Secret {
 		out = append(out, env.InWords(s.Name, strings.Join(append([]string{s.Command}, s.Args...), " "))...)
 	}
 	return out
+}
+
+// keysHidden hides the files with keys of providers from what runs in the sandbox.
+func keysHidden(providers []config.Provider) sandbox.Settings {
+	var s sandbox.Settings
+	for i := range providers {
+		if file := providers[i].APIKeyFile; file != "" {
+			s.Paths.Hide = append(s.Paths.Hide, file)
+		}
+	}
+	return s
 }
