@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"rnix/internal/event"
 	"rnix/ipc"
 	"rnix/types"
 )
@@ -70,6 +71,7 @@ type runResult struct {
 	Estimated bool       `json:"estimated,omitempty"`
 	CostUSD   float64    `json:"total_cost_usd,omitempty"`
 	ElapsedMs int64      `json:"elapsed_ms"`
+	Duration  int64      `json:"duration_ms"` // the same, under the name that other programs use
 	ExitCode  int        `json:"exit_code"`
 	Reason    string     `json:"exit_reason,omitempty"`
 	types.Denials
@@ -92,6 +94,12 @@ func (w *watch) streamLine(f *frame) {
 		}{"missed", f.missed})
 		return
 	}
+	if e := &f.e; w.partial && (e.Kind == event.Piece || e.Kind == event.LogLine && e.Answer != 0) {
+		if line := partialOf(e); line != nil && e.UUID == w.spawn.UUID {
+			w.out.object(line)
+		}
+		return
+	}
 	w.out.jsonLine([]byte(`{"type":"event","event":` + string(f.raw) + `}`))
 }
 
@@ -101,7 +109,7 @@ func (w *watch) result(r *ipc.WaitResponse, subtype string, err error) *runResul
 
 func streamResult(r *ipc.WaitResponse, subtype string, err error) *runResult {
 	out := &runResult{Type: "result", Subtype: subtype, IsError: err != nil, OK: err == nil, PID: r.PID, UUID: r.UUID, SessionID: r.UUID,
-		Result: r.Result, NumTurns: r.Steps, Tokens: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, ElapsedMs: r.ElapsedMs,
+		Result: r.Result, NumTurns: r.Steps, Tokens: r.TokensUsed, Estimated: r.Estimated, CostUSD: r.CostUSD, ElapsedMs: r.ElapsedMs, Duration: r.ElapsedMs,
 		ExitCode: r.Exit.Code, Reason: r.Exit.Reason, Denials: r.Denials}
 	if err != nil {
 		out.Error = types.ToWire(err)

@@ -260,11 +260,13 @@ func (o *resumeOptions) attempt(ctx context.Context, c *ipc.Client, req ipc.Resu
 		return err
 	}
 	return o.app.withInterrupts(func(sigs <-chan os.Signal) error {
+		since := time.Now()
 		r, by, err := begin(ctx, c, out, ipc.Resume, req, sigs)
 		if err != nil {
 			return err
 		}
 		w := newWatch(out, r.SpawnResponse, ipc.SpawnRequest{Cwd: r.WorkDir})
+		w.messages.since = since
 		showResumed(out, &r, true)
 		w.streams()
 		return w.follow(ctx, fl, sigs, by)

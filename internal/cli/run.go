@@ -45,7 +45,9 @@ was stopped it waits for (RNIX_DAEMON_WAIT, default 30s).
 --output-format json writes one object at the end:
   {"ok":true,"data":{"pid","uuid","result","tokens_used","elapsed_ms","exit_code",...}}
 or {"ok":false,"error":{"code","message","syscall","device"},"data":{...}}.
-stream-json writes a line of type "init", one of type "event" for each event, and one "result".`,
+stream-json writes a line of type "init", one of type "event" for each event, and one "result"; between them
+the messages of the agent in the form of Claude Code's lines ("system", "assistant", "user"), and with
+--include-partial-messages what the model says as it comes ("stream_event").`,
 		Example: examples(`rnix run "Report on this project"`, `rnix run --agent assistant --budget 200k "Fix issue 12"`,
 			`rnix run --detach --name night "Review all TODOs"; rnix log -f night`,
 			`git diff | rnix run - "Review this"`, `rnix run "Analyze the code" | rnix run - "Generate docs"`,
@@ -77,6 +79,7 @@ type runOptions struct {
 	detach   bool
 	timeout  time.Duration
 	format   string
+	partial  bool
 }
 
 func runFlags(a *app, c *cobra.Command) *runOptions {
@@ -118,6 +121,7 @@ func runFlags(a *app, c *cobra.Command) *runOptions {
 	f.StringVar(&o.req.Parent, "parent", "", "the parent process (default: the agent in which this runs)")
 	f.BoolVar(&a.out.lastLine, "result-last-line", false, "print only the last non-empty line of the result")
 	f.StringVar(&o.format, "output-format", "text", "text, json or stream-json")
+	f.BoolVar(&o.partial, "include-partial-messages", false, "with stream-json: what the model says as it comes, too")
 	completeRun(a, c)
 	return o
 }
@@ -127,6 +131,9 @@ func (o *runOptions) start(c *cobra.Command, args []string) error {
 	a := o.app
 	if o.format != "text" && o.format != "json" && o.format != "stream-json" {
 		return usagef("", "invalid --output-format %q: want one of text, json, stream-json", o.format)
+	}
+	if o.partial && o.format != "stream-json" {
+		return usagef("add --output-format stream-json", "--include-partial-messages is about its lines")
 	}
 	a.out.format = max(a.out.format, map[string]format{"json": asJSON, "stream-json": asStream}[o.format])
 	if err := o.settle(c.Flags().Changed); err != nil {
@@ -156,7 +163,7 @@ func (o *runOptions) start(c *cobra.Command, args []string) error {
 		return err
 	}
 	return a.withInterrupts(func(sigs <-chan os.Signal) error {
-		return runAgent(c.Context(), fl, a.out, o.req, o.detach, sigs, a.host.Shell)
+		return runAgent(c.Context(), fl, a.out, o.req, o.detach, o.partial, sigs, a.host.Shell)
 	})
 }
 
@@ -290,7 +297,7 @@ func (n *count) Set(s string) error {
 }
 
 // runAgent spawns a process and stays with it until it ends, as the format of out asks.
-func runAgent(ctx context.Context, fl *follower, out *output, req ipc.SpawnRequest, detach bool, sigs <-chan os.Signal, sh *ash.Call) error {
+func runAgent(ctx context.Context, fl *follower, out *output, req ipc.SpawnRequest, detach, partial bool, sigs <-chan os.Signal, sh *ash.Call) error {
 	s, by, err := begin(ctx, fl.client, out, ipc.Spawn, req, sigs)
 	if err != nil {
 		return err
@@ -299,6 +306,7 @@ func runAgent(ctx context.Context, fl *follower, out *output, req ipc.SpawnReque
 		sh.Spawned(s)
 	}
 	w := newWatch(out, s, req)
+	w.partial = partial
 	w.began()
 	if detach && by == nil {
 		return w.detached()

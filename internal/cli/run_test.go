@@ -126,7 +126,7 @@ func TestStreamJSONBeginsWithInitAndEndsWithOneResult(t *testing.T) {
 		}
 		kinds = append(kinds, l.Type)
 	}
-	if kinds[0] != "init" || kinds[len(kinds)-1] != "result" || strings.Count(strings.Join(kinds, " "), "result") != 1 || len(kinds) != len(aRun())+2 {
+	if kinds[0] != "init" || kinds[len(kinds)-1] != "result" || strings.Count(strings.Join(kinds, " "), "result") != 1 || kinds[1] != "system" || len(kinds) != len(aRun())+3 {
 		t.Errorf("lines %v", kinds)
 	}
 }

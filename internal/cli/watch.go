@@ -29,6 +29,9 @@ type watch struct {
 	later     bool // it is not the first daemon that is asked
 	exited    bool // the stream has shown the end
 	suspended bool // ... and that it was the daemon's
+
+	partial  bool // stream-json has what the model says as it comes
+	messages messageLines
 }
 
 func newWatch(out *output, s ipc.SpawnResponse, req ipc.SpawnRequest) *watch {
@@ -56,6 +59,7 @@ func (w *watch) streams() {
 	w.out.detail("[kernel] UUID %s; provider: %s", w.spawn.UUID, oneLine(w.spawn.Why))
 	if w.out.format == asStream {
 		w.out.object(w.init())
+		w.out.object(&systemLine{Type: "system", Subtype: "init", SessionID: w.spawn.UUID, Cwd: w.req.Cwd, Model: w.spawn.Model, Tools: []string{}, Servers: []string{}})
 	}
 }
 
@@ -174,6 +178,9 @@ func (w *watch) round(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal,
 				continue
 			}
 			w.show(&f)
+			if f.e.Kind == event.StepEnded && f.e.UUID == w.spawn.UUID {
+				w.spoken(ctx, c)
+			}
 		case e := <-ended:
 			end, enough = &e, time.After(drainTime)
 		case <-enough:
@@ -200,7 +207,7 @@ func (w *watch) round(ctx context.Context, c *ipc.Client, sigs <-chan os.Signal,
 // read opens the stream and returns its frames; the last one has an error.
 func (w *watch) read(ctx context.Context, c *ipc.Client) <-chan frame {
 	frames := make(chan frame)
-	req := ipc.EventsRequest{Target: w.spawn.UUID.String(), From: w.spawn.Seq + 1, Tree: true, Follow: true, UntilEnd: true, Kinds: w.view.kinds(), Speech: speaks(w.out)}
+	req := ipc.EventsRequest{Target: w.spawn.UUID.String(), From: w.spawn.Seq + 1, Tree: true, Follow: true, UntilEnd: true, Kinds: w.view.kinds(), Speech: speaks(w.out) || w.partial}
 	if w.later {
 		req = w.seen.rest(req)
 	}
@@ -249,6 +256,16 @@ func (w *watch) show(f *frame) {
 		w.exited, w.suspended = true, f.e.Exit == nil
 	}
 	w.view.event(&f.e)
+}
+
+// spoken writes into a stream which messages the conversation has got.
+func (w *watch) spoken(ctx context.Context, c *ipc.Client) {
+	if w.out.format != asStream {
+		return
+	}
+	if err := w.messages.write(ctx, c, w.out, &w.spawn); err != nil {
+		w.out.detail("[kernel] its messages cannot be read: %v", err)
+	}
 }
 
 // renumber notes the PID that the process has from an event on: each daemon gives it another one.
@@ -332,6 +349,7 @@ func left(code int) error {
 // finish shows how the process ended and returns the exit code for that.
 func (w *watch) finish(ctx context.Context, c *ipc.Client, e *waited) error {
 	w.out.live.end()
+	w.spoken(ctx, c)
 	interrupted := w.asked != nil
 	switch {
 	case e.err == nil && stopped(&e.r):
