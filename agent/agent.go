@@ -42,7 +42,13 @@ type Manifest struct {
 type Sandbox struct {
 	Level sandbox.Level `yaml:"level" json:"level,omitempty"`
 	Net   sandbox.Net   `yaml:"net" json:"net,omitempty"`
+	// Memory and Processes are what all that a process starts may use together.
+	Memory    types.Memory `yaml:"memory" json:"memory,omitempty"`
+	Processes types.Tasks  `yaml:"processes" json:"processes,omitempty"`
 }
+
+// Bounds returns what it says of what a process may use.
+func (s Sandbox) Bounds() types.Bounds { return types.Bounds{Memory: s.Memory, Processes: s.Processes} }
 
 // Models says which model an agent wants.
 type Models struct {

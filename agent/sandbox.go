@@ -37,9 +37,9 @@ func CheckSandbox(d *yamlfile.Doc, at string, s Sandbox, network sandbox.Net, of
 // looser reports whether an agent that says s of its sandbox may do more than one that says other.
 func (s Sandbox) looser(other Sandbox) bool {
 	settings := func(s Sandbox) sandbox.Settings {
-		return sandbox.Settings{Level: sandbox.LevelOff, Net: sandbox.NetOpen}.With(sandbox.Settings{Level: s.Level, Net: s.Net})
+		return sandbox.Settings{Level: sandbox.LevelOff, Net: sandbox.NetOpen}.With(sandbox.Settings{Level: s.Level, Net: s.Net, Bounds: s.Bounds()})
 	}
 	a, b := settings(s), settings(other)
 	both := sandbox.MeetSettings(a, b)
-	return both.Level != a.Level || both.Net != a.Net
+	return both.Level != a.Level || both.Net != a.Net || both.Bounds.Held() != a.Bounds.Held()
 }

@@ -22,4 +22,5 @@ type ProcSpec struct {
 	// configuration and the agent say.
 	Sandbox string `json:"sandbox,omitempty"`
 	Net     string `json:"net,omitempty"`
+	Bounds  Bounds `json:"bounds,omitzero"` // of what it starts; what is not said is as the configuration and the agent say
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding"
 	"slices"
 	"strings"
 
@@ -8,15 +9,33 @@ import (
 
 	"rnix/internal/sandbox"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // confineFlags adds the flags that say how the commands of a process are confined.
-func confineFlags(c *cobra.Command, level, net *string) {
+func confineFlags(c *cobra.Command, level, net *string, bounds *types.Bounds) {
 	c.Flags().StringVar(level, "sandbox", "", "confine its commands by: auto (what works here), bwrap, landlock; or off (see: rnix sandbox)")
 	c.Flags().StringVar(net, "net", "", "the network of its commands: none or open (default as configured; at first none)")
+	c.Flags().Var(boundFlag[*types.Memory]{&bounds.Memory, "SIZE"}, "memory", "memory of all its commands and servers together, e.g. 4GiB, or none (see: rnix sandbox explain)")
+	c.Flags().Var(boundFlag[*types.Tasks]{&bounds.Processes, "N"}, "processes", "OS processes and threads of these together, e.g. 512, or none (default as configured; at first 2048)")
 	_ = c.RegisterFlagCompletionFunc("sandbox", cobra.FixedCompletions([]string{"auto", "bwrap", "landlock", "off"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = c.RegisterFlagCompletionFunc("net", cobra.FixedCompletions([]string{"none", "open"}, cobra.ShellCompDirectiveNoFileComp))
 }
+
+// boundFlag is a flag that takes a bound.
+type boundFlag[T interface {
+	encoding.TextUnmarshaler
+	String() string
+}] struct {
+	bound T
+	kind  string // as help calls its value
+}
+
+func (f boundFlag[T]) Set(text string) error { return f.bound.UnmarshalText([]byte(text)) }
+
+func (f boundFlag[T]) String() string { return "" } // help shows no default
+
+func (f boundFlag[T]) Type() string { return f.kind }
 
 // sandboxOf says in a few words how the commands of a process are confined; empty = not known, or it has none.
 func sandboxOf(level, net string) string {

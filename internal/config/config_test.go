@@ -11,6 +11,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/sandbox"
+	"rnix/types"
 )
 
 func vars(kv ...string) Lookup {
@@ -69,7 +70,7 @@ func TestNothingSaidMeansTheDefaults(t *testing.T) {
 				Value[HeartbeatPolicy]{"warn", "default"}, Value[agent.Duration]{agent.Duration(30 * time.Second), "default"}, Value[int]{2, "default"}},
 			Platform: Platform{Value[string]{"", "default"}, Value[string]{"RNIX_PLATFORM_TOKEN", "default"}, Value[string]{"", "default"}, Value[agent.Duration]{0, "default"}},
 			Sandbox: Sandbox{Value[sandbox.Level]{"auto", "default"}, Value[sandbox.Net]{"none", "default"}, Value[bool]{true, "default"},
-				Value[[]string]{nil, "default"}, Value[[]string]{nil, "default"}, Value[[]string]{nil, "default"}},
+				Value[[]string]{nil, "default"}, Value[[]string]{nil, "default"}, Value[[]string]{nil, "default"}, Value[types.Memory]{0, "default"}, Value[types.Tasks]{0, "default"}},
 			Notify: Notify{Value[[]string]{[]string{"ask", "failed", "suspended", "done"}, "default"}, Value[[]string]{nil, "default"}, Value[bool]{false, "default"},
 				Value[string]{"", "default"}, Value[string]{"", "default"}, Value[agent.Duration]{agent.Duration(5 * time.Second), "default"}},
 		}
@@ -106,13 +107,13 @@ func TestEveryValueSaysWhereItComesFrom(t *testing.T) {
 
 func TestAProjectCannotLoosenAnything(t *testing.T) {
 	s := sources(t, map[string]string{
-		"user/config.yaml":    "max_steps: 10\ncontext_budget: 100\nbudget_usd: 2.5\nbudget: {unknown_price_usd_per_mtok: 15}\nsandbox: {level: landlock, net: none, read: [/r], write: [/w], hide: [/h]}\n",
-		"project/config.yaml": "data_dir: /tmp\nread_roots: [/]\nmax_steps: 0\ncontext_budget: 200\ndurability: none\nshell: {timeout: \"0\"}\nconcurrency: 9\nbudget_usd: 3\nbudget: {unknown_price_usd_per_mtok: 0.1}\nsandbox: {level: \"off\", net: open, require: false, read: [/], write: [/]}\n",
+		"user/config.yaml":    "max_steps: 10\ncontext_budget: 100\nbudget_usd: 2.5\nbudget: {unknown_price_usd_per_mtok: 15}\nsandbox: {level: landlock, net: none, read: [/r], write: [/w], hide: [/h], memory: 1GiB}\n",
+		"project/config.yaml": "data_dir: /tmp\nread_roots: [/]\nmax_steps: 0\ncontext_budget: 200\ndurability: none\nshell: {timeout: \"0\"}\nconcurrency: 9\nbudget_usd: 3\nbudget: {unknown_price_usd_per_mtok: 0.1}\nsandbox: {level: \"off\", net: open, require: false, read: [/], write: [/], memory: 2GiB, processes: 4096}\n",
 	})
 	c := Load(s)
 	expect(t, c.Problems, "data_dir: a project cannot set this", "read_roots: a project cannot set this", "max_steps: a project may only tighten",
 		"context_budget: a project may only", "budget_usd: a project may only", "budget.unknown_price_usd_per_mtok: a project cannot set this", "durability: a project may only", "shell.timeout: a project may only", "concurrency: a project may only",
-		"sandbox.level: a project may only", "sandbox.net: a project may only", "sandbox.require: a project cannot set this", "sandbox.read: a project cannot set this", "sandbox.write: a project cannot set this")
+		"sandbox.level: a project may only", "sandbox.net: a project may only", "sandbox.require: a project cannot set this", "sandbox.read: a project cannot set this", "sandbox.write: a project cannot set this", "sandbox.memory: a project may only tighten", "sandbox.processes: a project may only tighten")
 	c.Problems = nil
 	if diff := cmp.Diff(Load(Sources{UserDir: s.UserDir}), c); diff != "" {
 		t.Error(diff)
@@ -121,16 +122,16 @@ func TestAProjectCannotLoosenAnything(t *testing.T) {
 
 func TestAProjectTightensTheSandbox(t *testing.T) {
 	s := sources(t, map[string]string{
-		"user/config.yaml":    "sandbox: {level: auto, net: open, require: false, write: [~/cache], hide: [/h]}\n",
-		"project/config.yaml": "sandbox: {level: bwrap, net: none, hide: [/p]}\n",
+		"user/config.yaml":    "sandbox: {level: auto, net: open, require: false, write: [~/cache], hide: [/h], memory: 4GiB, processes: none}\n",
+		"project/config.yaml": "sandbox: {level: bwrap, net: none, hide: [/p], memory: 512MiB, processes: 4096}\n",
 	}, "RNIX_SANDBOX_NET", "", "RNIX_SANDBOX_LEVEL", "")
 	c := Load(s)
-	got, want := c.Sandbox.Settings(), sandbox.Settings{Level: "bwrap", Net: "none", Optional: true, Paths: sandbox.Paths{Write: []string{"/home/u/cache"}, Hide: []string{"/h", "/p"}}}
+	got, want := c.Sandbox.Settings(), sandbox.Settings{Level: "bwrap", Net: "none", Optional: true, Paths: sandbox.Paths{Write: []string{"/home/u/cache"}, Hide: []string{"/h", "/p"}}, Bounds: types.Bounds{Memory: 512 << 20, Processes: 4096}}
 	if diff := cmp.Diff(want, got); diff != "" || len(c.Problems) > 0 {
 		t.Error(diff, c.Problems)
 	}
-	c = Load(sources(t, map[string]string{"user/config.yaml": "sandbox: {level: loose, net: some, hide: [x]}\n"}, "RNIX_SANDBOX_REQUIRE", "perhaps"))
-	if s := c.Sandbox.Settings(); s.Level != "auto" || s.Net != "none" || s.Optional || len(Mistakes(c.Problems)) != 4 {
+	c = Load(sources(t, map[string]string{"user/config.yaml": "sandbox: {level: loose, net: some, hide: [x], memory: 1}\n"}, "RNIX_SANDBOX_REQUIRE", "perhaps", "RNIX_SANDBOX_PROCESSES", "7"))
+	if s := c.Sandbox.Settings(); s.Level != "auto" || s.Net != "none" || s.Optional || len(Mistakes(c.Problems)) != 6 || s.Bounds != (types.Bounds{}) {
 		t.Errorf("%+v %v", s, c.Problems)
 	}
 }

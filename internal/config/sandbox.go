@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"rnix/internal/sandbox"
+	"rnix/types"
 )
 
 // Sandbox says how the commands of agents are confined. A project may only tighten it.
@@ -15,11 +16,14 @@ type Sandbox struct {
 	// Read, Write and Hide are absolute paths besides those that every command has. Read and Write are the user's only; what a project hides
 	// is hidden besides.
 	Read, Write, Hide Value[[]string]
+	// Memory and Processes are what all that a process starts uses together.
+	Memory    Value[types.Memory]
+	Processes Value[types.Tasks]
 }
 
 // Settings returns what the files say.
 func (s *Sandbox) Settings() sandbox.Settings {
-	return sandbox.Settings{Level: s.Level.V, Net: s.Net.V, Optional: !s.Require.V, Paths: sandbox.Paths{Read: s.Read.V, Write: s.Write.V, Hide: s.Hide.V}}
+	return sandbox.Settings{Level: s.Level.V, Net: s.Net.V, Optional: !s.Require.V, Paths: sandbox.Paths{Read: s.Read.V, Write: s.Write.V, Hide: s.Hide.V}, Bounds: types.Bounds{Memory: s.Memory.V, Processes: s.Processes.V}}
 }
 
 // sandboxLayer is the part of config.yaml that is called sandbox, as it is written.
@@ -30,13 +34,16 @@ type sandboxLayer struct {
 	Read    []string `yaml:"read"`
 	Write   []string `yaml:"write"`
 	Hide    []string `yaml:"hide"`
+
+	Memory    *types.Memory `yaml:"memory"`
+	Processes *types.Tasks  `yaml:"processes"`
 }
 
 // sandboxDefaults sets what nobody has said.
 func (c *Config) sandboxDefaults() {
 	usual := sandbox.Usual()
 	c.Sandbox = Sandbox{Level: Value[sandbox.Level]{usual.Level, FromDefault}, Net: Value[sandbox.Net]{usual.Net, FromDefault}, Require: Value[bool]{true, FromDefault},
-		Read: Value[[]string]{nil, FromDefault}, Write: Value[[]string]{nil, FromDefault}, Hide: Value[[]string]{nil, FromDefault}}
+		Read: Value[[]string]{nil, FromDefault}, Write: Value[[]string]{nil, FromDefault}, Hide: Value[[]string]{nil, FromDefault}, Memory: Value[types.Memory]{0, FromDefault}, Processes: Value[types.Tasks]{0, FromDefault}}
 }
 
 // readSandboxEnv reads the variables of the keys about the sandbox.
@@ -44,6 +51,8 @@ func readSandboxEnv(l *layer, v variables) {
 	v.text("sandbox.level", &l.Sandbox.Level)
 	v.text("sandbox.net", &l.Sandbox.Net)
 	v.flag("sandbox.require", &l.Sandbox.Require)
+	parse(v, "sandbox.memory", &l.Sandbox.Memory)
+	parse(v, "sandbox.processes", &l.Sandbox.Processes)
 }
 
 // applySandbox takes over what a layer says about the sandbox.
@@ -54,7 +63,7 @@ func (c *Config) applySandbox(l layer, s sink) {
 		switch err := (sandbox.Settings{Level: level}).Check(); {
 		case err != nil || level == "":
 			s.problem("sandbox.level", "%q is not known; write auto, bwrap, landlock or off", *v)
-		case s.project && sandbox.Usual().With(have.Settings()).Tighten(level, "").Level != level:
+		case s.project && sandbox.Usual().With(have.Settings()).Tighten(level, "", types.Bounds{}).Level != level:
 			s.loosens("sandbox.level", have.Level.Origin)
 		default:
 			have.Level = Value[sandbox.Level]{level, s.origin("sandbox.level")}
@@ -65,7 +74,7 @@ func (c *Config) applySandbox(l layer, s sink) {
 		switch err := (sandbox.Settings{Net: net}).Check(); {
 		case err != nil || net == "":
 			s.problem("sandbox.net", "%q is not known; write none or open", *v)
-		case s.project && sandbox.Usual().With(have.Settings()).Tighten("", net).Net != net:
+		case s.project && sandbox.Usual().With(have.Settings()).Tighten("", net, types.Bounds{}).Net != net:
 			s.loosens("sandbox.net", have.Net.Origin)
 		default:
 			have.Net = Value[sandbox.Net]{net, s.origin("sandbox.net")}
@@ -74,6 +83,8 @@ func (c *Config) applySandbox(l layer, s sink) {
 	if v := l.Sandbox.Require; v != nil && s.usersOnly("sandbox.require") {
 		have.Require = Value[bool]{*v, s.origin("sandbox.require")}
 	}
+	bound(s, "sandbox.memory", l.Sandbox.Memory, &have.Memory, func(v types.Memory) types.Bounds { return types.Bounds{Memory: v} })
+	bound(s, "sandbox.processes", l.Sandbox.Processes, &have.Processes, func(v types.Tasks) types.Bounds { return types.Bounds{Processes: v} })
 	for _, list := range []struct {
 		key   string
 		paths []string
@@ -92,5 +103,16 @@ func (c *Config) applySandbox(l layer, s sink) {
 			paths = append(slices.Clone(list.to.V), paths...)
 		}
 		*list.to = Value[[]string]{paths, s.origin(list.key)}
+	}
+}
+
+// bound takes over a bound of which of makes Bounds. A project may only lower it.
+func bound[T comparable](s sink, key string, v *T, have *Value[T], of func(T) types.Bounds) {
+	switch {
+	case v == nil:
+	case s.project && of(have.V).Meet(of(*v)) != of(*v):
+		s.loosens(key, have.Origin)
+	default:
+		*have = Value[T]{*v, s.origin(key)}
 	}
 }

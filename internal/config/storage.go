@@ -1,10 +1,6 @@
 package config
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-)
+import "rnix/types"
 
 // GCMode says what becomes of a history that is not kept any longer.
 type GCMode string
@@ -26,11 +22,10 @@ const (
 	DefaultSnapshotBytes     = Bytes(1 << 30)
 	DefaultSnapshotFiles     = 100_000
 
-	minGCInterval  = 60
-	maxGCInterval  = 366 * 24 * 3600
-	maxDays        = 36_500 // a hundred years: no sum of times overflows
-	maxCount       = 1_000_000_000
-	maxConfigBytes = Bytes(1 << 50)
+	minGCInterval = 60
+	maxGCInterval = 366 * 24 * 3600
+	maxDays       = 36_500 // a hundred years: no sum of times overflows
+	maxCount      = 1_000_000_000
 )
 
 // GC says how long histories stay as they are. It is the user's only.
@@ -66,63 +61,20 @@ type Snapshots struct {
 // Bytes is a size. It is written as a number of bytes or with a unit: 500MB, 1GiB.
 type Bytes int64
 
-// units in the order in which they are tried.
-var units = []struct {
-	suffix string
-	factor Bytes
-}{
-	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10},
-	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"B", 1},
-}
-
 // UnmarshalText reads a size that is not negative and at most 1024 TiB.
 func (b *Bytes) UnmarshalText(text []byte) error {
-	s, factor := strings.TrimSpace(string(text)), Bytes(1)
-	for _, u := range units {
-		if rest, ok := cutSuffixFold(s, u.suffix); ok {
-			s, factor = strings.TrimSpace(rest), u.factor
-			break
-		}
+	n, err := types.ParseSize(string(text))
+	if err == nil {
+		*b = Bytes(n)
 	}
-	n, err := strconv.ParseInt(strings.ReplaceAll(s, "_", ""), 10, 64)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%q is not a size; write a whole number of bytes, or one with a unit, such as 1GiB", text)
-	case n < 0:
-		return fmt.Errorf("%s is negative; write 0 for no limit", text)
-	case Bytes(n) > maxConfigBytes/factor:
-		return fmt.Errorf("%s is more than 1024TiB; write 0 for no limit", text)
-	}
-	*b = Bytes(n) * factor
-	return nil
+	return err
 }
 
 // String returns the size in the largest unit that divides it.
-func (b Bytes) String() string {
-	for _, u := range units[:4] {
-		if b != 0 && b%u.factor == 0 {
-			return strconv.FormatInt(int64(b/u.factor), 10) + u.suffix
-		}
-	}
-	return strconv.FormatInt(int64(b), 10)
-}
+func (b Bytes) String() string { return types.SizeText(int64(b)) }
 
 // Short returns the size for people, in the largest unit that it fills.
-func (b Bytes) Short() string {
-	for _, u := range units[:4] {
-		if b >= u.factor {
-			return fmt.Sprintf("%.1f %s", float64(b)/float64(u.factor), u.suffix)
-		}
-	}
-	return strconv.FormatInt(int64(b), 10) + " B"
-}
-
-func cutSuffixFold(s, suffix string) (string, bool) {
-	if n := len(s) - len(suffix); n > 0 && strings.EqualFold(s[n:], suffix) {
-		return s[:n], true
-	}
-	return s, false
-}
+func (b Bytes) Short() string { return types.SizeShort(int64(b)) }
 
 // gcLayer and those below are the parts of config.yaml that say what is kept, as they are written.
 type gcLayer struct {

@@ -37,7 +37,7 @@ func (s *Spawner) Plan(p *profile.Profile, req ipc.SpawnRequest) (ag *agent.Agen
 	if err = p.GiveTools(req.Tools); err != nil {
 		return nil, opts, choice, err
 	}
-	if err = profile.Confine(p, ag, req.Sandbox, req.Net); err != nil {
+	if err = profile.Confine(p, ag, req.Sandbox, req.Net, req.Bounds); err != nil {
 		return nil, opts, choice, err
 	}
 	if err = profile.AskPermissions(p, req.Rules, req.Asks, p.Lent == nil); err != nil {

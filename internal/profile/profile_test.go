@@ -243,21 +243,21 @@ func TestAnAgentWithoutNetworkStartsModelsAndNoAgentCLI(t *testing.T) {
 
 func TestSandboxOfWhatIsStarted(t *testing.T) {
 	p := &Profile{Sandbox: sandbox.Usual()}
-	if err := AskSandbox(p, "off", "open"); err != nil || !p.Sandbox.Off() || p.Sandbox.Net != sandbox.NetOpen {
+	if err := AskSandbox(p, "off", "open", types.Bounds{Memory: 1 << 30}); err != nil || !p.Sandbox.Off() || p.Sandbox.Net != sandbox.NetOpen {
 		t.Errorf("a person: %+v %v", p.Sandbox, err)
 	}
 	for _, wrong := range [][2]string{{"loose", ""}, {"", "some"}, {"", "hosts"}} {
-		if err := AskSandbox(p, wrong[0], wrong[1]); types.CodeOf(err) != types.ErrInvalid {
+		if err := AskSandbox(p, wrong[0], wrong[1], types.Bounds{}); types.CodeOf(err) != types.ErrInvalid {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
 	ag := &agent.Agent{}
-	ag.Name, ag.Sandbox = "tight", agent.Sandbox{Level: sandbox.LevelBwrap, Net: sandbox.NetNone}
-	if err := Confine(p, ag, "", ""); err != nil || p.Sandbox.Level != sandbox.LevelBwrap || p.Sandbox.Net != sandbox.NetNone {
+	ag.Name, ag.Sandbox = "tight", agent.Sandbox{Level: sandbox.LevelBwrap, Net: sandbox.NetNone, Processes: 100}
+	if err := Confine(p, ag, "", "", types.Bounds{}); err != nil || p.Sandbox.Level != sandbox.LevelBwrap || p.Sandbox.Net != sandbox.NetNone {
 		t.Errorf("an agent that is tighter: %+v %v", p.Sandbox, err)
 	}
 	ag.Sandbox = agent.Sandbox{Net: sandbox.NetOpen}
-	if err := Confine(p, ag, "auto", "open"); err != nil || p.Sandbox.Level != sandbox.LevelBwrap || p.Sandbox.Net != sandbox.NetNone || len(p.Problems) != 1 {
+	if err := Confine(p, ag, "auto", "open", types.Bounds{Memory: 2 << 30, Processes: -1}); err != nil || p.Sandbox.Level != sandbox.LevelBwrap || p.Sandbox.Net != sandbox.NetNone || len(p.Problems) != 1 || p.Sandbox.Bounds != (types.Bounds{Memory: 1 << 30, Processes: 100}) {
 		t.Errorf("an agent that is looser: %+v %q %v", p.Sandbox, p.Problems, err)
 	}
 	// what a person, a node or an agent wants of the network and does not get is said, once
@@ -278,7 +278,7 @@ func TestSandboxOfWhatIsStarted(t *testing.T) {
 	} {
 		p, ag := &Profile{Sandbox: sandbox.Settings{Level: c.level, Net: c.has}, Problems: []string{"other"}}, &agent.Agent{}
 		ag.Name, ag.Sandbox.Net = "a", c.own
-		if err := Confine(p, ag, "", string(c.asked)); err != nil {
+		if err := Confine(p, ag, "", string(c.asked), types.Bounds{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Join(p.Problems[1:], "\n"); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") || strings.Contains(got, "\n") {

@@ -9,10 +9,10 @@ import (
 	"rnix/types"
 )
 
-// AskSandbox sets how the commands of what is started with p are confined, where level and net are not empty. A person may say anything; what p is bound
+// AskSandbox sets how the commands of what is started with p are confined, where level and net are not empty, and what they may use, as far as bounds say it. A person may say anything; what p is bound
 // to afterwards allows no more than its agent has.
-func AskSandbox(p *Profile, level, net string) error {
-	s := sandbox.Settings{Level: sandbox.Level(level), Net: sandbox.Net(net)}
+func AskSandbox(p *Profile, level, net string, bounds types.Bounds) error {
+	s := sandbox.Settings{Level: sandbox.Level(level), Net: sandbox.Net(net), Bounds: bounds}
 	if err := s.Check(); err != nil {
 		return types.Errorf(types.ErrInvalid, "Spawn", "", "%w", err)
 	}
@@ -20,15 +20,15 @@ func AskSandbox(p *Profile, level, net string) error {
 	return nil
 }
 
-// Confine tightens the sandbox of p, and its rules, as an agent says, and as level and net do where they are not empty. Where commands then have another network
+// Confine tightens the sandbox of p, and its rules, as an agent says, and as level, net and bounds do where they are not empty. Where commands then have another network
 // than was said, the problems of p say so.
-func Confine(p *Profile, ag *agent.Agent, level, net string) error {
-	s := sandbox.Settings{Level: sandbox.Level(level), Net: sandbox.Net(net)}
+func Confine(p *Profile, ag *agent.Agent, level, net string, bounds types.Bounds) error {
+	s := sandbox.Settings{Level: sandbox.Level(level), Net: sandbox.Net(net), Bounds: bounds}
 	if err := s.Check(); err != nil {
 		return types.Errorf(types.ErrInvalid, "Spawn", ag.Name, "%w", err)
 	}
 	p.Permissions = p.Permissions.With(ag.Permissions)
-	p.Sandbox = p.Sandbox.Tighten(s.Level, s.Net).Tighten(ag.Sandbox.Level, ag.Sandbox.Net)
+	p.Sandbox = p.Sandbox.Tighten(s.Level, s.Net, s.Bounds).Tighten(ag.Sandbox.Level, ag.Sandbox.Net, ag.Sandbox.Bounds())
 	agents, problems := differs(ag.Sandbox.Net, p.Sandbox), slices.Clip(p.Problems)
 	if agents != "" {
 		problems = append(problems, "the agent "+ag.Name+" "+agents)
@@ -65,5 +65,5 @@ func Starts(p *Profile, provider *config.Provider) error {
 func Confined(p *Profile, ag *agent.Agent, below sandbox.Settings) (*Profile, error) {
 	own := *p
 	own.Sandbox = sandbox.MeetSettings(below, p.Sandbox)
-	return &own, Confine(&own, ag, "", "")
+	return &own, Confine(&own, ag, "", "", types.Bounds{})
 }

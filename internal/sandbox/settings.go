@@ -21,6 +21,8 @@ type Settings struct {
 	// Within are trees: commands write a work directory only if it lies in one of them, or was made by Rnix for their process. nil = in any
 	// place that is not Rnix's own.
 	Within []string `json:"within,omitzero"`
+	// Bounds limit what all of them use together, also where nothing else confines them.
+	Bounds types.Bounds `json:"bounds,omitzero"`
 }
 
 // Paths are absolute, clean paths of files or trees, besides those that every command has. The longest one that contains a file decides.
@@ -85,7 +87,7 @@ func (s Settings) Check() error {
 // all returns the paths that were said, each in one place.
 func (s Settings) all() []Paths { return append([]Paths{s.Paths}, s.Also...) }
 
-// With returns s with what o says: its level and network in place of those of s, its paths besides them.
+// With returns s with what o says: its level, network and bounds in place of those of s, its paths besides them.
 func (s Settings) With(o Settings) Settings {
 	if o.Level != "" {
 		s.Level = o.Level
@@ -94,20 +96,21 @@ func (s Settings) With(o Settings) Settings {
 		s.Net = o.Net
 	}
 	s.Optional = s.Optional || o.Optional
+	s.Bounds = s.Bounds.With(o.Bounds)
 	s.Paths, s.Protect = s.with(o.Paths), sortPaths(slices.Concat(s.Protect, o.Protect))
 	return s
 }
 
-// Tighten returns s with the level and the network of o, as far as these allow no more.
-func (s Settings) Tighten(level Level, net Net) Settings {
-	return MeetSettings(s, s.With(Settings{Level: level, Net: net}))
+// Tighten returns s with a level, a network and bounds, as far as these allow no more.
+func (s Settings) Tighten(level Level, net Net, bounds types.Bounds) Settings {
+	return MeetSettings(s, s.With(Settings{Level: level, Net: net, Bounds: bounds}))
 }
 
 // MeetSettings returns the settings that allow what both allow. Both must have a level and a network.
 func MeetSettings(a, b Settings) Settings {
 	out := Settings{
 		Level: later(levels, a.Level, b.Level), Net: nets[min(slices.Index(nets, a.Net), slices.Index(nets, b.Net))], Paths: a.Paths,
-		Protect: sortPaths(slices.Concat(a.Protect, b.Protect)), Optional: a.Optional && b.Optional, Within: a.Within,
+		Protect: sortPaths(slices.Concat(a.Protect, b.Protect)), Optional: a.Optional && b.Optional, Within: a.Within, Bounds: a.Bounds.Meet(b.Bounds),
 	}
 	for _, paths := range append(slices.Clone(a.Also), b.all()...) {
 		if !slices.ContainsFunc(out.all(), paths.equal) {
@@ -152,6 +155,9 @@ func (s Settings) Policy(place Place, made bool) Policy {
 	}
 	at := Standard(place)
 	at.Level, at.Net, at.Protect = s.Level, s.Net, append(at.Protect, s.Protect...)
+	if n := s.Bounds.Processes; n != 0 { // also where only a limit of each command can be enforced
+		at.Limits.Processes = int64(max(0, n))
+	}
 	var out Policy
 	for i, paths := range s.all() {
 		p := at

@@ -19,6 +19,7 @@ func anySettings(t *rapid.T, name string) Settings {
 	return Settings{
 		Level: rapid.SampledFrom([]Level{"", LevelAuto, LevelLandlock, LevelBwrap}).Draw(t, name+"level"), Net: rapid.SampledFrom([]Net{"", NetNone, NetOpen}).Draw(t, name+"net"),
 		Paths: Paths{Read: paths("read"), Write: paths("write"), Hide: paths("hide")}, Optional: rapid.Bool().Draw(t, name+"optional"),
+		Bounds: types.Bounds{Memory: rapid.SampledFrom([]types.Memory{0, -1, 1 << 30, 4 << 30}).Draw(t, name+"memory"), Processes: rapid.SampledFrom([]types.Tasks{0, -1, 64, 2048, 8192}).Draw(t, name+"processes")},
 	}
 }
 
@@ -38,14 +39,14 @@ func TestWhatIsStartedInsideHasNoMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		place, made := placeAt(t, "first "), rapid.Bool().Draw(t, "made")
 		s := Usual().With(anySettings(t, "first "))
-		above := s.Policy(place, made).Canonical()
+		above, most := s.Policy(place, made).Canonical(), s.Bounds
 		for i := range rapid.IntRange(1, 4).Draw(t, "generations") {
 			if rapid.Bool().Draw(t, "by a command") {
 				s = MeetSettings(s.Below(place, made), Usual().With(anySettings(t, "next ")))
 				place, made = placeAt(t, "next "), false
 			} else {
 				agent := anySettings(t, "agent ")
-				s = s.Tighten(agent.Level, agent.Net)
+				s = s.Tighten(agent.Level, agent.Net, agent.Bounds)
 			}
 			p := s.Policy(place, made).Canonical()
 			for _, path := range append(probes(), someWork...) {
@@ -58,7 +59,10 @@ func TestWhatIsStartedInsideHasNoMore(t *testing.T) {
 			if m := Meet(p, above); m.Level != p.Level || m.Net != p.Net {
 				t.Fatalf("generation %d has %s and %s, above it there is %s and %s", i, p.Level, p.Net, above.Level, above.Net)
 			}
-			above = p
+			if s.Bounds.Held() != s.Bounds.Meet(most).Held() || p.Limits != Meet(p, above).Limits {
+				t.Fatalf("generation %d may use %+v (%+v), above it there is %+v (%+v)", i, s.Bounds, p.Limits, most, above.Limits)
+			}
+			above, most = p, s.Bounds
 		}
 	})
 }
@@ -82,7 +86,7 @@ func TestLandlockDoesNotTightenWhatBubblewrapMayConfine(t *testing.T) {
 		{LevelAuto, LevelLandlock, LevelAuto}, {LevelLandlock, LevelAuto, LevelAuto}, {LevelBwrap, LevelLandlock, LevelBwrap},
 		{LevelAuto, LevelBwrap, LevelBwrap}, {LevelOff, LevelLandlock, LevelLandlock}, {LevelLandlock, LevelOff, LevelLandlock},
 	} {
-		if got := (Settings{Level: c.have, Net: NetNone}).Tighten(c.said, "").Level; got != c.want {
+		if got := (Settings{Level: c.have, Net: NetNone}).Tighten(c.said, "", types.Bounds{}).Level; got != c.want {
 			t.Errorf("%s, tightened by %s, is %s and not %s", c.have, c.said, got, c.want)
 		}
 	}

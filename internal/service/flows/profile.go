@@ -71,7 +71,9 @@ func (f read) Trusting() Profile {
 	return read{f.by, f.profile.Trusting()}
 }
 
-func (f read) AskSandbox(level, net string) error { return profile.AskSandbox(f.profile, level, net) }
+func (f read) AskSandbox(level, net string, bounds types.Bounds) error {
+	return profile.AskSandbox(f.profile, level, net, bounds)
+}
 
 func (f read) In(op, cwd string, variables []string) (Profile, error) {
 	p, err := f.by.Reader.ForStart(op, cwd, f.profile.Env, f.profile.TrustAsked())

@@ -102,7 +102,7 @@ type Profile interface {
 	Trusts() bool
 	Trusting() Profile
 	// AskSandbox sets how commands are confined, where level and net are not empty.
-	AskSandbox(level, net string) error
+	AskSandbox(level, net string, bounds types.Bounds) error
 	// In reads the configuration of the same client in another directory. Processes that are started with it see these variables, too.
 	In(op, cwd string, variables []string) (Profile, error)
 	// Program returns the options of a process without a model.
