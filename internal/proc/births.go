@@ -34,6 +34,12 @@ type births struct {
 	at    place             // +checklocks:mu
 	own   *nursery          // +checklocks:mu
 	of    map[types.PID]int // +checklocks:mu
+	leaf  leaf              // +checklocks:mu
+	gives []string          // +checklocks:mu
+	// +checklocks:mu
+	why string // that agents' cgroups do not have all controllers; see delegate
+
+	bounding bounding
 }
 
 // nursery is the cgroup of a manager. Its exported fields are a file beside the registrations, written before the cgroup is made and removed
@@ -60,16 +66,26 @@ func (b *births) home() (cgroup, place) {
 	defer b.mu.Unlock()
 	if !b.tried {
 		b.tried = true
+		b.why = "the daemon can make no cgroups in a hierarchy of version 2"
 		for _, p := range b.places() {
 			if p.freezer != FreezerCgroup2 {
 				continue
 			}
-			n, err := b.found(p)
+			unlock := lockDir(homeIn(p))
+			l := delegate(p)
+			n, err := b.found(l.home)
+			unlock()
 			if err != nil {
-				b.log.Info("children are not born in cgroups", "below", p.dir, "error", err)
+				b.log.Info("children are not born in cgroups", "below", l.home, "error", err)
 				continue
 			}
-			b.own, b.at = n, p
+			b.own, b.at, b.leaf, b.gives, b.why = n, place{p.freezer, p.mount, l.inner}, l, l.gives, l.why
+			if err := give(n.Dir, l.gives); err != nil {
+				b.gives, b.why = nil, "the cgroup "+n.Dir+" does not give its controllers: "+err.Error()
+			}
+			if b.why != "" {
+				b.log.Info("not all bounds of what agents use can be enforced", "because", b.why)
+			}
 			break
 		}
 	}
@@ -86,12 +102,12 @@ func CgroupOf(m *Manager) string {
 	return string(home)
 }
 
-// found makes the cgroup of a manager, and proves that it does what is needed.
-func (b *births) found(p place) (*nursery, error) {
+// found makes the cgroup of a manager below another one, and proves that it does what is needed.
+func (b *births) found(below string) (*nursery, error) {
 	token := rand.Text()
 	n := &nursery{
 		Version: entryVersion, Boot: b.registry.boot, Daemon: b.registry.daemon,
-		Dir:  filepath.Join(p.dir, fmt.Sprintf("rnix.%d.%s", os.Getpid(), token)),
+		Dir:  filepath.Join(below, fmt.Sprintf("rnix.%d.%s", os.Getpid(), token)),
 		file: filepath.Join(b.registry.dir, token+nurserySuffix),
 	}
 	text, err := json.Marshal(n)
@@ -101,7 +117,7 @@ func (b *births) found(p place) (*nursery, error) {
 	if err != nil {
 		return nil, err
 	}
-	pruneEmpty(p.dir)
+	pruneEmpty(below)
 	if err = os.Mkdir(n.Dir, 0o755); err == nil {
 		err = proveBirth(cgroup(n.Dir))
 	}
@@ -174,6 +190,14 @@ func (g cgroup) agent(owner types.PID) cgroup {
 	return cgroup(filepath.Join(string(g), strconv.FormatUint(uint64(owner), 10)))
 }
 
+// above returns the cgroup of the agent that that of a child is in.
+func (g cgroup) above() cgroup {
+	if g == "" {
+		return ""
+	}
+	return cgroup(filepath.Dir(string(g)))
+}
+
 // over ends all that is in an agent's cgroup, and removes it.
 func (b *births) over(owner types.PID) {
 	b.mu.Lock()
@@ -184,6 +208,7 @@ func (b *births) over(owner types.PID) {
 	if made && own != nil {
 		b.clear(cgroup(own.Dir).agent(owner))
 	}
+	b.bounding.unbound(owner)
 }
 
 // clear ends all that is in a cgroup, and removes it.
@@ -204,10 +229,14 @@ func (b *births) close() {
 	if b.own == nil {
 		return
 	}
+	defer lockDir(b.leaf.home)()
 	if err := b.own.remove(); err != nil {
 		b.log.Warn("the cgroup of the daemon's children cannot be removed; the next daemon tries again", "cgroup", b.own.Dir, "error", err)
 	}
 	b.own = nil
+	if err := b.leaf.leave(); err != nil {
+		b.log.Info("the daemon stays in a cgroup below the one that it was started in", "cgroup", b.leaf.inner, "error", err)
+	}
 }
 
 // remove ends all that is in a nursery and removes it, with its file.

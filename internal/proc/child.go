@@ -32,6 +32,7 @@ type Child struct {
 	adopts  bool // it is a subreaper: see adopter
 	tree    *tree
 	cradle  cgroup // in which it was born; "" = none
+	before  Hits   // of its agent, when it was started
 	pipes   pipes
 	channel channel
 	done    chan struct{} // closed when exit is set and nothing of the child is left
@@ -249,9 +250,9 @@ func (c *Child) watch() {
 	}
 	c.acts.Wait()
 	<-c.opening.done
-	changed := c.closeBox()
+	changed, hits := c.closeBox(), c.report()
 	c.mu.Lock()
-	c.exit = ExitInfo{Cause: c.cause, Left: left, Took: c.ran, Err: err, Code: -1, Changed: changed}
+	c.exit = ExitInfo{Cause: c.cause, Left: left, Took: c.ran, Err: err, Code: -1, Changed: changed, Hits: hits}
 	c.mu.Unlock()
 	if state != nil {
 		c.exit.describe(state)

@@ -67,7 +67,7 @@ func NewManager(dir string, log *slog.Logger) (*Manager, error) {
 		still:    make(stills),
 	}
 	m.births.registry, m.births.log, m.births.of = m.registry, log, make(map[types.PID]int)
-	m.births.places = ownPlaces
+	m.births.places, m.births.bounding.set, m.births.bounding.told = ownPlaces, make(map[types.PID]types.Bounds), make(map[types.PID]Hits)
 	m.own.Go(m.launch) // ended by quit, waited for by Close
 	if isSubreaper() {
 		m.own.Go(m.tendOrphans) // ended by quit, waited for by Close

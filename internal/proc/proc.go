@@ -4,7 +4,7 @@
 // It owns the environment that a child sees (env.go), its pipes (pipes.go), its session and process
 // group, in what it is confined (box.go), its identity on disk (registry.go), its end (child.go, tree.go), the children that a crashed
 // daemon has left behind (survivors.go), orphans (orphans.go), the cgroups that
-// they are born in (births*.go), what makes them stand still (freezer*.go),
+// they are born in (births*.go) and that bound what they use (bounds.go, controllers.go), what makes them stand still (freezer*.go),
 // for whom a process works (owner.go), and the parent of the daemon, which ends all that this leaves (warden_linux.go, guard.go).
 // It does not know
 // what a child is for: shells, MCP servers, model CLIs and git are one to it, and agents are numbers.
@@ -118,6 +118,8 @@ type ExitInfo struct {
 	Err    error // its status could not be had; Code is -1 then
 	// Changed are protected paths that it has changed, which happens only where its box cannot protect them; see sandbox.Box.
 	Changed []string
+	// Hits is what the bounds of its agent held while it ran.
+	Hits Hits
 }
 
 // Info describes a living child.

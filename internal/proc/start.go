@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -65,6 +66,11 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	opened = true // what it holds is given back with it
 	c.cradle = m.births.cradle(spec.Owner, token)
 	c.entry.Cgroup = string(c.cradle)
+	if err := m.births.bound(c.cradle.above(), spec.Owner); err != nil {
+		c.abandon()
+		return nil, types.Errorf(types.ErrUnavailable, "Start", spec.Path, "%w", err)
+	}
+	c.before = m.births.hits(spec.Owner)
 	if err := m.registry.write(c.entry); err != nil {
 		c.abandon()
 		return nil, types.Errorf(types.ErrStorage, "Start", spec.Path, "cannot register the child: %w", err)
@@ -72,6 +78,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	m.forking.RLock()
 	if err := m.fork(c); err != nil {
 		m.forking.RUnlock()
+		err = c.full(err)
 		c.abandon()
 		m.registry.forget(c.entry, m.log)
 		return nil, err
@@ -100,8 +107,10 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 		c.Kill()
 		return nil, closedError(spec)
 	}
+	c.heed()
 	c.follow(ctx)
 	if err := c.opened(); err != nil {
+		err = c.full(err)
 		c.Kill()
 		if ctx.Err() != nil { // that has ended it
 			err = types.Errorf(types.ErrCancelled, "Start", spec.Path, "%w", context.Cause(ctx))
@@ -183,6 +192,9 @@ func bear(c *Child, attr *os.ProcAttr) (err error) {
 		}
 		if err == nil || !unborn(err) {
 			return err
+		}
+		if !c.before.Bounds.IsZero() {
+			return fmt.Errorf("%w: %w", errNoCgroup, err)
 		}
 	}
 	c.process, c.adopts, err = startProcess(c.exec.path, c.exec.argv, attr)
