@@ -111,6 +111,7 @@ type Status struct {
 	HeapBytes          uint64           `json:"heap_bytes"`
 	Freezer            string           `json:"freezer"`                       // what makes the OS children of a paused process stand still: cgroup2, cgroup1 or signals
 	Cgroup             string           `json:"cgroup,omitempty"`              // below which each process has one that its OS children are born in; empty = there is none
+	Bounds             Bounding         `json:"bounds"`                        // which limits of what processes start are enforced
 	Recovered          []string         `json:"recovered,omitempty"`           // what the last start found and mended, a line each
 	Recovering         bool             `json:"recovering,omitempty"`          // it is still looking at what an earlier daemon has left
 	Init               []InitSupervisor `json:"init,omitempty"`                // what has become of the supervisors of init.yaml
@@ -120,4 +121,11 @@ type Status struct {
 	CheckpointFailure  string           `json:"checkpoint_failure,omitempty"`  // the last one
 	Room               string           `json:"room,omitempty"`                // why agents wait for room on the disk; empty = they do not
 	Storage            StorageStatus    `json:"storage"`                       // of the histories that are out of the way, or will be
+}
+
+// Bounding is which limits of what processes start the daemon enforces by cgroups.
+type Bounding struct {
+	Memory    bool   `json:"memory"`
+	Processes bool   `json:"processes"`
+	Why       string `json:"why,omitempty"` // that it does not enforce both
 }

@@ -26,7 +26,18 @@ type SandboxResponse struct {
 	Protected []string       `json:"protect,omitempty"`    // neither written nor made
 	Net       string         `json:"net"`                  // none or open
 	Limits    sandbox.Limits `json:"limits,omitzero"`      // of each command; 0 = none
+	Bounds    []Bound        `json:"bounds,omitempty"`     // of all that the process has started together
 	Gaps      []string       `json:"gaps,omitempty"`       // what is not enforced, in sentences
 	Others    []string       `json:"unconfined,omitempty"` // what of a process this host does not confine, in words
 	Program   string         `json:"program,omitempty"`    // which its model is: claude, cursor or an agent CLI; asked about its commands
+}
+
+// Bound is a limit of what all OS processes of a process use together.
+type Bound struct {
+	Name  string `json:"name"`            // memory (bytes) or processes (with threads)
+	Value int64  `json:"value,omitempty"` // 0 = there is no limit
+	Text  string `json:"text,omitempty"`  // the value as it is written in config.yaml
+	Asked bool   `json:"asked,omitempty"` // somebody has set it; else it is the usual one
+	By    string `json:"by,omitempty"`    // what enforces it: cgroup, or rlimit (for each command by itself); empty = nothing
+	Why   string `json:"why,omitempty"`   // that no cgroup enforces it
 }

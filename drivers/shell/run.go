@@ -118,6 +118,9 @@ func answer(req request, exit proc.ExitInfo, output string, refused []sandbox.Re
 	if more := len(refused) - mostTold; more > 0 {
 		fmt.Fprintf(&b, "[and %d more that the sandbox does not let commands do]\n", more)
 	}
+	for _, text := range exit.Hits.Texts() {
+		fmt.Fprintf(&b, "[%s]\n", text)
+	}
 	took := strconv.FormatFloat(exit.Took.Seconds(), 'f', 1, 64)
 	switch {
 	case exit.Cause == proc.TimedOut:

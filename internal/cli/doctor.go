@@ -69,6 +69,7 @@ func (a *app) examine(ctx context.Context, trust bool) (out []check, confined *s
 	if client != nil {
 		out = append(out, checkInit(ctx, client)...)
 		out = append(out, checkFreezer(ctx, client)...)
+		out = append(out, checkBounds(ctx, client, configuredSandbox(a))...)
 		out = append(out, checkModel(ctx, client, ipc.ProvidersRequest{ProjectRequest: a.project(trust)})...)
 	}
 	guards, confined := checkSandbox(ctx, a)

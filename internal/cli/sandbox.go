@@ -240,9 +240,9 @@ func sandboxExplainCmd(a *app) *cobra.Command {
 		Use:   "explain [DIR|PROCESS]",
 		Short: "show what commands may read, write and reach: of a process, or in a directory",
 		Long: `Explain shows by which mechanism the commands of a process that runs are confined, what they may read,
-write and reach, and what is not enforced; with --mcp, the same of one of its MCP servers; with --model, of
-the program that is its model, or of its agent CLI; or of what would be started in a directory. Of the paths
-that contain a file the longest one decides. For a directory it starts the test of the mechanism.`,
+write and reach, what all that the process has started may use together, and what is not enforced; with --mcp,
+the same of one of its MCP servers; with --model, of the program that is its model, or of its agent CLI; or of
+what would be started in a directory. Of the paths that contain a file the longest one decides. For a directory it starts the test of the mechanism.`,
 		Example:     examples(`rnix sandbox explain`, `rnix sandbox explain 3`, `rnix sandbox explain 3 --mcp github`, `rnix sandbox explain 3 --model`, `rnix sandbox explain src --net open`, `rnix sandbox explain --json | jq -r '.gaps[]'`),
 		Annotations: exits("0 1 2 10 11 12"),
 		Args:        argsOf(0, 1, "a directory or a process"),
@@ -275,7 +275,7 @@ that contain a file the longest one decides. For a directory it starts the test 
 				a.out.object(&plan)
 				return nil
 			}
-			showPolicy(a.out, string(plan.Rung), plan.Policy, plan.Gaps, nil)
+			showPolicy(a.out, string(plan.Rung), plan.Policy, nil, plan.Gaps, nil)
 			return nil
 		},
 	}
@@ -300,15 +300,32 @@ func explainProcess(ctx context.Context, a *app, of *ipc.SandboxRequest) error {
 		a.out.object(&r)
 		return nil
 	}
-	showPolicy(a.out, r.By, sandbox.Policy{Version: sandbox.Version, Level: sandbox.LevelAuto, Net: sandbox.Net(r.Net), Read: r.Read, Write: r.Write, Hide: r.Hidden, Protect: r.Protected, Limits: r.Limits}, r.Gaps, r.Others)
+	showPolicy(a.out, r.By, sandbox.Policy{Version: sandbox.Version, Level: sandbox.LevelAuto, Net: sandbox.Net(r.Net), Read: r.Read, Write: r.Write, Hide: r.Hidden, Protect: r.Protected, Limits: r.Limits}, boundLines(r.Bounds), r.Gaps, r.Others)
 	if r.Program != "" && r.By != string(sandbox.LevelOff) {
 		a.out.print(lines("model     "+r.Program+" is a program, confined for itself; see: rnix sandbox explain "+of.Target+" --model") + "\n")
 	}
 	return nil
 }
 
+// boundLines say what all that a process has started may use together, and what enforces it.
+func boundLines(bounds []ipc.Bound) (out []string) {
+	for _, b := range bounds {
+		switch {
+		case b.Value == 0:
+			out = append(out, b.Name+": no limit")
+		case b.By == "":
+			out = append(out, b.Name+" "+b.Text+", which nothing enforces: "+b.Why)
+		case b.By == "rlimit":
+			out = append(out, b.Name+" "+b.Text+", for each command by itself: "+b.Why)
+		default:
+			out = append(out, b.Name+" "+b.Text+", by "+b.By)
+		}
+	}
+	return out
+}
+
 // showPolicy shows by what commands are confined, what they may do, and what is not enforced.
-func showPolicy(out *output, by string, p sandbox.Policy, gaps, others []string) {
+func showPolicy(out *output, by string, p sandbox.Policy, bounds, gaps, others []string) {
 	text := "by        " + by + "\n"
 	if by == string(sandbox.LevelOff) {
 		text += "          it may do all that you may: the sandbox is off\n"
@@ -323,7 +340,7 @@ func showPolicy(out *output, by string, p sandbox.Policy, gaps, others []string)
 	for _, list := range []struct {
 		name  string
 		lines []string
-	}{{"not held", gaps}, {"not here", others}} {
+	}{{"together", bounds}, {"not held", gaps}, {"not here", others}} {
 		for i, line := range list.lines {
 			if i > 0 {
 				list.name = ""

@@ -44,7 +44,7 @@ func (s self) Status(ctx context.Context) ipc.Status {
 	d := s.daemon
 	out := ipc.Status{
 		Started: d.started, Socket: d.places.Socket, DataDir: d.places.DataDir, Log: d.places.Log,
-		Children: len(d.procs.All()), Freezer: string(proc.FreezerHere()), Cgroup: proc.CgroupOf(d.procs), Recovered: d.notes.all(), Recovering: !xsync.Closed(d.looked), Misread: d.misread,
+		Children: len(d.procs.All()), Freezer: string(proc.FreezerHere()), Cgroup: proc.CgroupOf(d.procs), Bounds: ipc.Bounding(proc.EnforcedBy(d.procs)), Recovered: d.notes.all(), Recovering: !xsync.Closed(d.looked), Misread: d.misread,
 		Init: d.bootstrap.All(), Starting: d.bootstrap.Starting(), Room: d.room.Why(), Storage: d.storage.Status(ctx),
 	}
 	out.CheckpointFailures, out.CheckpointFailure = d.store.CheckpointFailures()

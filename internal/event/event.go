@@ -43,11 +43,17 @@ const (
 	NodeChanged  Kind = "node"            // Name (the node of a run of a workflow), Result (its phase), Step (its attempt), Text (why), Args (UUID of the attempt)
 	Stalled      Kind = "heartbeat_stall" // Result (suspect, over), Dur (since when there was no progress), Name (what is done: warn, restart, kill), Step, Text (what it does)
 	Leased       Kind = "lease"           // Name (the session of a platform), Result (ours, run out, lost), Step (the fencing token), Dur (ours: how long ago that was confirmed), Until (when the lease ends without another word), Text (why)
-	Refused      Kind = "refused"         // Name (read, write, network, socket, rights: what the sandbox did not let a command do; changed: what it could not prevent), Path (the path, host or address; empty = not known), Text (a sentence)
+	Refused      Kind = "refused"         // Name (read, write, network, socket, rights: what the sandbox did not let a command do; memory, processes: more than what a process starts may use; changed: what it could not prevent), Path (the path, host or address; empty = not known), Text (a sentence)
 	Asked        Kind = "asked"           // Args (its number), Name (the tool), Text (the call in a line), Result (the rule): a person is asked about a call
 	Answered     Kind = "answered"        // Args (its number), Name (the tool), Result (allow, deny), Text (why): a person has answered
 	Piece        Kind = "piece"           // Name (think, output), Text, Answer, At: what a model has just said; only for who listens, never in the log
 	Lag          Kind = "lag"             // Text (which events are missing before this one); only in files, never in the log
+)
+
+// Names of events of the kind Refused, and of the bounds that they tell of.
+const (
+	BoundMemory    = "memory"
+	BoundProcesses = "processes"
 )
 
 // Event is one entry of the log. It is flat so that it can be encoded by hand and shared.

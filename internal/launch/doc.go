@@ -61,8 +61,9 @@ type Rights interface {
 
 // Sandboxes knows how the commands of processes are confined, and how they can be here.
 type Sandboxes interface {
-	// Fits returns by what this host enforces settings, or refuses those that it cannot enforce, with what to do.
-	Fits(s sandbox.Settings) (sandbox.Level, error)
+	// Fits returns by what this host enforces settings, and what it does not enforce of those that say that this may be so, or refuses those that
+	// it cannot enforce, with what to do.
+	Fits(s sandbox.Settings) (level sandbox.Level, unheld []string, err error)
 	// Below returns the settings of what the commands of a process start: no more than they have themselves.
 	Below(pid types.PID) sandbox.Settings
 }

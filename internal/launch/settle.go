@@ -93,7 +93,7 @@ func (l *Launcher) Plan(a *Opened, req *ipc.ResumeRequest) (*Ready, error) {
 	if a.Damage != "" {
 		r.Warnings = append(r.Warnings, a.Damage)
 	}
-	if r.Opts, err = l.optsOf(a, p, r.Agent, r.Choice, req); err != nil {
+	if r.Opts, err = l.optsOf(r, p, req); err != nil {
 		return nil, err
 	}
 	if r.Opts.Settings, err = p.Settings(r.Agent, set.MCP); err == nil && set.Tree != nil {
@@ -151,7 +151,8 @@ func (a *Opened) Over(req *ipc.ResumeRequest) bool {
 
 // optsOf settles the options of a resumed process: limits and place as they were, but for what the
 // request changes. What cannot go on with these limits is refused, with what to do.
-func (l *Launcher) optsOf(a *Opened, p *profile.Profile, ag *agent.Agent, choice config.Choice, req *ipc.ResumeRequest) (kernel.SpawnOpts, error) {
+func (l *Launcher) optsOf(r *Ready, p *profile.Profile, req *ipc.ResumeRequest) (kernel.SpawnOpts, error) {
+	a, ag, choice := r.Opened, r.Agent, r.Choice
 	was, s := &a.Was, a.State
 	steps := was.MaxSteps
 	limit, err := l.limitOf(a, req)
@@ -172,10 +173,11 @@ func (l *Launcher) optsOf(a *Opened, p *profile.Profile, ag *agent.Agent, choice
 	if err != nil {
 		return kernel.SpawnOpts{}, err
 	}
-	level, err := l.Spawner.Sandboxes.Fits(p.Sandbox)
+	level, unheld, err := l.Spawner.Sandboxes.Fits(p.Sandbox)
 	if err != nil {
 		return kernel.SpawnOpts{}, err
 	}
+	r.Warnings = append(r.Warnings, unheld...)
 	by, net := confined(p, &choice, level)
 	o := kernel.SpawnOpts{
 		UUID: a.Rec.ID, ProcSpec: types.ProcSpec{Name: was.Name, Provider: choice.Provider.Name, Model: choice.Model, Effort: orElse(was.Effort, choice.Effort), Sandbox: by, Net: net, MaxSteps: &steps, ContextBudget: &limit.Tokens, BudgetUSD: &usd}, FailedSteps: p.FailedSteps(), Timeout: timeout, WorkDir: was.WorkDir, ReadRoots: was.ReadRoots,
@@ -195,7 +197,7 @@ func (l *Launcher) planBody(r *Ready, p *profile.Profile, req *ipc.ResumeRequest
 		return types.Errorf(types.ErrInvalid, "Resume", id, "it is no agent (%s): it takes no input, no model and no step limit", was.Body.Kind)
 	}
 	p.Recorded, r.Agent = true, &agent.Agent{}
-	if r.Opts, err = l.optsOf(r.Opened, p, r.Agent, config.Choice{}, req); err != nil {
+	if r.Opts, err = l.optsOf(r, p, req); err != nil {
 		return err
 	}
 	make, ok := l.Programs[was.Body.Kind]

@@ -73,10 +73,11 @@ func (s *Spawner) spawnOpts(p *profile.Profile, ag *agent.Agent, choice config.C
 	}
 	o.Provider, o.Model, o.Effort = choice.Provider.Name, choice.Model, orElse(req.Effort, choice.Effort)
 	o.FallbackProvider, o.FallbackModel = "", ""
-	level, err := s.Sandboxes.Fits(p.Sandbox)
+	level, unheld, err := s.Sandboxes.Fits(p.Sandbox)
 	if err != nil {
 		return o, err
 	}
+	p.Problems = append(slices.Clip(p.Problems), unheld...)
 	if err := profile.Starts(p, &choice.Provider); err != nil {
 		return o, err
 	}
@@ -148,7 +149,7 @@ func confined(p *profile.Profile, choice *config.Choice, level sandbox.Level) (b
 
 // Program returns how the commands of what a process without a model starts are confined at least. Refused is what this host cannot enforce.
 func (s *Spawner) Program(p *profile.Profile) (by, net string, err error) {
-	level, err := s.Sandboxes.Fits(p.Sandbox)
+	level, _, err := s.Sandboxes.Fits(p.Sandbox) // each of its processes says what is not enforced
 	if err != nil {
 		return "", "", err
 	}

@@ -89,7 +89,7 @@ func newWorldOn(t *testing.T, fsys durable.FS, dir string) *world {
 }
 
 // settled is what most histories were started with.
-func (*world) Fits(s sandbox.Settings) (sandbox.Level, error) { return s.Level, nil }
+func (*world) Fits(s sandbox.Settings) (sandbox.Level, []string, error) { return s.Level, nil, nil }
 
 func (*world) Below(types.PID) sandbox.Settings { return sandbox.Usual() }
 

@@ -32,10 +32,10 @@ func (h Hits) None() bool { return h.Killed == 0 && h.Refused == 0 }
 // Texts say what has happened, a sentence each.
 func (h Hits) Texts() (out []string) {
 	if h.Killed > 0 {
-		out = append(out, "killed by the kernel: what this process has started used more memory than it may together ("+h.Bounds.Memory.String()+"); use less at once")
+		out = append(out, "the kernel has killed a program: the commands and servers of this agent used more memory together than they may ("+h.Bounds.Memory.String()+"); use less at once")
 	}
 	if h.Refused > 0 {
-		out = append(out, "a process or thread could not be started: what this process has started has as many as it may together ("+h.Bounds.Processes.String()+"); start fewer at once")
+		out = append(out, "a program or thread could not be started: the commands and servers of this agent have as many processes and threads together as they may ("+h.Bounds.Processes.String()+"); start fewer at once")
 	}
 	return out
 }

@@ -121,14 +121,14 @@ func TestOnlyWhatIsKnownIsStarted(t *testing.T) {
 	if _, err := w.Box(spec); types.CodeOf(err) != types.ErrPermission || !strings.Contains(err.Error(), "--sandbox off") || !strings.Contains(err.Error(), "rnix doctor") {
 		t.Errorf("where nothing can be confined: %v", err)
 	}
-	if level, err := w.Fits(w.profile.Sandbox); err == nil {
+	if level, _, err := w.Fits(w.profile.Sandbox); err == nil {
 		t.Errorf("where nothing can be confined: %s", level)
 	}
 	w.profile.Sandbox.Optional = true
 	if box, err := w.Box(spec); err != nil || box.Plan.Rung != sandbox.RungNone {
 		t.Errorf("where it need not be: %+v %v", box.Plan.Rung, err)
 	}
-	if level, err := w.Fits(w.profile.Sandbox); err != nil || level != sandbox.LevelOff {
+	if level, _, err := w.Fits(w.profile.Sandbox); err != nil || level != sandbox.LevelOff {
 		t.Errorf("where it need not be: %s %v", level, err)
 	}
 	w.can(sandbox.RungBwrap)

@@ -44,6 +44,8 @@ type Service struct {
 	Self    string                           // the path of this program, which is the inner helper
 	Start   func(context.Context, proc.Spec) (*proc.Child, error)
 	Users   *profile.Reader // what the user's own configuration says
+	// Enforced returns which bounds of what a process uses are enforced by cgroups.
+	Enforced func() proc.Enforced
 
 	mu    sync.Mutex   // held while the host is probed
 	host  sandbox.Host // +checklocks:mu
@@ -126,8 +128,8 @@ func refusal(err error) error {
 	return types.Errorf(types.CodeOf(err), "Start", "", "%w; to go on without the sandbox, a person starts it with: rnix run --sandbox off \"...\", or resumes it with: rnix resume --sandbox off PROCESS", err)
 }
 
-// Fits returns by what settings are enforced on this host, or refuses those that cannot be.
-func (s *Service) Fits(settings sandbox.Settings) (sandbox.Level, error) {
+// level returns by what settings confine on this host, or refuses those that cannot be enforced.
+func (s *Service) level(settings sandbox.Settings) (sandbox.Level, error) {
 	if settings.Off() {
 		return sandbox.LevelOff, nil
 	}

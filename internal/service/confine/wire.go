@@ -49,7 +49,7 @@ func (s *Service) Register(on *service.Wire) {
 			return ipc.SandboxResponse{}, err
 		}
 		p := plan.Policy
-		r := ipc.SandboxResponse{PID: t.PID, UUID: t.UUID, By: string(plan.Rung), Read: p.Read, Write: p.Write, Hidden: p.Hide, Protected: p.Protect, Net: string(p.Net), Limits: p.Limits, Gaps: plan.Gaps, Others: unconfined(s), Program: program}
+		r := ipc.SandboxResponse{PID: t.PID, UUID: t.UUID, By: string(plan.Rung), Read: p.Read, Write: p.Write, Hidden: p.Hide, Protected: p.Protect, Net: string(p.Net), Limits: p.Limits, Bounds: boundsOf(s, t.PID, plan.Rung), Gaps: plan.Gaps, Others: unconfined(s), Program: program}
 		if plan.Rung == sandbox.RungNone {
 			r.By, r.Others = string(sandbox.LevelOff), nil
 		}
