@@ -44,5 +44,5 @@ func checkBounds(ctx context.Context, c *ipc.Client, set sandbox.Settings) []che
 	if bad {
 		status = warned
 	}
-	return []check{{"limits", status, detail + ": " + s.Bounds.Why, "stop the daemon, and start it where it has a cgroup v2 of its own with these controllers, such as: systemd-run --user --scope -p Delegate=yes rnix daemon start"}}
+	return []check{{"limits", status, detail + ": " + s.Bounds.Why, "stop the daemon, and start it alone in a cgroup (v2) with these controllers, such as: systemd-run --user --scope -p Delegate=yes rnix daemon start"}}
 }

@@ -316,7 +316,7 @@ func boundLines(bounds []ipc.Bound) (out []string) {
 		case b.By == "":
 			out = append(out, b.Name+" "+b.Text+", which nothing enforces: "+b.Why)
 		case b.By == "rlimit":
-			out = append(out, b.Name+" "+b.Text+", for each command by itself: "+b.Why)
+			out = append(out, b.Name+" "+b.Text+", for each command alone: "+b.Why)
 		default:
 			out = append(out, b.Name+" "+b.Text+", by "+b.By)
 		}

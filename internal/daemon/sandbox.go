@@ -18,5 +18,5 @@ func openSandbox(d *Daemon, own *fs.Own) {
 	}
 	d.launcher.Spawner.Sandboxes, own.Writes = d.sandbox, d.sandbox.Writes
 	proc.Confine(d.procs, d.sandbox.Box)
-	proc.Bound(d.procs, d.sandbox.Bounds, d.sandbox.Held)
+	proc.Bound(d.procs, confine.BoundsOf(d.sandbox), d.sandbox.Refusals.Held)
 }

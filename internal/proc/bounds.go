@@ -169,7 +169,7 @@ func counter(dir, file, name string) int64 {
 }
 
 // report tells of what the bounds of a child's agent have held since they were asked last, and returns what they have since the child began.
-func (c *Child) report() Hits {
+func report(c *Child) Hits {
 	owner, by := c.spec.Owner, &c.manager.births.bounding
 	now := c.manager.births.hits(owner)
 	if now.Bounds.IsZero() {
@@ -186,7 +186,7 @@ func (c *Child) report() Hits {
 }
 
 // heed reports what holds a child that runs for long while it runs.
-func (c *Child) heed() {
+func heed(c *Child) {
 	if c.spec.Kind != KindHarness && c.spec.Kind != KindMCP || c.before.Bounds.IsZero() {
 		return
 	}
@@ -198,14 +198,14 @@ func (c *Child) heed() {
 			case <-c.done:
 				return
 			case <-tick.C:
-				c.report()
+				report(c)
 			}
 		}
 	})
 }
 
 // full says that a start has failed since its agent has as many processes as it may have, if so.
-func (c *Child) full(err error) error {
+func full(c *Child, err error) error {
 	if now := c.manager.births.hits(c.spec.Owner).since(c.before); now.Refused > 0 {
 		return types.Errorf(types.ErrExhausted, "Start", c.spec.Path, "%s: %w", Hits{Refused: now.Refused, Bounds: now.Bounds}.Texts()[0], err)
 	}

@@ -227,7 +227,7 @@ func TestOtherProgramsInTheCgroupOfADaemonStayWhereTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = shell.Process.Kill(); _ = shell.Wait() }()
-	d.says("home", fmt.Sprintf("false false other programs are in the cgroup of the daemon, %s, such as sleep (PID %d), and are not moved: the daemon needs one of its own 0 <nil>", dir, shell.Process.Pid))
+	d.says("home", fmt.Sprintf("false false other programs are in the cgroup of the daemon, %s, such as sleep (PID %d), and are not moved: it must be alone there 0 <nil>", dir, shell.Process.Pid))
 	d.says("where", filepath.Base(dir))
 	d.says("free", "7 150 true")
 	if at := filepath.Base(cgroupOf(shell.Process.Pid)); at != filepath.Base(dir) {
@@ -262,8 +262,8 @@ func TestWhenACgroupIsMadeToGiveItsControllers(t *testing.T) {
 		"Root":     {"x", map[string]string{hasFile: all, givesFile: "", memberFile: "1"}, 0, ""}, // the file only takes what is written
 		"None":     {"x", map[string]string{hasFile: "cpu hugetlb", givesFile: "", memberFile: "1"}, 0, "no controllers memory and pids (a hierarchy of cgroup version 1 has it, or the cgroup above does not give it)"},
 		"OnePids":  {"x", map[string]string{hasFile: one, givesFile: one, memberFile: "1"}, 1, "no controller memory (a hierarchy of cgroup version 1 has it, or the cgroup above does not give it)"},
-		"Stranger": {"x", map[string]string{hasFile: all, givesFile: "", memberFile: "1", "cgroup.type": "domain"}, 0, "(PID 1), and are not moved: the daemon needs one of its own"},
-		"Outside":  {"x", map[string]string{hasFile: all, givesFile: "", memberFile: "0", "cgroup.type": "domain"}, 0, "such as one outside of this container, and are not moved: the daemon needs one of its own"},
+		"Stranger": {"x", map[string]string{hasFile: all, givesFile: "", memberFile: "1", "cgroup.type": "domain"}, 0, "(PID 1), and are not moved: it must be alone there"},
+		"Outside":  {"x", map[string]string{hasFile: all, givesFile: "", memberFile: "0", "cgroup.type": "domain"}, 0, "such as one outside of this container, and are not moved: it must be alone there"},
 		"Systemd":  {"a.service", map[string]string{hasFile: all, givesFile: "", memberFile: "1", "cgroup.type": "domain"}, 0, "which has not given it away: its unit needs Delegate=yes"},
 		"Session":  {"session-3.scope", map[string]string{hasFile: all, givesFile: "", memberFile: "1", "cgroup.type": "domain"}, 0, "which has not given it away: its unit needs Delegate=yes"},
 		"Gone":     {"x", nil, 0, "no controllers memory and pids (a hierarchy of cgroup version 1 has it, or the cgroup above does not give it)"},

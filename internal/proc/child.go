@@ -250,7 +250,7 @@ func (c *Child) watch() {
 	}
 	c.acts.Wait()
 	<-c.opening.done
-	changed, hits := c.closeBox(), c.report()
+	changed, hits := c.closeBox(), report(c)
 	c.mu.Lock()
 	c.exit = ExitInfo{Cause: c.cause, Left: left, Took: c.ran, Err: err, Code: -1, Changed: changed, Hits: hits}
 	c.mu.Unlock()

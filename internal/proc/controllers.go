@@ -133,7 +133,7 @@ func delegated(dir string) bool {
 func (l *leaf) strangers() error {
 	for _, pid := range membersOf(l.home) {
 		if !sameProgram(pid) {
-			return fmt.Errorf("other programs are in the cgroup of the daemon, %s, such as %s, and are not moved: the daemon needs one of its own", l.home, nameOf(pid))
+			return fmt.Errorf("other programs are in the cgroup of the daemon, %s, such as %s, and are not moved: it must be alone there", l.home, nameOf(pid))
 		}
 	}
 	return nil

@@ -78,7 +78,7 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 	m.forking.RLock()
 	if err := m.fork(c); err != nil {
 		m.forking.RUnlock()
-		err = c.full(err)
+		err = full(c, err)
 		c.abandon()
 		m.registry.forget(c.entry, m.log)
 		return nil, err
@@ -107,10 +107,10 @@ func (m *Manager) Start(ctx context.Context, spec Spec) (*Child, error) {
 		c.Kill()
 		return nil, closedError(spec)
 	}
-	c.heed()
+	heed(c)
 	c.follow(ctx)
 	if err := c.opened(); err != nil {
-		err = c.full(err)
+		err = full(c, err)
 		c.Kill()
 		if ctx.Err() != nil { // that has ended it
 			err = types.Errorf(types.ErrCancelled, "Start", spec.Path, "%w", context.Cause(ctx))

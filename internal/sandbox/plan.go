@@ -93,7 +93,7 @@ func (p *Plan) commonGaps() {
 	if p.Unix {
 		p.Gaps = append(p.Gaps, "every Unix socket in a visible directory can be connected to")
 	}
-	p.Gaps = append(p.Gaps, "memory, processor time and disk space are bounded for each process, not for all of a command's")
+	p.Gaps = append(p.Gaps, "processor time, disk space and, but for sandbox.memory, memory are bounded for each process, not for all of a command's")
 }
 
 // Explain returns what the policy lets a command do, in lines for people.

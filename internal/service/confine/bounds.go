@@ -17,28 +17,30 @@ const (
 	byRlimit = "rlimit" // of each command by itself
 )
 
-// Bounds is what proc.Bound asks for: what all that a process starts may use together. Of a process that is not known, it is what is usual.
-func (s *Service) Bounds(pid types.PID) types.Bounds {
-	_, p, err := profileOf(s.Caller, pid)
-	if err != nil {
-		return types.Bounds{}
+// BoundsOf returns what proc.Bound asks for: what all that a process starts may use together. Of a process that is not known, it is what is usual.
+func BoundsOf(s *Service) func(types.PID) types.Bounds {
+	return func(pid types.PID) types.Bounds {
+		_, p, err := profileOf(s.Caller, pid)
+		if err != nil {
+			return types.Bounds{}
+		}
+		return p.Sandbox.Bounds
 	}
-	return p.Sandbox.Bounds
 }
 
 // Held is what proc.Bound tells: bounds have held what a process has started. It is an event of the process.
-func (s *Service) Held(spec proc.Spec, h proc.Hits) {
+func (r *Refusals) Held(spec proc.Spec, h proc.Hits) {
 	say := func(name string, n int64, h proc.Hits) {
-		if n > 0 && s.Refusals.Events != nil {
-			s.Refusals.Events.Append(event.Event{Kind: event.Refused, PID: spec.Owner, UUID: spec.OwnerUUID, Name: name, Text: strings.Join(h.Texts(), "; ")})
+		if n > 0 {
+			r.Events.Append(event.Event{Kind: event.Refused, PID: spec.Owner, UUID: spec.OwnerUUID, Name: name, Text: strings.Join(h.Texts(), "; ")})
 		}
 	}
 	say(event.BoundMemory, h.Killed, proc.Hits{Killed: h.Killed, Bounds: h.Bounds})
 	say(event.BoundProcesses, h.Refused, proc.Hits{Refused: h.Refused, Bounds: h.Bounds})
 }
 
-// bounds returns the bounds of what is confined with these settings by a rung, and what enforces each.
-func (s *Service) bounds(settings sandbox.Settings, rung sandbox.Rung) []ipc.Bound {
+// boundsBy returns the bounds of what is confined with these settings by a rung, and what enforces each.
+func boundsBy(s *Service, settings sandbox.Settings, rung sandbox.Rung) []ipc.Bound {
 	by, held := s.Enforced(), settings.Bounds.Held()
 	memory := ipc.Bound{Name: event.BoundMemory, Value: int64(held.Memory), Text: held.Memory.String(), Asked: settings.Bounds.Asked().Memory > 0}
 	tasks := ipc.Bound{Name: event.BoundProcesses, Value: int64(held.Processes), Text: held.Processes.String(), Asked: settings.Bounds.Asked().Processes > 0}
@@ -62,11 +64,11 @@ func (s *Service) bounds(settings sandbox.Settings, rung sandbox.Rung) []ipc.Bou
 }
 
 // unheld says which bounds that somebody has set are not enforced, a sentence each.
-func (s *Service) unheld(settings sandbox.Settings, rung sandbox.Rung) (out []string) {
+func unheld(s *Service, settings sandbox.Settings, rung sandbox.Rung) (out []string) {
 	if settings.Bounds.Asked().IsZero() {
 		return nil
 	}
-	for _, b := range s.bounds(settings, rung) {
+	for _, b := range boundsBy(s, settings, rung) {
 		if b.Asked && b.By == "" {
 			out = append(out, "sandbox."+b.Name+" is "+b.Text+", and nothing enforces it here: "+b.Why)
 		}
@@ -76,19 +78,19 @@ func (s *Service) unheld(settings sandbox.Settings, rung sandbox.Rung) (out []st
 
 // Fits returns by what settings are enforced on this host, and what of them is not enforced although somebody has asked for it, or refuses those
 // that cannot be.
-func (s *Service) Fits(settings sandbox.Settings) (level sandbox.Level, unheld []string, err error) {
-	if level, err = s.level(settings); err != nil {
+func (s *Service) Fits(settings sandbox.Settings) (level sandbox.Level, not []string, err error) {
+	if level, err = levelOf(s, settings); err != nil {
 		return "", nil, err
 	}
 	rung := sandbox.RungNone
 	if level != sandbox.LevelOff {
 		rung = sandbox.Rung(level)
 	}
-	unheld = s.unheld(settings, rung)
-	if len(unheld) > 0 && !settings.Optional {
-		return "", nil, types.Errorf(types.ErrPermission, "Start", "", "%s; give the daemon a cgroup of its own (see: rnix doctor), leave the limit out, or accept in your config.yaml with sandbox: {require: false} that it does not hold", strings.Join(unheld, "; "))
+	not = unheld(s, settings, rung)
+	if len(not) > 0 && !settings.Optional {
+		return "", nil, types.Errorf(types.ErrPermission, "Start", "", "%s; start the daemon where it can enforce it (see: rnix doctor), leave the limit out, or accept in your config.yaml with sandbox: {require: false} that it does not hold", strings.Join(not, "; "))
 	}
-	return level, unheld, nil
+	return level, not, nil
 }
 
 // boundsOf returns the bounds of a process that runs, and what enforces each.
@@ -97,5 +99,5 @@ func boundsOf(s *Service, pid types.PID, rung sandbox.Rung) []ipc.Bound {
 	if err != nil {
 		return nil
 	}
-	return s.bounds(p.Sandbox, rung)
+	return boundsBy(s, p.Sandbox, rung)
 }

@@ -128,8 +128,8 @@ func refusal(err error) error {
 	return types.Errorf(types.CodeOf(err), "Start", "", "%w; to go on without the sandbox, a person starts it with: rnix run --sandbox off \"...\", or resumes it with: rnix resume --sandbox off PROCESS", err)
 }
 
-// level returns by what settings confine on this host, or refuses those that cannot be enforced.
-func (s *Service) level(settings sandbox.Settings) (sandbox.Level, error) {
+// levelOf returns by what settings confine on this host, or refuses those that cannot be enforced.
+func levelOf(s *Service, settings sandbox.Settings) (sandbox.Level, error) {
 	if settings.Off() {
 		return sandbox.LevelOff, nil
 	}
