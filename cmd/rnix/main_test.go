@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -87,10 +88,23 @@ func TestScripts(t *testing.T) {
 		},
 		// namespaces: whoever may make name spaces of users may forbid it to those inside
 		Condition: func(cond string) (bool, error) {
+			if cond == "cgroup" {
+				return limited(), nil
+			}
 			return cond == "namespaces" && exec.Command("unshare", "-Ur", "sh", "-c", "echo 0 >/proc/sys/user/max_user_namespaces").Run() == nil, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "using": using, "crash": crash, "recovered": recovered, "claim": claim, "advised": advised, "vendor": vendor, "connected": connected},
 	})
+}
+
+// limited reports whether the daemon of a script can limit what agents use: these tests are in the cgroup above all, which gives its controllers also while
+// there are other processes in it.
+func limited() bool {
+	own, _ := os.ReadFile("/proc/self/cgroup")
+	has, _ := os.ReadFile("/sys/fs/cgroup/cgroup.controllers")
+	_, err := os.Lstat("/sys/fs/cgroup/cgroup.type") // the one above all has none
+	words := strings.Fields(string(has))
+	return slices.Contains(strings.Split(string(own), "\n"), "0::/") && os.IsNotExist(err) && slices.Contains(words, "memory") && slices.Contains(words, "pids") && unix.Access("/sys/fs/cgroup/cgroup.procs", unix.W_OK) == nil
 }
 
 // writeGuides writes all guides into one file, for scripts that run commands of theirs as they stand there.

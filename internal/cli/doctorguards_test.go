@@ -28,7 +28,7 @@ func TestDoctorSaysHowCommandsAreConfined(t *testing.T) {
 		detail, mend string
 		gap          string // one of those; empty = there are none
 	}{
-		"both":                     {both, "auto", false, fine, "bwrap", "by bubblewrap and by Landlock; Landlock has version 7", "rnix sandbox try", "memory, processor time"},
+		"both":                     {both, "auto", false, fine, "bwrap", "by bubblewrap and by Landlock; Landlock has version 7", "rnix sandbox try", "processor time, disk space"},
 		"Landlock, by wish":        {both, "landlock", false, fine, "landlock", "by bubblewrap and by Landlock", "rnix sandbox try", "command lines of other programs can be seen"},
 		"Landlock only":            {landlock, "auto", false, fine, "landlock", "by Landlock; not by bubblewrap: no bwrap; Landlock has version 6", "install it", "there is no loopback"},
 		"not what is asked":        {landlock, "bwrap", false, warned, "", "commands cannot be confined here as configured: ", "install it", ""},

@@ -275,7 +275,8 @@ what would be started in a directory. Of the paths that contain a file the longe
 				a.out.object(&plan)
 				return nil
 			}
-			showPolicy(a.out, string(plan.Rung), plan.Policy, nil, plan.Gaps, nil)
+			bounds := flags.settings(a).Bounds.Held()
+			showPolicy(a.out, string(plan.Rung), plan.Policy, []string{boundText("memory", bounds.Memory.String()), boundText("processes", bounds.Processes.String())}, plan.Gaps, nil)
 			return nil
 		},
 	}
@@ -307,12 +308,20 @@ func explainProcess(ctx context.Context, a *app, of *ipc.SandboxRequest) error {
 	return nil
 }
 
+// boundText says what a bound is; value is empty if there is none.
+func boundText(name, value string) string {
+	if value == "" {
+		return name + " without a limit"
+	}
+	return name + " " + value
+}
+
 // boundLines say what all that a process has started may use together, and what enforces it.
 func boundLines(bounds []ipc.Bound) (out []string) {
 	for _, b := range bounds {
 		switch {
 		case b.Value == 0:
-			out = append(out, b.Name+": no limit")
+			out = append(out, boundText(b.Name, ""))
 		case b.By == "":
 			out = append(out, b.Name+" "+b.Text+", which nothing enforces: "+b.Why)
 		case b.By == "rlimit":
