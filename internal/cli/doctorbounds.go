@@ -7,6 +7,7 @@ import (
 	"rnix/internal/event"
 	"rnix/internal/sandbox"
 	"rnix/ipc"
+	"rnix/types"
 )
 
 // checkBounds asks which limits of what processes start the daemon enforces; set is what the configuration says.
@@ -15,14 +16,19 @@ func checkBounds(ctx context.Context, c *ipc.Client, set sandbox.Settings) []che
 	if err != nil || s.Bounds == (ipc.Bounding{}) { // the daemon's own line says why, or it is an older one
 		return nil
 	}
+	return []check{enforced(s.Bounds, set.Bounds)}
+}
+
+// enforced says which limits are enforced where a configuration sets some.
+func enforced(is ipc.Bounding, set types.Bounds) check {
 	var by, not []string
 	bad := false
-	asked, held := set.Bounds.Asked(), set.Bounds.Held()
+	asked, held := set.Asked(), set.Held()
 	for _, b := range []struct {
 		name, text        string
 		limited, enforced bool
 		asked             bool
-	}{{event.BoundProcesses, held.Processes.String(), held.Processes > 0, s.Bounds.Processes, asked.Processes > 0}, {event.BoundMemory, held.Memory.String(), held.Memory > 0, s.Bounds.Memory, asked.Memory > 0}} {
+	}{{event.BoundProcesses, held.Processes.String(), held.Processes > 0, is.Processes, asked.Processes > 0}, {event.BoundMemory, held.Memory.String(), held.Memory > 0, is.Memory, asked.Memory > 0}} {
 		text := b.name + ", as configured " + b.text
 		if !b.limited {
 			text = b.name + ", as configured without a limit"
@@ -34,7 +40,7 @@ func checkBounds(ctx context.Context, c *ipc.Client, set sandbox.Settings) []che
 		}
 	}
 	if len(not) == 0 {
-		return []check{{"limits", fine, "cgroups limit what each process starts: " + strings.Join(by, "; "), ""}}
+		return check{"limits", fine, "cgroups limit what each process starts: " + strings.Join(by, "; "), ""}
 	}
 	detail := "no cgroup limits " + strings.Join(not, "; ")
 	if len(by) > 0 {
@@ -44,5 +50,5 @@ func checkBounds(ctx context.Context, c *ipc.Client, set sandbox.Settings) []che
 	if bad {
 		status = warned
 	}
-	return []check{{"limits", status, detail + ": " + s.Bounds.Why, "stop the daemon, and start it alone in a cgroup (v2) with these controllers, such as: systemd-run --user --scope -p Delegate=yes rnix daemon start"}}
+	return check{"limits", status, detail + ": " + is.Why, "stop the daemon, and start it alone in a cgroup (v2) with these controllers, such as: systemd-run --user --scope -p Delegate=yes rnix daemon start"}
 }

@@ -30,6 +30,8 @@ func Template() map[string]string {
 #   level: bwrap             # only that mechanism, and none in its place
 #   net: none                # no network, also where your own config.yaml has it open
 #   hide: [/srv/other]       # besides what is hidden anyway
+#   memory: 4GiB             # of all that an agent starts together
+#   processes: 512           # the same, with threads
 # checkpoint:                # whichever comes first
 #   every_steps: 5           # 0 = not by steps
 #   every_seconds: 30        # 0 = not by time
