@@ -266,7 +266,7 @@ func parses(words []string) error {
 	}
 	rest = slices.Clone(rest)
 	for i, w := range rest {
-		if strings.Contains(w, "%") || strings.ToUpper(w) == w && !strings.HasPrefix(w, "-") {
+		if strings.Contains(w, "%") || strings.ToUpper(w) == w && strings.ToLower(w) != w && !strings.HasPrefix(w, "-") {
 			rest[i] = "1"
 		}
 	}

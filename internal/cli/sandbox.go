@@ -242,7 +242,8 @@ func sandboxExplainCmd(a *app) *cobra.Command {
 		Long: `Explain shows by which mechanism the commands of a process that runs are confined, what they may read,
 write and reach, what all that the process has started may use together, and what is not enforced; with --mcp,
 the same of one of its MCP servers; with --model, of the program that is its model, or of its agent CLI; or of
-what would be started in a directory. Of the paths that contain a file the longest one decides. For a directory it starts the test of the mechanism.`,
+what would be started in a directory. Of the paths that contain a file the longest one decides. For a directory
+it starts the test of the mechanism.`,
 		Example:     examples(`rnix sandbox explain`, `rnix sandbox explain 3`, `rnix sandbox explain 3 --mcp github`, `rnix sandbox explain 3 --model`, `rnix sandbox explain src --net open`, `rnix sandbox explain --json | jq -r '.gaps[]'`),
 		Annotations: exits("0 1 2 10 11 12"),
 		Args:        argsOf(0, 1, "a directory or a process"),

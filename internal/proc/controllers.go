@@ -200,7 +200,8 @@ func lockDir(dir string) (unlock func()) {
 	return func() { _ = unix.Close(fd) }
 }
 
-// sameProgram reports whether a process of this user runs the very program that this one is: the daemon, its warden, a client.
+// sameProgram reports whether a process runs the very program that this one is: the daemon, its warden, a client. All of them hide from other programs of an
+// ordinary user, and so from each other; one that hides counts if it has our user and is called as we are. One that lies about its name is only moved.
 func sameProgram(pid int) bool {
 	if pid == os.Getpid() {
 		return true
@@ -209,8 +210,39 @@ func sameProgram(pid int) bool {
 	if err != nil {
 		return false
 	}
-	other, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/exe")
-	return err == nil && os.SameFile(self, other)
+	proc := "/proc/" + strconv.Itoa(pid)
+	other, err := os.Stat(proc + "/exe")
+	if !errors.Is(err, fs.ErrPermission) {
+		return err == nil && os.SameFile(self, other)
+	}
+	name, _ := os.ReadFile(proc + "/comm") // it may be gone
+	return ownerOf(pid) == os.Geteuid() && slices.Contains(ownNames(), strings.TrimSpace(string(name)))
+}
+
+// ownNames are what the kernel calls processes of this program.
+func ownNames() []string {
+	const most = 15 // bytes that it keeps of a name
+	names := []string{wardenName}
+	if self, err := os.Executable(); err == nil {
+		name := filepath.Base(self)
+		names = append(names, name[:min(len(name), most)])
+	}
+	return names
+}
+
+// ownerOf returns the effective user of a process; -1 = it is gone.
+func ownerOf(pid int) int {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	for line := range strings.Lines(string(text)) {
+		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
+			if f := strings.Fields(ids); len(f) > 1 {
+				if uid, err := strconv.Atoi(f[1]); err == nil {
+					return uid
+				}
+			}
+		}
+	}
+	return -1
 }
 
 // nameOf names a process for people.
