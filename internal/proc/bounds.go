@@ -94,21 +94,14 @@ func (b *births) bound(g cgroup, owner types.PID) error {
 		return errNoCgroup
 	}
 	want := b.bounding.of(owner).Held()
-	by := &b.bounding
-	by.mu.Lock()
-	defer by.mu.Unlock()
-	if has, ok := by.set[owner]; ok && has == want {
+	b.bounding.mu.Lock()
+	defer b.bounding.mu.Unlock()
+	if has, ok := b.bounding.set[owner]; ok && has == want {
 		return nil
-	}
-	number := func(n int64) string {
-		if n <= 0 {
-			return "max"
-		}
-		return strconv.FormatInt(n, 10)
 	}
 	var errs []error
 	if slices.Contains(gives, controllerPids) {
-		errs = append(errs, poke(filepath.Join(string(g), "pids.max"), number(int64(want.Processes))))
+		errs = append(errs, poke(filepath.Join(string(g), "pids.max"), limitText(int64(want.Processes))))
 	}
 	if slices.Contains(gives, controllerMemory) {
 		swap := "max"
@@ -118,13 +111,21 @@ func (b *births) bound(g cgroup, owner types.PID) error {
 		if err := poke(filepath.Join(string(g), "memory.swap.max"), swap); !errors.Is(err, fs.ErrNotExist) { // where there is none to count
 			errs = append(errs, err)
 		}
-		errs = append(errs, poke(filepath.Join(string(g), "memory.max"), number(int64(want.Memory))))
+		errs = append(errs, poke(filepath.Join(string(g), "memory.max"), limitText(int64(want.Memory))))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("its bounds cannot be set: %w", err)
 	}
-	by.set[owner] = want
+	b.bounding.set[owner] = want
 	return nil
+}
+
+// limitText returns a limit as the file of a cgroup takes it; 0 = none.
+func limitText(n int64) string {
+	if n <= 0 {
+		return "max"
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 // unbound forgets an agent whose cgroup is removed.
