@@ -36,6 +36,13 @@ type Manifest struct {
 	Network sandbox.Net `yaml:"network" json:"-"`
 	// Permissions says about which of its calls a person is asked, and which are refused, besides what the user has.
 	Permissions permit.Rules `yaml:"permissions" json:"permissions,omitzero"`
+	Questions   Questions    `yaml:"questions" json:"questions,omitzero"`
+}
+
+// Questions says what becomes of questions that the agent asks persons.
+type Questions struct {
+	// DefaultAfter is how long one waits before the default that the agent gave with it counts; zero or Off = for ever.
+	DefaultAfter Duration `yaml:"default_after" json:"default_after,omitzero"`
 }
 
 // Sandbox is what an agent, a node of a workflow or a child of a supervisor says of the sandbox of its commands; what is empty it does not say.

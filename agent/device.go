@@ -24,7 +24,7 @@ func Devices() []string {
 }
 
 // sysRights are the rights to the kernel's own actions, which are given and taken like devices.
-var sysRights = []string{"/sys/send", "/sys/signal", "/sys/spawn"}
+var sysRights = []string{"/sys/ask", "/sys/send", "/sys/signal", "/sys/spawn"}
 
 // CheckDevice says why a path cannot stand in a list of devices that are allowed or, with deny, refused; nil if it can.
 // devices are those that there are. What is accepted is what the kernel checks whenever a process opens something: to deny

@@ -4,8 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"rnix/internal/pattern"
+	"rnix/internal/permit"
 	"rnix/internal/yamlfile"
 	"rnix/types"
 )
@@ -104,6 +106,9 @@ func (m *Manifest) check(d *yamlfile.Doc, dir string) {
 	m.checkSignals(d)
 	m.checkSandbox(d)
 	m.checkPermissions(d)
+	if after := m.Questions.DefaultAfter.Or(0); after != 0 && (after < time.Second || after > permit.MaxAfter) {
+		d.Problemf("questions.default_after", "must be between 1s and a year, or 0 to wait for ever")
+	}
 	names(d, "skills", m.Skills, "a skill", ValidName)
 	names(d, "mcp", m.MCP, "an MCP server", ValidName)
 	names(d, "env", m.Env, "an environment variable; only names stand here, not values", envPattern().MatchString)

@@ -37,6 +37,7 @@ func (m *Manifest) Exceeds(other *Manifest, d Defaults) []string {
 	more("blocked_signals", !subset(m.BlockedSignals, other.BlockedSignals))
 	more("sandbox", m.Sandbox.looser(other.Sandbox))
 	more("permissions", !other.Permissions.IsZero() && !m.Permissions.Equal(other.Permissions))
+	more("questions", m.Questions.DefaultAfter.Or(0) > 0 && m.Questions != other.Questions)
 	more("on_interrupt", m.OnInterrupt != "" && m.OnInterrupt != other.OnInterrupt)
 	return keys
 }

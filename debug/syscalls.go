@@ -14,7 +14,7 @@ var syscalls = map[string][]string{
 	"ThreadCreate": {"process"}, "ThreadJoin": {"process"},
 	"JoinGroup": {"process"}, "LeaveGroup": {"process"}, "GetProcGroup": {"process"},
 	"Signal": {"signal"}, "SignalTree": {"signal"}, "SignalGroup": {"signal"},
-	"Send": {"message"}, "Recv": {"message"},
+	"Send": {"message"}, "Recv": {"message"}, "Ask": {"message"},
 	"Mount": {"mcp"}, "Unmount": {"mcp"},
 	"BuildPrompt": {"step"}, "Plan": {"step"}, "Replan": {"step"}, "Specialize": {"step"}, "Complete": {"step"},
 }

@@ -11,7 +11,7 @@ import (
 // The methods about what persons are asked.
 var (
 	ListAsks    = Method[AsksRequest, AsksResponse]{Name: "asks", Doc: "asks lists the calls that wait for the answer of a person, and what was granted with answers."}
-	AnswerAsk   = Method[AnswerRequest, AnswerResponse]{Name: "answer", Doc: "answer allows or refuses a call that waits for the answer of a person. The first answer counts; it is on disk when the call returns. For persons only."}
+	AnswerAsk   = Method[AnswerRequest, AnswerResponse]{Name: "answer", Doc: "answer allows or refuses a call that waits for the answer of a person, or answers a question of an agent. The first answer counts; it is on disk when the call returns. For persons only."}
 	RevokeGrant = Method[RevokeRequest, RevokeResponse]{Name: "revoke", Doc: "revoke takes back what was granted with an answer. For persons only."}
 )
 
@@ -30,7 +30,7 @@ type AsksResponse struct {
 	Grants []Grant `json:"grants,omitempty"`
 }
 
-// Ask is a call that waits for the answer of a person.
+// Ask is a call that waits for the answer of a person, or a question of an agent that does.
 type Ask struct {
 	Number uint64     `json:"number"` // by which it is answered; no other ask has had it
 	PID    types.PID  `json:"pid"`
@@ -45,8 +45,19 @@ type Ask struct {
 	Input     json.RawMessage `json:"input,omitempty"` // of the call; what runs, if nobody changes it
 	// InputBytes is how long the input is, if it was left out because of AsksRequest.MaxInput.
 	InputBytes int       `json:"input_bytes,omitempty"`
-	Rule       string    `json:"rule"` // because of which it is asked
+	Rule       string    `json:"rule"` // because of which it is asked; empty for a question
 	Since      time.Time `json:"since,omitzero"`
+	// Question is what the agent itself wants to know; null = a call waits.
+	Question *Question `json:"question,omitempty"`
+}
+
+// Question is a question of an agent. Its texts are the agent's.
+type Question struct {
+	Text    string   `json:"text"`
+	Choices []string `json:"choices,omitempty"` // what the agent proposes; anything else can be answered, too
+	Default string   `json:"default,omitempty"` // what the agent would do without an answer
+	// Until is when the default counts if no person has answered by then; zero = never.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Kin is a process above another one.
@@ -67,8 +78,11 @@ type Grant struct {
 
 // AnswerRequest is the answer of a person.
 type AnswerRequest struct {
-	Number  uint64          `json:"number"`
-	Allow   bool            `json:"allow"`
+	Number uint64 `json:"number"`
+	// Allow lets a call be made, or says that Text answers a question.
+	Allow bool `json:"allow"`
+	// Text is the answer to a question: a choice, its number from 1, or any other text of at most 16384 bytes.
+	Text    string          `json:"text,omitempty"`
 	Input   json.RawMessage `json:"input,omitempty"`   // with Allow: what is run instead, a JSON object
 	Because string          `json:"because,omitempty"` // without Allow: what the model is told, at most 4096 bytes
 	// For says with Allow what else passes: call (nothing; also if it is empty), process, family. Match is what of it, a pattern as in a rule;
@@ -83,6 +97,7 @@ type AnswerRequest struct {
 type AnswerResponse struct {
 	Ask     Ask    `json:"ask"`
 	Allowed bool   `json:"allowed"`
+	Text    string `json:"text,omitempty"` // what was answered to a question
 	Grant   *Grant `json:"grant,omitempty"`
 }
 

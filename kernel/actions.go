@@ -27,6 +27,7 @@ type agentActions struct {
 	secrets  *redact.Set
 	contexts *rnixctx.Manager
 	stopped  *atomic.Bool // the kernel stops
+	asks     bool         // there are persons who can be asked
 
 	limits    Limits
 	catalog   Catalog
@@ -46,7 +47,7 @@ type system interface {
 func (at *agentActions) may(p *Process) actions.May {
 	return actions.May{
 		Spawn: p.Rights.Permits(spawnRight) && p.depth < at.limits.Depth, Signal: p.Rights.Permits(signalRight),
-		Send: p.Rights.Permits(SendRight), Skills: at.catalog != Catalog(NoCatalog{}),
+		Send: p.Rights.Permits(SendRight), Ask: at.asks && p.Rights.Permits(AskRight), Skills: at.catalog != Catalog(NoCatalog{}),
 	}
 }
 

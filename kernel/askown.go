@@ -61,7 +61,7 @@ func (k *asker) askFor(ctx context.Context, p *Process, id string, c permit.Call
 	if err != nil {
 		return Permission{}, err
 	}
-	a := step.Ask{Number: n, CallID: id, Tool: c.Tool, Path: c.Path, Text: callText(&c), Rule: v.Rule, Own: true}
+	a := step.Ask{Number: n, CallID: id, Tool: c.Tool, Path: c.Path, Text: callText(&c), Rule: v.Rule, Own: true, Since: time.Now().Round(0)}
 	m, err := step.AskMarker(p.PID, &a)
 	if err != nil {
 		return Permission{}, err
@@ -69,7 +69,7 @@ func (k *asker) askFor(ctx context.Context, p *Process, id string, c permit.Call
 	if err := mark(p, m); err != nil {
 		return Permission{}, err
 	}
-	q := &question{Ask: Ask{Ask: a, PID: p.PID, UUID: p.UUID, Since: time.Now(), Call: c}, p: p, came: make(chan struct{}, 1)}
+	q := &question{Ask: Ask{Ask: a, PID: p.PID, UUID: p.UUID, Call: c}, p: p, came: make(chan struct{}, 1)}
 	p.asks.add(q)
 	k.show([]*question{q})
 	k.standBeside(p)

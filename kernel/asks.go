@@ -2,14 +2,12 @@ package kernel
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	rnixctx "rnix/context"
 	"rnix/internal/event"
 	"rnix/internal/permit"
 	"rnix/internal/step"
@@ -28,7 +26,7 @@ type Permissions interface {
 // NoPermissions allows everything.
 type NoPermissions struct{}
 
-// Judge allows every call.
+// Judge allows every call, and has no person whom an agent could ask something.
 func (NoPermissions) Judge(*Process, *permit.Call) permit.Verdict {
 	return permit.Verdict{Decision: permit.Allow}
 }
@@ -39,10 +37,9 @@ func (NoPermissions) NextAsk() (uint64, error) { return 1, nil }
 // Ask is something that a person is asked about a process that runs.
 type Ask struct {
 	step.Ask
-	PID   types.PID
-	UUID  types.UUID
-	Since time.Time // of this run
-	Call  permit.Call
+	PID  types.PID
+	UUID types.UUID
+	Call permit.Call
 }
 
 // asker keeps what persons are asked about processes that run. An answer counts when it is on disk; the first one does.
@@ -111,6 +108,9 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 		}
 		c := permit.Call{Tool: a.Call.Name, Path: ruled(p, actionPath(a)), Input: a.Call.Input, Dir: p.WorkDir}
 		v := k.judge.Judge(p, &c)
+		if a.Kind == loop.Ask && settle(a, v) {
+			continue
+		}
 		switch v.Decision {
 		case permit.Deny:
 			a.Problem = denied(a.Call.Name, v)
@@ -129,14 +129,14 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 			if err != nil {
 				return nil, err
 			}
-			a.Ask = &step.Ask{Number: n, CallID: a.Call.ID, Tool: a.Call.Name, Path: c.Path, Text: rnixctx.Elide(k.doing.secrets.String(a.Brief()), wordsOfAsk) + moreLines(a.Field("command")), Rule: v.Rule}
+			a.Ask = k.asked(n, a, &c, v)
 			m, err := step.AskMarker(p.PID, a.Ask)
 			if err != nil {
 				return nil, err
 			}
 			ms = append(ms, m)
 		}
-		all = append(all, &question{Ask: Ask{Ask: *a.Ask, PID: p.PID, UUID: p.UUID, Since: time.Now(), Call: c}, p: p})
+		all = append(all, &question{Ask: Ask{Ask: *a.Ask, PID: p.PID, UUID: p.UUID, Call: c}, p: p})
 		asked = append(asked, i)
 	}
 	if len(ms) > 0 {
@@ -199,7 +199,7 @@ func (k *asker) show(all []*question) {
 	}
 	k.mu.Unlock()
 	for _, q := range all {
-		k.events.Append(event.Event{Kind: event.Asked, PID: q.PID, UUID: q.UUID, Args: number(q.Number), Name: q.Tool, Text: k.doing.logText(q.Text), Result: q.Rule})
+		k.events.Append(event.Event{Kind: event.Asked, PID: q.PID, UUID: q.UUID, Args: number(q.Number), Name: q.Tool, Path: q.Path, Text: k.doing.logText(q.Text), Result: q.Rule, Until: q.Until})
 	}
 }
 
@@ -217,12 +217,17 @@ func (k *asker) answered(ctx context.Context, p *Process, actions []loop.Action,
 				}
 			}
 		}
+		due, stop := k.due(actions, asked)
 		select {
 		case <-p.asks.came:
+		case <-due:
+			k.byDefault(p, actions, asked)
 		case <-ctx.Done():
+			stop()
 			k.forget(p)
 			return 0, context.Cause(ctx)
 		}
+		stop()
 	}
 }
 
@@ -295,51 +300,6 @@ func (k *asker) list() []Ask {
 	}
 	slices.SortFunc(out, func(a, b Ask) int { return int(int64(a.Number) - int64(b.Number)) })
 	return out
-}
-
-// reply takes the answer to an ask of a process that runs, durably. NOT_FOUND: nothing of that number is asked here, or not any more.
-func (k *asker) reply(r step.Answered) (Ask, error) {
-	k.mu.Lock()
-	q := k.open[r.Number]
-	k.mu.Unlock()
-	if q == nil {
-		return Ask{}, notAsked(r.Number)
-	}
-	if len(r.Input) > 0 {
-		var object map[string]json.RawMessage
-		if json.Unmarshal(r.Input, &object) != nil || object == nil {
-			return q.Ask, types.Errorf(types.ErrInvalid, "Answer", number(r.Number), "the input must be a JSON object")
-		}
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.over {
-		return Ask{}, notAsked(r.Number)
-	}
-	if q.reply != nil {
-		return q.Ask, types.Errorf(types.ErrConflict, "Answer", number(r.Number), "it was answered already")
-	}
-	r.CallID = q.CallID
-	m, err := step.AnswerMarker(q.PID, &r)
-	if err == nil {
-		err = mark(q.p, m)
-	}
-	if err != nil {
-		return q.Ask, err
-	}
-	q.reply = &r
-	if !r.Allow {
-		q.p.asks.deny(q.Refusal(r.Because), k.doing)
-	}
-	k.mu.Lock()
-	delete(k.open, r.Number)
-	k.mu.Unlock()
-	k.events.Append(event.Event{Kind: event.Answered, PID: q.PID, UUID: q.UUID, Args: number(r.Number), Name: q.Tool, Result: m.Text, Text: r.Because})
-	select {
-	case q.came <- struct{}{}:
-	default:
-	}
-	return q.Ask, nil
 }
 
 func number(n uint64) string { return strconv.FormatUint(n, 10) }

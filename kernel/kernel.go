@@ -167,7 +167,7 @@ func New(cfg Config, callbacks KernelCallbacks) *KernelImpl {
 	k.doing.pulse = k.pulse
 	k.actions = &agentActions{
 		sys: k, reaper: k.reaper, table: k.table, mail: k.mail, children: k.children, signals: k.signals, saves: k.saves, tracer: k.tracer, secrets: cfg.Secrets,
-		contexts: k.ctxMgr, stopped: &k.stopped, limits: cfg.Limits, catalog: cfg.Catalog, workspace: cfg.Workspace, lifecycle: cfg.Lifecycle,
+		contexts: k.ctxMgr, stopped: &k.stopped, asks: cfg.Permissions != Permissions(NoPermissions{}), limits: cfg.Limits, catalog: cfg.Catalog, workspace: cfg.Workspace, lifecycle: cfg.Lifecycle,
 	}
 	k.kits = &kits{devices: cfg.Devices, depth: cfg.Limits.Depth, may: k.actions.may}
 	for _, path := range cfg.Devices.Paths() {

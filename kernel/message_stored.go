@@ -14,6 +14,9 @@ import (
 // SendRight is the path that must be allowed for an agent to send messages. No device is there.
 const SendRight = actions.SendPath
 
+// AskRight is the path that must be allowed for an agent to ask persons questions. No device is there.
+const AskRight = actions.AskPath
+
 // MailRoom reports whether a mailbox that holds so many messages, of so many bytes in all, takes another one.
 func MailRoom(messages, bytes int, m *step.Mail) bool {
 	most, mostBytes := mailMax, mailBytes

@@ -159,7 +159,7 @@ func (h host) Complete(a *loop.Action, err error) {
 
 // inHand names an action in a few words, with what it acts on.
 func inHand(a *loop.Action) string {
-	for _, key := range []string{"command", "path", "pattern", "intent", "text", "signal"} {
+	for _, key := range []string{"command", "path", "pattern", "intent", "text", "signal", "question"} {
 		if s := a.Field(key); s != "" {
 			first, _, _ := strings.Cut(s, "\n")
 			return a.Call.Name + " " + rnixctx.Elide(first, traceMax)

@@ -61,8 +61,8 @@ func denyCmd(a *app) *cobra.Command {
 		Use:        "deny N...",
 		SuggestFor: []string{"reject", "refuse", "no"},
 		Short:      "refuse a call that waits for your answer",
-		Long: `Deny refuses the call with this number (rnix asks lists them). The agent is told so, with your reason, and
-works on.`,
+		Long: `Deny refuses the call with this number (rnix asks lists them), or says that you do not answer a question. The
+agent is told so, with your reason, and works on.`,
 		Example:     examples(`rnix deny 3`, `rnix deny 3 --because "not on a Friday; open a pull request"`),
 		Annotations: exits("0 1 2 10 11 12"),
 		Args:        argsOf(1, -1, "the number of an ask"),
@@ -178,6 +178,9 @@ func sayAnswer(out *output, r *ipc.AnswerResponse, input json.RawMessage) {
 	verdict := "refused"
 	if r.Allowed {
 		verdict = "allowed"
+	}
+	if r.Text != "" {
+		verdict = "answered: " + cut(oneLine(r.Text), 300)
 	}
 	if len(input) > 0 {
 		verdict = "changed to: " + cut(oneLine(changedTo(&r.Ask, input)), 300)

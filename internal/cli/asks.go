@@ -20,17 +20,19 @@ func asksCmd(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:        "asks [PROCESS]",
 		SuggestFor: []string{"ask", "approvals", "permissions", "questions"},
-		Short:      "show which calls wait for your answer",
+		Short:      "show which calls and questions wait for your answer",
 		Long: `Asks lists the calls of agents about which you are asked before they are made, oldest first: those that
 a rule says so of (--ask, and permissions: in config.yaml and agent.yaml). The agent waits for as long as it
 takes, without using up its time limits; it can be stopped and resumed meanwhile, and so can the daemon. You
-answer with rnix allow and rnix deny, from anywhere.
+answer with rnix allow and rnix deny, from anywhere. Questions that agents ask you themselves, with the tool
+"ask", stand among them: answer them with rnix answer.
 
 With -f it shows what is asked and answered from then on, too, until you press Ctrl+C. --grants
 lists what was allowed for more than one call; --revoke N takes back what was granted with the answer to N.
 
 Columns: N, the number by which it is answered; PID and NAME; AGE; RULE, because of which you are asked;
-CALL, what would run. Below them stands all that would run, where a line does not show it.`,
+CALL, what would run, or a question. Below them stands all that would run, where a line does not show it, and
+what belongs to a question.`,
 		Example:           examples(`rnix asks`, `rnix asks -f`, `rnix asks night --json | jq .input`, `rnix asks --grants`, `rnix asks --revoke 3`),
 		Annotations:       exits("0 1 2 10 11 12 130"),
 		Args:              argsOf(0, 1, process),
@@ -92,13 +94,13 @@ func showAsks(out *output, asks []ipc.Ask, now time.Time) {
 		case !k.Since.IsZero():
 			age = debug.Age(now.Sub(k.Since))
 		}
-		rows[i] = []cell{text(strconv.FormatUint(k.Number, 10)), text(k.PID.String()), text(oneLine(k.Name)), text(age), text(oneLine(k.Rule)), text(oneLine(k.Text))}
+		rows[i] = []cell{text(strconv.FormatUint(k.Number, 10)), text(k.PID.String()), text(oneLine(k.Name)), text(age), text(oneLine(ruleOf(k))), text(oneLine(k.Text))}
 	}
 	out.table([]column{{name: "N", right: true}, {name: "PID", right: true}, {name: "NAME", max: 20, drop: 1}, {name: "AGE", right: true, drop: 2}, {name: "RULE", max: 24, drop: 3}, {name: "CALL"}}, rows)
 	for i := range asks {
 		out.print(out.drawn(wholeCall(&asks[i], out.out.width)))
 	}
-	out.talk("answer with: rnix allow N, or: rnix deny N")
+	out.talk("%s", howToAnswer(asks))
 }
 
 // showGrants lists what was granted.
@@ -143,7 +145,7 @@ func revokeGrant(ctx context.Context, c *ipc.Client, out *output, n uint64) erro
 // answered is what is shown of an answer while asks are followed.
 type answered struct {
 	Number  uint64 `json:"number"`
-	Answer  string `json:"answer"` // allow or deny
+	Answer  string `json:"answer"` // allow, edit, deny, answer, default or withdrawn
 	Because string `json:"because,omitempty"`
 }
 
@@ -165,7 +167,7 @@ func followAsks(ctx context.Context, out *output, fl *follower, req ipc.AsksRequ
 		}
 	}
 	show(first)
-	out.talk("shows what is asked until you press Ctrl+C; answer elsewhere with: rnix allow N, or: rnix deny N")
+	out.talk("shows what is asked until you press Ctrl+C; answer elsewhere with: rnix allow N, rnix deny N, or rnix answer N TEXT")
 	events := ipc.EventsRequest{Target: req.Target, Follow: true, Kinds: []event.Kind{event.Asked, event.Answered}}
 	var failed error
 	err := eachEvent(ctx, fl, out, events, &misses{}, func(f *ipc.Frame[ipc.Event]) {
@@ -198,13 +200,19 @@ func askLine(k *ipc.Ask) string {
 	if k.Name != "" {
 		who += " " + oneLine(k.Name)
 	}
-	return fmt.Sprintf("%d  %s  %s  (%s)", k.Number, who, oneLine(k.Text), oneLine(k.Rule))
+	return fmt.Sprintf("%d  %s  %s  (%s)", k.Number, who, oneLine(k.Text), oneLine(ruleOf(k)))
 }
 
 func answerWords(verdict string) string {
 	switch verdict {
 	case "allow":
 		return "allowed"
+	case "edit":
+		return "allowed, with a change"
+	case "answer":
+		return "answered"
+	case "default":
+		return "answered by its default"
 	case "withdrawn":
 		return "not waited for any more"
 	}

@@ -23,6 +23,9 @@ func callCells(width int) int {
 // wholeCall returns all that a call would run, indented below its number; empty if its line says it. width is that of the terminal, 0 = lines
 // are not cut.
 func wholeCall(k *ipc.Ask, width int) string {
+	if k.Question != nil {
+		return wholeQuestion(k)
+	}
 	text, written := inputText(k)
 	line := oneLine(k.Text)
 	if text == "" || written == "" && line == oneLine(k.Tool)+" "+text && (width == 0 || cells(line) <= callCells(width)) {

@@ -67,7 +67,7 @@ func entries() []entry {
 		{"run", "run", runCmd}, {"wait", "run", waitCmd}, {"kill", "run", killCmd}, {"group groups", "run", groupCmd}, {"pause", "run", pauseCmd}, {"resume", "run", resumeCmd}, {"rename", "run", renameCmd},
 		{"compose", "run", composeCmd},
 		{"list-resumable", "run", listResumableCmd}, {"budget", "run", budgetCmd}, {"cost", "see", costCmd}, {"supervise", "run", superviseCmd},
-		{"send", "run", sendCmd}, {"steer", "run", steerCmd}, {"allow", "run", allowCmd}, {"deny", "run", denyCmd}, {"asks", "see", asksCmd}, {"recv", "run", recvCmd}, {"mailbox", "see", mailboxCmd},
+		{"send", "run", sendCmd}, {"steer", "run", steerCmd}, {"allow", "run", allowCmd}, {"deny", "run", denyCmd}, {"answer", "run", answerCmd}, {"asks", "see", asksCmd}, {"recv", "run", recvCmd}, {"mailbox", "see", mailboxCmd},
 		{"ps list", "see", psCmd}, {"web", "see", webCmd}, {"log logs", "see", logCmd}, {"strace", "see", straceCmd}, {"steps", "see", stepsCmd},
 		{"heartbeat", "see", heartbeatCmd}, {"ctx", "see", ctxCmd}, {"trace", "see", traceCmd},
 		{"worktree", "run", worktreeCmd}, {"merge", "run", mergeCmd},

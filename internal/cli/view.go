@@ -95,7 +95,7 @@ func (v *view) event(e *ipc.Event) {
 		p.doing, p.waiting = "resumed", false
 		v.say("[kernel] PID %d resumed after %s", e.PID, debug.Duration(e.Dur))
 	case event.Asked:
-		v.say("[ask] PID %d: %s; answer with: rnix allow %s, or: rnix deny %s", e.PID, oneLine(e.Text), oneLine(e.Args), oneLine(e.Args))
+		v.say("[ask] PID %d: %s; %s", e.PID, oneLine(e.Text), answerWith(e))
 	case event.Answered:
 		v.say("[ask] PID %d: %s", e.PID, strings.TrimSuffix(answerWords(e.Result)+": "+oneLine(e.Text), ": "))
 	case event.Compacted, event.Refused:

@@ -3,6 +3,7 @@ package permit
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"rnix/types"
 )
@@ -46,10 +47,12 @@ type Settings struct {
 	Layers []Rules `json:"layers,omitempty"`
 	// Refuse says that no person is there: what would be asked is refused.
 	Refuse bool `json:"refuse,omitempty"`
+	// DefaultAfter is how long questions of the agent wait for a person before their default counts; 0 = for ever.
+	DefaultAfter time.Duration `json:"default_after_ns,omitempty"`
 }
 
 // IsZero reports whether nothing is said.
-func (s Settings) IsZero() bool { return len(s.Layers) == 0 && !s.Refuse }
+func (s Settings) IsZero() bool { return len(s.Layers) == 0 && !s.Refuse && s.DefaultAfter == 0 }
 
 // With returns settings with other rules besides.
 func (s Settings) With(r Rules) Settings {
@@ -72,12 +75,12 @@ func (s Settings) Loosened(allow []string) Settings {
 	return s
 }
 
-// Meet returns the settings that allow what both allow.
+// Meet returns the settings that allow what both allow. When defaults of questions count is as b has it.
 func Meet(a, b Settings) Settings {
 	for _, r := range b.Layers {
 		a = a.With(r)
 	}
-	a.Refuse = a.Refuse || b.Refuse
+	a.Refuse, a.DefaultAfter = a.Refuse || b.Refuse, b.DefaultAfter
 	return a
 }
 
@@ -99,15 +102,20 @@ type Verdict struct {
 	Decision Decision
 	Rule     string
 	Unasked  bool // a person would be asked, and none is there
+	// After is how long a question waits before its default counts; 0 = for ever.
+	After time.Duration
 }
 
-// Judge decides about a call: as the strictest of the layers does.
+// Judge decides about a call: as the strictest of the layers does. A question of the agent is asked, if no rule denies it.
 func (s Settings) Judge(c *Call) Verdict {
 	v := Verdict{Decision: Allow}
 	for _, r := range s.Layers {
 		if own := r.judge(c); slices.Index(decisions, own.Decision) > slices.Index(decisions, v.Decision) {
 			v = own
 		}
+	}
+	if c.Question() && v.Decision != Deny { // it is asked, whatever rules say
+		v = Verdict{Decision: Ask, After: s.DefaultAfter}
 	}
 	if v.Decision == Ask && s.Refuse {
 		v.Decision, v.Unasked = Deny, true

@@ -278,7 +278,7 @@ func TestTheStrictestLayerDecides(t *testing.T) {
 	if v := s.Judge(shell("go vet")); v.Decision != Ask {
 		t.Errorf("another layer took back what one asks about: %v", v)
 	}
-	if v := (Settings{Layers: []Rules{user}, Refuse: true}).Judge(shell("go vet")); v != (Verdict{Deny, "shell", true}) {
+	if v := (Settings{Layers: []Rules{user}, Refuse: true}).Judge(shell("go vet")); v != (Verdict{Decision: Deny, Rule: "shell", Unasked: true}) {
 		t.Errorf("without a person: %v", v)
 	}
 	if v := (Settings{Layers: []Rules{{Ask: []string{"shell (later syntax"}}}}).Judge(file("read_file", "x")); v.Decision != Ask && v.Decision != Allow {

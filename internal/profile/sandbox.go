@@ -28,6 +28,7 @@ func Confine(p *Profile, ag *agent.Agent, level, net string, bounds types.Bounds
 		return types.Errorf(types.ErrInvalid, "Spawn", ag.Name, "%w", err)
 	}
 	p.Permissions = p.Permissions.With(ag.Permissions)
+	p.Permissions.DefaultAfter = ag.Questions.DefaultAfter.Or(0)
 	p.Sandbox = p.Sandbox.Tighten(s.Level, s.Net, s.Bounds).Tighten(ag.Sandbox.Level, ag.Sandbox.Net, ag.Sandbox.Bounds())
 	agents, problems := differs(ag.Sandbox.Net, p.Sandbox), slices.Clip(p.Problems)
 	if agents != "" {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"time"
 
 	"rnix/internal/permit"
 	"rnix/types"
@@ -12,7 +13,7 @@ import (
 // The markers about what a person is asked.
 const (
 	MarkerAsk    = "ask"    // a call waits for the answer of a person; Detail: Ask
-	MarkerAnswer = "answer" // a person has answered; Text: allow, deny or withdrawn; Detail: Answered
+	MarkerAnswer = "answer" // a person has answered; Text: see Answered.Verdict; Detail: Answered
 	MarkerGrant  = "grant"  // calls pass without asking from here on; Detail: permit.Grant
 	MarkerDenied = "denied" // a rule has refused a call; Detail: types.Denial
 	MarkerRevoke = "revoke" // a grant counts no more; Detail: its number
@@ -26,6 +27,9 @@ type Ask struct {
 	Path   string `json:"path"` // of the device
 	Text   string `json:"text"` // the call in a line, for lists; its input stands in the answer of the model
 	Rule   string `json:"rule"` // because of which it is asked
+	// Since is when it was asked first; zero in histories of an earlier version. Until is when the default of a question counts; zero = never.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
 	// Own says that the call is none of the process's loop, but one that an agent CLI makes with a tool of its own: it ends with the run.
 	Own bool `json:"own,omitempty"`
 }
@@ -37,12 +41,40 @@ type Answered struct {
 	Allow   bool            `json:"allow"`
 	Input   json.RawMessage `json:"input,omitempty"`   // what is run in place of the input that was asked about
 	Because string          `json:"because,omitempty"` // what the model is told of a refusal
+	// Text is the answer to a question. Default says that it is that of the agent itself, since no person has answered in time.
+	Text    string `json:"text,omitempty"`
+	Default bool   `json:"default,omitempty"`
 	// Withdrawn says that no person has answered: who asked does not wait any more.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 }
 
-// Withdrawn is the text of an answer marker of an ask that no person has answered.
-const Withdrawn permit.Decision = "withdrawn"
+// What the text of an answer marker is besides allow and deny.
+const (
+	Edited    permit.Decision = "edit"      // allowed, with another input
+	Told      permit.Decision = "answer"    // a question has its answer
+	Defaulted permit.Decision = "default"   // no person has answered a question in time, and its default counts
+	Withdrawn permit.Decision = "withdrawn" // no person has answered, and it is not waited for any more
+)
+
+// Verdict is what an answer says in a word: allow, edit, answer, default, deny or withdrawn.
+func (a *Answered) Verdict() permit.Decision {
+	switch {
+	case a.Withdrawn:
+		return Withdrawn
+	case a.Default:
+		return Defaulted
+	case a.Text != "":
+		return Told
+	case a.Allow && len(a.Input) > 0:
+		return Edited
+	case a.Allow:
+		return permit.Allow
+	}
+	return permit.Deny
+}
+
+// Question reports whether it is a question of the agent, and no call that would do something.
+func (a *Ask) Question() bool { return a.Path == permit.AskPath }
 
 // AskMarker returns the marker of an ask.
 func AskMarker(pid types.PID, a *Ask) (Marker, error) {
@@ -51,14 +83,7 @@ func AskMarker(pid types.PID, a *Ask) (Marker, error) {
 
 // AnswerMarker returns the marker of an answer.
 func AnswerMarker(pid types.PID, a *Answered) (Marker, error) {
-	verdict := permit.Deny
-	switch {
-	case a.Withdrawn:
-		verdict = Withdrawn
-	case a.Allow:
-		verdict = permit.Allow
-	}
-	return detailed(MarkerAnswer, pid, string(verdict), a)
+	return detailed(MarkerAnswer, pid, string(a.Verdict()), a)
 }
 
 // GrantMarker returns the marker of a grant.
@@ -112,7 +137,7 @@ func (l *Life) asks(m *Marker, seq uint64) {
 	case MarkerAnswer:
 		if a, ok := AnsweredBy(m); ok {
 			for i := range l.Asks {
-				if open := &l.Asks[i]; open.Number == a.Number && !a.Allow && !a.Withdrawn {
+				if open := &l.Asks[i]; open.Number == a.Number && !a.Allow && !a.Withdrawn && !open.Question() {
 					l.Refused = l.Refused.Add(open.Refusal(a.Because))
 				}
 			}

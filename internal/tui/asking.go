@@ -121,6 +121,9 @@ func (a *asking) show(k *ipc.Ask) {
 // askText is what would run, so that all of it can be seen.
 func askText(t *Theme, k *ipc.Ask) string {
 	var b strings.Builder
+	if k.Question != nil {
+		return questionText(t, k.Question)
+	}
 	if text, is := command(k); is {
 		b.WriteString(t.clean(text) + "\n")
 		if flat := strings.ReplaceAll(text, "\t", " "); t.clean(flat) != flat {
@@ -168,7 +171,11 @@ func (a *asking) view(w, h int) []string {
 		return []string{t.cut(a.list.state(t), w)}
 	}
 	k := a.cur
-	head := []string{t.paint(bold, t.cut(a.who+" wants to call "+t.line(k.Tool), w))}
+	wants := " wants to call " + t.line(k.Tool)
+	if k.Question != nil {
+		wants = " asks you"
+	}
+	head := []string{t.paint(bold, t.cut(a.who+wants, w))}
 	if len(k.Lineage) > 0 {
 		var up []string
 		for _, kin := range k.Lineage {
@@ -183,7 +190,10 @@ func (a *asking) view(w, h int) []string {
 	case !k.Since.IsZero():
 		state = "for " + debug.Age(max(a.e.now().Sub(k.Since), 0))
 	}
-	parts := []string{"ask " + strconv.FormatUint(k.Number, 10) + a.place(), "rule " + t.line(k.Rule)}
+	parts := []string{"ask " + strconv.FormatUint(k.Number, 10) + a.place()}
+	if k.Question == nil {
+		parts = append(parts, "rule "+t.line(k.Rule))
+	}
 	if state != "" {
 		parts = append(parts, state)
 	}
@@ -266,9 +276,12 @@ func answered(m *Model, d answeredMsg) tea.Cmd {
 	}
 	k := &d.r.Ask
 	what := fmt.Sprintf("PID %s: %s is ", k.PID, m.env.t.line(cmp.Or(k.Text, k.Tool)))
-	if d.r.Allowed {
+	switch {
+	case d.r.Text != "":
+		what += "answered: " + m.env.t.line(d.r.Text)
+	case d.r.Allowed:
 		what += "allowed"
-	} else {
+	default:
 		what += "refused"
 	}
 	if g := d.r.Grant; g != nil {
@@ -308,6 +321,9 @@ func askChange(m *Model) tea.Cmd {
 	a := m.asking
 	if a.cur == nil || a.over != "" {
 		return a.answer(m, nil)
+	}
+	if a.cur.Question != nil {
+		return askReply(m)
 	}
 	text, shell := command(a.cur)
 	label := "run instead:"
@@ -357,12 +373,15 @@ const grantTime = time.Hour
 func askKeys() []binding {
 	allow := func(fill func(*ipc.AnswerRequest)) func(*Model) tea.Cmd {
 		return func(m *Model) tea.Cmd {
+			if a := m.asking; a.cur != nil && a.cur.Question != nil {
+				return askReply(m)
+			}
 			return m.asking.answer(m, func(r *ipc.AnswerRequest) { r.Allow = true; fill(r) })
 		}
 	}
 	scroll := func(f func(*long)) func(*Model) tea.Cmd { return act(func(m *Model) { f(m.asking.long) }) }
 	return []binding{
-		key(inAsk, "y", "allow this call", "allow", allow(func(*ipc.AnswerRequest) {})),
+		key(inAsk, "y", "allow this call, or answer a question", "allow", allow(func(*ipc.AnswerRequest) {})),
 		key(inAsk, "d", "deny it, with a reason or without", "deny", askDeny),
 		key(inAsk, "p", "allow it, and the same again by this process", "for process", allow(func(r *ipc.AnswerRequest) { r.For = permit.ForProcess })),
 		key(inAsk, "f", "allow it, and the same again by its family", "for family", allow(func(r *ipc.AnswerRequest) { r.For = permit.ForFamily })),

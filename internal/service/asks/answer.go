@@ -27,6 +27,8 @@ func check(req *ipc.AnswerRequest) error {
 	switch {
 	case req.Allow && req.Because != "":
 		return bad("a reason goes with a refusal")
+	case req.Text != "" && (!req.Allow || len(req.Input) > 0 || req.For != "" || req.Match != "" || req.ForMs != 0):
+		return bad("a text answers a question, and goes with nothing else")
 	case !req.Allow && (len(req.Input) > 0 || req.For != "" || req.Match != "" || req.ForMs != 0):
 		return bad("another input, and for what else it counts, go with an answer that allows")
 	case len(req.Because) > maxBecause || !utf8.ValidString(req.Because):
@@ -59,13 +61,16 @@ func (d *Service) answer(ctx context.Context, peer *ipc.Peer, req ipc.AnswerRequ
 		return resp, types.Errorf(types.ErrNotFound, "Answer", strconv.FormatUint(req.Number, 10), "it waits for no answer, or not any more; `rnix asks` lists those that do")
 	}
 	a := all[0]
-	resp = ipc.AnswerResponse{Ask: a, Allowed: req.Allow}
+	if err := fits(&a, &req); err != nil {
+		return resp, err
+	}
+	resp = ipc.AnswerResponse{Ask: a, Allowed: req.Allow, Text: req.Text}
 	if req.Allow && (req.For != "" && req.For != permit.ForCall || req.ForMs > 0) { // before the answer: what is cut off between them asks nothing twice
 		if resp.Grant, err = d.grant(ctx, &a, &req); err != nil {
 			return resp, err
 		}
 	}
-	r := step.Answered{Number: req.Number, Allow: req.Allow, Input: req.Input, Because: req.Because}
+	r := step.Answered{Number: req.Number, Allow: req.Allow, Input: req.Input, Because: req.Because, Text: req.Text}
 	return resp, d.tell(ctx, &a, r)
 }
 

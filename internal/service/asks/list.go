@@ -78,15 +78,17 @@ func (d *Service) all(ctx context.Context, wanted func(number uint64) bool) (out
 
 func (d *Service) live(a *kernel.Ask) ipc.Ask {
 	out := ipc.Ask{Number: a.Number, PID: a.PID, UUID: a.UUID, Tool: a.Tool, Path: a.Path, Text: d.Secrets.String(a.Text), Input: d.Secrets.JSON(a.Call.Input), Rule: a.Rule, Since: a.Since}
+	asksItself(&out, &a.Ask)
 	d.relate(&out)
 	return out
 }
 
 func (d *Service) stored(ctx context.Context, info *step.ProcInfo, a *step.Ask) ipc.Ask {
-	out := ipc.Ask{Number: a.Number, PID: info.PID, UUID: info.UUID, Suspended: true, Tool: a.Tool, Path: a.Path, Text: a.Text, Rule: a.Rule}
+	out := ipc.Ask{Number: a.Number, PID: info.PID, UUID: info.UUID, Suspended: true, Tool: a.Tool, Path: a.Path, Text: a.Text, Rule: a.Rule, Since: a.Since}
 	if s, err := d.Stored.Read(ctx, info.UUID); err == nil {
 		out.Input = inputOf(s.Messages, a.CallID)
 	}
+	asksItself(&out, a)
 	d.relate(&out)
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"rnix/internal/config"
 	"rnix/internal/event"
 	"rnix/internal/hidden"
+	"rnix/internal/permit"
 	"rnix/internal/redact"
 	"rnix/internal/service"
 	"rnix/internal/step"
@@ -24,7 +25,9 @@ type Item struct {
 	Name string     `json:"name,omitempty"`
 	Text string     `json:"text"`          // in a line: what is asked, why it has failed or is suspended, what came of it
 	Ask  string     `json:"ask,omitempty"` // the number by which it is answered
-	Time time.Time  `json:"time"`
+	// Question says that it is a question of the agent, which is answered with a text.
+	Question bool      `json:"question,omitempty"`
+	Time     time.Time `json:"time"`
 }
 
 // Notice is what a person is told at once: what has happened since the last one.
@@ -46,7 +49,7 @@ func itemOf(e *event.Event, info *step.ProcInfo, secrets *redact.Set) (it Item, 
 	it = Item{PID: e.PID, UUID: e.UUID, Name: info.Name, Time: e.Time}
 	switch {
 	case e.Kind == event.Asked:
-		it.Kind, it.Text, it.Ask = config.NoticeAsk, e.Text, e.Args
+		it.Kind, it.Text, it.Ask, it.Question = config.NoticeAsk, e.Text, e.Args, e.Path == permit.AskPath
 	case e.Kind != event.Exited || e.Exit == nil || info.ParentUUID != (types.UUID{}): // who has started it hears of that
 		return it, false
 	case e.Result == suspended:
@@ -84,7 +87,10 @@ func (it *Item) line() string {
 	if it.Text != "" {
 		line += ": " + it.Text
 	}
-	if it.Ask != "" {
+	switch {
+	case it.Question:
+		line += " (rnix answer " + it.Ask + " TEXT, or rnix deny " + it.Ask + ")"
+	case it.Ask != "":
 		line += " (rnix allow " + it.Ask + ", or rnix deny " + it.Ask + ")"
 	}
 	return line

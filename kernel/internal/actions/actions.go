@@ -1,5 +1,5 @@
-// Package actions are the tools that the kernel itself offers to agents: spawn, wait, send, recv, signal, ps, specialize, plan and
-// replan. It reads what a model has asked for, decides what is to be done, and words the answer. What it does goes through Agent, which
+// Package actions are the tools that the kernel itself offers to agents: spawn, wait, send, recv, signal, ps, ask, specialize,
+// plan and replan. It reads what a model has asked for, decides what is to be done, and words the answer. What it does goes through Agent, which
 // is the kernel as the calling process sees it: it knows no process table, no lock and no file.
 package actions
 
@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"rnix/internal/permit"
 	"rnix/internal/recovery"
 	"rnix/kernel/internal/loop"
 	"rnix/types"
@@ -128,31 +129,34 @@ type Letter struct {
 	Text string    `json:"text"`
 }
 
-// The paths that must be allowed for an agent to start others, to signal its descendants, and to send messages. No devices are there.
+// The paths that must be allowed for an agent to start others, to signal its descendants, to send messages, and to ask persons. No devices are there.
 const (
 	SpawnPath  = "/sys/spawn"
 	SignalPath = "/sys/signal"
 	SendPath   = "/sys/send"
+	AskPath    = permit.AskPath // to ask persons
 )
 
 // Paths are where the actions are, for records; a kind without one changes nothing outside of the process.
 var Paths = map[loop.Kind]string{
-	loop.Spawn: SpawnPath, loop.Wait: recovery.WaitPath, loop.Send: SendPath, loop.Recv: "/sys/recv", loop.Signal: SignalPath,
+	loop.Spawn: SpawnPath, loop.Wait: recovery.WaitPath, loop.Send: SendPath, loop.Recv: "/sys/recv", loop.Signal: SignalPath, loop.Ask: AskPath,
 }
 
 // Effects are what they do to the world. A message that is sent again has the key of the first, a signal that
 // is sent again does nothing more, and what recv has taken and not answered is still to be delivered.
 var Effects = map[loop.Kind]vfs.Effect{
 	loop.Spawn: vfs.EffectExternal, loop.Wait: vfs.EffectNone, loop.Send: vfs.EffectIdempotent, loop.Recv: vfs.EffectIdempotent, loop.Signal: vfs.EffectIdempotent,
+	loop.Ask: vfs.EffectNone,
 }
 
 // Calls are the syscalls that they are. The one of a Spawn is made where the child is started.
 var Calls = map[loop.Kind]string{loop.Plan: "Plan", loop.Replan: "Replan", loop.Specialize: "Specialize", loop.Complete: "Complete",
-	loop.Wait: "Wait", loop.Send: "Send", loop.Recv: "Recv", loop.Signal: "Signal", loop.Ps: "Ps"}
+	loop.Wait: "Wait", loop.Send: "Send", loop.Recv: "Recv", loop.Signal: "Signal", loop.Ps: "Ps", loop.Ask: "Ask"}
 
 // May is what a process may do.
 type May struct {
 	Spawn, Signal, Send bool
+	Ask                 bool // a person may be asked
 	Skills              bool // there are skills that it could ask for
 }
 
@@ -167,6 +171,8 @@ func (m May) Offers(kind loop.Kind) bool {
 		return m.Spawn && m.Signal
 	case loop.Send, loop.Recv:
 		return m.Send
+	case loop.Ask:
+		return m.Ask
 	case loop.Ps:
 		return m.Spawn || m.Send
 	}
@@ -192,6 +198,8 @@ func Run(ctx context.Context, ag Agent, a *loop.Action, key string) (string, err
 		return signal(ag, a)
 	case loop.Ps:
 		return ps(ag)
+	case loop.Ask:
+		return ask(a)
 	}
 	return "", types.Errorf(types.ErrInternal, "Tool", a.Call.Name, "action of kind %s", a.Kind)
 }

@@ -293,7 +293,7 @@ func summary(a *Action, o *Outcome) string {
 // Brief names an action, and what it acts on, in a line.
 func (a *Action) Brief() string {
 	s := a.Call.Name
-	for _, key := range []string{"path", "file_path", "command", "pattern", "intent", "skill", "from", "query", "uri"} {
+	for _, key := range []string{"path", "file_path", "command", "pattern", "intent", "skill", "from", "query", "uri", "question"} {
 		if v := a.Field(key); v != "" {
 			s += " " + firstLine(v)
 			break

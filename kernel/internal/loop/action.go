@@ -42,8 +42,11 @@ const (
 	Ps     Kind = "ps"
 )
 
+// Ask is a question to a person. It does nothing outside of the process.
+const Ask Kind = "ask"
+
 // Kinds are the kernel's own actions in the order in which they are offered.
-var Kinds = []Kind{Plan, Replan, Specialize, Spawn, Wait, Send, Recv, Signal, Ps, Complete}
+var Kinds = []Kind{Plan, Replan, Specialize, Spawn, Wait, Send, Recv, Signal, Ps, Ask, Complete}
 
 // Action is one thing that the model wants.
 type Action struct {
@@ -72,7 +75,7 @@ type Action struct {
 
 // independent reports whether the action may run beside others.
 func (a *Action) independent() bool {
-	return a.Problem != nil || a.Kind == Spawn || a.Kind == ToolCall && a.Tool.Independent
+	return a.Problem != nil || a.Kind == Spawn || a.Kind == Ask || a.Kind == ToolCall && a.Tool.Independent
 }
 
 // Meta are the kernel's own actions as they are offered to a model, each only to processes that may use it.
@@ -97,6 +100,8 @@ var Meta = map[Kind]ToolSpec{
 		json.RawMessage(`{"type":"object","properties":{"pid":{"type":"integer"},"signal":{"type":"string","enum":["TERM","KILL","INT","PAUSE","RESUME"]},"tree":{"type":"boolean","description":"its descendants too"}},"required":["pid","signal"],"additionalProperties":false}`)},
 	Ps: {"ps", "List yourself and the agents below you: what they do and what they wait for.",
 		json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)},
+	Ask: {"ask", "Ask the user a question and wait for the answer, which may take hours. Use it only for what you cannot find out, where a wrong guess would cost more than the wait; else decide, and say so in your result. Offer choices where there are some: the user may choose or write something else.",
+		json.RawMessage(`{"type":"object","properties":{"question":{"type":"string","description":"all that the user needs to know to answer"},"choices":{"type":"array","items":{"type":"string"},"maxItems":12,"description":"short answers, a line each"},"default":{"type":"string","description":"what you would do without an answer"}},"required":["question"],"additionalProperties":false}`)},
 }
 
 // Parse turns an answer into actions, in order. An answer without calls and with text is one Text

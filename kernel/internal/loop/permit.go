@@ -21,6 +21,7 @@ func (a *Action) asked(c *recovery.Call) {
 func (a *Action) Answer(r *step.Answered) {
 	a.Reply = r
 	switch {
+	case a.Kind == Ask: // what it says is the result
 	case !r.Allow:
 		a.Problem = Refused(a.Call.Name, r)
 	case len(r.Input) > 0 && string(r.Input) != string(a.Call.Input):
