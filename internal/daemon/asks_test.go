@@ -22,8 +22,16 @@ import (
 
 // oneCommand has the model run the command that is its task, and end.
 func oneCommand(r llmtest.Request) llmtest.Reply {
-	if len(r.Messages) > 1 {
+	task := r.Messages[0].Text
+	_, question := strings.CutPrefix(task, "ask ")
+	switch {
+	case len(r.Messages) > 1 && question:
+		res, _ := r.LastResult()
+		return llmtest.Reply{Text: res.Text}
+	case len(r.Messages) > 1:
 		return llmtest.Reply{Text: "done"}
+	case question:
+		return tool("ask", fmt.Sprintf(`{"question":%q,"choices":["no","yes"]}`, task))
 	}
 	return tool("shell", fmt.Sprintf("{%q:%q}", "command", r.Messages[0].Text))
 }
@@ -68,7 +76,7 @@ func storyOf(t *testing.T, s *testenv.System, id types.UUID) (out story) {
 		}
 		switch {
 		case r.Intent != nil:
-			if out.begun++; out.allowed == 0 {
+			if out.begun++; out.allowed+out.denied == 0 {
 				t.Errorf("%s: the call was begun before its answer", id)
 			}
 		case r.Marker == nil:
@@ -76,7 +84,7 @@ func storyOf(t *testing.T, s *testenv.System, id types.UUID) (out story) {
 			if out.asks++; out.allowed+out.denied > 0 {
 				t.Errorf("%s: it was asked again after an answer", id)
 			}
-		case r.Marker.Name == step.MarkerAnswer && r.Marker.Text == string(permit.Allow):
+		case r.Marker.Name == step.MarkerAnswer && (r.Marker.Text == string(permit.Allow) || r.Marker.Text == string(step.Told)):
 			out.allowed++
 		case r.Marker.Name == step.MarkerAnswer:
 			out.denied++
@@ -92,18 +100,30 @@ func TestAsksAreAnsweredOnceHoweverOftenTheDaemonIsKilled(t *testing.T) {
 	rounds := soak.Number(t, "RNIX_ASKS_ROUNDS", "asks around which the daemon is killed", 8, 200)
 	for round := range rounds {
 		file := fmt.Sprintf("made%d", round)
-		p := s.Spawn(ipc.SpawnRequest{Intent: "echo made >>" + file, Rules: permit.Rules{Ask: []string{"shell"}}, ProcSpec: types.ProcSpec{Model: "fake"}})
+		// A call, or a question of the agent.
+		task, question := "echo made >>"+file, rand.IntN(3) == 0
+		if question {
+			task = "ask " + file
+		}
+		p := s.Spawn(ipc.SpawnRequest{Intent: task, Rules: permit.Rules{Ask: []string{"shell"}}, ProcSpec: types.ProcSpec{Model: "fake"}})
 		target := p.UUID.String()
 		if rand.IntN(3) > 0 {
 			awaitAsk(t, s, target)
 		}
 		allow, told := rand.IntN(3) > 0, make(chan error, 1)
+		answer := func(n uint64) ipc.AnswerRequest {
+			r := ipc.AnswerRequest{Number: n, Allow: allow}
+			if question && allow {
+				r.Text = "2"
+			}
+			return r
+		}
 		client := s.Client
 		go func() {
 			for {
 				r, err := ipc.Call(t.Context(), client, ipc.ListAsks, ipc.AsksRequest{Target: target})
 				if err == nil && len(r.Asks) > 0 {
-					_, err = ipc.Call(t.Context(), client, ipc.AnswerAsk, ipc.AnswerRequest{Number: r.Asks[0].Number, Allow: allow})
+					_, err = ipc.Call(t.Context(), client, ipc.AnswerAsk, answer(r.Asks[0].Number))
 					told <- err
 					return
 				}
@@ -128,7 +148,7 @@ func TestAsksAreAnsweredOnceHoweverOftenTheDaemonIsKilled(t *testing.T) {
 					t.Fatal(err)
 				}
 				if len(list) > 0 {
-					_, err = ipc.Call(t.Context(), s.Client, ipc.AnswerAsk, ipc.AnswerRequest{Number: list[0].Number, Allow: allow})
+					_, err = ipc.Call(t.Context(), s.Client, ipc.AnswerAsk, answer(list[0].Number))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -142,6 +162,12 @@ func TestAsksAreAnsweredOnceHoweverOftenTheDaemonIsKilled(t *testing.T) {
 			t.Fatalf("%+v %v", w, err)
 		}
 		made, got := madeIn(s, file), storyOf(t, s, p.UUID)
+		if question {
+			if told := strings.HasSuffix(w.Result, "\nyes"); told != allow || got.asks != 1 || got.allowed+got.denied != 1 || (got.allowed == 1) != allow || w.Denied != 0 {
+				t.Errorf("round %d (answer: %v): %+v, told %q", round, allow, got, w.Result)
+			}
+			continue
+		}
 		if got.asks != 1 || got.allowed+got.denied != 1 || (got.allowed == 1) != allow || made > got.allowed || got.begun != got.allowed {
 			t.Errorf("round %d (allow: %v): %+v, and made %d times", round, allow, got, made)
 		}

@@ -48,7 +48,11 @@ func TestClientsAnswerOnlyIfThePersonHasSaidSo(t *testing.T) {
 func TestAClientShowsAndAnswersAsks(t *testing.T) {
 	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
 		if len(r.Messages) > 1 {
-			return llmtest.Reply{Text: "done"}
+			res, _ := r.LastResult()
+			return llmtest.Reply{Text: res.Text}
+		}
+		if question, is := strings.CutPrefix(r.Messages[0].Text, "ask "); is {
+			return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{ID: "c", Name: "ask", Input: fmt.Sprintf(`{"question":%q,"choices":["a","b"],"default":"a"}`, question)}}}
 		}
 		return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{ID: "c", Name: "shell", Input: fmt.Sprintf("{%q:%q}", "command", r.Messages[0].Text)}}}
 	})
@@ -122,6 +126,26 @@ func TestAClientShowsAndAnswersAsks(t *testing.T) {
 	ask(t, cs, "answer", map[string]any{"number": three.Number, "allow": false, "because": "too long"}, &out)
 	if end("three"); out.Allowed || made("three") != "" {
 		t.Errorf("it ran: %+v", out)
+	}
+
+	four := asked("four", "ask which?")
+	if four.Question != "which?" || !slices.Equal(four.Choices, []string{"a", "b"}) || four.Default != "a" || four.Until != "" || four.Rule != "" {
+		t.Errorf("%+v", four)
+	}
+	for want, in := range map[string]map[string]any{
+		"it is a question":         {"number": four.Number, "allow": true},
+		"goes with nothing else":   {"number": four.Number, "allow": true, "text": "x", "for": "process"},
+		"the answer must be UTF-8": {"number": four.Number, "allow": true, "text": strings.Repeat("x", permit.MaxAnswer+1)},
+		"goes with an answer that": {"number": four.Number, "allow": false, "text": "x"},
+	} {
+		if got := refused(t, cs, "answer", in); !strings.Contains(got, want) && !strings.Contains(got, "goes with nothing else") {
+			t.Errorf("%v: %q, want %q", in, got, want)
+		}
+	}
+	ask(t, cs, "answer", map[string]any{"number": four.Number, "allow": true, "text": "2"}, &out)
+	end("four")
+	if w, err := ipc.Call(t.Context(), s.Client, ipc.Wait, ipc.WaitRequest{Target: "four"}); err != nil || out.Text != "b" || !strings.HasSuffix(w.Result, "\nb") {
+		t.Errorf("%+v, told %q, %v", out, w.Result, err)
 	}
 
 	if _, err := ipc.Call(t.Context(), s.Client, ipc.ListAsks, ipc.AsksRequest{MaxInput: -1}); types.CodeOf(err) != types.ErrInvalid {

@@ -69,7 +69,7 @@ func ReadQuestion(input json.RawMessage) (q Question, err error) {
 	if q.Default = strings.TrimSpace(q.Default); q.Default != "" && len(q.Choices) > 0 {
 		chosen := q.Answer(q.Default)
 		if !slices.Contains(q.Choices, chosen) {
-			return bad("the default is none of the choices")
+			return bad("the default must be one of the choices")
 		}
 		q.Default = chosen
 	}

@@ -381,7 +381,7 @@ func askKeys() []binding {
 	}
 	scroll := func(f func(*long)) func(*Model) tea.Cmd { return act(func(m *Model) { f(m.asking.long) }) }
 	return []binding{
-		key(inAsk, "y", "allow this call, or answer a question", "allow", allow(func(*ipc.AnswerRequest) {})),
+		key(inAsk, "y", "allow this call, or answer a question", "allow, answer", allow(func(*ipc.AnswerRequest) {})),
 		key(inAsk, "d", "deny it, with a reason or without", "deny", askDeny),
 		key(inAsk, "p", "allow it, and the same again by this process", "for process", allow(func(r *ipc.AnswerRequest) { r.For = permit.ForProcess })),
 		key(inAsk, "f", "allow it, and the same again by its family", "for family", allow(func(r *ipc.AnswerRequest) { r.For = permit.ForFamily })),

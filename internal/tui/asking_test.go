@@ -80,7 +80,7 @@ func askProofs(m map[string]func(b *bench, press func()), is func(b *bench, ok b
 			is(b, b.asking == nil, "what was asked is still in sight")
 		}
 	}
-	answers("allow this call", nil, `"allow":true`)
+	answers("allow this call, or answer a question", nil, `"allow":true`)
 	answers("deny it, with a reason or without", []string{"n", "o", "enter"}, `"allow":false`, `"because":"no"`)
 	answers("allow it, and the same again by this process", nil, `"allow":true`, `"for":"process"`)
 	answers("allow it, and the same again by its family", nil, `"allow":true`, `"for":"family"`)

@@ -34,6 +34,9 @@ func wants(r llmtest.Request) llmtest.Reply {
 		return shell(fmt.Sprintf("echo again %d", n))
 	case task == "write" && n == 0:
 		return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{ID: "w", Name: "write_file", Input: `{"path":"note.txt","content":"as the agent says"}`}}}
+	case task == "which" && n < 2:
+		in, _ := json.Marshal(permit.Question{Text: "Which database?\n" + hostileText, Choices: []string{"Postgres", "SQLite"}, Default: "SQLite"})
+		return llmtest.Reply{ToolCalls: []llmtest.ToolCall{{ID: fmt.Sprintf("q%d", n), Name: "ask", Input: string(in)}}}
 	case task == "long" && n == 0:
 		return shell(longCommand)
 	case task == "lead" && n == 0:
@@ -110,6 +113,16 @@ func TestAsksAreAnsweredInABrowser(t *testing.T) {
 			_, err = ipc.Call(t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: arg, Signal: types.SIGKILL})
 		case "wait":
 			_, err = ipc.Call(t.Context(), s.Client, ipc.Wait, ipc.WaitRequest{Target: arg})
+		case "told": // what came of the last step with a call
+			var r ipc.ListStepsResponse
+			if r, err = ipc.Call(t.Context(), s.Client, ipc.ListSteps, ipc.StepsRequest{Target: arg}); err == nil {
+				for i := range r.Steps {
+					if c := r.Steps[i].ToolCalls; len(c) > 0 {
+						word = strings.Join(strings.Fields(c[0].Result), " ") // in a line
+					}
+				}
+				return word
+			}
 		case "read": // "" if there is no such file
 			b, _ := os.ReadFile(filepath.Join(s.Work, arg))
 			return strings.TrimSpace(string(b))

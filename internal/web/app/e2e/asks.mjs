@@ -101,6 +101,30 @@ await scenario(async ({ page, problems }) => {
   await toast('its process has ended').waitFor();
   await gone(cards, 'the card of what has ended goes');
 
+  // A question is answered with what the agent proposes, or with something else.
+  const asking = await ask('spawn curious which');
+  const question = card('Which database?');
+  await question.locator('h2', { hasText: 'asks you' }).waitFor();
+  await page.goto(origin + '/#/asks');
+  await page.locator('h1', { hasText: '1 question waits for your answer' }).waitFor();
+  await forms('asks-question');
+  want((await question.getByRole('button', { name: /^Allow ask/ }).count()) === 0, 'a question can be allowed');
+  want((await question.textContent()).includes('Without an answer it would take SQLite'), 'the default is not said');
+  want((await page.evaluate(() => window.pwned)) === undefined, 'it ran');
+  const asked1 = await number(question);
+  await question.getByRole('button', { name: `Answer ask ${asked1} with Postgres` }).click();
+  await toast('answered').waitFor();
+  await until(async () => (await question.count()) === 1 && (await number(question)) !== asked1, 'the next question comes');
+  await until(async () => (await ask('told ' + asking)).endsWith('Postgres'), 'the agent is told the choice');
+  const field = question.getByRole('textbox', { name: /^Your answer/ });
+  want(await question.getByRole('button', { name: /^Answer ask \d+, / }).isDisabled(), 'an empty answer can be given');
+  await page.waitForTimeout(600); // the cards have moved
+  await field.fill('Neither\nof them');
+  await field.press('Enter');
+  await gone(cards, 'the card goes');
+  await ok('wait ' + asking);
+  want((await ask('told ' + asking)).endsWith('Neither of them'), 'the agent is not told the text');
+
   // Something else runs instead.
   const edits = await ask('spawn edit run echo one >edited');
   await press(card('echo one'), 'Edit');

@@ -17,8 +17,8 @@ export function commandOf(a) {
   return a.path === shell && typeof a.input?.command === 'string' ? a.input.command : null;
 }
 
-// runs returns what a call does, as it is shown: the command, or else the call in a line without its tool.
-export const runs = (a) => commandOf(a) ?? (a.text.startsWith(a.tool + ' ') ? a.text.slice(a.tool.length + 1) : a.text);
+// runs returns what a call does, as it is shown: the command, or else the call in a line without its tool. Of a question it is that.
+export const runs = (a) => a.question?.text ?? commandOf(a) ?? (a.text.startsWith(a.tool + ' ') ? a.text.slice(a.tool.length + 1) : a.text);
 
 // inputOf returns the input of a call as people read it; '' if it is not here.
 export const inputOf = (a) => (a.input === undefined || a.input === null ? '' : JSON.stringify(a.input, null, 2));
@@ -51,12 +51,14 @@ export function gone(before, now, mine) {
   return before.filter((a) => !open.has(a.number) && !mine.has(a.number));
 }
 
+const words = { allow: 'was allowed elsewhere', edit: 'was changed and allowed elsewhere', answer: 'was answered elsewhere', default: 'was answered by its default', withdrawn: 'is not waited for any more' };
+
 // ends returns what became of asks, as far as events say it: [{ask, word}].
 export function ends(asks, events) {
   const out = [];
   for (const a of asks) {
     const reply = events.find((e) => e.kind === 'answered' && e.uuid === a.uuid && e.args === String(a.number));
-    if (reply) out.push({ ask: a, word: reply.result === 'allow' ? 'was allowed elsewhere' : 'was refused elsewhere' });
+    if (reply) out.push({ ask: a, word: words[reply.result] ?? 'was refused elsewhere' });
     else if (events.some((e) => e.kind === 'exited' && e.uuid === a.uuid)) out.push({ ask: a, word: 'is over: its process has ended' });
   }
   return out;

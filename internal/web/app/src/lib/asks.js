@@ -111,11 +111,14 @@ async function answer(a, reply, word) {
 
 export const allow = (a) => answer(a, { allow: true }, 'allowed');
 
+// reply answers a question.
+export const reply = (a, text) => answer(a, { allow: true, text }, 'answered');
+
 const about = (a) => html`<p class="mono"><bdi>${line(runs(a), 400)}</bdi></p>`;
 
 export async function deny(a) {
   const r = await ask({
-    tag: 'ask ' + a.number, title: `Deny ask ${a.number} of ${who(a)}?`, yes: 'Deny', danger: true, body: about(a),
+    tag: 'ask ' + a.number, title: a.question ? `Do not answer ask ${a.number} of ${who(a)}?` : `Deny ask ${a.number} of ${who(a)}?`, yes: a.question ? 'Do not answer' : 'Deny', danger: true, body: about(a),
     fields: [{ name: 'because', type: 'area', label: 'Why', hint: 'May be empty. The agent is told, and works on.' }],
   });
   return r && answer(a, { allow: false, because: r.because.trim() }, 'refused');

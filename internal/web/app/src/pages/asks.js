@@ -34,13 +34,20 @@ function Grants() {
   ]} />`} />`;
 }
 
+// what says what waits, of n asks.
+function what(n) {
+  const questions = asks.value.filter((a) => a.question).length;
+  if (questions && questions < n) return 'calls and questions wait';
+  return (questions ? 'question' : 'call') + (n === 1 ? ' waits' : 's wait');
+}
+
 function Asks() {
   useEffect(() => {
     shown.value = [{ key: 'j', text: 'to the next one', run: () => step(1) }, { key: 'k', text: 'to the one before', run: () => step(-1) }];
     return () => { shown.value = []; };
   }, []);
   const n = open.value;
-  return html`<h1>${n ? `${n} ${n === 1 ? 'call waits' : 'calls wait'} for your answer` : 'Nothing waits for your answer'}</h1>
+  return html`<h1>${n ? `${n} ${what(n)} for your answer` : 'Nothing waits for your answer'}</h1>
     <${Cards} empty=${html`<p class="empty">Rules say about which calls you are asked: <code>--ask</code>, and <code>permissions:</code> in <code>config.yaml</code>.</p>`} />
     <${Grants} />`;
 }

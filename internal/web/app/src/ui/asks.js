@@ -1,11 +1,12 @@
 // What a person is asked, as cards.
 import { html, useEffect, useRef, useState } from '../lib/html.js';
-import { allow, allowFor, asks, busy, deny, edit, settling, whole } from '../lib/asks.js';
+import { allow, allowFor, asks, reply, busy, deny, edit, settling, whole } from '../lib/asks.js';
 import { commandOf, inputOf, runs } from '../lib/asked.js';
 import { age, bytes } from '../lib/format.js';
 import { who } from '../lib/actions.js';
 import { href } from '../lib/router.js';
 import { clock, second, wire } from '../lib/store.js';
+import { line } from '../lib/visible.js';
 import { Line, Text } from './text.js';
 
 const many = 60; // cards that are drawn at once
@@ -23,21 +24,43 @@ function Whole({ a }) {
     <details><summary>Whole input</summary><div class="runs" tabindex="0" role="group" aria-label=${`Input of ask ${a.number}`}><${Text} value=${inputOf(full)} class="mono" /></div></details>`;
 }
 
+// Reply has what a question is answered with: what the agent proposes, and a field for anything else.
+function Reply({ a, button, off }) {
+  const [text, setText] = useState('');
+  const { choices = [] } = a.question;
+  const send = (e) => {
+    e.preventDefault();
+    if (text.trim() && !off && !settling.peek()) reply(a, text);
+  };
+  return html`${choices.length > 0 && html`<div class="buttons" role="group" aria-label=${`What ask ${a.number} proposes`}>
+      ${choices.map((c) => button(line(c, 200), () => reply(a, c), '', `Answer ask ${a.number} with ${line(c, 200)}`))}</div>`}
+    <form class="reply" onSubmit=${send}>
+      <textarea rows="1" maxlength="16384" value=${text} aria-label=${`Your answer to ask ${a.number}`} placeholder=${choices.length ? 'or something else' : 'your answer'} onInput=${(e) => setText(e.target.value)}
+        onKeyDown=${(e) => { if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) send(e); }}></textarea>
+      <button type="submit" class="main" disabled=${off || !text.trim()} aria-label=${`Answer ask ${a.number}, ${who(a)}`}>Answer</button>
+      ${button('Do not answer', deny, 'danger')}</form>`;
+}
+
+function Default({ q }) {
+  return html`<p class="note">Without an answer it would take <${Line} value=${q.default} most=${200} class="mono" />${q.until ? `, at ${new Date(q.until).toLocaleString()}` : ''}.</p>`;
+}
+
 function Card({ a }) {
   second.value;
   const { number } = a;
+  const q = a.question;
   const off = wire.value.word !== 'live' || busy.value.has(number);
-  const button = (text, run, cls = '') => html`<button type="button" class=${cls} disabled=${off} aria-disabled=${settling.value ? 'true' : undefined} aria-label=${`${text} ask ${number}, ${who(a)}`}
+  const button = (text, run, cls = '', label = `${text} ask ${number}, ${who(a)}`) => html`<button type="button" class=${cls} disabled=${off} aria-disabled=${settling.value ? 'true' : undefined} aria-label=${label}
     onClick=${(e) => { if (!settling.peek() || e.detail === 0) run(a); }}>${text}</button>`;
   return html`<article class="card" tabindex="-1" data-ask=${number} aria-labelledby=${'ask-' + number}>
-    <h2 id=${'ask-' + number}><${Kin} p=${a} /> wants to call <${Line} value=${a.tool} most=${60} class="mono" /></h2>
+    <h2 id=${'ask-' + number}><${Kin} p=${a} /> ${q ? 'asks you' : html`wants to call <${Line} value=${a.tool} most=${60} class="mono" />`}</h2>
     ${a.lineage?.length > 0 && html`<p class="line-of">below ${a.lineage.map((k, i) => html`${i ? ' › ' : ''}<${Kin} p=${k} />`)}</p>`}
-    <div class="runs" tabindex="0" role="group" aria-label=${`What ask ${number} is about`}><${Text} value=${runs(a)} class="mono" /></div>
-    <${Whole} key=${number} a=${a} />
-    <p class="facts-line"><span>rule <${Line} value=${a.rule} most=${200} class="mono" /></span> <span>${a.suspended ? 'suspended: the answer counts when it is resumed' : a.since ? 'for ' + age(Math.max(0, clock() - Date.parse(a.since))) : ''}</span> <span>ask ${number}</span></p>
-    <div class="buttons" role="group" aria-label=${`Your answer to ask ${number}`}>
+    <div class="runs" tabindex="0" role="group" aria-label=${`What ask ${number} is about`}><${Text} value=${runs(a)} class=${q ? '' : 'mono'} /></div>
+    ${q ? q.default && html`<${Default} q=${q} />` : html`<${Whole} key=${number} a=${a} />`}
+    <p class="facts-line">${!q && html`<span>rule <${Line} value=${a.rule} most=${200} class="mono" /></span>`} <span>${a.suspended ? 'suspended: the answer counts when it is resumed' : a.since ? 'for ' + age(Math.max(0, clock() - Date.parse(a.since))) : ''}</span> <span>ask ${number}</span></p>
+    ${q ? html`<${Reply} key=${number} a=${a} button=${button} off=${off} />` : html`<div class="buttons" role="group" aria-label=${`Your answer to ask ${number}`}>
       ${button('Allow', allow, 'main')}${button('Deny', deny, 'danger')}${button('Allow … for', allowFor)}${(commandOf(a) !== null || a.input || a.input_bytes) && button('Edit', edit)}
-    </div>
+    </div>`}
   </article>`;
 }
 
