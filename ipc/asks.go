@@ -39,6 +39,7 @@ type Ask struct {
 	// Lineage are the processes above, the one that a person has started first.
 	Lineage   []Kin           `json:"lineage,omitempty"`
 	Suspended bool            `json:"suspended,omitempty"` // the process does not run; the answer counts when it does
+	Paused    bool            `json:"paused,omitempty"`    // the process is paused; what is allowed is done when it is resumed
 	Tool      string          `json:"tool"`
 	Path      string          `json:"path"`            // of its device
 	Text      string          `json:"text"`            // the call in a line

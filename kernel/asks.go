@@ -40,6 +40,8 @@ type Ask struct {
 	PID  types.PID
 	UUID types.UUID
 	Call permit.Call
+	// Paused says that the process is paused: what is allowed runs when it is resumed.
+	Paused bool
 }
 
 // asker keeps what persons are asked about processes that run. An answer counts when it is on disk; the first one does.
@@ -103,12 +105,15 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 	var all []*question
 	for i := range actions {
 		a := &actions[i]
-		if !effective(a) || a.Earlier != nil || a.Reply != nil { // it was begun by an earlier run, or answered
+		if !effective(a) || a.Earlier != nil { // it was begun by an earlier run
 			continue
 		}
 		c := permit.Call{Tool: a.Call.Name, Path: ruled(p, actionPath(a)), Input: a.Call.Input, Dir: p.WorkDir}
 		v := k.judge.Judge(p, &c)
-		if a.Kind == loop.Ask && settle(a, v) {
+		if a.Kind == loop.Ask && (a.Reply != nil || settle(a, v)) {
+			continue
+		}
+		if a.Reply != nil && (v.Decision != permit.Deny || v.Unasked) { // answered, in an earlier run; what is denied since is not made
 			continue
 		}
 		switch v.Decision {
@@ -296,7 +301,9 @@ func (k *asker) list() []Ask {
 	defer k.mu.Unlock()
 	out := make([]Ask, 0, len(k.open))
 	for _, q := range k.open {
-		out = append(out, q.Ask)
+		a := q.Ask
+		_, a.Paused = q.p.gate.Since()
+		out = append(out, a)
 	}
 	slices.SortFunc(out, func(a, b Ask) int { return int(int64(a.Number) - int64(b.Number)) })
 	return out

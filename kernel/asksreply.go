@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"rnix/internal/event"
+	"rnix/internal/permit"
 	"rnix/internal/step"
 	"rnix/types"
 )
@@ -20,6 +21,13 @@ func (k *asker) reply(r step.Answered) (Ask, error) {
 		var object map[string]json.RawMessage
 		if json.Unmarshal(r.Input, &object) != nil || object == nil {
 			return q.Ask, types.Errorf(types.ErrInvalid, "Answer", number(r.Number), "the input must be a JSON object")
+		}
+	}
+	if len(r.Input) > 0 {
+		c := q.Call
+		c = permit.Call{Tool: c.Tool, Path: c.Path, Input: r.Input, Dir: c.Dir}
+		if v := k.judge.Judge(q.p, &c); v.Decision == permit.Deny && !v.Unasked {
+			return q.Ask, types.Errorf(types.ErrPermission, "Answer", number(r.Number), "the rule %q denies what it is changed to", v.Rule)
 		}
 	}
 	q.mu.Lock()

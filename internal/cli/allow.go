@@ -193,6 +193,9 @@ func sayAnswer(out *output, r *ipc.AnswerResponse, input json.RawMessage) {
 		}
 		out.talk("[kernel] %s passes without asking for the %s of PID %d%s", oneLine(g.Text), g.Scope, g.PID, until)
 	}
+	if r.Ask.Paused {
+		out.talk("[kernel] it is paused, and continues when it is resumed: rnix resume %s", r.Ask.PID)
+	}
 	if r.Ask.Suspended {
 		out.talk("[kernel] it is suspended; the answer counts when it is resumed: rnix resume %s", r.Ask.UUID)
 	}

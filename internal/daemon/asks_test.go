@@ -177,7 +177,8 @@ func TestAsksAreAnsweredOnceHoweverOftenTheDaemonIsKilled(t *testing.T) {
 // A pause, a stop, a limit of time, a signal, a fork and a resume meet a call that waits for its answer.
 func TestWhatMeetsAnAsk(t *testing.T) {
 	_, url := llmtest.NewAPI(t, oneCommand)
-	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	const canary = "canary-key-0123456789"
+	s := testenv.New(t, "ANTHROPIC_API_KEY="+canary, "ANTHROPIC_BASE_URL="+url)
 	spawn := func(file string, change func(r *ipc.SpawnRequest)) (types.UUID, ipc.Ask) {
 		r := ipc.SpawnRequest{Intent: "echo made >>" + file, Rules: permit.Rules{Ask: []string{"shell"}}, ProcSpec: types.ProcSpec{Model: "fake"}}
 		if change != nil {
@@ -204,7 +205,10 @@ func TestWhatMeetsAnAsk(t *testing.T) {
 	if _, err := ipc.Call(t.Context(), s.Client, ipc.Signal, ipc.SignalRequest{Target: id.String(), Signal: types.SIGPAUSE}); err != nil {
 		t.Fatal(err)
 	}
-	allow(a.Number)
+	r, err := ipc.Call(t.Context(), s.Client, ipc.AnswerAsk, ipc.AnswerRequest{Number: a.Number, Allow: true})
+	if err != nil || !r.Ask.Paused {
+		t.Errorf("it is not said that it is paused: %+v %v", r, err)
+	}
 	<-time.After(50 * time.Millisecond)
 	if madeIn(s, "paused") > 0 {
 		t.Error("a paused process has run what was allowed")
@@ -236,7 +240,7 @@ func TestWhatMeetsAnAsk(t *testing.T) {
 		s.Stop()
 		s.Start()
 		s.Settle()
-		if again := awaitAsk(t, s, id.String()); again.Number != a.Number || string(again.Input) != string(a.Input) {
+		if again := awaitAsk(t, s, id.String()); again.Number != a.Number || string(again.Input) != string(a.Input) || !again.Since.Equal(a.Since) {
 			t.Errorf("%+v, was %+v", again, a)
 		}
 	}
@@ -266,4 +270,28 @@ func TestWhatMeetsAnAsk(t *testing.T) {
 		t.Fatal(err)
 	}
 	ends(id, "loosened", types.ExitCancelled, 0)
+
+	// What is denied after an answer is denied.
+	id, a = spawn("tightened", nil)
+	s.Stop()
+	s.Start()
+	s.Settle()
+	allow(a.Number)
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.Resume, ipc.ResumeRequest{Target: id.String(), Env: s.Env, Rules: permit.Rules{Deny: []string{"shell echo *"}}}); err != nil {
+		t.Fatal(err)
+	}
+	ends(id, "tightened", 0, 0)
+	// ... and what a person changes a call to, too.
+	_, a = spawn("changed", func(r *ipc.SpawnRequest) { r.Rules.Deny = []string{"shell git push *"} })
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.AnswerAsk, ipc.AnswerRequest{Number: a.Number, Allow: true, Input: []byte(`{"command":"git push"}`)}); types.CodeOf(err) != types.ErrPermission {
+		t.Errorf("a change to what a rule denies: %v", err)
+	}
+	allow(a.Number)
+
+	// A change that would run the words that stand for a secret is not taken.
+	_, a = spawn("secret; : "+canary, nil)
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.AnswerAsk, ipc.AnswerRequest{Number: a.Number, Allow: true, Input: a.Input}); types.CodeOf(err) != types.ErrInvalid || strings.Contains(fmt.Sprint(err), canary) {
+		t.Errorf("%s: %v", a.Input, err)
+	}
+	allow(a.Number)
 }

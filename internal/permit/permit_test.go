@@ -267,6 +267,7 @@ func TestRulesAboutFilesBehindLinks(t *testing.T) {
 func TestTheStrictestLayerDecides(t *testing.T) {
 	user := Rules{Ask: []string{"shell"}, Allow: []string{"shell go test *"}, Deny: []string{"shell git push *"}}
 	for command, want := range map[string]Decision{
+		"env sh -c 'git push'": Deny, "nice -n 5 timeout 3 bash -ec 'cd x && git push'": Deny, "xargs sh -c 'ls; sh -c \"git push\"'": Deny, "env sh -c \"$x\"": Ask,
 		"go test ./...": Allow, "go vet": Ask, "git push": Deny, "go test ./... && git push": Deny, "go test x; $y push": Ask,
 	} {
 		if v := (Settings{Layers: []Rules{user}}).Judge(shell(command)); v.Decision != want {

@@ -17,6 +17,9 @@ const (
 	maxArguments = 4000
 )
 
+// maxShells bounds before which argument of such a command a shell is looked for whose text is read.
+const maxShells = 16
+
 // line is what is known of a command line: the simple commands in it, wherever they stand.
 type line struct {
 	commands []command
@@ -119,7 +122,12 @@ func (l *line) wrapped(args command, depth int) {
 			l.innerUnknown = true
 			return
 		}
-		l.add(args[i:], maxNested) // of its arguments each suffix is added here
+		if i < maxShells && slices.Contains(shells, path.Base(*w)) {
+			l.inner = append(l.inner, args[i:])
+			l.script(args[i+1:], depth)
+		} else {
+			l.add(args[i:], maxNested) // of its arguments each suffix is added here
+		}
 		if !strings.ContainsAny(*w, " \t\n;|&") {
 			continue
 		}

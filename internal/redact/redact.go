@@ -7,6 +7,7 @@
 package redact
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -123,6 +124,22 @@ func (s *Set) Bytes(b []byte) []byte {
 		return []byte(clean)
 	}
 	return b
+}
+
+// MarkIn returns the first mark of a secret of s that stands in a text where the secret would; "" if there is none.
+func (s *Set) MarkIn(text []byte) string {
+	if s == nil {
+		return ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first, at := "", len(text)
+	for _, mark := range s.names {
+		if i := bytes.Index(text, []byte(mark)); i >= 0 && i < at {
+			first, at = mark, i
+		}
+	}
+	return first
 }
 
 // Strings replaces the secrets in each of texts, in place.

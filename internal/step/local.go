@@ -151,19 +151,6 @@ func (l *Local) PIDs() (*durable.Counter, error) {
 	return c, err
 }
 
-// AskNumbers opens the counter of what persons are asked. It starts above what waits for an answer.
-func AskNumbers(l *Local) (*durable.Counter, error) {
-	highest := uint64(0)
-	for _, info := range l.index.List() {
-		for _, a := range info.Asks {
-			highest = max(highest, min(a.Number, durable.MaxCounter-1))
-		}
-	}
-	c, mended, err := durable.MendCounter(l.fs, filepath.Join(l.dir, askFile), 1, highest+1)
-	note(l, mended)
-	return c, err
-}
-
 // unlessUnwritable passes over a disk that is full or read-only: what is there can be read, and what is written later tries again.
 func unlessUnwritable(err error) error {
 	if durable.Unwritable(err) {

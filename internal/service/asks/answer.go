@@ -1,6 +1,7 @@
 package asks
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"slices"
@@ -63,6 +64,9 @@ func (d *Service) answer(ctx context.Context, peer *ipc.Peer, req ipc.AnswerRequ
 	a := all[0]
 	if err := fits(&a, &req); err != nil {
 		return resp, err
+	}
+	if mark := d.Secrets.MarkIn(req.Input); mark != "" && bytes.Contains(a.Input, []byte(mark)) {
+		return resp, types.Errorf(types.ErrInvalid, "Answer", strconv.FormatUint(a.Number, 10), "the input has %s, which only stands for a secret that is not shown; the call would get these words: write what it needs in another way, allow the call as it is, or deny it", mark)
 	}
 	resp = ipc.AnswerResponse{Ask: a, Allowed: req.Allow, Text: req.Text}
 	if req.Allow && (req.For != "" && req.For != permit.ForCall || req.ForMs > 0) { // before the answer: what is cut off between them asks nothing twice
@@ -147,6 +151,7 @@ func (d *Service) write(ctx context.Context, id types.UUID, make func(pid types.
 	})
 	d.mu.Lock()
 	delete(d.grants, id)
+	d.writes++
 	d.mu.Unlock()
 	return err
 }

@@ -33,6 +33,7 @@ type Service struct {
 	mu sync.Mutex
 	// What histories have granted, of those that were asked for; it is read once.
 	grants map[types.UUID][]permit.Grant // +checklocks:mu
+	writes uint64                        // +checklocks:mu
 	count  *durable.Counter              // +checklocks:mu
 }
 
@@ -149,13 +150,20 @@ func (d *Service) top(id types.UUID) types.UUID {
 // of returns what a history has granted. One that cannot be read grants nothing.
 func (d *Service) of(id types.UUID) []permit.Grant {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if got, ok := d.grants[id]; ok {
+	got, ok := d.grants[id]
+	before := d.writes
+	d.mu.Unlock()
+	if ok {
 		return got
 	}
 	s, err := d.Stored.Read(context.Background(), id)
 	if err != nil {
 		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.writes != before { // what was read may be older than what was written meanwhile
+		return s.Grants
 	}
 	if d.grants == nil {
 		d.grants = map[types.UUID][]permit.Grant{}
