@@ -13,6 +13,8 @@ func (m *Manifest) checkPermissions(d *yamlfile.Doc) {
 		for i, text := range list {
 			if _, err := permit.Parse(text); err != nil {
 				d.Problemf(fmt.Sprintf("permissions.%s[%d]", key, i), "%v", permit.Reason(err))
+			} else if why := permit.Doubt(text); why != "" {
+				d.Warnf(fmt.Sprintf("permissions.%s[%d]", key, i), "%q: %s", text, why)
 			}
 		}
 	}

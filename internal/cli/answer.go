@@ -99,9 +99,9 @@ func howToAnswer(asks []ipc.Ask) string {
 func answerWith(e *ipc.Event) string {
 	n := oneLine(e.Args)
 	if e.Path == permit.AskPath {
-		return "answer with: rnix answer " + n + " TEXT, or: rnix deny " + n
+		return "answer from another terminal with: rnix answer " + n + " TEXT, or: rnix deny " + n
 	}
-	return "answer with: rnix allow " + n + ", or: rnix deny " + n
+	return "answer from another terminal with: rnix allow " + n + ", or: rnix deny " + n
 }
 
 // wholeQuestion returns what belongs to a question, indented below its number. It is what the agent has written, and stands between bars.

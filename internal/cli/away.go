@@ -262,6 +262,7 @@ type followed struct {
 	name string // as it was given; the UUID as soon as that is known
 	pid  types.PID
 	uuid types.UUID
+	said map[string]bool // asks of which was told, by their numbers; owned by sayAsks
 }
 
 // identify finds the UUIDs of processes: a PID may be another one's when the daemon has gone and come back. What cannot be found stays
@@ -271,7 +272,7 @@ func (f *follower) identify(ctx context.Context, names []string) []followed {
 	for i, name := range names {
 		out[i].name = name
 		if p, err := ipc.Call(ctx, f.client, ipc.GetProcDetail, ipc.TargetRequest{Target: name}); err == nil && p.UUID != (types.UUID{}) {
-			out[i] = followed{p.UUID.String(), p.PID, p.UUID}
+			out[i] = followed{name: p.UUID.String(), pid: p.PID, uuid: p.UUID}
 		}
 	}
 	return out
@@ -289,7 +290,9 @@ func (f *follower) wait(ctx context.Context, p *followed, until time.Time) (ipc.
 		if !until.IsZero() {
 			req.TimeoutMs = max(time.Until(until).Milliseconds(), 1)
 		}
+		silent := f.sayAsks(ctx, p)
 		r, err := ipc.Call(ctx, f.client, ipc.Wait, req)
+		silent()
 		if away := err != nil && gone(err) || err == nil && stopped(&r) && f.left(ctx); !away {
 			return r, err
 		}

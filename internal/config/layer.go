@@ -44,6 +44,7 @@ type layer struct {
 type sink struct {
 	origin  func(key string) string
 	problem func(key, format string, args ...any)
+	warn    func(key, format string, args ...any)
 	contain func(key, format string, args ...any) // problem for what a project may not say; nothing is looser for it
 	home    string
 	project bool // may only tighten
@@ -55,7 +56,7 @@ func (c *Config) readFile(src []byte, file, home string, project bool) {
 	if !project && l.DataDir == nil && len(d.Problems()) > 0 && !d.Has("data_dir") {
 		l.DataDir = dataDirIn(src)
 	}
-	c.apply(l, sink{origin: d.Origin, problem: d.Problemf, contain: d.Containf, home: home, project: project})
+	c.apply(l, sink{origin: d.Origin, problem: d.Problemf, warn: d.Warnf, contain: d.Containf, home: home, project: project})
 	c.Problems = append(c.Problems, d.Problems()...)
 }
 

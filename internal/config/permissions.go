@@ -13,6 +13,8 @@ func (c *Config) applyPermissions(l layer, s sink) {
 		for i, text := range list {
 			if _, err := permit.Parse(text); err != nil {
 				s.problem(fmt.Sprintf("permissions.%s[%d]", key, i), "%v", permit.Reason(err))
+			} else if why := permit.Doubt(text); why != "" && s.warn != nil {
+				s.warn(fmt.Sprintf("permissions.%s[%d]", key, i), "%q: %s", text, why)
 			}
 		}
 	}

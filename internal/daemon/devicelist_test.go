@@ -14,6 +14,7 @@ import (
 	"rnix/agent"
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/event"
+	"rnix/internal/permit"
 	"rnix/internal/testenv"
 	"rnix/ipc"
 	"rnix/types"
@@ -76,6 +77,26 @@ func TestFilesCanNameExactlyTheDevicesThatThereAre(t *testing.T) {
 		if strings.HasPrefix(d, "/dev/") && !slices.Contains(there, d) {
 			t.Errorf("files can name %s, which is not there: see registerDevices", d)
 		}
+	}
+}
+
+// Rules about other names are doubted.
+func TestRulesKnowTheToolsThatThereAre(t *testing.T) {
+	var there []string
+	_, url := llmtest.NewAPI(t, func(r llmtest.Request) llmtest.Reply {
+		there = r.Tools
+		return llmtest.Reply{Text: "done"}
+	})
+	s := testenv.New(t, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url)
+	p := s.Spawn(ipc.SpawnRequest{Intent: "x", ProcSpec: types.ProcSpec{Model: "fake"}})
+	if _, err := ipc.Call(t.Context(), s.Client, ipc.Wait, ipc.WaitRequest{Target: p.UUID.String()}); err != nil {
+		t.Fatal(err)
+	}
+	// About these, which only the process itself sees, nothing is decided.
+	there = slices.DeleteFunc(there, func(name string) bool { return slices.Contains([]string{"complete", "plan", "replan", "specialize", "ps"}, name) })
+	slices.Sort(there)
+	if !slices.Equal(there, permit.Tools()) {
+		t.Errorf("there are %q; permit.Tools (internal/permit/doubt.go) has %q", there, permit.Tools())
 	}
 }
 

@@ -82,3 +82,22 @@ func TestRulesKnowClaudesToolsByTheKernelsNames(t *testing.T) {
 		}
 	}
 }
+
+func TestRulesWithClaudesNamesAreDoubtedWithOurs(t *testing.T) {
+	names := []string{"Agent", "WebFetch"}
+	for name := range commands {
+		names = append(names, name)
+	}
+	for name := range files {
+		names = append(names, name)
+	}
+	for _, name := range names {
+		want := Ruled(name, nil).Tool
+		if want == name {
+			want = ""
+		}
+		if got := permit.Ours(name); got != want {
+			t.Errorf("%s is %q in rules, and %q where a rule is doubted", name, want, got)
+		}
+	}
+}

@@ -2,6 +2,8 @@ package profile
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 
 	"rnix/internal/config"
 	"rnix/internal/harness"
@@ -14,6 +16,16 @@ import (
 func AskPermissions(p *Profile, r permit.Rules, asks string, person bool) error {
 	if err := r.Check(); err != nil {
 		return types.Errorf(types.ErrInvalid, "Spawn", "", "%w", permit.Reason(err))
+	}
+	for _, said := range []struct {
+		flag  string
+		rules []string
+	}{{"ask", r.Ask}, {"allow", r.Allow}, {"deny", r.Deny}} {
+		for _, text := range said.rules {
+			if why := permit.Doubt(text); why != "" {
+				p.Problems = append(slices.Clip(p.Problems), fmt.Sprintf("--%s %q: %s", said.flag, text, why))
+			}
+		}
 	}
 	switch asks {
 	case "":

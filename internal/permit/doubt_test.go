@@ -1,0 +1,28 @@
+package permit
+
+import "testing"
+
+func TestARuleThatNamesNothingIsDoubted(t *testing.T) {
+	const command = "no tool has this name; for a command write "
+	for text, want := range map[string]string{
+		"git push":          command + `"shell git push *"`,
+		"git  push  *":      command + `"shell git push *"`,
+		"make test":         command + `"shell make test *"`,
+		"git":               command + `"shell git *"`,
+		"shel":              `no tool has this name; did you mean "shell"?`,
+		"write-file":        `no tool has this name; did you mean "write_file"?`,
+		"Bash git push *":   `agent CLIs' Bash has another name in rules; did you mean "shell git push *"?`,
+		"Edit docs/**":      `agent CLIs' Edit has another name in rules; did you mean "edit_file docs/**"?`,
+		"/dev/shel":         `no tool has this device; did you mean "/dev/shell"?`,
+		"/usr/bin/git push": "no tool has this device",
+		"plan":              command + `"shell plan *"`,
+		"xyz*":              command + `"shell xyz*"`,
+		// What is there, or can be.
+		"shell": "", "shell git push *": "", "*": "", "*_file x": "", "/dev": "", "/dev/workspace": "", "/mnt/mcp/github": "", "github_*": "", "github_push": "", "WebFetch": "", "mcp__x__y": "",
+		"/sys/ask": "", "ask": "", "/dev/": "",
+	} {
+		if got := Doubt(text); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
