@@ -93,7 +93,7 @@ func (k *asker) askFor(ctx context.Context, p *Process, id string, c permit.Call
 // callText is a call in a line.
 func callText(c *permit.Call) string {
 	on, _, _ := strings.Cut(c.On(), "\n")
-	return rnixctx.Elide(strings.TrimSpace(c.Tool+" "+on), wordsOfAsk) + moreLines(c.Command())
+	return rnixctx.Elide(strings.TrimSpace(c.Tool+" "+on), wordsOfAsk) + loop.MoreLines(c.Command())
 }
 
 // refused counts a call that a rule has refused, and returns the marker of it.

@@ -156,18 +156,6 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 	return asked, nil
 }
 
-// moreLines says how many lines of a command do not stand where it is told in one: else its first line would pass for all that would run.
-func moreLines(command string) string {
-	switch n := strings.Count(strings.TrimSpace(command), "\n"); n {
-	case 0:
-		return ""
-	case 1:
-		return " (+1 line)"
-	default:
-		return " (+" + strconv.Itoa(n) + " lines)"
-	}
-}
-
 // ruled returns a path as rules name it: that of a server without the PID of its process.
 func ruled(p *Process, path string) string {
 	if name, own := strings.CutPrefix(path, mcpRoot+"/"+p.PID.String()+"-"); own {

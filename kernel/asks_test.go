@@ -13,12 +13,3 @@ func TestRulesNameServersAsTheConfigurationDoes(t *testing.T) {
 		}
 	}
 }
-
-// Who is told of a command in a line sees that there is more of it.
-func TestMoreLinesOfACommandAreCounted(t *testing.T) {
-	for command, want := range map[string]string{"": "", "git x": "", "git x\n": "", "git x\nrm y": " (+1 line)", "\ngit x\n\nrm y\n": " (+2 lines)"} {
-		if got := moreLines(command); got != want {
-			t.Errorf("%q: %q, want %q", command, got, want)
-		}
-	}
-}

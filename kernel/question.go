@@ -30,12 +30,12 @@ func (k *asker) asked(n uint64, a *loop.Action, c *permit.Call, v permit.Verdict
 	now := time.Now().Round(0)
 	out := &step.Ask{Number: n, CallID: a.Call.ID, Tool: a.Call.Name, Path: c.Path, Rule: v.Rule, Since: now}
 	if a.Kind != loop.Ask {
-		out.Text = rnixctx.Elide(k.doing.secrets.String(a.Brief()), wordsOfAsk) + moreLines(a.Field("command"))
+		out.Text = rnixctx.Elide(k.doing.secrets.String(a.Brief()), wordsOfAsk) + loop.MoreLines(a.Field("command"))
 		return out
 	}
 	q, _ := permit.ReadQuestion(a.Call.Input) // settle has read it
 	first, _, _ := strings.Cut(strings.TrimSpace(k.doing.secrets.String(q.Text)), "\n")
-	out.Text = strconv.Quote(rnixctx.Elide(first, wordsOfAsk)) + moreLines(q.Text)
+	out.Text = strconv.Quote(rnixctx.Elide(first, wordsOfAsk)) + loop.MoreLines(q.Text)
 	if v.After > 0 && q.Default != "" {
 		out.Until = now.Add(v.After)
 	}

@@ -77,6 +77,9 @@ func showNotifyTest(out *output, r *ipc.NotifyTestResponse) error {
 		}
 		out.talk("you are told of: %s", strings.Join(r.On, ", "))
 	}
+	if failed > 0 && out.json() { // the ways say why
+		return leave(exitCode(types.Errorf(types.ErrUnavailable, "Notify", "", "a way failed")))
+	}
 	if failed > 0 {
 		return types.Errorf(types.ErrUnavailable, "Notify", "", "%s", fmt.Sprintf("%d of %d ways failed", failed, len(r.Ways)))
 	}

@@ -88,6 +88,9 @@ func (n *Notify) apply(l *notifyLayer, s sink) {
 			n.TokenEnv = Value[string]{*v, s.origin("notify.token_env")}
 		}
 	}
+	if n.TokenEnv.V != "" && n.Post.V == "" && l.TokenEnv != nil && s.warn != nil {
+		s.warn("notify.token_env", "is for notify.post, which is not set: nothing is sent with it")
+	}
 	if v := l.Every; v != nil && s.usersOnly("notify.every") {
 		if d := time.Duration(*v); d < minNotifyEvery || d > maxNotifyEvery {
 			s.problem("notify.every", "%s must be between %s and %s", *v, minNotifyEvery, maxNotifyEvery)

@@ -163,5 +163,8 @@ func (d *Service) test(ctx context.Context, peer *ipc.Peer, _ ipc.Empty) (resp i
 		}
 		resp.Ways = append(resp.Ways, r)
 	}
+	if c.TokenEnv.V != "" && c.Post.V == "" {
+		resp.Ways = append(resp.Ways, ipc.NotifyWay{Way: "post", Error: "notify.token_env is set (" + c.TokenEnv.Origin + "), and notify.post is not"})
+	}
 	return resp, nil
 }

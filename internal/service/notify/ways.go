@@ -62,6 +62,9 @@ func (d *Service) run(ctx context.Context, argv []string, n *Notice) error {
 		Kind: proc.KindNotice, Path: argv[0], Args: argv[1:], Dir: d.Home, Input: append(in, '\n'), Stdout: io.Discard, Stderr: limited{&out}, Timeout: attemptTime,
 		Env: append(os.Environ(), "RNIX_NOTICE_KIND="+n.Items[0].Kind, "RNIX_NOTICE_TITLE="+n.Title, "RNIX_NOTICE_TEXT="+n.Text), Box: &proc.Box{Plan: sandbox.Plan{Policy: sandbox.Everything()}},
 	})
+	if types.CodeOf(err) == types.ErrNotFound {
+		return fmt.Errorf("%s is not in the PATH of the daemon: install it, or write its whole path", argv[0])
+	}
 	if err != nil {
 		return err
 	}

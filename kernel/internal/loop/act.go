@@ -283,21 +283,39 @@ func fill(rec *step.StepRecord, actions []Action, outs []Outcome) {
 
 // summary says in a few words what an action was and whether it worked.
 func summary(a *Action, o *Outcome) string {
-	s := a.Brief()
+	s := rnixctx.Elide(a.Brief(), 100) + MoreLines(a.subject())
 	if o.Err != nil {
 		s += " (failed: " + strings.ToLower(string(types.CodeOf(o.Err))) + ")"
 	}
-	return rnixctx.Elide(s, 100)
+	return s
 }
 
 // Brief names an action, and what it acts on, in a line.
 func (a *Action) Brief() string {
-	s := a.Call.Name
+	if on := a.subject(); on != "" {
+		return a.Call.Name + " " + firstLine(on)
+	}
+	return a.Call.Name
+}
+
+// subject is what an action acts on, as its input says it; empty = that is not known.
+func (a *Action) subject() string {
 	for _, key := range []string{"path", "file_path", "command", "pattern", "intent", "skill", "from", "query", "uri", "question"} {
 		if v := a.Field(key); v != "" {
-			s += " " + firstLine(v)
-			break
+			return v
 		}
 	}
-	return s
+	return ""
+}
+
+// MoreLines says how many lines of a text do not stand where it is told in one: else its first line would pass for all of it.
+func MoreLines(text string) string {
+	switch n := strings.Count(strings.TrimSpace(text), "\n"); n {
+	case 0:
+		return ""
+	case 1:
+		return " (+1 line)"
+	default:
+		return fmt.Sprintf(" (+%d lines)", n)
+	}
 }

@@ -200,3 +200,12 @@ func TestAnswersOfAnEarlierRun(t *testing.T) {
 		t.Errorf("%+v, ran %q, asked again with %v", end, *ran, numbers)
 	}
 }
+
+// Who is told of a command in a line sees that there is more of it.
+func TestMoreLinesOfACommandAreCounted(t *testing.T) {
+	for command, want := range map[string]string{"": "", "git x": "", "git x\n": "", "git x\nrm y": " (+1 line)", "\ngit x\n\nrm y\n": " (+2 lines)"} {
+		if got := MoreLines(command); got != want {
+			t.Errorf("%q: %q, want %q", command, got, want)
+		}
+	}
+}
