@@ -93,7 +93,9 @@ func TestRulesKnowTheToolsThatThereAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	// About these, which only the process itself sees, nothing is decided.
-	there = slices.DeleteFunc(there, func(name string) bool { return slices.Contains([]string{"complete", "plan", "replan", "specialize", "ps"}, name) })
+	there = slices.DeleteFunc(there, func(name string) bool {
+		return slices.Contains([]string{"complete", "plan", "replan", "specialize", "ps"}, name)
+	})
 	slices.Sort(there)
 	if !slices.Equal(there, permit.Tools()) {
 		t.Errorf("there are %q; permit.Tools (internal/permit/doubt.go) has %q", there, permit.Tools())
