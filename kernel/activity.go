@@ -40,7 +40,7 @@ func (v *activity) setWait(p *Process, w waiting) { v.setWaitAt(p, w, time.Now()
 func (v *activity) setWaitAt(p *Process, w waiting, now time.Time) {
 	v.pulse.livesAt(p, now) // to begin and to end something is progress
 	if text := p.asks.beside(); text != "" && w.reason == "" {
-		w.reason, w.kind = v.asks(text), types.SuspendAsk
+		w.reason, w.kind, w.beside = v.asks(text), types.SuspendAsk, true
 	}
 	p.mu.Lock()
 	if w.since.IsZero() {

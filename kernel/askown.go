@@ -166,16 +166,17 @@ func (k *asker) goOnBeside(p *Process, q *question) {
 	k.tellBeside(p)
 }
 
-// tellBeside shows for what a process waits, beside what it has in hand, and tells those who follow it.
+// tellBeside shows for what a process waits, beside what it has in hand, and tells those who follow it. What its loop waits for goes before.
 func (k *asker) tellBeside(p *Process) {
 	p.mu.Lock()
 	w := p.waits
 	p.mu.Unlock()
-	w.reason, w.kind, w.until = "", "", time.Time{}
-	k.doing.setWait(p, w) // which shows what is asked
-	text := p.asks.beside()
-	if text != "" {
-		text = k.doing.asks(text)
+	if w.beside {
+		w.reason, w.kind, w.beside, w.until = "", "", false, time.Time{}
 	}
+	k.doing.setWait(p, w) // which shows what is asked
+	p.mu.Lock()
+	text := p.waits.reason
+	p.mu.Unlock()
 	k.events.Append(event.Event{Kind: event.Waiting, PID: p.PID, UUID: p.UUID, Text: text})
 }

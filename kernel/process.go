@@ -125,6 +125,7 @@ type Process struct {
 type waiting struct {
 	reason string
 	kind   types.SuspendKind // of the reason, where programs want to know
+	beside bool              // the reason is none of its loop's, but an ask beside it
 	until  time.Time
 	tool   string // the tool in hand
 	since  time.Time
