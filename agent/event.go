@@ -85,7 +85,8 @@ type PermitEvent struct {
 	RequestID string          `json:"requestId"` // which the answer names
 	ToolUseID string          `json:"toolUseId,omitempty"`
 	ToolName  string          `json:"toolName,omitempty"`
-	Input     json.RawMessage `json:"input,omitempty"` // a JSON object
+	Input     json.RawMessage `json:"input,omitempty"`    // a JSON object
+	Subagent  string          `json:"subagent,omitempty"` // that is about to make the call; empty = the agent itself, or that is not known
 	Withdrawn bool            `json:"withdrawn,omitempty"`
 }
 

@@ -46,7 +46,8 @@ type Ask struct {
 	Input     json.RawMessage `json:"input,omitempty"` // of the call; what runs, if nobody changes it
 	// InputBytes is how long the input is, if it was left out because of AsksRequest.MaxInput.
 	InputBytes int       `json:"input_bytes,omitempty"`
-	Rule       string    `json:"rule"` // because of which it is asked; empty for a question
+	Fixed      bool      `json:"fixed,omitempty"` // nothing else can be run in its place
+	Rule       string    `json:"rule"`            // because of which it is asked; empty for a question
 	Since      time.Time `json:"since,omitzero"`
 	// Question is what the agent itself wants to know; null = a call waits.
 	Question *Question `json:"question,omitempty"`

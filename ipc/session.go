@@ -11,6 +11,7 @@ import (
 var (
 	SessionTools = Method[SessionToolsRequest, SessionToolsResponse]{Name: "session_tools", Doc: "session_tools lists what a session of an agent's command line may call"}
 	SessionCall  = Method[SessionCallRequest, SessionCallResponse]{Name: "session_call", Doc: "session_call has the kernel run a call of a session, as a step of its process"}
+	SessionJudge = Method[SessionJudgeRequest, SessionJudgeResponse]{Name: "session_judge", Doc: "session_judge asks the rules, and a person, about a call of a tool that a command line has itself"}
 )
 
 // SessionToolsRequest asks for the tools of a session. Credential is the secret of that session, which is in
@@ -45,6 +46,17 @@ type SessionCallRequest struct {
 type SessionCallResponse struct {
 	Output  string `json:"output"`
 	IsError bool   `json:"is_error,omitempty"`
+}
+
+// SessionJudgeRequest asks whether a call may be made. The answer may take days; who hangs up does not make it.
+type SessionJudgeRequest struct {
+	Credential string `json:"credential"`
+	Question   []byte `json:"question"` // what the command line says of the call, in its own form
+}
+
+// SessionJudgeResponse is what the command line is told.
+type SessionJudgeResponse struct {
+	Answer []byte `json:"answer,omitempty"` // in its own form
 }
 
 // SessionFile is the form of the file in which a session's command line finds the kernel. Mode 0600.

@@ -16,7 +16,7 @@ import (
 // asks returns what waits for a person, when that is so many.
 func (u *user) asks(n int) []string {
 	u.t.Helper()
-	for end := time.Now().Add(time.Minute); ; {
+	for end := time.Now().Add(3 * time.Minute); ; { // an opencode starts slowly on a machine with other work
 		var numbers []string
 		out := u.must("asks", "--json")
 		for line := range strings.Lines(out) {

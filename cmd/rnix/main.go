@@ -13,8 +13,10 @@ import (
 	"syscall"
 	"time"
 
+	"rnix/drivers/harness"
 	"rnix/internal/cli"
 	"rnix/internal/daemon"
+	"rnix/internal/mcpserve"
 	"rnix/internal/proc"
 	"rnix/internal/sandbox"
 	"rnix/ipc"
@@ -29,6 +31,13 @@ var warded = sync.OnceValues(proc.Warded)
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Word { // first of all: it confines itself before anything else starts
 		os.Exit(sandbox.Helper(os.Args[2:]))
+	}
+	if len(os.Args) == 3 && os.Args[1] == harness.JudgeWord {
+		if err := mcpserve.Judge(context.Background(), os.Args[2], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "rnix:", err)
+			os.Exit(2)
+		}
+		return
 	}
 	if strings.Join(os.Args[1:], " ") == ipc.DaemonCommand { // a warden stays small: it has no need of the commands
 		_, _ = warded() // runDaemon says why, if there is none

@@ -37,8 +37,10 @@ type Bridge struct {
 
 // grant is what a credential is good for: the calls of one run of a session's command line.
 type grant struct {
-	s    *session
-	gone chan struct{} // closed when the credential is taken away
+	s       *session
+	gone    chan struct{} // closed when the credential is taken away
+	judging *judging      // what that run asks before its calls; nil = nothing
+	judge   []string      // by which program it does, if it does not on its standard streams
 }
 
 // NewBridge returns a bridge. program is what is started as a session's MCP server, with the arguments
@@ -53,17 +55,24 @@ func (b *Bridge) Conceal(secrets *redact.Set) { b.secrets = secrets }
 // RoadPath is where on a road the kernel is an MCP server of sessions.
 const RoadPath = "/mcp"
 
+// JudgeWord is the first argument of this program where it asks about a call of an agent's command line (harness.Place.Judge); the second is the file with
+// the credential.
+const JudgeWord = "__judge"
+
 // credentialFile is the file of a session's private directory in which its MCP server finds the kernel.
 const credentialFile = "kernel.json"
 
 // open makes the credential of a session and writes its files. It returns the kernel as an MCP server of the
 // session, the path of a configuration with it in claude's form, the grant, and what makes the credential worthless
-// and removes the files, which may be called once.
-func (b *Bridge) open(s *session, dir string) (servers []agent.MCPServerConfig, config string, g *grant, shut func(), err error) {
+// and removes the files, which may be called once. judged says that it asks about calls of its own tools.
+func (b *Bridge) open(s *session, dir string, judged bool) (servers []agent.MCPServerConfig, config string, g *grant, shut func(), err error) {
 	credential := rand.Text()
 	file := filepath.Join(dir, credentialFile)
 	key := sha256.Sum256([]byte(credential))
 	g = &grant{s: s, gone: make(chan struct{})}
+	if judged {
+		g.judging = judge(s)
+	}
 	forget := func() {
 		b.mu.Lock()
 		delete(b.grants, key)
@@ -81,6 +90,10 @@ func (b *Bridge) open(s *session, dir string) (servers []agent.MCPServerConfig, 
 		}
 	}()
 	server, err := b.server(s, credential, file)
+	if judged && s.cfg.CLI.Can().Hook && err == nil {
+		g.judge = []string{b.program, JudgeWord, file}
+		err = b.write(file, credential)
+	}
 	if err != nil {
 		return nil, "", nil, nil, err
 	}
@@ -102,14 +115,19 @@ func (b *Bridge) server(s *session, credential, file string) (agent.MCPServerCon
 	if road := s.confined.Road; road != "" {
 		return agent.MCPServerConfig{Name: Server, Type: agent.MCPHTTP, URL: "http://" + road + RoadPath, Headers: map[string]string{"Authorization": "Bearer " + credential}}, nil
 	}
+	return agent.MCPServerConfig{Name: Server, Type: agent.MCPStdio, Command: b.program, Args: []string{"mcp", "serve", "--session", file}}, b.write(file, credential)
+}
+
+// write writes the file in which what a session starts finds the kernel.
+func (b *Bridge) write(file, credential string) error {
 	text, err := json.Marshal(ipc.SessionFile{Socket: b.socket, Credential: credential})
 	if err == nil {
 		err = durable.WriteFile(durable.OS, file, append(text, '\n'), durable.Cached)
 	}
 	if err != nil {
-		err = types.Errorf(types.ErrStorage, "Call", file, "the credential of a session cannot be written: %w", err)
+		return types.Errorf(types.ErrStorage, "Call", file, "the credential of a session cannot be written: %w", err)
 	}
-	return agent.MCPServerConfig{Name: Server, Type: agent.MCPStdio, Command: b.program, Args: []string{"mcp", "serve", "--session", file}}, err
+	return nil
 }
 
 // Sweep removes what a session of a daemon that crashed may have left in its private directory: what could be

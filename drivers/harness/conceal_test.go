@@ -18,7 +18,7 @@ func TestACredentialIsASecretForAsLongAsItOpensSomething(t *testing.T) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	_, _, _, shut, err := b.open(&session{id: "s-1"}, dir)
+	_, _, _, shut, err := b.open(&session{id: "s-1"}, dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}

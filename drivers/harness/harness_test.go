@@ -26,17 +26,27 @@ type sheet struct {
 	scripts []string // of each start, the last one of all others; $R is the session to go on with
 	starts  *[]agent.Spec
 	mute    bool // it cannot be told anything while it works
-	asks    bool
+	hook    bool // it asks by Place.Judge, which is in $1 and following
+	begins  bool
 }
 
 func (sheet) Name() string { return "sheet" }
 func (c sheet) Can() harness.Abilities {
-	return harness.Abilities{Resume: true, Steer: !c.mute, OwnToolsOff: true, Asks: c.asks}
+	return harness.Abilities{Resume: true, Steer: !c.mute, OwnToolsOff: true, Hook: c.hook, Begins: c.begins}
 }
 func (sheet) Lines(agent.UsageEvent) harness.Lines { return &sheetLines{} }
-func (sheet) Judge(e agent.PermitEvent, v harness.Verdict) ([]byte, error) {
-	return []byte(strings.TrimSpace("judged "+e.RequestID+" "+string(v.Decision)+" "+v.Why+string(v.Input)) + "\n"), nil
+func (sheet) Judge(e agent.PermitEvent, v harness.Verdict) []byte {
+	return []byte(strings.TrimSpace("judged "+e.RequestID+" "+string(v.Decision)+" "+v.Why+string(v.Input)) + "\n")
 }
+func (sheet) Question(b []byte) (agent.PermitEvent, error) {
+	e, err := agent.UnmarshalEvent(b)
+	if p, ok := e.(agent.PermitEvent); ok {
+		return p, nil
+	}
+	return agent.PermitEvent{}, types.Errorf(types.ErrInvalid, "Judge", "sheet", "no question: %v", err)
+}
+func (sheet) Asked(e agent.PermitEvent) string              { return e.ToolUseID }
+func (sheet) Began(e agent.ToolUseEvent) string             { return e.ToolUseID }
 func (sheet) Interrupt() ([]byte, error)                    { return nil, nil }
 func (sheet) Kept(string, func(string) string) harness.Kept { return harness.Kept{} }
 func (sheet) ToolName(server, tool string) string           { return server + "-" + tool }
@@ -54,7 +64,7 @@ func (c sheet) Command(s agent.Spec, at harness.Place) (*harness.Command, error)
 	*c.starts = append(*c.starts, s)
 	script := c.scripts[min(n, len(c.scripts)-1)]
 	stdin, _ := steerLine(false, s.Prompt)
-	return &harness.Command{Program: "/bin/sh", Args: []string{"-c", script}, Env: map[string]string{"R": s.Resume, "PATH": os.Getenv("PATH")},
+	return &harness.Command{Program: "/bin/sh", Args: append([]string{"-c", script, "sheet"}, at.Judge...), Env: map[string]string{"R": s.Resume, "PATH": os.Getenv("PATH")},
 		Stdin: stdin, KeepStdin: !c.mute, Files: []harness.File{{Name: "own/config", Data: []byte("x")}}}, nil
 }
 

@@ -2,9 +2,14 @@ package harness
 
 import (
 	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"rnix/drivers/llm"
 	"rnix/internal/harness"
 	"rnix/internal/permit"
 	"rnix/types"
@@ -12,16 +17,14 @@ import (
 
 // judged gives a bench rules, by which a function decides.
 func (b *bench) judged(judge Judge) {
-	cli := b.cfg.CLI.(sheet)
-	cli.asks = true
-	b.cfg.CLI, b.cfg.Judge, b.cfg.Ruled = cli, judge, func(context.Context) bool { return true }
+	b.cfg.Judge, b.cfg.Ruled = judge, func(context.Context) bool { return true }
 }
 
 const asks = `echo '{"kind":"permit","requestId":"r1","toolUseId":"t1","toolName":"Bash","input":{"command":"ls"}}'` + "\n"
 
 func TestACommandLineIsToldWhatBecomesOfItsCall(t *testing.T) {
 	b := newBench(t, false, begun+heard+asks+`echo '{"kind":"permit","requestId":"r2","toolName":"mcp__rnix__shell"}'`+"\n"+
-		`read -r A; read -r B; printf '{"kind":"assistant_text","text":"%s, %s"}\n' "$A" "$B"`+"\n"+shell+finish)
+		`read -r A; read -r B; printf '{"kind":"assistant_text","text":"%s, %s"}\n' "$A" "$B"`+"\n"+strings.Replace(shell, `"content":"a b"`, `"content":"refused","isError":true`, 1)+finish)
 	kernels := make(chan struct{})
 	b.judged(func(_ context.Context, session, id, tool string, c permit.Call) harness.Verdict {
 		<-kernels
@@ -73,5 +76,125 @@ func TestAQuestionEndsWithItsCommandLine(t *testing.T) {
 			cancel()
 			<-done
 		})
+	}
+}
+
+const question = `{"kind":"permit","requestId":"r1","toolUseId":"t1","toolName":"Bash","input":{"command":"ls"}}`
+
+// byHook gives a bench a command line that asks by a program. wait returns when it reads the next of its files go1 and go2.
+func byHook(t *testing.T, script string) (b *bench, wait func()) {
+	b = newBench(t, false, `[ "$2" = `+JudgeWord+` ] || exit 3`+"\n"+begun+heard+script)
+	cli := b.cfg.CLI.(sheet)
+	cli.hook, cli.begins = true, true
+	b.cfg.CLI = cli
+	pipes := []string{filepath.Join(b.dir, "go1"), filepath.Join(b.dir, "go2")}
+	for _, path := range pipes {
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b, func() {
+		if err := os.WriteFile(pipes[0], []byte("go\n"), 0o600); err != nil { // waits for its reader
+			t.Error(err)
+		}
+		pipes = pipes[1:]
+	}
+}
+
+// Lines of scripts at which one waits.
+const (
+	wait1 = "read GO <go1\n"
+	wait2 = "read GO <go2\n"
+)
+
+func TestAHookAsksAboutACall(t *testing.T) {
+	b, wait := byHook(t, wait1+wait2+shell+finish)
+	b.judged(func(_ context.Context, session, id, tool string, c permit.Call) harness.Verdict {
+		if session != sessionID || id != "t1" || tool != "Bash" || c.Command() != "ls" {
+			t.Errorf("%s %s %s %+v", session, id, tool, c)
+		}
+		return harness.Verdict{Decision: permit.Allow, Input: json.RawMessage(`{"command":"pwd"}`)}
+	})
+	done := make(chan *llm.LLMResponse)
+	go func() { done <- b.ask() }() // received below
+	wait()
+	for question, want := range map[string]string{question: `judged r1 allow {"command":"pwd"}`, `{"kind":"permit","requestId":"r2","toolName":"mcp__rnix__shell"}`: "judged r2 ask"} {
+		if answer, err := b.bridge.Judge(t.Context(), b.credential(), []byte(question)); err != nil || strings.TrimSpace(string(answer)) != want {
+			t.Errorf("%s %v", answer, err)
+		}
+	}
+	for credential, want := range map[string]types.ErrCode{b.credential(): types.ErrInvalid, "another": types.ErrPermission} {
+		if _, err := b.bridge.Judge(t.Context(), credential, []byte("junk")); types.CodeOf(err) != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	wait()
+	if r := <-done; len(r.Done) != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestWhoBeginsWithoutItsHookIsEnded(t *testing.T) {
+	for name, decision := range map[string]permit.Decision{"not asked": "", "refused": permit.Deny} {
+		t.Run(name, func(t *testing.T) {
+			b, wait := byHook(t, wait1+wait2+shell+finish)
+			b.judged(func(context.Context, string, string, string, permit.Call) harness.Verdict {
+				return harness.Verdict{Decision: decision, Why: "no"}
+			})
+			done := make(chan error)
+			go func() { // received below
+				_, err := b.try(t.Context())
+				done <- err
+			}()
+			wait()
+			if decision != "" {
+				if answer, err := b.bridge.Judge(t.Context(), b.credential(), []byte(question)); err != nil || !strings.Contains(string(answer), "deny") {
+					t.Errorf("%s %v", answer, err)
+				}
+			}
+			wait()
+			if err := <-done; types.CodeOf(err) != types.ErrPermission || !strings.Contains(err.Error(), "without asking") {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestWhatAHookAsksEndsWithItsRun(t *testing.T) {
+	b, wait := byHook(t, wait1+hang)
+	asked := make(chan struct{})
+	b.judged(func(ctx context.Context, _, _, _ string, _ permit.Call) harness.Verdict {
+		asked <- struct{}{}
+		<-ctx.Done()
+		return harness.Verdict{Decision: permit.Allow}
+	})
+	done := make(chan struct{})
+	go func() { // ends with the session
+		defer close(done)
+		_, _ = b.try(t.Context())
+	}()
+	wait()
+	credential := b.credential()
+	ctx, hangUp := context.WithCancel(t.Context())
+	errs := make(chan error)
+	ask := func(ctx context.Context) {
+		_, err := b.bridge.Judge(ctx, credential, []byte(question))
+		errs <- err
+	}
+	go ask(ctx) // received below, as the other one
+	<-asked
+	hangUp()
+	if err := <-errs; types.CodeOf(err) != types.ErrCancelled {
+		t.Error(err)
+	}
+	go ask(t.Context())
+	<-asked
+	b.CloseSession(sessionID)
+	if err := <-errs; types.CodeOf(err) != types.ErrCancelled {
+		t.Error(err)
+	}
+	<-done
+	if _, err := b.bridge.Judge(t.Context(), credential, []byte(question)); types.CodeOf(err) != types.ErrPermission {
+		t.Error(err)
 	}
 }

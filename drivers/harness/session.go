@@ -215,7 +215,8 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	if s.own, err = s.cfg.own(ctx); err != nil {
 		return err
 	}
-	servers, config, grant, shut, err := s.cfg.Bridge.open(s, dir)
+	judged := s.own && s.cfg.Ruled != nil && s.cfg.Ruled(ctx)
+	servers, config, grant, shut, err := s.cfg.Bridge.open(s, dir, judged)
 	if err != nil {
 		return err
 	}
@@ -223,8 +224,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	note(s.where.begin())
 	spec := s.cfg.spec(req, prompt, instructions(s.cfg.CLI, req.SystemPrompt, req.Tools, s.own), at.Session, s.own)
 	spec.MCPServers = servers
-	judged := s.own && s.cfg.CLI.Can().Asks && s.cfg.Ruled != nil && s.cfg.Ruled(ctx)
-	cmd, err := s.cfg.CLI.Command(spec, harness.Place{Judged: judged, Program: s.cfg.Program, Dir: dir, MCPConfig: config, Trusted: s.cfg.Trusted != nil && s.cfg.Trusted(ctx),
+	cmd, err := s.cfg.CLI.Command(spec, harness.Place{Judged: judged, Judge: grant.judge, Program: s.cfg.Program, Dir: dir, MCPConfig: config, Trusted: s.cfg.Trusted != nil && s.cfg.Trusted(ctx),
 		Confined: s.confined.Home != "", Env: func(name string) string { return s.confined.secret(ctx, s.cfg.CLI, name) }})
 	if err == nil {
 		cmd.Args = append(cmd.Args, s.cfg.ExtraArgs...)
@@ -235,13 +235,14 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	}
 	if err != nil {
 		shut()
+		grant.judging.end()
 		if types.CodeOf(err) == types.ErrNotFound {
 			err = types.Errorf(types.ErrNotFound, "Call", s.cfg.Name, "%w; install %s, or name the program in providers.yaml", err, s.cfg.CLI.Name())
 		}
 		return err
 	}
-	if s.grant, s.shut, s.judging = grant, shut, nil; judged {
-		s.judging = judge(s, s.child)
+	if s.grant, s.shut, s.judging = grant, shut, grant.judging; judged {
+		s.judging.say = s.child.say
 	}
 	used := at.Used
 	if at.Session != "" && at.Session == s.cliID { // what it has used since its last answer too

@@ -163,6 +163,9 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 			if forbidden(s, e.ToolName) && slices.Contains(s.offers, e.ToolName) {
 				s.rogue = e.ToolName
 			}
+			if s.judging.unbidden(&e) {
+				s.escaped = e.ToolName
+			}
 			s.running[e.ToolUseID] = tool{use: e, began: time.Now()}
 			note("[" + e.ToolName + "] " + rnixctx.Elide(string(e.Input), 300))
 		}
@@ -174,7 +177,7 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 			if forbidden(s, t.use.ToolName) && !e.IsError {
 				s.rogue = t.use.ToolName
 			}
-			if s.judging.escaped(&e, t.use.ToolName) {
+			if s.judging.escaped(&e, &t.use) {
 				s.escaped = t.use.ToolName
 			}
 			t.result = &e
@@ -198,12 +201,9 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 	}
 }
 
-// harmless are tools of the command lines that do nothing beside showing what there is.
-var harmless = map[string]bool{"DeferredToolPlaceholder": true, "ToolSearch": true, "ListMcpResourcesTool": true, "ReadMcpResourceTool": true, "TodoWrite": true}
-
 // forbidden reports whether a tool of its own is one that it must not have. That it asks for one that it has not, and is
 // told so, is no harm.
-func forbidden(s *session, name string) bool { return !s.own && !harmless[name] }
+func forbidden(s *session, name string) bool { return !s.own && !harness.Harmless(name) }
 
 // ours reports whether a tool is one of the kernel's.
 func ours(name string) bool {

@@ -26,7 +26,7 @@ const kernelServer = "rnix"
 func (claude) Name() string { return "claude" }
 
 func (claude) Can() Abilities {
-	return Abilities{Resume: true, Steer: true, Interrupt: true, OwnToolsOff: true, Turns: true, Dollars: true, CountsCost: true, Asks: true}
+	return Abilities{Resume: true, Steer: true, Interrupt: true, OwnToolsOff: true, Turns: true, Dollars: true, CountsCost: true}
 }
 
 // Command asks for partial messages, since only these say how many tokens an answer has cost, and for

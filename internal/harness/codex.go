@@ -22,7 +22,9 @@ const headerVariables = "RNIX_MCP_"
 
 func (codex) Name() string { return "codex" }
 
-func (codex) Can() Abilities { return Abilities{Resume: true, OwnToolsOff: true} }
+func (codex) Can() Abilities {
+	return Abilities{Resume: true, OwnToolsOff: true, Hook: true, Begins: true, Fixed: true}
+}
 
 // Command uses the user's own home of codex, in which the login is. With NoOwnTools the user's
 // configuration there does not count; what cannot be switched off then, a tool that patches files, is
@@ -84,6 +86,9 @@ func (c codex) Command(s agent.Spec, at Place) (*Command, error) {
 	}
 	if at.Confined && !s.NoOwnTools {
 		level = SandboxFull
+	}
+	if at.Judged && !s.NoOwnTools {
+		c.judge(b)
 	}
 	switch level {
 	case SandboxFull:

@@ -35,9 +35,15 @@ type CLI interface {
 	// Steer returns what has to be written to its standard input so that it hears text while it runs;
 	// UNAVAILABLE if it hears nothing then.
 	Steer(text string) ([]byte, error)
-	// Judge returns what has to be written to its standard input to answer a PermitEvent; UNAVAILABLE if it
-	// has none (Abilities.Asks).
-	Judge(e agent.PermitEvent, v Verdict) ([]byte, error)
+	// Judge returns the answer to a PermitEvent: what has to be written to its standard input, or is printed by Place.Judge for one
+	// that asks by it (Abilities.Hook).
+	Judge(e agent.PermitEvent, v Verdict) []byte
+	// Question reads what one that asks by Place.Judge gives it. INVALID if it is no question.
+	Question(b []byte) (agent.PermitEvent, error)
+	// Asked and Began return what a question and the call in the output have in common; empty if the output does not tell of the call, or if it is of a
+	// tool about which it need not have asked.
+	Asked(e agent.PermitEvent) string
+	Began(e agent.ToolUseEvent) string
 	// Interrupt returns what has to be written to its standard input so that it ends the turn in hand, but
 	// not the session; UNAVAILABLE if it cannot be told.
 	Interrupt() ([]byte, error)
@@ -52,7 +58,9 @@ type Abilities struct {
 	Turns       bool // it keeps Spec.MaxTurns
 	Dollars     bool // it keeps Spec.MaxBudgetUSD, for each run of a session anew
 	CountsCost  bool // it says what it has cost
-	Asks        bool // it keeps Place.Judged
+	Hook        bool // it asks about its calls by Place.Judge, and not on its standard streams
+	Fixed       bool // Verdict.Input is only for a call that runs a command
+	Begins      bool // a ToolUseEvent says that a call has begun, so it has asked about it before; else it may ask after that
 }
 
 // Kept says where a command line keeps its record of a session: in a file, or where only the program can read it.
@@ -92,6 +100,9 @@ type Place struct {
 	// Judged says that whoever runs it decides about each call of a tool: it has a PermitEvent, and is not made before that is answered. Ignored
 	// with Spec.NoOwnTools.
 	Judged bool
+	// Judge is the command by which one that asks so (Abilities.Hook) does: it gets the question on its standard input (CLI.Question), waits as long as it takes,
+	// and prints the answer (CLI.Judge). It fails with a reason on standard error; then the call must not be made.
+	Judge []string
 	// Env looks up a variable of the user, such as a key. nil = there are none.
 	Env func(string) string
 }

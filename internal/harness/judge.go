@@ -18,8 +18,8 @@ type Verdict struct {
 // judgeName is what we call our judging in claude's protocol.
 const judgeName = "rnix"
 
-// Judge returns what has to be written to the standard input to answer a PermitEvent. UNAVAILABLE if it does not ask.
-func (claude) Judge(e agent.PermitEvent, v Verdict) ([]byte, error) {
+// Judge is as CLI has it: a line for its standard input.
+func (claude) Judge(e agent.PermitEvent, v Verdict) []byte {
 	out := map[string]any{}
 	switch v.Decision {
 	case permit.Allow:
@@ -31,18 +31,34 @@ func (claude) Judge(e agent.PermitEvent, v Verdict) ([]byte, error) {
 	case permit.Deny:
 		out["hookSpecificOutput"] = map[string]any{"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": v.Why}
 	}
-	return jsonLine(map[string]any{"type": "control_response", "response": map[string]any{"subtype": "success", "request_id": e.RequestID, "response": out}})
+	line, err := jsonLine(map[string]any{"type": "control_response", "response": map[string]any{"subtype": "success", "request_id": e.RequestID, "response": out}})
+	if err != nil { // the input is no JSON: what is not answered is not run
+		return nil
+	}
+	return line
 }
 
-// Judge is as CLI has it: it asks nobody.
-func (codex) Judge(agent.PermitEvent, Verdict) ([]byte, error) { return nil, asksNobody("codex") }
-
-// Judge is as CLI has it: it asks nobody.
-func (opencode) Judge(agent.PermitEvent, Verdict) ([]byte, error) { return nil, asksNobody("opencode") }
-
-func asksNobody(name string) error {
-	return types.Errorf(types.ErrUnavailable, "Judge", name, "it does not ask before it calls its own tools")
+// Question is as CLI has it: claude asks on its standard streams.
+func (claude) Question([]byte) (agent.PermitEvent, error) {
+	return agent.PermitEvent{}, types.Errorf(types.ErrInvalid, "Judge", "claude", "it asks on its standard output")
 }
+
+// Asked is as CLI has it.
+func (claude) Asked(e agent.PermitEvent) string { return e.ToolUseID }
+
+// Began is as CLI has it.
+func (claude) Began(e agent.ToolUseEvent) string {
+	if harmless[e.ToolName] {
+		return ""
+	}
+	return e.ToolUseID
+}
+
+// harmless are tools of the command lines that do nothing beside showing what there is.
+var harmless = map[string]bool{"DeferredToolPlaceholder": true, "ToolSearch": true, "ListMcpResourcesTool": true, "ReadMcpResourceTool": true, "TodoWrite": true}
+
+// Harmless reports whether a tool of a command line does nothing beside showing what there is.
+func Harmless(tool string) bool { return harmless[tool] }
 
 // judgeFirst has claude ask before each call of a tool, by the hook that whoever started it has: it comes before its own permissions, whatever
 // their mode. A call about which that fails is not made. The settings of files cannot switch it off.
@@ -82,25 +98,4 @@ func (l *claudeLines) asks(in *claudeLine, b []byte) []agent.Event {
 		id = a.Request.Input.CallID
 	}
 	return []agent.Event{agent.PermitEvent{RequestID: a.ID, ToolUseID: id, ToolName: a.Request.Input.Tool, Input: object(a.Request.Input.Input)}}
-}
-
-// commands are the tools of command lines that run one, and files those that do what tools of the kernel's do: rules are about these by the
-// kernel's names.
-var (
-	commands = map[string]bool{"Bash": true, "PowerShell": true, "Monitor": true}
-	files    = map[string]struct{ tool, path string }{
-		"Read": {"read_file", "/dev/fs"}, "Glob": {"glob", "/dev/fs"}, "Grep": {"grep", "/dev/fs"}, "LS": {"list_files", "/dev/fs"},
-		"Write": {"write_file", "/dev/workspace"}, "Edit": {"edit_file", "/dev/workspace"}, "MultiEdit": {"edit_file", "/dev/workspace"}, "NotebookEdit": {"edit_file", "/dev/workspace"},
-	}
-)
-
-// Ruled is a call of a tool of a command line's own as rules know it. Its working directory is not set.
-func Ruled(tool string, input json.RawMessage) permit.Call {
-	c := permit.Call{Tool: tool, Input: input}
-	if f, ok := files[tool]; ok {
-		c.Tool, c.Path = f.tool, f.path
-	} else if commands[tool] {
-		c.Tool, c.Path = "shell", permit.ShellPath
-	}
-	return c
 }

@@ -21,7 +21,9 @@ var opencodeReaders = []string{"read", "glob", "grep", "list", "webfetch", "webs
 
 func (opencode) Name() string { return "opencode" }
 
-func (opencode) Can() Abilities { return Abilities{Resume: true, OwnToolsOff: true, CountsCost: true} }
+func (opencode) Can() Abilities {
+	return Abilities{Resume: true, OwnToolsOff: true, CountsCost: true, Hook: true}
+}
 
 // opencodeConfig is what a session adds to the user's configuration.
 type opencodeConfig struct {
@@ -31,6 +33,7 @@ type opencodeConfig struct {
 	Agent        map[string]opencodeAgent `json:"agent"`
 	MCP          map[string]opencodeMCP   `json:"mcp,omitempty"`
 	Permission   map[string]string        `json:"permission,omitempty"`
+	Plugin       []string                 `json:"plugin,omitempty"`
 }
 
 type opencodeAgent struct {
@@ -79,6 +82,8 @@ func (c opencode) Command(s agent.Spec, at Place) (*Command, error) {
 	conf := opencodeConfig{Share: "disabled", Agent: map[string]opencodeAgent{"title": {Disable: true}}, Permission: c.permissions(b, &s)}
 	if s.NoOwnTools {
 		own.Tools = map[string]bool{"*": false}
+	} else if at.Judged {
+		conf.Plugin = []string{c.judge(b)}
 	}
 	for _, m := range s.MCPServers {
 		if s.NoOwnTools {

@@ -59,7 +59,12 @@ func startAfter(t *testing.T, v *vendortest.Vendor, name string, s agent.Spec, b
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := place(t, v, name)
+	return startAt(t, v, cli, place(t, v, name), s, before)
+}
+
+// startAt is startAfter at a place.
+func startAt(t *testing.T, v *vendortest.Vendor, cli harness.CLI, at harness.Place, s agent.Spec, before agent.UsageEvent) *session {
+	t.Helper()
 	if s.CWD == "" {
 		s.CWD = v.Work
 	}

@@ -46,9 +46,6 @@ func (s *Spawner) Plan(p *profile.Profile, req ipc.SpawnRequest) (ag *agent.Agen
 	if choice, err = p.Choose(ag.Models); err != nil {
 		return nil, opts, choice, err
 	}
-	if w := profile.Unasked(p, &choice.Provider); w != "" {
-		p.Problems = append(slices.Clip(p.Problems), w)
-	}
 	if req.Tools != "" && choice.Provider.Harness() == "" {
 		return nil, opts, choice, types.Errorf(types.ErrInvalid, "Spawn", choice.Provider.Name, "it is a model and has no own tools: --tools is for agent CLIs (--harness)")
 	}

@@ -15,6 +15,8 @@ type Call struct {
 	Path  string          // of the device
 	Input json.RawMessage // a JSON object
 	Dir   string          // where the process works; absolute, clean
+	// Fixed says that a person cannot have something else run in its place.
+	Fixed bool
 	// Real returns where a file is, absolute, when links are followed; "" = that is not known. nil = there are no links.
 	Real func(file string) string
 
@@ -35,16 +37,20 @@ func (c *Call) open() {
 	c.read = true
 	_ = json.Unmarshal(c.Input, &c.fields) // without fields nothing is known of it, which rules take for the worst
 	for name := range c.fields {
-		for _, known := range append([]string{"command", cwdField}, fileFields...) {
+		for _, known := range append([]string{"command", cwdField, ListField}, fileFields...) {
 			if name != known && strings.EqualFold(name, known) {
 				c.odd = name
 			}
 		}
 	}
+	var list []string
+	if l := c.fields[ListField]; l != nil && json.Unmarshal(l, &list) != nil {
+		c.odd = ListField
+	}
 }
 
-// unclear returns the name of a field that devices may take for one that rules look at, since they do not tell upper from lower case; "" if there is
-// none. What a call with one acts on is not known.
+// unclear returns the name of a field that devices may take for one that rules look at, since they do not tell upper from lower case, or that is a list
+// of something else than files; "" if there is none. What a call with one acts on is not known.
 func (c *Call) unclear() string {
 	c.open()
 	return c.odd
@@ -75,7 +81,10 @@ func (c *Call) line() *line {
 const cwdField = "cwd"
 
 // fileFields are the fields in which tools have the files on which they act.
-var fileFields = []string{"path", "file_path", "notebook_path", "from", "to", "source", "destination"}
+var fileFields = []string{"path", "file_path", "filePath", "notebook_path", "from", "to", "source", "destination"}
+
+// ListField is the field in which a call has a list of files.
+const ListField = "paths"
 
 // files returns the files that a call names: relative to the working directory if they are in it, else absolute. Empty = it names none that
 // are known.
@@ -106,8 +115,13 @@ func (c *Call) places() (out []string, known bool) {
 
 // named returns the files that a call names, absolute as far as it is known where it works.
 func (c *Call) named() (out []string) {
+	c.open()
+	var all []string
+	_ = json.Unmarshal(c.fields[ListField], &all) // what is no list of texts names none
 	for _, name := range fileFields {
-		file := c.field(name)
+		all = append(all, c.field(name))
+	}
+	for _, file := range all {
 		if file == "" {
 			continue
 		}

@@ -1,12 +1,9 @@
 package profile
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
-	"rnix/internal/config"
-	"rnix/internal/harness"
 	"rnix/internal/permit"
 	"rnix/types"
 )
@@ -41,13 +38,4 @@ func AskPermissions(p *Profile, r permit.Rules, asks string, person bool) error 
 	}
 	p.Permissions = p.Permissions.With(r)
 	return nil
-}
-
-// Unasked says that rules do not reach what an agent CLI does with tools of its own; empty = they do, or there are none.
-func Unasked(p *Profile, provider *config.Provider) string {
-	cli, err := harness.Lookup(provider.Harness())
-	if len(p.Permissions.Layers) == 0 || err != nil || cli.Can().Asks || cmp.Or(p.tools, provider.Tools) == config.ToolsKernel {
-		return ""
-	}
-	return "the rules of permissions do not reach what " + provider.Name + " does with its own tools; with --tools kernel it has those of Rnix only"
 }

@@ -68,5 +68,6 @@ type Platforms interface {
 func (d *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.SessionTools, d.tools)
 	service.Handle(on, ipc.SessionCall, d.call)
+	service.Handle(on, ipc.SessionJudge, d.judge)
 	on.Server.Mount(harness.RoadPath, kernelmcp.Mounted(d.Version, d.sessionOf))
 }

@@ -77,7 +77,7 @@ func (d *Service) all(ctx context.Context, wanted func(number uint64) bool) (out
 }
 
 func (d *Service) live(a *kernel.Ask) ipc.Ask {
-	out := ipc.Ask{Number: a.Number, PID: a.PID, UUID: a.UUID, Tool: a.Tool, Path: a.Path, Text: d.Secrets.String(a.Text), Input: d.Secrets.JSON(a.Call.Input), Rule: a.Rule, Since: a.Since, Paused: a.Paused}
+	out := ipc.Ask{Number: a.Number, PID: a.PID, UUID: a.UUID, Tool: a.Tool, Path: a.Path, Text: d.Secrets.String(a.Text), Input: d.Secrets.JSON(a.Call.Input), Rule: a.Rule, Since: a.Since, Fixed: a.Call.Fixed, Paused: a.Paused}
 	asksItself(&out, &a.Ask)
 	d.relate(&out)
 	return out
