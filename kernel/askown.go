@@ -41,7 +41,7 @@ func (k *asker) about(ctx context.Context, p *Process, id string, c permit.Call)
 	v := k.judge.Judge(p, &c)
 	switch v.Decision {
 	case permit.Deny:
-		m, err := k.refused(p, c.Tool, callText(&c), v.Rule)
+		m, err := k.refused(p, c.Tool, callText(&c), v.Rule, true)
 		if err == nil {
 			err = mark(p, m)
 		}
@@ -97,32 +97,10 @@ func callText(c *permit.Call) string {
 }
 
 // refused counts a call that a rule has refused, and returns the marker of it.
-func (k *asker) refused(p *Process, tool, text, rule string) (step.Marker, error) {
+func (k *asker) refused(p *Process, tool, text, rule string, own bool) (step.Marker, error) {
 	d := types.Denial{Tool: tool, Text: rnixctx.Elide(text, wordsOfAsk), Why: "the rule " + strconv.Quote(rule)}
-	p.asks.deny(d, k.doing)
-	return step.DeniedMarker(p.PID, d)
-}
-
-// deny counts a call that was refused.
-func (q *questions) deny(d types.Denial, doing *activity) {
-	d.Text, d.Why = doing.secrets.String(d.Text), doing.secrets.String(d.Why)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.denials = q.denials.Add(d)
-}
-
-// had takes over what was refused in earlier runs.
-func (q *questions) had(d types.Denials) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.denials = d
-}
-
-// refusals returns the calls that were refused.
-func (q *questions) refusals() types.Denials {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.denials
+	p.asks.deny(p, d, k.doing, own)
+	return step.DeniedMarker(p.PID, d, own)
 }
 
 // withdraw writes down that nobody waits for an answer any more. With the run itself the record says so.

@@ -74,6 +74,8 @@ type questions struct {
 	// An answer about one of open has come; capacity 1.
 	came    chan struct{}
 	denials types.Denials // +checklocks:mu
+	// Of the run, as step.Life has it.
+	unmet int // +checklocks:mu
 	// How many wait for a person.
 	waiting int // +checklocks:mu
 }
@@ -119,7 +121,7 @@ func (k *asker) permit(p *Process, actions []loop.Action) (asked []int, err erro
 		switch v.Decision {
 		case permit.Deny:
 			a.Problem = denied(a.Call.Name, v)
-			m, err := k.refused(p, a.Call.Name, a.Brief(), v.Rule)
+			m, err := k.refused(p, a.Call.Name, a.Brief(), v.Rule, false)
 			if err != nil {
 				return nil, err
 			}

@@ -48,7 +48,7 @@ func (k *asker) reply(r step.Answered) (Ask, error) {
 	}
 	q.reply = &r
 	if !r.Allow && !q.Question() {
-		q.p.asks.deny(q.Refusal(r.Because), k.doing)
+		q.p.asks.deny(q.p, q.Refusal(r.Because), k.doing, q.Own)
 	}
 	k.mu.Lock()
 	delete(k.open, r.Number)

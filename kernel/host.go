@@ -255,6 +255,7 @@ func logEnd(h host, a *loop.Action, err error) {
 
 func (h host) Record(rec *step.StepRecord) error {
 	waitForNothing(h.k.doing, h.p)
+	h.p.asks.stepped(rec)
 	rec.Files = h.keepAfter(rec.StepNumber)
 	h.p.files.ended = rec.StepNumber
 	if err := h.p.rec.Add(step.Record{Kind: step.KindStep, Step: rec}); err != nil {

@@ -49,7 +49,7 @@ func (f *From) take(p *Process) {
 	base, skills := step.WithSkills(was.SystemPrompt, was.Skills, s.Skills)
 	tellLocked(p, base, skills)
 	p.mu.Unlock()
-	p.asks.had(s.Refused)
+	p.asks.had(&s.Life)
 	p.inputs = was.Inputs
 	p.post.load(&p.box, &s.Mailbox)
 	p.kids.load(s.Children)

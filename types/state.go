@@ -51,11 +51,13 @@ const (
 	ExitCancelled     = 4 // cancelled by an operator
 	ExitBlocked       = 5 // waits for a decision that nobody can give
 	ExitNoProgress    = 6 // repeats itself
+	ExitRefused       = 7 // refused: it has ended by itself, and did nothing after a call that was refused
 )
 
 // Exit reasons that callers test for.
 const (
 	ReasonCompleted       = "completed"
+	ReasonRefused         = "refused"
 	ReasonUnexpected      = "unexpected exit"
 	ReasonMaxSteps        = "max steps exceeded"
 	ReasonBudget          = "budget_exceeded"
@@ -72,6 +74,9 @@ type ExitStatus struct {
 
 // String returns "code (reason)".
 func (e ExitStatus) String() string { return strconv.Itoa(int(e.Code)) + " (" + e.Reason + ")" }
+
+// Answered reports whether an agent has ended by itself: it was asked nothing any more, and its answer is the result.
+func (e ExitStatus) Answered() bool { return e.Code == ExitOK || e.Code == ExitRefused }
 
 // TimedOut returns the time limit of the whole process that ended it, and false if something else did.
 func (e ExitStatus) TimedOut() (limit string, ok bool) {

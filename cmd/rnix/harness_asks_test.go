@@ -86,7 +86,7 @@ func TestRealClaudeAsksBeforeItUsesItsOwnTools(t *testing.T) {
 			u.calls(bash("echo x >refused"))
 			u.must("run", "-d", "--name", "denied", "--harness", "claude", "--ask", "shell", "do it")
 			u.must("deny", u.asks(1)[0], "--because", "not on a Friday")
-			if out := u.must("wait", "denied"); !strings.Contains(out, "not on a Friday") || there("refused") {
+			if out, code := u.rnix("wait", "denied"); code != 14 || !strings.Contains(out, "not on a Friday") || there("refused") {
 				t.Errorf("%s\n%s", out, u.must("log", "denied"))
 			}
 
@@ -114,14 +114,14 @@ func TestRealClaudeAsksBeforeItUsesItsOwnTools(t *testing.T) {
 			}
 
 			u.calls(bash("echo x >nobody"))
-			if out := u.must("run", "--name", "nobody", "--harness", "claude", "--ask", "shell", "--asks", "deny", "do it"); !strings.Contains(out, "a person has to be asked") || there("nobody") {
+			if out, code := u.rnix("run", "--name", "nobody", "--harness", "claude", "--ask", "shell", "--asks", "deny", "do it"); code != 14 || !strings.Contains(out, "a person has to be asked") || there("nobody") {
 				t.Errorf("%s\n%s", out, u.must("log", "nobody"))
 			}
 			u.calls(bash("env git push"))
-			if out := u.must("run", "--name", "never", "--harness", "claude", "--deny", "shell git push *", "do it"); !strings.Contains(out, "git push") || strings.Contains(out, "do not reach") || !strings.Contains(out, "| 1 call refused") {
+			if out, code := u.rnix("run", "--name", "never", "--harness", "claude", "--deny", "shell git push *", "do it"); code != 14 || !strings.Contains(out, "git push") || strings.Contains(out, "do not reach") || !strings.Contains(out, "| 1 call refused") {
 				t.Errorf("%s", out)
 			}
-			if out := u.must("wait", "denied", "--json"); !strings.Contains(out, `"denied":1,"denials":[{"tool":"shell","text":"shell echo x >refused","why":"not on a Friday"}]`) {
+			if out, _ := u.rnix("wait", "denied", "--json"); !strings.Contains(out, `"denied":1,"denials":[{"tool":"shell","text":"shell echo x >refused","why":"not on a Friday"}]`) {
 				t.Errorf("%s", out)
 			}
 		})
@@ -195,7 +195,7 @@ func TestWhatARealClaudeAsksEndsWithItsRun(t *testing.T) {
 	u.must("ps")
 	u.rnix("resume", "stopped")
 	u.must("deny", u.asks(1)[0])
-	if out := u.must("wait", "stopped"); !strings.Contains(out, "a person has refused") {
+	if out, code := u.rnix("wait", "stopped"); code != 14 || !strings.Contains(out, "a person has refused") {
 		t.Errorf("%s\n%s", out, u.must("log", "stopped"))
 	}
 

@@ -93,7 +93,7 @@ func TestRealCommandLinesAskBeforeTheyUseTheirOwnTools(t *testing.T) {
 				u.calls(h.command("echo x >refused"))
 				u.rules("denied", name, "-d", "--ask", "shell")
 				u.must("deny", u.asks(1)[0], "--because", "not on a Friday")
-				if out, _ := u.rnix("wait", "denied"); !strings.Contains(out, "not on a Friday") || there("refused") {
+				if out, code := u.rnix("wait", "denied"); code != 14 || !strings.Contains(out, "not on a Friday") || there("refused") {
 					t.Errorf("%s\n%s", out, u.must("log", "denied"))
 				}
 
@@ -126,7 +126,7 @@ func TestRealCommandLinesAskBeforeTheyUseTheirOwnTools(t *testing.T) {
 				}
 
 				u.calls(h.command("env git push"))
-				if out, _ := u.rnix(append(append([]string{"run", "--name", "never"}, h.flags...), "--deny", "shell git push *", "do it")...); !strings.Contains(out, "git push") || !strings.Contains(out, "| 1 call refused") {
+				if out, code := u.rnix(append(append([]string{"run", "--name", "never"}, h.flags...), "--deny", "shell git push *", "do it")...); code != 14 || !strings.Contains(out, "git push") || !strings.Contains(out, "| 1 call refused") {
 					t.Errorf("%s", out)
 				}
 				if out, _ := u.rnix("wait", "denied", "--json"); !strings.Contains(out, `"denied":1,"denials":[{"tool":"shell","text":"shell echo x >refused","why":"not on a Friday"}]`) {
@@ -210,7 +210,7 @@ func TestWhatRealCommandLinesAskEndsWithTheirRun(t *testing.T) {
 			u.must("ps")
 			u.rnix("resume", "stopped")
 			u.must("deny", u.asks(1)[0])
-			if out, _ := u.rnix("wait", "stopped"); !strings.Contains(out, "a person has refused") || lines("stopped") != 0 {
+			if out, code := u.rnix("wait", "stopped"); code != 14 || !strings.Contains(out, "a person has refused") || lines("stopped") != 0 {
 				t.Errorf("%s\n%s", out, u.must("log", "stopped"))
 			}
 		})

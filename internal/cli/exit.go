@@ -24,6 +24,7 @@ const (
 	ExitDenied        = 11
 	ExitUnreachable   = 12
 	ExitNoModel       = 13
+	ExitRefused       = 14
 	ExitTimeout       = 124
 	ExitHangup        = 129
 	ExitInterrupted   = 130
@@ -52,6 +53,7 @@ func exitTable() []exitRow {
 		{ExitDenied, "permission denied; nothing was done"},
 		{ExitUnreachable, "the daemon cannot be reached, does not start, or went away"},
 		{ExitNoModel, "no model can be used: its provider is not set up, refuses the key, or does not have the model"},
+		{ExitRefused, "the agent ended after a call that was refused, and did nothing else (process exit code 7)"},
 		{ExitTimeout, "a time limit was reached: --timeout of run or wait"},
 		{ExitHangup, "the terminal was closed; the agent runs on"},
 		{ExitInterrupted, "Ctrl+C"},
@@ -83,6 +85,8 @@ func processExit(e types.ExitStatus) int {
 		return ExitBlocked
 	case types.ExitNoProgress:
 		return ExitNoProgress
+	case types.ExitRefused:
+		return ExitRefused
 	}
 	switch {
 	case timedOut(e):

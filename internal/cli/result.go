@@ -129,7 +129,7 @@ func endError(e types.ExitStatus) error {
 		code = types.ErrConflict
 	case types.ExitCancelled:
 		code = types.ErrCancelled
-	case types.ExitBlocked:
+	case types.ExitBlocked, types.ExitRefused:
 		code = types.ErrPermission
 	}
 	if e.Reason == types.ReasonMaxSteps {
@@ -176,6 +176,8 @@ func subtype(e types.ExitStatus, interrupted bool) string {
 		return "error_no_progress"
 	case types.ExitLostOwnership:
 		return "lost_ownership"
+	case types.ExitRefused:
+		return "refused"
 	}
 	return "error"
 }
@@ -219,6 +221,8 @@ func exitMend(r *ipc.WaitResponse) string {
 		return fmt.Sprintf("resume it with: rnix resume %d --max-steps %d (so many more steps; 0 = no limit)", r.PID, max(r.Steps, 1))
 	case e.Code == types.ExitBudget:
 		return fmt.Sprintf("resume it with: rnix resume %d --budget %d (so many more tokens; 0 = unlimited)", r.PID, max(r.TokensUsed, 1))
+	case e.Code == types.ExitRefused:
+		return lastRefused(r) + "when that may be done, resume it with: rnix resume " + r.PID.String()
 	case e.Code == types.ExitCancelled:
 		return fmt.Sprintf("resume it where it stopped with: rnix resume %d", r.PID)
 	case types.CodeOf(e.Err) == types.ErrNotFound:
@@ -227,6 +231,15 @@ func exitMend(r *ipc.WaitResponse) string {
 		return "which key is used, and from where, says: rnix providers"
 	}
 	return ""
+}
+
+// lastRefused says which call was refused to a process last, if that is known.
+func lastRefused(r *ipc.WaitResponse) string {
+	if r.Denied == 0 || r.Denied > len(r.Denials.Denials) {
+		return ""
+	}
+	d := &r.Denials.Denials[r.Denied-1]
+	return "refused: " + cut(oneLine(d.Text), 200) + " (" + cut(oneLine(d.Why), 200) + "); "
 }
 
 // exitLine is the last line of a run: [kernel] PID 3 exited(0): completed | 3 steps | 1,234 tokens | 2.1s

@@ -46,7 +46,7 @@ its exit codes. With --json it answers with what has begun, an object for each p
 		Example: examples(`rnix resume night`, `rnix resume 3 --budget 200k --follow`, `rnix resume --fork --from-step 5 0191f3a2-7c3e`,
 			`rnix resume 3 --new-input "The tests run now; go on"`, `rnix resume --fork --model other/model --name second night`,
 			`rnix resume --subtree 1`),
-		Annotations:       exits("0 1 2 3 4 5 6 7 8 9 10 11 12 13 124 129 130 143"),
+		Annotations:       exits("0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 124 129 130 143"),
 		Args:              argsOf(1, -1, process),
 		ValidArgsFunction: completeResumable(a),
 	}

@@ -52,7 +52,7 @@ the messages of the agent in the form of Claude Code's lines ("system", "assista
 			`rnix run --detach --name night "Review all TODOs"; rnix log -f night`,
 			`git diff | rnix run - "Review this"`, `rnix run "Analyze the code" | rnix run - "Generate docs"`,
 			`rnix run --input plan=plan.md --input log=ci.log "Which step of the plan failed?"`, `rnix run --provider offline --timeout 30s "Find ListenUnix"`),
-		Annotations: exits("0 1 2 3 4 5 6 7 8 9 10 11 12 13 124 129 130 143"),
+		Annotations: exits("0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 124 129 130 143"),
 		Args:        cobra.ArbitraryArgs,
 	}
 	o := runFlags(a, c)

@@ -21,7 +21,7 @@ code of the first one that did not complete. Ctrl+C ends the waiting and leaves 
 A daemon that crashes meanwhile is started again, and one that was stopped is waited for (RNIX_DAEMON_WAIT,
 default 30s); the processes are found again by their UUIDs.`,
 		Example:           examples(`rnix wait 3`, `rnix wait night --timeout 10m`, `pid=$(rnix run -q --detach "..."); rnix wait --json $pid`),
-		Annotations:       exits("0 1 2 3 4 5 6 7 8 9 10 12 124 130"),
+		Annotations:       exits("0 1 2 3 4 5 6 7 8 9 10 12 14 124 130"),
 		Args:              argsOf(1, -1, process),
 		ValidArgsFunction: completeProcs(a, true),
 		RunE: func(c *cobra.Command, args []string) error {

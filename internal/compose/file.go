@@ -147,6 +147,7 @@ const (
 	TimedOut   Kind = "timeout"     // its time was up
 	BadOutput  Kind = "output"      // its result is not what the node's output says
 	NoProgress Kind = "no_progress" // it repeated itself, or came to its step limit
+	Refused    Kind = "refused"     // it ended after a call that was refused; trying again would change nothing
 	Cancelled  Kind = "cancelled"   // somebody ended it with a signal
 )
 

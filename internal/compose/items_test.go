@@ -41,7 +41,7 @@ func TestAListOfTheFileNeedsNoMax(t *testing.T) {
 
 func TestNotesOfEveryKindCanBeReadAgain(t *testing.T) {
 	p := plan(t, "agents:\n  a: {intent: x, retries: {max: 2, on: [timeout]}}\n")
-	for _, kind := range append([]Kind{"", Cancelled}, retryable...) {
+	for _, kind := range append([]Kind{"", Cancelled, Refused}, retryable...) {
 		b, err := json.Marshal(Note{Phase: Failed, Attempt: 1, First: 1, Kind: kind})
 		if err != nil {
 			t.Fatal(err)

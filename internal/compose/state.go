@@ -222,7 +222,7 @@ func (s *State) fold(k Key, n Note) {
 // again reports whether a node is tried again after an attempt that failed.
 func (n *Node) again(note Note) bool {
 	r := n.Retries
-	if r == nil || note.Kind == Cancelled || note.Attempt-note.First >= r.Max {
+	if r == nil || note.Kind == Cancelled || note.Kind == Refused || note.Attempt-note.First >= r.Max {
 		return false
 	}
 	return r.On == nil || slices.Contains(r.On, note.Kind)

@@ -449,3 +449,27 @@ func TestALabelIsOneShortLine(t *testing.T) {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 }
+
+func TestWhatWasRefusedIsNotTriedAgain(t *testing.T) {
+	p := plan(t, "agents:\n  a: {intent: x, retries: {max: 3}}\n  b: {intent: y, depends_on: [a]}\n  c: {intent: z, depends_on: {a: failed}}\n")
+	k := Key{"a", -1}
+	b, err := json.Marshal(Note{Phase: Running, Attempt: 1, First: 1, UUID: types.NewUUID()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, want := range map[Kind]Phase{Error: Retrying, Refused: Failed} {
+		s, err := NewState(p, nil, map[string]json.RawMessage{"a": b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Apply(k, s.Over(k, Outcome{Kind: kind, Why: "refused"}, time.Now()))
+		if in := s.Report(); in[0].Phase != want {
+			t.Errorf("%s: %+v, want %s", kind, in[0], want)
+		}
+		if kind == Refused {
+			if acts := s.Next(time.Now()); len(acts) != 2 || acts[0].Key.Node != "b" || acts[0].Do == Start || acts[1].Key.Node != "c" || acts[1].Do != Start {
+				t.Errorf("what depends on it: %+v", acts)
+			}
+		}
+	}
+}

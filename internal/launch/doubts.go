@@ -10,8 +10,9 @@ import (
 
 // The notes to a model whose conversation does not say what to do next.
 const (
-	noteDone = "[The task was reported as done, and the process has been resumed by a person. Check whether something is left to do. If nothing is, end as you did, with the result again.]"
-	noteOn   = "[The process has been resumed. Go on with the task.]"
+	noteDone    = "[The task was reported as done, and the process has been resumed by a person. Check whether something is left to do. If nothing is, end as you did, with the result again.]"
+	noteRefused = "[The process ended after a call that was refused, and has been resumed by a person. That call may be allowed now. Try what is left to do of the task, and end with the result.]"
+	noteOn      = "[The process has been resumed. Go on with the task.]"
 )
 
 // fromOf is the point from which the process goes on, and what becomes of its calls in doubt.
@@ -28,6 +29,8 @@ func (l *Launcher) fromOf(a *Opened, req *ipc.ResumeRequest) (*kernel.From, []ip
 	}
 	switch exit := a.State.Exit; {
 	case a.State.Open != nil:
+	case exit != nil && exit.Code == types.ExitRefused && a.State.Phase == recovery.Ended && !a.Fork:
+		f.Note = noteRefused
 	case exit != nil && exit.Code == types.ExitOK && a.State.Phase == recovery.Ended && !a.Fork:
 		f.Note = noteDone
 	case a.State.EndsWithAnswer():

@@ -217,12 +217,12 @@ func TestAStartBelowAParentThatLeavesIsMadeAgainUnlessAPersonWasQuicker(t *testi
 
 func TestWhatAModelIsToldWhenItGoesOn(t *testing.T) {
 	w := newWorld(t)
-	for end, want := range map[string]string{step.MarkerExit: noteDone, step.MarkerDaemonStop: ""} {
-		was := w.settled()
-		m := step.Marker{Name: end}
-		if end == step.MarkerExit {
-			m.Exit = new(types.ExitStatus)
-		}
+	for want, m := range map[string]step.Marker{
+		noteDone:    {Name: step.MarkerExit, Exit: new(types.ExitStatus)},
+		noteRefused: {Name: step.MarkerExit, Exit: &types.ExitStatus{Code: types.ExitRefused, Reason: types.ReasonRefused}},
+		"":          {Name: step.MarkerDaemonStop},
+	} {
+		was, end := w.settled(), m.Name
 		a := w.open(w.write(&was, m))
 		f, _, err := w.l.fromOf(a, &ipc.ResumeRequest{NewInput: "go", Person: true})
 		if err != nil || f.Note != want || f.Input != "go" || !f.Person {

@@ -91,9 +91,31 @@ func GrantMarker(pid types.PID, g *permit.Grant) (Marker, error) {
 	return detailed(MarkerGrant, pid, "", g)
 }
 
-// DeniedMarker returns the marker of a call that a rule has refused.
-func DeniedMarker(pid types.PID, d types.Denial) (Marker, error) {
-	return detailed(MarkerDenied, pid, "", d)
+// denied is the Detail of a denied marker. Own is as in Ask.
+type denied struct {
+	types.Denial
+	Own bool `json:"own,omitempty"`
+}
+
+// DeniedMarker returns the marker of a call that a rule has refused. own is as in Ask.
+func DeniedMarker(pid types.PID, d types.Denial, own bool) (Marker, error) {
+	return detailed(MarkerDenied, pid, "", denied{d, own})
+}
+
+// Unmet returns the step from which on a call that does something makes up for one that was refused in a step. One beside it does not; but of what a
+// process does outside of its loop, which is in the record of a later call, nothing else is known than that it came after it.
+func Unmet(step int, own bool) int {
+	if own {
+		return step
+	}
+	return step + 1
+}
+
+// Did reports whether a call of the step has done something.
+func (r *StepRecord) Did() bool {
+	return slices.ContainsFunc(r.ToolCalls, func(c Call) bool {
+		return c.Error == "" && c.Name != "complete" && c.Name != "plan" && c.Name != "replan"
+	})
 }
 
 // Refusal is what is counted of an ask that a person has refused.
@@ -138,15 +160,15 @@ func (l *Life) asks(m *Marker, seq uint64) {
 		if a, ok := AnsweredBy(m); ok {
 			for i := range l.Asks {
 				if open := &l.Asks[i]; open.Number == a.Number && !a.Allow && !a.Withdrawn && !open.Question() {
-					l.Refused = l.Refused.Add(open.Refusal(a.Because))
+					l.Refused, l.Unmet = l.Refused.Add(open.Refusal(a.Because)), Unmet(l.Step+1, open.Own)
 				}
 			}
 			l.Asks = without(l.Asks, func(open *Ask) bool { return open.Number == a.Number })
 		}
 	case MarkerDenied:
-		var d types.Denial
+		var d denied
 		if json.Unmarshal(m.Detail, &d) == nil {
-			l.Refused = l.Refused.Add(d)
+			l.Refused, l.Unmet = l.Refused.Add(d.Denial), Unmet(l.Step+1, d.Own)
 		}
 	case MarkerGrant:
 		var g permit.Grant

@@ -27,7 +27,7 @@ const (
 
 // lifeVersion is the version of the fold. It is raised when the same records amount to something else, or to more: what an earlier program has
 // folded is not gone on with then.
-const lifeVersion = 2
+const lifeVersion = 3
 
 // Life is what the first Seq records of a history say of its process, apart from its conversation, its calls and its messages. It is the only
 // place where markers are folded into that: lists show it (Put), and recovery goes on from it (recovery.State). The zero value is that of no
@@ -62,9 +62,12 @@ type Life struct {
 	Asks    []Ask          `json:"asks,omitempty"`
 	Grants  []permit.Grant `json:"grants,omitempty"`
 	Refused types.Denials  `json:"refused,omitzero"`
-	PID     types.PID      `json:"pid,omitempty"`
-	Runs    int            `json:"runs,omitempty"`
-	Origin  *ForkDetail    `json:"origin,omitempty"`
+	// Unmet is not 0 if a call was refused and none has done anything since: the step from which on one counts for that. A run that ends so by itself was refused
+	// (types.ExitRefused), and the next one begins anew.
+	Unmet  int         `json:"unmet,omitempty"`
+	PID    types.PID   `json:"pid,omitempty"`
+	Runs   int         `json:"runs,omitempty"`
+	Origin *ForkDetail `json:"origin,omitempty"`
 
 	Step     int     `json:"step"` // the last one that has ended
 	Tokens   int     `json:"tokens_used"`
@@ -132,6 +135,9 @@ func (l *Life) step(r *StepRecord) {
 		l.count(r.Answer().Beyond(a))
 	}
 	l.Step = max(l.Step, r.StepNumber)
+	if r.StepNumber >= l.Unmet && r.Did() {
+		l.Unmet = 0
+	}
 	l.Crashes, l.Answered, l.Asks = 0, nil, without(l.Asks, func(a *Ask) bool { return !a.Own })
 }
 
@@ -172,7 +178,7 @@ func (l *Life) marker(m *Marker, seq uint64, now time.Time) {
 		}
 	case MarkerExit:
 		l.end(PhaseEnded)
-		l.Asks = nil
+		l.Asks, l.Unmet = nil, 0
 		l.Exit, l.Result, l.Ended, l.Paused, l.PausedAt = m.Exit, m.Text, now, false, time.Time{}
 	case MarkerSuspended:
 		var d SuspendDetail

@@ -222,9 +222,9 @@ func (s *supervisor) exited(c *kernel.Process) {
 }
 
 // failure reports whether an end is one that a transient child is started again after. What an operator
-// ended has not failed.
+// ended has not failed, and what was refused something would be refused it again.
 func failure(exit types.ExitStatus) bool {
-	return exit.Code != types.ExitOK && exit.Code != types.ExitCancelled && !kernel.IsSignal(exit.Err)
+	return !exit.Answered() && exit.Code != types.ExitCancelled && !kernel.IsSignal(exit.Err)
 }
 
 // start starts a child and tells the policy how that went.

@@ -149,7 +149,8 @@ func errorType(s *Span) string {
 }
 
 // exitTypes are the types of ends that no error has caused.
-var exitTypes = map[int]string{types.ExitBudget: "budget_exceeded", types.ExitLostOwnership: "lost_ownership", types.ExitCancelled: "cancelled", types.ExitNoProgress: "no_progress"}
+var exitTypes = map[int]string{types.ExitBudget: "budget_exceeded", types.ExitLostOwnership: "lost_ownership", types.ExitCancelled: "cancelled", types.ExitNoProgress: "no_progress",
+	types.ExitRefused: "refused"}
 
 // attributes collects attributes. What is empty or zero is left out.
 type attributes []otlpAttribute

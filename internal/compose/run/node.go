@@ -191,6 +191,8 @@ func KindOf(exit types.ExitStatus) compose.Kind {
 		return ""
 	case exit.Code == types.ExitCancelled:
 		return compose.Cancelled
+	case exit.Code == types.ExitRefused:
+		return compose.Refused
 	case exit.Code == types.ExitNoProgress, exit.Reason == types.ReasonMaxSteps:
 		return compose.NoProgress
 	}

@@ -134,7 +134,7 @@ func (d *resumes) byItself(ctx context.Context, t service.Target, req *ipc.Resum
 			return r, false
 		}
 	}
-	if info, ok := d.Stored.Get(t.UUID); !ok || !info.Over() || info.Exit == nil || info.Exit.Code != 0 {
+	if info, ok := d.Stored.Get(t.UUID); !ok || !info.Over() || info.Exit == nil || !info.Exit.Answered() {
 		return r, false
 	}
 	r.Warnings = append(r.Warnings, "it was resumed automatically when the daemon started, and has completed since; the same command again resumes it once more")

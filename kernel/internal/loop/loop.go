@@ -88,9 +88,11 @@ type Config struct {
 	Tools    map[string]vfs.Tool
 	Meta     map[string]Kind
 	MaxSteps int // 0 = no limit
-	FailStop int // it ends after so many steps in a row in which every call failed; 0 = 40, negative = never
-	Budget   Budget
-	Window   int // context window in tokens; 0 = unknown
+	// Completed returns how a run ends that the model has ended with a step, which is not recorded yet; nil = as completed.
+	Completed func(rec *step.StepRecord) types.ExitStatus
+	FailStop  int // it ends after so many steps in a row in which every call failed; 0 = 40, negative = never
+	Budget    Budget
+	Window    int // context window in tokens; 0 = unknown
 	// Several says that more than one model may answer, whose counts of a prompt differ.
 	Several bool
 	// StepTimeout bounds one step: the model call fails, tools are cancelled and the model is told.
@@ -345,7 +347,7 @@ func (l *Loop) conclude(ctx, work context.Context, rec *step.StepRecord, resp *R
 	}
 	var end End
 	if i >= 0 {
-		end = ending(rec, types.ExitStatus{Reason: types.ReasonCompleted}, actions[i].result(resp.Content))
+		end = ending(rec, goodEnd(l, rec), actions[i].result(resp.Content))
 	}
 	if err := l.close(rec); err != nil {
 		return storage(err), true
@@ -360,12 +362,6 @@ func (l *Loop) conclude(ctx, work context.Context, rec *step.StepRecord, resp *R
 		return fail(types.ExitNoProgress, stop, nil), true
 	}
 	return End{}, false
-}
-
-// ending ends a run by what its model has answered, and has the record of the step say so.
-func ending(rec *step.StepRecord, exit types.ExitStatus, result string) End {
-	rec.End = &step.Ending{Exit: exit, Result: result}
-	return End{Exit: exit, Result: result}
 }
 
 // storage ends a process whose record cannot be written: what is not recorded must not go on.

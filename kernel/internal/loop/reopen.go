@@ -46,7 +46,7 @@ func (l *Loop) reopen(ctx context.Context, o *Open) (End, bool) {
 	l.after = len(o.After) > 0
 	end, done := l.conclude(ctx, work, rec, resp, actions, revive(actions, o))
 	l.after = false
-	if len(o.After) == 0 || end.Cause != nil || end.Wait.Waits() || done && end.Exit.Code != types.ExitOK {
+	if len(o.After) == 0 || end.Cause != nil || end.Wait.Waits() || done && !end.Exit.Answered() {
 		return end, done
 	}
 	if err := l.host.Append(o.After...); err != nil {

@@ -65,7 +65,7 @@ func (l *Loop) text(rec *step.StepRecord, resp *Response) (End, bool) {
 		}
 		return End{}, false
 	}
-	exit := types.ExitStatus{Reason: types.ReasonCompleted}
+	exit := goodEnd(l, rec)
 	if resp.StopReason == stopFailed {
 		err := types.Errorf(types.ErrDriver, "Process", "", "the task failed: %s", strings.TrimLeft(firstLine(l.partial), "# "))
 		exit = types.ExitStatus{Code: types.ExitError, Reason: err.Err.Error(), Err: err}
@@ -75,4 +75,18 @@ func (l *Loop) text(rec *step.StepRecord, resp *Response) (End, bool) {
 		return storage(err), true
 	}
 	return end, true
+}
+
+// goodEnd returns how a run ends that the model has ended with a step.
+func goodEnd(l *Loop, rec *step.StepRecord) types.ExitStatus {
+	if l.cfg.Completed == nil {
+		return types.ExitStatus{Reason: types.ReasonCompleted}
+	}
+	return l.cfg.Completed(rec)
+}
+
+// ending ends a run by what its model has answered, and has the record of the step say so.
+func ending(rec *step.StepRecord, exit types.ExitStatus, result string) End {
+	rec.End = &step.Ending{Exit: exit, Result: result}
+	return End{Exit: exit, Result: result}
 }
