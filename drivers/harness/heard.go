@@ -3,6 +3,9 @@ package harness
 import (
 	"slices"
 	"strings"
+
+	"rnix/agent"
+	"rnix/internal/harness"
 )
 
 // prompt stands among what a command line was told for the prompt, as which it says something else than it was given.
@@ -31,4 +34,20 @@ func heardOf(told []string, text string) (from, to int) {
 		}
 	}
 	return 0, min(1, len(told))
+}
+
+// tells takes in what a command line says of its turns, and reports whether it was that.
+func (t *turnState) tells(e *agent.SystemEvent) bool {
+	switch e.Subtype {
+	case harness.SystemHeard:
+		t.heard(e.Message)
+	case harness.SystemBeside:
+		t.more = t.beside && e.Message == "" && t.final != nil
+		t.beside = e.Message != ""
+	case harness.SystemTurn:
+		t.final, t.more = nil, false
+	default:
+		return false
+	}
+	return true
 }

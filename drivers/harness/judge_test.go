@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"rnix/drivers/llm"
 	"rnix/internal/harness"
@@ -196,5 +197,37 @@ func TestWhatAHookAsksEndsWithItsRun(t *testing.T) {
 	<-done
 	if _, err := b.bridge.Judge(t.Context(), credential, []byte(question)); types.CodeOf(err) != types.ErrPermission {
 		t.Error(err)
+	}
+}
+
+// A turn that has ended while subagents work on is not the last one, and what they ask is waited for.
+func TestATurnEndsWithTheSubagentsBesideIt(t *testing.T) {
+	beside := func(who string) string {
+		return `echo '{"kind":"system","subtype":"beside","message":"` + who + `"}'` + "\n"
+	}
+	const early, turn = `echo '{"kind":"result","success":true,"message":"too early","usage":{"inputTokens":12,"outputTokens":9,"total":true}}'` + "\n", `echo '{"kind":"system","subtype":"turn"}'` + "\n"
+	for name, last := range map[string]string{"with another turn": turn + finish, "without one": finish} {
+		b := newBench(t, false, begun+heard+beside("a look round")+early+asks+"read -r A\n"+shell+beside("")+last)
+		asked := false
+		b.judged(func(context.Context, string, string, string, permit.Call) harness.Verdict {
+			asked = true
+			return harness.Verdict{Decision: permit.Allow}
+		})
+		if r := b.ask(); len(r.Done) != 1 || !asked {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if r := b.ask(); r.Content != "all done" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	b := newBench(t, false, begun+heard+beside("a look round")+early+hang)
+	b.cfg.Silence = time.Millisecond
+	if r := b.ask(); r.Content != "too early" {
+		t.Errorf("one whose subagents say nothing: %+v", r)
+	}
+	b = newBench(t, false, begun+heard+beside("a look round")+early+beside("")+hang)
+	b.cfg.hearing = time.Millisecond
+	if r := b.ask(); r.Content != "too early" {
+		t.Errorf("one that is told in vain: %+v", r)
 	}
 }

@@ -35,6 +35,8 @@ type turnState struct {
 	unheard []string           // what it was told and has not said that it has heard; the prompt is empty
 	later   []string           // what the user said meanwhile, for one that cannot be told while it works
 	final   *agent.ResultEvent // its turn has ended, and something is unheard
+	beside  bool               // its subagents work on when its turn has ended
+	more    bool               // they have ended since: it is told, and begins another turn
 	number  int                // of the last call
 	offers  []string           // tools that it says it has
 	rogue   string             // a tool of its own that it has used, and was started without
@@ -65,7 +67,7 @@ func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.S
 			}
 			s.child.read(line)
 			noting(emit)(s.where.alive())
-			waited := s.final != nil
+			waited, beside := s.final != nil, s.beside
 			for _, e := range s.lines.Line(line) {
 				s.take(e, emit)
 			}
@@ -84,10 +86,10 @@ func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.S
 			if len(s.done) > 0 {
 				return s.ran(), nil
 			}
-			if s.final != nil && (!s.final.Success || len(s.unheard) == 0) {
+			if s.final != nil && (!s.final.Success || len(s.unheard) == 0 && !s.beside && !s.more) {
 				return s.concluded(ctx, req, emit)
 			}
-			if !waited || s.final == nil { // the time to hear is not longer for one that says other things
+			if !waited || s.final == nil || s.beside || beside { // the time to hear is not longer for one that says other things
 				quiet.Reset(patience(s))
 			}
 		case c := <-s.calls:
@@ -99,12 +101,15 @@ func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.S
 				s.later = s.pending()
 				return s.again(ctx, req, emit)
 			}
-			if s.final != nil {
+			if s.final != nil && !s.beside {
 				return s.concluded(ctx, req, emit)
 			}
 			if len(s.running) > 0 || s.judging.waits() || s.child != nil && s.child.Info().Frozen { // its own command may take as long as it takes, and who stands still says nothing
 				quiet.Reset(s.cfg.Silence)
 				continue
+			}
+			if s.final != nil {
+				return s.concluded(ctx, req, emit)
 			}
 			s.drop(false)
 			return nil, types.Errorf(types.ErrTimeout, "Call", s.cfg.Name, "%s has said nothing for %v", s.cfg.CLI.Name(), s.cfg.Silence)
@@ -118,7 +123,7 @@ func (s *session) pump(ctx context.Context, req *llm.LLMRequest, emit func(llm.S
 
 // patience is how long it may say nothing.
 func patience(s *session) time.Duration {
-	if s.final != nil {
+	if s.final != nil && !s.beside {
 		return s.cfg.hearing
 	}
 	return s.cfg.Silence
@@ -141,13 +146,12 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 			note("[" + s.cfg.CLI.Name() + " cannot reach the kernel's tools]")
 		}
 	case agent.SystemEvent:
-		if e.Subtype == harness.SystemHeard {
-			s.heard(e.Message)
+		if s.turnState.tells(&e) {
 			return
 		}
 		note(strings.TrimSpace("[" + e.Subtype + "] " + e.Message))
 	case agent.AssistantTextEvent:
-		s.final = nil // another turn
+		s.final, s.more = nil, false // another turn
 		if e.Delta || !s.shown {
 			emit(llm.StreamEvent{Type: llm.EventText, Text: e.Text})
 		}
@@ -158,7 +162,9 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 			s.text.WriteString(e.Text)
 		}
 	case agent.ToolUseEvent:
-		s.final = nil
+		if !s.beside { // else it may be one of a subagent
+			s.final, s.more = nil, false
+		}
 		if !ours(e.ToolName) {
 			if forbidden(s, e.ToolName) && slices.Contains(s.offers, e.ToolName) {
 				s.rogue = e.ToolName
@@ -195,7 +201,9 @@ func (s *session) take(e agent.Event, emit func(llm.StreamEvent)) {
 		if e.Usage != nil {
 			add(&s.usage, rest(usageOf(e.Usage), sum(s.counted, s.usage)))
 		}
-		clear(s.running) // what has no result by now gets none
+		if !s.beside {
+			clear(s.running) // what has no result by now gets none
+		}
 	case agent.ErrorEvent:
 		s.final = &agent.ResultEvent{Subtype: e.Code, Errors: []string{e.Message}}
 	}
@@ -208,20 +216,6 @@ func forbidden(s *session, name string) bool { return !s.own && !harness.Harmles
 // ours reports whether a tool is one of the kernel's.
 func ours(name string) bool {
 	return strings.HasPrefix(name, "mcp__"+Server+"__") || strings.HasPrefix(name, Server+"_") || strings.HasPrefix(name, Server+".")
-}
-
-func usageOf(e *agent.UsageEvent) llm.Usage {
-	return llm.Usage{Input: e.Input, Output: e.Output, CacheRead: e.CacheRead, CacheWrite: e.CacheWrite}
-}
-
-func add(to *llm.Usage, u llm.Usage) {
-	to.Input, to.Output, to.CacheRead, to.CacheWrite = to.Input+u.Input, to.Output+u.Output, to.CacheRead+u.CacheRead, to.CacheWrite+u.CacheWrite
-}
-
-// rest returns what a turn has used beyond what was counted of it.
-func rest(total, counted llm.Usage) llm.Usage {
-	return llm.Usage{Input: max(total.Input-counted.Input, 0), Output: max(total.Output-counted.Output, 0),
-		CacheRead: max(total.CacheRead-counted.CacheRead, 0), CacheWrite: max(total.CacheWrite-counted.CacheWrite, 0)}
 }
 
 // answerOf makes an answer of what has come, and begins to collect anew.
@@ -341,11 +335,6 @@ func (s *session) concluded(ctx context.Context, req *llm.LLMRequest, emit func(
 	s.idle, s.unheard = true, nil
 	noting(emit)(s.where.at(stepCompleted))
 	return r, nil
-}
-
-func sum(a, b llm.Usage) llm.Usage {
-	add(&a, b)
-	return a
 }
 
 // again has a command line that could not be told while it worked go on with what was said.

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -110,13 +111,17 @@ func (l *claudeLines) system(in *claudeLine, b []byte) []agent.Event {
 		Attempt   int                             `json:"attempt"`
 		Max       int                             `json:"max_retries"`
 		Summary   string                          `json:"summary"`
+		Tasks     []struct {
+			Type string `json:"task_type"`
+			Text string `json:"description"`
+		} `json:"tasks"`
 	}
 	_ = json.Unmarshal(b, &d) // it is JSON; what has another type is left out
 	switch in.Subtype {
 	case "init": // comes again with each turn
 		l.ended = false
 		if l.began {
-			return nil
+			return []agent.Event{agent.SystemEvent{Subtype: SystemTurn}}
 		}
 		l.began = true
 		servers := map[string]string{}
@@ -129,6 +134,14 @@ func (l *claudeLines) system(in *claudeLine, b []byte) []agent.Event {
 			return nil
 		}
 		d.Text = d.Status
+	case "background_tasks_changed":
+		var beside []string // without commands, which may be servers that do not end
+		for _, t := range d.Tasks {
+			if t.Type == "local_agent" {
+				beside = append(beside, cmp.Or(strings.TrimSpace(t.Text), "a subagent"))
+			}
+		}
+		return []agent.Event{agent.SystemEvent{Subtype: SystemBeside, Message: head(strings.Join(beside, ", "), 2000)}}
 	case "api_retry":
 		d.Text = strings.TrimSpace(d.Error + " " + ordinal(d.Attempt, d.Max))
 	case "permission_denied":

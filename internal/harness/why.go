@@ -158,6 +158,13 @@ func unreadable(b []byte) agent.Event {
 // the prompt, or a text of Steer. Its Message is that text.
 const SystemHeard = "heard"
 
+// SystemTurn is the Subtype of a SystemEvent that says that another turn begins.
+const SystemTurn = "turn"
+
+// SystemBeside is the Subtype of a SystemEvent that says which subagents work on when a turn ends: Message has their descriptions, and is empty if there are
+// none any more. Another turn begins then.
+const SystemBeside = "beside"
+
 // ordinal says which attempt one is.
 func ordinal(n, of int) string {
 	if n <= 0 {
