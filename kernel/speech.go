@@ -37,7 +37,6 @@ type speech struct {
 
 // voice is what a model thinks, or what it says aloud. The speech's lock guards it.
 type voice struct {
-	of    *speech
 	name  string // the category of its lines
 	clean *redact.Writer
 	rest  string // the beginning of a character whose end has not come
@@ -59,7 +58,7 @@ func newSpeech(p *Process, events *event.Log, secrets *redact.Set, all *ears) *s
 	p.answer = s.answer
 	for i, name := range [...]string{thinking, output} {
 		v := &s.voices[i]
-		*v = voice{of: s, name: name}
+		*v = voice{name: name}
 		v.clean = secrets.Writer(v)
 	}
 	p.speech.Store(s)
@@ -72,11 +71,12 @@ func (s *speech) say(i int, text string) {
 	v := &s.voices[i]
 	if n := len(s.parts); n == 0 || s.parts[n-1].voice != i {
 		if n > 0 {
-			s.voices[s.parts[n-1].voice].close()
+			s.closeLocked(&s.voices[s.parts[n-1].voice])
 		}
 		s.parts = append(s.parts, stretch{i, v.base + len(v.text), s.events.Last()})
 	}
 	v.add(text)
+	s.linesLocked(v)
 	s.mu.Unlock()
 	s.ears.heard(s.p.UUID)
 }
@@ -97,7 +97,8 @@ func (s *speech) end() {
 		v := &s.voices[i]
 		_, _ = v.clean.Write([]byte(strings.ToValidUTF8(v.rest, "\uFFFD"))) // a voice takes all
 		_ = v.clean.Flush()
-		v.close()
+		s.linesLocked(v)
+		s.closeLocked(v)
 	}
 }
 
@@ -117,8 +118,6 @@ func (s *speech) lineLocked(e *event.Event) {
 }
 
 // add takes what was said, which may end within a character.
-//
-// +checklocks:v.of.mu
 func (v *voice) add(text string) {
 	if v.rest != "" {
 		text, v.rest = v.rest+text, ""
@@ -137,47 +136,52 @@ func (v *voice) add(text string) {
 }
 
 // Write implements io.Writer for what was said, without its secrets.
-//
-// +checklocks:v.of.mu
 func (v *voice) Write(p []byte) (int, error) {
 	v.text = append(v.text, p...)
+	return len(p), nil
+}
+
+// linesLocked brings the lines of a voice into the log that are complete, and of one that is long what is there.
+//
+// +checklocks:s.mu
+func (s *speech) linesLocked(v *voice) {
 	for {
 		open := v.text[v.lines-v.base:]
 		i := bytes.IndexByte(open, '\n')
 		switch {
 		case i >= 0:
-			v.emit(i, i+1)
+			s.emitLocked(v, i, i+1)
 		case len(open) > maxLine:
-			v.emit(len(open), len(open))
+			s.emitLocked(v, len(open), len(open))
 		default:
-			v.trim()
-			return len(p), nil
+			s.trimLocked(v)
+			return
 		}
 	}
 }
 
-// emit writes the next n bytes into the log, as a line that covers so many.
+// emitLocked writes the next n bytes of a voice into the log, as a line that covers so many.
 //
-// +checklocks:v.of.mu
-func (v *voice) emit(n, covers int) {
+// +checklocks:s.mu
+func (s *speech) emitLocked(v *voice, n, covers int) {
 	from := v.lines - v.base
-	v.of.lineLocked(&event.Event{Name: v.name, Text: string(v.text[from : from+n]), Answer: v.of.answer, At: v.lines, Total: covers})
+	s.lineLocked(&event.Event{Name: v.name, Text: string(v.text[from : from+n]), Answer: s.answer, At: v.lines, Total: covers})
 	v.lines += covers
 }
 
-// close brings a line without end into the log: what is said next is something else.
+// closeLocked brings a line without end into the log: what is said next is something else.
 //
-// +checklocks:v.of.mu
-func (v *voice) close() {
+// +checklocks:s.mu
+func (s *speech) closeLocked(v *voice) {
 	if n := v.base + len(v.text) - v.lines; n > 0 {
-		v.emit(n, n)
+		s.emitLocked(v, n, n)
 	}
 }
 
-// trim forgets the beginning of a long answer.
+// trimLocked forgets the beginning of a long answer.
 //
-// +checklocks:v.of.mu
-func (v *voice) trim() {
+// +checklocks:s.mu
+func (s *speech) trimLocked(v *voice) {
 	if len(v.text) <= 2*speechMax {
 		return
 	}
@@ -187,7 +191,6 @@ func (v *voice) trim() {
 	}
 	v.text = append([]byte(nil), v.text[drop:]...)
 	v.base += drop
-	s := v.of
 	for len(s.parts) > 1 && s.parts[1].from < s.voices[s.parts[1].voice].base {
 		s.parts = s.parts[1:]
 	}

@@ -88,7 +88,7 @@ func TestAnswersAreHeardWholeAndOnce(t *testing.T) {
 					i := rapid.IntRange(0, 1).Draw(t, "voice")
 					text := rapid.SampledFrom([]string{"a", "word ", "\n", "one\ntwo\nthr", "ü", "\xe2\x82", "\xac", "\xff", "€uro\n\n", strings.Repeat("long ", 900), ""}).Draw(t, "text")
 					s.say(i, text)
-					said[s.voices[i].name] += text
+					said[[]string{thinking, output}[i]] += text
 				case 2:
 					s.note("warning", "x")
 					notes++
@@ -182,7 +182,10 @@ func TestALongAnswerIsForgottenFromItsBeginning(t *testing.T) {
 	for range 5 * speechMax / len(line) {
 		s.say(1, line)
 	}
-	if n := cap(s.voices[1].text); n > 4*speechMax {
+	s.mu.Lock()
+	kept := cap(s.voices[1].text)
+	s.mu.Unlock()
+	if n := kept; n > 4*speechMax {
 		t.Errorf("%d bytes are kept of an answer", n)
 	}
 	var h Heard
