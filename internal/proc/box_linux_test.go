@@ -259,3 +259,22 @@ func TestBoxedChildEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// The first process of a box is one that the command sees: what it was started with is there to be read, and must not be what this program was started
+// with, keys and all.
+func TestABoxHasNothingOfTheEnvironmentOfThisProgram(t *testing.T) {
+	t.Setenv("RNIX_TEST_CANARY", "canary-of-this-program")
+	boxes(t, func(t *testing.T, m *Manager, work string, box *Box) {
+		var out bytes.Buffer
+		spec := boxed(`cat /proc/1/environ /proc/self/environ; for p in /proc/[0-9]*; do cat "$p/environ" 2>/dev/null; done; echo; echo read`, nil, work, box)
+		spec.Stdout = &out
+		c, err := m.Start(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Wait()
+		if text := out.String(); !strings.Contains(text, "read") || strings.Contains(text, "canary-of-this-program") {
+			t.Errorf("%q", text)
+		}
+	})
+}

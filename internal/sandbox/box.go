@@ -41,7 +41,7 @@ type Box struct {
 	Path string
 	Args []string // without the program's name
 	// Env is the whole environment to start it with: with bubblewrap the command can read that of its first process, and a dynamic
-	// linker obeys it. The command's own environment is in one of the files.
+	// linker obeys it. It is never nil, which os.StartProcess takes for the environment of this program. The command's own environment is in one of the files.
 	Env []string
 	// Files must be the descriptors from 3 on; see Inherited.
 	Files []*os.File
@@ -102,7 +102,7 @@ func (p Plan) Open(self string, c Command) (*Box, error) {
 	if err != nil {
 		return nil, types.Errorf(types.ErrInternal, "sandbox", c.Path, "cannot write the job of the helper: %w", err)
 	}
-	b := &Box{rung: p.Rung, watched: fingerprints(p.Watched)}
+	b := &Box{Env: []string{}, rung: p.Rung, watched: fingerprints(p.Watched)}
 	for _, path := range p.Held {
 		h, err := hold(path)
 		if err != nil {

@@ -43,9 +43,6 @@ func start(ctx context.Context, b *Box, change func(*exec.Cmd)) (output, error) 
 	defer stop()
 	c := exec.CommandContext(ctx, b.Path, b.Args...)
 	c.Env = b.Env
-	if c.Env == nil {
-		c.Env = []string{}
-	}
 	c.WaitDelay = time.Second // something left behind may hold the pipes
 	if change != nil {
 		change(c)
