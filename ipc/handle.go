@@ -72,7 +72,21 @@ type Mounted func(w http.ResponseWriter, r *http.Request, peer *Peer)
 
 // Mount makes answer answer what comes over a road for a path, whatever its method is. It checks itself that no page calls. The context of a request
 // ends when the client leaves or the server stops. Precondition as for Handle.
+// With a slash at its end, the path stands for all below it.
 func (s *Server) Mount(path string, answer Mounted) { s.mounts[path] = answer }
+
+// mounted returns what answers for a path; nil = nothing that is mounted.
+func (s *Server) mounted(path string) Mounted {
+	if m := s.mounts[path]; m != nil {
+		return m
+	}
+	for prefix, m := range s.mounts {
+		if strings.HasSuffix(prefix, "/") && strings.HasPrefix(path, prefix) {
+			return m
+		}
+	}
+	return nil
+}
 
 func (s *Server) add(r *route) {
 	if s.routes[r.name] != nil {
@@ -92,7 +106,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, types.Errorf(types.ErrPermission, "", "", "this daemon serves uid %d only", s.uid))
 		return
 	}
-	if answer := s.mounts[r.URL.Path]; answer != nil && peer.road {
+	if answer := s.mounted(r.URL.Path); answer != nil && peer.road {
 		answer(w, r, peer)
 		return
 	}

@@ -91,6 +91,7 @@ type StepRecord struct {
 	Estimated  bool          `json:"estimated,omitempty"` // the token counts are ours, not the provider's
 	CostUSD    float64       `json:"cost_usd,omitempty"`
 	CostFrom   string        `json:"cost_from,omitempty"` // as of Answer
+	Metered    bool          `json:"metered,omitempty"`   // likewise
 	Error      string        `json:"error,omitempty"`     // why the step failed, if it did
 	// Files is the snapshot of the workspace after the step, if it may have changed files.
 	Files *FilesSnapshot `json:"files,omitempty"`
@@ -168,6 +169,8 @@ type StepAnswer struct {
 	Estimated  bool          `json:"estimated,omitempty"`
 	CostUSD    float64       `json:"cost_usd,omitempty"`
 	CostFrom   string        `json:"cost_from,omitempty"` // provider, or where the price stands; empty = not known
+	// Metered says that the tokens are those of requests of its programs, each of which has counted by itself.
+	Metered bool `json:"metered,omitempty"`
 }
 
 // CallIntent is a tool call that was about to run.

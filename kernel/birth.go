@@ -179,7 +179,9 @@ func (b *birth) openModel() (err error) {
 	}
 	if f, ferr := b.k.vfs.File(p.PID, p.modelFD); ferr == nil {
 		if m, ok := f.(vfs.Modeler); ok {
-			p.model = m.ModelCard()
+			if p.model = m.ModelCard(); p.model.Metered {
+				p.meter = newMeter()
+			}
 		}
 	}
 	b.took = time.Since(start)

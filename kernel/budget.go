@@ -139,7 +139,7 @@ func (a account) Counted(provider string, bytes, tokens int) {
 // Reserve implements loop.Budget.
 func (a account) Reserve(ctx context.Context, prompt int) (int, error) {
 	tokens, usd := a.p.purse.Limited()
-	if !tokens && !usd || a.p.model.Free {
+	if !tokens && !usd || a.p.model.Free || a.p.model.Metered {
 		return 0, nil
 	}
 	w, err := a.b.worst(a.p, min(prompt, maxPrompt), usd)
@@ -254,8 +254,16 @@ func (b *budgets) worst(p *Process, prompt int, usd bool) (purse.Want, *types.Sy
 
 // priced refuses a process whose budget in dollars could not be kept.
 func (b *budgets) priced(p *Process) error {
-	if _, usd := p.purse.Limited(); !usd || p.model.Free {
+	tokens, usd := p.purse.Limited()
+	switch {
+	case p.model.Free || !tokens && !usd:
 		return nil
+	case p.model.Unbudgeted != "":
+		return types.Errorf(types.ErrInvalid, "Spawn", p.model.Provider, "no budget can be kept with it: %s", p.model.Unbudgeted)
+	case !usd:
+		return nil
+	case p.model.Metered:
+		return b.meteredPriced(p)
 	}
 	if _, err := b.worst(p, 0, true); err != nil {
 		return err

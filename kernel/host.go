@@ -101,11 +101,34 @@ func (h host) Ask(ctx context.Context, request []byte) (*loop.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer h.p.onPause(func() { cancel(loop.ErrHeld) })()
+	if h.p.meter != nil {
+		return askMetered(ctx, h, request, cancel)
+	}
 	resp, err := ask(ctx, h, request)
 	if err != nil && errors.Is(context.Cause(ctx), loop.ErrHeld) {
 		return nil, heldBack(err)
 	}
 	return resp, err
+}
+
+// askMetered is Ask for a model that is a program, of whose requests each counts by itself: one for which too little of a budget is left cuts it off.
+func askMetered(ctx context.Context, h host, request []byte, cut func(error)) (*loop.Response, error) {
+	if b := h.k.budgets.broken(h.p); b != nil {
+		return nil, b
+	}
+	defer h.p.onBroke(cut)()
+	resp, err := ask(ctx, h, request)
+	if err != nil {
+		switch b, broke := errors.AsType[*loop.Broke](context.Cause(ctx)); {
+		case broke:
+			return nil, b
+		case errors.Is(context.Cause(ctx), loop.ErrHeld):
+			return nil, heldBack(err)
+		}
+		return nil, err
+	}
+	h.p.drain(resp)
+	return resp, nil
 }
 
 // heldBack is ErrHeld, with what the vendor may bill of the call that a pause has cut off.
@@ -272,6 +295,10 @@ func (h host) Emit(e event.Event) {
 func (h host) Progress(pr loop.Progress) {
 	h.k.pulse.lives(h.p)
 	h.p.mu.Lock()
+	if h.p.meter != nil { // which counts what is used
+		was := &h.p.progress
+		pr.Tokens, pr.Estimated, pr.CostUSD, pr.Unpriced, pr.Spending = was.Tokens, was.Estimated, was.CostUSD, was.Unpriced, was.Spending
+	}
 	h.p.progress = pr
 	h.p.mu.Unlock()
 	h.k.doing.touch(h.p)

@@ -41,6 +41,7 @@ type Process struct {
 
 	purse *purse.Purse // what it and its descendants may use, and have used
 	claim *purse.Claim // for the answer that is asked for; exclusive to the process's goroutine
+	meter *metered     // of what its programs ask models for; nil = they do not. Set before it is visible
 
 	rec        Recorder
 	small      smallFile
@@ -191,6 +192,9 @@ func (p *Process) Exit() (types.ExitStatus, bool) {
 	return *p.exit, true
 }
 
+// Model returns what is known of its model.
+func (p *Process) Model() vfs.ModelCard { return p.model }
+
 // Profile returns the assembly's own value for the process, as it was given to Spawn.
 func (p *Process) Profile() any { return p.opts.Profile }
 
@@ -232,7 +236,7 @@ func (k *KernelImpl) Caller(pid types.PID) (vfs.Caller, bool) {
 }
 
 func (p *Process) caller(k *KernelImpl) vfs.Caller {
-	c := vfs.Caller{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir, ReadRoots: readRoots(p), Env: withIdentity(p.opts.Env, p, k.cfg.Address), Secret: p.opts.Secret, Profile: p.opts.Profile}
+	c := vfs.Caller{PID: p.PID, UUID: p.UUID, WorkDir: p.WorkDir, Model: p.opts.Model, ReadRoots: readRoots(p), Env: withIdentity(p.opts.Env, p, k.cfg.Address), Secret: p.opts.Secret, Profile: p.opts.Profile}
 	c.Scratch = k.cfg.Workspace.Scratch(p.UUID)
 	if len(p.inputs) > 0 {
 		c.Inputs = k.cfg.Workspace.Inputs(p.UUID)

@@ -104,6 +104,10 @@ type ModelCard struct {
 	Free                                bool // it uses no tokens
 	SaysCost                            bool // its answers say what they cost
 	Acts                                bool // it may change files by itself while it answers
+	// Metered says that its answers count nothing: what the programs ask that it is counts by itself (kernel.KernelImpl.Meter).
+	Metered bool
+	// Unbudgeted is why no budget can be kept with it; empty = one can.
+	Unbudgeted string
 	// Others are the models that may answer in its place.
 	Others []ModelName
 }
@@ -134,6 +138,7 @@ type Caller struct {
 	PID       types.PID
 	UUID      types.UUID
 	WorkDir   string   // absolute; the root of the process's workspace
+	Model     string   // that it is told to use; empty = its provider's default
 	ReadRoots []string // absolute directories that /dev/fs may read besides WorkDir
 	Env       []string // the composed environment for OS children, "KEY=value"
 	Scratch   string   // absolute; a private directory for long outputs, made on first use

@@ -39,8 +39,8 @@ func (w *anyMarkers) settled() json.RawMessage {
 
 func (w *anyMarkers) marker() step.Marker {
 	m := step.Marker{Name: []string{step.MarkerSpawn, step.MarkerResumed, step.MarkerExit, step.MarkerPause, step.MarkerPause, step.MarkerResume, step.MarkerDaemonStop,
-		step.MarkerInterrupted, step.MarkerSuspended, step.MarkerName, step.MarkerLimit, step.MarkerCutOff, step.MarkerNote, step.MarkerAlive, step.MarkerFork,
-		step.MarkerInput, step.MarkerSkill, step.MarkerAsk, step.MarkerAsk, step.MarkerAnswer, step.MarkerGrant, step.MarkerRevoke, step.MarkerDenied, "of a newer program"}[w.r.IntN(24)], PID: types.PID(w.r.IntN(4))}
+		step.MarkerInterrupted, step.MarkerSuspended, step.MarkerName, step.MarkerLimit, step.MarkerCutOff, step.MarkerMetered, step.MarkerNote, step.MarkerAlive, step.MarkerFork,
+		step.MarkerInput, step.MarkerSkill, step.MarkerAsk, step.MarkerAsk, step.MarkerAnswer, step.MarkerGrant, step.MarkerRevoke, step.MarkerDenied, "of a newer program"}[w.r.IntN(25)], PID: types.PID(w.r.IntN(4))}
 	switch m.Name {
 	case step.MarkerSpawn, step.MarkerResumed:
 		if m.Text = []string{"do", step.ByPerson}[w.r.IntN(2)]; w.r.IntN(8) > 0 {
@@ -73,6 +73,8 @@ func (w *anyMarkers) marker() step.Marker {
 		m.Detail = w.detail(step.LimitDetail{Tokens: w.r.IntN(9), USD: float64(w.r.IntN(9)) / 10})
 	case step.MarkerCutOff:
 		m.Detail = w.detail(step.Answer{TokensUsed: 3, Output: 3, Estimated: true})
+	case step.MarkerMetered:
+		m.Detail = w.detail(step.Answer{TokensUsed: 5, Output: 5, Provider: "q", Model: "m", CostUSD: 0.5, CostFrom: "here"})
 	}
 	return m
 }
@@ -81,7 +83,7 @@ func (w *anyMarkers) marker() step.Marker {
 func (w *anyMarkers) next() *step.Record {
 	w.at = w.at.Add(time.Duration(1+w.r.IntN(9)) * time.Second)
 	r := step.Record{Seq: uint64(len(w.recs) + 1), Time: w.at}
-	a := step.Answer{Step: 1 + w.r.IntN(5), Started: w.at, Provider: "q", Model: "m", TokensUsed: 1 + w.r.IntN(9), CostUSD: 0.25}
+	a := step.Answer{Step: 1 + w.r.IntN(5), Started: w.at, Provider: "q", Model: "m", TokensUsed: 1 + w.r.IntN(9), CostUSD: 0.25, Metered: w.r.IntN(4) == 0}
 	switch n := w.r.IntN(10); {
 	case r.Seq == 1 && w.fork > 0:
 		r.Kind, r.Marker = step.KindMarker, &step.Marker{Name: step.MarkerFork, Detail: w.detail(step.ForkDetail{Origin: types.UUID{7}, Step: 2, Records: w.fork})}

@@ -32,7 +32,7 @@ func full() []*Record {
 	s := &StepRecord{StepNumber: 7, Timestamp: now, MessageCount: 3, TokensUsed: 10, RawResponse: "", Action: "tool_call", Summary: "s", ToolPath: "/dev/x",
 		ToolCalls: []Call{{ID: "1", Name: "n", Path: "p", Input: "i", Result: "r", Error: "e", Code: types.ErrDriver, Duration: 5}, {}},
 		Duration:  5, ModelTime: 6, Provider: "p", Model: "m", StopReason: "end", Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Estimated: true,
-		CostUSD: 1e-7, CostFrom: "table", Error: "err", Files: snap,
+		CostUSD: 1e-7, CostFrom: "table", Metered: true, Error: "err", Files: snap,
 		End: &Ending{Exit: types.ExitStatus{Code: 2, Reason: "r", Err: types.Errorf(types.ErrDriver, "Write", "/x", "boom")}, Result: "t"}}
 	payloads := []Record{
 		{Kind: KindMessage, Answer: s.Answer(), Delivered: []uint64{1, 9}, Message: &rnixctx.Message{Role: rnixctx.RoleAssistant, Content: "a\"b\\c\n\u2028é😀<&>\x01", IsError: true, ToolCallID: "x",

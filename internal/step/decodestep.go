@@ -33,12 +33,12 @@ func (s *scanner) answer(a *Answer) {
 	if f.has("tokens_used") {
 		a.TokensUsed = s.count()
 	}
-	s.usage(&f, &a.Input, &a.Output, &a.CacheRead, &a.CacheWrite, &a.Estimated, &a.CostUSD, &a.CostFrom)
+	s.usage(&f, &a.Input, &a.Output, &a.CacheRead, &a.CacheWrite, &a.Estimated, &a.CostUSD, &a.CostFrom, &a.Metered)
 	f.end()
 }
 
 // usage reads the members that an answer and a step have in common.
-func (s *scanner) usage(f *fields, input, output, cacheRead, cacheWrite *int, estimated *bool, cost *float64, costFrom *string) {
+func (s *scanner) usage(f *fields, input, output, cacheRead, cacheWrite *int, estimated *bool, cost *float64, costFrom *string, metered *bool) {
 	if f.has("input_tokens") {
 		*input = s.count()
 	}
@@ -59,6 +59,9 @@ func (s *scanner) usage(f *fields, input, output, cacheRead, cacheWrite *int, es
 	}
 	if f.has("cost_from") {
 		*costFrom = s.string()
+	}
+	if f.has("metered") {
+		*metered = s.bool()
 	}
 }
 
@@ -108,7 +111,7 @@ func (s *scanner) step(r *StepRecord) {
 	if f.has("stop_reason") {
 		r.StopReason = s.string()
 	}
-	s.usage(&f, &r.Input, &r.Output, &r.CacheRead, &r.CacheWrite, &r.Estimated, &r.CostUSD, &r.CostFrom)
+	s.usage(&f, &r.Input, &r.Output, &r.CacheRead, &r.CacheWrite, &r.Estimated, &r.CostUSD, &r.CostFrom, &r.Metered)
 	if f.has("error") {
 		r.Error = s.string()
 	}

@@ -35,6 +35,7 @@ const (
 	MarkerTaken       = "taken"       // messages left the mailbox, and not for the conversation; Detail: their numbers
 	MarkerAlive       = "alive"       // a process with a time limit still lives, so a crash takes little from what it has lived
 	MarkerSkill       = "skill"       // its instructions are in the system prompt from here on; Text: the name, Detail: SkillDetail
+	MarkerMetered     = "metered"     // a request of a program of the process to a model, past its loop; Detail: Answer
 	MarkerCutOff      = "cut_off"     // a request to the model that has no answer and may be billed; Detail: Answer, with an estimate
 )
 

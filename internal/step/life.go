@@ -148,6 +148,9 @@ func (l *Life) count(a *Answer) {
 
 // spent adds what an answer took, or may have taken.
 func (l *Life) spent(a *Answer, add func([]Spending, *Answer) []Spending) {
+	if a.Metered {
+		return
+	}
 	l.Tokens += a.TokensUsed
 	l.Estimate = l.Estimate || a.Estimated
 	l.CostUSD += a.CostUSD
@@ -203,6 +206,10 @@ func (l *Life) marker(m *Marker, seq uint64, now time.Time) {
 	case MarkerCutOff:
 		if a, ok := CutOff(m); ok {
 			l.spent(a, AddCutOff)
+		}
+	case MarkerMetered:
+		if a, ok := Metered(m); ok {
+			l.spent(a, AddSpending)
 		}
 	case MarkerAsk, MarkerAnswer, MarkerDenied, MarkerGrant, MarkerRevoke:
 		l.asks(m, seq)

@@ -65,20 +65,22 @@ type Answer struct {
 	Estimated  bool          `json:"estimated,omitempty"`
 	CostUSD    float64       `json:"cost_usd,omitempty"`
 	CostFrom   string        `json:"cost_from,omitempty"` // provider, or where the price stands; empty = not known
+	// Metered says that its tokens are those of requests that have counted by themselves (MarkerMetered): they are shown, and count no more.
+	Metered bool `json:"metered,omitempty"`
 }
 
 // Answer returns what the record says of the model's answer.
 func (s *StepRecord) Answer() *Answer {
 	return &Answer{Step: s.StepNumber, Prompt: s.MessageCount, Started: s.Timestamp, ModelTime: s.ModelTime, Provider: s.Provider, Model: s.Model,
 		StopReason: s.StopReason, TokensUsed: s.TokensUsed, Input: s.Input, Output: s.Output, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite,
-		Estimated: s.Estimated, CostUSD: s.CostUSD, CostFrom: s.CostFrom}
+		Estimated: s.Estimated, CostUSD: s.CostUSD, CostFrom: s.CostFrom, Metered: s.Metered}
 }
 
 // Begin returns the record of a step whose answer is there.
 func (a *Answer) Begin() *StepRecord {
 	return &StepRecord{StepNumber: a.Step, MessageCount: a.Prompt, Timestamp: a.Started, ModelTime: a.ModelTime, Provider: a.Provider, Model: a.Model,
 		StopReason: a.StopReason, TokensUsed: a.TokensUsed, Input: a.Input, Output: a.Output, CacheRead: a.CacheRead, CacheWrite: a.CacheWrite,
-		Estimated: a.Estimated, CostUSD: a.CostUSD, CostFrom: a.CostFrom}
+		Estimated: a.Estimated, CostUSD: a.CostUSD, CostFrom: a.CostFrom, Metered: a.Metered}
 }
 
 // Intent says that a tool call is about to run. It is durable before the call begins.
@@ -170,6 +172,7 @@ type StepRecord struct {
 	Estimated  bool          `json:"estimated,omitempty"` // the token counts are ours, not the provider's
 	CostUSD    float64       `json:"cost_usd,omitempty"`
 	CostFrom   string        `json:"cost_from,omitempty"` // as of Answer
+	Metered    bool          `json:"metered,omitempty"`   // as of Answer
 	Error      string        `json:"error,omitempty"`     // why the step failed, if it did
 	// Files is the snapshot of the workspace after the step, if it may have changed files.
 	Files *Snapshot `json:"files,omitempty"`

@@ -23,7 +23,7 @@ func wireStep(s *step.StepRecord) ipc.StepRecord {
 		TokensUsed: s.TokensUsed, RawResponse: s.RawResponse, Action: s.Action, Summary: s.Summary, ToolPath: s.ToolPath, ToolInput: s.ToolInput,
 		ToolResult: s.ToolResult, ToolError: s.ToolError, ToolCalls: service.Each(s.ToolCalls, wireCall), Duration: s.Duration, ModelTime: s.ModelTime,
 		Provider: s.Provider, Model: s.Model, StopReason: s.StopReason, Input: s.Input, Output: s.Output, CacheRead: s.CacheRead, CacheWrite: s.CacheWrite,
-		Estimated: s.Estimated, CostUSD: s.CostUSD, CostFrom: s.CostFrom, Error: s.Error, Files: (*ipc.FilesSnapshot)(s.Files), End: (*ipc.StepEnding)(s.End)}
+		Estimated: s.Estimated, CostUSD: s.CostUSD, CostFrom: s.CostFrom, Metered: s.Metered, Error: s.Error, Files: (*ipc.FilesSnapshot)(s.Files), End: (*ipc.StepEnding)(s.End)}
 }
 
 func wireAnswer(a *step.Answer) *ipc.StepAnswer { return (*ipc.StepAnswer)(a) }

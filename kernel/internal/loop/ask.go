@@ -91,7 +91,7 @@ func (l *Loop) count(p *rnixctx.PromptResult, resp *Response, rec *step.StepReco
 	resp.Usage = u
 	used := u.Input + u.Output + u.CacheRead + u.CacheWrite
 	l.counted = counted{}
-	if sent := u.Input + u.CacheRead + u.CacheWrite; sent > 0 && p.Tokens > 0 {
+	if sent := u.Input + u.CacheRead + u.CacheWrite; sent > 0 && p.Tokens > 0 && resp.Metered == nil {
 		l.scale = min(max(float64(sent)/float64(l.size(p)), 0.5), 4)
 		if !u.Estimated {
 			l.cfg.Budget.Counted(resp.Provider, l.req.size(p), sent)
@@ -100,7 +100,7 @@ func (l *Loop) count(p *rnixctx.PromptResult, resp *Response, rec *step.StepReco
 			}
 		}
 	}
-	cost := l.cfg.Budget.Settle(resp)
+	cost := costOf(l, resp)
 	if resp.Model != "" {
 		l.progress.Model = resp.Model
 	}
@@ -111,5 +111,15 @@ func (l *Loop) count(p *rnixctx.PromptResult, resp *Response, rec *step.StepReco
 	rec.RawResponse = step.RawText(&rnixctx.Message{Content: resp.Content, ToolCalls: resp.ToolCalls})
 	rec.Input, rec.Output, rec.CacheRead, rec.CacheWrite, rec.Estimated = u.Input, u.Output, u.CacheRead, u.CacheWrite, u.Estimated
 	rec.Provider, rec.Model, rec.CostUSD, rec.CostFrom = resp.Provider, resp.Model, cost.USD, cost.From
+	rec.Metered = resp.Metered != nil
 	spent(l, rec.Answer(), step.AddSpending)
+}
+
+// costOf settles the budget and returns what an answer costs.
+func costOf(l *Loop, resp *Response) Cost {
+	if m := resp.Metered; m != nil {
+		l.cfg.Budget.Settle(nil)
+		return *m
+	}
+	return l.cfg.Budget.Settle(resp)
 }

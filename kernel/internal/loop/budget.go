@@ -131,6 +131,10 @@ func noAnswer(ctx context.Context, l *Loop, p *rnixctx.PromptResult, bound, n in
 
 // spent adds what an answer took, or may have taken, to what is published.
 func spent(l *Loop, a *step.Answer, add func([]step.Spending, *step.Answer) []step.Spending) {
+	if a.Metered { // it counts already
+		l.host.Progress(l.progress)
+		return
+	}
 	l.progress.Tokens += a.TokensUsed
 	l.progress.Estimated = l.progress.Estimated || a.Estimated
 	l.progress.CostUSD += a.CostUSD

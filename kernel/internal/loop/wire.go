@@ -39,6 +39,9 @@ type Response struct {
 	Usage      Usage              `json:"usage"`
 	CostUSD    float64            `json:"cost_usd,omitempty"`
 	Done       []Done             `json:"done,omitempty"`
+	// Metered is what the programs of the process have taken since the answer before, whose requests count by themselves; nil = the usage is that of
+	// the answer. The host says it.
+	Metered *Cost `json:"-"`
 }
 
 // Done is how a call of the answer ended that whoever answered has run itself: an agent's whole command

@@ -141,6 +141,36 @@ func (t *Tree) pumpLocked() {
 //
 // +checklocks:t.mu
 func (t *Tree) decideLocked(p *Purse, w *Want) (*Claim, *Short) {
+	claim, short := t.weighLocked(p, w)
+	if claim == nil {
+		return nil, short
+	}
+	for q := p; q != nil; q = q.parent {
+		if !t.freeLocked(q, claim) {
+			return nil, nil
+		}
+	}
+	for q := p; q != nil; q = q.parent {
+		q.reserved = q.reserved.plus(claim.amount)
+		if claim.alone {
+			q.alone++
+		}
+	}
+	return claim, nil
+}
+
+// Short says of which limit there is too little for w, whatever others settle; nil if there is enough. It reserves nothing.
+func (p *Purse) Short(w Want) *Short {
+	p.tree.mu.Lock()
+	defer p.tree.mu.Unlock()
+	_, short := p.tree.weighLocked(p, &w)
+	return short
+}
+
+// weighLocked returns the claim that there would be if nobody else had anything reserved, or why there would be none.
+//
+// +checklocks:t.mu
+func (t *Tree) weighLocked(p *Purse, w *Want) (*Claim, *Short) {
 	answer, whole := w.Answer, true
 	least := min(w.Least, w.Answer)
 	for q := p; q != nil; q = q.parent {
@@ -163,17 +193,6 @@ func (t *Tree) decideLocked(p *Purse, w *Want) (*Claim, *Short) {
 		claim.amount = w.Fixed
 	} else if !whole || w.Answer > 0 && t.limitedLocked(p) {
 		claim.Answer = answer
-	}
-	for q := p; q != nil; q = q.parent {
-		if !t.freeLocked(q, claim) {
-			return nil, nil
-		}
-	}
-	for q := p; q != nil; q = q.parent {
-		q.reserved = q.reserved.plus(claim.amount)
-		if claim.alone {
-			q.alone++
-		}
 	}
 	return claim, nil
 }
