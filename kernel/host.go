@@ -116,7 +116,7 @@ func askMetered(ctx context.Context, h host, request []byte, cut func(error)) (*
 	if b := h.k.budgets.broken(h.p); b != nil {
 		return nil, b
 	}
-	defer h.p.onBroke(cut)()
+	defer onBroke(h.p, cut)()
 	resp, err := ask(ctx, h, request)
 	if err != nil {
 		switch b, broke := errors.AsType[*loop.Broke](context.Cause(ctx)); {
@@ -127,7 +127,7 @@ func askMetered(ctx context.Context, h host, request []byte, cut func(error)) (*
 		}
 		return nil, err
 	}
-	h.p.drain(resp)
+	drain(h.p, resp)
 	return resp, nil
 }
 

@@ -85,7 +85,7 @@ func (v *engine) leave(p *Process, end *loop.End) {
 	defer v.closeAll(p)
 	defer stopClock(p)
 	account{v.budgets, p}.Settle(nil) // what a panic has left reserved
-	p.closeMeter()
+	closeMeter(p)
 	v.table.leaves(p)
 	v.finish(p, end)
 }

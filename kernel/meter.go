@@ -107,14 +107,14 @@ func (b *budgets) reserve(m *Metering) error {
 	}
 	w, err := b.worstOf(m, usd)
 	if err != nil {
-		return m.p.breaks(&loop.Broke{Wait: types.SuspendFor(types.SuspendBudget, "budget: "+err.Err.Error())}, nil)
+		return breaks(m.p, &loop.Broke{Wait: types.SuspendFor(types.SuspendBudget, "budget: "+err.Err.Error())}, nil)
 	}
 	claim, short, rerr := m.p.purse.Reserve(m.ctx, w)
 	switch {
 	case rerr != nil:
 		return types.Errorf(types.ErrUnavailable, "Meter", "", "given up: %w", rerr)
 	case short != nil:
-		return m.p.breaks(b.broke(m.p, short), &w)
+		return breaks(m.p, b.broke(m.p, short), &w)
 	}
 	m.claim, m.Answer = claim, claim.Answer
 	return nil
@@ -213,7 +213,7 @@ func (m *Metering) Settle(took Took) error {
 	if sent := u.Input + u.CacheRead + u.CacheWrite - m.q.Extra; !took.Estimated && sent > 0 {
 		m.b.counts.add(m.q.Names[0], m.q.Bytes, sent)
 	}
-	m.p.took(a)
+	spentBy(m.p, a)
 	m.b.doing.pulse.lives(m.p)
 	m.b.doing.touch(m.p)
 	return m.record(a)
@@ -268,7 +268,7 @@ const meterEnd = 5 * time.Second
 var errMeterEnds = errors.New("the run of the process is over")
 
 // closeMeter gives up the requests under way, and waits until they are counted. It is called in the process's goroutine, before its end is recorded.
-func (p *Process) closeMeter() {
+func closeMeter(p *Process) {
 	if p.meter == nil {
 		return
 	}
@@ -291,8 +291,8 @@ func (p *Process) closeMeter() {
 	}
 }
 
-// took adds what a request has taken to what is published, and to what the next answer shows.
-func (p *Process) took(a *step.Answer) {
+// spentBy adds what a request has taken to what is published, and to what the next answer shows.
+func spentBy(p *Process, a *step.Answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pr, t := &p.progress, p.meter
@@ -309,7 +309,7 @@ func (p *Process) took(a *step.Answer) {
 }
 
 // drain has an answer show what was asked since the one before.
-func (p *Process) drain(resp *loop.Response) {
+func drain(p *Process, resp *loop.Response) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.meter
@@ -321,7 +321,7 @@ func (p *Process) drain(resp *loop.Response) {
 
 // breaks has a process suspended whose request was refused, and returns what its program is told. want is what there is too little for; nil = nothing
 // would be enough.
-func (p *Process) breaks(b *loop.Broke, want *purse.Want) error {
+func breaks(p *Process, b *loop.Broke, want *purse.Want) error {
 	p.mu.Lock()
 	p.meter.broke, p.meter.want = b, want
 	cut := p.meter.cut
@@ -333,7 +333,7 @@ func (p *Process) breaks(b *loop.Broke, want *purse.Want) error {
 }
 
 // onBroke has cut called when a request is refused, until the returned function is called.
-func (p *Process) onBroke(cut func(error)) (done func()) {
+func onBroke(p *Process, cut func(error)) (done func()) {
 	p.mu.Lock()
 	p.meter.cut = cut
 	b := p.meter.broke

@@ -250,4 +250,3 @@ func TestUnknownPriceSuspendsBeforeTheRequest(t *testing.T) {
 	pid := s.spawn(usd(1), func(o *SpawnOpts) { o.Model = "vendor/m" })
 	_ = s.Kill(pid, types.SIGKILL)
 }
-

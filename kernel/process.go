@@ -192,8 +192,8 @@ func (p *Process) Exit() (types.ExitStatus, bool) {
 	return *p.exit, true
 }
 
-// Model returns what is known of its model.
-func (p *Process) Model() vfs.ModelCard { return p.model }
+// ModelOf returns what is known of the model of a process.
+func ModelOf(p *Process) vfs.ModelCard { return p.model }
 
 // Profile returns the assembly's own value for the process, as it was given to Spawn.
 func (p *Process) Profile() any { return p.opts.Profile }

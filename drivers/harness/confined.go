@@ -16,6 +16,8 @@ type Confined struct {
 	Home string
 	// Road is where on the loopback (host:port) it reaches the kernel, which serves its MCP server there at RoadPath; empty = it has the socket.
 	Road string
+	// Gateway is where it finds the vendors of its models; nil = it calls them itself.
+	Gateway *harness.Gateway
 	// Done is called when it has ended, or could not be started; nil = nothing is to be done.
 	Done func()
 }
@@ -28,12 +30,23 @@ func confine(ctx context.Context, c *Config, dir string) (Confined, error) {
 	return c.Confine(llm.CallerFrom(ctx), c.CLI, c.Program, dir, c.Sandbox == harness.SandboxReadOnly)
 }
 
-// done tells whoever confines it that it has ended.
-func (c *Confined) done() {
+// Over tells whoever confines it that it has ended, once.
+func (c *Confined) Over() {
 	if c.Done != nil {
 		c.Done()
 	}
 	c.Done = nil
+}
+
+// Also has end called when it has ended, before what is called then so far.
+func (c *Confined) Also(end func()) {
+	done := c.Done
+	c.Done = func() {
+		end()
+		if done != nil {
+			done()
+		}
+	}
 }
 
 // secret looks up a variable of the user for a command line: one that has a home of its own keeps nothing elsewhere.

@@ -70,6 +70,8 @@ func (c sheet) Command(s agent.Spec, at harness.Place) (*harness.Command, error)
 
 func (sheet) Login() harness.Login { return harness.Login{} }
 
+func (sheet) Vendors(harness.User) ([]harness.Vendor, error) { return nil, nil }
+
 type sheetLines struct{ ended bool }
 
 func (l *sheetLines) Line(b []byte) []agent.Event {

@@ -200,7 +200,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	}
 	defer func() {
 		if err != nil {
-			s.confined.done()
+			s.confined.Over()
 		}
 	}()
 	at := s.wasAt(req)
@@ -225,7 +225,7 @@ func (s *session) start(ctx context.Context, req *llm.LLMRequest, emit func(llm.
 	spec := s.cfg.spec(req, prompt, instructions(s.cfg.CLI, req.SystemPrompt, req.Tools, s.own), at.Session, s.own)
 	spec.MCPServers = servers
 	cmd, err := s.cfg.CLI.Command(spec, harness.Place{Judged: judged, Judge: grant.judge, Program: s.cfg.Program, Dir: dir, MCPConfig: config, Trusted: s.cfg.Trusted != nil && s.cfg.Trusted(ctx),
-		Confined: s.confined.Home != "", Env: func(name string) string { return s.confined.secret(ctx, s.cfg.CLI, name) }})
+		Confined: s.confined.Home != "", Gateway: s.confined.Gateway, Env: func(name string) string { return s.confined.secret(ctx, s.cfg.CLI, name) }})
 	if err == nil {
 		cmd.Args = append(cmd.Args, s.cfg.ExtraArgs...)
 		err = writeFiles(dir, cmd.Files)
@@ -264,7 +264,7 @@ func (s *session) drop(idle bool) {
 		s.judging.end()
 		s.child.stop(idle)
 		s.child = nil
-		s.confined.done()
+		s.confined.Over()
 		ran := sum(s.counted, s.usage)
 		add(&s.owed, s.usage)
 		add(&s.before, ran)

@@ -55,7 +55,9 @@ func fields(t *testing.T, path string) map[string]map[string]string {
 				if err != nil {
 					t.Fatal(err)
 				}
-				out[spec.Name.Name][reflect.StructTag(tag).Get("json")] = types.ExprString(f.Type)
+				if name := reflect.StructTag(tag).Get("json"); name != "-" {
+					out[spec.Name.Name][name] = types.ExprString(f.Type)
+				}
 			}
 		}
 		return true

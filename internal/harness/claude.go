@@ -64,6 +64,7 @@ func (c claude) Command(s agent.Spec, at Place) (*Command, error) {
 		b.arg("--system-prompt-snapshot=off")
 	}
 	c.tools(b, &s)
+	c.gateway(b)
 	b.set("MCP_TOOL_TIMEOUT", strconv.FormatInt(maxToolTime.Milliseconds(), 10), "CLAUDE_CODE_MAX_RETRIES", "2", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1",
 		"DISABLE_AUTOUPDATER", "1", "DISABLE_TELEMETRY", "1", "DISABLE_ERROR_REPORTING", "1")
 	var err error

@@ -56,9 +56,7 @@ func (c codex) Command(s agent.Spec, at Place) (*Command, error) {
 	config("approval_policy", "never")
 	config("analytics.enabled", false)
 	config("check_for_update_on_startup", false)
-	if url := at.env("OPENAI_BASE_URL"); url != "" {
-		config("openai_base_url", url)
-	}
+	c.gateway(b, config)
 	if s.Model != "" {
 		config("model", s.Model)
 	}

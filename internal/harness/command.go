@@ -43,13 +43,14 @@ func begin(name string, s *agent.Spec, at Place, credentials ...string) *builder
 		b.cmd.Program = name
 	}
 	for _, n := range credentials {
-		if v := at.env(n); v != "" {
+		if v := at.user(n); v != "" {
 			b.cmd.Env[n] = v
 			if !strings.HasSuffix(n, "_URL") && !strings.HasSuffix(n, "_DIR") {
 				b.cmd.Secrets = append(b.cmd.Secrets, n)
 			}
 		}
 	}
+	b.direct()
 	switch {
 	case strings.TrimSpace(s.Prompt) == "":
 		b.refuse("the prompt is empty: say what the agent has to do")

@@ -30,6 +30,9 @@ type CLI interface {
 	ToolName(server, tool string) string
 	// Login says what it keeps of a login in a home.
 	Login() Login
+	// Vendors says whom it asks for its models, for a user, so that another can stand in their places (Place.Gateway); UNAVAILABLE, with the reason, if
+	// none can.
+	Vendors(u User) ([]Vendor, error)
 	// Kept says where the record of a session is. env looks up a variable that the program has.
 	Kept(session string, env func(string) string) Kept
 	// Steer returns what has to be written to its standard input so that it hears text while it runs;
@@ -103,6 +106,8 @@ type Place struct {
 	// Judge is the command by which one that asks so (Abilities.Hook) does: it gets the question on its standard input (CLI.Question), waits as long as it takes,
 	// and prints the answer (CLI.Judge). It fails with a reason on standard error; then the call must not be made.
 	Judge []string
+	// Gateway is where it finds its vendors; nil = it calls them itself, with the user's keys.
+	Gateway *Gateway
 	// Env looks up a variable of the user, such as a key. nil = there are none.
 	Env func(string) string
 }

@@ -34,6 +34,9 @@ type opencodeConfig struct {
 	MCP          map[string]opencodeMCP   `json:"mcp,omitempty"`
 	Permission   map[string]string        `json:"permission,omitempty"`
 	Plugin       []string                 `json:"plugin,omitempty"`
+	// Of the gateway.
+	Provider map[string]opencodeProvider `json:"provider,omitempty"`
+	Enabled  []string                    `json:"enabled_providers,omitempty"`
 }
 
 type opencodeAgent struct {
@@ -114,6 +117,7 @@ func (c opencode) Command(s agent.Spec, at Place) (*Command, error) {
 	if s.SystemPromptAppend != "" {
 		conf.Instructions = append(conf.Instructions, b.file("append.md", []byte(s.SystemPromptAppend)))
 	}
+	c.gateway(b, &conf)
 	data, err := json.MarshalIndent(conf, "", "  ")
 	if err != nil {
 		b.refuse("its configuration cannot be written: %w", err)

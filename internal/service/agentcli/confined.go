@@ -7,6 +7,7 @@ import (
 	"rnix/drivers/harness"
 	"rnix/internal/kernelmcp"
 	"rnix/ipc"
+	"rnix/kernel"
 	"rnix/types"
 	"rnix/vfs"
 
@@ -23,27 +24,34 @@ type Roads interface {
 	Road(owner types.PID) (address string, end func(), err error)
 }
 
-// Confine says how an agent CLI is confined. One in the sandbox has a road to the kernel until it has ended: it cannot connect to the socket, and Bun and
+// Confine says how an agent CLI is confined, and where it finds the models of its vendors if its requests are metered. One in the sandbox has a road to the kernel until it has ended: it cannot connect to the socket, and Bun and
 // Python close the channel that they have inherited when they start a program.
 func (d *Service) Confine(c vfs.Caller, cli clis.CLI, program, dir string, readOnly bool) (harness.Confined, error) {
 	by, err := d.Boxes.CLI(c, cli, program, dir, readOnly)
-	if err != nil || by.Home == "" {
+	p, ok := d.process(c.PID)
+	metered := ok && kernel.ModelOf(p).Metered
+	if err != nil || by.Home == "" && !metered {
 		return by, err
 	}
 	road, end, err := d.Roads.Road(c.PID)
 	if err != nil {
-		if by.Done != nil {
-			by.Done()
-		}
+		by.Over()
 		return harness.Confined{}, err
 	}
-	done := by.Done
-	by.Road, by.Done = road, func() {
-		end()
-		if done != nil {
-			done()
-		}
+	by.Also(end)
+	if by.Home != "" {
+		by.Road = road
 	}
+	if !metered {
+		return by, nil
+	}
+	g, end, err := d.gate(&c, cli, road)
+	if err != nil {
+		by.Over()
+		return harness.Confined{}, err
+	}
+	by.Also(end)
+	by.Gateway = g
 	return by, nil
 }
 

@@ -5,8 +5,11 @@ package agentcli
 import (
 	"context"
 	"log/slog"
+	"net/http"
+	"sync"
 
 	"rnix/drivers/harness"
+	"rnix/internal/gateway"
 	"rnix/internal/kernelmcp"
 	"rnix/internal/permit"
 	"rnix/internal/redact"
@@ -37,7 +40,12 @@ type Service struct {
 	Roads   Roads
 	Version string // of this program
 
-	bridge *harness.Bridge
+	bridge  *harness.Bridge
+	vendors *gateway.Vendors
+
+	mu sync.Mutex
+	// +checklocks:mu
+	gates map[types.PID]map[string]http.Handler // of the processes whose agent CLI runs, by the names of its vendors
 }
 
 // Kernel has the processes that live. *kernel.KernelImpl is one.
@@ -45,6 +53,7 @@ type Kernel interface {
 	Process(pid types.PID) (*kernel.Process, bool)
 	ByUUID(id types.UUID) (*kernel.Process, bool)
 	AskFor(ctx context.Context, of types.UUID, id string, c permit.Call) (kernel.Permission, error)
+	Meter(ctx context.Context, id types.UUID, q kernel.Question) (*kernel.Metering, error)
 }
 
 // Index knows the histories on disk. Each store.Index is one.
@@ -70,4 +79,5 @@ func (d *Service) Register(on *service.Wire) {
 	service.Handle(on, ipc.SessionCall, d.call)
 	service.Handle(on, ipc.SessionJudge, d.judge)
 	on.Server.Mount(harness.RoadPath, kernelmcp.Mounted(d.Version, d.sessionOf))
+	on.Server.Mount(gatewayPath, d.served)
 }

@@ -10,6 +10,7 @@ import (
 	"rnix/drivers/harness"
 	"rnix/drivers/llm"
 	wsdriver "rnix/drivers/workspace"
+	"rnix/internal/gateway"
 	"rnix/internal/service"
 	"rnix/ipc"
 	"rnix/types"
@@ -76,6 +77,7 @@ func (d *Service) Open() *harness.Bridge {
 	d.sweep()
 	d.bridge = harness.NewBridge(d.Program, d.Socket)
 	d.bridge.Conceal(d.Secrets)
+	d.vendors = gateway.NewVendors(d.Log)
 	return d.bridge
 }
 

@@ -37,6 +37,8 @@ type Sessions interface {
 	MayAct(ctx context.Context) bool
 	// Judge decides about a call that an agent's command line makes with a tool of its own.
 	Judge(ctx context.Context, session, id, tool string, c permit.Call) harness.Verdict
+	// Metered reports whether the requests of an agent's command line to its models each count by themselves; if not, why no budget can be kept.
+	Metered(c vfs.Caller, pr config.Provider) (metered bool, why string)
 	// Confine says how an agent's command line is confined.
 	Confine(c vfs.Caller, cli harness.CLI, program, dir string, readOnly bool) (harnessdriver.Confined, error)
 }
@@ -110,4 +112,15 @@ func (m *Makers) makeHarness(name string, pr config.Provider) (llm.LLMDriver, er
 			return ok && p.TrustsIn(c.WorkDir)
 		},
 		StateOf: m.Sessions.StateOf}), nil
+}
+
+// Metered implements Drivers: the requests of agent CLIs are metered by the gateway, where that can stand in for their vendors.
+func (m *Makers) Metered(c vfs.Caller, pr config.Provider) (metered bool, why string) {
+	switch {
+	case pr.Harness() != "":
+		return m.Sessions.Metered(c, pr)
+	case pr.Driver == config.DriverCursor:
+		return false, "cursor asks its vendor alone, at an address that cannot be set, and does not say beforehand what an answer can take; take another model, or no budget"
+	}
+	return false, ""
 }

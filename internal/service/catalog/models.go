@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -33,6 +34,8 @@ type Models struct {
 // Drivers makes the drivers of providers.
 type Drivers interface {
 	Make(pr config.Provider) (llm.LLMDriver, error)
+	// Metered reports whether the requests that a provider makes for a caller each count by themselves; if not, why no budget can be kept with it, or "".
+	Metered(c vfs.Caller, pr config.Provider) (metered bool, why string)
 }
 
 // model is a driver with its decorators, in two forms that share one gate.
@@ -146,6 +149,7 @@ type modelFile struct {
 	models  *Models
 	subpath string
 	flags   vfs.OpenFlag
+	caller  vfs.Caller
 	used    []config.Provider // that may answer
 	vfs.VFSFile
 }
@@ -161,6 +165,7 @@ func (f *modelFile) BindCaller(c vfs.Caller) error {
 		f.VFSFile = vfs.NewTextFile(vfs.FileStat{Name: "llm", Size: int64(len(list)), IsDir: true, Mode: "r--", Type: "dir"}, list)
 		return nil
 	}
+	f.caller = c
 	name, rest, _ := strings.Cut(strings.Trim(f.subpath, "/"), "/")
 	first, err := f.named(p, name)
 	if err != nil {
@@ -224,6 +229,9 @@ func (f *modelFile) ModelCard() vfs.ModelCard {
 	}
 	card := m.ModelCard()
 	for _, pr := range f.used {
+		metered, why := f.models.Drivers.Metered(f.caller, pr)
+		card.Metered = metered && len(f.used) == 1 // what two count in two ways is reserved as a whole
+		card.Unbudgeted = cmp.Or(card.Unbudgeted, why)
 		if card.WindowFrom == "" && card.ContextWindow > 0 && pr.Window(pr.DefaultModel) == card.ContextWindow {
 			card.WindowFrom = pr.WindowFrom(pr.DefaultModel)
 		}

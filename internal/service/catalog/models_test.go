@@ -42,6 +42,8 @@ func of(providers ...config.Provider) *profile.Profile {
 	return p
 }
 
+func (m *maker) Metered(vfs.Caller, config.Provider) (metered bool, why string) { return false, "" }
+
 func (m *maker) models() *Models {
 	return &Models{Drivers: m, Log: slog.New(slog.DiscardHandler)}
 }

@@ -1,0 +1,313 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// call is what a path asks for.
+type call int
+
+const (
+	free      call = iota // it costs nothing
+	messages              // Anthropic's
+	chat                  // OpenAI's Chat Completions
+	responses             // OpenAI's
+)
+
+// openAnswer is how long an answer may be of a request that does not say so, in tokens. Under a budget it is then asked for no longer.
+const openAnswer = 32_768
+
+// request is what was asked for, as far as we look.
+type request struct {
+	Question
+	call   call
+	body   []byte
+	fields map[string]field // of the body that matter
+	choice int              // answers that are asked for at once
+	shape  string           // where the bound of the answer stands, or is put
+	stream bool
+}
+
+// field is where the value of a member of the body stands.
+type field struct{ from, to int }
+
+// looked are the members that are looked at.
+var looked = []string{"model", "max_tokens", "max_completion_tokens", "max_output_tokens", "stream", "stream_options", "n", "thinking", "tools", "background"}
+
+// read reads a request. What is no JSON object, or says twice or wrongly what matters, is refused: what the vendor would make of it cannot be known.
+func read(c call, body []byte, up *Upstream) (*request, error) {
+	r := &request{call: c, body: body, choice: 1}
+	if err := r.find(); err != nil {
+		return nil, err
+	}
+	if err := r.value("model", &r.Model); err != nil {
+		return nil, err
+	}
+	if r.Model == "" {
+		return nil, invalid("model: missing")
+	}
+	var background bool
+	if err := firstOf(r.value("stream", &r.stream), r.value("n", &r.choice), r.value("background", &background)); err != nil {
+		return nil, err
+	}
+	if background {
+		return nil, invalid("background: an answer that is fetched later is not counted, and not served here")
+	}
+	if r.choice < 1 || r.choice > 128 {
+		return nil, invalid("n: %d is not between 1 and 128", r.choice)
+	}
+	if err := r.bound(up); err != nil {
+		return nil, err
+	}
+	r.Bytes, r.Extra = measure(body)
+	r.Extra += r.toolRoom()
+	return r, nil
+}
+
+func invalid(format string, args ...any) *refusal {
+	return refused(http.StatusBadRequest, "invalid_request_error", "rnix gateway: "+fmt.Sprintf(format, args...))
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find finds the members of the body that matter.
+func (r *request) find() error {
+	d := json.NewDecoder(bytes.NewReader(r.body))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return invalid("the body is not a JSON object")
+	}
+	r.fields = map[string]field{}
+	for d.More() {
+		t, err := d.Token()
+		name, ok := t.(string)
+		var value json.RawMessage
+		if err == nil && ok {
+			err = d.Decode(&value)
+		}
+		if err != nil || !ok {
+			return invalid("the body is not valid JSON")
+		}
+		if !slices.Contains(looked, name) {
+			continue
+		}
+		if _, twice := r.fields[name]; twice {
+			return invalid("%s: said twice", name)
+		}
+		to := int(d.InputOffset())
+		r.fields[name] = field{to - len(value), to}
+	}
+	if _, err := d.Token(); err != nil {
+		return invalid("the body is not valid JSON")
+	}
+	if len(bytes.TrimSpace(r.body[d.InputOffset():])) > 0 {
+		return invalid("the body has something behind its end")
+	}
+	return nil
+}
+
+// value decodes a member; null and none leave into as it is.
+func (r *request) value(name string, into any) error {
+	f, ok := r.fields[name]
+	if !ok {
+		return nil
+	}
+	if json.Unmarshal(r.body[f.from:f.to], into) != nil {
+		return invalid("%s: has a value of the wrong kind", name)
+	}
+	return nil
+}
+
+// bound finds out how long the answer may be.
+func (r *request) bound(up *Upstream) error {
+	names := map[call][]string{messages: {"max_tokens"}, chat: {"max_completion_tokens", "max_tokens"}, responses: {"max_output_tokens"}}[r.call]
+	r.shape = names[len(names)-1]
+	if r.call == chat && strings.HasPrefix(up.Base, "https://api.openai.com/") { // whose newer models refuse the other
+		r.shape = names[0]
+	}
+	for _, name := range names {
+		var n *int
+		if err := r.value(name, &n); err != nil {
+			return err
+		}
+		if n == nil {
+			continue
+		}
+		if *n < 1 || *n > 1<<24 {
+			return invalid("%s: %d is not between 1 and %d", name, *n, 1<<24)
+		}
+		if r.shape = name; r.Answer == 0 || *n < r.Answer {
+			r.Answer = *n
+		}
+	}
+	if r.Answer == 0 && !up.Unbounded {
+		r.Answer = openAnswer
+	}
+	r.Answer *= r.choice
+	return nil
+}
+
+// leastThinking is the smallest budget of thinking that Anthropic takes, in tokens.
+const leastThinking = 1024
+
+// shorten has the body say a bound of the answer of so many tokens in all.
+func (r *request) shorten(answer int, changes map[string]string) {
+	each := max(answer/r.choice, 1)
+	changes[r.shape] = strconv.Itoa(each)
+	if r.call == chat && r.shape == "max_completion_tokens" && r.has("max_tokens") {
+		changes["max_tokens"] = changes[r.shape]
+	}
+	var thinking struct {
+		Type   string `json:"type"`
+		Budget int    `json:"budget_tokens"`
+	}
+	if r.call == messages && r.value("thinking", &thinking) == nil && thinking.Type == "enabled" && thinking.Budget >= each {
+		changes["thinking"] = `{"type":"disabled"}`
+		if each >= 2*leastThinking {
+			changes["thinking"] = fmt.Sprintf(`{"type":"enabled","budget_tokens":%d}`, each/2)
+		}
+	}
+}
+
+// has reports whether the body has a member other than null.
+func (r *request) has(name string) bool {
+	f, ok := r.fields[name]
+	return ok && string(r.body[f.from:f.to]) != "null"
+}
+
+// counting has a streamed chat say its usage, which some servers do only if they are asked to.
+func (r *request) counting(changes map[string]string) {
+	if r.call == chat && r.stream && !r.has("stream_options") {
+		changes["stream_options"] = `{"include_usage":true}`
+	}
+}
+
+// with returns the body with other values of members.
+func (r *request) with(changes map[string]string) []byte {
+	if len(changes) == 0 {
+		return r.body
+	}
+	type edit struct {
+		field
+		text string
+	}
+	var edits []edit
+	for name, text := range changes {
+		if f, ok := r.fields[name]; ok {
+			edits = append(edits, edit{f, text})
+			continue
+		}
+		at := bytes.IndexByte(r.body, '{') + 1
+		comma := ","
+		if rest := bytes.TrimSpace(r.body[at:]); len(rest) > 0 && rest[0] == '}' {
+			comma = ""
+		}
+		edits = append(edits, edit{field{at, at}, strconv.Quote(name) + ":" + text + comma})
+	}
+	slices.SortFunc(edits, func(a, b edit) int { return a.from - b.from })
+	out, done := make([]byte, 0, len(r.body)+256), 0
+	for _, e := range edits {
+		out = append(append(out, r.body[done:e.from]...), e.text...)
+		done = e.to
+	}
+	return append(out, r.body[done:]...)
+}
+
+// What stands for what cannot be seen in a request, in tokens: a picture at its largest, and what a tool of the vendor's own reads.
+const (
+	pictureTokens = 6_000
+	vendorTool    = 16_000
+)
+
+// vendorTools are how the types of tools begin that the vendor runs itself.
+var vendorTools = []string{"web_search", "web_fetch", "code_execution", "code_interpreter", "file_search", "image_generation", "computer_use_preview", "mcp"}
+
+// toolRoom is what the vendor's own tools may add to a prompt.
+func (r *request) toolRoom() (n int) {
+	var tools []struct {
+		Type string `json:"type"`
+	}
+	if r.value("tools", &tools) != nil { // the vendor says what is wrong with them
+		return 0
+	}
+	for _, t := range tools {
+		if slices.ContainsFunc(vendorTools, func(own string) bool { return strings.HasPrefix(t.Type, own) }) {
+			n += vendorTool
+		}
+	}
+	return n
+}
+
+// pictures are how pictures begin, in base64: PNG, JPEG, GIF, WebP.
+var pictures = []string{"iVBORw0KGgo", "/9j/", "R0lGOD", "UklGR"}
+
+// leastPicture is how long a text is at least that is taken for a picture, in bytes.
+const leastPicture = 512
+
+// measure returns how many bytes of a body are text, and the tokens of its pictures, at most.
+func measure(body []byte) (text, extra int) {
+	text = len(body)
+	for rest := body; ; {
+		i := bytes.IndexByte(rest, '"')
+		if i < 0 {
+			return text, extra
+		}
+		rest = rest[i+1:]
+		n := literal(rest)
+		if n >= leastPicture && picture(rest[:n]) {
+			text, extra = text-n, extra+pictureTokens
+		}
+		rest = rest[min(n+1, len(rest)):]
+	}
+}
+
+// literal returns how long the rest of a text in JSON is, up to its closing quote.
+func literal(s []byte) int {
+	for i := 0; i < len(s); i++ {
+		j := bytes.IndexAny(s[i:], `"\`)
+		if j < 0 {
+			return len(s)
+		}
+		if i += j; s[i] == '"' {
+			return i
+		}
+		i++ // what is escaped
+	}
+	return len(s)
+}
+
+// picture reports whether a text is a picture in base64, as it is or as a data URL.
+func picture(s []byte) bool {
+	if rest, ok := bytes.CutPrefix(s, []byte("data:image/")); ok {
+		_, data, found := bytes.Cut(rest, []byte(","))
+		return found && base64Only(data)
+	}
+	for _, p := range pictures {
+		if bytes.HasPrefix(s, []byte(p)) {
+			return base64Only(s)
+		}
+	}
+	return false
+}
+
+// base64Only reports whether a text has nothing but the letters of base64, so that no words hide behind the beginning of a picture.
+func base64Only(s []byte) bool {
+	for _, c := range s {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("+/=-_\\", c) >= 0) {
+			return false
+		}
+	}
+	return true
+}
