@@ -22,6 +22,10 @@ type Login struct {
 	Keys  []string
 	// Settings are files and directories of the home that hold the user's settings. The program need not write them.
 	Settings []string
+
+	gated    bool                                  // keys are left out
+	strip    func(name string, text []byte) []byte // see Without
+	keyFacts []string                              // of Keys, those that are keys or tell of some
 }
 
 // ModelLogin returns what a program that is a model has in a user's home: claude or cursor. It gets its login alone. Settings of the user could have
@@ -66,17 +70,18 @@ func below(dir string, names ...string) (out []string) {
 
 func (claude) Login() Login {
 	return Login{Variable: "CLAUDE_CONFIG_DIR", Dir: ".claude", Files: []string{".credentials.json"}, Facts: ".claude.json",
+		strip: stripClaude, keyFacts: []string{"primaryApiKey", "customApiKeyResponses"},
 		Keys:     []string{"oauthAccount", "primaryApiKey", "customApiKeyResponses", "hasCompletedOnboarding", "userID"},
 		Settings: below(".claude", "settings.json", "CLAUDE.md", "agents", "commands", "hooks", "output-styles", "rules", "skills")}
 }
 
 func (codex) Login() Login {
-	return Login{Variable: "CODEX_HOME", Dir: ".codex", Files: []string{"auth.json"},
+	return Login{Variable: "CODEX_HOME", Dir: ".codex", Files: []string{"auth.json"}, strip: stripCodex,
 		Settings: below(".codex", "config.toml", "AGENTS.md", "AGENTS.override.md", "prompts", "rules", "agents", "skills")}
 }
 
 func (opencode) Login() Login {
-	return Login{Dir: ".local/share/opencode", Files: []string{"auth.json"},
+	return Login{Dir: ".local/share/opencode", Files: []string{"auth.json"}, strip: stripOpencode,
 		Tokens:   []string{"access", "refresh", "expires"}, // one of the type "wellknown" sets variables, and names an address whose settings are run
 		Settings: below(".config/opencode", "opencode.json", "opencode.jsonc", "config.json", "AGENTS.md", "agent", "agents", "command", "commands", "mode", "modes", "plugin", "plugins", "skill", "skills", "themes", "tool", "tools")}
 }

@@ -27,9 +27,13 @@ type Roads interface {
 // Confine says how an agent CLI is confined, and where it finds the models of its vendors if its requests are metered. One in the sandbox has a road to the kernel until it has ended: it cannot connect to the socket, and Bun and
 // Python close the channel that they have inherited when they start a program.
 func (d *Service) Confine(c vfs.Caller, cli clis.CLI, program, dir string, readOnly bool) (harness.Confined, error) {
-	by, err := d.Boxes.CLI(c, cli, program, dir, readOnly)
 	p, ok := d.process(c.PID)
 	metered := ok && kernel.ModelOf(p).Metered
+	box := cli
+	if metered {
+		box = clis.Gated(cli)
+	}
+	by, err := d.Boxes.CLI(c, box, program, dir, readOnly)
 	if err != nil || by.Home == "" && !metered {
 		return by, err
 	}

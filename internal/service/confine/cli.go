@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,7 +112,39 @@ func (g *guest) furnish(wants facts) error {
 		return err
 	}
 	shows, _ := g.shows()
+	if err := g.stripped(root, shows); err != nil {
+		return err
+	}
 	return shown(root, shows)
+}
+
+// stripped gives a home copies of those settings that have keys in them, without these, in place of what it would show.
+func (g *guest) stripped(root *os.Root, shows map[string]string) error {
+	for _, name := range g.login.Settings {
+		to, ok := shows[name]
+		if !ok || !g.login.Keyless() {
+			continue
+		}
+		text, err := readFile(os.Open(to))
+		if err != nil { // a directory
+			continue
+		}
+		given := g.login.Without(name, text)
+		if bytes.Equal(given, text) {
+			continue
+		}
+		delete(shows, name)
+		if err = straight(root, name); err == nil {
+			err = remove(root, name)
+		}
+		if err == nil {
+			err = writeOwn(root, name, given)
+		}
+		if err != nil {
+			return types.Errorf(types.ErrStorage, "Start", name, "the settings cannot be given to the agent CLI in the sandbox without their keys: %w", err)
+		}
+	}
+	return nil
 }
 
 // shows returns what of a user's home the home of a guest shows, by its names there: the settings of the program and, of a CLI, the tools that every
@@ -125,10 +158,21 @@ func (g *guest) shows() (shows map[string]string, read []string) {
 	}
 	for _, name := range g.login.Settings {
 		if to := g.login.At(g.user, g.dir, name); g.reach.honest(to) {
-			shows[name], read = resolved(to), append(read, to, resolved(to))
+			if shows[name] = resolved(to); !keyed(g.login, name, to) {
+				read = append(read, to, resolved(to))
+			}
 		}
 	}
 	return shows, read
+}
+
+// keyed reports whether a file of settings has keys in it that are left out.
+func keyed(l clis.Login, name, path string) bool {
+	if !l.Keyless() {
+		return false
+	}
+	text, err := readFile(os.Open(path))
+	return err == nil && !bytes.Equal(l.Without(name, text), text)
 }
 
 // CLI returns how an agent's command line is confined that is started for a process: as the commands of the process are, but for what a guest has. dir is

@@ -36,7 +36,7 @@ func login(root *os.Root, l harness.Login, user, dir string, wants facts) error 
 		name = filepath.Join(l.Dir, name)
 		err := straight(root, name)
 		if err == nil {
-			err = same(root, l.At(user, dir, name), name, l.Tokens)
+			err = same(root, l, l.At(user, dir, name), name)
 		}
 		if err != nil {
 			return types.Errorf(types.ErrStorage, "Start", l.At(user, dir, name), "the login cannot be given to the agent CLI in the sandbox: %w", err)
@@ -109,7 +109,8 @@ func takeBack(root *os.Root, own string) {
 
 // same makes a file of a login the same in both homes, or, of entries of which a program may refresh only tokens, these. What the user has not is in
 // none.
-func same(root *os.Root, users, own string, tokens []string) error {
+func same(root *os.Root, l harness.Login, users, own string) error {
+	tokens := l.Tokens
 	info, err := os.Stat(users)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -121,6 +122,15 @@ func same(root *os.Root, users, own string, tokens []string) error {
 	}
 	if users, err = filepath.EvalSymlinks(users); err != nil {
 		return err
+	}
+	if l.Keyless() {
+		text, err := readFile(os.Open(users))
+		if err != nil {
+			return err
+		}
+		if l.Without(filepath.Base(own), text) == nil {
+			return remove(root, own)
+		}
 	}
 	has, err := root.Lstat(own)
 	switch {
@@ -141,7 +151,7 @@ func same(root *os.Root, users, own string, tokens []string) error {
 		}
 	}
 	if tokens != nil {
-		return copied(root, users, own)
+		return copied(root, l, users, own)
 	}
 	for range linkTries { // a program that runs in this home may put another there at any moment
 		if err = remove(root, own); err == nil {
@@ -155,16 +165,19 @@ func same(root *os.Root, users, own string, tokens []string) error {
 		}
 	}
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.EXDEV) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EMLINK) || errors.Is(err, errors.ErrUnsupported) {
-		return copied(root, users, own)
+		return copied(root, l, users, own)
 	}
 	return err
 }
 
 // copied makes a file below root a copy of one of the user's, unless it is one.
-func copied(root *os.Root, users, own string) error {
+func copied(root *os.Root, l harness.Login, users, own string) error {
 	text, err := readFile(os.Open(users))
 	if err != nil {
 		return err
+	}
+	if text = l.Without(filepath.Base(own), text); text == nil {
+		return remove(root, own)
 	}
 	has, err1 := root.Lstat(own)
 	info, err2 := os.Stat(users)
@@ -278,6 +291,7 @@ func readFacts(l harness.Login, user, dir string) (wants facts, err error) {
 			return nil, nil
 		case err == nil:
 			if err = json.Unmarshal(text, &wants); err == nil {
+				l.WithoutFacts(wants)
 				return wants, nil
 			}
 			if time.Now().Before(end) {
