@@ -31,7 +31,12 @@ type user struct {
 // newUser gives a test a user of a real command line.
 func newUser(t *testing.T, name string, script func(llmtest.Request) llmtest.Reply) *user {
 	t.Helper()
-	program := vendortest.Program(t, name)
+	return userOf(t, name, vendortest.Program(t, name), script)
+}
+
+// userOf gives a test a user whose command line of that name is a program.
+func userOf(t *testing.T, name, program string, script func(llmtest.Request) llmtest.Reply) *user {
+	t.Helper()
 	exe, err := exec.LookPath("rnix") // which TestMain has put there
 	if err != nil {
 		t.Fatal(err)

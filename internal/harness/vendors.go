@@ -2,6 +2,7 @@ package harness
 
 import (
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"strings"
 
@@ -40,6 +41,23 @@ type Gateway struct {
 	// URL is its address. A vendor is at URL/NAME, and its calls below URL/NAME/v1.
 	URL     string
 	Vendors []Vendor // in whose keys placeholders stand
+}
+
+// The beginnings of what a command line is given in place of a key, and of a vendor's address.
+const (
+	placeholder = "rnix-gateway-"
+	loopback    = "http://127.0.0.1:"
+	// GatewayPath is the path of Gateway.URL.
+	GatewayPath = "/gateway"
+)
+
+// Placeholder returns what stands for a key at the gateway, where it is known; elsewhere it is worth nothing.
+func Placeholder() string { return placeholder + rand.Text() }
+
+// OfGateway reports whether a value of a variable is one that a command line was given by the gateway: another process of the gateway's user can do
+// nothing with it.
+func OfGateway(value string) bool {
+	return strings.HasPrefix(value, placeholder) || strings.HasPrefix(value, loopback) && strings.Contains(value, GatewayPath+"/")
 }
 
 // at returns where a vendor is, without the version.
@@ -160,5 +178,5 @@ func (claude) gateway(b *builder) {
 	if err != nil {
 		b.refuse("its settings cannot be written: %w", err)
 	}
-	b.arg("--settings=" + b.file("gateway.json", data))
+	b.arg("--settings=" + string(data)) // nothing in it is a secret
 }

@@ -10,6 +10,7 @@ import (
 
 	"rnix/agent"
 	"rnix/internal/config"
+	"rnix/internal/harness"
 	"rnix/internal/sandbox"
 	"rnix/kernel"
 	"rnix/runtime/env"
@@ -37,6 +38,7 @@ func (r *Reader) Read(cwd string, environ []string, trust bool) (*Profile, error
 	if len(environ) == 0 {
 		environ = os.Environ()
 	}
+	environ = r.beyondGateway(environ)
 	home, _ := lookupIn(environ)("HOME")
 	project, _ := agent.ProjectRoot(cwd, home)
 	project = cmp.Or(project, cwd)
@@ -107,6 +109,23 @@ func directory(cwd string) (string, error) {
 		return "", types.Errorf(types.ErrNotFound, "Spawn", cwd, "%w", err)
 	}
 	return cwd, nil
+}
+
+// beyondGateway returns the environment of a client without what its agent CLI was given by the model gateway, which opens nothing to others: keys are those
+// that the daemon has, and addresses are in their places.
+func (r *Reader) beyondGateway(environ []string) []string {
+	of := func(kv string) bool { _, v, _ := strings.Cut(kv, "="); return harness.OfGateway(v) }
+	if !slices.ContainsFunc(environ, of) {
+		return environ
+	}
+	out := slices.DeleteFunc(slices.Clone(environ), of)
+	for _, kv := range environ {
+		name, _, _ := strings.Cut(kv, "=")
+		if v, ok := r.Lookup(name); ok && of(kv) && strings.HasSuffix(name, "_URL") {
+			out = append(out, name+"="+v)
+		}
+	}
+	return out
 }
 
 // lookupIn looks variables up in an environment; the last one of a name counts.

@@ -3,7 +3,6 @@ package agentcli
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"maps"
 	"net/http"
@@ -23,7 +22,7 @@ import (
 )
 
 // gatewayPath is where on a road the model gateway is; behind it stand the name of a vendor and the path of a call.
-const gatewayPath = "/gateway/"
+const gatewayPath = clis.GatewayPath + "/"
 
 // Metered reports whether each request to a model counts by itself that the agent CLI of a process makes, whose provider is pr. If not, why is the reason
 // for which a budget cannot be kept.
@@ -59,7 +58,7 @@ func (d *Service) vendorsOf(c *vfs.Caller, cli clis.CLI, model string) (*clis.Ga
 		up := gateway.Upstream{Name: v.Name, API: v.API, Base: v.Base, Unbounded: v.Unbounded}
 		v.Keys = slices.Clone(v.Keys)
 		for i := range v.Keys {
-			k := gateway.Key{Placeholder: "rnix-gateway-" + rand.Text(), Secret: v.Keys[i].Value}
+			k := gateway.Key{Placeholder: clis.Placeholder(), Secret: v.Keys[i].Value}
 			up.Keys, v.Keys[i].Value = append(up.Keys, k), k.Placeholder
 		}
 		h, err := gateway.New(up, purse{d.Kernel, c.UUID, namer(p, v.Name)}, d.vendors)
@@ -135,7 +134,7 @@ func (d *Service) gate(c *vfs.Caller, cli clis.CLI, road string) (g *clis.Gatewa
 	}
 	d.gates[c.PID] = own
 	d.mu.Unlock()
-	g.URL = "http://" + road + strings.TrimSuffix(gatewayPath, "/")
+	g.URL = "http://" + road + clis.GatewayPath
 	return g, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
