@@ -3,16 +3,21 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"encoding/base64"
+	"encoding/json"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"rnix/drivers/llm/llmtest"
 	"rnix/internal/harness/vendortest"
 	"rnix/internal/testenv"
+	"rnix/ipc"
 )
 
 // spied is what a command of an agent finds of keys: in its environment, in those of all processes that it may read, in its home and in USERHOME.
@@ -122,68 +127,124 @@ func TestRealClaudeNeverSpendsMoreThanItsBudget(t *testing.T) {
 	u := newUser(t, "claude", loops)
 	u.allowed("Bash")
 	out, code := u.rnix("run", "--harness", "claude", "--name", "loop", "--model", "claude-opus-5-5", "--budget-usd", "0.5", "loop")
-	usd, _ := spentOf(u.Requests(), 4, 20)
-	t.Logf("%d: %d requests, $%.4f\n%s", code, len(u.Requests()), usd, out)
-	t.Log(u.must("budget", "loop"))
-	t.Log(u.must("cost", "loop"))
-	t.Log(u.must("steps", "loop"))
-	t.Log(u.must("ps", "-a"))
-}
-
-func shellLoop(r llmtest.Request) llmtest.Reply {
-	reply := use("exec_command", map[string]any{"cmd": "echo again"})
-	reply.Usage = &llmtest.Usage{Input: len(r.Body) / 4, Output: 100}
-	return reply
-}
-
-func TestRealCodexStopsWithItsBudget(t *testing.T) {
-	u := newUser(t, "codex", shellLoop)
-	out, code := u.rnix("run", "--harness", "codex", "--name", "loop", "--model", "gpt-5.1-codex", "--budget", "300", "loop")
-	t.Logf("%d: %d requests\n%s", code, len(u.Requests()), out)
-	for _, r := range u.Requests() {
-		t.Log(r.Path, r.Header, r.Tools)
+	usd, tokens := spentOf(u.Requests(), 4, 20)
+	t.Logf("%d requests, $%.4f of $0.50", len(u.Requests()), usd)
+	if code != 4 || !strings.Contains(out, "suspended: budget: too little left for the next call") || usd > 0.5 || len(u.Requests()) < 3 {
+		t.Errorf("%d, $%v: %s", code, usd, out)
 	}
-	t.Log(u.must("budget", "loop"))
-	t.Log(u.must("steps", "loop"))
+	if p := u.shown("loop"); p.TokensUsed != tokens || math.Abs(p.CostUSD-usd) > 1e-6 || p.Model != "claude-opus-5-5" {
+		t.Errorf("%d tokens and $%v are shown, %d and $%v were counted", p.TokensUsed, p.CostUSD, tokens, usd)
+	}
+	steps := 0
+	for line := range strings.Lines(u.must("steps", "loop", "--json")) {
+		var s struct {
+			Tokens int `json:"tokens_used"`
+		}
+		if err := json.Unmarshal([]byte(line), &s); err == nil {
+			steps += s.Tokens
+		}
+	}
+	if steps != tokens {
+		t.Errorf("the steps show %d tokens of %d", steps, tokens)
+	}
+	u.Answer(vendortest.Play(llmtest.Reply{Text: "it has resumed"}))
+	if out := u.must("budget", "add", "loop", "--usd", "1"); !strings.Contains(out, "resum") {
+		t.Errorf("%s", out)
+	}
+	if out := u.must("wait", "loop"); !strings.Contains(out, "it has resumed") {
+		t.Errorf("%s", out)
+	}
 }
 
-func TestRealOpencodeNeverSpendsMoreThanItsBudget(t *testing.T) {
-	u := newUser(t, "opencode", nil)
-	u.opencodeVendor()
-	u.Answer(func(r llmtest.Request) llmtest.Reply {
-		reply := use("bash", map[string]any{"command": "echo again", "description": "again"})
+// codex says what it has used at the end of its turn only.
+func TestRealCodexStopsWithItsBudget(t *testing.T) {
+	u := newUser(t, "codex", func(r llmtest.Request) llmtest.Reply {
+		reply := use("exec_command", map[string]any{"cmd": "echo again"})
 		reply.Usage = &llmtest.Usage{Input: len(r.Body) / 4, Output: 100}
 		return reply
 	})
+	out, code := u.rnix("run", "--harness", "codex", "--name", "loop", "--model", "gpt-5.1-codex", "--budget", "300", "loop")
+	_, tokens := spentOf(u.Requests(), 0, 0)
+	if code != 4 || len(u.Requests()) != 1 || !strings.Contains(out, "of 300 tokens are used") || u.shown("loop").TokensUsed != tokens {
+		t.Errorf("%d, %d requests: %s", code, len(u.Requests()), out)
+	}
+}
+
+func TestRealOpencodeNeverSpendsMoreThanItsBudget(t *testing.T) {
+	u := newUser(t, "opencode", func(r llmtest.Request) llmtest.Reply {
+		reply := use("bash", map[string]any{"command": "env", "description": "again"})
+		reply.Usage = &llmtest.Usage{Input: len(r.Body) / 4, Output: 100}
+		return reply
+	})
+	u.opencodeConfig()
+	if err := os.MkdirAll(filepath.Join(u.Home, ".config", "rnix"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(u.Home, ".config", "rnix", "prices.yaml"), []byte("version: \"1\"\nprices:\n  - {provider: fake, model: m1, input: 4, output: 20}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, code := u.rnix("run", "--harness", "opencode", "--name", "loop", "--model", "fake/m1", "--budget-usd", "0.2", "loop")
-	t.Logf("%d: %d requests\n%s", code, len(u.Requests()), out)
-	for _, r := range u.Requests() {
-		t.Log(r.Path, r.Header, r.Tools)
+	usd, tokens := spentOf(u.Requests(), 4, 20)
+	if code != 4 || !strings.Contains(out, "suspended: budget: too little left for the next call") || usd > 0.2 || len(u.Requests()) < 2 || u.shown("loop").TokensUsed != tokens {
+		t.Errorf("%d, $%v of %d requests: %s", code, usd, len(u.Requests()), out)
 	}
-	t.Log(u.must("budget", "loop"))
-	t.Log(u.must("steps", "loop"))
-	u.noKey(vendortest.Key)
-}
-
-// opencodeVendor has opencode ask the stand-in.
-func (u *user) opencodeVendor() {
-	u.t.Helper()
-	for _, dir := range []string{"opencode", "rnix"} {
-		if err := os.MkdirAll(filepath.Join(u.Home, ".config", dir), 0o700); err != nil {
-			u.t.Fatal(err)
+	for _, r := range u.Requests() {
+		if r.Header.Get("Authorization") != "Bearer "+vendortest.Key || bytes.Contains(r.Body, []byte(vendortest.Key)) {
+			t.Errorf("%s with %q: %s", r.Path, r.Header.Get("Authorization"), r.Body)
 		}
 	}
-	config := `{
-  // comments are allowed
-  "model": "fake/m1",
-  "permission": {"*": "allow"},
-  "provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "name": "fake", "options": {"baseURL": "` + u.URL + `/v1", "apiKey": "{env:OPENAI_API_KEY}"},
-    "models": {"m1": {"name": "m1", "limit": {"context": 100000, "output": 1000}}}}}
-}`
-	if err := os.WriteFile(filepath.Join(u.Home, ".config", "opencode", "opencode.jsonc"), []byte(config), 0o600); err != nil {
-		u.t.Fatal(err)
+}
+
+// shown is what ps shows of a process.
+func (u *user) shown(name string) (p ipc.Proc) {
+	u.t.Helper()
+	for line := range strings.Lines(u.must("ps", "-a", "--json")) {
+		if json.Unmarshal([]byte(line), &p) == nil && p.Name == name {
+			return p
+		}
+	}
+	u.t.Errorf("there is no %s", name)
+	return p
+}
+
+// A login of a subscription is sent on as it is, and its requests are counted.
+func TestLoginsOfRealCommandLinesPassTheGateway(t *testing.T) {
+	token := func(claims string) string {
+		return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".x"
+	}
+	chatgpt := token(`{"exp":99999999999,"email":"a@b.test","https://api.openai.com/auth":{"chatgpt_account_id":"acc-1","chatgpt_plan_type":"pro","user_id":"u"}}`)
+	for name, c := range map[string]struct {
+		cli, file, text, variable string
+		path, header              string
+	}{
+		"claude": {"claude", ".claude/.credentials.json", `{"claudeAiOauth":{"accessToken":"sk-ant-oat01-LOGIN","refreshToken":"sk-ant-ort01-LOGIN","expiresAt":9999999999999,"scopes":["user:inference","user:profile"],"subscriptionType":"max"}}`,
+			"ANTHROPIC_BASE_URL=", "/v1/messages", "Bearer sk-ant-oat01-LOGIN"},
+		"codex": {"codex", ".codex/auth.json", `{"OPENAI_API_KEY":null,"auth_mode":"chatgpt","tokens":{"id_token":"` + chatgpt + `","access_token":"` + chatgpt + `","refresh_token":"r","account_id":"acc-1"},"last_refresh":"` + time.Now().UTC().Format(time.RFC3339) + `"}`,
+			"OPENAI_BASE_URL=", "/v1/responses", "Bearer " + chatgpt},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUser(t, c.cli, nil)
+			u.Require("")
+			u.Answer(vendortest.Play(llmtest.Reply{Text: "good day", Usage: &llmtest.Usage{Input: 11, Output: 2}}))
+			u.env = slices.DeleteFunc(u.env, func(kv string) bool { return strings.Contains(kv, vendortest.Key) })
+			path := filepath.Join(u.Home, c.file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if out, code := u.rnix("run", "--harness", c.cli, "--name", "p", "say good day"); code != 0 || !strings.Contains(out, "good day") {
+				t.Fatalf("%d %s", code, out)
+			}
+			for _, r := range u.Requests() {
+				if !strings.HasPrefix(r.Path, c.path) || r.Header.Get("Authorization") != c.header || r.Header.Get("X-Api-Key") != "" {
+					t.Errorf("%s %v", r.Path, r.Header)
+				}
+			}
+			if p := u.shown("p"); p.TokensUsed != 13*len(u.Requests()) {
+				t.Errorf("%d tokens are shown of %d requests", p.TokensUsed, len(u.Requests()))
+			}
+		})
 	}
 }

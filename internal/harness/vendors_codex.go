@@ -93,6 +93,7 @@ func (codex) gateway(b *builder, config func(key string, value any)) {
 		}
 		return
 	}
+	b.arg("--disable", "enable_request_compression") // in zstd, which only the vendor reads
 	for i := range g.Vendors {
 		v := &g.Vendors[i]
 		url := g.at(v.Name) + "/v1"
