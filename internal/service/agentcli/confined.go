@@ -24,8 +24,8 @@ type Roads interface {
 	Road(owner types.PID) (address string, end func(), err error)
 }
 
-// Confine says how an agent CLI is confined, and where it finds the models of its vendors if its requests are metered. One in the sandbox has a road to the kernel until it has ended: it cannot connect to the socket, and Bun and
-// Python close the channel that they have inherited when they start a program.
+// Confine says how an agent CLI is confined, and where it finds the models of its vendors if its requests are metered. One in the sandbox has a road to
+// the kernel until it has ended: it cannot connect to the socket, and Bun and Python close the channel that they have inherited when they start a program.
 func (d *Service) Confine(c vfs.Caller, cli clis.CLI, program, dir string, readOnly bool) (harness.Confined, error) {
 	p, ok := d.process(c.PID)
 	metered := ok && kernel.ModelOf(p).Metered
@@ -37,26 +37,30 @@ func (d *Service) Confine(c vfs.Caller, cli clis.CLI, program, dir string, readO
 	if err != nil || by.Home == "" && !metered {
 		return by, err
 	}
-	road, end, err := d.Roads.Road(c.PID)
-	if err != nil {
-		by.Over()
-		return harness.Confined{}, err
-	}
-	by.Also(end)
-	if by.Home != "" {
+	road, err := d.road(&by, c.PID)
+	if err == nil && by.Home != "" {
 		by.Road = road
 	}
-	if !metered {
-		return by, nil
+	if err == nil && metered {
+		var end func()
+		if by.Gateway, end, err = d.gate(&c, cli, road); err == nil {
+			by.Also(end)
+		}
 	}
-	g, end, err := d.gate(&c, cli, road)
 	if err != nil {
 		by.Over()
 		return harness.Confined{}, err
 	}
-	by.Also(end)
-	by.Gateway = g
 	return by, nil
+}
+
+// road opens a road for an agent CLI that is confined in a way, until it has ended, and returns its address.
+func (d *Service) road(by *harness.Confined, owner types.PID) (address string, err error) {
+	address, end, err := d.Roads.Road(owner)
+	if err == nil {
+		by.Also(end)
+	}
+	return address, err
 }
 
 // sessionOf finds the session that a credential opens for a peer, and how its calls are run.

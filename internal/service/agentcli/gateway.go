@@ -152,7 +152,7 @@ func (d *Service) served(w http.ResponseWriter, r *http.Request, peer *ipc.Peer)
 	h := d.gates[owner][vendor]
 	d.mu.Unlock()
 	if !inside || h == nil {
-		http.Error(w, "rnix gateway: the process that calls has no agent CLI that asks "+vendor, http.StatusNotFound)
+		http.Error(w, "rnix gateway: the process that calls has no agent CLI with this vendor", http.StatusNotFound)
 		return
 	}
 	http.StripPrefix(gatewayPath+vendor, h).ServeHTTP(w, r)
