@@ -64,13 +64,16 @@ func Channel(value, dataDir string) (address string, err error) {
 	return channelPrefix + strconv.Itoa(fd), nil
 }
 
-// Nearest returns the address of the channel that this program has inherited, and socket if it has none. Unlike Channel it needs no variable:
-// command lines of agents start their MCP servers with an environment of their own.
-func Nearest(socket string) string {
-	if checkSocketKind(proc.ChannelFD, unix.SOCK_SEQPACKET) != nil {
-		return socket
+// Nearest returns the address of the channel that this program has inherited, that of road (host:port) if it has none, and socket if there is neither.
+// Unlike Inherited it needs no variable: command lines of agents start their MCP servers with an environment of their own.
+func Nearest(socket, road string) string {
+	switch {
+	case checkSocketKind(proc.ChannelFD, unix.SOCK_SEQPACKET) == nil:
+		return channelPrefix + strconv.Itoa(proc.ChannelFD)
+	case road != "":
+		return roadPrefix + road
 	}
-	return channelPrefix + strconv.Itoa(proc.ChannelFD)
+	return socket
 }
 
 // within reports whether this program runs inside an agent, as far as it can tell: in a box it sees nobody above it.

@@ -385,7 +385,7 @@ func TestTheVariableOfAChannelIsChecked(t *testing.T) {
 			t.Errorf("%q: %q %v, want %q %s", c.value, address, err, c.address, c.code)
 		}
 	}
-	if got := Nearest("/socket"); got != "/socket" && got != channelPrefix+strconv.Itoa(proc.ChannelFD) {
+	if got := Nearest("/socket", ""); got != "/socket" && got != channelPrefix+strconv.Itoa(proc.ChannelFD) {
 		t.Error(got)
 	}
 }

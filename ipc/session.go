@@ -61,7 +61,8 @@ type SessionJudgeResponse struct {
 
 // SessionFile is the form of the file in which a session's command line finds the kernel. Mode 0600.
 type SessionFile struct {
-	Socket     string `json:"socket"` // of the daemon
+	Socket     string `json:"socket"`         // of the daemon
+	Road       string `json:"road,omitempty"` // of the process, for one in the sandbox: host:port
 	Credential string `json:"credential"`
 }
 

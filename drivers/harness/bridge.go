@@ -92,7 +92,7 @@ func (b *Bridge) open(s *session, dir string, judged bool) (servers []agent.MCPS
 	server, err := b.server(s, credential, file)
 	if judged && s.cfg.CLI.Can().Hook && err == nil {
 		g.judge = []string{b.program, JudgeWord, file}
-		err = b.write(file, credential)
+		err = b.write(file, credential, s.confined.Road)
 	}
 	if err != nil {
 		return nil, "", nil, nil, err
@@ -115,12 +115,12 @@ func (b *Bridge) server(s *session, credential, file string) (agent.MCPServerCon
 	if road := s.confined.Road; road != "" {
 		return agent.MCPServerConfig{Name: Server, Type: agent.MCPHTTP, URL: "http://" + road + RoadPath, Headers: map[string]string{"Authorization": "Bearer " + credential}}, nil
 	}
-	return agent.MCPServerConfig{Name: Server, Type: agent.MCPStdio, Command: b.program, Args: []string{"mcp", "serve", "--session", file}}, b.write(file, credential)
+	return agent.MCPServerConfig{Name: Server, Type: agent.MCPStdio, Command: b.program, Args: []string{"mcp", "serve", "--session", file}}, b.write(file, credential, "")
 }
 
 // write writes the file in which what a session starts finds the kernel.
-func (b *Bridge) write(file, credential string) error {
-	text, err := json.Marshal(ipc.SessionFile{Socket: b.socket, Credential: credential})
+func (b *Bridge) write(file, credential, road string) error {
+	text, err := json.Marshal(ipc.SessionFile{Socket: b.socket, Road: road, Credential: credential})
 	if err == nil {
 		err = durable.WriteFile(durable.OS, file, append(text, '\n'), durable.Cached)
 	}

@@ -25,7 +25,7 @@ func Judge(ctx context.Context, file string, in io.Reader, out io.Writer) error 
 	if err != nil {
 		return err
 	}
-	client := ipc.NewClient(ipc.Nearest(f.Socket))
+	client := ipc.NewClient(ipc.Nearest(f.Socket, f.Road))
 	defer client.Close()
 	r, err := ipc.Call(ctx, client, ipc.SessionJudge, ipc.SessionJudgeRequest{Credential: f.Credential, Question: question})
 	if err == nil {

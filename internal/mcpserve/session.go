@@ -26,7 +26,7 @@ func OpenSession(ctx context.Context, file string) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := ipc.NewClient(ipc.Nearest(f.Socket))
+	client := ipc.NewClient(ipc.Nearest(f.Socket, f.Road))
 	r, err := ipc.Call(ctx, client, ipc.SessionTools, ipc.SessionToolsRequest{Credential: f.Credential})
 	if err != nil {
 		_ = client.Close()
