@@ -41,13 +41,19 @@ run again, and what changed files is taken back first, where that can be. About 
 decides: tell (the model is told to check), retry, skip (the model is told that it was not run), fail
 (nothing is resumed), or ask, for each call, on a terminal.
 
+Without a process, in a terminal, you choose one from a list and talk to it (see: rnix attach).
 The command returns when the processes are resumed; with --follow it stays as run does, with its output and
 its exit codes. With --json it answers with what has begun, an object for each process.`,
 		Example: examples(`rnix resume night`, `rnix resume 3 --budget 200k --follow`, `rnix resume --fork --from-step 5 0191f3a2-7c3e`,
 			`rnix resume 3 --new-input "The tests run now; go on"`, `rnix resume --fork --model other/model --name second night`,
 			`rnix resume --subtree 1`),
-		Annotations:       exits("0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 124 129 130 143"),
-		Args:              argsOf(1, -1, process),
+		Annotations: exits("0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 124 129 130 143"),
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 && c.Flags().NFlag() == 0 && talks(a) {
+				return nil // one is chosen
+			}
+			return argsOf(1, -1, process)(c, args)
+		},
 		ValidArgsFunction: completeResumable(a),
 	}
 	o := &resumeOptions{app: a}
@@ -77,7 +83,14 @@ its exit codes. With --json it answers with what has begun, an object for each p
 	f.BoolVarP(&o.follow, "follow", "f", false, "stay with it until it ends, as run does")
 	f.StringVar(&o.format, "output-format", "text", "text, json or, with --follow, stream-json")
 	completeResume(a, c)
-	c.RunE = func(c *cobra.Command, args []string) error { return o.run(c, args) }
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			t := talk{o: &runOptions{app: a}, choose: true}
+			t.o.req.Cwd, t.o.req.Env = a.host.Dir, a.host.Environ
+			return t.run(c.Context())
+		}
+		return o.run(c, args)
+	}
 	return c
 }
 

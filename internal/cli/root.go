@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,10 +19,11 @@ func newRoot(a *app) *cobra.Command {
 		Use:   a.host.Name + ` ["intent"]`,
 		Short: "run AI agents the way Unix runs processes",
 		Long: `Rnix runs AI agents as processes: with PIDs, signals, a file system and a record on disk of
-everything that they do. Give it an intent in quotes, and an agent works on it in this directory.
+everything that they do. Give it an intent in quotes, and an agent works on it in this directory; without
+one, in a terminal, it is a conversation (see: rnix chat).
 
 Processes are named by PID, by a UUID or its beginning or end, or by name.`,
-		Example: examples(`rnix "Report on this project"`,
+		Example: examples(`rnix`, `rnix "Report on this project"`,
 			`rnix "Fix the failing test" --agent assistant --max-steps 30`,
 			`rnix run --detach --name night "Review all open TODOs"`,
 			`rnix ps`, `rnix log -f night`, `rnix resume night`, `rnix help exit-codes`),
@@ -64,7 +66,7 @@ type entry struct {
 
 func entries() []entry {
 	return []entry{
-		{"run", "run", runCmd}, {"wait", "run", waitCmd}, {"kill", "run", killCmd}, {"group groups", "run", groupCmd}, {"pause", "run", pauseCmd}, {"resume", "run", resumeCmd}, {"rename", "run", renameCmd},
+		{"run", "run", runCmd}, {"chat", "run", chatCmd}, {"attach", "run", attachCmd}, {"wait", "run", waitCmd}, {"kill", "run", killCmd}, {"group groups", "run", groupCmd}, {"pause", "run", pauseCmd}, {"resume", "run", resumeCmd}, {"rename", "run", renameCmd},
 		{"compose", "run", composeCmd},
 		{"list-resumable", "run", listResumableCmd}, {"budget", "run", budgetCmd}, {"cost", "see", costCmd}, {"supervise", "run", superviseCmd},
 		{"send", "run", sendCmd}, {"steer", "run", steerCmd}, {"allow", "run", allowCmd}, {"deny", "run", denyCmd}, {"answer", "run", answerCmd}, {"asks", "see", asksCmd}, {"recv", "run", recvCmd}, {"mailbox", "see", mailboxCmd},
@@ -112,8 +114,17 @@ func addCommands(a *app, root *cobra.Command) {
 // rootRun makes a quoted intent an argument of the program itself.
 func rootRun(a *app, root *cobra.Command) {
 	o := runFlags(a, root)
+	last := root.Flags().BoolP("continue", "c", false, "go on with the last conversation of this directory (see: rnix chat)")
 	root.RunE = func(c *cobra.Command, args []string) error {
+		if *last {
+			t := talk{o: o, first: cmp.Or(strings.Join(args, " "), o.intent), last: true}
+			return t.start(c)
+		}
 		if len(args) == 0 && !c.Flags().Changed("intent") {
+			if talks(a) || dumb(a) {
+				t := talk{o: o}
+				return t.start(c)
+			}
 			if c.Flags().NFlag() == 0 {
 				return c.Help()
 			}

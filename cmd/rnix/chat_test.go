@@ -1,0 +1,285 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"rnix/drivers/llm/llmtest"
+)
+
+// talkAPI is a model that does what it is told, slowly enough to be watched.
+func talkAPI(t *testing.T, s *screen) *llmtest.API {
+	api, url := llmtest.NewMessagesAPI(t, func(r llmtest.Request) llmtest.Reply {
+		said := r.LastUser()
+		if res, told := r.LastResult(); told {
+			return llmtest.Reply{Text: "# Result\n\nIt **works**:\n\n```go\nfunc main() { // " + res.Text[:min(len(res.Text), 9)] + "\n}\n```\n\nDone.", Chunks: 9, Pause: 10 * time.Millisecond}
+		}
+		call := func(command string) llmtest.Reply {
+			return llmtest.Reply{Text: "I look first.", ToolCalls: []llmtest.ToolCall{{Name: "shell", Input: fmt.Sprintf(`{"command":%q}`, command)}}}
+		}
+		switch {
+		case strings.HasSuffix(said, "hang"):
+			return llmtest.Reply{Text: "A paragraph that is complete.\n\nAnd half of another", Hang: true}
+		case strings.Contains(said, "list"):
+			return call("seq 101 120")
+		case strings.Contains(said, "wait for it"):
+			return call("for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do test -e go && break; sleep 0.2; done; echo went")
+		case strings.Contains(said, "write the file"):
+			return call("echo made > made.txt")
+		case strings.Contains(said, "remove"):
+			return call("rm -rf build")
+		case strings.Contains(said, "hostile"):
+			return llmtest.Reply{Text: "Now \x1b[2J\x1b[31mred\x1b]0;title\a \u202eturned `\x1b[H` and\n\n```sh\n\x1b[5;5Hcode\x1bc\n```\n\n" + strings.Repeat("long", 4000) + "\n\nThe end of it."}
+		}
+		return llmtest.Reply{Text: fmt.Sprintf("You said %d bytes: %s", len(said), said[:min(len(said), 60)]), Chunks: 5, Pause: 20 * time.Millisecond}
+	})
+	s.env = append(s.env, "ANTHROPIC_API_KEY=k", "ANTHROPIC_BASE_URL="+url, "ANTHROPIC_MODEL=m")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(s.dir), "home", ".config", "rnix", "providers.yaml"), []byte("version: \"1\"\ndefault_provider: anthropic\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return api
+}
+
+// whole is all that the terminal has, with what was scrolled out of sight.
+func (s *screen) whole() string { s.t.Helper(); return s.tmux("capture-pane", "-p", "-S", "-") }
+
+// once waits until a text is in the terminal, and fails if it is there more than once at the end.
+func (s *screen) once(text string) {
+	s.t.Helper()
+	s.until(func(string) bool { return strings.Count(s.whole(), text) > 0 }, "the terminal lacks "+text)
+	if n := strings.Count(s.whole(), text); n != 1 {
+		s.t.Errorf("%q is there %d times:\n%s", text, n, s.whole())
+	}
+}
+
+// A conversation in a terminal: text while it comes, a call on one line, a second message after the end, one while the agent works, an interrupt, and the way back.
+func TestAPersonTalksToAnAgent(t *testing.T) {
+	s := newScreen(t)
+	talkAPI(t, s)
+	s.open("80", "24", "rnix")
+	s.sees("with anthropic/m", "say what is to be done")
+	s.keys("list the numbers", "Enter")
+	s.sees("● shell seq 101 120  ok", "… 17 lines more (Ctrl+O)", "│ 120", "func main()", "Done.", "say what is next", "anthropic/m", "PID 1")
+	s.once("› list the numbers")
+	s.once("I look first.")
+	s.once("It works:")
+	s.keys("C-o")
+	s.sees("─ shell seq 101 120", "\n103\n")
+
+	s.keys("now hang", "Enter") // the same process continues
+	s.sees("And half of another", "Esc interrupts")
+	s.once("A paragraph that is complete.") // above, while the next one is under way
+	s.keys("leave the tests alone", "Enter")
+	s.sees("queued: leave the tests alone")
+	s.keys("Escape")
+	s.sees("interrupted after", "gets it with your next message: leave the tests alone")
+	s.once("And half of another")
+	s.keys("and the third", "Enter")
+	s.sees("You said", "say what is next")
+	s.until(func(string) bool { return !strings.Contains(s.text(), "gets it with") }, "what was queued is not taken in")
+	s.once("› leave the tests alone")
+	s.once("› and the third")
+
+	s.keys("wait for it", "Enter")
+	s.sees("shell for i in", "Esc interrupts")
+	s.keys("only main.go", "Enter")
+	s.sees("queued: only main.go")
+	if err := os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.sees("› only main.go\n\nResult", "say what is next") // it was told before the next prompt
+	s.once("› only main.go")
+
+	s.keys("C-c")
+	s.sees("Ctrl+C again leaves")
+	s.keys("C-c")
+	s.sees("come back with: rnix attach 0", "ended with 0")
+	if !strings.Contains(s.whole(), "● shell seq 101 120") {
+		t.Error("the conversation does not stay in the terminal")
+	}
+
+	back := regexp.MustCompile(`come back with: (rnix attach \S+)`).FindStringSubmatch(s.whole())
+	s.run(back[1])
+	s.sees("PID 4", "Done.", "say what is next")
+	s.keys("I am back", "Enter")
+	s.sees("You said 9 bytes: I am back", "say what is next")
+	s.leave("C-d")
+	s.run("rnix -c 'one more'")
+	s.sees("You said 8 bytes: one more", "say what is next")
+	s.leave("C-d")
+	if n := s.rnix("ps", "-a", "--json"); strings.Count(n, `"pid"`) != 1 {
+		t.Errorf("there are other processes: %s", n)
+	}
+}
+
+// Two terminals see the same, the first answer to a question counts, and a daemon that is killed is followed by the next one.
+func TestTwoPersonsTalkToOneAgentOverACrash(t *testing.T) {
+	s := newScreen(t)
+	talkAPI(t, s)
+	s.open("100", "30", "rnix chat --name both --ask 'shell rm *'")
+	s.sees("say what is to be done")
+	s.keys("remove the build", "Enter")
+	s.sees("? it wants to call shell", "rm -rf build", "y allow")
+	first := s.pane()
+	s.tmux("split-window", "-h", "/bin/sh")
+	second := s.pane()
+	s.tmux("resize-window", "-x", "200", "-y", "30")
+	s.run("rnix attach both")
+	s.sees("› remove the build", "I look first.", "? it wants to call shell", "y allow")
+	s.keys("n")
+	s.sees("deny; why")
+	s.keys("not that one", "Enter")
+	s.sees("denied: shell rm -rf build", "● shell rm -rf build  failed", "Done.", "say what is next")
+	s.tmux("select-pane", "-t", first)
+	s.sees("● shell rm -rf build  failed", "Done.", "say what is next")
+	s.keys("what now", "Enter")
+	s.sees("You said 8 bytes: what now", "say what is next")
+	s.tmux("select-pane", "-t", second)
+	s.sees("› what now", "You said 8 bytes: what now") // it was resumed from the other one
+
+	s.keys("wait for it", "Enter")
+	s.sees("shell for i in")
+	s.tmux("select-pane", "-t", first)
+	s.sees("shell for i in")
+	daemon := regexp.MustCompile(`"pid": ?(\d+)`).FindStringSubmatch(s.rnix("daemon", "status", "--json"))
+	if daemon == nil {
+		t.Fatal("no pid of the daemon")
+	}
+	var pid int
+	if _, err := fmt.Sscan(daemon[1], &pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for _, pane := range []string{second, first} {
+		s.tmux("select-pane", "-t", pane)
+		s.once("the daemon went away, and is back")
+		s.sees("Done.", "say what is next")
+	}
+	s.keys("after all", "Enter")
+	s.sees("You said 9 bytes: after all")
+	s.leave("C-d")
+}
+
+// A person goes back to before a message, with the files, goes to another conversation, and chooses one from a list.
+func TestAPersonGoesBackInAConversation(t *testing.T) {
+	s := newScreen(t)
+	api := talkAPI(t, s)
+	s.open("100", "30", "rnix chat --name old --sandbox off --budget 500k")
+	s.sees("say what is to be done")
+	s.keys("/he", "Tab", "Enter")
+	s.sees("Esc", "interrupt the agent", "/undo", "@FILE")
+	note := filepath.Join(s.dir, "note.txt")
+	if err := os.WriteFile(note, []byte("A NOTE"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.keys("look at @no", "Tab")
+	s.sees("look at @note.txt")
+	s.keys("Enter")
+	s.sees("say what is next")
+	s.keys("and again @note.txt", "Enter")
+	s.sees("You said 91 bytes", "say what is next")
+	if r := api.Requests(); !strings.Contains(string(r[len(r)-1].Body), "[end of file note.txt]") || !strings.Contains(string(r[0].Body), "A NOTE") {
+		t.Error("the file is not with the message")
+	}
+	s.keys("write the file", "Enter")
+	s.sees("Done.", "say what is next")
+	made := filepath.Join(s.dir, "made.txt")
+	if _, err := os.Stat(made); err != nil {
+		t.Fatal(err)
+	}
+	s.keys("/diff", "Enter")
+	s.sees("+made", "1 file changed")
+	s.keys("/budget", "Enter")
+	s.sees("500,000 tokens")
+	s.keys("/budget 100k", "Enter")
+	s.sees("the budget is raised")
+	s.keys("/undo", "Enter")
+	s.sees("before you said: write the file", "D made.txt", "y yes")
+	s.keys("y")
+	s.sees("1 removed; take it back with:", "in a fork", "› write the file")
+	if _, err := os.Stat(made); err == nil {
+		t.Error("the file is still there")
+	}
+	s.keys("C-u", "say another thing", "Enter")
+	s.sees("› say another thing", "You said 107 bytes", "say what is next")
+	s.once("a fork from the end of step 2")
+	s.keys("/export talk.md", "Enter")
+	s.sees("written to")
+	if b, err := os.ReadFile(filepath.Join(s.dir, "talk.md")); err != nil || !strings.Contains(string(b), "say another thing") || strings.Contains(string(b), "write the file") {
+		t.Errorf("the exported conversation: %s, %v", b, err)
+	}
+	s.keys("/new", "Enter")
+	s.sees("a new conversation; the one before is found with: rnix attach 0")
+	s.keys("/nonsense", "Enter")
+	s.sees("unknown command /nonsense; did you mean /new")
+	s.keys("/resume", "Enter")
+	s.sees("which conversation?", "old")
+	s.keys("old", "Enter")
+	s.sees("PID", "› write the file", "say what is next")
+	s.leave("C-d")
+
+	s.run("rnix attach")
+	s.sees("which conversation?")
+	s.keys("nothing such")
+	s.sees("none has this in it")
+	s.leave("Escape")
+	s.run("rnix resume")
+	s.sees("which conversation?")
+	s.keys("Enter")
+	s.sees("say what is next")
+	s.leave("C-d")
+}
+
+// pane names the pane in which keys are typed.
+func (s *screen) pane() string {
+	s.t.Helper()
+	return strings.TrimSpace(s.tmux("display-message", "-p", "#{pane_id}"))
+}
+
+// Nothing that an agent says or a person pastes is obeyed by the terminal or answers a question; it works in a small terminal, with ASCII alone.
+func TestATerminalObeysNothingOfAConversation(t *testing.T) {
+	s := newScreen(t)
+	talkAPI(t, s)
+	s.env = append(s.env, "RNIX_ASCII=1", "NO_COLOR=1")
+	s.open("80", "24", "rnix")
+	s.sees("say what is to be done", "Enter sends | Alt+Enter new line")
+	s.keys("be hostile", "Enter")
+	s.sees("The end of it.", "say what is next")
+	if text := s.whole(); !strings.Contains(text, "> be hostile") || !strings.Contains(text, "Now red <U+202E>turned") {
+		t.Errorf("the screen was changed:\n%s", text)
+	}
+	big := filepath.Join(s.dir, "big")
+	if err := os.WriteFile(big, []byte(strings.Repeat("y\nn\n\x1b[31m", 1)+strings.Repeat("0123456789abcde\n", 60000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.keys("look: ")
+	s.tmux("load-buffer", big)
+	s.tmux("paste-buffer", "-p", "-r")
+	s.sees("[pasted 60,0")
+	s.keys("Enter")
+	s.sees("You said 96", "say what is next")
+	s.tmux("resize-window", "-x", "40", "-y", "10")
+	s.keys("say it in a small terminal", "Enter")
+	s.sees("You said 26 bytes", "say what is next")
+	s.tmux("resize-window", "-x", "120", "-y", "40")
+	s.keys("two", "M-Enter", "lines", "Enter")
+	s.sees("You said 9 bytes: two lines", "say what is next")
+	s.leave("C-d")
+
+	s.run("rnix </dev/null | head -3")
+	s.sees("Rnix runs AI agents")
+	s.run("TERM=dumb rnix")
+	s.sees("needs a terminal that can move its cursor", "rnix run", "ended with 2")
+	if _, err := exec.LookPath("rnix"); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,240 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"rnix/debug"
+	"rnix/internal/tui"
+	"rnix/ipc"
+)
+
+// showResult is a call with what it brought.
+type result struct {
+	call openCall
+	text string // clean, without the line about the exit code
+}
+
+// How much is shown of a result.
+const (
+	shownLines = 3
+	shownDiff  = 16
+	unfolded   = 400
+)
+
+// callHead is a call on one line: its tool and what it is about, clean.
+func callHead(m *Model, c *openCall) string {
+	return paint(m.t, bold, tui.Line(m.t, c.name)) + with(" ", tui.Line(m.t, about(c.name, c.input)))
+}
+
+// fields are what a call is about, the most telling first.
+var fields = []string{"command", "path", "file_path", "file", "from", "pattern", "query", "url", "intent", "text", "skill", "name", "pid", "pids", "question", "reason"}
+
+// about returns what a call is about.
+func about(tool, input string) string {
+	var in map[string]json.RawMessage
+	if json.Unmarshal([]byte(input), &in) != nil {
+		return bounded(input, 400)
+	}
+	var parts []string
+	for _, f := range fields {
+		raw, ok := in[f]
+		if !ok {
+			continue
+		}
+		var s string
+		if json.Unmarshal(raw, &s) != nil {
+			s = string(raw)
+		}
+		parts = append(parts, bounded(s, 400))
+		if f == "command" || len(parts) == 2 {
+			break
+		}
+	}
+	if len(parts) == 0 && len(in) > 0 && tool != "plan" && tool != "replan" && tool != "complete" {
+		return bounded(input, 400)
+	}
+	return strings.Join(parts, " ")
+}
+
+// exitLine is the last line of what a command has printed.
+var exitLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n?\[exit code (\d+), ([^\]\n]*)\]\s*$`) })
+
+// showResult prints a call with its result.
+func showResult(m *Model, c *ipc.ConversationMessage) {
+	i := slices.IndexFunc(m.script.open, func(o openCall) bool { return o.id == c.ToolCallID })
+	if i < 0 {
+		return // its call is among the messages that are not shown
+	}
+	k := m.script.open[i]
+	m.script.open = slices.Delete(m.script.open, i, i+1)
+	if k.name == "complete" && !c.IsError {
+		completedWith(m, &k)
+		return
+	}
+	text, state, took := c.Content, "ok", ""
+	if found := exitLine().FindStringSubmatchIndex(text); found != nil {
+		if code := text[found[2]:found[3]]; code != "0" {
+			state = "exit " + code
+		}
+		took = text[found[4]:found[5]]
+		text = text[:found[0]]
+	} else if d := c.Time.Sub(k.at); d >= time.Second {
+		took = debug.Duration(d)
+	}
+	a := green
+	switch {
+	case c.IsError:
+		a, state = red, "failed"
+	case state != "ok":
+		a = red
+	}
+	text = strings.TrimRight(tui.Clean(m.t, text), "\n ")
+	m.script.last = &result{k, text}
+	end := "  " + paint(m.t, a, state)
+	if took != "" {
+		end += paint(m.t, dim, " "+tui.Line(m.t, took))
+	}
+	m.block("call")
+	m.print(tui.Cut(m.t, paint(m.t, a, tui.Pick(m.t, "● ", "* "))+callHead(m, &k), max(m.md.w-tui.Cells(m.t, strip(end)), 10)) + end)
+	m.print(foldedLines(m, &k, text)...)
+}
+
+// completedWith prints the answer that an agent has ended with.
+func completedWith(m *Model, k *openCall) {
+	var in struct{ Result string }
+	if json.Unmarshal([]byte(k.input), &in) != nil || strings.TrimSpace(in.Result) == "" || strings.TrimSpace(in.Result) == strings.TrimSpace(m.script.answer) {
+		return
+	}
+	m.script.answer = in.Result
+	printSaid(m, m.md.write(in.Result))
+	printSaid(m, m.md.end())
+}
+
+// foldedLines returns what is shown below a call: of a plan its steps, of a difference its beginning, of all else the last lines.
+func foldedLines(m *Model, k *openCall, text string) (out []string) {
+	if k.name == "plan" || k.name == "replan" {
+		var in struct{ Steps []string }
+		if json.Unmarshal([]byte(k.input), &in) == nil && len(in.Steps) > 0 {
+			for i, s := range in.Steps {
+				if i == shownDiff {
+					break
+				}
+				out = append(out, belowLine(m, 0, tui.Pick(m.t, "□ ", "- ")+tui.Line(m.t, s)))
+			}
+			return out
+		}
+	}
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(text, "\n")
+	if diff := change(k, lines); diff != nil {
+		for _, l := range diff[:min(len(diff), shownDiff)] {
+			out = append(out, belowLine(m, diffAttr(l), l))
+		}
+		return append(out, moreLines(m, len(diff)-shownDiff)...)
+	}
+	n := max(len(lines)-shownLines, 0)
+	out = moreLines(m, n)
+	for _, l := range lines[n:] {
+		out = append(out, belowLine(m, dim, l))
+	}
+	return out
+}
+
+func moreLines(m *Model, n int) []string {
+	if n <= 0 {
+		return nil
+	}
+	return []string{belowLine(m, dim, tui.Pick(m.t, "… ", "... ")+tui.Number(n)+" lines more (Ctrl+O)")}
+}
+
+// belowLine is a line below a call.
+func belowLine(m *Model, a attr, line string) string {
+	return tui.Cut(m.t, paint(m.t, dim, tui.Pick(m.t, "  │ ", "  | "))+paint(m.t, a, bounded(line, 1<<10)), m.md.w)
+}
+
+// change returns the lines of the difference that a call has made: that which its result has, or what its input puts in the place of what; nil = it
+// has made none.
+func change(k *openCall, lines []string) []string {
+	var in struct {
+		Old, New *string
+		OldText  *string `json:"old_text"`
+		NewText  *string `json:"new_text"`
+		OldStr   *string `json:"old_string"`
+		NewStr   *string `json:"new_string"`
+		Content  *string
+	}
+	if strings.Contains(k.name, "edit") || strings.Contains(k.name, "write") {
+		i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "@@") })
+		if i >= 0 {
+			return lines[i:]
+		}
+		if json.Unmarshal([]byte(k.input), &in) == nil {
+			for _, pair := range [][2]*string{{in.Old, in.New}, {in.OldText, in.NewText}, {in.OldStr, in.NewStr}} {
+				if pair[0] != nil && pair[1] != nil {
+					return append(signed("-", *pair[0]), signed("+", *pair[1])...)
+				}
+			}
+			if in.Content != nil && strings.Contains(k.name, "write") {
+				return signed("+", *in.Content)
+			}
+		}
+	}
+	return nil
+}
+
+// signed returns the lines of a text with a sign before each.
+func signed(sign, text string) (out []string) {
+	if text == "" {
+		return nil
+	}
+	var t tui.Theme
+	for l := range strings.SplitSeq(strings.TrimRight(tui.Clean(&t, bounded(text, 64<<10)), "\n"), "\n") {
+		out = append(out, sign+l)
+	}
+	return out
+}
+
+// unfoldLast prints the last result as a whole.
+func unfoldLast(m *Model) {
+	r := m.script.last
+	if r == nil || r.text == "" {
+		m.say("there is no output to unfold")
+		return
+	}
+	m.block("unfold")
+	m.print(tui.Cut(m.t, paint(m.t, dim, tui.Pick(m.t, "─ ", "- "))+callHead(m, &r.call), m.md.w))
+	lines := strings.Split(r.text, "\n")
+	for _, l := range lines[:min(len(lines), unfolded)] {
+		m.print(hardWrap(m.t, []span{{bounded(l, 8<<10), 0}}, m.md.w)...)
+	}
+	if n := len(lines) - unfolded; n > 0 {
+		m.print(paint(m.t, dim, tui.Pick(m.t, "… ", "... ")+tui.Number(n)+" lines more; see: rnix steps "+tui.Line(m.t, addressOf(m))))
+	}
+	m.script.last = nil
+}
+
+// strip returns text without styles.
+func strip(s string) string {
+	var b bytes.Buffer
+	for {
+		i := strings.IndexByte(s, '\x1b')
+		if i < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(s[:i])
+		j := strings.IndexByte(s[i:], 'm')
+		if j < 0 {
+			return b.String()
+		}
+		s = s[i+j+1:]
+	}
+}

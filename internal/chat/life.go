@@ -1,0 +1,318 @@
+package chat
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"rnix/debug"
+	"rnix/internal/tui"
+	"rnix/ipc"
+	"rnix/types"
+)
+
+// findTarget looks for the process that is talked to, before anything is drawn.
+func findTarget(m *Model, ctx context.Context, target string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := m.src.Call(ctx, ipc.GetProcDetail.Name, ipc.TargetRequest{Target: target}, &m.detail); err != nil {
+		return err
+	}
+	m.id = m.detail.UUID
+	m.phase = ended // until it is looked at
+	return nil
+}
+
+// send says something to the agent: at first it starts a process, one that works is told before its next prompt, and all others are resumed with it.
+func (m *Model) send(text string) tea.Cmd {
+	switch {
+	case m.away && m.lost:
+		m.keep(text)
+		return goAway(m)
+	case m.away || m.phase == starting:
+		m.queue = append(m.queue, queued{text: text})
+		return nil
+	case m.id == (types.UUID{}):
+		return spawnWith(m, text)
+	case m.phase == working && m.next.fork == nil:
+		m.queue = append(m.queue, queued{text: text})
+		return m.steer()
+	}
+	return resumeWith(m, text)
+}
+
+// keep puts a text that could not be sent back to where it was typed.
+func (m *Model) keep(text string) {
+	if m.ed.empty() {
+		m.ed.set(text)
+	}
+}
+
+func spawnWith(m *Model, text string) tea.Cmd {
+	req := m.o.Spawn
+	req.Intent, req.Env = text, m.o.Environ
+	if m.next.model != "" {
+		req.Model, req.Provider = m.next.model, ""
+	}
+	if m.next.agent != "" {
+		req.Agent = m.next.agent
+	}
+	inputs, rest, err := attached(m, text)
+	if err != nil {
+		m.keep(text)
+		return m.fail(err)
+	}
+	req.Inputs, req.Intent = append(req.Inputs, inputs...), rest
+	startsRun(m, text)
+	return call(m, ipc.Spawn, req, func(m *Model, r ipc.SpawnResponse, err error) tea.Cmd {
+		if err != nil {
+			return refusedRun(m, text, none, err)
+		}
+		m.o.Spawn.Parent = "" // the next conversation is not below the process that this one was
+		m.detail = ipc.ProcDetail{}
+		return startedRun(m, &r)
+	})
+}
+
+// resumeWith says something to a process that does not work.
+func resumeWith(m *Model, text string) tea.Cmd {
+	said, err := inlinedText(m, text)
+	if err != nil {
+		m.keep(text)
+		return m.fail(err)
+	}
+	req := ipc.ResumeRequest{Target: m.id.String(), NewInput: said, Env: m.o.Environ, Model: m.next.model}
+	if m.next.fork != nil {
+		req.Fork, req.FromStep, req.Cwd = true, m.next.fork, m.next.cwd
+	}
+	was := m.phase
+	startsRun(m, text)
+	return call(m, ipc.Resume, req, func(m *Model, r ipc.ResumeResponse, err error) tea.Cmd {
+		if types.CodeOf(err) == types.ErrConflict { // another person has resumed it just now
+			unqueue(m, text)
+			m.phase = working
+			m.queue = append(m.queue, queued{text: text})
+			return tea.Batch(m.steer(), m.settle())
+		}
+		if err != nil {
+			return refusedRun(m, text, was, err)
+		}
+		if r.Mode == "fork" {
+			m.script = script{next: m.next.from, step: r.Step} // it has the numbers of its origin up to there
+			m.print(paint(m.t, dim, tui.Cut(m.t, fmt.Sprintf("a fork from the end of step %d; it works in %s", r.Step, tui.Line(m.t, r.WorkDir)), m.w-1)))
+		}
+		for _, d := range r.InDoubt {
+			m.print(paint(m.t, yellow, tui.Cut(m.t, tui.Pick(m.t, "⚠ ", "! ")+"it is not known whether "+tui.Line(m.t, d.Tool+" "+d.Input)+" has run; the model is told to check", m.w-1)))
+		}
+		return startedRun(m, &r.SpawnResponse)
+	})
+}
+
+// startsRun notes that a run begins.
+func startsRun(m *Model, text string) {
+	m.runs++
+	m.phase, m.doing, m.since, m.began = starting, "starts", m.now(), m.now()
+	m.queue = append(m.queue, queued{text: text, sent: true})
+}
+
+// refusedRun takes back what could not be started.
+func refusedRun(m *Model, text string, was phase, err error) tea.Cmd {
+	m.phase = was
+	unqueue(m, text)
+	m.keep(text)
+	return m.fail(err)
+}
+
+// startedRun takes in that a run has begun.
+func startedRun(m *Model, r *ipc.SpawnResponse) tea.Cmd {
+	m.id, m.next = r.UUID, start{}
+	m.phase, m.doing, m.since = working, "asks the model", m.now()
+	m.detail.PID, m.detail.UUID, m.detail.Name = r.PID, r.UUID, r.Name
+	m.detail.Provider, m.detail.Model, m.detail.Sandbox, m.detail.Net, m.detail.Exit = r.Provider, r.Model, r.Sandbox, r.Net, nil
+	m.said, m.script.over = speech{}, false
+	for _, w := range r.Warnings {
+		m.print(paint(m.t, yellow, tui.Cut(m.t, tui.Pick(m.t, "⚠ ", "! ")+tui.Line(m.t, w), m.w-1)))
+	}
+	if t := r.Worktree; t != nil {
+		m.print(paint(m.t, dim, tui.Cut(m.t, "works in "+tui.Line(m.t, t.Dir)+", on branch "+tui.Line(m.t, t.Branch), m.w-1)))
+	}
+	return tea.Batch(listenFrom(m, r.Seq+1), m.fetch(), m.steer())
+}
+
+// steer sends what was said while the agent works and was not sent yet.
+func (m *Model) steer() tea.Cmd {
+	var cmds []tea.Cmd
+	for i := range m.queue {
+		q := &m.queue[i]
+		if q.sent {
+			continue
+		}
+		text, err := inlinedText(m, q.text)
+		if err != nil {
+			text = q.text
+			cmds = append(cmds, m.fail(err))
+		}
+		q.sent = true
+		said := q.text
+		req := ipc.SendRequest{Target: m.id.String(), Text: text, Key: types.NewUUID().String()}
+		cmds = append(cmds, call(m, ipc.Steer, req, func(m *Model, _ ipc.SendResponse, err error) tea.Cmd {
+			if err == nil {
+				return nil
+			}
+			unqueue(m, said)
+			if c := types.CodeOf(err); c == types.ErrBrokenPipe || c == types.ErrNotFound || c == types.ErrConflict { // it has ended meanwhile
+				m.phase = ended
+				return m.send(said)
+			}
+			m.keep(said)
+			return m.fail(err)
+		}))
+	}
+	return tea.Batch(cmds...)
+}
+
+// settle looks how it stands with the process.
+func (m *Model) settle() tea.Cmd {
+	if m.idle || m.phase == starting || m.id == (types.UUID{}) {
+		return nil
+	}
+	m.idle = true
+	runs := m.runs
+	return call(m, ipc.GetProcDetail, ipc.TargetRequest{Target: m.id.String()}, func(m *Model, d ipc.ProcDetail, err error) tea.Cmd {
+		m.idle = false
+		switch {
+		case err != nil:
+			return m.fail(err)
+		case runs != m.runs:
+			return m.settle()
+		case d.UUID != m.id:
+			return nil
+		}
+		return m.learn(&d)
+	})
+}
+
+// resumeTime is how long a new daemon is given to resume what the one before has left.
+const resumeTime = 10 * time.Second
+
+// learn takes in how it stands.
+func (m *Model) learn(d *ipc.ProcDetail) tea.Cmd {
+	was, changed := m.phase, !d.UpdatedAt.Equal(m.detail.UpdatedAt)
+	m.detail = *d
+	var cmds []tea.Cmd
+	switch d.State {
+	case "created", "running":
+		m.phase = working
+		if was != working {
+			m.doing, m.since, m.began = "works", m.now(), m.now()
+		}
+	case "suspended":
+		if why := d.Why(); (why == types.SuspendBroken || why == types.SuspendStopped) && m.now().Sub(m.back) < resumeTime {
+			return m.after(tickEvery, doneMsg((*Model).settle)) // the new daemon resumes it
+		}
+		m.phase = suspended
+	default:
+		m.phase = ended
+	}
+	if m.phase == working && !m.ev.open {
+		cmds = append(cmds, listenFrom(m, 0), m.fetch(), readAsks(m))
+	}
+	switch {
+	case was == working && m.phase != working:
+		m.script.over = true
+		cmds = append(cmds, m.fetch(), readAsks(m), askContext(m))
+	case m.phase != working && changed:
+		cmds = append(cmds, m.fetch())
+	}
+	return tea.Batch(cmds...)
+}
+
+// finishRun says how a run has ended, when all that it said stands above.
+func finishRun(m *Model) {
+	m.script.over, m.printed = false, nil
+	if m.note == stopping {
+		m.note = ""
+	}
+	printSaid(m, m.md.end())
+	m.said = speech{}
+	for _, c := range m.script.open {
+		m.block("call")
+		m.print(tui.Cut(m.t, paint(m.t, yellow, tui.Pick(m.t, "● ", "* "))+callHead(m, &c)+paint(m.t, yellow, "  no result"), m.w-1))
+	}
+	m.script.open, m.kids = nil, nil
+	d := &m.detail
+	if res := strings.TrimSpace(d.Result); res != "" && d.Exit != nil && d.Exit.Code == types.ExitOK && res != strings.TrimSpace(m.script.answer) {
+		m.block("answer")
+		m.script.answer = res
+		m.print(m.md.write(res)...)
+		m.print(m.md.end()...)
+	}
+	took := ""
+	if !m.began.IsZero() {
+		took = " after " + debug.Age(m.now().Sub(m.began))
+	}
+	switch {
+	case m.phase == suspended:
+		m.block("end")
+		m.print(paint(m.t, yellow, tui.Cut(m.t, suspensionText(m), m.w-1)))
+	case d.Exit == nil || d.Exit.Code == types.ExitOK:
+	case d.Exit.Code == types.ExitCancelled:
+		m.block("end")
+		m.print(paint(m.t, yellow, "interrupted"+took+"; say what to do instead"))
+	default:
+		m.block("end")
+		m.print(wrap(m.t, []span{{"failed" + took + ": " + tui.Line(m.t, d.Exit.Reason), red}}, "", "", m.md.w)...)
+	}
+}
+
+// suspensionText says why the process does not run, and what to do.
+func suspensionText(m *Model) string {
+	why := tui.Line(m.t, m.detail.Wait)
+	switch m.detail.Why() {
+	case types.SuspendBudget:
+		return "suspended: " + why + "; give it more with /budget, e.g. /budget 100k"
+	case types.SuspendAsk:
+		return "suspended: " + why
+	case types.SuspendContext:
+		return "suspended: " + why + "; choose a model with a larger window with /model, and say something"
+	}
+	if why == "" {
+		why = "paused"
+	}
+	return "suspended: " + why + "; it is resumed with your next message"
+}
+
+// stopping is said until an interrupted agent has ended.
+const stopping = "stopping..."
+
+// interruptRun asks the agent and those below it to end before their next action. What is recorded stays.
+func interruptRun(m *Model) tea.Cmd {
+	m.say(stopping)
+	return call(m, ipc.SignalTree, ipc.SignalRequest{Target: m.id.String(), Signal: types.SIGINT}, func(m *Model, r ipc.SignalResponse, err error) tea.Cmd {
+		switch {
+		case err != nil && types.CodeOf(err) != types.ErrNotFound:
+			return m.fail(err)
+		case r.Handled:
+			m.say("the agent is told of the interrupt (on_interrupt) and works on")
+		case r.Blocked:
+			m.say("the agent blocks the interrupt; end it with: rnix kill -KILL " + r.PID.String())
+		}
+		return nil
+	})
+}
+
+// askContext asks how full the context is.
+func askContext(m *Model) tea.Cmd {
+	return call(m, ipc.ContextProfile, ipc.ContextRequest{Target: m.id.String(), Largest: 1}, func(m *Model, r ipc.ContextResponse, err error) tea.Cmd {
+		if err == nil {
+			m.used = r.Window.Used
+		}
+		return nil
+	})
+}
+
+// elapsedSince is how long something lasts.
+func elapsedSince(m *Model, since time.Time) string { return debug.Age(max(m.now().Sub(since), 0)) }

@@ -1,0 +1,212 @@
+package chat
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"rnix/internal/price"
+	"rnix/internal/tui"
+	"rnix/ipc"
+)
+
+// liveMost is how many lines of a terminal of h lines are drawn anew, at most: the others are for what is printed.
+func liveMost(h int) int { return max(h*2/3, 4) }
+
+// View draws what is not printed for good: what is under way, the line that is typed, and a line about the process.
+func (m *Model) View() tea.View {
+	lines, cursor := drawAll(m)
+	v := tea.View{Content: strings.Join(lines, "\n"), Cursor: cursor}
+	v.KeyboardEnhancements.ReportEventTypes = false
+	return v
+}
+
+func drawAll(m *Model) ([]string, *tea.Cursor) {
+	most := min(liveMost(m.h), m.h-1)
+	foot := footLines(m)
+	var box []string
+	var cursor *tea.Cursor
+	x, y := 0, 0
+	switch {
+	case m.ask != nil && m.ask.shown:
+		box, x, y = m.ask.view(m, max(most-len(foot)-2, 3))
+	case m.choice != nil:
+		box, y = m.choice.view(m, max(most-len(foot)-2, 3)), -1
+	default:
+		box, x, y = typedBox(m, max(min(most-len(foot)-3, 10), 1))
+	}
+	if most > len(foot)+len(box)+2 {
+		box, y = append([]string{""}, box...), y+min(y+1, 1)
+	}
+	room := max(most-len(foot)-len(box), 0)
+	head := liveLines(m, room)
+	if y >= 0 {
+		cursor = tea.NewCursor(min(x, m.w-1), len(head)+y)
+	}
+	lines := slices.Concat(head, box, foot)
+	for i, l := range lines {
+		lines[i] = tui.Cut(m.t, l, m.w-1)
+	}
+	return lines, cursor
+}
+
+// liveLines are the lines of what is under way, at most n of them.
+func liveLines(m *Model, n int) []string {
+	var work []string
+	spin := spinnerOf(m)
+	for _, c := range m.script.open[max(len(m.script.open)-4, 0):] {
+		work = append(work, tui.Cut(m.t, spin+" "+callHead(m, &c), max(m.w-12, 10))+paint(m.t, dim, "  "+elapsedSince(m, c.since)))
+	}
+	if len(m.script.open) > 0 {
+		for _, l := range m.printed {
+			work = append(work, belowLine(m, dim, l))
+		}
+	}
+	for _, q := range m.queue[max(len(m.queue)-4, 0):] {
+		state := "queued: "
+		switch {
+		case m.phase == starting:
+			state = ""
+		case m.phase != working:
+			state = "gets it with your next message: "
+		}
+		work = append(work, paint(m.t, dim, tui.Pick(m.t, "  ↳ ", "  > ")+state+tui.Line(m.t, q.text)))
+	}
+	if s := workLine(m); s != "" {
+		work = append(work, s)
+	}
+	if len(work) > n {
+		work = work[len(work)-n:]
+	}
+	n -= len(work)
+	said := m.md.open()
+	if m.said.think != "" && m.said.text.Len() == 0 {
+		t := wrap(m.t, []span{{tui.Line(m.t, m.said.think), dim | italic}}, "", "", m.md.w)
+		said = t[max(len(t)-2, 0):]
+	}
+	if len(said) > 0 && (m.out.kind != "" && m.out.kind != "answer" || m.said.think != "") && said[0] != "" {
+		said = append([]string{""}, said...)
+	}
+	if len(said)+1 > n {
+		said = said[max(len(said)-max(n-1, 0), 0):]
+	}
+	if len(said)+len(work) > 0 && n > len(said) {
+		return slices.Concat(said, []string{""}, work)
+	}
+	return append(said, work...)
+}
+
+func spinnerOf(m *Model) string {
+	frames := []rune(tui.Pick(m.t, "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", `|/-\`))
+	return paint(m.t, cyan, string(frames[m.frame%len(frames)]))
+}
+
+// workLine is the line about what is done.
+func workLine(m *Model) string {
+	dot := tui.Pick(m.t, " · ", " | ")
+	switch {
+	case m.away && m.lost:
+		return paint(m.t, red, "no daemon answers; your next message looks for it again, or start it with: rnix daemon start")
+	case m.away:
+		return spinnerOf(m) + paint(m.t, yellow, " the daemon has gone away; waiting for the next one, with which the agent continues")
+	case m.phase == starting:
+		return spinnerOf(m) + " starts" + paint(m.t, dim, dot+elapsedSince(m, m.since))
+	case m.phase != working:
+		return ""
+	}
+	parts := []string{m.doing}
+	if n := len(m.kids); n > 0 {
+		parts = append(parts, plural(n, "child works", "children work"))
+	}
+	return spinnerOf(m) + " " + tui.Cut(m.t, strings.Join(parts, dot), max(m.w-44, 10)) + paint(m.t, dim, dot+elapsedSince(m, m.began)+dot+"Esc interrupts")
+}
+
+// typedBox is what is being typed, in at most n lines.
+func typedBox(m *Model, n int) (box []string, x, y int) {
+	rows, x, y := m.ed.rows(m.t, m.w-4)
+	from := 0
+	if len(rows) > n {
+		from = min(max(y-n+1, 0), len(rows)-n)
+	}
+	mark := paint(m.t, cyan|bold, tui.Pick(m.t, "› ", "> "))
+	for i, r := range rows[from:min(from+n, len(rows))] {
+		lead := "  "
+		if i+from == 0 {
+			lead = mark
+		}
+		box = append(box, lead+r)
+	}
+	if m.ed.empty() {
+		hint := "say what is to be done; /help shows more"
+		switch {
+		case m.ask != nil:
+			hint = "an answer is waited for"
+		case m.phase == working:
+			hint = "say more while it works"
+		case m.id != (ipc.ProcDetail{}.UUID):
+			hint = "say what is next"
+		}
+		box[0] = mark + paint(m.t, dim, hint)
+	}
+	return append(box, m.comp.view(m)...), x + 2, y - from
+}
+
+// footLines is the line about the process, or what is said about the last key.
+func footLines(m *Model) []string {
+	switch {
+	case m.note != "" && m.bad:
+		return wrap(m.t, []span{{m.note, red}}, "", "", m.w-1)[:1]
+	case m.note != "":
+		return []string{paint(m.t, yellow, tui.Cut(m.t, m.note, m.w-1))}
+	}
+	d := &m.detail
+	var parts []string
+	add := func(s string) {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	add(modelName(m.t, d))
+	if m.next.model != "" {
+		add("next: " + tui.Line(m.t, m.next.model))
+	}
+	if m.id != (ipc.ProcDetail{}.UUID) {
+		if d.TokensUsed > 0 {
+			add(tui.Number(d.TokensUsed) + " tokens")
+			add(price.Spent(d.CostUSD, d.TokensUsed, d.Unpriced))
+		}
+		if m.used > 0 {
+			add("context " + strconv.Itoa((m.used+9)/10) + "%")
+		}
+		if d.Sandbox != "" {
+			net := ""
+			if d.Net == "open" {
+				net = ", network open"
+			}
+			add("sandbox " + tui.Line(m.t, d.Sandbox) + net)
+		}
+		add("PID " + d.PID.String())
+	}
+	if len(parts) == 0 {
+		return []string{paint(m.t, dim, tui.Cut(m.t, "Enter sends | Alt+Enter new line | Ctrl+D leaves", m.w-1))}
+	}
+	s := strings.Join(parts, tui.Pick(m.t, " · ", " | "))
+	return []string{paint(m.t, dim, tui.Cut(m.t, s, m.w-1))}
+}
+
+func modelName(t *tui.Theme, d *ipc.ProcDetail) string {
+	if d.Model == "" {
+		return tui.Line(t, d.Provider)
+	}
+	return tui.Line(t, d.Provider+"/"+d.Model)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
