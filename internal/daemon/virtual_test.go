@@ -19,6 +19,7 @@ import (
 	"rnix/internal/event"
 	"rnix/ipc"
 	"rnix/types"
+	"rnix/vfs"
 )
 
 // dag has 20 nodes with fan-out, retries and conditions.
@@ -130,6 +131,9 @@ func (v *virtual) turn(_ int, r llm.LLMRequest) llmtest.Turn {
 func (v *virtual) Make(config.Provider) (llm.LLMDriver, error) {
 	return llmtest.NewScriptedFunc(v.turn), nil
 }
+
+// Metered says that none is.
+func (v *virtual) Metered(vfs.Caller, config.Provider) (metered bool, why string) { return false, "" }
 
 // start begins a daemon on the data of the last one.
 func (v *virtual) start() {

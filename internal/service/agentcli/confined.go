@@ -37,13 +37,13 @@ func (d *Service) Confine(c vfs.Caller, cli clis.CLI, program, dir string, readO
 	if err != nil || by.Home == "" && !metered {
 		return by, err
 	}
-	road, err := d.road(&by, c.PID)
+	at, err := road(d, &by, c.PID)
 	if err == nil && by.Home != "" {
-		by.Road = road
+		by.Road = at
 	}
 	if err == nil && metered {
 		var end func()
-		if by.Gateway, end, err = d.gate(&c, cli, road); err == nil {
+		if by.Gateway, end, err = d.gate(&c, cli, at); err == nil {
 			by.Also(end)
 		}
 	}
@@ -55,7 +55,7 @@ func (d *Service) Confine(c vfs.Caller, cli clis.CLI, program, dir string, readO
 }
 
 // road opens a road for an agent CLI that is confined in a way, until it has ended, and returns its address.
-func (d *Service) road(by *harness.Confined, owner types.PID) (address string, err error) {
+func road(d *Service, by *harness.Confined, owner types.PID) (address string, err error) {
 	address, end, err := d.Roads.Road(owner)
 	if err == nil {
 		by.Also(end)

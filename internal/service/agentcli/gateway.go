@@ -31,7 +31,7 @@ func (d *Service) Metered(c vfs.Caller, pr config.Provider) (metered bool, why s
 	if err != nil {
 		return false, ""
 	}
-	_, _, err = d.vendorsOf(&c, cli, cmp.Or(c.Model, pr.DefaultModel))
+	_, _, err = vendorsOf(d, &c, cli, cmp.Or(c.Model, pr.DefaultModel))
 	if err != nil {
 		return false, reason(err)
 	}
@@ -46,7 +46,7 @@ func reason(err error) string {
 }
 
 // vendorsOf returns whom the agent CLI of a caller asks: as it is told, and as they are called.
-func (d *Service) vendorsOf(c *vfs.Caller, cli clis.CLI, model string) (*clis.Gateway, []*gateway.Handler, error) {
+func vendorsOf(d *Service, c *vfs.Caller, cli clis.CLI, model string) (*clis.Gateway, []*gateway.Handler, error) {
 	vendors, err := cli.Vendors(userOf(c, cli, model))
 	if err != nil {
 		return nil, nil, err
@@ -120,7 +120,7 @@ func (d *Service) gate(c *vfs.Caller, cli clis.CLI, road string) (g *clis.Gatewa
 	if !ok {
 		return nil, nil, types.Errorf(types.ErrNotFound, "Gateway", c.UUID.String(), "its process has ended")
 	}
-	g, handlers, err := d.vendorsOf(c, cli, cmp.Or(c.Model, kernel.ModelOf(p).Model))
+	g, handlers, err := vendorsOf(d, c, cli, cmp.Or(c.Model, kernel.ModelOf(p).Model))
 	if err != nil {
 		return nil, nil, types.Errorf(types.ErrUnavailable, "Start", cli.Name(), "the model gateway, which was there when the process began, is not any more: %s", reason(err))
 	}
