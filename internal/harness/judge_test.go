@@ -98,7 +98,7 @@ func TestRulesWithClaudesNamesAreDoubtedWithOurs(t *testing.T) {
 		names = append(names, name)
 	}
 	for _, name := range names {
-		want := Ruled(name, nil).Tool
+		want := Ruled(name, nil)[0].Tool
 		if want == name {
 			want = ""
 		}
