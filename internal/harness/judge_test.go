@@ -89,7 +89,7 @@ func TestRulesKnowClaudesToolsByTheKernelsNames(t *testing.T) {
 	}
 }
 
-func TestRulesWithClaudesNamesAreDoubtedWithOurs(t *testing.T) {
+func TestRulesWithNamesOfAgentCLIsAreDoubtedWithOurs(t *testing.T) {
 	names := []string{"Agent", "WebFetch"}
 	for name := range commands {
 		names = append(names, name)

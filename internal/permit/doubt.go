@@ -21,17 +21,17 @@ func places() []string {
 // Ours returns the name in rules of a tool that an agent CLI has; "" if it keeps its own.
 func Ours(tool string) string {
 	switch tool {
-	case "Bash", "PowerShell", "Monitor":
+	case "Bash", "PowerShell", "Monitor", "bash":
 		return "shell"
-	case "Read":
+	case "Read", "read", "view_image":
 		return "read_file"
 	case "Glob", "Grep":
 		return strings.ToLower(tool)
-	case "LS":
+	case "LS", "list":
 		return "list_files"
-	case "Write":
+	case "Write", "write":
 		return "write_file"
-	case "Edit", "MultiEdit", "NotebookEdit":
+	case "Edit", "MultiEdit", "NotebookEdit", "edit", "multiedit":
 		return "edit_file"
 	}
 	return ""
